@@ -1,0 +1,16 @@
+# Two rule books. ddl_tool_flags: our own processes. ddl_injected_flags: code that runs inside somebody else's job (see docs/injected-code.md).
+add_library(ddl_tool_flags INTERFACE)
+target_compile_options(ddl_tool_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+                       $<$<BOOL:${DDL_WERROR}>:-Werror>)
+target_include_directories(ddl_tool_flags INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
+
+if(DDL_SANITIZE)
+  target_compile_options(ddl_tool_flags INTERFACE -fsanitize=${DDL_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(ddl_tool_flags INTERFACE -fsanitize=${DDL_SANITIZE})
+endif()
+
+add_library(ddl_injected_flags INTERFACE)
+target_compile_options(ddl_injected_flags INTERFACE -Wall -Wextra -Wshadow -fvisibility=hidden -fno-strict-aliasing
+                       $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti -fno-threadsafe-statics>
+                       -O2 $<$<BOOL:${DDL_WERROR}>:-Werror>)
+target_include_directories(ddl_injected_flags INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)

@@ -1,0 +1,79 @@
+/*
+ * ddl/annotate.h - tell ddl where steps, phases and layers begin and end.
+ *
+ * Header only, C99 and C++. Nothing to link: the two functions behind it are weak symbols that libddl.so defines when it is preloaded.
+ * Without the library each call is one load and one branch; the program runs the same.
+ *
+ *     ddl_step_begin(k);
+ *       ddl_phase_begin("forward");
+ *         ddl_layer_begin("conv1");  ...  ddl_layer_end();
+ *       ddl_phase_end();
+ *       ddl_value("samples", batch);
+ *     ddl_step_end();
+ *
+ * Threads: ranges nest per thread; any thread may open them. Ends without a begin are counted and otherwise ignored.
+ * Names: any bytes up to the first NUL, cut at 255 bytes, copied; they need not outlive the call. Use a bounded set of names (no counters
+ * in them): they are interned for the life of the process.
+ * Errors: none are reported to the program, ever.
+ */
+#ifndef DDL_ANNOTATE_H
+#define DDL_ANNOTATE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** What a range stands for. A step holds phases, a phase holds layers; any nesting is accepted. */
+enum ddl_range_kind {
+  DDL_RANGE_STEP = 1,  /**< one training iteration; `index` is its number, the same on every rank */
+  DDL_RANGE_PHASE = 2, /**< forward, backward, update, input, ... */
+  DDL_RANGE_LAYER = 3  /**< one layer or block of the network, or a bucket of gradients */
+};
+
+/** Opens a range on the calling thread. `name` is required for phases and layers, `index` for steps. */
+__attribute__((weak, visibility("default"))) void ddl_range_push(int kind, const char* name, uint64_t index);
+/** Closes the innermost open range of `kind` on the calling thread, and whatever was left open inside it. */
+__attribute__((weak, visibility("default"))) void ddl_range_pop(int kind);
+/** Records a number with its moment and step: samples, batch, loss, gradient_norm, ... */
+__attribute__((weak, visibility("default"))) void ddl_value_record(const char* name, double value);
+
+#ifdef __cplusplus
+}
+#endif
+
+#if defined(__PIC__) || defined(__PIE__)
+#define DDL_RESOLVE_(symbol) (symbol)
+#else
+/* In an executable that is linked at a fixed address the linker settles undefined weak symbols as "absent" for good, so a preloaded
+ * definition would never be seen: ask the dynamic linker once instead. */
+#include <dlfcn.h>
+#define DDL_RESOLVE_(symbol) (__extension__(__typeof__(&symbol))ddl_resolve_(&symbol##_address_, #symbol))
+static void* ddl_range_push_address_ = (void*)-1;
+static void* ddl_range_pop_address_ = (void*)-1;
+static void* ddl_value_record_address_ = (void*)-1;
+static inline void* ddl_resolve_(void** address, const char* symbol) {
+  if (*address == (void*)-1) *address = dlsym(NULL /* RTLD_DEFAULT */, symbol);
+  return *address;
+}
+#endif
+
+#define DDL_CALL_(symbol, arguments)                       \
+  do {                                                     \
+    __typeof__(&symbol) function_ = DDL_RESOLVE_(symbol);  \
+    if (function_) function_ arguments;                    \
+  } while (0)
+
+static inline void ddl_step_begin(uint64_t step) { DDL_CALL_(ddl_range_push, (DDL_RANGE_STEP, NULL, step)); }
+static inline void ddl_step_end(void) { DDL_CALL_(ddl_range_pop, (DDL_RANGE_STEP)); }
+static inline void ddl_phase_begin(const char* name) { DDL_CALL_(ddl_range_push, (DDL_RANGE_PHASE, name, 0)); }
+static inline void ddl_phase_end(void) { DDL_CALL_(ddl_range_pop, (DDL_RANGE_PHASE)); }
+static inline void ddl_layer_begin(const char* name) { DDL_CALL_(ddl_range_push, (DDL_RANGE_LAYER, name, 0)); }
+static inline void ddl_layer_end(void) { DDL_CALL_(ddl_range_pop, (DDL_RANGE_LAYER)); }
+static inline void ddl_value(const char* name, double value) { DDL_CALL_(ddl_value_record, (name, value)); }
+
+#undef DDL_CALL_
+#undef DDL_RESOLVE_
+#endif /* DDL_ANNOTATE_H */
