@@ -1,0 +1,339 @@
+// The spool: what the preload library leaves behind, one file per process.
+//
+// Why a format of our own: the file *is* the memory that the job's threads write into (mmap), so whatever was recorded before a SIGKILL is
+// there without anybody having flushed it, and recording costs two clock reads and one cache line. Rejected: SQLite inside the job (20 times
+// dearer per event, links the world), a pipe to a helper (a full pipe stops the job), one shared ring for all threads (locks).
+//
+// Layout: one FileHeader page, then chunks. A chunk starts on a page boundary, is a whole number of pages, and begins with a ChunkHeader
+// whose `check` covers its constant fields, so that a reader can find the next chunk after damage by looking at page boundaries only.
+// Every chunk has one writer: a thread (events, ring, profile) or whoever holds the meta lock (meta). Space is allocated and zero before a chunk
+// is used, and a zero `word` means "nothing here yet": a reader needs no counters, only what is not zero.
+//
+//   events   Records in order of their start. Filled once, then left alone.
+//   ring     Records too, written round and round: the most recent ones that the log did not keep. For the live view and for hung jobs.
+//   meta     MetaHeader + payload, 8-byte aligned: strings, contexts, communicators, operations, clocks, facts.
+//   profile  a hash table of ProfileEntry: exact totals for the whole run, one table per thread.
+//
+// Units: `ticks` are the process's clock (TSC or ns of CLOCK_MONOTONIC, see FileHeader::clock); everything else says its unit in its name.
+// Byte order: the writer's; the reader refuses a foreign one. All structs are plain data, sizes are asserted.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace ddl {
+
+constexpr char kSpoolMagic[8] = {'D', 'D', 'L', 'S', 'P', 'O', 'O', 'L'};
+constexpr uint32_t kFormatVersion = 1;
+constexpr uint32_t kByteOrderMark = 0x01020304;
+constexpr uint32_t kPageBytes = 4096;
+constexpr uint32_t kMinChunkBytes = 64 * 1024;
+constexpr uint32_t kMaxChunkBytes = 4 * 1024 * 1024;
+
+// ---------------------------------------------------------------------------------------------------------------- clocks
+
+enum class ClockKind : uint32_t { kTsc = 1, kMonotonic = 2 };
+
+/// One moment on three clocks, read back to back. Ingest fits ticks -> CLOCK_MONOTONIC per host and takes the date from realtime.
+struct ClockPair {
+  uint64_t ticks;
+  uint64_t monotonic_ns;
+  uint64_t realtime_ns;
+};
+
+// ---------------------------------------------------------------------------------------------------------------- losses
+
+/// Everything that can be missing is counted under one of these names (FileHeader::loss, table `loss`).
+#define DDL_LOSS_KINDS(X)                                                                          \
+  X(kLossRecords, "records", "events that neither the log nor the ring could take")                \
+  X(kLossNotKept, "not_kept", "events outside the window or thinned out; the profile counts them") \
+  X(kLossProfileKeys, "profile_other", "calls booked under 'other': the profile's key cap was hit") \
+  X(kLossContexts, "contexts", "ranges or call sites beyond the table: booked to their parent")     \
+  X(kLossCommunicators, "communicators", "communicators beyond the table: booked to none")          \
+  X(kLossRequests, "requests", "requests that could not be followed to their completion")           \
+  X(kLossMeta, "meta", "names or facts that could not be written")                                  \
+  X(kLossRangeDepth, "range_depth", "ranges nested deeper than the stack")                          \
+  X(kLossUnbalanced, "unbalanced_ranges", "range ends without a begin")                             \
+  X(kLossThreads, "threads", "threads for which no memory was left")
+
+enum LossKind : uint32_t {
+#define DDL_LOSS_ENUM(id, name, note) id,
+  DDL_LOSS_KINDS(DDL_LOSS_ENUM)
+#undef DDL_LOSS_ENUM
+      kLossKindCount
+};
+
+// ---------------------------------------------------------------------------------------------------------------- the file
+
+enum ProcessFlag : uint32_t {
+  kMpiInitialized = 1u << 0,  ///< MPI_Init or MPI_Init_thread returned
+  kMpiFinalized = 1u << 1,    ///< MPI_Finalize was entered
+  kMpiAborted = 1u << 2,      ///< MPI_Abort was called in this process
+  kExited = 1u << 3,          ///< the process ran its exit handlers
+  kDiskFull = 1u << 4,        ///< the spool could not grow any more; recording of events stopped
+};
+
+constexpr uint32_t kLossSlots = 32;
+
+/// Page 0. The first part is written once; the live part may change at any time until the process ends.
+struct FileHeader {
+  char magic[8];
+  uint32_t format_version;
+  uint32_t byte_order;
+  uint32_t header_bytes;  ///< offset of the first chunk
+  uint32_t record_bytes;
+  uint32_t clock;  ///< ClockKind
+  uint32_t pid;
+  uint64_t process_start;  ///< field 22 of /proc/self/stat: tells two processes with the same pid apart
+  uint64_t world_key;      ///< the same in all processes that were launched as one MPI_COMM_WORLD; 0 if unknown
+  ClockPair begin;
+  char host[64];
+  char boot_id[40];
+  char library_version[24];
+
+  // Live part.
+  int32_t rank;           ///< in MPI_COMM_WORLD; -1 until known
+  int32_t world_size;     ///< 0 until known
+  uint32_t flags;         ///< ProcessFlag
+  int32_t abort_code;     ///< argument of MPI_Abort
+  int32_t thread_level;   ///< what MPI_Init_thread provided; -1 until known
+  uint32_t keep_level;    ///< events of every 2^keep_level-th unit are kept (see writer.h)
+  ClockPair latest;       ///< refreshed about once a second of activity and at the end
+  uint64_t mpi_init_leave_ticks;
+  uint64_t mpi_finalize_enter_ticks;
+  uint64_t log_bytes;  ///< in event chunks
+  uint64_t loss[kLossSlots];
+};
+static_assert(sizeof(FileHeader) <= kPageBytes);
+
+enum class ChunkKind : uint32_t { kFree = 0, kEvents = 1, kRing = 2, kMeta = 3, kProfile = 4 };
+
+constexpr uint32_t kChunkMagic = 0x434c4444;  // "DDLC"
+
+struct ChunkHeader {
+  uint32_t magic;
+  uint32_t kind;    ///< ChunkKind. The only "constant" field that changes: a profile table that was replaced becomes kFree
+  uint32_t bytes;   ///< whole chunk, header included; a multiple of kPageBytes
+  uint32_t thread;  ///< ThreadMeta::thread of the writer; 0xffffffff for meta
+  uint64_t index;   ///< 0, 1, 2, ... in the order of allocation
+  uint64_t begin_ticks;
+  uint64_t begin_monotonic_ns;
+  uint64_t replaces;      ///< profile: 1 + index of the table that this one was copied from; 0 = none
+  uint64_t ring_written;  ///< ring: records ever written into it
+  uint32_t check;         ///< chunk_check() of magic, bytes, thread, index, begin_ticks
+  uint32_t reserved;
+};
+static_assert(sizeof(ChunkHeader) == 64);
+
+/// FNV-1a over the constant fields.
+constexpr uint32_t chunk_check(const ChunkHeader& h) {
+  uint64_t hash = 14695981039346656037ull;
+  const uint64_t fields[] = {h.magic, h.bytes, h.thread, h.index, h.begin_ticks};
+  for (uint64_t field : fields) {
+    for (int i = 0; i < 8; ++i) {
+      hash ^= (field >> (8 * i)) & 0xff;
+      hash *= 1099511628211ull;
+    }
+  }
+  return static_cast<uint32_t>(hash ^ (hash >> 32));
+}
+
+// ---------------------------------------------------------------------------------------------------------------- records
+
+enum class RecordKind : uint32_t {
+  kNone = 0,
+  kOpen = 1,       ///< a call that has not returned. Becomes kCall in place; what stays kOpen is where a killed or hung process sat
+  kCall = 2,       ///< a call, enter to leave
+  kRequest = 3,    ///< a non-blocking operation: post enter to leave of the call that completed it (an upper bound of its transfer)
+  kRange = 4,      ///< a phase or layer range, begin to end; op = ddl_range_kind
+  kStepBegin = 5,  ///< a step began; duration 0
+  kStep = 6,       ///< a step, begin to end
+  kValue = 7,      ///< a number: `payload` holds the double's bits, `context` the string id of its name
+};
+
+constexpr uint64_t kMaxDurationTicks = (1ull << 48) - 1;
+constexpr uint64_t kMaxPayloadBytes = (1ull << 48) - 1;
+constexpr uint32_t kNoComm = 0;      ///< Record::comm of operations without a communicator
+constexpr uint32_t kNoSequence = 0;  ///< collectives count from 1
+
+/// One event, 40 bytes. `word` is stored last (release), so a record is either whole or not there.
+struct Record {
+  uint64_t start_ticks;
+  uint64_t word;     ///< duration_ticks:48 | kind:4 | op:12 - see record_word()
+  uint64_t payload;  ///< calls, requests: bytes:48 | datatype:8 | reduction:8 (codes of names.h). ranges, steps: ticks inside MPI calls. values: double
+  uint32_t comm;     ///< process-local index of the communicator (CommunicatorMeta::index); kNoComm. steps: high half of the step number
+  uint32_t context;  ///< ContextMeta::id: range stack and call site. values: string id
+  uint32_t sequence;  ///< collectives: number of this collective on its communicator, from 1, equal on all members. point to point: tag. steps: low half
+  int32_t peer;       ///< point to point: peer rank in comm (the actual source of a receive). rooted collectives: root in comm. else -1
+};
+static_assert(sizeof(Record) == 40);
+
+constexpr uint64_t record_word(RecordKind kind, uint32_t op, uint64_t duration_ticks) {
+  const uint64_t duration = duration_ticks > kMaxDurationTicks ? kMaxDurationTicks : duration_ticks;
+  return duration << 16 | static_cast<uint64_t>(kind) << 12 | (op & 0xfff);
+}
+constexpr RecordKind record_kind(uint64_t word) { return static_cast<RecordKind>((word >> 12) & 0xf); }
+constexpr uint32_t record_op(uint64_t word) { return static_cast<uint32_t>(word & 0xfff); }
+constexpr uint64_t record_duration_ticks(uint64_t word) { return word >> 16; }
+
+constexpr uint64_t record_payload(uint64_t bytes, uint32_t datatype, uint32_t reduction) {
+  return (bytes > kMaxPayloadBytes ? kMaxPayloadBytes : bytes) << 16 | (datatype & 0xff) << 8 | (reduction & 0xff);
+}
+constexpr uint64_t payload_bytes(uint64_t payload) { return payload >> 16; }
+constexpr uint32_t payload_datatype(uint64_t payload) { return static_cast<uint32_t>(payload >> 8) & 0xff; }
+constexpr uint32_t payload_reduction(uint64_t payload) { return static_cast<uint32_t>(payload) & 0xff; }
+
+// ---------------------------------------------------------------------------------------------------------------- profile
+
+constexpr int kHistogramBuckets = 16;
+
+/// Totals of one (context, communicator, operation, size class). `op` is stored last when an entry is made; 0 = free.
+/// Phase and layer ranges are entries too: op = ddl_range_kind (below kFirstCallOp), `bytes` = ticks inside MPI calls.
+struct ProfileEntry {
+  uint32_t context;
+  uint32_t comm;
+  uint16_t op;
+  uint8_t size_class;   ///< 0: no bytes; k: 2^(k-1) <= bytes < 2^k, capped at 63
+  uint8_t reserved8;
+  uint32_t reserved;
+  uint64_t calls;
+  uint64_t bytes;       ///< send payload; received bytes for receives
+  uint64_t ticks;       ///< sum of durations
+  uint64_t min_ticks;
+  uint64_t max_ticks;
+  uint64_t timed_calls;  ///< how many of `calls` are in ticks, min, max and histogram; fewer than calls = time is an estimate
+  uint32_t histogram[kHistogramBuckets];  ///< of durations: bucket b holds [2^(b+8), 2^(b+9)) ticks, the ends take the rest
+};
+static_assert(sizeof(ProfileEntry) == 128);
+
+/// Entries of a profile chunk sit at offset 128 (a whole number of cache lines), `profile_capacity` of them.
+constexpr uint32_t kProfileOffset = 128;
+constexpr uint32_t profile_capacity(uint32_t chunk_bytes) { return (chunk_bytes - kProfileOffset) / sizeof(ProfileEntry); }
+
+constexpr uint32_t kFirstCallOp = 16;  ///< op ids below are range kinds
+
+constexpr uint8_t size_class_of(uint64_t bytes) { return bytes == 0 ? 0 : static_cast<uint8_t>(64 - __builtin_clzll(bytes) > 63 ? 63 : 64 - __builtin_clzll(bytes)); }
+constexpr int histogram_bucket(uint64_t ticks) {
+  const int log = ticks == 0 ? 0 : 63 - __builtin_clzll(ticks);
+  return log < 8 ? 0 : (log - 8 >= kHistogramBuckets ? kHistogramBuckets - 1 : log - 8);
+}
+
+// ---------------------------------------------------------------------------------------------------------------- meta
+
+enum class MetaKind : uint32_t {
+  kNone = 0,
+  kString = 1,        ///< StringMeta + bytes
+  kContext = 2,       ///< ContextMeta
+  kCommunicator = 3,  ///< CommunicatorMeta + RankRun[runs]
+  kCommName = 4,      ///< CommNameMeta: MPI_Comm_set_name
+  kOperation = 5,     ///< OperationMeta + name bytes
+  kModule = 6,        ///< ModuleMeta + path bytes
+  kClock = 7,         ///< ClockPair
+  kThread = 8,        ///< ThreadMeta + name bytes
+  kFact = 9,          ///< FactMeta + key bytes + value bytes
+};
+
+/// `word` = total bytes << 8 | kind, stored last (release); 0 = end of what was written. Total bytes: header + payload, padded to 8.
+struct MetaHeader {
+  uint64_t word;
+};
+constexpr uint64_t meta_word(MetaKind kind, uint64_t total_bytes) { return total_bytes << 8 | static_cast<uint64_t>(kind); }
+constexpr MetaKind meta_kind(uint64_t word) { return static_cast<MetaKind>(word & 0xff); }
+constexpr uint64_t meta_total_bytes(uint64_t word) { return word >> 8; }
+
+/// Strings are any bytes, not terminated. Ids count from 1; 0 is the empty string.
+struct StringMeta {
+  uint32_t id;
+  uint32_t length;
+};
+
+enum class ContextKind : uint32_t { kStep = 1, kPhase = 2, kLayer = 3, kSite = 4 };  // 1..3 = ddl_range_kind
+
+/// A node of the tree of ranges; call sites are leaves. Id 0 is the root (no range); a parent has a smaller id than its children.
+struct ContextMeta {
+  uint32_t id;
+  uint32_t parent;
+  uint32_t kind;  ///< ContextKind
+  uint32_t name;  ///< string id; 0 for steps and sites
+  uint64_t site;  ///< kSite: return address of the call in this process; resolved with ModuleMeta
+};
+
+enum CommunicatorFlag : uint32_t {
+  kCommWorld = 1u << 0,  ///< MPI_COMM_WORLD: members are 0 .. size-1, no runs follow
+  kCommSelf = 1u << 1,
+  kCommInter = 1u << 2,  ///< intercommunicator: members are the local group
+  kCommFound = 1u << 3,  ///< first seen in a call, its creation was not
+};
+
+/// The members' ranks in MPI_COMM_WORLD, in the order of the communicator: first, first+stride, ... (count of them). -1: not in our world.
+struct RankRun {
+  int32_t first;
+  int32_t stride;
+  int32_t count;
+};
+
+struct CommunicatorMeta {
+  uint32_t index;   ///< process-local, from 1
+  uint32_t parent;  ///< index; 0 = none or unknown
+  uint64_t uid;     ///< the same on all members without a message: hash of parent uid, creating call, members, count or tag
+  int32_t size;
+  int32_t rank;  ///< ours
+  uint32_t op;   ///< operation that created it; 0 for the predefined ones
+  uint32_t flags;
+  uint32_t runs;
+  uint32_t reserved;
+};
+
+struct CommNameMeta {
+  uint32_t index;
+  uint32_t name;  ///< string id
+};
+
+/// What an operation is to the analyzer. Written to the spool, so that a reader needs no table of its own.
+enum class OpClass : uint32_t {
+  kOther = 0,
+  kLifecycle = 1,    ///< Init, Finalize, Abort
+  kAllToAll = 2,     ///< nobody leaves before all entered, all do the same: Allreduce, Allgather, Alltoall, Reduce_scatter
+  kBarrier = 3,
+  kRootToAll = 4,    ///< Bcast, Scatter
+  kAllToRoot = 5,    ///< Reduce, Gather
+  kScan = 6,         ///< Scan, Exscan
+  kNeighbor = 7,
+  kCommunicator = 8, ///< makes communicators, collective over the parent
+  kSend = 9,
+  kReceive = 10,
+  kSendReceive = 11,
+  kProbe = 12,
+  kCompletion = 13,  ///< Wait and Test families
+  kRequestStart = 14,///< Start, Startall, and what makes, cancels or frees requests
+};
+
+struct OperationMeta {
+  uint32_t op;
+  uint32_t op_class;     ///< OpClass
+  uint32_t nonblocking;  ///< 1: posts a request; the collective's instance is the kRequest record, not the call
+  uint32_t name_length;
+};
+
+struct ModuleMeta {
+  uint64_t begin;  ///< addresses in this process
+  uint64_t end;
+  uint64_t file_offset;
+  uint32_t path_length;
+  uint32_t reserved;
+};
+
+struct ThreadMeta {
+  uint32_t thread;  ///< 0, 1, ...; a number is used again after its thread has ended
+  uint32_t tid;
+  uint32_t name_length;
+  uint32_t reserved;
+};
+
+/// Facts about the process: "exe", "command", "cwd", "mpi", "cpus", "env.OMPI_...", "note", ...
+struct FactMeta {
+  uint32_t key_length;
+  uint32_t value_length;
+};
+
+}  // namespace ddl

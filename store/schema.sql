@@ -1,0 +1,370 @@
+-- The store: one SQLite file per run (NAME.ddl/run.sqlite), written by `ddl record` when the job ends or by the first ddl command that opens
+-- the run directory. Tables may move between versions; the views v_* are the stable surface for other people's SQL.
+--
+-- Times are integer ns since the run's first sign of life (meta.epoch_realtime_ns is that moment as Unix time), on one axis for all hosts.
+-- Sizes are bytes. Ratios are 0..1. NULL means "not known" and never "zero"; a column `why` says which of NO_DATA, ZERO_DENOM, CLOCK_UNTRUSTED,
+-- PARTIAL_RANKS, NOT_APPLICABLE it was. Ranks are ranks in MPI_COMM_WORLD of their world; world is 0 for ordinary jobs.
+-- docs/reference/schema.md is generated from this file: every table and column carries a comment.
+
+PRAGMA application_id = 0x64646c31;  -- "ddl1": a file without it is not ours
+PRAGMA user_version = 1;             -- schema version; a newer one is refused
+
+-- ------------------------------------------------------------------------------------------------ what ran where
+
+-- Facts about the run as a whole, from job.json and the ingest.
+CREATE TABLE meta (
+  key TEXT PRIMARY KEY,  -- schema_version, ddl_version, epoch_realtime_ns, ingested_at, command, exit_code, signal, launcher, job_id, duration_ns, env.NAME, ...
+  value TEXT             -- always text; numbers in decimal
+) WITHOUT ROWID;
+
+-- Hosts and how their ticks were mapped to the run's time axis.
+CREATE TABLE host (
+  id INTEGER PRIMARY KEY,  -- 1, 2, ... in the order of first appearance
+  name TEXT NOT NULL,      -- hostname
+  boot_id TEXT NOT NULL,   -- tells two boots, or two hosts of one name, apart
+  clock TEXT NOT NULL,     -- tsc or monotonic
+  ticks_per_second REAL NOT NULL,  -- fitted from the (ticks, CLOCK_MONOTONIC) pairs of all its processes
+  fit_residual_ns REAL,    -- largest distance of a pair from the fitted line; NULL with fewer than three pairs
+  offset_ns INTEGER NOT NULL,  -- added to the host's CLOCK_MONOTONIC to reach the run's axis
+  sigma_ns REAL            -- 1-sigma of that offset against the other hosts; 0 when the run has one host, NULL when it is unknown
+);
+
+-- Processes that recorded something.
+CREATE TABLE process (
+  id INTEGER PRIMARY KEY,       -- 1, 2, ... ordered by world, rank
+  world INTEGER NOT NULL,       -- which MPI_COMM_WORLD: 0, 1, ... in the order of their start
+  rank INTEGER,                 -- NULL: MPI_Init was never left
+  world_size INTEGER,           -- size of MPI_COMM_WORLD; NULL as rank
+  host INTEGER NOT NULL,        -- host.id
+  pid INTEGER NOT NULL,         -- process id on its host
+  start_ns INTEGER NOT NULL,    -- recording began
+  end_ns INTEGER NOT NULL,      -- last sign of life in the spool
+  init_ns INTEGER,              -- MPI_Init left; NULL: never
+  finalize_ns INTEGER,          -- MPI_Finalize entered; NULL: never
+  ended TEXT NOT NULL,          -- finalized, aborted (MPI_Abort in this process), exited (without MPI_Finalize), lost (killed, crashed or still running)
+  abort_code INTEGER,           -- argument of MPI_Abort
+  thread_level TEXT,            -- MPI_THREAD_SINGLE ... MPI_THREAD_MULTIPLE
+  clock TEXT NOT NULL,          -- tsc or monotonic
+  keep_level INTEGER NOT NULL,  -- events of every 2^keep_level-th step or block of collectives were kept at the end; 0: all
+  exe TEXT,                     -- path of the program
+  command TEXT,                 -- its arguments
+  spool TEXT NOT NULL,          -- file name in the run directory
+  spool_bytes INTEGER NOT NULL  -- size of that file
+);
+
+-- Other facts about a process: cpus, cwd, mpi, env.NAME, note, ...
+CREATE TABLE process_fact (
+  process INTEGER NOT NULL,  -- process.id
+  key TEXT NOT NULL,         -- name of the fact
+  value TEXT                 -- its value
+);
+
+-- Threads that recorded something.
+CREATE TABLE thread (
+  process INTEGER NOT NULL,  -- process.id
+  thread INTEGER NOT NULL,   -- 0 is the first that recorded; a number is used again after its thread has ended
+  tid INTEGER NOT NULL,      -- kernel's thread id (of the last user of the number)
+  name TEXT,                 -- thread name, if any
+  PRIMARY KEY (process, thread)
+) WITHOUT ROWID;
+
+-- What is missing. Every row is shown in the report.
+CREATE TABLE loss (
+  world INTEGER,         -- NULL: the run as a whole
+  rank INTEGER,          -- NULL: the run as a whole, or a process without a rank
+  kind TEXT NOT NULL,    -- not_kept, records, profile_other, requests, torn_spool, missing_rank, killed, ...
+  count INTEGER NOT NULL,  -- events, calls, bytes or processes: the note says which
+  note TEXT NOT NULL     -- one sentence for people
+);
+
+-- Operations: exact C names.
+CREATE TABLE op (
+  id INTEGER PRIMARY KEY,    -- 1, 2, ...
+  name TEXT NOT NULL UNIQUE, -- MPI_Allreduce, ...
+  class TEXT NOT NULL,       -- other, lifecycle, all_to_all, barrier, root_to_all, all_to_root, scan, neighbor, communicator, send, receive, send_receive, probe, completion, request_start
+  nonblocking INTEGER NOT NULL  -- 1: posts a request
+);
+
+-- Predefined MPI datatypes (core/names.h).
+CREATE TABLE datatype (
+  id INTEGER PRIMARY KEY,  -- code in event.datatype
+  name TEXT NOT NULL       -- MPI_FLOAT, ...
+);
+
+-- Predefined MPI reduction operations (core/names.h).
+CREATE TABLE reduction (
+  id INTEGER PRIMARY KEY,  -- code in event.reduction
+  name TEXT NOT NULL       -- MPI_SUM, ...
+);
+
+-- Communicators, one row for all members.
+CREATE TABLE communicator (
+  id INTEGER PRIMARY KEY,   -- 1, 2, ... by world, size descending, uid
+  world INTEGER NOT NULL,   -- process.world
+  uid INTEGER NOT NULL,     -- the same on all members: hash of parent, creating call, members and count
+  label TEXT NOT NULL,      -- unique within the world: its name (MPI_Comm_set_name, MPI_COMM_WORLD), else creating call and number
+  size INTEGER NOT NULL,    -- members; of an intercommunicator: of the local group
+  parent INTEGER,           -- communicator.id; NULL: predefined or unknown
+  op INTEGER,               -- op.id that created it; NULL: predefined or unknown
+  kind TEXT NOT NULL        -- world, self, intra, inter
+);
+
+-- Members of communicators.
+CREATE TABLE communicator_member (
+  communicator INTEGER NOT NULL,  -- communicator.id
+  comm_rank INTEGER NOT NULL,     -- rank in it
+  rank INTEGER,                   -- rank in MPI_COMM_WORLD; NULL: not of our world
+  PRIMARY KEY (communicator, comm_rank)
+) WITHOUT ROWID;
+
+-- Steps, phases and layers: the tree of annotated ranges, merged over processes.
+CREATE TABLE region (
+  id INTEGER PRIMARY KEY,  -- 0 is "outside every range"
+  parent INTEGER,          -- region.id; NULL for 0
+  kind TEXT NOT NULL,      -- none, step, phase, layer
+  name TEXT NOT NULL,      -- layer or phase name; '' for none and step
+  phase TEXT,              -- name of the innermost phase at or above this region; NULL: none
+  layer TEXT               -- name of the innermost layer at or above this region; NULL: none
+);
+
+-- Call sites, merged over processes.
+CREATE TABLE site (
+  id INTEGER PRIMARY KEY,  -- 1, 2, ...
+  module TEXT NOT NULL,    -- path of the program or library; '?' if the address lies in none that was recorded
+  offset INTEGER NOT NULL  -- of the return address in that file
+);
+
+-- ------------------------------------------------------------------------------------------------ the profile: exact, whole run
+
+-- Calls, bytes and time of every operation, summed over threads. Exact for the whole run whatever the window kept.
+CREATE TABLE profile (
+  process INTEGER NOT NULL,     -- process.id
+  op INTEGER NOT NULL,          -- op.id
+  comm INTEGER,                 -- communicator.id; NULL: operation without one
+  region INTEGER NOT NULL,      -- region.id in which the call was made
+  site INTEGER,                 -- site.id; NULL: unknown
+  size_class INTEGER NOT NULL,  -- 0: no bytes; k: 2^(k-1) <= bytes of a call < 2^k
+  calls INTEGER NOT NULL,       -- completed calls
+  bytes INTEGER NOT NULL,       -- this rank's send payload; received bytes for receives
+  time_ns INTEGER NOT NULL,     -- sum of durations of the calls
+  min_ns INTEGER,               -- shortest call
+  max_ns INTEGER,               -- longest call
+  time_estimated INTEGER NOT NULL,  -- 1: only some calls were timed and time_ns is scaled up
+  histogram BLOB                -- 16 x uint32 little-endian: durations, bucket b = [2^(b+8), 2^(b+9)) ticks
+);
+
+-- Time of phases and layers, summed over threads. Inclusive of ranges inside them.
+CREATE TABLE range_profile (
+  process INTEGER NOT NULL,  -- process.id
+  region INTEGER NOT NULL,   -- region.id
+  calls INTEGER NOT NULL,    -- times the range was closed
+  time_ns INTEGER NOT NULL,  -- begin to end
+  mpi_ns INTEGER NOT NULL,   -- of which inside MPI calls of the same thread
+  min_ns INTEGER,            -- shortest
+  max_ns INTEGER             -- longest
+);
+
+-- ------------------------------------------------------------------------------------------------ events: what the window kept
+
+-- MPI calls and requests. kind call: enter to leave of a call. kind request: post enter to leave of the completing call of a non-blocking operation.
+CREATE TABLE event (
+  id INTEGER PRIMARY KEY,   -- grouped by process and thread, in the order of start_ns within them
+  process INTEGER NOT NULL, -- process.id
+  thread INTEGER NOT NULL,  -- thread.thread (requests: of the thread that completed it)
+  kind INTEGER NOT NULL,    -- 1 call, 2 request
+  op INTEGER NOT NULL,      -- op.id
+  comm INTEGER,             -- communicator.id
+  seq INTEGER,              -- number of this collective on its communicator, from 1, equal on all members; NULL: not the instance of a collective
+  region INTEGER NOT NULL,  -- region.id in which the call was made or posted
+  site INTEGER,             -- site.id
+  step INTEGER,             -- step number; NULL: outside steps
+  start_ns INTEGER NOT NULL,     -- enter
+  duration_ns INTEGER NOT NULL,  -- leave - enter
+  bytes INTEGER NOT NULL,   -- this rank's send payload; received bytes for receives
+  peer INTEGER,             -- point to point: peer rank in comm; rooted collectives: the root in comm
+  tag INTEGER,              -- point to point
+  datatype INTEGER,         -- datatype.id; NULL: derived or none
+  reduction INTEGER         -- reduction.id; NULL: user-defined or none
+);
+
+-- Calls that were entered and not left when the process ended, or when the run was read.
+CREATE TABLE open_call (
+  process INTEGER NOT NULL,   -- process.id
+  thread INTEGER NOT NULL,    -- thread.thread
+  op INTEGER NOT NULL,        -- op.id
+  comm INTEGER,               -- communicator.id
+  seq INTEGER,                -- as event.seq
+  region INTEGER NOT NULL,    -- region.id
+  site INTEGER,               -- site.id
+  step INTEGER,               -- step number
+  start_ns INTEGER NOT NULL,  -- enter
+  bytes INTEGER NOT NULL,     -- as event.bytes, as far as known at enter
+  peer INTEGER,               -- as event.peer
+  tag INTEGER                 -- as event.tag
+);
+
+-- Steps of each process, from annotations.
+CREATE TABLE step (
+  process INTEGER NOT NULL,   -- process.id
+  thread INTEGER NOT NULL,    -- thread that opened the step
+  step INTEGER NOT NULL,      -- number given by the program
+  start_ns INTEGER NOT NULL,  -- begin
+  duration_ns INTEGER,        -- NULL: never ended
+  mpi_ns INTEGER              -- inside MPI calls of the same thread; NULL: never ended
+);
+
+-- Phases and layers as they happened.
+CREATE TABLE range_event (
+  process INTEGER NOT NULL,   -- process.id
+  thread INTEGER NOT NULL,    -- thread.thread
+  region INTEGER NOT NULL,    -- region.id
+  step INTEGER,               -- step number
+  start_ns INTEGER NOT NULL,  -- begin
+  duration_ns INTEGER NOT NULL,  -- end - begin
+  mpi_ns INTEGER NOT NULL     -- of which inside MPI calls of the same thread
+);
+
+-- Numbers that the program reported with ddl_value().
+CREATE TABLE value (
+  process INTEGER NOT NULL,  -- process.id
+  step INTEGER,              -- step number
+  time_ns INTEGER NOT NULL,  -- when
+  name TEXT NOT NULL,        -- samples, batch, loss, ...
+  value REAL NOT NULL        -- the number
+);
+
+-- ------------------------------------------------------------------------------------------------ filled by the analyzer
+
+-- One row per rank and collective instance that the window kept: its waiting and its transfer (metrics.md section 4).
+CREATE TABLE collective (
+  event INTEGER PRIMARY KEY,  -- event.id
+  bytes INTEGER,              -- S of nccl-tests: size of the whole operation; NULL: not known without the missing members
+  wait_ns INTEGER,            -- waiting for other ranks; NULL: see why. wait_ns + xfer_ns = duration_ns
+  xfer_ns INTEGER,            -- the rest
+  wait_method TEXT,           -- max-start (W2), min-duration (W3), max-post (non-blocking: xfer_ns is an upper bound), late-root (W9), early-reduce (W8)
+  min_duration_wait_ns INTEGER,  -- the same wait by W3, clock-free, for symmetric blocking collectives; checks wait_ns
+  sigma_ns REAL,              -- clock sigma of wait_ns; 0 within one host
+  why TEXT                    -- reason of a NULL: PARTIAL_RANKS, CLOCK_UNTRUSTED, NOT_APPLICABLE
+);
+
+-- Who waited for whom (W10): symmetric collectives only.
+CREATE TABLE blame (
+  world INTEGER NOT NULL,  -- process.world
+  late INTEGER NOT NULL,   -- rank that entered last
+  waiter INTEGER NOT NULL, -- rank that waited
+  instances INTEGER NOT NULL,  -- collectives in which it did
+  wait_ns INTEGER NOT NULL -- sum
+);
+
+-- Where each step went (metrics.md section 1 and 2 for CPU jobs). compute_ns + exposed_ns + idle_ns = duration_ns.
+CREATE TABLE step_part (
+  process INTEGER NOT NULL,     -- process.id
+  step INTEGER NOT NULL,        -- step.step
+  compute_ns INTEGER NOT NULL,  -- |K|: outside MPI calls
+  comm_ns INTEGER,              -- |C|: union of MPI calls and requests in flight; NULL: the step's events were not kept
+  exposed_ns INTEGER NOT NULL,  -- |C \ K|: inside MPI calls
+  wait_ns INTEGER,              -- the waiting in exposed_ns; NULL: not known
+  xfer_ns INTEGER,              -- exposed_ns - wait_ns
+  idle_ns INTEGER NOT NULL,     -- |I|: 0 on CPU jobs, where what is outside MPI counts as compute
+  PRIMARY KEY (process, step)
+) WITHOUT ROWID;
+
+-- Collectives by operation, communicator and size, over the events that the window kept.
+CREATE TABLE collective_group (
+  world INTEGER NOT NULL,      -- process.world
+  op INTEGER NOT NULL,         -- op.id
+  comm INTEGER NOT NULL,       -- communicator.id
+  bytes INTEGER,               -- S; NULL: not known
+  instances INTEGER NOT NULL,  -- collectives
+  calls INTEGER NOT NULL,      -- instances x ranks seen
+  time_ns INTEGER NOT NULL,    -- sum of durations over ranks
+  min_ns INTEGER NOT NULL,     -- shortest duration
+  max_ns INTEGER NOT NULL,     -- longest
+  wait_ns INTEGER,             -- sum of waiting over ranks; NULL: no instance could be split
+  xfer_ns INTEGER,             -- sum of transfer over ranks, of the instances that could be split
+  split_calls INTEGER NOT NULL,  -- calls that could be split
+  algbw_bytes_per_second REAL,   -- S / median over instances of the transfer time; NULL: see why
+  busbw_xfer REAL,             -- bus bandwidth from the transfer time, bytes/s (metrics.md section 7)
+  busbw_raw REAL,              -- from the mean duration, waiting included
+  busbw_max REAL,              -- from the longest duration of each instance
+  upper_bound INTEGER NOT NULL,  -- 1: non-blocking, the transfer time is an upper bound and the bandwidth a lower one
+  why TEXT                     -- reason of a NULL bandwidth
+);
+
+-- Results of the metrics (analyzer/metrics/*.sql).
+CREATE TABLE metric (
+  id TEXT NOT NULL,     -- ccr_xfer, load_balance, ...
+  world INTEGER NOT NULL,  -- process.world
+  value REAL,           -- NULL: see why
+  unit TEXT NOT NULL,   -- ns, ratio, bytes/s, ...
+  why TEXT,             -- reason of a NULL
+  lo REAL,              -- bootstrap 95 % interval of the median over steps; NULL: fewer than five steps, or not a per-step metric
+  hi REAL,              -- its upper end
+  PRIMARY KEY (id, world)
+) WITHOUT ROWID;
+
+-- What to fix, most important first.
+CREATE TABLE finding (
+  position INTEGER PRIMARY KEY,  -- 1, 2, ...
+  id TEXT NOT NULL,         -- straggler, small_collectives, exposed_tail, ...
+  sentence TEXT NOT NULL,   -- one line; writes "rank N"
+  world INTEGER,            -- process.world
+  rank INTEGER,             -- the rank to blame, if it is one
+  saving_ns INTEGER,        -- per step, if fixed; per run when there are no steps
+  share_ratio REAL,         -- saving_ns / step time
+  confidence TEXT NOT NULL, -- sure, likely, maybe
+  evidence TEXT NOT NULL,   -- what was seen, with numbers
+  evidence_sql TEXT,        -- a query that shows the rows
+  try TEXT NOT NULL         -- what to do next
+);
+
+-- ------------------------------------------------------------------------------------------------ stable views
+
+-- Processes with their host's name.
+CREATE VIEW v_rank AS
+SELECT p.world, p.rank, h.name AS host, p.pid, p.world_size, p.start_ns, p.end_ns, p.end_ns - p.start_ns AS duration_ns, p.init_ns, p.finalize_ns, p.ended,
+       p.abort_code, p.thread_level, p.clock, p.exe, p.command, p.spool, p.spool_bytes, p.id AS process
+FROM process p JOIN host h ON h.id = p.host;
+
+-- Every operation of every rank, exact for the whole run.
+CREATE VIEW v_call AS
+SELECT p.world, p.rank, o.name AS op, c.label AS comm, sum(f.calls) AS calls, sum(f.bytes) AS bytes, sum(f.time_ns) AS time_ns, min(f.min_ns) AS min_ns,
+       max(f.max_ns) AS max_ns, max(f.time_estimated) AS time_estimated
+FROM profile f JOIN process p ON p.id = f.process JOIN op o ON o.id = f.op LEFT JOIN communicator c ON c.id = f.comm
+GROUP BY p.world, p.rank, p.id, f.op, f.comm;
+
+-- One row per rank and collective instance of the window.
+CREATE VIEW v_collective AS
+SELECT p.world, p.rank, e.step, r.layer, o.name AS op, c.label AS comm, c.size AS comm_size, e.seq, k.bytes, e.start_ns AS enter_ns,
+       e.start_ns + e.duration_ns AS leave_ns, e.duration_ns, k.wait_ns, k.xfer_ns, k.wait_method, k.min_duration_wait_ns, k.why, r.phase, e.bytes AS payload_bytes, e.id AS event
+FROM collective k JOIN event e ON e.id = k.event JOIN process p ON p.id = e.process JOIN op o ON o.id = e.op JOIN communicator c ON c.id = e.comm
+     JOIN region r ON r.id = e.region;
+
+-- Where each step of each rank went.
+CREATE VIEW v_step AS
+SELECT p.world, p.rank, s.step, s.start_ns, s.duration_ns, t.compute_ns, t.comm_ns, t.exposed_ns, t.wait_ns, t.xfer_ns, t.idle_ns
+FROM step s JOIN process p ON p.id = s.process LEFT JOIN step_part t ON t.process = s.process AND t.step = s.step;
+
+-- Layers of each rank, exact for the whole run except wait_ns (window only). Times of ranges inside a layer are not its own; a layer that
+-- occurs in several places of the tree with the same phase is one row.
+CREATE VIEW v_layer AS
+WITH own AS (  -- own time of every region: inclusive minus that of its children
+  SELECT f.process, f.region, f.calls, f.time_ns - coalesce((SELECT sum(g.time_ns) FROM range_profile g JOIN region q ON q.id = g.region
+           WHERE g.process = f.process AND q.parent = f.region), 0) AS time_ns,
+         f.mpi_ns - coalesce((SELECT sum(g.mpi_ns) FROM range_profile g JOIN region q ON q.id = g.region
+           WHERE g.process = f.process AND q.parent = f.region), 0) AS mpi_ns
+  FROM range_profile f
+), waiting AS (
+  SELECT e.process, e.region, sum(k.wait_ns) AS wait_ns, sum(e.duration_ns) AS comm_ns
+  FROM collective k JOIN event e ON e.id = k.event GROUP BY e.process, e.region
+)
+SELECT p.world, p.rank, r.layer, r.phase, sum(CASE WHEN r.kind = 'layer' THEN o.calls ELSE 0 END) AS calls, sum(o.time_ns - o.mpi_ns) AS compute_ns,
+       sum(w.comm_ns) AS comm_ns, sum(o.mpi_ns) AS exposed_ns, sum(w.wait_ns) AS wait_ns
+FROM own o JOIN process p ON p.id = o.process JOIN region r ON r.id = o.region LEFT JOIN waiting w ON w.process = o.process AND w.region = o.region
+WHERE r.layer IS NOT NULL
+GROUP BY p.world, p.rank, p.id, r.layer, r.phase;
+
+-- Calls that never returned.
+CREATE VIEW v_open_call AS
+SELECT p.world, p.rank, o.name AS op, c.label AS comm, x.seq, x.step, r.layer, r.phase, x.start_ns, p.end_ns - x.start_ns AS since_ns, x.bytes, x.peer, x.tag, x.thread
+FROM open_call x JOIN process p ON p.id = x.process JOIN op o ON o.id = x.op LEFT JOIN communicator c ON c.id = x.comm JOIN region r ON r.id = x.region;
