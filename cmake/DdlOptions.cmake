@@ -10,6 +10,9 @@ find_package(Boost REQUIRED COMPONENTS program_options)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(Threads REQUIRED)
+if(DDL_TESTS)
+  find_package(GTest REQUIRED)
+endif()
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas)  # arithmetic of workloads/train
 
