@@ -13,7 +13,7 @@ PRAGMA user_version = 1;             -- schema version; a newer one is refused
 
 -- Facts about the run as a whole, from job.json and the ingest.
 CREATE TABLE meta (
-  key TEXT PRIMARY KEY,  -- schema_version, ddl_version, epoch_realtime_ns, ingested_at, command, exit_code, signal, launcher, job_id, duration_ns, env.NAME, ...
+  key TEXT PRIMARY KEY,  -- schema_version, ddl_version, epoch_realtime_ns, ingested_at, command, exit_code, signal, launcher, job_id, duration_ns, env.NAME, ...; by the analyzer: verdict, analysis.*
   value TEXT             -- always text; numbers in decimal
 ) WITHOUT ROWID;
 
@@ -266,8 +266,22 @@ CREATE TABLE step_part (
   wait_ns INTEGER,              -- the waiting in exposed_ns; NULL: not known
   xfer_ns INTEGER,              -- exposed_ns - wait_ns
   idle_ns INTEGER NOT NULL,     -- |I|: 0 on CPU jobs, where what is outside MPI counts as compute
+  why TEXT,                     -- reason of a NULL: NO_DATA, PARTIAL_RANKS, CLOCK_UNTRUSTED
   PRIMARY KEY (process, step)
 ) WITHOUT ROWID;
+
+-- The same for the whole run of each process, from leaving MPI_Init to entering MPI_Finalize (or its last sign of life): for jobs without steps.
+CREATE TABLE rank_part (
+  process INTEGER PRIMARY KEY,  -- process.id
+  duration_ns INTEGER NOT NULL, -- compute_ns + exposed_ns + idle_ns
+  compute_ns INTEGER NOT NULL,  -- as step_part
+  comm_ns INTEGER,              -- as step_part; NULL: not all events were kept
+  exposed_ns INTEGER NOT NULL,  -- as step_part
+  wait_ns INTEGER,              -- as step_part
+  xfer_ns INTEGER,              -- as step_part
+  idle_ns INTEGER NOT NULL,     -- as step_part
+  why TEXT                      -- as step_part
+);
 
 -- Collectives by operation, communicator and size, over the events that the window kept.
 CREATE TABLE collective_group (
@@ -276,11 +290,14 @@ CREATE TABLE collective_group (
   comm INTEGER NOT NULL,       -- communicator.id
   bytes INTEGER,               -- S; NULL: not known
   instances INTEGER NOT NULL,  -- collectives
+  step_instances INTEGER NOT NULL,  -- of which inside annotated steps
   calls INTEGER NOT NULL,      -- instances x ranks seen
   time_ns INTEGER NOT NULL,    -- sum of durations over ranks
   min_ns INTEGER NOT NULL,     -- shortest duration
   max_ns INTEGER NOT NULL,     -- longest
   wait_ns INTEGER,             -- sum of waiting over ranks; NULL: no instance could be split
+  wait_method TEXT,            -- collective.wait_method of the instances that could be split
+  min_duration_wait_ns INTEGER,  -- sum of collective.min_duration_wait_ns over the same calls; NULL: not symmetric or not blocking
   xfer_ns INTEGER,             -- sum of transfer over ranks, of the instances that could be split
   split_calls INTEGER NOT NULL,  -- calls that could be split
   algbw_bytes_per_second REAL,   -- S / median over instances of the transfer time; NULL: see why
@@ -300,6 +317,9 @@ CREATE TABLE metric (
   why TEXT,             -- reason of a NULL
   lo REAL,              -- bootstrap 95 % interval of the median over steps; NULL: fewer than five steps, or not a per-step metric
   hi REAL,              -- its upper end
+  p10 REAL,             -- 10th percentile over steps (nearest rank); NULL: not a per-step metric
+  p90 REAL,             -- 90th percentile
+  steps INTEGER,        -- steps that had a value; NULL: not a per-step metric
   PRIMARY KEY (id, world)
 ) WITHOUT ROWID;
 
@@ -344,6 +364,11 @@ FROM collective k JOIN event e ON e.id = k.event JOIN process p ON p.id = e.proc
 CREATE VIEW v_step AS
 SELECT p.world, p.rank, s.step, s.start_ns, s.duration_ns, t.compute_ns, t.comm_ns, t.exposed_ns, t.wait_ns, t.xfer_ns, t.idle_ns
 FROM step s JOIN process p ON p.id = s.process LEFT JOIN step_part t ON t.process = s.process AND t.step = s.step;
+
+-- Where the run of each rank went, with or without steps.
+CREATE VIEW v_rank_part AS
+SELECT p.world, p.rank, t.duration_ns, t.compute_ns, t.comm_ns, t.exposed_ns, t.wait_ns, t.xfer_ns, t.idle_ns, t.why
+FROM rank_part t JOIN process p ON p.id = t.process;
 
 -- Layers of each rank, exact for the whole run except wait_ns (window only). Times of ranges inside a layer are not its own; a layer that
 -- occurs in several places of the tree with the same phase is one row.
