@@ -1,0 +1,138 @@
+// Interned strings and contexts (ranges and call sites). Looked up without a lock; inserted under it; never removed.
+#include <string.h>
+
+#include "core/recorder_internal.h"
+
+namespace ddl {
+namespace internal {
+
+namespace {
+
+constexpr uint32_t kMaxStrings = 1u << 15;
+constexpr uint32_t kMaxContexts = 1u << 16;
+constexpr size_t kArenaBytes = 256 * 1024;
+
+struct String {
+  const char* text;
+  uint32_t length;
+};
+
+struct Context {
+  uint32_t parent;
+  uint32_t kind;
+  uint32_t name;
+  uint64_t site;
+};
+
+// Zero pages until used. Hash tables hold ids, 0 = free; twice as many slots as ids.
+String g_strings[kMaxStrings];
+uint32_t g_string_table[2 * kMaxStrings];
+uint32_t g_string_count = 0;  // ids 1 .. count
+Context g_contexts[kMaxContexts];
+uint32_t g_context_table[2 * kMaxContexts];
+uint32_t g_context_count = 0;
+char* g_arena = nullptr;
+size_t g_arena_left = 0;
+
+uint64_t mix(uint64_t hash, uint64_t value) {
+  hash = (hash ^ value) * 0xbf58476d1ce4e5b9ull;
+  return hash ^ hash >> 31;
+}
+
+/// Probes `table` for an id for which `same(id)` holds. Returns the slot; the id in it is 0 if there is none yet.
+template <class Same>
+uint32_t* probe(uint32_t* table, uint32_t slots, uint64_t hash, Same same) {
+  for (uint32_t i = static_cast<uint32_t>(hash) & (slots - 1);; i = (i + 1) & (slots - 1)) {
+    const uint32_t id = __atomic_load_n(&table[i], __ATOMIC_ACQUIRE);
+    if (id == 0 || same(id)) return &table[i];
+  }
+}
+
+const char* copy(const char* text, size_t length) {
+  if (g_arena_left < length + 1) {
+    char* pages = static_cast<char*>(take_pages(kArenaBytes));
+    if (!pages) return nullptr;
+    g_arena = pages;
+    g_arena_left = kArenaBytes;
+  }
+  char* to = g_arena;
+  memcpy(to, text, length);
+  to[length] = 0;
+  g_arena += length + 1;
+  g_arena_left -= length + 1;
+  return to;
+}
+
+}  // namespace
+
+void reset_contexts() {
+  if (g_string_count == 0 && g_context_count == 0) return;
+  memset(g_string_table, 0, sizeof g_string_table);
+  memset(g_context_table, 0, sizeof g_context_table);
+  g_string_count = g_context_count = 0;
+}
+
+uint32_t intern_string(const char* text, size_t length, const char** ours) {
+  uint64_t hash = 0x9e3779b97f4a7c15ull;
+  for (size_t i = 0; i < length; ++i) hash = (hash ^ static_cast<unsigned char>(text[i])) * 1099511628211ull;
+  hash = mix(hash, length);
+  const auto same = [&](uint32_t id) { return g_strings[id].length == length && memcmp(g_strings[id].text, text, length) == 0; };
+  uint32_t id = *probe(g_string_table, 2 * kMaxStrings, hash, same);
+  if (id == 0) {
+    const Lock lock;
+    if (!lock) return 0;
+    uint32_t* slot = probe(g_string_table, 2 * kMaxStrings, hash, same);
+    id = *slot;
+    if (id == 0) {
+      const char* mine = g_string_count + 1 < kMaxStrings ? copy(text, length) : nullptr;
+      if (!mine) {
+        count_loss(kLossContexts);
+        return 0;
+      }
+      id = ++g_string_count;
+      g_strings[id] = {mine, static_cast<uint32_t>(length)};
+      const StringMeta meta = {id, static_cast<uint32_t>(length)};
+      const Bytes parts[] = {{&meta, sizeof meta}, {mine, length}};
+      write_meta(MetaKind::kString, parts, 2);
+      __atomic_store_n(slot, id, __ATOMIC_RELEASE);
+    }
+  }
+  if (ours) *ours = g_strings[id].text;
+  return id;
+}
+
+uint32_t intern_context(uint32_t parent, ContextKind kind, uint32_t name, uint64_t site) {
+  const uint64_t hash = mix(mix(mix(parent, static_cast<uint64_t>(kind)), name), site);
+  const auto same = [&](uint32_t id) {
+    const Context& c = g_contexts[id];
+    return c.parent == parent && c.kind == static_cast<uint32_t>(kind) && c.name == name && c.site == site;
+  };
+  uint32_t id = *probe(g_context_table, 2 * kMaxContexts, hash, same);
+  if (id != 0) return id;
+  const Lock lock;
+  if (!lock) return parent;
+  uint32_t* slot = probe(g_context_table, 2 * kMaxContexts, hash, same);
+  if (*slot != 0) return *slot;
+  if (g_context_count + 1 >= kMaxContexts) {
+    count_loss(kLossContexts);
+    return parent;
+  }
+  id = ++g_context_count;
+  g_contexts[id] = {parent, static_cast<uint32_t>(kind), name, site};
+  const ContextMeta meta = {id, parent, static_cast<uint32_t>(kind), name, site};
+  const Bytes parts[] = {{&meta, sizeof meta}};
+  write_meta(MetaKind::kContext, parts, 1);
+  __atomic_store_n(slot, id, __ATOMIC_RELEASE);
+  return id;
+}
+
+}  // namespace internal
+
+uint32_t site_context_slow(Thread* thread, const void* site) {
+  auto& entry = thread->sites[(reinterpret_cast<uintptr_t>(site) >> 2 ^ thread->context) % kCacheEntries];
+  const uint32_t context = internal::intern_context(thread->context, ContextKind::kSite, 0, reinterpret_cast<uintptr_t>(site));
+  entry = {site, thread->context, context};
+  return context;
+}
+
+}  // namespace ddl

@@ -1,0 +1,191 @@
+// Meta chunks: the low-rate, variable-length entries of the spool, one writer at a time.
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "core/recorder_internal.h"
+
+namespace ddl {
+namespace internal {
+
+SpoolFile g_file;
+
+namespace {
+
+bool g_locked = false;
+const void* g_lock_owner = nullptr;
+__thread char t_identity __attribute__((tls_model("initial-exec")));  // its address names the thread
+
+ChunkHeader* g_meta_chunk = nullptr;
+uint32_t g_meta_used = 0;
+
+}  // namespace
+
+Lock::Lock() : held_(false) {
+  if (__atomic_load_n(&g_lock_owner, __ATOMIC_RELAXED) == &t_identity) return;
+  while (__atomic_test_and_set(&g_locked, __ATOMIC_ACQUIRE)) sched_yield();
+  __atomic_store_n(&g_lock_owner, static_cast<const void*>(&t_identity), __ATOMIC_RELAXED);
+  held_ = true;
+}
+
+Lock::~Lock() {
+  if (!held_) return;
+  __atomic_store_n(&g_lock_owner, static_cast<const void*>(nullptr), __ATOMIC_RELAXED);
+  __atomic_clear(&g_locked, __ATOMIC_RELEASE);
+}
+
+void Lock::reset() {
+  g_lock_owner = nullptr;
+  g_locked = false;
+}
+
+void* take_pages(size_t bytes) {
+  void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return address == MAP_FAILED ? nullptr : address;
+}
+
+void reset_meta() {
+  g_meta_chunk = nullptr;
+  g_meta_used = 0;
+}
+
+bool write_meta(MetaKind kind, const Bytes* parts, int count) {
+  if (!g_file.header()) return false;
+  size_t total = sizeof(MetaHeader);
+  for (int i = 0; i < count; ++i) total += parts[i].size;
+  total = (total + 7) & ~size_t{7};
+  if (!g_meta_chunk || g_meta_used + total > g_meta_chunk->bytes) {
+    const size_t needed = (sizeof(ChunkHeader) + total + kPageBytes - 1) / kPageBytes * kPageBytes;
+    ChunkHeader* chunk = needed > kMaxChunkBytes ? nullptr
+                                                 : g_file.add_chunk(ChunkKind::kMeta, static_cast<uint32_t>(needed > kMinChunkBytes ? needed : kMinChunkBytes),
+                                                                    UINT32_MAX);
+    if (!chunk) {
+      count_loss(kLossMeta);
+      return false;
+    }
+    if (g_meta_chunk) SpoolFile::unmap(g_meta_chunk);
+    g_meta_chunk = chunk;
+    g_meta_used = sizeof(ChunkHeader);
+  }
+  char* start = reinterpret_cast<char*>(g_meta_chunk) + g_meta_used;
+  char* to = start + sizeof(MetaHeader);
+  for (int i = 0; i < count; ++i) {
+    memcpy(to, parts[i].data, parts[i].size);
+    to += parts[i].size;
+  }
+  __atomic_store_n(&reinterpret_cast<MetaHeader*>(start)->word, meta_word(kind, total), __ATOMIC_RELEASE);
+  g_meta_used += static_cast<uint32_t>(total);
+  return true;
+}
+
+}  // namespace internal
+
+namespace {
+
+void write_locked(MetaKind kind, const internal::Bytes* parts, int count) {
+  const int saved_errno = errno;
+  {
+    const internal::Lock lock;
+    if (!lock) {
+      count_loss(kLossMeta);
+    } else {
+      internal::write_meta(kind, parts, count);
+    }
+  }
+  errno = saved_errno;
+}
+
+}  // namespace
+
+void write_operation(uint32_t op, OpClass op_class, bool nonblocking, const char* name) {
+  const OperationMeta meta = {op, static_cast<uint32_t>(op_class), nonblocking ? 1u : 0u, static_cast<uint32_t>(strlen(name))};
+  const internal::Bytes parts[] = {{&meta, sizeof meta}, {name, meta.name_length}};
+  write_locked(MetaKind::kOperation, parts, 2);
+}
+
+void write_communicator(const CommunicatorMeta& meta, const RankRun* runs) {
+  const internal::Bytes parts[] = {{&meta, sizeof meta}, {runs, meta.runs * sizeof(RankRun)}};
+  write_locked(MetaKind::kCommunicator, parts, 2);
+}
+
+void write_communicator_name(uint32_t index, const char* name) {
+  const CommNameMeta meta = {index, internal::intern_string(name, strlen(name), nullptr)};
+  const internal::Bytes parts[] = {{&meta, sizeof meta}};
+  write_locked(MetaKind::kCommName, parts, 1);
+}
+
+void write_fact(const char* key, const char* value) {
+  const FactMeta meta = {static_cast<uint32_t>(strlen(key)), static_cast<uint32_t>(strlen(value))};
+  const internal::Bytes parts[] = {{&meta, sizeof meta}, {key, meta.key_length}, {value, meta.value_length}};
+  write_locked(MetaKind::kFact, parts, 3);
+}
+
+void write_clock() {
+  if (!g_process.active) return;
+  const ClockPair pair = read_clock_pair();
+  const internal::Bytes parts[] = {{&pair, sizeof pair}};
+  write_locked(MetaKind::kClock, parts, 1);
+  // A reader may look in between: without ticks the pair does not count.
+  ClockPair& latest = internal::g_file.header()->latest;
+  __atomic_store_n(&latest.ticks, uint64_t{0}, __ATOMIC_RELEASE);
+  __atomic_store_n(&latest.monotonic_ns, pair.monotonic_ns, __ATOMIC_RELEASE);
+  __atomic_store_n(&latest.realtime_ns, pair.realtime_ns, __ATOMIC_RELEASE);
+  __atomic_store_n(&latest.ticks, pair.ticks, __ATOMIC_RELEASE);
+  __atomic_store_n(&g_process.latest_ticks, pair.ticks, __ATOMIC_RELAXED);
+}
+
+void refresh_clock(uint64_t now_ticks) {
+  // Every second at first, then every 1/256 of the run's age: a week-long job needs a few thousand pairs, not a million.
+  const uint64_t age = now_ticks - internal::g_file.header()->begin.ticks;
+  if (age / 256 > g_process.refresh_ticks) __atomic_store_n(&g_process.refresh_ticks, age / 256, __ATOMIC_RELAXED);
+  write_clock();
+}
+
+namespace {
+
+/// One line of /proc/self/maps: writes it as a module if it is executable file content.
+void write_module_line(char* line) {
+  unsigned long begin, end, offset;
+  char permissions[8];
+  int path_at = 0;
+  if (sscanf(line, "%lx-%lx %7s %lx %*s %*s %n", &begin, &end, permissions, &offset, &path_at) < 4 || path_at == 0) return;
+  const char* path = line + path_at;
+  if (permissions[2] != 'x' || path[0] != '/') return;
+  const ModuleMeta meta = {begin, end, offset, static_cast<uint32_t>(strlen(path)), 0};
+  const internal::Bytes parts[] = {{&meta, sizeof meta}, {path, meta.path_length}};
+  write_locked(MetaKind::kModule, parts, 2);
+}
+
+}  // namespace
+
+void write_modules() {
+  const int saved_errno = errno;
+  const int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  if (fd >= 0) {
+    char buffer[8192];
+    size_t used = 0;
+    ssize_t got;
+    while ((got = read(fd, buffer + used, sizeof buffer - 1 - used)) > 0) {
+      used += static_cast<size_t>(got);
+      buffer[used] = 0;
+      char* line = buffer;
+      while (char* end = strchr(line, '\n')) {
+        *end = 0;
+        write_module_line(line);
+        line = end + 1;
+      }
+      used -= static_cast<size_t>(line - buffer);
+      memmove(buffer, line, used);
+      if (used == sizeof buffer - 1) used = 0;  // a line longer than the buffer: give it up
+    }
+    close(fd);
+  }
+  errno = saved_errno;
+}
+
+}  // namespace ddl

@@ -1,0 +1,233 @@
+#include "core/recorder.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/recorder_internal.h"
+
+extern "C" int __cxa_thread_atexit_impl(void (*)(void*), void*, void*);
+extern "C" void* __dso_handle;
+
+namespace ddl {
+
+Process g_process = {};
+__thread Thread* t_thread __attribute__((tls_model("initial-exec"))) = nullptr;
+
+namespace {
+
+__thread bool t_refused __attribute__((tls_model("initial-exec"))) = false;
+
+RecorderOptions g_options;
+Thread* g_free_threads = nullptr;
+uint32_t g_thread_count = 0;
+uint64_t g_after_ticks, g_until_ticks;  // 0: no such bound; set at the first refresh that knows the rate
+bool g_log_full = false;
+
+// The current step. Written by the thread that opens steps, read by all.
+bool g_steps_seen = false;
+bool g_step_open = false;
+bool g_keep_step = true;
+
+constexpr uint32_t kRingBytes = kMinChunkBytes;
+constexpr uint32_t kFirstProfileCapacity = 256;
+constexpr uint32_t kMaxLogChunkBytes = 1024 * 1024;
+constexpr uint32_t kSequencesPerUnit = 64;  // jobs without steps are thinned by blocks of this many collectives
+constexpr uint32_t kMaxKeepLevel = 30;
+constexpr uint64_t kRefreshTicks = 2000000000;  // 0.5 to 1 s of TSC, 2 s of CLOCK_MONOTONIC
+
+template <class T>
+T relaxed(const T& value) {
+  return __atomic_load_n(&value, __ATOMIC_RELAXED);
+}
+template <class T>
+void store_relaxed(T& value, T to) {
+  __atomic_store_n(&value, to, __ATOMIC_RELAXED);
+}
+
+bool unit_kept(uint64_t unit) {
+  const uint32_t level = relaxed(internal::g_file.header()->keep_level);
+  return (unit & ((1ull << level) - 1)) == 0;
+}
+
+/// Records start behind the header, at a multiple of 8.
+Record* first_record(ChunkHeader* chunk) { return reinterpret_cast<Record*>(chunk + 1); }
+uint32_t record_count(uint32_t chunk_bytes) { return (chunk_bytes - sizeof(ChunkHeader)) / sizeof(Record); }
+
+bool add_log_chunk(Thread* thread) {
+  FileHeader* header = internal::g_file.header();
+  const uint32_t bytes = thread->log_chunk_bytes;
+  const uint64_t cap = g_options.cap_bytes;
+  // Half of the cap is for everything, a quarter for every second unit, an eighth for every fourth ...
+  while (header->log_bytes + bytes > cap - (cap >> (header->keep_level + 1)) && header->keep_level < kMaxKeepLevel) {
+    store_relaxed(header->keep_level, header->keep_level + 1);
+    store_relaxed(g_process.restricted, true);
+  }
+  ChunkHeader* chunk = header->log_bytes + bytes <= cap ? internal::g_file.add_chunk(ChunkKind::kEvents, bytes, thread->index) : nullptr;
+  if (!chunk) {
+    if (header->log_bytes + bytes <= cap) __atomic_fetch_or(&header->flags, kDiskFull, __ATOMIC_RELAXED);
+    store_relaxed(g_log_full, true);
+    store_relaxed(g_process.restricted, true);
+    return false;
+  }
+  header->log_bytes += bytes;
+  // The old chunk may hold the open record of an enclosing call; then it stays mapped for good (rare: events inside an MPI call).
+  if (thread->log_chunk && thread->call_depth == 0) SpoolFile::unmap(thread->log_chunk);
+  thread->log_chunk = chunk;
+  thread->log_next = first_record(chunk);
+  thread->log_end = thread->log_next + record_count(bytes);
+  const uint64_t largest = cap / 16 < kMaxLogChunkBytes ? cap / 16 : kMaxLogChunkBytes;
+  if (2ull * bytes <= largest) thread->log_chunk_bytes = 2 * bytes;
+  return true;
+}
+
+void describe_thread(Thread* thread) {
+  char name[17] = {};
+  prctl(PR_GET_NAME, name);
+  const ThreadMeta meta = {thread->index, static_cast<uint32_t>(syscall(SYS_gettid)), static_cast<uint32_t>(strlen(name)), 0};
+  const internal::Bytes parts[] = {{&meta, sizeof meta}, {name, meta.name_length}};
+  internal::write_meta(MetaKind::kThread, parts, 2);
+}
+
+Thread* new_thread() {
+  Thread* thread = static_cast<Thread*>(internal::take_pages(sizeof(Thread)));
+  if (!thread) return nullptr;
+  thread->index = g_thread_count;
+  thread->log_chunk_bytes = kMinChunkBytes;
+  thread->ring_chunk = internal::g_file.add_chunk(ChunkKind::kRing, kRingBytes, thread->index);
+  if (!thread->ring_chunk || !internal::add_profile_table(thread, kFirstProfileCapacity)) return nullptr;
+  thread->ring_begin = thread->ring_next = first_record(thread->ring_chunk);
+  thread->ring_end = thread->ring_begin + record_count(kRingBytes);
+  add_log_chunk(thread);  // without one the ring takes everything
+  ++g_thread_count;
+  return thread;
+}
+
+void release_thread(void* pointer) {
+  Thread* thread = static_cast<Thread*>(pointer);
+  if (t_thread != thread) return;  // a forked child: it is not ours
+  t_thread = nullptr;
+  const internal::Lock lock;
+  if (!lock) return;
+  thread->call_depth = 0;
+  thread->range_depth = thread->range_overflow = 0;
+  thread->context = 0;
+  memset(thread->names, 0, sizeof thread->names);  // the next user's pointers mean other texts
+  thread->next_free = g_free_threads;
+  g_free_threads = thread;
+}
+
+}  // namespace
+
+const char* activate(const RecorderOptions& options) {
+  const internal::Lock lock;
+  if (!lock || g_process.active) return nullptr;
+  g_options = options;
+  if (g_options.cap_bytes < 4 * kMinChunkBytes) g_options.cap_bytes = 4 * kMinChunkBytes;
+  const ClockKind clock = choose_clock(options.clock);
+  internal::reset_meta();
+  internal::reset_contexts();
+  if (!internal::g_file.create(options.directory, clock)) return internal::g_file.why();
+  internal::g_file.header()->world_key = options.world_key;
+  g_free_threads = nullptr;
+  g_thread_count = 0;
+  g_log_full = false;
+  g_steps_seen = g_step_open = false;
+  g_keep_step = !options.has_steps;
+  const double ticks_per_ns = clock == ClockKind::kMonotonic ? 1.0 : estimate_ticks_per_ns();
+  const uint64_t begin = internal::g_file.header()->begin.ticks;
+  g_after_ticks = options.after_ns ? begin + static_cast<uint64_t>(static_cast<double>(options.after_ns) * ticks_per_ns) : 0;
+  g_until_ticks = options.for_ns ? begin + static_cast<uint64_t>(static_cast<double>(options.after_ns + options.for_ns) * ticks_per_ns) : 0;
+  g_process.restricted = options.has_steps || g_after_ticks || g_until_ticks;
+  g_process.refresh_ticks = kRefreshTicks;
+  g_process.latest_ticks = begin;
+  __atomic_store_n(&g_process.active, true, __ATOMIC_RELEASE);
+  return nullptr;
+}
+
+void forget_after_fork() {
+  g_process.active = false;
+  t_thread = nullptr;
+  internal::g_file.forget();
+  internal::Lock::reset();
+}
+
+FileHeader* spool_header() { return internal::g_file.header(); }
+const char* spool_path() { return internal::g_file.path(); }
+
+Thread* attach_thread() {
+  if (t_refused) return nullptr;
+  const int saved_errno = errno;
+  Thread* thread = nullptr;
+  {
+    const internal::Lock lock;
+    if (!lock) return nullptr;
+    thread = g_free_threads;
+    if (thread) {
+      g_free_threads = thread->next_free;
+    } else {
+      thread = new_thread();
+    }
+    if (thread) {
+      describe_thread(thread);
+    } else {
+      t_refused = true;
+      count_loss(kLossThreads);
+    }
+  }
+  t_thread = thread;
+  if (thread) __cxa_thread_atexit_impl(release_thread, thread, &__dso_handle);
+  errno = saved_errno;
+  return thread;
+}
+
+Record* next_log_record(Thread* thread) {
+  if (relaxed(g_log_full)) return nullptr;
+  const internal::Lock lock;
+  return lock && !g_log_full && add_log_chunk(thread) ? thread->log_next : nullptr;
+}
+
+bool keep(bool collective, uint32_t sequence, uint64_t start_ticks) {
+  if (relaxed(g_log_full)) return false;
+  if (g_after_ticks && start_ticks < g_after_ticks) return false;
+  if (g_until_ticks && start_ticks >= g_until_ticks) return false;
+  if (relaxed(g_steps_seen) || g_options.has_steps) return relaxed(g_step_open) ? relaxed(g_keep_step) : !g_options.has_steps && unit_kept(1);
+  if (collective) return unit_kept(sequence / kSequencesPerUnit);
+  return unit_kept(1);  // what has no number common to all ranks is kept only while everything is
+}
+
+void write_record(Thread* thread, bool to_log, const Record& record) {
+  Record* slot = take_record(thread, to_log);
+  slot->start_ticks = record.start_ticks;
+  slot->payload = record.payload;
+  slot->comm = record.comm;
+  slot->context = record.context;
+  slot->sequence = record.sequence;
+  slot->peer = record.peer;
+  publish(slot, record.word);
+}
+
+void count_loss(LossKind kind, uint64_t count) {
+  FileHeader* header = internal::g_file.header();
+  if (header) __atomic_fetch_add(&header->loss[kind], count, __ATOMIC_RELAXED);
+}
+
+namespace internal {
+
+void enter_step(uint64_t step) {
+  store_relaxed(g_keep_step, unit_kept(step) && (!g_options.has_steps || (step >= g_options.first_step && step <= g_options.last_step)));
+  store_relaxed(g_steps_seen, true);
+  store_relaxed(g_step_open, true);
+}
+
+void leave_step() { store_relaxed(g_step_open, false); }
+
+/// Steps themselves are few: the window of --steps does not drop them, only a full log thins them.
+bool keep_step_record(uint64_t step) { return !relaxed(g_log_full) && unit_kept(step); }
+
+}  // namespace internal
+}  // namespace ddl

@@ -1,0 +1,52 @@
+// What the recorder's own files share. Not for wrappers and collectors.
+#pragma once
+
+#include <stddef.h>
+
+#include "core/recorder.h"
+
+namespace ddl::internal {
+
+/// Guards the spool file, the meta chunk and the tables' insertions. Held for microseconds, never across a call out of the library.
+/// Taking it again on the thread that holds it (a signal handler) fails instead of hanging: what was to be written is counted as lost.
+class Lock {
+ public:
+  Lock();
+  ~Lock();
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+  explicit operator bool() const { return held_; }
+  static void reset();  ///< in a forked child
+
+ private:
+  bool held_;
+};
+
+extern SpoolFile g_file;
+
+/// One part of a meta entry.
+struct Bytes {
+  const void* data;
+  size_t size;
+};
+/// Appends an entry. The caller holds the lock. False: counted as lost.
+bool write_meta(MetaKind kind, const Bytes* parts, int count);
+void reset_meta();
+
+/// Ids of interned strings and contexts. `find_or_add` take the lock only for what is new.
+uint32_t intern_string(const char* text, size_t length, const char** ours);
+uint32_t intern_context(uint32_t parent, ContextKind kind, uint32_t name, uint64_t site);
+void reset_contexts();
+
+/// First profile table of a thread; false: no space. The caller holds the lock.
+bool add_profile_table(Thread* thread, uint32_t capacity);
+
+/// Anonymous memory that is never given back; NULL if there is none.
+void* take_pages(size_t bytes);
+
+/// Called at the begin of a step: decides whether the window keeps it.
+void enter_step(uint64_t step);
+void leave_step();
+bool keep_step_record(uint64_t step);
+
+}  // namespace ddl::internal

@@ -1,0 +1,183 @@
+#include "core/spool_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+
+namespace ddl {
+
+namespace {
+
+/// fstat, as a system call: glibc before 2.33 has no symbol of that name.
+bool status_of(int fd, struct stat* status) { return syscall(SYS_fstat, fd, status) == 0; }
+
+/// Restores errno when it goes out of scope: recording must not be visible to the program.
+struct KeepErrno {
+  int saved = errno;
+  ~KeepErrno() { errno = saved; }
+};
+
+/// Reserves [offset, offset + bytes) so that a later store cannot hit a full disk (which would be SIGBUS).
+/// Checks RLIMIT_FSIZE first: growing past it would raise SIGXFSZ and kill the job.
+bool reserve(int fd, uint64_t offset, uint64_t bytes) {
+  rlimit limit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && offset + bytes > limit.rlim_cur) {
+    errno = EFBIG;
+    return false;
+  }
+  if (fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0) return true;
+  if (errno != EOPNOTSUPP && errno != ENOSYS) return false;
+  // A file system without fallocate: writing zeros reserves just as well. write() reports ENOSPC, a mapped store would not.
+  static const char zeros[kPageBytes] = {};
+  for (uint64_t done = 0; done < bytes; done += kPageBytes) {
+    ssize_t written;
+    do {
+      written = pwrite(fd, zeros, kPageBytes, static_cast<off_t>(offset + done));
+    } while (written < 0 && errno == EINTR);
+    if (written != static_cast<ssize_t>(kPageBytes)) return false;
+  }
+  return true;
+}
+
+void* map(int fd, uint64_t offset, uint64_t bytes) {
+  void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(offset));
+  if (address == MAP_FAILED) return nullptr;
+  madvise(address, bytes, MADV_DONTFORK);
+  madvise(address, bytes, MADV_DONTDUMP);  // a core file of the job shows the job
+  return address;
+}
+
+void read_line(const char* path, char* out, size_t bytes) {
+  out[0] = 0;
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  const ssize_t got = read(fd, out, bytes - 1);
+  close(fd);
+  out[got > 0 ? got : 0] = 0;
+  out[strcspn(out, "\n")] = 0;
+}
+
+}  // namespace
+
+uint64_t process_start_time() {
+  char text[1024];
+  read_line("/proc/self/stat", text, sizeof text);
+  const char* field = strrchr(text, ')');  // the name in field 2 may hold anything, also blanks and ')'
+  for (int i = 2; field && i < 22; ++i) {
+    field = strchr(field + 1, ' ');
+  }
+  return field ? strtoull(field + 1, nullptr, 10) : 0;
+}
+
+bool SpoolFile::create(const char* directory, ClockKind clock) {
+  const KeepErrno keep;
+  if (mkdir(directory, 0700) != 0 && errno != EEXIST) {
+    why_ = "cannot make the run directory";
+    return false;
+  }
+  char host[sizeof(FileHeader::host)] = {};
+  gethostname(host, sizeof host - 1);
+  for (char* c = host; *c; ++c) {
+    if (*c == '/') *c = '_';
+  }
+  const uint64_t start = process_start_time();
+  int fd = -1;
+  // An exec'ed program has the pid and start time of the one before it: the second to record takes the next suffix.
+  for (int attempt = 0; attempt < 100 && fd < 0; ++attempt) {
+    char suffix[8] = {};
+    if (attempt > 0) snprintf(suffix, sizeof suffix, ".%d", attempt);
+    const int length = snprintf(path_, sizeof path_, "%s/%s.%d.%llu%s.spool", directory, host, static_cast<int>(getpid()),
+                                static_cast<unsigned long long>(start), suffix);
+    if (length < 0 || static_cast<size_t>(length) >= sizeof path_) {
+      why_ = "the run directory's name is too long";
+      return false;
+    }
+    fd = open(path_, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0 && errno != EEXIST) break;
+  }
+  struct stat status;
+  if (fd < 0 || !status_of(fd, &status)) {
+    why_ = "cannot make a spool in the run directory";
+    if (fd >= 0) close(fd);
+    return false;
+  }
+  inode_ = status.st_ino;
+  device_ = status.st_dev;
+  void* page = reserve(fd, 0, kPageBytes) ? map(fd, 0, kPageBytes) : nullptr;
+  close(fd);
+  if (!page) {
+    unlink(path_);
+    why_ = "no space or address range for a spool";
+    return false;
+  }
+  file_bytes_ = kPageBytes;
+  next_index_ = 0;
+  FileHeader* h = static_cast<FileHeader*>(page);
+  h->format_version = kFormatVersion;
+  h->byte_order = kByteOrderMark;
+  h->header_bytes = kPageBytes;
+  h->record_bytes = sizeof(Record);
+  h->clock = static_cast<uint32_t>(clock);
+  h->pid = static_cast<uint32_t>(getpid());
+  h->process_start = start;
+  h->begin = read_clock_pair();
+  memcpy(h->host, host, sizeof h->host);
+  read_line("/proc/sys/kernel/random/boot_id", h->boot_id, sizeof h->boot_id);
+  snprintf(h->library_version, sizeof h->library_version, "%s", DDL_VERSION);
+  h->rank = -1;
+  h->thread_level = -1;
+  h->latest = h->begin;
+  __atomic_thread_fence(__ATOMIC_RELEASE);
+  memcpy(h->magic, kSpoolMagic, sizeof h->magic);  // last: a file without it is one that was never finished
+  header_ = h;
+  return true;
+}
+
+int SpoolFile::open_again() {
+  const int fd = open(path_, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return -1;
+  struct stat status;
+  if (!status_of(fd, &status) || status.st_ino != inode_ || status.st_dev != device_) {
+    close(fd);
+    return -1;
+  }
+  return fd;
+}
+
+ChunkHeader* SpoolFile::add_chunk(ChunkKind kind, uint32_t bytes, uint32_t thread) {
+  const KeepErrno keep;
+  const int fd = open_again();
+  if (fd < 0) return nullptr;
+  void* address = reserve(fd, file_bytes_, bytes) ? map(fd, file_bytes_, bytes) : nullptr;
+  close(fd);
+  if (!address) return nullptr;
+  file_bytes_ += bytes;
+  ChunkHeader* chunk = static_cast<ChunkHeader*>(address);
+  chunk->kind = static_cast<uint32_t>(kind);
+  chunk->bytes = bytes;
+  chunk->thread = thread;
+  chunk->index = next_index_++;
+  chunk->begin_ticks = ticks();
+  chunk->begin_monotonic_ns = clock_ns(CLOCK_MONOTONIC);
+  ChunkHeader checked = *chunk;
+  checked.magic = kChunkMagic;
+  chunk->check = chunk_check(checked);
+  __atomic_store_n(&chunk->magic, kChunkMagic, __ATOMIC_RELEASE);
+  return chunk;
+}
+
+void SpoolFile::unmap(ChunkHeader* chunk) {
+  const KeepErrno keep;
+  munmap(chunk, chunk->bytes);
+}
+
+}  // namespace ddl

@@ -1,0 +1,45 @@
+// The file that a process records into: made once, grown chunk by chunk. Injected code.
+//
+// No file descriptor is kept: a job that closes "all descriptors" would otherwise make us grow whatever it opens next. Each growth opens the
+// file again and checks that it is still ours. Every function leaves errno as it found it.
+#pragma once
+
+#include <stdint.h>
+
+#include "core/format.h"
+
+namespace ddl {
+
+class SpoolFile {
+ public:
+  /// Makes the run directory `directory` (0700) if it is absent and in it <host>.<pid>.<process_start>.spool (0600, O_EXCL, no symlinks).
+  /// False: nothing was made; `why()` says it in a few words. The header is filled except for world_key.
+  bool create(const char* directory, ClockKind clock);
+
+  /// A zeroed, mapped chunk; NULL when the file cannot grow (disk full, RLIMIT_FSIZE, directory gone). Any thread; the caller serialises.
+  ChunkHeader* add_chunk(ChunkKind kind, uint32_t bytes, uint32_t thread);
+  static void unmap(ChunkHeader* chunk);
+
+  /// In a forked child: forget the file. The parent's mappings are not inherited (MADV_DONTFORK), so there is nothing to undo.
+  void forget() { header_ = nullptr; }
+
+  FileHeader* header() const { return header_; }
+  const char* path() const { return path_; }
+  const char* why() const { return why_; }
+
+ private:
+  int open_again();
+
+  FileHeader* header_ = nullptr;
+  uint64_t file_bytes_ = 0;
+  uint64_t next_index_ = 0;
+  uint64_t inode_ = 0;
+  uint64_t device_ = 0;
+  const char* why_ = "";
+  char path_[4096] = {};
+};
+
+/// Field 22 of /proc/self/stat; 0 if unreadable.
+uint64_t process_start_time();
+
+}  // namespace ddl

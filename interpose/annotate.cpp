@@ -1,0 +1,23 @@
+// The other side of include/ddl/annotate.h.
+#include "ddl/annotate.h"
+
+#include "interpose/mpi_abi.h"
+
+namespace {
+
+/// A program without MPI is recorded from its first annotation on.
+inline bool recording() { return __builtin_expect(ddl::g_process.active, 1) || ddl::start_recorder(false); }
+
+}  // namespace
+
+extern "C" void ddl_range_push(int kind, const char* name, uint64_t index) {
+  if (recording()) ddl::push_range(static_cast<uint32_t>(kind), name, index);
+}
+
+extern "C" void ddl_range_pop(int kind) {
+  if (recording()) ddl::pop_range(static_cast<uint32_t>(kind));
+}
+
+extern "C" void ddl_value_record(const char* name, double value) {
+  if (recording()) ddl::record_value(name, value);
+}

@@ -1,0 +1,231 @@
+// The process's life as far as we take part in it: nothing at all until the first MPI call or annotation, then one spool, until the end.
+//
+// The constructor touches nothing: most processes that this library is preloaded into (shells, ssh, orted, helpers) are not the job.
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <initializer_list>
+
+#include "core/recorder_internal.h"
+#include "interpose/communicators.h"
+#include "interpose/requests.h"
+
+extern "C" char** environ;
+
+namespace ddl {
+
+namespace {
+
+constexpr uint64_t kDefaultCapBytes = 128ull << 20;
+
+enum class Start : uint32_t { kNotYet, kOn, kOff };
+Start g_start = Start::kNotYet;
+bool g_forked = false;  // a child of a recorded process, and MPI was not initialized in it
+pid_t g_owner = 0;
+char g_directory[4096];
+
+const char* setting(const char* name) {
+  const char* value = getenv(name);
+  return value && value[0] ? value : nullptr;
+}
+
+/// Process number within the job, as launchers tell it before MPI_Init; -1: unknown.
+int launch_rank() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
+    if (const char* value = setting(name)) return atoi(value);
+  }
+  return -1;
+}
+
+/// $DDL_OUT, else ./ddl-<job id, or what identifies the launch>.ddl
+void choose_directory() {
+  char name[256];
+  const char* out = setting("DDL_OUT");
+  if (!out) {
+    const char* job = nullptr;
+    for (const char* variable : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID", "FLUX_JOB_ID"}) {
+      if ((job = setting(variable))) break;
+    }
+    const char* step = setting("SLURM_STEP_ID");
+    if (job && step && setting("SLURM_JOB_ID")) {
+      snprintf(name, sizeof name, "ddl-%.100s.%.100s.ddl", job, step);
+    } else if (job) {
+      snprintf(name, sizeof name, "ddl-%.200s.ddl", job);
+    } else {
+      snprintf(name, sizeof name, "ddl-%d.ddl", static_cast<int>(getppid()));
+    }
+    out = name;
+  }
+  char here[2048] = "";
+  if (out[0] != '/' && getcwd(here, sizeof here - 1)) strcat(here, "/");
+  snprintf(g_directory, sizeof g_directory, "%s%.2000s", here, out);
+}
+
+uint64_t hash_text(const char* text) {
+  uint64_t hash = 14695981039346656037ull;
+  for (; *text; ++text) hash = (hash ^ static_cast<unsigned char>(*text)) * 1099511628211ull;
+  return hash | 1;  // 0 means unknown
+}
+
+/// The same for all processes of one MPI_COMM_WORLD.
+uint64_t world_key() {
+  for (const char* name : {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "SLURM_STEP_ID"}) {
+    if (const char* value = setting(name)) return hash_text(value);
+  }
+  return 0;
+}
+
+double seconds(const char* name) {
+  const char* value = setting(name);
+  return value ? strtod(value, nullptr) : 0;
+}
+
+RecorderOptions options_from_environment() {
+  RecorderOptions options = {};
+  options.directory = g_directory;
+  options.clock = setting("DDL_CLOCK");
+  options.cap_bytes = kDefaultCapBytes;
+  if (const char* cap = setting("DDL_CAP")) options.cap_bytes = strtoull(cap, nullptr, 10);
+  if (const char* budget = setting("DDL_BUDGET")) {
+    if (strcmp(budget, "off") == 0) options.cap_bytes = UINT64_MAX / 2;
+  }
+  if (const char* steps = setting("DDL_STEPS")) {
+    char* end = nullptr;
+    options.first_step = strtoull(steps, &end, 10);
+    options.last_step = *end == ':' && end[1] ? strtoull(end + 1, nullptr, 10) : (*end == ':' ? UINT64_MAX : options.first_step);
+    options.has_steps = end != steps || *end == ':';
+  }
+  options.after_ns = static_cast<uint64_t>(seconds("DDL_AFTER") * 1e9);
+  options.for_ns = static_cast<uint64_t>(seconds("DDL_FOR") * 1e9);
+  options.world_key = world_key();
+  return options;
+}
+
+void write_command_line() {
+  char text[4096];
+  const int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  const ssize_t got = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+  if (fd >= 0) close(fd);
+  if (got <= 0) return;
+  for (ssize_t i = 0; i + 1 < got; ++i) {
+    if (text[i] == 0) text[i] = ' ';
+  }
+  text[got] = 0;
+  write_fact("command", text);
+}
+
+void write_link(const char* key, const char* link) {
+  char text[4096];
+  const ssize_t got = readlink(link, text, sizeof text - 1);
+  if (got <= 0) return;
+  text[got] = 0;
+  write_fact(key, text);
+}
+
+/// CPUs that the process may run on, as "0-3,8".
+void write_cpus() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return;
+  char text[1024];
+  size_t used = 0;
+  for (int cpu = 0; cpu < CPU_SETSIZE && used + 32 < sizeof text; ++cpu) {
+    if (!CPU_ISSET(cpu, &set)) continue;
+    int last = cpu;
+    while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, &set)) ++last;
+    used += static_cast<size_t>(snprintf(text + used, sizeof text - used, last > cpu ? "%s%d-%d" : "%s%d", used ? "," : "", cpu, last));
+    cpu = last;
+  }
+  if (used) write_fact("cpus", text);
+}
+
+void write_facts() {
+  write_command_line();
+  write_link("exe", "/proc/self/exe");
+  write_link("cwd", "/proc/self/cwd");
+  write_cpus();
+  for (char** variable = environ; variable && *variable; ++variable) {
+    const char* equals = strchr(*variable, '=');
+    if (!equals) continue;
+    for (const char* prefix : {"OMPI_MCA_", "OMP_NUM_THREADS", "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_NODEID", "UCX_", "NCCL_", "CUDA_VISIBLE_DEVICES"}) {
+      if (strncmp(*variable, prefix, strlen(prefix)) != 0) continue;
+      char key[160];
+      snprintf(key, sizeof key, "env.%.*s", static_cast<int>(equals - *variable < 128 ? equals - *variable : 128), *variable);
+      write_fact(key, equals + 1);
+    }
+  }
+}
+
+void in_forked_child() {
+  if (g_start != Start::kOn) return;
+  forget_after_fork();
+  g_start = Start::kNotYet;
+  g_forked = true;
+  g_mpi.state = MpiState::kUnknown;
+  reset_communicators();
+  reset_requests();
+}
+
+__attribute__((destructor)) void at_exit() {
+  if (g_start != Start::kOn || g_owner != getpid()) return;
+  __atomic_fetch_or(&spool_header()->flags, kExited, __ATOMIC_RELAXED);
+  write_clock();
+}
+
+bool try_start() {
+  if (const char* disabled = setting("DDL_DISABLE"); disabled && strcmp(disabled, "0") != 0) return false;
+  choose_directory();
+  if (const char* why = activate(options_from_environment())) {
+    say("not recording: %s (%s)", why, g_directory);
+    return false;
+  }
+  g_owner = getpid();
+  static bool hooked = false;
+  if (!hooked) pthread_atfork(nullptr, nullptr, in_forked_child);
+  hooked = true;
+  write_facts();
+  return true;
+}
+
+}  // namespace
+
+bool collector_wanted(const char* name) {
+  const char* list = setting("DDL_COLLECTORS");
+  if (!list) return true;
+  const size_t length = strlen(name);
+  for (const char* at = list; (at = strstr(at, name)); at += length) {
+    if ((at == list || at[-1] == ',') && (at[length] == 0 || at[length] == ',')) return true;
+  }
+  return false;
+}
+
+bool start_recorder(bool from_mpi) {
+  if (g_start == Start::kOn) return !from_mpi || collector_wanted("mpi");
+  if (g_start == Start::kOff) return false;
+  if (g_forked && !from_mpi) return false;  // a helper that inherited annotations (a DataLoader worker) is not a process of the job
+  if (from_mpi && !collector_wanted("mpi")) return false;
+  const int saved_errno = errno;
+  g_start = try_start() ? Start::kOn : Start::kOff;
+  errno = saved_errno;
+  return g_start == Start::kOn;
+}
+
+void say(const char* format, ...) {
+  if (launch_rank() > 0 && !setting("DDL_VERBOSE")) return;
+  char text[1024] = "ddl: ";
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text + 5, sizeof text - 6, format, arguments);
+  va_end(arguments);
+  strcat(text, "\n");
+  if (write(STDERR_FILENO, text, strlen(text)) < 0) return;  // nobody listens
+}
+
+}  // namespace ddl

@@ -1,0 +1,96 @@
+// Finding the function behind ours. The order matters and was measured: mpi4py loads libmpi with RTLD_LOCAL after us, so RTLD_NEXT finds nothing
+// there, although our wrapper was found first; then the caller's own scope has it; a tail-calling caller hides that too, then some loaded object must.
+#include <dlfcn.h>
+#include <link.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "interpose/mpi_abi.h"
+
+#if defined(__x86_64__)
+// glibc 2.34 moved these into libc under a new version; asked for under their first version they are found in any glibc. Weak, because before 2.34 a
+// process without libdl has none: such a process has no MPI library to look for either.
+#define DDL_OLDEST(function) \
+  __asm__(".symver " #function "," #function "@GLIBC_2.2.5"); \
+  extern "C" __attribute__((weak)) decltype(function) function
+DDL_OLDEST(dlopen);
+DDL_OLDEST(dlclose);
+DDL_OLDEST(dlsym);
+DDL_OLDEST(dladdr);
+#undef DDL_OLDEST
+#endif
+
+namespace ddl {
+
+void* g_real[kMpiOpEnd];
+
+namespace {
+
+/// `found` unless it is our own function, which dlsym may well return for a scope that starts with us.
+void* not_ours(void* found) {
+  Dl_info info, ours;
+  if (!found || !dladdr(found, &info) || !dladdr(reinterpret_cast<void*>(&g_real), &ours)) return found;
+  return info.dli_fbase == ours.dli_fbase ? nullptr : found;
+}
+
+void* from_scope_of(const char* object, const char* name) {
+  void* handle = dlopen(object, RTLD_LAZY | RTLD_NOLOAD);
+  if (!handle) return nullptr;
+  void* found = not_ours(dlsym(handle, name));
+  dlclose(handle);
+  return found;
+}
+
+/// The names of all loaded objects. Collected first and opened later: dlopen inside dl_iterate_phdr takes two loader locks in the wrong order.
+struct Names {
+  char text[64 * 1024];
+  size_t used;
+};
+
+int collect_name(dl_phdr_info* info, size_t, void* data) {
+  Names* names = static_cast<Names*>(data);
+  const size_t length = info->dlpi_name ? strlen(info->dlpi_name) + 1 : 1;
+  if (length > 1 && names->used + length <= sizeof names->text) {
+    memcpy(names->text + names->used, info->dlpi_name, length);
+    names->used += length;
+  }
+  return 0;
+}
+
+void* from_any_object(const char* name) {
+  void* pages = mmap(nullptr, sizeof(Names), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) return nullptr;
+  Names* names = static_cast<Names*>(pages);
+  dl_iterate_phdr(collect_name, names);
+  void* found = nullptr;
+  for (size_t at = 0; at < names->used && !found; at += strlen(names->text + at) + 1) found = from_scope_of(names->text + at, name);
+  munmap(pages, sizeof(Names));
+  return found;
+}
+
+void* look_up(const char* name, const void* caller) {
+  if (void* found = not_ours(dlsym(RTLD_NEXT, name))) return found;
+  Dl_info info;
+  if (caller && dladdr(caller, &info) && info.dli_fname) {
+    if (void* found = from_scope_of(info.dli_fname, name)) return found;
+  }
+  return from_any_object(name);
+}
+
+}  // namespace
+
+void* resolve(const char* name, const void* caller) {
+  if (!&dlsym) return nullptr;
+  if (void* found = look_up(name, caller)) return found;
+  char profiling_name[128] = "P";
+  strncat(profiling_name, name, sizeof profiling_name - 2);
+  return look_up(profiling_name, caller);
+}
+
+void* mpi_object(const char* name) {
+  if (!&dlsym) return nullptr;
+  void* found = dlsym(RTLD_DEFAULT, name);  // an executable may hold the copy that everybody uses
+  return found ? found : look_up(name, nullptr);
+}
+
+}  // namespace ddl
