@@ -1,0 +1,291 @@
+#include "core/reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+
+namespace ddl {
+
+namespace {
+
+constexpr uint32_t kMaxWorldSize = 1u << 24;
+/// Records may be newer than every stamp that we know, by what can happen between two refreshes of the header: never hours.
+constexpr uint64_t kSlackTicks = 1ull << 44;
+/// Bounds of profile sums: petabytes and years, small enough that sums over all entries of a run stay far from 2^63.
+constexpr uint64_t kMaxCalls = 1ull << 48;
+constexpr uint64_t kMaxProfileBytes = 1ull << 53;
+constexpr uint64_t kMaxProfileTicks = 1ull << 58;
+
+bool is_chunk(const ChunkHeader& h) {
+  return h.magic == kChunkMagic && h.check == chunk_check(h) && h.bytes >= kPageBytes && h.bytes <= kMaxChunkBytes && h.bytes % kPageBytes == 0;
+}
+
+bool all_zero(const unsigned char* bytes, size_t count) { return count == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, count - 1) == 0); }
+
+Error unreadable(const std::string& path, const std::string& why, std::string hint = {}) {
+  return Error("cannot read " + path + ": " + why, std::move(hint), ExitCode::kDataMissing);
+}
+
+void add_skip(std::vector<Skip>* skips, uint64_t offset, uint64_t bytes, const char* reason) {
+  if (skips && bytes > 0) skips->push_back({offset, bytes, reason});
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------------------------------------------------------- opening
+
+SpoolReader::SpoolReader(const std::string& path) : path_(path) {
+  fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);  // non-blocking: somebody's FIFO must not hang us
+  if (fd_ < 0) throw unreadable(path, strerror(errno));
+  try {
+    refresh();
+  } catch (...) {
+    close(fd_);
+    throw;
+  }
+}
+
+SpoolReader::~SpoolReader() {
+  if (fd_ >= 0) close(fd_);
+}
+
+SpoolReader::SpoolReader(SpoolReader&& other) noexcept
+    : path_(std::move(other.path_)),
+      fd_(std::exchange(other.fd_, -1)),
+      file_bytes_(other.file_bytes_),
+      next_offset_(other.next_offset_),
+      latest_ticks_(other.latest_ticks_),
+      header_(other.header_),
+      chunks_(std::move(other.chunks_)),
+      indices_(std::move(other.indices_)),
+      skips_(std::move(other.skips_)),
+      tail_(std::move(other.tail_)),
+      header_damaged_(other.header_damaged_) {}
+
+void SpoolReader::refresh() {
+  struct stat status;
+  if (fstat(fd_, &status) != 0) throw unreadable(path_, strerror(errno));
+  if (!S_ISREG(status.st_mode)) throw unreadable(path_, "not a regular file");
+  file_bytes_ = static_cast<uint64_t>(status.st_size);
+  read_header();
+  for (SpoolChunk& chunk : chunks_) {  // tables are replaced, rings are written: these headers change
+    const auto kind = static_cast<ChunkKind>(chunk.header.kind);
+    ChunkHeader now;
+    if ((kind == ChunkKind::kProfile || kind == ChunkKind::kFree || kind == ChunkKind::kRing) &&
+        read_at(chunk.offset, &now, sizeof now) == sizeof now && is_chunk(now)) {
+      chunk.header = now;
+    }
+  }
+  index();
+}
+
+void SpoolReader::read_header() {
+  FileHeader h;
+  if (read_at(0, &h, sizeof h) != sizeof h) throw unreadable(path_, "shorter than a spool's header", "the process ended before it recorded anything");
+  if (memcmp(h.magic, kSpoolMagic, sizeof h.magic) != 0) {
+    static const char nothing[sizeof h.magic] = {};
+    if (memcmp(h.magic, nothing, sizeof nothing) == 0) throw unreadable(path_, "its header was never finished", "the process ended while it made the file");
+    throw unreadable(path_, "not a ddl spool");
+  }
+  if (h.byte_order != kByteOrderMark) {
+    if (h.byte_order == __builtin_bswap32(kByteOrderMark)) {
+      throw unreadable(path_, "written on a machine of the other byte order", "run ddl on a machine like the one that ran the job");
+    }
+    throw unreadable(path_, "its header is damaged");
+  }
+  if (h.format_version > kFormatVersion) {
+    throw unreadable(path_, "spool format " + std::to_string(h.format_version) + " is newer than this program",
+                     "use the ddl that belongs to the libddl.so of the job, or a later one");
+  }
+  const bool known_clock = h.clock == static_cast<uint32_t>(ClockKind::kTsc) || h.clock == static_cast<uint32_t>(ClockKind::kMonotonic);
+  if (h.format_version == 0 || h.record_bytes != sizeof(Record) || !known_clock) throw unreadable(path_, "its header is damaged");
+
+  header_damaged_ = false;
+  if (h.header_bytes < kPageBytes || h.header_bytes % kPageBytes != 0 || h.header_bytes > kMaxChunkBytes) {
+    h.header_bytes = kPageBytes;
+    header_damaged_ = true;
+  }
+  const bool no_world = h.rank == -1 && h.world_size == 0;
+  if (!no_world && (h.world_size < 0 || h.world_size > static_cast<int32_t>(kMaxWorldSize) || h.rank < -1 || h.rank >= h.world_size)) {
+    h.rank = -1;
+    h.world_size = 0;
+    header_damaged_ = true;
+  }
+  header_ = h;
+  latest_ticks_ = std::max({latest_ticks_, h.begin.ticks, h.latest.ticks});
+}
+
+size_t SpoolReader::read_at(uint64_t offset, void* to, size_t bytes) const {
+  size_t done = 0;
+  while (done < bytes) {
+    const ssize_t got = pread(fd_, static_cast<char*>(to) + done, bytes - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;  // end of file, or a bad sector: what is missing shows as such
+    done += static_cast<size_t>(got);
+  }
+  return done;
+}
+
+// ---------------------------------------------------------------------------------------------------------------- the index
+
+void SpoolReader::index() {
+  tail_.reset();
+  if (next_offset_ == 0) next_offset_ = header_.header_bytes;
+  while (next_offset_ < file_bytes_) {
+    bool only_zeros = false;
+    const uint64_t found = find_chunk(next_offset_, only_zeros);
+    if (found == file_bytes_) {  // zeros: space that was allocated for later
+      if (!only_zeros) tail_ = Skip{next_offset_, file_bytes_ - next_offset_, "no chunk header"};
+      return;
+    }
+    if (found > next_offset_) skips_.push_back({next_offset_, found - next_offset_, "damaged chunk header"});
+    SpoolChunk chunk = {found, {}};
+    if (read_at(found, &chunk.header, sizeof chunk.header) != sizeof chunk.header || !is_chunk(chunk.header)) return;  // changed under us
+    next_offset_ = found + chunk.header.bytes;
+    if (chunk.header.kind > static_cast<uint32_t>(ChunkKind::kProfile)) {
+      skips_.push_back({found, chunk.header.bytes, "chunk of an unknown kind"});
+    } else if (!indices_.insert(chunk.header.index).second) {
+      skips_.push_back({found, chunk.header.bytes, "the same chunk twice"});
+    } else {
+      latest_ticks_ = std::max(latest_ticks_, chunk.header.begin_ticks);
+      chunks_.push_back(chunk);
+    }
+  }
+  if (next_offset_ > file_bytes_) tail_ = Skip{file_bytes_, next_offset_ - file_bytes_, "the file ends inside a chunk"};
+}
+
+/// Offset of the first valid chunk header at or after `offset`, on page boundaries relative to the first chunk; the file's size if there is none.
+uint64_t SpoolReader::find_chunk(uint64_t offset, bool& only_zeros) const {
+  ChunkHeader first;
+  if (read_at(offset, &first, sizeof first) == sizeof first && is_chunk(first)) return offset;
+  only_zeros = true;
+  std::vector<unsigned char> block(64 * kPageBytes);
+  while (offset < file_bytes_) {
+    const size_t got = read_at(offset, block.data(), block.size());
+    if (got == 0) break;
+    bool zeros = true;
+    for (size_t at = 0; at < got; at += kPageBytes) {
+      const size_t bytes = std::min<size_t>(kPageBytes, got - at);
+      if (all_zero(&block[at], bytes)) continue;
+      zeros = only_zeros = false;
+      ChunkHeader h;
+      if (bytes < sizeof h) continue;
+      memcpy(&h, &block[at], sizeof h);
+      if (is_chunk(h)) return offset + at;
+    }
+    offset += got;
+    if (zeros && offset < file_bytes_) {  // a file may claim terabytes that are holes
+      const off_t data = lseek(fd_, static_cast<off_t>(offset), SEEK_DATA);
+      if (data < 0 && errno == ENXIO) break;
+      if (data > static_cast<off_t>(offset)) offset += (static_cast<uint64_t>(data) - offset) / kPageBytes * kPageBytes;
+    }
+  }
+  return file_bytes_;
+}
+
+std::vector<SpoolChunk> SpoolReader::chunks(ChunkKind kind) const {
+  std::unordered_set<uint64_t> replaced;
+  if (kind == ChunkKind::kProfile) {
+    for (const SpoolChunk& chunk : chunks_) {
+      const ChunkHeader& h = chunk.header;
+      if (h.kind == static_cast<uint32_t>(kind) && h.replaces != 0 && h.replaces <= h.index) replaced.insert(h.replaces - 1);
+    }
+  }
+  std::vector<SpoolChunk> found;
+  for (const SpoolChunk& chunk : chunks_) {
+    if (chunk.header.kind == static_cast<uint32_t>(kind) && !replaced.count(chunk.header.index)) found.push_back(chunk);
+  }
+  return found;
+}
+
+std::vector<Skip> SpoolReader::skipped() const {
+  std::vector<Skip> all = skips_;
+  if (tail_) all.push_back(*tail_);
+  if (header_damaged_) all.push_back({0, kPageBytes, "damaged file header"});
+  return all;
+}
+
+// ---------------------------------------------------------------------------------------------------------------- chunks
+
+void SpoolReader::read_chunk(const SpoolChunk& chunk, std::vector<unsigned char>& bytes) const {
+  bytes.resize(std::min<uint64_t>(chunk.header.bytes, kMaxChunkBytes));
+  bytes.resize(read_at(chunk.offset, bytes.data(), bytes.size()));
+}
+
+bool SpoolReader::plausible(const Record& r) const {
+  const uint32_t op = record_op(r.word);
+  const uint64_t end = r.start_ticks + record_duration_ticks(r.word);
+  if (r.start_ticks < header_.begin.ticks || end < r.start_ticks || (end > latest_ticks_ && end - latest_ticks_ > kSlackTicks)) return false;
+  switch (record_kind(r.word)) {
+    case RecordKind::kOpen:
+    case RecordKind::kCall:
+    case RecordKind::kRequest:
+      return op >= kFirstCallOp;
+    case RecordKind::kRange:
+      return op == static_cast<uint32_t>(ContextKind::kPhase) || op == static_cast<uint32_t>(ContextKind::kLayer);
+    case RecordKind::kStepBegin:
+    case RecordKind::kStep:
+      return op == static_cast<uint32_t>(ContextKind::kStep);
+    case RecordKind::kValue:
+      return true;
+    case RecordKind::kNone:
+      break;
+  }
+  return false;
+}
+
+void SpoolReader::read_records(const SpoolChunk& chunk, std::vector<Record>& out, std::vector<Skip>* skips) const {
+  out.clear();
+  const bool ring = chunk.header.kind == static_cast<uint32_t>(ChunkKind::kRing);
+  std::vector<unsigned char> bytes, again;
+  read_chunk(chunk, bytes);
+  // A ring's slots are written over while we read. A slot that is the same in two reads was not being written at the first.
+  if (ring) read_chunk(chunk, again);
+  const size_t end = ring ? std::min(bytes.size(), again.size()) : bytes.size();
+  uint64_t bad = 0;
+  uint64_t first_bad = 0;
+  for (size_t at = sizeof(ChunkHeader); at + sizeof(Record) <= end; at += sizeof(Record)) {
+    Record record;
+    memcpy(&record, &bytes[at], sizeof record);
+    if (record.word == 0) continue;
+    if (ring && memcmp(&bytes[at], &again[at], sizeof record) != 0) continue;
+    if (plausible(record)) {
+      out.push_back(record);
+    } else if (bad++ == 0) {
+      first_bad = at;
+    }
+  }
+  if (ring) std::stable_sort(out.begin(), out.end(), [](const Record& a, const Record& b) { return a.start_ticks < b.start_ticks; });
+  add_skip(skips, chunk.offset + first_bad, bad * sizeof(Record), "damaged records");
+}
+
+void SpoolReader::read_profile(const SpoolChunk& chunk, std::vector<ProfileEntry>& out, std::vector<Skip>* skips) const {
+  out.clear();
+  std::vector<unsigned char> bytes;
+  read_chunk(chunk, bytes);
+  uint64_t bad = 0;
+  uint64_t first_bad = 0;
+  for (size_t at = kProfileOffset; at + sizeof(ProfileEntry) <= bytes.size(); at += sizeof(ProfileEntry)) {
+    ProfileEntry e;
+    memcpy(&e, &bytes[at], sizeof e);
+    if (e.op == 0) continue;
+    const bool range = e.op >= static_cast<uint16_t>(ContextKind::kStep) && e.op <= static_cast<uint16_t>(ContextKind::kLayer);
+    const bool call = e.op >= kFirstCallOp && e.op <= 0xfff;
+    if ((range || call) && e.size_class <= 63 && e.calls < kMaxCalls && e.timed_calls < kMaxCalls && e.ticks < kMaxProfileTicks &&
+        e.bytes < (range ? kMaxProfileTicks : kMaxProfileBytes)) {
+      if (e.calls > 0) out.push_back(e);  // none yet: the entry has just been made
+    } else if (bad++ == 0) {
+      first_bad = at;
+    }
+  }
+  add_skip(skips, chunk.offset + first_bad, bad * sizeof(ProfileEntry), "damaged profile entries");
+}
+
+}  // namespace ddl

@@ -1,0 +1,115 @@
+// Reads one spool file (core/format.h) from outside the process that writes it: finished, still growing, torn by a kill, truncated or damaged.
+//
+// Nothing in the file is believed. The file is read with pread into buffers whose size comes from format.h (at most one chunk, 4 MiB), never mapped:
+// a mapped file that is truncated under us would be SIGBUS. The index holds one entry per valid chunk header; a chunk is at least a page, so the
+// index is bounded by the file's real size. When a chunk header is damaged, the next valid one is looked for page by page.
+//
+// What is checked here: chunk headers, kinds, lengths, offsets, times that cannot be. What is not: whether the contexts, communicators,
+// strings and operations that records name were ever described (the ingest decides), and their text, which may be any bytes.
+//
+// Threads: one thread at a time per reader. Reading does not change the reader, only refresh() does.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "core/format.h"
+
+namespace ddl {
+
+/// Something in the file that could not be used.
+struct Skip {
+  uint64_t offset;
+  uint64_t bytes;
+  std::string reason;  ///< a few words: "damaged chunk header"
+};
+
+struct SpoolChunk {
+  uint64_t offset;     ///< in the file
+  ChunkHeader header;  ///< as it was at the last refresh(); valid
+};
+
+/// Receives decoded meta entries in the order in which they were written. Override what you need. Views are valid during the call only.
+class MetaVisitor {
+ public:
+  virtual ~MetaVisitor() = default;
+  virtual void on_string(uint32_t /*id*/, std::string_view /*text*/) {}
+  virtual void on_context(const ContextMeta&) {}
+  virtual void on_communicator(const CommunicatorMeta&, std::span<const RankRun>) {}
+  virtual void on_communicator_name(const CommNameMeta&) {}
+  virtual void on_operation(const OperationMeta&, std::string_view /*name*/) {}
+  virtual void on_module(const ModuleMeta&, std::string_view /*path*/) {}
+  virtual void on_clock(const ClockPair&) {}
+  virtual void on_thread(const ThreadMeta&, std::string_view /*name*/) {}
+  virtual void on_fact(std::string_view /*key*/, std::string_view /*value*/) {}
+};
+
+class SpoolReader {
+ public:
+  /// Opens the file, checks its header and indexes its chunks. Throws Error (kDataMissing) when this is not a spool that can be read: no such
+  /// file, not a regular file, too short, wrong magic, foreign byte order, newer format.
+  explicit SpoolReader(const std::string& path);
+  ~SpoolReader();
+  SpoolReader(SpoolReader&& other) noexcept;
+  SpoolReader& operator=(SpoolReader&&) = delete;
+  SpoolReader(const SpoolReader&) = delete;
+  SpoolReader& operator=(const SpoolReader&) = delete;
+
+  const std::string& path() const { return path_; }
+  uint64_t file_bytes() const { return file_bytes_; }
+  /// Page 0 at the last refresh(). rank and world_size make sense or are -1 and 0; latest.ticks is 0 if it was being written.
+  const FileHeader& header() const { return header_; }
+
+  /// Looks again: live part of the header, chunks that have come since, tables that were replaced. For whoever follows a running job.
+  void refresh();
+
+  /// All chunks of one kind in the order of the file; of profile tables only those that were not replaced by a larger copy.
+  std::vector<SpoolChunk> chunks(ChunkKind kind) const;
+
+  /// What the index skipped: damaged headers, chunks that the file's end cuts off, duplicates.
+  std::vector<Skip> skipped() const;
+
+  /// Records of an events or ring chunk into `out` (replaced). Events: in the order of the file. Ring: sorted by start_ticks. Slots that are empty,
+  /// or in a ring half-written, are left out; what cannot be a record is appended to `skips`, if given, as one entry per chunk.
+  void read_records(const SpoolChunk& chunk, std::vector<Record>& out, std::vector<Skip>* skips = nullptr) const;
+  /// Entries in use of a profile table.
+  void read_profile(const SpoolChunk& chunk, std::vector<ProfileEntry>& out, std::vector<Skip>* skips = nullptr) const;
+  /// Decodes a meta chunk. A damaged entry ends its chunk, because the next one cannot be found without its length.
+  void read_meta(const SpoolChunk& chunk, MetaVisitor& visitor, std::vector<Skip>* skips = nullptr) const;
+  /// All meta chunks.
+  void read_meta(MetaVisitor& visitor, std::vector<Skip>* skips = nullptr) const;
+
+ private:
+  size_t read_at(uint64_t offset, void* to, size_t bytes) const;
+  void read_chunk(const SpoolChunk& chunk, std::vector<unsigned char>& bytes) const;
+  void read_header();
+  void index();
+  uint64_t find_chunk(uint64_t offset, bool& only_zeros) const;
+  bool plausible(const Record& record) const;
+
+  std::string path_;
+  int fd_ = -1;
+  uint64_t file_bytes_ = 0;
+  uint64_t next_offset_ = 0;     ///< where the walk over the chunks goes on
+  uint64_t latest_ticks_ = 0;    ///< newest moment that a checked field names
+  FileHeader header_ = {};
+  std::vector<SpoolChunk> chunks_;
+  std::unordered_set<uint64_t> indices_;
+  std::vector<Skip> skips_;
+  std::optional<Skip> tail_;     ///< damage at the end of the file that may yet turn out to be a chunk in the making
+  bool header_damaged_ = false;
+};
+
+/// Text of a fixed-size field, up to its first NUL.
+template <size_t N>
+std::string_view fixed_text(const char (&field)[N]) {
+  const std::string_view all(field, N);
+  return all.substr(0, all.find('\0'));
+}
+
+}  // namespace ddl
