@@ -1,0 +1,38 @@
+/*
+ * Stands in for libddl.so: defines the two functions behind ddl/annotate.h, preloaded into a job with one rank, and writes what it hears to
+ * $PROBE_OUT, indented by depth. An end that does not fit the innermost open range is written as MISMATCH.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void ddl_range_push(int kind, const char* name, uint64_t index);
+void ddl_range_pop(int kind);
+void ddl_value_record(const char* name, double value);
+
+static int open_kinds[64];
+static int depth;
+
+static FILE* out(void) {
+  static FILE* file;
+  if (!file) file = fopen(getenv("PROBE_OUT"), "w");
+  if (!file) abort();
+  setvbuf(file, NULL, _IOLBF, BUFSIZ);
+  return file;
+}
+
+void ddl_range_push(int kind, const char* name, uint64_t index) {
+  static const char* const kinds[] = {"?", "step", "phase", "layer"};
+  if (kind == 1) {
+    fprintf(out(), "%*sstep %llu\n", 2 * depth, "", (unsigned long long)index);
+  } else {
+    fprintf(out(), "%*s%s %s\n", 2 * depth, "", kinds[kind], name);
+  }
+  open_kinds[depth++] = kind;
+}
+
+void ddl_range_pop(int kind) {
+  if (depth == 0 || open_kinds[--depth] != kind) fprintf(out(), "MISMATCH: end of kind %d\n", kind);
+}
+
+void ddl_value_record(const char* name, double value) { fprintf(out(), "%*svalue %s %g\n", 2 * depth, "", name, value); }

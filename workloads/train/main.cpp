@@ -1,0 +1,124 @@
+#include <algorithm>
+#include <chrono>
+#include <climits>
+#include <cstdio>
+#include <deque>
+#include <exception>
+#include <numeric>
+
+#include "workloads/train/error.h"
+#include "workloads/train/ops.h"
+#include "workloads/train/trainer.h"
+
+namespace ddl::train {
+
+namespace {
+
+/** Everything a rank needs before its first collective. */
+struct SetUp {
+  Options options;
+  std::unique_ptr<Dataset> data;
+  std::unique_ptr<Trainer> trainer;
+};
+
+SetUp set_up(Mpi& mpi, int argc, char** argv) {
+  SetUp result;
+  result.options = parse_options(argc, argv);
+  if (result.options.help) return result;
+  result.options.faults.check_ranks(mpi.size());
+  use_one_blas_thread();
+  result.data = result.options.data_folder.empty() ? make_drawn_set(result.options.seed) : open_dataset(result.options.data_folder);
+  result.trainer = std::make_unique<Trainer>(result.options, *result.data, mpi);
+  if (!result.options.call_log.empty()) mpi.call_log().open(result.options.call_log + "." + std::to_string(mpi.rank()));
+  return result;
+}
+
+void print_error(const std::exception& error) { std::fprintf(stderr, "train: error: %s\n", error.what()); }
+
+void print_header(const SetUp& job, int ranks) {
+  const Options& o = job.options;
+  std::printf("train model %s width %zu parameters %zu ranks %d batch %zu steps %llu lr %g momentum %g seed %llu data %s samples %zu ",
+              o.model.c_str(), o.width, job.trainer->parameters(), ranks, o.batch, static_cast<unsigned long long>(o.steps), o.rate,
+              o.momentum, static_cast<unsigned long long>(o.seed), job.data->name(), job.data->size());
+  std::printf("bucket-mb %g buckets %zu overlap %s\n", o.bucket_mib, job.trainer->buckets(), o.overlap ? "yes" : "no");
+}
+
+/** All steps; rank 0 prints. */
+void train(const SetUp& job, const Mpi& mpi) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::size_t kLastBatches = 10;
+  const bool prints = mpi.rank() == 0;
+  if (prints) print_header(job, mpi.size());
+  job.trainer->broadcast_parameters();
+
+  const Options& options = job.options;
+  StepResult result;
+  std::deque<double> accuracies;
+  auto start = Clock::now();
+  uint64_t timed = 0;
+  for (uint64_t step = 0; step < options.steps; ++step) {
+    result = job.trainer->run_step(step);
+    accuracies.push_back(result.accuracy);
+    if (accuracies.size() > kLastBatches) accuracies.pop_front();
+    if (prints && options.print_every > 0 && step % options.print_every == 0) {
+      std::printf("step %llu loss %.9g\n", static_cast<unsigned long long>(step), result.loss);
+      std::fflush(stdout);  // a job that hangs or is killed has shown how far it came
+    }
+    if (step == 0 && options.steps > 1) {
+      start = Clock::now();  // the first step also pays for page faults and connections
+    } else {
+      ++timed;
+    }
+  }
+  if (!prints) return;
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  const double accuracy = std::accumulate(accuracies.begin(), accuracies.end(), 0.0) / static_cast<double>(accuracies.size());
+  std::printf("final loss %.9g accuracy %.4f over the last %zu batches\n", result.loss, accuracy, accuracies.size());
+  std::fprintf(stderr, "train: %.1f samples/s, %.3f ms/step, mean of %llu steps\n",
+               static_cast<double>(timed * job.trainer->global_batch()) / seconds, 1e3 * seconds / static_cast<double>(timed),
+               static_cast<unsigned long long>(timed));
+}
+
+/**
+ * Runs the job on this rank; returns the exit code. A rank whose set-up failed may not just leave: the others would wait for it forever. So
+ * all agree first, the lowest failing rank speaks for all, and everybody leaves through MPI_Finalize.
+ */
+int run(Mpi& mpi, int argc, char** argv) {
+  SetUp job;
+  std::unique_ptr<Error> error;
+  try {
+    job = set_up(mpi, argc, argv);
+  } catch (const Error& e) {
+    error = std::make_unique<Error>(e);
+  } catch (const std::bad_alloc&) {
+    error = std::make_unique<Error>("not enough memory for this model and batch");
+  } catch (const std::exception& e) {
+    error = std::make_unique<Error>(e.what());
+  }
+  const int speaker = mpi.minimum(error ? mpi.rank() : INT_MAX);
+  if (speaker == mpi.rank()) print_error(*error);
+  if (speaker != INT_MAX) return error ? error->exit_code() : 1;
+
+  if (job.options.help) {
+    if (mpi.rank() == 0) std::fputs(help_text().c_str(), stdout);
+  } else {
+    train(job, mpi);
+  }
+  if (mpi.rank() == 0 && std::fflush(stdout) != 0) throw DataError("stdout: cannot be written");
+  if (mpi.call_log().failed()) throw DataError("the call log could not be written");
+  return 0;
+}
+
+}  // namespace
+
+}  // namespace ddl::train
+
+int main(int argc, char** argv) {
+  ddl::train::Mpi mpi(&argc, &argv);
+  try {
+    return ddl::train::run(mpi, argc, argv);
+  } catch (const std::exception& error) {
+    ddl::train::print_error(error);
+    ddl::train::Mpi::abort(1);
+  }
+}

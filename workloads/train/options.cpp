@@ -1,0 +1,126 @@
+#include "workloads/train/options.h"
+
+#include <boost/program_options.hpp>
+#include <cmath>
+#include <sstream>
+
+#include "workloads/train/error.h"
+
+namespace ddl::train {
+
+namespace po = boost::program_options;
+
+namespace {
+
+/** As typed; checked afterwards. Signed, because an unsigned option would read -1 as 18446744073709551615. */
+struct Typed {
+  int64_t batch, steps, seed, width, print_every;
+  std::vector<std::string> slow, delays, hangs;
+};
+
+po::options_description describe(Options& options, Typed& typed) {
+  const Options defaults;
+  po::options_description training("Training");
+  training.add_options()                                                                                                           //
+      ("model", po::value(&options.model)->default_value(defaults.model)->value_name("mlp|cnn"), "network")                        //
+      ("width", po::value(&typed.width)->default_value(0)->value_name("N"),                                                        //
+       "mlp: units per hidden layer (1024); cnn: channels of the first block (24)")                                                //
+      ("batch", po::value(&typed.batch)->default_value(static_cast<int64_t>(defaults.batch))->value_name("N"),                     //
+       "samples per rank and step")                                                                                                //
+      ("steps", po::value(&typed.steps)->default_value(static_cast<int64_t>(defaults.steps))->value_name("N"), "training steps")   //
+      ("lr", po::value(&options.rate)->default_value(defaults.rate, "0.01")->value_name("X"), "learning rate")                     //
+      ("momentum", po::value(&options.momentum)->default_value(defaults.momentum, "0.9")->value_name("X"), "momentum of SGD")      //
+      ("seed", po::value(&typed.seed)->default_value(static_cast<int64_t>(defaults.seed))->value_name("N"),                        //
+       "of weights, order of samples, drawn images, jitter")                                                                       //
+      ("data", po::value(&options.data_folder)->value_name("DIR"),                                                                 //
+       "folder with MNIST (train-images-idx3-ubyte, train-labels-idx1-ubyte) or CIFAR-10 (data_batch_*.bin); default: ten kinds "  //
+       "of drawn shapes")                                                                                                          //
+      ("bucket-mb", po::value(&options.bucket_mib)->default_value(defaults.bucket_mib, "0.25")->value_name("X"),                   //
+       "gradients are reduced in buckets that are closed when they hold X MiB (2^20 bytes), the rule of DDP's bucket_cap_mb; 0: one per "
+       "tensor")                                                                                                          //
+      ("no-overlap", po::bool_switch(), "blocking MPI_Allreduce after backward instead of MPI_Iallreduce during it")      //
+      ("print-every", po::value(&typed.print_every)->default_value(1)->value_name("N"), "print every Nth loss; 0: none")  //
+      ("help,h", po::bool_switch(&options.help), "this text");
+  po::options_description aids("Test aids (steps and ranks count from 0; each but --jitter and --log-calls may be repeated)");
+  aids.add_options()                                                                                                              //
+      ("slow-rank", po::value(&typed.slow)->value_name("R:MS[:STEP]"),                                                            //
+       "rank R computes MS milliseconds longer in forward, from STEP on")                                                         //
+      ("jitter", po::value(&options.faults.jitter_ms)->default_value(0.0, "0")->value_name("MS"),                                 //
+       "0 to MS milliseconds more in forward, drawn for each rank and step")                                                      //
+      ("delay-once", po::value(&typed.delays)->value_name("R:STEP:MS"),                                                           //
+       "rank R comes MS milliseconds late to the first gradient reduction of STEP")                                               //
+      ("hang-rank", po::value(&typed.hangs)->value_name("R:STEP"), "rank R never comes to the first gradient reduction of STEP")  //
+      ("log-calls", po::value(&options.call_log)->value_name("FILE"),                                                             //
+       "each rank keeps its own count of completed MPI calls in FILE.<rank>");
+  training.add(aids);
+  return training;
+}
+
+int64_t in_range(const char* option, int64_t value, int64_t low, int64_t high) {
+  if (value < low || value > high) {
+    throw UsageError(std::string("--") + option + " " + std::to_string(value) + ": expected " + std::to_string(low) + " to " +
+                     std::to_string(high));
+  }
+  return value;
+}
+
+void in_range(const char* option, double value, double low, double high) {
+  if (value >= low && value <= high) return;  // false for nan
+  std::ostringstream message;
+  message << "--" << option << " " << value << ": expected " << low << " to " << high;
+  throw UsageError(message.str());
+}
+
+void check(Options& options, const Typed& typed) {
+  constexpr int64_t kMany = int64_t{1} << 40;
+  if (options.model != "mlp" && options.model != "cnn") throw UsageError("--model '" + options.model + "': expected mlp or cnn");
+  options.width = static_cast<std::size_t>(in_range("width", typed.width, 0, 4096));
+  if (options.width == 0) options.width = options.model == "mlp" ? 1024 : 24;
+  options.batch = static_cast<std::size_t>(in_range("batch", typed.batch, 1, 65536));
+  options.steps = static_cast<uint64_t>(in_range("steps", typed.steps, 1, kMany));
+  options.seed = static_cast<uint64_t>(in_range("seed", typed.seed, 0, INT64_MAX));
+  options.print_every = static_cast<uint64_t>(in_range("print-every", typed.print_every, 0, kMany));
+  in_range("lr", options.rate, 0.0, 1e3);
+  in_range("momentum", options.momentum, 0.0, 1.0);
+  in_range("bucket-mb", options.bucket_mib, 0.0, 4096.0);
+  in_range("jitter", options.faults.jitter_ms, 0.0, 3.6e6);
+  for (const std::string& text : typed.slow) options.faults.slow.push_back(parse_slow_rank(text));
+  for (const std::string& text : typed.delays) options.faults.delays.push_back(parse_delay_once(text));
+  for (const std::string& text : typed.hangs) options.faults.hangs.push_back(parse_hang_rank(text));
+}
+
+}  // namespace
+
+Options parse_options(int argc, const char* const* argv) {
+  Options options;
+  Typed typed{};
+  const po::options_description description = describe(options, typed);
+  try {
+    // No abbreviations: a script's "--step" must not change its meaning when another option comes along.
+    constexpr int kStyle = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+    po::variables_map map;
+    po::store(po::command_line_parser(argc, argv).options(description).positional({}).style(kStyle).run(), map);
+    po::notify(map);
+    options.overlap = !map["no-overlap"].as<bool>();
+  } catch (const po::error& error) {
+    throw UsageError(error.what());
+  }
+  if (!options.help) check(options, typed);
+  return options;
+}
+
+std::string help_text() {
+  Options options;
+  Typed typed{};
+  std::ostringstream text;
+  text << "train - data-parallel training over MPI, a workload with known truth for ddl\n\n"
+          "usage:   mpirun -np P train [options]\n"
+          "example: mpirun -np 2 train --model cnn --batch 16 --steps 50 --slow-rank 1:20\n\n"
+       << describe(options, typed)
+       << "\nLosses go to stdout (rank 0), the same bit for bit in every run with the same options; times go to stderr.\n"
+          "Step k trains on samples [k*P*B, (k+1)*P*B) of one seeded order: P ranks with --batch B see what one rank sees with P*B.\n"
+          "Exit codes: 0 good, 1 error, 2 usage.\n";
+  return text.str();
+}
+
+}  // namespace ddl::train

@@ -1,0 +1,42 @@
+#include "workloads/train/reducer.h"
+
+#include "ddl/annotate.h"
+
+namespace ddl::train {
+
+Reducer::Reducer(Mpi& mpi, ParameterArena& arena, std::vector<Bucket> buckets, std::function<void()> before_first)
+    : mpi_(mpi),
+      arena_(arena),
+      buckets_(std::move(buckets)),
+      requests_(buckets_.size(), MPI_REQUEST_NULL),
+      before_first_(std::move(before_first)) {
+  for (std::size_t i = 0; i < buckets_.size(); ++i) names_.push_back("bucket" + std::to_string(i));
+}
+
+std::span<float> Reducer::payload(std::size_t bucket) {
+  const std::size_t extra = bucket + 1 == buckets_.size() ? ParameterArena::kExtra : 0;
+  return arena_.gradients().subspan(buckets_[bucket].offset, buckets_[bucket].count + extra);
+}
+
+template <typename Reduce>
+void Reducer::reduce_next(Reduce&& reduce) {
+  if (next_ == 0) before_first_();
+  ddl_layer_begin(names_[next_].c_str());
+  reduce(next_);
+  ddl_layer_end();
+  ++next_;
+}
+
+void Reducer::post_ready(std::size_t finished_parameters) {
+  while (next_ < buckets_.size() && buckets_[next_].end_parameter() <= finished_parameters) {
+    reduce_next([this](std::size_t bucket) { requests_[bucket] = mpi_.start_sum(payload(bucket)); });
+  }
+}
+
+void Reducer::reduce_all() {
+  while (next_ < buckets_.size()) {
+    reduce_next([this](std::size_t bucket) { mpi_.sum(payload(bucket)); });
+  }
+}
+
+}  // namespace ddl::train

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "workloads/train/buckets.h"
+#include "workloads/train/mpi.h"
+#include "workloads/train/parameters.h"
+
+namespace ddl::train {
+
+/**
+ * Sums the gradients over all ranks, bucket by bucket, in the order in which backward finishes them.
+ *
+ * With overlap, a bucket is posted (MPI_Iallreduce) as soon as its last gradient is ready, while backward goes on with earlier layers;
+ * `wait` then completes the buckets one by one, each directly before its update. One MPI_Waitall before all updates was rejected: every
+ * update would wait for the last bucket, which was posted last and is never hidden by backward, and a profile could not tell which bucket
+ * was late. On a network that moves data by itself the updates hide the last transfers; over shared memory, where only calls into MPI move
+ * data, the two differ by less than the noise (workloads/README.md). Polling with MPI_Testall after each layer gained nothing either.
+ *
+ * Without overlap, `reduce_all` runs one blocking MPI_Allreduce per bucket after backward.
+ */
+class Reducer {
+ public:
+  /** `before_first` runs directly before the first reduction of each step. */
+  Reducer(Mpi& mpi, ParameterArena& arena, std::vector<Bucket> buckets, std::function<void()> before_first);
+
+  const std::vector<Bucket>& buckets() const { return buckets_; }
+
+  /** Posts the buckets that are complete now that `finished_parameters` gradients are final. */
+  void post_ready(std::size_t finished_parameters);
+  void wait(std::size_t bucket) { mpi_.wait(requests_[bucket]); }
+  void reduce_all();
+  /** The next step begins. */
+  void reset() { next_ = 0; }
+
+ private:
+  /** The bucket's gradients; the last bucket also carries the arena's extra floats. */
+  std::span<float> payload(std::size_t bucket);
+  template <typename Reduce>
+  void reduce_next(Reduce&& reduce);
+
+  Mpi& mpi_;
+  ParameterArena& arena_;
+  std::vector<Bucket> buckets_;
+  std::vector<std::string> names_;
+  std::vector<MPI_Request> requests_;
+  std::function<void()> before_first_;
+  std::size_t next_ = 0;  ///< the first bucket that this step has not reduced yet
+};
+
+}  // namespace ddl::train

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "workloads/train/dataset.h"
+#include "workloads/train/model.h"
+#include "workloads/train/options.h"
+#include "workloads/train/parameters.h"
+#include "workloads/train/reducer.h"
+#include "workloads/train/sampler.h"
+
+namespace ddl::train {
+
+/** Of the global batch, before the step's update. */
+struct StepResult {
+  double loss = 0.0;
+  double accuracy = 0.0;
+};
+
+/** One rank of the job. */
+class Trainer {
+ public:
+  /** Allocates; no communication, so a rank may fail here and tell the others. */
+  Trainer(const Options& options, const Dataset& data, Mpi& mpi);
+
+  /** Collective: everybody starts with the weights of rank 0, as DDP does, even if another machine should have drawn others. */
+  void broadcast_parameters();
+  StepResult run_step(uint64_t step);
+
+  std::size_t parameters() const { return arena_.size(); }
+  std::size_t buckets() const { return reducer_.buckets().size(); }
+  std::size_t global_batch() const { return options_.batch * static_cast<std::size_t>(mpi_.size()); }
+
+ private:
+  void load_batch(uint64_t step);
+  void forward(uint64_t step);
+  void backward();
+  void update();
+
+  Options options_;
+  const Dataset& data_;
+  Mpi& mpi_;
+  Sampler sampler_;
+  Faults faults_;
+  Model model_;
+  ParameterArena arena_;
+  uint64_t step_ = 0;
+  Reducer reducer_;
+  std::vector<uint8_t> labels_;
+};
+
+}  // namespace ddl::train
