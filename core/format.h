@@ -208,7 +208,7 @@ static_assert(sizeof(ProfileEntry) == 128);
 
 /// Entries of a profile chunk sit at offset 128 (a whole number of cache lines), `profile_capacity` of them.
 constexpr uint32_t kProfileOffset = 128;
-constexpr uint32_t profile_capacity(uint32_t chunk_bytes) { return (chunk_bytes - kProfileOffset) / sizeof(ProfileEntry); }
+constexpr uint32_t profile_capacity(uint32_t chunk_bytes) { return (chunk_bytes - kProfileOffset) / static_cast<uint32_t>(sizeof(ProfileEntry)); }
 
 constexpr uint32_t kFirstCallOp = 16;  ///< op ids below are range kinds
 

@@ -43,7 +43,7 @@ void close_innermost(Thread* thread, uint64_t now) {
   const uint64_t call_ticks = thread->call_ticks - range.call_ticks;
   add_to_profile(profile_entry(thread, range.context, kNoComm, range.kind, 0), call_ticks, duration);
   if (range.kind == static_cast<uint32_t>(ContextKind::kStep)) {
-    write_record(thread, internal::keep_step_record(range.step), range_record(range, RecordKind::kStep, duration, call_ticks));
+    write_record(thread, range.keep_step, range_record(range, RecordKind::kStep, duration, call_ticks));
     internal::leave_step();
   } else {
     write_record(thread, !g_process.restricted || keep(false, 0, range.start_ticks), range_record(range, RecordKind::kRange, duration, call_ticks));
@@ -71,8 +71,8 @@ void push_range(uint32_t kind, const char* name, uint64_t index) {
       thread->context = range.context;
       range.start_ticks = ticks();
       if (is_step) {
-        internal::enter_step(index);
-        write_record(thread, internal::keep_step_record(index), range_record(range, RecordKind::kStepBegin, 0, 0));
+        range.keep_step = internal::enter_step(index);
+        write_record(thread, range.keep_step, range_record(range, RecordKind::kStepBegin, 0, 0));
       }
     }
   }

@@ -38,6 +38,7 @@ constexpr uint32_t kFirstProfileCapacity = 256;
 constexpr uint32_t kMaxLogChunkBytes = 1024 * 1024;
 constexpr uint32_t kSequencesPerUnit = 64;  // jobs without steps are thinned by blocks of this many collectives
 constexpr uint32_t kMaxKeepLevel = 30;
+constexpr uint64_t kSlices = 32;
 constexpr uint64_t kRefreshTicks = 2000000000;  // 0.5 to 1 s of TSC, 2 s of CLOCK_MONOTONIC
 
 template <class T>
@@ -56,14 +57,18 @@ bool unit_kept(uint64_t unit) {
 
 /// Records start behind the header, at a multiple of 8.
 Record* first_record(ChunkHeader* chunk) { return reinterpret_cast<Record*>(chunk + 1); }
-uint32_t record_count(uint32_t chunk_bytes) { return (chunk_bytes - sizeof(ChunkHeader)) / sizeof(Record); }
+constexpr uint32_t record_count(uint32_t chunk_bytes) {
+  return (chunk_bytes - static_cast<uint32_t>(sizeof(ChunkHeader))) / static_cast<uint32_t>(sizeof(Record));
+}
 
 bool add_log_chunk(Thread* thread) {
   FileHeader* header = internal::g_file.header();
   const uint32_t bytes = thread->log_chunk_bytes;
   const uint64_t cap = g_options.cap_bytes;
-  // Half of the cap is for everything, a quarter for every second unit, an eighth for every fourth ...
-  while (header->log_bytes + bytes > cap - (cap >> (header->keep_level + 1)) && header->keep_level < kMaxKeepLevel) {
+  // Half of the cap is for everything. Then equal slices for every second unit, every fourth, every eighth ...: a slice lasts twice as long as the
+  // one before, so a run may be thousands of times longer than what the first half holds and still leave something of its end.
+  const uint64_t slice = cap / kSlices > bytes ? cap / kSlices : bytes;
+  while (header->log_bytes + bytes > cap / 2 + header->keep_level * slice && header->keep_level < kMaxKeepLevel) {
     store_relaxed(header->keep_level, header->keep_level + 1);
     store_relaxed(g_process.restricted, true);
   }
@@ -80,7 +85,7 @@ bool add_log_chunk(Thread* thread) {
   thread->log_chunk = chunk;
   thread->log_next = first_record(chunk);
   thread->log_end = thread->log_next + record_count(bytes);
-  const uint64_t largest = cap / 16 < kMaxLogChunkBytes ? cap / 16 : kMaxLogChunkBytes;
+  const uint64_t largest = cap / kSlices < kMaxLogChunkBytes ? cap / kSlices : kMaxLogChunkBytes;
   if (2ull * bytes <= largest) thread->log_chunk_bytes = 2 * bytes;
   return true;
 }
@@ -218,16 +223,15 @@ void count_loss(LossKind kind, uint64_t count) {
 
 namespace internal {
 
-void enter_step(uint64_t step) {
-  store_relaxed(g_keep_step, unit_kept(step) && (!g_options.has_steps || (step >= g_options.first_step && step <= g_options.last_step)));
+bool enter_step(uint64_t step) {
+  const bool keep_step = !relaxed(g_log_full) && unit_kept(step);
+  store_relaxed(g_keep_step, keep_step && (!g_options.has_steps || (step >= g_options.first_step && step <= g_options.last_step)));
   store_relaxed(g_steps_seen, true);
   store_relaxed(g_step_open, true);
+  return keep_step;
 }
 
 void leave_step() { store_relaxed(g_step_open, false); }
-
-/// Steps themselves are few: the window of --steps does not drop them, only a full log thins them.
-bool keep_step_record(uint64_t step) { return !relaxed(g_log_full) && unit_kept(step); }
 
 }  // namespace internal
 }  // namespace ddl

@@ -32,6 +32,7 @@ struct OpenRange {
   uint64_t start_ticks;
   uint64_t call_ticks;  ///< Thread::call_ticks at the begin
   uint64_t step;
+  bool keep_step;  ///< steps: decided at the begin, so that a begin never lacks its end
 };
 
 /// Per-thread state: anonymous memory, handed on to a later thread when its thread ends.

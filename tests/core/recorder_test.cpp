@@ -1,0 +1,400 @@
+// The recorder, run in a forked child each time (it lives once per process), read back by the reader, which shares only the format with it.
+#include "core/recorder.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "core/reader.h"
+
+namespace ddl {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint32_t kOp = 20;  // any operation; the recorder does not know them
+const char kSiteA[16] = {}, kSiteB[16] = {};
+
+class RecorderTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "ddl-recorder-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+    directory_ = (folder_ / "run.ddl").string();
+    options_.directory = directory_.c_str();
+    options_.cap_bytes = 64 << 20;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  /// Runs `job` in a child that records; the child must end with `status` as wait() tells it.
+  void record(const std::function<void()>& job, int status = 0) {
+    const pid_t child = fork();
+    if (child == 0) {
+      if (const char* why = activate(options_)) {
+        fprintf(stderr, "activate: %s\n", why);
+        _exit(99);
+      }
+      job();
+      _exit(0);
+    }
+    int ended = -1;
+    ASSERT_EQ(waitpid(child, &ended, 0), child);
+    ASSERT_EQ(ended, status);
+  }
+
+  SpoolReader spool() {
+    std::vector<fs::path> spools;
+    for (const auto& entry : fs::directory_iterator(directory_)) spools.push_back(entry.path());
+    EXPECT_EQ(spools.size(), 1u);
+    return SpoolReader(spools.at(0).string());
+  }
+
+  static std::vector<Record> records(const SpoolReader& reader, ChunkKind kind = ChunkKind::kEvents) {
+    std::vector<Record> all, some;
+    std::vector<Skip> skips;
+    for (const SpoolChunk& chunk : reader.chunks(kind)) {
+      reader.read_records(chunk, some, &skips);
+      all.insert(all.end(), some.begin(), some.end());
+    }
+    EXPECT_TRUE(skips.empty()) << skips[0].reason;
+    return all;
+  }
+
+  static std::vector<ProfileEntry> profile(const SpoolReader& reader) {
+    std::vector<ProfileEntry> all, some;
+    for (const SpoolChunk& chunk : reader.chunks(ChunkKind::kProfile)) {
+      reader.read_profile(chunk, some);
+      all.insert(all.end(), some.begin(), some.end());
+    }
+    return all;
+  }
+
+  static uint64_t profiled_calls(const SpoolReader& reader, uint32_t op) {
+    uint64_t calls = 0;
+    for (const ProfileEntry& e : profile(reader)) calls += e.op == op ? e.calls : 0;
+    return calls;
+  }
+
+  fs::path folder_;
+  std::string directory_;
+  RecorderOptions options_ = {};
+};
+
+void call(uint32_t op, uint64_t bytes, uint32_t sequence = 0, bool collective = false, const void* site = kSiteA) {
+  const OpenCall open = begin_call(op, site, 1, collective, sequence, -1, record_payload(bytes, 14, 1));
+  if (open.thread) end_call(open, record_payload(bytes, 14, 1));
+}
+
+TEST_F(RecorderTest, CallsComeBackInOrderAndWhole) {
+  constexpr uint32_t kCalls = 5000;  // more than the first chunks hold
+  record([] {
+    for (uint32_t i = 0; i < kCalls; ++i) call(kOp, i, i + 1, true);
+  });
+  const SpoolReader reader = spool();
+  const std::vector<Record> all = records(reader);
+  ASSERT_EQ(all.size(), kCalls);
+  uint64_t before = 0, bytes = 0;
+  for (uint32_t i = 0; i < kCalls; ++i) {
+    EXPECT_EQ(record_kind(all[i].word), RecordKind::kCall);
+    EXPECT_EQ(record_op(all[i].word), kOp);
+    EXPECT_EQ(payload_bytes(all[i].payload), i);
+    EXPECT_EQ(payload_datatype(all[i].payload), 14u);
+    EXPECT_EQ(payload_reduction(all[i].payload), 1u);
+    EXPECT_EQ(all[i].sequence, i + 1);
+    EXPECT_GE(all[i].start_ticks, before);
+    before = all[i].start_ticks;
+    bytes += i;
+  }
+  uint64_t calls = 0, counted_bytes = 0, ticks = 0, event_ticks = 0, in_histogram = 0;
+  for (const ProfileEntry& e : profile(reader)) {
+    calls += e.calls;
+    counted_bytes += e.bytes;
+    ticks += e.ticks;
+    for (uint32_t n : e.histogram) in_histogram += n;
+  }
+  for (const Record& r : all) event_ticks += record_duration_ticks(r.word);
+  EXPECT_EQ(calls, kCalls);
+  EXPECT_EQ(in_histogram, kCalls);
+  EXPECT_EQ(counted_bytes, bytes);
+  EXPECT_EQ(ticks, event_ticks);
+  EXPECT_EQ(reader.header().keep_level, 0u);
+}
+
+TEST_F(RecorderTest, SizesAndCallSitesAreKeptApart) {
+  record([] {
+    for (int i = 0; i < 3; ++i) call(kOp, 1000);
+    for (int i = 0; i < 5; ++i) call(kOp, 100000);
+    for (int i = 0; i < 7; ++i) call(kOp, 1000, 0, false, kSiteB);
+  });
+  const SpoolReader reader = spool();
+  std::multiset<uint64_t> calls;
+  for (const ProfileEntry& e : profile(reader)) calls.insert(e.calls);
+  EXPECT_EQ(calls, (std::multiset<uint64_t>{3, 5, 7}));
+}
+
+TEST_F(RecorderTest, AKillLeavesTheCallInProgressOpen) {
+  record(
+      [] {
+        call(kOp, 1);
+        begin_call(kOp + 1, kSiteB, 3, true, 42, 2, record_payload(77, 0, 0));
+        raise(SIGKILL);
+      },
+      SIGKILL);
+  const SpoolReader reader = spool();
+  const std::vector<Record> all = records(reader);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(record_kind(all[1].word), RecordKind::kOpen);
+  EXPECT_EQ(record_op(all[1].word), kOp + 1);
+  EXPECT_EQ(all[1].comm, 3u);
+  EXPECT_EQ(all[1].sequence, 42u);
+  EXPECT_EQ(payload_bytes(all[1].payload), 77u);
+  EXPECT_EQ(profiled_calls(reader, kOp + 1), 0u);
+}
+
+TEST_F(RecorderTest, AFullLogKeepsWholeStepsOfEverCoarserGrid) {
+  options_.cap_bytes = 2 << 20;
+  constexpr uint64_t kSteps = 20000, kPerStep = 20;
+  record([] {
+    for (uint64_t step = 0; step < kSteps; ++step) {
+      push_range(1, nullptr, step);
+      for (uint64_t i = 0; i < kPerStep; ++i) call(kOp, 8);
+      pop_range(1);
+    }
+  });
+  const SpoolReader reader = spool();
+  EXPECT_EQ(profiled_calls(reader, kOp), kSteps * kPerStep);  // exact whatever was kept
+  const FileHeader& header = reader.header();
+  EXPECT_GE(header.keep_level, 2u);
+  EXPECT_LE(header.log_bytes, options_.cap_bytes);
+  EXPECT_LT(reader.file_bytes(), options_.cap_bytes + (512 << 10));
+
+  uint64_t level = 0, full_steps = 0, last_step = 0;
+  uint64_t in_step = 0;
+  for (const Record& r : records(reader)) {
+    if (record_kind(r.word) == RecordKind::kCall) ++in_step;
+    if (record_kind(r.word) != RecordKind::kStep) continue;
+    const uint64_t step = static_cast<uint64_t>(r.comm) << 32 | r.sequence;
+    if (in_step == kPerStep) {
+      // The grid only gets coarser: every kept step is a multiple of the step width so far, which doubles when a multiple is left out.
+      while (full_steps > 0 && step > last_step + (1ull << level)) ++level;
+      EXPECT_EQ(step % (1ull << level), 0u) << step;
+      ++full_steps;
+      last_step = step;
+    }
+    in_step = 0;
+  }
+  EXPECT_GT(full_steps, 1500u);
+  EXPECT_GT(last_step, kSteps - 100);  // it reaches to the end of a run ten times longer than what fits, instead of stopping
+}
+
+TEST_F(RecorderTest, WithoutStepsBlocksOfCollectivesAreKept) {
+  options_.cap_bytes = 256 * 1024;
+  record([] {
+    for (uint32_t i = 1; i <= 60000; ++i) call(kOp, 4, i, true);
+  });
+  const SpoolReader reader = spool();
+  EXPECT_EQ(profiled_calls(reader, kOp), 60000u);
+  const uint32_t width = 1u << reader.header().keep_level;
+  ASSERT_GE(width, 4u);
+  const std::vector<Record> all = records(reader);
+  for (const Record& r : all) {
+    if (r.sequence > 50000) {
+      EXPECT_EQ(r.sequence / 64 % width, 0u);
+    }
+  }
+  uint64_t in_ring = 0;
+  for (const SpoolChunk& chunk : reader.chunks(ChunkKind::kRing)) in_ring += chunk.header.ring_written;
+  EXPECT_EQ(all.size() + in_ring, 60000u);  // nothing vanishes uncounted
+  EXPECT_EQ(records(reader, ChunkKind::kRing).back().sequence, 60000u);
+}
+
+TEST_F(RecorderTest, TheStepWindowKeepsItsStepsOnly) {
+  options_.has_steps = true;
+  options_.first_step = 10;
+  options_.last_step = 12;
+  record([] {
+    call(kOp, 1);
+    for (uint64_t step = 0; step < 20; ++step) {
+      push_range(1, nullptr, step);
+      call(kOp, 1000 + step);
+      pop_range(1);
+    }
+  });
+  const SpoolReader reader = spool();
+  std::vector<uint64_t> kept;
+  uint64_t steps = 0;
+  for (const Record& r : records(reader)) {
+    if (record_kind(r.word) == RecordKind::kCall) kept.push_back(payload_bytes(r.payload));
+    steps += record_kind(r.word) == RecordKind::kStep;
+  }
+  EXPECT_EQ(kept, (std::vector<uint64_t>{1010, 1011, 1012}));
+  EXPECT_EQ(steps, 20u);
+  EXPECT_EQ(profiled_calls(reader, kOp), 21u);
+}
+
+TEST_F(RecorderTest, MoreKeysThanTheProfileHoldsAreBookedUnderOther) {
+  constexpr uint32_t kKeys = 20000;
+  record([] {
+    for (uint32_t i = 0; i < kKeys; ++i) {
+      const OpenCall open = begin_call(kOp, kSiteA, i + 1, false, 0, -1, record_payload(3, 0, 0));
+      end_call(open, record_payload(3, 0, 0));
+    }
+  });
+  const SpoolReader reader = spool();
+  uint64_t calls = 0, bytes = 0, other = 0;
+  for (const ProfileEntry& e : profile(reader)) {
+    calls += e.calls;
+    bytes += e.bytes;
+    if (e.context == 0 && e.comm == kNoComm) other += e.calls;
+  }
+  EXPECT_EQ(calls, kKeys);
+  EXPECT_EQ(bytes, 3u * kKeys);
+  EXPECT_GT(other, 0u);
+  EXPECT_EQ(reader.header().loss[kLossProfileKeys], other);
+  EXPECT_EQ(reader.chunks(ChunkKind::kProfile).size(), 1u);  // those that were replaced by larger ones do not count
+}
+
+TEST_F(RecorderTest, RangesKnowTheirTimeInCallsAndSurviveMisuse) {
+  record([] {
+    pop_range(3);  // nothing open
+    push_range(2, "forward", 0);
+    push_range(3, "conv1", 0);
+    call(kOp, 1);
+    pop_range(3);
+    push_range(3, "conv2", 0);
+    pop_range(2);  // closes conv2 too
+    for (int i = 0; i < 100; ++i) push_range(3, "deep", 0);
+    for (int i = 0; i < 100; ++i) pop_range(3);
+    push_range(9, "no such kind", 0);
+    push_range(3, nullptr, 0);
+    record_value("loss", 0.25);
+  });
+  const SpoolReader reader = spool();
+  EXPECT_EQ(reader.header().loss[kLossUnbalanced], 2u);
+  EXPECT_EQ(reader.header().loss[kLossRangeDepth], 100u - kMaxRangeDepth);
+  struct Strings : MetaVisitor {
+    void on_string(uint32_t id, std::string_view text) override { name[id] = text; }
+    void on_context(const ContextMeta& c) override { context[c.id] = c; }
+    std::map<uint32_t, std::string> name;
+    std::map<uint32_t, ContextMeta> context;
+  } meta;
+  reader.read_meta(meta);
+  uint64_t call_ticks = 0;
+  std::map<std::string, int> closed;
+  for (const Record& r : records(reader)) {
+    if (record_kind(r.word) == RecordKind::kCall) call_ticks = record_duration_ticks(r.word);
+    if (record_kind(r.word) == RecordKind::kValue) {
+      EXPECT_EQ(meta.name[r.context], "loss");
+      EXPECT_EQ(r.payload, 0x3fd0000000000000u);  // 0.25
+    }
+    if (record_kind(r.word) != RecordKind::kRange) continue;
+    const std::string name = meta.name[meta.context[r.context].name];
+    ++closed[name];
+    EXPECT_EQ(r.payload, name == "conv1" || name == "forward" ? call_ticks : 0) << name;
+  }
+  EXPECT_EQ(closed["conv1"], 1);
+  EXPECT_EQ(closed["conv2"], 1);
+  EXPECT_EQ(closed["forward"], 1);
+  EXPECT_EQ(closed["deep"], static_cast<int>(kMaxRangeDepth));
+}
+
+TEST_F(RecorderTest, ManyThreadsAtOnceLoseNothing) {
+  constexpr int kThreads = 8;
+  constexpr uint64_t kCalls = 20000;
+  record([] {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([t] {
+        for (uint64_t i = 0; i < kCalls; ++i) {
+          if (i % 100 == 0) push_range(3, i % 200 ? "a" : "b", 0);
+          call(kOp, static_cast<uint64_t>(t), 0, false, i % 3 ? kSiteA : kSiteB);
+          if (i % 100 == 99) pop_range(3);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  });
+  const SpoolReader reader = spool();
+  EXPECT_EQ(profiled_calls(reader, kOp), kThreads * kCalls);
+  uint64_t calls = 0;
+  for (const Record& r : records(reader)) calls += record_kind(r.word) == RecordKind::kCall;
+  EXPECT_EQ(calls, kThreads * kCalls);
+}
+
+TEST_F(RecorderTest, ThreadsThatComeAndGoShareTheirSpace) {
+  record([] {
+    for (int t = 0; t < 200; ++t) std::thread([] { call(kOp, 1); }).join();
+  });
+  const SpoolReader reader = spool();
+  EXPECT_EQ(profiled_calls(reader, kOp), 200u);
+  EXPECT_EQ(reader.chunks(ChunkKind::kRing).size(), 1u);
+}
+
+TEST_F(RecorderTest, AForkedChildWritesNothing) {
+  record([] {
+    pthread_atfork(nullptr, nullptr, forget_after_fork);
+    call(kOp, 1);
+    const pid_t child = fork();
+    if (child == 0) {
+      for (int i = 0; i < 1000; ++i) call(kOp, 2);
+      _exit(this_thread() ? 1 : 0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    call(kOp, 3);
+    if (status != 0) _exit(98);
+  });
+  const SpoolReader reader = spool();
+  EXPECT_EQ(profiled_calls(reader, kOp), 2u);
+  EXPECT_EQ(records(reader).size(), 2u);
+}
+
+TEST_F(RecorderTest, AFileSizeLimitStopsTheLogAndNotTheJob) {
+  record([] {
+    const rlimit limit = {600 * 1024, 600 * 1024};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    for (uint32_t i = 0; i < 100000; ++i) call(kOp, 1);
+  });
+  const SpoolReader reader = spool();
+  EXPECT_TRUE(reader.header().flags & kDiskFull);
+  EXPECT_LE(reader.file_bytes(), 600u * 1024);
+  EXPECT_EQ(profiled_calls(reader, kOp), 100000u);
+  uint64_t in_ring = 0;
+  for (const SpoolChunk& chunk : reader.chunks(ChunkKind::kRing)) in_ring += chunk.header.ring_written;
+  EXPECT_EQ(records(reader).size() + in_ring, 100000u);
+}
+
+TEST_F(RecorderTest, ACallThatOutlivesTheRingDoesNotSpoilItsSlot) {
+  options_.has_steps = true;  // nothing is kept: everything goes to the ring
+  options_.first_step = options_.last_step = 1000000;
+  record([] {
+    const OpenCall outer = begin_call(kOp + 1, kSiteA, 1, false, 0, -1, 0);
+    for (int i = 0; i < 5000; ++i) call(kOp, 1, 0, false, kSiteB);  // three times round
+    end_call(outer, 0);
+  });
+  const SpoolReader reader = spool();
+  EXPECT_EQ(profiled_calls(reader, kOp + 1), 1u);
+  for (const Record& r : records(reader, ChunkKind::kRing)) EXPECT_EQ(record_op(r.word), kOp);
+}
+
+TEST_F(RecorderTest, ADirectoryThatCannotBeMadeIsSaid) {
+  options_.directory = "/proc/no/such/place.ddl";
+  const pid_t child = fork();
+  if (child == 0) _exit(activate(options_) && !this_thread() ? 0 : 1);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace ddl

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Every way to complete a request, fork in mid-run: calls, bytes and completed operations are what the programs did."""
+import job
+
+PROGRAMS = job.BUILD / "tests" / "programs"
+
+# What programs/requests.c does on each rank: (calls, bytes). Polling calls (Test*) depend on timing.
+POSTS = {0: (1, 100), 1: (3, 200), 2: (50, 20), 3: (2, 300), 4: (2, 400), 5: (1, 500), 6: (2, 600), 7: (2, 700), 8: (2, 800)}
+MESSAGES = sum(n for n, _ in POSTS.values())
+BYTES = sum(n * size for n, size in POSTS.values())
+EXPECTED = {
+    "MPI_Irecv": (MESSAGES + 2, BYTES),  # and one cancelled, one from MPI_PROC_NULL
+    "MPI_Isend": (MESSAGES + 1, BYTES),  # and one to MPI_PROC_NULL
+    "MPI_Wait": (2 + 2 + 1, 0),
+    "MPI_Waitall": (1 + 1 + 3 + 1 + 1, 0),
+    "MPI_Waitany": (4, 0),
+    "MPI_Recv_init": (1, 4000),
+    "MPI_Send_init": (1, 4000),
+    "MPI_Startall": (3, 0),
+    "MPI_Start": (2, 0),
+    "MPI_Request_free": (2, 0),
+    "MPI_Cancel": (1, 0),
+    "MPI_Iallreduce": (1, 4),
+    "MPI_Ibarrier": (1, 0),
+    "MPI_Comm_idup": (1, 0),
+    "MPI_Allreduce": (1, 4),
+    "MPI_Comm_free": (1, 0),
+    "MPI_Init": (1, 0),
+    "MPI_Finalize": (1, 0),
+    "MPI_Abort": (0, 0),
+}
+COMPLETED = {"MPI_Irecv": MESSAGES + 2, "MPI_Isend": MESSAGES + 1, "MPI_Recv_init": 4, "MPI_Send_init": 4, "MPI_Iallreduce": 1, "MPI_Ibarrier": 1,
+             "MPI_Comm_idup": 1}
+
+
+def every_completion(folder):
+    run = folder / "requests.ddl"
+    job.record(run, job.mpirun(2, [PROGRAMS / "requests"]), check_rc=0)
+    db = job.store(run)
+    for rank in range(2):
+        calls = {r["op"]: (r["calls"], r["bytes"]) for r in
+                 db.execute("select op, sum(calls) as calls, sum(bytes) as bytes from v_call where rank = ? group by op", (rank,))}
+        for op, expected in EXPECTED.items():
+            job.check(calls.get(op, (0, 0)) == expected, f"rank {rank}, {op}: {calls.get(op)} instead of {expected} (calls, bytes)")
+        done = dict(db.execute("select o.name, count(*) from event e join op o on o.id = e.op join process p on p.id = e.process "
+                               "where e.kind = 2 and p.rank = ? group by o.name", (rank,)).fetchall())
+        job.check(done == COMPLETED, f"rank {rank}: completed operations {done} instead of {COMPLETED}")
+        wildcard = db.execute("select count(*) from event e join op o on o.id = e.op join process p on p.id = e.process where e.kind = 2 and p.rank = ? "
+                              "and o.name = 'MPI_Irecv' and e.bytes > 0 and e.peer <> ?", (rank, 1 - rank)).fetchone()[0]
+        job.check(wildcard == 0, f"rank {rank}: {wildcard} wildcard receives without their actual source")
+    lost = [tuple(r) for r in db.execute("select * from loss where kind = 'requests'")]
+    job.check(not lost, f"requests lost: {lost}")
+    copies = db.execute("select count(*) from v_collective c where op = 'MPI_Allreduce' and comm <> 'MPI_COMM_WORLD' and wait_ns is not null").fetchone()[0]
+    job.check(copies == 2, f"the allreduce on the duplicate: {copies} rows with a wait instead of 2")
+
+
+def fork_in_mid_run(folder):
+    run = folder / "fork.ddl"
+    job.record(run, [PROGRAMS / "forker"], check_rc=0)
+    job.check(len(list(run.glob("*.spool"))) == 1, "a forked child made a spool of its own")
+    calls = job.store(run).execute("select sum(calls) from v_call where op = 'MPI_Allreduce'").fetchone()[0]
+    job.check(calls == 100, f"{calls} allreduces instead of 100")
+    regions = [r[0] for r in job.store(run).execute("select name from region where kind = 'layer'")]
+    job.check(regions == [], f"the children's ranges are in the parent's record: {regions}")
+
+
+def annotations_alone(folder):
+    """No MPI, a fixed load address, a hostile layer name."""
+    run = folder / "annotated.ddl"
+    job.record(run, [PROGRAMS / "fixed_address"], check_rc=0)
+    db = job.store(run)
+    job.check(db.execute("select count(*) from v_step where duration_ns > 1000000").fetchone()[0] == 7, "not 7 steps of more than 1 ms")
+    layer = db.execute("select layer, phase, calls from v_layer").fetchall()
+    job.check([tuple(r) for r in layer] == [("<script>alert(1)</script>\033[31m", "forward", 7)], f"layers: {[tuple(r) for r in layer]}")
+    job.check(db.execute("select sum(value) from value where name = 'samples'").fetchone()[0] == 7 * 32, "the values are not there")
+    job.check(db.execute("select sum(count) from loss where kind = 'unbalanced_ranges'").fetchone()[0] == 1, "the end without a begin was not counted")
+    job.check("\033" not in job.report(run, check_rc=None).stdout, "an escape sequence reaches the terminal")
+
+
+job.main(every_completion, fork_in_mid_run, annotations_alone)

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""libddl.so shows the job what its tables say and nothing else, needs libc and nothing else, and loads on glibc 2.28.
+
+usage: exports.py LIBRARY MPI_CALLS_DEF
+"""
+import re
+import subprocess
+import sys
+
+library, table = sys.argv[1:]
+ANNOTATIONS = {"ddl_range_push", "ddl_range_pop", "ddl_value_record"}
+OLDEST_GLIBC = (2, 28)
+
+text = re.sub(r"//.*", "", open(table).read())
+rows = re.findall(r"^DDL_MPI_\w+\((MPI_\w+),", text, re.M)
+allowed = set(rows) | ANNOTATIONS
+failed = False
+
+
+def say(message):
+    global failed
+    failed = True
+    print("FAILED:", message)
+
+
+if len(rows) != len(set(rows)):
+    say(f"rows occur twice: {sorted(r for r in set(rows) if rows.count(r) > 1)}")
+if len(rows) < 80:
+    say(f"only {len(rows)} rows read from {table}: the table's form has changed, or this test is blind")
+
+shown = set()
+for line in subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout.splitlines():
+    shown.add(line.split()[-1].split("@")[0])
+if shown - allowed:
+    say(f"exported but not in the tables: {sorted(shown - allowed)}")
+if allowed - shown:
+    say(f"in the tables but not exported: {sorted(allowed - shown)}")
+
+dynamic = subprocess.run(["readelf", "-dW", library], capture_output=True, text=True, check=True).stdout
+needed = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
+if needed != ["libc.so.6"]:
+    say(f"NEEDED is {needed}")
+if "NODELETE" not in dynamic:
+    say("not linked with -z nodelete")
+
+for line in subprocess.run(["nm", "-D", "--undefined-only", library], capture_output=True, text=True, check=True).stdout.splitlines():
+    version = re.search(r"(\S+)@GLIBC_([\d.]+)", line)
+    if version and tuple(map(int, version[2].split("."))) > OLDEST_GLIBC:
+        say(f"{version[1]} needs glibc {version[2]}")
+    if re.search(r" U (MPI_|PMPI_|ompi_|_Z|__cxa_throw|__gxx)", line):
+        say(f"undefined symbol of another library: {line.split()[-1]}")
+
+print(f"{len(shown)} symbols, {len(rows)} MPI calls, NEEDED {needed}")
+sys.exit(1 if failed else 0)

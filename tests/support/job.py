@@ -1,0 +1,141 @@
+"""Runs jobs under ddl for the Python tests and opens what was recorded.
+
+Paths come from the environment that CMake sets: DDL_BUILD (the build folder). Every test works in a folder of its own that is removed when it
+passes. A test calls check(condition, message); main() prints what failed and exits 1, or 77 to skip with a reason.
+"""
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+BUILD = Path(os.environ.get("DDL_BUILD", Path(__file__).resolve().parents[2] / "build" / "release"))
+DDL = BUILD / "bin" / "ddl"
+TRAIN = BUILD / "bin" / "train"
+LIBRARY = BUILD / "lib" / "libddl.so"
+
+# Two cores, maybe root, maybe a container: what Open MPI needs to be told to start at all, and to keep quiet about shared memory copies.
+MPI_ENV = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "OMPI_MCA_hwloc_base_binding_policy": "none",
+    "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+DDL_VARIABLES = [name for name in os.environ if name.startswith("DDL_")]
+
+failures = []
+
+
+class Skip(Exception):
+    pass
+
+
+def check(condition, message):
+    if not condition:
+        failures.append(message)
+        print("FAILED:", message, flush=True)
+
+
+def environment(**extra):
+    env = {k: v for k, v in os.environ.items() if k not in DDL_VARIABLES}
+    env.update(MPI_ENV)
+    env.update({k: str(v) for k, v in extra.items()})
+    return env
+
+
+def run(command, timeout=120, check_rc=None, **env):
+    """Runs to the end. The result has returncode, stdout, stderr as text."""
+    done = subprocess.run([str(c) for c in command], env=environment(**env), capture_output=True, text=True, timeout=timeout,
+                          errors="surrogateescape")
+    if check_rc is not None and done.returncode != check_rc:
+        check(False, f"{' '.join(map(str, command))}: exit code {done.returncode}, expected {check_rc}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
+    return done
+
+
+def mpirun(ranks, command, **kwargs):
+    return ["mpirun", "-np", ranks, *command] if not kwargs else run(["mpirun", "-np", ranks, *command], **kwargs)
+
+
+def record(run_dir, command, **kwargs):
+    return run([DDL, "record", "-o", run_dir, "--", *command], **kwargs)
+
+
+def report(run_dir, *arguments, check_rc=0, **kwargs):
+    return run([DDL, "report", run_dir, *arguments], check_rc=check_rc, **kwargs)
+
+
+def store(run_dir):
+    """The run's database, made by `ddl report` if it is not there yet."""
+    report(run_dir, check_rc=None)
+    connection = sqlite3.connect(f"file:{Path(run_dir) / 'run.sqlite'}?mode=ro", uri=True)
+    connection.row_factory = sqlite3.Row
+    return connection
+
+
+def start(command, **env):
+    return subprocess.Popen([str(c) for c in command], env=environment(**env), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            start_new_session=True)
+
+
+def stop_group(process, sig=signal.SIGKILL):
+    try:
+        os.killpg(process.pid, sig)
+    except ProcessLookupError:
+        pass
+
+
+def wait_until(condition, seconds=30.0):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def processes_of(parent_pid):
+    """pid -> command line of all descendants of a process."""
+    children, found = {}, {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+            children.setdefault(int(fields[1]), []).append(int(entry.name))
+        except (OSError, IndexError):
+            continue
+    todo = [parent_pid]
+    while todo:
+        for child in children.get(todo.pop(), []):
+            todo.append(child)
+            try:
+                found[child] = Path(f"/proc/{child}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+            except OSError:
+                pass
+    return found
+
+
+def main(*tests):
+    folder = Path(tempfile.mkdtemp(prefix="ddl-test-"))
+    os.chdir(folder)
+    try:
+        for test in tests:
+            begin = time.monotonic()
+            test(folder)
+            print(f"{test.__name__}: {'ok' if not failures else 'FAILED'} in {time.monotonic() - begin:.1f} s", flush=True)
+    except Skip as reason:
+        print("skipped:", reason)
+        shutil.rmtree(folder, ignore_errors=True)
+        sys.exit(77)
+    if failures:
+        print(f"{len(failures)} failed; what was recorded is in {folder}")
+        sys.exit(1)
+    shutil.rmtree(folder, ignore_errors=True)
