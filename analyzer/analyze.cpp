@@ -1,0 +1,105 @@
+#include "analyzer/analyze.h"
+
+#include <SQLiteCpp/Transaction.h>
+#include <fmt/format.h>
+
+#include "analyzer/findings/finding.h"
+#include "analyzer/metrics/metrics.h"
+#include "analyzer/passes/catalog.h"
+#include "analyzer/passes/collectives.h"
+#include "analyzer/passes/steady_steps.h"
+#include "analyzer/passes/steps.h"
+#include "analyzer/query.h"
+#include "analyzer/verdict.h"
+
+namespace ddl {
+namespace {
+
+/// Counts up with every change of what the analyzer writes, so that stores analyzed by an older ddl are analyzed again.
+constexpr int64_t kAnalysisVersion = 1;
+
+struct LossKind {
+  const char* kind;
+  const char* note;
+};
+constexpr LossKind kPartial{"partial_collectives", "collectives of which not all members were recorded: their waiting is not known"};
+constexpr LossKind kMismatched{"mismatched_collectives", "collectives whose members called different operations"};
+constexpr LossKind kViolations{"clock_violations",
+                               "calls that ended before the last member entered: the clocks disagree, waits were clipped"};
+constexpr LossKind kBadIntervals{"bad_intervals", "events that end before they begin: counted as taking no time"};
+constexpr LossKind kRepeated{"repeated_steps", "steps whose number the same process had used before: left out of the statistics"};
+
+void drop_temporary_tables(SQLite::Database& db) {
+  for (const char* table : {"late", "reached", "tail", "steady_number", "steady_part", "steady_step"}) {
+    db.exec(fmt::format("DROP TABLE IF EXISTS temp.{}", table));
+  }
+}
+
+void clear(SQLite::Database& db) {
+  for (const char* table : {"collective", "blame", "step_part", "rank_part", "collective_group", "metric", "finding"}) {
+    db.exec(fmt::format("DELETE FROM {}", table));
+  }
+  for (const LossKind& loss : {kPartial, kMismatched, kViolations, kBadIntervals, kRepeated}) {
+    Query(db, "DELETE FROM loss WHERE kind = ?").run(loss.kind);
+  }
+  db.exec("DELETE FROM meta WHERE key = 'verdict' OR key LIKE 'verdict.%' OR key LIKE 'analysis.%'");
+  drop_temporary_tables(db);
+}
+
+void book(SQLite::Database& db, const LossKind& loss, int64_t count) {
+  if (count > 0) Query(db, "INSERT INTO loss (kind, count, note) VALUES (?, ?, ?)").run(loss.kind, count, loss.note);
+}
+
+void store_steady_steps(SQLite::Database& db, const std::map<int64_t, SteadySteps>& steady) {
+  Query insert(db, "INSERT INTO meta (key, value) VALUES (?, ?)");
+  for (const auto& [world, steps] : steady) {
+    const std::string suffix = world == 0 ? "" : fmt::format(".{}", world);
+    insert.run("analysis.basis" + suffix, steps.annotated ? "steps" : "run");
+    insert.run("analysis.steps_used" + suffix, fmt::format("{}", steps.used));
+    insert.run("analysis.steps_warmup" + suffix, fmt::format("{}", steps.warmup));
+    insert.run("analysis.steps_incomplete" + suffix, fmt::format("{}", steps.incomplete));
+  }
+  insert.run("analysis.version", fmt::format("{}", kAnalysisVersion));
+}
+
+}  // namespace
+
+bool is_analyzed(SQLite::Database& db) {
+  Query version(db, "SELECT value FROM meta WHERE key = 'analysis.version'");
+  return version.next() && version.text(0) == fmt::format("{}", kAnalysisVersion);
+}
+
+void analyze(SQLite::Database& db, const AnalyzeProgress& progress) {
+  const auto tell = [&](std::string_view what, double done) {
+    if (progress) progress(what, done);
+  };
+  SQLite::Transaction transaction(db);
+  clear(db);
+  const Catalog catalog(db);
+
+  tell("splitting collectives", 0.0);
+  const CollectiveLosses collectives = analyze_collectives(db, catalog);
+  book(db, kPartial, collectives.partial);
+  book(db, kMismatched, collectives.mismatched);
+  book(db, kViolations, collectives.clock_violations);
+  book(db, kBadIntervals, collectives.bad_intervals);
+
+  tell("cutting steps", 0.6);
+  const StepLosses steps = analyze_steps(db, catalog);
+  book(db, kRepeated, steps.repeated_steps);
+  const std::map<int64_t, SteadySteps> steady = select_steady_steps(db);
+  store_steady_steps(db, steady);
+
+  tell("computing metrics", 0.9);
+  for (const auto& [world, used] : steady) {
+    compute_metrics(db, world);
+    store_verdict(db, world);
+  }
+  tell("looking for findings", 0.95);
+  store_findings(db, catalog, steady);
+  drop_temporary_tables(db);
+  transaction.commit();
+  tell("done", 1.0);
+}
+
+}  // namespace ddl

@@ -1,0 +1,26 @@
+// The analyzer: turns the recorded tables of a store into waiting, partitions, metrics, a verdict and findings.
+//
+// Order: collectives (wait, blame, bandwidth) -> steps (partition) -> steady steps -> metrics -> verdict -> findings. Later passes read
+// what earlier ones wrote. The store is not touched by anybody else meanwhile.
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+
+#include <functional>
+#include <string_view>
+
+namespace ddl {
+
+/// Told what is being done and how far the whole is, 0 to 1; called from the thread that analyzes, a few times in all.
+using AnalyzeProgress = std::function<void(std::string_view what, double done)>;
+
+/// Whether `db` holds the results of this version of the analyzer.
+bool is_analyzed(SQLite::Database& db);
+
+/// Fills all tables that schema.sql lists under "filled by the analyzer", the analyzer's rows of `loss` (partial_collectives,
+/// mismatched_collectives, clock_violations, bad_intervals, repeated_steps) and of `meta` (verdict*, analysis.*). What is there already is
+/// replaced. One transaction: on an exception (ddl::Error) the store is as it was. Memory grows with ranks, communicators and steps, not
+/// with events.
+void analyze(SQLite::Database& db, const AnalyzeProgress& progress = {});
+
+}  // namespace ddl

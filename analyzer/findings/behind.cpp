@@ -1,0 +1,159 @@
+#include "analyzer/findings/behind.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "analyzer/findings/findings.h"
+#include "analyzer/query.h"
+
+namespace ddl {
+namespace {
+
+using Progress = std::map<std::pair<int64_t, int64_t>, int64_t>;  // (communicator, rank) -> collectives entered
+
+Progress collectives_entered(const FindingInput& input, const std::vector<OpenCall>& open) {
+  Progress entered;
+  Query profile(input.db,
+                "SELECT f.comm, p.rank, f.op, f.calls FROM profile f JOIN process p ON p.id = f.process"
+                " WHERE p.world = ? AND p.rank IS NOT NULL AND f.comm IS NOT NULL");
+  profile.bind(input.world);
+  while (profile.next()) {
+    if (input.catalog.operation(profile.integer(2)).numbered) entered[{profile.integer(0), profile.integer(1)}] += profile.integer(3);
+  }
+  const auto at_least = [&](int64_t comm, int64_t rank, int64_t seq) {
+    int64_t& known = entered[{comm, rank}];
+    known = std::max(known, seq);
+  };
+  Query reached(input.db, "SELECT r.comm, p.rank, r.seq FROM temp.reached r JOIN process p ON p.id = r.process WHERE p.world = ?");
+  reached.bind(input.world);
+  while (reached.next()) at_least(reached.integer(0), reached.integer(1), reached.integer(2));
+  for (const OpenCall& call : open) {
+    if (call.comm && call.seq) at_least(*call.comm, call.rank, *call.seq);
+  }
+  return entered;
+}
+
+/// The non-blocking collective that `rank` uses on the communicator; of several, no name.
+std::string posted_operation(const FindingInput& input, int64_t comm, int64_t rank) {
+  Query ops(input.db,
+            "SELECT DISTINCT f.op FROM profile f JOIN process p ON p.id = f.process WHERE p.world = ? AND p.rank = ? AND f.comm = ?");
+  ops.bind(input.world, rank, comm);
+  std::string name;
+  while (ops.next()) {
+    const Operation& operation = input.catalog.operation(ops.integer(0));
+    if (!operation.numbered || !operation.nonblocking) continue;
+    if (!name.empty()) return "collective";
+    name = operation.name;
+  }
+  return name.empty() ? "collective" : name;
+}
+
+std::string describe_call(const FindingInput& input, int64_t op, std::optional<int64_t> comm, std::optional<int64_t> seq,
+                          std::optional<int64_t> peer) {
+  const Operation& operation = input.catalog.operation(op);
+  std::string text = operation.name;
+  const auto known = comm ? input.catalog.communicators.find(*comm) : input.catalog.communicators.end();
+  if (seq) text += fmt::format(" number {}", *seq);
+  if (peer && *peer >= 0 && !operation.numbered) {
+    const auto& ranks = known == input.catalog.communicators.end() ? std::vector<int64_t>() : known->second.ranks;
+    const bool mapped = static_cast<size_t>(*peer) < ranks.size() && ranks[static_cast<size_t>(*peer)] >= 0;
+    text += fmt::format(" with rank {}", mapped ? ranks[static_cast<size_t>(*peer)] : *peer);
+  }
+  if (known != input.catalog.communicators.end()) text += " on " + known->second.label;
+  return text;
+}
+
+}  // namespace
+
+std::vector<OpenCall> open_calls(const FindingInput& input) {
+  std::vector<OpenCall> calls;
+  Query rows(input.db,
+             "SELECT p.rank, x.op, x.comm, x.seq, x.step, x.peer, x.start_ns FROM open_call x JOIN process p ON p.id = x.process"
+             " WHERE p.world = ? AND p.rank IS NOT NULL ORDER BY p.rank, x.start_ns");
+  rows.bind(input.world);
+  while (rows.next()) {
+    calls.push_back({rows.integer(0), rows.integer(1), rows.maybe_integer(2), rows.maybe_integer(3), rows.maybe_integer(4),
+                     rows.maybe_integer(5), rows.integer(6)});
+  }
+  return calls;
+}
+
+std::optional<Stall> find_stall(const FindingInput& input) {
+  const std::vector<OpenCall> open = open_calls(input);
+  const Progress entered = collectives_entered(input, open);
+
+  std::map<std::pair<int64_t, int64_t>, Stall> stalls;  // by (communicator, number)
+  std::vector<int64_t> waiting_somewhere;
+  for (const OpenCall& call : open) {
+    if (!call.comm || !call.seq) continue;
+    const auto communicator = input.catalog.communicators.find(*call.comm);
+    if (communicator == input.catalog.communicators.end() || communicator->second.kind == "inter") continue;
+    std::vector<int64_t> behind;
+    for (int64_t rank : communicator->second.ranks) {
+      // A rank without a process is one that left no data: nothing can be said about it.
+      const auto progress = entered.find({*call.comm, rank});
+      const bool recorded = rank >= 0 && input.catalog.process_of(input.world, rank) != nullptr;
+      if (recorded && (progress == entered.end() || progress->second < *call.seq)) behind.push_back(rank);
+    }
+    if (behind.empty()) continue;
+    waiting_somewhere.push_back(call.rank);
+    Stall& stall = stalls[{*call.comm, *call.seq}];
+    const Operation& operation = input.catalog.operation(call.op);
+    stall.communicator = &communicator->second;
+    stall.seq = *call.seq;
+    stall.sits_in = operation.name;
+    stall.collective =
+        fmt::format("{} number {} on {}", operation.numbered ? operation.name : posted_operation(input, *call.comm, call.rank), *call.seq,
+                    communicator->second.label);
+    stall.waiting.push_back(call.rank);
+    stall.missing = behind;
+    stall.waiting_since_ns = std::max(stall.waiting_since_ns, call.start_ns);
+  }
+
+  std::optional<Stall> worst;
+  for (auto& [key, stall] : stalls) {
+    std::vector<int64_t> causes;
+    for (int64_t rank : stall.missing) {
+      if (std::find(waiting_somewhere.begin(), waiting_somewhere.end(), rank) == waiting_somewhere.end()) causes.push_back(rank);
+    }
+    stall.circular = causes.empty();
+    if (!causes.empty()) stall.missing = causes;
+    const bool worse = !worst || std::pair(!stall.circular, stall.waiting.size()) > std::pair(!worst->circular, worst->waiting.size());
+    if (worse) worst = stall;
+  }
+  return worst;
+}
+
+int64_t end_of_run_ns(const FindingInput& input) {
+  int64_t end_ns = 0;
+  for (const auto& [id, process] : input.catalog.processes) {
+    if (process.world == input.world) end_ns = std::max(end_ns, process.end_ns);
+  }
+  Query duration(input.db, "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'duration_ns' AND value <> ''");
+  return duration.next() ? std::max(end_ns, duration.integer(0)) : end_ns;
+}
+
+std::string last_seen(const FindingInput& input, int64_t rank) {
+  const Process* process = input.catalog.process_of(input.world, rank);
+  if (process == nullptr) return "it left no data";
+  for (const OpenCall& call : open_calls(input)) {
+    if (call.rank != rank) continue;
+    return fmt::format("it sits in {} since {}", describe_call(input, call.op, call.comm, call.seq, call.peer),
+                       duration_text(call.start_ns));
+  }
+  Query last(
+      input.db,
+      "SELECT op, comm, seq, peer, step, start_ns + duration_ns FROM event WHERE process = ? AND kind = 1 ORDER BY start_ns DESC LIMIT 1");
+  last.bind(process->id);
+  if (!last.next()) return "it is in no call and left none behind";
+  std::string text = fmt::format("it is in no call; the last one, {}, ended at {}",
+                                 describe_call(input, last.integer(0), last.maybe_integer(1), last.maybe_integer(2), last.maybe_integer(3)),
+                                 duration_text(last.integer(5)));
+  if (!last.is_null(4)) text += fmt::format(" in step {}", last.integer(4));
+  return text;
+}
+
+}  // namespace ddl

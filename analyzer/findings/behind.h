@@ -1,0 +1,49 @@
+// Who kept whom from going on when a run ended badly: the open calls of the ranks that wait in a collective, against the collectives that
+// the other members have entered.
+//
+// How far a rank got on a communicator is the largest of: the collective calls its profile counts (exact, also where no events were kept;
+// posts included), the highest number among its events, the number of its open call. A member that got less far than a waiting one is what
+// that one waits for; of those, the ones that do not wait in a collective themselves are the cause.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyzer/findings/finding.h"
+
+namespace ddl {
+
+/// A call that never returned, of a rank of the world at hand.
+struct OpenCall {
+  int64_t rank = 0;
+  int64_t op = 0;
+  std::optional<int64_t> comm, seq, step, peer;
+  int64_t start_ns = 0;
+};
+
+struct Stall {
+  const Communicator* communicator = nullptr;
+  int64_t seq = 0;
+  std::string collective;        ///< "MPI_Allreduce number 57 on MPI_COMM_WORLD"
+  std::string sits_in;           ///< the call that the waiting ranks are in: the collective itself, or MPI_Waitall
+  std::vector<int64_t> waiting;  ///< ranks in it
+  std::vector<int64_t> missing;  ///< the cause: members that did not enter it
+  bool circular = false;         ///< everybody who is missing here waits in another collective
+  int64_t waiting_since_ns = 0;  ///< when the last of `waiting` entered
+};
+
+/// Open calls of the world, by rank.
+std::vector<OpenCall> open_calls(const FindingInput& input);
+
+/// The stall with the most ranks waiting; nothing if no rank waits for one that is behind.
+std::optional<Stall> find_stall(const FindingInput& input);
+
+/// When the run ended, as far as anybody knows.
+int64_t end_of_run_ns(const FindingInput& input);
+
+/// "its last call is MPI_Send to rank 3, left at 12.1 s in step 4", or what it sits in.
+std::string last_seen(const FindingInput& input, int64_t rank);
+
+}  // namespace ddl

@@ -1,0 +1,71 @@
+// Overlap that ends too early: transfer that goes on after the last non-blocking collective of the step was posted, when nothing is left to
+// compute behind. The last bucket's own share cannot be hidden and is not counted as a saving.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "analyzer/findings/findings.h"
+#include "analyzer/query.h"
+#include "analyzer/statistics.h"
+
+namespace ddl {
+namespace {
+
+constexpr double kMinSavingShare = 0.03;  // of the step
+
+}  // namespace
+
+std::vector<Finding> find_exposed_tail(const FindingInput& input) {
+  if (!input.steps.annotated) return {};
+  struct Step {
+    double xfer_ns = 0;
+    double ranks = 0;
+  };
+  std::map<int64_t, Step> steps;
+  double buckets = 0, bytes = 0, all_buckets = 0, all_bytes = 0, last_bytes = 0, rows_seen = 0;
+  Query rows(input.db,
+             "SELECT t.step, t.xfer_ns, t.buckets, t.bytes, t.all_buckets, t.all_bytes, t.last_bytes FROM temp.tail t"
+             " JOIN process p ON p.id = t.process JOIN temp.steady_number n ON n.world = p.world AND n.step = t.step WHERE p.world = ?");
+  rows.bind(input.world);
+  while (rows.next()) {
+    Step& step = steps[rows.integer(0)];
+    step.xfer_ns += rows.real(1);
+    step.ranks += 1;
+    buckets += rows.real(2);
+    bytes += rows.real(3);
+    all_buckets += rows.real(4);
+    all_bytes += rows.real(5);
+    last_bytes += rows.real(6);
+    rows_seen += 1;
+  }
+  if (steps.empty() || bytes <= 0) return {};
+  std::vector<double> tails;
+  for (const auto& [number, step] : steps) tails.push_back(step.xfer_ns / step.ranks);
+  const double tail_ns = median_of(tails);
+  // One bucket only: how much of it smaller ones would hide is not known; half is a guess, and said to be one.
+  const bool one_bucket = all_buckets < 1.5 * rows_seen;
+  const double saving_ns = tail_ns * (one_bucket ? 0.5 : 1 - last_bytes / bytes);
+  if (saving_ns < kMinSavingShare * static_cast<double>(input.step_ns)) return {};
+
+  Finding finding;
+  finding.id = "exposed_tail";
+  finding.saving_ns = static_cast<int64_t>(saving_ns);
+  finding.confidence = one_bucket ? "maybe" : "likely";
+  finding.sentence = fmt::format("the last non-blocking collectives are not hidden: {}/step of transfer when nothing is left to compute",
+                                 duration_text(tail_ns));
+  finding.evidence = fmt::format(
+      "{} of the {} bytes per step, {:.1f} of {:.1f} collectives, complete after the last one was posted; the last one carries {}.",
+      percent_text(bytes / all_bytes), bytes_text(all_bytes / rows_seen), buckets / rows_seen, all_buckets / rows_seen,
+      bytes_text(last_bytes / rows_seen));
+  finding.evidence_sql = fmt::format(
+      "SELECT rank, step, seq, op, bytes, enter_ns, leave_ns, wait_ns, xfer_ns FROM v_collective WHERE world = {}"
+      " AND wait_method = 'max-post' ORDER BY step, rank, seq LIMIT 100",
+      input.world);
+  finding.advice =
+      "let the library progress during backward (MPI_Test between layers, an asynchronous progress thread), and make the last buckets "
+      "smaller";
+  return {finding};
+}
+
+}  // namespace ddl

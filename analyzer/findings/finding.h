@@ -1,0 +1,46 @@
+// A finding: something to fix, with what it costs, how sure we are, and what to try.
+//
+// One file each, and one row in findings.def. A finder looks at one world and returns what it found, nothing on a healthy run. It may read
+// the whole store and the temporary tables of the passes (blame.h, collectives.h, steps.h, steady_steps.h).
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyzer/passes/catalog.h"
+#include "analyzer/passes/steady_steps.h"
+
+namespace ddl {
+
+struct Finding {
+  std::string id;
+  std::string sentence;  ///< one line; names ranks as "rank N"
+  std::optional<int64_t> rank;
+  std::optional<int64_t> saving_ns;  ///< per step; per run when there are no steps. Nothing: not a matter of speed
+  std::string confidence;            ///< sure, likely, maybe
+  std::string evidence;              ///< what was seen, with numbers
+  std::string evidence_sql;          ///< for `ddl query`; may be empty
+  std::string advice;                ///< what to try
+};
+
+struct FindingInput {
+  SQLite::Database& db;
+  const Catalog& catalog;
+  int64_t world;
+  SteadySteps steps;
+  int64_t step_ns;  ///< median step; duration of the run when there are no steps; 0: not known
+};
+
+/// Findings that are about the run having gone wrong come before those about speed, which are ordered by what they save.
+enum class FindingKind { kIntegrity, kSpeed };
+
+constexpr size_t kMaxFindings = 5;
+
+/// Runs all finders and fills table `finding`.
+void store_findings(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, SteadySteps>& steady);
+
+}  // namespace ddl

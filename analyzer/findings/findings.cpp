@@ -1,0 +1,109 @@
+#include "analyzer/findings/findings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analyzer/query.h"
+
+namespace ddl {
+namespace {
+
+using Finder = std::vector<Finding> (*)(const FindingInput&);
+
+struct FinderRow {
+  Finder find;
+  FindingKind kind;
+};
+
+constexpr FinderRow kFinders[] = {
+#define DDL_FINDING(name, kind) {find_##name, FindingKind::kind},
+#include "analyzer/findings/findings.def"
+#undef DDL_FINDING
+};
+
+struct Found {
+  Finding finding;
+  FindingKind kind;
+  int64_t world;
+  int64_t step_ns;
+};
+
+int64_t typical_step_ns(SQLite::Database& db, int64_t world, bool annotated) {
+  Query query(db, annotated ? "SELECT value FROM metric WHERE id = 'step_time' AND world = ?"
+                            : "SELECT max(longest_ns) FROM temp.steady_step WHERE world = ?");
+  query.bind(world);
+  return query.next() ? static_cast<int64_t>(query.real(0)) : 0;
+}
+
+/// Three significant digits.
+std::string rounded(double value) {
+  const double size = std::abs(value);
+  return fmt::format("{:.{}f}", value, size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
+}
+
+}  // namespace
+
+void store_findings(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, SteadySteps>& steady) {
+  std::vector<Found> found;
+  for (const auto& [world, steps] : steady) {
+    const FindingInput input{db, catalog, world, steps, typical_step_ns(db, world, steps.annotated)};
+    for (const FinderRow& finder : kFinders) {
+      for (Finding& finding : finder.find(input)) found.push_back({std::move(finding), finder.kind, world, input.step_ns});
+    }
+  }
+  std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
+    if (a.kind != b.kind) return a.kind < b.kind;
+    return a.finding.saving_ns.value_or(0) > b.finding.saving_ns.value_or(0);
+  });
+  if (found.size() > kMaxFindings) found.resize(kMaxFindings);
+
+  Query insert(db,
+               "INSERT INTO finding (position, id, sentence, world, rank, saving_ns, share_ratio, confidence, evidence, evidence_sql, try)"
+               " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  int64_t position = 0;
+  for (const Found& f : found) {
+    const Finding& finding = f.finding;
+    std::optional<double> share;
+    if (finding.saving_ns && f.step_ns > 0) share = static_cast<double>(*finding.saving_ns) / static_cast<double>(f.step_ns);
+    insert.run(++position, finding.id, finding.sentence, f.world, finding.rank, finding.saving_ns, share, finding.confidence,
+               finding.evidence, finding.evidence_sql.empty() ? std::nullopt : std::optional(finding.evidence_sql), finding.advice);
+  }
+}
+
+std::string duration_text(double ns) {
+  const double size = std::abs(ns);
+  if (size >= 0.9995e9) return rounded(ns / 1e9) + " s";
+  if (size >= 0.9995e6) return rounded(ns / 1e6) + " ms";
+  if (size >= 999.5) return rounded(ns / 1e3) + " us";
+  return fmt::format("{:.0f} ns", ns);
+}
+
+std::string duration_text(int64_t ns) { return duration_text(static_cast<double>(ns)); }
+
+std::string bytes_text(double bytes) {
+  if (bytes >= 0.9995e9) return rounded(bytes / 1e9) + " GB";
+  if (bytes >= 0.9995e6) return rounded(bytes / 1e6) + " MB";
+  if (bytes >= 999.5) return rounded(bytes / 1e3) + " kB";
+  return fmt::format("{:.0f} B", bytes);
+}
+
+std::string percent_text(double ratio) { return fmt::format("{:.{}f} %", ratio * 100, std::abs(ratio) < 0.0995 ? 1 : 0); }
+
+std::string ranks_text(const std::vector<int64_t>& ranks) {
+  constexpr size_t kShown = 4;
+  if (ranks.size() == 1) return fmt::format("rank {}", ranks[0]);
+  const size_t shown = ranks.size() <= kShown ? ranks.size() - 1 : kShown - 1;
+  const std::string first = fmt::format("ranks {}", fmt::join(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+  return ranks.size() <= kShown ? fmt::format("{} and {}", first, ranks.back())
+                                : fmt::format("{} and {} more", first, ranks.size() - shown);
+}
+
+std::string rank_on_host(const Catalog& catalog, int64_t world, int64_t rank) {
+  const Process* process = catalog.process_of(world, rank);
+  if (process == nullptr || process->host_name.empty()) return fmt::format("rank {}", rank);
+  return fmt::format("rank {} ({})", rank, process->host_name);
+}
+
+}  // namespace ddl

@@ -1,0 +1,109 @@
+// A run that did not end by itself: which rank went first, and what is missing from the record because of it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analyzer/findings/behind.h"
+#include "analyzer/findings/findings.h"
+#include "analyzer/query.h"
+
+namespace ddl {
+namespace {
+
+struct Ends {
+  std::vector<int64_t> aborted, exited, lost;
+  int64_t ranks = 0;
+};
+
+Ends how_they_ended(const FindingInput& input) {
+  Ends ends;
+  for (const auto& [id, process] : input.catalog.processes) {
+    if (process.world != input.world || process.rank < 0) continue;
+    ++ends.ranks;
+    if (process.ended == "aborted") ends.aborted.push_back(process.rank);
+    if (process.ended == "exited") ends.exited.push_back(process.rank);
+    if (process.ended == "lost") ends.lost.push_back(process.rank);
+  }
+  for (auto* ranks : {&ends.aborted, &ends.exited, &ends.lost}) std::sort(ranks->begin(), ranks->end());
+  return ends;
+}
+
+std::string killed(const std::vector<int64_t>& ranks) {
+  return ranks_text(ranks) + (ranks.size() == 1 ? " was killed, crashed or still runs" : " were killed, crashed or still run");
+}
+
+/// "at 12.3 s in step 41"
+std::string when(const FindingInput& input, int64_t rank) {
+  const Process* process = input.catalog.process_of(input.world, rank);
+  std::string text = fmt::format("at {}", duration_text(process->end_ns));
+  Query step(input.db, "SELECT step FROM step WHERE process = ? ORDER BY start_ns DESC LIMIT 1");
+  step.bind(process->id);
+  if (step.next()) text += fmt::format(" in step {}", step.integer(0));
+  return text;
+}
+
+std::string what_is_missing(const FindingInput& input, const Ends& ends) {
+  std::string text =
+      fmt::format("{} of {} ranks ended in MPI_Finalize",
+                  ends.ranks - static_cast<int64_t>(ends.aborted.size() + ends.exited.size() + ends.lost.size()), ends.ranks);
+  Query unfinished(input.db, "SELECT count(*) FROM open_call x JOIN process p ON p.id = x.process WHERE p.world = ?");
+  unfinished.bind(input.world);
+  if (unfinished.next() && unfinished.integer(0) > 0) text += fmt::format(", {} calls never returned", unfinished.integer(0));
+  Query partial(input.db, "SELECT count FROM loss WHERE kind = 'partial_collectives'");
+  if (partial.next()) text += fmt::format(", {} collectives lack members", partial.integer(0));
+  Query last_step(input.db,
+                  "SELECT max(n) FROM (SELECT t.step AS n FROM step_part t JOIN process p ON p.id = t.process"
+                  " WHERE p.world = ? GROUP BY t.step HAVING count(*) = ?)");
+  last_step.bind(input.world, ends.ranks);
+  if (last_step.next() && !last_step.is_null(0)) text += fmt::format(", the last step complete on all ranks is {}", last_step.integer(0));
+  return text + ". Every call that had returned before is in the record.";
+}
+
+}  // namespace
+
+std::vector<Finding> find_killed_rank(const FindingInput& input) {
+  const Ends ends = how_they_ended(input);
+  const auto some = [&](const std::vector<int64_t>& ranks) { return !ranks.empty() && static_cast<int64_t>(ranks.size()) < ends.ranks; };
+  if (ends.aborted.empty() && ends.lost.empty() && !some(ends.exited)) return {};
+
+  Finding finding;
+  finding.id = "killed_rank";
+  std::vector<int64_t> first;
+  const std::optional<Stall> stall = find_stall(input);
+  if (!ends.aborted.empty()) {
+    first = ends.aborted;
+    const Process* process = input.catalog.process_of(input.world, first.front());
+    finding.sentence =
+        fmt::format("{} called MPI_Abort({}) {}", ranks_text(first), process->abort_code.value_or(0), when(input, first.front()));
+    finding.confidence = "sure";
+  } else if (some(ends.exited)) {
+    first = ends.exited;
+    finding.sentence = fmt::format("{} exited without MPI_Finalize {}", ranks_text(first), when(input, first.front()));
+    finding.confidence = "sure";
+  } else if (some(ends.lost)) {
+    first = ends.lost;
+    finding.sentence = fmt::format("{}, last seen {}", killed(first), when(input, first.front()));
+    finding.confidence = "sure";
+  } else if (stall && !stall->circular) {
+    first = stall->missing;
+    finding.sentence = fmt::format("all {} ranks were killed, crashed or still run; {} stopped first, {}", ends.ranks, ranks_text(first),
+                                   when(input, first.front()));
+    finding.confidence = "likely";
+  } else {
+    finding.sentence =
+        fmt::format("all {} ranks were killed, crashed or still run, last seen {}", ends.ranks, when(input, ends.lost.front()));
+    finding.confidence = "sure";
+  }
+  if (first.size() == 1) finding.rank = first.front();
+  finding.evidence = what_is_missing(input, ends);
+  if (!first.empty())
+    finding.evidence += fmt::format(" {}: {}.", rank_on_host(input.catalog, input.world, first.front()), last_seen(input, first.front()));
+  finding.evidence_sql =
+      fmt::format("SELECT rank, host, pid, ended, abort_code, end_ns FROM v_rank WHERE world = {} ORDER BY end_ns", input.world);
+  finding.advice =
+      "read the job's own error output; for a kill without a message, the kernel log of that host (dmesg: out of memory) and the limits of "
+      "the batch system";
+  return {finding};
+}
+
+}  // namespace ddl

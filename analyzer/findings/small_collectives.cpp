@@ -1,0 +1,136 @@
+// Many small collectives in every step where one larger one would do: their time is latency, and fusing them pays it once.
+//
+// What it would save is estimated from the job's own times. Blocking: calls times median transfer, minus the transfer of one fused call:
+// that of the smallest recorded collective that is at least as large, else the largest small one's time in proportion to the bytes, with
+// everything below kFlatBytes counted as costing the same. Non-blocking: transfer times are upper bounds, so only the time inside the
+// posting calls counts. Never more than the exposed transfer of the step. Runs without steps are left alone: there is no telling what could
+// be fused.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analyzer/findings/findings.h"
+#include "analyzer/query.h"
+
+namespace ddl {
+namespace {
+
+constexpr int64_t kSmallBytes = 64 * 1024;
+constexpr double kFlatBytes = 4096;  // below this the transfer time hardly depends on the size on any network
+constexpr double kMinCallsPerStep = 8;
+constexpr double kMinSavingShare = 0.02;  // of the step
+
+/// Small collectives of one operation on one communicator, per step.
+struct Small {
+  int64_t op = 0;
+  int64_t comm = 0;
+  double calls = 0;
+  double bytes = 0;
+  double xfer_ns = 0;
+  double largest_bytes = 0;
+  double largest_xfer_ns = 0;
+  bool nonblocking = false;
+};
+
+double recorded_steps(const FindingInput& input) {
+  Query count(
+      input.db,
+      "SELECT count(DISTINCT t.step) FROM step_part t JOIN process p ON p.id = t.process WHERE p.world = ? AND t.comm_ns IS NOT NULL");
+  count.bind(input.world);
+  return count.next() ? count.real(0) : 0;
+}
+
+std::vector<Small> small_groups(const FindingInput& input, double steps) {
+  std::vector<Small> result;
+  Query groups(
+      input.db,
+      "SELECT op, comm, bytes, step_instances, algbw_bytes_per_second, upper_bound FROM collective_group"
+      " WHERE world = ? AND bytes > 0 AND bytes <= ? AND step_instances > 0 AND algbw_bytes_per_second > 0 ORDER BY op, comm, bytes");
+  groups.bind(input.world, kSmallBytes);
+  while (groups.next()) {
+    if (result.empty() || result.back().op != groups.integer(0) || result.back().comm != groups.integer(1)) {
+      result.push_back({});
+      result.back().op = groups.integer(0);
+      result.back().comm = groups.integer(1);
+      result.back().nonblocking = groups.integer(5) != 0;
+    }
+    Small& small = result.back();
+    const double calls = groups.real(3) / steps;
+    small.largest_bytes = groups.real(2);
+    small.largest_xfer_ns = groups.real(2) / groups.real(4) * 1e9;
+    small.calls += calls;
+    small.bytes += calls * small.largest_bytes;
+    small.xfer_ns += calls * small.largest_xfer_ns;
+  }
+  return result;
+}
+
+/// Transfer time of one call with all the bytes, and whether it was measured.
+std::pair<double, bool> fused_xfer_ns(const FindingInput& input, const Small& small) {
+  Query larger(input.db,
+               "SELECT bytes * 1e9 / algbw_bytes_per_second FROM collective_group WHERE world = ? AND op = ? AND comm = ? AND bytes >= ?"
+               " AND algbw_bytes_per_second > 0 ORDER BY bytes LIMIT 1");
+  larger.bind(input.world, small.op, small.comm, small.bytes);
+  if (larger.next()) return {larger.real(0), true};
+  return {small.largest_xfer_ns * std::max(1.0, small.bytes / std::max(small.largest_bytes, kFlatBytes)), false};
+}
+
+/// Mean time inside the posting call.
+double post_ns(const FindingInput& input, const Small& small) {
+  Query post(input.db,
+             "SELECT sum(f.time_ns) * 1.0 / sum(f.calls) FROM profile f JOIN process p ON p.id = f.process"
+             " WHERE p.world = ? AND f.op = ? AND f.comm = ?");
+  post.bind(input.world, small.op, small.comm);
+  return post.next() ? post.real(0) : 0;
+}
+
+double exposed_xfer_ns(const FindingInput& input) {
+  Query metric(input.db, "SELECT value FROM metric WHERE id = 'exposed_xfer' AND world = ?");
+  metric.bind(input.world);
+  return metric.next() ? metric.real(0) : 0;
+}
+
+}  // namespace
+
+std::vector<Finding> find_small_collectives(const FindingInput& input) {
+  const double steps = recorded_steps(input);
+  if (!input.steps.annotated || steps == 0) return {};
+  std::vector<Finding> findings;
+  for (const Small& small : small_groups(input, steps)) {
+    if (small.calls < kMinCallsPerStep) continue;
+    const auto [fused_ns, measured] = fused_xfer_ns(input, small);
+    const double saving_ns =
+        std::min(exposed_xfer_ns(input), small.nonblocking ? (small.calls - 1) * post_ns(input, small) : small.xfer_ns - fused_ns);
+    if (saving_ns < kMinSavingShare * static_cast<double>(input.step_ns)) continue;
+
+    const std::string name = input.catalog.operation(small.op).name;
+    const std::string& label = input.catalog.communicators.at(small.comm).label;
+    Finding finding;
+    finding.id = "small_collectives";
+    finding.saving_ns = static_cast<int64_t>(saving_ns);
+    finding.confidence = measured && !small.nonblocking ? "likely" : "maybe";
+    finding.sentence = fmt::format("{:.0f} small {} per step on {} could be fused: {} on average", small.calls, name, label,
+                                   bytes_text(small.bytes / small.calls));
+    if (small.nonblocking) {
+      finding.evidence =
+          fmt::format("Posting each takes {}; together they carry {}.", duration_text(post_ns(input, small)), bytes_text(small.bytes));
+    } else {
+      finding.evidence =
+          fmt::format("They transfer for {}/step, {} each, waiting not counted; one call with their {} would take {} ({}).",
+                      duration_text(small.xfer_ns), duration_text(small.xfer_ns / small.calls), bytes_text(small.bytes),
+                      duration_text(fused_ns), measured ? "as this job's larger ones do" : "estimated from the largest of them");
+    }
+    finding.evidence_sql = fmt::format(
+        "SELECT op, comm, bytes, count(*) AS calls, avg(xfer_ns) AS mean_xfer_ns FROM v_collective WHERE world = {} AND op = '{}' AND step "
+        "IS NOT NULL"
+        " GROUP BY op, comm, bytes ORDER BY calls DESC",
+        input.world, name);
+    finding.advice =
+        "collect the tensors in one buffer and reduce it at once (larger buckets: --bucket-mb, bucket_cap_mb in PyTorch DDP, "
+        "HOROVOD_FUSION_THRESHOLD)";
+    findings.push_back(std::move(finding));
+  }
+  return findings;
+}
+
+}  // namespace ddl

@@ -1,0 +1,261 @@
+// Rule R8 of metrics.md section 12: one rank enters last again and again, and the others wait for it.
+//
+// Blame comes from the instances (W10); what it costs comes from the partition of the steps, because the waits of overlapping non-blocking
+// collectives add up to more than the time lost. Instances whose longest wait is below a thousandth of the step are left out of the late
+// rate: who is last there says nothing. A rank that became slow in mid-run is found by cutting its blame per step in two where the means
+// differ most.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "analyzer/findings/findings.h"
+#include "analyzer/query.h"
+#include "analyzer/statistics.h"
+
+namespace ddl {
+namespace {
+
+constexpr double kMinWaitShare = 0.02;   // of the others' step: less waiting is not worth a finding
+constexpr double kMinBlameShare = 0.05;  // blame against step time
+constexpr double kNoiseShare = 0.001;    // of the step
+constexpr size_t kMinSteps = 5;          // in which the rank was late
+constexpr double kMinInstances = 20;     // the same, in runs without steps
+constexpr size_t kCandidates = 3;
+constexpr double kClearChange = 4;  // blame after the change against before it
+
+/// What the instances of one step say about one rank.
+struct StepBlame {
+  int64_t step = 0;
+  double all_ns = 0;     // blame of all ranks
+  double rank_ns = 0;    // of this one
+  double instances = 0;  // above the noise
+  double late = 0;       // of those, entered last by this one; ties count as shares
+};
+
+/// Runs `use(step, rank, ties, wait_ns, longest_ns)` for all blame in steady steps, or in the whole run as step 0 when there are none.
+template <typename Use>
+void for_each_late(const FindingInput& input, Use use) {
+  Query rows(input.db, input.steps.annotated
+                           ? "SELECT l.step, l.rank, l.ties, l.wait_ns, l.longest_ns FROM temp.late l JOIN temp.steady_number n"
+                             " ON n.world = l.world AND n.step = l.step WHERE l.world = ?"
+                           : "SELECT 0, rank, ties, wait_ns, longest_ns FROM temp.late WHERE world = ?");
+  rows.bind(input.world);
+  while (rows.next()) use(rows.integer(0), rows.integer(1), rows.integer(2), rows.integer(3), rows.integer(4));
+}
+
+std::vector<int64_t> most_blamed(const FindingInput& input) {
+  std::map<int64_t, int64_t> blame_ns;
+  for_each_late(input, [&](int64_t, int64_t rank, int64_t, int64_t wait_ns, int64_t) { blame_ns[rank] += wait_ns; });
+  std::vector<std::pair<int64_t, int64_t>> order;
+  for (const auto& [rank, wait_ns] : blame_ns) {
+    if (wait_ns > 0) order.emplace_back(wait_ns, rank);
+  }
+  std::sort(order.rbegin(), order.rend());
+  if (order.size() > kCandidates) order.resize(kCandidates);
+  std::vector<int64_t> ranks;
+  for (const auto& candidate : order) ranks.push_back(candidate.second);
+  return ranks;
+}
+
+std::vector<StepBlame> blame_by_step(const FindingInput& input, int64_t suspect) {
+  const double noise_ns = input.steps.annotated ? kNoiseShare * static_cast<double>(input.step_ns) : 0;
+  std::map<int64_t, StepBlame> steps;
+  for_each_late(input, [&](int64_t step, int64_t rank, int64_t ties, int64_t wait_ns, int64_t longest_ns) {
+    StepBlame& s = steps[step];
+    s.step = step;
+    s.all_ns += static_cast<double>(wait_ns);
+    if (rank == suspect) s.rank_ns += static_cast<double>(wait_ns);
+    if (static_cast<double>(longest_ns) < noise_ns || longest_ns == 0) return;
+    s.instances += 1.0 / static_cast<double>(ties);
+    if (rank == suspect) s.late += 1.0 / static_cast<double>(ties);
+  });
+  std::vector<StepBlame> result;
+  for (const auto& [step, blame] : steps) result.push_back(blame);
+  return result;
+}
+
+/// First step from which the blame is clearly higher; 0 if there is no such change.
+size_t find_change(const std::vector<StepBlame>& steps) {
+  const size_t n = steps.size();
+  if (n < 2 * kMinSteps) return 0;
+  double total = 0;
+  for (const StepBlame& s : steps) total += s.rank_ns;
+  size_t best = 0;
+  double best_gain = 0;
+  double before = 0;
+  for (size_t k = 1; k < n; ++k) {
+    before += steps[k - 1].rank_ns;
+    if (k < kMinSteps || n - k < kMinSteps) continue;
+    const double left = static_cast<double>(k);
+    const double right = static_cast<double>(n - k);
+    const double mean_before = before / left;
+    const double mean_after = (total - before) / right;
+    const double gain = (mean_after - mean_before) * (mean_after - mean_before) * left * right;
+    if (mean_after > kClearChange * mean_before && gain > best_gain) {
+      best_gain = gain;
+      best = k;
+    }
+  }
+  return best;
+}
+
+/// How the suspect and the others spent the steps that count.
+struct Costs {
+  double others_wait_ns = 0;  // median over steps of the others' mean
+  double least_wait_ns = 0;   // median over steps of the wait of the one that waited least: its lead is all that can be won
+  double wait_share = 0;      // of the others' time
+  double step_ns = 0;         // median of the longest
+  double compute_ns = 0;      // of the suspect, median
+  double others_compute_ns = 0;
+  size_t steps = 0;
+};
+
+Costs costs_of(const FindingInput& input, int64_t suspect, const std::set<int64_t>& steps) {
+  struct One {
+    double suspect_compute = 0, compute = 0, wait = 0, least = -1, duration = 0, longest = 0;
+    int others = 0;
+  };
+  std::vector<double> means, leasts, longest, compute, others_compute;
+  double wait_ns = 0;
+  double duration_ns = 0;
+  One now;
+  const auto close = [&] {
+    if (now.others == 0) return;
+    wait_ns += now.wait;
+    duration_ns += now.duration;
+    means.push_back(now.wait / now.others);
+    leasts.push_back(now.least);
+    longest.push_back(now.longest);
+    compute.push_back(now.suspect_compute);
+    others_compute.push_back(now.compute / now.others);
+  };
+  Query rows(input.db,
+             "SELECT p.step, p.rank, p.duration_ns, p.compute_ns, p.wait_ns FROM temp.steady_part p JOIN temp.steady_step s"
+             " ON s.world = p.world AND s.step = p.step WHERE p.world = ? AND s.wait_ns IS NOT NULL ORDER BY p.step, p.rank");
+  rows.bind(input.world);
+  int64_t current = -1;
+  while (rows.next()) {
+    if (!steps.contains(rows.integer(0))) continue;
+    if (rows.integer(0) != current) {
+      close();
+      now = {};
+      current = rows.integer(0);
+    }
+    now.longest = std::max(now.longest, rows.real(2));
+    if (rows.integer(1) == suspect) {
+      now.suspect_compute = rows.real(3);
+      continue;
+    }
+    ++now.others;
+    now.duration += rows.real(2);
+    now.compute += rows.real(3);
+    now.wait += rows.real(4);
+    now.least = now.least < 0 ? rows.real(4) : std::min(now.least, rows.real(4));
+  }
+  close();
+  Costs costs;
+  costs.steps = means.size();
+  if (means.empty() || duration_ns <= 0) return costs;
+  costs.others_wait_ns = median_of(means);
+  costs.least_wait_ns = median_of(leasts);
+  costs.wait_share = wait_ns / duration_ns;
+  costs.step_ns = median_of(longest);
+  costs.compute_ns = median_of(compute);
+  costs.others_compute_ns = median_of(others_compute);
+  return costs;
+}
+
+struct Case {
+  double blame_share = 0;
+  double late_rate = 0;
+  double late = 0;
+  double instances = 0;
+  size_t late_steps = 0;
+  Costs costs;
+  bool holds = false;
+};
+
+Case judge(const FindingInput& input, int64_t suspect, const std::vector<StepBlame>& steps, size_t first, size_t ranks) {
+  Case c;
+  double all_ns = 0;
+  double rank_ns = 0;
+  std::set<int64_t> numbers;
+  for (size_t i = first; i < steps.size(); ++i) {
+    all_ns += steps[i].all_ns;
+    rank_ns += steps[i].rank_ns;
+    c.instances += steps[i].instances;
+    c.late += steps[i].late;
+    c.late_steps += steps[i].late > 0 ? 1 : 0;
+    numbers.insert(steps[i].step);
+  }
+  if (all_ns <= 0 || c.instances <= 0) return c;
+  c.blame_share = rank_ns / all_ns;
+  c.late_rate = c.late / c.instances;
+  c.costs = costs_of(input, suspect, numbers);
+  const double p = static_cast<double>(ranks);
+  const double least = std::min(2 / p, (1 + 1 / p) / 2);
+  const bool often = input.steps.annotated ? c.late_steps >= kMinSteps : c.late >= kMinInstances;
+  c.holds = often && c.blame_share > least && c.late_rate > least && c.costs.wait_share >= kMinWaitShare &&
+            rank_ns / static_cast<double>(numbers.size()) > kMinBlameShare * c.costs.step_ns;
+  return c;
+}
+
+size_t count_ranks(const FindingInput& input) {
+  return static_cast<size_t>(std::count_if(input.catalog.processes.begin(), input.catalog.processes.end(),
+                                           [&](const auto& p) { return p.second.world == input.world && p.second.rank >= 0; }));
+}
+
+Finding describe(const FindingInput& input, int64_t suspect, const Case& c, std::optional<int64_t> since, size_t ranks) {
+  const bool steps = input.steps.annotated;
+  const char* per = steps ? "/step" : "";
+  Finding finding;
+  finding.id = "straggler";
+  finding.rank = suspect;
+  finding.saving_ns = static_cast<int64_t>(c.costs.least_wait_ns * c.blame_share);
+  finding.confidence = c.blame_share > 0.8 && c.late_rate > 0.5 && c.late >= kMinInstances ? "sure" : "likely";
+  finding.sentence = fmt::format("{} enters last in {} of collectives{}: the {} {}{}", rank_on_host(input.catalog, input.world, suspect),
+                                 percent_text(c.late_rate), since ? fmt::format(" since step {}", *since) : "",
+                                 ranks == 2 ? "other waits" : "others wait", duration_text(c.costs.others_wait_ns * c.blame_share), per);
+
+  const double longer_ns = c.costs.compute_ns - c.costs.others_compute_ns;
+  const bool computes_longer = longer_ns > 0.5 * static_cast<double>(*finding.saving_ns);
+  finding.evidence = fmt::format(
+      "Last in {:.0f} of {:.0f} collectives that make somebody wait; it caused {} of all waiting, which is {} of the others' time. It "
+      "computes {}{}, {} {}.",
+      c.late, c.instances, percent_text(c.blame_share), percent_text(c.costs.wait_share), duration_text(c.costs.compute_ns), per,
+      ranks == 2 ? "the other" : "the others", duration_text(c.costs.others_compute_ns));
+  finding.evidence_sql =
+      fmt::format("SELECT late, waiter, instances, wait_ns FROM blame WHERE world = {} ORDER BY wait_ns DESC LIMIT 20", input.world);
+  if (computes_longer) {
+    finding.advice = fmt::format(
+        "see what else runs on the host of rank {} (cores, clocks, other load), and whether it gets more work than the others", suspect);
+  } else {
+    finding.advice = fmt::format(
+        "rank {} computes no longer than the others{}: look at what it does {} - input, checkpoints, point-to-point calls", suspect,
+        steps ? " within its steps" : "", steps ? "between them, and before its collectives" : "before its collectives");
+  }
+  return finding;
+}
+
+}  // namespace
+
+std::vector<Finding> find_straggler(const FindingInput& input) {
+  const size_t ranks = count_ranks(input);
+  if (ranks < 2) return {};
+  for (int64_t suspect : most_blamed(input)) {
+    const std::vector<StepBlame> steps = blame_by_step(input, suspect);
+    const size_t change = find_change(steps);
+    if (change > 0) {
+      const Case after = judge(input, suspect, steps, change, ranks);
+      if (after.holds) return {describe(input, suspect, after, steps[change].step, ranks)};
+    }
+    const Case whole = judge(input, suspect, steps, 0, ranks);
+    if (whole.holds) return {describe(input, suspect, whole, std::nullopt, ranks)};
+  }
+  return {};
+}
+
+}  // namespace ddl

@@ -1,0 +1,8 @@
+-- id: exposed_wait
+-- name: Waiting for other ranks
+-- unit: ns
+-- better: lower
+-- scope: step
+-- source: metrics.md C5
+-- sentence: Part of the exposed communication of a step in which a rank waited in a collective for another one, mean over the ranks.
+SELECT step, wait_ns * 1.0 / ranks AS value, why FROM steady_step WHERE world = :world ORDER BY step

@@ -1,0 +1,8 @@
+-- id: exposed_xfer
+-- name: Exposed transfer
+-- unit: ns
+-- better: lower
+-- scope: step
+-- source: metrics.md C5
+-- sentence: Part of the exposed communication of a step that is not waiting in a collective, mean over the ranks; point-to-point calls count in full.
+SELECT step, xfer_ns * 1.0 / ranks AS value, why FROM steady_step WHERE world = :world ORDER BY step

@@ -1,0 +1,9 @@
+-- id: f_xfer
+-- name: Exposed transfer, share of the step
+-- unit: ratio
+-- better: lower
+-- scope: step
+-- source: metrics.md rule V
+-- sentence: Share of the step spent inside MPI calls without waiting for another rank in a collective, over all ranks.
+SELECT step, xfer_ns * 1.0 / nullif(duration_ns, 0) AS value, iif(duration_ns = 0, 'ZERO_DENOM', why) AS why
+FROM steady_step WHERE world = :world ORDER BY step

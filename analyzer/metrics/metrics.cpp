@@ -1,0 +1,106 @@
+#include "analyzer/metrics/metrics.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "analyzer/metrics/sources.h"
+#include "analyzer/query.h"
+#include "analyzer/statistics.h"
+#include "core/error.h"
+
+namespace ddl {
+namespace {
+
+struct Result {
+  std::optional<double> value, lo, hi, p10, p90;
+  std::optional<int64_t> steps;
+  std::string why;
+};
+
+Result of_job(const Metric& metric, Query& rows) {
+  Result result;
+  if (!rows.next())
+    throw Error(fmt::format("metric {} returned no row", metric.id), "a job metric is one SELECT with one row (value, why)");
+  result.value = rows.maybe_real(0);
+  result.why = rows.text(1);
+  return result;
+}
+
+Result of_steps(Query& rows) {
+  std::vector<double> values;
+  std::map<std::string, int64_t> reasons;
+  while (rows.next()) {
+    if (rows.is_null(1)) {
+      ++reasons[rows.text(2)];
+    } else {
+      values.push_back(rows.real(1));
+    }
+  }
+  Result result;
+  result.steps = static_cast<int64_t>(values.size());
+  if (values.empty()) {
+    const auto most = std::max_element(reasons.begin(), reasons.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    result.why = most == reasons.end() ? "NO_DATA" : most->first;
+    return result;
+  }
+  std::sort(values.begin(), values.end());
+  result.p10 = percentile_of(values, 0.1);
+  result.p90 = percentile_of(values, 0.9);
+  if (const std::optional<Range> interval = bootstrap_median(values)) {
+    result.lo = interval->lo;
+    result.hi = interval->hi;
+  }
+  result.value = median_of(values);
+  return result;
+}
+
+}  // namespace
+
+Metric parse_metric(std::string_view file, std::string_view text) {
+  Metric metric;
+  const std::map<std::string_view, std::string Metric::*> fields = {
+      {"id", &Metric::id},       {"name", &Metric::name},     {"unit", &Metric::unit},        {"better", &Metric::better},
+      {"scope", &Metric::scope}, {"source", &Metric::source}, {"sentence", &Metric::sentence}};
+  while (text.starts_with("-- ")) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(3, end - 3);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const size_t colon = line.find(": ");
+    const auto field = colon == std::string_view::npos ? fields.end() : fields.find(line.substr(0, colon));
+    if (field == fields.end()) throw Error(fmt::format("metric file {}: cannot read the header line '{}'", file, line));
+    metric.*field->second = line.substr(colon + 2);
+  }
+  for (const auto& [key, field] : fields) {
+    if ((metric.*field).empty()) throw Error(fmt::format("metric file {}: the header has no '{}'", file, key));
+  }
+  if (metric.id + ".sql" != file) throw Error(fmt::format("metric file {}: its id is {}", file, metric.id));
+  if (metric.scope != "job" && metric.scope != "step") throw Error(fmt::format("metric file {}: scope is neither job nor step", file));
+  metric.sql = text;
+  return metric;
+}
+
+const std::vector<Metric>& all_metrics() {
+  static const std::vector<Metric> metrics = [] {
+    std::vector<Metric> parsed;
+    for (const MetricSource& source : metric_sources()) parsed.push_back(parse_metric(source.file, source.text));
+    return parsed;
+  }();
+  return metrics;
+}
+
+void compute_metrics(SQLite::Database& db, int64_t world) {
+  Query insert(db, "INSERT INTO metric (id, world, value, unit, why, lo, hi, p10, p90, steps) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  for (const Metric& metric : all_metrics()) {
+    Query rows(db, metric.sql);
+    rows.bind_named(":world", world);
+    const Result result = metric.scope == "job" ? of_job(metric, rows) : of_steps(rows);
+    if (!result.value && result.why.empty()) throw Error(fmt::format("metric {} has neither a value nor a reason", metric.id));
+    insert.run(metric.id, world, result.value, metric.unit, result.value ? std::nullopt : std::optional(result.why), result.lo, result.hi,
+               result.p10, result.p90, result.steps);
+  }
+}
+
+}  // namespace ddl

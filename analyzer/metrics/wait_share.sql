@@ -1,0 +1,10 @@
+-- id: wait_share
+-- name: Waiting in collectives
+-- unit: ratio
+-- better: lower
+-- scope: job
+-- source: metrics.md W11
+-- sentence: Waiting over duration, of all recorded collectives that could be split. Non-blocking ones count from post to completion, hidden or not.
+SELECT sum(wait_ns) * 1.0 / nullif(sum(wait_ns + xfer_ns), 0) AS value,
+       CASE WHEN count(*) = 0 THEN 'NO_DATA' WHEN sum(wait_ns + xfer_ns) = 0 THEN 'ZERO_DENOM' ELSE max(why) END AS why
+FROM collective_group WHERE world = :world

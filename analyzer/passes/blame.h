@@ -1,0 +1,36 @@
+// Who waited for whom (metrics.md W10): the waiting in symmetric collectives, booked to the rank that entered last; ties share evenly.
+//
+// Two outputs. Table `blame`: sums over the whole run; its total equals the waiting of all symmetric collectives to the nanosecond.
+// Temporary table `late`: one row per instance and late rank, from which findings look at single steps.
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+
+#include <cstdint>
+#include <map>
+#include <tuple>
+
+#include "analyzer/passes/instance.h"
+#include "analyzer/query.h"
+
+namespace ddl {
+
+class Blame {
+ public:
+  explicit Blame(SQLite::Database& db);
+
+  void add(int64_t world, const Instance& instance, const Split& split);
+  /// Fills table `blame`.
+  void write();
+
+ private:
+  struct Sum {
+    int64_t instances = 0;
+    int64_t wait_ns = 0;
+  };
+  SQLite::Database& db_;
+  Query insert_late_;
+  std::map<std::tuple<int64_t, int64_t, int64_t>, Sum> sums_;  ///< world, late, waiter
+};
+
+}  // namespace ddl

@@ -1,0 +1,86 @@
+#include "analyzer/passes/catalog.h"
+
+#include <algorithm>
+
+#include "analyzer/query.h"
+
+namespace ddl {
+namespace {
+
+void load_processes(SQLite::Database& db, Catalog& catalog) {
+  Query processes(
+      db,
+      "SELECT p.id, p.world, p.rank, p.world_size, p.host, h.name, p.start_ns, p.end_ns, p.init_ns, p.finalize_ns, p.ended, p.abort_code,"
+      "       (SELECT count(*) FROM thread t WHERE t.process = p.id),"
+      "       p.keep_level > 0 OR EXISTS (SELECT 1 FROM loss l WHERE l.world = p.world AND l.rank = p.rank"
+      "                                   AND l.kind IN ('not_kept', 'records') AND l.count > 0)"
+      " FROM process p JOIN host h ON h.id = p.host");
+  while (processes.next()) {
+    Process p;
+    p.id = processes.integer(0);
+    p.world = processes.integer(1);
+    p.rank = processes.maybe_integer(2).value_or(-1);
+    p.world_size = processes.integer(3);
+    p.host = processes.integer(4);
+    p.host_name = processes.text(5);
+    p.start_ns = processes.integer(6);
+    p.end_ns = processes.integer(7);
+    p.init_ns = processes.maybe_integer(8);
+    p.finalize_ns = processes.maybe_integer(9);
+    p.ended = processes.text(10);
+    p.abort_code = processes.maybe_integer(11);
+    p.threads = processes.integer(12);
+    p.thinned = processes.integer(13) != 0;
+    catalog.worlds.push_back(p.world);
+    catalog.processes.emplace(p.id, std::move(p));
+  }
+  std::sort(catalog.worlds.begin(), catalog.worlds.end());
+  catalog.worlds.erase(std::unique(catalog.worlds.begin(), catalog.worlds.end()), catalog.worlds.end());
+}
+
+void load_communicators(SQLite::Database& db, Catalog& catalog) {
+  Query communicators(db, "SELECT id, world, size, label, kind FROM communicator");
+  while (communicators.next()) {
+    Communicator c;
+    c.id = communicators.integer(0);
+    c.world = communicators.integer(1);
+    c.size = communicators.integer(2);
+    c.label = communicators.text(3);
+    c.kind = communicators.text(4);
+    catalog.communicators.emplace(c.id, std::move(c));
+  }
+  Query members(db, "SELECT communicator, comm_rank, rank FROM communicator_member ORDER BY communicator, comm_rank");
+  while (members.next()) {
+    const auto found = catalog.communicators.find(members.integer(0));
+    if (found == catalog.communicators.end()) continue;
+    const int64_t rank = members.maybe_integer(2).value_or(-1);
+    found->second.ranks.push_back(rank);
+    if (rank >= 0) found->second.comm_rank[rank] = members.integer(1);
+  }
+}
+
+}  // namespace
+
+Catalog::Catalog(SQLite::Database& db) {
+  Query ops(db, "SELECT id, name, class, nonblocking FROM op");
+  while (ops.next()) operations[ops.integer(0)] = describe_operation(ops.text(1), ops.text(2), ops.integer(3) != 0);
+  Query hosts(db, "SELECT id, sigma_ns FROM host");
+  while (hosts.next()) host_sigma_ns[hosts.integer(0)] = hosts.maybe_real(1);
+  load_processes(db, *this);
+  load_communicators(db, *this);
+}
+
+const Operation& Catalog::operation(int64_t id) const {
+  static const Operation unknown = describe_operation("?", "other", false);
+  const auto found = operations.find(id);
+  return found == operations.end() ? unknown : found->second;
+}
+
+const Process* Catalog::process_of(int64_t world, int64_t rank) const {
+  for (const auto& [id, process] : processes) {
+    if (process.world == world && process.rank == rank) return &process;
+  }
+  return nullptr;
+}
+
+}  // namespace ddl

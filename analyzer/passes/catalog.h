@@ -1,0 +1,60 @@
+// The small tables of a run in memory: what operations, processes and communicators the events refer to. Grows with ranks and
+// communicators, never with events.
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "analyzer/passes/operation.h"
+
+namespace ddl {
+
+struct Process {
+  int64_t id = 0;
+  int64_t world = 0;
+  int64_t rank = -1;       ///< -1: MPI_Init was never left
+  int64_t world_size = 0;  ///< 0: unknown
+  int64_t host = 0;
+  std::string host_name;
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  std::optional<int64_t> init_ns;
+  std::optional<int64_t> finalize_ns;
+  std::string ended;  ///< finalized, aborted, exited, lost
+  std::optional<int64_t> abort_code;
+  int64_t threads = 0;   ///< that recorded something
+  bool thinned = false;  ///< some of its events were not kept
+};
+
+struct Communicator {
+  int64_t id = 0;
+  int64_t world = 0;
+  int64_t size = 0;
+  std::string label;
+  std::string kind;                                ///< world, self, intra, inter
+  std::vector<int64_t> ranks;                      ///< by comm rank; -1: not of this world
+  std::unordered_map<int64_t, int64_t> comm_rank;  ///< world rank -> comm rank
+};
+
+struct Catalog {
+  explicit Catalog(SQLite::Database& db);
+
+  const Operation& operation(int64_t id) const;
+  const Process& process(int64_t id) const { return processes.at(id); }
+  /// The process of a rank; null if it left nothing.
+  const Process* process_of(int64_t world, int64_t rank) const;
+
+  std::map<int64_t, Process> processes;  ///< by process.id
+  std::map<int64_t, Communicator> communicators;
+  std::map<int64_t, Operation> operations;
+  std::map<int64_t, std::optional<double>> host_sigma_ns;  ///< by host.id; nothing: unknown
+  std::vector<int64_t> worlds;                             ///< ascending
+};
+
+}  // namespace ddl

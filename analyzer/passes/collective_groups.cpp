@@ -1,0 +1,108 @@
+#include "analyzer/passes/collective_groups.h"
+
+#include <algorithm>
+
+#include "analyzer/query.h"
+
+namespace ddl {
+namespace {
+
+/// Bytes per second; nothing if the time is zero or not known.
+std::optional<double> rate(int64_t bytes, const std::optional<double>& time_ns) {
+  if (!time_ns || *time_ns <= 0) return std::nullopt;
+  return static_cast<double>(bytes) / *time_ns * 1e9;
+}
+
+std::optional<double> scaled(const std::optional<double>& value, const std::optional<double>& factor) {
+  return value && factor ? std::optional(*value * *factor) : std::nullopt;
+}
+
+bool takes_the_longest(const Operation& operation) {
+  return operation.wait == WaitRule::kLateRoot || operation.wait == WaitRule::kEarlyRoot || operation.size == SizeRule::kLargest;
+}
+
+}  // namespace
+
+void CollectiveGroups::add(const Communicator& communicator, int64_t op, const Instance& instance, std::optional<int64_t> bytes,
+                           const Split& split) {
+  Key key{communicator.id, op, bytes.value_or(-1)};
+  if (groups_.size() >= kMaxGroups && !groups_.contains(key)) key.bytes = -1;
+  Group& group = groups_[key];
+
+  int64_t sum_ns = 0;
+  int64_t longest_ns = 0;
+  int64_t xfer_sum_ns = 0;
+  int64_t xfer_longest_ns = 0;
+  bool in_step = false;
+  const size_t n = instance.members.size();
+  for (size_t i = 0; i < n; ++i) {
+    const Member& m = instance.members[i];
+    sum_ns += m.duration_ns;
+    longest_ns = std::max(longest_ns, m.duration_ns);
+    group.min_ns = std::min(group.min_ns, m.duration_ns);
+    in_step |= m.step.has_value();
+    if (split.wait_ns.empty()) continue;
+    const int64_t xfer_ns = m.duration_ns - split.wait_ns[i];
+    xfer_sum_ns += xfer_ns;
+    xfer_longest_ns = std::max(xfer_longest_ns, xfer_ns);
+    group.wait_ns += split.wait_ns[i];
+    if (!split.min_duration_wait_ns.empty()) {
+      group.min_duration_wait_ns = group.min_duration_wait_ns.value_or(0) + split.min_duration_wait_ns[i];
+    }
+  }
+  ++group.instances;
+  group.step_instances += in_step ? 1 : 0;
+  group.calls += static_cast<int64_t>(n);
+  group.time_ns += sum_ns;
+  group.max_ns = std::max(group.max_ns, longest_ns);
+  group.nonblocking |= instance.nonblocking;
+  if (instance.complete) {
+    const bool longest = takes_the_longest(*instance.operation);
+    group.raw_times.add(longest ? static_cast<double>(longest_ns) : static_cast<double>(sum_ns) / static_cast<double>(n));
+    group.longest_times.add(static_cast<double>(longest_ns));
+    if (!split.wait_ns.empty()) {
+      group.xfer_times.add(longest ? static_cast<double>(xfer_longest_ns) : static_cast<double>(xfer_sum_ns) / static_cast<double>(n));
+    }
+  }
+  if (split.wait_ns.empty()) {
+    group.why = split.why;
+  } else {
+    group.split_calls += static_cast<int64_t>(n);
+    group.xfer_ns += xfer_sum_ns;
+    group.method = split.method;
+  }
+}
+
+void CollectiveGroups::write(SQLite::Database& db, const Catalog& catalog) const {
+  Query insert(db,
+               "INSERT INTO collective_group (world, op, comm, bytes, instances, step_instances, calls, time_ns, min_ns, max_ns, wait_ns, "
+               "wait_method,"
+               " min_duration_wait_ns, xfer_ns, split_calls, algbw_bytes_per_second, busbw_xfer, busbw_raw, busbw_max, upper_bound, why)"
+               " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  for (const auto& [key, group] : groups_) {
+    const Communicator& communicator = catalog.communicators.at(key.communicator);
+    const bool split = group.split_calls > 0;
+    const std::optional<double> factor = bus_factor(catalog.operation(key.op).bus, communicator.size);
+
+    std::optional<double> algbw, busbw_xfer, busbw_raw, busbw_max;
+    Why why = Why::kNone;
+    if (!factor || key.bytes == 0) {
+      why = Why::kNotApplicable;
+    } else if (key.bytes < 0) {
+      why = group.why == Why::kNone ? Why::kNoData : group.why;
+    } else {
+      algbw = rate(key.bytes, group.xfer_times.median());
+      busbw_xfer = scaled(algbw, factor);
+      busbw_raw = scaled(rate(key.bytes, group.raw_times.median()), factor);
+      busbw_max = scaled(rate(key.bytes, group.longest_times.median()), factor);
+      if (!algbw) why = split ? Why::kZeroDenominator : group.why;
+    }
+    const auto if_split = [split](int64_t value) { return split ? std::optional(value) : std::nullopt; };
+    insert.run(communicator.world, key.op, key.communicator, key.bytes < 0 ? std::nullopt : std::optional(key.bytes), group.instances,
+               group.step_instances, group.calls, group.time_ns, group.min_ns, group.max_ns, if_split(group.wait_ns), name_of(group.method),
+               group.min_duration_wait_ns, if_split(group.xfer_ns), group.split_calls, algbw, busbw_xfer, busbw_raw, busbw_max,
+               group.nonblocking, name_of(why));
+  }
+}
+
+}  // namespace ddl

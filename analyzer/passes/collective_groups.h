@@ -1,0 +1,55 @@
+// Collectives by operation, communicator and size, with their bandwidths (metrics.md section 7).
+//
+// One time per instance: the mean over the members where all do the same (nccl-tests' default), the longest one where they do not (rooted
+// operations, Alltoallv and w). A group's bandwidth is S over the median of those times.
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "analyzer/passes/catalog.h"
+#include "analyzer/passes/instance.h"
+#include "analyzer/statistics.h"
+
+namespace ddl {
+
+class CollectiveGroups {
+ public:
+  /// Sizes beyond this many are booked together under bytes NULL: a run that never uses a size twice must not cost memory per instance.
+  static constexpr size_t kMaxGroups = 20'000;
+
+  void add(const Communicator& communicator, int64_t op, const Instance& instance, std::optional<int64_t> bytes, const Split& split);
+  /// Fills table `collective_group`.
+  void write(SQLite::Database& db, const Catalog& catalog) const;
+
+ private:
+  struct Key {
+    int64_t communicator;
+    int64_t op;
+    int64_t bytes;  ///< -1: not known
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Group {
+    int64_t instances = 0;
+    int64_t step_instances = 0;
+    int64_t calls = 0;
+    int64_t time_ns = 0;
+    int64_t min_ns = INT64_MAX;
+    int64_t max_ns = 0;
+    int64_t split_calls = 0;
+    int64_t wait_ns = 0;
+    int64_t xfer_ns = 0;
+    std::optional<int64_t> min_duration_wait_ns;
+    WaitMethod method = WaitMethod::kNone;
+    Why why = Why::kNone;
+    bool nonblocking = false;
+    MedianSketch xfer_times, raw_times, longest_times;
+  };
+  std::map<Key, Group> groups_;
+};
+
+}  // namespace ddl

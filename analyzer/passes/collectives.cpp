@@ -1,0 +1,207 @@
+#include "analyzer/passes/collectives.h"
+
+#include <algorithm>
+#include <set>
+
+#include "analyzer/passes/blame.h"
+#include "analyzer/passes/collective_groups.h"
+#include "analyzer/passes/instance.h"
+#include "analyzer/query.h"
+#include "analyzer/statistics.h"
+
+namespace ddl {
+namespace {
+
+constexpr double kTrustedSigmaShare = 0.1;  // of the median wait
+
+struct Assembled {
+  Instance instance;
+  const Communicator* communicator = nullptr;
+  int64_t op = 0;
+  int64_t seq = 0;
+  bool mismatched = false;
+  std::optional<double> sigma_ns;  ///< of the members' clocks against each other
+};
+
+/// Reads instance after instance. One member on one-rank communicators, where equal numbers mean nothing.
+class InstanceReader {
+ public:
+  InstanceReader(SQLite::Database& db, const Catalog& catalog)
+      : catalog_(catalog),
+        rows_(db,
+              "SELECT id, comm, seq, process, kind, op, start_ns, duration_ns, bytes, peer, step FROM event"
+              " WHERE seq IS NOT NULL AND comm IS NOT NULL ORDER BY comm, seq, process") {
+    more_ = rows_.next();
+  }
+
+  bool next(Assembled& out) {
+    while (more_ && !catalog_.communicators.contains(rows_.integer(1))) more_ = rows_.next();
+    if (!more_) return false;
+    const int64_t comm = rows_.integer(1);
+    const int64_t op = rows_.integer(5);
+    out = {};
+    out.communicator = &catalog_.communicators.at(comm);
+    out.op = op;
+    out.seq = rows_.integer(2);
+    out.instance.operation = &catalog_.operation(op);
+    out.instance.nonblocking = rows_.integer(4) == 2;
+    out.instance.root = rows_.maybe_integer(9);
+    do {
+      out.mismatched |= rows_.integer(5) != op;
+      out.instance.members.push_back(member(*out.communicator));
+      more_ = rows_.next();
+    } while (more_ && out.communicator->size > 1 && rows_.integer(1) == comm && rows_.integer(2) == out.seq);
+    finish(out);
+    return true;
+  }
+
+  int64_t bad_intervals() const { return bad_intervals_; }
+
+ private:
+  Member member(const Communicator& communicator) {
+    Member m;
+    m.event = rows_.integer(0);
+    m.process = rows_.integer(3);
+    m.rank = catalog_.process(m.process).rank;
+    const auto known = communicator.comm_rank.find(m.rank);
+    m.comm_rank = known == communicator.comm_rank.end() ? -1 : known->second;
+    m.enter_ns = rows_.integer(6);
+    m.duration_ns = rows_.integer(7);
+    if (m.duration_ns < 0) {
+      ++bad_intervals_;
+      m.duration_ns = 0;
+    }
+    m.payload_bytes = rows_.integer(8);
+    m.step = rows_.maybe_integer(10);
+    return m;
+  }
+
+  void finish(Assembled& out) const {
+    const auto& members = out.instance.members;
+    bool distinct = true;
+    bool one_host = true;
+    const int64_t host = catalog_.process(members.front().process).host;
+    std::optional<double> sigma_ns = 0;
+    for (size_t i = 0; i < members.size(); ++i) {
+      distinct &= i == 0 || members[i].process != members[i - 1].process;
+      const int64_t other = catalog_.process(members[i].process).host;
+      one_host &= other == host;
+      const std::optional<double>& sigma = catalog_.host_sigma_ns.at(other);
+      sigma_ns = sigma && sigma_ns ? std::optional(std::max(*sigma, *sigma_ns)) : std::nullopt;
+    }
+    out.sigma_ns = one_host ? 0 : sigma_ns;
+    out.instance.complete = distinct && !out.mismatched && static_cast<int64_t>(members.size()) == out.communicator->size;
+    out.instance.clock_trusted = out.sigma_ns == 0.0;
+  }
+
+  const Catalog& catalog_;
+  Query rows_;
+  bool more_ = false;
+  int64_t bad_intervals_ = 0;
+};
+
+/// Communicators across hosts whose waits are long enough against the error of the clocks.
+std::set<int64_t> trusted_across_hosts(SQLite::Database& db, const Catalog& catalog) {
+  std::set<int64_t> trusted;
+  const auto usable = [](const auto& host) { return host.second && *host.second > 0; };
+  if (std::none_of(catalog.host_sigma_ns.begin(), catalog.host_sigma_ns.end(), usable)) return trusted;
+  InstanceReader reader(db, catalog);
+  MedianSketch waits_ns;
+  double sigma_ns = 0;
+  int64_t comm = 0;
+  const auto close = [&] {
+    const std::optional<double> median_ns = waits_ns.median();
+    if (median_ns && sigma_ns < kTrustedSigmaShare * *median_ns) trusted.insert(comm);
+    waits_ns = {};
+    sigma_ns = 0;
+  };
+  for (Assembled next; reader.next(next);) {
+    if (next.communicator->id != comm) {
+      close();
+      comm = next.communicator->id;
+    }
+    if (next.instance.clock_trusted || !next.sigma_ns) continue;
+    sigma_ns = std::max(sigma_ns, *next.sigma_ns);
+    next.instance.clock_trusted = true;
+    for (int64_t wait_ns : split_waiting(next.instance).wait_ns) {
+      if (wait_ns > 0) waits_ns.add(static_cast<double>(wait_ns));
+    }
+  }
+  close();
+  return trusted;
+}
+
+/// Highest number that each process left behind on the communicator at hand: findings need it to tell who is behind.
+class Reached {
+ public:
+  explicit Reached(SQLite::Database& db)
+      : insert_(
+            (db.exec("CREATE TEMP TABLE reached (comm INTEGER, process INTEGER, seq INTEGER, PRIMARY KEY (comm, process)) WITHOUT ROWID"),
+             db),
+            "INSERT INTO temp.reached VALUES (?, ?, ?)") {}
+
+  void add(int64_t comm, int64_t seq, const std::vector<Member>& members) {
+    if (comm != comm_) flush();
+    comm_ = comm;
+    for (const Member& m : members) {
+      int64_t& highest = seq_[m.process];
+      highest = std::max(highest, seq);
+    }
+  }
+  void flush() {
+    for (const auto& [process, seq] : seq_) insert_.run(comm_, process, seq);
+    seq_.clear();
+  }
+
+ private:
+  Query insert_;
+  int64_t comm_ = 0;
+  std::map<int64_t, int64_t> seq_;
+};
+
+}  // namespace
+
+CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalog) {
+  const std::set<int64_t> trusted = trusted_across_hosts(db, catalog);
+  CollectiveLosses losses;
+  Blame blame(db);
+  CollectiveGroups groups;
+  Reached reached(db);
+  Query insert(db,
+               "INSERT INTO collective (event, bytes, wait_ns, xfer_ns, wait_method, min_duration_wait_ns, sigma_ns, why) VALUES (?, ?, ?, "
+               "?, ?, ?, ?, ?)");
+  InstanceReader reader(db, catalog);
+  for (Assembled next; reader.next(next);) {
+    Instance& instance = next.instance;
+    instance.clock_trusted |= trusted.contains(next.communicator->id);
+    Split split;
+    if (next.communicator->kind == "inter") {
+      split.why = Why::kNotApplicable;  // the other group's members are not ours to see
+    } else {
+      split = split_waiting(instance);
+      losses.partial += !instance.complete && !next.mismatched ? 1 : 0;
+      losses.mismatched += next.mismatched ? 1 : 0;
+    }
+    losses.clock_violations += split.clock_violations;
+
+    const std::optional<int64_t> bytes = operation_bytes(instance);
+    const bool uses_clock = split.method != WaitMethod::kMinDuration;
+    const auto at = [](const std::vector<int64_t>& values, size_t i) { return values.empty() ? std::nullopt : std::optional(values[i]); };
+    for (size_t i = 0; i < instance.members.size(); ++i) {
+      const Member& m = instance.members[i];
+      const std::optional<int64_t> wait_ns = at(split.wait_ns, i);
+      insert.run(m.event, bytes, wait_ns, wait_ns ? std::optional(m.duration_ns - *wait_ns) : std::nullopt, name_of(split.method),
+                 at(split.min_duration_wait_ns, i), uses_clock ? next.sigma_ns : std::optional(0.0), name_of(split.why));
+    }
+    blame.add(next.communicator->world, instance, split);
+    if (!next.mismatched) groups.add(*next.communicator, next.op, instance, bytes, split);
+    reached.add(next.communicator->id, next.seq, instance.members);
+  }
+  blame.write();
+  groups.write(db, catalog);
+  reached.flush();
+  losses.bad_intervals = reader.bad_intervals();
+  return losses;
+}
+
+}  // namespace ddl

@@ -1,0 +1,28 @@
+// Pass 1: puts the collectives together from the ranks' events and splits every one into waiting and transfer (metrics.md section 4).
+//
+// Events are streamed in the order (communicator, sequence number, process), so that only one instance is in memory at a time; its members
+// go through split_waiting() and on to the blame, the groups and table `collective`.
+//
+// Clocks: members on one host share a clock. Across hosts the max-start estimate is used on a communicator only if the offset's sigma is
+// below a tenth of the median wait found with it (W2), which takes a first pass over the events of those communicators.
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+
+#include "analyzer/passes/catalog.h"
+
+namespace ddl {
+
+/// What the pass could not use; booked in table `loss` by the caller.
+struct CollectiveLosses {
+  int64_t partial = 0;           ///< instances of which not all members were recorded
+  int64_t mismatched = 0;        ///< instances whose members called different operations
+  int64_t clock_violations = 0;  ///< members that left before the last one entered (n_ccv)
+  int64_t bad_intervals = 0;     ///< events that end before they begin
+};
+
+/// Fills `collective`, `blame`, `collective_group` and the temporary tables `late` (blame.h) and `reached`: the highest sequence number
+/// that each process is known to have completed on each communicator.
+CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalog);
+
+}  // namespace ddl

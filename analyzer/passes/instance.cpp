@@ -1,0 +1,168 @@
+#include "analyzer/passes/instance.h"
+
+#include <algorithm>
+
+namespace ddl {
+namespace {
+
+/// How long one that entered at `enter` waited for something that happened at `until`, having left at `leave`.
+int64_t waited_ns(const Member& member, int64_t until_ns) {
+  return std::max<int64_t>(0, std::min(until_ns, member.leave_ns()) - member.enter_ns);
+}
+
+const Member* find_root(const Instance& instance) {
+  if (!instance.root) return nullptr;
+  const auto& members = instance.members;
+  const auto found = std::find_if(members.begin(), members.end(), [&](const Member& m) { return m.comm_rank == *instance.root; });
+  return found == members.end() ? nullptr : &*found;
+}
+
+void mark(const std::vector<Member>& members, int64_t Member::*field, int64_t value, std::vector<size_t>& late) {
+  for (size_t i = 0; i < members.size(); ++i) {
+    if (members[i].*field == value) late.push_back(i);
+  }
+}
+
+void split_symmetric(const Instance& instance, bool moves_nothing, Split& split) {
+  const auto& members = instance.members;
+  const auto [shortest, longest] =
+      std::minmax_element(members.begin(), members.end(), [](const Member& a, const Member& b) { return a.duration_ns < b.duration_ns; });
+  if (!instance.nonblocking) {
+    for (const Member& m : members) split.min_duration_wait_ns.push_back(moves_nothing ? 0 : m.duration_ns - shortest->duration_ns);
+  }
+  if (!instance.clock_trusted) {
+    if (instance.nonblocking) {
+      split.why = Why::kClockUntrusted;
+      return;
+    }
+    split.method = WaitMethod::kMinDuration;
+    split.wait_ns = split.min_duration_wait_ns;
+    mark(members, &Member::duration_ns, shortest->duration_ns, split.late);
+    return;
+  }
+  int64_t last_enter_ns = members.front().enter_ns;
+  for (const Member& m : members) last_enter_ns = std::max(last_enter_ns, m.enter_ns);
+  split.method = instance.nonblocking ? WaitMethod::kMaxPost : WaitMethod::kMaxStart;
+  for (const Member& m : members) {
+    split.wait_ns.push_back(moves_nothing ? 0 : waited_ns(m, last_enter_ns));
+    if (instance.operation->strict && !moves_nothing && last_enter_ns > m.leave_ns()) ++split.clock_violations;
+  }
+  mark(members, &Member::enter_ns, last_enter_ns, split.late);
+}
+
+void split_late_root(const Instance& instance, const Member& root, bool moves_nothing, Split& split) {
+  split.method = instance.nonblocking ? WaitMethod::kMaxPost : WaitMethod::kLateRoot;
+  for (const Member& m : instance.members) {
+    const bool waits = &m != &root && !moves_nothing;
+    split.wait_ns.push_back(waits ? waited_ns(m, root.enter_ns) : 0);
+    if (waits && root.enter_ns > m.leave_ns()) ++split.clock_violations;
+  }
+}
+
+void split_early_root(const Instance& instance, const Member& root, bool moves_nothing, Split& split) {
+  split.method = instance.nonblocking ? WaitMethod::kMaxPost : WaitMethod::kEarlyReduce;
+  // Only until the first other member arrives: from then on there is data to work on.
+  int64_t first_ns = INT64_MAX;
+  for (const Member& m : instance.members) {
+    if (&m != &root) first_ns = std::min(first_ns, m.enter_ns);
+  }
+  for (const Member& m : instance.members) {
+    split.wait_ns.push_back(&m == &root && !moves_nothing && instance.members.size() > 1 ? waited_ns(m, first_ns) : 0);
+  }
+}
+
+}  // namespace
+
+const char* name_of(Why why) {
+  switch (why) {
+    case Why::kNone:
+      return nullptr;
+    case Why::kNoData:
+      return "NO_DATA";
+    case Why::kZeroDenominator:
+      return "ZERO_DENOM";
+    case Why::kClockUntrusted:
+      return "CLOCK_UNTRUSTED";
+    case Why::kPartialRanks:
+      return "PARTIAL_RANKS";
+    case Why::kNotApplicable:
+      return "NOT_APPLICABLE";
+  }
+  return nullptr;
+}
+
+const char* name_of(WaitMethod method) {
+  switch (method) {
+    case WaitMethod::kNone:
+      return nullptr;
+    case WaitMethod::kMaxStart:
+      return "max-start";
+    case WaitMethod::kMinDuration:
+      return "min-duration";
+    case WaitMethod::kMaxPost:
+      return "max-post";
+    case WaitMethod::kLateRoot:
+      return "late-root";
+    case WaitMethod::kEarlyReduce:
+      return "early-reduce";
+  }
+  return nullptr;
+}
+
+std::optional<int64_t> operation_bytes(const Instance& instance) {
+  int64_t sum = 0;
+  int64_t largest = 0;
+  for (const Member& m : instance.members) {
+    sum += m.payload_bytes;
+    largest = std::max(largest, m.payload_bytes);
+  }
+  switch (instance.operation->size) {
+    case SizeRule::kUnknown:
+      return std::nullopt;
+    case SizeRule::kZero:
+      return 0;
+    case SizeRule::kSame:
+      return largest;
+    case SizeRule::kSum:
+      return instance.complete ? std::optional(sum) : std::nullopt;
+    case SizeRule::kLargest:
+      return instance.complete ? std::optional(largest) : std::nullopt;
+    case SizeRule::kRoot:
+      return instance.complete || largest > 0 || find_root(instance) != nullptr ? std::optional(largest) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+Split split_waiting(const Instance& instance) {
+  Split split;
+  const WaitRule rule = instance.operation->wait;
+  if (rule == WaitRule::kNone) {
+    split.why = Why::kNotApplicable;
+    return split;
+  }
+  if (!instance.complete) {
+    split.why = Why::kPartialRanks;
+    return split;
+  }
+  // A data operation without data lets everybody go at once: what it takes is not waiting (W1, "receivers with 0 bytes").
+  const bool moves_nothing = instance.operation->size != SizeRule::kZero && operation_bytes(instance) == 0;
+  if (rule == WaitRule::kSymmetric) {
+    split_symmetric(instance, moves_nothing, split);
+    return split;
+  }
+  if (!instance.clock_trusted) {
+    split.why = Why::kClockUntrusted;
+    return split;
+  }
+  const Member* root = find_root(instance);
+  if (root == nullptr) {
+    split.why = Why::kNotApplicable;
+  } else if (rule == WaitRule::kLateRoot) {
+    split_late_root(instance, *root, moves_nothing, split);
+  } else {
+    split_early_root(instance, *root, moves_nothing, split);
+  }
+  return split;
+}
+
+}  // namespace ddl

@@ -1,0 +1,65 @@
+// One collective instance: how long each member waited for others and how long it transferred (metrics.md section 4).
+//
+// Two estimators. Max-start (W2): everything before the last member entered is waiting; needs the members' clocks on one axis. Min-duration
+// (W3): the shortest stay is all transfer, what others stay longer is waiting; needs no clock, but only holds where all members do the
+// same. Non-blocking operations use W2 with the post as the enter; what remains up to the completing call is an upper bound of the
+// transfer.
+//
+// Pure functions over plain values: units are ns on the run's axis; wait_ns + xfer_ns = duration_ns holds exactly by construction.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "analyzer/passes/operation.h"
+
+namespace ddl {
+
+struct Member {
+  int64_t event = 0;       ///< event.id
+  int64_t process = 0;     ///< process.id
+  int64_t rank = 0;        ///< in MPI_COMM_WORLD
+  int64_t comm_rank = -1;  ///< in the communicator; -1: unknown
+  int64_t enter_ns = 0;
+  int64_t duration_ns = 0;
+  int64_t payload_bytes = 0;
+  std::optional<int64_t> step;
+
+  int64_t leave_ns() const { return enter_ns + duration_ns; }
+};
+
+enum class Why { kNone, kNoData, kZeroDenominator, kClockUntrusted, kPartialRanks, kNotApplicable };
+enum class WaitMethod { kNone, kMaxStart, kMinDuration, kMaxPost, kLateRoot, kEarlyReduce };
+
+/// As the store spells them; null for kNone.
+const char* name_of(Why why);
+const char* name_of(WaitMethod method);
+
+struct Instance {
+  const Operation* operation = nullptr;
+  bool nonblocking = false;     ///< enter is the post, leave the completion
+  bool complete = false;        ///< all members of the communicator are here, each once
+  bool clock_trusted = true;    ///< the members' clocks may be compared
+  std::optional<int64_t> root;  ///< comm rank
+  std::vector<Member> members;
+};
+
+struct Split {
+  WaitMethod method = WaitMethod::kNone;
+  Why why = Why::kNone;                       ///< why `wait_ns` is empty
+  std::vector<int64_t> wait_ns;               ///< per member; empty: not known
+  std::vector<int64_t> min_duration_wait_ns;  ///< W3 per member; empty: not symmetric, not blocking or not complete
+  int64_t clock_violations = 0;               ///< members that left before the last one entered: clipped (n_ccv)
+  std::vector<size_t> late;                   ///< members that entered last (W10); empty: not symmetric or not known
+};
+
+/// S of metrics.md section 7; nothing if it depends on members that are missing.
+std::optional<int64_t> operation_bytes(const Instance& instance);
+
+Split split_waiting(const Instance& instance);
+
+/// `wait_ns` in `shares` parts that differ by at most 1 ns and add up exactly; part `index` of them (W10, ties).
+constexpr int64_t share_of(int64_t wait_ns, int64_t shares, int64_t index) { return wait_ns / shares + (index < wait_ns % shares ? 1 : 0); }
+
+}  // namespace ddl

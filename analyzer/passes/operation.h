@@ -1,0 +1,54 @@
+// What the analyzer knows about a collective operation: how to read its size, its bus bandwidth factor and who waits for whom
+// (metrics.md sections 4 and 7).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/format.h"
+
+namespace ddl {
+
+/// How S, the size of the whole operation as nccl-tests counts it, follows from the members' send payloads.
+enum class SizeRule {
+  kUnknown,  ///< no S
+  kZero,     ///< moves no user data
+  kSame,     ///< every member's payload is S
+  kSum,      ///< S is the sum over the members: needs all of them
+  kLargest,  ///< S is the payload of the busiest member: needs all of them
+  kRoot,     ///< S is what the root sends
+};
+
+/// busbw = algbw * factor.
+enum class BusRule { kNone, kOne, kAllReduce /* 2(n-1)/n */, kShare /* (n-1)/n */ };
+
+/// Who has to wait for whom.
+enum class WaitRule {
+  kNone,       ///< not defined (scans, neighbourhoods)
+  kSymmetric,  ///< nobody leaves before everybody entered: W1 to W3
+  kLateRoot,   ///< the others wait for the root: W9
+  kEarlyRoot,  ///< the root waits for the others: W8
+};
+
+struct Operation {
+  std::string name;
+  OpClass op_class = OpClass::kOther;
+  bool nonblocking = false;
+  SizeRule size = SizeRule::kUnknown;
+  BusRule bus = BusRule::kNone;
+  WaitRule wait = WaitRule::kNone;
+  /// No member can leave before the last one entered, whatever the counts: leaving earlier violates the clock condition.
+  bool strict = false;
+  /// Every call takes the next sequence number of its communicator.
+  bool numbered = false;
+};
+
+/// `class_name` as in table `op`.
+Operation describe_operation(std::string name, std::string_view class_name, bool nonblocking);
+
+/// Factor of `rule` on a communicator of `ranks`; nothing where it is not defined (one rank, barriers).
+std::optional<double> bus_factor(BusRule rule, int64_t ranks);
+
+}  // namespace ddl

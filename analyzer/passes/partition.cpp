@@ -1,0 +1,48 @@
+#include "analyzer/passes/partition.h"
+
+#include <algorithm>
+
+namespace ddl {
+
+Partition partition(const Interval& window, const WindowEvents& events, int64_t mpi_ns) {
+  const IntervalSet inside({window});
+  const IntervalSet exposed = intersect(IntervalSet(events.calls), inside);
+  const IntervalSet comm = unite(exposed, intersect(IntervalSet(events.background), inside));
+  const IntervalSet wait = intersect(exposed, IntervalSet(events.waiting));
+
+  Partition result;
+  result.duration_ns = std::max<int64_t>(0, window.length_ns());
+  result.exposed_ns = std::clamp(mpi_ns, exposed.length_ns(), result.duration_ns);
+  result.compute_ns = result.duration_ns - result.exposed_ns;
+  result.comm_ns = std::max(comm.length_ns(), result.exposed_ns);
+  result.wait_ns = wait.length_ns();
+  return result;
+}
+
+std::optional<Tail> tail_of(const Interval& window, const WindowEvents& events) {
+  if (events.why != Why::kNone) return std::nullopt;
+  Tail tail;
+  Interval last{window.begin_ns - 1, window.begin_ns};
+  std::vector<Interval> in_flight;
+  for (const Flight& flight : events.flights) {
+    in_flight.push_back(flight.interval);
+    if (flight.interval.begin_ns < window.begin_ns) continue;  // posted in an earlier step
+    ++tail.all_buckets;
+    tail.all_bytes += flight.bytes;
+    if (flight.interval.begin_ns < last.begin_ns) continue;
+    last = flight.interval;
+    tail.last_bytes = flight.bytes;
+  }
+  if (tail.all_buckets == 0) return std::nullopt;
+  for (const Flight& flight : events.flights) {
+    if (flight.interval.begin_ns < window.begin_ns || flight.interval.end_ns <= last.begin_ns) continue;
+    ++tail.buckets;
+    tail.bytes += flight.bytes;
+  }
+  const IntervalSet end({Interval{last.begin_ns, window.end_ns}});
+  const IntervalSet exposed = intersect(intersect(IntervalSet(events.completions), IntervalSet(in_flight)), end);
+  tail.xfer_ns = subtract(exposed, IntervalSet(events.waiting)).length_ns();
+  return tail;
+}
+
+}  // namespace ddl

@@ -1,0 +1,60 @@
+// Where one window of one rank went (metrics.md sections 1 and 2, for CPU jobs).
+//
+// The window is cut by set algebra, so that the parts add up to the nanosecond: compute + exposed + idle = duration, wait + xfer = exposed.
+//   exposed  inside MPI calls of the thread that owns the window (K, compute, is everything else; idle is 0 on CPU jobs)
+//   comm     union of those calls, of other threads' calls, and of requests in flight (an upper bound of their transfer)
+//   wait     the part of exposed in which a collective of this rank, blocking or in flight, waited for other ranks
+// Polling calls that found nothing leave no event; the time inside MPI that is known from the profile may therefore exceed that of the
+// events, and what is more counts as exposed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "analyzer/intervals.h"
+#include "analyzer/passes/instance.h"
+
+namespace ddl {
+
+/// A non-blocking collective in flight.
+struct Flight {
+  Interval interval;
+  int64_t bytes = 0;  ///< S
+};
+
+/// What the events say about one window. Intervals may reach over its edges.
+struct WindowEvents {
+  std::vector<Interval> calls;        ///< MPI calls of the owning thread
+  std::vector<Interval> completions;  ///< those of them that complete requests: Wait and Test families
+  std::vector<Interval> background;   ///< calls of other threads, requests in flight
+  std::vector<Interval> waiting;      ///< [enter, enter + wait) of collectives of the owning thread and of requests
+  std::vector<Flight> flights;
+  Why why = Why::kNone;  ///< why some collective could not be split; kNone: all could
+};
+
+struct Partition {
+  int64_t duration_ns = 0;
+  int64_t compute_ns = 0;
+  int64_t comm_ns = 0;
+  int64_t exposed_ns = 0;
+  int64_t wait_ns = 0;
+};
+
+/// `mpi_ns`: time inside MPI by the profile; 0 if not known.
+Partition partition(const Interval& window, const WindowEvents& events, int64_t mpi_ns);
+
+/// The end of a step after the last non-blocking collective was posted: nothing is left to hide what still moves.
+struct Tail {
+  int64_t xfer_ns = 0;      ///< inside completing calls with collectives in flight, without the waiting
+  int64_t buckets = 0;      ///< collectives posted in the step that completed in the tail
+  int64_t bytes = 0;        ///< theirs
+  int64_t all_buckets = 0;  ///< posted in the step
+  int64_t all_bytes = 0;    ///< theirs
+  int64_t last_bytes = 0;   ///< of the one posted last
+};
+
+/// Nothing if no non-blocking collective was posted in the window, or the waiting is not known.
+std::optional<Tail> tail_of(const Interval& window, const WindowEvents& events);
+
+}  // namespace ddl

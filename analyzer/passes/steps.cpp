@@ -1,0 +1,259 @@
+#include "analyzer/passes/steps.h"
+
+#include <algorithm>
+#include <deque>
+#include <set>
+#include <utility>
+
+#include "analyzer/passes/partition.h"
+#include "analyzer/query.h"
+
+namespace ddl {
+namespace {
+
+constexpr size_t kSliceEvents = 100'000;
+
+/// One event, as far as windows care.
+struct Activity {
+  Interval interval;
+  int64_t thread = 0;
+  bool request = false;
+  bool completion = false;
+  bool collective = false;
+  std::optional<int64_t> wait_ns;
+  Why why = Why::kNone;
+  int64_t bytes = 0;
+};
+
+void add_to(WindowEvents& window, const Activity& a, int64_t owner) {
+  const bool own_call = !a.request && a.thread == owner;
+  (own_call ? window.calls : window.background).push_back(a.interval);
+  if (own_call && a.completion) window.completions.push_back(a.interval);
+  if (a.request && a.collective) window.flights.push_back({a.interval, a.bytes});
+  if (!own_call && !a.request) return;
+  if (a.wait_ns.value_or(0) > 0) window.waiting.push_back({a.interval.begin_ns, a.interval.begin_ns + *a.wait_ns});
+  if (a.why == Why::kPartialRanks || a.why == Why::kClockUntrusted) window.why = a.why;
+}
+
+struct Step {
+  int64_t number = 0;
+  int64_t thread = 0;
+  Interval window;
+  int64_t mpi_ns = 0;
+  WindowEvents events;
+};
+
+/// The whole run of a process, in slices.
+class RunWindow {
+ public:
+  RunWindow(const Interval& window, int64_t owner) : window_(window), owner_(owner), slice_begin_ns_(window.begin_ns) {}
+
+  void add(const Activity& a) {
+    if (a.interval.end_ns <= window_.begin_ns || a.interval.begin_ns >= window_.end_ns) return;
+    if (++in_slice_ > kSliceEvents && a.interval.begin_ns > slice_begin_ns_) close_slice(a.interval.begin_ns);
+    add_to(slice_, a, owner_);
+  }
+
+  /// `mpi_ns`: by the profile.
+  Partition finish(int64_t mpi_ns) {
+    close_slice(window_.end_ns);
+    sum_.exposed_ns = std::clamp(mpi_ns, sum_.exposed_ns, sum_.duration_ns);
+    sum_.compute_ns = sum_.duration_ns - sum_.exposed_ns;
+    sum_.comm_ns = std::max(sum_.comm_ns, sum_.exposed_ns);
+    return sum_;
+  }
+  Why why() const { return why_; }
+
+ private:
+  void close_slice(int64_t end_ns) {
+    const Partition part = partition({slice_begin_ns_, end_ns}, slice_, 0);
+    sum_.duration_ns += part.duration_ns;
+    sum_.exposed_ns += part.exposed_ns;
+    sum_.comm_ns += part.comm_ns;
+    sum_.wait_ns += part.wait_ns;
+    if (slice_.why != Why::kNone) why_ = slice_.why;
+    const auto over = [end_ns](const Interval& i) { return i.end_ns <= end_ns; };
+    for (auto* intervals : {&slice_.calls, &slice_.background, &slice_.waiting}) std::erase_if(*intervals, over);
+    slice_.completions.clear();
+    slice_.flights.clear();
+    slice_.why = Why::kNone;
+    slice_begin_ns_ = end_ns;
+    in_slice_ = 0;
+  }
+
+  Interval window_;
+  int64_t owner_;
+  int64_t slice_begin_ns_;
+  size_t in_slice_ = 0;
+  WindowEvents slice_;
+  Partition sum_;
+  Why why_ = Why::kNone;
+};
+
+class StepPass {
+ public:
+  StepPass(SQLite::Database& db, const Catalog& catalog)
+      : db_(db),
+        catalog_(catalog),
+        insert_step_(db,
+                     "INSERT INTO step_part (process, step, compute_ns, comm_ns, exposed_ns, wait_ns, xfer_ns, idle_ns, why)"
+                     " VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?)"),
+        insert_rank_(db,
+                     "INSERT INTO rank_part (process, duration_ns, compute_ns, comm_ns, exposed_ns, wait_ns, xfer_ns, idle_ns, why)"
+                     " VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?)"),
+        insert_tail_((db.exec("CREATE TEMP TABLE tail (process INTEGER, step INTEGER, xfer_ns INTEGER, buckets INTEGER, bytes INTEGER,"
+                              " all_buckets INTEGER, all_bytes INTEGER, last_bytes INTEGER)"),
+                      db),
+                     "INSERT INTO temp.tail VALUES (?, ?, ?, ?, ?, ?, ?, ?)"),
+        steps_(
+            db,
+            "SELECT thread, step, start_ns, duration_ns, mpi_ns FROM step WHERE process = ? AND duration_ns IS NOT NULL ORDER BY start_ns"),
+        open_(db, "SELECT thread, seq, start_ns FROM open_call WHERE process = ?"),
+        profile_(db, "SELECT f.op, f.time_ns FROM profile f WHERE f.process = ?") {}
+
+  StepLosses run() {
+    for (const auto& [id, process] : catalog_.processes) pending_.insert(id);
+    // Ids follow (process, thread, start); with one thread each, that is the order of start already and nothing has to be sorted.
+    const bool threads =
+        std::any_of(catalog_.processes.begin(), catalog_.processes.end(), [](const auto& p) { return p.second.threads > 1; });
+    Query events(
+        db_, std::string("SELECT e.process, e.thread, e.kind, e.op, e.start_ns, e.duration_ns, e.seq IS NOT NULL, k.wait_ns, k.why, k.bytes"
+                         " FROM event e LEFT JOIN collective k ON k.event = e.id ORDER BY ") +
+                 (threads ? "e.process, e.start_ns" : "e.id"));
+    while (events.next()) {
+      const int64_t process = events.integer(0);
+      if (process != current_) {
+        end_process();
+        begin_process(process);
+      }
+      add(read(events));
+    }
+    end_process();
+    for (const std::set<int64_t> quiet = pending_; int64_t process : quiet) {  // left no events
+      begin_process(process);
+      end_process();
+    }
+    return losses_;
+  }
+
+ private:
+  Activity read(const Query& row) const {
+    Activity a;
+    a.thread = row.integer(1);
+    a.request = row.integer(2) == 2;
+    a.completion = catalog_.operation(row.integer(3)).op_class == OpClass::kCompletion;
+    a.interval = {row.integer(4), row.integer(4) + row.integer(5)};
+    a.collective = row.integer(6) != 0;
+    a.wait_ns = row.maybe_integer(7);
+    if (a.collective && !a.wait_ns) {
+      const std::string why = row.text(8);
+      a.why = why == "PARTIAL_RANKS" ? Why::kPartialRanks : why == "CLOCK_UNTRUSTED" ? Why::kClockUntrusted : Why::kNotApplicable;
+    }
+    a.bytes = row.integer(9);
+    return a;
+  }
+
+  void begin_process(int64_t id) {
+    current_ = id;
+    pending_.erase(id);
+    std::set<int64_t> numbers;
+    steps_.bind(id);
+    while (steps_.next()) {
+      Step step;
+      step.thread = steps_.integer(0);
+      step.number = steps_.integer(1);
+      step.window = {steps_.integer(2), steps_.integer(2) + steps_.integer(3)};
+      step.mpi_ns = steps_.integer(4);
+      if (numbers.insert(step.number).second) {
+        waiting_steps_.push_back(std::move(step));
+      } else {
+        ++losses_.repeated_steps;
+      }
+    }
+    const Process& process = catalog_.process(id);
+    if (process.init_ns)
+      run_.emplace(Interval{*process.init_ns, std::max(*process.init_ns, process.finalize_ns.value_or(process.end_ns))}, 0);
+  }
+
+  void add(const Activity& a) {
+    while (!waiting_steps_.empty() && waiting_steps_.front().window.end_ns <= a.interval.begin_ns) {
+      close(waiting_steps_.front());
+      waiting_steps_.pop_front();
+    }
+    for (Step& step : waiting_steps_) {
+      if (step.window.begin_ns >= a.interval.end_ns) break;
+      if (step.window.end_ns > a.interval.begin_ns) add_to(step.events, a, step.thread);
+    }
+    if (run_) run_->add(a);
+  }
+
+  void close(const Step& step) {
+    const Partition part = partition(step.window, step.events, step.mpi_ns);
+    Why why = step.events.why;
+    const bool kept = !step.events.calls.empty() || step.mpi_ns == 0;
+    if (!kept) why = Why::kNoData;
+    write(insert_step_, step.number, part, kept, why);
+    const std::optional<Tail> tail = tail_of(step.window, step.events);
+    if (tail) {
+      insert_tail_.run(current_, step.number, tail->xfer_ns, tail->buckets, tail->bytes, tail->all_buckets, tail->all_bytes,
+                       tail->last_bytes);
+    }
+  }
+
+  /// `second` is the column after `process`: the step's number or the run's duration.
+  void write(Query& insert, int64_t second, const Partition& part, bool kept, Why why) const {
+    const bool split = why == Why::kNone;
+    insert.run(current_, second, part.compute_ns, kept ? std::optional(part.comm_ns) : std::nullopt, part.exposed_ns,
+               split ? std::optional(part.wait_ns) : std::nullopt, split ? std::optional(part.exposed_ns - part.wait_ns) : std::nullopt,
+               name_of(why));
+  }
+
+  void end_process() {
+    if (current_ == 0) return;
+    for (const Step& step : waiting_steps_) close(step);
+    waiting_steps_.clear();
+    if (run_) close_run(catalog_.process(current_));
+    run_.reset();
+    current_ = 0;
+  }
+
+  void close_run(const Process& process) {
+    Why open_why = Why::kNone;
+    int64_t open_ns = 0;
+    open_.bind(process.id);
+    while (open_.next()) {  // a call that never returned is time inside MPI too
+      Activity a;
+      a.thread = open_.integer(0);
+      a.interval = {open_.integer(2), process.end_ns};
+      if (a.thread == 0 && a.interval.begin_ns >= process.init_ns) open_ns += std::max<int64_t>(0, a.interval.length_ns());
+      if (!open_.is_null(1)) open_why = Why::kPartialRanks;
+      run_->add(a);
+    }
+    // The profile knows calls that left no event, but not which thread made them: use it where there is one.
+    int64_t mpi_ns = 0;
+    profile_.bind(process.id);
+    while (process.threads == 1 && profile_.next()) {
+      if (catalog_.operation(profile_.integer(0)).op_class != OpClass::kLifecycle) mpi_ns += profile_.integer(1);
+    }
+    const Partition part = run_->finish(mpi_ns + open_ns);
+    Why why = open_why == Why::kNone ? run_->why() : open_why;
+    if (process.thinned) why = Why::kNoData;
+    write(insert_rank_, part.duration_ns, part, !process.thinned, why);
+  }
+
+  SQLite::Database& db_;
+  const Catalog& catalog_;
+  Query insert_step_, insert_rank_, insert_tail_;
+  Query steps_, open_, profile_;
+  std::set<int64_t> pending_;  ///< processes not seen yet
+  int64_t current_ = 0;
+  std::deque<Step> waiting_steps_;  ///< of the current process, by begin; the front ones are being filled
+  std::optional<RunWindow> run_;
+  StepLosses losses_;
+};
+
+}  // namespace
+
+StepLosses analyze_steps(SQLite::Database& db, const Catalog& catalog) { return StepPass(db, catalog).run(); }
+
+}  // namespace ddl

@@ -1,0 +1,88 @@
+#include "analyzer/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+namespace ddl {
+namespace {
+
+constexpr double kBucketsPerOctave = 128;
+constexpr int kZeroBucket = -1'000'000;
+
+int bucket_of(double value) { return value <= 0 ? kZeroBucket : static_cast<int>(std::floor(std::log2(value) * kBucketsPerOctave)); }
+
+double middle_of_bucket(int bucket) { return bucket == kZeroBucket ? 0 : std::exp2((bucket + 0.5) / kBucketsPerOctave); }
+
+}  // namespace
+
+double median_of(std::vector<double>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  const double below = *std::max_element(values.begin(), middle);
+  return below + (*middle - below) / 2;
+}
+
+double percentile_of(const std::vector<double>& sorted, double fraction) {
+  const double rank = std::ceil(fraction * static_cast<double>(sorted.size()));
+  return sorted[static_cast<size_t>(std::max(rank, 1.0)) - 1];
+}
+
+// The median of a resample of n values drawn with replacement is an order statistic of n uniform indices, and order statistics of uniform
+// numbers are ratios of gamma variables. Drawing those gives the same distribution as drawing n indices, in constant time per resample.
+std::optional<Range> bootstrap_median(const std::vector<double>& sorted) {
+  const size_t n = sorted.size();
+  if (n < kBootstrapMinValues) return std::nullopt;
+  std::mt19937_64 random(20260101);
+  const auto below = static_cast<double>((n + 1) / 2);  // the (lower) middle value is the below-th smallest
+  std::gamma_distribution<double> gamma_below(below);
+  std::gamma_distribution<double> gamma_above(n % 2 == 1 ? static_cast<double>(n) + 1 - below : static_cast<double>(n) - below);
+  std::exponential_distribution<double> gap(1);
+  const auto at = [&](double uniform) { return sorted[std::min(n - 1, static_cast<size_t>(uniform * static_cast<double>(n)))]; };
+
+  std::vector<double> medians(kBootstrapResamples);
+  for (double& median : medians) {
+    const double first = gamma_below(random);
+    const double between = n % 2 == 1 ? 0 : gap(random);
+    const double total = first + between + gamma_above(random);
+    const double low = at(first / total);
+    median = low + (at((first + between) / total) - low) / 2;
+  }
+  std::sort(medians.begin(), medians.end());
+  return Range{percentile_of(medians, 0.025), percentile_of(medians, 0.975)};
+}
+
+void MedianSketch::add(double value) {
+  ++count_;
+  if (buckets_.empty()) {
+    exact_.push_back(value);
+    if (exact_.size() <= kExact) return;
+    for (double kept : exact_) ++buckets_[bucket_of(kept)];
+    exact_ = {};
+    return;
+  }
+  ++buckets_[bucket_of(value)];
+}
+
+std::optional<double> MedianSketch::median() const {
+  if (count_ == 0) return std::nullopt;
+  if (buckets_.empty()) {
+    std::vector<double> copy = exact_;
+    return median_of(copy);
+  }
+  const double low = histogram_rank((count_ + 1) / 2);
+  const double high = histogram_rank(count_ / 2 + 1);
+  return low + (high - low) / 2;
+}
+
+double MedianSketch::histogram_rank(uint64_t rank) const {
+  uint64_t seen = 0;
+  for (const auto& [bucket, count] : buckets_) {
+    seen += count;
+    if (seen >= rank) return middle_of_bucket(bucket);
+  }
+  return middle_of_bucket(buckets_.rbegin()->first);
+}
+
+}  // namespace ddl

@@ -1,0 +1,48 @@
+// Medians, percentiles and their uncertainty (metrics.md section 0, "Aggregation").
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace ddl {
+
+/// Middle value; mean of the two middle ones for an even count. `values` must not be empty and is reordered.
+double median_of(std::vector<double>& values);
+
+/// Nearest-rank percentile, `fraction` in (0, 1]. `sorted` must be ascending and not empty.
+double percentile_of(const std::vector<double>& sorted, double fraction);
+
+struct Range {
+  double lo;
+  double hi;
+};
+
+constexpr int kBootstrapResamples = 2000;
+constexpr size_t kBootstrapMinValues = 5;
+
+/// Bootstrap 95 % interval of the median of `sorted` (ascending); nothing below kBootstrapMinValues. The seed is fixed: the same values
+/// give the same interval.
+std::optional<Range> bootstrap_median(const std::vector<double>& sorted);
+
+/// The median of a stream in bounded memory: exact up to kExact values, then from a histogram with 128 buckets per power of two, which is
+/// off by at most 0.4 %. Values are not negative.
+class MedianSketch {
+ public:
+  static constexpr size_t kExact = 256;
+
+  void add(double value);
+  uint64_t count() const { return count_; }
+  /// Nothing without values.
+  std::optional<double> median() const;
+
+ private:
+  double histogram_rank(uint64_t rank) const;
+
+  uint64_t count_ = 0;
+  std::vector<double> exact_;
+  std::map<int, uint64_t> buckets_;
+};
+
+}  // namespace ddl

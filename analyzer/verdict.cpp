@@ -1,0 +1,49 @@
+#include "analyzer/verdict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analyzer/query.h"
+
+namespace ddl {
+namespace {
+
+/// The numbers of both do not exclude that they are equal.
+bool cannot_be_told_apart(const Share& larger, const Share& smaller) {
+  return larger.lo.value_or(larger.value) <= smaller.hi.value_or(smaller.value);
+}
+
+}  // namespace
+
+Verdict decide(std::vector<Share> shares) {
+  if (shares.empty()) return {"", "not known how much of the step is waiting or transfer"};
+  std::stable_sort(shares.begin(), shares.end(), [](const Share& a, const Share& b) { return a.value > b.value; });
+  std::string numbers;
+  for (const Share& share : shares) numbers += fmt::format("{}{} {:.1f} %", numbers.empty() ? "" : ", ", share.name, share.value * 100);
+  numbers += fmt::format(" of the step (threshold {:.0f} %)", kBoundThreshold * 100);
+
+  const Share& first = shares.front();
+  if (first.value <= kBoundThreshold) return {"compute", "bound by computing: " + numbers};
+  if (shares.size() > 1 && shares[1].value > kBoundThreshold && cannot_be_told_apart(first, shares[1])) {
+    return {"undecided", fmt::format("undecided between {} and {}: {}", first.name, shares[1].name, numbers)};
+  }
+  return {first.name, fmt::format("bound by {}: {}", first.name, numbers)};
+}
+
+void store_verdict(SQLite::Database& db, int64_t world) {
+  std::vector<Share> shares;
+  Query metrics(db,
+                "SELECT id, value, lo, hi FROM metric WHERE world = ? AND id IN ('f_wait', 'f_xfer') AND value IS NOT NULL ORDER BY id");
+  metrics.bind(world);
+  while (metrics.next()) {
+    shares.push_back({metrics.text(0) == "f_wait" ? "wait" : "transfer", metrics.real(1), metrics.maybe_real(2), metrics.maybe_real(3)});
+  }
+  const Verdict verdict = decide(std::move(shares));
+  const std::string key = world == 0 ? "verdict" : fmt::format("verdict.{}", world);
+  Query insert(db, "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)");
+  insert.run(key, verdict.name.empty() ? "n/a" : verdict.name);
+  insert.run(key + ".text", verdict.text);
+}
+
+}  // namespace ddl

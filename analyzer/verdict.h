@@ -1,0 +1,33 @@
+// Rule V of metrics.md section 2: what bounds the job - waiting, transfer, the host, pipeline bubbles, or computing.
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ddl {
+
+constexpr double kBoundThreshold = 0.05;  ///< share of the step from which on something counts as the bound
+
+/// One candidate: its share of the step, with the interval of the median where there is one.
+struct Share {
+  std::string name;  ///< wait, transfer, host, bubble
+  double value = 0;
+  std::optional<double> lo, hi;
+};
+
+struct Verdict {
+  std::string name;  ///< that of the bound; compute; undecided; empty: no share is known
+  std::string text;  ///< one line with the numbers and the threshold
+};
+
+/// `shares`: those that are known. The largest above the threshold wins, unless another one above it cannot be told from it.
+Verdict decide(std::vector<Share> shares);
+
+/// Decides from the metrics f_* of table `metric`, and stores it in `meta`: verdict and verdict.text; verdict.N for world N > 0.
+void store_verdict(SQLite::Database& db, int64_t world);
+
+}  // namespace ddl
