@@ -1,0 +1,74 @@
+// ddl analyze: the metrics of a run, one of them, or what there is.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analyzer/metrics/metrics.h"
+#include "cli/open_run.h"
+#include "cli/options.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "core/error.h"
+#include "reports/overview.h"
+#include "reports/text.h"
+
+namespace po = boost::program_options;
+
+namespace ddl::cli {
+namespace {
+
+void print_list() {
+  std::string text;
+  for (const Metric& metric : all_metrics()) {
+    text += fmt::format("{}  ({}; {}; {})\n", metric.id, metric.name, metric.unit, metric.source);
+    for (const std::string& line : reports::wrap(metric.sentence, 96)) text += "    " + line + "\n";
+  }
+  print_out(text);
+}
+
+const Metric& known_metric(const std::string& id) {
+  const std::vector<Metric>& metrics = all_metrics();
+  const auto metric = std::find_if(metrics.begin(), metrics.end(), [&](const Metric& m) { return m.id == id; });
+  if (metric != metrics.end()) return *metric;
+  std::vector<std::string> names;
+  for (const Metric& m : metrics) names.push_back(m.id);
+  throw Error(fmt::format("unknown metric '{}'", id), did_you_mean(id, names, "see: ddl analyze --list"), ExitCode::kUsage);
+}
+
+}  // namespace
+
+int run_analyze(const Arguments& arguments) {
+  VerbOptions options({.verb = "analyze",
+                       .usage = "[RUN] [options]",
+                       .text = "Computes waiting, metrics and findings of a run again, and prints the metrics.",
+                       .example = "  ddl analyze slow.ddl\n"
+                                  "  ddl analyze slow.ddl --metric ccr_xfer\n"
+                                  "  ddl analyze --list"});
+  options.add()("metric", po::value<std::string>()->value_name("NAME"), "print the value of one metric only, without a unit")(
+      "list", "what metrics there are and what they say")("world", po::value<int64_t>()->value_name("N"),
+                                                          "which MPI_COMM_WORLD, if there are several");
+  options.allow_words(1);
+  if (!options.parse(arguments)) return 0;
+  if (options.has("list")) {
+    print_list();
+    return 0;
+  }
+  const auto wanted = options.maybe<std::string>("metric");
+  if (wanted) known_metric(*wanted);
+  Run run = open_run_and_analyze(options.words().empty() ? "" : options.words()[0]);
+  const reports::RunView view(run.db, options.maybe<int64_t>("world"));
+  if (!wanted) {
+    print_out(reports::render_text(reports::build_section(view, "metrics"), output_options()));
+    return 0;
+  }
+  reports::Document document;
+  reports::add_metrics(view, document);
+  for (const reports::Metric& metric : document.metrics) {
+    if (metric.id != *wanted) continue;
+    print_out(metric.value ? fmt::format("{}\n", *metric.value) : fmt::format("n/a({})\n", metric.why));
+    return metric.value ? 0 : static_cast<int>(ExitCode::kDataMissing);
+  }
+  throw Error(fmt::format("the run has no metric '{}'", *wanted), "", ExitCode::kDataMissing);
+}
+
+}  // namespace ddl::cli

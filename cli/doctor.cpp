@@ -1,0 +1,105 @@
+// ddl doctor: is this machine fit for recording, and what does a recording hold?
+#include "cli/doctor.h"
+
+#include <fmt/format.h>
+
+#include "analyzer/query.h"
+#include "cli/open_run.h"
+#include "cli/options.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "core/error.h"
+#include "reports/format.h"
+#include "reports/safe_text.h"
+
+namespace ddl::cli {
+namespace {
+
+using State = Check::State;
+
+const char* word(State state) { return state == State::kOk ? "ok" : state == State::kOff ? "off" : "problem"; }
+
+// Prints all; true if none is a problem.
+bool print_checks(const std::vector<Check>& checks) {
+  std::string text;
+  bool good = true;
+  for (const Check& check : checks) {
+    good = good && check.state != State::kProblem;
+    text += fmt::format("{:<8} {:<12} {}\n", word(check.state), check.what, reports::printable(check.detail));
+    if (!check.hint.empty()) text += fmt::format("{:<8} {:<12} hint: {}\n", "", "", reports::printable(check.hint));
+  }
+  print_out(text);
+  return good;
+}
+
+Check source(SQLite::Database& db, const char* what, const char* sql, const char* noun, const char* hint) {
+  Query row(db, sql);
+  const int64_t number = row.next() ? row.integer(0) : 0;
+  return {.state = number > 0 ? State::kOk : State::kOff,
+          .what = what,
+          .detail = reports::plural(number, noun),
+          .hint = number > 0 ? "" : hint};
+}
+
+std::vector<Check> check_run(SQLite::Database& db) {
+  std::vector<Check> checks;
+  checks.push_back(source(db, "processes", "SELECT count(*) FROM process", "process", "was the job started by ddl record?"));
+  if (Query row(
+          db,
+          "SELECT count(DISTINCT rank), max(world_size), world FROM process WHERE rank IS NOT NULL GROUP BY world ORDER BY 1 DESC LIMIT 1");
+      !row.next())
+    checks.push_back({.state = State::kProblem,
+                      .what = "ranks",
+                      .detail = "no process left MPI_Init",
+                      .hint = "is the job linked with Open MPI, and not statically?"});
+  else
+    checks.push_back(
+        {.state = row.integer(0) == row.integer(1) ? State::kOk : State::kProblem,
+         .what = "ranks",
+         .detail = fmt::format("{} of {}", row.integer(0), row.integer(1)),
+         .hint = row.integer(0) == row.integer(1) ? "" : "on several hosts all must see the same run directory (a shared disk)"});
+  checks.push_back(source(db, "MPI", "SELECT coalesce(sum(calls), 0) FROM v_call", "call", "no MPI call was completed"));
+  checks.push_back(
+      source(db, "events", "SELECT count(*) FROM event", "event", "the window kept none: ddl record without --steps, --after"));
+  checks.push_back(
+      source(db, "steps", "SELECT count(DISTINCT step) FROM step", "step", "mark them with ddl/annotate.h: ddl_step_begin(k)"));
+  checks.push_back(source(db, "layers", "SELECT count(DISTINCT layer) FROM region WHERE layer IS NOT NULL", "layer",
+                          "mark them with ddl/annotate.h: ddl_layer_begin(name)"));
+  checks.push_back(source(db, "values", "SELECT count(*) FROM value", "value", "ddl_value(\"samples\", n) gives the throughput"));
+  if (Query row(db, "SELECT kind, count, note FROM loss"); row.next()) do
+      checks.push_back({.state = State::kOff,
+                        .what = "missing",
+                        .detail = fmt::format("{}: {} {}", row.text(0), row.integer(1), row.text(2)),
+                        .hint = {}});
+    while (row.next());
+  else
+    checks.push_back({.state = State::kOk, .what = "missing", .detail = "nothing", .hint = {}});
+  return checks;
+}
+
+}  // namespace
+
+int run_doctor(const Arguments& arguments) {
+  VerbOptions options(
+      {.verb = "doctor",
+       .usage = "[RUN] [options]",
+       .text =
+           "Checks that this machine can record jobs, line by line: ok, off (works without it), or problem. With RUN: what that recording\n"
+           "holds. Exit code 3 if there is a problem.",
+       .example = "  ddl doctor --try\n"
+                  "  ddl doctor slow.ddl"});
+  options.add()("try", "also run /bin/true with the library and measure what it adds");
+  options.allow_words(1);
+  if (!options.parse(arguments)) return 0;
+  std::vector<Check> checks;
+  if (!options.words().empty()) {
+    Run run = open_run(options.words()[0]);
+    checks = check_run(run.db);
+  } else {
+    checks = check_machine();
+  }
+  if (options.has("try")) checks.push_back(check_smoke_run());
+  return print_checks(checks) ? 0 : static_cast<int>(ExitCode::kDataMissing);
+}
+
+}  // namespace ddl::cli

@@ -1,0 +1,23 @@
+// The checks of `ddl doctor`, one function each.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace ddl::cli {
+
+struct Check {
+  enum class State { kOk, kOff, kProblem };
+  State state = State::kOk;
+  std::string what;    ///< a word or two
+  std::string detail;  ///< what was found
+  std::string hint;    ///< for problems, and for what is off
+};
+
+/// Where ddl works without it, "off" is no problem.
+std::vector<Check> check_machine();
+
+/// Starts /bin/true with and without the library: does it load, what does it cost.
+Check check_smoke_run();
+
+}  // namespace ddl::cli

@@ -1,0 +1,193 @@
+#include "cli/job_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+
+namespace ddl::cli {
+namespace {
+
+constexpr std::array<std::string_view, 16> kPrefixes = {"OMPI_", "PMIX_", "PRTE_",    "SLURM_", "PBS_",      "LSB_", "OMP_",   "NCCL_",
+                                                        "UCX_",  "FI_",   "HOROVOD_", "MKL_",   "OPENBLAS_", "DDL_", "MPICH_", "I_MPI_"};
+constexpr std::array<std::string_view, 3> kNames = {"CUDA_VISIBLE_DEVICES", "LD_PRELOAD", "GOMP_CPU_AFFINITY"};
+constexpr std::array<std::string_view, 9> kSecretParts = {"TOKEN", "KEY",        "PASSWORD", "PASSWD", "SECRET",
+                                                          "JWT",   "CREDENTIAL", "COOKIE",   "AUTH"};
+constexpr std::array<const char*, 6> kJobIds = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "COBALT_JOBID", "JOB_ID"};
+constexpr std::array<std::string_view, 9> kLaunchers = {"mpirun", "mpiexec",  "orterun",   "prterun",   "srun",
+                                                        "jsrun",  "torchrun", "deepspeed", "horovodrun"};
+
+std::string upper(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+  return result;
+}
+
+std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// In arguments whole words count: --max-tokens is no secret, --hub-token is.
+bool names_secret(std::string_view argument) {
+  const std::string name = upper(argument.substr(0, argument.find('=')));
+  constexpr std::array<std::string_view, 8> kWords = {"TOKEN", "KEY", "APIKEY", "PASSWORD", "PASSWD", "SECRET", "JWT", "CREDENTIALS"};
+  for (size_t at = 0; at < name.size();) {
+    const size_t end = std::min(name.find_first_of("-_", at), name.size());
+    if (std::find(kWords.begin(), kWords.end(), std::string_view(name).substr(at, end - at)) != kWords.end()) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+std::vector<std::string> masked(const std::vector<std::string>& command) {
+  std::vector<std::string> result;
+  bool value_is_secret = false;
+  for (const std::string& argument : command) {
+    const size_t equals = argument.find('=');
+    if (value_is_secret && !argument.starts_with('-'))
+      result.emplace_back("***");
+    else if (equals != std::string::npos && names_secret(argument))
+      result.push_back(argument.substr(0, equals + 1) + "***");
+    else
+      result.push_back(argument);
+    value_is_secret = argument.starts_with("--") && equals == std::string::npos && names_secret(argument);
+  }
+  return result;
+}
+
+bool is_executable_file(const std::string& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && access(path.c_str(), X_OK) == 0;
+}
+
+bool is_program(const std::string& word) {
+  if (word.empty() || word[0] == '-') return false;
+  if (word.find('/') != std::string::npos) return is_executable_file(word);
+  const char* path = std::getenv("PATH");
+  if (path == nullptr) return false;
+  const std::string_view folders = path;
+  for (size_t at = 0; at <= folders.size();) {
+    const size_t end = std::min(folders.find(':', at), folders.size());
+    if (is_executable_file(std::string(folders.substr(at, end - at)) + "/" + word)) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+template <class T>
+nlohmann::json nullable(const std::optional<T>& value) {
+  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
+}
+
+[[noreturn]] void throw_errno(const std::filesystem::path& path) {
+  throw Error(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
+}
+
+}  // namespace
+
+bool is_recorded_variable(std::string_view name) {
+  const std::string capital = upper(name);
+  if (std::any_of(kSecretParts.begin(), kSecretParts.end(), [&](std::string_view part) { return capital.find(part) != std::string::npos; }))
+    return false;
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end() ||
+         std::any_of(kPrefixes.begin(), kPrefixes.end(), [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+std::string program_name(const std::vector<std::string>& command) {
+  if (command.empty()) return "job";
+  size_t at = 0;
+  if (std::find(kLaunchers.begin(), kLaunchers.end(), base_name(command[0])) != kLaunchers.end()) {
+    // Behind the launcher's own options: the first word that is a program. Values of options ("2", "core") hardly ever are.
+    for (size_t i = 1; i < command.size(); ++i)
+      if (is_program(command[i])) {
+        at = i;
+        break;
+      }
+  }
+  if (base_name(command[at]).starts_with("python"))
+    for (size_t i = at + 1; i < command.size(); ++i)
+      if (command[i].ends_with(".py")) {
+        at = i;
+        break;
+      }
+  std::string name = base_name(command[at]);
+  if (name.ends_with(".py")) name.resize(name.size() - 3);
+  return name.empty() ? "job" : name;
+}
+
+int64_t realtime_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+JobFile describe_job(const std::vector<std::string>& command, const char* const* environment) {
+  JobFile job;
+  job.command = command;
+  job.started_realtime_ns = realtime_ns();
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view entry = *environment;
+    const size_t equals = entry.find('=');
+    if (equals != std::string_view::npos && is_recorded_variable(entry.substr(0, equals)))
+      job.env.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  if (!command.empty()) {
+    const std::string name = base_name(command[0]);
+    for (const std::string_view launcher : kLaunchers)
+      if (name == launcher || name.starts_with(std::string(launcher) + ".")) job.launcher = launcher;
+  }
+  for (const char* variable : kJobIds)
+    if (const char* id = std::getenv(variable); id != nullptr && job.job_id.empty()) job.job_id = id;
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  job.host = host;
+  std::error_code error;
+  job.cwd = std::filesystem::current_path(error).string();
+  return job;
+}
+
+std::string to_json(const JobFile& job) {
+  const auto text = [](const std::string& value) {
+    return value.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(value);
+  };
+  const nlohmann::ordered_json json = {{"schema", 1},
+                                       {"ddl_version", DDL_VERSION},
+                                       {"command", masked(job.command)},
+                                       {"name", program_name(job.command)},
+                                       {"cwd", job.cwd},
+                                       {"host", job.host},
+                                       {"launcher", text(job.launcher)},
+                                       {"job_id", text(job.job_id)},
+                                       {"started_realtime_ns", job.started_realtime_ns},
+                                       {"ended_realtime_ns", nullable(job.ended_realtime_ns)},
+                                       {"exit_code", nullable(job.exit_code)},
+                                       {"signal", nullable(job.signal)},
+                                       {"env", job.env}};
+  return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+void write_job_file(const std::filesystem::path& directory, const JobFile& job) {
+  const std::filesystem::path path = directory / "job.json", aside = directory / fmt::format(".job.json.{}", getpid());
+  const std::string text = to_json(job);
+  const int fd = open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd < 0) throw_errno(aside);
+  const ssize_t written = write(fd, text.data(), text.size());
+  const int error = written == static_cast<ssize_t>(text.size()) ? 0 : written < 0 ? errno : ENOSPC;
+  if (close(fd) != 0 || error != 0 || rename(aside.c_str(), path.c_str()) != 0) {
+    if (error != 0) errno = error;
+    const int kept = errno;
+    unlink(aside.c_str());
+    errno = kept;
+    throw_errno(path);
+  }
+}
+
+}  // namespace ddl::cli

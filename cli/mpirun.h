@@ -1,0 +1,19 @@
+// Open MPI's launcher gives its own environment to the ranks of its own host only. For the others each variable needs an option -x.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ddl::cli {
+
+using Settings = std::vector<std::pair<std::string, std::string>>;  ///< names and values, LD_PRELOAD among them
+
+/// True if command[0] is Open MPI's mpirun, mpiexec, orterun or prterun (asked with --version; MPICH's forwards everything by itself).
+bool is_open_mpi_launcher(const std::vector<std::string>& command);
+
+/// The command with `-x NAME` for every setting, for each of its programs (they are separated by ":"). The user's own -x LD_PRELOAD=... is
+/// merged, since the last one wins; where mca_base_env_list is in use, which Open MPI refuses to mix with -x, the names are appended to it.
+std::vector<std::string> forward_settings(std::vector<std::string> command, const Settings& settings);
+
+}  // namespace ddl::cli

@@ -1,0 +1,32 @@
+// From what the user typed to an analyzed run: finds it, ingests it if that has not been done since it was recorded, analyzes it.
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace ddl::cli {
+
+/// True for words that can only be meant as a run: something that exists, or a name that ends in .ddl or .sqlite.
+bool looks_like_run(const std::string& word);
+
+/// The shorter one of a path's absolute and relative names.
+std::string shown_path(const std::filesystem::path& path);
+
+struct Run {
+  std::filesystem::path directory;
+  std::string shown;    ///< its name as short as it can be typed here
+  SQLite::Database db;  ///< read-only
+};
+
+/// Ingests if run.sqlite is absent or older than a spool (a bare, a killed or a still running job), analyzes if that has not been done, and
+/// opens the result read-only. Progress goes to standard error if that is a terminal and it takes more than a second. "" = the newest *.ddl
+/// here. Throws ddl::Error.
+Run open_run(const std::string& argument);
+
+/// As open_run(), but computes the metrics and findings again, also when they are there.
+Run open_run_and_analyze(const std::string& argument);
+
+}  // namespace ddl::cli

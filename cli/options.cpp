@@ -1,0 +1,106 @@
+#include "cli/options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <sstream>
+
+#include "cli/terminal.h"
+#include "core/error.h"
+
+namespace po = boost::program_options;
+
+namespace ddl::cli {
+namespace {
+
+// No guessing: an abbreviation that works today is ambiguous after the next option.
+constexpr int kStyle = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::string nearest(std::string_view word, const std::vector<std::string>& names) {
+  std::string best;
+  size_t best_distance = 3;  // two slips are a typing error, three another word
+  for (const std::string& name : names) {
+    const size_t distance = word.size() >= 2 && name.starts_with(word) ? 0 : edit_distance(word, name);
+    if (distance < best_distance && distance < name.size()) best = name, best_distance = distance;
+  }
+  return best;
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& names, std::string otherwise) {
+  const std::string name = nearest(word, names);
+  return name.empty() ? std::move(otherwise) : fmt::format("did you mean {}?", name);
+}
+
+VerbOptions::VerbOptions(const VerbHelp& help) : help_(help), shown_("options", 100, 60) {
+  shown_.add_options()("help,h", "show this text");
+}
+
+void VerbOptions::print_help() const {
+  std::ostringstream options;
+  options << shown_;
+  print_out(fmt::format("usage: ddl {} {}\n\n{}\n\n{}\nexample:\n{}\n", help_.verb, help_.usage, help_.text, options.str(), help_.example));
+}
+
+bool VerbOptions::parse(const std::vector<std::string>& arguments) {
+  const std::string see_help = fmt::format("see: ddl {} --help", help_.verb);
+  po::options_description all;
+  all.add(shown_);
+  all.add_options()("word", po::value<std::vector<std::string>>());
+  po::positional_options_description positional;
+  positional.add("word", -1);
+  try {
+    po::store(po::command_line_parser(arguments).options(all).positional(positional).style(kStyle).run(), values_);
+    if (has("help")) {
+      print_help();
+      return false;
+    }
+    po::notify(values_);
+  } catch (const po::unknown_option& error) {
+    std::vector<std::string> names;
+    for (const auto& option : shown_.options()) names.push_back("--" + option->long_name());
+    throw Error(fmt::format("unknown option {}", error.get_option_name()), did_you_mean(error.get_option_name(), names, see_help),
+                ExitCode::kUsage);
+  } catch (const po::error& error) {
+    throw Error(error.what(), see_help, ExitCode::kUsage);
+  }
+  if (has("word")) words_ = get<std::vector<std::string>>("word");
+  if (words_.size() > most_words_) throw Error(fmt::format("unexpected argument '{}'", words_[most_words_]), see_help, ExitCode::kUsage);
+  return true;
+}
+
+bool VerbOptions::takes_value(const std::string& argument) const {
+  if (argument.find('=') != std::string::npos) return false;
+  const bool is_long = argument.starts_with("--");
+  if (!is_long && argument.size() > 2) return false;  // -oNAME
+  const po::option_description* option = shown_.find_nothrow(is_long ? argument.substr(2) : argument, false);
+  return option != nullptr && option->semantic()->max_tokens() > 0;
+}
+
+bool VerbOptions::parse_with_command(const std::vector<std::string>& arguments, std::vector<std::string>& command) {
+  size_t end = 0;
+  while (end < arguments.size() && arguments[end].starts_with('-') && arguments[end] != "--") end += takes_value(arguments[end]) ? 2 : 1;
+  end = std::min(end, arguments.size());
+  const bool dashes = end < arguments.size() && arguments[end] == "--";
+  command.assign(arguments.begin() + static_cast<ptrdiff_t>(end + (dashes ? 1 : 0)), arguments.end());
+  return parse({arguments.begin(), arguments.begin() + static_cast<ptrdiff_t>(end)});
+}
+
+}  // namespace ddl::cli

@@ -1,0 +1,177 @@
+#include "cli/process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <optional>
+
+#include "core/error.h"
+
+namespace ddl::cli {
+namespace {
+
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+// What somebody may send to us and mean the job: batch systems warn with USR1, TERM and HUP.
+constexpr std::array<int, 6> kForwarded = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+
+std::vector<std::string> environment_with(const Settings& settings) {
+  std::vector<std::string> result;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view name(*entry, std::strcspn(*entry, "="));
+    bool replaced = false;
+    for (const auto& setting : settings) replaced = replaced || setting.first == name;
+    if (!replaced) result.emplace_back(*entry);
+  }
+  for (const auto& [name, value] : settings) result.push_back(name + "=" + value);
+  return result;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& strings) {
+  std::vector<char*> result;
+  for (std::string& text : strings) result.push_back(text.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+// Owns the C structures of posix_spawn.
+class Spawn {
+ public:
+  Spawn() {
+    posix_spawn_file_actions_init(&actions_);
+    posix_spawnattr_init(&attributes_);
+  }
+  ~Spawn() {
+    posix_spawn_file_actions_destroy(&actions_);
+    posix_spawnattr_destroy(&attributes_);
+  }
+  Spawn(const Spawn&) = delete;
+  Spawn& operator=(const Spawn&) = delete;
+
+  void signal_mask(const sigset_t& mask) {
+    posix_spawnattr_setsigmask(&attributes_, &mask);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK);
+  }
+  void redirect(int from, int to) { posix_spawn_file_actions_adddup2(&actions_, from, to); }
+  void null_input() { posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0); }
+
+  /// 0 or an errno.
+  int start(std::vector<std::string> command, const Settings& settings, pid_t& pid) {
+    std::vector<std::string> environment = environment_with(settings);
+    return posix_spawnp(&pid, command[0].c_str(), &actions_, &attributes_, pointers(command).data(), pointers(environment).data());
+  }
+
+ private:
+  posix_spawn_file_actions_t actions_;
+  posix_spawnattr_t attributes_;
+};
+
+// Blocks the signals that are waited for, so that none is missed between two looks, and drops what came too late for the job.
+class SignalWatch {
+ public:
+  SignalWatch() {
+    struct sigaction standard {};
+    standard.sa_handler = SIG_DFL;
+    sigaction(SIGCHLD, &standard, nullptr);  // ignored SIGCHLD would take the exit code away
+    sigemptyset(&watched_);
+    sigaddset(&watched_, SIGCHLD);
+    for (const int signal : kForwarded) sigaddset(&watched_, signal);
+    pthread_sigmask(SIG_BLOCK, &watched_, &before_);
+  }
+  ~SignalWatch() {
+    const timespec now{};
+    while (sigtimedwait(&watched_, nullptr, &now) > 0) {
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  SignalWatch(const SignalWatch&) = delete;
+  SignalWatch& operator=(const SignalWatch&) = delete;
+
+  const sigset_t& before() const { return before_; }
+  int wait(siginfo_t& info) const { return sigwaitinfo(&watched_, &info); }
+
+ private:
+  sigset_t watched_, before_;
+};
+
+std::optional<Ended> reap(pid_t pid, int flags) {
+  int status = 0;
+  pid_t result = 0;
+  do result = waitpid(pid, &status, flags);
+  while (result < 0 && errno == EINTR);
+  if (result == 0) return std::nullopt;
+  if (result < 0) throw Error(fmt::format("lost track of the job: {}", std::strerror(errno)));
+  if (WIFSIGNALED(status)) return Ended{.exit_code = 0, .signal = WTERMSIG(status)};
+  return Ended{.exit_code = WEXITSTATUS(status), .signal = 0};
+}
+
+}  // namespace
+
+Ended run_job(const std::vector<std::string>& command, const Settings& settings) {
+  using Clock = std::chrono::steady_clock;
+  const SignalWatch watch;
+  Spawn spawn;
+  spawn.signal_mask(watch.before());
+  pid_t pid = 0;
+  if (const int error = spawn.start(command, settings, pid); error != 0)
+    throw Error(fmt::format("cannot start {}: {}", command[0], std::strerror(error)),
+                error == ENOENT ? "is the name right, and is it in PATH?" : "is it a program?", ExitCode::kCannotLaunch);
+  std::map<int, Clock::time_point> passed_on;
+  for (;;) {
+    siginfo_t info{};
+    const int signal = watch.wait(info);
+    if (signal == SIGCHLD) {
+      if (const std::optional<Ended> ended = reap(pid, WNOHANG)) return *ended;
+    } else if (signal > 0 && info.si_code != SI_KERNEL) {
+      // From the terminal (SI_KERNEL) the whole group has it already. timeout(1) sends twice, to us and to the group: pass one on.
+      const Clock::time_point now = Clock::now();
+      const auto last = passed_on.find(signal);
+      if (last != passed_on.end() && now - last->second < std::chrono::seconds(1)) continue;
+      passed_on[signal] = now;
+      kill(pid, signal);
+    }
+  }
+}
+
+Captured run_and_capture(const std::vector<std::string>& command, const Settings& settings) {
+  using Clock = std::chrono::steady_clock;
+  Captured captured;
+  int pipe_fds[2];
+  if (pipe2(pipe_fds, O_CLOEXEC) != 0) return captured;
+  Spawn spawn;
+  spawn.null_input();
+  spawn.redirect(pipe_fds[1], STDOUT_FILENO);
+  spawn.redirect(pipe_fds[1], STDERR_FILENO);
+  pid_t pid = 0;
+  captured.started = spawn.start(command, settings, pid) == 0;
+  close(pipe_fds[1]);
+  const auto deadline = Clock::now() + std::chrono::seconds(5);
+  for (bool open = captured.started; open;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    pollfd ready{.fd = pipe_fds[0], .events = POLLIN, .revents = 0};
+    if (left <= 0 || poll(&ready, 1, static_cast<int>(left)) == 0) {
+      kill(pid, SIGKILL);
+      break;
+    }
+    char buffer[4096];
+    const ssize_t count = read(pipe_fds[0], buffer, sizeof buffer);
+    if (count < 0 && errno == EINTR) continue;
+    open = count > 0;
+    if (open && captured.output.size() < 65536) captured.output.append(buffer, static_cast<size_t>(count));
+  }
+  close(pipe_fds[0]);
+  if (captured.started) captured.ended = reap(pid, 0).value_or(Ended{});
+  return captured;
+}
+
+}  // namespace ddl::cli

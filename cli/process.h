@@ -1,0 +1,31 @@
+// Child processes: the job, and small helpers whose output we read.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ddl::cli {
+
+struct Ended {
+  int exit_code = 0;  ///< valid if signal is 0
+  int signal = 0;     ///< that killed it; 0: none
+  /// As a shell gives it: 128 + signal.
+  int shell_code() const { return signal != 0 ? 128 + signal : exit_code; }
+};
+
+/// Runs `command` (searched in PATH) with `settings` added to our environment, and waits. It has our terminal, our standard streams and our
+/// process group. Signals that somebody sends to us alone are passed on; Ctrl-C reaches it by itself. Throws ddl::Error with
+/// ExitCode::kCannotLaunch if it cannot be started.
+Ended run_job(const std::vector<std::string>& command, const std::vector<std::pair<std::string, std::string>>& settings);
+
+struct Captured {
+  bool started = false;
+  Ended ended;
+  std::string output;  ///< standard output and standard error, at most 64 KiB
+};
+
+/// Runs a helper with standard input closed; it is killed after five seconds.
+Captured run_and_capture(const std::vector<std::string>& command, const std::vector<std::pair<std::string, std::string>>& settings = {});
+
+}  // namespace ddl::cli

@@ -1,0 +1,67 @@
+// ddl query: SQL on a recorded run, read-only.
+#include <fmt/format.h>
+
+#include "analyzer/query.h"
+#include "cli/open_run.h"
+#include "cli/options.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "core/error.h"
+#include "reports/csv.h"
+#include "reports/json.h"
+#include "reports/rows.h"
+#include "reports/text.h"
+
+namespace ddl::cli {
+namespace {
+
+// Every view, then every table, with its columns.
+void print_tables(SQLite::Database& db) {
+  std::string text;
+  for (const std::string& name : reports::view_names(db)) {
+    Query column(db, "SELECT name FROM pragma_table_info(?)");
+    column.bind(name);
+    std::vector<std::string> columns;
+    while (column.next()) columns.push_back(column.text(0));
+    text += fmt::format("{}({})\n", name, fmt::join(columns, ", "));
+  }
+  print_out(text);
+}
+
+}  // namespace
+
+int run_query(const Arguments& arguments) {
+  VerbOptions options(
+      {.verb = "query",
+       .usage = "[RUN] SQL [options]",
+       .text = "Runs one SELECT on the run's SQLite file. The views v_* are stable, tables may change between versions. Times are ns.",
+       .example = "  ddl query 'SELECT op, sum(calls), sum(bytes) FROM v_call GROUP BY op'\n"
+                  "  ddl query slow.ddl 'SELECT rank, sum(wait_ns) / 1e6 AS wait_ms FROM v_collective GROUP BY rank' --csv\n"
+                  "  ddl query --tables"});
+  options.add()("json", "rows as JSON objects")("csv", "RFC 4180 with a header")("no-header", "text without the line of column names")(
+      "tables", "list all views and tables with their columns");
+  options.allow_words(2);
+  if (!options.parse(arguments)) return 0;
+  const std::vector<std::string>& words = options.words();
+  const bool tables = options.has("tables");
+  if (words.size() > 1 && tables) throw Error("--tables takes no SQL", "ddl query [RUN] --tables", ExitCode::kUsage);
+  if (words.empty() && !tables) throw Error("which question?", "e.g. ddl query 'SELECT * FROM v_rank'", ExitCode::kUsage);
+  const bool has_run = words.size() == 2 || (tables && words.size() == 1);
+  Run run = open_run(has_run ? words[0] : "");
+  if (tables) {
+    print_tables(run.db);
+    return 0;
+  }
+  reports::Rows rows(run.db, words.back());
+  if (options.has("csv")) {
+    reports::write_csv(rows, print_out);
+    return 0;
+  }
+  const reports::Table table = reports::to_table(rows);
+  std::string text = options.has("json") ? reports::render_json(table) : reports::render_table(table, output_options());
+  if (options.has("no-header") && !options.has("json")) text.erase(0, text.find('\n') + 1);
+  print_out(text);
+  return 0;
+}
+
+}  // namespace ddl::cli

@@ -1,0 +1,97 @@
+// ddl record: makes the run directory, starts the job with the library preloaded, and turns what it left behind into run.sqlite.
+//
+// The job must not notice: its standard streams, its exit code and its process group are as without us, and our own words go to standard
+// error, two lines at most, after the job has ended.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "cli/job_file.h"
+#include "cli/library.h"
+#include "cli/mpirun.h"
+#include "cli/new_run.h"
+#include "cli/open_run.h"
+#include "cli/process.h"
+#include "cli/record_options.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "core/error.h"
+#include "reports/format.h"
+
+namespace fs = std::filesystem;
+
+namespace ddl::cli {
+namespace {
+
+struct Counts {
+  int64_t ranks = 0, processes = 0, events = 0;
+};
+
+Counts count(SQLite::Database& db) {
+  const auto number = [&](const char* sql) { return db.execAndGet(sql).getInt64(); };
+  return {.ranks = number("SELECT count(*) FROM process WHERE rank IS NOT NULL"),
+          .processes = number("SELECT count(*) FROM process"),
+          .events = number("SELECT count(*) FROM event")};
+}
+
+// After the job: whatever goes wrong here is said, but the job's exit code stands.
+void finish(const fs::path& directory) {
+  const std::string shown = shown_path(directory);
+  try {
+    Run run = open_run(directory.string());
+    const Counts counts = count(run.db);
+    if (counts.processes == 0) {
+      print_note(fmt::format("nothing was recorded to {}: no process of the job called MPI or used ddl/annotate.h", shown));
+      return;
+    }
+    const std::string what = counts.ranks > 0 ? reports::plural(counts.ranks, "rank")
+                                              : fmt::format("{} without MPI", reports::plural(counts.processes, "process"));
+    print_note(
+        fmt::format("recorded {} to {} ({}) - see it with: ddl report {}", what, shown, reports::plural(counts.events, "event"), shown));
+  } catch (const Error& error) {
+    print_note(fmt::format("the job is recorded in {}, but cannot be read: {}", shown, error.what()));
+    if (!error.hint().empty()) print_note("hint: " + error.hint());
+  } catch (const std::exception& error) {
+    print_note(fmt::format("the job is recorded in {}, but cannot be read: {}", shown, error.what()));
+  }
+}
+
+}  // namespace
+
+int run_record(const Arguments& arguments) {
+  const RecordOptions options = parse_record_options(arguments);
+  if (options.help) return 0;
+
+  Settings settings = {{"LD_PRELOAD", preload_value(find_library())}};
+  const fs::path directory = create_run_directory(options.directory, options.command);
+  settings.emplace_back("DDL_OUT", directory.string());
+  settings.insert(settings.end(), options.window.begin(), options.window.end());
+
+  JobFile job = describe_job(options.command, environ);
+  try {
+    write_job_file(directory, job);
+    const Ended ended =
+        run_job(is_open_mpi_launcher(options.command) ? forward_settings(options.command, settings) : options.command, settings);
+    job.ended_realtime_ns = realtime_ns();
+    if (ended.signal != 0)
+      job.signal = ended.signal;
+    else
+      job.exit_code = ended.exit_code;
+    try {
+      write_job_file(directory, job);
+    } catch (const Error& error) {
+      print_note(error.what());
+    }
+    finish(directory);
+    return ended.shell_code();
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::kCannotLaunch) throw;
+    std::error_code ignored;  // nothing was started: leave nothing behind
+    fs::remove(directory / "job.json", ignored);
+    fs::remove(directory, ignored);
+    throw;
+  }
+}
+
+}  // namespace ddl::cli

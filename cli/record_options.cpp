@@ -1,0 +1,91 @@
+#include "cli/record_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "cli/options.h"
+#include "core/error.h"
+
+namespace po = boost::program_options;
+
+namespace ddl::cli {
+namespace {
+
+[[noreturn]] void bad_value(std::string_view option, std::string_view value, std::string_view wants) {
+  throw Error(fmt::format("--{} '{}' is not {}", option, value, wants), "see: ddl record --help", ExitCode::kUsage);
+}
+
+// "5", "5:", ":9" or "5:9".
+bool is_step_range(std::string_view text) {
+  const auto number = [](std::string_view digits, uint64_t& value) {
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return digits.empty() || (error == std::errc() && end == digits.data() + digits.size());
+  };
+  const size_t colon = std::min(text.find(':'), text.size());
+  const std::string_view tail = text.substr(std::min(colon + 1, text.size()));
+  uint64_t first = 0, last = UINT64_MAX;
+  return !text.empty() && text != ":" && number(text.substr(0, colon), first) && number(tail, last) && first <= last;
+}
+
+void add_seconds(const VerbOptions& options, const char* name, const char* variable, Settings& window) {
+  const auto seconds = options.maybe<double>(name);
+  if (!seconds) return;
+  if (!std::isfinite(*seconds) || *seconds < 0 || *seconds > 1e9) bad_value(name, fmt::format("{}", *seconds), "a number of seconds");
+  window.emplace_back(variable, fmt::format("{}", *seconds));
+}
+
+}  // namespace
+
+RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
+  VerbOptions options(
+      {.verb = "record",
+       .usage = "[options] [--] COMMAND [ARGUMENT...]",
+       .text =
+           "Runs COMMAND with libddl.so preloaded and records its MPI calls, steps and layers into a new directory. Calls and bytes are\n"
+           "counted for the whole run; single events are kept within the window (default: everything, up to the cap).\n"
+           "Returns the exit code of COMMAND; 125 if it could not be started.",
+       .example = "  ddl record -- mpirun -np 2 ./train --steps 50\n"
+                  "  ddl record -o slow.ddl --steps 100:199 -- srun ./train\n"
+                  "  ddl report slow.ddl"});
+  options.add()("output,o", po::value<std::string>()->value_name("NAME.ddl"), "directory to create (default: program-date-time.ddl)")(
+      "steps", po::value<std::string>()->value_name("A:B"), "keep the events of steps A to B only, both included")(
+      "after", po::value<double>()->value_name("SECONDS"), "keep events from this long after the start")(
+      "for", po::value<double>()->value_name("SECONDS"), "... and for this long")(
+      "cap", po::value<double>()->value_name("MIB"), "keep at most this much per process, thinning out evenly")(
+      "collectors", po::value<std::string>()->value_name("LIST"), "what to record: mpi (default), or none: only the job's own annotations")(
+      "clock", po::value<std::string>()->value_name("NAME"), "tsc or monotonic (default: tsc where it is steady)");
+
+  RecordOptions result;
+  if (!options.parse_with_command(arguments, result.command)) {
+    result.help = true;
+    return result;
+  }
+  if (result.command.empty())
+    throw Error("record what?", "ddl record -- COMMAND, e.g.: ddl record -- mpirun -np 2 ./train", ExitCode::kUsage);
+  result.directory = options.maybe<std::string>("output").value_or("");
+
+  if (const auto steps = options.maybe<std::string>("steps")) {
+    if (!is_step_range(*steps)) bad_value("steps", *steps, "a range A:B of step numbers");
+    result.window.emplace_back("DDL_STEPS", *steps);
+  }
+  add_seconds(options, "after", "DDL_AFTER", result.window);
+  add_seconds(options, "for", "DDL_FOR", result.window);
+  if (const auto mib = options.maybe<double>("cap")) {
+    if (!(*mib >= 1 && *mib <= 1 << 20)) bad_value("cap", fmt::format("{}", *mib), "a number of MiB between 1 and 1048576");
+    result.window.emplace_back("DDL_CAP", fmt::format("{}", static_cast<uint64_t>(*mib * 1024 * 1024)));
+  }
+  if (const auto collectors = options.maybe<std::string>("collectors")) {
+    if (*collectors != "mpi" && *collectors != "none") bad_value("collectors", *collectors, "a collector of this build: mpi, none");
+    result.window.emplace_back("DDL_COLLECTORS", *collectors);
+  }
+  if (const auto clock = options.maybe<std::string>("clock")) {
+    if (*clock != "tsc" && *clock != "monotonic") bad_value("clock", *clock, "tsc or monotonic");
+    result.window.emplace_back("DDL_CLOCK", *clock);
+  }
+  return result;
+}
+
+}  // namespace ddl::cli

@@ -1,0 +1,99 @@
+// ddl report: the run on one screen, one section of it, or all of it as JSON or CSV.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/open_run.h"
+#include "cli/options.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "core/error.h"
+#include "reports/csv.h"
+#include "reports/json.h"
+#include "reports/overview.h"
+#include "reports/text.h"
+
+namespace po = boost::program_options;
+
+namespace ddl::cli {
+namespace {
+
+constexpr std::string_view kOverview = "overview";
+
+std::string section_list() {
+  std::string text = fmt::format("  {:<12} {}\n", kOverview, "all of it on one screen (default)");
+  for (const reports::Section& section : reports::sections()) text += fmt::format("  {:<12} {}\n", section.name, section.summary);
+  return text;
+}
+
+bool is_section(std::string_view word) {
+  const auto sections = reports::sections();
+  return word == kOverview || std::any_of(sections.begin(), sections.end(), [&](const reports::Section& s) { return word == s.name; });
+}
+
+struct Words {
+  std::string run, section = std::string(kOverview);
+};
+
+// [RUN] [SECTION] in either order: a section's name is a section unless a run was expected there and stands there already.
+Words sort_words(const std::vector<std::string>& words) {
+  Words result;
+  bool has_section = false;
+  for (const std::string& word : words) {
+    if (!has_section && is_section(word)) {
+      result.section = word;
+      has_section = true;
+    } else if (result.run.empty() && (words.size() == 1 || looks_like_run(word))) {
+      result.run = word;
+    } else {
+      std::vector<std::string> names = {std::string(kOverview)};
+      for (const reports::Section& section : reports::sections()) names.emplace_back(section.name);
+      throw Error(fmt::format("unknown section '{}'", word), did_you_mean(word, names, "see: ddl report --help"), ExitCode::kUsage);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+int run_report(const Arguments& arguments) {
+  const std::string text = "Says where the time of a recorded run went and what to fix first. Sections:\n" + section_list();
+  VerbOptions options({.verb = "report",
+                       .usage = "[RUN] [SECTION] [options]",
+                       .text = text,
+                       .example = "  ddl report\n"
+                                  "  ddl report slow.ddl collectives\n"
+                                  "  ddl report slow.ddl --json | jq '.findings[0].sentence'\n"
+                                  "  ddl report slow.ddl --csv v_step > steps.csv"});
+  options.add()("json", "everything, for programs")("csv", po::value<std::string>()->value_name("VIEW"),
+                                                    "one view or table of the store, e.g. v_collective")(
+      "strict", "exit code 3 if any data are missing")("world", po::value<int64_t>()->value_name("N"),
+                                                       "which MPI_COMM_WORLD, if there are several");
+  options.allow_words(2);
+  if (!options.parse(arguments)) return 0;
+  if (options.has("json") && options.has("csv")) throw Error("--json and --csv exclude each other", "choose one", ExitCode::kUsage);
+  const Words words = sort_words(options.words());
+  Run run = open_run(words.run);
+
+  if (const auto view = options.maybe<std::string>("csv")) {
+    reports::write_csv(run.db, *view, print_out);
+    return 0;
+  }
+  const reports::RunView view(run.db, options.maybe<int64_t>("world"));
+  const bool overview = words.section == kOverview;
+  if (options.has("json")) {
+    const reports::Document document = overview ? reports::build_everything(view, run.shown) : reports::build_section(view, words.section);
+    print_out(overview || document.tables.empty() ? reports::render_json(document) : reports::render_json(document.tables[0]));
+  } else {
+    print_out(reports::render_text(overview ? reports::build_overview(view, run.shown) : reports::build_section(view, words.section),
+                                   output_options()));
+  }
+  if (!options.has("strict")) return 0;
+  reports::Document loss;
+  reports::add_loss(view, loss);
+  const bool complete = loss.loss.empty() && view.ranks == view.expected_ranks;
+  if (!complete) print_note("data are missing: ddl report loss (--strict)");
+  return complete ? 0 : static_cast<int>(ExitCode::kDataMissing);
+}
+
+}  // namespace ddl::cli

@@ -1,0 +1,75 @@
+#include "cli/verbs.h"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <new>
+
+#include "cli/options.h"
+#include "cli/terminal.h"
+#include "core/error.h"
+
+namespace ddl::cli {
+namespace {
+
+constexpr Verb kVerbs[] = {
+    {"record", "run a job and record where its time goes", run_record},
+    {"report", "what to fix, and the numbers behind it", run_report},
+    {"query", "ask the recorded run in SQL", run_query},
+    {"analyze", "compute the metrics of a run, again or one of them", run_analyze},
+    {"doctor", "check that this machine and a recording are fit", run_doctor},
+};
+
+std::string overview() {
+  std::string text =
+      "ddl - where the time of a distributed training job goes\n\n"
+      "usage: ddl VERB [options]       ddl VERB --help for its options and an example\n\n";
+  for (const Verb& verb : kVerbs) text += fmt::format("  {:<9} {}\n", verb.name, verb.summary);
+  text +=
+      "\nRUN is a recorded directory, NAME.ddl; without it the newest *.ddl here.\n\n"
+      "example:\n"
+      "  ddl record -- mpirun -np 2 ./train --steps 50\n"
+      "  ddl report\n";
+  return text;
+}
+
+int dispatch(const Arguments& arguments) {
+  if (arguments.empty()) throw Error("which verb?", "see: ddl --help", ExitCode::kUsage);
+  const std::string& word = arguments[0];
+  if (word == "--help" || word == "-h" || word == "help") {
+    print_out(overview());
+    return 0;
+  }
+  if (word == "--version" || word == "-V") {
+    print_out("ddl " DDL_VERSION "\n");
+    return 0;
+  }
+  std::vector<std::string> names;
+  for (const Verb& verb : kVerbs) {
+    if (word == verb.name) return verb.run({arguments.begin() + 1, arguments.end()});
+    names.emplace_back(verb.name);
+  }
+  throw Error(fmt::format("unknown {} '{}'", word.starts_with('-') ? "option" : "verb", word), did_you_mean(word, names, "see: ddl --help"),
+              ExitCode::kUsage);
+}
+
+}  // namespace
+
+std::span<const Verb> verbs() { return kVerbs; }
+
+int run_ddl(const Arguments& arguments) {
+  try {
+    return dispatch(arguments);
+  } catch (const Error& error) {
+    print_note(fmt::format("error: {}", error.what()));
+    if (!error.hint().empty()) print_note(fmt::format("hint: {}", error.hint()));
+    return static_cast<int>(error.code());
+  } catch (const std::bad_alloc&) {
+    print_note("error: out of memory");
+  } catch (const std::exception& error) {
+    print_note(fmt::format("error: {}", error.what()));
+  }
+  return static_cast<int>(ExitCode::kOurs);
+}
+
+}  // namespace ddl::cli

@@ -1,0 +1,29 @@
+// The table of verbs. To add one: a file with its function, and a row in verbs.cpp.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ddl::cli {
+
+using Arguments = std::vector<std::string>;
+
+struct Verb {
+  const char* name;
+  const char* summary;                     ///< for `ddl --help`
+  int (*run)(const Arguments& arguments);  ///< returns the exit code; throws ddl::Error
+};
+
+std::span<const Verb> verbs();
+
+int run_record(const Arguments& arguments);
+int run_report(const Arguments& arguments);
+int run_query(const Arguments& arguments);
+int run_analyze(const Arguments& arguments);
+int run_doctor(const Arguments& arguments);
+
+/// `ddl ARGUMENTS`: everything but main(): finds the verb, prints errors and hints, returns the exit code.
+int run_ddl(const Arguments& arguments);
+
+}  // namespace ddl::cli

@@ -1,0 +1,71 @@
+#include "reports/csv.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analyzer/query.h"
+#include "core/error.h"
+#include "reports/rows.h"
+
+namespace ddl::reports {
+namespace {
+
+constexpr size_t kBufferBytes = 1 << 16;
+
+std::string field(const Value& value) {
+  if (value.is_absent()) return {};
+  if (value.unit() == Unit::kText) return csv_text(value.as_text());
+  return is_integer(value.unit()) ? std::to_string(value.as_integer()) : fmt::format("{}", value.as_double());
+}
+
+}  // namespace
+
+std::string csv_text(std::string_view text) {
+  std::string out;
+  if (!text.empty() && std::string_view("=+-@\t\r").find(text[0]) != std::string_view::npos) out = "'";
+  out += text;
+  if (out.find_first_of(",\"\r\n") == std::string::npos && !out.starts_with(' ') && !out.ends_with(' ')) return out;
+  std::string quoted = "\"";
+  for (const char c : out) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+std::vector<std::string> view_names(SQLite::Database& db) {
+  std::vector<std::string> names;
+  Query row(db,
+            "SELECT name FROM main.sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' ORDER BY type DESC, name");
+  while (row.next()) names.push_back(row.text(0));
+  return names;
+}
+
+void write_csv(SQLite::Database& db, std::string_view name, const Sink& sink) {
+  const std::vector<std::string> names = view_names(db);
+  const std::string chosen(name), view = "v_" + chosen;
+  const bool exact = std::find(names.begin(), names.end(), chosen) != names.end();
+  if (!exact && std::find(names.begin(), names.end(), view) == names.end())
+    throw Error(fmt::format("no view or table '{}'", name), fmt::format("there are {}", fmt::join(names, ", ")), ExitCode::kUsage);
+  Rows rows(db, fmt::format("SELECT * FROM main.\"{}\"", exact ? chosen : view));
+  write_csv(rows, sink);
+}
+
+void write_csv(Rows& rows, const Sink& sink) {
+  std::string buffer;
+  const int columns = rows.columns();
+  for (int c = 0; c < columns; ++c) buffer += (c == 0 ? "" : ",") + csv_text(rows.name(c));
+  buffer += "\r\n";
+  while (rows.next()) {
+    for (int c = 0; c < columns; ++c) buffer += (c == 0 ? "" : ",") + field(rows.value(c));
+    buffer += "\r\n";
+    if (buffer.size() > kBufferBytes) {
+      sink(buffer);
+      buffer.clear();
+    }
+  }
+  sink(buffer);
+}
+
+}  // namespace ddl::reports

@@ -1,0 +1,28 @@
+// Tables of the store as CSV (RFC 4180): header, CRLF, integer ns and bytes, NULL as an empty field.
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ddl::reports {
+
+class Rows;
+using Sink = std::function<void(std::string_view)>;
+
+/// Header and all rows, in pieces.
+void write_csv(Rows& rows, const Sink& sink);
+
+/// All rows of the view or table `name`; "call" finds v_call too. Throws ddl::Error with ExitCode::kUsage if there is none.
+void write_csv(SQLite::Database& db, std::string_view name, const Sink& sink);
+
+/// One field. Text that a spreadsheet would take for a formula gets a ' in front; quoted when it must be.
+std::string csv_text(std::string_view text);
+
+/// Views first, then tables.
+std::vector<std::string> view_names(SQLite::Database& db);
+
+}  // namespace ddl::reports

@@ -1,0 +1,179 @@
+// The first lines: what ran, how it ended, how much of it was seen; and what the analyzer found.
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "analyzer/query.h"
+#include "reports/format.h"
+#include "reports/overview.h"
+
+namespace ddl::reports {
+namespace {
+
+std::optional<int64_t> integer_of(const std::string& text) {
+  char* end = nullptr;
+  const long long value = std::strtoll(text.c_str(), &end, 10);
+  return text.empty() || *end != '\0' ? std::nullopt : std::optional<int64_t>(value);
+}
+
+std::string signal_name(int64_t number) {
+  const char* name = sigabbrev_np(static_cast<int>(number));
+  return name == nullptr ? fmt::format("signal {}", number) : fmt::format("SIG{}", name);
+}
+
+// Behind python the script, else the program.
+std::string job_name(const RunView& run) {
+  if (std::string name = run.meta("name"); !name.empty()) return name;
+  Query row(run.db, "SELECT exe, command FROM v_rank WHERE world = ? AND rank IS NOT NULL ORDER BY rank");
+  row.bind(run.world);
+  if (!row.next()) return "job";
+  const std::string exe = row.text(0), command = row.text(1);
+  std::string name = exe.substr(exe.rfind('/') + 1);
+  if (const size_t script = command.find(".py"); name.starts_with("python") && script != std::string::npos) {
+    const size_t start = command.find_last_of(" /", script);
+    name = command.substr(start == std::string::npos ? 0 : start + 1, script - (start == std::string::npos ? 0 : start + 1));
+  }
+  return name.empty() ? "job" : name;
+}
+
+struct Recorded {
+  int64_t start_ns = 0, end_ns = 0;
+  int64_t events = 0;
+  std::optional<double> sigma_ns;  ///< the largest over the hosts
+  bool sigma_known = true;
+};
+
+Recorded recorded(const RunView& run) {
+  Recorded result;
+  Query span(run.db, "SELECT min(start_ns), max(end_ns) FROM process WHERE world = ? AND rank IS NOT NULL");
+  span.bind(run.world);
+  if (span.next()) result.start_ns = span.integer(0), result.end_ns = span.integer(1);
+  // Ids are dense and grouped by process, so this is exact without counting ten million rows.
+  Query events(run.db, "SELECT coalesce(max(id) - min(id) + 1, 0) FROM event");
+  if (events.next()) result.events = events.integer(0);
+  Query sigma(run.db, "SELECT max(sigma_ns), count(*) = count(sigma_ns) FROM host");
+  if (sigma.next()) result.sigma_ns = sigma.maybe_real(0), result.sigma_known = sigma.integer(1) != 0;
+  return result;
+}
+
+void add_alerts(const RunView& run, Document& document) {
+  if (const auto number = integer_of(run.meta("signal")); number && *number != 0)
+    document.alerts.push_back(fmt::format("The job was killed by {}.", signal_name(*number)));
+  else if (const auto code = integer_of(run.meta("exit_code")); code && *code != 0)
+    document.alerts.push_back(fmt::format(
+        "The job failed: exit code {}{}.", *code,
+        *code > 128 && sigabbrev_np(static_cast<int>(*code - 128)) != nullptr ? fmt::format(" ({})", signal_name(*code - 128)) : ""));
+  std::vector<int64_t> lost;
+  Query row(
+      run.db,
+      "SELECT rank, ended, abort_code FROM process WHERE world = ? AND rank IS NOT NULL AND ended IN ('lost', 'aborted') ORDER BY rank");
+  row.bind(run.world);
+  while (row.next()) {
+    if (row.text(1) == "lost")
+      lost.push_back(row.integer(0));
+    else
+      document.alerts.push_back(
+          fmt::format("rank {} called MPI_Abort({}).", row.integer(0), row.is_null(2) ? "?" : std::to_string(row.integer(2))));
+  }
+  if (!lost.empty())
+    document.alerts.push_back(
+        fmt::format("{} {} left without a goodbye: killed, crashed, or still running. What had been recorded until then is here.",
+                    lost.size() == 1 ? "rank" : "ranks", rank_list(lost)));
+  if (run.worlds > 1)
+    document.alerts.push_back(fmt::format(
+        "The run holds {} worlds (MPI_Comm_spawn, or several mpirun); this is world {}. Others: --world N", run.worlds, run.world));
+}
+
+}  // namespace
+
+void add_header(const RunView& run, const std::string& source, Document& document) {
+  const Recorded seen = recorded(run);
+  const std::string name = job_name(run), job_id = run.meta("job_id"), version = run.meta("ddl_version");
+  const int64_t duration_ns = seen.end_ns - seen.start_ns;
+
+  document.headline.push_back(name);
+  if (!job_id.empty()) document.headline.push_back("job " + job_id);
+  document.headline.push_back(fmt::format("{} on {}", plural(run.expected_ranks, "rank"), plural(run.hosts, "host")));
+  document.headline.push_back(run.all_steps > 0 ? fmt::format("{} in {}", plural(run.all_steps, "step"), short_duration(duration_ns))
+                                                : fmt::format("{}, no steps marked", short_duration(duration_ns)));
+
+  document.data.push_back(fmt::format("{}/{} ranks", run.ranks, run.expected_ranks));
+  document.data.push_back(fmt::format("{} kept", plural(seen.events, "event")));
+  document.data.push_back(document.loss.empty()
+                              ? "nothing missing"
+                              : fmt::format("{} missing (see Missing data)", plural(static_cast<int64_t>(document.loss.size()), "thing")));
+  if (run.hosts > 1)
+    document.data.push_back(seen.sigma_known && seen.sigma_ns ? "clock error " + short_duration(static_cast<int64_t>(*seen.sigma_ns))
+                                                              : "clock error unknown");
+  else
+    document.data.push_back("one clock");
+  document.source = fmt::format("{} (ddl {})", source, version.empty() ? "?" : version);
+
+  const auto number = [&](const char* key) {
+    const auto value = integer_of(run.meta(key));
+    return value ? Value::count(*value) : Value::absent(Unit::kCount);
+  };
+  const auto text = [](const std::string& value) { return value.empty() ? Value::absent(Unit::kText) : Value::text(value); };
+  document.facts = {{"name", Value::text(name)},
+                    {"path", Value::text(source)},
+                    {"command", text(run.meta("command"))},
+                    {"job_id", text(job_id)},
+                    {"ddl_version", text(version)},
+                    {"world", Value::count(run.world)},
+                    {"worlds", Value::count(run.worlds)},
+                    {"ranks", Value::count(run.ranks)},
+                    {"expected_ranks", Value::count(run.expected_ranks)},
+                    {"hosts", Value::count(run.hosts)},
+                    {"steps", Value::count(run.all_steps)},
+                    {"steady_steps", run.has_steps ? Value::count(run.steps) : Value::absent(Unit::kCount, "NO_DATA")},
+                    {"duration_ns", Value::duration_ns(duration_ns)},
+                    {"epoch_realtime_ns", number("epoch_realtime_ns")},
+                    {"exit_code", number("exit_code")},
+                    {"signal", number("signal")},
+                    {"events", Value::count(seen.events)},
+                    {"clock_sigma_ns",
+                     seen.sigma_known && seen.sigma_ns ? Value::number(*seen.sigma_ns) : Value::absent(Unit::kNumber, "CLOCK_UNTRUSTED")},
+                    {"verdict", text(run.meta(run.world == 0 ? "verdict" : fmt::format("verdict.{}", run.world)))}};
+  add_alerts(run, document);
+}
+
+void add_findings(const RunView& run, Document& document) {
+  Query row(run.db,
+            "SELECT id, sentence, rank, saving_ns, share_ratio, confidence, evidence, try FROM finding WHERE world IS NULL OR world = ? "
+            "ORDER BY position");
+  row.bind(run.world);
+  while (row.next())
+    document.findings.push_back({.id = row.text(0),
+                                 .sentence = row.text(1),
+                                 .rank = row.maybe_integer(2),
+                                 .saving_ns = row.maybe_integer(3),
+                                 .share_ratio = row.maybe_real(4),
+                                 .confidence = row.text(5),
+                                 .evidence = row.text(6),
+                                 .try_next = row.text(7)});
+  document.saving_per = run.has_steps ? "step" : "run";
+  document.no_finding = "nothing: no straggler, no crowd of small collectives, no exposed tail that is worth a change";
+}
+
+void add_metrics(const RunView& run, Document& document) {
+  Query row(run.db, "SELECT id, unit, value, why, lo, hi FROM metric WHERE world = ? ORDER BY id");
+  row.bind(run.world);
+  while (row.next())
+    document.metrics.push_back({.id = row.text(0),
+                                .unit = row.text(1),
+                                .value = row.maybe_real(2),
+                                .why = row.text(3),
+                                .lo = row.maybe_real(4),
+                                .hi = row.maybe_real(5)});
+}
+
+void add_loss(const RunView& run, Document& document) {
+  Query row(run.db, "SELECT rank, kind, count, note FROM loss WHERE world IS NULL OR world = ? ORDER BY rank IS NOT NULL, kind, rank");
+  row.bind(run.world);
+  while (row.next())
+    document.loss.push_back({.rank = row.maybe_integer(0), .kind = row.text(1), .count = row.integer(2), .note = row.text(3)});
+}
+
+}  // namespace ddl::reports

@@ -1,0 +1,47 @@
+// Builders: from an analyzed run to a Document. To add a section: a function that returns its Table, and a row in sections.cpp.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "reports/document.h"
+#include "reports/run_view.h"
+
+namespace ddl::reports {
+
+/// `ddl report`: everything on one screen, tables cut to their first rows.
+Document build_overview(const RunView& run, const std::string& source);
+
+/// `ddl report --json`: the same with whole tables, and those that the overview leaves out.
+Document build_everything(const RunView& run, const std::string& source);
+
+/// One section. `name` is one of sections().
+Document build_section(const RunView& run, std::string_view name);
+
+struct Section {
+  const char* name;
+  const char* summary;
+  Table (*build)(const RunView& run);  ///< null: not a table
+  size_t rows_in_overview;             ///< 0: not in the overview
+};
+std::span<const Section> sections();
+
+// The parts.
+void add_header(const RunView& run, const std::string& source, Document& document);
+void add_findings(const RunView& run, Document& document);
+void add_metrics(const RunView& run, Document& document);
+void add_loss(const RunView& run, Document& document);
+void add_numbers(const RunView& run, Document& document);
+
+Table collectives_table(const RunView& run);
+Table calls_table(const RunView& run);
+Table layers_table(const RunView& run);
+Table ranks_table(const RunView& run);
+Table steps_table(const RunView& run);
+Table metrics_table(const RunView& run);
+Table loss_table(const RunView& run);
+Table open_calls_table(const RunView& run);
+
+}  // namespace ddl::reports

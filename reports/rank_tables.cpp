@@ -1,0 +1,139 @@
+// Tables with a row per rank, step or loss.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analyzer/query.h"
+#include "reports/format.h"
+#include "reports/overview.h"
+
+namespace ddl::reports {
+namespace {
+
+Value per_step(const Query& row, int column, int64_t steps, const std::string& why) {
+  if (row.is_null(column)) return Value::absent(Unit::kDuration, why);
+  return Value::duration_ns(row.integer(column) / std::max<int64_t>(steps, 1));
+}
+
+std::string how_it_ended(const Query& row, int ended, int abort_code) {
+  const std::string word = row.text(ended);
+  if (word == "aborted" && !row.is_null(abort_code)) return fmt::format("aborted({})", row.integer(abort_code));
+  return word;
+}
+
+}  // namespace
+
+// A rank's lateness: how much later than the mean rank it enters the collectives of a step. Entering late and waiting little are the same
+// number: enter - mean(enter) = mean(wait) - wait.
+Table ranks_table(const RunView& run) {
+  Table table{
+      .id = "ranks",
+      .caption = fmt::format("Ranks, {}. Late: enters collectives later than the mean rank.", run.has_steps ? "mean step" : "whole run"),
+      .columns = {{"rank", "Rank", Unit::kCount},
+                  {"late_ns", "Late", Unit::kDuration},
+                  {"wait_ns", "Wait", Unit::kDuration},
+                  {"xfer_ns", "Transfer", Unit::kDuration, 1},
+                  {"compute_ns", "Compute", Unit::kDuration},
+                  {"ended", "Ended", Unit::kText},
+                  {"host", "Host", Unit::kText, 2}},
+      .rows = {},
+      .note = {},
+      .when_empty = {}};
+  Query row(
+      run.db,
+      "WITH steady AS (SELECT rank, iif(count(wait_ns) = count(*), sum(wait_ns), NULL) AS wait_ns, iif(count(xfer_ns) = count(*), "
+      "sum(xfer_ns), NULL) AS xfer_ns,"
+      "  sum(compute_ns) AS compute_ns, max(why) AS why FROM temp.steady_part WHERE world = ?1 GROUP BY rank),"
+      " mean AS (SELECT iif(count(wait_ns) = count(*), sum(wait_ns) / count(*), NULL) AS wait_ns, max(why) AS why FROM steady)"
+      " SELECT r.rank, mean.wait_ns - s.wait_ns, s.wait_ns, s.xfer_ns, s.compute_ns, r.ended, r.abort_code, r.host, s.why, mean.why"
+      " FROM v_rank r CROSS JOIN mean LEFT JOIN steady s ON s.rank = r.rank WHERE r.world = ?1 AND r.rank IS NOT NULL ORDER BY r.rank");
+  row.bind(run.world);
+  while (row.next()) {
+    const std::string why = row.text(8);
+    table.rows.push_back({Value::count(row.integer(0)), per_step(row, 1, run.steps, row.text(9)), per_step(row, 2, run.steps, why),
+                          per_step(row, 3, run.steps, why), per_step(row, 4, run.steps, why), Value::text(how_it_ended(row, 5, 6)),
+                          Value::text(row.text(7))});
+  }
+  return table;
+}
+
+Table steps_table(const RunView& run) {
+  Table table{.id = "steps",
+              .caption = "Steps: the slowest rank's duration; the parts are means over ranks",
+              .columns = {{"step", "Step", Unit::kCount},
+                          {"duration_ns", "Duration", Unit::kDuration},
+                          {"compute_ns", "Compute", Unit::kDuration},
+                          {"xfer_ns", "Transfer", Unit::kDuration},
+                          {"wait_ns", "Wait", Unit::kDuration},
+                          {"ranks", "Ranks", Unit::kCount, 1},
+                          {"slowest_rank", "Slowest rank", Unit::kCount}},
+              .rows = {},
+              .note = {},
+              .when_empty = "The job marks no steps (ddl/annotate.h: ddl_step_begin)."};
+  Query row(run.db,
+            "SELECT step, max(duration_ns), avg(compute_ns), iif(count(xfer_ns) = count(*), avg(xfer_ns), NULL),"
+            " iif(count(wait_ns) = count(*), avg(wait_ns), NULL), count(*), rank FROM v_step WHERE world = ? AND duration_ns IS NOT NULL "
+            "GROUP BY step ORDER BY step");
+  row.bind(run.world);
+  while (row.next()) {
+    const auto part = [&](int column) {
+      return row.is_null(column) ? Value::absent(Unit::kDuration) : Value::duration_ns(row.integer(column));
+    };
+    table.rows.push_back(
+        {Value::count(row.integer(0)), part(1), part(2), part(3), part(4), Value::count(row.integer(5)), Value::count(row.integer(6))});
+  }
+  return table;
+}
+
+Table open_calls_table(const RunView& run) {
+  Table table{.id = "open_calls",
+              .caption = "Calls that were entered and had not returned at the end",
+              .columns = {{"rank", "Rank", Unit::kCount},
+                          {"since_ns", "Since", Unit::kDuration},
+                          {"seq", "Number", Unit::kCount, 2},
+                          {"step", "Step", Unit::kCount, 3},
+                          {"bytes", "Bytes", Unit::kBytes, 1},
+                          {"peer", "Peer", Unit::kCount, 4},
+                          {"name", "Name", Unit::kText},
+                          {"op", "", Unit::kText, 0},
+                          {"comm", "", Unit::kText, 0},
+                          {"layer", "Layer", Unit::kText, 2}},
+              .rows = {},
+              .note = {},
+              .when_empty = "Every call returned."};
+  Query row(run.db,
+            "SELECT rank, since_ns, seq, step, bytes, peer, op, comm, layer FROM v_open_call WHERE world = ? ORDER BY rank, since_ns DESC");
+  row.bind(run.world);
+  while (row.next()) {
+    const auto count = [&](int column) {
+      return row.is_null(column) ? Value::absent(Unit::kCount, "NOT_APPLICABLE") : Value::count(row.integer(column));
+    };
+    const auto text = [&](int column) {
+      return row.is_null(column) ? Value::absent(Unit::kText, "NOT_APPLICABLE") : Value::text(row.text(column));
+    };
+    const std::string name = row.is_null(7) ? row.text(6) : fmt::format("{} {}", row.text(6), row.text(7));
+    table.rows.push_back({count(0), Value::duration_ns(row.integer(1)), count(2), count(3), Value::bytes(row.integer(4)), count(5),
+                          Value::text(name), text(6), text(7), text(8)});
+  }
+  return table;
+}
+
+Table loss_table(const RunView& run) {
+  Table table{.id = "loss_table",
+              .caption = "Missing data",
+              .columns = {{"count", "Count", Unit::kCount},
+                          {"kind", "Kind", Unit::kText},
+                          {"rank", "Rank", Unit::kCount},
+                          {"note", "What", Unit::kText}},
+              .rows = {},
+              .note = {},
+              .when_empty = "Nothing is missing."};
+  Document document;
+  add_loss(run, document);
+  for (const Loss& loss : document.loss)
+    table.rows.push_back({Value::count(loss.count), Value::text(loss.kind),
+                          loss.rank ? Value::count(*loss.rank) : Value::absent(Unit::kCount, "NOT_APPLICABLE"), Value::text(loss.note)});
+  return table;
+}
+
+}  // namespace ddl::reports

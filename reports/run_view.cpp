@@ -1,0 +1,55 @@
+#include "reports/run_view.h"
+
+#include <fmt/format.h>
+
+#include "analyzer/passes/steady_steps.h"
+#include "analyzer/query.h"
+#include "core/error.h"
+
+namespace ddl::reports {
+namespace {
+
+std::optional<int64_t> scalar(SQLite::Database& db, std::string_view sql, int64_t world) {
+  Query query(db, sql);
+  query.bind(world);
+  return query.next() ? query.maybe_integer(0) : std::nullopt;
+}
+
+}  // namespace
+
+RunView::RunView(SQLite::Database& database, std::optional<int64_t> wanted_world) : db(database) {
+  Query by_world(
+      db, "SELECT world, count(DISTINCT rank), max(world_size) FROM process WHERE rank IS NOT NULL GROUP BY world ORDER BY 2 DESC, 1");
+  worlds = 0;
+  bool found = false;
+  while (by_world.next()) {
+    ++worlds;
+    if (found || (wanted_world && *wanted_world != by_world.integer(0))) continue;
+    found = true;
+    world = by_world.integer(0);
+    ranks = by_world.integer(1);
+    expected_ranks = by_world.integer(2);
+  }
+  if (worlds == 0)
+    throw Error("the run holds no rank: no process of it left MPI_Init", "ddl doctor RUN says what was recorded", ExitCode::kDataMissing);
+  if (!found)
+    throw Error(fmt::format("the run has no world {}", *wanted_world), fmt::format("its worlds are 0 to {}", worlds - 1), ExitCode::kUsage);
+  hosts = scalar(db, "SELECT count(DISTINCT host) FROM process WHERE world = ? AND rank IS NOT NULL", world).value_or(0);
+  all_steps =
+      scalar(db, "SELECT count(DISTINCT s.step) FROM step s JOIN process p ON p.id = s.process WHERE p.world = ?", world).value_or(0);
+
+  const std::map<int64_t, SteadySteps> steady = select_steady_steps(db);
+  if (const auto mine = steady.find(world); mine != steady.end()) {
+    has_steps = mine->second.annotated;
+    warmup_steps = mine->second.warmup;
+  }
+  steps = scalar(db, "SELECT count(*) FROM temp.steady_step WHERE world = ?", world).value_or(0);
+}
+
+std::string RunView::meta(std::string_view key) const {
+  Query query(db, "SELECT value FROM meta WHERE key = ?");
+  query.bind(key);
+  return query.next() ? query.text(0) : std::string();
+}
+
+}  // namespace ddl::reports

@@ -1,0 +1,35 @@
+// What every part of a report needs to know about the run it describes: which world, how many steps, over what its sums are taken.
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace ddl::reports {
+
+/// Numbers describe one world. Per-step numbers are means over the steady steps: complete on all ranks, without the first ones. A run
+/// without annotated steps counts as one step, from leaving MPI_Init to entering MPI_Finalize.
+struct RunView {
+  /// `db`: an analyzed run; temporary tables are made in this connection. `world`: default is the one with most ranks. Throws ddl::Error
+  /// (ExitCode::kDataMissing) if no rank was recorded, (ExitCode::kUsage) if there is no such world.
+  RunView(SQLite::Database& db, std::optional<int64_t> wanted_world);
+
+  std::string meta(std::string_view key) const;  ///< "" if absent
+
+  SQLite::Database& db;
+  int64_t world = 0;
+  int64_t worlds = 1;
+  int64_t ranks = 0;           ///< recorded
+  int64_t expected_ranks = 0;  ///< size of MPI_COMM_WORLD
+  int64_t hosts = 0;
+  bool has_steps = false;    ///< annotated
+  int64_t steps = 0;         ///< steady ones; 1 without annotation
+  int64_t warmup_steps = 0;  ///< left out at the beginning
+  int64_t all_steps = 0;     ///< seen on any rank
+};
+
+}  // namespace ddl::reports

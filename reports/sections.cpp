@@ -1,0 +1,85 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "reports/format.h"
+#include "reports/overview.h"
+
+namespace ddl::reports {
+namespace {
+
+// A table of ranks is for reading; with more of them the line BY RANK names the extremes.
+constexpr size_t kMostRanksShown = 16;
+
+constexpr Section kSections[] = {
+    {"findings", "what to fix", nullptr, 0},
+    {"ranks", "one line per rank: lateness, waiting, compute, how it ended", ranks_table, kMostRanksShown},
+    {"open_calls", "calls that never returned", open_calls_table, 10},
+    {"collectives", "by operation, size and communicator: waiting, transfer, bandwidth", collectives_table, 8},
+    {"calls", "every MPI operation", calls_table, 12},
+    {"layers", "annotated layers", layers_table, 10},
+    {"steps", "one line per step", steps_table, 0},
+    {"metrics", "all metrics", metrics_table, 0},
+    {"loss", "what is missing from the data", loss_table, SIZE_MAX},
+};
+
+void cut(Table& table, size_t rows) {
+  if (table.rows.size() <= rows) return;
+  const size_t left_out = table.rows.size() - rows;
+  table.rows.erase(table.rows.begin() + static_cast<ptrdiff_t>(rows), table.rows.end());
+  const std::string more = fmt::format("{} more: ddl report {}", count_text(static_cast<int64_t>(left_out)), table.id);
+  table.note = table.note.empty() ? more : fmt::format("{}; {}", table.note, more);
+}
+
+Document build_common(const RunView& run, const std::string& source) {
+  Document document;
+  add_loss(run, document);
+  add_metrics(run, document);
+  add_header(run, source, document);
+  add_findings(run, document);
+  add_numbers(run, document);
+  return document;
+}
+
+}  // namespace
+
+std::span<const Section> sections() { return kSections; }
+
+Document build_overview(const RunView& run, const std::string& source) {
+  Document document = build_common(run, source);
+  for (const Section& section : kSections) {
+    if (section.build == nullptr || section.rows_in_overview == 0) continue;
+    Table table = section.build(run);
+    if (section.build == ranks_table && table.rows.size() > kMostRanksShown) continue;
+    if (table.rows.empty()) continue;
+    cut(table, section.rows_in_overview);
+    document.tables.push_back(std::move(table));
+  }
+  document.more = {"ddl report steps", "ddl report --json", fmt::format("ddl query {} 'select * from v_collective limit 5'", source)};
+  return document;
+}
+
+Document build_everything(const RunView& run, const std::string& source) {
+  Document document = build_common(run, source);
+  for (const Section& section : kSections)
+    if (section.build != nullptr && section.build != metrics_table && section.build != loss_table)
+      document.tables.push_back(section.build(run));
+  return document;
+}
+
+Document build_section(const RunView& run, std::string_view name) {
+  const auto section = std::find_if(std::begin(kSections), std::end(kSections), [&](const Section& s) { return s.name == name; });
+  if (section == std::end(kSections)) throw Error(fmt::format("unknown section '{}'", name), "see: ddl report --help", ExitCode::kUsage);
+  Document document;
+  if (section->build == nullptr) {
+    add_findings(run, document);
+    return document;
+  }
+  document.tables.push_back(section->build(run));
+  if (document.tables[0].rows.empty() && document.tables[0].when_empty.empty())
+    document.tables[0].when_empty = fmt::format("No {} were recorded.", name);
+  return document;
+}
+
+}  // namespace ddl::reports

@@ -1,0 +1,34 @@
+// The text report. To a terminal: fitted to its width, names shortened in the middle, numbers never. To a pipe: whatever width it takes.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reports/document.h"
+
+namespace ddl::reports {
+
+struct TextOptions {
+  std::optional<size_t> width;  ///< columns; none: full width, no shortening. Below kNarrowest it is laid out for kNarrowest
+  bool color = false;           ///< ANSI bold, dim and red
+};
+
+constexpr size_t kNarrowest = 60;
+constexpr size_t kComfortable = 104;  ///< what a report without a given width is laid out for, as long as it fits
+
+/// Whatever the document leaves empty is left out, so a section is a document with one table.
+std::string render_text(const Document& document, const TextOptions& options);
+
+/// One table; nothing but it.
+std::string render_table(const Table& table, const TextOptions& options);
+
+/// Lines of at most `width` columns, broken at spaces but never within "rank 3" or "4.9 ms". A longer word is shortened in the middle.
+std::vector<std::string> wrap(std::string_view text, size_t width);
+
+enum class Style { kPlain, kBold, kDim, kAlert };
+std::string styled(std::string_view text, Style style, const TextOptions& options);
+
+}  // namespace ddl::reports

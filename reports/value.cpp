@@ -1,0 +1,18 @@
+#include "reports/value.h"
+
+namespace ddl::reports {
+
+Value Value::absent(Unit unit, std::string why) {
+  Value value(unit, std::monostate{});
+  value.why_ = why.empty() ? "NO_DATA" : std::move(why);
+  return value;
+}
+
+double Value::as_double() const {
+  if (const int64_t* integer = std::get_if<int64_t>(&data_)) return static_cast<double>(*integer);
+  return std::get<double>(data_);
+}
+
+bool is_integer(Unit unit) { return unit == Unit::kCount || unit == Unit::kBytes || unit == Unit::kDuration; }
+
+}  // namespace ddl::reports

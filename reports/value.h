@@ -1,0 +1,52 @@
+// One number or name of a report, before anybody has decided how it is printed: JSON wants integer nanoseconds, the text "4.9333ms".
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace ddl::reports {
+
+enum class Unit { kText, kCount, kNumber, kBytes, kDuration, kRatio, kBandwidth, kReal };
+
+/// Absent is not zero: a value without data carries the reason instead (NO_DATA, ZERO_DENOM, CLOCK_UNTRUSTED, PARTIAL_RANKS,
+/// NOT_APPLICABLE).
+class Value {
+ public:
+  static Value text(std::string text) { return Value(Unit::kText, std::move(text)); }
+  static Value count(int64_t count) { return Value(Unit::kCount, count); }
+  static Value number(double number) { return Value(Unit::kNumber, number); }
+  static Value bytes(int64_t bytes) { return Value(Unit::kBytes, bytes); }
+  static Value duration_ns(int64_t duration_ns) { return Value(Unit::kDuration, duration_ns); }
+  static Value ratio(double ratio) { return Value(Unit::kRatio, ratio); }
+  static Value bandwidth(double bytes_per_second) { return Value(Unit::kBandwidth, bytes_per_second); }
+  static Value real(double number) { return Value(Unit::kReal, number); }  ///< printed in full
+  static Value absent(Unit unit, std::string why = "NO_DATA");
+
+  static Value null(Unit unit) { return Value(unit, std::monostate{}); }  ///< absent, and no reason is known
+
+  Unit unit() const { return unit_; }
+  bool is_absent() const { return std::holds_alternative<std::monostate>(data_); }
+  const std::string& why() const { return why_; }
+  /// The text of a kText value.
+  const std::string& as_text() const { return std::get<std::string>(data_); }
+  /// kCount, kBytes, kDuration. The unit says which of the three accessors is right.
+  int64_t as_integer() const { return std::get<int64_t>(data_); }
+  /// Any numeric unit.
+  double as_double() const;
+
+ private:
+  using Data = std::variant<std::monostate, std::string, int64_t, double>;
+  Value(Unit unit, Data data) : unit_(unit), data_(std::move(data)) {}
+
+  Unit unit_;
+  Data data_;
+  std::string why_;
+};
+
+/// kCount, kBytes and kDuration are integers, the others are not.
+bool is_integer(Unit unit);
+
+}  // namespace ddl::reports
