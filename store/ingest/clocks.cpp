@@ -1,0 +1,142 @@
+#include "store/ingest/clocks.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ddl::store {
+
+namespace {
+
+constexpr double kMaxTime = 4e18;          // inside int64
+constexpr double kOutlierFloorNs = 20'000;  // pairs are read within microseconds; a scheduler's slice is a thousand times this
+constexpr double kOutlierFactor = 8;
+
+double difference(uint64_t a, uint64_t b) { return a >= b ? static_cast<double>(a - b) : -static_cast<double>(b - a); }
+
+/// Saturating: damaged stamps must not overflow.
+int64_t add(int64_t a, int64_t b) {
+  int64_t sum;
+  if (__builtin_add_overflow(a, b, &sum)) return a > 0 ? INT64_MAX : INT64_MIN;
+  return sum;
+}
+int64_t add(int64_t base, double offset) { return add(base, static_cast<int64_t>(std::llround(std::clamp(offset, -kMaxTime, kMaxTime)))); }
+
+template <typename T>
+T median(std::vector<T> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+double distance_ns(const ClockLine& line, const TickPoint& p) {
+  return static_cast<double>(p.monotonic_ns) - static_cast<double>(line.base_ns) - difference(p.ticks, line.base_ticks) * line.ns_per_tick;
+}
+
+/// Slope as the median over pairs half the points apart, position as the median of what remains.
+bool robust_line(const std::vector<TickPoint>& sorted, ClockLine& line) {
+  std::vector<double> slopes;
+  const size_t half = sorted.size() / 2;
+  for (size_t i = 0; i + half < sorted.size() && half > 0; ++i) {
+    const TickPoint& a = sorted[i];
+    const TickPoint& b = sorted[i + half];
+    if (b.ticks > a.ticks && b.monotonic_ns > a.monotonic_ns) {
+      slopes.push_back(static_cast<double>(b.monotonic_ns - a.monotonic_ns) / difference(b.ticks, a.ticks));
+    }
+  }
+  if (slopes.empty()) return false;
+  line.ns_per_tick = median(slopes);
+  line.base_ticks = sorted[half].ticks;
+  line.base_ns = sorted[half].monotonic_ns;
+  std::vector<double> distances;
+  for (const TickPoint& p : sorted) distances.push_back(distance_ns(line, p));
+  line.base_ns = add(line.base_ns, median(distances));
+  return true;
+}
+
+/// Least squares around the line's base.
+void least_squares(const std::vector<TickPoint>& points, ClockLine& line) {
+  const double n = static_cast<double>(points.size());
+  double mean_x = 0, mean_y = 0;
+  for (const TickPoint& p : points) {
+    mean_x += difference(p.ticks, line.base_ticks) / n;
+    mean_y += distance_ns(line, p) / n;  // against the line so far: keeps the digits
+  }
+  double sxx = 0, sxy = 0;
+  for (const TickPoint& p : points) {
+    const double x = difference(p.ticks, line.base_ticks) - mean_x;
+    sxx += x * x;
+    sxy += x * (distance_ns(line, p) - mean_y);
+  }
+  const double correction = sxx > 0 ? sxy / sxx : 0;
+  line.base_ns = add(line.base_ns, mean_y - correction * mean_x);
+  line.ns_per_tick += correction;
+}
+
+}  // namespace
+
+int64_t ProcessClock::time_ns(uint64_t ticks) const { return add(line.monotonic_ns(ticks), offset_ns); }
+
+int64_t ClockLine::monotonic_ns(uint64_t ticks) const { return add(base_ns, difference(ticks, base_ticks) * ns_per_tick); }
+int64_t ClockLine::span_ns(uint64_t ticks) const { return add(int64_t{0}, static_cast<double>(ticks) * ns_per_tick); }
+
+ClockLine fit_line(std::vector<TickPoint> points) {
+  std::sort(points.begin(), points.end(), [](const TickPoint& a, const TickPoint& b) { return a.ticks < b.ticks; });
+  ClockLine line;
+  if (!robust_line(points, line)) {
+    line.rate_known = false;
+    if (!points.empty()) {
+      line.base_ticks = points.front().ticks;
+      line.base_ns = points.front().monotonic_ns;
+    }
+    return line;
+  }
+  std::vector<double> distances;
+  for (const TickPoint& p : points) distances.push_back(std::abs(distance_ns(line, p)));
+  const double limit = std::max(kOutlierFloorNs, kOutlierFactor * median(distances));
+  std::erase_if(points, [&](const TickPoint& p) { return std::abs(distance_ns(line, p)) > limit; });
+  least_squares(points, line);
+  if (points.size() >= 3) {
+    line.residual_ns = 0;
+    for (const TickPoint& p : points) line.residual_ns = std::max(*line.residual_ns, std::abs(distance_ns(line, p)));
+  }
+  return line;
+}
+
+Clocks fit_clocks(const std::vector<ClockEvidence>& evidence) {
+  struct Domain {
+    std::vector<TickPoint> tsc;
+    std::vector<int64_t> realtime;
+    ClockLine line;
+    int64_t realtime_offset = 0;
+  };
+  std::map<std::string, Domain> domains;
+  for (const ClockEvidence& process : evidence) {
+    Domain& domain = domains[process.domain];
+    if (process.kind == ClockKind::kTsc) domain.tsc.insert(domain.tsc.end(), process.points.begin(), process.points.end());
+    domain.realtime.insert(domain.realtime.end(), process.realtime_minus_monotonic_ns.begin(), process.realtime_minus_monotonic_ns.end());
+  }
+  for (auto& [name, domain] : domains) {
+    domain.line = fit_line(std::move(domain.tsc));
+    if (!domain.realtime.empty()) domain.realtime_offset = median(std::move(domain.realtime));
+  }
+  Clocks clocks;
+  clocks.domains = domains.size();
+  for (const ClockEvidence& process : evidence) {
+    const Domain& domain = domains.at(process.domain);
+    ProcessClock clock;
+    if (process.kind == ClockKind::kTsc) {
+      clock.line = domain.line;
+    } else {  // ticks are CLOCK_MONOTONIC; the base keeps differences small enough for a double
+      clock.line.base_ticks = std::min<uint64_t>(process.begin.ticks, INT64_MAX);
+      clock.line.base_ns = static_cast<int64_t>(clock.line.base_ticks);
+    }
+    clock.offset_ns = domain.realtime_offset;
+    const int64_t begin = clock.time_ns(process.begin.ticks);
+    if (clocks.processes.empty() || begin < clocks.epoch_realtime_ns) clocks.epoch_realtime_ns = begin;
+    clocks.processes.push_back(clock);
+  }
+  for (ProcessClock& clock : clocks.processes) clock.offset_ns = add(clock.offset_ns, clocks.epoch_realtime_ns == INT64_MIN ? INT64_MAX : -clocks.epoch_realtime_ns);
+  return clocks;
+}
+
+}  // namespace ddl::store

@@ -1,0 +1,119 @@
+#include "store/ingest/communicators.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "store/insert.h"
+
+namespace ddl::store {
+
+namespace {
+
+/// All ranks' MPI_COMM_SELF are one row; its uid is only unique by being the same everywhere.
+constexpr uint64_t kSelfUid = 2;
+
+uint64_t uid_of(const CommunicatorMeta& meta) { return meta.flags & kCommSelf ? kSelfUid : meta.uid; }
+
+const char* kind_of(const Communicator& c) {
+  return c.flags & kCommWorld ? "world" : c.flags & kCommSelf ? "self" : c.flags & kCommInter ? "inter" : "intra";
+}
+
+/// Members' world ranks; empty if the description does not add up.
+std::vector<int64_t> members_of(const Communicator& c, uint64_t max_members) {
+  std::vector<int64_t> members;
+  if (c.flags & kCommSelf || static_cast<uint64_t>(c.size) > max_members) return members;
+  if (c.flags & kCommWorld) {
+    for (int32_t rank = 0; rank < c.size; ++rank) members.push_back(rank);
+    return members;
+  }
+  for (const RankRun& run : c.runs) {
+    if (static_cast<uint64_t>(run.count) + members.size() > static_cast<uint64_t>(c.size)) return {};
+    for (int32_t i = 0; i < run.count; ++i) members.push_back(run.first < 0 ? -1 : int64_t{run.first} + int64_t{run.stride} * i);
+  }
+  if (members.size() != static_cast<size_t>(c.size)) return {};
+  return members;
+}
+
+}  // namespace
+
+Communicators::Communicators(const std::vector<Scan>& scans, const Worlds& worlds) : max_members_(worlds.total_size() + scans.size()) {
+  std::map<std::pair<int64_t, uint64_t>, Communicator> merged;
+  for (const size_t i : worlds.order) {
+    const Scan& scan = scans[i];
+    const int64_t world = *worlds.places[i].world;
+    std::map<uint32_t, uint64_t> uids;
+    for (const ScannedCommunicator& c : scan.communicators) uids[c.meta.index] = uid_of(c.meta);
+    for (const ScannedCommunicator& c : scan.communicators) {
+      const auto [entry, is_new] = merged.try_emplace({world, uid_of(c.meta)});
+      Communicator& communicator = entry->second;
+      if (is_new) {
+        const auto creator = scan.operations.find(c.meta.op);
+        const auto parent = uids.find(c.meta.parent);
+        communicator = {world, uid_of(c.meta), {}, c.meta.size, c.meta.flags, creator != scan.operations.end() ? creator->second.name : "",
+                        parent != uids.end() ? std::optional(parent->second) : std::nullopt, c.runs, {}, c.meta.index, worlds.places[i].rank.value_or(INT64_MAX)};
+      }
+      communicator.first_index = std::min(communicator.first_index, c.meta.index);
+      if (communicator.name.empty()) communicator.name = c.name;
+    }
+  }
+  for (auto& [key, communicator] : merged) communicators_.push_back(std::move(communicator));
+  std::sort(communicators_.begin(), communicators_.end(), [](const Communicator& a, const Communicator& b) {
+    return std::make_tuple(a.world, -int64_t{a.size}, a.uid) < std::make_tuple(b.world, -int64_t{b.size}, b.uid);
+  });
+  for (size_t i = 0; i < communicators_.size(); ++i) ids_[{communicators_[i].world, communicators_[i].uid}] = static_cast<uint32_t>(i + 1);
+  label_all();
+}
+
+/// Predefined ones keep their names; then names that the program gave; then "MPI_Comm_split#2", numbered in the order of creation.
+void Communicators::label_all() {
+  std::vector<Communicator*> by_creation;
+  for (Communicator& c : communicators_) by_creation.push_back(&c);
+  const auto pass = [](const Communicator& c) { return c.flags & (kCommWorld | kCommSelf) ? 0 : !c.name.empty() ? 1 : 2; };
+  std::sort(by_creation.begin(), by_creation.end(), [&](const Communicator* a, const Communicator* b) {
+    const auto key = [&](const Communicator* c) { return std::make_tuple(pass(*c), c->world, c->first_index, c->first_rank, c->uid); };
+    return key(a) < key(b);
+  });
+  std::set<std::pair<int64_t, std::string>> taken;
+  std::map<std::pair<int64_t, std::string>, int> counts;
+  for (Communicator* c : by_creation) {
+    const bool numbered = pass(*c) == 2;
+    const std::string base = c->flags & kCommWorld  ? "MPI_COMM_WORLD"
+                             : c->flags & kCommSelf ? "MPI_COMM_SELF"
+                             : !numbered            ? c->name
+                             : c->creator.empty()   ? "communicator"
+                                                    : c->creator;
+    int& count = counts[{c->world, base}];
+    do {
+      ++count;
+      c->label = numbered || count > 1 ? fmt::format("{}#{}", base, count) : base;
+    } while (!taken.emplace(c->world, c->label).second);
+  }
+}
+
+std::map<uint32_t, uint32_t> Communicators::ids_of(const Scan& scan, int64_t world) const {
+  std::map<uint32_t, uint32_t> ids;
+  for (const ScannedCommunicator& c : scan.communicators) ids[c.meta.index] = ids_.at({world, uid_of(c.meta)});
+  return ids;
+}
+
+void Communicators::write(SQLite::Database& db, const std::map<std::string, uint32_t>& op_ids) const {
+  Insert insert(db, "INSERT INTO communicator VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
+  Insert insert_member(db, "INSERT INTO communicator_member VALUES (?, ?, ?)");
+  uint32_t id = 0;
+  for (const Communicator& c : communicators_) {
+    ++id;
+    std::optional<uint32_t> parent, op;
+    if (c.parent) {
+      if (const auto found = ids_.find({c.world, *c.parent}); found != ids_.end()) parent = found->second;
+    }
+    if (const auto found = op_ids.find(c.creator); found != op_ids.end()) op = found->second;
+    insert.row(id, c.world, c.uid, c.label, c.size, parent, op, kind_of(c));
+    int64_t comm_rank = 0;
+    for (const int64_t rank : members_of(c, max_members_)) insert_member.row(id, comm_rank++, rank >= 0 ? std::optional(rank) : std::nullopt);
+  }
+}
+
+}  // namespace ddl::store

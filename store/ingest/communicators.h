@@ -1,0 +1,51 @@
+// Communicators of all processes merged by (world, uid), numbered and labelled.
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "store/ingest/operations.h"
+#include "store/ingest/scan.h"
+#include "store/ingest/worlds.h"
+
+namespace ddl::store {
+
+struct Communicator {
+  int64_t world = 0;
+  uint64_t uid = 0;
+  std::string label;
+  int32_t size = 0;
+  uint32_t flags = 0;
+  std::string creator;            ///< operation that made it; empty: predefined or unknown
+  std::optional<uint64_t> parent; ///< uid
+  std::vector<RankRun> runs;
+  std::string name;               ///< by MPI_Comm_set_name
+  uint32_t first_index = 0;       ///< smallest index that a member gave it
+  int64_t first_rank = 0;
+};
+
+class Communicators {
+ public:
+  Communicators(const std::vector<Scan>& scans, const Worlds& worlds);
+
+  /// communicator.id by the process's own index.
+  std::map<uint32_t, uint32_t> ids_of(const Scan& scan, int64_t world) const;
+  const Communicator& operator[](uint32_t id) const { return communicators_[id - 1]; }
+
+  /// Tables communicator and communicator_member. `op_ids`: op.id by name.
+  void write(SQLite::Database& db, const std::map<std::string, uint32_t>& op_ids) const;
+
+ private:
+  void label_all();
+
+  std::vector<Communicator> communicators_;  ///< id - 1
+  std::map<std::pair<int64_t, uint64_t>, uint32_t> ids_;
+  uint64_t max_members_;
+};
+
+}  // namespace ddl::store

@@ -1,0 +1,78 @@
+#include "store/ingest/contexts.h"
+
+#include "store/insert.h"
+#include "store/text.h"
+
+namespace ddl::store {
+
+namespace {
+
+/// Writers number contexts from 1 without gaps and stop at 2^16; an id far beyond is damage and must not size a table.
+constexpr uint32_t kMaxContextId = 1u << 20;
+
+const char* kind_name(ContextKind kind) { return kind == ContextKind::kStep ? "step" : kind == ContextKind::kPhase ? "phase" : "layer"; }
+
+}  // namespace
+
+Regions::Regions() { regions_.push_back({0, "none", "", {}, {}}); }
+
+uint32_t Regions::region(uint32_t parent, ContextKind kind, const std::string& name) {
+  const auto [entry, is_new] = region_ids_.emplace(std::make_tuple(parent, kind, name), static_cast<uint32_t>(regions_.size()));
+  if (is_new) {
+    Region region = {parent, kind_name(kind), name, regions_[parent].phase, regions_[parent].layer};
+    if (kind == ContextKind::kPhase) region.phase = name;
+    if (kind == ContextKind::kLayer) region.layer = name;
+    regions_.push_back(std::move(region));
+  }
+  return entry->second;
+}
+
+uint32_t Regions::site(const std::string& module, uint64_t offset) {
+  return site_ids_.emplace(std::make_pair(module, offset), static_cast<uint32_t>(site_ids_.size() + 1)).first->second;
+}
+
+void Regions::write(SQLite::Database& db) const {
+  Insert insert(db, "INSERT INTO region VALUES (?, ?, ?, ?, ?, ?)");
+  for (size_t id = 0; id < regions_.size(); ++id) {
+    const Region& r = regions_[id];
+    insert.row(id, id > 0 ? std::optional(r.parent) : std::nullopt, r.kind, r.name, r.phase, r.layer);
+  }
+  std::vector<const std::pair<std::string, uint64_t>*> sites(site_ids_.size());
+  for (const auto& [site, id] : site_ids_) sites[id - 1] = &site;
+  Insert insert_site(db, "INSERT INTO site VALUES (?, ?, ?)");
+  for (size_t i = 0; i < sites.size(); ++i) insert_site.row(i + 1, sites[i]->first, sites[i]->second);
+}
+
+void ProcessContexts::add_module(const ModuleMeta& meta, std::string_view path) {
+  modules_[meta.begin] = {meta.end, meta.file_offset, clean_text(path)};
+}
+
+void ProcessContexts::add(const ContextMeta& meta, const std::string& name) {
+  if (meta.id >= kMaxContextId) return;
+  if (meta.id >= entries_.size()) entries_.resize(meta.id + 1);
+  const uint32_t parent = (*this)[meta.parent].region;
+  const auto kind = static_cast<ContextKind>(meta.kind);
+  Entry& entry = entries_[meta.id];
+  entry.known = true;
+  if (kind == ContextKind::kSite) {
+    entry.region = parent;
+    sites_.emplace_back(meta.id, meta.site);
+  } else {
+    entry.region = regions_.region(parent, kind, kind == ContextKind::kStep ? std::string() : name);
+  }
+}
+
+void ProcessContexts::resolve_sites() {
+  for (const auto& [context, address] : sites_) {
+    auto module = modules_.upper_bound(address);
+    const bool below = module == modules_.begin();
+    if (!below) --module;
+    if (below || address >= module->second.end) {
+      entries_[context].site = regions_.site("?", address);
+    } else {
+      entries_[context].site = regions_.site(module->second.path, address - module->first + module->second.file_offset);
+    }
+  }
+}
+
+}  // namespace ddl::store

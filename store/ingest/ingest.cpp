@@ -1,0 +1,173 @@
+#include "store/ingest.h"
+
+#include <SQLiteCpp/Exception.h>
+#include <SQLiteCpp/Transaction.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <numeric>
+
+#include "core/error.h"
+#include "store/database.h"
+#include "store/ingest/communicators.h"
+#include "store/ingest/process_load.h"
+#include "store/ingest/run_facts.h"
+#include "store/ingest/scan.h"
+#include "store/ingest/spool_table.h"
+#include "store/ingest/worlds.h"
+
+namespace ddl {
+
+namespace {
+
+using namespace store;
+namespace fs = std::filesystem;
+
+constexpr uint64_t kReportEveryBytes = 4 << 20;
+
+class Reporter {
+ public:
+  explicit Reporter(const std::function<void(const Progress&)>& function) : function_(function) {}
+
+  void begin(const char* stage, uint64_t total_bytes) {
+    now_ = {stage, 0, total_bytes};
+    reported_ = 0;
+    tell();
+  }
+  void add(uint64_t bytes) { to(now_.done_bytes + bytes); }
+  void to(uint64_t done_bytes) {
+    now_.done_bytes = std::min(std::max(done_bytes, now_.done_bytes), now_.total_bytes);
+    if (now_.done_bytes - reported_ >= kReportEveryBytes || now_.done_bytes == now_.total_bytes) tell();
+  }
+
+ private:
+  void tell() {
+    reported_ = now_.done_bytes;
+    if (function_) function_(now_);
+  }
+
+  const std::function<void(const Progress&)>& function_;
+  Progress now_ = {"", 0, 0};
+  uint64_t reported_ = 0;
+};
+
+/// The file that becomes the store once it is whole; gone if it does not.
+class Draft {
+ public:
+  explicit Draft(const fs::path& target) : target_(target), path_(fmt::format("{}.tmp.{}", target.string(), getpid())) {
+    std::error_code ignored;
+    fs::remove(path_, ignored);  // of an earlier process with our number
+  }
+  ~Draft() {
+    std::error_code ignored;
+    if (!finished_) fs::remove(path_, ignored);
+  }
+  Draft(const Draft&) = delete;
+  Draft& operator=(const Draft&) = delete;
+
+  const fs::path& path() const { return path_; }
+  void finish() {
+    std::error_code error;
+    fs::rename(path_, target_, error);
+    if (error) throw Error(fmt::format("cannot write {}: {}", target_.string(), error.message()));
+    finished_ = true;
+  }
+
+ private:
+  fs::path target_;
+  fs::path path_;
+  bool finished_ = false;
+};
+
+std::vector<Scan> scan_all(const std::vector<fs::path>& spools, Losses& losses, Reporter& reporter) {
+  std::vector<Scan> scans;
+  std::optional<Error> first_error;
+  for (const fs::path& spool : spools) {
+    try {
+      scans.push_back(scan_spool(spool));
+    } catch (const Error& error) {
+      if (!first_error) first_error = error;
+      std::error_code ignored;
+      const std::uintmax_t bytes = fs::file_size(spool, ignored);
+      losses.add({}, "torn_spool", ignored ? 1 : std::max<uint64_t>(bytes, 1), fmt::format("bytes of a spool that is not used: {}", error.what()));
+    }
+    reporter.add(1);
+  }
+  if (scans.empty() && first_error) throw *first_error;
+  return scans;
+}
+
+int64_t realtime_now_ns() { return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
+IngestSummary fill(SQLite::Database& db, const RunDirectory& run, const std::vector<Scan>& scans, Losses losses, int64_t ingested_at_ns, Reporter& reporter) {
+  std::vector<ClockEvidence> evidence;
+  uint64_t total_bytes = 0;
+  for (const Scan& scan : scans) {
+    evidence.push_back(scan.clock);
+    total_bytes += scan.file_bytes;
+  }
+  const Clocks clocks = fit_clocks(evidence);
+  std::vector<int64_t> start_ns;
+  for (size_t i = 0; i < scans.size(); ++i) start_ns.push_back(clocks.processes[i].time_ns(scans[i].header.begin.ticks));
+  const Worlds worlds = find_worlds(scans, start_ns);
+  add_missing_ranks(worlds, losses);
+  const Communicators communicators(scans, worlds);
+  RunTables tables = {{}, {}, communicators, std::move(losses)};
+  for (const size_t i : worlds.order) tables.operations.learn(scans[i]);
+
+  SQLite::Transaction transaction(db);
+  SpoolTable spool_table(db);
+  write_names(db);
+  const std::vector<int64_t> hosts = write_hosts(db, scans, worlds.order, clocks);
+  IngestSummary summary;
+  reporter.begin("reading", total_bytes);
+  uint64_t done_bytes = 0;
+  for (const size_t i : worlds.order) {
+    ++summary.processes;
+    summary.events += load_process(db, spool_table, tables, scans[i], static_cast<int64_t>(summary.processes), hosts[i], worlds.places[i], clocks.processes[i],
+                                   [&](uint64_t bytes) { reporter.add(bytes); })
+                          .events;
+    reporter.to(done_bytes += scans[i].file_bytes);
+  }
+  reporter.begin("indexing", 1);
+  tables.operations.write(db);
+  tables.regions.write(db);
+  communicators.write(db, tables.operations.ids());
+  write_meta(db, run, clocks, ingested_at_ns, tables.losses);
+  summary.losses = tables.losses.write(db);
+  create_indices(db);
+  transaction.commit();
+  reporter.to(1);
+  return summary;
+}
+
+}  // namespace
+
+IngestSummary ingest(const RunDirectory& run, const IngestOptions& options) {
+  const int64_t ingested_at_ns = realtime_now_ns();  // before the first byte is read: what changes later is newer
+  const fs::path output = options.output.empty() ? run.store : options.output;
+  std::error_code ignored;
+  if (fs::exists(output, ignored)) open_store(output);  // throws rather than replace what is not ours
+  const std::vector<fs::path> spools = run.spools();
+  if (spools.empty()) {
+    throw Error(fmt::format("{} holds no spools", run.directory.string()), "the job recorded nothing: is it an MPI job, and was libddl.so preloaded in it? try: ddl doctor",
+                ExitCode::kDataMissing);
+  }
+  Reporter reporter(options.progress);
+  Losses losses;
+  reporter.begin("scanning", spools.size());
+  const std::vector<Scan> scans = scan_all(spools, losses, reporter);
+  Draft draft(output);
+  IngestSummary summary;
+  try {
+    SQLite::Database db = create_store(draft.path());
+    summary = fill(db, run, scans, std::move(losses), ingested_at_ns, reporter);
+  } catch (const SQLite::Exception& error) {
+    throw Error(fmt::format("cannot write {}: {}", output.string(), error.what()));
+  }
+  draft.finish();
+  return summary;
+}
+
+}  // namespace ddl

@@ -1,0 +1,223 @@
+#include "store/ingest/process_load.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "core/names.h"
+#include "store/ingest/profile.h"
+#include "store/ingest/record_stream.h"
+#include "store/ingest/timeline.h"
+#include "store/insert.h"
+#include "store/text.h"
+
+namespace ddl::store {
+
+namespace {
+
+constexpr uint32_t bit(RecordKind kind) { return 1u << static_cast<uint32_t>(kind); }
+
+constexpr const char* kInsertEvents =
+    "INSERT INTO event(process, thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, tag, datatype, reduction) "
+    "SELECT ?1, thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, tag, datatype, reduction FROM spool_records";
+constexpr const char* kInsertRanges =
+    "INSERT INTO range_event(process, thread, region, step, start_ns, duration_ns, mpi_ns) "
+    "SELECT ?1, thread, region, step, start_ns, duration_ns, mpi_ns FROM spool_records";
+constexpr const char* kInsertValues =
+    "INSERT INTO value(process, step, time_ns, name, value) SELECT ?1, step, start_ns, name, number FROM spool_records";
+
+template <size_t N>
+int64_t known_code(const NamedCode (&names)[N], uint32_t code) {
+  return std::any_of(std::begin(names), std::end(names), [&](const NamedCode& named) { return named.code == code; }) ? code : 0;
+}
+
+std::optional<int64_t> step_of(const StepIndex& steps, uint64_t ticks) {
+  const auto step = steps.at(ticks);
+  return step ? std::optional(static_cast<int64_t>(*step)) : std::nullopt;
+}
+
+/// Peers below zero are MPI's special values or "none".
+std::optional<int64_t> peer_of(const Record& r) { return r.peer >= 0 ? std::optional<int64_t>(r.peer) : std::nullopt; }
+
+/// The columns that a call has in table event and in open_call.
+void describe_call(const Record& r, ProcessTables& tables, const StepIndex& steps, SpoolRow& row) {
+  const ProcessContexts::Entry context = tables.context(r.context);
+  row.op = tables.op(record_op(r.word));
+  row.comm = tables.comm(r.comm);
+  row.region = context.region;
+  row.site = context.site;
+  row.step = step_of(steps, r.start_ticks);
+  row.start_ns = tables.clock().time_ns(r.start_ticks);
+  row.bytes = static_cast<int64_t>(payload_bytes(r.payload));
+  row.peer = peer_of(r);
+  const Operation& operation = tables.operation(static_cast<uint32_t>(row.op));
+  // The instance of a non-blocking collective is its request. MPI_COMM_SELF is another communicator on each rank, but one row in the store.
+  const bool is_instance = operation.is_collective() && operation.nonblocking == (record_kind(r.word) == RecordKind::kRequest);
+  row.seq = is_instance && row.comm != 0 && !tables.is_self(static_cast<uint32_t>(row.comm)) ? r.sequence : 0;
+  row.tag = operation.is_message() ? std::optional<int64_t>(static_cast<int32_t>(r.sequence)) : std::nullopt;
+}
+
+/// Rows of the tables event, range_event and value from the stream of records.
+class RecordRows : public RowSource {
+ public:
+  RecordRows(RecordStream& stream, const Timeline& timeline, ProcessTables& tables, const std::function<void(uint64_t)>& step_done)
+      : stream_(stream), timeline_(timeline), tables_(tables), step_done_(step_done) {}
+
+  bool next(SpoolRow& row) override {
+    const Record* r = stream_.next();
+    if (stream_.bytes_read() != reported_) {
+      step_done_(stream_.bytes_read() - reported_);
+      reported_ = stream_.bytes_read();
+    }
+    if (!r) {
+      reported_ = 0;
+      return false;
+    }
+    const ProcessClock& clock = tables_.clock();
+    row.thread = stream_.thread();
+    switch (record_kind(r->word)) {
+      case RecordKind::kRange:
+        row.region = tables_.context(r->context).region;
+        row.step = step_of(timeline_.step_index, r->start_ticks);
+        row.start_ns = clock.time_ns(r->start_ticks);
+        row.mpi_ns = clock.span_ns(r->payload);
+        break;
+      case RecordKind::kValue:
+        row.step = step_of(timeline_.step_index, r->start_ticks);
+        row.start_ns = clock.time_ns(r->start_ticks);
+        row.name = &tables_.string(r->context);
+        row.number = std::bit_cast<double>(r->payload);
+        break;
+      default:
+        describe_call(*r, tables_, timeline_.step_index, row);
+        row.kind = record_kind(r->word) == RecordKind::kRequest ? 2 : 1;
+        row.datatype = known_code(kDatatypeNames, payload_datatype(r->payload));
+        row.reduction = known_code(kReductionNames, payload_reduction(r->payload));
+    }
+    row.duration_ns = clock.time_ns(r->start_ticks + record_duration_ticks(r->word)) - row.start_ns;
+    return true;
+  }
+
+ private:
+  RecordStream& stream_;
+  const Timeline& timeline_;
+  ProcessTables& tables_;
+  const std::function<void(uint64_t)>& step_done_;
+  uint64_t reported_ = 0;
+};
+
+void write_steps(SQLite::Database& db, const Timeline& timeline, const ProcessTables& tables) {
+  Insert insert(db, "INSERT INTO step VALUES (?, ?, ?, ?, ?, ?)");
+  const ProcessClock& clock = tables.clock();
+  for (const Step& step : timeline.steps) {
+    std::optional<int64_t> duration_ns, mpi_ns;
+    const int64_t start_ns = clock.time_ns(step.start_ticks);
+    if (step.duration_ticks) {
+      duration_ns = clock.time_ns(step.start_ticks + *step.duration_ticks) - start_ns;
+      mpi_ns = clock.span_ns(step.mpi_ticks);
+    }
+    insert.row(tables.process(), step.thread, step.number, start_ns, duration_ns, mpi_ns);
+  }
+}
+
+void write_open_calls(SQLite::Database& db, const Timeline& timeline, ProcessTables& tables) {
+  Insert insert(db, "INSERT INTO open_call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  const auto id_or_null = [](int64_t id) { return id ? std::optional(id) : std::nullopt; };
+  for (const auto& [thread, record] : timeline.open_calls) {
+    SpoolRow row;
+    describe_call(record, tables, timeline.step_index, row);
+    insert.row(tables.process(), thread, row.op, id_or_null(row.comm), id_or_null(row.seq), row.region, id_or_null(row.site), row.step, row.start_ns, row.bytes,
+               row.peer, row.tag);
+  }
+}
+
+const char* how_it_ended(const FileHeader& header) {
+  if (header.flags & kMpiAborted) return "aborted";
+  if (header.flags & kMpiFinalized) return "finalized";
+  return header.flags & kExited ? "exited" : "lost";
+}
+
+const char* thread_level_name(int32_t level) {
+  constexpr const char* kNames[] = {"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED", "MPI_THREAD_MULTIPLE"};
+  return level >= 0 && level < 4 ? kNames[level] : nullptr;
+}
+
+std::optional<std::string> take_fact(const ProcessTables& tables, const std::string& key) {
+  std::optional<std::string> value;
+  for (const auto& [name, text] : tables.facts()) {
+    if (name == key) value = text;
+  }
+  return value;
+}
+
+/// The process's own row, its facts and threads, and the losses that its header and its end tell of.
+void write_process(SQLite::Database& db, RunTables& run, const Scan& scan, const SpoolReader& reader, int64_t host, uint64_t newest_ticks, const ProcessTables& tables) {
+  const FileHeader& header = reader.header();
+  const ProcessClock& clock = tables.clock();
+  const Place& place = tables.place();
+  const int64_t start_ns = clock.time_ns(header.begin.ticks);
+  const int64_t end_ns = std::max(start_ns, clock.time_ns(std::max(newest_ticks, header.latest.ticks)));
+  const auto moment = [&](uint64_t ticks) { return ticks ? std::optional(clock.time_ns(ticks)) : std::nullopt; };
+  const std::string ended = how_it_ended(header);
+  const auto text_or_null = [](const char* text) { return text ? std::optional<std::string>(text) : std::nullopt; };
+  Insert insert(db, "INSERT INTO process VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  insert.row(tables.process(), *place.world, place.rank, header.world_size > 0 ? std::optional(header.world_size) : std::nullopt, host, header.pid, start_ns,
+             end_ns, moment(header.mpi_init_leave_ticks), moment(header.mpi_finalize_enter_ticks), ended,
+             header.flags & kMpiAborted ? std::optional(header.abort_code) : std::nullopt, text_or_null(thread_level_name(header.thread_level)),
+             scan.clock.kind == ClockKind::kTsc ? "tsc" : "monotonic", header.keep_level, take_fact(tables, "exe"), take_fact(tables, "command"), scan.file_name,
+             reader.file_bytes());
+
+  Insert insert_fact(db, "INSERT INTO process_fact VALUES (?, ?, ?)");
+  for (const auto& [key, value] : tables.facts()) {
+    if (key != "exe" && key != "command") insert_fact.row(tables.process(), key, value);
+  }
+  if (const std::string version = clean_text(fixed_text(header.library_version)); !version.empty()) insert_fact.row(tables.process(), "library_version", version);
+  Insert insert_thread(db, "INSERT INTO thread VALUES (?, ?, ?, ?)");
+  for (const auto& [number, thread] : tables.threads()) {
+    insert_thread.row(tables.process(), number, thread.tid, thread.name.empty() ? std::nullopt : std::optional(thread.name));
+  }
+
+  if (ended == "lost") {
+    run.losses.add(place, "killed", 1,
+                   fmt::format("process without a sign of its end: killed, crashed or still running; last sign of life {:.3f} s after the run began",
+                               static_cast<double>(end_ns) * 1e-9));
+  }
+  run.losses.add_counters(place, header);
+  if (!clock.line.rate_known) run.losses.add(place, "clock", 1, "process whose ticks could not be measured against a clock: its times assume 1 tick = 1 ns");
+}
+
+}  // namespace
+
+LoadedProcess load_process(SQLite::Database& db, SpoolTable& spool_table, RunTables& run, const Scan& scan, int64_t process, int64_t host, const Place& place,
+                           const ProcessClock& clock, const std::function<void(uint64_t bytes)>& step_done) {
+  const SpoolReader reader(scan.path);
+  std::vector<Skip> skips = reader.skipped();
+  ProcessTables tables(run, scan, process, place, clock);
+  tables.read(reader, skips);
+  load_profile(db, reader, tables, skips);
+  const Timeline timeline = read_timeline(reader);
+  skips.insert(skips.end(), timeline.skips.begin(), timeline.skips.end());
+  write_steps(db, timeline, tables);
+  write_open_calls(db, timeline, tables);
+
+  LoadedProcess loaded;
+  RecordStream stream(reader, timeline);
+  const std::function<void(uint64_t)> silent = [](uint64_t) {};
+  const auto pull = [&](const char* sql, uint32_t kinds, const std::function<void(uint64_t)>& progress) {
+    RecordRows rows(stream, timeline, tables, progress);
+    stream.rewind(kinds);
+    return spool_table.pull(rows, sql, process);
+  };
+  loaded.events = static_cast<uint64_t>(pull(kInsertEvents, bit(RecordKind::kCall) | bit(RecordKind::kRequest), step_done));
+  pull(kInsertRanges, bit(RecordKind::kRange), silent);
+  pull(kInsertValues, bit(RecordKind::kValue), silent);
+
+  write_process(db, run, scan, reader, host, timeline.newest_ticks, tables);
+  run.losses.add_skips(place, scan.file_name, skips);
+  run.losses.add(place, "abandoned_calls", timeline.abandoned, "calls that were entered and never left although their thread went on; they are in no table");
+  run.losses.add(place, "undescribed", tables.unresolved(), "references to a range, call site or communicator that the spool does not describe");
+  return loaded;
+}
+
+}  // namespace ddl::store

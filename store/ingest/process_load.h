@@ -1,0 +1,90 @@
+// Everything that one spool adds to the store, and the tables that translate its local numbers into the run's.
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "core/reader.h"
+#include "store/ingest/clocks.h"
+#include "store/ingest/communicators.h"
+#include "store/ingest/contexts.h"
+#include "store/ingest/losses.h"
+#include "store/ingest/operations.h"
+#include "store/ingest/spool_table.h"
+
+namespace ddl::store {
+
+/// What all processes add to.
+struct RunTables {
+  Operations operations;
+  Regions regions;
+  const Communicators& communicators;
+  Losses losses;
+};
+
+/// From one process's numbers to the run's ids. What the spool does not describe is counted and gets the best that is left: "unknown#N", no
+/// communicator, outside every range.
+class ProcessTables : public MetaVisitor {
+ public:
+  ProcessTables(RunTables& run, const Scan& scan, int64_t process, const Place& place, const ProcessClock& clock);
+
+  int64_t process() const { return process_; }
+  const Place& place() const { return place_; }
+  const ProcessClock& clock() const { return clock_; }
+
+  uint32_t op(uint32_t number);
+  const Operation& operation(uint32_t id) const { return run_.operations[id]; }
+  /// 0: none.
+  uint32_t comm(uint32_t index);
+  bool is_self(uint32_t comm) const { return comm != 0 && run_.communicators[comm].flags & kCommSelf; }
+  ProcessContexts::Entry context(uint32_t id);
+  const std::string& string(uint32_t id) const;
+
+  struct Thread {
+    uint32_t tid;
+    std::string name;
+  };
+  const std::map<uint32_t, Thread>& threads() const { return threads_; }
+  const std::vector<std::pair<std::string, std::string>>& facts() const { return facts_; }
+  /// How often something was asked for that the spool does not describe.
+  uint64_t unresolved() const { return unresolved_; }
+
+  /// Reads the meta chunks.
+  void read(const SpoolReader& reader, std::vector<Skip>& skips);
+
+ private:
+  void on_string(uint32_t id, std::string_view text) override;
+  void on_context(const ContextMeta& meta) override;
+  void on_module(const ModuleMeta& meta, std::string_view path) override;
+  void on_thread(const ThreadMeta& meta, std::string_view name) override;
+  void on_fact(std::string_view key, std::string_view value) override;
+
+  RunTables& run_;
+  const Scan& scan_;
+  int64_t process_;
+  Place place_;
+  ProcessClock clock_;
+  std::vector<uint32_t> ops_;    ///< by number, 0: not described
+  std::vector<uint32_t> comms_;  ///< by index, 0: not described
+  ProcessContexts contexts_;
+  std::unordered_map<uint32_t, std::string> strings_;
+  std::map<uint32_t, Thread> threads_;
+  std::vector<std::pair<std::string, std::string>> facts_;
+  uint64_t unresolved_ = 0;
+};
+
+struct LoadedProcess {
+  uint64_t events = 0;
+};
+
+/// Reads the spool of `scan` and writes all its rows. `step_done` is told the bytes read, for progress.
+LoadedProcess load_process(SQLite::Database& db, SpoolTable& spool_table, RunTables& run, const Scan& scan, int64_t process, int64_t host, const Place& place,
+                           const ProcessClock& clock, const std::function<void(uint64_t bytes)>& step_done);
+
+}  // namespace ddl::store

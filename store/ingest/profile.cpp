@@ -1,0 +1,83 @@
+#include "store/ingest/profile.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <tuple>
+
+#include "store/insert.h"
+
+namespace ddl::store {
+
+namespace {
+
+struct Totals {
+  uint64_t calls = 0, bytes = 0, ticks = 0, timed_calls = 0;
+  uint64_t min_ticks = UINT64_MAX, max_ticks = 0;
+  std::array<uint32_t, kHistogramBuckets> histogram = {};
+  bool estimated = false;
+
+  void add(const ProfileEntry& e) {
+    calls += e.calls;
+    bytes += e.bytes;
+    ticks += e.ticks;
+    timed_calls += e.timed_calls;
+    estimated |= e.timed_calls < e.calls;
+    min_ticks = std::min(min_ticks, e.min_ticks);
+    max_ticks = std::max(max_ticks, e.max_ticks);
+    for (int i = 0; i < kHistogramBuckets; ++i) histogram[i] += std::min(e.histogram[i], UINT32_MAX - histogram[i]);
+  }
+
+  bool has_extremes() const { return timed_calls > 0 && min_ticks <= max_ticks && max_ticks < kMaxDurationTicks; }
+
+  std::array<unsigned char, 4 * kHistogramBuckets> histogram_bytes() const {
+    std::array<unsigned char, 4 * kHistogramBuckets> bytes_out;
+    for (size_t i = 0; i < bytes_out.size(); ++i) bytes_out[i] = static_cast<unsigned char>(histogram[i / 4] >> (8 * (i % 4)));
+    return bytes_out;
+  }
+};
+
+/// op, communicator, region, site, size class in the run's ids: contexts that only this process tells apart become one.
+using CallKey = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, uint8_t>;
+
+/// Only some calls were timed: their mean stands for the rest.
+int64_t scaled_ns(const Totals& t, const ProcessClock& clock) {
+  const int64_t measured = clock.span_ns(t.ticks);
+  if (!t.estimated || t.timed_calls == 0) return measured;
+  return static_cast<int64_t>(std::min(static_cast<double>(measured) * static_cast<double>(t.calls) / static_cast<double>(t.timed_calls), 4e18));
+}
+
+}  // namespace
+
+void load_profile(SQLite::Database& db, const SpoolReader& reader, ProcessTables& tables, std::vector<Skip>& skips) {
+  std::map<CallKey, Totals> calls;
+  std::map<uint32_t, Totals> ranges;
+  std::vector<ProfileEntry> entries;
+  for (const SpoolChunk& chunk : reader.chunks(ChunkKind::kProfile)) {
+    reader.read_profile(chunk, entries, &skips);
+    for (const ProfileEntry& e : entries) {
+      const ProcessContexts::Entry context = tables.context(e.context);
+      if (e.op < kFirstCallOp) {
+        ranges[context.region].add(e);
+      } else {
+        calls[{tables.op(e.op), tables.comm(e.comm), context.region, context.site, e.size_class}].add(e);
+      }
+    }
+  }
+  const ProcessClock& clock = tables.clock();
+  const auto extreme = [&](const Totals& t, uint64_t ticks) { return t.has_extremes() ? std::optional(clock.span_ns(ticks)) : std::nullopt; };
+  const auto id_or_null = [](uint32_t id) { return id ? std::optional(id) : std::nullopt; };
+  Insert insert_call(db, "INSERT INTO profile VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  for (const auto& [key, t] : calls) {
+    const auto& [op, comm, region, site, size_class] = key;
+    const auto histogram = t.histogram_bytes();
+    insert_call.row(tables.process(), op, id_or_null(comm), region, id_or_null(site), size_class, t.calls, t.bytes, scaled_ns(t, clock),
+                    extreme(t, t.min_ticks), extreme(t, t.max_ticks), t.estimated, std::span<const unsigned char>(histogram));
+  }
+  Insert insert_range(db, "INSERT INTO range_profile VALUES (?, ?, ?, ?, ?, ?, ?)");
+  for (const auto& [region, t] : ranges) {
+    insert_range.row(tables.process(), region, t.calls, clock.span_ns(t.ticks), clock.span_ns(t.bytes), extreme(t, t.min_ticks), extreme(t, t.max_ticks));
+  }
+}
+
+}  // namespace ddl::store

@@ -1,0 +1,81 @@
+#include "store/ingest/run_facts.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "core/names.h"
+#include "store/database.h"
+#include "store/insert.h"
+#include "store/job.h"
+#include "store/text.h"
+
+namespace ddl::store {
+
+void write_names(SQLite::Database& db) {
+  Insert datatype(db, "INSERT INTO datatype VALUES (?, ?)");
+  for (const NamedCode& named : kDatatypeNames) datatype.row(named.code, named.name);
+  Insert reduction(db, "INSERT INTO reduction VALUES (?, ?)");
+  for (const NamedCode& named : kReductionNames) reduction.row(named.code, named.name);
+}
+
+std::vector<int64_t> write_hosts(SQLite::Database& db, const std::vector<Scan>& scans, const std::vector<size_t>& order, const Clocks& clocks) {
+  // A host whose processes use several clocks is described by its TSC.
+  std::map<std::pair<std::string, std::string>, int64_t> ids;
+  std::vector<size_t> speaker;
+  std::vector<int64_t> hosts(scans.size());
+  for (const size_t i : order) {
+    const auto [entry, is_new] = ids.emplace(std::make_pair(scans[i].host, scans[i].boot_id), static_cast<int64_t>(ids.size() + 1));
+    hosts[i] = entry->second;
+    if (is_new) {
+      speaker.push_back(i);
+    } else if (size_t& s = speaker[static_cast<size_t>(entry->second - 1)]; scans[s].clock.kind != ClockKind::kTsc && scans[i].clock.kind == ClockKind::kTsc) {
+      s = i;
+    }
+  }
+  Insert insert(db, "INSERT INTO host VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
+  int64_t id = 0;
+  for (const size_t i : speaker) {
+    const ProcessClock& clock = clocks.processes[i];
+    insert.row(++id, scans[i].host, scans[i].boot_id, scans[i].clock.kind == ClockKind::kTsc ? "tsc" : "monotonic", 1e9 / clock.line.ns_per_tick,
+               clock.line.residual_ns, clock.offset_ns, clocks.domains == 1 ? std::optional(0.0) : std::nullopt);
+  }
+  return hosts;
+}
+
+void write_meta(SQLite::Database& db, const RunDirectory& run, const Clocks& clocks, int64_t ingested_at_ns, Losses& losses) {
+  const Job job = read_job(run.job());
+  if (!job.problem.empty()) losses.add({}, "job_file", 1, job.problem);
+  std::map<std::string, std::optional<std::string>> facts(job.facts.begin(), job.facts.end());
+  facts["schema_version"] = fmt::to_string(kSchemaVersion);
+  facts["epoch_realtime_ns"] = fmt::to_string(clocks.epoch_realtime_ns);
+  facts["ingested_at"] = fmt::to_string(ingested_at_ns);
+  facts["duration_ns"] = db.execAndGet("SELECT coalesce(max(end_ns), 0) FROM process").getString();
+  if (!job.command.empty()) {
+    std::string command;
+    for (const std::string& argument : job.command) command.append(command.empty() ? "" : " ").append(shell_quoted(argument));
+    facts["command"] = command;
+  }
+  const auto number = [&](const char* key, const std::optional<int64_t>& value) {
+    if (value) facts[key] = fmt::to_string(*value);
+  };
+  number("started_realtime_ns", job.started_realtime_ns);
+  number("ended_realtime_ns", job.ended_realtime_ns);
+  number("exit_code", job.exit_code);
+  number("signal", job.signal);
+  Insert insert(db, "INSERT INTO meta VALUES (?, ?)");
+  for (const auto& [key, value] : facts) insert.row(key, value);
+}
+
+void create_indices(SQLite::Database& db) {
+  db.exec(
+      "CREATE INDEX event_instance ON event(comm, seq) WHERE seq IS NOT NULL;"
+      "CREATE INDEX event_process ON event(process, start_ns);"
+      "CREATE INDEX step_process ON step(process, step);"
+      "CREATE INDEX profile_process ON profile(process, op);"
+      "CREATE INDEX range_profile_process ON range_profile(process, region);"
+      "CREATE INDEX range_event_process ON range_event(process, start_ns);"
+      "CREATE INDEX region_parent ON region(parent);");
+}
+
+}  // namespace ddl::store

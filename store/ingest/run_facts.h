@@ -1,0 +1,28 @@
+// What concerns the run as a whole: hosts, fixed lists of names, meta, indices.
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "store/ingest/clocks.h"
+#include "store/ingest/losses.h"
+#include "store/ingest/scan.h"
+#include "store/run_directory.h"
+
+namespace ddl::store {
+
+/// Fills datatype and reduction.
+void write_names(SQLite::Database& db);
+
+/// Fills host. Returns host.id of each scan; ids are given in `order`.
+std::vector<int64_t> write_hosts(SQLite::Database& db, const std::vector<Scan>& scans, const std::vector<size_t>& order, const Clocks& clocks);
+
+/// Fills meta from job.json, the clocks and the processes that are in the store already.
+void write_meta(SQLite::Database& db, const RunDirectory& run, const Clocks& clocks, int64_t ingested_at_ns, Losses& losses);
+
+/// The indices that the analyzer and the views need, made once everything is loaded.
+void create_indices(SQLite::Database& db);
+
+}  // namespace ddl::store

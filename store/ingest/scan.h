@@ -1,0 +1,43 @@
+// First pass over a spool: what must be known of all processes before the first row of any can be written.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/reader.h"
+#include "store/ingest/clocks.h"
+
+namespace ddl::store {
+
+struct ScannedCommunicator {
+  CommunicatorMeta meta;
+  std::vector<RankRun> runs;
+  std::string name;  ///< last MPI_Comm_set_name; empty: none
+};
+
+struct ScannedOperation {
+  OpClass op_class;
+  bool nonblocking;
+  std::string name;
+};
+
+struct Scan {
+  std::string path;
+  std::string file_name;
+  uint64_t file_bytes = 0;
+  FileHeader header = {};
+  std::string host;
+  std::string boot_id;
+  ClockEvidence clock;
+  std::vector<ScannedCommunicator> communicators;  ///< in the order of their index
+  std::map<uint32_t, ScannedOperation> operations;
+};
+
+/// Throws Error if the file is no spool that can be read.
+Scan scan_spool(const std::filesystem::path& path);
+
+}  // namespace ddl::store

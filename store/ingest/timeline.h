@@ -1,0 +1,66 @@
+// First pass over the records of one process: what must be known before its events can be written.
+//
+//   steps        also those that were begun and never ended, and those whose end only the ring still has
+//   open calls   records that stayed kOpen at the end of their thread: where a killed or hung process sat. An open record that its thread
+//                has left behind (it recorded something that ended later) is not a call in progress, whatever happened to it; it is counted.
+//   chunks       when each events chunk begins, so that they can be merged in the order of time
+//
+// Ring records count only here: they tell which calls are open and which steps ended, they are not events.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "core/reader.h"
+
+namespace ddl::store {
+
+struct Step {
+  uint32_t thread = 0;
+  uint64_t number = 0;
+  uint64_t start_ticks = 0;
+  std::optional<uint64_t> duration_ticks;  ///< unset: never ended
+  uint64_t mpi_ticks = 0;
+};
+
+/// Which step a moment of a process lies in. Steps of several threads may overlap; the one that began last counts.
+class StepIndex {
+ public:
+  StepIndex() = default;
+  /// A step that never ended lasts until the next one of its thread, or for ever.
+  explicit StepIndex(const std::vector<Step>& steps);
+  std::optional<uint64_t> at(uint64_t ticks) const;
+
+ private:
+  struct Span {
+    uint64_t begin, end, number;
+    uint64_t latest_end;  ///< of this span and all before it
+  };
+  std::vector<Span> spans_;  ///< by begin
+};
+
+struct EventChunk {
+  SpoolChunk chunk;
+  uint64_t first_ticks;  ///< earliest start of a record in it
+};
+
+struct ThreadRecord {
+  uint32_t thread;
+  Record record;
+};
+
+struct Timeline {
+  std::vector<Step> steps;  ///< by start
+  StepIndex step_index;
+  std::vector<ThreadRecord> open_calls;  ///< by thread and start
+  std::map<uint32_t, std::vector<EventChunk>> events;  ///< by thread; chunks without records are left out
+  uint64_t newest_ticks = 0;  ///< last moment that anything in the spool names
+  uint64_t abandoned = 0;     ///< open records that their thread left behind
+  std::vector<Skip> skips;    ///< damaged records
+};
+
+Timeline read_timeline(const SpoolReader& reader);
+
+}  // namespace ddl::store

@@ -1,0 +1,31 @@
+// A run directory NAME.ddl: job.json, one *.spool a process, run.sqlite. The only interface between a job and the tools.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ddl {
+
+struct RunDirectory {
+  std::filesystem::path directory;
+  std::filesystem::path store;  ///< directory/run.sqlite, or the file that the user named
+
+  std::filesystem::path job() const { return directory / "job.json"; }
+  /// All *.spool files, sorted by name.
+  std::vector<std::filesystem::path> spools() const;
+  /// Newest change of job.json or a spool, realtime ns; 0 if there is neither.
+  int64_t changed_realtime_ns() const;
+};
+
+/// The run that the user means: a run directory, or an SQLite file in one (or copied out of one); without argument the newest *.ddl in the
+/// current directory. Throws Error (kDataMissing) with a hint when there is none. Does not look whether run.sqlite exists.
+RunDirectory find_run(const std::optional<std::string>& argument = std::nullopt);
+
+/// True if run.sqlite is there and holds all that the spools hold now. False: ingest() is due. A job that was killed less than a minute before
+/// it was read counts as still running. Throws as open_store() when the file is there and is not ours to replace.
+bool is_ingested(const RunDirectory& run);
+
+}  // namespace ddl

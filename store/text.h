@@ -1,0 +1,15 @@
+// Names from a spool are any bytes; what goes into the store is text.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace ddl {
+
+/// Valid UTF-8 without control characters: each byte that is neither becomes U+FFFD. SQLite would cut at a NUL, JSON would refuse the rest.
+std::string clean_text(std::string_view bytes);
+
+/// A command line as one would type it: arguments with blanks or quotes in single quotes.
+std::string shell_quoted(std::string_view argument);
+
+}  // namespace ddl
