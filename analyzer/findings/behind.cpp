@@ -14,7 +14,7 @@ namespace {
 
 using Progress = std::map<std::pair<int64_t, int64_t>, int64_t>;  // (communicator, rank) -> collectives entered
 
-Progress collectives_entered(const FindingInput& input, const std::vector<OpenCall>& open) {
+Progress collectives_entered(const FindingInput& input, const std::vector<UnfinishedCall>& open) {
   Progress entered;
   Query profile(input.db,
                 "SELECT f.comm, p.rank, f.op, f.calls FROM profile f JOIN process p ON p.id = f.process"
@@ -30,7 +30,7 @@ Progress collectives_entered(const FindingInput& input, const std::vector<OpenCa
   Query reached(input.db, "SELECT r.comm, p.rank, r.seq FROM temp.reached r JOIN process p ON p.id = r.process WHERE p.world = ?");
   reached.bind(input.world);
   while (reached.next()) at_least(reached.integer(0), reached.integer(1), reached.integer(2));
-  for (const OpenCall& call : open) {
+  for (const UnfinishedCall& call : open) {
     if (call.comm && call.seq) at_least(*call.comm, call.rank, *call.seq);
   }
   return entered;
@@ -68,8 +68,8 @@ std::string describe_call(const FindingInput& input, int64_t op, std::optional<i
 
 }  // namespace
 
-std::vector<OpenCall> open_calls(const FindingInput& input) {
-  std::vector<OpenCall> calls;
+std::vector<UnfinishedCall> open_calls(const FindingInput& input) {
+  std::vector<UnfinishedCall> calls;
   Query rows(input.db,
              "SELECT p.rank, x.op, x.comm, x.seq, x.step, x.peer, x.start_ns FROM open_call x JOIN process p ON p.id = x.process"
              " WHERE p.world = ? AND p.rank IS NOT NULL ORDER BY p.rank, x.start_ns");
@@ -82,12 +82,12 @@ std::vector<OpenCall> open_calls(const FindingInput& input) {
 }
 
 std::optional<Stall> find_stall(const FindingInput& input) {
-  const std::vector<OpenCall> open = open_calls(input);
+  const std::vector<UnfinishedCall> open = open_calls(input);
   const Progress entered = collectives_entered(input, open);
 
   std::map<std::pair<int64_t, int64_t>, Stall> stalls;  // by (communicator, number)
   std::vector<int64_t> waiting_somewhere;
-  for (const OpenCall& call : open) {
+  for (const UnfinishedCall& call : open) {
     if (!call.comm || !call.seq) continue;
     const auto communicator = input.catalog.communicators.find(*call.comm);
     if (communicator == input.catalog.communicators.end() || communicator->second.kind == "inter") continue;
@@ -127,19 +127,25 @@ std::optional<Stall> find_stall(const FindingInput& input) {
   return worst;
 }
 
-int64_t end_of_run_ns(const FindingInput& input) {
+std::optional<int64_t> end_of_run_ns(const FindingInput& input) {
+  Query end(input.db,
+            "SELECT CAST(e.value AS INTEGER) - CAST(b.value AS INTEGER) FROM meta e, meta b"
+            " WHERE e.key = 'ended_realtime_ns' AND b.key = 'epoch_realtime_ns'");
+  return end.next() ? std::optional(end.integer(0)) : std::nullopt;
+}
+
+int64_t last_sign_of_life_ns(const FindingInput& input) {
   int64_t end_ns = 0;
   for (const auto& [id, process] : input.catalog.processes) {
     if (process.world == input.world) end_ns = std::max(end_ns, process.end_ns);
   }
-  Query duration(input.db, "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'duration_ns' AND value <> ''");
-  return duration.next() ? std::max(end_ns, duration.integer(0)) : end_ns;
+  return end_ns;
 }
 
 std::string last_seen(const FindingInput& input, int64_t rank) {
-  const Process* process = input.catalog.process_of(input.world, rank);
+  const ProcessInfo* process = input.catalog.process_of(input.world, rank);
   if (process == nullptr) return "it left no data";
-  for (const OpenCall& call : open_calls(input)) {
+  for (const UnfinishedCall& call : open_calls(input)) {
     if (call.rank != rank) continue;
     return fmt::format("it sits in {} since {}", describe_call(input, call.op, call.comm, call.seq, call.peer),
                        duration_text(call.start_ns));

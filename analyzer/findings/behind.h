@@ -16,7 +16,7 @@
 namespace ddl {
 
 /// A call that never returned, of a rank of the world at hand.
-struct OpenCall {
+struct UnfinishedCall {
   int64_t rank = 0;
   int64_t op = 0;
   std::optional<int64_t> comm, seq, step, peer;
@@ -24,7 +24,7 @@ struct OpenCall {
 };
 
 struct Stall {
-  const Communicator* communicator = nullptr;
+  const CommunicatorInfo* communicator = nullptr;
   int64_t seq = 0;
   std::string collective;        ///< "MPI_Allreduce number 57 on MPI_COMM_WORLD"
   std::string sits_in;           ///< the call that the waiting ranks are in: the collective itself, or MPI_Waitall
@@ -35,13 +35,15 @@ struct Stall {
 };
 
 /// Open calls of the world, by rank.
-std::vector<OpenCall> open_calls(const FindingInput& input);
+std::vector<UnfinishedCall> open_calls(const FindingInput& input);
 
 /// The stall with the most ranks waiting; nothing if no rank waits for one that is behind.
 std::optional<Stall> find_stall(const FindingInput& input);
 
-/// When the run ended, as far as anybody knows.
-int64_t end_of_run_ns(const FindingInput& input);
+/// When the job ended by the clock of `ddl record`; nothing for a job that ran without it.
+std::optional<int64_t> end_of_run_ns(const FindingInput& input);
+/// The latest thing that any rank recorded.
+int64_t last_sign_of_life_ns(const FindingInput& input);
 
 /// "its last call is MPI_Send to rank 3, left at 12.1 s in step 4", or what it sits in.
 std::string last_seen(const FindingInput& input, int64_t rank);

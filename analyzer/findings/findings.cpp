@@ -101,7 +101,7 @@ std::string ranks_text(const std::vector<int64_t>& ranks) {
 }
 
 std::string rank_on_host(const Catalog& catalog, int64_t world, int64_t rank) {
-  const Process* process = catalog.process_of(world, rank);
+  const ProcessInfo* process = catalog.process_of(world, rank);
   if (process == nullptr || process->host_name.empty()) return fmt::format("rank {}", rank);
   return fmt::format("rank {} ({})", rank, process->host_name);
 }

@@ -34,7 +34,7 @@ std::string killed(const std::vector<int64_t>& ranks) {
 
 /// "at 12.3 s in step 41"
 std::string when(const FindingInput& input, int64_t rank) {
-  const Process* process = input.catalog.process_of(input.world, rank);
+  const ProcessInfo* process = input.catalog.process_of(input.world, rank);
   std::string text = fmt::format("at {}", duration_text(process->end_ns));
   Query step(input.db, "SELECT step FROM step WHERE process = ? ORDER BY start_ns DESC LIMIT 1");
   step.bind(process->id);
@@ -72,7 +72,7 @@ std::vector<Finding> find_killed_rank(const FindingInput& input) {
   const std::optional<Stall> stall = find_stall(input);
   if (!ends.aborted.empty()) {
     first = ends.aborted;
-    const Process* process = input.catalog.process_of(input.world, first.front());
+    const ProcessInfo* process = input.catalog.process_of(input.world, first.front());
     finding.sentence =
         fmt::format("{} called MPI_Abort({}) {}", ranks_text(first), process->abort_code.value_or(0), when(input, first.front()));
     finding.confidence = "sure";

@@ -12,7 +12,7 @@ namespace ddl {
 
 std::vector<Finding> find_mismatched_calls(const FindingInput& input) {
   std::map<std::pair<int64_t, int64_t>, std::map<std::string, std::vector<int64_t>>> calls;  // (communicator, number) -> operation -> ranks
-  for (const OpenCall& call : open_calls(input)) {
+  for (const UnfinishedCall& call : open_calls(input)) {
     const Operation& operation = input.catalog.operation(call.op);
     if (call.comm && call.seq && operation.numbered) calls[{*call.comm, *call.seq}][operation.name].push_back(call.rank);
   }

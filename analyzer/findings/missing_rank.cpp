@@ -14,10 +14,10 @@
 namespace ddl {
 namespace {
 
-constexpr int64_t kSureNs = 2'000'000'000;   // waiting this long, and ...
-constexpr double kSureTimes = 20;            // ... this many times the mean duration of the call is a hang
-constexpr int64_t kShortNs = 1'000'000'000;  // less than this, and ...
-constexpr double kShortTimes = 5;            // ... less than this is how any job looks when it is killed
+constexpr int64_t kSureNs = 2'000'000'000;  // waiting this long, and ...
+constexpr double kSureTimes = 20;           // ... this many times the mean duration of the call is a hang
+constexpr int64_t kShortNs = 500'000'000;   // less than this, or ...
+constexpr double kShortTimes = 5;           // ... less than this is how any job looks when it is killed
 
 bool ended_well(const FindingInput& input) {
   return std::all_of(input.catalog.processes.begin(), input.catalog.processes.end(),
@@ -39,12 +39,11 @@ std::vector<Finding> find_missing_rank(const FindingInput& input) {
   const std::optional<Stall> stall = find_stall(input);
   if (!stall) return {};
 
-  Query known_end(input.db, "SELECT 1 FROM meta WHERE key = 'duration_ns'");
-  const bool end_is_known = known_end.next();
-  const int64_t waited_ns = end_of_run_ns(input) - stall->waiting_since_ns;
+  const std::optional<int64_t> known_end_ns = end_of_run_ns(input);
+  const int64_t waited_ns = known_end_ns.value_or(last_sign_of_life_ns(input)) - stall->waiting_since_ns;
   const double mean_ns = mean_duration_ns(input, stall->sits_in);
   const auto times_mean = [&](double times) { return static_cast<double>(waited_ns) > times * mean_ns; };
-  if (end_is_known && waited_ns < kShortNs && !times_mean(kShortTimes)) return {};
+  if (known_end_ns && (waited_ns < kShortNs || !times_mean(kShortTimes))) return {};
 
   Finding finding;
   finding.id = "missing_rank";
@@ -67,7 +66,7 @@ std::vector<Finding> find_missing_rank(const FindingInput& input) {
   constexpr size_t kShown = 3;
   for (size_t i = 0; i < std::min(kShown, stall->missing.size()); ++i) {
     const int64_t rank = stall->missing[i];
-    const Process* process = input.catalog.process_of(input.world, rank);
+    const ProcessInfo* process = input.catalog.process_of(input.world, rank);
     finding.evidence += fmt::format(" {}: {}{}.", rank_on_host(input.catalog, input.world, rank), last_seen(input, rank),
                                     process != nullptr && process->ended == "lost" ? ""
                                     : process != nullptr                           ? " (" + process->ended + ")"

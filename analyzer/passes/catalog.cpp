@@ -16,7 +16,7 @@ void load_processes(SQLite::Database& db, Catalog& catalog) {
       "                                   AND l.kind IN ('not_kept', 'records') AND l.count > 0)"
       " FROM process p JOIN host h ON h.id = p.host");
   while (processes.next()) {
-    Process p;
+    ProcessInfo p;
     p.id = processes.integer(0);
     p.world = processes.integer(1);
     p.rank = processes.maybe_integer(2).value_or(-1);
@@ -41,7 +41,7 @@ void load_processes(SQLite::Database& db, Catalog& catalog) {
 void load_communicators(SQLite::Database& db, Catalog& catalog) {
   Query communicators(db, "SELECT id, world, size, label, kind FROM communicator");
   while (communicators.next()) {
-    Communicator c;
+    CommunicatorInfo c;
     c.id = communicators.integer(0);
     c.world = communicators.integer(1);
     c.size = communicators.integer(2);
@@ -76,7 +76,7 @@ const Operation& Catalog::operation(int64_t id) const {
   return found == operations.end() ? unknown : found->second;
 }
 
-const Process* Catalog::process_of(int64_t world, int64_t rank) const {
+const ProcessInfo* Catalog::process_of(int64_t world, int64_t rank) const {
   for (const auto& [id, process] : processes) {
     if (process.world == world && process.rank == rank) return &process;
   }

@@ -15,7 +15,7 @@
 
 namespace ddl {
 
-struct Process {
+struct ProcessInfo {
   int64_t id = 0;
   int64_t world = 0;
   int64_t rank = -1;       ///< -1: MPI_Init was never left
@@ -32,7 +32,7 @@ struct Process {
   bool thinned = false;  ///< some of its events were not kept
 };
 
-struct Communicator {
+struct CommunicatorInfo {
   int64_t id = 0;
   int64_t world = 0;
   int64_t size = 0;
@@ -46,12 +46,12 @@ struct Catalog {
   explicit Catalog(SQLite::Database& db);
 
   const Operation& operation(int64_t id) const;
-  const Process& process(int64_t id) const { return processes.at(id); }
+  const ProcessInfo& process(int64_t id) const { return processes.at(id); }
   /// The process of a rank; null if it left nothing.
-  const Process* process_of(int64_t world, int64_t rank) const;
+  const ProcessInfo* process_of(int64_t world, int64_t rank) const;
 
-  std::map<int64_t, Process> processes;  ///< by process.id
-  std::map<int64_t, Communicator> communicators;
+  std::map<int64_t, ProcessInfo> processes;  ///< by process.id
+  std::map<int64_t, CommunicatorInfo> communicators;
   std::map<int64_t, Operation> operations;
   std::map<int64_t, std::optional<double>> host_sigma_ns;  ///< by host.id; nothing: unknown
   std::vector<int64_t> worlds;                             ///< ascending

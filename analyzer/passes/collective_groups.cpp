@@ -23,7 +23,7 @@ bool takes_the_longest(const Operation& operation) {
 
 }  // namespace
 
-void CollectiveGroups::add(const Communicator& communicator, int64_t op, const Instance& instance, std::optional<int64_t> bytes,
+void CollectiveGroups::add(const CommunicatorInfo& communicator, int64_t op, const Instance& instance, std::optional<int64_t> bytes,
                            const Split& split) {
   Key key{communicator.id, op, bytes.value_or(-1)};
   if (groups_.size() >= kMaxGroups && !groups_.contains(key)) key.bytes = -1;
@@ -80,7 +80,7 @@ void CollectiveGroups::write(SQLite::Database& db, const Catalog& catalog) const
                " min_duration_wait_ns, xfer_ns, split_calls, algbw_bytes_per_second, busbw_xfer, busbw_raw, busbw_max, upper_bound, why)"
                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   for (const auto& [key, group] : groups_) {
-    const Communicator& communicator = catalog.communicators.at(key.communicator);
+    const CommunicatorInfo& communicator = catalog.communicators.at(key.communicator);
     const bool split = group.split_calls > 0;
     const std::optional<double> factor = bus_factor(catalog.operation(key.op).bus, communicator.size);
 

@@ -22,7 +22,7 @@ class CollectiveGroups {
   /// Sizes beyond this many are booked together under bytes NULL: a run that never uses a size twice must not cost memory per instance.
   static constexpr size_t kMaxGroups = 20'000;
 
-  void add(const Communicator& communicator, int64_t op, const Instance& instance, std::optional<int64_t> bytes, const Split& split);
+  void add(const CommunicatorInfo& communicator, int64_t op, const Instance& instance, std::optional<int64_t> bytes, const Split& split);
   /// Fills table `collective_group`.
   void write(SQLite::Database& db, const Catalog& catalog) const;
 

@@ -16,7 +16,7 @@ constexpr double kTrustedSigmaShare = 0.1;  // of the median wait
 
 struct Assembled {
   Instance instance;
-  const Communicator* communicator = nullptr;
+  const CommunicatorInfo* communicator = nullptr;
   int64_t op = 0;
   int64_t seq = 0;
   bool mismatched = false;
@@ -58,7 +58,7 @@ class InstanceReader {
   int64_t bad_intervals() const { return bad_intervals_; }
 
  private:
-  Member member(const Communicator& communicator) {
+  Member member(const CommunicatorInfo& communicator) {
     Member m;
     m.event = rows_.integer(0);
     m.process = rows_.integer(3);

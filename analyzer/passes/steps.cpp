@@ -170,7 +170,7 @@ class StepPass {
         ++losses_.repeated_steps;
       }
     }
-    const Process& process = catalog_.process(id);
+    const ProcessInfo& process = catalog_.process(id);
     if (process.init_ns)
       run_.emplace(Interval{*process.init_ns, std::max(*process.init_ns, process.finalize_ns.value_or(process.end_ns))}, 0);
   }
@@ -217,7 +217,7 @@ class StepPass {
     current_ = 0;
   }
 
-  void close_run(const Process& process) {
+  void close_run(const ProcessInfo& process) {
     Why open_why = Why::kNone;
     int64_t open_ns = 0;
     open_.bind(process.id);

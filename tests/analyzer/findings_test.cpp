@@ -1,0 +1,348 @@
+// Every finding appears where it was put in, with the right numbers, and not elsewhere.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <random>
+
+#include "analyzer/findings/findings.h"
+#include "tests/analyzer/tables.h"
+
+namespace ddl::test {
+namespace {
+
+using Ids = std::vector<std::string>;
+
+/// A blocking data-parallel job: every step, rank r computes compute_ns(step, r), then all reduce for `xfer_ns`.
+Tables training(int64_t ranks, int64_t steps, int64_t xfer_ns, const std::function<int64_t(int64_t, int64_t)>& compute_ns) {
+  Tables run(ranks);
+  run.exec("BEGIN");
+  int64_t now_ns = 1_s;
+  for (int64_t s = 0; s < steps; ++s) {
+    std::vector<int64_t> enter_ns;
+    for (int64_t r = 0; r < ranks; ++r) enter_ns.push_back(now_ns + compute_ns(s, r));
+    run.allreduce(s + 1, enter_ns, xfer_ns, 1_MB, s);
+    const int64_t end_ns = *std::max_element(enter_ns.begin(), enter_ns.end()) + xfer_ns;
+    for (int64_t r = 0; r < ranks; ++r) run.step(r, s, now_ns, end_ns, end_ns - enter_ns[static_cast<size_t>(r)]);
+    now_ns = end_ns;
+  }
+  run.exec("COMMIT");
+  return run;
+}
+
+int64_t jitter(int64_t step, int64_t rank, int64_t most_ns) {
+  std::mt19937_64 random(static_cast<uint64_t>(step * 1'000 + rank));
+  random.discard(3);
+  return static_cast<int64_t>(random() % static_cast<uint64_t>(most_ns));
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(Findings, NoneOnACleanRun) {
+  for (int64_t ranks : {2, 4, 16}) {
+    Tables even = training(ranks, 60, 5_ms, [](int64_t, int64_t) { return 50_ms; });
+    even.analyze();
+    EXPECT_EQ(even.findings(), Ids{}) << ranks;
+    Tables noisy =
+        training(ranks, 60, 5_ms, [](int64_t s, int64_t r) { return 50_ms + jitter(s, r, 10_ms); });  // waiting, but nobody's fault
+    noisy.analyze();
+    EXPECT_EQ(noisy.findings(), Ids{}) << ranks;
+    Tables slightly =
+        training(ranks, 60, 5_ms, [](int64_t s, int64_t r) { return 50_ms + jitter(s, r, 100_us) + (r == 1 ? 500_us : 0); });  // 1 % late
+    slightly.analyze();
+    EXPECT_EQ(slightly.findings(), Ids{}) << ranks;
+  }
+}
+
+TEST(Findings, Straggler) {
+  for (int64_t ranks : {2, 4, 16}) {
+    Tables run = training(ranks, 60, 5_ms, [](int64_t s, int64_t r) { return 40_ms + jitter(s, r, 2_ms) + (r == 1 ? 24_ms : 0); });
+    run.analyze();
+    ASSERT_EQ(run.findings(), Ids{"straggler"}) << ranks;
+    EXPECT_EQ(run.integer("SELECT rank FROM finding"), 1);
+    const std::string sentence = run.text("SELECT sentence FROM finding");
+    EXPECT_TRUE(has(sentence, "rank 1 (node1) enters last in 100 % of collectives")) << sentence;
+    EXPECT_TRUE(has(sentence, ranks == 2 ? "the other waits 2" : "the others wait 2")) << sentence;
+    EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 24e6, 2.5e6);
+    EXPECT_NEAR(run.number("SELECT share_ratio FROM finding"), 24.0 / 70, 0.04);
+    EXPECT_EQ(run.text("SELECT confidence FROM finding"), "sure");
+    EXPECT_TRUE(has(run.text("SELECT evidence FROM finding"), "It computes 6")) << run.text("SELECT evidence FROM finding");
+    run.exec("CREATE TEMP TABLE shown AS " + run.text("SELECT evidence_sql FROM finding"));
+    EXPECT_EQ(run.integer("SELECT late FROM temp.shown LIMIT 1"), 1);
+  }
+}
+
+TEST(Findings, StragglerFromAStepOn) {
+  Tables run = training(8, 100, 5_ms, [](int64_t s, int64_t r) { return 40_ms + jitter(s, r, 1_ms) + (r == 5 && s >= 70 ? 30_ms : 0); });
+  run.analyze();
+  ASSERT_EQ(run.findings(), Ids{"straggler"});
+  const std::string sentence = run.text("SELECT sentence FROM finding");
+  EXPECT_TRUE(has(sentence, "rank 5 (node1) enters last in 100 % of collectives since step 70: the others wait 30")) << sentence;
+}
+
+TEST(Findings, OneLongDelayIsNoStraggler) {
+  Tables run = training(4, 60, 5_ms, [](int64_t s, int64_t r) { return 50_ms + jitter(s, r, 100_us) + (r == 1 && s == 30 ? 200_ms : 0); });
+  run.analyze();
+  EXPECT_EQ(run.findings(), Ids{});
+  EXPECT_EQ(run.integer("SELECT late FROM blame GROUP BY late ORDER BY sum(wait_ns) DESC LIMIT 1"), 1);
+}
+
+TEST(Findings, StragglerWithoutSteps) {
+  Tables run(2);
+  for (int64_t i = 0; i < 50; ++i) run.allreduce(i + 1, {i * 10_ms, i * 10_ms + 3_ms}, 1_ms, 1'000);
+  run.analyze();
+  ASSERT_EQ(run.findings(), Ids{"straggler"});
+  EXPECT_EQ(run.integer("SELECT rank FROM finding"), 1);
+  EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 150e6, 1e6);
+}
+
+// ---------------------------------------------------------------------------------------------------------------- small collectives
+
+TEST(Findings, SmallCollectives) {
+  Tables run(2);
+  run.exec("BEGIN");
+  int64_t now_ns = 0;
+  int64_t seq = 0;
+  for (int64_t s = 0; s < 20; ++s) {
+    const int64_t begin_ns = now_ns;
+    now_ns += 5_ms;
+    const int64_t first_ns = now_ns;
+    for (int i = 0; i < 50; ++i) {  // 50 of 1 kB, 40 us each
+      run.allreduce(++seq, {now_ns, now_ns}, 40_us, 1'000, s);
+      now_ns += 40_us;
+    }
+    run.allreduce(++seq, {now_ns, now_ns}, 60_us, 60'000, s);  // the job knows what more bytes cost
+    now_ns += 60_us;
+    for (int64_t rank : {0, 1}) run.step(rank, s, begin_ns, now_ns, now_ns - first_ns);
+  }
+  run.exec("COMMIT");
+  run.analyze();
+  ASSERT_EQ(run.findings(), Ids{"small_collectives"});
+  const std::string sentence = run.text("SELECT sentence FROM finding");
+  EXPECT_TRUE(has(sentence, "51 small MPI_Allreduce per step on MPI_COMM_WORLD")) << sentence;
+  const double saving_ns = run.number("SELECT saving_ns FROM finding");
+  EXPECT_GT(saving_ns, 1.5e6);          // of the 2.06 ms/step
+  EXPECT_LT(saving_ns, 2.06e6 - 60e3);  // one call remains to be paid
+}
+
+TEST(Findings, FewSmallCollectivesAreFine) {
+  Tables run = training(2, 30, 5_ms, [](int64_t, int64_t) { return 50_ms; });
+  run.exec("UPDATE event SET bytes = 1000");
+  run.analyze();
+  EXPECT_EQ(run.findings(), Ids{});
+}
+
+// ---------------------------------------------------------------------------------------------------------------- exposed tail
+
+/// Three buckets per step posted at 20, 40 and 60 of a 60 ms backward; Waitall from 60 until `end_ns`.
+Tables overlapped(int64_t end_ns) {
+  Tables run(2);
+  run.exec("BEGIN");
+  int64_t seq = 0;
+  for (int64_t s = 0; s < 20; ++s) {
+    const int64_t begin_ns = s * 200_ms;
+    for (int64_t rank : {0, 1}) {
+      for (int64_t bucket = 0; bucket < 3; ++bucket) {
+        Row row;
+        row.rank = rank;
+        row.op = "MPI_Iallreduce";
+        row.bytes = 1_MB;
+        row.step = s;
+        row.enter_ns = begin_ns + (bucket + 1) * 20_ms;
+        row.leave_ns = row.enter_ns + 10_us;
+        run.add(row);
+        row.request = true;
+        row.seq = seq + bucket + 1;
+        row.leave_ns = begin_ns + end_ns;
+        run.add(row);
+      }
+      Row wait;
+      wait.rank = rank;
+      wait.op = "MPI_Waitall";
+      wait.step = s;
+      wait.enter_ns = begin_ns + 60_ms + 10_us;
+      wait.leave_ns = begin_ns + end_ns;
+      run.add(wait);
+      run.step(rank, s, begin_ns, begin_ns + end_ns, end_ns - 60_ms + 20_us);
+    }
+    seq += 3;
+  }
+  run.exec("COMMIT");
+  return run;
+}
+
+TEST(Findings, ExposedTail) {
+  Tables run = overlapped(90_ms);
+  run.analyze();
+  ASSERT_EQ(run.findings(), Ids{"exposed_tail"});
+  EXPECT_TRUE(has(run.text("SELECT sentence FROM finding"), "30.0 ms/step of transfer")) << run.text("SELECT sentence FROM finding");
+  EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 20e6, 0.1e6);  // a third is the last bucket's own
+}
+
+TEST(Findings, HiddenCommunicationHasNoTail) {
+  Tables run = overlapped(62_ms);
+  run.analyze();
+  EXPECT_EQ(run.findings(), Ids{});
+}
+
+// ---------------------------------------------------------------------------------------------------------------- runs that went wrong
+
+/// 10 allreduces; then all ranks but 1 enter the eleventh and stay, until everybody is killed.
+Tables hung(int64_t ranks) {
+  Tables run = training(ranks, 10, 5_ms, [](int64_t, int64_t) { return 50_ms; });
+  const int64_t end_ns = run.integer("SELECT max(end_ns) FROM process");
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    if (rank != 1) run.open_call(rank, "MPI_Allreduce", 1, 11, end_ns + 50_ms, 10);
+    run.ended(rank, "lost", rank == 1 ? end_ns : end_ns + 50_ms);  // a waiting rank records nothing: no later sign of life
+  }
+  return run;
+}
+
+/// What `ddl record` notes.
+void saw_it_end(Tables& run, int64_t end_ns) {
+  run.meta("epoch_realtime_ns", "1700000000000000000");
+  run.meta("ended_realtime_ns", std::to_string(1'700'000'000'000'000'000 + end_ns));
+}
+
+TEST(Findings, Hang) {
+  Tables run = hung(4);
+  saw_it_end(run, 60_s);
+  run.analyze();
+  ASSERT_EQ(run.findings().front(), "missing_rank");
+  EXPECT_EQ(run.text("SELECT sentence FROM finding WHERE position = 1"),
+            "rank 1 never entered MPI_Allreduce number 11 on MPI_COMM_WORLD: ranks 0, 2 and 3 sit in MPI_Allreduce");
+  EXPECT_EQ(run.integer("SELECT rank FROM finding WHERE position = 1"), 1);
+  EXPECT_EQ(run.text("SELECT confidence FROM finding WHERE position = 1"), "sure");
+  const std::string evidence = run.text("SELECT evidence FROM finding WHERE position = 1");
+  EXPECT_TRUE(
+      has(evidence, "rank 1 (node1): it is in no call; the last one, MPI_Allreduce number 10 on MPI_COMM_WORLD, ended at 1.55 s in step 9"))
+      << evidence;
+  run.exec("CREATE TEMP TABLE shown AS " + run.text("SELECT evidence_sql FROM finding WHERE position = 1"));
+  EXPECT_EQ(run.integers("SELECT rank FROM temp.shown"), (std::vector<int64_t>{0, 2, 3}));
+}
+
+TEST(Findings, HangWithoutAWitnessIsLikely) {
+  Tables run = hung(2);
+  run.analyze();
+  ASSERT_EQ(run.findings().front(), "missing_rank");
+  EXPECT_EQ(run.text("SELECT sentence FROM finding WHERE position = 1"),
+            "rank 1 never entered MPI_Allreduce number 11 on MPI_COMM_WORLD: rank 0 sits in MPI_Allreduce");
+  EXPECT_EQ(run.text("SELECT confidence FROM finding WHERE position = 1"), "likely");
+}
+
+TEST(Findings, HangInWaitall) {
+  Tables run(3);
+  for (int64_t rank = 0; rank < 3; ++rank) {
+    for (int64_t seq = 1; seq <= (rank == 2 ? 3 : 4); ++seq) {  // rank 2 posted one less
+      Row row;
+      row.rank = rank;
+      row.op = "MPI_Iallreduce";
+      row.enter_ns = seq * 1_ms;
+      row.leave_ns = seq * 1_ms + 1_us;
+      run.add(row);
+    }
+    run.ended(rank, "lost", 10_ms);
+    if (rank != 2) run.open_call(rank, "MPI_Waitall", 1, 4, 6_ms);
+  }
+  run.analyze();
+  EXPECT_EQ(run.text("SELECT sentence FROM finding WHERE position = 1"),
+            "rank 2 never entered MPI_Iallreduce number 4 on MPI_COMM_WORLD: ranks 0 and 1 sit in MPI_Waitall");
+}
+
+TEST(Findings, TheCauseIsTheOneThatDoesNotWaitItself) {
+  Tables run(3);
+  const int64_t pair = run.communicator("pair", {1, 2});
+  for (int64_t rank = 0; rank < 3; ++rank) run.ended(rank, "lost", 10_ms);
+  run.open_call(0, "MPI_Allreduce", 1, 1, 2_ms);     // waits for 1 and 2
+  run.open_call(1, "MPI_Allreduce", pair, 1, 3_ms);  // waits for 2
+  run.open_call(2, "MPI_Recv", 1, {}, 4_ms);         // sits in a receive
+  run.analyze();
+  ASSERT_EQ(run.findings().front(), "missing_rank");
+  EXPECT_EQ(run.integer("SELECT rank FROM finding WHERE position = 1"), 2);
+  EXPECT_TRUE(has(run.text("SELECT evidence FROM finding WHERE position = 1"), "it sits in MPI_Recv"));
+}
+
+TEST(Findings, RanksThatWaitForEachOther) {
+  Tables run(2);
+  const int64_t other = run.communicator("other", {0, 1});
+  for (int64_t rank = 0; rank < 2; ++rank) run.ended(rank, "lost", 10_ms);
+  run.open_call(0, "MPI_Allreduce", 1, 1, 2_ms);
+  run.open_call(1, "MPI_Allreduce", other, 1, 3_ms);
+  run.analyze();
+  const std::string sentence = run.text("SELECT sentence FROM finding WHERE position = 1");
+  EXPECT_TRUE(has(sentence, "wait for each other")) << sentence;
+}
+
+TEST(Findings, MismatchedCalls) {
+  Tables run(3);
+  for (int64_t rank = 0; rank < 3; ++rank) {
+    run.ended(rank, "lost", 10_ms);
+    run.open_call(rank, rank == 1 ? "MPI_Bcast" : "MPI_Allreduce", 1, 1, 2_ms);
+  }
+  run.analyze();
+  EXPECT_EQ(run.findings().front(), "mismatched_calls");
+  EXPECT_EQ(run.text("SELECT sentence FROM finding WHERE position = 1"),
+            "the ranks disagree on collective number 1 on MPI_COMM_WORLD: ranks 0 and 2 are in MPI_Allreduce, rank 1 is in MPI_Bcast");
+  EXPECT_EQ(run.integer("SELECT rank FROM finding WHERE position = 1"), 1);
+}
+
+TEST(Findings, KilledRank) {
+  Tables run = hung(2);
+  saw_it_end(run, run.integer("SELECT max(end_ns) FROM process") + 60_ms);  // torn down at once: no hang
+  run.analyze();
+  ASSERT_EQ(run.findings(), Ids{"killed_rank"});
+  const std::string sentence = run.text("SELECT sentence FROM finding");
+  EXPECT_TRUE(has(sentence, "rank 1 stopped first, at 1.55 s in step 9")) << sentence;
+  const std::string evidence = run.text("SELECT evidence FROM finding");
+  EXPECT_TRUE(has(evidence, "0 of 2 ranks ended in MPI_Finalize")) << evidence;
+  EXPECT_TRUE(has(evidence, "the last step complete on all ranks is 9")) << evidence;
+}
+
+TEST(Findings, OneOfManyKilled) {
+  Tables run = training(4, 10, 5_ms, [](int64_t, int64_t) { return 50_ms; });
+  run.ended(2, "lost", 1'200_ms);
+  run.analyze();
+  ASSERT_EQ(run.findings().front(), "killed_rank");
+  EXPECT_EQ(run.integer("SELECT rank FROM finding WHERE position = 1"), 2);
+  EXPECT_TRUE(
+      has(run.text("SELECT sentence FROM finding WHERE position = 1"), "rank 2 was killed, crashed or still runs, last seen at 1.20 s"));
+}
+
+TEST(Findings, Abort) {
+  Tables run = training(4, 10, 5_ms, [](int64_t, int64_t) { return 50_ms; });
+  for (int64_t rank : {0, 1, 2, 3}) run.ended(rank, rank == 3 ? "aborted" : "lost", 1'600_ms);
+  run.exec("UPDATE process SET abort_code = 7 WHERE rank = 3");
+  run.analyze();
+  ASSERT_EQ(run.findings().front(), "killed_rank");
+  EXPECT_TRUE(has(run.text("SELECT sentence FROM finding WHERE position = 1"), "rank 3 called MPI_Abort(7) at 1.60 s in step 9"));
+}
+
+TEST(Findings, WentWrongComesBeforeSlow) {
+  Tables run = training(4, 60, 5_ms, [](int64_t s, int64_t r) { return 40_ms + jitter(s, r, 2_ms) + (r == 1 ? 24_ms : 0); });
+  run.ended(2, "lost", 5_s);
+  run.analyze();
+  EXPECT_EQ(run.findings(), (Ids{"killed_rank", "straggler"}));
+}
+
+// ---------------------------------------------------------------------------------------------------------------- words
+
+TEST(Words, Durations) {
+  EXPECT_EQ(duration_text(int64_t{24'123'456}), "24.1 ms");
+  EXPECT_EQ(duration_text(int64_t{999}), "999 ns");
+  EXPECT_EQ(duration_text(int64_t{999'600}), "1.00 ms");
+  EXPECT_EQ(duration_text(int64_t{62'000'000'000}), "62.0 s");
+}
+
+TEST(Words, Ranks) {
+  EXPECT_EQ(ranks_text({3}), "rank 3");
+  EXPECT_EQ(ranks_text({0, 2}), "ranks 0 and 2");
+  EXPECT_EQ(ranks_text({0, 2, 3}), "ranks 0, 2 and 3");
+  EXPECT_EQ(ranks_text({0, 1, 2, 3, 4, 5}), "ranks 0, 1, 2 and 3 more");
+}
+
+TEST(Words, Percent) {
+  EXPECT_EQ(percent_text(0.97), "97 %");
+  EXPECT_EQ(percent_text(0.034), "3.4 %");
+}
+
+}  // namespace
+}  // namespace ddl::test

@@ -1,0 +1,179 @@
+#include "analyzer/metrics/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+
+#include "core/error.h"
+#include "tests/analyzer/tables.h"
+
+namespace ddl::test {
+namespace {
+
+/// `steps` steps of 100 ms on two ranks: rank 0 computes 60 and waits 30, rank 1 computes 90, both transfer 10.
+Tables two_ranks(int64_t steps) {
+  Tables run(2);
+  for (int64_t s = 0; s < steps; ++s) {
+    const int64_t begin_ns = s * 100_ms;
+    run.step(0, s, begin_ns, begin_ns + 100_ms, 40_ms);
+    run.step(1, s, begin_ns, begin_ns + 100_ms, 10_ms);
+    run.allreduce(s + 1, {begin_ns + 60_ms, begin_ns + 90_ms}, 10_ms, 1'000, s);
+  }
+  return run;
+}
+
+TEST(Metrics, EveryFileIsComplete) {
+  std::set<std::string> ids;
+  for (const Metric& metric : all_metrics()) {
+    EXPECT_TRUE(ids.insert(metric.id).second) << metric.id;
+    EXPECT_TRUE(metric.better == "higher" || metric.better == "lower" || metric.better == "none") << metric.id;
+    EXPECT_EQ(metric.sentence.back(), '.') << metric.id;
+    EXPECT_NE(metric.source.find("metrics.md"), std::string::npos) << metric.id;
+  }
+  for (const char* id : {"step_time", "throughput", "ccr_raw", "ccr_xfer", "ccr_exposed", "exposed_comm", "exposed_wait", "exposed_xfer",
+                         "overlap", "comm_overhead", "load_balance", "communication_efficiency", "parallel_efficiency", "wait_share",
+                         "wait_agreement", "f_wait", "f_xfer", "blame_share"}) {
+    EXPECT_TRUE(ids.contains(id)) << id;
+  }
+}
+
+TEST(Metrics, HeadersAreChecked) {
+  EXPECT_THROW(parse_metric("a.sql", "-- id: a\nSELECT 1"), Error);
+  EXPECT_THROW(parse_metric("a.sql", "-- nonsense\nSELECT 1"), Error);
+  const std::string good =
+      "-- id: a\n-- name: A\n-- unit: ns\n-- better: none\n-- scope: job\n-- source: x\n-- sentence: A.\nSELECT 1, NULL\n";
+  EXPECT_EQ(parse_metric("a.sql", good).sql, "SELECT 1, NULL\n");
+  EXPECT_THROW(parse_metric("b.sql", good), Error);
+}
+
+TEST(Metrics, ByHand) {
+  Tables run = two_ranks(20);
+  for (int64_t s = 0; s < 20; ++s) {
+    for (int64_t rank : {0, 1}) run.value(rank, s, "samples", 32);
+  }
+  run.analyze();
+  const std::pair<const char*, double> expected[] = {{"step_time", 100e6},
+                                                     {"throughput", 640},
+                                                     {"compute_time", 75e6},
+                                                     {"ccr_raw", 150.0 / 50},
+                                                     {"ccr_xfer", 150.0 / 20},
+                                                     {"ccr_exposed", 150.0 / 50},
+                                                     {"exposed_comm", 40e6},
+                                                     {"exposed_comm_mean", 25e6},
+                                                     {"exposed_wait", 15e6},
+                                                     {"exposed_xfer", 10e6},
+                                                     {"overlap", 0},
+                                                     {"comm_overhead", 0.25},
+                                                     {"f_wait", 0.15},
+                                                     {"f_xfer", 0.10},
+                                                     {"load_balance", 75.0 / 90},
+                                                     {"communication_efficiency", 0.9},
+                                                     {"parallel_efficiency", 0.75},
+                                                     {"wait_share", 30.0 / 50},
+                                                     {"wait_agreement", 0},
+                                                     {"blame_share", 1}};
+  for (const auto& [id, value] : expected) {
+    ASSERT_TRUE(run.metric(id)) << id << " " << run.why(id);
+    EXPECT_NEAR(*run.metric(id), value, 1e-9 * (1 + value)) << id;
+  }
+  EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict'"), "wait");
+}
+
+TEST(Metrics, EfficienciesMultiply) {
+  Tables run(3);
+  int64_t now_ns = 0;
+  for (int64_t s = 0; s < 15; ++s) {
+    const std::vector<int64_t> enter_ns = {now_ns + 10_ms + s * 111, now_ns + 20_ms - s * 1'234'567, now_ns + 17_ms};
+    run.allreduce(s + 1, enter_ns, 1_ms, 8, s);
+    const int64_t end_ns = *std::max_element(enter_ns.begin(), enter_ns.end()) + 1_ms;
+    for (size_t r = 0; r < 3; ++r) run.step(static_cast<int64_t>(r), s, now_ns, end_ns, end_ns - enter_ns[r]);
+    now_ns = end_ns;
+  }
+  run.analyze();
+  EXPECT_NEAR(*run.metric("parallel_efficiency"), *run.metric("load_balance") * *run.metric("communication_efficiency"), 1e-9);
+  EXPECT_LE(*run.metric("load_balance"), 1);
+  EXPECT_LE(*run.metric("communication_efficiency"), 1);
+}
+
+TEST(Metrics, WarmupIsLeftOutOfLongRunsOnly) {
+  Tables longer = two_ranks(11);
+  longer.exec("UPDATE step SET duration_ns = duration_ns + 900000000 WHERE step < 5");  // the first five are slow
+  longer.analyze();
+  EXPECT_EQ(*longer.metric("step_time"), 100e6);
+  EXPECT_EQ(longer.number("SELECT p90 FROM metric WHERE id = 'step_time'"), 100e6);
+  EXPECT_EQ(longer.text("SELECT value FROM meta WHERE key = 'analysis.steps_warmup'"), "5");
+  EXPECT_EQ(longer.text("SELECT value FROM meta WHERE key = 'analysis.steps_used'"), "6");
+  Tables shorter = two_ranks(10);
+  shorter.analyze();
+  EXPECT_EQ(shorter.text("SELECT value FROM meta WHERE key = 'analysis.steps_used'"), "10");
+}
+
+TEST(Metrics, StepsThatARankLacksAreLeftOut) {
+  Tables run = two_ranks(10);
+  run.exec("DELETE FROM step WHERE process = 2 AND step >= 8");
+  run.analyze();
+  EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'analysis.steps_used'"), "8");
+  EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'analysis.steps_incomplete'"), "2");
+  EXPECT_EQ(run.integer("SELECT steps FROM metric WHERE id = 'step_time'"), 8);
+}
+
+TEST(Metrics, MedianWithItsInterval) {
+  Tables run(1);
+  int64_t now_ns = 0;
+  for (int64_t s = 0; s < 9; ++s) {  // 1 ms .. 9 ms
+    run.step(0, s, now_ns, now_ns + (s + 1) * 1_ms, 0);
+    now_ns += (s + 1) * 1_ms;
+  }
+  run.analyze();
+  EXPECT_EQ(*run.metric("step_time"), 5e6);
+  EXPECT_EQ(run.number("SELECT p10 FROM metric WHERE id = 'step_time'"), 1e6);
+  EXPECT_EQ(run.number("SELECT p90 FROM metric WHERE id = 'step_time'"), 9e6);
+  // Exact binomial 95 % interval of the median of nine: the second to the eighth value.
+  EXPECT_NEAR(run.number("SELECT lo FROM metric WHERE id = 'step_time'"), 2.5e6, 0.6e6);
+  EXPECT_NEAR(run.number("SELECT hi FROM metric WHERE id = 'step_time'"), 7.5e6, 0.6e6);
+}
+
+TEST(Metrics, FourStepsHaveNoInterval) {
+  Tables run = two_ranks(4);
+  run.analyze();
+  EXPECT_TRUE(run.is_null("SELECT lo FROM metric WHERE id = 'step_time'"));
+  EXPECT_FALSE(run.is_null("SELECT value FROM metric WHERE id = 'step_time'"));
+}
+
+TEST(Metrics, UndefinedIsNeverZero) {
+  Tables run(2);
+  for (int64_t rank : {0, 1}) run.step(rank, 1, 0, 100_ms, 0);
+  run.analyze();
+  EXPECT_FALSE(run.metric("ccr_raw"));
+  EXPECT_EQ(run.why("ccr_raw"), "ZERO_DENOM");
+  EXPECT_EQ(run.why("ccr_xfer"), "ZERO_DENOM");
+  EXPECT_EQ(run.why("overlap"), "ZERO_DENOM");
+  EXPECT_EQ(run.why("throughput"), "NO_DATA");
+  EXPECT_EQ(run.why("wait_share"), "NO_DATA");
+  EXPECT_EQ(run.integer("SELECT count(*) FROM metric WHERE value IS NULL AND why IS NULL"), 0);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM metric WHERE value IS NOT NULL AND why IS NOT NULL"), 0);
+  EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict'"), "compute");
+}
+
+TEST(Metrics, WithoutStepsTheWholeRunCounts) {
+  Tables run(2);
+  run.allreduce(1, {60_ms, 90_ms}, 10_ms, 1'000);
+  run.analyze();
+  EXPECT_NEAR(*run.metric("ccr_xfer"), 150.0 / 20, 1e-9);
+  EXPECT_NEAR(*run.metric("load_balance"), 75.0 / 90, 1e-9);
+  EXPECT_NEAR(*run.metric("f_wait"), 0.15, 1e-9);
+  EXPECT_EQ(run.why("step_time"), "NO_DATA");
+  EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'analysis.basis'"), "run");
+}
+
+TEST(Metrics, AnEmptyRunIsAllReasons) {
+  Tables run(1);
+  run.analyze();
+  EXPECT_EQ(run.integer("SELECT count(*) FROM metric WHERE value IS NULL"),
+            run.integer("SELECT count(*) FROM metric WHERE why IS NOT NULL"));
+  EXPECT_TRUE(run.findings().empty());
+}
+
+}  // namespace
+}  // namespace ddl::test

@@ -1,0 +1,34 @@
+#include "analyzer/verdict.h"
+
+#include <gtest/gtest.h>
+
+namespace ddl {
+namespace {
+
+TEST(Verdict, LargestAboveTheThreshold) {
+  EXPECT_EQ(decide({{"wait", 0.31, {}, {}}, {"transfer", 0.12, {}, {}}}).name, "wait");
+  EXPECT_EQ(decide({{"wait", 0.02, {}, {}}, {"transfer", 0.12, {}, {}}}).name, "transfer");
+}
+
+TEST(Verdict, NothingAboveMeansCompute) {
+  EXPECT_EQ(decide({{"wait", 0.05, {}, {}}, {"transfer", 0.049, {}, {}}}).name, "compute");
+  EXPECT_EQ(decide({{"wait", 0.0, {}, {}}}).name, "compute");
+}
+
+TEST(Verdict, OverlappingIntervalsAreUndecided) {
+  EXPECT_EQ(decide({{"wait", 0.20, 0.15, 0.25}, {"transfer", 0.18, 0.14, 0.22}}).name, "undecided");
+  EXPECT_EQ(decide({{"wait", 0.30, 0.28, 0.32}, {"transfer", 0.18, 0.14, 0.22}}).name, "wait");
+  EXPECT_EQ(decide({{"wait", 0.08, 0.01, 0.25}, {"transfer", 0.04, 0.01, 0.22}}).name, "wait");  // the other is below the threshold
+}
+
+TEST(Verdict, SaysItsNumbers) {
+  const std::string text = decide({{"wait", 0.31, {}, {}}, {"transfer", 0.12, {}, {}}}).text;
+  EXPECT_NE(text.find("wait 31.0 %"), std::string::npos) << text;
+  EXPECT_NE(text.find("transfer 12.0 %"), std::string::npos) << text;
+  EXPECT_NE(text.find("threshold 5 %"), std::string::npos) << text;
+}
+
+TEST(Verdict, NothingKnownNothingSaid) { EXPECT_EQ(decide({}).name, ""); }
+
+}  // namespace
+}  // namespace ddl
