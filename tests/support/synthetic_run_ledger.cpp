@@ -1,0 +1,253 @@
+#include "tests/support/synthetic_run_ledger.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "tests/support/synthetic_run_ops.h"
+
+namespace ddl::test {
+
+// ---------------------------------------------------------------------------------------------------------------- entries
+
+void Ledger::begin_step(int rank, uint64_t, int64_t t) {
+  BookRank& book = ranks_[static_cast<size_t>(rank)];
+  book.step = Range{t, book.in_calls};
+  book.ranges.push_back(*book.step);
+}
+
+void Ledger::end_step(int rank, uint64_t step, int64_t t) {
+  BookRank& book = ranks_[static_cast<size_t>(rank)];
+  book.ranges.clear();
+  const int64_t exposed = book.in_calls - book.step->in_calls;
+  const int64_t duration = t - book.step->start;
+  truth_.steps.push_back({rank, step, book.step->start, duration, duration - exposed, exposed, 0});
+  book.step.reset();
+}
+
+void Ledger::open_range(int rank, int64_t t) {
+  BookRank& book = ranks_[static_cast<size_t>(rank)];
+  book.ranges.push_back({t, book.in_calls});
+}
+
+void Ledger::close_range(int rank, const std::string& kind, const std::string& region, int64_t t) {
+  BookRank& book = ranks_[static_cast<size_t>(rank)];
+  const Range range = book.ranges.back();
+  book.ranges.pop_back();
+  ProfileTruth& to = row({rank, kind, "", region});
+  ++to.calls;
+  to.bytes += book.in_calls - range.in_calls;
+  to.time_ns += t - range.start;
+}
+
+void Ledger::call(int rank, const std::string& op, const std::string& comm, const std::string& region, int64_t bytes, int64_t enter_ns,
+                  int64_t leave_ns) {
+  BookRank& book = ranks_[static_cast<size_t>(rank)];
+  book.in_calls += leave_ns - enter_ns;
+  book.calls.push_back({enter_ns, leave_ns});
+  ProfileTruth& to = row({rank, op, comm, region});
+  ++to.calls;
+  to.bytes += bytes;
+  to.time_ns += leave_ns - enter_ns;
+}
+
+void Ledger::polls(int rank, const std::string& op, const std::string& region, int64_t count, int64_t each_ns) {
+  ranks_[static_cast<size_t>(rank)].in_calls += count * each_ns;
+  ProfileTruth& to = row({rank, op, "", region});
+  to.calls += count;
+  to.time_ns += count * each_ns;
+}
+
+void Ledger::remember_receive(uint64_t post, int rank, const std::string& op, const std::string& comm, const std::string& region) {
+  receives_[post] = {rank, op, comm, region};
+}
+
+ProfileTruth& Ledger::row(const Key& key) {
+  const auto [found, is_new] = profile_.try_emplace(key);
+  if (is_new) std::tie(found->second.rank, found->second.op, found->second.comm, found->second.region) = key;
+  return found->second;
+}
+
+size_t Ledger::add_instance() {
+  instances_.emplace_back();
+  return instances_.size() - 1;
+}
+
+void Ledger::leave_instance(size_t number, int rank, int64_t t) {
+  for (MemberTruth& m : instances_[number].members) {
+    if (m.rank == rank) m.leave_ns = t;
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------- the close
+
+namespace {
+
+/// What the member waited for began at this moment; nothing: waiting is not defined here.
+std::optional<int64_t> waited_until(const InstanceTruth& instance, const Op& op, const MemberTruth& member) {
+  if (op.is_symmetric()) {
+    // Without data nobody has to wait for anybody, except in what is there for waiting.
+    if (instance.bytes == 0 && op.op_class == OpClass::kAllToAll) return member.enter_ns;
+    int64_t last = member.enter_ns;
+    for (const MemberTruth& m : instance.members) last = std::max(last, m.enter_ns);
+    return last;
+  }
+  if (!op.is_rooted()) return std::nullopt;
+  const bool is_root = member.comm_rank == instance.root;
+  int64_t root_enter = member.enter_ns, first_other = INT64_MAX;
+  for (const MemberTruth& m : instance.members) {
+    if (m.comm_rank == instance.root) {
+      root_enter = m.enter_ns;
+    } else {
+      first_other = std::min(first_other, m.enter_ns);
+    }
+  }
+  if (instance.bytes == 0) return member.enter_ns;
+  if (op.op_class == OpClass::kRootToAll) return is_root ? member.enter_ns : root_enter;
+  return is_root && first_other != INT64_MAX ? first_other : member.enter_ns;
+}
+
+void split(InstanceTruth& instance) {
+  const Op& op = operation(instance.op);
+  instance.complete = instance.missing.empty();
+  int64_t last = INT64_MIN;
+  for (const MemberTruth& m : instance.members) {
+    instance.complete = instance.complete && m.leave_ns;
+    last = std::max(last, m.enter_ns);
+  }
+  for (const MemberTruth& m : instance.members) {
+    if (m.enter_ns == last) instance.last_ranks.push_back(m.rank);
+  }
+  if (!instance.complete) return;
+  for (MemberTruth& m : instance.members) {
+    const std::optional<int64_t> until = waited_until(instance, op, m);
+    if (!until) continue;
+    m.wait_ns = std::max<int64_t>(0, std::min(*until, *m.leave_ns) - m.enter_ns);
+    m.transfer_ns = *m.leave_ns - m.enter_ns - *m.wait_ns;
+  }
+}
+
+}  // namespace
+
+/// Length of the time in `window` that is in a call and waiting.
+int64_t Ledger::overlap(const std::vector<Interval>& calls, const std::vector<Interval>& waiting, Interval window) {
+  int64_t sum = 0;
+  auto call = std::lower_bound(calls.begin(), calls.end(), window.begin, [](const Interval& c, int64_t t) { return c.end <= t; });
+  for (; call != calls.end() && call->begin < window.end; ++call) {
+    int64_t covered = std::max(call->begin, window.begin);  // everything before it is counted
+    const int64_t end = std::min(call->end, window.end);
+    auto wait = std::lower_bound(waiting.begin(), waiting.end(), covered, [](const Interval& w, int64_t t) { return w.end <= t; });
+    for (; wait != waiting.end() && wait->begin < end; ++wait) {
+      const int64_t from = std::max(covered, wait->begin), until = std::min(end, wait->end);
+      if (until <= from) continue;
+      sum += until - from;
+      covered = until;
+    }
+  }
+  return sum;
+}
+
+Truth Ledger::close() {
+  for (InstanceTruth& instance : instances_) {
+    split(instance);
+    for (const MemberTruth& m : instance.members) {
+      if (m.wait_ns.value_or(0) > 0) ranks_[static_cast<size_t>(m.rank)].waiting.push_back({m.enter_ns, m.enter_ns + *m.wait_ns});
+    }
+    truth_.instances.push_back(std::move(instance));
+  }
+  for (BookRank& book : ranks_) {  // merged, so that they are in order of their ends too
+    std::vector<Interval> merged;
+    std::sort(book.waiting.begin(), book.waiting.end(), [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
+    for (const Interval& w : book.waiting) {
+      if (!merged.empty() && w.begin <= merged.back().end) {
+        merged.back().end = std::max(merged.back().end, w.end);
+      } else {
+        merged.push_back(w);
+      }
+    }
+    book.waiting = std::move(merged);
+  }
+  for (StepTruth& step : truth_.steps) {
+    const BookRank& book = ranks_[static_cast<size_t>(step.rank)];
+    step.wait_ns = overlap(book.calls, book.waiting, {step.start_ns, step.start_ns + step.duration_ns});
+  }
+  std::sort(truth_.steps.begin(), truth_.steps.end(),
+            [](const StepTruth& a, const StepTruth& b) { return std::tie(a.rank, a.step) < std::tie(b.rank, b.step); });
+  for (const auto& [key, sums] : profile_) truth_.profile.push_back(sums);
+  return std::move(truth_);
+}
+
+// ---------------------------------------------------------------------------------------------------------------- looking things up
+
+int64_t InstanceTruth::wait_ns() const {
+  int64_t sum = 0;
+  for (const MemberTruth& m : members) sum += m.wait_ns.value_or(0);
+  return sum;
+}
+
+int64_t InstanceTruth::transfer_ns() const {
+  int64_t sum = 0;
+  for (const MemberTruth& m : members) sum += m.transfer_ns.value_or(0);
+  return sum;
+}
+
+const InstanceTruth& Truth::instance(const std::string& comm, uint32_t seq) const {
+  for (const InstanceTruth& i : instances) {
+    if (i.comm == comm && i.seq == seq) return i;
+  }
+  throw std::out_of_range("no instance " + std::to_string(seq) + " on " + comm);
+}
+
+const StepTruth& Truth::step(int rank, uint64_t number) const {
+  for (const StepTruth& s : steps) {
+    if (s.rank == rank && s.step == number) return s;
+  }
+  throw std::out_of_range("no finished step " + std::to_string(number) + " on rank " + std::to_string(rank));
+}
+
+const OpenCallTruth& Truth::open_call(int rank) const {
+  for (const OpenCallTruth& c : open_calls) {
+    if (c.rank == rank) return c;
+  }
+  throw std::out_of_range("no open call on rank " + std::to_string(rank));
+}
+
+bool Truth::has_open_call(int rank) const {
+  return std::any_of(open_calls.begin(), open_calls.end(), [&](const OpenCallTruth& c) { return c.rank == rank; });
+}
+
+ProfileTruth Truth::profile_sum(int rank, const std::string& op) const {
+  ProfileTruth sum;
+  sum.rank = rank;
+  sum.op = op;
+  for (const ProfileTruth& p : profile) {
+    if (p.rank != rank || p.op != op) continue;
+    sum.calls += p.calls;
+    sum.bytes += p.bytes;
+    sum.time_ns += p.time_ns;
+  }
+  return sum;
+}
+
+int64_t Truth::blame_ns(int waiter, int late) const {
+  int64_t sum = 0;
+  for (const InstanceTruth& i : instances) {
+    if (!i.complete || !operation(i.op).is_symmetric()) continue;
+    if (std::find(i.last_ranks.begin(), i.last_ranks.end(), late) == i.last_ranks.end()) continue;
+    for (const MemberTruth& m : i.members) {
+      if (m.rank == waiter) sum += m.wait_ns.value_or(0) / static_cast<int64_t>(i.last_ranks.size());
+    }
+  }
+  return sum;
+}
+
+int64_t Truth::wait_ns(int rank) const {
+  int64_t sum = 0;
+  for (const InstanceTruth& i : instances) {
+    for (const MemberTruth& m : i.members) {
+      if (m.rank == rank) sum += m.wait_ns.value_or(0);
+    }
+  }
+  return sum;
+}
+
+}  // namespace ddl::test

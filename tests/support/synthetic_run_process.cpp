@@ -1,0 +1,238 @@
+#include "tests/support/synthetic_run_process.h"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "tests/support/synthetic_run_ops.h"
+
+namespace ddl::test {
+namespace {
+
+constexpr uint64_t kProgramBegin = 0x400000, kProgramBytes = 0x100000, kProgramOffset = 0x1000;
+constexpr int64_t kClockNs = 1000000000;
+constexpr uint32_t kMaxLogChunkBytes = 1 << 20, kFirstProfileEntries = 256;
+constexpr uint32_t kSequencesPerUnit = 64;
+
+uint32_t profile_bytes(uint32_t entries) { return (kProfileOffset + entries * 128 + kPageBytes - 1) / kPageBytes * kPageBytes; }
+
+template <size_t N>
+void copy_text(char (&to)[N], const std::string& from) {
+  std::memset(to, 0, N);
+  std::memcpy(to, from.data(), std::min(from.size(), N - 1));
+}
+
+}  // namespace
+
+SyntheticProcess::SyntheticProcess(const ProcessSettings& settings) : settings_(settings) {
+  FileHeader& h = header();
+  h.clock = static_cast<uint32_t>(settings.clock.tsc_hz == 0 ? ClockKind::kMonotonic : ClockKind::kTsc);
+  h.pid = settings.pid;
+  h.process_start = settings.process_start;
+  h.world_key = settings.world_key;
+  h.begin = h.latest = settings.clock.pair(settings.begin_ns);
+  copy_text(h.host, settings.host);
+  copy_text(h.boot_id, settings.boot_id);
+  latest_ = settings.begin_ns;
+  keep_step_ = !settings.has_window;
+  for (const auto& [key, value] : settings.facts) spool_.fact(key, value);
+  ring_ = spool_.add_chunk(ChunkKind::kRing, kMinChunkBytes, 0, h.begin.ticks, h.begin.monotonic_ns);
+  profile_chunk_ = spool_.add_chunk(ChunkKind::kProfile, profile_bytes(kFirstProfileEntries), 0, h.begin.ticks, h.begin.monotonic_ns);
+  log_ = spool_.add_chunk(ChunkKind::kEvents, log_bytes_, 0, h.begin.ticks, h.begin.monotonic_ns);
+  spool_.thread(0, settings.pid, "train");
+  // Address space layout randomisation: the same place in the program has another address in every process.
+  const uint64_t begin = kProgramBegin + uint64_t{settings.pid} * kProgramBytes;
+  spool_.module(begin, begin + kProgramBytes, kProgramOffset, "/opt/app/train");
+}
+
+std::string SyntheticProcess::file_name() const {
+  return settings_.host + "." + std::to_string(settings_.pid) + "." + std::to_string(settings_.process_start) + ".spool";
+}
+
+// ---------------------------------------------------------------------------------------------------------------- names
+
+uint32_t SyntheticProcess::string_id(const std::string& text) {
+  const auto [found, is_new] = strings_.try_emplace(text, static_cast<uint32_t>(strings_.size() + 1));
+  if (is_new) spool_.string(found->second, text);
+  return found->second;
+}
+
+uint32_t SyntheticProcess::context_id(uint32_t parent, ContextKind kind, uint32_t name, uint64_t site) {
+  const auto [found, is_new] =
+      contexts_.try_emplace({parent, static_cast<uint32_t>(kind), name, site}, static_cast<uint32_t>(contexts_.size() + 1));
+  if (is_new) spool_.context({found->second, parent, static_cast<uint32_t>(kind), name, site});
+  return found->second;
+}
+
+uint32_t SyntheticProcess::intern(uint32_t parent, ContextKind kind, const std::string& name) {
+  return context_id(parent, kind, kind == ContextKind::kStep ? 0 : string_id(name), 0);
+}
+
+// ---------------------------------------------------------------------------------------------------------------- records
+
+bool SyntheticProcess::keep(bool collective, uint32_t sequence) const {
+  if (steps_seen_ || settings_.has_window) return step_open_ ? keep_step_ : !settings_.has_window && kept_unit(1);
+  return collective ? kept_unit(sequence / kSequencesPerUnit) : kept_unit(1);
+}
+
+SyntheticProcess::Call SyntheticProcess::put(const Record& record, bool to_log) {
+  ++records_;
+  if (to_log) {
+    if (log_slot_ == SpoolBuilder::record_slots(log_bytes_)) {
+      log_bytes_ = std::min(2 * log_bytes_, kMaxLogChunkBytes);
+      // The moment a chunk was made: that of the record that needed it.
+      log_ = spool_.add_chunk(ChunkKind::kEvents, log_bytes_, 0, record.start_ticks, 0);
+      log_slot_ = 0;
+    }
+    spool_.put(log_, log_slot_, record);
+    return {record, true, log_, log_slot_++};
+  }
+  spool_.put(ring_, static_cast<uint32_t>(ring_written_ % SpoolBuilder::record_slots(kMinChunkBytes)), record);
+  spool_.chunk(ring_).ring_written = ring_written_ + 1;
+  return {record, false, ring_, ring_written_++};
+}
+
+void SyntheticProcess::put_again(const Call& call, const Record& record) {
+  const uint32_t ring_slots = SpoolBuilder::record_slots(kMinChunkBytes);
+  if (!call.to_log && ring_written_ - call.slot > ring_slots) return;  // the ring went round meanwhile
+  spool_.put(call.chunk, static_cast<uint32_t>(call.to_log ? call.slot : call.slot % ring_slots), record);
+}
+
+SyntheticProcess::Call SyntheticProcess::enter(int64_t t, uint32_t op, uint32_t site, uint32_t comm, bool collective, uint32_t sequence,
+                                               int32_t peer, uint64_t payload) {
+  const uint64_t address = kProgramBegin + uint64_t{settings_.pid} * kProgramBytes + 0x100 + 16 * uint64_t{site};
+  const uint32_t context = context_id(context_, ContextKind::kSite, 0, address);
+  const Record record = {ticks(t), record_word(RecordKind::kOpen, op, 0), payload, comm, context, sequence, peer};
+  return put(record, keep(collective, sequence));
+}
+
+void SyntheticProcess::leave(Call& call, int64_t t, uint64_t payload) {
+  const uint32_t op = record_op(call.record.word);
+  const uint64_t duration = ticks(t) - call.record.start_ticks;
+  call.record.payload = payload;
+  call.record.word = record_word(RecordKind::kCall, op, duration);
+  put_again(call, call.record);
+  call_ticks_ += duration;
+  add(entry(call.record.context, call.record.comm, op, payload_bytes(payload)), payload_bytes(payload), duration);
+  refresh(t);
+}
+
+void SyntheticProcess::request(const Call& post, int64_t t, uint64_t payload) {
+  Record record = post.record;
+  record.word = record_word(RecordKind::kRequest, record_op(record.word), ticks(t) - record.start_ticks);
+  record.payload = payload;
+  put(record, post.to_log);
+}
+
+void SyntheticProcess::polls(int64_t t, uint32_t op, uint32_t site, int64_t count, int64_t each_ns) {
+  const uint64_t address = kProgramBegin + uint64_t{settings_.pid} * kProgramBytes + 0x100 + 16 * uint64_t{site};
+  ProfileEntry& to = entry(context_id(context_, ContextKind::kSite, 0, address), kNoComm, op, 0);
+  for (int64_t i = 0; i < count; ++i) {
+    const uint64_t duration = ticks(t + (i + 1) * each_ns) - ticks(t + i * each_ns);
+    call_ticks_ += duration;
+    add(to, 0, duration);
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------- ranges
+
+void SyntheticProcess::write_range(const Range& range, RecordKind kind, int64_t t) {
+  const bool is_step = range.kind == ContextKind::kStep;
+  const uint64_t start = ticks(range.start);
+  const uint64_t duration = kind == RecordKind::kStepBegin ? 0 : ticks(t) - start;
+  const uint64_t in_calls = kind == RecordKind::kStepBegin ? 0 : call_ticks_ - range.call_ticks;
+  Record record = {start, record_word(kind, static_cast<uint32_t>(range.kind), duration), in_calls, 0, range.context, 0, -1};
+  if (is_step) {
+    record.comm = static_cast<uint32_t>(range.step >> 32);
+    record.sequence = static_cast<uint32_t>(range.step);
+  }
+  put(record, is_step ? kept_unit(range.step) : keep(false, 0));
+}
+
+void SyntheticProcess::push(int64_t t, ContextKind kind, const std::string& name, uint64_t step) {
+  ranges_.push_back({kind, context_, intern(context_, kind, name), t, call_ticks_, step});
+  context_ = ranges_.back().context;
+  if (kind != ContextKind::kStep) return;
+  keep_step_ = kept_unit(step) && (!settings_.has_window || (step >= settings_.first_kept && step <= settings_.last_kept));
+  steps_seen_ = step_open_ = true;
+  write_range(ranges_.back(), RecordKind::kStepBegin, t);
+}
+
+void SyntheticProcess::pop(int64_t t, ContextKind kind) {
+  if (ranges_.empty() || ranges_.back().kind != kind)
+    throw std::logic_error("synthetic run: the program closes a range that is not the innermost");
+  const Range range = ranges_.back();
+  ranges_.pop_back();
+  context_ = range.outer;
+  add(entry(range.context, kNoComm, static_cast<uint32_t>(kind), 0), call_ticks_ - range.call_ticks, ticks(t) - ticks(range.start));
+  write_range(range, kind == ContextKind::kStep ? RecordKind::kStep : RecordKind::kRange, t);
+  if (kind == ContextKind::kStep) step_open_ = false;
+  refresh(t);
+}
+
+void SyntheticProcess::value(int64_t t, const std::string& name, double value) {
+  Record record = {ticks(t), record_word(RecordKind::kValue, 0, 0), 0, 0, string_id(name), 0, -1};
+  std::memcpy(&record.payload, &value, sizeof value);
+  put(record, keep(false, 0));
+}
+
+// ---------------------------------------------------------------------------------------------------------------- totals
+
+ProfileEntry& SyntheticProcess::entry(uint32_t context, uint32_t comm, uint32_t op, uint64_t bytes) {
+  const uint32_t size_class = size_class_of(bytes);
+  ProfileEntry& e = profile_[{context, comm, op, size_class}];
+  if (e.op == 0) {
+    e.context = context;
+    e.comm = comm;
+    e.op = static_cast<uint16_t>(op);
+    e.size_class = static_cast<uint8_t>(size_class);
+    e.min_ticks = UINT64_MAX;
+  }
+  return e;
+}
+
+void SyntheticProcess::add(ProfileEntry& e, uint64_t bytes, uint64_t duration) {
+  ++e.calls;
+  ++e.timed_calls;
+  e.bytes += bytes;
+  e.ticks += duration;
+  e.min_ticks = std::min(e.min_ticks, duration);
+  e.max_ticks = std::max(e.max_ticks, duration);
+  ++e.histogram[histogram_bucket(duration)];
+}
+
+void SyntheticProcess::refresh(int64_t t) {
+  if (t - latest_ > kClockNs) write_clock(t);
+}
+
+void SyntheticProcess::write_clock(int64_t t) {
+  latest_ = t;
+  header().latest = settings_.clock.pair(t);
+  spool_.clock(header().latest);
+}
+
+void SyntheticProcess::finish() {
+  uint32_t capacity = kFirstProfileEntries;
+  while (profile_.size() > capacity / 4 * 3) capacity *= 2;
+  std::vector<size_t> tables = {profile_chunk_};
+  for (uint32_t entries = kFirstProfileEntries;
+       entries < capacity;) {  // as if the table had been replaced by a larger one when it was full
+    entries *= 2;
+    spool_.chunk(tables.back()).kind = static_cast<uint32_t>(ChunkKind::kFree);
+    const uint64_t replaces = 1 + spool_.chunk(tables.back()).index;
+    tables.push_back(spool_.add_chunk(ChunkKind::kProfile, profile_bytes(entries), 0, header().latest.ticks, header().latest.monotonic_ns));
+    spool_.chunk(tables.back()).replaces = replaces;
+  }
+  // Spread over the table, with free entries in between; what the replaced tables hold must not be counted twice.
+  for (const size_t table : tables) {
+    const uint32_t slots = profile_capacity(spool_.chunk(table).bytes);
+    const uint32_t stride = slots % 2 == 1 ? 4 : 1;
+    uint32_t used = 0;
+    for (const auto& [key, e] : profile_) {
+      if (used == slots / 4 * 3) break;
+      spool_.put_profile(table, used++ * stride % slots, e);
+    }
+  }
+}
+
+}  // namespace ddl::test
