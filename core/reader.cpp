@@ -15,13 +15,13 @@ namespace ddl {
 
 namespace {
 
-constexpr uint32_t kMaxWorldSize = 1u << 24;
+constexpr int32_t kMaxWorldSize = 1 << 21;
 /// Records may be newer than every stamp that we know, by what can happen between two refreshes of the header: never hours.
 constexpr uint64_t kSlackTicks = 1ull << 44;
 /// Bounds of profile sums: petabytes and years, small enough that sums over all entries of a run stay far from 2^63.
 constexpr uint64_t kMaxCalls = 1ull << 48;
 constexpr uint64_t kMaxProfileBytes = 1ull << 53;
-constexpr uint64_t kMaxProfileTicks = 1ull << 58;
+constexpr uint64_t kMaxProfileTicks = 1ull << 56;
 
 bool is_chunk(const ChunkHeader& h) {
   return h.magic == kChunkMagic && h.check == chunk_check(h) && h.bytes >= kPageBytes && h.bytes <= kMaxChunkBytes && h.bytes % kPageBytes == 0;
@@ -113,7 +113,7 @@ void SpoolReader::read_header() {
     header_damaged_ = true;
   }
   const bool no_world = h.rank == -1 && h.world_size == 0;
-  if (!no_world && (h.world_size < 0 || h.world_size > static_cast<int32_t>(kMaxWorldSize) || h.rank < -1 || h.rank >= h.world_size)) {
+  if (!no_world && (h.world_size < 0 || h.world_size > kMaxWorldSize || h.rank < -1 || h.rank >= h.world_size)) {
     h.rank = -1;
     h.world_size = 0;
     header_damaged_ = true;

@@ -38,6 +38,8 @@ std::string clean_text(std::string_view bytes) {
   return text;
 }
 
+std::string clean_name(std::string_view bytes) { return clean_text(bytes.substr(0, 255)); }
+
 std::string shell_quoted(std::string_view argument) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
   if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string_view::npos) return std::string(argument);

@@ -8,6 +8,8 @@ namespace ddl::store {
 namespace {
 
 constexpr double kMaxTime = 4e18;          // inside int64
+constexpr double kMaxSpan = 1ull << 57;    // four years: sums of dozens stay inside int64
+constexpr double kMinRate = 1e-2, kMaxRate = 1e3;  // ns per tick: 100 GHz to 1 MHz
 constexpr double kOutlierFloorNs = 20'000;  // pairs are read within microseconds; a scheduler's slice is a thousand times this
 constexpr double kOutlierFactor = 8;
 
@@ -44,7 +46,9 @@ bool robust_line(const std::vector<TickPoint>& sorted, ClockLine& line) {
     }
   }
   if (slopes.empty()) return false;
-  line.ns_per_tick = median(slopes);
+  const double slope = median(slopes);
+  if (slope < kMinRate || slope > kMaxRate) return false;
+  line.ns_per_tick = slope;
   line.base_ticks = sorted[half].ticks;
   line.base_ns = sorted[half].monotonic_ns;
   std::vector<double> distances;
@@ -74,10 +78,17 @@ void least_squares(const std::vector<TickPoint>& points, ClockLine& line) {
 
 }  // namespace
 
+int64_t ProcessClock::duration_ns(uint64_t start_ticks, uint64_t duration_ticks) const {
+  constexpr int64_t kLongest = static_cast<int64_t>(kMaxSpan);
+  int64_t duration;
+  if (__builtin_sub_overflow(time_ns(start_ticks + duration_ticks), time_ns(start_ticks), &duration)) return kLongest;
+  return std::clamp(duration, int64_t{0}, kLongest);
+}
+
 int64_t ProcessClock::time_ns(uint64_t ticks) const { return add(line.monotonic_ns(ticks), offset_ns); }
 
 int64_t ClockLine::monotonic_ns(uint64_t ticks) const { return add(base_ns, difference(ticks, base_ticks) * ns_per_tick); }
-int64_t ClockLine::span_ns(uint64_t ticks) const { return add(int64_t{0}, static_cast<double>(ticks) * ns_per_tick); }
+int64_t ClockLine::span_ns(uint64_t ticks) const { return add(int64_t{0}, std::min(static_cast<double>(ticks) * ns_per_tick, kMaxSpan)); }
 
 ClockLine fit_line(std::vector<TickPoint> points) {
   std::sort(points.begin(), points.end(), [](const TickPoint& a, const TickPoint& b) { return a.ticks < b.ticks; });

@@ -53,6 +53,9 @@ struct ProcessClock {
   int64_t offset_ns = 0;  ///< added to CLOCK_MONOTONIC
 
   int64_t time_ns(uint64_t ticks) const;
+  /// Distance of two moments on the axis, so that start + duration is exactly where another process sees the same moment.
+  int64_t duration_ns(uint64_t start_ticks, uint64_t duration_ticks) const;
+  /// For sums of durations.
   int64_t span_ns(uint64_t ticks) const { return line.span_ns(ticks); }
 };
 

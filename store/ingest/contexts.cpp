@@ -28,7 +28,8 @@ uint32_t Regions::region(uint32_t parent, ContextKind kind, const std::string& n
 }
 
 uint32_t Regions::site(const std::string& module, uint64_t offset) {
-  return site_ids_.emplace(std::make_pair(module, offset), static_cast<uint32_t>(site_ids_.size() + 1)).first->second;
+  const uint32_t module_id = modules_.emplace(module, static_cast<uint32_t>(modules_.size())).first->second;
+  return site_ids_.emplace(std::make_pair(module_id, offset), static_cast<uint32_t>(site_ids_.size() + 1)).first->second;
 }
 
 void Regions::write(SQLite::Database& db) const {
@@ -37,10 +38,12 @@ void Regions::write(SQLite::Database& db) const {
     const Region& r = regions_[id];
     insert.row(id, id > 0 ? std::optional(r.parent) : std::nullopt, r.kind, r.name, r.phase, r.layer);
   }
-  std::vector<const std::pair<std::string, uint64_t>*> sites(site_ids_.size());
-  for (const auto& [site, id] : site_ids_) sites[id - 1] = &site;
+  std::vector<std::string> modules(modules_.size());
+  for (const auto& [module, id] : modules_) modules[id] = module;
+  std::map<uint32_t, std::pair<uint32_t, uint64_t>> sites;
+  for (const auto& [site, id] : site_ids_) sites[id] = site;
   Insert insert_site(db, "INSERT INTO site VALUES (?, ?, ?)");
-  for (size_t i = 0; i < sites.size(); ++i) insert_site.row(i + 1, sites[i]->first, sites[i]->second);
+  for (const auto& [id, site] : sites) insert_site.row(id, modules[site.first], site.second);
 }
 
 void ProcessContexts::add_module(const ModuleMeta& meta, std::string_view path) {

@@ -21,7 +21,6 @@ class Regions {
   Regions();
   uint32_t region(uint32_t parent, ContextKind kind, const std::string& name);
   uint32_t site(const std::string& module, uint64_t offset);
-  /// A region's parent chain holds a step.
   void write(SQLite::Database& db) const;
 
  private:
@@ -33,7 +32,8 @@ class Regions {
   };
   std::vector<Region> regions_;
   std::map<std::tuple<uint32_t, ContextKind, std::string>, uint32_t> region_ids_;
-  std::map<std::pair<std::string, uint64_t>, uint32_t> site_ids_;
+  std::map<std::string, uint32_t> modules_;
+  std::map<std::pair<uint32_t, uint64_t>, uint32_t> site_ids_;  ///< by module and offset
 };
 
 /// One process's contexts in terms of the run's.

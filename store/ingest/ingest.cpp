@@ -58,6 +58,7 @@ class Draft {
   explicit Draft(const fs::path& target) : target_(target), path_(fmt::format("{}.tmp.{}", target.string(), getpid())) {
     std::error_code ignored;
     fs::remove(path_, ignored);  // of an earlier process with our number
+    remove_abandoned();
   }
   ~Draft() {
     std::error_code ignored;
@@ -75,6 +76,16 @@ class Draft {
   }
 
  private:
+  /// Drafts of processes that were killed while they wrote. A live one is written to all the time.
+  void remove_abandoned() const {
+    const std::string prefix = target_.filename().string() + ".tmp.";
+    std::error_code error, ignored;
+    for (fs::directory_iterator entry(target_.has_parent_path() ? target_.parent_path() : ".", error), end; !error && entry != end; entry.increment(error)) {
+      const bool draft = entry->path().filename().string().rfind(prefix, 0) == 0;
+      if (draft && fs::file_time_type::clock::now() - entry->last_write_time(ignored) > std::chrono::hours(1)) fs::remove(entry->path(), ignored);
+    }
+  }
+
   fs::path target_;
   fs::path path_;
   bool finished_ = false;
@@ -126,8 +137,7 @@ IngestSummary fill(SQLite::Database& db, const RunDirectory& run, const std::vec
   for (const size_t i : worlds.order) {
     ++summary.processes;
     summary.events += load_process(db, spool_table, tables, scans[i], static_cast<int64_t>(summary.processes), hosts[i], worlds.places[i], clocks.processes[i],
-                                   [&](uint64_t bytes) { reporter.add(bytes); })
-                          .events;
+                                   [&](uint64_t bytes) { reporter.add(bytes); });
     reporter.to(done_bytes += scans[i].file_bytes);
   }
   reporter.begin("indexing", 1);

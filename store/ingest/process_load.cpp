@@ -95,7 +95,7 @@ class RecordRows : public RowSource {
         row.datatype = known_code(kDatatypeNames, payload_datatype(r->payload));
         row.reduction = known_code(kReductionNames, payload_reduction(r->payload));
     }
-    row.duration_ns = clock.time_ns(r->start_ticks + record_duration_ticks(r->word)) - row.start_ns;
+    row.duration_ns = clock.duration_ns(r->start_ticks, record_duration_ticks(r->word));
     return true;
   }
 
@@ -112,12 +112,11 @@ void write_steps(SQLite::Database& db, const Timeline& timeline, const ProcessTa
   const ProcessClock& clock = tables.clock();
   for (const Step& step : timeline.steps) {
     std::optional<int64_t> duration_ns, mpi_ns;
-    const int64_t start_ns = clock.time_ns(step.start_ticks);
     if (step.duration_ticks) {
-      duration_ns = clock.time_ns(step.start_ticks + *step.duration_ticks) - start_ns;
+      duration_ns = clock.duration_ns(step.start_ticks, *step.duration_ticks);
       mpi_ns = clock.span_ns(step.mpi_ticks);
     }
-    insert.row(tables.process(), step.thread, step.number, start_ns, duration_ns, mpi_ns);
+    insert.row(tables.process(), step.thread, step.number, clock.time_ns(step.start_ticks), duration_ns, mpi_ns);
   }
 }
 
@@ -189,7 +188,7 @@ void write_process(SQLite::Database& db, RunTables& run, const Scan& scan, const
 
 }  // namespace
 
-LoadedProcess load_process(SQLite::Database& db, SpoolTable& spool_table, RunTables& run, const Scan& scan, int64_t process, int64_t host, const Place& place,
+uint64_t load_process(SQLite::Database& db, SpoolTable& spool_table, RunTables& run, const Scan& scan, int64_t process, int64_t host, const Place& place,
                            const ProcessClock& clock, const std::function<void(uint64_t bytes)>& step_done) {
   const SpoolReader reader(scan.path);
   std::vector<Skip> skips = reader.skipped();
@@ -201,7 +200,6 @@ LoadedProcess load_process(SQLite::Database& db, SpoolTable& spool_table, RunTab
   write_steps(db, timeline, tables);
   write_open_calls(db, timeline, tables);
 
-  LoadedProcess loaded;
   RecordStream stream(reader, timeline);
   const std::function<void(uint64_t)> silent = [](uint64_t) {};
   const auto pull = [&](const char* sql, uint32_t kinds, const std::function<void(uint64_t)>& progress) {
@@ -209,7 +207,7 @@ LoadedProcess load_process(SQLite::Database& db, SpoolTable& spool_table, RunTab
     stream.rewind(kinds);
     return spool_table.pull(rows, sql, process);
   };
-  loaded.events = static_cast<uint64_t>(pull(kInsertEvents, bit(RecordKind::kCall) | bit(RecordKind::kRequest), step_done));
+  const int64_t events = pull(kInsertEvents, bit(RecordKind::kCall) | bit(RecordKind::kRequest), step_done);
   pull(kInsertRanges, bit(RecordKind::kRange), silent);
   pull(kInsertValues, bit(RecordKind::kValue), silent);
 
@@ -217,7 +215,7 @@ LoadedProcess load_process(SQLite::Database& db, SpoolTable& spool_table, RunTab
   run.losses.add_skips(place, scan.file_name, skips);
   run.losses.add(place, "abandoned_calls", timeline.abandoned, "calls that were entered and never left although their thread went on; they are in no table");
   run.losses.add(place, "undescribed", tables.unresolved(), "references to a range, call site or communicator that the spool does not describe");
-  return loaded;
+  return static_cast<uint64_t>(events);
 }
 
 }  // namespace ddl::store

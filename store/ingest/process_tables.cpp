@@ -8,6 +8,7 @@ namespace ddl::store {
 namespace {
 
 constexpr uint32_t kMaxCommIndex = 1u << 20;  // writers stop at 2^16
+constexpr size_t kMaxPathBytes = 4096;
 
 }  // namespace
 
@@ -51,9 +52,9 @@ void ProcessTables::read(const SpoolReader& reader, std::vector<Skip>& skips) {
   contexts_.resolve_sites();
 }
 
-void ProcessTables::on_string(uint32_t id, std::string_view text) { strings_.emplace(id, clean_text(text)); }
+void ProcessTables::on_string(uint32_t id, std::string_view text) { strings_.emplace(id, clean_name(text)); }
 void ProcessTables::on_context(const ContextMeta& meta) { contexts_.add(meta, string(meta.name)); }
-void ProcessTables::on_module(const ModuleMeta& meta, std::string_view path) { contexts_.add_module(meta, path); }
+void ProcessTables::on_module(const ModuleMeta& meta, std::string_view path) { contexts_.add_module(meta, path.substr(0, kMaxPathBytes)); }
 void ProcessTables::on_thread(const ThreadMeta& meta, std::string_view name) { threads_[meta.thread] = {meta.tid, clean_text(name)}; }
 void ProcessTables::on_fact(std::string_view key, std::string_view value) { facts_.emplace_back(clean_text(key), clean_text(value)); }
 

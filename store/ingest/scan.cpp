@@ -21,7 +21,7 @@ class Collector : public MetaVisitor {
   }
   void on_communicator_name(const CommNameMeta& meta) override { names_[meta.index] = meta.name; }
   void on_operation(const OperationMeta& meta, std::string_view name) override {
-    scan_.operations.insert({meta.op, {static_cast<OpClass>(meta.op_class), meta.nonblocking != 0, clean_text(name)}});
+    scan_.operations.insert({meta.op, {static_cast<OpClass>(meta.op_class), meta.nonblocking != 0, clean_name(name)}});
   }
   void on_clock(const ClockPair& pair) override { add_pair(pair); }
 
@@ -35,7 +35,7 @@ class Collector : public MetaVisitor {
     for (const auto& [index, name] : names_) {
       const auto communicator = communicators_.find(index);
       const auto text = strings_.find(name);
-      if (communicator != communicators_.end() && text != strings_.end()) communicator->second.name = clean_text(text->second);
+      if (communicator != communicators_.end() && text != strings_.end()) communicator->second.name = clean_name(text->second);
     }
     for (auto& [index, communicator] : communicators_) scan_.communicators.push_back(std::move(communicator));
   }
