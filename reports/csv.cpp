@@ -55,10 +55,11 @@ void write_csv(SQLite::Database& db, std::string_view name, const Sink& sink) {
 void write_csv(Rows& rows, const Sink& sink) {
   std::string buffer;
   const int columns = rows.columns();
-  for (int c = 0; c < columns; ++c) buffer += (c == 0 ? "" : ",") + csv_text(rows.name(c));
+  const auto separator = [](int column) { return std::string(column == 0 ? 0 : 1, ','); };
+  for (int c = 0; c < columns; ++c) buffer += separator(c) + csv_text(rows.name(c));
   buffer += "\r\n";
   while (rows.next()) {
-    for (int c = 0; c < columns; ++c) buffer += (c == 0 ? "" : ",") + field(rows.value(c));
+    for (int c = 0; c < columns; ++c) buffer += separator(c) + field(rows.value(c));
     buffer += "\r\n";
     if (buffer.size() > kBufferBytes) {
       sink(buffer);

@@ -101,9 +101,7 @@ void add_header(const RunView& run, const std::string& source, Document& documen
 
   document.data.push_back(fmt::format("{}/{} ranks", run.ranks, run.expected_ranks));
   document.data.push_back(fmt::format("{} kept", plural(seen.events, "event")));
-  document.data.push_back(document.loss.empty()
-                              ? "nothing missing"
-                              : fmt::format("{} missing (see Missing data)", plural(static_cast<int64_t>(document.loss.size()), "thing")));
+  document.data.push_back(document.loss.empty() ? "nothing missing" : "incomplete: see Missing data");
   if (run.hosts > 1)
     document.data.push_back(seen.sigma_known && seen.sigma_ns ? "clock error " + short_duration(static_cast<int64_t>(*seen.sigma_ns))
                                                               : "clock error unknown");

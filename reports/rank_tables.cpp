@@ -122,17 +122,17 @@ Table loss_table(const RunView& run) {
   Table table{.id = "loss_table",
               .caption = "Missing data",
               .columns = {{"count", "Count", Unit::kCount},
-                          {"kind", "Kind", Unit::kText},
-                          {"rank", "Rank", Unit::kCount},
-                          {"note", "What", Unit::kText}},
+                          {"note", "What", Unit::kText},
+                          {"kind", "Kind", Unit::kText, 1},
+                          {"rank", "Rank", Unit::kCount}},
               .rows = {},
               .note = {},
               .when_empty = "Nothing is missing."};
   Document document;
   add_loss(run, document);
   for (const Loss& loss : document.loss)
-    table.rows.push_back({Value::count(loss.count), Value::text(loss.kind),
-                          loss.rank ? Value::count(*loss.rank) : Value::absent(Unit::kCount, "NOT_APPLICABLE"), Value::text(loss.note)});
+    table.rows.push_back({Value::count(loss.count), Value::text(loss.note), Value::text(loss.kind),
+                          loss.rank ? Value::count(*loss.rank) : Value::absent(Unit::kCount, "NOT_APPLICABLE")});
   return table;
 }
 

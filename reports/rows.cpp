@@ -14,6 +14,8 @@
 namespace ddl::reports {
 namespace {
 
+constexpr const char* kReadOnly = "a recorded run is only read: use SELECT";
+
 // A list of what is allowed, since SQLite's list of what writes grows (VACUUM INTO creates files even on a read-only connection).
 int allow_reading(void*, int action, const char* first, const char*, const char*, const char*) {
   if (action == SQLITE_SELECT || action == SQLITE_READ || action == SQLITE_FUNCTION || action == SQLITE_RECURSIVE) return SQLITE_OK;
@@ -27,7 +29,7 @@ int allow_reading(void*, int action, const char* first, const char*, const char*
   const std::string message = sqlite3_errmsg(db.getHandle());
   std::string hint;
   if (code == SQLITE_AUTH)
-    hint = "a recorded run is only read: use SELECT";
+    hint = kReadOnly;
   else if (message.starts_with("no such table"))
     hint = fmt::format("there are {}", fmt::join(view_names(db), ", "));
   else if (message.starts_with("no such column"))
@@ -55,6 +57,7 @@ Rows::Rows(SQLite::Database& db, const std::string& sql) : db_(db) {
   statement_.reset(statement);
   if (code != SQLITE_OK) throw_error(db, code);
   if (statement == nullptr) throw Error("SQL: nothing to do", "e.g. 'SELECT * FROM v_rank'", ExitCode::kUsage);
+  if (sqlite3_column_count(statement) == 0) throw Error("SQL: not a SELECT", kReadOnly, ExitCode::kUsage);
   if (std::strspn(tail, " \t\r\n;") != std::strlen(tail))
     throw Error("SQL: more than one statement", "ask one question at a time", ExitCode::kUsage);
 }

@@ -39,7 +39,7 @@ Table collectives_table(const RunView& run) {
               .columns = {{"time_ratio", "Time(%)", Unit::kRatio},
                           {"time_ns", "Time", Unit::kDuration},
                           {"calls", "Calls", Unit::kCount},
-                          {"avg_ns", "Avg", Unit::kDuration},
+                          {"avg_ns", "Avg", Unit::kDuration, 4},
                           {"min_ns", "Min", Unit::kDuration, 1},
                           {"max_ns", "Max", Unit::kDuration, 2},
                           {"wait_ns", "Wait", Unit::kDuration},
@@ -57,7 +57,7 @@ Table collectives_table(const RunView& run) {
   const int64_t all_ns = total(run.db, "SELECT sum(time_ns) FROM collective_group WHERE world = ?", run.world);
   Query row(run.db,
             "SELECT o.name, c.label, g.bytes, g.instances, g.calls, g.time_ns, g.min_ns, g.max_ns, g.wait_ns, g.xfer_ns, g.busbw_xfer, "
-            "g.upper_bound, g.why"
+            "g.upper_bound, g.why, c.kind"
             " FROM collective_group g JOIN op o ON o.id = g.op JOIN communicator c ON c.id = g.comm WHERE g.world = ? ORDER BY g.time_ns "
             "DESC, g.op, g.comm, g.bytes");
   row.bind(run.world);
@@ -66,14 +66,15 @@ Table collectives_table(const RunView& run) {
     const std::string op = row.text(0), comm = row.text(1), why = row.text(12);
     const bool bound = row.integer(11) != 0;
     any_bound = any_bound || bound;
-    const std::string size = row.is_null(2) ? "" : " " + size_text(row.integer(2));
+    const std::string size = row.is_null(2) || row.integer(2) == 0 ? "" : fmt::format(" {}", size_text(row.integer(2)));
     table.rows.push_back({share(row.integer(5), all_ns), Value::duration_ns(row.integer(5)), Value::count(row.integer(4)),
                           average(row.integer(5), row.integer(4)), Value::duration_ns(row.integer(6)), Value::duration_ns(row.integer(7)),
                           integer_or_absent(row, 8, Value::duration_ns, Unit::kDuration, why),
                           row.is_null(10) ? Value::absent(Unit::kBandwidth, why) : Value::bandwidth(row.real(10)),
-                          Value::text(fmt::format("{}{}{} {}", op, bound ? "*" : "", size, comm)), Value::text(op), Value::text(comm),
-                          integer_or_absent(row, 2, Value::bytes, Unit::kBytes, why), Value::count(row.integer(3)),
-                          integer_or_absent(row, 9, Value::duration_ns, Unit::kDuration, why), Value::count(bound ? 1 : 0)});
+                          Value::text(fmt::format("{}{}{} {}", op, bound ? "*" : "", size, row.text(13) == "world" ? "world" : comm)),
+                          Value::text(op), Value::text(comm), integer_or_absent(row, 2, Value::bytes, Unit::kBytes, why),
+                          Value::count(row.integer(3)), integer_or_absent(row, 9, Value::duration_ns, Unit::kDuration, why),
+                          Value::count(bound ? 1 : 0)});
   }
   if (any_bound) table.note = "* non-blocking, from post to completion: hidden time included, so the bandwidth is a lower bound";
   return table;
@@ -117,7 +118,7 @@ Table layers_table(const RunView& run) {
               .caption = "Layers, summed over ranks, whole run",
               .columns = {{"time_ratio", "Time(%)", Unit::kRatio},
                           {"time_ns", "Time", Unit::kDuration},
-                          {"calls", "Calls", Unit::kCount},
+                          {"calls", "Calls", Unit::kCount, 5},
                           {"avg_ns", "Avg", Unit::kDuration, 3},
                           {"compute_ns", "Compute", Unit::kDuration},
                           {"exposed_ns", "In MPI", Unit::kDuration},

@@ -112,14 +112,15 @@ class TextReport {
       items("", parts, "   ");
     }
     if (document_.data.empty()) return;
-    std::string data = "data: ";
-    for (size_t i = 0; i < document_.data.size(); ++i) data += (i ? ", " : "") + document_.data[i];
-    data = printable(data);
+    std::vector<std::string> parts = document_.data;
+    for (size_t i = 0; i + 1 < parts.size(); ++i) parts[i] += ',';
+    std::string data = "data:";
+    for (const std::string& part : parts) data += ' ' + printable(part);
     const std::string source = printable(document_.source);
     if (display_width(data) + 3 + display_width(source) <= width_) {
       line(left_aligned(data, width_ - display_width(source)) + source);
     } else {
-      paragraph(data, Style::kPlain, 0, 6);
+      items("data: ", parts, " ");
       line("      " + (limited_ ? shorten_middle(source, width_ - 6) : source));
     }
   }

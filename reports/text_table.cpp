@@ -14,7 +14,7 @@
 namespace ddl::reports {
 namespace {
 
-constexpr size_t kReadableName = 20;
+constexpr size_t kReadableName = 24;
 constexpr size_t kShortestName = 8;
 constexpr int kNeverDropped = 9;
 

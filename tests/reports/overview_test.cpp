@@ -1,0 +1,246 @@
+#include "reports/overview.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/error.h"
+#include "reports/csv.h"
+#include "reports/json.h"
+#include "reports/rows.h"
+#include "reports/safe_text.h"
+#include "reports/text.h"
+#include "tests/reports/handmade_run.h"
+
+namespace ddl::reports {
+namespace {
+
+using test::EmptyRun;
+using test::HandmadeRun;
+
+std::string overview_of(SQLite::Database& db, const TextOptions& options = {}) {
+  const RunView view(db, std::nullopt);
+  return render_text(build_overview(view, "train.ddl"), options);
+}
+
+std::string section_of(SQLite::Database& db, const char* name) {
+  const RunView view(db, std::nullopt);
+  return render_text(build_section(view, name), {});
+}
+
+nlohmann::json json_of(SQLite::Database& db) {
+  const RunView view(db, std::nullopt);
+  return nlohmann::json::parse(render_json(build_everything(view, "train.ddl")));
+}
+
+void expect_exit_code(ExitCode code, const auto& action) {
+  try {
+    action();
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+  }
+}
+
+// To accept a changed look: DDL_UPDATE_GOLDEN=1 ctest -R Golden, then read the diff.
+void expect_golden(const std::string& text, const char* name) {
+  const std::string path = std::string(DDL_GOLDEN_DIRECTORY) + "/" + name;
+  if (std::getenv("DDL_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
+  std::ifstream file(path);
+  const std::string golden((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  EXPECT_EQ(text, golden);
+}
+
+TEST(Golden, Piped) {
+  HandmadeRun run;
+  expect_golden(overview_of(run.db()), "overview.txt");
+}
+
+TEST(Golden, Narrow) {
+  HandmadeRun run;
+  expect_golden(overview_of(run.db(), {.width = 80, .color = false}), "overview-80.txt");
+}
+
+TEST(Overview, NoLineIsWiderThanAsked) {
+  for (const size_t width : {60, 72, 80, 104, 132, 200}) {
+    HandmadeRun run;
+    run.db().exec("UPDATE host SET name = 'a-host-name-that-is-much-too-long.for.any.terminal.example.org'; UPDATE communicator SET label = label || '" + std::string(500, 'x') + "'");
+    std::istringstream lines(overview_of(run.db(), {.width = width, .color = false}));
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), width) << line;
+  }
+}
+
+TEST(Overview, SharesAddUp) {
+  HandmadeRun run;
+  const auto where = json_of(run.db())["where_it_goes"];
+  EXPECT_DOUBLE_EQ(where["compute_ratio"].get<double>() + where["exposed_transfer_ratio"].get<double>() + where["waiting_ratio"].get<double>() + where["idle_ratio"].get<double>(), 1.0);
+  EXPECT_DOUBLE_EQ(where["waiting_ratio"].get<double>(), 0.15);
+}
+
+TEST(Overview, LatenessOfTheSlowRank) {
+  HandmadeRun run;
+  const auto ranks = json_of(run.db())["ranks"];
+  ASSERT_EQ(ranks.size(), 2u);
+  EXPECT_EQ(ranks[0]["late_ns"], -15'000'000);
+  EXPECT_EQ(ranks[1]["late_ns"], 15'000'000);
+  EXPECT_EQ(ranks[0]["wait_ns"], 30'000'000);
+  EXPECT_EQ(ranks[1]["compute_ns"], 90'000'000);
+}
+
+TEST(Overview, UnknownWaitingIsNotZero) {
+  HandmadeRun run;
+  run.db().exec("UPDATE step_part SET wait_ns = NULL, xfer_ns = NULL, why = 'PARTIAL_RANKS' WHERE process = 2");
+  const std::string text = overview_of(run.db());
+  EXPECT_NE(text.find("in MPI 25.0%"), std::string::npos) << text;
+  EXPECT_NE(text.find("of which waiting n/a(PARTIAL_RANKS)"), std::string::npos) << text;
+}
+
+TEST(Overview, WithoutStepsTheRunIsTheStep) {
+  HandmadeRun run;
+  run.db().exec("DELETE FROM step; DELETE FROM step_part;"
+                "INSERT INTO rank_part VALUES (1, 1000000000, 600000000, 400000000, 400000000, 300000000, 100000000, 0, NULL),"
+                "  (2, 1000000000, 900000000, 100000000, 100000000, 0, 100000000, 0, NULL)");
+  const std::string text = overview_of(run.db());
+  EXPECT_NE(text.find("saves/run"), std::string::npos) << text;
+  EXPECT_NE(text.find("no steps marked"), std::string::npos) << text;
+  EXPECT_NE(text.find("compute 75.0%"), std::string::npos) << text;
+}
+
+TEST(Overview, NoFindingSaysSo) {
+  HandmadeRun run;
+  run.db().exec("DELETE FROM finding");
+  const std::string text = overview_of(run.db());
+  EXPECT_NE(text.find("nothing:"), std::string::npos) << text;
+}
+
+TEST(Overview, SaysHowTheJobEnded) {
+  HandmadeRun run;
+  run.db().exec("INSERT INTO meta VALUES ('signal', '9'); UPDATE process SET ended = 'lost', finalize_ns = NULL WHERE rank = 1");
+  const std::string text = overview_of(run.db());
+  EXPECT_NE(text.find("killed by SIGKILL"), std::string::npos) << text;
+  EXPECT_NE(text.find("rank 1 left without a goodbye"), std::string::npos) << text;
+}
+
+TEST(Overview, NoRankCannotBeAnswered) {
+  EmptyRun run;
+  expect_exit_code(ExitCode::kDataMissing, [&] { overview_of(run.db()); });
+}
+
+TEST(Overview, UnknownWorldIsAUsageError) {
+  HandmadeRun run;
+  expect_exit_code(ExitCode::kUsage, [&] { RunView(run.db(), 7); });
+}
+
+TEST(Sections, EachPrintsItsTableOnly) {
+  for (const Section& section : sections()) {
+    HandmadeRun run;
+    const std::string text = section_of(run.db(), section.name);
+    EXPECT_FALSE(text.empty()) << section.name;
+    EXPECT_EQ(text.find("train.ddl"), std::string::npos) << section.name;
+  }
+  HandmadeRun run;
+  expect_exit_code(ExitCode::kUsage, [&] { section_of(run.db(), "nonsense"); });
+}
+
+TEST(Sections, EveryLossIsShown) {
+  HandmadeRun run;
+  for (int i = 0; i < 40; ++i) run.db().exec("INSERT INTO loss VALUES (0, 0, 'kind" + std::to_string(i) + "', 1, 'note')");
+  const std::string text = overview_of(run.db());
+  for (int i = 0; i < 40; ++i) EXPECT_NE(text.find("kind" + std::to_string(i)), std::string::npos);
+}
+
+TEST(Json, KeepsTheContract) {
+  HandmadeRun run;
+  const auto json = json_of(run.db());
+  EXPECT_EQ(json["schema"], 1);
+  for (const char* key : {"run", "findings", "metrics", "collectives", "calls", "layers", "ranks", "steps", "loss", "open_calls", "where_it_goes", "verdict"})
+    EXPECT_TRUE(json.contains(key)) << key;
+  for (const char* key : {"id", "sentence", "rank", "saving_ns", "share_ratio", "confidence", "evidence", "try"}) EXPECT_TRUE(json["findings"][0].contains(key)) << key;
+  for (const char* key : {"id", "value", "unit", "why", "lo", "hi"}) EXPECT_TRUE(json["metrics"][0].contains(key)) << key;
+  for (const char* key : {"rank", "kind", "count", "note"}) EXPECT_TRUE(json["loss"][0].contains(key)) << key;
+  EXPECT_EQ(json["findings"][0]["rank"], 1);
+  EXPECT_EQ(json["findings"][0]["saving_ns"], 30'000'000);
+  EXPECT_TRUE(json["findings"][1]["rank"].is_null());
+  for (const auto& metric : json["metrics"])
+    if (metric["id"] == "ccr_xfer") {
+      EXPECT_TRUE(metric["value"].is_null());
+      EXPECT_EQ(metric["why"], "ZERO_DENOM");
+    }
+  for (const auto& group : json["collectives"])
+    if (group["op"] == "MPI_Iallreduce") {
+      EXPECT_TRUE(group["wait_ns"].is_null());
+      EXPECT_EQ(group["wait_ns_why"], "PARTIAL_RANKS");
+    }
+  EXPECT_EQ(json["run"]["ranks"], 2);
+}
+
+TEST(Json, HostileNamesStayValidUtf8) {
+  HandmadeRun run;
+  SQLite::Statement update(run.db(), "UPDATE communicator SET label = ?");
+  update.bindNoCopy(1, "x\xff\x1b[31m\xe2\x80\xae\xc0", 11);
+  update.exec();
+  const RunView view(run.db(), std::nullopt);
+  const std::string text = render_json(build_everything(view, "a\xff" "b.ddl"));
+  EXPECT_TRUE(nlohmann::json::accept(text));
+  for (size_t offset = 0; offset < text.size();) ASSERT_NE(next_code_point(text, offset), kNotUtf8);
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  EXPECT_EQ(render_text(build_overview(view, "a\xff" "b.ddl"), {}).find('\x1b'), std::string::npos);
+}
+
+TEST(Csv, QuotesAndDefusesFormulas) {
+  EXPECT_EQ(csv_text("plain"), "plain");
+  EXPECT_EQ(csv_text("a,b"), "\"a,b\"");
+  EXPECT_EQ(csv_text("say \"hi\"\n"), "\"say \"\"hi\"\"\n\"");
+  EXPECT_EQ(csv_text("=1+2"), "'=1+2");
+  EXPECT_EQ(csv_text("@SUM(A1),x"), "\"'@SUM(A1),x\"");
+  EXPECT_EQ(csv_text("-x"), "'-x");
+  EXPECT_EQ(csv_text(""), "");
+}
+
+TEST(Csv, OneViewWithHeader) {
+  HandmadeRun run;
+  std::string text;
+  write_csv(run.db(), "rank", [&](std::string_view part) { text += part; });
+  EXPECT_TRUE(text.starts_with("world,rank,host,pid,")) << text;
+  EXPECT_NE(text.find("\r\n0,1,nid0042,101,2,0,1500000000,"), std::string::npos) << text;
+  text.clear();
+  write_csv(run.db(), "loss", [&](std::string_view part) { text += part; });
+  EXPECT_NE(text.find("0,1,not_kept,40,"), std::string::npos) << text;
+  expect_exit_code(ExitCode::kUsage, [&] { write_csv(run.db(), "nonsense", [](std::string_view) {}); });
+}
+
+TEST(Csv, NumbersAreNotFormulas) {
+  HandmadeRun run;
+  Rows rows(run.db(), "SELECT -5 AS a, -0.5 AS b, NULL AS c, '-5' AS d");
+  std::string text;
+  write_csv(rows, [&](std::string_view part) { text += part; });
+  EXPECT_EQ(text, "a,b,c,d\r\n-5,-0.5,,'-5\r\n");
+}
+
+TEST(Rows, RefuseToWrite) {
+  HandmadeRun run;
+  for (const char* sql : {"DELETE FROM meta", "INSERT INTO meta VALUES ('a', 'b')", "ATTACH ':memory:' AS x", "VACUUM INTO '/tmp/ddl-test-vacuum'", "CREATE TEMP TABLE x (a)",
+                          "PRAGMA journal_mode = WAL", "DROP VIEW v_rank", "SELECT 1; DELETE FROM meta", "", "SELEC 1", "SELECT * FROM nonsense", "SELECT nonsense FROM v_rank"}) {
+    SCOPED_TRACE(sql);
+    expect_exit_code(ExitCode::kUsage, [&] { Rows rows(run.db(), sql); });
+  }
+  Rows rows(run.db(), "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) SELECT i, i * 0.5 AS half, NULL AS none, 'x' AS name FROM n; ");
+  EXPECT_EQ(render_table(to_table(rows), {}), " i  half  none  name\n 1   0.5        x\n 2     1        x\n 3   1.5        x\n");
+}
+
+TEST(Rows, HintNamesTheViews) {
+  HandmadeRun run;
+  try {
+    Rows rows(run.db(), "SELECT * FROM nonsense");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(error.hint().find("v_collective"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace ddl::reports
