@@ -27,5 +27,8 @@ refuse 1 "calls" 1 --log-calls nowhere/calls
 mkdir calls.1
 refuse 1 "calls.1" 2 --log-calls calls
 
+"$TRAIN" --width 8 --steps 2 >/dev/full 2>err && fail "a full disk goes unnoticed"
+expect "errors with a full disk" 1 "$(grep -c '^train: error: stdout' err)"
+
 job 2 --help >out 2>err
 expect "help texts" 1 "$(grep -c '^usage:' out)"

@@ -27,9 +27,8 @@ class Training {
   }
 
   void load(std::size_t first_sample) {
-    Sampler sampler(data_->size(), kSeed);
     for (std::size_t i = 0; i < labels_.size(); ++i)
-      labels_[i] = data_->load(sampler.sample_at(first_sample + i), model_.input().sample(i));
+      labels_[i] = data_->load(sampler_.sample_at(first_sample + i), model_.input().sample(i));
   }
   double loss_sum() { return softmax_cross_entropy(model_.forward(), labels_, scale, model_.output_gradient()).loss_sum; }
   double forward_backward(const Model::OnGradientsReady& ready = {}) {
@@ -40,6 +39,7 @@ class Training {
 
   float scale = 1.0F;  ///< of the loss whose gradient is taken
   std::unique_ptr<Dataset> data_ = make_drawn_set(kSeed);
+  Sampler sampler_{data_->size(), kSeed};
   Model model_;
   ParameterArena arena_;
   std::vector<uint8_t> labels_;
@@ -130,8 +130,8 @@ TEST_P(Networks, ReadyGradientsAreFinal) {
 }
 
 TEST_P(Networks, LossFallsOnTheDrawnSet) {
-  constexpr std::size_t kBatch = 32;
-  constexpr std::size_t kSteps = 80;
+  constexpr std::size_t kBatch = 16;
+  constexpr std::size_t kSteps = 100;
   Training training(build(kBatch));
   training.scale = 1.0F / static_cast<float>(kBatch);
   double first = 0.0;

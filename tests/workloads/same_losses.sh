@@ -1,7 +1,8 @@
+# same_losses.sh MODEL [OPTIONS...]
+#
 # Known truth: no layer mixes samples, and step k takes the same global batch however it is divided; so 1 rank with batch 64 and 2 ranks
 # with batch 32 differ in the order of additions only. Allowed: 1e-4 of each of the first 20 losses.
 . "$(dirname "$0")/common.sh"
-# same_losses.sh MODEL [OPTIONS...]
 
 losses() { awk '$1 == "step" { print $4 }' "$1"; }
 
@@ -16,6 +17,6 @@ for mode in "" --no-overlap; do
     END { print mode ": largest difference " worst; if (NR != 20 || bad) { print "steps that differ:" bad; exit 1 } }' || fail "losses differ"
 done
 
-# The comparison can fail: another division of another global batch does not agree.
+# The comparison can fail: another seed draws other images.
 job 2 --model "$@" --batch 32 --steps 2 --seed 2 >other
 [ "$(losses other | head -1)" != "$(losses one | head -1)" ] || fail "another seed gives the same loss"

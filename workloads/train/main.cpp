@@ -104,9 +104,11 @@ int run(Mpi& mpi, int argc, char** argv) {
   } else {
     train(job, mpi);
   }
-  if (mpi.rank() == 0 && std::fflush(stdout) != 0) throw DataError("stdout: cannot be written");
-  if (mpi.call_log().failed()) throw DataError("the call log could not be written");
-  return 0;
+  // What could not be written has left the job itself intact: everybody still leaves through MPI_Finalize.
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) error = std::make_unique<Error>("stdout: cannot be written");
+  if (mpi.call_log().failed()) error = std::make_unique<Error>(job.options.call_log + ": the call log could not be written");
+  if (error) print_error(*error);
+  return error ? 1 : 0;
 }
 
 }  // namespace
