@@ -78,13 +78,13 @@ SyntheticRun& SyntheticRun::value(const std::string& name, double value) {
 }
 
 SyntheticRun& SyntheticRun::collective(const std::string& op, int64_t bytes, int64_t transfer_ns, int root) {
-  if (!operation(op).is_collective()) throw std::invalid_argument(op + " is not a collective");
+  if (!synthetic::operation(op).is_collective()) throw std::invalid_argument(op + " is not a collective");
   Item item;
   item.kind = ItemKind::kCollective;
   item.name = op;
   item.bytes = bytes;
   item.time_ns = transfer_ns;
-  item.root = operation(op).is_rooted() && root < 0 ? 0 : root;
+  item.root = synthetic::operation(op).is_rooted() && root < 0 ? 0 : root;
   return add(item);
 }
 
@@ -203,10 +203,10 @@ SyntheticRun& SyntheticRun::job_json(int exit_code) {
 
 Truth SyntheticRun::write(const std::filesystem::path& folder) const {
   if (std::filesystem::create_directories(folder)) std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
-  return simulate(plan_, &folder);
+  return synthetic::simulate(plan_, &folder);
 }
 
-Truth SyntheticRun::truth() const { return simulate(plan_, nullptr); }
+Truth SyntheticRun::truth() const { return synthetic::simulate(plan_, nullptr); }
 
 const std::vector<std::string>& hostile_names() {
   static const std::vector<std::string> names = {

@@ -5,7 +5,7 @@
 
 #include "tests/support/synthetic_run_ops.h"
 
-namespace ddl::test {
+namespace ddl::test::synthetic {
 
 // ---------------------------------------------------------------------------------------------------------------- entries
 
@@ -176,78 +176,4 @@ Truth Ledger::close() {
   return std::move(truth_);
 }
 
-// ---------------------------------------------------------------------------------------------------------------- looking things up
-
-int64_t InstanceTruth::wait_ns() const {
-  int64_t sum = 0;
-  for (const MemberTruth& m : members) sum += m.wait_ns.value_or(0);
-  return sum;
-}
-
-int64_t InstanceTruth::transfer_ns() const {
-  int64_t sum = 0;
-  for (const MemberTruth& m : members) sum += m.transfer_ns.value_or(0);
-  return sum;
-}
-
-const InstanceTruth& Truth::instance(const std::string& comm, uint32_t seq) const {
-  for (const InstanceTruth& i : instances) {
-    if (i.comm == comm && i.seq == seq) return i;
-  }
-  throw std::out_of_range("no instance " + std::to_string(seq) + " on " + comm);
-}
-
-const StepTruth& Truth::step(int rank, uint64_t number) const {
-  for (const StepTruth& s : steps) {
-    if (s.rank == rank && s.step == number) return s;
-  }
-  throw std::out_of_range("no finished step " + std::to_string(number) + " on rank " + std::to_string(rank));
-}
-
-const OpenCallTruth& Truth::open_call(int rank) const {
-  for (const OpenCallTruth& c : open_calls) {
-    if (c.rank == rank) return c;
-  }
-  throw std::out_of_range("no open call on rank " + std::to_string(rank));
-}
-
-bool Truth::has_open_call(int rank) const {
-  return std::any_of(open_calls.begin(), open_calls.end(), [&](const OpenCallTruth& c) { return c.rank == rank; });
-}
-
-ProfileTruth Truth::profile_sum(int rank, const std::string& op) const {
-  ProfileTruth sum;
-  sum.rank = rank;
-  sum.op = op;
-  for (const ProfileTruth& p : profile) {
-    if (p.rank != rank || p.op != op) continue;
-    sum.calls += p.calls;
-    sum.bytes += p.bytes;
-    sum.time_ns += p.time_ns;
-  }
-  return sum;
-}
-
-int64_t Truth::blame_ns(int waiter, int late) const {
-  int64_t sum = 0;
-  for (const InstanceTruth& i : instances) {
-    if (!i.complete || !operation(i.op).is_symmetric()) continue;
-    if (std::find(i.last_ranks.begin(), i.last_ranks.end(), late) == i.last_ranks.end()) continue;
-    for (const MemberTruth& m : i.members) {
-      if (m.rank == waiter) sum += m.wait_ns.value_or(0) / static_cast<int64_t>(i.last_ranks.size());
-    }
-  }
-  return sum;
-}
-
-int64_t Truth::wait_ns(int rank) const {
-  int64_t sum = 0;
-  for (const InstanceTruth& i : instances) {
-    for (const MemberTruth& m : i.members) {
-      if (m.rank == rank) sum += m.wait_ns.value_or(0);
-    }
-  }
-  return sum;
-}
-
-}  // namespace ddl::test
+}  // namespace ddl::test::synthetic

@@ -11,7 +11,7 @@
 
 #include "tests/support/synthetic_run_truth.h"
 
-namespace ddl::test {
+namespace ddl::test::synthetic {
 
 class Ledger {
  public:
@@ -65,4 +65,4 @@ class Ledger {
   Truth truth_;
 };
 
-}  // namespace ddl::test
+}  // namespace ddl::test::synthetic

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace ddl::test {
+namespace ddl::test::synthetic {
 namespace {
 
 constexpr Op kOperations[] = {
@@ -83,4 +83,4 @@ const Op& operation(std::string_view name) {
   throw std::out_of_range("synthetic runs do not know " + std::string(name));
 }
 
-}  // namespace ddl::test
+}  // namespace ddl::test::synthetic

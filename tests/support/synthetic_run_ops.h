@@ -7,10 +7,13 @@
 
 #include "core/format.h"
 
-namespace ddl::test {
+namespace ddl::test::synthetic {
 
 /// How S of an instance follows from what one rank sends.
 enum class Size { kNone, kSent, kSentByAll, kSentByRoot };
+
+/// Codes of core/names.h: what synthetic runs move and how they reduce it.
+constexpr uint32_t kMpiFloat = 14, kMpiSum = 1;
 
 struct Op {
   std::string_view name;
@@ -30,4 +33,4 @@ std::span<const Op> operations();
 /// Throws std::out_of_range.
 const Op& operation(std::string_view name);
 
-}  // namespace ddl::test
+}  // namespace ddl::test::synthetic

@@ -6,7 +6,7 @@
 
 #include "tests/support/synthetic_run_ops.h"
 
-namespace ddl::test {
+namespace ddl::test::synthetic {
 namespace {
 
 constexpr uint64_t kProgramBegin = 0x400000, kProgramBytes = 0x100000, kProgramOffset = 0x1000;
@@ -34,11 +34,12 @@ SyntheticProcess::SyntheticProcess(const ProcessSettings& settings) : settings_(
   copy_text(h.host, settings.host);
   copy_text(h.boot_id, settings.boot_id);
   latest_ = settings.begin_ns;
+  set_time(settings.begin_ns);
   keep_step_ = !settings.has_window;
   for (const auto& [key, value] : settings.facts) spool_.fact(key, value);
-  ring_ = spool_.add_chunk(ChunkKind::kRing, kMinChunkBytes, 0, h.begin.ticks, h.begin.monotonic_ns);
-  profile_chunk_ = spool_.add_chunk(ChunkKind::kProfile, profile_bytes(kFirstProfileEntries), 0, h.begin.ticks, h.begin.monotonic_ns);
-  log_ = spool_.add_chunk(ChunkKind::kEvents, log_bytes_, 0, h.begin.ticks, h.begin.monotonic_ns);
+  ring_ = spool_.add_chunk(ChunkKind::kRing, kMinChunkBytes);
+  profile_chunk_ = spool_.add_chunk(ChunkKind::kProfile, profile_bytes(kFirstProfileEntries));
+  log_ = spool_.add_chunk(ChunkKind::kEvents, log_bytes_);
   spool_.thread(0, settings.pid, "train");
   // Address space layout randomisation: the same place in the program has another address in every process.
   const uint64_t begin = kProgramBegin + uint64_t{settings.pid} * kProgramBytes;
@@ -64,6 +65,10 @@ uint32_t SyntheticProcess::context_id(uint32_t parent, ContextKind kind, uint32_
   return found->second;
 }
 
+uint32_t SyntheticProcess::site_context(uint32_t site) {
+  return context_id(context_, ContextKind::kSite, 0, kProgramBegin + uint64_t{settings_.pid} * kProgramBytes + 0x100 + 16 * uint64_t{site});
+}
+
 uint32_t SyntheticProcess::intern(uint32_t parent, ContextKind kind, const std::string& name) {
   return context_id(parent, kind, kind == ContextKind::kStep ? 0 : string_id(name), 0);
 }
@@ -80,8 +85,7 @@ SyntheticProcess::Call SyntheticProcess::put(const Record& record, bool to_log) 
   if (to_log) {
     if (log_slot_ == SpoolBuilder::record_slots(log_bytes_)) {
       log_bytes_ = std::min(2 * log_bytes_, kMaxLogChunkBytes);
-      // The moment a chunk was made: that of the record that needed it.
-      log_ = spool_.add_chunk(ChunkKind::kEvents, log_bytes_, 0, record.start_ticks, 0);
+      log_ = spool_.add_chunk(ChunkKind::kEvents, log_bytes_);
       log_slot_ = 0;
     }
     spool_.put(log_, log_slot_, record);
@@ -100,13 +104,14 @@ void SyntheticProcess::put_again(const Call& call, const Record& record) {
 
 SyntheticProcess::Call SyntheticProcess::enter(int64_t t, uint32_t op, uint32_t site, uint32_t comm, bool collective, uint32_t sequence,
                                                int32_t peer, uint64_t payload) {
-  const uint64_t address = kProgramBegin + uint64_t{settings_.pid} * kProgramBytes + 0x100 + 16 * uint64_t{site};
-  const uint32_t context = context_id(context_, ContextKind::kSite, 0, address);
+  set_time(t);
+  const uint32_t context = site_context(site);
   const Record record = {ticks(t), record_word(RecordKind::kOpen, op, 0), payload, comm, context, sequence, peer};
   return put(record, keep(collective, sequence));
 }
 
 void SyntheticProcess::leave(Call& call, int64_t t, uint64_t payload) {
+  set_time(t);
   const uint32_t op = record_op(call.record.word);
   const uint64_t duration = ticks(t) - call.record.start_ticks;
   call.record.payload = payload;
@@ -118,6 +123,7 @@ void SyntheticProcess::leave(Call& call, int64_t t, uint64_t payload) {
 }
 
 void SyntheticProcess::request(const Call& post, int64_t t, uint64_t payload) {
+  set_time(t);
   Record record = post.record;
   record.word = record_word(RecordKind::kRequest, record_op(record.word), ticks(t) - record.start_ticks);
   record.payload = payload;
@@ -125,8 +131,7 @@ void SyntheticProcess::request(const Call& post, int64_t t, uint64_t payload) {
 }
 
 void SyntheticProcess::polls(int64_t t, uint32_t op, uint32_t site, int64_t count, int64_t each_ns) {
-  const uint64_t address = kProgramBegin + uint64_t{settings_.pid} * kProgramBytes + 0x100 + 16 * uint64_t{site};
-  ProfileEntry& to = entry(context_id(context_, ContextKind::kSite, 0, address), kNoComm, op, 0);
+  ProfileEntry& to = entry(site_context(site), kNoComm, op, 0);
   for (int64_t i = 0; i < count; ++i) {
     const uint64_t duration = ticks(t + (i + 1) * each_ns) - ticks(t + i * each_ns);
     call_ticks_ += duration;
@@ -150,6 +155,7 @@ void SyntheticProcess::write_range(const Range& range, RecordKind kind, int64_t 
 }
 
 void SyntheticProcess::push(int64_t t, ContextKind kind, const std::string& name, uint64_t step) {
+  set_time(t);
   ranges_.push_back({kind, context_, intern(context_, kind, name), t, call_ticks_, step});
   context_ = ranges_.back().context;
   if (kind != ContextKind::kStep) return;
@@ -161,6 +167,7 @@ void SyntheticProcess::push(int64_t t, ContextKind kind, const std::string& name
 void SyntheticProcess::pop(int64_t t, ContextKind kind) {
   if (ranges_.empty() || ranges_.back().kind != kind)
     throw std::logic_error("synthetic run: the program closes a range that is not the innermost");
+  set_time(t);
   const Range range = ranges_.back();
   ranges_.pop_back();
   context_ = range.outer;
@@ -171,6 +178,7 @@ void SyntheticProcess::pop(int64_t t, ContextKind kind) {
 }
 
 void SyntheticProcess::value(int64_t t, const std::string& name, double value) {
+  set_time(t);
   Record record = {ticks(t), record_word(RecordKind::kValue, 0, 0), 0, 0, string_id(name), 0, -1};
   std::memcpy(&record.payload, &value, sizeof value);
   put(record, keep(false, 0));
@@ -206,6 +214,7 @@ void SyntheticProcess::refresh(int64_t t) {
 }
 
 void SyntheticProcess::write_clock(int64_t t) {
+  set_time(t);
   latest_ = t;
   header().latest = settings_.clock.pair(t);
   spool_.clock(header().latest);
@@ -220,7 +229,7 @@ void SyntheticProcess::finish() {
     entries *= 2;
     spool_.chunk(tables.back()).kind = static_cast<uint32_t>(ChunkKind::kFree);
     const uint64_t replaces = 1 + spool_.chunk(tables.back()).index;
-    tables.push_back(spool_.add_chunk(ChunkKind::kProfile, profile_bytes(entries), 0, header().latest.ticks, header().latest.monotonic_ns));
+    tables.push_back(spool_.add_chunk(ChunkKind::kProfile, profile_bytes(entries)));
     spool_.chunk(tables.back()).replaces = replaces;
   }
   // Spread over the table, with free entries in between; what the replaced tables hold must not be counted twice.
@@ -235,4 +244,4 @@ void SyntheticProcess::finish() {
   }
 }
 
-}  // namespace ddl::test
+}  // namespace ddl::test::synthetic

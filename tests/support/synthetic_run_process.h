@@ -11,7 +11,7 @@
 #include "core/format.h"
 #include "tests/support/synthetic_run_spool.h"
 
-namespace ddl::test {
+namespace ddl::test::synthetic {
 
 /// The clocks of a process: readings at `t` ns of the run.
 struct VirtualClock {
@@ -84,6 +84,9 @@ class SyntheticProcess {
     uint64_t call_ticks, step;
   };
   uint64_t ticks(int64_t t) const { return settings_.clock.ticks(t); }
+  /// Chunks that are made from now on begin at `t`.
+  void set_time(int64_t t) { spool_.set_time(ticks(t), settings_.clock.pair(t).monotonic_ns); }
+  uint32_t site_context(uint32_t site);
   uint32_t string_id(const std::string& text);
   uint32_t context_id(uint32_t parent, ContextKind kind, uint32_t name, uint64_t site);
   ProfileEntry& entry(uint32_t context, uint32_t comm, uint32_t op, uint64_t bytes);
@@ -110,4 +113,4 @@ class SyntheticProcess {
   std::map<std::tuple<uint32_t, uint32_t, uint32_t, uint32_t>, ProfileEntry> profile_;
 };
 
-}  // namespace ddl::test
+}  // namespace ddl::test::synthetic

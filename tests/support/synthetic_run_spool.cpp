@@ -42,7 +42,7 @@ SpoolBuilder::SpoolBuilder() {
   header_.thread_level = -1;
 }
 
-size_t SpoolBuilder::add_chunk(ChunkKind kind, uint32_t bytes, uint32_t thread, uint64_t begin_ticks, uint64_t begin_monotonic_ns) {
+size_t SpoolBuilder::add_chunk(ChunkKind kind, uint32_t bytes, uint32_t thread) {
   chunks_.emplace_back().bytes.resize(std::max<size_t>(bytes, sizeof(ChunkHeader)));
   const size_t number = chunks_.size() - 1;
   ChunkHeader& h = chunk(number);
@@ -51,12 +51,17 @@ size_t SpoolBuilder::add_chunk(ChunkKind kind, uint32_t bytes, uint32_t thread, 
   h.bytes = bytes;
   h.thread = kind == ChunkKind::kMeta ? UINT32_MAX : thread;
   h.index = number;
-  h.begin_ticks = begin_ticks;
-  h.begin_monotonic_ns = begin_monotonic_ns;
+  h.begin_ticks = ticks_;
+  h.begin_monotonic_ns = monotonic_ns_;
   seal(number);
   if (kind == ChunkKind::kEvents) header_.log_bytes += bytes;
   if (kind == ChunkKind::kMeta) meta_chunk_ = number;
   return number;
+}
+
+void SpoolBuilder::set_time(uint64_t ticks, uint64_t monotonic_ns) {
+  ticks_ = ticks;
+  monotonic_ns_ = monotonic_ns;
 }
 
 // The vector's memory comes from operator new, which aligns it for any of the structs.

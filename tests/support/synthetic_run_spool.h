@@ -30,8 +30,9 @@ class SpoolBuilder {
   const FileHeader& header() const { return header_; }
 
   /// Appends a zeroed chunk with a valid header. Its number is its position in the file. `bytes` may be anything that holds the header.
-  size_t add_chunk(ChunkKind kind, uint32_t bytes = kMinChunkBytes, uint32_t thread = 0, uint64_t begin_ticks = 0,
-                   uint64_t begin_monotonic_ns = 0);
+  size_t add_chunk(ChunkKind kind, uint32_t bytes = kMinChunkBytes, uint32_t thread = 0);
+  /// The begin of chunks that are added from now on.
+  void set_time(uint64_t ticks, uint64_t monotonic_ns);
   size_t chunk_count() const { return chunks_.size(); }
   /// The chunk's header, in place. After a change of a constant field call seal().
   ChunkHeader& chunk(size_t number);
@@ -82,6 +83,7 @@ class SpoolBuilder {
   FileHeader header_ = {};
   std::vector<Chunk> chunks_;
   size_t meta_chunk_ = SIZE_MAX;
+  uint64_t ticks_ = 0, monotonic_ns_ = 0;
 };
 
 /// Writes a file with mode 0600; throws std::runtime_error when it cannot.

@@ -7,140 +7,11 @@
 #include <set>
 
 #include "core/reader.h"
-#include "tests/support/synthetic_run_ops.h"
+#include "tests/support/synthetic_run_contents.h"
 #include "tests/support/synthetic_run_spool.h"
 
 namespace ddl::test {
 namespace {
-
-/// Everything that one spool holds.
-struct Contents : MetaVisitor {
-  explicit Contents(const std::string& path) : reader(path) {
-    std::vector<Skip> skips;
-    reader.read_meta(*this, &skips);
-    for (const SpoolChunk& chunk : reader.chunks(ChunkKind::kEvents)) {
-      std::vector<Record> some;
-      reader.read_records(chunk, some, &skips);
-      records.insert(records.end(), some.begin(), some.end());
-      ++log_chunks;
-    }
-    for (const SpoolChunk& chunk : reader.chunks(ChunkKind::kRing)) {
-      reader.read_records(chunk, ring, &skips);
-      ring_written += chunk.header.ring_written;
-    }
-    for (const SpoolChunk& chunk : reader.chunks(ChunkKind::kProfile)) {
-      std::vector<ProfileEntry> some;
-      reader.read_profile(chunk, some, &skips);
-      profile.insert(profile.end(), some.begin(), some.end());
-    }
-    EXPECT_TRUE(skips.empty()) << skips.front().reason;
-    EXPECT_TRUE(reader.skipped().empty()) << reader.skipped().front().reason;
-  }
-
-  void on_string(uint32_t id, std::string_view text) override { strings[id] = text; }
-  void on_context(const ContextMeta& c) override { contexts[c.id] = c; }
-  void on_communicator(const CommunicatorMeta& c, std::span<const RankRun> r) override {
-    communicators[c.index] = c;
-    runs[c.index] = {r.begin(), r.end()};
-  }
-  void on_communicator_name(const CommNameMeta& n) override { comm_names[n.index] = strings.at(n.name); }
-  void on_operation(const OperationMeta& o, std::string_view name) override { ops[o.op] = name; }
-  void on_clock(const ClockPair& pair) override { clocks.push_back(pair); }
-  void on_fact(std::string_view key, std::string_view value) override { facts[std::string(key)] = value; }
-
-  std::string region(uint32_t context) const {
-    if (context == 0) return "";
-    const ContextMeta& c = contexts.at(context);
-    if (c.kind == static_cast<uint32_t>(ContextKind::kSite)) return region(c.parent);
-    const std::string outer = region(c.parent), name = c.kind == static_cast<uint32_t>(ContextKind::kStep) ? "step" : strings.at(c.name);
-    return outer.empty() ? name : outer + "/" + name;
-  }
-  std::string op_name(uint32_t op) const {
-    static const char* const kRanges[] = {"", "step", "phase", "layer"};
-    return op < kFirstCallOp ? kRanges[op] : ops.at(op);
-  }
-  std::string comm_name(uint32_t comm) const { return comm == kNoComm ? "" : comm == 1 ? "MPI_COMM_WORLD" : comm_names.at(comm); }
-  std::vector<Record> of_kind(RecordKind kind) const {
-    std::vector<Record> found;
-    for (const Record& r : records) {
-      if (record_kind(r.word) == kind) found.push_back(r);
-    }
-    return found;
-  }
-  int64_t ns(uint64_t ticks) const { return static_cast<int64_t>(ticks - reader.header().begin.ticks); }
-
-  SpoolReader reader;
-  std::vector<Record> records, ring;
-  std::vector<ProfileEntry> profile;
-  uint64_t ring_written = 0;
-  int log_chunks = 0;
-  std::map<uint32_t, std::string> strings, ops, comm_names;
-  std::map<uint32_t, ContextMeta> contexts;
-  std::map<uint32_t, CommunicatorMeta> communicators;
-  std::map<uint32_t, std::vector<RankRun>> runs;
-  std::vector<ClockPair> clocks;
-  std::map<std::string, std::string> facts;
-};
-
-struct WrittenRun {
-  explicit WrittenRun(const SyntheticRun& run) : truth(run.write(folder.path())) {
-    for (const std::string& spool : truth.spools) {
-      ranks.push_back(spool.empty() ? nullptr : std::make_unique<Contents>((folder / spool).string()));
-    }
-  }
-  ScratchFolder folder;
-  Truth truth;
-  std::vector<std::unique_ptr<Contents>> ranks;
-};
-
-/// Compares all that the spools say with the truth. For CLOCK_MONOTONIC, where ticks are ns.
-void expect_same(const WrittenRun& job) {
-  std::map<std::tuple<int, std::string, std::string, std::string>, std::tuple<int64_t, int64_t, int64_t>> expected, found;
-  for (const ProfileTruth& p : job.truth.profile) {
-    if (job.ranks[static_cast<size_t>(p.rank)]) expected[{p.rank, p.op, p.comm, p.region}] = {p.calls, p.bytes, p.time_ns};
-  }
-  for (size_t r = 0; r < job.ranks.size(); ++r) {
-    if (!job.ranks[r]) continue;
-    const Contents& c = *job.ranks[r];
-    EXPECT_EQ(c.reader.header().rank, static_cast<int>(r));
-    for (const ProfileEntry& e : c.profile) {
-      auto& [calls, bytes, ns] = found[{static_cast<int>(r), c.op_name(e.op), c.comm_name(e.comm), c.region(e.context)}];
-      calls += static_cast<int64_t>(e.calls);
-      bytes += static_cast<int64_t>(e.bytes);
-      ns += static_cast<int64_t>(e.ticks);
-      uint64_t in_histogram = 0;
-      for (const uint32_t n : e.histogram) in_histogram += n;
-      EXPECT_EQ(in_histogram, e.calls);
-      EXPECT_LE(e.min_ticks, e.max_ticks);
-    }
-    EXPECT_EQ(job.truth.records[r], c.records.size() + c.ring_written);
-  }
-  EXPECT_EQ(expected, found);
-
-  for (const InstanceTruth& instance : job.truth.instances) {
-    for (const MemberTruth& m : instance.members) {
-      if (!job.ranks[static_cast<size_t>(m.rank)]) continue;
-      const Contents& c = *job.ranks[static_cast<size_t>(m.rank)];
-      const RecordKind kind = instance.nonblocking ? RecordKind::kRequest : m.leave_ns ? RecordKind::kCall : RecordKind::kOpen;
-      int matches = 0;
-      for (const std::vector<Record>* records : {&c.records, &c.ring}) {
-        for (const Record& r : *records) {
-          if (record_kind(r.word) != kind || c.op_name(record_op(r.word)) != instance.op || c.comm_name(r.comm) != instance.comm) continue;
-          if (r.sequence != instance.seq || c.ns(r.start_ticks) != m.enter_ns) continue;
-          EXPECT_EQ(c.communicators.at(r.comm).uid, instance.comm_uid);
-          EXPECT_EQ(c.communicators.at(r.comm).rank, m.comm_rank);
-          EXPECT_EQ(payload_bytes(r.payload), static_cast<uint64_t>(m.payload_bytes));
-          if (m.leave_ns) {
-            EXPECT_EQ(m.enter_ns + static_cast<int64_t>(record_duration_ticks(r.word)), *m.leave_ns);
-          }
-          ++matches;
-        }
-      }
-      const bool ended = m.leave_ns || !instance.nonblocking;
-      EXPECT_EQ(matches, ended ? 1 : 0) << instance.op << " " << instance.seq << " rank " << m.rank;
-    }
-  }
-}
 
 TEST(SyntheticRun, AJobComesBackAsItWasWritten) {
   const WrittenRun job(run()
@@ -349,6 +220,11 @@ TEST(SyntheticRun, HostsAndClocks) {
   EXPECT_EQ(a.clock, static_cast<uint32_t>(ClockKind::kTsc));
   EXPECT_GT(job.ranks[0]->clocks.size(), 4u);
   for (const auto& rank : job.ranks) {
+    for (const ChunkKind kind :
+         {ChunkKind::kMeta, ChunkKind::kRing, ChunkKind::kProfile, ChunkKind::kEvents}) {  // chunks are clock pairs too
+      for (const SpoolChunk& chunk : rank->reader.chunks(kind))
+        rank->clocks.push_back({chunk.header.begin_ticks, chunk.header.begin_monotonic_ns, 0});
+    }
     for (const ClockPair& pair : rank->clocks) {
       const double ns = static_cast<double>(pair.ticks - rank->reader.header().begin.ticks) / 2.6;
       EXPECT_NEAR(ns, static_cast<double>(pair.monotonic_ns - rank->reader.header().begin.monotonic_ns), 1);
