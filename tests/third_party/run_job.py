@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Records an unmodified third-party job and compares v_call with an independent count, per rank and operation, exactly.
 
+Also: in a run of which everything is kept, each collective instance has all members of its communicator, whoever made that communicator how.
+
     run_job.py JOB --ddl build/release/bin/ddl --count build/release/lib/count_pmpi.so --work DIR
 
 The job runs once, under `ddl record`, with count_pmpi.so behind libddl.so: both see the same calls. Exit code 77: the job is not installed.
@@ -82,10 +84,21 @@ def read_count(path):
     return result
 
 
-def query_calls(ddl, run_dir):
-    sql = "SELECT rank, op, sum(calls) AS calls, sum(bytes) AS bytes FROM v_call GROUP BY rank, op"
+def query(ddl, run_dir, sql):
     text = subprocess.run([ddl, "query", str(run_dir), sql, "--csv"], check=True, stdout=subprocess.PIPE, text=True).stdout
-    return {(int(row["rank"]), row["op"]): (int(row["calls"]), int(row["bytes"])) for row in csv.DictReader(io.StringIO(text))}
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def query_calls(ddl, run_dir):
+    rows = query(ddl, run_dir, "SELECT rank, op, sum(calls) AS calls, sum(bytes) AS bytes FROM v_call GROUP BY rank, op")
+    return {(int(row["rank"]), row["op"]): (int(row["calls"]), int(row["bytes"])) for row in rows}
+
+
+def incomplete_instances(ddl, run_dir):
+    """Collectives that have more or fewer ranks than members: two communicators under one id, or one under two."""
+    rows = query(ddl, run_dir, "SELECT op, comm, seq, comm_size, group_concat(rank, ' ') AS ranks FROM v_collective "
+                               "GROUP BY world, comm, op, seq HAVING count(*) <> comm_size")
+    return [f"  {row['op']} number {row['seq']} on {row['comm']} of {row['comm_size']}: ranks {row['ranks']}" for row in rows]
 
 
 def differences(name_a, a, name_b, b, keys):
@@ -121,6 +134,9 @@ def main():
     wrong = differences("v_call", recorded, "count", count, recorded.keys() | count.keys())
     if wrong:
         sys.exit("\n".join([f"{len(wrong)} of {len(recorded.keys() | count.keys())} differ, as (calls, bytes):", *wrong]))
+    wrong = incomplete_instances(options.ddl.resolve(), work / "run.ddl")
+    if wrong:
+        sys.exit("\n".join(["collectives without exactly their members:", *wrong]))
     print(f"{options.job}: {len(count)} pairs of rank and operation agree, {sum(c for c, _ in count.values())} calls, "
           f"{sum(b for _, b in count.values())} bytes")
     return 0
