@@ -46,7 +46,6 @@ struct ClockPair {
 /// Everything that can be missing is counted under one of these names (FileHeader::loss, table `loss`).
 #define DDL_LOSS_KINDS(X)                                                                          \
   X(kLossRecords, "records", "events that neither the log nor the ring could take")                \
-  X(kLossNotKept, "not_kept", "events outside the window or thinned out; the profile counts them") \
   X(kLossProfileKeys, "profile_other", "calls booked under 'other': the profile's key cap was hit") \
   X(kLossContexts, "contexts", "ranges or call sites beyond the table: booked to their parent")     \
   X(kLossCommunicators, "communicators", "communicators beyond the table: booked to none")          \
@@ -119,7 +118,7 @@ struct ChunkHeader {
   uint64_t begin_ticks;
   uint64_t begin_monotonic_ns;
   uint64_t replaces;      ///< profile: 1 + index of the table that this one was copied from; 0 = none
-  uint64_t ring_written;  ///< ring: records ever written into it
+  uint64_t ring_written;  ///< ring: records ever written into it, which is how many the log did not keep
   uint32_t check;         ///< chunk_check() of magic, bytes, thread, index, begin_ticks
   uint32_t reserved;
 };

@@ -16,6 +16,8 @@ namespace ddl::store {
 
 namespace {
 
+constexpr uint64_t kMaxRecords = 1ull << 48;  // what a damaged counter may claim
+
 constexpr uint32_t bit(RecordKind kind) { return 1u << static_cast<uint32_t>(kind); }
 
 constexpr const char* kInsertEvents =
@@ -126,6 +128,8 @@ void write_open_calls(SQLite::Database& db, const Timeline& timeline, ProcessTab
   for (const auto& [thread, record] : timeline.open_calls) {
     SpoolRow row;
     describe_call(record, tables, timeline.step_index, row);
+    // A waiting call names the collective it waits for (docs/decisions/0006).
+    if (tables.operation(static_cast<uint32_t>(row.op)).op_class == OpClass::kCompletion && row.comm != 0) row.seq = record.sequence;
     insert.row(tables.process(), thread, row.op, id_or_null(row.comm), id_or_null(row.seq), row.region, id_or_null(row.site), row.step, row.start_ns, row.bytes,
                row.peer, row.tag);
   }
@@ -183,6 +187,9 @@ void write_process(SQLite::Database& db, RunTables& run, const Scan& scan, const
                                static_cast<double>(end_ns) * 1e-9));
   }
   run.losses.add_counters(place, header);
+  uint64_t not_kept = 0;  // what the log did not take went to the rings
+  for (const SpoolChunk& ring : reader.chunks(ChunkKind::kRing)) not_kept += std::min(ring.header.ring_written, kMaxRecords);
+  run.losses.add(place, "not_kept", not_kept, "events outside the window, or left out when the log was full; the profile counts their calls");
   if (!clock.line.rate_known) run.losses.add(place, "clock", 1, "process whose ticks could not be measured against a clock: its times assume 1 tick = 1 ns");
 }
 

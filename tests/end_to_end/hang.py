@@ -1,15 +1,26 @@
 #!/usr/bin/env python3
 """A job in which one rank never enters the allreduce, killed from outside: the report names that rank and the call the others sit in."""
 import signal
+import time
 
 import job
 
 
 def hang(folder, name, options, sits_in, ranks=3, missing=1):
     run = folder / f"{name}.ddl"
-    process = job.start([job.DDL, "record", "-o", run, "--", "mpirun", "-np", ranks, job.TRAIN, "--steps", 1000, "--hang-rank", f"{missing}:12", *options])
+    logs = [folder / f"{name}.calls.{rank}" for rank in range(ranks)]
+    process = job.start([job.DDL, "record", "-o", run, "--", "mpirun", "-np", ranks, job.TRAIN, "--steps", 1000, "--width", 64,
+                         "--hang-rank", f"{missing}:12", "--log-calls", folder / f"{name}.calls", *options])
 
-    job.wait_until(lambda: False, 4)  # 12 steps take a fraction of a second; there is nothing to observe from outside but silence
+    # A hang shows from outside as silence: the programs' own logs of completed calls stand still for two seconds.
+    def content():
+        return [log.read_bytes() if log.exists() else b"" for log in logs]
+
+    job.check(job.wait_until(lambda: all(b"MPI_Bcast" in text for text in content())), "the job did not get going")
+    before = None
+    while before != content():
+        before = content()
+        time.sleep(2)
     job.stop_group(process, signal.SIGKILL)
     process.wait(timeout=30)
     shown = job.report(run).stdout
