@@ -18,6 +18,7 @@
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "reports/format.h"
+#include "store/run_directory.h"
 
 namespace fs = std::filesystem;
 
@@ -39,12 +40,13 @@ Counts count(SQLite::Database& db) {
 void finish(const fs::path& directory) {
   const std::string shown = shown_path(directory);
   try {
-    Run run = open_run(directory.string());
-    const Counts counts = count(run.db);
-    if (counts.processes == 0) {
-      print_note(fmt::format("nothing was recorded to {}: no process of the job called MPI or used ddl/annotate.h", shown));
+    if (find_run(directory.string()).spools().empty()) {
+      print_note(
+          fmt::format("nothing was recorded to {}: no process of the job called MPI or used ddl/annotate.h (see: ddl doctor)", shown));
       return;
     }
+    Run run = open_run(directory.string());
+    const Counts counts = count(run.db);
     const std::string what = counts.ranks > 0 ? reports::plural(counts.ranks, "rank")
                                               : fmt::format("{} without MPI", reports::plural(counts.processes, "process"));
     print_note(

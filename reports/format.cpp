@@ -135,7 +135,9 @@ std::vector<double> round_shares(const std::vector<double>& shares) {
   return rounded;
 }
 
-std::string plural(int64_t count, std::string_view noun) { return fmt::format("{} {}{}", count_text(count), noun, count == 1 ? "" : "s"); }
+std::string plural(int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count_text(count), noun, count == 1 ? "" : noun.ends_with('s') ? "es" : "s");
+}
 
 std::string rank_list(std::vector<int64_t> ranks, size_t most) {
   std::sort(ranks.begin(), ranks.end());

@@ -92,7 +92,7 @@ void add_where_it_goes(const RunView& run, Document& document) {
   const std::vector<double> shares =
       round_shares({static_cast<double>(compute_ns) / whole, static_cast<double>(exposed_ns - wait_ns) / whole,
                     static_cast<double>(wait_ns) / whole, static_cast<double>(idle_ns) / whole});
-  NumberLine line{.id = "where_it_goes", .title = "WHERE IT GOES", .items = {}, .remark = "all ranks"};
+  NumberLine line{.id = "where_it_goes", .title = "WHERE IT GOES", .items = {}, .remark = "all ranks and steps"};
   line.items.push_back({"compute_ratio", "compute", Value::ratio(shares[0]), ""});
   if (split) {
     line.items.push_back({"exposed_transfer_ratio", "exposed transfer", Value::ratio(shares[1]), ""});

@@ -25,13 +25,19 @@ int allow_reading(void*, int action, const char* first, const char*, const char*
   return harmless ? SQLITE_OK : SQLITE_DENY;
 }
 
+std::string views_hint(SQLite::Database& db) {
+  std::vector<std::string> names = view_names(db);
+  std::erase_if(names, [](const std::string& name) { return !name.starts_with("v_"); });
+  return fmt::format("views: {}; all: ddl query --tables", fmt::join(names, ", "));
+}
+
 [[noreturn]] void throw_error(SQLite::Database& db, int code) {
   const std::string message = sqlite3_errmsg(db.getHandle());
   std::string hint;
   if (code == SQLITE_AUTH)
     hint = kReadOnly;
   else if (message.starts_with("no such table"))
-    hint = fmt::format("there are {}", fmt::join(view_names(db), ", "));
+    hint = views_hint(db);
   else if (message.starts_with("no such column"))
     hint = "ddl query --tables lists the columns of every view";
   throw Error(fmt::format("SQL: {}", message), hint, ExitCode::kUsage);

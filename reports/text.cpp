@@ -23,7 +23,7 @@ bool glued(std::string_view word, std::string_view next) {
   constexpr std::array<std::string_view, 5> kBefore = {"rank", "ranks", "step", "steps", "Try:"};
   if (std::find(kBefore.begin(), kBefore.end(), word) != kBefore.end()) return is_number(next.substr(0, next.find_first_of(",.;:)")));
   constexpr std::array<std::string_view, 5> kAfter = {"ns", "us", "ms", "s", "%"};
-  const std::string_view unit = next.substr(0, next.find_first_of(",.;:)"));
+  const std::string_view unit = next.substr(0, next.find_first_of(",.;:)/"));
   return is_number(word) && std::find(kAfter.begin(), kAfter.end(), unit) != kAfter.end();
 }
 
@@ -80,7 +80,7 @@ class TextReport {
 
   void paragraph(std::string_view text, Style style, size_t first_indent, size_t indent) {
     bool first = true;
-    for (const std::string& part : wrap(printable(text), limited_ ? width_ - std::max(indent, first_indent) : SIZE_MAX)) {
+    for (const std::string& part : wrap(printable(text), width_ - std::max(indent, first_indent), limited_)) {
       line(std::string(first ? first_indent : indent, ' ') + part, style);
       first = false;
     }
@@ -92,7 +92,7 @@ class TextReport {
     bool any = false;
     for (const std::string& raw : parts) {
       std::string part = printable(raw);
-      if (any && limited_ && display_width(current) + space.size() + display_width(part) > width_) {
+      if (any && display_width(current) + space.size() + display_width(part) > width_) {
         line(current);
         current.assign(title.size(), ' ');
         any = false;
@@ -135,21 +135,19 @@ class TextReport {
     }
     gap();
     // Three right-hand columns: saving, share, how sure.
-    constexpr size_t kSaving = 12, kShare = 8, kSure = 9, kNumbers = kSaving + kShare + 3 + kSure;
-    size_t left = width_ - kNumbers;
-    if (!limited_)
-      for (const Finding& finding : document_.findings) left = std::max(left, 5 + display_width(printable(finding.sentence)));
+    constexpr size_t kSaving = 12, kShare = 8, kSure = 8, kNumbers = kSaving + kShare + 2 + kSure;
+    const size_t left = width_ - kNumbers;
     line(left_aligned("WHAT TO FIX", left) + right_aligned("saves/" + document_.saving_per, kSaving) + right_aligned("share", kShare) +
-             "   how sure",
+             "  how sure",
          Style::kBold);
     int number = 0;
     for (const Finding& finding : document_.findings) {
-      const std::vector<std::string> parts = wrap(printable(finding.sentence), left - 4);
+      const std::vector<std::string> parts = wrap(printable(finding.sentence), left - 4, limited_);
       for (size_t i = 0; i < parts.size(); ++i) {
         std::string text = i == 0 ? fmt::format("{:>2} {}", ++number, parts[i]) : "   " + parts[i];
         if (i == 0)
           text = left_aligned(text, left) + right_aligned(finding.saving_ns ? short_duration(*finding.saving_ns) : "n/a", kSaving) +
-                 right_aligned(finding.share_ratio ? percent_text(*finding.share_ratio) : "n/a", kShare) + "   " +
+                 right_aligned(finding.share_ratio ? percent_text(*finding.share_ratio) : "n/a", kShare) + "  " +
                  printable(finding.confidence);
         line(text, i == 0 ? Style::kBold : Style::kPlain);
       }
@@ -160,7 +158,7 @@ class TextReport {
 
   void titled(std::string_view title, std::string_view text) {
     bool first = true;
-    for (const std::string& part : wrap(printable(text), limited_ ? width_ - kTitleColumns : SIZE_MAX)) {
+    for (const std::string& part : wrap(printable(text), width_ - kTitleColumns, limited_)) {
       out_ += first ? styled(left_aligned(title, kTitleColumns), Style::kBold, options_) : std::string(kTitleColumns, ' ');
       line(part);
       first = false;
@@ -199,8 +197,7 @@ std::string styled(std::string_view text, Style style, const TextOptions& option
   return fmt::format("\x1b[{}m{}\x1b[0m{}", code, text, newline ? "\n" : "");
 }
 
-std::vector<std::string> wrap(std::string_view text, size_t width) {
-  if (width == SIZE_MAX) return {std::string(text)};
+std::vector<std::string> wrap(std::string_view text, size_t width, bool shorten) {
   std::vector<std::string> words;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find(' ', at), text.size());
@@ -217,7 +214,7 @@ std::vector<std::string> wrap(std::string_view text, size_t width) {
   std::vector<std::string> lines(1);
   size_t used = 0;
   for (const std::string& raw : words) {
-    const std::string word = shorten_middle(raw, width);
+    const std::string word = shorten ? shorten_middle(raw, width) : raw;
     const size_t columns = display_width(word);
     if (used != 0 && used + 1 + columns > width) {
       lines.emplace_back();

@@ -1,4 +1,5 @@
-// The text report. To a terminal: fitted to its width, names shortened in the middle, numbers never. To a pipe: whatever width it takes.
+// The text report. To a terminal: fitted to its width, names shortened in the middle, numbers never. To a pipe: nothing is shortened,
+// tables are as wide as they are, sentences are still broken into lines that a log can show.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +26,9 @@ std::string render_text(const Document& document, const TextOptions& options);
 /// One table; nothing but it.
 std::string render_table(const Table& table, const TextOptions& options);
 
-/// Lines of at most `width` columns, broken at spaces but never within "rank 3" or "4.9 ms". A longer word is shortened in the middle.
-std::vector<std::string> wrap(std::string_view text, size_t width);
+/// Lines of at most `width` columns, broken at spaces but never within "rank 3" or "4.9 ms". A longer word is shortened in the middle, or
+/// gets a line of its own if `shorten` is false.
+std::vector<std::string> wrap(std::string_view text, size_t width, bool shorten = true);
 
 enum class Style { kPlain, kBold, kDim, kAlert };
 std::string styled(std::string_view text, Style style, const TextOptions& options);

@@ -122,7 +122,7 @@ std::string render_table(const Table& table, const TextOptions& options) {
   const size_t width = options.width ? std::max(*options.width, kNarrowest) : SIZE_MAX;
   std::string out;
   const auto say = [&](const std::string& text, Style style, size_t indent) {
-    for (const std::string& line : wrap(printable(text), width == SIZE_MAX ? width : width - indent))
+    for (const std::string& line : wrap(printable(text), std::min(width, kComfortable) - indent, options.width.has_value()))
       out += std::string(indent, ' ') + styled(line, style, options) + "\n";
   };
   if (table.rows.empty()) {

@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <stdexcept>
-
 #include "store/database.h"
 
 namespace ddl::test {
@@ -47,30 +44,22 @@ void fill(SQLite::Database& db) {
   for (int rank = 0; rank < 2; ++rank)
     for (int step = 0; step < 12; ++step) {
       const int64_t start_ns = 150'000'000 + step * 100'000'000LL;
-      const int64_t compute_ns = rank == 0 ? 60'000'000 : 90'000'000, wait_ns = rank == 0 ? 30'000'000 : 0, exposed_ns = wait_ns + 10'000'000;
+      const int64_t compute_ns = rank == 0 ? 60'000'000 : 90'000'000, wait_ns = rank == 0 ? 30'000'000 : 0,
+                    exposed_ns = wait_ns + 10'000'000;
       db.exec(fmt::format("INSERT INTO step VALUES ({}, 0, {}, {}, 100000000, {})", rank + 1, step, start_ns, exposed_ns));
-      db.exec(fmt::format("INSERT INTO step_part VALUES ({}, {}, {}, {}, {}, {}, 10000000, 0, NULL)", rank + 1, step, compute_ns, exposed_ns, exposed_ns, wait_ns));
-      db.exec(fmt::format("INSERT INTO event VALUES ({}, {}, 0, 1, 1, 1, {}, 1, NULL, {}, {}, {}, 4194304, NULL, NULL, 14, 1)", rank * 12 + step + 1, rank + 1, step + 1,
-                          step, start_ns + compute_ns, exposed_ns));
-      db.exec(fmt::format("INSERT INTO collective VALUES ({}, 4194304, {}, 10000000, 'max-start', {}, 0, NULL)", rank * 12 + step + 1, wait_ns, wait_ns));
+      db.exec(fmt::format("INSERT INTO step_part VALUES ({}, {}, {}, {}, {}, {}, 10000000, 0, NULL)", rank + 1, step, compute_ns,
+                          exposed_ns, exposed_ns, wait_ns));
+      db.exec(fmt::format("INSERT INTO event VALUES ({}, {}, 0, 1, 1, 1, {}, 1, NULL, {}, {}, {}, 4194304, NULL, NULL, 14, 1)",
+                          rank * 12 + step + 1, rank + 1, step + 1, step, start_ns + compute_ns, exposed_ns));
+      db.exec(fmt::format("INSERT INTO collective VALUES ({}, 4194304, {}, 10000000, 'max-start', {}, 0, NULL)", rank * 12 + step + 1,
+                          wait_ns, wait_ns));
     }
 }
 
 }  // namespace
 
-TemporaryDirectory::TemporaryDirectory() {
-  std::string name = (std::filesystem::temp_directory_path() / "ddl-test-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-  path_ = name;
-}
+EmptyRun::EmptyRun() : db_(create_store(folder_ / "run.sqlite")) {}
 
-TemporaryDirectory::~TemporaryDirectory() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-EmptyRun::EmptyRun() : db_(create_store(directory_.path() / "run.sqlite")) {}
-
-HandmadeRun::HandmadeRun() : db_(create_store(directory_.path() / "run.sqlite")) { fill(db_); }
+HandmadeRun::HandmadeRun() : db_(create_store(folder_ / "run.sqlite")) { fill(db_); }
 
 }  // namespace ddl::test

@@ -68,7 +68,10 @@ TEST(Golden, Narrow) {
 TEST(Overview, NoLineIsWiderThanAsked) {
   for (const size_t width : {60, 72, 80, 104, 132, 200}) {
     HandmadeRun run;
-    run.db().exec("UPDATE host SET name = 'a-host-name-that-is-much-too-long.for.any.terminal.example.org'; UPDATE communicator SET label = label || '" + std::string(500, 'x') + "'");
+    run.db().exec(
+        "UPDATE host SET name = 'a-host-name-that-is-much-too-long.for.any.terminal.example.org'; UPDATE communicator SET label = label || "
+        "'" +
+        std::string(500, 'x') + "'");
     std::istringstream lines(overview_of(run.db(), {.width = width, .color = false}));
     for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), width) << line;
   }
@@ -77,7 +80,9 @@ TEST(Overview, NoLineIsWiderThanAsked) {
 TEST(Overview, SharesAddUp) {
   HandmadeRun run;
   const auto where = json_of(run.db())["where_it_goes"];
-  EXPECT_DOUBLE_EQ(where["compute_ratio"].get<double>() + where["exposed_transfer_ratio"].get<double>() + where["waiting_ratio"].get<double>() + where["idle_ratio"].get<double>(), 1.0);
+  EXPECT_DOUBLE_EQ(where["compute_ratio"].get<double>() + where["exposed_transfer_ratio"].get<double>() +
+                       where["waiting_ratio"].get<double>() + where["idle_ratio"].get<double>(),
+                   1.0);
   EXPECT_DOUBLE_EQ(where["waiting_ratio"].get<double>(), 0.15);
 }
 
@@ -101,9 +106,10 @@ TEST(Overview, UnknownWaitingIsNotZero) {
 
 TEST(Overview, WithoutStepsTheRunIsTheStep) {
   HandmadeRun run;
-  run.db().exec("DELETE FROM step; DELETE FROM step_part;"
-                "INSERT INTO rank_part VALUES (1, 1000000000, 600000000, 400000000, 400000000, 300000000, 100000000, 0, NULL),"
-                "  (2, 1000000000, 900000000, 100000000, 100000000, 0, 100000000, 0, NULL)");
+  run.db().exec(
+      "DELETE FROM step; DELETE FROM step_part;"
+      "INSERT INTO rank_part VALUES (1, 1000000000, 600000000, 400000000, 400000000, 300000000, 100000000, 0, NULL),"
+      "  (2, 1000000000, 900000000, 100000000, 100000000, 0, 100000000, 0, NULL)");
   const std::string text = overview_of(run.db());
   EXPECT_NE(text.find("saves/run"), std::string::npos) << text;
   EXPECT_NE(text.find("no steps marked"), std::string::npos) << text;
@@ -157,9 +163,11 @@ TEST(Json, KeepsTheContract) {
   HandmadeRun run;
   const auto json = json_of(run.db());
   EXPECT_EQ(json["schema"], 1);
-  for (const char* key : {"run", "findings", "metrics", "collectives", "calls", "layers", "ranks", "steps", "loss", "open_calls", "where_it_goes", "verdict"})
+  for (const char* key :
+       {"run", "findings", "metrics", "collectives", "calls", "layers", "ranks", "steps", "loss", "open_calls", "where_it_goes", "verdict"})
     EXPECT_TRUE(json.contains(key)) << key;
-  for (const char* key : {"id", "sentence", "rank", "saving_ns", "share_ratio", "confidence", "evidence", "try"}) EXPECT_TRUE(json["findings"][0].contains(key)) << key;
+  for (const char* key : {"id", "sentence", "rank", "saving_ns", "share_ratio", "confidence", "evidence", "try"})
+    EXPECT_TRUE(json["findings"][0].contains(key)) << key;
   for (const char* key : {"id", "value", "unit", "why", "lo", "hi"}) EXPECT_TRUE(json["metrics"][0].contains(key)) << key;
   for (const char* key : {"rank", "kind", "count", "note"}) EXPECT_TRUE(json["loss"][0].contains(key)) << key;
   EXPECT_EQ(json["findings"][0]["rank"], 1);
@@ -184,11 +192,18 @@ TEST(Json, HostileNamesStayValidUtf8) {
   update.bindNoCopy(1, "x\xff\x1b[31m\xe2\x80\xae\xc0", 11);
   update.exec();
   const RunView view(run.db(), std::nullopt);
-  const std::string text = render_json(build_everything(view, "a\xff" "b.ddl"));
+  const std::string text = render_json(build_everything(view,
+                                                        "a\xff"
+                                                        "b.ddl"));
   EXPECT_TRUE(nlohmann::json::accept(text));
   for (size_t offset = 0; offset < text.size();) ASSERT_NE(next_code_point(text, offset), kNotUtf8);
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
-  EXPECT_EQ(render_text(build_overview(view, "a\xff" "b.ddl"), {}).find('\x1b'), std::string::npos);
+  EXPECT_EQ(render_text(build_overview(view,
+                                       "a\xff"
+                                       "b.ddl"),
+                        {})
+                .find('\x1b'),
+            std::string::npos);
 }
 
 TEST(Csv, QuotesAndDefusesFormulas) {
@@ -223,12 +238,15 @@ TEST(Csv, NumbersAreNotFormulas) {
 
 TEST(Rows, RefuseToWrite) {
   HandmadeRun run;
-  for (const char* sql : {"DELETE FROM meta", "INSERT INTO meta VALUES ('a', 'b')", "ATTACH ':memory:' AS x", "VACUUM INTO '/tmp/ddl-test-vacuum'", "CREATE TEMP TABLE x (a)",
-                          "PRAGMA journal_mode = WAL", "DROP VIEW v_rank", "SELECT 1; DELETE FROM meta", "", "SELEC 1", "SELECT * FROM nonsense", "SELECT nonsense FROM v_rank"}) {
+  for (const char* sql : {"DELETE FROM meta", "INSERT INTO meta VALUES ('a', 'b')", "ATTACH ':memory:' AS x",
+                          "VACUUM INTO '/tmp/ddl-test-vacuum'", "CREATE TEMP TABLE x (a)", "PRAGMA journal_mode = WAL", "DROP VIEW v_rank",
+                          "SELECT 1; DELETE FROM meta", "", "SELEC 1", "SELECT * FROM nonsense", "SELECT nonsense FROM v_rank"}) {
     SCOPED_TRACE(sql);
     expect_exit_code(ExitCode::kUsage, [&] { Rows rows(run.db(), sql); });
   }
-  Rows rows(run.db(), "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) SELECT i, i * 0.5 AS half, NULL AS none, 'x' AS name FROM n; ");
+  Rows rows(run.db(),
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) SELECT i, i * 0.5 AS half, NULL AS none, 'x' AS "
+            "name FROM n; ");
   EXPECT_EQ(render_table(to_table(rows), {}), " i  half  none  name\n 1   0.5        x\n 2     1        x\n 3   1.5        x\n");
 }
 

@@ -23,11 +23,13 @@ TEST(SafeText, ShowsWhatWouldSteerTheTerminal) {
   EXPECT_EQ(printable("tab\there\n"), "tab\\x09here\\x0a");
   EXPECT_EQ(printable(std::string("nul\0", 4)), "nul\\x00");
   EXPECT_EQ(printable("\xff\xc3"), "\\xff\\xc3");
-  EXPECT_EQ(printable("\xc0\xaf"), "\\xc0\\xaf");                      // overlong
-  EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");             // surrogate
-  EXPECT_EQ(printable("\xc2\x9b" "31m"), "\\u{9b}31m");                // C1 control
-  EXPECT_EQ(printable("a\u202eb\u200bc"), "a\\u{202e}b\\u{200b}c");    // right-to-left override, zero width
-  EXPECT_EQ(printable("\u05d0"), "\\u{5d0}");                          // right-to-left letter: would swap the numbers beside it
+  EXPECT_EQ(printable("\xc0\xaf"), "\\xc0\\xaf");           // overlong
+  EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");  // surrogate
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "31m"),
+            "\\u{9b}31m");                                           // C1 control
+  EXPECT_EQ(printable("a\u202eb\u200bc"), "a\\u{202e}b\\u{200b}c");  // right-to-left override, zero width
+  EXPECT_EQ(printable("\u05d0"), "\\u{5d0}");                        // right-to-left letter: would swap the numbers beside it
   EXPECT_EQ(printable("gr\u00f6\u00dfe \u5c42"), "gr\u00f6\u00dfe \u5c42");
 }
 
@@ -45,24 +47,31 @@ TEST(Wrap, KeepsRanksAndUnitsTogether) {
     EXPECT_FALSE(line.ends_with("rank")) << line;
     EXPECT_FALSE(line.starts_with("ms")) << line;
   }
-  EXPECT_EQ(wrap("one line", SIZE_MAX).size(), 1u);
+  EXPECT_EQ(wrap("a wordthatislong b", 8), (std::vector<std::string>{"a", "wor..ong", "b"}));
+  EXPECT_EQ(wrap("a wordthatislong b", 8, false), (std::vector<std::string>{"a", "wordthatislong", "b"}));
 }
 
 Table random_table(std::mt19937& random) {
   const auto number = [&](int64_t most) { return std::uniform_int_distribution<int64_t>(0, most)(random); };
   Table table{.id = "t",
               .caption = "A caption that is longer than the narrowest terminal, so that it must be wrapped at least once",
-              .columns = {{"a", "Time(%)", Unit::kRatio}, {"b", "Time", Unit::kDuration}, {"c", "Calls", Unit::kCount}, {"d", "Min", Unit::kDuration, 1},
-                          {"e", "Busbw", Unit::kBandwidth, 2}, {"f", "Name", Unit::kText}, {"g", "Host", Unit::kText, 3}},
+              .columns = {{"a", "Time(%)", Unit::kRatio},
+                          {"b", "Time", Unit::kDuration},
+                          {"c", "Calls", Unit::kCount},
+                          {"d", "Min", Unit::kDuration, 1},
+                          {"e", "Busbw", Unit::kBandwidth, 2},
+                          {"f", "Name", Unit::kText},
+                          {"g", "Host", Unit::kText, 3}},
               .rows = {},
               .note = "and a note",
               .when_empty = {}};
   for (int64_t row = number(8) + 1; row > 0; --row) {
     std::string name;
     for (int64_t i = number(300); i > 0; --i) name += static_cast<char>(number(255));
-    table.rows.push_back({Value::ratio(static_cast<double>(number(1000)) / 1000), Value::duration_ns(number(int64_t{1} << number(62))), Value::count(number(int64_t{1} << number(40))),
-                          Value::duration_ns(number(1'000'000'000)), number(3) == 0 ? Value::absent(Unit::kBandwidth, "PARTIAL_RANKS") : Value::bandwidth(1e9),
-                          Value::text(name), Value::text("a.very.long.host.name.example.org")});
+    table.rows.push_back({Value::ratio(static_cast<double>(number(1000)) / 1000), Value::duration_ns(number(int64_t{1} << number(62))),
+                          Value::count(number(int64_t{1} << number(40))), Value::duration_ns(number(1'000'000'000)),
+                          number(3) == 0 ? Value::absent(Unit::kBandwidth, "PARTIAL_RANKS") : Value::bandwidth(1e9), Value::text(name),
+                          Value::text("a.very.long.host.name.example.org")});
   }
   return table;
 }
@@ -93,7 +102,14 @@ TEST(TextReport, ColourOnlyWhenAskedFor) {
   Document document;
   document.headline = {"job\x1b[2J"};
   document.alerts = {"it failed"};
-  document.findings = {{.id = "x", .sentence = "rank 1 is late", .rank = 1, .saving_ns = 1, .share_ratio = 0.5, .confidence = "sure", .evidence = "", .try_next = ""}};
+  document.findings = {{.id = "x",
+                        .sentence = "rank 1 is late",
+                        .rank = 1,
+                        .saving_ns = 1,
+                        .share_ratio = 0.5,
+                        .confidence = "sure",
+                        .evidence = "",
+                        .try_next = ""}};
   EXPECT_EQ(render_text(document, {}).find('\x1b'), std::string::npos);
   const std::string colored = render_text(document, {.width = 80, .color = true});
   EXPECT_NE(colored.find("\x1b[1m"), std::string::npos);

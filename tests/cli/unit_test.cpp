@@ -1,0 +1,152 @@
+// The parts of the command line that need no process.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/job_file.h"
+#include "cli/library.h"
+#include "cli/mpirun.h"
+#include "cli/options.h"
+#include "cli/record_options.h"
+#include "cli/verbs.h"
+#include "core/error.h"
+
+namespace ddl::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+TEST(Nearest, FindsTypingErrorsOnly) {
+  const Words names = {"record", "report", "query", "doctor"};
+  EXPECT_EQ(nearest("recrod", names), "record");
+  EXPECT_EQ(nearest("rep", names), "report");
+  EXPECT_EQ(nearest("qeury", names), "query");
+  EXPECT_EQ(nearest("zebra", names), "");
+  EXPECT_EQ(nearest("", names), "");
+}
+
+TEST(RecordOptions, TheCommandStartsAtTheFirstWord) {
+  EXPECT_EQ(parse_record_options({"--", "ls", "--help"}).command, (Words{"ls", "--help"}));
+  EXPECT_EQ(parse_record_options({"-o", "x.ddl", "ls", "-o", "y"}).command, (Words{"ls", "-o", "y"}));
+  EXPECT_EQ(parse_record_options({"-ox.ddl", "--cap=5", "ls"}).command, (Words{"ls"}));
+  EXPECT_EQ(parse_record_options({"--cap", "5", "ls"}).directory, "");
+  EXPECT_EQ(parse_record_options({"--output", "x.ddl", "ls"}).directory, "x.ddl");
+}
+
+TEST(RecordOptions, BecomeTheEnvironment) {
+  const RecordOptions options = parse_record_options(
+      {"--steps", "5:9", "--after", "1.5", "--for", "2", "--cap", "64", "--collectors", "none", "--clock", "monotonic", "--", "ls"});
+  EXPECT_EQ(options.window, (Settings{{"DDL_STEPS", "5:9"},
+                                      {"DDL_AFTER", "1.5"},
+                                      {"DDL_FOR", "2"},
+                                      {"DDL_CAP", "67108864"},
+                                      {"DDL_COLLECTORS", "none"},
+                                      {"DDL_CLOCK", "monotonic"}}));
+  EXPECT_TRUE(parse_record_options({"ls"}).window.empty());
+}
+
+TEST(RecordOptions, BadValuesAreUsageErrors) {
+  for (const Words& bad : {Words{"--steps", "9:5", "ls"},
+                           {"--steps", "x", "ls"},
+                           {"--steps", ":", "ls"},
+                           {"--steps", "1:2:3", "ls"},
+                           {"--after", "-1", "ls"},
+                           {"--after", "nan", "ls"},
+                           {"--cap", "0", "ls"},
+                           {"--cap", "lots", "ls"},
+                           {"--clock", "sundial", "ls"},
+                           {"--collectors", "gpu", "ls"},
+                           {"-o"},
+                           {},
+                           {"--"},
+                           {"--nope", "ls"}}) {
+    try {
+      parse_record_options(bad);
+      ADD_FAILURE() << (bad.empty() ? "" : bad[0]);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kUsage);
+      EXPECT_FALSE(error.hint().empty()) << error.what();
+    }
+  }
+  for (const char* good : {"5", "5:", ":5", "5:5"}) EXPECT_NO_THROW(parse_record_options({"--steps", good, "ls"})) << good;
+}
+
+const Settings kSettings = {{"LD_PRELOAD", "/l/libddl.so"}, {"DDL_OUT", "/r"}};
+
+TEST(Mpirun, ForwardsSettingsRightBehindItsName) {
+  EXPECT_EQ(forward_settings({"mpirun", "-np", "2", "./train"}, kSettings),
+            (Words{"mpirun", "-x", "LD_PRELOAD", "-x", "DDL_OUT", "-np", "2", "./train"}));
+}
+
+TEST(Mpirun, EachProgramOfAJobGetsThem) {
+  EXPECT_EQ(forward_settings({"mpirun", "-np", "1", "./a", ":", "-np", "1", "./b"}, kSettings),
+            (Words{"mpirun", "-x", "LD_PRELOAD", "-x", "DDL_OUT", "-np", "1", "./a", ":", "-x", "LD_PRELOAD", "-x", "DDL_OUT", "-np", "1",
+                   "./b"}));
+}
+
+TEST(Mpirun, MergesAPreloadOfTheUser) {
+  EXPECT_EQ(forward_settings({"mpirun", "-x", "LD_PRELOAD=/u/their.so", "./a"}, kSettings),
+            (Words{"mpirun", "-x", "LD_PRELOAD", "-x", "DDL_OUT", "-x", "LD_PRELOAD=/l/libddl.so:/u/their.so", "./a"}));
+}
+
+TEST(Mpirun, AppendsToAnEnvironmentListInstead) {
+  EXPECT_EQ(forward_settings({"mpirun", "--mca", "mca_base_env_list", "A;B=1", "./a"}, kSettings),
+            (Words{"mpirun", "--mca", "mca_base_env_list", "A;B=1;LD_PRELOAD;DDL_OUT", "./a"}));
+}
+
+TEST(JobFile, KeepsWhatMattersAndNoSecret) {
+  for (const char* name : {"OMPI_MCA_btl", "SLURM_JOB_ID", "OMP_NUM_THREADS", "NCCL_ALGO", "CUDA_VISIBLE_DEVICES", "UCX_TLS", "FI_PROVIDER",
+                           "HOROVOD_FUSION_THRESHOLD"})
+    EXPECT_TRUE(is_recorded_variable(name)) << name;
+  for (const char* name :
+       {"HOME", "PATH", "WANDB_API_KEY", "SLURM_JWT", "OMPI_SECRET", "NCCL_AUTH_TOKEN", "PBS_password", "HOROVOD_SECRET_KEY", "AWS_REGION"})
+    EXPECT_FALSE(is_recorded_variable(name)) << name;
+  const char* environment[] = {"OMPI_MCA_btl=tcp,self", "SLURM_JWT=eyJhbGciOi", "HF_TOKEN=hf_abc", "NOEQUALS", nullptr};
+  const JobFile job = describe_job(
+      {"mpirun", "-x", "API_KEY=abc", "./train", "--hub-token", "hf_abc", "--password=abc", "--max-tokens", "512"}, environment);
+  EXPECT_EQ(job.env, (std::map<std::string, std::string>{{"OMPI_MCA_btl", "tcp,self"}}));
+  EXPECT_EQ(job.launcher, "mpirun");
+  const std::string text = to_json(job);
+  EXPECT_EQ(text.find("abc"), std::string::npos) << text;
+  EXPECT_NE(text.find("512"), std::string::npos) << text;
+}
+
+TEST(JobFile, IsJsonWhateverTheCommandHolds) {
+  const char* environment[] = {"OMPI_X=\xff\xfe", nullptr};
+  EXPECT_TRUE(nlohmann::json::accept(to_json(describe_job({"a\xff\n\"b"}, environment))));
+}
+
+TEST(JobFile, ProgramNames) {
+  EXPECT_EQ(program_name({"/usr/bin/env"}), "env");
+  EXPECT_EQ(program_name({"mpirun", "-np", "2", "/bin/true"}), "true");
+  EXPECT_EQ(program_name({"mpirun", "-np", "2", "python3", "-u", "dir/my_train.py", "--x", "other.py"}), "my_train");
+  EXPECT_EQ(program_name({"mpirun", "-np", "2", "./does-not-exist"}), "mpirun");
+  EXPECT_EQ(program_name({}), "job");
+}
+
+TEST(Library, NeededLibrariesOfThisProgram) {
+  const Words needed = needed_libraries("/proc/self/exe");
+  EXPECT_TRUE(std::any_of(needed.begin(), needed.end(), [](const std::string& name) { return name.starts_with("libc.so"); }));
+  EXPECT_THROW(needed_libraries("/etc/passwd"), Error);
+  EXPECT_THROW(needed_libraries("/nonexistent"), Error);
+}
+
+TEST(Library, PathsThatThePreloadCannotName) { EXPECT_THROW(preload_value("/opt/my tools/libddl.so"), Error); }
+
+TEST(Verbs, EachHasHelpWithAnExample) {
+  for (const Verb& verb : verbs()) {
+    testing::internal::CaptureStdout();
+    EXPECT_EQ(run_ddl({verb.name, "--help"}), 0);
+    const std::string help = testing::internal::GetCapturedStdout();
+    EXPECT_NE(help.find(std::string("usage: ddl ") + verb.name), std::string::npos) << help;
+    EXPECT_NE(help.find(std::string("example:\n  ddl ") + verb.name), std::string::npos) << help;
+    size_t widest = 0;
+    for (size_t at = 0, end; at < help.size(); at = end + 1)
+      end = std::min(help.find('\n', at), help.size()), widest = std::max(widest, end - at);
+    EXPECT_LE(widest, 132u) << help;
+  }
+}
+
+}  // namespace
+}  // namespace ddl::cli

@@ -1,0 +1,239 @@
+// Whole verbs in this process, on run directories of virtual jobs: ingest, analysis, output and exit codes.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli/verbs.h"
+#include "reports/safe_text.h"
+#include "tests/support/synthetic_run.h"
+
+namespace ddl::cli {
+namespace {
+
+using namespace test::literals;
+using test::ScratchFolder;
+
+struct Result {
+  int code = 0;
+  std::string out, err;
+};
+
+Result ddl_command(const Arguments& arguments) {
+  Result result;
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  result.code = run_ddl(arguments);
+  result.out = testing::internal::GetCapturedStdout();
+  result.err = testing::internal::GetCapturedStderr();
+  return result;
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+test::SyntheticRun slow_job() {
+  return test::run()
+      .ranks(4)
+      .steps(20)
+      .forward("conv1", 20_ms)
+      .backward("conv1", 30_ms)
+      .allreduce(4_MiB, 5_ms)
+      .slow(2, 25_ms)
+      .value("samples", 32)
+      .job_json();
+}
+
+class RunFolder : public testing::Test {
+ protected:
+  std::string write(const test::SyntheticRun& job, const char* name = "job.ddl") {
+    job.write(folder_ / name);
+    return (folder_ / name).string();
+  }
+  ScratchFolder folder_;
+};
+
+using Report = RunFolder;
+
+TEST_F(Report, NamesTheSlowRankFirst) {
+  const Result result = ddl_command({"report", write(slow_job())});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_EQ(result.err, "") << "no progress where nobody watches";
+  const size_t first = result.out.find("\n 1 rank 2 ");
+  EXPECT_NE(first, std::string::npos) << result.out;
+  EXPECT_TRUE(has(result.out, "data: 4/4 ranks")) << result.out;
+  EXPECT_TRUE(has(result.out, "20 steps")) << result.out;
+  EXPECT_TRUE(has(result.out, "MPI_Allreduce 4MiB world")) << result.out;
+  EXPECT_TRUE(has(result.out, "(rank 2)")) << result.out;
+}
+
+TEST_F(Report, ASecondLookReadsWhatTheFirstOneMade) {
+  const std::string run = write(slow_job());
+  const Result first = ddl_command({"report", run});
+  struct stat before {
+  }, after{};
+  ASSERT_EQ(stat((run + "/run.sqlite").c_str(), &before), 0);
+  EXPECT_EQ(before.st_mode & 0777, 0600u);
+  const Result second = ddl_command({"report", run + "/run.sqlite"});
+  ASSERT_EQ(stat((run + "/run.sqlite").c_str(), &after), 0);
+  EXPECT_EQ(before.st_ino, after.st_ino);
+  EXPECT_EQ(before.st_mtim.tv_nsec, after.st_mtim.tv_nsec);
+  EXPECT_EQ(first.out, second.out);
+}
+
+TEST_F(Report, JsonOfARealIngest) {
+  const Result result = ddl_command({"report", write(slow_job()), "--json"});
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["schema"], 1);
+  EXPECT_EQ(json["findings"][0]["rank"], 2);
+  EXPECT_EQ(json["run"]["ranks"], 4);
+  EXPECT_EQ(json["steps"].size(), 20u);
+  EXPECT_EQ(json["loss"].size(), 0u);
+}
+
+TEST_F(Report, WordsInAnyOrder) {
+  const std::string run = write(slow_job());
+  EXPECT_EQ(ddl_command({"report", run, "calls"}).out, ddl_command({"report", "calls", run}).out);
+  EXPECT_EQ(ddl_command({"report", run, "cals"}).code, 2);
+  EXPECT_EQ(ddl_command({"report", run, "calls", "ranks"}).code, 2);
+  EXPECT_EQ(ddl_command({"report", run, "--json", "--csv", "rank"}).code, 2);
+}
+
+TEST_F(Report, StrictCountsWhatIsMissing) {
+  const std::string whole = write(slow_job(), "whole.ddl"), partial = write(slow_job().missing(3), "partial.ddl");
+  EXPECT_EQ(ddl_command({"report", whole, "--strict"}).code, 0);
+  EXPECT_EQ(ddl_command({"report", partial}).code, 0);
+  const Result result = ddl_command({"report", partial, "--strict"});
+  EXPECT_EQ(result.code, 3);
+  EXPECT_TRUE(has(result.out, "3/4 ranks")) << result.out;
+  EXPECT_TRUE(has(result.out, "Missing data")) << result.out;
+}
+
+TEST_F(Report, AHungJobNamesWhoIsMissing) {
+  const Result result = ddl_command({"report", write(slow_job().hang(1, 7))});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_TRUE(has(result.out, "rank 1")) << result.out;
+  EXPECT_TRUE(has(result.out, "Calls that were entered and had not returned")) << result.out;
+}
+
+TEST_F(Report, AKilledRank) {
+  const Result result = ddl_command({"report", write(slow_job().killed(3, 9))});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_TRUE(has(result.out, "without a goodbye")) << result.out;
+}
+
+TEST_F(Report, HostileNamesDoNotReachTheTerminal) {
+  const std::string run = write(slow_job().names(test::hostile_names()));
+  for (const Arguments& arguments : {Arguments{"report", run}, {"report", run, "layers"}, {"query", run, "SELECT layer FROM v_layer"}}) {
+    const Result result = ddl_command(arguments);
+    EXPECT_EQ(result.code, 0);
+    for (size_t offset = 0; offset < result.out.size();) {
+      const char32_t code = reports::next_code_point(result.out, offset);
+      ASSERT_TRUE(code == '\n' || (code >= 0x20 && code != 0x7f && code != reports::kNotUtf8 && code != 0x202e))
+          << static_cast<uint32_t>(code);
+    }
+  }
+  EXPECT_TRUE(nlohmann::json::accept(ddl_command({"report", run, "--json"}).out));
+}
+
+TEST_F(Report, OneRankAloneHasNobodyToWaitFor) {
+  const Result result = ddl_command({"report", write(test::run().ranks(1).steps(12).compute(10_ms).allreduce(1_KiB, 1_ms))});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_TRUE(has(result.out, "lateness n/a(NOT_APPLICABLE)")) << result.out;
+}
+
+TEST_F(Report, WhatCannotBeAnswered) {
+  std::filesystem::create_directory(folder_ / "empty.ddl");
+  for (const std::string& run : {(folder_ / "empty.ddl").string(), (folder_ / "absent.ddl").string()}) {
+    const Result result = ddl_command({"report", run});
+    EXPECT_EQ(result.code, 3) << run;
+    EXPECT_TRUE(result.err.starts_with("ddl: error: ")) << result.err;
+    EXPECT_TRUE(has(result.err, "\nddl: hint: ")) << result.err;
+    EXPECT_EQ(result.out, "");
+  }
+}
+
+TEST_F(Report, ADirectoryThatCannotBeWritten) {
+  const std::string run = write(slow_job());
+  if (geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
+  chmod(run.c_str(), 0500);
+  const Result result = ddl_command({"report", run});
+  chmod(run.c_str(), 0700);
+  EXPECT_EQ(result.code, 1);
+  EXPECT_TRUE(has(result.err, "no write permission")) << result.err;
+}
+
+using Query = RunFolder;
+
+TEST_F(Query, TextCsvJson) {
+  const std::string run = write(slow_job());
+  EXPECT_EQ(ddl_command({"query", run, "SELECT rank, ended FROM v_rank WHERE rank < 2"}).out,
+            " rank  ended\n    0  finalized\n    1  finalized\n");
+  EXPECT_EQ(ddl_command({"query", run, "SELECT rank, ended FROM v_rank WHERE rank < 1", "--no-header"}).out, "    0  finalized\n");
+  EXPECT_EQ(ddl_command({"query", run, "--csv", "SELECT rank, NULL AS x FROM v_rank WHERE rank < 1"}).out, "rank,x\r\n0,\r\n");
+  EXPECT_EQ(nlohmann::json::parse(ddl_command({"query", run, "--json", "SELECT count(*) AS n FROM v_collective"}).out)[0]["n"], 80);
+  EXPECT_TRUE(has(ddl_command({"query", run, "--tables"}).out, "v_step(world, rank, step,"));
+}
+
+TEST_F(Query, MistakesAreUsageErrors) {
+  const std::string run = write(slow_job());
+  EXPECT_EQ(ddl_command({"query", run, "DELETE FROM meta"}).code, 2);
+  EXPECT_EQ(ddl_command({"query", run, "SELECT * FROM nonsense"}).code, 2);
+  EXPECT_EQ(ddl_command({"query", run, "SELECT 1", "more"}).code, 2);
+  EXPECT_EQ(ddl_command({"query"}).code, 2);
+}
+
+using Analyze = RunFolder;
+
+TEST_F(Analyze, OneMetric) {
+  const std::string run = write(slow_job());
+  const Result result = ddl_command({"analyze", run, "--metric", "step_time"});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_EQ(result.out, "80000000\n");  // 20 + 30 + 25 of the slow rank + 5 transfer
+  EXPECT_EQ(ddl_command({"analyze", run, "--metric", "step_tim"}).code, 2);
+  EXPECT_TRUE(has(ddl_command({"analyze", "--list"}).out, "load_balance"));
+}
+
+using Doctor = RunFolder;
+
+TEST_F(Doctor, SaysWhatARunHolds) {
+  const Result good = ddl_command({"doctor", write(slow_job())});
+  EXPECT_EQ(good.code, 0);
+  EXPECT_TRUE(has(good.out, "ok       ranks        4 of 4")) << good.out;
+  const Result partial = ddl_command({"doctor", write(slow_job().missing(0), "partial.ddl")});
+  EXPECT_EQ(partial.code, 3);
+  EXPECT_TRUE(has(partial.out, "problem  ranks        3 of 4")) << partial.out;
+}
+
+TEST(Main, UnknownVerbsAndOptions) {
+  Result result = ddl_command({"reprot"});
+  EXPECT_EQ(result.code, 2);
+  EXPECT_EQ(result.err, "ddl: error: unknown verb 'reprot'\nddl: hint: did you mean report?\n");
+  result = ddl_command({"report", "--jsno"});
+  EXPECT_EQ(result.code, 2);
+  EXPECT_EQ(result.err, "ddl: error: unknown option --jsno\nddl: hint: did you mean --json?\n");
+  EXPECT_EQ(ddl_command({}).code, 2);
+  EXPECT_EQ(ddl_command({"--help"}).code, 0);
+  EXPECT_TRUE(ddl_command({"--version"}).out.starts_with("ddl "));
+}
+
+TEST(Main, AFullDiskIsAnError) {
+  const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+  if (full < 0) GTEST_SKIP() << "no /dev/full";
+  const int kept = dup(STDOUT_FILENO);
+  dup2(full, STDOUT_FILENO);
+  testing::internal::CaptureStderr();
+  const int code = run_ddl({"--help"});
+  const std::string err = testing::internal::GetCapturedStderr();
+  dup2(kept, STDOUT_FILENO);
+  close(kept);
+  close(full);
+  EXPECT_EQ(code, 1);
+  EXPECT_TRUE(has(err, "cannot write the output")) << err;
+}
+
+}  // namespace
+}  // namespace ddl::cli
