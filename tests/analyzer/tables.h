@@ -14,11 +14,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/synthetic_run.h"  // literals: 5_us 38_ms 2_s
+
 namespace ddl::test {
 
-constexpr int64_t operator""_us(unsigned long long n) { return static_cast<int64_t>(n) * 1'000; }
-constexpr int64_t operator""_ms(unsigned long long n) { return static_cast<int64_t>(n) * 1'000'000; }
-constexpr int64_t operator""_s(unsigned long long n) { return static_cast<int64_t>(n) * 1'000'000'000; }
 constexpr int64_t operator""_MB(unsigned long long n) { return static_cast<int64_t>(n) * 1'000'000; }
 
 /// One MPI call or request of one rank.

@@ -1,0 +1,287 @@
+// Run directories of virtual jobs, ingested and analyzed, against what the generator knows to be true of them.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "analyzer/analyze.h"
+#include "store/database.h"
+#include "store/ingest.h"
+#include "store/run_directory.h"
+#include "tests/support/synthetic_run.h"
+
+namespace ddl::test {
+namespace {
+
+/// A virtual job on disk, and its analyzed store.
+struct Analyzed {
+  explicit Analyzed(const SyntheticRun& job) : truth(job.write(folder.path())), db(open()) { ddl::analyze(db); }
+
+  SQLite::Database open() const {
+    const RunDirectory directory = find_run(folder.path().string());
+    ingest(directory);
+    return open_store(directory.store, Access::kReadWrite);
+  }
+  int64_t integer(const std::string& sql) { return db.execAndGet(sql).getInt64(); }
+  std::string text(const std::string& sql) { return db.execAndGet(sql).getString(); }
+  std::vector<std::string> findings() {
+    std::vector<std::string> ids;
+    SQLite::Statement rows(db, "SELECT id FROM finding ORDER BY position");
+    while (rows.executeStep()) ids.push_back(rows.getColumn(0).getString());
+    return ids;
+  }
+
+  ScratchFolder folder;
+  Truth truth;
+  SQLite::Database db;
+};
+
+using Ids = std::vector<std::string>;
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::optional<int64_t> maybe(const SQLite::Column& column) { return column.isNull() ? std::nullopt : std::optional(column.getInt64()); }
+
+/// Every rank's part in every collective, to the nanosecond: waiting, transfer, S.
+void expect_instances(Analyzed& run) {
+  std::map<std::tuple<std::string, int64_t, int64_t>, std::tuple<std::optional<int64_t>, std::optional<int64_t>, std::optional<int64_t>>>
+      found;
+  SQLite::Statement rows(run.db, "SELECT comm, seq, rank, wait_ns, xfer_ns, bytes FROM v_collective");
+  while (rows.executeStep()) {
+    found[{rows.getColumn(0).getString(), rows.getColumn(1).getInt64(), rows.getColumn(2).getInt64()}] = {
+        maybe(rows.getColumn(3)), maybe(rows.getColumn(4)), maybe(rows.getColumn(5))};
+  }
+  size_t expected = 0;
+  for (const InstanceTruth& instance : run.truth.instances) {
+    for (const MemberTruth& member : instance.members) {
+      if (!member.leave_ns) continue;
+      ++expected;
+      const auto entry = found.find({instance.comm, instance.seq, member.rank});
+      ASSERT_NE(entry, found.end()) << instance.op << " " << instance.seq << " rank " << member.rank;
+      const auto& [wait_ns, xfer_ns, bytes] = entry->second;
+      if (!instance.complete) {
+        EXPECT_FALSE(wait_ns) << instance.op;
+        continue;
+      }
+      if (instance.op == "MPI_Scan") continue;  // not defined
+      EXPECT_EQ(wait_ns, member.wait_ns) << instance.op << " " << instance.seq << " rank " << member.rank;
+      EXPECT_EQ(xfer_ns, member.transfer_ns) << instance.op << " " << instance.seq << " rank " << member.rank;
+      EXPECT_EQ(bytes, instance.bytes) << instance.op << " " << instance.seq;
+    }
+  }
+  EXPECT_EQ(found.size(), expected);
+}
+
+/// Every finished step's partition, to the nanosecond.
+void expect_steps(Analyzed& run) {
+  SQLite::Statement row(run.db, "SELECT compute_ns, exposed_ns, wait_ns, duration_ns, start_ns FROM v_step WHERE rank = ? AND step = ?");
+  for (const StepTruth& step : run.truth.steps) {
+    row.reset();
+    row.bind(1, step.rank);
+    row.bind(2, static_cast<int64_t>(step.step));
+    ASSERT_TRUE(row.executeStep()) << "step " << step.step << " rank " << step.rank;
+    EXPECT_EQ(row.getColumn(0).getInt64(), step.compute_ns) << "step " << step.step << " rank " << step.rank;
+    EXPECT_EQ(row.getColumn(1).getInt64(), step.exposed_ns) << "step " << step.step << " rank " << step.rank;
+    EXPECT_EQ(row.getColumn(2).getInt64(), step.wait_ns) << "step " << step.step << " rank " << step.rank;
+    EXPECT_EQ(row.getColumn(3).getInt64(), step.duration_ns);
+  }
+  EXPECT_EQ(run.integer("SELECT count(*) FROM step_part"), static_cast<int64_t>(run.truth.steps.size()));
+}
+
+SyntheticRun blocking_job() {
+  return run()
+      .ranks(4)
+      .steps(20)
+      .forward("fc1", 5_ms)
+      .forward("fc2", 5_ms)
+      .backward("fc2", 10_ms)
+      .backward("fc1", 10_ms)
+      .allreduce(4_MiB, 2_ms);
+}
+
+SyntheticRun overlapped_job() {
+  return run()
+      .ranks(4)
+      .steps(20)
+      .forward("fc1", 5_ms)
+      .backward("fc3", 10_ms)
+      .iallreduce(4_MiB, 3_ms)
+      .backward("fc2", 10_ms)
+      .iallreduce(4_MiB, 3_ms)
+      .backward("fc1", 10_ms)
+      .iallreduce(64_KiB, 100_us)
+      .waitall()
+      .layer("update", 1_ms)
+      .allreduce(8_B, 20_us);
+}
+
+TEST(Synthetic, EveryOperation) {
+  SyntheticRun job = run().ranks(5).steps(3).jitter(300_us).split("dp", 2);
+  job.compute(2_ms)
+      .allreduce(1_MiB, 1_ms)
+      .compute(1_ms)
+      .bcast(4_KiB, 50_us, 2)
+      .compute(1_ms)
+      .reduce(4_KiB, 50_us, 1)
+      .compute(1_ms)
+      .barrier();
+  for (const char* op :
+       {"MPI_Allgather", "MPI_Allgatherv", "MPI_Alltoall", "MPI_Alltoallv", "MPI_Reduce_scatter", "MPI_Reduce_scatter_block", "MPI_Scan"}) {
+    job.compute(1_ms).collective(op, 10_KiB, 80_us);
+  }
+  job.compute(1_ms).collective("MPI_Scatter", 10_KiB, 80_us, 3).compute(1_ms).collective("MPI_Gather", 10_KiB, 80_us, 3);
+  job.compute(1_ms).on_comm("dp").allreduce(2_MiB, 1_ms);
+  for (const char* op : {"MPI_Iallreduce", "MPI_Iallgather", "MPI_Ialltoall", "MPI_Ireduce_scatter", "MPI_Ibarrier"})
+    job.compute(1_ms).collective(op, 1_KiB, 90_us);
+  job.compute(1_ms).collective("MPI_Ibcast", 1_KiB, 90_us, 1).waitall();
+  Analyzed analyzed(job);
+  expect_instances(analyzed);
+  expect_steps(analyzed);
+  EXPECT_EQ(analyzed.integer("SELECT count(*) FROM loss"), 0) << analyzed.text("SELECT group_concat(kind || ': ' || note) FROM loss");
+}
+
+TEST(Synthetic, Jobs) {
+  for (const SyntheticRun& job :
+       {blocking_job(), blocking_job().jitter(3_ms), overlapped_job(), overlapped_job().jitter(3_ms), blocking_job().slow(2, 20_ms),
+        overlapped_job().slow(2, 20_ms), blocking_job().gap(1_ms).polls(10, 5_us).sendrecv_ring(1_KiB, 10_us),
+        overlapped_job().tsc(2.7e9).isendrecv_ring(4_KiB, 100_us).waitall()}) {
+    if (job.plan().tsc_hz > 0) continue;  // rounds: see TscRounds
+    Analyzed analyzed(job);
+    expect_instances(analyzed);
+    expect_steps(analyzed);
+    for (int late = 0; late < 4; ++late) {
+      for (int waiter = 0; waiter < 4; ++waiter) {
+        const int64_t blame_ns = analyzed.integer("SELECT coalesce(sum(wait_ns), 0) FROM blame WHERE late = " + std::to_string(late) +
+                                                  " AND waiter = " + std::to_string(waiter));
+        EXPECT_NEAR(static_cast<double>(blame_ns), static_cast<double>(analyzed.truth.blame_ns(waiter, late)),
+                    100);  // ties: the truth rounds down
+      }
+    }
+    EXPECT_EQ(analyzed.integer("SELECT sum(k.wait_ns) FROM collective k JOIN event e ON e.id = k.event JOIN op o ON o.id = e.op"
+                               " WHERE o.class IN ('all_to_all', 'barrier', 'communicator')"),
+              analyzed.integer("SELECT sum(wait_ns) FROM blame"));
+    EXPECT_EQ(analyzed.integer(
+                  "SELECT count(*) FROM v_step WHERE compute_ns + exposed_ns + idle_ns <> duration_ns OR wait_ns + xfer_ns <> exposed_ns"),
+              0);
+    EXPECT_EQ(analyzed.integer("SELECT count(*) FROM collective k JOIN event e ON e.id = k.event WHERE wait_ns + xfer_ns <> duration_ns"),
+              0);
+  }
+}
+
+TEST(Synthetic, TscRounds) {
+  Analyzed analyzed(overlapped_job().jitter(3_ms).tsc(2.7e9));
+  EXPECT_EQ(analyzed.integer(
+                "SELECT count(*) FROM v_step WHERE compute_ns + exposed_ns + idle_ns <> duration_ns OR wait_ns + xfer_ns <> exposed_ns"),
+            0);
+  for (const StepTruth& step : analyzed.truth.steps) {
+    const std::string where = " FROM v_step WHERE rank = " + std::to_string(step.rank) + " AND step = " + std::to_string(step.step);
+    EXPECT_NEAR(static_cast<double>(analyzed.integer("SELECT wait_ns" + where)), static_cast<double>(step.wait_ns), 50);
+    EXPECT_NEAR(static_cast<double>(analyzed.integer("SELECT compute_ns" + where)), static_cast<double>(step.compute_ns), 50);
+  }
+}
+
+TEST(Synthetic, CleanRunsHaveNoFindings) {
+  EXPECT_EQ(Analyzed(blocking_job()).findings(), Ids{});
+  EXPECT_EQ(Analyzed(blocking_job().jitter(2_ms)).findings(), Ids{});
+  EXPECT_EQ(Analyzed(overlapped_job()).findings(), Ids{});
+  EXPECT_EQ(Analyzed(overlapped_job().jitter(2_ms)).findings(), Ids{});
+}
+
+TEST(Synthetic, SlowRank) {
+  for (const SyntheticRun& job :
+       {blocking_job().slow(2, 20_ms), blocking_job().jitter(2_ms).slow(2, 20_ms), overlapped_job().slow(2, 20_ms),
+        overlapped_job().jitter(2_ms).slow(2, 20_ms), blocking_job().ranks(16).slow(2, 20_ms), blocking_job().ranks(2).slow(1, 20_ms)}) {
+    Analyzed analyzed(job);
+    ASSERT_FALSE(analyzed.findings().empty());
+    EXPECT_EQ(analyzed.findings().front(), "straggler");
+    EXPECT_EQ(analyzed.integer("SELECT rank FROM finding WHERE position = 1"), job.plan().slow.front().rank);
+    EXPECT_NEAR(static_cast<double>(analyzed.integer("SELECT saving_ns FROM finding WHERE position = 1")), 20e6, 4e6)
+        << analyzed.text("SELECT sentence FROM finding");
+    EXPECT_EQ(analyzed.text("SELECT value FROM meta WHERE key = 'verdict'"), "wait");
+  }
+}
+
+TEST(Synthetic, OneDelay) {
+  Analyzed analyzed(blocking_job().delay(1, 12, 200_ms));
+  const std::string step = " FROM v_collective WHERE step = 12";
+  EXPECT_EQ(analyzed.integer("SELECT sum(wait_ns)" + step), 3 * 200_ms);
+  EXPECT_EQ(analyzed.integer("SELECT sum(xfer_ns)" + step), analyzed.integer("SELECT sum(xfer_ns) FROM v_collective WHERE step = 11"));
+  EXPECT_EQ(analyzed.integer("SELECT sum(wait_ns) FROM blame WHERE late = 1"), 3 * 200_ms);
+}
+
+TEST(Synthetic, OtherHostsOtherClocks) {
+  Analyzed analyzed(blocking_job().jitter(3_ms).clock_offset(3, 7_ms));
+  EXPECT_EQ(analyzed.text("SELECT group_concat(DISTINCT wait_method) FROM v_collective WHERE comm = 'MPI_COMM_WORLD'"), "min-duration");
+  expect_instances(analyzed);  // clock-free, and exact where everybody leaves at once
+}
+
+TEST(Synthetic, Hang) {
+  for (const SyntheticRun& job : {blocking_job().hang(1, 10), overlapped_job().hang(1, 10)}) {
+    Analyzed analyzed(job);
+    ASSERT_FALSE(analyzed.findings().empty());
+    EXPECT_EQ(analyzed.findings().front(), "missing_rank");
+    EXPECT_EQ(analyzed.integer("SELECT rank FROM finding WHERE position = 1"), 1);
+    const std::string sentence = analyzed.text("SELECT sentence FROM finding WHERE position = 1");
+    EXPECT_TRUE(has(sentence, "rank 1 never entered MPI_")) << sentence;
+    EXPECT_TRUE(has(sentence, "ranks 0, 2 and 3 sit in " + analyzed.truth.open_call(0).op)) << sentence;
+    EXPECT_TRUE(has(sentence, "number " + std::to_string(analyzed.truth.open_call(0).seq) + " on MPI_COMM_WORLD")) << sentence;
+    expect_instances(analyzed);
+  }
+}
+
+TEST(Synthetic, Killed) {
+  Analyzed analyzed(blocking_job().killed(2, 10));
+  ASSERT_FALSE(analyzed.findings().empty());
+  EXPECT_EQ(analyzed.findings().front(), "killed_rank");
+  EXPECT_TRUE(has(analyzed.text("SELECT evidence FROM finding"), "the last step complete on all ranks is 9"))
+      << analyzed.text("SELECT evidence FROM finding");
+  expect_instances(analyzed);
+}
+
+TEST(Synthetic, Aborted) {
+  Analyzed analyzed(blocking_job().aborts(2, 10, 42));
+  ASSERT_FALSE(analyzed.findings().empty());
+  bool named = false;
+  for (int64_t position = 1; position <= static_cast<int64_t>(analyzed.findings().size()); ++position) {
+    named |= has(analyzed.text("SELECT sentence FROM finding WHERE position = " + std::to_string(position)), "rank 2 called MPI_Abort(42)");
+  }
+  EXPECT_TRUE(named);
+}
+
+TEST(Synthetic, MissingSpool) {
+  Analyzed analyzed(blocking_job().missing(3));
+  EXPECT_EQ(analyzed.integer("SELECT count(*) FROM v_collective WHERE wait_ns IS NOT NULL AND comm = 'MPI_COMM_WORLD'"), 0);
+  EXPECT_EQ(analyzed.text("SELECT why FROM metric WHERE id = 'ccr_xfer'"), "PARTIAL_RANKS");
+  EXPECT_EQ(analyzed.integer("SELECT count(*) FROM metric WHERE id = 'ccr_raw' AND value IS NOT NULL"), 1);
+  EXPECT_EQ(analyzed.findings(), Ids{});
+}
+
+TEST(Synthetic, ThinnedStepsAreLeftOutAndTheRestIsExact) {
+  Analyzed analyzed(blocking_job().steps(64).jitter(2_ms).keep_level(1, 2));  // one rank kept every fourth step only
+  int64_t split = 0;
+  for (const StepTruth& step : analyzed.truth.steps) {
+    const std::string where = " FROM v_step WHERE rank = " + std::to_string(step.rank) + " AND step = " + std::to_string(step.step);
+    if (analyzed.integer("SELECT count(*)" + where) == 0) continue;
+    EXPECT_EQ(analyzed.integer("SELECT compute_ns" + where), step.compute_ns);
+    EXPECT_EQ(analyzed.integer("SELECT exposed_ns" + where), step.exposed_ns);
+    if (analyzed.db.execAndGet("SELECT wait_ns" + where).isNull()) continue;
+    EXPECT_EQ(analyzed.integer("SELECT wait_ns" + where), step.wait_ns);
+    ++split;
+  }
+  EXPECT_EQ(split, 4 * 64 / 4);
+  EXPECT_EQ(analyzed.text("SELECT value FROM meta WHERE key = 'analysis.steps_used'"), "11");  // 16, without five to warm up
+  EXPECT_EQ(analyzed.text("SELECT value FROM meta WHERE key = 'analysis.steps_incomplete'"), "48");
+  EXPECT_EQ(analyzed.integer("SELECT count(*) FROM metric WHERE id = 'f_wait' AND value IS NOT NULL"), 1);
+}
+
+TEST(Synthetic, WithoutSteps) {
+  Analyzed analyzed(blocking_job().no_steps().slow(2, 20_ms));
+  EXPECT_EQ(analyzed.text("SELECT value FROM meta WHERE key = 'analysis.basis'"), "run");
+  int64_t wait_ns = 0;
+  for (int rank = 0; rank < 4; ++rank) wait_ns += analyzed.truth.wait_ns(rank);
+  EXPECT_EQ(analyzed.integer("SELECT sum(wait_ns) FROM rank_part"), wait_ns);
+  ASSERT_FALSE(analyzed.findings().empty());
+  EXPECT_EQ(analyzed.findings().front(), "straggler");
+}
+
+}  // namespace
+}  // namespace ddl::test
