@@ -264,6 +264,26 @@ TEST(SyntheticRun, RanksKnowTheSameThingsByDifferentIds) {
   EXPECT_NE(job.ranks[0]->strings, job.ranks[1]->strings);
 }
 
+TEST(SyntheticRun, TheSameWordsGiveTheSameBytes) {
+  const SyntheticRun plan = run().ranks(2).steps(3).compute(1_ms).gap(200_us).allreduce(1_KiB, 1_us).jitter(100_us, 7);
+  const WrittenRun first(plan), second(plan);
+  EXPECT_EQ(first.truth.step(0, 1).start_ns, first.truth.step(0, 0).start_ns + first.truth.step(0, 0).duration_ns + 200_us);
+  for (const std::string& spool : first.truth.spools) {
+    std::ifstream a(first.folder / spool, std::ios::binary), b(second.folder / spool, std::ios::binary);
+    EXPECT_EQ(std::string((std::istreambuf_iterator<char>(a)), {}), std::string((std::istreambuf_iterator<char>(b)), {}));
+  }
+}
+
+TEST(SyntheticRun, TwoWorldsShareAFolder) {
+  const ScratchFolder folder;
+  const Truth first = run().ranks(2).steps(3).allreduce(1_KiB, 1_us).write(folder.path());
+  const Truth second = run().ranks(3).steps(3).allreduce(1_KiB, 1_us).world(2, 5_s, 2000).write(folder.path());
+  EXPECT_EQ(second.step(0, 0).start_ns, first.step(0, 0).start_ns + 5_s);
+  const Contents a((folder / first.spools[0]).string()), b((folder / second.spools[0]).string());
+  EXPECT_NE(a.reader.header().world_key, b.reader.header().world_key);
+  EXPECT_EQ(b.reader.header().begin.monotonic_ns - a.reader.header().begin.monotonic_ns, static_cast<uint64_t>(5_s));
+}
+
 TEST(SyntheticRun, MisuseIsToldApart) {
   EXPECT_THROW(run().collective("MPI_Send", 1, 1), std::invalid_argument);
   EXPECT_THROW(run().collective("MPI_Nonsense", 1, 1), std::out_of_range);
