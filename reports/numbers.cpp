@@ -117,7 +117,6 @@ void add_by_rank(const RunView& run, const std::map<std::string, Metric>& metric
   std::sort(late.begin(), late.end(), [](const Late& a, const Late& b) { return a.late_ns < b.late_ns; });
   if (late.size() > 1) {
     line.items.push_back({"lateness_min_ns", "lateness  min", Value::duration_ns(late.front().late_ns), ""});
-    if (late.size() > 2) line.items.push_back({"lateness_median_ns", "median", Value::duration_ns(late[late.size() / 2].late_ns), ""});
     line.items.push_back({"lateness_max_ns", "max", Value::duration_ns(late.back().late_ns), fmt::format("(rank {})", late.back().rank)});
   } else {
     const Value why = ranks.rows.empty() || run.ranks < 2

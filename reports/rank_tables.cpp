@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "analyzer/query.h"
 #include "reports/format.h"
@@ -23,12 +24,12 @@ std::string how_it_ended(const Query& row, int ended, int abort_code) {
 
 }  // namespace
 
-// A rank's lateness: how much later than the mean rank it enters the collectives of a step. Entering late and waiting little are the same
-// number: enter - mean(enter) = mean(wait) - wait.
+// A rank's lateness: how much later than the median rank it enters the collectives of a step. Entering late and waiting little are the same
+// number: all members of a collective leave off waiting at the same moment.
 Table ranks_table(const RunView& run) {
   Table table{
       .id = "ranks",
-      .caption = fmt::format("Ranks, {}. Late: enters collectives later than the mean rank.", run.has_steps ? "mean step" : "whole run"),
+      .caption = fmt::format("Ranks, {}. Late: enters collectives later than the median rank.", run.has_steps ? "mean step" : "whole run"),
       .columns = {{"rank", "Rank", Unit::kCount},
                   {"late_ns", "Late", Unit::kDuration},
                   {"wait_ns", "Wait", Unit::kDuration},
@@ -39,21 +40,27 @@ Table ranks_table(const RunView& run) {
       .rows = {},
       .note = {},
       .when_empty = {}};
-  Query row(
-      run.db,
-      "WITH steady AS (SELECT rank, iif(count(wait_ns) = count(*), sum(wait_ns), NULL) AS wait_ns, iif(count(xfer_ns) = count(*), "
-      "sum(xfer_ns), NULL) AS xfer_ns,"
-      "  sum(compute_ns) AS compute_ns, max(why) AS why FROM temp.steady_part WHERE world = ?1 GROUP BY rank),"
-      " mean AS (SELECT iif(count(wait_ns) = count(*), sum(wait_ns) / count(*), NULL) AS wait_ns, max(why) AS why FROM steady)"
-      " SELECT r.rank, mean.wait_ns - s.wait_ns, s.wait_ns, s.xfer_ns, s.compute_ns, r.ended, r.abort_code, r.host, s.why, mean.why"
-      " FROM v_rank r CROSS JOIN mean LEFT JOIN steady s ON s.rank = r.rank WHERE r.world = ?1 AND r.rank IS NOT NULL ORDER BY r.rank");
+  Query row(run.db,
+            "WITH steady AS (SELECT rank, iif(count(wait_ns) = count(*), sum(wait_ns), NULL) AS wait_ns,"
+            "  iif(count(xfer_ns) = count(*), sum(xfer_ns), NULL) AS xfer_ns, sum(compute_ns) AS compute_ns, max(why) AS why"
+            "  FROM temp.steady_part WHERE world = ?1 GROUP BY rank)"
+            " SELECT r.rank, s.wait_ns, s.xfer_ns, s.compute_ns, r.ended, r.abort_code, r.host, s.why"
+            " FROM v_rank r LEFT JOIN steady s ON s.rank = r.rank WHERE r.world = ?1 AND r.rank IS NOT NULL ORDER BY r.rank");
   row.bind(run.world);
+  constexpr size_t kLate = 1, kWait = 2;
+  std::vector<int64_t> waits;
   while (row.next()) {
-    const std::string why = row.text(8);
-    table.rows.push_back({Value::count(row.integer(0)), per_step(row, 1, run.steps, row.text(9)), per_step(row, 2, run.steps, why),
-                          per_step(row, 3, run.steps, why), per_step(row, 4, run.steps, why), Value::text(how_it_ended(row, 5, 6)),
-                          Value::text(row.text(7))});
+    const std::string why = row.text(7);
+    const Value wait = per_step(row, 1, run.steps, why);
+    if (!wait.is_absent()) waits.push_back(wait.as_integer());
+    table.rows.push_back({Value::count(row.integer(0)), wait, wait, per_step(row, 2, run.steps, why), per_step(row, 3, run.steps, why),
+                          Value::text(how_it_ended(row, 4, 5)), Value::text(row.text(6))});
   }
+  if (waits.empty()) return table;
+  const auto middle = waits.begin() + static_cast<ptrdiff_t>(waits.size() / 2);  // of two ranks the earlier one
+  std::nth_element(waits.begin(), middle, waits.end());
+  for (auto& cells : table.rows)
+    if (!cells[kWait].is_absent()) cells[kLate] = Value::duration_ns(*middle - cells[kWait].as_integer());
   return table;
 }
 

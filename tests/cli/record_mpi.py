@@ -9,7 +9,7 @@ from job import DDL, TRAIN, Skip, check, main, record, report, run
 def two_commands(folder):
     if not TRAIN.exists():
         raise Skip("train is not built")
-    job = ["mpirun", "-np", "2", TRAIN, "--steps", "12", "--slow-rank", "1:30", "--print-every", "1"]
+    job = ["mpirun", "-np", "2", TRAIN, "--steps", "12", "--slow-rank", "1:150", "--print-every", "1"]
     bare = run(job, check_rc=0)
     done = record("job.ddl", job, check_rc=0)
     check(done.stdout == bare.stdout, "the job prints the same with and without recording")
