@@ -29,11 +29,6 @@ bool Query::next() {
   return false;
 }
 
-void Query::reset() {
-  sqlite3_reset(statement_.get());
-  sqlite3_clear_bindings(statement_.get());
-}
-
 std::string Query::text(int column) const {
   const auto* bytes = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
   return bytes == nullptr ? std::string() : std::string(bytes, static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column)));

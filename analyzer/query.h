@@ -20,7 +20,7 @@ class Query {
  public:
   Query(SQLite::Database& db, std::string_view sql);
 
-  /// Starts over with these values for ?1, ?2, ...; missing ones stay NULL.
+  /// Starts over with these values for ?1, ?2, ...: all of them, or those not given keep their old ones.
   template <typename... Values>
   Query& bind(const Values&... values) {
     reset();
@@ -43,7 +43,7 @@ class Query {
 
   /// Moves to the next row; false at the end.
   bool next();
-  void reset();
+  void reset() { sqlite3_reset(statement_.get()); }
 
   int columns() const { return sqlite3_column_count(statement_.get()); }
   bool is_null(int column) const { return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL; }
@@ -61,12 +61,17 @@ class Query {
   void bind_one(int index, double value) { check(sqlite3_bind_double(statement_.get(), index, value)); }
   void bind_one(int index, std::string_view value);
   void bind_one(int index, const char* value) {
-    if (value != nullptr) bind_one(index, std::string_view(value));
+    check(value == nullptr ? sqlite3_bind_null(statement_.get(), index)
+                           : sqlite3_bind_text(statement_.get(), index, value, -1, SQLITE_TRANSIENT));
   }
   void bind_one(int index, const std::string& value) { bind_one(index, std::string_view(value)); }
   template <typename Value>
   void bind_one(int index, const std::optional<Value>& value) {
-    if (value) bind_one(index, *value);
+    if (value) {
+      bind_one(index, *value);
+    } else {
+      check(sqlite3_bind_null(statement_.get(), index));
+    }
   }
 
   struct Finalize {

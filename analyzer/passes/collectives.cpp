@@ -30,7 +30,7 @@ class InstanceReader {
       : catalog_(catalog),
         rows_(db,
               "SELECT id, comm, seq, process, kind, op, start_ns, duration_ns, bytes, peer, step FROM event"
-              " WHERE seq IS NOT NULL AND comm IS NOT NULL ORDER BY comm, seq, process") {
+              " WHERE seq IS NOT NULL AND comm IS NOT NULL ORDER BY comm, seq") {
     more_ = rows_.next();
   }
 
@@ -77,7 +77,9 @@ class InstanceReader {
   }
 
   void finish(Assembled& out) const {
-    const auto& members = out.instance.members;
+    auto& members = out.instance.members;
+    const auto by_process = [](const Member& a, const Member& b) { return a.process < b.process; };
+    if (!std::is_sorted(members.begin(), members.end(), by_process)) std::sort(members.begin(), members.end(), by_process);
     bool distinct = true;
     bool one_host = true;
     const int64_t host = catalog_.process(members.front().process).host;

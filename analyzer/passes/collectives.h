@@ -1,7 +1,7 @@
 // Pass 1: puts the collectives together from the ranks' events and splits every one into waiting and transfer (metrics.md section 4).
 //
-// Events are streamed in the order (communicator, sequence number, process), so that only one instance is in memory at a time; its members
-// go through split_waiting() and on to the blame, the groups and table `collective`.
+// Events are streamed in the order (communicator, sequence number), which ingest keeps an index for, so that only one instance is in memory
+// at a time; its members go through split_waiting() and on to the blame, the groups and table `collective`.
 //
 // Clocks: members on one host share a clock. Across hosts the max-start estimate is used on a communicator only if the offset's sigma is
 // below a tenth of the median wait found with it (W2), which takes a first pass over the events of those communicators.
