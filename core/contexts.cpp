@@ -35,7 +35,7 @@ char* g_arena = nullptr;
 size_t g_arena_left = 0;
 
 uint64_t mix(uint64_t hash, uint64_t value) {
-  hash = (hash ^ value) * 0xbf58476d1ce4e5b9ull;
+  hash = (hash ^ (value + 0x9e3779b97f4a7c15ull)) * 0xbf58476d1ce4e5b9ull;
   return hash ^ hash >> 31;
 }
 

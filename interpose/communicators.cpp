@@ -27,7 +27,8 @@ struct Occurrence {
 Occurrence g_occurrences[kOccurrenceSlots];
 
 uint64_t mix(uint64_t hash, uint64_t value) {
-  hash = (hash ^ value) * 0xbf58476d1ce4e5b9ull;
+  // Small numbers meet small numbers here (sizes and ranks): without the constant equal ones would cancel out.
+  hash = (hash ^ (value + 0x9e3779b97f4a7c15ull)) * 0xbf58476d1ce4e5b9ull;
   return hash ^ hash >> 29;
 }
 
@@ -172,8 +173,10 @@ Communicator* describe(MPI_Comm comm, const Communicator* parent, uint32_t op, c
       } else {
         uint64_t hash = 14695981039346656037ull;
         for (const char* c = op_name; *c; ++c) hash = mix(hash, static_cast<unsigned char>(*c));
-        hash = mix(hash, parent ? parent->uid : 0);
-        hash = mix(mix(hash, static_cast<uint32_t>(tag)), members.hash + remote_hash);  // a sum: both sides of an intercommunicator agree
+        // The two sides of a new intercommunicator have different parents and see each other's group as the remote one: neither may count.
+        const bool joins_two = inter && parent && !(parent->flags & kCommInter);
+        hash = mix(hash, parent && !joins_two ? parent->uid : 0);
+        hash = mix(mix(hash, static_cast<uint32_t>(tag)), members.hash + remote_hash);
         value.uid = mix(hash, occurrences_so_far(hash)) | 1ull << 63;                   // never a predefined one's
       }
       value.index = ++g_count;
