@@ -24,10 +24,13 @@ constexpr uint64_t kMaxProfileBytes = 1ull << 53;
 constexpr uint64_t kMaxProfileTicks = 1ull << 56;
 
 bool is_chunk(const ChunkHeader& h) {
-  return h.magic == kChunkMagic && h.check == chunk_check(h) && h.bytes >= kPageBytes && h.bytes <= kMaxChunkBytes && h.bytes % kPageBytes == 0;
+  return h.magic == kChunkMagic && h.check == chunk_check(h) && h.bytes >= kPageBytes && h.bytes <= kMaxChunkBytes &&
+         h.bytes % kPageBytes == 0;
 }
 
-bool all_zero(const unsigned char* bytes, size_t count) { return count == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, count - 1) == 0); }
+bool all_zero(const unsigned char* bytes, size_t count) {
+  return count == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, count - 1) == 0);
+}
 
 Error unreadable(const std::string& path, const std::string& why, std::string hint = {}) {
   return Error("cannot read " + path + ": " + why, std::move(hint), ExitCode::kDataMissing);
@@ -88,10 +91,12 @@ void SpoolReader::refresh() {
 
 void SpoolReader::read_header() {
   FileHeader h;
-  if (read_at(0, &h, sizeof h) != sizeof h) throw unreadable(path_, "shorter than a spool's header", "the process ended before it recorded anything");
+  if (read_at(0, &h, sizeof h) != sizeof h)
+    throw unreadable(path_, "shorter than a spool's header", "the process ended before it recorded anything");
   if (memcmp(h.magic, kSpoolMagic, sizeof h.magic) != 0) {
     static const char nothing[sizeof h.magic] = {};
-    if (memcmp(h.magic, nothing, sizeof nothing) == 0) throw unreadable(path_, "its header was never finished", "the process ended while it made the file");
+    if (memcmp(h.magic, nothing, sizeof nothing) == 0)
+      throw unreadable(path_, "its header was never finished", "the process ended while it made the file");
     throw unreadable(path_, "not a ddl spool");
   }
   if (h.byte_order != kByteOrderMark) {
@@ -161,7 +166,8 @@ void SpoolReader::index() {
   if (next_offset_ > file_bytes_) tail_ = Skip{file_bytes_, next_offset_ - file_bytes_, "the file ends inside a chunk"};
 }
 
-/// Offset of the first valid chunk header at or after `offset`, on page boundaries relative to the first chunk; the file's size if there is none.
+/// Offset of the first valid chunk header at or after `offset`, on page boundaries relative to the first chunk; the file's size if there is
+/// none.
 uint64_t SpoolReader::find_chunk(uint64_t offset, bool& only_zeros) const {
   ChunkHeader first;
   if (read_at(offset, &first, sizeof first) == sizeof first && is_chunk(first)) return offset;
@@ -222,7 +228,8 @@ void SpoolReader::read_chunk(const SpoolChunk& chunk, std::vector<unsigned char>
 bool SpoolReader::plausible(const Record& r) const {
   const uint32_t op = record_op(r.word);
   const uint64_t end = r.start_ticks + record_duration_ticks(r.word);
-  if (r.start_ticks < header_.begin.ticks || end < r.start_ticks || (end > latest_ticks_ && end - latest_ticks_ > kSlackTicks)) return false;
+  if (r.start_ticks < header_.begin.ticks || end < r.start_ticks || (end > latest_ticks_ && end - latest_ticks_ > kSlackTicks))
+    return false;
   switch (record_kind(r.word)) {
     case RecordKind::kOpen:
     case RecordKind::kCall:

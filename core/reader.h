@@ -1,8 +1,10 @@
-// Reads one spool file (core/format.h) from outside the process that writes it: finished, still growing, torn by a kill, truncated or damaged.
+// Reads one spool file (core/format.h) from outside the process that writes it: finished, still growing, torn by a kill, truncated or
+// damaged.
 //
-// Nothing in the file is believed. The file is read with pread into buffers whose size comes from format.h (at most one chunk, 4 MiB), never mapped:
-// a mapped file that is truncated under us would be SIGBUS. The index holds one entry per valid chunk header; a chunk is at least a page, so the
-// index is bounded by the file's real size. When a chunk header is damaged, the next valid one is looked for page by page.
+// Nothing in the file is believed. The file is read with pread into buffers whose size comes from format.h (at most one chunk, 4 MiB),
+// never mapped: a mapped file that is truncated under us would be SIGBUS. The index holds one entry per valid chunk header; a chunk is at
+// least a page, so the index is bounded by the file's real size. When a chunk header is damaged, the next valid one is looked for page by
+// page.
 //
 // What is checked here: chunk headers, kinds, lengths, offsets, times that cannot be. What is not: whether the contexts, communicators,
 // strings and operations that records name were ever described (the ingest decides), and their text, which may be any bytes.
@@ -51,8 +53,8 @@ class MetaVisitor {
 
 class SpoolReader {
  public:
-  /// Opens the file, checks its header and indexes its chunks. Throws Error (kDataMissing) when this is not a spool that can be read: no such
-  /// file, not a regular file, too short, wrong magic, foreign byte order, newer format.
+  /// Opens the file, checks its header and indexes its chunks. Throws Error (kDataMissing) when this is not a spool that can be read: no
+  /// such file, not a regular file, too short, wrong magic, foreign byte order, newer format.
   explicit SpoolReader(const std::string& path);
   ~SpoolReader();
   SpoolReader(SpoolReader&& other) noexcept;
@@ -74,8 +76,8 @@ class SpoolReader {
   /// What the index skipped: damaged headers, chunks that the file's end cuts off, duplicates.
   std::vector<Skip> skipped() const;
 
-  /// Records of an events or ring chunk into `out` (replaced). Events: in the order of the file. Ring: sorted by start_ticks. Slots that are empty,
-  /// or in a ring half-written, are left out; what cannot be a record is appended to `skips`, if given, as one entry per chunk.
+  /// Records of an events or ring chunk into `out` (replaced). Events: in the order of the file. Ring: sorted by start_ticks. Slots that
+  /// are empty, or in a ring half-written, are left out; what cannot be a record is appended to `skips`, if given, as one entry per chunk.
   void read_records(const SpoolChunk& chunk, std::vector<Record>& out, std::vector<Skip>* skips = nullptr) const;
   /// Entries in use of a profile table.
   void read_profile(const SpoolChunk& chunk, std::vector<ProfileEntry>& out, std::vector<Skip>* skips = nullptr) const;
@@ -95,13 +97,13 @@ class SpoolReader {
   std::string path_;
   int fd_ = -1;
   uint64_t file_bytes_ = 0;
-  uint64_t next_offset_ = 0;     ///< where the walk over the chunks goes on
-  uint64_t latest_ticks_ = 0;    ///< newest moment that a checked field names
+  uint64_t next_offset_ = 0;   ///< where the walk over the chunks goes on
+  uint64_t latest_ticks_ = 0;  ///< newest moment that a checked field names
   FileHeader header_ = {};
   std::vector<SpoolChunk> chunks_;
   std::unordered_set<uint64_t> indices_;
   std::vector<Skip> skips_;
-  std::optional<Skip> tail_;     ///< damage at the end of the file that may yet turn out to be a chunk in the making
+  std::optional<Skip> tail_;  ///< damage at the end of the file that may yet turn out to be a chunk in the making
   bool header_damaged_ = false;
 };
 

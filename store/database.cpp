@@ -43,7 +43,8 @@ SQLite::Database create_store(const std::filesystem::path& path) {
 
 SQLite::Database open_store(const std::filesystem::path& path, Access access) {
   std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) throw refused(path, "no such file", "record a job first: ddl record -- mpirun -np 2 ./train");
+  if (!std::filesystem::exists(path, ignored))
+    throw refused(path, "no such file", "record a job first: ddl record -- mpirun -np 2 ./train");
   try {
     SQLite::Database db(path.string(), access == Access::kRead ? SQLite::OPEN_READONLY : SQLite::OPEN_READWRITE, 10000);
     if (pragma(db, "application_id") != kApplicationId) {
@@ -51,14 +52,17 @@ SQLite::Database open_store(const std::filesystem::path& path, Access access) {
     }
     const int version = pragma(db, "user_version");
     if (version > kSchemaVersion) {
-      throw refused(path, fmt::format("its schema {} is newer than this program's {}", version, kSchemaVersion), "use a later ddl, or delete the file and let this one make it again from the spools");
+      throw refused(path, fmt::format("its schema {} is newer than this program's {}", version, kSchemaVersion),
+                    "use a later ddl, or delete the file and let this one make it again from the spools");
     }
     if (version < kSchemaVersion) {
-      throw refused(path, fmt::format("its schema {} is older than this program's {}", version, kSchemaVersion), "delete the file; it is made again from the spools");
+      throw refused(path, fmt::format("its schema {} is older than this program's {}", version, kSchemaVersion),
+                    "delete the file; it is made again from the spools");
     }
     return db;
   } catch (const SQLite::Exception& error) {
-    throw refused(path, error.what(), error.getErrorCode() == SQLITE_NOTADB ? "delete the file if it should be a run's; it is made again from the spools" : "");
+    throw refused(path, error.what(),
+                  error.getErrorCode() == SQLITE_NOTADB ? "delete the file if it should be a run's; it is made again from the spools" : "");
   }
 }
 

@@ -17,8 +17,8 @@ extern const char* const kSchemaSql;
 
 enum class Access { kRead, kReadWrite };
 
-/// Makes `path`, which must not exist, private to the user (0600) and never through a symlink, with all tables and views and tuned for loading:
-/// nothing in it is safe until the connection is closed.
+/// Makes `path`, which must not exist, private to the user (0600) and never through a symlink, with all tables and views and tuned for
+/// loading: nothing in it is safe until the connection is closed.
 SQLite::Database create_store(const std::filesystem::path& path);
 
 /// Opens a store. Throws with kDataMissing: no such file, not SQLite, not ours, of a newer or older schema.

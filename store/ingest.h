@@ -1,11 +1,11 @@
 // From the spools of a run to its run.sqlite (schema.sql), up to but not including what the analyzer fills in.
 //
-// Memory is bounded by the numbers of ranges, call sites, communicators, steps and profile keys and by a few chunks (megabytes) of records; events
-// stream from the spool into SQLite. The same spools give the same tables, row for row, whenever and wherever they are read
-// (only meta.ingested_at differs).
+// Memory is bounded by the numbers of ranges, call sites, communicators, steps and profile keys and by a few chunks (megabytes) of records;
+// events stream from the spool into SQLite. The same spools give the same tables, row for row, whenever and wherever they are read (only
+// meta.ingested_at differs).
 //
-// The file is written beside its final place and renamed, so that a reader sees either the old store or the whole new one. What could not be
-// read never stops the ingest: it becomes rows of table `loss`.
+// The file is written beside its final place and renamed, so that a reader sees either the old store or the whole new one. What could not
+// be read never stops the ingest: it becomes rows of table `loss`.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@
 namespace ddl {
 
 struct Progress {
-  const char* stage;     ///< "reading", "indexing": a word for people
-  uint64_t done_bytes;   ///< of total_bytes; never goes back within a stage
+  const char* stage;    ///< "reading", "indexing": a word for people
+  uint64_t done_bytes;  ///< of total_bytes; never goes back within a stage
   uint64_t total_bytes;
 };
 
 struct IngestOptions {
-  std::filesystem::path output;                    ///< empty: run.store
-  std::function<void(const Progress&)> progress;   ///< called a few times per second of work from the calling thread; may throw to stop
+  std::filesystem::path output;                   ///< empty: run.store
+  std::function<void(const Progress&)> progress;  ///< called a few times per second of work from the calling thread; may throw to stop
 };
 
 struct IngestSummary {

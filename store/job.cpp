@@ -29,7 +29,8 @@ std::optional<int64_t> integer(const json& job, const char* name) {
 }
 
 bool is_own_field(const std::string& name) {
-  return name == "schema" || name == "command" || name == "started_realtime_ns" || name == "ended_realtime_ns" || name == "exit_code" || name == "signal";
+  return name == "schema" || name == "command" || name == "started_realtime_ns" || name == "ended_realtime_ns" || name == "exit_code" ||
+         name == "signal";
 }
 
 }  // namespace
@@ -49,7 +50,8 @@ Job read_job(const std::filesystem::path& path) {
     job.problem = file.good() || file.eof() ? "job.json is not valid JSON" : "job.json cannot be read";
     return job;
   }
-  if (integer(root, "schema").value_or(kKnownSchema) > kKnownSchema) job.problem = "job.json is of a newer schema; what this program knows of it was used";
+  if (integer(root, "schema").value_or(kKnownSchema) > kKnownSchema)
+    job.problem = "job.json is of a newer schema; what this program knows of it was used";
   if (const auto command = root.find("command"); command != root.end() && command->is_array()) {
     for (const json& argument : *command) {
       if (const auto text = as_text(argument)) job.command.push_back(*text);

@@ -83,8 +83,8 @@ RunDirectory find_run(const std::optional<std::string>& argument) {
     return run;
   }
   if (path.extension() == ".spool") {
-    throw Error(fmt::format("{} is one process of a run", path.string()), fmt::format("name its directory: {}", fs::absolute(path).parent_path().string()),
-                ExitCode::kUsage);
+    throw Error(fmt::format("{} is one process of a run", path.string()),
+                fmt::format("name its directory: {}", fs::absolute(path).parent_path().string()), ExitCode::kUsage);
   }
   return {path.has_parent_path() ? path.parent_path() : fs::path("."), path};
 }
@@ -95,7 +95,9 @@ bool is_ingested(const RunDirectory& run) {
   SQLite::Database db = open_store(run.store);
   if (run.spools().empty()) return true;  // a store that was copied out of its directory
   try {
-    SQLite::Statement query(db, "SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'ingested_at'), (SELECT count(*) FROM process WHERE ended = 'lost')");
+    SQLite::Statement query(
+        db,
+        "SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'ingested_at'), (SELECT count(*) FROM process WHERE ended = 'lost')");
     if (!query.executeStep() || query.getColumn(0).isNull()) return false;
     const int64_t ingested_at = query.getColumn(0).getInt64();
     const bool may_have_run_on = query.getColumn(1).getInt64() > 0;

@@ -24,8 +24,8 @@ struct RunDirectory {
 /// current directory. Throws Error (kDataMissing) with a hint when there is none. Does not look whether run.sqlite exists.
 RunDirectory find_run(const std::optional<std::string>& argument = std::nullopt);
 
-/// True if run.sqlite is there and holds all that the spools hold now. False: ingest() is due. A job that was killed less than a minute before
-/// it was read counts as still running. Throws as open_store() when the file is there and is not ours to replace.
+/// True if run.sqlite is there and holds all that the spools hold now. False: ingest() is due. A job that was killed less than a minute
+/// before it was read counts as still running. Throws as open_store() when the file is there and is not ours to replace.
 bool is_ingested(const RunDirectory& run);
 
 }  // namespace ddl

@@ -72,9 +72,9 @@ CREATE TABLE thread (
 CREATE TABLE loss (
   world INTEGER,         -- NULL: the run as a whole
   rank INTEGER,          -- NULL: the run as a whole, or a process without a rank
-  kind TEXT NOT NULL,    -- not_kept, records, profile_other, requests, torn_spool, missing_rank, killed, ...
+  kind TEXT NOT NULL,    -- not_kept, records, profile_other, contexts, communicators, requests, meta, range_depth, unbalanced_ranges, threads, disk_full (counted by the process); torn_spool, missing_rank, killed, clock, abandoned_calls, undescribed, job_file (found by the ingest)
   count INTEGER NOT NULL,  -- events, calls, bytes or processes: the note says which
-  note TEXT NOT NULL     -- one sentence for people
+  note TEXT NOT NULL     -- for people, reads on from the count: "3 of 16 ranks left no spool: rank 4, 7-8"
 );
 
 -- Operations: exact C names.
@@ -109,7 +109,7 @@ CREATE TABLE communicator (
   kind TEXT NOT NULL        -- world, self, intra, inter
 );
 
--- Members of communicators.
+-- Members of communicators. None for MPI_COMM_SELF, whose one row stands for a communicator on each rank.
 CREATE TABLE communicator_member (
   communicator INTEGER NOT NULL,  -- communicator.id
   comm_rank INTEGER NOT NULL,     -- rank in it
@@ -174,7 +174,7 @@ CREATE TABLE event (
   kind INTEGER NOT NULL,    -- 1 call, 2 request
   op INTEGER NOT NULL,      -- op.id
   comm INTEGER,             -- communicator.id
-  seq INTEGER,              -- number of this collective on its communicator, from 1, equal on all members; NULL: not the instance of a collective
+  seq INTEGER,              -- number of this collective on its communicator, from 1, equal on all members; NULL: not the instance of a collective, or on MPI_COMM_SELF
   region INTEGER NOT NULL,  -- region.id in which the call was made or posted
   site INTEGER,             -- site.id
   step INTEGER,             -- step number; NULL: outside steps
@@ -193,7 +193,7 @@ CREATE TABLE open_call (
   thread INTEGER NOT NULL,    -- thread.thread
   op INTEGER NOT NULL,        -- op.id
   comm INTEGER,               -- communicator.id
-  seq INTEGER,                -- as event.seq
+  seq INTEGER,                -- as event.seq; of waiting calls (MPI_Wait, ...): the newest collective that they wait for
   region INTEGER NOT NULL,    -- region.id
   site INTEGER,               -- site.id
   step INTEGER,               -- step number
@@ -230,7 +230,7 @@ CREATE TABLE value (
   step INTEGER,              -- step number
   time_ns INTEGER NOT NULL,  -- when
   name TEXT NOT NULL,        -- samples, batch, loss, ...
-  value REAL NOT NULL        -- the number
+  value REAL                 -- the number; NULL: the program reported NaN
 );
 
 -- ------------------------------------------------------------------------------------------------ filled by the analyzer

@@ -6,7 +6,8 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-/// Length of the valid UTF-8 sequence at the begin of `bytes`; 0 if there is none. Overlong forms, surrogates and what is beyond U+10FFFF are invalid.
+/// Length of the valid UTF-8 sequence at the begin of `bytes`; 0 if there is none. Overlong forms, surrogates and what is beyond U+10FFFF
+/// are invalid.
 size_t utf8_length(std::string_view bytes) {
   const auto at = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
   const unsigned char first = at(0);
@@ -15,7 +16,9 @@ size_t utf8_length(std::string_view bytes) {
   for (size_t i = 1; i < length; ++i) {
     if ((at(i) & 0xC0) != 0x80) return 0;
   }
-  if ((first == 0xE0 && at(1) < 0xA0) || (first == 0xED && at(1) >= 0xA0) || (first == 0xF0 && at(1) < 0x90) || (first == 0xF4 && at(1) >= 0x90)) return 0;
+  if ((first == 0xE0 && at(1) < 0xA0) || (first == 0xED && at(1) >= 0xA0) || (first == 0xF0 && at(1) < 0x90) ||
+      (first == 0xF4 && at(1) >= 0x90))
+    return 0;
   return length;
 }
 

@@ -7,10 +7,10 @@ namespace ddl::store {
 
 namespace {
 
-constexpr double kMaxTime = 4e18;          // inside int64
-constexpr double kMaxSpan = 1ull << 57;    // four years: sums of dozens stay inside int64
+constexpr double kMaxTime = 4e18;                  // inside int64
+constexpr double kMaxSpan = 1ull << 57;            // four years: sums of dozens stay inside int64
 constexpr double kMinRate = 1e-2, kMaxRate = 1e3;  // ns per tick: 100 GHz to 1 MHz
-constexpr double kOutlierFloorNs = 20'000;  // pairs are read within microseconds; a scheduler's slice is a thousand times this
+constexpr double kOutlierFloorNs = 20'000;         // pairs are read within microseconds; a scheduler's slice is a thousand times this
 constexpr double kOutlierFactor = 8;
 
 double difference(uint64_t a, uint64_t b) { return a >= b ? static_cast<double>(a - b) : -static_cast<double>(b - a); }
@@ -146,7 +146,8 @@ Clocks fit_clocks(const std::vector<ClockEvidence>& evidence) {
     if (clocks.processes.empty() || begin < clocks.epoch_realtime_ns) clocks.epoch_realtime_ns = begin;
     clocks.processes.push_back(clock);
   }
-  for (ProcessClock& clock : clocks.processes) clock.offset_ns = add(clock.offset_ns, clocks.epoch_realtime_ns == INT64_MIN ? INT64_MAX : -clocks.epoch_realtime_ns);
+  for (ProcessClock& clock : clocks.processes)
+    clock.offset_ns = add(clock.offset_ns, clocks.epoch_realtime_ns == INT64_MIN ? INT64_MAX : -clocks.epoch_realtime_ns);
   return clocks;
 }
 

@@ -1,8 +1,8 @@
 // From the ticks of processes to one time axis for the run.
 //
-// Processes that share a boot id share their TSC and their CLOCK_MONOTONIC (containers included), so all their (ticks, CLOCK_MONOTONIC) pairs go
-// into one fit: a process that lived for a millisecond is placed with the rate that its neighbours measured for an hour. The slope is first
-// taken as the median over pairs far apart, because a single pair that was interrupted between its two reads, or damaged, would
+// Processes that share a boot id share their TSC and their CLOCK_MONOTONIC (containers included), so all their (ticks, CLOCK_MONOTONIC)
+// pairs go into one fit: a process that lived for a millisecond is placed with the rate that its neighbours measured for an hour. The slope
+// is first taken as the median over pairs far apart, because a single pair that was interrupted between its two reads, or damaged, would
 // bend a least-squares line; what is far from that line is dropped, the rest is fitted by least squares.
 //
 // Between hosts there is only the date: CLOCK_REALTIME - CLOCK_MONOTONIC, the median per boot. How far that is off is unknown here.
@@ -41,8 +41,8 @@ ClockLine fit_line(std::vector<TickPoint> points);
 /// What one process knows about time.
 struct ClockEvidence {
   ClockKind kind;
-  std::string domain;              ///< processes of one domain share their clocks
-  std::vector<TickPoint> points;   ///< all pairs
+  std::string domain;             ///< processes of one domain share their clocks
+  std::vector<TickPoint> points;  ///< all pairs
   std::vector<int64_t> realtime_minus_monotonic_ns;
   TickPoint begin;
 };

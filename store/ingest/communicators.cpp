@@ -52,8 +52,17 @@ Communicators::Communicators(const std::vector<Scan>& scans, const Worlds& world
       if (is_new) {
         const auto creator = scan.operations.find(c.meta.op);
         const auto parent = uids.find(c.meta.parent);
-        communicator = {world, uid_of(c.meta), {}, c.meta.size, c.meta.flags, creator != scan.operations.end() ? creator->second.name : "",
-                        parent != uids.end() ? std::optional(parent->second) : std::nullopt, c.runs, {}, c.meta.index, worlds.places[i].rank.value_or(INT64_MAX)};
+        communicator = {world,
+                        uid_of(c.meta),
+                        {},
+                        c.meta.size,
+                        c.meta.flags,
+                        creator != scan.operations.end() ? creator->second.name : "",
+                        parent != uids.end() ? std::optional(parent->second) : std::nullopt,
+                        c.runs,
+                        {},
+                        c.meta.index,
+                        worlds.places[i].rank.value_or(INT64_MAX)};
       }
       communicator.first_index = std::min(communicator.first_index, c.meta.index);
       if (communicator.name.empty()) communicator.name = c.name;
@@ -112,7 +121,8 @@ void Communicators::write(SQLite::Database& db, const std::map<std::string, uint
     if (const auto found = op_ids.find(c.creator); found != op_ids.end()) op = found->second;
     insert.row(id, c.world, c.uid, c.label, c.size, parent, op, kind_of(c));
     int64_t comm_rank = 0;
-    for (const int64_t rank : members_of(c, max_members_)) insert_member.row(id, comm_rank++, rank >= 0 ? std::optional(rank) : std::nullopt);
+    for (const int64_t rank : members_of(c, max_members_))
+      insert_member.row(id, comm_rank++, rank >= 0 ? std::optional(rank) : std::nullopt);
   }
 }
 

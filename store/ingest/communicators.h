@@ -21,11 +21,11 @@ struct Communicator {
   std::string label;
   int32_t size = 0;
   uint32_t flags = 0;
-  std::string creator;            ///< operation that made it; empty: predefined or unknown
-  std::optional<uint64_t> parent; ///< uid
+  std::string creator;             ///< operation that made it; empty: predefined or unknown
+  std::optional<uint64_t> parent;  ///< uid
   std::vector<RankRun> runs;
-  std::string name;               ///< by MPI_Comm_set_name
-  uint32_t first_index = 0;       ///< smallest index that a member gave it
+  std::string name;          ///< by MPI_Comm_set_name
+  uint32_t first_index = 0;  ///< smallest index that a member gave it
   int64_t first_rank = 0;
 };
 

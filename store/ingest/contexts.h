@@ -41,7 +41,7 @@ class ProcessContexts {
  public:
   struct Entry {
     uint32_t region = 0;
-    uint32_t site = 0;   ///< 0: unknown
+    uint32_t site = 0;  ///< 0: unknown
     bool known = false;
   };
 

@@ -80,9 +80,11 @@ class Draft {
   void remove_abandoned() const {
     const std::string prefix = target_.filename().string() + ".tmp.";
     std::error_code error, ignored;
-    for (fs::directory_iterator entry(target_.has_parent_path() ? target_.parent_path() : ".", error), end; !error && entry != end; entry.increment(error)) {
+    for (fs::directory_iterator entry(target_.has_parent_path() ? target_.parent_path() : ".", error), end; !error && entry != end;
+         entry.increment(error)) {
       const bool draft = entry->path().filename().string().rfind(prefix, 0) == 0;
-      if (draft && fs::file_time_type::clock::now() - entry->last_write_time(ignored) > std::chrono::hours(1)) fs::remove(entry->path(), ignored);
+      if (draft && fs::file_time_type::clock::now() - entry->last_write_time(ignored) > std::chrono::hours(1))
+        fs::remove(entry->path(), ignored);
     }
   }
 
@@ -101,7 +103,8 @@ std::vector<Scan> scan_all(const std::vector<fs::path>& spools, Losses& losses, 
       if (!first_error) first_error = error;
       std::error_code ignored;
       const std::uintmax_t bytes = fs::file_size(spool, ignored);
-      losses.add({}, "torn_spool", ignored ? 1 : std::max<uint64_t>(bytes, 1), fmt::format("bytes of a spool that is not used: {}", error.what()));
+      losses.add({}, "torn_spool", ignored ? 1 : std::max<uint64_t>(bytes, 1),
+                 fmt::format("bytes of a spool that is not used: {}", error.what()));
     }
     reporter.add(1);
   }
@@ -111,7 +114,8 @@ std::vector<Scan> scan_all(const std::vector<fs::path>& spools, Losses& losses, 
 
 int64_t realtime_now_ns() { return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
-IngestSummary fill(SQLite::Database& db, const RunDirectory& run, const std::vector<Scan>& scans, Losses losses, int64_t ingested_at_ns, Reporter& reporter) {
+IngestSummary fill(SQLite::Database& db, const RunDirectory& run, const std::vector<Scan>& scans, Losses losses, int64_t ingested_at_ns,
+                   Reporter& reporter) {
   std::vector<ClockEvidence> evidence;
   uint64_t total_bytes = 0;
   for (const Scan& scan : scans) {
@@ -136,8 +140,8 @@ IngestSummary fill(SQLite::Database& db, const RunDirectory& run, const std::vec
   uint64_t done_bytes = 0;
   for (const size_t i : worlds.order) {
     ++summary.processes;
-    summary.events += load_process(db, spool_table, tables, scans[i], static_cast<int64_t>(summary.processes), hosts[i], worlds.places[i], clocks.processes[i],
-                                   [&](uint64_t bytes) { reporter.add(bytes); });
+    summary.events += load_process(db, spool_table, tables, scans[i], static_cast<int64_t>(summary.processes), hosts[i], worlds.places[i],
+                                   clocks.processes[i], [&](uint64_t bytes) { reporter.add(bytes); });
     reporter.to(done_bytes += scans[i].file_bytes);
   }
   reporter.begin("indexing", 1);
@@ -161,8 +165,8 @@ IngestSummary ingest(const RunDirectory& run, const IngestOptions& options) {
   if (fs::exists(output, ignored)) open_store(output);  // throws rather than replace what is not ours
   const std::vector<fs::path> spools = run.spools();
   if (spools.empty()) {
-    throw Error(fmt::format("{} holds no spools", run.directory.string()), "the job recorded nothing: is it an MPI job, and was libddl.so preloaded in it? try: ddl doctor",
-                ExitCode::kDataMissing);
+    throw Error(fmt::format("{} holds no spools", run.directory.string()),
+                "the job recorded nothing: is it an MPI job, and was libddl.so preloaded in it? try: ddl doctor", ExitCode::kDataMissing);
   }
   Reporter reporter(options.progress);
   Losses losses;

@@ -48,7 +48,8 @@ void Losses::add_skips(const Place& place, const std::string& spool, const std::
   }
   if (bytes == 0) return;
   std::string why;
-  for (const auto& [reason, times] : reasons) why += fmt::format("{}{}{}", why.empty() ? "" : ", ", reason, times > 1 ? fmt::format(" ({} times)", times) : "");
+  for (const auto& [reason, times] : reasons)
+    why += fmt::format("{}{}{}", why.empty() ? "" : ", ", reason, times > 1 ? fmt::format(" ({} times)", times) : "");
   add(place, "torn_spool", bytes, fmt::format("bytes of {} that could not be read: {}", spool, why));
 }
 

@@ -8,8 +8,9 @@ namespace ddl::store {
 
 namespace {
 
-constexpr const char* kClassNames[] = {"other",        "lifecycle", "all_to_all", "barrier", "root_to_all",  "all_to_root", "scan",         "neighbor",
-                                       "communicator", "send",      "receive",    "send_receive", "probe", "completion",  "request_start"};
+constexpr const char* kClassNames[] = {"other",       "lifecycle",    "all_to_all", "barrier",      "root_to_all",
+                                       "all_to_root", "scan",         "neighbor",   "communicator", "send",
+                                       "receive",     "send_receive", "probe",      "completion",   "request_start"};
 static_assert(std::size(kClassNames) == static_cast<size_t>(OpClass::kRequestStart) + 1);
 
 std::string version_of(const Scan& scan) { return std::string(fixed_text(scan.header.library_version)); }
@@ -39,7 +40,8 @@ uint32_t Operations::add_unknown(const Scan& scan, uint32_t number) {
 void Operations::write(SQLite::Database& db) const {
   Insert insert(db, "INSERT INTO op VALUES (?, ?, ?, ?)");
   uint32_t id = 0;
-  for (const Operation& operation : operations_) insert.row(++id, operation.name, kClassNames[static_cast<size_t>(operation.op_class)], operation.nonblocking);
+  for (const Operation& operation : operations_)
+    insert.row(++id, operation.name, kClassNames[static_cast<size_t>(operation.op_class)], operation.nonblocking);
 }
 
 }  // namespace ddl::store

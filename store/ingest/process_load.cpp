@@ -21,8 +21,10 @@ constexpr uint64_t kMaxRecords = 1ull << 48;  // what a damaged counter may clai
 constexpr uint32_t bit(RecordKind kind) { return 1u << static_cast<uint32_t>(kind); }
 
 constexpr const char* kInsertEvents =
-    "INSERT INTO event(process, thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, tag, datatype, reduction) "
-    "SELECT ?1, thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, tag, datatype, reduction FROM spool_records";
+    "INSERT INTO event(process, thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, tag, datatype, "
+    "reduction) "
+    "SELECT ?1, thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, tag, datatype, reduction FROM "
+    "spool_records";
 constexpr const char* kInsertRanges =
     "INSERT INTO range_event(process, thread, region, step, start_ns, duration_ns, mpi_ns) "
     "SELECT ?1, thread, region, step, start_ns, duration_ns, mpi_ns FROM spool_records";
@@ -130,8 +132,8 @@ void write_open_calls(SQLite::Database& db, const Timeline& timeline, ProcessTab
     describe_call(record, tables, timeline.step_index, row);
     // A waiting call names the collective it waits for (docs/decisions/0006).
     if (tables.operation(static_cast<uint32_t>(row.op)).op_class == OpClass::kCompletion && row.comm != 0) row.seq = record.sequence;
-    insert.row(tables.process(), thread, row.op, id_or_null(row.comm), id_or_null(row.seq), row.region, id_or_null(row.site), row.step, row.start_ns, row.bytes,
-               row.peer, row.tag);
+    insert.row(tables.process(), thread, row.op, id_or_null(row.comm), id_or_null(row.seq), row.region, id_or_null(row.site), row.step,
+               row.start_ns, row.bytes, row.peer, row.tag);
   }
 }
 
@@ -155,7 +157,8 @@ std::optional<std::string> take_fact(const ProcessTables& tables, const std::str
 }
 
 /// The process's own row, its facts and threads, and the losses that its header and its end tell of.
-void write_process(SQLite::Database& db, RunTables& run, const Scan& scan, const SpoolReader& reader, int64_t host, uint64_t newest_ticks, const ProcessTables& tables) {
+void write_process(SQLite::Database& db, RunTables& run, const Scan& scan, const SpoolReader& reader, int64_t host, uint64_t newest_ticks,
+                   const ProcessTables& tables) {
   const FileHeader& header = reader.header();
   const ProcessClock& clock = tables.clock();
   const Place& place = tables.place();
@@ -165,38 +168,42 @@ void write_process(SQLite::Database& db, RunTables& run, const Scan& scan, const
   const std::string ended = how_it_ended(header);
   const auto text_or_null = [](const char* text) { return text ? std::optional<std::string>(text) : std::nullopt; };
   Insert insert(db, "INSERT INTO process VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  insert.row(tables.process(), *place.world, place.rank, header.world_size > 0 ? std::optional(header.world_size) : std::nullopt, host, header.pid, start_ns,
-             end_ns, moment(header.mpi_init_leave_ticks), moment(header.mpi_finalize_enter_ticks), ended,
-             header.flags & kMpiAborted ? std::optional(header.abort_code) : std::nullopt, text_or_null(thread_level_name(header.thread_level)),
-             scan.clock.kind == ClockKind::kTsc ? "tsc" : "monotonic", header.keep_level, take_fact(tables, "exe"), take_fact(tables, "command"), scan.file_name,
-             reader.file_bytes());
+  insert.row(tables.process(), *place.world, place.rank, header.world_size > 0 ? std::optional(header.world_size) : std::nullopt, host,
+             header.pid, start_ns, end_ns, moment(header.mpi_init_leave_ticks), moment(header.mpi_finalize_enter_ticks), ended,
+             header.flags & kMpiAborted ? std::optional(header.abort_code) : std::nullopt,
+             text_or_null(thread_level_name(header.thread_level)), scan.clock.kind == ClockKind::kTsc ? "tsc" : "monotonic",
+             header.keep_level, take_fact(tables, "exe"), take_fact(tables, "command"), scan.file_name, reader.file_bytes());
 
   Insert insert_fact(db, "INSERT INTO process_fact VALUES (?, ?, ?)");
   for (const auto& [key, value] : tables.facts()) {
     if (key != "exe" && key != "command") insert_fact.row(tables.process(), key, value);
   }
-  if (const std::string version = clean_text(fixed_text(header.library_version)); !version.empty()) insert_fact.row(tables.process(), "library_version", version);
+  if (const std::string version = clean_text(fixed_text(header.library_version)); !version.empty())
+    insert_fact.row(tables.process(), "library_version", version);
   Insert insert_thread(db, "INSERT INTO thread VALUES (?, ?, ?, ?)");
   for (const auto& [number, thread] : tables.threads()) {
     insert_thread.row(tables.process(), number, thread.tid, thread.name.empty() ? std::nullopt : std::optional(thread.name));
   }
 
   if (ended == "lost") {
-    run.losses.add(place, "killed", 1,
-                   fmt::format("process without a sign of its end: killed, crashed or still running; last sign of life {:.3f} s after the run began",
-                               static_cast<double>(end_ns) * 1e-9));
+    run.losses.add(
+        place, "killed", 1,
+        fmt::format("process without a sign of its end: killed, crashed or still running; last sign of life {:.3f} s after the run began",
+                    static_cast<double>(end_ns) * 1e-9));
   }
   run.losses.add_counters(place, header);
   uint64_t not_kept = 0;  // what the log did not take went to the rings
   for (const SpoolChunk& ring : reader.chunks(ChunkKind::kRing)) not_kept += std::min(ring.header.ring_written, kMaxRecords);
-  run.losses.add(place, "not_kept", not_kept, "events outside the window, or left out when the log was full; the profile counts their calls");
-  if (!clock.line.rate_known) run.losses.add(place, "clock", 1, "process whose ticks could not be measured against a clock: its times assume 1 tick = 1 ns");
+  run.losses.add(place, "not_kept", not_kept,
+                 "events outside the window, or left out when the log was full; the profile counts their calls");
+  if (!clock.line.rate_known)
+    run.losses.add(place, "clock", 1, "process whose ticks could not be measured against a clock: its times assume 1 tick = 1 ns");
 }
 
 }  // namespace
 
-uint64_t load_process(SQLite::Database& db, SpoolTable& spool_table, RunTables& run, const Scan& scan, int64_t process, int64_t host, const Place& place,
-                           const ProcessClock& clock, const std::function<void(uint64_t bytes)>& step_done) {
+uint64_t load_process(SQLite::Database& db, SpoolTable& spool_table, RunTables& run, const Scan& scan, int64_t process, int64_t host,
+                      const Place& place, const ProcessClock& clock, const std::function<void(uint64_t bytes)>& step_done) {
   const SpoolReader reader(scan.path);
   std::vector<Skip> skips = reader.skipped();
   ProcessTables tables(run, scan, process, place, clock);
@@ -220,8 +227,10 @@ uint64_t load_process(SQLite::Database& db, SpoolTable& spool_table, RunTables& 
 
   write_process(db, run, scan, reader, host, timeline.newest_ticks, tables);
   run.losses.add_skips(place, scan.file_name, skips);
-  run.losses.add(place, "abandoned_calls", timeline.abandoned, "calls that were entered and never left although their thread went on; they are in no table");
-  run.losses.add(place, "undescribed", tables.unresolved(), "references to a range, call site or communicator that the spool does not describe");
+  run.losses.add(place, "abandoned_calls", timeline.abandoned,
+                 "calls that were entered and never left although their thread went on; they are in no table");
+  run.losses.add(place, "undescribed", tables.unresolved(),
+                 "references to a range, call site or communicator that the spool does not describe");
   return static_cast<uint64_t>(events);
 }
 

@@ -80,7 +80,7 @@ class ProcessTables : public MetaVisitor {
 };
 
 /// Reads the spool of `scan` and writes all its rows; returns how many events there were. `step_done` is told the bytes read, for progress.
-uint64_t load_process(SQLite::Database& db, SpoolTable& spool_table, RunTables& run, const Scan& scan, int64_t process, int64_t host, const Place& place,
-                           const ProcessClock& clock, const std::function<void(uint64_t bytes)>& step_done);
+uint64_t load_process(SQLite::Database& db, SpoolTable& spool_table, RunTables& run, const Scan& scan, int64_t process, int64_t host,
+                      const Place& place, const ProcessClock& clock, const std::function<void(uint64_t bytes)>& step_done);
 
 }  // namespace ddl::store

@@ -44,7 +44,8 @@ using CallKey = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, uint8_t>;
 int64_t scaled_ns(const Totals& t, const ProcessClock& clock) {
   const int64_t measured = clock.span_ns(t.ticks);
   if (!t.estimated || t.timed_calls == 0) return measured;
-  return static_cast<int64_t>(std::min(static_cast<double>(measured) * static_cast<double>(t.calls) / static_cast<double>(t.timed_calls), 4e18));
+  return static_cast<int64_t>(
+      std::min(static_cast<double>(measured) * static_cast<double>(t.calls) / static_cast<double>(t.timed_calls), 4e18));
 }
 
 }  // namespace
@@ -65,7 +66,9 @@ void load_profile(SQLite::Database& db, const SpoolReader& reader, ProcessTables
     }
   }
   const ProcessClock& clock = tables.clock();
-  const auto extreme = [&](const Totals& t, uint64_t ticks) { return t.has_extremes() ? std::optional(clock.span_ns(ticks)) : std::nullopt; };
+  const auto extreme = [&](const Totals& t, uint64_t ticks) {
+    return t.has_extremes() ? std::optional(clock.span_ns(ticks)) : std::nullopt;
+  };
   const auto id_or_null = [](uint32_t id) { return id ? std::optional(id) : std::nullopt; };
   Insert insert_call(db, "INSERT INTO profile VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   for (const auto& [key, t] : calls) {
@@ -76,7 +79,8 @@ void load_profile(SQLite::Database& db, const SpoolReader& reader, ProcessTables
   }
   Insert insert_range(db, "INSERT INTO range_profile VALUES (?, ?, ?, ?, ?, ?, ?)");
   for (const auto& [region, t] : ranges) {
-    insert_range.row(tables.process(), region, t.calls, clock.span_ns(t.ticks), clock.span_ns(t.bytes), extreme(t, t.min_ticks), extreme(t, t.max_ticks));
+    insert_range.row(tables.process(), region, t.calls, clock.span_ns(t.ticks), clock.span_ns(t.bytes), extreme(t, t.min_ticks),
+                     extreme(t, t.max_ticks));
   }
 }
 

@@ -28,7 +28,8 @@ void RecordStream::enter_thread() {
   waiting_.clear();
   if (thread_ == timeline_.events.end()) return;
   waiting_ = thread_->second;
-  std::stable_sort(waiting_.begin(), waiting_.end(), [](const EventChunk& a, const EventChunk& b) { return a.first_ticks > b.first_ticks; });
+  std::stable_sort(waiting_.begin(), waiting_.end(),
+                   [](const EventChunk& a, const EventChunk& b) { return a.first_ticks > b.first_ticks; });
 }
 
 void RecordStream::load(const EventChunk& chunk) {
@@ -64,7 +65,8 @@ const Record* RecordStream::next() {
     }
   }
   for (;;) {
-    while (!waiting_.empty() && loaded_.size() < kMaxChunks && (loaded_.empty() || waiting_.back().first_ticks <= loaded_.front().front().start_ticks)) {
+    while (!waiting_.empty() && loaded_.size() < kMaxChunks &&
+           (loaded_.empty() || waiting_.back().first_ticks <= loaded_.front().front().start_ticks)) {
       const EventChunk chunk = waiting_.back();
       waiting_.pop_back();
       load(chunk);

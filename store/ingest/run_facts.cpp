@@ -19,7 +19,8 @@ void write_names(SQLite::Database& db) {
   for (const NamedCode& named : kReductionNames) reduction.row(named.code, named.name);
 }
 
-std::vector<int64_t> write_hosts(SQLite::Database& db, const std::vector<Scan>& scans, const std::vector<size_t>& order, const Clocks& clocks) {
+std::vector<int64_t> write_hosts(SQLite::Database& db, const std::vector<Scan>& scans, const std::vector<size_t>& order,
+                                 const Clocks& clocks) {
   // A host whose processes use several clocks is described by its TSC.
   std::map<std::pair<std::string, std::string>, int64_t> ids;
   std::vector<size_t> speaker;
@@ -29,7 +30,8 @@ std::vector<int64_t> write_hosts(SQLite::Database& db, const std::vector<Scan>& 
     hosts[i] = entry->second;
     if (is_new) {
       speaker.push_back(i);
-    } else if (size_t& s = speaker[static_cast<size_t>(entry->second - 1)]; scans[s].clock.kind != ClockKind::kTsc && scans[i].clock.kind == ClockKind::kTsc) {
+    } else if (size_t& s = speaker[static_cast<size_t>(entry->second - 1)];
+               scans[s].clock.kind != ClockKind::kTsc && scans[i].clock.kind == ClockKind::kTsc) {
       s = i;
     }
   }
@@ -37,8 +39,9 @@ std::vector<int64_t> write_hosts(SQLite::Database& db, const std::vector<Scan>& 
   int64_t id = 0;
   for (const size_t i : speaker) {
     const ProcessClock& clock = clocks.processes[i];
-    insert.row(++id, scans[i].host, scans[i].boot_id, scans[i].clock.kind == ClockKind::kTsc ? "tsc" : "monotonic", 1e9 / clock.line.ns_per_tick,
-               clock.line.residual_ns, clock.offset_ns, clocks.domains == 1 ? std::optional(0.0) : std::nullopt);
+    insert.row(++id, scans[i].host, scans[i].boot_id, scans[i].clock.kind == ClockKind::kTsc ? "tsc" : "monotonic",
+               1e9 / clock.line.ns_per_tick, clock.line.residual_ns, clock.offset_ns,
+               clocks.domains == 1 ? std::optional(0.0) : std::nullopt);
   }
   return hosts;
 }

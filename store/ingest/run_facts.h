@@ -17,7 +17,8 @@ namespace ddl::store {
 void write_names(SQLite::Database& db);
 
 /// Fills host. Returns host.id of each scan; ids are given in `order`.
-std::vector<int64_t> write_hosts(SQLite::Database& db, const std::vector<Scan>& scans, const std::vector<size_t>& order, const Clocks& clocks);
+std::vector<int64_t> write_hosts(SQLite::Database& db, const std::vector<Scan>& scans, const std::vector<size_t>& order,
+                                 const Clocks& clocks);
 
 /// Fills meta from job.json, the clocks and the processes that are in the store already.
 void write_meta(SQLite::Database& db, const RunDirectory& run, const Clocks& clocks, int64_t ingested_at_ns, Losses& losses);

@@ -24,7 +24,8 @@ struct Cursor {
 };
 
 constexpr const char* kColumns =
-    "CREATE TABLE spool_records(thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, tag, datatype, reduction, mpi_ns, "
+    "CREATE TABLE spool_records(thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, tag, datatype, "
+    "reduction, mpi_ns, "
     "name, number)";
 
 int advance(Cursor& cursor) {
@@ -86,27 +87,62 @@ int rowid(sqlite3_vtab_cursor* cursor, sqlite3_int64* id) {
 int column(sqlite3_vtab_cursor* cursor, sqlite3_context* context, int index) {
   const SpoolRow& row = reinterpret_cast<Cursor*>(cursor)->row;
   switch (index) {  // in the order of kColumns; what sets nothing is NULL
-    case 0: sqlite3_result_int64(context, row.thread); break;
-    case 1: sqlite3_result_int64(context, row.kind); break;
-    case 2: sqlite3_result_int64(context, row.op); break;
-    case 3: unless_zero(context, row.comm); break;
-    case 4: unless_zero(context, row.seq); break;
-    case 5: sqlite3_result_int64(context, row.region); break;
-    case 6: unless_zero(context, row.site); break;
-    case 7: if_set(context, row.step); break;
-    case 8: sqlite3_result_int64(context, row.start_ns); break;
-    case 9: sqlite3_result_int64(context, row.duration_ns); break;
-    case 10: sqlite3_result_int64(context, row.bytes); break;
-    case 11: if_set(context, row.peer); break;
-    case 12: if_set(context, row.tag); break;
-    case 13: unless_zero(context, row.datatype); break;
-    case 14: unless_zero(context, row.reduction); break;
-    case 15: sqlite3_result_int64(context, row.mpi_ns); break;
+    case 0:
+      sqlite3_result_int64(context, row.thread);
+      break;
+    case 1:
+      sqlite3_result_int64(context, row.kind);
+      break;
+    case 2:
+      sqlite3_result_int64(context, row.op);
+      break;
+    case 3:
+      unless_zero(context, row.comm);
+      break;
+    case 4:
+      unless_zero(context, row.seq);
+      break;
+    case 5:
+      sqlite3_result_int64(context, row.region);
+      break;
+    case 6:
+      unless_zero(context, row.site);
+      break;
+    case 7:
+      if_set(context, row.step);
+      break;
+    case 8:
+      sqlite3_result_int64(context, row.start_ns);
+      break;
+    case 9:
+      sqlite3_result_int64(context, row.duration_ns);
+      break;
+    case 10:
+      sqlite3_result_int64(context, row.bytes);
+      break;
+    case 11:
+      if_set(context, row.peer);
+      break;
+    case 12:
+      if_set(context, row.tag);
+      break;
+    case 13:
+      unless_zero(context, row.datatype);
+      break;
+    case 14:
+      unless_zero(context, row.reduction);
+      break;
+    case 15:
+      sqlite3_result_int64(context, row.mpi_ns);
+      break;
     case 16:
       if (row.name) sqlite3_result_text(context, row.name->data(), static_cast<int>(row.name->size()), SQLITE_TRANSIENT);
       break;
-    case 17: sqlite3_result_double(context, row.number); break;
-    default: break;
+    case 17:
+      sqlite3_result_double(context, row.number);
+      break;
+    default:
+      break;
   }
   return SQLITE_OK;
 }

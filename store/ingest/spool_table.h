@@ -1,7 +1,7 @@
 // The SQLite virtual table `spool_records`: rows that C++ makes one at a time, so that events enter the store with INSERT INTO ... SELECT.
 //
-// Why: one prepared INSERT per event binds and steps through SQLite's interface 17 times a row and reaches 1 M rows/s on a core; pulling rows from a
-// virtual table keeps the whole loop inside SQLite's machine and doubles that (measured; peers.md "Store floor").
+// Why: one prepared INSERT per event binds and steps through SQLite's interface 17 times a row and reaches 1 M rows/s on a core; pulling
+// rows from a virtual table keeps the whole loop inside SQLite's machine and doubles that (measured; peers.md "Store floor").
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -49,8 +49,8 @@ class SpoolTable {
   SpoolTable(const SpoolTable&) = delete;
   SpoolTable& operator=(const SpoolTable&) = delete;
 
-  /// Runs `sql`, a statement that reads spool_records once from begin to end. `process` binds ?1. Returns the number of rows it changed. What the
-  /// source throws comes out here.
+  /// Runs `sql`, a statement that reads spool_records once from begin to end. `process` binds ?1. Returns the number of rows it changed.
+  /// What the source throws comes out here.
   int64_t pull(RowSource& source, const std::string& sql, int64_t process);
 
   struct State {

@@ -63,7 +63,8 @@ class TimelineBuilder {
       for (const Record& r : state.open) timeline.open_calls.push_back({thread, r});
     }
     for (const auto& [key, step] : steps_) timeline.steps.push_back(step);
-    std::stable_sort(timeline.steps.begin(), timeline.steps.end(), [](const Step& a, const Step& b) { return a.start_ticks < b.start_ticks; });
+    std::stable_sort(timeline.steps.begin(), timeline.steps.end(),
+                     [](const Step& a, const Step& b) { return a.start_ticks < b.start_ticks; });
     timeline.step_index = StepIndex(timeline.steps);
   }
 

@@ -2,7 +2,8 @@
 //
 //   steps        also those that were begun and never ended, and those whose end only the ring still has
 //   open calls   records that stayed kOpen at the end of their thread: where a killed or hung process sat. An open record that its thread
-//                has left behind (it recorded something that ended later) is not a call in progress, whatever happened to it; it is counted.
+//                has left behind (it recorded something that ended later) is not a call in progress, whatever happened to it; it is
+//                counted.
 //   chunks       when each events chunk begins, so that they can be merged in the order of time
 //
 // Ring records count only here: they tell which calls are open and which steps ended, they are not events.
@@ -54,11 +55,11 @@ struct ThreadRecord {
 struct Timeline {
   std::vector<Step> steps;  ///< by start
   StepIndex step_index;
-  std::vector<ThreadRecord> open_calls;  ///< by thread and start
+  std::vector<ThreadRecord> open_calls;                ///< by thread and start
   std::map<uint32_t, std::vector<EventChunk>> events;  ///< by thread; chunks without records are left out
-  uint64_t newest_ticks = 0;  ///< last moment that anything in the spool names
-  uint64_t abandoned = 0;     ///< open records that their thread left behind
-  std::vector<Skip> skips;    ///< damaged records
+  uint64_t newest_ticks = 0;                           ///< last moment that anything in the spool names
+  uint64_t abandoned = 0;                              ///< open records that their thread left behind
+  std::vector<Skip> skips;                             ///< damaged records
 };
 
 Timeline read_timeline(const SpoolReader& reader);

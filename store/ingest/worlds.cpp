@@ -43,7 +43,8 @@ uint64_t Worlds::total_size() const {
 Worlds find_worlds(const std::vector<Scan>& scans, const std::vector<int64_t>& start_ns) {
   std::vector<size_t> by_start(scans.size());
   std::iota(by_start.begin(), by_start.end(), size_t{0});
-  std::sort(by_start.begin(), by_start.end(), [&](size_t a, size_t b) { return std::tie(start_ns[a], scans[a].file_name) < std::tie(start_ns[b], scans[b].file_name); });
+  std::sort(by_start.begin(), by_start.end(),
+            [&](size_t a, size_t b) { return std::tie(start_ns[a], scans[a].file_name) < std::tie(start_ns[b], scans[b].file_name); });
 
   std::map<std::pair<uint64_t, int32_t>, size_t> generations;
   std::map<WorldId, int64_t> numbers;

@@ -11,14 +11,14 @@
 namespace ddl::store {
 
 struct World {
-  int32_t size = 0;  ///< what most of its processes say; 0: none has MPI
+  int32_t size = 0;              ///< what most of its processes say; 0: none has MPI
   std::vector<int32_t> missing;  ///< ranks without a spool, ascending
 };
 
 struct Worlds {
   std::vector<World> worlds;
-  std::vector<Place> places;   ///< of each scan
-  std::vector<size_t> order;   ///< scans by world, rank, start: the order of process.id
+  std::vector<Place> places;  ///< of each scan
+  std::vector<size_t> order;  ///< scans by world, rank, start: the order of process.id
 
   uint64_t total_size() const;
 };

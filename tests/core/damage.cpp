@@ -18,14 +18,34 @@ class Damage {
   void once() {
     if (image_.empty()) return;
     switch (below(12)) {
-      case 0: case 1: case 2: flip_bits(); break;
-      case 3: case 4: set_word(); break;
-      case 5: case 6: chunk_header(); break;
-      case 7: fill_page(0); break;
-      case 8: swap_pages(); break;
-      case 9: copy_bytes(); break;
-      case 10: garbage(); break;
-      default: resize(); break;
+      case 0:
+      case 1:
+      case 2:
+        flip_bits();
+        break;
+      case 3:
+      case 4:
+        set_word();
+        break;
+      case 5:
+      case 6:
+        chunk_header();
+        break;
+      case 7:
+        fill_page(0);
+        break;
+      case 8:
+        swap_pages();
+        break;
+      case 9:
+        copy_bytes();
+        break;
+      case 10:
+        garbage();
+        break;
+      default:
+        resize();
+        break;
     }
   }
 
@@ -47,7 +67,8 @@ class Damage {
   }
 
   void set_word() {
-    static const uint64_t kExtremes[] = {0, 1, 0x7f, 0xff, 0xffff, 0x7fffffff, 0xffffffff, 1ull << 32, 1ull << 47, 1ull << 63, INT64_MAX, UINT64_MAX, 4096, 4 << 20};
+    static const uint64_t kExtremes[] = {0,          1,          0x7f,       0xff,      0xffff,     0x7fffffff, 0xffffffff,
+                                         1ull << 32, 1ull << 47, 1ull << 63, INT64_MAX, UINT64_MAX, 4096,       4 << 20};
     const uint64_t value = kExtremes[below(std::size(kExtremes))] + below(3) - 1;
     const size_t width = below(2) ? 4 : 8;
     const size_t at = somewhere() / width * width;
@@ -62,13 +83,27 @@ class Damage {
     memcpy(&h, &image_[at], sizeof h);
     if (h.magic != kChunkMagic && below(4) != 0) return;
     switch (below(7)) {
-      case 0: h.kind = static_cast<uint32_t>(below(8)); break;
-      case 1: h.bytes = static_cast<uint32_t>(below(2048) * kPageBytes); break;
-      case 2: h.bytes = static_cast<uint32_t>(random_()); break;
-      case 3: h.index = below(8); break;
-      case 4: h.begin_ticks = random_(); break;
-      case 5: h.replaces = below(10); break;
-      default: h.magic = kChunkMagic; break;
+      case 0:
+        h.kind = static_cast<uint32_t>(below(8));
+        break;
+      case 1:
+        h.bytes = static_cast<uint32_t>(below(2048) * kPageBytes);
+        break;
+      case 2:
+        h.bytes = static_cast<uint32_t>(random_());
+        break;
+      case 3:
+        h.index = below(8);
+        break;
+      case 4:
+        h.begin_ticks = random_();
+        break;
+      case 5:
+        h.replaces = below(10);
+        break;
+      default:
+        h.magic = kChunkMagic;
+        break;
     }
     if (below(2)) h.check = chunk_check(h);
     memcpy(&image_[at], &h, sizeof h);

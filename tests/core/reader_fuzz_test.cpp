@@ -1,4 +1,5 @@
-// Thousands of damaged spools: the reader never crashes, never hangs, never allocates without bound, and what it returns is within the format.
+// Thousands of damaged spools: the reader never crashes, never hangs, never allocates without bound, and what it returns is within the
+// format.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -42,8 +43,24 @@ std::vector<Image> base_spools() {
     run.write(folder.path());
     for (Image& image : load_spools(folder.path())) images.push_back(std::move(image));
   };
-  add(test::run().ranks(2).steps(300).names(test::hostile_names()).forward("fc1", 1_ms).allreduce(4_MiB, 1_ms).iallreduce(1_KiB, 1_ms).waitall().value("loss", 0.5));
-  add(test::run().ranks(2).steps(40).window(3, 5).split("dp", 2).compute(1_ms).sendrecv_ring(64_KiB, 1_ms).bcast(8_KiB, 1_ms).polls(10, 500_ns));
+  add(test::run()
+          .ranks(2)
+          .steps(300)
+          .names(test::hostile_names())
+          .forward("fc1", 1_ms)
+          .allreduce(4_MiB, 1_ms)
+          .iallreduce(1_KiB, 1_ms)
+          .waitall()
+          .value("loss", 0.5));
+  add(test::run()
+          .ranks(2)
+          .steps(40)
+          .window(3, 5)
+          .split("dp", 2)
+          .compute(1_ms)
+          .sendrecv_ring(64_KiB, 1_ms)
+          .bcast(8_KiB, 1_ms)
+          .polls(10, 500_ns));
   add(test::run().ranks(2).steps(10).compute(1_ms).allreduce(4_MiB, 1_ms).killed(1, 5).tsc(2.5e9));
   test::SpoolBuilder tiny;
   tiny.append(tiny.add_chunk(ChunkKind::kEvents), {1, record_word(RecordKind::kCall, 20, 1), 0, 0, 0, 0, -1});
