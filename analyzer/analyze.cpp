@@ -93,7 +93,7 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress) {
   tell("computing metrics", 0.9);
   for (const auto& [world, used] : steady) {
     compute_metrics(db, world);
-    store_verdict(db, world);
+    store_verdict(db, world, used);
   }
   tell("looking for findings", 0.95);
   store_findings(db, catalog, steady);

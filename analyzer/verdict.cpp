@@ -16,12 +16,12 @@ bool cannot_be_told_apart(const Share& larger, const Share& smaller) {
 
 }  // namespace
 
-Verdict decide(std::vector<Share> shares) {
-  if (shares.empty()) return {"", "not known how much of the step is waiting or transfer"};
+Verdict decide(std::vector<Share> shares, const char* whole) {
+  if (shares.empty()) return {"", fmt::format("not known how much of the {} is waiting or transfer", whole)};
   std::stable_sort(shares.begin(), shares.end(), [](const Share& a, const Share& b) { return a.value > b.value; });
   std::string numbers;
   for (const Share& share : shares) numbers += fmt::format("{}{} {:.1f} %", numbers.empty() ? "" : ", ", share.name, share.value * 100);
-  numbers += fmt::format(" of the step (threshold {:.0f} %)", kBoundThreshold * 100);
+  numbers += fmt::format(" of the {} (threshold {:.0f} %)", whole, kBoundThreshold * 100);
 
   const Share& first = shares.front();
   if (first.value <= kBoundThreshold) return {"compute", "bound by computing: " + numbers};
@@ -31,7 +31,7 @@ Verdict decide(std::vector<Share> shares) {
   return {first.name, fmt::format("bound by {}: {}", first.name, numbers)};
 }
 
-void store_verdict(SQLite::Database& db, int64_t world) {
+void store_verdict(SQLite::Database& db, int64_t world, const SteadySteps& steps) {
   std::vector<Share> shares;
   Query metrics(db,
                 "SELECT id, value, lo, hi FROM metric WHERE world = ? AND id IN ('f_wait', 'f_xfer') AND value IS NOT NULL ORDER BY id");
@@ -39,7 +39,7 @@ void store_verdict(SQLite::Database& db, int64_t world) {
   while (metrics.next()) {
     shares.push_back({metrics.text(0) == "f_wait" ? "wait" : "transfer", metrics.real(1), metrics.maybe_real(2), metrics.maybe_real(3)});
   }
-  const Verdict verdict = decide(std::move(shares));
+  const Verdict verdict = decide(std::move(shares), steps.annotated ? "step" : "run");
   const std::string key = world == 0 ? "verdict" : fmt::format("verdict.{}", world);
   Query insert(db, "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)");
   insert.run(key, verdict.name.empty() ? "n/a" : verdict.name);

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "analyzer/passes/steady_steps.h"
+
 namespace ddl {
 
 constexpr double kBoundThreshold = 0.05;  ///< share of the step from which on something counts as the bound
@@ -24,10 +26,11 @@ struct Verdict {
   std::string text;  ///< one line with the numbers and the threshold
 };
 
-/// `shares`: those that are known. The largest above the threshold wins, unless another one above it cannot be told from it.
-Verdict decide(std::vector<Share> shares);
+/// `shares`: those that are known, of `whole` ("step", "run"). The largest above the threshold wins, unless another one above it cannot be
+/// told from it.
+Verdict decide(std::vector<Share> shares, const char* whole = "step");
 
 /// Decides from the metrics f_* of table `metric`, and stores it in `meta`: verdict and verdict.text; verdict.N for world N > 0.
-void store_verdict(SQLite::Database& db, int64_t world);
+void store_verdict(SQLite::Database& db, int64_t world, const SteadySteps& steps);
 
 }  // namespace ddl

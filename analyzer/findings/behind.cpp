@@ -56,7 +56,7 @@ std::string describe_call(const FindingInput& input, int64_t op, std::optional<i
   const Operation& operation = input.catalog.operation(op);
   std::string text = operation.name;
   const auto known = comm ? input.catalog.communicators.find(*comm) : input.catalog.communicators.end();
-  if (seq) text += fmt::format(" number {}", *seq);
+  if (seq) text += fmt::format("{} number {}", operation.numbered ? "" : " for", *seq);
   if (peer && *peer >= 0 && !operation.numbered) {
     const auto& ranks = known == input.catalog.communicators.end() ? std::vector<int64_t>() : known->second.ranks;
     const bool mapped = static_cast<size_t>(*peer) < ranks.size() && ranks[static_cast<size_t>(*peer)] >= 0;
@@ -65,6 +65,19 @@ std::string describe_call(const FindingInput& input, int64_t op, std::optional<i
   if (known != input.catalog.communicators.end()) text += " on " + known->second.label;
   return text;
 }
+
+/// Members that have not entered collective `seq`. A rank without a process is one that left no data: nothing can be said about it.
+std::vector<int64_t> members_behind(const FindingInput& input, const Progress& entered, const CommunicatorInfo& communicator, int64_t seq) {
+  std::vector<int64_t> behind;
+  for (int64_t rank : communicator.ranks) {
+    const auto progress = entered.find({communicator.id, rank});
+    const bool recorded = rank >= 0 && input.catalog.process_of(input.world, rank) != nullptr;
+    if (recorded && (progress == entered.end() || progress->second < seq)) behind.push_back(rank);
+  }
+  return behind;
+}
+
+bool contains(const std::vector<int64_t>& ranks, int64_t rank) { return std::find(ranks.begin(), ranks.end(), rank) != ranks.end(); }
 
 }  // namespace
 
@@ -86,20 +99,16 @@ std::optional<Stall> find_stall(const FindingInput& input) {
   const Progress entered = collectives_entered(input, open);
 
   std::map<std::pair<int64_t, int64_t>, Stall> stalls;  // by (communicator, number)
-  std::vector<int64_t> waiting_somewhere;
+  std::vector<int64_t> waiting_for_ranks;               // in a collective that somebody has not entered
+  std::vector<int64_t> in_collectives;                  // in any collective, or waiting for one to complete
   for (const UnfinishedCall& call : open) {
     if (!call.comm || !call.seq) continue;
+    in_collectives.push_back(call.rank);
     const auto communicator = input.catalog.communicators.find(*call.comm);
     if (communicator == input.catalog.communicators.end() || communicator->second.kind == "inter") continue;
-    std::vector<int64_t> behind;
-    for (int64_t rank : communicator->second.ranks) {
-      // A rank without a process is one that left no data: nothing can be said about it.
-      const auto progress = entered.find({*call.comm, rank});
-      const bool recorded = rank >= 0 && input.catalog.process_of(input.world, rank) != nullptr;
-      if (recorded && (progress == entered.end() || progress->second < *call.seq)) behind.push_back(rank);
-    }
+    const std::vector<int64_t> behind = members_behind(input, entered, communicator->second, *call.seq);
     if (behind.empty()) continue;
-    waiting_somewhere.push_back(call.rank);
+    waiting_for_ranks.push_back(call.rank);
     Stall& stall = stalls[{*call.comm, *call.seq}];
     const Operation& operation = input.catalog.operation(call.op);
     stall.communicator = &communicator->second;
@@ -116,15 +125,36 @@ std::optional<Stall> find_stall(const FindingInput& input) {
   std::optional<Stall> worst;
   for (auto& [key, stall] : stalls) {
     std::vector<int64_t> causes;
+    bool circular = true;
     for (int64_t rank : stall.missing) {
-      if (std::find(waiting_somewhere.begin(), waiting_somewhere.end(), rank) == waiting_somewhere.end()) causes.push_back(rank);
+      if (!contains(in_collectives, rank)) causes.push_back(rank);
+      circular &= contains(waiting_for_ranks, rank);
     }
+    if (causes.empty() && !circular) continue;  // those that are behind are held up by a transfer, not by a rank that did not come
     stall.circular = causes.empty();
     if (!causes.empty()) stall.missing = causes;
     const bool worse = !worst || std::pair(!stall.circular, stall.waiting.size()) > std::pair(!worst->circular, worst->waiting.size());
     if (worse) worst = stall;
   }
   return worst;
+}
+
+std::string stuck_in_transfer(const FindingInput& input) {
+  const std::vector<UnfinishedCall> open = open_calls(input);
+  const Progress entered = collectives_entered(input, open);
+  std::map<std::string, std::vector<int64_t>> ranks;  // by the call they are in
+  for (const UnfinishedCall& call : open) {
+    if (!call.comm || !call.seq) continue;
+    const auto communicator = input.catalog.communicators.find(*call.comm);
+    if (communicator == input.catalog.communicators.end() || communicator->second.kind == "inter") continue;
+    if (!members_behind(input, entered, communicator->second, *call.seq).empty()) continue;
+    ranks[describe_call(input, call.op, call.comm, call.seq, call.peer)].push_back(call.rank);
+  }
+  if (ranks.empty()) return {};
+  const auto most =
+      std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  return fmt::format("{} {} in {}, which all its members had entered", ranks_text(most->second), most->second.size() == 1 ? "sits" : "sit",
+                     most->first);
 }
 
 std::optional<int64_t> end_of_run_ns(const FindingInput& input) {

@@ -3,7 +3,8 @@
 //
 // How far a rank got on a communicator is the largest of: the collective calls its profile counts (exact, also where no events were kept;
 // posts included), the highest number among its events, the number of its open call. A member that got less far than a waiting one is what
-// that one waits for; of those, the ones that do not wait in a collective themselves are the cause.
+// that one waits for; of those, the ones that do not sit in a collective themselves are the cause. Where all of them do and nobody is
+// missing there, one of its members died in mid-transfer, and nothing tells which.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +40,9 @@ std::vector<UnfinishedCall> open_calls(const FindingInput& input);
 
 /// The stall with the most ranks waiting; nothing if no rank waits for one that is behind.
 std::optional<Stall> find_stall(const FindingInput& input);
+
+/// "ranks 0 and 1 sit in MPI_Wait for number 794 on MPI_COMM_WORLD, which all its members had entered"; empty if nobody does.
+std::string stuck_in_transfer(const FindingInput& input);
 
 /// When the job ended by the clock of `ddl record`; nothing for a job that ran without it.
 std::optional<int64_t> end_of_run_ns(const FindingInput& input);

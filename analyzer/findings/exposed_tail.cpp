@@ -54,10 +54,10 @@ std::vector<Finding> find_exposed_tail(const FindingInput& input) {
   finding.confidence = one_bucket ? "maybe" : "likely";
   finding.sentence = fmt::format("the last non-blocking collectives are not hidden: {}/step of transfer when nothing is left to compute",
                                  duration_text(tail_ns));
-  finding.evidence = fmt::format(
-      "{} of the {} bytes per step, {:.1f} of {:.1f} collectives, complete after the last one was posted; the last one carries {}.",
-      percent_text(bytes / all_bytes), bytes_text(all_bytes / rows_seen), buckets / rows_seen, all_buckets / rows_seen,
-      bytes_text(last_bytes / rows_seen));
+  finding.evidence =
+      fmt::format("{} of the {} per step, {:.1f} of {:.1f} collectives, complete after the last one was posted; the last one carries {}.",
+                  percent_text(bytes / all_bytes), bytes_text(all_bytes / rows_seen), buckets / rows_seen, all_buckets / rows_seen,
+                  bytes_text(last_bytes / rows_seen));
   finding.evidence_sql = fmt::format(
       "SELECT rank, step, seq, op, bytes, enter_ns, leave_ns, wait_ns, xfer_ns FROM v_collective WHERE world = {}"
       " AND wait_method = 'max-post' ORDER BY step, rank, seq LIMIT 100",

@@ -42,15 +42,17 @@ std::string when(const FindingInput& input, int64_t rank) {
   return text;
 }
 
+std::string counted(int64_t count, const char* what) { return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s"); }
+
 std::string what_is_missing(const FindingInput& input, const Ends& ends) {
   std::string text =
       fmt::format("{} of {} ranks ended in MPI_Finalize",
                   ends.ranks - static_cast<int64_t>(ends.aborted.size() + ends.exited.size() + ends.lost.size()), ends.ranks);
   Query unfinished(input.db, "SELECT count(*) FROM open_call x JOIN process p ON p.id = x.process WHERE p.world = ?");
   unfinished.bind(input.world);
-  if (unfinished.next() && unfinished.integer(0) > 0) text += fmt::format(", {} calls never returned", unfinished.integer(0));
+  if (unfinished.next() && unfinished.integer(0) > 0) text += fmt::format(", {} never returned", counted(unfinished.integer(0), "call"));
   Query partial(input.db, "SELECT count FROM loss WHERE kind = 'partial_collectives'");
-  if (partial.next()) text += fmt::format(", {} collectives lack members", partial.integer(0));
+  if (partial.next()) text += fmt::format(", {} without all members", counted(partial.integer(0), "collective"));
   Query last_step(input.db,
                   "SELECT max(n) FROM (SELECT t.step AS n FROM step_part t JOIN process p ON p.id = t.process"
                   " WHERE p.world = ? GROUP BY t.step HAVING count(*) = ?)");
@@ -90,12 +92,14 @@ std::vector<Finding> find_killed_rank(const FindingInput& input) {
                                    when(input, first.front()));
     finding.confidence = "likely";
   } else {
-    finding.sentence =
-        fmt::format("all {} ranks were killed, crashed or still run, last seen {}", ends.ranks, when(input, ends.lost.front()));
+    finding.sentence = fmt::format("all {} ranks were killed, crashed or still run, last seen at {}", ends.ranks,
+                                   duration_text(last_sign_of_life_ns(input)));
     finding.confidence = "sure";
   }
   if (first.size() == 1) finding.rank = first.front();
   finding.evidence = what_is_missing(input, ends);
+  const std::string stuck = first.empty() ? stuck_in_transfer(input) : "";
+  if (!stuck.empty()) finding.evidence += fmt::format(" {}: one of them died there.", stuck);
   if (!first.empty())
     finding.evidence += fmt::format(" {}: {}.", rank_on_host(input.catalog, input.world, first.front()), last_seen(input, first.front()));
   finding.evidence_sql =

@@ -24,7 +24,8 @@ constexpr double kNoiseShare = 0.001;    // of the step
 constexpr size_t kMinSteps = 5;          // in which the rank was late
 constexpr double kMinInstances = 20;     // the same, in runs without steps
 constexpr size_t kCandidates = 3;
-constexpr double kClearChange = 4;  // blame after the change against before it
+constexpr double kExplainedShare = 0.5;  // of the others' waiting must be missing from the rank's own time inside MPI
+constexpr double kClearChange = 4;       // blame after the change against before it
 
 /// What the instances of one step say about one rank.
 struct StepBlame {
@@ -110,15 +111,15 @@ struct Costs {
   double step_ns = 0;         // median of the longest
   double compute_ns = 0;      // of the suspect, median
   double others_compute_ns = 0;
-  size_t steps = 0;
+  double less_in_mpi_ns = 0;  // than the others, median over steps
 };
 
 Costs costs_of(const FindingInput& input, int64_t suspect, const std::set<int64_t>& steps) {
   struct One {
-    double suspect_compute = 0, compute = 0, wait = 0, least = -1, duration = 0, longest = 0;
+    double suspect_compute = 0, compute = 0, suspect_exposed = 0, exposed = 0, wait = 0, least = -1, duration = 0, longest = 0;
     int others = 0;
   };
-  std::vector<double> means, leasts, longest, compute, others_compute;
+  std::vector<double> means, leasts, longest, compute, others_compute, less_in_mpi;
   double wait_ns = 0;
   double duration_ns = 0;
   One now;
@@ -131,9 +132,10 @@ Costs costs_of(const FindingInput& input, int64_t suspect, const std::set<int64_
     longest.push_back(now.longest);
     compute.push_back(now.suspect_compute);
     others_compute.push_back(now.compute / now.others);
+    less_in_mpi.push_back(now.exposed / now.others - now.suspect_exposed);
   };
   Query rows(input.db,
-             "SELECT p.step, p.rank, p.duration_ns, p.compute_ns, p.wait_ns FROM temp.steady_part p JOIN temp.steady_step s"
+             "SELECT p.step, p.rank, p.duration_ns, p.compute_ns, p.wait_ns, p.exposed_ns FROM temp.steady_part p JOIN temp.steady_step s"
              " ON s.world = p.world AND s.step = p.step WHERE p.world = ? AND s.wait_ns IS NOT NULL ORDER BY p.step, p.rank");
   rows.bind(input.world);
   int64_t current = -1;
@@ -147,17 +149,18 @@ Costs costs_of(const FindingInput& input, int64_t suspect, const std::set<int64_
     now.longest = std::max(now.longest, rows.real(2));
     if (rows.integer(1) == suspect) {
       now.suspect_compute = rows.real(3);
+      now.suspect_exposed = rows.real(5);
       continue;
     }
     ++now.others;
     now.duration += rows.real(2);
     now.compute += rows.real(3);
     now.wait += rows.real(4);
+    now.exposed += rows.real(5);
     now.least = now.least < 0 ? rows.real(4) : std::min(now.least, rows.real(4));
   }
   close();
   Costs costs;
-  costs.steps = means.size();
   if (means.empty() || duration_ns <= 0) return costs;
   costs.others_wait_ns = median_of(means);
   costs.least_wait_ns = median_of(leasts);
@@ -165,6 +168,7 @@ Costs costs_of(const FindingInput& input, int64_t suspect, const std::set<int64_
   costs.step_ns = median_of(longest);
   costs.compute_ns = median_of(compute);
   costs.others_compute_ns = median_of(others_compute);
+  costs.less_in_mpi_ns = median_of(less_in_mpi);
   return costs;
 }
 
@@ -199,6 +203,7 @@ Case judge(const FindingInput& input, int64_t suspect, const std::vector<StepBla
   const double least = std::min(2 / p, (1 + 1 / p) / 2);
   const bool often = input.steps.annotated ? c.late_steps >= kMinSteps : c.late >= kMinInstances;
   c.holds = often && c.blame_share > least && c.late_rate > least && c.costs.wait_share >= kMinWaitShare &&
+            c.costs.less_in_mpi_ns >= kExplainedShare * c.costs.others_wait_ns * c.blame_share &&
             rank_ns / static_cast<double>(numbers.size()) > kMinBlameShare * c.costs.step_ns;
   return c;
 }
@@ -214,7 +219,7 @@ Finding describe(const FindingInput& input, int64_t suspect, const Case& c, std:
   Finding finding;
   finding.id = "straggler";
   finding.rank = suspect;
-  finding.saving_ns = static_cast<int64_t>(c.costs.least_wait_ns * c.blame_share);
+  finding.saving_ns = static_cast<int64_t>(std::min(c.costs.least_wait_ns * c.blame_share, c.costs.less_in_mpi_ns));
   finding.confidence = c.blame_share > 0.8 && c.late_rate > 0.5 && c.late >= kMinInstances ? "sure" : "likely";
   finding.sentence = fmt::format("{} enters last in {} of collectives{}: the {} {}{}", rank_on_host(input.catalog, input.world, suspect),
                                  percent_text(c.late_rate), since ? fmt::format(" since step {}", *since) : "",

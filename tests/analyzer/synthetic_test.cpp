@@ -234,6 +234,9 @@ TEST(Synthetic, Killed) {
   EXPECT_EQ(analyzed.findings().front(), "killed_rank");
   EXPECT_TRUE(has(analyzed.text("SELECT evidence FROM finding"), "the last step complete on all ranks is 9"))
       << analyzed.text("SELECT evidence FROM finding");
+  EXPECT_TRUE(
+      has(analyzed.text("SELECT evidence FROM finding"), "ranks 0, 1, 2 and 3 sit in MPI_Allreduce number 11 on MPI_COMM_WORLD, which all"))
+      << analyzed.text("SELECT evidence FROM finding");
   expect_instances(analyzed);
 }
 
