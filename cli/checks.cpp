@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 
@@ -57,6 +58,10 @@ Check check_mpi() {
     check.hint = "jobs without MPI are recorded all the same; load your MPI module or install openmpi-bin";
   } else if (is_open_mpi_launcher({"mpirun"})) {
     check.detail = first_line(version.output) + ": libddl.so fits";
+    if (geteuid() == 0 && (std::getenv("OMPI_ALLOW_RUN_AS_ROOT") == nullptr || std::getenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM") == nullptr)) {
+      check.state = State::kOff;
+      check.hint = "it refuses to run as root: export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1";
+    }
   } else {
     check.state = State::kProblem;
     check.detail = first_line(version.output) + ": not Open MPI";

@@ -37,12 +37,14 @@ Counts count(SQLite::Database& db) {
 }
 
 // After the job: whatever goes wrong here is said, but the job's exit code stands.
-void finish(const fs::path& directory) {
+void finish(const fs::path& directory, const Ended& ended) {
   const std::string shown = shown_path(directory);
   try {
     if (find_run(directory.string()).spools().empty()) {
-      print_note(
-          fmt::format("nothing was recorded to {}: no process of the job called MPI or used ddl/annotate.h (see: ddl doctor)", shown));
+      const std::string why = ended.shell_code() == 0
+                                  ? "no process of the job called MPI or used ddl/annotate.h"
+                                  : fmt::format("the job failed ({}) before any process of it called MPI", ended.shell_code());
+      print_note(fmt::format("nothing was recorded to {}: {} (see: ddl doctor)", shown, why));
       return;
     }
     Run run = open_run(directory.string());
@@ -85,7 +87,7 @@ int run_record(const Arguments& arguments) {
     } catch (const Error& error) {
       print_note(error.what());
     }
-    finish(directory);
+    finish(directory, ended);
     return ended.shell_code();
   } catch (const Error& error) {
     if (error.code() != ExitCode::kCannotLaunch) throw;

@@ -79,7 +79,7 @@ void add_alerts(const RunView& run, Document& document) {
   }
   if (!lost.empty())
     document.alerts.push_back(
-        fmt::format("{} {} left without a goodbye: killed, crashed, or still running. What had been recorded until then is here.",
+        fmt::format("{} {} left without a goodbye: killed, crashed, or still running. All that was recorded until then is here.",
                     lost.size() == 1 ? "rank" : "ranks", rank_list(lost)));
   if (run.worlds > 1)
     document.alerts.push_back(fmt::format(
@@ -152,7 +152,9 @@ void add_findings(const RunView& run, Document& document) {
                                  .evidence = row.text(6),
                                  .try_next = row.text(7)});
   document.saving_per = run.has_steps ? "step" : "run";
-  document.no_finding = "nothing: no straggler, no crowd of small collectives, no exposed tail that is worth a change";
+  const std::string verdict = run.verdict();
+  document.no_finding = fmt::format("nothing: no straggler, no crowd of small collectives, no exposed tail worth a change{}{}",
+                                    verdict.empty() ? "" : "; ", verdict);
 }
 
 void add_metrics(const RunView& run, Document& document) {

@@ -92,7 +92,8 @@ void add_where_it_goes(const RunView& run, Document& document) {
   const std::vector<double> shares =
       round_shares({static_cast<double>(compute_ns) / whole, static_cast<double>(exposed_ns - wait_ns) / whole,
                     static_cast<double>(wait_ns) / whole, static_cast<double>(idle_ns) / whole});
-  NumberLine line{.id = "where_it_goes", .title = "WHERE IT GOES", .items = {}, .remark = "all ranks and steps"};
+  NumberLine line{
+      .id = "where_it_goes", .title = "WHERE IT GOES", .items = {}, .remark = run.has_steps ? "all ranks and steps" : "all ranks"};
   line.items.push_back({"compute_ratio", "compute", Value::ratio(shares[0]), ""});
   if (split) {
     line.items.push_back({"exposed_transfer_ratio", "exposed transfer", Value::ratio(shares[1]), ""});
@@ -147,8 +148,7 @@ void add_numbers(const RunView& run, Document& document) {
   add_by_rank(run, metrics, document);
   add_line(line_of("ccr", "COMPUTE / COMM", kRatios, metrics), "more is better; transfer = without waiting: the one to tune by", document);
   add_line(line_of("efficiency", "EFFICIENCY", kEfficiency, metrics), {}, document);
-  const std::string key = run.world == 0 ? "verdict.text" : fmt::format("verdict.{}.text", run.world);
-  document.verdict = run.meta(key);
+  document.verdict = run.verdict();
 }
 
 }  // namespace ddl::reports

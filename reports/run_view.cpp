@@ -52,4 +52,6 @@ std::string RunView::meta(std::string_view key) const {
   return query.next() ? query.text(0) : std::string();
 }
 
+std::string RunView::verdict() const { return meta(world == 0 ? "verdict.text" : fmt::format("verdict.{}.text", world)); }
+
 }  // namespace ddl::reports

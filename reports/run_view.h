@@ -19,6 +19,7 @@ struct RunView {
   RunView(SQLite::Database& db, std::optional<int64_t> wanted_world);
 
   std::string meta(std::string_view key) const;  ///< "" if absent
+  std::string verdict() const;                   ///< one line of the analyzer
 
   SQLite::Database& db;
   int64_t world = 0;

@@ -56,7 +56,8 @@ Document build_overview(const RunView& run, const std::string& source) {
     cut(table, section.rows_in_overview);
     document.tables.push_back(std::move(table));
   }
-  document.more = {"ddl report steps", "ddl report --json", fmt::format("ddl query {} 'select * from v_collective limit 5'", source)};
+  document.more = {run.has_steps ? "ddl report steps" : "ddl report metrics", "ddl report --json",
+                   fmt::format("ddl query {} 'select * from v_collective limit 5'", source)};
   return document;
 }
 

@@ -47,10 +47,8 @@ class TextReport {
 
   std::string render() {
     header();
-    for (const std::string& alert : document_.alerts) {
-      gap();
-      paragraph(alert, Style::kAlert, 0, 2);
-    }
+    if (!document_.alerts.empty()) gap();
+    for (const std::string& alert : document_.alerts) paragraph(alert, Style::kAlert, 0, 2);
     findings();
     gap();
     for (const NumberLine& line : document_.lines) number_line(line);
