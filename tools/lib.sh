@@ -8,7 +8,7 @@ die() { # MESSAGE [HINT]
 }
 
 # Runs COMMAND with its output in $DDL_LOG; on a terminal the line shows where it is, elsewhere a line every 30 s says that it lives. On failure
-# shows the log's end and exits with the command's code.
+# shows the log's end, and $DDL_HINT if there is one, and exits with the command's code.
 step() { # LABEL COMMAND...
   local label=$1 started=$SECONDS code=0 from last pid
   shift
@@ -33,6 +33,7 @@ step() { # LABEL COMMAND...
   else
     echo "$label: failed after $((SECONDS - started)) s; the end of $DDL_LOG:" >&2
     tail -n "+$from" "$DDL_LOG" | tail -n 30 | sed 's/^/    /' >&2
+    [ -z "${DDL_HINT-}" ] || echo "${0##*/}: hint: $DDL_HINT" >&2
     exit $code
   fi
 }
