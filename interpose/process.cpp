@@ -45,6 +45,13 @@ int launch_rank() {
   return -1;
 }
 
+/// Does Open MPI say that the job has ranks on other hosts?
+bool spans_hosts() {
+  const char* all = setting("OMPI_COMM_WORLD_SIZE");
+  const char* here = setting("OMPI_COMM_WORLD_LOCAL_SIZE");
+  return all && here && strcmp(all, here) != 0;
+}
+
 /// $DDL_OUT, else ./ddl-<job id, or what identifies the launch>.ddl
 void choose_directory() {
   char name[256];
@@ -59,6 +66,8 @@ void choose_directory() {
       snprintf(name, sizeof name, "ddl-%.100s.%.100s.ddl", job, step);
     } else if (job) {
       snprintf(name, sizeof name, "ddl-%.200s.ddl", job);
+    } else if (const char* launch = spans_hosts() ? setting("PMIX_NAMESPACE") : nullptr) {
+      snprintf(name, sizeof name, "ddl-%.200s.ddl", launch);  // each host has a launcher process of its own
     } else {
       snprintf(name, sizeof name, "ddl-%d.ddl", static_cast<int>(getppid()));
     }

@@ -304,7 +304,7 @@ CREATE TABLE collective_group (
   busbw_xfer REAL,             -- bus bandwidth from the transfer time, bytes/s (metrics.md section 7)
   busbw_raw REAL,              -- from the mean duration, waiting included
   busbw_max REAL,              -- from the longest duration of each instance
-  upper_bound INTEGER NOT NULL,  -- 1: non-blocking, the transfer time is an upper bound and the bandwidth a lower one
+  upper_bound INTEGER NOT NULL,  -- 1: non-blocking, xfer_ns is an upper bound (post to completion) and tells no bandwidth
   why TEXT                     -- reason of a NULL bandwidth
 );
 

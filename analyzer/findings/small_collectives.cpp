@@ -44,8 +44,8 @@ std::vector<Small> small_groups(const FindingInput& input, double steps) {
   std::vector<Small> result;
   Query groups(
       input.db,
-      "SELECT op, comm, bytes, step_instances, algbw_bytes_per_second, upper_bound FROM collective_group"
-      " WHERE world = ? AND bytes > 0 AND bytes <= ? AND step_instances > 0 AND algbw_bytes_per_second > 0 ORDER BY op, comm, bytes");
+      "SELECT op, comm, bytes, step_instances, coalesce(bytes * 1e9 / algbw_bytes_per_second, xfer_ns * 1.0 / split_calls), upper_bound"
+      " FROM collective_group WHERE world = ? AND bytes > 0 AND bytes <= ? AND step_instances > 0 AND xfer_ns > 0 ORDER BY op, comm, bytes");
   groups.bind(input.world, kSmallBytes);
   while (groups.next()) {
     if (result.empty() || result.back().op != groups.integer(0) || result.back().comm != groups.integer(1)) {
@@ -57,7 +57,7 @@ std::vector<Small> small_groups(const FindingInput& input, double steps) {
     Small& small = result.back();
     const double calls = groups.real(3) / steps;
     small.largest_bytes = groups.real(2);
-    small.largest_xfer_ns = groups.real(2) / groups.real(4) * 1e9;
+    small.largest_xfer_ns = groups.real(4);
     small.calls += calls;
     small.bytes += calls * small.largest_bytes;
     small.xfer_ns += calls * small.largest_xfer_ns;

@@ -226,7 +226,7 @@ Finding describe(const FindingInput& input, int64_t suspect, const Case& c, std:
                                  ranks == 2 ? "other waits" : "others wait", duration_text(c.costs.others_wait_ns * c.blame_share), per);
 
   const double longer_ns = c.costs.compute_ns - c.costs.others_compute_ns;
-  const bool computes_longer = longer_ns > 0.5 * static_cast<double>(*finding.saving_ns);
+  const bool computes_longer = longer_ns > 0.25 * static_cast<double>(*finding.saving_ns);
   finding.evidence = fmt::format(
       "Last in {:.0f} of {:.0f} collectives that make somebody wait; it caused {} of all waiting, which is {} of the others' time. It "
       "computes {}{}, {} {}.",

@@ -86,8 +86,8 @@ void CollectiveGroups::write(SQLite::Database& db, const Catalog& catalog) const
 
     std::optional<double> algbw, busbw_xfer, busbw_raw, busbw_max;
     Why why = Why::kNone;
-    if (!factor || key.bytes == 0) {
-      why = Why::kNotApplicable;
+    if (!factor || key.bytes == 0 || group.nonblocking) {
+      why = Why::kNotApplicable;  // from post to completion is an upper bound of the transfer: no bandwidth can be told from it
     } else if (key.bytes < 0) {
       why = group.why == Why::kNone ? Why::kNoData : group.why;
     } else {

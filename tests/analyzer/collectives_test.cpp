@@ -316,7 +316,7 @@ TEST(Collectives, BandwidthTakesTheCommunicatorsSize) {
   EXPECT_NEAR(run.number("SELECT busbw_xfer FROM collective_group"), 1.0e9, 1);  // 2(2-1)/2 = 1, not 1.75
 }
 
-TEST(Collectives, NonblockingBandwidthIsALowerBound) {
+TEST(Collectives, NonblockingOnesTellNoBandwidth) {
   Tables run(2);
   for (int64_t rank : {0, 1}) {
     Row row;
@@ -331,6 +331,7 @@ TEST(Collectives, NonblockingBandwidthIsALowerBound) {
   }
   run.analyze();
   EXPECT_EQ(run.integer("SELECT upper_bound FROM collective_group"), 1);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM collective_group WHERE busbw_xfer IS NULL AND busbw_raw IS NULL AND why = 'NOT_APPLICABLE'"), 1);
   EXPECT_EQ(run.text("SELECT DISTINCT wait_method FROM collective"), "max-post");
   EXPECT_EQ(run.integers("SELECT wait_ns FROM v_collective ORDER BY rank"), (std::vector<int64_t>{1_ms, 0}));
 }
