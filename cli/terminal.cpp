@@ -1,6 +1,7 @@
 #include "cli/terminal.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -37,6 +38,10 @@ void write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(fd, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EPIPE) {  // the reader has seen enough; some parents ignore SIGPIPE for us
+      signal(SIGPIPE, SIG_DFL);
+      raise(SIGPIPE);
+    }
     if (written < 0) throw Error(fmt::format("cannot write the output: {}", std::strerror(errno)), "is the disk full?");
     text.remove_prefix(static_cast<size_t>(written));
   }

@@ -44,11 +44,14 @@ std::vector<std::string> view_names(SQLite::Database& db) {
 
 void write_csv(SQLite::Database& db, std::string_view name, const Sink& sink) {
   const std::vector<std::string> names = view_names(db);
-  const std::string chosen(name), view = "v_" + chosen;
-  const bool exact = std::find(names.begin(), names.end(), chosen) != names.end();
-  if (!exact && std::find(names.begin(), names.end(), view) == names.end())
+  const std::string asked(name);
+  // "step" and "steps" mean v_step too.
+  std::string chosen;
+  for (const std::string& candidate : {asked, "v_" + asked, asked.ends_with('s') ? "v_" + asked.substr(0, asked.size() - 1) : asked})
+    if (chosen.empty() && std::find(names.begin(), names.end(), candidate) != names.end()) chosen = candidate;
+  if (chosen.empty())
     throw Error(fmt::format("no view or table '{}'", name), fmt::format("there are {}", fmt::join(names, ", ")), ExitCode::kUsage);
-  Rows rows(db, fmt::format("SELECT * FROM main.\"{}\"", exact ? chosen : view));
+  Rows rows(db, fmt::format("SELECT * FROM main.\"{}\"", chosen));
   write_csv(rows, sink);
 }
 

@@ -16,7 +16,7 @@ using Sink = std::function<void(std::string_view)>;
 /// Header and all rows, in pieces.
 void write_csv(Rows& rows, const Sink& sink);
 
-/// All rows of the view or table `name`; "call" finds v_call too. Throws ddl::Error with ExitCode::kUsage if there is none.
+/// All rows of the view or table `name`; "call" and "calls" find v_call too. Throws ddl::Error with ExitCode::kUsage if there is none.
 void write_csv(SQLite::Database& db, std::string_view name, const Sink& sink);
 
 /// One field. Text that a spreadsheet would take for a formula gets a ' in front; quoted when it must be.

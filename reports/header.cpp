@@ -107,7 +107,7 @@ void add_header(const RunView& run, const std::string& source, Document& documen
                                                               : "clock error unknown");
   else
     document.data.push_back("one clock");
-  document.source = fmt::format("{} (ddl {})", source, version.empty() ? "?" : version);
+  document.source = version.empty() ? source : fmt::format("{} (ddl {})", source, version);
 
   const auto number = [&](const char* key) {
     const auto value = integer_of(run.meta(key));

@@ -67,16 +67,16 @@ Table collectives_table(const RunView& run) {
     const bool bound = row.integer(11) != 0;
     any_bound = any_bound || bound;
     const std::string size = row.is_null(2) || row.integer(2) == 0 ? "" : fmt::format(" {}", size_text(row.integer(2)));
-    table.rows.push_back({share(row.integer(5), all_ns), Value::duration_ns(row.integer(5)), Value::count(row.integer(4)),
-                          average(row.integer(5), row.integer(4)), Value::duration_ns(row.integer(6)), Value::duration_ns(row.integer(7)),
-                          integer_or_absent(row, 8, Value::duration_ns, Unit::kDuration, why),
-                          row.is_null(10) ? Value::absent(Unit::kBandwidth, why) : Value::bandwidth(row.real(10)),
-                          Value::text(fmt::format("{}{}{} {}", op, bound ? "*" : "", size, row.text(13) == "world" ? "world" : comm)),
-                          Value::text(op), Value::text(comm), integer_or_absent(row, 2, Value::bytes, Unit::kBytes, why),
-                          Value::count(row.integer(3)), integer_or_absent(row, 9, Value::duration_ns, Unit::kDuration, why),
-                          Value::count(bound ? 1 : 0)});
+    table.rows.push_back(
+        {share(row.integer(5), all_ns), Value::duration_ns(row.integer(5)), Value::count(row.integer(4)),
+         average(row.integer(5), row.integer(4)), Value::duration_ns(row.integer(6)), Value::duration_ns(row.integer(7)),
+         integer_or_absent(row, 8, Value::duration_ns, Unit::kDuration, bound && why == "NOT_APPLICABLE" ? "NO_DATA" : why),
+         row.is_null(10) ? Value::absent(Unit::kBandwidth, why) : Value::bandwidth(row.real(10)),
+         Value::text(fmt::format("{}{}{} {}", op, bound ? "*" : "", size, row.text(13) == "world" ? "world" : comm)), Value::text(op),
+         Value::text(comm), integer_or_absent(row, 2, Value::bytes, Unit::kBytes, why), Value::count(row.integer(3)),
+         integer_or_absent(row, 9, Value::duration_ns, Unit::kDuration, why), Value::count(bound ? 1 : 0)});
   }
-  if (any_bound) table.note = "* non-blocking, from post to completion: hidden time included, so the bandwidth is a lower bound";
+  if (any_bound) table.note = "* non-blocking, from post to completion: hidden time included, so no bandwidth can be told";
   return table;
 }
 
@@ -128,20 +128,22 @@ Table layers_table(const RunView& run) {
               .rows = {},
               .note = {},
               .when_empty = {}};
-  const int64_t all_ns = total(run.db, "SELECT sum(compute_ns + exposed_ns) FROM v_layer WHERE world = ?", run.world);
   Query row(run.db,
             "SELECT layer, phase, sum(calls), sum(compute_ns), sum(exposed_ns), sum(wait_ns) FROM v_layer WHERE world = ?"
-            " GROUP BY layer, phase ORDER BY 4 + 5 DESC, sum(compute_ns + exposed_ns) DESC, layer, phase");
+            " GROUP BY layer, phase ORDER BY sum(compute_ns + exposed_ns) DESC, layer, phase");
   row.bind(run.world);
+  int64_t all_ns = 0;
   while (row.next()) {
     const int64_t time_ns = row.integer(3) + row.integer(4);
-    table.rows.push_back({share(time_ns, all_ns), Value::duration_ns(time_ns), Value::count(row.integer(2)),
+    all_ns += time_ns;
+    table.rows.push_back({Value::absent(Unit::kRatio, "ZERO_DENOM"), Value::duration_ns(time_ns), Value::count(row.integer(2)),
                           average(time_ns, row.integer(2)), Value::duration_ns(row.integer(3)), Value::duration_ns(row.integer(4)),
                           row.is_null(5) ? Value::absent(Unit::kDuration, row.integer(4) == 0 ? "NOT_APPLICABLE" : "NO_DATA")
                                          : Value::duration_ns(row.integer(5)),
                           row.is_null(1) ? Value::absent(Unit::kText, "NOT_APPLICABLE") : Value::text(row.text(1)),
                           Value::text(row.text(0))});
   }
+  for (auto& cells : table.rows) cells[0] = share(cells[1].as_integer(), all_ns);
   return table;
 }
 
