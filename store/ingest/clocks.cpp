@@ -8,7 +8,7 @@ namespace ddl::store {
 namespace {
 
 constexpr double kMaxTime = 4e18;                  // inside int64
-constexpr double kMaxSpan = 1ull << 57;            // four years: sums of dozens stay inside int64
+constexpr double kMaxSpan = 0x1p57;                // four years: sums of dozens stay inside int64
 constexpr double kMinRate = 1e-2, kMaxRate = 1e3;  // ns per tick: 100 GHz to 1 MHz
 constexpr double kOutlierFloorNs = 20'000;         // pairs are read within microseconds; a scheduler's slice is a thousand times this
 constexpr double kOutlierFactor = 8;

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <numeric>
+#include <exception>
 
 #include "core/error.h"
 #include "store/database.h"
@@ -95,12 +95,12 @@ class Draft {
 
 std::vector<Scan> scan_all(const std::vector<fs::path>& spools, Losses& losses, Reporter& reporter) {
   std::vector<Scan> scans;
-  std::optional<Error> first_error;
+  std::exception_ptr first_error;
   for (const fs::path& spool : spools) {
     try {
       scans.push_back(scan_spool(spool));
     } catch (const Error& error) {
-      if (!first_error) first_error = error;
+      if (!first_error) first_error = std::current_exception();
       std::error_code ignored;
       const std::uintmax_t bytes = fs::file_size(spool, ignored);
       losses.add({}, "torn_spool", ignored ? 1 : std::max<uint64_t>(bytes, 1),
@@ -108,7 +108,7 @@ std::vector<Scan> scan_all(const std::vector<fs::path>& spools, Losses& losses, 
     }
     reporter.add(1);
   }
-  if (scans.empty() && first_error) throw *first_error;
+  if (scans.empty() && first_error) std::rethrow_exception(first_error);
   return scans;
 }
 

@@ -77,7 +77,6 @@ void create_indices(SQLite::Database& db) {
       "CREATE INDEX step_process ON step(process, step);"
       "CREATE INDEX profile_process ON profile(process, op);"
       "CREATE INDEX range_profile_process ON range_profile(process, region);"
-      "CREATE INDEX range_event_process ON range_event(process, start_ns);"
       "CREATE INDEX region_parent ON region(parent);");
 }
 

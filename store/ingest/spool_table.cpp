@@ -147,7 +147,7 @@ int column(sqlite3_vtab_cursor* cursor, sqlite3_context* context, int index) {
   return SQLITE_OK;
 }
 
-sqlite3_module make_module() {
+constexpr sqlite3_module make_module() {
   sqlite3_module module = {};  // xCreate stays NULL: the table is there by its name alone
   module.xConnect = connect;
   module.xBestIndex = best_index;
@@ -162,7 +162,7 @@ sqlite3_module make_module() {
   return module;
 }
 
-const sqlite3_module kModule = make_module();
+constexpr sqlite3_module kModule = make_module();
 
 }  // namespace
 

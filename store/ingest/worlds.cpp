@@ -14,9 +14,9 @@ namespace {
 
 constexpr size_t kNamedRanks = 20;
 
-/// A world is a key that the launcher gave, and a generation: the second process with the same key and rank is another launch into the same
-/// run directory, not the same world.
-using WorldId = std::pair<uint64_t, size_t>;
+/// A world is a key that the launcher gave, a size, and a generation: the second process with the same key, size and rank is another launch
+/// into the same run directory, not the same world. (Some launchers give no key, or the same one every time.)
+using WorldId = std::tuple<uint64_t, int32_t, size_t>;
 
 std::string list_ranks(const std::vector<int32_t>& ranks) {
   std::string text;
@@ -46,44 +46,35 @@ Worlds find_worlds(const std::vector<Scan>& scans, const std::vector<int64_t>& s
   std::sort(by_start.begin(), by_start.end(),
             [&](size_t a, size_t b) { return std::tie(start_ns[a], scans[a].file_name) < std::tie(start_ns[b], scans[b].file_name); });
 
-  std::map<std::pair<uint64_t, int32_t>, size_t> generations;
+  std::map<std::tuple<uint64_t, int32_t, int32_t>, size_t> generations;  // by key, size, rank
   std::map<WorldId, int64_t> numbers;
   std::map<uint64_t, int64_t> first_of_key;
   Worlds result;
   result.places.resize(scans.size());
-  std::vector<std::map<int32_t, size_t>> sizes;  // per world: how many processes say which size
   std::vector<std::set<int32_t>> present;
   for (const size_t i : by_start) {
     const FileHeader& header = scans[i].header;
     if (header.rank < 0) continue;
-    const size_t generation = generations[{header.world_key, header.rank}]++;
-    const auto [world, is_new] = numbers.emplace(WorldId{header.world_key, generation}, static_cast<int64_t>(numbers.size()));
+    const size_t generation = generations[{header.world_key, header.world_size, header.rank}]++;
+    const auto [world, is_new] =
+        numbers.emplace(WorldId{header.world_key, header.world_size, generation}, static_cast<int64_t>(numbers.size()));
     if (is_new) {
-      sizes.emplace_back();
+      result.worlds.push_back({header.world_size, {}});
       present.emplace_back();
       first_of_key.emplace(header.world_key, world->second);
     }
     result.places[i] = {world->second, header.rank};
-    ++sizes[static_cast<size_t>(world->second)][header.world_size];
     present[static_cast<size_t>(world->second)].insert(header.rank);
   }
+  if (result.worlds.empty()) result.worlds.emplace_back();
   for (const size_t i : by_start) {  // without a rank: to the world of its launch, if one got so far
     if (result.places[i].world) continue;
     const auto known = first_of_key.find(scans[i].header.world_key);
     result.places[i].world = known != first_of_key.end() ? known->second : 0;
   }
-  result.worlds.resize(std::max<size_t>(sizes.size(), 1));
-  for (size_t w = 0; w < sizes.size(); ++w) {
-    World& world = result.worlds[w];
-    size_t most = 0;
-    for (const auto& [size, processes] : sizes[w]) {  // a damaged header must not invent a million missing ranks
-      if (processes >= most) {
-        most = processes;
-        world.size = size;
-      }
-    }
-    for (int32_t rank = 0; rank < world.size; ++rank) {
-      if (!present[w].count(rank)) world.missing.push_back(rank);
+  for (size_t w = 0; w < present.size(); ++w) {
+    for (int32_t rank = 0; rank < result.worlds[w].size; ++rank) {
+      if (!present[w].count(rank)) result.worlds[w].missing.push_back(rank);
     }
   }
   result.order = by_start;

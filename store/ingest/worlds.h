@@ -11,7 +11,7 @@
 namespace ddl::store {
 
 struct World {
-  int32_t size = 0;              ///< what most of its processes say; 0: none has MPI
+  int32_t size = 0;              ///< 0: no process has MPI
   std::vector<int32_t> missing;  ///< ranks without a spool, ascending
 };
 

@@ -242,6 +242,14 @@ TEST_F(IngestTest, TheSameLaunchTwiceIsTwoWorldsToo) {
             (Rows{{"0", "0", "100"}, {"0", "1", "101"}, {"1", "0", "200"}, {"1", "1", "201"}}));
 }
 
+TEST_F(IngestTest, AnotherSizeIsAnotherWorldEvenIfTheLauncherGivesNoKey) {
+  test::run().ranks(2).steps(1).compute(1_ms).barrier().world(0, 0, 100).write(folder());
+  ingest_run(test::run().ranks(4).steps(1).compute(1_ms).barrier().world(0, 1_s, 200));
+  EXPECT_EQ(rows("SELECT world, rank, pid FROM process ORDER BY id"),
+            (Rows{{"0", "0", "100"}, {"0", "1", "101"}, {"1", "0", "200"}, {"1", "1", "201"}, {"1", "2", "202"}, {"1", "3", "203"}}));
+  EXPECT_EQ(number("SELECT count(*) FROM loss"), 0);
+}
+
 TEST_F(IngestTest, ViewsHaveTheColumnsThatTheyPromise) {
   ingest_run(test::run().ranks(2).steps(1).compute(1_ms).barrier());
   const std::map<std::string, std::vector<std::string>> promised = {
