@@ -45,14 +45,14 @@ uint64_t file_offset(const std::vector<Elf64_Phdr>& segments, uint64_t address) 
 fs::path find_library() {
   std::error_code error;
   if (const char* given = std::getenv("DDL_LIBRARY"); given != nullptr && *given != '\0') {
-    const fs::path path = fs::absolute(given, error);
+    fs::path path = fs::absolute(given, error);
     if (!fs::is_regular_file(path, error))
       throw Error(fmt::format("DDL_LIBRARY={} is not a file", given), "unset it to use the library beside this program",
                   ExitCode::kCannotLaunch);
     return path;
   }
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  const fs::path path = program.parent_path().parent_path() / "lib" / "libddl.so";
+  fs::path path = program.parent_path().parent_path() / "lib" / "libddl.so";
   if (!fs::is_regular_file(path, error))
     throw Error(fmt::format("the preload library is not at {}", path.string()),
                 "build it (ninja ddl_preload), or set DDL_LIBRARY=.../libddl.so", ExitCode::kCannotLaunch);

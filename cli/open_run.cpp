@@ -15,14 +15,18 @@ namespace fs = std::filesystem;
 namespace ddl::cli {
 namespace {
 
+void require_writable(const RunDirectory& run, const fs::path& path) {
+  if (access(path.c_str(), W_OK) == 0) return;
+  const std::string shown = shown_path(run.directory);
+  throw Error(fmt::format("{} has to be read and analyzed first, and the result cannot be written there: no write permission", shown),
+              fmt::format("copy it to a place of yours: cp -r {} /tmp/", shown));
+}
+
 void bring_up_to_date(const RunDirectory& run, bool analyze_again) {
   ProgressBar bar;
   const bool fresh = is_ingested(run);
   if (!fresh) {
-    if (access(run.store.parent_path().c_str(), W_OK) != 0)
-      throw Error(
-          fmt::format("{} has not been read yet, and its results cannot be written there: no write permission", shown_path(run.directory)),
-          fmt::format("copy it to a place of yours first: cp -r {} /tmp/", shown_path(run.directory)));
+    require_writable(run, run.store.parent_path());
     ingest(run, {.output = {}, .progress = [&](const Progress& p) {
                    bar.update(p.stage, p.total_bytes == 0 ? 0 : static_cast<double>(p.done_bytes) / static_cast<double>(p.total_bytes));
                  }});
@@ -31,6 +35,7 @@ void bring_up_to_date(const RunDirectory& run, bool analyze_again) {
     SQLite::Database db = open_store(run.store, Access::kRead);
     if (is_analyzed(db)) return;
   }
+  require_writable(run, run.store);
   SQLite::Database db = open_store(run.store, Access::kReadWrite);
   analyze(db, [&](std::string_view what, double done) { bar.update(std::string(what), done); });
 }

@@ -17,7 +17,7 @@ Value per_step(const Query& row, int column, int64_t steps, const std::string& w
 }
 
 std::string how_it_ended(const Query& row, int ended, int abort_code) {
-  const std::string word = row.text(ended);
+  std::string word = row.text(ended);
   if (word == "aborted" && !row.is_null(abort_code)) return fmt::format("aborted({})", row.integer(abort_code));
   return word;
 }
