@@ -35,7 +35,8 @@ std::optional<Range> bootstrap_median(const std::vector<double>& sorted) {
   const size_t n = sorted.size();
   if (n < kBootstrapMinValues) return std::nullopt;
   std::mt19937_64 random(20260101);
-  const auto below = static_cast<double>((n + 1) / 2);  // the (lower) middle value is the below-th smallest
+  const size_t middle = (n + 1) / 2;
+  const auto below = static_cast<double>(middle);  // the (lower) middle value is the below-th smallest
   std::gamma_distribution<double> gamma_below(below);
   std::gamma_distribution<double> gamma_above(n % 2 == 1 ? static_cast<double>(n) + 1 - below : static_cast<double>(n) - below);
   std::exponential_distribution<double> gap(1);

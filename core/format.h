@@ -1,13 +1,13 @@
 // The spool: what the preload library leaves behind, one file per process.
 //
 // Why a format of our own: the file *is* the memory that the job's threads write into (mmap), so whatever was recorded before a SIGKILL is
-// there without anybody having flushed it, and recording costs two clock reads and one cache line. Rejected: SQLite inside the job (20 times
-// dearer per event, links the world), a pipe to a helper (a full pipe stops the job), one shared ring for all threads (locks).
+// there without anybody having flushed it, and recording costs two clock reads and one cache line. Rejected: SQLite inside the job (20
+// times dearer per event, links the world), a pipe to a helper (a full pipe stops the job), one shared ring for all threads (locks).
 //
 // Layout: one FileHeader page, then chunks. A chunk starts on a page boundary, is a whole number of pages, and begins with a ChunkHeader
 // whose `check` covers its constant fields, so that a reader can find the next chunk after damage by looking at page boundaries only.
-// Every chunk has one writer: a thread (events, ring, profile) or whoever holds the meta lock (meta). Space is allocated and zero before a chunk
-// is used, and a zero `word` means "nothing here yet": a reader needs no counters, only what is not zero.
+// Every chunk has one writer: a thread (events, ring, profile) or whoever holds the meta lock (meta). Space is allocated and zero before a
+// chunk is used, and a zero `word` means "nothing here yet": a reader needs no counters, only what is not zero.
 //
 //   events   Records in order of their start. Filled once, then left alone.
 //   ring     Records too, written round and round: the most recent ones that the log did not keep. For the live view and for hung jobs.
@@ -44,8 +44,7 @@ struct ClockPair {
 // ---------------------------------------------------------------------------------------------------------------- losses
 
 /// Everything that can be missing is counted under one of these names (FileHeader::loss, table `loss`).
-#define DDL_LOSS_KINDS(X)                                                                          \
-  X(kLossRecords, "records", "events that neither the log nor the ring could take")                \
+#define DDL_LOSS_KINDS(X)                                                                           \
   X(kLossProfileKeys, "profile_other", "calls booked under 'other': the profile's key cap was hit") \
   X(kLossContexts, "contexts", "ranges or call sites beyond the table: booked to their parent")     \
   X(kLossCommunicators, "communicators", "communicators beyond the table: booked to none")          \
@@ -91,13 +90,13 @@ struct FileHeader {
   char library_version[24];
 
   // Live part.
-  int32_t rank;           ///< in MPI_COMM_WORLD; -1 until known
-  int32_t world_size;     ///< 0 until known
-  uint32_t flags;         ///< ProcessFlag
-  int32_t abort_code;     ///< argument of MPI_Abort
-  int32_t thread_level;   ///< what MPI_Init_thread provided; -1 until known
-  uint32_t keep_level;    ///< events of every 2^keep_level-th unit are kept (see writer.h)
-  ClockPair latest;       ///< refreshed about once a second of activity and at the end
+  int32_t rank;          ///< in MPI_COMM_WORLD; -1 until known
+  int32_t world_size;    ///< 0 until known
+  uint32_t flags;        ///< ProcessFlag
+  int32_t abort_code;    ///< argument of MPI_Abort
+  int32_t thread_level;  ///< what MPI_Init_thread provided; -1 until known
+  uint32_t keep_level;   ///< events of every 2^keep_level-th unit are kept (see recorder.h)
+  ClockPair latest;      ///< refreshed about once a second of activity and at the end
   uint64_t mpi_init_leave_ticks;
   uint64_t mpi_finalize_enter_ticks;
   uint64_t log_bytes;  ///< in event chunks
@@ -158,11 +157,13 @@ constexpr uint32_t kNoSequence = 0;  ///< collectives count from 1
 /// One event, 40 bytes. `word` is stored last (release), so a record is either whole or not there.
 struct Record {
   uint64_t start_ticks;
-  uint64_t word;     ///< duration_ticks:48 | kind:4 | op:12 - see record_word()
-  uint64_t payload;  ///< calls, requests: bytes:48 | datatype:8 | reduction:8 (codes of names.h). ranges, steps: ticks inside MPI calls. values: double
-  uint32_t comm;     ///< process-local index of the communicator (CommunicatorMeta::index); kNoComm. steps: high half of the step number
-  uint32_t context;  ///< ContextMeta::id: range stack and call site. values: string id
-  uint32_t sequence;  ///< collectives: number of this collective on its communicator, from 1, equal on all members. point to point: tag. steps: low half
+  uint64_t word;      ///< duration_ticks:48 | kind:4 | op:12 - see record_word()
+  uint64_t payload;   ///< calls, requests: bytes:48 | datatype:8 | reduction:8 (codes of names.h). ranges, steps: ticks inside MPI calls.
+                      ///< values: double
+  uint32_t comm;      ///< process-local index of the communicator (CommunicatorMeta::index); kNoComm. steps: high half of the step number
+  uint32_t context;   ///< ContextMeta::id: range stack and call site. values: string id
+  uint32_t sequence;  ///< collectives: number of this collective on its communicator, from 1, equal on all members. point to point: tag.
+                      ///< steps: low half
   int32_t peer;       ///< point to point: peer rank in comm (the actual source of a receive). rooted collectives: root in comm. else -1
 };
 static_assert(sizeof(Record) == 40);
@@ -192,12 +193,12 @@ struct ProfileEntry {
   uint32_t context;
   uint32_t comm;
   uint16_t op;
-  uint8_t size_class;   ///< 0: no bytes; k: 2^(k-1) <= bytes < 2^k, capped at 63
+  uint8_t size_class;  ///< 0: no bytes; k: 2^(k-1) <= bytes < 2^k, capped at 63
   uint8_t reserved8;
   uint32_t reserved;
   uint64_t calls;
-  uint64_t bytes;       ///< send payload; received bytes for receives
-  uint64_t ticks;       ///< sum of durations
+  uint64_t bytes;  ///< send payload; received bytes for receives
+  uint64_t ticks;  ///< sum of durations
   uint64_t min_ticks;
   uint64_t max_ticks;
   uint64_t timed_calls;  ///< how many of `calls` are in ticks, min, max and histogram; fewer than calls = time is an estimate
@@ -207,11 +208,15 @@ static_assert(sizeof(ProfileEntry) == 128);
 
 /// Entries of a profile chunk sit at offset 128 (a whole number of cache lines), `profile_capacity` of them.
 constexpr uint32_t kProfileOffset = 128;
-constexpr uint32_t profile_capacity(uint32_t chunk_bytes) { return (chunk_bytes - kProfileOffset) / static_cast<uint32_t>(sizeof(ProfileEntry)); }
+constexpr uint32_t profile_capacity(uint32_t chunk_bytes) {
+  return (chunk_bytes - kProfileOffset) / static_cast<uint32_t>(sizeof(ProfileEntry));
+}
 
 constexpr uint32_t kFirstCallOp = 16;  ///< op ids below are range kinds
 
-constexpr uint8_t size_class_of(uint64_t bytes) { return bytes == 0 ? 0 : static_cast<uint8_t>(64 - __builtin_clzll(bytes) > 63 ? 63 : 64 - __builtin_clzll(bytes)); }
+constexpr uint8_t size_class_of(uint64_t bytes) {
+  return bytes == 0 ? 0 : static_cast<uint8_t>(64 - __builtin_clzll(bytes) > 63 ? 63 : 64 - __builtin_clzll(bytes));
+}
 constexpr int histogram_bucket(uint64_t ticks) {
   const int log = ticks == 0 ? 0 : 63 - __builtin_clzll(ticks);
   return log < 8 ? 0 : (log - 8 >= kHistogramBuckets ? kHistogramBuckets - 1 : log - 8);
@@ -291,20 +296,20 @@ struct CommNameMeta {
 /// What an operation is to the analyzer. Written to the spool, so that a reader needs no table of its own.
 enum class OpClass : uint32_t {
   kOther = 0,
-  kLifecycle = 1,    ///< Init, Finalize, Abort
-  kAllToAll = 2,     ///< nobody leaves before all entered, all do the same: Allreduce, Allgather, Alltoall, Reduce_scatter
+  kLifecycle = 1,  ///< Init, Finalize, Abort
+  kAllToAll = 2,   ///< nobody leaves before all entered, all do the same: Allreduce, Allgather, Alltoall, Reduce_scatter
   kBarrier = 3,
-  kRootToAll = 4,    ///< Bcast, Scatter
-  kAllToRoot = 5,    ///< Reduce, Gather
-  kScan = 6,         ///< Scan, Exscan
+  kRootToAll = 4,  ///< Bcast, Scatter
+  kAllToRoot = 5,  ///< Reduce, Gather
+  kScan = 6,       ///< Scan, Exscan
   kNeighbor = 7,
-  kCommunicator = 8, ///< makes communicators, collective over the parent
+  kCommunicator = 8,  ///< makes communicators, collective over the parent
   kSend = 9,
   kReceive = 10,
   kSendReceive = 11,
   kProbe = 12,
-  kCompletion = 13,  ///< Wait and Test families
-  kRequestStart = 14,///< Start, Startall, and what makes, cancels or frees requests
+  kCompletion = 13,    ///< Wait and Test families
+  kRequestStart = 14,  ///< Start, Startall, and what makes, cancels or frees requests
 };
 
 struct OperationMeta {

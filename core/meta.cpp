@@ -61,9 +61,10 @@ bool write_meta(MetaKind kind, const Bytes* parts, int count) {
   total = (total + 7) & ~size_t{7};
   if (!g_meta_chunk || g_meta_used + total > g_meta_chunk->bytes) {
     const size_t needed = (sizeof(ChunkHeader) + total + kPageBytes - 1) / kPageBytes * kPageBytes;
-    ChunkHeader* chunk = needed > kMaxChunkBytes ? nullptr
-                                                 : g_file.add_chunk(ChunkKind::kMeta, static_cast<uint32_t>(needed > kMinChunkBytes ? needed : kMinChunkBytes),
-                                                                    UINT32_MAX);
+    ChunkHeader* chunk =
+        needed > kMaxChunkBytes
+            ? nullptr
+            : g_file.add_chunk(ChunkKind::kMeta, static_cast<uint32_t>(needed > kMinChunkBytes ? needed : kMinChunkBytes), UINT32_MAX);
     if (!chunk) {
       count_loss(kLossMeta);
       return false;

@@ -24,7 +24,8 @@ ProfileEntry* free_slot(ProfileEntry* entries, uint32_t capacity, uint64_t hash)
 
 uint64_t hash_of(const ProfileEntry& e) {
   // Must be the hash of profile_entry() in recorder.h.
-  const uint64_t key = (static_cast<uint64_t>(e.context) << 32 | e.comm) * 0x9e3779b97f4a7c15ull ^ (static_cast<uint32_t>(e.op) << 8 | e.size_class);
+  const uint64_t key =
+      (static_cast<uint64_t>(e.context) << 32 | e.comm) * 0x9e3779b97f4a7c15ull ^ (static_cast<uint32_t>(e.op) << 8 | e.size_class);
   return (key ^ key >> 29) * 0xbf58476d1ce4e5b9ull >> 20;
 }
 

@@ -13,7 +13,8 @@ constexpr size_t kMaxNameBytes = 255;
 uint32_t range_context(Thread* thread, uint32_t kind, const char* name) {
   if (kind == static_cast<uint32_t>(ContextKind::kStep)) return internal::intern_context(thread->context, ContextKind::kStep, 0, 0);
   auto& entry = thread->names[(reinterpret_cast<uintptr_t>(name) ^ thread->context * 7 ^ kind) % kCacheEntries];
-  if (entry.name == name && entry.outer == thread->context && entry.kind == kind && entry.text && strcmp(entry.text, name) == 0) return entry.context;
+  if (entry.name == name && entry.outer == thread->context && entry.kind == kind && entry.text && strcmp(entry.text, name) == 0)
+    return entry.context;
   const size_t length = strnlen(name, kMaxNameBytes);
   const char* ours = nullptr;
   const uint32_t string = internal::intern_string(name, length, &ours);
@@ -46,7 +47,8 @@ void close_innermost(Thread* thread, uint64_t now) {
     write_record(thread, range.keep_step, range_record(range, RecordKind::kStep, duration, call_ticks));
     internal::leave_step();
   } else {
-    write_record(thread, !g_process.restricted || keep(false, 0, range.start_ticks), range_record(range, RecordKind::kRange, duration, call_ticks));
+    write_record(thread, !g_process.restricted || keep(false, 0, range.start_ticks),
+                 range_record(range, RecordKind::kRange, duration, call_ticks));
   }
 }
 

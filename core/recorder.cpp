@@ -65,8 +65,8 @@ bool add_log_chunk(Thread* thread) {
   FileHeader* header = internal::g_file.header();
   const uint32_t bytes = thread->log_chunk_bytes;
   const uint64_t cap = g_options.cap_bytes;
-  // Half of the cap is for everything. Then equal slices for every second unit, every fourth, every eighth ...: a slice lasts twice as long as the
-  // one before, so a run may be thousands of times longer than what the first half holds and still leave something of its end.
+  // Half of the cap is for everything. Then equal slices for every second unit, every fourth, every eighth ...: a slice lasts twice as long
+  // as the one before, so a run may be thousands of times longer than what the first half holds and still leave something of its end.
   const uint64_t slice = cap / kSlices > bytes ? cap / kSlices : bytes;
   while (header->log_bytes + bytes > cap / 2 + header->keep_level * slice && header->keep_level < kMaxKeepLevel) {
     store_relaxed(header->keep_level, header->keep_level + 1);
@@ -200,7 +200,8 @@ bool keep(bool collective, uint32_t sequence, uint64_t start_ticks) {
   if (relaxed(g_log_full)) return false;
   if (g_after_ticks && start_ticks < g_after_ticks) return false;
   if (g_until_ticks && start_ticks >= g_until_ticks) return false;
-  if (relaxed(g_steps_seen) || g_options.has_steps) return relaxed(g_step_open) ? relaxed(g_keep_step) : !g_options.has_steps && unit_kept(1);
+  if (relaxed(g_steps_seen) || g_options.has_steps)
+    return relaxed(g_step_open) ? relaxed(g_keep_step) : !g_options.has_steps && unit_kept(1);
   if (collective) return unit_kept(sequence / kSequencesPerUnit);
   return unit_kept(1);  // what has no number common to all ranks is kept only while everything is
 }

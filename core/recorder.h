@@ -1,14 +1,15 @@
 // The recorder: what wrappers and collectors call. Injected code: no exceptions, no allocation and no lock on the hot path.
 //
-// A call is recorded in two halves. begin_call() takes the thread's next slot in the spool and stores an *open* record there; end_call() turns it
-// into a finished one in place. So the same cache line serves as event and as "where does this thread sit right now", and a killed or hung
-// process leaves its last call behind without anybody having written it down a second time.
+// A call is recorded in two halves. begin_call() takes the thread's next slot in the spool and stores an *open* record there; end_call()
+// turns it into a finished one in place. So the same cache line serves as event and as "where does this thread sit right now", and a killed
+// or hung process leaves its last call behind without anybody having written it down a second time.
 //
-// Two tiers: every finished call is added to the thread's profile table (exact, bounded); its record goes to the log while the window keeps it,
-// else to a ring of the most recent ones.
+// Two tiers: every finished call is added to the thread's profile table (exact, bounded); its record goes to the log while the window keeps
+// it, else to a ring of the most recent ones.
 //
-// What the window keeps is a function of the step, or of the collective's number, that is the same on all ranks; a rank that fills its cap may
-// only coarsen it (every 2nd, 4th, ... unit), so that collectives keep all their members as far as possible. See keep() in recorder.cpp.
+// What the window keeps is a function of the step, or of the collective's number, that is the same on all ranks; a rank that fills its cap
+// may only coarsen it (every 2nd, 4th, ... unit), so that collectives keep all their members as far as possible. See keep() in
+// recorder.cpp.
 //
 // Threads: everything here may be called by any thread at any time between activate() and process end; before, after and in forked children
 // the thread pointer is NULL and calls do nothing.
@@ -73,10 +74,10 @@ struct Thread {
 
 /// Process-wide state that the hot path reads.
 struct Process {
-  bool active;            ///< records are being taken
-  bool restricted;        ///< keep() must be asked
-  uint64_t latest_ticks;  ///< of the last refreshed clock pair
-  uint64_t refresh_ticks; ///< about a second
+  bool active;             ///< records are being taken
+  bool restricted;         ///< keep() must be asked
+  uint64_t latest_ticks;   ///< of the last refreshed clock pair
+  uint64_t refresh_ticks;  ///< about a second
 };
 extern Process g_process;
 extern __thread Thread* t_thread __attribute__((tls_model("initial-exec")));
@@ -84,12 +85,12 @@ extern __thread Thread* t_thread __attribute__((tls_model("initial-exec")));
 /// What activate() needs to know. Strings must stay.
 struct RecorderOptions {
   const char* directory;
-  const char* clock;      ///< "monotonic" or NULL
-  uint64_t cap_bytes;     ///< of event chunks per process
-  bool has_steps;         ///< keep only steps first_step .. last_step
+  const char* clock;   ///< "monotonic" or NULL
+  uint64_t cap_bytes;  ///< of event chunks per process
+  bool has_steps;      ///< keep only steps first_step .. last_step
   uint64_t first_step, last_step;
-  uint64_t after_ns;      ///< keep only what starts this long after activate() ...
-  uint64_t for_ns;        ///< ... and not later than that; 0 = no end
+  uint64_t after_ns;  ///< keep only what starts this long after activate() ...
+  uint64_t for_ns;    ///< ... and not later than that; 0 = no end
   uint64_t world_key;
 };
 
@@ -158,7 +159,8 @@ inline ProfileEntry* profile_entry(Thread* thread, uint32_t context, uint32_t co
   const uint32_t mask = thread->profile_capacity - 1;
   for (uint32_t i = static_cast<uint32_t>(hash) & mask;; i = (i + 1) & mask) {
     ProfileEntry* entry = &thread->profile[i];
-    if (__builtin_expect(entry->op == op && entry->context == context && entry->comm == comm && entry->size_class == size_class, 1)) return entry;
+    if (__builtin_expect(entry->op == op && entry->context == context && entry->comm == comm && entry->size_class == size_class, 1))
+      return entry;
     if (entry->op == 0) return new_profile_entry(thread, context, comm, op, size_class, hash);
   }
 }
@@ -174,7 +176,8 @@ inline void add_to_profile(ProfileEntry* entry, uint64_t bytes, uint64_t duratio
 }
 
 /// Enters a call. `sequence`: number of a collective, tag of a message. `payload`: record_payload() as far as it is known now.
-inline OpenCall begin_call(uint32_t op, const void* site, uint32_t comm, bool collective, uint32_t sequence, int32_t peer, uint64_t payload) {
+inline OpenCall begin_call(uint32_t op, const void* site, uint32_t comm, bool collective, uint32_t sequence, int32_t peer,
+                           uint64_t payload) {
   Thread* thread = this_thread();
   if (__builtin_expect(!thread, 0)) return {};
   OpenCall call;

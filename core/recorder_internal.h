@@ -44,8 +44,8 @@ bool add_profile_table(Thread* thread, uint32_t capacity);
 /// Anonymous memory that is never given back; NULL if there is none.
 void* take_pages(size_t bytes);
 
-/// Called at the begin of a step: decides whether the window keeps what happens in it. Returns whether the step itself is to be kept: steps are few,
-/// so the window of --steps does not drop them, only a full log thins them.
+/// Called at the begin of a step: decides whether the window keeps what happens in it. Returns whether the step itself is to be kept: steps
+/// are few, so the window of --steps does not drop them, only a full log thins them.
 bool enter_step(uint64_t step);
 void leave_step();
 

@@ -1,7 +1,7 @@
 // The file that a process records into: made once, grown chunk by chunk. Injected code.
 //
-// No file descriptor is kept: a job that closes "all descriptors" would otherwise make us grow whatever it opens next. Each growth opens the
-// file again and checks that it is still ours. Every function leaves errno as it found it.
+// No file descriptor is kept: a job that closes "all descriptors" would otherwise make us grow whatever it opens next. Each growth opens
+// the file again and checks that it is still ours. Every function leaves errno as it found it.
 #pragma once
 
 #include <stdint.h>

@@ -9,7 +9,7 @@ namespace ddl {
 
 namespace {
 
-constexpr uint32_t kSlots = 1u << 15;           // of which three quarters may be in use at a time
+constexpr uint32_t kSlots = 1u << 15;             // of which three quarters may be in use at a time
 constexpr uint32_t kMaxCommunicators = 1u << 16;  // ever described in the spool
 constexpr uint32_t kOccurrenceSlots = 2 * kMaxCommunicators;
 
@@ -56,7 +56,8 @@ int* world_ranks(MPI_Group group, int size) {
   int* own = ranks + size;
   for (int i = 0; i < size; ++i) own[i] = i;
   MPI_Group world;
-  if (g_mpi.p.Comm_group(g_mpi.comm_world, &world) != MPI_SUCCESS || g_mpi.p.Group_translate_ranks(group, size, own, world, ranks) != MPI_SUCCESS) {
+  if (g_mpi.p.Comm_group(g_mpi.comm_world, &world) != MPI_SUCCESS ||
+      g_mpi.p.Group_translate_ranks(group, size, own, world, ranks) != MPI_SUCCESS) {
     munmap(ranks, bytes);
     return nullptr;
   }
@@ -177,7 +178,7 @@ Communicator* describe(MPI_Comm comm, const Communicator* parent, uint32_t op, c
         const bool joins_two = inter && parent && !(parent->flags & kCommInter);
         hash = mix(hash, parent && !joins_two ? parent->uid : 0);
         hash = mix(mix(hash, static_cast<uint32_t>(tag)), members.hash + remote_hash);
-        value.uid = mix(hash, occurrences_so_far(hash)) | 1ull << 63;                   // never a predefined one's
+        value.uid = mix(hash, occurrences_so_far(hash)) | 1ull << 63;  // never a predefined one's
       }
       value.index = ++g_count;
       if (!insert(value)) value.index = 0;

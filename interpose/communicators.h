@@ -1,7 +1,7 @@
 // From an MPI_Comm to what we know about it. Injected code.
 //
-// Look-ups take no lock: an open-addressing table whose slots are cache lines; whoever creates or frees a communicator inserts or removes under
-// one. A handle may be used again by MPI after MPI_Comm_free, so it is removed before the real call.
+// Look-ups take no lock: an open-addressing table whose slots are cache lines; whoever creates or frees a communicator inserts or removes
+// under one. A handle may be used again by MPI after MPI_Comm_free, so it is removed before the real call.
 //
 // The identity of a communicator must be the same on all its members without a message: a hash of its parent's identity, the creating
 // call, the members' world ranks and how often this combination occurred before (all members took part in the same ones).
@@ -12,14 +12,14 @@
 namespace ddl {
 
 struct alignas(64) Communicator {
-  MPI_Comm handle;    ///< NULL: free slot; kRemoved: was used
+  MPI_Comm handle;  ///< NULL: free slot; kRemoved: was used
   uint64_t uid;
   uint32_t index;     ///< Record::comm
   uint32_t sequence;  ///< collectives entered or posted so far
   uint32_t flags;     ///< CommunicatorFlag
   int32_t size;
   int32_t rank;
-  int32_t peers;      ///< how many ranks a collective sends to: size, or the size of the remote group
+  int32_t peers;  ///< how many ranks a collective sends to: size, or the size of the remote group
 };
 
 /// Never NULL: for MPI_COMM_NULL and what is beyond the table it is a stand-in with index kNoComm, size 1 and rank -1.

@@ -1,8 +1,8 @@
 // mpi.h of the MPI library that this flavour of the wrappers is for, without a reference to any of its symbols. Injected code.
 //
-// Open MPI's handles (MPI_COMM_WORLD, MPI_FLOAT, ...) are addresses of objects inside libmpi. Using the macros as they are would make libddl.so
-// need libmpi in every process it is preloaded into, and would bind too early where libmpi is loaded later (mpi4py). So the macro behind them is
-// redirected to a look-up by name in the library that the job really uses; it works once mpi_objects_found() has said so.
+// Open MPI's handles (MPI_COMM_WORLD, MPI_FLOAT, ...) are addresses of objects inside libmpi. Using the macros as they are would make
+// libddl.so need libmpi in every process it is preloaded into, and would bind too early where libmpi is loaded later (mpi4py). So the macro
+// behind them is redirected to a look-up by name in the library that the job really uses; it works once mpi_objects_found() has said so.
 #pragma once
 
 #define OMPI_SKIP_MPICXX 1
@@ -54,9 +54,11 @@ inline void* real_function(uint32_t op, const char* name, const void* caller) {
   if (__builtin_expect(!real, 0)) return MPI_ERR_INTERN
 
 /// The MPI functions that we call ourselves, always as PMPI_X: nobody else's wrapper sees them.
-#define DDL_PMPI_FUNCTIONS(X)                                                                                                         \
-  X(Initialized) X(Finalized) X(Query_thread) X(Get_library_version) X(Comm_rank) X(Comm_size) X(Comm_group) X(Comm_remote_group) X(Comm_remote_size) \
-  X(Comm_test_inter) X(Group_size) X(Group_translate_ranks) X(Group_free) X(Type_size_x) X(Get_elements_x) X(Test_cancelled)
+#define DDL_PMPI_FUNCTIONS(X)                                                                                             \
+  X(Initialized)                                                                                                          \
+  X(Finalized)                                                                                                            \
+  X(Query_thread) X(Get_library_version) X(Comm_rank) X(Comm_size) X(Comm_group) X(Comm_remote_group) X(Comm_remote_size) \
+      X(Comm_test_inter) X(Group_size) X(Group_translate_ranks) X(Group_free) X(Type_size_x) X(Get_elements_x) X(Test_cancelled)
 
 struct PmpiTable {
 #define DDL_PMPI_POINTER(name) decltype(&PMPI_##name) name;
@@ -65,9 +67,9 @@ struct PmpiTable {
 };
 
 enum class MpiState : uint32_t {
-  kUnknown,   ///< MPI_Init was not seen to return
-  kRunning,   ///< calls are recorded
-  kOff,       ///< finalized, not wanted, or not our flavour of MPI: pass everything through
+  kUnknown,  ///< MPI_Init was not seen to return
+  kRunning,  ///< calls are recorded
+  kOff,      ///< finalized, not wanted, or not our flavour of MPI: pass everything through
 };
 
 struct Mpi {
@@ -86,7 +88,8 @@ extern Mpi g_mpi;
 bool start_late(const void* caller);
 /// True: record this call. A wrapper that is reached without MPI_Init having been seen starts the recording itself.
 inline bool mpi_recording(const void* caller) {
-  const MpiState state = __atomic_load_n(&g_mpi.state, __ATOMIC_RELAXED);
+  MpiState state;
+  __atomic_load(&g_mpi.state, &state, __ATOMIC_RELAXED);
   return __builtin_expect(state == MpiState::kRunning, 1) || (state == MpiState::kUnknown && start_late(caller));
 }
 

@@ -14,7 +14,8 @@ namespace {
 
 constexpr int kOnStack = 32;
 
-/// Copies of the handles of one completing call, and statuses for MPI to fill. Short lists live on the stack, long ones in pages of their own.
+/// Copies of the handles of one completing call, and statuses for MPI to fill. Short lists live on the stack, long ones in pages of their
+/// own.
 class Pending {
  public:
   Pending(int count, const MPI_Request* requests, MPI_Status* statuses)
@@ -54,8 +55,8 @@ class Pending {
     }
   }
 
-  /// Opens the record of a waiting call. It carries what is waited for: of several requests the last collective, because a rank that is missing
-  /// from an earlier one is missing from that one too; else the first message.
+  /// Opens the record of a waiting call. It carries what is waited for: of several requests the last collective, because a rank that is
+  /// missing from an earlier one is missing from that one too; else the first message.
   OpenCall begin(uint32_t op, const void* site) const {
     RequestInfo best = {}, info;
     best.peer = -1;
@@ -65,7 +66,8 @@ class Pending {
       if (!found || (info.collective && (!best.collective || info.sequence > best.sequence))) best = info;
       found = true;
     }
-    return begin_call(op, site, best.comm, best.collective, best.collective ? best.sequence : kNoSequence, best.collective ? -1 : best.peer, 0);
+    return begin_call(op, site, best.comm, best.collective, best.collective ? best.sequence : kNoSequence, best.collective ? -1 : best.peer,
+                      0);
   }
 
  private:
@@ -193,7 +195,8 @@ DDL_EXPORT int MPI_Testsome(int incount, MPI_Request requests[], int* outcount, 
   return result;
 }
 
-// ---------------------------------------------------------------------------------------------------------------- starting and ending requests
+// ---------------------------------------------------------------------------------------------------------------- starting and ending
+// requests
 
 DDL_EXPORT int MPI_Start(MPI_Request* request) {
   DDL_REAL(MPI_Start);
@@ -239,7 +242,8 @@ DDL_EXPORT int MPI_Request_free(MPI_Request* request) {
   return result;
 }
 
-// ---------------------------------------------------------------------------------------------------------------- probes and matched receives
+// ---------------------------------------------------------------------------------------------------------------- probes and matched
+// receives
 
 DDL_EXPORT int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
   DDL_REAL(MPI_Probe);

@@ -26,7 +26,7 @@ constexpr OpRow kOps[] = {
 
 /// Looks up what we call ourselves. False: an MPI library of another flavour (its handles are not what our mpi.h says), or none.
 bool learn_mpi(const void* caller) {
-#define DDL_PMPI_RESOLVE(name)                                                                                   \
+#define DDL_PMPI_RESOLVE(name)                                                             \
   g_mpi.p.name = reinterpret_cast<decltype(&PMPI_##name)>(resolve("PMPI_" #name, caller)); \
   if (!g_mpi.p.name) return false;
   DDL_PMPI_FUNCTIONS(DDL_PMPI_RESOLVE)
@@ -72,7 +72,8 @@ void enter_running(const void* caller) {
   }
   write_modules();
   write_clock();
-  __atomic_store_n(&g_mpi.state, MpiState::kRunning, __ATOMIC_RELEASE);
+  MpiState running = MpiState::kRunning;
+  __atomic_store(&g_mpi.state, &running, __ATOMIC_RELEASE);
 }
 
 /// MPI_Init and MPI_Init_thread: `real` is called in either case.
@@ -164,8 +165,8 @@ DDL_EXPORT int MPI_Abort(MPI_Comm comm, int errorcode) {
   return real(comm, errorcode);
 }
 
-/// MPI leaves its meaning to tools. Ours is that of IPM: level 1 with a name opens a phase, level -1 with that name closes it; other levels do
-/// nothing. The real one is called too, with the name, for tools further down the chain.
+/// MPI leaves its meaning to tools. Ours is that of IPM: level 1 with a name opens a phase, level -1 with that name closes it; other levels
+/// do nothing. The real one is called too, with the name, for tools further down the chain.
 DDL_EXPORT int MPI_Pcontrol(const int level, ...) {
   DDL_REAL(MPI_Pcontrol);
   va_list arguments;

@@ -163,7 +163,8 @@ void write_facts() {
   for (char** variable = environ; variable && *variable; ++variable) {
     const char* equals = strchr(*variable, '=');
     if (!equals) continue;
-    for (const char* prefix : {"OMPI_MCA_", "OMP_NUM_THREADS", "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_NODEID", "UCX_", "NCCL_", "CUDA_VISIBLE_DEVICES"}) {
+    for (const char* prefix :
+         {"OMPI_MCA_", "OMP_NUM_THREADS", "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_NODEID", "UCX_", "NCCL_", "CUDA_VISIBLE_DEVICES"}) {
       if (strncmp(*variable, prefix, strlen(prefix)) != 0) continue;
       char key[160];
       snprintf(key, sizeof key, "env.%.*s", static_cast<int>(equals - *variable < 128 ? equals - *variable : 128), *variable);

@@ -1,7 +1,7 @@
 // From an MPI_Request to the operation behind it: what was posted where and when, until some call completes it. Injected code.
 //
-// A chained hash table in striped sections. The stripe's lock is taken only under MPI_THREAD_MULTIPLE; the nodes come from anonymous memory, so
-// that any number of requests can be outstanding.
+// A chained hash table in striped sections. The stripe's lock is taken only under MPI_THREAD_MULTIPLE; the nodes come from anonymous
+// memory, so that any number of requests can be outstanding.
 #pragma once
 
 #include "interpose/communicators.h"
@@ -13,18 +13,18 @@ struct RequestInfo {
   RequestInfo* next;
   uint64_t start_ticks;  ///< enter of the post (persistent: of the last start)
   uint64_t payload;
-  MPI_Comm parent;       ///< MPI_Comm_idup: what is duplicated ...
-  MPI_Comm* new_comm;    ///< ... and where the duplicate appears; else NULL
+  MPI_Comm parent;     ///< MPI_Comm_idup: what is duplicated ...
+  MPI_Comm* new_comm;  ///< ... and where the duplicate appears; else NULL
   uint32_t comm;
   uint32_t context;
-  uint32_t sequence;     ///< of a collective; tag of a message
+  uint32_t sequence;  ///< of a collective; tag of a message
   int32_t peer;
   uint16_t op;
   bool keep;
   bool collective;
   bool receive;
   bool persistent;
-  bool active;           ///< persistent: started and not completed. Others: always true
+  bool active;  ///< persistent: started and not completed. Others: always true
 };
 
 /// Remembers what `call` has posted and MPI has named `handle`. A handle that stands for "already complete" is recorded as such at once.

@@ -1,5 +1,6 @@
-// Finding the function behind ours. The order matters and was measured: mpi4py loads libmpi with RTLD_LOCAL after us, so RTLD_NEXT finds nothing
-// there, although our wrapper was found first; then the caller's own scope has it; a tail-calling caller hides that too, then some loaded object must.
+// Finding the function behind ours. The order matters and was measured: mpi4py loads libmpi with RTLD_LOCAL after us, so RTLD_NEXT finds
+// nothing there, although our wrapper was found first; then the caller's own scope has it; a tail-calling caller hides that too, then some
+// loaded object must.
 #include <dlfcn.h>
 #include <link.h>
 #include <string.h>
@@ -8,9 +9,9 @@
 #include "interpose/mpi_abi.h"
 
 #if defined(__x86_64__)
-// glibc 2.34 moved these into libc under a new version; asked for under their first version they are found in any glibc. Weak, because before 2.34 a
-// process without libdl has none: such a process has no MPI library to look for either.
-#define DDL_OLDEST(function) \
+// glibc 2.34 moved these into libc under a new version; asked for under their first version they are found in any glibc. Weak, because
+// before 2.34 a process without libdl has none: such a process has no MPI library to look for either.
+#define DDL_OLDEST(function)                                  \
   __asm__(".symver " #function "," #function "@GLIBC_2.2.5"); \
   extern "C" __attribute__((weak)) decltype(function) function
 DDL_OLDEST(dlopen);
@@ -41,7 +42,8 @@ void* from_scope_of(const char* object, const char* name) {
   return found;
 }
 
-/// The names of all loaded objects. Collected first and opened later: dlopen inside dl_iterate_phdr takes two loader locks in the wrong order.
+/// The names of all loaded objects. Collected first and opened later: dlopen inside dl_iterate_phdr takes two loader locks in the wrong
+/// order.
 struct Names {
   char text[64 * 1024];
   size_t used;

@@ -50,7 +50,7 @@ __attribute__((weak, visibility("default"))) void ddl_value_record(const char* n
 /* In an executable that is linked at a fixed address the linker settles undefined weak symbols as "absent" for good, so a preloaded
  * definition would never be seen: ask the dynamic linker once instead. */
 #include <dlfcn.h>
-#define DDL_RESOLVE_(symbol) (__extension__(__typeof__(&symbol))ddl_resolve_(&symbol##_address_, #symbol))
+#define DDL_RESOLVE_(symbol) (__extension__(__typeof__(&symbol)) ddl_resolve_(&symbol##_address_, #symbol))
 static void* ddl_range_push_address_ = (void*)-1;
 static void* ddl_range_pop_address_ = (void*)-1;
 static void* ddl_value_record_address_ = (void*)-1;
@@ -60,10 +60,10 @@ static inline void* ddl_resolve_(void** address, const char* symbol) {
 }
 #endif
 
-#define DDL_CALL_(symbol, arguments)                       \
-  do {                                                     \
-    __typeof__(&symbol) function_ = DDL_RESOLVE_(symbol);  \
-    if (function_) function_ arguments;                    \
+#define DDL_CALL_(symbol, arguments)                      \
+  do {                                                    \
+    __typeof__(&symbol) function_ = DDL_RESOLVE_(symbol); \
+    if (function_) function_ arguments;                   \
   } while (0)
 
 static inline void ddl_step_begin(uint64_t step) { DDL_CALL_(ddl_range_push, (DDL_RANGE_STEP, NULL, step)); }
