@@ -5,6 +5,7 @@
 
 namespace ddl {
 
+// clang-format off: it would indent each row more than the one before
 #define DDL_DATATYPES(X)                                                                                                                   \
   X(1, MPI_BYTE, 1)                                                                                                                        \
   X(2, MPI_PACKED, 1) X(3, MPI_CHAR, 1) X(4, MPI_SIGNED_CHAR, 1) X(5, MPI_UNSIGNED_CHAR, 1) X(6, MPI_SHORT, 2) X(7, MPI_UNSIGNED_SHORT, 2) \
@@ -21,6 +22,7 @@ namespace ddl {
   X(1, MPI_SUM)                                                                                                                       \
   X(2, MPI_MAX) X(3, MPI_MIN) X(4, MPI_PROD) X(5, MPI_LAND) X(6, MPI_BAND) X(7, MPI_LOR) X(8, MPI_BOR) X(9, MPI_LXOR) X(10, MPI_BXOR) \
       X(11, MPI_MAXLOC) X(12, MPI_MINLOC) X(13, MPI_REPLACE) X(14, MPI_NO_OP)
+// clang-format on
 
 struct NamedCode {
   uint32_t code;

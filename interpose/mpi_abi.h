@@ -54,11 +54,12 @@ inline void* real_function(uint32_t op, const char* name, const void* caller) {
   if (__builtin_expect(!real, 0)) return MPI_ERR_INTERN
 
 /// The MPI functions that we call ourselves, always as PMPI_X: nobody else's wrapper sees them.
-#define DDL_PMPI_FUNCTIONS(X)                                                                                             \
-  X(Initialized)                                                                                                          \
-  X(Finalized)                                                                                                            \
-  X(Query_thread) X(Get_library_version) X(Comm_rank) X(Comm_size) X(Comm_group) X(Comm_remote_group) X(Comm_remote_size) \
-      X(Comm_test_inter) X(Group_size) X(Group_translate_ranks) X(Group_free) X(Type_size_x) X(Get_elements_x) X(Test_cancelled)
+// clang-format off
+#define DDL_PMPI_FUNCTIONS(X)                                                                                      \
+  X(Initialized) X(Finalized) X(Query_thread) X(Get_library_version) X(Comm_rank) X(Comm_size)                     \
+  X(Comm_group) X(Comm_remote_group) X(Comm_remote_size) X(Comm_test_inter) X(Group_size) X(Group_translate_ranks) \
+  X(Group_free) X(Type_size_x) X(Get_elements_x) X(Test_cancelled)
+// clang-format on
 
 struct PmpiTable {
 #define DDL_PMPI_POINTER(name) decltype(&PMPI_##name) name;
