@@ -45,7 +45,8 @@ std::vector<Small> small_groups(const FindingInput& input, double steps) {
   Query groups(
       input.db,
       "SELECT op, comm, bytes, step_instances, coalesce(bytes * 1e9 / algbw_bytes_per_second, xfer_ns * 1.0 / split_calls), upper_bound"
-      " FROM collective_group WHERE world = ? AND bytes > 0 AND bytes <= ? AND step_instances > 0 AND xfer_ns > 0 ORDER BY op, comm, bytes");
+      " FROM collective_group WHERE world = ? AND bytes > 0 AND bytes <= ? AND step_instances > 0 AND xfer_ns > 0 ORDER BY op, comm, "
+      "bytes");
   groups.bind(input.world, kSmallBytes);
   while (groups.next()) {
     if (result.empty() || result.back().op != groups.integer(0) || result.back().comm != groups.integer(1)) {

@@ -1,7 +1,5 @@
 #include "analyzer/passes/catalog.h"
 
-#include <algorithm>
-
 #include "analyzer/query.h"
 
 namespace ddl {
@@ -31,11 +29,9 @@ void load_processes(SQLite::Database& db, Catalog& catalog) {
     p.abort_code = processes.maybe_integer(11);
     p.threads = processes.integer(12);
     p.thinned = processes.integer(13) != 0;
-    catalog.worlds.push_back(p.world);
+    if (p.rank >= 0) catalog.process_ids.emplace(std::pair(p.world, p.rank), p.id);
     catalog.processes.emplace(p.id, std::move(p));
   }
-  std::sort(catalog.worlds.begin(), catalog.worlds.end());
-  catalog.worlds.erase(std::unique(catalog.worlds.begin(), catalog.worlds.end()), catalog.worlds.end());
 }
 
 void load_communicators(SQLite::Database& db, Catalog& catalog) {
@@ -77,10 +73,8 @@ const Operation& Catalog::operation(int64_t id) const {
 }
 
 const ProcessInfo* Catalog::process_of(int64_t world, int64_t rank) const {
-  for (const auto& [id, process] : processes) {
-    if (process.world == world && process.rank == rank) return &process;
-  }
-  return nullptr;
+  const auto found = process_ids.find({world, rank});
+  return found == process_ids.end() ? nullptr : &processes.at(found->second);
 }
 
 }  // namespace ddl

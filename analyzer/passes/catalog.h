@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "analyzer/passes/operation.h"
@@ -53,8 +54,8 @@ struct Catalog {
   std::map<int64_t, ProcessInfo> processes;  ///< by process.id
   std::map<int64_t, CommunicatorInfo> communicators;
   std::map<int64_t, Operation> operations;
-  std::map<int64_t, std::optional<double>> host_sigma_ns;  ///< by host.id; nothing: unknown
-  std::vector<int64_t> worlds;                             ///< ascending
+  std::map<int64_t, std::optional<double>> host_sigma_ns;      ///< by host.id; nothing: unknown
+  std::map<std::pair<int64_t, int64_t>, int64_t> process_ids;  ///< by world and rank
 };
 
 }  // namespace ddl

@@ -331,7 +331,8 @@ TEST(Collectives, NonblockingOnesTellNoBandwidth) {
   }
   run.analyze();
   EXPECT_EQ(run.integer("SELECT upper_bound FROM collective_group"), 1);
-  EXPECT_EQ(run.integer("SELECT count(*) FROM collective_group WHERE busbw_xfer IS NULL AND busbw_raw IS NULL AND why = 'NOT_APPLICABLE'"), 1);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM collective_group WHERE busbw_xfer IS NULL AND busbw_raw IS NULL AND why = 'NOT_APPLICABLE'"),
+            1);
   EXPECT_EQ(run.text("SELECT DISTINCT wait_method FROM collective"), "max-post");
   EXPECT_EQ(run.integers("SELECT wait_ns FROM v_collective ORDER BY rank"), (std::vector<int64_t>{1_ms, 0}));
 }

@@ -86,6 +86,33 @@ TEST(Findings, OneLongDelayIsNoStraggler) {
   EXPECT_EQ(run.integer("SELECT late FROM blame GROUP BY late ORDER BY sum(wait_ns) DESC LIMIT 1"), 1);
 }
 
+TEST(Findings, LateBecauseTheCallBeforeLetItGoLateIsNotToBlame) {
+  Tables run(2);
+  run.exec("BEGIN");
+  for (int64_t s = 0; s < 40; ++s) {
+    const int64_t t = s * 100_ms;
+    for (int64_t rank : {0, 1}) {  // both come at 50; rank 0 leaves at 60, rank 1 at 70; both compute for 10; the second call is over at 90
+      Row row;
+      row.rank = rank;
+      row.step = s;
+      row.bytes = 1'000;
+      row.seq = 2 * s + 1;
+      row.enter_ns = t + 50_ms;
+      row.leave_ns = t + (rank == 0 ? 60_ms : 70_ms);
+      run.add(row);
+      row.seq = 2 * s + 2;
+      row.enter_ns = row.leave_ns + 10_ms;
+      row.leave_ns = t + 90_ms;
+      run.add(row);
+      run.step(rank, s, t, t + 90_ms, 30_ms);
+    }
+  }
+  run.exec("COMMIT");
+  run.analyze();
+  EXPECT_EQ(run.metric("blame_share"), 1.0);
+  EXPECT_EQ(run.findings(), Ids{});
+}
+
 TEST(Findings, StragglerWithoutSteps) {
   Tables run(2);
   for (int64_t i = 0; i < 50; ++i) run.allreduce(i + 1, {i * 10_ms, i * 10_ms + 3_ms}, 1_ms, 1'000);
@@ -122,6 +149,46 @@ TEST(Findings, SmallCollectives) {
   const double saving_ns = run.number("SELECT saving_ns FROM finding");
   EXPECT_GT(saving_ns, 1.5e6);          // of the 2.06 ms/step
   EXPECT_LT(saving_ns, 2.06e6 - 60e3);  // one call remains to be paid
+}
+
+TEST(Findings, SmallNonblockingCollectives) {
+  Tables run(2);
+  run.exec("BEGIN");
+  int64_t seq = 0;
+  for (int64_t s = 0; s < 20; ++s) {  // 100 posts of 30 us each, all completed by one Waitall of 500 us
+    const int64_t t = s * 20_ms;
+    for (int64_t rank : {0, 1}) {
+      for (int64_t i = 0; i < 100; ++i) {
+        Row row;
+        row.rank = rank;
+        row.op = "MPI_Iallreduce";
+        row.step = s;
+        row.bytes = 500;
+        row.enter_ns = t + 2_ms + i * 100_us;
+        row.leave_ns = row.enter_ns + 30_us;
+        run.add(row);
+        row.request = true;
+        row.seq = seq + i + 1;
+        row.leave_ns = t + 12'500_us;
+        run.add(row);
+      }
+      Row wait;
+      wait.rank = rank;
+      wait.op = "MPI_Waitall";
+      wait.step = s;
+      wait.enter_ns = t + 12_ms;
+      wait.leave_ns = t + 12'500_us;
+      run.add(wait);
+      run.step(rank, s, t, t + 13_ms, 3'500_us);
+    }
+    seq += 100;
+  }
+  run.exec("COMMIT");
+  run.analyze();
+  ASSERT_FALSE(run.findings().empty());
+  EXPECT_EQ(run.findings().front(), "small_collectives");
+  EXPECT_EQ(run.text("SELECT confidence FROM finding WHERE position = 1"), "maybe");
+  EXPECT_NEAR(run.number("SELECT saving_ns FROM finding WHERE position = 1"), 99 * 30e3, 1e3);
 }
 
 TEST(Findings, FewSmallCollectivesAreFine) {
@@ -259,6 +326,29 @@ TEST(Findings, TheCauseIsTheOneThatDoesNotWaitItself) {
   ASSERT_EQ(run.findings().front(), "missing_rank");
   EXPECT_EQ(run.integer("SELECT rank FROM finding WHERE position = 1"), 2);
   EXPECT_TRUE(has(run.text("SELECT evidence FROM finding WHERE position = 1"), "it sits in MPI_Recv"));
+}
+
+TEST(Findings, AKillInMidTransferAccusesNobody) {
+  Tables run(3);
+  for (int64_t rank = 0; rank < 3; ++rank) {
+    for (int64_t seq = 1; seq <= (rank == 2 ? 5 : 4); ++seq) {  // rank 2 got out of number 4 and is in 5
+      Row row;
+      row.rank = rank;
+      row.op = "MPI_Iallreduce";
+      row.enter_ns = seq * 1_ms;
+      row.leave_ns = seq * 1_ms + 1_us;
+      run.add(row);
+    }
+    run.ended(rank, "lost", 10_ms);
+    run.open_call(rank, "MPI_Wait", 1, rank == 2 ? 5 : 4, 6_ms);
+  }
+  run.analyze();
+  ASSERT_EQ(run.findings(), Ids{"killed_rank"});
+  EXPECT_TRUE(run.is_null("SELECT rank FROM finding"));
+  const std::string evidence = run.text("SELECT evidence FROM finding");
+  EXPECT_TRUE(has(
+      evidence, "ranks 0 and 1 sit in MPI_Wait for number 4 on MPI_COMM_WORLD, which all its members had entered: one of them died there"))
+      << evidence;
 }
 
 TEST(Findings, RanksThatWaitForEachOther) {

@@ -276,6 +276,21 @@ TEST(Synthetic, ThinnedStepsAreLeftOutAndTheRestIsExact) {
   EXPECT_EQ(analyzed.integer("SELECT count(*) FROM metric WHERE id = 'f_wait' AND value IS NOT NULL"), 1);
 }
 
+TEST(Synthetic, TwoWorlds) {
+  const ScratchFolder folder;
+  blocking_job().write(folder.path());
+  blocking_job().slow(2, 20_ms).world(77, 5_s, 2000).write(folder.path());
+  const RunDirectory directory = find_run(folder.path().string());
+  ingest(directory);
+  SQLite::Database db = open_store(directory.store, Access::kReadWrite);
+  ddl::analyze(db);
+  EXPECT_EQ(db.execAndGet("SELECT value FROM meta WHERE key = 'verdict'").getString(), "transfer");
+  EXPECT_EQ(db.execAndGet("SELECT value FROM meta WHERE key = 'verdict.1'").getString(), "wait");
+  EXPECT_EQ(db.execAndGet("SELECT count(DISTINCT world) FROM metric").getInt(), 2);
+  EXPECT_EQ(db.execAndGet("SELECT world FROM finding WHERE id = 'straggler'").getInt(), 1);
+  EXPECT_EQ(db.execAndGet("SELECT count(*) FROM finding").getInt(), 1);
+}
+
 TEST(Synthetic, WithoutSteps) {
   Analyzed analyzed(blocking_job().no_steps().slow(2, 20_ms));
   EXPECT_EQ(analyzed.text("SELECT value FROM meta WHERE key = 'analysis.basis'"), "run");
