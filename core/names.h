@@ -5,23 +5,24 @@
 
 namespace ddl {
 
-// clang-format off: it would indent each row more than the one before
-#define DDL_DATATYPES(X)                                                                                                                   \
-  X(1, MPI_BYTE, 1)                                                                                                                        \
-  X(2, MPI_PACKED, 1) X(3, MPI_CHAR, 1) X(4, MPI_SIGNED_CHAR, 1) X(5, MPI_UNSIGNED_CHAR, 1) X(6, MPI_SHORT, 2) X(7, MPI_UNSIGNED_SHORT, 2) \
-      X(8, MPI_INT, 4) X(9, MPI_UNSIGNED, 4) X(10, MPI_LONG, 8) X(11, MPI_UNSIGNED_LONG, 8) X(12, MPI_LONG_LONG, 8)                        \
-          X(13, MPI_UNSIGNED_LONG_LONG, 8) X(14, MPI_FLOAT, 4) X(15, MPI_DOUBLE, 8) X(16, MPI_LONG_DOUBLE, 16) X(17, MPI_INT8_T, 1)        \
-              X(18, MPI_UINT8_T, 1) X(19, MPI_INT16_T, 2) X(20, MPI_UINT16_T, 2) X(21, MPI_INT32_T, 4) X(22, MPI_UINT32_T, 4)              \
-                  X(23, MPI_INT64_T, 8) X(24, MPI_UINT64_T, 8) X(25, MPI_C_BOOL, 1) X(26, MPI_C_FLOAT_COMPLEX, 8)                          \
-                      X(27, MPI_C_DOUBLE_COMPLEX, 16) X(28, MPI_FLOAT_INT, 8) X(29, MPI_DOUBLE_INT, 12) X(30, MPI_2INT, 8)                 \
-                          X(31, MPI_INTEGER, 4) X(32, MPI_REAL, 4) X(33, MPI_DOUBLE_PRECISION, 8) X(34, MPI_COMPLEX, 8)                    \
-                              X(35, MPI_DOUBLE_COMPLEX, 16) X(36, MPI_LOGICAL, 4) X(37, MPI_CHARACTER, 1) X(38, MPI_AINT, 8)               \
-                                  X(39, MPI_OFFSET, 8) X(40, MPI_COUNT, 8) X(41, MPI_WCHAR, 4)
+// The formatter would indent each row more than the one before.
+// clang-format off
+#define DDL_DATATYPES(X)                                                                                     \
+  X(1, MPI_BYTE, 1) X(2, MPI_PACKED, 1) X(3, MPI_CHAR, 1) X(4, MPI_SIGNED_CHAR, 1)                           \
+  X(5, MPI_UNSIGNED_CHAR, 1) X(6, MPI_SHORT, 2) X(7, MPI_UNSIGNED_SHORT, 2) X(8, MPI_INT, 4)                 \
+  X(9, MPI_UNSIGNED, 4) X(10, MPI_LONG, 8) X(11, MPI_UNSIGNED_LONG, 8) X(12, MPI_LONG_LONG, 8)               \
+  X(13, MPI_UNSIGNED_LONG_LONG, 8) X(14, MPI_FLOAT, 4) X(15, MPI_DOUBLE, 8) X(16, MPI_LONG_DOUBLE, 16)       \
+  X(17, MPI_INT8_T, 1) X(18, MPI_UINT8_T, 1) X(19, MPI_INT16_T, 2) X(20, MPI_UINT16_T, 2)                    \
+  X(21, MPI_INT32_T, 4) X(22, MPI_UINT32_T, 4) X(23, MPI_INT64_T, 8) X(24, MPI_UINT64_T, 8)                  \
+  X(25, MPI_C_BOOL, 1) X(26, MPI_C_FLOAT_COMPLEX, 8) X(27, MPI_C_DOUBLE_COMPLEX, 16) X(28, MPI_FLOAT_INT, 8) \
+  X(29, MPI_DOUBLE_INT, 12) X(30, MPI_2INT, 8) X(31, MPI_INTEGER, 4) X(32, MPI_REAL, 4)                      \
+  X(33, MPI_DOUBLE_PRECISION, 8) X(34, MPI_COMPLEX, 8) X(35, MPI_DOUBLE_COMPLEX, 16) X(36, MPI_LOGICAL, 4)   \
+  X(37, MPI_CHARACTER, 1) X(38, MPI_AINT, 8) X(39, MPI_OFFSET, 8) X(40, MPI_COUNT, 8)                        \
+  X(41, MPI_WCHAR, 4)
 
-#define DDL_REDUCTIONS(X)                                                                                                             \
-  X(1, MPI_SUM)                                                                                                                       \
-  X(2, MPI_MAX) X(3, MPI_MIN) X(4, MPI_PROD) X(5, MPI_LAND) X(6, MPI_BAND) X(7, MPI_LOR) X(8, MPI_BOR) X(9, MPI_LXOR) X(10, MPI_BXOR) \
-      X(11, MPI_MAXLOC) X(12, MPI_MINLOC) X(13, MPI_REPLACE) X(14, MPI_NO_OP)
+#define DDL_REDUCTIONS(X)                                                                                              \
+  X(1, MPI_SUM) X(2, MPI_MAX) X(3, MPI_MIN) X(4, MPI_PROD) X(5, MPI_LAND) X(6, MPI_BAND) X(7, MPI_LOR)                 \
+  X(8, MPI_BOR) X(9, MPI_LXOR) X(10, MPI_BXOR) X(11, MPI_MAXLOC) X(12, MPI_MINLOC) X(13, MPI_REPLACE) X(14, MPI_NO_OP)
 // clang-format on
 
 struct NamedCode {
