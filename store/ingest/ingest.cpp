@@ -166,7 +166,9 @@ IngestSummary ingest(const RunDirectory& run, const IngestOptions& options) {
   const std::vector<fs::path> spools = run.spools();
   if (spools.empty()) {
     throw Error(fmt::format("{} holds no spools", run.directory.string()),
-                "the job recorded nothing: is it an MPI job, and was libddl.so preloaded in it? try: ddl doctor", ExitCode::kDataMissing);
+                "the job recorded nothing: does it call MPI from C (Fortran is not recorded yet), and was libddl.so preloaded in it? try: "
+                "ddl doctor",
+                ExitCode::kDataMissing);
   }
   Reporter reporter(options.progress);
   Losses losses;
