@@ -19,6 +19,8 @@ struct Share {
   std::string name;  ///< wait, transfer, host, bubble
   double value = 0;
   std::optional<double> lo, hi;
+  double unsplit =
+      0;  ///< transfer: the part of `value` that may be waiting as well (point-to-point calls, whose waiting is not told apart)
 };
 
 struct Verdict {
@@ -27,7 +29,7 @@ struct Verdict {
 };
 
 /// `shares`: those that are known, of `whole` ("step", "run"). The largest above the threshold wins, unless another one above it cannot be
-/// told from it.
+/// told from it, or what is unsplit in it decides.
 Verdict decide(std::vector<Share> shares, const char* whole = "step");
 
 /// Decides from the metrics f_* of table `metric`, and stores it in `meta`: verdict and verdict.text; verdict.N for world N > 0.
