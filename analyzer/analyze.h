@@ -11,7 +11,7 @@
 
 namespace ddl {
 
-/// Told what is being done and how far the whole is, 0 to 1; called from the thread that analyzes, a few times in all.
+/// Told what is being done and how far the whole is, 0 to 1; called from the thread that analyzes, every 50 000 events.
 using AnalyzeProgress = std::function<void(std::string_view what, double done)>;
 
 /// Whether `db` holds the results of this version of the analyzer.

@@ -163,7 +163,7 @@ class Reached {
 
 }  // namespace
 
-CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalog) {
+CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress) {
   const std::set<int64_t> trusted = trusted_across_hosts(db, catalog);
   CollectiveLosses losses;
   Blame blame(db);
@@ -172,8 +172,11 @@ CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalo
   Query insert(db,
                "INSERT INTO collective (event, bytes, wait_ns, xfer_ns, wait_method, min_duration_wait_ns, sigma_ns, why) VALUES (?, ?, ?, "
                "?, ?, ?, ?, ?)");
+  Query count(db, "SELECT count(*) FROM event WHERE seq IS NOT NULL");
+  Ticker ticker(progress, count.next() ? count.integer(0) : 0);
   InstanceReader reader(db, catalog);
   for (Assembled next; reader.next(next);) {
+    ticker.add(static_cast<int64_t>(next.instance.members.size()));
     Instance& instance = next.instance;
     instance.clock_trusted |= trusted.contains(next.communicator->id);
     Split split;

@@ -10,6 +10,7 @@
 #include <SQLiteCpp/Database.h>
 
 #include "analyzer/passes/catalog.h"
+#include "analyzer/passes/ticker.h"
 
 namespace ddl {
 
@@ -23,6 +24,6 @@ struct CollectiveLosses {
 
 /// Fills `collective`, `blame`, `collective_group` and the temporary tables `late` (blame.h) and `reached`: the highest sequence number
 /// that each process is known to have completed on each communicator.
-CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalog);
+CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress);
 
 }  // namespace ddl

@@ -111,7 +111,7 @@ class StepPass {
         open_(db, "SELECT thread, seq, start_ns FROM open_call WHERE process = ?"),
         profile_(db, "SELECT f.op, f.time_ns FROM profile f WHERE f.process = ?") {}
 
-  StepLosses run() {
+  StepLosses run(const PassProgress& progress) {
     for (const auto& [id, process] : catalog_.processes) pending_.insert(id);
     // Ids follow (process, thread, start); with one thread each, that is the order of start already and nothing has to be sorted.
     const bool threads =
@@ -120,7 +120,10 @@ class StepPass {
         db_, std::string("SELECT e.process, e.thread, e.kind, e.op, e.start_ns, e.duration_ns, e.seq IS NOT NULL, k.wait_ns, k.why, k.bytes"
                          " FROM event e LEFT JOIN collective k ON k.event = e.id ORDER BY ") +
                  (threads ? "e.process, e.start_ns" : "e.id"));
+    Query last(db_, "SELECT max(id) FROM event");
+    Ticker ticker(progress, last.next() ? last.integer(0) : 0);
     while (events.next()) {
+      ticker.add(1);
       const int64_t process = events.integer(0);
       if (process != current_) {
         end_process();
@@ -254,6 +257,8 @@ class StepPass {
 
 }  // namespace
 
-StepLosses analyze_steps(SQLite::Database& db, const Catalog& catalog) { return StepPass(db, catalog).run(); }
+StepLosses analyze_steps(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress) {
+  return StepPass(db, catalog).run(progress);
+}
 
 }  // namespace ddl

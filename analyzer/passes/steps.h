@@ -7,6 +7,7 @@
 #include <SQLiteCpp/Database.h>
 
 #include "analyzer/passes/catalog.h"
+#include "analyzer/passes/ticker.h"
 
 namespace ddl {
 
@@ -16,6 +17,6 @@ struct StepLosses {
 
 /// Needs table `collective`. Fills `step_part`, `rank_part` and the temporary table `tail` (one row per step with non-blocking
 /// collectives).
-StepLosses analyze_steps(SQLite::Database& db, const Catalog& catalog);
+StepLosses analyze_steps(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress);
 
 }  // namespace ddl

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <random>
 
+#include "analyzer/analyze.h"
 #include "tests/analyzer/tables.h"
 
 namespace ddl::test {
@@ -350,6 +351,18 @@ TEST(Collectives, BarriersHaveNoBandwidth) {
   run.analyze();
   EXPECT_TRUE(run.is_null("SELECT busbw_xfer FROM collective_group"));
   EXPECT_EQ(run.text("SELECT why FROM collective_group"), "NOT_APPLICABLE");
+}
+
+TEST(Collectives, ProgressNeverGoesBack) {
+  Tables run(2);
+  run.allreduce(1, {0, 10}, 5, 8);
+  double last = 0;
+  ddl::analyze(run.db(), [&](std::string_view, double done) {
+    EXPECT_GE(done, last);
+    last = done;
+  });
+  EXPECT_EQ(last, 1.0);
+  EXPECT_TRUE(is_analyzed(run.db()));
 }
 
 TEST(Collectives, AnalyzingTwiceGivesTheSame) {
