@@ -28,10 +28,11 @@ def delay_is_found(folder):
     mine = db.execute("select sum(wait_ns) from blame where late = ?", (DELAYED,)).fetchone()[0]
     job.check(mine >= 0.9 * expected, f"blame of rank {DELAYED}: {mine / 1e6:.1f} ms")
 
-    # The transfer of that instance: within the range of the others', which the 200 ms are far outside of.
+    # The transfer of that instance is where the others' are. Four ranks on two cores also wait for the scheduler when they leave; a tenth of the
+    # injected delay is room for that, and far from what would leak into the transfer if the split were wrong.
     transfers = [sum(r["xfer_ns"] for r in rows if r["seq"] == seq) for seq in range(1, COUNT + 1) if seq != AT]
     own = sum(r["xfer_ns"] for r in instance)
-    bound = max(transfers) + 0.02 * expected
+    bound = max(transfers) + 0.1 * expected
     job.check(own <= bound, f"its transfer is {own / 1e6:.3f} ms; the others' median is {statistics.median(transfers) / 1e6:.3f}, largest {max(transfers) / 1e6:.3f}")
     print(f"waited {waited / 1e6:.1f} ms, transfer {own / 1e6:.3f} ms, neighbours' median {statistics.median(transfers) / 1e6:.3f} ms")
 
