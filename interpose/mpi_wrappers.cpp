@@ -34,125 +34,100 @@ inline void end_post(const OpenCall& call, int result, const MPI_Request* reques
   if (result == MPI_SUCCESS) post_request(*request, call, now, info);
 }
 
+/// What a post leaves behind, as far as the call's arguments tell.
+inline RequestInfo posted_collective(uint64_t payload, const Communicator* c, int root) {
+  RequestInfo info = {};
+  info.payload = payload;
+  info.collective = true;
+  info.sequence = c->sequence;
+  info.peer = root;
+  return info;
+}
+
+inline RequestInfo posted_message(uint64_t payload, int peer, int tag, bool receive, bool persistent) {
+  RequestInfo info = {};
+  info.payload = payload;
+  info.receive = receive;
+  info.persistent = persistent;
+  info.sequence = static_cast<uint32_t>(tag);
+  info.peer = peer;
+  return info;
+}
+
+inline OpenCall begin_message(uint32_t op, const void* site, const Communicator* c, int peer, int tag, uint64_t payload) {
+  return begin_call(op, site, c->index, false, static_cast<uint32_t>(tag), peer, payload);
+}
+
 }  // namespace
 }  // namespace ddl
 
 using namespace ddl;
 
-#define DDL_MPI_COLLECTIVE(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, ROOT, PAYLOAD) \
-  DDL_EXPORT int NAME PARAMETERS {                                                  \
-    DDL_REAL(NAME);                                                                 \
-    if (!mpi_recording(site)) return real ARGUMENTS;                                \
-    Communicator* c = find_communicator(COMM);                                      \
-    const uint64_t sent = PAYLOAD;                                                  \
-    const OpenCall call = begin_collective(kOp_##NAME, site, c, ROOT, sent);        \
-    const int result = real ARGUMENTS;                                              \
-    end(call, sent);                                                                \
-    return result;                                                                  \
+// clang-format off
+#define DDL_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM, BEFORE, AFTER) \
+  DDL_EXPORT int NAME PARAMETERS {                                    \
+    DDL_REAL(NAME);                                                   \
+    if (!mpi_recording(site)) return real ARGUMENTS;                  \
+    Communicator* c = find_communicator(COMM);                        \
+    BEFORE;                                                           \
+    const int result = real ARGUMENTS;                                \
+    AFTER;                                                            \
+    return result;                                                    \
   }
 
-#define DDL_MPI_ICOLLECTIVE(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, ROOT, PAYLOAD) \
-  DDL_EXPORT int NAME PARAMETERS {                                                   \
-    DDL_REAL(NAME);                                                                  \
-    if (!mpi_recording(site)) return real ARGUMENTS;                                 \
-    Communicator* c = find_communicator(COMM);                                       \
-    const uint64_t sent = PAYLOAD;                                                   \
-    const OpenCall call = begin_collective(kOp_##NAME, site, c, ROOT, sent);         \
-    RequestInfo info = {};                                                           \
-    info.payload = sent;                                                             \
-    info.collective = true;                                                          \
-    info.sequence = c->sequence;                                                     \
-    info.peer = ROOT;                                                                \
-    const int result = real ARGUMENTS;                                               \
-    end_post(call, result, request, sent, info);                                     \
-    return result;                                                                   \
-  }
+#define DDL_MPI_COLLECTIVE(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, ROOT, PAYLOAD)             \
+  DDL_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                                \
+              const uint64_t sent = PAYLOAD;                                                    \
+              const OpenCall call = begin_collective(kOp_##NAME, site, c, ROOT, sent),          \
+              end(call, sent))
 
-#define DDL_MPI_SEND(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, PAYLOAD)                               \
-  DDL_EXPORT int NAME PARAMETERS {                                                                               \
-    DDL_REAL(NAME);                                                                                              \
-    if (!mpi_recording(site)) return real ARGUMENTS;                                                             \
-    Communicator* c = find_communicator(COMM);                                                                   \
-    const uint64_t sent = PEER == MPI_PROC_NULL ? 0 : PAYLOAD;                                                   \
-    const OpenCall call = begin_call(kOp_##NAME, site, c->index, false, static_cast<uint32_t>(TAG), PEER, sent); \
-    const int result = real ARGUMENTS;                                                                           \
-    end(call, sent);                                                                                             \
-    return result;                                                                                               \
-  }
+#define DDL_MPI_ICOLLECTIVE(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, ROOT, PAYLOAD)            \
+  DDL_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                                \
+              const uint64_t sent = PAYLOAD;                                                    \
+              const OpenCall call = begin_collective(kOp_##NAME, site, c, ROOT, sent);          \
+              const RequestInfo info = posted_collective(sent, c, ROOT),                        \
+              end_post(call, result, request, sent, info))
 
-#define DDL_MPI_ISEND(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, PAYLOAD)                              \
-  DDL_EXPORT int NAME PARAMETERS {                                                                               \
-    DDL_REAL(NAME);                                                                                              \
-    if (!mpi_recording(site)) return real ARGUMENTS;                                                             \
-    Communicator* c = find_communicator(COMM);                                                                   \
-    const uint64_t sent = PEER == MPI_PROC_NULL ? 0 : PAYLOAD;                                                   \
-    const OpenCall call = begin_call(kOp_##NAME, site, c->index, false, static_cast<uint32_t>(TAG), PEER, sent); \
-    RequestInfo info = {};                                                                                       \
-    info.payload = sent;                                                                                         \
-    info.sequence = static_cast<uint32_t>(TAG);                                                                  \
-    info.peer = PEER;                                                                                            \
-    const int result = real ARGUMENTS;                                                                           \
-    end_post(call, result, request, sent, info);                                                                 \
-    return result;                                                                                               \
-  }
+#define DDL_MPI_SEND(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, PAYLOAD)              \
+  DDL_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                                \
+              const uint64_t sent = PEER == MPI_PROC_NULL ? 0 : PAYLOAD;                        \
+              const OpenCall call = begin_message(kOp_##NAME, site, c, PEER, TAG, sent),        \
+              end(call, sent))
 
-#define DDL_MPI_RECV(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, DATATYPE)                           \
-  DDL_EXPORT int NAME PARAMETERS {                                                                            \
-    DDL_REAL(NAME);                                                                                           \
-    if (!mpi_recording(site)) return real ARGUMENTS;                                                          \
-    MPI_Status own;                                                                                           \
-    if (status == MPI_STATUS_IGNORE) status = &own;                                                           \
-    Communicator* c = find_communicator(COMM);                                                                \
-    const OpenCall call = begin_call(kOp_##NAME, site, c->index, false, static_cast<uint32_t>(TAG), PEER, 0); \
-    const int result = real ARGUMENTS;                                                                        \
-    end_receive(call, result, *status, DATATYPE);                                                             \
-    return result;                                                                                            \
-  }
+#define DDL_MPI_ISEND(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, PAYLOAD)             \
+  DDL_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                                \
+              const uint64_t sent = PEER == MPI_PROC_NULL ? 0 : PAYLOAD;                        \
+              const OpenCall call = begin_message(kOp_##NAME, site, c, PEER, TAG, sent);        \
+              const RequestInfo info = posted_message(sent, PEER, TAG, false, false),           \
+              end_post(call, result, request, sent, info))
 
-#define DDL_MPI_IRECV(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, DATATYPE)                          \
-  DDL_EXPORT int NAME PARAMETERS {                                                                            \
-    DDL_REAL(NAME);                                                                                           \
-    if (!mpi_recording(site)) return real ARGUMENTS;                                                          \
-    Communicator* c = find_communicator(COMM);                                                                \
-    const OpenCall call = begin_call(kOp_##NAME, site, c->index, false, static_cast<uint32_t>(TAG), PEER, 0); \
-    RequestInfo info = {};                                                                                    \
-    info.payload = payload(1, DATATYPE); /* for its datatype; the bytes come with the status */               \
-    info.receive = true;                                                                                      \
-    info.sequence = static_cast<uint32_t>(TAG);                                                               \
-    info.peer = PEER;                                                                                         \
-    const int result = real ARGUMENTS;                                                                        \
-    end_post(call, result, request, 0, info);                                                                 \
-    return result;                                                                                            \
-  }
+#define DDL_MPI_RECV(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, DATATYPE)             \
+  DDL_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                                \
+              MPI_Status own;                                                                   \
+              if (status == MPI_STATUS_IGNORE) status = &own;                                   \
+              const OpenCall call = begin_message(kOp_##NAME, site, c, PEER, TAG, 0),           \
+              end_receive(call, result, *status, DATATYPE))
 
-#define DDL_MPI_PERSISTENT(NAME, CLASS, RECEIVE, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, PAYLOAD)             \
-  DDL_EXPORT int NAME PARAMETERS {                                                                            \
-    DDL_REAL(NAME);                                                                                           \
-    if (!mpi_recording(site)) return real ARGUMENTS;                                                          \
-    Communicator* c = find_communicator(COMM);                                                                \
-    const OpenCall call = begin_call(kOp_##NAME, site, c->index, false, static_cast<uint32_t>(TAG), PEER, 0); \
-    RequestInfo info = {};                                                                                    \
-    info.payload = PEER == MPI_PROC_NULL ? 0 : PAYLOAD;                                                       \
-    info.receive = RECEIVE;                                                                                   \
-    info.persistent = true;                                                                                   \
-    info.sequence = static_cast<uint32_t>(TAG);                                                               \
-    info.peer = PEER;                                                                                         \
-    const int result = real ARGUMENTS;                                                                        \
-    end_post(call, result, request, 0, info);                                                                 \
-    return result;                                                                                            \
-  }
+// The payload of one element carries the datatype; the bytes come with the status.
+#define DDL_MPI_IRECV(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, DATATYPE)            \
+  DDL_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                                \
+              const OpenCall call = begin_message(kOp_##NAME, site, c, PEER, TAG, 0);           \
+              const RequestInfo info = posted_message(payload(1, DATATYPE), PEER, TAG, true, false), \
+              end_post(call, result, request, 0, info))
 
-#define DDL_MPI_COMMUNICATOR(NAME, PARAMETERS, ARGUMENTS, PARENT, NEW, COLLECTIVE, TAG)                                                \
-  DDL_EXPORT int NAME PARAMETERS {                                                                                                     \
-    DDL_REAL(NAME);                                                                                                                    \
-    if (!mpi_recording(site)) return real ARGUMENTS;                                                                                   \
-    Communicator* c = find_communicator(PARENT);                                                                                       \
-    const OpenCall call =                                                                                                              \
-        COLLECTIVE ? begin_collective(kOp_##NAME, site, c, -1, 0) : begin_call(kOp_##NAME, site, c->index, false, kNoSequence, -1, 0); \
-    const int result = real ARGUMENTS;                                                                                                 \
-    end(call, 0);                                                                                                                      \
-    if (result == MPI_SUCCESS) add_communicator(*NEW, c, kOp_##NAME, #NAME, TAG);                                                      \
-    return result;                                                                                                                     \
-  }
+#define DDL_MPI_PERSISTENT(NAME, CLASS, RECEIVE, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, PAYLOAD) \
+  DDL_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                                \
+              const OpenCall call = begin_message(kOp_##NAME, site, c, PEER, TAG, 0);           \
+              const RequestInfo info = posted_message(PEER == MPI_PROC_NULL ? 0 : PAYLOAD, PEER, TAG, RECEIVE, true), \
+              end_post(call, result, request, 0, info))
+
+#define DDL_MPI_COMMUNICATOR(NAME, PARAMETERS, ARGUMENTS, PARENT, NEW, COLLECTIVE, TAG)         \
+  DDL_WRAPPER(NAME, PARAMETERS, ARGUMENTS, PARENT,                                              \
+              const OpenCall call = COLLECTIVE ? begin_collective(kOp_##NAME, site, c, -1, 0)   \
+                                               : begin_message(kOp_##NAME, site, c, -1, 0, 0),  \
+              end(call, 0);                                                                     \
+              if (result == MPI_SUCCESS) add_communicator(*NEW, c, kOp_##NAME, #NAME, TAG))
+
+// clang-format on
 
 #include "interpose/mpi_calls.def"
