@@ -164,6 +164,18 @@ std::optional<int64_t> end_of_run_ns(const FindingInput& input) {
   return end.next() ? std::optional(end.integer(0)) : std::nullopt;
 }
 
+std::optional<int64_t> read_while_running_ns(const FindingInput& input) {
+  constexpr int64_t kFreshNs = 5'000'000'000;
+  const bool none_ended = std::all_of(input.catalog.processes.begin(), input.catalog.processes.end(),
+                                      [&](const auto& p) { return p.second.world != input.world || p.second.ended == "lost"; });
+  if (!none_ended || end_of_run_ns(input)) return std::nullopt;
+  Query read(input.db,
+             "SELECT CAST(r.value AS INTEGER) - CAST(b.value AS INTEGER) FROM meta r, meta b"
+             " WHERE r.key = 'ingested_at' AND b.key = 'epoch_realtime_ns'");
+  if (!read.next() || read.integer(0) - last_sign_of_life_ns(input) > kFreshNs) return std::nullopt;
+  return read.integer(0);
+}
+
 int64_t last_sign_of_life_ns(const FindingInput& input) {
   int64_t end_ns = 0;
   for (const auto& [id, process] : input.catalog.processes) {

@@ -46,6 +46,9 @@ std::string stuck_in_transfer(const FindingInput& input);
 
 /// When the job ended by the clock of `ddl record`; nothing for a job that ran without it.
 std::optional<int64_t> end_of_run_ns(const FindingInput& input);
+/// When the run was read, if it may have been going on then: no rank ended, no end is known from elsewhere, and the last sign of life was a
+/// few seconds old at most. What a moment of a healthy job looks like must not be taken for a hang or a kill.
+std::optional<int64_t> read_while_running_ns(const FindingInput& input);
 /// The latest thing that any rank recorded.
 int64_t last_sign_of_life_ns(const FindingInput& input);
 

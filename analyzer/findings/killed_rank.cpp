@@ -67,6 +67,7 @@ std::vector<Finding> find_killed_rank(const FindingInput& input) {
   const Ends ends = how_they_ended(input);
   const auto some = [&](const std::vector<int64_t>& ranks) { return !ranks.empty() && static_cast<int64_t>(ranks.size()) < ends.ranks; };
   if (ends.aborted.empty() && ends.lost.empty() && !some(ends.exited)) return {};
+  if (read_while_running_ns(input)) return {};
 
   Finding finding;
   finding.id = "killed_rank";

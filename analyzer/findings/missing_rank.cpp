@@ -39,7 +39,8 @@ std::vector<Finding> find_missing_rank(const FindingInput& input) {
   const std::optional<Stall> stall = find_stall(input);
   if (!stall) return {};
 
-  const std::optional<int64_t> known_end_ns = end_of_run_ns(input);
+  const std::optional<int64_t> read_ns = read_while_running_ns(input);
+  const std::optional<int64_t> known_end_ns = read_ns ? read_ns : end_of_run_ns(input);
   const int64_t waited_ns = known_end_ns.value_or(last_sign_of_life_ns(input)) - stall->waiting_since_ns;
   const double mean_ns = mean_duration_ns(input, stall->sits_in);
   const auto times_mean = [&](double times) { return static_cast<double>(waited_ns) > times * mean_ns; };
@@ -59,7 +60,7 @@ std::vector<Finding> find_missing_rank(const FindingInput& input) {
 
   finding.evidence = fmt::format("The last to wait came at {}", duration_text(stall->waiting_since_ns));
   if (waited_ns > 0) {
-    finding.evidence += fmt::format(", {} before the end of the run{}", duration_text(waited_ns),
+    finding.evidence += fmt::format(", {} before {}{}", duration_text(waited_ns), read_ns ? "the run was read" : "the end of the run",
                                     mean_ns > 0 ? fmt::format("; {} takes {} on average", stall->sits_in, duration_text(mean_ns)) : "");
   }
   finding.evidence += ".";
