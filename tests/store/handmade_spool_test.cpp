@@ -104,13 +104,14 @@ TEST_F(HandmadeSpoolTest, StepsWithoutAnEnd) {
   spool_.append(log_, record(RecordKind::kCall, 16, 1500, 1, 1, 0, 1));
   spool_.append(log_, step(RecordKind::kStepBegin, 2, 2000, 0));  // 1 never ended
   spool_.append(log_, record(RecordKind::kCall, 16, 2500, 1, 1, 0, 2));
-  spool_.put(ring_, 0, step(RecordKind::kStep, 2, 2000, 700));    // its end went to the ring
-  spool_.put(ring_, 1, step(RecordKind::kStep, 3, 2800, 100));    // in the ring only: not kept
-  spool_.append(log_, step(RecordKind::kStepBegin, 4, 3000, 0));  // open at the end
+  spool_.append(log_, record(RecordKind::kCall, 16, 2750, 1, 1, 0, 4));  // behind the end of 2; 1 does not last beyond the begin of 2
+  spool_.put(ring_, 0, step(RecordKind::kStep, 2, 2000, 700));           // its end went to the ring
+  spool_.put(ring_, 1, step(RecordKind::kStep, 3, 2800, 100));           // in the ring only: not kept
+  spool_.append(log_, step(RecordKind::kStepBegin, 4, 3000, 0));         // open at the end
   spool_.append(log_, record(RecordKind::kOpen, 16, 3500, 0, 1, 0, 3));
   load();
   EXPECT_EQ(rows("SELECT step, duration_ns FROM step ORDER BY start_ns"), (Rows{{"1", "NULL"}, {"2", "700"}, {"4", "NULL"}}));
-  EXPECT_EQ(rows("SELECT seq, step FROM event ORDER BY seq"), (Rows{{"1", "1"}, {"2", "2"}}));
+  EXPECT_EQ(rows("SELECT seq, step FROM event ORDER BY seq"), (Rows{{"1", "1"}, {"2", "2"}, {"4", "NULL"}}));
   EXPECT_EQ(rows("SELECT seq, step FROM open_call"), (Rows{{"3", "4"}}));
 }
 
@@ -127,6 +128,58 @@ TEST_F(HandmadeSpoolTest, OnlyCallsThatTheirThreadHasNotLeftAreOpen) {
   EXPECT_EQ(rows("SELECT kind, count FROM loss WHERE kind = 'abandoned_calls'"), (Rows{{"abandoned_calls", "1"}}));
   EXPECT_EQ(number("SELECT count(*) FROM event"), 2);
   EXPECT_EQ(number("SELECT count(*) FROM v_open_call"), 2);
+}
+
+TEST_F(HandmadeSpoolTest, RequestsAreSortedInAcrossChunks) {
+  const size_t second = spool_.add_chunk(ChunkKind::kEvents);
+  const size_t third = spool_.add_chunk(ChunkKind::kEvents);
+  for (const uint32_t at : {100, 200, 300, 900}) spool_.append(log_, record(RecordKind::kCall, 17, at, 1, 1, 0, at));
+  for (const uint32_t at : {1000, 50, 1100, 250})
+    spool_.append(second, record(RecordKind::kCall, 17, at, 1, 1, 0, at));  // 50, 250: completed here
+  for (const uint32_t at : {1200, 150, 1050}) spool_.append(third, record(RecordKind::kCall, 17, at, 1, 1, 0, at));
+  const size_t other = spool_.add_chunk(ChunkKind::kEvents, kMinChunkBytes, 1);
+  spool_.append(other, record(RecordKind::kCall, 17, 10, 1, 1, 0, 10));
+  load();
+  Rows expected;
+  for (const char* at : {"50", "100", "150", "200", "250", "300", "900", "1000", "1050", "1100", "1200"}) expected.push_back({"0", at});
+  expected.push_back({"1", "10"});
+  EXPECT_EQ(rows("SELECT thread, start_ns FROM event ORDER BY id"), expected);
+}
+
+TEST_F(HandmadeSpoolTest, LabelsStayUniqueWhateverTheProgramCallsThem) {
+  spool_.operation(18, OpClass::kCommunicator, false, "MPI_Comm_split");
+  const char* names[] = {"dp", "dp", "MPI_COMM_WORLD", "MPI_Comm_split#1", nullptr};
+  for (uint32_t i = 0; i < std::size(names); ++i) {
+    CommunicatorMeta comm = {};
+    comm.index = 2 + i;
+    comm.parent = 1;
+    comm.uid = 100 + i;
+    comm.size = 1 + static_cast<int32_t>(i);
+    comm.op = 18;
+    spool_.communicator(comm, {});
+    if (!names[i]) continue;
+    spool_.string(1 + i, names[i]);
+    spool_.communicator_name(2 + i, 1 + i);
+  }
+  load();
+  EXPECT_EQ(rows("SELECT uid, label FROM communicator ORDER BY uid"), (Rows{{"1", "MPI_COMM_WORLD"},
+                                                                            {"100", "dp"},
+                                                                            {"101", "dp#2"},
+                                                                            {"102", "MPI_COMM_WORLD#2"},
+                                                                            {"103", "MPI_Comm_split#1"},
+                                                                            {"104", "MPI_Comm_split#2"}}));
+  EXPECT_EQ(rows("SELECT size FROM communicator ORDER BY id"), (Rows{{"5"}, {"4"}, {"3"}, {"2"}, {"1"}, {"1"}}))
+      << "numbered by size, descending";
+}
+
+TEST_F(HandmadeSpoolTest, AProcessThatDescribedNoOperationsBorrowsTheirNames) {
+  SpoolBuilder hung;  // in MPI_Init: nothing is described yet
+  hung.header().begin = hung.header().latest = {1000000, 1000000, 5000000};
+  hung.append(hung.add_chunk(ChunkKind::kEvents), record(RecordKind::kOpen, 17, 100, 0));
+  std::filesystem::create_directories(folder());
+  hung.write(folder() / "n1.1.1.spool");
+  load();
+  EXPECT_EQ(rows("SELECT rank, op FROM v_open_call"), (Rows{{"NULL", "MPI_Send"}}));
 }
 
 TEST_F(HandmadeSpoolTest, CommSelfIsNoInstanceOfACollective) {
