@@ -44,6 +44,11 @@ bool learn_mpi(const void* caller) {
   return g_mpi.comm_world != nullptr && g_mpi.comm_null != nullptr && g_mpi.request_null != nullptr;
 }
 
+/// Before the first call is opened: a job that hangs in MPI_Init must be able to say so.
+void describe_operations() {
+  for (const OpRow& row : kOps) write_operation(row.op, row.op_class, row.nonblocking, row.name);
+}
+
 /// MPI is up: who are we, what may we call, what exists already.
 void enter_running(const void* caller) {
   FileHeader* header = spool_header();
@@ -62,7 +67,6 @@ void enter_running(const void* caller) {
   header->mpi_init_leave_ticks = ticks();
   __atomic_store_n(&header->rank, rank, __ATOMIC_RELEASE);
   __atomic_fetch_or(&header->flags, kMpiInitialized, __ATOMIC_RELAXED);
-  for (const OpRow& row : kOps) write_operation(row.op, row.op_class, row.nonblocking, row.name);
   learn_datatypes_and_reductions();
   add_predefined_communicators();
   char version[MPI_MAX_LIBRARY_VERSION_STRING] = {};
@@ -83,6 +87,7 @@ int initialize(uint32_t op, const void* site, Real real) {
     g_mpi.state = MpiState::kOff;
     return real();
   }
+  describe_operations();
   const OpenCall call = begin_call(op, site, kNoComm, false, kNoSequence, -1, 0);
   const int result = real();
   if (result == MPI_SUCCESS && g_mpi.state == MpiState::kUnknown) enter_running(site);
@@ -118,6 +123,7 @@ bool start_late(const void* caller) {
     g_mpi.state = MpiState::kOff;
     return false;
   }
+  describe_operations();
   write_fact("note", "MPI was initialized by a call that is not intercepted; what happened before the first intercepted call is missing");
   enter_running(caller);
   return g_mpi.state == MpiState::kRunning;

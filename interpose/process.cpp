@@ -155,6 +155,14 @@ void write_cpus() {
   if (used) write_fact("cpus", text);
 }
 
+/// Addresses of daemons help nobody later, and what may be a secret must not be in a file that people pass on.
+bool may_be_told(const char* name, size_t length) {
+  for (const char* word : {"uri", "URI", "TOKEN", "KEY", "SECRET", "PASSWORD"}) {
+    if (memmem(name, length, word, strlen(word))) return false;
+  }
+  return true;
+}
+
 void write_facts() {
   write_command_line();
   write_link("exe", "/proc/self/exe");
@@ -162,7 +170,7 @@ void write_facts() {
   write_cpus();
   for (char** variable = environ; variable && *variable; ++variable) {
     const char* equals = strchr(*variable, '=');
-    if (!equals) continue;
+    if (!equals || !may_be_told(*variable, static_cast<size_t>(equals - *variable))) continue;
     for (const char* prefix :
          {"OMPI_MCA_", "OMP_NUM_THREADS", "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_NODEID", "UCX_", "NCCL_", "CUDA_VISIBLE_DEVICES"}) {
       if (strncmp(*variable, prefix, strlen(prefix)) != 0) continue;
