@@ -113,6 +113,7 @@ bool copy_name(const void* address, char* name, size_t bytes) {
 }  // namespace
 
 bool start_late(const void* caller) {
+  if (is_forked_child()) return false;  // it inherited "MPI is initialized" from its parent; its calls are not those of a rank
   const auto initialized = reinterpret_cast<decltype(&PMPI_Initialized)>(resolve("PMPI_Initialized", caller));
   const auto finalized = reinterpret_cast<decltype(&PMPI_Finalized)>(resolve("PMPI_Finalized", caller));
   int is_initialized = 0, is_finalized = 0;

@@ -187,8 +187,7 @@ void in_forked_child() {
   g_start = Start::kNotYet;
   g_forked = true;
   g_mpi.state = MpiState::kUnknown;
-  reset_communicators();
-  reset_requests();
+  // The tables are the parent's; they are cleared only if this child starts to record. Most children exec at once and should pay nothing.
 }
 
 __attribute__((destructor)) void at_exit() {
@@ -200,11 +199,16 @@ __attribute__((destructor)) void at_exit() {
 bool try_start() {
   if (const char* disabled = setting("DDL_DISABLE"); disabled && strcmp(disabled, "0") != 0) return false;
   choose_directory();
+  if (g_forked) {
+    reset_communicators();
+    reset_requests();
+  }
   if (const char* why = activate(options_from_environment())) {
     say("not recording: %s (%s)", why, g_directory);
     return false;
   }
   g_owner = getpid();
+  g_forked = false;
   static bool hooked = false;
   if (!hooked) pthread_atfork(nullptr, nullptr, in_forked_child);
   hooked = true;
@@ -213,6 +217,8 @@ bool try_start() {
 }
 
 }  // namespace
+
+bool is_forked_child() { return g_forked; }
 
 bool collector_wanted(const char* name) {
   const char* list = setting("DDL_COLLECTORS");

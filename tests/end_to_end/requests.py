@@ -64,6 +64,15 @@ def fork_in_mid_run(folder):
     job.check(regions == [], f"the children's ranges are in the parent's record: {regions}")
 
 
+def mpi_in_the_child(folder):
+    run = folder / "child.ddl"
+    job.record(run, [PROGRAMS / "fork_then_init"], check_rc=0)
+    layers = job.store(run).execute("select rank, layer, sum(calls) from v_layer group by rank, layer order by layer").fetchall()
+    job.check([tuple(r) for r in layers] == [(0, "child", 1), (None, "parent", 2)], f"rank, layer, calls: {[tuple(r) for r in layers]}")
+    barriers = job.store(run).execute("select sum(calls) from v_call where op = 'MPI_Barrier'").fetchone()[0]
+    job.check(barriers == 1, f"{barriers} barriers instead of 1")
+
+
 def annotations_alone(folder):
     """No MPI, a fixed load address, a hostile layer name."""
     run = folder / "annotated.ddl"
@@ -77,4 +86,4 @@ def annotations_alone(folder):
     job.check("\033" not in job.report(run, check_rc=None).stdout, "an escape sequence reaches the terminal")
 
 
-job.main(every_completion, fork_in_mid_run, annotations_alone)
+job.main(every_completion, fork_in_mid_run, mpi_in_the_child, annotations_alone)
