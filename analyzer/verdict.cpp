@@ -20,8 +20,8 @@ Verdict decide(std::vector<Share> shares, const char* whole) {
   if (shares.empty()) return {"", fmt::format("not known how much of the {} is waiting or transfer", whole)};
   std::stable_sort(shares.begin(), shares.end(), [](const Share& a, const Share& b) { return a.value > b.value; });
   std::string numbers;
-  for (const Share& share : shares) numbers += fmt::format("{}{} {:.1f} %", numbers.empty() ? "" : ", ", share.name, share.value * 100);
-  numbers += fmt::format(" of the {} (threshold {:.0f} %)", whole, kBoundThreshold * 100);
+  for (const Share& share : shares) numbers += fmt::format("{}{} {:.1f}%", numbers.empty() ? "" : ", ", share.name, share.value * 100);
+  numbers += fmt::format(" of the {} (threshold {:.0f}%)", whole, kBoundThreshold * 100);
 
   const Share& first = shares.front();
   if (first.value <= kBoundThreshold) return {"compute", "bound by computing: " + numbers};
@@ -30,7 +30,7 @@ Verdict decide(std::vector<Share> shares, const char* whole) {
   }
   std::string unsplit;
   if (first.unsplit > kBoundThreshold) {
-    unsplit = fmt::format("; {:.1f} % are point-to-point calls, whose waiting is not told apart", first.unsplit * 100);
+    unsplit = fmt::format("; {:.1f}% are point-to-point calls, whose waiting is not told apart", first.unsplit * 100);
   }
   const double next = std::max(kBoundThreshold, shares.size() > 1 ? shares[1].value : 0);
   if (first.value - first.unsplit <= next)

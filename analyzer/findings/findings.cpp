@@ -83,13 +83,14 @@ std::string duration_text(double ns) {
 std::string duration_text(int64_t ns) { return duration_text(static_cast<double>(ns)); }
 
 std::string bytes_text(double bytes) {
-  if (bytes >= 0.9995e9) return rounded(bytes / 1e9) + " GB";
-  if (bytes >= 0.9995e6) return rounded(bytes / 1e6) + " MB";
-  if (bytes >= 999.5) return rounded(bytes / 1e3) + " kB";
+  constexpr double kKiB = 1024, kMiB = kKiB * kKiB, kGiB = kMiB * kKiB;
+  if (bytes >= 999.5 * kMiB) return rounded(bytes / kGiB) + " GiB";
+  if (bytes >= 999.5 * kKiB) return rounded(bytes / kMiB) + " MiB";
+  if (bytes >= kKiB) return rounded(bytes / kKiB) + " KiB";
   return fmt::format("{:.0f} B", bytes);
 }
 
-std::string percent_text(double ratio) { return fmt::format("{:.{}f} %", ratio * 100, std::abs(ratio) < 0.0995 ? 1 : 0); }
+std::string percent_text(double ratio) { return fmt::format("{:.{}f}%", ratio * 100, std::abs(ratio) < 0.0995 ? 1 : 0); }
 
 std::string ranks_text(const std::vector<int64_t>& ranks) {
   constexpr size_t kShown = 4;

@@ -60,7 +60,7 @@ TEST(Findings, Straggler) {
     ASSERT_EQ(run.findings(), Ids{"straggler"}) << ranks;
     EXPECT_EQ(run.integer("SELECT rank FROM finding"), 1);
     const std::string sentence = run.text("SELECT sentence FROM finding");
-    EXPECT_TRUE(has(sentence, "rank 1 (node1) enters last in 100 % of collectives")) << sentence;
+    EXPECT_TRUE(has(sentence, "rank 1 (node1) enters last in 100% of collectives")) << sentence;
     EXPECT_TRUE(has(sentence, ranks == 2 ? "the other waits 2" : "the others wait 2")) << sentence;
     EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 24e6, 2.5e6);
     EXPECT_NEAR(run.number("SELECT share_ratio FROM finding"), 24.0 / 70, 0.04);
@@ -76,7 +76,7 @@ TEST(Findings, StragglerFromAStepOn) {
   run.analyze();
   ASSERT_EQ(run.findings(), Ids{"straggler"});
   const std::string sentence = run.text("SELECT sentence FROM finding");
-  EXPECT_TRUE(has(sentence, "rank 5 (node1) enters last in 100 % of collectives since step 70: the others wait 30")) << sentence;
+  EXPECT_TRUE(has(sentence, "rank 5 (node1) enters last in 100% of collectives since step 70: the others wait 30")) << sentence;
 }
 
 TEST(Findings, OneLongDelayIsNoStraggler) {
@@ -430,8 +430,8 @@ TEST(Words, Ranks) {
 }
 
 TEST(Words, Percent) {
-  EXPECT_EQ(percent_text(0.97), "97 %");
-  EXPECT_EQ(percent_text(0.034), "3.4 %");
+  EXPECT_EQ(percent_text(0.97), "97%");
+  EXPECT_EQ(percent_text(0.034), "3.4%");
 }
 
 }  // namespace

@@ -23,9 +23,9 @@ TEST(Verdict, OverlappingIntervalsAreUndecided) {
 
 TEST(Verdict, SaysItsNumbers) {
   const std::string text = decide({{"wait", 0.31, {}, {}}, {"transfer", 0.12, {}, {}}}).text;
-  EXPECT_NE(text.find("wait 31.0 %"), std::string::npos) << text;
-  EXPECT_NE(text.find("transfer 12.0 %"), std::string::npos) << text;
-  EXPECT_NE(text.find("threshold 5 %"), std::string::npos) << text;
+  EXPECT_NE(text.find("wait 31.0%"), std::string::npos) << text;
+  EXPECT_NE(text.find("transfer 12.0%"), std::string::npos) << text;
+  EXPECT_NE(text.find("threshold 5%"), std::string::npos) << text;
 }
 
 TEST(Verdict, PointToPointTimeMayBeWaiting) {
@@ -33,7 +33,7 @@ TEST(Verdict, PointToPointTimeMayBeWaiting) {
   EXPECT_EQ(decide({{"wait", 0.10, {}, {}}, {"transfer", 0.30, {}, {}, 0.12}}).name, "transfer");
   const Verdict open = decide({{"wait", 0.10, {}, {}}, {"transfer", 0.30, {}, {}, 0.25}});
   EXPECT_EQ(open.name, "undecided");
-  EXPECT_NE(open.text.find("25.0 % are point-to-point calls"), std::string::npos) << open.text;
+  EXPECT_NE(open.text.find("25.0% are point-to-point calls"), std::string::npos) << open.text;
   EXPECT_EQ(decide({{"wait", 0.35, {}, {}}, {"transfer", 0.30, {}, {}, 0.25}}).name, "wait");  // more waiting changes nothing
 }
 
