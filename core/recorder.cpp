@@ -162,7 +162,6 @@ void forget_after_fork() {
 }
 
 FileHeader* spool_header() { return internal::g_file.header(); }
-const char* spool_path() { return internal::g_file.path(); }
 
 Thread* attach_thread() {
   if (t_refused) return nullptr;

@@ -99,7 +99,6 @@ const char* activate(const RecorderOptions& options);
 /// In a forked child: drop everything that belongs to the parent. Async-signal-safe.
 void forget_after_fork();
 FileHeader* spool_header();
-const char* spool_path();
 
 Thread* attach_thread();
 /// The calling thread's state; NULL when nothing is to be recorded.

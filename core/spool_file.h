@@ -24,7 +24,6 @@ class SpoolFile {
   void forget() { header_ = nullptr; }
 
   FileHeader* header() const { return header_; }
-  const char* path() const { return path_; }
   const char* why() const { return why_; }
 
  private:

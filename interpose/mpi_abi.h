@@ -6,15 +6,15 @@
 #pragma once
 
 #define OMPI_SKIP_MPICXX 1
-#define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
 
 #include <stdint.h>
 
-#ifdef OMPI_PREDEFINED_GLOBAL
+#ifndef OPEN_MPI
+#error "these wrappers are for Open MPI's ABI"
+#endif
 #undef OMPI_PREDEFINED_GLOBAL
 #define OMPI_PREDEFINED_GLOBAL(type, global) (static_cast<type>(::ddl::mpi_object(#global)))
-#endif
 
 #include "core/recorder.h"
 
@@ -55,10 +55,9 @@ inline void* real_function(uint32_t op, const char* name, const void* caller) {
 
 /// The MPI functions that we call ourselves, always as PMPI_X: nobody else's wrapper sees them.
 // clang-format off
-#define DDL_PMPI_FUNCTIONS(X)                                                                                      \
-  X(Initialized) X(Finalized) X(Query_thread) X(Get_library_version) X(Comm_rank) X(Comm_size)                     \
-  X(Comm_group) X(Comm_remote_group) X(Comm_remote_size) X(Comm_test_inter) X(Group_size) X(Group_translate_ranks) \
-  X(Group_free) X(Type_size_x) X(Get_elements_x) X(Test_cancelled)
+#define DDL_PMPI_FUNCTIONS(X)                                                                           \
+  X(Query_thread) X(Get_library_version) X(Comm_rank) X(Comm_size) X(Comm_group) X(Comm_remote_group)   \
+  X(Comm_remote_size) X(Comm_test_inter) X(Group_translate_ranks) X(Group_free) X(Type_size_x)
 // clang-format on
 
 struct PmpiTable {
@@ -82,7 +81,6 @@ struct Mpi {
   MPI_Request request_null;
   MPI_Request request_empty;  ///< Open MPI hands this out for operations that are complete when posted
   MPI_Datatype datatype_null;
-  MPI_Group group_null;
 };
 extern Mpi g_mpi;
 

@@ -35,12 +35,7 @@ bool learn_mpi(const void* caller) {
   g_mpi.comm_null = MPI_COMM_NULL;
   g_mpi.request_null = MPI_REQUEST_NULL;
   g_mpi.datatype_null = MPI_DATATYPE_NULL;
-  g_mpi.group_null = MPI_GROUP_NULL;
-#ifdef OPEN_MPI
   g_mpi.request_empty = static_cast<MPI_Request>(mpi_object("ompi_request_empty"));
-#else
-  g_mpi.request_empty = MPI_REQUEST_NULL;
-#endif
   return g_mpi.comm_world != nullptr && g_mpi.comm_null != nullptr && g_mpi.request_null != nullptr;
 }
 
