@@ -7,7 +7,7 @@
 
 namespace ddl {
 
-/// Exit codes of every program (docs/reference/exit-codes in README): what a script may rely on.
+/// Exit codes of every program (see README.md): what a script may rely on.
 enum class ExitCode { kGood = 0, kOurs = 1, kUsage = 2, kDataMissing = 3, kGate = 4, kCannotLaunch = 125 };
 
 /// `what()` says what went wrong in one line without a full stop; `hint()` what to try, may be empty.

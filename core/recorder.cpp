@@ -25,7 +25,7 @@ __thread bool t_refused __attribute__((tls_model("initial-exec"))) = false;
 RecorderOptions g_options;
 Thread* g_free_threads = nullptr;
 uint32_t g_thread_count = 0;
-uint64_t g_after_ticks, g_until_ticks;  // 0: no such bound; set at the first refresh that knows the rate
+uint64_t g_after_ticks, g_until_ticks;  // 0: no such bound
 bool g_log_full = false;
 
 // The current step. Written by the thread that opens steps, read by all.

@@ -113,7 +113,10 @@ void post_request(MPI_Request handle, const OpenCall& call, uint64_t now, Reques
   RequestInfo* node = *link;
   if (node) {
     // MPI gave the handle out again without our having seen its end (completed through a call that we do not wrap).
-    if (node->active) count_loss(kLossRequests);
+    if (node->active) {
+      count_loss(kLossRequests);
+      count_outstanding(-1);
+    }
   } else {
     node = take_node(stripe);
     if (!node) {
@@ -122,8 +125,8 @@ void post_request(MPI_Request handle, const OpenCall& call, uint64_t now, Reques
     }
     node->next = nullptr;
     *link = node;
-    if (info.active) count_outstanding(1);
   }
+  if (info.active) count_outstanding(1);
   info.next = node->next;
   *node = info;
 }
