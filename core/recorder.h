@@ -220,7 +220,42 @@ inline uint64_t end_call(const OpenCall& call, uint64_t payload) {
   return now;
 }
 
-/// A polling call that found nothing: counted and timed, no event.
+/// A polling call (Test, Iprobe): it never blocks, so its record is never open; the thread still counts as inside a call meanwhile.
+struct OpenPoll {
+  Thread* thread;  ///< NULL: not recorded
+  uint64_t start_ticks;
+};
+
+inline OpenPoll begin_poll() {
+  Thread* thread = this_thread();
+  if (__builtin_expect(thread != nullptr, 1)) ++thread->call_depth;
+  return {thread, ticks()};
+}
+
+/// Leaves it. What found nothing is counted and timed, no event: such polls come in millions. Returns the moment of leaving.
+inline uint64_t end_poll(const OpenPoll& poll, uint32_t op, const void* site, uint32_t comm, int32_t peer, bool found) {
+  const uint64_t now = ticks();
+  Thread* thread = poll.thread;
+  if (__builtin_expect(!thread, 0)) return now;
+  const uint64_t duration = now - poll.start_ticks;
+  const uint32_t context = site_context(thread, site);
+  if (--thread->call_depth == 0) thread->call_ticks += duration;
+  if (found) {
+    Record* record = take_record(thread, __builtin_expect(!g_process.restricted, 1) || keep(false, kNoSequence, poll.start_ticks));
+    record->start_ticks = poll.start_ticks;
+    record->payload = 0;
+    record->comm = comm;
+    record->context = context;
+    record->sequence = kNoSequence;
+    record->peer = peer;
+    publish(record, record_word(RecordKind::kCall, op, duration));
+  }
+  add_to_profile(profile_entry(thread, context, comm, op, 0), 0, duration);
+  if (__builtin_expect(now - g_process.latest_ticks > g_process.refresh_ticks, 0)) refresh_clock(now);
+  return now;
+}
+
+/// The same in one piece, for wrappers that do not mark the thread.
 inline void count_poll(uint32_t op, const void* site, uint32_t comm, uint64_t start_ticks) {
   Thread* thread = this_thread();
   if (!thread) return;
@@ -230,7 +265,6 @@ inline void count_poll(uint32_t op, const void* site, uint32_t comm, uint64_t st
   if (__builtin_expect(now - g_process.latest_ticks > g_process.refresh_ticks, 0)) refresh_clock(now);
 }
 
-/// A polling call that found something: an event like any other, but it never blocked, so it was never open.
 inline uint64_t record_poll(uint32_t op, const void* site, uint32_t comm, int32_t peer, uint64_t start_ticks) {
   OpenCall call = begin_call(op, site, comm, false, 0, peer, 0);
   if (!call.thread) return start_ticks;

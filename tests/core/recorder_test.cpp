@@ -130,6 +130,46 @@ TEST_F(RecorderTest, CallsComeBackInOrderAndWhole) {
   EXPECT_EQ(reader.header().keep_level, 0u);
 }
 
+TEST_F(RecorderTest, PollsAreCountedAndThoseThatFindSomethingAreEvents) {
+  record([] {
+    for (int i = 0; i < 10; ++i) {
+      const OpenPoll poll = begin_poll();
+      if (this_thread()->call_depth != 1) _exit(98);
+      const uint64_t now = end_poll(poll, kOp, kSiteA, 7, i, i % 5 == 3);
+      if (now < poll.start_ticks || this_thread()->call_depth != 0) _exit(97);
+    }
+  });
+  const SpoolReader reader = spool();
+  EXPECT_EQ(profiled_calls(reader, kOp), 10u);
+  const std::vector<Record> all = records(reader);
+  ASSERT_EQ(all.size(), 2u);
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(record_kind(all[i].word), RecordKind::kCall);
+    EXPECT_EQ(record_op(all[i].word), kOp);
+    EXPECT_EQ(all[i].comm, 7u);
+    EXPECT_EQ(all[i].peer, i == 0 ? 3 : 8);
+    EXPECT_LE(all[i].start_ticks + record_duration_ticks(all[i].word), i == 0 ? all[1].start_ticks : UINT64_MAX);
+  }
+}
+
+TEST_F(RecorderTest, PollsAreTimeInsideCalls) {
+  record([] {
+    push_range(2, "polling", 0);
+    const OpenPoll poll = begin_poll();
+    call(kOp + 1, 1);  // inside the poll: its time is the poll's
+    end_poll(poll, kOp, kSiteA, 0, -1, true);
+    pop_range(2);
+  });
+  const SpoolReader reader = spool();
+  uint64_t poll_ticks = 0, range_call_ticks = 0;
+  for (const Record& r : records(reader)) {
+    if (record_kind(r.word) == RecordKind::kCall && record_op(r.word) == kOp) poll_ticks = record_duration_ticks(r.word);
+    if (record_kind(r.word) == RecordKind::kRange) range_call_ticks = r.payload;
+  }
+  EXPECT_GT(poll_ticks, 0u);
+  EXPECT_EQ(range_call_ticks, poll_ticks);
+}
+
 TEST_F(RecorderTest, SizesAndCallSitesAreKeptApart) {
   record([] {
     for (int i = 0; i < 3; ++i) call(kOp, 1000);
