@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""Runs the conformance programs without the library and with it: nothing that a program sees may differ, and every row of the table is reached.
+
+Compared are the transcripts that the programs write (every return code, status, result and call of an error handler, see
+c/support/transcript.h), the exit code, stdout and stderr. What was recorded is compared as well: calls per rank and operation equal what the
+program counted itself. A program says in its head how it is run:
+
+    conformance: binding=c ranks=3 threads=yes cases=NAME:CODE,...
+
+binding: c (default), mpif (mpif.h and `use mpi`) or f08. threads=yes: once more with CONFORMANCE_THREADS=2, its body on two threads under
+MPI_THREAD_MULTIPLE. cases: one run for each, NAME is its argument, CODE the exit code of mpirun that is right.
+
+A row counts as covered for a binding if a program of that binding left completed calls of it in the recorded profile (calls that never
+return, MPI_Abort: an open one).
+"""
+import argparse
+import csv
+import io
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter, namedtuple
+from pathlib import Path
+
+import job
+
+HERE = Path(__file__).resolve().parent
+TIMEOUT_S = 60
+Program = namedtuple("Program", "name binding ranks threads cases")
+Flavour = namedtuple("Flavour", "mpirun library bindings")
+FLAVOURS = {
+    "openmpi": Flavour("mpirun.openmpi", "libddl.so", ("c", "mpif", "f08")),
+    "mpich": Flavour("mpirun.mpich", "libddl-mpich.so", ("c",)),
+}
+# How the wrapper of a row is called in each binding.
+SYMBOLS = {"c": r"(MPI_\w+)", "mpif": r"(mpi_\w+?)(?<!_f08)_", "f08": r"(mpi_\w+)_f08_"}
+
+
+def programs():
+    """Every source in c/ and fortran/ is one."""
+    for source in sorted(HERE.glob("c/*.c")) + sorted(HERE.glob("fortran/*.[fF]*")):
+        said = re.search(r"conformance:((?: +\w+=[\w:,.]+)+)", source.read_text())
+        if not said:
+            sys.exit(f"{source}: says nowhere how it is run (conformance: ranks=...)")
+        facts = dict(word.split("=") for word in said[1].split())
+        cases = [case.split(":") for case in facts["cases"].split(",")] if "cases" in facts else [[None, 0]]
+        yield Program(source.stem, facts.get("binding", "c"), int(facts["ranks"]), facts.get("threads") == "yes", [(name, int(code)) for name, code in cases])
+
+
+def rows_of(library):
+    """binding -> names of the rows, in lower case, from what the library shows to the job."""
+    shown = [line.split()[-1].split("@")[0]
+             for line in subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout.splitlines()]
+    return {binding: {match[1].lower() for name in shown if (match := re.fullmatch(pattern, name))} for binding, pattern in SYMBOLS.items()}
+
+
+def normalised(text):
+    """Output of several ranks, in any order; process ids, job ids, addresses and the folder say nothing."""
+    text = re.sub(r"0x[0-9a-f]+", "0xN", text)
+    text = re.sub(r"/[\w./-]*/conformance-\w+/(plain|traced)", "FOLDER", text)
+    return sorted(re.sub(r"\d{3,}", "N", line) for line in text.splitlines())
+
+
+class Run:
+    """One mpirun in a fresh folder."""
+
+    def __init__(self, flavour, binary, program, case, threads, folder, library):
+        folder.mkdir()
+        (folder / "transcripts").mkdir()
+        self.record = folder / "run.ddl"
+        extra = {"CONFORMANCE_OUT": folder / "transcripts", "CONFORMANCE_THREADS": threads, "DDL_OUT": self.record}
+        if library:
+            extra["LD_PRELOAD"] = library
+        command = [flavour.mpirun, "-np", str(program.ranks), str(binary)] + ([case] if case else [])
+        with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err:
+            process = subprocess.Popen(command, cwd=folder, env=job.environment(**extra), stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                                       start_new_session=True)
+            try:
+                self.code = process.wait(TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGTERM)  # mpirun takes its ranks with it
+                try:
+                    process.wait(10)
+                except subprocess.TimeoutExpired:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
+                self.code = f"no end within {TIMEOUT_S} s"
+        self.stdout, self.stderr = (normalised((folder / name).read_text(errors="replace")) for name in ("stdout", "stderr"))
+        self.transcripts, self.calls = {}, Counter()
+        for file in sorted((folder / "transcripts").iterdir()):
+            if file.suffix == ".calls":
+                rank = int(file.stem.split("-")[-1])
+                self.calls.update({(rank, line.split()[0]): int(line.split()[1]) for line in file.read_text().splitlines()})
+            else:
+                self.transcripts[file.name] = file.read_text(errors="replace").splitlines()
+
+
+def first_difference(name, plain, traced):
+    for number, (left, right) in enumerate(zip(plain + ["(end)"], traced + ["(end)"]), 1):
+        if left != right:
+            before = "".join(f"    {number - len(plain[max(0, number - 4):number - 1]) + i}: {line}\n" for i, line in enumerate(plain[max(0, number - 4):number - 1]))
+            return f"{name} differs in line {number}, after\n{before}  without: {left}\n  with:    {right}"
+    return None
+
+
+def differences(plain, traced):
+    if plain.code != traced.code:
+        yield f"exit code {plain.code} without, {traced.code} with the library\n" + "\n".join(traced.stderr[-20:])
+    if plain.transcripts.keys() != traced.transcripts.keys():
+        yield f"transcripts {sorted(plain.transcripts)} without, {sorted(traced.transcripts)} with the library"
+    for name in plain.transcripts.keys() & traced.transcripts.keys():
+        if said := first_difference(name, plain.transcripts[name], traced.transcripts[name]):
+            yield said
+    for name in ("stdout", "stderr"):
+        if said := first_difference(name, getattr(plain, name), getattr(traced, name)):
+            yield said
+
+
+def recorded(run_dir, sql):
+    done = job.run([job.DDL, "query", run_dir, sql, "--csv"])
+    if done.returncode != 0:
+        sys.exit(f"{run_dir} cannot be read: {done.stderr}")
+    return list(csv.DictReader(io.StringIO(done.stdout)))
+
+
+def read_record(run_dir):
+    """Calls by (rank, operation), summed over worlds; operations that were entered and never left."""
+    calls = Counter({(int(row["rank"]), row["op"]): int(row["calls"])
+                     for row in recorded(run_dir, "SELECT rank, op, sum(calls) AS calls FROM v_call WHERE rank IS NOT NULL GROUP BY rank, op")})
+    unfinished = {row["op"] for row in recorded(run_dir, "SELECT DISTINCT o.name AS op FROM open_call c JOIN op o ON o.id = c.op")}
+    return calls, unfinished
+
+
+def conform(flavour, rows, program, case, expected, threads, binary, folder, library):
+    """Runs a program both ways. Returns what is wrong, and the operations that were recorded."""
+    plain = Run(flavour, binary, program, case, threads, folder / "plain", None)
+    if plain.code == 77:
+        return [], set(), "skipped: " + " ".join(plain.stderr)
+    if plain.code != expected:
+        return [f"exit code {plain.code} without the library, expected {expected}\n" + "\n".join(plain.stderr[-20:])], set(), ""
+    if not plain.transcripts or not all(plain.transcripts.values()):
+        return [f"wrote no transcript: {sorted(plain.transcripts)}"], set(), ""
+    traced = Run(flavour, binary, program, case, threads, folder / "traced", library)
+    wrong = list(differences(plain, traced))
+    calls, unfinished = read_record(traced.record) if library and traced.record.exists() else (Counter(), set())
+    if library:
+        for rank, op in sorted(traced.calls):
+            if op.lower() in rows["c"] and op not in unfinished and calls[rank, op] != traced.calls[rank, op]:
+                wrong.append(f"rank {rank} called {op} {traced.calls[rank, op]} times, recorded are {calls[rank, op]}")
+    ops = {op.lower() for _, op in calls} | {op.lower() for op in unfinished}
+    return wrong, ops, f"{len(plain.transcripts)} transcripts, {sum(map(len, plain.transcripts.values()))} lines, {len(ops)} operations"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--flavour", choices=FLAVOURS, default="openmpi")
+    parser.add_argument("--binding", choices=SYMBOLS, action="append", help="programs of this binding only (repeatable)")
+    parser.add_argument("--without", action="store_true", help="both runs without the library: is what the programs write repeatable?")
+    parser.add_argument("program", nargs="*", help="default: all; coverage is judged only then")
+    options = parser.parse_args()
+    flavour = FLAVOURS[options.flavour]
+    library = job.BUILD / "lib" / flavour.library
+    binaries = job.BUILD / "tests" / "conformance" / options.flavour
+    for needed, what in ((shutil.which(flavour.mpirun), f"{flavour.mpirun} is not installed"), (library.exists(), f"{library} was not built"),
+                         (binaries.exists(), f"{binaries} was not built")):
+        if not needed:
+            print("skipped:", what)
+            return 77
+    bindings = options.binding or flavour.bindings
+    chosen = [p for p in programs() if p.binding in bindings and (not options.program or p.name in options.program)]
+    rows = rows_of(library)
+    covered = {binding: set() for binding in bindings}
+    folder = Path(tempfile.mkdtemp(prefix="conformance-"))
+    failed, began = 0, time.monotonic()
+    for program in chosen:
+        for case, expected in program.cases:
+            for threads in (1, 2) if program.threads else (1,):
+                label = program.name + (f" {case}" if case else "") + (" on two threads" if threads > 1 else "")
+                here = folder / label.replace(" ", "_")
+                here.mkdir()
+                start = time.monotonic()
+                wrong, ops, summary = conform(flavour, rows, program, case, expected, threads, binaries / program.name, here, None if options.without else library)
+                covered[program.binding] |= ops
+                print(f"{label}: {'DIFFERS' if wrong else 'equal'} ({summary}), {time.monotonic() - start:.1f} s", flush=True)
+                for line in wrong:
+                    print("  " + line.replace("\n", "\n  "), flush=True)
+                failed += bool(wrong)
+    print(f"{len(chosen)} programs, {failed} runs differ, {time.monotonic() - began:.1f} s")
+    for binding in bindings if not options.without else ():
+        missing = rows[binding] - covered[binding]
+        print(f"row coverage, {options.flavour} {binding}: {len(rows[binding]) - len(missing)} of {len(rows[binding])} rows")
+        if missing and not options.program:
+            print("  not reached:", " ".join(sorted(missing)))
+            failed += 1
+    if failed:
+        print(f"what was written is in {folder}")
+        return 1
+    shutil.rmtree(folder)
+    return 0
+
+
+sys.exit(main())
