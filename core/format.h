@@ -142,7 +142,8 @@ enum class RecordKind : uint32_t {
   kNone = 0,
   kOpen = 1,       ///< a call that has not returned. Becomes kCall in place; what stays kOpen is where a killed or hung process sat
   kCall = 2,       ///< a call, enter to leave
-  kRequest = 3,    ///< a non-blocking operation: post enter to leave of the call that completed it (an upper bound of its transfer)
+  kRequest = 3,    ///< a non-blocking operation: post enter to leave of the call that completed it (an upper bound of its transfer).
+                   ///< Also the half of a Sendrecv that received; the call itself is the half that sent
   kRange = 4,      ///< a phase or layer range, begin to end; op = ddl_range_kind
   kStepBegin = 5,  ///< a step began; duration 0
   kStep = 6,       ///< a step, begin to end

@@ -233,7 +233,8 @@ inline OpenPoll begin_poll() {
 }
 
 /// Leaves it. What found nothing is counted and timed, no event: such polls come in millions. Returns the moment of leaving.
-inline uint64_t end_poll(const OpenPoll& poll, uint32_t op, const void* site, uint32_t comm, int32_t peer, bool found) {
+inline uint64_t end_poll(const OpenPoll& poll, uint32_t op, const void* site, uint32_t comm, int32_t peer, bool found,
+                         uint32_t tag = kNoSequence) {
   const uint64_t now = ticks();
   Thread* thread = poll.thread;
   if (__builtin_expect(!thread, 0)) return now;
@@ -246,7 +247,7 @@ inline uint64_t end_poll(const OpenPoll& poll, uint32_t op, const void* site, ui
     record->payload = 0;
     record->comm = comm;
     record->context = context;
-    record->sequence = kNoSequence;
+    record->sequence = tag;
     record->peer = peer;
     publish(record, record_word(RecordKind::kCall, op, duration));
   }
@@ -265,8 +266,8 @@ inline void count_poll(uint32_t op, const void* site, uint32_t comm, uint64_t st
   if (__builtin_expect(now - g_process.latest_ticks > g_process.refresh_ticks, 0)) refresh_clock(now);
 }
 
-inline uint64_t record_poll(uint32_t op, const void* site, uint32_t comm, int32_t peer, uint64_t start_ticks) {
-  OpenCall call = begin_call(op, site, comm, false, 0, peer, 0);
+inline uint64_t record_poll(uint32_t op, const void* site, uint32_t comm, int32_t peer, uint32_t tag, uint64_t start_ticks) {
+  OpenCall call = begin_call(op, site, comm, false, tag, peer, 0);
   if (!call.thread) return start_ticks;
   call.start_ticks = start_ticks;
   __atomic_store_n(&call.record->start_ticks, start_ticks, __ATOMIC_RELAXED);

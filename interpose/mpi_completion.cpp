@@ -145,7 +145,7 @@ DDL_EXPORT int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
   const uint64_t start = ticks();
   const int result = real(request, flag, pending.statuses());
   if (result == MPI_SUCCESS && *flag) {
-    pending.complete_all(record_poll(kOp_MPI_Test, site, kNoComm, -1, start));
+    pending.complete_all(record_poll(kOp_MPI_Test, site, kNoComm, -1, kNoSequence, start));
   } else {
     count_poll(kOp_MPI_Test, site, kNoComm, start);
   }
@@ -159,7 +159,7 @@ DDL_EXPORT int MPI_Testall(int count, MPI_Request requests[], int* flag, MPI_Sta
   const uint64_t start = ticks();
   const int result = real(count, requests, flag, pending.statuses());
   if (result == MPI_SUCCESS && *flag) {
-    pending.complete_all(record_poll(kOp_MPI_Testall, site, kNoComm, -1, start));
+    pending.complete_all(record_poll(kOp_MPI_Testall, site, kNoComm, -1, kNoSequence, start));
   } else {
     count_poll(kOp_MPI_Testall, site, kNoComm, start);
   }
@@ -173,7 +173,7 @@ DDL_EXPORT int MPI_Testany(int count, MPI_Request requests[], int* index, int* f
   const uint64_t start = ticks();
   const int result = real(count, requests, index, flag, pending.statuses());
   if (result == MPI_SUCCESS && *flag) {
-    pending.complete(*index, 0, record_poll(kOp_MPI_Testany, site, kNoComm, -1, start));
+    pending.complete(*index, 0, record_poll(kOp_MPI_Testany, site, kNoComm, -1, kNoSequence, start));
   } else {
     count_poll(kOp_MPI_Testany, site, kNoComm, start);
   }
@@ -187,7 +187,7 @@ DDL_EXPORT int MPI_Testsome(int incount, MPI_Request requests[], int* outcount, 
   const uint64_t start = ticks();
   const int result = real(incount, requests, outcount, indices, pending.statuses());
   if (result == MPI_SUCCESS && *outcount > 0) {
-    const uint64_t now = record_poll(kOp_MPI_Testsome, site, kNoComm, -1, start);
+    const uint64_t now = record_poll(kOp_MPI_Testsome, site, kNoComm, -1, kNoSequence, start);
     for (int i = 0; i < *outcount; ++i) pending.complete(indices[i], i, now);
   } else {
     count_poll(kOp_MPI_Testsome, site, kNoComm, start);
@@ -245,32 +245,49 @@ DDL_EXPORT int MPI_Request_free(MPI_Request* request) {
 // ---------------------------------------------------------------------------------------------------------------- probes and matched
 // receives
 
+namespace {
+
+/// A probe names the message that it found, not the wildcards that it looked for.
+void end_probe(const OpenCall& call, int result, const MPI_Status& status) {
+  if (!call.thread) return;
+  if (result == MPI_SUCCESS) set_source(call, status.MPI_SOURCE, static_cast<uint32_t>(status.MPI_TAG));
+  end_call(call, 0);
+}
+
+}  // namespace
+
 DDL_EXPORT int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
   DDL_REAL(MPI_Probe);
   if (!mpi_recording(site)) return real(source, tag, comm, status);
+  MPI_Status own;
+  if (status == MPI_STATUS_IGNORE) status = &own;
   const OpenCall call = begin_call(kOp_MPI_Probe, site, find_communicator(comm)->index, false, static_cast<uint32_t>(tag), source, 0);
   const int result = real(source, tag, comm, status);
-  if (call.thread) end_call(call, 0);
+  end_probe(call, result, *status);
   return result;
 }
 
 DDL_EXPORT int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
   DDL_REAL(MPI_Mprobe);
   if (!mpi_recording(site)) return real(source, tag, comm, message, status);
+  MPI_Status own;
+  if (status == MPI_STATUS_IGNORE) status = &own;
   const OpenCall call = begin_call(kOp_MPI_Mprobe, site, find_communicator(comm)->index, false, static_cast<uint32_t>(tag), source, 0);
   const int result = real(source, tag, comm, message, status);
-  if (call.thread) end_call(call, 0);
+  end_probe(call, result, *status);
   return result;
 }
 
 DDL_EXPORT int MPI_Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
   DDL_REAL(MPI_Iprobe);
   if (!mpi_recording(site)) return real(source, tag, comm, flag, status);
+  MPI_Status own;
+  if (status == MPI_STATUS_IGNORE) status = &own;
   const uint64_t start = ticks();
   const int result = real(source, tag, comm, flag, status);
   const uint32_t index = find_communicator(comm)->index;
   if (result == MPI_SUCCESS && *flag) {
-    record_poll(kOp_MPI_Iprobe, site, index, source, start);
+    record_poll(kOp_MPI_Iprobe, site, index, status->MPI_SOURCE, static_cast<uint32_t>(status->MPI_TAG), start);
   } else {
     count_poll(kOp_MPI_Iprobe, site, index, start);
   }
@@ -280,11 +297,13 @@ DDL_EXPORT int MPI_Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Sta
 DDL_EXPORT int MPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message, MPI_Status* status) {
   DDL_REAL(MPI_Improbe);
   if (!mpi_recording(site)) return real(source, tag, comm, flag, message, status);
+  MPI_Status own;
+  if (status == MPI_STATUS_IGNORE) status = &own;
   const uint64_t start = ticks();
   const int result = real(source, tag, comm, flag, message, status);
   const uint32_t index = find_communicator(comm)->index;
   if (result == MPI_SUCCESS && *flag) {
-    record_poll(kOp_MPI_Improbe, site, index, source, start);
+    record_poll(kOp_MPI_Improbe, site, index, status->MPI_SOURCE, static_cast<uint32_t>(status->MPI_TAG), start);
   } else {
     count_poll(kOp_MPI_Improbe, site, index, start);
   }

@@ -27,6 +27,23 @@ inline void end_receive(const OpenCall& call, int result, const MPI_Status& stat
   end_call(call, bytes);
 }
 
+/// Sendrecv: the call is the send. What it received is a record of its own, of kind request, as if it had been posted and completed within
+/// the call; the profile does not count it.
+inline void end_exchange(const OpenCall& call, int result, uint64_t sent, const MPI_Status& status, MPI_Datatype datatype) {
+  if (!call.thread) return;
+  const uint64_t now = end_call(call, sent);
+  if (result != MPI_SUCCESS) return;
+  Record half;
+  half.start_ticks = call.start_ticks;
+  half.word = record_word(RecordKind::kRequest, call.op, now - call.start_ticks);
+  half.payload = received(status, payload_datatype(payload(1, datatype)));
+  half.comm = call.comm;
+  half.context = call.context;
+  half.sequence = static_cast<uint32_t>(status.MPI_TAG);
+  half.peer = status.MPI_SOURCE;
+  write_record(call.thread, call.keep, half);
+}
+
 /// Posts: the call itself, then the request that it left behind.
 inline void end_post(const OpenCall& call, int result, const MPI_Request* request, uint64_t call_payload, RequestInfo info) {
   if (!call.thread) return;
@@ -93,6 +110,14 @@ using namespace ddl;
               const uint64_t sent = PEER == MPI_PROC_NULL ? 0 : PAYLOAD;                        \
               const OpenCall call = begin_message(kOp_##NAME, site, c, PEER, TAG, sent),        \
               end(call, sent))
+
+#define DDL_MPI_EXCHANGE(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, PAYLOAD, DATATYPE) \
+  DDL_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                                \
+              MPI_Status own;                                                                   \
+              if (status == MPI_STATUS_IGNORE) status = &own;                                   \
+              const uint64_t sent = PEER == MPI_PROC_NULL ? 0 : PAYLOAD;                        \
+              const OpenCall call = begin_message(kOp_##NAME, site, c, PEER, TAG, sent),        \
+              end_exchange(call, result, sent, *status, DATATYPE))
 
 #define DDL_MPI_ISEND(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, PAYLOAD)             \
   DDL_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                                \

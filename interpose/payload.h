@@ -56,4 +56,7 @@ inline uint64_t received(const MPI_Status& status, uint32_t datatype_code) {
   return record_payload(bytes, datatype_code, 0);
 }
 
+/// Whom a completed receive was from; a cancelled one was from nobody, whatever else its status says.
+inline int32_t source_of(const MPI_Status& status) { return status._cancelled ? MPI_PROC_NULL : status.MPI_SOURCE; }
+
 }  // namespace ddl

@@ -161,7 +161,7 @@ void complete_request(MPI_Request handle, const MPI_Status& status, uint64_t now
   }
   if (info.receive) {
     info.payload = received(status, payload_datatype(info.payload));
-    info.peer = status.MPI_SOURCE;
+    info.peer = source_of(status);
     info.sequence = static_cast<uint32_t>(status.MPI_TAG);
   }
   write_request(info, now);

@@ -10,8 +10,8 @@ MESSAGES = sum(n for n, _ in POSTS.values())
 BYTES = sum(n * size for n, size in POSTS.values())
 EXPECTED = {
     "MPI_Irecv": (MESSAGES + 2, BYTES),  # and one cancelled, one from MPI_PROC_NULL
-    "MPI_Isend": (MESSAGES + 1, BYTES),  # and one to MPI_PROC_NULL
-    "MPI_Wait": (2 + 2 + 1, 0),
+    "MPI_Isend": (MESSAGES + 1 + 4, BYTES + 4806),  # and one to MPI_PROC_NULL, and four to be probed for
+    "MPI_Wait": (2 + 2 + 1 + 4, 0),
     "MPI_Waitall": (1 + 1 + 3 + 1 + 1, 0),
     "MPI_Waitany": (4, 0),
     "MPI_Recv_init": (1, 4000),
@@ -20,6 +20,10 @@ EXPECTED = {
     "MPI_Start": (2, 0),
     "MPI_Request_free": (2, 0),
     "MPI_Cancel": (1, 0),
+    "MPI_Recv": (2, 2401),
+    "MPI_Mrecv": (2, 2405),
+    "MPI_Probe": (1, 0),
+    "MPI_Mprobe": (1, 0),
     "MPI_Iallreduce": (1, 4),
     "MPI_Ibarrier": (1, 0),
     "MPI_Comm_idup": (1, 0),
@@ -29,8 +33,28 @@ EXPECTED = {
     "MPI_Finalize": (1, 0),
     "MPI_Abort": (0, 0),
 }
-COMPLETED = {"MPI_Irecv": MESSAGES + 2, "MPI_Isend": MESSAGES + 1, "MPI_Recv_init": 4, "MPI_Send_init": 4, "MPI_Iallreduce": 1, "MPI_Ibarrier": 1,
+COMPLETED = {"MPI_Irecv": MESSAGES + 2, "MPI_Isend": MESSAGES + 1 + 4, "MPI_Sendrecv": 2, "MPI_Sendrecv_replace": 1, "MPI_Recv_init": 4, "MPI_Send_init": 4, "MPI_Iallreduce": 1, "MPI_Ibarrier": 1,
              "MPI_Comm_idup": 1}
+
+
+def one_of_each_name(db):
+    """Both halves of an exchange, what a probe found, and a cancelled receive, as (kind, peer, tag, bytes)."""
+    for rank in range(2):
+        other = 1 - rank
+        events = lambda op, kind, tags: [tuple(r) for r in db.execute(
+            "select e.peer, e.tag, e.bytes from event e join op o on o.id = e.op join process p on p.id = e.process where p.rank = ? and o.name = ? "
+            f"and e.kind = ? and e.tag {tags} order by e.id", (rank, op, kind))]
+        for op, sends, receives in (("MPI_Sendrecv", (other, 400 + rank, 1100 + rank), (other, 400 + other, 1100 + other)),
+                                    ("MPI_Sendrecv_replace", (other, 410 + rank, 8), (other, 411 - rank, 8))):
+            job.check(events(op, 1, ">= 400") == [sends], f"rank {rank}, {op}: sends {events(op, 1, '>= 400')} instead of {sends}")
+            job.check(events(op, 2, ">= 400") == [receives], f"rank {rank}, {op}: receives {events(op, 2, '>= 400')} instead of {receives}")
+            calls = db.execute("select sum(calls), sum(bytes) from v_call where rank = ? and op = ?", (rank, op)).fetchone()
+            job.check(tuple(calls) == (2 - (op != "MPI_Sendrecv"), sends[2]), f"rank {rank}, {op}: {tuple(calls)}: only what was sent counts")
+        for way, op in enumerate(("MPI_Probe", "MPI_Iprobe", "MPI_Mprobe", "MPI_Improbe")):
+            found = [e[:2] for e in events(op, 1, ">= 0")]
+            job.check(found == [(other, 420 + way)], f"rank {rank}: {op} found {found}")
+        from_nobody = events("MPI_Irecv", 2, "is not null and e.bytes = 0")  # cancelled, and from MPI_PROC_NULL
+        job.check([peer for peer, _, _ in from_nobody] == [None, None], f"rank {rank}: receives of nothing are from {from_nobody}")
 
 
 def every_completion(folder):
@@ -48,6 +72,7 @@ def every_completion(folder):
         wildcard = db.execute("select count(*) from event e join op o on o.id = e.op join process p on p.id = e.process where e.kind = 2 and p.rank = ? "
                               "and o.name = 'MPI_Irecv' and e.bytes > 0 and e.peer <> ?", (rank, 1 - rank)).fetchone()[0]
         job.check(wildcard == 0, f"rank {rank}: {wildcard} wildcard receives without their actual source")
+    one_of_each_name(db)
     lost = [tuple(r) for r in db.execute("select * from loss where kind = 'requests'")]
     job.check(not lost, f"requests lost: {lost}")
     copies = db.execute("select count(*) from v_collective c where op = 'MPI_Allreduce' and comm <> 'MPI_COMM_WORLD' and wait_ns is not null").fetchone()[0]

@@ -33,6 +33,8 @@ void Simulation::ring(const Item& item, uint32_t site) {
         stay(r, *calls[i], op, comm);
       } else {
         leave(r, *calls[i], op, comm, std::max(enter_ns[i], enter_ns[from]) + item.time_ns, payload);
+        calls[i]->record.peer = static_cast<int32_t>(from);  // the half that was received has a record of its own
+        at(r).process->request(*calls[i], at(r).now, payload);
       }
     }
   }

@@ -41,7 +41,7 @@ TEST(SyntheticRun, AJobComesBackAsItWasWritten) {
   for (const auto& rank : job.ranks) {
     EXPECT_EQ(rank->of_kind(RecordKind::kStep).size(), 10u);
     EXPECT_EQ(rank->of_kind(RecordKind::kStepBegin).size(), 10u);
-    EXPECT_EQ(rank->of_kind(RecordKind::kRequest).size(), 40u);
+    EXPECT_EQ(rank->of_kind(RecordKind::kRequest).size(), 50u);
     EXPECT_EQ(rank->of_kind(RecordKind::kOpen).size(), 0u);
     EXPECT_EQ(rank->of_kind(RecordKind::kRange).size(), 10u * (3 + 4));  // phases: the post parts the backward phase in two
     EXPECT_EQ(rank->reader.header().flags, kMpiInitialized | kMpiFinalized | kExited);
