@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 
 #include "core/recorder_internal.h"
 #include "interpose/communicators.h"
+#include "interpose/placement.h"
 #include "interpose/requests.h"
 
 extern "C" char** environ;
@@ -139,22 +139,6 @@ void write_link(const char* key, const char* link) {
   write_fact(key, text);
 }
 
-/// CPUs that the process may run on, as "0-3,8".
-void write_cpus() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return;
-  char text[1024];
-  size_t used = 0;
-  for (int cpu = 0; cpu < CPU_SETSIZE && used + 32 < sizeof text; ++cpu) {
-    if (!CPU_ISSET(cpu, &set)) continue;
-    int last = cpu;
-    while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, &set)) ++last;
-    used += static_cast<size_t>(snprintf(text + used, sizeof text - used, last > cpu ? "%s%d-%d" : "%s%d", used ? "," : "", cpu, last));
-    cpu = last;
-  }
-  if (used) write_fact("cpus", text);
-}
-
 /// Addresses of daemons help nobody later, and what may be a secret must not be in a file that people pass on.
 bool may_be_told(const char* name, size_t length) {
   for (const char* word : {"uri", "URI", "TOKEN", "KEY", "SECRET", "PASSWORD"}) {
@@ -167,12 +151,12 @@ void write_facts() {
   write_command_line();
   write_link("exe", "/proc/self/exe");
   write_link("cwd", "/proc/self/cwd");
-  write_cpus();
+  write_placement();
   for (char** variable = environ; variable && *variable; ++variable) {
     const char* equals = strchr(*variable, '=');
     if (!equals || !may_be_told(*variable, static_cast<size_t>(equals - *variable))) continue;
-    for (const char* prefix :
-         {"OMPI_MCA_", "OMP_NUM_THREADS", "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_NODEID", "UCX_", "NCCL_", "CUDA_VISIBLE_DEVICES"}) {
+    for (const char* prefix : {"OMPI_MCA_", "OMP_NUM_THREADS", "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_ARRAY_", "SLURM_NODEID",
+                               "SLURMD_NODENAME", "UCX_", "NCCL_", "CUDA_VISIBLE_DEVICES"}) {
       if (strncmp(*variable, prefix, strlen(prefix)) != 0) continue;
       char key[160];
       snprintf(key, sizeof key, "env.%.*s", static_cast<int>(equals - *variable < 128 ? equals - *variable : 128), *variable);
@@ -192,6 +176,7 @@ void in_forked_child() {
 
 __attribute__((destructor)) void at_exit() {
   if (g_start != Start::kOn || g_owner != getpid()) return;
+  write_placement_if_moved();
   __atomic_fetch_or(&spool_header()->flags, kExited, __ATOMIC_RELAXED);
   write_clock();
 }

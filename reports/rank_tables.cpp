@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "analyzer/query.h"
@@ -36,7 +38,8 @@ Table ranks_table(const RunView& run) {
                   {"xfer_ns", "Transfer", Unit::kDuration, 1},
                   {"compute_ns", "Compute", Unit::kDuration},
                   {"ended", "Ended", Unit::kText},
-                  {"host", "Host", Unit::kText, 2}},
+                  {"host", "Host", Unit::kText, 2},
+                  {"cpus", "CPUs", Unit::kText, 0}},
       .rows = {},
       .note = {},
       .when_empty = {}};
@@ -44,18 +47,22 @@ Table ranks_table(const RunView& run) {
             "WITH steady AS (SELECT rank, iif(count(wait_ns) = count(*), sum(wait_ns), NULL) AS wait_ns,"
             "  iif(count(xfer_ns) = count(*), sum(xfer_ns), NULL) AS xfer_ns, sum(compute_ns) AS compute_ns, max(why) AS why"
             "  FROM temp.steady_part WHERE world = ?1 GROUP BY rank)"
-            " SELECT r.rank, s.wait_ns, s.xfer_ns, s.compute_ns, r.ended, r.abort_code, r.host, s.why"
+            " SELECT r.rank, s.wait_ns, s.xfer_ns, s.compute_ns, r.ended, r.abort_code, r.host, s.why, r.cpus"
             " FROM v_rank r LEFT JOIN steady s ON s.rank = r.rank WHERE r.world = ?1 AND r.rank IS NOT NULL ORDER BY r.rank");
   row.bind(run.world);
-  constexpr size_t kLate = 1, kWait = 2;
+  constexpr size_t kLate = 1, kWait = 2, kCpus = 7;
   std::vector<int64_t> waits;
+  std::set<std::string> bindings;
   while (row.next()) {
     const std::string why = row.text(7);
     const Value wait = per_step(row, 1, run.steps, why);
+    bindings.insert(row.text(8));
     if (!wait.is_absent()) waits.push_back(wait.as_integer());
     table.rows.push_back({Value::count(row.integer(0)), wait, wait, per_step(row, 2, run.steps, why), per_step(row, 3, run.steps, why),
-                          Value::text(how_it_ended(row, 4, 5)), Value::text(row.text(6))});
+                          Value::text(how_it_ended(row, 4, 5)), Value::text(row.text(6)),
+                          row.is_null(8) ? Value::absent(Unit::kText, "NO_DATA") : Value::text(row.text(8))});
   }
+  if (bindings.size() > 1) table.columns[kCpus].keep = 1;  // of interest where ranks are bound, and not all to the same
   if (waits.empty()) return table;
   const auto middle = waits.begin() + static_cast<ptrdiff_t>(waits.size() / 2);  // of two ranks the earlier one
   std::nth_element(waits.begin(), middle, waits.end());

@@ -52,7 +52,8 @@ CREATE TABLE process (
   spool_bytes INTEGER NOT NULL  -- size of that file
 );
 
--- Other facts about a process: cpus, cwd, mpi, env.NAME, note, ...
+-- Other facts about a process: cpus (that its main thread could run on when it began), cpus_at_end (if others by then), numa (nodes of those CPUs), local_rank (number on its host, as
+-- the launcher said), cwd, mpi, env.NAME, note, ...
 CREATE TABLE process_fact (
   process INTEGER NOT NULL,  -- process.id
   key TEXT NOT NULL,         -- name of the fact
@@ -340,11 +341,13 @@ CREATE TABLE finding (
 
 -- ------------------------------------------------------------------------------------------------ stable views
 
--- Processes with their host's name.
+-- Processes with their host's name, their number on that host as the launcher said, and the CPUs and NUMA nodes that they could run on when they began.
 CREATE VIEW v_rank AS
 SELECT p.world, p.rank, h.name AS host, p.pid, p.world_size, p.start_ns, p.end_ns, p.end_ns - p.start_ns AS duration_ns, p.init_ns, p.finalize_ns, p.ended,
-       p.abort_code, p.thread_level, p.clock, p.exe, p.command, p.spool, p.spool_bytes, p.id AS process
-FROM process p JOIN host h ON h.id = p.host;
+       p.abort_code, p.thread_level, p.clock, p.exe, p.command, p.spool, p.spool_bytes, p.id AS process, p.host AS node, f.local_rank, f.cpus, f.numa
+FROM process p JOIN host h ON h.id = p.host
+     LEFT JOIN (SELECT process, CAST(max(CASE key WHEN 'local_rank' THEN value END) AS INTEGER) AS local_rank, max(CASE key WHEN 'cpus' THEN value END) AS cpus,
+                       max(CASE key WHEN 'numa' THEN value END) AS numa FROM process_fact GROUP BY process) f ON f.process = p.id;
 
 -- Every operation of every rank, exact for the whole run.
 CREATE VIEW v_call AS

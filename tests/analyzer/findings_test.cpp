@@ -413,6 +413,60 @@ TEST(Findings, WentWrongComesBeforeSlow) {
   EXPECT_EQ(run.findings(), (Ids{"killed_rank", "straggler"}));
 }
 
+// ---------------------------------------------------------------------------------------------------------------- shared cores
+
+/// A healthy job on `hosts` hosts whose rank r may run on cpus[r].
+Tables bound(const std::vector<std::string>& cpus, int64_t hosts = 1) {
+  Tables run(static_cast<int64_t>(cpus.size()), hosts);
+  for (size_t r = 0; r < cpus.size(); ++r)
+    run.exec("INSERT INTO process_fact VALUES (" + std::to_string(r + 1) + ", 'cpus', '" + cpus[r] + "')");
+  return run;
+}
+
+struct Crowd {
+  std::vector<std::string> cpus;
+  int64_t hosts;
+  std::string sentence;  ///< empty: nothing to find
+};
+
+TEST(Findings, SharedCores) {
+  const Crowd crowds[] = {
+      {{"0", "1", "2", "3"}, 1, ""},
+      {{"0-3", "0-3", "0-3", "0-3"}, 1, ""},
+      {{"0", "0"}, 2, ""},                       // one on each host
+      {{"0,1", "1,2", "0,2"}, 1, ""},            // overlapping, and yet a CPU for each
+      {{"0", "x", "0-", "1-0", "0,,1"}, 1, ""},  // not lists
+      {{"0", "0", "1", "2"}, 1, "ranks 0 and 1 are bound to the same core (CPU 0 of node1)"},
+      {{"0", "1", "5", "5"}, 2, "ranks 2 and 3 are bound to the same core (CPU 5 of node2)"},
+      {{"8-9", "8-9", "8-9"}, 1, "ranks 0, 1 and 2 share 2 CPUs (CPUs 8-9 of node1)"},
+      {{"0", "0-1", "1"}, 1, "ranks 0, 1 and 2 share 2 CPUs (CPUs 0-1 of node1)"},
+      {{"0", "0", "0-1", "0-1"}, 1, "ranks 0 and 1 are bound to the same core (CPU 0 of node1)"},  // the smaller set is the cause
+      {{"0", "0", "3", "3", "3"}, 1, "ranks 2, 3 and 4 are bound to the same core (CPU 3 of node1), and 1 more group like it"},
+  };
+  for (const Crowd& crowd : crowds) {
+    Tables run = bound(crowd.cpus, crowd.hosts);
+    run.analyze();
+    ASSERT_EQ(run.findings(), crowd.sentence.empty() ? Ids{} : Ids{"shared_cores"}) << crowd.cpus[0] << " " << crowd.sentence;
+    if (crowd.sentence.empty()) continue;
+    EXPECT_EQ(run.text("SELECT sentence FROM finding"), crowd.sentence);
+    EXPECT_EQ(run.text("SELECT confidence FROM finding"), "sure");
+    EXPECT_TRUE(run.is_null("SELECT saving_ns FROM finding"));
+    run.exec("CREATE TEMP TABLE shown AS " + run.text("SELECT evidence_sql FROM finding"));
+    EXPECT_EQ(run.integer("SELECT count(*) FROM temp.shown"), static_cast<int64_t>(crowd.cpus.size()));
+  }
+}
+
+TEST(Findings, SharedCoresOfARankThatBoundItself) {
+  Tables moved = bound({"0", "0"});
+  moved.exec("INSERT INTO process_fact VALUES (2, 'cpus_at_end', '1')");
+  moved.analyze();
+  EXPECT_EQ(moved.findings(), Ids{});
+  Tables lost = bound({"0", "0"});  // whether it would have been elsewhere at its end is not known
+  lost.ended(1, "lost", 1_s);
+  lost.analyze();
+  EXPECT_EQ(lost.text("SELECT confidence FROM finding WHERE id = 'shared_cores'"), "likely");
+}
+
 // ---------------------------------------------------------------------------------------------------------------- words
 
 TEST(Words, Durations) {
