@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <string_view>
 
 #include "cli/job_file.h"
 #include "cli/library.h"
@@ -26,12 +28,13 @@ namespace ddl::cli {
 namespace {
 
 struct Counts {
-  int64_t ranks = 0, processes = 0, events = 0;
+  int64_t ranks = 0, missing = 0, processes = 0, events = 0;
 };
 
 Counts count(SQLite::Database& db) {
   const auto number = [&](const char* sql) { return db.execAndGet(sql).getInt64(); };
   return {.ranks = number("SELECT count(*) FROM process WHERE rank IS NOT NULL"),
+          .missing = number("SELECT coalesce(sum(count), 0) FROM loss WHERE kind = 'missing_rank'"),
           .processes = number("SELECT count(*) FROM process"),
           .events = number("SELECT count(*) FROM event")};
 }
@@ -49,8 +52,10 @@ void finish(const fs::path& directory, const Ended& ended) {
     }
     Run run = open_run(directory.string());
     const Counts counts = count(run.db);
-    const std::string what = counts.ranks > 0 ? reports::plural(counts.ranks, "rank")
-                                              : fmt::format("{} without MPI", reports::plural(counts.processes, "process"));
+    const std::string what = counts.missing > 0
+                                 ? fmt::format("{} of {}", counts.ranks, reports::plural(counts.ranks + counts.missing, "rank"))
+                             : counts.ranks > 0 ? reports::plural(counts.ranks, "rank")
+                                                : fmt::format("{} without MPI", reports::plural(counts.processes, "process"));
     print_note(
         fmt::format("recorded {} to {} ({}) - see it with: ddl report {}", what, shown, reports::plural(counts.events, "event"), shown));
   } catch (const Error& error) {
@@ -58,6 +63,17 @@ void finish(const fs::path& directory, const Ended& ended) {
     if (!error.hint().empty()) print_note("hint: " + error.hint());
   } catch (const std::exception& error) {
     print_note(fmt::format("the job is recorded in {}, but cannot be read: {}", shown, error.what()));
+  }
+}
+
+// DDL_* variables that the user has set must reach the other hosts as well: a job whose halves keep different windows cannot be compared.
+void add_own_variables(Settings& settings) {
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const size_t equals = text.find('=');
+    const std::string name(text.substr(0, equals));
+    const bool is_set = std::any_of(settings.begin(), settings.end(), [&](const auto& setting) { return setting.first == name; });
+    if (name.starts_with("DDL_") && equals != std::string_view::npos && !is_set) settings.emplace_back(name, text.substr(equals + 1));
   }
 }
 
@@ -71,6 +87,7 @@ int run_record(const Arguments& arguments) {
   const fs::path directory = create_run_directory(options.directory, options.command);
   settings.emplace_back("DDL_OUT", directory.string());
   settings.insert(settings.end(), options.window.begin(), options.window.end());
+  add_own_variables(settings);
 
   JobFile job = describe_job(options.command, environ);
   try {

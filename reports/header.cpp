@@ -95,7 +95,9 @@ void add_header(const RunView& run, const std::string& source, Document& documen
 
   document.headline.push_back(name);
   if (!job_id.empty()) document.headline.push_back("job " + job_id);
-  document.headline.push_back(fmt::format("{} on {}", plural(run.expected_ranks, "rank"), plural(run.hosts, "host")));
+  const std::string ranks = plural(run.expected_ranks, "rank");
+  document.headline.push_back(fmt::format("{} on {}", run.ranks < run.expected_ranks ? fmt::format("{} of {}", run.ranks, ranks) : ranks,
+                                          plural(run.hosts, "host")));
   document.headline.push_back(run.all_steps > 0 ? fmt::format("{} in {}", plural(run.all_steps, "step"), short_duration(duration_ns))
                                                 : fmt::format("{}, no steps marked", short_duration(duration_ns)));
 

@@ -93,12 +93,16 @@ bool is_ingested(const RunDirectory& run) {
   std::error_code error;
   if (!fs::exists(run.store, error)) return false;
   SQLite::Database db = open_store(run.store);
-  if (run.spools().empty()) return true;  // a store that was copied out of its directory
+  const size_t spools = run.spools().size();
+  if (spools == 0) return true;  // a store that was copied out of its directory
   try {
     SQLite::Statement query(
         db,
-        "SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'ingested_at'), (SELECT count(*) FROM process WHERE ended = 'lost')");
+        "SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'ingested_at'), (SELECT count(*) FROM process WHERE ended = 'lost'), "
+        "(SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'spools')");
     if (!query.executeStep() || query.getColumn(0).isNull()) return false;
+    // Spools that were fetched from another host later may carry any time stamp.
+    if (!query.getColumn(2).isNull() && static_cast<uint64_t>(query.getColumn(2).getInt64()) < spools) return false;
     const int64_t ingested_at = query.getColumn(0).getInt64();
     const bool may_have_run_on = query.getColumn(1).getInt64() > 0;
     return ingested_at >= run.changed_realtime_ns() + (may_have_run_on ? kSettleNs : 0);

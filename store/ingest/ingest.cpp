@@ -114,8 +114,8 @@ std::vector<Scan> scan_all(const std::vector<fs::path>& spools, Losses& losses, 
 
 int64_t realtime_now_ns() { return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
-IngestSummary fill(SQLite::Database& db, const RunDirectory& run, const std::vector<Scan>& scans, Losses losses, int64_t ingested_at_ns,
-                   Reporter& reporter) {
+IngestSummary fill(SQLite::Database& db, const RunDirectory& run, size_t spools, const std::vector<Scan>& scans, Losses losses,
+                   int64_t ingested_at_ns, Reporter& reporter) {
   std::vector<ClockEvidence> evidence;
   uint64_t total_bytes = 0;
   for (const Scan& scan : scans) {
@@ -148,7 +148,7 @@ IngestSummary fill(SQLite::Database& db, const RunDirectory& run, const std::vec
   tables.operations.write(db);
   tables.regions.write(db);
   communicators.write(db, tables.operations.ids());
-  write_meta(db, run, clocks, ingested_at_ns, tables.losses);
+  write_meta(db, run, spools, clocks, ingested_at_ns, tables.losses);
   summary.losses = tables.losses.write(db);
   create_indices(db);
   transaction.commit();
@@ -178,7 +178,7 @@ IngestSummary ingest(const RunDirectory& run, const IngestOptions& options) {
   IngestSummary summary;
   try {
     SQLite::Database db = create_store(draft.path());
-    summary = fill(db, run, scans, std::move(losses), ingested_at_ns, reporter);
+    summary = fill(db, run, spools.size(), scans, std::move(losses), ingested_at_ns, reporter);
   } catch (const SQLite::Exception& error) {
     throw Error(fmt::format("cannot write {}: {}", output.string(), error.what()));
   }

@@ -46,13 +46,15 @@ std::vector<int64_t> write_hosts(SQLite::Database& db, const std::vector<Scan>& 
   return hosts;
 }
 
-void write_meta(SQLite::Database& db, const RunDirectory& run, const Clocks& clocks, int64_t ingested_at_ns, Losses& losses) {
+void write_meta(SQLite::Database& db, const RunDirectory& run, size_t spools, const Clocks& clocks, int64_t ingested_at_ns,
+                Losses& losses) {
   const Job job = read_job(run.job());
   if (!job.problem.empty()) losses.add({}, "job_file", 1, job.problem);
   std::map<std::string, std::optional<std::string>> facts(job.facts.begin(), job.facts.end());
   facts["schema_version"] = fmt::to_string(kSchemaVersion);
   facts["epoch_realtime_ns"] = fmt::to_string(clocks.epoch_realtime_ns);
   facts["ingested_at"] = fmt::to_string(ingested_at_ns);
+  facts["spools"] = fmt::to_string(spools);
   facts["duration_ns"] = db.execAndGet("SELECT coalesce(max(end_ns), 0) FROM process").getString();
   if (!job.command.empty()) {
     std::string command;

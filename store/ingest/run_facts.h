@@ -20,8 +20,8 @@ void write_names(SQLite::Database& db);
 std::vector<int64_t> write_hosts(SQLite::Database& db, const std::vector<Scan>& scans, const std::vector<size_t>& order,
                                  const Clocks& clocks);
 
-/// Fills meta from job.json, the clocks and the processes that are in the store already.
-void write_meta(SQLite::Database& db, const RunDirectory& run, const Clocks& clocks, int64_t ingested_at_ns, Losses& losses);
+/// Fills meta from job.json, the clocks and the processes that are in the store already. `spools`: files that were looked at.
+void write_meta(SQLite::Database& db, const RunDirectory& run, size_t spools, const Clocks& clocks, int64_t ingested_at_ns, Losses& losses);
 
 /// The indices that the analyzer and the views need, made once everything is loaded.
 void create_indices(SQLite::Database& db);

@@ -80,6 +80,22 @@ TEST_F(RunDirectoryTest, AStoreIsUsedUntilSomethingChanges) {
   EXPECT_FALSE(is_ingested(run));
 }
 
+TEST_F(RunDirectoryTest, SpoolsOfAnotherHostArriveWithTheirOldTimes) {
+  small_run().write("x.ddl");
+  age("x.ddl", 100);
+  const RunDirectory run = find_run("x.ddl");
+  const fs::path late = run.spools()[1];
+  fs::rename(late, "late.spool");
+  ingest(run);
+  EXPECT_TRUE(is_ingested(run));
+  fs::rename("late.spool", late);  // as rsync -a brings it: older than the store
+  EXPECT_FALSE(is_ingested(run));
+  ingest(run);
+  EXPECT_TRUE(is_ingested(run));
+  fs::remove(late);  // to save space
+  EXPECT_TRUE(is_ingested(run));
+}
+
 TEST_F(RunDirectoryTest, AJobThatMayStillRunIsReadAgain) {
   small_run().killed(1, 0).write("x.ddl");
   const RunDirectory run = find_run("x.ddl");
