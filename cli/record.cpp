@@ -45,7 +45,7 @@ void finish(const fs::path& directory, const Ended& ended) {
   try {
     if (find_run(directory.string()).spools().empty()) {
       const std::string why = ended.shell_code() == 0
-                                  ? "no process of the job called MPI from C or used ddl/annotate.h (Fortran calls are not recorded yet)"
+                                  ? "no process of the job called MPI or used ddl/annotate.h"
                                   : fmt::format("the job failed ({}) before any process of it called MPI", ended.shell_code());
       print_note(fmt::format("nothing was recorded to {}: {} (see: ddl doctor)", shown, why));
       return;

@@ -5,6 +5,18 @@ option(DDL_WERROR "Treat warnings as errors" OFF)
 set(DDL_SANITIZE "" CACHE STRING "Sanitizers for the tools and the static core, e.g. address,undefined")
 
 find_package(MPI REQUIRED COMPONENTS C)  # mpi.h for the wrappers; libddl.so itself never links libmpi
+# A second flavour of the wrappers, for MPICH's ABI: needs MPICH's mpi.h and nothing of the library.
+set(DDL_MPICH AUTO CACHE STRING "Build libddl-mpich.so: AUTO (where MPICH's mpi.h is found), ON or OFF")
+set_property(CACHE DDL_MPICH PROPERTY STRINGS AUTO ON OFF)
+find_path(DDL_MPICH_HEADERS mpi.h NO_DEFAULT_PATH
+  PATHS /usr/include/${CMAKE_LIBRARY_ARCHITECTURE}/mpich /usr/include/mpich-${CMAKE_SYSTEM_PROCESSOR} /usr/include/mpich
+  DOC "Directory of MPICH's mpi.h")
+set(DDL_MPICH_INCLUDE_DIR "")
+if(DDL_MPICH AND DDL_MPICH_HEADERS)
+  set(DDL_MPICH_INCLUDE_DIR ${DDL_MPICH_HEADERS})
+elseif(DDL_MPICH AND NOT DDL_MPICH STREQUAL "AUTO")
+  message(FATAL_ERROR "DDL_MPICH=ON, but MPICH's mpi.h was not found: set DDL_MPICH_HEADERS to its directory")
+endif()
 find_package(SQLite3 REQUIRED)
 find_package(SQLiteCpp REQUIRED)
 find_package(Boost REQUIRED COMPONENTS program_options)
@@ -29,6 +41,11 @@ pkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas)  # arithmetic of w
 function(ddl_print_summary)
   message(STATUS "ddl ${PROJECT_VERSION}")
   message(STATUS "  MPI wrappers   ${MPI_C_VERSION} from ${MPI_C_INCLUDE_DIRS}")
+  if(DDL_MPICH_INCLUDE_DIR)
+    message(STATUS "  MPICH flavour  from ${DDL_MPICH_INCLUDE_DIR}")
+  else()
+    message(STATUS "  MPICH flavour  no (DDL_MPICH=${DDL_MPICH}): libddl-mpich.so records MPICH jobs")
+  endif()
   message(STATUS "  SQLite         ${SQLite3_VERSION}   store")
   message(STATUS "  OpenBLAS       ${OPENBLAS_VERSION}   arithmetic of the training workloads")
   message(STATUS "  tests          ${DDL_BUILD_TESTS} (DDL_TESTS=${DDL_TESTS})   sanitizers: ${DDL_SANITIZE}")

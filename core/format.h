@@ -161,7 +161,8 @@ struct Record {
   uint64_t word;      ///< duration_ticks:48 | kind:4 | op:12 - see record_word()
   uint64_t payload;   ///< calls, requests: bytes:48 | datatype:8 | reduction:8 (codes of names.h). ranges, steps: ticks inside MPI calls.
                       ///< values: double
-  uint32_t comm;      ///< process-local index of the communicator (CommunicatorMeta::index); kNoComm. steps: high half of the step number
+  uint32_t comm;      ///< process-local index of the communicator, window or file (CommunicatorMeta::index); kNoComm. steps: high half of
+                      ///< the step number
   uint32_t context;   ///< ContextMeta::id: range stack and call site. values: string id
   uint32_t sequence;  ///< collectives: number of this collective on its communicator, from 1, equal on all members. point to point: tag.
                       ///< steps: low half
@@ -227,15 +228,16 @@ constexpr int histogram_bucket(uint64_t ticks) {
 
 enum class MetaKind : uint32_t {
   kNone = 0,
-  kString = 1,        ///< StringMeta + bytes
-  kContext = 2,       ///< ContextMeta
-  kCommunicator = 3,  ///< CommunicatorMeta + RankRun[runs]
-  kCommName = 4,      ///< CommNameMeta: MPI_Comm_set_name
-  kOperation = 5,     ///< OperationMeta + name bytes
-  kModule = 6,        ///< ModuleMeta + path bytes
-  kClock = 7,         ///< ClockPair
-  kThread = 8,        ///< ThreadMeta + name bytes
-  kFact = 9,          ///< FactMeta + key bytes + value bytes
+  kString = 1,         ///< StringMeta + bytes
+  kContext = 2,        ///< ContextMeta
+  kCommunicator = 3,   ///< CommunicatorMeta + RankRun[runs]
+  kCommName = 4,       ///< CommNameMeta: MPI_Comm_set_name, MPI_Win_set_name, the name of a file
+  kOperation = 5,      ///< OperationMeta + name bytes
+  kModule = 6,         ///< ModuleMeta + path bytes
+  kClock = 7,          ///< ClockPair
+  kThread = 8,         ///< ThreadMeta + name bytes
+  kFact = 9,           ///< FactMeta + key bytes + value bytes
+  kCommTopology = 10,  ///< CommNameMeta: "cart 4x2 periodic 1,0", "graph", "dist_graph"
 };
 
 /// `word` = total bytes << 8 | kind, stored last (release); 0 = end of what was written. Total bytes: header + payload, padded to 8.
@@ -266,8 +268,10 @@ struct ContextMeta {
 enum CommunicatorFlag : uint32_t {
   kCommWorld = 1u << 0,  ///< MPI_COMM_WORLD: members are 0 .. size-1, no runs follow
   kCommSelf = 1u << 1,
-  kCommInter = 1u << 2,  ///< intercommunicator: members are the local group
-  kCommFound = 1u << 3,  ///< first seen in a call, its creation was not
+  kCommInter = 1u << 2,   ///< intercommunicator: members are the local group
+  kCommFound = 1u << 3,   ///< first seen in a call, its creation was not
+  kCommWindow = 1u << 4,  ///< the group of a window (MPI_Win)
+  kCommFile = 1u << 5,    ///< the group of a file (MPI_File)
 };
 
 /// The members' ranks in MPI_COMM_WORLD, in the order of the communicator: first, first+stride, ... (count of them). -1: not in our world.
@@ -309,8 +313,12 @@ enum class OpClass : uint32_t {
   kReceive = 10,
   kSendReceive = 11,
   kProbe = 12,
-  kCompletion = 13,    ///< Wait and Test families
-  kRequestStart = 14,  ///< Start, Startall, and what makes, cancels or frees requests
+  kCompletion = 13,      ///< Wait and Test families
+  kRequestStart = 14,    ///< Start, Startall, and what makes, cancels or frees requests
+  kOneSided = 15,        ///< Put, Get, Accumulate ...: peer is the target's rank in the window
+  kRmaSync = 16,         ///< of windows: fence, post, start, complete, wait, lock, unlock, flush, free ...
+  kFile = 17,            ///< MPI-IO that a rank does on its own
+  kFileCollective = 18,  ///< MPI-IO that all ranks of the file do together
 };
 
 struct OperationMeta {

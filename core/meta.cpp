@@ -114,10 +114,19 @@ void write_communicator(const CommunicatorMeta& meta, const RankRun* runs) {
   write_locked(MetaKind::kCommunicator, parts, 2);
 }
 
-void write_communicator_name(uint32_t index, const char* name) {
-  const CommNameMeta meta = {index, internal::intern_string(name, strlen(name), nullptr)};
+namespace {
+
+void write_communicator_text(MetaKind kind, uint32_t index, const char* text) {
+  const CommNameMeta meta = {index, internal::intern_string(text, strlen(text), nullptr)};
   const internal::Bytes parts[] = {{&meta, sizeof meta}};
-  write_locked(MetaKind::kCommName, parts, 1);
+  write_locked(kind, parts, 1);
+}
+
+}  // namespace
+
+void write_communicator_name(uint32_t index, const char* name) { write_communicator_text(MetaKind::kCommName, index, name); }
+void write_communicator_topology(uint32_t index, const char* topology) {
+  write_communicator_text(MetaKind::kCommTopology, index, topology);
 }
 
 void write_fact(const char* key, const char* value) {

@@ -44,6 +44,7 @@ class MetaVisitor {
   virtual void on_context(const ContextMeta&) {}
   virtual void on_communicator(const CommunicatorMeta&, std::span<const RankRun>) {}
   virtual void on_communicator_name(const CommNameMeta&) {}
+  virtual void on_communicator_topology(const CommNameMeta&) {}
   virtual void on_operation(const OperationMeta&, std::string_view /*name*/) {}
   virtual void on_module(const ModuleMeta&, std::string_view /*path*/) {}
   virtual void on_clock(const ClockPair&) {}

@@ -79,10 +79,16 @@ bool decode(MetaKind kind, Payload payload, MetaVisitor& visitor) {
       visitor.on_communicator_name(meta);
       return true;
     }
+    case MetaKind::kCommTopology: {
+      CommNameMeta meta;
+      if (!payload.take(meta)) return false;
+      visitor.on_communicator_topology(meta);
+      return true;
+    }
     case MetaKind::kOperation: {
       OperationMeta meta;
       if (!payload.take(meta) || !payload.take(text, meta.name_length) || meta.op < kFirstCallOp || meta.op > 0xfff) return false;
-      if (meta.op_class > static_cast<uint32_t>(OpClass::kRequestStart)) meta.op_class = static_cast<uint32_t>(OpClass::kOther);
+      if (meta.op_class > static_cast<uint32_t>(OpClass::kFileCollective)) meta.op_class = static_cast<uint32_t>(OpClass::kOther);
       visitor.on_operation(meta, text);
       return true;
     }

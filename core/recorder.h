@@ -49,9 +49,10 @@ struct Thread {
   ChunkHeader* profile_chunk;
   uint32_t profile_capacity;
   uint32_t profile_used;
-  uint32_t context;     ///< innermost open range
-  uint32_t call_depth;  ///< calls entered and not left
-  uint64_t call_ticks;  ///< time inside outermost calls so far
+  uint32_t context;        ///< innermost open range
+  uint32_t call_depth;     ///< calls entered and not left
+  const void* call_frame;  ///< stack frame of the outermost of them
+  uint64_t call_ticks;     ///< time inside outermost calls so far
   uint32_t index;
   uint32_t log_chunk_bytes;  ///< of the next event chunk
   uint32_t range_depth;
@@ -174,6 +175,11 @@ inline void add_to_profile(ProfileEntry* entry, uint64_t bytes, uint64_t duratio
   __atomic_store_n(&entry->calls, entry->calls + 1, __ATOMIC_RELEASE);  // last: a kill in between loses time, not truth about calls
 }
 
+/// The thread is inside a call. The frame tells calls made from inside it from calls made after it was left by longjmp.
+__attribute__((always_inline)) inline void enter(Thread* thread) {
+  if (__builtin_expect(thread->call_depth++ == 0, 1)) thread->call_frame = __builtin_dwarf_cfa();
+}
+
 /// Enters a call. `sequence`: number of a collective, tag of a message. `payload`: record_payload() as far as it is known now.
 inline OpenCall begin_call(uint32_t op, const void* site, uint32_t comm, bool collective, uint32_t sequence, int32_t peer,
                            uint64_t payload) {
@@ -187,7 +193,7 @@ inline OpenCall begin_call(uint32_t op, const void* site, uint32_t comm, bool co
   call.start_ticks = ticks();
   call.keep = __builtin_expect(!g_process.restricted, 1) || keep(collective, sequence, call.start_ticks);
   Record* record = call.record = take_record(thread, call.keep);
-  ++thread->call_depth;
+  enter(thread);
   record->start_ticks = call.start_ticks;
   record->payload = payload;
   record->comm = comm;
@@ -228,7 +234,7 @@ struct OpenPoll {
 
 inline OpenPoll begin_poll() {
   Thread* thread = this_thread();
-  if (__builtin_expect(thread != nullptr, 1)) ++thread->call_depth;
+  if (__builtin_expect(thread != nullptr, 1)) enter(thread);
   return {thread, ticks()};
 }
 
@@ -256,24 +262,6 @@ inline uint64_t end_poll(const OpenPoll& poll, uint32_t op, const void* site, ui
   return now;
 }
 
-/// The same in one piece, for wrappers that do not mark the thread.
-inline void count_poll(uint32_t op, const void* site, uint32_t comm, uint64_t start_ticks) {
-  Thread* thread = this_thread();
-  if (!thread) return;
-  const uint64_t now = ticks();
-  if (thread->call_depth == 0) thread->call_ticks += now - start_ticks;
-  add_to_profile(profile_entry(thread, site_context(thread, site), comm, op, 0), 0, now - start_ticks);
-  if (__builtin_expect(now - g_process.latest_ticks > g_process.refresh_ticks, 0)) refresh_clock(now);
-}
-
-inline uint64_t record_poll(uint32_t op, const void* site, uint32_t comm, int32_t peer, uint32_t tag, uint64_t start_ticks) {
-  OpenCall call = begin_call(op, site, comm, false, tag, peer, 0);
-  if (!call.thread) return start_ticks;
-  call.start_ticks = start_ticks;
-  __atomic_store_n(&call.record->start_ticks, start_ticks, __ATOMIC_RELAXED);
-  return end_call(call, 0);
-}
-
 /// Writes one finished record that was never open (requests, polls that found something).
 void write_record(Thread* thread, bool to_log, const Record& record);
 
@@ -290,6 +278,7 @@ void count_loss(LossKind kind, uint64_t count = 1);
 void write_operation(uint32_t op, OpClass op_class, bool nonblocking, const char* name);
 void write_communicator(const CommunicatorMeta& meta, const RankRun* runs);
 void write_communicator_name(uint32_t index, const char* name);
+void write_communicator_topology(uint32_t index, const char* topology);
 void write_fact(const char* key, const char* value);
 void write_modules();
 void write_clock();

@@ -1,5 +1,6 @@
 #include "interpose/communicators.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -13,10 +14,10 @@ constexpr uint32_t kSlots = 1u << 15;             // of which three quarters may
 constexpr uint32_t kMaxCommunicators = 1u << 16;  // ever described in the spool
 constexpr uint32_t kOccurrenceSlots = 2 * kMaxCommunicators;
 
-MPI_Comm removed_mark() { return reinterpret_cast<MPI_Comm>(uintptr_t{1}); }
+constexpr uint64_t kRemoved = 1;
 
 Communicator g_table[kSlots];
-Communicator g_none = {nullptr, 0, kNoComm, 0, 0, 1, -1, 1};
+Communicator g_none = {0, 0, kNoComm, 0, 0, 1, -1, 1, 0};
 uint32_t g_used = 0;   // slots that are not free, removed ones included
 uint32_t g_count = 0;  // indices given out
 
@@ -32,10 +33,7 @@ uint64_t mix(uint64_t hash, uint64_t value) {
   return hash ^ hash >> 29;
 }
 
-uint32_t slot_of(MPI_Comm comm) {
-  const uint64_t key = reinterpret_cast<uintptr_t>(comm);
-  return static_cast<uint32_t>((key ^ key >> 17) * 0x9e3779b97f4a7c15ull >> 32) % kSlots;
-}
+uint32_t slot_of(uint64_t key) { return static_cast<uint32_t>((key ^ key >> 17) * 0x9e3779b97f4a7c15ull >> 32) % kSlots; }
 
 /// How often `hash` was seen before, and counts this time. The caller holds the lock.
 uint64_t occurrences_so_far(uint64_t hash) {
@@ -55,13 +53,10 @@ int* world_ranks(MPI_Group group, int size) {
   if (!ranks) return nullptr;
   int* own = ranks + size;
   for (int i = 0; i < size; ++i) own[i] = i;
-  MPI_Group world;
-  if (g_mpi.p.Comm_group(g_mpi.comm_world, &world) != MPI_SUCCESS ||
-      g_mpi.p.Group_translate_ranks(group, size, own, world, ranks) != MPI_SUCCESS) {
+  if (g_mpi.p.Group_translate_ranks(group, size, own, g_mpi.world_group, ranks) != MPI_SUCCESS) {
     munmap(ranks, bytes);
     return nullptr;
   }
-  g_mpi.p.Group_free(&world);
   for (int i = 0; i < size; ++i) {
     if (ranks[i] == MPI_UNDEFINED) ranks[i] = -1;
   }
@@ -112,11 +107,14 @@ Members describe_group(MPI_Group group, int size) {
   return members;
 }
 
+/// NULL: the table is full. Places of removed ones are taken first, so that it is only the living who fill it.
 Communicator* insert(const Communicator& value) {
-  if (g_used >= kSlots / 4 * 3) return nullptr;
-  uint32_t i = slot_of(value.handle);
-  while (g_table[i].handle && g_table[i].handle != removed_mark()) i = (i + 1) % kSlots;
-  if (!g_table[i].handle) ++g_used;
+  uint32_t i = slot_of(value.key);
+  while (g_table[i].key > kRemoved) i = (i + 1) % kSlots;
+  if (!g_table[i].key) {
+    if (g_used >= kSlots / 4 * 3) return nullptr;
+    ++g_used;
+  }
   Communicator* slot = &g_table[i];
   slot->uid = value.uid;
   slot->index = value.index;
@@ -125,107 +123,190 @@ Communicator* insert(const Communicator& value) {
   slot->size = value.size;
   slot->rank = value.rank;
   slot->peers = value.peers;
-  __atomic_store_n(&slot->handle, value.handle, __ATOMIC_RELEASE);
+  slot->destinations = value.destinations;
+  __atomic_store_n(&slot->key, value.key, __ATOMIC_RELEASE);
   return slot;
 }
 
-Communicator* look_up(MPI_Comm comm) {
-  for (uint32_t i = slot_of(comm);; i = (i + 1) % kSlots) {
-    const MPI_Comm handle = __atomic_load_n(&g_table[i].handle, __ATOMIC_ACQUIRE);
-    if (handle == comm) return &g_table[i];
-    if (!handle) return nullptr;
+Communicator* look_up(uint64_t key) {
+  if (__builtin_expect(key <= kRemoved, 0)) return nullptr;
+  for (uint32_t i = slot_of(key), probes = 0; probes < kSlots; i = (i + 1) % kSlots, ++probes) {
+    const uint64_t there = __atomic_load_n(&g_table[i].key, __ATOMIC_ACQUIRE);
+    if (there == key) return &g_table[i];
+    if (!there) return nullptr;
+  }
+  return nullptr;
+}
+
+/// What MPI says about a new communicator.
+struct Description {
+  Communicator value = {};
+  Members members;
+  uint64_t remote_hash = 0;
+  char topology[96] = "";
+};
+
+bool describe_members(MPI_Group group, Description& d) {
+  const bool good = g_mpi.p.Group_size(group, &d.value.size) == MPI_SUCCESS && g_mpi.p.Group_rank(group, &d.value.rank) == MPI_SUCCESS;
+  if (good && !(d.value.flags & (kCommWorld | kCommSelf))) d.members = describe_group(group, d.value.size);
+  d.value.peers = d.value.size;
+  g_mpi.p.Group_free(&group);
+  return good;
+}
+
+/// Dimensions of a Cartesian topology, "4x2 periodic 1,0".
+void describe_grid(MPI_Comm comm, Description& d) {
+  int dimensions = 0, sizes[16], periodic[16], own[16];
+  if (g_mpi.p.Cartdim_get(comm, &dimensions) != MPI_SUCCESS) return;
+  d.value.destinations = 2 * dimensions;
+  if (dimensions > 16 || g_mpi.p.Cart_get(comm, dimensions, sizes, periodic, own) != MPI_SUCCESS) return;
+  size_t used = static_cast<size_t>(snprintf(d.topology, sizeof d.topology, "cart"));
+  for (int i = 0; i < 2 * dimensions && used + 16 < sizeof d.topology; ++i) {
+    const char* before = i == 0 ? " " : i < dimensions ? "x" : i == dimensions ? " periodic " : ",";
+    used += static_cast<size_t>(
+        snprintf(d.topology + used, sizeof d.topology - used, "%s%d", before, i < dimensions ? sizes[i] : periodic[i - dimensions]));
   }
 }
 
-/// Asks MPI about `comm`, gives it an identity, writes it down and makes it known.
-Communicator* describe(MPI_Comm comm, const Communicator* parent, uint32_t op, const char* op_name, int tag, uint32_t flags) {
-  Communicator value = {comm, 0, 0, 0, flags, 0, -1, 0};
-  int inter = 0;
+void describe_topology(MPI_Comm comm, Description& d) {
+  int topology = MPI_UNDEFINED, sources, weighted;
+  if (g_mpi.p.Topo_test(comm, &topology) != MPI_SUCCESS) return;
+  if (topology == MPI_CART) {
+    describe_grid(comm, d);
+  } else if (topology == MPI_GRAPH) {
+    g_mpi.p.Graph_neighbors_count(comm, d.value.rank, &d.value.destinations);
+    snprintf(d.topology, sizeof d.topology, "graph");
+  } else if (topology == MPI_DIST_GRAPH) {
+    g_mpi.p.Dist_graph_neighbors_count(comm, &sources, &d.value.destinations, &weighted);
+    snprintf(d.topology, sizeof d.topology, "dist_graph");
+  }
+}
+
+bool ask(MPI_Comm comm, Description& d) {
   MPI_Group group;
-  if (g_mpi.p.Comm_size(comm, &value.size) != MPI_SUCCESS || g_mpi.p.Comm_rank(comm, &value.rank) != MPI_SUCCESS ||
-      g_mpi.p.Comm_test_inter(comm, &inter) != MPI_SUCCESS) {
-    return &g_none;
+  int inter = 0;
+  if (g_mpi.p.Comm_test_inter(comm, &inter) != MPI_SUCCESS || g_mpi.p.Comm_group(comm, &group) != MPI_SUCCESS) return false;
+  if (!describe_members(group, d)) return false;
+  if (!inter) {
+    describe_topology(comm, d);
+    return true;
   }
-  value.peers = value.size;
-  uint64_t remote_hash = 0;
-  if (inter) {
-    value.flags |= kCommInter;
-    if (g_mpi.p.Comm_remote_size(comm, &value.peers) == MPI_SUCCESS && g_mpi.p.Comm_remote_group(comm, &group) == MPI_SUCCESS) {
-      Members remote = describe_group(group, value.peers);
-      remote_hash = remote.hash;
-      if (remote.runs) munmap(remote.runs, remote.run_bytes);
-      g_mpi.p.Group_free(&group);
-    }
-  }
-  Members members;
-  if (!(flags & (kCommWorld | kCommSelf)) && g_mpi.p.Comm_group(comm, &group) == MPI_SUCCESS) {
-    members = describe_group(group, value.size);
+  d.value.flags |= kCommInter;
+  if (g_mpi.p.Comm_remote_size(comm, &d.value.peers) == MPI_SUCCESS && g_mpi.p.Comm_remote_group(comm, &group) == MPI_SUCCESS) {
+    const Members remote = describe_group(group, d.value.peers);
+    d.remote_hash = remote.hash;
+    if (remote.runs) munmap(remote.runs, remote.run_bytes);
     g_mpi.p.Group_free(&group);
   }
-  CommunicatorMeta meta = {};
+  return true;
+}
+
+/// The caller holds the lock.
+uint64_t identity(const Description& d, const Communicator* parent, const char* op_name, int tag) {
+  if (d.value.flags & kCommWorld) return 1;
+  if (d.value.flags & kCommSelf) return 2;
+  uint64_t hash = 14695981039346656037ull;
+  for (const char* c = op_name; *c; ++c) hash = mix(hash, static_cast<unsigned char>(*c));
+  // The two sides of a new intercommunicator have different parents and see each other's group as the remote one: neither may count.
+  const bool joins_two = d.value.flags & kCommInter && parent && !(parent->flags & kCommInter);
+  hash = mix(hash, parent && !joins_two ? parent->uid : 0);
+  hash = mix(mix(hash, static_cast<uint32_t>(tag)), d.members.hash + d.remote_hash);
+  return mix(hash, occurrences_so_far(hash)) | 1ull << 63;  // never a predefined one's
+}
+
+/// Gives a new communicator its identity, writes it down and makes it known.
+Communicator* add(uint64_t key, Description& d, const Communicator* parent, uint32_t op, const char* op_name, int tag) {
+  bool is_new = false;
+  d.value.key = key;
+  Communicator* made;
   {
     const internal::Lock lock;
     if (!lock) return &g_none;
-    if (Communicator* known = look_up(comm)) {  // another thread was faster
-      value.index = known->index;
-    } else if (g_count < kMaxCommunicators) {
-      if (flags & (kCommWorld | kCommSelf)) {
-        value.uid = flags & kCommWorld ? 1 : 2;
-      } else {
-        uint64_t hash = 14695981039346656037ull;
-        for (const char* c = op_name; *c; ++c) hash = mix(hash, static_cast<unsigned char>(*c));
-        // The two sides of a new intercommunicator have different parents and see each other's group as the remote one: neither may count.
-        const bool joins_two = inter && parent && !(parent->flags & kCommInter);
-        hash = mix(hash, parent && !joins_two ? parent->uid : 0);
-        hash = mix(mix(hash, static_cast<uint32_t>(tag)), members.hash + remote_hash);
-        value.uid = mix(hash, occurrences_so_far(hash)) | 1ull << 63;  // never a predefined one's
-      }
-      value.index = ++g_count;
-      if (!insert(value)) value.index = 0;
+    made = look_up(key);
+    if (!made && g_count < kMaxCommunicators) {
+      d.value.uid = identity(d, parent, op_name, tag);
+      d.value.index = g_count + 1;
+      made = insert(d.value);
+      is_new = made != nullptr;
+      g_count += is_new ? 1 : 0;
     }
   }
-  Communicator* made = value.index ? look_up(comm) : nullptr;
-  if (!made) {
-    count_loss(kLossCommunicators);
-  } else if (made->sequence == 0) {
+  if (is_new) {
+    CommunicatorMeta meta = {};
     meta.index = made->index;
     meta.parent = parent ? parent->index : 0;
     meta.uid = made->uid;
-    meta.size = value.size;
-    meta.rank = value.rank;
+    meta.size = d.value.size;
+    meta.rank = d.value.rank;
     meta.op = op;
-    meta.flags = value.flags;
-    meta.runs = members.run_count;
-    write_communicator(meta, members.runs);
+    meta.flags = d.value.flags;
+    meta.runs = d.members.run_count;
+    write_communicator(meta, d.members.runs);
+    if (d.topology[0]) write_communicator_topology(made->index, d.topology);
   }
-  if (members.runs) munmap(members.runs, members.run_bytes);
+  if (!made) count_loss(kLossCommunicators);
+  if (d.members.runs) munmap(d.members.runs, d.members.run_bytes);
   return made ? made : &g_none;
+}
+
+const Communicator* known_parent(const Communicator* parent) { return parent->index == kNoComm ? nullptr : parent; }
+
+void add_group(uint64_t key, MPI_Group group, uint32_t flags, const Communicator* parent, uint32_t op, const char* op_name,
+               const char* name) {
+  Description d;
+  d.value.flags = flags;
+  if (!describe_members(group, d)) return;
+  const Communicator* made = add(key, d, known_parent(parent), op, op_name, 0);
+  if (name && made->index != kNoComm) write_communicator_name(made->index, name);
 }
 
 }  // namespace
 
-Communicator* find_communicator(MPI_Comm comm) {
-  if (__builtin_expect(!comm || comm == g_mpi.comm_null || comm == removed_mark(), 0)) return &g_none;
-  if (Communicator* known = look_up(comm)) return known;
-  if (g_count >= kMaxCommunicators || g_used >= kSlots / 4 * 3) return &g_none;
-  return describe(comm, nullptr, 0, "found", 0, kCommFound);
+Communicator* find_communicator(uint64_t key) {
+  Communicator* known = look_up(key);
+  return __builtin_expect(known != nullptr, 1) ? known : &g_none;
+}
+
+Communicator* learn_communicator(MPI_Comm comm) {
+  Description d;
+  d.value.flags = kCommFound;
+  if (comm == g_mpi.comm_null || !ask(comm, d)) return &g_none;
+  return add(key_of(comm), d, nullptr, 0, "found", 0);
 }
 
 void add_communicator(MPI_Comm comm, const Communicator* parent, uint32_t op, const char* op_name, int tag) {
-  if (!comm || comm == g_mpi.comm_null) return;
-  describe(comm, parent->index == kNoComm ? nullptr : parent, op, op_name, tag, 0);
+  Description d;
+  if (comm != g_mpi.comm_null && ask(comm, d)) add(key_of(comm), d, known_parent(parent), op, op_name, tag);
 }
 
-void remove_communicator(MPI_Comm comm) {
+void add_window(MPI_Win window, const Communicator* parent, uint32_t op, const char* op_name) {
+  MPI_Group group;
+  if (g_mpi.p.Win_get_group(window, &group) == MPI_SUCCESS) add_group(key_of(window), group, kCommWindow, parent, op, op_name, nullptr);
+}
+
+void add_file(MPI_File file, const Communicator* parent, uint32_t op, const char* op_name, const char* name) {
+  MPI_Group group;
+  if (g_mpi.p.File_get_group(file, &group) == MPI_SUCCESS) add_group(key_of(file), group, kCommFile, parent, op, op_name, name);
+}
+
+Communicator* remove_communicator(uint64_t key) {
   const internal::Lock lock;
-  if (!lock || !comm) return;
-  Communicator* known = look_up(comm);
-  if (known) __atomic_store_n(&known->handle, removed_mark(), __ATOMIC_RELEASE);
+  Communicator* known = lock ? look_up(key) : nullptr;
+  if (known) __atomic_store_n(&known->key, kRemoved, __ATOMIC_RELEASE);
+  return known;
+}
+
+void restore_communicator(Communicator* removed, uint64_t key) {
+  const internal::Lock lock;
+  if (lock && removed && removed->key == kRemoved) __atomic_store_n(&removed->key, key, __ATOMIC_RELEASE);
 }
 
 void add_predefined_communicators() {
-  describe(g_mpi.comm_world, nullptr, 0, "", 0, kCommWorld);
-  describe(MPI_COMM_SELF, nullptr, 0, "", 0, kCommSelf);
+  Description world, self;
+  world.value.flags = kCommWorld;
+  self.value.flags = kCommSelf;
+  if (ask(g_mpi.comm_world, world)) add(key_of(g_mpi.comm_world), world, nullptr, 0, "", 0);
+  if (ask(MPI_COMM_SELF, self)) add(key_of(MPI_COMM_SELF), self, nullptr, 0, "", 0);
 }
 
 void reset_communicators() {

@@ -1,4 +1,5 @@
-// From an MPI_Comm to what we know about it. Injected code.
+// From an MPI_Comm, MPI_Win or MPI_File to what we know about it. Injected code. Windows and files are groups of ranks with collective
+// calls just as communicators are, so they are told like them; "communicator" means all three here.
 //
 // Look-ups take no lock: an open-addressing table whose slots are cache lines; whoever creates or frees a communicator inserts or removes
 // under one. A handle may be used again by MPI after MPI_Comm_free, so it is removed before the real call.
@@ -11,19 +12,24 @@
 
 namespace ddl {
 
+/// What a handle is a handle of. MPICH's types alone do not tell.
+enum Scope : uint32_t { kNoScope, kComm, kWindow, kFile };
+
 struct alignas(64) Communicator {
-  MPI_Comm handle;  ///< NULL: free slot; kRemoved: was used
+  uint64_t key;  ///< key_of(handle); 0: free slot; 1: was used
   uint64_t uid;
   uint32_t index;     ///< Record::comm
   uint32_t sequence;  ///< collectives entered or posted so far
   uint32_t flags;     ///< CommunicatorFlag
   int32_t size;
   int32_t rank;
-  int32_t peers;  ///< how many ranks a collective sends to: size, or the size of the remote group
+  int32_t peers;         ///< how many ranks a collective sends to: size, or the size of the remote group
+  int32_t destinations;  ///< how many ranks a neighbourhood collective sends to
 };
+static_assert(sizeof(Communicator) == 64);
 
-/// Never NULL: for MPI_COMM_NULL and what is beyond the table it is a stand-in with index kNoComm, size 1 and rank -1.
-Communicator* find_communicator(MPI_Comm comm);
+/// Never NULL: for what is not known it is a stand-in with index kNoComm, size 1 and rank -1.
+Communicator* find_communicator(uint64_t key);
 
 /// Number of the collective that is being entered or posted. MPI forbids two threads to do so on one communicator at a time.
 inline uint32_t next_sequence(Communicator* c) {
@@ -33,9 +39,19 @@ inline uint32_t next_sequence(Communicator* c) {
   return sequence;
 }
 
-/// Registers what `op` has just made from `parent`. MPI_COMM_NULL is fine.
+/// Registers what `op` has just made from `parent`. A null handle is fine.
 void add_communicator(MPI_Comm comm, const Communicator* parent, uint32_t op, const char* op_name, int tag);
-void remove_communicator(MPI_Comm comm);
+void add_window(MPI_Win window, const Communicator* parent, uint32_t op, const char* op_name);
+void add_file(MPI_File file, const Communicator* parent, uint32_t op, const char* op_name, const char* name);
+/// NULL: not known.
+Communicator* remove_communicator(uint64_t key);
+/// It was not freed after all.
+void restore_communicator(Communicator* removed, uint64_t key);
+
+/// Registers a communicator whose creation was not seen; a call on it has just succeeded, so the handle is good. Windows and files that
+/// nobody saw being made stay unknown.
+Communicator* learn_communicator(MPI_Comm comm);
+
 void add_predefined_communicators();
 void reset_communicators();
 

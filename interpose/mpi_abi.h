@@ -1,24 +1,35 @@
 // mpi.h of the MPI library that this flavour of the wrappers is for, without a reference to any of its symbols. Injected code.
 //
+// Two ABIs are known, each compiled into a library of its own from the same sources: Open MPI (libddl.so) and MPICH with its relatives
+// Intel MPI, MVAPICH and Cray MPI (libddl-mpich.so). What differs is below; everything else says MPI_X and means either.
+//
 // Open MPI's handles (MPI_COMM_WORLD, MPI_FLOAT, ...) are addresses of objects inside libmpi. Using the macros as they are would make
 // libddl.so need libmpi in every process it is preloaded into, and would bind too early where libmpi is loaded later (mpi4py). So the macro
-// behind them is redirected to a look-up by name in the library that the job really uses; it works once mpi_objects_found() has said so.
+// behind them is redirected to a look-up by name in the library that the job really uses. MPICH's are integers.
 #pragma once
 
 #define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
-
 #include <stdint.h>
 
-#ifndef OPEN_MPI
-#error "these wrappers are for Open MPI's ABI"
-#endif
+#ifdef OPEN_MPI
+#include <mpi-ext.h>
 #undef OMPI_PREDEFINED_GLOBAL
 #define OMPI_PREDEFINED_GLOBAL(type, global) (static_cast<type>(::ddl::mpi_object(#global)))
+#elif !defined(MPICH_VERSION)
+#error "these wrappers are for the ABIs of Open MPI and MPICH"
+#endif
+
+#if MPI_VERSION >= 4
+#if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION < 40100000
+#define DDL_PARTITIONS int  // the standard's const is missing there
+#else
+#define DDL_PARTITIONS const int
+#endif
+#endif
 
 #include "core/recorder.h"
-
-#define DDL_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace ddl {
 
@@ -29,35 +40,31 @@ enum MpiOp : uint32_t {
 #include "interpose/mpi_calls.def"
   kMpiOpEnd
 };
+static_assert(kMpiOpEnd <= 0xfff, "Record::word has 12 bits for it");
 
 /// Address of an object of the MPI library, by name; NULL if it has none. Slow; used while starting.
 void* mpi_object(const char* name);
 
-/// The next MPI_X after ours: RTLD_NEXT, else the scope of the caller, else whatever loaded object defines it. NULL: there is none.
+/// The next function of that name after ours: RTLD_NEXT, else the scope of the caller, else whatever loaded object defines it. NULL: none.
 void* resolve(const char* name, const void* caller);
+/// The same for MPI_X; where nobody has it, PMPI_X.
+void* resolve_mpi(const char* name, const void* caller);
 
-extern void* g_real[kMpiOpEnd];
-
-inline void* real_function(uint32_t op, const char* name, const void* caller) {
-  void* function = __atomic_load_n(&g_real[op], __ATOMIC_RELAXED);
-  if (__builtin_expect(!function, 0)) {
-    function = resolve(name, caller);
-    __atomic_store_n(&g_real[op], function, __ATOMIC_RELAXED);
-  }
-  return function;
+/// Handles as keys of our tables: addresses in Open MPI, numbers in MPICH (there each kind of object has numbers of its own). Never 0 or 1
+/// for a handle that MPI gave out.
+template <class T>
+inline uint64_t key_of(T* handle) {
+  return reinterpret_cast<uintptr_t>(handle);
 }
-
-/// The function that `NAME` calls forward to, typed. A caller that found us but no MPI library gets an error code, never a crash.
-#define DDL_REAL(NAME)                                                                                       \
-  const void* const site = __builtin_extract_return_addr(__builtin_return_address(0));                       \
-  const auto real = reinterpret_cast<decltype(&NAME)>(::ddl::real_function(::ddl::kOp_##NAME, #NAME, site)); \
-  if (__builtin_expect(!real, 0)) return MPI_ERR_INTERN
+inline uint64_t key_of(int handle) { return static_cast<uint32_t>(handle); }
 
 /// The MPI functions that we call ourselves, always as PMPI_X: nobody else's wrapper sees them.
 // clang-format off
-#define DDL_PMPI_FUNCTIONS(X)                                                                           \
-  X(Query_thread) X(Get_library_version) X(Comm_rank) X(Comm_size) X(Comm_group) X(Comm_remote_group)   \
-  X(Comm_remote_size) X(Comm_test_inter) X(Group_translate_ranks) X(Group_free) X(Type_size_x)
+#define DDL_PMPI_FUNCTIONS(X)                                                                               \
+  X(Query_thread) X(Get_library_version) X(Comm_rank) X(Comm_size) X(Comm_group) X(Comm_remote_group)       \
+  X(Comm_remote_size) X(Comm_test_inter) X(Group_translate_ranks) X(Group_free) X(Group_size) X(Group_rank) \
+  X(Type_size_x) X(Win_get_group) X(File_get_group) X(Topo_test) X(Cartdim_get) X(Cart_get)                 \
+  X(Graph_neighbors_count) X(Dist_graph_neighbors_count)
 // clang-format on
 
 struct PmpiTable {
@@ -81,16 +88,41 @@ struct Mpi {
   MPI_Request request_null;
   MPI_Request request_empty;  ///< Open MPI hands this out for operations that are complete when posted
   MPI_Datatype datatype_null;
+  MPI_Group world_group;  ///< of MPI_COMM_WORLD, or of the process set mpi://WORLD where only sessions are used
 };
 extern Mpi g_mpi;
 
-bool start_late(const void* caller);
-/// True: record this call. A wrapper that is reached without MPI_Init having been seen starts the recording itself.
-inline bool mpi_recording(const void* caller) {
-  MpiState state;
-  __atomic_load(&g_mpi.state, &state, __ATOMIC_RELAXED);
-  return __builtin_expect(state == MpiState::kRunning, 1) || (state == MpiState::kUnknown && start_late(caller));
+/// Is this library the one for the MPI library of the process? Asks nothing but its version, which is allowed at any time.
+bool is_our_flavour(const void* caller);
+void say_other_flavour();
+
+/// A handle that stands for operations that were complete when they were posted; many may have it at a time.
+inline bool is_shared_request(MPI_Request request) {
+#ifdef OPEN_MPI
+  return request == g_mpi.request_empty;
+#else
+  return key_of(request) >> 30 == 1;  // MPICH: the kind of a handle is in its two high bits, 1 = built in
+#endif
 }
+
+/// What a status says, from its fields: exact beyond 2 GiB, and no call into the library.
+inline bool is_cancelled(const MPI_Status& status) {
+#ifdef OPEN_MPI
+  return status._cancelled != 0;
+#else
+  return status.count_hi_and_cancelled & 1;
+#endif
+}
+inline uint64_t status_bytes(const MPI_Status& status) {
+  if (is_cancelled(status)) return 0;
+#ifdef OPEN_MPI
+  return status._ucount;
+#else
+  return static_cast<uint64_t>(static_cast<uint32_t>(status.count_hi_and_cancelled) >> 1) << 32 | static_cast<uint32_t>(status.count_lo);
+#endif
+}
+
+bool start_late(const void* caller);
 
 /// Starts the recorder from the environment, once per process. False: it is off, and why was said if it was worth saying.
 bool start_recorder(bool from_mpi);

@@ -1,206 +1,246 @@
 // Wait, Test, Probe and Start families, written by hand: each completes requests in its own way.
 //
-// MPI overwrites the handles of completed requests, so they are copied first; where a receive may be among them MPI is given statuses to
-// fill even if the caller wanted none. Test and Probe that find nothing are counted, not recorded: they come in millions.
+// MPI overwrites the handles of completed requests, so they are looked up or copied first; where a receive may be among them MPI is given
+// statuses to fill even if the caller wanted none. Test and Probe that find nothing, or only what had been completed before, are counted,
+// not recorded: they come in millions.
 #include <string.h>
 #include <sys/mman.h>
 
 #include "core/recorder_internal.h"
 #include "interpose/payload.h"
 #include "interpose/requests.h"
+#include "interpose/wrapper.h"
 
 namespace ddl {
 namespace {
 
-constexpr int kOnStack = 32;
+constexpr int kOnStack = 16;
 
-/// Copies of the handles of one completing call, and statuses for MPI to fill. Short lists live on the stack, long ones in pages of their
-/// own.
+enum class Calls { kWait, kTest };
+
+/// The requests of one completing call, and statuses for MPI to fill. Short lists live on the stack, long ones in pages of their own.
 class Pending {
  public:
-  Pending(int count, const MPI_Request* requests, MPI_Status* statuses)
-      : count_(count > 0 && requests ? count : 0), handles_(stack_handles_), statuses_(statuses) {
-    if (count_ > kOnStack) {
-      bytes_ = static_cast<size_t>(count_) * (sizeof(MPI_Request) + sizeof(MPI_Status));
-      pages_ = internal::take_pages(bytes_);
-      if (!pages_) {
-        count_loss(kLossRequests, static_cast<uint64_t>(count_));
-        count_ = 0;
-        return;
-      }
-      handles_ = static_cast<MPI_Request*>(pages_);
+  Pending(Calls calls, int count, const MPI_Request* requests, MPI_Status* statuses)
+      : count_(count > 0 && requests ? count : 0), requests_(stack_requests_), statuses_(statuses) {
+    if (count_ > kOnStack) take_memory();
+    if (statuses_ == MPI_STATUSES_IGNORE) statuses_ = pages_ ? reinterpret_cast<MPI_Status*>(requests_ + count_) : stack_statuses_;
+    // Waits look at what they wait for, to say so. Polls do not care unless they find something; until then the handles will do, except
+    // where another thread may be given one of them meanwhile.
+    const bool find_now = calls == Calls::kWait || g_mpi.multiple;
+    for (int i = 0; i < count_; ++i) {
+      requests_[i] = {requests[i], find_now ? find_request(requests[i], true) : nullptr};
     }
-    if (count_ > 0) memcpy(static_cast<void*>(handles_), requests, static_cast<size_t>(count_) * sizeof(MPI_Request));
-    if (statuses_ == MPI_STATUSES_IGNORE) {
-      statuses_ = pages_ ? reinterpret_cast<MPI_Status*>(handles_ + count_) : stack_statuses_;
-    }
+    found_ = find_now;
   }
   ~Pending() {
+    if (g_mpi.multiple) {
+      for (int i = 0; i < count_; ++i) release_request(requests_[i].entry);
+    }
     if (pages_) munmap(pages_, bytes_);
   }
   Pending(const Pending&) = delete;
   Pending& operator=(const Pending&) = delete;
 
   MPI_Status* statuses() const { return statuses_; }
-  void complete(int request, int status, uint64_t now) const {
-    if (request >= 0 && request < count_) complete_request(handles_[request], statuses_[status], now);
+
+  /// Is there anything to complete at `request`? Then complete() must follow.
+  bool is_news(int request) {
+    if (request < 0 || request >= count_) return false;
+    if (!found_) requests_[request].entry = find_request(requests_[request].handle, false);
+    return requests_[request].entry != nullptr;
   }
-  void complete_all(uint64_t now) const {
+  void complete(int request, int status, uint64_t now) {
+    if (!is_news(request)) return;
+    complete_request(requests_[request].entry, statuses_[status], now);
+    requests_[request] = {g_mpi.request_null, nullptr};
+  }
+  bool is_any_active() {
+    bool active = false;
+    for (int i = 0; i < count_; ++i) active |= is_news(i) && is_active(requests_[i].entry);
+    return active;
+  }
+  bool is_active_at(int request) { return is_news(request) && is_active(requests_[request].entry); }
+  void complete_all(uint64_t now) {
     for (int i = 0; i < count_; ++i) complete(i, i, now);
   }
-  /// MPI_ERR_IN_STATUS: some are done, others are not.
-  void complete_good(uint64_t now) const {
+  /// After an error: what MPI has let go of is done all the same.
+  void complete_gone(const MPI_Request* requests, bool one_status, uint64_t now) {
     for (int i = 0; i < count_; ++i) {
-      if (statuses_[i].MPI_ERROR == MPI_SUCCESS) complete(i, i, now);
+      if (requests[i] == g_mpi.request_null) complete(i, one_status ? 0 : i, now);
     }
   }
+  RequestInfo* entry(int request) { return is_news(request) ? requests_[request].entry : nullptr; }
 
   /// Opens the record of a waiting call. It carries what is waited for: of several requests the last collective, because a rank that is
   /// missing from an earlier one is missing from that one too; else the first message.
   OpenCall begin(uint32_t op, const void* site) const {
-    RequestInfo best = {}, info;
-    best.peer = -1;
-    bool found = false;
+    const RequestInfo* best = nullptr;
     for (int i = 0; i < count_; ++i) {
-      if (!look_up_request(handles_[i], &info)) continue;
-      if (!found || (info.collective && (!best.collective || info.sequence > best.sequence))) best = info;
-      found = true;
+      const RequestInfo* info = requests_[i].entry;
+      if (info && (!best || (info->collective && (!best->collective || info->sequence > best->sequence)))) best = info;
     }
-    return begin_call(op, site, best.comm, best.collective, best.collective ? best.sequence : kNoSequence, best.collective ? -1 : best.peer,
-                      0);
+    if (!best) return begin_call(op, site, kNoComm, false, kNoSequence, -1, 0);
+    return begin_call(op, site, best->comm, best->collective, best->collective ? best->sequence : kNoSequence,
+                      best->collective ? -1 : best->peer, 0);
   }
 
  private:
+  struct Request {
+    MPI_Request handle;
+    RequestInfo* entry;
+  };
+
+  void take_memory() {
+    bytes_ = static_cast<size_t>(count_) * (sizeof(Request) + sizeof(MPI_Status));
+    pages_ = internal::take_pages(bytes_);
+    if (pages_) {
+      requests_ = static_cast<Request*>(pages_);
+    } else {
+      count_loss(kLossRequests, static_cast<uint64_t>(count_));
+      count_ = 0;
+    }
+  }
+
   int count_;
-  MPI_Request* handles_;
+  bool found_;
+  Request* requests_;
   MPI_Status* statuses_;
   void* pages_ = nullptr;
   size_t bytes_ = 0;
-  MPI_Request stack_handles_[kOnStack];
+  Request stack_requests_[kOnStack];
   MPI_Status stack_statuses_[kOnStack];
 };
 
-}  // namespace
-}  // namespace ddl
+// ------------------------------------------------------------------------------------------------ wait
 
-using namespace ddl;
-
-DDL_EXPORT int MPI_Wait(MPI_Request* request, MPI_Status* status) {
-  DDL_REAL(MPI_Wait);
-  if (!mpi_recording(site)) return real(request, status);
-  const Pending pending(1, request, status);
+template <class Real>
+DDL_INLINE int MPI_Wait_recorded(Real real, const void* site, MPI_Request* request, MPI_Status* status) {
+  Pending pending(Calls::kWait, 1, request, status);
   const OpenCall call = pending.begin(kOp_MPI_Wait, site);
   const int result = real(request, pending.statuses());
   if (call.thread) {
     const uint64_t now = end_call(call, 0);
-    if (result == MPI_SUCCESS) pending.complete_all(now);
+    result == MPI_SUCCESS ? pending.complete_all(now) : pending.complete_gone(request, true, now);
   }
   return result;
 }
 
-DDL_EXPORT int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
-  DDL_REAL(MPI_Waitall);
-  if (!mpi_recording(site)) return real(count, requests, statuses);
-  const Pending pending(count, requests, statuses);
+template <class Real>
+DDL_INLINE int MPI_Waitall_recorded(Real real, const void* site, int count, MPI_Request requests[], MPI_Status statuses[]) {
+  Pending pending(Calls::kWait, count, requests, statuses);
   const OpenCall call = pending.begin(kOp_MPI_Waitall, site);
   const int result = real(count, requests, pending.statuses());
   if (call.thread) {
     const uint64_t now = end_call(call, 0);
-    if (result == MPI_SUCCESS) pending.complete_all(now);
-    if (result == MPI_ERR_IN_STATUS) pending.complete_good(now);
+    result == MPI_SUCCESS ? pending.complete_all(now) : pending.complete_gone(requests, false, now);
   }
   return result;
 }
 
-DDL_EXPORT int MPI_Waitany(int count, MPI_Request requests[], int* index, MPI_Status* status) {
-  DDL_REAL(MPI_Waitany);
-  if (!mpi_recording(site)) return real(count, requests, index, status);
-  const Pending pending(count, requests, status);
+template <class Real>
+DDL_INLINE int MPI_Waitany_recorded(Real real, const void* site, int count, MPI_Request requests[], int* index, MPI_Status* status) {
+  Pending pending(Calls::kWait, count, requests, status);
   const OpenCall call = pending.begin(kOp_MPI_Waitany, site);
   const int result = real(count, requests, index, pending.statuses());
   if (call.thread) {
     const uint64_t now = end_call(call, 0);
-    if (result == MPI_SUCCESS) pending.complete(*index, 0, now);
+    result == MPI_SUCCESS ? pending.complete(*index, 0, now) : pending.complete_gone(requests, true, now);
   }
   return result;
 }
 
-DDL_EXPORT int MPI_Waitsome(int incount, MPI_Request requests[], int* outcount, int indices[], MPI_Status statuses[]) {
-  DDL_REAL(MPI_Waitsome);
-  if (!mpi_recording(site)) return real(incount, requests, outcount, indices, statuses);
-  const Pending pending(incount, requests, statuses);
+template <class Real>
+DDL_INLINE int MPI_Waitsome_recorded(Real real, const void* site, int incount, MPI_Request requests[], int* outcount, int indices[],
+                                     MPI_Status statuses[]) {
+  Pending pending(Calls::kWait, incount, requests, statuses);
   const OpenCall call = pending.begin(kOp_MPI_Waitsome, site);
   const int result = real(incount, requests, outcount, indices, pending.statuses());
   if (call.thread) {
     const uint64_t now = end_call(call, 0);
     for (int i = 0; result == MPI_SUCCESS && i < *outcount; ++i) pending.complete(indices[i], i, now);
+    if (result != MPI_SUCCESS) pending.complete_gone(requests, false, now);
   }
   return result;
 }
 
-DDL_EXPORT int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
-  DDL_REAL(MPI_Test);
-  if (!mpi_recording(site)) return real(request, flag, status);
-  const Pending pending(1, request, status);
-  const uint64_t start = ticks();
+// ------------------------------------------------------------------------------------------------ test
+
+template <class Real>
+DDL_INLINE int MPI_Test_recorded(Real real, const void* site, MPI_Request* request, int* flag, MPI_Status* status) {
+  Pending pending(Calls::kTest, 1, request, status);
+  const OpenPoll poll = begin_poll();
   const int result = real(request, flag, pending.statuses());
-  if (result == MPI_SUCCESS && *flag) {
-    pending.complete_all(record_poll(kOp_MPI_Test, site, kNoComm, -1, kNoSequence, start));
-  } else {
-    count_poll(kOp_MPI_Test, site, kNoComm, start);
-  }
+  const bool done = result == MPI_SUCCESS && *flag;
+  const uint64_t now = end_poll(poll, kOp_MPI_Test, site, kNoComm, -1, done && pending.is_active_at(0));
+  if (done) pending.complete_all(now);
+  if (result != MPI_SUCCESS) pending.complete_gone(request, true, now);
   return result;
 }
 
-DDL_EXPORT int MPI_Testall(int count, MPI_Request requests[], int* flag, MPI_Status statuses[]) {
-  DDL_REAL(MPI_Testall);
-  if (!mpi_recording(site)) return real(count, requests, flag, statuses);
-  const Pending pending(count, requests, statuses);
-  const uint64_t start = ticks();
+template <class Real>
+DDL_INLINE int MPI_Testall_recorded(Real real, const void* site, int count, MPI_Request requests[], int* flag, MPI_Status statuses[]) {
+  Pending pending(Calls::kTest, count, requests, statuses);
+  const OpenPoll poll = begin_poll();
   const int result = real(count, requests, flag, pending.statuses());
-  if (result == MPI_SUCCESS && *flag) {
-    pending.complete_all(record_poll(kOp_MPI_Testall, site, kNoComm, -1, kNoSequence, start));
-  } else {
-    count_poll(kOp_MPI_Testall, site, kNoComm, start);
-  }
+  const bool done = result == MPI_SUCCESS && *flag;
+  const uint64_t now = end_poll(poll, kOp_MPI_Testall, site, kNoComm, -1, done && pending.is_any_active());
+  if (done) pending.complete_all(now);
+  if (result != MPI_SUCCESS) pending.complete_gone(requests, false, now);
   return result;
 }
 
-DDL_EXPORT int MPI_Testany(int count, MPI_Request requests[], int* index, int* flag, MPI_Status* status) {
-  DDL_REAL(MPI_Testany);
-  if (!mpi_recording(site)) return real(count, requests, index, flag, status);
-  const Pending pending(count, requests, status);
-  const uint64_t start = ticks();
+template <class Real>
+DDL_INLINE int MPI_Testany_recorded(Real real, const void* site, int count, MPI_Request requests[], int* index, int* flag,
+                                    MPI_Status* status) {
+  Pending pending(Calls::kTest, count, requests, status);
+  const OpenPoll poll = begin_poll();
   const int result = real(count, requests, index, flag, pending.statuses());
-  if (result == MPI_SUCCESS && *flag) {
-    pending.complete(*index, 0, record_poll(kOp_MPI_Testany, site, kNoComm, -1, kNoSequence, start));
-  } else {
-    count_poll(kOp_MPI_Testany, site, kNoComm, start);
-  }
+  const bool done = result == MPI_SUCCESS && *flag;
+  const uint64_t now = end_poll(poll, kOp_MPI_Testany, site, kNoComm, -1, done && pending.is_active_at(*index));
+  if (done) pending.complete(*index, 0, now);
+  if (result != MPI_SUCCESS) pending.complete_gone(requests, true, now);
   return result;
 }
 
-DDL_EXPORT int MPI_Testsome(int incount, MPI_Request requests[], int* outcount, int indices[], MPI_Status statuses[]) {
-  DDL_REAL(MPI_Testsome);
-  if (!mpi_recording(site)) return real(incount, requests, outcount, indices, statuses);
-  const Pending pending(incount, requests, statuses);
-  const uint64_t start = ticks();
+template <class Real>
+DDL_INLINE int MPI_Testsome_recorded(Real real, const void* site, int incount, MPI_Request requests[], int* outcount, int indices[],
+                                     MPI_Status statuses[]) {
+  Pending pending(Calls::kTest, incount, requests, statuses);
+  const OpenPoll poll = begin_poll();
   const int result = real(incount, requests, outcount, indices, pending.statuses());
-  if (result == MPI_SUCCESS && *outcount > 0) {
-    const uint64_t now = record_poll(kOp_MPI_Testsome, site, kNoComm, -1, kNoSequence, start);
-    for (int i = 0; i < *outcount; ++i) pending.complete(indices[i], i, now);
-  } else {
-    count_poll(kOp_MPI_Testsome, site, kNoComm, start);
-  }
+  const bool done = result == MPI_SUCCESS && *outcount > 0;
+  const uint64_t now = end_poll(poll, kOp_MPI_Testsome, site, kNoComm, -1, done);
+  for (int i = 0; done && i < *outcount; ++i) pending.complete(indices[i], i, now);
+  if (result != MPI_SUCCESS) pending.complete_gone(requests, false, now);
   return result;
 }
 
-// ---------------------------------------------------------------------------------------------------------------- starting and ending
-// requests
+template <class Real>
+DDL_INLINE int MPI_Request_get_status_recorded(Real real, const void* site, MPI_Request request, int* flag, MPI_Status* status) {
+  Pending pending(Calls::kTest, 1, &request, status);
+  const OpenPoll poll = begin_poll();
+  const int result = real(request, flag, pending.statuses());
+  const bool news = result == MPI_SUCCESS && *flag && pending.is_active_at(0);
+  const uint64_t now = end_poll(poll, kOp_MPI_Request_get_status, site, kNoComm, -1, news);
+  if (news) observe_completion(pending.entry(0), *pending.statuses(), now);
+  return result;
+}
 
-DDL_EXPORT int MPI_Start(MPI_Request* request) {
-  DDL_REAL(MPI_Start);
-  if (!mpi_recording(site)) return real(request);
+#if MPI_VERSION >= 4
+template <class Real>
+DDL_INLINE int MPI_Parrived_recorded(Real real, const void* site, MPI_Request request, int partition, int* flag) {
+  const OpenPoll poll = begin_poll();
+  const int result = real(request, partition, flag);
+  end_poll(poll, kOp_MPI_Parrived, site, kNoComm, -1, false);
+  return result;
+}
+#endif
+
+// ------------------------------------------------------------------------------------------------ start, free
+
+template <class Real>
+DDL_INLINE int MPI_Start_recorded(Real real, const void* site, MPI_Request* request) {
   const OpenCall call = begin_call(kOp_MPI_Start, site, kNoComm, false, 0, -1, 0);
   const int result = real(request);
   if (call.thread) {
@@ -210,9 +250,8 @@ DDL_EXPORT int MPI_Start(MPI_Request* request) {
   return result;
 }
 
-DDL_EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
-  DDL_REAL(MPI_Startall);
-  if (!mpi_recording(site)) return real(count, requests);
+template <class Real>
+DDL_INLINE int MPI_Startall_recorded(Real real, const void* site, int count, MPI_Request requests[]) {
   const OpenCall call = begin_call(kOp_MPI_Startall, site, kNoComm, false, 0, -1, 0);
   const int result = real(count, requests);
   if (call.thread) {
@@ -222,19 +261,8 @@ DDL_EXPORT int MPI_Startall(int count, MPI_Request requests[]) {
   return result;
 }
 
-DDL_EXPORT int MPI_Cancel(MPI_Request* request) {
-  DDL_REAL(MPI_Cancel);
-  if (!mpi_recording(site)) return real(request);
-  // The request still has to be completed; its status will say whether the cancellation won.
-  const OpenCall call = begin_call(kOp_MPI_Cancel, site, kNoComm, false, 0, -1, 0);
-  const int result = real(request);
-  if (call.thread) end_call(call, 0);
-  return result;
-}
-
-DDL_EXPORT int MPI_Request_free(MPI_Request* request) {
-  DDL_REAL(MPI_Request_free);
-  if (!mpi_recording(site)) return real(request);
+template <class Real>
+DDL_INLINE int MPI_Request_free_recorded(Real real, const void* site, MPI_Request* request) {
   const OpenCall call = begin_call(kOp_MPI_Request_free, site, kNoComm, false, 0, -1, 0);
   if (request) forget_request(*request);  // before: MPI may hand the handle out again at once
   const int result = real(request);
@@ -242,104 +270,108 @@ DDL_EXPORT int MPI_Request_free(MPI_Request* request) {
   return result;
 }
 
-// ---------------------------------------------------------------------------------------------------------------- probes and matched
-// receives
-
-namespace {
-
-/// A probe names the message that it found, not the wildcards that it looked for.
-void end_probe(const OpenCall& call, int result, const MPI_Status& status) {
-  if (!call.thread) return;
-  if (result == MPI_SUCCESS) set_source(call, status.MPI_SOURCE, static_cast<uint32_t>(status.MPI_TAG));
-  end_call(call, 0);
-}
-
-}  // namespace
-
-DDL_EXPORT int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
-  DDL_REAL(MPI_Probe);
-  if (!mpi_recording(site)) return real(source, tag, comm, status);
-  MPI_Status own;
-  if (status == MPI_STATUS_IGNORE) status = &own;
-  const OpenCall call = begin_call(kOp_MPI_Probe, site, find_communicator(comm)->index, false, static_cast<uint32_t>(tag), source, 0);
-  const int result = real(source, tag, comm, status);
-  end_probe(call, result, *status);
-  return result;
-}
-
-DDL_EXPORT int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
-  DDL_REAL(MPI_Mprobe);
-  if (!mpi_recording(site)) return real(source, tag, comm, message, status);
-  MPI_Status own;
-  if (status == MPI_STATUS_IGNORE) status = &own;
-  const OpenCall call = begin_call(kOp_MPI_Mprobe, site, find_communicator(comm)->index, false, static_cast<uint32_t>(tag), source, 0);
-  const int result = real(source, tag, comm, message, status);
-  end_probe(call, result, *status);
-  return result;
-}
-
-DDL_EXPORT int MPI_Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
-  DDL_REAL(MPI_Iprobe);
-  if (!mpi_recording(site)) return real(source, tag, comm, flag, status);
-  MPI_Status own;
-  if (status == MPI_STATUS_IGNORE) status = &own;
-  const uint64_t start = ticks();
-  const int result = real(source, tag, comm, flag, status);
-  const uint32_t index = find_communicator(comm)->index;
-  if (result == MPI_SUCCESS && *flag) {
-    record_poll(kOp_MPI_Iprobe, site, index, status->MPI_SOURCE, static_cast<uint32_t>(status->MPI_TAG), start);
-  } else {
-    count_poll(kOp_MPI_Iprobe, site, index, start);
-  }
-  return result;
-}
-
-DDL_EXPORT int MPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message, MPI_Status* status) {
-  DDL_REAL(MPI_Improbe);
-  if (!mpi_recording(site)) return real(source, tag, comm, flag, message, status);
-  MPI_Status own;
-  if (status == MPI_STATUS_IGNORE) status = &own;
-  const uint64_t start = ticks();
-  const int result = real(source, tag, comm, flag, message, status);
-  const uint32_t index = find_communicator(comm)->index;
-  if (result == MPI_SUCCESS && *flag) {
-    record_poll(kOp_MPI_Improbe, site, index, status->MPI_SOURCE, static_cast<uint32_t>(status->MPI_TAG), start);
-  } else {
-    count_poll(kOp_MPI_Improbe, site, index, start);
-  }
-  return result;
-}
-
-DDL_EXPORT int MPI_Mrecv(void* buf, int count, MPI_Datatype datatype, MPI_Message* message, MPI_Status* status) {
-  DDL_REAL(MPI_Mrecv);
-  if (!mpi_recording(site)) return real(buf, count, datatype, message, status);
-  MPI_Status own;
-  if (status == MPI_STATUS_IGNORE) status = &own;
-  const OpenCall call = begin_call(kOp_MPI_Mrecv, site, kNoComm, false, 0, -1, 0);
-  const int result = real(buf, count, datatype, message, status);
+template <class Real>
+DDL_INLINE int MPI_Grequest_start_recorded(Real real, const void* site, MPI_Grequest_query_function* query,
+                                           MPI_Grequest_free_function* free, MPI_Grequest_cancel_function* cancel, void* state,
+                                           MPI_Request* request) {
+  const OpenCall call = begin_call(kOp_MPI_Grequest_start, site, kNoComm, false, 0, -1, 0);
+  const int result = real(query, free, cancel, state, request);
   if (call.thread) {
-    uint64_t bytes = 0;
-    if (result == MPI_SUCCESS) {
-      bytes = received(*status, payload_datatype(payload(1, datatype)));
-      set_source(call, status->MPI_SOURCE, static_cast<uint32_t>(status->MPI_TAG));
-    }
-    end_call(call, bytes);
-  }
-  return result;
-}
-
-DDL_EXPORT int MPI_Imrecv(void* buf, int count, MPI_Datatype datatype, MPI_Message* message, MPI_Request* request) {
-  DDL_REAL(MPI_Imrecv);
-  if (!mpi_recording(site)) return real(buf, count, datatype, message, request);
-  const OpenCall call = begin_call(kOp_MPI_Imrecv, site, kNoComm, false, 0, -1, 0);
-  RequestInfo info = {};
-  info.payload = payload(1, datatype);
-  info.receive = true;
-  info.peer = -1;
-  const int result = real(buf, count, datatype, message, request);
-  if (call.thread) {
+    RequestInfo info = {};
+    info.peer = -1;
     const uint64_t now = end_call(call, 0);
     if (result == MPI_SUCCESS) post_request(*request, call, now, info);
   }
   return result;
 }
+
+// ------------------------------------------------------------------------------------------------ probe
+
+/// A probe names the message that it found, not the wildcards that it looked for.
+DDL_INLINE void end_probe(const OpenCall& call, int result, const MPI_Status& status) {
+  if (!call.thread) return;
+  if (result == MPI_SUCCESS) set_source(call, status.MPI_SOURCE, static_cast<uint32_t>(status.MPI_TAG));
+  end_call(call, 0);
+}
+
+DDL_INLINE void end_probe(const OpenPoll& poll, uint32_t op, const void* site, MPI_Comm comm, bool found, const MPI_Status& status) {
+  end_poll(poll, op, site, find_communicator(key_of(comm))->index, found ? status.MPI_SOURCE : -1, found,
+           found ? static_cast<uint32_t>(status.MPI_TAG) : kNoSequence);
+}
+
+template <class Real>
+DDL_INLINE int MPI_Probe_recorded(Real real, const void* site, int source, int tag, MPI_Comm comm, MPI_Status* status) {
+  MPI_Status own;
+  if (status == MPI_STATUS_IGNORE) status = &own;
+  const uint32_t index = find_communicator(key_of(comm))->index;
+  const OpenCall call = begin_call(kOp_MPI_Probe, site, index, false, static_cast<uint32_t>(tag), source, 0);
+  const int result = real(source, tag, comm, status);
+  end_probe(call, result, *status);
+  return result;
+}
+
+template <class Real>
+DDL_INLINE int MPI_Mprobe_recorded(Real real, const void* site, int source, int tag, MPI_Comm comm, MPI_Message* message,
+                                   MPI_Status* status) {
+  MPI_Status own;
+  if (status == MPI_STATUS_IGNORE) status = &own;
+  const uint32_t index = find_communicator(key_of(comm))->index;
+  const OpenCall call = begin_call(kOp_MPI_Mprobe, site, index, false, static_cast<uint32_t>(tag), source, 0);
+  const int result = real(source, tag, comm, message, status);
+  end_probe(call, result, *status);
+  return result;
+}
+
+template <class Real>
+DDL_INLINE int MPI_Iprobe_recorded(Real real, const void* site, int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
+  MPI_Status own;
+  if (status == MPI_STATUS_IGNORE) status = &own;
+  const OpenPoll poll = begin_poll();
+  const int result = real(source, tag, comm, flag, status);
+  end_probe(poll, kOp_MPI_Iprobe, site, comm, result == MPI_SUCCESS && *flag, *status);
+  return result;
+}
+
+template <class Real>
+DDL_INLINE int MPI_Improbe_recorded(Real real, const void* site, int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
+                                    MPI_Status* status) {
+  MPI_Status own;
+  if (status == MPI_STATUS_IGNORE) status = &own;
+  const OpenPoll poll = begin_poll();
+  const int result = real(source, tag, comm, flag, message, status);
+  end_probe(poll, kOp_MPI_Improbe, site, comm, result == MPI_SUCCESS && *flag, *status);
+  return result;
+}
+
+}  // namespace
+}  // namespace ddl
+
+using namespace ddl;
+
+// clang-format off
+DDL_EXPORTS(MPI_Wait, (MPI_Request* request, MPI_Status* status), (request, status))
+DDL_EXPORTS(MPI_Waitall, (int count, MPI_Request requests[], MPI_Status statuses[]), (count, requests, statuses))
+DDL_EXPORTS(MPI_Waitany, (int count, MPI_Request requests[], int* index, MPI_Status* status), (count, requests, index, status))
+DDL_EXPORTS(MPI_Waitsome, (int incount, MPI_Request requests[], int* outcount, int indices[], MPI_Status statuses[]),
+            (incount, requests, outcount, indices, statuses))
+DDL_EXPORTS(MPI_Test, (MPI_Request* request, int* flag, MPI_Status* status), (request, flag, status))
+DDL_EXPORTS(MPI_Testall, (int count, MPI_Request requests[], int* flag, MPI_Status statuses[]), (count, requests, flag, statuses))
+DDL_EXPORTS(MPI_Testany, (int count, MPI_Request requests[], int* index, int* flag, MPI_Status* status), (count, requests, index, flag, status))
+DDL_EXPORTS(MPI_Testsome, (int incount, MPI_Request requests[], int* outcount, int indices[], MPI_Status statuses[]),
+            (incount, requests, outcount, indices, statuses))
+DDL_EXPORTS(MPI_Request_get_status, (MPI_Request request, int* flag, MPI_Status* status), (request, flag, status))
+#if MPI_VERSION >= 4
+DDL_EXPORTS(MPI_Parrived, (MPI_Request request, int partition, int* flag), (request, partition, flag))
+#endif
+DDL_EXPORTS(MPI_Start, (MPI_Request* request), (request))
+DDL_EXPORTS(MPI_Startall, (int count, MPI_Request requests[]), (count, requests))
+DDL_EXPORTS(MPI_Request_free, (MPI_Request* request), (request))
+DDL_EXPORTS(MPI_Grequest_start,
+            (MPI_Grequest_query_function* query, MPI_Grequest_free_function* free, MPI_Grequest_cancel_function* cancel, void* state, MPI_Request* request),
+            (query, free, cancel, state, request))
+DDL_EXPORTS(MPI_Probe, (int source, int tag, MPI_Comm comm, MPI_Status* status), (source, tag, comm, status))
+DDL_EXPORTS(MPI_Mprobe, (int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status), (source, tag, comm, message, status))
+DDL_EXPORTS(MPI_Iprobe, (int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status), (source, tag, comm, flag, status))
+DDL_EXPORTS(MPI_Improbe, (int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message, MPI_Status* status),
+            (source, tag, comm, flag, message, status))
+// clang-format on

@@ -6,6 +6,7 @@
 
 #include "interpose/payload.h"
 #include "interpose/requests.h"
+#include "interpose/wrapper.h"
 
 namespace ddl {
 
@@ -24,7 +25,7 @@ constexpr OpRow kOps[] = {
 #include "interpose/mpi_calls.def"
 };
 
-/// Looks up what we call ourselves. False: an MPI library of another flavour (its handles are not what our mpi.h says), or none.
+/// Looks up what we call ourselves. False: something is missing.
 bool learn_mpi(const void* caller) {
 #define DDL_PMPI_RESOLVE(name)                                                             \
   g_mpi.p.name = reinterpret_cast<decltype(&PMPI_##name)>(resolve("PMPI_" #name, caller)); \
@@ -35,8 +36,10 @@ bool learn_mpi(const void* caller) {
   g_mpi.comm_null = MPI_COMM_NULL;
   g_mpi.request_null = MPI_REQUEST_NULL;
   g_mpi.datatype_null = MPI_DATATYPE_NULL;
+#ifdef OPEN_MPI
   g_mpi.request_empty = static_cast<MPI_Request>(mpi_object("ompi_request_empty"));
-  return g_mpi.comm_world != nullptr && g_mpi.comm_null != nullptr && g_mpi.request_null != nullptr;
+#endif
+  return true;
 }
 
 /// Before the first call is opened: a job that hangs in MPI_Init must be able to say so.
@@ -44,27 +47,20 @@ void describe_operations() {
   for (const OpRow& row : kOps) write_operation(row.op, row.op_class, row.nonblocking, row.name);
 }
 
-/// MPI is up: who are we, what may we call, what exists already.
-void enter_running(const void* caller) {
+/// MPI is up: who are we, and what exists already. g_mpi.world_group is known.
+void enter_running(int thread_level) {
   FileHeader* header = spool_header();
-  if (!learn_mpi(caller)) {
-    say("this MPI library is not the one that these wrappers are for; MPI calls pass through unrecorded");
-    g_mpi.state = MpiState::kOff;
-    return;
-  }
-  int rank = -1, size = 0, level = 0, length = 0;
-  g_mpi.p.Comm_rank(g_mpi.comm_world, &rank);
-  g_mpi.p.Comm_size(g_mpi.comm_world, &size);
-  g_mpi.p.Query_thread(&level);
-  g_mpi.multiple = level == MPI_THREAD_MULTIPLE;
-  header->thread_level = level;
+  int rank = -1, size = 0, length = 0;
+  g_mpi.p.Group_rank(g_mpi.world_group, &rank);
+  g_mpi.p.Group_size(g_mpi.world_group, &size);
+  g_mpi.multiple = thread_level == MPI_THREAD_MULTIPLE;
+  header->thread_level = thread_level;
   header->world_size = size;
   header->mpi_init_leave_ticks = ticks();
   __atomic_store_n(&header->rank, rank, __ATOMIC_RELEASE);
   __atomic_fetch_or(&header->flags, kMpiInitialized, __ATOMIC_RELAXED);
   learn_datatypes_and_reductions();
-  add_predefined_communicators();
-  char version[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+  char version[MPI_MAX_LIBRARY_VERSION_STRING] = {};  // the same flavour: its limit is our header's
   if (g_mpi.p.Get_library_version(version, &length) == MPI_SUCCESS) {
     version[strcspn(version, "\n")] = 0;
     write_fact("mpi", version);
@@ -75,17 +71,41 @@ void enter_running(const void* caller) {
   __atomic_store(&g_mpi.state, &running, __ATOMIC_RELEASE);
 }
 
-/// MPI_Init and MPI_Init_thread: `real` is called in either case.
-template <class Real>
-int initialize(uint32_t op, const void* site, Real real) {
+/// MPI_Init has returned.
+void enter_world(const void* caller) {
+  int level = MPI_THREAD_SINGLE;
+  if (!learn_mpi(caller) || g_mpi.p.Comm_group(g_mpi.comm_world, &g_mpi.world_group) != MPI_SUCCESS) {
+    g_mpi.state = MpiState::kOff;
+    return;
+  }
+  g_mpi.p.Query_thread(&level);
+  enter_running(level);
+  add_predefined_communicators();
+}
+
+/// The recorder is on and knows our operations. A wrong library is told from its version before anything is recorded.
+bool begin_recording(const void* caller) {
+  if (g_mpi.state == MpiState::kRunning) return true;
+  if (!is_our_flavour(caller)) {
+    say_other_flavour();
+    g_mpi.state = MpiState::kOff;
+    return false;
+  }
   if (!start_recorder(true)) {
     g_mpi.state = MpiState::kOff;
-    return real();
+    return false;
   }
   describe_operations();
+  return true;
+}
+
+/// MPI_Init and MPI_Init_thread: `call_real` is called in either case.
+template <class CallReal>
+int initialize(uint32_t op, const void* site, CallReal call_real) {
+  if (!begin_recording(site)) return call_real();
   const OpenCall call = begin_call(op, site, kNoComm, false, kNoSequence, -1, 0);
-  const int result = real();
-  if (result == MPI_SUCCESS && g_mpi.state == MpiState::kUnknown) enter_running(site);
+  const int result = call_real();
+  if (result == MPI_SUCCESS && g_mpi.state == MpiState::kUnknown) enter_world(site);
   if (call.thread) end_call(call, 0);
   return result;
 }
@@ -105,49 +125,25 @@ bool copy_name(const void* address, char* name, size_t bytes) {
   return false;
 }
 
-}  // namespace
-
-bool start_late(const void* caller) {
-  if (is_forked_child()) return false;  // it inherited "MPI is initialized" from its parent; its calls are not those of a rank
-  const auto initialized = reinterpret_cast<decltype(&PMPI_Initialized)>(resolve("PMPI_Initialized", caller));
-  const auto finalized = reinterpret_cast<decltype(&PMPI_Finalized)>(resolve("PMPI_Finalized", caller));
-  int is_initialized = 0, is_finalized = 0;
-  if (!initialized || !finalized || initialized(&is_initialized) != MPI_SUCCESS || finalized(&is_finalized) != MPI_SUCCESS) return false;
-  if (is_finalized) g_mpi.state = MpiState::kOff;
-  if (!is_initialized || is_finalized) return false;
-  if (!start_recorder(true)) {
-    g_mpi.state = MpiState::kOff;
-    return false;
-  }
-  describe_operations();
-  write_fact("note", "MPI was initialized by a call that is not intercepted; what happened before the first intercepted call is missing");
-  enter_running(caller);
-  return g_mpi.state == MpiState::kRunning;
-}
-
-}  // namespace ddl
-
-using namespace ddl;
-
-DDL_EXPORT int MPI_Init(int* argc, char*** argv) {
-  DDL_REAL(MPI_Init);
+template <class Real>
+int MPI_Init_recorded(Real real, const void* site, int* argc, char*** argv) {
   return initialize(kOp_MPI_Init, site, [&] { return real(argc, argv); });
 }
 
-DDL_EXPORT int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
-  DDL_REAL(MPI_Init_thread);
+template <class Real>
+int MPI_Init_thread_recorded(Real real, const void* site, int* argc, char*** argv, int required, int* provided) {
   return initialize(kOp_MPI_Init_thread, site, [&] { return real(argc, argv, required, provided); });
 }
 
-DDL_EXPORT int MPI_Finalize(void) {
-  DDL_REAL(MPI_Finalize);
-  if (!mpi_recording(site)) return real();
+template <class Real>
+int MPI_Finalize_recorded(Real real, const void* site) {
   const OpenCall call = begin_call(kOp_MPI_Finalize, site, kNoComm, false, kNoSequence, -1, 0);
   FileHeader* header = spool_header();
   header->mpi_finalize_enter_ticks = call.start_ticks ? call.start_ticks : ticks();
   __atomic_fetch_or(&header->flags, kMpiFinalized, __ATOMIC_RELAXED);
   count_loss(kLossRequests, outstanding_requests());
   write_modules();  // what was loaded since
+  g_mpi.p.Group_free(&g_mpi.world_group);
   const int result = real();
   g_mpi.state = MpiState::kOff;
   if (call.thread) end_call(call, 0);
@@ -155,11 +151,10 @@ DDL_EXPORT int MPI_Finalize(void) {
   return result;
 }
 
-DDL_EXPORT int MPI_Abort(MPI_Comm comm, int errorcode) {
-  DDL_REAL(MPI_Abort);
-  if (!mpi_recording(site)) return real(comm, errorcode);
+template <class Real>
+int MPI_Abort_recorded(Real real, const void* site, MPI_Comm comm, int errorcode) {
   // It does not return: the open record stays, and says from where the job was ended.
-  begin_call(kOp_MPI_Abort, site, find_communicator(comm)->index, false, kNoSequence, -1, 0);
+  begin_call(kOp_MPI_Abort, site, find_communicator(key_of(comm))->index, false, kNoSequence, -1, 0);
   FileHeader* header = spool_header();
   header->abort_code = errorcode;
   __atomic_fetch_or(&header->flags, kMpiAborted, __ATOMIC_RELAXED);
@@ -169,13 +164,8 @@ DDL_EXPORT int MPI_Abort(MPI_Comm comm, int errorcode) {
 
 /// MPI leaves its meaning to tools. Ours is that of IPM: level 1 with a name opens a phase, level -1 with that name closes it; other levels
 /// do nothing. The real one is called too, with the name, for tools further down the chain.
-DDL_EXPORT int MPI_Pcontrol(const int level, ...) {
-  DDL_REAL(MPI_Pcontrol);
-  va_list arguments;
-  va_start(arguments, level);
-  const void* argument = va_arg(arguments, const void*);
-  va_end(arguments);
-  if (!mpi_recording(site)) return real(level, argument);
+template <class Real>
+int MPI_Pcontrol_recorded(Real real, const void* site, int level, const void* argument) {
   char name[128];
   const bool named = (level == 1 || level == -1) && copy_name(argument, name, sizeof name);
   if (named && level == -1) pop_range(static_cast<uint32_t>(ContextKind::kPhase));
@@ -185,3 +175,112 @@ DDL_EXPORT int MPI_Pcontrol(const int level, ...) {
   if (named && level == 1) push_range(static_cast<uint32_t>(ContextKind::kPhase), name, 0);
   return result;
 }
+
+#if MPI_VERSION >= 4
+/// A program without MPI_COMM_WORLD: its world is the process set of that name.
+void enter_session(MPI_Session session, const void* caller) {
+  const auto from_set = reinterpret_cast<decltype(&PMPI_Group_from_session_pset)>(resolve("PMPI_Group_from_session_pset", caller));
+  if (!from_set || !learn_mpi(caller) || from_set(session, "mpi://WORLD", &g_mpi.world_group) != MPI_SUCCESS) {
+    g_mpi.state = MpiState::kOff;
+    return;
+  }
+  enter_running(MPI_THREAD_MULTIPLE);  // each session says its own level: expect the highest
+}
+
+template <class Real>
+int MPI_Session_init_recorded(Real real, const void* site, MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
+  if (!begin_recording(site)) return real(info, errhandler, session);
+  const OpenCall call = begin_call(kOp_MPI_Session_init, site, kNoComm, false, kNoSequence, -1, 0);
+  const int result = real(info, errhandler, session);
+  if (result == MPI_SUCCESS && g_mpi.state == MpiState::kUnknown) enter_session(*session, site);
+  if (call.thread) end_call(call, 0);
+  return result;
+}
+
+/// The last one to end may not be known as such: each leaves the process looking finalized from then on.
+template <class Real>
+int MPI_Session_finalize_recorded(Real real, const void* site, MPI_Session* session) {
+  const OpenCall call = begin_call(kOp_MPI_Session_finalize, site, kNoComm, false, kNoSequence, -1, 0);
+  FileHeader* header = spool_header();
+  header->mpi_finalize_enter_ticks = call.start_ticks ? call.start_ticks : ticks();
+  __atomic_fetch_or(&header->flags, kMpiFinalized, __ATOMIC_RELAXED);
+  write_clock();
+  const int result = real(session);
+  if (call.thread) end_call(call, 0);
+  return result;
+}
+#endif
+
+}  // namespace
+
+void say_other_flavour() {
+#ifdef OPEN_MPI
+  say("libddl.so is for Open MPI, and this is another MPI: its calls pass through unrecorded (preload libddl-mpich.so instead)");
+#else
+  say("libddl-mpich.so is for MPICH and its relatives, and this is Open MPI: its calls pass through unrecorded (preload libddl.so "
+      "instead)");
+#endif
+}
+
+bool is_our_flavour(const void* caller) {
+  const auto version = reinterpret_cast<decltype(&PMPI_Get_library_version)>(resolve("PMPI_Get_library_version", caller));
+  static char text[16384];  // the largest MPI_MAX_LIBRARY_VERSION_STRING of any library is 8192, whatever our mpi.h says
+  int length = 0;
+  if (!version || version(text, &length) != MPI_SUCCESS) return false;
+#ifdef OPEN_MPI
+  return strstr(text, "Open MPI") != nullptr;
+#else
+  return strstr(text, "Open MPI") == nullptr;
+#endif
+}
+
+bool start_late(const void* caller) {
+  if (is_forked_child()) return false;  // it inherited "MPI is initialized" from its parent; its calls are not those of a rank
+  const auto initialized = reinterpret_cast<decltype(&PMPI_Initialized)>(resolve("PMPI_Initialized", caller));
+  const auto finalized = reinterpret_cast<decltype(&PMPI_Finalized)>(resolve("PMPI_Finalized", caller));
+  int is_initialized = 0, is_finalized = 0;
+  if (!initialized || !finalized || initialized(&is_initialized) != MPI_SUCCESS || finalized(&is_finalized) != MPI_SUCCESS) return false;
+  if (is_finalized) g_mpi.state = MpiState::kOff;
+  if (!is_initialized || is_finalized) return false;
+  if (!begin_recording(caller)) return false;
+  write_fact("note", "MPI was initialized by a call that is not intercepted; what happened before the first intercepted call is missing");
+  enter_world(caller);
+  return g_mpi.state == MpiState::kRunning;
+}
+
+}  // namespace ddl
+
+using namespace ddl;
+
+namespace {
+
+// The first call of all: there is nothing to start late from.
+bool always(const void*, bool, const void*) { return g_mpi.state != MpiState::kOff; }
+bool unless_inside(const void* site, bool fortran, const void* frame) {
+  return always(site, fortran, frame) && (fortran || !is_inside_call(frame));
+}
+
+}  // namespace
+
+// clang-format off
+DDL_EXPORTS_IF(MPI_Init, (int* argc, char*** argv), (argc, argv), always, unless_inside)
+DDL_EXPORTS_IF(MPI_Init_thread, (int* argc, char*** argv, int required, int* provided), (argc, argv, required, provided), always, unless_inside)
+DDL_EXPORTS(MPI_Abort, (MPI_Comm comm, int errorcode), (comm, errorcode))
+#if MPI_VERSION >= 4
+DDL_EXPORTS_IF(MPI_Session_init, (MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session), (info, errhandler, session), always, unless_inside)
+DDL_EXPORTS(MPI_Session_finalize, (MPI_Session* session), (session))
+#endif
+
+// Without arguments, or with a varying number of them.
+DDL_EXPORT(MPI_Finalize)(void) { DDL_ENTER(MPI_Finalize, mpi, resolve_mpi("MPI_Finalize", site), (), records_mpi) }
+DDL_EXPORT(PMPI_Finalize)(void) { DDL_ENTER(MPI_Finalize, pmpi, resolve("PMPI_Finalize", site), (), records_pmpi) }
+
+#define DDL_PCONTROL(KIND, RESOLVE, RECORDS)                      \
+  va_list arguments;                                              \
+  va_start(arguments, level);                                     \
+  const void* argument = va_arg(arguments, const void*);          \
+  va_end(arguments);                                              \
+  DDL_ENTER(MPI_Pcontrol, KIND, RESOLVE, (level, argument), RECORDS)
+DDL_EXPORT(MPI_Pcontrol)(const int level, ...) { DDL_PCONTROL(mpi, resolve_mpi("MPI_Pcontrol", site), records_mpi) }
+DDL_EXPORT(PMPI_Pcontrol)(const int level, ...) { DDL_PCONTROL(pmpi, resolve("PMPI_Pcontrol", site), records_pmpi) }
+// clang-format on

@@ -1,78 +1,103 @@
-// The wrappers that the table alone defines: collectives, messages, persistent operations, communicators.
+// The wrappers that the table alone defines.
 //
-// Each is: find the real function, pass through when nothing is recorded, open a record, call, close the record, remember the request.
-// Nothing here looks at an argument before MPI would, or at one that MPI ignores.
+// Each is: find the communicator, open a record, call, close the record, remember the request. Nothing here looks at an argument before MPI
+// would, or at one that MPI ignores, and nothing asks MPI about a handle before a call has proved it good.
 #include "interpose/payload.h"
 #include "interpose/requests.h"
+#include "interpose/wrapper.h"
 
 namespace ddl {
 namespace {
 
 /// A collective is counted on its communicator whether or not this thread records, or the ranks' numbers would drift apart.
-inline OpenCall begin_collective(uint32_t op, const void* site, Communicator* c, int root, uint64_t payload) {
+DDL_INLINE OpenCall begin_numbered(uint32_t op, const void* site, Communicator* c, int root, uint64_t payload) {
   return begin_call(op, site, c->index, true, next_sequence(c), root, payload);
 }
 
-inline void end(const OpenCall& call, uint64_t payload) {
+DDL_INLINE OpenCall begin_plain(uint32_t op, const void* site, const Communicator* c, int peer, int tag, uint64_t payload) {
+  return begin_call(op, site, c->index, false, static_cast<uint32_t>(tag), peer, payload);
+}
+
+/// What is told of the payload while the call lasts.
+DDL_INLINE uint64_t so_far(uint64_t payload) { return payload == kAskLater ? 0 : payload; }
+
+DDL_INLINE void end(const OpenCall& call, uint64_t payload) {
   if (call.thread) end_call(call, payload);
 }
 
-inline void end_receive(const OpenCall& call, int result, const MPI_Status& status, MPI_Datatype datatype) {
+DDL_INLINE void end_receive(const OpenCall& call, int result, const MPI_Status& status, uint32_t datatype_code) {
   if (!call.thread) return;
   uint64_t bytes = 0;
   if (result == MPI_SUCCESS) {
-    bytes = received(status, payload_datatype(payload(1, datatype)));
-    set_source(call, status.MPI_SOURCE, static_cast<uint32_t>(status.MPI_TAG));
+    bytes = received(status, datatype_code);
+    set_source(call, source_of(status), static_cast<uint32_t>(status.MPI_TAG));
   }
   end_call(call, bytes);
 }
 
 /// Sendrecv: the call is the send. What it received is a record of its own, of kind request, as if it had been posted and completed within
 /// the call; the profile does not count it.
-inline void end_exchange(const OpenCall& call, int result, uint64_t sent, const MPI_Status& status, MPI_Datatype datatype) {
+DDL_INLINE void end_exchange(const OpenCall& call, int result, uint64_t sent, const MPI_Status& status, uint32_t datatype_code) {
   if (!call.thread) return;
   const uint64_t now = end_call(call, sent);
   if (result != MPI_SUCCESS) return;
   Record half;
   half.start_ticks = call.start_ticks;
   half.word = record_word(RecordKind::kRequest, call.op, now - call.start_ticks);
-  half.payload = received(status, payload_datatype(payload(1, datatype)));
+  half.payload = received(status, datatype_code);
   half.comm = call.comm;
   half.context = call.context;
   half.sequence = static_cast<uint32_t>(status.MPI_TAG);
-  half.peer = status.MPI_SOURCE;
+  half.peer = source_of(status);
   write_record(call.thread, call.keep, half);
 }
 
+DDL_INLINE void end_file_read(const OpenCall& call, int result, const MPI_Status& status, uint32_t datatype_code) {
+  end(call, result == MPI_SUCCESS ? received(status, datatype_code) : 0);
+}
+
 /// Posts: the call itself, then the request that it left behind.
-inline void end_post(const OpenCall& call, int result, const MPI_Request* request, uint64_t call_payload, RequestInfo info) {
+DDL_INLINE void end_post(const OpenCall& call, int result, const MPI_Request* request, uint64_t call_payload, const RequestInfo& info) {
   if (!call.thread) return;
   const uint64_t now = end_call(call, call_payload);
   if (result == MPI_SUCCESS) post_request(*request, call, now, info);
 }
 
-/// What a post leaves behind, as far as the call's arguments tell.
-inline RequestInfo posted_collective(uint64_t payload, const Communicator* c, int root) {
+DDL_INLINE RequestInfo posted_collective(uint64_t payload, const Communicator* c, int root, Fill fill = Fill::kNothing) {
   RequestInfo info = {};
   info.payload = payload;
+  info.fill = fill;
   info.collective = true;
-  info.sequence = c->sequence;
+  info.sequence = c->index == kNoComm ? kNoSequence : c->sequence;
   info.peer = root;
   return info;
 }
 
-inline RequestInfo posted_message(uint64_t payload, int peer, int tag, bool receive, bool persistent) {
+DDL_INLINE RequestInfo posted(uint64_t payload, int peer, int tag, Fill fill, bool persistent) {
   RequestInfo info = {};
   info.payload = payload;
-  info.receive = receive;
+  info.fill = fill;
   info.persistent = persistent;
   info.sequence = static_cast<uint32_t>(tag);
   info.peer = peer;
   return info;
 }
 
-inline OpenCall begin_message(uint32_t op, const void* site, const Communicator* c, int peer, int tag, uint64_t payload) {
-  return begin_call(op, site, c->index, false, static_cast<uint32_t>(tag), peer, payload);
+DDL_INLINE RequestInfo posted_persistent_collective(uint64_t payload, const Communicator* c, int root) {
+  RequestInfo info = {};
+  info.payload = payload;
+  info.persistent = true;
+  info.collective = true;
+  info.numbered_key = c->key;
+  info.peer = root;
+  return info;
+}
+
+/// MPI-4 makes communicators from groups and a tag that is text.
+[[maybe_unused]] int tag_of(const char* text) {
+  uint32_t hash = 2166136261u;
+  for (; text && *text; ++text) hash = (hash ^ static_cast<unsigned char>(*text)) * 16777619u;
+  return static_cast<int>(hash);
 }
 
 }  // namespace
@@ -81,77 +106,169 @@ inline OpenCall begin_message(uint32_t op, const void* site, const Communicator*
 using namespace ddl;
 
 // clang-format off
-#define DDL_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM, BEFORE, AFTER) \
-  DDL_EXPORT int NAME PARAMETERS {                                    \
-    DDL_REAL(NAME);                                                   \
-    if (!mpi_recording(site)) return real ARGUMENTS;                  \
-    Communicator* c = find_communicator(COMM);                        \
-    BEFORE;                                                           \
-    const int result = real ARGUMENTS;                                \
-    AFTER;                                                            \
-    return result;                                                    \
-  }
+#define DDL_UNLIST(...) __VA_ARGS__
+#define DDL_WRAPPER(NAME, PARAMETERS, ARGUMENTS, FIND, LEARN, BEFORE, AFTER)               \
+  namespace {                                                                              \
+  template <class Real>                                                                    \
+  DDL_INLINE int NAME##_recorded(Real real, const void* site, DDL_UNLIST PARAMETERS) {     \
+    [[maybe_unused]] Communicator* c = FIND;                                               \
+    BEFORE;                                                                                \
+    const int result = real ARGUMENTS;                                                     \
+    LEARN;                                                                                 \
+    AFTER;                                                                                 \
+    return result;                                                                         \
+  }                                                                                        \
+  }                                                                                        \
+  DDL_EXPORTS(NAME, PARAMETERS, ARGUMENTS)
 
-#define DDL_MPI_COLLECTIVE(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, ROOT, PAYLOAD)             \
-  DDL_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                                \
-              const uint64_t sent = PAYLOAD;                                                    \
-              const OpenCall call = begin_collective(kOp_##NAME, site, c, ROOT, sent),          \
-              end(call, sent))
+// On a communicator: one that is not known yet (MPI was initialized by other means) is learned once a call on it has succeeded.
+#define DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM, BEFORE, AFTER)                 \
+  DDL_WRAPPER(NAME, PARAMETERS, ARGUMENTS, find_communicator(key_of(COMM)),                \
+              if (__builtin_expect(c->index == kNoComm, 0) && result == MPI_SUCCESS) c = learn_communicator(COMM), BEFORE, AFTER)
+// On a window or a file.
+#define DDL_SCOPE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, HANDLE, BEFORE, AFTER)              \
+  DDL_WRAPPER(NAME, PARAMETERS, ARGUMENTS, find_communicator(key_of(HANDLE)), (void)0, BEFORE, AFTER)
 
-#define DDL_MPI_ICOLLECTIVE(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, ROOT, PAYLOAD)            \
-  DDL_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                                \
-              const uint64_t sent = PAYLOAD;                                                    \
-              const OpenCall call = begin_collective(kOp_##NAME, site, c, ROOT, sent);          \
-              const RequestInfo info = posted_collective(sent, c, ROOT),                        \
-              end_post(call, result, request, sent, info))
+// The row's payload expression, twice: with what is known before the call, and again where that was not enough.
+#define DDL_PAYLOAD_BEFORE(PAYLOAD)                                                        \
+  uint64_t sent = kAskLater;                                                               \
+  if (__builtin_expect(c->index != kNoComm, 1)) { [[maybe_unused]] const KnownPayload payload; sent = PAYLOAD; }
+#define DDL_PAYLOAD_AFTER(PAYLOAD)                                                         \
+  if (__builtin_expect(sent == kAskLater, 0)) { [[maybe_unused]] const AskedPayload payload; sent = result == MPI_SUCCESS ? PAYLOAD : 0; }
 
-#define DDL_MPI_SEND(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, PAYLOAD)              \
-  DDL_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                                \
-              const uint64_t sent = PEER == MPI_PROC_NULL ? 0 : PAYLOAD;                        \
-              const OpenCall call = begin_message(kOp_##NAME, site, c, PEER, TAG, sent),        \
-              end(call, sent))
+#define DDL_MPI_COLLECTIVE(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, ROOT, PAYLOAD)        \
+  DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \
+              DDL_PAYLOAD_BEFORE(PAYLOAD)                                                  \
+              const OpenCall call = begin_numbered(kOp_##NAME, site, c, ROOT, so_far(sent)), \
+              DDL_PAYLOAD_AFTER(PAYLOAD) end(call, sent))
+
+#define DDL_MPI_ICOLLECTIVE(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, ROOT, PAYLOAD)       \
+  DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \
+              DDL_PAYLOAD_BEFORE(PAYLOAD)                                                  \
+              const OpenCall call = begin_numbered(kOp_##NAME, site, c, ROOT, so_far(sent)); \
+              RequestInfo info = posted_collective(0, c, ROOT),                            \
+              DDL_PAYLOAD_AFTER(PAYLOAD) info.payload = sent; end_post(call, result, request, sent, info))
+
+#define DDL_MPI_PCOLLECTIVE(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, ROOT, PAYLOAD)       \
+  DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \
+              DDL_PAYLOAD_BEFORE(PAYLOAD)                                                  \
+              const OpenCall call = begin_plain(kOp_##NAME, site, c, ROOT, 0, 0),          \
+              DDL_PAYLOAD_AFTER(PAYLOAD)                                                   \
+              end_post(call, result, request, 0, posted_persistent_collective(sent, c, ROOT)))
+
+#define DDL_MPI_SEND(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, PAYLOAD)         \
+  DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \
+              DDL_PAYLOAD_BEFORE((PEER == MPI_PROC_NULL ? 0 : PAYLOAD))                    \
+              const OpenCall call = begin_plain(kOp_##NAME, site, c, PEER, TAG, so_far(sent)), \
+              DDL_PAYLOAD_AFTER((PEER == MPI_PROC_NULL ? 0 : PAYLOAD)) end(call, sent))
 
 #define DDL_MPI_EXCHANGE(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, PAYLOAD, DATATYPE) \
-  DDL_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                                \
-              MPI_Status own;                                                                   \
-              if (status == MPI_STATUS_IGNORE) status = &own;                                   \
-              const uint64_t sent = PEER == MPI_PROC_NULL ? 0 : PAYLOAD;                        \
-              const OpenCall call = begin_message(kOp_##NAME, site, c, PEER, TAG, sent),        \
-              end_exchange(call, result, sent, *status, DATATYPE))
+  DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \
+              MPI_Status own;                                                              \
+              if (status == MPI_STATUS_IGNORE) status = &own;                              \
+              DDL_PAYLOAD_BEFORE((PEER == MPI_PROC_NULL ? 0 : PAYLOAD))                    \
+              const OpenCall call = begin_plain(kOp_##NAME, site, c, PEER, TAG, so_far(sent)), \
+              DDL_PAYLOAD_AFTER((PEER == MPI_PROC_NULL ? 0 : PAYLOAD))                     \
+              end_exchange(call, result, sent, *status, datatype_code(DATATYPE)))
 
-#define DDL_MPI_ISEND(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, PAYLOAD)             \
-  DDL_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                                \
-              const uint64_t sent = PEER == MPI_PROC_NULL ? 0 : PAYLOAD;                        \
-              const OpenCall call = begin_message(kOp_##NAME, site, c, PEER, TAG, sent);        \
-              const RequestInfo info = posted_message(sent, PEER, TAG, false, false),           \
-              end_post(call, result, request, sent, info))
+#define DDL_MPI_IEXCHANGE(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, PAYLOAD, DATATYPE) \
+  DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \
+              DDL_PAYLOAD_BEFORE((PEER == MPI_PROC_NULL ? 0 : PAYLOAD))                    \
+              const OpenCall call = begin_plain(kOp_##NAME, site, c, PEER, TAG, so_far(sent)), \
+              DDL_PAYLOAD_AFTER((PEER == MPI_PROC_NULL ? 0 : PAYLOAD))                     \
+              end_post(call, result, request, sent,                                        \
+                       posted(record_payload(0, datatype_code(DATATYPE), 0), source, recvtag, Fill::kReceivedHalf, false)))
 
-#define DDL_MPI_RECV(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, DATATYPE)             \
-  DDL_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                                \
-              MPI_Status own;                                                                   \
-              if (status == MPI_STATUS_IGNORE) status = &own;                                   \
-              const OpenCall call = begin_message(kOp_##NAME, site, c, PEER, TAG, 0),           \
-              end_receive(call, result, *status, DATATYPE))
+#define DDL_MPI_ISEND(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, PAYLOAD)        \
+  DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \
+              DDL_PAYLOAD_BEFORE((PEER == MPI_PROC_NULL ? 0 : PAYLOAD))                    \
+              const OpenCall call = begin_plain(kOp_##NAME, site, c, PEER, TAG, so_far(sent)), \
+              DDL_PAYLOAD_AFTER((PEER == MPI_PROC_NULL ? 0 : PAYLOAD))                     \
+              end_post(call, result, request, sent, posted(sent, PEER, TAG, Fill::kNothing, false)))
 
-// The payload of one element carries the datatype; the bytes come with the status.
-#define DDL_MPI_IRECV(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, DATATYPE)            \
-  DDL_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                                \
-              const OpenCall call = begin_message(kOp_##NAME, site, c, PEER, TAG, 0);           \
-              const RequestInfo info = posted_message(payload(1, DATATYPE), PEER, TAG, true, false), \
-              end_post(call, result, request, 0, info))
+#define DDL_MPI_RECV(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, DATATYPE)        \
+  DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \
+              MPI_Status own;                                                              \
+              if (status == MPI_STATUS_IGNORE) status = &own;                              \
+              const OpenCall call = begin_plain(kOp_##NAME, site, c, PEER, TAG, 0),        \
+              end_receive(call, result, *status, datatype_code(DATATYPE)))
 
-#define DDL_MPI_PERSISTENT(NAME, CLASS, RECEIVE, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, PAYLOAD) \
-  DDL_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                                \
-              const OpenCall call = begin_message(kOp_##NAME, site, c, PEER, TAG, 0);           \
-              const RequestInfo info = posted_message(PEER == MPI_PROC_NULL ? 0 : PAYLOAD, PEER, TAG, RECEIVE, true), \
-              end_post(call, result, request, 0, info))
+// The payload carries the datatype; the bytes come with the status.
+#define DDL_MPI_IRECV(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, DATATYPE)       \
+  DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \
+              const OpenCall call = begin_plain(kOp_##NAME, site, c, PEER, TAG, 0),        \
+              end_post(call, result, request, 0,                                           \
+                       posted(record_payload(0, datatype_code(DATATYPE), 0), PEER, TAG, Fill::kMessage, false)))
 
-#define DDL_MPI_COMMUNICATOR(NAME, PARAMETERS, ARGUMENTS, PARENT, NEW, COLLECTIVE, TAG)         \
-  DDL_WRAPPER(NAME, PARAMETERS, ARGUMENTS, PARENT,                                              \
-              const OpenCall call = COLLECTIVE ? begin_collective(kOp_##NAME, site, c, -1, 0)   \
-                                               : begin_message(kOp_##NAME, site, c, -1, 0, 0),  \
-              end(call, 0);                                                                     \
+#define DDL_MPI_PERSISTENT(NAME, CLASS, FROM_STATUS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, PAYLOAD) \
+  DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \
+              DDL_PAYLOAD_BEFORE((PEER == MPI_PROC_NULL ? 0 : PAYLOAD))                    \
+              const OpenCall call = begin_plain(kOp_##NAME, site, c, PEER, TAG, 0),        \
+              DDL_PAYLOAD_AFTER((PEER == MPI_PROC_NULL ? 0 : PAYLOAD))                     \
+              end_post(call, result, request, 0, posted(sent, PEER, TAG, FROM_STATUS ? Fill::kMessage : Fill::kNothing, true)))
+
+#define DDL_MPI_COMMUNICATOR(NAME, PARAMETERS, ARGUMENTS, PARENT, NEW, COLLECTIVE, TAG)    \
+  DDL_SCOPE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, PARENT,                                   \
+              const OpenCall call = COLLECTIVE ? begin_numbered(kOp_##NAME, site, c, -1, 0) \
+                                               : begin_plain(kOp_##NAME, site, c, -1, 0, 0), \
+              end(call, 0);                                                                \
               if (result == MPI_SUCCESS) add_communicator(*NEW, c, kOp_##NAME, #NAME, TAG))
+
+#define DDL_MPI_WINDOW(NAME, PARAMETERS, ARGUMENTS)                                        \
+  DDL_SCOPE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, comm,                                     \
+              const OpenCall call = begin_numbered(kOp_##NAME, site, c, -1, 0),            \
+              end(call, 0);                                                                \
+              if (result == MPI_SUCCESS) add_window(*win, c, kOp_##NAME, #NAME))
+
+#define DDL_MPI_ONE_SIDED(NAME, PARAMETERS, ARGUMENTS, PAYLOAD)                            \
+  DDL_SCOPE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, win,                                      \
+              DDL_PAYLOAD_BEFORE((target == MPI_PROC_NULL ? 0 : PAYLOAD))                  \
+              const OpenCall call = begin_plain(kOp_##NAME, site, c, target, 0, so_far(sent)), \
+              DDL_PAYLOAD_AFTER((target == MPI_PROC_NULL ? 0 : PAYLOAD)) end(call, sent))
+
+#define DDL_MPI_IONE_SIDED(NAME, PARAMETERS, ARGUMENTS, PAYLOAD)                           \
+  DDL_SCOPE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, win,                                      \
+              DDL_PAYLOAD_BEFORE((target == MPI_PROC_NULL ? 0 : PAYLOAD))                  \
+              const OpenCall call = begin_plain(kOp_##NAME, site, c, target, 0, so_far(sent)), \
+              DDL_PAYLOAD_AFTER((target == MPI_PROC_NULL ? 0 : PAYLOAD))                   \
+              end_post(call, result, request, sent, posted(sent, target, 0, Fill::kNothing, false)))
+
+#define DDL_MPI_CALL(NAME, CLASS, PARAMETERS, ARGUMENTS, SCOPE, HANDLE, NUMBERED, PEER)    \
+  DDL_SCOPE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, HANDLE,                                   \
+              const OpenCall call = NUMBERED ? begin_numbered(kOp_##NAME, site, c, PEER, 0) \
+                                             : begin_plain(kOp_##NAME, site, c, PEER, 0, 0), \
+              end(call, 0))
+
+#define DDL_BEGIN_FILE(NAME, COLLECTIVE, PAYLOAD)                                          \
+  const OpenCall call = COLLECTIVE ? begin_numbered(kOp_##NAME, site, c, -1, PAYLOAD)      \
+                                   : begin_plain(kOp_##NAME, site, c, -1, 0, PAYLOAD)
+
+#define DDL_MPI_FILE_CALL(NAME, PARAMETERS, ARGUMENTS, COLLECTIVE, PAYLOAD)                \
+  DDL_SCOPE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, fh,                                       \
+              DDL_PAYLOAD_BEFORE(PAYLOAD) DDL_BEGIN_FILE(NAME, COLLECTIVE, so_far(sent)),  \
+              DDL_PAYLOAD_AFTER(PAYLOAD) end(call, sent))
+
+#define DDL_MPI_FILE_READ(NAME, PARAMETERS, ARGUMENTS, COLLECTIVE, DATATYPE)               \
+  DDL_SCOPE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, fh,                                       \
+              MPI_Status own;                                                              \
+              if (status == MPI_STATUS_IGNORE) status = &own;                              \
+              DDL_BEGIN_FILE(NAME, COLLECTIVE, 0),                                         \
+              end_file_read(call, result, *status, datatype_code(DATATYPE)))
+
+#define DDL_POSTED_FILE(COLLECTIVE, PAYLOAD, FILL)                                         \
+  (COLLECTIVE ? posted_collective(PAYLOAD, c, -1, FILL) : posted(PAYLOAD, -1, 0, FILL, false))
+
+#define DDL_MPI_FILE_IREAD(NAME, PARAMETERS, ARGUMENTS, COLLECTIVE, DATATYPE)              \
+  DDL_SCOPE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, fh,                                       \
+              DDL_BEGIN_FILE(NAME, COLLECTIVE, 0);                                         \
+              const RequestInfo info = DDL_POSTED_FILE(COLLECTIVE, record_payload(0, datatype_code(DATATYPE), 0), Fill::kBytes), \
+              end_post(call, result, request, 0, info))
+
+#define DDL_MPI_FILE_IWRITE(NAME, PARAMETERS, ARGUMENTS, COLLECTIVE, PAYLOAD)              \
+  DDL_SCOPE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, fh,                                       \
+              DDL_PAYLOAD_BEFORE(PAYLOAD) DDL_BEGIN_FILE(NAME, COLLECTIVE, so_far(sent));  \
+              RequestInfo info = DDL_POSTED_FILE(COLLECTIVE, 0, Fill::kNothing),           \
+              DDL_PAYLOAD_AFTER(PAYLOAD) info.payload = sent; end_post(call, result, request, sent, info))
 
 // clang-format on
 

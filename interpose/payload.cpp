@@ -9,24 +9,25 @@ DatatypeInfo g_datatypes[kDatatypeSlots];
 namespace {
 
 struct Reduction {
-  MPI_Op handle;
+  uint64_t key;
   uint32_t code;
 };
 Reduction g_reductions[16];
 
 void learn(MPI_Datatype handle, uint32_t code) {
-  if (!handle) return;
-  uint32_t i = datatype_slot(handle);
-  while (g_datatypes[i].handle && g_datatypes[i].handle != handle) i = (i + 1) % kDatatypeSlots;
-  if (g_datatypes[i].handle) return;  // two names for one type: the first stays
-  g_datatypes[i] = {handle, static_cast<uint32_t>(derived_size(handle)), code};
+  const uint64_t key = key_of(handle);
+  if (!key || handle == g_mpi.datatype_null) return;
+  uint32_t i = datatype_slot(key);
+  while (g_datatypes[i].key && g_datatypes[i].key != key) i = (i + 1) % kDatatypeSlots;
+  if (g_datatypes[i].key) return;  // two names for one type: the first stays
+  g_datatypes[i] = {key, static_cast<uint32_t>(derived_size(handle)), code};
 }
 
 }  // namespace
 
 uint64_t derived_size(MPI_Datatype datatype) {
   MPI_Count size = 0;
-  if (!datatype || datatype == g_mpi.datatype_null) return 0;  // asking for its size would raise the job's error handler
+  if (!key_of(datatype) || datatype == g_mpi.datatype_null) return 0;  // asking for its size would raise the job's error handler
   return g_mpi.p.Type_size_x(datatype, &size) == MPI_SUCCESS && size > 0 ? static_cast<uint64_t>(size) : 0;
 }
 
@@ -35,14 +36,15 @@ void learn_datatypes_and_reductions() {
   DDL_DATATYPES(DDL_LEARN)
 #undef DDL_LEARN
   uint32_t next = 0;
-#define DDL_LEARN(code, name) g_reductions[next++] = {name, code};
+#define DDL_LEARN(code, name) g_reductions[next++] = {key_of(name), code};
   DDL_REDUCTIONS(DDL_LEARN)
 #undef DDL_LEARN
 }
 
 uint32_t reduction_code(MPI_Op op) {
+  const uint64_t key = key_of(op);
   for (const Reduction& r : g_reductions) {
-    if (r.handle == op && op) return r.code;
+    if (r.key == key && key) return r.code;
   }
   return 0;
 }

@@ -1,4 +1,8 @@
 // What a call sends, as Record::payload: bytes, datatype code, reduction code. Injected code; reads only arguments that MPI itself reads.
+//
+// Predefined datatypes are known by heart. The size of any other one is a question to MPI, and asking about a datatype that is none would
+// raise the job's error handler a second time: so rows are evaluated before the call with KnownPayload, which never asks, and once more
+// after a call that succeeded with AskedPayload where the first answered kAskLater.
 #pragma once
 
 #include "interpose/communicators.h"
@@ -7,7 +11,7 @@
 namespace ddl {
 
 struct DatatypeInfo {
-  MPI_Datatype handle;
+  uint64_t key;
   uint32_t size;
   uint32_t code;
 };
@@ -18,45 +22,79 @@ void learn_datatypes_and_reductions();
 uint32_t reduction_code(MPI_Op op);
 uint64_t derived_size(MPI_Datatype datatype);
 
-inline uint32_t datatype_slot(MPI_Datatype datatype) {
-  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(datatype) * 0x9e3779b97f4a7c15ull >> 56);
-}
+inline uint32_t datatype_slot(uint64_t key) { return static_cast<uint32_t>(key * 0x9e3779b97f4a7c15ull >> 56); }
 
-inline uint64_t payload(int64_t count, MPI_Datatype datatype) {
-  if (count <= 0 || !datatype) return 0;
-  for (uint32_t i = datatype_slot(datatype);; i = (i + 1) % kDatatypeSlots) {
-    const DatatypeInfo& info = g_datatypes[i];
-    if (info.handle == datatype) return record_payload(static_cast<uint64_t>(count) * info.size, info.code, 0);
-    if (!info.handle) return record_payload(static_cast<uint64_t>(count) * derived_size(datatype), 0, 0);
+/// NULL: not a predefined type.
+inline const DatatypeInfo* predefined(MPI_Datatype datatype) {
+  const uint64_t key = key_of(datatype);
+  for (uint32_t i = datatype_slot(key);; i = (i + 1) % kDatatypeSlots) {
+    if (g_datatypes[i].key == key) return key ? &g_datatypes[i] : nullptr;
+    if (!g_datatypes[i].key) return nullptr;
   }
 }
 
-inline uint64_t payload(int64_t count, MPI_Datatype datatype, MPI_Op op) { return payload(count, datatype) | reduction_code(op); }
-
-inline uint64_t payload(const int* counts, const MPI_Datatype* datatypes, int n) {
-  uint64_t bytes = 0;
-  for (int i = 0; counts && datatypes && i < n; ++i) bytes += payload_bytes(payload(counts[i], datatypes[i]));
-  return record_payload(bytes, 0, 0);
+inline uint32_t datatype_code(MPI_Datatype datatype) {
+  const DatatypeInfo* info = predefined(datatype);
+  return info ? info->code : 0;
 }
 
-inline int64_t sum(const int* counts, int n) {
+constexpr uint64_t kAskLater = UINT64_MAX;
+
+/// The function `payload` of the table's rows.
+template <bool kMayAsk>
+struct Payload {
+  uint64_t operator()(int64_t count, MPI_Datatype datatype) const {
+    if (count <= 0) return 0;
+    if (const DatatypeInfo* info = predefined(datatype); __builtin_expect(info != nullptr, 1)) {
+      return record_payload(static_cast<uint64_t>(count) * info->size, info->code, 0);
+    }
+    return kMayAsk ? record_payload(static_cast<uint64_t>(count) * derived_size(datatype), 0, 0) : kAskLater;
+  }
+  uint64_t operator()(int64_t count, MPI_Datatype datatype, MPI_Op op) const {
+    const uint64_t result = (*this)(count, datatype);
+    return result == kAskLater ? result : result | reduction_code(op);
+  }
+  template <class Count>
+  uint64_t operator()(const Count* counts, const MPI_Datatype* datatypes, int n) const {
+    uint64_t bytes = 0;
+    for (int i = 0; counts && datatypes && i < n; ++i) {
+      const uint64_t one = (*this)(counts[i], datatypes[i]);
+      if (one == kAskLater) return one;
+      bytes += payload_bytes(one);
+    }
+    return record_payload(bytes, 0, 0);
+  }
+};
+using KnownPayload = Payload<false>;
+using AskedPayload = Payload<true>;
+
+/// A product that cannot overflow into a small number.
+inline int64_t times(int64_t count, int64_t n) {
+  int64_t product;
+  return __builtin_mul_overflow(count, n, &product) ? INT64_MAX : product;
+}
+
+template <class Count>
+inline int64_t sum(const Count* counts, int n) {
   int64_t total = 0;
   for (int i = 0; counts && i < n; ++i) total += counts[i];
   return total;
 }
 
-inline int64_t at(const int* counts, int i) { return counts && i >= 0 ? counts[i] : 0; }
+template <class Count>
+inline int64_t at(const Count* counts, int i) {
+  return counts && i >= 0 ? counts[i] : 0;
+}
 
 /// Does this rank hold the data of a rooted collective? In intercommunicators the root says MPI_ROOT.
 inline bool is_root(const Communicator* c, int root) { return root == MPI_ROOT || (root == c->rank && !(c->flags & kCommInter)); }
 
-/// Payload of a receive that has completed: the bytes that arrived.
+/// Payload of what has arrived: the bytes of the status.
 inline uint64_t received(const MPI_Status& status, uint32_t datatype_code) {
-  const uint64_t bytes = status._cancelled ? 0 : status._ucount;  // Open MPI's own fields: exact beyond 2 GiB, and no call into the library
-  return record_payload(bytes, datatype_code, 0);
+  return record_payload(status_bytes(status), datatype_code, 0);
 }
 
 /// Whom a completed receive was from; a cancelled one was from nobody, whatever else its status says.
-inline int32_t source_of(const MPI_Status& status) { return status._cancelled ? MPI_PROC_NULL : status.MPI_SOURCE; }
+inline int32_t source_of(const MPI_Status& status) { return is_cancelled(status) ? MPI_PROC_NULL : status.MPI_SOURCE; }
 
 }  // namespace ddl

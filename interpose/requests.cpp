@@ -37,15 +37,17 @@ class StripeLock {
   Stripe* stripe_;
 };
 
-uint64_t hash_of(MPI_Request handle) { return reinterpret_cast<uintptr_t>(handle) * 0x9e3779b97f4a7c15ull >> 40; }
+uint64_t hash_of(MPI_Request handle) { return key_of(handle) * 0x9e3779b97f4a7c15ull >> 40; }
 Stripe& stripe_of(uint64_t hash) { return g_stripes[hash % kStripes]; }
 RequestInfo** bucket_of(Stripe& stripe, uint64_t hash) { return &stripe.buckets[hash / kStripes % kBucketsPerStripe]; }
 
-/// The link that points to the entry of `handle`, or to the NULL at the end of its chain.
+/// The link that points to the entry of `handle` that no completing call holds, or to the NULL at the end of its chain.
 RequestInfo** find(RequestInfo** link, MPI_Request handle) {
-  while (*link && (*link)->handle != handle) link = &(*link)->next;
+  while (*link && ((*link)->handle != handle || (*link)->held)) link = &(*link)->next;
   return link;
 }
+
+bool is_none(MPI_Request handle) { return !key_of(handle) || handle == g_mpi.request_null; }
 
 RequestInfo* take_node(Stripe& stripe) {
   if (!stripe.free) {
@@ -61,9 +63,10 @@ RequestInfo* take_node(Stripe& stripe) {
   return node;
 }
 
-void remove(Stripe& stripe, RequestInfo** link) {
-  RequestInfo* node = *link;
-  *link = node->next;
+void remove(Stripe& stripe, RequestInfo* node) {
+  RequestInfo** link = bucket_of(stripe, hash_of(node->handle));
+  while (*link && *link != node) link = &(*link)->next;
+  if (*link) *link = node->next;
   node->next = stripe.free;
   stripe.free = node;
 }
@@ -78,7 +81,7 @@ void add_bytes(Thread* thread, const RequestInfo& info, uint64_t bytes) {
 void write_request(const RequestInfo& info, uint64_t now) {
   Thread* thread = this_thread();
   if (!thread) return;
-  if (info.receive) add_bytes(thread, info, payload_bytes(info.payload));
+  if (info.fill == Fill::kBytes || info.fill == Fill::kMessage) add_bytes(thread, info, payload_bytes(info.payload));
   Record record;
   record.start_ticks = info.start_ticks;
   record.word = record_word(RecordKind::kRequest, info.op, now - info.start_ticks);
@@ -88,6 +91,15 @@ void write_request(const RequestInfo& info, uint64_t now) {
   record.sequence = info.sequence;
   record.peer = info.peer;
   write_record(thread, info.keep, record);
+}
+
+void write_completion(RequestInfo info, const MPI_Status& status, uint64_t now) {
+  if (info.fill != Fill::kNothing) info.payload = received(status, payload_datatype(info.payload));
+  if (info.fill == Fill::kMessage || info.fill == Fill::kReceivedHalf) {
+    info.peer = source_of(status);
+    info.sequence = static_cast<uint32_t>(status.MPI_TAG);
+  }
+  write_request(info, now);
 }
 
 }  // namespace
@@ -101,8 +113,8 @@ void post_request(MPI_Request handle, const OpenCall& call, uint64_t now, Reques
   info.op = call.op;
   info.keep = call.keep;
   info.active = !info.persistent;
-  if (handle == g_mpi.request_empty || handle == g_mpi.request_null) {
-    if (info.receive) info.payload = 0;  // a receive that is complete when posted is one from MPI_PROC_NULL
+  if (handle == g_mpi.request_null || is_shared_request(handle)) {
+    if (info.fill != Fill::kNothing) info.payload = 0;  // a receive that is complete when posted is one from MPI_PROC_NULL
     if (!info.persistent) write_request(info, now);
     return;
   }
@@ -131,44 +143,50 @@ void post_request(MPI_Request handle, const OpenCall& call, uint64_t now, Reques
   *node = info;
 }
 
-bool look_up_request(MPI_Request handle, RequestInfo* copy) {
-  if (!handle || handle == g_mpi.request_null) return false;
+RequestInfo* find_request(MPI_Request handle, bool hold) {
+  if (is_none(handle)) return nullptr;
   const uint64_t hash = hash_of(handle);
   Stripe& stripe = stripe_of(hash);
   const StripeLock lock(stripe);
-  const RequestInfo* node = *find(bucket_of(stripe, hash), handle);
-  if (!node) return false;
-  *copy = *node;
-  return true;
+  RequestInfo* node = *find(bucket_of(stripe, hash), handle);
+  if (node && hold && g_mpi.multiple) node->held = true;
+  return node;
 }
 
-void complete_request(MPI_Request handle, const MPI_Status& status, uint64_t now) {
-  if (!handle || handle == g_mpi.request_null) return;
+void release_request(RequestInfo* request) {
+  if (!request || !g_mpi.multiple) return;
+  const StripeLock lock(stripe_of(hash_of(request->handle)));
+  request->held = false;
+}
+
+bool is_active(const RequestInfo* request) { return request && request->active; }
+
+void complete_request(RequestInfo* request, const MPI_Status& status, uint64_t now) {
+  if (!request) return;
   RequestInfo info;
   {
-    const uint64_t hash = hash_of(handle);
-    Stripe& stripe = stripe_of(hash);
+    Stripe& stripe = stripe_of(hash_of(request->handle));
     const StripeLock lock(stripe);
-    RequestInfo** link = find(bucket_of(stripe, hash), handle);
-    if (!*link || !(*link)->active) return;
-    info = **link;
-    count_outstanding(-1);
-    if (info.persistent) {
-      (*link)->active = false;
-    } else {
-      remove(stripe, link);
-    }
+    request->held = false;
+    info = *request;
+    request->active = false;
+    if (info.active) count_outstanding(-1);
+    if (!info.persistent) remove(stripe, request);
   }
-  if (info.receive) {
-    info.payload = received(status, payload_datatype(info.payload));
-    info.peer = source_of(status);
-    info.sequence = static_cast<uint32_t>(status.MPI_TAG);
-  }
-  write_request(info, now);
-  if (info.new_comm) add_communicator(*info.new_comm, find_communicator(info.parent), info.op, "MPI_Comm_idup", 0);
+  if (!info.active) return;
+  write_completion(info, status, now);
+  if (info.new_comm) add_communicator(*info.new_comm, find_communicator(key_of(info.parent)), info.op, "MPI_Comm_idup", 0);
+}
+
+void observe_completion(RequestInfo* request, const MPI_Status& status, uint64_t now) {
+  if (!is_active(request)) return;
+  request->active = false;
+  count_outstanding(-1);
+  write_completion(*request, status, now);
 }
 
 void start_request(MPI_Request handle, uint64_t now) {
+  if (is_none(handle)) return;
   RequestInfo info;
   {
     const uint64_t hash = hash_of(handle);
@@ -176,26 +194,28 @@ void start_request(MPI_Request handle, uint64_t now) {
     const StripeLock lock(stripe);
     RequestInfo* node = *find(bucket_of(stripe, hash), handle);
     if (!node || !node->persistent || node->active) return;
+    if (node->numbered_key) {
+      Communicator* c = find_communicator(node->numbered_key);
+      node->sequence = c->index == node->comm ? next_sequence(c) : kNoSequence;
+    }
     node->active = true;
     node->start_ticks = now;
     count_outstanding(1);
     info = *node;
   }
-  if (Thread* thread = this_thread(); thread && !info.receive) add_bytes(thread, info, payload_bytes(info.payload));
+  if (Thread* thread = this_thread(); thread && info.fill == Fill::kNothing) add_bytes(thread, info, payload_bytes(info.payload));
 }
 
 void forget_request(MPI_Request handle) {
-  if (!handle || handle == g_mpi.request_null) return;
-  const uint64_t hash = hash_of(handle);
-  Stripe& stripe = stripe_of(hash);
+  RequestInfo* node = find_request(handle, false);
+  if (!node) return;
+  Stripe& stripe = stripe_of(hash_of(handle));
   const StripeLock lock(stripe);
-  RequestInfo** link = find(bucket_of(stripe, hash), handle);
-  if (!*link) return;
-  if ((*link)->active) {
+  if (node->active) {
     count_loss(kLossRequests);
     count_outstanding(-1);
   }
-  remove(stripe, link);
+  remove(stripe, node);
 }
 
 uint64_t outstanding_requests() { return __atomic_load_n(&g_outstanding, __ATOMIC_RELAXED); }

@@ -6,7 +6,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "interpose/mpi_abi.h"
+#include <initializer_list>
+
+#include "interpose/wrapper.h"
 
 #if defined(__x86_64__)
 // glibc 2.34 moved these into libc under a new version; asked for under their first version they are found in any glibc. Weak, because
@@ -23,14 +25,15 @@ DDL_OLDEST(dladdr);
 
 namespace ddl {
 
-void* g_real[kMpiOpEnd];
+Function g_functions[kMpiOpEnd];
+__thread FortranCall ddl_fortran_call __attribute__((tls_model("initial-exec"))) = {nullptr, 0};
 
 namespace {
 
 /// `found` unless it is our own function, which dlsym may well return for a scope that starts with us.
 void* not_ours(void* found) {
   Dl_info info, ours;
-  if (!found || !dladdr(found, &info) || !dladdr(reinterpret_cast<void*>(&g_real), &ours)) return found;
+  if (!found || !dladdr(found, &info) || !dladdr(reinterpret_cast<void*>(&g_functions), &ours)) return found;
   return info.dli_fbase == ours.dli_fbase ? nullptr : found;
 }
 
@@ -81,12 +84,24 @@ void* look_up(const char* name, const void* caller) {
 
 }  // namespace
 
-void* resolve(const char* name, const void* caller) {
-  if (!&dlsym) return nullptr;
-  if (void* found = look_up(name, caller)) return found;
+void* resolve(const char* name, const void* caller) { return &dlsym ? look_up(name, caller) : nullptr; }
+
+void* resolve_mpi(const char* name, const void* caller) {
+  if (void* found = resolve(name, caller)) return found;
   char profiling_name[128] = "P";
   strncat(profiling_name, name, sizeof profiling_name - 2);
-  return look_up(profiling_name, caller);
+  return resolve(profiling_name, caller);
+}
+
+bool is_in_mpi_library(const void* site) {
+  Dl_info info;
+  if (!&dladdr || !dladdr(site, &info) || !info.dli_fname) return false;
+  const char* file = strrchr(info.dli_fname, '/');
+  file = file ? file + 1 : info.dli_fname;
+  for (const char* prefix : {"libmpi", "mca_", "libopen-", "libpmpi"}) {
+    if (strncmp(file, prefix, strlen(prefix)) == 0) return true;
+  }
+  return false;
 }
 
 void* mpi_object(const char* name) {

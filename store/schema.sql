@@ -82,7 +82,7 @@ CREATE TABLE loss (
 CREATE TABLE op (
   id INTEGER PRIMARY KEY,    -- 1, 2, ...
   name TEXT NOT NULL UNIQUE, -- MPI_Allreduce, ...
-  class TEXT NOT NULL,       -- other, lifecycle, all_to_all, barrier, root_to_all, all_to_root, scan, neighbor, communicator, send, receive, send_receive, probe, completion, request_start
+  class TEXT NOT NULL,       -- other, lifecycle, all_to_all, barrier, root_to_all, all_to_root, scan, neighbor, communicator, send, receive, send_receive, probe, completion, request_start, one_sided, rma_sync, file, file_collective
   nonblocking INTEGER NOT NULL  -- 1: posts a request
 );
 
@@ -98,16 +98,17 @@ CREATE TABLE reduction (
   name TEXT NOT NULL       -- MPI_SUM, ...
 );
 
--- Communicators, one row for all members.
+-- Communicators, one row for all members. Windows and files are groups of ranks with collective calls, and are told like communicators.
 CREATE TABLE communicator (
   id INTEGER PRIMARY KEY,   -- 1, 2, ... by world, size descending, uid
   world INTEGER NOT NULL,   -- process.world
   uid INTEGER NOT NULL,     -- the same on all members: hash of parent, creating call, members and count
-  label TEXT NOT NULL,      -- unique within the world: its name (MPI_Comm_set_name, MPI_COMM_WORLD), else creating call and number
+  label TEXT NOT NULL,      -- unique within the world: its name (MPI_Comm_set_name, MPI_Win_set_name, file name, MPI_COMM_WORLD), else creating call and number
   size INTEGER NOT NULL,    -- members; of an intercommunicator: of the local group
   parent INTEGER,           -- communicator.id; NULL: predefined or unknown
   op INTEGER,               -- op.id that created it; NULL: predefined or unknown
-  kind TEXT NOT NULL        -- world, self, intra, inter
+  kind TEXT NOT NULL,       -- world, self, intra, inter, window, file
+  topology TEXT             -- cart 4x2 periodic 1,0; graph; dist_graph; NULL: none
 );
 
 -- Members of communicators. None for MPI_COMM_SELF, whose one row stands for a communicator on each rank.

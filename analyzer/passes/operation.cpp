@@ -12,11 +12,25 @@ struct ClassName {
 };
 
 constexpr ClassName kClassNames[] = {
-    {"other", OpClass::kOther},     {"lifecycle", OpClass::kLifecycle},   {"all_to_all", OpClass::kAllToAll},
-    {"barrier", OpClass::kBarrier}, {"root_to_all", OpClass::kRootToAll}, {"all_to_root", OpClass::kAllToRoot},
-    {"scan", OpClass::kScan},       {"neighbor", OpClass::kNeighbor},     {"communicator", OpClass::kCommunicator},
-    {"send", OpClass::kSend},       {"receive", OpClass::kReceive},       {"send_receive", OpClass::kSendReceive},
-    {"probe", OpClass::kProbe},     {"completion", OpClass::kCompletion}, {"request_start", OpClass::kRequestStart},
+    {"other", OpClass::kOther},
+    {"lifecycle", OpClass::kLifecycle},
+    {"all_to_all", OpClass::kAllToAll},
+    {"barrier", OpClass::kBarrier},
+    {"root_to_all", OpClass::kRootToAll},
+    {"all_to_root", OpClass::kAllToRoot},
+    {"scan", OpClass::kScan},
+    {"neighbor", OpClass::kNeighbor},
+    {"communicator", OpClass::kCommunicator},
+    {"send", OpClass::kSend},
+    {"receive", OpClass::kReceive},
+    {"send_receive", OpClass::kSendReceive},
+    {"probe", OpClass::kProbe},
+    {"completion", OpClass::kCompletion},
+    {"request_start", OpClass::kRequestStart},
+    {"one_sided", OpClass::kOneSided},
+    {"rma_sync", OpClass::kRmaSync},
+    {"file", OpClass::kFile},
+    {"file_collective", OpClass::kFileCollective},
 };
 
 struct Family {
@@ -47,8 +61,13 @@ constexpr Family kFamilies[] = {
     {"barrier", SizeRule::kZero, BusRule::kNone, true},
 };
 
+bool is_persistent(std::string_view name) { return name.ends_with("_init") || name.ends_with("_init_c"); }
+
 std::string family_name(std::string_view name, bool nonblocking) {
-  if (name.starts_with("MPI_")) name.remove_prefix(4);
+  for (const std::string_view prefix : {"MPI_", "MPIX_"}) {
+    if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+  }
+  if (name.ends_with("_c")) name.remove_suffix(2);  // large counts
   if (name.ends_with("_init")) {
     name.remove_suffix(5);  // MPI_Allreduce_init: persistent, no I
   } else if (nonblocking && name.starts_with("I")) {
@@ -82,9 +101,13 @@ bool is_numbered(OpClass op_class, std::string_view family) {
     case OpClass::kAllToRoot:
     case OpClass::kScan:
     case OpClass::kNeighbor:
+    case OpClass::kFileCollective:
       return true;
+    case OpClass::kRmaSync:
+      return family == "win_fence";
     case OpClass::kCommunicator:  // these are not collective over the communicator they are called with
-      return family != "comm_create_group" && family != "intercomm_create" && family != "intercomm_merge";
+      return family != "comm_create_group" && family != "intercomm_create" && family != "intercomm_merge" && family != "comm_join" &&
+             family != "comm_get_parent" && !family.ends_with("_from_group") && !family.ends_with("_from_groups");
     default:
       return false;
   }
@@ -108,7 +131,8 @@ Operation describe_operation(std::string name, std::string_view class_name, bool
     operation.bus = known.bus;
     operation.strict = known.strict;
   }
-  operation.numbered = is_numbered(operation.op_class, family);
+  // The call that makes a persistent collective has no number; its starts have.
+  operation.numbered = is_numbered(operation.op_class, family) && !is_persistent(operation.name);
   if (operation.op_class == OpClass::kCommunicator) {
     operation.size = SizeRule::kZero;
   } else if (operation.op_class == OpClass::kNeighbor) {

@@ -18,7 +18,12 @@ constexpr uint64_t kSelfUid = 2;
 uint64_t uid_of(const CommunicatorMeta& meta) { return meta.flags & kCommSelf ? kSelfUid : meta.uid; }
 
 const char* kind_of(const Communicator& c) {
-  return c.flags & kCommWorld ? "world" : c.flags & kCommSelf ? "self" : c.flags & kCommInter ? "inter" : "intra";
+  return c.flags & kCommWorld    ? "world"
+         : c.flags & kCommSelf   ? "self"
+         : c.flags & kCommInter  ? "inter"
+         : c.flags & kCommWindow ? "window"
+         : c.flags & kCommFile   ? "file"
+                                 : "intra";
 }
 
 /// Members' world ranks; empty if the description does not add up.
@@ -61,6 +66,7 @@ Communicators::Communicators(const std::vector<Scan>& scans, const Worlds& world
                         parent != uids.end() ? std::optional(parent->second) : std::nullopt,
                         c.runs,
                         {},
+                        c.topology,
                         c.meta.index,
                         worlds.places[i].rank.value_or(INT64_MAX)};
       }
@@ -109,7 +115,7 @@ std::map<uint32_t, uint32_t> Communicators::ids_of(const Scan& scan, int64_t wor
 }
 
 void Communicators::write(SQLite::Database& db, const std::map<std::string, uint32_t>& op_ids) const {
-  Insert insert(db, "INSERT INTO communicator VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
+  Insert insert(db, "INSERT INTO communicator VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
   Insert insert_member(db, "INSERT INTO communicator_member VALUES (?, ?, ?)");
   uint32_t id = 0;
   for (const Communicator& c : communicators_) {
@@ -119,7 +125,7 @@ void Communicators::write(SQLite::Database& db, const std::map<std::string, uint
       if (const auto found = ids_.find({c.world, *c.parent}); found != ids_.end()) parent = found->second;
     }
     if (const auto found = op_ids.find(c.creator); found != op_ids.end()) op = found->second;
-    insert.row(id, c.world, c.uid, c.label, c.size, parent, op, kind_of(c));
+    insert.row(id, c.world, c.uid, c.label, c.size, parent, op, kind_of(c), c.topology.empty() ? std::nullopt : std::optional(c.topology));
     int64_t comm_rank = 0;
     for (const int64_t rank : members_of(c, max_members_))
       insert_member.row(id, comm_rank++, rank >= 0 ? std::optional(rank) : std::nullopt);

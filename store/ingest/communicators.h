@@ -24,7 +24,8 @@ struct Communicator {
   std::string creator;             ///< operation that made it; empty: predefined or unknown
   std::optional<uint64_t> parent;  ///< uid
   std::vector<RankRun> runs;
-  std::string name;          ///< by MPI_Comm_set_name
+  std::string name;          ///< given by the program, or the file's
+  std::string topology;      ///< empty: none
   uint32_t first_index = 0;  ///< smallest index that a member gave it
   int64_t first_rank = 0;
 };

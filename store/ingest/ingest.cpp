@@ -166,7 +166,7 @@ IngestSummary ingest(const RunDirectory& run, const IngestOptions& options) {
   const std::vector<fs::path> spools = run.spools();
   if (spools.empty()) {
     throw Error(fmt::format("{} holds no spools", run.directory.string()),
-                "the job recorded nothing: does it call MPI from C (Fortran is not recorded yet), and was libddl.so preloaded in it? try: "
+                "the job recorded nothing: does it call MPI, and was libddl.so (libddl-mpich.so for MPICH) preloaded in it? try: "
                 "ddl doctor",
                 ExitCode::kDataMissing);
   }

@@ -20,7 +20,7 @@ struct Operation {
   bool is_collective() const {
     return op_class == OpClass::kAllToAll || op_class == OpClass::kBarrier || op_class == OpClass::kRootToAll ||
            op_class == OpClass::kAllToRoot || op_class == OpClass::kScan || op_class == OpClass::kNeighbor ||
-           op_class == OpClass::kCommunicator;
+           op_class == OpClass::kCommunicator || op_class == OpClass::kRmaSync || op_class == OpClass::kFileCollective;
   }
   bool is_message() const {
     return op_class == OpClass::kSend || op_class == OpClass::kReceive || op_class == OpClass::kSendReceive || op_class == OpClass::kProbe;

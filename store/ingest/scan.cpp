@@ -17,9 +17,10 @@ class Collector : public MetaVisitor {
 
   void on_string(uint32_t id, std::string_view text) override { strings_.emplace(id, text); }
   void on_communicator(const CommunicatorMeta& meta, std::span<const RankRun> runs) override {
-    communicators_.insert({meta.index, {meta, {runs.begin(), runs.end()}, {}}});
+    communicators_.insert({meta.index, {meta, {runs.begin(), runs.end()}, {}, {}}});
   }
   void on_communicator_name(const CommNameMeta& meta) override { names_[meta.index] = meta.name; }
+  void on_communicator_topology(const CommNameMeta& meta) override { topologies_[meta.index] = meta.name; }
   void on_operation(const OperationMeta& meta, std::string_view name) override {
     scan_.operations.insert({meta.op, {static_cast<OpClass>(meta.op_class), meta.nonblocking != 0, clean_name(name)}});
   }
@@ -32,19 +33,24 @@ class Collector : public MetaVisitor {
   }
 
   void finish() {
-    for (const auto& [index, name] : names_) {
-      const auto communicator = communicators_.find(index);
-      const auto text = strings_.find(name);
-      if (communicator != communicators_.end() && text != strings_.end()) communicator->second.name = clean_name(text->second);
+    for (auto& [index, communicator] : communicators_) {
+      communicator.name = text_of(names_, index);
+      communicator.topology = text_of(topologies_, index);
     }
     for (auto& [index, communicator] : communicators_) scan_.communicators.push_back(std::move(communicator));
   }
 
  private:
+  std::string text_of(const std::map<uint32_t, uint32_t>& texts, uint32_t communicator) const {
+    const auto id = texts.find(communicator);
+    const auto text = id == texts.end() ? strings_.end() : strings_.find(id->second);
+    return text == strings_.end() ? std::string() : clean_name(text->second);
+  }
+
   Scan& scan_;
   std::unordered_map<uint32_t, std::string> strings_;
   std::map<uint32_t, ScannedCommunicator> communicators_;
-  std::map<uint32_t, uint32_t> names_;
+  std::map<uint32_t, uint32_t> names_, topologies_;  ///< string id by communicator
 };
 
 }  // namespace

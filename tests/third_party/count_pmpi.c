@@ -232,6 +232,7 @@ CALL(MPI_Sendrecv,
 CALL(MPI_Sendrecv_replace, (void* b, int n, MPI_Datatype t, int peer, int tag, int from, int tag2, MPI_Comm c, MPI_Status* s),
      (b, n, t, peer, tag, from, tag2, c, s), to(peer, n, t))
 CALL(MPI_Cancel, (MPI_Request * r), (r), 0)
+CALL(MPI_Buffer_detach, (void* b, int* n), (b, n), 0)
 CALL(MPI_Probe, (int peer, int tag, MPI_Comm c, MPI_Status* s), (peer, tag, c, s), 0)
 CALL(MPI_Iprobe, (int peer, int tag, MPI_Comm c, int* flag, MPI_Status* s), (peer, tag, c, flag, s), 0)
 CALL(MPI_Mprobe, (int peer, int tag, MPI_Comm c, MPI_Message* m, MPI_Status* s), (peer, tag, c, m, s), 0)
