@@ -26,7 +26,7 @@ constexpr int64_t kLowSpaceBytes = int64_t{1} << 30;
 Check check_library() {
   Check check{.state = State::kOk, .what = "libddl.so", .detail = {}, .hint = {}};
   try {
-    const std::filesystem::path path = find_library();
+    const std::filesystem::path path = find_library(Flavour::kOpenMpi);
     preload_value(path);
     std::string others;
     for (const std::string& name : needed_libraries(path))
@@ -62,10 +62,18 @@ Check check_mpi() {
       check.state = State::kOff;
       check.hint = "it refuses to run as root: export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1";
     }
+  } else if (is_mpich_launcher({"mpirun"})) {
+    check.detail = "MPICH or a relative";
+    try {
+      check.detail += ": " + find_library(Flavour::kMpich).filename().string() + " fits";
+    } catch (const Error& error) {
+      check.state = State::kProblem;
+      check.hint = error.hint();
+    }
   } else {
     check.state = State::kProblem;
-    check.detail = first_line(version.output) + ": not Open MPI";
-    check.hint = "libddl.so knows Open MPI's handles; with another MPI it passes calls through and records nothing";
+    check.detail = first_line(version.output) + ": neither Open MPI nor MPICH";
+    check.hint = "the libraries know the handles of those two; with another MPI they pass calls through and record nothing";
   }
   return check;
 }
@@ -175,8 +183,8 @@ Check check_smoke_run() {
   try {
     Captured bare, loaded;
     const double bare_us = fastest_us({"/bin/true"}, {}, bare);
-    const double loaded_us =
-        fastest_us({"/bin/true"}, {{"LD_PRELOAD", preload_value(find_library())}, {"DDL_OUT", "/nonexistent/ddl-doctor"}}, loaded);
+    const double loaded_us = fastest_us(
+        {"/bin/true"}, {{"LD_PRELOAD", preload_value(find_library(Flavour::kOpenMpi))}, {"DDL_OUT", "/nonexistent/ddl-doctor"}}, loaded);
     if (!loaded.started || loaded.ended.shell_code() != 0 || !loaded.output.empty()) {
       check.state = State::kProblem;
       check.detail =

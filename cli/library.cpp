@@ -42,7 +42,7 @@ uint64_t file_offset(const std::vector<Elf64_Phdr>& segments, uint64_t address) 
 
 }  // namespace
 
-fs::path find_library() {
+fs::path find_library(Flavour flavour) {
   std::error_code error;
   if (const char* given = std::getenv("DDL_LIBRARY"); given != nullptr && *given != '\0') {
     fs::path path = fs::absolute(given, error);
@@ -52,10 +52,13 @@ fs::path find_library() {
     return path;
   }
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  fs::path path = program.parent_path().parent_path() / "lib" / "libddl.so";
+  const bool mpich = flavour == Flavour::kMpich;
+  fs::path path = program.parent_path().parent_path() / "lib" / (mpich ? "libddl-mpich.so" : "libddl.so");
   if (!fs::is_regular_file(path, error))
     throw Error(fmt::format("the preload library is not at {}", path.string()),
-                "build it (ninja ddl_preload), or set DDL_LIBRARY=.../libddl.so", ExitCode::kCannotLaunch);
+                mpich ? "the job uses MPICH: build with its mpi.h (cmake says \"MPICH flavour\"), or set DDL_LIBRARY=.../libddl-mpich.so"
+                      : "build it (ninja ddl_preload), or set DDL_LIBRARY=.../libddl.so",
+                ExitCode::kCannotLaunch);
   return path;
 }
 
@@ -65,8 +68,8 @@ std::vector<std::string> needed_libraries(const fs::path& path) {
   const auto header = read_at<Elf64_Ehdr>(file, 0);
   const unsigned char own_order = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
   if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64 ||
-      header->e_ident[EI_DATA] != own_order || header->e_type != ET_DYN)
-    throw Error(fmt::format("{} is not a shared library for this machine", path.string()));
+      header->e_ident[EI_DATA] != own_order || (header->e_type != ET_DYN && header->e_type != ET_EXEC))
+    throw Error(fmt::format("{} is not a program or library for this machine", path.string()));
 
   const std::vector<Elf64_Phdr> segments = program_headers(file, *header);
   std::vector<uint64_t> names;

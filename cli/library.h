@@ -1,16 +1,19 @@
-// Where libddl.so is, and what it drags into a job.
+// Where libddl.so and libddl-mpich.so are, and what they drag into a job.
 #pragma once
 
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "cli/flavour.h"
+
 namespace ddl::cli {
 
-/// $DDL_LIBRARY, else ../lib/libddl.so beside this program: the same in the build tree and where it is installed. Throws ddl::Error.
-std::filesystem::path find_library();
+/// $DDL_LIBRARY, else ../lib/libddl.so or libddl-mpich.so beside this program: the same in the build tree and where it is installed. Throws
+/// ddl::Error.
+std::filesystem::path find_library(Flavour flavour);
 
-/// The shared libraries that an ELF file asks for (DT_NEEDED). Throws ddl::Error if it is not one for this machine.
+/// The shared libraries that an ELF program or library asks for (DT_NEEDED). Throws ddl::Error if it is not one for this machine.
 std::vector<std::string> needed_libraries(const std::filesystem::path& path);
 
 /// LD_PRELOAD for a job: the library first, then what was there. Throws ddl::Error if the path cannot be written in LD_PRELOAD.

@@ -56,6 +56,7 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
       "for", po::value<double>()->value_name("SECONDS"), "... and for this long")(
       "cap", po::value<double>()->value_name("MIB"), "keep at most this much per process, thinning out evenly")(
       "collectors", po::value<std::string>()->value_name("LIST"), "what to record: mpi (default), or none: only the job's own annotations")(
+      "mpi", po::value<std::string>()->value_name("NAME"), "openmpi or mpich (default: what the job's program is linked to)")(
       "clock", po::value<std::string>()->value_name("NAME"), "tsc or monotonic (default: tsc where it is steady)");
 
   RecordOptions result;
@@ -80,6 +81,10 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
   if (const auto collectors = options.maybe<std::string>("collectors")) {
     if (*collectors != "mpi" && *collectors != "none") bad_value("collectors", *collectors, "a collector of this build: mpi, none");
     result.window.emplace_back("DDL_COLLECTORS", *collectors);
+  }
+  if (const auto mpi = options.maybe<std::string>("mpi")) {
+    if (*mpi != "openmpi" && *mpi != "mpich") bad_value("mpi", *mpi, "openmpi or mpich");
+    result.flavour = *mpi == "mpich" ? Flavour::kMpich : Flavour::kOpenMpi;
   }
   if (const auto clock = options.maybe<std::string>("clock")) {
     if (*clock != "tsc" && *clock != "monotonic") bad_value("clock", *clock, "tsc or monotonic");

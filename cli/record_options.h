@@ -1,9 +1,11 @@
 // What `ddl record` was asked to do, as the environment of the job.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/flavour.h"
 #include "cli/mpirun.h"
 
 namespace ddl::cli {
@@ -12,6 +14,7 @@ struct RecordOptions {
   bool help = false;                 ///< --help has been printed
   std::string directory;             ///< -o; empty: default name
   std::vector<std::string> command;  ///< never empty unless help
+  std::optional<Flavour> flavour;    ///< --mpi; else the command decides
   Settings window;                   ///< DDL_STEPS, DDL_AFTER, ...: only what was given
 };
 

@@ -1,0 +1,64 @@
+#include "cli/flavour.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <sstream>
+#include <string_view>
+
+#include "cli/library.h"
+#include "cli/process.h"
+#include "core/error.h"
+
+namespace fs = std::filesystem;
+
+namespace ddl::cli {
+namespace {
+
+/// The file that a word of a command would run; empty if it is no program.
+fs::path program(const std::string& word) {
+  std::error_code error;
+  if (word.empty() || word.starts_with('-')) return {};
+  if (word.find('/') != std::string::npos) return fs::is_regular_file(word, error) ? fs::path(word) : fs::path();
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path ? path : "");
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (fs::path file = fs::path(folder.empty() ? "." : folder) / word; fs::is_regular_file(file, error)) return file;
+  }
+  return {};
+}
+
+std::optional<Flavour> linked_to(const fs::path& file) {
+  try {
+    for (const std::string& name : needed_libraries(file)) {
+      if (name.starts_with("libmpich") || name.starts_with("libmpi.so.12") || name.starts_with("libmpi_intel")) return Flavour::kMpich;
+      if (name.starts_with("libmpi.so") || name.starts_with("libmpi_mpifh") || name.starts_with("libmpi_usempi")) return Flavour::kOpenMpi;
+    }
+  } catch (const Error&) {  // a script, or for another machine
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool is_mpich_launcher(const std::vector<std::string>& command) {
+  if (command.empty()) return false;
+  const std::string name = fs::path(command[0]).filename().string();
+  if (name.find("mpirun") == std::string::npos && name.find("mpiexec") == std::string::npos) return false;
+  const Captured version = run_and_capture({command[0], "--version"});
+  for (const std::string_view sign : {"HYDRA", "Intel(R) MPI", "MVAPICH"}) {
+    if (version.output.find(sign) != std::string::npos) return true;
+  }
+  return false;
+}
+
+Flavour flavour_of(const std::vector<std::string>& command) {
+  for (const std::string& word : command) {
+    const fs::path file = program(word);
+    if (file.empty()) continue;
+    if (const auto flavour = linked_to(file)) return *flavour;
+  }
+  return is_mpich_launcher(command) ? Flavour::kMpich : Flavour::kOpenMpi;
+}
+
+}  // namespace ddl::cli
