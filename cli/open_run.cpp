@@ -24,20 +24,27 @@ void require_writable(const RunDirectory& run, const fs::path& path) {
 
 void bring_up_to_date(const RunDirectory& run, bool analyze_again) {
   ProgressBar bar;
-  const bool fresh = is_ingested(run);
-  if (!fresh) {
+  const auto analyze_with_bar = [&](SQLite::Database& db) {
+    analyze(db, [&](std::string_view what, double done) { bar.update(std::string(what), done); });
+  };
+  if (!is_ingested(run)) {
     require_writable(run, run.store.parent_path());
-    ingest(run, {.output = {}, .progress = [&](const Progress& p) {
-                   bar.update(p.stage, p.total_bytes == 0 ? 0 : static_cast<double>(p.done_bytes) / static_cast<double>(p.total_bytes));
-                 }});
+    // Analyzed before it takes its place: an epilogue may read the run while `ddl record` still does.
+    ingest(run, {.output = {},
+                 .progress =
+                     [&](const Progress& p) {
+                       bar.update(p.stage, p.total_bytes == 0 ? 0 : static_cast<double>(p.done_bytes) / static_cast<double>(p.total_bytes));
+                     },
+                 .finish = analyze_with_bar});
+    return;
   }
-  if (fresh && !analyze_again) {
+  if (!analyze_again) {
     SQLite::Database db = open_store(run.store, Access::kRead);
     if (is_analyzed(db)) return;
   }
   require_writable(run, run.store);
   SQLite::Database db = open_store(run.store, Access::kReadWrite);
-  analyze(db, [&](std::string_view what, double done) { bar.update(std::string(what), done); });
+  analyze_with_bar(db);
 }
 
 Run open(const std::string& argument, bool analyze_again) {

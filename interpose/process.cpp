@@ -52,17 +52,26 @@ bool spans_hosts() {
   return all && here && strcmp(all, here) != 0;
 }
 
+/// The batch system's id of the job; null outside of one.
+const char* job_id() {
+  for (const char* name : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID", "FLUX_JOB_ID"}) {
+    if (const char* value = setting(name)) return value;
+  }
+  return nullptr;
+}
+
+/// Slurm's id of the step, of ranks that srun started. Under mpirun the ranks of its own host are in no step, and those of the other hosts
+/// in the step of its daemons: not the same for one job.
+const char* job_step_id() { return setting("SLURM_JOB_ID") && !setting("OMPI_COMM_WORLD_RANK") ? setting("SLURM_STEP_ID") : nullptr; }
+
 /// $DDL_OUT, else ./ddl-<job id, or what identifies the launch>.ddl
 void choose_directory() {
   char name[256];
   const char* out = setting("DDL_OUT");
   if (!out) {
-    const char* job = nullptr;
-    for (const char* variable : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID", "FLUX_JOB_ID"}) {
-      if ((job = setting(variable))) break;
-    }
-    const char* step = setting("SLURM_STEP_ID");
-    if (job && step && setting("SLURM_JOB_ID")) {
+    const char* job = job_id();
+    const char* step = job_step_id();
+    if (job && step) {
       snprintf(name, sizeof name, "ddl-%.100s.%.100s.ddl", job, step);
     } else if (job) {
       snprintf(name, sizeof name, "ddl-%.200s.ddl", job);
@@ -152,11 +161,13 @@ void write_facts() {
   write_link("exe", "/proc/self/exe");
   write_link("cwd", "/proc/self/cwd");
   write_placement();
+  if (const char* job = job_id()) write_fact("job_id", job);
+  if (const char* step = job_step_id()) write_fact("job_step_id", step);
   for (char** variable = environ; variable && *variable; ++variable) {
     const char* equals = strchr(*variable, '=');
     if (!equals || !may_be_told(*variable, static_cast<size_t>(equals - *variable))) continue;
-    for (const char* prefix : {"OMPI_MCA_", "OMP_NUM_THREADS", "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_ARRAY_", "SLURM_NODEID",
-                               "SLURMD_NODENAME", "UCX_", "NCCL_", "CUDA_VISIBLE_DEVICES"}) {
+    for (const char* prefix :
+         {"OMPI_MCA_", "OMP_NUM_THREADS", "SLURM_JOB_ID", "SLURM_ARRAY_", "SLURMD_NODENAME", "UCX_", "NCCL_", "CUDA_VISIBLE_DEVICES"}) {
       if (strncmp(*variable, prefix, strlen(prefix)) != 0) continue;
       char key[160];
       snprintf(key, sizeof key, "env.%.*s", static_cast<int>(equals - *variable < 128 ? equals - *variable : 128), *variable);

@@ -90,11 +90,11 @@ void add_alerts(const RunView& run, Document& document) {
 
 void add_header(const RunView& run, const std::string& source, Document& document) {
   const Recorded seen = recorded(run);
-  const std::string name = job_name(run), job_id = run.meta("job_id"), version = run.meta("ddl_version");
+  const std::string name = job_name(run), job_id = run.meta("job_id"), step_id = run.meta("job_step_id"), version = run.meta("ddl_version");
   const int64_t duration_ns = seen.end_ns - seen.start_ns;
 
   document.headline.push_back(name);
-  if (!job_id.empty()) document.headline.push_back("job " + job_id);
+  if (!job_id.empty()) document.headline.push_back(fmt::format("job {}{}{}", job_id, step_id.empty() ? "" : ".", step_id));
   const std::string ranks = plural(run.expected_ranks, "rank");
   document.headline.push_back(fmt::format("{} on {}", run.ranks < run.expected_ranks ? fmt::format("{} of {}", run.ranks, ranks) : ranks,
                                           plural(run.hosts, "host")));
@@ -120,6 +120,7 @@ void add_header(const RunView& run, const std::string& source, Document& documen
                     {"path", Value::text(source)},
                     {"command", text(run.meta("command"))},
                     {"job_id", text(job_id)},
+                    {"job_step_id", text(step_id)},
                     {"ddl_version", text(version)},
                     {"world", Value::count(run.world)},
                     {"worlds", Value::count(run.worlds)},

@@ -8,6 +8,8 @@
 // be read never stops the ingest: it becomes rows of table `loss`.
 #pragma once
 
+#include <SQLiteCpp/Database.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -25,6 +27,7 @@ struct Progress {
 struct IngestOptions {
   std::filesystem::path output;                   ///< empty: run.store
   std::function<void(const Progress&)> progress;  ///< called a few times per second of work from the calling thread; may throw to stop
+  std::function<void(SQLite::Database&)> finish;  ///< called with the filled store before it takes its place; may throw to stop
 };
 
 struct IngestSummary {

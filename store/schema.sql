@@ -13,7 +13,7 @@ PRAGMA user_version = 1;             -- schema version; a newer one is refused
 
 -- Facts about the run as a whole, from job.json and the ingest.
 CREATE TABLE meta (
-  key TEXT PRIMARY KEY,  -- schema_version, ddl_version, epoch_realtime_ns, ingested_at, command, exit_code, signal, launcher, job_id, duration_ns, spools (files that were looked at), env.NAME, ...; by the analyzer: verdict, analysis.*
+  key TEXT PRIMARY KEY,  -- schema_version, ddl_version, epoch_realtime_ns, ingested_at, command, exit_code, signal, launcher, job_id and job_step_id (of the batch system), duration_ns, spools (files that were looked at), env.NAME, ...; by the analyzer: verdict, analysis.*
   value TEXT             -- always text; numbers in decimal
 ) WITHOUT ROWID;
 
@@ -53,7 +53,7 @@ CREATE TABLE process (
 );
 
 -- Other facts about a process: cpus (that its main thread could run on when it began), cpus_at_end (if others by then), numa (nodes of those CPUs), local_rank (number on its host, as
--- the launcher said), cwd, mpi, env.NAME, note, ...
+-- the launcher said), job_id and job_step_id (of the batch system), cwd, mpi, env.NAME, note, ...
 CREATE TABLE process_fact (
   process INTEGER NOT NULL,  -- process.id
   key TEXT NOT NULL,         -- name of the fact

@@ -179,6 +179,7 @@ IngestSummary ingest(const RunDirectory& run, const IngestOptions& options) {
   try {
     SQLite::Database db = create_store(draft.path());
     summary = fill(db, run, spools.size(), scans, std::move(losses), ingested_at_ns, reporter);
+    if (options.finish) options.finish(db);
   } catch (const SQLite::Exception& error) {
     throw Error(fmt::format("cannot write {}: {}", output.string(), error.what()));
   }

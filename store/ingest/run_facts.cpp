@@ -1,5 +1,6 @@
 #include "store/ingest/run_facts.h"
 
+#include <SQLiteCpp/Statement.h>
 #include <fmt/format.h>
 
 #include <map>
@@ -61,6 +62,10 @@ void write_meta(SQLite::Database& db, const RunDirectory& run, size_t spools, co
     for (const std::string& argument : job.command) command.append(command.empty() ? "" : " ").append(shell_quoted(argument));
     facts["command"] = command;
   }
+  // What the processes say with one voice, where job.json does not know: it knows no step, and bare LD_PRELOAD jobs have none.
+  SQLite::Statement told(
+      db, "SELECT key, max(value) FROM process_fact WHERE key IN ('job_id', 'job_step_id') GROUP BY key HAVING count(DISTINCT value) = 1");
+  while (told.executeStep()) facts.try_emplace(told.getColumn(0).getString(), told.getColumn(1).getString());
   const auto number = [&](const char* key, const std::optional<int64_t>& value) {
     if (value) facts[key] = fmt::to_string(*value);
   };

@@ -208,6 +208,27 @@ TEST_F(RunDirectoryTest, WhoStopsTheIngestLeavesTheOldStore) {
   for (const auto& entry : fs::directory_iterator("x.ddl")) EXPECT_EQ(entry.path().filename().string().find(".tmp."), std::string::npos);
 }
 
+TEST_F(RunDirectoryTest, TheNewStoreTakesItsPlaceWhenItIsFinished) {
+  small_run().write("x.ddl");
+  const RunDirectory run = find_run("x.ddl");
+  ingest(run);
+  small_run().world(9, 1_s, 500).write("x.ddl");
+  int seen = 0;
+  IngestOptions options;
+  options.finish = [&](SQLite::Database& db) {
+    seen = db.execAndGet("SELECT count(*) FROM process").getInt();
+    db.exec("INSERT INTO meta VALUES ('finished', 'yes')");
+    EXPECT_EQ(open_store(run.store).execAndGet("SELECT count(*) FROM process").getInt(), 2) << "a reader sees the old one until then";
+  };
+  ingest(run, options);
+  EXPECT_EQ(seen, 4);
+  EXPECT_EQ(open_store(run.store).execAndGet("SELECT value FROM meta WHERE key = 'finished'").getString(), "yes");
+  struct Stop {};
+  options.finish = [](SQLite::Database&) { throw Stop(); };
+  EXPECT_THROW(ingest(run, options), Stop);
+  EXPECT_EQ(open_store(run.store).execAndGet("SELECT value FROM meta WHERE key = 'finished'").getString(), "yes");
+}
+
 TEST_F(RunDirectoryTest, ProgressGoesForwardAndEndsAtTheEnd) {
   test::run().ranks(3).steps(2000).compute(1_ms).allreduce(1_KiB, 1_ms).write("x.ddl");
   std::map<std::string, Progress> last;
