@@ -7,6 +7,7 @@
 #include "analyzer/metrics/metrics.h"
 #include "analyzer/passes/catalog.h"
 #include "analyzer/passes/collectives.h"
+#include "analyzer/passes/messages.h"
 #include "analyzer/passes/steady_steps.h"
 #include "analyzer/passes/steps.h"
 #include "analyzer/query.h"
@@ -16,7 +17,7 @@ namespace ddl {
 namespace {
 
 /// Counts up with every change of what the analyzer writes, so that stores analyzed by an older ddl are analyzed again.
-constexpr int64_t kAnalysisVersion = 1;
+constexpr int64_t kAnalysisVersion = 2;
 
 struct LossKind {
   const char* kind;
@@ -26,20 +27,23 @@ constexpr LossKind kPartial{"partial_collectives", "collectives of which not all
 constexpr LossKind kMismatched{"mismatched_collectives", "collectives whose members called different operations"};
 constexpr LossKind kViolations{"clock_violations",
                                "calls that ended before the last member entered: the clocks disagree, waits were clipped"};
+constexpr LossKind kUnmatched{"unmatched_messages",
+                              "sends and receives whose other end cannot be told for sure: their waiting is not known"};
 constexpr LossKind kBadIntervals{"bad_intervals", "events that end before they begin: counted as taking no time"};
 constexpr LossKind kRepeated{"repeated_steps", "steps whose number the same process had used before: left out of the statistics"};
 
 void drop_temporary_tables(SQLite::Database& db) {
-  for (const char* table : {"late", "reached", "tail", "steady_number", "steady_part", "steady_step"}) {
+  for (const char* table : {"late", "reached", "call_wait", "message_late", "tail", "steady_number", "steady_part", "steady_step"}) {
     db.exec(fmt::format("DROP TABLE IF EXISTS temp.{}", table));
   }
 }
 
 void clear(SQLite::Database& db) {
-  for (const char* table : {"collective", "blame", "step_part", "rank_part", "collective_group", "metric", "finding"}) {
+  for (const char* table : {"collective", "blame", "message", "message_blame", "message_part", "step_part", "rank_part", "collective_group",
+                            "metric", "finding"}) {
     db.exec(fmt::format("DELETE FROM {}", table));
   }
-  for (const LossKind& loss : {kPartial, kMismatched, kViolations, kBadIntervals, kRepeated}) {
+  for (const LossKind& loss : {kPartial, kMismatched, kUnmatched, kViolations, kBadIntervals, kRepeated}) {
     Query(db, "DELETE FROM loss WHERE kind = ?").run(loss.kind);
   }
   db.exec("DELETE FROM meta WHERE key = 'verdict' OR key LIKE 'verdict.%' OR key LIKE 'analysis.%'");
@@ -77,12 +81,15 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress) {
   clear(db);
   const Catalog catalog(db);
 
-  // Shares of the whole as measured on a run of two million events.
+  // Shares of the whole as measured on a run of two million events, half of them of messages.
   tell("splitting collectives", 0.0);
-  const CollectiveLosses collectives = analyze_collectives(db, catalog, [&](double done) { tell("splitting collectives", 0.7 * done); });
+  const CollectiveLosses collectives = analyze_collectives(db, catalog, [&](double done) { tell("splitting collectives", 0.35 * done); });
   book(db, kPartial, collectives.partial);
   book(db, kMismatched, collectives.mismatched);
-  book(db, kViolations, collectives.clock_violations);
+  tell("matching messages", 0.35);
+  const MessageLosses messages = analyze_messages(db, catalog, [&](double done) { tell("matching messages", 0.35 + 0.35 * done); });
+  book(db, kUnmatched, messages.unmatched);
+  book(db, kViolations, collectives.clock_violations + messages.clock_violations);
   book(db, kBadIntervals, collectives.bad_intervals);
 
   tell("cutting steps", 0.7);

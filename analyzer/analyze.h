@@ -1,7 +1,7 @@
 // The analyzer: turns the recorded tables of a store into waiting, partitions, metrics, a verdict and findings.
 //
-// Order: collectives (wait, blame, bandwidth) -> steps (partition) -> steady steps -> metrics -> verdict -> findings. Later passes read
-// what earlier ones wrote. The store is not touched by anybody else meanwhile.
+// Order: collectives (wait, blame, bandwidth) -> messages (wait, blame) -> steps (partition) -> steady steps -> metrics -> verdict ->
+// findings. Later passes read what earlier ones wrote. The store is not touched by anybody else meanwhile.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -18,9 +18,9 @@ using AnalyzeProgress = std::function<void(std::string_view what, double done)>;
 bool is_analyzed(SQLite::Database& db);
 
 /// Fills all tables that schema.sql lists under "filled by the analyzer", the analyzer's rows of `loss` (partial_collectives,
-/// mismatched_collectives, clock_violations, bad_intervals, repeated_steps) and of `meta` (verdict*, analysis.*). What is there already is
-/// replaced. One transaction: on an exception (ddl::Error) the store is as it was. Memory grows with ranks, communicators and steps, not
-/// with events.
+/// mismatched_collectives, unmatched_messages, clock_violations, bad_intervals, repeated_steps) and of `meta` (verdict*, analysis.*). What
+/// is there already is replaced. One transaction: on an exception (ddl::Error) the store is as it was. Memory grows with ranks,
+/// communicators, steps and messages under way at a time, not with events.
 void analyze(SQLite::Database& db, const AnalyzeProgress& progress = {});
 
 }  // namespace ddl

@@ -258,6 +258,41 @@ CREATE TABLE blame (
   wait_ns INTEGER NOT NULL -- sum
 );
 
+-- One row per message of the window: which send went to which receive, and who waited for whom (metrics.md W5, W6). Sends and receives whose other
+-- end cannot be told for sure have a row of their own, with NULL for the other end. MPI_PROC_NULL is not a message.
+CREATE TABLE message (
+  send INTEGER,              -- event.id of the send: its request if it is non-blocking, else the call
+  receive INTEGER,           -- event.id of the receive, likewise; of matched receives (MPI_Mrecv) the probe that took the message
+  send_call INTEGER,         -- event.id of the call in which the send completed (itself, or MPI_Wait ...), where the sender may wait; NULL: none was seen
+  receive_call INTEGER,      -- event.id of the call in which the receive completed, or of the MPI_Probe before it if the waiting was there; NULL: none was seen, or one that does not wait (MPI_Test ...)
+  late_sender_wait_ns INTEGER,    -- waiting of the receiver in receive_call for the send to begin; NULL: see why. Of several messages that complete in one call the longest wait counts, the others have 0
+  late_receiver_wait_ns INTEGER,  -- waiting of the sender in send_call for the receive to be posted; likewise, and 0 if a late sender counts in that call
+  sigma_ns REAL,             -- clock sigma of both; 0 within one host; NULL: unknown
+  why TEXT                   -- reason of a NULL: PARTIAL_RANKS (the other end, or all that comes before it, was not recorded), CLOCK_UNTRUSTED, NOT_APPLICABLE (another world or an intercommunicator, or several threads in one channel)
+);
+
+-- Who waited for whose messages, summed over the run.
+CREATE TABLE message_blame (
+  world INTEGER NOT NULL,   -- process.world
+  late INTEGER NOT NULL,    -- rank that sent late, or was late to receive
+  waiter INTEGER NOT NULL,  -- rank that waited
+  kind TEXT NOT NULL,       -- late_sender or late_receiver
+  calls INTEGER NOT NULL,   -- calls in which it did
+  wait_ns INTEGER NOT NULL  -- sum
+);
+
+-- The messages of each process that has any, over the events that the window kept.
+CREATE TABLE message_part (
+  process INTEGER PRIMARY KEY,   -- process.id
+  sends INTEGER NOT NULL,        -- messages that it sent
+  receives INTEGER NOT NULL,     -- messages that it received
+  unmatched INTEGER NOT NULL,    -- of both, those whose other end could not be told for sure
+  call_ns INTEGER NOT NULL,      -- inside calls in which messages completed and whose waiting is known
+  late_sender_wait_ns INTEGER NOT NULL,    -- of which waiting for a send to begin
+  late_receiver_wait_ns INTEGER NOT NULL,  -- of which waiting for a receive to be posted
+  unsplit_ns INTEGER NOT NULL    -- inside calls in which messages completed and whose waiting is not known
+);
+
 -- Where each step went (metrics.md section 1 and 2 for CPU jobs). compute_ns + exposed_ns + idle_ns = duration_ns.
 CREATE TABLE step_part (
   process INTEGER NOT NULL,     -- process.id
@@ -364,6 +399,23 @@ SELECT p.world, p.rank, e.step, r.layer, o.name AS op, c.label AS comm, c.size A
 FROM collective k JOIN event e ON e.id = k.event JOIN process p ON p.id = e.process JOIN op o ON o.id = e.op JOIN communicator c ON c.id = e.comm
      JOIN region r ON r.id = e.region;
 
+-- One row per message of the window. source and destination are ranks in MPI_COMM_WORLD; send_ns and receive_ns are when it was posted, the ends when the
+-- call that completed it was left; step, phase and layer are the receiver's (the sender's, if no receive is known).
+CREATE VIEW v_message AS
+SELECT coalesce(sp.world, rp.world) AS world, c.label AS comm, coalesce(sp.rank, (SELECT m2.rank FROM communicator_member m2 WHERE m2.communicator = r.comm
+         AND m2.comm_rank = r.peer)) AS source, coalesce(rp.rank, (SELECT m2.rank FROM communicator_member m2 WHERE m2.communicator = s.comm
+         AND m2.comm_rank = s.peer)) AS destination, coalesce(s.tag, r.tag) AS tag, coalesce(s.bytes, r.bytes) AS bytes, coalesce(r.step, s.step) AS step,
+       g.layer, so.name AS send_op, ro.name AS receive_op, s.start_ns AS send_ns, s.start_ns + s.duration_ns AS send_end_ns, r.start_ns AS receive_ns,
+       r.start_ns + r.duration_ns AS receive_end_ns, m.late_sender_wait_ns, m.late_receiver_wait_ns, m.sigma_ns, m.why, g.phase, m.send, m.receive
+FROM message m LEFT JOIN event s ON s.id = m.send LEFT JOIN event r ON r.id = m.receive LEFT JOIN process sp ON sp.id = s.process
+     LEFT JOIN process rp ON rp.id = r.process LEFT JOIN op so ON so.id = s.op LEFT JOIN op ro ON ro.id = r.op
+     LEFT JOIN communicator c ON c.id = coalesce(s.comm, r.comm) LEFT JOIN region g ON g.id = coalesce(r.region, s.region);
+
+-- The messages of each rank, over the events that the window kept.
+CREATE VIEW v_message_part AS
+SELECT p.world, p.rank, t.sends, t.receives, t.unmatched, t.call_ns, t.late_sender_wait_ns, t.late_receiver_wait_ns, t.unsplit_ns
+FROM message_part t JOIN process p ON p.id = t.process;
+
 -- Where each step of each rank went.
 CREATE VIEW v_step AS
 SELECT p.world, p.rank, s.step, s.start_ns, s.duration_ns, t.compute_ns, t.comm_ns, t.exposed_ns, t.wait_ns, t.xfer_ns, t.idle_ns
@@ -384,8 +436,11 @@ WITH own AS (  -- own time of every region: inclusive minus that of its children
            WHERE g.process = f.process AND q.parent = f.region), 0) AS mpi_ns
   FROM range_profile f
 ), waiting AS (
-  SELECT e.process, e.region, sum(k.wait_ns) AS wait_ns, sum(e.duration_ns) AS comm_ns
-  FROM collective k JOIN event e ON e.id = k.event GROUP BY e.process, e.region
+  SELECT process, region, sum(wait_ns) AS wait_ns, sum(comm_ns) AS comm_ns FROM (
+    SELECT e.process, e.region, k.wait_ns, e.duration_ns AS comm_ns FROM collective k JOIN event e ON e.id = k.event
+    UNION ALL SELECT e.process, e.region, m.late_sender_wait_ns, NULL FROM message m JOIN event e ON e.id = m.receive_call WHERE m.late_sender_wait_ns > 0
+    UNION ALL SELECT e.process, e.region, m.late_receiver_wait_ns, NULL FROM message m JOIN event e ON e.id = m.send_call WHERE m.late_receiver_wait_ns > 0
+  ) GROUP BY process, region
 )
 SELECT p.world, p.rank, r.layer, r.phase, sum(CASE WHEN r.kind = 'layer' THEN o.calls ELSE 0 END) AS calls, sum(o.time_ns - o.mpi_ns) AS compute_ns,
        sum(w.comm_ns) AS comm_ns, sum(o.mpi_ns) AS exposed_ns, sum(w.wait_ns) AS wait_ns

@@ -11,7 +11,11 @@ void load_processes(SQLite::Database& db, Catalog& catalog) {
       "SELECT p.id, p.world, p.rank, p.world_size, p.host, h.name, p.start_ns, p.end_ns, p.init_ns, p.finalize_ns, p.ended, p.abort_code,"
       "       (SELECT count(*) FROM thread t WHERE t.process = p.id),"
       "       p.keep_level > 0 OR EXISTS (SELECT 1 FROM loss l WHERE l.world = p.world AND l.rank = p.rank"
-      "                                   AND l.kind IN ('not_kept', 'records') AND l.count > 0)"
+      "                                   AND l.kind IN ('not_kept', 'records') AND l.count > 0),"
+      "       EXISTS (SELECT 1 FROM loss l WHERE l.world = p.world AND l.rank = p.rank AND l.count > 0"
+      "               AND l.kind IN ('communicators', 'threads', 'disk_full', 'torn_spool', 'abandoned_calls', 'undescribed')),"
+      "       EXISTS (SELECT 1 FROM loss l WHERE l.world = p.world AND l.rank = p.rank AND l.kind = 'requests' AND l.count > 0),"
+      "       p.thread_level"
       " FROM process p JOIN host h ON h.id = p.host");
   while (processes.next()) {
     ProcessInfo p;
@@ -29,6 +33,9 @@ void load_processes(SQLite::Database& db, Catalog& catalog) {
     p.abort_code = processes.maybe_integer(11);
     p.threads = processes.integer(12);
     p.thinned = processes.integer(13) != 0;
+    if (p.thinned || processes.integer(14) != 0) p.complete_until_ns = INT64_MIN;
+    p.lost_requests = processes.integer(15) != 0;
+    p.calls_overlap = p.threads > 1 && processes.text(16) == "MPI_THREAD_MULTIPLE";
     if (p.rank >= 0) catalog.process_ids.emplace(std::pair(p.world, p.rank), p.id);
     catalog.processes.emplace(p.id, std::move(p));
   }

@@ -29,8 +29,11 @@ struct ProcessInfo {
   std::optional<int64_t> finalize_ns;
   std::string ended;  ///< finalized, aborted, exited, lost
   std::optional<int64_t> abort_code;
-  int64_t threads = 0;   ///< that recorded something
-  bool thinned = false;  ///< some of its events were not kept
+  int64_t threads = 0;                    ///< that recorded something
+  bool thinned = false;                   ///< some of its events were not kept
+  int64_t complete_until_ns = INT64_MAX;  ///< every call and request that began earlier is among its events
+  bool lost_requests = false;             ///< some of its requests were never seen to complete
+  bool calls_overlap = false;             ///< several threads may be in MPI at a time
 };
 
 struct CommunicatorInfo {

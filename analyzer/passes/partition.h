@@ -3,7 +3,11 @@
 // The window is cut by set algebra, so that the parts add up to the nanosecond: compute + exposed + idle = duration, wait + xfer = exposed.
 //   exposed  inside MPI calls of the thread that owns the window (K, compute, is everything else; idle is 0 on CPU jobs)
 //   comm     union of those calls, of other threads' calls, and of requests in flight (an upper bound of their transfer)
-//   wait     the part of exposed in which a collective of this rank, blocking or in flight, waited for other ranks
+//   wait     the part of exposed in which a collective of this rank, blocking or in flight, waited for other ranks, or in which a call
+//   waited
+//            for a message's sender or receiver (metrics.md W5, W6)
+//   unsplit  the part of exposed in calls that completed messages of which nobody can tell how long they waited; counts as transfer, and
+//            makes the waiting of the window unknown if it is more than kUnsplitShare of exposed
 // Polling calls that found nothing leave no event; the time inside MPI that is known from the profile may therefore exceed that of the
 // events, and what is more counts as exposed.
 #pragma once
@@ -17,6 +21,8 @@
 
 namespace ddl {
 
+constexpr double kUnsplitShare = 0.01;
+
 /// A non-blocking collective in flight.
 struct Flight {
   Interval interval;
@@ -28,9 +34,11 @@ struct WindowEvents {
   std::vector<Interval> calls;        ///< MPI calls of the owning thread
   std::vector<Interval> completions;  ///< those of them that complete requests: Wait and Test families
   std::vector<Interval> background;   ///< calls of other threads, requests in flight
-  std::vector<Interval> waiting;      ///< [enter, enter + wait) of collectives of the owning thread and of requests
+  std::vector<Interval> waiting;      ///< [enter, enter + wait) of collectives and message calls of the owning thread, and of requests
+  std::vector<Interval> unsplit;      ///< calls of the owning thread that completed messages, with an unknown wait
   std::vector<Flight> flights;
-  Why why = Why::kNone;  ///< why some collective could not be split; kNone: all could
+  Why why = Why::kNone;          ///< why some collective could not be split; kNone: all could
+  Why unsplit_why = Why::kNone;  ///< the same of `unsplit`
 };
 
 struct Partition {
@@ -39,6 +47,9 @@ struct Partition {
   int64_t comm_ns = 0;
   int64_t exposed_ns = 0;
   int64_t wait_ns = 0;
+  int64_t unsplit_ns = 0;
+
+  bool is_split() const { return static_cast<double>(unsplit_ns) <= kUnsplitShare * static_cast<double>(exposed_ns); }
 };
 
 /// `mpi_ns`: time inside MPI by the profile; 0 if not known.

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "analyzer/passes/message_operation.h"
 #include "analyzer/passes/partition.h"
 #include "analyzer/query.h"
 
@@ -20,6 +21,7 @@ struct Activity {
   bool request = false;
   bool completion = false;
   bool collective = false;
+  bool unsplit = false;  ///< a call in which messages completed, and nobody knows how long it waited; see `why`
   std::optional<int64_t> wait_ns;
   Why why = Why::kNone;
   int64_t bytes = 0;
@@ -32,7 +34,16 @@ void add_to(WindowEvents& window, const Activity& a, int64_t owner) {
   if (a.request && a.collective) window.flights.push_back({a.interval, a.bytes});
   if (!own_call && !a.request) return;
   if (a.wait_ns.value_or(0) > 0) window.waiting.push_back({a.interval.begin_ns, a.interval.begin_ns + *a.wait_ns});
-  if (a.why == Why::kPartialRanks || a.why == Why::kClockUntrusted) window.why = a.why;
+  if (a.unsplit) {
+    window.unsplit.push_back(a.interval);
+    window.unsplit_why = a.why;
+  } else if (a.why == Why::kPartialRanks || a.why == Why::kClockUntrusted) {
+    window.why = a.why;
+  }
+}
+
+Why why_from(const std::string& name) {
+  return name == "PARTIAL_RANKS" ? Why::kPartialRanks : name == "CLOCK_UNTRUSTED" ? Why::kClockUntrusted : Why::kNotApplicable;
 }
 
 struct Step {
@@ -62,7 +73,7 @@ class RunWindow {
     sum_.comm_ns = std::max(sum_.comm_ns, sum_.exposed_ns);
     return sum_;
   }
-  Why why() const { return why_; }
+  Why why() const { return why_ == Why::kNone && !sum_.is_split() ? unsplit_why_ : why_; }
 
  private:
   void close_slice(int64_t end_ns) {
@@ -71,9 +82,11 @@ class RunWindow {
     sum_.exposed_ns += part.exposed_ns;
     sum_.comm_ns += part.comm_ns;
     sum_.wait_ns += part.wait_ns;
+    sum_.unsplit_ns += part.unsplit_ns;
     if (slice_.why != Why::kNone) why_ = slice_.why;
+    if (slice_.unsplit_why != Why::kNone) unsplit_why_ = slice_.unsplit_why;
     const auto over = [end_ns](const Interval& i) { return i.end_ns <= end_ns; };
-    for (auto* intervals : {&slice_.calls, &slice_.background, &slice_.waiting}) std::erase_if(*intervals, over);
+    for (auto* intervals : {&slice_.calls, &slice_.background, &slice_.waiting, &slice_.unsplit}) std::erase_if(*intervals, over);
     slice_.completions.clear();
     slice_.flights.clear();
     slice_.why = Why::kNone;
@@ -88,6 +101,7 @@ class RunWindow {
   WindowEvents slice_;
   Partition sum_;
   Why why_ = Why::kNone;
+  Why unsplit_why_ = Why::kNone;
 };
 
 class StepPass {
@@ -108,7 +122,7 @@ class StepPass {
         steps_(
             db,
             "SELECT thread, step, start_ns, duration_ns, mpi_ns FROM step WHERE process = ? AND duration_ns IS NOT NULL ORDER BY start_ns"),
-        open_(db, "SELECT thread, seq, start_ns FROM open_call WHERE process = ?"),
+        open_(db, "SELECT thread, seq, start_ns, op FROM open_call WHERE process = ?"),
         profile_(db, "SELECT f.op, f.time_ns FROM profile f WHERE f.process = ?") {}
 
   StepLosses run(const PassProgress& progress) {
@@ -116,10 +130,14 @@ class StepPass {
     // Ids follow (process, thread, start); with one thread each, that is the order of start already and nothing has to be sorted.
     const bool threads =
         std::any_of(catalog_.processes.begin(), catalog_.processes.end(), [](const auto& p) { return p.second.threads > 1; });
+    Query any_message(db_, "SELECT 1 FROM temp.call_wait LIMIT 1");
+    messages_ = any_message.next();
     Query events(
-        db_, std::string("SELECT e.process, e.thread, e.kind, e.op, e.start_ns, e.duration_ns, e.seq IS NOT NULL, k.wait_ns, k.why, k.bytes"
-                         " FROM event e LEFT JOIN collective k ON k.event = e.id ORDER BY ") +
-                 (threads ? "e.process, e.start_ns" : "e.id"));
+        db_,
+        std::string("SELECT e.process, e.thread, e.kind, e.op, e.start_ns, e.duration_ns, e.seq IS NOT NULL, k.wait_ns, k.why, k.bytes") +
+            (messages_ ? ", w.wait_ns, w.why" : "") + " FROM event e LEFT JOIN collective k ON k.event = e.id" +
+            (messages_ ? " LEFT JOIN temp.call_wait w ON w.event = e.id" : "") + " ORDER BY " +
+            (threads ? "e.process, e.start_ns" : "e.id"));
     Query last(db_, "SELECT max(id) FROM event");
     Ticker ticker(progress, last.next() ? last.integer(0) : 0);
     while (events.next()) {
@@ -148,9 +166,11 @@ class StepPass {
     a.interval = {row.integer(4), row.integer(4) + row.integer(5)};
     a.collective = row.integer(6) != 0;
     a.wait_ns = row.maybe_integer(7);
-    if (a.collective && !a.wait_ns) {
-      const std::string why = row.text(8);
-      a.why = why == "PARTIAL_RANKS" ? Why::kPartialRanks : why == "CLOCK_UNTRUSTED" ? Why::kClockUntrusted : Why::kNotApplicable;
+    if (a.collective && !a.wait_ns) a.why = why_from(row.text(8));
+    if (messages_ && !a.collective && !a.request) {
+      a.wait_ns = row.maybe_integer(10);
+      a.unsplit = !row.is_null(11);
+      if (a.unsplit) a.why = why_from(row.text(11));
     }
     a.bytes = row.integer(9);
     return a;
@@ -194,6 +214,7 @@ class StepPass {
     const Partition part = partition(step.window, step.events, step.mpi_ns);
     Why why = step.events.why;
     const bool kept = !step.events.calls.empty() || step.mpi_ns == 0;
+    if (why == Why::kNone && !part.is_split()) why = step.events.unsplit_why;
     if (!kept) why = Why::kNoData;
     write(insert_step_, step.number, part, kept, why);
     const std::optional<Tail> tail = tail_of(step.window, step.events);
@@ -229,7 +250,12 @@ class StepPass {
       a.thread = open_.integer(0);
       a.interval = {open_.integer(2), process.end_ns};
       if (a.thread == 0 && a.interval.begin_ns >= process.init_ns) open_ns += std::max<int64_t>(0, a.interval.length_ns());
-      if (!open_.is_null(1)) open_why = Why::kPartialRanks;
+      if (!open_.is_null(1)) {
+        open_why = Why::kPartialRanks;
+      } else if (message_operation(catalog_.operation(open_.integer(3))).role != MessageRole::kNone) {
+        a.unsplit = true;
+        a.why = Why::kPartialRanks;
+      }
       run_->add(a);
     }
     // The profile knows calls that left no event, but not which thread made them: use it where there is one.
@@ -249,6 +275,7 @@ class StepPass {
   Query insert_step_, insert_rank_, insert_tail_;
   Query steps_, open_, profile_;
   std::set<int64_t> pending_;  ///< processes not seen yet
+  bool messages_ = false;      ///< somebody waited for messages, or it is not known
   int64_t current_ = 0;
   std::deque<Step> waiting_steps_;  ///< of the current process, by begin; the front ones are being filled
   std::optional<RunWindow> run_;

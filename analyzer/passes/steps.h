@@ -1,4 +1,4 @@
-// Pass 2: where the time of every step, and of every process's whole run, went (partition.h).
+// Pass 3: where the time of every step, and of every process's whole run, went (partition.h).
 //
 // Events are streamed process by process in the order of their start and handed to the steps they overlap; a step is closed as soon as an
 // event starts behind it. The whole run is cut in slices of bounded size for the same purpose, so that memory does not grow with the run.
@@ -15,8 +15,8 @@ struct StepLosses {
   int64_t repeated_steps = 0;  ///< steps whose number the process had used before: left out
 };
 
-/// Needs table `collective`. Fills `step_part`, `rank_part` and the temporary table `tail` (one row per step with non-blocking
-/// collectives).
+/// Needs table `collective` and the temporary table `call_wait`. Fills `step_part`, `rank_part` and the temporary table `tail` (one row per
+/// step with non-blocking collectives).
 StepLosses analyze_steps(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress);
 
 }  // namespace ddl
