@@ -30,7 +30,8 @@ Verdict decide(std::vector<Share> shares, const char* whole) {
   }
   std::string unsplit;
   if (first.unsplit > kBoundThreshold) {
-    unsplit = fmt::format("; {:.1f}% are point-to-point calls, whose waiting is not told apart", first.unsplit * 100);
+    unsplit =
+        fmt::format("; {:.1f}% are calls that only test (MPI_Test, MPI_Iprobe), whose waiting is not told apart", first.unsplit * 100);
   }
   const double next = std::max(kBoundThreshold, shares.size() > 1 ? shares[1].value : 0);
   if (first.value - first.unsplit <= next)
@@ -40,15 +41,14 @@ Verdict decide(std::vector<Share> shares, const char* whole) {
 
 namespace {
 
-/// Share of the time inside MPI that is spent in point-to-point calls, over the whole run; completing calls count as such if the job has no
-/// non-blocking collective that they could be for.
-double point_to_point_share(SQLite::Database& db, int64_t world) {
-  Query row(db,
-            "WITH used AS (SELECT o.class, o.nonblocking, sum(f.time_ns) AS ns FROM profile f JOIN op o ON o.id = f.op JOIN process p ON"
-            " p.id = f.process WHERE p.world = ? AND o.class <> 'lifecycle' GROUP BY o.class, o.nonblocking)"
-            " SELECT total(iif(class IN ('send', 'receive', 'send_receive', 'probe') OR (class = 'completion' AND NOT EXISTS (SELECT 1 "
-            "FROM used u"
-            " WHERE u.nonblocking = 1 AND u.class NOT IN ('send', 'receive'))), ns, 0)), total(ns) FROM used");
+/// Share of the time inside MPI that is spent in calls that only look whether something is there, over the whole run: in a loop they are
+/// waiting, now and then they are not, and nothing tells which.
+double polling_share(SQLite::Database& db, int64_t world) {
+  Query row(
+      db,
+      "SELECT total(iif((o.class = 'completion' AND o.name LIKE '%Test%') OR (o.class = 'probe' AND o.name LIKE 'MPI_I%'), f.time_ns, 0)),"
+      " total(f.time_ns) FROM profile f JOIN op o ON o.id = f.op JOIN process p ON p.id = f.process"
+      " WHERE p.world = ? AND o.class <> 'lifecycle'");
   row.bind(world);
   return row.next() && row.real(1) > 0 ? row.real(0) / row.real(1) : 0;
 }
@@ -66,7 +66,7 @@ void store_verdict(SQLite::Database& db, int64_t world, const SteadySteps& steps
   double in_mpi = 0;
   for (const Share& share : shares) in_mpi += share.value;
   for (Share& share : shares) {
-    if (share.name == "transfer") share.unsplit = std::min(share.value, in_mpi * point_to_point_share(db, world));
+    if (share.name == "transfer") share.unsplit = std::min(share.value, in_mpi * polling_share(db, world));
   }
   const Verdict verdict = decide(std::move(shares), steps.annotated ? "step" : "run");
   const std::string key = world == 0 ? "verdict" : fmt::format("verdict.{}", world);

@@ -19,8 +19,7 @@ struct Share {
   std::string name;  ///< wait, transfer, host, bubble
   double value = 0;
   std::optional<double> lo, hi;
-  double unsplit =
-      0;  ///< transfer: the part of `value` that may be waiting as well (point-to-point calls, whose waiting is not told apart)
+  double unsplit = 0;  ///< transfer: the part of `value` that may be waiting as well (calls that only test)
 };
 
 struct Verdict {

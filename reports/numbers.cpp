@@ -29,7 +29,8 @@ constexpr MetricItem kRatios[] = {
 constexpr MetricItem kEfficiency[] = {{"parallel_efficiency", "parallel", Unit::kNumber, ""},
                                       {"communication_efficiency", "communication", Unit::kNumber, ""},
                                       {"overlap", "overlap", Unit::kRatio, ""},
-                                      {"wait_share", "waiting in collectives", Unit::kRatio, ""}};
+                                      {"wait_share", "waiting in collectives", Unit::kRatio, ""},
+                                      {"message_wait_share", "in messages", Unit::kRatio, ""}};
 
 std::map<std::string, Metric> by_id(const std::vector<Metric>& metrics) {
   std::map<std::string, Metric> result;
@@ -147,7 +148,10 @@ void add_numbers(const RunView& run, Document& document) {
   add_where_it_goes(run, document);
   add_by_rank(run, metrics, document);
   add_line(line_of("ccr", "COMPUTE / COMM", kRatios, metrics), "more is better; transfer = without waiting: the one to tune by", document);
-  add_line(line_of("efficiency", "EFFICIENCY", kEfficiency, metrics), {}, document);
+  NumberLine efficiency = line_of("efficiency", "EFFICIENCY", kEfficiency, metrics);
+  // Jobs without messages have no waiting in them to speak of.
+  std::erase_if(efficiency.items, [](const Item& item) { return item.key == "message_wait_share" && item.value.why() == "NO_DATA"; });
+  add_line(std::move(efficiency), {}, document);
   document.verdict = run.verdict();
 }
 

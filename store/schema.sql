@@ -7,7 +7,7 @@
 -- docs/reference/schema.md is generated from this file: every table and column carries a comment.
 
 PRAGMA application_id = 0x64646c31;  -- "ddl1": a file without it is not ours
-PRAGMA user_version = 1;             -- schema version; a newer one is refused
+PRAGMA user_version = 2;             -- schema version; a newer one is refused
 
 -- ------------------------------------------------------------------------------------------------ what ran where
 
@@ -290,7 +290,8 @@ CREATE TABLE message_part (
   call_ns INTEGER NOT NULL,      -- inside calls in which messages completed and whose waiting is known
   late_sender_wait_ns INTEGER NOT NULL,    -- of which waiting for a send to begin
   late_receiver_wait_ns INTEGER NOT NULL,  -- of which waiting for a receive to be posted
-  unsplit_ns INTEGER NOT NULL    -- inside calls in which messages completed and whose waiting is not known
+  unsplit_ns INTEGER NOT NULL,   -- inside calls in which messages completed and whose waiting is not known
+  why TEXT                       -- why it is not known: PARTIAL_RANKS, CLOCK_UNTRUSTED, NOT_APPLICABLE (of several reasons one)
 );
 
 -- Where each step went (metrics.md section 1 and 2 for CPU jobs). compute_ns + exposed_ns + idle_ns = duration_ns.
@@ -413,7 +414,7 @@ FROM message m LEFT JOIN event s ON s.id = m.send LEFT JOIN event r ON r.id = m.
 
 -- The messages of each rank, over the events that the window kept.
 CREATE VIEW v_message_part AS
-SELECT p.world, p.rank, t.sends, t.receives, t.unmatched, t.call_ns, t.late_sender_wait_ns, t.late_receiver_wait_ns, t.unsplit_ns
+SELECT p.world, p.rank, t.sends, t.receives, t.unmatched, t.call_ns, t.late_sender_wait_ns, t.late_receiver_wait_ns, t.unsplit_ns, t.why
 FROM message_part t JOIN process p ON p.id = t.process;
 
 -- Where each step of each rank went.

@@ -4,6 +4,6 @@
 -- better: lower
 -- scope: step
 -- source: metrics.md rule V
--- sentence: Share of the step in which ranks waited in a collective for another rank, over all ranks. Balance cures it, a faster network does not.
+-- sentence: Share of the step in which ranks waited for another rank, in collectives and for messages, over all ranks. Balance cures it, a faster network does not.
 SELECT step, wait_ns * 1.0 / nullif(duration_ns, 0) AS value, iif(duration_ns = 0, 'ZERO_DENOM', why) AS why
 FROM steady_step WHERE world = :world ORDER BY step

@@ -4,6 +4,6 @@
 -- better: lower
 -- scope: step
 -- source: metrics.md rule V
--- sentence: Share of the step spent inside MPI calls without waiting for another rank in a collective, over all ranks.
+-- sentence: Share of the step spent inside MPI calls without waiting for another rank, in collectives or for messages, over all ranks.
 SELECT step, xfer_ns * 1.0 / nullif(duration_ns, 0) AS value, iif(duration_ns = 0, 'ZERO_DENOM', why) AS why
 FROM steady_step WHERE world = :world ORDER BY step

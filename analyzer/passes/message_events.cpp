@@ -34,8 +34,10 @@ MessageWorld::MessageWorld(SQLite::Database& db, const Catalog& catalog) {
   std::vector<Use> uses(processes_.size());
   Query used(db, "SELECT process, op FROM profile WHERE calls > 0 GROUP BY process, op");
   while (used.next()) {
-    const auto number = static_cast<size_t>(numbers.at(used.integer(0)));
-    const MessageOperation& operation = operations_[static_cast<size_t>(used.integer(1))];
+    const auto known = numbers.find(used.integer(0));
+    if (known == numbers.end()) continue;
+    const auto number = static_cast<size_t>(known->second);
+    const MessageOperation& operation = this->operation(used.integer(1));
     if (is_message(operation.role)) uses_[number] = any_ = true;
     if (is_message(operation.role) && (operation.posts || operation.persistent)) traits_[number].posts_messages = true;
     uses[number].persistent_sends |= operation.persistent && operation.role == MessageRole::kSend;

@@ -17,6 +17,7 @@ namespace {
 
 constexpr double kTrustedSigmaShare = 0.1;  // of the median wait
 constexpr size_t kMaxPendingSums = 100'000;
+constexpr int64_t kOutsideSteps = INT64_MIN;
 
 using HostPair = std::pair<int64_t, int64_t>;
 
@@ -161,6 +162,7 @@ class TableSink : public MessageSink {
     losses_.clock_violations += c.clock_violations;
     Part& sums = part(c.process);
     (c.wait_ns ? sums.call_ns : sums.unsplit_ns) += c.leave_ns - c.enter_ns;
+    if (!c.wait_ns) sums.why = c.why;
     if (c.wait_ns && *c.wait_ns == 0) return;
     insert_call_.run(c.event, c.wait_ns, name_of(c.why));
     if (!c.wait_ns) return;
@@ -171,7 +173,7 @@ class TableSink : public MessageSink {
     ++blame.calls;
     blame.wait_ns += *c.wait_ns;
     if (by_step_.size() >= kMaxPendingSums) flush();
-    Sum& sum = by_step_[{late.world, c.late_step.value_or(-1), late.rank, c.step.value_or(-1), waiter.rank}];
+    Sum& sum = by_step_[{late.world, c.late_step.value_or(kOutsideSteps), late.rank, c.step.value_or(kOutsideSteps), waiter.rank}];
     ++sum.calls;
     sum.wait_ns += *c.wait_ns;
   }
@@ -185,11 +187,12 @@ class TableSink : public MessageSink {
     }
     Query insert_part(db_,
                       "INSERT INTO message_part (process, sends, receives, unmatched, call_ns, late_sender_wait_ns, late_receiver_wait_ns, "
-                      "unsplit_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
+                      "unsplit_ns, why) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
     for (size_t i = 0; i < parts_.size(); ++i) {
       const Part& p = parts_[i];
       if (p.sends + p.receives == 0 && p.call_ns + p.unsplit_ns == 0) continue;
-      insert_part.run(processes_[i]->id, p.sends, p.receives, p.unmatched, p.call_ns, p.late_sender_ns, p.late_receiver_ns, p.unsplit_ns);
+      insert_part.run(processes_[i]->id, p.sends, p.receives, p.unmatched, p.call_ns, p.late_sender_ns, p.late_receiver_ns, p.unsplit_ns,
+                      name_of(p.why));
     }
     return losses_;
   }
@@ -199,6 +202,7 @@ class TableSink : public MessageSink {
     int64_t sends = 0, receives = 0, unmatched = 0;
     int64_t call_ns = 0, unsplit_ns = 0;
     int64_t late_sender_ns = 0, late_receiver_ns = 0;
+    Why why = Why::kNone;
   };
   struct Sum {
     int64_t calls = 0;
@@ -210,7 +214,7 @@ class TableSink : public MessageSink {
   void flush() {
     for (const auto& [key, sum] : by_step_) {
       const auto& [world, late_step, late, step, waiter] = key;
-      const auto step_or_null = [](int64_t number) { return number < 0 ? std::nullopt : std::optional(number); };
+      const auto step_or_null = [](int64_t number) { return number == kOutsideSteps ? std::nullopt : std::optional(number); };
       insert_late_.run(world, step_or_null(late_step), late, step_or_null(step), waiter, sum.calls, sum.wait_ns);
     }
     by_step_.clear();

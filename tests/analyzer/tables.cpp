@@ -40,10 +40,24 @@ const std::map<std::string, KnownOp> kOps = {
     {"MPI_Ibcast", {"root_to_all", true}},
     {"MPI_Wait", {"completion", false}},
     {"MPI_Waitall", {"completion", false}},
-    {"MPI_Send", {"send", false}},
-    {"MPI_Recv", {"receive", false}},
-    {"MPI_Isend", {"send", true}},
+    {"MPI_Waitany", {"completion", false}},
     {"MPI_Test", {"completion", false}},
+    {"MPI_Cancel", {"request_start", false}},
+    {"MPI_Send", {"send", false}},
+    {"MPI_Ssend", {"send", false}},
+    {"MPI_Bsend", {"send", false}},
+    {"MPI_Isend", {"send", true}},
+    {"MPI_Send_init", {"send", false}},
+    {"MPI_Recv", {"receive", false}},
+    {"MPI_Irecv", {"receive", true}},
+    {"MPI_Recv_init", {"receive", false}},
+    {"MPI_Mrecv", {"receive", false}},
+    {"MPI_Sendrecv", {"send_receive", false}},
+    {"MPI_Isendrecv", {"send_receive", true}},
+    {"MPI_Probe", {"probe", false}},
+    {"MPI_Iprobe", {"probe", false}},
+    {"MPI_Mprobe", {"probe", false}},
+    {"MPI_Improbe", {"probe", false}},
 };
 
 }  // namespace
@@ -110,9 +124,10 @@ int64_t Tables::op(const std::string& name) {
 
 void Tables::add(const Row& row) {
   const int64_t op_id = op(row.op);
-  SQLite::Statement insert(db_,
-                           "INSERT INTO event (id, process, thread, kind, op, comm, seq, region, step, start_ns, duration_ns, bytes, peer)"
-                           " VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)");
+  SQLite::Statement insert(
+      db_,
+      "INSERT INTO event (id, process, thread, kind, op, comm, seq, region, step, start_ns, duration_ns, bytes, peer, tag)"
+      " VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?)");
   insert.bind(1, next_event_++);
   insert.bind(2, row.rank + 1);
   insert.bind(3, row.thread);
@@ -125,6 +140,7 @@ void Tables::add(const Row& row) {
   insert.bind(10, row.leave_ns - row.enter_ns);
   insert.bind(11, row.bytes);
   if (row.peer) insert.bind(12, *row.peer);
+  if (row.tag) insert.bind(13, *row.tag);
   insert.exec();
   if (!row.request) profile(row, op_id, kOps.at(row.op).nonblocking);
   SQLite::Statement end(db_, "UPDATE process SET end_ns = max(end_ns, ?) WHERE id = ?");

@@ -33,6 +33,7 @@ struct Row {
   std::optional<int64_t> step = {};
   bool request = false;
   int64_t thread = 0;
+  std::optional<int64_t> tag = {};
 };
 
 class Tables {

@@ -28,12 +28,12 @@ TEST(Verdict, SaysItsNumbers) {
   EXPECT_NE(text.find("threshold 5%"), std::string::npos) << text;
 }
 
-TEST(Verdict, PointToPointTimeMayBeWaiting) {
-  // 30 % transfer of which 12 % are in MPI_Send and the like: 18 % are left for certain, more than the 10 % of waiting.
+TEST(Verdict, PollingMayBeWaiting) {
+  // 30 % transfer of which 12 % are in MPI_Test and the like: 18 % are left for certain, more than the 10 % of waiting.
   EXPECT_EQ(decide({{"wait", 0.10, {}, {}}, {"transfer", 0.30, {}, {}, 0.12}}).name, "transfer");
   const Verdict open = decide({{"wait", 0.10, {}, {}}, {"transfer", 0.30, {}, {}, 0.25}});
   EXPECT_EQ(open.name, "undecided");
-  EXPECT_NE(open.text.find("25.0% are point-to-point calls"), std::string::npos) << open.text;
+  EXPECT_NE(open.text.find("25.0% are calls that only test"), std::string::npos) << open.text;
   EXPECT_EQ(decide({{"wait", 0.35, {}, {}}, {"transfer", 0.30, {}, {}, 0.25}}).name, "wait");  // more waiting changes nothing
 }
 
