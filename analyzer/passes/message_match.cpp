@@ -132,11 +132,14 @@ void MessageMatcher::on_request(const MessageEvent& e) {
     }
     case MessageRole::kExchange: {
       if (post == nullptr) return;
-      if (post->call == kNone) {  // the request of a posted exchange names what it sends only
+      if (post->call == kNone) {  // MPI_Isendrecv: its request completes both
+        if (at_once) return;
         const Index completing = completing_call(e);
-        call(completing).why = Why::kPartialRanks;
         if (post->half != kNone) attach(post->half, completing);
-        post->completed = false;
+        if (!somebody) return;
+        const Index receive = new_half(e, true);
+        attach(receive, completing);
+        ready_.push_back(receive);
         return;
       }
       --call(post->call).unresolved;

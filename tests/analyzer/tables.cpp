@@ -92,7 +92,7 @@ Tables::Tables(int64_t ranks, int64_t hosts) : db_(":memory:", SQLite::OPEN_READ
 
 int64_t Tables::communicator(const std::string& label, const std::vector<int64_t>& members) {
   const int64_t id = 1 + integer("SELECT count(*) FROM communicator");
-  SQLite::Statement insert(db_, "INSERT INTO communicator VALUES (?, 0, ?, ?, ?, NULL, NULL, ?)");
+  SQLite::Statement insert(db_, "INSERT INTO communicator (id, world, uid, label, size, kind) VALUES (?, 0, ?, ?, ?, ?)");
   insert.bind(1, id);
   insert.bind(2, id);
   insert.bind(3, label);

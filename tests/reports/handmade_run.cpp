@@ -15,7 +15,7 @@ INSERT INTO process (id, world, rank, world_size, host, pid, start_ns, end_ns, i
   (1, 0, 0, 2, 1, 100, 0, 1500000000, 100000000, 1450000000, 'finalized', 'tsc', 0, '/home/u/train', './train', 'a.spool', 65536),
   (2, 0, 1, 2, 1, 101, 0, 1500000000, 100000000, 1450000000, 'finalized', 'tsc', 0, '/home/u/train', './train', 'b.spool', 65536);
 INSERT INTO op VALUES (1, 'MPI_Allreduce', 'all_to_all', 0), (2, 'MPI_Barrier', 'barrier', 0), (3, 'MPI_Iallreduce', 'all_to_all', 1), (4, 'MPI_Test', 'completion', 0);
-INSERT INTO communicator VALUES (1, 0, 1, 'MPI_COMM_WORLD', 2, NULL, NULL, 'world'), (2, 0, 2, 'MPI_Comm_split#1', 2, 1, NULL, 'intra');
+INSERT INTO communicator (id, world, uid, label, size, parent, kind) VALUES (1, 0, 1, 'MPI_COMM_WORLD', 2, NULL, 'world'), (2, 0, 2, 'MPI_Comm_split#1', 2, 1, 'intra');
 INSERT INTO region VALUES (0, NULL, 'none', '', NULL, NULL), (1, 0, 'step', '', NULL, NULL), (2, 1, 'phase', 'forward', 'forward', NULL),
   (3, 2, 'layer', 'conv1', 'forward', 'conv1'), (4, 2, 'layer', 'fc', 'forward', 'fc');
 INSERT INTO profile VALUES
