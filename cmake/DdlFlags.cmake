@@ -15,5 +15,6 @@ endif()
 add_library(ddl_injected_flags INTERFACE)
 target_compile_options(ddl_injected_flags INTERFACE -Wall -Wextra -Wshadow -fvisibility=hidden -fno-strict-aliasing
                        $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti -fno-threadsafe-statics>
-                       -O2 $<$<BOOL:${DDL_WERROR}>:-Werror>)
+                       -O2 -fno-tree-slp-vectorize  # moving two words at once through vector registers costs more than it saves
+                       $<$<BOOL:${DDL_WERROR}>:-Werror>)
 target_include_directories(ddl_injected_flags INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)

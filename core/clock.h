@@ -12,7 +12,7 @@
 namespace ddl {
 
 /// Decided once by choose_clock(), before the first ticks().
-extern bool g_clock_is_tsc;
+extern bool g_clock_is_tsc __attribute__((visibility("hidden")));
 
 inline uint64_t clock_ns(clockid_t clock) {
   timespec now;

@@ -128,11 +128,14 @@ uint32_t intern_context(uint32_t parent, ContextKind kind, uint32_t name, uint64
 
 }  // namespace internal
 
-uint32_t site_context_slow(Thread* thread, const void* site) {
-  auto& entry = thread->sites[(reinterpret_cast<uintptr_t>(site) >> 2 ^ thread->context) % kCacheEntries];
-  const uint32_t context = internal::intern_context(thread->context, ContextKind::kSite, 0, reinterpret_cast<uintptr_t>(site));
-  entry = {site, thread->context, context};
-  return context;
+const CallSlot* fill_call_slot(Thread* thread, CallSlot* slot, const void* site, uint32_t comm, uint32_t op, uint64_t payload) {
+  const uint32_t outer = thread->context;
+  const uint32_t context = internal::intern_context(outer, ContextKind::kSite, 0, reinterpret_cast<uintptr_t>(site));
+  ProfileEntry* entry = profile_entry(thread, context, comm, op, payload_bytes(payload));
+  const bool own = entry->context == context && entry->comm == comm;
+  *slot = {
+      own ? site : nullptr, payload, comm, context, outer, op, entry};  // without an entry of its own it asks every time: that is counted
+  return slot;
 }
 
 }  // namespace ddl

@@ -12,7 +12,7 @@
 //   events   Records in order of their start. Filled once, then left alone.
 //   ring     Records too, written round and round: the most recent ones that the log did not keep. For the live view and for hung jobs.
 //   meta     MetaHeader + payload, 8-byte aligned: strings, contexts, communicators, operations, clocks, facts.
-//   profile  a hash table of ProfileEntry: exact totals for the whole run, one table per thread.
+//   profile  ProfileEntries, in the order of their first use: exact totals for the whole run, per thread; a thread may have several.
 //
 // Units: `ticks` are the process's clock (TSC or ns of CLOCK_MONOTONIC, see FileHeader::clock); everything else says its unit in its name.
 // Byte order: the writer's; the reader refuses a foreign one. All structs are plain data, sizes are asserted.
@@ -24,7 +24,7 @@
 namespace ddl {
 
 constexpr char kSpoolMagic[8] = {'D', 'D', 'L', 'S', 'P', 'O', 'O', 'L'};
-constexpr uint32_t kFormatVersion = 1;
+constexpr uint32_t kFormatVersion = 2;
 constexpr uint32_t kByteOrderMark = 0x01020304;
 constexpr uint32_t kPageBytes = 4096;
 constexpr uint32_t kMinChunkBytes = 64 * 1024;
@@ -104,19 +104,19 @@ struct FileHeader {
 };
 static_assert(sizeof(FileHeader) <= kPageBytes);
 
-enum class ChunkKind : uint32_t { kFree = 0, kEvents = 1, kRing = 2, kMeta = 3, kProfile = 4 };
+enum class ChunkKind : uint32_t { kEvents = 1, kRing = 2, kMeta = 3, kProfile = 4 };
 
 constexpr uint32_t kChunkMagic = 0x434c4444;  // "DDLC"
 
 struct ChunkHeader {
   uint32_t magic;
-  uint32_t kind;    ///< ChunkKind. The only "constant" field that changes: a profile table that was replaced becomes kFree
+  uint32_t kind;    ///< ChunkKind
   uint32_t bytes;   ///< whole chunk, header included; a multiple of kPageBytes
   uint32_t thread;  ///< ThreadMeta::thread of the writer; 0xffffffff for meta
   uint64_t index;   ///< 0, 1, 2, ... in the order of allocation
   uint64_t begin_ticks;
   uint64_t begin_monotonic_ns;
-  uint64_t replaces;      ///< profile: 1 + index of the table that this one was copied from; 0 = none
+  uint64_t reserved64;
   uint64_t ring_written;  ///< ring: records ever written into it, which is how many the log did not keep
   uint32_t check;         ///< chunk_check() of magic, bytes, thread, index, begin_ticks
   uint32_t reserved;
@@ -196,17 +196,17 @@ struct ProfileEntry {
   uint32_t comm;
   uint16_t op;
   uint8_t size_class;  ///< 0: no bytes; k: 2^(k-1) <= bytes < 2^k, capped at 63
-  uint8_t reserved8;
+  uint8_t bucket;      ///< the writer's: where in the histogram the last duration fell
   uint32_t reserved;
   uint64_t calls;
   uint64_t bytes;  ///< send payload; received bytes for receives
   uint64_t ticks;  ///< sum of durations
   uint64_t min_ticks;
   uint64_t max_ticks;
-  uint64_t timed_calls;  ///< how many of `calls` are in ticks, min, max and histogram; fewer than calls = time is an estimate
-  uint32_t histogram[kHistogramBuckets];  ///< of durations: bucket b holds [2^(b+8), 2^(b+9)) ticks, the ends take the rest
+  uint64_t untimed_calls;                 ///< how many of `calls` are not in ticks, min, max and histogram; any = time is an estimate
+  uint64_t histogram[kHistogramBuckets];  ///< of durations: bucket b holds [2^(b+8), 2^(b+9)) ticks, the ends take the rest
 };
-static_assert(sizeof(ProfileEntry) == 128);
+static_assert(sizeof(ProfileEntry) == 192);
 
 /// Entries of a profile chunk sit at offset 128 (a whole number of cache lines), `profile_capacity` of them.
 constexpr uint32_t kProfileOffset = 128;
@@ -217,11 +217,11 @@ constexpr uint32_t profile_capacity(uint32_t chunk_bytes) {
 constexpr uint32_t kFirstCallOp = 16;  ///< op ids below are range kinds
 
 constexpr uint8_t size_class_of(uint64_t bytes) {
-  return bytes == 0 ? 0 : static_cast<uint8_t>(64 - __builtin_clzll(bytes) > 63 ? 63 : 64 - __builtin_clzll(bytes));
+  return static_cast<uint8_t>(63 - __builtin_clzll((bytes > kMaxPayloadBytes ? kMaxPayloadBytes : bytes) << 1 | 1));
 }
-constexpr int histogram_bucket(uint64_t ticks) {
-  const int log = ticks == 0 ? 0 : 63 - __builtin_clzll(ticks);
-  return log < 8 ? 0 : (log - 8 >= kHistogramBuckets ? kHistogramBuckets - 1 : log - 8);
+constexpr uint8_t histogram_bucket(uint64_t ticks) {
+  const int log = 63 - __builtin_clzll(ticks | 256);
+  return static_cast<uint8_t>(log - 8 >= kHistogramBuckets ? kHistogramBuckets - 1 : log - 8);
 }
 
 // ---------------------------------------------------------------------------------------------------------------- meta

@@ -146,7 +146,7 @@ void write_clock() {
   __atomic_store_n(&latest.monotonic_ns, pair.monotonic_ns, __ATOMIC_RELEASE);
   __atomic_store_n(&latest.realtime_ns, pair.realtime_ns, __ATOMIC_RELEASE);
   __atomic_store_n(&latest.ticks, pair.ticks, __ATOMIC_RELEASE);
-  __atomic_store_n(&g_process.latest_ticks, pair.ticks, __ATOMIC_RELAXED);
+  __atomic_store_n(&g_process.refresh_at_ticks, pair.ticks + g_process.refresh_ticks, __ATOMIC_RELAXED);
 }
 
 void refresh_clock(uint64_t now_ticks) {

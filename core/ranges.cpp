@@ -12,7 +12,7 @@ constexpr size_t kMaxNameBytes = 255;
 
 uint32_t range_context(Thread* thread, uint32_t kind, const char* name) {
   if (kind == static_cast<uint32_t>(ContextKind::kStep)) return internal::intern_context(thread->context, ContextKind::kStep, 0, 0);
-  auto& entry = thread->names[(reinterpret_cast<uintptr_t>(name) ^ thread->context * 7 ^ kind) % kCacheEntries];
+  auto& entry = thread->names[(reinterpret_cast<uintptr_t>(name) ^ thread->context * 7 ^ kind) % kNameSlots];
   if (entry.name == name && entry.outer == thread->context && entry.kind == kind && entry.text && strcmp(entry.text, name) == 0)
     return entry.context;
   const size_t length = strnlen(name, kMaxNameBytes);
@@ -47,8 +47,7 @@ void close_innermost(Thread* thread, uint64_t now) {
     write_record(thread, range.keep_step, range_record(range, RecordKind::kStep, duration, call_ticks));
     internal::leave_step();
   } else {
-    write_record(thread, !g_process.restricted || keep(false, 0, range.start_ticks),
-                 range_record(range, RecordKind::kRange, duration, call_ticks));
+    write_record(thread, keep(false, 0, range.start_ticks), range_record(range, RecordKind::kRange, duration, call_ticks));
   }
 }
 
@@ -95,7 +94,7 @@ void pop_range(uint32_t kind) {
       if (depth != thread->range_depth) count_loss(kLossUnbalanced, thread->range_depth - depth);
       while (thread->range_depth >= depth) close_innermost(thread, now);
     }
-    if (now - g_process.latest_ticks > g_process.refresh_ticks) refresh_clock(now);
+    if (now > g_process.refresh_at_ticks) refresh_clock(now);
   }
   errno = saved_errno;
 }
@@ -110,7 +109,7 @@ void record_value(const char* name, double value) {
     memcpy(&record.payload, &value, sizeof value);
     record.context = internal::intern_string(name, strnlen(name, kMaxNameBytes), nullptr);
     record.peer = -1;
-    write_record(thread, !g_process.restricted || keep(false, 0, record.start_ticks), record);
+    write_record(thread, keep(false, 0, record.start_ticks), record);
   }
   errno = saved_errno;
 }

@@ -78,13 +78,11 @@ void SpoolReader::refresh() {
   if (!S_ISREG(status.st_mode)) throw unreadable(path_, "not a regular file");
   file_bytes_ = static_cast<uint64_t>(status.st_size);
   read_header();
-  for (SpoolChunk& chunk : chunks_) {  // tables are replaced, rings are written: these headers change
-    const auto kind = static_cast<ChunkKind>(chunk.header.kind);
+  for (SpoolChunk& chunk : chunks_) {  // rings are written: their headers change
     ChunkHeader now;
-    if ((kind == ChunkKind::kProfile || kind == ChunkKind::kFree || kind == ChunkKind::kRing) &&
-        read_at(chunk.offset, &now, sizeof now) == sizeof now && is_chunk(now)) {
+    if (chunk.header.kind == static_cast<uint32_t>(ChunkKind::kRing) && read_at(chunk.offset, &now, sizeof now) == sizeof now &&
+        is_chunk(now))
       chunk.header = now;
-    }
   }
   index();
 }
@@ -154,7 +152,7 @@ void SpoolReader::index() {
     SpoolChunk chunk = {found, {}};
     if (read_at(found, &chunk.header, sizeof chunk.header) != sizeof chunk.header || !is_chunk(chunk.header)) return;  // changed under us
     next_offset_ = found + chunk.header.bytes;
-    if (chunk.header.kind > static_cast<uint32_t>(ChunkKind::kProfile)) {
+    if (chunk.header.kind == 0 || chunk.header.kind > static_cast<uint32_t>(ChunkKind::kProfile)) {
       skips_.push_back({found, chunk.header.bytes, "chunk of an unknown kind"});
     } else if (!indices_.insert(chunk.header.index).second) {
       skips_.push_back({found, chunk.header.bytes, "the same chunk twice"});
@@ -197,16 +195,9 @@ uint64_t SpoolReader::find_chunk(uint64_t offset, bool& only_zeros) const {
 }
 
 std::vector<SpoolChunk> SpoolReader::chunks(ChunkKind kind) const {
-  std::unordered_set<uint64_t> replaced;
-  if (kind == ChunkKind::kProfile) {
-    for (const SpoolChunk& chunk : chunks_) {
-      const ChunkHeader& h = chunk.header;
-      if (h.kind == static_cast<uint32_t>(kind) && h.replaces != 0 && h.replaces <= h.index) replaced.insert(h.replaces - 1);
-    }
-  }
   std::vector<SpoolChunk> found;
   for (const SpoolChunk& chunk : chunks_) {
-    if (chunk.header.kind == static_cast<uint32_t>(kind) && !replaced.count(chunk.header.index)) found.push_back(chunk);
+    if (chunk.header.kind == static_cast<uint32_t>(kind)) found.push_back(chunk);
   }
   return found;
 }
@@ -285,7 +276,7 @@ void SpoolReader::read_profile(const SpoolChunk& chunk, std::vector<ProfileEntry
     if (e.op == 0) continue;
     const bool range = e.op >= static_cast<uint16_t>(ContextKind::kStep) && e.op <= static_cast<uint16_t>(ContextKind::kLayer);
     const bool call = e.op >= kFirstCallOp && e.op <= 0xfff;
-    if ((range || call) && e.size_class <= 63 && e.calls < kMaxCalls && e.timed_calls < kMaxCalls && e.ticks < kMaxProfileTicks &&
+    if ((range || call) && e.size_class <= 63 && e.calls < kMaxCalls && e.untimed_calls < kMaxCalls && e.ticks < kMaxProfileTicks &&
         e.bytes < (range ? kMaxProfileTicks : kMaxProfileBytes)) {
       if (e.calls > 0) out.push_back(e);  // none yet: the entry has just been made
     } else if (bad++ == 0) {

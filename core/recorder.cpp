@@ -34,9 +34,9 @@ bool g_step_open = false;
 bool g_keep_step = true;
 
 constexpr uint32_t kRingBytes = kMinChunkBytes;
-constexpr uint32_t kFirstProfileCapacity = 256;
-constexpr uint32_t kMaxLogChunkBytes = 1024 * 1024;
-constexpr uint32_t kSequencesPerUnit = 64;  // jobs without steps are thinned by blocks of this many collectives
+constexpr uint32_t kFirstProfileEntries = 256;
+constexpr uint32_t kMaxLogChunkBytes = 256 * 1024;  // about what the page cache holds in one piece: see reserve() in spool_file.cpp
+constexpr uint32_t kSequencesPerUnit = 64;          // jobs without steps are thinned by blocks of this many collectives
 constexpr uint32_t kMaxKeepLevel = 30;
 constexpr uint64_t kSlices = 32;
 constexpr uint64_t kRefreshTicks = 2000000000;  // 0.5 to 1 s of TSC, 2 s of CLOCK_MONOTONIC
@@ -55,6 +55,27 @@ bool unit_kept(uint64_t unit) {
   return (unit & ((1ull << level) - 1)) == 0;
 }
 
+/// What holds for every event until the log, the step or the level changes.
+Keep what_is_kept() {
+  if (relaxed(g_log_full)) return Keep::kNone;
+  if (g_after_ticks || g_until_ticks) return Keep::kAsk;
+  if (relaxed(g_steps_seen) || g_options.has_steps) {
+    const bool kept = relaxed(g_step_open) ? relaxed(g_keep_step) : !g_options.has_steps && unit_kept(1);
+    return kept ? Keep::kAll : Keep::kNone;
+  }
+  return unit_kept(1) ? Keep::kAll : Keep::kAsk;
+}
+
+/// To be called after each such change. Two threads may do so at once: whoever stores last looks again.
+void update_keep() {
+  Keep kept;
+  do {
+    kept = what_is_kept();
+    __atomic_store(&g_process.keep, &kept, __ATOMIC_SEQ_CST);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  } while (kept != what_is_kept());
+}
+
 /// Records start behind the header, at a multiple of 8.
 Record* first_record(ChunkHeader* chunk) { return reinterpret_cast<Record*>(chunk + 1); }
 constexpr uint32_t record_count(uint32_t chunk_bytes) {
@@ -70,13 +91,13 @@ bool add_log_chunk(Thread* thread) {
   const uint64_t slice = cap / kSlices > bytes ? cap / kSlices : bytes;
   while (header->log_bytes + bytes > cap / 2 + header->keep_level * slice && header->keep_level < kMaxKeepLevel) {
     store_relaxed(header->keep_level, header->keep_level + 1);
-    store_relaxed(g_process.restricted, true);
+    update_keep();
   }
   ChunkHeader* chunk = header->log_bytes + bytes <= cap ? internal::g_file.add_chunk(ChunkKind::kEvents, bytes, thread->index) : nullptr;
   if (!chunk) {
     if (header->log_bytes + bytes <= cap) __atomic_fetch_or(&header->flags, kDiskFull, __ATOMIC_RELAXED);
     store_relaxed(g_log_full, true);
-    store_relaxed(g_process.restricted, true);
+    update_keep();
     return false;
   }
   header->log_bytes += bytes;
@@ -104,7 +125,7 @@ Thread* new_thread() {
   thread->index = g_thread_count;
   thread->log_chunk_bytes = kMinChunkBytes;
   thread->ring_chunk = internal::g_file.add_chunk(ChunkKind::kRing, kRingBytes, thread->index);
-  if (!thread->ring_chunk || !internal::add_profile_table(thread, kFirstProfileCapacity)) return nullptr;
+  if (!thread->ring_chunk || !internal::add_profile_table(thread, kFirstProfileEntries)) return nullptr;
   thread->ring_begin = thread->ring_next = first_record(thread->ring_chunk);
   thread->ring_end = thread->ring_begin + record_count(kRingBytes);
   add_log_chunk(thread);  // without one the ring takes everything
@@ -147,9 +168,9 @@ const char* activate(const RecorderOptions& options) {
   const uint64_t begin = internal::g_file.header()->begin.ticks;
   g_after_ticks = options.after_ns ? begin + static_cast<uint64_t>(static_cast<double>(options.after_ns) * ticks_per_ns) : 0;
   g_until_ticks = options.for_ns ? begin + static_cast<uint64_t>(static_cast<double>(options.after_ns + options.for_ns) * ticks_per_ns) : 0;
-  g_process.restricted = options.has_steps || g_after_ticks || g_until_ticks;
   g_process.refresh_ticks = kRefreshTicks;
-  g_process.latest_ticks = begin;
+  g_process.refresh_at_ticks = begin + kRefreshTicks;
+  update_keep();
   __atomic_store_n(&g_process.active, true, __ATOMIC_RELEASE);
   return nullptr;
 }
@@ -164,7 +185,7 @@ void forget_after_fork() {
 FileHeader* spool_header() { return internal::g_file.header(); }
 
 Thread* attach_thread() {
-  if (t_refused) return nullptr;
+  if (!g_process.active || t_refused) return nullptr;
   const int saved_errno = errno;
   Thread* thread = nullptr;
   {
@@ -195,7 +216,7 @@ Record* next_log_record(Thread* thread) {
   return lock && !g_log_full && add_log_chunk(thread) ? thread->log_next : nullptr;
 }
 
-bool keep(bool collective, uint32_t sequence, uint64_t start_ticks) {
+bool ask_keep(bool collective, uint32_t sequence, uint64_t start_ticks) {
   if (relaxed(g_log_full)) return false;
   if (g_after_ticks && start_ticks < g_after_ticks) return false;
   if (g_until_ticks && start_ticks >= g_until_ticks) return false;
@@ -228,10 +249,14 @@ bool enter_step(uint64_t step) {
   store_relaxed(g_keep_step, keep_step && (!g_options.has_steps || (step >= g_options.first_step && step <= g_options.last_step)));
   store_relaxed(g_steps_seen, true);
   store_relaxed(g_step_open, true);
+  update_keep();
   return keep_step;
 }
 
-void leave_step() { store_relaxed(g_step_open, false); }
+void leave_step() {
+  store_relaxed(g_step_open, false);
+  update_keep();
+}
 
 }  // namespace internal
 }  // namespace ddl

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <stdint.h>
+#include <string.h>
 
 #include "core/clock.h"
 #include "core/format.h"
@@ -24,7 +25,8 @@
 namespace ddl {
 
 constexpr uint32_t kMaxRangeDepth = 64;
-constexpr uint32_t kCacheEntries = 64;
+constexpr uint32_t kCallSlots = 256;
+constexpr uint32_t kNameSlots = 64;
 
 struct OpenRange {
   uint32_t kind;
@@ -36,51 +38,70 @@ struct OpenRange {
   bool keep_step;  ///< steps: decided at the begin, so that a begin never lacks its end
 };
 
+/// What a call site needs again when it makes the same call again: found with one look at one cache line.
+struct alignas(64) CallSlot {
+  const void* site;
+  uint64_t payload;
+  uint32_t comm;  ///< this and `context` as in Record
+  uint32_t context;
+  uint32_t outer;  ///< context of the innermost range
+  uint32_t op;
+  ProfileEntry* entry;  ///< entries never move
+};
+
 /// Per-thread state: anonymous memory, handed on to a later thread when its thread ends.
-struct Thread {
+struct alignas(64) Thread {
+  // The first line is what every call touches.
   Record* log_next;
   Record* log_end;
-  Record* ring_begin;
+  uint64_t call_ticks;     ///< time inside outermost calls so far
+  uint32_t call_depth;     ///< calls entered and not left
+  uint32_t context;        ///< innermost open range
+  const void* call_frame;  ///< stack frame of the outermost of them
   Record* ring_next;
   Record* ring_end;
   ChunkHeader* ring_chunk;
+
+  Record* ring_begin;
   ChunkHeader* log_chunk;
-  ProfileEntry* profile;
-  ChunkHeader* profile_chunk;
-  uint32_t profile_capacity;
-  uint32_t profile_used;
-  uint32_t context;        ///< innermost open range
-  uint32_t call_depth;     ///< calls entered and not left
-  const void* call_frame;  ///< stack frame of the outermost of them
-  uint64_t call_ticks;     ///< time inside outermost calls so far
+  Thread* next_free;
   uint32_t index;
-  uint32_t log_chunk_bytes;  ///< of the next event chunk
+  uint32_t log_chunk_bytes;    ///< of the next event chunk
+  ProfileEntry* profile_next;  ///< the next entry that is free, in the newest table
+  ProfileEntry* profile_end;
+  uint32_t profile_capacity;  ///< of all tables together
+  uint32_t profile_used;
+  ProfileEntry** profile_index;  ///< open addressing, in anonymous memory; NULL = free
+  uint32_t profile_index_slots;
   uint32_t range_depth;
   uint32_t range_overflow;  ///< ranges begun beyond kMaxRangeDepth and not yet ended
-  Thread* next_free;
-  struct {
-    const void* site;
-    uint32_t outer;
-    uint32_t context;
-  } sites[kCacheEntries];
+  CallSlot slots[kCallSlots];
   struct {
     const char* name;  ///< the program's pointer; its text is compared with `text` on every hit
     const char* text;  ///< ours
     uint32_t outer;
     uint32_t kind;
     uint32_t context;
-  } names[kCacheEntries];
+  } names[kNameSlots];
   OpenRange ranges[kMaxRangeDepth];
+  ProfileEntry nowhere;  ///< takes what no table has room for; its calls are counted as lost
 };
 
-/// Process-wide state that the hot path reads.
-struct Process {
-  bool active;             ///< records are being taken
-  bool restricted;         ///< keep() must be asked
-  uint64_t latest_ticks;   ///< of the last refreshed clock pair
-  uint64_t refresh_ticks;  ///< about a second
+/// What the window says of an event whose start is now.
+enum class Keep : uint8_t {
+  kAll,
+  kNone,
+  kAsk,  ///< keep() decides event by event
 };
-extern Process g_process;
+
+/// Process-wide state that the hot path reads: one line.
+struct alignas(64) Process {
+  uint64_t refresh_at_ticks;  ///< when the clocks are due to be read again
+  uint64_t refresh_ticks;     ///< how far apart that is: about a second
+  Keep keep;
+  bool active;  ///< records are being taken
+};
+extern Process g_process __attribute__((visibility("hidden")));
 extern __thread Thread* t_thread __attribute__((tls_model("initial-exec")));
 
 /// What activate() needs to know. Strings must stay.
@@ -104,75 +125,92 @@ FileHeader* spool_header();
 Thread* attach_thread();
 /// The calling thread's state; NULL when nothing is to be recorded.
 inline Thread* this_thread() {
-  if (__builtin_expect(!g_process.active, 0)) return nullptr;
   Thread* thread = t_thread;
   return __builtin_expect(thread != nullptr, 1) ? thread : attach_thread();
 }
 
 // ------------------------------------------------------------------------------------------------- hot path
 
+#define DDL_HOT __attribute__((always_inline)) inline
+
 struct OpenCall {
   Thread* thread;  ///< NULL: not recorded
   Record* record;
+  ProfileEntry* entry;
   uint64_t start_ticks;
+  uint64_t payload;
   uint32_t context;
   uint32_t comm;
   uint16_t op;
   bool keep;
 };
 
-uint32_t site_context_slow(Thread* thread, const void* site);
+const CallSlot* fill_call_slot(Thread* thread, CallSlot* slot, const void* site, uint32_t comm, uint32_t op, uint64_t payload);
 Record* next_log_record(Thread* thread);
-bool keep(bool collective, uint32_t sequence, uint64_t start_ticks);
+bool ask_keep(bool collective, uint32_t sequence, uint64_t start_ticks);
 void refresh_clock(uint64_t now_ticks);
-ProfileEntry* new_profile_entry(Thread* thread, uint32_t context, uint32_t comm, uint32_t op, uint32_t size_class, uint64_t hash);
+/// Never NULL. For what has no call slot: ranges, and what is known only when a call has ended.
+ProfileEntry* profile_entry(Thread* thread, uint32_t context, uint32_t comm, uint32_t op, uint64_t bytes);
 
-inline uint32_t site_context(Thread* thread, const void* site) {
-  const auto& entry = thread->sites[(reinterpret_cast<uintptr_t>(site) >> 2 ^ thread->context) % kCacheEntries];
-  if (__builtin_expect(entry.site == site && entry.outer == thread->context, 1)) return entry.context;
-  return site_context_slow(thread, site);
+DDL_HOT const CallSlot* call_slot(Thread* thread, const void* site, uint32_t comm, uint32_t op, uint64_t payload) {
+  CallSlot* slot = &thread->slots[(reinterpret_cast<uintptr_t>(site) + payload + thread->context) * 0x9e3779b97f4a7c15ull >> 56];
+  static_assert(kCallSlots == 1 << (64 - 56));
+  const uint64_t other = (reinterpret_cast<uintptr_t>(slot->site) ^ reinterpret_cast<uintptr_t>(site)) | (slot->payload ^ payload) |
+                         (slot->comm ^ comm) | (slot->outer ^ thread->context) | (slot->op ^ op);
+  return __builtin_expect(other == 0, 1) ? slot : fill_call_slot(thread, slot, site, comm, op, payload);
+}
+
+DDL_HOT bool keep(bool collective, uint32_t sequence, uint64_t start_ticks) {
+  Keep answer;
+  __atomic_load(&g_process.keep, &answer, __ATOMIC_RELAXED);
+  return __builtin_expect(answer == Keep::kAll, 1) || (answer == Keep::kAsk && ask_keep(collective, sequence, start_ticks));
 }
 
 /// The next slot, not yet visible to a reader: its word is zero.
-inline Record* take_record(Thread* thread, bool to_log) {
-  Record* record = nullptr;
+DDL_HOT Record* take_record(Thread* thread, bool to_log) {
+  Record* record = thread->log_next;
   if (__builtin_expect(to_log, 1)) {
-    record = __builtin_expect(thread->log_next != thread->log_end, 1) ? thread->log_next : next_log_record(thread);
-    if (record) thread->log_next = record + 1;
+    if (__builtin_expect(record != thread->log_end, 1) || (record = next_log_record(thread))) {
+      thread->log_next = record + 1;
+      return record;
+    }
   }
-  if (!record) {
-    if (thread->ring_next == thread->ring_end) thread->ring_next = thread->ring_begin;
-    record = thread->ring_next++;
-    ++thread->ring_chunk->ring_written;
-    __atomic_store_n(&record->word, 0, __ATOMIC_RELAXED);
-    __atomic_thread_fence(__ATOMIC_RELEASE);  // nobody may see the old word with new fields
-  }
+  record = thread->ring_next;
+  if (__builtin_expect(record == thread->ring_end, 0)) record = thread->ring_begin;
+  thread->ring_next = record + 1;
+  ++thread->ring_chunk->ring_written;
+  __atomic_store_n(&record->word, 0, __ATOMIC_RELAXED);
+  __atomic_thread_fence(__ATOMIC_RELEASE);  // nobody may see the old word with new fields
   return record;
 }
 
-inline void publish(Record* record, uint64_t word) { __atomic_store_n(&record->word, word, __ATOMIC_RELEASE); }
-
-inline ProfileEntry* profile_entry(Thread* thread, uint32_t context, uint32_t comm, uint32_t op, uint64_t bytes) {
-  const uint32_t size_class = size_class_of(bytes);
-  const uint64_t key = (static_cast<uint64_t>(context) << 32 | comm) * 0x9e3779b97f4a7c15ull ^ (op << 8 | size_class);
-  const uint64_t hash = (key ^ key >> 29) * 0xbf58476d1ce4e5b9ull >> 20;
-  const uint32_t mask = thread->profile_capacity - 1;
-  for (uint32_t i = static_cast<uint32_t>(hash) & mask;; i = (i + 1) & mask) {
-    ProfileEntry* entry = &thread->profile[i];
-    if (__builtin_expect(entry->op == op && entry->context == context && entry->comm == comm && entry->size_class == size_class, 1))
-      return entry;
-    if (entry->op == 0) return new_profile_entry(thread, context, comm, op, size_class, hash);
-  }
+DDL_HOT void publish(Record* record, uint64_t word) {
+  __atomic_thread_fence(__ATOMIC_RELEASE);
+  const_cast<volatile uint64_t&>(record->word) = word;  // one aligned store; the atomic builtin makes g++ 12 keep its address in a register
 }
 
-inline void add_to_profile(ProfileEntry* entry, uint64_t bytes, uint64_t duration_ticks) {
+DDL_HOT void add_to_profile(ProfileEntry* entry, uint64_t bytes, uint64_t duration_ticks) {
   entry->bytes += bytes;
   entry->ticks += duration_ticks;
-  if (duration_ticks < entry->min_ticks) entry->min_ticks = duration_ticks;
-  if (duration_ticks > entry->max_ticks) entry->max_ticks = duration_ticks;
-  ++entry->histogram[histogram_bucket(duration_ticks)];
-  ++entry->timed_calls;
-  __atomic_store_n(&entry->calls, entry->calls + 1, __ATOMIC_RELEASE);  // last: a kill in between loses time, not truth about calls
+  if (__builtin_expect(duration_ticks < entry->min_ticks, 0)) entry->min_ticks = duration_ticks;
+  if (__builtin_expect(duration_ticks > entry->max_ticks, 0)) entry->max_ticks = duration_ticks;
+  // Most durations fall where the one before fell. To guess that costs less than to compute it: what depends on a clock that was just read
+  // is waited for, a guess is not.
+  if (__builtin_expect((duration_ticks | 256) >> (8 + entry->bucket) != 1, 0)) entry->bucket = histogram_bucket(duration_ticks);
+  ++entry->histogram[entry->bucket];
+  __atomic_signal_fence(__ATOMIC_RELEASE);
+  ++entry->calls;  // last: a kill in between loses time, not truth about calls
+}
+
+/// The word of a finished call. Longer than a record can say are calls of a day and more.
+DDL_HOT uint64_t call_word(uint32_t op, uint64_t duration) {
+  if (__builtin_expect(duration > kMaxDurationTicks, 0)) duration = kMaxDurationTicks;
+  return duration << 16 | static_cast<uint64_t>(RecordKind::kCall) << 12 | op;
+}
+
+DDL_HOT void leave_call(Thread* thread, uint64_t now, uint64_t duration) {
+  if (__builtin_expect(--thread->call_depth == 0, 1)) thread->call_ticks += duration;
+  if (__builtin_expect(now > g_process.refresh_at_ticks, 0)) refresh_clock(now);
 }
 
 /// The thread is inside a call. The frame tells calls made from inside it from calls made after it was left by longjmp.
@@ -181,27 +219,22 @@ __attribute__((always_inline)) inline void enter(Thread* thread) {
 }
 
 /// Enters a call. `sequence`: number of a collective, tag of a message. `payload`: record_payload() as far as it is known now.
-inline OpenCall begin_call(uint32_t op, const void* site, uint32_t comm, bool collective, uint32_t sequence, int32_t peer,
-                           uint64_t payload) {
+DDL_HOT OpenCall begin_call(uint32_t op, const void* site, uint32_t comm, bool collective, uint32_t sequence, int32_t peer,
+                            uint64_t payload) {
   Thread* thread = this_thread();
   if (__builtin_expect(!thread, 0)) return {};
-  OpenCall call;
-  call.thread = thread;
-  call.context = site_context(thread, site);
-  call.comm = comm;
-  call.op = static_cast<uint16_t>(op);
-  call.start_ticks = ticks();
-  call.keep = __builtin_expect(!g_process.restricted, 1) || keep(collective, sequence, call.start_ticks);
-  Record* record = call.record = take_record(thread, call.keep);
+  const CallSlot* slot = call_slot(thread, site, comm, op, payload);
+  const uint64_t start = ticks();
+  const bool kept = keep(collective, sequence, start);
+  Record* record = take_record(thread, kept);
   enter(thread);
-  record->start_ticks = call.start_ticks;
+  record->start_ticks = start;
   record->payload = payload;
-  record->comm = comm;
-  record->context = call.context;
+  memcpy(&record->comm, &slot->comm, sizeof(slot->comm) + sizeof(slot->context));
   record->sequence = sequence;
   record->peer = peer;
   publish(record, record_word(RecordKind::kOpen, op, 0));
-  return call;
+  return {thread, record, slot->entry, start, payload, slot->context, comm, static_cast<uint16_t>(op), kept};
 }
 
 /// A receive knows its actual source and tag only now.
@@ -212,17 +245,17 @@ inline void set_source(const OpenCall& call, int32_t source, uint32_t tag) {
 }
 
 /// Leaves it. `payload` is final. Returns the moment of leaving.
-inline uint64_t end_call(const OpenCall& call, uint64_t payload) {
+DDL_HOT uint64_t end_call(const OpenCall& call, uint64_t payload) {
   const uint64_t now = ticks();
   const uint64_t duration = now - call.start_ticks;
-  Thread* thread = call.thread;
   if (__builtin_expect(call.record->start_ticks == call.start_ticks, 1)) {  // else: the ring went round during this call
-    call.record->payload = payload;
-    publish(call.record, record_word(RecordKind::kCall, call.op, duration));
+    if (payload != call.payload) call.record->payload = payload;
+    publish(call.record, call_word(call.op, duration));
   }
-  if (--thread->call_depth == 0) thread->call_ticks += duration;
-  add_to_profile(profile_entry(thread, call.context, call.comm, call.op, payload_bytes(payload)), payload_bytes(payload), duration);
-  if (__builtin_expect(now - g_process.latest_ticks > g_process.refresh_ticks, 0)) refresh_clock(now);
+  ProfileEntry* entry = call.entry;
+  if (payload != call.payload) entry = profile_entry(call.thread, call.context, call.comm, call.op, payload_bytes(payload));
+  add_to_profile(entry, payload_bytes(payload), duration);
+  leave_call(call.thread, now, duration);
   return now;
 }
 
@@ -232,33 +265,32 @@ struct OpenPoll {
   uint64_t start_ticks;
 };
 
-inline OpenPoll begin_poll() {
+DDL_HOT OpenPoll begin_poll() {
   Thread* thread = this_thread();
   if (__builtin_expect(thread != nullptr, 1)) enter(thread);
   return {thread, ticks()};
 }
 
 /// Leaves it. What found nothing is counted and timed, no event: such polls come in millions. Returns the moment of leaving.
-inline uint64_t end_poll(const OpenPoll& poll, uint32_t op, const void* site, uint32_t comm, int32_t peer, bool found,
-                         uint32_t tag = kNoSequence) {
+DDL_HOT uint64_t end_poll(const OpenPoll& poll, uint32_t op, const void* site, uint32_t comm, int32_t peer, bool found,
+                          uint32_t tag = kNoSequence) {
   const uint64_t now = ticks();
   Thread* thread = poll.thread;
   if (__builtin_expect(!thread, 0)) return now;
   const uint64_t duration = now - poll.start_ticks;
-  const uint32_t context = site_context(thread, site);
-  if (--thread->call_depth == 0) thread->call_ticks += duration;
+  const CallSlot* slot = call_slot(thread, site, comm, op, 0);
   if (found) {
-    Record* record = take_record(thread, __builtin_expect(!g_process.restricted, 1) || keep(false, kNoSequence, poll.start_ticks));
+    Record* record = take_record(thread, keep(false, kNoSequence, poll.start_ticks));
     record->start_ticks = poll.start_ticks;
     record->payload = 0;
     record->comm = comm;
-    record->context = context;
+    record->context = slot->context;
     record->sequence = tag;
     record->peer = peer;
-    publish(record, record_word(RecordKind::kCall, op, duration));
+    publish(record, call_word(op, duration));
   }
-  add_to_profile(profile_entry(thread, context, comm, op, 0), 0, duration);
-  if (__builtin_expect(now - g_process.latest_ticks > g_process.refresh_ticks, 0)) refresh_clock(now);
+  add_to_profile(slot->entry, 0, duration);
+  leave_call(thread, now, duration);
   return now;
 }
 

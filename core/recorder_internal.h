@@ -38,8 +38,9 @@ uint32_t intern_string(const char* text, size_t length, const char** ours);
 uint32_t intern_context(uint32_t parent, ContextKind kind, uint32_t name, uint64_t site);
 void reset_contexts();
 
-/// First profile table of a thread; false: no space. The caller holds the lock.
-bool add_profile_table(Thread* thread, uint32_t capacity);
+/// Gives a thread one more profile table, at first or when all are full; false: no space. The caller holds the lock.
+bool add_profile_table(Thread* thread, uint32_t entries);
+ProfileEntry* profile_entry_of_class(Thread* thread, uint32_t context, uint32_t comm, uint32_t op, uint32_t size_class);
 
 /// Anonymous memory that is never given back; NULL if there is none.
 void* take_pages(size_t bytes);

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "core/clock.h"
@@ -26,24 +27,27 @@ struct KeepErrno {
   ~KeepErrno() { errno = saved; }
 };
 
-/// Reserves [offset, offset + bytes) so that a later store cannot hit a full disk (which would be SIGBUS).
-/// Checks RLIMIT_FSIZE first: growing past it would raise SIGXFSZ and kill the job.
+/// Reserves [offset, offset + bytes) so that a later store cannot hit a full disk (which would be SIGBUS), by writing zeros: write()
+/// reports ENOSPC, a mapped store would not. Rejected: fallocate(). What it reserves is not in the page cache, so each page of 100 records
+/// then costs a fault into the file system (ext4: 4 us, 40 ns per record); what was written in one piece is mapped in one piece (8 ns per
+/// record). Checks RLIMIT_FSIZE first: growing past it would raise SIGXFSZ and kill the job.
 bool reserve(int fd, uint64_t offset, uint64_t bytes) {
   rlimit limit;
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && offset + bytes > limit.rlim_cur) {
     errno = EFBIG;
     return false;
   }
-  if (fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0) return true;
-  if (errno != EOPNOTSUPP && errno != ENOSYS) return false;
-  // A file system without fallocate: writing zeros reserves just as well. write() reports ENOSPC, a mapped store would not.
   static const char zeros[kPageBytes] = {};
-  for (uint64_t done = 0; done < bytes; done += kPageBytes) {
-    ssize_t written;
-    do {
-      written = pwrite(fd, zeros, kPageBytes, static_cast<off_t>(offset + done));
-    } while (written < 0 && errno == EINTR);
-    if (written != static_cast<ssize_t>(kPageBytes)) return false;
+  constexpr uint64_t kPieces = 64;
+  iovec pieces[kPieces];
+  for (iovec& piece : pieces) piece = {const_cast<char*>(zeros), kPageBytes};
+  for (uint64_t done = 0; done < bytes;) {
+    const uint64_t left = (bytes - done + kPageBytes - 1) / kPageBytes;
+    const ssize_t written = pwritev(fd, pieces, static_cast<int>(left < kPieces ? left : kPieces), static_cast<off_t>(offset + done));
+    if (written < 0 && errno == EINTR) continue;
+    if (written >= 0 && (written == 0 || written % kPageBytes != 0)) errno = ENOSPC;
+    if (written <= 0 || written % kPageBytes != 0) return false;
+    done += static_cast<uint64_t>(written);
   }
   return true;
 }

@@ -14,25 +14,26 @@ namespace {
 struct Totals {
   uint64_t calls = 0, bytes = 0, ticks = 0, timed_calls = 0;
   uint64_t min_ticks = UINT64_MAX, max_ticks = 0;
-  std::array<uint32_t, kHistogramBuckets> histogram = {};
+  std::array<uint64_t, kHistogramBuckets> histogram = {};
   bool estimated = false;
 
   void add(const ProfileEntry& e) {
     calls += e.calls;
     bytes += e.bytes;
     ticks += e.ticks;
-    timed_calls += e.timed_calls;
-    estimated |= e.timed_calls < e.calls;
+    timed_calls += e.calls - std::min(e.calls, e.untimed_calls);
+    estimated |= e.untimed_calls > 0;
     min_ticks = std::min(min_ticks, e.min_ticks);
     max_ticks = std::max(max_ticks, e.max_ticks);
-    for (int i = 0; i < kHistogramBuckets; ++i) histogram[i] += std::min(e.histogram[i], UINT32_MAX - histogram[i]);
+    for (int i = 0; i < kHistogramBuckets; ++i) histogram[i] += std::min(e.histogram[i], UINT64_MAX - histogram[i]);
   }
 
   bool has_extremes() const { return timed_calls > 0 && min_ticks <= max_ticks && max_ticks < kMaxDurationTicks; }
 
   std::array<unsigned char, 4 * kHistogramBuckets> histogram_bytes() const {
     std::array<unsigned char, 4 * kHistogramBuckets> bytes_out;
-    for (size_t i = 0; i < bytes_out.size(); ++i) bytes_out[i] = static_cast<unsigned char>(histogram[i / 4] >> (8 * (i % 4)));
+    for (size_t i = 0; i < bytes_out.size(); ++i)
+      bytes_out[i] = static_cast<unsigned char>(std::min<uint64_t>(histogram[i / 4], UINT32_MAX) >> (8 * (i % 4)));
     return bytes_out;
   }
 };

@@ -99,7 +99,7 @@ class Damage {
         h.begin_ticks = random_();
         break;
       case 5:
-        h.replaces = below(10);
+        h.ring_written = random_();
         break;
       default:
         h.magic = kChunkMagic;

@@ -79,24 +79,24 @@ TEST_F(ReaderTest, DecodesEveryKindOfMetaEntry) {
   EXPECT_EQ(all.facts.at("env.X"), "");
 }
 
-TEST_F(ReaderTest, LeavesOutReplacedAndFreedProfileTables) {
+TEST_F(ReaderTest, ReadsEveryProfileTableUpToItsLastEntry) {
   ProfileEntry entry = {};
   entry.op = kOp;
-  const uint64_t calls[] = {10, 20, 40};
-  for (int i = 0; i < 3; ++i) {
+  const uint32_t last = profile_capacity(kMinChunkBytes) - 1;
+  for (const uint64_t calls : {10, 20}) {
     const size_t table = builder_.add_chunk(ChunkKind::kProfile, kMinChunkBytes, 0);
-    entry.calls = calls[i];
-    builder_.put_profile(table, 3, entry);
+    entry.calls = calls;
+    ASSERT_TRUE(builder_.put_profile(table, calls == 10 ? 0 : last, entry));
+    ASSERT_FALSE(builder_.put_profile(table, last + 1, entry));
   }
-  builder_.chunk(0).kind = static_cast<uint32_t>(ChunkKind::kFree);  // replaced long ago
-  builder_.chunk(2).replaces = 1 + 1;                                // replaced just now: the old one is not yet marked as free
   const SpoolReader reader = read();
-  const auto tables = reader.chunks(ChunkKind::kProfile);
-  ASSERT_EQ(tables.size(), 1u);
-  std::vector<ProfileEntry> entries;
-  reader.read_profile(tables[0], entries);
-  ASSERT_EQ(entries.size(), 1u);
-  EXPECT_EQ(entries[0].calls, 40u);
+  std::vector<uint64_t> calls;
+  for (const SpoolChunk& table : reader.chunks(ChunkKind::kProfile)) {
+    std::vector<ProfileEntry> entries;
+    reader.read_profile(table, entries);
+    for (const ProfileEntry& e : entries) calls.push_back(e.calls);
+  }
+  EXPECT_EQ(calls, (std::vector<uint64_t>{10, 20}));
 }
 
 TEST_F(ReaderTest, SortsARingThatWentRound) {
@@ -162,7 +162,7 @@ TEST_F(ReaderTest, TakesAChunkHeaderThatIsBeingWrittenForNothingYet) {
   EXPECT_TRUE(reader.skipped().empty());
 }
 
-TEST_F(ReaderTest, FollowsATableThatIsReplaced) {
+TEST_F(ReaderTest, FollowsARunningProcessToItsNextTable) {
   ProfileEntry entry = {};
   entry.op = kOp;
   entry.calls = 1;
@@ -170,15 +170,13 @@ TEST_F(ReaderTest, FollowsATableThatIsReplaced) {
   SpoolReader reader = read();
   ASSERT_EQ(reader.chunks(ChunkKind::kProfile).size(), 1u);
   builder_.put_profile(builder_.add_chunk(ChunkKind::kProfile, 2 * kMinChunkBytes), 9, entry);
-  builder_.chunk(1).replaces = 1;
-  builder_.chunk(0).kind = static_cast<uint32_t>(ChunkKind::kFree);
   const std::vector<unsigned char> image = builder_.image();
   const int fd = open(path().c_str(), O_WRONLY);
   ASSERT_EQ(pwrite(fd, image.data(), image.size(), 0), static_cast<ssize_t>(image.size()));
   close(fd);
   reader.refresh();
-  ASSERT_EQ(reader.chunks(ChunkKind::kProfile).size(), 1u);
-  EXPECT_EQ(reader.chunks(ChunkKind::kProfile)[0].header.index, 1u);
+  ASSERT_EQ(reader.chunks(ChunkKind::kProfile).size(), 2u);
+  EXPECT_EQ(reader.chunks(ChunkKind::kProfile)[1].header.index, 1u);
 }
 
 // ---------------------------------------------------------------------------------------------------------------- refusals

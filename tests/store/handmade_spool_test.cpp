@@ -209,7 +209,7 @@ TEST_F(HandmadeSpoolTest, SampledTimesAreScaledAndSaySo) {
   e.op = 16;
   e.comm = 1;
   e.calls = 100;
-  e.timed_calls = 25;
+  e.untimed_calls = 75;
   e.ticks = 5000;
   e.min_ticks = 150;
   e.max_ticks = 300;
@@ -217,7 +217,8 @@ TEST_F(HandmadeSpoolTest, SampledTimesAreScaledAndSaySo) {
   e.histogram[1] = 0x01020304;
   const size_t table = spool_.add_chunk(ChunkKind::kProfile);
   spool_.put_profile(table, 1, e);
-  e.calls = e.timed_calls = 3;  // the same key on another thread
+  e.calls = 3;  // the same key on another thread
+  e.untimed_calls = 0;
   e.ticks = 3000;
   e.max_ticks = 2000;
   spool_.put_profile(spool_.add_chunk(ChunkKind::kProfile, kMinChunkBytes, 1), 200, e);

@@ -110,7 +110,7 @@ inline void expect_same(const WrittenRun& job) {
       bytes += static_cast<int64_t>(e.bytes);
       ns += static_cast<int64_t>(e.ticks);
       uint64_t in_histogram = 0;
-      for (const uint32_t n : e.histogram) in_histogram += n;
+      for (const uint64_t n : e.histogram) in_histogram += n;
       EXPECT_EQ(in_histogram, e.calls);
       EXPECT_LE(e.min_ticks, e.max_ticks);
     }

@@ -11,10 +11,12 @@ namespace {
 
 constexpr uint64_t kProgramBegin = 0x400000, kProgramBytes = 0x100000, kProgramOffset = 0x1000;
 constexpr int64_t kClockNs = 1000000000;
-constexpr uint32_t kMaxLogChunkBytes = 1 << 20, kFirstProfileEntries = 256;
+constexpr uint32_t kMaxLogChunkBytes = 256 << 10, kFirstProfileEntries = 256;
 constexpr uint32_t kSequencesPerUnit = 64;
 
-uint32_t profile_bytes(uint32_t entries) { return (kProfileOffset + entries * 128 + kPageBytes - 1) / kPageBytes * kPageBytes; }
+uint32_t profile_bytes(uint32_t entries) {
+  return (kProfileOffset + entries * static_cast<uint32_t>(sizeof(ProfileEntry)) + kPageBytes - 1) / kPageBytes * kPageBytes;
+}
 
 template <size_t N>
 void copy_text(char (&to)[N], const std::string& from) {
@@ -201,7 +203,6 @@ ProfileEntry& SyntheticProcess::entry(uint32_t context, uint32_t comm, uint32_t 
 
 void SyntheticProcess::add(ProfileEntry& e, uint64_t bytes, uint64_t duration) {
   ++e.calls;
-  ++e.timed_calls;
   e.bytes += bytes;
   e.ticks += duration;
   e.min_ticks = std::min(e.min_ticks, duration);
@@ -221,26 +222,17 @@ void SyntheticProcess::write_clock(int64_t t) {
 }
 
 void SyntheticProcess::finish() {
-  uint32_t capacity = kFirstProfileEntries;
-  while (profile_.size() > capacity / 4 * 3) capacity *= 2;
-  std::vector<size_t> tables = {profile_chunk_};
-  for (uint32_t entries = kFirstProfileEntries;
-       entries < capacity;) {  // as if the table had been replaced by a larger one when it was full
-    entries *= 2;
-    spool_.chunk(tables.back()).kind = static_cast<uint32_t>(ChunkKind::kFree);
-    const uint64_t replaces = 1 + spool_.chunk(tables.back()).index;
-    tables.push_back(spool_.add_chunk(ChunkKind::kProfile, profile_bytes(entries)));
-    spool_.chunk(tables.back()).replaces = replaces;
-  }
-  // Spread over the table, with free entries in between; what the replaced tables hold must not be counted twice.
-  for (const size_t table : tables) {
-    const uint32_t slots = profile_capacity(spool_.chunk(table).bytes);
-    const uint32_t stride = slots % 2 == 1 ? 4 : 1;
-    uint32_t used = 0;
-    for (const auto& [key, e] : profile_) {
-      if (used == slots / 4 * 3) break;
-      spool_.put_profile(table, used++ * stride % slots, e);
+  // In tables of the recorder's sizes; not in the order of their first use, and with free entries in between, which a reader must bear too.
+  size_t table = profile_chunk_;
+  uint32_t slot = 0, capacity = kFirstProfileEntries;
+  for (const auto& [key, e] : profile_) {
+    if (!spool_.put_profile(table, slot, e)) {
+      table = spool_.add_chunk(ChunkKind::kProfile, profile_bytes(capacity));
+      capacity *= 2;
+      slot = 1;
+      spool_.put_profile(table, slot, e);
     }
+    slot += slot % 4 == 3 ? 2 : 1;
   }
 }
 

@@ -202,7 +202,7 @@ TEST(SyntheticRun, LongRunsFillSeveralChunksAndOutgrowTheProfile) {
   expect_same(job);
   EXPECT_GT(job.ranks[0]->log_chunks, 5);
   EXPECT_GT(job.ranks[0]->profile.size(), 192u);
-  EXPECT_EQ(job.ranks[0]->reader.chunks(ChunkKind::kFree).size(), 1u);
+  EXPECT_EQ(job.ranks[0]->reader.chunks(ChunkKind::kProfile).size(), 2u);
 }
 
 TEST(SyntheticRun, HostsAndClocks) {
