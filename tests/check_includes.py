@@ -22,6 +22,7 @@ HOUSE = {
     "autotuner": ["core", "store", "analyzer"],
     "cli": ["core", "store", "analyzer", "reports", "tui", "autotuner"],
     "workloads": ["include"],
+    "bench": ["core", "store"],
 }
 SOURCES = {".c", ".cpp", ".h", ".def", ".inc", ".in"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
