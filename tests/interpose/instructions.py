@@ -18,9 +18,9 @@ CALLS = 1000
 
 # Instructions per run of a kind (isend_irecv_waitall: three calls), in libddl.so alone.
 LIMITS = {
-    "recorded": {"allreduce": 310, "barrier": 240, "test_null": 220, "test_active": 155, "isend_irecv_waitall": 1600},
-    "profiled": {"allreduce": 315, "barrier": 245, "test_null": 230, "test_active": 155, "isend_irecv_waitall": 1630},
-    "disabled": {"allreduce": 42, "barrier": 27, "test_null": 30, "test_active": 30, "isend_irecv_waitall": 120},
+    "recorded": {"allreduce": 288, "barrier": 200, "test_null": 266, "test_active": 174, "isend_irecv_waitall": 1530},
+    "profiled": {"allreduce": 293, "barrier": 203, "test_null": 263, "test_active": 173, "isend_irecv_waitall": 1560},
+    "disabled": {"allreduce": 45, "barrier": 35, "test_null": 37, "test_active": 37, "isend_irecv_waitall": 131},
 }
 SETTINGS = {
     "recorded": {"DDL_BUDGET": "off"},
