@@ -25,8 +25,10 @@ CREATE TABLE host (
   clock TEXT NOT NULL,     -- tsc or monotonic
   ticks_per_second REAL NOT NULL,  -- fitted from the (ticks, CLOCK_MONOTONIC) pairs of all its processes
   fit_residual_ns REAL,    -- largest distance of a pair from the fitted line; NULL with fewer than three pairs
-  offset_ns INTEGER NOT NULL,  -- added to the host's CLOCK_MONOTONIC to reach the run's axis
-  sigma_ns REAL            -- 1-sigma of that offset against the other hosts; 0 when the run has one host, NULL when it is unknown
+  offset_ns INTEGER NOT NULL,  -- added to the host's CLOCK_MONOTONIC to reach the run's axis, at its zero
+  drift_ppm REAL,          -- how much faster its clock runs than the reference's, over the run; NULL: not known
+  sigma_ns REAL,           -- 1-sigma of its place on the axis against the reference, while it communicates; 0: shares the reference's clock. NULL: not known
+  method TEXT NOT NULL     -- single-host; reference: its clock is the axis; collectives: nobody leaves before all entered (store/ingest/align_clocks.h); realtime: by date only
 );
 
 -- Processes that recorded something.

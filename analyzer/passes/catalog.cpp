@@ -1,5 +1,8 @@
 #include "analyzer/passes/catalog.h"
 
+#include <cmath>
+#include <utility>
+
 #include "analyzer/query.h"
 
 namespace ddl {
@@ -64,11 +67,31 @@ void load_communicators(SQLite::Database& db, Catalog& catalog) {
 
 }  // namespace
 
+void ClockSpread::add(const HostClock& host) {
+  if ((worst_ && worst_->clock == host.clock) || (second_ && second_->clock == host.clock)) return;
+  known_ &= host.sigma_ns.has_value();
+  if (!worst_ || host.sigma_ns > worst_->sigma_ns) {
+    second_ = std::exchange(worst_, host);
+  } else if (!second_ || host.sigma_ns > second_->sigma_ns) {
+    second_ = host;
+  }
+}
+
+std::optional<double> ClockSpread::sigma_ns() const {
+  if (!second_) return 0;
+  if (!known_) return std::nullopt;
+  return std::hypot(*worst_->sigma_ns, *second_->sigma_ns);
+}
+
 Catalog::Catalog(SQLite::Database& db) {
   Query ops(db, "SELECT id, name, class, nonblocking FROM op");
   while (ops.next()) operations[ops.integer(0)] = describe_operation(ops.text(1), ops.text(2), ops.integer(3) != 0);
-  Query hosts(db, "SELECT id, sigma_ns FROM host");
-  while (hosts.next()) host_sigma_ns[hosts.integer(0)] = hosts.maybe_real(1);
+  // Hosts of one boot that share a clock (containers) were placed together, to the ns.
+  Query hosts(
+      db,
+      "SELECT h.id, h.sigma_ns, (SELECT min(o.id) FROM host o WHERE o.boot_id = h.boot_id AND o.boot_id <> '' AND o.offset_ns = h.offset_ns"
+      " AND o.drift_ppm IS h.drift_ppm AND o.method = h.method) FROM host h");
+  while (hosts.next()) host_clocks[hosts.integer(0)] = {hosts.maybe_integer(2).value_or(hosts.integer(0)), hosts.maybe_real(1)};
   load_processes(db, *this);
   load_communicators(db, *this);
 }

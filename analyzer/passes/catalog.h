@@ -46,6 +46,24 @@ struct CommunicatorInfo {
   std::unordered_map<int64_t, int64_t> comm_rank;  ///< world rank -> comm rank
 };
 
+/// What a host's times may be wrong by.
+struct HostClock {
+  int64_t clock = 0;               ///< hosts of the same number share their clock
+  std::optional<double> sigma_ns;  ///< against the reference's clock; nothing: unknown
+};
+
+/// The worst error between any two of several clocks. Their errors against the reference are independent: variances add up.
+class ClockSpread {
+ public:
+  void add(const HostClock& host);
+  /// 0 if all share one clock; nothing: unknown.
+  std::optional<double> sigma_ns() const;
+
+ private:
+  bool known_ = true;
+  std::optional<HostClock> worst_, second_;
+};
+
 struct Catalog {
   explicit Catalog(SQLite::Database& db);
 
@@ -53,11 +71,12 @@ struct Catalog {
   const ProcessInfo& process(int64_t id) const { return processes.at(id); }
   /// The process of a rank; null if it left nothing.
   const ProcessInfo* process_of(int64_t world, int64_t rank) const;
+  const HostClock& clock_of(const ProcessInfo& process) const { return host_clocks.at(process.host); }
 
   std::map<int64_t, ProcessInfo> processes;  ///< by process.id
   std::map<int64_t, CommunicatorInfo> communicators;
   std::map<int64_t, Operation> operations;
-  std::map<int64_t, std::optional<double>> host_sigma_ns;      ///< by host.id; nothing: unknown
+  std::map<int64_t, HostClock> host_clocks;                    ///< by host.id
   std::map<std::pair<int64_t, int64_t>, int64_t> process_ids;  ///< by world and rank
 };
 

@@ -81,17 +81,15 @@ class InstanceReader {
     const auto by_process = [](const Member& a, const Member& b) { return a.process < b.process; };
     if (!std::is_sorted(members.begin(), members.end(), by_process)) std::sort(members.begin(), members.end(), by_process);
     bool distinct = true;
-    bool one_host = true;
-    const int64_t host = catalog_.process(members.front().process).host;
-    std::optional<double> sigma_ns = 0;
+    ClockSpread clocks;
+    int64_t host = -1;
     for (size_t i = 0; i < members.size(); ++i) {
       distinct &= i == 0 || members[i].process != members[i - 1].process;
-      const int64_t other = catalog_.process(members[i].process).host;
-      one_host &= other == host;
-      const std::optional<double>& sigma = catalog_.host_sigma_ns.at(other);
-      sigma_ns = sigma && sigma_ns ? std::optional(std::max(*sigma, *sigma_ns)) : std::nullopt;
+      const ProcessInfo& process = catalog_.process(members[i].process);
+      if (process.host != host) clocks.add(catalog_.clock_of(process));
+      host = process.host;
     }
-    out.sigma_ns = one_host ? 0 : sigma_ns;
+    out.sigma_ns = clocks.sigma_ns();
     out.instance.complete = distinct && !out.mismatched && static_cast<int64_t>(members.size()) == out.communicator->size;
     out.instance.clock_trusted = out.sigma_ns == 0.0;
   }
@@ -105,8 +103,8 @@ class InstanceReader {
 /// Communicators across hosts whose waits are long enough against the error of the clocks.
 std::set<int64_t> trusted_across_hosts(SQLite::Database& db, const Catalog& catalog) {
   std::set<int64_t> trusted;
-  const auto usable = [](const auto& host) { return host.second && *host.second > 0; };
-  if (std::none_of(catalog.host_sigma_ns.begin(), catalog.host_sigma_ns.end(), usable)) return trusted;
+  const auto usable = [](const auto& host) { return host.second.sigma_ns && *host.second.sigma_ns > 0; };
+  if (std::none_of(catalog.host_clocks.begin(), catalog.host_clocks.end(), usable)) return trusted;
   InstanceReader reader(db, catalog);
   MedianSketch waits_ns;
   double sigma_ns = 0;

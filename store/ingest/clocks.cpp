@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace ddl::store {
 
@@ -15,13 +16,9 @@ constexpr double kOutlierFactor = 8;
 
 double difference(uint64_t a, uint64_t b) { return a >= b ? static_cast<double>(a - b) : -static_cast<double>(b - a); }
 
-/// Saturating: damaged stamps must not overflow.
-int64_t add(int64_t a, int64_t b) {
-  int64_t sum;
-  if (__builtin_add_overflow(a, b, &sum)) return a > 0 ? INT64_MAX : INT64_MIN;
-  return sum;
+int64_t add(int64_t base, double offset) {
+  return saturating_add(base, static_cast<int64_t>(std::llround(std::clamp(offset, -kMaxTime, kMaxTime))));
 }
-int64_t add(int64_t base, double offset) { return add(base, static_cast<int64_t>(std::llround(std::clamp(offset, -kMaxTime, kMaxTime)))); }
 
 template <typename T>
 T median(std::vector<T> values) {
@@ -78,6 +75,18 @@ void least_squares(const std::vector<TickPoint>& points, ClockLine& line) {
 
 }  // namespace
 
+int64_t saturating_add(int64_t a, int64_t b) {
+  int64_t sum;
+  if (__builtin_add_overflow(a, b, &sum)) return a > 0 ? INT64_MAX : INT64_MIN;
+  return sum;
+}
+
+int64_t saturating_subtract(int64_t a, int64_t b) {
+  int64_t difference;
+  if (__builtin_sub_overflow(a, b, &difference)) return a > b ? INT64_MAX : INT64_MIN;
+  return difference;
+}
+
 int64_t ProcessClock::duration_ns(uint64_t start_ticks, uint64_t duration_ticks) const {
   constexpr int64_t kLongest = static_cast<int64_t>(kMaxSpan);
   int64_t duration;
@@ -85,10 +94,33 @@ int64_t ProcessClock::duration_ns(uint64_t start_ticks, uint64_t duration_ticks)
   return std::clamp(duration, int64_t{0}, kLongest);
 }
 
-int64_t ProcessClock::time_ns(uint64_t ticks) const { return add(line.monotonic_ns(ticks), offset_ns); }
+int64_t ProcessClock::time_ns(uint64_t ticks) const {
+  if (pieces.empty()) return saturating_add(line.monotonic_ns(ticks), offset_ns);
+  auto piece = pieces.begin();
+  if (pieces.size() > 1) {
+    piece = std::upper_bound(piece + 1, pieces.end(), ticks, [](uint64_t t, const Piece& p) { return t < p.from_ticks; }) - 1;
+  }
+  return saturating_add(piece->line.monotonic_ns(ticks), offset_ns);
+}
+
+int64_t ProcessClock::span_ns(uint64_t ticks) const {
+  return pieces.empty() ? line.span_ns(ticks) : add(int64_t{0}, std::min(static_cast<double>(line.span_ns(ticks)) * pace, kMaxSpan));
+}
+
+int64_t ProcessClock::offset_at_zero_ns() const {
+  if (pieces.empty()) return offset_ns;
+  const ClockLine& axis = pieces.front().line;
+  return saturating_subtract(0, line.monotonic_ns(axis.ticks_at(saturating_subtract(0, offset_ns))));
+}
 
 int64_t ClockLine::monotonic_ns(uint64_t ticks) const { return add(base_ns, difference(ticks, base_ticks) * ns_per_tick); }
 int64_t ClockLine::span_ns(uint64_t ticks) const { return add(int64_t{0}, std::min(static_cast<double>(ticks) * ns_per_tick, kMaxSpan)); }
+
+uint64_t ClockLine::ticks_at(int64_t monotonic_ns) const {
+  const double ticks = std::floor(static_cast<double>(saturating_subtract(monotonic_ns, base_ns)) / ns_per_tick);
+  if (ticks < 0) return base_ticks - static_cast<uint64_t>(std::min(-ticks, static_cast<double>(base_ticks)));
+  return base_ticks + static_cast<uint64_t>(std::min(ticks, static_cast<double>(UINT64_MAX - base_ticks) / 2));
+}
 
 ClockLine fit_line(std::vector<TickPoint> points) {
   std::sort(points.begin(), points.end(), [](const TickPoint& a, const TickPoint& b) { return a.ticks < b.ticks; });
@@ -113,16 +145,40 @@ ClockLine fit_line(std::vector<TickPoint> points) {
   return line;
 }
 
-Clocks fit_clocks(const std::vector<ClockEvidence>& evidence) {
+const char* name_of(ClockMethod method) {
+  switch (method) {
+    case ClockMethod::kSingleHost:
+      return "single-host";
+    case ClockMethod::kReference:
+      return "reference";
+    case ClockMethod::kCollectives:
+      return "collectives";
+    case ClockMethod::kClockSync:
+      return "clock-sync";
+    case ClockMethod::kRealtime:
+      return "realtime";
+  }
+  return "";
+}
+
+Clocks fit_clocks(const std::vector<ClockEvidence>& evidence, const std::set<std::string>& apart) {
   struct Domain {
+    size_t number = 0;
     std::vector<TickPoint> tsc;
     std::vector<int64_t> realtime;
     ClockLine line;
     int64_t realtime_offset = 0;
   };
-  std::map<std::string, Domain> domains;
+  const auto key = [&](const ClockEvidence& process) {
+    return process.boot.empty() ? std::make_pair(std::string(), process.host)
+                                : std::make_pair(process.boot, apart.count(process.boot) ? process.host : std::string());
+  };
+  std::map<std::pair<std::string, std::string>, Domain> domains;
   for (const ClockEvidence& process : evidence) {
-    Domain& domain = domains[process.domain];
+    const size_t number = domains.size();
+    const auto [entry, is_new] = domains.try_emplace(key(process));
+    Domain& domain = entry->second;
+    if (is_new) domain.number = number;
     if (process.kind == ClockKind::kTsc) domain.tsc.insert(domain.tsc.end(), process.points.begin(), process.points.end());
     domain.realtime.insert(domain.realtime.end(), process.realtime_minus_monotonic_ns.begin(), process.realtime_minus_monotonic_ns.end());
   }
@@ -131,10 +187,12 @@ Clocks fit_clocks(const std::vector<ClockEvidence>& evidence) {
     if (!domain.realtime.empty()) domain.realtime_offset = median(std::move(domain.realtime));
   }
   Clocks clocks;
-  clocks.domains = domains.size();
+  clocks.domains.resize(domains.size(),
+                        domains.size() == 1 ? ClockDomain{ClockMethod::kSingleHost, 0.0} : ClockDomain{ClockMethod::kRealtime, {}});
   for (const ClockEvidence& process : evidence) {
-    const Domain& domain = domains.at(process.domain);
+    const Domain& domain = domains.at(key(process));
     ProcessClock clock;
+    clock.domain = domain.number;
     if (process.kind == ClockKind::kTsc) {
       clock.line = domain.line;
     } else {  // ticks are CLOCK_MONOTONIC; the base keeps differences small enough for a double
@@ -142,13 +200,17 @@ Clocks fit_clocks(const std::vector<ClockEvidence>& evidence) {
       clock.line.base_ns = static_cast<int64_t>(clock.line.base_ticks);
     }
     clock.offset_ns = domain.realtime_offset;
-    const int64_t begin = clock.time_ns(process.begin.ticks);
-    if (clocks.processes.empty() || begin < clocks.epoch_realtime_ns) clocks.epoch_realtime_ns = begin;
     clocks.processes.push_back(clock);
   }
-  for (ProcessClock& clock : clocks.processes)
-    clock.offset_ns = add(clock.offset_ns, clocks.epoch_realtime_ns == INT64_MIN ? INT64_MAX : -clocks.epoch_realtime_ns);
+  begin_with_earliest(clocks, evidence);
   return clocks;
+}
+
+void begin_with_earliest(Clocks& clocks, const std::vector<ClockEvidence>& evidence) {
+  int64_t earliest_ns = INT64_MAX;
+  for (size_t i = 0; i < evidence.size(); ++i) earliest_ns = std::min(earliest_ns, clocks.processes[i].time_ns(evidence[i].begin.ticks));
+  for (ProcessClock& clock : clocks.processes) clock.offset_ns = saturating_subtract(clock.offset_ns, earliest_ns);
+  clocks.epoch_realtime_ns = saturating_add(clocks.epoch_realtime_ns, earliest_ns);
 }
 
 }  // namespace ddl::store

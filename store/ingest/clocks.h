@@ -5,12 +5,14 @@
 // is first taken as the median over pairs far apart, because a single pair that was interrupted between its two reads, or damaged, would
 // bend a least-squares line; what is far from that line is dropped, the rest is fitted by least squares.
 //
-// Between hosts there is only the date: CLOCK_REALTIME - CLOCK_MONOTONIC, the median per boot. How far that is off is unknown here.
+// Hosts of different boots are joined by their dates at first: CLOCK_REALTIME - CLOCK_MONOTONIC, the median per boot. How far that is off
+// is unknown here; align_clocks.h finds out. That one boot means one clock is an assumption too (virtual machines resumed from one
+// snapshot, time namespaces): align_clocks.h tests it, and asks for hosts of such a boot to be fitted apart.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +30,8 @@ struct ClockLine {
 
   int64_t monotonic_ns(uint64_t ticks) const;
   int64_t span_ns(uint64_t ticks) const;
+  /// The last tick that is not after `monotonic_ns`.
+  uint64_t ticks_at(int64_t monotonic_ns) const;
 };
 
 struct TickPoint {
@@ -41,7 +45,8 @@ ClockLine fit_line(std::vector<TickPoint> points);
 /// What one process knows about time.
 struct ClockEvidence {
   ClockKind kind;
-  std::string domain;             ///< processes of one domain share their clocks
+  std::string host;
+  std::string boot;               ///< empty: unknown
   std::vector<TickPoint> points;  ///< all pairs
   std::vector<int64_t> realtime_minus_monotonic_ns;
   TickPoint begin;
@@ -49,22 +54,50 @@ struct ClockEvidence {
 
 /// Places the moments of one process on the run's axis.
 struct ProcessClock {
-  ClockLine line;
-  int64_t offset_ns = 0;  ///< added to CLOCK_MONOTONIC
+  /// From some moment on, ticks go straight to the axis (less `offset_ns`).
+  struct Piece {
+    uint64_t from_ticks;
+    ClockLine line;
+  };
+  ClockLine line;             ///< to CLOCK_MONOTONIC of the host
+  int64_t offset_ns = 0;      ///< added to `line`, or to the pieces
+  std::vector<Piece> pieces;  ///< ascending; none: the axis runs at the pace of this host's clock
+  double pace = 1;            ///< ns of the axis per ns of this host's clock, over all pieces
+  size_t domain = 0;          ///< in Clocks::domains
 
   int64_t time_ns(uint64_t ticks) const;
   /// Distance of two moments on the axis, so that start + duration is exactly where another process sees the same moment.
   int64_t duration_ns(uint64_t start_ticks, uint64_t duration_ticks) const;
   /// For sums of durations.
-  int64_t span_ns(uint64_t ticks) const { return line.span_ns(ticks); }
+  int64_t span_ns(uint64_t ticks) const;
+  /// What to add to this host's CLOCK_MONOTONIC to reach the axis where the axis is zero.
+  int64_t offset_at_zero_ns() const;
+};
+
+/// How a host came to its place on the axis.
+enum class ClockMethod { kSingleHost, kReference, kCollectives, kClockSync, kRealtime };
+const char* name_of(ClockMethod method);
+
+/// Hosts that share their clocks.
+struct ClockDomain {
+  ClockMethod method = ClockMethod::kSingleHost;
+  std::optional<double> sigma_ns;  ///< of its place against the reference; nothing: unknown
 };
 
 struct Clocks {
   std::vector<ProcessClock> processes;  ///< in the order of the evidence
+  std::vector<ClockDomain> domains;     ///< in the order of first appearance
   int64_t epoch_realtime_ns = 0;        ///< Unix time of the axis's zero: the earliest begin
-  size_t domains = 0;
 };
 
-Clocks fit_clocks(const std::vector<ClockEvidence>& evidence);
+/// All hosts by date. Hosts of one boot share a clock, except where the boot is in `apart`.
+Clocks fit_clocks(const std::vector<ClockEvidence>& evidence, const std::set<std::string>& apart = {});
+
+/// Moves the axis so that it begins with the earliest process.
+void begin_with_earliest(Clocks& clocks, const std::vector<ClockEvidence>& evidence);
+
+/// Sum and difference that stop at the ends of int64: damaged stamps must not overflow.
+int64_t saturating_add(int64_t a, int64_t b);
+int64_t saturating_subtract(int64_t a, int64_t b);
 
 }  // namespace ddl::store

@@ -5,11 +5,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
+#include <utility>
 
 #include "core/error.h"
 #include "store/database.h"
+#include "store/ingest/align_clocks.h"
 #include "store/ingest/communicators.h"
 #include "store/ingest/process_load.h"
 #include "store/ingest/run_facts.h"
@@ -122,10 +125,15 @@ IngestSummary fill(SQLite::Database& db, const RunDirectory& run, size_t spools,
     evidence.push_back(scan.clock);
     total_bytes += scan.file_bytes;
   }
-  const Clocks clocks = fit_clocks(evidence);
+  Clocks clocks = fit_clocks(evidence);
   std::vector<int64_t> start_ns;
   for (size_t i = 0; i < scans.size(); ++i) start_ns.push_back(clocks.processes[i].time_ns(scans[i].header.begin.ticks));
   const Worlds worlds = find_worlds(scans, start_ns);
+  const std::vector<size_t> hosts_of = number_hosts(scans, worlds.order);
+  if (std::any_of(hosts_of.begin(), hosts_of.end(), [](size_t host) { return host > 0; })) {
+    reporter.begin("aligning clocks", total_bytes);
+    clocks = align_clocks(scans, worlds, std::move(clocks), losses, [&](uint64_t bytes) { reporter.add(bytes); });
+  }
   add_missing_ranks(worlds, losses);
   const Communicators communicators(scans, worlds);
   RunTables tables = {{}, {}, communicators, std::move(losses)};

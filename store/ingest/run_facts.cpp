@@ -3,10 +3,13 @@
 #include <SQLiteCpp/Statement.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+#include <optional>
 
 #include "core/names.h"
 #include "store/database.h"
+#include "store/ingest/align_clocks.h"
 #include "store/insert.h"
 #include "store/job.h"
 #include "store/text.h"
@@ -23,27 +26,24 @@ void write_names(SQLite::Database& db) {
 std::vector<int64_t> write_hosts(SQLite::Database& db, const std::vector<Scan>& scans, const std::vector<size_t>& order,
                                  const Clocks& clocks) {
   // A host whose processes use several clocks is described by its TSC.
-  std::map<std::pair<std::string, std::string>, int64_t> ids;
-  std::vector<size_t> speaker;
-  std::vector<int64_t> hosts(scans.size());
+  const std::vector<size_t> numbers = number_hosts(scans, order);
+  std::vector<std::optional<size_t>> speaker;
   for (const size_t i : order) {
-    const auto [entry, is_new] = ids.emplace(std::make_pair(scans[i].host, scans[i].boot_id), static_cast<int64_t>(ids.size() + 1));
-    hosts[i] = entry->second;
-    if (is_new) {
-      speaker.push_back(i);
-    } else if (size_t& s = speaker[static_cast<size_t>(entry->second - 1)];
-               scans[s].clock.kind != ClockKind::kTsc && scans[i].clock.kind == ClockKind::kTsc) {
-      s = i;
-    }
+    speaker.resize(std::max(speaker.size(), numbers[i] + 1));
+    std::optional<size_t>& s = speaker[numbers[i]];
+    if (!s || (scans[*s].clock.kind != ClockKind::kTsc && scans[i].clock.kind == ClockKind::kTsc)) s = i;
   }
-  Insert insert(db, "INSERT INTO host VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
+  Insert insert(db, "INSERT INTO host VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   int64_t id = 0;
-  for (const size_t i : speaker) {
-    const ProcessClock& clock = clocks.processes[i];
-    insert.row(++id, scans[i].host, scans[i].boot_id, scans[i].clock.kind == ClockKind::kTsc ? "tsc" : "monotonic",
-               1e9 / clock.line.ns_per_tick, clock.line.residual_ns, clock.offset_ns,
-               clocks.domains == 1 ? std::optional(0.0) : std::nullopt);
+  for (const std::optional<size_t> i : speaker) {
+    const ProcessClock& clock = clocks.processes[*i];
+    const ClockDomain& domain = clocks.domains[clock.domain];
+    insert.row(++id, scans[*i].host, scans[*i].boot_id, scans[*i].clock.kind == ClockKind::kTsc ? "tsc" : "monotonic",
+               1e9 / clock.line.ns_per_tick, clock.line.residual_ns, clock.offset_at_zero_ns(),
+               domain.sigma_ns ? std::optional((1 / clock.pace - 1) * 1e6) : std::nullopt, domain.sigma_ns, name_of(domain.method));
   }
+  std::vector<int64_t> hosts;
+  for (const size_t number : numbers) hosts.push_back(static_cast<int64_t>(number) + 1);
   return hosts;
 }
 

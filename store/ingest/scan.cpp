@@ -66,7 +66,8 @@ Scan scan_spool(const std::filesystem::path& path) {
   scan.host = clean_text(fixed_text(header.host));
   scan.boot_id = clean_text(fixed_text(header.boot_id));
   scan.clock.kind = static_cast<ClockKind>(header.clock);
-  scan.clock.domain = scan.boot_id.empty() ? scan.host : scan.boot_id;
+  scan.clock.host = scan.host;
+  scan.clock.boot = scan.boot_id;
   scan.clock.begin = {header.begin.ticks, signed_ns(header.begin.monotonic_ns)};
   Collector collector(scan);
   collector.add_pair(header.begin);

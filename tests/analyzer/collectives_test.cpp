@@ -213,7 +213,7 @@ TEST(Collectives, DifferentCallsUnderOneNumberAreNotSplit) {
 
 Tables two_hosts(std::optional<double> sigma_ns, int64_t skew_ns) {
   Tables run(2, 2);
-  if (sigma_ns) run.exec("UPDATE host SET sigma_ns = " + std::to_string(*sigma_ns));
+  if (sigma_ns) run.exec("UPDATE host SET sigma_ns = iif(id = 1, 0, " + std::to_string(*sigma_ns) + ")");
   for (int64_t seq = 1; seq <= 20; ++seq) run.allreduce(seq, {seq * 1_ms, seq * 1_ms + skew_ns}, 10_us, 1'000);
   return run;
 }
@@ -245,6 +245,48 @@ TEST(Collectives, OffsetIsTrustedIfSmallAgainstTheWaits) {
   Tables bad = two_hosts(11'000.0, 100_us);
   bad.analyze();
   EXPECT_EQ(bad.integer("SELECT count(*) FROM collective WHERE wait_method = 'min-duration'"), 40);
+}
+
+TEST(Collectives, VariancesOfTwoHostsAddUp) {
+  Tables run(4, 4);
+  run.exec("UPDATE host SET sigma_ns = CASE id WHEN 1 THEN 0 WHEN 2 THEN 3000 WHEN 3 THEN 1000 ELSE 4000 END");
+  const int64_t pair = run.communicator("pair", {0, 2});
+  for (int64_t seq = 1; seq <= 20; ++seq) run.allreduce(seq, {seq * 1_ms, seq * 1_ms, seq * 1_ms, seq * 1_ms + 100_us}, 10_us, 1'000);
+  for (int64_t rank : {0, 2}) {
+    Row row;
+    row.rank = rank;
+    row.comm = pair;
+    row.seq = 1;
+    row.enter_ns = 1_s + rank * 100_us;
+    row.leave_ns = 1_s + 300_us;
+    row.bytes = 8;
+    run.add(row);
+  }
+  run.analyze();
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective v JOIN collective k ON k.event = v.event WHERE v.comm = 'MPI_COMM_WORLD' AND"
+                        " k.sigma_ns = 5000 AND k.wait_method = 'max-start'"),
+            80);
+  EXPECT_EQ(
+      run.integer("SELECT count(*) FROM v_collective v JOIN collective k ON k.event = v.event WHERE v.comm = 'pair' AND k.sigma_ns = 1000"),
+      2);
+}
+
+TEST(Collectives, HostsOfOneBootShareTheirClock) {
+  Tables run(3, 3);
+  run.exec("UPDATE host SET sigma_ns = iif(id = 1, 0, 1e9), boot_id = iif(id = 1, 'one', 'two')");
+  const int64_t pair = run.communicator("pair", {1, 2});
+  for (int64_t rank : {1, 2}) {
+    Row row;
+    row.rank = rank;
+    row.comm = pair;
+    row.seq = 1;
+    row.enter_ns = rank * 10;
+    row.leave_ns = 50;
+    row.bytes = 8;
+    run.add(row);
+  }
+  run.analyze();
+  EXPECT_EQ(run.integer("SELECT count(*) FROM collective WHERE wait_method = 'max-start' AND sigma_ns = 0"), 2);
 }
 
 TEST(Collectives, WithinOneHostNoSigmaIsNeeded) {

@@ -65,7 +65,7 @@ const std::map<std::string, KnownOp> kOps = {
 Tables::Tables(int64_t ranks, int64_t hosts) : db_(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE), ranks_(ranks) {
   db_.exec(schema());
   for (int64_t h = 1; h <= hosts; ++h) {
-    SQLite::Statement host(db_, "INSERT INTO host VALUES (?, ?, 'boot', 'tsc', 1e9, 0, 0, ?)");
+    SQLite::Statement host(db_, "INSERT INTO host VALUES (?1, ?2, 'boot' || ?1, 'tsc', 1e9, 0, 0, 0, ?3, 'collectives')");
     host.bind(1, h);
     host.bind(2, "node" + std::to_string(h));
     if (hosts == 1) host.bind(3, 0.0);  // else: not known

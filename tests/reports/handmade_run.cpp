@@ -10,7 +10,7 @@ namespace {
 constexpr const char* kTables = R"sql(
 INSERT INTO meta VALUES ('ddl_version', '0.1.0'), ('command', 'mpirun -np 2 ./train'), ('name', 'train'), ('job_id', '4711'), ('exit_code', '0'),
   ('epoch_realtime_ns', '1763691000000000000'), ('verdict', 'wait'), ('verdict.text', 'bound by wait: wait 15.0%, transfer 10.0% of the step (threshold 5%)');
-INSERT INTO host VALUES (1, 'nid0042', 'b1', 'tsc', 2.1e9, 20, 0, 0);
+INSERT INTO host VALUES (1, 'nid0042', 'b1', 'tsc', 2.1e9, 20, 0, 0, 0, 'single-host');
 INSERT INTO process (id, world, rank, world_size, host, pid, start_ns, end_ns, init_ns, finalize_ns, ended, clock, keep_level, exe, command, spool, spool_bytes) VALUES
   (1, 0, 0, 2, 1, 100, 0, 1500000000, 100000000, 1450000000, 'finalized', 'tsc', 0, '/home/u/train', './train', 'a.spool', 65536),
   (2, 0, 1, 2, 1, 101, 0, 1500000000, 100000000, 1450000000, 'finalized', 'tsc', 0, '/home/u/train', './train', 'b.spool', 65536);

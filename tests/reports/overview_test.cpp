@@ -104,6 +104,19 @@ TEST(Overview, UnknownWaitingIsNotZero) {
   EXPECT_NE(text.find("of which waiting n/a(PARTIAL_RANKS)"), std::string::npos) << text;
 }
 
+TEST(Overview, SaysHowFarClocksMayBeOff) {
+  const auto two_hosts = [](HandmadeRun& run, const std::string& first, const std::string& second) {
+    run.db().exec("UPDATE host SET sigma_ns = " + first + "; UPDATE process SET host = 1 + rank;" +
+                  "INSERT INTO host VALUES (2, 'nid0043', 'b2', 'tsc', 2.1e9, 20, 7, -3, " + second + ", 'collectives')");
+    return overview_of(run.db());
+  };
+  HandmadeRun one, bound, both, unknown;
+  EXPECT_NE(overview_of(one.db()).find("one clock"), std::string::npos);
+  EXPECT_NE(two_hosts(bound, "0", "4000").find("clock error < 12.0 us"), std::string::npos) << "three sigma";
+  EXPECT_NE(two_hosts(both, "3000", "4000").find("clock error < 15.0 us"), std::string::npos) << "variances add up";
+  EXPECT_NE(two_hosts(unknown, "0", "NULL").find("clock error unknown"), std::string::npos);
+}
+
 TEST(Overview, WithoutStepsTheRunIsTheStep) {
   HandmadeRun run;
   run.db().exec(

@@ -17,10 +17,11 @@ TickPoint at(double seconds, int64_t error_ns = 0) {
           static_cast<int64_t>(std::llround(seconds * 1e9)) + 5'000'000'000 + error_ns};
 }
 
-ClockEvidence process(const std::string& domain, std::vector<TickPoint> points, int64_t realtime_offset, ClockKind kind = ClockKind::kTsc) {
+ClockEvidence process(const std::string& boot, std::vector<TickPoint> points, int64_t realtime_offset, ClockKind kind = ClockKind::kTsc) {
   ClockEvidence evidence;
   evidence.kind = kind;
-  evidence.domain = domain;
+  evidence.host = "node";
+  evidence.boot = boot;
   evidence.begin = points.front();
   evidence.points = std::move(points);
   evidence.realtime_minus_monotonic_ns = {realtime_offset};
@@ -82,14 +83,18 @@ TEST(ClockLine, ExtremesSaturate) {
   const ClockLine line = fit_line({at(0), at(1), at(2)});
   EXPECT_GT(line.monotonic_ns(UINT64_MAX), line.monotonic_ns(kBoot));
   EXPECT_GT(line.span_ns(UINT64_MAX), 0);
-  ProcessClock clock = {line, INT64_MAX};
+  ProcessClock clock;
+  clock.line = line;
+  clock.offset_ns = INT64_MAX;
   EXPECT_EQ(clock.time_ns(at(5).ticks), INT64_MAX);
   EXPECT_GE(clock.duration_ns(0, UINT64_MAX), 0);
 }
 
 TEST(Clocks, AShortLivedProcessBorrowsTheRateOfItsHost) {
   const Clocks clocks = fit_clocks({process("boot", {at(0), at(10), at(20)}, 77), process("boot", {at(5)}, 77)});
-  EXPECT_EQ(clocks.domains, 1u);
+  ASSERT_EQ(clocks.domains.size(), 1u);
+  EXPECT_EQ(clocks.domains[0].method, ClockMethod::kSingleHost);
+  EXPECT_EQ(clocks.domains[0].sigma_ns, 0.0);
   EXPECT_TRUE(clocks.processes[1].line.rate_known);
   EXPECT_NEAR(static_cast<double>(clocks.processes[1].time_ns(at(6).ticks)), 6e9, 2);
   EXPECT_EQ(clocks.processes[0].time_ns(at(0).ticks), 0) << "the axis begins with the first process";
@@ -108,8 +113,40 @@ TEST(Clocks, HostsAreJoinedByTheMedianOfTheirDates) {
   ClockEvidence other = process("other", {at(0), at(10)}, 0);
   other.realtime_minus_monotonic_ns = {1'000'000, 1'000'001, 999'999, 5'000'000'000, -5};  // somebody set the date
   const Clocks clocks = fit_clocks({process("boot", {at(0), at(10)}, 0), other});
-  EXPECT_EQ(clocks.domains, 2u);
+  ASSERT_EQ(clocks.domains.size(), 2u);
+  for (const ClockDomain& domain : clocks.domains) {
+    EXPECT_EQ(domain.method, ClockMethod::kRealtime);
+    EXPECT_FALSE(domain.sigma_ns);
+  }
   EXPECT_EQ(clocks.processes[1].time_ns(at(2).ticks) - clocks.processes[0].time_ns(at(2).ticks), 1'000'000);
+}
+
+TEST(Clocks, HostsOfOneBootShareAClockUnlessToldApart) {
+  ClockEvidence other = process("boot", {at(0), at(10)}, 5);
+  other.host = "container";
+  const std::vector<ClockEvidence> evidence = {process("boot", {at(0), at(10)}, 5), other};
+  EXPECT_EQ(fit_clocks(evidence).domains.size(), 1u);
+  const Clocks apart = fit_clocks(evidence, {"boot"});
+  ASSERT_EQ(apart.domains.size(), 2u);
+  EXPECT_EQ(apart.processes[0].domain, 0u);
+  EXPECT_EQ(apart.processes[1].domain, 1u);
+}
+
+TEST(Clocks, PiecesTakeOverFromTickToTick) {
+  ProcessClock clock;
+  clock.line = {1000, 500, 2, {}, true};  // tick 1000 is 500 ns, 2 ns a tick
+  clock.offset_ns = 7;
+  clock.pieces = {{1000, {1000, 10'000, 2, {}, true}}, {2000, {2000, 12'000, 3, {}, true}}, {3000, {3000, 15'000, 1, {}, true}}};
+  clock.pace = 1.5;
+  EXPECT_EQ(clock.time_ns(900), 9'807) << "before the first: at its pace";
+  EXPECT_EQ(clock.time_ns(1999), 12'005);
+  EXPECT_EQ(clock.time_ns(2000), 12'007);
+  EXPECT_EQ(clock.time_ns(2999), 15'004);
+  EXPECT_EQ(clock.time_ns(4000), 16'007);
+  EXPECT_EQ(clock.duration_ns(1999, 2), 5);
+  EXPECT_EQ(clock.span_ns(100), 300);
+  // The axis is zero at piece value -7, 5003.5 ticks before 1000: that is 10'007 ns earlier than 500.
+  EXPECT_NEAR(static_cast<double>(clock.offset_at_zero_ns()), 1500, 1) << "ticks do not go below zero";
 }
 
 TEST(Clocks, MonotonicOfAYearKeepsItsNanoseconds) {

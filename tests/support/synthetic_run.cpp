@@ -178,8 +178,21 @@ SyntheticRun& SyntheticRun::hosts(int count, int64_t skew_ns) {
   return *this;
 }
 
-SyntheticRun& SyntheticRun::clock_offset(int rank, int64_t ns) {
-  plan_.clock_offsets[rank] = ns;
+SyntheticRun& SyntheticRun::host_clock(int host, int64_t offset_ns, double drift_ppm) {
+  plan_.host_clocks[host].offset_ns = offset_ns;
+  plan_.host_clocks[host].drift_ppm = drift_ppm;
+  return *this;
+}
+
+SyntheticRun& SyntheticRun::host_clock_step(int host, int64_t at_ns, int64_t ns) {
+  plan_.host_clocks[host].step_at_ns = at_ns;
+  plan_.host_clocks[host].step_ns = ns;
+  return *this;
+}
+
+SyntheticRun& SyntheticRun::host_clock_bend(int host, int64_t at_ns, double ppm) {
+  plan_.host_clocks[host].bend_at_ns = at_ns;
+  plan_.host_clocks[host].bend_ppm = ppm;
   return *this;
 }
 

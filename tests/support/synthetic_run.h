@@ -119,8 +119,16 @@ struct Plan {
   uint64_t first_kept = 0, last_kept = 0;
   int hosts = 1;
   int64_t host_skew_ns = 0;
-  std::map<int, int64_t> clock_offsets;
-  double tsc_hz = 0;  ///< 0: CLOCK_MONOTONIC
+  struct HostClock {
+    int64_t offset_ns = 0;
+    double drift_ppm = 0;
+    int64_t step_at_ns = INT64_MAX, step_ns = 0;
+    int64_t bend_at_ns = INT64_MAX;
+    double bend_ppm = 0;
+  };
+  std::map<int, HostClock> host_clocks;
+  bool one_boot = false;  ///< all hosts have the same boot id
+  double tsc_hz = 0;      ///< 0: CLOCK_MONOTONIC
   uint64_t world_key = 0x5eed;
   int64_t begin_ns = 0;  ///< of a second world in the same folder
   uint32_t first_pid = 1000;
@@ -206,8 +214,13 @@ class SyntheticRun {
   SyntheticRun& keep_level(int rank, uint32_t level, uint64_t from_step = 0);
   /// Ranks in blocks; each host has its boot id and base of CLOCK_MONOTONIC and TSC; its realtime clock is off by host * skew.
   SyntheticRun& hosts(int count, int64_t skew_ns = 3000000);
-  /// Puts the rank on a host of its own, whose clocks are off by `ns`.
-  SyntheticRun& clock_offset(int rank, int64_t ns);
+  /// All clocks of a host are off by `offset_ns` when the run begins and run `drift_ppm` too fast.
+  SyntheticRun& host_clock(int host, int64_t offset_ns, double drift_ppm);
+  /// They jump by `ns` at a moment of the run, or run `ppm` faster from then on.
+  SyntheticRun& host_clock_step(int host, int64_t at_ns, int64_t ns);
+  SyntheticRun& host_clock_bend(int host, int64_t at_ns, double ppm);
+  /// Hosts are containers on one machine: one boot id, and the same CLOCK_MONOTONIC and TSC but for host_clock().
+  SyntheticRun& one_boot() { return set(plan_.one_boot, true); }
   SyntheticRun& tsc(double hz) { return set(plan_.tsc_hz, hz); }
   SyntheticRun& fact(const std::string& key, const std::string& value);
   /// A second MPI_COMM_WORLD in the same folder: write() once more with another key, begin and first pid.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "core/format.h"
+#include "tests/support/synthetic_run.h"
 #include "tests/support/synthetic_run_spool.h"
 
 namespace ddl::test::synthetic {
@@ -17,13 +19,21 @@ namespace ddl::test::synthetic {
 struct VirtualClock {
   double tsc_hz = 0;  ///< 0: ticks are CLOCK_MONOTONIC
   uint64_t tsc_base = 0, monotonic_base = 0, realtime_base = 0;
+  Plan::HostClock host;
 
   uint64_t ticks(int64_t t) const {
-    if (tsc_hz == 0) return monotonic_base + static_cast<uint64_t>(t);
-    return tsc_base + static_cast<uint64_t>(static_cast<long double>(t) * static_cast<long double>(tsc_hz) / 1e9L + 0.5L);
+    if (tsc_hz == 0) return monotonic_base + static_cast<uint64_t>(local(t));
+    return tsc_base + static_cast<uint64_t>(static_cast<long double>(local(t)) * static_cast<long double>(tsc_hz) / 1e9L + 0.5L);
   }
   ClockPair pair(int64_t t) const {
-    return {ticks(t), monotonic_base + static_cast<uint64_t>(t), realtime_base + static_cast<uint64_t>(t)};
+    const uint64_t now = static_cast<uint64_t>(local(t));
+    return {ticks(t), monotonic_base + now, realtime_base + now};
+  }
+  /// What the host makes of it.
+  int64_t local(int64_t t) const {
+    const double bent = host.bend_ppm * static_cast<double>(t > host.bend_at_ns ? t - host.bend_at_ns : 0);
+    return t + host.offset_ns + (t >= host.step_at_ns ? host.step_ns : 0) +
+           llround((host.drift_ppm * static_cast<double>(t) + bent) * 1e-6);
   }
 };
 

@@ -23,17 +23,18 @@ void Simulation::make_ranks() {
   ranks_.resize(static_cast<size_t>(plan_.ranks));
   for (int r = 0; r < plan_.ranks; ++r) {
     ProcessSettings s;
-    int host = r * plan_.hosts / plan_.ranks;
-    int64_t skew_ns = plan_.host_skew_ns * host;
-    if (const auto own = plan_.clock_offsets.find(r); own != plan_.clock_offsets.end()) {
-      host = plan_.hosts + r;
-      skew_ns = own->second;
-    }
-    const uint64_t h = static_cast<uint64_t>(host);
-    s.clock = {plan_.tsc_hz, 5000000000000 + h * 1230000000000, 1000000000000 + h * 777700000000,
-               1760000000000000000 + static_cast<uint64_t>(skew_ns)};
+    const int host = r * plan_.hosts / plan_.ranks;
+    const int64_t skew_ns = plan_.host_skew_ns * host;
+    const int machine = plan_.one_boot ? 0 : host;
+    const uint64_t h = static_cast<uint64_t>(machine);
+    s.clock = {plan_.tsc_hz,
+               5000000000000 + h * 1230000000000,
+               1000000000000 + h * 777700000000,
+               1760000000000000000 + static_cast<uint64_t>(skew_ns),
+               {}};
+    if (const auto own = plan_.host_clocks.find(host); own != plan_.host_clocks.end()) s.clock.host = own->second;
     s.host = "node" + std::to_string(host);
-    const std::string digits = std::to_string(1000 + host);
+    const std::string digits = std::to_string(1000 + machine);
     s.boot_id = "5eed" + digits + "-0000-4000-8000-00000000" + digits;
     s.pid = plan_.first_pid + static_cast<uint32_t>(r);
     s.process_start = 70000 + s.pid;

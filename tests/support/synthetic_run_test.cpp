@@ -206,17 +206,20 @@ TEST(SyntheticRun, LongRunsFillSeveralChunksAndOutgrowTheProfile) {
 }
 
 TEST(SyntheticRun, HostsAndClocks) {
-  const WrittenRun job(run().ranks(4).steps(100).compute(50_ms).allreduce(1_KiB, 1_ms).hosts(2).tsc(2.6e9).clock_offset(3, 7_s));
+  const WrittenRun job(run().ranks(6).steps(100).compute(50_ms).allreduce(1_KiB, 1_ms).hosts(3).host_clock(2, 7_s, 50).tsc(2.6e9));
   const FileHeader& a = job.ranks[0]->reader.header();
   const FileHeader& b = job.ranks[1]->reader.header();
   const FileHeader& c = job.ranks[2]->reader.header();
-  const FileHeader& d = job.ranks[3]->reader.header();
+  const FileHeader& d = job.ranks[4]->reader.header();
   EXPECT_EQ(fixed_text(a.boot_id), fixed_text(b.boot_id));
   EXPECT_NE(fixed_text(a.boot_id), fixed_text(c.boot_id));
   EXPECT_NE(fixed_text(c.host), fixed_text(d.host));
   EXPECT_EQ(a.begin.ticks, b.begin.ticks);
   EXPECT_EQ(c.begin.realtime_ns - a.begin.realtime_ns, static_cast<uint64_t>(3_ms));
-  EXPECT_EQ(d.begin.realtime_ns - a.begin.realtime_ns, static_cast<uint64_t>(7_s));
+  EXPECT_EQ(d.begin.realtime_ns - a.begin.realtime_ns, static_cast<uint64_t>(7_s + 6_ms));
+  const auto lived = [](const FileHeader& h) { return static_cast<double>(h.latest.monotonic_ns - h.begin.monotonic_ns); };
+  EXPECT_EQ(lived(a), lived(c));
+  EXPECT_NEAR(lived(d) / lived(a), 1 + 50e-6, 1e-9);
   EXPECT_EQ(a.clock, static_cast<uint32_t>(ClockKind::kTsc));
   EXPECT_GT(job.ranks[0]->clocks.size(), 4u);
   for (const auto& rank : job.ranks) {
