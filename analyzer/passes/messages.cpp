@@ -27,23 +27,24 @@ class HostClocks : public MessageMatcher::Clocks {
   HostClocks(const Catalog& catalog, const MessageWorld& world, bool trust_all)
       : catalog_(catalog), processes_(world.processes()), trust_all_(trust_all) {}
 
-  bool same(int32_t a, int32_t b) const override { return host(a) == host(b); }
+  bool same(int32_t a, int32_t b) const override { return clock(a).clock == clock(b).clock; }
   bool comparable(int32_t a, int32_t b) const override {
     if (same(a, b)) return true;
     const std::optional<double> sigma = sigma_ns(a, b);
     return sigma && (*sigma == 0 || trust_all_ || trusted_.contains(pair_of(a, b)));
   }
   std::optional<double> sigma_ns(int32_t a, int32_t b) const {
-    if (same(a, b)) return 0;
-    const std::optional<double>& first = catalog_.host_sigma_ns.at(host(a));
-    const std::optional<double>& second = catalog_.host_sigma_ns.at(host(b));
-    return first && second ? std::optional(std::max(*first, *second)) : std::nullopt;
+    ClockSpread spread;
+    spread.add(clock(a));
+    spread.add(clock(b));
+    return spread.sigma_ns();
   }
   HostPair pair_of(int32_t a, int32_t b) const { return std::minmax(host(a), host(b)); }
   void trust(const HostPair& pair) { trusted_.insert(pair); }
 
  private:
   int64_t host(int32_t process) const { return processes_[static_cast<size_t>(process)]->host; }
+  const HostClock& clock(int32_t process) const { return catalog_.clock_of(*processes_[static_cast<size_t>(process)]); }
 
   const Catalog& catalog_;
   const std::vector<const ProcessInfo*>& processes_;
@@ -244,8 +245,8 @@ void match(SQLite::Database& db, const MessageWorld& world, const std::unordered
 }
 
 bool has_uncertain_clocks(const Catalog& catalog) {
-  return std::any_of(catalog.host_sigma_ns.begin(), catalog.host_sigma_ns.end(),
-                     [](const auto& host) { return host.second && *host.second > 0; });
+  return std::any_of(catalog.host_clocks.begin(), catalog.host_clocks.end(),
+                     [](const auto& host) { return host.second.sigma_ns && *host.second.sigma_ns > 0; });
 }
 
 }  // namespace
