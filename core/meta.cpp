@@ -146,13 +146,14 @@ void write_clock() {
   __atomic_store_n(&latest.monotonic_ns, pair.monotonic_ns, __ATOMIC_RELEASE);
   __atomic_store_n(&latest.realtime_ns, pair.realtime_ns, __ATOMIC_RELEASE);
   __atomic_store_n(&latest.ticks, pair.ticks, __ATOMIC_RELEASE);
-  __atomic_store_n(&g_process.refresh_at_ticks, pair.ticks + g_process.refresh_ticks, __ATOMIC_RELAXED);
+  __atomic_store_n(&g_process.refresh_at_ticks, pair.ticks + __atomic_load_n(&g_process.refresh_ticks, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
 
 void refresh_clock(uint64_t now_ticks) {
   // Every second at first, then every 1/256 of the run's age: a week-long job needs a few thousand pairs, not a million.
   const uint64_t age = now_ticks - internal::g_file.header()->begin.ticks;
-  if (age / 256 > g_process.refresh_ticks) __atomic_store_n(&g_process.refresh_ticks, age / 256, __ATOMIC_RELAXED);
+  if (age / 256 > __atomic_load_n(&g_process.refresh_ticks, __ATOMIC_RELAXED))
+    __atomic_store_n(&g_process.refresh_ticks, age / 256, __ATOMIC_RELAXED);
   write_clock();
 }
 

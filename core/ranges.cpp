@@ -94,7 +94,7 @@ void pop_range(uint32_t kind) {
       if (depth != thread->range_depth) count_loss(kLossUnbalanced, thread->range_depth - depth);
       while (thread->range_depth >= depth) close_innermost(thread, now);
     }
-    if (now > g_process.refresh_at_ticks) refresh_clock(now);
+    if (is_clock_old(now)) refresh_clock(now);
   }
   errno = saved_errno;
 }

@@ -149,6 +149,7 @@ const CallSlot* fill_call_slot(Thread* thread, CallSlot* slot, const void* site,
 Record* next_log_record(Thread* thread);
 bool ask_keep(bool collective, uint32_t sequence, uint64_t start_ticks);
 void refresh_clock(uint64_t now_ticks);
+DDL_HOT bool is_clock_old(uint64_t now_ticks) { return now_ticks > __atomic_load_n(&g_process.refresh_at_ticks, __ATOMIC_RELAXED); }
 /// Never NULL. For what has no call slot: ranges, and what is known only when a call has ended.
 ProfileEntry* profile_entry(Thread* thread, uint32_t context, uint32_t comm, uint32_t op, uint64_t bytes);
 
@@ -210,10 +211,11 @@ DDL_HOT uint64_t call_word(uint32_t op, uint64_t duration) {
 
 DDL_HOT void leave_call(Thread* thread, uint64_t now, uint64_t duration) {
   if (__builtin_expect(--thread->call_depth == 0, 1)) thread->call_ticks += duration;
-  if (__builtin_expect(now > g_process.refresh_at_ticks, 0)) refresh_clock(now);
+  if (__builtin_expect(is_clock_old(now), 0)) refresh_clock(now);
 }
 
-/// The thread is inside a call. The frame tells calls made from inside it from calls made after it was left by longjmp.
+/// The thread is inside a call. The frame tells calls made from inside it from calls made after it was left by longjmp: it must be the
+/// wrapper's own, so all between it and the wrapper is inlined.
 __attribute__((always_inline)) inline void enter(Thread* thread) {
   if (__builtin_expect(thread->call_depth++ == 0, 1)) thread->call_frame = __builtin_dwarf_cfa();
 }

@@ -74,7 +74,7 @@ class Pending {
 
   /// Opens the record of a waiting call. It carries what is waited for: of several requests the last collective, because a rank that is
   /// missing from an earlier one is missing from that one too; else the first message.
-  OpenCall begin(uint32_t op, const void* site) const {
+  DDL_INLINE OpenCall begin(uint32_t op, const void* site) const {
     const RequestInfo* best = nullptr;
     for (int i = 0; i < count_; ++i) {
       const RequestInfo* info = requests_[i].entry;
