@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "cli/flavour.h"
 #include "cli/job_file.h"
 #include "cli/library.h"
 #include "cli/mpirun.h"
@@ -130,6 +131,16 @@ TEST(Library, NeededLibrariesOfThisProgram) {
   EXPECT_TRUE(std::any_of(needed.begin(), needed.end(), [](const std::string& name) { return name.starts_with("libc.so"); }));
   EXPECT_THROW(needed_libraries("/etc/passwd"), Error);
   EXPECT_THROW(needed_libraries("/nonexistent"), Error);
+}
+
+TEST(Flavour, IsThatOfTheProgramAmongTheWords) {
+  EXPECT_EQ(flavour_of({"true"}), Flavour::kOpenMpi) << "nothing says MPICH";
+  EXPECT_EQ(flavour_of({}), Flavour::kOpenMpi);
+  const std::string libraries = "/usr/lib/x86_64-linux-gnu/";
+  const std::string uses_open_mpi = libraries + "libmpi_mpifh.so.40", uses_mpich = libraries + "libmpichfort.so.12";
+  if (!std::filesystem::exists(uses_open_mpi) || !std::filesystem::exists(uses_mpich)) GTEST_SKIP() << "needs both MPIs' Fortran libraries";
+  EXPECT_EQ(flavour_of({"srun", "-n", "2", "nice", uses_mpich, "input"}), Flavour::kMpich);
+  EXPECT_EQ(flavour_of({"srun", "-n", "2", uses_open_mpi, uses_mpich}), Flavour::kOpenMpi) << "the first decides";
 }
 
 TEST(Library, PathsThatThePreloadCannotName) { EXPECT_THROW(preload_value("/opt/my tools/libddl.so"), Error); }
