@@ -48,6 +48,7 @@ uint64_t occurrences_so_far(uint64_t hash) {
 
 /// World ranks of a group's members, in the group's order, as anonymous memory of `size` ints; NULL if it cannot be told.
 int* world_ranks(MPI_Group group, int size) {
+  if (g_mpi.world_group == g_mpi.group_null) return nullptr;  // MPI is about to end
   const size_t bytes = 2 * sizeof(int) * static_cast<size_t>(size);
   int* ranks = static_cast<int*>(internal::take_pages(bytes));
   if (!ranks) return nullptr;

@@ -88,7 +88,8 @@ struct Mpi {
   MPI_Request request_null;
   MPI_Request request_empty;  ///< Open MPI hands this out for operations that are complete when posted
   MPI_Datatype datatype_null;
-  MPI_Group world_group;  ///< of MPI_COMM_WORLD, or of the process set mpi://WORLD where only sessions are used
+  MPI_Group group_null;
+  MPI_Group world_group;  ///< of MPI_COMM_WORLD, or of the process set mpi://WORLD where only sessions are used. Null before and after
 };
 extern Mpi g_mpi;
 

@@ -150,6 +150,9 @@ DDL_INLINE int MPI_Waitany_recorded(Real real, const void* site, int count, MPI_
   return result;
 }
 
+/// Waitsome, Testsome: are `outcount` and `indices` filled?
+bool has_list(int result) { return result == MPI_SUCCESS || result == MPI_ERR_IN_STATUS; }
+
 template <class Real>
 DDL_INLINE int MPI_Waitsome_recorded(Real real, const void* site, int incount, MPI_Request requests[], int* outcount, int indices[],
                                      MPI_Status statuses[]) {
@@ -158,8 +161,7 @@ DDL_INLINE int MPI_Waitsome_recorded(Real real, const void* site, int incount, M
   const int result = real(incount, requests, outcount, indices, pending.statuses());
   if (call.thread) {
     const uint64_t now = end_call(call, 0);
-    for (int i = 0; result == MPI_SUCCESS && i < *outcount; ++i) pending.complete(indices[i], i, now);
-    if (result != MPI_SUCCESS) pending.complete_gone(requests, false, now);
+    for (int i = 0; has_list(result) && i < *outcount; ++i) pending.complete(indices[i], i, now);
   }
   return result;
 }
@@ -209,10 +211,9 @@ DDL_INLINE int MPI_Testsome_recorded(Real real, const void* site, int incount, M
   Pending pending(Calls::kTest, incount, requests, statuses);
   const OpenPoll poll = begin_poll();
   const int result = real(incount, requests, outcount, indices, pending.statuses());
-  const bool done = result == MPI_SUCCESS && *outcount > 0;
+  const bool done = has_list(result) && *outcount > 0;
   const uint64_t now = end_poll(poll, kOp_MPI_Testsome, site, kNoComm, -1, done);
   for (int i = 0; done && i < *outcount; ++i) pending.complete(indices[i], i, now);
-  if (result != MPI_SUCCESS) pending.complete_gone(requests, false, now);
   return result;
 }
 

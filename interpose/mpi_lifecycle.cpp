@@ -36,6 +36,7 @@ bool learn_mpi(const void* caller) {
   g_mpi.comm_null = MPI_COMM_NULL;
   g_mpi.request_null = MPI_REQUEST_NULL;
   g_mpi.datatype_null = MPI_DATATYPE_NULL;
+  g_mpi.group_null = MPI_GROUP_NULL;
 #ifdef OPEN_MPI
   g_mpi.request_empty = static_cast<MPI_Request>(mpi_object("ompi_request_empty"));
 #endif
@@ -81,6 +82,12 @@ void enter_world(const void* caller) {
   g_mpi.p.Query_thread(&level);
   enter_running(level);
   add_predefined_communicators();
+}
+
+/// No object of ours is left when MPI ends.
+void forget_world_group() {
+  if (g_mpi.world_group != g_mpi.group_null) g_mpi.p.Group_free(&g_mpi.world_group);
+  g_mpi.world_group = g_mpi.group_null;
 }
 
 /// The recorder is on and knows our operations. A wrong library is told from its version before anything is recorded.
@@ -143,7 +150,7 @@ int MPI_Finalize_recorded(Real real, const void* site) {
   __atomic_fetch_or(&header->flags, kMpiFinalized, __ATOMIC_RELAXED);
   count_loss(kLossRequests, outstanding_requests());
   write_modules();  // what was loaded since
-  g_mpi.p.Group_free(&g_mpi.world_group);
+  forget_world_group();
   const int result = real();
   g_mpi.state = MpiState::kOff;
   if (call.thread) end_call(call, 0);
@@ -177,6 +184,8 @@ int MPI_Pcontrol_recorded(Real real, const void* site, int level, const void* ar
 }
 
 #if MPI_VERSION >= 4
+uint64_t g_world_session = 0;  // the one that g_mpi.world_group comes from
+
 /// A program without MPI_COMM_WORLD: its world is the process set of that name.
 void enter_session(MPI_Session session, const void* caller) {
   const auto from_set = reinterpret_cast<decltype(&PMPI_Group_from_session_pset)>(resolve("PMPI_Group_from_session_pset", caller));
@@ -184,6 +193,7 @@ void enter_session(MPI_Session session, const void* caller) {
     g_mpi.state = MpiState::kOff;
     return;
   }
+  g_world_session = key_of(session);
   enter_running(MPI_THREAD_MULTIPLE);  // each session says its own level: expect the highest
 }
 
@@ -205,6 +215,7 @@ int MPI_Session_finalize_recorded(Real real, const void* site, MPI_Session* sess
   header->mpi_finalize_enter_ticks = call.start_ticks ? call.start_ticks : ticks();
   __atomic_fetch_or(&header->flags, kMpiFinalized, __ATOMIC_RELAXED);
   write_clock();
+  if (session && key_of(*session) == g_world_session) forget_world_group();
   const int result = real(session);
   if (call.thread) end_call(call, 0);
   return result;

@@ -20,6 +20,7 @@ struct request {
 
 char ompi_mpi_comm_world[64], ompi_mpi_comm_self[64], ompi_mpi_comm_null[64], ompi_mpi_datatype_null[64], ompi_mpi_byte[64];
 struct request ompi_request_null, ompi_request_empty;
+char ompi_mpi_group_null[64];
 static char group[64];
 
 int fake_mpi_polls_until_done = 2;
