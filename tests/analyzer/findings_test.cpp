@@ -394,7 +394,7 @@ TEST(Findings, OneOfManyKilled) {
   ASSERT_EQ(run.findings().front(), "killed_rank");
   EXPECT_EQ(run.integer("SELECT rank FROM finding WHERE position = 1"), 2);
   EXPECT_TRUE(
-      has(run.text("SELECT sentence FROM finding WHERE position = 1"), "rank 2 was killed, crashed or still runs, last seen at 1.20 s"));
+      has(run.text("SELECT sentence FROM finding WHERE position = 1"), "rank 2 was killed, crashed, left by _exit or still runs, last seen at 1.20 s"));
 }
 
 TEST(Findings, Abort) {

@@ -40,7 +40,8 @@ class RecorderTest : public ::testing::Test {
   void record(const std::function<void()>& job, int status = 0) {
     const pid_t child = fork();
     if (child == 0) {
-      if (const char* why = activate(options_)) {
+      int error = 0;
+      if (const char* why = activate(options_, &error)) {
         fprintf(stderr, "activate: %s\n", why);
         _exit(99);
       }
@@ -408,7 +409,7 @@ TEST_F(RecorderTest, AFileSizeLimitStopsTheLogAndNotTheJob) {
     for (uint32_t i = 0; i < 100000; ++i) call(kOp, 1);
   });
   const SpoolReader reader = spool();
-  EXPECT_TRUE(reader.header().flags & kDiskFull);
+  EXPECT_TRUE(reader.header().flags & kCannotGrow);
   EXPECT_LE(reader.file_bytes(), 600u * 1024);
   EXPECT_EQ(profiled_calls(reader, kOp), 100000u);
   uint64_t in_ring = 0;
@@ -432,7 +433,10 @@ TEST_F(RecorderTest, ACallThatOutlivesTheRingDoesNotSpoilItsSlot) {
 TEST_F(RecorderTest, ADirectoryThatCannotBeMadeIsSaid) {
   options_.directory = "/proc/no/such/place.ddl";
   const pid_t child = fork();
-  if (child == 0) _exit(activate(options_) && !this_thread() ? 0 : 1);
+  if (child == 0) {
+    int error = 0;
+    _exit(activate(options_, &error) && error != 0 && !this_thread() ? 0 : 1);
+  }
   int status = -1;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
