@@ -27,7 +27,8 @@ uint32_t g_meta_used = 0;
 
 Lock::Lock() : held_(false) {
   const void* free = nullptr;
-  while (!__atomic_compare_exchange_n(&g_lock_owner, &free, static_cast<const void*>(&t_identity), false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+  while (!__atomic_compare_exchange_n(&g_lock_owner, &free, static_cast<const void*>(&t_identity), false, __ATOMIC_ACQUIRE,
+                                      __ATOMIC_RELAXED)) {
     if (free == &t_identity) return;
     free = nullptr;
     sched_yield();

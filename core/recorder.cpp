@@ -26,8 +26,8 @@ RecorderOptions g_options;
 Thread* g_free_threads = nullptr;
 uint32_t g_thread_count = 0;
 uint64_t g_after_ticks, g_until_ticks;  // 0: no such bound
-bool g_log_full = false;             // the cap is reached
-uint64_t g_growth_failed_ticks = 0;  // when the spool could not grow; 0: it could, the last time
+bool g_log_full = false;                // the cap is reached
+uint64_t g_growth_failed_ticks = 0;     // when the spool could not grow; 0: it could, the last time
 
 // The current step. Written by the thread that opens steps, read by all.
 bool g_steps_seen = false;

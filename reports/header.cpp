@@ -72,8 +72,8 @@ void add_alerts(const RunView& run, Document& document) {
   if (end.signal != 0 && !end.exit_code)
     document.alerts.push_back(fmt::format("The job was killed by {}.", signal_name(end.signal)));
   else if (end.rank_failed())
-    document.alerts.push_back(
-        fmt::format("The job failed: exit code {}{}.", *end.exit_code, end.signal != 0 ? fmt::format(" ({})", signal_name(end.signal)) : ""));
+    document.alerts.push_back(fmt::format("The job failed: exit code {}{}.", *end.exit_code,
+                                          end.signal != 0 ? fmt::format(" ({})", signal_name(end.signal)) : ""));
   Query aborted(run.db, "SELECT rank, abort_code FROM process WHERE world = ? AND rank IS NOT NULL AND ended = 'aborted' ORDER BY rank");
   aborted.bind(run.world);
   while (aborted.next())
@@ -84,11 +84,11 @@ void add_alerts(const RunView& run, Document& document) {
   };
   tell(ranks_that(run, "exited"), "exited without MPI_Finalize.");
   tell(ranks_that(run, "exec"), "became another program (exec) without MPI_Finalize.");
-  tell(ranks_that(run, "lost"),
-       fmt::format("left without a goodbye: killed, crashed{} All that was recorded until then is here.",
-                   end.seen ? " or _exit." : ", _exit, or still running."));
-  Query lost(run.db, "SELECT pid, coalesce(exe, '?'), (SELECT o.name FROM open_call x JOIN op o ON o.id = x.op WHERE x.process = p.id LIMIT 1)"
-                     " FROM process p WHERE world = ? AND rank IS NULL AND ended = 'lost' ORDER BY id");
+  tell(ranks_that(run, "lost"), fmt::format("left without a goodbye: killed, crashed{} All that was recorded until then is here.",
+                                            end.seen ? " or _exit." : ", _exit, or still running."));
+  Query lost(run.db,
+             "SELECT pid, coalesce(exe, '?'), (SELECT o.name FROM open_call x JOIN op o ON o.id = x.op WHERE x.process = p.id LIMIT 1)"
+             " FROM process p WHERE world = ? AND rank IS NULL AND ended = 'lost' ORDER BY id");
   lost.bind(run.world);
   while (lost.next())
     document.alerts.push_back(fmt::format("process {} ({}), which had no rank, left without a goodbye{}.", lost.integer(0),

@@ -93,9 +93,10 @@ Table processes_table(const RunView& run) {
     return row.is_null(column) ? Value::absent(Unit::kText, "NOT_APPLICABLE") : Value::text(row.text(column));
   };
   while (row.next())
-    table.rows.push_back({Value::count(row.integer(0)), row.is_null(1) ? Value::absent(Unit::kCount, "NOT_APPLICABLE") : Value::count(row.integer(1)),
-                          Value::duration_ns(row.integer(2)), Value::duration_ns(row.integer(3)), Value::text(how_it_ended(row, 4, 5)), text(6),
-                          text(7), text(8)});
+    table.rows.push_back({Value::count(row.integer(0)),
+                          row.is_null(1) ? Value::absent(Unit::kCount, "NOT_APPLICABLE") : Value::count(row.integer(1)),
+                          Value::duration_ns(row.integer(2)), Value::duration_ns(row.integer(3)), Value::text(how_it_ended(row, 4, 5)),
+                          text(6), text(7), text(8)});
   return table;
 }
 

@@ -40,8 +40,11 @@ RunView::RunView(SQLite::Database& database, std::optional<int64_t> wanted_world
   }
   if (!found)
     throw Error(fmt::format("the run has no world {}", *wanted_world), fmt::format("its worlds are 0 to {}", worlds - 1), ExitCode::kUsage);
-  hosts = scalar(db, ranks > 0 ? "SELECT count(DISTINCT host) FROM process WHERE world = ? AND rank IS NOT NULL"
-                               : "SELECT count(DISTINCT host) FROM process WHERE world = ?", world).value_or(0);
+  hosts = scalar(db,
+                 ranks > 0 ? "SELECT count(DISTINCT host) FROM process WHERE world = ? AND rank IS NOT NULL"
+                           : "SELECT count(DISTINCT host) FROM process WHERE world = ?",
+                 world)
+              .value_or(0);
   all_steps =
       scalar(db, "SELECT count(DISTINCT s.step) FROM step s JOIN process p ON p.id = s.process WHERE p.world = ?", world).value_or(0);
 

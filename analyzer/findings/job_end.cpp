@@ -48,7 +48,8 @@ std::string signal_name(int64_t number) {
 std::string fate(const JobEnd& end, bool plural) {
   const char* were = plural ? "were" : "was";
   if (end.signal != 0 && !end.launcher_killed)
-    return is_crash(end.signal) ? fmt::format("crashed ({})", signal_name(end.signal)) : fmt::format("{} killed ({})", were, signal_name(end.signal));
+    return is_crash(end.signal) ? fmt::format("crashed ({})", signal_name(end.signal))
+                                : fmt::format("{} killed ({})", were, signal_name(end.signal));
   if (end.exit_code) return fmt::format("stopped without MPI_Finalize (exit code {})", *end.exit_code);
   return fmt::format("{} killed, crashed, left by _exit or still {}", were, plural ? "run" : "runs");
 }

@@ -12,8 +12,8 @@ namespace ddl {
 struct JobEnd {
   bool seen = false;
   std::optional<int64_t> exit_code;  ///< of the command; nothing: it was killed
-  bool launcher_killed = false;  ///< the signal hit the launcher (mpirun), not a rank
-  int64_t signal = 0;            ///< of the command, or of a rank: launchers and shells return 128 + number; 0: none
+  bool launcher_killed = false;      ///< the signal hit the launcher (mpirun), not a rank
+  int64_t signal = 0;                ///< of the command, or of a rank: launchers and shells return 128 + number; 0: none
 
   /// The launcher said that one of its processes went wrong: it then ends the others itself.
   bool rank_failed() const { return exit_code && *exit_code != 0; }

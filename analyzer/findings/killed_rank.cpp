@@ -43,10 +43,9 @@ std::string when(const FindingInput& input, int64_t rank) {
 std::string counted(int64_t count, const char* what) { return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s"); }
 
 std::string what_is_missing(const FindingInput& input, const Ends& ends) {
-  std::string text =
-      fmt::format("{} of {} ranks ended in MPI_Finalize",
-                  ends.ranks - static_cast<int64_t>(ends.aborted.size() + ends.exited.size() + ends.replaced.size() + ends.lost.size()),
-                  ends.ranks);
+  std::string text = fmt::format(
+      "{} of {} ranks ended in MPI_Finalize",
+      ends.ranks - static_cast<int64_t>(ends.aborted.size() + ends.exited.size() + ends.replaced.size() + ends.lost.size()), ends.ranks);
   Query unfinished(input.db, "SELECT count(*) FROM open_call x JOIN process p ON p.id = x.process WHERE p.world = ?");
   unfinished.bind(input.world);
   if (unfinished.next() && unfinished.integer(0) > 0) text += fmt::format(", {} never returned", counted(unfinished.integer(0), "call"));
@@ -60,9 +59,10 @@ std::string what_is_missing(const FindingInput& input, const Ends& ends) {
   return text + ". Every call that had returned before is in the record.";
 }
 
-/// Nobody says how these ranks ended. The job's exit code tells of one of them, and its launcher ended the others; which one it was follows if
-/// the others waited for it.
-void describe_lost(const FindingInput& input, const Ends& ends, const std::optional<Stall>& stall, Finding& finding, std::vector<int64_t>& first) {
+/// Nobody says how these ranks ended. The job's exit code tells of one of them, and its launcher ended the others; which one it was follows
+/// if the others waited for it.
+void describe_lost(const FindingInput& input, const Ends& ends, const std::optional<Stall>& stall, Finding& finding,
+                   std::vector<int64_t>& first) {
   const JobEnd end = job_end(input.db);
   const bool all = static_cast<int64_t>(ends.lost.size()) == ends.ranks;
   const bool one = ends.lost.size() == 1;
@@ -109,7 +109,8 @@ std::vector<Finding> find_killed_rank(const FindingInput& input) {
     finding.confidence = "sure";
   } else if (!ends.replaced.empty()) {
     first = ends.replaced;
-    finding.sentence = fmt::format("{} became another program (exec) without MPI_Finalize {}", ranks_text(first), when(input, first.front()));
+    finding.sentence =
+        fmt::format("{} became another program (exec) without MPI_Finalize {}", ranks_text(first), when(input, first.front()));
     finding.confidence = "sure";
   } else {
     describe_lost(input, ends, stall, finding, first);

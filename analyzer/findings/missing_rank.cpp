@@ -15,10 +15,10 @@
 namespace ddl {
 namespace {
 
-constexpr int64_t kSureNs = 2'000'000'000;  // waiting this long, and ...
-constexpr double kSureTimes = 20;           // ... this many times the mean duration of the call is a hang
-constexpr int64_t kShortNs = 500'000'000;   // less than this, or ...
-constexpr double kShortTimes = 5;           // ... less than this is how any job looks when it is killed
+constexpr int64_t kSureNs = 2'000'000'000;   // waiting this long, and ...
+constexpr double kSureTimes = 20;            // ... this many times the mean duration of the call is a hang
+constexpr int64_t kShortNs = 500'000'000;    // less than this, or ...
+constexpr double kShortTimes = 5;            // ... less than this is how any job looks when it is killed
 constexpr int64_t kGraceNs = 3'000'000'000;  // after a rank failed, mpirun takes up to 2 s to end those that wait for it: that is no hang
 
 bool ended_well(const FindingInput& input) {
@@ -55,9 +55,10 @@ std::vector<Finding> find_stuck_in_init(const FindingInput& input) {
   finding.sentence = fmt::format("nobody left MPI_Init: {} {} in it", ranks_text(inside), inside.size() == 1 ? "sits" : "sit");
   if (!absent.empty()) finding.sentence += fmt::format(", {} never called it", ranks_text(absent));
   if (absent.size() == 1) finding.rank = absent.front();
-  finding.evidence = fmt::format("{} of {} ranks called MPI_Init, the last one at {}; it returns when all of them have called it.", inside.size(),
-                                 size, duration_text(last_sign_of_life_ns(input)));
-  finding.evidence_sql = fmt::format("SELECT rank, host, pid, ended, start_ns, init_ns FROM v_rank WHERE world = {} ORDER BY rank", input.world);
+  finding.evidence = fmt::format("{} of {} ranks called MPI_Init, the last one at {}; it returns when all of them have called it.",
+                                 inside.size(), size, duration_text(last_sign_of_life_ns(input)));
+  finding.evidence_sql =
+      fmt::format("SELECT rank, host, pid, ended, start_ns, init_ns FROM v_rank WHERE world = {} ORDER BY rank", input.world);
   finding.advice = absent.empty() ? "read the job's own error output: MPI says there why it could not start"
                                   : fmt::format("find out what {} did instead, or whether it ran without the library", ranks_text(absent));
   return {finding};

@@ -31,8 +31,8 @@ Sizes count_sizes(const std::vector<Scan>& scans) {
   return sizes;
 }
 
-/// Rank and size stand twice in a spool: in the header and in the description of MPI_COMM_WORLD. Where they differ one of them is damaged, and
-/// the other processes of the world tell which.
+/// Rank and size stand twice in a spool: in the header and in the description of MPI_COMM_WORLD. Where they differ one of them is damaged,
+/// and the other processes of the world tell which.
 void take_recorded_rank(Scan& scan, Sizes& sizes, Losses& losses) {
   scan.rank = scan.header.rank;
   scan.world_size = scan.header.world_size;
@@ -70,7 +70,8 @@ void take_announced_ranks(std::vector<Scan>& scans) {
     const FileHeader& h = scan.header;
     if (scan.rank >= 0) {
       taken.emplace(h.world_key, scan.rank);
-    } else if ((h.flags & kMpiEntered) && !scan.became_other && h.launch_rank >= 0 && h.launch_rank < h.launch_size && h.launch_size <= kMaxWorldSize) {
+    } else if ((h.flags & kMpiEntered) && !scan.became_other && h.launch_rank >= 0 && h.launch_rank < h.launch_size &&
+               h.launch_size <= kMaxWorldSize) {
       candidates.push_back(&scan);
     }
   }

@@ -187,10 +187,10 @@ void write_process(SQLite::Database& db, RunTables& run, const Scan& scan, const
   }
 
   if (ended == "lost") {
-    run.losses.add(
-        place, "killed", 1,
-        fmt::format("process without a sign of its end: killed, crashed, left by _exit or exec, or still running; last sign of life {:.3f} s after the run began",
-                    static_cast<double>(end_ns) * 1e-9));
+    run.losses.add(place, "killed", 1,
+                   fmt::format("process without a sign of its end: killed, crashed, left by _exit or exec, or still running; last sign of "
+                               "life {:.3f} s after the run began",
+                               static_cast<double>(end_ns) * 1e-9));
   }
   run.losses.add_counters(place, header);
   uint64_t not_kept = 0;  // what the log did not take went to the rings

@@ -57,8 +57,7 @@ Worlds find_worlds(const std::vector<Scan>& scans, const std::vector<int64_t>& s
     const uint64_t key = scan.header.world_key;
     if (scan.rank < 0) continue;
     const size_t generation = generations[{key, scan.world_size, scan.rank}]++;
-    const auto [world, is_new] =
-        numbers.emplace(WorldId{key, scan.world_size, generation}, static_cast<int64_t>(numbers.size()));
+    const auto [world, is_new] = numbers.emplace(WorldId{key, scan.world_size, generation}, static_cast<int64_t>(numbers.size()));
     if (is_new) {
       result.worlds.push_back({scan.world_size, {}});
       present.emplace_back();

@@ -393,8 +393,8 @@ TEST(Findings, OneOfManyKilled) {
   run.analyze();
   ASSERT_EQ(run.findings().front(), "killed_rank");
   EXPECT_EQ(run.integer("SELECT rank FROM finding WHERE position = 1"), 2);
-  EXPECT_TRUE(
-      has(run.text("SELECT sentence FROM finding WHERE position = 1"), "rank 2 was killed, crashed, left by _exit or still runs, last seen at 1.20 s"));
+  EXPECT_TRUE(has(run.text("SELECT sentence FROM finding WHERE position = 1"),
+                  "rank 2 was killed, crashed, left by _exit or still runs, last seen at 1.20 s"));
 }
 
 TEST(Findings, Abort) {

@@ -48,8 +48,8 @@ static inline void log_calls(const char* name, uint64_t calls, uint64_t bytes) {
 }
 
 /* CALL(Allreduce, bytes, (arguments)) */
-#define CALL(name, bytes, arguments)                               \
-  do {                                                             \
-    if (MPI_##name arguments != MPI_SUCCESS) abort();              \
-    log_calls("MPI_" #name, 1, bytes);                             \
+#define CALL(name, bytes, arguments)                  \
+  do {                                                \
+    if (MPI_##name arguments != MPI_SUCCESS) abort(); \
+    log_calls("MPI_" #name, 1, bytes);                \
   } while (0)

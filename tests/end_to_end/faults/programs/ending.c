@@ -1,6 +1,6 @@
 /* Communicates a little, then ends in the way that is asked for. usage: ending HOW [RANK] [OTHER PROGRAM ...]
- * Only RANK (-1: all) ends that way, in the middle of the loop; the others go on until the job is ended, or finalize. The calls that returned
- * are in $CALL_LOG.RANK. */
+ * Only RANK (-1: all) ends that way, in the middle of the loop; the others go on until the job is ended, or finalize. The calls that
+ * returned are in $CALL_LOG.RANK. */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -95,9 +95,20 @@ static const struct {
   const char* name;
   void (*end)(void);
 } kWays[] = {
-    {"finalize", finalize},     {"return", leave_main},       {"exit", call_exit},           {"_exit", call__exit}, {"quick_exit", call_quick_exit},
-    {"abort", call_abort},      {"segv", die_of_segv},        {"term", die_of_term},         {"kill", die_of_kill}, {"mpi_abort", call_mpi_abort},
-    {"exec", become_other},     {"init_again", init_again},   {"thread_exit", exit_in_thread}, {"forks", forks},
+    {"finalize", finalize},
+    {"return", leave_main},
+    {"exit", call_exit},
+    {"_exit", call__exit},
+    {"quick_exit", call_quick_exit},
+    {"abort", call_abort},
+    {"segv", die_of_segv},
+    {"term", die_of_term},
+    {"kill", die_of_kill},
+    {"mpi_abort", call_mpi_abort},
+    {"exec", become_other},
+    {"init_again", init_again},
+    {"thread_exit", exit_in_thread},
+    {"forks", forks},
 };
 
 int main(int argc, char** argv) {
