@@ -106,6 +106,11 @@ def reported(what, run, *sentences, code=0):
     return text
 
 
+def remove(run):
+    if not job.failures:
+        shutil.rmtree(run, ignore_errors=True)
+
+
 def in_namespace(what, script, *flags, **env):
     """Runs a shell script in namespaces of its own; skips where that is not allowed."""
     if subprocess.run(["unshare", *flags, "true"], capture_output=True).returncode != 0:

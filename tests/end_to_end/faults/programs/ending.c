@@ -8,25 +8,10 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
-#include "call_log.h"
+#include "communicate.h"
 #include "ddl/annotate.h"
 
 static char** arguments;
-
-static void communicate(int rounds) {
-  int rank, size;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  double in[8] = {0}, out[8];
-  for (int i = 0; i < rounds; ++i) {
-    MPI_Request r[2];
-    CALL(Allreduce, sizeof in, (in, out, 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD));
-    CALL(Irecv, sizeof out, (out, 8, MPI_DOUBLE, (rank + size - 1) % size, 7, MPI_COMM_WORLD, &r[0]));
-    CALL(Isend, sizeof in, (in, 8, MPI_DOUBLE, (rank + 1) % size, 7, MPI_COMM_WORLD, &r[1]));
-    CALL(Waitall, 0, (2, r, MPI_STATUSES_IGNORE));
-    CALL(Barrier, 0, (MPI_COMM_WORLD));
-  }
-}
 
 static void finalize(void) { CALL(Finalize, 0, ()); }
 static void leave_main(void) {}
@@ -118,8 +103,7 @@ int main(int argc, char** argv) {
   int rank, flag;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  open_call_log(getenv("CALL_LOG"), rank);
-  log_calls("MPI_Init", 1, 0);
+  begin_log();
   printf("rank %d is up\n", rank);
   fflush(stdout);
   communicate(40);
