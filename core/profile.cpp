@@ -69,7 +69,8 @@ bool add_profile_table(Thread* thread, uint32_t entries) {
 
 void drop_profile(Thread* thread) {
   give_back_pages(thread->profile_index, thread->profile_index_slots * sizeof(ProfileEntry*));
-  if (thread->profile_next) SpoolFile::unmap(reinterpret_cast<ChunkHeader*>(reinterpret_cast<char*>(thread->profile_next) - kProfileOffset));
+  if (thread->profile_next)
+    SpoolFile::unmap(reinterpret_cast<ChunkHeader*>(reinterpret_cast<char*>(thread->profile_next) - kProfileOffset));
 }
 
 ProfileEntry* profile_entry_of_class(Thread* thread, uint32_t context, uint32_t comm, uint32_t op, uint32_t size_class) {
