@@ -52,7 +52,7 @@ struct ClockPair {
   X(kLossMeta, "meta", "names or facts that could not be written")                                  \
   X(kLossRangeDepth, "range_depth", "ranges nested deeper than the stack")                          \
   X(kLossUnbalanced, "unbalanced_ranges", "range ends without a begin")                             \
-  X(kLossThreads, "threads", "threads for which no memory was left")
+  X(kLossThreads, "threads", "threads for which no room was left on the disk or in memory: their calls are missing")
 
 enum LossKind : uint32_t {
 #define DDL_LOSS_ENUM(id, name, note) id,
@@ -68,7 +68,8 @@ enum ProcessFlag : uint32_t {
   kMpiFinalized = 1u << 1,    ///< MPI_Finalize was entered
   kMpiAborted = 1u << 2,      ///< MPI_Abort was called in this process
   kExited = 1u << 3,          ///< the process ran its exit handlers
-  kDiskFull = 1u << 4,        ///< the spool could not grow any more; recording of events stopped
+  kCannotGrow = 1u << 4,      ///< the spool could not grow (FileHeader::grow_errno says why); events were left out
+  kMpiEntered = 1u << 5,      ///< MPI_Init or MPI_Init_thread was called: a rank of the job, if it did not get a number in time, too
 };
 
 constexpr uint32_t kLossSlots = 32;
@@ -101,6 +102,9 @@ struct FileHeader {
   uint64_t mpi_finalize_enter_ticks;
   uint64_t log_bytes;  ///< in event chunks
   uint64_t loss[kLossSlots];
+  int32_t launch_rank;  ///< the rank that the launcher announced in the environment; -1: none. Counts only while `rank` is not known
+  int32_t launch_size;  ///< how many it announced; 0: unknown
+  int32_t grow_errno;   ///< why the spool could not grow, the first time
 };
 static_assert(sizeof(FileHeader) <= kPageBytes);
 

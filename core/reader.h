@@ -24,6 +24,8 @@
 
 namespace ddl {
 
+constexpr int32_t kMaxWorldSize = 1 << 21;  ///< of an MPI_COMM_WORLD; more is damage
+
 /// Something in the file that could not be used.
 struct Skip {
   uint64_t offset;

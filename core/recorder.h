@@ -94,8 +94,9 @@ enum class Keep : uint8_t {
   kAsk,  ///< keep() decides event by event
 };
 
-/// Process-wide state that the hot path reads: one line.
-struct alignas(64) Process {
+/// Process-wide state that the hot path reads: one line. On a page of its own, which the kernel clears in a child of any kind of fork: also
+/// where no handler of pthread_atfork runs, an annotation sees that nothing is active.
+struct alignas(kPageBytes) Process {
   uint64_t refresh_at_ticks;  ///< when the clocks are due to be read again
   uint64_t refresh_ticks;     ///< how far apart that is: about a second
   Keep keep;
@@ -114,10 +115,12 @@ struct RecorderOptions {
   uint64_t after_ns;  ///< keep only what starts this long after activate() ...
   uint64_t for_ns;    ///< ... and not later than that; 0 = no end
   uint64_t world_key;
+  int32_t launch_rank, launch_size;  ///< FileHeader
 };
 
-/// Starts recording. NULL: done; else a few words why not. Once per process (and once more in a forked child).
-const char* activate(const RecorderOptions& options);
+/// Starts recording. NULL: done; else a few words why not, and errno in `error` (0: the words say it all). Once per process (and once more
+/// in a forked child).
+const char* activate(const RecorderOptions& options, int* error);
 /// In a forked child: drop everything that belongs to the parent. Async-signal-safe.
 void forget_after_fork();
 FileHeader* spool_header();

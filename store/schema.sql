@@ -35,7 +35,7 @@ CREATE TABLE host (
 CREATE TABLE process (
   id INTEGER PRIMARY KEY,       -- 1, 2, ... ordered by world, rank
   world INTEGER NOT NULL,       -- which MPI_COMM_WORLD: 0, 1, ... in the order of their start
-  rank INTEGER,                 -- NULL: MPI_Init was never left
+  rank INTEGER,                 -- NULL: no rank, or it died in MPI_Init and its launcher had not announced one
   world_size INTEGER,           -- size of MPI_COMM_WORLD; NULL as rank
   host INTEGER NOT NULL,        -- host.id
   pid INTEGER NOT NULL,         -- process id on its host
@@ -43,7 +43,7 @@ CREATE TABLE process (
   end_ns INTEGER NOT NULL,      -- last sign of life in the spool
   init_ns INTEGER,              -- MPI_Init left; NULL: never
   finalize_ns INTEGER,          -- MPI_Finalize entered; NULL: never
-  ended TEXT NOT NULL,          -- finalized, aborted (MPI_Abort in this process), exited (without MPI_Finalize), lost (killed, crashed or still running)
+  ended TEXT NOT NULL,          -- finalized, aborted (MPI_Abort in this process), exited (without MPI_Finalize), exec (became another program, which is a row of its own), lost (killed, crashed, left by _exit, or still running)
   abort_code INTEGER,           -- argument of MPI_Abort
   thread_level TEXT,            -- MPI_THREAD_SINGLE ... MPI_THREAD_MULTIPLE
   clock TEXT NOT NULL,          -- tsc or monotonic
@@ -75,7 +75,7 @@ CREATE TABLE thread (
 CREATE TABLE loss (
   world INTEGER,         -- NULL: the run as a whole
   rank INTEGER,          -- NULL: the run as a whole, or a process without a rank
-  kind TEXT NOT NULL,    -- not_kept, records, profile_other, contexts, communicators, requests, meta, range_depth, unbalanced_ranges, threads, disk_full (counted by the process); torn_spool, missing_rank, killed, clock, abandoned_calls, undescribed, job_file (found by the ingest)
+  kind TEXT NOT NULL,    -- not_kept, records, profile_other, contexts, communicators, requests, meta, range_depth, unbalanced_ranges, threads, cannot_grow (counted by the process); torn_spool, missing_rank, killed, clock, abandoned_calls, undescribed, job_file (found by the ingest)
   count INTEGER NOT NULL,  -- events, calls, bytes or processes: the note says which
   note TEXT NOT NULL     -- for people, reads on from the count: "3 of 16 ranks left no spool: rank 4, 7-8"
 );

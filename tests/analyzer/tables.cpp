@@ -24,6 +24,7 @@ struct KnownOp {
   bool nonblocking;
 };
 const std::map<std::string, KnownOp> kOps = {
+    {"MPI_Init", {"lifecycle", false}},
     {"MPI_Allreduce", {"all_to_all", false}},
     {"MPI_Allgather", {"all_to_all", false}},
     {"MPI_Alltoall", {"all_to_all", false}},

@@ -254,10 +254,10 @@ TEST_F(HandmadeSpoolTest, AProgramWithoutMpiHasNoRank) {
 TEST_F(HandmadeSpoolTest, CountersOfTheProcessBecomeLosses) {
   spool_.header().loss[kLossRequests] = 5;
   spool_.header().loss[kLossSlots - 1] = 2;  // of a newer library
-  spool_.header().flags |= kDiskFull;
+  spool_.header().flags |= kCannotGrow;
   load();
   EXPECT_EQ(rows("SELECT kind, count, world, rank FROM loss ORDER BY kind"),
-            (Rows{{"disk_full", "1", "0", "0"}, {"loss_31", "2", "0", "0"}, {"requests", "5", "0", "0"}}));
+            (Rows{{"cannot_grow", "1", "0", "0"}, {"loss_31", "2", "0", "0"}, {"requests", "5", "0", "0"}}));
 }
 
 }  // namespace
