@@ -63,19 +63,28 @@ def no_shared_disk(folder):
     job.check(text.startswith("train   4 ranks on 2 hosts   ") and "data: 4/4 ranks" in text, f"report after: {text}")
 
 
-def other_launcher(folder):
-    """Hydra passes its environment on by itself."""
-    hydra = shutil.which("mpiexec.hydra")
-    if not hydra:
-        print("no mpiexec.hydra: its environment is not tested")
+def mpich(folder):
+    """Hydra passes its environment on by itself; a job of MPICH's over both hosts."""
+    hydra, compiler, library = shutil.which("mpiexec.hydra"), shutil.which("mpicc.mpich"), job.LIBRARY.with_name("libddl-mpich.so")
+    if not hydra or not compiler or not library.exists():
+        print("no MPICH: not tested")
         return
     hosts = Hosts(folder)
-    run = folder / "hydra.ddl"
-    done = hosts.run("nodea", [job.DDL, "record", "-o", run, "--steps", "3:5", "--", hydra, "-n", 2, "-hosts", "nodea,nodeb", "sh", "-c",
+    launch = [hydra, "-n", 2, "-hosts", "nodea,nodeb", "-iface", "cable"]
+    done = hosts.run("nodea", [job.DDL, "record", "-o", folder / "words.ddl", "--steps", "3:5", "--", *launch, "sh", "-c",
                                "echo $(hostname) $DDL_STEPS $DDL_OUT $LD_PRELOAD"], check_rc=0)
-    library = job.LIBRARY.with_name("libddl-mpich.so")  # Hydra is MPICH's launcher
-    expected = [f"{host} 3:5 {run} {library}" for host in virtual_hosts.NAMES]
+    expected = [f"{host} 3:5 {folder / 'words.ddl'} {library}" for host in virtual_hosts.NAMES]
     job.check(sorted(done.stdout.splitlines()) == expected, f"the processes of Hydra saw: {done.stdout}")
 
+    program = folder / "delayed_allreduce"
+    source = Path(__file__).parent / "programs" / "delayed_allreduce.c"
+    job.run([compiler, "-O1", "-I", Path(__file__).parents[2] / "include", "-o", program, source], check_rc=0)
+    hosts.run("nodea", [job.DDL, "record", "-o", folder / "mpich.ddl", "--", *launch, program, 20, 11, 1, 200], check_rc=0)
+    ranks = [tuple(r) for r in job.store(folder / "mpich.ddl").execute("select rank, host, local_rank from v_rank order by rank")]
+    job.check(ranks == [(0, "nodea", 0), (1, "nodeb", 0)], f"ranks of MPICH: {ranks}")
+    waits = [r[0] for r in job.store(folder / "mpich.ddl").execute(
+        "select wait_ns from v_collective where op = 'MPI_Allreduce' and seq = 11 order by rank")]
+    job.check(len(waits) == 2 and abs(waits[0] - 200e6) <= 20e6 and waits[1] == 0, f"rank 1 came 200 ms late; the ranks waited {waits}")
 
-job.main(one_report, bare_preload, no_shared_disk, other_launcher)
+
+job.main(one_report, bare_preload, no_shared_disk, mpich)
