@@ -116,5 +116,50 @@ TEST(SyntheticMessages, OtherHostsOtherClocks) {
   EXPECT_EQ(analyzed.integer("SELECT count(*) FROM loss WHERE kind = 'unmatched_messages'"), 0);
 }
 
+// ---------------------------------------------------------------------------------------------------------------- findings
+
+TEST(SyntheticMessages, ALateRankIsNamedThroughTheRanksThatItMakesLate) {
+  struct Case {
+    SyntheticRun job;
+    int rank;
+    const char* words;
+  };
+  for (const Case& c :
+       {Case{ring_job().slow(1, 7_ms), 1, "is late in 100% of messages: the others wait 7.00 ms/step"},
+        Case{ring_job().jitter(300_us).slow(1, 7_ms), 1, "of messages: the others wait"},
+        Case{ring_job().ranks(9).jitter(300_us).slow(5, 7_ms), 5, "of messages: the others wait"},
+        Case{ring_job().ranks(2).slow(0, 7_ms), 0, "of messages: the other waits 7.00 ms/step"},
+        Case{halo_job().jitter(300_us).slow(4, 7_ms), 4, "of messages: the others wait"},
+        Case{ring_job().jitter(300_us).slow(1, 7_ms).allreduce(8_B, 50_us), 1, "of collectives and messages: the others wait"},
+        Case{halo_job().jitter(300_us).slow(2, 7_ms).allreduce(8_B, 50_us), 2, "of collectives and messages: the others wait"},
+        Case{ring_job().slow(1, 7_ms, 20).steps(60), 1, "since step 20: the others wait"},
+        Case{ring_job().jitter(300_us).slow(2, 7_ms).no_steps(), 2, "of messages: the others wait"}}) {
+    Analyzed analyzed(c.job);
+    ASSERT_EQ(analyzed.findings(), Ids{"straggler"}) << c.words;
+    const std::string sentence = analyzed.text("SELECT sentence FROM finding");
+    EXPECT_EQ(analyzed.integer("SELECT rank FROM finding"), c.rank) << sentence;
+    EXPECT_TRUE(has(sentence, c.words)) << sentence;
+    const double saving_ns = static_cast<double>(analyzed.integer("SELECT saving_ns FROM finding"));
+    EXPECT_NEAR(saving_ns, c.job.plan().annotated ? 7e6 : 30 * 7e6, (c.job.plan().annotated ? 1 : 30) * 1.2e6) << sentence;
+    analyzed.db.exec("CREATE TEMP TABLE shown AS " + analyzed.text("SELECT evidence_sql FROM finding"));
+    EXPECT_EQ(analyzed.integer("SELECT late FROM temp.shown LIMIT 1"), c.rank);
+  }
+}
+
+TEST(SyntheticMessages, CleanRunsHaveNoFindings) {
+  for (const SyntheticRun& job :
+       {ring_job(), ring_job().jitter(2_ms), halo_job().jitter(2_ms), ring_job().jitter(2_ms).allreduce(8_B, 50_us),
+        pipeline_job().jitter(1_ms), ring_job().jitter(2_ms).no_steps(),
+        run().ranks(6).steps(30).jitter(2_ms).compute(20_ms).collect(0, 4_KiB, 100_us).bcast(1_KiB, 50_us)}) {
+    Analyzed analyzed(job);
+    EXPECT_EQ(analyzed.findings(), Ids{}) << analyzed.text("SELECT sentence FROM finding LIMIT 1");
+  }
+}
+
+TEST(SyntheticMessages, WaitingForMessagesBoundsTheJob) {
+  Analyzed analyzed(ring_job().slow(1, 20_ms));
+  EXPECT_EQ(analyzed.text("SELECT value FROM meta WHERE key = 'verdict'"), "wait");
+}
+
 }  // namespace
 }  // namespace ddl::test
