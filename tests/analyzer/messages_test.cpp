@@ -272,6 +272,7 @@ TEST(Messages, AnUnfinishedReceiveTakesItsTurn) {
   EXPECT_EQ(run.integer("SELECT send_ns FROM v_message WHERE receive_ns = 60"), 100);
   EXPECT_EQ(run.integer("SELECT late_sender_wait_ns FROM v_message WHERE receive_ns = 60"), 40);
   EXPECT_EQ(run.integer("SELECT late_sender_wait_ns IS NULL FROM v_message WHERE receive_ns = 20"), 1);
+  EXPECT_EQ(run.integer("SELECT late_receiver_wait_ns FROM v_message WHERE receive_ns = 20"), 0);  // when it was posted is known
 }
 
 TEST(Messages, AReceiveThatMayHaveBeenCancelledMakesTheRestUnknown) {
@@ -342,6 +343,11 @@ TEST(Messages, ALostRequestAloneChangesNothing) {
   run.analyze();
   EXPECT_EQ(known(run), 2);
   EXPECT_EQ(messages(run, "receive_ns"), (Numbers{30, 40}));
+  EXPECT_EQ(messages(run, "late_receiver_wait_ns"), (Numbers{0, 0}));
+  run.ended(0, "lost", 100);  // it may sit in the MPI_Wait for it
+  run.analyze();
+  EXPECT_EQ(run.integer("SELECT late_receiver_wait_ns IS NULL FROM v_message WHERE receive_ns = 30"), 1);
+  EXPECT_EQ(run.integer("SELECT late_sender_wait_ns FROM v_message WHERE receive_ns = 30"), 0);
 }
 
 TEST(Messages, ThreadsThatPostInOneChannelAtATimeHaveNoOrder) {

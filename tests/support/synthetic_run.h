@@ -15,7 +15,8 @@
 //   reduce, gather       root: max(enter) + transfer. Others: enter + kCallNs
 //   non-blocking         the post takes kCallNs. Bytes move from when the last rank has posted and the members' earlier transfers are over
 //   Wait, Waitall        leaves when what it waits for is over, but takes kCallNs at least
-//   messages             eager: a send takes `transfer`; a receive leaves at max(own enter, send's enter) + transfer
+//   messages             eager: a send takes `transfer`; a receive leaves at max(own enter, send's enter) + transfer. A synchronous send
+//                        leaves when its receive does
 //   MPI_Init             [10 us, 2 ms] on all ranks; the first step begins at 2.1 ms; MPI_Finalize is entered 100 us after the last item
 // A rank that is hung, killed or aborted goes no further; whoever needs it stays in its call for good.
 #pragma once
@@ -53,7 +54,9 @@ enum class ItemKind {
   kCollective,
   kSendrecvRing,   ///< MPI_Sendrecv to the next rank, from the one before
   kIsendrecvRing,  ///< MPI_Irecv and MPI_Isend, completed by a later Waitall
-  kMessage,        ///< MPI_Send and MPI_Recv
+  kHalo,           ///< the same with both neighbours, and the Waitall
+  kMessage,        ///< MPI_Send (or MPI_Ssend) and MPI_Recv
+  kCollect,        ///< MPI_Send by all, MPI_Recv with MPI_ANY_SOURCE by one
   kWait,
   kWaitall,
   kPolls,
@@ -73,8 +76,9 @@ struct Item {
   int to = -1;
   int64_t count = 0;  ///< polls
   double value = 0;
-  uint64_t every = 1;  ///< only in steps that are multiples of it
-  int only_rank = -1;  ///< compute and values: -1 = all
+  uint64_t every = 1;        ///< only in steps that are multiples of it
+  int only_rank = -1;        ///< compute and values: -1 = all
+  bool synchronous = false;  ///< messages: MPI_Ssend
 };
 
 /// What the run is made of; the simulation reads it, SyntheticRun fills it.
@@ -188,7 +192,11 @@ class SyntheticRun {
   SyntheticRun& wait();
   SyntheticRun& sendrecv_ring(int64_t bytes, int64_t transfer_ns);
   SyntheticRun& isendrecv_ring(int64_t bytes, int64_t transfer_ns);
-  SyntheticRun& message(int from, int to, int64_t bytes, int64_t transfer_ns);
+  /// With both neighbours in the ring, and the Waitall.
+  SyntheticRun& halo(int64_t bytes, int64_t transfer_ns);
+  SyntheticRun& message(int from, int to, int64_t bytes, int64_t transfer_ns, bool synchronous = false);
+  /// From all others to `to`, which takes them as they come.
+  SyntheticRun& collect(int to, int64_t bytes, int64_t transfer_ns);
   /// MPI_Test that found nothing, `count` times: in the profile only.
   SyntheticRun& polls(int64_t count, int64_t each_ns);
 

@@ -1,6 +1,7 @@
 #include "tests/support/synthetic_run_simulation.h"
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 
 namespace ddl::test::synthetic {
@@ -217,7 +218,8 @@ void Simulation::play(const std::vector<Item>& items, uint32_t first_site, std::
     const Item& item = items[place];
     if (step && *step % item.every != 0) continue;
     const bool communicates = item.kind == ItemKind::kCollective || item.kind == ItemKind::kSendrecvRing ||
-                              item.kind == ItemKind::kIsendrecvRing || item.kind == ItemKind::kMessage;
+                              item.kind == ItemKind::kIsendrecvRing || item.kind == ItemKind::kHalo || item.kind == ItemKind::kMessage ||
+                              item.kind == ItemKind::kCollect;
     if (communicates && step && !communicated) {
       communicated = true;
       meet_fate(*step);
@@ -234,10 +236,17 @@ void Simulation::play(const std::vector<Item>& items, uint32_t first_site, std::
         ring(item, site);
         break;
       case ItemKind::kIsendrecvRing:
-        nonblocking_ring(item, site);
+        post_ring(item, site, std::array{1});
+        break;
+      case ItemKind::kHalo:
+        post_ring(item, site, std::array{1, -1});
+        complete(site, true);
         break;
       case ItemKind::kMessage:
         message(item, site);
+        break;
+      case ItemKind::kCollect:
+        collect(item, site);
         break;
       case ItemKind::kWait:
         complete(site, false);
