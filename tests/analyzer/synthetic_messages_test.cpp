@@ -105,17 +105,6 @@ TEST(SyntheticMessages, ThinnedRanksAreLeftOut) {
   EXPECT_EQ(analyzed.integer("SELECT count(*) FROM v_step WHERE rank = 1 AND wait_ns IS NOT NULL"), 0);
 }
 
-TEST(SyntheticMessages, OtherHostsOtherClocks) {
-  Analyzed analyzed(ring_job().clock_offset(3, 7_ms));
-  EXPECT_EQ(analyzed.text("SELECT group_concat(DISTINCT why) FROM v_message"), "CLOCK_UNTRUSTED");
-  EXPECT_EQ(analyzed.integer("SELECT count(*) FROM v_message WHERE late_sender_wait_ns IS NOT NULL AND source = 0 AND destination = 1"),
-            30);
-  EXPECT_EQ(analyzed.integer("SELECT count(*) FROM v_message WHERE late_sender_wait_ns IS NOT NULL AND (source = 3 OR destination = 3)"),
-            0);
-  EXPECT_EQ(analyzed.integer("SELECT count(*) FROM v_message WHERE send IS NOT NULL AND receive IS NOT NULL"), 30 * 4);
-  EXPECT_EQ(analyzed.integer("SELECT count(*) FROM loss WHERE kind = 'unmatched_messages'"), 0);
-}
-
 // ---------------------------------------------------------------------------------------------------------------- findings
 
 TEST(SyntheticMessages, ALateRankIsNamedThroughTheRanksThatItMakesLate) {

@@ -63,7 +63,7 @@ def read_only(folder):
 
 
 def odd_host_name(folder):
-    for name in (b"a b'\"\n\xff", b"x" * 64, b"../../up"):
+    for name in (b"a b'\"\n\xff", b"x" * 40, b"../../up"):
         socket.sethostname(name)
         what = f"host{len(name)}"
         traced, run, logs = fault.preloaded(folder, what, [fault.ENDING, "finalize"])
