@@ -138,6 +138,18 @@ static void sizes_and_modes(void) {
   open_file("preallocated", MPI_MODE_CREATE | MPI_MODE_RDWR);
   CALL(MPI_File_preallocate, file, 2000);
   close_file();
+  note("== removed");
+  MPI_Info info;
+  PMPI_Info_create(&info);
+  PMPI_Info_set(info, "access_style", "read_once");
+  open_file("info", MPI_MODE_CREATE | MPI_MODE_RDWR);
+  CALL(MPI_File_set_info, file, info);
+  close_file();
+  PMPI_Info_free(&info);
+  if (me == 0) {
+    CALL(MPI_File_delete, file_name, MPI_INFO_NULL);
+    CALL(MPI_File_delete, file_name, MPI_INFO_NULL); /* it is not there any more */
+  }
 }
 
 static void body(void) {

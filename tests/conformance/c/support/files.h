@@ -25,7 +25,7 @@ static inline void note_position(const char* what) {
   MPI_Offset own = UNTOUCHED, common = UNTOUCHED, bytes = UNTOUCHED;
   CALL(MPI_Barrier, world);
   PMPI_File_get_position(file, &own);
-  PMPI_File_get_position_shared(file, &common);
+  POLL(MPI_File_get_position_shared, file, &common);
   PMPI_File_get_size(file, &bytes);
   note("  %s: position %lld, shared %lld, size %lld", what, (long long)own, (long long)common, (long long)bytes);
   CALL(MPI_Barrier, world);
