@@ -175,7 +175,7 @@ void complete_request(RequestInfo* request, const MPI_Status& status, uint64_t n
   }
   if (!info.active) return;
   write_completion(info, status, now);
-  if (info.new_comm) add_communicator(*info.new_comm, find_communicator(key_of(info.parent)), info.op, "MPI_Comm_idup", 0);
+  if (key_of(info.new_comm)) add_communicator(info.new_comm, find_communicator(key_of(info.parent)), info.op, "MPI_Comm_idup", 0);
 }
 
 void observe_completion(RequestInfo* request, const MPI_Status& status, uint64_t now) {

@@ -5,13 +5,15 @@ Compared are the transcripts that the programs write (every return code, status,
 c/support/transcript.h), the exit code, stdout and stderr. What was recorded is compared as well: calls per rank and operation equal what the
 program counted itself. A program says in its head how it is run:
 
-    conformance: binding=c ranks=3 threads=yes cases=NAME:CODE,...
+    conformance: ranks=3 threads=yes cases=NAME:CODE,...
 
-binding: c (default), mpif (mpif.h and `use mpi`) or f08. threads=yes: once more with CONFORMANCE_THREADS=2, its body on two threads under
-MPI_THREAD_MULTIPLE. cases: one run for each, NAME is its argument, CODE the exit code of mpirun that is right. A/B: A with Open MPI, B with MPICH; -: not run.
+threads=yes: once more with CONFORMANCE_THREADS=2, its body on two threads under MPI_THREAD_MULTIPLE. cases: one run for each, NAME is its
+argument, CODE the exit code of mpirun that is right. A/B: A with Open MPI, B with MPICH; -: not run. Programs in c/ are run once (those in c/mpi4
+with MPICH only); those in fortran/ are compiled for three bindings, mpif_h (include 'mpif.h'), mpi (use mpi) and f08 (use mpi_f08), and run in each
+that the MPI library has.
 
 A row counts as covered for a binding if a program of that binding left completed calls of it in the recorded profile (calls that never
-return, MPI_Abort: an open one).
+return, MPI_Abort: an open one). Rows for which the MPI library has no Fortran function are listed and not asked for.
 """
 import argparse
 import csv
@@ -36,33 +38,45 @@ Flavour = namedtuple("Flavour", "mpirun library bindings environment")
 FLAVOURS = {
     # The treematch of 4.1.4 hangs in one of some hundred MPI_Dist_graph_create, without us and whatever it is asked. Windows need
     # single copies: emulated ones where a container forbids process_vm_readv.
-    "openmpi": Flavour("mpirun.openmpi", "libddl.so", ("c", "mpif", "f08"), {"OMPI_MCA_topo": "basic", "OMPI_MCA_btl_vader_single_copy_mechanism": "emulated", "OMPI_MCA_odls_base_sigkill_timeout": "0"}),
+    "openmpi": Flavour("mpirun.openmpi", "libddl.so", ("c", "mpif_h", "mpi", "f08"), {"OMPI_MCA_topo": "basic", "OMPI_MCA_btl_vader_single_copy_mechanism": "emulated", "OMPI_MCA_odls_base_sigkill_timeout": "0"}),
     "mpich": Flavour("mpirun.mpich", "libddl-mpich.so", ("c",), {}),
 }
-# How the wrapper of a row is called in each binding.
-SYMBOLS = {"c": r"(MPIX?_\w+)", "mpif": r"(mpi_\w+?)(?<!_f08)_", "f08": r"(mpi_\w+)_f08_"}
+FORTRAN = ("mpif_h", "mpi", "f08")
 
 
-def programs(flavour):
-    """Every source in c/ and fortran/ is one; those in c/mpi4 need MPI 4."""
-    for source in sorted(HERE.glob("c/*.c")) + sorted(HERE.glob("c/mpi4/*.c") if flavour == "mpich" else ()) + sorted(HERE.glob("fortran/*.[fF]*")):
-        said = re.search(r"conformance:((?:[\s*!]+\w+=[\w:,/-]+)+)", source.read_text())
+def programs(flavour, bindings):
+    """Every source in c/ and fortran/ is one, in each of its bindings; those in c/mpi4 need MPI 4."""
+    for source in sorted(HERE.glob("c/*.c")) + sorted(HERE.glob("c/mpi4/*.c") if flavour == "mpich" else ()) + sorted(HERE.glob("fortran/*.F90")):
+        said = re.search(r"conformance:((?:[\s*!]+\w+=[\w:,/.-]+)+)", source.read_text())
         if not said:
             sys.exit(f"{source}: says nowhere how it is run (conformance: ranks=...)")
         facts = dict(word.split("=") for word in re.findall(r"\w+=\S+", said[1]))
         cases = [case.split(":") for case in facts["cases"].split(",")] if "cases" in facts else [[None, "0"]]
-        yield Program(source.stem, facts.get("binding", "c"), [int(ranks) for ranks in facts["ranks"].split("/")], facts.get("threads") == "yes", [(name, codes.split("/")) for name, codes in cases])
+        for binding in ("c",) if source.suffix == ".c" else FORTRAN:
+            if binding in bindings:
+                yield Program(source.stem, binding, [int(ranks) for ranks in facts["ranks"].split("/")], facts.get("threads") == "yes",
+                              [(name, codes.split("/")) for name, codes in cases])
 
 
 def of_flavour(values, flavour):
     return values[-1 if flavour == "mpich" else 0]
 
 
-def rows_of(library):
-    """binding -> names of the rows, in lower case, from what the library shows to the job."""
-    shown = [line.split()[-1].split("@")[0]
-             for line in subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout.splitlines()]
-    return {binding: {match[1].lower() for name in shown if (match := re.fullmatch(pattern, name))} for binding, pattern in SYMBOLS.items()}
+def shown_by(library):
+    lines = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout.splitlines()
+    return {line.split()[-1].split("@")[0] for line in lines}
+
+
+def rows_of(library, binding, binaries):
+    """Names of the rows, in lower case, that programs of a binding can call, and those that they cannot."""
+    rows = {name.lower() for name in shown_by(library) if re.match("MPIX?_", name)}
+    if binding == "c":
+        return rows, set()
+    some_program = next(path for path in sorted((binaries / binding).iterdir()) if os.access(path, os.X_OK) and path.is_file())
+    loaded = re.findall(r"=> (\S*/libmpi\S*)", subprocess.run(["ldd", some_program], capture_output=True, text=True, check=True).stdout)
+    functions = set().union(*map(shown_by, loaded))
+    callable_rows = {row for row in rows if functions & ({f"{row}_f08_", f"{row}_f08ts_"} if binding == "f08" else {f"{row}_"})}
+    return callable_rows, rows - callable_rows
 
 
 def normalised(text):
@@ -160,7 +174,7 @@ def conform(flavour, rows, ranks, case, expected, threads, binary, folder, libra
     calls, unfinished = read_record(traced.record) if library and traced.record.exists() else (Counter(), set())
     if library:
         for rank, op in sorted(traced.calls.keys() | calls.keys() if traced.calls else ()):
-            if op.lower() in rows["c"] and op not in unfinished and calls[rank, op] != traced.calls[rank, op]:
+            if op.lower() in rows and op not in unfinished and calls[rank, op] != traced.calls[rank, op]:
                 wrong.append(f"rank {rank} called {op} {traced.calls[rank, op]} times, recorded are {calls[rank, op]}")
     ops = {op.lower() for _, op in calls} | {op.lower() for op in unfinished}
     return wrong, ops, f"{len(plain.transcripts)} transcripts, {sum(map(len, plain.transcripts.values()))} lines, {len(ops)} operations"
@@ -169,7 +183,7 @@ def conform(flavour, rows, ranks, case, expected, threads, binary, folder, libra
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--flavour", choices=FLAVOURS, default="openmpi")
-    parser.add_argument("--binding", choices=SYMBOLS, action="append", help="programs of this binding only (repeatable)")
+    parser.add_argument("--binding", choices=("c", *FORTRAN), action="append", help="programs of this binding only (repeatable)")
     parser.add_argument("--without", action="store_true", help="both runs without the library: is what the programs write repeatable?")
     parser.add_argument("program", nargs="*", help="default: all; coverage is judged only then")
     options = parser.parse_args()
@@ -181,23 +195,34 @@ def main():
         if not needed:
             print("skipped:", what)
             return 77
-    bindings = options.binding or flavour.bindings
-    chosen = [p for p in programs(options.flavour) if p.binding in bindings and (not options.program or p.name in options.program)]
-    rows = rows_of(library)
+    bindings = [binding for binding in options.binding or flavour.bindings if binding == "c" or (binaries / binding).exists()]
+    if not bindings:
+        print("skipped: no program was built; is there a Fortran compiler, and what has the MPI library for it?")
+        return 77
+    chosen = [p for p in programs(options.flavour, bindings) if (not options.program or p.name in options.program)]
+    rows, without = {}, {}
+    for binding in bindings:
+        rows[binding], without[binding] = rows_of(library, binding, binaries)
     covered = {binding: set() for binding in bindings}
     folder = Path(tempfile.mkdtemp(prefix="conformance-"))
     failed, began = 0, time.monotonic()
     for program in chosen:
+        binary = binaries / ("" if program.binding == "c" else program.binding) / program.name
+        if not binary.exists():
+            print(f"{program.binding} {program.name}: not built, what it needs is not here")
+            continue
         for case, codes in program.cases:
             if of_flavour(codes, options.flavour) == "-":
                 continue
             expected = int(of_flavour(codes, options.flavour))
             for threads in (1, 2) if program.threads else (1,):
                 label = program.name + (f" {case}" if case else "") + (" on two threads" if threads > 1 else "")
+                if program.binding != "c":
+                    label = f"{program.binding} {label}"
                 here = folder / label.replace(" ", "_")
                 here.mkdir()
                 start = time.monotonic()
-                wrong, ops, summary = conform(flavour, rows, of_flavour(program.ranks, options.flavour), case, expected, threads, binaries / program.name, here, None if options.without else library)
+                wrong, ops, summary = conform(flavour, rows[program.binding], of_flavour(program.ranks, options.flavour), case, expected, threads, binary, here, None if options.without else library)
                 covered[program.binding] |= ops
                 print(f"{label}: {'DIFFERS' if wrong else 'equal'} ({summary}), {time.monotonic() - start:.1f} s", flush=True)
                 for line in wrong:
@@ -207,6 +232,8 @@ def main():
     for binding in bindings if not options.without else ():
         missing = rows[binding] - covered[binding]
         print(f"row coverage, {options.flavour} {binding}: {len(rows[binding]) - len(missing)} of {len(rows[binding])} rows")
+        if without[binding]:
+            print("  without a function in this binding:", " ".join(sorted(without[binding])))
         if missing and not options.program:
             print("  not reached:", " ".join(sorted(missing)))
             failed += 1
