@@ -102,7 +102,8 @@ TEST(Instance, NonblockingRootedCollectivesWaitFromTheirPost) {
   // From post to completion; rank 1 is the root.
   const std::vector<std::pair<int64_t, int64_t>> stays = {{10, 90}, {50, 70}, {60, 95}, {20, 30}};
   for (const char* name : {"MPI_Ibcast", "MPI_Iscatter", "MPI_Iscatterv"}) {
-    Instance instance = ddl::instance(describe_operation(name, "root_to_all", true), stays);
+    const Operation operation = describe_operation(name, "root_to_all", true);
+    Instance instance = ddl::instance(operation, stays);
     instance.root = 1;
     const Split split = split_waiting(instance);
     EXPECT_EQ(split.method, WaitMethod::kMaxPost) << name;
@@ -111,7 +112,8 @@ TEST(Instance, NonblockingRootedCollectivesWaitFromTheirPost) {
     EXPECT_TRUE(split.late.empty()) << name;
   }
   for (const char* name : {"MPI_Ireduce", "MPI_Igather", "MPI_Igatherv"}) {
-    Instance instance = ddl::instance(describe_operation(name, "all_to_root", true), stays);
+    const Operation operation = describe_operation(name, "all_to_root", true);
+    Instance instance = ddl::instance(operation, stays);
     instance.root = 0;
     EXPECT_EQ(split_waiting(instance).wait_ns, (Waits{10, 0, 0, 0})) << name;  // until the first of the others
     instance.root = 2;
