@@ -39,7 +39,7 @@ bool reserve(int fd, uint64_t offset, uint64_t bytes) {
   }
   static const char zeros[kPageBytes] = {};
   constexpr uint64_t kPieces = 64;
-  iovec pieces[kPieces];
+  static iovec pieces[kPieces];  // always the same; stacks may be small
   for (iovec& piece : pieces) piece = {const_cast<char*>(zeros), kPageBytes};
   for (uint64_t done = 0; done < bytes;) {
     const uint64_t left = (bytes - done + kPageBytes - 1) / kPageBytes;

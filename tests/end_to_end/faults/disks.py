@@ -63,12 +63,11 @@ def read_only(folder):
 
 
 def odd_host_name(folder):
-    for name in (b"a b'\"\n\xff", b"x" * 40, b"../../up"):
+    for name in (b"a b'\"\n\xff", b"x" * 64, b"../../up"):
         socket.sethostname(name)
         what = f"host{len(name)}"
-        traced, run, logs = fault.preloaded(folder, what, [fault.ENDING, "finalize"])
+        traced, run, logs = fault.preloaded(folder, what, [fault.PROGRAMS / "daemon", folder / "own"])  # Open MPI refuses the longest name
         fault.reported(what, run, "nothing missing")
-        fault.complete(what, job.store(run), logs)
         job.check(len(list(run.glob("*.spool"))) == 1, f"{name}: {list(run.iterdir())}")
 
 

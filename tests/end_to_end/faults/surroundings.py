@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """Jobs in odd surroundings: descriptors, environment, signals, stacks, how MPI came into the process. All stays as it is without us, nothing is missing."""
+import os
+
 import fault
 import job
 
@@ -43,10 +45,10 @@ def relative_and_gone(folder):
 
 
 def nothing_but_the_library(folder):
-    """An environment with two variables."""
+    """An environment with hardly anything in it."""
     run = folder / "bare.ddl"
     log = folder / "bare.log"
-    done = job.run(["env", "-i", f"LD_PRELOAD={job.LIBRARY}", f"DDL_OUT={run}", f"CALL_LOG={log}", *(f"{k}={v}" for k, v in job.MPI_ENV.items() if k.startswith("OMPI")),
+    done = job.run(["env", "-i", f"PATH={os.environ['PATH']}", f"LD_PRELOAD={job.LIBRARY}", f"DDL_OUT={run}", f"CALL_LOG={log}", *(f"{k}={v}" for k, v in job.MPI_ENV.items() if k.startswith("OMPI")),
                     PROGRAM, "nothing"], check_rc=0)
     job.check("ddl:" not in done.stderr, done.stderr)
     fault.complete("bare", job.store(run), {0: fault.read_log(folder / "bare.log.0")})
