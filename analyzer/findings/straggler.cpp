@@ -2,12 +2,14 @@
 //
 // Blame comes from the instances (W10) and from the calls that waited for messages (W5, W6), and is booked where the lateness began
 // (late_roots.h); what it costs comes from the partition of the steps, because the waits of overlapping non-blocking
-// collectives add up to more than the time lost. Instances whose longest wait is below a thousandth of the step are left out of the late
-// rate: who is last there says nothing. A rank that became slow in mid-run is found by cutting its blame per step in two where the means
-// differ most.
+// collectives add up to more than the time lost. The instances with the shortest waits, which make up a tenth of all waiting together, are
+// left out of the late rate, as are those below a thousandth of the step: who is last there says nothing, and of the many collectives of a
+// step often only the first has to wait for the late rank. A rank that became slow in mid-run is found by cutting its blame per step in two
+// where the means differ most.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <set>
@@ -23,6 +25,7 @@ namespace {
 constexpr double kMinWaitShare = 0.02;   // of the others' step: less waiting is not worth a finding
 constexpr double kMinBlameShare = 0.05;  // blame against step time
 constexpr double kNoiseShare = 0.001;    // of the step
+constexpr double kNoiseWaiting = 0.1;    // of all waiting
 constexpr size_t kMinSteps = 5;          // in which the rank was late
 constexpr double kMinInstances = 20;     // the same, in runs without steps
 constexpr size_t kCandidates = 3;
@@ -74,8 +77,24 @@ std::vector<int64_t> most_blamed(const FindingInput& input) {
   return ranks;
 }
 
-std::vector<StepBlame> blame_by_step(const FindingInput& input, int64_t suspect) {
-  const double noise_ns = input.steps.annotated ? kNoiseShare * static_cast<double>(input.step_ns) : 0;
+/// Instances whose longest wait is shorter say nothing about who is late.
+double noise_ns(const FindingInput& input) {
+  std::map<int, double> waiting_ns;  // by quarter octaves of the instance's longest wait
+  double all_ns = 0;
+  for_each_late(input, [&](const Late& late) {
+    if (late.longest_ns <= 0) return;
+    waiting_ns[static_cast<int>(std::floor(4 * std::log2(late.longest_ns)))] += late.wait_ns;
+    all_ns += late.wait_ns;
+  });
+  const double noise = input.steps.annotated ? kNoiseShare * static_cast<double>(input.step_ns) : 0;
+  double sum_ns = 0;
+  for (const auto& [quarter_octave, wait_ns] : waiting_ns) {
+    if ((sum_ns += wait_ns) > kNoiseWaiting * all_ns) return std::max(noise, std::exp2(quarter_octave / 4.0));
+  }
+  return noise;
+}
+
+std::vector<StepBlame> blame_by_step(const FindingInput& input, int64_t suspect, double noise_ns) {
   std::map<int64_t, StepBlame> steps;
   if (input.steps.annotated) {  // those in which nobody waited, too
     Query known(input.db, "SELECT step FROM temp.steady_step WHERE world = ? AND wait_ns IS NOT NULL");
@@ -298,8 +317,9 @@ Finding describe(const FindingInput& input, int64_t suspect, const Case& c, std:
 std::vector<Finding> find_straggler(const FindingInput& input) {
   const size_t ranks = count_ranks(input);
   if (ranks < 2) return {};
+  const double noise = noise_ns(input);
   for (int64_t suspect : most_blamed(input)) {
-    const std::vector<StepBlame> steps = blame_by_step(input, suspect);
+    const std::vector<StepBlame> steps = blame_by_step(input, suspect, noise);
     const size_t change = find_change(steps);
     if (change > 0) {
       const Case after = judge(input, suspect, steps, change, ranks);

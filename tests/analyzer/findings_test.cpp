@@ -71,6 +71,31 @@ TEST(Findings, Straggler) {
   }
 }
 
+TEST(Findings, StragglerThatIsLateForTheFirstOfManyCollectivesOfAStep) {
+  Tables run(2);
+  run.exec("BEGIN");
+  int64_t now_ns = 0, seq = 0;
+  for (int64_t s = 0; s < 40; ++s) {
+    const int64_t begin_ns = now_ns;
+    int64_t mpi_ns[2] = {0, 0};
+    for (int64_t i = 0; i < 8; ++i) {  // rank 1 comes 25 ms late to the first; to the others whoever the scheduler held up, by up to 100 us
+      const int64_t compute_ns = i == 0 ? 5_ms : 10_us;
+      const std::vector<int64_t> enter_ns = {now_ns + compute_ns + jitter(seq, 0, 100_us),
+                                             now_ns + compute_ns + jitter(seq, 1, 100_us) + (i == 0 ? 25_ms : 0)};
+      run.allreduce(++seq, enter_ns, 50_us, 1'000, s);
+      now_ns = std::max(enter_ns[0], enter_ns[1]) + 50_us;
+      for (size_t rank : {0, 1}) mpi_ns[rank] += now_ns - enter_ns[rank];
+    }
+    for (int64_t rank : {0, 1}) run.step(rank, s, begin_ns, now_ns, mpi_ns[rank]);
+  }
+  run.exec("COMMIT");
+  run.analyze();
+  ASSERT_EQ(run.findings(), Ids{"straggler"});
+  EXPECT_EQ(run.integer("SELECT rank FROM finding"), 1);
+  EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 25e6, 1e6);
+  EXPECT_TRUE(has(run.text("SELECT evidence FROM finding"), "Last in 35 of 35 collectives")) << run.text("SELECT evidence FROM finding");
+}
+
 TEST(Findings, StragglerFromAStepOn) {
   Tables run = training(8, 100, 5_ms, [](int64_t s, int64_t r) { return 40_ms + jitter(s, r, 1_ms) + (r == 5 && s >= 70 ? 30_ms : 0); });
   run.analyze();
