@@ -10,7 +10,7 @@ program counted itself. A program says in its head how it is run:
 threads=yes: once more with CONFORMANCE_THREADS=2, its body on two threads under MPI_THREAD_MULTIPLE. cases: one run for each, NAME is its
 argument, CODE the exit code of mpirun that is right. A/B: A with Open MPI, B with MPICH; -: not run. Programs in c/ are run once (those in c/mpi4
 with MPICH only); those in fortran/ are compiled for three bindings, mpif_h (include 'mpif.h'), mpi (use mpi) and f08 (use mpi_f08), and run in each
-that the MPI library has.
+that the MPI library has; their call sites must be in the program.
 
 A row counts as covered for a binding if a program of that binding left completed calls of it in the recorded profile (calls that never
 return, MPI_Abort: an open one). Rows for which the MPI library has no Fortran function are listed and not asked for.
@@ -19,6 +19,7 @@ import argparse
 import csv
 import io
 import os
+import platform
 import re
 import shutil
 import signal
@@ -160,6 +161,12 @@ def read_record(run_dir):
     return calls, unfinished
 
 
+def sites_outside(run_dir, binary):
+    """Calls whose site is not in the program but, say, in the MPI library's Fortran layer: operation and module."""
+    rows = recorded(run_dir, "SELECT DISTINCT o.name AS op, s.module FROM profile f JOIN op o ON o.id = f.op LEFT JOIN site s ON s.id = f.site")
+    return sorted((row["op"], row["module"]) for row in rows if row["module"] != str(binary))
+
+
 def conform(flavour, rows, ranks, case, expected, threads, binary, folder, library):
     """Runs a program both ways. Returns what is wrong, and the operations that were recorded."""
     plain = Run(flavour, binary, ranks, case, threads, folder / "plain", None)
@@ -176,6 +183,8 @@ def conform(flavour, rows, ranks, case, expected, threads, binary, folder, libra
         for rank, op in sorted(traced.calls.keys() | calls.keys() if traced.calls else ()):
             if op.lower() in rows and op not in unfinished and calls[rank, op] != traced.calls[rank, op]:
                 wrong.append(f"rank {rank} called {op} {traced.calls[rank, op]} times, recorded are {calls[rank, op]}")
+        if binary.parent.name in FORTRAN and platform.machine() == "x86_64" and traced.record.exists():
+            wrong += [f"calls of {op} seem to be made in {module or 'no file'}" for op, module in sites_outside(traced.record, binary)]
     ops = {op.lower() for _, op in calls} | {op.lower() for op in unfinished}
     return wrong, ops, f"{len(plain.transcripts)} transcripts, {sum(map(len, plain.transcripts.values()))} lines, {len(ops)} operations"
 
