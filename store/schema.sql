@@ -106,7 +106,7 @@ CREATE TABLE communicator (
   world INTEGER NOT NULL,   -- process.world
   uid INTEGER NOT NULL,     -- the same on all members: hash of parent, creating call, members and count
   label TEXT NOT NULL,      -- unique within the world: its name (MPI_Comm_set_name, MPI_Win_set_name, file name, MPI_COMM_WORLD), else creating call and number
-  size INTEGER NOT NULL,    -- members; of an intercommunicator: of the local group
+  size INTEGER NOT NULL,    -- members; of an intercommunicator: of both groups, as far as they are of this world
   parent INTEGER,           -- communicator.id; NULL: predefined or unknown
   op INTEGER,               -- op.id that created it; NULL: predefined or unknown
   kind TEXT NOT NULL,       -- world, self, intra, inter, window, file
@@ -116,9 +116,10 @@ CREATE TABLE communicator (
 -- Members of communicators. None for MPI_COMM_SELF, whose one row stands for a communicator on each rank.
 CREATE TABLE communicator_member (
   communicator INTEGER NOT NULL,  -- communicator.id
-  comm_rank INTEGER NOT NULL,     -- rank in it
+  side INTEGER NOT NULL,          -- 0; of an intercommunicator, whose peers are ranks in the other group: 0 or 1
+  comm_rank INTEGER NOT NULL,     -- rank in it; of an intercommunicator: in its group
   rank INTEGER,                   -- rank in MPI_COMM_WORLD; NULL: not of our world
-  PRIMARY KEY (communicator, comm_rank)
+  PRIMARY KEY (communicator, side, comm_rank)
 ) WITHOUT ROWID;
 
 -- Steps, phases and layers: the tree of annotated ranges, merged over processes.
@@ -406,8 +407,10 @@ FROM collective k JOIN event e ON e.id = k.event JOIN process p ON p.id = e.proc
 -- call that completed it was left; step, phase and layer are the receiver's (the sender's, if no receive is known).
 CREATE VIEW v_message AS
 SELECT coalesce(sp.world, rp.world) AS world, c.label AS comm, coalesce(sp.rank, (SELECT m2.rank FROM communicator_member m2 WHERE m2.communicator = r.comm
-         AND m2.comm_rank = r.peer)) AS source, coalesce(rp.rank, (SELECT m2.rank FROM communicator_member m2 WHERE m2.communicator = s.comm
-         AND m2.comm_rank = s.peer)) AS destination, coalesce(s.tag, r.tag) AS tag, coalesce(s.bytes, r.bytes) AS bytes, coalesce(r.step, s.step) AS step,
+         AND m2.comm_rank = r.peer AND m2.side = CASE c.kind WHEN 'inter' THEN (SELECT 1 - m3.side FROM communicator_member m3 WHERE m3.communicator = r.comm
+         AND m3.rank = rp.rank) ELSE 0 END)) AS source, coalesce(rp.rank, (SELECT m2.rank FROM communicator_member m2 WHERE m2.communicator = s.comm
+         AND m2.comm_rank = s.peer AND m2.side = CASE c.kind WHEN 'inter' THEN (SELECT 1 - m3.side FROM communicator_member m3 WHERE m3.communicator = s.comm
+         AND m3.rank = sp.rank) ELSE 0 END)) AS destination, coalesce(s.tag, r.tag) AS tag, coalesce(s.bytes, r.bytes) AS bytes, coalesce(r.step, s.step) AS step,
        g.layer, so.name AS send_op, ro.name AS receive_op, s.start_ns AS send_ns, s.start_ns + s.duration_ns AS send_end_ns, r.start_ns AS receive_ns,
        r.start_ns + r.duration_ns AS receive_end_ns, m.late_sender_wait_ns, m.late_receiver_wait_ns, m.sigma_ns, m.why, g.phase, m.send, m.receive
 FROM message m LEFT JOIN event s ON s.id = m.send LEFT JOIN event r ON r.id = m.receive LEFT JOIN process sp ON sp.id = s.process

@@ -57,7 +57,7 @@ void load_communicators(SQLite::Database& db, Catalog& catalog) {
     c.kind = communicators.text(4);
     catalog.communicators.emplace(c.id, std::move(c));
   }
-  Query members(db, "SELECT communicator, comm_rank, rank FROM communicator_member ORDER BY communicator, comm_rank");
+  Query members(db, "SELECT communicator, comm_rank, rank FROM communicator_member ORDER BY communicator, side, comm_rank");
   while (members.next()) {
     const auto found = catalog.communicators.find(members.integer(0));
     if (found == catalog.communicators.end()) continue;

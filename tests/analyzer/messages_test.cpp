@@ -255,13 +255,14 @@ TEST(Messages, AMissingRankIsNotGuessed) {
 TEST(Messages, IntercommunicatorsAreNotApplicable) {
   Tables run(2);
   run.exec(
-      "INSERT INTO communicator (id, world, uid, label, size, kind) VALUES (2, 0, 2, 'inter', 1, 'inter'); INSERT INTO communicator_member "
-      "VALUES (2, 0, 0)");
+      "INSERT INTO communicator (id, world, uid, label, size, kind) VALUES (2, 0, 2, 'inter', 2, 'inter'); INSERT INTO communicator_member "
+      "VALUES (2, 0, 0, 0), (2, 1, 0, 1)");
   RankRows(run, 0).on(2).call("MPI_Send", 0, 7, 30, 35);
   RankRows(run, 1).on(2).call("MPI_Recv", 0, 7, 10, 40);
   run.analyze();
   EXPECT_EQ(reasons(run), "NOT_APPLICABLE");
   EXPECT_EQ(unmatched(run), 2);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_message WHERE source = 0 AND destination = 1"), 2);  // peers are ranks in the other group
 }
 
 TEST(Messages, AnUnfinishedReceiveTakesItsTurn) {
