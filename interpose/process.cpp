@@ -37,6 +37,11 @@ const char* setting(const char* name) {
   return value && value[0] ? value : nullptr;
 }
 
+bool is_on(const char* name) {
+  const char* value = setting(name);
+  return value && strcmp(value, "0") != 0;
+}
+
 /// Process number within the job, as launchers tell it before MPI_Init; -1: unknown.
 int launch_rank() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
@@ -193,7 +198,7 @@ __attribute__((destructor)) void at_exit() {
 }
 
 bool try_start() {
-  if (const char* disabled = setting("DDL_DISABLE"); disabled && strcmp(disabled, "0") != 0) return false;
+  if (is_on("DDL_DISABLE")) return false;
   choose_directory();
   if (g_forked) {
     reset_communicators();
@@ -225,6 +230,8 @@ bool collector_wanted(const char* name) {
   }
   return false;
 }
+
+bool clock_sync_wanted() { return is_on("DDL_CLOCK_SYNC") && !is_on("DDL_DISABLE") && collector_wanted("mpi"); }
 
 bool start_recorder(bool from_mpi) {
   if (g_start == Start::kOn) return !from_mpi || collector_wanted("mpi");
