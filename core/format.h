@@ -242,6 +242,7 @@ enum class MetaKind : uint32_t {
   kThread = 8,         ///< ThreadMeta + name bytes
   kFact = 9,           ///< FactMeta + key bytes + value bytes
   kCommTopology = 10,  ///< CommNameMeta: "cart 4x2 periodic 1,0", "graph", "dist_graph"
+  kClockSync = 11,     ///< ClockSyncMeta
 };
 
 /// `word` = total bytes << 8 | kind, stored last (release); 0 = end of what was written. Total bytes: header + payload, padded to 8.
@@ -344,6 +345,16 @@ struct ThreadMeta {
   uint32_t thread;  ///< 0, 1, ...; a number is used again after its thread has ended
   uint32_t tid;
   uint32_t name_length;
+  uint32_t reserved;
+};
+
+/// A message of our own to another process and its answer (DDL_CLOCK_SYNC): three moments in this order, the middle one by the other's
+/// clock.
+struct ClockSyncMeta {
+  uint64_t send_ticks;
+  uint64_t remote_ticks;
+  uint64_t receive_ticks;
+  int32_t remote_rank;  ///< in MPI_COMM_WORLD
   uint32_t reserved;
 };
 

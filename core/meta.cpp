@@ -151,6 +151,11 @@ void write_clock() {
   __atomic_store_n(&g_process.refresh_at_ticks, pair.ticks + __atomic_load_n(&g_process.refresh_ticks, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
 
+void write_clock_sync(const ClockSyncMeta& meta) {
+  const internal::Bytes parts[] = {{&meta, sizeof meta}};
+  write_locked(MetaKind::kClockSync, parts, 1);
+}
+
 void refresh_clock(uint64_t now_ticks) {
   // Every second at first, then every 1/256 of the run's age: a week-long job needs a few thousand pairs, not a million.
   const uint64_t age = now_ticks - internal::g_file.header()->begin.ticks;

@@ -319,5 +319,6 @@ void write_communicator_topology(uint32_t index, const char* topology);
 void write_fact(const char* key, const char* value);
 void write_modules();
 void write_clock();
+void write_clock_sync(const ClockSyncMeta& meta);
 
 }  // namespace ddl

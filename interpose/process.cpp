@@ -62,6 +62,11 @@ const char* setting(const char* name) {
   return value && value[0] ? value : nullptr;
 }
 
+bool is_on(const char* name) {
+  const char* value = setting(name);
+  return value && strcmp(value, "0") != 0;
+}
+
 struct Launcher {
   const char* rank;
   const char* size;
@@ -236,7 +241,7 @@ __attribute__((destructor)) void at_exit() {
 }
 
 bool try_start() {
-  if (const char* disabled = setting("DDL_DISABLE"); disabled && strcmp(disabled, "0") != 0) return false;
+  if (is_on("DDL_DISABLE")) return false;
   choose_directory();
   if (g_forked) {
     reset_communicators();
@@ -269,6 +274,8 @@ bool collector_wanted(const char* name) {
   }
   return false;
 }
+
+bool clock_sync_wanted() { return is_on("DDL_CLOCK_SYNC") && !is_on("DDL_DISABLE") && collector_wanted("mpi"); }
 
 bool start_recorder(bool from_mpi) {
   Start now = __atomic_load_n(&g_start, __ATOMIC_ACQUIRE);

@@ -28,7 +28,7 @@ CREATE TABLE host (
   offset_ns INTEGER NOT NULL,  -- added to the host's CLOCK_MONOTONIC to reach the run's axis, at its zero
   drift_ppm REAL,          -- how much faster its clock runs than the reference's, over the run; NULL: not known
   sigma_ns REAL,           -- 1-sigma of its place on the axis against the reference, while it communicates; 0: shares the reference's clock. NULL: not known
-  method TEXT NOT NULL     -- single-host; reference: its clock is the axis; collectives: nobody leaves before all entered (store/ingest/align_clocks.h); realtime: by date only
+  method TEXT NOT NULL     -- single-host; reference: its clock is the axis; collectives: nobody leaves before all entered; clock-sync: that, and messages of ddl record --clock-sync; realtime: by date only
 );
 
 -- Processes that recorded something.

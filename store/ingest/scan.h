@@ -26,6 +26,8 @@ struct ScannedOperation {
   std::string name;
 };
 
+constexpr size_t kMaxClockSyncs = 256;  // per process; the writer keeps a few
+
 struct Scan {
   std::string path;
   std::string file_name;
@@ -37,6 +39,7 @@ struct Scan {
   std::string host;
   std::string boot_id;
   ClockEvidence clock;
+  std::vector<ClockSyncMeta> clock_syncs;
   std::vector<ScannedCommunicator> communicators;  ///< in the order of their index
   std::map<uint32_t, ScannedOperation> operations;
 };

@@ -131,6 +131,7 @@ struct Plan {
     double bend_ppm = 0;
   };
   std::map<int, HostClock> host_clocks;
+  int64_t sync_ns = 0;    ///< round trip of ddl's own messages; 0: none are sent
   bool one_boot = false;  ///< all hosts have the same boot id
   double tsc_hz = 0;      ///< 0: CLOCK_MONOTONIC
   uint64_t world_key = 0x5eed;
@@ -227,6 +228,9 @@ class SyntheticRun {
   /// They jump by `ns` at a moment of the run, or run `ppm` faster from then on.
   SyntheticRun& host_clock_step(int host, int64_t at_ns, int64_t ns);
   SyntheticRun& host_clock_bend(int host, int64_t at_ns, double ppm);
+  /// As with ddl record --clock-sync: when MPI_Init is left and before MPI_Finalize is entered the first rank of each host exchanges a few
+  /// messages with rank 0; half of the round trip is the way there.
+  SyntheticRun& clock_sync(int64_t round_trip_ns) { return set(plan_.sync_ns, round_trip_ns); }
   /// Hosts are containers on one machine: one boot id, and the same CLOCK_MONOTONIC and TSC but for host_clock().
   SyntheticRun& one_boot() { return set(plan_.one_boot, true); }
   SyntheticRun& tsc(double hz) { return set(plan_.tsc_hz, hz); }

@@ -91,6 +91,7 @@ void Simulation::initialize() {
     h.mpi_init_leave_ticks = call.record.start_ticks + record_duration_ticks(call.record.word);
     process.write_clock(leave_ns);
   }
+  sync_clocks(plan_.begin_ns + kInitLeaveNs);
   make_communicators();
   for (Rank& rank : ranks_) rank.now = std::max(rank.now, plan_.begin_ns + kFirstStepNs);
 }
@@ -134,10 +135,22 @@ void Simulation::make_communicators() {
   }
 }
 
+void Simulation::sync_clocks(int64_t t) {
+  for (int r = 1; r < plan_.ranks && plan_.sync_ns > 0; ++r) {
+    if (r * plan_.hosts / plan_.ranks == (r - 1) * plan_.hosts / plan_.ranks || !alive(r)) continue;
+    for (int i = 0; i < 4; ++i) {
+      const int64_t sent = t + i * plan_.sync_ns;
+      const uint64_t answered = at(0).process->ticks(sent + plan_.sync_ns / 2);
+      at(r).process->spool().clock_sync({at(r).process->ticks(sent), answered, at(r).process->ticks(sent + plan_.sync_ns), 0, 0});
+    }
+  }
+}
+
 void Simulation::finalize() {
   const Op& op = operation("MPI_Finalize");
   std::vector<std::pair<int, Call>> calls;
   int64_t last = 0;
+  sync_clocks(at(0).now);
   for (int r = 0; r < plan_.ranks; ++r) {
     if (!alive(r)) continue;
     at(r).now += kFinalizeGapNs;

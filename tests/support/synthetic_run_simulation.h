@@ -60,6 +60,7 @@ class Simulation {
   void make_ranks();
   void initialize();
   void make_communicators();
+  void sync_clocks(int64_t t);
   void finalize();
   void play(const std::vector<Item>& items, uint32_t first_site, std::optional<uint64_t> step);
   void begin_step(uint64_t step);
