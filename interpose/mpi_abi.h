@@ -30,6 +30,7 @@
 #endif
 
 #include "core/recorder.h"
+#include "core/this_process.h"
 
 namespace ddl {
 
@@ -124,13 +125,6 @@ inline uint64_t status_bytes(const MPI_Status& status) {
 
 bool start_late(const void* caller);
 
-/// Starts the recorder from the environment, once per process. False: it is off, and why was said if it was worth saying.
-bool start_recorder(bool from_mpi);
-/// One line on stderr from one process of the job.
-void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
-bool collector_wanted(const char* name);
 bool clock_sync_wanted();
-/// A child of a recorded process that has not become a process of MPI itself.
-bool is_forked_child();
 
 }  // namespace ddl

@@ -152,6 +152,7 @@ int MPI_Finalize_recorded(Real real, const void* site) {
   __atomic_fetch_or(&header->flags, kMpiFinalized, __ATOMIC_RELAXED);
   count_loss(kLossRequests, outstanding_requests());
   write_modules();  // what was loaded since
+  flush_devices();
   sync_clocks_at_finalize();
   forget_world_group();
   const int result = real();
@@ -168,6 +169,7 @@ int MPI_Abort_recorded(Real real, const void* site, MPI_Comm comm, int errorcode
   FileHeader* header = spool_header();
   header->abort_code = errorcode;
   __atomic_fetch_or(&header->flags, kMpiAborted, __ATOMIC_RELAXED);
+  flush_devices();
   write_clock();
   return real(comm, errorcode);
 }

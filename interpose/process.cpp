@@ -53,6 +53,8 @@ void find_first_environment() {
   g_first_environment = text;
 }
 
+}  // namespace
+
 const char* setting(const char* name) {
   const char* value = getenv(name);
   const size_t length = strlen(name);
@@ -66,6 +68,8 @@ bool is_on(const char* name) {
   const char* value = setting(name);
   return value && strcmp(value, "0") != 0;
 }
+
+namespace {
 
 struct Launcher {
   const char* rank;
@@ -258,6 +262,7 @@ bool try_start() {
   g_owner = getpid();
   g_forked = false;
   write_facts();
+  write_collector_facts();
   return true;
 }
 

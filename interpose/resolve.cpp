@@ -1,27 +1,14 @@
 // Finding the function behind ours. The order matters and was measured: mpi4py loads libmpi with RTLD_LOCAL after us, so RTLD_NEXT finds
 // nothing there, although our wrapper was found first; then the caller's own scope has it; a tail-calling caller hides that too, then some
 // loaded object must.
-#include <dlfcn.h>
 #include <link.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include <initializer_list>
 
+#include "core/dynamic_loading.h"
 #include "interpose/wrapper.h"
-
-#if defined(__x86_64__)
-// glibc 2.34 moved these into libc under a new version; asked for under their first version they are found in any glibc. Weak, because
-// before 2.34 a process without libdl has none: such a process has no MPI library to look for either.
-#define DDL_OLDEST(function)                                  \
-  __asm__(".symver " #function "," #function "@GLIBC_2.2.5"); \
-  extern "C" __attribute__((weak)) decltype(function) function
-DDL_OLDEST(dlopen);
-DDL_OLDEST(dlclose);
-DDL_OLDEST(dlsym);
-DDL_OLDEST(dladdr);
-#undef DDL_OLDEST
-#endif
 
 namespace ddl {
 

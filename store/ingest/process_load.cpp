@@ -194,6 +194,10 @@ void write_process(SQLite::Database& db, RunTables& run, const Scan& scan, const
                                static_cast<double>(end_ns) * 1e-9));
   }
   run.losses.add_counters(place, header);
+  for (const auto& [key, value] : tables.facts()) {
+    if (key == "gpu.off") run.losses.add(place, "gpu_tracing", 1, "process whose GPUs were not traced: " + value);
+    if (key == "gpu.missing") run.losses.add(place, "gpu_tracing", 1, "process whose GPUs were traced without " + value);
+  }
   uint64_t not_kept = 0;  // what the log did not take went to the rings
   for (const SpoolChunk& ring : reader.chunks(ChunkKind::kRing)) not_kept += std::min(ring.header.ring_written, kMaxRecords);
   run.losses.add(place, "not_kept", not_kept,

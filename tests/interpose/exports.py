@@ -10,13 +10,14 @@ import sys
 
 library, source, compiler, *includes = sys.argv[1:]
 ANNOTATIONS = {"ddl_range_push", "ddl_range_pop", "ddl_value_record"}
+INJECTIONS = {"InitializeInjection"}  # others look them up by name
 OLDEST_GLIBC = (2, 28)
 
 # The rows as the preprocessor sees them: what mpi.h has decides about some.
 text = subprocess.run([compiler, "-std=c++20", "-E", "-P", f"-I{source}", *[f"-I{i}" for i in includes], f"{source}/interpose/entry_rows.cpp"],
                       capture_output=True, text=True, check=True).stdout
 rows = re.findall(r"DDL_ENTRY_ROW (MPIX?_\w+)", text)
-allowed = {prefix + row for row in rows for prefix in ("", "P")} | ANNOTATIONS
+allowed = {prefix + row for row in rows for prefix in ("", "P")} | ANNOTATIONS | INJECTIONS
 if platform.machine() == "x86_64":
     for row in rows:
         if row.endswith("_c"):

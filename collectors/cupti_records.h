@@ -1,0 +1,14 @@
+// From a record of CUPTI to one of ours. Injected code.
+#pragma once
+
+#include "collectors/cupti_abi.h"
+#include "core/format.h"
+
+namespace ddl::cupti {
+
+enum class Converted { kYes, kNoTimes, kNotOurs };
+
+/// `record` is of any kind and version. The name is of kernels, to be interned by the caller; else NULL. `flags` as in device_what().
+Converted convert(const void* record, uint32_t flags, DeviceRecord& to, const char*& name);
+
+}  // namespace ddl::cupti

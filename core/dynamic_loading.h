@@ -1,0 +1,18 @@
+// dlopen and its kin under the version that any glibc has. Injected code: include this instead of calling them as <dlfcn.h> declares them.
+//
+// glibc 2.34 moved these into libc under a new version; asked for under their first version they are found in any glibc. Weak, because
+// before 2.34 a process without libdl has none: such a process has no library of MPI or CUDA to look for either. Ask `&dlsym` first.
+#pragma once
+
+#include <dlfcn.h>
+
+#if defined(__x86_64__)
+#define DDL_OLDEST(function)                                  \
+  __asm__(".symver " #function "," #function "@GLIBC_2.2.5"); \
+  extern "C" __attribute__((weak)) decltype(function) function
+DDL_OLDEST(dlopen);
+DDL_OLDEST(dlclose);
+DDL_OLDEST(dlsym);
+DDL_OLDEST(dladdr);
+#undef DDL_OLDEST
+#endif

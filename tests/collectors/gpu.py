@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""The CUPTI collector over doubles of CUDA: every record version, with and without captured graphs, and every way in which CUPTI fails. What is
+recorded is known to the nanosecond; the job must print the same whatever happens.
+
+usage: gpu.py GPU_JOB GPU_JOB_MPI DOUBLES_DIR
+"""
+import sqlite3
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import job  # noqa: E402
+from gpu_truth import Job  # noqa: E402
+from job import check  # noqa: E402
+
+PROGRAM, MPI_PROGRAM, DOUBLES = sys.argv[1:4]
+STEPS = 3
+VIRTUAL = {"FAKE_CUDA_CLOCK": "virtual", "DDL_CLOCK": "monotonic", "LD_LIBRARY_PATH": DOUBLES}
+VERSIONS = [13, 14, 15, 17, 18, 20, 26, 28, 130001, 999999]
+OUTPUT = job.run([PROGRAM, STEPS], LD_LIBRARY_PATH=DOUBLES).stdout
+number = 0
+
+
+def open_store(run_dir):
+    job.report(run_dir)
+    return sqlite3.connect(f"file:{run_dir}/run.sqlite?mode=ro", uri=True)
+
+
+def record(*arguments, noise="", **knobs):
+    """A run that must end as without us, and say on stderr what `noise` says, in one line, or nothing."""
+    global number
+    number += 1
+    run_dir = f"run{number}.ddl"
+    done = job.run([PROGRAM, STEPS, *arguments], LD_PRELOAD=job.LIBRARY, DDL_OUT=run_dir, **{**VIRTUAL, **knobs})
+    check(done.returncode == 0 and done.stdout == OUTPUT, f"{arguments} {knobs}: the job ended with {done.returncode} and printed {done.stdout!r}")
+    lines = done.stderr.splitlines()
+    check((len(lines) == 1 and noise in lines[0]) if noise else not lines, f"{arguments} {knobs}: stderr is {done.stderr!r}, not {noise!r}")
+    return open_store(run_dir)
+
+
+def rows(db, where="kind <> 'overhead'"):
+    return sorted(db.execute(f"SELECT kind, name, phase, layer, step, stream, start_ns, duration_ns, bytes FROM v_gpu WHERE {where}"), key=str)
+
+
+def losses(db):
+    return {kind: count for kind, count in db.execute("SELECT kind, sum(count) FROM loss GROUP BY kind")}
+
+
+def expect(found, expected, what):
+    missing, extra = [r for r in expected if r not in found], [r for r in found if r not in expected]
+    check(sorted(found, key=str) == sorted(expected, key=str), f"{what}: {len(missing)} missing, {len(extra)} not expected: {missing[:2]} {extra[:2]}")
+
+
+def test_every_version(_):
+    for graph in (False, True):
+        truth = Job(STEPS, graph)
+        for version in VERSIONS:
+            db = record(*(["graph"] if graph else []), FAKE_CUPTI_VERSION=version)
+            what = f"version {version}, graph {graph}"
+            if version < 17:  # no callback for time stamps yet: tied to our clock by pairs, which is exact as long as both tick alike
+                check(db.execute("SELECT count(*) FROM gpu_event").fetchone()[0] == len(truth.rows), what)
+            expect(rows(db), truth.rows, what)
+            check(losses(db) == {}, f"{what}: {losses(db)}")
+            check(list(db.execute("SELECT step, start_ns, duration_ns FROM v_step ORDER BY step")) == truth.steps, f"{what}: steps")
+        replayed = list(db.execute("SELECT count(*), count(graph_node), count(DISTINCT correlation) FROM v_kernel WHERE phase = 'forward'"))
+        check(replayed == [(3 * STEPS, 3 * STEPS if graph else 0, STEPS if graph else 3 * STEPS)], f"graph {graph}: {replayed}")
+
+
+def test_columns_of_copies(_):
+    db = record()
+    check(list(db.execute("SELECT kind, bytes, source, destination, peer_device, sum(duration_ns) FROM v_memcpy GROUP BY 1 ORDER BY 1")) ==
+          [("DtoH", 50000, "device", "pageable", None, 10000 * STEPS), ("HtoD", 200000, "pinned", "device", None, 20000 * STEPS),
+           ("PtoP", 1000, "device", "device", 1, 100 * STEPS), ("memset", 50000, None, "device", None, 500 * STEPS)], "copies")
+    check(db.execute("SELECT count(DISTINCT thread) FROM v_kernel").fetchone()[0] == 2, "kernels of two threads")
+    check(list(db.execute("SELECT DISTINCT launch_duration_ns FROM v_kernel")) == [(1000,)], "launches")
+
+
+def test_buffers_come_as_they_like(_):
+    truth = Job(STEPS).rows
+    for knobs in ({"FAKE_CUPTI_BUFFER": 1000}, {"FAKE_CUPTI_BUFFER": 1000, "FAKE_CUPTI_LATE": 1}, {"FAKE_CUPTI_BUFFER": 1000, "FAKE_CUPTI_THREAD": 1},
+                  {"FAKE_CUPTI_REFUSE": "timestamps"}, {"FAKE_CUDA_NESTED_OWN_ID": 1}, {"FAKE_CUPTI_NO_V2": 1}):
+        db = record(**knobs)
+        expect(rows(db), truth, knobs)
+        check(losses(db) == {}, f"{knobs}: {losses(db)}")
+
+
+def test_overhead_is_told_apart(_):
+    db = record(FAKE_CUPTI_OVERHEAD=1)
+    check(rows(db, "kind = 'overhead'") == [("overhead", "[CUPTI overhead: instrumentation]", None, None, 0, None, 5000, 500, None)], "overhead")
+    expect(rows(db), Job(STEPS).rows, "the rest")
+
+
+def test_what_is_lost_is_counted(_):
+    truth = Job(STEPS).rows
+    for knobs, kind, lost in (({"FAKE_CUPTI_DROP": 4}, "gpu_dropped", len(truth) // 4), ({"FAKE_CUPTI_ZERO": 5}, "gpu_times", len(truth) // 5)):
+        db = record(**knobs)
+        found = rows(db)
+        check(len(found) == len(truth) - lost and all(row in truth for row in found), f"{knobs}: {len(found)} of {len(truth)} left")
+        check(losses(db) == {kind: lost}, f"{knobs}: {losses(db)}")
+    db = record(FAKE_CUPTI_BUFFER=1000, FAKE_CUPTI_DAMAGE=1)
+    found = rows(db)
+    check(losses(db) == {"gpu_unread": 1}, f"damage: {losses(db)}")
+    check(0 < len(truth) - len(found) <= 5 and all(row in truth for row in found), f"damage: {len(found)} of {len(truth)} left")
+
+
+def test_without_launches_layers_are_unknown(_):
+    db = record(FAKE_CUPTI_REFUSE="callbacks")
+    expect([(r[0], r[1], *r[5:]) for r in rows(db)], [(r[0], r[1], *r[5:]) for r in Job(STEPS).rows], "times")
+    check(db.execute("SELECT count(*) FROM v_gpu WHERE layer IS NOT NULL").fetchone()[0] == 0, "layers that nobody can know")
+    check(losses(db) == {"gpu_launches": 11 * STEPS, "gpu_tracing": 1}, losses(db))
+    db = record(FAKE_CUPTI_REFUSE="kernels")
+    expect(rows(db), [row for row in Job(STEPS).rows if row[0] != "kernel"], "without kernels")
+    check("without kernels (27)" in db.execute("SELECT note FROM loss WHERE kind = 'gpu_tracing'").fetchone()[0], "says what is missing")
+
+
+def test_somebody_else_has_cupti(_):
+    for knobs, why in (({"FAKE_CUPTI_SUBSCRIBE": 39, "FAKE_CUPTI_HOLDER": "nsys"}, "CUPTI is in use by nsys"),
+                       ({"FAKE_CUPTI_SUBSCRIBE": 39}, "CUPTI is in use by another tool"),
+                       ({"FAKE_CUPTI_SUBSCRIBE": 39, "FAKE_CUPTI_NO_V2": 1}, "CUPTI is in use by another tool"),
+                       ({"FAKE_CUPTI_SUBSCRIBE": 15}, "is the driver older than CUPTI"),
+                       ({"FAKE_CUPTI_SUBSCRIBE": 999}, "cuptiSubscribe failed (999)"),
+                       ({"FAKE_CUPTI_VERSION": 12}, "older than CUDA 11.0"),
+                       ({"DDL_CUPTI": "/nonexistent/libcupti.so"}, "libcupti was not found")):
+        db = record(noise=f"ddl: GPU tracing is off: {why}" if why.startswith("CUPTI is") else why, **knobs)
+        check(losses(db) == {"gpu_tracing": 1} and why in db.execute("SELECT note FROM loss").fetchone()[0], f"{knobs}: {losses(db)}")
+        check(db.execute("SELECT count(*) FROM v_step").fetchone()[0] == STEPS and not rows(db), f"{knobs}: the rest is recorded")
+        check(why in job.report(f"run{number}.ddl").stdout, f"{knobs}: the report says so")
+
+
+def test_nobody_asked_for_gpus(_):
+    db = record(DDL_COLLECTORS="mpi")
+    check(not rows(db) and losses(db) == {} and db.execute("SELECT count(*) FROM v_step").fetchone()[0] == STEPS, "collectors without cuda")
+    done = job.run([PROGRAM, STEPS], LD_PRELOAD=job.LIBRARY, DDL_OUT="none.ddl", FAKE_CUDA_NO_DEVICE=1, **VIRTUAL)
+    check(done.stdout == "no device\n" and done.stderr == "" and done.returncode == 0, f"no device: {done}")
+    check(not Path("none.ddl").exists(), "a process that found no device left a record")
+    taken = job.run([PROGRAM, STEPS], LD_PRELOAD=job.LIBRARY, DDL_OUT="taken.ddl", CUDA_INJECTION64_PATH="/opt/nsys/injection.so", **VIRTUAL)
+    check(taken.stdout == OUTPUT and "CUDA_INJECTION64_PATH is set to /opt/nsys/injection.so" in taken.stderr, f"taken: {taken}")
+
+
+def test_the_window_is_that_of_launches(_):
+    truth = Job(STEPS)
+    db = record(DDL_STEPS="1:1")
+    expect(rows(db), [row for row in truth.rows if row[4] == 1], "step 1")
+    check(losses(db)["gpu_not_kept"] == 11 * (STEPS - 1), losses(db))
+
+
+def test_two_ranks(_):
+    done = job.run(["mpirun", "-np", 2, MPI_PROGRAM, STEPS, "exit"], LD_PRELOAD=job.LIBRARY, DDL_OUT="ranks.ddl", **VIRTUAL)
+    check(done.stdout.startswith("checksum"), f"mpirun: {done.stdout} {done.stderr}")
+    db = open_store("ranks.ddl")
+    for rank in (0, 1):
+        expect(rows(db, f"rank = {rank}"), Job(STEPS, rank=rank).rows, f"rank {rank}, left by _exit after MPI_Finalize")
+    check(list(db.execute("SELECT rank, count(*) FROM v_collective GROUP BY rank")) == [(0, STEPS), (1, STEPS)], "collectives")
+
+
+def test_ddl_record_needs_no_more(_):
+    done = job.record("recorded.ddl", [PROGRAM, STEPS, "graph"], check_rc=0, **VIRTUAL)
+    check(done.stdout == OUTPUT, f"output {done.stdout!r}")
+    expect(rows(open_store("recorded.ddl")), Job(STEPS, True).rows, "ddl record")
+
+
+if __name__ == "__main__":
+    job.main(*[test for name, test in list(globals().items()) if name.startswith("test_")])
