@@ -101,6 +101,7 @@ struct FileHeader {
   uint64_t mpi_finalize_enter_ticks;
   uint64_t log_bytes;  ///< in event chunks
   uint64_t loss[kLossSlots];
+  uint64_t overhead_ticks;  ///< what recording took from all threads together, as estimated (budget.cpp)
 };
 static_assert(sizeof(FileHeader) <= kPageBytes);
 

@@ -82,6 +82,13 @@ constexpr uint32_t record_count(uint32_t chunk_bytes) {
   return (chunk_bytes - static_cast<uint32_t>(sizeof(ChunkHeader))) / static_cast<uint32_t>(sizeof(Record));
 }
 
+/// Half as much from now on. The caller holds the lock.
+void coarsen() {
+  FileHeader* header = internal::g_file.header();
+  if (header->keep_level < kMaxKeepLevel) store_relaxed(header->keep_level, header->keep_level + 1);
+  update_keep();
+}
+
 bool add_log_chunk(Thread* thread) {
   FileHeader* header = internal::g_file.header();
   const uint32_t bytes = thread->log_chunk_bytes;
@@ -89,10 +96,7 @@ bool add_log_chunk(Thread* thread) {
   // Half of the cap is for everything. Then equal slices for every second unit, every fourth, every eighth ...: a slice lasts twice as long
   // as the one before, so a run may be thousands of times longer than what the first half holds and still leave something of its end.
   const uint64_t slice = cap / kSlices > bytes ? cap / kSlices : bytes;
-  while (header->log_bytes + bytes > cap / 2 + header->keep_level * slice && header->keep_level < kMaxKeepLevel) {
-    store_relaxed(header->keep_level, header->keep_level + 1);
-    update_keep();
-  }
+  while (header->log_bytes + bytes > cap / 2 + header->keep_level * slice && header->keep_level < kMaxKeepLevel) coarsen();
   ChunkHeader* chunk = header->log_bytes + bytes <= cap ? internal::g_file.add_chunk(ChunkKind::kEvents, bytes, thread->index) : nullptr;
   if (!chunk) {
     if (header->log_bytes + bytes <= cap) __atomic_fetch_or(&header->flags, kDiskFull, __ATOMIC_RELAXED);
@@ -101,10 +105,11 @@ bool add_log_chunk(Thread* thread) {
     return false;
   }
   header->log_bytes += bytes;
+  if (thread->log_begin) thread->log_before += static_cast<uint64_t>(thread->log_next - thread->log_begin);
   // The old chunk may hold the open record of an enclosing call; then it stays mapped for good (rare: events inside an MPI call).
   if (thread->log_chunk && thread->call_depth == 0) SpoolFile::unmap(thread->log_chunk);
   thread->log_chunk = chunk;
-  thread->log_next = first_record(chunk);
+  thread->log_begin = thread->log_next = first_record(chunk);
   thread->log_end = thread->log_next + record_count(bytes);
   const uint64_t largest = cap / kSlices < kMaxLogChunkBytes ? cap / kSlices : kMaxLogChunkBytes;
   if (2ull * bytes <= largest) thread->log_chunk_bytes = 2 * bytes;
@@ -129,6 +134,7 @@ Thread* new_thread() {
   thread->ring_begin = thread->ring_next = first_record(thread->ring_chunk);
   thread->ring_end = thread->ring_begin + record_count(kRingBytes);
   add_log_chunk(thread);  // without one the ring takes everything
+  internal::open_account(thread);
   ++g_thread_count;
   return thread;
 }
@@ -136,6 +142,7 @@ Thread* new_thread() {
 void release_thread(void* pointer) {
   Thread* thread = static_cast<Thread*>(pointer);
   if (t_thread != thread) return;  // a forked child: it is not ours
+  settle_account(thread, ticks());
   t_thread = nullptr;
   const internal::Lock lock;
   if (!lock) return;
@@ -155,6 +162,7 @@ const char* activate(const RecorderOptions& options) {
   g_options = options;
   if (g_options.cap_bytes < 4 * kMinChunkBytes) g_options.cap_bytes = 4 * kMinChunkBytes;
   const ClockKind clock = choose_clock(options.clock);
+  const uint64_t entered = ticks();
   internal::reset_meta();
   internal::reset_contexts();
   if (!internal::g_file.create(options.directory, clock)) return internal::g_file.why();
@@ -168,9 +176,11 @@ const char* activate(const RecorderOptions& options) {
   const uint64_t begin = internal::g_file.header()->begin.ticks;
   g_after_ticks = options.after_ns ? begin + static_cast<uint64_t>(static_cast<double>(options.after_ns) * ticks_per_ns) : 0;
   g_until_ticks = options.for_ns ? begin + static_cast<uint64_t>(static_cast<double>(options.after_ns + options.for_ns) * ticks_per_ns) : 0;
+  internal::set_budget(options.budget, ticks_per_ns);
   g_process.refresh_ticks = kRefreshTicks;
   g_process.refresh_at_ticks = begin + kRefreshTicks;
   update_keep();
+  internal::g_file.header()->overhead_ticks = ticks() - entered;
   __atomic_store_n(&g_process.active, true, __ATOMIC_RELEASE);
   return nullptr;
 }
@@ -189,11 +199,13 @@ Thread* attach_thread() {
   const int saved_errno = errno;
   Thread* thread = nullptr;
   {
+    const internal::OwnTime own_time;
     const internal::Lock lock;
     if (!lock) return nullptr;
     thread = g_free_threads;
     if (thread) {
       g_free_threads = thread->next_free;
+      thread->settled_at = ticks();
     } else {
       thread = new_thread();
     }
@@ -212,8 +224,17 @@ Thread* attach_thread() {
 
 Record* next_log_record(Thread* thread) {
   if (relaxed(g_log_full)) return nullptr;
+  settle_account(thread, ticks());
+  const internal::OwnTime own_time(thread);
   const internal::Lock lock;
-  return lock && !g_log_full && add_log_chunk(thread) ? thread->log_next : nullptr;
+  if (!lock || g_log_full) return nullptr;
+  if (internal::over_budget(thread)) coarsen();
+  return add_log_chunk(thread) ? thread->log_next : nullptr;
+}
+
+Record* next_ring_record(Thread* thread) {
+  settle_account(thread, ticks());
+  return thread->ring_begin;
 }
 
 bool ask_keep(bool collective, uint32_t sequence, uint64_t start_ticks) {
