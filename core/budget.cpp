@@ -1,18 +1,20 @@
 // What recording costs this process, as an estimate that costs next to nothing itself, and what is done when that is more than the budget.
 //
-// A call is not timed to find out what its recording took: that would double it. Instead the price of a call is measured once, at the start,
-// on a thread state of nobody's: hot, many times in a row, and cold, with every line that it touches flushed. What is done rarely (a chunk,
-// a pair of clocks, a thread's first call, the start itself) is timed each time it is done. A thread settles its account when a chunk or its
-// ring is full, with the clocks, every 65,536 polls and at its end: calls since the last time, at a price between hot and cold by how long the
-// thread was away from us between two of them on average (kColdAfterNs).
+// A call is not timed to find out what its recording took: that would double it. Instead the price of a call is measured once, at the
+// start, on a thread state of nobody's: hot, many times in a row, and cold, with every line that it touches flushed. What is done rarely (a
+// chunk, a pair of clocks, a thread's first call, the start itself) is timed each time it is done. A thread settles its account when a
+// chunk or its ring is full, with the clocks, every 65,536 polls and at its end: calls since the last time, at a price between hot and cold
+// by how long the thread was away from us between two of them on average (kColdAfterNs).
 //
-// Not covered: the wrappers' part of a call (which communicator, datatype, request this is), what our cache lines displace of the program's,
-// and disk writes that the kernel does later.
+// Not covered: the wrappers' part of a call (which communicator, datatype, request this is), what our cache lines displace of the
+// program's, and disk writes that the kernel does later.
 //
 // The budget is a share of a thread's time. Two things are cut when it is exceeded:
-//   events  The log is allowed what has been saved up, at most a second's worth. A thread that has used that up when its chunk is full coarsens
+//   events  The log is allowed what has been saved up, at most a second's worth. A thread that has used that up when its chunk is full
+//   coarsens
 //           the window (keep_level): see keep() in recorder.cpp. The profile goes on, at its own price.
-//   polls   Fewer of the polls that find nothing are timed, every 2nd, 4th ... 64th; all are counted. This is taken back when they get rarer.
+//   polls   Fewer of the polls that find nothing are timed, every 2nd, 4th ... 64th; all are counted. This is taken back when they get
+//   rarer.
 #include <string.h>
 #include <sys/mman.h>
 #if defined(__x86_64__)

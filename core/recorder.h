@@ -72,7 +72,7 @@ struct alignas(64) Thread {
   Thread* next_free;
   // The account: what was paid for when it was last settled (budget.cpp).
   uint64_t settled_at, settled_log, settled_ring, settled_polls;
-  double saved_up;  ///< ticks that may still be spent on the log
+  double saved_up;             ///< ticks that may still be spent on the log
   uint32_t log_chunk_bytes;    ///< of the next event chunk
   ProfileEntry* profile_next;  ///< the next entry that is free, in the newest table
   ProfileEntry* profile_end;
@@ -290,8 +290,8 @@ DDL_HOT OpenPoll begin_poll() {
 
 constexpr uint64_t kPollsPerSettlement = 65536;
 
-/// Leaves it. What found nothing is counted and timed, no event: such polls come in millions. Returns the moment of leaving; when nothing was
-/// found and the poll was not timed, 0.
+/// Leaves it. What found nothing is counted and timed, no event: such polls come in millions. Returns the moment of leaving; when nothing
+/// was found and the poll was not timed, 0.
 DDL_HOT uint64_t end_poll(const OpenPoll& poll, uint32_t op, const void* site, uint32_t comm, int32_t peer, bool found,
                           uint32_t tag = kNoSequence) {
   Thread* thread = poll.thread;

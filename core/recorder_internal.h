@@ -51,7 +51,8 @@ void open_account(Thread* thread);
 /// True: what `thread` has saved up is used up, and the window is to be coarsened.
 bool over_budget(Thread* thread);
 
-/// Time that a rare piece of work took: the time from its construction to its destruction is added to FileHeader::overhead_ticks. Not nested.
+/// Time that a rare piece of work took: the time from its construction to its destruction is added to FileHeader::overhead_ticks. Not
+/// nested.
 class OwnTime {
  public:
   explicit OwnTime(Thread* payer = nullptr) : payer_(payer), begin_(ticks()) {}
