@@ -88,7 +88,7 @@ double cold_price(Scratch& scratch) {
   for (int i = 0; i < kTimes; ++i) {
     rewind(scratch);
     flush(&scratch, sizeof scratch);
-    flush(&g_process, sizeof g_process);
+    flush(&g_process, 64);
     flush(reinterpret_cast<const void*>(&one_call), kCodeBytes);
     _mm_mfence();
     const uint64_t begin = ticks();
@@ -120,7 +120,8 @@ void set_budget(double budget, double ticks_per_ns) {
   Scratch* scratch = static_cast<Scratch*>(internal::take_pages(sizeof(Scratch)));
   if (!scratch) return;
   Thread* const own = t_thread;
-  const Process process = g_process;
+  const Keep keep = g_process.keep;
+  const uint64_t refresh_at_ticks = g_process.refresh_at_ticks;
   g_process.keep = Keep::kAll;
   g_process.refresh_at_ticks = UINT64_MAX;
   t_thread = &scratch->thread;
@@ -136,7 +137,8 @@ void set_budget(double budget, double ticks_per_ns) {
 #endif
   if (cold > g_price.hot_call) g_price.cold_call = cold;
   t_thread = own;
-  g_process = process;
+  g_process.keep = keep;
+  g_process.refresh_at_ticks = refresh_at_ticks;
   munmap(scratch, sizeof *scratch);
 }
 

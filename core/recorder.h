@@ -142,7 +142,7 @@ inline Thread* this_thread() {
 #define DDL_HOT __attribute__((always_inline)) inline
 
 struct OpenCall {
-  Thread* thread;  ///< NULL: not recorded
+  Thread* thread;  ///< NULL: not recorded, and of the rest only what the call was given is true
   Record* record;
   ProfileEntry* entry;
   uint64_t start_ticks;
@@ -162,6 +162,8 @@ void refresh_clock(uint64_t now_ticks);
 DDL_HOT bool is_clock_old(uint64_t now_ticks) { return now_ticks > __atomic_load_n(&g_process.refresh_at_ticks, __ATOMIC_RELAXED); }
 /// Never NULL. For what has no call slot: ranges, and what is known only when a call has ended.
 ProfileEntry* profile_entry(Thread* thread, uint32_t context, uint32_t comm, uint32_t op, uint64_t bytes);
+/// The same as `entry`, for calls of another size.
+ProfileEntry* entry_of_size(Thread* thread, const ProfileEntry* entry, uint64_t bytes);
 
 DDL_HOT CallSlot* call_slot_of(Thread* thread, const void* site, uint64_t payload) {
   static_assert(kCallSlots == 1 << (64 - 56));
@@ -238,7 +240,7 @@ __attribute__((always_inline)) inline void enter(Thread* thread) {
 DDL_HOT OpenCall begin_call(uint32_t op, const void* site, uint32_t comm, bool collective, uint32_t sequence, int32_t peer,
                             uint64_t payload) {
   Thread* thread = this_thread();
-  if (__builtin_expect(!thread, 0)) return {};
+  if (__builtin_expect(!thread, 0)) return {nullptr, nullptr, nullptr, 0, payload, 0, comm, static_cast<uint16_t>(op), false};
   const CallSlot* slot = call_slot(thread, site, comm, op, payload);
   const uint64_t start = ticks();
   const bool kept = keep(collective, sequence, start);
@@ -269,7 +271,7 @@ DDL_HOT uint64_t end_call(const OpenCall& call, uint64_t payload) {
     publish(call.record, call_word(call.op, duration));
   }
   ProfileEntry* entry = call.entry;
-  if (payload != call.payload) entry = profile_entry(call.thread, call.context, call.comm, call.op, payload_bytes(payload));
+  if (payload != call.payload) entry = entry_of_size(call.thread, entry, payload_bytes(payload));
   add_to_profile(entry, payload_bytes(payload), duration);
   leave_call(call.thread, now, duration);
   return now;

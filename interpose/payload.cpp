@@ -16,7 +16,7 @@ void learn(MPI_Datatype handle, uint32_t code) {
   uint32_t i = datatype_slot(key);
   while (g_datatypes[i].key && g_datatypes[i].key != key) i = (i + 1) % kDatatypeSlots;
   if (g_datatypes[i].key) return;  // two names for one type: the first stays
-  g_datatypes[i] = {key, static_cast<uint32_t>(derived_size(handle)), code};
+  g_datatypes[i] = {key, static_cast<uint16_t>(derived_size(handle)), static_cast<uint16_t>(code)};
 }
 
 void learn_reduction(MPI_Op handle, uint32_t code) {

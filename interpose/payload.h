@@ -12,8 +12,8 @@ namespace ddl {
 
 struct DatatypeInfo {
   uint64_t key;
-  uint32_t size;
-  uint32_t code;
+  uint16_t size;  ///< small enough for the compiler to see that no int of them exceeds a record's bytes
+  uint16_t code;
 };
 constexpr uint32_t kDatatypeSlots = 256;  // four times as many as predefined types
 extern DatatypeInfo g_datatypes[kDatatypeSlots] __attribute__((visibility("hidden")));
