@@ -7,6 +7,7 @@
 #include "analyzer/metrics/metrics.h"
 #include "analyzer/passes/catalog.h"
 #include "analyzer/passes/collectives.h"
+#include "analyzer/passes/late_roots.h"
 #include "analyzer/passes/messages.h"
 #include "analyzer/passes/steady_steps.h"
 #include "analyzer/passes/steps.h"
@@ -91,6 +92,8 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress) {
   book(db, kUnmatched, messages.unmatched);
   book(db, kViolations, collectives.clock_violations + messages.clock_violations);
   book(db, kBadIntervals, collectives.bad_intervals);
+
+  find_late_roots(db);
 
   tell("cutting steps", 0.7);
   const StepLosses steps = analyze_steps(db, catalog, [&](double done) { tell("cutting steps", 0.7 + 0.2 * done); });

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/secrets.h"
 
 namespace ddl::cli {
 namespace {
@@ -21,44 +22,18 @@ namespace {
 constexpr std::array<std::string_view, 16> kPrefixes = {"OMPI_", "PMIX_", "PRTE_",    "SLURM_", "PBS_",      "LSB_", "OMP_",   "NCCL_",
                                                         "UCX_",  "FI_",   "HOROVOD_", "MKL_",   "OPENBLAS_", "DDL_", "MPICH_", "I_MPI_"};
 constexpr std::array<std::string_view, 3> kNames = {"CUDA_VISIBLE_DEVICES", "LD_PRELOAD", "GOMP_CPU_AFFINITY"};
-constexpr std::array<std::string_view, 9> kSecretParts = {"TOKEN", "KEY",        "PASSWORD", "PASSWD", "SECRET",
-                                                          "JWT",   "CREDENTIAL", "COOKIE",   "AUTH"};
 constexpr std::array<const char*, 6> kJobIds = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "COBALT_JOBID", "JOB_ID"};
 constexpr std::array<std::string_view, 9> kLaunchers = {"mpirun", "mpiexec",  "orterun",   "prterun",   "srun",
                                                         "jsrun",  "torchrun", "deepspeed", "horovodrun"};
 
-std::string upper(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
-  return result;
-}
-
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-// In arguments whole words count: --max-tokens is no secret, --hub-token is.
-bool names_secret(std::string_view argument) {
-  const std::string name = upper(argument.substr(0, argument.find('=')));
-  constexpr std::array<std::string_view, 8> kWords = {"TOKEN", "KEY", "APIKEY", "PASSWORD", "PASSWD", "SECRET", "JWT", "CREDENTIALS"};
-  for (size_t at = 0; at < name.size();) {
-    const size_t end = std::min(name.find_first_of("-_", at), name.size());
-    if (std::find(kWords.begin(), kWords.end(), std::string_view(name).substr(at, end - at)) != kWords.end()) return true;
-    at = end + 1;
-  }
-  return false;
-}
 
 std::vector<std::string> masked(const std::vector<std::string>& command) {
   std::vector<std::string> result;
-  bool value_is_secret = false;
+  SecretArguments secrets;
   for (const std::string& argument : command) {
-    const size_t equals = argument.find('=');
-    if (value_is_secret && !argument.starts_with('-'))
-      result.emplace_back("***");
-    else if (equals != std::string::npos && names_secret(argument))
-      result.push_back(argument.substr(0, equals + 1) + "***");
-    else
-      result.push_back(argument);
-    value_is_secret = argument.starts_with("--") && equals == std::string::npos && names_secret(argument);
+    const size_t told = secrets.told(argument.data(), argument.size());
+    result.push_back(told == argument.size() ? argument : argument.substr(0, told) + kSecretShownAs);
   }
   return result;
 }
@@ -87,6 +62,16 @@ nlohmann::json nullable(const std::optional<T>& value) {
   return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
 }
 
+/// On a full disk nothing can be written beside the file, but the blocks that it has are ours.
+bool overwrite(const std::filesystem::path& path, const std::string& text) {
+  const int fd = open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+  struct stat status {};
+  const bool fits = fd >= 0 && fstat(fd, &status) == 0 && static_cast<int64_t>(text.size()) >= status.st_size &&
+                    static_cast<int64_t>(text.size()) <= status.st_blocks * 512;
+  const bool done = fits && pwrite(fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
+  return (fd < 0 || close(fd) == 0) && done;
+}
+
 [[noreturn]] void throw_errno(const std::filesystem::path& path) {
   throw Error(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
 }
@@ -94,9 +79,7 @@ nlohmann::json nullable(const std::optional<T>& value) {
 }  // namespace
 
 bool is_recorded_variable(std::string_view name) {
-  const std::string capital = upper(name);
-  if (std::any_of(kSecretParts.begin(), kSecretParts.end(), [&](std::string_view part) { return capital.find(part) != std::string::npos; }))
-    return false;
+  if (is_secret_variable(name.data(), name.size())) return false;
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end() ||
          std::any_of(kPrefixes.begin(), kPrefixes.end(), [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
@@ -178,16 +161,17 @@ void write_job_file(const std::filesystem::path& directory, const JobFile& job) 
   const std::filesystem::path path = directory / "job.json", aside = directory / fmt::format(".job.json.{}", getpid());
   const std::string text = to_json(job);
   const int fd = open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (fd < 0) throw_errno(aside);
-  const ssize_t written = write(fd, text.data(), text.size());
-  const int error = written == static_cast<ssize_t>(text.size()) ? 0 : written < 0 ? errno : ENOSPC;
-  if (close(fd) != 0 || error != 0 || rename(aside.c_str(), path.c_str()) != 0) {
-    if (error != 0) errno = error;
-    const int kept = errno;
-    unlink(aside.c_str());
-    errno = kept;
-    throw_errno(path);
+  int error = fd < 0 ? errno : 0;
+  if (fd >= 0) {
+    const ssize_t written = write(fd, text.data(), text.size());
+    if (written != static_cast<ssize_t>(text.size())) error = written < 0 ? errno : ENOSPC;
+    if (close(fd) != 0 && error == 0) error = errno;
+    if (error == 0 && rename(aside.c_str(), path.c_str()) != 0) error = errno;
+    if (error != 0) unlink(aside.c_str());
   }
+  if (error == 0 || ((error == ENOSPC || error == EDQUOT) && overwrite(path, text))) return;
+  errno = error;
+  throw_errno(path);
 }
 
 }  // namespace ddl::cli

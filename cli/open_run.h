@@ -23,7 +23,7 @@ struct Run {
 
 /// Ingests if run.sqlite is absent or older than a spool (a bare, a killed or a still running job), analyzes if that has not been done, and
 /// opens the result read-only. Progress goes to standard error if that is a terminal and it takes more than a second. "" = the newest *.ddl
-/// here. Throws ddl::Error.
+/// here. Where the run cannot be written it is read into a temporary file, with a note. Throws ddl::Error.
 Run open_run(const std::string& argument);
 
 /// As open_run(), but computes the metrics and findings again, also when they are there.

@@ -40,8 +40,18 @@ Counts count(SQLite::Database& db) {
 }
 
 // After the job: whatever goes wrong here is said, but the job's exit code stands.
-void finish(const fs::path& directory, const Ended& ended) {
+void finish(const fs::path& directory, const JobFile& job, const Ended& ended) {
   const std::string shown = shown_path(directory);
+  std::error_code ignored;
+  if (!fs::exists(directory, ignored)) {
+    print_note(fmt::format("{} was removed while the job ran: nothing is left of its record", shown));
+    return;
+  }
+  try {
+    write_job_file(directory, job);
+  } catch (const Error& error) {
+    print_note(error.what());
+  }
   try {
     if (find_run(directory.string()).spools().empty()) {
       const std::string why = ended.shell_code() == 0
@@ -99,12 +109,7 @@ int run_record(const Arguments& arguments) {
       job.signal = ended.signal;
     else
       job.exit_code = ended.exit_code;
-    try {
-      write_job_file(directory, job);
-    } catch (const Error& error) {
-      print_note(error.what());
-    }
-    finish(directory, ended);
+    finish(directory, job, ended);
     return ended.shell_code();
   } catch (const Error& error) {
     if (error.code() != ExitCode::kCannotLaunch) throw;

@@ -67,7 +67,10 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
       "thin out events that cost more than this share of the time (default: 1%; off: keep all)")(
       "collectors", po::value<std::string>()->value_name("LIST"), "what to record: mpi (default), or none: only the job's own annotations")(
       "mpi", po::value<std::string>()->value_name("NAME"), "openmpi or mpich (default: what the job's program is linked to)")(
-      "clock", po::value<std::string>()->value_name("NAME"), "tsc or monotonic (default: tsc where it is steady)");
+      "clock", po::value<std::string>()->value_name("NAME"), "tsc or monotonic (default: tsc where it is steady)")(
+      "clock-sync",
+      "exchange a few messages between hosts in MPI_Init and MPI_Finalize to read each other's clocks; every rank must run under ddl. "
+      "Without it collectives tell");
 
   RecordOptions result;
   if (!options.parse_with_command(arguments, result.command)) {
@@ -104,6 +107,7 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
     if (*clock != "tsc" && *clock != "monotonic") bad_value("clock", *clock, "tsc or monotonic");
     result.window.emplace_back("DDL_CLOCK", *clock);
   }
+  if (options.has("clock-sync")) result.window.emplace_back("DDL_CLOCK_SYNC", "1");
   return result;
 }
 

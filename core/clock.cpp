@@ -24,7 +24,7 @@ bool read_head(const char* path, char* buffer, size_t bytes) {
 
 bool tsc_is_steady() {
 #if defined(__x86_64__)
-  char text[8192];  // the first processor's paragraph fits
+  static char text[8192];  // the first processor's paragraph fits; not on the stack, which may be small
   if (!read_head("/proc/cpuinfo", text, sizeof text)) return false;
   if (!strstr(text, " constant_tsc") || !strstr(text, " nonstop_tsc")) return false;
   // A kernel that caught the TSC misbehaving has moved to one of these.

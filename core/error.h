@@ -23,4 +23,10 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
+/// Of a file of ours: the disk is full, the place is read-only or somebody else's. What was to be written there may be made elsewhere.
+class CannotWrite : public Error {
+ public:
+  using Error::Error;
+};
+
 }  // namespace ddl

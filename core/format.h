@@ -52,7 +52,7 @@ struct ClockPair {
   X(kLossMeta, "meta", "names or facts that could not be written")                                  \
   X(kLossRangeDepth, "range_depth", "ranges nested deeper than the stack")                          \
   X(kLossUnbalanced, "unbalanced_ranges", "range ends without a begin")                             \
-  X(kLossThreads, "threads", "threads for which no memory was left")
+  X(kLossThreads, "threads", "threads for which no room was left on the disk or in memory: their calls are missing")
 
 enum LossKind : uint32_t {
 #define DDL_LOSS_ENUM(id, name, note) id,
@@ -68,7 +68,8 @@ enum ProcessFlag : uint32_t {
   kMpiFinalized = 1u << 1,    ///< MPI_Finalize was entered
   kMpiAborted = 1u << 2,      ///< MPI_Abort was called in this process
   kExited = 1u << 3,          ///< the process ran its exit handlers
-  kDiskFull = 1u << 4,        ///< the spool could not grow any more; recording of events stopped
+  kCannotGrow = 1u << 4,      ///< the spool could not grow (FileHeader::grow_errno says why); events were left out
+  kMpiEntered = 1u << 5,      ///< MPI_Init or MPI_Init_thread was called: a rank of the job, if it did not get a number in time, too
 };
 
 constexpr uint32_t kLossSlots = 32;
@@ -101,6 +102,9 @@ struct FileHeader {
   uint64_t mpi_finalize_enter_ticks;
   uint64_t log_bytes;  ///< in event chunks
   uint64_t loss[kLossSlots];
+  int32_t launch_rank;  ///< the rank that the launcher announced in the environment; -1: none. Counts only while `rank` is not known
+  int32_t launch_size;  ///< how many it announced; 0: unknown
+  int32_t grow_errno;   ///< why the spool could not grow, the first time
   uint64_t overhead_ticks;  ///< what recording took from all threads together, as estimated (budget.cpp)
 };
 static_assert(sizeof(FileHeader) <= kPageBytes);
@@ -239,6 +243,7 @@ enum class MetaKind : uint32_t {
   kThread = 8,         ///< ThreadMeta + name bytes
   kFact = 9,           ///< FactMeta + key bytes + value bytes
   kCommTopology = 10,  ///< CommNameMeta: "cart 4x2 periodic 1,0", "graph", "dist_graph"
+  kClockSync = 11,     ///< ClockSyncMeta
 };
 
 /// `word` = total bytes << 8 | kind, stored last (release); 0 = end of what was written. Total bytes: header + payload, padded to 8.
@@ -341,6 +346,16 @@ struct ThreadMeta {
   uint32_t thread;  ///< 0, 1, ...; a number is used again after its thread has ended
   uint32_t tid;
   uint32_t name_length;
+  uint32_t reserved;
+};
+
+/// A message of our own to another process and its answer (DDL_CLOCK_SYNC): three moments in this order, the middle one by the other's
+/// clock.
+struct ClockSyncMeta {
+  uint64_t send_ticks;
+  uint64_t remote_ticks;
+  uint64_t receive_ticks;
+  int32_t remote_rank;  ///< in MPI_COMM_WORLD
   uint32_t reserved;
 };
 

@@ -17,8 +17,7 @@ SpoolFile g_file;
 
 namespace {
 
-bool g_locked = false;
-const void* g_lock_owner = nullptr;
+const void* g_lock_owner = nullptr;  // NULL: free. One word, so that a signal handler never finds a lock without its owner
 __thread char t_identity __attribute__((tls_model("initial-exec")));  // its address names the thread
 
 ChunkHeader* g_meta_chunk = nullptr;
@@ -27,26 +26,29 @@ uint32_t g_meta_used = 0;
 }  // namespace
 
 Lock::Lock() : held_(false) {
-  if (__atomic_load_n(&g_lock_owner, __ATOMIC_RELAXED) == &t_identity) return;
-  while (__atomic_test_and_set(&g_locked, __ATOMIC_ACQUIRE)) sched_yield();
-  __atomic_store_n(&g_lock_owner, static_cast<const void*>(&t_identity), __ATOMIC_RELAXED);
+  const void* free = nullptr;
+  while (!__atomic_compare_exchange_n(&g_lock_owner, &free, static_cast<const void*>(&t_identity), false, __ATOMIC_ACQUIRE,
+                                      __ATOMIC_RELAXED)) {
+    if (free == &t_identity) return;
+    free = nullptr;
+    sched_yield();
+  }
   held_ = true;
 }
 
 Lock::~Lock() {
-  if (!held_) return;
-  __atomic_store_n(&g_lock_owner, static_cast<const void*>(nullptr), __ATOMIC_RELAXED);
-  __atomic_clear(&g_locked, __ATOMIC_RELEASE);
+  if (held_) __atomic_store_n(&g_lock_owner, static_cast<const void*>(nullptr), __ATOMIC_RELEASE);
 }
 
-void Lock::reset() {
-  g_lock_owner = nullptr;
-  g_locked = false;
-}
+void Lock::reset() { g_lock_owner = nullptr; }
 
 void* take_pages(size_t bytes) {
   void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return address == MAP_FAILED ? nullptr : address;
+}
+
+void give_back_pages(void* pages, size_t bytes) {
+  if (pages) munmap(pages, bytes);
 }
 
 void reset_meta() {
@@ -64,7 +66,7 @@ bool write_meta(MetaKind kind, const Bytes* parts, int count) {
     ChunkHeader* chunk =
         needed > kMaxChunkBytes
             ? nullptr
-            : g_file.add_chunk(ChunkKind::kMeta, static_cast<uint32_t>(needed > kMinChunkBytes ? needed : kMinChunkBytes), UINT32_MAX);
+            : grow_spool(ChunkKind::kMeta, static_cast<uint32_t>(needed > kMinChunkBytes ? needed : kMinChunkBytes), UINT32_MAX);
     if (!chunk) {
       count_loss(kLossMeta);
       return false;
@@ -151,6 +153,11 @@ void write_clock() {
   __atomic_store_n(&g_process.refresh_at_ticks, pair.ticks + __atomic_load_n(&g_process.refresh_ticks, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
 
+void write_clock_sync(const ClockSyncMeta& meta) {
+  const internal::Bytes parts[] = {{&meta, sizeof meta}};
+  write_locked(MetaKind::kClockSync, parts, 1);
+}
+
 void refresh_clock(uint64_t now_ticks) {
   // Every second at first, then every 1/256 of the run's age: a week-long job needs a few thousand pairs, not a million.
   const uint64_t age = now_ticks - internal::g_file.header()->begin.ticks;
@@ -180,10 +187,11 @@ void write_modules() {
   const int saved_errno = errno;
   const int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
   if (fd >= 0) {
-    char buffer[8192];
+    constexpr size_t kBytes = 8192;
+    char* buffer = static_cast<char*>(internal::take_pages(kBytes));  // stacks may be small
     size_t used = 0;
     ssize_t got;
-    while ((got = read(fd, buffer + used, sizeof buffer - 1 - used)) > 0) {
+    while (buffer && (got = read(fd, buffer + used, kBytes - 1 - used)) > 0) {
       used += static_cast<size_t>(got);
       buffer[used] = 0;
       char* line = buffer;
@@ -194,9 +202,10 @@ void write_modules() {
       }
       used -= static_cast<size_t>(line - buffer);
       memmove(buffer, line, used);
-      if (used == sizeof buffer - 1) used = 0;  // a line longer than the buffer: give it up
+      if (used == kBytes - 1) used = 0;  // a line longer than the buffer: give it up
     }
     close(fd);
+    internal::give_back_pages(buffer, kBytes);
   }
   errno = saved_errno;
 }

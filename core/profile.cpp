@@ -2,7 +2,6 @@
 // over them in anonymous memory. Entries never move, so that a call may keep a pointer to its own while it runs. See ProfileEntry in
 // format.h.
 #include <string.h>
-#include <sys/mman.h>
 
 #include "core/recorder_internal.h"
 
@@ -43,20 +42,15 @@ bool grow_index(Thread* thread, uint32_t slots) {
   for (uint32_t i = 0; i < old_slots; ++i) {
     if (const ProfileEntry* e = old[i]) *find(thread, e->context, e->comm, e->op, e->size_class) = old[i];
   }
-  if (old) munmap(old, old_slots * sizeof(ProfileEntry*));
+  give_back_pages(old, old_slots * sizeof(ProfileEntry*));
   return true;
 }
 
 /// As many entries again as there are.
 bool grow(Thread* thread) {
-  FileHeader* header = g_file.header();
-  if (thread->profile_capacity >= kMaxProfileEntries) return false;
-  if (__atomic_load_n(&header->flags, __ATOMIC_RELAXED) & kDiskFull) return false;  // do not ask again at every call
+  if (thread->profile_capacity >= kMaxProfileEntries || !may_grow()) return false;
   const Lock lock;
-  if (!lock) return false;
-  if (add_profile_table(thread, thread->profile_capacity)) return true;
-  __atomic_fetch_or(&header->flags, kDiskFull, __ATOMIC_RELAXED);
-  return false;
+  return lock && add_profile_table(thread, thread->profile_capacity);
 }
 
 }  // namespace
@@ -65,12 +59,18 @@ bool add_profile_table(Thread* thread, uint32_t entries) {
   const uint32_t capacity = thread->profile_capacity + entries;
   if (2 * capacity > thread->profile_index_slots && !grow_index(thread, 2 * capacity > kFirstIndexSlots ? 2 * capacity : kFirstIndexSlots))
     return false;
-  ChunkHeader* chunk = g_file.add_chunk(ChunkKind::kProfile, chunk_bytes_for(entries), thread->index);
+  ChunkHeader* chunk = grow_spool(ChunkKind::kProfile, chunk_bytes_for(entries), thread->index);
   if (!chunk) return false;
   thread->profile_next = reinterpret_cast<ProfileEntry*>(reinterpret_cast<char*>(chunk) + kProfileOffset);
   thread->profile_end = thread->profile_next + entries;
   thread->profile_capacity = capacity;
   return true;
+}
+
+void drop_profile(Thread* thread) {
+  give_back_pages(thread->profile_index, thread->profile_index_slots * sizeof(ProfileEntry*));
+  if (thread->profile_next)
+    SpoolFile::unmap(reinterpret_cast<ChunkHeader*>(reinterpret_cast<char*>(thread->profile_next) - kProfileOffset));
 }
 
 ProfileEntry* profile_entry_of_class(Thread* thread, uint32_t context, uint32_t comm, uint32_t op, uint32_t size_class) {

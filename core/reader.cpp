@@ -15,7 +15,6 @@ namespace ddl {
 
 namespace {
 
-constexpr int32_t kMaxWorldSize = 1 << 21;
 /// Records may be newer than every stamp that we know, by what can happen between two refreshes of the header: never hours.
 constexpr uint64_t kSlackTicks = 1ull << 44;
 /// Bounds of profile sums: petabytes and years, small enough that sums over all entries of a run stay far from 2^63.

@@ -24,6 +24,8 @@
 
 namespace ddl {
 
+constexpr int32_t kMaxWorldSize = 1 << 21;  ///< of an MPI_COMM_WORLD; more is damage
+
 /// Something in the file that could not be used.
 struct Skip {
   uint64_t offset;
@@ -48,6 +50,7 @@ class MetaVisitor {
   virtual void on_operation(const OperationMeta&, std::string_view /*name*/) {}
   virtual void on_module(const ModuleMeta&, std::string_view /*path*/) {}
   virtual void on_clock(const ClockPair&) {}
+  virtual void on_clock_sync(const ClockSyncMeta&) {}
   virtual void on_thread(const ThreadMeta&, std::string_view /*name*/) {}
   virtual void on_fact(std::string_view /*key*/, std::string_view /*value*/) {}
 };

@@ -104,6 +104,12 @@ bool decode(MetaKind kind, Payload payload, MetaVisitor& visitor) {
       visitor.on_clock(pair);
       return true;
     }
+    case MetaKind::kClockSync: {
+      ClockSyncMeta meta;
+      if (!payload.take(meta)) return false;
+      visitor.on_clock_sync(meta);
+      return true;
+    }
     case MetaKind::kThread: {
       ThreadMeta meta;
       if (!payload.take(meta) || !payload.take(text, meta.name_length)) return false;

@@ -26,7 +26,8 @@ RecorderOptions g_options;
 Thread* g_free_threads = nullptr;
 uint32_t g_thread_count = 0;
 uint64_t g_after_ticks, g_until_ticks;  // 0: no such bound
-bool g_log_full = false;
+bool g_log_full = false;                // the cap is reached
+uint64_t g_growth_failed_ticks = 0;     // when the spool could not grow; 0: it could, the last time
 
 // The current step. Written by the thread that opens steps, read by all.
 bool g_steps_seen = false;
@@ -97,11 +98,14 @@ bool add_log_chunk(Thread* thread) {
   // as the one before, so a run may be thousands of times longer than what the first half holds and still leave something of its end.
   const uint64_t slice = cap / kSlices > bytes ? cap / kSlices : bytes;
   while (header->log_bytes + bytes > cap / 2 + header->keep_level * slice && header->keep_level < kMaxKeepLevel) coarsen();
-  ChunkHeader* chunk = header->log_bytes + bytes <= cap ? internal::g_file.add_chunk(ChunkKind::kEvents, bytes, thread->index) : nullptr;
-  if (!chunk) {
-    if (header->log_bytes + bytes <= cap) __atomic_fetch_or(&header->flags, kDiskFull, __ATOMIC_RELAXED);
+  if (header->log_bytes + bytes > cap) {
     store_relaxed(g_log_full, true);
     update_keep();
+    return false;
+  }
+  ChunkHeader* chunk = internal::grow_spool(ChunkKind::kEvents, bytes, thread->index);
+  if (!chunk) {  // maybe later, and a small one
+    thread->log_chunk_bytes = kMinChunkBytes;
     return false;
   }
   header->log_bytes += bytes;
@@ -129,8 +133,13 @@ Thread* new_thread() {
   if (!thread) return nullptr;
   thread->index = g_thread_count;
   thread->log_chunk_bytes = kMinChunkBytes;
-  thread->ring_chunk = internal::g_file.add_chunk(ChunkKind::kRing, kRingBytes, thread->index);
-  if (!thread->ring_chunk || !internal::add_profile_table(thread, kFirstProfileEntries)) return nullptr;
+  if (internal::add_profile_table(thread, kFirstProfileEntries))
+    thread->ring_chunk = internal::grow_spool(ChunkKind::kRing, kRingBytes, thread->index);
+  if (!thread->ring_chunk) {
+    internal::drop_profile(thread);
+    internal::give_back_pages(thread, sizeof(Thread));
+    return nullptr;
+  }
   thread->ring_begin = thread->ring_next = first_record(thread->ring_chunk);
   thread->ring_end = thread->ring_begin + record_count(kRingBytes);
   add_log_chunk(thread);  // without one the ring takes everything
@@ -141,7 +150,7 @@ Thread* new_thread() {
 
 void release_thread(void* pointer) {
   Thread* thread = static_cast<Thread*>(pointer);
-  if (t_thread != thread) return;  // a forked child: it is not ours
+  if (t_thread != thread || !g_process.active) return;  // a forked child: it is not ours
   settle_account(thread, ticks());
   t_thread = nullptr;
   const internal::Lock lock;
@@ -156,7 +165,7 @@ void release_thread(void* pointer) {
 
 }  // namespace
 
-const char* activate(const RecorderOptions& options) {
+const char* activate(const RecorderOptions& options, int* error) {
   const internal::Lock lock;
   if (!lock || g_process.active) return nullptr;
   g_options = options;
@@ -165,22 +174,32 @@ const char* activate(const RecorderOptions& options) {
   const uint64_t entered = ticks();
   internal::reset_meta();
   internal::reset_contexts();
-  if (!internal::g_file.create(options.directory, clock)) return internal::g_file.why();
-  internal::g_file.header()->world_key = options.world_key;
+  if (!internal::g_file.create(options.directory, clock)) {
+    *error = internal::g_file.error();
+    return internal::g_file.why();
+  }
+  FileHeader* header = internal::g_file.header();
+  header->world_key = options.world_key;
+  header->launch_rank = options.launch_rank;
+  header->launch_size = options.launch_size;
   g_free_threads = nullptr;
   g_thread_count = 0;
   g_log_full = false;
+  g_growth_failed_ticks = 0;
   g_steps_seen = g_step_open = false;
   g_keep_step = !options.has_steps;
   const double ticks_per_ns = clock == ClockKind::kMonotonic ? 1.0 : estimate_ticks_per_ns();
-  const uint64_t begin = internal::g_file.header()->begin.ticks;
+  const uint64_t begin = header->begin.ticks;
   g_after_ticks = options.after_ns ? begin + static_cast<uint64_t>(static_cast<double>(options.after_ns) * ticks_per_ns) : 0;
   g_until_ticks = options.for_ns ? begin + static_cast<uint64_t>(static_cast<double>(options.after_ns + options.for_ns) * ticks_per_ns) : 0;
   internal::set_budget(options.budget, ticks_per_ns);
   g_process.refresh_ticks = kRefreshTicks;
   g_process.refresh_at_ticks = begin + kRefreshTicks;
   update_keep();
-  internal::g_file.header()->overhead_ticks = ticks() - entered;
+  const int saved_errno = errno;
+  madvise(&g_process, sizeof g_process, MADV_WIPEONFORK);
+  errno = saved_errno;
+  header->overhead_ticks = ticks() - entered;
   __atomic_store_n(&g_process.active, true, __ATOMIC_RELEASE);
   return nullptr;
 }
@@ -195,7 +214,7 @@ void forget_after_fork() {
 FileHeader* spool_header() { return internal::g_file.header(); }
 
 Thread* attach_thread() {
-  if (!g_process.active || t_refused) return nullptr;
+  if (!g_process.active || (t_refused && !internal::may_grow())) return nullptr;
   const int saved_errno = errno;
   Thread* thread = nullptr;
   {
@@ -211,7 +230,7 @@ Thread* attach_thread() {
     }
     if (thread) {
       describe_thread(thread);
-    } else {
+    } else if (!t_refused) {
       t_refused = true;
       count_loss(kLossThreads);
     }
@@ -223,7 +242,7 @@ Thread* attach_thread() {
 }
 
 Record* next_log_record(Thread* thread) {
-  if (relaxed(g_log_full)) return nullptr;
+  if (relaxed(g_log_full) || !internal::may_grow()) return nullptr;
   settle_account(thread, ticks());
   const internal::OwnTime own_time(thread);
   const internal::Lock lock;
@@ -277,6 +296,22 @@ bool enter_step(uint64_t step) {
 void leave_step() {
   store_relaxed(g_step_open, false);
   update_keep();
+}
+
+ChunkHeader* grow_spool(ChunkKind kind, uint32_t bytes, uint32_t thread) {
+  if (!may_grow()) return nullptr;
+  ChunkHeader* chunk = g_file.add_chunk(kind, bytes, thread);
+  store_relaxed(g_growth_failed_ticks, chunk ? 0 : ticks());
+  if (chunk) return chunk;
+  FileHeader* header = g_file.header();
+  if (!(header->flags & kCannotGrow)) header->grow_errno = g_file.error();
+  __atomic_fetch_or(&header->flags, kCannotGrow, __ATOMIC_RELEASE);
+  return nullptr;
+}
+
+bool may_grow() {
+  const uint64_t failed = relaxed(g_growth_failed_ticks);
+  return failed == 0 || ticks() - failed > kRefreshTicks;
 }
 
 }  // namespace internal

@@ -101,8 +101,9 @@ enum class Keep : uint8_t {
   kAsk,  ///< keep() decides event by event
 };
 
-/// Process-wide state that the hot path reads: one line.
-struct alignas(64) Process {
+/// Process-wide state that the hot path reads: one line. On a page of its own, which the kernel clears in a child of any kind of fork: also
+/// where no handler of pthread_atfork runs, an annotation sees that nothing is active.
+struct alignas(kPageBytes) Process {
   uint64_t refresh_at_ticks;  ///< when the clocks are due to be read again
   uint64_t refresh_ticks;     ///< how far apart that is: about a second
   Keep keep;
@@ -122,10 +123,12 @@ struct RecorderOptions {
   uint64_t for_ns;    ///< ... and not later than that; 0 = no end
   double budget;      ///< share of a thread's time that recording may take, see budget.cpp; 0 = no limit
   uint64_t world_key;
+  int32_t launch_rank, launch_size;  ///< FileHeader
 };
 
-/// Starts recording. NULL: done; else a few words why not. Once per process (and once more in a forked child).
-const char* activate(const RecorderOptions& options);
+/// Starts recording. NULL: done; else a few words why not, and errno in `error` (0: the words say it all). Once per process (and once more
+/// in a forked child).
+const char* activate(const RecorderOptions& options, int* error);
 /// In a forked child: drop everything that belongs to the parent. Async-signal-safe.
 void forget_after_fork();
 FileHeader* spool_header();
@@ -343,5 +346,6 @@ void write_communicator_topology(uint32_t index, const char* topology);
 void write_fact(const char* key, const char* value);
 void write_modules();
 void write_clock();
+void write_clock_sync(const ClockSyncMeta& meta);
 
 }  // namespace ddl

@@ -38,12 +38,21 @@ uint32_t intern_string(const char* text, size_t length, const char** ours);
 uint32_t intern_context(uint32_t parent, ContextKind kind, uint32_t name, uint64_t site);
 void reset_contexts();
 
+/// Adds a chunk to the spool; NULL: it cannot grow now, which is noted in the header. Then the next attempt is a second away: until a full
+/// disk has room again, a call must not cost system calls. The caller holds the lock.
+ChunkHeader* grow_spool(ChunkKind kind, uint32_t bytes, uint32_t thread);
+/// False: the last attempt failed a moment ago.
+bool may_grow();
+
 /// Gives a thread one more profile table, at first or when all are full; false: no space. The caller holds the lock.
 bool add_profile_table(Thread* thread, uint32_t entries);
+/// Undoes the first one, of a thread that gets nowhere.
+void drop_profile(Thread* thread);
 ProfileEntry* profile_entry_of_class(Thread* thread, uint32_t context, uint32_t comm, uint32_t op, uint32_t size_class);
 
-/// Anonymous memory that is never given back; NULL if there is none.
+/// Anonymous memory, zero; NULL if there is none.
 void* take_pages(size_t bytes);
+void give_back_pages(void* pages, size_t bytes);
 
 /// See budget.cpp. `budget`: share of a thread's time; 0 = no limit. Before the first thread is attached.
 void set_budget(double budget, double ticks_per_ns);

@@ -39,7 +39,7 @@ bool reserve(int fd, uint64_t offset, uint64_t bytes) {
   }
   static const char zeros[kPageBytes] = {};
   constexpr uint64_t kPieces = 64;
-  iovec pieces[kPieces];
+  static iovec pieces[kPieces];  // always the same; stacks may be small
   for (iovec& piece : pieces) piece = {const_cast<char*>(zeros), kPageBytes};
   for (uint64_t done = 0; done < bytes;) {
     const uint64_t left = (bytes - done + kPageBytes - 1) / kPageBytes;
@@ -58,6 +58,14 @@ void* map(int fd, uint64_t offset, uint64_t bytes) {
   madvise(address, bytes, MADV_DONTFORK);
   madvise(address, bytes, MADV_DONTDUMP);  // a core file of the job shows the job
   return address;
+}
+
+/// The same file under a number above 2: a program that closed its standard streams may have a thread that goes on printing to them.
+int above_standard_streams(int fd) {
+  if (fd < 0 || fd > 2) return fd;
+  const int higher = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+  close(fd);
+  return higher;
 }
 
 void read_line(const char* path, char* out, size_t bytes) {
@@ -82,45 +90,68 @@ uint64_t process_start_time() {
   return field ? strtoull(field + 1, nullptr, 10) : 0;
 }
 
-bool SpoolFile::create(const char* directory, ClockKind clock) {
-  const KeepErrno keep;
-  if (mkdir(directory, 0700) != 0 && errno != EEXIST) {
-    why_ = "cannot make the run directory";
+bool SpoolFile::make_directory(const char* directory) {
+  const bool made = mkdir(directory, 0700) == 0;
+  error_ = made || errno == EEXIST ? 0 : errno;
+  why_ = "cannot make the run directory";
+  if (error_) return false;
+  struct stat status;
+  const int fd = above_standard_streams(open(directory, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (fd < 0 || !status_of(fd, &status)) {
+    error_ = errno == ENOTDIR ? 0 : errno;
+    why_ = error_ ? "cannot open the run directory" : "the run directory is a file or a symbolic link";
+    if (fd >= 0) close(fd);
     return false;
   }
+  if (made && (status.st_mode & 0700) != 0700) chmod(directory, status.st_mode | 0700);  // the umask took them away
+  close(fd);
+  return true;
+}
+
+int SpoolFile::make_file(const char* directory, const char* host, uint64_t start) {
+  int fd = -1;
+  errno = EEXIST;
+  // An exec'ed program has the pid and start time of the one before it: the second to record takes the next suffix.
+  for (int attempt = 0; attempt < 100 && fd < 0 && errno == EEXIST; ++attempt) {
+    char suffix[8] = {};
+    if (attempt > 0) snprintf(suffix, sizeof suffix, ".%d", attempt);
+    const int length = snprintf(path_, sizeof path_, "%s/%s.%d.%llu%s.spool", directory, host, static_cast<int>(getpid()),
+                                static_cast<unsigned long long>(start), suffix);
+    if (length < 0 || static_cast<size_t>(length) >= sizeof path_) {
+      errno = ENAMETOOLONG;
+      return -1;
+    }
+    fd = open(path_, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  }
+  if (fd >= 0) fchmod(fd, 0600);  // it is opened again and again: the umask must not forbid that
+  return above_standard_streams(fd);
+}
+
+bool SpoolFile::create(const char* directory, ClockKind clock) {
+  const KeepErrno keep;
+  if (!make_directory(directory)) return false;
   char host[sizeof(FileHeader::host)] = {};
   gethostname(host, sizeof host - 1);
   for (char* c = host; *c; ++c) {
     if (*c == '/') *c = '_';
   }
   const uint64_t start = process_start_time();
-  int fd = -1;
-  // An exec'ed program has the pid and start time of the one before it: the second to record takes the next suffix.
-  for (int attempt = 0; attempt < 100 && fd < 0; ++attempt) {
-    char suffix[8] = {};
-    if (attempt > 0) snprintf(suffix, sizeof suffix, ".%d", attempt);
-    const int length = snprintf(path_, sizeof path_, "%s/%s.%d.%llu%s.spool", directory, host, static_cast<int>(getpid()),
-                                static_cast<unsigned long long>(start), suffix);
-    if (length < 0 || static_cast<size_t>(length) >= sizeof path_) {
-      why_ = "the run directory's name is too long";
-      return false;
-    }
-    fd = open(path_, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0 && errno != EEXIST) break;
-  }
+  const int fd = make_file(directory, host, start);
   struct stat status;
   if (fd < 0 || !status_of(fd, &status)) {
     why_ = "cannot make a spool in the run directory";
+    error_ = errno;
     if (fd >= 0) close(fd);
     return false;
   }
   inode_ = status.st_ino;
   device_ = status.st_dev;
   void* page = reserve(fd, 0, kPageBytes) ? map(fd, 0, kPageBytes) : nullptr;
+  error_ = errno;
   close(fd);
   if (!page) {
     unlink(path_);
-    why_ = "no space or address range for a spool";
+    why_ = "no room for a spool in the run directory";
     return false;
   }
   file_bytes_ = kPageBytes;
@@ -139,6 +170,7 @@ bool SpoolFile::create(const char* directory, ClockKind clock) {
   snprintf(h->library_version, sizeof h->library_version, "%s", DDL_VERSION);
   h->rank = -1;
   h->thread_level = -1;
+  h->launch_rank = -1;
   h->latest = h->begin;
   __atomic_thread_fence(__ATOMIC_RELEASE);
   memcpy(h->magic, kSpoolMagic, sizeof h->magic);  // last: a file without it is one that was never finished
@@ -147,11 +179,12 @@ bool SpoolFile::create(const char* directory, ClockKind clock) {
 }
 
 int SpoolFile::open_again() {
-  const int fd = open(path_, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  const int fd = above_standard_streams(open(path_, O_RDWR | O_NOFOLLOW | O_CLOEXEC));
   if (fd < 0) return -1;
   struct stat status;
   if (!status_of(fd, &status) || status.st_ino != inode_ || status.st_dev != device_) {
     close(fd);
+    errno = ESTALE;
     return -1;
   }
   return fd;
@@ -160,8 +193,10 @@ int SpoolFile::open_again() {
 ChunkHeader* SpoolFile::add_chunk(ChunkKind kind, uint32_t bytes, uint32_t thread) {
   const KeepErrno keep;
   const int fd = open_again();
+  error_ = errno;
   if (fd < 0) return nullptr;
   void* address = reserve(fd, file_bytes_, bytes) ? map(fd, file_bytes_, bytes) : nullptr;
+  error_ = errno;
   close(fd);
   if (!address) return nullptr;
   file_bytes_ += bytes;

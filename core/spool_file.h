@@ -13,7 +13,8 @@ namespace ddl {
 class SpoolFile {
  public:
   /// Makes the run directory `directory` (0700) if it is absent and in it <host>.<pid>.<process_start>.spool (0600, O_EXCL, no symlinks).
-  /// False: nothing was made; `why()` says it in a few words. The header is filled except for world_key.
+  /// A `directory` that is a symbolic link is refused: whoever may write beside it could lead the record elsewhere.
+  /// False: nothing was made; `why()` and `error()` say it. The header is filled except for what the caller knows.
   bool create(const char* directory, ClockKind clock);
 
   /// A zeroed, mapped chunk; NULL when the file cannot grow (disk full, RLIMIT_FSIZE, directory gone). Any thread; the caller serialises.
@@ -24,9 +25,12 @@ class SpoolFile {
   void forget() { header_ = nullptr; }
 
   FileHeader* header() const { return header_; }
-  const char* why() const { return why_; }
+  const char* why() const { return why_; }  ///< in a few words
+  int error() const { return error_; }      ///< errno of the last failure; 0: `why` says it all
 
  private:
+  bool make_directory(const char* directory);
+  int make_file(const char* directory, const char* host, uint64_t start);
   int open_again();
 
   FileHeader* header_ = nullptr;
@@ -35,6 +39,7 @@ class SpoolFile {
   uint64_t inode_ = 0;
   uint64_t device_ = 0;
   const char* why_ = "";
+  int error_ = 0;
   char path_[4096] = {};
 };
 

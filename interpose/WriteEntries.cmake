@@ -28,6 +28,9 @@ foreach(row ${rows})
   string(REPLACE "DDL_ENTRY_ROW " "" name ${row})
   string(TOLOWER ${name} lower)
   set(variants ${lower}_ ${lower}_f08_ ${lower}_f08ts_)
+  if(lower MATCHES "^mpi_win_allocate(_shared)?$")  # memory as a type(c_ptr), in `use mpi`
+    list(APPEND variants ${lower}_cptr_)
+  endif()
   if(lower MATCHES "_c$")  # large counts have no Fortran names of their own but in mpi_f08
     string(REGEX REPLACE "_c$" "_f08ts_large_" variants ${lower})
   endif()

@@ -115,7 +115,6 @@ inline bool is_cancelled(const MPI_Status& status) {
 #endif
 }
 inline uint64_t status_bytes(const MPI_Status& status) {
-  if (is_cancelled(status)) return 0;
 #ifdef OPEN_MPI
   return status._ucount;
 #else
@@ -130,6 +129,7 @@ bool start_recorder(bool from_mpi);
 /// One line on stderr from one process of the job.
 void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
 bool collector_wanted(const char* name);
+bool clock_sync_wanted();
 /// A child of a recorded process that has not become a process of MPI itself.
 bool is_forked_child();
 

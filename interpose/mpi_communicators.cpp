@@ -15,9 +15,10 @@ DDL_INLINE int post_duplicate(uint32_t op, const void* site, MPI_Comm comm, MPI_
   info.sequence = next_sequence(c);
   info.peer = -1;
   info.parent = comm;
-  info.new_comm = newcomm;
   const OpenCall call = begin_call(op, site, c->index, true, info.sequence, -1, 0);
   const int result = call_real();
+  // MPI libraries name the duplicate at once, and Fortran layers rely on it: what newcomm points to may be gone when it is complete.
+  if (result == MPI_SUCCESS) info.new_comm = *newcomm;
   if (call.thread) {
     const uint64_t now = end_call(call, 0);
     if (result == MPI_SUCCESS) post_request(*request, call, now, info);

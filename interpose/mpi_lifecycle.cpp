@@ -4,6 +4,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "interpose/clock_sync.h"
 #include "interpose/payload.h"
 #include "interpose/requests.h"
 #include "interpose/wrapper.h"
@@ -109,10 +110,11 @@ bool begin_recording(const void* caller) {
 /// MPI_Init and MPI_Init_thread: `call_real` is called in either case.
 template <class CallReal>
 int initialize(uint32_t op, const void* site, CallReal call_real) {
-  if (!begin_recording(site)) return call_real();
-  const OpenCall call = begin_call(op, site, kNoComm, false, kNoSequence, -1, 0);
+  const bool records = begin_recording(site);
+  const OpenCall call = records ? begin_call(op, site, kNoComm, false, kNoSequence, -1, 0) : OpenCall{};
   const int result = call_real();
-  if (result == MPI_SUCCESS && g_mpi.state == MpiState::kUnknown) enter_world(site);
+  if (records && result == MPI_SUCCESS && g_mpi.state == MpiState::kUnknown) enter_world(site);
+  if (result == MPI_SUCCESS) sync_clocks_at_init(site);
   if (call.thread) end_call(call, 0);
   return result;
 }
@@ -150,6 +152,7 @@ int MPI_Finalize_recorded(Real real, const void* site) {
   __atomic_fetch_or(&header->flags, kMpiFinalized, __ATOMIC_RELAXED);
   count_loss(kLossRequests, outstanding_requests());
   write_modules();  // what was loaded since
+  sync_clocks_at_finalize();
   forget_world_group();
   const int result = real();
   g_mpi.state = MpiState::kOff;

@@ -53,7 +53,7 @@ DDL_INLINE void end_exchange(const OpenCall& call, int result, uint64_t sent, co
 }
 
 DDL_INLINE void end_file_read(const OpenCall& call, int result, const MPI_Status& status, uint32_t datatype_code) {
-  end(call, result == MPI_SUCCESS ? received(status, datatype_code) : 0);
+  end(call, result == MPI_SUCCESS ? was_read(status, datatype_code) : 0);
 }
 
 /// Posts: the call itself, then the request that it left behind.

@@ -104,8 +104,15 @@ inline int64_t at(const Count* counts, int i) {
 /// Does this rank hold the data of a rooted collective? In intercommunicators the root says MPI_ROOT.
 inline bool is_root(const Communicator* c, int root) { return root == MPI_ROOT || (root == c->rank && !(c->flags & kCommInter)); }
 
+/// Does this rank send to the root? In intercommunicators neither the root does nor those beside it, whose other arguments mean nothing.
+inline bool sends_to(int root) { return root != MPI_ROOT && root != MPI_PROC_NULL; }
+
 /// Payload of what has arrived: the bytes of the status.
 inline uint64_t received(const MPI_Status& status, uint32_t datatype_code) {
+  return record_payload(is_cancelled(status) ? 0 : status_bytes(status), datatype_code, 0);
+}
+/// The same for what was read from a file: there MPI leaves in the status's `cancelled` whatever was in it.
+inline uint64_t was_read(const MPI_Status& status, uint32_t datatype_code) {
   return record_payload(status_bytes(status), datatype_code, 0);
 }
 

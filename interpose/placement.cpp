@@ -18,7 +18,8 @@ namespace {
 
 constexpr size_t kListBytes = 4096;  // every second of CPU_SETSIZE CPUs fits
 
-cpu_set_t g_cpus;  // as written
+char g_list[kListBytes];  // stacks may be small; one thread starts and one ends the process
+cpu_set_t g_cpus;         // as written
 bool g_known = false;
 
 /// "0-3,8"
@@ -35,21 +36,19 @@ void print_list(const cpu_set_t& set, char* text) {
 }
 
 void write_set(const char* key, const cpu_set_t& set) {
-  char text[kListBytes];
-  print_list(set, text);
-  if (text[0]) write_fact(key, text);
+  print_list(set, g_list);
+  if (g_list[0]) write_fact(key, g_list);
 }
 
 /// A list of the kernel's, as print_list() makes them. False if the file is not there or holds something else.
 bool read_list(const char* path, cpu_set_t* set) {
-  char text[kListBytes];
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  const ssize_t got = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+  const ssize_t got = fd >= 0 ? read(fd, g_list, sizeof g_list - 1) : -1;
   if (fd >= 0) close(fd);
   if (got <= 0) return false;
-  text[got] = 0;
+  g_list[got] = 0;
   CPU_ZERO(set);
-  for (char* at = text; *at && *at != '\n';) {
+  for (char* at = g_list; *at && *at != '\n';) {
     char* end = at;
     const long first = strtol(at, &end, 10);
     long last = first;

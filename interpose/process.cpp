@@ -14,6 +14,7 @@
 #include <initializer_list>
 
 #include "core/recorder_internal.h"
+#include "core/secrets.h"
 #include "interpose/communicators.h"
 #include "interpose/placement.h"
 #include "interpose/requests.h"
@@ -27,21 +28,63 @@ namespace {
 constexpr uint64_t kDefaultCapBytes = 128ull << 20;
 constexpr double kDefaultBudget = 0.01;
 
-enum class Start : uint32_t { kNotYet, kOn, kOff };
+enum class Start : uint32_t { kNotYet, kStarting, kOn, kOff };
 Start g_start = Start::kNotYet;
+__thread bool t_starting __attribute__((tls_model("initial-exec"))) = false;
 bool g_forked = false;  // a child of a recorded process, and MPI was not initialized in it
 pid_t g_owner = 0;
 char g_directory[4096];
+char* g_first_environment = nullptr;  // what the process was started with, if it has cleared its environment since; NAME=VALUE, ends empty
+
+constexpr size_t kFirstEnvironmentBytes = 256 * 1024;
+constexpr size_t kTextBytes = 4096;
+char g_text[2][kTextBytes];  // of whoever starts: stacks may be small
+
+/// Daemons and sandboxes clear their environment. It held LD_PRELOAD, or we would not be here.
+void find_first_environment() {
+  if (g_first_environment || getenv("LD_PRELOAD")) return;
+  const int fd = open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  char* text = static_cast<char*>(internal::take_pages(kFirstEnvironmentBytes));
+  size_t used = 0;
+  ssize_t got = 0;
+  while (text && used + 2 < kFirstEnvironmentBytes && (got = read(fd, text + used, kFirstEnvironmentBytes - 2 - used)) > 0)
+    used += static_cast<size_t>(got);
+  close(fd);
+  g_first_environment = text;
+}
 
 const char* setting(const char* name) {
   const char* value = getenv(name);
+  const size_t length = strlen(name);
+  for (const char* entry = g_first_environment; !value && entry && *entry; entry += strlen(entry) + 1) {
+    if (strncmp(entry, name, length) == 0 && entry[length] == '=') value = entry + length + 1;
+  }
   return value && value[0] ? value : nullptr;
 }
 
-/// Process number within the job, as launchers tell it before MPI_Init; -1: unknown.
-int launch_rank() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
-    if (const char* value = setting(name)) return atoi(value);
+bool is_on(const char* name) {
+  const char* value = setting(name);
+  return value && strcmp(value, "0") != 0;
+}
+
+struct Launcher {
+  const char* rank;
+  const char* size;
+};
+constexpr Launcher kLaunchers[] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                   {"PMIX_RANK", "SLURM_STEP_NUM_TASKS"},
+                                   {"PMI_RANK", "PMI_SIZE"},
+                                   {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
+
+/// Process number within the job, as launchers tell it before MPI_Init; -1: unknown. `size`: of how many; 0: unknown.
+int launch_rank(int* size = nullptr) {
+  for (const Launcher& launcher : kLaunchers) {
+    const char* rank = setting(launcher.rank);
+    if (!rank) continue;
+    const char* all = setting(launcher.size);
+    if (size) *size = all ? atoi(all) : 0;
+    return atoi(rank);
   }
   return -1;
 }
@@ -67,24 +110,26 @@ const char* job_step_id() { return setting("SLURM_JOB_ID") && !setting("OMPI_COM
 
 /// $DDL_OUT, else ./ddl-<job id, or what identifies the launch>.ddl
 void choose_directory() {
-  char name[256];
+  char* name = g_text[0];
+  constexpr size_t kNameBytes = 256;
   const char* out = setting("DDL_OUT");
   if (!out) {
     const char* job = job_id();
     const char* step = job_step_id();
     if (job && step) {
-      snprintf(name, sizeof name, "ddl-%.100s.%.100s.ddl", job, step);
+      snprintf(name, kNameBytes, "ddl-%.100s.%.100s.ddl", job, step);
     } else if (job) {
-      snprintf(name, sizeof name, "ddl-%.200s.ddl", job);
+      snprintf(name, kNameBytes, "ddl-%.200s.ddl", job);
     } else if (const char* launch = spans_hosts() ? setting("PMIX_NAMESPACE") : nullptr) {
-      snprintf(name, sizeof name, "ddl-%.200s.ddl", launch);  // each host has a launcher process of its own
+      snprintf(name, kNameBytes, "ddl-%.200s.ddl", launch);  // each host has a launcher process of its own
     } else {
-      snprintf(name, sizeof name, "ddl-%d.ddl", static_cast<int>(getppid()));
+      snprintf(name, kNameBytes, "ddl-%d.ddl", static_cast<int>(getppid()));
     }
     out = name;
   }
-  char here[2048] = "";
-  if (out[0] != '/' && getcwd(here, sizeof here - 1)) strcat(here, "/");
+  char* here = g_text[1];
+  here[0] = 0;
+  if (out[0] != '/' && getcwd(here, kTextBytes / 2 - 1)) strcat(here, "/");
   snprintf(g_directory, sizeof g_directory, "%s%.2000s", here, out);
 }
 
@@ -137,36 +182,39 @@ RecorderOptions options_from_environment() {
   options.after_ns = static_cast<uint64_t>(seconds("DDL_AFTER") * 1e9);
   options.for_ns = static_cast<uint64_t>(seconds("DDL_FOR") * 1e9);
   options.world_key = world_key();
+  options.launch_rank = launch_rank(&options.launch_size);
   return options;
 }
 
 void write_command_line() {
-  char text[4096];
+  char* raw = g_text[0];
   const int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-  const ssize_t got = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+  const ssize_t got = fd >= 0 ? read(fd, raw, kTextBytes - 1) : -1;
   if (fd >= 0) close(fd);
   if (got <= 0) return;
-  for (ssize_t i = 0; i + 1 < got; ++i) {
-    if (text[i] == 0) text[i] = ' ';
+  raw[got] = 0;
+  SecretArguments secrets;
+  size_t used = 0;
+  for (const char* argument = raw; argument < raw + got; argument += strlen(argument) + 1) {
+    const size_t length = strlen(argument);
+    const size_t told = secrets.told(argument, length);
+    used += static_cast<size_t>(snprintf(g_text[1] + used, kTextBytes - used, "%s%.*s%s", used ? " " : "", static_cast<int>(told), argument,
+                                         told < length ? kSecretShownAs : ""));
+    if (used >= kTextBytes) break;
   }
-  text[got] = 0;
-  write_fact("command", text);
+  write_fact("command", g_text[1]);
 }
 
 void write_link(const char* key, const char* link) {
-  char text[4096];
-  const ssize_t got = readlink(link, text, sizeof text - 1);
+  const ssize_t got = readlink(link, g_text[0], kTextBytes - 1);
   if (got <= 0) return;
-  text[got] = 0;
-  write_fact(key, text);
+  g_text[0][got] = 0;
+  write_fact(key, g_text[0]);
 }
 
 /// Addresses of daemons help nobody later, and what may be a secret must not be in a file that people pass on.
 bool may_be_told(const char* name, size_t length) {
-  for (const char* word : {"uri", "URI", "TOKEN", "KEY", "SECRET", "PASSWORD"}) {
-    if (memmem(name, length, word, strlen(word))) return false;
-  }
-  return true;
+  return !is_secret_variable(name, length) && !memmem(name, length, "uri", 3) && !memmem(name, length, "URI", 3);
 }
 
 void write_facts() {
@@ -190,7 +238,7 @@ void write_facts() {
 }
 
 void in_forked_child() {
-  if (g_start != Start::kOn) return;
+  if (g_start != Start::kOn && g_start != Start::kStarting) return;
   forget_after_fork();
   g_start = Start::kNotYet;
   g_forked = true;
@@ -206,21 +254,22 @@ __attribute__((destructor)) void at_exit() {
 }
 
 bool try_start() {
-  if (const char* disabled = setting("DDL_DISABLE"); disabled && strcmp(disabled, "0") != 0) return false;
+  if (is_on("DDL_DISABLE")) return false;
   choose_directory();
   if (g_forked) {
     reset_communicators();
     reset_requests();
   }
-  if (const char* why = activate(options_from_environment())) {
-    say("not recording: %s (%s)", why, g_directory);
+  static bool hooked = false;
+  if (!hooked) pthread_atfork(nullptr, nullptr, in_forked_child);
+  hooked = true;
+  int error = 0;
+  if (const char* why = activate(options_from_environment(), &error)) {
+    say(error ? "not recording: %s: %s (%s)" : "not recording: %s%s (%s)", why, error ? strerror(error) : "", g_directory);
     return false;
   }
   g_owner = getpid();
   g_forked = false;
-  static bool hooked = false;
-  if (!hooked) pthread_atfork(nullptr, nullptr, in_forked_child);
-  hooked = true;
   write_facts();
   return true;
 }
@@ -239,19 +288,36 @@ bool collector_wanted(const char* name) {
   return false;
 }
 
+bool clock_sync_wanted() { return is_on("DDL_CLOCK_SYNC") && !is_on("DDL_DISABLE") && collector_wanted("mpi"); }
+
 bool start_recorder(bool from_mpi) {
-  if (g_start == Start::kOn) return !from_mpi || collector_wanted("mpi");
-  if (g_start == Start::kOff) return false;
-  if (g_forked && !from_mpi) return false;  // a helper that inherited annotations (a DataLoader worker) is not a process of the job
+  Start now = __atomic_load_n(&g_start, __ATOMIC_ACQUIRE);
+  if (now == Start::kNotYet) find_first_environment();
   if (from_mpi && !collector_wanted("mpi")) return false;
-  const int saved_errno = errno;
-  g_start = try_start() ? Start::kOn : Start::kOff;
-  errno = saved_errno;
-  return g_start == Start::kOn;
+  if (now == Start::kNotYet) {
+    if (g_forked && !from_mpi) return false;  // a helper that inherited annotations (a DataLoader worker) is not a process of the job
+    if (__atomic_compare_exchange_n(&g_start, &now, Start::kStarting, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+      const int saved_errno = errno;
+      t_starting = true;
+      now = try_start() ? Start::kOn : Start::kOff;
+      t_starting = false;
+      __atomic_store_n(&g_start, now, __ATOMIC_RELEASE);
+      errno = saved_errno;
+    }
+  }
+  while (now == Start::kStarting && !t_starting) {  // another thread is at it; if it is this one, we are in a signal handler
+    sched_yield();
+    now = __atomic_load_n(&g_start, __ATOMIC_ACQUIRE);
+  }
+  if (now != Start::kOn || !g_process.active) return false;  // inactive: a forked child that nobody told
+  if (from_mpi) __atomic_fetch_or(&spool_header()->flags, kMpiEntered, __ATOMIC_RELAXED);
+  return true;
 }
 
 void say(const char* format, ...) {
   if (launch_rank() > 0 && !setting("DDL_VERBOSE")) return;
+  const int descriptor = fcntl(STDERR_FILENO, F_GETFD);
+  if (descriptor < 0 || (descriptor & FD_CLOEXEC)) return;  // closed, or a file of the program's own under the same number
   char text[1024] = "ddl: ";
   va_list arguments;
   va_start(arguments, format);

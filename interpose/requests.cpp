@@ -94,7 +94,8 @@ void write_request(const RequestInfo& info, uint64_t now) {
 }
 
 void write_completion(RequestInfo info, const MPI_Status& status, uint64_t now) {
-  if (info.fill != Fill::kNothing) info.payload = received(status, payload_datatype(info.payload));
+  const uint32_t datatype = payload_datatype(info.payload);
+  if (info.fill != Fill::kNothing) info.payload = info.fill == Fill::kBytes ? was_read(status, datatype) : received(status, datatype);
   if (info.fill == Fill::kMessage || info.fill == Fill::kReceivedHalf) {
     info.peer = source_of(status);
     info.sequence = static_cast<uint32_t>(status.MPI_TAG);
@@ -175,7 +176,7 @@ void complete_request(RequestInfo* request, const MPI_Status& status, uint64_t n
   }
   if (!info.active) return;
   write_completion(info, status, now);
-  if (info.new_comm) add_communicator(*info.new_comm, find_communicator(key_of(info.parent)), info.op, "MPI_Comm_idup", 0);
+  if (key_of(info.new_comm)) add_communicator(info.new_comm, find_communicator(key_of(info.parent)), info.op, "MPI_Comm_idup", 0);
 }
 
 void observe_completion(RequestInfo* request, const MPI_Status& status, uint64_t now) {

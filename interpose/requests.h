@@ -26,7 +26,7 @@ struct RequestInfo {
   uint64_t start_ticks;  ///< enter of the post (persistent: of the last start)
   uint64_t payload;
   MPI_Comm parent;        ///< MPI_Comm_idup: what is duplicated ...
-  MPI_Comm* new_comm;     ///< ... and where the duplicate appears; else NULL
+  MPI_Comm new_comm;      ///< ... and the duplicate, of use once complete; else no handle
   uint64_t numbered_key;  ///< persistent collectives: each start takes a number on this communicator; else 0
   uint32_t comm;
   uint32_t context;

@@ -1,11 +1,11 @@
 // The first lines: what ran, how it ended, how much of it was seen; and what the analyzer found.
 #include <fmt/format.h>
-#include <signal.h>
 
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 
+#include "analyzer/findings/job_end.h"
 #include "analyzer/query.h"
 #include "reports/format.h"
 #include "reports/overview.h"
@@ -19,15 +19,10 @@ std::optional<int64_t> integer_of(const std::string& text) {
   return text.empty() || *end != '\0' ? std::nullopt : std::optional<int64_t>(value);
 }
 
-std::string signal_name(int64_t number) {
-  const char* name = sigabbrev_np(static_cast<int>(number));
-  return name == nullptr ? fmt::format("signal {}", number) : fmt::format("SIG{}", name);
-}
-
 // Behind python the script, else the program.
 std::string job_name(const RunView& run) {
   if (std::string name = run.meta("name"); !name.empty()) return name;
-  Query row(run.db, "SELECT exe, command FROM v_rank WHERE world = ? AND rank IS NOT NULL ORDER BY rank");
+  Query row(run.db, "SELECT exe, command FROM v_rank WHERE world = ? ORDER BY rank IS NULL, rank");
   row.bind(run.world);
   if (!row.next()) return "job";
   const std::string exe = row.text(0), command = row.text(1);
@@ -48,8 +43,8 @@ struct Recorded {
 
 Recorded recorded(const RunView& run) {
   Recorded result;
-  Query span(run.db, "SELECT min(start_ns), max(end_ns) FROM process WHERE world = ? AND rank IS NOT NULL");
-  span.bind(run.world);
+  Query span(run.db, "SELECT min(start_ns), max(end_ns) FROM process WHERE world = ? AND (rank IS NOT NULL OR ?)");
+  span.bind(run.world, run.ranks == 0 ? 1 : 0);
   if (span.next()) result.start_ns = span.integer(0), result.end_ns = span.integer(1);
   // Ids are dense and grouped by process, so this is exact without counting ten million rows.
   Query events(run.db, "SELECT coalesce(max(id) - min(id) + 1, 0) FROM event");
@@ -65,29 +60,47 @@ Recorded recorded(const RunView& run) {
   return result;
 }
 
-void add_alerts(const RunView& run, Document& document) {
-  if (const auto number = integer_of(run.meta("signal")); number && *number != 0)
-    document.alerts.push_back(fmt::format("The job was killed by {}.", signal_name(*number)));
-  else if (const auto code = integer_of(run.meta("exit_code")); code && *code != 0)
-    document.alerts.push_back(fmt::format(
-        "The job failed: exit code {}{}.", *code,
-        *code > 128 && sigabbrev_np(static_cast<int>(*code - 128)) != nullptr ? fmt::format(" ({})", signal_name(*code - 128)) : ""));
-  std::vector<int64_t> lost;
-  Query row(
-      run.db,
-      "SELECT rank, ended, abort_code FROM process WHERE world = ? AND rank IS NOT NULL AND ended IN ('lost', 'aborted') ORDER BY rank");
+int64_t processes_of(const RunView& run) {
+  Query row(run.db, "SELECT count(*) FROM process WHERE world = ?");
   row.bind(run.world);
-  while (row.next()) {
-    if (row.text(1) == "lost")
-      lost.push_back(row.integer(0));
-    else
-      document.alerts.push_back(
-          fmt::format("rank {} called MPI_Abort({}).", row.integer(0), row.is_null(2) ? "?" : std::to_string(row.integer(2))));
-  }
-  if (!lost.empty())
+  return row.next() ? row.integer(0) : 0;
+}
+
+std::vector<int64_t> ranks_that(const RunView& run, std::string_view ended) {
+  std::vector<int64_t> ranks;
+  Query row(run.db, "SELECT rank FROM process WHERE world = ? AND rank IS NOT NULL AND ended = ? ORDER BY rank");
+  row.bind(run.world, ended);
+  while (row.next()) ranks.push_back(row.integer(0));
+  return ranks;
+}
+
+void add_alerts(const RunView& run, Document& document) {
+  const JobEnd end = job_end(run.db);
+  if (end.signal != 0 && !end.exit_code)
+    document.alerts.push_back(fmt::format("The job was killed by {}.", signal_name(end.signal)));
+  else if (end.rank_failed())
+    document.alerts.push_back(fmt::format("The job failed: exit code {}{}.", *end.exit_code,
+                                          end.signal != 0 ? fmt::format(" ({})", signal_name(end.signal)) : ""));
+  Query aborted(run.db, "SELECT rank, abort_code FROM process WHERE world = ? AND rank IS NOT NULL AND ended = 'aborted' ORDER BY rank");
+  aborted.bind(run.world);
+  while (aborted.next())
     document.alerts.push_back(
-        fmt::format("{} {} left without a goodbye: killed, crashed, or still running. All that was recorded until then is here.",
-                    lost.size() == 1 ? "rank" : "ranks", rank_list(lost)));
+        fmt::format("rank {} called MPI_Abort({}).", aborted.integer(0), aborted.is_null(1) ? "?" : std::to_string(aborted.integer(1))));
+  const auto tell = [&](const std::vector<int64_t>& ranks, std::string_view what) {
+    if (!ranks.empty()) document.alerts.push_back(fmt::format("{} {} {}", ranks.size() == 1 ? "rank" : "ranks", rank_list(ranks), what));
+  };
+  tell(ranks_that(run, "exited"), "exited without MPI_Finalize.");
+  tell(ranks_that(run, "exec"), "became another program (exec) without MPI_Finalize.");
+  tell(ranks_that(run, "lost"), fmt::format("left without a goodbye: killed, crashed{} All that was recorded until then is here.",
+                                            end.seen ? " or _exit." : ", _exit, or still running."));
+  Query lost(run.db,
+             "SELECT pid, coalesce(exe, '?'), (SELECT o.name FROM open_call x JOIN op o ON o.id = x.op WHERE x.process = p.id LIMIT 1)"
+             " FROM process p WHERE world = ? AND rank IS NULL AND ended = 'lost' ORDER BY id");
+  lost.bind(run.world);
+  while (lost.next())
+    document.alerts.push_back(fmt::format("process {} ({}), which had no rank, left without a goodbye{}.", lost.integer(0),
+                                          lost.text(1).substr(lost.text(1).rfind('/') + 1),
+                                          lost.is_null(2) ? "" : fmt::format(", in {}", lost.text(2))));
   if (run.worlds > 1)
     document.alerts.push_back(fmt::format(
         "The run holds {} worlds (MPI_Comm_spawn, or several mpirun); this is world {}. Others: --world N", run.worlds, run.world));
@@ -102,13 +115,14 @@ void add_header(const RunView& run, const std::string& source, Document& documen
 
   document.headline.push_back(name);
   if (!job_id.empty()) document.headline.push_back(fmt::format("job {}{}{}", job_id, step_id.empty() ? "" : ".", step_id));
-  const std::string ranks = plural(run.expected_ranks, "rank");
-  document.headline.push_back(fmt::format("{} on {}", run.ranks < run.expected_ranks ? fmt::format("{} of {}", run.ranks, ranks) : ranks,
-                                          plural(run.hosts, "host")));
+  const std::string ranks = run.ranks == 0                   ? fmt::format("{} without a rank", plural(processes_of(run), "process"))
+                            : run.ranks < run.expected_ranks ? fmt::format("{} of {}", run.ranks, plural(run.expected_ranks, "rank"))
+                                                             : plural(run.expected_ranks, "rank");
+  document.headline.push_back(fmt::format("{} on {}", ranks, plural(run.hosts, "host")));
   document.headline.push_back(run.all_steps > 0 ? fmt::format("{} in {}", plural(run.all_steps, "step"), short_duration(duration_ns))
                                                 : fmt::format("{}, no steps marked", short_duration(duration_ns)));
 
-  document.data.push_back(fmt::format("{}/{} ranks", run.ranks, run.expected_ranks));
+  document.data.push_back(run.ranks > 0 ? fmt::format("{}/{} ranks", run.ranks, run.expected_ranks) : "no ranks");
   document.data.push_back(fmt::format("{} kept", plural(seen.events, "event")));
   document.data.push_back(document.loss.empty() ? "nothing missing" : "incomplete: see Missing data");
   if (run.hosts > 1)
@@ -163,6 +177,10 @@ void add_findings(const RunView& run, Document& document) {
                                  .try_next = row.text(7)});
   document.saving_per = run.has_steps ? "step" : "run";
   const std::string verdict = run.verdict();
+  if (run.ranks == 0) {
+    document.no_finding = "nothing: findings compare ranks, and there are none";
+    return;
+  }
   document.no_finding = fmt::format("nothing: no straggler, no crowd of small collectives, no exposed tail worth a change{}{}",
                                     verdict.empty() ? "" : "; ", verdict);
 }

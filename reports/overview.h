@@ -39,6 +39,7 @@ Table collectives_table(const RunView& run);
 Table calls_table(const RunView& run);
 Table layers_table(const RunView& run);
 Table ranks_table(const RunView& run);
+Table processes_table(const RunView& run);
 Table steps_table(const RunView& run);
 Table metrics_table(const RunView& run);
 Table loss_table(const RunView& run);

@@ -71,6 +71,35 @@ Table ranks_table(const RunView& run) {
   return table;
 }
 
+Table processes_table(const RunView& run) {
+  Table table{.id = "processes",
+              .caption = "Processes that recorded something",
+              .columns = {{"pid", "Process", Unit::kCount},
+                          {"rank", "Rank", Unit::kCount},
+                          {"start_ns", "Began", Unit::kDuration, 1},
+                          {"end_ns", "Last seen", Unit::kDuration},
+                          {"ended", "Ended", Unit::kText},
+                          {"sits_in", "Sits in", Unit::kText},
+                          {"host", "Host", Unit::kText, 2},
+                          {"exe", "Program", Unit::kText}},
+              .rows = {},
+              .note = {},
+              .when_empty = {}};
+  Query row(run.db,
+            "SELECT pid, rank, start_ns, end_ns, ended, abort_code, (SELECT o.name FROM open_call x JOIN op o ON o.id = x.op"
+            " WHERE x.process = r.process ORDER BY x.start_ns LIMIT 1), host, exe FROM v_rank r WHERE world = ? ORDER BY process");
+  row.bind(run.world);
+  const auto text = [&](int column) {
+    return row.is_null(column) ? Value::absent(Unit::kText, "NOT_APPLICABLE") : Value::text(row.text(column));
+  };
+  while (row.next())
+    table.rows.push_back({Value::count(row.integer(0)),
+                          row.is_null(1) ? Value::absent(Unit::kCount, "NOT_APPLICABLE") : Value::count(row.integer(1)),
+                          Value::duration_ns(row.integer(2)), Value::duration_ns(row.integer(3)), Value::text(how_it_ended(row, 4, 5)),
+                          text(6), text(7), text(8)});
+  return table;
+}
+
 Table steps_table(const RunView& run) {
   Table table{.id = "steps",
               .caption = "Steps: the slowest rank's duration; the parts are means over ranks",

@@ -30,11 +30,21 @@ RunView::RunView(SQLite::Database& database, std::optional<int64_t> wanted_world
     ranks = by_world.integer(1);
     expected_ranks = by_world.integer(2);
   }
-  if (worlds == 0)
-    throw Error("the run holds no rank: no process of it left MPI_Init", "ddl doctor RUN says what was recorded", ExitCode::kDataMissing);
+  if (worlds == 0) {
+    Query without_ranks(db, "SELECT min(world) FROM process");
+    if (!without_ranks.next() || without_ranks.is_null(0))
+      throw Error("the run holds no process", "its spools could not be read: ddl report loss", ExitCode::kDataMissing);
+    world = without_ranks.integer(0);
+    worlds = 1;
+    found = !wanted_world || *wanted_world == world;
+  }
   if (!found)
     throw Error(fmt::format("the run has no world {}", *wanted_world), fmt::format("its worlds are 0 to {}", worlds - 1), ExitCode::kUsage);
-  hosts = scalar(db, "SELECT count(DISTINCT host) FROM process WHERE world = ? AND rank IS NOT NULL", world).value_or(0);
+  hosts = scalar(db,
+                 ranks > 0 ? "SELECT count(DISTINCT host) FROM process WHERE world = ? AND rank IS NOT NULL"
+                           : "SELECT count(DISTINCT host) FROM process WHERE world = ?",
+                 world)
+              .value_or(0);
   all_steps =
       scalar(db, "SELECT count(DISTINCT s.step) FROM step s JOIN process p ON p.id = s.process WHERE p.world = ?", world).value_or(0);
 

@@ -15,7 +15,7 @@ namespace ddl::reports {
 /// without annotated steps counts as one step, from leaving MPI_Init to entering MPI_Finalize.
 struct RunView {
   /// `db`: an analyzed run; temporary tables are made in this connection. `world`: default is the one with most ranks. Throws ddl::Error
-  /// (ExitCode::kDataMissing) if no rank was recorded, (ExitCode::kUsage) if there is no such world.
+  /// (ExitCode::kDataMissing) if nothing was recorded, (ExitCode::kUsage) if there is no such world.
   RunView(SQLite::Database& db, std::optional<int64_t> wanted_world);
 
   std::string meta(std::string_view key) const;  ///< "" if absent
@@ -24,7 +24,7 @@ struct RunView {
   SQLite::Database& db;
   int64_t world = 0;
   int64_t worlds = 1;
-  int64_t ranks = 0;           ///< recorded
+  int64_t ranks = 0;           ///< recorded; 0: a program without MPI, or nobody got as far as having a rank
   int64_t expected_ranks = 0;  ///< size of MPI_COMM_WORLD
   int64_t hosts = 0;
   bool has_steps = false;    ///< annotated

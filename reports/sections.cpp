@@ -15,6 +15,7 @@ constexpr size_t kMostRanksShown = 16;
 constexpr Section kSections[] = {
     {"findings", "what to fix", nullptr, 0},
     {"ranks", "one line per rank: lateness, waiting, compute, how it ended", ranks_table, kMostRanksShown},
+    {"processes", "one line per process, also those without a rank", processes_table, 0},
     {"open_calls", "calls that never returned", open_calls_table, 10},
     {"collectives", "by operation, size and communicator: waiting, transfer, bandwidth", collectives_table, 8},
     {"calls", "every MPI operation", calls_table, 12},
@@ -38,7 +39,7 @@ Document build_common(const RunView& run, const std::string& source) {
   add_metrics(run, document);
   add_header(run, source, document);
   add_findings(run, document);
-  add_numbers(run, document);
+  if (run.ranks > 0) add_numbers(run, document);
   return document;
 }
 
@@ -49,11 +50,14 @@ std::span<const Section> sections() { return kSections; }
 Document build_overview(const RunView& run, const std::string& source) {
   Document document = build_common(run, source);
   for (const Section& section : kSections) {
-    if (section.build == nullptr || section.rows_in_overview == 0) continue;
+    if (section.build == nullptr) continue;
+    const bool instead_of_ranks = run.ranks == 0 && section.build == processes_table;
+    const size_t rows = instead_of_ranks ? kMostRanksShown : section.rows_in_overview;
+    if (rows == 0) continue;
     Table table = section.build(run);
     if (section.build == ranks_table && table.rows.size() > kMostRanksShown) continue;
     if (table.rows.empty()) continue;
-    cut(table, section.rows_in_overview);
+    cut(table, rows);
     document.tables.push_back(std::move(table));
   }
   document.more = {run.has_steps ? "ddl report steps" : "ddl report metrics", "ddl report --json",

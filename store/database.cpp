@@ -26,8 +26,7 @@ SQLite::Database create_store(const std::filesystem::path& path) {
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) {
     const int reason = errno;
-    throw Error(fmt::format("cannot write {}: {}", path.string(), strerror(reason)),
-                reason == EACCES || reason == EROFS || reason == EPERM ? "name a place that you can write to with -o FILE" : "");
+    throw CannotWrite(fmt::format("cannot write {}: {}", path.string(), strerror(reason)));
   }
   close(fd);
   try {
@@ -37,7 +36,7 @@ SQLite::Database create_store(const std::filesystem::path& path) {
     db.exec(kSchemaSql);
     return db;
   } catch (const SQLite::Exception& error) {
-    throw Error(fmt::format("cannot write {}: {}", path.string(), error.what()));
+    throw CannotWrite(fmt::format("cannot write {}: {}", path.string(), error.what()));
   }
 }
 

@@ -36,7 +36,7 @@ struct IngestSummary {
   uint64_t losses = 0;  ///< rows of table loss
 };
 
-/// Throws Error: no spools, none of them readable (kDataMissing); the output cannot be written, or is somebody else's file.
+/// Throws Error: no spools, none of them readable (kDataMissing); the output is somebody else's file; CannotWrite.
 IngestSummary ingest(const RunDirectory& run, const IngestOptions& options = {});
 
 }  // namespace ddl

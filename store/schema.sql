@@ -28,14 +28,14 @@ CREATE TABLE host (
   offset_ns INTEGER NOT NULL,  -- added to the host's CLOCK_MONOTONIC to reach the run's axis, at its zero
   drift_ppm REAL,          -- how much faster its clock runs than the reference's, over the run; NULL: not known
   sigma_ns REAL,           -- 1-sigma of its place on the axis against the reference, while it communicates; 0: shares the reference's clock. NULL: not known
-  method TEXT NOT NULL     -- single-host; reference: its clock is the axis; collectives: nobody leaves before all entered (store/ingest/align_clocks.h); realtime: by date only
+  method TEXT NOT NULL     -- single-host; reference: its clock is the axis; collectives: nobody leaves before all entered; clock-sync: that, and messages of ddl record --clock-sync; realtime: by date only
 );
 
 -- Processes that recorded something.
 CREATE TABLE process (
   id INTEGER PRIMARY KEY,       -- 1, 2, ... ordered by world, rank
   world INTEGER NOT NULL,       -- which MPI_COMM_WORLD: 0, 1, ... in the order of their start
-  rank INTEGER,                 -- NULL: MPI_Init was never left
+  rank INTEGER,                 -- NULL: no rank, or it died in MPI_Init and its launcher had not announced one
   world_size INTEGER,           -- size of MPI_COMM_WORLD; NULL as rank
   host INTEGER NOT NULL,        -- host.id
   pid INTEGER NOT NULL,         -- process id on its host
@@ -43,7 +43,7 @@ CREATE TABLE process (
   end_ns INTEGER NOT NULL,      -- last sign of life in the spool
   init_ns INTEGER,              -- MPI_Init left; NULL: never
   finalize_ns INTEGER,          -- MPI_Finalize entered; NULL: never
-  ended TEXT NOT NULL,          -- finalized, aborted (MPI_Abort in this process), exited (without MPI_Finalize), lost (killed, crashed or still running)
+  ended TEXT NOT NULL,          -- finalized, aborted (MPI_Abort in this process), exited (without MPI_Finalize), exec (became another program, which is a row of its own), lost (killed, crashed, left by _exit, or still running)
   abort_code INTEGER,           -- argument of MPI_Abort
   thread_level TEXT,            -- MPI_THREAD_SINGLE ... MPI_THREAD_MULTIPLE
   clock TEXT NOT NULL,          -- tsc or monotonic
@@ -76,7 +76,7 @@ CREATE TABLE thread (
 CREATE TABLE loss (
   world INTEGER,         -- NULL: the run as a whole
   rank INTEGER,          -- NULL: the run as a whole, or a process without a rank
-  kind TEXT NOT NULL,    -- not_kept, records, profile_other, contexts, communicators, requests, meta, range_depth, unbalanced_ranges, threads, disk_full (counted by the process); torn_spool, missing_rank, killed, clock, abandoned_calls, undescribed, job_file (found by the ingest)
+  kind TEXT NOT NULL,    -- not_kept, records, profile_other, contexts, communicators, requests, meta, range_depth, unbalanced_ranges, threads, cannot_grow (counted by the process); torn_spool, missing_rank, killed, clock, abandoned_calls, undescribed, job_file (found by the ingest)
   count INTEGER NOT NULL,  -- events, calls, bytes or processes: the note says which
   note TEXT NOT NULL     -- for people, reads on from the count: "3 of 16 ranks left no spool: rank 4, 7-8"
 );
@@ -107,7 +107,7 @@ CREATE TABLE communicator (
   world INTEGER NOT NULL,   -- process.world
   uid INTEGER NOT NULL,     -- the same on all members: hash of parent, creating call, members and count
   label TEXT NOT NULL,      -- unique within the world: its name (MPI_Comm_set_name, MPI_Win_set_name, file name, MPI_COMM_WORLD), else creating call and number
-  size INTEGER NOT NULL,    -- members; of an intercommunicator: of the local group
+  size INTEGER NOT NULL,    -- members; of an intercommunicator: of both groups, as far as they are of this world
   parent INTEGER,           -- communicator.id; NULL: predefined or unknown
   op INTEGER,               -- op.id that created it; NULL: predefined or unknown
   kind TEXT NOT NULL,       -- world, self, intra, inter, window, file
@@ -117,9 +117,10 @@ CREATE TABLE communicator (
 -- Members of communicators. None for MPI_COMM_SELF, whose one row stands for a communicator on each rank.
 CREATE TABLE communicator_member (
   communicator INTEGER NOT NULL,  -- communicator.id
-  comm_rank INTEGER NOT NULL,     -- rank in it
+  side INTEGER NOT NULL,          -- 0; of an intercommunicator, whose peers are ranks in the other group: 0 or 1
+  comm_rank INTEGER NOT NULL,     -- rank in it; of an intercommunicator: in its group
   rank INTEGER,                   -- rank in MPI_COMM_WORLD; NULL: not of our world
-  PRIMARY KEY (communicator, comm_rank)
+  PRIMARY KEY (communicator, side, comm_rank)
 ) WITHOUT ROWID;
 
 -- Steps, phases and layers: the tree of annotated ranges, merged over processes.
@@ -408,8 +409,10 @@ FROM collective k JOIN event e ON e.id = k.event JOIN process p ON p.id = e.proc
 -- call that completed it was left; step, phase and layer are the receiver's (the sender's, if no receive is known).
 CREATE VIEW v_message AS
 SELECT coalesce(sp.world, rp.world) AS world, c.label AS comm, coalesce(sp.rank, (SELECT m2.rank FROM communicator_member m2 WHERE m2.communicator = r.comm
-         AND m2.comm_rank = r.peer)) AS source, coalesce(rp.rank, (SELECT m2.rank FROM communicator_member m2 WHERE m2.communicator = s.comm
-         AND m2.comm_rank = s.peer)) AS destination, coalesce(s.tag, r.tag) AS tag, coalesce(s.bytes, r.bytes) AS bytes, coalesce(r.step, s.step) AS step,
+         AND m2.comm_rank = r.peer AND m2.side = CASE c.kind WHEN 'inter' THEN (SELECT 1 - m3.side FROM communicator_member m3 WHERE m3.communicator = r.comm
+         AND m3.rank = rp.rank) ELSE 0 END)) AS source, coalesce(rp.rank, (SELECT m2.rank FROM communicator_member m2 WHERE m2.communicator = s.comm
+         AND m2.comm_rank = s.peer AND m2.side = CASE c.kind WHEN 'inter' THEN (SELECT 1 - m3.side FROM communicator_member m3 WHERE m3.communicator = s.comm
+         AND m3.rank = sp.rank) ELSE 0 END)) AS destination, coalesce(s.tag, r.tag) AS tag, coalesce(s.bytes, r.bytes) AS bytes, coalesce(r.step, s.step) AS step,
        g.layer, so.name AS send_op, ro.name AS receive_op, s.start_ns AS send_ns, s.start_ns + s.duration_ns AS send_end_ns, r.start_ns AS receive_ns,
        r.start_ns + r.duration_ns AS receive_end_ns, m.late_sender_wait_ns, m.late_receiver_wait_ns, m.sigma_ns, m.why, g.phase, m.send, m.receive
 FROM message m LEFT JOIN event s ON s.id = m.send LEFT JOIN event r ON r.id = m.receive LEFT JOIN process sp ON sp.id = s.process

@@ -139,6 +139,11 @@ std::optional<Stall> find_stall(const FindingInput& input) {
   return worst;
 }
 
+std::string stalled(const Stall& stall) {
+  return fmt::format("{} never entered {}: {} {} in {}", ranks_text(stall.missing), stall.collective, ranks_text(stall.waiting),
+                     stall.waiting.size() == 1 ? "sits" : "sit", stall.sits_in);
+}
+
 std::string stuck_in_transfer(const FindingInput& input) {
   const std::vector<UnfinishedCall> open = open_calls(input);
   const Progress entered = collectives_entered(input, open);

@@ -41,6 +41,9 @@ std::vector<UnfinishedCall> open_calls(const FindingInput& input);
 /// The stall with the most ranks waiting; nothing if no rank waits for one that is behind.
 std::optional<Stall> find_stall(const FindingInput& input);
 
+/// "rank 1 never entered MPI_Allreduce number 57 on MPI_COMM_WORLD: ranks 0 and 2 sit in MPI_Allreduce"
+std::string stalled(const Stall& stall);
+
 /// "ranks 0 and 1 sit in MPI_Wait for number 794 on MPI_COMM_WORLD, which all its members had entered"; empty if nobody does.
 std::string stuck_in_transfer(const FindingInput& input);
 

@@ -5,13 +5,14 @@
 
 #include "analyzer/findings/behind.h"
 #include "analyzer/findings/findings.h"
+#include "analyzer/findings/job_end.h"
 #include "analyzer/query.h"
 
 namespace ddl {
 namespace {
 
 struct Ends {
-  std::vector<int64_t> aborted, exited, lost;
+  std::vector<int64_t> aborted, exited, replaced, lost;
   int64_t ranks = 0;
 };
 
@@ -22,14 +23,11 @@ Ends how_they_ended(const FindingInput& input) {
     ++ends.ranks;
     if (process.ended == "aborted") ends.aborted.push_back(process.rank);
     if (process.ended == "exited") ends.exited.push_back(process.rank);
+    if (process.ended == "exec") ends.replaced.push_back(process.rank);
     if (process.ended == "lost") ends.lost.push_back(process.rank);
   }
-  for (auto* ranks : {&ends.aborted, &ends.exited, &ends.lost}) std::sort(ranks->begin(), ranks->end());
+  for (auto* ranks : {&ends.aborted, &ends.exited, &ends.replaced, &ends.lost}) std::sort(ranks->begin(), ranks->end());
   return ends;
-}
-
-std::string killed(const std::vector<int64_t>& ranks) {
-  return ranks_text(ranks) + (ranks.size() == 1 ? " was killed, crashed or still runs" : " were killed, crashed or still run");
 }
 
 /// "at 12.3 s in step 41"
@@ -45,9 +43,9 @@ std::string when(const FindingInput& input, int64_t rank) {
 std::string counted(int64_t count, const char* what) { return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s"); }
 
 std::string what_is_missing(const FindingInput& input, const Ends& ends) {
-  std::string text =
-      fmt::format("{} of {} ranks ended in MPI_Finalize",
-                  ends.ranks - static_cast<int64_t>(ends.aborted.size() + ends.exited.size() + ends.lost.size()), ends.ranks);
+  std::string text = fmt::format(
+      "{} of {} ranks ended in MPI_Finalize",
+      ends.ranks - static_cast<int64_t>(ends.aborted.size() + ends.exited.size() + ends.replaced.size() + ends.lost.size()), ends.ranks);
   Query unfinished(input.db, "SELECT count(*) FROM open_call x JOIN process p ON p.id = x.process WHERE p.world = ?");
   unfinished.bind(input.world);
   if (unfinished.next() && unfinished.integer(0) > 0) text += fmt::format(", {} never returned", counted(unfinished.integer(0), "call"));
@@ -61,12 +59,38 @@ std::string what_is_missing(const FindingInput& input, const Ends& ends) {
   return text + ". Every call that had returned before is in the record.";
 }
 
+/// Nobody says how these ranks ended. The job's exit code tells of one of them, and its launcher ended the others; which one it was follows
+/// if the others waited for it.
+void describe_lost(const FindingInput& input, const Ends& ends, const std::optional<Stall>& stall, Finding& finding,
+                   std::vector<int64_t>& first) {
+  const JobEnd end = job_end(input.db);
+  const bool all = static_cast<int64_t>(ends.lost.size()) == ends.ranks;
+  const bool one = ends.lost.size() == 1;
+  const bool cause_known = all && !one && stall && !stall->circular;
+  if (one || !(all || end.rank_failed()))
+    first = ends.lost;
+  else if (cause_known)
+    first = stall->missing;
+  finding.confidence = cause_known ? "likely" : "sure";
+  const std::string who = one || !all ? ranks_text(ends.lost) : fmt::format("all {} ranks", ends.ranks);
+  if (end.rank_failed() && !one) {
+    finding.sentence = cause_known ? fmt::format("{} {} {}", ranks_text(first), fate(end, first.size() > 1), when(input, first.front()))
+                                   : fmt::format("one of {} {}", ranks_text(ends.lost), fate(end, false));
+    finding.sentence += ", and the others were ended";
+  } else if (cause_known) {
+    finding.sentence = fmt::format("{} {}; {} stopped first, {}", who, fate(end, true), ranks_text(first), when(input, first.front()));
+  } else {
+    finding.sentence = fmt::format("{} {}, last seen {}", who, fate(end, !one),
+                                   first.empty() ? "at " + duration_text(last_sign_of_life_ns(input)) : when(input, first.front()));
+  }
+}
+
 }  // namespace
 
 std::vector<Finding> find_killed_rank(const FindingInput& input) {
   const Ends ends = how_they_ended(input);
   const auto some = [&](const std::vector<int64_t>& ranks) { return !ranks.empty() && static_cast<int64_t>(ranks.size()) < ends.ranks; };
-  if (ends.aborted.empty() && ends.lost.empty() && !some(ends.exited)) return {};
+  if (ends.aborted.empty() && ends.replaced.empty() && ends.lost.empty() && !some(ends.exited)) return {};
   if (read_while_running_ns(input)) return {};
 
   Finding finding;
@@ -83,22 +107,17 @@ std::vector<Finding> find_killed_rank(const FindingInput& input) {
     first = ends.exited;
     finding.sentence = fmt::format("{} exited without MPI_Finalize {}", ranks_text(first), when(input, first.front()));
     finding.confidence = "sure";
-  } else if (some(ends.lost)) {
-    first = ends.lost;
-    finding.sentence = fmt::format("{}, last seen {}", killed(first), when(input, first.front()));
+  } else if (!ends.replaced.empty()) {
+    first = ends.replaced;
+    finding.sentence =
+        fmt::format("{} became another program (exec) without MPI_Finalize {}", ranks_text(first), when(input, first.front()));
     finding.confidence = "sure";
-  } else if (stall && !stall->circular) {
-    first = stall->missing;
-    finding.sentence = fmt::format("all {} ranks were killed, crashed or still run; {} stopped first, {}", ends.ranks, ranks_text(first),
-                                   when(input, first.front()));
-    finding.confidence = "likely";
   } else {
-    finding.sentence = fmt::format("all {} ranks were killed, crashed or still run, last seen at {}", ends.ranks,
-                                   duration_text(last_sign_of_life_ns(input)));
-    finding.confidence = "sure";
+    describe_lost(input, ends, stall, finding, first);
   }
   if (first.size() == 1) finding.rank = first.front();
   finding.evidence = what_is_missing(input, ends);
+  if (stall && !stall->circular) finding.evidence += fmt::format(" {}.", stalled(*stall));
   const std::string stuck = first.empty() ? stuck_in_transfer(input) : "";
   if (!stuck.empty()) finding.evidence += fmt::format(" {}: one of them died there.", stuck);
   if (!first.empty())

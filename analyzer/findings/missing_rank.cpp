@@ -9,15 +9,17 @@
 
 #include "analyzer/findings/behind.h"
 #include "analyzer/findings/findings.h"
+#include "analyzer/findings/job_end.h"
 #include "analyzer/query.h"
 
 namespace ddl {
 namespace {
 
-constexpr int64_t kSureNs = 2'000'000'000;  // waiting this long, and ...
-constexpr double kSureTimes = 20;           // ... this many times the mean duration of the call is a hang
-constexpr int64_t kShortNs = 500'000'000;   // less than this, or ...
-constexpr double kShortTimes = 5;           // ... less than this is how any job looks when it is killed
+constexpr int64_t kSureNs = 2'000'000'000;   // waiting this long, and ...
+constexpr double kSureTimes = 20;            // ... this many times the mean duration of the call is a hang
+constexpr int64_t kShortNs = 500'000'000;    // less than this, or ...
+constexpr double kShortTimes = 5;            // ... less than this is how any job looks when it is killed
+constexpr int64_t kGraceNs = 3'000'000'000;  // after a rank failed, mpirun takes up to 2 s to end those that wait for it: that is no hang
 
 bool ended_well(const FindingInput& input) {
   return std::all_of(input.catalog.processes.begin(), input.catalog.processes.end(),
@@ -32,10 +34,41 @@ double mean_duration_ns(const FindingInput& input, const std::string& op) {
   return mean.next() ? mean.real(0) : 0;
 }
 
+/// Nobody left MPI_Init: the launcher's announcement tells who the ranks are, and who left no record of calling it.
+std::vector<Finding> find_stuck_in_init(const FindingInput& input) {
+  std::vector<int64_t> inside, absent;
+  int64_t size = 0;
+  for (const auto& [id, process] : input.catalog.processes) {
+    if (process.world != input.world || process.rank < 0) continue;
+    if (process.init_ns) return {};
+    inside.push_back(process.rank);
+    size = std::max(size, process.world_size);
+  }
+  if (inside.empty() || read_while_running_ns(input)) return {};
+  std::sort(inside.begin(), inside.end());
+  for (int64_t rank = 0; rank < size; ++rank) {
+    if (!std::binary_search(inside.begin(), inside.end(), rank)) absent.push_back(rank);
+  }
+  Finding finding;
+  finding.id = "missing_rank";
+  finding.confidence = "sure";
+  finding.sentence = fmt::format("nobody left MPI_Init: {} {} in it", ranks_text(inside), inside.size() == 1 ? "sits" : "sit");
+  if (!absent.empty()) finding.sentence += fmt::format(", {} never called it", ranks_text(absent));
+  if (absent.size() == 1) finding.rank = absent.front();
+  finding.evidence = fmt::format("{} of {} ranks called MPI_Init, the last one at {}; it returns when all of them have called it.",
+                                 inside.size(), size, duration_text(last_sign_of_life_ns(input)));
+  finding.evidence_sql =
+      fmt::format("SELECT rank, host, pid, ended, start_ns, init_ns FROM v_rank WHERE world = {} ORDER BY rank", input.world);
+  finding.advice = absent.empty() ? "read the job's own error output: MPI says there why it could not start"
+                                  : fmt::format("find out what {} did instead, or whether it ran without the library", ranks_text(absent));
+  return {finding};
+}
+
 }  // namespace
 
 std::vector<Finding> find_missing_rank(const FindingInput& input) {
   if (ended_well(input)) return {};
+  if (std::vector<Finding> stuck = find_stuck_in_init(input); !stuck.empty()) return stuck;
   const std::optional<Stall> stall = find_stall(input);
   if (!stall) return {};
 
@@ -45,6 +78,7 @@ std::vector<Finding> find_missing_rank(const FindingInput& input) {
   const double mean_ns = mean_duration_ns(input, stall->sits_in);
   const auto times_mean = [&](double times) { return static_cast<double>(waited_ns) > times * mean_ns; };
   if (known_end_ns && (waited_ns < kShortNs || !times_mean(kShortTimes))) return {};
+  if (known_end_ns && waited_ns < kGraceNs && job_end(input.db).rank_failed()) return {};
 
   Finding finding;
   finding.id = "missing_rank";
@@ -53,8 +87,7 @@ std::vector<Finding> find_missing_rank(const FindingInput& input) {
     finding.sentence = fmt::format("{} and {} wait for each other: the former in {}, the latter elsewhere", ranks_text(stall->waiting),
                                    ranks_text(stall->missing), stall->collective);
   } else {
-    finding.sentence = fmt::format("{} never entered {}: {} {} in {}", ranks_text(stall->missing), stall->collective,
-                                   ranks_text(stall->waiting), stall->waiting.size() == 1 ? "sits" : "sit", stall->sits_in);
+    finding.sentence = stalled(*stall);
   }
   if (stall->missing.size() == 1) finding.rank = stall->missing.front();
 

@@ -1,13 +1,17 @@
-// Rule R8 of metrics.md section 12: one rank enters last again and again, and the others wait for it.
+// Rule R8 of metrics.md section 12: one rank is late again and again, to collectives or to messages, and the others wait for it.
 //
-// Blame comes from the instances (W10); what it costs comes from the partition of the steps, because the waits of overlapping non-blocking
-// collectives add up to more than the time lost. Instances whose longest wait is below a thousandth of the step are left out of the late
-// rate: who is last there says nothing. A rank that became slow in mid-run is found by cutting its blame per step in two where the means
-// differ most.
+// Blame comes from the instances (W10) and from the calls that waited for messages (W5, W6), and is booked where the lateness began
+// (late_roots.h); what it costs comes from the partition of the steps, because the waits of overlapping non-blocking
+// collectives add up to more than the time lost. The instances with the shortest waits, which make up a tenth of all waiting together, are
+// left out of the late rate, as are those below a thousandth of the step: who is last there says nothing, and of the many collectives of a
+// step often only the first has to wait for the late rank. A rank that became slow in mid-run is found by cutting its blame per step in two
+// where the means differ most.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 #include <unordered_map>
 
@@ -21,6 +25,7 @@ namespace {
 constexpr double kMinWaitShare = 0.02;   // of the others' step: less waiting is not worth a finding
 constexpr double kMinBlameShare = 0.05;  // blame against step time
 constexpr double kNoiseShare = 0.001;    // of the step
+constexpr double kNoiseWaiting = 0.1;    // of all waiting
 constexpr size_t kMinSteps = 5;          // in which the rank was late
 constexpr double kMinInstances = 20;     // the same, in runs without steps
 constexpr size_t kCandidates = 3;
@@ -32,25 +37,36 @@ struct StepBlame {
   int64_t step = 0;
   double all_ns = 0;     // blame of all ranks
   double rank_ns = 0;    // of this one
-  double instances = 0;  // above the noise
-  double late = 0;       // of those, entered last by this one; ties count as shares
+  double instances = 0;  // above the noise: collectives, and calls that waited for messages
+  double late = 0;       // of those, this one was to blame; ties count as shares
+  double messages = 0;   // of `late`, calls that waited for messages
 };
 
-/// Runs `use(step, rank, ties, wait_ns, longest_ns)` for all blame in steady steps, or in the whole run as step 0 when there are none.
+/// A row of temp.late.
+struct Late {
+  int64_t step = 0;
+  int64_t rank = 0;
+  double instances = 0;  // its share of them, if several ranks entered last
+  double wait_ns = 0;
+  double longest_ns = 0;
+  bool message = false;
+};
+
+/// Runs `use(Late)` for all blame in steady steps, or in the whole run as step 0 when there are none.
 template <typename Use>
 void for_each_late(const FindingInput& input, Use use) {
   Query rows(input.db, input.steps.annotated
-                           ? "SELECT l.step, l.rank, l.ties, l.wait_ns, l.longest_ns FROM temp.late l JOIN temp.steady_number n"
-                             " ON n.world = l.world AND n.step = l.step WHERE l.world = ?"
-                           : "SELECT 0, rank, ties, wait_ns, longest_ns FROM temp.late WHERE world = ?");
+                           ? "SELECT l.step, l.rank, l.instances * 1.0 / l.ties, l.wait_ns, l.longest_ns, l.message"
+                             " FROM temp.late l JOIN temp.steady_number n ON n.world = l.world AND n.step = l.step WHERE l.world = ?"
+                           : "SELECT 0, rank, instances * 1.0 / ties, wait_ns, longest_ns, message FROM temp.late WHERE world = ?");
   rows.bind(input.world);
-  while (rows.next()) use(rows.integer(0), rows.integer(1), rows.integer(2), rows.integer(3), rows.integer(4));
+  while (rows.next()) use(Late{rows.integer(0), rows.integer(1), rows.real(2), rows.real(3), rows.real(4), rows.integer(5) != 0});
 }
 
 std::vector<int64_t> most_blamed(const FindingInput& input) {
-  std::map<int64_t, int64_t> blame_ns;
-  for_each_late(input, [&](int64_t, int64_t rank, int64_t, int64_t wait_ns, int64_t) { blame_ns[rank] += wait_ns; });
-  std::vector<std::pair<int64_t, int64_t>> order;
+  std::map<int64_t, double> blame_ns;
+  for_each_late(input, [&](const Late& late) { blame_ns[late.rank] += late.wait_ns; });
+  std::vector<std::pair<double, int64_t>> order;
   for (const auto& [rank, wait_ns] : blame_ns) {
     if (wait_ns > 0) order.emplace_back(wait_ns, rank);
   }
@@ -61,17 +77,40 @@ std::vector<int64_t> most_blamed(const FindingInput& input) {
   return ranks;
 }
 
-std::vector<StepBlame> blame_by_step(const FindingInput& input, int64_t suspect) {
-  const double noise_ns = input.steps.annotated ? kNoiseShare * static_cast<double>(input.step_ns) : 0;
+/// Instances whose longest wait is shorter say nothing about who is late.
+double noise_ns(const FindingInput& input) {
+  std::map<int, double> waiting_ns;  // by quarter octaves of the instance's longest wait
+  double all_ns = 0;
+  for_each_late(input, [&](const Late& late) {
+    if (late.longest_ns <= 0) return;
+    waiting_ns[static_cast<int>(std::floor(4 * std::log2(late.longest_ns)))] += late.wait_ns;
+    all_ns += late.wait_ns;
+  });
+  const double noise = input.steps.annotated ? kNoiseShare * static_cast<double>(input.step_ns) : 0;
+  double sum_ns = 0;
+  for (const auto& [quarter_octave, wait_ns] : waiting_ns) {
+    if ((sum_ns += wait_ns) > kNoiseWaiting * all_ns) return std::max(noise, std::exp2(quarter_octave / 4.0));
+  }
+  return noise;
+}
+
+std::vector<StepBlame> blame_by_step(const FindingInput& input, int64_t suspect, double noise_ns) {
   std::map<int64_t, StepBlame> steps;
-  for_each_late(input, [&](int64_t step, int64_t rank, int64_t ties, int64_t wait_ns, int64_t longest_ns) {
-    StepBlame& s = steps[step];
-    s.step = step;
-    s.all_ns += static_cast<double>(wait_ns);
-    if (rank == suspect) s.rank_ns += static_cast<double>(wait_ns);
-    if (static_cast<double>(longest_ns) < noise_ns || longest_ns == 0) return;
-    s.instances += 1.0 / static_cast<double>(ties);
-    if (rank == suspect) s.late += 1.0 / static_cast<double>(ties);
+  if (input.steps.annotated) {  // those in which nobody waited, too
+    Query known(input.db, "SELECT step FROM temp.steady_step WHERE world = ? AND wait_ns IS NOT NULL");
+    known.bind(input.world);
+    while (known.next()) steps[known.integer(0)].step = known.integer(0);
+  }
+  for_each_late(input, [&](const Late& late) {
+    StepBlame& s = steps[late.step];
+    s.step = late.step;
+    s.all_ns += late.wait_ns;
+    if (late.rank == suspect) s.rank_ns += late.wait_ns;
+    if (late.longest_ns < noise_ns || late.longest_ns == 0) return;
+    s.instances += late.instances;
+    if (late.rank != suspect) return;
+    s.late += late.instances;
+    if (late.message) s.messages += late.instances;
   });
   std::vector<StepBlame> result;
   for (const auto& [step, blame] : steps) result.push_back(blame);
@@ -82,8 +121,8 @@ std::vector<StepBlame> blame_by_step(const FindingInput& input, int64_t suspect)
 size_t find_change(const std::vector<StepBlame>& steps) {
   const size_t n = steps.size();
   if (n < 2 * kMinSteps) return 0;
-  double total = 0;
-  for (const StepBlame& s : steps) total += s.rank_ns;
+  const auto add = [](double sum, const StepBlame& s) { return sum + s.rank_ns; };
+  const double total = std::accumulate(steps.begin(), steps.end(), 0.0, add);
   size_t best = 0;
   double best_gain = 0;
   double before = 0;
@@ -99,6 +138,12 @@ size_t find_change(const std::vector<StepBlame>& steps) {
       best_gain = gain;
       best = k;
     }
+  }
+  // Lateness that is passed on reaches one rank more in every step, so the blame rises for a while: the change is where that began.
+  for (double sum = std::accumulate(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(best), 0.0, add); best > kMinSteps; --best) {
+    const double last = steps[best - 1].rank_ns;
+    sum -= last;
+    if (last == 0 || last <= kClearChange * sum / static_cast<double>(best - 1)) break;
   }
   return best;
 }
@@ -176,6 +221,7 @@ struct Case {
   double blame_share = 0;
   double late_rate = 0;
   double late = 0;
+  double messages = 0;
   double instances = 0;
   size_t late_steps = 0;
   Costs costs;
@@ -192,6 +238,7 @@ Case judge(const FindingInput& input, int64_t suspect, const std::vector<StepBla
     rank_ns += steps[i].rank_ns;
     c.instances += steps[i].instances;
     c.late += steps[i].late;
+    c.messages += steps[i].messages;
     c.late_steps += steps[i].late > 0 ? 1 : 0;
     numbers.insert(steps[i].step);
   }
@@ -213,6 +260,22 @@ size_t count_ranks(const FindingInput& input) {
                                            [&](const auto& p) { return p.second.world == input.world && p.second.rank >= 0; }));
 }
 
+/// What the suspect was late to.
+const char* what_is_late(const Case& c) { return c.messages == 0 ? "enters last in" : "is late in"; }
+const char* where_it_is_late(const Case& c) {
+  return c.messages == 0 ? "collectives" : c.messages < c.late ? "collectives and messages" : "messages";
+}
+
+/// The blame as recorded: who waited for whom directly.
+std::string blame_sql(const FindingInput& input, int64_t suspect, const Case& c) {
+  const std::string collectives = fmt::format("FROM blame WHERE world = {}", input.world);
+  if (c.messages == 0) return fmt::format("SELECT late, waiter, instances, wait_ns {} ORDER BY wait_ns DESC LIMIT 20", collectives);
+  return fmt::format(
+      "SELECT * FROM (SELECT late, waiter, kind, calls, wait_ns FROM message_blame WHERE world = {} UNION ALL"
+      " SELECT late, waiter, 'collective', instances, wait_ns {}) ORDER BY late = {} DESC, wait_ns DESC LIMIT 20",
+      input.world, collectives, suspect);
+}
+
 Finding describe(const FindingInput& input, int64_t suspect, const Case& c, std::optional<int64_t> since, size_t ranks) {
   const bool steps = input.steps.annotated;
   const char* per = steps ? "/step" : "";
@@ -221,26 +284,30 @@ Finding describe(const FindingInput& input, int64_t suspect, const Case& c, std:
   finding.rank = suspect;
   finding.saving_ns = static_cast<int64_t>(std::min(c.costs.least_wait_ns * c.blame_share, c.costs.less_in_mpi_ns));
   finding.confidence = c.blame_share > 0.8 && c.late_rate > 0.5 && c.late >= kMinInstances ? "sure" : "likely";
-  finding.sentence = fmt::format("{} enters last in {} of collectives{}: the {} {}{}", rank_on_host(input.catalog, input.world, suspect),
-                                 percent_text(c.late_rate), since ? fmt::format(" since step {}", *since) : "",
+  finding.sentence = fmt::format("{} {} {} of {}{}: the {} {}{}", rank_on_host(input.catalog, input.world, suspect), what_is_late(c),
+                                 percent_text(c.late_rate), where_it_is_late(c), since ? fmt::format(" since step {}", *since) : "",
                                  ranks == 2 ? "other waits" : "others wait", duration_text(c.costs.others_wait_ns * c.blame_share), per);
 
   const double longer_ns = c.costs.compute_ns - c.costs.others_compute_ns;
   const bool computes_longer = longer_ns > 0.25 * static_cast<double>(*finding.saving_ns);
-  finding.evidence = fmt::format(
-      "Last in {:.0f} of {:.0f} collectives that make somebody wait; it caused {} of all waiting, which is {} of the others' time. It "
-      "computes {}{}, {} {}.",
-      c.late, c.instances, percent_text(c.blame_share), percent_text(c.costs.wait_share), duration_text(c.costs.compute_ns), per,
-      ranks == 2 ? "the other" : "the others", duration_text(c.costs.others_compute_ns));
-  finding.evidence_sql =
-      fmt::format("SELECT late, waiter, instances, wait_ns FROM blame WHERE world = {} ORDER BY wait_ns DESC LIMIT 20", input.world);
+  const std::string seen =
+      c.messages == 0 ? fmt::format("Last in {:.0f} of {:.0f} collectives that make somebody wait; it caused", c.late, c.instances)
+                      : fmt::format(
+                            "Of {:.0f} waits for {} it caused {:.0f}, those included that ranks passed on which it had kept waiting;"
+                            " that is",
+                            c.instances, where_it_is_late(c), c.late);
+  finding.evidence = fmt::format("{} {} of all waiting, which is {} of the others' time. It computes {}{}, {} {}.", seen,
+                                 percent_text(c.blame_share), percent_text(c.costs.wait_share), duration_text(c.costs.compute_ns), per,
+                                 ranks == 2 ? "the other" : "the others", duration_text(c.costs.others_compute_ns));
+  finding.evidence_sql = blame_sql(input, suspect, c);
   if (computes_longer) {
     finding.advice = fmt::format(
         "see what else runs on the host of rank {} (cores, clocks, other load), and whether it gets more work than the others", suspect);
   } else {
-    finding.advice = fmt::format(
-        "rank {} computes no longer than the others{}: look at what it does {} - input, checkpoints, point-to-point calls", suspect,
-        steps ? " within its steps" : "", steps ? "between them, and before its collectives" : "before its collectives");
+    finding.advice =
+        fmt::format("rank {} computes no longer than the others{}: look at what it does {} - input, checkpoints, reading files", suspect,
+                    steps ? " within its steps" : "",
+                    steps ? "between them, and before its collectives and messages" : "before its collectives and messages");
   }
   return finding;
 }
@@ -250,8 +317,9 @@ Finding describe(const FindingInput& input, int64_t suspect, const Case& c, std:
 std::vector<Finding> find_straggler(const FindingInput& input) {
   const size_t ranks = count_ranks(input);
   if (ranks < 2) return {};
+  const double noise = noise_ns(input);
   for (int64_t suspect : most_blamed(input)) {
-    const std::vector<StepBlame> steps = blame_by_step(input, suspect);
+    const std::vector<StepBlame> steps = blame_by_step(input, suspect, noise);
     const size_t change = find_change(steps);
     if (change > 0) {
       const Case after = judge(input, suspect, steps, change, ranks);

@@ -9,17 +9,19 @@ SQLite::Database& with_late_table(SQLite::Database& db) {
   db.exec(
       "CREATE TEMP TABLE late ("
       "  world INTEGER NOT NULL,"
-      "  step INTEGER,"                   // of the late rank
-      "  rank INTEGER NOT NULL,"          // entered last
-      "  ties INTEGER NOT NULL,"          // ranks that entered last together
-      "  wait_ns INTEGER NOT NULL,"       // the others' waiting, this rank's share of it
-      "  longest_ns INTEGER NOT NULL)");  // longest wait of one rank in the instance
+      "  step INTEGER,"                 // of the late rank
+      "  rank INTEGER NOT NULL,"        // entered last
+      "  ties INTEGER NOT NULL,"        // ranks that entered last together
+      "  wait_ns INTEGER NOT NULL,"     // the others' waiting, this rank's share of it
+      "  longest_ns INTEGER NOT NULL,"  // longest wait of one rank in the instance
+      "  instances INTEGER NOT NULL,"   // that the row stands for
+      "  message INTEGER NOT NULL)");   // 1: calls that waited for messages, 0: collectives
   return db;
 }
 
 }  // namespace
 
-Blame::Blame(SQLite::Database& db) : db_(db), insert_late_(with_late_table(db), "INSERT INTO temp.late VALUES (?, ?, ?, ?, ?, ?)") {}
+Blame::Blame(SQLite::Database& db) : db_(db), insert_late_(with_late_table(db), "INSERT INTO temp.late VALUES (?, ?, ?, ?, ?, ?, 1, 0)") {}
 
 void Blame::add(int64_t world, const Instance& instance, const Split& split) {
   if (split.late.empty() || split.wait_ns.empty() || instance.members.size() < 2) return;

@@ -1,7 +1,8 @@
 // Who waited for whom (metrics.md W10): the waiting in symmetric collectives, booked to the rank that entered last; ties share evenly.
 //
 // Two outputs. Table `blame`: sums over the whole run; its total equals the waiting of all symmetric collectives to the nanosecond.
-// Temporary table `late`: one row per instance and late rank, from which findings look at single steps.
+// Temporary table `late`: one row per instance and late rank, from which findings look at single steps, after find_late_roots() has added
+// what ranks waited for in messages.
 #pragma once
 
 #include <SQLiteCpp/Database.h>

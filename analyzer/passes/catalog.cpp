@@ -16,9 +16,10 @@ void load_processes(SQLite::Database& db, Catalog& catalog) {
       "       p.keep_level > 0 OR EXISTS (SELECT 1 FROM loss l WHERE l.world = p.world AND l.rank = p.rank"
       "                                   AND l.kind IN ('not_kept', 'records') AND l.count > 0),"
       "       EXISTS (SELECT 1 FROM loss l WHERE l.world = p.world AND l.rank = p.rank AND l.count > 0"
-      "               AND l.kind IN ('communicators', 'threads', 'disk_full', 'torn_spool', 'abandoned_calls', 'undescribed')),"
+      "               AND l.kind IN ('communicators', 'threads', 'cannot_grow', 'torn_spool', 'abandoned_calls', 'undescribed')),"
       "       EXISTS (SELECT 1 FROM loss l WHERE l.world = p.world AND l.rank = p.rank AND l.kind = 'requests' AND l.count > 0),"
-      "       p.thread_level"
+      "       p.thread_level,"
+      "       EXISTS (SELECT 1 FROM loss l WHERE l.world = p.world AND l.rank = p.rank AND l.kind = 'threads')"
       " FROM process p JOIN host h ON h.id = p.host");
   while (processes.next()) {
     ProcessInfo p;
@@ -39,6 +40,7 @@ void load_processes(SQLite::Database& db, Catalog& catalog) {
     if (p.thinned || processes.integer(14) != 0) p.complete_until_ns = INT64_MIN;
     p.lost_requests = processes.integer(15) != 0;
     p.calls_overlap = p.threads > 1 && processes.text(16) == "MPI_THREAD_MULTIPLE";
+    p.blind = processes.integer(17) != 0;
     if (p.rank >= 0) catalog.process_ids.emplace(std::pair(p.world, p.rank), p.id);
     catalog.processes.emplace(p.id, std::move(p));
   }
@@ -55,7 +57,7 @@ void load_communicators(SQLite::Database& db, Catalog& catalog) {
     c.kind = communicators.text(4);
     catalog.communicators.emplace(c.id, std::move(c));
   }
-  Query members(db, "SELECT communicator, comm_rank, rank FROM communicator_member ORDER BY communicator, comm_rank");
+  Query members(db, "SELECT communicator, comm_rank, rank FROM communicator_member ORDER BY communicator, side, comm_rank");
   while (members.next()) {
     const auto found = catalog.communicators.find(members.integer(0));
     if (found == catalog.communicators.end()) continue;

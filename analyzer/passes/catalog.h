@@ -27,13 +27,14 @@ struct ProcessInfo {
   int64_t end_ns = 0;
   std::optional<int64_t> init_ns;
   std::optional<int64_t> finalize_ns;
-  std::string ended;  ///< finalized, aborted, exited, lost
+  std::string ended;  ///< finalized, aborted, exited, exec, lost
   std::optional<int64_t> abort_code;
   int64_t threads = 0;                    ///< that recorded something
   bool thinned = false;                   ///< some of its events were not kept
   int64_t complete_until_ns = INT64_MAX;  ///< every call and request that began earlier is among its events
   bool lost_requests = false;             ///< some of its requests were never seen to complete
   bool calls_overlap = false;             ///< several threads may be in MPI at a time
+  bool blind = false;  ///< some of its threads recorded nothing: nobody knows what it did between the calls of the others
 };
 
 struct CommunicatorInfo {

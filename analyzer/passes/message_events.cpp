@@ -46,6 +46,7 @@ MessageWorld::MessageWorld(SQLite::Database& db, const Catalog& catalog) {
   }
   for (size_t i = 0; i < processes_.size(); ++i) {
     const bool all_completed = processes_[i]->ended == "finalized" && !processes_[i]->lost_requests;
+    traits_[i].finalized = processes_[i]->ended == "finalized";
     traits_[i].sends_known = all_completed || !uses[i].persistent_sends;
     traits_[i].receives_known = all_completed || !uses[i].persistent_receives;
   }

@@ -168,8 +168,9 @@ MessageMatcher::Post* MessageMatcher::find_post(const MessageEvent& e) {
 
 void MessageMatcher::on_incomplete(const Post& post) {
   const MessageEvent& e = *post.event;
-  if (e.operation.role == MessageRole::kSend) return;  // a send is a send whether or not anybody asked if it is over
   const MessageProcess& process = processes_[static_cast<size_t>(e.process)];
+  if (post.half != kNone) half(post.half).incomplete = !process.finalized;
+  if (e.operation.role == MessageRole::kSend) return;  // a send is a send whether or not anybody asked if it is over
   if (e.operation.role == MessageRole::kReceive && e.peer != MessageEvent::kNobody && e.tag >= 0 && !process.cancels) {
     const Index receive = new_half(e, true);
     half(receive).incomplete = true;
@@ -366,8 +367,6 @@ void MessageMatcher::pair(Index s, Index r) {
   Why why = Why::kNone;
   if (!contested_.empty() && contested_.contains(channel_of(send))) {
     why = Why::kNotApplicable;
-  } else if (receive.incomplete) {
-    why = Why::kPartialRanks;
   } else if (!clocks_.comparable(send.process, receive.process)) {
     why = Why::kClockUntrusted;
   } else if (clocks_.same(send.process, receive.process) && receive.end_ns + kImpossibleNs < send.post_ns) {
@@ -379,6 +378,9 @@ void MessageMatcher::pair(Index s, Index r) {
   send.partner = r;
   receive.partner = s;
   send.why = receive.why = why;
+  for (Half* end : {&send, &receive}) {
+    if (end->incomplete && why == Why::kNone) end->why = Why::kPartialRanks;
+  }
   const Index probe = receive.probe;
   if (probe != kNone) {
     half(probe).partner = s;

@@ -41,6 +41,7 @@ struct MessageProcess {
   int64_t complete_until_ns = INT64_MAX;  ///< everything that began earlier was recorded
   bool sends_known = true;                ///< the records name all sends (persistent ones that never completed are not named)
   bool receives_known = true;
+  bool finalized = true;        ///< no call of it is still open
   bool cancels = false;         ///< it calls MPI_Cancel
   bool posts_messages = false;  ///< it uses requests of messages
 };
@@ -153,7 +154,7 @@ class MessageMatcher {
     bool receives = false;
     bool probes = false;
     bool buffered = false;
-    bool incomplete = false;  ///< a receive that was never completed
+    bool incomplete = false;  ///< posted and never completed: somebody may wait for it to this day
     bool alone = false;       ///< a probe that no receive will ask
     bool done = false;        ///< wait_ns is what it will be
   };

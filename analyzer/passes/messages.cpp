@@ -17,7 +17,6 @@ namespace {
 
 constexpr double kTrustedSigmaShare = 0.1;  // of the median wait
 constexpr size_t kMaxPendingSums = 100'000;
-constexpr int64_t kOutsideSteps = INT64_MIN;
 
 using HostPair = std::pair<int64_t, int64_t>;
 
@@ -174,7 +173,7 @@ class TableSink : public MessageSink {
     ++blame.calls;
     blame.wait_ns += *c.wait_ns;
     if (by_step_.size() >= kMaxPendingSums) flush();
-    Sum& sum = by_step_[{late.world, c.late_step.value_or(kOutsideSteps), late.rank, c.step.value_or(kOutsideSteps), waiter.rank}];
+    Sum& sum = by_step_[{late.world, c.late_step, late.rank, c.step, waiter.rank}];
     ++sum.calls;
     sum.wait_ns += *c.wait_ns;
   }
@@ -209,14 +208,14 @@ class TableSink : public MessageSink {
     int64_t calls = 0;
     int64_t wait_ns = 0;
   };
-  using StepKey = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t>;  ///< world, late step, late, waiter's step, waiter
+  using StepKey = std::tuple<int64_t, std::optional<int64_t>, int64_t, std::optional<int64_t>,
+                             int64_t>;  ///< world, late step, late, waiter's step, waiter
 
   Part& part(int32_t process) { return parts_[static_cast<size_t>(process)]; }
   void flush() {
     for (const auto& [key, sum] : by_step_) {
       const auto& [world, late_step, late, step, waiter] = key;
-      const auto step_or_null = [](int64_t number) { return number == kOutsideSteps ? std::nullopt : std::optional(number); };
-      insert_late_.run(world, step_or_null(late_step), late, step_or_null(step), waiter, sum.calls, sum.wait_ns);
+      insert_late_.run(world, late_step, late, step, waiter, sum.calls, sum.wait_ns);
     }
     by_step_.clear();
   }

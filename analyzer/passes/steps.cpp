@@ -194,7 +194,7 @@ class StepPass {
       }
     }
     const ProcessInfo& process = catalog_.process(id);
-    if (process.init_ns)
+    if (process.init_ns && !process.blind)
       run_.emplace(Interval{*process.init_ns, std::max(*process.init_ns, process.finalize_ns.value_or(process.end_ns))}, 0);
   }
 

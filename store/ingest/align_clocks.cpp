@@ -74,12 +74,14 @@ class Course {
 struct Edge {
   size_t a, b;
   Course course;  ///< from b to a
-  double variance = 0;
+  double variance;
+  bool synced;
 };
 
 struct Placed {
   double variance = INFINITY;
   Course course;
+  ClockMethod method = ClockMethod::kRealtime;
 };
 
 /// An edge for the link, or the reason why there is none.
@@ -95,7 +97,7 @@ ClockBand::Verdict make_edge(ClockLink& link, const std::vector<ClockSamples::Sp
         {saturating_add(span.base_ns, at_ns), saturating_add(spans[link.a].base_ns, saturating_add(at_ns, std::llround(knot.offset_ns)))});
   }
   const double error_ns = band.error_ns();
-  Edge edge = {link.a, link.b, Course(std::move(knots)), error_ns * error_ns / 3};
+  Edge edge = {link.a, link.b, Course(std::move(knots)), error_ns * error_ns / 3, link.synced};
   if (!edge.course.runs_forwards()) return ClockBand::Verdict::kContradiction;
   edges.push_back(std::move(edge));
   return band.verdict;
@@ -135,6 +137,7 @@ std::vector<Placed> place_all(size_t domains, size_t reference, const std::vecto
       if (variance >= placed[other].variance) continue;
       open.erase({placed[other].variance, other});
       placed[other].variance = variance;
+      placed[other].method = edge->synced ? ClockMethod::kClockSync : ClockMethod::kCollectives;
       open.insert({variance, other});
       std::vector<Course::Knot> knots = edge->course.knots();
       if (edge->b == here) {
@@ -205,7 +208,9 @@ void place_domains(const std::vector<Scan>& scans, const Worlds& worlds, const C
   for (const ProcessClock& clock : clocks.processes) has_rate[clock.domain] = has_rate[clock.domain] && clock.line.rate_known;
   std::vector<Edge> edges;
   std::vector<bool> scarce(clocks.domains.size()), uneven(clocks.domains.size());
-  for (ClockLink& link : samples.links()) {
+  std::vector<ClockLink> links = samples.links();
+  samples.add_syncs(scans, links);
+  for (ClockLink& link : links) {
     if (!has_rate[link.a] || !has_rate[link.b]) continue;
     const ClockBand::Verdict verdict = make_edge(link, samples.spans(), edges);
     if (verdict == ClockBand::Verdict::kContradiction) uneven[link.a] = uneven[link.b] = true;
@@ -219,7 +224,7 @@ void place_domains(const std::vector<Scan>& scans, const Worlds& worlds, const C
       clocks.domains[d] = {ClockMethod::kReference, 0.0};
     } else if (std::isfinite(placed[d].variance) && d != reference) {
       const double inner = (inner_ns[d] * inner_ns[d] + inner_ns[reference] * inner_ns[reference]) / 3;
-      clocks.domains[d] = {ClockMethod::kCollectives, std::sqrt(placed[d].variance + inner)};
+      clocks.domains[d] = {placed[d].method, std::sqrt(placed[d].variance + inner)};
     } else if (has_rate[d] && (d != reference || uneven[d] || scarce[d])) {
       losses.add(
           {}, "clock", 1,
@@ -233,7 +238,7 @@ void place_domains(const std::vector<Scan>& scans, const Worlds& worlds, const C
   int64_t axis_offset_ns = 0;
   for (const ProcessClock& clock : clocks.processes) axis_offset_ns = clock.domain == reference ? clock.offset_ns : axis_offset_ns;
   for (ProcessClock& clock : clocks.processes) {
-    if (clocks.domains[clock.domain].method != ClockMethod::kCollectives) continue;
+    if (placed[clock.domain].method == ClockMethod::kRealtime) continue;
     set_pieces(clock, placed[clock.domain].course);
     clock.offset_ns = axis_offset_ns;
   }

@@ -17,9 +17,11 @@ constexpr size_t kMaxInstances = 4096, kMinInstances = 64;
 constexpr size_t kMaxParts = size_t{1} << 18;  // over all communicators, for each kind of operation
 constexpr uint32_t kMaxCommIndex = 1u << 20;   // writers stop at 2^16
 constexpr size_t kHubs = 4;
-constexpr uint64_t kMaxUnseenTicks = 1ull << 34;  // a process stamps its header every second in which it does something
-constexpr int64_t kSlackNs = 100;                 // stamps are not serialised, and cores' counters differ by tens of ns
-constexpr double kMaxDistance = 0x1p57;           // four years
+constexpr uint32_t kFirstSync = 1u << 31;  // their numbers as instances
+// A process stamps its header every second in which it does something; an old one every 1/256 of its age (core/recorder.h).
+constexpr uint64_t kMaxUnseenTicks = 1ull << 34, kAgePerUnseen = 128;
+constexpr int64_t kSlackNs = 100;        // stamps are not serialised, and cores' counters differ by tens of ns
+constexpr double kMaxDistance = 0x1p57;  // four years
 
 enum Direction : uint8_t { kNone = 0, kMutual = 1, kFromRoot = 2, kToRoot = 3 };
 
@@ -140,7 +142,9 @@ void ClockSamples::read(const Scan& scan, size_t number) {
   const ClockLine& line = clocks_.processes[number].line;
   Span& span = spans_[clocks_.processes[number].domain];
   const uint64_t latest_ticks = scan.header.latest.ticks;
-  const uint64_t end_of_life = latest_ticks == 0 ? UINT64_MAX : latest_ticks + std::min(kMaxUnseenTicks, UINT64_MAX - latest_ticks);
+  const uint64_t age = latest_ticks - std::min(scan.header.begin.ticks, latest_ticks);
+  const uint64_t unseen = std::max(kMaxUnseenTicks, age / kAgePerUnseen);
+  const uint64_t end_of_life = latest_ticks == 0 ? UINT64_MAX : latest_ticks + std::min(unseen, UINT64_MAX - latest_ticks);
   const SpoolReader reader(scan.path);
   std::vector<Record> records;
   for (const SpoolChunk& chunk : reader.chunks(ChunkKind::kEvents)) {
@@ -296,6 +300,37 @@ std::vector<ClockLink> ClockSamples::links() const {
     if (!link.bounds.lower.empty() || !link.bounds.upper.empty()) all.push_back(std::move(link));
   }
   return all;
+}
+
+void ClockSamples::add_syncs(const std::vector<Scan>& scans, std::vector<ClockLink>& links) const {
+  std::map<std::pair<int64_t, int64_t>, size_t> process_of;  // by world and rank
+  for (const size_t i : worlds_.order) {
+    if (worlds_.places[i].rank) process_of.emplace(std::pair(*worlds_.places[i].world, *worlds_.places[i].rank), i);
+  }
+  std::map<std::pair<size_t, size_t>, size_t> link_of;
+  for (size_t i = 0; i < links.size(); ++i) link_of[{links[i].a, links[i].b}] = i;
+  uint32_t instance = kFirstSync;
+  for (const size_t i : worlds_.order) {
+    for (const ClockSyncMeta& sync : scans[i].clock_syncs) {
+      const auto remote = process_of.find({*worlds_.places[i].world, sync.remote_rank});
+      if (remote == process_of.end()) continue;
+      const ProcessClock& mine = clocks_.processes[i];
+      const ProcessClock& other = clocks_.processes[remote->second];
+      if (mine.domain == other.domain) continue;
+      const bool mine_is_a = link_of.count({mine.domain, other.domain}) > 0;
+      const auto key = mine_is_a ? std::pair(mine.domain, other.domain) : std::pair(other.domain, mine.domain);
+      const auto [entry, is_new] = link_of.try_emplace(key, links.size());
+      if (is_new) links.push_back({key.first, key.second, {}});
+      ClockLink& link = links[entry->second];
+      link.synced = true;
+      const int64_t sent_ns = saturating_subtract(mine.line.monotonic_ns(sync.send_ticks), spans_[mine.domain].base_ns);
+      const int64_t received_ns = saturating_subtract(mine.line.monotonic_ns(sync.receive_ticks), spans_[mine.domain].base_ns);
+      const int64_t answered_ns = saturating_subtract(other.line.monotonic_ns(sync.remote_ticks), spans_[other.domain].base_ns);
+      add_bound(link.bounds.lower, mine_is_a ? sent_ns : answered_ns, mine_is_a ? answered_ns : received_ns, -kSlackNs, instance);
+      add_bound(link.bounds.upper, mine_is_a ? received_ns : answered_ns, mine_is_a ? answered_ns : sent_ns, kSlackNs, instance);
+      ++instance;
+    }
+  }
 }
 
 }  // namespace ddl::store

@@ -37,6 +37,7 @@ namespace ddl::store {
 struct ClockLink {
   size_t a, b;
   ClockBounds bounds;
+  bool synced = false;  ///< by messages of our own too
 };
 
 class ClockSamples {
@@ -56,6 +57,9 @@ class ClockSamples {
 
   /// Between domains that instances join; with many domains on a communicator not every pair, but each with the first few.
   std::vector<ClockLink> links() const;
+
+  /// What messages of our own say (interpose/clock_sync.h), on top of `links`.
+  void add_syncs(const std::vector<Scan>& scans, std::vector<ClockLink>& links) const;
 
   /// Where a domain's moments are counted from (its own CLOCK_MONOTONIC), and between which of them it communicates with other hosts.
   struct Span {

@@ -27,19 +27,24 @@ const char* kind_of(const Communicator& c) {
 }
 
 /// Members' world ranks; empty if the description does not add up.
-std::vector<int64_t> members_of(const Communicator& c, uint64_t max_members) {
+std::vector<int64_t> members_of(uint32_t flags, int32_t size, const std::vector<RankRun>& runs, uint64_t max_members) {
   std::vector<int64_t> members;
-  if (c.flags & kCommSelf || static_cast<uint64_t>(c.size) > max_members) return members;
-  if (c.flags & kCommWorld) {
-    for (int32_t rank = 0; rank < c.size; ++rank) members.push_back(rank);
+  if (flags & kCommSelf || static_cast<uint64_t>(size) > max_members) return members;
+  if (flags & kCommWorld) {
+    for (int32_t rank = 0; rank < size; ++rank) members.push_back(rank);
     return members;
   }
-  for (const RankRun& run : c.runs) {
-    if (static_cast<uint64_t>(run.count) + members.size() > static_cast<uint64_t>(c.size)) return {};
+  for (const RankRun& run : runs) {
+    if (static_cast<uint64_t>(run.count) + members.size() > static_cast<uint64_t>(size)) return {};
     for (int32_t i = 0; i < run.count; ++i) members.push_back(run.first < 0 ? -1 : int64_t{run.first} + int64_t{run.stride} * i);
   }
-  if (members.size() != static_cast<size_t>(c.size)) return {};
+  if (members.size() != static_cast<size_t>(size)) return {};
   return members;
+}
+
+bool are_same(const std::vector<RankRun>& a, const std::vector<RankRun>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const RankRun& x, const RankRun& y) { return x.first == y.first && x.stride == y.stride && x.count == y.count; });
 }
 
 }  // namespace
@@ -57,18 +62,19 @@ Communicators::Communicators(const std::vector<Scan>& scans, const Worlds& world
       if (is_new) {
         const auto creator = scan.operations.find(c.meta.op);
         const auto parent = uids.find(c.meta.parent);
-        communicator = {world,
-                        uid_of(c.meta),
-                        {},
-                        c.meta.size,
-                        c.meta.flags,
-                        creator != scan.operations.end() ? creator->second.name : "",
-                        parent != uids.end() ? std::optional(parent->second) : std::nullopt,
-                        c.runs,
-                        {},
-                        c.topology,
-                        c.meta.index,
-                        worlds.places[i].rank.value_or(INT64_MAX)};
+        communicator.world = world;
+        communicator.uid = uid_of(c.meta);
+        communicator.size = c.meta.size;
+        communicator.flags = c.meta.flags;
+        if (creator != scan.operations.end()) communicator.creator = creator->second.name;
+        if (parent != uids.end()) communicator.parent = parent->second;
+        communicator.runs = c.runs;
+        communicator.topology = c.topology;
+        communicator.first_index = c.meta.index;
+        communicator.first_rank = worlds.places[i].rank.value_or(INT64_MAX);
+      } else if (communicator.flags & kCommInter && !are_same(communicator.runs, c.runs)) {
+        communicator.other_size = c.meta.size;
+        communicator.other_runs = c.runs;
       }
       communicator.first_index = std::min(communicator.first_index, c.meta.index);
       if (communicator.name.empty()) communicator.name = c.name;
@@ -116,7 +122,7 @@ std::map<uint32_t, uint32_t> Communicators::ids_of(const Scan& scan, int64_t wor
 
 void Communicators::write(SQLite::Database& db, const std::map<std::string, uint32_t>& op_ids) const {
   Insert insert(db, "INSERT INTO communicator VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  Insert insert_member(db, "INSERT INTO communicator_member VALUES (?, ?, ?)");
+  Insert insert_member(db, "INSERT INTO communicator_member VALUES (?, ?, ?, ?)");
   uint32_t id = 0;
   for (const Communicator& c : communicators_) {
     ++id;
@@ -125,10 +131,14 @@ void Communicators::write(SQLite::Database& db, const std::map<std::string, uint
       if (const auto found = ids_.find({c.world, *c.parent}); found != ids_.end()) parent = found->second;
     }
     if (const auto found = op_ids.find(c.creator); found != op_ids.end()) op = found->second;
-    insert.row(id, c.world, c.uid, c.label, c.size, parent, op, kind_of(c), c.topology.empty() ? std::nullopt : std::optional(c.topology));
-    int64_t comm_rank = 0;
-    for (const int64_t rank : members_of(c, max_members_))
-      insert_member.row(id, comm_rank++, rank >= 0 ? std::optional(rank) : std::nullopt);
+    insert.row(id, c.world, c.uid, c.label, int64_t{c.size} + c.other_size, parent, op, kind_of(c),
+               c.topology.empty() ? std::nullopt : std::optional(c.topology));
+    const auto insert_side = [&](int64_t side, const std::vector<int64_t>& ranks) {
+      int64_t comm_rank = 0;
+      for (const int64_t rank : ranks) insert_member.row(id, side, comm_rank++, rank >= 0 ? std::optional(rank) : std::nullopt);
+    };
+    insert_side(0, members_of(c.flags, c.size, c.runs, max_members_));
+    insert_side(1, members_of(c.flags, c.other_size, c.other_runs, max_members_));
   }
 }
 

@@ -23,7 +23,9 @@ struct Communicator {
   uint32_t flags = 0;
   std::string creator;             ///< operation that made it; empty: predefined or unknown
   std::optional<uint64_t> parent;  ///< uid
-  std::vector<RankRun> runs;
+  std::vector<RankRun> runs;       ///< of the first member's group
+  int32_t other_size = 0;          ///< the other group of an intercommunicator, if ranks of our world are in it
+  std::vector<RankRun> other_runs;
   std::string name;          ///< given by the program, or the file's
   std::string topology;      ///< empty: none
   uint32_t first_index = 0;  ///< smallest index that a member gave it

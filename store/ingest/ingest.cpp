@@ -14,6 +14,7 @@
 #include "store/database.h"
 #include "store/ingest/align_clocks.h"
 #include "store/ingest/communicators.h"
+#include "store/ingest/identity.h"
 #include "store/ingest/process_load.h"
 #include "store/ingest/run_facts.h"
 #include "store/ingest/scan.h"
@@ -74,7 +75,7 @@ class Draft {
   void finish() {
     std::error_code error;
     fs::rename(path_, target_, error);
-    if (error) throw Error(fmt::format("cannot write {}: {}", target_.string(), error.message()));
+    if (error) throw CannotWrite(fmt::format("cannot write {}: {}", target_.string(), error.message()));
     finished_ = true;
   }
 
@@ -181,7 +182,8 @@ IngestSummary ingest(const RunDirectory& run, const IngestOptions& options) {
   Reporter reporter(options.progress);
   Losses losses;
   reporter.begin("scanning", spools.size());
-  const std::vector<Scan> scans = scan_all(spools, losses, reporter);
+  std::vector<Scan> scans = scan_all(spools, losses, reporter);
+  settle_identities(scans, losses);
   Draft draft(output);
   IngestSummary summary;
   try {
@@ -189,7 +191,7 @@ IngestSummary ingest(const RunDirectory& run, const IngestOptions& options) {
     summary = fill(db, run, spools.size(), scans, std::move(losses), ingested_at_ns, reporter);
     if (options.finish) options.finish(db);
   } catch (const SQLite::Exception& error) {
-    throw Error(fmt::format("cannot write {}: {}", output.string(), error.what()));
+    throw CannotWrite(fmt::format("cannot write {}: {}", output.string(), error.what()));
   }
   draft.finish();
   return summary;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <map>
 
 #include "store/insert.h"
@@ -22,6 +24,33 @@ constexpr Counter kCounters[] = {
 };
 static_assert(std::size(kCounters) == kLossKindCount && kLossKindCount <= kLossSlots);
 
+std::string why_not(int error) {
+  switch (error) {
+    case ENOSPC:
+      return "the disk was full";
+    case EDQUOT:
+      return "the disk quota was used up";
+    case EFBIG:
+      return "the limit on file sizes was reached (ulimit -f)";
+    case EMFILE:
+    case ENFILE:
+      return "no file descriptor was free (ulimit -n)";
+    case ENOMEM:
+      return "no memory or address range was left (ulimit -v)";
+    case ENOENT:
+    case ENOTDIR:
+    case ESTALE:
+      return "its file or directory was removed, moved or replaced while the job ran";
+    case EACCES:
+    case EPERM:
+      return "it was not allowed to open its file again (did the process change its user?)";
+    case EROFS:
+      return "the file system became read-only";
+    default:
+      return error == 0 ? "the reason is not known" : std::strerror(error);
+  }
+}
+
 }  // namespace
 
 void Losses::add(const Place& place, const std::string& kind, uint64_t count, const std::string& note) {
@@ -36,7 +65,9 @@ void Losses::add_counters(const Place& place, const FileHeader& header) {
       add(place, fmt::format("loss_{}", i), header.loss[i], "a counter that this program does not know");
     }
   }
-  if (header.flags & kDiskFull) add(place, "disk_full", 1, "the disk was full or a limit was reached: recording of events stopped early");
+  if (header.flags & kCannotGrow) {
+    add(place, "cannot_grow", 1, fmt::format("failure to grow the spool, and events were left out: {}", why_not(header.grow_errno)));
+  }
 }
 
 void Losses::add_skips(const Place& place, const std::string& spool, const std::vector<Skip>& skips) {

@@ -137,10 +137,11 @@ void write_open_calls(SQLite::Database& db, const Timeline& timeline, ProcessTab
   }
 }
 
-const char* how_it_ended(const FileHeader& header) {
+const char* how_it_ended(const FileHeader& header, bool became_other) {
   if (header.flags & kMpiAborted) return "aborted";
   if (header.flags & kMpiFinalized) return "finalized";
-  return header.flags & kExited ? "exited" : "lost";
+  if (header.flags & kExited) return "exited";
+  return became_other ? "exec" : "lost";
 }
 
 const char* thread_level_name(int32_t level) {
@@ -165,10 +166,10 @@ void write_process(SQLite::Database& db, RunTables& run, const Scan& scan, const
   const int64_t start_ns = clock.time_ns(header.begin.ticks);
   const int64_t end_ns = std::max(start_ns, clock.time_ns(std::max(newest_ticks, header.latest.ticks)));
   const auto moment = [&](uint64_t ticks) { return ticks ? std::optional(clock.time_ns(ticks)) : std::nullopt; };
-  const std::string ended = how_it_ended(header);
+  const std::string ended = how_it_ended(header, scan.became_other);
   const auto text_or_null = [](const char* text) { return text ? std::optional<std::string>(text) : std::nullopt; };
   Insert insert(db, "INSERT INTO process VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  insert.row(tables.process(), *place.world, place.rank, header.world_size > 0 ? std::optional(header.world_size) : std::nullopt, host,
+  insert.row(tables.process(), *place.world, place.rank, scan.world_size > 0 ? std::optional(scan.world_size) : std::nullopt, host,
              header.pid, start_ns, end_ns, moment(header.mpi_init_leave_ticks), moment(header.mpi_finalize_enter_ticks), ended,
              header.flags & kMpiAborted ? std::optional(header.abort_code) : std::nullopt,
              text_or_null(thread_level_name(header.thread_level)), scan.clock.kind == ClockKind::kTsc ? "tsc" : "monotonic",
@@ -187,10 +188,10 @@ void write_process(SQLite::Database& db, RunTables& run, const Scan& scan, const
   }
 
   if (ended == "lost") {
-    run.losses.add(
-        place, "killed", 1,
-        fmt::format("process without a sign of its end: killed, crashed or still running; last sign of life {:.3f} s after the run began",
-                    static_cast<double>(end_ns) * 1e-9));
+    run.losses.add(place, "killed", 1,
+                   fmt::format("process without a sign of its end: killed, crashed, left by _exit or exec, or still running; last sign of "
+                               "life {:.3f} s after the run began",
+                               static_cast<double>(end_ns) * 1e-9));
   }
   run.losses.add_counters(place, header);
   uint64_t not_kept = 0;  // what the log did not take went to the rings

@@ -25,6 +25,9 @@ class Collector : public MetaVisitor {
     scan_.operations.insert({meta.op, {static_cast<OpClass>(meta.op_class), meta.nonblocking != 0, clean_name(name)}});
   }
   void on_clock(const ClockPair& pair) override { add_pair(pair); }
+  void on_clock_sync(const ClockSyncMeta& meta) override {
+    if (scan_.clock_syncs.size() < kMaxClockSyncs) scan_.clock_syncs.push_back(meta);
+  }
 
   void add_pair(const ClockPair& pair) {
     if (pair.ticks == 0) return;  // was being written

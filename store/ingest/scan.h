@@ -26,14 +26,20 @@ struct ScannedOperation {
   std::string name;
 };
 
+constexpr size_t kMaxClockSyncs = 256;  // per process; the writer keeps a few
+
 struct Scan {
   std::string path;
   std::string file_name;
   uint64_t file_bytes = 0;
   FileHeader header = {};
+  int32_t rank = -1;          ///< in its world, as far as can be told (identity.h); -1: none
+  int32_t world_size = 0;     ///< 0: none
+  bool became_other = false;  ///< the process went on as another program (exec), which has a spool of its own
   std::string host;
   std::string boot_id;
   ClockEvidence clock;
+  std::vector<ClockSyncMeta> clock_syncs;
   std::vector<ScannedCommunicator> communicators;  ///< in the order of their index
   std::map<uint32_t, ScannedOperation> operations;
 };

@@ -53,18 +53,18 @@ Worlds find_worlds(const std::vector<Scan>& scans, const std::vector<int64_t>& s
   result.places.resize(scans.size());
   std::vector<std::set<int32_t>> present;
   for (const size_t i : by_start) {
-    const FileHeader& header = scans[i].header;
-    if (header.rank < 0) continue;
-    const size_t generation = generations[{header.world_key, header.world_size, header.rank}]++;
-    const auto [world, is_new] =
-        numbers.emplace(WorldId{header.world_key, header.world_size, generation}, static_cast<int64_t>(numbers.size()));
+    const Scan& scan = scans[i];
+    const uint64_t key = scan.header.world_key;
+    if (scan.rank < 0) continue;
+    const size_t generation = generations[{key, scan.world_size, scan.rank}]++;
+    const auto [world, is_new] = numbers.emplace(WorldId{key, scan.world_size, generation}, static_cast<int64_t>(numbers.size()));
     if (is_new) {
-      result.worlds.push_back({header.world_size, {}});
+      result.worlds.push_back({scan.world_size, {}});
       present.emplace_back();
-      first_of_key.emplace(header.world_key, world->second);
+      first_of_key.emplace(key, world->second);
     }
-    result.places[i] = {world->second, header.rank};
-    present[static_cast<size_t>(world->second)].insert(header.rank);
+    result.places[i] = {world->second, scan.rank};
+    present[static_cast<size_t>(world->second)].insert(scan.rank);
   }
   if (result.worlds.empty()) result.worlds.emplace_back();
   for (const size_t i : by_start) {  // without a rank: to the world of its launch, if one got so far

@@ -71,6 +71,31 @@ TEST(Findings, Straggler) {
   }
 }
 
+TEST(Findings, StragglerThatIsLateForTheFirstOfManyCollectivesOfAStep) {
+  Tables run(2);
+  run.exec("BEGIN");
+  int64_t now_ns = 0, seq = 0;
+  for (int64_t s = 0; s < 40; ++s) {
+    const int64_t begin_ns = now_ns;
+    int64_t mpi_ns[2] = {0, 0};
+    for (int64_t i = 0; i < 8; ++i) {  // rank 1 comes 25 ms late to the first; to the others whoever the scheduler held up, by up to 100 us
+      const int64_t compute_ns = i == 0 ? 5_ms : 10_us;
+      const std::vector<int64_t> enter_ns = {now_ns + compute_ns + jitter(seq, 0, 100_us),
+                                             now_ns + compute_ns + jitter(seq, 1, 100_us) + (i == 0 ? 25_ms : 0)};
+      run.allreduce(++seq, enter_ns, 50_us, 1'000, s);
+      now_ns = std::max(enter_ns[0], enter_ns[1]) + 50_us;
+      for (size_t rank : {0, 1}) mpi_ns[rank] += now_ns - enter_ns[rank];
+    }
+    for (int64_t rank : {0, 1}) run.step(rank, s, begin_ns, now_ns, mpi_ns[rank]);
+  }
+  run.exec("COMMIT");
+  run.analyze();
+  ASSERT_EQ(run.findings(), Ids{"straggler"});
+  EXPECT_EQ(run.integer("SELECT rank FROM finding"), 1);
+  EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 25e6, 1e6);
+  EXPECT_TRUE(has(run.text("SELECT evidence FROM finding"), "Last in 35 of 35 collectives")) << run.text("SELECT evidence FROM finding");
+}
+
 TEST(Findings, StragglerFromAStepOn) {
   Tables run = training(8, 100, 5_ms, [](int64_t s, int64_t r) { return 40_ms + jitter(s, r, 1_ms) + (r == 5 && s >= 70 ? 30_ms : 0); });
   run.analyze();
@@ -387,14 +412,68 @@ TEST(Findings, KilledRank) {
   EXPECT_TRUE(has(evidence, "the last step complete on all ranks is 9")) << evidence;
 }
 
+/// The launcher's exit code tells how one rank ended; the ones that waited for it were ended a moment later, which is no hang.
+std::string sentence_after_exit_code(Tables run, int64_t code) {
+  saw_it_end(run, run.integer("SELECT max(end_ns) FROM process") + 2'000_ms);
+  run.meta("exit_code", std::to_string(code));
+  run.analyze();
+  EXPECT_EQ(run.findings(), Ids{"killed_rank"}) << code;
+  return run.text("SELECT sentence FROM finding");
+}
+
+TEST(Findings, TheExitCodeTellsHowTheFirstEnded) {
+  EXPECT_EQ(sentence_after_exit_code(hung(4), 139), "rank 1 crashed (SIGSEGV) at 1.55 s in step 9, and the others were ended");
+  EXPECT_EQ(sentence_after_exit_code(hung(4), 137), "rank 1 was killed (SIGKILL) at 1.55 s in step 9, and the others were ended");
+  EXPECT_EQ(sentence_after_exit_code(hung(4), 3),
+            "rank 1 stopped without MPI_Finalize (exit code 3) at 1.55 s in step 9, and the others were ended");
+}
+
+TEST(Findings, WithoutAnythingToGoByNobodyIsNamed) {
+  Tables run = training(2, 10, 5_ms, [](int64_t, int64_t) { return 50_ms; });
+  for (int64_t rank = 0; rank < 2; ++rank) run.ended(rank, "lost", 1'500_ms);
+  EXPECT_EQ(sentence_after_exit_code(std::move(run), 134), "one of ranks 0 and 1 crashed (SIGABRT), and the others were ended");
+}
+
+TEST(Findings, AKilledLauncherSaysNothingAboutTheRanks) {
+  Tables run = hung(2);
+  saw_it_end(run, run.integer("SELECT max(end_ns) FROM process") + 60_ms);
+  run.meta("signal", "9");
+  run.meta("launcher", "mpirun");
+  run.analyze();
+  EXPECT_TRUE(
+      has(run.text("SELECT sentence FROM finding"), "all 2 ranks were killed, crashed, left by _exit or still run; rank 1 stopped first"));
+}
+
+TEST(Findings, NobodyLeftMpiInit) {
+  Tables run(3);
+  run.exec("DELETE FROM process WHERE rank = 1; UPDATE process SET init_ns = NULL, finalize_ns = NULL");
+  for (int64_t rank : {0, 2}) {
+    run.ended(rank, "lost", 10_ms);
+    run.open_call(rank, "MPI_Init", 0, {}, 2_ms);
+  }
+  run.analyze();
+  EXPECT_EQ(run.findings().front(), "missing_rank");
+  EXPECT_EQ(run.text("SELECT sentence FROM finding WHERE position = 1"),
+            "nobody left MPI_Init: ranks 0 and 2 sit in it, rank 1 never called it");
+  EXPECT_EQ(run.integer("SELECT rank FROM finding WHERE position = 1"), 1);
+}
+
+TEST(Findings, ExecIsNoKill) {
+  Tables run = training(2, 10, 5_ms, [](int64_t, int64_t) { return 50_ms; });
+  run.ended(1, "exec", 1'200_ms);
+  run.analyze();
+  EXPECT_TRUE(has(run.text("SELECT sentence FROM finding WHERE position = 1"),
+                  "rank 1 became another program (exec) without MPI_Finalize at 1.20 s"));
+}
+
 TEST(Findings, OneOfManyKilled) {
   Tables run = training(4, 10, 5_ms, [](int64_t, int64_t) { return 50_ms; });
   run.ended(2, "lost", 1'200_ms);
   run.analyze();
   ASSERT_EQ(run.findings().front(), "killed_rank");
   EXPECT_EQ(run.integer("SELECT rank FROM finding WHERE position = 1"), 2);
-  EXPECT_TRUE(
-      has(run.text("SELECT sentence FROM finding WHERE position = 1"), "rank 2 was killed, crashed or still runs, last seen at 1.20 s"));
+  EXPECT_TRUE(has(run.text("SELECT sentence FROM finding WHERE position = 1"),
+                  "rank 2 was killed, crashed, left by _exit or still runs, last seen at 1.20 s"));
 }
 
 TEST(Findings, Abort) {

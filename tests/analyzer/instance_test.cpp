@@ -98,6 +98,30 @@ TEST(Instance, EarlyReduceOfNothingDoesNotWait) {
   EXPECT_EQ(split_waiting(reduce).wait_ns, (Waits{0, 0}));
 }
 
+TEST(Instance, NonblockingRootedCollectivesWaitFromTheirPost) {
+  // From post to completion; rank 1 is the root.
+  const std::vector<std::pair<int64_t, int64_t>> stays = {{10, 90}, {50, 70}, {60, 95}, {20, 30}};
+  for (const char* name : {"MPI_Ibcast", "MPI_Iscatter", "MPI_Iscatterv"}) {
+    const Operation operation = describe_operation(name, "root_to_all", true);
+    Instance instance = ddl::instance(operation, stays);
+    instance.root = 1;
+    const Split split = split_waiting(instance);
+    EXPECT_EQ(split.method, WaitMethod::kMaxPost) << name;
+    EXPECT_EQ(split.wait_ns, (Waits{40, 0, 0, 10})) << name;  // the last one had left before the root came
+    EXPECT_EQ(split.clock_violations, 1) << name;
+    EXPECT_TRUE(split.late.empty()) << name;
+  }
+  for (const char* name : {"MPI_Ireduce", "MPI_Igather", "MPI_Igatherv"}) {
+    const Operation operation = describe_operation(name, "all_to_root", true);
+    Instance instance = ddl::instance(operation, stays);
+    instance.root = 0;
+    EXPECT_EQ(split_waiting(instance).wait_ns, (Waits{10, 0, 0, 0})) << name;  // until the first of the others
+    instance.root = 2;
+    EXPECT_EQ(split_waiting(instance).wait_ns, (Waits{0, 0, 0, 0})) << name;
+    EXPECT_EQ(split_waiting(instance).method, WaitMethod::kMaxPost) << name;
+  }
+}
+
 TEST(Instance, UnknownRootIsNotApplicable) { EXPECT_EQ(split_waiting(instance(kBcast, {{0, 10}, {5, 12}})).why, Why::kNotApplicable); }
 
 TEST(Instance, IncompleteIsPartial) {

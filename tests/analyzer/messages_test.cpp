@@ -232,7 +232,7 @@ TEST(Messages, NothingIsPairedWhereEventsAreMissing) {
 }
 
 TEST(Messages, OtherLossesThatHideMessages) {
-  for (const char* kind : {"not_kept", "communicators", "threads", "torn_spool", "disk_full", "abandoned_calls", "undescribed"}) {
+  for (const char* kind : {"not_kept", "communicators", "threads", "torn_spool", "cannot_grow", "abandoned_calls", "undescribed"}) {
     Tables run(2);
     RankRows(run, 0).call("MPI_Send", 1, 7, 30, 35);
     RankRows(run, 1).call("MPI_Recv", 0, 7, 10, 40);
@@ -255,13 +255,14 @@ TEST(Messages, AMissingRankIsNotGuessed) {
 TEST(Messages, IntercommunicatorsAreNotApplicable) {
   Tables run(2);
   run.exec(
-      "INSERT INTO communicator (id, world, uid, label, size, kind) VALUES (2, 0, 2, 'inter', 1, 'inter'); INSERT INTO communicator_member "
-      "VALUES (2, 0, 0)");
+      "INSERT INTO communicator (id, world, uid, label, size, kind) VALUES (2, 0, 2, 'inter', 2, 'inter'); INSERT INTO communicator_member "
+      "VALUES (2, 0, 0, 0), (2, 1, 0, 1)");
   RankRows(run, 0).on(2).call("MPI_Send", 0, 7, 30, 35);
   RankRows(run, 1).on(2).call("MPI_Recv", 0, 7, 10, 40);
   run.analyze();
   EXPECT_EQ(reasons(run), "NOT_APPLICABLE");
   EXPECT_EQ(unmatched(run), 2);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_message WHERE source = 0 AND destination = 1"), 2);  // peers are ranks in the other group
 }
 
 TEST(Messages, AnUnfinishedReceiveTakesItsTurn) {
@@ -272,6 +273,7 @@ TEST(Messages, AnUnfinishedReceiveTakesItsTurn) {
   EXPECT_EQ(run.integer("SELECT send_ns FROM v_message WHERE receive_ns = 60"), 100);
   EXPECT_EQ(run.integer("SELECT late_sender_wait_ns FROM v_message WHERE receive_ns = 60"), 40);
   EXPECT_EQ(run.integer("SELECT late_sender_wait_ns IS NULL FROM v_message WHERE receive_ns = 20"), 1);
+  EXPECT_EQ(run.integer("SELECT late_receiver_wait_ns FROM v_message WHERE receive_ns = 20"), 0);  // when it was posted is known
 }
 
 TEST(Messages, AReceiveThatMayHaveBeenCancelledMakesTheRestUnknown) {
@@ -342,6 +344,11 @@ TEST(Messages, ALostRequestAloneChangesNothing) {
   run.analyze();
   EXPECT_EQ(known(run), 2);
   EXPECT_EQ(messages(run, "receive_ns"), (Numbers{30, 40}));
+  EXPECT_EQ(messages(run, "late_receiver_wait_ns"), (Numbers{0, 0}));
+  run.ended(0, "lost", 100);  // it may sit in the MPI_Wait for it
+  run.analyze();
+  EXPECT_EQ(run.integer("SELECT late_receiver_wait_ns IS NULL FROM v_message WHERE receive_ns = 30"), 1);
+  EXPECT_EQ(run.integer("SELECT late_sender_wait_ns FROM v_message WHERE receive_ns = 30"), 0);
 }
 
 TEST(Messages, ThreadsThatPostInOneChannelAtATimeHaveNoOrder) {

@@ -24,6 +24,7 @@ struct KnownOp {
   bool nonblocking;
 };
 const std::map<std::string, KnownOp> kOps = {
+    {"MPI_Init", {"lifecycle", false}},
     {"MPI_Allreduce", {"all_to_all", false}},
     {"MPI_Allgather", {"all_to_all", false}},
     {"MPI_Alltoall", {"all_to_all", false}},
@@ -100,7 +101,7 @@ int64_t Tables::communicator(const std::string& label, const std::vector<int64_t
   insert.bind(5, id == 1 ? "world" : "intra");
   insert.exec();
   for (size_t i = 0; i < members.size(); ++i) {
-    SQLite::Statement member(db_, "INSERT INTO communicator_member VALUES (?, ?, ?)");
+    SQLite::Statement member(db_, "INSERT INTO communicator_member VALUES (?, 0, ?, ?)");
     member.bind(1, id);
     member.bind(2, static_cast<int64_t>(i));
     member.bind(3, members[i]);

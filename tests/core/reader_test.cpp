@@ -38,12 +38,14 @@ TEST_F(ReaderTest, DecodesEveryKindOfMetaEntry) {
     void on_operation(const OperationMeta& meta, std::string_view name) override { operation = meta, operation_name = name; }
     void on_module(const ModuleMeta& meta, std::string_view path) override { module = meta, module_path = path; }
     void on_clock(const ClockPair& pair) override { clock = pair; }
+    void on_clock_sync(const ClockSyncMeta& meta) override { sync = meta; }
     void on_thread(const ThreadMeta& meta, std::string_view name) override { thread = meta, thread_name = name; }
     ContextMeta context = {};
     CommNameMeta comm_name = {};
     OperationMeta operation = {};
     ModuleMeta module = {};
     ClockPair clock = {};
+    ClockSyncMeta sync = {};
     ThreadMeta thread = {};
     std::string operation_name, module_path, thread_name;
   } all;
@@ -59,6 +61,7 @@ TEST_F(ReaderTest, DecodesEveryKindOfMetaEntry) {
   builder_.operation(kOp, OpClass::kScan, true, "MPI_Iscan");
   builder_.module(0x1000, 0x2000, 0x40, "/lib/a.so");
   builder_.clock({1, 2, 3});
+  builder_.clock_sync({10, 5, 30, 7, 0});
   builder_.thread(2, 4711, "");
   builder_.fact("env.X", "");
   const SpoolReader reader = read();
@@ -71,6 +74,8 @@ TEST_F(ReaderTest, DecodesEveryKindOfMetaEntry) {
   ASSERT_EQ(all.runs.size(), 2u);
   EXPECT_EQ(all.runs[1].first, 9);
   EXPECT_EQ(all.comm_name.name, 1u);
+  EXPECT_EQ(all.sync.remote_ticks, 5u);
+  EXPECT_EQ(all.sync.remote_rank, 7);
   EXPECT_EQ(all.operation_name, "MPI_Iscan");
   EXPECT_EQ(all.operation.nonblocking, 1u);
   EXPECT_EQ(all.module_path, "/lib/a.so");

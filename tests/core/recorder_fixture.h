@@ -36,7 +36,8 @@ class RecorderTest : public ::testing::Test {
   void record(const std::function<void()>& job, int status = 0) {
     const pid_t child = fork();
     if (child == 0) {
-      if (const char* why = activate(options_)) {
+      int error = 0;
+      if (const char* why = activate(options_, &error)) {
         fprintf(stderr, "activate: %s\n", why);
         _exit(99);
       }

@@ -1,6 +1,14 @@
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <functional>
 #include <map>
 #include <set>
 #include <thread>
@@ -323,12 +331,94 @@ TEST_F(RecorderTest, AFileSizeLimitStopsTheLogAndNotTheJob) {
     for (uint32_t i = 0; i < 100000; ++i) call(kOp, 1);
   });
   const SpoolReader reader = spool();
-  EXPECT_TRUE(reader.header().flags & kDiskFull);
+  EXPECT_TRUE(reader.header().flags & kCannotGrow);
   EXPECT_LE(reader.file_bytes(), 600u * 1024);
   EXPECT_EQ(profiled_calls(reader, kOp), 100000u);
   uint64_t in_ring = 0;
   for (const SpoolChunk& chunk : reader.chunks(ChunkKind::kRing)) in_ring += chunk.header.ring_written;
   EXPECT_EQ(records(reader).size() + in_ring, 100000u);
+}
+
+/// A spool that could not grow is left alone for 2e9 ticks.
+void wait_for_next_attempt() { usleep(static_cast<useconds_t>(2.1e6 / estimate_ticks_per_ns())); }
+
+TEST_F(RecorderTest, AnyKindOfForkedChildIsInactive) {
+  record([] {
+    call(kOp, 1);
+    const pid_t child = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));  // no handler of pthread_atfork runs
+    if (child == 0) _exit(g_process.active ? 1 : 0);
+    int status = -1;
+    waitpid(child, &status, 0);
+    call(kOp, 3);
+    if (status != 0) _exit(98);
+  });
+  EXPECT_EQ(profiled_calls(spool(), kOp), 2u);
+}
+
+TEST_F(RecorderTest, RecordingGoesOnWhenTheDiskHasRoomAgain) {
+  record([] {
+    const rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY}, limit = {256 * 1024, RLIM_INFINITY};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    for (uint32_t i = 0; i < 10000; ++i) call(kOp, 1);
+    setrlimit(RLIMIT_FSIZE, &unlimited);
+    wait_for_next_attempt();
+    for (uint32_t i = 0; i < 1000; ++i) call(kOp + 1, 1);
+  });
+  const SpoolReader reader = spool();
+  EXPECT_TRUE(reader.header().flags & kCannotGrow);
+  EXPECT_EQ(reader.header().grow_errno, EFBIG);
+  EXPECT_EQ(profiled_calls(reader, kOp), 10000u);
+  uint64_t later = 0;
+  for (const Record& r : records(reader)) later += record_op(r.word) == kOp + 1;
+  EXPECT_EQ(later, 1000u);
+}
+
+TEST_F(RecorderTest, AThreadWithoutRoomIsCountedOnceAndTriedAgain) {
+  record([] {
+    const rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY}, limit = {kPageBytes, RLIM_INFINITY};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    for (uint32_t i = 0; i < 1000; ++i) call(kOp, 1);
+    setrlimit(RLIMIT_FSIZE, &unlimited);
+    wait_for_next_attempt();
+    for (uint32_t i = 0; i < 10; ++i) call(kOp, 1);
+  });
+  const SpoolReader reader = spool();
+  EXPECT_EQ(reader.header().loss[kLossThreads], 1u);
+  EXPECT_EQ(profiled_calls(reader, kOp), 10u);
+}
+
+TEST_F(RecorderTest, TheUmaskDoesNotLockUsOut) {
+  ASSERT_EQ(chmod(folder_.c_str(), 0777), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    constexpr uid_t kNobody = 65534;
+    if (geteuid() == 0 && seteuid(kNobody) != 0) _exit(2);  // root may open everything
+    umask(0777);
+    int error = 0;
+    if (activate(options_, &error)) _exit(99);
+    for (uint32_t i = 0; i < 10000; ++i) call(kOp, 1);
+    _exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_EQ(status, 0);
+  EXPECT_EQ(records(spool()).size(), 10000u);
+  EXPECT_EQ(fs::status(directory_).permissions(), fs::perms::owner_all);
+}
+
+TEST_F(RecorderTest, ALinkInPlaceOfTheDirectoryIsNotFollowed) {
+  fs::create_directory(folder_ / "elsewhere");
+  fs::create_directory_symlink("elsewhere", directory_);
+  const pid_t child = fork();
+  if (child == 0) {
+    int error = -1;
+    const char* why = activate(options_, &error);
+    _exit(why && strstr(why, "symbolic link") && error == 0 && !this_thread() ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(fs::is_empty(folder_ / "elsewhere"));
 }
 
 TEST_F(RecorderTest, ACallThatOutlivesTheRingDoesNotSpoilItsSlot) {
@@ -347,7 +437,10 @@ TEST_F(RecorderTest, ACallThatOutlivesTheRingDoesNotSpoilItsSlot) {
 TEST_F(RecorderTest, ADirectoryThatCannotBeMadeIsSaid) {
   options_.directory = "/proc/no/such/place.ddl";
   const pid_t child = fork();
-  if (child == 0) _exit(activate(options_) && !this_thread() ? 0 : 1);
+  if (child == 0) {
+    int error = 0;
+    _exit(activate(options_, &error) && error != 0 && !this_thread() ? 0 : 1);
+  }
   int status = -1;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);

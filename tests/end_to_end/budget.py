@@ -42,7 +42,7 @@ def everything_if_told_so(folder):
     db, _ = record("all.ddl", "--budget", "off")
     levels = [r[0] for r in db.execute("SELECT keep_level FROM process ORDER BY rank")]
     job.check(levels == [0, 0], f"{levels}")
-    events = db.execute("SELECT count(*) FROM v_collective WHERE comm = 'MPI_COMM_SELF'").fetchone()[0]
+    events = db.execute("SELECT count(*) FROM event e JOIN communicator c ON c.id = e.comm WHERE c.label = 'MPI_COMM_SELF'").fetchone()[0]
     job.check(events == 3 * MANY, f"every event: {events}")
     estimated = db.execute("SELECT count(*) FROM v_call WHERE time_estimated != 0").fetchone()[0]
     job.check(estimated == 0, "every call is timed")

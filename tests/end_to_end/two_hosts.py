@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """Jobs on two hosts: one recording, one report, the right rank on the right host, also where the hosts' clocks disagree."""
 import shutil
+import statistics
 from pathlib import Path
 
 import job
 import virtual_hosts
-from virtual_hosts import Hosts
+from virtual_hosts import Clock, Hosts
 
 virtual_hosts.enter()
 
-SLOW_MS = 25
+SLOW_MS = 40
 
 
 def train(*options):
@@ -38,6 +39,56 @@ def one_report(folder):
     job.check("data: 4/4 ranks" in text, f"data: {text[:300]}")
 
 
+def record_skewed(folder, name, *options):
+    """nodeb's clocks are 3 s ahead, its uptime is another, and it gains 50 ppm. The settings reach nodeb through ddl record alone."""
+    skew = Clock(monotonic_ns=1234 * 10**9, realtime_ns=3 * 10**9, drift_ppm=50)
+    hosts = Hosts(folder, nodeb=skew)
+    run = folder / name
+    hosts.run("nodea", [job.DDL, "record", "-o", run, "--", "mpirun", "-np", 2, "--host", "nodea,nodeb", *train(*options)], check_rc=0,
+              LD_PRELOAD=virtual_hosts.CLOCK_SHIM, DDL_CLOCK="monotonic")
+    db = job.store(run)
+    job.check([r[0] for r in db.execute("select clock from v_rank")] == ["monotonic"] * 2, f"{name}: DDL_CLOCK did not reach both hosts")
+    nodea, nodeb = db.execute("select * from host order by name").fetchall()
+    # When the axis is at zero, the machine's clock is this, which is also what nodea shows, and nodeb shows that:
+    zero_ns = -nodea["offset_ns"]
+    shown_ns = zero_ns + skew.monotonic_ns + (zero_ns - hosts.origin_ns) * skew.drift_ppm * 1e-6
+    wrong_ns = -nodeb["offset_ns"] - shown_ns
+    print(f"{name}: offset wrong by {wrong_ns / 1e3:.1f} us, sigma {nodeb['sigma_ns'] / 1e3:.1f} us, drift {nodeb['drift_ppm']:.2f} ppm, by {nodeb['method']}")
+    job.check(nodea["method"] == "reference" and nodeb["method"] == "collectives", f"{name}: methods {nodea['method']}, {nodeb['method']}")
+    job.check(nodeb["sigma_ns"] <= 1e6, f"{name}: sigma is {nodeb['sigma_ns']} ns")
+    job.check(abs(wrong_ns) <= 3 * nodeb["sigma_ns"], f"{name}: the offset is wrong by {wrong_ns} ns, sigma {nodeb['sigma_ns']}")
+    return run, nodeb["drift_ppm"]
+
+
+def delay_under_skew(folder):
+    """Either rank late in turn. Three collectives a step: the later ones, which nobody is late for, are what tells the clocks well."""
+    for slow, host in enumerate(virtual_hosts.NAMES):
+        run, drift_ppm = record_skewed(folder, f"slow{slow}.ddl", "--bucket-mb", 0.005, "--steps", 80, "--slow-rank", f"{slow}:{SLOW_MS}")
+        job.check(abs(drift_ppm - 50) <= 25, f"drift {drift_ppm} ppm, expected 50")
+        waits = [r[0] for r in job.store(run).execute(
+            "select max(wait_ns) from v_collective where op = 'MPI_Allreduce' and step >= 5 and rank = ? group by step", (1 - slow,))]
+        waited_ms = statistics.median(waits) / 1e6
+        job.check(abs(waited_ms - SLOW_MS) <= 0.1 * SLOW_MS, f"rank {1 - slow} waited {waited_ms:.2f} ms a step for a delay of {SLOW_MS} ms")
+        finding = first_finding(run)
+        job.check(finding is not None and finding[:2] == ("straggler", slow) and f"rank {slow} ({host})" in finding[2], f"first finding: {finding}")
+        print(f"waited {waited_ms:.2f} ms for {SLOW_MS} ms; {finding and finding[2]}")
+
+
+def estimators_agree_under_skew(folder):
+    """Both ranks late by turns, up to 40 ms: waits by the joined clocks are what the durations say, whoever is late."""
+    run, _ = record_skewed(folder, "jitter.ddl", "--steps", 80, "--jitter", 40)
+    instances = {}
+    for seq, rank, clocked, free in job.store(run).execute("select seq, rank, wait_ns, min_duration_wait_ns from v_collective where op = 'MPI_Allreduce'"
+                                                           " and step >= 5 and wait_method = 'max-start' order by seq, rank"):
+        instances.setdefault(seq, []).append((clocked, free))
+    job.check(len(instances) == 75, f"{len(instances)} collectives were split by the clocks, expected 75")
+    typical = statistics.median(max(free for _, free in members) for members in instances.values())
+    for rank in (0, 1):
+        apart = statistics.median(members[rank][0] - members[rank][1] for members in instances.values())
+        job.check(abs(apart) <= 0.1 * typical, f"rank {rank}: by the clocks it waits {apart / 1e3:.0f} us longer than by the durations, of {typical / 1e6:.2f} ms")
+    print(f"typical wait {typical / 1e6:.2f} ms")
+
+
 def bare_preload(folder):
     """Without ddl record both hosts must come upon the same name for the run directory."""
     hosts = Hosts(folder)
@@ -63,19 +114,28 @@ def no_shared_disk(folder):
     job.check(text.startswith("train   4 ranks on 2 hosts   ") and "data: 4/4 ranks" in text, f"report after: {text}")
 
 
-def other_launcher(folder):
-    """Hydra passes its environment on by itself."""
-    hydra = shutil.which("mpiexec.hydra")
-    if not hydra:
-        print("no mpiexec.hydra: its environment is not tested")
+def mpich(folder):
+    """Hydra passes its environment on by itself; a job of MPICH's over both hosts."""
+    hydra, compiler, library = shutil.which("mpiexec.hydra"), shutil.which("mpicc.mpich"), job.LIBRARY.with_name("libddl-mpich.so")
+    if not hydra or not compiler or not library.exists():
+        print("no MPICH: not tested")
         return
     hosts = Hosts(folder)
-    run = folder / "hydra.ddl"
-    done = hosts.run("nodea", [job.DDL, "record", "-o", run, "--steps", "3:5", "--", hydra, "-n", 2, "-hosts", "nodea,nodeb", "sh", "-c",
+    launch = [hydra, "-n", 2, "-hosts", "nodea,nodeb", "-iface", "cable"]
+    done = hosts.run("nodea", [job.DDL, "record", "-o", folder / "words.ddl", "--steps", "3:5", "--", *launch, "sh", "-c",
                                "echo $(hostname) $DDL_STEPS $DDL_OUT $LD_PRELOAD"], check_rc=0)
-    library = job.LIBRARY.with_name("libddl-mpich.so")  # Hydra is MPICH's launcher
-    expected = [f"{host} 3:5 {run} {library}" for host in virtual_hosts.NAMES]
+    expected = [f"{host} 3:5 {folder / 'words.ddl'} {library}" for host in virtual_hosts.NAMES]
     job.check(sorted(done.stdout.splitlines()) == expected, f"the processes of Hydra saw: {done.stdout}")
 
+    program = folder / "delayed_allreduce"
+    source = Path(__file__).parent / "programs" / "delayed_allreduce.c"
+    job.run([compiler, "-O1", "-I", Path(__file__).parents[2] / "include", "-o", program, source], check_rc=0)
+    hosts.run("nodea", [job.DDL, "record", "-o", folder / "mpich.ddl", "--", *launch, program, 20, 11, 1, 200], check_rc=0)
+    ranks = [tuple(r) for r in job.store(folder / "mpich.ddl").execute("select rank, host, local_rank from v_rank order by rank")]
+    job.check(ranks == [(0, "nodea", 0), (1, "nodeb", 0)], f"ranks of MPICH: {ranks}")
+    waits = [r[0] for r in job.store(folder / "mpich.ddl").execute(
+        "select wait_ns from v_collective where op = 'MPI_Allreduce' and seq = 11 order by rank")]
+    job.check(len(waits) == 2 and abs(waits[0] - 200e6) <= 20e6 and waits[1] == 0, f"rank 1 came 200 ms late; the ranks waited {waits}")
 
-job.main(one_report, bare_preload, no_shared_disk, other_launcher)
+
+job.main(one_report, delay_under_skew, estimators_agree_under_skew, bare_preload, no_shared_disk, mpich)

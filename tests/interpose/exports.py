@@ -23,6 +23,8 @@ if platform.machine() == "x86_64":
             allowed.add(row[:-2].lower() + "_f08ts_large_")
         else:
             allowed |= {row.lower() + ending for ending in ("_", "_f08_", "_f08ts_")}
+        if row in ("MPI_Win_allocate", "MPI_Win_allocate_shared"):
+            allowed.add(row.lower() + "_cptr_")
 failed = False
 
 

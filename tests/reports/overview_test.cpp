@@ -149,6 +149,18 @@ TEST(Overview, NoRankCannotBeAnswered) {
   expect_exit_code(ExitCode::kDataMissing, [&] { overview_of(run.db()); });
 }
 
+TEST(Overview, WithoutRanksThereAreProcesses) {
+  HandmadeRun run;
+  run.db().exec(
+      "UPDATE process SET rank = NULL, world_size = NULL; UPDATE process SET ended = 'lost', exe = '/bin/worker' WHERE id = 2; DELETE FROM "
+      "finding");
+  const std::string text = overview_of(run.db());
+  EXPECT_NE(text.find("2 processes without a rank on 1 host"), std::string::npos) << text;
+  EXPECT_NE(text.find("(worker), which had no rank, left without a goodbye"), std::string::npos) << text;
+  EXPECT_NE(text.find("Processes that recorded something"), std::string::npos) << text;
+  EXPECT_NE(text.find("findings compare ranks"), std::string::npos) << text;
+}
+
 TEST(Overview, UnknownWorldIsAUsageError) {
   HandmadeRun run;
   expect_exit_code(ExitCode::kUsage, [&] { RunView(run.db(), 7); });

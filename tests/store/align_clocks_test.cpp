@@ -182,6 +182,31 @@ TEST_F(AlignClocks, AClockThatChangesItsPaceIsFollowed) {
   EXPECT_LT(*hosts["node1"].sigma_ns, 200'000) << "1.2 ms off at the end";
 }
 
+TEST_F(AlignClocks, MessagesOfOurOwnPlaceJobsWithoutCollectives) {
+  SyntheticRun run = test::run().ranks(6).steps(100).hosts(3, 0).host_clock(1, 3_s, 50).host_clock(2, -1_s, -70).clock_sync(40_us);
+  run.compute(20_ms).message(0, 5, 1_KiB, 20_us);
+  auto hosts = place(run);
+  for (const char* name : {"node1", "node2"}) {
+    EXPECT_EQ(hosts[name].method, "clock-sync");
+    EXPECT_NEAR(*hosts[name].sigma_ns, 20'000 / std::sqrt(3), 1000);
+  }
+  EXPECT_NEAR(*hosts["node1"].drift_ppm, 50, 0.1) << "the way is as long there as back: nothing pulls the line";
+  EXPECT_NEAR(*hosts["node2"].drift_ppm, -70, 0.1);
+  EXPECT_EQ(number("SELECT max(start_ns) - min(start_ns) < 1000 FROM process"), 1);
+}
+
+TEST_F(AlignClocks, MessagesOfOurOwnNarrowWhatCollectivesTell) {
+  SyntheticRun run = test::run().ranks(4).steps(100).jitter(1_ms).hosts(2, 0).host_clock(1, 3_s, 50).slow(3, 20_ms);
+  run.compute(20_ms).allreduce(1_MiB, 2_ms);
+  const double sigma_ns = *place(run)["node1"].sigma_ns;
+  EXPECT_GT(sigma_ns, 3'000'000) << "one host is always last: only one side is known well";
+  std::filesystem::remove_all(folder());
+  auto hosts = place(run.clock_sync(60_us));
+  EXPECT_LT(*hosts["node1"].sigma_ns, 30'000);
+  EXPECT_EQ(hosts["node1"].method, "clock-sync");
+  EXPECT_LT(static_cast<double>(hosts["node1"].worst_ns), 3 * *hosts["node1"].sigma_ns);
+}
+
 TEST_F(AlignClocks, ContainersOfOneMachineShareItsClock) {
   auto hosts = place(job().hosts(2, 0).one_boot());
   for (const char* name : {"node0", "node1"}) {

@@ -49,6 +49,28 @@ class HandmadeSpoolTest : public StoreTest {
   size_t log_, ring_;
 };
 
+TEST_F(HandmadeSpoolTest, BothGroupsOfAnIntercommunicatorAreMembers) {
+  std::filesystem::create_directories(folder());
+  for (int rank = 0; rank < 3; ++rank) {
+    SpoolBuilder spool;
+    spool.header().begin = spool.header().latest = {1000000, 1000000, 5000000};
+    spool.header().rank = rank;
+    spool.header().world_size = 3;
+    spool.header().flags = kMpiInitialized | kMpiFinalized;
+    CommunicatorMeta inter = {};
+    inter.index = 2;
+    inter.uid = 77;
+    inter.flags = kCommInter;
+    inter.size = rank == 1 ? 1 : 2;
+    spool.communicator(inter, rank == 1 ? std::vector<RankRun>{{1, 1, 1}} : std::vector<RankRun>{{2, -2, 2}});
+    spool.write(folder() / ("n0." + std::to_string(rank + 1) + ".1.spool"));
+  }
+  ingest_again();
+  EXPECT_EQ(rows("SELECT c.size, m.side, m.comm_rank, m.rank FROM communicator_member m JOIN communicator c ON c.id = m.communicator "
+                 "WHERE c.kind = 'inter' ORDER BY 2, 3"),
+            (Rows{{"3", "0", "0", "2"}, {"3", "0", "1", "0"}, {"3", "1", "0", "1"}}));
+}
+
 TEST_F(HandmadeSpoolTest, CallSitesAreOffsetsInFiles) {
   spool_.module(0x7f0000, 0x7f8000, 0x2000, "/lib/model.so");
   spool_.module(0x400000, 0x401000, 0, "/bin/train");
@@ -260,10 +282,10 @@ TEST_F(HandmadeSpoolTest, AProgramWithoutMpiHasNoRank) {
 TEST_F(HandmadeSpoolTest, CountersOfTheProcessBecomeLosses) {
   spool_.header().loss[kLossRequests] = 5;
   spool_.header().loss[kLossSlots - 1] = 2;  // of a newer library
-  spool_.header().flags |= kDiskFull;
+  spool_.header().flags |= kCannotGrow;
   load();
   EXPECT_EQ(rows("SELECT kind, count, world, rank FROM loss ORDER BY kind"),
-            (Rows{{"disk_full", "1", "0", "0"}, {"loss_31", "2", "0", "0"}, {"requests", "5", "0", "0"}}));
+            (Rows{{"cannot_grow", "1", "0", "0"}, {"loss_31", "2", "0", "0"}, {"requests", "5", "0", "0"}}));
 }
 
 }  // namespace

@@ -256,7 +256,7 @@ TEST_F(IngestTest, ViewsHaveTheColumnsThatTheyPromise) {
       {"v_layer", {"world", "rank", "layer", "phase", "calls", "compute_ns", "comm_ns", "exposed_ns", "wait_ns"}},
       {"v_step",
        {"world", "rank", "step", "start_ns", "duration_ns", "compute_ns", "comm_ns", "exposed_ns", "wait_ns", "xfer_ns", "idle_ns"}},
-      {"v_rank", {"world", "rank", "host", "pid"}},
+      {"v_rank", {"world", "rank", "host", "pid", "node", "local_rank", "cpus", "numa"}},
       {"loss", {"rank", "kind", "count", "note"}}};
   for (const auto& [view, columns] : promised) {
     const std::vector<std::string> there = column_names(view);
@@ -274,6 +274,19 @@ TEST_F(IngestTest, MetaTellsWhatJobJsonTold) {
   EXPECT_EQ(text("SELECT value FROM meta WHERE key = 'exit_code'"), "3");
   EXPECT_EQ(text("SELECT value FROM meta WHERE key = 'schema_version'"), std::to_string(kSchemaVersion));
   EXPECT_GT(number("SELECT value FROM meta WHERE key = 'duration_ns'"), 1_ms);
+}
+
+TEST_F(IngestTest, IdsOfTheBatchSystemAreThoseThatTheProcessesAgreeOn) {
+  const auto job = [](const char* step) {
+    return test::run().ranks(2).steps(1).compute(1_ms).barrier().fact("job_id", "4711").fact("job_step_id", step).fact("cpus", "2-3");
+  };
+  const std::string ids = "SELECT key, value FROM meta WHERE key LIKE 'job%' ORDER BY key";
+  ingest_run(job("0"));
+  EXPECT_EQ(rows(ids), (Rows{{"job_id", "4711"}, {"job_step_id", "0"}}));
+  EXPECT_EQ(rows("SELECT rank, node, cpus, local_rank IS NULL, numa IS NULL FROM v_rank ORDER BY rank"),
+            (Rows{{"0", "1", "2-3", "1", "1"}, {"1", "1", "2-3", "1", "1"}}));
+  ingest_run(job("1").world(7, 1_s, 500));  // a second step into the same folder
+  EXPECT_EQ(rows(ids), (Rows{{"job_id", "4711"}}));
 }
 
 TEST_F(IngestTest, ABrokenJobJsonIsALossAndNoFailure) {

@@ -42,6 +42,7 @@ def check(condition, message):
     if not condition:
         failures.append(message)
         print("FAILED:", message, flush=True)
+    return condition
 
 
 def environment(**extra):

@@ -116,11 +116,24 @@ SyntheticRun& SyntheticRun::isendrecv_ring(int64_t bytes, int64_t transfer_ns) {
   return add(item);
 }
 
-SyntheticRun& SyntheticRun::message(int from, int to, int64_t bytes, int64_t transfer_ns) {
+SyntheticRun& SyntheticRun::halo(int64_t bytes, int64_t transfer_ns) {
+  isendrecv_ring(bytes, transfer_ns);
+  (plan_.*items_).back().kind = ItemKind::kHalo;
+  return *this;
+}
+
+SyntheticRun& SyntheticRun::collect(int to, int64_t bytes, int64_t transfer_ns) {
+  message(-1, to, bytes, transfer_ns);
+  (plan_.*items_).back().kind = ItemKind::kCollect;
+  return *this;
+}
+
+SyntheticRun& SyntheticRun::message(int from, int to, int64_t bytes, int64_t transfer_ns, bool synchronous) {
   Item item;
   item.kind = ItemKind::kMessage;
   item.root = from;
   item.to = to;
+  item.synchronous = synchronous;
   item.bytes = bytes;
   item.time_ns = transfer_ns;
   return add(item);

@@ -15,7 +15,8 @@
 //   reduce, gather       root: max(enter) + transfer. Others: enter + kCallNs
 //   non-blocking         the post takes kCallNs. Bytes move from when the last rank has posted and the members' earlier transfers are over
 //   Wait, Waitall        leaves when what it waits for is over, but takes kCallNs at least
-//   messages             eager: a send takes `transfer`; a receive leaves at max(own enter, send's enter) + transfer
+//   messages             eager: a send takes `transfer`; a receive leaves at max(own enter, send's enter) + transfer. A synchronous send
+//                        leaves when its receive does
 //   MPI_Init             [10 us, 2 ms] on all ranks; the first step begins at 2.1 ms; MPI_Finalize is entered 100 us after the last item
 // A rank that is hung, killed or aborted goes no further; whoever needs it stays in its call for good.
 #pragma once
@@ -53,7 +54,9 @@ enum class ItemKind {
   kCollective,
   kSendrecvRing,   ///< MPI_Sendrecv to the next rank, from the one before
   kIsendrecvRing,  ///< MPI_Irecv and MPI_Isend, completed by a later Waitall
-  kMessage,        ///< MPI_Send and MPI_Recv
+  kHalo,           ///< the same with both neighbours, and the Waitall
+  kMessage,        ///< MPI_Send (or MPI_Ssend) and MPI_Recv
+  kCollect,        ///< MPI_Send by all, MPI_Recv with MPI_ANY_SOURCE by one
   kWait,
   kWaitall,
   kPolls,
@@ -73,8 +76,9 @@ struct Item {
   int to = -1;
   int64_t count = 0;  ///< polls
   double value = 0;
-  uint64_t every = 1;  ///< only in steps that are multiples of it
-  int only_rank = -1;  ///< compute and values: -1 = all
+  uint64_t every = 1;        ///< only in steps that are multiples of it
+  int only_rank = -1;        ///< compute and values: -1 = all
+  bool synchronous = false;  ///< messages: MPI_Ssend
 };
 
 /// What the run is made of; the simulation reads it, SyntheticRun fills it.
@@ -127,6 +131,7 @@ struct Plan {
     double bend_ppm = 0;
   };
   std::map<int, HostClock> host_clocks;
+  int64_t sync_ns = 0;    ///< round trip of ddl's own messages; 0: none are sent
   bool one_boot = false;  ///< all hosts have the same boot id
   double tsc_hz = 0;      ///< 0: CLOCK_MONOTONIC
   uint64_t world_key = 0x5eed;
@@ -188,7 +193,11 @@ class SyntheticRun {
   SyntheticRun& wait();
   SyntheticRun& sendrecv_ring(int64_t bytes, int64_t transfer_ns);
   SyntheticRun& isendrecv_ring(int64_t bytes, int64_t transfer_ns);
-  SyntheticRun& message(int from, int to, int64_t bytes, int64_t transfer_ns);
+  /// With both neighbours in the ring, and the Waitall.
+  SyntheticRun& halo(int64_t bytes, int64_t transfer_ns);
+  SyntheticRun& message(int from, int to, int64_t bytes, int64_t transfer_ns, bool synchronous = false);
+  /// From all others to `to`, which takes them as they come.
+  SyntheticRun& collect(int to, int64_t bytes, int64_t transfer_ns);
   /// MPI_Test that found nothing, `count` times: in the profile only.
   SyntheticRun& polls(int64_t count, int64_t each_ns);
 
@@ -219,6 +228,9 @@ class SyntheticRun {
   /// They jump by `ns` at a moment of the run, or run `ppm` faster from then on.
   SyntheticRun& host_clock_step(int host, int64_t at_ns, int64_t ns);
   SyntheticRun& host_clock_bend(int host, int64_t at_ns, double ppm);
+  /// As with ddl record --clock-sync: when MPI_Init is left and before MPI_Finalize is entered the first rank of each host exchanges a few
+  /// messages with rank 0; half of the round trip is the way there.
+  SyntheticRun& clock_sync(int64_t round_trip_ns) { return set(plan_.sync_ns, round_trip_ns); }
   /// Hosts are containers on one machine: one boot id, and the same CLOCK_MONOTONIC and TSC but for host_clock().
   SyntheticRun& one_boot() { return set(plan_.one_boot, true); }
   SyntheticRun& tsc(double hz) { return set(plan_.tsc_hz, hz); }

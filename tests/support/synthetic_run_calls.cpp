@@ -168,8 +168,10 @@ void Simulation::complete(uint32_t site, bool all) {
       stay(r, call, op, comm);
       continue;
     }
+    const int64_t enter_ns = rank.now;
     leave(r, call, op, comm, *done, 0);
     for (const Pending& p : waited) {
+      if (p.message) ledger_.end_message(*p.message, p.receive, r, enter_ns, *done);
       rank.process->request(p.post, *done, p.payload);
       if (p.receive) {
         rank.process->add_bytes(p.post, payload_bytes(p.payload));

@@ -128,6 +128,32 @@ void split(InstanceTruth& instance) {
 
 }  // namespace
 
+/// Late senders of every call in which messages ended, and late receivers where there are none.
+void Ledger::split_messages() {
+  for (const auto& [call, ends] : message_calls_) {
+    const auto& [rank, enter_ns, leave_ns] = call;
+    bool waited = false;
+    for (const bool received : {true, false}) {
+      std::optional<int64_t>* longest = nullptr;
+      int64_t longest_ns = 0;
+      for (const auto& [number, is_receive] : ends) {
+        if (is_receive != received) continue;
+        MessageTruth& m = truth_.messages[number];
+        std::optional<int64_t>& wait = received ? m.late_sender_wait_ns : m.late_receiver_wait_ns;
+        wait = 0;
+        const int64_t wait_ns = received ? std::min(m.send_ns, leave_ns) - enter_ns : leave_ns > m.receive_ns ? m.receive_ns - enter_ns : 0;
+        if (wait_ns <= longest_ns) continue;
+        longest = &wait;
+        longest_ns = wait_ns;
+      }
+      if (longest == nullptr || waited) continue;
+      waited = true;
+      *longest = longest_ns;
+      ranks_[static_cast<size_t>(rank)].waiting.push_back({enter_ns, enter_ns + longest_ns});
+    }
+  }
+}
+
 /// Length of the time in `window` that is in a call and waiting.
 int64_t Ledger::overlap(const std::vector<Interval>& calls, const std::vector<Interval>& waiting, Interval window) {
   int64_t sum = 0;
@@ -147,6 +173,7 @@ int64_t Ledger::overlap(const std::vector<Interval>& calls, const std::vector<In
 }
 
 Truth Ledger::close() {
+  split_messages();
   for (InstanceTruth& instance : instances_) {
     split(instance);
     for (const MemberTruth& m : instance.members) {

@@ -35,6 +35,15 @@ class Ledger {
   InstanceTruth& instance(size_t number) { return instances_[number]; }
   void leave_instance(size_t number, int rank, int64_t t);
 
+  size_t add_message(const MessageTruth& message) {
+    truth_.messages.push_back(message);
+    return truth_.messages.size() - 1;
+  }
+  /// One end of it is over, in this call of `rank`.
+  void end_message(size_t number, bool received, int rank, int64_t enter_ns, int64_t leave_ns) {
+    message_calls_[{rank, enter_ns, leave_ns}].emplace_back(number, received);
+  }
+
   /// Splits the instances into waiting and transfer, cuts the steps, and gives everything away.
   Truth close();
 
@@ -55,6 +64,7 @@ class Ledger {
   };
   using Key = std::tuple<int, std::string, std::string, std::string>;  ///< rank, op, comm, region
 
+  void split_messages();
   ProfileTruth& row(const Key& key);
   static int64_t overlap(const std::vector<Interval>& calls, const std::vector<Interval>& waiting, Interval window);
 
@@ -62,6 +72,7 @@ class Ledger {
   std::deque<InstanceTruth> instances_;  ///< references stay valid
   std::map<Key, ProfileTruth> profile_;
   std::map<uint64_t, Key> receives_;
+  std::map<std::tuple<int, int64_t, int64_t>, std::vector<std::pair<size_t, bool>>> message_calls_;  ///< by rank, enter, leave
   Truth truth_;
 };
 

@@ -57,6 +57,7 @@ class SyntheticProcess {
   SpoolBuilder& spool() { return spool_; }
   std::string file_name() const;
   uint64_t records() const { return records_; }
+  uint64_t ticks(int64_t t) const { return settings_.clock.ticks(t); }
 
   struct Call {
     Record record;
@@ -93,7 +94,6 @@ class SyntheticProcess {
     int64_t start;
     uint64_t call_ticks, step;
   };
-  uint64_t ticks(int64_t t) const { return settings_.clock.ticks(t); }
   /// Chunks that are made from now on begin at `t`.
   void set_time(int64_t t) { spool_.set_time(ticks(t), settings_.clock.pair(t).monotonic_ns); }
   uint32_t site_context(uint32_t site);

@@ -1,6 +1,7 @@
 #include "tests/support/synthetic_run_simulation.h"
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 
 namespace ddl::test::synthetic {
@@ -90,6 +91,7 @@ void Simulation::initialize() {
     h.mpi_init_leave_ticks = call.record.start_ticks + record_duration_ticks(call.record.word);
     process.write_clock(leave_ns);
   }
+  sync_clocks(plan_.begin_ns + kInitLeaveNs);
   make_communicators();
   for (Rank& rank : ranks_) rank.now = std::max(rank.now, plan_.begin_ns + kFirstStepNs);
 }
@@ -133,10 +135,22 @@ void Simulation::make_communicators() {
   }
 }
 
+void Simulation::sync_clocks(int64_t t) {
+  for (int r = 1; r < plan_.ranks && plan_.sync_ns > 0; ++r) {
+    if (r * plan_.hosts / plan_.ranks == (r - 1) * plan_.hosts / plan_.ranks || !alive(r)) continue;
+    for (int i = 0; i < 4; ++i) {
+      const int64_t sent = t + i * plan_.sync_ns;
+      const uint64_t answered = at(0).process->ticks(sent + plan_.sync_ns / 2);
+      at(r).process->spool().clock_sync({at(r).process->ticks(sent), answered, at(r).process->ticks(sent + plan_.sync_ns), 0, 0});
+    }
+  }
+}
+
 void Simulation::finalize() {
   const Op& op = operation("MPI_Finalize");
   std::vector<std::pair<int, Call>> calls;
   int64_t last = 0;
+  sync_clocks(at(0).now);
   for (int r = 0; r < plan_.ranks; ++r) {
     if (!alive(r)) continue;
     at(r).now += kFinalizeGapNs;
@@ -217,7 +231,8 @@ void Simulation::play(const std::vector<Item>& items, uint32_t first_site, std::
     const Item& item = items[place];
     if (step && *step % item.every != 0) continue;
     const bool communicates = item.kind == ItemKind::kCollective || item.kind == ItemKind::kSendrecvRing ||
-                              item.kind == ItemKind::kIsendrecvRing || item.kind == ItemKind::kMessage;
+                              item.kind == ItemKind::kIsendrecvRing || item.kind == ItemKind::kHalo || item.kind == ItemKind::kMessage ||
+                              item.kind == ItemKind::kCollect;
     if (communicates && step && !communicated) {
       communicated = true;
       meet_fate(*step);
@@ -234,10 +249,17 @@ void Simulation::play(const std::vector<Item>& items, uint32_t first_site, std::
         ring(item, site);
         break;
       case ItemKind::kIsendrecvRing:
-        nonblocking_ring(item, site);
+        post_ring(item, site, std::array{1});
+        break;
+      case ItemKind::kHalo:
+        post_ring(item, site, std::array{1, -1});
+        complete(site, true);
         break;
       case ItemKind::kMessage:
         message(item, site);
+        break;
+      case ItemKind::kCollect:
+        collect(item, site);
         break;
       case ItemKind::kWait:
         complete(site, false);

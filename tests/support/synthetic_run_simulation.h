@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,7 @@ struct Pending {
   uint64_t payload = 0;
   bool receive = false;
   uint64_t order = 0;
+  std::optional<size_t> message = {};  ///< the ledger's number, when it is known that it will be over
 };
 
 struct Rank {
@@ -58,6 +60,7 @@ class Simulation {
   void make_ranks();
   void initialize();
   void make_communicators();
+  void sync_clocks(int64_t t);
   void finalize();
   void play(const std::vector<Item>& items, uint32_t first_site, std::optional<uint64_t> step);
   void begin_step(uint64_t step);
@@ -71,8 +74,11 @@ class Simulation {
   void schedule(size_t instance, const Comm& comm, int64_t transfer_ns);
   void complete(uint32_t site, bool all);
   void ring(const Item& item, uint32_t site);
-  void nonblocking_ring(const Item& item, uint32_t site);
+  /// Irecv and Isend in these directions of the ring.
+  void post_ring(const Item& item, uint32_t site, std::span<const int> directions);
   void message(const Item& item, uint32_t site);
+  void collect(const Item& item, uint32_t site);
+  size_t add_message(int from, int to, const Comm& comm, uint32_t tag, int64_t bytes, int64_t send_ns, int64_t receive_ns);
   void polls(const Item& item, uint32_t site);
   void range(const Item& item);
 

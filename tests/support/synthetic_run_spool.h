@@ -58,6 +58,7 @@ class SpoolBuilder {
   }
   void operation(uint32_t op, OpClass op_class, bool nonblocking, std::string_view name);
   void module(uint64_t begin, uint64_t end, uint64_t file_offset, std::string_view path);
+  void clock_sync(const ClockSyncMeta& meta) { meta_entry(MetaKind::kClockSync, {bytes_of(meta)}); }
   void clock(const ClockPair& pair) { meta_entry(MetaKind::kClock, {bytes_of(pair)}); }
   void thread(uint32_t thread, uint32_t tid, std::string_view name);
   void fact(std::string_view key, std::string_view value);

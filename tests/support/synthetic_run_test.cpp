@@ -87,6 +87,36 @@ TEST(SyntheticRun, ASlowRankMakesTheOthersWait) {
   EXPECT_EQ(truth.blame_ns(11, 3), 0);
 }
 
+TEST(SyntheticRun, MessagesWaitForTheirOtherEnd) {
+  const Truth truth = run()
+                          .ranks(3)
+                          .steps(1)
+                          .on_rank(0)
+                          .compute(5_ms)
+                          .sendrecv_ring(8_B, 10_us)
+                          .barrier(1_us)
+                          .on_rank(2)
+                          .compute(3_ms)
+                          .message(0, 2, 1_KiB, 10_us, true)
+                          .barrier(1_us)
+                          .on_rank(1)
+                          .compute(2_ms)
+                          .halo(8_B, 20_us)
+                          .collect(2, 1_B, 4_us)
+                          .truth();
+  ASSERT_EQ(truth.messages.size(), 3u + 1u + 6u + 2u);
+  EXPECT_EQ(truth.messages[1].source, 0);  // the ring: rank 1 waits for rank 0
+  EXPECT_EQ(truth.messages[1].late_sender_wait_ns, 5_ms);
+  EXPECT_EQ(truth.messages[0].late_sender_wait_ns, 0);    // from rank 2 to rank 0, who is late to take it
+  EXPECT_EQ(truth.messages[0].late_receiver_wait_ns, 0);  // but rank 2 did not stay for that
+  EXPECT_EQ(truth.messages[3].late_receiver_wait_ns, 3_ms);
+  EXPECT_EQ(truth.messages[3].late_sender_wait_ns, 0);
+  int64_t halo_ns = 0;  // ranks 0 and 2 wait for rank 1 from when they have posted everything
+  for (size_t i = 4; i < 10; ++i) halo_ns += *truth.messages[i].late_sender_wait_ns;
+  EXPECT_EQ(halo_ns, 2 * (2_ms - 4 * kCallNs) + (2 + 3) * kCallNs);
+  EXPECT_EQ(truth.messages[11].late_sender_wait_ns, 0);  // from whoever was later
+}
+
 TEST(SyntheticRun, RootedCollectivesWaitForOneSide) {
   const Truth truth = run()
                           .ranks(3)

@@ -43,6 +43,19 @@ struct InstanceTruth {
   int64_t transfer_ns() const;
 };
 
+struct MessageTruth {
+  int source = 0, destination = 0;  ///< in MPI_COMM_WORLD
+  std::string comm;
+  int tag = 0;
+  int64_t bytes = 0;
+  int64_t send_ns = 0, receive_ns = 0;  ///< when each was posted
+  std::optional<uint64_t> step;         ///< of the receiver
+  // Nothing while an end is not over. Of several messages that end in one call only the longest wait counts, a late sender before a late
+  // receiver.
+  std::optional<int64_t> late_sender_wait_ns;    ///< of the receiver, in the call in which the receive ended
+  std::optional<int64_t> late_receiver_wait_ns;  ///< of the sender, in the call in which the send ended
+};
+
 struct StepTruth {
   int rank = 0;
   uint64_t step = 0;
@@ -50,7 +63,7 @@ struct StepTruth {
   int64_t duration_ns = 0;
   int64_t compute_ns = 0;  ///< outside MPI calls
   int64_t exposed_ns = 0;  ///< inside MPI calls
-  int64_t wait_ns = 0;     ///< of which waiting in collectives, blocking or in flight
+  int64_t wait_ns = 0;     ///< of which waiting in collectives, blocking or in flight, and for messages
 };
 
 /// Exact totals of one row of the profile. Regions are paths: "", "step", "step/forward/fc1".
@@ -75,6 +88,7 @@ struct OpenCallTruth {
 
 struct Truth {
   std::vector<InstanceTruth> instances;  ///< in the order of the program
+  std::vector<MessageTruth> messages;    ///< in the order in which they were posted in the program
   std::vector<StepTruth> steps;          ///< finished ones, by rank, then step. With no_steps(): the program's iterations
   std::vector<ProfileTruth> profile;
   std::vector<OpenCallTruth> open_calls;

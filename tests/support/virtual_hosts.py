@@ -29,7 +29,8 @@ INSIDE = "VIRTUAL_HOSTS_INSIDE"
 TRY = """set -e
 mount -t tmpfs tmpfs /run
 ip netns add a; ip netns add b; ip link add x netns a type veth peer name x netns b
-nsenter --net=/run/netns/a unshare --uts --mount sh -c 'hostname a; mount --bind /dev/null /proc/sys/kernel/random/boot_id; mount --bind /dev/null /etc/hosts'
+nsenter --net=/run/netns/a unshare --uts --mount sh -ec '
+  hostname a; mount -t sysfs sysfs /sys; mount --bind /dev/null /proc/sys/kernel/random/boot_id; mount --bind /dev/null /etc/hosts'
 """
 
 SET_UP = """set -e
@@ -55,6 +56,7 @@ host=$1; shift
 exec nsenter --net=/run/netns/$host unshare --uts --mount sh -ec '
   name=$1; shift
   hostname $name
+  mount -t sysfs sysfs /sys  # with the network cards of this host
   mount --bind /run/hosts/$name/boot_id /proc/sys/kernel/random/boot_id
   mount --bind /run/hosts/$name/local /run/local
   mount --bind /run/names /etc/hosts

@@ -1,13 +1,30 @@
 """One of each: the MPI operations that mpi4py offers and ddl records, with traps (3 ranks).
 
 Wildcards, messages shorter than their buffer, derived datatypes, MPI_PROC_NULL, zero counts, MPI_IN_PLACE, cancelled and freed requests,
-inactive persistent requests, a variadic MPI_Pcontrol without its argument. Results are checked, so that a wrapper that garbles a call fails here.
+inactive persistent requests, collectives between two groups, windows, files, a variadic MPI_Pcontrol without its argument. Results are checked, so that a wrapper that garbles a call fails here.
 run_job.py knows the counts of some operations; change both together.
+
+With the argument "single" MPI is initialized without threads: Open MPI has some kinds of windows only then.
 """
+import os
+import sys
+
+import mpi4py
 import numpy as np
-from mpi4py import MPI
+
+os.environ["OMPI_MCA_osc"] = "sm,pt2pt"  # its default needs copies between processes, which containers forbid
+mpi4py.rc.threads = sys.argv[1:] != ["single"]
+from mpi4py import MPI  # noqa: E402
 
 world = MPI.COMM_WORLD
+
+
+def give_up(*error):
+    sys.__excepthook__(*error)
+    world.Abort(1)  # or the others wait for us
+
+
+sys.excepthook = give_up
 rank, size = world.Get_rank(), world.Get_size()
 assert size == 3, "run me on 3 ranks"
 right, left = (rank + 1) % size, (rank - 1) % size
@@ -186,6 +203,184 @@ def persistent(comm):
         request.Free()
 
 
+def between_groups(comm):
+    """Rank 0 alone in one group, 1 and 2 in the other; MPI_ROOT is 2 of the world, and beside it rank 1 says MPI_PROC_NULL."""
+    root = [0, MPI.PROC_NULL, MPI.ROOT][rank]  # seen from the group of rank 0 it is ...
+    root = 1 if rank == 0 else root            # ... rank 1 of the other group
+    others = comm.Get_remote_size()
+    comm.Barrier()
+    comm.Bcast(numbers(10) if root != MPI.PROC_NULL else None, root=root)
+    comm.Gather(numbers(10) if rank == 0 else None, numbers(10) if root == MPI.ROOT else None, root=root)
+    comm.Scatter(numbers(10) if root == MPI.ROOT else None, numbers(10) if rank == 0 else None, root=root)
+    comm.Reduce(numbers(10) if rank == 0 else None, numbers(10) if root == MPI.ROOT else None, root=root)
+    comm.Allreduce(numbers(10), numbers(10))
+    comm.Allgather(numbers(10), numbers(10 * others))
+    comm.Alltoall(numbers(10 * others), numbers(10 * others))
+    comm.Alltoallv([numbers(3 * others), (3,) * others, None, MPI.DOUBLE], [numbers(3 * others), (3,) * others, None, MPI.DOUBLE])
+
+
+def neighbours():
+    ring = world.Create_cart([3], [True])
+    tree = world.Create_dist_graph_adjacent([left], [right])
+    star = world.Create_graph([2, 3, 4], [1, 2, 0, 0])
+    for comm, n in (ring, 2), (tree, 1), (star, 2 if rank == 0 else 1):
+        counts = (10,) * n
+        places, types = [80 * i for i in range(n)], [MPI.DOUBLE] * n
+        one, many, into = numbers(10), numbers(10 * n), numbers(10 * n)
+        blocks = [many, counts, None, MPI.DOUBLE]
+        comm.Neighbor_allgather(one, into)
+        comm.Neighbor_allgatherv(one, [into, counts, None, MPI.DOUBLE])
+        comm.Neighbor_alltoall(many, into)
+        comm.Neighbor_alltoallv(blocks, [into, counts, None, MPI.DOUBLE])
+        comm.Neighbor_alltoallw([many, counts, places, types], [into, counts, places, types])
+        comm.Ineighbor_allgather(one, into).Wait()
+        comm.Ineighbor_allgatherv(one, [into, counts, None, MPI.DOUBLE]).Wait()
+        comm.Ineighbor_alltoall(many, into).Wait()
+        comm.Ineighbor_alltoallv(blocks, [into, counts, None, MPI.DOUBLE]).Wait()
+        comm.Ineighbor_alltoallw([many, counts, places, types], [into, counts, places, types]).Wait()
+        comm.Free()
+
+
+def windows():
+    memory = numbers(100)
+    made = [MPI.Win.Allocate(800, 8, comm=world)]
+    made[0].Set_name("allocated")
+    if not mpi4py.rc.threads:
+        made.append(MPI.Win.Create(memory, 8, comm=world))
+    for window in made:
+        window.Fence()
+        window.Put(numbers(10), right)
+        window.Put(numbers(10), MPI.PROC_NULL)
+        window.Fence()
+        window.Get(numbers(7), left)
+        window.Accumulate(numbers(5), right, 20, op=MPI.SUM)
+        window.Fence()
+        window.Lock(right)
+        window.Get_accumulate(numbers(4), numbers(4), right, 30, op=MPI.SUM)
+        window.Fetch_and_op(numbers(1), numbers(1), right, 40)
+        window.Compare_and_swap(np.zeros(1, "i8"), np.zeros(1, "i8"), np.zeros(1, "i8"), right, 41)
+        window.Flush(right)
+        window.Flush_local(right)
+        window.Unlock(right)
+        window.Lock_all()
+        requests = [window.Rput(numbers(3), right, 50), window.Rget(numbers(2), right, 60), window.Raccumulate(numbers(6), right, 70),
+                    window.Rget_accumulate(numbers(2), numbers(2), right, 80)]
+        MPI.Request.Waitall(requests)
+        window.Flush_all()
+        window.Flush_local_all()
+        window.Sync()
+        window.Unlock_all()
+        group = world.Get_group()
+        window.Post(group.Incl([left]))
+        window.Start(group.Incl([right]))
+        window.Put(numbers(10), right)
+        window.Complete()
+        window.Wait()
+        window.Post(group.Incl([left]))
+        window.Start(group.Incl([right]))
+        window.Complete()
+        while not window.Test():
+            pass
+        window.Free()
+    if not mpi4py.rc.threads:
+        window = MPI.Win.Create_dynamic(comm=world)
+        window.Attach(memory)
+        window.Detach(memory)
+        window.Free()
+    node = world.Split_type(MPI.COMM_TYPE_SHARED)
+    window = MPI.Win.Allocate_shared(80, 8, comm=node)
+    window.Fence()
+    window.Free()
+    node.Free()
+
+
+def rewind(file):
+    world.Barrier()  # nobody moves the pointer any more
+    file.Seek_shared(0)
+    world.Barrier()
+
+
+def files():
+    name = os.path.abspath("operations.out")
+    file = MPI.File.Open(world, name, MPI.MODE_RDWR | MPI.MODE_CREATE)
+    mine = 80 * rank  # where this rank's ten numbers are
+    out, into = numbers(10), numbers(10, -1)
+    file.Preallocate(240)
+    file.Set_size(240)
+    file.Write_at(mine, out)
+    file.Write_at_all(mine, out)
+    file.Iwrite_at(mine, out).Wait()
+    file.Iwrite_at_all(mine, out).Wait()
+    file.Write_at_all_begin(mine, out)
+    file.Write_at_all_end(out)
+    file.Sync()
+    world.Barrier()
+    file.Read_at(mine, into)
+    same(into, rank)
+    file.Read_at_all(mine, into)
+    file.Iread_at(mine, into).Wait()
+    file.Iread_at_all(mine, into).Wait()
+    file.Read_at(160, numbers(100))  # ten numbers are left there
+    file.Read_at_all_begin(mine, into)
+    file.Read_at_all_end(into)
+    file.Set_view(mine, MPI.DOUBLE, MPI.DOUBLE)
+    file.Write(out)
+    file.Seek(0)
+    file.Read(into)
+    file.Seek(0)
+    file.Write_all(out)
+    file.Seek(0)
+    file.Read_all(into)
+    file.Seek(0)
+    file.Iwrite(out).Wait()
+    file.Seek(0)
+    file.Iread(into).Wait()
+    file.Seek(0)
+    file.Iwrite_all(out).Wait()
+    file.Seek(0)
+    file.Iread_all(into).Wait()
+    file.Seek(0)
+    file.Write_all_begin(out)
+    file.Write_all_end(out)
+    file.Seek(0)
+    file.Read_all_begin(into)
+    file.Read_all_end(into)
+    same(into, rank)
+    file.Set_atomicity(False)
+    file.Set_view(0, MPI.DOUBLE, MPI.DOUBLE)
+    file.Write_shared(out)
+    file.Iwrite_shared(out).Wait()
+    rewind(file)
+    file.Write_ordered(out)
+    rewind(file)
+    file.Read_ordered(into)
+    same(into, rank)
+    rewind(file)
+    file.Write_ordered_begin(out)
+    file.Write_ordered_end(out)
+    rewind(file)
+    file.Read_ordered_begin(into)
+    file.Read_ordered_end(into)
+    rewind(file)
+    file.Read_shared(into)
+    file.Iread_shared(into).Wait()
+    file.Close()
+    world.Barrier()
+    if rank == 0:
+        MPI.File.Delete(name)
+
+
+def generalized():
+    request = MPI.Grequest.Start(lambda status: None, lambda: None, lambda done: None)
+    request.Complete()
+    request.Wait()
+    pending = world.Irecv(numbers(10), left, 30)
+    world.Send(numbers(10), right, 30)
+    while not pending.Get_status():
+        pass
+    pending.Wait()
+
+
 def communicators():
     twin = world.Dup()
     twin.Set_name("twin")
@@ -232,6 +427,7 @@ def communicators():
     across = halves.Create_intercomm(0, world, 1 if rank == 0 else 0, tag=4)
     if rank < 2:  # rank 0 here, rank 0 of the remote group there
         across.Sendrecv(numbers(10), 0, recvbuf=numbers(10), source=0)
+    between_groups(across)
     merged = across.Merge(rank > 0)
     merged.Barrier()
     for comm in merged, across, halves:
@@ -244,4 +440,8 @@ blocking_collectives(world)
 nonblocking_collectives(world)
 messages(world)
 persistent(world)
+generalized()
 communicators()
+neighbours()
+windows()
+files()

@@ -1,0 +1,57 @@
+#include "analyzer/findings/job_end.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "analyzer/query.h"
+
+namespace ddl {
+namespace {
+
+std::optional<int64_t> number(SQLite::Database& db, const char* key) {
+  Query row(db, "SELECT CAST(value AS INTEGER) FROM meta WHERE key = ?");
+  row.bind(key);
+  return row.next() ? row.maybe_integer(0) : std::nullopt;
+}
+
+bool is_signal(int64_t number) { return number > 0 && number < NSIG && sigabbrev_np(static_cast<int>(number)) != nullptr; }
+
+bool is_crash(int64_t signal) {
+  constexpr int kCrashes[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSYS, SIGTRAP};
+  return std::find(std::begin(kCrashes), std::end(kCrashes), signal) != std::end(kCrashes);
+}
+
+}  // namespace
+
+JobEnd job_end(SQLite::Database& db) {
+  JobEnd end;
+  end.seen = number(db, "ended_realtime_ns").has_value();
+  end.exit_code = number(db, "exit_code");
+  Query launcher(db, "SELECT 1 FROM meta WHERE key = 'launcher' AND value <> ''");
+  if (const auto signal = number(db, "signal"); signal && is_signal(*signal)) {
+    end.signal = *signal;
+    end.exit_code.reset();
+    end.launcher_killed = launcher.next();
+  } else if (end.exit_code && is_signal(*end.exit_code - 128)) {
+    end.signal = *end.exit_code - 128;
+  }
+  return end;
+}
+
+std::string signal_name(int64_t number) {
+  return is_signal(number) ? fmt::format("SIG{}", sigabbrev_np(static_cast<int>(number))) : fmt::format("signal {}", number);
+}
+
+std::string fate(const JobEnd& end, bool plural) {
+  const char* were = plural ? "were" : "was";
+  if (end.signal != 0 && !end.launcher_killed)
+    return is_crash(end.signal) ? fmt::format("crashed ({})", signal_name(end.signal))
+                                : fmt::format("{} killed ({})", were, signal_name(end.signal));
+  if (end.exit_code) return fmt::format("stopped without MPI_Finalize (exit code {})", *end.exit_code);
+  return fmt::format("{} killed, crashed, left by _exit or still {}", were, plural ? "run" : "runs");
+}
+
+}  // namespace ddl

@@ -1,0 +1,30 @@
+// What `ddl record` saw of the job's end, and how to say it. Nothing is known of a job that ran without it.
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace ddl {
+
+struct JobEnd {
+  bool seen = false;
+  std::optional<int64_t> exit_code;  ///< of the command; nothing: it was killed
+  bool launcher_killed = false;      ///< the signal hit the launcher (mpirun), not a rank
+  int64_t signal = 0;                ///< of the command, or of a rank: launchers and shells return 128 + number; 0: none
+
+  /// The launcher said that one of its processes went wrong: it then ends the others itself.
+  bool rank_failed() const { return exit_code && *exit_code != 0; }
+};
+JobEnd job_end(SQLite::Database& db);
+
+/// "SIGSEGV"
+std::string signal_name(int64_t number);
+
+/// What happened to ranks without a sign of their end, as far as the job's end tells: "crashed (SIGSEGV)", "was killed (SIGKILL)",
+/// "stopped without MPI_Finalize (exit code 3)", "was killed, crashed, left by _exit or still runs".
+std::string fate(const JobEnd& end, bool plural);
+
+}  // namespace ddl

@@ -1,0 +1,97 @@
+#include "store/ingest/identity.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+
+namespace ddl::store {
+
+namespace {
+
+using Sizes = std::map<uint64_t, std::map<int32_t, int>>;  // world key -> size -> how many say so
+
+const CommunicatorMeta* world_communicator(const Scan& scan) {
+  for (const ScannedCommunicator& c : scan.communicators) {
+    const bool sound = c.meta.rank >= 0 && c.meta.rank < c.meta.size && c.meta.size <= kMaxWorldSize;
+    if ((c.meta.flags & kCommWorld) && sound) return &c.meta;
+  }
+  return nullptr;
+}
+
+Sizes count_sizes(const std::vector<Scan>& scans) {
+  Sizes sizes;
+  for (const Scan& scan : scans) {
+    if (scan.header.rank >= 0) ++sizes[scan.header.world_key][scan.header.world_size];
+    if (const CommunicatorMeta* world = world_communicator(scan)) ++sizes[scan.header.world_key][world->size];
+  }
+  return sizes;
+}
+
+/// Rank and size stand twice in a spool: in the header and in the description of MPI_COMM_WORLD. Where they differ one of them is damaged,
+/// and the other processes of the world tell which.
+void take_recorded_rank(Scan& scan, Sizes& sizes, Losses& losses) {
+  scan.rank = scan.header.rank;
+  scan.world_size = scan.header.world_size;
+  const CommunicatorMeta* world = world_communicator(scan);
+  if (!world || !(scan.header.flags & kMpiInitialized) || (world->rank == scan.rank && world->size == scan.world_size)) return;
+  std::map<int32_t, int>& votes = sizes[scan.header.world_key];
+  if (scan.header.rank >= 0 && votes[scan.header.world_size] > votes[world->size]) return;
+  losses.add({}, "torn_spool", kPageBytes,
+             fmt::format("bytes of {} that are damaged: its header says rank {} of {}, its description of MPI_COMM_WORLD rank {} of {}",
+                         scan.file_name, scan.header.rank, scan.header.world_size, world->rank, world->size));
+  scan.rank = world->rank;
+  scan.world_size = world->size;
+}
+
+std::string machine_of(const Scan& scan) { return scan.boot_id.empty() ? scan.host : scan.boot_id; }
+
+/// Two spools of one process: exec keeps the process id and its start, so all but the last are of programs that it has been.
+void find_exec(std::vector<Scan>& scans) {
+  std::map<std::tuple<std::string, std::string, uint32_t, uint64_t>, Scan*> last;
+  for (Scan& scan : scans) {
+    const auto [entry, is_new] = last.emplace(std::tuple(machine_of(scan), scan.host, scan.header.pid, scan.header.process_start), &scan);
+    if (is_new) continue;
+    const bool later = scan.header.begin.monotonic_ns > entry->second->header.begin.monotonic_ns;
+    (later ? entry->second : &scan)->became_other = true;
+    if (later) entry->second = &scan;
+  }
+}
+
+/// A process that never left MPI_Init is the rank that its launcher announced, unless somebody else turned out to be: children inherit the
+/// announcement with the environment.
+void take_announced_ranks(std::vector<Scan>& scans) {
+  std::set<std::pair<uint64_t, int32_t>> taken;
+  std::vector<Scan*> candidates;
+  for (Scan& scan : scans) {
+    const FileHeader& h = scan.header;
+    if (scan.rank >= 0) {
+      taken.emplace(h.world_key, scan.rank);
+    } else if ((h.flags & kMpiEntered) && !scan.became_other && h.launch_rank >= 0 && h.launch_rank < h.launch_size &&
+               h.launch_size <= kMaxWorldSize) {
+      candidates.push_back(&scan);
+    }
+  }
+  std::sort(candidates.begin(), candidates.end(), [](const Scan* a, const Scan* b) {
+    return std::tie(a->header.begin.realtime_ns, a->file_name) > std::tie(b->header.begin.realtime_ns, b->file_name);
+  });
+  for (Scan* scan : candidates) {  // the latest first: what came before it was another attempt
+    if (!taken.emplace(scan->header.world_key, scan->header.launch_rank).second) continue;
+    scan->rank = scan->header.launch_rank;
+    scan->world_size = scan->header.launch_size;
+  }
+}
+
+}  // namespace
+
+void settle_identities(std::vector<Scan>& scans, Losses& losses) {
+  Sizes sizes = count_sizes(scans);
+  for (Scan& scan : scans) take_recorded_rank(scan, sizes, losses);
+  find_exec(scans);
+  take_announced_ranks(scans);
+}
+
+}  // namespace ddl::store

@@ -1,0 +1,154 @@
+// Virtual jobs that exchange messages, ingested and analyzed, against what the generator knows to be true of them.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <tuple>
+
+#include "tests/analyzer/analyzed.h"
+
+namespace ddl::test {
+namespace {
+
+/// Every message whose two ends are over, to the nanosecond; nothing else. `left_out`: so many are not known for sure.
+void expect_messages(Analyzed& run, size_t left_out = 0) {
+  using Key = std::tuple<std::string, int64_t, int64_t, int64_t, int64_t, int64_t>;  // comm, source, destination, tag, posted, posted
+  using What = std::tuple<int64_t, int64_t, int64_t>;                                // bytes, waits
+  std::map<Key, What> expected, found;
+  for (const MessageTruth& m : run.truth.messages) {
+    if (!m.late_sender_wait_ns || !m.late_receiver_wait_ns) continue;
+    expected[{m.comm, m.source, m.destination, m.tag, m.send_ns, m.receive_ns}] = {m.bytes, *m.late_sender_wait_ns,
+                                                                                   *m.late_receiver_wait_ns};
+  }
+  SQLite::Statement rows(
+      run.db,
+      "SELECT comm, source, destination, tag, send_ns, receive_ns, bytes, late_sender_wait_ns, late_receiver_wait_ns FROM v_message"
+      " WHERE why IS NULL");
+  const auto at = [&](int column) { return rows.getColumn(column).getInt64(); };
+  while (rows.executeStep()) found[{rows.getColumn(0).getString(), at(1), at(2), at(3), at(4), at(5)}] = {at(6), at(7), at(8)};
+  EXPECT_LE(expected.size(), found.size() + left_out);
+  for (const auto& [key, what] : found) {
+    const auto known = expected.find(key);
+    ASSERT_NE(known, expected.end()) << std::get<1>(key) << " at " << std::get<4>(key) << " -> " << std::get<2>(key) << " at "
+                                     << std::get<5>(key);
+    EXPECT_EQ(what, known->second);
+  }
+}
+
+/// What must hold in every run: parts add up, waits are told once, blame is all of the waiting.
+void expect_sums(Analyzed& run) {
+  EXPECT_EQ(
+      run.integer("SELECT count(*) FROM v_step WHERE compute_ns + exposed_ns + idle_ns <> duration_ns OR wait_ns + xfer_ns <> exposed_ns"),
+      0);
+  EXPECT_EQ(run.integer(
+                "SELECT count(*) FROM rank_part WHERE compute_ns + exposed_ns + idle_ns <> duration_ns OR wait_ns + xfer_ns <> exposed_ns"),
+            0);
+  const int64_t waiting = run.integer("SELECT total(late_sender_wait_ns) + total(late_receiver_wait_ns) FROM message WHERE why IS NULL");
+  EXPECT_EQ(run.integer("SELECT total(wait_ns) FROM message_blame"), waiting);
+  EXPECT_EQ(run.integer("SELECT total(late_sender_wait_ns + late_receiver_wait_ns) FROM message_part"), waiting);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM message_part WHERE late_sender_wait_ns + late_receiver_wait_ns > call_ns"), 0);
+}
+
+SyntheticRun ring_job() { return run().ranks(4).steps(30).compute(29_ms).sendrecv_ring(64_KiB, 500_us); }
+SyntheticRun halo_job() { return run().ranks(6).steps(30).compute(29_ms).halo(64_KiB, 500_us); }
+SyntheticRun pipeline_job() {
+  SyntheticRun job = run().ranks(4).steps(30);
+  for (int stage = 0; stage < 3; ++stage) job.on_rank(stage).compute(10_ms).message(stage, stage + 1, 1_MiB, 200_us, stage == 1);
+  return job.on_rank(3).compute(10_ms).allreduce(8_B, 50_us);
+}
+
+TEST(SyntheticMessages, Jobs) {
+  for (const SyntheticRun& job :
+       {ring_job(), ring_job().jitter(3_ms), ring_job().slow(1, 7_ms, 10), halo_job(), halo_job().jitter(3_ms),
+        halo_job().ranks(2).jitter(1_ms), halo_job().slow(4, 7_ms), pipeline_job().jitter(2_ms), pipeline_job().no_steps(),
+        run().ranks(5).steps(9).jitter(1_ms).compute(3_ms).collect(2, 4_KiB, 100_us).barrier(),
+        run().ranks(3).steps(9).jitter(2_ms).compute(3_ms).message(0, 2, 1_MiB, 1_ms, true).message(2, 1, 8_B, 10_us),
+        run()
+            .ranks(4)
+            .steps(9)
+            .jitter(2_ms)
+            .split("row", 2)
+            .compute(3_ms)
+            .on_comm("row")
+            .sendrecv_ring(1_KiB, 10_us)
+            .compute(3_ms)
+            .isendrecv_ring(8_B, 5_us)
+            .compute(1_ms)
+            .iallreduce(1_MiB, 800_us)
+            .compute(300_us)
+            .waitall()}) {
+    Analyzed analyzed(job);
+    expect_messages(analyzed);
+    if (job.plan().annotated) expect_steps(analyzed);
+    expect_sums(analyzed);
+    EXPECT_EQ(analyzed.integer("SELECT count(*) FROM loss"), 0) << analyzed.text("SELECT group_concat(kind || ': ' || note) FROM loss");
+  }
+}
+
+TEST(SyntheticMessages, OfRanksThatDied) {
+  for (const SyntheticRun& job : {ring_job().killed(2, 20), halo_job().killed(2, 20), pipeline_job().hang(1, 20)}) {
+    Analyzed analyzed(job);
+    expect_messages(analyzed, 2);  // of the step in which it happened: nobody knows whether what was sent to the dead was taken
+    expect_sums(analyzed);
+    EXPECT_GT(analyzed.integer("SELECT count(*) FROM message WHERE why IS NULL"), 19 * 3);
+  }
+}
+
+TEST(SyntheticMessages, ThinnedRanksAreLeftOut) {
+  Analyzed analyzed(ring_job().ranks(5).keep_level(1, 2, 8));
+  EXPECT_EQ(analyzed.integer("SELECT count(*) FROM v_message WHERE why IS NULL AND (source = 1 OR destination = 1)"), 0);
+  // A Sendrecv that has one end at rank 1 waited for nobody knows how long, whatever its other half did.
+  EXPECT_EQ(analyzed.integer("SELECT count(*) FROM v_message WHERE why IS NULL AND source = 3 AND destination = 4"), 30);
+  EXPECT_EQ(analyzed.integer("SELECT count(*) FROM v_message WHERE late_sender_wait_ns IS NOT NULL AND source = 2 AND destination = 3"),
+            30);
+  EXPECT_EQ(analyzed.integer("SELECT count(*) FROM v_message WHERE late_sender_wait_ns IS NOT NULL"), 30 * 2);
+  EXPECT_GT(analyzed.integer("SELECT count FROM loss WHERE kind = 'unmatched_messages'"), 0);
+  EXPECT_EQ(analyzed.integer("SELECT count(*) FROM v_step WHERE rank = 1 AND wait_ns IS NOT NULL"), 0);
+}
+
+// ---------------------------------------------------------------------------------------------------------------- findings
+
+TEST(SyntheticMessages, ALateRankIsNamedThroughTheRanksThatItMakesLate) {
+  struct Case {
+    SyntheticRun job;
+    int rank;
+    const char* words;
+  };
+  for (const Case& c :
+       {Case{ring_job().slow(1, 7_ms), 1, "is late in 100% of messages: the others wait 7.00 ms/step"},
+        Case{ring_job().jitter(300_us).slow(1, 7_ms), 1, "of messages: the others wait"},
+        Case{ring_job().ranks(9).jitter(300_us).slow(5, 7_ms), 5, "of messages: the others wait"},
+        Case{ring_job().ranks(2).slow(0, 7_ms), 0, "of messages: the other waits 7.00 ms/step"},
+        Case{halo_job().jitter(300_us).slow(4, 7_ms), 4, "of messages: the others wait"},
+        Case{ring_job().jitter(300_us).slow(1, 7_ms).allreduce(8_B, 50_us), 1, "of collectives and messages: the others wait"},
+        Case{halo_job().jitter(300_us).slow(2, 7_ms).allreduce(8_B, 50_us), 2, "of collectives and messages: the others wait"},
+        Case{ring_job().slow(1, 7_ms, 20).steps(60), 1, "since step 20: the others wait"},
+        Case{ring_job().jitter(300_us).slow(2, 7_ms).no_steps(), 2, "of messages: the others wait"}}) {
+    Analyzed analyzed(c.job);
+    ASSERT_EQ(analyzed.findings(), Ids{"straggler"}) << c.words;
+    const std::string sentence = analyzed.text("SELECT sentence FROM finding");
+    EXPECT_EQ(analyzed.integer("SELECT rank FROM finding"), c.rank) << sentence;
+    EXPECT_TRUE(has(sentence, c.words)) << sentence;
+    const double saving_ns = static_cast<double>(analyzed.integer("SELECT saving_ns FROM finding"));
+    EXPECT_NEAR(saving_ns, c.job.plan().annotated ? 7e6 : 30 * 7e6, (c.job.plan().annotated ? 1 : 30) * 1.2e6) << sentence;
+    analyzed.db.exec("CREATE TEMP TABLE shown AS " + analyzed.text("SELECT evidence_sql FROM finding"));
+    EXPECT_EQ(analyzed.integer("SELECT late FROM temp.shown LIMIT 1"), c.rank);
+  }
+}
+
+TEST(SyntheticMessages, CleanRunsHaveNoFindings) {
+  for (const SyntheticRun& job :
+       {ring_job(), ring_job().jitter(2_ms), halo_job().jitter(2_ms), ring_job().jitter(2_ms).allreduce(8_B, 50_us),
+        pipeline_job().jitter(1_ms), ring_job().jitter(2_ms).no_steps(),
+        run().ranks(6).steps(30).jitter(2_ms).compute(20_ms).collect(0, 4_KiB, 100_us).bcast(1_KiB, 50_us)}) {
+    Analyzed analyzed(job);
+    EXPECT_EQ(analyzed.findings(), Ids{}) << analyzed.text("SELECT sentence FROM finding LIMIT 1");
+  }
+}
+
+TEST(SyntheticMessages, WaitingForMessagesBoundsTheJob) {
+  Analyzed analyzed(ring_job().slow(1, 20_ms));
+  EXPECT_EQ(analyzed.text("SELECT value FROM meta WHERE key = 'verdict'"), "wait");
+}
+
+}  // namespace
+}  // namespace ddl::test

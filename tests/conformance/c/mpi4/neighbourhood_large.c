@@ -1,0 +1,4 @@
+/* The same with large counts.
+ * conformance: ranks=4 */
+#define LARGE_COUNT
+#include "../neighbourhood.c"

@@ -1,0 +1,4 @@
+/* The same with large counts.
+ * conformance: ranks=2 */
+#define LARGE_COUNT
+#include "../point_to_point.c"

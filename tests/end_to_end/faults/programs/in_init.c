@@ -1,0 +1,20 @@
+#define _DEFAULT_SOURCE
+/* The job dies in MPI_Init: rank 1 of three never calls it and waits, the others sit in it until an alarm kills rank 0. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+int main(int argc, char** argv) {
+  const char* rank = getenv("OMPI_COMM_WORLD_RANK");
+  if (rank && atoi(rank) == 1) {
+    sleep(60);
+    return 1;
+  }
+  if (!rank) ualarm(50000, 0); /* started by hand, MPI_Init takes 300 ms */
+  if (rank && atoi(rank) == 0) alarm(1);
+  MPI_Init(&argc, &argv);
+  puts("this cannot be");
+  MPI_Finalize();
+  return 0;
+}

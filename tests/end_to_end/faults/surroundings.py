@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Jobs in odd surroundings: descriptors, environment, signals, stacks, how MPI came into the process. All stays as it is without us, nothing is missing."""
+import os
+
+import fault
+import job
+
+PROGRAM = fault.PROGRAMS / "surroundings"
+
+
+def every_surrounding(folder):
+    for what in ("nothing", "close_streams", "only_close_streams", "clearenv", "clearenv_later", "home", "chdir", "alarms", "alarm_stack", "ask"):
+        traced, run, logs = fault.preloaded(folder, what, [PROGRAM, what])
+        fault.reported(what, run, "nothing missing")
+        fault.complete(what, job.store(run), logs)
+
+
+def bad_place_and_odd_streams(folder):
+    """The one line that says that nothing is recorded goes to the error output that the process was given, never into a file of its own."""
+    for what in ("close_streams", "only_close_streams"):
+        fault.preloaded(folder, f"bad_{what}", [PROGRAM, what], DDL_OUT="/proc/no/such.ddl")
+
+
+def calls_from_a_handler(folder):
+    """Not legal: counts may be off by what was interrupted, but nobody hangs and the record can be read. (Open MPI itself may not survive it.)"""
+    plain = job.run([PROGRAM, "alarm_calls"])
+    run = folder / "handler.ddl"
+    traced = job.run([PROGRAM, "alarm_calls"], LD_PRELOAD=job.LIBRARY, DDL_OUT=run, CALL_LOG=folder / "handler.log", timeout=60)
+    if plain.returncode == 0:
+        fault.same("alarm_calls", plain, traced)
+        db = job.store(run)
+        polls = db.execute("select sum(calls) from v_call where op = 'MPI_Iprobe'").fetchone()[0]
+        job.check(polls and polls > 20, f"alarm_calls: {polls} polls recorded")
+
+
+def relative_and_gone(folder):
+    """A relative run directory of a job that goes elsewhere, and a cleared environment: what the process was started with counts."""
+    here = folder / "here"
+    here.mkdir()
+    for what in ("chdir", "clearenv"):
+        command = ["sh", "-c", f"cd {here} && exec {PROGRAM} {what}"]
+        traced, run, logs = fault.preloaded(folder, f"relative_{what}", command, DDL_OUT=f"{what}.ddl")
+        fault.complete(what, job.store(here / f"{what}.ddl"), logs)
+    job.check(not list(here.glob("ddl-*")), f"a run directory of another name: {list(here.iterdir())}")
+
+
+def nothing_but_the_library(folder):
+    """An environment with hardly anything in it."""
+    run = folder / "bare.ddl"
+    log = folder / "bare.log"
+    done = job.run(["env", "-i", f"PATH={os.environ['PATH']}", f"LD_PRELOAD={job.LIBRARY}", f"DDL_OUT={run}", f"CALL_LOG={log}", *(f"{k}={v}" for k, v in job.MPI_ENV.items() if k.startswith("OMPI")),
+                    PROGRAM, "nothing"], check_rc=0)
+    job.check("ddl:" not in done.stderr, done.stderr)
+    fault.complete("bare", job.store(run), {0: fault.read_log(folder / "bare.log.0")})
+    # A program that was given no environment at all is not ours to record.
+    plain = job.run(["env", "-i", "/bin/sh", "-c", "echo $LD_PRELOAD"])
+    traced = job.run(["env", "-i", "/bin/sh", "-c", "echo $LD_PRELOAD"], LD_PRELOAD=job.LIBRARY, DDL_OUT=folder / "none.ddl")
+    fault.same("no environment", plain, traced)
+    job.check(not (folder / "none.ddl").exists(), "a program without an environment was recorded")
+
+
+def daemon(folder):
+    run, own = folder / "daemon.ddl", folder / "own"
+    done = job.run([fault.PROGRAMS / "daemon", own], LD_PRELOAD=job.LIBRARY, DDL_OUT=run)
+    job.check(done.returncode == 0 and own.stat().st_size == 0, f"daemon: {done.returncode}, its file has {own.stat().st_size} bytes")
+    layers = job.store(run).execute("select sum(calls) from v_layer where layer = 'work'").fetchone()[0]
+    job.check(layers == 20100, f"daemon: {layers} layers instead of 20100")
+
+
+def small_stacks(folder):
+    out = folder / "stacks"
+    traced, run, logs = fault.preloaded(folder, "stacks", [fault.PROGRAMS / "stacks", out])
+    used = {name: int(number) for name, number in (line.split() for line in out.read_text().splitlines())}
+    plain = folder / "stacks.without"
+    job.run([fault.PROGRAMS / "stacks", plain], check_rc=0)
+    calls_without = int(plain.read_text().split()[-1])
+    print(f"smallest stack {used['stack']} bytes; annotations use {used['annotations']}, MPI calls {used['calls']} with and {calls_without} without the recorder")
+    job.check(used["annotations"] <= 6144, f"annotations use {used['annotations']} bytes of stack")
+    job.check(used["calls"] - calls_without <= 2048, f"MPI calls use {used['calls'] - calls_without} bytes of stack more")
+    fault.complete("stacks", job.store(run), {rank: {op: n for op, n in log.items() if op != "MPI_Init"} for rank, log in logs.items()})
+
+
+def late_mpi(folder):
+    for name, command in (("dlopened", [fault.PROGRAMS / "late_main", fault.PROGRAMS / "liblate_job.so"]), ("constructor", [fault.PROGRAMS / "early_main"])):
+        for ranks in (1, 2):
+            what = f"{name}{ranks}"
+            traced, run, logs = fault.preloaded(folder, what, command if ranks == 1 else job.mpirun(ranks, command))
+            fault.complete(what, job.store(run), logs)
+            fault.reported(what, run, "nothing missing")
+
+
+job.main(every_surrounding, bad_place_and_odd_streams, calls_from_a_handler, relative_and_gone, nothing_but_the_library, daemon, small_stacks, late_mpi)

@@ -1,0 +1,133 @@
+// Who a process is when its header does not tell: exec, death in MPI_Init, a damaged page.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <map>
+
+#include "tests/store/store_fixture.h"
+#include "tests/support/synthetic_run_spool.h"
+
+namespace ddl {
+namespace {
+
+using test::SpoolBuilder;
+
+class IdentityTest : public StoreTest {
+ protected:
+  IdentityTest() { std::filesystem::create_directories(folder()); }
+
+  /// A rank as a healthy job leaves it; what is wrong with it is up to the test.
+  static SpoolBuilder rank_of(int32_t rank, int32_t size, uint64_t begin_ns = 1000000) {
+    SpoolBuilder spool;
+    FileHeader& h = spool.header();
+    h.begin = h.latest = {begin_ns, begin_ns, begin_ns};
+    h.world_key = 77;
+    h.pid = static_cast<uint32_t>(100 + rank);
+    h.process_start = 5;
+    h.rank = rank;
+    h.world_size = size;
+    h.flags = kMpiEntered | kMpiInitialized | kMpiFinalized;
+    CommunicatorMeta world = {};
+    world.index = 1;
+    world.uid = 1;
+    world.size = size;
+    world.rank = rank;
+    world.flags = kCommWorld;
+    spool.communicator(world, {});
+    return spool;
+  }
+  /// A process that its launcher called rank `rank` and that was still in MPI_Init.
+  static SpoolBuilder in_init(int32_t rank, int32_t size, uint64_t begin_ns = 1000000) {
+    SpoolBuilder spool;
+    FileHeader& h = spool.header();
+    h.begin = h.latest = {begin_ns, begin_ns, begin_ns};
+    h.world_key = 77;
+    h.pid = static_cast<uint32_t>(100 + rank);
+    h.process_start = 5 + begin_ns;
+    h.flags = kMpiEntered;
+    h.launch_rank = rank;
+    h.launch_size = size;
+    return spool;
+  }
+  void write(const SpoolBuilder& spool, const std::string& name) { spool.write(folder() / (name + ".spool")); }
+  Rows processes() {
+    ingest_again();
+    return rows("SELECT world, rank, world_size, ended FROM process ORDER BY spool");
+  }
+};
+
+TEST_F(IdentityTest, WhoDiedInMpiInitIsTheRankThatTheLauncherAnnounced) {
+  write(in_init(0, 3), "a");
+  write(in_init(2, 3), "c");
+  EXPECT_EQ(processes(), (Rows{{"0", "0", "3", "lost"}, {"0", "2", "3", "lost"}}));
+  EXPECT_EQ(rows("SELECT kind, count, note FROM loss WHERE kind = 'missing_rank'"),
+            (Rows{{"missing_rank", "1", "of 3 ranks left no spool: rank 1"}}));
+}
+
+TEST_F(IdentityTest, AnAnnouncementIsInheritedByChildrenAndCountsOnce) {
+  write(rank_of(0, 2), "a");
+  write(in_init(0, 2), "b");                     // a child of rank 0 that tried MPI_Init
+  write(in_init(1, 2, 2000000), "c");            // an attempt ...
+  write(in_init(1, 2, 3000000), "d");            // ... and the next
+  SpoolBuilder helper = in_init(1, 2, 4000000);  // never called MPI
+  helper.header().flags = 0;
+  write(helper, "e");
+  EXPECT_EQ(processes(), (Rows{{"0", "0", "2", "finalized"},
+                               {"0", "NULL", "NULL", "lost"},
+                               {"0", "NULL", "NULL", "lost"},
+                               {"0", "1", "2", "lost"},
+                               {"0", "NULL", "NULL", "lost"}}));
+}
+
+TEST_F(IdentityTest, AProcessThatBecameAnotherProgram) {
+  SpoolBuilder before = rank_of(0, 1, 1000000), after = rank_of(0, 1, 2000000);
+  before.header().flags = kMpiEntered | kMpiInitialized;
+  write(after, "a.1");
+  write(before, "a");
+  ingest_again();
+  EXPECT_EQ(rows("SELECT spool, ended FROM process ORDER BY spool"), (Rows{{"a.1.spool", "finalized"}, {"a.spool", "exec"}}));
+  EXPECT_EQ(number("SELECT count(*) FROM loss"), 0);
+}
+
+TEST_F(IdentityTest, ADamagedSizeMakesNoSecondWorld) {
+  for (const int32_t damaged : {3, 1 << 20}) {
+    write(rank_of(0, 2), "a");
+    SpoolBuilder spool = rank_of(1, 2);
+    spool.header().world_size = damaged;
+    write(spool, "b");
+    EXPECT_EQ(processes(), (Rows{{"0", "0", "2", "finalized"}, {"0", "1", "2", "finalized"}}));
+    EXPECT_EQ(rows("SELECT kind FROM loss"), (Rows{{"torn_spool"}}));
+  }
+}
+
+TEST_F(IdentityTest, ADamagedDescriptionOfTheWorldDoesNotWinOverEverybodyElse) {
+  write(rank_of(0, 2), "a");
+  SpoolBuilder spool = rank_of(1, 7);
+  spool.header().world_size = 2;
+  write(spool, "b");
+  EXPECT_EQ(processes(), (Rows{{"0", "0", "2", "finalized"}, {"0", "1", "2", "finalized"}}));
+}
+
+TEST_F(IdentityTest, WorldsOfOneKeyAndDifferentSizesStayApart) {
+  write(rank_of(0, 1), "a");
+  SpoolBuilder second = rank_of(0, 2, 2000000), third = rank_of(1, 2, 2000000);
+  second.header().process_start = third.header().process_start = 6;
+  write(second, "b");
+  write(third, "c");
+  EXPECT_EQ(processes(), (Rows{{"0", "0", "1", "finalized"}, {"1", "0", "2", "finalized"}, {"1", "1", "2", "finalized"}}));
+}
+
+TEST_F(IdentityTest, WhyASpoolCouldNotGrowIsSaid) {
+  for (const auto& [error, words] :
+       std::map<int, std::string>{{ENOSPC, "disk was full"}, {EMFILE, "ulimit -n"}, {ENOENT, "removed"}, {EACCES, "not allowed"}}) {
+    SpoolBuilder spool = rank_of(0, 1);
+    spool.header().flags |= kCannotGrow;
+    spool.header().grow_errno = error;
+    write(spool, "a");
+    ingest_again();
+    EXPECT_EQ(number("SELECT count(*) FROM loss WHERE kind = 'cannot_grow' AND note LIKE '%" + words + "%'"), 1) << words;
+  }
+}
+
+}  // namespace
+}  // namespace ddl
