@@ -13,6 +13,7 @@
 //   ring     Records too, written round and round: the most recent ones that the log did not keep. For the live view and for hung jobs.
 //   meta     MetaHeader + payload, 8-byte aligned: strings, contexts, communicators, operations, clocks, facts.
 //   profile  ProfileEntries, in the order of their first use: exact totals for the whole run, per thread; a thread may have several.
+//   device   DeviceRecords: what GPUs did, in the order in which it became known, which is not that of time.
 //
 // Units: `ticks` are the process's clock (TSC or ns of CLOCK_MONOTONIC, see FileHeader::clock); everything else says its unit in its name.
 // Byte order: the writer's; the reader refuses a foreign one. All structs are plain data, sizes are asserted.
@@ -44,15 +45,19 @@ struct ClockPair {
 // ---------------------------------------------------------------------------------------------------------------- losses
 
 /// Everything that can be missing is counted under one of these names (FileHeader::loss, table `loss`).
-#define DDL_LOSS_KINDS(X)                                                                           \
-  X(kLossProfileKeys, "profile_other", "calls booked under 'other': the profile's key cap was hit") \
-  X(kLossContexts, "contexts", "ranges or call sites beyond the table: booked to their parent")     \
-  X(kLossCommunicators, "communicators", "communicators beyond the table: booked to none")          \
-  X(kLossRequests, "requests", "requests that could not be followed to their completion")           \
-  X(kLossMeta, "meta", "names or facts that could not be written")                                  \
-  X(kLossRangeDepth, "range_depth", "ranges nested deeper than the stack")                          \
-  X(kLossUnbalanced, "unbalanced_ranges", "range ends without a begin")                             \
-  X(kLossThreads, "threads", "threads for which no room was left on the disk or in memory: their calls are missing")
+#define DDL_LOSS_KINDS(X)                                                                                            \
+  X(kLossProfileKeys, "profile_other", "calls booked under 'other': the profile's key cap was hit")                  \
+  X(kLossContexts, "contexts", "ranges or call sites beyond the table: booked to their parent")                      \
+  X(kLossCommunicators, "communicators", "communicators beyond the table: booked to none")                           \
+  X(kLossRequests, "requests", "requests that could not be followed to their completion")                            \
+  X(kLossMeta, "meta", "names or facts that could not be written")                                                   \
+  X(kLossRangeDepth, "range_depth", "ranges nested deeper than the stack")                                           \
+  X(kLossUnbalanced, "unbalanced_ranges", "range ends without a begin")                                              \
+  X(kLossThreads, "threads", "threads for which no room was left on the disk or in memory: their calls are missing") \
+  X(kLossDeviceNotKept, "gpu_not_kept", "GPU activities outside the window, or left out when the log was full")      \
+  X(kLossDeviceDropped, "gpu_dropped", "GPU activities that CUPTI dropped: they are in no number")                   \
+  X(kLossDeviceTimes, "gpu_times", "GPU activities without time stamps: they are in no number")                      \
+  X(kLossDeviceUnread, "gpu_unread", "buffers of GPU activities that could not be read to their end")
 
 enum LossKind : uint32_t {
 #define DDL_LOSS_ENUM(id, name, note) id,
@@ -109,7 +114,7 @@ struct FileHeader {
 };
 static_assert(sizeof(FileHeader) <= kPageBytes);
 
-enum class ChunkKind : uint32_t { kEvents = 1, kRing = 2, kMeta = 3, kProfile = 4 };
+enum class ChunkKind : uint32_t { kEvents = 1, kRing = 2, kMeta = 3, kProfile = 4, kDevice = 5 };
 
 constexpr uint32_t kChunkMagic = 0x434c4444;  // "DDLC"
 
@@ -117,7 +122,7 @@ struct ChunkHeader {
   uint32_t magic;
   uint32_t kind;    ///< ChunkKind
   uint32_t bytes;   ///< whole chunk, header included; a multiple of kPageBytes
-  uint32_t thread;  ///< ThreadMeta::thread of the writer; 0xffffffff for meta
+  uint32_t thread;  ///< ThreadMeta::thread of the writer; 0xffffffff for meta and device
   uint64_t index;   ///< 0, 1, 2, ... in the order of allocation
   uint64_t begin_ticks;
   uint64_t begin_monotonic_ns;
@@ -153,7 +158,11 @@ enum class RecordKind : uint32_t {
   kStepBegin = 5,  ///< a step began; duration 0
   kStep = 6,       ///< a step, begin to end
   kValue = 7,      ///< a number: `payload` holds the double's bits, `context` the string id of its name
+  kLaunch = 8,     ///< a call that gave a GPU something to do, or waited for one; op = LaunchKind. What the GPU did names it by `payload`
 };
+
+/// What a launching call asked for.
+enum class LaunchKind : uint32_t { kKernel = 1, kCopy = 2, kGraph = 3, kSynchronize = 4 };
 
 constexpr uint64_t kMaxDurationTicks = (1ull << 48) - 1;
 constexpr uint64_t kMaxPayloadBytes = (1ull << 48) - 1;
@@ -165,12 +174,12 @@ struct Record {
   uint64_t start_ticks;
   uint64_t word;      ///< duration_ticks:48 | kind:4 | op:12 - see record_word()
   uint64_t payload;   ///< calls, requests: bytes:48 | datatype:8 | reduction:8 (codes of names.h). ranges, steps: ticks inside MPI calls.
-                      ///< values: double
+                      ///< values: double. launches: correlation id
   uint32_t comm;      ///< process-local index of the communicator, window or file (CommunicatorMeta::index); kNoComm. steps: high half of
-                      ///< the step number
+                      ///< the step number. launches: the communicator whose collective the NCCL call that launches carries out
   uint32_t context;   ///< ContextMeta::id: range stack and call site. values: string id
   uint32_t sequence;  ///< collectives: number of this collective on its communicator, from 1, equal on all members. point to point: tag.
-                      ///< steps: low half
+                      ///< steps: low half. launches: number of that collective
   int32_t peer;       ///< point to point: peer rank in comm (the actual source of a receive). rooted collectives: root in comm. else -1
 };
 static_assert(sizeof(Record) == 40);
@@ -189,6 +198,77 @@ constexpr uint64_t record_payload(uint64_t bytes, uint32_t datatype, uint32_t re
 constexpr uint64_t payload_bytes(uint64_t payload) { return payload >> 16; }
 constexpr uint32_t payload_datatype(uint64_t payload) { return static_cast<uint32_t>(payload >> 8) & 0xff; }
 constexpr uint32_t payload_reduction(uint64_t payload) { return static_cast<uint32_t>(payload) & 0xff; }
+
+// ---------------------------------------------------------------------------------------------------------------- GPUs
+
+enum class DeviceKind : uint32_t {
+  kNone = 0,
+  kKernel = 1,
+  kMemcpy = 2,       ///< sub: DeviceCopy; source, destination: DeviceMemory
+  kMemset = 3,       ///< destination: DeviceMemory
+  kSynchronize = 4,  ///< host or stream waited for a device; sub: CUPTI's type (1 event, 2 stream for event, 3 stream, 4 context)
+  kOverhead = 5,     ///< time that tracing itself took; sub: CUPTI's kind >> 16 (0 compiler, 1 buffer flush, 2 instrumentation, 3 resource)
+  kGraph = 6,        ///< a whole launch of a CUDA graph
+  kCollective = 7,   ///< a collective of NCCL as NCCL itself timed it
+};
+
+/// CUPTI's numbers, which have not changed since CUDA 8.
+enum class DeviceCopy : uint32_t {
+  kUnknown = 0,
+  kHtoD = 1,
+  kDtoH = 2,
+  kHtoA = 3,
+  kAtoH = 4,
+  kAtoA = 5,
+  kAtoD = 6,
+  kDtoA = 7,
+  kDtoD = 8,
+  kHtoH = 9,
+  kPtoP = 10
+};
+enum class DeviceMemory : uint32_t {
+  kUnknown = 0,
+  kPageable = 1,
+  kPinned = 2,
+  kDevice = 3,
+  kArray = 4,
+  kManaged = 5,
+  kDeviceStatic = 6,
+  kManagedStatic = 7
+};
+
+/// start and end are ns of the device clock, which DeviceClockMeta ties to ticks; without it they are ticks.
+constexpr uint32_t kDeviceTime = 1;
+
+constexpr uint32_t kContextOfLaunch = UINT32_MAX;
+
+/// Something that a GPU did, 64 bytes. `what` is stored last (release). Which layer launched it is known where it was launched, and joined
+/// by correlation when the spool is read: both sides then write without asking each other, and may come in any order.
+struct DeviceRecord {
+  uint64_t start;
+  uint64_t end;
+  uint64_t bytes;         ///< copies and memsets
+  uint64_t graph_node;    ///< of a captured graph (GraphNodeMeta); 0: none
+  uint32_t what;          ///< kind:8 | sub:8 | source:4 | destination:4 | flags:8 - see device_what()
+  uint16_t device;        ///< the process's number for it
+  uint16_t cuda_context;  ///< CUPTI's id
+  uint32_t stream;        ///< CUPTI's id; of memsets, copies and kernels also the legacy default stream has one
+  uint32_t correlation;   ///< of the launch; of all nodes of a graph that of cudaGraphLaunch
+  uint32_t name;          ///< kernels: string id. peer copies: the device that receives
+  uint32_t context;       ///< ContextMeta::id; kContextOfLaunch: where the launch with this correlation was made
+  uint32_t comm;          ///< collectives: CommunicatorMeta::index. kNoComm: as the launch says
+  uint32_t sequence;      ///< collectives: number on the communicator
+};
+static_assert(sizeof(DeviceRecord) == 64);
+
+constexpr uint32_t device_what(DeviceKind kind, uint32_t sub, uint32_t source, uint32_t destination, uint32_t flags) {
+  return static_cast<uint32_t>(kind) | (sub & 0xff) << 8 | (source & 0xf) << 16 | (destination & 0xf) << 20 | (flags & 0xff) << 24;
+}
+constexpr DeviceKind device_kind(uint32_t what) { return static_cast<DeviceKind>(what & 0xff); }
+constexpr uint32_t device_sub(uint32_t what) { return what >> 8 & 0xff; }
+constexpr uint32_t device_source(uint32_t what) { return what >> 16 & 0xf; }
+constexpr uint32_t device_destination(uint32_t what) { return what >> 20 & 0xf; }
+constexpr uint32_t device_flags(uint32_t what) { return what >> 24; }
 
 // ---------------------------------------------------------------------------------------------------------------- profile
 
@@ -244,6 +324,8 @@ enum class MetaKind : uint32_t {
   kFact = 9,           ///< FactMeta + key bytes + value bytes
   kCommTopology = 10,  ///< CommNameMeta: "cart 4x2 periodic 1,0", "graph", "dist_graph"
   kClockSync = 11,     ///< ClockSyncMeta
+  kDeviceClock = 12,   ///< DeviceClockMeta
+  kGraphNode = 13,     ///< GraphNodeMeta
 };
 
 /// `word` = total bytes << 8 | kind, stored last (release); 0 = end of what was written. Total bytes: header + payload, padded to 8.
@@ -356,6 +438,23 @@ struct ClockSyncMeta {
   uint64_t remote_ticks;
   uint64_t receive_ticks;
   int32_t remote_rank;  ///< in MPI_COMM_WORLD
+  uint32_t reserved;
+};
+
+/// One moment on two clocks: what DeviceRecords with kDeviceTime count, and ours.
+struct DeviceClockMeta {
+  uint64_t ticks;
+  uint64_t device_ns;
+};
+
+/// A node of a CUDA graph, described when it is captured (what runs later names only the node), and again for every copy that is made of
+/// it.
+struct GraphNodeMeta {
+  uint64_t node;      ///< DeviceRecord::graph_node
+  uint64_t original;  ///< the node that it is a copy of; 0: captured, and the rest counts
+  uint32_t context;   ///< as in Record
+  uint32_t comm;
+  uint32_t sequence;
   uint32_t reserved;
 };
 

@@ -158,6 +158,16 @@ void write_clock_sync(const ClockSyncMeta& meta) {
   write_locked(MetaKind::kClockSync, parts, 1);
 }
 
+void write_device_clock(const DeviceClockMeta& meta) {
+  const internal::Bytes parts[] = {{&meta, sizeof meta}};
+  write_locked(MetaKind::kDeviceClock, parts, 1);
+}
+
+void write_graph_node(const GraphNodeMeta& meta) {
+  const internal::Bytes parts[] = {{&meta, sizeof meta}};
+  write_locked(MetaKind::kGraphNode, parts, 1);
+}
+
 void refresh_clock(uint64_t now_ticks) {
   // Every second at first, then every 1/256 of the run's age: a week-long job needs a few thousand pairs, not a million.
   const uint64_t age = now_ticks - internal::g_file.header()->begin.ticks;

@@ -151,7 +151,7 @@ void SpoolReader::index() {
     SpoolChunk chunk = {found, {}};
     if (read_at(found, &chunk.header, sizeof chunk.header) != sizeof chunk.header || !is_chunk(chunk.header)) return;  // changed under us
     next_offset_ = found + chunk.header.bytes;
-    if (chunk.header.kind == 0 || chunk.header.kind > static_cast<uint32_t>(ChunkKind::kProfile)) {
+    if (chunk.header.kind == 0 || chunk.header.kind > static_cast<uint32_t>(ChunkKind::kDevice)) {
       skips_.push_back({found, chunk.header.bytes, "chunk of an unknown kind"});
     } else if (!indices_.insert(chunk.header.index).second) {
       skips_.push_back({found, chunk.header.bytes, "the same chunk twice"});
@@ -215,11 +215,14 @@ void SpoolReader::read_chunk(const SpoolChunk& chunk, std::vector<unsigned char>
   bytes.resize(read_at(chunk.offset, bytes.data(), bytes.size()));
 }
 
+bool SpoolReader::plausible(uint64_t start_ticks, uint64_t end_ticks) const {
+  return start_ticks >= header_.begin.ticks && end_ticks >= start_ticks &&
+         (end_ticks <= latest_ticks_ || end_ticks - latest_ticks_ <= kSlackTicks);
+}
+
 bool SpoolReader::plausible(const Record& r) const {
   const uint32_t op = record_op(r.word);
-  const uint64_t end = r.start_ticks + record_duration_ticks(r.word);
-  if (r.start_ticks < header_.begin.ticks || end < r.start_ticks || (end > latest_ticks_ && end - latest_ticks_ > kSlackTicks))
-    return false;
+  if (!plausible(r.start_ticks, r.start_ticks + record_duration_ticks(r.word))) return false;
   switch (record_kind(r.word)) {
     case RecordKind::kOpen:
     case RecordKind::kCall:
@@ -232,6 +235,8 @@ bool SpoolReader::plausible(const Record& r) const {
       return op == static_cast<uint32_t>(ContextKind::kStep);
     case RecordKind::kValue:
       return true;
+    case RecordKind::kLaunch:
+      return op >= static_cast<uint32_t>(LaunchKind::kKernel) && op <= static_cast<uint32_t>(LaunchKind::kSynchronize);
     case RecordKind::kNone:
       break;
   }
@@ -283,6 +288,29 @@ void SpoolReader::read_profile(const SpoolChunk& chunk, std::vector<ProfileEntry
     }
   }
   add_skip(skips, chunk.offset + first_bad, bad * sizeof(ProfileEntry), "damaged profile entries");
+}
+
+void SpoolReader::read_device(const SpoolChunk& chunk, std::vector<DeviceRecord>& out, std::vector<Skip>* skips) const {
+  out.clear();
+  std::vector<unsigned char> bytes;
+  read_chunk(chunk, bytes);
+  uint64_t bad = 0;
+  uint64_t first_bad = 0;
+  for (size_t at = sizeof(ChunkHeader); at + sizeof(DeviceRecord) <= bytes.size(); at += sizeof(DeviceRecord)) {
+    DeviceRecord r;
+    memcpy(&r, &bytes[at], sizeof r);
+    if (r.what == 0) continue;
+    const bool known = device_kind(r.what) >= DeviceKind::kKernel && device_kind(r.what) <= DeviceKind::kCollective;
+    // The device's clock may be any; what its length is does not depend on it.
+    const bool timed = device_flags(r.what) & kDeviceTime ? r.end >= r.start && r.end - r.start <= kSlackTicks && r.end <= INT64_MAX
+                                                          : plausible(r.start, r.end);
+    if (known && timed && r.bytes <= kMaxPayloadBytes) {
+      out.push_back(r);
+    } else if (bad++ == 0) {
+      first_bad = at;
+    }
+  }
+  add_skip(skips, chunk.offset + first_bad, bad * sizeof(DeviceRecord), "damaged records of GPUs");
 }
 
 }  // namespace ddl

@@ -51,6 +51,8 @@ class MetaVisitor {
   virtual void on_module(const ModuleMeta&, std::string_view /*path*/) {}
   virtual void on_clock(const ClockPair&) {}
   virtual void on_clock_sync(const ClockSyncMeta&) {}
+  virtual void on_device_clock(const DeviceClockMeta&) {}
+  virtual void on_graph_node(const GraphNodeMeta&) {}
   virtual void on_thread(const ThreadMeta&, std::string_view /*name*/) {}
   virtual void on_fact(std::string_view /*key*/, std::string_view /*value*/) {}
 };
@@ -85,6 +87,8 @@ class SpoolReader {
   void read_records(const SpoolChunk& chunk, std::vector<Record>& out, std::vector<Skip>* skips = nullptr) const;
   /// Entries in use of a profile table.
   void read_profile(const SpoolChunk& chunk, std::vector<ProfileEntry>& out, std::vector<Skip>* skips = nullptr) const;
+  /// Records of a device chunk.
+  void read_device(const SpoolChunk& chunk, std::vector<DeviceRecord>& out, std::vector<Skip>* skips = nullptr) const;
   /// Decodes a meta chunk. A damaged entry ends its chunk, because the next one cannot be found without its length.
   void read_meta(const SpoolChunk& chunk, MetaVisitor& visitor, std::vector<Skip>* skips = nullptr) const;
   /// All meta chunks.
@@ -96,6 +100,7 @@ class SpoolReader {
   void read_header();
   void index();
   uint64_t find_chunk(uint64_t offset, bool& only_zeros) const;
+  bool plausible(uint64_t start_ticks, uint64_t end_ticks) const;
   bool plausible(const Record& record) const;
 
   std::string path_;

@@ -110,6 +110,18 @@ bool decode(MetaKind kind, Payload payload, MetaVisitor& visitor) {
       visitor.on_clock_sync(meta);
       return true;
     }
+    case MetaKind::kDeviceClock: {
+      DeviceClockMeta meta;
+      if (!payload.take(meta)) return false;
+      visitor.on_device_clock(meta);
+      return true;
+    }
+    case MetaKind::kGraphNode: {
+      GraphNodeMeta meta;
+      if (!payload.take(meta) || meta.node == 0) return false;
+      visitor.on_graph_node(meta);
+      return true;
+    }
     case MetaKind::kThread: {
       ThreadMeta meta;
       if (!payload.take(meta) || !payload.take(text, meta.name_length)) return false;

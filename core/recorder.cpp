@@ -91,32 +91,18 @@ void coarsen() {
 }
 
 bool add_log_chunk(Thread* thread) {
-  FileHeader* header = internal::g_file.header();
-  const uint32_t bytes = thread->log_chunk_bytes;
-  const uint64_t cap = g_options.cap_bytes;
-  // Half of the cap is for everything. Then equal slices for every second unit, every fourth, every eighth ...: a slice lasts twice as long
-  // as the one before, so a run may be thousands of times longer than what the first half holds and still leave something of its end.
-  const uint64_t slice = cap / kSlices > bytes ? cap / kSlices : bytes;
-  while (header->log_bytes + bytes > cap / 2 + header->keep_level * slice && header->keep_level < kMaxKeepLevel) coarsen();
-  if (header->log_bytes + bytes > cap) {
-    store_relaxed(g_log_full, true);
-    update_keep();
-    return false;
-  }
-  ChunkHeader* chunk = internal::grow_spool(ChunkKind::kEvents, bytes, thread->index);
+  ChunkHeader* chunk = internal::grow_log(ChunkKind::kEvents, thread->log_chunk_bytes, thread->index);
   if (!chunk) {  // maybe later, and a small one
-    thread->log_chunk_bytes = kMinChunkBytes;
+    if (!relaxed(g_log_full)) thread->log_chunk_bytes = kMinChunkBytes;
     return false;
   }
-  header->log_bytes += bytes;
   if (thread->log_begin) thread->log_before += static_cast<uint64_t>(thread->log_next - thread->log_begin);
   // The old chunk may hold the open record of an enclosing call; then it stays mapped for good (rare: events inside an MPI call).
   if (thread->log_chunk && thread->call_depth == 0) SpoolFile::unmap(thread->log_chunk);
   thread->log_chunk = chunk;
   thread->log_begin = thread->log_next = first_record(chunk);
-  thread->log_end = thread->log_next + record_count(bytes);
-  const uint64_t largest = cap / kSlices < kMaxLogChunkBytes ? cap / kSlices : kMaxLogChunkBytes;
-  if (2ull * bytes <= largest) thread->log_chunk_bytes = 2 * bytes;
+  thread->log_end = thread->log_next + record_count(chunk->bytes);
+  thread->log_chunk_bytes = internal::next_log_chunk_bytes(chunk->bytes);
   return true;
 }
 
@@ -158,6 +144,7 @@ void release_thread(void* pointer) {
   thread->call_depth = 0;
   thread->range_depth = thread->range_overflow = 0;
   thread->context = 0;
+  thread->nccl_call = {};
   memset(thread->names, 0, sizeof thread->names);  // the next user's pointers mean other texts
   thread->next_free = g_free_threads;
   g_free_threads = thread;
@@ -174,6 +161,7 @@ const char* activate(const RecorderOptions& options, int* error) {
   const uint64_t entered = ticks();
   internal::reset_meta();
   internal::reset_contexts();
+  internal::reset_device();
   if (!internal::g_file.create(options.directory, clock)) {
     *error = internal::g_file.error();
     return internal::g_file.why();
@@ -308,6 +296,31 @@ ChunkHeader* grow_spool(ChunkKind kind, uint32_t bytes, uint32_t thread) {
   __atomic_fetch_or(&header->flags, kCannotGrow, __ATOMIC_RELEASE);
   return nullptr;
 }
+
+ChunkHeader* grow_log(ChunkKind kind, uint32_t bytes, uint32_t thread) {
+  FileHeader* header = g_file.header();
+  const uint64_t cap = g_options.cap_bytes;
+  // Half of the cap is for everything. Then equal slices for every second unit, every fourth, every eighth ...: a slice lasts twice as long
+  // as the one before, so a run may be thousands of times longer than what the first half holds and still leave something of its end.
+  const uint64_t slice = cap / kSlices > bytes ? cap / kSlices : bytes;
+  while (header->log_bytes + bytes > cap / 2 + header->keep_level * slice && header->keep_level < kMaxKeepLevel) coarsen();
+  if (header->log_bytes + bytes > cap) {
+    store_relaxed(g_log_full, true);
+    update_keep();
+    return nullptr;
+  }
+  ChunkHeader* chunk = grow_spool(kind, bytes, thread);
+  if (chunk) header->log_bytes += bytes;
+  return chunk;
+}
+
+uint32_t next_log_chunk_bytes(uint32_t bytes) {
+  const uint64_t cap = g_options.cap_bytes;
+  const uint64_t largest = cap / kSlices < kMaxLogChunkBytes ? cap / kSlices : kMaxLogChunkBytes;
+  return 2ull * bytes <= largest ? 2 * bytes : bytes;
+}
+
+bool is_log_full() { return relaxed(g_log_full); }
 
 bool may_grow() {
   const uint64_t failed = relaxed(g_growth_failed_ticks);

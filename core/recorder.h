@@ -82,6 +82,10 @@ struct alignas(64) Thread {
   uint32_t profile_index_slots;
   uint32_t range_depth;
   uint32_t range_overflow;  ///< ranges begun beyond kMaxRangeDepth and not yet ended
+  struct {
+    uint32_t comm;      ///< kNoComm: not inside an NCCL call that launches
+    uint32_t sequence;  ///< the collective; kNoSequence: several in one, or messages
+  } nccl_call;  ///< what the thread launches while this is set is the collective's. Whoever wraps NCCL sets it, CUPTI's callback reads it
   CallSlot slots[kCallSlots];
   struct {
     const char* name;  ///< the program's pointer; its text is compared with `text` on every hit
@@ -347,5 +351,12 @@ void write_fact(const char* key, const char* value);
 void write_modules();
 void write_clock();
 void write_clock_sync(const ClockSyncMeta& meta);
+void write_device_clock(const DeviceClockMeta& meta);
+void write_graph_node(const GraphNodeMeta& meta);
+
+/// What GPUs did (device.cpp). One thread at a time: the caller sees to it. What does not fit is counted.
+void write_device_record(const DeviceRecord& record);
+/// String id of a name that comes again and again.
+uint32_t intern_name(const char* name);
 
 }  // namespace ddl

@@ -44,6 +44,15 @@ ChunkHeader* grow_spool(ChunkKind kind, uint32_t bytes, uint32_t thread);
 /// False: the last attempt failed a moment ago.
 bool may_grow();
 
+/// A chunk of the log: counted against the cap, of which half is for everything and the rest for ever fewer units. NULL: the log is full,
+/// or the spool cannot grow now. The caller holds the lock.
+ChunkHeader* grow_log(ChunkKind kind, uint32_t bytes, uint32_t thread);
+/// The size of the chunk after one of `bytes`.
+uint32_t next_log_chunk_bytes(uint32_t bytes);
+bool is_log_full();
+/// Forgets the device chunk of an earlier recording.
+void reset_device();
+
 /// Gives a thread one more profile table, at first or when all are full; false: no space. The caller holds the lock.
 bool add_profile_table(Thread* thread, uint32_t entries);
 /// Undoes the first one, of a thread that gets nowhere.

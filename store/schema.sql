@@ -7,7 +7,7 @@
 -- docs/reference/schema.md is generated from this file: every table and column carries a comment.
 
 PRAGMA application_id = 0x64646c31;  -- "ddl1": a file without it is not ours
-PRAGMA user_version = 2;             -- schema version; a newer one is refused
+PRAGMA user_version = 3;             -- schema version; a newer one is refused
 
 -- ------------------------------------------------------------------------------------------------ what ran where
 
@@ -76,7 +76,7 @@ CREATE TABLE thread (
 CREATE TABLE loss (
   world INTEGER,         -- NULL: the run as a whole
   rank INTEGER,          -- NULL: the run as a whole, or a process without a rank
-  kind TEXT NOT NULL,    -- not_kept, records, profile_other, contexts, communicators, requests, meta, range_depth, unbalanced_ranges, threads, cannot_grow (counted by the process); torn_spool, missing_rank, killed, clock, abandoned_calls, undescribed, job_file (found by the ingest)
+  kind TEXT NOT NULL,    -- not_kept, records, profile_other, contexts, communicators, requests, meta, range_depth, unbalanced_ranges, threads, gpu_not_kept, gpu_dropped, gpu_times, gpu_unread, cannot_grow (counted by the process); torn_spool, missing_rank, killed, clock, abandoned_calls, undescribed, gpu_launches, gpu_clock, gpu_tracing, job_file (found by the ingest)
   count INTEGER NOT NULL,  -- events, calls, bytes or processes: the note says which
   note TEXT NOT NULL     -- for people, reads on from the count: "3 of 16 ranks left no spool: rank 4, 7-8"
 );
@@ -237,6 +237,39 @@ CREATE TABLE value (
   time_ns INTEGER NOT NULL,  -- when
   name TEXT NOT NULL,        -- samples, batch, loss, ...
   value REAL                 -- the number; NULL: the program reported NaN
+);
+
+-- What GPUs did, as CUPTI told it (or NCCL, of its own collectives). In which layer and step it belongs says the call that launched it.
+CREATE TABLE gpu_event (
+  id INTEGER PRIMARY KEY,     -- grouped by process, in the order in which it became known
+  process INTEGER NOT NULL,   -- process.id
+  kind INTEGER NOT NULL,      -- 1 kernel, 2 memcpy, 3 memset, 4 synchronisation (the host or a stream waited for the device), 5 overhead of the tracing, 6 whole launch of a CUDA graph, 7 collective as NCCL timed it
+  name INTEGER NOT NULL,      -- gpu_name.id
+  device INTEGER,             -- the process's number of the device; NULL: of none (synchronisation, overhead)
+  context INTEGER,            -- CUDA context, by CUPTI's number; NULL as device
+  stream INTEGER,             -- by CUPTI's number; NULL: all of the context, or none
+  region INTEGER NOT NULL,    -- region.id in which it was launched; of nodes of a CUDA graph: captured
+  step INTEGER,               -- step in which it was launched; NULL: outside steps
+  thread INTEGER,             -- thread.thread that launched it; NULL: not known
+  start_ns INTEGER NOT NULL,  -- begin, by the device's stamps mapped to the run's axis
+  duration_ns INTEGER NOT NULL,  -- end - begin
+  bytes INTEGER,              -- copied or set; NULL: neither
+  copy TEXT,                  -- memcpy: HtoD, DtoH, DtoD, PtoP, HtoH, ... (A: array)
+  source TEXT,                -- memcpy: pageable, pinned, device, array, managed; NULL: not known
+  destination TEXT,           -- memcpy, memset: likewise
+  peer_device INTEGER,        -- memcpy PtoP: the device that receives
+  correlation INTEGER NOT NULL,  -- CUPTI's number of the launching call; 0: none
+  graph_node INTEGER,         -- node of a CUDA graph; NULL: none
+  comm INTEGER,               -- communicator.id of the NCCL collective that it carries out; NULL: none
+  seq INTEGER,                -- number of that collective on the communicator
+  launch_ns INTEGER,          -- the launching call was entered; NULL: it was not recorded
+  launch_duration_ns INTEGER  -- and left
+);
+
+-- Names in gpu_event: kernels (C++ names as people write them), and [CUDA memcpy HtoD] and the like.
+CREATE TABLE gpu_name (
+  id INTEGER PRIMARY KEY,    -- 1, 2, ...
+  name TEXT NOT NULL UNIQUE  -- void gemm<float>(float*, ...), [CUDA memset], ...
 );
 
 -- ------------------------------------------------------------------------------------------------ filled by the analyzer
@@ -460,3 +493,23 @@ GROUP BY p.world, p.rank, p.id, r.layer, r.phase;
 CREATE VIEW v_open_call AS
 SELECT p.world, p.rank, o.name AS op, c.label AS comm, x.seq, x.step, r.layer, r.phase, x.start_ns, p.end_ns - x.start_ns AS since_ns, x.bytes, x.peer, x.tag, x.thread
 FROM open_call x JOIN process p ON p.id = x.process JOIN op o ON o.id = x.op LEFT JOIN communicator c ON c.id = x.comm JOIN region r ON r.id = x.region;
+
+-- Kernels, one row per execution that the window kept. name is as people write it; correlation is CUPTI's number of the launching call.
+CREATE VIEW v_kernel AS
+SELECT p.world, p.rank, g.step, r.layer, g.device, g.stream, n.name, g.start_ns, g.duration_ns, g.correlation, r.phase, g.context, g.graph_node, c.label AS comm, g.seq,
+       g.launch_ns, g.launch_duration_ns, g.thread, g.id AS event
+FROM gpu_event g JOIN process p ON p.id = g.process JOIN region r ON r.id = g.region JOIN gpu_name n ON n.id = g.name LEFT JOIN communicator c ON c.id = g.comm
+WHERE g.kind = 1;
+
+-- Copies and memsets of GPUs. kind: HtoD, DtoH, DtoD, PtoP, ... or memset; source and destination: pageable, pinned, device, ...
+CREATE VIEW v_memcpy AS
+SELECT p.world, p.rank, g.step, r.layer, coalesce(g.copy, 'memset') AS kind, g.bytes, g.start_ns, g.duration_ns, g.device, g.stream, g.source, g.destination, g.peer_device,
+       r.phase, g.correlation, g.graph_node, g.launch_ns, g.launch_duration_ns, g.thread, g.id AS event
+FROM gpu_event g JOIN process p ON p.id = g.process JOIN region r ON r.id = g.region
+WHERE g.kind IN (2, 3);
+
+-- Everything that GPUs did, also what v_kernel and v_memcpy leave out: synchronisation, overhead of the tracing, launches of graphs.
+CREATE VIEW v_gpu AS
+SELECT p.world, p.rank, g.step, r.layer, CASE g.kind WHEN 1 THEN 'kernel' WHEN 2 THEN 'memcpy' WHEN 3 THEN 'memset' WHEN 4 THEN 'sync' WHEN 5 THEN 'overhead' WHEN 6 THEN 'graph'
+       ELSE 'collective' END AS kind, n.name, g.device, g.stream, g.start_ns, g.duration_ns, g.bytes, g.correlation, r.phase, g.graph_node, g.launch_ns, g.launch_duration_ns, g.id AS event
+FROM gpu_event g JOIN process p ON p.id = g.process JOIN region r ON r.id = g.region JOIN gpu_name n ON n.id = g.name;

@@ -137,7 +137,7 @@ IngestSummary fill(SQLite::Database& db, const RunDirectory& run, size_t spools,
   }
   add_missing_ranks(worlds, losses);
   const Communicators communicators(scans, worlds);
-  RunTables tables = {{}, {}, communicators, std::move(losses)};
+  RunTables tables = {{}, {}, communicators, std::move(losses), {}};
   for (const size_t i : worlds.order) tables.operations.learn(scans[i]);
 
   SQLite::Transaction transaction(db);
@@ -156,6 +156,7 @@ IngestSummary fill(SQLite::Database& db, const RunDirectory& run, size_t spools,
   reporter.begin("indexing", 1);
   tables.operations.write(db);
   tables.regions.write(db);
+  tables.gpu_names.write(db);
   communicators.write(db, tables.operations.ids());
   write_meta(db, run, spools, clocks, ingested_at_ns, tables.losses);
   summary.losses = tables.losses.write(db);

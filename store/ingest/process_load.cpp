@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "core/names.h"
+#include "store/ingest/device.h"
 #include "store/ingest/profile.h"
 #include "store/ingest/record_stream.h"
 #include "store/ingest/timeline.h"
@@ -228,7 +229,9 @@ uint64_t load_process(SQLite::Database& db, SpoolTable& spool_table, RunTables& 
   pull(kInsertRanges, bit(RecordKind::kRange), silent);
   pull(kInsertValues, bit(RecordKind::kValue), silent);
 
-  write_process(db, run, scan, reader, host, timeline.newest_ticks, tables);
+  const uint64_t device_ticks = load_device(db, run, reader, stream, timeline, tables, skips);
+
+  write_process(db, run, scan, reader, host, std::max(timeline.newest_ticks, device_ticks), tables);
   run.losses.add_skips(place, scan.file_name, skips);
   run.losses.add(place, "abandoned_calls", timeline.abandoned,
                  "calls that were entered and never left although their thread went on; they are in no table");

@@ -14,6 +14,7 @@
 #include "store/ingest/clocks.h"
 #include "store/ingest/communicators.h"
 #include "store/ingest/contexts.h"
+#include "store/ingest/gpu_names.h"
 #include "store/ingest/losses.h"
 #include "store/ingest/operations.h"
 #include "store/ingest/spool_table.h"
@@ -26,6 +27,7 @@ struct RunTables {
   Regions regions;
   const Communicators& communicators;
   Losses losses;
+  GpuNames gpu_names;
 };
 
 /// From one process's numbers to the run's ids. What the spool does not describe is counted and gets the best that is left: "unknown#N", no

@@ -81,6 +81,7 @@ void create_indices(SQLite::Database& db) {
   db.exec(
       "CREATE INDEX event_instance ON event(comm, seq) WHERE seq IS NOT NULL;"
       "CREATE INDEX event_process ON event(process, start_ns);"
+      "CREATE INDEX gpu_event_process ON gpu_event(process, start_ns);"
       "CREATE INDEX step_process ON step(process, step);"
       "CREATE INDEX profile_process ON profile(process, op);"
       "CREATE INDEX range_profile_process ON range_profile(process, region);"

@@ -53,6 +53,69 @@ TEST_F(RecorderTest, CallsComeBackInOrderAndWhole) {
   EXPECT_EQ(reader.header().keep_level, 0u);
 }
 
+DeviceRecord device_record(uint64_t number) {
+  DeviceRecord r = {};
+  r.start = ticks();
+  r.end = r.start + number;
+  r.bytes = number;
+  r.graph_node = ~number;
+  r.what = device_what(DeviceKind::kMemcpy, 1, 2, 3, 0);
+  r.device = 4;
+  r.cuda_context = 5;
+  r.stream = 6;
+  r.correlation = static_cast<uint32_t>(number);
+  r.name = intern_name("kernel");
+  r.context = 7;
+  r.comm = 8;
+  r.sequence = 9;
+  return r;
+}
+
+TEST_F(RecorderTest, WhatDevicesDidComesBackWhole) {
+  constexpr uint64_t kRecords = 20000;
+  record([] {
+    for (uint64_t i = 0; i < kRecords; ++i) write_device_record(device_record(i));
+  });
+  const SpoolReader reader = spool();
+  uint64_t number = 0, bytes = 0;
+  for (const SpoolChunk& chunk : reader.chunks(ChunkKind::kDevice)) {
+    std::vector<DeviceRecord> some;
+    std::vector<Skip> skips;
+    reader.read_device(chunk, some, &skips);
+    EXPECT_TRUE(skips.empty());
+    bytes += chunk.header.bytes;
+    for (DeviceRecord r : some) {
+      DeviceRecord expected = device_record(number++);
+      EXPECT_EQ(r.end - r.start, r.bytes);
+      EXPECT_GE(r.start, reader.header().begin.ticks);
+      expected.start = r.start;
+      expected.end = r.end;
+      expected.name = 1;
+      ASSERT_EQ(memcmp(&r, &expected, sizeof r), 0) << number;
+    }
+  }
+  EXPECT_EQ(number, kRecords);
+  EXPECT_EQ(reader.header().log_bytes, bytes);
+}
+
+TEST_F(RecorderTest, WhatDevicesDidBeyondTheCapIsCounted) {
+  constexpr uint64_t kRecords = 10000;
+  options_.cap_bytes = 4 * kMinChunkBytes;
+  record([] {
+    for (uint64_t i = 0; i < kRecords; ++i) write_device_record(device_record(i));
+  });
+  const SpoolReader reader = spool();
+  uint64_t kept = 0;
+  for (const SpoolChunk& chunk : reader.chunks(ChunkKind::kDevice)) {
+    std::vector<DeviceRecord> some;
+    reader.read_device(chunk, some);
+    kept += some.size();
+  }
+  EXPECT_GT(kept, 1000u);
+  EXPECT_EQ(kept + reader.header().loss[kLossDeviceNotKept], kRecords);
+  EXPECT_LE(reader.header().log_bytes, options_.cap_bytes);
+}
+
 TEST_F(RecorderTest, PollsAreCountedAndThoseThatFindSomethingAreEvents) {
   record([] {
     for (int i = 0; i < 10; ++i) {

@@ -49,12 +49,12 @@ size_t SpoolBuilder::add_chunk(ChunkKind kind, uint32_t bytes, uint32_t thread) 
   h.magic = kChunkMagic;
   h.kind = static_cast<uint32_t>(kind);
   h.bytes = bytes;
-  h.thread = kind == ChunkKind::kMeta ? UINT32_MAX : thread;
+  h.thread = kind == ChunkKind::kMeta || kind == ChunkKind::kDevice ? UINT32_MAX : thread;
   h.index = number;
   h.begin_ticks = ticks_;
   h.begin_monotonic_ns = monotonic_ns_;
   seal(number);
-  if (kind == ChunkKind::kEvents) header_.log_bytes += bytes;
+  if (kind == ChunkKind::kEvents || kind == ChunkKind::kDevice) header_.log_bytes += bytes;
   if (kind == ChunkKind::kMeta) meta_chunk_ = number;
   return number;
 }
@@ -84,6 +84,14 @@ bool SpoolBuilder::put(size_t number, uint32_t slot, const Record& record) {
 bool SpoolBuilder::append(size_t number, const Record& record) {
   Chunk& to = chunks_[number];
   if (!put(number, static_cast<uint32_t>((to.used - sizeof(ChunkHeader)) / sizeof record), record)) return false;
+  to.used += sizeof record;
+  return true;
+}
+
+bool SpoolBuilder::append_device(size_t number, const DeviceRecord& record) {
+  Chunk& to = chunks_[number];
+  if (to.used + sizeof record > to.bytes.size()) return false;
+  std::memcpy(&to.bytes[to.used], &record, sizeof record);
   to.used += sizeof record;
   return true;
 }

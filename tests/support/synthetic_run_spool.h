@@ -47,6 +47,7 @@ class SpoolBuilder {
   bool put(size_t number, uint32_t slot, const Record& record);
   /// Behind the records that append() wrote so far. False: the chunk is full.
   bool append(size_t number, const Record& record);
+  bool append_device(size_t number, const DeviceRecord& record);
   bool put_profile(size_t number, uint32_t slot, const ProfileEntry& entry);
 
   // Meta entries go to the last meta chunk; a new one is made when it is full (or there is none).
@@ -60,6 +61,8 @@ class SpoolBuilder {
   void module(uint64_t begin, uint64_t end, uint64_t file_offset, std::string_view path);
   void clock_sync(const ClockSyncMeta& meta) { meta_entry(MetaKind::kClockSync, {bytes_of(meta)}); }
   void clock(const ClockPair& pair) { meta_entry(MetaKind::kClock, {bytes_of(pair)}); }
+  void device_clock(const DeviceClockMeta& meta) { meta_entry(MetaKind::kDeviceClock, {bytes_of(meta)}); }
+  void graph_node(const GraphNodeMeta& meta) { meta_entry(MetaKind::kGraphNode, {bytes_of(meta)}); }
   void thread(uint32_t thread, uint32_t tid, std::string_view name);
   void fact(std::string_view key, std::string_view value);
   /// Any entry: `parts` one behind the other, padded to 8.

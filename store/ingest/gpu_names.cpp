@@ -1,0 +1,29 @@
+#include "store/ingest/gpu_names.h"
+
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "store/insert.h"
+
+namespace ddl::store {
+
+uint32_t GpuNames::id(const std::string& name) { return ids_.try_emplace(name, static_cast<uint32_t>(ids_.size() + 1)).first->second; }
+
+std::string GpuNames::readable(const std::string& name) {
+  if (!name.starts_with("_Z")) return name;
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
+  return status == 0 && text ? std::string(text.get()) : name;
+}
+
+void GpuNames::write(SQLite::Database& db) const {
+  std::vector<const std::string*> names(ids_.size());
+  for (const auto& [name, id] : ids_) names[id - 1] = &name;
+  Insert insert(db, "INSERT INTO gpu_name VALUES (?, ?)");
+  for (size_t i = 0; i < names.size(); ++i) insert.row(i + 1, *names[i]);
+}
+
+}  // namespace ddl::store

@@ -1,0 +1,198 @@
+// The ingest of what GPUs did, against spools that were put together record by record: the join with launches, captured graphs, clocks.
+#include <gtest/gtest.h>
+
+#include "store/ingest/device.h"
+#include "tests/store/store_fixture.h"
+#include "tests/support/synthetic_run_spool.h"
+
+namespace ddl {
+namespace {
+
+using test::SpoolBuilder;
+
+constexpr uint64_t kBegin = 1000000;
+
+class DeviceTest : public StoreTest {
+ protected:
+  DeviceTest() {
+    spool_.header().begin = spool_.header().latest = {kBegin, kBegin, 5000000};
+    spool_.header().rank = 0;
+    spool_.header().world_size = 1;
+    spool_.header().flags = kMpiInitialized | kMpiFinalized;
+    spool_.string(1, "fc1");
+    spool_.string(2, "fc2");
+    spool_.string(3, "_Z4gemmIfEvPT_i");
+    spool_.string(4, "relu");
+    spool_.context({1, 0, static_cast<uint32_t>(ContextKind::kStep), 0, 0});
+    spool_.context({2, 1, static_cast<uint32_t>(ContextKind::kLayer), 1, 0});
+    spool_.context({3, 1, static_cast<uint32_t>(ContextKind::kLayer), 2, 0});
+    CommunicatorMeta comm = {};
+    comm.index = 1;
+    comm.uid = 7;
+    comm.size = 1;
+    comm.flags = kCommWorld;
+    spool_.communicator(comm, {});
+    log_ = spool_.add_chunk(ChunkKind::kEvents);
+    device_ = spool_.add_chunk(ChunkKind::kDevice);
+  }
+  void load() {
+    std::filesystem::create_directories(folder());
+    spool_.write(folder() / "n0.1.1.spool");
+    ingest_again();
+  }
+  /// Moments are ns after the begin.
+  void launch(uint32_t correlation, uint64_t at, uint64_t duration, uint32_t context, uint32_t comm = 0, uint32_t sequence = 0) {
+    const uint64_t word = record_word(RecordKind::kLaunch, static_cast<uint32_t>(LaunchKind::kKernel), duration);
+    spool_.append(log_, Record{kBegin + at, word, correlation, comm, context, sequence, -1});
+  }
+  void step(uint32_t number, uint64_t at, uint64_t duration) {
+    spool_.append(log_, Record{kBegin + at, record_word(RecordKind::kStep, 1, duration), 0, 0, 1, number, -1});
+  }
+  static DeviceRecord record(DeviceKind kind, uint32_t correlation, uint64_t at, uint64_t duration) {
+    DeviceRecord r = {};
+    r.start = kBegin + at;
+    r.end = kBegin + at + duration;
+    r.what = device_what(kind, 0, 0, 0, 0);
+    r.cuda_context = 1;
+    r.stream = 7;
+    r.correlation = correlation;
+    r.context = kContextOfLaunch;
+    return r;
+  }
+  static DeviceRecord kernel(uint32_t correlation, uint64_t at, uint64_t duration, uint32_t name) {
+    DeviceRecord r = record(DeviceKind::kKernel, correlation, at, duration);
+    r.name = name;
+    return r;
+  }
+  static DeviceRecord copy(uint32_t correlation, uint64_t at, uint64_t duration, DeviceCopy kind, uint64_t bytes) {
+    DeviceRecord r = record(DeviceKind::kMemcpy, correlation, at, duration);
+    r.what = device_what(DeviceKind::kMemcpy, static_cast<uint32_t>(kind), static_cast<uint32_t>(DeviceMemory::kPinned),
+                         static_cast<uint32_t>(DeviceMemory::kDevice), 0);
+    r.bytes = bytes;
+    return r;
+  }
+
+  SpoolBuilder spool_;
+  size_t log_, device_;
+};
+
+TEST_F(DeviceTest, AKernelBelongsToTheLayerAndStepThatLaunchedIt) {
+  spool_.append_device(device_, kernel(12, 900, 50, 4));  // told before it was launched, as far as the file goes; runs after its step
+  launch(11, 110, 5, 2);
+  launch(12, 120, 6, 3);
+  step(4, 100, 200);
+  spool_.append_device(device_, kernel(11, 200, 100, 3));
+  load();
+  EXPECT_EQ(
+      rows("SELECT rank, step, layer, device, stream, name, start_ns, duration_ns, correlation, launch_ns, launch_duration_ns, thread "
+           "FROM v_kernel ORDER BY start_ns"),
+      (Rows{{"0", "4", "fc1", "0", "7", "void gemm<float>(float*, int)", "200", "100", "11", "110", "5", "0"},
+            {"0", "4", "fc2", "0", "7", "relu", "900", "50", "12", "120", "6", "0"}}));
+  EXPECT_EQ(number("SELECT end_ns FROM process"), 950);
+  EXPECT_EQ(number("SELECT count(*) FROM loss"), 0);
+}
+
+TEST_F(DeviceTest, CopiesSayTheirDirectionAndMemory) {
+  launch(1, 10, 5, 2);
+  spool_.append_device(device_, copy(1, 100, 50, DeviceCopy::kHtoD, 4096));
+  DeviceRecord peer = copy(1, 200, 60, DeviceCopy::kPtoP, 100);
+  peer.name = 3;  // the device that receives
+  spool_.append_device(device_, peer);
+  DeviceRecord set = record(DeviceKind::kMemset, 1, 300, 10);
+  set.what = device_what(DeviceKind::kMemset, 0, 0, static_cast<uint32_t>(DeviceMemory::kManaged), 0);
+  set.bytes = 8;
+  spool_.append_device(device_, set);
+  load();
+  EXPECT_EQ(rows("SELECT rank, layer, kind, bytes, start_ns, duration_ns, source, destination, peer_device FROM v_memcpy ORDER BY event"),
+            (Rows{{"0", "fc1", "HtoD", "4096", "100", "50", "pinned", "device", "NULL"},
+                  {"0", "fc1", "PtoP", "100", "200", "60", "pinned", "device", "3"},
+                  {"0", "fc1", "memset", "8", "300", "10", "NULL", "managed", "NULL"}}));
+  EXPECT_EQ(rows("SELECT DISTINCT name FROM v_gpu ORDER BY 1"), (Rows{{"[CUDA memcpy HtoD]"}, {"[CUDA memcpy PtoP]"}, {"[CUDA memset]"}}));
+}
+
+TEST_F(DeviceTest, NodesOfAGraphBelongWhereTheyWereCaptured) {
+  spool_.graph_node({100, 0, 3, 1, 9, 0});    // captured in fc2, inside an NCCL call
+  spool_.graph_node({200, 100, 0, 0, 0, 0});  // instantiated
+  spool_.graph_node({300, 200, 0, 0, 0, 0});  // and copied once more
+  spool_.graph_node({401, 402, 0, 0, 0, 0});  // damage: in a circle
+  spool_.graph_node({402, 401, 0, 0, 0, 0});
+  launch(1, 110, 5, 2);
+  step(4, 100, 50);
+  for (const uint64_t node : {100, 300, 401}) {
+    DeviceRecord r = kernel(1, 200 + node, 10, 4);
+    r.graph_node = node;
+    spool_.append_device(device_, r);
+  }
+  load();
+  EXPECT_EQ(
+      rows("SELECT step, layer, graph_node, comm, seq FROM v_kernel ORDER BY start_ns"),
+      (Rows{{"4", "fc2", "100", "MPI_COMM_WORLD", "9"}, {"4", "fc2", "300", "MPI_COMM_WORLD", "9"}, {"4", "fc1", "401", "NULL", "NULL"}}));
+}
+
+TEST_F(DeviceTest, ALaunchInsideAnNcclCallNamesTheCollective) {
+  launch(5, 10, 5, 2, 1, 42);
+  launch(5, 11, 2, 2, 0, 0);  // the driver's function inside the runtime's, with the same number
+  spool_.append_device(device_, kernel(5, 100, 10, 4));
+  DeviceRecord own = record(DeviceKind::kCollective, 0, 100, 10);  // as NCCL itself tells it
+  own.context = 3;
+  own.comm = 1;
+  own.sequence = 43;
+  own.name = 4;
+  spool_.append_device(device_, own);
+  load();
+  EXPECT_EQ(rows("SELECT comm, seq, launch_ns FROM v_kernel"), (Rows{{"MPI_COMM_WORLD", "42", "10"}}));
+  EXPECT_EQ(rows("SELECT kind, layer FROM v_gpu WHERE kind = 'collective'"), (Rows{{"collective", "fc2"}}));
+}
+
+TEST_F(DeviceTest, WithoutItsLaunchAnActivityIsOutsideEveryLayerAndCounted) {
+  step(4, 100, 200);
+  spool_.append_device(device_, kernel(77, 150, 10, 4));
+  DeviceRecord overhead = record(DeviceKind::kOverhead, 0, 160, 5);
+  overhead.what = device_what(DeviceKind::kOverhead, 1, 0, 0, 0);
+  spool_.append_device(device_, overhead);
+  load();
+  EXPECT_EQ(rows("SELECT step, layer, launch_ns FROM v_kernel"), (Rows{{"4", "NULL", "NULL"}}));
+  EXPECT_EQ(rows("SELECT kind, count FROM loss"), (Rows{{"gpu_launches", "1"}}));
+  EXPECT_EQ(rows("SELECT name, device, stream FROM v_gpu WHERE kind = 'overhead'"),
+            (Rows{{"[CUPTI overhead: buffer flush]", "NULL", "NULL"}}));
+}
+
+TEST_F(DeviceTest, AnotherClockIsTiedToOurs) {
+  spool_.device_clock({kBegin + 1000, 5000000});
+  spool_.device_clock({kBegin + 3000, 5001000});  // ours runs twice as fast in between
+  for (const uint64_t device_ns : {4999900, 5000500, 5001100}) {
+    DeviceRecord r = kernel(0, 0, 0, 4);
+    r.start = device_ns;
+    r.end = device_ns + 10;
+    r.what = device_what(DeviceKind::kKernel, 0, 0, 0, kDeviceTime);
+    spool_.append_device(device_, r);
+  }
+  load();
+  EXPECT_EQ(rows("SELECT start_ns, duration_ns FROM v_kernel ORDER BY start_ns"), (Rows{{"900", "10"}, {"2000", "20"}, {"3100", "10"}}));
+}
+
+TEST_F(DeviceTest, ClocksThatNothingTiesAreCounted) {
+  DeviceRecord r = kernel(0, 0, 10, 4);
+  r.what = device_what(DeviceKind::kKernel, 0, 0, 0, kDeviceTime);
+  spool_.append_device(device_, r);
+  load();
+  EXPECT_EQ(number("SELECT count(*) FROM gpu_event"), 0);
+  EXPECT_EQ(rows("SELECT kind, count FROM loss"), (Rows{{"gpu_clock", "1"}}));
+}
+
+TEST_F(DeviceTest, DamagedRecordsAreLeftOut) {
+  DeviceRecord backwards = kernel(0, 100, 10, 4);
+  std::swap(backwards.start, backwards.end);
+  spool_.append_device(device_, backwards);
+  DeviceRecord unknown = kernel(0, 100, 10, 4);
+  unknown.what = 0x99;
+  spool_.append_device(device_, unknown);
+  spool_.append_device(device_, copy(0, 100, 10, DeviceCopy::kHtoD, UINT64_MAX));
+  spool_.append_device(device_, kernel(0, 100, 10, 4));
+  load();
+  EXPECT_EQ(number("SELECT count(*) FROM gpu_event"), 1);
+  EXPECT_EQ(number("SELECT count FROM loss WHERE kind = 'torn_spool'"), 3 * 64);
+}
+
+}  // namespace
+}  // namespace ddl
