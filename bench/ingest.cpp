@@ -125,9 +125,9 @@ int run(int argc, char** argv) {
   int64_t rows = 0;
   for (int round = 0; round <= rounds; ++round) {
     if (round == 0) {  // how many rows there are, and everything in the page cache
-      rows = static_cast<int64_t>(ingest(directory, {.output = output, .progress = {}}).events);
+      rows = static_cast<int64_t>(ingest(directory, {.output = output, .progress = {}, .finish = {}}).events);
     } else {
-      measure("ingest", rows, [&] { ingest(directory, {.output = output, .progress = {}}); });
+      measure("ingest", rows, [&] { ingest(directory, {.output = output, .progress = {}, .finish = {}}); });
       for (const Floor& floor : kFloors) {
         fs::remove(output);
         measure(floor.way, rows, [&] {

@@ -30,6 +30,14 @@ bool is_step_range(std::string_view text) {
   return !text.empty() && text != ":" && number(text.substr(0, colon), first) && number(tail, last) && first <= last;
 }
 
+// "1%" or "0.05%" up to "100%", or "off".
+bool is_share(std::string_view text) {
+  double percent = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent, std::chars_format::fixed);
+  return text == "off" ||
+         (error == std::errc() && std::string_view(end, text.data() + text.size() - end) == "%" && percent > 0 && percent <= 100);
+}
+
 void add_seconds(const VerbOptions& options, const char* name, const char* variable, Settings& window) {
   const auto seconds = options.maybe<double>(name);
   if (!seconds) return;
@@ -45,7 +53,7 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
        .usage = "[options] [--] COMMAND [ARGUMENT...]",
        .text =
            "Runs COMMAND with libddl.so preloaded and records its MPI calls, steps and layers into a new directory. Calls and bytes are\n"
-           "counted for the whole run; single events are kept within the window (default: everything, up to the cap).\n"
+           "counted for the whole run; single events are kept within the window (default: everything, up to the cap and the budget).\n"
            "Returns the exit code of COMMAND; 125 if it could not be started.",
        .example = "  ddl record -- mpirun -np 2 ./train --steps 50\n"
                   "  ddl record -o slow.ddl --steps 100:199 -- srun ./train\n"
@@ -55,6 +63,8 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
       "after", po::value<double>()->value_name("SECONDS"), "keep events from this long after the start")(
       "for", po::value<double>()->value_name("SECONDS"), "... and for this long")(
       "cap", po::value<double>()->value_name("MIB"), "keep at most this much per process, thinning out evenly")(
+      "budget", po::value<std::string>()->value_name("SHARE"),
+      "thin out events that cost more than this share of the time (default: 1%; off: keep all)")(
       "collectors", po::value<std::string>()->value_name("LIST"), "what to record: mpi (default), or none: only the job's own annotations")(
       "mpi", po::value<std::string>()->value_name("NAME"), "openmpi or mpich (default: what the job's program is linked to)")(
       "clock", po::value<std::string>()->value_name("NAME"), "tsc or monotonic (default: tsc where it is steady)")(
@@ -80,6 +90,10 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
   if (const auto mib = options.maybe<double>("cap")) {
     if (!(*mib >= 1 && *mib <= 1 << 20)) bad_value("cap", fmt::format("{}", *mib), "a number of MiB between 1 and 1048576");
     result.window.emplace_back("DDL_CAP", fmt::format("{}", static_cast<uint64_t>(*mib * 1024 * 1024)));
+  }
+  if (const auto budget = options.maybe<std::string>("budget")) {
+    if (!is_share(*budget)) bad_value("budget", *budget, "a share of the time like 1% or 0.5%, or off");
+    result.window.emplace_back("DDL_BUDGET", *budget);
   }
   if (const auto collectors = options.maybe<std::string>("collectors")) {
     if (*collectors != "mpi" && *collectors != "none") bad_value("collectors", *collectors, "a collector of this build: mpi, none");

@@ -107,9 +107,10 @@ struct FileHeader {
   uint64_t mpi_finalize_enter_ticks;
   uint64_t log_bytes;  ///< in event chunks
   uint64_t loss[kLossSlots];
-  int32_t launch_rank;  ///< the rank that the launcher announced in the environment; -1: none. Counts only while `rank` is not known
-  int32_t launch_size;  ///< how many it announced; 0: unknown
-  int32_t grow_errno;   ///< why the spool could not grow, the first time
+  int32_t launch_rank;      ///< the rank that the launcher announced in the environment; -1: none. Counts only while `rank` is not known
+  int32_t launch_size;      ///< how many it announced; 0: unknown
+  int32_t grow_errno;       ///< why the spool could not grow, the first time
+  uint64_t overhead_ticks;  ///< what recording took from all threads together, as estimated (budget.cpp)
 };
 static_assert(sizeof(FileHeader) <= kPageBytes);
 

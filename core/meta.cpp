@@ -139,7 +139,9 @@ void write_fact(const char* key, const char* value) {
 
 void write_clock() {
   if (!g_process.active) return;
+  const internal::OwnTime own_time;
   const ClockPair pair = read_clock_pair();
+  if (t_thread) settle_account(t_thread, pair.ticks);
   const internal::Bytes parts[] = {{&pair, sizeof pair}};
   write_locked(MetaKind::kClock, parts, 1);
   // A reader may look in between: without ticks the pair does not count.

@@ -100,4 +100,8 @@ ProfileEntry* profile_entry(Thread* thread, uint32_t context, uint32_t comm, uin
   return internal::profile_entry_of_class(thread, context, comm, op, size_class_of(bytes));
 }
 
+ProfileEntry* entry_of_size(Thread* thread, const ProfileEntry* entry, uint64_t bytes) {
+  return profile_entry(thread, entry->context, entry->comm, entry->op, bytes);
+}
+
 }  // namespace ddl

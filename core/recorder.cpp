@@ -83,16 +83,24 @@ constexpr uint32_t record_count(uint32_t chunk_bytes) {
   return (chunk_bytes - static_cast<uint32_t>(sizeof(ChunkHeader))) / static_cast<uint32_t>(sizeof(Record));
 }
 
+/// Half as much from now on. The caller holds the lock.
+void coarsen() {
+  FileHeader* header = internal::g_file.header();
+  if (header->keep_level < kMaxKeepLevel) store_relaxed(header->keep_level, header->keep_level + 1);
+  update_keep();
+}
+
 bool add_log_chunk(Thread* thread) {
   ChunkHeader* chunk = internal::grow_log(ChunkKind::kEvents, thread->log_chunk_bytes, thread->index);
   if (!chunk) {  // maybe later, and a small one
     if (!relaxed(g_log_full)) thread->log_chunk_bytes = kMinChunkBytes;
     return false;
   }
+  if (thread->log_begin) thread->log_before += static_cast<uint64_t>(thread->log_next - thread->log_begin);
   // The old chunk may hold the open record of an enclosing call; then it stays mapped for good (rare: events inside an MPI call).
   if (thread->log_chunk && thread->call_depth == 0) SpoolFile::unmap(thread->log_chunk);
   thread->log_chunk = chunk;
-  thread->log_next = first_record(chunk);
+  thread->log_begin = thread->log_next = first_record(chunk);
   thread->log_end = thread->log_next + record_count(chunk->bytes);
   thread->log_chunk_bytes = internal::next_log_chunk_bytes(chunk->bytes);
   return true;
@@ -121,6 +129,7 @@ Thread* new_thread() {
   thread->ring_begin = thread->ring_next = first_record(thread->ring_chunk);
   thread->ring_end = thread->ring_begin + record_count(kRingBytes);
   add_log_chunk(thread);  // without one the ring takes everything
+  internal::open_account(thread);
   ++g_thread_count;
   return thread;
 }
@@ -128,6 +137,7 @@ Thread* new_thread() {
 void release_thread(void* pointer) {
   Thread* thread = static_cast<Thread*>(pointer);
   if (t_thread != thread || !g_process.active) return;  // a forked child: it is not ours
+  settle_account(thread, ticks());
   t_thread = nullptr;
   const internal::Lock lock;
   if (!lock) return;
@@ -148,6 +158,7 @@ const char* activate(const RecorderOptions& options, int* error) {
   g_options = options;
   if (g_options.cap_bytes < 4 * kMinChunkBytes) g_options.cap_bytes = 4 * kMinChunkBytes;
   const ClockKind clock = choose_clock(options.clock);
+  const uint64_t entered = ticks();
   internal::reset_meta();
   internal::reset_contexts();
   internal::reset_device();
@@ -169,12 +180,14 @@ const char* activate(const RecorderOptions& options, int* error) {
   const uint64_t begin = header->begin.ticks;
   g_after_ticks = options.after_ns ? begin + static_cast<uint64_t>(static_cast<double>(options.after_ns) * ticks_per_ns) : 0;
   g_until_ticks = options.for_ns ? begin + static_cast<uint64_t>(static_cast<double>(options.after_ns + options.for_ns) * ticks_per_ns) : 0;
+  internal::set_budget(options.budget, ticks_per_ns);
   g_process.refresh_ticks = kRefreshTicks;
   g_process.refresh_at_ticks = begin + kRefreshTicks;
   update_keep();
   const int saved_errno = errno;
   madvise(&g_process, sizeof g_process, MADV_WIPEONFORK);
   errno = saved_errno;
+  header->overhead_ticks = ticks() - entered;
   __atomic_store_n(&g_process.active, true, __ATOMIC_RELEASE);
   return nullptr;
 }
@@ -193,11 +206,13 @@ Thread* attach_thread() {
   const int saved_errno = errno;
   Thread* thread = nullptr;
   {
+    const internal::OwnTime own_time;
     const internal::Lock lock;
     if (!lock) return nullptr;
     thread = g_free_threads;
     if (thread) {
       g_free_threads = thread->next_free;
+      thread->settled_at = ticks();
     } else {
       thread = new_thread();
     }
@@ -216,8 +231,17 @@ Thread* attach_thread() {
 
 Record* next_log_record(Thread* thread) {
   if (relaxed(g_log_full) || !internal::may_grow()) return nullptr;
+  settle_account(thread, ticks());
+  const internal::OwnTime own_time(thread);
   const internal::Lock lock;
-  return lock && add_log_chunk(thread) ? thread->log_next : nullptr;
+  if (!lock || g_log_full) return nullptr;
+  if (internal::over_budget(thread)) coarsen();
+  return add_log_chunk(thread) ? thread->log_next : nullptr;
+}
+
+Record* next_ring_record(Thread* thread) {
+  settle_account(thread, ticks());
+  return thread->ring_begin;
 }
 
 bool ask_keep(bool collective, uint32_t sequence, uint64_t start_ticks) {
@@ -279,10 +303,7 @@ ChunkHeader* grow_log(ChunkKind kind, uint32_t bytes, uint32_t thread) {
   // Half of the cap is for everything. Then equal slices for every second unit, every fourth, every eighth ...: a slice lasts twice as long
   // as the one before, so a run may be thousands of times longer than what the first half holds and still leave something of its end.
   const uint64_t slice = cap / kSlices > bytes ? cap / kSlices : bytes;
-  while (header->log_bytes + bytes > cap / 2 + header->keep_level * slice && header->keep_level < kMaxKeepLevel) {
-    store_relaxed(header->keep_level, header->keep_level + 1);
-    update_keep();
-  }
+  while (header->log_bytes + bytes > cap / 2 + header->keep_level * slice && header->keep_level < kMaxKeepLevel) coarsen();
   if (header->log_bytes + bytes > cap) {
     store_relaxed(g_log_full, true);
     update_keep();

@@ -62,10 +62,17 @@ struct alignas(64) Thread {
   Record* ring_end;
   ChunkHeader* ring_chunk;
 
+  uint64_t polls;      ///< begun so far
+  uint32_t poll_mask;  ///< those are timed whose number has none of these bits
+  uint32_t index;
   Record* ring_begin;
   ChunkHeader* log_chunk;
+  Record* log_begin;    ///< of log_chunk
+  uint64_t log_before;  ///< records in the chunks before it
   Thread* next_free;
-  uint32_t index;
+  // The account: what was paid for when it was last settled (budget.cpp).
+  uint64_t settled_at, settled_log, settled_ring, settled_polls;
+  double saved_up;             ///< ticks that may still be spent on the log
   uint32_t log_chunk_bytes;    ///< of the next event chunk
   ProfileEntry* profile_next;  ///< the next entry that is free, in the newest table
   ProfileEntry* profile_end;
@@ -118,6 +125,7 @@ struct RecorderOptions {
   uint64_t first_step, last_step;
   uint64_t after_ns;  ///< keep only what starts this long after activate() ...
   uint64_t for_ns;    ///< ... and not later than that; 0 = no end
+  double budget;      ///< share of a thread's time that recording may take, see budget.cpp; 0 = no limit
   uint64_t world_key;
   int32_t launch_rank, launch_size;  ///< FileHeader
 };
@@ -141,7 +149,7 @@ inline Thread* this_thread() {
 #define DDL_HOT __attribute__((always_inline)) inline
 
 struct OpenCall {
-  Thread* thread;  ///< NULL: not recorded
+  Thread* thread;  ///< NULL: not recorded, and of the rest only what the call was given is true
   Record* record;
   ProfileEntry* entry;
   uint64_t start_ticks;
@@ -154,15 +162,23 @@ struct OpenCall {
 
 const CallSlot* fill_call_slot(Thread* thread, CallSlot* slot, const void* site, uint32_t comm, uint32_t op, uint64_t payload);
 Record* next_log_record(Thread* thread);
+Record* next_ring_record(Thread* thread);
+void settle_account(Thread* thread, uint64_t now_ticks);
 bool ask_keep(bool collective, uint32_t sequence, uint64_t start_ticks);
 void refresh_clock(uint64_t now_ticks);
 DDL_HOT bool is_clock_old(uint64_t now_ticks) { return now_ticks > __atomic_load_n(&g_process.refresh_at_ticks, __ATOMIC_RELAXED); }
 /// Never NULL. For what has no call slot: ranges, and what is known only when a call has ended.
 ProfileEntry* profile_entry(Thread* thread, uint32_t context, uint32_t comm, uint32_t op, uint64_t bytes);
+/// The same as `entry`, for calls of another size.
+ProfileEntry* entry_of_size(Thread* thread, const ProfileEntry* entry, uint64_t bytes);
+
+DDL_HOT CallSlot* call_slot_of(Thread* thread, const void* site, uint64_t payload) {
+  static_assert(kCallSlots == 1 << (64 - 56));
+  return &thread->slots[(reinterpret_cast<uintptr_t>(site) + payload + thread->context) * 0x9e3779b97f4a7c15ull >> 56];
+}
 
 DDL_HOT const CallSlot* call_slot(Thread* thread, const void* site, uint32_t comm, uint32_t op, uint64_t payload) {
-  CallSlot* slot = &thread->slots[(reinterpret_cast<uintptr_t>(site) + payload + thread->context) * 0x9e3779b97f4a7c15ull >> 56];
-  static_assert(kCallSlots == 1 << (64 - 56));
+  CallSlot* slot = call_slot_of(thread, site, payload);
   const uint64_t other = (reinterpret_cast<uintptr_t>(slot->site) ^ reinterpret_cast<uintptr_t>(site)) | (slot->payload ^ payload) |
                          (slot->comm ^ comm) | (slot->outer ^ thread->context) | (slot->op ^ op);
   return __builtin_expect(other == 0, 1) ? slot : fill_call_slot(thread, slot, site, comm, op, payload);
@@ -184,7 +200,7 @@ DDL_HOT Record* take_record(Thread* thread, bool to_log) {
     }
   }
   record = thread->ring_next;
-  if (__builtin_expect(record == thread->ring_end, 0)) record = thread->ring_begin;
+  if (__builtin_expect(record == thread->ring_end, 0)) record = next_ring_record(thread);
   thread->ring_next = record + 1;
   ++thread->ring_chunk->ring_written;
   __atomic_store_n(&record->word, 0, __ATOMIC_RELAXED);
@@ -231,7 +247,7 @@ __attribute__((always_inline)) inline void enter(Thread* thread) {
 DDL_HOT OpenCall begin_call(uint32_t op, const void* site, uint32_t comm, bool collective, uint32_t sequence, int32_t peer,
                             uint64_t payload) {
   Thread* thread = this_thread();
-  if (__builtin_expect(!thread, 0)) return {};
+  if (__builtin_expect(!thread, 0)) return {nullptr, nullptr, nullptr, 0, payload, 0, comm, static_cast<uint16_t>(op), false};
   const CallSlot* slot = call_slot(thread, site, comm, op, payload);
   const uint64_t start = ticks();
   const bool kept = keep(collective, sequence, start);
@@ -262,7 +278,7 @@ DDL_HOT uint64_t end_call(const OpenCall& call, uint64_t payload) {
     publish(call.record, call_word(call.op, duration));
   }
   ProfileEntry* entry = call.entry;
-  if (payload != call.payload) entry = profile_entry(call.thread, call.context, call.comm, call.op, payload_bytes(payload));
+  if (payload != call.payload) entry = entry_of_size(call.thread, entry, payload_bytes(payload));
   add_to_profile(entry, payload_bytes(payload), duration);
   leave_call(call.thread, now, duration);
   return now;
@@ -270,36 +286,47 @@ DDL_HOT uint64_t end_call(const OpenCall& call, uint64_t payload) {
 
 /// A polling call (Test, Iprobe): it never blocks, so its record is never open; the thread still counts as inside a call meanwhile.
 struct OpenPoll {
-  Thread* thread;  ///< NULL: not recorded
-  uint64_t start_ticks;
+  Thread* thread;        ///< NULL: not recorded
+  uint64_t start_ticks;  ///< 0: not timed, because polls are so many that a sample has to do (budget.cpp)
 };
 
 DDL_HOT OpenPoll begin_poll() {
   Thread* thread = this_thread();
-  if (__builtin_expect(thread != nullptr, 1)) enter(thread);
-  return {thread, ticks()};
+  if (__builtin_expect(!thread, 0)) return {};
+  enter(thread);
+  return {thread, __builtin_expect((++thread->polls & thread->poll_mask) == 0, 1) ? ticks() : 0};
 }
 
-/// Leaves it. What found nothing is counted and timed, no event: such polls come in millions. Returns the moment of leaving.
+constexpr uint64_t kPollsPerSettlement = 65536;
+
+/// Leaves it. What found nothing is counted and timed, no event: such polls come in millions. Returns the moment of leaving; when nothing
+/// was found and the poll was not timed, 0.
 DDL_HOT uint64_t end_poll(const OpenPoll& poll, uint32_t op, const void* site, uint32_t comm, int32_t peer, bool found,
                           uint32_t tag = kNoSequence) {
-  const uint64_t now = ticks();
   Thread* thread = poll.thread;
-  if (__builtin_expect(!thread, 0)) return now;
-  const uint64_t duration = now - poll.start_ticks;
+  if (__builtin_expect(!thread, 0)) return ticks();
+  const bool timed = __builtin_expect(poll.start_ticks != 0, 1);
+  const uint64_t now = timed || found ? ticks() : 0;
+  const uint64_t start = timed ? poll.start_ticks : now;
   const CallSlot* slot = call_slot(thread, site, comm, op, 0);
   if (found) {
-    Record* record = take_record(thread, keep(false, kNoSequence, poll.start_ticks));
-    record->start_ticks = poll.start_ticks;
+    Record* record = take_record(thread, keep(false, kNoSequence, start));
+    record->start_ticks = start;
     record->payload = 0;
-    record->comm = comm;
-    record->context = slot->context;
+    memcpy(&record->comm, &slot->comm, sizeof(slot->comm) + sizeof(slot->context));
     record->sequence = tag;
     record->peer = peer;
-    publish(record, call_word(op, duration));
+    publish(record, call_word(op, now - start));
   }
-  add_to_profile(slot->entry, 0, duration);
-  leave_call(thread, now, duration);
+  if (!timed) {
+    --thread->call_depth;
+    ++slot->entry->untimed_calls;
+    ++slot->entry->calls;
+    return now;
+  }
+  add_to_profile(slot->entry, 0, now - start);
+  if (__builtin_expect((thread->polls & (kPollsPerSettlement - 1)) == 0, 0)) settle_account(thread, now);
+  leave_call(thread, now, (now - start) * (thread->poll_mask + 1));  // it stands for those that were not timed
   return now;
 }
 

@@ -63,6 +63,26 @@ ProfileEntry* profile_entry_of_class(Thread* thread, uint32_t context, uint32_t 
 void* take_pages(size_t bytes);
 void give_back_pages(void* pages, size_t bytes);
 
+/// See budget.cpp. `budget`: share of a thread's time; 0 = no limit. Before the first thread is attached.
+void set_budget(double budget, double ticks_per_ns);
+void open_account(Thread* thread);
+/// True: what `thread` has saved up is used up, and the window is to be coarsened.
+bool over_budget(Thread* thread);
+
+/// Time that a rare piece of work took: the time from its construction to its destruction is added to FileHeader::overhead_ticks. Not
+/// nested.
+class OwnTime {
+ public:
+  explicit OwnTime(Thread* payer = nullptr) : payer_(payer), begin_(ticks()) {}
+  ~OwnTime();
+  OwnTime(const OwnTime&) = delete;
+  OwnTime& operator=(const OwnTime&) = delete;
+
+ private:
+  Thread* payer_;  ///< its log is charged
+  uint64_t begin_;
+};
+
 /// Called at the begin of a step: decides whether the window keeps what happens in it. Returns whether the step itself is to be kept: steps
 /// are few, so the window of --steps does not drop them, only a full log thins them.
 bool enter_step(uint64_t step);

@@ -8,15 +8,13 @@
 
 namespace ddl {
 
+Communicator g_communicators[kCommunicatorSlots];
+
 namespace {
 
-constexpr uint32_t kSlots = 1u << 15;             // of which three quarters may be in use at a time
 constexpr uint32_t kMaxCommunicators = 1u << 16;  // ever described in the spool
 constexpr uint32_t kOccurrenceSlots = 2 * kMaxCommunicators;
 
-constexpr uint64_t kRemoved = 1;
-
-Communicator g_table[kSlots];
 Communicator g_none = {0, 0, kNoComm, 0, 0, 1, -1, 1, 0};
 uint32_t g_used = 0;   // slots that are not free, removed ones included
 uint32_t g_count = 0;  // indices given out
@@ -32,8 +30,6 @@ uint64_t mix(uint64_t hash, uint64_t value) {
   hash = (hash ^ (value + 0x9e3779b97f4a7c15ull)) * 0xbf58476d1ce4e5b9ull;
   return hash ^ hash >> 29;
 }
-
-uint32_t slot_of(uint64_t key) { return static_cast<uint32_t>((key ^ key >> 17) * 0x9e3779b97f4a7c15ull >> 32) % kSlots; }
 
 /// How often `hash` was seen before, and counts this time. The caller holds the lock.
 uint64_t occurrences_so_far(uint64_t hash) {
@@ -110,13 +106,13 @@ Members describe_group(MPI_Group group, int size) {
 
 /// NULL: the table is full. Places of removed ones are taken first, so that it is only the living who fill it.
 Communicator* insert(const Communicator& value) {
-  uint32_t i = slot_of(value.key);
-  while (g_table[i].key > kRemoved) i = (i + 1) % kSlots;
-  if (!g_table[i].key) {
-    if (g_used >= kSlots / 4 * 3) return nullptr;
+  uint32_t i = communicator_slot(value.key);
+  while (g_communicators[i].key > kRemovedKey) i = (i + 1) % kCommunicatorSlots;
+  if (!g_communicators[i].key) {
+    if (g_used >= kCommunicatorSlots / 4 * 3) return nullptr;
     ++g_used;
   }
-  Communicator* slot = &g_table[i];
+  Communicator* slot = &g_communicators[i];
   slot->uid = value.uid;
   slot->index = value.index;
   slot->sequence = 0;
@@ -130,10 +126,10 @@ Communicator* insert(const Communicator& value) {
 }
 
 Communicator* look_up(uint64_t key) {
-  if (__builtin_expect(key <= kRemoved, 0)) return nullptr;
-  for (uint32_t i = slot_of(key), probes = 0; probes < kSlots; i = (i + 1) % kSlots, ++probes) {
-    const uint64_t there = __atomic_load_n(&g_table[i].key, __ATOMIC_ACQUIRE);
-    if (there == key) return &g_table[i];
+  if (__builtin_expect(key <= kRemovedKey, 0)) return nullptr;
+  for (uint32_t i = communicator_slot(key), probes = 0; probes < kCommunicatorSlots; i = (i + 1) % kCommunicatorSlots, ++probes) {
+    const uint64_t there = __atomic_load_n(&g_communicators[i].key, __ATOMIC_ACQUIRE);
+    if (there == key) return &g_communicators[i];
     if (!there) return nullptr;
   }
   return nullptr;
@@ -263,7 +259,7 @@ void add_group(uint64_t key, MPI_Group group, uint32_t flags, const Communicator
 
 }  // namespace
 
-Communicator* find_communicator(uint64_t key) {
+Communicator* search_communicator(uint64_t key) {
   Communicator* known = look_up(key);
   return __builtin_expect(known != nullptr, 1) ? known : &g_none;
 }
@@ -293,13 +289,13 @@ void add_file(MPI_File file, const Communicator* parent, uint32_t op, const char
 Communicator* remove_communicator(uint64_t key) {
   const internal::Lock lock;
   Communicator* known = lock ? look_up(key) : nullptr;
-  if (known) __atomic_store_n(&known->key, kRemoved, __ATOMIC_RELEASE);
+  if (known) __atomic_store_n(&known->key, kRemovedKey, __ATOMIC_RELEASE);
   return known;
 }
 
 void restore_communicator(Communicator* removed, uint64_t key) {
   const internal::Lock lock;
-  if (lock && removed && removed->key == kRemoved) __atomic_store_n(&removed->key, key, __ATOMIC_RELEASE);
+  if (lock && removed && removed->key == kRemovedKey) __atomic_store_n(&removed->key, key, __ATOMIC_RELEASE);
 }
 
 void add_predefined_communicators() {
@@ -311,7 +307,7 @@ void add_predefined_communicators() {
 }
 
 void reset_communicators() {
-  memset(static_cast<void*>(g_table), 0, sizeof g_table);
+  memset(static_cast<void*>(g_communicators), 0, sizeof g_communicators);
   memset(g_occurrences, 0, sizeof g_occurrences);
   g_used = g_count = 0;
 }

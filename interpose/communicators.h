@@ -16,7 +16,7 @@ namespace ddl {
 enum Scope : uint32_t { kNoScope, kComm, kWindow, kFile };
 
 struct alignas(64) Communicator {
-  uint64_t key;  ///< key_of(handle); 0: free slot; 1: was used
+  uint64_t key;  ///< key_of(handle); 0: free slot; kRemovedKey: was used
   uint64_t uid;
   uint32_t index;     ///< Record::comm
   uint32_t sequence;  ///< collectives entered or posted so far
@@ -28,8 +28,21 @@ struct alignas(64) Communicator {
 };
 static_assert(sizeof(Communicator) == 64);
 
+constexpr uint32_t kCommunicatorSlots = 1u << 15;  // of which three quarters may be in use at a time
+constexpr uint64_t kRemovedKey = 1;
+extern Communicator g_communicators[kCommunicatorSlots] __attribute__((visibility("hidden")));
+
+inline uint32_t communicator_slot(uint64_t key) { return static_cast<uint32_t>(key * 0x9e3779b97f4a7c15ull >> (64 - 15)); }
+
+/// Where another key lies in the slot of `key`.
+Communicator* search_communicator(uint64_t key);
+
 /// Never NULL: for what is not known it is a stand-in with index kNoComm, size 1 and rank -1.
-Communicator* find_communicator(uint64_t key);
+inline Communicator* find_communicator(uint64_t key) {
+  Communicator* first = &g_communicators[communicator_slot(key)];
+  const bool there = __atomic_load_n(&first->key, __ATOMIC_ACQUIRE) == key && key > kRemovedKey;
+  return __builtin_expect(there, 1) ? first : search_communicator(key);
+}
 
 /// Number of the collective that is being entered or posted. MPI forbids two threads to do so on one communicator at a time.
 inline uint32_t next_sequence(Communicator* c) {

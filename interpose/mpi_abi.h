@@ -92,7 +92,7 @@ struct Mpi {
   MPI_Group group_null;
   MPI_Group world_group;  ///< of MPI_COMM_WORLD, or of the process set mpi://WORLD where only sessions are used. Null before and after
 };
-extern Mpi g_mpi;
+extern Mpi g_mpi __attribute__((visibility("hidden")));
 
 /// Is this library the one for the MPI library of the process? Asks nothing but its version, which is allowed at any time.
 bool is_our_flavour(const void* caller);

@@ -176,7 +176,7 @@ DDL_INLINE int MPI_Test_recorded(Real real, const void* site, MPI_Request* reque
   const bool done = result == MPI_SUCCESS && *flag;
   const uint64_t now = end_poll(poll, kOp_MPI_Test, site, kNoComm, -1, done && pending.is_active_at(0));
   if (done) pending.complete_all(now);
-  if (result != MPI_SUCCESS) pending.complete_gone(request, true, now);
+  if (result != MPI_SUCCESS) pending.complete_gone(request, true, ticks());
   return result;
 }
 
@@ -188,7 +188,7 @@ DDL_INLINE int MPI_Testall_recorded(Real real, const void* site, int count, MPI_
   const bool done = result == MPI_SUCCESS && *flag;
   const uint64_t now = end_poll(poll, kOp_MPI_Testall, site, kNoComm, -1, done && pending.is_any_active());
   if (done) pending.complete_all(now);
-  if (result != MPI_SUCCESS) pending.complete_gone(requests, false, now);
+  if (result != MPI_SUCCESS) pending.complete_gone(requests, false, ticks());
   return result;
 }
 
@@ -201,7 +201,7 @@ DDL_INLINE int MPI_Testany_recorded(Real real, const void* site, int count, MPI_
   const bool done = result == MPI_SUCCESS && *flag;
   const uint64_t now = end_poll(poll, kOp_MPI_Testany, site, kNoComm, -1, done && pending.is_active_at(*index));
   if (done) pending.complete(*index, 0, now);
-  if (result != MPI_SUCCESS) pending.complete_gone(requests, true, now);
+  if (result != MPI_SUCCESS) pending.complete_gone(requests, true, ticks());
   return result;
 }
 

@@ -6,13 +6,9 @@ namespace ddl {
 
 DatatypeInfo g_datatypes[kDatatypeSlots];
 
-namespace {
+ReductionInfo g_reductions[kReductionSlots];
 
-struct Reduction {
-  uint64_t key;
-  uint32_t code;
-};
-Reduction g_reductions[16];
+namespace {
 
 void learn(MPI_Datatype handle, uint32_t code) {
   const uint64_t key = key_of(handle);
@@ -20,7 +16,15 @@ void learn(MPI_Datatype handle, uint32_t code) {
   uint32_t i = datatype_slot(key);
   while (g_datatypes[i].key && g_datatypes[i].key != key) i = (i + 1) % kDatatypeSlots;
   if (g_datatypes[i].key) return;  // two names for one type: the first stays
-  g_datatypes[i] = {key, static_cast<uint32_t>(derived_size(handle)), code};
+  g_datatypes[i] = {key, static_cast<uint16_t>(derived_size(handle)), static_cast<uint16_t>(code)};
+}
+
+void learn_reduction(MPI_Op handle, uint32_t code) {
+  const uint64_t key = key_of(handle);
+  if (!key) return;
+  uint32_t i = reduction_slot(key);
+  while (g_reductions[i].key && g_reductions[i].key != key) i = (i + 1) % kReductionSlots;
+  g_reductions[i] = {key, code};
 }
 
 }  // namespace
@@ -35,18 +39,9 @@ void learn_datatypes_and_reductions() {
 #define DDL_LEARN(code, name, size) learn(name, code);
   DDL_DATATYPES(DDL_LEARN)
 #undef DDL_LEARN
-  uint32_t next = 0;
-#define DDL_LEARN(code, name) g_reductions[next++] = {key_of(name), code};
+#define DDL_LEARN(code, name) learn_reduction(name, code);
   DDL_REDUCTIONS(DDL_LEARN)
 #undef DDL_LEARN
-}
-
-uint32_t reduction_code(MPI_Op op) {
-  const uint64_t key = key_of(op);
-  for (const Reduction& r : g_reductions) {
-    if (r.key == key && key) return r.code;
-  }
-  return 0;
 }
 
 }  // namespace ddl

@@ -12,17 +12,32 @@ namespace ddl {
 
 struct DatatypeInfo {
   uint64_t key;
-  uint32_t size;
-  uint32_t code;
+  uint16_t size;  ///< small enough for the compiler to see that no int of them exceeds a record's bytes
+  uint16_t code;
 };
 constexpr uint32_t kDatatypeSlots = 256;  // four times as many as predefined types
-extern DatatypeInfo g_datatypes[kDatatypeSlots];
+extern DatatypeInfo g_datatypes[kDatatypeSlots] __attribute__((visibility("hidden")));
+
+struct ReductionInfo {
+  uint64_t key;
+  uint64_t code;
+};
+constexpr uint32_t kReductionSlots = 64;
+extern ReductionInfo g_reductions[kReductionSlots] __attribute__((visibility("hidden")));
 
 void learn_datatypes_and_reductions();
-uint32_t reduction_code(MPI_Op op);
 uint64_t derived_size(MPI_Datatype datatype);
 
 inline uint32_t datatype_slot(uint64_t key) { return static_cast<uint32_t>(key * 0x9e3779b97f4a7c15ull >> 56); }
+inline uint32_t reduction_slot(uint64_t key) { return static_cast<uint32_t>(key * 0x9e3779b97f4a7c15ull >> 58); }
+
+/// 0: not a predefined operation.
+inline uint64_t reduction_code(MPI_Op op) {
+  const uint64_t key = key_of(op);
+  for (uint32_t i = reduction_slot(key);; i = (i + 1) % kReductionSlots) {
+    if (g_reductions[i].key == key || !g_reductions[i].key) return g_reductions[i].code;
+  }
+}
 
 /// NULL: not a predefined type.
 inline const DatatypeInfo* predefined(MPI_Datatype datatype) {
@@ -52,7 +67,7 @@ struct Payload {
   }
   uint64_t operator()(int64_t count, MPI_Datatype datatype, MPI_Op op) const {
     const uint64_t result = (*this)(count, datatype);
-    return result == kAskLater ? result : result | reduction_code(op);
+    return __builtin_expect(result == kAskLater, 0) ? result : result | reduction_code(op);
   }
   template <class Count>
   uint64_t operator()(const Count* counts, const MPI_Datatype* datatypes, int n) const {

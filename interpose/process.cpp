@@ -26,6 +26,7 @@ namespace ddl {
 namespace {
 
 constexpr uint64_t kDefaultCapBytes = 128ull << 20;
+constexpr double kDefaultBudget = 0.01;
 
 enum class Start : uint32_t { kNotYet, kStarting, kOn, kOff };
 Start g_start = Start::kNotYet;
@@ -155,15 +156,27 @@ double seconds(const char* name) {
   return value ? strtod(value, nullptr) : 0;
 }
 
+/// "0.5%" whatever the locale says of decimal points.
+double percent(const char* text) {
+  double value = 0, unit = 1;
+  for (; *text >= '0' && *text <= '9'; ++text) value = 10 * value + (*text - '0');
+  if (*text == '.') {
+    for (++text; *text >= '0' && *text <= '9'; ++text) value += (unit /= 10) * (*text - '0');
+  }
+  return value;
+}
+
 RecorderOptions options_from_environment() {
   RecorderOptions options = {};
   options.directory = g_directory;
   options.clock = setting("DDL_CLOCK");
   options.cap_bytes = kDefaultCapBytes;
-  if (const char* cap = setting("DDL_CAP")) options.cap_bytes = strtoull(cap, nullptr, 10);
+  options.budget = kDefaultBudget;
   if (const char* budget = setting("DDL_BUDGET")) {
-    if (strcmp(budget, "off") == 0) options.cap_bytes = UINT64_MAX / 2;
+    options.budget = strcmp(budget, "off") == 0 ? 0 : percent(budget) / 100;
+    if (options.budget == 0) options.cap_bytes = UINT64_MAX / 2;
   }
+  if (const char* cap = setting("DDL_CAP")) options.cap_bytes = strtoull(cap, nullptr, 10);
   if (const char* steps = setting("DDL_STEPS")) {
     char* end = nullptr;
     options.first_step = strtoull(steps, &end, 10);

@@ -26,7 +26,7 @@ struct Function {
   void* mpi;   ///< next MPI_X
   void* pmpi;  ///< next PMPI_X
 };
-extern Function g_functions[kMpiOpEnd];
+extern Function g_functions[kMpiOpEnd] __attribute__((visibility("hidden")));
 
 /// Left by a Fortran entry for the C function that the real Fortran function will call.
 struct FortranCall {

@@ -37,6 +37,7 @@ std::string job_name(const RunView& run) {
 struct Recorded {
   int64_t start_ns = 0, end_ns = 0;
   int64_t events = 0;
+  std::optional<double> overhead_ratio;
   std::optional<double> sigma_ns;  ///< between the two hosts whose clocks are known least; nothing: unknown
 };
 
@@ -48,6 +49,9 @@ Recorded recorded(const RunView& run) {
   // Ids are dense and grouped by process, so this is exact without counting ten million rows.
   Query events(run.db, "SELECT coalesce(max(id) - min(id) + 1, 0) FROM event");
   if (events.next()) result.events = events.integer(0);
+  Query overhead(run.db, "SELECT value FROM metric WHERE world = ? AND id = 'recording_overhead'");
+  overhead.bind(run.world);
+  if (overhead.next()) result.overhead_ratio = overhead.maybe_real(0);
   Query variance(run.db,
                  "SELECT sum(sigma_ns * sigma_ns), count(*) = count(sigma_ns) FROM (SELECT DISTINCT boot_id, offset_ns, sigma_ns FROM host"
                  " WHERE id IN (SELECT host FROM process WHERE world = ?) ORDER BY sigma_ns IS NOT NULL, sigma_ns DESC LIMIT 2)");
@@ -125,6 +129,8 @@ void add_header(const RunView& run, const std::string& source, Document& documen
     document.data.push_back(seen.sigma_ns ? "clock error < " + short_duration(std::llround(3 * *seen.sigma_ns)) : "clock error unknown");
   else
     document.data.push_back("one clock");
+  if (seen.overhead_ratio)
+    document.data.push_back("overhead " + (*seen.overhead_ratio < 0.0005 ? "<0.1%" : percent_text(*seen.overhead_ratio)));
   document.source = version.empty() ? source : fmt::format("{} (ddl {})", source, version);
 
   const auto number = [&](const char* key) {

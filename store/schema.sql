@@ -48,6 +48,7 @@ CREATE TABLE process (
   thread_level TEXT,            -- MPI_THREAD_SINGLE ... MPI_THREAD_MULTIPLE
   clock TEXT NOT NULL,          -- tsc or monotonic
   keep_level INTEGER NOT NULL,  -- events of every 2^keep_level-th step or block of collectives were kept at the end; 0: all
+  overhead_ns INTEGER,          -- time that recording took from all threads together, as the process itself estimated (docs/performance.md); NULL: not estimated
   exe TEXT,                     -- path of the program
   command TEXT,                 -- its arguments
   spool TEXT NOT NULL,          -- file name in the run directory
@@ -417,7 +418,8 @@ CREATE TABLE finding (
 -- Processes with their host's name, their number on that host as the launcher said, and the CPUs and NUMA nodes that they could run on when they began.
 CREATE VIEW v_rank AS
 SELECT p.world, p.rank, h.name AS host, p.pid, p.world_size, p.start_ns, p.end_ns, p.end_ns - p.start_ns AS duration_ns, p.init_ns, p.finalize_ns, p.ended,
-       p.abort_code, p.thread_level, p.clock, p.exe, p.command, p.spool, p.spool_bytes, p.id AS process, p.host AS node, f.local_rank, f.cpus, f.numa
+       p.abort_code, p.thread_level, p.clock, p.exe, p.command, p.spool, p.spool_bytes, p.id AS process, p.host AS node, f.local_rank, f.cpus, f.numa,
+       p.overhead_ns
 FROM process p JOIN host h ON h.id = p.host
      LEFT JOIN (SELECT process, CAST(max(CASE key WHEN 'local_rank' THEN value END) AS INTEGER) AS local_rank, max(CASE key WHEN 'cpus' THEN value END) AS cpus,
                        max(CASE key WHEN 'numa' THEN value END) AS numa FROM process_fact GROUP BY process) f ON f.process = p.id;

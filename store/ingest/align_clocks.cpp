@@ -85,10 +85,10 @@ struct Placed {
 };
 
 /// An edge for the link, or the reason why there is none.
-ClockBand::Verdict make_edge(ClockLink& link, const std::vector<ClockSamples::Span>& spans, std::vector<Edge>& edges) {
+ClockBand::Verdict make_edge(ClockLink& link, double most_bend, const std::vector<ClockSamples::Span>& spans, std::vector<Edge>& edges) {
   const ClockSamples::Span& span = spans[link.b];
   const auto since_base = [&](int64_t ns) { return static_cast<double>(saturating_subtract(ns, span.base_ns)); };
-  const ClockBand band = find_clock_band(std::move(link.bounds), since_base(span.first_ns), since_base(span.last_ns));
+  const ClockBand band = find_clock_band(std::move(link.bounds), since_base(span.first_ns), since_base(span.last_ns), most_bend);
   if (band.verdict != ClockBand::Verdict::kFound) return band.verdict;
   std::vector<Course::Knot> knots;
   for (const ClockKnot& knot : band.knots) {
@@ -204,15 +204,20 @@ std::set<std::string> boots_apart(const std::vector<Scan>& scans, const std::vec
 }
 
 void place_domains(const std::vector<Scan>& scans, const Worlds& worlds, const ClockSamples& samples, Clocks& clocks, Losses& losses) {
-  std::vector<bool> has_rate(clocks.domains.size(), true);
-  for (const ProcessClock& clock : clocks.processes) has_rate[clock.domain] = has_rate[clock.domain] && clock.line.rate_known;
+  std::vector<bool> has_rate(clocks.domains.size(), true), is_tsc(clocks.domains.size(), true);
+  for (size_t i = 0; i < scans.size(); ++i) {
+    const ProcessClock& clock = clocks.processes[i];
+    if (!clock.line.rate_known) has_rate[clock.domain] = false;
+    if (scans[i].clock.kind != ClockKind::kTsc) is_tsc[clock.domain] = false;
+  }
   std::vector<Edge> edges;
   std::vector<bool> scarce(clocks.domains.size()), uneven(clocks.domains.size());
   std::vector<ClockLink> links = samples.links();
   samples.add_syncs(scans, links);
   for (ClockLink& link : links) {
     if (!has_rate[link.a] || !has_rate[link.b]) continue;
-    const ClockBand::Verdict verdict = make_edge(link, samples.spans(), edges);
+    const double most_bend = is_tsc[link.a] && is_tsc[link.b] ? kMaxBendOfTsc : kMaxBend;
+    const ClockBand::Verdict verdict = make_edge(link, most_bend, samples.spans(), edges);
     if (verdict == ClockBand::Verdict::kContradiction) uneven[link.a] = uneven[link.b] = true;
     if (verdict == ClockBand::Verdict::kTooFew) scarce[link.a] = scarce[link.b] = true;
   }

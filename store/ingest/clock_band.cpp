@@ -259,7 +259,7 @@ struct Ends {
   ClockKnot first = {}, last = {};
 };
 
-Ends fit_line(const Piece& piece, Excluded& excluded) {
+Ends fit_line(const Piece& piece, double most_bend, Excluded& excluded) {
   Ends ends;
   Region region = solve(piece, excluded);
   if (!region.bounded) return ends;
@@ -280,7 +280,9 @@ Ends fit_line(const Piece& piece, Excluded& excluded) {
     const Region early = solve(before, excluded), late = solve(after, excluded);
     const double share = (middle_ns - piece.first_ns) / (piece.last_ns - piece.first_ns);
     const double offset_ns = ends.first.offset_ns + share * (ends.last.offset_ns - ends.first.offset_ns);
-    const double middle_error_ns = std::max(half_width(early.last, offset_ns), half_width(late.first, offset_ns));
+    // A line with one bend leaves the straight one between its ends by a quarter of the bend times its length at most.
+    const double bend_error_ns = std::max(ends.first.error_ns, ends.last.error_ns) + most_bend * (piece.last_ns - piece.first_ns) / 4;
+    const double middle_error_ns = std::min(std::max(half_width(early.last, offset_ns), half_width(late.first, offset_ns)), bend_error_ns);
     ends.first.error_ns = std::max({ends.first.error_ns, half_width(early.first, ends.first.offset_ns), middle_error_ns});
     ends.last.error_ns = std::max({ends.last.error_ns, half_width(late.last, ends.last.offset_ns), middle_error_ns});
   }
@@ -288,15 +290,15 @@ Ends fit_line(const Piece& piece, Excluded& excluded) {
 }
 
 /// Appends the knots of `piece`, cut until it fits.
-Verdict fit(const Piece& piece, std::vector<ClockKnot>& knots, Excluded& excluded) {
+Verdict fit(const Piece& piece, double most_bend, std::vector<ClockKnot>& knots, Excluded& excluded) {
   Excluded bad;
-  const Ends ends = fit_line(piece, bad);
+  const Ends ends = fit_line(piece, most_bend, bad);
   if (ends.verdict == Verdict::kContradiction) {
     const double middle_ns = middle_of(piece);
     const Piece before = part_of(piece, middle_ns, true), after = part_of(piece, middle_ns, false);
     if (!is_large_enough(before) || !is_large_enough(after)) return ends.verdict;
-    const Verdict verdict = fit(before, knots, excluded);
-    return verdict == Verdict::kFound ? fit(after, knots, excluded) : verdict;
+    const Verdict verdict = fit(before, most_bend, knots, excluded);
+    return verdict == Verdict::kFound ? fit(after, most_bend, knots, excluded) : verdict;
   }
   if (ends.verdict != Verdict::kFound) return ends.verdict;
   excluded.merge(bad);
@@ -321,7 +323,7 @@ double ClockBand::error_ns() const {
   return error_ns;
 }
 
-ClockBand find_clock_band(ClockBounds bounds, double first_ns, double last_ns) {
+ClockBand find_clock_band(ClockBounds bounds, double first_ns, double last_ns, double most_bend) {
   for (std::vector<ClockBound>* side : {&bounds.lower, &bounds.upper}) {
     std::sort(side->begin(), side->end(), [](const ClockBound& a, const ClockBound& b) {
       return std::tie(a.at_ns, a.offset_ns, a.instance) < std::tie(b.at_ns, b.offset_ns, b.instance);
@@ -333,7 +335,7 @@ ClockBand find_clock_band(ClockBounds bounds, double first_ns, double last_ns) {
   last_ns = std::max(last_ns, first_ns + kMinInterval);
   ClockBand band;
   Excluded excluded;
-  band.verdict = fit({first_ns, last_ns, bounds.lower, bounds.upper}, band.knots, excluded);
+  band.verdict = fit({first_ns, last_ns, bounds.lower, bounds.upper}, most_bend, band.knots, excluded);
   if (band.verdict != Verdict::kFound) band.knots.clear();
   band.set_aside = static_cast<uint32_t>(excluded.size());
   return band;

@@ -20,7 +20,8 @@
 //   one wrong instance     (a damaged stamp, a mispaired call) may lie inside the slack of the others and narrow the band unnoticed. So
 //                          the width is that of all lines that violate at most one instance: what a single witness says is not believed.
 //   a clock that bends     squeezes the band of a straight line to nothing long before it contradicts it. So the width at each end is no
-//                          smaller than what the nearer half of the instances alone leaves open.
+//                          smaller than what the nearer half of the instances alone leaves open; in the middle, where messages of our own
+//                          at both ends of a run may be all there is, not more than the clocks' pace can have changed by.
 //
 // When no line is left, the instances in conflict are set aside, a few per hundred at most and never three in a row: one record is damaged,
 // ten records are a clock that changed its pace. Then the interval is cut in two, down to pieces of some dozen bounds, and the pieces are
@@ -41,6 +42,10 @@
 namespace ddl::store {
 
 constexpr double kMaxDrift = 1e-3;
+
+/// How much the pace of one clock against the other may change within a run. Counters of CPU cycles follow their crystals, whose frequency
+/// changes by a few ppm with temperature; CLOCK_MONOTONIC is slewed at any time.
+constexpr double kMaxBendOfTsc = 1e-5, kMaxBend = 2 * kMaxDrift;
 
 /// offset(at_ns) is at least, or at most, offset_ns.
 struct ClockBound {
@@ -73,7 +78,7 @@ struct ClockBand {
   double error_ns() const;
 };
 
-/// `first_ns`, `last_ns`: the interval for which the answer must hold; it is widened to contain all bounds.
-ClockBand find_clock_band(ClockBounds bounds, double first_ns, double last_ns);
+/// `first_ns`, `last_ns`: the interval for which the answer must hold; it is widened to contain all bounds. `most_bend`: see kMaxBend.
+ClockBand find_clock_band(ClockBounds bounds, double first_ns, double last_ns, double most_bend);
 
 }  // namespace ddl::store

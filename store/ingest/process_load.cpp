@@ -169,12 +169,13 @@ void write_process(SQLite::Database& db, RunTables& run, const Scan& scan, const
   const auto moment = [&](uint64_t ticks) { return ticks ? std::optional(clock.time_ns(ticks)) : std::nullopt; };
   const std::string ended = how_it_ended(header, scan.became_other);
   const auto text_or_null = [](const char* text) { return text ? std::optional<std::string>(text) : std::nullopt; };
-  Insert insert(db, "INSERT INTO process VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Insert insert(db, "INSERT INTO process VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   insert.row(tables.process(), *place.world, place.rank, scan.world_size > 0 ? std::optional(scan.world_size) : std::nullopt, host,
              header.pid, start_ns, end_ns, moment(header.mpi_init_leave_ticks), moment(header.mpi_finalize_enter_ticks), ended,
              header.flags & kMpiAborted ? std::optional(header.abort_code) : std::nullopt,
              text_or_null(thread_level_name(header.thread_level)), scan.clock.kind == ClockKind::kTsc ? "tsc" : "monotonic",
-             header.keep_level, take_fact(tables, "exe"), take_fact(tables, "command"), scan.file_name, reader.file_bytes());
+             header.keep_level, clock.span_ns(header.overhead_ticks), take_fact(tables, "exe"), take_fact(tables, "command"),
+             scan.file_name, reader.file_bytes());
 
   Insert insert_fact(db, "INSERT INTO process_fact VALUES (?, ?, ?)");
   for (const auto& [key, value] : tables.facts()) {
@@ -201,7 +202,8 @@ void write_process(SQLite::Database& db, RunTables& run, const Scan& scan, const
   uint64_t not_kept = 0;  // what the log did not take went to the rings
   for (const SpoolChunk& ring : reader.chunks(ChunkKind::kRing)) not_kept += std::min(ring.header.ring_written, kMaxRecords);
   run.losses.add(place, "not_kept", not_kept,
-                 "events outside the window, or left out when the log was full; the profile counts their calls");
+                 "events outside the window, or left out because the log was full or recording them cost more than the budget; the profile "
+                 "counts their calls");
   if (!clock.line.rate_known)
     run.losses.add(place, "clock", 1, "process whose ticks could not be measured against a clock: its times assume 1 tick = 1 ns");
 }

@@ -394,7 +394,7 @@ TEST(Messages, TwoProcessesOfOneRankAreNotToldApart) {
   run.exec(
       "INSERT INTO process SELECT 9, world, rank, world_size, host, 99, start_ns, end_ns, init_ns, finalize_ns, ended, abort_code, "
       "thread_level, clock,"
-      " keep_level, exe, command, 't', 0 FROM process WHERE rank = 0");
+      " keep_level, overhead_ns, exe, command, 't', 0 FROM process WHERE rank = 0");
   run.exec(
       "INSERT INTO event (id, process, thread, kind, op, comm, region, start_ns, duration_ns, bytes, peer, tag) SELECT 99, 9, 0, 1, op, 1, "
       "0, 5, 2, 1, 1, 7"

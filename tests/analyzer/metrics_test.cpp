@@ -96,6 +96,18 @@ TEST(Metrics, EfficienciesMultiply) {
   EXPECT_LE(*run.metric("communication_efficiency"), 1);
 }
 
+TEST(Metrics, RecordingOverheadIsOverTheTimeOfThoseThatSayIt) {
+  Tables run = two_ranks(20);
+  run.analyze();
+  EXPECT_FALSE(run.metric("recording_overhead"));
+  EXPECT_EQ(run.why("recording_overhead"), "NO_DATA");
+  Tables said = two_ranks(20);
+  said.exec("UPDATE process SET start_ns = 500000000, end_ns = 2500000000");
+  said.exec("UPDATE process SET overhead_ns = 30000000 WHERE rank = 1");
+  said.analyze();
+  EXPECT_NEAR(*said.metric("recording_overhead"), 0.015, 1e-12);
+}
+
 TEST(Metrics, WarmupIsLeftOutOfLongRunsOnly) {
   Tables longer = two_ranks(11);
   longer.exec("UPDATE step SET duration_ns = duration_ns + 900000000 WHERE step < 5");  // the first five are slow

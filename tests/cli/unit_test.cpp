@@ -36,12 +36,13 @@ TEST(RecordOptions, TheCommandStartsAtTheFirstWord) {
 }
 
 TEST(RecordOptions, BecomeTheEnvironment) {
-  const RecordOptions options = parse_record_options(
-      {"--steps", "5:9", "--after", "1.5", "--for", "2", "--cap", "64", "--collectors", "none", "--clock", "monotonic", "--", "ls"});
+  const RecordOptions options = parse_record_options({"--steps", "5:9", "--after", "1.5", "--for", "2", "--cap", "64", "--budget", "0.5%",
+                                                      "--collectors", "none", "--clock", "monotonic", "--", "ls"});
   EXPECT_EQ(options.window, (Settings{{"DDL_STEPS", "5:9"},
                                       {"DDL_AFTER", "1.5"},
                                       {"DDL_FOR", "2"},
                                       {"DDL_CAP", "67108864"},
+                                      {"DDL_BUDGET", "0.5%"},
                                       {"DDL_COLLECTORS", "none"},
                                       {"DDL_CLOCK", "monotonic"}}));
   EXPECT_TRUE(parse_record_options({"ls"}).window.empty());
@@ -56,6 +57,11 @@ TEST(RecordOptions, BadValuesAreUsageErrors) {
                            {"--after", "nan", "ls"},
                            {"--cap", "0", "ls"},
                            {"--cap", "lots", "ls"},
+                           {"--budget", "1", "ls"},
+                           {"--budget", "0%", "ls"},
+                           {"--budget", "-1%", "ls"},
+                           {"--budget", "101%", "ls"},
+                           {"--budget", "some", "ls"},
                            {"--clock", "sundial", "ls"},
                            {"--collectors", "gpu", "ls"},
                            {"-o"},
@@ -70,6 +76,7 @@ TEST(RecordOptions, BadValuesAreUsageErrors) {
       EXPECT_FALSE(error.hint().empty()) << error.what();
     }
   }
+  for (const char* good : {"1%", "0.05%", "100%", "off"}) EXPECT_NO_THROW(parse_record_options({"--budget", good, "ls"})) << good;
   for (const char* good : {"5", "5:", ":5", "5:5"}) EXPECT_NO_THROW(parse_record_options({"--steps", good, "ls"})) << good;
 }
 

@@ -11,9 +11,9 @@ constexpr const char* kTables = R"sql(
 INSERT INTO meta VALUES ('ddl_version', '0.1.0'), ('command', 'mpirun -np 2 ./train'), ('name', 'train'), ('job_id', '4711'), ('exit_code', '0'),
   ('epoch_realtime_ns', '1763691000000000000'), ('verdict', 'wait'), ('verdict.text', 'bound by wait: wait 15.0%, transfer 10.0% of the step (threshold 5%)');
 INSERT INTO host VALUES (1, 'nid0042', 'b1', 'tsc', 2.1e9, 20, 0, 0, 0, 'single-host');
-INSERT INTO process (id, world, rank, world_size, host, pid, start_ns, end_ns, init_ns, finalize_ns, ended, clock, keep_level, exe, command, spool, spool_bytes) VALUES
-  (1, 0, 0, 2, 1, 100, 0, 1500000000, 100000000, 1450000000, 'finalized', 'tsc', 0, '/home/u/train', './train', 'a.spool', 65536),
-  (2, 0, 1, 2, 1, 101, 0, 1500000000, 100000000, 1450000000, 'finalized', 'tsc', 0, '/home/u/train', './train', 'b.spool', 65536);
+INSERT INTO process (id, world, rank, world_size, host, pid, start_ns, end_ns, init_ns, finalize_ns, ended, clock, keep_level, overhead_ns, exe, command, spool, spool_bytes) VALUES
+  (1, 0, 0, 2, 1, 100, 0, 1500000000, 100000000, 1450000000, 'finalized', 'tsc', 0, 6000000, '/home/u/train', './train', 'a.spool', 65536),
+  (2, 0, 1, 2, 1, 101, 0, 1500000000, 100000000, 1450000000, 'finalized', 'tsc', 0, 9000000, '/home/u/train', './train', 'b.spool', 65536);
 INSERT INTO op VALUES (1, 'MPI_Allreduce', 'all_to_all', 0), (2, 'MPI_Barrier', 'barrier', 0), (3, 'MPI_Iallreduce', 'all_to_all', 1), (4, 'MPI_Test', 'completion', 0);
 INSERT INTO communicator (id, world, uid, label, size, parent, kind) VALUES (1, 0, 1, 'MPI_COMM_WORLD', 2, NULL, 'world'), (2, 0, 2, 'MPI_Comm_split#1', 2, 1, 'intra');
 INSERT INTO region VALUES (0, NULL, 'none', '', NULL, NULL), (1, 0, 'step', '', NULL, NULL), (2, 1, 'phase', 'forward', 'forward', NULL),
@@ -30,6 +30,7 @@ INSERT INTO collective_group (world, op, comm, bytes, instances, step_instances,
   (0, 2, 1, 0, 1, 0, 2, 9234, 1234, 8000, 6766, 'max-start', 6766, 2468, 2, NULL, NULL, NULL, NULL, 0, 'NOT_APPLICABLE'),
   (0, 3, 2, 1048576, 3, 3, 5, 15000000, 2000000, 4000000, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, 1, 'PARTIAL_RANKS');
 INSERT INTO metric (id, world, value, unit, why, lo, hi, p10, p90, steps) VALUES
+  ('recording_overhead', 0, 0.005, 'ratio', NULL, NULL, NULL, NULL, NULL, NULL),
   ('ccr_exposed', 0, 3.0, 'ratio', NULL, 2.9, 3.1, 2.8, 3.2, 7), ('ccr_raw', 0, 2.5, 'ratio', NULL, 2.4, 2.6, 2.3, 2.7, 7), ('ccr_xfer', 0, NULL, 'ratio', 'ZERO_DENOM', NULL, NULL, NULL, NULL, 7),
   ('load_balance', 0, 0.8333333333333334, 'ratio', NULL, NULL, NULL, NULL, NULL, NULL), ('parallel_efficiency', 0, 0.75, 'ratio', NULL, NULL, NULL, NULL, NULL, NULL),
   ('communication_efficiency', 0, 0.9, 'ratio', NULL, NULL, NULL, NULL, NULL, NULL), ('overlap', 0, 0.0, 'ratio', NULL, 0.0, 0.0, 0.0, 0.0, 7), ('step_time', 0, 100000000.0, 'ns', NULL, 99e6, 101e6, 99e6, 101e6, 7),

@@ -36,7 +36,7 @@ ClockBounds bounds(const std::vector<std::array<double, 3>>& at_low_high) {
 
 TEST(ClockBand, ABoxFromFourCorners) {
   // Twice the same at both ends, so that no witness is alone. Any line between 100 and 300 at 0 and between 400 and 800 at 1 ms.
-  const ClockBand band = find_clock_band(bounds({{0, 100, 300}, {0, 100, 300}, {1e6, 400, 800}, {1e6, 400, 800}}), 0, 1e6);
+  const ClockBand band = find_clock_band(bounds({{0, 100, 300}, {0, 100, 300}, {1e6, 400, 800}, {1e6, 400, 800}}), 0, 1e6, kMaxBend);
   ASSERT_EQ(band.verdict, Verdict::kFound);
   ASSERT_EQ(band.knots.size(), 2u);
   EXPECT_NEAR(band.knots[0].offset_ns, 200, 1e-6);
@@ -48,8 +48,8 @@ TEST(ClockBand, ABoxFromFourCorners) {
 
 TEST(ClockBand, AWaistInTheMiddleLetsTheEndsSwing) {
   // At 1 ms the offset is 0; at 0 and 2 ms between -500 and 500: the line turns around the waist.
-  const ClockBand band =
-      find_clock_band(bounds({{0, -500, 500}, {0, -500, 500}, {1e6, 0, 0}, {1e6, 0, 0}, {2e6, -400, 400}, {2e6, -400, 400}}), 0, 2e6);
+  const ClockBand band = find_clock_band(
+      bounds({{0, -500, 500}, {0, -500, 500}, {1e6, 0, 0}, {1e6, 0, 0}, {2e6, -400, 400}, {2e6, -400, 400}}), 0, 2e6, kMaxBend);
   ASSERT_EQ(band.verdict, Verdict::kFound);
   EXPECT_NEAR(band.knots[0].offset_ns, 0, 1e-6);
   EXPECT_NEAR(band.knots[0].error_ns, 400, 1e-6) << "the narrower end limits the other through the waist";
@@ -57,7 +57,7 @@ TEST(ClockBand, AWaistInTheMiddleLetsTheEndsSwing) {
 }
 
 TEST(ClockBand, BeyondTheLastInstanceOnlyTheDriftIsLimited) {
-  const ClockBand band = find_clock_band(bounds({{0, 10, 30}, {0, 10, 30}}), 0, kSecond);
+  const ClockBand band = find_clock_band(bounds({{0, 10, 30}, {0, 10, 30}}), 0, kSecond, kMaxBend);
   ASSERT_EQ(band.verdict, Verdict::kFound);
   EXPECT_NEAR(band.knots[0].error_ns, 10, 1e-6);
   EXPECT_NEAR(band.knots[1].offset_ns, 20, 1e-3);
@@ -65,11 +65,11 @@ TEST(ClockBand, BeyondTheLastInstanceOnlyTheDriftIsLimited) {
 }
 
 TEST(ClockBand, OneWitnessIsNotEnough) {
-  EXPECT_EQ(find_clock_band({}, 0, 1e6).verdict, Verdict::kTooFew);
-  EXPECT_EQ(find_clock_band(bounds({{0, 100, 300}}), 0, 1e6).verdict, Verdict::kTooFew);
+  EXPECT_EQ(find_clock_band({}, 0, 1e6, kMaxBend).verdict, Verdict::kTooFew);
+  EXPECT_EQ(find_clock_band(bounds({{0, 100, 300}}), 0, 1e6, kMaxBend).verdict, Verdict::kTooFew);
   ClockBounds one_sided = bounds({{0, 100, 300}, {1e6, 100, 300}});
   one_sided.upper.clear();
-  EXPECT_EQ(find_clock_band(one_sided, 0, 1e6).verdict, Verdict::kTooFew);
+  EXPECT_EQ(find_clock_band(one_sided, 0, 1e6, kMaxBend).verdict, Verdict::kTooFew);
 }
 
 TEST(ClockBand, OneWitnessCannotNarrowTheWidth) {
@@ -77,21 +77,21 @@ TEST(ClockBand, OneWitnessCannotNarrowTheWidth) {
   std::vector<std::array<double, 3>> all(6, {0, 0, 1000});
   all.insert(all.end(), 6, {1e6, 0, 1000});
   all.push_back({0, 990, 1000});
-  const ClockBand band = find_clock_band(bounds(all), 0, 1e6);
+  const ClockBand band = find_clock_band(bounds(all), 0, 1e6, kMaxBend);
   ASSERT_EQ(band.verdict, Verdict::kFound);
   EXPECT_NEAR(band.knots[0].offset_ns, 995, 1e-6);
   EXPECT_NEAR(band.knots[0].error_ns, 995, 1e-6);
 }
 
 TEST(ClockBand, CrossedBoundsAreAContradiction) {
-  EXPECT_EQ(find_clock_band(bounds({{0, 200, 300}, {0, 400, 500}, {1e6, 200, 300}}), 0, 1e6).verdict, Verdict::kContradiction);
+  EXPECT_EQ(find_clock_band(bounds({{0, 200, 300}, {0, 400, 500}, {1e6, 200, 300}}), 0, 1e6, kMaxBend).verdict, Verdict::kContradiction);
 }
 
 TEST(ClockBand, BoundsOfOneMomentInAnyOrder) {
   ClockBounds same;
   for (const double low : {5.0, 9.0, 3.0, 9.0}) same.lower.push_back({0, low, static_cast<uint32_t>(same.lower.size())});
   for (const double high : {30.0, 20.0, 25.0, 20.0}) same.upper.push_back({0, high, 10 + static_cast<uint32_t>(same.upper.size())});
-  const ClockBand band = find_clock_band(same, 0, 1e6);
+  const ClockBand band = find_clock_band(same, 0, 1e6, kMaxBend);
   ASSERT_EQ(band.verdict, Verdict::kFound);
   EXPECT_NEAR(band.knots[0].offset_ns, 14.5, 1e-6);
   EXPECT_NEAR(band.knots[0].error_ns, 5.5, 1e-6);
@@ -138,7 +138,7 @@ struct Job {
     }
     return bounds;
   }
-  ClockBand band() const { return find_clock_band(bounds(), 0, seconds * kSecond); }
+  ClockBand band() const { return find_clock_band(bounds(), 0, seconds * kSecond, kMaxBend); }
 
   /// In units of sigma, the largest over the run.
   double worst_error(const ClockBand& band) const {

@@ -251,6 +251,12 @@ TEST_F(HandmadeSpoolTest, SampledTimesAreScaledAndSaySo) {
   EXPECT_EQ(text("SELECT histogram FROM profile").substr(0, 16), "3000000008060402");
 }
 
+TEST_F(HandmadeSpoolTest, OverheadIsTicksAsNanoseconds) {
+  spool_.header().overhead_ticks = 12345;
+  load();
+  EXPECT_EQ(rows("SELECT overhead_ns FROM v_rank"), (Rows{{"12345"}}));
+}
+
 TEST_F(HandmadeSpoolTest, NotANumberIsNull) {
   spool_.string(1, "loss");
   Record value = record(RecordKind::kValue, 0, 10, 0, 0, 1);

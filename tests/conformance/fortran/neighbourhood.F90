@@ -9,7 +9,7 @@ program neighbourhood
   implicit none
   INCLUDE_MPI
 
-  integer :: rank, ranks, ierr, i
+  integer :: rank, ranks, ierr, i, j
   COMM_T :: ring, line, graph, distributed
   REQUEST_T :: request
 
@@ -27,8 +27,9 @@ program neighbourhood
   call MPI_Graph_create(MPI_COMM_WORLD, ranks, [(ranks - 2 + i, i = 1, ranks)], [[(i, i = 1, ranks - 1)], [(0, i = 1, ranks - 1)]], .false., graph, &
                         ierr)
   call note('MPI_Graph_create', ierr)
-  ! From rank r to r + 1, ..., last: no cycle, weights.
-  call MPI_Dist_graph_create(MPI_COMM_WORLD, 1, [rank], [ranks - 1 - rank], [(i, i = rank + 1, ranks - 1)], [(10 * i, i = rank + 1, ranks - 1)], &
+  ! From rank r to r + 1, ..., last: no cycle, weights. Rank 0 tells all edges: with several tellers the order of neighbours is anybody's guess.
+  call MPI_Dist_graph_create(MPI_COMM_WORLD, merge(ranks, 0, rank == 0), [(i, i = 0, ranks - 1)], [(ranks - 1 - i, i = 0, ranks - 1)], &
+                             [((j, j = i + 1, ranks - 1), i = 0, ranks - 1)], [((10 * j, j = i + 1, ranks - 1), i = 0, ranks - 1)], &
                              MPI_INFO_NULL, .false., distributed, ierr)
   call note('MPI_Dist_graph_create', ierr)
 
