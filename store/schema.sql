@@ -123,14 +123,14 @@ CREATE TABLE communicator_member (
   PRIMARY KEY (communicator, side, comm_rank)
 ) WITHOUT ROWID;
 
--- Steps, phases and layers: the tree of annotated ranges, merged over processes.
+-- Steps, phases, layers and operators: the tree of annotated ranges, merged over processes.
 CREATE TABLE region (
   id INTEGER PRIMARY KEY,  -- 0 is "outside every range"
   parent INTEGER,          -- region.id; NULL for 0
-  kind TEXT NOT NULL,      -- none, step, phase, layer
-  name TEXT NOT NULL,      -- layer or phase name; '' for none and step
+  kind TEXT NOT NULL,      -- none, step, phase, layer, operator (a function of a framework, as torch's emit_nvtx names them)
+  name TEXT NOT NULL,      -- name of the layer, phase or operator; '' for none and step
   phase TEXT,              -- name of the innermost phase at or above this region; NULL: none
-  layer TEXT               -- name of the innermost layer at or above this region; NULL: none
+  layer TEXT               -- name of the innermost layer at or above this region, else of the outermost operator; NULL: none
 );
 
 -- Call sites, merged over processes.
@@ -159,7 +159,7 @@ CREATE TABLE profile (
   histogram BLOB                -- 16 x uint32 little-endian: durations, bucket b = [2^(b+8), 2^(b+9)) ticks
 );
 
--- Time of phases and layers, summed over threads. Inclusive of ranges inside them.
+-- Time of phases, layers and operators, summed over threads. Inclusive of ranges inside them.
 CREATE TABLE range_profile (
   process INTEGER NOT NULL,  -- process.id
   region INTEGER NOT NULL,   -- region.id
@@ -219,7 +219,7 @@ CREATE TABLE step (
   mpi_ns INTEGER              -- inside MPI calls of the same thread; NULL: never ended
 );
 
--- Phases and layers as they happened.
+-- Phases, layers and operators as they happened.
 CREATE TABLE range_event (
   process INTEGER NOT NULL,   -- process.id
   thread INTEGER NOT NULL,    -- thread.thread
@@ -227,16 +227,18 @@ CREATE TABLE range_event (
   step INTEGER,               -- step number
   start_ns INTEGER NOT NULL,  -- begin
   duration_ns INTEGER NOT NULL,  -- end - begin
-  mpi_ns INTEGER NOT NULL     -- of which inside MPI calls of the same thread
+  mpi_ns INTEGER NOT NULL,    -- of which inside MPI calls of the same thread; 0 for NVTX ranges that another thread ended
+  seq INTEGER,                -- number of the operator's node in the backward graph (emit_nvtx): the same forwards and backwards; NULL: none was given
+  op_id INTEGER               -- number of the operator's call (emit_nvtx); NULL: none was given
 );
 
--- Numbers that the program reported with ddl_value().
+-- Numbers that the program reported with ddl_value(), NVTX marks, and payloads of NVTX events.
 CREATE TABLE value (
   process INTEGER NOT NULL,  -- process.id
   step INTEGER,              -- step number
   time_ns INTEGER NOT NULL,  -- when
   name TEXT NOT NULL,        -- samples, batch, loss, ...
-  value REAL                 -- the number; NULL: the program reported NaN
+  value REAL                 -- the number; NULL: the program reported NaN, or marked the moment without a number
 );
 
 -- What GPUs did, as CUPTI told it (or NCCL, of its own collectives). In which layer and step it belongs says the call that launched it.
@@ -468,7 +470,7 @@ SELECT p.world, p.rank, t.duration_ns, t.compute_ns, t.comm_ns, t.exposed_ns, t.
 FROM rank_part t JOIN process p ON p.id = t.process;
 
 -- Layers of each rank, exact for the whole run except wait_ns (window only). Times of ranges inside a layer are not its own; a layer that
--- occurs in several places of the tree with the same phase is one row.
+-- occurs in several places of the tree with the same phase is one row. Where operators of a framework stand for layers, calls are theirs.
 CREATE VIEW v_layer AS
 WITH own AS (  -- own time of every region: inclusive minus that of its children
   SELECT f.process, f.region, f.calls, f.time_ns - coalesce((SELECT sum(g.time_ns) FROM range_profile g JOIN region q ON q.id = g.region
@@ -483,9 +485,9 @@ WITH own AS (  -- own time of every region: inclusive minus that of its children
     UNION ALL SELECT e.process, e.region, m.late_receiver_wait_ns, NULL FROM message m JOIN event e ON e.id = m.send_call WHERE m.late_receiver_wait_ns > 0
   ) GROUP BY process, region
 )
-SELECT p.world, p.rank, r.layer, r.phase, sum(CASE WHEN r.kind = 'layer' THEN o.calls ELSE 0 END) AS calls, sum(o.time_ns - o.mpi_ns) AS compute_ns,
+SELECT p.world, p.rank, r.layer, r.phase, sum(CASE WHEN r.kind = 'layer' OR (r.kind = 'operator' AND u.layer IS NULL) THEN o.calls ELSE 0 END) AS calls, sum(o.time_ns - o.mpi_ns) AS compute_ns,
        sum(w.comm_ns) AS comm_ns, sum(o.mpi_ns) AS exposed_ns, sum(w.wait_ns) AS wait_ns
-FROM own o JOIN process p ON p.id = o.process JOIN region r ON r.id = o.region LEFT JOIN waiting w ON w.process = o.process AND w.region = o.region
+FROM own o JOIN process p ON p.id = o.process JOIN region r ON r.id = o.region LEFT JOIN region u ON u.id = r.parent LEFT JOIN waiting w ON w.process = o.process AND w.region = o.region
 WHERE r.layer IS NOT NULL
 GROUP BY p.world, p.rank, p.id, r.layer, r.phase;
 

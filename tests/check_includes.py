@@ -20,7 +20,7 @@ HOUSE = {
     "reports": ["core", "store", "analyzer"],
     "tui": ["core", "store", "analyzer"],
     "autotuner": ["core", "store", "analyzer"],
-    "cli": ["core", "store", "analyzer", "reports", "tui", "autotuner"],
+    "cli": ["core", "store", "analyzer", "reports", "tui", "autotuner", "collectors"],  # collectors/collectors.def
     "workloads": ["include"],
     "bench": ["core", "store"],
 }

@@ -27,8 +27,8 @@ constexpr const char* kInsertEvents =
     "SELECT ?1, thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, tag, datatype, reduction FROM "
     "spool_records";
 constexpr const char* kInsertRanges =
-    "INSERT INTO range_event(process, thread, region, step, start_ns, duration_ns, mpi_ns) "
-    "SELECT ?1, thread, region, step, start_ns, duration_ns, mpi_ns FROM spool_records";
+    "INSERT INTO range_event(process, thread, region, step, start_ns, duration_ns, mpi_ns, seq, op_id) "
+    "SELECT ?1, thread, region, step, start_ns, duration_ns, mpi_ns, tag, peer FROM spool_records";
 constexpr const char* kInsertValues =
     "INSERT INTO value(process, step, time_ns, name, value) SELECT ?1, step, start_ns, name, number FROM spool_records";
 
@@ -63,6 +63,12 @@ void describe_call(const Record& r, ProcessTables& tables, const StepIndex& step
   row.tag = operation.is_message() ? std::optional<int64_t>(static_cast<int32_t>(r.sequence)) : std::nullopt;
 }
 
+/// Columns seq and op_id of range_event come from tag and peer.
+void describe_numbers(const RangeNumbers& numbers, SpoolRow& row) {
+  if (numbers.has_seq) row.tag = static_cast<int64_t>(numbers.seq);
+  if (numbers.has_op_id) row.peer = static_cast<int64_t>(numbers.op_id);
+}
+
 /// Rows of the tables event, range_event and value from the stream of records.
 class RecordRows : public RowSource {
  public:
@@ -87,6 +93,7 @@ class RecordRows : public RowSource {
         row.step = step_of(timeline_.step_index, r->start_ticks);
         row.start_ns = clock.time_ns(r->start_ticks);
         row.mpi_ns = clock.span_ns(r->payload);
+        describe_numbers(range_numbers(*r), row);
         break;
       case RecordKind::kValue:
         row.step = step_of(timeline_.step_index, r->start_ticks);
