@@ -91,6 +91,8 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
        .example = "  ddl record -- mpirun -np 2 ./train --steps 50\n"
                   "  ddl record -o slow.ddl --steps 100:199 -- srun ./train\n"
                   "  ddl report slow.ddl"});
+  const std::string known_collectors =
+      fmt::format("what to record, separated by commas: {} (default: all), or none: only the job's own annotations", collector_names());
   options.add()("output,o", po::value<std::string>()->value_name("NAME.ddl"), "directory to create (default: program-date-time.ddl)")(
       "steps", po::value<std::string>()->value_name("A:B"), "keep the events of steps A to B only, both included")(
       "after", po::value<double>()->value_name("SECONDS"), "keep events from this long after the start")(
@@ -98,10 +100,10 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
       "cap", po::value<double>()->value_name("MIB"), "keep at most this much per process, thinning out evenly")(
       "budget", po::value<std::string>()->value_name("SHARE"),
       "thin out events that cost more than this share of the time (default: 1%; off: keep all)")(
-      "collectors", po::value<std::string>()->value_name("LIST"), "what to record: any of mpi,nvtx,cuda (default: all), or none: only the job's own annotations")(
+      "collectors", po::value<std::string>()->value_name("LIST"), known_collectors.c_str())(
       "step-names", po::value<std::string>()->value_name("LIST"),
-      "more names of NVTX ranges that are steps (always: step, iteration, ProfilerStep, train_step, each with a number behind it or without)")(
-      "mpi", po::value<std::string>()->value_name("NAME"), "openmpi or mpich (default: what the job's program is linked to)")(
+      "more names of NVTX ranges that are steps (always: step, iteration, ProfilerStep, train_step, each with a number behind it or "
+      "without)")("mpi", po::value<std::string>()->value_name("NAME"), "openmpi or mpich (default: what the job's program is linked to)")(
       "clock", po::value<std::string>()->value_name("NAME"), "tsc or monotonic (default: tsc where it is steady)")(
       "clock-sync",
       "exchange a few messages between hosts in MPI_Init and MPI_Finalize to read each other's clocks; every rank must run under ddl. "

@@ -4,7 +4,8 @@
 //   ranges     push and pop nest per thread and domain, and go onto the region stack that annotate.h uses (core/ranges.cpp)
 //              start and end may be on different threads: they are timed, nothing is booked to them (core/started_ranges.cpp)
 //   marks      values with their moment, without a number if they bring none
-//   domains    the default one and those of the program are the program's; those of libraries (NCCL) go to whoever listens (core/nvtx_payload.h)
+//   domains    the default one and those of the program are the program's; those of libraries (NCCL) go to whoever listens
+//   (core/nvtx_payload.h)
 //
 // The hot path is push and pop by the same pointer as before: one look into the thread's NameSlot, one comparison of the text.
 #include "collectors/nvtx.h"
@@ -24,10 +25,11 @@ namespace nvtx {
 
 namespace {
 
-constexpr size_t kMaxParsedBytes = 4096;           // sizes of tensors make long names
-constexpr uint32_t kFirstMeaning = 16;             // NameSlot::meaning: beyond annotate.h's; plus the kind that the category gives
-constexpr uint32_t kNoSlot = UINT32_MAX;           // the text does not stay
-constexpr RangeId kUntracked = UINT64_MAX;         // of a start that was not recorded
+constexpr size_t kMaxParsedBytes = 4096;     // sizes of tensors make long names
+constexpr uint32_t kFirstMeaning = 16;       // NameSlot::meaning: beyond annotate.h's; plus the kind that the category gives
+constexpr uint32_t kFirstStartMeaning = 32;  // the same, for ranges that are started
+constexpr uint32_t kNoSlot = UINT32_MAX;     // the text does not stay
+constexpr RangeId kUntracked = UINT64_MAX;   // of a start that was not recorded
 constexpr size_t kWideBytes = 4 * (kMaxRangeNameBytes + 1);
 
 struct SavedErrno {
@@ -185,20 +187,33 @@ int pop(DomainState* domain) {
 }
 
 /// Steps remain steps; anything else is a phase outside the tree: it may overlap with all.
-RangeId start(const char* text, uint32_t kind, const EventAttributes* event, const DomainState* domain) {
-  Thread* thread = recording_thread();
-  if (!thread) return kUntracked;
-  const SavedErrno keep_errno;
-  RangeName name = parse(text, kind);
+__attribute__((noinline)) RangeId start_new(Thread* thread, const DomainState* domain, const char* text, uint32_t kind, uint32_t meaning,
+                                            const EventAttributes* event) {
+  const RangeName name = parse(text, kind);
   double number = 0;
   const uint64_t* whole = nullptr;
   if (event) number_of(event, number, &whole);
-  const bool is_step = name.kind == static_cast<uint32_t>(ContextKind::kStep);
-  const RangePlace step = is_step ? place_range(thread, name, whole) : RangePlace{};
-  if (event && event->payload_type != kPayloadNone && !is_step) record_number(name, event, domain);
-  const uint32_t context =
-      step.kind ? step.context : range_context(0, ContextKind::kPhase, intern_name(name.text, name.length));
-  const RangeId id = start_range(thread, step.kind ? step.kind : static_cast<uint32_t>(ContextKind::kPhase), context, step.step, name.numbers);
+  if (name.kind == static_cast<uint32_t>(ContextKind::kStep)) {
+    const RangePlace place = place_range(thread, name, whole);
+    return start_range(thread, place.kind, place.context, place.step, name.numbers);
+  }
+  if (event && event->payload_type != kPayloadNone) record_number(name, event, domain);
+  const uint32_t context = range_context(0, ContextKind::kPhase, intern_name(name.text, name.length));
+  if (meaning != kNoSlot && !name.numbers.has_seq && !name.numbers.has_op_id) {
+    if (const char* ours = keep_text(text))
+      *name_slot(thread, text, meaning) = {text,    ours,   thread->context, meaning, static_cast<uint32_t>(ContextKind::kPhase),
+                                           context, nullptr};
+  }
+  return start_range(thread, static_cast<uint32_t>(ContextKind::kPhase), context, 0, name.numbers);
+}
+
+RangeId start(const DomainState* domain, const char* text, uint32_t kind, uint32_t meaning, const EventAttributes* event) {
+  Thread* thread = recording_thread();
+  if (!thread) return kUntracked;
+  const SavedErrno keep_errno;
+  const NameSlot* slot = name_slot(thread, text, meaning);
+  const bool known = meaning != kNoSlot && is_hit(thread, *slot, text, meaning) && (!event || event->payload_type == kPayloadNone);
+  const RangeId id = known ? start_range(thread, slot->kind, slot->context, 0, {}) : start_new(thread, domain, text, kind, meaning, event);
   return id ? id : kUntracked;
 }
 
@@ -237,7 +252,10 @@ int on_push_ex(const EventAttributes* event) { return push_event(domain_of(nullp
 int on_domain_pop(Domain handle) { return pop(domain_of(handle)); }
 int on_pop() { return pop(domain_of(nullptr)); }
 
-RangeId on_start_a(const char* text) { return start(text && text[0] ? text : "(unnamed)", 0, nullptr, domain_of(nullptr)); }
+RangeId on_start_a(const char* text) {
+  return start(domain_of(nullptr), text && text[0] ? text : "(unnamed)", 0, kFirstStartMeaning, nullptr);
+}
+RangeId start_wide(const char* text) { return start(domain_of(nullptr), text && text[0] ? text : "(unnamed)", 0, kNoSlot, nullptr); }
 RangeId on_domain_start_ex(Domain handle, const EventAttributes* event) {
   DomainState* domain = domain_of(handle);
   if (!is_whole(event)) return kUntracked;
@@ -245,9 +263,11 @@ RangeId on_domain_start_ex(Domain handle, const EventAttributes* event) {
     tell_listener(NvtxLibraryEvent::kBegin, domain, event);
     return kUntracked;
   }
+  const uint32_t kind = event->category != 0 ? kind_of(domain, event->category) : 0;
+  uint32_t meaning = kFirstStartMeaning + kind;
   char narrowed[kWideBytes];
-  uint32_t meaning = 0;
-  return start(text_of(event, narrowed, meaning), event->category ? kind_of(domain, event->category) : 0, event, domain);
+  const char* text = text_of(event, narrowed, meaning);
+  return start(domain, text, kind, meaning, event);
 }
 RangeId on_start_ex(const EventAttributes* event) { return on_domain_start_ex(nullptr, event); }
 void on_end(RangeId id) { end(domain_of(nullptr), id); }
@@ -296,21 +316,33 @@ struct Slot {
   unsigned slot;
   Function function;
 };
-const Slot kCoreSlots[] = {
-    {kMarkEx, pointer(on_mark_ex)}, {kMarkA, pointer(on_mark_a)}, {kMarkW, pointer(&Wide<on_mark_a>::call<void>)},
-    {kRangeStartEx, pointer(on_start_ex)}, {kRangeStartA, pointer(on_start_a)}, {kRangeStartW, pointer(&Wide<on_start_a>::call<RangeId>)},
-    {kRangeEnd, pointer(on_end)}, {kRangePushEx, pointer(on_push_ex)}, {kRangePushA, pointer(on_push_a)},
-    {kRangePushW, pointer(&Wide<push_wide>::call<int>)}, {kRangePop, pointer(on_pop)}, {kNameCategoryA, pointer(on_category_a)},
-    {kNameCategoryW, pointer(&Wide<on_category_a, uint32_t>::call<void>)}, {kNameOsThreadA, pointer(on_thread_a)},
-    {kNameOsThreadW, pointer(&Wide<on_thread_a, uint32_t>::call<void>)}};
-const Slot kCore2Slots[] = {
-    {kDomainMarkEx, pointer(on_domain_mark_ex)}, {kDomainRangeStartEx, pointer(on_domain_start_ex)},
-    {kDomainRangeEnd, pointer(on_domain_end)}, {kDomainRangePushEx, pointer(on_domain_push_ex)}, {kDomainRangePop, pointer(on_domain_pop)},
-    {kDomainNameCategoryA, pointer(on_domain_category_a)},
-    {kDomainNameCategoryW, pointer(&Wide<on_domain_category_a, Domain, uint32_t>::call<void>)},
-    {kDomainRegisterStringA, pointer(on_register_a)},
-    {kDomainRegisterStringW, pointer(&Wide<on_register_a, Domain>::call<const void*>)}, {kDomainCreateA, pointer(on_create_a)},
-    {kDomainCreateW, pointer(&Wide<on_create_a>::call<Domain>)}, {kDomainDestroy, pointer(on_destroy)}};
+const Slot kCoreSlots[] = {{kMarkEx, pointer(on_mark_ex)},
+                           {kMarkA, pointer(on_mark_a)},
+                           {kMarkW, pointer(&Wide<on_mark_a>::call<void>)},
+                           {kRangeStartEx, pointer(on_start_ex)},
+                           {kRangeStartA, pointer(on_start_a)},
+                           {kRangeStartW, pointer(&Wide<start_wide>::call<RangeId>)},
+                           {kRangeEnd, pointer(on_end)},
+                           {kRangePushEx, pointer(on_push_ex)},
+                           {kRangePushA, pointer(on_push_a)},
+                           {kRangePushW, pointer(&Wide<push_wide>::call<int>)},
+                           {kRangePop, pointer(on_pop)},
+                           {kNameCategoryA, pointer(on_category_a)},
+                           {kNameCategoryW, pointer(&Wide<on_category_a, uint32_t>::call<void>)},
+                           {kNameOsThreadA, pointer(on_thread_a)},
+                           {kNameOsThreadW, pointer(&Wide<on_thread_a, uint32_t>::call<void>)}};
+const Slot kCore2Slots[] = {{kDomainMarkEx, pointer(on_domain_mark_ex)},
+                            {kDomainRangeStartEx, pointer(on_domain_start_ex)},
+                            {kDomainRangeEnd, pointer(on_domain_end)},
+                            {kDomainRangePushEx, pointer(on_domain_push_ex)},
+                            {kDomainRangePop, pointer(on_domain_pop)},
+                            {kDomainNameCategoryA, pointer(on_domain_category_a)},
+                            {kDomainNameCategoryW, pointer(&Wide<on_domain_category_a, Domain, uint32_t>::call<void>)},
+                            {kDomainRegisterStringA, pointer(on_register_a)},
+                            {kDomainRegisterStringW, pointer(&Wide<on_register_a, Domain>::call<const void*>)},
+                            {kDomainCreateA, pointer(on_create_a)},
+                            {kDomainCreateW, pointer(&Wide<on_create_a>::call<Domain>)},
+                            {kDomainDestroy, pointer(on_destroy)}};
 
 template <size_t N>
 void install(const Callbacks* callbacks, int module, const Slot (&slots)[N]) {

@@ -32,7 +32,8 @@ const char* keep_text(const char* text);
 
 /// Reads an event's payload by the schema that the domain registered. Returns how many fields; `schema` is the first payload's.
 size_t read_payload(const DomainState* domain, const EventAttributes* event, NvtxField (&fields)[kMaxNvtxFields], uint64_t& schema);
-size_t read_payload(const DomainState* domain, const PayloadData* data, size_t count, NvtxField (&fields)[kMaxNvtxFields], uint64_t& schema);
+size_t read_payload(const DomainState* domain, const PayloadData* data, size_t count, NvtxField (&fields)[kMaxNvtxFields],
+                    uint64_t& schema);
 
 /// Events with nothing but a payload (extension module).
 int push_payload(Domain domain, const PayloadData* data, size_t count);

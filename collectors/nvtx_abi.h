@@ -1,5 +1,6 @@
-// NVTX's interface between a program and a tool, written down again: the product includes no header of NVIDIA's. tests/collectors/nvtx_mirror.cpp
-// compares every size, offset and number with the real headers where they are. Stable since NVTX 3.0: each program brings its own copy of the other side.
+// NVTX's interface between a program and a tool, written down again: the product includes no header of NVIDIA's.
+// tests/collectors/nvtx_mirror.cpp compares every size, offset and number with the real headers where they are. Stable since NVTX 3.0: each
+// program brings its own copy of the other side.
 #pragma once
 
 #include <stddef.h>
@@ -54,12 +55,37 @@ using RangeId = uint64_t;
 
 enum Module : int { kCore = 1, kCore2 = 5 };
 enum CoreSlot : unsigned {
-  kMarkEx = 1, kMarkA, kMarkW, kRangeStartEx, kRangeStartA, kRangeStartW, kRangeEnd, kRangePushEx, kRangePushA, kRangePushW, kRangePop,
-  kNameCategoryA, kNameCategoryW, kNameOsThreadA, kNameOsThreadW,
+  kMarkEx = 1,
+  kMarkA,
+  kMarkW,
+  kRangeStartEx,
+  kRangeStartA,
+  kRangeStartW,
+  kRangeEnd,
+  kRangePushEx,
+  kRangePushA,
+  kRangePushW,
+  kRangePop,
+  kNameCategoryA,
+  kNameCategoryW,
+  kNameOsThreadA,
+  kNameOsThreadW,
 };
 enum Core2Slot : unsigned {
-  kDomainMarkEx = 1, kDomainRangeStartEx, kDomainRangeEnd, kDomainRangePushEx, kDomainRangePop, kDomainResourceCreate, kDomainResourceDestroy,
-  kDomainNameCategoryA, kDomainNameCategoryW, kDomainRegisterStringA, kDomainRegisterStringW, kDomainCreateA, kDomainCreateW, kDomainDestroy,
+  kDomainMarkEx = 1,
+  kDomainRangeStartEx,
+  kDomainRangeEnd,
+  kDomainRangePushEx,
+  kDomainRangePop,
+  kDomainResourceCreate,
+  kDomainResourceDestroy,
+  kDomainNameCategoryA,
+  kDomainNameCategoryW,
+  kDomainRegisterStringA,
+  kDomainRegisterStringW,
+  kDomainCreateA,
+  kDomainCreateW,
+  kDomainDestroy,
   kInitialize,
 };
 
@@ -76,7 +102,12 @@ using GetExportTable = const void* (*)(uint32_t id);
 
 constexpr uint16_t kPayloadModule = 2;
 enum PayloadSlot : size_t {
-  kSchemaRegister = 0, kEnumRegister = 1, kMarkPayload = 2, kRangePushPayload = 3, kRangePopPayload = 4, kRangeStartPayload = 5,
+  kSchemaRegister = 0,
+  kEnumRegister = 1,
+  kMarkPayload = 2,
+  kRangePushPayload = 3,
+  kRangePopPayload = 4,
+  kRangeStartPayload = 5,
   kRangeEndPayload = 6,
 };
 

@@ -26,8 +26,8 @@ char* g_page = nullptr;
 size_t g_page_left = 0;
 
 /// They tell of themselves, not of the program's layers.
-constexpr const char* kLibraries[] = {"NCCL", "Horovod", "CCCL", "cub", "thrust", "cuBLAS", "cuDNN", "cuSOLVER", "cuSPARSE", "cuFFT",
-                                      "cuTENSOR", "NVSHMEM", "UCX", "CUDA", "libcudf", "NVML"};
+constexpr const char* kLibraries[] = {"NCCL",     "Horovod", "CCCL",     "cub",     "thrust", "cuBLAS", "cuDNN",   "cuSOLVER",
+                                      "cuSPARSE", "cuFFT",   "cuTENSOR", "NVSHMEM", "UCX",    "CUDA",   "libcudf", "NVML"};
 
 bool is_library(const char* name) {
   for (const char* prefix : kLibraries) {

@@ -1,7 +1,8 @@
-// NVTX's payload extension: libraries describe their own structures once (schemas) and send them with events. NCCL sends every call's arguments
-// so, to whoever listens, also where it was linked statically and no wrapper of ours sees the call.
+// NVTX's payload extension: libraries describe their own structures once (schemas) and send them with events. NCCL sends every call's
+// arguments so, to whoever listens, also where it was linked statically and no wrapper of ours sees the call.
 //
-// The names of members are kept and handed on with their values: what a member means changes between versions of the library, its name less.
+// The names of members are kept and handed on with their values: what a member means changes between versions of the library, its name
+// less.
 #include <stdint.h>
 #include <string.h>
 
@@ -38,16 +39,18 @@ struct Type {
   uint8_t size;
   Number number;
 };
-constexpr Type kTypes[] = {
-    {1, 1, Number::kSigned},    {2, 1, Number::kUnsigned},  {3, 2, Number::kSigned},   {4, 2, Number::kUnsigned},  {5, 4, Number::kSigned},
-    {6, 4, Number::kUnsigned},  {7, 8, Number::kSigned},    {8, 8, Number::kUnsigned}, {9, 8, Number::kSigned},    {10, 8, Number::kUnsigned},
-    {11, 1, Number::kSigned},   {12, 1, Number::kUnsigned}, {13, 2, Number::kSigned},  {14, 2, Number::kUnsigned}, {15, 4, Number::kSigned},
-    {16, 4, Number::kUnsigned}, {17, 8, Number::kSigned},   {18, 8, Number::kUnsigned}, {19, 4, Number::kFloat},   {20, 8, Number::kFloat},
-    {21, 16, Number::kNone},    {22, 8, Number::kUnsigned}, {23, 8, Number::kUnsigned}, {24, 4, Number::kNone},    {32, 1, Number::kUnsigned},
-    {33, 16, Number::kNone},    {34, 16, Number::kNone},    {42, 2, Number::kNone},    {43, 4, Number::kFloat},    {44, 8, Number::kFloat},
-    {45, 16, Number::kNone},    {50, 2, Number::kNone},     {52, 4, Number::kNone},    {68, 4, Number::kUnsigned}, {69, 4, Number::kUnsigned},
-    {70, 8, Number::kUnsigned}, {71, 4, Number::kUnsigned}, {72, 8, Number::kUnsigned}, {73, 4, Number::kUnsigned}, {74, 8, Number::kUnsigned},
-    {75, 8, Number::kNone},     {76, 8, Number::kNone},     {77, 8, Number::kNone},    {78, 8, Number::kNone},     {80, 8, Number::kNone}};
+constexpr Type kTypes[] = {{1, 1, Number::kSigned},    {2, 1, Number::kUnsigned},  {3, 2, Number::kSigned},    {4, 2, Number::kUnsigned},
+                           {5, 4, Number::kSigned},    {6, 4, Number::kUnsigned},  {7, 8, Number::kSigned},    {8, 8, Number::kUnsigned},
+                           {9, 8, Number::kSigned},    {10, 8, Number::kUnsigned}, {11, 1, Number::kSigned},   {12, 1, Number::kUnsigned},
+                           {13, 2, Number::kSigned},   {14, 2, Number::kUnsigned}, {15, 4, Number::kSigned},   {16, 4, Number::kUnsigned},
+                           {17, 8, Number::kSigned},   {18, 8, Number::kUnsigned}, {19, 4, Number::kFloat},    {20, 8, Number::kFloat},
+                           {21, 16, Number::kNone},    {22, 8, Number::kUnsigned}, {23, 8, Number::kUnsigned}, {24, 4, Number::kNone},
+                           {32, 1, Number::kUnsigned}, {33, 16, Number::kNone},    {34, 16, Number::kNone},    {42, 2, Number::kNone},
+                           {43, 4, Number::kFloat},    {44, 8, Number::kFloat},    {45, 16, Number::kNone},    {50, 2, Number::kNone},
+                           {52, 4, Number::kNone},     {68, 4, Number::kUnsigned}, {69, 4, Number::kUnsigned}, {70, 8, Number::kUnsigned},
+                           {71, 4, Number::kUnsigned}, {72, 8, Number::kUnsigned}, {73, 4, Number::kUnsigned}, {74, 8, Number::kUnsigned},
+                           {75, 8, Number::kNone},     {76, 8, Number::kNone},     {77, 8, Number::kNone},     {78, 8, Number::kNone},
+                           {80, 8, Number::kNone}};
 constexpr uint64_t kPointerFlags = 1u << 1;
 constexpr uint64_t kArrayFlags = 7u << 4;
 constexpr uint64_t kFixedArray = 1u << 4;
@@ -59,20 +62,22 @@ const Schema* find(const DomainState* domain, uint64_t id) {
   return nullptr;
 }
 
-/// Size 0: of no known type.
-Type type_of(const DomainState* domain, uint64_t type) {
+/// Size 0: of no known type. An enumeration may be described after the structures that use it (NCCL's is): where it lies at a given place
+/// it is taken for C's.
+Type type_of(const DomainState* domain, const SchemaEntry& entry) {
   for (const Type& known : kTypes) {
-    if (known.type == type) return known;
+    if (known.type == entry.type) return known;
   }
-  const Schema* schema = type >= kFirstStatic ? find(domain, type) : nullptr;
-  return {type, static_cast<uint8_t>(schema ? schema->enum_bytes : 0), Number::kUnsigned};
+  const Schema* schema = entry.type >= kFirstStatic ? find(domain, entry.type) : nullptr;
+  const uint32_t size = schema ? schema->enum_bytes : entry.type >= kFirstStatic && entry.offset ? sizeof(int) : 0;
+  return {entry.type, static_cast<uint8_t>(size), Number::kUnsigned};
 }
 
 void describe(const DomainState* domain, const SchemaAttributes& attributes, Schema& schema) {
   uint64_t next = 0;
   for (size_t i = 0; i < attributes.entry_count && schema.count < kMaxNvtxFields; ++i) {
     const SchemaEntry& entry = attributes.entries[i];
-    Type type = type_of(domain, entry.type);
+    Type type = type_of(domain, entry);
     uint64_t bytes = type.size;
     uint64_t natural = type.size ? type.size : 1;
     if (entry.flags & kPointerFlags) {
@@ -151,8 +156,9 @@ uint64_t on_enum_register(Domain handle, const EnumAttributes* attributes) {
   if (!attributes) return 0;
   const size_t size = attributes->field_mask & kEnumFieldSize ? attributes->size : sizeof(int);
   const uint64_t id = attributes->field_mask & kEnumFieldId ? attributes->id : 0;
-  return add_schema(domain_of(handle), id,
-                    [&](Schema& schema) { schema.enum_bytes = size == 1 || size == 2 || size == 4 || size == 8 ? static_cast<uint32_t>(size) : 0; });
+  return add_schema(domain_of(handle), id, [&](Schema& schema) {
+    schema.enum_bytes = size == 1 || size == 2 || size == 4 || size == 8 ? static_cast<uint32_t>(size) : 0;
+  });
 }
 
 int on_push_payload(Domain handle, const PayloadData* data, size_t count) { return push_payload(handle, data, count); }

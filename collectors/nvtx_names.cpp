@@ -1,6 +1,7 @@
 // Names as frameworks write them:
 //
-//   torch.autograd.profiler.emit_nvtx   NAME[, seq = N][, op_id = N][, sizes = [..]][, input_op_ids = [..]], a new string for every call: the
+//   torch.autograd.profiler.emit_nvtx   NAME[, seq = N][, op_id = N][, sizes = [..]][, input_op_ids = [..]], a new string for every call:
+//   the
 //                                       numbers must go, or each call would be a name of its own
 //   torch.profiler, DeepSpeed           ProfilerStep#12, DeepSpeedEngine.forward, Optimizer.step#SGD.step, enumerate(DataLoader)#...
 //   PytHooks                            {'Module': 'model.layers.0', ...}
@@ -65,8 +66,8 @@ bool parse_suffix(Text text, RangeNumbers& numbers) {
 
 /// Cuts the suffix off.
 void take_suffix(Text& text, RangeNumbers& numbers) {
-  for (const char* at = text.begin; (at = static_cast<const char*>(memmem(at, static_cast<size_t>(text.begin + text.length - at), ", ", 2)));
-       ++at) {
+  for (const char* at = text.begin;
+       (at = static_cast<const char*>(memmem(at, static_cast<size_t>(text.begin + text.length - at), ", ", 2))); ++at) {
     const size_t length = static_cast<size_t>(at - text.begin);
     if (!parse_suffix(text.from(length), numbers)) continue;
     text.length = length;
@@ -81,7 +82,8 @@ void set(RangeName& name, Text text, ContextKind kind) {
   name.kind = static_cast<uint32_t>(kind);
 }
 
-constexpr const char* kStepNames[] = {"step", "iteration", "iter", "ProfilerStep", "train_step", "training_step", "train step", "training step"};
+constexpr const char* kStepNames[] = {"step",       "iteration",     "iter",       "ProfilerStep",
+                                      "train_step", "training_step", "train step", "training step"};
 
 /// "step", "step 12", "Step_12", "ProfilerStep#12", "iteration: 7"
 bool parse_step(Text text, const char* more, RangeName& name) {
@@ -107,14 +109,35 @@ struct PhaseName {
   const char* written;
   const char* shown;  ///< NULL: as written
 };
-constexpr PhaseName kPhases[] = {
-    {"forward", "forward"}, {"fwd", "forward"}, {"forward pass", "forward"}, {"forward_pass", "forward"},
-    {"DeepSpeedEngine.forward", "forward"}, {"backward", "backward"}, {"bwd", "backward"}, {"backward pass", "backward"},
-    {"backward_pass", "backward"}, {"DeepSpeedEngine.backward", "backward"}, {"loss", "loss"}, {"update", "update"}, {"optimizer", "update"},
-    {"optimizer step", "update"}, {"optimizer_step", "update"}, {"optimizer.step", "update"}, {"DeepSpeedEngine.step", "update"},
-    {"zero_grad", "zero_grad"}, {"optimizer.zero_grad", "zero_grad"}, {"input", "input"}, {"data", "input"}, {"data_loading", "input"},
-    {"data loading", "input"}, {"dataloader", "input"}, {"load_batch", "input"}, {"allreduce", "allreduce"}, {"validation", "validation"},
-    {"evaluation", "evaluation"}, {"checkpoint", "checkpoint"}};
+constexpr PhaseName kPhases[] = {{"forward", "forward"},
+                                 {"fwd", "forward"},
+                                 {"forward pass", "forward"},
+                                 {"forward_pass", "forward"},
+                                 {"DeepSpeedEngine.forward", "forward"},
+                                 {"backward", "backward"},
+                                 {"bwd", "backward"},
+                                 {"backward pass", "backward"},
+                                 {"backward_pass", "backward"},
+                                 {"DeepSpeedEngine.backward", "backward"},
+                                 {"loss", "loss"},
+                                 {"update", "update"},
+                                 {"optimizer", "update"},
+                                 {"optimizer step", "update"},
+                                 {"optimizer_step", "update"},
+                                 {"optimizer.step", "update"},
+                                 {"DeepSpeedEngine.step", "update"},
+                                 {"zero_grad", "zero_grad"},
+                                 {"optimizer.zero_grad", "zero_grad"},
+                                 {"input", "input"},
+                                 {"data", "input"},
+                                 {"data_loading", "input"},
+                                 {"data loading", "input"},
+                                 {"dataloader", "input"},
+                                 {"load_batch", "input"},
+                                 {"allreduce", "allreduce"},
+                                 {"validation", "validation"},
+                                 {"evaluation", "evaluation"},
+                                 {"checkpoint", "checkpoint"}};
 
 /// What frameworks call their functions.
 constexpr const char* kOperatorPrefixes[] = {"aten::", "torch::", "autograd::", "prim::", "prims::", "c10d::", "quantized::", "xla::"};

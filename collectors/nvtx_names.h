@@ -1,4 +1,5 @@
-// What an NVTX range is, from its name: programs and frameworks write steps, layers, operators and their numbers into one string. Injected code.
+// What an NVTX range is, from its name: programs and frameworks write steps, layers, operators and their numbers into one string. Injected
+// code.
 #pragma once
 
 #include <stddef.h>

@@ -51,13 +51,13 @@ struct ClockPair {
   X(kLossCommunicators, "communicators", "communicators beyond the table: booked to none")                           \
   X(kLossRequests, "requests", "requests that could not be followed to their completion")                            \
   X(kLossMeta, "meta", "names or facts that could not be written")                                                   \
-  X(kLossRangeDepth, "range_depth", "ranges nested deeper than the stack, or too many started at once")            \
+  X(kLossRangeDepth, "range_depth", "ranges nested deeper than the stack, or too many started at once")              \
   X(kLossUnbalanced, "unbalanced_ranges", "range ends without a begin")                                              \
   X(kLossThreads, "threads", "threads for which no room was left on the disk or in memory: their calls are missing") \
   X(kLossDeviceNotKept, "gpu_not_kept", "GPU activities outside the window, or left out when the log was full")      \
   X(kLossDeviceDropped, "gpu_dropped", "GPU activities that CUPTI dropped: they are in no number")                   \
   X(kLossDeviceTimes, "gpu_times", "GPU activities without time stamps: they are in no number")                      \
-  X(kLossDeviceUnread, "gpu_unread", "buffers of GPU activities that could not be read to their end")                      \
+  X(kLossDeviceUnread, "gpu_unread", "buffers of GPU activities that could not be read to their end")                \
   X(kLossForward, "forward_layers", "backward operators whose layer could not be told: two threads went forward, or far back")
 
 enum LossKind : uint32_t {
@@ -215,7 +215,8 @@ constexpr void put_range_numbers(Record& record, const RangeNumbers& numbers) {
   record.sequence = static_cast<uint32_t>(seq);
   record.peer = -1;
   if (numbers.has_seq || numbers.has_op_id)
-    record.peer = static_cast<int32_t>((numbers.has_seq ? 1u : 0u) | (numbers.has_op_id ? 2u : 0u) | (seq >> 32) << 2 | (op_id >> 32) << 16);
+    record.peer =
+        static_cast<int32_t>((numbers.has_seq ? 1u : 0u) | (numbers.has_op_id ? 2u : 0u) | (seq >> 32) << 2 | (op_id >> 32) << 16);
 }
 constexpr RangeNumbers range_numbers(const Record& record) {
   if (record.peer < 0) return {0, 0, false, false};

@@ -1,5 +1,5 @@
-// What libraries tell with NVTX about themselves, handed to whoever knows the library. The NVTX collector calls, others set the pointer: neither
-// includes the other. Injected code: called on the library's thread, inside its call.
+// What libraries tell with NVTX about themselves, handed to whoever knows the library. The NVTX collector calls, others set the pointer:
+// neither includes the other. Injected code: called on the library's thread, inside its call.
 #pragma once
 
 #include <stddef.h>

@@ -147,7 +147,8 @@ void push_range(uint32_t kind, const char* name, uint64_t index) {
   if (Thread* thread = this_thread()) {
     NameSlot* slot = name_slot(thread, name, kind);
     if (is_step) {
-      open_range(thread, kAnnotations, kind, internal::intern_context(thread->context, ContextKind::kStep, 0, 0), nullptr, index, kNoNumbers);
+      open_range(thread, kAnnotations, kind, internal::intern_context(thread->context, ContextKind::kStep, 0, 0), nullptr, index,
+                 kNoNumbers);
     } else {
       if (!is_hit(thread, *slot, name, kind)) {
         const char* ours = nullptr;

@@ -65,8 +65,8 @@ void describe_call(const Record& r, ProcessTables& tables, const StepIndex& step
 
 /// Columns seq and op_id of range_event come from tag and peer.
 void describe_numbers(const RangeNumbers& numbers, SpoolRow& row) {
-  if (numbers.has_seq) row.tag = static_cast<int64_t>(numbers.seq);
-  if (numbers.has_op_id) row.peer = static_cast<int64_t>(numbers.op_id);
+  row.tag = numbers.has_seq ? std::optional(static_cast<int64_t>(numbers.seq)) : std::nullopt;
+  row.peer = numbers.has_op_id ? std::optional(static_cast<int64_t>(numbers.op_id)) : std::nullopt;
 }
 
 /// Rows of the tables event, range_event and value from the stream of records.

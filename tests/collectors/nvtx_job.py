@@ -29,7 +29,7 @@ def regions(db):
 def check_run(run):
     db = job.store(run)
     job.check(regions(db) == REGIONS, f"{run}: regions are {regions(db)}")
-    numbers = sorted((r["layer"], r["kind"], r["seq"], r["op_id"]) for r in
+    numbers = sorted((r["layer"] or "", r["kind"], r["seq"], r["op_id"]) for r in
                      db.execute("SELECT r.layer, r.kind, e.seq, e.op_id FROM range_event e JOIN region r ON r.id = e.region WHERE e.op_id IS NOT NULL"))
     job.check(numbers == [("fc1", "layer", 7, 101)] * 2 + [("fc1", "operator", 7, 40)] * 2, f"{run}: seq and op_id are {numbers}")
     values = [(r["name"], r["value"], r["step"]) for r in db.execute("SELECT name, value, step FROM value ORDER BY time_ns")]

@@ -4,14 +4,6 @@
 #include <nvtx3/nvToolsExtPayload.h>
 #include <nvtx3/nvToolsExtSync.h>
 
-// Not part of the headers for programs.
-#define NVTX_IMPL_GUARD
-#include <nvtx3/nvtxDetail/nvtxTypes.h>
-#undef NVTX_IMPL_GUARD
-#define NVTX_EXT_TYPES_GUARD
-#include <nvtx3/nvtxDetail/nvtxExtTypes.h>
-#undef NVTX_EXT_TYPES_GUARD
-
 #include "collectors/nvtx_abi.h"
 
 namespace nv = ddl::nvtx;

@@ -113,7 +113,8 @@ TEST(RangeNames, LongNamesAreCutBetweenCharacters) {
 /// Any bytes: the parts lie within the text, and sanitizers have nothing to say.
 TEST(RangeNames, AnyBytes) {
   std::mt19937 random(7);
-  const char* parts[] = {", seq = ", ", op_id = ", ", sizes = [", "]", "12", "step", " ", "#", "{'Module': '", "'", "layer:", "::", "Backward"};
+  const char* parts[] = {", seq = ", ", op_id = ",   ", sizes = [", "]",      "12", "step",    " ",
+                         "#",        "{'Module': '", "'",           "layer:", "::", "Backward"};
   for (int round = 0; round < 20000; ++round) {
     std::string text;
     for (size_t n = random() % 8; n > 0; --n) {

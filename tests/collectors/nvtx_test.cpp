@@ -1,5 +1,5 @@
-// The NVTX handler, called as NVTX calls it: through the tables that it fills. Each test records in a forked child (the recorder lives once per
-// process) and reads what the child left with the reader, which shares only the format with it.
+// The NVTX handler, called as NVTX calls it: through the tables that it fills. Each test records in a forked child (the recorder lives once
+// per process) and reads what the child left with the reader, which shares only the format with it.
 #include "collectors/nvtx.h"
 
 #include <dirent.h>
@@ -206,7 +206,8 @@ TEST_F(NvtxTest, PushesNestIntoStepsPhasesAndLayers) {
   for (size_t i = 0; i < 3; ++i) EXPECT_EQ(steps[i].step, 3 + i);
   const auto forwards = s.of(":step/forward:phase");
   for (const Range& layer : s.of(":step/forward:phase/conv1:layer")) {
-    EXPECT_TRUE(std::any_of(forwards.begin(), forwards.end(), [&](const Range& f) { return f.start <= layer.start && layer.end <= f.end; }));
+    EXPECT_TRUE(
+        std::any_of(forwards.begin(), forwards.end(), [&](const Range& f) { return f.start <= layer.start && layer.end <= f.end; }));
   }
   EXPECT_EQ(s.lost(kLossUnbalanced), 0u);
 }
@@ -265,8 +266,8 @@ TEST_F(NvtxTest, RangesOfTwoDomainsMayCrossAndTheirTimesAddUp) {
   });
   const Spool s = spool();
   EXPECT_EQ(s.lost(kLossUnbalanced), 1u);
-  const std::set<std::string> expected = {"outer:layer", "outer:layer/inner:layer", "outer:layer/inner:layer/innermost:layer", "inner:layer",
-                                          "inner:layer/innermost:layer"};
+  const std::set<std::string> expected = {"outer:layer", "outer:layer/inner:layer", "outer:layer/inner:layer/innermost:layer",
+                                          "inner:layer", "inner:layer/innermost:layer"};
   std::set<std::string> seen;
   for (const auto& [path, calls] : s.calls) {
     seen.insert(path);
@@ -608,12 +609,10 @@ TEST_F(NvtxTest, PayloadsOfLibrariesGoToTheListenerWithTheirNames) {
     EnumAttributes redop = {kEnumFieldSize | kEnumFieldId, "op", nullptr, 0, 4, (1 << 24) + 11, nullptr};
     EXPECT_EQ(extension.at<uint64_t(Domain, const EnumAttributes*)>(kEnumRegister)(nccl, &redop), redop.id);
     // uint64 communicator, size_t bytes, int8 (padding follows), enum; offsets as NVTX allows: not given
-    const SchemaEntry entries[] = {{0, 18, "communicator", nullptr, 0, 0, nullptr, nullptr},
-                                   {0, 22, "bytes", nullptr, 0, 0, nullptr, nullptr},
-                                   {0, 11, "small", nullptr, 0, 0, nullptr, nullptr},
-                                   {1 << 1, 5, "pointer", nullptr, 0, 0, nullptr, nullptr},
-                                   {1 << 4, 1, "text", nullptr, 6, 0, nullptr, nullptr},
-                                   {0, redop.id, "op", nullptr, 0, 0, nullptr, nullptr}};
+    const SchemaEntry entries[] = {
+        {0, 18, "communicator", nullptr, 0, 0, nullptr, nullptr}, {0, 22, "bytes", nullptr, 0, 0, nullptr, nullptr},
+        {0, 11, "small", nullptr, 0, 0, nullptr, nullptr},        {1 << 1, 5, "pointer", nullptr, 0, 0, nullptr, nullptr},
+        {1 << 4, 1, "text", nullptr, 6, 0, nullptr, nullptr},     {0, redop.id, "op", nullptr, 0, 0, nullptr, nullptr}};
     struct {
       uint64_t comm = 0xfedcba9876543210;
       size_t bytes = 4096;
@@ -622,7 +621,8 @@ TEST_F(NvtxTest, PayloadsOfLibrariesGoToTheListenerWithTheirNames) {
       char text[6] = "hello";
       int op = 3;
     } data;
-    SchemaAttributes schema = {kFieldEntries | kFieldCount | kFieldId, "s", kSchemaStatic, 0, entries, 6, sizeof data, 0, (1 << 24) + 5, nullptr};
+    SchemaAttributes schema = {
+        kFieldEntries | kFieldCount | kFieldId, "s", kSchemaStatic, 0, entries, 6, sizeof data, 0, (1 << 24) + 5, nullptr};
     const auto add = extension.at<uint64_t(Domain, const SchemaAttributes*)>(kSchemaRegister);
     EXPECT_EQ(add(nccl, &schema), schema.id);
     schema.field_mask = kFieldEntries | kFieldCount;

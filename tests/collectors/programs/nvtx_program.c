@@ -1,5 +1,5 @@
-/* What an annotated program does with the real headers of NVTX: two steps of two layers and a little of everything. tests/collectors/nvtx_job.py
- * knows what must be found in the run. */
+/* What an annotated program does with the real headers of NVTX: two steps of two layers and a little of everything.
+ * tests/collectors/nvtx_job.py knows what must be found in the run. */
 #include <nvtx3/nvToolsExt.h>
 #include <nvtx3/nvToolsExtPayload.h>
 #include <pthread.h>
@@ -72,8 +72,16 @@ int main(void) {
     float lr;
   } data = {640, 0.125f};
   const nvtxPayloadSchemaAttr_t schema = {
-      NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_TYPE | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES, "s",
-      NVTX_PAYLOAD_SCHEMA_TYPE_STATIC, 0, entries, 2, sizeof data, 0, 0, NULL};
+      NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_TYPE | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES,
+      "s",
+      NVTX_PAYLOAD_SCHEMA_TYPE_STATIC,
+      0,
+      entries,
+      2,
+      sizeof data,
+      0,
+      0,
+      NULL};
   const nvtxPayloadData_t payload = {nvtxPayloadSchemaRegister(domain, &schema), sizeof data, &data};
   nvtxMarkPayload(domain, &payload, 1);
   return 0;
