@@ -84,7 +84,7 @@ struct alignas(64) Thread {
   ChunkHeader* log_chunk;
   Record* log_begin;    ///< of log_chunk
   uint64_t log_before;  ///< records in the chunks before it
-  Thread* next;  ///< of all
+  Thread* next;         ///< of all
   Thread* next_free;
   // The account: what was paid for when it was last settled (budget.cpp).
   uint64_t settled_at, settled_log, settled_ring, settled_polls;
