@@ -270,9 +270,21 @@ CREATE TABLE gpu_event (
 
 -- Names in gpu_event: kernels (C++ names as people write them), and [CUDA memcpy HtoD] and the like.
 CREATE TABLE gpu_name (
-  id INTEGER PRIMARY KEY,    -- 1, 2, ...
-  name TEXT NOT NULL UNIQUE  -- void gemm<float>(float*, ...), [CUDA memset], ...
+  id INTEGER PRIMARY KEY,     -- 1, 2, ...
+  name TEXT NOT NULL UNIQUE,  -- void gemm<float>(float*, ...), [CUDA memset], ...
+  class TEXT NOT NULL         -- of kernels by their names: communication (NCCL, MSCCL, NVSHMEM, HCCL) or compute; copy (memcpy, memset), other
 );
+
+-- GPUs that processes used, as the driver describes them. One GPU may be several rows: each process numbers them for itself.
+CREATE TABLE gpu (
+  process INTEGER NOT NULL,  -- process.id
+  device INTEGER NOT NULL,   -- the process's number of it
+  name TEXT,                 -- NVIDIA H200
+  bus TEXT,                  -- its place on the PCI bus: 0000:3b:00.0. With the host it tells GPUs apart
+  link TEXT,                 -- how it hangs on the host: PCIe 5.0 x16, the slowest hop up to the root; NULL: not known
+  link_bytes_per_second REAL,  -- what that can carry in each direction, by its line rate and encoding
+  PRIMARY KEY (process, device)
+) WITHOUT ROWID;
 
 -- ------------------------------------------------------------------------------------------------ filled by the analyzer
 
@@ -499,7 +511,7 @@ FROM open_call x JOIN process p ON p.id = x.process JOIN op o ON o.id = x.op LEF
 -- Kernels, one row per execution that the window kept. name is as people write it; correlation is CUPTI's number of the launching call.
 CREATE VIEW v_kernel AS
 SELECT p.world, p.rank, g.step, r.layer, g.device, g.stream, n.name, g.start_ns, g.duration_ns, g.correlation, r.phase, g.context, g.graph_node, c.label AS comm, g.seq,
-       g.launch_ns, g.launch_duration_ns, g.thread, g.id AS event
+       g.launch_ns, g.launch_duration_ns, g.thread, g.id AS event, iif(g.comm IS NULL, n.class, 'communication') AS class
 FROM gpu_event g JOIN process p ON p.id = g.process JOIN region r ON r.id = g.region JOIN gpu_name n ON n.id = g.name LEFT JOIN communicator c ON c.id = g.comm
 WHERE g.kind = 1;
 
@@ -515,3 +527,24 @@ CREATE VIEW v_gpu AS
 SELECT p.world, p.rank, g.step, r.layer, CASE g.kind WHEN 1 THEN 'kernel' WHEN 2 THEN 'memcpy' WHEN 3 THEN 'memset' WHEN 4 THEN 'sync' WHEN 5 THEN 'overhead' WHEN 6 THEN 'graph'
        ELSE 'collective' END AS kind, n.name, g.device, g.stream, g.start_ns, g.duration_ns, g.bytes, g.correlation, r.phase, g.graph_node, g.launch_ns, g.launch_duration_ns, g.id AS event
 FROM gpu_event g JOIN process p ON p.id = g.process JOIN region r ON r.id = g.region JOIN gpu_name n ON n.id = g.name;
+
+-- What copies of each rank's GPUs carried, by direction and by the host's memory: pageable memory is copied twice. The peak is that of one direction of the
+-- link to the host; of copies that do not cross it there is none.
+CREATE VIEW v_link AS
+SELECT p.world, p.rank, g.device, g.copy AS kind, CASE WHEN g.copy IN ('HtoD', 'HtoA') THEN g.source WHEN g.copy IN ('DtoH', 'AtoH') THEN g.destination END AS memory, count(*) AS calls,
+       sum(g.bytes) AS bytes, sum(g.duration_ns) AS time_ns, sum(g.bytes) * 1e9 / nullif(sum(g.duration_ns), 0) AS bytes_per_second, u.link,
+       u.link_bytes_per_second AS peak_bytes_per_second, sum(g.bytes) * 1e9 / nullif(sum(g.duration_ns), 0) / u.link_bytes_per_second AS peak_ratio
+FROM gpu_event g JOIN process p ON p.id = g.process
+     LEFT JOIN gpu u ON u.process = g.process AND u.device = g.device AND g.copy IN ('HtoD', 'HtoA', 'DtoH', 'AtoH')
+WHERE g.kind = 2
+GROUP BY p.world, p.rank, p.id, g.device, g.copy, 5;
+
+-- What GPUs did for each layer of each rank, over the events that the window kept: sums over kernels and copies, which may run side by side.
+CREATE VIEW v_gpu_layer AS
+SELECT p.world, p.rank, r.layer, r.phase, sum(CASE WHEN g.kind = 1 THEN 1 ELSE 0 END) AS kernels,
+       sum(CASE WHEN g.kind = 1 AND n.class = 'compute' AND g.comm IS NULL THEN g.duration_ns ELSE 0 END) AS compute_ns,
+       sum(CASE WHEN g.kind = 1 AND (n.class = 'communication' OR g.comm IS NOT NULL) THEN g.duration_ns ELSE 0 END) AS comm_ns,
+       sum(CASE WHEN g.kind IN (2, 3) THEN g.duration_ns ELSE 0 END) AS copy_ns, sum(CASE WHEN g.kind = 2 THEN g.bytes ELSE 0 END) AS copy_bytes
+FROM gpu_event g JOIN process p ON p.id = g.process JOIN region r ON r.id = g.region JOIN gpu_name n ON n.id = g.name
+WHERE g.kind IN (1, 2, 3)
+GROUP BY p.world, p.rank, p.id, r.layer, r.phase;

@@ -7,6 +7,7 @@
 
 #include "core/names.h"
 #include "store/ingest/device.h"
+#include "store/ingest/gpu_facts.h"
 #include "store/ingest/profile.h"
 #include "store/ingest/record_stream.h"
 #include "store/ingest/timeline.h"
@@ -241,6 +242,8 @@ uint64_t load_process(SQLite::Database& db, SpoolTable& spool_table, RunTables& 
   pull(kInsertValues, bit(RecordKind::kValue), silent);
 
   const uint64_t device_ticks = load_device(db, run, reader, stream, timeline, tables, skips);
+
+  write_gpus(db, tables);
 
   write_process(db, run, scan, reader, host, std::max(timeline.newest_ticks, device_ticks), tables);
   run.losses.add_skips(place, scan.file_name, skips);
