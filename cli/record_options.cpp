@@ -9,6 +9,7 @@
 
 #include "cli/options.h"
 #include "core/error.h"
+#include "core/format.h"
 
 namespace po = boost::program_options;
 
@@ -101,6 +102,8 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
       "budget", po::value<std::string>()->value_name("SHARE"),
       "thin out events that cost more than this share of the time (default: 1%; off: keep all)")(
       "collectors", po::value<std::string>()->value_name("LIST"), known_collectors.c_str())(
+      "counters", po::value<std::string>()->value_name("LIST"),
+      "count these in every step, phase and layer: PAPI presets and events (PAPI_TOT_INS), page-faults, context-switches, task-clock")(
       "step-names", po::value<std::string>()->value_name("LIST"),
       "more names of NVTX ranges that are steps (always: step, iteration, ProfilerStep, train_step, each with a number behind it or "
       "without)")("mpi", po::value<std::string>()->value_name("NAME"), "openmpi or mpich (default: what the job's program is linked to)")(
@@ -135,6 +138,12 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
   if (const auto collectors = options.maybe<std::string>("collectors")) {
     if (!is_collector_list(*collectors)) bad_value("collectors", *collectors, fmt::format("a list of: {}; or none", collector_names()));
     result.window.emplace_back("DDL_COLLECTORS", *collectors);
+  }
+  if (const auto counters = options.maybe<std::string>("counters")) {
+    const auto commas = static_cast<size_t>(std::count(counters->begin(), counters->end(), ','));
+    if (counters->empty() || commas >= kMaxCounters || counters->find("|") != std::string::npos)
+      bad_value("counters", *counters, fmt::format("a list of at most {} names", kMaxCounters));
+    result.window.emplace_back("DDL_COUNTERS", *counters);
   }
   if (const auto names = options.maybe<std::string>("step-names")) result.window.emplace_back("DDL_STEP_NAMES", *names);
   if (const auto mpi = options.maybe<std::string>("mpi")) {

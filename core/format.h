@@ -58,6 +58,7 @@ struct ClockPair {
   X(kLossDeviceDropped, "gpu_dropped", "GPU activities that CUPTI dropped: they are in no number")                   \
   X(kLossDeviceTimes, "gpu_times", "GPU activities without time stamps: they are in no number")                      \
   X(kLossDeviceUnread, "gpu_unread", "buffers of GPU activities that could not be read to their end")                \
+  X(kLossCounters, "counters", "ranges of threads on which counters could not be read: not in their sums")           \
   X(kLossForward, "forward_layers", "backward operators whose layer could not be told: two threads went forward, or far back")
 
 enum LossKind : uint32_t {
@@ -159,7 +160,9 @@ enum class RecordKind : uint32_t {
   kStepBegin = 5,  ///< a step began; duration 0
   kStep = 6,       ///< a step, begin to end
   kValue = 7,      ///< a number: `payload` holds the double's bits, `context` the string id of its name
-  kLaunch = 8,     ///< a call that gave a GPU something to do, or waited for one; op = LaunchKind. What the GPU did names it by `payload`
+  kCounter =
+      9,  ///< what a counter grew by during a range: `payload`; start, duration and context are the range's, op = number of the counter
+  kLaunch = 8,  ///< a call that gave a GPU something to do, or waited for one; op = LaunchKind. What the GPU did names it by `payload`
 };
 
 /// What a launching call asked for.
@@ -324,7 +327,9 @@ constexpr uint32_t profile_capacity(uint32_t chunk_bytes) {
   return (chunk_bytes - kProfileOffset) / static_cast<uint32_t>(sizeof(ProfileEntry));
 }
 
-constexpr uint32_t kFirstCallOp = 16;  ///< op ids below are range kinds
+constexpr uint32_t kFirstCallOp = 16;    ///< op ids below are range kinds
+constexpr uint32_t kFirstCounterOp = 6;  ///< and counters, as many as there is room for: `bytes` = what they grew by
+constexpr uint32_t kMaxCounters = kFirstCallOp - kFirstCounterOp;
 
 constexpr uint8_t size_class_of(uint64_t bytes) {
   return static_cast<uint8_t>(63 - __builtin_clzll((bytes > kMaxPayloadBytes ? kMaxPayloadBytes : bytes) << 1 | 1));

@@ -49,6 +49,7 @@ using internal::write_ended;
 
 DDL_HOT void close_innermost(Thread* thread, uint64_t now) {
   const OpenRange& range = thread->ranges[--thread->range_depth];
+  if (internal::has_counters(range.kind)) internal::end_counting(thread, thread->range_depth, range, now - range.start_ticks);
   --thread->owner_depth[range.owner];
   thread->context = range.outer_context;
   if (range.kind != 0) write_ended(thread, range, now);
@@ -59,9 +60,13 @@ DDL_HOT void close_innermost(Thread* thread, uint64_t now) {
 void close_below(Thread* thread, uint32_t at, uint64_t now) {
   const auto is_cut = [](const OpenRange& range) { return range.kind != 0 && range.kind != static_cast<uint32_t>(ContextKind::kStep); };
   for (uint32_t i = thread->range_depth - 1; i > at; --i) {
-    if (is_cut(thread->ranges[i])) write_ended(thread, thread->ranges[i], now);
+    const OpenRange& range = thread->ranges[i];
+    if (!is_cut(range)) continue;
+    if (internal::has_counters(range.kind)) internal::end_counting(thread, i, range, now - range.start_ticks);
+    write_ended(thread, range, now);
   }
   const OpenRange closed = thread->ranges[at];
+  if (internal::has_counters(closed.kind)) internal::end_counting(thread, at, closed, now - closed.start_ticks);
   if (closed.kind != 0) write_ended(thread, closed, now);
   --thread->owner_depth[closed.owner];
   uint32_t outer = closed.outer_context;
@@ -76,6 +81,9 @@ void close_below(Thread* thread, uint32_t at, uint64_t now) {
     }
     range.entry = nullptr;
     thread->ranges[i - 1] = range;
+    if (!internal::has_counters(range.kind) || !thread->counted) continue;
+    thread->counted[i - 1] = thread->counted[i];
+    if (is_cut(range)) internal::begin_counting(thread, i - 1);
   }
   --thread->range_depth;
   thread->context = outer;
@@ -116,6 +124,7 @@ void open_range(Thread* thread, uint32_t owner, uint32_t kind, uint32_t context,
   range.numbers = numbers;
   if (kind == 0) return;
   thread->context = context;
+  if (internal::has_counters(kind)) internal::begin_counting(thread, thread->range_depth - 1);
   range.start_ticks = ticks();
   if (kind == static_cast<uint32_t>(ContextKind::kStep)) {
     range.keep_step = internal::enter_step(step);

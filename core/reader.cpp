@@ -233,6 +233,8 @@ bool SpoolReader::plausible(const Record& r) const {
     case RecordKind::kStepBegin:
     case RecordKind::kStep:
       return op == static_cast<uint32_t>(ContextKind::kStep);
+    case RecordKind::kCounter:
+      return op < kMaxCounters;
     case RecordKind::kValue:
       return true;
     case RecordKind::kLaunch:
@@ -278,10 +280,11 @@ void SpoolReader::read_profile(const SpoolChunk& chunk, std::vector<ProfileEntry
     ProfileEntry e;
     memcpy(&e, &bytes[at], sizeof e);
     if (e.op == 0) continue;
-    const bool range = is_range_kind(e.op);
+    const bool counter = e.op >= kFirstCounterOp && e.op < kFirstCallOp;
+    const bool range = is_range_kind(e.op) || counter;
     const bool call = e.op >= kFirstCallOp && e.op <= 0xfff;
     if ((range || call) && e.size_class <= 63 && e.calls < kMaxCalls && e.untimed_calls < kMaxCalls && e.ticks < kMaxProfileTicks &&
-        e.bytes < (range ? kMaxProfileTicks : kMaxProfileBytes)) {
+        (counter || e.bytes < (range ? kMaxProfileTicks : kMaxProfileBytes))) {
       if (e.calls > 0) out.push_back(e);  // none yet: the entry has just been made
     } else if (bad++ == 0) {
       first_bad = at;

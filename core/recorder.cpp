@@ -143,6 +143,7 @@ void release_thread(void* pointer) {
   Thread* thread = static_cast<Thread*>(pointer);
   if (t_thread != thread || !g_process.active) return;  // a forked child: it is not ours
   settle_account(thread, ticks());
+  internal::forget_counters(thread);
   t_thread = nullptr;
   const internal::Lock lock;
   if (!lock) return;

@@ -29,6 +29,12 @@ constexpr uint32_t kCallSlots = 256;
 constexpr uint32_t kNameSlots = 64;
 constexpr uint32_t kRangeOwners = 32;  ///< 0 is annotate.h, the others are NVTX domains: ranges nest per owner, not among owners
 
+/// What the thread's counters said at a moment. `known`: a bit for each that could be read.
+struct CounterValues {
+  uint64_t value[kMaxCounters];
+  uint32_t known;
+};
+
 struct OpenRange {
   uint32_t kind;  ///< ContextKind; 0: only its place on the stack counts
   uint32_t owner;
@@ -98,6 +104,8 @@ struct alignas(64) Thread {
   uint32_t profile_index_slots;
   uint32_t range_depth;
   uint32_t tid;
+  int32_t counter_set;                    ///< of the collector that reads counters; 0: none yet
+  CounterValues* counted;                 ///< at the begin of each open range; NULL: nobody asked for counters
   uint16_t owner_depth[kRangeOwners];     ///< ranges of each owner on the stack
   uint16_t owner_overflow[kRangeOwners];  ///< begun beyond kMaxRangeDepth and not yet ended
   struct {
@@ -374,6 +382,13 @@ DDL_HOT NameSlot* name_slot(Thread* thread, const char* name, uint32_t meaning) 
 DDL_HOT bool is_hit(const Thread* thread, const NameSlot& slot, const char* name, uint32_t meaning) {
   return slot.name == name && slot.outer == thread->context && slot.meaning == meaning && slot.text && strcmp(slot.text, name) == 0;
 }
+
+/// Counters, read where steps, phases and layers begin and end, on their thread. `read` fills in what it can.
+struct CounterSource {
+  void (*read)(Thread* thread, CounterValues& values);
+  void (*release)(Thread* thread);  ///< the thread ends
+};
+void use_counters(const CounterSource* source);
 
 /// Contexts and names for collectors.
 uint32_t intern_name(const char* text, size_t length);

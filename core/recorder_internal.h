@@ -64,6 +64,13 @@ bool add_profile_table(Thread* thread, uint32_t entries);
 void drop_profile(Thread* thread);
 ProfileEntry* profile_entry_of_class(Thread* thread, uint32_t context, uint32_t comm, uint32_t op, uint32_t size_class);
 
+/// See counters.cpp. The range is about to be the thread's innermost; has ended.
+extern const CounterSource* g_counters;
+bool has_counters(uint32_t kind);
+void begin_counting(Thread* thread, uint32_t depth);
+void end_counting(Thread* thread, uint32_t depth, const OpenRange& range, uint64_t duration_ticks);
+void forget_counters(Thread* thread);
+
 /// Writes a range that ends now, and its share of the profile.
 void write_ended(Thread* thread, const OpenRange& range, uint64_t now);
 

@@ -18,6 +18,8 @@ bool is_forked_child();
 
 /// Says of every collector that finds us by an environment variable whether somebody else has it. Defined in collectors/environment.cpp.
 void write_collector_facts();
+/// Finds the counters that DDL_COUNTERS names. Defined in collectors/papi.cpp.
+void start_counters();
 /// Takes what CUPTI has ready, where a process may soon end without its exit handlers. Nothing where nobody uses a GPU. Defined in
 /// collectors/cupti.cpp.
 void flush_devices();

@@ -276,6 +276,7 @@ bool try_start() {
   g_forked = false;
   write_facts();
   write_collector_facts();
+  start_counters();
   return true;
 }
 

@@ -38,6 +38,7 @@ void add_numbers(const RunView& run, Document& document);
 Table collectives_table(const RunView& run);
 Table calls_table(const RunView& run);
 Table layers_table(const RunView& run);
+Table counters_table(const RunView& run);
 Table gpu_table(const RunView& run);
 Table gpu_layers_table(const RunView& run);
 Table links_table(const RunView& run);

@@ -20,6 +20,7 @@ constexpr Section kSections[] = {
     {"collectives", "by operation, size and communicator: waiting, transfer, bandwidth", collectives_table, 8},
     {"calls", "every MPI operation", calls_table, 12},
     {"layers", "annotated layers", layers_table, 10},
+    {"counters", "what ddl record --counters counted in steps, phases and layers", counters_table, 8},
     {"gpu", "kernels and copies of GPUs", gpu_table, 8},
     {"gpu_layers", "what GPUs did for each layer", gpu_layers_table, 8},
     {"links", "what copies of GPUs carried, and what the link could", links_table, 6},

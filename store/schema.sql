@@ -219,6 +219,37 @@ CREATE TABLE step (
   mpi_ns INTEGER              -- inside MPI calls of the same thread; NULL: never ended
 );
 
+-- Counters that were asked for (ddl record --counters), in each process.
+CREATE TABLE counter (
+  process INTEGER NOT NULL,  -- process.id
+  number INTEGER NOT NULL,   -- 0, 1, ... in the order of --counters
+  name TEXT NOT NULL,        -- PAPI_TOT_INS, page-faults, ...
+  source TEXT,               -- papi or getrusage; NULL: nobody has it
+  why TEXT,                  -- then why not
+  PRIMARY KEY (process, number)
+) WITHOUT ROWID;
+
+-- What counters grew by in each region, on the thread that opened it, whole run. Inclusive of ranges inside, as range_profile.
+CREATE TABLE counter_profile (
+  process INTEGER NOT NULL,  -- process.id
+  region INTEGER NOT NULL,   -- region.id
+  counter INTEGER NOT NULL,  -- counter.number
+  calls INTEGER NOT NULL,    -- ranges in which it was read
+  value INTEGER NOT NULL     -- sum over them
+);
+
+-- The same range by range, as far as the window kept them.
+CREATE TABLE counter_event (
+  process INTEGER NOT NULL,  -- process.id
+  thread INTEGER NOT NULL,   -- thread.thread
+  region INTEGER NOT NULL,   -- region.id
+  step INTEGER,              -- step number
+  start_ns INTEGER NOT NULL, -- begin of the range
+  duration_ns INTEGER NOT NULL,  -- end - begin
+  counter INTEGER NOT NULL,  -- counter.number
+  value INTEGER NOT NULL     -- what it grew by
+);
+
 -- Phases, layers and operators as they happened.
 CREATE TABLE range_event (
   process INTEGER NOT NULL,   -- process.id
@@ -502,6 +533,17 @@ SELECT p.world, p.rank, r.layer, r.phase, sum(CASE WHEN r.kind = 'layer' OR (r.k
 FROM own o JOIN process p ON p.id = o.process JOIN region r ON r.id = o.region LEFT JOIN region u ON u.id = r.parent LEFT JOIN waiting w ON w.process = o.process AND w.region = o.region
 WHERE r.layer IS NOT NULL
 GROUP BY p.world, p.rank, p.id, r.layer, r.phase;
+
+-- Counters of steps, phases and layers of each rank, whole run. A counter that nobody has is one row without a region and value, with its reason.
+CREATE VIEW v_counter AS
+SELECT p.world, p.rank, r.kind, r.layer, r.phase, c.name AS counter, sum(f.calls) AS calls, sum(f.value) AS value, c.source, c.why
+FROM counter c JOIN process p ON p.id = c.process LEFT JOIN counter_profile f ON f.process = c.process AND f.counter = c.number LEFT JOIN region r ON r.id = f.region
+GROUP BY p.world, p.rank, p.id, c.number, r.kind, r.layer, r.phase;
+
+-- Counters of each step of each rank, as far as the window kept them.
+CREATE VIEW v_step_counter AS
+SELECT p.world, p.rank, e.step, c.name AS counter, e.value, e.duration_ns, c.source
+FROM counter_event e JOIN region r ON r.id = e.region AND r.kind = 'step' JOIN process p ON p.id = e.process JOIN counter c ON c.process = e.process AND c.number = e.counter;
 
 -- Calls that never returned.
 CREATE VIEW v_open_call AS

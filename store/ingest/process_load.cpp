@@ -30,6 +30,9 @@ constexpr const char* kInsertEvents =
 constexpr const char* kInsertRanges =
     "INSERT INTO range_event(process, thread, region, step, start_ns, duration_ns, mpi_ns, seq, op_id) "
     "SELECT ?1, thread, region, step, start_ns, duration_ns, mpi_ns, tag, peer FROM spool_records";
+constexpr const char* kInsertCounters =
+    "INSERT INTO counter_event(process, thread, region, step, start_ns, duration_ns, counter, value) "
+    "SELECT ?1, thread, region, step, start_ns, duration_ns, op, bytes FROM spool_records";
 constexpr const char* kInsertValues =
     "INSERT INTO value(process, step, time_ns, name, value) SELECT ?1, step, start_ns, name, number FROM spool_records";
 
@@ -96,6 +99,13 @@ class RecordRows : public RowSource {
         row.mpi_ns = clock.span_ns(r->payload);
         describe_numbers(range_numbers(*r), row);
         break;
+      case RecordKind::kCounter:
+        row.region = tables_.context(r->context).region;
+        row.step = step_of(timeline_.step_index, r->start_ticks);
+        row.start_ns = clock.time_ns(r->start_ticks);
+        row.op = record_op(r->word);
+        row.bytes = static_cast<int64_t>(r->payload);
+        break;
       case RecordKind::kValue:
         row.step = step_of(timeline_.step_index, r->start_ticks);
         row.start_ns = clock.time_ns(r->start_ticks);
@@ -146,6 +156,28 @@ void write_open_calls(SQLite::Database& db, const Timeline& timeline, ProcessTab
   }
 }
 
+std::optional<std::string> take_fact(const ProcessTables& tables, const std::string& key) {
+  std::optional<std::string> value;
+  for (const auto& [name, text] : tables.facts()) {
+    if (name == key) value = text;
+  }
+  return value;
+}
+
+/// Facts "counter.N" say NAME|SOURCE|WHY.
+void write_counters(SQLite::Database& db, const ProcessTables& tables) {
+  Insert insert(db, "INSERT OR IGNORE INTO counter VALUES (?, ?, ?, ?, ?)");
+  const auto text_or_null = [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); };
+  for (uint32_t number = 0; number < kMaxCounters; ++number) {
+    const auto fact = take_fact(tables, fmt::format("counter.{}", number));
+    const size_t first = fact ? fact->find('|') : std::string::npos;
+    const size_t second = first != std::string::npos ? fact->find('|', first + 1) : first;
+    if (second == std::string::npos) continue;
+    insert.row(tables.process(), number, fact->substr(0, first), text_or_null(fact->substr(first + 1, second - first - 1)),
+               text_or_null(fact->substr(second + 1)));
+  }
+}
+
 const char* how_it_ended(const FileHeader& header, bool became_other) {
   if (header.flags & kMpiAborted) return "aborted";
   if (header.flags & kMpiFinalized) return "finalized";
@@ -156,14 +188,6 @@ const char* how_it_ended(const FileHeader& header, bool became_other) {
 const char* thread_level_name(int32_t level) {
   constexpr const char* kNames[] = {"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED", "MPI_THREAD_MULTIPLE"};
   return level >= 0 && level < 4 ? kNames[level] : nullptr;
-}
-
-std::optional<std::string> take_fact(const ProcessTables& tables, const std::string& key) {
-  std::optional<std::string> value;
-  for (const auto& [name, text] : tables.facts()) {
-    if (name == key) value = text;
-  }
-  return value;
 }
 
 /// The process's own row, its facts and threads, and the losses that its header and its end tell of.
@@ -187,7 +211,7 @@ void write_process(SQLite::Database& db, RunTables& run, const Scan& scan, const
 
   Insert insert_fact(db, "INSERT INTO process_fact VALUES (?, ?, ?)");
   for (const auto& [key, value] : tables.facts()) {
-    if (key != "exe" && key != "command") insert_fact.row(tables.process(), key, value);
+    if (key != "exe" && key != "command" && !key.starts_with("counter.")) insert_fact.row(tables.process(), key, value);
   }
   if (const std::string version = clean_text(fixed_text(header.library_version)); !version.empty())
     insert_fact.row(tables.process(), "library_version", version);
@@ -239,12 +263,13 @@ uint64_t load_process(SQLite::Database& db, SpoolTable& spool_table, RunTables& 
   };
   const int64_t events = pull(kInsertEvents, bit(RecordKind::kCall) | bit(RecordKind::kRequest), step_done);
   pull(kInsertRanges, bit(RecordKind::kRange), silent);
+  pull(kInsertCounters, bit(RecordKind::kCounter), silent);
   pull(kInsertValues, bit(RecordKind::kValue), silent);
 
   const uint64_t device_ticks = load_device(db, run, reader, stream, timeline, tables, skips);
 
   write_gpus(db, tables);
-
+  write_counters(db, tables);
   write_process(db, run, scan, reader, host, std::max(timeline.newest_ticks, device_ticks), tables);
   run.losses.add_skips(place, scan.file_name, skips);
   run.losses.add(place, "abandoned_calls", timeline.abandoned,

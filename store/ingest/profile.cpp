@@ -54,12 +54,15 @@ int64_t scaled_ns(const Totals& t, const ProcessClock& clock) {
 void load_profile(SQLite::Database& db, const SpoolReader& reader, ProcessTables& tables, std::vector<Skip>& skips) {
   std::map<CallKey, Totals> calls;
   std::map<uint32_t, Totals> ranges;
+  std::map<std::pair<uint32_t, uint32_t>, Totals> counters;  // by region and number
   std::vector<ProfileEntry> entries;
   for (const SpoolChunk& chunk : reader.chunks(ChunkKind::kProfile)) {
     reader.read_profile(chunk, entries, &skips);
     for (const ProfileEntry& e : entries) {
       const ProcessContexts::Entry context = tables.context(e.context);
-      if (e.op < kFirstCallOp) {
+      if (e.op >= kFirstCounterOp && e.op < kFirstCallOp) {
+        counters[{context.region, e.op - kFirstCounterOp}].add(e);
+      } else if (e.op < kFirstCallOp) {
         ranges[context.region].add(e);
       } else {
         calls[{tables.op(e.op), tables.comm(e.comm), context.region, context.site, e.size_class}].add(e);
@@ -78,6 +81,8 @@ void load_profile(SQLite::Database& db, const SpoolReader& reader, ProcessTables
     insert_call.row(tables.process(), op, id_or_null(comm), region, id_or_null(site), size_class, t.calls, t.bytes, scaled_ns(t, clock),
                     extreme(t, t.min_ticks), extreme(t, t.max_ticks), t.estimated, std::span<const unsigned char>(histogram));
   }
+  Insert insert_counter(db, "INSERT INTO counter_profile VALUES (?, ?, ?, ?, ?)");
+  for (const auto& [key, t] : counters) insert_counter.row(tables.process(), key.first, key.second, t.calls, t.bytes);
   Insert insert_range(db, "INSERT INTO range_profile VALUES (?, ?, ?, ?, ?, ?, ?)");
   for (const auto& [region, t] : ranges) {
     insert_range.row(tables.process(), region, t.calls, clock.span_ns(t.ticks), clock.span_ns(t.bytes), extreme(t, t.min_ticks),
