@@ -22,7 +22,9 @@ Table counters_table(const RunView& run) {
             "SELECT counter, sum(value), sum(calls), max(coalesce(source, why)), kind, phase, layer FROM v_counter WHERE world = ?"
             " GROUP BY counter, kind, phase, layer ORDER BY counter, kind = 'step' DESC, sum(value) DESC, phase, layer");
   row.bind(run.world);
-  const auto text = [&](int column) { return row.is_null(column) ? Value::absent(Unit::kText, "NOT_APPLICABLE") : Value::text(row.text(column)); };
+  const auto text = [&](int column) {
+    return row.is_null(column) ? Value::absent(Unit::kText, "NOT_APPLICABLE") : Value::text(row.text(column));
+  };
   while (row.next()) {
     const bool known = !row.is_null(1) && row.integer(2) > 0;
     const auto count = [&](int64_t n) { return known ? Value::count(n) : Value::absent(Unit::kCount, "NO_DATA"); };
