@@ -7,6 +7,7 @@
 #include "analyzer/metrics/metrics.h"
 #include "analyzer/passes/catalog.h"
 #include "analyzer/passes/collectives.h"
+#include "analyzer/passes/devices.h"
 #include "analyzer/passes/late_roots.h"
 #include "analyzer/passes/messages.h"
 #include "analyzer/passes/steady_steps.h"
@@ -18,7 +19,7 @@ namespace ddl {
 namespace {
 
 /// Counts up with every change of what the analyzer writes, so that stores analyzed by an older ddl are analyzed again.
-constexpr int64_t kAnalysisVersion = 2;
+constexpr int64_t kAnalysisVersion = 3;
 
 struct LossKind {
   const char* kind;
@@ -34,14 +35,15 @@ constexpr LossKind kBadIntervals{"bad_intervals", "events that end before they b
 constexpr LossKind kRepeated{"repeated_steps", "steps whose number the same process had used before: left out of the statistics"};
 
 void drop_temporary_tables(SQLite::Database& db) {
-  for (const char* table : {"late", "reached", "call_wait", "message_late", "tail", "steady_number", "steady_part", "steady_step"}) {
+  for (const char* table :
+       {"late", "reached", "call_wait", "message_late", "tail", "steady_number", "steady_part", "steady_step", "steady_gpu"}) {
     db.exec(fmt::format("DROP TABLE IF EXISTS temp.{}", table));
   }
 }
 
 void clear(SQLite::Database& db) {
-  for (const char* table : {"collective", "blame", "message", "message_blame", "message_part", "step_part", "rank_part", "collective_group",
-                            "metric", "finding"}) {
+  for (const char* table : {"collective", "blame", "message", "message_blame", "message_part", "step_part", "rank_part", "gpu_part",
+                            "gpu_layer_part", "collective_group", "metric", "finding"}) {
     db.exec(fmt::format("DELETE FROM {}", table));
   }
   for (const LossKind& loss : {kPartial, kMismatched, kUnmatched, kViolations, kBadIntervals, kRepeated}) {
@@ -96,10 +98,13 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress) {
   find_late_roots(db);
 
   tell("cutting steps", 0.7);
-  const StepLosses steps = analyze_steps(db, catalog, [&](double done) { tell("cutting steps", 0.7 + 0.2 * done); });
+  const StepLosses steps = analyze_steps(db, catalog, [&](double done) { tell("cutting steps", 0.7 + 0.15 * done); });
   book(db, kRepeated, steps.repeated_steps);
+  tell("cutting steps of GPUs", 0.85);
+  analyze_devices(db, catalog, [&](double done) { tell("cutting steps of GPUs", 0.85 + 0.05 * done); });
   const std::map<int64_t, SteadySteps> steady = select_steady_steps(db);
   store_steady_steps(db, steady);
+  select_steady_devices(db);
 
   tell("computing metrics", 0.9);
   for (const auto& [world, used] : steady) {

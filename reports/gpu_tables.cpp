@@ -115,4 +115,52 @@ Table links_table(const RunView& run) {
   return table;
 }
 
+// Means over the steady steps, or the whole run where there are none.
+Table gpus_table(const RunView& run) {
+  Table table{.id = "gpus",
+              .caption = fmt::format("GPUs, {}: where their time went. Exposed: collectives with nothing that computes beside them.",
+                                     run.has_steps ? "mean step" : "whole run"),
+              .columns = {{"rank", "Rank", Unit::kCount},
+                          {"device", "GPU", Unit::kCount},
+                          {"duration_ns", "Time", Unit::kDuration, 3},
+                          {"compute_ns", "Compute", Unit::kDuration},
+                          {"comm_ns", "Collectives", Unit::kDuration, 4},
+                          {"exposed_comm_ns", "Exposed", Unit::kDuration},
+                          {"exposed_wait_ns", "Wait", Unit::kDuration, 5},
+                          {"exposed_copy_ns", "Copies", Unit::kDuration, 6},
+                          {"idle_ns", "Idle", Unit::kDuration},
+                          {"idle_host_ns", "Host late", Unit::kDuration, 7},
+                          {"idle_input_ns", "Input", Unit::kDuration, 1},
+                          {"idle_launch_ns", "Launch", Unit::kDuration, 1},
+                          {"idle_kernel_ns", "Between", Unit::kDuration, 1},
+                          {"idle_other_ns", "Other", Unit::kDuration, 2},
+                          {"name", "Name", Unit::kText}},
+              .rows = {},
+              .note = {},
+              .when_empty = "No GPU activity was recorded."};
+  Query row(
+      run.db,
+      "SELECT p.rank, g.device, u.name, max(g.why), count(*), count(g.exposed_wait_ns), sum(g.duration_ns), sum(g.compute_ns), "
+      "sum(g.comm_ns),"
+      " sum(g.exposed_comm_ns), sum(g.exposed_wait_ns), sum(g.exposed_copy_ns), sum(g.idle_ns), sum(g.idle_host_ns), sum(g.idle_input_ns),"
+      " sum(g.idle_launch_ns), sum(g.idle_kernel_ns), sum(g.idle_other_ns)"
+      " FROM gpu_part g JOIN process p ON p.id = g.process LEFT JOIN gpu u ON u.process = g.process AND u.device = g.device"
+      " WHERE p.world = ?1 AND iif(?2, g.step IN (SELECT step FROM temp.steady_number WHERE world = ?1), g.step IS NULL)"
+      " GROUP BY p.id, g.device ORDER BY p.rank, g.device");
+  row.bind(run.world, run.has_steps ? 1 : 0);
+  while (row.next()) {
+    const int64_t windows = row.integer(4);
+    std::vector<Value> cells = {row.is_null(0) ? Value::absent(Unit::kCount, "NOT_APPLICABLE") : Value::count(row.integer(0)),
+                                Value::count(row.integer(1))};
+    for (int column = 6; column < 18; ++column) {
+      const bool known = column != 10 || row.integer(5) == windows;
+      cells.push_back(known ? Value::duration_ns((row.integer(column) + windows / 2) / windows)
+                            : Value::absent(Unit::kDuration, row.text(3)));
+    }
+    cells.push_back(text_or_absent(row, 2, "NO_DATA"));
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
 }  // namespace ddl::reports

@@ -41,6 +41,7 @@ Table layers_table(const RunView& run);
 Table counters_table(const RunView& run);
 Table gpu_table(const RunView& run);
 Table gpu_layers_table(const RunView& run);
+Table gpus_table(const RunView& run);
 Table links_table(const RunView& run);
 Table ranks_table(const RunView& run);
 Table processes_table(const RunView& run);

@@ -21,6 +21,7 @@ constexpr Section kSections[] = {
     {"calls", "every MPI operation", calls_table, 12},
     {"layers", "annotated layers", layers_table, 10},
     {"counters", "what ddl record --counters counted in steps, phases and layers", counters_table, 8},
+    {"gpus", "one line per GPU: computing, collectives, copies, idle and why", gpus_table, 16},
     {"gpu", "kernels and copies of GPUs", gpu_table, 8},
     {"gpu_layers", "what GPUs did for each layer", gpu_layers_table, 8},
     {"links", "what copies of GPUs carried, and what the link could", links_table, 6},

@@ -403,6 +403,43 @@ CREATE TABLE rank_part (
   why TEXT                      -- as step_part
 );
 
+-- Where each step of each GPU went, over all its streams (metrics.md sections 1 to 3). compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns = duration_ns, and the five kinds of
+-- idling add up to idle_ns.
+CREATE TABLE gpu_part (
+  process INTEGER NOT NULL,      -- process.id
+  device INTEGER NOT NULL,       -- gpu_event.device
+  step INTEGER,                  -- step.step; NULL: the whole run of the process, from leaving MPI_Init (or its first sign of life) to entering MPI_Finalize (or its last)
+  duration_ns INTEGER NOT NULL,  -- of the window
+  compute_ns INTEGER NOT NULL,   -- |K|: some kernel computes
+  comm_ns INTEGER NOT NULL,      -- |C|: some kernel of a collective runs
+  copy_ns INTEGER NOT NULL,      -- |M|: some copy or memset runs
+  exposed_comm_ns INTEGER NOT NULL,  -- |C \ K|
+  exposed_wait_ns INTEGER,       -- of which waiting for other ranks inside the kernels; NULL: see why
+  exposed_copy_ns INTEGER NOT NULL,  -- |M \ (K u C)|
+  active_ns INTEGER NOT NULL,    -- |K u C u M|
+  active_xfer_ns INTEGER,        -- the same without the waiting inside kernels of collectives; NULL: see why
+  idle_ns INTEGER NOT NULL,      -- |I|: nothing runs
+  idle_input_ns INTEGER NOT NULL,   -- of which: at the begin of the window, while the host loaded data
+  idle_host_ns INTEGER NOT NULL,    -- the host had not launched yet what came next
+  idle_launch_ns INTEGER NOT NULL,  -- what a launch takes (less than 20 us)
+  idle_kernel_ns INTEGER NOT NULL,  -- between two kernels that were both launched (less than 30 us)
+  idle_other_ns INTEGER NOT NULL,   -- the rest: waiting for another stream, or nobody knows when the next one was launched
+  why TEXT                       -- reason of a NULL: PARTIAL_RANKS, CLOCK_UNTRUSTED
+);
+
+-- What each GPU did for each layer in each step: lengths of unions over its streams, not sums.
+CREATE TABLE gpu_layer_part (
+  process INTEGER NOT NULL,      -- process.id
+  device INTEGER NOT NULL,       -- gpu_event.device
+  step INTEGER,                  -- step in which it was launched; NULL: outside steps
+  layer TEXT,                    -- region.layer; NULL: outside layers
+  phase TEXT,                    -- region.phase; NULL: outside phases
+  compute_ns INTEGER NOT NULL,   -- some kernel of the layer computed
+  comm_ns INTEGER NOT NULL,      -- some kernel of a collective that the layer launched ran
+  copy_ns INTEGER NOT NULL,      -- some copy or memset of the layer ran
+  exposed_comm_ns INTEGER NOT NULL  -- of comm_ns, while no kernel of the same step computed on this GPU
+);
+
 -- Collectives by operation, communicator and size, over the events that the window kept.
 CREATE TABLE collective_group (
   world INTEGER NOT NULL,      -- process.world
@@ -590,3 +627,14 @@ SELECT p.world, p.rank, r.layer, r.phase, sum(CASE WHEN g.kind = 1 THEN 1 ELSE 0
 FROM gpu_event g JOIN process p ON p.id = g.process JOIN region r ON r.id = g.region JOIN gpu_name n ON n.id = g.name
 WHERE g.kind IN (1, 2, 3)
 GROUP BY p.world, p.rank, p.id, r.layer, r.phase;
+
+-- Where each step of each GPU went; step NULL is the whole run.
+CREATE VIEW v_gpu_part AS
+SELECT p.world, p.rank, g.device, g.step, g.duration_ns, g.compute_ns, g.comm_ns, g.copy_ns, g.exposed_comm_ns, g.exposed_wait_ns, g.exposed_copy_ns, g.active_ns, g.active_xfer_ns,
+       g.idle_ns, g.idle_input_ns, g.idle_host_ns, g.idle_launch_ns, g.idle_kernel_ns, g.idle_other_ns, g.why
+FROM gpu_part g JOIN process p ON p.id = g.process;
+
+-- What each GPU did for each layer in each step.
+CREATE VIEW v_gpu_layer_part AS
+SELECT p.world, p.rank, g.device, g.step, g.layer, g.phase, g.compute_ns, g.comm_ns, g.copy_ns, g.exposed_comm_ns
+FROM gpu_layer_part g JOIN process p ON p.id = g.process;

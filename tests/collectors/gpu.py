@@ -11,7 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import job  # noqa: E402
-from gpu_truth import Job  # noqa: E402
+from gpu_truth import Job, parts  # noqa: E402
 from job import check  # noqa: E402
 
 PROGRAM, MPI_PROGRAM, DOUBLES = sys.argv[1:4]
@@ -176,6 +176,17 @@ def test_two_ranks(_):
     for rank in (0, 1):
         expect(rows(db, f"rank = {rank}"), Job(STEPS, rank=rank).rows, f"rank {rank}, left by _exit after MPI_Finalize")
     check(list(db.execute("SELECT rank, count(*) FROM v_collective GROUP BY rank")) == [(0, STEPS), (1, STEPS)], "collectives")
+
+
+def test_parts_of_steps(_):
+    for graph in (False, True):
+        db = record(*(["graph"] if graph else []))
+        found = list(db.execute("SELECT step, duration_ns, compute_ns, comm_ns, copy_ns, exposed_comm_ns, idle_ns FROM v_gpu_part WHERE device = 0 "
+                                "AND step IS NOT NULL ORDER BY step"))
+        check(found == parts(Job(STEPS, graph)), f"graph {graph}: {found}, not {parts(Job(STEPS, graph))}")
+        layers = dict(db.execute("SELECT phase || '/' || layer, sum(compute_ns) FROM v_gpu_layer_part WHERE layer IS NOT NULL GROUP BY 1"))
+        check(layers == {"backward/fc1": 70000 * STEPS, "backward/fc2": 40000 * STEPS, "forward/fc1": 55000 * STEPS, "forward/fc2": 30000 * STEPS,
+                         "forward/input": 0}, f"graph {graph}: {layers}")
 
 
 def test_ddl_record_needs_no_more(_):

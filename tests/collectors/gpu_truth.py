@@ -47,3 +47,20 @@ class Job:
         self.rows.append((kind, name, self.phase, layer, self.step, stream, start, duration_ns, count))
         self.now += CALL_NS
         return start + duration_ns
+
+
+def parts(job):
+    """Per step: time with a kernel that computes, one of a collective, a copy or memset, with a collective and nothing that computes, and idle."""
+    result = []
+    for step, begin, length in job.steps:
+        end = begin + length
+        cuts = sorted({begin, end, *(t for row in job.rows for t in (row[6], row[6] + row[7]) if begin < t < end)})
+        sums = [0] * 5
+        for left, right in zip(cuts, cuts[1:]):
+            running = [row for row in job.rows if row[0] in ("kernel", "memcpy", "memset") and row[6] <= left and row[6] + row[7] >= right]
+            computes = any(row[0] == "kernel" and row[1] != NCCL for row in running)
+            communicates = any(row[1] == NCCL for row in running)
+            flags = (computes, communicates, any(row[0] != "kernel" for row in running), communicates and not computes, not running)
+            sums = [s + (right - left) * flag for s, flag in zip(sums, flags)]
+        result.append((step, length, *sums))
+    return result

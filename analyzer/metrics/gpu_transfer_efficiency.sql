@@ -1,0 +1,9 @@
+-- id: gpu_transfer_efficiency
+-- name: GPU transfer efficiency
+-- unit: ratio
+-- better: higher
+-- scope: job
+-- source: metrics.md P12
+-- sentence: The longest compute time of a GPU over its longest time with something to do, waiting for other ranks left out: what collectives and copies cost that nothing hides.
+SELECT max(compute_ns) * 1.0 / nullif(iif(count(active_xfer_ns) = count(*), max(active_xfer_ns), NULL), 0) AS value, iif(count(*) = 0, 'NOT_APPLICABLE', coalesce(max(why), 'ZERO_DENOM')) AS why
+FROM steady_gpu WHERE world = :world

@@ -1,0 +1,74 @@
+#include "analyzer/passes/device_partition.h"
+
+#include <algorithm>
+
+namespace ddl {
+namespace {
+
+bool overlaps(const Interval& a, const Interval& b) { return a.begin_ns < b.end_ns && b.begin_ns < a.end_ns; }
+
+/// The operation that ends a gap.
+const DeviceOperation* ender(const Interval& gap, const std::vector<DeviceOperation>& operations, const DeviceOperation* next) {
+  const auto found = std::lower_bound(operations.begin(), operations.end(), gap.end_ns,
+                                      [](const DeviceOperation& o, int64_t ns) { return o.interval.begin_ns < ns; });
+  return found != operations.end() ? &*found : next;
+}
+
+void classify(const Interval& gap, const DeviceOperation* end, DevicePartition& to) {
+  if (!end || !end->launch_ns) {
+    to.idle_other_ns += gap.length_ns();
+    return;
+  }
+  const int64_t host_ns = std::clamp<int64_t>(*end->launch_ns - gap.begin_ns, 0, gap.length_ns());
+  const int64_t rest_ns = gap.length_ns() - host_ns;
+  to.idle_host_ns += host_ns;
+  if (host_ns > 0) {
+    (rest_ns < kLaunchLatencyNs ? to.idle_launch_ns : to.idle_other_ns) += rest_ns;
+  } else {
+    (rest_ns < kKernelWaitNs ? to.idle_kernel_ns : to.idle_other_ns) += rest_ns;
+  }
+}
+
+}  // namespace
+
+DevicePartition partition_device(const Interval& window, const std::vector<DeviceOperation>& operations, const DeviceOperation* next,
+                                 const std::vector<Interval>& inputs) {
+  std::vector<Interval> of_class[3], transfers;
+  DevicePartition result;
+  for (const DeviceOperation& o : operations) {
+    of_class[static_cast<int>(o.device_class)].push_back(o.interval);
+    if (o.device_class != DeviceClass::kCommunication) continue;
+    result.split = result.split && o.wait_ns;
+    transfers.push_back({o.interval.begin_ns + o.wait_ns.value_or(0), o.interval.end_ns});
+  }
+  const IntervalSet inside({window});
+  const IntervalSet compute = intersect(IntervalSet(of_class[0]), inside);
+  const IntervalSet comm = intersect(IntervalSet(of_class[1]), inside);
+  const IntervalSet copy = intersect(IntervalSet(of_class[2]), inside);
+  const IntervalSet transfer = intersect(IntervalSet(transfers), inside);
+  const IntervalSet kernels = unite(compute, comm);
+  const IntervalSet active = unite(kernels, copy);
+  const IntervalSet idle = subtract(inside, active);
+
+  result.duration_ns = std::max<int64_t>(0, window.length_ns());
+  result.compute_ns = compute.length_ns();
+  result.comm_ns = comm.length_ns();
+  result.copy_ns = copy.length_ns();
+  result.exposed_comm_ns = subtract(comm, compute).length_ns();
+  result.exposed_wait_ns = result.exposed_comm_ns - subtract(transfer, compute).length_ns();
+  result.exposed_copy_ns = subtract(copy, kernels).length_ns();
+  result.active_ns = active.length_ns();
+  result.active_xfer_ns = unite(unite(compute, transfer), copy).length_ns();
+  result.idle_ns = idle.length_ns();
+  for (const Interval& gap : idle.parts()) {
+    const bool at_begin = gap.begin_ns == window.begin_ns;
+    if (at_begin && std::any_of(inputs.begin(), inputs.end(), [&](const Interval& i) { return overlaps(i, gap); })) {
+      result.idle_input_ns += gap.length_ns();
+    } else {
+      classify(gap, ender(gap, operations, next), result);
+    }
+  }
+  return result;
+}
+
+}  // namespace ddl

@@ -1,0 +1,249 @@
+#include "analyzer/passes/devices.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "analyzer/passes/device_partition.h"
+#include "analyzer/passes/instance.h"
+#include "analyzer/query.h"
+#include "analyzer/statistics.h"
+
+namespace ddl {
+namespace {
+
+constexpr double kTrustedSigmaShare = 0.1;  // of the median wait, as of MPI's collectives
+
+// ------------------------------------------------------------------------------------------------ waiting inside kernels
+
+using InstanceKey = std::pair<int64_t, int64_t>;  ///< communicator, number
+
+/// When the last member of each collective began, where the waiting of all members can be told (W2).
+class Arrivals {
+ public:
+  Arrivals(SQLite::Database& db, const Catalog& catalog) {
+    Query rows(db,
+               "SELECT comm, seq, process, min(start_ns), max(start_ns + duration_ns) FROM gpu_event"
+               " WHERE kind = 1 AND comm IS NOT NULL AND seq IS NOT NULL GROUP BY comm, seq, process");
+    std::map<InstanceKey, std::vector<std::pair<int64_t, Interval>>> instances;
+    while (rows.next()) {
+      const InstanceKey key{rows.integer(0), rows.integer(1)};
+      instances[key].push_back({rows.integer(2), {rows.integer(3), rows.integer(4)}});
+    }
+    std::map<int64_t, std::vector<double>> waits;  // by communicator
+    std::map<int64_t, std::optional<double>> sigmas;
+    for (const auto& [key, members] : instances) {
+      const auto comm = catalog.communicators.find(key.first);
+      if (comm == catalog.communicators.end() || static_cast<int64_t>(members.size()) != comm->second.size) continue;
+      int64_t last_ns = members.front().second.begin_ns;
+      ClockSpread clocks;
+      for (const auto& [process, interval] : members) {
+        last_ns = std::max(last_ns, interval.begin_ns);
+        clocks.add(catalog.clock_of(catalog.process(process)));
+      }
+      last_ns_[key] = last_ns;
+      for (const auto& [process, interval] : members)
+        waits[key.first].push_back(static_cast<double>(std::min(last_ns, interval.end_ns) - interval.begin_ns));
+      sigmas[key.first] = clocks.sigma_ns();
+    }
+    for (auto& [comm, all] : waits) {
+      std::sort(all.begin(), all.end());
+      const std::optional<double>& sigma_ns = sigmas[comm];
+      if (!sigma_ns || (*sigma_ns > 0 && *sigma_ns >= kTrustedSigmaShare * median_of(all))) untrusted_.push_back(comm);
+    }
+  }
+
+  std::optional<int64_t> wait_ns(int64_t comm, int64_t seq, const Interval& kernel, Why& why) const {
+    const auto found = last_ns_.find({comm, seq});
+    if (found == last_ns_.end()) {
+      why = Why::kPartialRanks;
+    } else if (std::find(untrusted_.begin(), untrusted_.end(), comm) != untrusted_.end()) {
+      why = Why::kClockUntrusted;
+    } else {
+      return std::clamp<int64_t>(found->second - kernel.begin_ns, 0, kernel.length_ns());
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::map<InstanceKey, int64_t> last_ns_;
+  std::vector<int64_t> untrusted_;
+};
+
+// ------------------------------------------------------------------------------------------------ the pass
+
+struct Event {
+  DeviceOperation operation;
+  int64_t step = -1;  ///< -1: outside
+  int64_t layer = 0;  ///< index into `layers_`
+  Why why = Why::kNone;
+};
+
+struct Window {
+  std::optional<int64_t> step;  ///< unset: the whole run
+  Interval interval;
+};
+
+class DevicePass {
+ public:
+  DevicePass(SQLite::Database& db, const Catalog& catalog)
+      : db_(db),
+        catalog_(catalog),
+        arrivals_(db, catalog),
+        insert_part_(db, "INSERT INTO gpu_part VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+        insert_layer_(db, "INSERT INTO gpu_layer_part VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)") {}
+
+  void run(const PassProgress& progress) {
+    Query all(db_, "SELECT count(*) FROM gpu_event WHERE kind IN (1, 2, 3)");
+    Ticker ticker(progress, all.next() ? all.integer(0) : 0);
+    for (const auto& [id, process] : catalog_.processes) {
+      const std::map<int64_t, std::vector<Event>> devices = read(id, ticker);
+      if (devices.empty()) continue;
+      const std::vector<Window> windows = windows_of(process);
+      const std::vector<Interval> inputs = inputs_of(id);
+      for (const auto& [device, events] : devices) {
+        int64_t longest_ns = 0;
+        for (const Event& e : events) longest_ns = std::max(longest_ns, e.operation.interval.length_ns());
+        for (const Window& window : windows) write_part(id, device, window, events, longest_ns, inputs);
+        write_layers(id, device, events);
+      }
+    }
+  }
+
+ private:
+  std::map<int64_t, std::vector<Event>> read(int64_t process, Ticker& ticker) {
+    Query rows(db_,
+               "SELECT g.device, g.kind, g.start_ns, g.duration_ns, g.launch_ns, g.comm, g.seq, n.class, g.step, r.layer, r.phase"
+               " FROM gpu_event g JOIN gpu_name n ON n.id = g.name JOIN region r ON r.id = g.region"
+               " WHERE g.process = ? AND g.kind IN (1, 2, 3) AND g.duration_ns > 0 ORDER BY g.start_ns, g.duration_ns DESC");
+    rows.bind(process);
+    std::map<int64_t, std::vector<Event>> devices;
+    while (rows.next()) {
+      ticker.add(1);
+      Event e;
+      e.operation.interval = {rows.integer(2), rows.integer(2) + rows.integer(3)};
+      e.operation.launch_ns = rows.maybe_integer(4);
+      const bool communicates = rows.integer(1) == 1 && (!rows.is_null(5) || rows.text(7) == "communication");
+      if (rows.integer(1) != 1) e.operation.device_class = DeviceClass::kCopy;
+      if (communicates) {
+        e.operation.device_class = DeviceClass::kCommunication;
+        e.why = Why::kPartialRanks;  // unless it can be told which collective it is
+        if (!rows.is_null(5) && !rows.is_null(6))
+          e.operation.wait_ns = arrivals_.wait_ns(rows.integer(5), rows.integer(6), e.operation.interval, e.why);
+        if (e.operation.wait_ns) e.why = Why::kNone;
+      }
+      e.step = rows.maybe_integer(8).value_or(-1);
+      const auto optional_text = [&](int column) { return rows.is_null(column) ? std::nullopt : std::optional(rows.text(column)); };
+      e.layer = layers_.try_emplace({optional_text(9), optional_text(10)}, static_cast<int64_t>(layers_.size())).first->second;
+      devices[rows.integer(0)].push_back(std::move(e));
+    }
+    return devices;
+  }
+
+  std::vector<Window> windows_of(const ProcessInfo& process) {
+    std::vector<Window> windows;
+    Query steps(db_, "SELECT step, start_ns, duration_ns FROM step WHERE process = ? AND duration_ns IS NOT NULL ORDER BY start_ns");
+    steps.bind(process.id);
+    std::set<int64_t> seen;
+    while (steps.next()) {
+      if (!seen.insert(steps.integer(0)).second) continue;  // a number used twice: the first counts
+      windows.push_back({steps.integer(0), {steps.integer(1), steps.integer(1) + steps.integer(2)}});
+    }
+    const int64_t begin_ns = process.init_ns.value_or(process.start_ns);
+    windows.push_back({std::nullopt, {begin_ns, std::max(begin_ns, process.finalize_ns.value_or(process.end_ns))}});
+    return windows;
+  }
+
+  std::vector<Interval> inputs_of(int64_t process) {
+    Query rows(
+        db_,
+        "SELECT e.start_ns, e.duration_ns FROM range_event e JOIN region r ON r.id = e.region WHERE e.process = ? AND ("
+        " lower(r.name) LIKE '%dataload%' OR lower(r.name) LIKE '%load_data%' OR lower(r.name) LIKE '%data_load%' OR lower(r.name) LIKE"
+        " '%load_batch%' OR lower(r.name) LIKE '%next_batch%' OR lower(r.name) IN ('data', 'input', 'input_pipeline', 'load'))");
+    rows.bind(process);
+    std::vector<Interval> inputs;
+    while (rows.next()) inputs.push_back({rows.integer(0), rows.integer(0) + rows.integer(1)});
+    return inputs;
+  }
+
+  void write_part(int64_t process, int64_t device, const Window& window, const std::vector<Event>& events, int64_t longest_ns,
+                  const std::vector<Interval>& all_inputs) {
+    // Sorted by begin, and few are long: what began up to the longest one's length before the window may reach into it.
+    const auto begins_before = [](const Event& e, int64_t ns) { return e.operation.interval.begin_ns < ns; };
+    const auto first = std::lower_bound(events.begin(), events.end(), window.interval.begin_ns - longest_ns, begins_before);
+    const auto last = std::lower_bound(events.begin(), events.end(), window.interval.end_ns, begins_before);
+    std::vector<DeviceOperation> operations;
+    Why why = Why::kNone;
+    for (auto e = first; e != last; ++e) {
+      if (e->operation.interval.end_ns <= window.interval.begin_ns) continue;
+      operations.push_back(e->operation);
+      if (e->why != Why::kNone) why = e->why;
+    }
+    std::vector<Interval> inputs;
+    for (const Interval& i : all_inputs) {
+      if (i.begin_ns < window.interval.end_ns && i.end_ns > window.interval.begin_ns) inputs.push_back(i);
+    }
+    const DevicePartition p = partition_device(window.interval, operations, last != events.end() ? &last->operation : nullptr, inputs);
+    const auto if_split = [&](int64_t ns) { return p.split ? std::optional(ns) : std::nullopt; };
+    insert_part_.run(process, device, window.step, p.duration_ns, p.compute_ns, p.comm_ns, p.copy_ns, p.exposed_comm_ns,
+                     if_split(p.exposed_wait_ns), p.exposed_copy_ns, p.active_ns, if_split(p.active_xfer_ns), p.idle_ns, p.idle_input_ns,
+                     p.idle_host_ns, p.idle_launch_ns, p.idle_kernel_ns, p.idle_other_ns, name_of(p.split ? Why::kNone : why));
+  }
+
+  void write_layers(int64_t process, int64_t device, const std::vector<Event>& events) {
+    std::map<std::pair<int64_t, int64_t>, std::array<std::vector<Interval>, 3>> groups;  // by step and layer
+    std::map<int64_t, std::vector<Interval>> computing;                                  // by step
+    for (const Event& e : events) {
+      groups[{e.step, e.layer}][static_cast<size_t>(e.operation.device_class)].push_back(e.operation.interval);
+      if (e.operation.device_class == DeviceClass::kCompute) computing[e.step].push_back(e.operation.interval);
+    }
+    std::vector<const std::pair<std::optional<std::string>, std::optional<std::string>>*> names(layers_.size());
+    for (const auto& [name, index] : layers_) names[static_cast<size_t>(index)] = &name;
+    int64_t step = INT64_MIN;
+    IntervalSet compute_of_step;
+    for (const auto& [key, classes] : groups) {
+      if (key.first != step) compute_of_step = IntervalSet(computing[step = key.first]);
+      const IntervalSet comm(classes[static_cast<size_t>(DeviceClass::kCommunication)]);
+      const auto& [layer, phase] = *names[static_cast<size_t>(key.second)];
+      insert_layer_.run(process, device, step < 0 ? std::nullopt : std::optional(step), layer, phase,
+                        IntervalSet(classes[static_cast<size_t>(DeviceClass::kCompute)]).length_ns(), comm.length_ns(),
+                        IntervalSet(classes[static_cast<size_t>(DeviceClass::kCopy)]).length_ns(),
+                        comm.empty() ? 0 : subtract(comm, compute_of_step).length_ns());
+    }
+  }
+
+  SQLite::Database& db_;
+  const Catalog& catalog_;
+  Arrivals arrivals_;
+  Query insert_part_, insert_layer_;
+  std::map<std::pair<std::optional<std::string>, std::optional<std::string>>, int64_t> layers_;  ///< by layer and phase
+};
+
+}  // namespace
+
+void analyze_devices(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress) {
+  Query any(db, "SELECT 1 FROM gpu_event WHERE kind IN (1, 2, 3) LIMIT 1");
+  if (any.next()) DevicePass(db, catalog).run(progress);
+}
+
+void select_steady_devices(SQLite::Database& db) {
+  db.exec(
+      "CREATE TEMP TABLE steady_gpu AS SELECT p.world AS world, g.process AS process, g.device AS device, sum(g.duration_ns) AS "
+      "duration_ns,"
+      " sum(g.compute_ns) AS compute_ns, sum(g.comm_ns) AS comm_ns, sum(g.copy_ns) AS copy_ns, sum(g.exposed_comm_ns) AS exposed_comm_ns,"
+      " iif(count(g.exposed_wait_ns) = count(*), sum(g.exposed_wait_ns), NULL) AS exposed_wait_ns, sum(g.exposed_copy_ns) AS "
+      "exposed_copy_ns,"
+      " sum(g.active_ns) AS active_ns, iif(count(g.active_xfer_ns) = count(*), sum(g.active_xfer_ns), NULL) AS active_xfer_ns,"
+      " sum(g.idle_ns) AS idle_ns, sum(g.idle_input_ns) AS idle_input_ns, sum(g.idle_host_ns) AS idle_host_ns,"
+      " sum(g.idle_launch_ns) AS idle_launch_ns, sum(g.idle_kernel_ns) AS idle_kernel_ns, sum(g.idle_other_ns) AS idle_other_ns,"
+      " max(g.why) AS why, count(*) AS windows"
+      " FROM gpu_part g JOIN process p ON p.id = g.process WHERE iif(p.world IN (SELECT world FROM temp.steady_number),"
+      " EXISTS (SELECT 1 FROM temp.steady_number n WHERE n.world = p.world AND n.step = g.step), g.step IS NULL)"
+      " GROUP BY p.world, g.process, g.device");
+}
+
+}  // namespace ddl

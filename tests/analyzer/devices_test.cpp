@@ -1,0 +1,219 @@
+// GPUs: the partition against a bitmap, idle classes by hand, and small runs whose parts and efficiencies are known.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "analyzer/passes/device_partition.h"
+#include "tests/analyzer/tables.h"
+
+namespace ddl::test {
+namespace {
+
+constexpr size_t kRange = 200;
+
+std::vector<DeviceOperation> random_operations(std::mt19937& random) {
+  std::vector<DeviceOperation> operations(random() % 9);
+  for (DeviceOperation& o : operations) {
+    o.interval.begin_ns = static_cast<int64_t>(random() % (kRange - 1));
+    o.interval.end_ns = o.interval.begin_ns + 1 + static_cast<int64_t>(random() % (kRange - static_cast<size_t>(o.interval.begin_ns) - 1));
+    o.device_class = static_cast<DeviceClass>(random() % 3);
+    o.wait_ns = static_cast<int64_t>(random() % static_cast<size_t>(o.interval.length_ns()));
+    if (random() % 4 != 0) o.launch_ns = static_cast<int64_t>(random() % kRange);
+  }
+  std::sort(operations.begin(), operations.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.interval.begin_ns, -a.interval.end_ns) < std::pair(b.interval.begin_ns, -b.interval.end_ns);
+  });
+  return operations;
+}
+
+TEST(DevicePartition, MatchesABitmapAndAddsUp) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 5'000; ++round) {
+    const std::vector<DeviceOperation> all = random_operations(random);
+    const Interval window{static_cast<int64_t>(random() % 50), 50 + static_cast<int64_t>(random() % 150)};
+    std::vector<DeviceOperation> operations;
+    for (const DeviceOperation& o : all)
+      if (o.interval.begin_ns < window.end_ns && o.interval.end_ns > window.begin_ns) operations.push_back(o);
+    int64_t compute = 0, comm = 0, copy = 0, exposed = 0, exposed_xfer = 0, exposed_copy = 0, active = 0, active_xfer = 0;
+    for (int64_t t = window.begin_ns; t < window.end_ns; ++t) {
+      bool k = false, c = false, m = false, x = false;
+      for (const DeviceOperation& o : operations) {
+        if (t < o.interval.begin_ns || t >= o.interval.end_ns) continue;
+        k |= o.device_class == DeviceClass::kCompute;
+        m |= o.device_class == DeviceClass::kCopy;
+        if (o.device_class != DeviceClass::kCommunication) continue;
+        c = true;
+        x |= t >= o.interval.begin_ns + *o.wait_ns;
+      }
+      compute += k;
+      comm += c;
+      copy += m;
+      exposed += c && !k;
+      exposed_xfer += x && !k;
+      exposed_copy += m && !k && !c;
+      active += k || c || m;
+      active_xfer += k || x || m;
+    }
+    const DevicePartition p = partition_device(window, operations, nullptr, {});
+    ASSERT_EQ(p.compute_ns, compute);
+    ASSERT_EQ(p.comm_ns, comm);
+    ASSERT_EQ(p.copy_ns, copy);
+    ASSERT_EQ(p.exposed_comm_ns, exposed);
+    ASSERT_EQ(p.exposed_wait_ns, exposed - exposed_xfer);
+    ASSERT_EQ(p.exposed_copy_ns, exposed_copy);
+    ASSERT_EQ(p.active_ns, active);
+    ASSERT_EQ(p.active_xfer_ns, active_xfer);
+    ASSERT_EQ(p.compute_ns + p.exposed_comm_ns + p.exposed_copy_ns + p.idle_ns, window.length_ns());
+    ASSERT_EQ(p.idle_input_ns + p.idle_host_ns + p.idle_launch_ns + p.idle_kernel_ns + p.idle_other_ns, p.idle_ns);
+  }
+}
+
+DeviceOperation kernel(int64_t begin_ns, int64_t end_ns, std::optional<int64_t> launch_ns) {
+  return {{begin_ns, end_ns}, DeviceClass::kCompute, launch_ns, {}};
+}
+
+TEST(DevicePartition, TellsGapsByWhatEndsThem) {
+  const std::vector<DeviceOperation> operations = {
+      kernel(100'000, 200'000, 90'000),   // launched while the GPU was idle: 90 us of the host, 10 us of the launch
+      kernel(229'000, 300'000, 150'000),  // launched before the gap: 29 us between kernels
+      kernel(330'000, 400'000, 150'000),  // likewise, but 30 us: waited for something else
+      kernel(500'000, 600'000, 420'000),  // 20 us of the host; 80 us are more than a launch takes
+      kernel(650'000, 700'000, std::nullopt),
+  };
+  const DeviceOperation next = kernel(900'000, 950'000, 790'000);
+  const DevicePartition p = partition_device({0, 800'000}, operations, &next, {});
+  EXPECT_EQ(p.idle_host_ns, 90'000 + 20'000 + 90'000);
+  EXPECT_EQ(p.idle_launch_ns, 10'000 + 10'000);
+  EXPECT_EQ(p.idle_kernel_ns, 29'000);
+  EXPECT_EQ(p.idle_other_ns, 30'000 + 80'000 + 50'000);
+  EXPECT_EQ(p.idle_input_ns, 0);
+  EXPECT_EQ(partition_device({0, 800'000}, operations, &next, {{-10, 1}}).idle_input_ns, 100'000) << "the gap at the begin, all of it";
+  EXPECT_EQ(partition_device({0, 800'000}, operations, &next, {{210'000, 220'000}}).idle_input_ns, 0)
+      << "a gap inside the window is not input's";
+  EXPECT_EQ(partition_device({0, 800'000}, operations, nullptr, {}).idle_other_ns, 160'000 + 100'000) << "nothing came any more";
+}
+
+class DevicesTest : public ::testing::Test {
+ protected:
+  DevicesTest() : run_(2) {
+    run_.exec(
+        "INSERT OR IGNORE INTO region VALUES (0, NULL, 'none', '', NULL, NULL); INSERT INTO region VALUES (70, 0, 'layer', 'fc', NULL, "
+        "'fc');"
+        "INSERT INTO gpu_name VALUES (1, 'gemm', 'compute'), (2, 'ncclDevKernel_AllReduce', 'communication'), (3, '[CUDA memcpy HtoD]', "
+        "'copy')");
+  }
+  void event(int64_t rank, int64_t kind, int64_t name, int64_t step, int64_t begin_ns, int64_t end_ns, int64_t launch_ns,
+             const std::string& seq = "NULL", int64_t device = 0) {
+    run_.exec(
+        "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, step, start_ns, duration_ns, correlation, comm, seq, "
+        "launch_ns) VALUES (" +
+        std::to_string(rank + 1) + ", " + std::to_string(kind) + ", " + std::to_string(name) + ", " + std::to_string(device) +
+        ", 1, 7, 70, " + std::to_string(step) + ", " + std::to_string(begin_ns) + ", " + std::to_string(end_ns - begin_ns) + ", 0, " +
+        (seq == "NULL" ? "NULL" : "1") + ", " + seq + ", " + std::to_string(launch_ns) + ")");
+  }
+  /// Steps of 1 ms: copy 0.1, compute 0.5 (rank 1: 0.7) of which the copy's second half is under it, all-reduce of 0.1 after the last one.
+  void steps(int64_t count) {
+    for (int64_t s = 0; s < count; ++s) {
+      const int64_t t = s * 1'000'000;
+      for (int64_t rank : {0, 1}) {
+        const int64_t computed = rank == 0 ? 600'000 : 800'000;
+        run_.step(rank, s, t, t + 1'000'000, 0);
+        event(rank, 2, 3, s, t + 50'000, t + 150'000, t + 45'000);
+        event(rank, 1, 1, s, t + 100'000, t + computed, t + 60'000);
+        event(rank, 1, 2, s, t + computed, t + 900'000, t + 70'000, std::to_string(s + 1));
+      }
+    }
+  }
+  Tables run_;
+};
+
+TEST_F(DevicesTest, WaitingInsideKernelsIsSplitOff) {
+  steps(2);
+  run_.exec("UPDATE process SET init_ns = 0, finalize_ns = 2000000, end_ns = 2000000");
+  run_.analyze();
+  EXPECT_EQ(run_.integers("SELECT compute_ns FROM v_gpu_part WHERE step = 1 ORDER BY rank"), (std::vector<int64_t>{500'000, 700'000}));
+  EXPECT_EQ(run_.integers("SELECT comm_ns FROM v_gpu_part WHERE step = 1 ORDER BY rank"), (std::vector<int64_t>{300'000, 100'000}));
+  EXPECT_EQ(run_.integers("SELECT exposed_wait_ns FROM v_gpu_part WHERE step = 1 ORDER BY rank"), (std::vector<int64_t>{200'000, 0}));
+  EXPECT_EQ(run_.integers("SELECT exposed_copy_ns FROM v_gpu_part WHERE step = 1 ORDER BY rank"), (std::vector<int64_t>{50'000, 50'000}));
+  EXPECT_EQ(run_.integers("SELECT idle_ns FROM v_gpu_part WHERE step = 1 ORDER BY rank"), (std::vector<int64_t>{150'000, 150'000}));
+  EXPECT_EQ(run_.integers("SELECT idle_host_ns FROM v_gpu_part WHERE step = 0 ORDER BY rank"), (std::vector<int64_t>{145'000, 145'000}))
+      << "the first 45 us, and the end, because what came next was launched in the next step";
+  EXPECT_EQ(run_.integers("SELECT compute_ns FROM v_gpu_part WHERE step IS NULL ORDER BY rank"),
+            (std::vector<int64_t>{1'000'000, 1'400'000}));
+  EXPECT_EQ(
+      run_.integers(
+          "SELECT compute_ns + comm_ns + copy_ns + exposed_comm_ns FROM v_gpu_layer_part WHERE step = 0 AND layer = 'fc' ORDER BY rank"),
+      (std::vector<int64_t>{500'000 + 300'000 + 100'000 + 300'000, 700'000 + 100'000 + 100'000 + 100'000}));
+}
+
+TEST_F(DevicesTest, EfficienciesMultiply) {
+  steps(20);
+  run_.analyze();
+  EXPECT_NEAR(*run_.metric("gpu_parallel_efficiency"), 0.6, 1e-12);
+  EXPECT_NEAR(*run_.metric("gpu_load_balance"), 600.0 / 700, 1e-12);
+  EXPECT_NEAR(*run_.metric("gpu_transfer_efficiency"), 700.0 / 850, 1e-12);
+  EXPECT_NEAR(*run_.metric("gpu_wait_efficiency"), 850.0 / 850, 1e-12) << "the slower GPU waits for nobody";
+  EXPECT_NEAR(*run_.metric("gpu_orchestration_efficiency"), 0.85, 1e-12);
+  const auto product = [&](std::initializer_list<const char*> factors) {
+    double result = 1;
+    for (const char* factor : factors) result *= *run_.metric(factor);
+    return result;
+  };
+  EXPECT_NEAR(product({"gpu_load_balance", "gpu_transfer_efficiency", "gpu_wait_efficiency", "gpu_orchestration_efficiency"}),
+              *run_.metric("gpu_parallel_efficiency"), 1e-9);
+  EXPECT_NEAR(product({"gpu_load_balance", "gpu_communication_efficiency", "gpu_orchestration_efficiency"}),
+              *run_.metric("gpu_parallel_efficiency"), 1e-9);
+  EXPECT_NEAR(*run_.metric("gpu_talp_parallel_efficiency"), 0.8, 1e-12) << "collectives are kernels too";
+  EXPECT_NEAR(product({"gpu_talp_load_balance", "gpu_talp_communication_efficiency", "gpu_orchestration_efficiency"}),
+              *run_.metric("gpu_talp_parallel_efficiency"), 1e-9);
+  EXPECT_NEAR(*run_.metric("gpu_overlap"), 0, 1e-12);
+  EXPECT_NEAR(*run_.metric("gpu_exposed_comm"), 0.2, 1e-12);
+  EXPECT_NEAR(*run_.metric("gpu_ccr_raw"), 3, 1e-12);
+  EXPECT_NEAR(*run_.metric("gpu_idle"), 0.15, 1e-12);
+}
+
+TEST_F(DevicesTest, WithoutAllMembersWaitingIsNotKnown) {
+  steps(2);
+  run_.exec("UPDATE gpu_event SET seq = NULL WHERE process = 2 AND step = 1");
+  run_.analyze();
+  EXPECT_EQ(run_.integers("SELECT exposed_comm_ns FROM v_gpu_part WHERE step = 1 ORDER BY rank"), (std::vector<int64_t>{300'000, 100'000}));
+  EXPECT_EQ(run_.integer("SELECT count(exposed_wait_ns) FROM v_gpu_part WHERE step = 1"), 0);
+  EXPECT_EQ(run_.text("SELECT DISTINCT why FROM v_gpu_part WHERE step = 1"), "PARTIAL_RANKS");
+  EXPECT_EQ(run_.integer("SELECT count(exposed_wait_ns) FROM v_gpu_part WHERE step = 0"), 2);
+  EXPECT_EQ(run_.why("gpu_wait_efficiency"), "PARTIAL_RANKS");
+  EXPECT_TRUE(run_.metric("gpu_communication_efficiency")) << "needs no split";
+}
+
+TEST_F(DevicesTest, ClocksThatCannotBeComparedTellNoWaiting) {
+  Tables apart(2, 2);
+  apart.exec("UPDATE host SET sigma_ns = NULL, method = 'realtime' WHERE id = 2");
+  std::swap(run_, apart);
+  run_.exec(
+      "INSERT OR IGNORE INTO region VALUES (0, NULL, 'none', '', NULL, NULL); INSERT INTO region VALUES (70, 0, 'layer', 'fc', NULL, 'fc');"
+      "INSERT INTO gpu_name VALUES (1, 'gemm', 'compute'), (2, 'ncclDevKernel_AllReduce', 'communication'), (3, '[CUDA memcpy HtoD]', "
+      "'copy')");
+  steps(2);
+  run_.analyze();
+  EXPECT_EQ(run_.text("SELECT DISTINCT why FROM v_gpu_part"), "CLOCK_UNTRUSTED");
+}
+
+TEST_F(DevicesTest, EachGpuIsItsOwn) {
+  steps(1);
+  event(0, 1, 1, 0, 0, 1'000'000, 0, "NULL", 1);
+  run_.analyze();
+  EXPECT_EQ(run_.integers("SELECT compute_ns FROM v_gpu_part WHERE step = 0 ORDER BY rank, device"),
+            (std::vector<int64_t>{500'000, 1'000'000, 700'000}));
+  EXPECT_NEAR(*run_.metric("gpu_parallel_efficiency"), 2.2 / 3, 1e-12);
+}
+
+TEST_F(DevicesTest, WithoutGpusTheirMetricsDoNotApply) {
+  run_.step(0, 0, 0, 100, 0);
+  run_.step(1, 0, 0, 100, 0);
+  run_.analyze();
+  EXPECT_EQ(run_.why("gpu_parallel_efficiency"), "NOT_APPLICABLE");
+  EXPECT_EQ(run_.integer("SELECT count(*) FROM gpu_part"), 0);
+}
+
+}  // namespace
+}  // namespace ddl::test
