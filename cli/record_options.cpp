@@ -54,6 +54,16 @@ std::string collector_names() {
   return names;
 }
 
+/// `list`, or all, less one.
+std::string collectors_without(std::string_view name, const std::optional<std::string>& list) {
+  std::string left;
+  for (const Collector& collector : kCollectors) {
+    const bool listed = !list || fmt::format(",{},", *list).find(fmt::format(",{},", collector.name)) != std::string::npos;
+    if (collector.name != name && listed) left += fmt::format("{}{}", left.empty() ? "" : ",", collector.name);
+  }
+  return left.empty() ? "none" : left;
+}
+
 bool is_collector_list(std::string_view list) {
   if (list == "none") return true;
   for (size_t begin = 0; begin <= list.size();) {
@@ -75,9 +85,13 @@ void add_seconds(const VerbOptions& options, const char* name, const char* varia
 }  // namespace
 
 void add_injections(const std::string& library, Settings& settings) {
+  // Who leaves a collector out may want its place for another tool: torch's profiler stays away from CUPTI when it sees the variable.
+  const auto listed = std::find_if(settings.begin(), settings.end(), [](const auto& setting) { return setting.first == "DDL_COLLECTORS"; });
+  const std::string wanted = listed != settings.end() ? listed->second : "";
   for (const Collector& collector : kCollectors) {
     const std::string variable(collector.variable);
-    if (!variable.empty() && !std::getenv(variable.c_str())) settings.emplace_back(variable, library);
+    const bool is_wanted = wanted.empty() || fmt::format(",{},", wanted).find(fmt::format(",{},", collector.name)) != std::string::npos;
+    if (!variable.empty() && is_wanted && !std::getenv(variable.c_str())) settings.emplace_back(variable, library);
   }
 }
 
@@ -102,6 +116,7 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
       "budget", po::value<std::string>()->value_name("SHARE"),
       "thin out events that cost more than this share of the time (default: 1%; off: keep all)")(
       "collectors", po::value<std::string>()->value_name("LIST"), known_collectors.c_str())(
+      "no-cupti", "leave CUPTI, which takes one client at a time, to the job: for jobs that use torch.profiler themselves")(
       "counters", po::value<std::string>()->value_name("LIST"),
       "count these in every step, phase and layer: PAPI presets and events (PAPI_TOT_INS), page-faults, context-switches, task-clock")(
       "step-names", po::value<std::string>()->value_name("LIST"),
@@ -135,8 +150,12 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
     if (!is_share(*budget)) bad_value("budget", *budget, "a share of the time like 1% or 0.5%, or off");
     result.window.emplace_back("DDL_BUDGET", *budget);
   }
-  if (const auto collectors = options.maybe<std::string>("collectors")) {
-    if (!is_collector_list(*collectors)) bad_value("collectors", *collectors, fmt::format("a list of: {}; or none", collector_names()));
+  const auto collectors = options.maybe<std::string>("collectors");
+  if (collectors && !is_collector_list(*collectors))
+    bad_value("collectors", *collectors, fmt::format("a list of: {}; or none", collector_names()));
+  if (options.has("no-cupti")) {
+    result.window.emplace_back("DDL_COLLECTORS", collectors_without("cuda", collectors));
+  } else if (collectors) {
     result.window.emplace_back("DDL_COLLECTORS", *collectors);
   }
   if (const auto counters = options.maybe<std::string>("counters")) {

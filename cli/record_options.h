@@ -20,7 +20,8 @@ struct RecordOptions {
 
 RecordOptions parse_record_options(const std::vector<std::string>& arguments);
 
-/// The variables by which other libraries find ours. What the user has set stays: another tool was first.
+/// The variables by which other libraries find ours, of the collectors that DDL_COLLECTORS in `settings` names or that are all wanted. What
+/// the user has set stays: another tool was first.
 void add_injections(const std::string& library, Settings& settings);
 
 }  // namespace ddl::cli

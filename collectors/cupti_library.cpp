@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kPathBytes = 1024;
 constexpr const char* kOldNames[] = {"libcupti.so.11.8", "libcupti.so.11.7", "libcupti.so.11.6", "libcupti.so.11.5", "libcupti.so.11.4",
-                                     "libcupti.so.11.3", "libcupti.so.11.2", "libcupti.so.11.1", "libcupti.so.11.0", "libcupti.so"};
+                                     "libcupti.so.11.3", "libcupti.so.11.2", "libcupti.so.11.1", "libcupti.so.11.0"};
 
 /// Seen from the folder of libcudart: the same one, pip's layout, the toolkit's.
 constexpr const char* kFolders[] = {"", "../../cuda_cupti/lib/", "../extras/CUPTI/lib64/", "../../../extras/CUPTI/lib64/"};
@@ -54,7 +54,7 @@ int driver_major() {
   return known ? version / 1000 : 0;
 }
 
-/// The names that a driver of this version may have, best first; "" ends.
+/// The libraries that go with a driver of this version, best first; "" ends.
 const char* name_of(int major, int number, char (&text)[32]) {
   const int newest = major >= 11 ? major : 13;
   if (number < newest - 11) {
@@ -65,10 +65,17 @@ const char* name_of(int major, int number, char (&text)[32]) {
   return old < sizeof kOldNames / sizeof *kOldNames ? kOldNames[old] : "";
 }
 
-void* open_in(const char* folder, const char* between, const char* name) {
-  char path[kPathBytes + 64];
-  snprintf(path, sizeof path, "%s%s%s", folder, between, name);
-  return dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+/// In one folder ("": where the loader looks), those that the driver may have.
+void* open_version(const char* folder, const char* between, int major) {
+  char name[32], path[kPathBytes + 64];
+  void* found = nullptr;
+  for (int i = 0; !found; ++i) {
+    const char* file = name_of(major, i, name);
+    if (!*file) break;
+    snprintf(path, sizeof path, "%s%s%s", folder, between, file);
+    found = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+  }
+  return found;
 }
 
 void* open_any() {
@@ -77,17 +84,14 @@ void* open_any() {
   dl_iterate_phdr(look_at, nullptr);
   if (g_loaded.cupti[0]) return dlopen(g_loaded.cupti, RTLD_LAZY | RTLD_LOCAL);
   const int major = driver_major();
-  char text[32];
-  void* found = nullptr;
-  for (int i = 0; !found && *name_of(major, i, text); ++i) found = dlopen(name_of(major, i, text), RTLD_LAZY | RTLD_LOCAL);
+  void* found = open_version("", "", major);
   for (const char* folder : kFolders) {
-    for (int i = 0; !found && g_loaded.runtime_folder[0] && *name_of(major, i, text); ++i)
-      found = open_in(g_loaded.runtime_folder, folder, name_of(major, i, text));
+    if (!found && g_loaded.runtime_folder[0]) found = open_version(g_loaded.runtime_folder, folder, major);
   }
   for (const char* folder : {"/usr/local/cuda/extras/CUPTI/lib64/", "/usr/local/cuda/lib64/"}) {
-    for (int i = 0; !found && *name_of(major, i, text); ++i) found = open_in(folder, "", name_of(major, i, text));
+    if (!found) found = open_version(folder, "", major);
   }
-  return found;
+  return found ? found : dlopen("libcupti.so", RTLD_LAZY | RTLD_LOCAL);  // of any version: maybe one that the driver is too old for
 }
 
 }  // namespace

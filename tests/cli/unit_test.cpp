@@ -46,8 +46,18 @@ TEST(RecordOptions, BecomeTheEnvironment) {
                                       {"DDL_COLLECTORS", "none"},
                                       {"DDL_CLOCK", "monotonic"}}));
   EXPECT_TRUE(parse_record_options({"ls"}).window.empty());
+  EXPECT_EQ(parse_record_options({"--no-cupti", "--collectors", "mpi,cuda", "ls"}).window, (Settings{{"DDL_COLLECTORS", "mpi"}}));
+  EXPECT_EQ(parse_record_options({"--no-cupti", "--collectors", "cuda", "ls"}).window, (Settings{{"DDL_COLLECTORS", "none"}}));
   EXPECT_EQ(parse_record_options({"--collectors", "mpi,nvtx", "--step-names", "batch", "ls"}).window,
             (Settings{{"DDL_COLLECTORS", "mpi,nvtx"}, {"DDL_STEP_NAMES", "batch"}}));
+}
+
+TEST(RecordOptions, WhatIsNotWantedIsNotInjected) {
+  unsetenv("NVTX_INJECTION64_PATH");
+  unsetenv("CUDA_INJECTION64_PATH");
+  Settings settings = {{"DDL_COLLECTORS", "mpi,nvtx"}};
+  add_injections("/l/libddl.so", settings);
+  EXPECT_EQ(settings, (Settings{{"DDL_COLLECTORS", "mpi,nvtx"}, {"NVTX_INJECTION64_PATH", "/l/libddl.so"}}));
 }
 
 TEST(RecordOptions, AnotherToolsInjectionStays) {

@@ -4,8 +4,11 @@ recorded is known to the nanosecond; the job must print the same whatever happen
 
 usage: gpu.py GPU_JOB GPU_JOB_MPI DOUBLES_DIR
 """
+import shutil
 import sqlite3
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
@@ -32,7 +35,7 @@ def record(*arguments, noise="", **knobs):
     global number
     number += 1
     run_dir = f"run{number}.ddl"
-    done = job.run([PROGRAM, STEPS, *arguments], LD_PRELOAD=job.LIBRARY, DDL_OUT=run_dir, **{**VIRTUAL, **knobs})
+    done = job.run([PROGRAM, STEPS, *arguments], **{"LD_PRELOAD": job.LIBRARY, "DDL_OUT": run_dir, **VIRTUAL, **knobs})
     check(done.returncode == 0 and done.stdout == OUTPUT, f"{arguments} {knobs}: the job ended with {done.returncode} and printed {done.stdout!r}")
     lines = done.stderr.splitlines()
     check((len(lines) == 1 and noise in lines[0]) if noise else not lines, f"{arguments} {knobs}: stderr is {done.stderr!r}, not {noise!r}")
@@ -176,6 +179,64 @@ def test_two_ranks(_):
     for rank in (0, 1):
         expect(rows(db, f"rank = {rank}"), Job(STEPS, rank=rank).rows, f"rank {rank}, left by _exit after MPI_Finalize")
     check(list(db.execute("SELECT rank, count(*) FROM v_collective GROUP BY rank")) == [(0, STEPS), (1, STEPS)], "collectives")
+
+
+def test_which_cupti(folder):
+    def chosen(**knobs):
+        return record(**knobs).execute("SELECT value FROM process_fact WHERE key = 'cupti'").fetchone()[0].split(" ", 1)[1]
+
+    double = Path(DOUBLES, "libcupti.so.13").resolve()
+    loader = folder / "loader"  # one of each version where the loader looks, behind the doubles' folder without CUPTI
+    others = folder / "others"
+    loader.mkdir()
+    others.mkdir()
+    for name in ("libcuda.so.1", "libcudart.so.13"):
+        (others / name).symlink_to(Path(DOUBLES, name).resolve())
+    for name in ("libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so.11.2"):
+        shutil.copy(double, loader / name)
+    path = f"{others}:{loader}"
+    # The copies find the double of libcuda by its soname, which is loaded already.
+    for version, name in ((13000, "libcupti.so.13"), (12040, "libcupti.so.12"), (11080, "libcupti.so.11.8")):
+        check(chosen(FAKE_CUDA_VERSION=version, LD_LIBRARY_PATH=path) == str(loader / name), f"driver {version}: {number}")
+    (loader / "libcupti.so.11.8").unlink()  # of an old version, because this machine may have newer ones itself
+    check(chosen(FAKE_CUDA_VERSION=11080, LD_LIBRARY_PATH=path) == str(loader / "libcupti.so.11.2"), "the newest that there is")
+    named = folder / "named.so"
+    shutil.copy(double, named)
+    check(chosen(DDL_CUPTI=named) == str(named), "DDL_CUPTI")
+    loaded = folder / "libcupti.so.99"
+    shutil.copy(double, loaded)
+    check(chosen(LD_LIBRARY_PATH=path, LD_PRELOAD=f"{job.LIBRARY}:{loaded}") == str(loaded), "what is loaded already")
+    packages = folder / "site-packages/nvidia"  # as pip unpacks them
+    for package in ("cuda_runtime", "cuda_cupti"):
+        (packages / package / "lib").mkdir(parents=True)
+    for name in ("libcuda.so.1", "libcudart.so.13"):
+        shutil.copy(Path(DOUBLES, name).resolve(), packages / "cuda_runtime/lib" / name)
+    shutil.copy(double, packages / "cuda_cupti/lib/libcupti.so.11.2")
+    found = chosen(FAKE_CUDA_VERSION=11080, LD_LIBRARY_PATH=packages / "cuda_runtime/lib")
+    check(Path(found).resolve() == packages / "cuda_cupti/lib/libcupti.so.11.2", "beside the runtime of pip")
+
+
+def test_a_killed_job_loses_the_last_second(_):
+    environment = job.environment(LD_PRELOAD=job.LIBRARY, DDL_OUT="killed.ddl", LD_LIBRARY_PATH=DOUBLES)
+    process = subprocess.Popen([PROGRAM, "100000000"], env=environment)
+    try:
+        job.wait_until(lambda: any(path.stat().st_size > 1 << 20 for path in Path("killed.ddl").glob("*.spool")))
+        time.sleep(2.2)
+    finally:
+        process.kill()
+        process.wait()
+    db = open_store("killed.ddl")
+    kernels, first, last = db.execute("SELECT count(*), min(step), max(step) FROM v_kernel").fetchone()
+    steps = db.execute("SELECT max(step) FROM v_step").fetchone()[0]
+    check(kernels > 0 and first == 0 and last <= steps + 1, f"killed: {kernels} kernels of steps {first} to {last} of {steps}")
+    check(db.execute("SELECT count(*) FROM v_kernel WHERE layer IS NULL").fetchone()[0] == 0, "each in its layer")
+
+
+def test_no_cupti_leaves_it_to_the_job(_):
+    done = job.run([job.DDL, "record", "-o", "left.ddl", "--no-cupti", "--", "sh", "-c", f"echo $CUDA_INJECTION64_PATH; exec {PROGRAM} {STEPS}"], **VIRTUAL)
+    check(done.stdout == "\n" + OUTPUT, f"--no-cupti: {done.stdout!r}")
+    db = open_store("left.ddl")
+    check(not rows(db) and db.execute("SELECT count(*) FROM v_step").fetchone()[0] == STEPS, "--no-cupti: the rest is recorded")
 
 
 def test_parts_of_steps(_):
