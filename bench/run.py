@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures what recording costs, and prints it as tables.
 
-    run.py [--build DIR] [--rounds N] [--json FILE] [calls] [cold] [ranks] [job] [many] [spawn]     default: all
+    run.py [--build DIR] [--rounds N] [--json FILE] [calls] [cold] [ranks] [job] [many] [spawn] [ranges]     default: all
 
 Everything that is compared runs in turns, in random order, round after round, so that the machine's other load falls on all alike. "Quiet" is the
 least of all blocks of all rounds: what a call costs when nothing else happens. Costs are differences to the same call without a tool, timed in
@@ -242,6 +242,33 @@ def print_spawn(r):
     print(f"\nposix_spawn of /bin/true: {r['without_us']:.0f} us; LD_PRELOAD adds {r['added_quiet_us']:.0f} us quiet, {r['added_median_us']:.0f} us median")
 
 
+# ------------------------------------------------------------------------------------------------ NVTX
+
+
+def bench_ranges(bench):
+    """Every round is a process of its own in which ours, empty handlers and two clock readings take turns."""
+    result = {}
+    for variant in in_turns(["recorded", "profiled"], bench.rounds):
+        settings = {**VARIANTS[variant][1]}
+        for line in bench.run([bench.program("bench_ranges"), bench.build / "lib" / "libddl.so", "tsc"], "none", **settings).splitlines():
+            kind, *numbers = line.split()
+            result.setdefault(kind, {}).setdefault(variant, []).append([float(x) for x in numbers])
+        bench.forget()
+    return result
+
+
+def print_ranges(result):
+    print("\nNVTX: ns per pair of calls; x = times (empty handlers + two clock readings), medians of rounds (95 % interval)")
+    print(f"{'pair':20} {'variant':10} {'ours':>8} {'empty':>8} {'2 clocks':>8}   {'x quiet':>8}   {'x median':>20}")
+    for kind, variants in result.items():
+        for variant, rounds in variants.items():
+            quiet = [min(r[i] for r in rounds) for i in (0, 2, 4)]
+            ratio = lambda drawn: statistics.median(r[1] / (r[3] + r[5]) for r in drawn)
+            low, high = interval(rounds, ratio, 500)
+            print(f"{kind:20} {variant:10} {quiet[0]:8.1f} {quiet[1]:8.1f} {quiet[2]:8.1f}   {quiet[0] / (quiet[1] + quiet[2]):8.2f}   "
+                  f"{ratio(rounds):6.2f} ({low:.2f}-{high:.2f})")
+
+
 # ------------------------------------------------------------------------------------------------
 
 
@@ -260,9 +287,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--folder", type=pathlib.Path, help="where the runs are recorded to (default: a new folder in the temporary directory)")
     parser.add_argument("--json", type=pathlib.Path, help="write what was measured to this file as well")
-    parser.add_argument("what", nargs="*", choices=[[], "calls", "cold", "ranks", "job", "many", "spawn"])
+    parser.add_argument("what", nargs="*", choices=[[], "calls", "cold", "ranks", "job", "many", "spawn", "ranges"])
     options = parser.parse_args()
-    what = options.what or ["calls", "cold", "ranks", "job", "many", "spawn"]
+    what = options.what or ["calls", "cold", "ranks", "job", "many", "spawn", "ranges"]
     variants = list(VARIANTS)
     result = {"machine": machine(options.build), "rounds": options.rounds}
     print("  ".join(f"{k}: {v}" for k, v in result["machine"].items()))
@@ -286,6 +313,9 @@ def main():
         if "spawn" in what:
             result["spawn"] = bench_spawn(bench)
             print_spawn(result["spawn"])
+        if "ranges" in what:
+            result["ranges"] = bench_ranges(bench)
+            print_ranges(result["ranges"])
     if options.json:
         options.json.write_text(json.dumps(result, indent=1) + "\n")
     return 0

@@ -64,7 +64,14 @@ std::vector<Check> check_run(SQLite::Database& db) {
   checks.push_back(
       source(db, "steps", "SELECT count(DISTINCT step) FROM step", "step", "mark them with ddl/annotate.h: ddl_step_begin(k)"));
   checks.push_back(source(db, "layers", "SELECT count(DISTINCT layer) FROM region WHERE layer IS NOT NULL", "layer",
-                          "mark them with ddl/annotate.h: ddl_layer_begin(name)"));
+                          "mark them with ddl/annotate.h: ddl_layer_begin(name), or NVTX ranges"));
+  if (Query row(db, "SELECT substr(key, 6), min(value), count(*) FROM process_fact WHERE key LIKE 'held.%' GROUP BY key"); row.next()) do
+      checks.push_back(
+          {.state = State::kOff,
+           .what = row.text(0),
+           .detail = fmt::format("not recorded in {}: {} was there first", reports::plural(row.integer(2), "process"), row.text(1)),
+           .hint = "another tool has set the variable by which it would be found: unset it"});
+    while (row.next());
   checks.push_back(source(db, "values", "SELECT count(*) FROM value", "value", "ddl_value(\"samples\", n) gives the throughput"));
   if (Query row(db, "SELECT kind, count, note FROM loss"); row.next()) do
       checks.push_back({.state = State::kOff,

@@ -93,7 +93,9 @@ int run_record(const Arguments& arguments) {
   const RecordOptions options = parse_record_options(arguments);
   if (options.help) return 0;
 
-  Settings settings = {{"LD_PRELOAD", preload_value(find_library(options.flavour ? *options.flavour : flavour_of(options.command)))}};
+  const fs::path library = find_library(options.flavour ? *options.flavour : flavour_of(options.command));
+  Settings settings = {{"LD_PRELOAD", preload_value(library)}};
+  add_injections(library.string(), settings);
   const fs::path directory = create_run_directory(options.directory, options.command);
   settings.emplace_back("DDL_OUT", directory.string());
   settings.insert(settings.end(), options.window.begin(), options.window.end());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 
 #include "cli/options.h"
 #include "core/error.h"
@@ -38,6 +39,31 @@ bool is_share(std::string_view text) {
          (error == std::errc() && std::string_view(end, text.data() + text.size() - end) == "%" && percent > 0 && percent <= 100);
 }
 
+struct Collector {
+  std::string_view name, variable;
+};
+constexpr Collector kCollectors[] = {
+#define DDL_COLLECTOR(name, variable, what) {#name, variable},
+#include "collectors/collectors.def"
+};
+
+std::string collector_names() {
+  std::string names;
+  for (const Collector& collector : kCollectors) names += fmt::format("{}{}", names.empty() ? "" : ", ", collector.name);
+  return names;
+}
+
+bool is_collector_list(std::string_view list) {
+  if (list == "none") return true;
+  for (size_t begin = 0; begin <= list.size();) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    const std::string_view name = list.substr(begin, end - begin);
+    if (std::none_of(std::begin(kCollectors), std::end(kCollectors), [&](const Collector& c) { return c.name == name; })) return false;
+    begin = end + 1;
+  }
+  return true;
+}
+
 void add_seconds(const VerbOptions& options, const char* name, const char* variable, Settings& window) {
   const auto seconds = options.maybe<double>(name);
   if (!seconds) return;
@@ -46,6 +72,13 @@ void add_seconds(const VerbOptions& options, const char* name, const char* varia
 }
 
 }  // namespace
+
+void add_injections(const std::string& library, Settings& settings) {
+  for (const Collector& collector : kCollectors) {
+    const std::string variable(collector.variable);
+    if (!variable.empty() && !std::getenv(variable.c_str())) settings.emplace_back(variable, library);
+  }
+}
 
 RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
   VerbOptions options(
@@ -58,6 +91,8 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
        .example = "  ddl record -- mpirun -np 2 ./train --steps 50\n"
                   "  ddl record -o slow.ddl --steps 100:199 -- srun ./train\n"
                   "  ddl report slow.ddl"});
+  const std::string known_collectors =
+      fmt::format("what to record, separated by commas: {} (default: all), or none: only the job's own annotations", collector_names());
   options.add()("output,o", po::value<std::string>()->value_name("NAME.ddl"), "directory to create (default: program-date-time.ddl)")(
       "steps", po::value<std::string>()->value_name("A:B"), "keep the events of steps A to B only, both included")(
       "after", po::value<double>()->value_name("SECONDS"), "keep events from this long after the start")(
@@ -65,8 +100,10 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
       "cap", po::value<double>()->value_name("MIB"), "keep at most this much per process, thinning out evenly")(
       "budget", po::value<std::string>()->value_name("SHARE"),
       "thin out events that cost more than this share of the time (default: 1%; off: keep all)")(
-      "collectors", po::value<std::string>()->value_name("LIST"), "what to record: mpi (default), or none: only the job's own annotations")(
-      "mpi", po::value<std::string>()->value_name("NAME"), "openmpi or mpich (default: what the job's program is linked to)")(
+      "collectors", po::value<std::string>()->value_name("LIST"), known_collectors.c_str())(
+      "step-names", po::value<std::string>()->value_name("LIST"),
+      "more names of NVTX ranges that are steps (always: step, iteration, ProfilerStep, train_step, each with a number behind it or "
+      "without)")("mpi", po::value<std::string>()->value_name("NAME"), "openmpi or mpich (default: what the job's program is linked to)")(
       "clock", po::value<std::string>()->value_name("NAME"), "tsc or monotonic (default: tsc where it is steady)")(
       "clock-sync",
       "exchange a few messages between hosts in MPI_Init and MPI_Finalize to read each other's clocks; every rank must run under ddl. "
@@ -96,9 +133,10 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
     result.window.emplace_back("DDL_BUDGET", *budget);
   }
   if (const auto collectors = options.maybe<std::string>("collectors")) {
-    if (*collectors != "mpi" && *collectors != "none") bad_value("collectors", *collectors, "a collector of this build: mpi, none");
+    if (!is_collector_list(*collectors)) bad_value("collectors", *collectors, fmt::format("a list of: {}; or none", collector_names()));
     result.window.emplace_back("DDL_COLLECTORS", *collectors);
   }
+  if (const auto names = options.maybe<std::string>("step-names")) result.window.emplace_back("DDL_STEP_NAMES", *names);
   if (const auto mpi = options.maybe<std::string>("mpi")) {
     if (*mpi != "openmpi" && *mpi != "mpich") bad_value("mpi", *mpi, "openmpi or mpich");
     result.flavour = *mpi == "mpich" ? Flavour::kMpich : Flavour::kOpenMpi;

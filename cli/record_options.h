@@ -20,4 +20,7 @@ struct RecordOptions {
 
 RecordOptions parse_record_options(const std::vector<std::string>& arguments);
 
+/// The variables by which other libraries find ours. What the user has set stays: another tool was first.
+void add_injections(const std::string& library, Settings& settings);
+
 }  // namespace ddl::cli

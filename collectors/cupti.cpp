@@ -30,6 +30,7 @@
 #include "collectors/cupti_calls.h"
 #include "collectors/cupti_library.h"
 #include "collectors/cupti_records.h"
+#include "collectors/gpu_facts.h"
 #include "core/dynamic_loading.h"
 #include "core/recorder.h"
 #include "core/this_process.h"
@@ -81,6 +82,7 @@ int g_read_lock;  // of the device chunk: our thread, or whoever flushes
 int g_in_cupti;   // our thread is inside CUPTI
 bool g_stop;
 uint64_t g_calibrated_ticks;
+bool g_described;  // the facts about the GPUs are written
 
 /// The call that the thread is in, the outermost one.
 __thread struct {
@@ -176,6 +178,10 @@ void read_buffers() {
     newest->next = oldest;
     oldest = newest;
     newest = next;
+  }
+  if (oldest && !g_described) {  // something ran, so cuInit has returned
+    g_described = true;
+    write_gpu_facts();
   }
   while (oldest) {
     Buffer* next = oldest->next;

@@ -126,7 +126,34 @@ uint32_t intern_context(uint32_t parent, ContextKind kind, uint32_t name, uint64
   return id;
 }
 
+ContextNode context_node(uint32_t context) {
+  const Context& c = g_contexts[context < kMaxContexts ? context : 0];
+  return {c.parent, c.kind, c.name};
+}
+
 }  // namespace internal
+
+uint32_t intern_name(const char* text, size_t length) { return internal::intern_string(text, length, nullptr); }
+
+uint32_t range_context(uint32_t outer, ContextKind kind, uint32_t name) { return internal::intern_context(outer, kind, name, 0); }
+
+RangePath range_path(uint32_t context) {
+  RangePath path = {};
+  bool named = false;
+  while (context != 0) {
+    const internal::ContextNode node = internal::context_node(context);
+    const auto kind = static_cast<ContextKind>(node.kind);
+    if (kind == ContextKind::kStep) path.step = true;
+    if (kind == ContextKind::kPhase && path.phase == 0) path.phase = node.name;
+    if (kind == ContextKind::kOperator && !named) path.layer = node.name;
+    if (kind == ContextKind::kLayer && !named) {
+      path.layer = node.name;
+      named = true;
+    }
+    context = node.parent;
+  }
+  return path;
+}
 
 const CallSlot* fill_call_slot(Thread* thread, CallSlot* slot, const void* site, uint32_t comm, uint32_t op, uint64_t payload) {
   const uint32_t outer = thread->context;

@@ -51,13 +51,14 @@ struct ClockPair {
   X(kLossCommunicators, "communicators", "communicators beyond the table: booked to none")                           \
   X(kLossRequests, "requests", "requests that could not be followed to their completion")                            \
   X(kLossMeta, "meta", "names or facts that could not be written")                                                   \
-  X(kLossRangeDepth, "range_depth", "ranges nested deeper than the stack")                                           \
+  X(kLossRangeDepth, "range_depth", "ranges nested deeper than the stack, or too many started at once")              \
   X(kLossUnbalanced, "unbalanced_ranges", "range ends without a begin")                                              \
   X(kLossThreads, "threads", "threads for which no room was left on the disk or in memory: their calls are missing") \
   X(kLossDeviceNotKept, "gpu_not_kept", "GPU activities outside the window, or left out when the log was full")      \
   X(kLossDeviceDropped, "gpu_dropped", "GPU activities that CUPTI dropped: they are in no number")                   \
   X(kLossDeviceTimes, "gpu_times", "GPU activities without time stamps: they are in no number")                      \
-  X(kLossDeviceUnread, "gpu_unread", "buffers of GPU activities that could not be read to their end")
+  X(kLossDeviceUnread, "gpu_unread", "buffers of GPU activities that could not be read to their end")                \
+  X(kLossForward, "forward_layers", "backward operators whose layer could not be told: two threads went forward, or far back")
 
 enum LossKind : uint32_t {
 #define DDL_LOSS_ENUM(id, name, note) id,
@@ -154,7 +155,7 @@ enum class RecordKind : uint32_t {
   kCall = 2,       ///< a call, enter to leave
   kRequest = 3,    ///< a non-blocking operation: post enter to leave of the call that completed it (an upper bound of its transfer).
                    ///< Also the half of a Sendrecv that received; the call itself is the half that sent
-  kRange = 4,      ///< a phase or layer range, begin to end; op = ddl_range_kind
+  kRange = 4,      ///< a phase, layer or operator range, begin to end; op = its ContextKind
   kStepBegin = 5,  ///< a step began; duration 0
   kStep = 6,       ///< a step, begin to end
   kValue = 7,      ///< a number: `payload` holds the double's bits, `context` the string id of its name
@@ -176,7 +177,8 @@ struct Record {
   uint64_t payload;   ///< calls, requests: bytes:48 | datatype:8 | reduction:8 (codes of names.h). ranges, steps: ticks inside MPI calls.
                       ///< values: double. launches: correlation id
   uint32_t comm;      ///< process-local index of the communicator, window or file (CommunicatorMeta::index); kNoComm. steps: high half of
-                      ///< the step number. launches: the communicator whose collective the NCCL call that launches carries out
+                      ///< the step number. launches: the communicator whose collective the NCCL call that launches carries out. ranges:
+                      ///< see RangeNumbers
   uint32_t context;   ///< ContextMeta::id: range stack and call site. values: string id
   uint32_t sequence;  ///< collectives: number of this collective on its communicator, from 1, equal on all members. point to point: tag.
                       ///< steps: low half. launches: number of that collective
@@ -198,6 +200,29 @@ constexpr uint64_t record_payload(uint64_t bytes, uint32_t datatype, uint32_t re
 constexpr uint64_t payload_bytes(uint64_t payload) { return payload >> 16; }
 constexpr uint32_t payload_datatype(uint64_t payload) { return static_cast<uint32_t>(payload >> 8) & 0xff; }
 constexpr uint32_t payload_reduction(uint64_t payload) { return static_cast<uint32_t>(payload) & 0xff; }
+
+/// Numbers that the program gave with a range (torch's emit_nvtx: `seq`, `op_id`), in fields of a kRange record that only calls need.
+struct RangeNumbers {
+  uint64_t seq, op_id;
+  bool has_seq, has_op_id;
+};
+constexpr uint64_t kMaxRangeSeq = (1ull << 46) - 1;
+constexpr uint64_t kMaxRangeOpId = (1ull << 47) - 1;
+constexpr void put_range_numbers(Record& record, const RangeNumbers& numbers) {
+  const uint64_t seq = numbers.has_seq ? numbers.seq & kMaxRangeSeq : 0;
+  const uint64_t op_id = numbers.has_op_id ? numbers.op_id & kMaxRangeOpId : 0;
+  record.comm = static_cast<uint32_t>(op_id);
+  record.sequence = static_cast<uint32_t>(seq);
+  record.peer = -1;
+  if (numbers.has_seq || numbers.has_op_id)
+    record.peer =
+        static_cast<int32_t>((numbers.has_seq ? 1u : 0u) | (numbers.has_op_id ? 2u : 0u) | (seq >> 32) << 2 | (op_id >> 32) << 16);
+}
+constexpr RangeNumbers range_numbers(const Record& record) {
+  if (record.peer < 0) return {0, 0, false, false};
+  const uint64_t high = static_cast<uint32_t>(record.peer);
+  return {record.sequence | (high >> 2 & 0x3fff) << 32, record.comm | (high >> 16) << 32, (high & 1) != 0, (high & 2) != 0};
+}
 
 // ---------------------------------------------------------------------------------------------------------------- GPUs
 
@@ -275,7 +300,7 @@ constexpr uint32_t device_flags(uint32_t what) { return what >> 24; }
 constexpr int kHistogramBuckets = 16;
 
 /// Totals of one (context, communicator, operation, size class). `op` is stored last when an entry is made; 0 = free.
-/// Phase and layer ranges are entries too: op = ddl_range_kind (below kFirstCallOp), `bytes` = ticks inside MPI calls.
+/// Phase, layer and operator ranges are entries too: op = ContextKind (below kFirstCallOp), `bytes` = ticks inside MPI calls.
 struct ProfileEntry {
   uint32_t context;
   uint32_t comm;
@@ -342,7 +367,14 @@ struct StringMeta {
   uint32_t length;
 };
 
-enum class ContextKind : uint32_t { kStep = 1, kPhase = 2, kLayer = 3, kSite = 4 };  // 1..3 = ddl_range_kind
+enum class ContextKind : uint32_t {
+  kStep = 1,  ///< 1..3 = ddl_range_kind
+  kPhase = 2,
+  kLayer = 3,
+  kSite = 4,
+  kOperator = 5,  ///< a function of a framework (aten::conv2d): where no layer is open, the outermost one stands for the layer
+};
+constexpr bool is_range_kind(uint32_t kind) { return (kind >= 1 && kind <= 3) || kind == static_cast<uint32_t>(ContextKind::kOperator); }
 
 /// A node of the tree of ranges; call sites are leaves. Id 0 is the root (no range); a parent has a smaller id than its children.
 struct ContextMeta {

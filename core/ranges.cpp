@@ -1,4 +1,4 @@
-// The region stack: steps, phases and layers of each thread.
+// The region stack of each thread: steps, phases, layers and operators, of annotate.h and of NVTX domains on one stack.
 #include <errno.h>
 #include <string.h>
 
@@ -9,19 +9,8 @@ namespace ddl {
 namespace {
 
 constexpr size_t kMaxNameBytes = 255;
-
-uint32_t range_context(Thread* thread, uint32_t kind, const char* name) {
-  if (kind == static_cast<uint32_t>(ContextKind::kStep)) return internal::intern_context(thread->context, ContextKind::kStep, 0, 0);
-  auto& entry = thread->names[(reinterpret_cast<uintptr_t>(name) ^ thread->context * 7 ^ kind) % kNameSlots];
-  if (entry.name == name && entry.outer == thread->context && entry.kind == kind && entry.text && strcmp(entry.text, name) == 0)
-    return entry.context;
-  const size_t length = strnlen(name, kMaxNameBytes);
-  const char* ours = nullptr;
-  const uint32_t string = internal::intern_string(name, length, &ours);
-  const uint32_t context = internal::intern_context(thread->context, static_cast<ContextKind>(kind), string, 0);
-  entry = {name, ours, thread->context, kind, context};
-  return context;
-}
+constexpr uint32_t kAnnotations = 0;  // owner
+constexpr RangeNumbers kNoNumbers = {};
 
 Record range_record(const OpenRange& range, RecordKind kind, uint64_t duration_ticks, uint64_t call_ticks) {
   Record record = {};
@@ -33,48 +22,141 @@ Record range_record(const OpenRange& range, RecordKind kind, uint64_t duration_t
   if (range.kind == static_cast<uint32_t>(ContextKind::kStep)) {
     record.comm = static_cast<uint32_t>(range.step >> 32);
     record.sequence = static_cast<uint32_t>(range.step);
+  } else {
+    put_range_numbers(record, range.numbers);
   }
   return record;
 }
 
-void close_innermost(Thread* thread, uint64_t now) {
-  const OpenRange& range = thread->ranges[--thread->range_depth];
-  thread->context = range.outer_context;
+}  // namespace
+
+void internal::write_ended(Thread* thread, const OpenRange& range, uint64_t now) {
   const uint64_t duration = now - range.start_ticks;
   const uint64_t call_ticks = thread->call_ticks - range.call_ticks;
-  add_to_profile(profile_entry(thread, range.context, kNoComm, range.kind, 0), call_ticks, duration);
+  ProfileEntry* entry = range.entry ? range.entry : profile_entry(thread, range.context, kNoComm, range.kind, 0);
+  add_to_profile(entry, call_ticks, duration);
   if (range.kind == static_cast<uint32_t>(ContextKind::kStep)) {
     write_record(thread, range.keep_step, range_record(range, RecordKind::kStep, duration, call_ticks));
-    internal::leave_step();
+    leave_step();
   } else {
     write_record(thread, keep(false, 0, range.start_ticks), range_record(range, RecordKind::kRange, duration, call_ticks));
   }
 }
 
+namespace {
+
+using internal::write_ended;
+
+DDL_HOT void close_innermost(Thread* thread, uint64_t now) {
+  const OpenRange& range = thread->ranges[--thread->range_depth];
+  --thread->owner_depth[range.owner];
+  thread->context = range.outer_context;
+  if (range.kind != 0) write_ended(thread, range, now);
+}
+
+/// Takes one out from below others. Those go on, but no longer inside it: their time until now is written as a range of its own, or times
+/// of outer and inner ranges would not add up. A step stays one.
+void close_below(Thread* thread, uint32_t at, uint64_t now) {
+  const auto is_cut = [](const OpenRange& range) { return range.kind != 0 && range.kind != static_cast<uint32_t>(ContextKind::kStep); };
+  for (uint32_t i = thread->range_depth - 1; i > at; --i) {
+    if (is_cut(thread->ranges[i])) write_ended(thread, thread->ranges[i], now);
+  }
+  const OpenRange closed = thread->ranges[at];
+  if (closed.kind != 0) write_ended(thread, closed, now);
+  --thread->owner_depth[closed.owner];
+  uint32_t outer = closed.outer_context;
+  for (uint32_t i = at + 1; i < thread->range_depth; ++i) {
+    OpenRange range = thread->ranges[i];
+    const internal::ContextNode node = internal::context_node(range.context);
+    range.outer_context = outer;
+    if (range.kind != 0) range.context = outer = internal::intern_context(outer, static_cast<ContextKind>(range.kind), node.name, 0);
+    if (is_cut(range)) {
+      range.start_ticks = now;
+      range.call_ticks = thread->call_ticks;
+    }
+    range.entry = nullptr;
+    thread->ranges[i - 1] = range;
+  }
+  --thread->range_depth;
+  thread->context = outer;
+}
+
+void close_at(Thread* thread, uint32_t at, uint64_t now) {
+  if (at + 1 == thread->range_depth) {
+    close_innermost(thread, now);
+  } else {
+    close_below(thread, at, now);
+  }
+}
+
 }  // namespace
+
+ProfileEntry* own_profile_entry(Thread* thread, uint32_t context, uint32_t kind) {
+  ProfileEntry* entry = profile_entry(thread, context, kNoComm, kind, 0);
+  return entry->context == context ? entry : nullptr;
+}
+
+void open_range(Thread* thread, uint32_t owner, uint32_t kind, uint32_t context, ProfileEntry* entry, uint64_t step,
+                const RangeNumbers& numbers) {
+  // While ranges are missing, those that follow are, too: else an end would meet the wrong begin.
+  if (__builtin_expect(thread->range_depth == kMaxRangeDepth || thread->owner_overflow[owner] > 0, 0)) {
+    count_loss(kLossRangeDepth);
+    if (thread->owner_overflow[owner] < UINT16_MAX) ++thread->owner_overflow[owner];
+    return;
+  }
+  OpenRange& range = thread->ranges[thread->range_depth++];
+  ++thread->owner_depth[owner];
+  range.kind = kind;
+  range.owner = owner;
+  range.outer_context = thread->context;
+  range.context = context;
+  range.entry = entry;
+  range.call_ticks = thread->call_ticks;
+  range.step = step;
+  range.numbers = numbers;
+  if (kind == 0) return;
+  thread->context = context;
+  range.start_ticks = ticks();
+  if (kind == static_cast<uint32_t>(ContextKind::kStep)) {
+    range.keep_step = internal::enter_step(step);
+    write_record(thread, range.keep_step, range_record(range, RecordKind::kStepBegin, 0, 0));
+  }
+}
+
+bool close_range(Thread* thread, uint32_t owner) {
+  const uint64_t now = ticks();
+  uint32_t depth = thread->range_depth;
+  if (__builtin_expect(thread->owner_overflow[owner] > 0, 0)) {
+    --thread->owner_overflow[owner];
+    return true;
+  }
+  while (depth > 0 && thread->ranges[depth - 1].owner != owner) --depth;
+  if (__builtin_expect(depth == 0, 0)) {
+    count_loss(kLossUnbalanced);
+    return false;
+  }
+  close_at(thread, depth - 1, now);
+  if (__builtin_expect(is_clock_old(now), 0)) refresh_clock(now);
+  return true;
+}
 
 void push_range(uint32_t kind, const char* name, uint64_t index) {
   const bool is_step = kind == static_cast<uint32_t>(ContextKind::kStep);
   if (kind < 1 || kind > 3 || (!is_step && !name)) return;
   const int saved_errno = errno;
   if (Thread* thread = this_thread()) {
-    if (thread->range_depth == kMaxRangeDepth) {
-      count_loss(kLossRangeDepth);
-      ++thread->range_overflow;
+    NameSlot* slot = name_slot(thread, name, kind);
+    if (is_step) {
+      open_range(thread, kAnnotations, kind, internal::intern_context(thread->context, ContextKind::kStep, 0, 0), nullptr, index,
+                 kNoNumbers);
     } else {
-      OpenRange& range = thread->ranges[thread->range_depth];
-      range.kind = kind;
-      range.outer_context = thread->context;
-      range.context = range_context(thread, kind, name);
-      range.call_ticks = thread->call_ticks;
-      range.step = index;
-      ++thread->range_depth;
-      thread->context = range.context;
-      range.start_ticks = ticks();
-      if (is_step) {
-        range.keep_step = internal::enter_step(index);
-        write_record(thread, range.keep_step, range_record(range, RecordKind::kStepBegin, 0, 0));
+      if (!is_hit(thread, *slot, name, kind)) {
+        const char* ours = nullptr;
+        const uint32_t string = internal::intern_string(name, strnlen(name, kMaxNameBytes), &ours);
+        const uint32_t context = internal::intern_context(thread->context, static_cast<ContextKind>(kind), string, 0);
+        *slot = {name, ours, thread->context, kind, kind, context, own_profile_entry(thread, context, kind)};
       }
+      open_range(thread, kAnnotations, kind, slot->context, slot->entry, index, kNoNumbers);
     }
   }
   errno = saved_errno;
@@ -85,14 +167,19 @@ void pop_range(uint32_t kind) {
   if (Thread* thread = this_thread()) {
     const uint64_t now = ticks();
     uint32_t depth = thread->range_depth;
-    while (depth > 0 && thread->ranges[depth - 1].kind != kind) --depth;
-    if (thread->range_overflow > 0) {
-      --thread->range_overflow;
+    const auto is_ours = [&](uint32_t at) { return thread->ranges[at].owner == kAnnotations; };
+    while (depth > 0 && !(is_ours(depth - 1) && thread->ranges[depth - 1].kind == kind)) --depth;
+    if (thread->owner_overflow[kAnnotations] > 0) {
+      --thread->owner_overflow[kAnnotations];
     } else if (depth == 0) {
       count_loss(kLossUnbalanced);
     } else {
-      if (depth != thread->range_depth) count_loss(kLossUnbalanced, thread->range_depth - depth);
-      while (thread->range_depth >= depth) close_innermost(thread, now);
+      for (uint32_t at = thread->range_depth - 1; at >= depth; --at) {
+        if (!is_ours(at)) continue;
+        count_loss(kLossUnbalanced);
+        close_at(thread, at, now);
+      }
+      close_at(thread, depth - 1, now);
     }
     if (is_clock_old(now)) refresh_clock(now);
   }
@@ -100,14 +187,17 @@ void pop_range(uint32_t kind) {
 }
 
 void record_value(const char* name, double value) {
-  if (!name) return;
+  if (name) record_value(name, strnlen(name, kMaxNameBytes), value);
+}
+
+void record_value(const char* name, size_t length, double value) {
   const int saved_errno = errno;
   if (Thread* thread = this_thread()) {
     Record record = {};
     record.start_ticks = ticks();
     record.word = record_word(RecordKind::kValue, 0, 0);
     memcpy(&record.payload, &value, sizeof value);
-    record.context = internal::intern_string(name, strnlen(name, kMaxNameBytes), nullptr);
+    record.context = internal::intern_string(name, length, nullptr);
     record.peer = -1;
     write_record(thread, keep(false, 0, record.start_ticks), record);
   }

@@ -229,7 +229,7 @@ bool SpoolReader::plausible(const Record& r) const {
     case RecordKind::kRequest:
       return op >= kFirstCallOp;
     case RecordKind::kRange:
-      return op == static_cast<uint32_t>(ContextKind::kPhase) || op == static_cast<uint32_t>(ContextKind::kLayer);
+      return is_range_kind(op) && op != static_cast<uint32_t>(ContextKind::kStep);
     case RecordKind::kStepBegin:
     case RecordKind::kStep:
       return op == static_cast<uint32_t>(ContextKind::kStep);
@@ -278,7 +278,7 @@ void SpoolReader::read_profile(const SpoolChunk& chunk, std::vector<ProfileEntry
     ProfileEntry e;
     memcpy(&e, &bytes[at], sizeof e);
     if (e.op == 0) continue;
-    const bool range = e.op >= static_cast<uint16_t>(ContextKind::kStep) && e.op <= static_cast<uint16_t>(ContextKind::kLayer);
+    const bool range = is_range_kind(e.op);
     const bool call = e.op >= kFirstCallOp && e.op <= 0xfff;
     if ((range || call) && e.size_class <= 63 && e.calls < kMaxCalls && e.untimed_calls < kMaxCalls && e.ticks < kMaxProfileTicks &&
         e.bytes < (range ? kMaxProfileTicks : kMaxProfileBytes)) {

@@ -57,7 +57,7 @@ bool decode(MetaKind kind, Payload payload, MetaVisitor& visitor) {
       ContextMeta meta;
       const bool whole = payload.take(meta);
       if (!whole || meta.id == 0 || meta.parent >= meta.id || meta.kind < static_cast<uint32_t>(ContextKind::kStep) ||
-          meta.kind > static_cast<uint32_t>(ContextKind::kSite)) {
+          meta.kind > static_cast<uint32_t>(ContextKind::kOperator)) {
         return false;
       }
       visitor.on_context(meta);

@@ -23,6 +23,7 @@ namespace {
 __thread bool t_refused __attribute__((tls_model("initial-exec"))) = false;
 
 RecorderOptions g_options;
+Thread* g_threads = nullptr;
 Thread* g_free_threads = nullptr;
 uint32_t g_thread_count = 0;
 uint64_t g_after_ticks, g_until_ticks;  // 0: no such bound
@@ -40,6 +41,7 @@ constexpr uint32_t kMaxLogChunkBytes = 256 * 1024;  // about what the page cache
 constexpr uint32_t kSequencesPerUnit = 64;          // jobs without steps are thinned by blocks of this many collectives
 constexpr uint32_t kMaxKeepLevel = 30;
 constexpr uint64_t kSlices = 32;
+constexpr size_t kMaxThreadName = 255;
 constexpr uint64_t kRefreshTicks = 2000000000;  // 0.5 to 1 s of TSC, 2 s of CLOCK_MONOTONIC
 
 template <class T>
@@ -106,13 +108,14 @@ bool add_log_chunk(Thread* thread) {
   return true;
 }
 
-void describe_thread(Thread* thread) {
-  char name[17] = {};
-  prctl(PR_GET_NAME, name);
-  const ThreadMeta meta = {thread->index, static_cast<uint32_t>(syscall(SYS_gettid)), static_cast<uint32_t>(strlen(name)), 0};
+/// The caller holds the lock.
+void describe_thread(const Thread* thread, const char* name) {
+  const ThreadMeta meta = {thread->index, thread->tid, static_cast<uint32_t>(strnlen(name, kMaxThreadName)), 0};
   const internal::Bytes parts[] = {{&meta, sizeof meta}, {name, meta.name_length}};
   internal::write_meta(MetaKind::kThread, parts, 2);
 }
+
+uint32_t own_tid() { return static_cast<uint32_t>(syscall(SYS_gettid)); }
 
 Thread* new_thread() {
   Thread* thread = static_cast<Thread*>(internal::take_pages(sizeof(Thread)));
@@ -130,6 +133,8 @@ Thread* new_thread() {
   thread->ring_end = thread->ring_begin + record_count(kRingBytes);
   add_log_chunk(thread);  // without one the ring takes everything
   internal::open_account(thread);
+  thread->next = g_threads;
+  g_threads = thread;
   ++g_thread_count;
   return thread;
 }
@@ -142,7 +147,9 @@ void release_thread(void* pointer) {
   const internal::Lock lock;
   if (!lock) return;
   thread->call_depth = 0;
-  thread->range_depth = thread->range_overflow = 0;
+  thread->range_depth = thread->tid = 0;
+  memset(thread->owner_depth, 0, sizeof thread->owner_depth);
+  memset(thread->owner_overflow, 0, sizeof thread->owner_overflow);
   thread->context = 0;
   thread->nccl_call = {};
   memset(thread->names, 0, sizeof thread->names);  // the next user's pointers mean other texts
@@ -162,6 +169,7 @@ const char* activate(const RecorderOptions& options, int* error) {
   internal::reset_meta();
   internal::reset_contexts();
   internal::reset_device();
+  internal::reset_started_ranges();
   if (!internal::g_file.create(options.directory, clock)) {
     *error = internal::g_file.error();
     return internal::g_file.why();
@@ -170,7 +178,7 @@ const char* activate(const RecorderOptions& options, int* error) {
   header->world_key = options.world_key;
   header->launch_rank = options.launch_rank;
   header->launch_size = options.launch_size;
-  g_free_threads = nullptr;
+  g_threads = g_free_threads = nullptr;
   g_thread_count = 0;
   g_log_full = false;
   g_growth_failed_ticks = 0;
@@ -217,7 +225,10 @@ Thread* attach_thread() {
       thread = new_thread();
     }
     if (thread) {
-      describe_thread(thread);
+      char name[17] = {};
+      prctl(PR_GET_NAME, name);
+      thread->tid = own_tid();
+      describe_thread(thread, name);
     } else if (!t_refused) {
       t_refused = true;
       count_loss(kLossThreads);
@@ -227,6 +238,18 @@ Thread* attach_thread() {
   if (thread) __cxa_thread_atexit_impl(release_thread, thread, &__dso_handle);
   errno = saved_errno;
   return thread;
+}
+
+void name_thread(uint32_t tid, const char* name) {
+  if (tid == own_tid()) this_thread();
+  const int saved_errno = errno;
+  {
+    const internal::Lock lock;
+    const Thread* thread = lock ? g_threads : nullptr;
+    while (thread && thread->tid != tid) thread = thread->next;
+    if (thread) describe_thread(thread, name);
+  }
+  errno = saved_errno;
 }
 
 Record* next_log_record(Thread* thread) {

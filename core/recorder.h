@@ -27,15 +27,30 @@ namespace ddl {
 constexpr uint32_t kMaxRangeDepth = 64;
 constexpr uint32_t kCallSlots = 256;
 constexpr uint32_t kNameSlots = 64;
+constexpr uint32_t kRangeOwners = 32;  ///< 0 is annotate.h, the others are NVTX domains: ranges nest per owner, not among owners
 
 struct OpenRange {
-  uint32_t kind;
+  uint32_t kind;  ///< ContextKind; 0: only its place on the stack counts
+  uint32_t owner;
   uint32_t outer_context;
   uint32_t context;
+  ProfileEntry* entry;  ///< its own one; NULL: to be looked up
   uint64_t start_ticks;
   uint64_t call_ticks;  ///< Thread::call_ticks at the begin
   uint64_t step;
+  RangeNumbers numbers;
   bool keep_step;  ///< steps: decided at the begin, so that a begin never lacks its end
+};
+
+/// What a name was the last time that this thread opened a range with it: no table is asked again.
+struct NameSlot {
+  const char* name;  ///< the program's pointer; its text is compared with `text` on every hit
+  const char* text;  ///< ours
+  uint32_t outer;    ///< context in which it was opened
+  uint32_t meaning;  ///< what the opener wanted: a ContextKind of annotate.h, or a number of NVTX's beyond those
+  uint32_t kind;     ///< as in OpenRange, and so are these
+  uint32_t context;
+  ProfileEntry* entry;
 };
 
 /// What a call site needs again when it makes the same call again: found with one look at one cache line.
@@ -69,6 +84,7 @@ struct alignas(64) Thread {
   ChunkHeader* log_chunk;
   Record* log_begin;    ///< of log_chunk
   uint64_t log_before;  ///< records in the chunks before it
+  Thread* next;         ///< of all
   Thread* next_free;
   // The account: what was paid for when it was last settled (budget.cpp).
   uint64_t settled_at, settled_log, settled_ring, settled_polls;
@@ -81,19 +97,15 @@ struct alignas(64) Thread {
   ProfileEntry** profile_index;  ///< open addressing, in anonymous memory; NULL = free
   uint32_t profile_index_slots;
   uint32_t range_depth;
-  uint32_t range_overflow;  ///< ranges begun beyond kMaxRangeDepth and not yet ended
+  uint32_t tid;
+  uint16_t owner_depth[kRangeOwners];     ///< ranges of each owner on the stack
+  uint16_t owner_overflow[kRangeOwners];  ///< begun beyond kMaxRangeDepth and not yet ended
   struct {
     uint32_t comm;      ///< kNoComm: not inside an NCCL call that launches
     uint32_t sequence;  ///< the collective; kNoSequence: several in one, or messages
   } nccl_call;  ///< what the thread launches while this is set is the collective's. Whoever wraps NCCL sets it, CUPTI's callback reads it
   CallSlot slots[kCallSlots];
-  struct {
-    const char* name;  ///< the program's pointer; its text is compared with `text` on every hit
-    const char* text;  ///< ours
-    uint32_t outer;
-    uint32_t kind;
-    uint32_t context;
-  } names[kNameSlots];
+  NameSlot names[kNameSlots];
   OpenRange ranges[kMaxRangeDepth];
   ProfileEntry nowhere;  ///< takes what no table has room for; its calls are counted as lost
 };
@@ -339,6 +351,42 @@ void write_record(Thread* thread, bool to_log, const Record& record);
 void push_range(uint32_t kind, const char* name, uint64_t index);
 void pop_range(uint32_t kind);
 void record_value(const char* name, double value);
+void record_value(const char* name, size_t length, double value);
+
+/// Ranges of others. What is opened is where calls and kernels of this thread are booked until it is closed. `entry`: own_profile_entry().
+void open_range(Thread* thread, uint32_t owner, uint32_t kind, uint32_t context, ProfileEntry* entry, uint64_t step,
+                const RangeNumbers& numbers);
+/// Closes the owner's innermost; false: it has none, which is counted.
+bool close_range(Thread* thread, uint32_t owner);
+/// How many ranges the owner has open on the thread.
+inline uint32_t open_ranges(const Thread* thread, uint32_t owner) { return thread->owner_depth[owner] + thread->owner_overflow[owner]; }
+/// A range that is on no stack, because another thread may end it: nothing is booked to it but its time. 0: no room, which is counted.
+uint64_t start_range(Thread* thread, uint32_t kind, uint32_t context, uint64_t step, const RangeNumbers& numbers);
+/// False: no such range is open, which is counted. `thread` is the one that ends it.
+bool end_range(Thread* thread, uint64_t id);
+/// The profile entry of a range; NULL if the table is full and what there is stands for others too.
+ProfileEntry* own_profile_entry(Thread* thread, uint32_t context, uint32_t kind);
+
+DDL_HOT NameSlot* name_slot(Thread* thread, const char* name, uint32_t meaning) {
+  return &thread->names[(reinterpret_cast<uintptr_t>(name) ^ reinterpret_cast<uintptr_t>(name) >> 6 ^ thread->context * 7 ^ meaning) %
+                        kNameSlots];
+}
+DDL_HOT bool is_hit(const Thread* thread, const NameSlot& slot, const char* name, uint32_t meaning) {
+  return slot.name == name && slot.outer == thread->context && slot.meaning == meaning && slot.text && strcmp(slot.text, name) == 0;
+}
+
+/// Contexts and names for collectors.
+uint32_t intern_name(const char* text, size_t length);
+uint32_t range_context(uint32_t outer, ContextKind kind, uint32_t name);
+/// What a context lies in. String ids; 0: none.
+struct RangePath {
+  bool step;
+  uint32_t phase;  ///< innermost
+  uint32_t layer;  ///< innermost, else the outermost operator
+};
+RangePath range_path(uint32_t context);
+/// The name of a thread of this process that has recorded something, or does so now.
+void name_thread(uint32_t tid, const char* name);
 
 void count_loss(LossKind kind, uint64_t count = 1);
 

@@ -37,6 +37,11 @@ void reset_meta();
 uint32_t intern_string(const char* text, size_t length, const char** ours);
 uint32_t intern_context(uint32_t parent, ContextKind kind, uint32_t name, uint64_t site);
 void reset_contexts();
+/// The node of a context. For 0: kind 0.
+struct ContextNode {
+  uint32_t parent, kind, name;
+};
+ContextNode context_node(uint32_t context);
 
 /// Adds a chunk to the spool; NULL: it cannot grow now, which is noted in the header. Then the next attempt is a second away: until a full
 /// disk has room again, a call must not cost system calls. The caller holds the lock.
@@ -58,6 +63,9 @@ bool add_profile_table(Thread* thread, uint32_t entries);
 /// Undoes the first one, of a thread that gets nowhere.
 void drop_profile(Thread* thread);
 ProfileEntry* profile_entry_of_class(Thread* thread, uint32_t context, uint32_t comm, uint32_t op, uint32_t size_class);
+
+/// Writes a range that ends now, and its share of the profile.
+void write_ended(Thread* thread, const OpenRange& range, uint64_t now);
 
 /// Anonymous memory, zero; NULL if there is none.
 void* take_pages(size_t bytes);
@@ -87,5 +95,6 @@ class OwnTime {
 /// are few, so the window of --steps does not drop them, only a full log thins them.
 bool enter_step(uint64_t step);
 void leave_step();
+void reset_started_ranges();
 
 }  // namespace ddl::internal

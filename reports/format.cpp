@@ -106,6 +106,8 @@ std::string table_text(const Value& value) {
       return table_duration(value.as_integer());
     case Unit::kRatio:
       return percent_text(value.as_double());
+    case Unit::kShare:
+      return fmt::format("{:.2f}%", value.as_double() * 100);
     case Unit::kReal:
       return fmt::format("{}", value.as_double());
     case Unit::kBandwidth:

@@ -9,7 +9,7 @@
 
 namespace ddl::reports {
 
-enum class Unit { kText, kCount, kNumber, kBytes, kDuration, kRatio, kBandwidth, kReal };
+enum class Unit { kText, kCount, kNumber, kBytes, kDuration, kRatio, kShare, kBandwidth, kReal };
 
 /// Absent is not zero: a value without data carries the reason instead (NO_DATA, ZERO_DENOM, CLOCK_UNTRUSTED, PARTIAL_RANKS,
 /// NOT_APPLICABLE).
@@ -21,6 +21,7 @@ class Value {
   static Value bytes(int64_t bytes) { return Value(Unit::kBytes, bytes); }
   static Value duration_ns(int64_t duration_ns) { return Value(Unit::kDuration, duration_ns); }
   static Value ratio(double ratio) { return Value(Unit::kRatio, ratio); }
+  static Value share(double ratio) { return Value(Unit::kShare, ratio); }  ///< a ratio of which two decimals of the percentage are shown
   static Value bandwidth(double bytes_per_second) { return Value(Unit::kBandwidth, bytes_per_second); }
   static Value real(double number) { return Value(Unit::kReal, number); }  ///< printed in full
   static Value absent(Unit unit, std::string why = "NO_DATA");

@@ -123,14 +123,14 @@ CREATE TABLE communicator_member (
   PRIMARY KEY (communicator, side, comm_rank)
 ) WITHOUT ROWID;
 
--- Steps, phases and layers: the tree of annotated ranges, merged over processes.
+-- Steps, phases, layers and operators: the tree of annotated ranges, merged over processes.
 CREATE TABLE region (
   id INTEGER PRIMARY KEY,  -- 0 is "outside every range"
   parent INTEGER,          -- region.id; NULL for 0
-  kind TEXT NOT NULL,      -- none, step, phase, layer
-  name TEXT NOT NULL,      -- layer or phase name; '' for none and step
+  kind TEXT NOT NULL,      -- none, step, phase, layer, operator (a function of a framework, as torch's emit_nvtx names them)
+  name TEXT NOT NULL,      -- name of the layer, phase or operator; '' for none and step
   phase TEXT,              -- name of the innermost phase at or above this region; NULL: none
-  layer TEXT               -- name of the innermost layer at or above this region; NULL: none
+  layer TEXT               -- name of the innermost layer at or above this region, else of the outermost operator; NULL: none
 );
 
 -- Call sites, merged over processes.
@@ -159,7 +159,7 @@ CREATE TABLE profile (
   histogram BLOB                -- 16 x uint32 little-endian: durations, bucket b = [2^(b+8), 2^(b+9)) ticks
 );
 
--- Time of phases and layers, summed over threads. Inclusive of ranges inside them.
+-- Time of phases, layers and operators, summed over threads. Inclusive of ranges inside them.
 CREATE TABLE range_profile (
   process INTEGER NOT NULL,  -- process.id
   region INTEGER NOT NULL,   -- region.id
@@ -219,7 +219,7 @@ CREATE TABLE step (
   mpi_ns INTEGER              -- inside MPI calls of the same thread; NULL: never ended
 );
 
--- Phases and layers as they happened.
+-- Phases, layers and operators as they happened.
 CREATE TABLE range_event (
   process INTEGER NOT NULL,   -- process.id
   thread INTEGER NOT NULL,    -- thread.thread
@@ -227,16 +227,18 @@ CREATE TABLE range_event (
   step INTEGER,               -- step number
   start_ns INTEGER NOT NULL,  -- begin
   duration_ns INTEGER NOT NULL,  -- end - begin
-  mpi_ns INTEGER NOT NULL     -- of which inside MPI calls of the same thread
+  mpi_ns INTEGER NOT NULL,    -- of which inside MPI calls of the same thread; 0 for NVTX ranges that another thread ended
+  seq INTEGER,                -- number of the operator's node in the backward graph (emit_nvtx): the same forwards and backwards; NULL: none was given
+  op_id INTEGER               -- number of the operator's call (emit_nvtx); NULL: none was given
 );
 
--- Numbers that the program reported with ddl_value().
+-- Numbers that the program reported with ddl_value(), NVTX marks, and payloads of NVTX events.
 CREATE TABLE value (
   process INTEGER NOT NULL,  -- process.id
   step INTEGER,              -- step number
   time_ns INTEGER NOT NULL,  -- when
   name TEXT NOT NULL,        -- samples, batch, loss, ...
-  value REAL                 -- the number; NULL: the program reported NaN
+  value REAL                 -- the number; NULL: the program reported NaN, or marked the moment without a number
 );
 
 -- What GPUs did, as CUPTI told it (or NCCL, of its own collectives). In which layer and step it belongs says the call that launched it.
@@ -268,9 +270,21 @@ CREATE TABLE gpu_event (
 
 -- Names in gpu_event: kernels (C++ names as people write them), and [CUDA memcpy HtoD] and the like.
 CREATE TABLE gpu_name (
-  id INTEGER PRIMARY KEY,    -- 1, 2, ...
-  name TEXT NOT NULL UNIQUE  -- void gemm<float>(float*, ...), [CUDA memset], ...
+  id INTEGER PRIMARY KEY,     -- 1, 2, ...
+  name TEXT NOT NULL UNIQUE,  -- void gemm<float>(float*, ...), [CUDA memset], ...
+  class TEXT NOT NULL         -- of kernels by their names: communication (NCCL, MSCCL, NVSHMEM, HCCL) or compute; copy (memcpy, memset), other
 );
+
+-- GPUs that processes used, as the driver describes them. One GPU may be several rows: each process numbers them for itself.
+CREATE TABLE gpu (
+  process INTEGER NOT NULL,  -- process.id
+  device INTEGER NOT NULL,   -- the process's number of it
+  name TEXT,                 -- NVIDIA H200
+  bus TEXT,                  -- its place on the PCI bus: 0000:3b:00.0. With the host it tells GPUs apart
+  link TEXT,                 -- how it hangs on the host: PCIe 5.0 x16, the slowest hop up to the root; NULL: not known
+  link_bytes_per_second REAL,  -- what that can carry in each direction, by its line rate and encoding
+  PRIMARY KEY (process, device)
+) WITHOUT ROWID;
 
 -- ------------------------------------------------------------------------------------------------ filled by the analyzer
 
@@ -468,7 +482,7 @@ SELECT p.world, p.rank, t.duration_ns, t.compute_ns, t.comm_ns, t.exposed_ns, t.
 FROM rank_part t JOIN process p ON p.id = t.process;
 
 -- Layers of each rank, exact for the whole run except wait_ns (window only). Times of ranges inside a layer are not its own; a layer that
--- occurs in several places of the tree with the same phase is one row.
+-- occurs in several places of the tree with the same phase is one row. Where operators of a framework stand for layers, calls are theirs.
 CREATE VIEW v_layer AS
 WITH own AS (  -- own time of every region: inclusive minus that of its children
   SELECT f.process, f.region, f.calls, f.time_ns - coalesce((SELECT sum(g.time_ns) FROM range_profile g JOIN region q ON q.id = g.region
@@ -483,9 +497,9 @@ WITH own AS (  -- own time of every region: inclusive minus that of its children
     UNION ALL SELECT e.process, e.region, m.late_receiver_wait_ns, NULL FROM message m JOIN event e ON e.id = m.send_call WHERE m.late_receiver_wait_ns > 0
   ) GROUP BY process, region
 )
-SELECT p.world, p.rank, r.layer, r.phase, sum(CASE WHEN r.kind = 'layer' THEN o.calls ELSE 0 END) AS calls, sum(o.time_ns - o.mpi_ns) AS compute_ns,
+SELECT p.world, p.rank, r.layer, r.phase, sum(CASE WHEN r.kind = 'layer' OR (r.kind = 'operator' AND u.layer IS NULL) THEN o.calls ELSE 0 END) AS calls, sum(o.time_ns - o.mpi_ns) AS compute_ns,
        sum(w.comm_ns) AS comm_ns, sum(o.mpi_ns) AS exposed_ns, sum(w.wait_ns) AS wait_ns
-FROM own o JOIN process p ON p.id = o.process JOIN region r ON r.id = o.region LEFT JOIN waiting w ON w.process = o.process AND w.region = o.region
+FROM own o JOIN process p ON p.id = o.process JOIN region r ON r.id = o.region LEFT JOIN region u ON u.id = r.parent LEFT JOIN waiting w ON w.process = o.process AND w.region = o.region
 WHERE r.layer IS NOT NULL
 GROUP BY p.world, p.rank, p.id, r.layer, r.phase;
 
@@ -497,7 +511,7 @@ FROM open_call x JOIN process p ON p.id = x.process JOIN op o ON o.id = x.op LEF
 -- Kernels, one row per execution that the window kept. name is as people write it; correlation is CUPTI's number of the launching call.
 CREATE VIEW v_kernel AS
 SELECT p.world, p.rank, g.step, r.layer, g.device, g.stream, n.name, g.start_ns, g.duration_ns, g.correlation, r.phase, g.context, g.graph_node, c.label AS comm, g.seq,
-       g.launch_ns, g.launch_duration_ns, g.thread, g.id AS event
+       g.launch_ns, g.launch_duration_ns, g.thread, g.id AS event, iif(g.comm IS NULL, n.class, 'communication') AS class
 FROM gpu_event g JOIN process p ON p.id = g.process JOIN region r ON r.id = g.region JOIN gpu_name n ON n.id = g.name LEFT JOIN communicator c ON c.id = g.comm
 WHERE g.kind = 1;
 
@@ -513,3 +527,24 @@ CREATE VIEW v_gpu AS
 SELECT p.world, p.rank, g.step, r.layer, CASE g.kind WHEN 1 THEN 'kernel' WHEN 2 THEN 'memcpy' WHEN 3 THEN 'memset' WHEN 4 THEN 'sync' WHEN 5 THEN 'overhead' WHEN 6 THEN 'graph'
        ELSE 'collective' END AS kind, n.name, g.device, g.stream, g.start_ns, g.duration_ns, g.bytes, g.correlation, r.phase, g.graph_node, g.launch_ns, g.launch_duration_ns, g.id AS event
 FROM gpu_event g JOIN process p ON p.id = g.process JOIN region r ON r.id = g.region JOIN gpu_name n ON n.id = g.name;
+
+-- What copies of each rank's GPUs carried, by direction and by the host's memory: pageable memory is copied twice. The peak is that of one direction of the
+-- link to the host; of copies that do not cross it there is none.
+CREATE VIEW v_link AS
+SELECT p.world, p.rank, g.device, g.copy AS kind, CASE WHEN g.copy IN ('HtoD', 'HtoA') THEN g.source WHEN g.copy IN ('DtoH', 'AtoH') THEN g.destination END AS memory, count(*) AS calls,
+       sum(g.bytes) AS bytes, sum(g.duration_ns) AS time_ns, sum(g.bytes) * 1e9 / nullif(sum(g.duration_ns), 0) AS bytes_per_second, u.link,
+       u.link_bytes_per_second AS peak_bytes_per_second, sum(g.bytes) * 1e9 / nullif(sum(g.duration_ns), 0) / u.link_bytes_per_second AS peak_ratio
+FROM gpu_event g JOIN process p ON p.id = g.process
+     LEFT JOIN gpu u ON u.process = g.process AND u.device = g.device AND g.copy IN ('HtoD', 'HtoA', 'DtoH', 'AtoH')
+WHERE g.kind = 2
+GROUP BY p.world, p.rank, p.id, g.device, g.copy, 5;
+
+-- What GPUs did for each layer of each rank, over the events that the window kept: sums over kernels and copies, which may run side by side.
+CREATE VIEW v_gpu_layer AS
+SELECT p.world, p.rank, r.layer, r.phase, sum(CASE WHEN g.kind = 1 THEN 1 ELSE 0 END) AS kernels,
+       sum(CASE WHEN g.kind = 1 AND n.class = 'compute' AND g.comm IS NULL THEN g.duration_ns ELSE 0 END) AS compute_ns,
+       sum(CASE WHEN g.kind = 1 AND (n.class = 'communication' OR g.comm IS NOT NULL) THEN g.duration_ns ELSE 0 END) AS comm_ns,
+       sum(CASE WHEN g.kind IN (2, 3) THEN g.duration_ns ELSE 0 END) AS copy_ns, sum(CASE WHEN g.kind = 2 THEN g.bytes ELSE 0 END) AS copy_bytes
+FROM gpu_event g JOIN process p ON p.id = g.process JOIN region r ON r.id = g.region JOIN gpu_name n ON n.id = g.name
+WHERE g.kind IN (1, 2, 3)
+GROUP BY p.world, p.rank, p.id, r.layer, r.phase;

@@ -20,9 +20,9 @@ HOUSE = {
     "reports": ["core", "store", "analyzer"],
     "tui": ["core", "store", "analyzer"],
     "autotuner": ["core", "store", "analyzer"],
-    "cli": ["core", "store", "analyzer", "reports", "tui", "autotuner"],
+    "cli": ["core", "store", "analyzer", "reports", "tui", "autotuner", "collectors"],  # collectors/collectors.def
     "workloads": ["include"],
-    "bench": ["core", "store"],
+    "bench": ["core", "store", "collectors"],
 }
 SOURCES = {".c", ".cpp", ".h", ".def", ".inc", ".in"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')

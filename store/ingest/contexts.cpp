@@ -10,7 +10,18 @@ namespace {
 /// Writers number contexts from 1 without gaps and stop at 2^16; an id far beyond is damage and must not size a table.
 constexpr uint32_t kMaxContextId = 1u << 20;
 
-const char* kind_name(ContextKind kind) { return kind == ContextKind::kStep ? "step" : kind == ContextKind::kPhase ? "phase" : "layer"; }
+const char* kind_name(ContextKind kind) {
+  switch (kind) {
+    case ContextKind::kStep:
+      return "step";
+    case ContextKind::kPhase:
+      return "phase";
+    case ContextKind::kOperator:
+      return "operator";
+    default:
+      return "layer";
+  }
+}
 
 }  // namespace
 
@@ -21,7 +32,8 @@ uint32_t Regions::region(uint32_t parent, ContextKind kind, const std::string& n
   if (is_new) {
     Region region = {parent, kind_name(kind), name, regions_[parent].phase, regions_[parent].layer};
     if (kind == ContextKind::kPhase) region.phase = name;
-    if (kind == ContextKind::kLayer) region.layer = name;
+    // Where nobody named a layer, the outermost operator stands for it: conv2d, not the four functions inside.
+    if (kind == ContextKind::kLayer || (kind == ContextKind::kOperator && !region.layer)) region.layer = name;
     regions_.push_back(std::move(region));
   }
   return entry->second;

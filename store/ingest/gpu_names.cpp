@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <regex>
 #include <vector>
 
 #include "store/insert.h"
@@ -19,11 +20,19 @@ std::string GpuNames::readable(const std::string& name) {
   return status == 0 && text ? std::string(text.get()) : name;
 }
 
+const char* GpuNames::class_of(const std::string& name) {
+  if (name.starts_with("[CUDA mem")) return "copy";
+  if (name.starts_with("[CU")) return "other";
+  static const std::regex communication(
+      "ncclKernel|ncclDevKernel|ncclSymkDevKernel|^nccl|mscclKernel|nvshmem.*(put|get|barrier)|hccl");  // metrics.md
+  return std::regex_search(name, communication) ? "communication" : "compute";
+}
+
 void GpuNames::write(SQLite::Database& db) const {
   std::vector<const std::string*> names(ids_.size());
   for (const auto& [name, id] : ids_) names[id - 1] = &name;
-  Insert insert(db, "INSERT INTO gpu_name VALUES (?, ?)");
-  for (size_t i = 0; i < names.size(); ++i) insert.row(i + 1, *names[i]);
+  Insert insert(db, "INSERT INTO gpu_name VALUES (?, ?, ?)");
+  for (size_t i = 0; i < names.size(); ++i) insert.row(i + 1, *names[i], class_of(*names[i]));
 }
 
 }  // namespace ddl::store

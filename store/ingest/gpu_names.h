@@ -15,6 +15,8 @@ class GpuNames {
   uint32_t id(const std::string& name);
   /// As people write it: demangled if it is a mangled C++ name.
   static std::string readable(const std::string& name);
+  /// Column `class`.
+  static const char* class_of(const std::string& name);
   void write(SQLite::Database& db) const;
 
  private:

@@ -7,6 +7,7 @@
 
 #include "core/names.h"
 #include "store/ingest/device.h"
+#include "store/ingest/gpu_facts.h"
 #include "store/ingest/profile.h"
 #include "store/ingest/record_stream.h"
 #include "store/ingest/timeline.h"
@@ -27,8 +28,8 @@ constexpr const char* kInsertEvents =
     "SELECT ?1, thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, tag, datatype, reduction FROM "
     "spool_records";
 constexpr const char* kInsertRanges =
-    "INSERT INTO range_event(process, thread, region, step, start_ns, duration_ns, mpi_ns) "
-    "SELECT ?1, thread, region, step, start_ns, duration_ns, mpi_ns FROM spool_records";
+    "INSERT INTO range_event(process, thread, region, step, start_ns, duration_ns, mpi_ns, seq, op_id) "
+    "SELECT ?1, thread, region, step, start_ns, duration_ns, mpi_ns, tag, peer FROM spool_records";
 constexpr const char* kInsertValues =
     "INSERT INTO value(process, step, time_ns, name, value) SELECT ?1, step, start_ns, name, number FROM spool_records";
 
@@ -63,6 +64,12 @@ void describe_call(const Record& r, ProcessTables& tables, const StepIndex& step
   row.tag = operation.is_message() ? std::optional<int64_t>(static_cast<int32_t>(r.sequence)) : std::nullopt;
 }
 
+/// Columns seq and op_id of range_event come from tag and peer.
+void describe_numbers(const RangeNumbers& numbers, SpoolRow& row) {
+  row.tag = numbers.has_seq ? std::optional(static_cast<int64_t>(numbers.seq)) : std::nullopt;
+  row.peer = numbers.has_op_id ? std::optional(static_cast<int64_t>(numbers.op_id)) : std::nullopt;
+}
+
 /// Rows of the tables event, range_event and value from the stream of records.
 class RecordRows : public RowSource {
  public:
@@ -87,6 +94,7 @@ class RecordRows : public RowSource {
         row.step = step_of(timeline_.step_index, r->start_ticks);
         row.start_ns = clock.time_ns(r->start_ticks);
         row.mpi_ns = clock.span_ns(r->payload);
+        describe_numbers(range_numbers(*r), row);
         break;
       case RecordKind::kValue:
         row.step = step_of(timeline_.step_index, r->start_ticks);
@@ -234,6 +242,8 @@ uint64_t load_process(SQLite::Database& db, SpoolTable& spool_table, RunTables& 
   pull(kInsertValues, bit(RecordKind::kValue), silent);
 
   const uint64_t device_ticks = load_device(db, run, reader, stream, timeline, tables, skips);
+
+  write_gpus(db, tables);
 
   write_process(db, run, scan, reader, host, std::max(timeline.newest_ticks, device_ticks), tables);
   run.losses.add_skips(place, scan.file_name, skips);

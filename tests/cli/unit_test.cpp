@@ -46,6 +46,21 @@ TEST(RecordOptions, BecomeTheEnvironment) {
                                       {"DDL_COLLECTORS", "none"},
                                       {"DDL_CLOCK", "monotonic"}}));
   EXPECT_TRUE(parse_record_options({"ls"}).window.empty());
+  EXPECT_EQ(parse_record_options({"--collectors", "mpi,nvtx", "--step-names", "batch", "ls"}).window,
+            (Settings{{"DDL_COLLECTORS", "mpi,nvtx"}, {"DDL_STEP_NAMES", "batch"}}));
+}
+
+TEST(RecordOptions, AnotherToolsInjectionStays) {
+  unsetenv("NVTX_INJECTION64_PATH");
+  Settings settings;
+  add_injections("/l/libddl.so", settings);
+  EXPECT_NE(std::find(settings.begin(), settings.end(), std::make_pair(std::string("NVTX_INJECTION64_PATH"), std::string("/l/libddl.so"))),
+            settings.end());
+  setenv("NVTX_INJECTION64_PATH", "/other.so", 1);
+  settings.clear();
+  add_injections("/l/libddl.so", settings);
+  for (const auto& [name, value] : settings) EXPECT_NE(name, "NVTX_INJECTION64_PATH");
+  unsetenv("NVTX_INJECTION64_PATH");
 }
 
 TEST(RecordOptions, BadValuesAreUsageErrors) {
@@ -64,6 +79,7 @@ TEST(RecordOptions, BadValuesAreUsageErrors) {
                            {"--budget", "some", "ls"},
                            {"--clock", "sundial", "ls"},
                            {"--collectors", "gpu", "ls"},
+                           {"--collectors", "mpi,", "ls"},
                            {"-o"},
                            {},
                            {"--"},

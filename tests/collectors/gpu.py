@@ -76,6 +76,30 @@ def test_columns_of_copies(_):
     check(list(db.execute("SELECT DISTINCT launch_duration_ns FROM v_kernel")) == [(1000,)], "launches")
 
 
+def test_gpus_are_described(_):
+    check(list(record().execute("SELECT device, name, bus, link FROM gpu")) ==
+          [(0, "Fake GPU 0", "ffff:ab:00.0", None), (1, "Fake GPU 1", "ffff:ab:00.1", None)], "table gpu")
+    for device in sorted(Path("/sys/bus/pci/devices").glob("*/max_link_width")):  # of this machine, where any tells its link
+        speed = (device.parent / "max_link_speed").read_text().split()[0]
+        if device.read_text().strip() in ("0", "255") or speed == "Unknown":
+            continue
+        link = record(FAKE_CUDA_BUS=device.parent.name.upper()).execute("SELECT link FROM gpu WHERE device = 0").fetchone()[0]
+        check(link is not None and link.startswith("PCIe "), f"{device.parent.name}: {link}")
+        return
+
+
+def test_the_report_shows_them(_):
+    record()
+    text = job.report(f"run{number}.ddl", "gpu").stdout
+    line = next(line.split() for line in text.splitlines() if line.endswith("relu"))
+    check(line[1:6] == ["15.000us", "3", "5.0000us", "5.0000us", "5.0000us"], f"gpu: {text}")
+    layers = {(line.split()[-2], line.split()[-1]): line.split() for line in job.report(f"run{number}.ddl", "gpu_layers").stdout.splitlines() if line.endswith(("fc1", "fc2", "input"))}
+    check(layers["backward", "fc1"][1:6] == ["480.00us", "6", "210.00us", "270.00us", "0ns"], f"layers: {layers}")
+    check(layers["forward", "input"][1:6] == ["60.000us", "0", "0ns", "0ns", "60.000us"], f"layers: {layers}")
+    links = job.report(f"run{number}.ddl", "links").stdout
+    check("10.0GB/s" in links and "5.00GB/s" in links and "pageable" in links, f"links: {links}")
+
+
 def test_buffers_come_as_they_like(_):
     truth = Job(STEPS).rows
     for knobs in ({"FAKE_CUPTI_BUFFER": 1000}, {"FAKE_CUPTI_BUFFER": 1000, "FAKE_CUPTI_LATE": 1}, {"FAKE_CUPTI_BUFFER": 1000, "FAKE_CUPTI_THREAD": 1},

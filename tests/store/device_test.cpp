@@ -1,7 +1,8 @@
 // The ingest of what GPUs did, against spools that were put together record by record: the join with launches, captured graphs, clocks.
 #include <gtest/gtest.h>
 
-#include "store/ingest/device.h"
+#include "store/ingest/gpu_facts.h"
+#include "store/ingest/gpu_names.h"
 #include "tests/store/store_fixture.h"
 #include "tests/support/synthetic_run_spool.h"
 
@@ -192,6 +193,32 @@ TEST_F(DeviceTest, DamagedRecordsAreLeftOut) {
   load();
   EXPECT_EQ(number("SELECT count(*) FROM gpu_event"), 1);
   EXPECT_EQ(number("SELECT count FROM loss WHERE kind = 'torn_spool'"), 3 * 64);
+}
+
+TEST_F(DeviceTest, LinksAreToldByTheirLineRate) {
+  // published/links.csv: PCIe 3.0 x16 carries 15.754 GB/s in each direction.
+  EXPECT_EQ(store::pcie_link("8.0 GT/s x16")->name, "PCIe 3.0 x16");
+  EXPECT_NEAR(store::pcie_link("8.0 GT/s x16")->bytes_per_second, 15.754e9, 5e5);
+  EXPECT_NEAR(store::pcie_link("2.5 GT/s x1")->bytes_per_second, 0.25e9, 1);
+  EXPECT_NEAR(store::pcie_link("32.0 GT/s x16")->bytes_per_second, 63.015e9, 5e5);
+  for (const char* text : {"", "Unknown x16", "7.0 GT/s x16", "8.0 GT/s x0", "8.0 GT/s x99"}) EXPECT_FALSE(store::pcie_link(text)) << text;
+  spool_.fact("gpu.0.name", "NVIDIA H200");
+  spool_.fact("gpu.0.link", "8.0 GT/s x4");
+  spool_.fact("gpu.1.bus", "0000:3b:00.0");
+  spool_.fact("gpu.off", "why");
+  load();
+  EXPECT_EQ(rows("SELECT device, name, bus, link, CAST(link_bytes_per_second AS INTEGER) FROM gpu"),
+            (Rows{{"0", "NVIDIA H200", "NULL", "PCIe 3.0 x4", "3938461538"}, {"1", "NULL", "0000:3b:00.0", "NULL", "NULL"}}));
+}
+
+TEST_F(DeviceTest, KernelsAreToldApartByTheirNames) {
+  for (const char* name : {"ncclKernel_AllReduce_RING_LL_Sum_float", "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)",
+                           "mscclKernel_Sum", "nvshmemi_put_nbi", "ncclSymkDevKernel_AllReduce"})
+    EXPECT_STREQ(store::GpuNames::class_of(name), "communication") << name;
+  for (const char* name : {"void gemm<float>(float*, int)", "my_ncclish", "?"})
+    EXPECT_STREQ(store::GpuNames::class_of(name), "compute") << name;
+  EXPECT_STREQ(store::GpuNames::class_of("[CUDA memset]"), "copy");
+  EXPECT_STREQ(store::GpuNames::class_of("[CUPTI overhead]"), "other");
 }
 
 }  // namespace

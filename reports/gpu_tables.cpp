@@ -1,0 +1,118 @@
+// What GPUs did: the table that nvprof prints, the same by layer, and what the links carried. Times are sums over ranks and streams.
+#include <fmt/format.h>
+
+#include <string>
+
+#include "analyzer/query.h"
+#include "reports/format.h"
+#include "reports/overview.h"
+
+namespace ddl::reports {
+namespace {
+
+Value part_of(int64_t part, int64_t whole) {
+  return whole == 0 ? Value::absent(Unit::kShare, "ZERO_DENOM") : Value::share(static_cast<double>(part) / static_cast<double>(whole));
+}
+
+Value text_or_absent(const Query& row, int column, const char* why) {
+  return row.is_null(column) ? Value::absent(Unit::kText, why) : Value::text(row.text(column));
+}
+
+}  // namespace
+
+Table gpu_table(const RunView& run) {
+  Table table{.id = "gpu",
+              .caption = "GPU activities, summed over ranks and streams",
+              .columns = {{"time_ratio", "Time(%)", Unit::kShare},
+                          {"time_ns", "Time", Unit::kDuration},
+                          {"calls", "Calls", Unit::kCount},
+                          {"avg_ns", "Avg", Unit::kDuration},
+                          {"min_ns", "Min", Unit::kDuration, 2},
+                          {"max_ns", "Max", Unit::kDuration, 2},
+                          {"bytes", "Bytes", Unit::kBytes, 1},
+                          {"name", "Name", Unit::kText},
+                          {"class", "", Unit::kText, 0}},
+              .rows = {},
+              .note = {},
+              .when_empty = "No GPU activity was recorded."};
+  Query row(run.db,
+            "SELECT n.name, n.class, sum(g.duration_ns), count(*), min(g.duration_ns), max(g.duration_ns), sum(g.bytes),"
+            " sum(sum(g.duration_ns)) OVER () FROM gpu_event g JOIN gpu_name n ON n.id = g.name JOIN process p ON p.id = g.process"
+            " WHERE p.world = ? AND g.kind IN (1, 2, 3) GROUP BY n.id ORDER BY 3 DESC, n.name");
+  row.bind(run.world);
+  while (row.next()) {
+    const int64_t time_ns = row.integer(2), calls = row.integer(3);
+    table.rows.push_back({part_of(time_ns, row.integer(7)), Value::duration_ns(time_ns), Value::count(calls),
+                          Value::duration_ns((time_ns + calls / 2) / calls), Value::duration_ns(row.integer(4)),
+                          Value::duration_ns(row.integer(5)),
+                          row.is_null(6) ? Value::absent(Unit::kBytes, "NOT_APPLICABLE") : Value::bytes(row.integer(6)),
+                          Value::text(row.text(0)), Value::text(row.text(1))});
+  }
+  return table;
+}
+
+Table gpu_layers_table(const RunView& run) {
+  Table table{.id = "gpu_layers",
+              .caption = "What GPUs did for each layer, summed over ranks and streams; side by side counts twice",
+              .columns = {{"time_ratio", "Time(%)", Unit::kShare},
+                          {"time_ns", "Time", Unit::kDuration},
+                          {"kernels", "Kernels", Unit::kCount, 4},
+                          {"compute_ns", "Compute", Unit::kDuration},
+                          {"comm_ns", "Collectives", Unit::kDuration},
+                          {"copy_ns", "Copies", Unit::kDuration},
+                          {"copy_bytes", "Copied", Unit::kBytes, 3},
+                          {"phase", "Phase", Unit::kText},
+                          {"layer", "Name", Unit::kText}},
+              .rows = {},
+              .note = {},
+              .when_empty = "No GPU activity was recorded."};
+  Query row(run.db,
+            "SELECT layer, phase, sum(kernels), sum(compute_ns), sum(comm_ns), sum(copy_ns), sum(copy_bytes),"
+            " sum(compute_ns + comm_ns + copy_ns) AS time_ns, sum(sum(compute_ns + comm_ns + copy_ns)) OVER () FROM v_gpu_layer"
+            " WHERE world = ? GROUP BY layer, phase ORDER BY time_ns DESC, layer, phase");
+  row.bind(run.world);
+  while (row.next())
+    table.rows.push_back({part_of(row.integer(7), row.integer(8)), Value::duration_ns(row.integer(7)), Value::count(row.integer(2)),
+                          Value::duration_ns(row.integer(3)), Value::duration_ns(row.integer(4)), Value::duration_ns(row.integer(5)),
+                          row.is_null(6) ? Value::absent(Unit::kBytes, "NOT_APPLICABLE") : Value::bytes(row.integer(6)),
+                          text_or_absent(row, 1, "NOT_APPLICABLE"), text_or_absent(row, 0, "NOT_APPLICABLE")});
+  return table;
+}
+
+Table links_table(const RunView& run) {
+  Table table{.id = "links",
+              .caption = "Copies of GPUs: what they carried, and what the link to the host could in that direction",
+              .columns = {{"time_ns", "Time", Unit::kDuration},
+                          {"calls", "Calls", Unit::kCount},
+                          {"bytes", "Bytes", Unit::kBytes},
+                          {"bytes_per_second", "Bandwidth", Unit::kBandwidth},
+                          {"peak_bytes_per_second", "Peak", Unit::kBandwidth, 2},
+                          {"peak_ratio", "Of peak", Unit::kRatio, 3},
+                          {"memory", "Memory", Unit::kText},
+                          {"link", "Link", Unit::kText, 1},
+                          {"name", "Name", Unit::kText}},
+              .rows = {},
+              .note = {},
+              .when_empty = "No GPU copied anything."};
+  Query row(run.db,
+            "SELECT kind, memory, link, sum(time_ns), sum(calls), sum(bytes), peak_bytes_per_second FROM v_link WHERE world = ?"
+            " GROUP BY kind, memory, link, peak_bytes_per_second ORDER BY 4 DESC, kind, memory");
+  row.bind(run.world);
+  bool pageable = false;
+  while (row.next()) {
+    const int64_t time_ns = row.integer(3), bytes = row.integer(5);
+    const double per_second = time_ns > 0 ? static_cast<double>(bytes) * 1e9 / static_cast<double>(time_ns) : 0;
+    const std::string kind = row.text(0);
+    const char* why = kind == "HtoD" || kind == "DtoH" || kind == "HtoA" || kind == "AtoH" ? "NO_DATA" : "NOT_APPLICABLE";
+    pageable = pageable || row.text(1) == "pageable";
+    table.rows.push_back({Value::duration_ns(time_ns), Value::count(row.integer(4)), Value::bytes(bytes),
+                          time_ns > 0 ? Value::bandwidth(per_second) : Value::absent(Unit::kBandwidth, "ZERO_DENOM"),
+                          row.is_null(6) ? Value::absent(Unit::kBandwidth, why) : Value::bandwidth(row.real(6)),
+                          row.is_null(6) || time_ns == 0 ? Value::absent(Unit::kRatio, why) : Value::ratio(per_second / row.real(6)),
+                          text_or_absent(row, 1, why), text_or_absent(row, 2, why), Value::text(kind)});
+  }
+  if (pageable) table.note = "pageable: the driver copies through a buffer of its own; pinned memory (cudaMallocHost) avoids that";
+  return table;
+}
+
+}  // namespace ddl::reports

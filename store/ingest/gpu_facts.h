@@ -1,0 +1,24 @@
+// What the driver says of a process's GPUs: facts gpu.N.* into table gpu.
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "store/ingest/process_load.h"
+
+namespace ddl::store {
+
+struct Link {
+  std::string name;         ///< "PCIe 3.0 x16"
+  double bytes_per_second;  ///< of one direction
+};
+
+/// From "8.0 GT/s x16", as Linux tells the speed and width of a PCI link; nothing if it is not that.
+std::optional<Link> pcie_link(std::string_view text);
+
+void write_gpus(SQLite::Database& db, const ProcessTables& tables);
+
+}  // namespace ddl::store

@@ -1,0 +1,87 @@
+// The tables of GPUs. The first one replays rows that nvprof printed (published/nvprof_transpose.csv: Summit training material, lines
+// 288-298 of the project's first source) and must print their digits.
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "reports/overview.h"
+#include "reports/text.h"
+#include "tests/reports/handmade_run.h"
+
+namespace ddl::reports {
+namespace {
+
+class GpuTables : public ::testing::Test {
+ protected:
+  void event(int kind, int name, int64_t duration_ns, const char* rest) {
+    run_.db().exec(
+        "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, start_ns, duration_ns, correlation, bytes, copy, "
+        "source, destination) VALUES (1, " +
+        std::to_string(kind) + ", " + std::to_string(name) + ", 0, 1, 7, 3, 0, " + std::to_string(duration_ns) + ", 0, " + rest + ")");
+  }
+  std::vector<std::string> lines(const char* section) {
+    std::istringstream text(render_text(build_section(view_, section), {.width = 160, .color = false}));
+    std::vector<std::string> found;
+    for (std::string line; std::getline(text, line);) found.push_back(line);
+    return found;
+  }
+  /// The first line that ends with `name`, cut at blanks.
+  std::vector<std::string> cells(const char* section, const std::string& name) {
+    for (const std::string& line : lines(section)) {
+      if (!line.ends_with(name)) continue;
+      std::istringstream words(line.substr(0, line.size() - name.size()));
+      std::vector<std::string> found;
+      for (std::string word; words >> word;) found.push_back(word);
+      return found;
+    }
+    return {};
+  }
+  void transpose() {
+    run_.db().exec(
+        "INSERT INTO gpu_name VALUES (1, 'naiveTransposeKernel', 'compute'), (2, '[CUDA memcpy DtoH]', 'copy'), (3, '[CUDA memcpy HtoD]', "
+        "'copy')");
+    event(1, 1, 1'900'000, "NULL, NULL, NULL, NULL");
+    event(2, 3, 28'462'000, "200000000, 'HtoD', 'pageable', 'device'");
+    event(2, 2, 29'581'000, "200000000, 'DtoH', 'device', 'pinned'");
+  }
+
+  test::HandmadeRun run_;
+  RunView view_{run_.db(), std::nullopt};
+};
+
+using Cells = std::vector<std::string>;
+
+TEST_F(GpuTables, PrintTheDigitsOfNvprof) {
+  transpose();
+  EXPECT_EQ(cells("gpu", "[CUDA memcpy DtoH]"), (Cells{"49.35%", "29.581ms", "1", "29.581ms", "29.581ms", "29.581ms", "191MiB"}));
+  EXPECT_EQ(cells("gpu", "[CUDA memcpy HtoD]"), (Cells{"47.48%", "28.462ms", "1", "28.462ms", "28.462ms", "28.462ms", "191MiB"}));
+  EXPECT_EQ(cells("gpu", "naiveTransposeKernel"), (Cells{"3.17%", "1.9000ms", "1", "1.9000ms", "1.9000ms", "1.9000ms", "-"}));
+}
+
+TEST_F(GpuTables, LinksAreMeasuredAgainstOneDirection) {
+  transpose();
+  run_.db().exec("INSERT INTO gpu VALUES (1, 0, 'Tesla K80', '0000:3b:00.0', 'PCIe 3.0 x16', 15753846153.8)");
+  EXPECT_EQ(cells("links", "HtoD"), (Cells{"28.462ms", "1", "191MiB", "7.03GB/s", "15.8GB/s", "44.6%", "pageable", "PCIe", "3.0", "x16"}));
+  EXPECT_EQ(cells("links", "DtoH"), (Cells{"29.581ms", "1", "191MiB", "6.76GB/s", "15.8GB/s", "42.9%", "pinned", "PCIe", "3.0", "x16"}));
+  run_.db().exec("DELETE FROM gpu; UPDATE gpu_event SET copy = 'DtoD', source = 'device' WHERE copy = 'HtoD'");
+  EXPECT_EQ(cells("links", "DtoH"),
+            (Cells{"29.581ms", "1", "191MiB", "6.76GB/s", "n/a(NO_DATA)", "n/a(NO_DATA)", "pinned", "n/a(NO_DATA)"}));
+  EXPECT_EQ(cells("links", "DtoD"), (Cells{"28.462ms", "1", "191MiB", "7.03GB/s", "-", "-", "-", "-"})) << "does not cross the link";
+}
+
+TEST_F(GpuTables, LayersTellComputeFromCollectivesAndCopies) {
+  transpose();
+  run_.db().exec("INSERT INTO gpu_name VALUES (4, 'ncclDevKernel_AllReduce', 'communication')");
+  event(1, 4, 57, "NULL, NULL, NULL, NULL");
+  run_.db().exec("UPDATE gpu_event SET region = 4 WHERE copy = 'HtoD'");
+  EXPECT_EQ(cells("gpu_layers", "conv1"), (Cells{"52.52%", "31.481ms", "2", "1.9000ms", "57ns", "29.581ms", "191MiB", "forward"}));
+  EXPECT_EQ(cells("gpu_layers", "fc"), (Cells{"47.48%", "28.462ms", "0", "0ns", "0ns", "28.462ms", "191MiB", "forward"}));
+}
+
+TEST_F(GpuTables, ARunWithoutGpusDoesNotMentionThem) {
+  EXPECT_EQ(render_text(build_overview(view_, "x.ddl"), {}).find("GPU"), std::string::npos);
+  EXPECT_EQ(lines("gpu"), (Cells{"No GPU activity was recorded."}));
+}
+
+}  // namespace
+}  // namespace ddl::reports
