@@ -18,8 +18,8 @@ CALLS = 1000
 
 # Instructions per run of a kind (isend_irecv_waitall: three calls), in libddl.so alone.
 LIMITS = {
-    "recorded": {"allreduce": 288, "barrier": 200, "test_null": 266, "test_active": 174, "isend_irecv_waitall": 1530},
-    "profiled": {"allreduce": 293, "barrier": 203, "test_null": 263, "test_active": 173, "isend_irecv_waitall": 1560},
+    "recorded": {"allreduce": 248, "barrier": 163, "test_null": 277, "test_active": 190, "isend_irecv_waitall": 1435},
+    "profiled": {"allreduce": 255, "barrier": 169, "test_null": 276, "test_active": 189, "isend_irecv_waitall": 1463},
     "disabled": {"allreduce": 45, "barrier": 35, "test_null": 37, "test_active": 37, "isend_irecv_waitall": 131},
 }
 SETTINGS = {

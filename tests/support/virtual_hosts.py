@@ -28,6 +28,7 @@ INSIDE = "VIRTUAL_HOSTS_INSIDE"
 
 TRY = """set -e
 mount -t tmpfs tmpfs /run
+mkdir /run/cgroup; mount --rbind /sys/fs/cgroup /run/cgroup
 ip netns add a; ip netns add b; ip link add x netns a type veth peer name x netns b
 nsenter --net=/run/netns/a unshare --uts --mount sh -ec '
   hostname a; mount -t sysfs sysfs /sys; mount --bind /dev/null /proc/sys/kernel/random/boot_id; mount --bind /dev/null /etc/hosts'
@@ -36,7 +37,8 @@ nsenter --net=/run/netns/a unshare --uts --mount sh -ec '
 SET_UP = """set -e
 mount -t tmpfs -o mode=755 tmpfs /run
 ip link set lo up
-mkdir -p /run/local
+mkdir -p /run/local /run/cgroup
+mount --rbind /sys/fs/cgroup /run/cgroup
 ip netns add nodea; ip netns add nodeb
 ip link add cable netns nodea type veth peer name cable netns nodeb
 printf '127.0.0.1 localhost\\n10.78.0.1 nodea\\n10.78.0.2 nodeb\\n' >/run/names
@@ -57,6 +59,7 @@ exec nsenter --net=/run/netns/$host unshare --uts --mount sh -ec '
   name=$1; shift
   hostname $name
   mount -t sysfs sysfs /sys  # with the network cards of this host
+  mount --rbind /run/cgroup /sys/fs/cgroup  # slurmd does not start without
   mount --bind /run/hosts/$name/boot_id /proc/sys/kernel/random/boot_id
   mount --bind /run/hosts/$name/local /run/local
   mount --bind /run/names /etc/hosts
