@@ -1,6 +1,6 @@
-// Device chunks: what GPUs did. One writer at a time, which is whoever reads the buffers of CUPTI or of NCCL's profiler; its caller's locks
-// see to that, so that the job's own threads never meet it.
-#include <errno.h>
+// Device chunks: what GPUs did. Writers are whoever reads the buffers of CUPTI or of NCCL's profiler; they take turns here, and the job's
+// own threads never meet them.
+#include <sched.h>
 #include <string.h>
 
 #include "core/recorder_internal.h"
@@ -11,6 +11,17 @@ namespace {
 
 constexpr size_t kMaxNameBytes = 2000;  // of a kernel: templates have long names, and half a mangled one cannot be read
 constexpr uint32_t kNameCache = 1024;
+
+int g_turn = 0;
+class Turn {
+ public:
+  Turn() {
+    while (__atomic_exchange_n(&g_turn, 1, __ATOMIC_ACQUIRE)) sched_yield();
+  }
+  ~Turn() { __atomic_store_n(&g_turn, 0, __ATOMIC_RELEASE); }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+};
 
 ChunkHeader* g_chunk = nullptr;
 DeviceRecord* g_next = nullptr;
@@ -43,6 +54,7 @@ bool add_chunk() {
 namespace internal {
 
 void reset_device() {
+  g_turn = 0;
   g_chunk = nullptr;
   g_next = g_end = nullptr;
   g_chunk_bytes = kMinChunkBytes;
@@ -53,6 +65,7 @@ void reset_device() {
 }  // namespace internal
 
 void write_device_record(const DeviceRecord& record) {
+  const Turn turn;
   if (g_next == g_end && !add_chunk()) {
     count_loss(kLossDeviceNotKept);
     return;
@@ -65,6 +78,7 @@ void write_device_record(const DeviceRecord& record) {
 }
 
 uint32_t intern_name(const char* name) {
+  const Turn turn;
   auto& entry = g_names[(reinterpret_cast<uintptr_t>(name) * 0x9e3779b97f4a7c15ull) >> 54];
   static_assert(kNameCache == 1 << (64 - 54));
   if (entry.name == name && strcmp(entry.ours, name) == 0) return entry.id;

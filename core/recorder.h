@@ -417,7 +417,7 @@ void write_clock_sync(const ClockSyncMeta& meta);
 void write_device_clock(const DeviceClockMeta& meta);
 void write_graph_node(const GraphNodeMeta& meta);
 
-/// What GPUs did (device.cpp). One thread at a time: the caller sees to it. What does not fit is counted.
+/// What GPUs did (device.cpp), from any thread but the job's own: they take turns. What does not fit is counted.
 void write_device_record(const DeviceRecord& record);
 /// String id of a name that comes again and again.
 uint32_t intern_name(const char* name);

@@ -177,7 +177,11 @@ def test_two_ranks(_):
     check(done.stdout.startswith("checksum"), f"mpirun: {done.stdout} {done.stderr}")
     db = open_store("ranks.ddl")
     for rank in (0, 1):
-        expect(rows(db, f"rank = {rank}"), Job(STEPS, rank=rank).rows, f"rank {rank}, left by _exit after MPI_Finalize")
+        truth = Job(STEPS, rank=rank)
+        expect(rows(db, f"rank = {rank}"), truth.rows, f"rank {rank}, left by _exit after MPI_Finalize")
+        found = list(db.execute("SELECT step, duration_ns, compute_ns, comm_ns, copy_ns, exposed_comm_ns, idle_ns FROM v_gpu_part WHERE device = 0 AND "
+                                f"step IS NOT NULL AND rank = {rank} ORDER BY step"))
+        check(found == parts(truth), f"rank {rank}: {found}, not {parts(truth)}")
     check(list(db.execute("SELECT rank, count(*) FROM v_collective GROUP BY rank")) == [(0, STEPS), (1, STEPS)], "collectives")
 
 

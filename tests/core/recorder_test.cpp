@@ -98,6 +98,28 @@ TEST_F(RecorderTest, WhatDevicesDidComesBackWhole) {
   EXPECT_EQ(reader.header().log_bytes, bytes);
 }
 
+TEST_F(RecorderTest, WritersOfDeviceRecordsTakeTurns) {
+  constexpr uint64_t kRecords = 20000, kThreads = 4;
+  record([] {
+    std::vector<std::thread> writers;
+    for (uint64_t t = 0; t < kThreads; ++t)
+      writers.emplace_back([] {
+        for (uint64_t i = 0; i < kRecords; ++i) write_device_record(device_record(i));
+      });
+    for (std::thread& writer : writers) writer.join();
+  });
+  const SpoolReader reader = spool();
+  uint64_t bytes = 0, count = 0;
+  for (const SpoolChunk& chunk : reader.chunks(ChunkKind::kDevice)) {
+    std::vector<DeviceRecord> some;
+    reader.read_device(chunk, some);
+    count += some.size();
+    for (const DeviceRecord& r : some) bytes += r.bytes == ~r.graph_node && r.correlation == r.bytes ? r.bytes : 1ull << 40;
+  }
+  EXPECT_EQ(count, kThreads * kRecords);
+  EXPECT_EQ(bytes, kThreads * kRecords * (kRecords - 1) / 2);
+}
+
 TEST_F(RecorderTest, WhatDevicesDidBeyondTheCapIsCounted) {
   constexpr uint64_t kRecords = 10000;
   options_.cap_bytes = 4 * kMinChunkBytes;
