@@ -29,9 +29,9 @@ TEST(Faults, SlowRankIsSlowFromItsStepOnAndAddsUp) {
   const FaultPlan plan{.slow = {{.rank = 1, .ms = 30.0, .from_step = 5}, {.rank = 1, .ms = 20.0, .from_step = 9}}};
   const Faults rank0(plan, 1, 0);
   const Faults rank1(plan, 1, 1);
-  EXPECT_LT(milliseconds([&] { rank0.stretch_forward(9); }), 15.0);
-  EXPECT_LT(milliseconds([&] { rank1.stretch_forward(4); }), 15.0);
-  EXPECT_GE(milliseconds([&] { rank1.stretch_forward(5); }), 30.0);
+  EXPECT_EQ(rank0.forward_ms(9), 0.0);
+  EXPECT_EQ(rank1.forward_ms(4), 0.0);
+  EXPECT_EQ(rank1.forward_ms(5), 30.0);
   EXPECT_GE(milliseconds([&] { rank1.stretch_forward(9); }), 50.0);
   EXPECT_LT(milliseconds([&] { rank1.before_first_reduction(9); }), 15.0);
 }
@@ -41,21 +41,24 @@ TEST(Faults, DelayOnceHitsOneRankInOneStep) {
   EXPECT_GE(milliseconds([&] { Faults(plan, 1, 0).before_first_reduction(3); }), 30.0);
   EXPECT_LT(milliseconds([&] { Faults(plan, 1, 0).before_first_reduction(2); }), 15.0);
   EXPECT_LT(milliseconds([&] { Faults(plan, 1, 1).before_first_reduction(3); }), 15.0);
-  EXPECT_LT(milliseconds([&] { Faults(plan, 1, 0).stretch_forward(3); }), 15.0);
+  EXPECT_EQ(Faults(plan, 1, 0).forward_ms(3), 0.0);
 }
 
 TEST(Faults, JitterDiffersByRankAndStepButNotByRun) {
   const FaultPlan plan{.jitter_ms = 40.0};
-  const auto of = [&](int rank, uint64_t step) { return milliseconds([&] { Faults(plan, 1, rank).stretch_forward(step); }); };
+  const auto of = [&](uint64_t seed, int rank, uint64_t step) { return Faults(plan, seed, rank).forward_ms(step); };
   double shortest = 1e9;
   double longest = 0.0;
-  for (uint64_t step = 0; step < 8; ++step) {
-    const double ms = of(0, step);
-    shortest = std::min(shortest, ms);
-    longest = std::max(longest, ms);
+  for (uint64_t step = 0; step < 64; ++step) {
+    shortest = std::min(shortest, of(1, 0, step));
+    longest = std::max(longest, of(1, 0, step));
   }
-  EXPECT_GT(longest - shortest, 5.0);  // eight draws from 0..40 that all fall within 5 ms: chance of about 1e-5, and the seed is fixed
-  EXPECT_NEAR(of(0, 1), of(0, 1), 4.0);
+  EXPECT_GE(shortest, 0.0);
+  EXPECT_LT(longest, 40.0);
+  EXPECT_GT(longest - shortest, 30.0);  // the seed is fixed
+  EXPECT_NE(of(1, 0, 1), of(1, 1, 1));
+  EXPECT_NE(of(1, 0, 1), of(2, 0, 1));
+  EXPECT_EQ(of(1, 0, 1), of(1, 0, 1));
 }
 
 std::string contents(const std::string& path) {

@@ -100,7 +100,7 @@ void FaultPlan::check_ranks(int ranks) const {
   check("--hang-rank", hangs);
 }
 
-void Faults::stretch_forward(uint64_t step) const {
+double Faults::forward_ms(uint64_t step) const {
   double ms = 0.0;
   for (const SlowRank& slow : plan_.slow) {
     if (slow.rank == rank_ && step >= slow.from_step) ms += slow.ms;
@@ -109,8 +109,10 @@ void Faults::stretch_forward(uint64_t step) const {
     Random random(seed_, Draw::kJitter, static_cast<uint64_t>(rank_), step);
     ms += plan_.jitter_ms * static_cast<double>(random.uniform());
   }
-  sleep_ms(ms);
+  return ms;
 }
+
+void Faults::stretch_forward(uint64_t step) const { sleep_ms(forward_ms(step)); }
 
 void Faults::before_first_reduction(uint64_t step) const {
   for (const DelayOnce& delay : plan_.delays) {

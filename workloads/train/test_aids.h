@@ -50,7 +50,8 @@ struct FaultPlan {
 class Faults {
  public:
   Faults(const FaultPlan& plan, uint64_t seed, int rank) : plan_(plan), seed_(seed), rank_(rank) {}
-  /** Within the forward phase: slow rank and jitter. */
+  /** How much longer the forward phase of a step is to take: slow rank and jitter. */
+  double forward_ms(uint64_t step) const;
   void stretch_forward(uint64_t step) const;
   /** Directly before the first gradient reduction of the step: delay or hang. */
   void before_first_reduction(uint64_t step) const;
