@@ -22,6 +22,17 @@ __thread char t_identity __attribute__((tls_model("initial-exec")));  // its add
 
 ChunkHeader* g_meta_chunk = nullptr;
 uint32_t g_meta_used = 0;
+uint64_t g_meta_bytes = 0;  // in all chunks
+
+// A job may make communicators, name them and start threads for weeks. What describes them is bounded; what comes and goes is cut first.
+constexpr uint64_t kMaxMetaBytes = 32u << 20;
+constexpr uint64_t kMaxFleetingBytes = kMaxMetaBytes / 4;
+
+uint64_t room_for(MetaKind kind) {
+  if (kind == MetaKind::kClock || kind == MetaKind::kDeviceClock) return UINT64_MAX;  // a few thousand in a week
+  const bool fleeting = kind == MetaKind::kThread || kind == MetaKind::kCommName || kind == MetaKind::kGraphNode;
+  return fleeting ? kMaxFleetingBytes : kMaxMetaBytes;
+}
 
 }  // namespace
 
@@ -54,6 +65,7 @@ void give_back_pages(void* pages, size_t bytes) {
 void reset_meta() {
   g_meta_chunk = nullptr;
   g_meta_used = 0;
+  g_meta_bytes = 0;
 }
 
 bool write_meta(MetaKind kind, const Bytes* parts, int count) {
@@ -61,6 +73,10 @@ bool write_meta(MetaKind kind, const Bytes* parts, int count) {
   size_t total = sizeof(MetaHeader);
   for (int i = 0; i < count; ++i) total += parts[i].size;
   total = (total + 7) & ~size_t{7};
+  if (g_meta_bytes + total > room_for(kind)) {
+    count_loss(kLossMeta);
+    return false;
+  }
   if (!g_meta_chunk || g_meta_used + total > g_meta_chunk->bytes) {
     const size_t needed = (sizeof(ChunkHeader) + total + kPageBytes - 1) / kPageBytes * kPageBytes;
     ChunkHeader* chunk =
@@ -83,6 +99,7 @@ bool write_meta(MetaKind kind, const Bytes* parts, int count) {
   }
   __atomic_store_n(&reinterpret_cast<MetaHeader*>(start)->word, meta_word(kind, total), __ATOMIC_RELEASE);
   g_meta_used += static_cast<uint32_t>(total);
+  g_meta_bytes += total;
   return true;
 }
 

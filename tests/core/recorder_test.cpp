@@ -491,6 +491,28 @@ TEST_F(RecorderTest, TheUmaskDoesNotLockUsOut) {
   EXPECT_EQ(fs::status(directory_).permissions(), fs::perms::owner_all);
 }
 
+TEST_F(RecorderTest, DescriptionsAreBounded) {
+  record([] {
+    for (uint32_t i = 0; i < 1500000; ++i) write_communicator_name(1, i % 2 ? "one" : "other");
+    const RankRun run = {0, 1, 2};
+    CommunicatorMeta meta = {};
+    meta.runs = 1;
+    for (meta.index = 1; meta.index <= 1000; ++meta.index) write_communicator(meta, &run);  // there is room for these all the same
+    write_fact("last", "word");
+  });
+  const SpoolReader reader = spool();
+  EXPECT_LT(reader.file_bytes(), 12u << 20);
+  EXPECT_GT(reader.header().loss[kLossMeta], 0u);
+  struct : MetaVisitor {
+    int communicators = 0, facts = 0;
+    void on_communicator(const CommunicatorMeta&, std::span<const RankRun>) override { ++communicators; }
+    void on_fact(std::string_view, std::string_view) override { ++facts; }
+  } seen;
+  reader.read_meta(seen);
+  EXPECT_EQ(seen.communicators, 1000);
+  EXPECT_EQ(seen.facts, 1);
+}
+
 TEST_F(RecorderTest, ALinkInPlaceOfTheDirectoryIsNotFollowed) {
   fs::create_directory(folder_ / "elsewhere");
   fs::create_directory_symlink("elsewhere", directory_);
