@@ -1,0 +1,83 @@
+#include "analyzer/csv_table.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+
+#include "core/error.h"
+
+namespace ddl {
+
+CsvTable CsvTable::read(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) throw Error(fmt::format("cannot read {}", path.string()), "a CSV file with a header line");
+  return parse(text.str(), path.string());
+}
+
+CsvTable CsvTable::parse(std::string_view text, const std::string& name) {
+  CsvTable table;
+  table.name_ = name;
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a BOM, as spreadsheets write it
+  std::vector<std::vector<std::string>> records;
+  std::vector<size_t> lines;
+  size_t line = 1;
+  for (size_t at = 0; at < text.size();) {
+    std::vector<std::string> fields(1);
+    const size_t first_line = line;
+    bool quoted = false;
+    for (; at < text.size(); ++at) {
+      const char c = text[at];
+      line += c == '\n' ? 1 : 0;
+      if (c == '"') {
+        if (quoted && at + 1 < text.size() && text[at + 1] == '"') {
+          fields.back() += text[++at];
+        } else {
+          quoted = !quoted;
+        }
+      } else if (quoted) {
+        fields.back() += c;
+      } else if (c == ',') {
+        fields.emplace_back();
+      } else if (c == '\n') {
+        ++at;
+        break;
+      } else if (c != '\r') {
+        fields.back() += c;
+      }
+    }
+    if (quoted) throw Error(fmt::format("{}:{}: a quote is never closed", name, first_line));
+    if (fields.size() == 1 && fields[0].empty()) continue;  // an empty line
+    if (!records.empty() && fields.size() != records[0].size()) {
+      throw Error(fmt::format("{}:{}: {} fields, the header has {}", name, first_line, fields.size(), records[0].size()));
+    }
+    records.push_back(std::move(fields));
+    lines.push_back(first_line);
+  }
+  if (records.empty()) throw Error(fmt::format("{} is empty", name), "a CSV file with a header line");
+  for (size_t c = 0; c < records[0].size(); ++c) table.columns_.emplace(records[0][c], c);
+  table.rows_.assign(std::make_move_iterator(records.begin() + 1), std::make_move_iterator(records.end()));
+  table.lines_.assign(lines.begin() + 1, lines.end());
+  return table;
+}
+
+const std::string& CsvTable::text(size_t row, const std::string& column) const {
+  const auto found = columns_.find(column);
+  if (found == columns_.end()) throw Error(fmt::format("{} has no column '{}'", name_, column));
+  return rows_.at(row)[found->second];
+}
+
+double CsvTable::number(size_t row, const std::string& column) const {
+  const std::string& field = text(row, column);
+  double value = 0;
+  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
+  if (error != std::errc() || end != field.data() + field.size() || !std::isfinite(value)) {
+    throw Error(fmt::format("{}:{}: '{}' in column '{}' is no number", name_, lines_[row], field, column));
+  }
+  return value;
+}
+
+}  // namespace ddl

@@ -1,0 +1,60 @@
+#include "analyzer/models/ring_plan.h"
+
+#include <algorithm>
+
+namespace ddl::models {
+namespace {
+
+class Search {
+ public:
+  Search(const Cluster& cluster, double bytes, size_t most) : cluster_(cluster), bytes_(bytes), most_(most) {}
+
+  std::vector<RingPlan> run() {
+    extend(cluster_.ranks);
+    return std::move(best_);
+  }
+
+ private:
+  void extend(int64_t left) {
+    if (left == 1) return keep();
+    for (int64_t factor = 2; factor <= left; ++factor) {
+      if (left % factor != 0) continue;
+      factors_.push_back(factor);
+      extend(left / factor);
+      factors_.pop_back();
+    }
+  }
+
+  void keep() {
+    const double seconds = multi_ring_seconds(dimensions_of(factors_, cluster_), bytes_);
+    const auto before = [](const RingPlan& a, const RingPlan& b) {
+      return a.seconds != b.seconds ? a.seconds < b.seconds : a.factors.size() < b.factors.size();
+    };
+    RingPlan plan{factors_, seconds};
+    if (best_.size() == most_ && !before(plan, best_.back())) return;
+    best_.insert(std::upper_bound(best_.begin(), best_.end(), plan, before), std::move(plan));
+    if (best_.size() > most_) best_.pop_back();
+  }
+
+  const Cluster& cluster_;
+  double bytes_;
+  size_t most_;
+  std::vector<int64_t> factors_;
+  std::vector<RingPlan> best_;
+};
+
+}  // namespace
+
+std::vector<Dimension> dimensions_of(const std::vector<int64_t>& factors, const Cluster& cluster) {
+  std::vector<Dimension> dimensions;
+  int64_t span = 1;  // consecutive ranks that the dimensions so far cover
+  for (const int64_t factor : factors) {
+    span *= factor;
+    dimensions.push_back({factor, cluster.ranks_per_node % span == 0 ? cluster.inner : cluster.outer});
+  }
+  return dimensions;
+}
+
+std::vector<RingPlan> best_ring_plans(const Cluster& cluster, double bytes, size_t most) { return Search(cluster, bytes, most).run(); }
+
+}  // namespace ddl::models

@@ -1,0 +1,91 @@
+// ddl model: sub-models, each a question that can be asked of a recorded run or of numbers on the command line. To add one: a function in a
+// file model_NAME.cpp, and a row in model.cpp.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analyzer/models/allreduce_cost.h"
+#include "cli/open_run.h"
+#include "cli/options.h"
+#include "reports/document.h"
+#include "reports/run_view.h"
+
+namespace ddl::cli {
+
+struct SubModel {
+  const char* verb;     ///< "model allreduce"
+  const char* summary;  ///< the question it answers
+  const char* example;  ///< lines to type; the first one stands in `ddl model --help`
+  int (*run)(const std::vector<std::string>& arguments);
+  std::string_view name() const { return std::string_view(verb).substr(6); }
+};
+
+int model_allreduce(const std::vector<std::string>& arguments);
+int model_fit(const std::vector<std::string>& arguments);
+
+// ---------------------------------------------------------------- what the sub-models share
+
+/// The answer: what was assumed, then tables, then remarks.
+class Answer {
+ public:
+  explicit Answer(std::string_view model) { given_.id = "given", given_.title = "GIVEN", model_ = model; }
+  /// `note`: where the number is from, if nobody typed it.
+  void given(std::string key, std::string name, reports::Value value, std::string note = "");
+  reports::Table& table(std::string id, std::string caption, std::vector<reports::Column> columns);
+  void note(std::string text) { notes_.push_back(std::move(text)); }
+  /// Text or JSON to standard output. 0.
+  int print(const VerbOptions& options);
+
+ private:
+  std::string model_;
+  reports::NumberLine given_;
+  std::vector<reports::Table> tables_;
+  std::vector<std::string> notes_;
+};
+
+/// Options of a sub-model: at most one word, the run; --json, --world, and the example from the table of sub-models.
+VerbOptions model_options(std::string_view name, std::string_view usage, std::string_view text);
+
+/// 25e6, 25MB (decimal), 25MiB. Throws ddl::Error (usage).
+int64_t parse_bytes(const std::string& text);
+std::vector<int64_t> parse_bytes_list(const std::string& text);  ///< separated by commas
+std::vector<int64_t> parse_counts(const std::string& text);      ///< likewise, at least 1
+
+/// A number that the option `name` gives; must be at least `least` (above it, if `above`).
+std::optional<double> number_option(const VerbOptions& options, const char* name, double least, bool above = false);
+std::optional<int64_t> count_option(const VerbOptions& options, const char* name, int64_t least = 1);
+/// Throws "--NAME is needed" (usage) with `hint` if there is none.
+template <class T>
+T needed(const std::optional<T>& value, std::string_view name, std::string_view hint);
+[[noreturn]] void missing_option(std::string_view name, std::string_view hint);
+template <class T>
+T needed(const std::optional<T>& value, std::string_view name, std::string_view hint) {
+  if (!value) missing_option(name, hint);
+  return *value;
+}
+
+reports::Value seconds_value(double seconds);
+
+/// The recorded run that was named, if one was.
+struct ModelRun {
+  Run run;
+  reports::RunView view;
+  ModelRun(const std::string& name, std::optional<int64_t> world) : run(open_run(name)), view(run.db, world) {}
+  ModelRun(const ModelRun&) = delete;  // the view refers to the database beside it
+};
+std::unique_ptr<ModelRun> maybe_run(const VerbOptions& options);
+
+/// --alpha-us, --bandwidth, --reduce, --algorithm: the link's, or fitted from the run.
+void add_link_options(VerbOptions& options);
+models::Algorithm algorithm_option(const VerbOptions& options);
+/// Says in `answer` what it uses and where it is from.
+models::Link link_of(const VerbOptions& options, ModelRun* run, Answer& answer);
+/// The same of the numbers typed alone: alpha and beta, gamma 0 if there is none.
+models::Link typed_link(const VerbOptions& options, const char* alpha, const char* bandwidth, const char* reduce);
+
+}  // namespace ddl::cli
