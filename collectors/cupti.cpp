@@ -31,6 +31,7 @@
 #include "collectors/cupti_library.h"
 #include "collectors/cupti_records.h"
 #include "collectors/gpu_facts.h"
+#include "collectors/node_health.h"
 #include "core/dynamic_loading.h"
 #include "core/recorder.h"
 #include "core/this_process.h"
@@ -293,6 +294,7 @@ void* read_and_flush(void*) {
       read_buffers();
     }
     __atomic_store_n(&g_in_cupti, 0, __ATOMIC_SEQ_CST);
+    sample_node(true);  // it knows when it is time
   }
   return nullptr;
 }

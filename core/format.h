@@ -356,6 +356,7 @@ enum class MetaKind : uint32_t {
   kClockSync = 11,     ///< ClockSyncMeta
   kDeviceClock = 12,   ///< DeviceClockMeta
   kGraphNode = 13,     ///< GraphNodeMeta
+  kSample = 14,        ///< SampleMeta + SampleValue[count]
 };
 
 /// `word` = total bytes << 8 | kind, stored last (release); 0 = end of what was written. Total bytes: header + payload, padded to 8.
@@ -492,6 +493,18 @@ struct GraphNodeMeta {
   uint32_t context;   ///< as in Record
   uint32_t comm;
   uint32_t sequence;
+  uint32_t reserved;
+};
+
+/// What a device of the node said of itself at a moment: a network interface, a GPU.
+struct SampleMeta {
+  uint64_t ticks;
+  uint32_t device;  ///< string id
+  uint32_t count;
+};
+struct SampleValue {
+  double value;
+  uint32_t name;  ///< string id
   uint32_t reserved;
 };
 

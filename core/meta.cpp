@@ -185,12 +185,24 @@ void write_graph_node(const GraphNodeMeta& meta) {
   write_locked(MetaKind::kGraphNode, parts, 1);
 }
 
+void write_sample(const SampleMeta& meta, const SampleValue* values) {
+  const internal::Bytes parts[] = {{&meta, sizeof meta}, {values, meta.count * sizeof(SampleValue)}};
+  write_locked(MetaKind::kSample, parts, 2);
+}
+
+namespace {
+void (*g_each_clock)() = nullptr;
+}
+
+void each_clock(void (*call)()) { g_each_clock = call; }
+
 void refresh_clock(uint64_t now_ticks) {
   // Every second at first, then every 1/256 of the run's age: a week-long job needs a few thousand pairs, not a million.
   const uint64_t age = now_ticks - internal::g_file.header()->begin.ticks;
   if (age / 256 > __atomic_load_n(&g_process.refresh_ticks, __ATOMIC_RELAXED))
     __atomic_store_n(&g_process.refresh_ticks, age / 256, __ATOMIC_RELAXED);
   write_clock();
+  if (g_each_clock) g_each_clock();
 }
 
 namespace {

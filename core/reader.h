@@ -54,6 +54,7 @@ class MetaVisitor {
   virtual void on_device_clock(const DeviceClockMeta&) {}
   virtual void on_graph_node(const GraphNodeMeta&) {}
   virtual void on_thread(const ThreadMeta&, std::string_view /*name*/) {}
+  virtual void on_sample(const SampleMeta&, std::span<const SampleValue>) {}
   virtual void on_fact(std::string_view /*key*/, std::string_view /*value*/) {}
 };
 

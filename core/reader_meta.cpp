@@ -25,11 +25,12 @@ class Payload {
     advance(static_cast<size_t>(length));
     return true;
   }
-  bool take(std::vector<RankRun>& to, uint64_t count) {
-    if (left_ / sizeof(RankRun) < count) return false;
+  template <class T>
+  bool take(std::vector<T>& to, uint64_t count) {
+    if (left_ / sizeof(T) < count) return false;
     to.resize(static_cast<size_t>(count));
-    if (count > 0) memcpy(to.data(), bytes_, to.size() * sizeof(RankRun));
-    advance(to.size() * sizeof(RankRun));
+    if (count > 0) memcpy(to.data(), bytes_, to.size() * sizeof(T));
+    advance(to.size() * sizeof(T));
     return true;
   }
 
@@ -126,6 +127,13 @@ bool decode(MetaKind kind, Payload payload, MetaVisitor& visitor) {
       ThreadMeta meta;
       if (!payload.take(meta) || !payload.take(text, meta.name_length)) return false;
       visitor.on_thread(meta, text);
+      return true;
+    }
+    case MetaKind::kSample: {
+      SampleMeta meta;
+      std::vector<SampleValue> values;
+      if (!payload.take(meta) || !payload.take(values, meta.count)) return false;
+      visitor.on_sample(meta, values);
       return true;
     }
     case MetaKind::kFact: {

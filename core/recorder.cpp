@@ -27,8 +27,9 @@ Thread* g_threads = nullptr;
 Thread* g_free_threads = nullptr;
 uint32_t g_thread_count = 0;
 uint64_t g_after_ticks, g_until_ticks;  // 0: no such bound
-bool g_log_full = false;                // the cap is reached
-uint64_t g_growth_failed_ticks = 0;     // when the spool could not grow; 0: it could, the last time
+uint64_t g_second_ticks = 1000000000;
+bool g_log_full = false;             // the cap is reached
+uint64_t g_growth_failed_ticks = 0;  // when the spool could not grow; 0: it could, the last time
 
 // The current step. Written by the thread that opens steps, read by all.
 bool g_steps_seen = false;
@@ -189,6 +190,7 @@ const char* activate(const RecorderOptions& options, int* error) {
   const uint64_t begin = header->begin.ticks;
   g_after_ticks = options.after_ns ? begin + static_cast<uint64_t>(static_cast<double>(options.after_ns) * ticks_per_ns) : 0;
   g_until_ticks = options.for_ns ? begin + static_cast<uint64_t>(static_cast<double>(options.after_ns + options.for_ns) * ticks_per_ns) : 0;
+  g_second_ticks = static_cast<uint64_t>(1e9 * ticks_per_ns);
   internal::set_budget(options.budget, ticks_per_ns);
   g_process.refresh_ticks = kRefreshTicks;
   g_process.refresh_at_ticks = begin + kRefreshTicks;
@@ -207,6 +209,8 @@ void forget_after_fork() {
   internal::g_file.forget();
   internal::Lock::reset();
 }
+
+uint64_t second_ticks() { return g_second_ticks; }
 
 FileHeader* spool_header() { return internal::g_file.header(); }
 

@@ -416,6 +416,11 @@ void write_clock();
 void write_clock_sync(const ClockSyncMeta& meta);
 void write_device_clock(const DeviceClockMeta& meta);
 void write_graph_node(const GraphNodeMeta& meta);
+void write_sample(const SampleMeta& meta, const SampleValue* values);
+/// `call` comes after each refresh_clock(), on whatever thread that was; NULL: no more.
+void each_clock(void (*call)());
+/// Ticks of a second, within about a percent.
+uint64_t second_ticks();
 
 /// What GPUs did (device.cpp), from any thread but the job's own: they take turns. What does not fit is counted.
 void write_device_record(const DeviceRecord& record);

@@ -20,6 +20,9 @@ bool is_forked_child();
 void write_collector_facts();
 /// Finds the counters that DDL_COUNTERS names. Defined in collectors/papi.cpp.
 void start_counters();
+/// Samples of the node's health, if this process is to take them: from now on, and a last one. Defined in collectors/node_health.cpp.
+void start_node_health();
+void end_node_health();
 /// Takes what CUPTI has ready, where a process may soon end without its exit handlers. Nothing where nobody uses a GPU. Defined in
 /// collectors/cupti.cpp.
 void flush_devices();

@@ -253,6 +253,7 @@ void in_forked_child() {
 __attribute__((destructor)) void at_exit() {
   if (g_start != Start::kOn || g_owner != getpid()) return;
   write_placement_if_moved();
+  end_node_health();
   __atomic_fetch_or(&spool_header()->flags, kExited, __ATOMIC_RELAXED);
   write_clock();
 }
@@ -277,6 +278,7 @@ bool try_start() {
   write_facts();
   write_collector_facts();
   start_counters();
+  start_node_health();
   return true;
 }
 

@@ -219,6 +219,17 @@ CREATE TABLE step (
   mpi_ns INTEGER              -- inside MPI calls of the same thread; NULL: never ended
 );
 
+-- The health of nodes, about once a second, as one process of each told it: counters of network interfaces (rx_bytes, tx_bytes, errors, since the host
+-- started) and InfiniBand ports; of GPUs sm_mhz, memory_mhz, throttle_reasons (bits of NVML), power_watts, temperature_celsius, memory_used_bytes,
+-- memory_total_bytes, busy_ratio, pcie_tx_bytes_per_second, pcie_rx_bytes_per_second, nvlink_tx_bytes, nvlink_rx_bytes (since the driver started).
+CREATE TABLE node_sample (
+  process INTEGER NOT NULL,  -- process.id of who took it
+  time_ns INTEGER NOT NULL,  -- when
+  device TEXT NOT NULL,      -- eth0, mlx5_0/1, gpu BUS-ID
+  name TEXT NOT NULL,        -- see above
+  value REAL NOT NULL        -- the number
+);
+
 -- Counters that were asked for (ddl record --counters), in each process.
 CREATE TABLE counter (
   process INTEGER NOT NULL,  -- process.id
@@ -570,6 +581,13 @@ SELECT p.world, p.rank, r.layer, r.phase, sum(CASE WHEN r.kind = 'layer' OR (r.k
 FROM own o JOIN process p ON p.id = o.process JOIN region r ON r.id = o.region LEFT JOIN region u ON u.id = r.parent LEFT JOIN waiting w ON w.process = o.process AND w.region = o.region
 WHERE r.layer IS NOT NULL
 GROUP BY p.world, p.rank, p.id, r.layer, r.phase;
+
+-- The health of nodes over the run. growth: of counters, last minus first. throttled: of throttle_reasons, share of the samples with a reason that slows a busy GPU down.
+CREATE VIEW v_node AS
+SELECT p.world, h.name AS host, s.device, s.name, count(*) AS samples, min(s.value) AS least, avg(s.value) AS mean, max(s.value) AS most, max(s.value) - min(s.value) AS growth,
+       CASE WHEN s.name = 'throttle_reasons' THEN avg((CAST(s.value AS INTEGER) & 236) <> 0) END AS throttled, p.host AS node
+FROM node_sample s JOIN process p ON p.id = s.process JOIN host h ON h.id = p.host
+GROUP BY p.world, p.host, s.device, s.name;
 
 -- Counters of steps, phases and layers of each rank, whole run. A counter that nobody has is one row without a region and value, with its reason.
 CREATE VIEW v_counter AS

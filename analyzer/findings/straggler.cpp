@@ -16,6 +16,7 @@
 #include <unordered_map>
 
 #include "analyzer/findings/findings.h"
+#include "analyzer/findings/health.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
 
@@ -299,6 +300,7 @@ Finding describe(const FindingInput& input, int64_t suspect, const Case& c, std:
   finding.evidence = fmt::format("{} {} of all waiting, which is {} of the others' time. It computes {}{}, {} {}.", seen,
                                  percent_text(c.blame_share), percent_text(c.costs.wait_share), duration_text(c.costs.compute_ns), per,
                                  ranks == 2 ? "the other" : "the others", duration_text(c.costs.others_compute_ns));
+  finding.evidence += health_evidence(input.db, input.world, suspect);
   finding.evidence_sql = blame_sql(input, suspect, c);
   if (computes_longer) {
     finding.advice = fmt::format(

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "core/names.h"
 #include "store/ingest/device.h"
@@ -178,6 +179,15 @@ void write_counters(SQLite::Database& db, const ProcessTables& tables) {
   }
 }
 
+void write_samples(SQLite::Database& db, const ProcessTables& tables) {
+  Insert insert(db, "INSERT INTO node_sample VALUES (?, ?, ?, ?, ?)");
+  for (const ProcessTables::Sample& sample : tables.samples()) {
+    if (!std::isfinite(sample.value)) continue;  // damage
+    insert.row(tables.process(), tables.clock().time_ns(sample.ticks), tables.string(sample.device), tables.string(sample.name),
+               sample.value);
+  }
+}
+
 const char* how_it_ended(const FileHeader& header, bool became_other) {
   if (header.flags & kMpiAborted) return "aborted";
   if (header.flags & kMpiFinalized) return "finalized";
@@ -270,6 +280,7 @@ uint64_t load_process(SQLite::Database& db, SpoolTable& spool_table, RunTables& 
 
   write_gpus(db, tables);
   write_counters(db, tables);
+  write_samples(db, tables);
   write_process(db, run, scan, reader, host, std::max(timeline.newest_ticks, device_ticks), tables);
   run.losses.add_skips(place, scan.file_name, skips);
   run.losses.add(place, "abandoned_calls", timeline.abandoned,

@@ -54,6 +54,13 @@ class ProcessTables : public MetaVisitor {
   };
   const std::map<uint32_t, Thread>& threads() const { return threads_; }
   const std::vector<std::pair<std::string, std::string>>& facts() const { return facts_; }
+  struct Sample {
+    uint64_t ticks;
+    uint32_t device;  ///< string id, as name
+    uint32_t name;
+    double value;
+  };
+  const std::vector<Sample>& samples() const { return samples_; }
   /// How often something was asked for that the spool does not describe.
   uint64_t unresolved() const { return unresolved_; }
 
@@ -66,6 +73,7 @@ class ProcessTables : public MetaVisitor {
   void on_module(const ModuleMeta& meta, std::string_view path) override;
   void on_thread(const ThreadMeta& meta, std::string_view name) override;
   void on_fact(std::string_view key, std::string_view value) override;
+  void on_sample(const SampleMeta& meta, std::span<const SampleValue> values) override;
 
   RunTables& run_;
   const Scan& scan_;
@@ -78,6 +86,7 @@ class ProcessTables : public MetaVisitor {
   std::unordered_map<uint32_t, std::string> strings_;
   std::map<uint32_t, Thread> threads_;
   std::vector<std::pair<std::string, std::string>> facts_;
+  std::vector<Sample> samples_;
   uint64_t unresolved_ = 0;
 };
 

@@ -58,4 +58,8 @@ void ProcessTables::on_module(const ModuleMeta& meta, std::string_view path) { c
 void ProcessTables::on_thread(const ThreadMeta& meta, std::string_view name) { threads_[meta.thread] = {meta.tid, clean_text(name)}; }
 void ProcessTables::on_fact(std::string_view key, std::string_view value) { facts_.emplace_back(clean_text(key), clean_text(value)); }
 
+void ProcessTables::on_sample(const SampleMeta& meta, std::span<const SampleValue> values) {
+  for (const SampleValue& value : values) samples_.push_back({meta.ticks, meta.device, value.name, value.value});
+}
+
 }  // namespace ddl::store

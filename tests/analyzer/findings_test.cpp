@@ -37,6 +37,38 @@ int64_t jitter(int64_t step, int64_t rank, int64_t most_ns) {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+// Why it is slow is beside the finding: the health of its host, and nobody else's.
+TEST(Findings, AStragglersHostIsNamedWithWhatAilsIt) {
+  Tables run(4, 2);  // ranks 2 and 3 are on the second host
+  for (int64_t step = 0; step < 12; ++step) {
+    const int64_t begin = step * 100_ms;
+    for (int64_t rank = 0; rank < 4; ++rank) run.step(rank, step, begin, begin + 95_ms, rank == 3 ? 5_ms : 75_ms);
+    for (int64_t rank = 0; rank < 4; ++rank) {
+      const int64_t enter = begin + (rank == 3 ? 90_ms : 20_ms);
+      run.add({.rank = rank,
+               .op = "MPI_Allreduce",
+               .enter_ns = enter,
+               .leave_ns = begin + 95_ms,
+               .bytes = 1_MB,
+               .seq = step + 1,
+               .step = step});
+    }
+  }
+  for (const int process : {1, 4}) {  // ranks 0 and 3
+    for (int i = 0; i < 10; ++i) {
+      const std::string at = std::to_string(process) + ", " + std::to_string(i * 1000000) + ", ";
+      const bool bad = process == 4;
+      run.exec("INSERT INTO node_sample VALUES (" + at + "'gpu A', 'throttle_reasons', " + (bad && i < 7 ? "72" : "1") + ")");
+      run.exec("INSERT INTO node_sample VALUES (" + at + "'gpu A', 'temperature_celsius', " + std::to_string(bad ? 80 + i : 50) + ")");
+      run.exec("INSERT INTO node_sample VALUES (" + at + "'ib0', 'rx_dropped', " + std::to_string(bad ? 100 + i : 5) + ")");
+    }
+  }
+  run.analyze();
+  const std::string evidence = run.text("SELECT evidence FROM finding WHERE id = 'straggler'");
+  EXPECT_NE(evidence.find("Its host slowed gpu A down in 70% of 10 samples (up to 89 C)."), std::string::npos) << evidence;
+  EXPECT_NE(evidence.find("ib0 of its host counted 9 rx_dropped during the run."), std::string::npos) << evidence;
+}
+
 TEST(Findings, NoneOnACleanRun) {
   for (int64_t ranks : {2, 4, 16}) {
     Tables even = training(ranks, 60, 5_ms, [](int64_t, int64_t) { return 50_ms; });

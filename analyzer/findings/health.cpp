@@ -1,0 +1,34 @@
+#include "analyzer/findings/health.h"
+
+#include <fmt/format.h>
+
+#include "analyzer/query.h"
+
+namespace ddl {
+namespace {
+
+constexpr double kMinThrottled = 0.1;  // share of the samples
+
+}  // namespace
+
+std::string health_evidence(SQLite::Database& db, int64_t world, int64_t rank) {
+  std::string text;
+  Query throttled(db,
+                  "SELECT v.device, v.throttled, v.samples, (SELECT t.most FROM v_node t WHERE t.node = v.node AND t.device = v.device"
+                  " AND t.name = 'temperature_celsius') FROM v_node v WHERE v.name = 'throttle_reasons' AND v.throttled >= ?1"
+                  " AND v.node = (SELECT host FROM process WHERE world = ?2 AND rank = ?3) ORDER BY v.throttled DESC, v.device");
+  throttled.bind(kMinThrottled, world, rank);
+  while (throttled.next()) {
+    text += fmt::format(" Its host slowed {} down in {:.0f}% of {} samples{}.", throttled.text(0), 100 * throttled.real(1),
+                        throttled.integer(2), throttled.is_null(3) ? "" : fmt::format(" (up to {:.0f} C)", throttled.real(3)));
+  }
+  Query lost(
+      db,
+      "SELECT device, name, growth FROM v_node WHERE growth > 0 AND (name LIKE '%_errors' OR name LIKE '%_dropped' OR name = 'link_downed')"
+      " AND (SELECT count(*) FROM host) > 1 AND node = (SELECT host FROM process WHERE world = ?1 AND rank = ?2) ORDER BY device, name");
+  lost.bind(world, rank);
+  while (lost.next()) text += fmt::format(" {} of its host counted {:.0f} {} during the run.", lost.text(0), lost.real(2), lost.text(1));
+  return text;
+}
+
+}  // namespace ddl

@@ -1,0 +1,27 @@
+// The health of the node: NIC counters, and of GPUs clocks, throttling, power, temperature. Injected code.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace ddl {
+
+struct HealthValue {
+  const char* name;  ///< "rx_bytes"; stays
+  double value;
+};
+constexpr size_t kMaxHealthValues = 16;
+
+/// A sample of one device, for whoever writes it down.
+using HealthSink = void (*)(const char* device, const HealthValue* values, size_t count);
+
+/// Counters of network interfaces and InfiniBand ports below `sys` ("/sys"). Interfaces that are down, and loopback, are left out.
+void read_network(const char* sys, HealthSink sink);
+/// All GPUs that NVML knows. Opens it the first time; where it is not, that is all it ever does. Takes up to tens of ms per GPU.
+void read_gpus(HealthSink sink);
+
+/// One sample of the whole node, if this process is the one of its node that takes them and a second is over. From a thread that may wait
+/// `gpus` is true: NVML takes its time.
+void sample_node(bool gpus);
+
+}  // namespace ddl
