@@ -36,7 +36,7 @@ def network(folder):
 
 
 def gpus(folder):
-    job.run([GPU_JOB, 3], check_rc=0, LD_PRELOAD=job.LIBRARY, DDL_OUT=folder / "b.ddl", LD_LIBRARY_PATH=DOUBLES, FAKE_CUDA_CLOCK="virtual", DDL_CLOCK="monotonic")
+    job.run([GPU_JOB, 4000], check_rc=0, LD_PRELOAD=job.LIBRARY, DDL_OUT=folder / "b.ddl", LD_LIBRARY_PATH=DOUBLES, FAKE_CUDA_CLOCK="virtual", DDL_CLOCK="monotonic")
     db = job.store(folder / "b.ddl")
     found = {(r["device"], r["name"]): (r["mean"], r["throttled"]) for r in db.execute("SELECT * FROM v_node WHERE device LIKE 'gpu%'")}
     job.check(found.get(("gpu 00000000:5E:00.0", "throttle_reasons")) == (72, 1) and found.get(("gpu 00000000:3B:00.0", "throttle_reasons")) == (1, 0)
