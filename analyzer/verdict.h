@@ -1,4 +1,5 @@
-// Rule V of metrics.md section 2: what bounds the job - waiting, transfer, the host, pipeline bubbles, or computing.
+// Rule V of metrics.md section 2: what bounds the job - waiting, transfer, the host, pipeline bubbles, or computing. Where there are GPUs,
+// copies too: what they move while nothing computes is neither collective nor idle.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -16,10 +17,11 @@ constexpr double kBoundThreshold = 0.05;  ///< share of the step from which on s
 
 /// One candidate: its share of the step, with the interval of the median where there is one.
 struct Share {
-  std::string name;  ///< wait, transfer, host, bubble
+  std::string name;  ///< wait, transfer, host, copy, bubble
   double value = 0;
   std::optional<double> lo, hi;
-  double unsplit = 0;  ///< transfer: the part of `value` that may be waiting as well (calls that only test)
+  double unsplit = 0;  ///< transfer: the part of `value` that may be waiting as well
+  const char* unsplit_what = "calls that only test (MPI_Test, MPI_Iprobe), whose waiting is not told apart";
 };
 
 struct Verdict {
@@ -31,7 +33,8 @@ struct Verdict {
 /// told from it, or what is unsplit in it decides.
 Verdict decide(std::vector<Share> shares, const char* whole = "step");
 
-/// Decides from the metrics f_* of table `metric`, and stores it in `meta`: verdict and verdict.text; verdict.N for world N > 0.
+/// Decides from the metrics f_* of table `metric`, and from temp.steady_gpu where there are GPUs, and stores it in `meta`: verdict and
+/// verdict.text; verdict.N for world N > 0.
 void store_verdict(SQLite::Database& db, int64_t world, const SteadySteps& steps);
 
 }  // namespace ddl

@@ -207,6 +207,26 @@ TEST_F(DevicesTest, EachGpuIsItsOwn) {
   EXPECT_NEAR(*run_.metric("gpu_parallel_efficiency"), 2.2 / 3, 1e-12);
 }
 
+TEST_F(DevicesTest, TheVerdictListensToGpus) {
+  const auto verdict = [&] {
+    run_.analyze();
+    return run_.text("SELECT value FROM meta WHERE key = 'verdict'");
+  };
+  steps(20);
+  EXPECT_EQ(verdict(), "host")
+      << "launched only 45 us into the step and late for the next one: 14.5 % of it, waiting and transfer 10 % each";
+  run_.exec("UPDATE gpu_event SET launch_ns = 0");  // all launched ahead: the gaps are nobody's
+  EXPECT_EQ(verdict(), "undecided") << "waiting and transfer are alike";
+  run_.exec("UPDATE gpu_event SET name = 3, kind = 2, comm = NULL, seq = NULL WHERE name = 2");
+  EXPECT_EQ(verdict(), "copy");
+  run_.exec("UPDATE gpu_event SET name = 2, kind = 1 WHERE name = 3");
+  EXPECT_EQ(verdict(), "undecided") << "nobody knows which collectives these are";
+  EXPECT_NE(run_.text("SELECT value FROM meta WHERE key = 'verdict.text'").find("collectives of GPUs of which not all members were seen"),
+            std::string::npos);
+  run_.exec("DELETE FROM gpu_event");
+  EXPECT_EQ(verdict(), "compute");
+}
+
 TEST_F(DevicesTest, WithoutGpusTheirMetricsDoNotApply) {
   run_.step(0, 0, 0, 100, 0);
   run_.step(1, 0, 0, 100, 0);
