@@ -9,13 +9,14 @@ from pathlib import Path
 import job
 
 GPU_JOB, DOUBLES = sys.argv[1:]
+VIRTUAL = ("veth", "docker", "br-", "virbr", "cali", "cni", "flannel", "vxlan", "tap", "tun", "lxc")
 
 
 def counters():
     """(interface, name) -> value, of interfaces that are not down."""
     found = {}
     for interface in Path("/sys/class/net").iterdir():
-        if interface.name == "lo" or (interface / "operstate").read_text().strip() == "down":
+        if interface.name.startswith(VIRTUAL) or interface.name == "lo" or (interface / "operstate").read_text().strip() == "down":
             continue
         for name in ("rx_bytes", "tx_bytes", "rx_errors", "tx_dropped"):
             found[interface.name, name] = int((interface / "statistics" / name).read_text())

@@ -31,7 +31,7 @@ TEST(NodeHealth, NetworkCounters) {
   g_seen.clear();
   read_network(name.c_str(), see);  // nothing there
   EXPECT_TRUE(g_seen.empty());
-  for (const char* interface : {"lo", "eth0", "ib0", "eth1"}) {
+  for (const char* interface : {"lo", "eth0", "ib0", "eth1", "veth12ab", "lo1"}) {
     put(fs::path("class/net") / interface / "operstate", std::string(interface) == "eth1" ? "down" : "up");
     put(fs::path("class/net") / interface / "statistics/rx_bytes", "18000000000000000");
   }
@@ -44,6 +44,7 @@ TEST(NodeHealth, NetworkCounters) {
   read_network(name.c_str(), see);
   const Devices expected = {{"eth0", {{"rx_bytes", 18e15}, {"tx_bytes", 7}, {"rx_dropped", 3}}},
                             {"ib0", {{"rx_bytes", 18e15}}},
+                            {"lo1", {{"rx_bytes", 18e15}}},
                             {"mlx5_0/1", {{"rx_bytes", 4000}, {"tx_bytes", 40}, {"symbol_errors", 2}}},
                             {"mlx5_0/2", {{"link_downed", 1}}}};
   EXPECT_EQ(g_seen, expected);
