@@ -41,6 +41,22 @@ Check source(SQLite::Database& db, const char* what, const char* sql, const char
           .hint = number > 0 ? "" : hint};
 }
 
+Check check_nccl(SQLite::Database& db) {
+  const auto number = [&](const char* sql) { return db.execAndGet(sql).getInt64(); };
+  const int64_t by_cupti = number("SELECT count(*) FROM nccl_collective WHERE source = 'kernel'");
+  const int64_t by_nccl = number("SELECT count(*) FROM nccl_collective WHERE source = 'profiler'");
+  std::string sources;
+  for (Query row(db, "SELECT DISTINCT value FROM process_fact WHERE key = 'nccl.source' ORDER BY value"); row.next();)
+    sources += (sources.empty() ? "" : ", ") + row.text(0);
+  return {
+      .state = by_cupti + by_nccl > 0 ? State::kOk : State::kOff,
+      .what = "NCCL",
+      .detail = fmt::format("{}; collectives timed by CUPTI: {}, by NCCL's profiler: {}; sources: {}",
+                            reports::plural(number("SELECT coalesce(sum(calls), 0) FROM v_call WHERE op LIKE 'nccl%'"), "call"), by_cupti,
+                            by_nccl, sources.empty() ? "none" : sources),
+      .hint = by_cupti + by_nccl > 0 ? "" : "no times: CUPTI traced no kernels, and NCCL's profiler plugin (2.27 and later) was not ours"};
+}
+
 std::vector<Check> check_run(SQLite::Database& db) {
   std::vector<Check> checks;
   checks.push_back(source(db, "processes", "SELECT count(*) FROM process", "process", "was the job started by ddl record?"));
@@ -59,6 +75,7 @@ std::vector<Check> check_run(SQLite::Database& db) {
          .detail = fmt::format("{} of {}", row.integer(0), row.integer(1)),
          .hint = row.integer(0) == row.integer(1) ? "" : "on several hosts all must see the same run directory (a shared disk)"});
   checks.push_back(source(db, "MPI", "SELECT coalesce(sum(calls), 0) FROM v_call", "call", "no MPI call was completed"));
+  if (Query any(db, "SELECT 1 FROM op WHERE name LIKE 'nccl%' LIMIT 1"); any.next()) checks.push_back(check_nccl(db));
   checks.push_back(
       source(db, "events", "SELECT count(*) FROM event", "event", "the window kept none: ddl record without --steps, --after"));
   checks.push_back(
@@ -104,6 +121,7 @@ int run_doctor(const Arguments& arguments) {
     checks = check_run(run.db);
   } else {
     checks = check_machine();
+    for (Check& check : check_sources()) checks.push_back(std::move(check));
   }
   if (options.has("try")) checks.push_back(check_smoke_run());
   return print_checks(checks) ? 0 : static_cast<int>(ExitCode::kDataMissing);

@@ -16,6 +16,8 @@ struct Check {
 
 /// Where ddl works without it, "off" is no problem.
 std::vector<Check> check_machine();
+/// The libraries that tell of GPUs, NCCL and counters.
+std::vector<Check> check_sources();
 
 /// Starts /bin/true with and without the library: does it load, what does it cost.
 Check check_smoke_run();

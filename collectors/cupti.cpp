@@ -416,6 +416,8 @@ void attach() {
 
 }  // namespace
 
+bool are_devices_traced() { return on(); }
+
 void flush_devices() {
   if (!on()) return;
   g_cupti.flush_all(0);

@@ -34,6 +34,7 @@ bool own_path(char (&path)[PATH_MAX]) {
 }
 
 __attribute__((constructor)) void tell_where_we_are() {
+  listen_to_nccl();
   const int saved_errno = errno;
   static char path[PATH_MAX];
   for (const Row& row : kRows) {
@@ -54,7 +55,7 @@ void write_collector_facts() {
     char key[64];
     snprintf(key, sizeof key, "held.%s", row.name);
     write_fact(key, value);
-    say("not recording %s: %s is set to %s", row.name, row.variable, value);
+    say("%s is set to %s: what would tell us more of %s goes there", row.variable, value, row.name);
   }
 }
 

@@ -45,21 +45,22 @@ struct ClockPair {
 // ---------------------------------------------------------------------------------------------------------------- losses
 
 /// Everything that can be missing is counted under one of these names (FileHeader::loss, table `loss`).
-#define DDL_LOSS_KINDS(X)                                                                                            \
-  X(kLossProfileKeys, "profile_other", "calls booked under 'other': the profile's key cap was hit")                  \
-  X(kLossContexts, "contexts", "ranges or call sites beyond the table: booked to their parent")                      \
-  X(kLossCommunicators, "communicators", "communicators beyond the table: booked to none")                           \
-  X(kLossRequests, "requests", "requests that could not be followed to their completion")                            \
-  X(kLossMeta, "meta", "names or facts that could not be written")                                                   \
-  X(kLossRangeDepth, "range_depth", "ranges nested deeper than the stack, or too many started at once")              \
-  X(kLossUnbalanced, "unbalanced_ranges", "range ends without a begin")                                              \
-  X(kLossThreads, "threads", "threads for which no room was left on the disk or in memory: their calls are missing") \
-  X(kLossDeviceNotKept, "gpu_not_kept", "GPU activities outside the window, or left out when the log was full")      \
-  X(kLossDeviceDropped, "gpu_dropped", "GPU activities that CUPTI dropped: they are in no number")                   \
-  X(kLossDeviceTimes, "gpu_times", "GPU activities without time stamps: they are in no number")                      \
-  X(kLossDeviceUnread, "gpu_unread", "buffers of GPU activities that could not be read to their end")                \
-  X(kLossCounters, "counters", "ranges of threads on which counters could not be read: not in their sums")           \
-  X(kLossForward, "forward_layers", "backward operators whose layer could not be told: two threads went forward, or far back")
+#define DDL_LOSS_KINDS(X)                                                                                                      \
+  X(kLossProfileKeys, "profile_other", "calls booked under 'other': the profile's key cap was hit")                            \
+  X(kLossContexts, "contexts", "ranges or call sites beyond the table: booked to their parent")                                \
+  X(kLossCommunicators, "communicators", "communicators beyond the table: booked to none")                                     \
+  X(kLossRequests, "requests", "requests that could not be followed to their completion")                                      \
+  X(kLossMeta, "meta", "names or facts that could not be written")                                                             \
+  X(kLossRangeDepth, "range_depth", "ranges nested deeper than the stack, or too many started at once")                        \
+  X(kLossUnbalanced, "unbalanced_ranges", "range ends without a begin")                                                        \
+  X(kLossThreads, "threads", "threads for which no room was left on the disk or in memory: their calls are missing")           \
+  X(kLossDeviceNotKept, "gpu_not_kept", "GPU activities outside the window, or left out when the log was full")                \
+  X(kLossDeviceDropped, "gpu_dropped", "GPU activities that CUPTI dropped: they are in no number")                             \
+  X(kLossDeviceTimes, "gpu_times", "GPU activities without time stamps: they are in no number")                                \
+  X(kLossDeviceUnread, "gpu_unread", "buffers of GPU activities that could not be read to their end")                          \
+  X(kLossCounters, "counters", "ranges of threads on which counters could not be read: not in their sums")                     \
+  X(kLossForward, "forward_layers", "backward operators whose layer could not be told: two threads went forward, or far back") \
+  X(kLossNcclEvents, "nccl_events", "events of NCCL's profiler that belong to no call that was seen")
 
 enum LossKind : uint32_t {
 #define DDL_LOSS_ENUM(id, name, note) id,
@@ -77,6 +78,7 @@ enum ProcessFlag : uint32_t {
   kExited = 1u << 3,          ///< the process ran its exit handlers
   kCannotGrow = 1u << 4,      ///< the spool could not grow (FileHeader::grow_errno says why); events were left out
   kMpiEntered = 1u << 5,      ///< MPI_Init or MPI_Init_thread was called: a rank of the job, if it did not get a number in time, too
+  kNcclEntered = 1u << 6,     ///< a communicator of NCCL was made: a rank of the job, with or without MPI
 };
 
 constexpr uint32_t kLossSlots = 32;
@@ -163,6 +165,8 @@ enum class RecordKind : uint32_t {
   kCounter =
       9,  ///< what a counter grew by during a range: `payload`; start, duration and context are the range's, op = number of the counter
   kLaunch = 8,  ///< a call that gave a GPU something to do, or waited for one; op = LaunchKind. What the GPU did names it by `payload`
+  kNcclDetails = 12,  ///< how NCCL does a collective: payload = string id of "ALGORITHM PROTOCOL":32 | warps:8 | channels:8
+  kNcclGroup = 13,    ///< a group of NCCL calls has more than one collective on `comm`: `payload` of them, the first is `sequence`
 };
 
 /// What a launching call asked for.
@@ -330,6 +334,7 @@ constexpr uint32_t profile_capacity(uint32_t chunk_bytes) {
 constexpr uint32_t kFirstCallOp = 16;    ///< op ids below are range kinds
 constexpr uint32_t kFirstCounterOp = 6;  ///< and counters, as many as there is room for: `bytes` = what they grew by
 constexpr uint32_t kMaxCounters = kFirstCallOp - kFirstCounterOp;
+constexpr uint32_t kFirstNcclOp = 0x800;  ///< ids of MPI calls are below, so that neither table moves the other
 
 constexpr uint8_t size_class_of(uint64_t bytes) {
   return static_cast<uint8_t>(63 - __builtin_clzll((bytes > kMaxPayloadBytes ? kMaxPayloadBytes : bytes) << 1 | 1));
@@ -398,6 +403,7 @@ enum CommunicatorFlag : uint32_t {
   kCommFound = 1u << 3,   ///< first seen in a call, its creation was not
   kCommWindow = 1u << 4,  ///< the group of a window (MPI_Win)
   kCommFile = 1u << 5,    ///< the group of a file (MPI_File)
+  kCommNccl = 1u << 6,    ///< of NCCL. No runs: its members are known from what each of them says of itself
 };
 
 /// The members' ranks in MPI_COMM_WORLD, in the order of the communicator: first, first+stride, ... (count of them). -1: not in our world.
@@ -445,12 +451,13 @@ enum class OpClass : uint32_t {
   kRmaSync = 16,         ///< of windows: fence, post, start, complete, wait, lock, unlock, flush, free ...
   kFile = 17,            ///< MPI-IO that a rank does on its own
   kFileCollective = 18,  ///< MPI-IO that all ranks of the file do together
+  kDeviceMessage = 19,   ///< ncclSend, ncclRecv: enqueued, and done by the device with others in one kernel
 };
 
 struct OperationMeta {
   uint32_t op;
   uint32_t op_class;     ///< OpClass
-  uint32_t nonblocking;  ///< 1: posts a request; the collective's instance is the kRequest record, not the call
+  uint32_t nonblocking;  ///< 1: posts a request, or work for a device; the collective's instance is that record, not the call
   uint32_t name_length;
 };
 

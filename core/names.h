@@ -1,4 +1,4 @@
-// Codes of MPI's predefined datatypes and reduction operations in Record::payload. Code 0 = derived, user-defined or none.
+// Codes of MPI's and NCCL's predefined datatypes and reduction operations in Record::payload. Code 0 = derived, user-defined or none.
 #pragma once
 
 #include <stdint.h>
@@ -23,7 +23,16 @@ namespace ddl {
 #define DDL_REDUCTIONS(X)                                                                                              \
   X(1, MPI_SUM) X(2, MPI_MAX) X(3, MPI_MIN) X(4, MPI_PROD) X(5, MPI_LAND) X(6, MPI_BAND) X(7, MPI_LOR)                 \
   X(8, MPI_BOR) X(9, MPI_LXOR) X(10, MPI_BXOR) X(11, MPI_MAXLOC) X(12, MPI_MINLOC) X(13, MPI_REPLACE) X(14, MPI_NO_OP)
+
+// Of NCCL: its own numbers, from kFirstNcclCode on.
+#define DDL_NCCL_DATATYPES(X)                                                                                          \
+  X(64, ncclInt8, 1) X(65, ncclUint8, 1) X(66, ncclInt32, 4) X(67, ncclUint32, 4) X(68, ncclInt64, 8)                  \
+  X(69, ncclUint64, 8) X(70, ncclFloat16, 2) X(71, ncclFloat32, 4) X(72, ncclFloat64, 8) X(73, ncclBfloat16, 2)        \
+  X(74, ncclFloat8e4m3, 1) X(75, ncclFloat8e5m2, 1)
+#define DDL_NCCL_REDUCTIONS(X) X(64, ncclSum) X(65, ncclProd) X(66, ncclMax) X(67, ncclMin) X(68, ncclAvg)
 // clang-format on
+
+constexpr uint32_t kFirstNcclCode = 64;
 
 struct NamedCode {
   uint32_t code;
@@ -32,13 +41,13 @@ struct NamedCode {
 
 inline constexpr NamedCode kDatatypeNames[] = {
 #define DDL_NAMED(code, name, size) {code, #name},
-    DDL_DATATYPES(DDL_NAMED)
+    DDL_DATATYPES(DDL_NAMED) DDL_NCCL_DATATYPES(DDL_NAMED)
 #undef DDL_NAMED
 };
 
 inline constexpr NamedCode kReductionNames[] = {
 #define DDL_NAMED(code, name) {code, #name},
-    DDL_REDUCTIONS(DDL_NAMED)
+    DDL_REDUCTIONS(DDL_NAMED) DDL_NCCL_REDUCTIONS(DDL_NAMED)
 #undef DDL_NAMED
 };
 

@@ -237,6 +237,9 @@ bool SpoolReader::plausible(const Record& r) const {
       return op < kMaxCounters;
     case RecordKind::kValue:
       return true;
+    case RecordKind::kNcclDetails:
+    case RecordKind::kNcclGroup:
+      return op >= kFirstNcclOp;
     case RecordKind::kLaunch:
       return op >= static_cast<uint32_t>(LaunchKind::kKernel) && op <= static_cast<uint32_t>(LaunchKind::kSynchronize);
     case RecordKind::kNone:

@@ -110,7 +110,7 @@ struct alignas(64) Thread {
   uint16_t owner_overflow[kRangeOwners];  ///< begun beyond kMaxRangeDepth and not yet ended
   struct {
     uint32_t comm;      ///< kNoComm: not inside an NCCL call that launches
-    uint32_t sequence;  ///< the collective; kNoSequence: several in one, or messages
+    uint32_t sequence;  ///< the collective, the first of its group; kNoSequence: only messages
   } nccl_call;  ///< what the thread launches while this is set is the collective's. Whoever wraps NCCL sets it, CUPTI's callback reads it
   CallSlot slots[kCallSlots];
   NameSlot names[kNameSlots];

@@ -5,6 +5,8 @@ namespace ddl {
 
 /// Starts the recorder from the environment, once per process. False: it is off, and why was said if it was worth saying.
 bool start_recorder(bool from_mpi);
+/// The same, for a process that uses NCCL. False also where NCCL is not to be recorded.
+bool start_recorder_from_nccl();
 /// DDL_COLLECTORS names it, or is not set. Names: collectors/collectors.def.
 bool collector_wanted(const char* name);
 /// An environment variable, also of a process that has cleared its environment; NULL: not set or empty.
@@ -26,5 +28,9 @@ void end_node_health();
 /// Takes what CUPTI has ready, where a process may soon end without its exit handlers. Nothing where nobody uses a GPU. Defined in
 /// collectors/cupti.cpp.
 void flush_devices();
+/// NCCL tells of its calls with NVTX, where nobody else does. Defined in collectors/nccl_nvtx.cpp.
+void listen_to_nccl();
+/// CUPTI tells when kernels run: NCCL need not. Likewise.
+bool are_devices_traced();
 
 }  // namespace ddl

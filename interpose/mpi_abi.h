@@ -41,7 +41,7 @@ enum MpiOp : uint32_t {
 #include "interpose/mpi_calls.def"
   kMpiOpEnd
 };
-static_assert(kMpiOpEnd <= 0xfff, "Record::word has 12 bits for it");
+static_assert(kMpiOpEnd <= kFirstNcclOp, "NCCL's ids begin there");
 
 /// Address of an object of the MPI library, by name; NULL if it has none. Slow; used while starting.
 void* mpi_object(const char* name);

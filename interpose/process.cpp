@@ -16,6 +16,7 @@
 #include "core/recorder_internal.h"
 #include "core/secrets.h"
 #include "interpose/communicators.h"
+#include "interpose/nccl.h"
 #include "interpose/placement.h"
 #include "interpose/requests.h"
 
@@ -79,14 +80,15 @@ struct Launcher {
 constexpr Launcher kLaunchers[] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
                                    {"PMIX_RANK", "SLURM_STEP_NUM_TASKS"},
                                    {"PMI_RANK", "PMI_SIZE"},
-                                   {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
+                                   {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
+                                   {"RANK", "WORLD_SIZE"}};  // torchrun, and whoever starts PyTorch jobs by hand
 
 /// Process number within the job, as launchers tell it before MPI_Init; -1: unknown. `size`: of how many; 0: unknown.
 int launch_rank(int* size = nullptr) {
   for (const Launcher& launcher : kLaunchers) {
     const char* rank = setting(launcher.rank);
-    if (!rank) continue;
     const char* all = setting(launcher.size);
+    if (!rank || (!all && strcmp(launcher.rank, "RANK") == 0)) continue;  // alone, that word may mean anything
     if (size) *size = all ? atoi(all) : 0;
     return atoi(rank);
   }
@@ -145,7 +147,7 @@ uint64_t hash_text(const char* text) {
 
 /// The same for all processes of one MPI_COMM_WORLD.
 uint64_t world_key() {
-  for (const char* name : {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "SLURM_STEP_ID"}) {
+  for (const char* name : {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "SLURM_STEP_ID", "TORCHELASTIC_RUN_ID"}) {
     if (const char* value = setting(name)) return hash_text(value);
   }
   return 0;
@@ -263,6 +265,7 @@ bool try_start() {
   choose_directory();
   if (g_forked) {
     reset_communicators();
+    reset_nccl_communicators();
     reset_requests();
   }
   static bool hooked = false;
@@ -298,12 +301,14 @@ bool collector_wanted(const char* name) {
 
 bool clock_sync_wanted() { return is_on("DDL_CLOCK_SYNC") && !is_on("DDL_DISABLE") && collector_wanted("mpi"); }
 
-bool start_recorder(bool from_mpi) {
+namespace {
+
+/// Once per process. `of_a_rank`: the call is one that only processes of the job make, not helpers that inherited annotations (a DataLoader
+/// worker).
+bool start(bool of_a_rank) {
   Start now = __atomic_load_n(&g_start, __ATOMIC_ACQUIRE);
-  if (now == Start::kNotYet) find_first_environment();
-  if (from_mpi && !collector_wanted("mpi")) return false;
   if (now == Start::kNotYet) {
-    if (g_forked && !from_mpi) return false;  // a helper that inherited annotations (a DataLoader worker) is not a process of the job
+    if (g_forked && !of_a_rank) return false;
     if (__atomic_compare_exchange_n(&g_start, &now, Start::kStarting, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
       const int saved_errno = errno;
       t_starting = true;
@@ -317,10 +322,27 @@ bool start_recorder(bool from_mpi) {
     sched_yield();
     now = __atomic_load_n(&g_start, __ATOMIC_ACQUIRE);
   }
-  if (now != Start::kOn || !g_process.active) return false;  // inactive: a forked child that nobody told
-  if (from_mpi) __atomic_fetch_or(&spool_header()->flags, kMpiEntered, __ATOMIC_RELAXED);
-  return true;
+  return now == Start::kOn && g_process.active;  // inactive: a forked child that nobody told
 }
+
+bool start_collector(const char* name) {
+  if (__atomic_load_n(&g_start, __ATOMIC_ACQUIRE) == Start::kNotYet) find_first_environment();
+  return collector_wanted(name) && start(true);
+}
+
+}  // namespace
+
+bool start_recorder(bool from_mpi) {
+  if (from_mpi) {
+    if (!start_collector("mpi")) return false;
+    __atomic_fetch_or(&spool_header()->flags, kMpiEntered, __ATOMIC_RELAXED);
+    return true;
+  }
+  if (__atomic_load_n(&g_start, __ATOMIC_ACQUIRE) == Start::kNotYet) find_first_environment();
+  return start(false);
+}
+
+bool start_recorder_from_nccl() { return start_collector("nccl"); }
 
 void say(const char* format, ...) {
   if (launch_rank() > 0 && !setting("DDL_VERBOSE")) return;

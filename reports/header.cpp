@@ -60,16 +60,31 @@ Recorded recorded(const RunView& run) {
   return result;
 }
 
+/// Who told when NCCL's collectives ran; empty: NCCL was not used.
+std::string nccl_source(const RunView& run) {
+  Query any(run.db, "SELECT 1 FROM op WHERE name LIKE 'nccl%' LIMIT 1");
+  if (!any.next()) return {};
+  std::string text;
+  Query row(run.db,
+            "SELECT DISTINCT n.source FROM nccl_collective n JOIN event e ON e.id = n.event JOIN process p ON p.id = e.process WHERE "
+            "p.world = ? ORDER BY 1");
+  row.bind(run.world);
+  while (row.next())
+    text += fmt::format("{}{}", text.empty() ? "NCCL timed by " : " and ", row.text(0) == "kernel" ? "CUPTI" : "its profiler");
+  return text.empty() ? "NCCL: calls only" : text;
+}
+
 int64_t processes_of(const RunView& run) {
   Query row(run.db, "SELECT count(*) FROM process WHERE world = ?");
   row.bind(run.world);
   return row.next() ? row.integer(0) : 0;
 }
 
-std::vector<int64_t> ranks_that(const RunView& run, std::string_view ended) {
+std::vector<int64_t> ranks_that(const RunView& run, std::string_view ended, bool of_mpi = false) {
   std::vector<int64_t> ranks;
-  Query row(run.db, "SELECT rank FROM process WHERE world = ? AND rank IS NOT NULL AND ended = ? ORDER BY rank");
-  row.bind(run.world, ended);
+  Query row(run.db,
+            "SELECT rank FROM process WHERE world = ? AND rank IS NOT NULL AND ended = ? AND (init_ns IS NOT NULL OR NOT ?) ORDER BY rank");
+  row.bind(run.world, ended, of_mpi ? 1 : 0);
   while (row.next()) ranks.push_back(row.integer(0));
   return ranks;
 }
@@ -89,7 +104,7 @@ void add_alerts(const RunView& run, Document& document) {
   const auto tell = [&](const std::vector<int64_t>& ranks, std::string_view what) {
     if (!ranks.empty()) document.alerts.push_back(fmt::format("{} {} {}", ranks.size() == 1 ? "rank" : "ranks", rank_list(ranks), what));
   };
-  tell(ranks_that(run, "exited"), "exited without MPI_Finalize.");
+  tell(ranks_that(run, "exited", true), "exited without MPI_Finalize.");
   tell(ranks_that(run, "exec"), "became another program (exec) without MPI_Finalize.");
   tell(ranks_that(run, "lost"), fmt::format("left without a goodbye: killed, crashed{} All that was recorded until then is here.",
                                             end.seen ? " or _exit." : ", _exit, or still running."));
@@ -129,6 +144,7 @@ void add_header(const RunView& run, const std::string& source, Document& documen
     document.data.push_back(seen.sigma_ns ? "clock error < " + short_duration(std::llround(3 * *seen.sigma_ns)) : "clock error unknown");
   else
     document.data.push_back("one clock");
+  if (std::string nccl = nccl_source(run); !nccl.empty()) document.data.push_back(std::move(nccl));
   if (seen.overhead_ratio)
     document.data.push_back("overhead " + (*seen.overhead_ratio < 0.0005 ? "<0.1%" : percent_text(*seen.overhead_ratio)));
   document.source = version.empty() ? source : fmt::format("{} (ddl {})", source, version);

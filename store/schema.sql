@@ -76,7 +76,7 @@ CREATE TABLE thread (
 CREATE TABLE loss (
   world INTEGER,         -- NULL: the run as a whole
   rank INTEGER,          -- NULL: the run as a whole, or a process without a rank
-  kind TEXT NOT NULL,    -- not_kept, records, profile_other, contexts, communicators, requests, meta, range_depth, unbalanced_ranges, threads, counters, forward_layers, gpu_not_kept, gpu_dropped, gpu_times, gpu_unread, cannot_grow (counted by the process); torn_spool, missing_rank, killed, clock, abandoned_calls, undescribed, gpu_launches, gpu_clock, gpu_tracing, job_file (found by the ingest)
+  kind TEXT NOT NULL,    -- not_kept, records, profile_other, contexts, communicators, requests, meta, range_depth, unbalanced_ranges, threads, counters, forward_layers, gpu_not_kept, gpu_dropped, gpu_times, gpu_unread, nccl_events, cannot_grow (counted by the process); torn_spool, missing_rank, killed, clock, abandoned_calls, undescribed, gpu_launches, gpu_clock, gpu_tracing, nccl_kernels, nccl_shared, job_file (found by the ingest)
   count INTEGER NOT NULL,  -- events, calls, bytes or processes: the note says which
   note TEXT NOT NULL     -- for people, reads on from the count: "3 of 16 ranks left no spool: rank 4, 7-8"
 );
@@ -85,17 +85,17 @@ CREATE TABLE loss (
 CREATE TABLE op (
   id INTEGER PRIMARY KEY,    -- 1, 2, ...
   name TEXT NOT NULL UNIQUE, -- MPI_Allreduce, ...
-  class TEXT NOT NULL,       -- other, lifecycle, all_to_all, barrier, root_to_all, all_to_root, scan, neighbor, communicator, send, receive, send_receive, probe, completion, request_start, one_sided, rma_sync, file, file_collective
-  nonblocking INTEGER NOT NULL  -- 1: posts a request
+  class TEXT NOT NULL,       -- other, lifecycle, all_to_all, barrier, root_to_all, all_to_root, scan, neighbor, communicator, send, receive, send_receive, probe, completion, request_start, one_sided, rma_sync, file, file_collective, device_message
+  nonblocking INTEGER NOT NULL  -- 1: posts a request, or work for a device
 );
 
--- Predefined MPI datatypes (core/names.h).
+-- Predefined datatypes of MPI and NCCL (core/names.h).
 CREATE TABLE datatype (
   id INTEGER PRIMARY KEY,  -- code in event.datatype
   name TEXT NOT NULL       -- MPI_FLOAT, ...
 );
 
--- Predefined MPI reduction operations (core/names.h).
+-- Predefined reduction operations of MPI and NCCL (core/names.h).
 CREATE TABLE reduction (
   id INTEGER PRIMARY KEY,  -- code in event.reduction
   name TEXT NOT NULL       -- MPI_SUM, ...
@@ -110,7 +110,7 @@ CREATE TABLE communicator (
   size INTEGER NOT NULL,    -- members; of an intercommunicator: of both groups, as far as they are of this world
   parent INTEGER,           -- communicator.id; NULL: predefined or unknown
   op INTEGER,               -- op.id that created it; NULL: predefined or unknown
-  kind TEXT NOT NULL,       -- world, self, intra, inter, window, file
+  kind TEXT NOT NULL,       -- world, self, intra, inter, window, file, nccl
   topology TEXT             -- cart 4x2 periodic 1,0; graph; dist_graph; NULL: none
 );
 
@@ -172,15 +172,15 @@ CREATE TABLE range_profile (
 
 -- ------------------------------------------------------------------------------------------------ events: what the window kept
 
--- MPI calls and requests. kind call: enter to leave of a call. kind request: post enter to leave of the completing call of a non-blocking operation.
+-- Calls and requests. kind call: enter to leave of a call. kind request: post enter to leave of the completing call of a non-blocking operation.
 CREATE TABLE event (
   id INTEGER PRIMARY KEY,   -- grouped by process and thread, in the order of start_ns within them
   process INTEGER NOT NULL, -- process.id
   thread INTEGER NOT NULL,  -- thread.thread (requests: of the thread that completed it)
-  kind INTEGER NOT NULL,    -- 1 call, 2 request
+  kind INTEGER NOT NULL,    -- 1 call of MPI, 2 request, 3 call of NCCL (what the host did: it only enqueues), 4 collective of NCCL as a device carried it out
   op INTEGER NOT NULL,      -- op.id
   comm INTEGER,             -- communicator.id
-  seq INTEGER,              -- number of this collective on its communicator, from 1, equal on all members; NULL: not the instance of a collective, or on MPI_COMM_SELF
+  seq INTEGER,              -- number of this collective on its communicator, from 1, equal on all members (+ k * 2^32: the k-th repetition of a captured one); NULL: not the instance of a collective, or on MPI_COMM_SELF
   region INTEGER NOT NULL,  -- region.id in which the call was made or posted
   site INTEGER,             -- site.id
   step INTEGER,             -- step number; NULL: outside steps
@@ -327,6 +327,21 @@ CREATE TABLE gpu (
   link_bytes_per_second REAL,  -- what that can carry in each direction, by its line rate and encoding
   PRIMARY KEY (process, device)
 ) WITHOUT ROWID;
+
+-- How NCCL carried out the events of kind 4.
+CREATE TABLE nccl_collective (
+  event INTEGER PRIMARY KEY,     -- event.id
+  source TEXT NOT NULL,          -- who told the times: kernel (CUPTI saw it) or profiler (timers of NCCL's own, whose place in time is only near)
+  algorithm TEXT,                -- RING, TREE, NVLS, ...; NULL: NCCL's profiler did not tell
+  protocol TEXT,                 -- LL, LL128, SIMPLE; NULL as algorithm
+  channels INTEGER,              -- NULL as algorithm
+  fused INTEGER NOT NULL,        -- collectives in the same kernel, this one included; if more than 1, its times are a share of the kernel's
+  kernel_start_ns INTEGER NOT NULL,     -- of the whole kernel
+  kernel_duration_ns INTEGER NOT NULL,  -- of the whole kernel
+  share_begin INTEGER NOT NULL,  -- this one's share is [share_begin, share_end) of share_total bytes (S of all in the kernel)
+  share_end INTEGER NOT NULL,    -- as share_begin
+  share_total INTEGER NOT NULL   -- as share_begin
+);
 
 -- ------------------------------------------------------------------------------------------------ filled by the analyzer
 
@@ -524,12 +539,14 @@ SELECT p.world, p.rank, o.name AS op, c.label AS comm, sum(f.calls) AS calls, su
 FROM profile f JOIN process p ON p.id = f.process JOIN op o ON o.id = f.op LEFT JOIN communicator c ON c.id = f.comm
 GROUP BY p.world, p.rank, p.id, f.op, f.comm;
 
--- One row per rank and collective instance of the window.
+-- One row per rank and collective instance of the window. source: call (MPI; the times are those of the call), kernel or profiler (NCCL; the times are those
+-- of the device). fused: if more than 1, the row is a share of a kernel that carried out so many collectives.
 CREATE VIEW v_collective AS
 SELECT p.world, p.rank, e.step, r.layer, o.name AS op, c.label AS comm, c.size AS comm_size, e.seq, k.bytes, e.start_ns AS enter_ns,
-       e.start_ns + e.duration_ns AS leave_ns, e.duration_ns, k.wait_ns, k.xfer_ns, k.wait_method, k.min_duration_wait_ns, k.why, r.phase, e.bytes AS payload_bytes, e.id AS event
+       e.start_ns + e.duration_ns AS leave_ns, e.duration_ns, k.wait_ns, k.xfer_ns, k.wait_method, k.min_duration_wait_ns, k.why, r.phase, e.bytes AS payload_bytes, e.id AS event,
+       CASE e.kind WHEN 4 THEN n.source ELSE 'call' END AS source, n.algorithm, n.protocol, n.channels, n.fused
 FROM collective k JOIN event e ON e.id = k.event JOIN process p ON p.id = e.process JOIN op o ON o.id = e.op JOIN communicator c ON c.id = e.comm
-     JOIN region r ON r.id = e.region;
+     JOIN region r ON r.id = e.region LEFT JOIN nccl_collective n ON n.event = e.id;
 
 -- One row per message of the window. source and destination are ranks in MPI_COMM_WORLD; send_ns and receive_ns are when it was posted, the ends when the
 -- call that completed it was left; step, phase and layer are the receiver's (the sender's, if no receive is known).

@@ -14,7 +14,7 @@ HOUSE = {
     "include": [],
     "core": [],
     "interpose": ["core", "include"],
-    "collectors": ["core", "include"],
+    "collectors": ["core", "interpose", "include"],
     "store": ["core"],
     "analyzer": ["core", "store"],
     "reports": ["core", "store", "analyzer"],

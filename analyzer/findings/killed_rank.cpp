@@ -22,7 +22,7 @@ Ends how_they_ended(const FindingInput& input) {
     if (process.world != input.world || process.rank < 0) continue;
     ++ends.ranks;
     if (process.ended == "aborted") ends.aborted.push_back(process.rank);
-    if (process.ended == "exited") ends.exited.push_back(process.rank);
+    if (process.ended == "exited" && process.init_ns) ends.exited.push_back(process.rank);
     if (process.ended == "exec") ends.replaced.push_back(process.rank);
     if (process.ended == "lost") ends.lost.push_back(process.rank);
   }

@@ -20,6 +20,7 @@ struct Assembled {
   int64_t op = 0;
   int64_t seq = 0;
   bool mismatched = false;
+  bool near_in_time = false;       ///< the members' times are sure in their length, and only near in their place
   std::optional<double> sigma_ns;  ///< of the members' clocks against each other
 };
 
@@ -29,8 +30,9 @@ class InstanceReader {
   InstanceReader(SQLite::Database& db, const Catalog& catalog)
       : catalog_(catalog),
         rows_(db,
-              "SELECT id, comm, seq, process, kind, op, start_ns, duration_ns, bytes, peer, step FROM event"
-              " WHERE seq IS NOT NULL AND comm IS NOT NULL ORDER BY comm, seq") {
+              "SELECT e.id, e.comm, e.seq, e.process, e.kind, e.op, coalesce(n.kernel_start_ns, e.start_ns), coalesce(n.kernel_duration_ns,"
+              " e.duration_ns), e.bytes, e.peer, e.step, n.source = 'profiler', n.share_begin, n.share_end, n.share_total FROM event e"
+              " LEFT JOIN nccl_collective n ON n.event = e.id WHERE e.seq IS NOT NULL AND e.comm IS NOT NULL ORDER BY e.comm, e.seq") {
     more_ = rows_.next();
   }
 
@@ -48,6 +50,7 @@ class InstanceReader {
     out.instance.root = rows_.maybe_integer(9);
     do {
       out.mismatched |= rows_.integer(5) != op;
+      out.near_in_time |= rows_.maybe_integer(11) == 1;
       out.instance.members.push_back(member(*out.communicator));
       more_ = rows_.next();
     } while (more_ && out.communicator->size > 1 && rows_.integer(1) == comm && rows_.integer(2) == out.seq);
@@ -73,6 +76,11 @@ class InstanceReader {
     }
     m.payload_bytes = rows_.integer(8);
     m.step = rows_.maybe_integer(10);
+    if (!rows_.is_null(12)) {
+      m.share_begin = rows_.integer(12);
+      m.share_end = rows_.integer(13);
+      m.share_total = rows_.integer(14);
+    }
     return m;
   }
 
@@ -91,6 +99,7 @@ class InstanceReader {
     }
     out.sigma_ns = clocks.sigma_ns();
     out.instance.complete = distinct && !out.mismatched && static_cast<int64_t>(members.size()) == out.communicator->size;
+    if (out.near_in_time) out.sigma_ns.reset();
     out.instance.clock_trusted = out.sigma_ns == 0.0;
   }
 
@@ -176,7 +185,7 @@ CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalo
   for (Assembled next; reader.next(next);) {
     ticker.add(static_cast<int64_t>(next.instance.members.size()));
     Instance& instance = next.instance;
-    instance.clock_trusted |= trusted.contains(next.communicator->id);
+    instance.clock_trusted |= !next.near_in_time && trusted.contains(next.communicator->id);
     Split split;
     if (next.communicator->kind == "inter") {
       split.why = Why::kNotApplicable;  // the other group's members are not ours to see
@@ -187,6 +196,7 @@ CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalo
     }
     losses.clock_violations += split.clock_violations;
 
+    take_share(instance, split);
     const std::optional<int64_t> bytes = operation_bytes(instance);
     const bool uses_clock = split.method != WaitMethod::kMinDuration;
     const auto at = [](const std::vector<int64_t>& values, size_t i) { return values.empty() ? std::nullopt : std::optional(values[i]); };

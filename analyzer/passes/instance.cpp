@@ -5,6 +5,8 @@
 namespace ddl {
 namespace {
 
+__extension__ typedef __int128 Wide;  // ns times bytes
+
 /// How long one that entered at `enter` waited for something that happened at `until`, having left at `leave`.
 int64_t waited_ns(const Member& member, int64_t until_ns) {
   return std::max<int64_t>(0, std::min(until_ns, member.leave_ns()) - member.enter_ns);
@@ -163,6 +165,20 @@ Split split_waiting(const Instance& instance) {
     split_early_root(instance, *root, moves_nothing, split);
   }
   return split;
+}
+
+void take_share(Instance& instance, Split& split) {
+  for (size_t i = 0; i < instance.members.size(); ++i) {
+    Member& m = instance.members[i];
+    if (m.share_begin == 0 && m.share_end == m.share_total) continue;
+    const auto at = [&m](int64_t ns, int64_t share) { return static_cast<int64_t>(Wide{ns} * share / m.share_total); };
+    const auto part = [&](int64_t ns) { return at(ns, m.share_end) - at(ns, m.share_begin); };
+    m.enter_ns += at(m.duration_ns, m.share_begin);
+    m.duration_ns = part(m.duration_ns);
+    for (std::vector<int64_t>* waits : {&split.wait_ns, &split.min_duration_wait_ns}) {
+      if (!waits->empty()) (*waits)[i] = std::min(part((*waits)[i]), m.duration_ns);
+    }
+  }
 }
 
 }  // namespace ddl

@@ -24,6 +24,9 @@ struct Member {
   int64_t enter_ns = 0;
   int64_t duration_ns = 0;
   int64_t payload_bytes = 0;
+  int64_t share_begin = 0;  ///< of a kernel that several collectives share: this one's is [share_begin, share_end) of share_total
+  int64_t share_end = 1;
+  int64_t share_total = 1;
   std::optional<int64_t> step;
 
   int64_t leave_ns() const { return enter_ns + duration_ns; }
@@ -58,6 +61,9 @@ struct Split {
 std::optional<int64_t> operation_bytes(const Instance& instance);
 
 Split split_waiting(const Instance& instance);
+
+/// From the kernel that several collectives share to this one's part of it: durations and waits in proportion, so that the parts add up.
+void take_share(Instance& instance, Split& split);
 
 /// `wait_ns` in `shares` parts that differ by at most 1 ns and add up exactly; part `index` of them (W10, ties).
 constexpr int64_t share_of(int64_t wait_ns, int64_t shares, int64_t index) { return wait_ns / shares + (index < wait_ns % shares ? 1 : 0); }

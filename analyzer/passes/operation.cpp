@@ -31,6 +31,7 @@ constexpr ClassName kClassNames[] = {
     {"rma_sync", OpClass::kRmaSync},
     {"file", OpClass::kFile},
     {"file_collective", OpClass::kFileCollective},
+    {"device_message", OpClass::kDeviceMessage},
 };
 
 struct Family {
@@ -59,12 +60,15 @@ constexpr Family kFamilies[] = {
     {"scan", SizeRule::kSame, BusRule::kNone, false},
     {"exscan", SizeRule::kSame, BusRule::kNone, false},
     {"barrier", SizeRule::kZero, BusRule::kNone, true},
+    // As NCCL spells them; its gather and scatter, allgather and alltoall are those above.
+    {"broadcast", SizeRule::kRoot, BusRule::kOne, false},
+    {"reducescatter", SizeRule::kSame, BusRule::kShare, true},
 };
 
 bool is_persistent(std::string_view name) { return name.ends_with("_init") || name.ends_with("_init_c"); }
 
 std::string family_name(std::string_view name, bool nonblocking) {
-  for (const std::string_view prefix : {"MPI_", "MPIX_"}) {
+  for (const std::string_view prefix : {"MPI_", "MPIX_", "nccl"}) {
     if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
   }
   if (name.ends_with("_c")) name.remove_suffix(2);  // large counts
@@ -123,6 +127,7 @@ Operation describe_operation(std::string name, std::string_view class_name, bool
     if (known.name == class_name) operation.op_class = known.op_class;
   }
   operation.wait = wait_rule(operation.op_class);
+  operation.on_device = operation.name.starts_with("nccl");
 
   const std::string family = family_name(operation.name, nonblocking);
   for (const Family& known : kFamilies) {

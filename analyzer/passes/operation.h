@@ -41,6 +41,8 @@ struct Operation {
   WaitRule wait = WaitRule::kNone;
   /// No member can leave before the last one entered, whatever the counts: leaving earlier violates the clock condition.
   bool strict = false;
+  /// Of NCCL: the call enqueues it, a device does it.
+  bool on_device = false;
   /// Every call takes the next sequence number of its communicator.
   bool numbered = false;
 };

@@ -136,7 +136,7 @@ class StepPass {
         db_,
         std::string("SELECT e.process, e.thread, e.kind, e.op, e.start_ns, e.duration_ns, e.seq IS NOT NULL, k.wait_ns, k.why, k.bytes") +
             (messages_ ? ", w.wait_ns, w.why" : "") + " FROM event e LEFT JOIN collective k ON k.event = e.id" +
-            (messages_ ? " LEFT JOIN temp.call_wait w ON w.event = e.id" : "") + " ORDER BY " +
+            (messages_ ? " LEFT JOIN temp.call_wait w ON w.event = e.id" : "") + " WHERE e.kind < 3 ORDER BY " +
             (threads ? "e.process, e.start_ns" : "e.id"));
     Query last(db_, "SELECT max(id) FROM event");
     Ticker ticker(progress, last.next() ? last.integer(0) : 0);
@@ -246,6 +246,7 @@ class StepPass {
     int64_t open_ns = 0;
     open_.bind(process.id);
     while (open_.next()) {  // a call that never returned is time inside MPI too
+      if (catalog_.operation(open_.integer(3)).on_device) continue;
       Activity a;
       a.thread = open_.integer(0);
       a.interval = {open_.integer(2), process.end_ns};
@@ -262,7 +263,8 @@ class StepPass {
     int64_t mpi_ns = 0;
     profile_.bind(process.id);
     while (process.threads == 1 && profile_.next()) {
-      if (catalog_.operation(profile_.integer(0)).op_class != OpClass::kLifecycle) mpi_ns += profile_.integer(1);
+      const Operation& operation = catalog_.operation(profile_.integer(0));
+      if (operation.op_class != OpClass::kLifecycle && !operation.on_device) mpi_ns += profile_.integer(1);
     }
     const Partition part = run_->finish(mpi_ns + open_ns);
     Why why = open_why == Why::kNone ? run_->why() : open_why;

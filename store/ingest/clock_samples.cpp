@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMaxInstances = 4096, kMinInstances = 64;
 constexpr size_t kMaxParts = size_t{1} << 18;  // over all communicators, for each kind of operation
-constexpr uint32_t kMaxCommIndex = 1u << 20;   // writers stop at 2^16
+constexpr uint32_t kMaxCommIndex = 1u << 20;   // writers stop at 2^17
 constexpr size_t kHubs = 4;
 constexpr uint32_t kFirstSync = 1u << 31;  // their numbers as instances
 // A process stamps its header every second in which it does something; an old one every 1/256 of its age (core/recorder.h).
@@ -81,7 +81,7 @@ ClockSamples::ClockSamples(const std::vector<Scan>& scans, const Worlds& worlds,
     domain_of_host_[hosts[i]] = domain;
     spans_[domain].base_ns = std::min(spans_[domain].base_ns, clocks.processes[i].line.monotonic_ns(scans[i].header.begin.ticks));
     for (const ScannedCommunicator& c : scans[i].communicators) {
-      if (c.meta.flags & (kCommSelf | kCommInter | kCommFound) || c.meta.size < 2 || c.meta.index >= kMaxCommIndex) continue;
+      if (c.meta.flags & (kCommSelf | kCommInter | kCommFound | kCommNccl) || c.meta.size < 2 || c.meta.index >= kMaxCommIndex) continue;
       hosts_of[{*worlds.places[i].world, c.meta.uid}].insert(hosts[i]);
     }
   }
@@ -98,7 +98,8 @@ std::vector<ClockSamples::Membership> ClockSamples::memberships(const Scan& scan
   std::vector<Membership> by_index;
   for (const ScannedCommunicator& c : scan.communicators) {
     const auto found = communicators_.find({*worlds_.places[number].world, c.meta.uid});
-    if (found == communicators_.end() || c.meta.flags & (kCommSelf | kCommInter | kCommFound) || c.meta.index >= kMaxCommIndex) continue;
+    if (found == communicators_.end() || c.meta.flags & (kCommSelf | kCommInter | kCommFound | kCommNccl) || c.meta.index >= kMaxCommIndex)
+      continue;
     Communicator& communicator = found->second;
     const auto column = std::lower_bound(communicator.hosts.begin(), communicator.hosts.end(), hosts_[number]);
     if (by_index.size() <= c.meta.index) by_index.resize(c.meta.index + 1);

@@ -23,6 +23,7 @@ const char* kind_of(const Communicator& c) {
          : c.flags & kCommInter  ? "inter"
          : c.flags & kCommWindow ? "window"
          : c.flags & kCommFile   ? "file"
+         : c.flags & kCommNccl   ? "nccl"
                                  : "intra";
 }
 
@@ -39,6 +40,16 @@ std::vector<int64_t> members_of(uint32_t flags, int32_t size, const std::vector<
     for (int32_t i = 0; i < run.count; ++i) members.push_back(run.first < 0 ? -1 : int64_t{run.first} + int64_t{run.stride} * i);
   }
   if (members.size() != static_cast<size_t>(size)) return {};
+  return members;
+}
+
+/// Of NCCL: those who left no spool are not known.
+std::vector<int64_t> members_told(const Communicator& c, uint64_t max_members) {
+  if (c.size < 0 || static_cast<uint64_t>(c.size) > max_members) return {};
+  std::vector<int64_t> members(static_cast<size_t>(c.size), -1);
+  for (const auto& [comm_rank, rank] : c.told) {
+    if (comm_rank >= 0 && comm_rank < c.size) members[static_cast<size_t>(comm_rank)] = rank;
+  }
   return members;
 }
 
@@ -76,6 +87,7 @@ Communicators::Communicators(const std::vector<Scan>& scans, const Worlds& world
         communicator.other_size = c.meta.size;
         communicator.other_runs = c.runs;
       }
+      if (c.meta.flags & kCommNccl) communicator.told[c.meta.rank] = worlds.places[i].rank.value_or(-1);
       communicator.first_index = std::min(communicator.first_index, c.meta.index);
       if (communicator.name.empty()) communicator.name = c.name;
     }
@@ -137,7 +149,7 @@ void Communicators::write(SQLite::Database& db, const std::map<std::string, uint
       int64_t comm_rank = 0;
       for (const int64_t rank : ranks) insert_member.row(id, side, comm_rank++, rank >= 0 ? std::optional(rank) : std::nullopt);
     };
-    insert_side(0, members_of(c.flags, c.size, c.runs, max_members_));
+    insert_side(0, c.flags & kCommNccl ? members_told(c, max_members_) : members_of(c.flags, c.size, c.runs, max_members_));
     insert_side(1, members_of(c.flags, c.other_size, c.other_runs, max_members_));
   }
 }

@@ -26,9 +26,10 @@ struct Communicator {
   std::vector<RankRun> runs;       ///< of the first member's group
   int32_t other_size = 0;          ///< the other group of an intercommunicator, if ranks of our world are in it
   std::vector<RankRun> other_runs;
-  std::string name;          ///< given by the program, or the file's
-  std::string topology;      ///< empty: none
-  uint32_t first_index = 0;  ///< smallest index that a member gave it
+  std::map<int32_t, int64_t> told;  ///< of NCCL: rank in it -> rank in the world, as each member says of itself
+  std::string name;                 ///< given by the program, or the file's
+  std::string topology;             ///< empty: none
+  uint32_t first_index = 0;         ///< smallest index that a member gave it
   int64_t first_rank = 0;
 };
 

@@ -149,6 +149,7 @@ uint64_t load_device(SQLite::Database& db, RunTables& run, const SpoolReader& re
     reader.read_device(chunk, records, &skips);
     for (DeviceRecord& r : records) {
       const DeviceKind kind = device_kind(r.what);
+      const uint64_t device_ns = r.end - r.start;
       if (device_flags(r.what) & kDeviceTime) {
         if (!device_clock.known()) {
           ++without_clock;
@@ -190,8 +191,10 @@ uint64_t load_device(SQLite::Database& db, RunTables& run, const SpoolReader& re
       insert.row(tables.process(), static_cast<uint32_t>(kind), name, when(on_device, r.device), when(on_device, r.cuda_context),
                  when(kind != DeviceKind::kOverhead && r.stream != UINT32_MAX, r.stream), tables.context(context).region,
                  step ? std::optional(static_cast<int64_t>(*step)) : std::nullopt, launch ? std::optional(launch->thread) : std::nullopt,
-                 clock.time_ns(r.start), clock.duration_ns(r.start, r.end - r.start), when(has_bytes(kind), r.bytes),
-                 copy ? text_or_null(name_in(kCopies, device_sub(r.what))) : std::nullopt,
+                 clock.time_ns(r.start),
+                 // NCCL's timers tell lengths exactly, and their place only as well as its proxy thread was quick.
+                 kind == DeviceKind::kCollective ? static_cast<int64_t>(device_ns) : clock.duration_ns(r.start, r.end - r.start),
+                 when(has_bytes(kind), r.bytes), copy ? text_or_null(name_in(kCopies, device_sub(r.what))) : std::nullopt,
                  copy ? text_or_null(name_in(kMemories, device_source(r.what))) : std::nullopt,
                  has_bytes(kind) ? text_or_null(name_in(kMemories, device_destination(r.what))) : std::nullopt,
                  when(copy && device_sub(r.what) == static_cast<uint32_t>(DeviceCopy::kPtoP), r.name), r.correlation,

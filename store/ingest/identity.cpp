@@ -61,8 +61,8 @@ void find_exec(std::vector<Scan>& scans) {
   }
 }
 
-/// A process that never left MPI_Init is the rank that its launcher announced, unless somebody else turned out to be: children inherit the
-/// announcement with the environment.
+/// A process that never left MPI_Init, or that uses NCCL without MPI, is the rank that its launcher announced, unless somebody else turned
+/// out to be: children inherit the announcement with the environment.
 void take_announced_ranks(std::vector<Scan>& scans) {
   std::set<std::pair<uint64_t, int32_t>> taken;
   std::vector<Scan*> candidates;
@@ -70,7 +70,7 @@ void take_announced_ranks(std::vector<Scan>& scans) {
     const FileHeader& h = scan.header;
     if (scan.rank >= 0) {
       taken.emplace(h.world_key, scan.rank);
-    } else if ((h.flags & kMpiEntered) && !scan.became_other && h.launch_rank >= 0 && h.launch_rank < h.launch_size &&
+    } else if ((h.flags & (kMpiEntered | kNcclEntered)) && !scan.became_other && h.launch_rank >= 0 && h.launch_rank < h.launch_size &&
                h.launch_size <= kMaxWorldSize) {
       candidates.push_back(&scan);
     }
@@ -85,6 +85,31 @@ void take_announced_ranks(std::vector<Scan>& scans) {
   }
 }
 
+/// A job of NCCL that no launcher announced: its ranks are those of the first communicator, if all its processes have one rank each in it.
+void take_nccl_ranks(std::vector<Scan>& scans) {
+  std::map<uint64_t, std::map<int32_t, std::vector<Scan*>>> by_uid;
+  for (Scan& scan : scans) {
+    if (scan.rank >= 0) return;  // the job has ranks
+    if (scan.became_other) continue;
+    const auto first = std::find_if(scan.communicators.begin(), scan.communicators.end(),
+                                    [](const ScannedCommunicator& c) { return c.meta.flags & kCommNccl; });
+    if (first != scan.communicators.end() && first->meta.rank >= 0 && first->meta.rank < first->meta.size &&
+        first->meta.size <= kMaxWorldSize)
+      by_uid[first->meta.uid][first->meta.rank].push_back(&scan);
+  }
+  if (by_uid.size() != 1) return;
+  for (const auto& [rank, processes] : by_uid.begin()->second) {
+    if (processes.size() != 1) return;
+  }
+  for (const auto& [rank, processes] : by_uid.begin()->second) {
+    Scan& scan = *processes.front();
+    scan.rank = rank;
+    for (const ScannedCommunicator& c : scan.communicators) {
+      if (c.meta.uid == by_uid.begin()->first) scan.world_size = c.meta.size;
+    }
+  }
+}
+
 }  // namespace
 
 void settle_identities(std::vector<Scan>& scans, Losses& losses) {
@@ -92,6 +117,7 @@ void settle_identities(std::vector<Scan>& scans, Losses& losses) {
   for (Scan& scan : scans) take_recorded_rank(scan, sizes, losses);
   find_exec(scans);
   take_announced_ranks(scans);
+  take_nccl_ranks(scans);
 }
 
 }  // namespace ddl::store

@@ -137,7 +137,7 @@ IngestSummary fill(SQLite::Database& db, const RunDirectory& run, size_t spools,
   }
   add_missing_ranks(worlds, losses);
   const Communicators communicators(scans, worlds);
-  RunTables tables = {{}, {}, communicators, std::move(losses), {}};
+  RunTables tables = {{}, {}, communicators, std::move(losses), {}, {}};
   for (const size_t i : worlds.order) tables.operations.learn(scans[i]);
 
   SQLite::Transaction transaction(db);
@@ -154,6 +154,7 @@ IngestSummary fill(SQLite::Database& db, const RunDirectory& run, size_t spools,
     reporter.to(done_bytes += scans[i].file_bytes);
   }
   reporter.begin("indexing", 1);
+  summary.events += tables.nccl.write(db, tables);
   tables.operations.write(db);
   tables.regions.write(db);
   tables.gpu_names.write(db);

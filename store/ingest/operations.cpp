@@ -8,10 +8,11 @@ namespace ddl::store {
 
 namespace {
 
-constexpr const char* kClassNames[] = {
-    "other",   "lifecycle",    "all_to_all", "barrier",    "root_to_all",   "all_to_root", "scan",     "neighbor", "communicator",   "send",
-    "receive", "send_receive", "probe",      "completion", "request_start", "one_sided",   "rma_sync", "file",     "file_collective"};
-static_assert(std::size(kClassNames) == static_cast<size_t>(OpClass::kFileCollective) + 1);
+constexpr const char* kClassNames[] = {"other",       "lifecycle",    "all_to_all", "barrier",         "root_to_all",
+                                       "all_to_root", "scan",         "neighbor",   "communicator",    "send",
+                                       "receive",     "send_receive", "probe",      "completion",      "request_start",
+                                       "one_sided",   "rma_sync",     "file",       "file_collective", "device_message"};
+static_assert(std::size(kClassNames) == static_cast<size_t>(OpClass::kDeviceMessage) + 1);
 
 std::string version_of(const Scan& scan) { return std::string(fixed_text(scan.header.library_version)); }
 

@@ -115,7 +115,7 @@ class RecordRows : public RowSource {
         break;
       default:
         describe_call(*r, tables_, timeline_.step_index, row);
-        row.kind = record_kind(r->word) == RecordKind::kRequest ? 2 : 1;
+        row.kind = record_kind(r->word) == RecordKind::kRequest ? 2 : record_op(r->word) >= kFirstNcclOp ? 3 : 1;
         row.datatype = known_code(kDatatypeNames, payload_datatype(r->payload));
         row.reduction = known_code(kReductionNames, payload_reduction(r->payload));
     }
@@ -277,6 +277,7 @@ uint64_t load_process(SQLite::Database& db, SpoolTable& spool_table, RunTables& 
   pull(kInsertValues, bit(RecordKind::kValue), silent);
 
   const uint64_t device_ticks = load_device(db, run, reader, stream, timeline, tables, skips);
+  run.nccl.read(db, run, scan, stream, timeline, tables);
 
   write_gpus(db, tables);
   write_counters(db, tables);

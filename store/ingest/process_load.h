@@ -16,6 +16,7 @@
 #include "store/ingest/contexts.h"
 #include "store/ingest/gpu_names.h"
 #include "store/ingest/losses.h"
+#include "store/ingest/nccl_collectives.h"
 #include "store/ingest/operations.h"
 #include "store/ingest/spool_table.h"
 
@@ -28,6 +29,7 @@ struct RunTables {
   const Communicators& communicators;
   Losses losses;
   GpuNames gpu_names;
+  NcclCollectives nccl;
 };
 
 /// From one process's numbers to the run's ids. What the spool does not describe is counted and gets the best that is left: "unknown#N", no

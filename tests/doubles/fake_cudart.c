@@ -98,6 +98,11 @@ FAKE_EXPORT int cudaMallocHost(void** memory, size_t bytes) {
   *memory = allocate(bytes, FAKE_PINNED);
   return 0;
 }
+/* What cudaMallocHost of C++ programs becomes. */
+FAKE_EXPORT int cudaHostAlloc(void** pointer, size_t bytes, unsigned flags) {
+  (void)flags;
+  return cudaMallocHost(pointer, bytes);
+}
 FAKE_EXPORT int cudaFreeHost(void* memory) { return cudaFree(memory); }
 
 FAKE_EXPORT int cudaStreamCreate(struct fake_stream** stream) {

@@ -21,6 +21,7 @@ class Conv2d : public Layer {
   Conv2d(const std::string& name, const Shape& input, std::size_t channels, Window window);
   void forward(Inputs inputs, Tensor& output) override;
   void backward(Inputs inputs, const Tensor& output, const Tensor& output_gradient, InputGradients input_gradients) override;
+  const Window& window() const { return window_; }
 
  private:
   Window window_;

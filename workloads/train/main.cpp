@@ -6,6 +6,7 @@
 #include <exception>
 #include <numeric>
 
+#include "workloads/train/device.h"
 #include "workloads/train/error.h"
 #include "workloads/train/ops.h"
 #include "workloads/train/trainer.h"
@@ -18,7 +19,7 @@ namespace {
 struct SetUp {
   Options options;
   std::unique_ptr<Dataset> data;
-  std::unique_ptr<Trainer> trainer;
+  std::unique_ptr<Training> trainer;
 };
 
 SetUp set_up(Mpi& mpi, int argc, char** argv) {
@@ -28,7 +29,7 @@ SetUp set_up(Mpi& mpi, int argc, char** argv) {
   result.options.faults.check_ranks(mpi.size());
   use_one_blas_thread();
   result.data = result.options.data_folder.empty() ? make_drawn_set(result.options.seed) : open_dataset(result.options.data_folder);
-  result.trainer = std::make_unique<Trainer>(result.options, *result.data, mpi);
+  result.trainer = make_training(result.options, *result.data, mpi);
   if (!result.options.call_log.empty()) mpi.call_log().open(result.options.call_log + "." + std::to_string(mpi.rank()));
   return result;
 }

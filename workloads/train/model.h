@@ -35,6 +35,13 @@ class Model {
   }
   Node append(std::unique_ptr<Layer> layer, std::vector<Node> inputs);
 
+  // What the network is made of, for who computes it elsewhere.
+  std::size_t nodes() const { return nodes_.size(); }
+  const Tensor& value(Node node) const { return nodes_[node].value; }
+  std::size_t steps() const { return steps_.size(); }
+  Layer& layer(std::size_t step) { return *steps_[step].layer; }
+  const std::vector<Node>& inputs_of(std::size_t step) const { return steps_[step].inputs; }
+
   /** The logits. */
   const Tensor& forward();
   /** Where to write the gradient of the logits before `backward`. */

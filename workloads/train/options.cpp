@@ -37,9 +37,13 @@ po::options_description describe(Options& options, Typed& typed) {
        "of drawn shapes")                                                                                                          //
       ("bucket-mb", po::value(&options.bucket_mib)->default_value(defaults.bucket_mib, "0.25")->value_name("X"),                   //
        "gradients are reduced in buckets that are closed when they hold X MiB (2^20 bytes), the rule of DDP's bucket_cap_mb; 0: one per "
-       "tensor")                                                                                                          //
-      ("no-overlap", po::bool_switch(), "blocking MPI_Allreduce after backward instead of MPI_Iallreduce during it")      //
-      ("print-every", po::value(&typed.print_every)->default_value(1)->value_name("N"), "print every Nth loss; 0: none")  //
+       "tensor")                                                                                                      //
+      ("no-overlap", po::bool_switch(), "blocking MPI_Allreduce after backward instead of MPI_Iallreduce during it")  //
+      ("device", po::value(&options.device)->default_value(defaults.device)->value_name("cpu|cuda"),
+       "cuda: cuBLAS and cuDNN, one GPU per rank, round robin")(
+          "reduce", po::value(&options.reduce)->default_value(defaults.reduce)->value_name("nccl|mpi"),
+          "with --device cuda: NCCL, or by way of the host (copy, MPI_Allreduce, copy)")(
+          "print-every", po::value(&typed.print_every)->default_value(1)->value_name("N"), "print every Nth loss; 0: none")  //
       ("help,h", po::bool_switch(&options.help), "this text");
   po::options_description aids("Test aids (steps and ranks count from 0; each but --jitter and --log-calls may be repeated)");
   aids.add_options()                                                                                                              //
@@ -74,6 +78,8 @@ void in_range(const char* option, double value, double low, double high) {
 void check(Options& options, const Typed& typed) {
   constexpr int64_t kMany = int64_t{1} << 40;
   if (options.model != "mlp" && options.model != "cnn") throw UsageError("--model '" + options.model + "': expected mlp or cnn");
+  if (options.device != "cpu" && options.device != "cuda") throw UsageError("--device '" + options.device + "': expected cpu or cuda");
+  if (options.reduce != "nccl" && options.reduce != "mpi") throw UsageError("--reduce '" + options.reduce + "': expected nccl or mpi");
   options.width = static_cast<std::size_t>(in_range("width", typed.width, 0, 4096));
   if (options.width == 0) options.width = options.model == "mlp" ? 1024 : 24;
   options.batch = static_cast<std::size_t>(in_range("batch", typed.batch, 1, 65536));

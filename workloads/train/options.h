@@ -18,6 +18,8 @@ struct Options {
   std::string data_folder;  ///< empty: the drawn set
   double bucket_mib = 0.25;
   bool overlap = true;
+  std::string device = "cpu";
+  std::string reduce = "nccl";  ///< --device cuda only
   uint64_t print_every = 1;
   FaultPlan faults;
   std::string call_log;  ///< prefix, empty: none

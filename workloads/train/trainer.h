@@ -18,19 +18,30 @@ struct StepResult {
   double accuracy = 0.0;
 };
 
-/** One rank of the job. */
-class Trainer {
+/** One rank of the job, on whatever device. */
+class Training {
+ public:
+  virtual ~Training() = default;
+  /** Collective: everybody starts with the weights of rank 0, as DDP does, even if another machine should have drawn others. */
+  virtual void broadcast_parameters() = 0;
+  virtual StepResult run_step(uint64_t step) = 0;
+  virtual std::size_t parameters() const = 0;
+  virtual std::size_t buckets() const = 0;
+  virtual std::size_t global_batch() const = 0;
+};
+
+/** On the CPU. */
+class Trainer : public Training {
  public:
   /** Allocates; no communication, so a rank may fail here and tell the others. */
   Trainer(const Options& options, const Dataset& data, Mpi& mpi);
 
-  /** Collective: everybody starts with the weights of rank 0, as DDP does, even if another machine should have drawn others. */
-  void broadcast_parameters();
-  StepResult run_step(uint64_t step);
+  void broadcast_parameters() override;
+  StepResult run_step(uint64_t step) override;
 
-  std::size_t parameters() const { return arena_.size(); }
-  std::size_t buckets() const { return reducer_.buckets().size(); }
-  std::size_t global_batch() const { return options_.batch * static_cast<std::size_t>(mpi_.size()); }
+  std::size_t parameters() const override { return arena_.size(); }
+  std::size_t buckets() const override { return reducer_.buckets().size(); }
+  std::size_t global_batch() const override { return options_.batch * static_cast<std::size_t>(mpi_.size()); }
 
  private:
   void load_batch(uint64_t step);

@@ -1,0 +1,73 @@
+// NCCL's collectives as they ran on the device: one row of table event (kind 4) and of nccl_collective for each time that a rank carried
+// one out, however many sources saw it.
+//
+// The call on the host (our wrappers, or NCCL's profiler in their place) says what it is. When it ran is told by the kernel that CUPTI saw
+// being launched for it, else by the timers of NCCL's profiler. The key of an instance is (communicator, number), the same on all ranks
+// without a message. A captured collective has one call and runs with every launch of its graph: the k-th time after the first has k * 2^32
+// added to its number.
+//
+// Collectives of one group may share a kernel. Their parts of it are in proportion to S, the size of the whole operation, which for some is
+// known only from another rank: so rows are written when all processes have been read.
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace ddl::store {
+
+struct RunTables;
+struct Scan;
+struct Timeline;
+class RecordStream;
+class ProcessTables;
+
+class NcclCollectives {
+ public:
+  /// Of one process whose gpu_events are in the store.
+  void read(SQLite::Database& db, RunTables& run, const Scan& scan, RecordStream& stream, const Timeline& timeline, ProcessTables& tables);
+  /// All of them; returns how many.
+  uint64_t write(SQLite::Database& db, const RunTables& run) const;
+
+ private:
+  struct Call {
+    uint32_t op = 0;
+    uint32_t thread = 0;
+    uint32_t region = 0;
+    uint32_t site = 0;
+    std::optional<int64_t> step;
+    int64_t payload_bytes = 0;
+    std::optional<int64_t> root;
+    int64_t datatype = 0, reduction = 0;
+    std::string method;  ///< "RING SIMPLE"; empty: not known
+    uint32_t channels = 0;
+  };
+  /// One kernel, or what NCCL timed, with the calls that it carried out.
+  struct Execution {
+    int64_t process = 0;
+    uint32_t comm = 0;
+    uint32_t first = 0;
+    uint64_t repetition = 0;  ///< of a captured one: how often it had run before
+    int64_t start_ns = 0, duration_ns = 0;
+    std::optional<int64_t> step;
+    bool timed_by_nccl = false;
+    std::vector<Call> calls;
+  };
+  using Key = std::pair<uint32_t, uint32_t>;  ///< communicator.id, number
+  using Calls = std::map<Key, Call>;
+
+  static Calls read_calls(RecordStream& stream, const Timeline& timeline, ProcessTables& tables, std::map<Key, uint64_t>& groups);
+  void add_kernels(SQLite::Database& db, RunTables& run, const ProcessTables& tables, const Calls& calls,
+                   const std::map<Key, uint64_t>& groups);
+  void add_timers(SQLite::Database& db, const ProcessTables& tables, const Calls& calls);
+
+  std::vector<Execution> executions_;
+  std::map<Key, int64_t> largest_payload_;
+};
+
+}  // namespace ddl::store
