@@ -64,6 +64,9 @@ std::vector<Image> base_spools() {
   add(test::run().ranks(2).steps(10).compute(1_ms).allreduce(4_MiB, 1_ms).killed(1, 5).tsc(2.5e9));
   test::SpoolBuilder tiny;
   tiny.append(tiny.add_chunk(ChunkKind::kEvents), {1, record_word(RecordKind::kCall, 20, 1), 0, 0, 0, 0, -1});
+  const size_t device = tiny.add_chunk(ChunkKind::kDevice);
+  for (uint32_t i = 0; i < 50; ++i)
+    tiny.append_device(device, {i, i + 9, 1, 0, device_what(DeviceKind::kMemcpy, 1, 1, 1, i % 2), 0, 1, 7, i, 0, kContextOfLaunch, 0, 0});
   images.push_back(tiny.image());
   return images;
 }
@@ -91,13 +94,18 @@ void read_all(SpoolReader& reader) {
       for (const Record& r : records) {
         ASSERT_GE(r.start_ticks, reader.header().begin.ticks);
         ASSERT_GE(static_cast<uint32_t>(record_kind(r.word)), 1u);
-        ASSERT_LE(static_cast<uint32_t>(record_kind(r.word)), 7u);
+        ASSERT_LE(record_kind(r.word), RecordKind::kCounter);
       }
     }
   }
   for (const SpoolChunk& chunk : reader.chunks(ChunkKind::kProfile)) {
     reader.read_profile(chunk, entries, &skips);
     for (const ProfileEntry& e : entries) ASSERT_TRUE(e.op != 0 && e.size_class <= 63);
+  }
+  std::vector<DeviceRecord> device;
+  for (const SpoolChunk& chunk : reader.chunks(ChunkKind::kDevice)) {
+    reader.read_device(chunk, device, &skips);
+    for (const DeviceRecord& r : device) ASSERT_TRUE(r.start <= r.end && device_kind(r.what) <= DeviceKind::kCollective);
   }
   Visitor visitor;
   reader.read_meta(visitor, &skips);
