@@ -27,6 +27,14 @@ struct SubModel {
 
 int model_allreduce(const std::vector<std::string>& arguments);
 int model_fit(const std::vector<std::string>& arguments);
+int model_fusion(const std::vector<std::string>& arguments);
+int model_pipeline(const std::vector<std::string>& arguments);
+int model_microbatch(const std::vector<std::string>& arguments);
+int model_partition(const std::vector<std::string>& arguments);
+int model_memory(const std::vector<std::string>& arguments);
+int model_epochs(const std::vector<std::string>& arguments);
+int model_train(const std::vector<std::string>& arguments);
+int model_compression(const std::vector<std::string>& arguments);
 
 // ---------------------------------------------------------------- what the sub-models share
 

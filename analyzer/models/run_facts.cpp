@@ -1,6 +1,9 @@
 #include "analyzer/models/run_facts.h"
 
+#include <algorithm>
+
 #include "analyzer/query.h"
+#include "core/error.h"
 
 namespace ddl::models {
 
@@ -25,6 +28,75 @@ std::vector<Sample> samples_of(const std::vector<MeasuredCollective>& collective
   for (const MeasuredCollective& one : collectives)
     if (collective_of(one.op)) samples.push_back(one.sample);
   return samples;
+}
+
+std::vector<RankStep> rank_steps(SQLite::Database& db, int64_t world) {
+  Query row(
+      db,
+      "SELECT p.rank, avg(t.compute_ns) FROM step_part t JOIN process p ON p.id = t.process "
+      "JOIN steady_step s ON s.world = p.world AND s.step = t.step AND s.annotated WHERE p.world = ?1 GROUP BY p.rank ORDER BY p.rank");
+  std::vector<RankStep> ranks;
+  for (row.bind(world); row.next();) ranks.push_back({row.integer(0), row.real(1) * 1e-9});
+  if (ranks.empty())
+    throw Error("the run has no complete steps", "name steps with ddl/annotate.h or NVTX, or give the numbers", ExitCode::kDataMissing);
+  return ranks;
+}
+
+std::optional<double> metric_of(SQLite::Database& db, int64_t world, const std::string& id) {
+  Query row(db, "SELECT value FROM metric WHERE world = ?1 AND id = ?2");
+  row.bind(world, id);
+  return row.next() ? row.maybe_real(0) : std::nullopt;
+}
+
+std::vector<LayerCost> layers_of(SQLite::Database& db, int64_t world) {
+  Query row(db,
+            "SELECT v.layer, sum(CASE WHEN v.phase = 'forward' THEN v.compute_ns ELSE 0 END), sum(v.compute_ns), "
+            "(SELECT count(*) FROM step s JOIN process p ON p.id = s.process WHERE p.world = ?1), "
+            "(SELECT min(e.start_ns) FROM range_event e JOIN region r ON r.id = e.region WHERE r.layer = v.layer) AS first "
+            "FROM v_layer v WHERE v.world = ?1 GROUP BY v.layer ORDER BY first");
+  std::vector<LayerCost> layers;
+  for (row.bind(world); row.next();) {
+    const double steps = row.real(3);  // of all ranks together
+    if (steps <= 0) break;
+    layers.push_back({row.text(0), row.real(1) * 1e-9 / steps, (row.real(2) - row.real(1)) * 1e-9 / steps, 0, 0});
+  }
+  if (layers.empty())
+    throw Error("the run has no steps with layers", "name layers with ddl/annotate.h or NVTX, or give --profile", ExitCode::kDataMissing);
+  return layers;
+}
+
+StepGradients step_gradients(SQLite::Database& db, int64_t world) {
+  StepGradients result;
+  double longest = -1;
+  for (const RankStep& rank : rank_steps(db, world))
+    if (rank.compute_s > longest) longest = rank.compute_s, result.rank = rank.rank;
+  Query step(db,
+             "SELECT s.process, s.thread, s.step, s.start_ns, s.duration_ns, t.compute_ns FROM step s JOIN process p ON p.id = s.process "
+             "JOIN step_part t ON t.process = s.process AND t.step = s.step "
+             "JOIN steady_step y ON y.world = p.world AND y.step = s.step AND y.annotated "
+             "WHERE p.world = ?1 AND p.rank = ?2 AND t.comm_ns IS NOT NULL ORDER BY s.step DESC LIMIT 1");
+  step.bind(world, result.rank);
+  if (step.next()) {
+    result.step = step.integer(2);
+    result.measured_s = step.real(4) * 1e-9;
+    result.compute_s = step.real(5) * 1e-9;
+    // All calls and requests in order; time inside calls stops the clock of computing.
+    Query event(db,
+                "SELECT e.kind, o.name, e.start_ns, e.duration_ns, k.bytes, c.size FROM event e JOIN op o ON o.id = e.op "
+                "LEFT JOIN collective k ON k.event = e.id LEFT JOIN communicator c ON c.id = e.comm "
+                "WHERE e.process = ?1 AND e.thread = ?2 AND e.step = ?3 ORDER BY e.start_ns, e.kind DESC");
+    double in_mpi_ns = 0;
+    for (event.bind(step.integer(0), step.integer(1), step.integer(2)); event.next();) {
+      if (collective_of(event.text(1)) == Collective::kAllreduce && event.maybe_integer(4).value_or(0) > 0) {
+        result.gradients.push_back({event.integer(4), (event.real(2) - step.real(3) - in_mpi_ns) * 1e-9});
+        result.ranks = std::max(result.ranks, event.integer(5));
+      }
+      if (event.integer(0) == 1) in_mpi_ns += event.real(3);
+    }
+  }
+  if (result.gradients.empty())
+    throw Error("no allreduce was kept in a steady step", "ddl record --steps A:B keeps all events of these steps", ExitCode::kDataMissing);
+  return result;
 }
 
 }  // namespace ddl::models

@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "analyzer/models/fusion.h"
 #include "analyzer/models/link_fit.h"
+#include "analyzer/models/partition.h"
 
 namespace ddl::models {
 
@@ -23,5 +25,28 @@ std::vector<MeasuredCollective> measured_collectives(SQLite::Database& db, int64
 
 /// Samples of those that have a model.
 std::vector<Sample> samples_of(const std::vector<MeasuredCollective>& collectives);
+
+// The rest reads steady steps, of the temporary tables that RunView makes. Throws ddl::Error (kDataMissing) if the run has none.
+
+/// What a rank does in a steady step, in the mean.
+struct RankStep {
+  int64_t rank = 0;
+  double compute_s = 0;
+};
+std::vector<RankStep> rank_steps(SQLite::Database& db, int64_t world);
+
+/// A metric of the run; nothing if it is n/a.
+std::optional<double> metric_of(SQLite::Database& db, int64_t world, const std::string& id);
+
+/// Layers in the order in which they first began, with their computing per step in the mean over ranks; forward and everything else.
+std::vector<LayerCost> layers_of(SQLite::Database& db, int64_t world);
+
+/// The allreduces of the last steady step of the rank that computes longest, on its clock of computing: time inside MPI is left out.
+struct StepGradients {
+  int64_t rank = 0, step = 0, ranks = 0;  ///< ranks: of the communicator
+  double compute_s = 0, measured_s = 0;   ///< of that step
+  std::vector<Gradient> gradients;
+};
+StepGradients step_gradients(SQLite::Database& db, int64_t world);
 
 }  // namespace ddl::models

@@ -1,0 +1,33 @@
+#include "analyzer/models/fusion.h"
+
+#include <algorithm>
+
+namespace ddl::models {
+
+std::vector<Bucket> fuse(const std::vector<Gradient>& gradients, int64_t threshold_bytes) {
+  std::vector<Bucket> buckets;
+  for (const Gradient& gradient : gradients) {
+    if (buckets.empty() || buckets.back().bytes + gradient.bytes > threshold_bytes) buckets.emplace_back();
+    Bucket& bucket = buckets.back();
+    bucket.bytes += gradient.bytes;
+    ++bucket.tensors;
+    bucket.ready_s = std::max(bucket.ready_s, gradient.ready_s);
+  }
+  return buckets;
+}
+
+FusedStep schedule(const std::vector<Bucket>& buckets, double compute_s, const std::function<double(int64_t bytes)>& allreduce_s,
+                   bool overlap) {
+  FusedStep step;
+  double over_s = 0;
+  for (const Bucket& bucket : buckets) {
+    const double time_s = allreduce_s(bucket.bytes);
+    step.comm_s += time_s;
+    over_s = std::max(over_s, bucket.ready_s) + time_s;
+  }
+  step.step_s = overlap ? std::max(compute_s, over_s) : compute_s + step.comm_s;
+  step.exposed_s = step.step_s - compute_s;
+  return step;
+}
+
+}  // namespace ddl::models

@@ -1,0 +1,36 @@
+// Tensor fusion and overlap: gradients become ready during backward, are collected into buckets up to a threshold, and the buckets are sent
+// one after the other behind the computing (list scheduling; tuning.md section 5; bucket rule as in fusion_bucket_counts.csv).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace ddl::models {
+
+struct Gradient {
+  int64_t bytes = 0;
+  double ready_s = 0;  ///< since the step began
+};
+
+/// A bucket holds consecutive tensors, in the order in which they become ready, while their sum does not exceed the threshold. A larger
+/// tensor is a bucket of its own; threshold 0: every tensor is.
+struct Bucket {
+  int64_t bytes = 0;
+  int64_t tensors = 0;
+  double ready_s = 0;  ///< of its last tensor
+};
+std::vector<Bucket> fuse(const std::vector<Gradient>& gradients, int64_t threshold_bytes);
+
+struct FusedStep {
+  double step_s = 0;     ///< until computing and communication are over
+  double comm_s = 0;     ///< communication, hidden or not
+  double exposed_s = 0;  ///< step_s - compute_s
+};
+
+/// Buckets start when they are ready and the one before is over. `compute_s`: when computing ends; readiness is on that clock.
+/// Without overlap a bucket's communication also holds up the computing behind it (blocking calls).
+FusedStep schedule(const std::vector<Bucket>& buckets, double compute_s, const std::function<double(int64_t bytes)>& allreduce_s,
+                   bool overlap);
+
+}  // namespace ddl::models

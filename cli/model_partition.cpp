@@ -1,0 +1,164 @@
+// ddl model partition, ddl model memory: layers onto pipeline stages, layers into memory.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analyzer/csv_table.h"
+#include "analyzer/models/layer_memory.h"
+#include "analyzer/models/run_facts.h"
+#include "cli/model.h"
+#include "core/error.h"
+
+namespace po = boost::program_options;
+
+namespace ddl::cli {
+namespace {
+
+using reports::Unit;
+using reports::Value;
+
+// PipeDream's profile as CSV; the input is no layer.
+std::vector<models::LayerCost> profile_of(const std::string& file) {
+  const CsvTable table = CsvTable::read(file);
+  std::vector<models::LayerCost> layers;
+  for (size_t r = 0; r < table.rows(); ++r) {
+    if (table.text(r, "op").starts_with("Input")) continue;
+    layers.push_back({table.text(r, "op"), table.number(r, "fwd_ms") * 1e-3, table.number(r, "bwd_ms") * 1e-3,
+                      table.number(r, "activation_bytes_per_minibatch"), table.number(r, "param_bytes_fp32")});
+  }
+  if (layers.empty())
+    throw Error(fmt::format("{} has no layers", file), "columns op, fwd_ms, bwd_ms, activation_bytes_per_minibatch, param_bytes_fp32");
+  return layers;
+}
+
+constexpr const char* kProfileHelp =
+    "columns op, fwd_ms, bwd_ms, activation_bytes_per_minibatch, param_bytes_fp32, in the order of the forward pass";
+
+void add_stages(const models::Partition& partition, const std::vector<models::LayerCost>& layers, Answer& answer,
+                const std::string& caption) {
+  auto& table = answer.table(fmt::format("stages_{}", partition.stages.size()), caption,
+                             {{"stage", "stage", Unit::kCount},
+                              {"replicas", "workers", Unit::kCount},
+                              {"layers", "layers", Unit::kCount},
+                              {"first", "first", Unit::kText},
+                              {"last", "last", Unit::kText},
+                              {"compute_ns", "computing", Unit::kDuration},
+                              {"paced_ns", "per mini-batch", Unit::kDuration}});
+  int64_t number = 0;
+  for (const models::Stage& stage : partition.stages) {
+    table.rows.push_back({Value::count(number++), Value::count(stage.replicas),
+                          Value::count(static_cast<int64_t>(stage.last - stage.first + 1)), Value::text(layers[stage.first].name),
+                          Value::text(layers[stage.last].name), seconds_value(stage.compute_s), seconds_value(stage.paced_s)});
+  }
+}
+
+}  // namespace
+
+int model_partition(const std::vector<std::string>& arguments) {
+  VerbOptions options = model_options(
+      "partition", "[RUN] --stages K,... [options]",
+      "Cuts consecutive layers into stages such that the slowest is as fast as can be (dynamic programming, as in PipeDream). With "
+      "--workers\n"
+      "and --bandwidth stages may be replicated: their weights then cost an allreduce. With RUN: its layers and their computing per step.");
+  options.add()("profile", po::value<std::string>()->value_name("FILE"), kProfileHelp)(
+      "stages,k", po::value<std::string>()->value_name("K,..."), "one worker each")("workers", po::value<int64_t>()->value_name("W"),
+                                                                                    "instead: any stages and replicas on so many")(
+      "bandwidth", po::value<double>()->value_name("GB/S"), "of a worker's link");
+  if (!options.parse(arguments)) return 0;
+  const auto run = maybe_run(options);
+  const bool replicas = options.has("workers");
+  if (replicas == options.has("stages")) throw Error("either --stages or --workers", "e.g. --stages 2,4,8", ExitCode::kUsage);
+  if (replicas && run) throw Error("a run does not tell sizes of activations and weights", "--workers needs --profile", ExitCode::kUsage);
+  const auto layers = run ? models::layers_of(run->view.db, run->view.world)
+                          : profile_of(needed(options.maybe<std::string>("profile"), "profile", kProfileHelp));
+  double total = 0, parameters = 0;
+  for (const models::LayerCost& layer : layers) total += layer.forward_s + layer.backward_s, parameters += layer.parameter_bytes;
+  Answer answer("partition");
+  answer.given("layers", "layers", Value::count(static_cast<int64_t>(layers.size())));
+  answer.given("total_ns", "computing", seconds_value(total), "per mini-batch");
+  auto& table = answer.table("partition", "The slowest stage or transfer sets the pace",
+                             {{"workers", "workers", Unit::kCount},
+                              {"stages", "stages", Unit::kCount},
+                              {"config", "workers of each", Unit::kText},
+                              {"bottleneck_ns", "per mini-batch", Unit::kDuration},
+                              {"speedup", "speed-up", Unit::kNumber},
+                              {"efficiency_ratio", "of the ideal", Unit::kRatio}});
+  std::vector<models::Partition> found;
+  std::vector<std::vector<Value>> rows;
+  if (replicas) {
+    const double bandwidth = needed(number_option(options, "bandwidth", 0, true), "bandwidth", "e.g. --bandwidth 1.25") * 1e9;
+    found.push_back(models::partition_with_replicas(layers, *count_option(options, "workers"), bandwidth));
+    answer.given("bandwidth_bytes_per_second", "bandwidth", Value::bandwidth(bandwidth));
+    const double w = static_cast<double>(*count_option(options, "workers"));
+    answer.given("data_parallel_ns", "data parallel", seconds_value(std::max(total, 2 * (w - 1) * parameters / bandwidth) / w),
+                 "per mini-batch");
+  } else {
+    for (const int64_t k : parse_counts(options.get<std::string>("stages"))) {
+      if (k > static_cast<int64_t>(layers.size()))
+        throw Error(fmt::format("{} stages of {} layers", k, layers.size()), "at most one per layer", ExitCode::kUsage);
+      found.push_back(models::partition_layers(layers, k));
+    }
+  }
+  for (const models::Partition& partition : found) {
+    std::string config;
+    int64_t workers = 0;
+    for (const models::Stage& stage : partition.stages)
+      config += fmt::format("{}{}", config.empty() ? "" : "-", stage.replicas), workers += stage.replicas;
+    const double speedup = total / partition.bottleneck_s;
+    table.rows.push_back({Value::count(workers), Value::count(static_cast<int64_t>(partition.stages.size())), Value::text(config),
+                          seconds_value(partition.bottleneck_s), Value::number(speedup),
+                          Value::ratio(speedup / static_cast<double>(workers))});
+  }
+  for (const models::Partition& partition : found) add_stages(partition, layers, answer, fmt::format("{} stages", partition.stages.size()));
+  answer.note(replicas ? "Steady state, one level of links; weights and activations move behind the computing. Layers in the order of the "
+                         "file: branches are not modelled."
+                       : "Steady state, transfers are free. Layers in order: branches are not modelled.");
+  return answer.print(options);
+}
+
+int model_memory(const std::vector<std::string>& arguments) {
+  VerbOptions options = model_options("memory", "--profile FILE [options]",
+                                      "Memory of training by layer: weights and gradients, the optimiser's state, outputs kept for "
+                                      "backward and their gradients. An upper bound:\n"
+                                      "frameworks free and share.");
+  options.add()("profile", po::value<std::string>()->value_name("FILE"), kProfileHelp)(
+      "optimizer", po::value<std::string>()->value_name("NAME")->default_value("sgd"),
+      "sgd, momentum, adam: 0, 1, 2 more values per weight")("batch-factor", po::value<double>()->value_name("X")->default_value(1),
+                                                             "wanted batch over the profile's");
+  options.allow_words(0);
+  if (!options.parse(arguments)) return 0;
+  const std::string name = options.get<std::string>("optimizer");
+  const std::vector<std::string> names = {"sgd", "momentum", "adam"};
+  const auto known = std::find(names.begin(), names.end(), name);
+  if (known == names.end())
+    throw Error(fmt::format("unknown optimizer '{}'", name), did_you_mean(name, names, "sgd, momentum, adam"), ExitCode::kUsage);
+  const auto layers = profile_of(needed(options.maybe<std::string>("profile"), "profile", kProfileHelp));
+  const double factor = *number_option(options, "batch-factor", 0, true);
+  Answer answer("memory");
+  answer.given("optimizer", "optimizer", Value::text(name));
+  answer.given("batch_factor", "batch x", Value::number(factor));
+  auto& table = answer.table("memory", "Memory by layer",
+                             {{"layer", "layer", Unit::kText},
+                              {"parameter_bytes", "weights + gradients", Unit::kBytes},
+                              {"optimizer_bytes", "optimizer", Unit::kBytes},
+                              {"activation_bytes", "activations + gradients", Unit::kBytes},
+                              {"total_bytes", "total", Unit::kBytes}});
+  models::Memory sum;
+  const auto add = [&](const std::string& layer, const models::Memory& m) {
+    const auto bytes = [](double b) { return Value::bytes(std::llround(b)); };
+    table.rows.push_back(
+        {Value::text(layer), bytes(m.parameter_bytes), bytes(m.optimizer_bytes), bytes(m.activation_bytes), bytes(m.total())});
+  };
+  for (const models::LayerCost& layer : layers) {
+    const models::Memory m = layer_memory(layer, static_cast<double>(known - names.begin()), factor);
+    add(layer.name, m);
+    sum.parameter_bytes += m.parameter_bytes;
+    sum.optimizer_bytes += m.optimizer_bytes;
+    sum.activation_bytes += m.activation_bytes;
+  }
+  add("all", sum);
+  return answer.print(options);
+}
+
+}  // namespace ddl::cli

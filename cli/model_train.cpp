@@ -1,0 +1,153 @@
+// ddl model train, epochs, compression: time to train, its price, and what shortens it.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "analyzer/csv_table.h"
+#include "analyzer/models/run_facts.h"
+#include "analyzer/models/training_time.h"
+#include "cli/model.h"
+#include "core/error.h"
+
+namespace po = boost::program_options;
+
+namespace ddl::cli {
+namespace {
+
+using reports::Unit;
+using reports::Value;
+
+models::EpochModel epochs_of(const std::string& file) {
+  const CsvTable table = CsvTable::read(file);
+  std::vector<models::BatchEpochs> points;
+  for (size_t r = 0; r < table.rows(); ++r) points.push_back({table.number(r, "batch"), table.number(r, "epochs")});
+  return models::fit_epochs(points);
+}
+
+}  // namespace
+
+int model_train(const std::vector<std::string>& arguments) {
+  VerbOptions options = model_options(
+      "train", "[RUN] --samples N [options]",
+      "Iterations = ceil(samples / batch) x epochs, time = iterations x step time, price = hours x machines x price per hour. With RUN: "
+      "its\n"
+      "median step time, and the batch from the samples that the program reported. --epochs-csv: epochs from a fit over batch sizes.");
+  options.add()("samples", po::value<double>()->value_name("N"), "in the data set")(
+      "epochs", po::value<double>()->value_name("E"), "passes over it")("epochs-csv", po::value<std::string>()->value_name("FILE"),
+                                                                        "columns batch, epochs: see ddl model epochs")(
+      "batch", po::value<double>()->value_name("B"), "global: of all workers together")(
+      "step-ms", po::value<double>()->value_name("MS"), "time of a step")("iterations", po::value<int64_t>()->value_name("I"),
+                                                                          "per epoch, instead of samples / batch")(
+      "machines", po::value<double>()->value_name("N")->default_value(1), "that are paid for")(
+      "price", po::value<double>()->value_name("PRICE"), "of a machine per hour");
+  if (!options.parse(arguments)) return 0;
+  Answer answer("train");
+  const auto run = maybe_run(options);
+  std::optional<double> step_s = number_option(options, "step-ms", 0, true), batch = number_option(options, "batch", 0, true);
+  if (step_s) *step_s *= 1e-3;
+  std::string step_from, batch_from;
+  if (run) {
+    const auto median_ns = models::metric_of(run->view.db, run->view.world, "step_time");
+    if (!step_s && median_ns) step_s = *median_ns * 1e-9, step_from = "(median of the run)";
+    const auto throughput = models::metric_of(run->view.db, run->view.world, "throughput");
+    if (!batch && throughput && median_ns) batch = std::round(*throughput * *median_ns * 1e-9), batch_from = "(of the run)";
+  }
+  const double step = needed(step_s, "step-ms", "or a recorded run with steps");
+  const auto iterations_option = count_option(options, "iterations");
+  std::optional<double> epochs = number_option(options, "epochs", 0, true);
+  std::string epochs_from;
+  if (!epochs && options.has("epochs-csv")) {
+    epochs = epochs_of(options.get<std::string>("epochs-csv")).epochs(needed(batch, "batch", "or a run that reports its samples"));
+    epochs_from = "(fitted)";
+  }
+  const double passes = needed(epochs, "epochs", "or --epochs-csv");
+  const int64_t per_epoch =
+      iterations_option ? *iterations_option
+                        : models::steps_per_epoch(needed(number_option(options, "samples", 0, true), "samples", "e.g. --samples 1281167"),
+                                                  needed(batch, "batch", "or a run that reports its samples"));
+  answer.given("step_ns", "step", seconds_value(step), step_from);
+  if (batch) answer.given("batch", "batch", Value::number(*batch), batch_from);
+  answer.given("epochs", "epochs", Value::number(passes), epochs_from);
+  const double hours = step * static_cast<double>(per_epoch) * passes / 3600;
+  auto& table = answer.table("train", "Time to train",
+                             {{"iterations_per_epoch", "iterations/epoch", Unit::kCount},
+                              {"epoch_ns", "epoch", Unit::kDuration},
+                              {"hours", "hours", Unit::kNumber},
+                              {"days", "days", Unit::kNumber}});
+  table.rows.push_back(
+      {Value::count(per_epoch), seconds_value(step * static_cast<double>(per_epoch)), Value::number(hours), Value::number(hours / 24)});
+  if (const auto price = number_option(options, "price", 0)) {
+    const double machines = *number_option(options, "machines", 0, true);
+    table.columns.push_back({"price", "price", Unit::kNumber});
+    table.rows[0].push_back(Value::number(hours * machines * *price));
+    answer.given("machines", "machines", Value::number(machines), fmt::format("at {} an hour", *price));
+  }
+  answer.note("Evaluation, checkpoints and restarts are not in it.");
+  return answer.print(options);
+}
+
+int model_epochs(const std::vector<std::string>& arguments) {
+  VerbOptions options =
+      model_options("epochs", "--csv FILE [--batch B,...]",
+                    "Fits E(B) = E0 (1 + B / B0), the epochs to the target by global batch size, and what they would be at other sizes.");
+  options.add()("csv", po::value<std::string>()->value_name("FILE"), "columns batch, epochs: at least three batch sizes")(
+      "batch", po::value<std::string>()->value_name("B,..."), "global batch sizes to ask for");
+  options.allow_words(0);
+  if (!options.parse(arguments)) return 0;
+  const models::EpochModel model = epochs_of(needed(options.maybe<std::string>("csv"), "csv", "columns batch, epochs"));
+  Answer answer("epochs");
+  auto& fit = answer.table("fit", "Fit",
+                           {{"least_epochs", "E0", Unit::kNumber},
+                            {"knee_batch", "B0", Unit::kNumber},
+                            {"r2", "R2", Unit::kNumber},
+                            {"worst_residual_epochs", "worst residual", Unit::kNumber}});
+  const bool grows = std::isfinite(model.knee_batch);
+  fit.rows.push_back({Value::number(model.least_epochs),
+                      grows ? Value::number(model.knee_batch) : Value::absent(Unit::kNumber, "NOT_APPLICABLE"), Value::number(model.r2),
+                      Value::number(model.worst_residual_epochs)});
+  if (const auto text = options.maybe<std::string>("batch")) {
+    auto& table = answer.table("epochs", "Epochs to the target",
+                               {{"batch", "batch", Unit::kCount},
+                                {"epochs", "epochs", Unit::kNumber},
+                                {"efficiency_ratio", "statistical efficiency", Unit::kRatio}});
+    for (const int64_t batch : parse_counts(*text)) {
+      const double epochs = model.epochs(static_cast<double>(batch));
+      table.rows.push_back({Value::count(batch), Value::number(epochs), Value::ratio(model.least_epochs / epochs)});
+    }
+  }
+  answer.note("It holds for one network, target and recipe; very large batches may miss the target whatever the epochs.");
+  return answer.print(options);
+}
+
+int model_compression(const std::vector<std::string>& arguments) {
+  VerbOptions options = model_options("compression", "[RUN] [options]",
+                                      "Amdahl's law: what faster communication is worth to the whole step. With RUN the share is that of "
+                                      "exposed transfer, waiting left out:\n"
+                                      "no compression makes a late rank come earlier.");
+  options.add()("fraction", po::value<double>()->value_name("F"), "share of communication in the step, 0 to 1")(
+      "speedup", po::value<std::string>()->value_name("S,...")->default_value("2,4,8,32"), "of communication, coding included");
+  if (!options.parse(arguments)) return 0;
+  Answer answer("compression");
+  const auto run = maybe_run(options);
+  std::optional<double> fraction = number_option(options, "fraction", 0);
+  if (!fraction && run) {
+    const auto xfer = models::metric_of(run->view.db, run->view.world, "exposed_xfer"),
+               step = models::metric_of(run->view.db, run->view.world, "step_time");
+    if (!xfer || !step || *step <= 0)
+      throw Error("the run does not tell its exposed transfer", "ddl analyze RUN --metric exposed_xfer", ExitCode::kDataMissing);
+    fraction = *xfer / *step;
+  }
+  const double share = needed(fraction, "fraction", "or a recorded run");
+  if (share > 1) throw Error("--fraction is at most 1", "", ExitCode::kUsage);
+  answer.given("fraction_ratio", "communication", Value::ratio(share),
+               run && !options.has("fraction") ? "(exposed transfer of the run)" : "");
+  auto& table = answer.table("compression", "Speed-up",
+                             {{"communication_speedup", "communication", Unit::kNumber}, {"speedup", "whole step", Unit::kNumber}});
+  for (const int64_t s : parse_counts(options.get<std::string>("speedup")))
+    table.rows.push_back({Value::number(static_cast<double>(s)), Value::number(models::amdahl(share, static_cast<double>(s)))});
+  answer.note(share < 1 ? fmt::format("Communication for nothing would give {:.3g}.", 1 / (1 - share))
+                        : "There is nothing but communication.");
+  return answer.print(options);
+}
+
+}  // namespace ddl::cli

@@ -1,0 +1,86 @@
+// Bucket counts against the published ones, the schedule against a simulation in small time steps.
+#include "analyzer/models/fusion.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "tests/analyzer/models/published.h"
+
+namespace ddl::models {
+namespace {
+
+TEST(Fusion, BucketCountsEqualThePublishedOnes) {
+  const CsvTable counts = test::published("fusion_bucket_counts");
+  const std::pair<const char*, int64_t> thresholds[] = {{"buckets_thr_0", 0},     {"thr_1MiB", 1 << 20},   {"thr_4MiB", 4 << 20},
+                                                        {"thr_16MiB", 16 << 20},  {"thr_25MiB", 25 << 20}, {"thr_64MiB", 64 << 20},
+                                                        {"thr_128MiB", 128 << 20}};
+  int models = 0;
+  for (size_t r = 0; r < counts.rows(); ++r) {
+    const std::string& model = counts.text(r, "model");
+    if (model != "alexnet" && model != "vgg16" && model != "resnet50" && model != "bert_base_uncased")
+      continue;  // those with a list of tensors
+    ++models;
+    const CsvTable tensors = test::published("param_tensors_" + model);
+    std::vector<Gradient> gradients;
+    int64_t total = 0;
+    for (size_t t = tensors.rows(); t-- > 0;) {
+      gradients.push_back({static_cast<int64_t>(tensors.number(t, "bytes_fp32")), 0});
+      total += gradients.back().bytes;
+    }
+    EXPECT_EQ(total, counts.number(r, "grad_bytes_fp32"));
+    for (const auto& [column, threshold] : thresholds)
+      EXPECT_EQ(static_cast<double>(fuse(gradients, threshold).size()), counts.number(r, column)) << model << " " << column;
+  }
+  EXPECT_EQ(models, 4);
+}
+
+TEST(Fusion, ABucketIsReadyWithItsLastTensor) {
+  const auto buckets = fuse({{10, 1}, {10, 3}, {10, 2}, {50, 4}, {5, 5}}, 25);
+  ASSERT_EQ(buckets.size(), 4u);
+  EXPECT_EQ(buckets[0].bytes, 20);
+  EXPECT_EQ(buckets[0].ready_s, 3);
+  EXPECT_EQ(buckets[0].tensors, 2);
+  EXPECT_EQ(buckets[2].bytes, 50);  // larger than the threshold: alone
+}
+
+TEST(Fusion, ByHand) {
+  const auto seconds = [](int64_t bytes) { return static_cast<double>(bytes); };
+  const std::vector<Bucket> buckets = {{2, 1, 1}, {3, 1, 2}, {1, 1, 9}};
+  const FusedStep hidden = schedule(buckets, 10, seconds, true);
+  EXPECT_EQ(hidden.step_s, 10);  // 1..3, 3..6, 9..10
+  EXPECT_EQ(hidden.comm_s, 6);
+  EXPECT_EQ(schedule(buckets, 9, seconds, true).exposed_s, 1);
+  EXPECT_EQ(schedule(buckets, 10, seconds, false).step_s, 16);
+}
+
+/// Time in units: one transfer at a time, oldest ready bucket first.
+int64_t simulate(const std::vector<Bucket>& buckets, int64_t compute) {
+  int64_t now = 0, left = 0;
+  size_t next = 0;
+  for (;; ++now) {
+    if (left == 0 && next < buckets.size() && buckets[next].ready_s <= static_cast<double>(now)) left = buckets[next++].bytes;
+    if (left == 0 && next == buckets.size() && now >= compute) return now;
+    if (left > 0) --left;
+  }
+}
+
+TEST(Fusion, EqualsASimulation) {
+  std::mt19937 random(5);
+  for (int i = 0; i < 500; ++i) {
+    std::vector<Bucket> buckets;
+    int64_t ready = 0;
+    for (size_t b = random() % 8; b-- > 0;) {
+      ready += static_cast<int64_t>(random() % 20);
+      buckets.push_back({static_cast<int64_t>(1 + random() % 20), 1, static_cast<double>(ready)});
+    }
+    const int64_t compute = ready + static_cast<int64_t>(random() % 10);
+    const FusedStep step = schedule(
+        buckets, static_cast<double>(compute), [](int64_t bytes) { return static_cast<double>(bytes); }, true);
+    EXPECT_EQ(step.step_s, static_cast<double>(simulate(buckets, compute)));
+  }
+}
+
+}  // namespace
+}  // namespace ddl::models
