@@ -20,24 +20,30 @@ constexpr double kTrustedSigmaShare = 0.1;  // of the median wait, as of MPI's c
 
 // ------------------------------------------------------------------------------------------------ waiting inside kernels
 
-using InstanceKey = std::pair<int64_t, int64_t>;  ///< communicator, number
+/// Communicator, number, and which run of it: a collective that was captured into a CUDA graph runs with each launch of the graph. The k-th
+/// run is the k-th of each of its nodes, as in v_collective (store/ingest/nccl_collectives.cpp).
+using InstanceKey = std::tuple<int64_t, int64_t, int64_t>;
 
 /// When the last member of each collective began, where the waiting of all members can be told (W2).
 class Arrivals {
  public:
   Arrivals(SQLite::Database& db, const Catalog& catalog) {
-    Query rows(db,
-               "SELECT comm, seq, process, min(start_ns), max(start_ns + duration_ns) FROM gpu_event"
-               " WHERE kind = 1 AND comm IS NOT NULL AND seq IS NOT NULL GROUP BY comm, seq, process");
+    Query rows(
+        db,
+        "SELECT comm, seq, run, process, min(start_ns), max(start_ns + duration_ns) FROM (SELECT comm, seq, process, start_ns,"
+        " duration_ns, iif(graph_node IS NULL, 0, row_number() OVER (PARTITION BY process, comm, seq, graph_node ORDER BY start_ns) - 1)"
+        " AS run FROM gpu_event WHERE kind = 1 AND comm IS NOT NULL AND seq IS NOT NULL AND duration_ns > 0)"
+        " GROUP BY comm, seq, run, process");
     std::map<InstanceKey, std::vector<std::pair<int64_t, Interval>>> instances;
     while (rows.next()) {
-      const InstanceKey key{rows.integer(0), rows.integer(1)};
-      instances[key].push_back({rows.integer(2), {rows.integer(3), rows.integer(4)}});
+      const InstanceKey key{rows.integer(0), rows.integer(1), rows.integer(2)};
+      instances[key].push_back({rows.integer(3), {rows.integer(4), rows.integer(5)}});
     }
     std::map<int64_t, std::vector<double>> waits;  // by communicator
     std::map<int64_t, std::optional<double>> sigmas;
     for (const auto& [key, members] : instances) {
-      const auto comm = catalog.communicators.find(key.first);
+      const int64_t id = std::get<0>(key);
+      const auto comm = catalog.communicators.find(id);
       if (comm == catalog.communicators.end() || static_cast<int64_t>(members.size()) != comm->second.size) continue;
       int64_t last_ns = members.front().second.begin_ns;
       ClockSpread clocks;
@@ -47,8 +53,8 @@ class Arrivals {
       }
       last_ns_[key] = last_ns;
       for (const auto& [process, interval] : members)
-        waits[key.first].push_back(static_cast<double>(std::min(last_ns, interval.end_ns) - interval.begin_ns));
-      sigmas[key.first] = clocks.sigma_ns();
+        waits[id].push_back(static_cast<double>(std::min(last_ns, interval.end_ns) - interval.begin_ns));
+      sigmas[id] = clocks.sigma_ns();
     }
     for (auto& [comm, all] : waits) {
       std::sort(all.begin(), all.end());
@@ -57,11 +63,11 @@ class Arrivals {
     }
   }
 
-  std::optional<int64_t> wait_ns(int64_t comm, int64_t seq, const Interval& kernel, Why& why) const {
-    const auto found = last_ns_.find({comm, seq});
+  std::optional<int64_t> wait_ns(const InstanceKey& key, const Interval& kernel, Why& why) const {
+    const auto found = last_ns_.find(key);
     if (found == last_ns_.end()) {
       why = Why::kPartialRanks;
-    } else if (std::find(untrusted_.begin(), untrusted_.end(), comm) != untrusted_.end()) {
+    } else if (std::find(untrusted_.begin(), untrusted_.end(), std::get<0>(key)) != untrusted_.end()) {
       why = Why::kClockUntrusted;
     } else {
       return std::clamp<int64_t>(found->second - kernel.begin_ns, 0, kernel.length_ns());
@@ -116,12 +122,14 @@ class DevicePass {
 
  private:
   std::map<int64_t, std::vector<Event>> read(int64_t process, Ticker& ticker) {
-    Query rows(db_,
-               "SELECT g.device, g.kind, g.start_ns, g.duration_ns, g.launch_ns, g.comm, g.seq, n.class, g.step, r.layer, r.phase"
-               " FROM gpu_event g JOIN gpu_name n ON n.id = g.name JOIN region r ON r.id = g.region"
-               " WHERE g.process = ? AND g.kind IN (1, 2, 3) AND g.duration_ns > 0 ORDER BY g.start_ns, g.duration_ns DESC");
+    Query rows(
+        db_,
+        "SELECT g.device, g.kind, g.start_ns, g.duration_ns, g.launch_ns, g.comm, g.seq, n.class, g.step, r.layer, r.phase, g.graph_node"
+        " FROM gpu_event g JOIN gpu_name n ON n.id = g.name JOIN region r ON r.id = g.region"
+        " WHERE g.process = ? AND g.kind IN (1, 2, 3) AND g.duration_ns > 0 ORDER BY g.start_ns, g.duration_ns DESC");
     rows.bind(process);
     std::map<int64_t, std::vector<Event>> devices;
+    std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> runs;  // so far, of a node for a collective
     while (rows.next()) {
       ticker.add(1);
       Event e;
@@ -132,8 +140,11 @@ class DevicePass {
       if (communicates) {
         e.operation.device_class = DeviceClass::kCommunication;
         e.why = Why::kPartialRanks;  // unless it can be told which collective it is
-        if (!rows.is_null(5) && !rows.is_null(6))
-          e.operation.wait_ns = arrivals_.wait_ns(rows.integer(5), rows.integer(6), e.operation.interval, e.why);
+        if (!rows.is_null(5) && !rows.is_null(6)) {
+          const int64_t comm = rows.integer(5), seq = rows.integer(6);
+          const int64_t run = rows.is_null(11) ? 0 : runs[{comm, seq, rows.integer(11)}]++;
+          e.operation.wait_ns = arrivals_.wait_ns({comm, seq, run}, e.operation.interval, e.why);
+        }
         if (e.operation.wait_ns) e.why = Why::kNone;
       }
       e.step = rows.maybe_integer(8).value_or(-1);

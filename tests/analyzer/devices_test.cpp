@@ -147,6 +147,16 @@ TEST_F(DevicesTest, WaitingInsideKernelsIsSplitOff) {
       (std::vector<int64_t>{500'000 + 300'000 + 100'000 + 300'000, 700'000 + 100'000 + 100'000 + 100'000}));
 }
 
+TEST_F(DevicesTest, EachRunOfACapturedCollectiveIsAnInstance) {
+  steps(3);
+  run_.exec("UPDATE gpu_event SET seq = 1, graph_node = 9 + process WHERE name = 2");
+  run_.analyze();
+  for (const char* step : {"0", "1", "2"}) {
+    EXPECT_EQ(run_.integers(std::string("SELECT exposed_wait_ns FROM v_gpu_part WHERE step = ") + step + " ORDER BY rank"),
+              (std::vector<int64_t>{200'000, 0}));
+  }
+}
+
 TEST_F(DevicesTest, EfficienciesMultiply) {
   steps(20);
   run_.analyze();
