@@ -438,6 +438,7 @@ CREATE TABLE gpu_part (
   duration_ns INTEGER NOT NULL,  -- of the window
   compute_ns INTEGER NOT NULL,   -- |K|: some kernel computes
   comm_ns INTEGER NOT NULL,      -- |C|: some kernel of a collective runs
+  wait_ns INTEGER,               -- of which nothing but waiting for other ranks inside the kernels: |C| less the transfers; NULL: see why
   copy_ns INTEGER NOT NULL,      -- |M|: some copy or memset runs
   exposed_comm_ns INTEGER NOT NULL,  -- |C \ K|
   exposed_wait_ns INTEGER,       -- of which waiting for other ranks inside the kernels; NULL: see why
@@ -666,7 +667,7 @@ GROUP BY p.world, p.rank, p.id, r.layer, r.phase;
 -- Where each step of each GPU went; step NULL is the whole run.
 CREATE VIEW v_gpu_part AS
 SELECT p.world, p.rank, g.device, g.step, g.duration_ns, g.compute_ns, g.comm_ns, g.copy_ns, g.exposed_comm_ns, g.exposed_wait_ns, g.exposed_copy_ns, g.active_ns, g.active_xfer_ns,
-       g.idle_ns, g.idle_input_ns, g.idle_host_ns, g.idle_launch_ns, g.idle_kernel_ns, g.idle_other_ns, g.why
+       g.idle_ns, g.idle_input_ns, g.idle_host_ns, g.idle_launch_ns, g.idle_kernel_ns, g.idle_other_ns, g.why, g.wait_ns
 FROM gpu_part g JOIN process p ON p.id = g.process;
 
 -- What each GPU did for each layer in each step.

@@ -54,6 +54,7 @@ DevicePartition partition_device(const Interval& window, const std::vector<Devic
   result.compute_ns = compute.length_ns();
   result.comm_ns = comm.length_ns();
   result.copy_ns = copy.length_ns();
+  result.wait_ns = result.comm_ns - transfer.length_ns();
   result.exposed_comm_ns = subtract(comm, compute).length_ns();
   result.exposed_wait_ns = result.exposed_comm_ns - subtract(transfer, compute).length_ns();
   result.exposed_copy_ns = subtract(copy, kernels).length_ns();

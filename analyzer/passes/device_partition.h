@@ -35,6 +35,7 @@ struct DeviceOperation {
 struct DevicePartition {
   int64_t duration_ns = 0;
   int64_t compute_ns = 0, comm_ns = 0, copy_ns = 0;
+  int64_t wait_ns = 0;          ///< of |C|: nothing but waiting; counts only if `split`
   int64_t exposed_comm_ns = 0;  ///< |C \ K|
   int64_t exposed_wait_ns = 0;  ///< of which waiting; counts only if `split`
   int64_t exposed_copy_ns = 0;  ///< |M \ (K u C)|

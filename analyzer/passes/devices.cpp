@@ -100,7 +100,7 @@ class DevicePass {
       : db_(db),
         catalog_(catalog),
         arrivals_(db, catalog),
-        insert_part_(db, "INSERT INTO gpu_part VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+        insert_part_(db, "INSERT INTO gpu_part VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
         insert_layer_(db, "INSERT INTO gpu_layer_part VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)") {}
 
   void run(const PassProgress& progress) {
@@ -200,9 +200,10 @@ class DevicePass {
     }
     const DevicePartition p = partition_device(window.interval, operations, last != events.end() ? &last->operation : nullptr, inputs);
     const auto if_split = [&](int64_t ns) { return p.split ? std::optional(ns) : std::nullopt; };
-    insert_part_.run(process, device, window.step, p.duration_ns, p.compute_ns, p.comm_ns, p.copy_ns, p.exposed_comm_ns,
-                     if_split(p.exposed_wait_ns), p.exposed_copy_ns, p.active_ns, if_split(p.active_xfer_ns), p.idle_ns, p.idle_input_ns,
-                     p.idle_host_ns, p.idle_launch_ns, p.idle_kernel_ns, p.idle_other_ns, name_of(p.split ? Why::kNone : why));
+    insert_part_.run(process, device, window.step, p.duration_ns, p.compute_ns, p.comm_ns, if_split(p.wait_ns), p.copy_ns,
+                     p.exposed_comm_ns, if_split(p.exposed_wait_ns), p.exposed_copy_ns, p.active_ns, if_split(p.active_xfer_ns), p.idle_ns,
+                     p.idle_input_ns, p.idle_host_ns, p.idle_launch_ns, p.idle_kernel_ns, p.idle_other_ns,
+                     name_of(p.split ? Why::kNone : why));
   }
 
   void write_layers(int64_t process, int64_t device, const std::vector<Event>& events) {
@@ -245,7 +246,8 @@ void select_steady_devices(SQLite::Database& db) {
   db.exec(
       "CREATE TEMP TABLE steady_gpu AS SELECT p.world AS world, g.process AS process, g.device AS device, sum(g.duration_ns) AS "
       "duration_ns,"
-      " sum(g.compute_ns) AS compute_ns, sum(g.comm_ns) AS comm_ns, sum(g.copy_ns) AS copy_ns, sum(g.exposed_comm_ns) AS exposed_comm_ns,"
+      " sum(g.compute_ns) AS compute_ns, sum(g.comm_ns) AS comm_ns, iif(count(g.wait_ns) = count(*), sum(g.wait_ns), NULL) AS wait_ns,"
+      " sum(g.copy_ns) AS copy_ns, sum(g.exposed_comm_ns) AS exposed_comm_ns,"
       " iif(count(g.exposed_wait_ns) = count(*), sum(g.exposed_wait_ns), NULL) AS exposed_wait_ns, sum(g.exposed_copy_ns) AS "
       "exposed_copy_ns,"
       " sum(g.active_ns) AS active_ns, iif(count(g.active_xfer_ns) = count(*), sum(g.active_xfer_ns), NULL) AS active_xfer_ns,"

@@ -35,7 +35,7 @@ TEST(DevicePartition, MatchesABitmapAndAddsUp) {
     std::vector<DeviceOperation> operations;
     for (const DeviceOperation& o : all)
       if (o.interval.begin_ns < window.end_ns && o.interval.end_ns > window.begin_ns) operations.push_back(o);
-    int64_t compute = 0, comm = 0, copy = 0, exposed = 0, exposed_xfer = 0, exposed_copy = 0, active = 0, active_xfer = 0;
+    int64_t compute = 0, comm = 0, xfer = 0, copy = 0, exposed = 0, exposed_xfer = 0, exposed_copy = 0, active = 0, active_xfer = 0;
     for (int64_t t = window.begin_ns; t < window.end_ns; ++t) {
       bool k = false, c = false, m = false, x = false;
       for (const DeviceOperation& o : operations) {
@@ -48,6 +48,7 @@ TEST(DevicePartition, MatchesABitmapAndAddsUp) {
       }
       compute += k;
       comm += c;
+      xfer += x;
       copy += m;
       exposed += c && !k;
       exposed_xfer += x && !k;
@@ -58,6 +59,7 @@ TEST(DevicePartition, MatchesABitmapAndAddsUp) {
     const DevicePartition p = partition_device(window, operations, nullptr, {});
     ASSERT_EQ(p.compute_ns, compute);
     ASSERT_EQ(p.comm_ns, comm);
+    ASSERT_EQ(p.wait_ns, comm - xfer);
     ASSERT_EQ(p.copy_ns, copy);
     ASSERT_EQ(p.exposed_comm_ns, exposed);
     ASSERT_EQ(p.exposed_wait_ns, exposed - exposed_xfer);
@@ -178,6 +180,8 @@ TEST_F(DevicesTest, EfficienciesMultiply) {
   EXPECT_NEAR(product({"gpu_talp_load_balance", "gpu_talp_communication_efficiency", "gpu_orchestration_efficiency"}),
               *run_.metric("gpu_talp_parallel_efficiency"), 1e-9);
   EXPECT_NEAR(*run_.metric("gpu_overlap"), 0, 1e-12);
+  EXPECT_NEAR(*run_.metric("gpu_overlap_xfer"), 0, 1e-12);
+  EXPECT_NEAR(*run_.metric("gpu_ccr_xfer"), 1200.0 / 200, 1e-12) << "rank 0 waits 200 us of its 300";
   EXPECT_NEAR(*run_.metric("gpu_exposed_comm"), 0.2, 1e-12);
   EXPECT_NEAR(*run_.metric("gpu_ccr_raw"), 3, 1e-12);
   EXPECT_NEAR(*run_.metric("gpu_idle"), 0.15, 1e-12);

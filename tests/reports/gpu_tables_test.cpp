@@ -81,7 +81,7 @@ TEST_F(GpuTables, LayersTellComputeFromCollectivesAndCopies) {
 TEST_F(GpuTables, GpusAreMeansOverSteadySteps) {
   for (int step = 0; step < 12; ++step) {  // of which 5 are warm-up
     const std::string ns = std::to_string(step < 5 ? 0 : 10'000 * (step % 2));
-    run_.db().exec("INSERT INTO gpu_part VALUES (1, 0, " + std::to_string(step) + ", 100000, " + ns + ", 2000, 3000, 4000, " +
+    run_.db().exec("INSERT INTO gpu_part VALUES (1, 0, " + std::to_string(step) + ", 100000, " + ns + ", 2000, 0, 3000, 4000, " +
                    (step == 7 ? "NULL" : "1000") + ", 5000, 6000, 7000, 8000, 100, 200, 300, 400, 7000, " +
                    (step == 7 ? "'PARTIAL_RANKS'" : "NULL") + ")");
   }
