@@ -8,7 +8,8 @@ import subprocess
 import sys
 
 program, probe = sys.argv[1:]
-done = subprocess.run([program], env={**os.environ, "NVTX_INJECTION64_PATH": probe}, capture_output=True, text=True, timeout=60)
+# Without our collector for NCCL, which would listen in the probe's place.
+done = subprocess.run([program], env={**os.environ, "NVTX_INJECTION64_PATH": probe, "DDL_COLLECTORS": "nvtx"}, capture_output=True, text=True, timeout=60)
 print(done.stdout, done.stderr)
 lines = [line for line in done.stdout.splitlines() if line.startswith(("begin NCCL", "end NCCL"))]
 told = {}
