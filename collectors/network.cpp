@@ -35,16 +35,21 @@ struct Entry {
   char name[1];
 };
 
+/// Not on the stack, which may be a small thread's: only one reads at a time.
+struct alignas(8) Entries {
+  char bytes[2048];
+};
+Entries g_adapters, g_ports;
+
 /// Calls `use(name)` for everything in a folder but what begins with a dot.
 template <class Use>
-void for_each_entry(const char* folder, Use use) {
+void for_each_entry(const char* folder, Entries& entries, Use use) {
   const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
-  alignas(8) char buffer[2048];
   long got = 0;
-  while ((got = syscall(SYS_getdents64, fd, buffer, sizeof buffer)) > 0) {
+  while ((got = syscall(SYS_getdents64, fd, entries.bytes, sizeof entries.bytes)) > 0) {
     for (long at = 0; at < got;) {
-      const Entry* entry = reinterpret_cast<const Entry*>(buffer + at);
+      const Entry* entry = reinterpret_cast<const Entry*>(entries.bytes + at);
       if (entry->name[0] != '.') use(entry->name);
       at += entry->bytes;
     }
@@ -93,7 +98,7 @@ void read_network(const char* sys, HealthSink sink) {
   char folder[kPathBytes / 2];
   int left = kMaxInterfaces;
   snprintf(folder, sizeof folder, "%s/class/net", sys);
-  for_each_entry(folder, [&](const char* name) {
+  for_each_entry(folder, g_adapters, [&](const char* name) {
     char path[kPathBytes], state[16];
     if (is_virtual(name) || left == 0) return;
     snprintf(path, sizeof path, "%s/%.60s/operstate", folder, name);
@@ -103,10 +108,10 @@ void read_network(const char* sys, HealthSink sink) {
     read_counters(path, kInterface, name, sink);
   });
   snprintf(folder, sizeof folder, "%s/class/infiniband", sys);
-  for_each_entry(folder, [&](const char* adapter) {
+  for_each_entry(folder, g_adapters, [&](const char* adapter) {
     char ports[kPathBytes / 2];
     snprintf(ports, sizeof ports, "%.70s/%.60s/ports", folder, adapter);
-    for_each_entry(ports, [&](const char* port) {
+    for_each_entry(ports, g_ports, [&](const char* port) {
       char path[kPathBytes], device[80];
       snprintf(path, sizeof path, "%s/%.8s/counters", ports, port);
       snprintf(device, sizeof device, "%.60s/%.8s", adapter, port);

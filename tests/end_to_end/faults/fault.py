@@ -13,6 +13,7 @@ import job
 
 PROGRAMS = job.BUILD / "tests" / "programs"
 ENDING = PROGRAMS / "ending"
+EVERYTHING = {"DDL_BUDGET": "off"}  # these programs do little but communicate
 QUICK = {"OMPI_MCA_odls_base_sigkill_timeout": "0"}  # mpirun ends the other ranks at once
 
 
@@ -59,7 +60,7 @@ def both(folder, name, command, **env):
     for _ in range(4):  # mpirun loses messages of a dying job now and then ("Data unpack would read past end of buffer"), without us too
         shutil.rmtree(run, ignore_errors=True)
         plain = job.run(command, CALL_LOG=folder / f"{name}.plain", **QUICK, **env)
-        traced = job.record(run, command, CALL_LOG=folder / f"{name}.log", **QUICK, **env)
+        traced = job.record(run, command, CALL_LOG=folder / f"{name}.log", **{**EVERYTHING, **QUICK, **env})
         if same_errors(without_names(plain.stderr), without_names(traced.stderr)):
             break
     same(name, plain, traced)
@@ -72,7 +73,7 @@ def preloaded(folder, name, command, **env):
     run = folder / f"{name}.ddl"
     says = env.pop("says", None)
     plain = job.run(command, CALL_LOG=folder / f"{name}.plain", **QUICK, **env)
-    traced = job.run(command, CALL_LOG=folder / f"{name}.log", LD_PRELOAD=job.LIBRARY, **{"DDL_OUT": run, **QUICK, **env})
+    traced = job.run(command, CALL_LOG=folder / f"{name}.log", LD_PRELOAD=job.LIBRARY, **{"DDL_OUT": run, **EVERYTHING, **QUICK, **env})
     same(name, plain, traced)
     ours = [line for line in traced.stderr.splitlines() if line.startswith("ddl: ")]
     job.check(ours == [] if says is None else len(ours) == 1 and says in ours[0], f"{name}: said {ours}, expected {says!r}")
