@@ -51,6 +51,7 @@ def start_cluster(folder):
     cluster = slurm.Cluster(virtual_hosts.Hosts(folder), epilog=epilog)
 
 
+@slurm.unless_mpi_crashes
 def recorded(folder):
     here = place(folder, "recorded")
     job_id = cluster.submit(here, f"{job.DDL} record -o mpirun.ddl -- mpirun {TRAIN} --steps 5\n{job.DDL} record -o srun.ddl -- srun --mpi=pmix {TRAIN} --steps 5")
@@ -62,6 +63,7 @@ def recorded(folder):
         job.check(f"Slurm job {job_id} on nodea,nodeb has ended. What it left:\ntrain   job {job_id}" in text, f"epilogue of {run}: {text[:300]}")
 
 
+@slurm.unless_mpi_crashes
 def preloaded(folder):
     """mpirun's own ranks are in no step, those of the other node in that of its daemons: one directory all the same."""
     here = place(folder, "preloaded")
@@ -75,6 +77,7 @@ def preloaded(folder):
     job.check(all((here / run / "report.txt").exists() for run in runs), "no report of the epilogue")
 
 
+@slurm.unless_mpi_crashes
 def array(folder):
     here = place(folder, "array")
     job_id = cluster.submit(here, PRELOAD + f"srun --mpi=pmix {TRAIN} --steps 5", "--array=7,9", "--nodes=1", "--ntasks=1")
@@ -94,12 +97,13 @@ def are_training(folder):
     return done.stdout.strip() == "4"
 
 
+@slurm.unless_mpi_crashes
 def cancelled(folder):
     """As at a time limit: SIGTERM to all, SIGKILL later."""
     for name, script, words in (("cancelled", PRELOAD + ENDLESS, []), ("cancelled_record", f"{job.DDL} record -- {ENDLESS}", ["The job failed: exit code 143 (SIGTERM)."])):
         here = place(folder, name)
         job_id = cluster.submit(here, script)
-        job.check(job.wait_until(lambda: are_training(here), 60), f"{name}: the job does not start: {cluster.logs()}")
+        job.check(job.wait_until(lambda: cluster.check_mpi(job_id) or are_training(here), 60), f"{name}: the job does not start: {cluster.logs()}")
         cluster.on("nodea", ["scancel", job_id])
         cluster.wait(job_id, "CANCELLED")
         reports = [path.read_text() for path in here.glob("*.ddl/report.txt")]
@@ -108,6 +112,7 @@ def cancelled(folder):
             job.check(part in "".join(reports), f"{name}: the report does not say '{part}':\n{''.join(reports)[:500]}")
 
 
+@slurm.unless_mpi_crashes
 def of_somebody_else(folder):
     """The epilogue runs as root, and writes as the user."""
     nobody = pwd.getpwnam("nobody")

@@ -6,6 +6,7 @@
 
 Configuration, state and logs are under /run, which ends with the test, as do the daemons. No munge: both hosts are ours (auth/none).
 """
+import functools
 import shutil
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import job
 import virtual_hosts
 
 PLACE = Path("/run/slurm")
+ATTEMPTS = 4
 
 CONFIGURATION = f"""
 ClusterName=test
@@ -44,12 +46,35 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
 
+class MpiCrashed(Exception):
+    pass
+
+
+def unless_mpi_crashes(test):
+    """Open MPI 4.1.4 dies in MPI_Init of one in fifty jobs under srun, without us too (2 of 110): a message comes by TCP before its receiver is ready,
+    and an endpoint calls a null pointer. Then the test starts again."""
+    @functools.wraps(test)
+    def attempts(folder):
+        for attempt in range(ATTEMPTS):
+            known = len(job.failures)
+            here = folder / f"{test.__name__}.{attempt}"
+            here.mkdir()
+            try:
+                return test(here)
+            except MpiCrashed as crash:
+                del job.failures[known:]
+                print(f"{test.__name__}: Open MPI crashed in {crash}")
+        job.check(False, f"{test.__name__}: Open MPI crashed {ATTEMPTS} times")
+    return attempts
+
+
 class Cluster:
     def __init__(self, hosts, epilog=None):
         for program in ("slurmctld", "slurmd", "srun", "sbatch"):
             if not shutil.which(program):
                 raise job.Skip(f"no {program} here")
         self.hosts = hosts
+        self.outputs = {}
         (PLACE / "state").mkdir(parents=True)
         for name in virtual_hosts.NAMES:
             (PLACE / f"spool.{name}").mkdir()
@@ -68,11 +93,18 @@ class Cluster:
         (folder / "job.sh").write_text(f"#!/bin/sh\n{script}\n")
         done = self.on("nodea", ["sbatch", "--parsable", "--nodes=2", "--ntasks=4", "--output=job.out", f"--chdir={folder}", *options, folder / "job.sh"])
         job.check(done.returncode == 0, f"sbatch: {done.stderr} {self.logs()}")
+        self.outputs[done.stdout.strip()] = folder / "job.out"
         return done.stdout.strip()
+
+    def check_mpi(self, job_id):
+        output = self.outputs[job_id]
+        if output.exists() and "Signal: Segmentation fault" in (text := output.read_text()) and "Failing at address: (nil)" in text:
+            raise MpiCrashed(f"job {job_id}")
 
     def wait(self, job_id, state="COMPLETED"):
         """Until the job has left its nodes, the epilogues included."""
         gone = job.wait_until(lambda: not self.on("nodea", ["squeue", "-h", "-j", job_id]).stdout.strip(), 60)
+        self.check_mpi(job_id)
         shown = self.on("nodea", ["scontrol", "show", "job", "-o", job_id]).stdout
         job.check(gone and f"JobState={state} " in shown, f"job {job_id} is not {state}: {shown} {self.logs()}")
 
