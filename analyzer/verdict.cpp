@@ -52,10 +52,6 @@ double polling_share(SQLite::Database& db, int64_t world) {
   return row.next() && row.real(1) > 0 ? row.real(0) / row.real(1) : 0;
 }
 
-}  // namespace
-
-namespace {
-
 /// GPUs have a say: their collectives where those cost more than the host's calls, copies that nothing hides, and idling because the host
 /// was late - less what the host spent in MPI meanwhile, which is told by its own shares.
 void add_device_shares(SQLite::Database& db, int64_t world, std::vector<Share>& shares) {
