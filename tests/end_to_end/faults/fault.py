@@ -31,6 +31,7 @@ def without_names(text):
     text = re.sub(r"reported by process \[\d+,", "reported by process [JOB,", text)
     text = re.sub(r"0x[0-9a-f]+", "0x", text)
     text = re.sub(r"\b(PID|pid|process) \d+", r"\1 N", text)
+    text = re.sub(r"process rank \d+ with PID", "process rank R with PID", text)  # the first one that mpirun noticed
     return sorted(line.rstrip() for line in text.splitlines() if not line.startswith("ddl: "))
 
 
