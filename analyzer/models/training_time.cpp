@@ -48,6 +48,4 @@ EpochModel fit_epochs(const std::vector<BatchEpochs>& points) {
 
 double amdahl(double fraction, double speedup) { return 1 / (1 - fraction + fraction / speedup); }
 
-double amdahl_fraction(double whole_speedup, double speedup) { return (1 - 1 / whole_speedup) / (1 - 1 / speedup); }
-
 }  // namespace ddl::models

@@ -27,7 +27,5 @@ EpochModel fit_epochs(const std::vector<BatchEpochs>& points);
 
 /// Speed-up of a whole of which `fraction` gets `speedup` times faster.
 double amdahl(double fraction, double speedup);
-/// The fraction that explains it: the inverse. `speedup` above 1.
-double amdahl_fraction(double whole_speedup, double speedup);
 
 }  // namespace ddl::models
