@@ -1,0 +1,120 @@
+#include "analyzer/models/replay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/error.h"
+
+namespace ddl::models {
+namespace {
+
+std::vector<int64_t> distinct(std::vector<int64_t> values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
+}
+
+}  // namespace
+
+size_t Replay::add_kind(std::string type, bool transfer) {
+  kinds_.push_back({std::move(type), transfer});
+  return kinds_.size() - 1;
+}
+
+Replay::Op Replay::add(const ReplayOp& op) {
+  ops_.push_back(op);
+  return static_cast<Op>(ops_.size() - 1);
+}
+
+void Replay::after(Op later, Op earlier) { edges_.emplace_back(later, earlier); }
+
+void Replay::meet(Op op, int64_t group, double seconds) {
+  ops_[op].group = group;
+  ops_[op].seconds = seconds;
+}
+
+void Replay::finish(bool chained) {
+  chained_ = chained;
+  std::vector<int64_t> ranks, steps;
+  for (const ReplayOp& op : ops_) ranks.push_back(op.rank), steps.push_back(op.step);
+  ranks_ = distinct(std::move(ranks));
+  steps_ = distinct(std::move(steps));
+  for (const ReplayOp& op : ops_)
+    step_of_.push_back(static_cast<uint32_t>(std::lower_bound(steps_.begin(), steps_.end(), op.step) - steps_.begin()));
+  std::sort(edges_.begin(), edges_.end());
+  first_edge_.assign(ops_.size() + 1, 0);
+  for (const auto& [later, earlier] : edges_) ++first_edge_[later + 1];
+  std::partial_sum(first_edge_.begin(), first_edge_.end(), first_edge_.begin());
+  order();
+}
+
+// Groups, an operation without one being its own, are sorted such that each comes after all that one of its members waits for.
+void Replay::order() {
+  std::vector<Op> by_group(ops_.size());
+  std::iota(by_group.begin(), by_group.end(), 0);
+  std::stable_sort(by_group.begin(), by_group.end(), [&](Op a, Op b) { return ops_[a].group < ops_[b].group; });
+  std::vector<size_t> begin;  // of each group in by_group
+  std::vector<size_t> group_of(ops_.size());
+  for (size_t i = 0; i < by_group.size(); ++i) {
+    const int64_t group = ops_[by_group[i]].group;
+    if (i == 0 || group < 0 || group != ops_[by_group[i - 1]].group) begin.push_back(i);
+    group_of[by_group[i]] = begin.size() - 1;
+  }
+  begin.push_back(by_group.size());
+
+  std::vector<size_t> waits(begin.size() - 1, 0), first(begin.size(), 0);
+  std::vector<size_t> followers(edges_.size());  // groups, by what they follow
+  for (const auto& [later, earlier] : edges_) ++waits[group_of[later]], ++first[group_of[earlier] + 1];
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  std::vector<size_t> next = first;
+  for (const auto& [later, earlier] : edges_) followers[next[group_of[earlier]]++] = group_of[later];
+
+  std::vector<size_t> ready;
+  for (size_t g = 0; g < waits.size(); ++g)
+    if (waits[g] == 0) ready.push_back(g);
+  order_of_group_ = {0};
+  for (size_t done = 0; done < ready.size(); ++done) {
+    const size_t g = ready[done];
+    order_.insert(order_.end(), by_group.begin() + static_cast<std::ptrdiff_t>(begin[g]),
+                  by_group.begin() + static_cast<std::ptrdiff_t>(begin[g + 1]));
+    order_of_group_.push_back(order_.size());
+    for (size_t f = first[g]; f < first[g + 1]; ++f)
+      if (--waits[followers[f]] == 0) ready.push_back(followers[f]);
+  }
+  if (order_.size() != ops_.size())
+    throw Error(fmt::format("{} of {} operations wait for one another in a circle: the replay cannot order them",
+                            ops_.size() - order_.size(), ops_.size()),
+                "", ExitCode::kDataMissing);
+}
+
+std::vector<double> Replay::recorded() const {
+  std::vector<double> durations;
+  for (const ReplayOp& op : ops_) durations.push_back(op.seconds);
+  return durations;
+}
+
+std::vector<double> Replay::step_seconds(std::span<const double> durations) const {
+  std::vector<double> end(ops_.size()), step_end(steps_.size(), 0);
+  for (size_t g = 0; g + 1 < order_of_group_.size(); ++g) {
+    double begin = 0;
+    for (size_t i = order_of_group_[g]; i < order_of_group_[g + 1]; ++i)
+      for (size_t e = first_edge_[order_[i]]; e < first_edge_[order_[i] + 1]; ++e) begin = std::max(begin, end[edges_[e].second]);
+    for (size_t i = order_of_group_[g]; i < order_of_group_[g + 1]; ++i) {
+      const Op op = order_[i];
+      end[op] = begin + durations[op];
+      step_end[step_of_[op]] = std::max(step_end[step_of_[op]], end[op]);
+    }
+  }
+  if (chained_)
+    for (size_t s = step_end.size(); s-- > 1;) step_end[s] -= step_end[s - 1];
+  return step_end;
+}
+
+double Replay::mean_step_seconds(std::span<const double> durations) const {
+  const std::vector<double> steps = step_seconds(durations);
+  return std::accumulate(steps.begin(), steps.end(), 0.0) / static_cast<double>(steps.size());
+}
+
+}  // namespace ddl::models

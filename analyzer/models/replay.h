@@ -1,0 +1,67 @@
+// Replays a job from what each operation took: when would every step have ended, had some of them taken longer or shorter?
+//
+// An operation begins when those that it comes after have ended. Operations of a group (the members of a collective, the two ends of a
+// message) begin together, when all of them could; then each takes its own duration, which is therefore the transfer without the waiting:
+// waiting is what the replay computes. What lies between operations of a rank without one of them accounting for it (launch delays) is left
+// out. Seconds. Not thread-safe while it is built; const afterwards.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ddl::models {
+
+/// What a kind of operation is: in an ideal job all operations of one kind take equally long.
+struct ReplayKind {
+  std::string type;  ///< what its share of a slowdown is reported as; several kinds may share one
+  bool transfer = false;
+};
+
+struct ReplayOp {
+  int64_t rank = 0, step = 0;
+  size_t kind = 0;
+  double seconds = 0;
+  int64_t group = -1;  ///< the same number: begin together; -1: alone
+};
+
+class Replay {
+ public:
+  using Op = uint32_t;  ///< index into ops()
+
+  size_t add_kind(std::string type, bool transfer);
+  Op add(const ReplayOp& op);
+  void after(Op later, Op earlier);
+  /// `op` becomes a member of `group`, and takes `seconds` from when all of it have come.
+  void meet(Op op, int64_t group, double seconds);
+
+  /// To be called once, after everything was added. `chained`: steps follow one another, each begins where the operations say; else each
+  /// begins at 0. Throws ddl::Error if operations wait for one another in a circle.
+  void finish(bool chained);
+
+  const std::vector<ReplayKind>& kinds() const { return kinds_; }
+  const std::vector<ReplayOp>& ops() const { return ops_; }
+  const std::vector<int64_t>& ranks() const { return ranks_; }  ///< ascending
+  const std::vector<int64_t>& steps() const { return steps_; }  ///< ascending
+  std::vector<double> recorded() const;                         ///< the duration of each operation
+
+  /// By step, as steps(): until its last operation ends, from the begin of the step, or (chained) from the end of the one before.
+  std::vector<double> step_seconds(std::span<const double> durations) const;
+  double mean_step_seconds(std::span<const double> durations) const;
+
+ private:
+  void order();
+
+  std::vector<ReplayKind> kinds_;
+  std::vector<ReplayOp> ops_;
+  std::vector<std::pair<Op, Op>> edges_;  ///< (later, earlier), sorted by finish()
+  std::vector<size_t> first_edge_;        ///< of each operation, one more at the end
+  std::vector<int64_t> ranks_, steps_;
+  std::vector<uint32_t> step_of_;       ///< index into steps_
+  std::vector<Op> order_;               ///< groups whole, one after the other, each after all that its members wait for
+  std::vector<size_t> order_of_group_;  ///< where in order_ each group begins, one more at the end
+  bool chained_ = false;
+};
+
+}  // namespace ddl::models

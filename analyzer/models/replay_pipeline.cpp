@@ -1,0 +1,153 @@
+#include "analyzer/models/replay_pipeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "core/error.h"
+
+namespace ddl::models {
+namespace {
+
+/// Who meets in an operation that is neither computing nor a message.
+enum class Meets { kAlone, kReplicas, kEnds, kAll };
+struct CollectiveType {
+  std::string_view type;
+  Meets meets;
+};
+constexpr CollectiveType kCollectives[] = {
+    {"params-all-gather", Meets::kReplicas},        // of a stage
+    {"grads-reduce-scatter", Meets::kReplicas},     //
+    {"grads-all-reduce", Meets::kReplicas},         //
+    {"layernorm-grads-all-reduce", Meets::kAlone},  // among the tensor-parallel ranks that one rank here stands for
+    {"embedding-grads-all-reduce", Meets::kEnds},   // first and last stage of a replica share the embedding
+    {"optimizer-clip-main-grad", Meets::kAll},      // norm of all gradients
+};
+
+struct Direction {
+  std::string_view name;
+  int64_t next;  ///< stage that a send goes to, from the sender's
+};
+constexpr Direction kDirections[] = {{"forward", 1}, {"backward", -1}};
+
+/// "forward-send" is {forward, "send"}.
+std::optional<std::pair<const Direction*, std::string_view>> split(std::string_view type) {
+  for (const Direction& direction : kDirections)
+    if (type.starts_with(direction.name) && type.substr(direction.name.size()).starts_with("-"))
+      return std::pair(&direction, type.substr(direction.name.size() + 1));
+  return std::nullopt;
+}
+
+using Key = std::tuple<int64_t, int64_t, int64_t, std::string_view, int64_t>;  // replica, stage, step, type, number
+
+class Builder {
+ public:
+  explicit Builder(const std::vector<PipelineOp>& ops) : ops_(ops) {
+    for (const PipelineOp& op : ops) {
+      result_.replicas = std::max(result_.replicas, op.replica + 1);
+      result_.stages = std::max(result_.stages, op.stage + 1);
+    }
+  }
+
+  PipelineReplay build() {
+    for (const PipelineOp& op : ops_) add(op);
+    for (const auto& [meeting, members] : meetings_) meet(meeting, members);
+    for (const PipelineOp& op : ops_) order_messages(op);
+    order_lanes();
+    result_.replay.finish(false);
+    return std::move(result_);
+  }
+
+ private:
+  using Meeting = std::tuple<int64_t, std::string_view, int64_t, int64_t, int64_t>;  // step, type, number, stage, replica
+
+  static Key key(const PipelineOp& op) { return {op.replica, op.stage, op.step, op.type, op.number}; }
+
+  void add(const PipelineOp& op) {
+    const auto message = split(op.type);
+    const bool is_message = message && message->second != "compute";
+    const auto collective =
+        std::find_if(std::begin(kCollectives), std::end(kCollectives), [&](const CollectiveType& c) { return c.type == op.type; });
+    const bool meets = is_message || collective != std::end(kCollectives);
+    if (!kinds_.contains(op.type)) {
+      // The two ends of a message are of one type: neither is slow without the other.
+      const std::string type = is_message ? std::string(message->first->name) + "-messages" : op.type;
+      kinds_[op.type] = result_.replay.add_kind(type, meets);
+    }
+    const Replay::Op at = result_.replay.add(
+        {.rank = op.stage * result_.replicas + op.replica, .step = op.step, .kind = kinds_[op.type], .seconds = op.duration_s});
+    if (!at_.emplace(key(op), at).second)
+      throw Error(fmt::format("step {}: {} {} of stage {}, replica {} is there twice", op.step, op.type, op.number, op.stage, op.replica),
+                  "", ExitCode::kDataMissing);
+    if (is_message) {
+      const bool sends = message->second == "send";
+      const int64_t sender = sends ? op.stage : op.stage - message->first->next;
+      meetings_[{op.step, message->first->name, op.number, sender, op.replica}].push_back(at);
+    } else if (meets) {
+      const Meets who = collective->meets;
+      meetings_[{op.step, collective->type, op.number, who == Meets::kAlone || who == Meets::kReplicas ? op.stage : -1,
+                 who == Meets::kAlone || who == Meets::kEnds ? op.replica : -1}]
+          .push_back(at);
+    }
+    if (!is_message) lanes_[{op.stage, op.replica, op.step}].push_back(at);
+  }
+
+  // What they wait for one another is not the transfer's.
+  void meet(const Meeting& meeting, const std::vector<Replay::Op>& members) {
+    const bool message = std::get<1>(meeting) == kDirections[0].name || std::get<1>(meeting) == kDirections[1].name;
+    if (message && members.size() != 2)
+      throw Error(fmt::format("step {}: {} message {} of stage {}, replica {} has one end only", std::get<0>(meeting), std::get<1>(meeting),
+                              std::get<2>(meeting), std::get<3>(meeting), std::get<4>(meeting)),
+                  "sends and receives are needed from both stages", ExitCode::kDataMissing);
+    double last_s = ops_[members[0]].start_s;
+    for (const Replay::Op op : members) last_s = std::max(last_s, ops_[op].start_s);
+    for (const Replay::Op op : members) {
+      const double end_s = ops_[op].start_s + ops_[op].duration_s;
+      result_.replay.meet(op, static_cast<int64_t>(groups_), std::max(0.0, end_s - last_s));
+    }
+    ++groups_;
+  }
+
+  std::optional<Replay::Op> find(const PipelineOp& like, const std::string& type, int64_t number) const {
+    const auto found = at_.find({like.replica, like.stage, like.step, type, number});
+    return found == at_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  void order_messages(const PipelineOp& op) {
+    const auto message = split(op.type);
+    if (!message) return;
+    const std::string name(message->first->name);
+    const Replay::Op self = at_.at(key(op));
+    const auto comes_after = [&](const std::string& type, int64_t number) {
+      if (const auto earlier = find(op, type, number)) result_.replay.after(self, *earlier);
+    };
+    if (message->second == "recv") comes_after(name + "-compute", op.number - 1);
+    if (message->second == "recv" || message->second == "send") comes_after(op.type, op.number - 1);
+    if (message->second == "send") comes_after(name + "-compute", op.number);
+    if (message->second == "compute") comes_after(name + "-recv", op.number);
+  }
+
+  void order_lanes() {
+    for (auto& [stage, lane] : lanes_) {
+      std::stable_sort(lane.begin(), lane.end(), [&](Replay::Op a, Replay::Op b) { return ops_[a].start_s < ops_[b].start_s; });
+      for (size_t i = 1; i < lane.size(); ++i) result_.replay.after(lane[i], lane[i - 1]);
+    }
+  }
+
+  const std::vector<PipelineOp>& ops_;
+  PipelineReplay result_;
+  std::map<std::string, size_t> kinds_;
+  std::map<Key, Replay::Op> at_;
+  std::map<Meeting, std::vector<Replay::Op>> meetings_;
+  std::map<std::tuple<int64_t, int64_t, int64_t>, std::vector<Replay::Op>> lanes_;
+  size_t groups_ = 0;
+};
+
+}  // namespace
+
+PipelineReplay pipeline_replay(const std::vector<PipelineOp>& ops) { return Builder(ops).build(); }
+
+}  // namespace ddl::models

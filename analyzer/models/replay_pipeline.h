@@ -1,0 +1,33 @@
+// Operations of a pipeline job as straggler analysis records them (rank, stage, step, type, begin, duration), made into a replay.
+//
+// Within a stage computing and collectives come one after the other in the order of their begins. Micro-batch i of a direction ("forward",
+// "backward"): its -recv is posted after the -compute of i-1, its -compute comes after its -recv, its -send after its -compute; sends and
+// receives of a direction are in order, and do not hold up computing behind them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analyzer/models/replay.h"
+
+namespace ddl::models {
+
+struct PipelineOp {
+  int64_t replica = 0, stage = 0;  ///< data-parallel replica, pipeline stage
+  int64_t step = 0;
+  std::string type;    ///< forward-compute, backward-recv, grads-reduce-scatter, gc, ...: replay_pipeline.cpp lists who meets whom in which
+  int64_t number = 0;  ///< of this type in the step: the micro-batch
+  double start_s = 0, duration_s = 0;
+};
+
+/// Ranks of the replay are stage * replicas + replica, so that stage = rank / replicas. Transfers are told from waiting: what is left from
+/// the latest begin of those who meet. Throws ddl::Error for the same operation twice or a message of which one end is missing.
+struct PipelineReplay {
+  Replay replay;
+  int64_t replicas = 1, stages = 1;
+  int64_t stage_of(int64_t rank) const { return rank / replicas; }
+};
+PipelineReplay pipeline_replay(const std::vector<PipelineOp>& ops);
+
+}  // namespace ddl::models

@@ -1,0 +1,56 @@
+// What a job would have been, had something been otherwise: replays of its recorded operations with other durations, and how much of its
+// slowness each type of operation, each rank and each stage has to answer for (metrics.md R5, R6; the definitions are those of Lin et al.,
+// "Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI 2025).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyzer/models/replay.h"
+
+namespace ddl::models {
+
+/// Durations of all operations in the ideal job: computing of a kind takes its mean, a transfer of a kind its median, over ranks and steps.
+std::vector<double> ideal_durations(const Replay& replay);
+
+struct SlowdownShare {
+  std::string name;     ///< of a type
+  int64_t number = 0;   ///< of a rank or stage
+  double slowdown = 1;  ///< S of a job that is ideal but for this
+};
+
+struct Slowdown {
+  double step_s = 0, ideal_step_s = 0;        ///< mean over steps, both replayed: launch delays are in neither
+  double slowdown = 1;                        ///< S = T / T_ideal
+  double wasted_share = 0;                    ///< 1 - 1/S
+  std::vector<SlowdownShare> types;           ///< S_t, worst first
+  std::vector<SlowdownShare> ranks;           ///< S_w, worst first; at most kMostReplayedRanks: those that compute longest beyond the mean
+  std::vector<SlowdownShare> stages;          ///< the same of pipeline stages, in their order; empty without
+  std::vector<int64_t> worst_ranks;           ///< those that M_W fixes: 3 % of the ranks, one at least
+  std::optional<double> fixed_by_ranks;       ///< M_W: (T - T without their slowness) / (T - T_ideal); unset: T is T_ideal
+  std::optional<double> fixed_by_last_stage;  ///< M_S: the same of the last stage; unset also without stages
+};
+
+constexpr size_t kMostReplayedRanks = 256;
+
+/// `stage_of`: the pipeline stage of a rank; empty: there are none.
+Slowdown slowdown_of(const Replay& replay, const std::function<int64_t(int64_t rank)>& stage_of = {});
+
+// The rest are durations of all operations, to be replayed.
+
+/// Transfers `factor` times as fast.
+std::vector<double> faster_network(const Replay& replay, double factor);
+/// `rank` computes as its kind does in the mean over the other ranks. Throws ddl::Error (usage) if there is no such rank.
+std::vector<double> healthy_rank(const Replay& replay, int64_t rank);
+/// Computing in proportion to the batch, transfers as they were.
+std::vector<double> larger_batch(const Replay& replay, double factor);
+/// All computing at the mean of its kind, transfers as they were.
+std::vector<double> balanced(const Replay& replay);
+/// Mean step if transfers hid behind computing altogether: that of free transfers, but no rank transfers longer than a step. What waits for
+/// another rank still does.
+double overlapped_step_seconds(const Replay& replay);
+
+}  // namespace ddl::models
