@@ -16,6 +16,7 @@ class CsvTable {
   static CsvTable read(const std::filesystem::path& path);
   static CsvTable parse(std::string_view text, const std::string& name);
 
+  const std::string& name() const { return name_; }  ///< for messages: its file
   size_t rows() const { return rows_.size(); }
   bool has(const std::string& column) const { return columns_.contains(column); }
   /// Throws ddl::Error if there is no such column, or (number) for what is no finite number.

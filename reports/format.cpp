@@ -6,6 +6,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "analyzer/models/printed.h"
+
 namespace ddl::reports {
 namespace {
 
@@ -73,7 +75,7 @@ std::string bandwidth_text(double bytes_per_second) {
   return significant(bytes_per_second, 3) + kUnits[unit];
 }
 
-std::string percent_text(double ratio) { return fmt::format("{:.1f}%", ratio * 100 + 0.0); }
+std::string percent_text(double ratio) { return models::half_up(ratio * 100, 1) + "%"; }
 
 std::string number_text(double number) {
   if (!std::isfinite(number)) return "n/a(ZERO_DENOM)";
@@ -112,6 +114,8 @@ std::string table_text(const Value& value) {
       return fmt::format("{}", value.as_double());
     case Unit::kBandwidth:
       return bandwidth_text(value.as_double());
+    case Unit::kEfficiency:
+      return models::half_up(value.as_double(), 2);
   }
   return {};
 }

@@ -9,7 +9,7 @@
 
 namespace ddl::reports {
 
-enum class Unit { kText, kCount, kNumber, kBytes, kDuration, kRatio, kShare, kBandwidth, kReal };
+enum class Unit { kText, kCount, kNumber, kBytes, kDuration, kRatio, kShare, kBandwidth, kReal, kEfficiency };
 
 /// Absent is not zero: a value without data carries the reason instead (NO_DATA, ZERO_DENOM, CLOCK_UNTRUSTED, PARTIAL_RANKS,
 /// NOT_APPLICABLE).
@@ -23,7 +23,8 @@ class Value {
   static Value ratio(double ratio) { return Value(Unit::kRatio, ratio); }
   static Value share(double ratio) { return Value(Unit::kShare, ratio); }  ///< a ratio of which two decimals of the percentage are shown
   static Value bandwidth(double bytes_per_second) { return Value(Unit::kBandwidth, bytes_per_second); }
-  static Value real(double number) { return Value(Unit::kReal, number); }  ///< printed in full
+  static Value real(double number) { return Value(Unit::kReal, number); }            ///< printed in full
+  static Value efficiency(double ratio) { return Value(Unit::kEfficiency, ratio); }  ///< 0.98: two decimals, halves up
   static Value absent(Unit unit, std::string why = "NO_DATA");
 
   static Value null(Unit unit) { return Value(unit, std::monostate{}); }  ///< absent, and no reason is known

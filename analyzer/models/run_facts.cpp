@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analyzer/passes/devices.h"
 #include "analyzer/query.h"
 #include "core/error.h"
 
@@ -46,6 +47,37 @@ std::optional<double> metric_of(SQLite::Database& db, int64_t world, const std::
   Query row(db, "SELECT value FROM metric WHERE world = ?1 AND id = ?2");
   row.bind(world, id);
   return row.next() ? row.maybe_real(0) : std::nullopt;
+}
+
+MeanStep mean_step(SQLite::Database& db, int64_t world) {
+  db.exec("DROP TABLE IF EXISTS temp.steady_gpu");
+  select_steady_devices(db);
+  Query gpus(db,
+             "SELECT sum(windows), sum(duration_ns), sum(compute_ns), sum(exposed_comm_ns), iif(count(exposed_wait_ns) = count(*), "
+             "sum(exposed_wait_ns), NULL), sum(exposed_copy_ns), sum(idle_ns) FROM temp.steady_gpu WHERE world = ?1");
+  Query hosts(
+      db,
+      "SELECT sum(ranks), sum(duration_ns), sum(compute_ns), sum(exposed_ns), iif(count(wait_ns) = count(*), sum(wait_ns), NULL), 0, "
+      "sum(duration_ns) - sum(compute_ns) - sum(exposed_ns) FROM temp.steady_step WHERE world = ?1");
+  for (Query* row : {&gpus, &hosts}) {
+    row->bind(world);
+    if (!row->next() || row->real(0) <= 0 || row->real(1) <= 0) continue;
+    const auto mean_s = [&](int column) { return row->real(column) * 1e-9 / row->real(0); };
+    const double wait_s = mean_s(4);  // 0 if it is not known
+    return {{mean_s(1), mean_s(2), mean_s(3) - wait_s, wait_s, mean_s(5), mean_s(6)}, !row->is_null(4)};
+  }
+  throw Error("the run tells no time of its ranks", "ddl report loss says what is missing", ExitCode::kDataMissing);
+}
+
+std::optional<double> samples_per_step(SQLite::Database& db, int64_t world) {
+  Query row(db,
+            "SELECT avg(samples), min(ranks), (SELECT count(DISTINCT rank) FROM process WHERE world = ?1 AND rank IS NOT NULL) FROM ("
+            " SELECT sum(v.value) AS samples, count(DISTINCT p.rank) AS ranks FROM value v JOIN process p ON p.id = v.process"
+            " JOIN temp.steady_step s ON s.world = p.world AND s.step = v.step AND s.annotated"
+            " WHERE p.world = ?1 AND v.name = 'samples' GROUP BY v.step)");
+  row.bind(world);
+  if (!row.next() || row.is_null(0) || row.integer(1) != row.integer(2)) return std::nullopt;
+  return row.real(0);
 }
 
 std::vector<LayerCost> layers_of(SQLite::Database& db, int64_t world) {

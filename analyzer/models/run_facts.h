@@ -11,6 +11,7 @@
 #include "analyzer/models/fusion.h"
 #include "analyzer/models/link_fit.h"
 #include "analyzer/models/partition.h"
+#include "analyzer/models/scaling.h"
 
 namespace ddl::models {
 
@@ -37,6 +38,17 @@ std::vector<RankStep> rank_steps(SQLite::Database& db, int64_t world);
 
 /// A metric of the run; nothing if it is n/a.
 std::optional<double> metric_of(SQLite::Database& db, int64_t world, const std::string& id);
+
+/// Where a steady step went, in the mean over ranks: of their GPUs if the run has any, else of the threads that call MPI. Without steps:
+/// the whole run as one. `split`: waiting could be told from transferring; else both are in transfer_s.
+struct MeanStep {
+  StepParts parts;
+  bool split = true;
+};
+MeanStep mean_step(SQLite::Database& db, int64_t world);
+
+/// Samples of a steady step, all ranks together, as the program reported them; nothing if it did not, or not on every rank.
+std::optional<double> samples_per_step(SQLite::Database& db, int64_t world);
 
 /// Layers in the order in which they first began, with their computing per step in the mean over ranks; forward and everything else.
 std::vector<LayerCost> layers_of(SQLite::Database& db, int64_t world);

@@ -5,32 +5,13 @@
 #include <nlohmann/json.hpp>
 
 #include "analyzer/models/allreduce_cost.h"
-#include "cli/verbs.h"
+#include "tests/cli/ddl_command.h"
 #include "tests/support/synthetic_run.h"
 
 namespace ddl::cli {
 namespace {
 
 using namespace test::literals;
-using Json = nlohmann::json;
-
-struct Result {
-  int code = 0;
-  std::string out, err;
-};
-
-Result ddl_command(const Arguments& arguments) {
-  Result result;
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  result.code = run_ddl(arguments);
-  result.out = testing::internal::GetCapturedStdout();
-  result.err = testing::internal::GetCapturedStderr();
-  return result;
-}
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 Json answer(Arguments arguments) {
   arguments.insert(arguments.begin(), "model");
   arguments.push_back("--json");

@@ -1,0 +1,62 @@
+#include "analyzer/models/printed.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "core/error.h"
+
+namespace ddl::models {
+namespace {
+
+// What the quotient of two decimals may be off by as a double, and more than enough.
+constexpr double kRounding = 1e-14;
+/// Intervals of printed digits touch: 0.975 is the end of both.
+constexpr double kTouch = 1e-12;
+
+/// One unit of the last printed digit.
+double last_digit(std::string_view text) {
+  const size_t exponent_at = std::min(text.find_first_of("eE"), text.size());
+  const std::string_view digits = text.substr(0, exponent_at);
+  const size_t point = digits.find('.');
+  double unit = point == std::string_view::npos ? 1 : std::pow(10.0, -static_cast<double>(digits.size() - point - 1));
+  if (exponent_at < text.size()) unit *= std::pow(10.0, std::stod(std::string(text.substr(exponent_at + 1))));
+  return unit;
+}
+
+}  // namespace
+
+std::string half_up(double value, int decimals) {
+  const double scale = std::pow(10.0, decimals);
+  const double digits = std::floor(std::abs(value) * scale * (1 + kRounding) + 0.5) / scale;
+  return fmt::format("{:.{}f}", value < 0 && digits > 0 ? -digits : digits, decimals);
+}
+
+Printed Printed::parse(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
+    throw Error(fmt::format("'{}' is no decimal number", text), "", ExitCode::kDataMissing);
+  const double half = last_digit(text) / 2;
+  return {value, value - half, value + half};
+}
+
+bool Printed::agrees_with(const Printed& other) const {
+  const double slack = kTouch * std::max(std::abs(value), std::abs(other.value));
+  return lo <= other.hi + slack && other.lo <= hi + slack;
+}
+
+Printed operator*(const Printed& a, const Printed& b) { return {a.value * b.value, a.lo * b.lo, a.hi * b.hi}; }
+
+Printed operator/(const Printed& a, const Printed& b) { return {a.value / b.value, a.lo / b.hi, a.hi / b.lo}; }
+
+Quote check_quote(const Printed& computed, std::string_view printed) {
+  const Printed quoted = Printed::parse(printed);
+  if (computed.agrees_with(quoted)) return Quote::kAgrees;
+  const Printed cut = {quoted.value, quoted.value, quoted.value + last_digit(printed)};
+  return computed.agrees_with(cut) ? Quote::kTruncated : Quote::kDisagrees;
+}
+
+}  // namespace ddl::models

@@ -1,0 +1,381 @@
+// ddl scaling: throughput, speed-up and efficiency of several runs, or of a table of results; what the loss consists of; a projection.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include "analyzer/models/run_facts.h"
+#include "analyzer/models/scaling.h"
+#include "analyzer/models/scaling_projection.h"
+#include "analyzer/models/scaling_table.h"
+#include "analyzer/query.h"
+#include "analyzer/results_lint.h"
+#include "cli/model.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "core/error.h"
+
+namespace po = boost::program_options;
+
+namespace ddl::cli {
+namespace {
+
+using models::ScalingKind;
+using models::ScalingRow;
+using reports::Unit;
+using reports::Value;
+
+constexpr size_t kMostRuns = 1000;
+/// Beyond this many times the largest measured size a trend is a guess.
+constexpr double kFarAway = 4;
+
+/// What is compared, wherever it is from.
+struct Input {
+  std::string worker, result;
+  std::vector<models::ScalingPoint> points;
+  std::vector<Stated> stated;                    ///< of each point
+  std::optional<models::RecordedScale> largest;  ///< of runs: the largest
+  std::string no_fit;                            ///< why `largest` has no fit
+};
+
+std::map<std::string, std::string> pairs_of(const VerbOptions& options, const char* name) {
+  std::map<std::string, std::string> pairs;
+  if (!options.has(name)) return pairs;
+  std::string text = options.get<std::string>(name);
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(','), text.size()), equals = text.find('=');
+    if (equals >= end || equals == 0)
+      throw Error(fmt::format("--{} {}: NAME=VALUE is wanted, separated by commas", name, text), "", ExitCode::kUsage);
+    pairs[text.substr(0, equals)] = text.substr(equals + 1, end - equals - 1);
+    text.erase(0, std::min(end + 1, text.size()));
+  }
+  return pairs;
+}
+
+std::map<std::string, std::string> stated_by_user(const VerbOptions& options) {
+  std::map<std::string, std::string> stated = pairs_of(options, "state");
+  std::vector<std::string> keys;
+  for (const LintKey& key : lint_keys()) keys.emplace_back(key.key);
+  for (const auto& [key, value] : stated)
+    if (std::find(keys.begin(), keys.end(), key) == keys.end())
+      throw Error(fmt::format("--state {}: no such statement", key), did_you_mean(key, keys, "see: ddl scaling --help"), ExitCode::kUsage);
+  return stated;
+}
+
+// ---------------------------------------------------------------- runs
+
+/// Relative half widths of the interval of the median step; none with few steps.
+models::Printed with_interval(double value, SQLite::Database& db, int64_t world) {
+  Query row(db, "SELECT value, lo, hi FROM metric WHERE world = ?1 AND id = 'step_time'");
+  row.bind(world);
+  if (!row.next() || row.is_null(1) || row.real(0) <= 0 || row.real(1) <= 0) return models::Printed::exactly(value);
+  return {value, value * row.real(0) / row.real(2), value * row.real(0) / row.real(1)};
+}
+
+std::string hardware_of(SQLite::Database& db, int64_t world) {
+  Query row(
+      db,
+      "SELECT group_concat(name, '; ') FROM (SELECT DISTINCT g.name FROM gpu g JOIN process p ON p.id = g.process WHERE p.world = ?1 AND "
+      "g.name IS NOT NULL ORDER BY 1)");
+  row.bind(world);
+  return row.next() ? row.text(0) : "";
+}
+
+Input from_runs(const VerbOptions& options) {
+  if (options.has("weak") && options.has("strong")) throw Error("--weak or --strong, not both", "", ExitCode::kUsage);
+  Input input;
+  input.worker = "rank";
+  input.result = "throughput";
+  std::vector<std::string> without_batch;
+  std::map<double, int64_t> repeats;
+  for (const std::string& name : options.words()) {
+    ModelRun opened(name, std::nullopt);
+    SQLite::Database& db = opened.view.db;
+    const int64_t world = opened.view.world, ranks = std::max<int64_t>(1, opened.view.ranks);
+    if (opened.view.ranks < opened.view.expected_ranks)
+      throw Error(fmt::format("{}: {} of {} ranks were recorded: its size is not known", opened.run.shown, opened.view.ranks,
+                              opened.view.expected_ranks),
+                  "", ExitCode::kDataMissing);
+    const models::MeanStep step = models::mean_step(db, world);
+    const std::optional<double> samples = models::samples_per_step(db, world);
+    models::ScalingPoint& point = input.points.emplace_back();
+    point.label = opened.run.shown;
+    point.workers = static_cast<double>(ranks);
+    point.nodes = static_cast<double>(opened.view.hosts);
+    point.parts = step.split ? std::optional(step.parts) : std::nullopt;
+    const double workers_per_step = options.has("weak") ? point.workers : 1;  // of as much work as the user says
+    if (!samples) without_batch.push_back(point.label);
+    point.global_batch = samples;
+    point.throughput = with_interval(samples.value_or(workers_per_step) / step.parts.step_s, db, world);
+    ++repeats[point.workers];
+    Stated& said = input.stated.emplace_back();
+    said["scope"] = "application";
+    said["hardware"] = hardware_of(db, world);
+    if (opened.view.has_steps) {
+      said["steps"] = fmt::format("{}", opened.view.steps);
+      said["warmup"] = fmt::format("{}", opened.view.warmup_steps);
+    }
+    if (point.throughput.lo < point.throughput.hi) said["interval"] = "bootstrap 95% over steps";
+    if (samples) said["global_batch"] = fmt::format("{:g}", *samples);
+    if (input.largest && input.largest->ranks >= ranks) continue;
+    input.largest = models::RecordedScale{.ranks = ranks, .parts = step.parts, .efficiency = {}, .samples = {}, .fit = {}};
+    input.no_fit.clear();
+    try {
+      input.largest->samples = models::samples_of(models::measured_collectives(db, world));
+      input.largest->fit = models::fit_link(input.largest->samples, models::Algorithm::kRing);
+    } catch (const Error& error) {
+      input.no_fit = fmt::format("{}: {}", point.label, error.what());
+    }
+  }
+  for (size_t i = 0; i < input.points.size(); ++i) input.stated[i]["runs"] = fmt::format("{}", repeats[input.points[i].workers]);
+  if (!without_batch.empty() && without_batch.size() < input.points.size())
+    throw Error(fmt::format("{} reports no samples, others do", without_batch[0]), "ddl_value(\"samples\", n) in every step",
+                ExitCode::kDataMissing);
+  if (!without_batch.empty() && !options.has("weak") && !options.has("strong"))
+    throw Error(fmt::format("{} reports no samples: its throughput is not known", without_batch[0]),
+                "ddl_value(\"samples\", n) in every step, or say --weak (same work per rank) or --strong (same work per step)",
+                ExitCode::kDataMissing);
+  if (without_batch.empty() && repeats.size() > 1 && (options.has("weak") || options.has("strong")))
+    throw Error("the runs report their samples: weak or strong is told from them", "leave --weak or --strong out", ExitCode::kUsage);
+  if (!without_batch.empty()) input.result = options.has("weak") ? "ranks x steps" : "steps";
+  const auto differs = [&](const auto& point) { return *point.nodes / point.workers != *input.points[0].nodes / input.points[0].workers; };
+  if (std::any_of(input.points.begin(), input.points.end(), differs))  // then a node is no unit: the base is named by its ranks
+    for (models::ScalingPoint& point : input.points) point.nodes.reset();
+  return input;
+}
+
+Input from_csv(const std::string& file, const VerbOptions& options) {
+  if (options.has("weak") || options.has("strong"))
+    throw Error("--weak and --strong are for runs", "a table has a column global_batch or local_batch, or --state scaling=weak",
+                ExitCode::kUsage);
+  models::ScalingTable table = models::read_scaling_table(CsvTable::read(file), pairs_of(options, "map"));
+  Input input;
+  input.worker = std::move(table.worker);
+  input.result = std::move(table.result);
+  input.points = std::move(table.points);
+  input.stated = std::move(table.stated);
+  return input;
+}
+
+// ---------------------------------------------------------------- the answer
+
+std::string joined(const std::vector<std::string>& parts, const char* by) {
+  std::string text;
+  for (const std::string& part : parts) text.append(text.empty() ? "" : by).append(part);
+  return text;
+}
+
+std::vector<std::vector<ScalingRow>> by_series(const std::vector<ScalingRow>& rows) {
+  std::vector<std::vector<ScalingRow>> series;
+  for (const ScalingRow& row : rows) {
+    if (series.empty() || series.back()[0].point.series != row.point.series) series.emplace_back();
+    series.back().push_back(row);
+  }
+  return series;
+}
+
+using Kinds = std::map<std::string, ScalingKind>;  ///< by series
+
+Kinds kinds_of(const Input& input, const VerbOptions& options) {
+  std::map<std::string, std::vector<models::ScalingPoint>> series;
+  for (const models::ScalingPoint& point : input.points) series[point.series].push_back(point);
+  Kinds kinds;
+  for (const auto& [name, points] : series) {
+    kinds[name] = models::scaling_kind(points);
+    if (kinds[name] != ScalingKind::kUnknown) continue;
+    if (options.has("weak")) kinds[name] = ScalingKind::kWeak;
+    if (options.has("strong")) kinds[name] = ScalingKind::kStrong;
+  }
+  return kinds;
+}
+
+template <class Has>
+bool any(const std::vector<ScalingRow>& rows, Has has) {
+  return std::any_of(rows.begin(), rows.end(), has);
+}
+
+void add_rows(Answer& answer, const std::vector<ScalingRow>& rows, const Input& input) {
+  std::vector<reports::Column> columns;
+  std::vector<std::function<Value(const ScalingRow&)>> cells;
+  const auto column = [&](reports::Column head, std::function<Value(const ScalingRow&)> cell) {
+    columns.push_back(std::move(head));
+    cells.push_back(std::move(cell));
+  };
+  const auto maybe = [](const std::optional<double>& value, Value (*make)(double), Unit unit) {
+    return value ? make(*value) : Value::absent(unit, "NOT_APPLICABLE");
+  };
+  if (any(rows, [](const auto& row) { return !row.point.series.empty(); }))
+    column({"series", "series", Unit::kText, 5}, [](const auto& row) { return Value::text(row.point.series); });
+  if (any(rows, [](const auto& row) { return !row.point.label.empty(); }))
+    column({"run", "run", Unit::kText}, [](const auto& row) { return Value::text(row.point.label); });
+  column({"workers", input.worker + "s", Unit::kReal}, [](const auto& row) { return Value::real(row.point.workers); });
+  if (any(rows, [](const auto& row) { return row.point.nodes.has_value(); }))
+    column({"nodes", "nodes", Unit::kReal, 4}, [&](const auto& row) { return maybe(row.point.nodes, Value::real, Unit::kReal); });
+  if (any(rows, [](const auto& row) { return row.point.global_batch.has_value(); }))
+    column({"global_batch", "batch", Unit::kReal, 3},
+           [&](const auto& row) { return maybe(row.point.global_batch, Value::real, Unit::kReal); });
+  const bool samples = input.result == "throughput" && any(rows, [](const auto& row) { return row.point.parts.has_value(); });
+  if (samples)
+    column({"throughput", "samples/s", Unit::kNumber, 3}, [](const auto& row) { return Value::number(row.point.throughput.value); });
+  column({"speedup", "speed-up", Unit::kNumber}, [](const auto& row) { return Value::number(row.speedup.value); });
+  column({"efficiency", "efficiency", Unit::kEfficiency}, [](const auto& row) { return Value::efficiency(row.efficiency.value); });
+  column({"efficiency_lo", "from", Unit::kEfficiency, 1}, [](const auto& row) { return Value::efficiency(row.efficiency.lo); });
+  column({"efficiency_hi", "to", Unit::kEfficiency, 1}, [](const auto& row) { return Value::efficiency(row.efficiency.hi); });
+  column({"incremental_ratio", "incremental", Unit::kRatio, 6},
+         [&](const auto& row) { return maybe(row.incremental, Value::ratio, Unit::kRatio); });
+  if (any(rows, [](const auto& row) { return row.hardware.has_value(); })) {
+    column({"hardware_efficiency", "hardware", Unit::kEfficiency, 6},
+           [&](const auto& row) { return maybe(row.hardware, Value::efficiency, Unit::kEfficiency); });
+    column({"statistical_efficiency", "statistical", Unit::kEfficiency, 6},
+           [&](const auto& row) { return maybe(row.statistical, Value::efficiency, Unit::kEfficiency); });
+  }
+  if (any(rows, [&](const auto& row) { return row.base != rows[0].base; }))
+    column({"base", "base", Unit::kText, 7}, [](const auto& row) { return Value::text(row.base); });
+  column({"flags", "flags", Unit::kText}, [](const auto& row) { return Value::text(joined(row.flags, "; ")); });
+  auto& table = answer.table("scaling", "Efficiency against the base", columns);
+  for (const ScalingRow& row : rows) {
+    auto& line = table.rows.emplace_back();
+    for (const auto& cell : cells) line.push_back(cell(row));
+  }
+}
+
+void add_losses(Answer& answer, const std::vector<ScalingRow>& rows, const Input& input) {
+  if (!any(rows, [](const auto& row) { return row.loss.has_value(); })) return;
+  auto& table = answer.table("loss", "What is lost against the base, in shares of the step",
+                             {{"workers", input.worker + "s", Unit::kReal},
+                              {"loss_ratio", "1 - efficiency", Unit::kRatio},
+                              {"transfer_ratio", "transfer", Unit::kRatio},
+                              {"wait_ratio", "waiting", Unit::kRatio},
+                              {"copy_ratio", "copies", Unit::kRatio},
+                              {"idle_ratio", "idle", Unit::kRatio},
+                              {"compute_ratio", "compute", Unit::kRatio}});
+  for (const ScalingRow& row : rows) {
+    if (!row.loss) continue;
+    const models::LossSplit& loss = *row.loss;
+    table.rows.push_back({Value::real(row.point.workers), Value::ratio(1 - row.efficiency.value), Value::ratio(loss.transfer),
+                          Value::ratio(loss.wait), Value::ratio(loss.copy), Value::ratio(loss.idle), Value::ratio(loss.compute)});
+  }
+}
+
+void add_projection(Answer& answer, const std::vector<ScalingRow>& rows, Input& input, const Kinds& kinds, const VerbOptions& options) {
+  if (!options.has("project")) return;
+  auto& table = answer.table("projection", "Projection, with its 95% interval",
+                             {{"series", "series", Unit::kText, rows[0].point.series.empty() ? 0 : 5},
+                              {"workers", input.worker + "s", Unit::kCount},
+                              {"efficiency", "efficiency", Unit::kEfficiency},
+                              {"efficiency_lo", "from", Unit::kEfficiency},
+                              {"efficiency_hi", "to", Unit::kEfficiency},
+                              {"from", "by", Unit::kText}});
+  const auto add = [&](const std::string& series, const models::Projection& projection, std::string by) {
+    table.rows.push_back({Value::text(series), Value::count(std::llround(projection.workers)),
+                          Value::efficiency(projection.efficiency.value), Value::efficiency(projection.efficiency.lo),
+                          Value::efficiency(projection.efficiency.hi), Value::text(std::move(by))});
+  };
+  const std::vector<int64_t> sizes = parse_counts(options.get<std::string>("project"));
+  const ScalingKind kind = kinds.begin()->second;  // of runs, which are one series
+  if (input.largest && input.no_fit.empty() && kind != ScalingKind::kMixed) {
+    for (const ScalingRow& row : rows)
+      if (row.point.workers == static_cast<double>(input.largest->ranks)) input.largest->efficiency = row.efficiency;
+    for (const int64_t size : sizes) add("", project_run(*input.largest, size, kind == ScalingKind::kStrong), "latency and bandwidth");
+    answer.note(
+        fmt::format("Projected from the latency and bandwidth that the transfers of the run on {} ranks show (R2 {:.3f}), rings, {} "
+                    "scaling; waiting stays as it was. Congestion beyond that "
+                    "size, and slower links between more nodes, are not in it.",
+                    input.largest->ranks, input.largest->fit.r2, kind == ScalingKind::kStrong ? "strong" : "weak"));
+    return;
+  }
+  for (const auto& series : by_series(rows)) {
+    std::optional<models::ScalingTrend> trend;
+    try {
+      trend = fit_trend(series);
+    } catch (const Error& error) {
+      const std::string what = series[0].point.series.empty() ? "" : series[0].point.series + ": ";
+      throw Error(what + error.what() + (input.no_fit.empty() ? "" : "; " + input.no_fit), error.hint(), error.code());
+    }
+    for (const int64_t size : sizes)
+      add(series[0].point.series, trend->project(static_cast<double>(size)), trend->linear ? "1/E = a + b N" : "1/E = a + b lg N");
+    if (static_cast<double>(*std::max_element(sizes.begin(), sizes.end())) > kFarAway * trend->largest)
+      answer.note(fmt::format(
+          "More than {:g} times the largest size that was measured ({:g}): the interval knows nothing of what begins to hurt in between.",
+          kFarAway, trend->largest));
+  }
+}
+
+void add_lint(Answer& answer, const std::vector<ScalingRow>& rows, const Input& input, const Kinds& kinds, const VerbOptions& options) {
+  const std::map<std::string, std::string> by_user = stated_by_user(options);
+  std::vector<Stated> stated = input.stated;
+  const bool superlinear = any(rows, [](const ScalingRow& row) {
+    return std::any_of(row.flags.begin(), row.flags.end(), [](const std::string& flag) { return flag.starts_with("superlinear"); });
+  });
+  for (size_t i = 0; i < stated.size(); ++i) {
+    Stated& said = stated[i];
+    if (said["scaling"].empty()) said["scaling"] = name_of(kinds.at(input.points[i].series));
+    if (said["base"].empty())
+      said["base"] = options.has("base") ? fmt::format("{} {}s", options.get<double>("base"), input.worker) : "smallest";
+    if (superlinear) said["superlinear"] = "yes";
+    for (const auto& [key, value] : by_user) said[key] = value;
+  }
+  auto& table = answer.table("lint", "What this table does not say, or should not be read as",
+                             {{"code", "code", Unit::kText}, {"remark", "remark", Unit::kText}});
+  for (const LintRemark& remark : lint_results(stated)) table.rows.push_back({Value::text(remark.code), Value::text(remark.text)});
+  table.when_empty = "nothing";
+  if (!table.rows.empty()) table.note = "Say what you know: --state precision=fp32,data=real,accuracy=76.3%,accuracy_on=test";
+}
+
+std::string help_text() {
+  std::string text =
+      "Throughput, speed-up and efficiency of runs of one program on different numbers of ranks, or of a CSV table, against the\n"
+      "smallest size (or --base). Weak or strong is told from the samples per step that the runs report. The loss of each run is\n"
+      "split into transfer, waiting, idle and compute. --project: efficiency at other sizes, with its interval, from the latency\n"
+      "and bandwidth of the largest run, or else from the trend over at least four sizes.\n\n"
+      "A CSV has gpus (accelerators, ranks, workers), nodes if known, and one of speedup, throughput, images_per_s, samples_per_s,\n"
+      "tokens_per_s, time_s, time_min (the same work in less time), step_s, step_ms (with global_batch or local_batch). epoch_s\n"
+      "splits times into hardware and statistics; series, platform and model tell series apart.\n\n"
+      "Each table comes with what it does not say (LINT-01 to LINT-12, after Hoefler's twelve ways to fool the masses); --state\n"
+      "says it, or a column of the CSV:\n";
+  for (const LintKey& key : lint_keys()) text += fmt::format("  {:<17} {}\n", key.key, key.meaning);
+  text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+int run_scaling(const Arguments& arguments) {
+  const std::string text = help_text();
+  VerbOptions options({.verb = "scaling",
+                       .usage = "RUN1 RUN2 ... | TABLE.csv [options]",
+                       .text = text,
+                       .example = "  ddl scaling n1.ddl n2.ddl n4.ddl n8.ddl --project 16,32\n"
+                                  "  ddl scaling table.csv --base 8 --state precision=fp16,data=synthetic\n"
+                                  "  ddl scaling mlperf.csv --map time_min=time_to_train,epoch_s=median_epoch"});
+  options.add()("base", po::value<double>()->value_name("N"), "size to compare with; default: the smallest")(
+      "project", po::value<std::string>()->value_name("N,..."), "sizes to project to")(
+      "state", po::value<std::string>()->value_name("KEY=VALUE,..."), "what is known about how the numbers were got")(
+      "map", po::value<std::string>()->value_name("NAME=COLUMN,..."), "other names of columns in the CSV")(
+      "weak", "of runs that report no samples: the same work per rank")("strong", "the same work per step")("json", "for programs");
+  options.allow_words(kMostRuns);
+  if (!options.parse(arguments)) return 0;
+  const std::vector<std::string>& words = options.words();
+  if (words.empty()) throw Error("which runs?", "e.g. ddl scaling n1.ddl n2.ddl n4.ddl, or a CSV file", ExitCode::kUsage);
+  const bool csv = words.size() == 1 && words[0].ends_with(".csv");
+  if (!csv && options.has("map")) throw Error("--map is for a CSV file", "", ExitCode::kUsage);
+  Input input = csv ? from_csv(words[0], options) : from_runs(options);
+  const std::vector<ScalingRow> rows = scaling_rows(input.points, number_option(options, "base", 0, true), input.worker);
+  const Kinds kinds = kinds_of(input, options);
+
+  Answer answer("scaling");
+  const bool one_base = std::all_of(rows.begin(), rows.end(), [&](const ScalingRow& row) { return row.base == rows[0].base; });
+  const bool one_kind = std::all_of(kinds.begin(), kinds.end(), [&](const auto& kind) { return kind.second == kinds.begin()->second; });
+  answer.given("base", "base", Value::text(one_base ? rows[0].base : "by series, in the table"));
+  answer.given("scaling", "scaling", Value::text(one_kind ? name_of(kinds.begin()->second) : "by series"));
+  answer.given("result", "from", Value::text(input.result));
+  add_rows(answer, rows, input);
+  add_losses(answer, rows, input);
+  add_projection(answer, rows, input, kinds, options);
+  add_lint(answer, rows, input, kinds, options);
+  return answer.print(options);
+}
+
+}  // namespace ddl::cli
