@@ -8,6 +8,7 @@
 #include "analyzer/passes/catalog.h"
 #include "analyzer/passes/collectives.h"
 #include "analyzer/passes/devices.h"
+#include "analyzer/passes/inferred_steps.h"
 #include "analyzer/passes/late_roots.h"
 #include "analyzer/passes/messages.h"
 #include "analyzer/passes/steady_steps.h"
@@ -19,7 +20,7 @@ namespace ddl {
 namespace {
 
 /// Counts up with every change of what the analyzer writes, so that stores analyzed by an older ddl are analyzed again.
-constexpr int64_t kAnalysisVersion = 3;
+constexpr int64_t kAnalysisVersion = 4;
 
 struct LossKind {
   const char* kind;
@@ -43,7 +44,7 @@ void drop_temporary_tables(SQLite::Database& db) {
 
 void clear(SQLite::Database& db) {
   for (const char* table : {"collective", "blame", "message", "message_blame", "message_part", "step_part", "rank_part", "gpu_part",
-                            "gpu_layer_part", "collective_group", "metric", "finding"}) {
+                            "gpu_layer_part", "pipeline", "collective_group", "metric", "finding"}) {
     db.exec(fmt::format("DELETE FROM {}", table));
   }
   for (const LossKind& loss : {kPartial, kMismatched, kUnmatched, kViolations, kBadIntervals, kRepeated}) {
@@ -61,7 +62,7 @@ void store_steady_steps(SQLite::Database& db, const std::map<int64_t, SteadyStep
   Query insert(db, "INSERT INTO meta (key, value) VALUES (?, ?)");
   for (const auto& [world, steps] : steady) {
     const std::string suffix = world == 0 ? "" : fmt::format(".{}", world);
-    insert.run("analysis.basis" + suffix, steps.annotated ? "steps" : "run");
+    insert.run("analysis.basis" + suffix, steps.inferred ? "inferred steps" : steps.annotated ? "steps" : "run");
     insert.run("analysis.steps_used" + suffix, fmt::format("{}", steps.used));
     insert.run("analysis.steps_warmup" + suffix, fmt::format("{}", steps.warmup));
     insert.run("analysis.steps_incomplete" + suffix, fmt::format("{}", steps.incomplete));
@@ -83,6 +84,9 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress) {
   SQLite::Transaction transaction(db);
   clear(db);
   const Catalog catalog(db);
+  tell("looking for steps", 0.0);
+  forget_inferred_steps(db);
+  infer_steps(db, catalog);
 
   // Shares of the whole as measured on a run of two million events, half of them of messages.
   tell("splitting collectives", 0.0);

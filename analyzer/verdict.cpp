@@ -57,7 +57,8 @@ double polling_share(SQLite::Database& db, int64_t world) {
 void add_device_shares(SQLite::Database& db, int64_t world, std::vector<Share>& shares) {
   Query row(db,
             "SELECT total(exposed_comm_ns) / total(duration_ns), iif(count(exposed_wait_ns) = count(*), total(exposed_wait_ns), NULL)"
-            " / total(duration_ns), total(exposed_copy_ns) / total(duration_ns), total(idle_host_ns) / total(duration_ns)"
+            " / total(duration_ns), total(exposed_copy_ns) / total(duration_ns), total(idle_host_ns) / total(duration_ns),"
+            " total(idle_input_ns) / total(duration_ns)"
             " FROM temp.steady_gpu WHERE world = ? HAVING total(duration_ns) > 0");
   row.bind(world);
   if (!row.next()) return;
@@ -75,6 +76,26 @@ void add_device_shares(SQLite::Database& db, int64_t world, std::vector<Share>& 
   at_least("transfer", comm - wait, row.is_null(1) ? comm : 0);
   shares.push_back({"copy", row.real(2), {}, {}, 0});
   shares.push_back({"host", std::max(0.0, row.real(3) - in_mpi), {}, {}, 0});
+  std::erase_if(shares, [](const Share& share) { return share.name == "input"; });  // what the host did while GPUs computed costs nothing
+  shares.push_back({"input", row.real(4), {}, {}, 0});
+}
+
+/// What a pipeline waits for itself is told apart from other waiting, and loading data from other computing.
+void add_bubble_and_input(SQLite::Database& db, int64_t world, std::vector<Share>& shares) {
+  Query metrics(db,
+                "SELECT id, value, lo, hi FROM metric WHERE world = ? AND id IN ('f_bub', 'f_input') AND value IS NOT NULL ORDER BY id");
+  metrics.bind(world);
+  while (metrics.next()) {
+    const bool bubble = metrics.text(0) == "f_bub";
+    const Share share{bubble ? "bubble" : "input", metrics.real(1), metrics.maybe_real(2), metrics.maybe_real(3), 0};
+    for (Share& wait : shares) {
+      if (!bubble || wait.name != "wait") continue;
+      for (double* number : {&wait.value, wait.lo ? &*wait.lo : nullptr, wait.hi ? &*wait.hi : nullptr}) {
+        if (number) *number = std::max(0.0, *number - share.value);
+      }
+    }
+    shares.push_back(share);
+  }
 }
 
 }  // namespace
@@ -92,6 +113,7 @@ void store_verdict(SQLite::Database& db, int64_t world, const SteadySteps& steps
   for (Share& share : shares) {
     if (share.name == "transfer") share.unsplit = std::min(share.value, in_mpi * polling_share(db, world));
   }
+  if (!shares.empty()) add_bubble_and_input(db, world, shares);
   add_device_shares(db, world, shares);
   const Verdict verdict = decide(std::move(shares), steps.annotated ? "step" : "run");
   const std::string key = world == 0 ? "verdict" : fmt::format("verdict.{}", world);

@@ -1,5 +1,6 @@
-// Rule V of metrics.md section 2: what bounds the job - waiting, transfer, the host, pipeline bubbles, or computing. Where there are GPUs,
-// copies too: what they move while nothing computes is neither collective nor idle.
+// Rule V of metrics.md section 2: what bounds the job - waiting, transfer, the host, pipeline bubbles, or computing. Loading data
+// is a bound of its own wherever ranges tell it, though rule V has it with the host: its cure is another one. Where there are GPUs, copies
+// too: what they move while nothing computes is neither collective nor idle.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -17,7 +18,7 @@ constexpr double kBoundThreshold = 0.05;  ///< share of the step from which on s
 
 /// One candidate: its share of the step, with the interval of the median where there is one.
 struct Share {
-  std::string name;  ///< wait, transfer, host, copy, bubble
+  std::string name;  ///< wait (less the bubble), transfer, host, input, copy, bubble
   double value = 0;
   std::optional<double> lo, hi;
   double unsplit = 0;  ///< transfer: the part of `value` that may be waiting as well

@@ -134,8 +134,10 @@ void add_header(const RunView& run, const std::string& source, Document& documen
                             : run.ranks < run.expected_ranks ? fmt::format("{} of {}", run.ranks, plural(run.expected_ranks, "rank"))
                                                              : plural(run.expected_ranks, "rank");
   document.headline.push_back(fmt::format("{} on {}", ranks, plural(run.hosts, "host")));
-  document.headline.push_back(run.all_steps > 0 ? fmt::format("{} in {}", plural(run.all_steps, "step"), short_duration(duration_ns))
-                                                : fmt::format("{}, no steps marked", short_duration(duration_ns)));
+  document.headline.push_back(
+      run.all_steps > 0
+          ? fmt::format("{} in {}", plural(run.all_steps, run.inferred_steps ? "inferred step" : "step"), short_duration(duration_ns))
+          : fmt::format("{}, no steps marked", short_duration(duration_ns)));
 
   document.data.push_back(run.ranks > 0 ? fmt::format("{}/{} ranks", run.ranks, run.expected_ranks) : "no ranks");
   document.data.push_back(fmt::format("{} kept", plural(seen.events, "event")));

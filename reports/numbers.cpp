@@ -72,6 +72,7 @@ void add_step(const RunView& run, Document& document) {
                   {"max_ns", "max", Value::duration_ns(durations.back()), ""},
                   {"steps", "", Value::count(run.steps), run.steps == 1 ? "step" : "steps"}};
     line.remark = run.warmup_steps > 0 ? fmt::format("slowest rank; first {} steps left out", run.warmup_steps) : "slowest rank";
+    if (run.inferred_steps) line.remark += "; inferred: the job marks no steps, its collectives repeat";
   } else {
     line.items = {{"duration_ns", "", Value::duration_ns(durations.back()), ""}};
     line.remark = "from MPI_Init to MPI_Finalize; the job marks no steps, so numbers are for the whole run";

@@ -51,6 +51,7 @@ RunView::RunView(SQLite::Database& database, std::optional<int64_t> wanted_world
   const std::map<int64_t, SteadySteps> steady = select_steady_steps(db);
   if (const auto mine = steady.find(world); mine != steady.end()) {
     has_steps = mine->second.annotated;
+    inferred_steps = mine->second.inferred;
     warmup_steps = mine->second.warmup;
   }
   steps = scalar(db, "SELECT count(*) FROM temp.steady_step WHERE world = ?", world).value_or(0);

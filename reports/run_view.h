@@ -27,10 +27,11 @@ struct RunView {
   int64_t ranks = 0;           ///< recorded; 0: a program without MPI, or nobody got as far as having a rank
   int64_t expected_ranks = 0;  ///< size of MPI_COMM_WORLD
   int64_t hosts = 0;
-  bool has_steps = false;    ///< annotated
-  int64_t steps = 0;         ///< steady ones; 1 without annotation
-  int64_t warmup_steps = 0;  ///< left out at the beginning
-  int64_t all_steps = 0;     ///< seen on any rank
+  bool has_steps = false;       ///< annotated or inferred
+  bool inferred_steps = false;  ///< found by the repetition of collectives
+  int64_t steps = 0;            ///< steady ones; 1 without annotation
+  int64_t warmup_steps = 0;     ///< left out at the beginning
+  int64_t all_steps = 0;        ///< seen on any rank
 };
 
 }  // namespace ddl::reports

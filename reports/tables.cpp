@@ -144,6 +144,10 @@ Table layers_table(const RunView& run) {
                           Value::text(row.text(0))});
   }
   for (auto& cells : table.rows) cells[0] = share(cells[1].as_integer(), all_ns);
+  if (run.inferred_steps) {
+    table.caption = "Layers, summed over ranks, in inferred steps";
+    table.note = "inferred: a layer is a call by its place in the code and in the step, and the computing before it";
+  }
   return table;
 }
 

@@ -7,7 +7,7 @@
 -- docs/reference/schema.md is generated from this file: every table and column carries a comment.
 
 PRAGMA application_id = 0x64646c31;  -- "ddl1": a file without it is not ours
-PRAGMA user_version = 3;             -- schema version; a newer one is refused
+PRAGMA user_version = 4;             -- schema version; a newer one is refused
 
 -- ------------------------------------------------------------------------------------------------ what ran where
 
@@ -127,7 +127,7 @@ CREATE TABLE communicator_member (
 CREATE TABLE region (
   id INTEGER PRIMARY KEY,  -- 0 is "outside every range"
   parent INTEGER,          -- region.id; NULL for 0
-  kind TEXT NOT NULL,      -- none, step, phase, layer, operator (a function of a framework, as torch's emit_nvtx names them)
+  kind TEXT NOT NULL,      -- none, step, phase, layer, operator (a function of a framework, as torch's emit_nvtx names them), inferred (call site and position in a step of a job that marks nothing, by the analyzer)
   name TEXT NOT NULL,      -- name of the layer, phase or operator; '' for none and step
   phase TEXT,              -- name of the innermost phase at or above this region; NULL: none
   layer TEXT               -- name of the innermost layer at or above this region, else of the outermost operator; NULL: none
@@ -209,14 +209,14 @@ CREATE TABLE open_call (
   tag INTEGER                 -- as event.tag
 );
 
--- Steps of each process, from annotations.
+-- Steps of each process, from annotations; of processes in inferred_steps by the analyzer.
 CREATE TABLE step (
   process INTEGER NOT NULL,   -- process.id
   thread INTEGER NOT NULL,    -- thread that opened the step
   step INTEGER NOT NULL,      -- number given by the program
   start_ns INTEGER NOT NULL,  -- begin
   duration_ns INTEGER,        -- NULL: never ended
-  mpi_ns INTEGER              -- inside MPI calls of the same thread; NULL: never ended
+  mpi_ns INTEGER              -- inside MPI calls of the same thread; NULL: never ended, or inferred
 );
 
 -- The health of nodes, about once a second, as one process of each told it: counters of network interfaces (rx_bytes, tx_bytes, errors, since the host
@@ -402,6 +402,34 @@ CREATE TABLE message_part (
   why TEXT                       -- why it is not known: PARTIAL_RANKS, CLOCK_UNTRUSTED, NOT_APPLICABLE (of several reasons one)
 );
 
+-- Processes that mark no steps, and whose steps were found by the repetition of their collectives. Their steps hold what lies between the last collective
+-- of one repetition and that of the next.
+CREATE TABLE inferred_steps (
+  process INTEGER PRIMARY KEY,  -- process.id
+  comm INTEGER NOT NULL,        -- communicator.id whose collectives repeat
+  period INTEGER NOT NULL,      -- collectives in a repetition
+  agreement REAL NOT NULL       -- of the sequence with itself one period later, corrected for chance (kappa); 1: it repeats exactly
+);
+
+-- What inferred layers did in inferred steps.
+CREATE TABLE inferred_layer (
+  process INTEGER NOT NULL,     -- process.id
+  region INTEGER NOT NULL,      -- region.id, of kind inferred
+  calls INTEGER NOT NULL,       -- calls
+  compute_ns INTEGER NOT NULL,  -- outside MPI, from the call before on the same thread to this one
+  exposed_ns INTEGER NOT NULL   -- inside these calls
+);
+
+-- Stages of pipelines, as the order of messages within steps tells them: one row per process that is one (metrics.md section 9).
+CREATE TABLE pipeline (
+  process INTEGER PRIMARY KEY,   -- process.id
+  first INTEGER NOT NULL,        -- process.id of the first stage of the same pipeline
+  stage INTEGER NOT NULL,        -- 0, 1, ... in the direction of forward
+  stages INTEGER NOT NULL,       -- devices in a row
+  micro_batches INTEGER NOT NULL,  -- of each step
+  chunks INTEGER NOT NULL        -- interleaved: chunks of the model on each device; else 1
+);
+
 -- Where each step went (metrics.md section 1 and 2 for CPU jobs). compute_ns + exposed_ns + idle_ns = duration_ns.
 CREATE TABLE step_part (
   process INTEGER NOT NULL,     -- process.id
@@ -413,6 +441,8 @@ CREATE TABLE step_part (
   xfer_ns INTEGER,              -- exposed_ns - wait_ns
   idle_ns INTEGER NOT NULL,     -- |I|: 0 on CPU jobs, where what is outside MPI counts as compute
   why TEXT,                     -- reason of a NULL: NO_DATA, PARTIAL_RANKS, CLOCK_UNTRUSTED
+  input_ns INTEGER,             -- of compute_ns: in ranges of the step's thread that load data; NULL: the run names none, or they were not kept
+  bubble_ns INTEGER,            -- of wait_ns: for other stages of the same pipeline; NULL: in no pipeline, or wait_ns is NULL
   PRIMARY KEY (process, step)
 ) WITHOUT ROWID;
 
@@ -570,8 +600,13 @@ FROM message_part t JOIN process p ON p.id = t.process;
 
 -- Where each step of each rank went.
 CREATE VIEW v_step AS
-SELECT p.world, p.rank, s.step, s.start_ns, s.duration_ns, t.compute_ns, t.comm_ns, t.exposed_ns, t.wait_ns, t.xfer_ns, t.idle_ns
+SELECT p.world, p.rank, s.step, s.start_ns, s.duration_ns, t.compute_ns, t.comm_ns, t.exposed_ns, t.wait_ns, t.xfer_ns, t.idle_ns, t.input_ns, t.bubble_ns
 FROM step s JOIN process p ON p.id = s.process LEFT JOIN step_part t ON t.process = s.process AND t.step = s.step;
+
+-- Stages of pipelines; pipeline is the rank of the first stage.
+CREATE VIEW v_pipeline AS
+SELECT p.world, p.rank, f.rank AS pipeline, l.stage, l.stages, l.micro_batches, l.chunks
+FROM pipeline l JOIN process p ON p.id = l.process JOIN process f ON f.id = l.first;
 
 -- Where the run of each rank went, with or without steps.
 CREATE VIEW v_rank_part AS
@@ -580,6 +615,7 @@ FROM rank_part t JOIN process p ON p.id = t.process;
 
 -- Layers of each rank, exact for the whole run except wait_ns (window only). Times of ranges inside a layer are not its own; a layer that
 -- occurs in several places of the tree with the same phase is one row. Where operators of a framework stand for layers, calls are theirs.
+-- Inferred layers (inferred = 1) are those of inferred steps only.
 CREATE VIEW v_layer AS
 WITH own AS (  -- own time of every region: inclusive minus that of its children
   SELECT f.process, f.region, f.calls, f.time_ns - coalesce((SELECT sum(g.time_ns) FROM range_profile g JOIN region q ON q.id = g.region
@@ -595,10 +631,13 @@ WITH own AS (  -- own time of every region: inclusive minus that of its children
   ) GROUP BY process, region
 )
 SELECT p.world, p.rank, r.layer, r.phase, sum(CASE WHEN r.kind = 'layer' OR (r.kind = 'operator' AND u.layer IS NULL) THEN o.calls ELSE 0 END) AS calls, sum(o.time_ns - o.mpi_ns) AS compute_ns,
-       sum(w.comm_ns) AS comm_ns, sum(o.mpi_ns) AS exposed_ns, sum(w.wait_ns) AS wait_ns
+       sum(w.comm_ns) AS comm_ns, sum(o.mpi_ns) AS exposed_ns, sum(w.wait_ns) AS wait_ns, 0 AS inferred
 FROM own o JOIN process p ON p.id = o.process JOIN region r ON r.id = o.region LEFT JOIN region u ON u.id = r.parent LEFT JOIN waiting w ON w.process = o.process AND w.region = o.region
 WHERE r.layer IS NOT NULL
-GROUP BY p.world, p.rank, p.id, r.layer, r.phase;
+GROUP BY p.world, p.rank, p.id, r.layer, r.phase
+UNION ALL
+SELECT p.world, p.rank, r.layer, NULL, l.calls, l.compute_ns, w.comm_ns, l.exposed_ns, w.wait_ns, 1
+FROM inferred_layer l JOIN process p ON p.id = l.process JOIN region r ON r.id = l.region LEFT JOIN waiting w ON w.process = l.process AND w.region = l.region;
 
 -- The health of nodes over the run. growth: of counters, last minus first. throttled: of throttle_reasons, share of the samples with a reason that slows a busy GPU down.
 CREATE VIEW v_node AS

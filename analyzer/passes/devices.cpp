@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analyzer/passes/device_partition.h"
+#include "analyzer/passes/input_ranges.h"
 #include "analyzer/passes/instance.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
@@ -100,6 +101,7 @@ class DevicePass {
       : db_(db),
         catalog_(catalog),
         arrivals_(db, catalog),
+        inputs_(db),
         insert_part_(db, "INSERT INTO gpu_part VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
         insert_layer_(db, "INSERT INTO gpu_layer_part VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)") {}
 
@@ -170,15 +172,9 @@ class DevicePass {
   }
 
   std::vector<Interval> inputs_of(int64_t process) {
-    Query rows(
-        db_,
-        "SELECT e.start_ns, e.duration_ns FROM range_event e JOIN region r ON r.id = e.region WHERE e.process = ? AND ("
-        " lower(r.name) LIKE '%dataload%' OR lower(r.name) LIKE '%load_data%' OR lower(r.name) LIKE '%data_load%' OR lower(r.name) LIKE"
-        " '%load_batch%' OR lower(r.name) LIKE '%next_batch%' OR lower(r.name) IN ('data', 'input', 'input_pipeline', 'load'))");
-    rows.bind(process);
-    std::vector<Interval> inputs;
-    while (rows.next()) inputs.push_back({rows.integer(0), rows.integer(0) + rows.integer(1)});
-    return inputs;
+    std::vector<Interval> intervals;
+    for (const InputRange& range : inputs_.of(process)) intervals.push_back(range.interval);
+    return intervals;
   }
 
   void write_part(int64_t process, int64_t device, const Window& window, const std::vector<Event>& events, int64_t longest_ns,
@@ -231,6 +227,7 @@ class DevicePass {
   SQLite::Database& db_;
   const Catalog& catalog_;
   Arrivals arrivals_;
+  InputRanges inputs_;
   Query insert_part_, insert_layer_;
   std::map<std::pair<std::optional<std::string>, std::optional<std::string>>, int64_t> layers_;  ///< by layer and phase
 };

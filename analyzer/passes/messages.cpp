@@ -142,7 +142,7 @@ class TableSink : public MessageSink {
             db,
             "INSERT INTO message (send, receive, send_call, receive_call, late_sender_wait_ns, late_receiver_wait_ns, sigma_ns, "
             "why) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"),
-        insert_call_(db, "INSERT INTO temp.call_wait (event, wait_ns, why) VALUES (?, ?, ?)"),
+        insert_call_(db, "INSERT INTO temp.call_wait (event, wait_ns, why, late) VALUES (?, ?, ?, ?)"),
         insert_late_(db, "INSERT INTO temp.message_late VALUES (?, ?, ?, ?, ?, ?, ?)") {}
 
   void on_message(const MatchedMessage& m) override {
@@ -164,7 +164,8 @@ class TableSink : public MessageSink {
     (c.wait_ns ? sums.call_ns : sums.unsplit_ns) += c.leave_ns - c.enter_ns;
     if (!c.wait_ns) sums.why = c.why;
     if (c.wait_ns && *c.wait_ns == 0) return;
-    insert_call_.run(c.event, c.wait_ns, name_of(c.why));
+    const std::optional<int64_t> awaited = c.late < 0 ? std::nullopt : std::optional(processes_[static_cast<size_t>(c.late)]->id);
+    insert_call_.run(c.event, c.wait_ns, name_of(c.why), awaited);
     if (!c.wait_ns) return;
     (c.for_sender ? sums.late_sender_ns : sums.late_receiver_ns) += *c.wait_ns;
     const ProcessInfo& waiter = *processes_[static_cast<size_t>(c.process)];
@@ -252,7 +253,7 @@ bool has_uncertain_clocks(const Catalog& catalog) {
 
 MessageLosses analyze_messages(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress) {
   db.exec(
-      "CREATE TEMP TABLE call_wait (event INTEGER PRIMARY KEY, wait_ns INTEGER, why TEXT);"
+      "CREATE TEMP TABLE call_wait (event INTEGER PRIMARY KEY, wait_ns INTEGER, why TEXT, late INTEGER);"
       "CREATE TEMP TABLE message_late (world INTEGER, late_step INTEGER, late INTEGER, step INTEGER, waiter INTEGER, calls INTEGER, "
       "wait_ns "
       "INTEGER)");

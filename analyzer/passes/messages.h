@@ -20,8 +20,8 @@ struct MessageLosses {
 };
 
 /// Fills `message`, `message_blame`, `message_part` and two temporary tables for later passes:
-///   call_wait     calls in which messages completed, if somebody waited in them (wait_ns) or that is not known (why)
-///   message_late  who waited for whom in which step, summed: (world, step of the late rank, late, step of the waiter, waiter, calls,
+///   call_wait     calls in which messages completed, if somebody waited in them (wait_ns, for which process: late) or that is not known
+///   (why) message_late  who waited for whom in which step, summed: (world, step of the late rank, late, step of the waiter, waiter, calls,
 ///                 wait_ns); one key may have several rows
 MessageLosses analyze_messages(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress);
 

@@ -16,6 +16,11 @@ Partition partition(const Interval& window, const WindowEvents& events, int64_t 
   result.compute_ns = result.duration_ns - result.exposed_ns;
   result.comm_ns = std::max(comm.length_ns(), result.exposed_ns);
   result.wait_ns = wait.length_ns();
+  if (!events.bubble.empty()) result.bubble_ns = intersect(exposed, IntervalSet(events.bubble)).length_ns();
+  if (!events.inputs.empty()) {
+    const IntervalSet inputs = intersect(IntervalSet(events.inputs), inside);
+    result.input_ns = std::min(subtract(inputs, exposed).length_ns(), result.compute_ns);
+  }
   if (!events.unsplit.empty()) result.unsplit_ns = subtract(intersect(exposed, IntervalSet(events.unsplit)), wait).length_ns();
   return result;
 }

@@ -6,6 +6,8 @@
 //   wait     the part of exposed in which a collective of this rank, blocking or in flight, waited for other ranks, or in which a call
 //   waited
 //            for a message's sender or receiver (metrics.md W5, W6)
+//   bubble   the part of wait for other stages of the same pipeline
+//   input    the part of compute in ranges that load data
 //   unsplit  the part of exposed in calls that completed messages of which nobody can tell how long they waited; counts as transfer, and
 //            makes the waiting of the window unknown if it is more than kUnsplitShare of exposed
 // Polling calls that found nothing leave no event; the time inside MPI that is known from the profile may therefore exceed that of the
@@ -35,6 +37,8 @@ struct WindowEvents {
   std::vector<Interval> completions;  ///< those of them that complete requests: Wait and Test families
   std::vector<Interval> background;   ///< calls of other threads, requests in flight
   std::vector<Interval> waiting;      ///< [enter, enter + wait) of collectives and message calls of the owning thread, and of requests
+  std::vector<Interval> bubble;       ///< those of `waiting` that are for other stages of the same pipeline
+  std::vector<Interval> inputs;       ///< ranges of the owning thread that load data
   std::vector<Interval> unsplit;      ///< calls of the owning thread that completed messages, with an unknown wait
   std::vector<Flight> flights;
   Why why = Why::kNone;          ///< why some collective could not be split; kNone: all could
@@ -47,6 +51,8 @@ struct Partition {
   int64_t comm_ns = 0;
   int64_t exposed_ns = 0;
   int64_t wait_ns = 0;
+  int64_t bubble_ns = 0;
+  int64_t input_ns = 0;
   int64_t unsplit_ns = 0;
 
   bool is_split() const { return static_cast<double>(unsplit_ns) <= kUnsplitShare * static_cast<double>(exposed_ns); }

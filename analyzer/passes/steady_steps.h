@@ -2,7 +2,9 @@
 //
 // Fills two temporary tables that all metrics and findings read:
 //   steady_part  one row per rank and steady step, as step_part (without idle_ns: compute_ns + exposed_ns = duration_ns)
-//   steady_step  one row per steady step: sums over the ranks that recorded steps, the slowest rank, NULL where a rank has NULL
+//   steady_step  one row per steady step: sums over the ranks that recorded steps, the slowest rank, NULL where a rank has NULL; staged is
+//   how many ranks are stages of pipelines, staged_ns and
+//                bubble_ns are sums over those
 // A world without a step that all ranks recorded gets one row per rank from rank_part, its whole run, with annotated = 0.
 #pragma once
 
@@ -17,7 +19,8 @@ constexpr int64_t kWarmupSteps = 5;         ///< left out ...
 constexpr int64_t kMinStepsForWarmup = 10;  ///< ... of runs with more steps than this
 
 struct SteadySteps {
-  bool annotated = false;  ///< false: the whole run takes the place of a step
+  bool annotated = false;  ///< has steps; false: the whole run takes the place of a step
+  bool inferred = false;   ///< its steps were found by the repetition of collectives (inferred_steps.h)
   int64_t used = 0;
   int64_t warmup = 0;      ///< left out at the beginning
   int64_t incomplete = 0;  ///< left out because some rank has no record of them

@@ -5,8 +5,10 @@
 #include <set>
 #include <utility>
 
+#include "analyzer/passes/input_ranges.h"
 #include "analyzer/passes/message_operation.h"
 #include "analyzer/passes/partition.h"
+#include "analyzer/passes/pipelines.h"
 #include "analyzer/query.h"
 
 namespace ddl {
@@ -21,6 +23,7 @@ struct Activity {
   bool request = false;
   bool completion = false;
   bool collective = false;
+  bool bubble = false;   ///< waits for another stage of its pipeline
   bool unsplit = false;  ///< a call in which messages completed, and nobody knows how long it waited; see `why`
   std::optional<int64_t> wait_ns;
   Why why = Why::kNone;
@@ -33,7 +36,10 @@ void add_to(WindowEvents& window, const Activity& a, int64_t owner) {
   if (own_call && a.completion) window.completions.push_back(a.interval);
   if (a.request && a.collective) window.flights.push_back({a.interval, a.bytes});
   if (!own_call && !a.request) return;
-  if (a.wait_ns.value_or(0) > 0) window.waiting.push_back({a.interval.begin_ns, a.interval.begin_ns + *a.wait_ns});
+  if (a.wait_ns.value_or(0) > 0) {
+    window.waiting.push_back({a.interval.begin_ns, a.interval.begin_ns + *a.wait_ns});
+    if (a.bubble) window.bubble.push_back(window.waiting.back());
+  }
   if (a.unsplit) {
     window.unsplit.push_back(a.interval);
     window.unsplit_why = a.why;
@@ -86,7 +92,8 @@ class RunWindow {
     if (slice_.why != Why::kNone) why_ = slice_.why;
     if (slice_.unsplit_why != Why::kNone) unsplit_why_ = slice_.unsplit_why;
     const auto over = [end_ns](const Interval& i) { return i.end_ns <= end_ns; };
-    for (auto* intervals : {&slice_.calls, &slice_.background, &slice_.waiting, &slice_.unsplit}) std::erase_if(*intervals, over);
+    for (auto* intervals : {&slice_.calls, &slice_.background, &slice_.waiting, &slice_.bubble, &slice_.unsplit})
+      std::erase_if(*intervals, over);
     slice_.completions.clear();
     slice_.flights.clear();
     slice_.why = Why::kNone;
@@ -109,9 +116,11 @@ class StepPass {
   StepPass(SQLite::Database& db, const Catalog& catalog)
       : db_(db),
         catalog_(catalog),
+        pipelines_(db, catalog),
+        inputs_(db),
         insert_step_(db,
-                     "INSERT INTO step_part (process, step, compute_ns, comm_ns, exposed_ns, wait_ns, xfer_ns, idle_ns, why)"
-                     " VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?)"),
+                     "INSERT INTO step_part (process, step, compute_ns, comm_ns, exposed_ns, wait_ns, xfer_ns, idle_ns, why, input_ns,"
+                     " bubble_ns) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?)"),
         insert_rank_(db,
                      "INSERT INTO rank_part (process, duration_ns, compute_ns, comm_ns, exposed_ns, wait_ns, xfer_ns, idle_ns, why)"
                      " VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?)"),
@@ -134,8 +143,9 @@ class StepPass {
     messages_ = any_message.next();
     Query events(
         db_,
-        std::string("SELECT e.process, e.thread, e.kind, e.op, e.start_ns, e.duration_ns, e.seq IS NOT NULL, k.wait_ns, k.why, k.bytes") +
-            (messages_ ? ", w.wait_ns, w.why" : "") + " FROM event e LEFT JOIN collective k ON k.event = e.id" +
+        std::string(
+            "SELECT e.process, e.thread, e.kind, e.op, e.start_ns, e.duration_ns, e.seq IS NOT NULL, k.wait_ns, k.why, k.bytes, e.comm") +
+            (messages_ ? ", w.wait_ns, w.why, w.late" : "") + " FROM event e LEFT JOIN collective k ON k.event = e.id" +
             (messages_ ? " LEFT JOIN temp.call_wait w ON w.event = e.id" : "") + " WHERE e.kind < 3 ORDER BY " +
             (threads ? "e.process, e.start_ns" : "e.id"));
     Query last(db_, "SELECT max(id) FROM event");
@@ -168,17 +178,22 @@ class StepPass {
     a.wait_ns = row.maybe_integer(7);
     if (a.collective && !a.wait_ns) a.why = why_from(row.text(8));
     if (messages_ && !a.collective && !a.request) {
-      a.wait_ns = row.maybe_integer(10);
-      a.unsplit = !row.is_null(11);
-      if (a.unsplit) a.why = why_from(row.text(11));
+      a.wait_ns = row.maybe_integer(11);
+      a.unsplit = !row.is_null(12);
+      if (a.unsplit) a.why = why_from(row.text(12));
     }
     a.bytes = row.integer(9);
+    if (staged_ && a.wait_ns)
+      a.bubble = a.collective ? pipelines_.spans(row.integer(10)) : messages_ && pipelines_.same(row.integer(0), row.integer(13));
     return a;
   }
 
   void begin_process(int64_t id) {
     current_ = id;
     pending_.erase(id);
+    staged_ = pipelines_.contains(id);
+    const std::vector<InputRange> loading = inputs_.of(id);
+    loading_.assign(loading.begin(), loading.end());
     std::set<int64_t> numbers;
     steps_.bind(id);
     while (steps_.next()) {
@@ -210,13 +225,20 @@ class StepPass {
     if (run_) run_->add(a);
   }
 
-  void close(const Step& step) {
+  void close(Step& step) {
+    while (!loading_.empty() && loading_.front().interval.end_ns <= step.window.begin_ns) loading_.pop_front();
+    for (const InputRange& range : loading_) {
+      if (range.interval.begin_ns >= step.window.end_ns) break;
+      if (range.thread == step.thread && range.interval.end_ns > step.window.begin_ns) step.events.inputs.push_back(range.interval);
+    }
     const Partition part = partition(step.window, step.events, step.mpi_ns);
     Why why = step.events.why;
     const bool kept = !step.events.calls.empty() || step.mpi_ns == 0;
     if (why == Why::kNone && !part.is_split()) why = step.events.unsplit_why;
     if (!kept) why = Why::kNoData;
-    write(insert_step_, step.number, part, kept, why);
+    const bool told = inputs_.any() && (!step.events.inputs.empty() || !catalog_.process(current_).thinned);
+    write(insert_step_, step.number, part, kept, why, told ? std::optional(part.input_ns) : std::nullopt,
+          staged_ && why == Why::kNone ? std::optional(part.bubble_ns) : std::nullopt);
     const std::optional<Tail> tail = tail_of(step.window, step.events);
     if (tail) {
       insert_tail_.run(current_, step.number, tail->xfer_ns, tail->buckets, tail->bytes, tail->all_buckets, tail->all_bytes,
@@ -225,16 +247,17 @@ class StepPass {
   }
 
   /// `second` is the column after `process`: the step's number or the run's duration.
-  void write(Query& insert, int64_t second, const Partition& part, bool kept, Why why) const {
+  template <typename... More>
+  void write(Query& insert, int64_t second, const Partition& part, bool kept, Why why, const More&... more) const {
     const bool split = why == Why::kNone;
     insert.run(current_, second, part.compute_ns, kept ? std::optional(part.comm_ns) : std::nullopt, part.exposed_ns,
                split ? std::optional(part.wait_ns) : std::nullopt, split ? std::optional(part.exposed_ns - part.wait_ns) : std::nullopt,
-               name_of(why));
+               name_of(why), more...);
   }
 
   void end_process() {
     if (current_ == 0) return;
-    for (const Step& step : waiting_steps_) close(step);
+    for (Step& step : waiting_steps_) close(step);
     waiting_steps_.clear();
     if (run_) close_run(catalog_.process(current_));
     run_.reset();
@@ -274,10 +297,14 @@ class StepPass {
 
   SQLite::Database& db_;
   const Catalog& catalog_;
+  Pipelines pipelines_;
+  InputRanges inputs_;
   Query insert_step_, insert_rank_, insert_tail_;
   Query steps_, open_, profile_;
-  std::set<int64_t> pending_;  ///< processes not seen yet
-  bool messages_ = false;      ///< somebody waited for messages, or it is not known
+  std::set<int64_t> pending_;       ///< processes not seen yet
+  bool messages_ = false;           ///< somebody waited for messages, or it is not known
+  bool staged_ = false;             ///< the current process is a stage of a pipeline
+  std::deque<InputRange> loading_;  ///< of the current process, from the current step on
   int64_t current_ = 0;
   std::deque<Step> waiting_steps_;  ///< of the current process, by begin; the front ones are being filled
   std::optional<RunWindow> run_;

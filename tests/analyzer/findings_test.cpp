@@ -172,7 +172,7 @@ TEST(Findings, LateBecauseTheCallBeforeLetItGoLateIsNotToBlame) {
 
 TEST(Findings, StragglerWithoutSteps) {
   Tables run(2);
-  for (int64_t i = 0; i < 50; ++i) run.allreduce(i + 1, {i * 10_ms, i * 10_ms + 3_ms}, 1_ms, 1'000);
+  for (int64_t i = 0; i < 50; ++i) run.allreduce(i + 1, {i * 10_ms, i * 10_ms + 3_ms}, 1_ms, 1'000 + i);  // nothing repeats
   run.analyze();
   ASSERT_EQ(run.findings(), Ids{"straggler"});
   EXPECT_EQ(run.integer("SELECT rank FROM finding"), 1);

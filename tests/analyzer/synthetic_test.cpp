@@ -283,7 +283,7 @@ TEST(Synthetic, TwoWorlds) {
 
 TEST(Synthetic, WithoutSteps) {
   Analyzed analyzed(blocking_job().no_steps().slow(2, 20_ms));
-  EXPECT_EQ(analyzed.text("SELECT value FROM meta WHERE key = 'analysis.basis'"), "run");
+  EXPECT_EQ(analyzed.text("SELECT value FROM meta WHERE key = 'analysis.basis'"), "inferred steps");
   int64_t wait_ns = 0;
   for (int rank = 0; rank < 4; ++rank) wait_ns += analyzed.truth.wait_ns(rank);
   EXPECT_EQ(analyzed.integer("SELECT sum(wait_ns) FROM rank_part"), wait_ns);

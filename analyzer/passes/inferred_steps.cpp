@@ -1,0 +1,240 @@
+#include "analyzer/passes/inferred_steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "analyzer/passes/message_operation.h"
+#include "analyzer/passes/repetition.h"
+#include "analyzer/query.h"
+
+namespace ddl {
+namespace {
+
+constexpr int64_t kMaxPosition = 1000;  // of a call site in a step: what comes later has no layer
+
+struct Collectives {
+  std::vector<Beat> beats;
+  std::vector<int64_t> seqs;
+};
+
+int64_t token_of(int64_t op, std::optional<int64_t> site, int64_t bytes) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const int64_t part : {op, site.value_or(-1), bytes}) hash = (hash ^ static_cast<uint64_t>(part)) * 0x9e3779b97f4a7c15;
+  return static_cast<int64_t>(hash);
+}
+
+Collectives read(SQLite::Database& db, int64_t process, int64_t communicator, bool by_size) {
+  Query rows(
+      db,
+      "SELECT op, site, bytes, start_ns, start_ns + duration_ns, seq FROM event WHERE process = ?1 AND +comm = ?2 AND seq IS NOT NULL"
+      " AND kind < 3 ORDER BY start_ns, seq");
+  rows.bind(process, communicator);
+  Collectives result;
+  while (rows.next()) {
+    result.beats.push_back(
+        {token_of(rows.integer(0), rows.maybe_integer(1), by_size ? rows.integer(2) : 0), rows.integer(3), rows.integer(4)});
+    result.seqs.push_back(rows.integer(5));
+  }
+  return result;
+}
+
+/// The communicator of two or more on which each process made most collectives: communicator -> processes.
+std::map<int64_t, std::vector<int64_t>> main_communicators(SQLite::Database& db, const Catalog& catalog, int64_t world) {
+  std::map<int64_t, std::pair<int64_t, int64_t>> most;  // by process: calls, communicator
+  Query rows(db, "SELECT process, comm, op, sum(calls) FROM profile WHERE comm IS NOT NULL GROUP BY process, comm, op");
+  std::map<std::pair<int64_t, int64_t>, int64_t> calls;
+  while (rows.next()) {
+    const auto communicator = catalog.communicators.find(rows.integer(1));
+    if (communicator == catalog.communicators.end() || communicator->second.size < 2 || communicator->second.world != world) continue;
+    const Operation& operation = catalog.operation(rows.integer(2));
+    if (operation.numbered && !operation.on_device) calls[{rows.integer(0), rows.integer(1)}] += rows.integer(3);
+  }
+  for (const auto& [key, count] : calls) {
+    auto& best = most[key.first];
+    if (count > best.first) best = {count, key.second};
+  }
+  std::map<int64_t, std::vector<int64_t>> result;
+  for (const auto& [process, best] : most) result[best.second].push_back(process);
+  return result;
+}
+
+bool marks_no_step(SQLite::Database& db, int64_t world) {
+  Query any(db, "SELECT 1 FROM step s JOIN process p ON p.id = s.process WHERE p.world = ? LIMIT 1");
+  any.bind(world);
+  return !any.next();
+}
+
+class Inference {
+ public:
+  Inference(SQLite::Database& db, const Catalog& catalog)
+      : db_(db),
+        catalog_(catalog),
+        insert_step_(db, "INSERT INTO step (process, thread, step, start_ns, duration_ns, mpi_ns) VALUES (?, ?, ?, ?, ?, NULL)"),
+        insert_process_(db, "INSERT INTO inferred_steps (process, comm, period, agreement) VALUES (?, ?, ?, ?)"),
+        events_(
+            db,
+            "SELECT id, thread, kind, op, site, region, start_ns, duration_ns, seq FROM event WHERE process = ?1 AND kind < 3 AND start_ns"
+            " >= ?2 AND start_ns < ?3 ORDER BY start_ns, kind"),
+        update_(db, "UPDATE event SET step = ?2, region = ?3 WHERE id = ?1"),
+        insert_layer_(db, "INSERT INTO inferred_layer (process, region, calls, compute_ns, exposed_ns) VALUES (?, ?, ?, ?, ?)") {
+    Query last(db, "SELECT max(id) FROM region");
+    next_region_ = last.next() ? last.integer(0) + 1 : 1;
+    Query sites(db, "SELECT id, module, offset FROM site");
+    while (sites.next()) {
+      const std::string module = sites.text(1);
+      sites_[sites.integer(0)] = fmt::format("{}+{:#x}", module.substr(module.rfind('/') + 1), sites.integer(2));
+    }
+  }
+
+  void infer(int64_t communicator, const std::vector<int64_t>& processes) {
+    const int64_t reference = processes.front();
+    std::optional<Repetition> found;
+    Collectives sequence;
+    for (const bool by_size : {true, false}) {  // sizes may change from step to step, if call sites tell collectives apart
+      sequence = read(db_, reference, communicator, by_size);
+      const auto other = [&](const Beat& beat) { return beat.token != sequence.beats.front().token; };
+      if (!by_size && std::none_of(sequence.beats.begin(), sequence.beats.end(), other)) break;
+      if ((found = find_repetition(sequence.beats))) break;
+    }
+    if (!found) return;
+    const Leaves leaves = leaves_of(communicator, *found, sequence.seqs);
+    for (const int64_t process : processes) {
+      insert_process_.run(process, communicator, static_cast<int64_t>(found->period), found->agreement);
+      mark(process, *found, sequence.seqs, leaves);
+    }
+  }
+
+ private:
+  struct Layer {
+    int64_t calls = 0, compute_ns = 0, exposed_ns = 0;
+  };
+
+  /// When, and on which thread, a process left a collective: by process and number.
+  struct Leave {
+    int64_t at_ns, thread;
+  };
+  using Leaves = std::unordered_map<int64_t, std::unordered_map<int64_t, Leave>>;
+
+  Leaves leaves_of(int64_t communicator, const Repetition& found, const std::vector<int64_t>& seqs) {
+    std::set<int64_t> wanted;
+    for (const auto& [first, last] : found.steps) wanted.insert({seqs[first - 1], seqs[last - 1]});
+    Query rows(db_, "SELECT process, start_ns + duration_ns, thread FROM event WHERE comm = ?1 AND seq = ?2 AND kind < 3");
+    Leaves leaves;
+    for (const int64_t seq : wanted) {
+      rows.bind(communicator, seq);
+      while (rows.next()) leaves[rows.integer(0)][seq] = {rows.integer(1), rows.integer(2)};
+    }
+    return leaves;
+  }
+
+  void mark(int64_t process, const Repetition& found, const std::vector<int64_t>& seqs, const Leaves& leaves) {
+    layers_.clear();
+    const auto own = leaves.find(process);
+    for (size_t k = 0; k < found.steps.size() && own != leaves.end(); ++k) {
+      const auto begin = own->second.find(seqs[found.steps[k].first - 1]), end = own->second.find(seqs[found.steps[k].second - 1]);
+      if (begin == own->second.end() || end == own->second.end() || end->second.at_ns <= begin->second.at_ns) continue;
+      const auto number = static_cast<int64_t>(k);
+      insert_step_.run(process, end->second.thread, number, begin->second.at_ns, end->second.at_ns - begin->second.at_ns);
+      mark_events(process, number, begin->second.at_ns, end->second.at_ns);
+    }
+    for (const auto& [region, layer] : layers_) insert_layer_.run(process, region, layer.calls, layer.compute_ns, layer.exposed_ns);
+  }
+
+  void mark_events(int64_t process, int64_t step, int64_t begin_ns, int64_t end_ns) {
+    struct Event {
+      int64_t id, region;
+    };
+    std::vector<Event> events;
+    std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> positions;  // by kind, operation, call site
+    std::map<int64_t, int64_t> left_ns;                                  // by thread
+    events_.bind(process, begin_ns, end_ns);
+    while (events_.next()) {
+      const int64_t thread = events_.integer(1), op = events_.integer(3), start_ns = events_.integer(6), duration_ns = events_.integer(7);
+      const bool call = events_.integer(2) == 1;
+      int64_t region = events_.integer(5);
+      if (region == 0) {
+        const Operation& operation = catalog_.operation(op);
+        const std::optional<int64_t> site = events_.maybe_integer(4);
+        if (operation.numbered) {
+          const int64_t position = ++positions[{events_.integer(2), op, site.value_or(0)}];
+          if (position <= kMaxPosition) region = region_of(op, site, position);
+        } else if (message_operation(operation).role != MessageRole::kNone) {
+          region = region_of(op, site, 0);
+        }
+      }
+      events.push_back({events_.integer(0), region});
+      if (!call) continue;
+      int64_t& left = left_ns.try_emplace(thread, begin_ns).first->second;
+      if (inferred_.contains(region)) {
+        Layer& layer = layers_[region];
+        ++layer.calls;
+        layer.compute_ns += std::max<int64_t>(0, start_ns - left);
+        layer.exposed_ns += std::min(duration_ns, std::max<int64_t>(0, end_ns - start_ns));
+      }
+      left = std::max(left, start_ns + duration_ns);
+    }
+    events_.reset();
+    for (const Event& e : events) update_.run(e.id, step, e.region);
+  }
+
+  int64_t region_of(int64_t op, std::optional<int64_t> site, int64_t position) {
+    const auto [entry, is_new] = regions_.try_emplace({op, site.value_or(0), position}, next_region_);
+    if (is_new) {
+      ++next_region_;
+      inferred_.insert(entry->second);
+      const auto known = site ? sites_.find(*site) : sites_.end();
+      const std::string layer = fmt::format("{}{}{}", catalog_.operation(op).name, position > 0 ? fmt::format(" #{}", position) : "",
+                                            known == sites_.end() ? "" : " " + known->second);
+      Query(db_, "INSERT INTO region (id, parent, kind, name, phase, layer) VALUES (?1, 0, 'inferred', ?2, NULL, ?2)")
+          .run(entry->second, layer);
+    }
+    return entry->second;
+  }
+
+  SQLite::Database& db_;
+  const Catalog& catalog_;
+  Query insert_step_, insert_process_, events_, update_, insert_layer_;
+  int64_t next_region_ = 1;
+  std::unordered_map<int64_t, std::string> sites_;
+  std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> regions_;  ///< by operation, call site, position
+  std::set<int64_t> inferred_;
+  std::map<int64_t, Layer> layers_;  ///< of the process at hand, by region
+};
+
+}  // namespace
+
+void forget_inferred_steps(SQLite::Database& db) {
+  Query any(db, "SELECT 1 FROM inferred_steps LIMIT 1");
+  if (!any.next()) return;
+  any.reset();
+  db.exec(
+      "UPDATE event SET step = NULL, region = iif(region IN (SELECT id FROM region WHERE kind = 'inferred'), 0, region)"
+      " WHERE process IN (SELECT process FROM inferred_steps);"
+      "DELETE FROM step WHERE process IN (SELECT process FROM inferred_steps);"
+      "DELETE FROM region WHERE kind = 'inferred'; DELETE FROM inferred_layer; DELETE FROM inferred_steps");
+}
+
+void infer_steps(SQLite::Database& db, const Catalog& catalog) {
+  std::set<int64_t> worlds;
+  for (const auto& [id, process] : catalog.processes)
+    if (process.rank >= 0) worlds.insert(process.world);
+  for (const int64_t world : worlds) {
+    if (!marks_no_step(db, world)) continue;
+    Inference inference(db, catalog);
+    for (const auto& [communicator, processes] : main_communicators(db, catalog, world)) {
+      const auto thinned = [&](int64_t process) { return catalog.process(process).thinned; };
+      if (std::none_of(processes.begin(), processes.end(), thinned)) inference.infer(communicator, processes);
+    }
+  }
+}
+
+}  // namespace ddl

@@ -1,0 +1,33 @@
+// When the host loaded data: ranges whose names say so.
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "analyzer/intervals.h"
+#include "analyzer/query.h"
+
+namespace ddl {
+
+struct InputRange {
+  int64_t thread = 0;
+  Interval interval;
+};
+
+class InputRanges {
+ public:
+  explicit InputRanges(SQLite::Database& db);
+
+  /// Whether the run names any, also where none was kept.
+  bool any() const { return any_; }
+  /// Of one process, as far as the window kept them, by begin.
+  std::vector<InputRange> of(int64_t process);
+
+ private:
+  bool any_;
+  Query rows_;
+};
+
+}  // namespace ddl

@@ -1,0 +1,167 @@
+// Steps and layers of jobs that mark none: what repeats, where it begins, and that the numbers are those of the same job with marks.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "analyzer/passes/repetition.h"
+#include "tests/analyzer/analyzed.h"
+
+namespace ddl::test {
+namespace {
+
+/// Calls of 10 us; `pauses` before the calls of one period.
+std::vector<Beat> beats(const std::vector<int64_t>& tokens, const std::vector<int64_t>& pauses_ns, size_t repetitions) {
+  std::vector<Beat> result;
+  int64_t now_ns = 0;
+  for (size_t r = 0; r < repetitions; ++r) {
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      now_ns += pauses_ns[i];
+      result.push_back({tokens[i], now_ns, now_ns + 10'000});
+      now_ns += 10'000;
+    }
+  }
+  return result;
+}
+
+TEST(Repetition, BeginsAfterTheLongestPause) {
+  const auto found = find_repetition(beats({1, 2, 3, 4}, {100'000, 200'000, 5'000'000, 100'000}, 10));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->period, 4u);
+  EXPECT_DOUBLE_EQ(found->agreement, 1);
+  ASSERT_EQ(found->steps.size(), 9u);  // what lies before the first pause and behind the last step's end is cut off
+  EXPECT_EQ(found->steps[0], (std::pair<size_t, size_t>{2, 6}));
+  EXPECT_EQ(found->steps[8], (std::pair<size_t, size_t>{34, 38}));
+}
+
+TEST(Repetition, LastStepEndsWhereTheOthersDo) {
+  std::vector<Beat> all = beats({7, 8}, {0, 0}, 1);  // parameters are sent around before the first step
+  for (Beat beat : beats({1, 2, 3}, {4'000'000, 100'000, 100'000}, 10)) {
+    beat.enter_ns += 1'000'000, beat.leave_ns += 1'000'000;
+    all.push_back(beat);
+  }
+  const auto found = find_repetition(all);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->steps.size(), 10u);
+  EXPECT_EQ(found->steps.back().second, all.size());
+}
+
+TEST(Repetition, ManyEqualCallsAndAnother) {
+  std::vector<int64_t> tokens(40, 1), pauses(41, 50'000);
+  tokens.push_back(2);
+  const auto found = find_repetition(beats(tokens, pauses, 12));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->period, 41u);
+}
+
+TEST(Repetition, OneCollectiveEachStep) {
+  const auto found = find_repetition(beats({1}, {3'000'000}, 20));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->period, 1u);
+  EXPECT_EQ(found->steps.size(), 19u);
+}
+
+TEST(Repetition, CheckpointsInBetweenDoNotStopIt) {
+  std::vector<Beat> all;
+  int64_t now_ns = 0;
+  const auto add = [&](int64_t token, int64_t pause_ns) {
+    now_ns += pause_ns;
+    all.push_back({token, now_ns, now_ns + 10'000});
+    now_ns += 10'000;
+  };
+  for (int step = 0; step < 100; ++step) {
+    for (int layer = 0; layer < 6; ++layer) add(layer, layer == 0 ? 3'000'000 : 50'000);
+    if (step % 10 == 9) add(99, 100'000), add(98, 100'000);
+  }
+  const auto found = find_repetition(all);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->period, 6u);
+  EXPECT_EQ(found->steps.size(), 99u);
+}
+
+TEST(Repetition, NoneInRandomSequencesAndFastLoops) {
+  std::mt19937 random(5);
+  std::vector<Beat> noise;
+  for (int64_t i = 0; i < 3000; ++i) noise.push_back({static_cast<int64_t>(random() % 7), i * 1'000'000, i * 1'000'000 + 10});
+  EXPECT_FALSE(find_repetition(noise));
+  EXPECT_FALSE(find_repetition(beats({1}, {1'000}, 1000)));
+  EXPECT_FALSE(find_repetition(beats({1, 2, 3}, {1'000'000, 1, 1}, 3)));  // three times is no habit
+  EXPECT_FALSE(find_repetition({}));
+}
+
+// ---------------------------------------------------------------------------------------------------------------- whole runs
+
+/// Three tensors a step; rank 2 computes longer.
+SyntheticRun trainer(bool marked) {
+  SyntheticRun job = run().ranks(4).steps(30).slow(2, 15_ms).jitter(100_us);
+  job.setup().bcast(40_MiB, 5_ms).each_step();
+  job.compute(20_ms).allreduce(1_MiB, 2_ms).compute(4_ms).allreduce(2_MiB, 4_ms).compute(3_ms).allreduce(1_MiB, 2_ms).compute(1_ms);
+  return marked ? job : job.no_steps();
+}
+
+double metric(Analyzed& run, const std::string& id) {
+  return run.db.execAndGet("SELECT value FROM metric WHERE id = '" + id + "'").getDouble();
+}
+
+TEST(InferredSteps, NumbersAreThoseOfTheMarkedJob) {
+  Analyzed marked(trainer(true)), inferred(trainer(false));
+  EXPECT_EQ(inferred.integer("SELECT count(*) FROM inferred_steps WHERE period = 3 AND agreement > 0.95"), 4);
+  EXPECT_EQ(inferred.integer("SELECT count(DISTINCT step) FROM step"), 30);
+  EXPECT_EQ(inferred.text("SELECT value FROM meta WHERE key = 'analysis.basis'"), "inferred steps");
+  EXPECT_EQ(marked.integer("SELECT count(*) FROM inferred_steps"), 0);
+  for (const char* id : {"step_time", "exposed_wait", "exposed_xfer", "f_wait", "f_xfer", "compute_time", "ccr_xfer", "load_balance"})
+    EXPECT_NEAR(metric(inferred, id) / metric(marked, id), 1, 0.01) << id;
+  EXPECT_EQ(inferred.text("SELECT value FROM meta WHERE key = 'verdict'"), marked.text("SELECT value FROM meta WHERE key = 'verdict'"));
+  EXPECT_EQ(inferred.integer("SELECT rank FROM finding WHERE position = 1"), 2);
+  EXPECT_EQ(inferred.integer("SELECT count(*) FROM v_step WHERE compute_ns + exposed_ns + idle_ns <> duration_ns"), 0);
+}
+
+TEST(InferredSteps, LayersByPlaceInTheStep) {
+  Analyzed run(trainer(false));
+  EXPECT_EQ(run.integer("SELECT count(DISTINCT layer) FROM v_layer WHERE inferred"), 3);
+  // Each of the three is called from a place of its own.
+  const auto of = [&](const std::string& column, int position) {
+    return run.integer("SELECT " + column +
+                       " FROM v_layer WHERE rank = 0 AND layer = (SELECT layer FROM v_collective WHERE rank = 0 AND"
+                       " step = 7 ORDER BY enter_ns LIMIT 1 OFFSET " +
+                       std::to_string(position - 1) + ")");
+  };
+  for (const int position : {1, 2, 3}) EXPECT_EQ(of("calls", position), 30);
+  EXPECT_NEAR(static_cast<double>(of("compute_ns", 2)) / 30, 4e6, 0.1e6);
+  EXPECT_NEAR(static_cast<double>(of("compute_ns", 3)) / 30, 3e6, 0.1e6);
+  EXPECT_EQ(run.integer("SELECT sum(wait_ns) FROM v_layer"), run.integer("SELECT sum(wait_ns) FROM v_collective WHERE step IS NOT NULL"));
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE step IS NOT NULL AND layer IS NULL"), 0);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM (SELECT layer FROM v_collective WHERE step IS NOT NULL GROUP BY layer HAVING count(DISTINCT "
+                        "bytes) = 1)"),
+            3);
+}
+
+TEST(InferredSteps, AnalyzingAgainChangesNothing) {
+  Analyzed run(trainer(false));
+  const char* all = "SELECT group_concat(step || ' ' || start_ns || ' ' || coalesce(wait_ns, '-')) FROM v_step";
+  const char* events = "SELECT group_concat(coalesce(step, '-') || ' ' || region) FROM event";
+  const std::string steps = run.text(all), regions = run.text(events);
+  ddl::analyze(run.db);
+  EXPECT_EQ(run.text(all), steps);
+  EXPECT_EQ(run.text(events), regions);
+}
+
+TEST(InferredSteps, SubgroupsCountTheirOwnSteps) {
+  // Nothing is done by all ranks together: two groups of two, each with its own reductions.
+  SyntheticRun job = run().ranks(4).steps(20).split("group", 2).no_steps();
+  job.compute(20_ms).on_comm("group").allreduce(1_MiB, 2_ms).compute(5_ms).on_comm("group").allreduce(4_MiB, 6_ms);
+  Analyzed run(job);
+  EXPECT_EQ(run.integer("SELECT count(DISTINCT comm) FROM inferred_steps"), 2);
+  // Before the first collective nothing tells where the first step begins.
+  EXPECT_EQ(run.integer("SELECT count(*) FROM (SELECT rank FROM v_step GROUP BY rank HAVING count(*) = 19)"), 4);
+}
+
+TEST(InferredSteps, NoneWhereNothingRepeats) {
+  SyntheticRun job = run().ranks(2).steps(1).no_steps();
+  for (int i = 0; i < 50; ++i) job.compute(1_ms).allreduce(1_KiB << (i * i % 13), 100_us);
+  Analyzed run(job);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM step"), 0);
+  EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'analysis.basis'"), "run");
+}
+
+}  // namespace
+}  // namespace ddl::test

@@ -1,0 +1,248 @@
+// Pipelines: their shape by the order of messages, their bubble against what the schedule says, and what only looks like one.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "analyzer/models/pipeline.h"
+#include "analyzer/passes/pipeline_shape.h"
+#include "tests/analyzer/analyzed.h"
+
+namespace ddl::test {
+namespace {
+
+using Messages = std::vector<std::vector<StageMessage>>;
+
+/// 1F1B of Megatron: warm-up forwards, then forward and backward in turns, then the remaining backwards.
+Messages one_f_one_b(int stages, int micro_batches, int64_t first_process = 0) {
+  Messages all(static_cast<size_t>(first_process + stages));
+  for (int s = 0; s < stages; ++s) {
+    auto& own = all[static_cast<size_t>(first_process + s)];
+    const auto peer = [&](int stage) { return static_cast<int32_t>(first_process + stage); };
+    const auto forward = [&] {
+      if (s > 0) own.push_back({true, peer(s - 1), 1000});
+      if (s + 1 < stages) own.push_back({false, peer(s + 1), 1000});
+    };
+    const auto backward = [&] {
+      if (s + 1 < stages) own.push_back({true, peer(s + 1), 1000});
+      if (s > 0) own.push_back({false, peer(s - 1), 1000});
+    };
+    const int warmup = std::min(stages - s, micro_batches);
+    for (int i = 0; i < warmup; ++i) forward();
+    for (int i = warmup; i < micro_batches; ++i) backward(), forward();
+    for (int i = 0; i < warmup; ++i) backward();
+  }
+  return all;
+}
+
+TEST(PipelineShape, OneForwardOneBackward) {
+  for (const int stages : {2, 3, 5, 8}) {
+    for (const int micro_batches : {2, 4, 16}) {
+      const auto places = find_pipelines(one_f_one_b(stages, micro_batches, 3));
+      for (int s = 0; s < stages; ++s) {
+        ASSERT_TRUE(places[static_cast<size_t>(3 + s)]) << stages << " " << micro_batches << " " << s;
+        EXPECT_EQ(*places[static_cast<size_t>(3 + s)], (PipelinePlace{3, s, stages, micro_batches, 1}));
+      }
+      EXPECT_FALSE(places[0]);
+    }
+  }
+}
+
+TEST(PipelineShape, ReplicasAreSeveralPipelines) {
+  Messages both = one_f_one_b(3, 4);
+  const Messages second = one_f_one_b(3, 4, 3);
+  both.insert(both.end(), second.begin() + 3, second.end());
+  const auto places = find_pipelines(both);
+  EXPECT_EQ(*places[2], (PipelinePlace{0, 2, 3, 4, 1}));
+  EXPECT_EQ(*places[5], (PipelinePlace{3, 2, 3, 4, 1}));
+}
+
+TEST(PipelineShape, SeveralMessagesPerMicroBatch) {
+  Messages messages = one_f_one_b(3, 4);
+  for (auto& own : messages) {  // the shape goes ahead of each tensor
+    std::vector<StageMessage> more;
+    for (const StageMessage& m : own) {
+      more.push_back({m.receive, m.peer, 8});
+      more.push_back(m);
+    }
+    own = more;
+  }
+  EXPECT_EQ(find_pipelines(messages)[1]->micro_batches, 4);
+}
+
+TEST(PipelineShape, InterleavedStagesCloseARing) {
+  // 3 devices, 2 chunks, 3 micro-batches: all forwards, then all backwards.
+  const int p = 3, v = 2, m = 3;
+  Messages messages(p);
+  for (int d = 0; d < p; ++d) {
+    auto& own = messages[static_cast<size_t>(d)];
+    for (int chunk = 0; chunk < v; ++chunk) {
+      for (int i = 0; i < m; ++i) {
+        if (d > 0 || chunk > 0) own.push_back({true, (d + p - 1) % p, 1000});
+        if (d + 1 < p || chunk + 1 < v) own.push_back({false, (d + 1) % p, 1000});
+      }
+    }
+    for (int chunk = v - 1; chunk >= 0; --chunk) {
+      for (int i = 0; i < m; ++i) {
+        if (d + 1 < p || chunk + 1 < v) own.push_back({true, (d + 1) % p, 1000});
+        if (d > 0 || chunk > 0) own.push_back({false, (d + p - 1) % p, 1000});
+      }
+    }
+  }
+  const auto places = find_pipelines(messages);
+  for (int d = 0; d < p; ++d) EXPECT_EQ(*places[static_cast<size_t>(d)], (PipelinePlace{0, d, p, m, v}));
+}
+
+TEST(PipelineShape, WhatIsNoPipeline) {
+  // Halo on a line: everybody sends first.
+  Messages halo(4);
+  for (int32_t r = 0; r < 4; ++r) {
+    for (const int32_t peer : {r - 1, r + 1})
+      if (peer >= 0 && peer < 4) halo[static_cast<size_t>(r)].push_back({false, peer, 100});
+    for (const int32_t peer : {r - 1, r + 1})
+      if (peer >= 0 && peer < 4) halo[static_cast<size_t>(r)].push_back({true, peer, 100});
+  }
+  // The same, odd ranks receiving first.
+  Messages red_black(4);
+  for (int32_t r = 0; r < 4; ++r) {
+    for (const bool receive : {r % 2 == 1, r % 2 == 0})
+      for (const int32_t peer : {r - 1, r + 1})
+        if (peer >= 0 && peer < 4) red_black[static_cast<size_t>(r)].push_back({receive, peer, 100});
+  }
+  // Question and answer, ten times.
+  Messages ping_pong(2);
+  for (int i = 0; i < 10; ++i) {
+    ping_pong[0].push_back({false, 1, 100}), ping_pong[0].push_back({true, 1, 100});
+    ping_pong[1].push_back({true, 0, 100}), ping_pong[1].push_back({false, 0, 100});
+  }
+  // A server and its clients.
+  Messages server(4);
+  for (int32_t r = 1; r < 4; ++r) {
+    for (int i = 0; i < 3; ++i) {
+      server[0].push_back({false, r, 100}), server[static_cast<size_t>(r)].push_back({true, 0, 100});
+    }
+  }
+  for (int32_t r = 1; r < 4; ++r) {
+    for (int i = 0; i < 3; ++i) {
+      server[0].push_back({true, r, 100}), server[static_cast<size_t>(r)].push_back({false, 0, 100});
+    }
+  }
+  // One direction only.
+  Messages one_way(3);
+  for (int32_t r = 0; r < 3; ++r) {
+    for (int i = 0; i < 4; ++i) {
+      if (r > 0) one_way[static_cast<size_t>(r)].push_back({true, r - 1, 100});
+      if (r < 2) one_way[static_cast<size_t>(r)].push_back({false, r + 1, 100});
+    }
+  }
+  const Messages talks_to_a_stranger = [] {
+    Messages messages = one_f_one_b(3, 4);
+    messages.resize(4);
+    messages[1].push_back({false, 3, 100});
+    messages[3].push_back({true, 1, 100});
+    return messages;
+  }();
+  for (const Messages& messages : {halo, red_black, ping_pong, server, one_way, talks_to_a_stranger}) {
+    for (const auto& place : find_pipelines(messages)) EXPECT_FALSE(place);
+  }
+  EXPECT_TRUE(find_pipelines({}).empty());
+}
+
+// ---------------------------------------------------------------------------------------------------------------- whole runs
+
+constexpr int64_t kForward = 10_ms, kBackward = 20_ms;
+
+/// GPipe: all micro-batches forward, then all backward, and an allreduce that lets the pipeline drain. Transfers take next to nothing.
+SyntheticRun gpipe(int stages, int micro_batches, int64_t slow_stage_ns = 0) {
+  SyntheticRun job = run().ranks(stages).steps(12);
+  for (const bool forward : {true, false}) {
+    for (int i = 0; i < micro_batches; ++i) {
+      for (int k = 0; k < stages; ++k) {
+        const int s = forward ? k : stages - 1 - k;
+        const int next = forward ? s + 1 : s - 1;
+        job.on_rank(s).compute((forward ? kForward : kBackward) + (s == 1 ? slow_stage_ns : 0));
+        if (next >= 0 && next < stages) job.message(s, next, 1_MiB, 1_ns);
+      }
+    }
+  }
+  return job.allreduce(1_MiB, 1_ms);
+}
+
+TEST(Pipelines, BubbleIsThatOfTheSchedule) {
+  for (const auto& [stages, micro_batches] : std::map<int, int>{{2, 4}, {4, 8}}) {
+    Analyzed run(gpipe(stages, micro_batches));
+    EXPECT_EQ(run.integer("SELECT count(*) FROM v_pipeline WHERE pipeline = 0 AND stage = rank AND stages = " + std::to_string(stages) +
+                          " AND chunks = 1 AND micro_batches = " + std::to_string(micro_batches)),
+              stages);
+    expect_steps(run);
+    const double model = models::pipeline_bubble(stages, micro_batches).of_total;
+    const auto metric = [&](const char* id) {
+      return run.db.execAndGet("SELECT value FROM metric WHERE id = '" + std::string(id) + "'").getDouble();
+    };
+    EXPECT_DOUBLE_EQ(metric("bubble_model"), model);
+    EXPECT_NEAR(metric("bubble_model"), metric("bubble_model_ideal") / (1 + metric("bubble_model_ideal")), 1e-12);
+    // The allreduce adds 1 ms to the step, which is no bubble: the share is that much smaller.
+    const double busy_ms = 30.0 * micro_batches, step_ms = busy_ms / (1 - model) + 1;
+    EXPECT_NEAR(metric("bubble"), (step_ms - 1 - busy_ms) / step_ms, 1e-3);
+    EXPECT_NEAR(metric("bubble_excess"), metric("bubble") - model, 1e-12);
+    EXPECT_EQ(run.integer("SELECT count(*) FROM v_step WHERE bubble_ns > wait_ns OR bubble_ns IS NULL"), 0);
+    EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict'"), "bubble");
+  }
+}
+
+TEST(Pipelines, AnUnevenStageShowsBeyondTheSchedule) {
+  Analyzed even(gpipe(4, 8)), uneven(gpipe(4, 8, 8_ms));
+  const char* excess = "SELECT value FROM metric WHERE id = 'bubble_excess'";
+  EXPECT_LT(even.db.execAndGet(excess).getDouble(), 0.001);
+  EXPECT_GT(uneven.db.execAndGet(excess).getDouble(), 0.1);
+}
+
+TEST(Pipelines, NoneInOtherJobs) {
+  Analyzed run(test::run().ranks(4).steps(6).compute(10_ms).halo(1_MiB, 1_ms).allreduce(1_MiB, 1_ms));
+  EXPECT_EQ(run.integer("SELECT count(*) FROM pipeline"), 0);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM step_part WHERE bubble_ns IS NOT NULL"), 0);
+  for (const char* id : {"bubble", "f_bub", "bubble_model", "bubble_model_ideal", "bubble_excess"})
+    EXPECT_EQ(run.text("SELECT why FROM metric WHERE id = '" + std::string(id) + "'"), "NOT_APPLICABLE") << id;
+}
+
+TEST(Pipelines, ReplicasReduceAcrossPipelines) {
+  // Two pipelines of two stages, ranks 0-1 and 2-3; the second is slower. What the first waits for it in the gradients is no bubble.
+  SyntheticRun job = run().ranks(4).steps(8).split("stage", 2, true);
+  for (const bool forward : {true, false}) {
+    for (int i = 0; i < 4; ++i) {
+      for (const int first : {0, 2}) {
+        for (int k = 0; k < 2; ++k) {
+          const int s = forward ? k : 1 - k;
+          job.on_rank(first + s).compute(10_ms + (first == 2 ? 3_ms : 0));
+          if (k == 0) job.message(first + s, first + 1 - s, 1_MiB, 1_ns);
+        }
+      }
+    }
+  }
+  Analyzed run(job.on_comm("stage").allreduce(1_MiB, 1_ms));
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_pipeline WHERE pipeline = rank - stage AND stages = 2"), 4);
+  // 8 micro-batch passes of 10 ms or 13 ms; the stages of the first pipeline wait 24 to 27 ms for the second in the end.
+  EXPECT_GT(run.integer("SELECT min(wait_ns - bubble_ns) FROM v_step WHERE rank < 2 AND step > 0"), 20_ms);
+  EXPECT_LT(run.integer("SELECT max(wait_ns - bubble_ns) FROM v_step WHERE rank >= 2"), 4_ms);
+}
+
+// ---------------------------------------------------------------------------------------------------------------- loading data
+
+TEST(InputRanges, AreTakenOutOfComputing) {
+  Analyzed run(
+      test::run().ranks(2).steps(12).phase("input").compute(30_ms).end_phase().phase("forward").compute(60_ms).end_phase().allreduce(
+          1_MiB, 10_ms));
+  EXPECT_EQ(run.integer("SELECT min(input_ns) FROM v_step"), 30_ms);
+  EXPECT_EQ(run.integer("SELECT max(input_ns) FROM v_step"), 30_ms);
+  EXPECT_NEAR(run.db.execAndGet("SELECT value FROM metric WHERE id = 'f_input'").getDouble(), 0.3, 1e-3);
+  EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict'"), "input");
+}
+
+TEST(InputRanges, NotNamedIsNotKnown) {
+  Analyzed run(test::run().ranks(2).steps(12).compute(30_ms).allreduce(1_MiB, 10_ms));
+  EXPECT_EQ(run.integer("SELECT count(input_ns) FROM v_step"), 0);
+  EXPECT_EQ(run.text("SELECT why FROM metric WHERE id = 'f_input'"), "NO_DATA");
+}
+
+}  // namespace
+}  // namespace ddl::test
