@@ -20,7 +20,7 @@ namespace ddl {
 namespace {
 
 /// Counts up with every change of what the analyzer writes, so that stores analyzed by an older ddl are analyzed again.
-constexpr int64_t kAnalysisVersion = 4;
+constexpr int64_t kAnalysisVersion = 5;
 
 struct LossKind {
   const char* kind;
@@ -37,7 +37,7 @@ constexpr LossKind kRepeated{"repeated_steps", "steps whose number the same proc
 
 void drop_temporary_tables(SQLite::Database& db) {
   for (const char* table :
-       {"late", "reached", "call_wait", "message_late", "tail", "steady_number", "steady_part", "steady_step", "steady_gpu"}) {
+       {"late", "reached", "comm_step", "call_wait", "message_late", "tail", "steady_number", "steady_part", "steady_step", "steady_gpu"}) {
     db.exec(fmt::format("DROP TABLE IF EXISTS temp.{}", table));
   }
 }
@@ -111,12 +111,10 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress) {
   select_steady_devices(db);
 
   tell("computing metrics", 0.9);
-  for (const auto& [world, used] : steady) {
-    compute_metrics(db, world);
-    store_verdict(db, world, used);
-  }
+  for (const auto& [world, used] : steady) compute_metrics(db, world);
   tell("looking for findings", 0.95);
-  store_findings(db, catalog, steady);
+  const std::map<int64_t, std::string> doubts = store_findings(db, catalog, steady);
+  for (const auto& [world, used] : steady) store_verdict(db, world, used, doubts.contains(world) ? doubts.at(world) : "");
   drop_temporary_tables(db);
   transaction.commit();
   tell("done", 1.0);

@@ -1,7 +1,7 @@
 // The analyzer: turns the recorded tables of a store into waiting, partitions, metrics, a verdict and findings.
 //
-// Order: collectives (wait, blame, bandwidth) -> messages (wait, blame) -> steps (partition) -> steady steps -> metrics -> verdict ->
-// findings. Later passes read what earlier ones wrote. The store is not touched by anybody else meanwhile.
+// Order: collectives (wait, blame, bandwidth) -> messages (wait, blame) -> steps (partition) -> steady steps -> metrics -> findings ->
+// verdict. Later passes read what earlier ones wrote. The store is not touched by anybody else meanwhile.
 #pragma once
 
 #include <SQLiteCpp/Database.h>

@@ -100,7 +100,7 @@ void add_bubble_and_input(SQLite::Database& db, int64_t world, std::vector<Share
 
 }  // namespace
 
-void store_verdict(SQLite::Database& db, int64_t world, const SteadySteps& steps) {
+void store_verdict(SQLite::Database& db, int64_t world, const SteadySteps& steps, const std::string& doubt) {
   std::vector<Share> shares;
   Query metrics(db,
                 "SELECT id, value, lo, hi FROM metric WHERE world = ? AND id IN ('f_wait', 'f_xfer') AND value IS NOT NULL ORDER BY id");
@@ -115,7 +115,8 @@ void store_verdict(SQLite::Database& db, int64_t world, const SteadySteps& steps
   }
   if (!shares.empty()) add_bubble_and_input(db, world, shares);
   add_device_shares(db, world, shares);
-  const Verdict verdict = decide(std::move(shares), steps.annotated ? "step" : "run");
+  const Verdict verdict =
+      doubt.empty() ? decide(std::move(shares), steps.annotated ? "step" : "run") : Verdict{"withheld", "withheld: " + doubt};
   const std::string key = world == 0 ? "verdict" : fmt::format("verdict.{}", world);
   Query insert(db, "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)");
   insert.run(key, verdict.name.empty() ? "n/a" : verdict.name);

@@ -26,7 +26,7 @@ struct Share {
 };
 
 struct Verdict {
-  std::string name;  ///< that of the bound; compute; undecided; empty: no share is known
+  std::string name;  ///< that of the bound; compute; undecided; withheld; empty: no share is known
   std::string text;  ///< one line with the numbers and the threshold
 };
 
@@ -35,7 +35,7 @@ struct Verdict {
 Verdict decide(std::vector<Share> shares, const char* whole = "step");
 
 /// Decides from the metrics f_* of table `metric`, and from temp.steady_gpu where there are GPUs, and stores it in `meta`: verdict and
-/// verdict.text; verdict.N for world N > 0.
-void store_verdict(SQLite::Database& db, int64_t world, const SteadySteps& steps);
+/// verdict.text; verdict.N for world N > 0. `doubt`: why the numbers are not to be trusted; then it is withheld.
+void store_verdict(SQLite::Database& db, int64_t world, const SteadySteps& steps, const std::string& doubt);
 
 }  // namespace ddl

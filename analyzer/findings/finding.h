@@ -35,12 +35,13 @@ struct FindingInput {
   int64_t step_ns;  ///< median step; duration of the run when there are no steps; 0: not known
 };
 
-/// Findings that are about the run having gone wrong come before those about speed, which are ordered by what they save.
-enum class FindingKind { kIntegrity, kSpeed };
+/// First what went wrong with the run, then what makes its numbers doubtful, then speed, ordered by what it saves. Where the numbers are
+/// doubtful nothing is said of speed, and no verdict is given: it would be right by luck.
+enum class FindingKind { kIntegrity, kTrust, kSpeed };
 
 constexpr size_t kMaxFindings = 5;
 
-/// Runs all finders and fills table `finding`.
-void store_findings(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, SteadySteps>& steady);
+/// Runs all finders and fills table `finding`. Returns why the numbers of a world are doubtful, of those where they are.
+std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, SteadySteps>& steady);
 
 }  // namespace ddl

@@ -45,12 +45,17 @@ std::string rounded(double value) {
 
 }  // namespace
 
-void store_findings(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, SteadySteps>& steady) {
+std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, SteadySteps>& steady) {
   std::vector<Found> found;
+  std::map<int64_t, std::string> doubts;
   for (const auto& [world, steps] : steady) {
     const FindingInput input{db, catalog, world, steps, typical_step_ns(db, world, steps.annotated)};
     for (const FinderRow& finder : kFinders) {
-      for (Finding& finding : finder.find(input)) found.push_back({std::move(finding), finder.kind, world, input.step_ns});
+      if (finder.kind == FindingKind::kSpeed && doubts.contains(world)) continue;
+      for (Finding& finding : finder.find(input)) {
+        if (finder.kind == FindingKind::kTrust) doubts.try_emplace(world, finding.sentence);
+        found.push_back({std::move(finding), finder.kind, world, input.step_ns});
+      }
     }
   }
   std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
@@ -70,6 +75,7 @@ void store_findings(SQLite::Database& db, const Catalog& catalog, const std::map
     insert.run(++position, finding.id, finding.sentence, f.world, finding.rank, finding.saving_ns, share, finding.confidence,
                finding.evidence, finding.evidence_sql.empty() ? std::nullopt : std::optional(finding.evidence_sql), finding.advice);
   }
+  return doubts;
 }
 
 std::string duration_text(double ns) {

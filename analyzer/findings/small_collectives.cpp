@@ -1,10 +1,10 @@
 // Many small collectives in every step where one larger one would do: their time is latency, and fusing them pays it once.
 //
 // What it would save is estimated from the job's own times. Blocking: calls times median transfer, minus the transfer of one fused call:
-// that of the smallest recorded collective that is at least as large, else the largest small one's time in proportion to the bytes, with
-// everything below kFlatBytes counted as costing the same. Non-blocking: transfer times are upper bounds, so only the time inside the
-// posting calls counts. Never more than the exposed transfer of the step. Runs without steps are left alone: there is no telling what could
-// be fused.
+// a line between the largest small one and the smallest recorded collective that is at least as large; if there is none, a line through two
+// sizes; if all have one size, in proportion to the bytes, with everything below kFlatBytes counted as costing the same. Non-blocking:
+// transfer times are upper bounds, so only the time inside the posting calls counts. Never more than the exposed transfer of the step. Runs
+// without steps are left alone: there is no telling what could be fused.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -66,13 +66,24 @@ std::vector<Small> small_groups(const FindingInput& input, double steps) {
   return result;
 }
 
-/// Transfer time of one call with all the bytes, and whether it was measured.
+/// Transfer time of one call with all the bytes, and whether calls as large were measured.
 std::pair<double, bool> fused_xfer_ns(const FindingInput& input, const Small& small) {
-  Query larger(input.db,
-               "SELECT bytes * 1e9 / algbw_bytes_per_second FROM collective_group WHERE world = ? AND op = ? AND comm = ? AND bytes >= ?"
-               " AND algbw_bytes_per_second > 0 ORDER BY bytes LIMIT 1");
-  larger.bind(input.world, small.op, small.comm, small.bytes);
-  if (larger.next()) return {larger.real(0), true};
+  std::vector<std::pair<double, double>> known;  // bytes, transfer time
+  Query sizes(
+      input.db,
+      "SELECT bytes, bytes * 1e9 / algbw_bytes_per_second FROM collective_group WHERE world = ? AND op = ? AND comm = ? AND bytes > 0"
+      " AND algbw_bytes_per_second > 0 ORDER BY bytes");
+  sizes.bind(input.world, small.op, small.comm);
+  while (sizes.next()) known.emplace_back(sizes.real(0), sizes.real(1));
+  const auto larger = std::find_if(known.begin(), known.end(), [&](const auto& k) { return k.first >= small.bytes; });
+  if (larger != known.end()) {
+    const double share = (small.bytes - small.largest_bytes) / std::max(1.0, larger->first - small.largest_bytes);
+    return {small.largest_xfer_ns + share * (larger->second - small.largest_xfer_ns), true};
+  }
+  if (known.size() >= 2 && small.largest_bytes > known.front().first) {  // a latency and a time per byte
+    const double ns_per_byte = std::max(0.0, (small.largest_xfer_ns - known.front().second) / (small.largest_bytes - known.front().first));
+    return {small.largest_xfer_ns + ns_per_byte * (small.bytes - small.largest_bytes), false};
+  }
   return {small.largest_xfer_ns * std::max(1.0, small.bytes / std::max(small.largest_bytes, kFlatBytes)), false};
 }
 
@@ -85,8 +96,11 @@ double post_ns(const FindingInput& input, const Small& small) {
   return post.next() ? post.real(0) : 0;
 }
 
+/// Of the step; where waiting is not known, waiting included.
 double exposed_xfer_ns(const FindingInput& input) {
-  Query metric(input.db, "SELECT value FROM metric WHERE id = 'exposed_xfer' AND world = ?");
+  Query metric(input.db,
+               "SELECT coalesce(x.value, c.value) FROM metric x, metric c WHERE x.id = 'exposed_xfer' AND c.id = 'exposed_comm_mean'"
+               " AND x.world = ?1 AND c.world = ?1");
   metric.bind(input.world);
   return metric.next() ? metric.real(0) : 0;
 }
@@ -119,7 +133,7 @@ std::vector<Finding> find_small_collectives(const FindingInput& input) {
       finding.evidence =
           fmt::format("They transfer for {}/step, {} each, waiting not counted; one call with their {} would take {} ({}).",
                       duration_text(small.xfer_ns), duration_text(small.xfer_ns / small.calls), bytes_text(small.bytes),
-                      duration_text(fused_ns), measured ? "as this job's larger ones do" : "estimated from the largest of them");
+                      duration_text(fused_ns), measured ? "between them and this job's larger ones" : "estimated from their own times");
     }
     finding.evidence_sql = fmt::format(
         "SELECT op, comm, bytes, count(*) AS calls, avg(xfer_ns) AS mean_xfer_ns FROM v_collective WHERE world = {} AND op = '{}' AND step "

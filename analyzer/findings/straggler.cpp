@@ -17,18 +17,20 @@
 
 #include "analyzer/findings/findings.h"
 #include "analyzer/findings/health.h"
+#include "analyzer/findings/longer_computing.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
 
 namespace ddl {
 namespace {
 
-constexpr double kMinWaitShare = 0.02;   // of the others' step: less waiting is not worth a finding
-constexpr double kMinBlameShare = 0.05;  // blame against step time
-constexpr double kNoiseShare = 0.001;    // of the step
-constexpr double kNoiseWaiting = 0.1;    // of all waiting
-constexpr size_t kMinSteps = 5;          // in which the rank was late
-constexpr double kMinInstances = 20;     // the same, in runs without steps
+constexpr double kMinWaitShare = 0.02;    // of the others' step: less waiting is not worth a finding
+constexpr double kMinBlameShare = 0.05;   // blame against step time
+constexpr double kMinSavingShare = 0.01;  // of the step
+constexpr double kNoiseShare = 0.001;     // of the step
+constexpr double kNoiseWaiting = 0.1;     // of all waiting
+constexpr size_t kMinSteps = 5;           // in which the rank was late
+constexpr double kMinInstances = 20;      // the same, in runs without steps
 constexpr size_t kCandidates = 3;
 constexpr double kExplainedShare = 0.5;  // of the others' waiting must be missing from the rank's own time inside MPI
 constexpr double kClearChange = 4;       // blame after the change against before it
@@ -158,6 +160,8 @@ struct Costs {
   double compute_ns = 0;      // of the suspect, median
   double others_compute_ns = 0;
   double less_in_mpi_ns = 0;  // than the others, median over steps
+
+  double saving_ns(double blame_share) const { return std::min(least_wait_ns * blame_share, less_in_mpi_ns); }
 };
 
 Costs costs_of(const FindingInput& input, int64_t suspect, const std::set<int64_t>& steps) {
@@ -252,7 +256,8 @@ Case judge(const FindingInput& input, int64_t suspect, const std::vector<StepBla
   const bool often = input.steps.annotated ? c.late_steps >= kMinSteps : c.late >= kMinInstances;
   c.holds = often && c.blame_share > least && c.late_rate > least && c.costs.wait_share >= kMinWaitShare &&
             c.costs.less_in_mpi_ns >= kExplainedShare * c.costs.others_wait_ns * c.blame_share &&
-            rank_ns / static_cast<double>(numbers.size()) > kMinBlameShare * c.costs.step_ns;
+            rank_ns / static_cast<double>(numbers.size()) > kMinBlameShare * c.costs.step_ns &&
+            c.costs.saving_ns(c.blame_share) > kMinSavingShare * c.costs.step_ns;
   return c;
 }
 
@@ -283,7 +288,7 @@ Finding describe(const FindingInput& input, int64_t suspect, const Case& c, std:
   Finding finding;
   finding.id = "straggler";
   finding.rank = suspect;
-  finding.saving_ns = static_cast<int64_t>(std::min(c.costs.least_wait_ns * c.blame_share, c.costs.less_in_mpi_ns));
+  finding.saving_ns = static_cast<int64_t>(c.costs.saving_ns(c.blame_share));
   finding.confidence = c.blame_share > 0.8 && c.late_rate > 0.5 && c.late >= kMinInstances ? "sure" : "likely";
   finding.sentence = fmt::format("{} {} {} of {}{}: the {} {}{}", rank_on_host(input.catalog, input.world, suspect), what_is_late(c),
                                  percent_text(c.late_rate), where_it_is_late(c), since ? fmt::format(" since step {}", *since) : "",
@@ -314,6 +319,31 @@ Finding describe(const FindingInput& input, int64_t suspect, const Case& c, std:
   return finding;
 }
 
+Finding describe(const FindingInput& input, const LongerComputing& found, size_t ranks) {
+  Finding finding;
+  finding.id = "straggler";
+  finding.rank = found.rank;
+  finding.saving_ns = static_cast<int64_t>(found.saving_ns);
+  finding.confidence = "likely";
+  finding.sentence =
+      fmt::format("{} computes longest in {} of steps{}: {}, the other{} {}", rank_on_host(input.catalog, input.world, found.rank),
+                  percent_text(static_cast<double>(found.late_steps) / static_cast<double>(found.steps)),
+                  found.since_step ? fmt::format(" since step {}", *found.since_step) : "", duration_text(found.compute_ns),
+                  ranks == 2 ? "" : "s", duration_text(found.others_compute_ns));
+  finding.evidence = fmt::format(
+      "In {} of {} steps; it is inside MPI for {}/step less than the other{}. How long those waited is not known: {}.", found.late_steps,
+      found.steps, duration_text(found.less_in_mpi_ns), ranks == 2 ? "" : "s", "the clocks of their hosts are not close enough");
+  finding.evidence += health_evidence(input.db, input.world, found.rank);
+  finding.evidence_sql = fmt::format(
+      "SELECT step, rank, compute_ns, exposed_ns, duration_ns FROM v_step WHERE world = {} ORDER BY step, compute_ns DESC LIMIT 200",
+      input.world);
+  finding.advice = fmt::format(
+      "see what else runs on the host of rank {} (cores, clocks, other load), and whether it gets more work than the others; ddl record "
+      "--clock-sync tells who waits for it",
+      found.rank);
+  return finding;
+}
+
 }  // namespace
 
 std::vector<Finding> find_straggler(const FindingInput& input) {
@@ -330,6 +360,7 @@ std::vector<Finding> find_straggler(const FindingInput& input) {
     const Case whole = judge(input, suspect, steps, 0, ranks);
     if (whole.holds) return {describe(input, suspect, whole, std::nullopt, ranks)};
   }
+  if (const auto longer = find_longer_computing(input)) return {describe(input, *longer, ranks)};
   return {};
 }
 

@@ -168,6 +168,38 @@ class Reached {
   std::map<int64_t, int64_t> seq_;
 };
 
+/// Transfer of each communicator by step: temp.comm_step. Non-blocking collectives only tell an upper bound and stay out.
+class TransferBySteps {
+ public:
+  explicit TransferBySteps(SQLite::Database& db)
+      : insert_((db.exec("CREATE TEMP TABLE comm_step (comm INTEGER, step INTEGER, xfer_ns REAL, bytes INTEGER)"), db),
+                "INSERT INTO temp.comm_step VALUES (?, ?, ?, ?)") {}
+
+  void add(int64_t comm, const Instance& instance, const Split& split, std::optional<int64_t> bytes) {
+    const std::optional<int64_t> step = instance.members.front().step;
+    if (!step || instance.nonblocking || split.wait_ns.empty() || bytes.value_or(0) == 0) return;
+    if (comm != comm_ || step != step_) flush();
+    comm_ = comm;
+    step_ = step;
+    double xfer_ns = 0;
+    for (size_t i = 0; i < instance.members.size(); ++i) xfer_ns += static_cast<double>(instance.members[i].duration_ns - split.wait_ns[i]);
+    xfer_ns_ += xfer_ns / static_cast<double>(instance.members.size());
+    bytes_ += *bytes;
+  }
+  void flush() {
+    if (bytes_ > 0) insert_.run(comm_, step_, xfer_ns_, bytes_);
+    xfer_ns_ = 0;
+    bytes_ = 0;
+  }
+
+ private:
+  Query insert_;
+  int64_t comm_ = 0;
+  std::optional<int64_t> step_;
+  double xfer_ns_ = 0;
+  int64_t bytes_ = 0;
+};
+
 }  // namespace
 
 CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress) {
@@ -176,6 +208,7 @@ CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalo
   Blame blame(db);
   CollectiveGroups groups;
   Reached reached(db);
+  TransferBySteps transfers(db);
   Query insert(db,
                "INSERT INTO collective (event, bytes, wait_ns, xfer_ns, wait_method, min_duration_wait_ns, sigma_ns, why) VALUES (?, ?, ?, "
                "?, ?, ?, ?, ?)");
@@ -208,11 +241,13 @@ CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalo
     }
     blame.add(next.communicator->world, instance, split);
     if (!next.mismatched) groups.add(*next.communicator, next.op, instance, bytes, split);
+    transfers.add(next.communicator->id, instance, split, bytes);
     reached.add(next.communicator->id, next.seq, instance.members);
   }
   blame.write();
   groups.write(db, catalog);
   reached.flush();
+  transfers.flush();
   losses.bad_intervals = reader.bad_intervals();
   return losses;
 }

@@ -22,8 +22,9 @@ struct CollectiveLosses {
   int64_t bad_intervals = 0;     ///< events that end before they begin
 };
 
-/// Fills `collective`, `blame`, `collective_group` and the temporary tables `late` (blame.h) and `reached`: the highest sequence number
-/// that each process is known to have completed on each communicator.
+/// Fills `collective`, `blame`, `collective_group` and the temporary tables `late` (blame.h), `reached`: the highest sequence number that
+/// each process is known to have completed on each communicator, and `comm_step`: what each communicator's blocking collectives transferred
+/// in a step, mean over the members; a step may have several rows.
 CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress);
 
 }  // namespace ddl

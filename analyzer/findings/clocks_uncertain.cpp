@@ -1,0 +1,87 @@
+// Clocks that contradict each other: collectives join a host to others, and still no even pace explains what they say of its clock - a
+// machine that was suspended or migrated, a clock that was set. Who was late across hosts cannot be told then; where it matters no verdict
+// is given. A clock that nothing joins to the others, or whose error is known, is no contradiction: waits between such hosts are found
+// without clocks, or not at all (metrics.md W3).
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "analyzer/findings/findings.h"
+#include "analyzer/query.h"
+
+namespace ddl {
+namespace {
+
+constexpr int64_t kEnoughCollectives = 20;  // with so many, a clock could be placed if it kept its pace
+constexpr double kMostViolations = 0.01;    // of the collectives' calls may end before the last member entered
+
+/// Collectives of all members that join each host to others.
+std::map<int64_t, int64_t> joining_collectives(const FindingInput& input) {
+  std::map<int64_t, int64_t> joining;
+  Query groups(input.db,
+               "SELECT g.comm, sum(g.instances) FROM collective_group g JOIN op o ON o.id = g.op WHERE g.world = ?"
+               " AND o.class IN ('all_to_all', 'barrier') AND coalesce(g.bytes, 1) + (o.class = 'barrier') > 0 GROUP BY g.comm");
+  groups.bind(input.world);
+  while (groups.next()) {
+    std::set<int64_t> hosts;
+    for (const int64_t rank : input.catalog.communicators.at(groups.integer(0)).ranks) {
+      const ProcessInfo* process = input.catalog.process_of(input.world, rank);
+      if (process != nullptr) hosts.insert(process->host);
+    }
+    if (hosts.size() < 2) continue;
+    for (const int64_t host : hosts) joining[host] += groups.integer(1);
+  }
+  return joining;
+}
+
+std::vector<std::string> contradicting_hosts(const FindingInput& input) {
+  std::vector<std::string> names;
+  const std::map<int64_t, int64_t> joining = joining_collectives(input);
+  for (const auto& [host, collectives] : joining) {
+    if (collectives < kEnoughCollectives || input.catalog.host_clocks.at(host).sigma_ns) continue;
+    Query name(input.db, "SELECT name FROM host WHERE id = ?");
+    name.bind(host);
+    if (name.next()) names.push_back(name.text(0));
+  }
+  return names;
+}
+
+double violations(const FindingInput& input) {
+  Query row(input.db,
+            "SELECT (SELECT total(count) FROM loss WHERE kind = 'clock_violations') / max(1, (SELECT count(*) FROM collective)) WHERE"
+            " (SELECT count(DISTINCT host) FROM process WHERE world = ? AND rank IS NOT NULL) > 1");
+  row.bind(input.world);
+  return row.next() ? row.real(0) : 0;
+}
+
+}  // namespace
+
+std::vector<Finding> find_clocks_uncertain(const FindingInput& input) {
+  const std::vector<std::string> hosts = contradicting_hosts(input);
+  const double violated = violations(input);
+  if (hosts.empty() && violated < kMostViolations) return {};
+  Finding finding;
+  finding.id = "clocks_uncertain";
+  finding.confidence = "sure";
+  if (!hosts.empty()) {
+    constexpr size_t kShown = 4;
+    const auto shown = static_cast<std::ptrdiff_t>(std::min(kShown, hosts.size()));
+    finding.sentence = fmt::format("the clock{} of {}{} did not keep an even pace: who waited for whom across hosts is not sure",
+                                   hosts.size() == 1 ? "" : "s", fmt::join(hosts.begin(), hosts.begin() + shown, ", "),
+                                   hosts.size() > kShown ? fmt::format(" and {} more", hosts.size() - kShown) : "");
+    finding.evidence = "Collectives join these hosts to others, and no steady offset and drift agree with all of them.";
+  } else {
+    finding.sentence = "the hosts' clocks contradict each other: who waited for whom across hosts is not sure";
+  }
+  if (violated >= kMostViolations)
+    finding.evidence += fmt::format("{}{} of the calls ended before the last member had entered.", finding.evidence.empty() ? "" : " ",
+                                    percent_text(violated));
+  finding.evidence_sql = "SELECT name, clock, method, offset_ns, drift_ppm, sigma_ns, fit_residual_ns FROM host ORDER BY id";
+  finding.advice =
+      "find out what set, suspended or migrated these hosts (journalctl -u chronyd, the hypervisor), and record again; ddl record "
+      "--clock-sync adds messages of its own";
+  return {finding};
+}
+
+}  // namespace ddl

@@ -1,0 +1,28 @@
+// A straggler that is told without knowing who waited for whom: in every step one rank computes longer than the others, and is inside MPI
+// for as much less. Both are durations on one clock each, so that it holds where the clocks of hosts cannot be compared and the waiting
+// in non-blocking collectives and messages is not known.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "analyzer/findings/finding.h"
+
+namespace ddl {
+
+struct LongerComputing {
+  int64_t rank = 0;
+  std::optional<int64_t> since_step;  ///< nothing: always
+  size_t steps = 0;                   ///< that count
+  size_t late_steps = 0;              ///< of those, it computed longest
+  double compute_ns = 0;              ///< median over the steps
+  double others_compute_ns = 0;       ///< median of the others' medians
+  double less_in_mpi_ns = 0;          ///< than the others
+  double saving_ns = 0;               ///< its lead over the next one
+};
+
+/// The rank of which that is so in most steps of all, or of all since some step; nothing if there is none, or waiting is known.
+std::optional<LongerComputing> find_longer_computing(const FindingInput& input);
+
+}  // namespace ddl

@@ -1,0 +1,226 @@
+// A network that is slower than this job itself has seen it: the same collective, of the same size, on another communicator that spans as
+// many hosts; or on the same communicator in earlier steps. Transfer times only: waiting for a late rank is not the network's.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "analyzer/findings/findings.h"
+#include "analyzer/query.h"
+#include "analyzer/statistics.h"
+
+namespace ddl {
+namespace {
+
+constexpr double kSlower = 1.2;           // times the transfer elsewhere
+constexpr double kMinSavingShare = 0.03;  // of the step
+constexpr double kMinInstances = 10;
+constexpr size_t kMinSteps = 5;  // before a change, and after it
+
+int64_t hosts_of(const FindingInput& input, const CommunicatorInfo& communicator) {
+  std::set<int64_t> hosts;
+  for (const int64_t rank : communicator.ranks) {
+    const ProcessInfo* process = input.catalog.process_of(input.world, rank);
+    if (process != nullptr) hosts.insert(process->host);
+  }
+  return static_cast<int64_t>(hosts.size());
+}
+
+std::string hosts_text(const FindingInput& input, const CommunicatorInfo& communicator) {
+  constexpr size_t kShown = 3;
+  std::vector<std::string> names;
+  for (const int64_t rank : communicator.ranks) {
+    const ProcessInfo* process = input.catalog.process_of(input.world, rank);
+    if (process != nullptr && std::find(names.begin(), names.end(), process->host_name) == names.end()) names.push_back(process->host_name);
+  }
+  std::string text =
+      fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, names.size())), ", "));
+  return names.size() > kShown ? fmt::format("{} and {} more", text, names.size() - kShown) : text;
+}
+
+// ------------------------------------------------------------------------------------------------ against like communicators
+
+/// One operation of one size on one communicator.
+struct Usage {
+  int64_t comm = 0;
+  double xfer_ns = 0;  ///< median of an instance
+  double per_step = 0;
+  double busbw = 0;
+};
+
+struct Slow {
+  int64_t comm = 0;
+  double saving_ns = 0;
+  double worst_ns = 0;  ///< of one operation and size, the one that costs most
+  int64_t op = 0, bytes = 0;
+  double xfer_ns = 0, elsewhere_ns = 0, busbw = 0, elsewhere_busbw = 0;
+  size_t others = 0;
+};
+
+std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
+  Query count(
+      input.db,
+      "SELECT count(DISTINCT t.step) FROM step_part t JOIN process p ON p.id = t.process WHERE p.world = ? AND t.comm_ns IS NOT NULL");
+  count.bind(input.world);
+  const double steps = count.next() ? std::max(1.0, count.real(0)) : 1;
+  std::map<std::tuple<int64_t, int64_t, int64_t, int64_t>, std::vector<Usage>> likes;  // by operation, bytes, members, hosts
+  Query groups(
+      input.db,
+      "SELECT op, bytes, comm, bytes * 1e9 / algbw_bytes_per_second, instances, step_instances, coalesce(busbw_xfer, 0)"
+      " FROM collective_group WHERE world = ? AND bytes > 0 AND algbw_bytes_per_second > 0 AND upper_bound = 0 ORDER BY op, bytes, comm");
+  groups.bind(input.world);
+  while (groups.next()) {
+    const CommunicatorInfo& communicator = input.catalog.communicators.at(groups.integer(2));
+    const double instances = input.steps.annotated ? groups.real(5) : groups.real(4);
+    if (instances < kMinInstances) continue;
+    likes[{groups.integer(0), groups.integer(1), communicator.size, hosts_of(input, communicator)}].push_back(
+        {communicator.id, groups.real(3), input.steps.annotated ? instances / steps : instances, groups.real(6)});
+  }
+  std::map<int64_t, Slow> slow;
+  for (const auto& [key, usages] : likes) {
+    for (const Usage& usage : usages) {
+      std::vector<double> others, other_busbw;
+      for (const Usage& other : usages) {
+        if (other.comm == usage.comm) continue;
+        others.push_back(other.xfer_ns);
+        other_busbw.push_back(other.busbw);
+      }
+      if (others.empty()) continue;
+      const double elsewhere_ns = median_of(others);
+      if (usage.xfer_ns < kSlower * elsewhere_ns) continue;
+      Slow& s = slow[usage.comm];
+      s.comm = usage.comm;
+      const double excess_ns = usage.per_step * (usage.xfer_ns - elsewhere_ns);
+      s.saving_ns += excess_ns;
+      if (excess_ns <= s.worst_ns) continue;
+      s.worst_ns = excess_ns;
+      s.op = std::get<0>(key);
+      s.bytes = std::get<1>(key);
+      s.xfer_ns = usage.xfer_ns;
+      s.elsewhere_ns = elsewhere_ns;
+      s.busbw = usage.busbw;
+      s.elsewhere_busbw = median_of(other_busbw);
+      s.others = others.size();
+    }
+  }
+  return slow;
+}
+
+Finding describe(const FindingInput& input, const Slow& slow, size_t more) {
+  const CommunicatorInfo& communicator = input.catalog.communicators.at(slow.comm);
+  const std::string op = input.catalog.operation(slow.op).name;
+  Finding finding;
+  finding.id = "slow_link";
+  finding.saving_ns = static_cast<int64_t>(slow.saving_ns);
+  finding.confidence = slow.others >= 2 ? "likely" : "maybe";
+  finding.sentence = fmt::format("the network of {} is slow: {} of {} moves at {}/s there, at {}/s on {}", communicator.label, op,
+                                 bytes_text(static_cast<double>(slow.bytes)), bytes_text(slow.busbw), bytes_text(slow.elsewhere_busbw),
+                                 slow.others == 1 ? "the other communicator like it" : fmt::format("{} others like it", slow.others));
+  finding.evidence =
+      fmt::format("Waiting not counted it takes {} instead of {} (bus bandwidths above); members: {} on {}{}.", duration_text(slow.xfer_ns),
+                  duration_text(slow.elsewhere_ns), ranks_text(communicator.ranks), hosts_text(input, communicator),
+                  more == 0 ? std::string() : fmt::format("; {} more communicators are slow", more));
+  finding.evidence_sql = fmt::format(
+      "SELECT comm, op, bytes, count(*) AS calls, avg(xfer_ns) AS mean_xfer_ns, avg(wait_ns) AS mean_wait_ns FROM v_collective"
+      " WHERE world = {} AND op = '{}' AND bytes = {} GROUP BY comm ORDER BY mean_xfer_ns DESC",
+      input.world, op, slow.bytes);
+  finding.advice =
+      "check the links of these hosts (ibstat, ethtool -S, nvidia-smi nvlink -s, errors in ddl report's node section), their NUMA binding "
+      "and "
+      "which interface they use (--mca btl_tcp_if_include, UCX_NET_DEVICES, NCCL_SOCKET_IFNAME)";
+  return finding;
+}
+
+// ------------------------------------------------------------------------------------------------ against earlier steps
+
+struct StepTransfer {
+  int64_t step = 0;
+  double xfer_ns = 0;
+};
+
+/// The communicator's transfer by step, of the steps that move the usual number of bytes.
+std::vector<StepTransfer> transfers_of(const FindingInput& input, int64_t comm) {
+  std::map<int64_t, std::vector<StepTransfer>> by_bytes;
+  Query rows(
+      input.db,
+      "SELECT t.step, sum(t.xfer_ns), sum(t.bytes) FROM temp.comm_step t JOIN temp.steady_number n ON n.world = ?1 AND n.step = t.step"
+      " WHERE t.comm = ?2 GROUP BY t.step ORDER BY t.step");
+  rows.bind(input.world, comm);
+  while (rows.next()) by_bytes[rows.integer(2)].push_back({rows.integer(0), rows.real(1)});
+  const auto most =
+      std::max_element(by_bytes.begin(), by_bytes.end(), [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  return most == by_bytes.end() ? std::vector<StepTransfer>() : std::move(most->second);
+}
+
+double median_between(const std::vector<StepTransfer>& steps, size_t first, size_t last) {
+  std::vector<double> values;
+  for (size_t i = first; i < last; ++i) values.push_back(steps[i].xfer_ns);
+  return median_of(values);
+}
+
+/// Where the means differ most; 0: too few steps.
+size_t find_change(const std::vector<StepTransfer>& steps) {
+  double total = 0, before = 0, best_gain = 0;
+  for (const StepTransfer& s : steps) total += s.xfer_ns;
+  size_t best = 0;
+  for (size_t k = 1; k + kMinSteps <= steps.size(); ++k) {
+    before += steps[k - 1].xfer_ns;
+    if (k < kMinSteps) continue;
+    const double left = static_cast<double>(k), right = static_cast<double>(steps.size() - k);
+    const double rise = (total - before) / right - before / left;
+    const double gain = rise * rise * left * right;
+    if (rise > 0 && gain > best_gain) {
+      best_gain = gain;
+      best = k;
+    }
+  }
+  return best;
+}
+
+std::vector<Finding> slower_than_before(const FindingInput& input) {
+  std::optional<Finding> worst;
+  for (const auto& [id, communicator] : input.catalog.communicators) {
+    if (communicator.world != input.world || communicator.size < 2) continue;
+    const std::vector<StepTransfer> steps = transfers_of(input, id);
+    const size_t change = find_change(steps);
+    if (change == 0) continue;
+    const double before_ns = median_between(steps, 0, change), after_ns = median_between(steps, change, steps.size());
+    const double saving_ns = after_ns - before_ns;
+    if (after_ns < kSlower * before_ns || saving_ns < kMinSavingShare * static_cast<double>(input.step_ns)) continue;
+    if (worst && static_cast<double>(*worst->saving_ns) >= saving_ns) continue;
+    Finding finding;
+    finding.id = "slow_link";
+    finding.saving_ns = static_cast<int64_t>(saving_ns);
+    finding.confidence = "likely";
+    finding.sentence = fmt::format("the network of {} became slow at step {}: its collectives transfer for {}/step, before for {}/step",
+                                   communicator.label, steps[change].step, duration_text(after_ns), duration_text(before_ns));
+    finding.evidence =
+        fmt::format("Medians of {} steps before and {} from then on that move the same bytes, waiting not counted; members: {} on {}.",
+                    change, steps.size() - change, ranks_text(communicator.ranks), hosts_text(input, communicator));
+    finding.evidence_sql = fmt::format(
+        "SELECT step, avg(xfer_ns) AS mean_xfer_ns, avg(wait_ns) AS mean_wait_ns, count(*) AS calls FROM v_collective WHERE world = {}"
+        " AND comm = (SELECT label FROM communicator WHERE id = {}) GROUP BY step ORDER BY step",
+        input.world, id);
+    finding.advice =
+        "look at what changed on these hosts then: a link that fell back to a lower rate or collects errors, another job on the same "
+        "network, "
+        "a checkpoint being written";
+    worst = std::move(finding);
+  }
+  return worst ? std::vector<Finding>{std::move(*worst)} : std::vector<Finding>();
+}
+
+}  // namespace
+
+std::vector<Finding> find_slow_link(const FindingInput& input) {
+  const std::map<int64_t, Slow> slow = slower_than_others(input);
+  const auto worst =
+      std::max_element(slow.begin(), slow.end(), [](const auto& a, const auto& b) { return a.second.saving_ns < b.second.saving_ns; });
+  if (worst != slow.end() && worst->second.saving_ns >= kMinSavingShare * static_cast<double>(input.step_ns))
+    return {describe(input, worst->second, slow.size() - 1)};
+  return input.steps.annotated ? slower_than_before(input) : std::vector<Finding>();
+}
+
+}  // namespace ddl

@@ -1,0 +1,177 @@
+// Runs with faults of known cost: is the top finding the fault, and is nothing found in healthy ones?
+//
+//   injected_findings [--cases N] [--first SEED] [--kind NAME] [--show] [--keep FOLDER]
+//
+// --show tells the cases that went wrong, --keep leaves the last one's run directory.
+// Prints the confusion matrix, and exits with 1 unless all goals are met. Seeds below kFirstReportedSeed are for tuning the rules; the
+// tests use others (CMakeLists.txt).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "analyzer/analyze.h"
+#include "store/database.h"
+#include "store/ingest.h"
+#include "store/run_directory.h"
+#include "tests/support/synthetic_run.h"
+#include "tests/support/training_job.h"
+
+namespace ddl::test {
+namespace {
+
+constexpr double kTopGoal = 0.95, kCleanGoal = 0.98;
+constexpr size_t kAmong = 3;  // combinations: both must be among so many
+
+struct Kind {
+  const char* name;
+  std::vector<Fault> faults;
+};
+
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> kAll = {
+      {"clean", {}},
+      {"slow rank", {Fault::kSlowRank}},
+      {"slow link", {Fault::kSlowLink}},
+      {"small tensors", {Fault::kSmallTensors}},
+      {"clock jump", {Fault::kClockJump}},
+  };
+  return kAll;
+}
+
+/// What the finding for a fault is called.
+std::string expected_finding(Fault fault) {
+  switch (fault) {
+    case Fault::kSlowRank:
+      return "straggler";
+    case Fault::kSlowLink:
+      return "slow_link";
+    case Fault::kSmallTensors:
+      return "small_collectives";
+    case Fault::kInputStall:
+      return "input_bound";
+    case Fault::kBubble:
+      return "pipeline_bubble";
+    case Fault::kClockJump:
+      return "clocks_uncertain";
+  }
+  return "";
+}
+
+struct Found {
+  std::string id;
+  int64_t rank;
+  std::string sentence;
+  double share;
+};
+
+std::vector<Found> findings_of(const TrainingJob& job, const std::string& keep) {
+  const ScratchFolder scratch;
+  const std::filesystem::path folder = keep.empty() ? scratch.path() : std::filesystem::path(keep);
+  if (!keep.empty()) std::filesystem::remove_all(folder);
+  write_training_job(job, folder);
+  const RunDirectory directory = find_run(folder.string());
+  ingest(directory);
+  SQLite::Database db = open_store(directory.store, Access::kReadWrite);
+  analyze(db);
+  std::vector<Found> found;
+  SQLite::Statement rows(db, "SELECT id, coalesce(rank, -1), sentence, coalesce(share_ratio, 0) FROM finding ORDER BY position");
+  while (rows.executeStep())
+    found.push_back(
+        {rows.getColumn(0).getString(), rows.getColumn(1).getInt64(), rows.getColumn(2).getString(), rows.getColumn(3).getDouble()});
+  return found;
+}
+
+bool matches(const Found& found, const InjectedFault& fault) {
+  return found.id == expected_finding(fault.kind) && (fault.kind != Fault::kSlowRank || found.rank == fault.rank);
+}
+
+bool is_right(const TrainingJob& job, const std::vector<Found>& found) {
+  if (job.faults.empty()) return found.empty();
+  if (job.faults.size() == 1) return !found.empty() && matches(found[0], job.faults[0]);
+  return std::all_of(job.faults.begin(), job.faults.end(), [&](const InjectedFault& fault) {
+    const auto last = found.begin() + static_cast<std::ptrdiff_t>(std::min(found.size(), kAmong));
+    return std::any_of(found.begin(), last, [&](const Found& f) { return matches(f, fault); });
+  });
+}
+
+void show(const TrainingJob& job, const std::vector<Found>& found) {
+  fmt::print("seed {}: {} x {} ranks, {} steps of {:.1f} ms, reduction {}, stages {}, microbatches {}\n", job.seed, job.nodes,
+             job.ranks_per_node, job.steps, step_ns_of(job) / 1e6, static_cast<int>(job.reduction), job.pipeline.stages,
+             job.pipeline.microbatches);
+  for (const InjectedFault& f : job.faults)
+    fmt::print("  injected {} rank {} from step {}: {:.2f} ms, {:.1f}%\n", name_of(f.kind), f.rank, f.from_step,
+               static_cast<double>(f.size_ns) / 1e6, f.cost * 100);
+  for (const Found& f : found) fmt::print("  found {} {:.1f}%: {}\n", f.id, f.share * 100, f.sentence);
+}
+
+struct Options {
+  uint64_t cases = 100, first = 1;
+  std::string kind, keep;
+  bool show = false;
+};
+
+Options parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string name = argv[i];
+    if (name == "--show") {
+      options.show = true;
+    } else if (i + 1 < argc && name == "--cases") {
+      options.cases = std::strtoull(argv[++i], nullptr, 10);
+    } else if (i + 1 < argc && name == "--first") {
+      options.first = std::strtoull(argv[++i], nullptr, 10);
+    } else if (i + 1 < argc && name == "--kind") {
+      options.kind = argv[++i];
+    } else if (i + 1 < argc && name == "--keep") {
+      options.keep = argv[++i];
+    } else {
+      fmt::print(stderr, "usage: injected_findings [--cases N] [--first SEED] [--kind NAME] [--show] [--keep FOLDER]\n");
+      std::exit(2);
+    }
+  }
+  return options;
+}
+
+int run_cases(const Options& options) {
+  std::map<std::string, std::map<std::string, uint64_t>> confusion;  // by kind and top finding
+  std::set<std::string> columns;
+  std::map<std::string, uint64_t> right;
+  bool good = true;
+  for (const Kind& kind : kinds()) {
+    if (!options.kind.empty() && options.kind != kind.name) continue;
+    for (uint64_t seed = options.first; seed < options.first + options.cases; ++seed) {
+      const TrainingJob job = draw_training_job(seed, kind.faults);
+      const std::vector<Found> found = findings_of(job, options.keep);
+      const std::string top = found.empty() ? "none" : found[0].id;
+      columns.insert(top);
+      ++confusion[kind.name][top];
+      const bool ok = is_right(job, found);
+      right[kind.name] += ok ? 1 : 0;
+      if (options.show && !ok) show(job, found);
+    }
+    const double share = static_cast<double>(right[kind.name]) / static_cast<double>(options.cases);
+    good = good && share >= (kind.faults.empty() ? kCleanGoal : kTopGoal);
+  }
+  fmt::print("{:30}{:>8}", "injected", "right");
+  for (const std::string& column : columns) fmt::print("  {}", column);
+  fmt::print("\n");
+  for (const Kind& kind : kinds()) {
+    if (!confusion.contains(kind.name)) continue;
+    fmt::print("{:30}{:>7.1f}%", kind.name, 100.0 * static_cast<double>(right[kind.name]) / static_cast<double>(options.cases));
+    for (const std::string& column : columns) fmt::print("  {:>{}}", confusion[kind.name][column], column.size());
+    fmt::print("\n");
+  }
+  fmt::print("seeds {}..{}; {}\n", options.first, options.first + options.cases - 1, good ? "all goals met" : "a goal was missed");
+  return good ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace ddl::test
+
+int main(int argc, char** argv) { return ddl::test::run_cases(ddl::test::parse(argc, argv)); }

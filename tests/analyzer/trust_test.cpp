@@ -1,0 +1,53 @@
+// Runs whose numbers are doubtful: said first, and neither a verdict nor a finding about speed after it.
+#include "tests/analyzer/analyzed.h"
+#include "tests/analyzer/tables.h"
+
+namespace ddl::test {
+namespace {
+
+SyntheticRun straggler_on_two_hosts() {
+  SyntheticRun run = test::run().ranks(4).steps(400).jitter(500_us).hosts(2, 0).host_clock(1, 3_s, 50).slow(3, 2_ms);
+  return run.compute(2_ms).allreduce(4_KiB, 80_us).compute(1_ms).allreduce(64_B, 30_us);
+}
+
+TEST(Trust, AClockThatJumpsWithholdsAllElse) {
+  Analyzed steady(straggler_on_two_hosts());
+  EXPECT_EQ(steady.findings(), Ids{"straggler"});
+  EXPECT_EQ(steady.text("SELECT value FROM meta WHERE key = 'verdict'"), "wait");
+
+  Analyzed jumped(straggler_on_two_hosts().host_clock_step(1, 900_ms, 50_ms));
+  EXPECT_EQ(jumped.findings(), Ids{"clocks_uncertain"});
+  EXPECT_TRUE(has(jumped.text("SELECT sentence FROM finding"), "the clocks of node0, node1 did not keep an even pace"));
+  EXPECT_EQ(jumped.text("SELECT value FROM meta WHERE key = 'verdict'"), "withheld");
+  EXPECT_TRUE(has(jumped.text("SELECT value FROM meta WHERE key = 'verdict.text'"), "withheld: the clocks of node0"));
+  EXPECT_EQ(jumped.integer("SELECT count(*) FROM (" + jumped.text("SELECT evidence_sql FROM finding") + ")"), 2);
+}
+
+TEST(Trust, AClockThatNothingJoinsIsNoContradiction) {
+  SyntheticRun run = test::run().ranks(4).steps(50).jitter(200_us).hosts(2, 0).host_clock(1, -2_s, 10);
+  run.split("node", 2).compute(2_ms).on_comm("node").allreduce(4_KiB, 50_us);
+  Analyzed apart(run);
+  EXPECT_EQ(apart.integer("SELECT count(*) FROM host WHERE sigma_ns IS NULL"), 2);
+  EXPECT_EQ(apart.integer("SELECT count(*) FROM finding WHERE id = 'clocks_uncertain'"), 0);
+}
+
+TEST(Trust, RecordingThatTakesTooMuchIsSaidInsteadOfAVerdict) {
+  Tables run(2);
+  int64_t seq = 0;
+  for (int64_t s = 0; s < 20; ++s) {  // rank 1 comes 30 ms late
+    for (int64_t rank : {0, 1}) run.step(rank, s, s * 100_ms, s * 100_ms + 90_ms, rank == 0 ? 40_ms : 10_ms);
+    run.allreduce(++seq, {s * 100_ms + 50_ms, s * 100_ms + 80_ms}, 10_ms, 1'000, s);
+  }
+  run.exec("UPDATE process SET start_ns = 0, end_ns = 2000000000, overhead_ns = 80000000");
+  run.analyze();
+  EXPECT_EQ(run.findings(), Ids{"straggler"}) << "4 % are bearable";
+  run.exec("UPDATE process SET overhead_ns = 120000000");
+  run.analyze();
+  ASSERT_EQ(run.findings(), Ids{"heavy_recording"});
+  EXPECT_TRUE(has(run.text("SELECT sentence FROM finding"), "recording took 6.0% of the ranks' time"));
+  EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict'"), "withheld");
+  EXPECT_EQ(run.integer("SELECT count(*) FROM (" + run.text("SELECT evidence_sql FROM finding") + ")"), 2);
+}
+
+}  // namespace
+}  // namespace ddl::test
