@@ -45,6 +45,10 @@ constexpr SubModel kModels[] = {
      "  ddl model train --samples 1.2e6 --batch 32 --step-ms 300 --epochs 100 --machines 4 --price 3.06\n"
      "  ddl model train slow.ddl --samples 1281167 --epochs 90",
      model_train},
+    {"model whatif", "what if the network were faster, a rank healthy, the batch larger; and who answers for the slowness?",
+     "  ddl model whatif slow.ddl\n"
+     "  ddl model whatif slow.ddl --network 4 --healthy 3 --batch 2",
+     model_whatif},
     {"model compression", "what would compressed gradients give the whole step?",
      "  ddl model compression --fraction 0.51 --speedup 2,4,8\n"
      "  ddl model compression slow.ddl",

@@ -18,8 +18,8 @@ std::vector<int64_t> distinct(std::vector<int64_t> values) {
 
 }  // namespace
 
-size_t Replay::add_kind(std::string type, bool transfer) {
-  kinds_.push_back({std::move(type), transfer});
+size_t Replay::add_kind(std::string type, bool transfer, bool upper_bound) {
+  kinds_.push_back({std::move(type), transfer, upper_bound});
   return kinds_.size() - 1;
 }
 

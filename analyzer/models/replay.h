@@ -17,6 +17,7 @@ namespace ddl::models {
 struct ReplayKind {
   std::string type;  ///< what its share of a slowdown is reported as; several kinds may share one
   bool transfer = false;
+  bool upper_bound = false;  ///< transfers that nobody saw end: their durations say "at most"
 };
 
 struct ReplayOp {
@@ -30,11 +31,13 @@ class Replay {
  public:
   using Op = uint32_t;  ///< index into ops()
 
-  size_t add_kind(std::string type, bool transfer);
+  size_t add_kind(std::string type, bool transfer, bool upper_bound = false);
   Op add(const ReplayOp& op);
   void after(Op later, Op earlier);
   /// `op` becomes a member of `group`, and takes `seconds` from when all of it have come.
   void meet(Op op, int64_t group, double seconds);
+
+  void relabel(Op op, size_t kind) { ops_[op].kind = kind; }
 
   /// To be called once, after everything was added. `chained`: steps follow one another, each begins where the operations say; else each
   /// begins at 0. Throws ddl::Error if operations wait for one another in a circle.

@@ -78,7 +78,8 @@ std::vector<double> ideal_durations(const Replay& replay) {
   for (const ReplayOp& op : replay.ops())
     if (is_transfer(replay, op)) transfers[op.kind].push_back(op.seconds);
   for (size_t k = 0; k < ideal.size(); ++k)
-    if (!transfers[k].empty()) ideal[k] = median_of(transfers[k]);
+    if (!transfers[k].empty())
+      ideal[k] = replay.kinds()[k].upper_bound ? *std::min_element(transfers[k].begin(), transfers[k].end()) : median_of(transfers[k]);
   return changed(replay, [&](const ReplayOp& op) { return ideal[op.kind]; });
 }
 
@@ -106,7 +107,7 @@ Slowdown slowdown_of(const Replay& replay, const std::function<int64_t(int64_t r
   for (size_t i = 0; i < std::min(worst, result.ranks.size()); ++i) result.worst_ranks.push_back(result.ranks[i].number);
 
   const double lost_s = result.step_s - ideal_s;
-  const bool lost = std::abs(lost_s) > 1e-9 * ideal_s;  // rounding is no loss
+  const bool lost = lost_s > 1e-9 * ideal_s;  // rounding is no loss
   const auto fixed_by = [&](const std::function<bool(const ReplayOp&)>& fixed) -> std::optional<double> {
     if (!lost) return std::nullopt;
     return (result.step_s - attribution.only([&](const ReplayOp& op) { return !fixed(op); })) / lost_s;

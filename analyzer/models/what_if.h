@@ -13,7 +13,8 @@
 
 namespace ddl::models {
 
-/// Durations of all operations in the ideal job: computing of a kind takes its mean, a transfer of a kind its median, over ranks and steps.
+/// Durations of all operations in the ideal job: computing of a kind takes its mean, a transfer of a kind its median, over ranks and
+/// steps; one that is only known to take at most so long the shortest of its kind.
 std::vector<double> ideal_durations(const Replay& replay);
 
 struct SlowdownShare {
@@ -30,7 +31,7 @@ struct Slowdown {
   std::vector<SlowdownShare> ranks;           ///< S_w, worst first; at most kMostReplayedRanks: those that compute longest beyond the mean
   std::vector<SlowdownShare> stages;          ///< the same of pipeline stages, in their order; empty without
   std::vector<int64_t> worst_ranks;           ///< those that M_W fixes: 3 % of the ranks, one at least
-  std::optional<double> fixed_by_ranks;       ///< M_W: (T - T without their slowness) / (T - T_ideal); unset: T is T_ideal
+  std::optional<double> fixed_by_ranks;       ///< M_W: (T - T without their slowness) / (T - T_ideal); unset: T is not above T_ideal
   std::optional<double> fixed_by_last_stage;  ///< M_S: the same of the last stage; unset also without stages
 };
 

@@ -44,7 +44,7 @@ TEST_F(Model, HelpListsEveryQuestionAndEachHasHelp) {
         names.push_back(line.substr(2, line.find(' ', 2) - 2));
     return names;
   }();
-  EXPECT_EQ(lines.size(), 10u);
+  EXPECT_EQ(lines.size(), 11u);
   for (const std::string& name : lines) {
     const Result one = ddl_command({"model", name, "--help"});
     EXPECT_EQ(one.code, 0) << name;
@@ -109,6 +109,29 @@ TEST_F(Model, AllreduceOfARunUsesItsLinkItsSizesAndItsRanks) {
   const Json other = answer({"allreduce", run, "--ranks", "64", "--bytes", "1MiB"});
   EXPECT_TRUE(other["allreduce"][0]["measured_ns"].is_null());
   EXPECT_TRUE(has(ddl_command({"model", "allreduce", run}).out, "(fitted, R2 1.000)"));
+}
+
+TEST_F(Model, WhatIfOfAStragglingRun) {
+  const std::string run = write(test::run().ranks(4).steps(16).compute(10_ms).allreduce(1_MiB, 4_ms).slow(2, 6_ms));
+  const Json json = answer({"whatif", run, "--network", "4", "--batch", "3"});
+  EXPECT_EQ(json["given"]["recorded_step_ns"], 20000000);
+  EXPECT_EQ(json["given"]["replayed_step_ns"], 20000000);
+  EXPECT_EQ(json["given"]["ideal_step_ns"], 15500000);
+  EXPECT_EQ(json["given"]["fixed_by_ranks_ratio"], 1.0);
+  const std::pair<const char*, int64_t> scenarios[] = {{"as recorded", 20000000},          {"network x4", 17000000},
+                                                       {"rank 2 as the others", 14000000}, {"all computing at its mean", 15500000},
+                                                       {"transfers hidden", 16000000},     {"batch x3", 52000000}};
+  ASSERT_EQ(json["whatif"].size(), std::size(scenarios));
+  for (size_t i = 0; i < std::size(scenarios); ++i) {
+    EXPECT_EQ(json["whatif"][i]["scenario"], scenarios[i].first);
+    EXPECT_EQ(json["whatif"][i]["step_ns"], scenarios[i].second) << scenarios[i].first;
+  }
+  EXPECT_NEAR(json["whatif"][5]["throughput_factor"].get<double>(), 3 * 20.0 / 52, 1e-12);
+  EXPECT_EQ(json["slowdown"][1]["what"], "only compute");
+  EXPECT_NEAR(json["slowdown"][0]["slowdown"].get<double>(), 20 / 15.5, 1e-9);
+  EXPECT_TRUE(has(ddl_command({"model", "whatif", run}).out, "rank 2 would repair 100.0% of the slowness (M_W)"));
+  EXPECT_EQ(ddl_command({"model", "whatif", run, "--healthy", "4"}).code, 2);
+  EXPECT_EQ(ddl_command({"model", "whatif", run, "--network", "0"}).code, 2);
 }
 
 TEST_F(Model, FitOfARunAndOfACsv) {

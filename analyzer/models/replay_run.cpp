@@ -1,0 +1,353 @@
+#include "analyzer/models/replay_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "analyzer/passes/operation.h"
+#include "analyzer/passes/partition.h"
+#include "analyzer/query.h"
+#include "core/error.h"
+
+namespace ddl::models {
+namespace {
+
+constexpr double kNs = 1e-9;
+
+struct Window {
+  int64_t process = 0, rank = 0, thread = 0, step = 0;
+  Interval interval;
+};
+
+/// One call, or one request that a call posted.
+struct Member {
+  Replay::Op op = 0;
+  Replay::Op before = 0;  ///< what ends when the call is entered, or posted
+  int64_t rank = 0;
+  Interval interval;
+  std::optional<int64_t> xfer_ns;
+};
+
+struct Event {
+  int64_t id = 0, thread = 0, kind = 0, op = 0;
+  std::optional<int64_t> comm, seq, root;
+  int64_t bytes = 0;
+  Interval interval;
+  std::optional<int64_t> wait_ns, xfer_ns;
+};
+
+class RunReader {
+ public:
+  RunReader(SQLite::Database& db, int64_t world) : db_(db), world_(world) {
+    Query ops(db, "SELECT id, name, class, nonblocking FROM op");
+    while (ops.next()) operations_.emplace(ops.integer(0), describe_operation(ops.text(1), ops.text(2), ops.integer(3) != 0));
+    Query comms(db, "SELECT id, size FROM communicator");
+    while (comms.next()) comm_sizes_[comms.integer(0)] = comms.integer(1);
+  }
+
+  RunReplay read() {
+    Query gpu(db_, "SELECT 1 FROM gpu_part g JOIN process p ON p.id = g.process WHERE p.world = ?1 LIMIT 1");
+    if (gpu.bind(world_).next())
+      throw Error("the job computes on GPUs: its hosts do not wait where it waits", "only calls of MPI are replayed",
+                  ExitCode::kDataMissing);
+    select_windows();
+    read_processes();
+    meet();
+    pass_messages();
+    complete();
+    choose_kinds();
+    share_kinds();
+    if (unsplit_ns_ > kUnsplitShare * call_ns_)
+      throw Error(fmt::format("the waiting is not known in {:.1f}% of the time inside calls", 100 * unsplit_ns_ / call_ns_),
+                  "ddl report loss, or ddl analyze --metric wait_share, says why", ExitCode::kDataMissing);
+    result_.replay.finish(true);
+    return std::move(result_);
+  }
+
+ private:
+  void select_windows() {
+    Query annotated(db_, "SELECT max(annotated) FROM temp.steady_step WHERE world = ?1");
+    const bool steps = annotated.bind(world_).next() && annotated.integer(0) != 0;
+    int64_t first = INT64_MIN;
+    if (steps) {
+      Query events(
+          db_,
+          "SELECT e.step, count(*) FROM event e JOIN process p ON p.id = e.process WHERE p.world = ?1 AND e.step IN (SELECT step FROM "
+          "temp.steady_step WHERE world = ?1) GROUP BY e.step ORDER BY e.step DESC");
+      int64_t sum = 0;
+      for (events.bind(world_); events.next();) {
+        if (result_.steps > 0 && (sum += events.integer(1)) > kMostReplayedEvents) {
+          ++result_.left_out;
+          continue;
+        }
+        first = events.integer(0);
+        ++result_.steps;
+      }
+    }
+    Query rows(
+        db_,
+        steps ? "SELECT s.process, p.rank, s.thread, s.step, s.start_ns, s.start_ns + s.duration_ns FROM step s JOIN process p ON p.id = "
+                "s.process JOIN temp.steady_step y ON y.world = p.world AND y.step = s.step WHERE p.world = ?1 AND s.step >= ?2 AND "
+                "s.duration_ns IS NOT NULL AND p.rank IS NOT NULL ORDER BY p.rank, s.start_ns"
+              : "SELECT p.id, p.rank, 0, 0, coalesce(p.init_ns, p.start_ns), coalesce(p.finalize_ns, p.end_ns) FROM process p WHERE "
+                "p.world = ?1 AND ?2 = ?2 AND p.rank IS NOT NULL ORDER BY p.rank");
+    for (rows.bind(world_, first); rows.next();)
+      windows_.push_back({rows.integer(0), rows.integer(1), rows.integer(2), rows.integer(3), {rows.integer(4), rows.integer(5)}});
+    if (!steps) result_.steps = 1;
+    if (windows_.empty()) throw Error("the run has nothing to replay", "ddl report loss says what is missing", ExitCode::kDataMissing);
+    Query kept(
+        db_,
+        steps ? "SELECT count(*) FROM step_part t JOIN process p ON p.id = t.process JOIN temp.steady_step y ON y.world = p.world AND "
+                "y.step = t.step WHERE p.world = ?1 AND t.step >= ?2 AND t.comm_ns IS NULL"
+              : "SELECT count(*) FROM rank_part t JOIN process p ON p.id = t.process WHERE p.world = ?1 AND ?2 = ?2 AND t.comm_ns IS NULL");
+    if (kept.bind(world_, first).next() && kept.integer(0) > 0)
+      throw Error("not all events of the steps were kept", "ddl record --steps A:B keeps all of those steps", ExitCode::kDataMissing);
+    double sum_ns = 0;
+    for (const Window& window : windows_) sum_ns += static_cast<double>(window.interval.length_ns());
+    result_.recorded_step_s = sum_ns * kNs / static_cast<double>(windows_.size());
+  }
+
+  void read_processes() {
+    Query rows(
+        db_,
+        "SELECT e.id, e.thread, e.kind, e.op, e.comm, e.seq, e.start_ns, e.duration_ns, coalesce(k.bytes, e.bytes), e.peer, k.wait_ns, "
+        "k.xfer_ns FROM event e LEFT JOIN collective k ON k.event = e.id WHERE e.process = ?1 AND e.kind IN (1, 2) AND e.start_ns >= ?2 "
+        "AND e.start_ns < ?3 ORDER BY e.start_ns, e.kind");
+    std::vector<Event> events;
+    for (size_t w = 0; w < windows_.size(); ++w) {
+      const Window& window = windows_[w];
+      if (w == 0 || windows_[w - 1].process != window.process) before_.reset();
+      events.clear();
+      for (rows.bind(window.process, window.interval.begin_ns, window.interval.end_ns); rows.next();) {
+        events.push_back({rows.integer(0),
+                          rows.integer(1),
+                          rows.integer(2),
+                          rows.integer(3),
+                          rows.maybe_integer(4),
+                          rows.maybe_integer(5),
+                          rows.maybe_integer(9),
+                          rows.integer(8),
+                          {rows.integer(6), rows.integer(6) + rows.integer(7)},
+                          rows.maybe_integer(10),
+                          rows.maybe_integer(11)});
+      }
+      read_window(window, events);
+    }
+  }
+
+  void read_window(const Window& window, const std::vector<Event>& events) {
+    std::map<std::pair<int64_t, int64_t>, int64_t> seen;  // operation and bytes: how often in this step
+    std::multimap<int64_t, Member> pending;               // requests, by when they were seen to be over
+    int64_t now = window.interval.begin_ns, position = 0;
+    for (size_t i = 0; i < events.size(); ++i) {
+      const Event& event = events[i];
+      if (event.kind == 2 || event.thread != window.thread || event.interval.begin_ns < now) continue;  // of a call, or within another one
+      const int64_t number = seen[{event.op, event.bytes}]++;
+      const Replay::Op compute =
+          add_compute(window, now, event.interval.begin_ns, fmt::format("before {} {} {}", event.op, event.bytes, number),
+                      fmt::format("at {}", position++));
+      for (size_t r = i + 1; r < events.size() && events[r].interval.begin_ns == event.interval.begin_ns; ++r)
+        if (events[r].kind == 2) add_request(window, events[r], operations_.at(events[r].op), compute, pending);
+      const int64_t end_ns = std::min(event.interval.end_ns, window.interval.end_ns);
+      before_ = add_call(window, event, operations_.at(event.op), compute, pending, end_ns);
+      now = end_ns;
+    }
+    before_ = add_compute(window, now, window.interval.end_ns, "at the end", "at the end");
+  }
+
+  /// Of a kind that is decided when all have been read: by the call that follows, or by its place in the step.
+  Replay::Op add_compute(const Window& window, int64_t begin_ns, int64_t end_ns, const std::string& by_call,
+                         const std::string& by_position) {
+    const Replay::Op op = add(window, kind_of(by_call, "compute", false), static_cast<double>(end_ns - begin_ns) * kNs);
+    if (before_) result_.replay.after(op, *before_);
+    by_position_.emplace_back(op, kind_of(by_position, "compute", false));
+    return op;
+  }
+
+  Replay::Op add_call(const Window& window, const Event& event, const Operation& operation, Replay::Op compute,
+                      std::multimap<int64_t, Member>& pending, int64_t end_ns) {
+    const double seconds = static_cast<double>(end_ns - event.interval.begin_ns) * kNs;
+    call_ns_ += static_cast<double>(end_ns - event.interval.begin_ns);
+    const auto [first, last] = pending.equal_range(event.interval.end_ns);
+    const bool collective = event.seq && event.comm && !operation.nonblocking;
+    const Replay::Op op = add(window, transfer_kind(event, operation), seconds);
+    result_.replay.after(op, compute);
+    for (auto request = first; request != last; ++request) {
+      result_.replay.after(op, request->second.op);
+      completions_.emplace_back(op, request->second.op);
+    }
+    pending.erase(first, last);
+    const Member member{op, compute, window.rank, {event.interval.begin_ns, end_ns}, event.xfer_ns};
+    members_by_event_[event.id] = member;
+    if (collective) instances_[{*event.comm, *event.seq}].push_back({event, member});
+    return op;
+  }
+
+  // A transfer beside the calls, from when it was posted.
+  void add_request(const Window& window, const Event& event, const Operation& operation, Replay::Op posted,
+                   std::multimap<int64_t, Member>& pending) {
+    result_.nonblocking = true;
+    const Replay::Op op = add(window, transfer_kind(event, operation), 0);
+    result_.replay.after(op, posted);
+    const Member member{op, posted, window.rank, event.interval, event.xfer_ns};
+    pending.emplace(event.interval.end_ns, member);
+    members_by_event_[event.id] = member;
+    if (event.seq && event.comm) instances_[{*event.comm, *event.seq}].push_back({event, member});
+  }
+
+  size_t transfer_kind(const Event& event, const Operation& operation) {
+    const int64_t size = event.comm ? comm_sizes_[*event.comm] : 0;
+    return kind_of(fmt::format("{} {} {} {}", event.kind, event.op, size, event.bytes), operation.name, true, event.kind == 2);
+  }
+
+  size_t kind_of(const std::string& key, const std::string& type, bool transfer, bool upper_bound = false) {
+    const auto [at, fresh] = kinds_.try_emplace(key, 0);
+    if (fresh) at->second = result_.replay.add_kind(type, transfer, upper_bound);
+    return at->second;
+  }
+
+  Replay::Op add(const Window& window, size_t kind, double seconds) {
+    return result_.replay.add({.rank = window.rank, .step = window.step, .kind = kind, .seconds = std::max(0.0, seconds)});
+  }
+
+  std::optional<int64_t> rank_of(int64_t comm, std::optional<int64_t> comm_rank) {
+    if (!comm_rank) return std::nullopt;
+    Query row(db_, "SELECT rank FROM communicator_member WHERE communicator = ?1 AND side = 0 AND comm_rank = ?2");
+    return row.bind(comm, *comm_rank).next() ? row.maybe_integer(0) : std::nullopt;
+  }
+
+  void meet() {
+    int64_t group = 0;
+    for (auto& [instance, members] : instances_) {
+      const Operation& operation = operations_.at(members[0].first.op);
+      if (operation.wait == WaitRule::kSymmetric) {
+        std::optional<int64_t> shortest;
+        for (const auto& [event, member] : members)
+          if (member.xfer_ns && (!shortest || *member.xfer_ns < *shortest)) shortest = member.xfer_ns;
+        for (const auto& [event, member] : members) {
+          const std::optional<int64_t> xfer_ns = operation.nonblocking ? shortest : member.xfer_ns;
+          if (xfer_ns) {
+            result_.replay.meet(member.op, group, static_cast<double>(*xfer_ns) * kNs);
+          } else {
+            unsplit_ns_ += static_cast<double>(member.interval.length_ns());
+          }
+        }
+        ++group;
+      } else if (operation.wait != WaitRule::kNone) {
+        meet_root(instance.first, operation, members);
+      } else if (members.size() > 1) {
+        for (const auto& [event, member] : members) unsplit_ns_ += static_cast<double>(member.interval.length_ns());
+      }
+    }
+  }
+
+  void meet_root(int64_t comm, const Operation& operation, const std::vector<std::pair<Event, Member>>& members) {
+    const std::optional<int64_t> root = rank_of(comm, members[0].first.root);
+    const auto at = std::find_if(members.begin(), members.end(), [&](const auto& m) { return root && m.second.rank == *root; });
+    for (const auto& [event, member] : members) {
+      if (at == members.end() || !member.xfer_ns) {
+        unsplit_ns_ += static_cast<double>(member.interval.length_ns());
+      } else if (operation.wait == WaitRule::kLateRoot && member.op != at->second.op) {
+        result_.replay.after(member.op, at->second.before);
+        result_.replay.meet(member.op, -1, static_cast<double>(*member.xfer_ns) * kNs);
+      } else if (operation.wait == WaitRule::kEarlyRoot && member.op == at->second.op) {
+        int64_t last_ns = member.interval.begin_ns;
+        for (const auto& [other_event, other] : members) {
+          result_.replay.after(member.op, other.before);
+          last_ns = std::max(last_ns, other.interval.begin_ns);
+        }
+        result_.replay.meet(member.op, -1, static_cast<double>(std::max<int64_t>(0, member.interval.end_ns - last_ns)) * kNs);
+      }
+    }
+  }
+
+  void pass_messages() {
+    Query rows(db_, "SELECT send, receive, late_sender_wait_ns, late_receiver_wait_ns FROM message");
+    const auto find = [&](int column) -> const Member* {
+      const auto at = rows.is_null(column) ? members_by_event_.end() : members_by_event_.find(rows.integer(column));
+      return at == members_by_event_.end() ? nullptr : &at->second;
+    };
+    while (rows.next()) {
+      const Member *send = find(0), *receive = find(1);
+      if (!send || !receive) {  // the other end is not known, or not in these steps
+        const bool unknown = rows.is_null(0) || rows.is_null(1);
+        if (const Member* one = send ? send : receive; one && unknown) unsplit_ns_ += static_cast<double>(one->interval.length_ns());
+        continue;
+      }
+      pass(*receive, *send);
+      if (rows.maybe_integer(3).value_or(0) > 0) pass(*send, *receive);
+    }
+  }
+
+  // Ranks that run the same program compute alike in the same place of a step; stages of a pipeline before the same call. Whichever kinds
+  // hold durations that differ less are taken.
+  void choose_kinds() {
+    const Replay& replay = result_.replay;
+    const auto scatter = [&](auto kind_at) {
+      std::vector<double> sum(replay.kinds().size()), count(replay.kinds().size());
+      for (const auto& one : by_position_) sum[kind_at(one)] += replay.ops()[one.first].seconds, ++count[kind_at(one)];
+      double total = 0;
+      for (const auto& one : by_position_) {
+        const double off = replay.ops()[one.first].seconds - sum[kind_at(one)] / count[kind_at(one)];
+        total += off * off;
+      }
+      return total;
+    };
+    const double by_call = scatter([&](const auto& one) { return replay.ops()[one.first].kind; });
+    if (scatter([](const auto& one) { return one.second; }) < by_call)
+      for (const auto& [op, kind] : by_position_) result_.replay.relabel(op, kind);
+  }
+
+  // Computing that only one rank does in its place has no mean over ranks: all of it is one kind.
+  void share_kinds() {
+    const Replay& replay = result_.replay;
+    constexpr int64_t kNobody = -1, kSeveral = -2;
+    std::vector<int64_t> who(replay.kinds().size(), kNobody);
+    for (const ReplayOp& op : replay.ops()) {
+      int64_t& rank = who[op.kind];
+      rank = rank == kNobody || rank == op.rank ? op.rank : kSeveral;
+    }
+    const size_t alone = kind_of("compute of one rank", "compute", false);
+    for (const auto& [op, kind] : by_position_)
+      if (who[replay.ops()[op].kind] != kSeveral) result_.replay.relabel(op, alone);
+  }
+
+  // A call in which a transfer was seen to be over waits for it, and takes no time of its own.
+  void complete() {
+    for (const auto& [call, request] : completions_)
+      if (result_.replay.ops()[request].seconds > 0) result_.replay.meet(call, -1, 0);
+  }
+
+  /// `waiter` transfers from when both have come.
+  void pass(const Member& waiter, const Member& other) {
+    if (waiter.op == other.op) return;
+    result_.replay.after(waiter.op, other.before);
+    const int64_t begin_ns = std::max(waiter.interval.begin_ns, other.interval.begin_ns);
+    result_.replay.meet(waiter.op, -1, static_cast<double>(std::max<int64_t>(0, waiter.interval.end_ns - begin_ns)) * kNs);
+  }
+
+  SQLite::Database& db_;
+  int64_t world_;
+  RunReplay result_;
+  std::unordered_map<int64_t, Operation> operations_;
+  std::unordered_map<int64_t, int64_t> comm_sizes_;
+  std::vector<Window> windows_;
+  std::optional<Replay::Op> before_;  ///< the last operation of the process that is read
+  std::unordered_map<std::string, size_t> kinds_;
+  std::map<std::pair<int64_t, int64_t>, std::vector<std::pair<Event, Member>>> instances_;
+  std::unordered_map<int64_t, Member> members_by_event_;
+  std::vector<std::pair<Replay::Op, size_t>> by_position_;      ///< computing, and its kind by its place in the step
+  std::vector<std::pair<Replay::Op, Replay::Op>> completions_;  ///< call, request that completed in it
+  double call_ns_ = 0, unsplit_ns_ = 0;
+};
+
+}  // namespace
+
+RunReplay replay_run(SQLite::Database& db, int64_t world) { return RunReader(db, world).read(); }
+
+}  // namespace ddl::models

@@ -1,0 +1,39 @@
+// The steady steps of a recorded MPI job as a replay: on each rank computing and calls alternate, one after the other; collectives and
+// messages tie the ranks together as the analyzer's waiting says they did. Steps follow one another without what lies between them.
+//
+//   symmetric collectives   begin on all members together, when the last has come, and take their transfer time
+//   broadcast, scatter      wait for the root to come; reduce, gather: the root waits for the others
+//   non-blocking ones       begin when the last member has posted and take the shortest transfer seen among them (an upper bound: what
+//   completes
+//                           while a rank computes is seen when it asks); the completing call waits for them
+//   messages                receives wait for their send to begin; a send waits for its receive only where it was seen to
+//   other calls             take as long as they took
+// In the ideal job computing before the same call of a step (operation, bytes, how many before it), or in the same place of it, is of one
+// kind, whichever tells durations apart better; computing that a rank does where no other does is one more. Transfers of one operation,
+// size of communicator and bytes are of one kind.
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+
+#include <cstdint>
+
+#include "analyzer/models/replay.h"
+
+namespace ddl::models {
+
+struct RunReplay {
+  Replay replay;
+  double recorded_step_s = 0;  ///< mean over ranks, of the steps that are replayed
+  int64_t steps = 0;           ///< the last ones, as many as kMostReplayedEvents hold
+  int64_t left_out = 0;        ///< steady steps before them
+  bool nonblocking = false;    ///< some transfers are upper bounds
+};
+
+constexpr int64_t kMostReplayedEvents = 1'000'000;
+
+/// Of steady steps, or of the whole run where there are none; of the temporary tables that RunView makes. Throws ddl::Error (kDataMissing):
+/// a job of GPUs, whose host does not wait in its calls; events that were not kept; or more than a hundredth of the time inside calls whose
+/// waiting is not known.
+RunReplay replay_run(SQLite::Database& db, int64_t world);
+
+}  // namespace ddl::models

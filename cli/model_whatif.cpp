@@ -1,0 +1,98 @@
+// ddl model whatif: the recorded steps replayed with other durations, and what has to answer for their slowness.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analyzer/models/replay_run.h"
+#include "analyzer/models/what_if.h"
+#include "cli/model.h"
+#include "reports/format.h"
+
+namespace po = boost::program_options;
+
+namespace ddl::cli {
+namespace {
+
+using reports::Unit;
+using reports::Value;
+
+constexpr size_t kShownRanks = 8;
+/// A replay that is further from the recording than this says little.
+constexpr double kFarFromRecorded = 0.05;
+
+void add_scenarios(Answer& answer, const models::Replay& replay, double now_s, const VerbOptions& options, int64_t worst_rank) {
+  auto& table = answer.table("whatif", "What if",
+                             {{"scenario", "scenario", Unit::kText},
+                              {"step_ns", "step", Unit::kDuration},
+                              {"change_ratio", "change", Unit::kRatio},
+                              {"throughput_factor", "throughput", Unit::kNumber}});
+  const auto add = [&](const std::string& scenario, double step_s, double batch) {
+    table.rows.push_back(
+        {Value::text(scenario), seconds_value(step_s), Value::ratio(step_s / now_s - 1), Value::number(batch * now_s / step_s)});
+  };
+  const auto replayed = [&](const std::vector<double>& durations) { return replay.mean_step_seconds(durations); };
+  const double network = *number_option(options, "network", 0, true), batch = *number_option(options, "batch", 0, true);
+  const int64_t rank = count_option(options, "healthy", 0).value_or(worst_rank);
+  add("as recorded", now_s, 1);
+  add(fmt::format("network x{:g}", network), replayed(faster_network(replay, network)), 1);
+  add(fmt::format("rank {} as the others", rank), replayed(healthy_rank(replay, rank)), 1);
+  add("all computing at its mean", replayed(balanced(replay)), 1);
+  add("transfers hidden", overlapped_step_seconds(replay), 1);
+  add(fmt::format("batch x{:g}", batch), replayed(larger_batch(replay, batch)), batch);
+}
+
+void add_shares(Answer& answer, const models::Slowdown& slowdown) {
+  auto& table = answer.table(
+      "slowdown", "Slowdown against a job in which every operation takes what its kind does in the mean (R5, R6)",
+      {{"what", "what is not ideal", Unit::kText}, {"slowdown", "slowdown", Unit::kNumber}, {"wasted_ratio", "wasted", Unit::kRatio}});
+  const auto add = [&](const std::string& what, double factor) {
+    table.rows.push_back({Value::text(what), Value::number(factor), Value::ratio(1 - 1 / factor)});
+  };
+  add("everything (S)", slowdown.slowdown);
+  for (const models::SlowdownShare& type : slowdown.types) add("only " + type.name, type.slowdown);
+  for (size_t i = 0; i < std::min(kShownRanks, slowdown.ranks.size()); ++i)
+    add(fmt::format("only rank {}", slowdown.ranks[i].number), slowdown.ranks[i].slowdown);
+  if (slowdown.ranks.size() > kShownRanks) table.note = fmt::format("The {} worst of {} ranks.", kShownRanks, slowdown.ranks.size());
+  std::vector<int64_t> worst = slowdown.worst_ranks;
+  const std::string who = fmt::format("{} {}", worst.size() == 1 ? "rank" : "ranks", reports::rank_list(worst));
+  answer.given("fixed_by_ranks_ratio", who + " would repair",
+               slowdown.fixed_by_ranks ? Value::ratio(*slowdown.fixed_by_ranks) : Value::absent(Unit::kRatio, "ZERO_DENOM"),
+               "of the slowness (M_W)");
+}
+
+}  // namespace
+
+int model_whatif(const std::vector<std::string>& arguments) {
+  VerbOptions options = model_options(
+      "whatif", "[RUN] [options]",
+      "Replays the recorded steps with other durations: computing and calls of each rank in their order, collectives and messages\n"
+      "as they tied the ranks together. Transfers are replayed without the waiting in them: that is what comes out. Then: how much\n"
+      "slower the job is than one in which every operation takes what its kind does in the mean (computing) or median (transfers),\n"
+      "and how much of that each type of operation and each rank would cause alone.");
+  options.add()("network", po::value<double>()->value_name("X")->default_value(2), "transfers so many times as fast")(
+      "batch", po::value<double>()->value_name("X")->default_value(2), "so many times the batch: computing in proportion")(
+      "healthy", po::value<int64_t>()->value_name("RANK"), "which rank would compute as the others do; default: the worst");
+  if (!options.parse(arguments)) return 0;
+  ModelRun run(options.words().empty() ? "" : options.words()[0], options.maybe<int64_t>("world"));
+  const models::RunReplay recorded = models::replay_run(run.view.db, run.view.world);
+  const models::Slowdown slowdown = slowdown_of(recorded.replay);
+  Answer answer("whatif");
+  answer.given("recorded_step_ns", "recorded step", seconds_value(recorded.recorded_step_s));
+  answer.given("replayed_step_ns", "replayed", seconds_value(slowdown.step_s));
+  answer.given("ideal_step_ns", "ideal", seconds_value(slowdown.ideal_step_s));
+  answer.given("steps", "steps", Value::count(recorded.steps),
+               recorded.left_out > 0 ? fmt::format("(the last; {} before them left out)", recorded.left_out) : "");
+  add_scenarios(answer, recorded.replay, slowdown.step_s, options, slowdown.ranks[0].number);
+  add_shares(answer, slowdown);
+  const double off = slowdown.step_s / recorded.recorded_step_s - 1;
+  if (std::abs(off) > kFarFromRecorded)
+    answer.note(fmt::format(
+        "The replay is {:+.1f}% off the recording: something that is not in it holds the ranks up. Take the answers with that much salt.",
+        100 * off));
+  if (recorded.nonblocking) answer.note("Transfers of non-blocking operations that ended while a rank computed are upper bounds.");
+  answer.note("A faster network makes no late rank come earlier; a larger batch is taken to compute in proportion.");
+  return answer.print(options);
+}
+
+}  // namespace ddl::cli

@@ -1,0 +1,193 @@
+// Replays of virtual runs against other virtual runs: what would have been is simulated by the generator, which knows nothing of replays.
+#include "analyzer/models/replay_run.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "analyzer/models/what_if.h"
+#include "core/error.h"
+#include "reports/run_view.h"
+#include "tests/analyzer/analyzed.h"
+
+namespace ddl::models {
+namespace {
+
+using namespace test::literals;
+using test::Analyzed;
+using test::SyntheticRun;
+
+/// What a job may be made of; halves and doubles are the job that was asked for.
+struct Times {
+  int64_t compute_ns = 10_ms, transfer_ns = 4_ms, late_ns = 6_ms;
+};
+using Job = std::function<SyntheticRun(const Times&)>;
+
+/// Mean step of the generator's truth from step `first` on: from the end of one step, on the last rank, to that of the next.
+double truth_step_s(const Analyzed& run, int64_t first) {
+  int64_t begin = 0, end = 0, last = 0;
+  for (const test::StepTruth& step : run.truth.steps) {
+    const auto number = static_cast<int64_t>(step.step);
+    if (number == first - 1) begin = std::max(begin, step.start_ns + step.duration_ns);
+    end = std::max(end, step.start_ns + step.duration_ns);
+    last = std::max(last, number);
+  }
+  return static_cast<double>(end - begin) * 1e-9 / static_cast<double>(last - first + 1);
+}
+
+struct Replayed {
+  explicit Replayed(const SyntheticRun& job) : run(job), view(run.db, std::nullopt), replay(replay_run(run.db, view.world)) {}
+  double truth_s() const { return truth_step_s(run, replay.replay.steps().front()); }
+  double step_s(const std::vector<double>& durations) const { return replay.replay.mean_step_seconds(durations); }
+  Analyzed run;
+  reports::RunView view;
+  RunReplay replay;
+};
+
+constexpr uint64_t kSteps = 16;
+
+const std::pair<const char*, Job> kJobs[] = {
+    {"allreduce",
+     [](const Times& t) {
+       return test::run().ranks(4).steps(kSteps).compute(t.compute_ns).allreduce(1_MiB, t.transfer_ns).slow(2, t.late_ns);
+     }},
+    {"two collectives",
+     [](const Times& t) {
+       return test::run()
+           .ranks(4)
+           .steps(kSteps)
+           .compute(t.compute_ns)
+           .allreduce(1_MiB, t.transfer_ns)
+           .compute(t.compute_ns / 2)
+           .collective("MPI_Alltoall", 1_MiB, t.transfer_ns)
+           .slow(2, t.late_ns);
+     }},
+    {"broadcast",
+     [](const Times& t) {
+       return test::run()
+           .ranks(4)
+           .steps(kSteps)
+           .compute(t.compute_ns)
+           .bcast(1_MiB, t.transfer_ns, 2)
+           .allreduce(1_KiB, t.transfer_ns)
+           .slow(2, t.late_ns);
+     }},
+    {"reduce",
+     [](const Times& t) {
+       return test::run()
+           .ranks(4)
+           .steps(kSteps)
+           .compute(t.compute_ns)
+           .reduce(1_MiB, t.transfer_ns, 1)
+           .barrier(t.transfer_ns)
+           .slow(2, t.late_ns);
+     }},
+    {"groups",
+     [](const Times& t) {
+       return test::run()
+           .ranks(4)
+           .steps(kSteps)
+           .split("pair", 2)
+           .compute(t.compute_ns)
+           .on_comm("pair")
+           .allreduce(1_MiB, t.transfer_ns)
+           .compute(t.compute_ns)
+           .allreduce(2_MiB, t.transfer_ns)
+           .slow(2, t.late_ns);
+     }},
+    {"messages",
+     [](const Times& t) {
+       return test::run()
+           .ranks(2)
+           .steps(kSteps)
+           .compute(t.compute_ns)
+           .message(0, 1, 1_MiB, t.transfer_ns)
+           .message(1, 0, 1_MiB, t.transfer_ns)
+           .slow(1, t.late_ns);
+     }},
+    {"synchronous messages",
+     [](const Times& t) {
+       return test::run().ranks(2).steps(kSteps).compute(t.compute_ns).message(0, 1, 1_MiB, t.transfer_ns, true).slow(1, t.late_ns);
+     }},
+    {"ring",
+     [](const Times& t) {
+       return test::run().ranks(4).steps(kSteps).compute(t.compute_ns).sendrecv_ring(1_MiB, t.transfer_ns).slow(2, t.late_ns);
+     }},
+    {"exposed non-blocking",
+     [](const Times& t) {
+       return test::run()
+           .ranks(4)
+           .steps(kSteps)
+           .compute(t.compute_ns)
+           .iallreduce(1_MiB, t.transfer_ns)
+           .compute(1_ms)
+           .waitall()
+           .slow(2, t.late_ns);
+     }},
+};
+
+constexpr double kCallTolerance = 0.004;  // posts and root's calls take a microsecond in the generator, whatever the network
+
+TEST(ReplayRun, IsTheRecordedRun) {
+  for (const auto& [name, job] : kJobs) {
+    const Replayed run(job({}));
+    EXPECT_NEAR(run.step_s(run.replay.replay.recorded()) / run.truth_s(), 1, kCallTolerance) << name;
+    EXPECT_EQ(run.replay.steps, static_cast<int64_t>(kSteps) - 5) << name;
+  }
+}
+
+TEST(ReplayRun, AFasterNetworkIsTheJobOnAFasterNetwork) {
+  for (const auto& [name, job] : kJobs) {
+    const Replayed run(job({}));
+    const Replayed other(job({.transfer_ns = 1_ms}));
+    EXPECT_NEAR(run.step_s(faster_network(run.replay.replay, 4)) / other.truth_s(), 1, kCallTolerance) << name;
+  }
+}
+
+TEST(ReplayRun, AHealthyRankIsTheJobWithoutAStraggler) {
+  for (const auto& [name, job] : kJobs) {
+    const Replayed run(job({}));
+    const Replayed other(job({.late_ns = 0}));
+    const int64_t late = run.view.ranks == 2 ? 1 : 2;
+    EXPECT_NEAR(run.step_s(healthy_rank(run.replay.replay, late)) / other.truth_s(), 1, kCallTolerance) << name;
+    const Slowdown slowdown = slowdown_of(run.replay.replay);
+    EXPECT_GT(slowdown.slowdown, 1.03) << name;
+  }
+}
+
+TEST(ReplayRun, ALargerBatchIsTheJobThatComputesMore) {
+  for (const auto& [name, job] : kJobs) {
+    if (std::string(name) == "exposed non-blocking") continue;  // what is hidden then is not seen here
+    const Replayed run(job({.late_ns = 0}));
+    const Replayed other(job({.compute_ns = 20_ms, .late_ns = 0}));
+    EXPECT_NEAR(run.step_s(larger_batch(run.replay.replay, 2)) / other.truth_s(), 1, kCallTolerance) << name;
+  }
+}
+
+TEST(ReplayRun, TheStragglerAnswersForTheSlowness) {
+  const Replayed run(kJobs[0].second({}));
+  const Slowdown slowdown = slowdown_of(run.replay.replay);
+  // Three ranks compute 10 ms, one 16 ms: 11.5 in the mean; 4 ms of allreduce.
+  EXPECT_NEAR(slowdown.step_s, 20e-3, 1e-6);
+  EXPECT_NEAR(slowdown.ideal_step_s, 15.5e-3, 1e-6);
+  EXPECT_EQ(slowdown.ranks[0].number, 2);
+  EXPECT_NEAR(slowdown.ranks[0].slowdown, 20 / 15.5, 1e-4);
+  EXPECT_EQ(slowdown.types[0].name, "compute");
+  EXPECT_NEAR(*slowdown.fixed_by_ranks, 1, 1e-6);
+}
+
+TEST(ReplayRun, WithoutStepsTheRunIsOne) {
+  const Replayed run(test::run().ranks(4).steps(10).no_steps().compute(10_ms).allreduce(1_MiB, 4_ms).slow(2, 6_ms));
+  EXPECT_EQ(run.replay.steps, 1);
+  EXPECT_NEAR(run.step_s(run.replay.replay.recorded()), run.replay.recorded_step_s, 1e-3 * run.replay.recorded_step_s);
+  EXPECT_NEAR(run.step_s(run.replay.replay.recorded()) - run.step_s(healthy_rank(run.replay.replay, 2)), 0.06, 1e-6);
+}
+
+TEST(ReplayRun, RefusesWhatItDoesNotKnow) {
+  EXPECT_THROW(Replayed(test::run().ranks(4).steps(16).compute(10_ms).allreduce(1_MiB, 4_ms).missing(3)), Error);
+  EXPECT_THROW(Replayed(test::run().ranks(4).steps(16).compute(1_ms).collective("MPI_Scan", 1_MiB, 4_ms)), Error);
+  EXPECT_THROW(Replayed(test::run().ranks(2).steps(64).compute(1_ms).allreduce(1_MiB, 4_ms).window(0, 9)), Error);
+}
+
+}  // namespace
+}  // namespace ddl::models
