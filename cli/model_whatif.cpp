@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <map>
 
 #include "analyzer/models/replay_run.h"
 #include "analyzer/models/what_if.h"
@@ -53,12 +55,15 @@ void add_shares(Answer& answer, const models::Slowdown& slowdown) {
   for (const models::SlowdownShare& type : slowdown.types) add("only " + type.name, type.slowdown);
   for (size_t i = 0; i < std::min(kShownRanks, slowdown.ranks.size()); ++i)
     add(fmt::format("only rank {}", slowdown.ranks[i].number), slowdown.ranks[i].slowdown);
+  for (const models::SlowdownShare& stage : slowdown.stages) add(fmt::format("only stage {}", stage.number), stage.slowdown);
   if (slowdown.ranks.size() > kShownRanks) table.note = fmt::format("The {} worst of {} ranks.", kShownRanks, slowdown.ranks.size());
   std::vector<int64_t> worst = slowdown.worst_ranks;
   const std::string who = fmt::format("{} {}", worst.size() == 1 ? "rank" : "ranks", reports::rank_list(worst));
   answer.given("fixed_by_ranks_ratio", who + " would repair",
                slowdown.fixed_by_ranks ? Value::ratio(*slowdown.fixed_by_ranks) : Value::absent(Unit::kRatio, "ZERO_DENOM"),
                "of the slowness (M_W)");
+  if (slowdown.fixed_by_last_stage)
+    answer.given("fixed_by_last_stage_ratio", "the last stage", Value::ratio(*slowdown.fixed_by_last_stage), "of it (M_S)");
 }
 
 }  // namespace
@@ -76,7 +81,9 @@ int model_whatif(const std::vector<std::string>& arguments) {
   if (!options.parse(arguments)) return 0;
   ModelRun run(options.words().empty() ? "" : options.words()[0], options.maybe<int64_t>("world"));
   const models::RunReplay recorded = models::replay_run(run.view.db, run.view.world);
-  const models::Slowdown slowdown = slowdown_of(recorded.replay);
+  const std::map<int64_t, int64_t> stages = models::stages_of(run.view.db, run.view.world);
+  const std::function<int64_t(int64_t)> stage_of = [&](int64_t rank) { return stages.at(rank); };
+  const models::Slowdown slowdown = slowdown_of(recorded.replay, stages.empty() ? nullptr : stage_of);
   Answer answer("whatif");
   answer.given("recorded_step_ns", "recorded step", seconds_value(recorded.recorded_step_s));
   answer.given("replayed_step_ns", "replayed", seconds_value(slowdown.step_s));

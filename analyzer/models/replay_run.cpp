@@ -348,6 +348,15 @@ class RunReader {
 
 }  // namespace
 
+std::map<int64_t, int64_t> stages_of(SQLite::Database& db, int64_t world) {
+  std::map<int64_t, int64_t> stages;
+  Query rows(db,
+             "SELECT p.rank, l.stage FROM process p LEFT JOIN pipeline l ON l.process = p.id WHERE p.world = ?1 AND p.rank IS NOT NULL");
+  for (rows.bind(world); rows.next(); stages[rows.integer(0)] = rows.integer(1))
+    if (rows.is_null(1)) return {};
+  return stages;
+}
+
 RunReplay replay_run(SQLite::Database& db, int64_t world) { return RunReader(db, world).read(); }
 
 }  // namespace ddl::models

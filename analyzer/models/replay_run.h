@@ -16,6 +16,7 @@
 #include <SQLiteCpp/Database.h>
 
 #include <cstdint>
+#include <map>
 
 #include "analyzer/models/replay.h"
 
@@ -35,5 +36,8 @@ constexpr int64_t kMostReplayedEvents = 1'000'000;
 /// a job of GPUs, whose host does not wait in its calls; events that were not kept; or more than a hundredth of the time inside calls whose
 /// waiting is not known.
 RunReplay replay_run(SQLite::Database& db, int64_t world);
+
+/// Pipeline stage by rank, if all ranks that were recorded are stages; else empty.
+std::map<int64_t, int64_t> stages_of(SQLite::Database& db, int64_t world);
 
 }  // namespace ddl::models

@@ -177,10 +177,25 @@ TEST(ReplayRun, TheStragglerAnswersForTheSlowness) {
 }
 
 TEST(ReplayRun, WithoutStepsTheRunIsOne) {
-  const Replayed run(test::run().ranks(4).steps(10).no_steps().compute(10_ms).allreduce(1_MiB, 4_ms).slow(2, 6_ms));
+  const Replayed run(test::run().ranks(4).steps(2).no_steps().compute(10_ms).allreduce(1_MiB, 4_ms).slow(2, 6_ms));
   EXPECT_EQ(run.replay.steps, 1);
   EXPECT_NEAR(run.step_s(run.replay.replay.recorded()), run.replay.recorded_step_s, 1e-3 * run.replay.recorded_step_s);
-  EXPECT_NEAR(run.step_s(run.replay.replay.recorded()) - run.step_s(healthy_rank(run.replay.replay, 2)), 0.06, 1e-6);
+  EXPECT_NEAR(run.step_s(run.replay.replay.recorded()) - run.step_s(healthy_rank(run.replay.replay, 2)), 0.012, 1e-6);
+}
+
+TEST(ReplayRun, KnowsTheStagesOfAPipeline) {
+  // Two stages, four micro-batches forward and back; the last one computes twice as long.
+  SyntheticRun job = test::run().ranks(2).steps(12);
+  for (int i = 0; i < 4; ++i) job.on_rank(0).compute(10_ms).message(0, 1, 1_MiB, 100_us).on_rank(1).compute(20_ms);
+  for (int i = 0; i < 4; ++i) job.on_rank(1).compute(40_ms).message(1, 0, 1_MiB, 100_us).on_rank(0).compute(20_ms);
+  const Replayed run(job);
+  const std::map<int64_t, int64_t> stages = stages_of(run.view.db, run.view.world);
+  ASSERT_EQ(stages, (std::map<int64_t, int64_t>{{0, 0}, {1, 1}}));
+  EXPECT_NEAR(run.step_s(run.replay.replay.recorded()) / run.truth_s(), 1, kCallTolerance);
+  const Slowdown slowdown = slowdown_of(run.replay.replay, [&](int64_t rank) { return stages.at(rank); });
+  ASSERT_EQ(slowdown.stages.size(), 2u);
+  EXPECT_GT(slowdown.stages[1].slowdown, slowdown.stages[0].slowdown);
+  EXPECT_GT(*slowdown.fixed_by_last_stage, 0.5);
 }
 
 TEST(ReplayRun, RefusesWhatItDoesNotKnow) {
