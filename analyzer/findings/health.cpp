@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "analyzer/findings/findings.h"
 #include "analyzer/query.h"
+#include "analyzer/statistics.h"
 
 namespace ddl {
 namespace {
@@ -29,6 +31,32 @@ std::string health_evidence(SQLite::Database& db, int64_t world, int64_t rank) {
   lost.bind(world, rank);
   while (lost.next()) text += fmt::format(" {} of its host counted {:.0f} {} during the run.", lost.text(0), lost.real(2), lost.text(1));
   return text;
+}
+
+std::string same_host_evidence(const FindingInput& input, int64_t rank) {
+  constexpr double kTheHost = 0.5;  // of the rank's lead: with so much of it the others there are slow too
+  const ProcessInfo* own = input.catalog.process_of(input.world, rank);
+  if (own == nullptr) return {};
+  double own_ns = 0;
+  std::vector<double> there, elsewhere;
+  Query rows(input.db, "SELECT rank, avg(compute_ns - coalesce(input_ns, 0)) FROM temp.steady_part WHERE world = ? GROUP BY rank");
+  rows.bind(input.world);
+  while (rows.next()) {
+    const ProcessInfo* process = input.catalog.process_of(input.world, rows.integer(0));
+    if (process == nullptr) continue;
+    if (rows.integer(0) == rank) {
+      own_ns = rows.real(1);
+    } else {
+      (process->host == own->host ? there : elsewhere).push_back(rows.real(1));
+    }
+  }
+  if (there.empty() || elsewhere.empty()) return {};
+  const double there_ns = median_of(there), elsewhere_ns = median_of(elsewhere);
+  if (own_ns <= elsewhere_ns) return {};
+  if (there_ns - elsewhere_ns > kTheHost * (own_ns - elsewhere_ns))
+    return fmt::format(" The other ranks on its host compute longer too ({}, elsewhere {}): it is the host.", duration_text(there_ns),
+                       duration_text(elsewhere_ns));
+  return " The other ranks on its host do not compute longer than those elsewhere.";
 }
 
 }  // namespace ddl

@@ -12,12 +12,11 @@ namespace {
 constexpr double kMinLead = 0.04;   // of the step
 constexpr double kLateSteps = 0.8;  // of the steps in question
 constexpr size_t kMinSteps = 5;
-constexpr double kClearChange = 4;   // lead after the change against before it
-constexpr double kKnownShare = 0.5;  // of the steps: then waiting tells more
+constexpr double kClearChange = 4;  // lead after the change against before it
 
 struct Share {
   int64_t rank;
-  double compute_ns, exposed_ns, duration_ns;
+  double compute_ns, exposed_ns;  // loading data is not computing
 };
 
 struct Step {
@@ -27,11 +26,12 @@ struct Step {
 
 std::vector<Step> read_steps(const FindingInput& input) {
   std::vector<Step> steps;
-  Query rows(input.db, "SELECT step, rank, compute_ns, exposed_ns, duration_ns FROM temp.steady_part WHERE world = ? ORDER BY step, rank");
+  Query rows(input.db,
+             "SELECT step, rank, compute_ns - coalesce(input_ns, 0), exposed_ns FROM temp.steady_part WHERE world = ? ORDER BY step, rank");
   rows.bind(input.world);
   while (rows.next()) {
     if (steps.empty() || steps.back().number != rows.integer(0)) steps.push_back({rows.integer(0), {}});
-    steps.back().ranks.push_back({rows.integer(1), rows.real(2), rows.real(3), rows.real(4)});
+    steps.back().ranks.push_back({rows.integer(1), rows.real(2), rows.real(3)});
   }
   return steps;
 }
@@ -109,9 +109,6 @@ LongerComputing judge(const std::vector<Lead>& leads, size_t first, int64_t rank
 
 std::optional<LongerComputing> find_longer_computing(const FindingInput& input) {
   if (!input.steps.annotated) return std::nullopt;
-  Query known(input.db, "SELECT count(wait_ns) * 1.0 / nullif(count(*), 0) FROM temp.steady_step WHERE world = ?");
-  known.bind(input.world);
-  if (!known.next() || known.is_null(0) || known.real(0) >= kKnownShare) return std::nullopt;
   const std::vector<Step> steps = read_steps(input);
   const auto holds = [&](const LongerComputing& found) {
     return found.steps >= kMinSteps && static_cast<double>(found.late_steps) >= kLateSteps * static_cast<double>(found.steps) &&

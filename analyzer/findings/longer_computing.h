@@ -1,6 +1,7 @@
-// A straggler that is told without knowing who waited for whom: in every step one rank computes longer than the others, and is inside MPI
-// for as much less. Both are durations on one clock each, so that it holds where the clocks of hosts cannot be compared and the waiting
-// in non-blocking collectives and messages is not known.
+// A straggler that is told without knowing who waited for whom: in nearly every step one rank computes longer than all others, and is
+// inside MPI for as much less. Both are durations on one clock each, so that it holds where the clocks of hosts cannot be compared and the
+// waiting in non-blocking collectives and messages is not known; and where something else, a slow network say, makes other ranks enter
+// last more often.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ struct LongerComputing {
   double saving_ns = 0;               ///< its lead over the next one
 };
 
-/// The rank of which that is so in most steps of all, or of all since some step; nothing if there is none, or waiting is known.
+/// The rank of which that is so in most steps of all, or of all since some step; nothing if there is none.
 std::optional<LongerComputing> find_longer_computing(const FindingInput& input);
 
 }  // namespace ddl

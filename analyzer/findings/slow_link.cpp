@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <tuple>
@@ -18,6 +19,8 @@ constexpr double kSlower = 1.2;           // times the transfer elsewhere
 constexpr double kMinSavingShare = 0.03;  // of the step
 constexpr double kMinInstances = 10;
 constexpr size_t kMinSteps = 5;  // before a change, and after it
+constexpr double kSlowerThanBefore = 1.05;
+constexpr double kClearRise = 4;  // against the scatter of single steps
 
 int64_t hosts_of(const FindingInput& input, const CommunicatorInfo& communicator) {
   std::set<int64_t> hosts;
@@ -154,10 +157,19 @@ std::vector<StepTransfer> transfers_of(const FindingInput& input, int64_t comm) 
   return most == by_bytes.end() ? std::vector<StepTransfer>() : std::move(most->second);
 }
 
-double median_between(const std::vector<StepTransfer>& steps, size_t first, size_t last) {
+struct Typical {
+  double median_ns = 0;
+  double scatter_ns = 0;  ///< median distance from it
+};
+
+Typical typical_of(const std::vector<StepTransfer>& steps, size_t first, size_t last) {
   std::vector<double> values;
   for (size_t i = first; i < last; ++i) values.push_back(steps[i].xfer_ns);
-  return median_of(values);
+  Typical typical;
+  typical.median_ns = median_of(values);
+  for (double& value : values) value = std::abs(value - typical.median_ns);
+  typical.scatter_ns = median_of(values);
+  return typical;
 }
 
 /// Where the means differ most; 0: too few steps.
@@ -186,16 +198,18 @@ std::vector<Finding> slower_than_before(const FindingInput& input) {
     const std::vector<StepTransfer> steps = transfers_of(input, id);
     const size_t change = find_change(steps);
     if (change == 0) continue;
-    const double before_ns = median_between(steps, 0, change), after_ns = median_between(steps, change, steps.size());
-    const double saving_ns = after_ns - before_ns;
-    if (after_ns < kSlower * before_ns || saving_ns < kMinSavingShare * static_cast<double>(input.step_ns)) continue;
+    const Typical before = typical_of(steps, 0, change), after = typical_of(steps, change, steps.size());
+    const double saving_ns = after.median_ns - before.median_ns;
+    if (after.median_ns < kSlowerThanBefore * before.median_ns || saving_ns < kClearRise * std::max(before.scatter_ns, after.scatter_ns) ||
+        saving_ns < kMinSavingShare * static_cast<double>(input.step_ns))
+      continue;
     if (worst && static_cast<double>(*worst->saving_ns) >= saving_ns) continue;
     Finding finding;
     finding.id = "slow_link";
     finding.saving_ns = static_cast<int64_t>(saving_ns);
     finding.confidence = "likely";
     finding.sentence = fmt::format("the network of {} became slow at step {}: its collectives transfer for {}/step, before for {}/step",
-                                   communicator.label, steps[change].step, duration_text(after_ns), duration_text(before_ns));
+                                   communicator.label, steps[change].step, duration_text(after.median_ns), duration_text(before.median_ns));
     finding.evidence =
         fmt::format("Medians of {} steps before and {} from then on that move the same bytes, waiting not counted; members: {} on {}.",
                     change, steps.size() - change, ranks_text(communicator.ranks), hosts_text(input, communicator));

@@ -2,7 +2,8 @@
 //
 // What it would save is estimated from the job's own times. Blocking: calls times median transfer, minus the transfer of one fused call:
 // a line between the largest small one and the smallest recorded collective that is at least as large; if there is none, a line through two
-// sizes; if all have one size, in proportion to the bytes, with everything below kFlatBytes counted as costing the same. Non-blocking:
+// sizes; if all have one size, the time of one of them and that of the bytes where large ones are slowest in this job; if there are none
+// either, in proportion to the bytes, with everything below kFlatBytes counted as costing the same. Non-blocking:
 // transfer times are upper bounds, so only the time inside the posting calls counts. Never more than the exposed transfer of the step. Runs
 // without steps are left alone: there is no telling what could be fused.
 #include <fmt/format.h>
@@ -84,6 +85,11 @@ std::pair<double, bool> fused_xfer_ns(const FindingInput& input, const Small& sm
     const double ns_per_byte = std::max(0.0, (small.largest_xfer_ns - known.front().second) / (small.largest_bytes - known.front().first));
     return {small.largest_xfer_ns + ns_per_byte * (small.bytes - small.largest_bytes), false};
   }
+  Query slowest(
+      input.db,
+      "SELECT max(1e9 / algbw_bytes_per_second) FROM collective_group WHERE world = ? AND op = ? AND bytes > ? AND upper_bound = 0");
+  slowest.bind(input.world, small.op, kSmallBytes);
+  if (slowest.next() && !slowest.is_null(0)) return {small.largest_xfer_ns + slowest.real(0) * small.bytes, false};
   return {small.largest_xfer_ns * std::max(1.0, small.bytes / std::max(small.largest_bytes, kFlatBytes)), false};
 }
 

@@ -305,7 +305,7 @@ Finding describe(const FindingInput& input, int64_t suspect, const Case& c, std:
   finding.evidence = fmt::format("{} {} of all waiting, which is {} of the others' time. It computes {}{}, {} {}.", seen,
                                  percent_text(c.blame_share), percent_text(c.costs.wait_share), duration_text(c.costs.compute_ns), per,
                                  ranks == 2 ? "the other" : "the others", duration_text(c.costs.others_compute_ns));
-  finding.evidence += health_evidence(input.db, input.world, suspect);
+  finding.evidence += same_host_evidence(input, suspect) + health_evidence(input.db, input.world, suspect);
   finding.evidence_sql = blame_sql(input, suspect, c);
   if (computes_longer) {
     finding.advice = fmt::format(
@@ -330,17 +330,15 @@ Finding describe(const FindingInput& input, const LongerComputing& found, size_t
                   percent_text(static_cast<double>(found.late_steps) / static_cast<double>(found.steps)),
                   found.since_step ? fmt::format(" since step {}", *found.since_step) : "", duration_text(found.compute_ns),
                   ranks == 2 ? "" : "s", duration_text(found.others_compute_ns));
-  finding.evidence = fmt::format(
-      "In {} of {} steps; it is inside MPI for {}/step less than the other{}. How long those waited is not known: {}.", found.late_steps,
-      found.steps, duration_text(found.less_in_mpi_ns), ranks == 2 ? "" : "s", "the clocks of their hosts are not close enough");
-  finding.evidence += health_evidence(input.db, input.world, found.rank);
+  finding.evidence =
+      fmt::format("In {} of {} steps; it is inside MPI for {}/step less than the other{}, loading data not counted as computing.",
+                  found.late_steps, found.steps, duration_text(found.less_in_mpi_ns), ranks == 2 ? "" : "s");
+  finding.evidence += same_host_evidence(input, found.rank) + health_evidence(input.db, input.world, found.rank);
   finding.evidence_sql = fmt::format(
       "SELECT step, rank, compute_ns, exposed_ns, duration_ns FROM v_step WHERE world = {} ORDER BY step, compute_ns DESC LIMIT 200",
       input.world);
   finding.advice = fmt::format(
-      "see what else runs on the host of rank {} (cores, clocks, other load), and whether it gets more work than the others; ddl record "
-      "--clock-sync tells who waits for it",
-      found.rank);
+      "see what else runs on the host of rank {} (cores, clocks, other load), and whether it gets more work than the others", found.rank);
   return finding;
 }
 

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,15 @@ const std::vector<Kind>& kinds() {
       {"slow rank", {Fault::kSlowRank}},
       {"slow link", {Fault::kSlowLink}},
       {"small tensors", {Fault::kSmallTensors}},
+      {"input stall", {Fault::kInputStall}},
+      {"bubble", {Fault::kBubble}},
       {"clock jump", {Fault::kClockJump}},
+      {"slow rank, slow link", {Fault::kSlowRank, Fault::kSlowLink}},
+      {"slow rank, small tensors", {Fault::kSlowRank, Fault::kSmallTensors}},
+      {"slow rank, input stall", {Fault::kSlowRank, Fault::kInputStall}},
+      {"slow link, small tensors", {Fault::kSlowLink, Fault::kSmallTensors}},
+      {"slow link, input stall", {Fault::kSlowLink, Fault::kInputStall}},
+      {"small tensors, input stall", {Fault::kSmallTensors, Fault::kInputStall}},
   };
   return kAll;
 }
@@ -80,10 +89,14 @@ std::vector<Found> findings_of(const TrainingJob& job, const std::string& keep) 
   SQLite::Database db = open_store(directory.store, Access::kReadWrite);
   analyze(db);
   std::vector<Found> found;
-  SQLite::Statement rows(db, "SELECT id, coalesce(rank, -1), sentence, coalesce(share_ratio, 0) FROM finding ORDER BY position");
-  while (rows.executeStep())
+  SQLite::Statement rows(db,
+                         "SELECT id, coalesce(rank, -1), sentence, coalesce(share_ratio, 0), evidence_sql FROM finding ORDER BY position");
+  while (rows.executeStep()) {
     found.push_back(
         {rows.getColumn(0).getString(), rows.getColumn(1).getInt64(), rows.getColumn(2).getString(), rows.getColumn(3).getDouble()});
+    SQLite::Statement evidence(db, rows.getColumn(4).getString());
+    if (!evidence.executeStep()) throw std::logic_error("no rows stand behind: " + found.back().sentence);
+  }
   return found;
 }
 

@@ -1,0 +1,93 @@
+// Pipelines that stand still for longer than they must: for longer than their schedule asks (metrics.md B5 - B1: uneven stages, transfers
+// that nothing hides, a pipeline that runs empty in mid-step), or because the schedule has too few micro-batches to fill its stages (B1).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "analyzer/findings/findings.h"
+#include "analyzer/query.h"
+
+namespace ddl {
+namespace {
+
+constexpr double kMinSavingShare = 0.03;  // of the step
+
+struct Shape {
+  int64_t stages = 0, micro_batches = 0, chunks = 1, pipelines = 0;
+
+  /// B1, B3: of the total time.
+  double bubble(int64_t times_micro_batches) const {
+    const auto ahead = static_cast<double>(stages - 1);
+    return ahead / (static_cast<double>(chunks * micro_batches * times_micro_batches) + ahead);
+  }
+};
+
+std::optional<double> metric(const FindingInput& input, const char* id) {
+  Query row(input.db, "SELECT value FROM metric WHERE id = ? AND world = ?");
+  row.bind(id, input.world);
+  return row.next() ? row.maybe_real(0) : std::nullopt;
+}
+
+/// Where it is not known who waited for which message: the stages' time inside calls that receive, and their waiting in collectives, of
+/// all their steps. Messages under way count too.
+double receiving_share(const FindingInput& input) {
+  Query row(input.db,
+            "WITH staged AS (SELECT l.process FROM pipeline l JOIN process p ON p.id = l.process WHERE p.world = ?)"
+            " SELECT ((SELECT total(f.time_ns) FROM profile f JOIN op o ON o.id = f.op WHERE f.process IN staged"
+            " AND o.class IN ('receive', 'send_receive', 'completion', 'probe'))"
+            " + (SELECT total(k.wait_ns) FROM collective k JOIN event e ON e.id = k.event WHERE e.process IN staged))"
+            " / nullif((SELECT total(duration_ns) FROM step WHERE process IN staged), 0)");
+  row.bind(input.world);
+  return row.next() ? std::min(1.0, row.real(0)) : 0;
+}
+
+}  // namespace
+
+std::vector<Finding> find_pipeline_bubble(const FindingInput& input) {
+  Query row(input.db,
+            "SELECT max(l.stages), min(l.micro_batches), max(l.chunks), count(DISTINCT l.first) FROM pipeline l JOIN process p"
+            " ON p.id = l.process WHERE p.world = ?");
+  row.bind(input.world);
+  if (!row.next() || row.is_null(0)) return {};
+  const Shape shape{row.integer(0), row.integer(1), row.integer(2), row.integer(3)};
+  const std::optional<double> known = metric(input, "bubble");
+  const double measured = known ? *known : receiving_share(input);
+  const double model = metric(input, "bubble_model").value_or(0);
+  const double excess = std::max(0.0, measured - model);
+  // What computes stays: of a step of 1 that is 1 - B1, and with twice the micro-batches it is 1 - B1' of a shorter one.
+  const double more = std::min(measured, 1 - (1 - shape.bubble(1)) / (1 - shape.bubble(2)));
+  const double saving = std::max(excess, more);
+  if (saving < kMinSavingShare) return {};
+
+  const bool beyond = excess >= more;
+  Finding finding;
+  finding.id = "pipeline_bubble";
+  finding.saving_ns = static_cast<int64_t>(saving * static_cast<double>(input.step_ns));
+  finding.confidence = beyond && known ? "likely" : "maybe";
+  finding.sentence = beyond ? fmt::format("the pipeline stands still for {} of the step, its schedule asks for {}", percent_text(measured),
+                                          percent_text(model))
+                            : fmt::format("{} micro-batches are too few for {} stages: the pipeline stands still for {} of the step",
+                                          shape.micro_batches, shape.stages, percent_text(measured));
+  finding.evidence =
+      fmt::format("{} stages, {} micro-batches{}{}: (p - 1) / (v m + p - 1) is {} of the total time; with {} micro-batches it would be {}.",
+                  shape.stages, shape.micro_batches, shape.chunks > 1 ? fmt::format(", {} chunks on each device", shape.chunks) : "",
+                  shape.pipelines > 1 ? fmt::format(", {} pipelines", shape.pipelines) : "", percent_text(model), 2 * shape.micro_batches,
+                  percent_text(shape.bubble(2)));
+  if (!known)
+    finding.evidence += " The clocks of its hosts are not close enough to tell who waited: this is the time inside calls that receive.";
+  finding.evidence_sql = fmt::format(
+      "SELECT l.pipeline, l.stage, s.rank, avg(s.compute_ns) AS compute_ns, avg(s.bubble_ns) AS bubble_ns, avg(s.duration_ns) AS "
+      "duration_ns"
+      " FROM v_step s JOIN v_pipeline l ON l.world = s.world AND l.rank = s.rank WHERE s.world = {} GROUP BY l.pipeline, l.stage ORDER BY "
+      "1, 2",
+      input.world);
+  finding.advice = beyond
+                       ? "even the stages out (ddl model partition), post receives early so that transfers overlap computing, and keep the "
+                         "pipeline full from the first micro-batch to the last of a step"
+                       : "split the batch into more micro-batches (ddl model pipeline says what that does), or put several chunks of the "
+                         "model on each device (interleaved 1F1B)";
+  return {finding};
+}
+
+}  // namespace ddl
