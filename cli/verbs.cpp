@@ -17,6 +17,7 @@ constexpr Verb kVerbs[] = {
     {"report", "what to fix, and the numbers behind it", run_report},
     {"query", "ask the recorded run in SQL", run_query},
     {"analyze", "compute the metrics of a run, again or one of them", run_analyze},
+    {"diff", "what changed from one run to another, with a gate for scripts", run_diff},
     {"scaling", "how well several runs, or a table, use more workers", run_scaling},
     {"model", "what if: costs of allreduce, fusion, pipelines, batches, from a run or from numbers", run_model},
     {"doctor", "check that this machine and a recording are fit", run_doctor},

@@ -22,6 +22,7 @@ int run_report(const Arguments& arguments);
 int run_query(const Arguments& arguments);
 int run_analyze(const Arguments& arguments);
 int run_model(const Arguments& arguments);
+int run_diff(const Arguments& arguments);
 int run_scaling(const Arguments& arguments);
 int run_doctor(const Arguments& arguments);
 

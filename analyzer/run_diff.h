@@ -1,0 +1,73 @@
+// Two runs compared, number by number: what changed, by how much, and whether their steps can tell.
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyzer/statistics.h"
+
+namespace ddl {
+
+/// A metric of a run as table `metric` holds it.
+struct MetricValue {
+  std::optional<double> value;
+  std::string why;                ///< of no value
+  std::optional<Range> interval;  ///< 95 %, of the median over steps
+};
+
+enum class Change {
+  kBetter,
+  kWorse,
+  kChanged,     ///< seen, and neither is better
+  kNotSeen,     ///< the interval of the difference holds 0
+  kNoInterval,  ///< of a job as a whole, or with few steps: nobody can tell
+  kAppeared,    ///< was n/a
+  kGone,        ///< is n/a
+  kAbsent       ///< n/a in both
+};
+const char* name_of(Change change);
+
+struct MetricChange {
+  std::string id, name, unit;
+  MetricValue before, after;
+  Change change = Change::kAbsent;
+  // Relative to the value before; nothing if that is 0 or n/a.
+  std::optional<double> ratio;
+  std::optional<Range> interval;
+};
+
+/// The interval of the difference b - a of two independent medians from the interval of each (MOVER: Zou and Donner, 2008): the square
+/// roots of the summed squares of the arms that reach in the same direction.
+Range difference_interval(double a, const Range& of_a, double b, const Range& of_b);
+
+/// `better`: higher, lower or none, as in the metric's file.
+MetricChange compare_metric(const MetricValue& before, const MetricValue& after, const std::string& better);
+
+/// Every metric that there is; worse ones first, then better ones, other changes, and the rest; each by the size of the relative change.
+std::vector<MetricChange> compare_metrics(SQLite::Database& before, int64_t world_before, SQLite::Database& after, int64_t world_after);
+
+struct FindingChange {
+  enum class State { kNew, kGone, kStill };
+  State state = State::kNew;
+  std::string id, sentence;  ///< as it is after; of a gone one as it was
+  std::optional<int64_t> rank;
+  std::optional<int64_t> saving_before_ns, saving_after_ns;
+};
+
+/// New ones first, then gone ones, then those that are still there. The same finding is one of the same id and rank.
+std::vector<FindingChange> compare_findings(SQLite::Database& before, int64_t world_before, SQLite::Database& after, int64_t world_after);
+
+/// How much slower the run is after: 1 - throughput ratio where both tell their throughput, else by the median step.
+struct SlowdownGate {
+  const MetricChange* by = nullptr;  ///< throughput or step_time, of `metrics`
+  std::optional<double> slower;      ///< relative: 0.05 is 5 % slower; negative: faster
+  bool seen = false;                 ///< the interval says so
+  bool known = false;                ///< there is an interval
+};
+SlowdownGate slowdown_gate(const std::vector<MetricChange>& metrics);
+
+}  // namespace ddl

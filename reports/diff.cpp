@@ -1,0 +1,128 @@
+#include "reports/diff.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "analyzer/models/run_facts.h"
+#include "reports/format.h"
+
+namespace ddl::reports {
+namespace {
+
+Value metric_value(const std::optional<double>& value, const std::string& unit, const std::string& why) {
+  if (!value) return Value::absent(Unit::kNumber, why);
+  if (unit == "ns") return Value::duration_ns(std::llround(*value));
+  if (unit == "bytes") return Value::bytes(std::llround(*value));
+  if (unit == "bytes/s") return Value::bandwidth(*value);
+  return Value::number(*value);
+}
+
+/// "+3.1%"; a ratio without its sign would not say which way.
+std::string signed_percent(double ratio) { return fmt::format("{}{}", ratio > 0 ? "+" : "", percent_text(ratio)); }
+
+Value change_text(const MetricChange& change) {
+  if (change.ratio) return Value::text(signed_percent(*change.ratio));
+  return Value::absent(Unit::kText, change.before.value && change.after.value ? "ZERO_DENOM" : "NOT_APPLICABLE");
+}
+
+Table findings_table(const NamedRun& before, const NamedRun& after) {
+  Table table{.id = "finding_changes",
+              .caption = "Findings",
+              .columns = {{"state", "", Unit::kText},
+                          {"saving_before_ns", "before", Unit::kDuration},
+                          {"saving_after_ns", "after", Unit::kDuration},
+                          {"id", "id", Unit::kText, 0},
+                          {"sentence", "finding", Unit::kText}},
+              .rows = {},
+              .note = "",
+              .when_empty = "No findings, neither before nor after."};
+  const auto saving = [](const std::optional<int64_t>& ns) {
+    return ns ? Value::duration_ns(*ns) : Value::absent(Unit::kDuration, "NOT_APPLICABLE");
+  };
+  for (const FindingChange& finding : compare_findings(before.view.db, before.view.world, after.view.db, after.view.world)) {
+    const char* state = finding.state == FindingChange::State::kNew    ? "new"
+                        : finding.state == FindingChange::State::kGone ? "gone"
+                                                                       : "still";
+    table.rows.push_back({Value::text(state), saving(finding.saving_before_ns), saving(finding.saving_after_ns), Value::text(finding.id),
+                          Value::text(finding.sentence)});
+  }
+  return table;
+}
+
+Table metrics_table(const std::vector<MetricChange>& metrics) {
+  Table table{.id = "metric_changes",
+              .caption = "Metrics, with the 95% interval of the change of those that have one value per step",
+              .columns = {{"change", "", Unit::kText},
+                          {"before", "before", Unit::kNumber},
+                          {"after", "after", Unit::kNumber},
+                          {"by", "change", Unit::kText},
+                          {"change_ratio", "change", Unit::kRatio, 0},
+                          {"change_lo_ratio", "from", Unit::kRatio, 4},
+                          {"change_hi_ratio", "to", Unit::kRatio, 4},
+                          {"unit", "unit", Unit::kText, 2},
+                          {"id", "name", Unit::kText},
+                          {"meaning", "meaning", Unit::kText, 3}},
+              .rows = {},
+              .note = "what exactly each one says: ddl analyze --list",
+              .when_empty = ""};
+  const Value none = Value::absent(Unit::kRatio, "NOT_APPLICABLE");
+  int64_t absent = 0;
+  for (const MetricChange& metric : metrics) {
+    if (metric.change == Change::kAbsent) {
+      ++absent;
+      continue;
+    }
+    const bool with_unit = metric.unit == "ns" || metric.unit == "bytes" || metric.unit == "bytes/s";
+    table.rows.push_back({Value::text(name_of(metric.change)), metric_value(metric.before.value, metric.unit, metric.before.why),
+                          metric_value(metric.after.value, metric.unit, metric.after.why), change_text(metric),
+                          metric.ratio ? Value::ratio(*metric.ratio) : none, metric.interval ? Value::ratio(metric.interval->lo) : none,
+                          metric.interval ? Value::ratio(metric.interval->hi) : none, Value::text(with_unit ? "" : metric.unit),
+                          Value::text(metric.id), Value::text(metric.name)});
+  }
+  if (absent > 0) table.note = fmt::format("{} more are n/a in both; ", absent) + table.note;
+  return table;
+}
+
+/// What makes the runs two different jobs.
+void add_differences(const NamedRun& before, const NamedRun& after, Document& document) {
+  if (before.view.ranks != after.view.ranks)
+    document.alerts.push_back(fmt::format("before {}, after {}: ddl scaling compares sizes", plural(before.view.ranks, "rank"),
+                                          plural(after.view.ranks, "rank")));
+  if (before.view.has_steps != after.view.has_steps)
+    document.alerts.push_back("only one of the runs has steps: its numbers are per step, the other's of the whole run");
+  const auto a = models::samples_per_step(before.view.db, before.view.world), b = models::samples_per_step(after.view.db, after.view.world);
+  if (a && b && *a != *b)
+    document.alerts.push_back(fmt::format("samples per step: before {:g}, after {:g}; their step times are not of the same work", *a, *b));
+}
+
+}  // namespace
+
+Document build_diff(const NamedRun& before, const NamedRun& after, const std::vector<MetricChange>& metrics) {
+  Document document;
+  document.headline = {"before " + before.name, "after " + after.name};
+  document.facts = {{"before", Value::text(before.name)}, {"after", Value::text(after.name)}};
+  add_differences(before, after, document);
+  const SlowdownGate gate = slowdown_gate(metrics);
+  if (gate.slower) {
+    const auto value = [&](const MetricValue& one) { return metric_value(one.value, gate.by->unit, one.why); };
+    NumberLine line{.id = "speed", .title = gate.by->id == "throughput" ? "THROUGHPUT" : "STEP", .items = {}, .remark = ""};
+    line.items = {{"before", "before", value(gate.by->before), ""}, {"after", "after", value(gate.by->after), ""}};
+    document.lines.push_back(std::move(line));
+    const std::string by =
+        gate.by->interval ? fmt::format(" ({} to {})", signed_percent(gate.by->interval->lo), signed_percent(gate.by->interval->hi)) : "";
+    document.verdict =
+        !gate.known  ? fmt::format("{} {}; with fewer than five steps in a run nobody can tell whether that is a change", gate.by->id,
+                                   signed_percent(*gate.by->ratio))
+        : !gate.seen ? fmt::format("no change seen: {} {}{}", gate.by->id, signed_percent(*gate.by->ratio), by)
+                     : fmt::format("{}: {} {}{}", *gate.slower > 0 ? "slower" : "faster", gate.by->id, signed_percent(*gate.by->ratio), by);
+  } else {
+    document.verdict = "speed cannot be compared: no throughput and no step time in both";
+  }
+  document.tables.push_back(findings_table(before, after));
+  document.tables.push_back(metrics_table(metrics));
+  document.more = {"intervals are over the steps of each run: what differs from run to run shows in repeated runs only"};
+  return document;
+}
+
+}  // namespace ddl::reports

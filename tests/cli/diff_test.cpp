@@ -1,0 +1,79 @@
+// ddl diff in this process: what is printed, and the gate.
+#include <gtest/gtest.h>
+
+#include "tests/cli/ddl_command.h"
+#include "tests/support/synthetic_run.h"
+
+namespace ddl::cli {
+namespace {
+
+using namespace test::literals;
+
+class Diff : public testing::Test {
+ protected:
+  std::string write(const std::string& name, const test::SyntheticRun& job) {
+    job.write(folder_ / name);
+    return (folder_ / name).string();
+  }
+  test::ScratchFolder folder_;
+};
+
+test::SyntheticRun job(int64_t compute_ns, uint64_t seed, uint64_t steps = 30) {
+  return test::run().ranks(2).steps(steps).compute(compute_ns).allreduce(1_MiB, 1_ms).jitter(300_us, seed);
+}
+
+TEST_F(Diff, SlowerTripsTheGateAndNoiseDoesNot) {
+  const std::string base = write("base.ddl", job(10_ms, 1)), same = write("same.ddl", job(10_ms, 2)),
+                    slow = write("slow.ddl", job(12_ms, 3));
+  const Result tripped = ddl_command({"diff", base, slow, "--fail-over", "5%"});
+  EXPECT_EQ(tripped.code, 4);
+  EXPECT_TRUE(has(tripped.err, "slower by 1")) << tripped.err;
+  EXPECT_TRUE(has(tripped.out, "slower: step_time +1")) << tripped.out;
+  EXPECT_EQ(ddl_command({"diff", base, slow, "--fail-over", "0.5"}).code, 0);  // slower, but not by half
+  EXPECT_EQ(ddl_command({"diff", slow, base, "--fail-over", "5%"}).code, 0);   // faster
+  const Result quiet = ddl_command({"diff", base, same, "--fail-over", "0%"});
+  EXPECT_EQ(quiet.code, 0);
+  EXPECT_TRUE(has(quiet.out, "no change seen: step_time")) << quiet.out;
+}
+
+TEST_F(Diff, ThroughputIsTheMeasureWhereBothTellIt) {
+  // Twice the batch in less than twice the time: the step is longer, the job is faster.
+  const std::string before = write("a.ddl", job(10_ms, 1).value("samples", 32)), after = write("b.ddl", job(15_ms, 2).value("samples", 64));
+  const Result result = ddl_command({"diff", before, after, "--fail-over", "5%"});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_TRUE(has(result.out, "faster: throughput +")) << result.out;
+  EXPECT_TRUE(has(result.out, "samples per step: before 64, after 128")) << result.out;
+}
+
+TEST_F(Diff, TooFewStepsCannotTell) {
+  const Result result = ddl_command({"diff", write("a.ddl", job(10_ms, 1, 3)), write("b.ddl", job(20_ms, 2, 3)), "--fail-over", "5%"});
+  EXPECT_EQ(result.code, 3);
+  EXPECT_TRUE(has(result.out, "nobody can tell")) << result.out;
+}
+
+TEST_F(Diff, FindingsComeFirstAndJsonHasBoth) {
+  const auto straggling = [](int rank) {
+    return test::run().ranks(4).steps(30).compute(10_ms).allreduce(1_MiB, 1_ms).slow(rank, 8_ms).jitter(200_us);
+  };
+  const std::string one = write("one.ddl", straggling(1)), two = write("two.ddl", straggling(2));
+  const std::string text = ddl_command({"diff", one, two}).out;
+  EXPECT_LT(text.find(" new "), text.find(" gone "));
+  EXPECT_LT(text.find(" gone "), text.find("no change seen"));
+  const Json json = Json::parse(ddl_command({"diff", one, two, "--json"}).out, nullptr, false);
+  EXPECT_EQ(json["run"]["after"].get<std::string>(), two);
+  EXPECT_EQ(json["finding_changes"][0]["state"], "new");
+  EXPECT_TRUE(has(json["finding_changes"][0]["sentence"].get<std::string>(), "rank 2"));
+  EXPECT_GT(json["metric_changes"].size(), 10u);
+}
+
+TEST_F(Diff, MistakesAreClear) {
+  const std::string run = write("a.ddl", job(10_ms, 1));
+  EXPECT_EQ(ddl_command({"diff", run}).code, 2);
+  EXPECT_EQ(ddl_command({"diff", run, run, run}).code, 2);
+  for (const char* share : {"x", "-1%", "%", "5 %", "nan"})
+    EXPECT_EQ(ddl_command({"diff", run, run, "--fail-over", share}).code, 2) << share;
+  EXPECT_EQ(ddl_command({"diff", run, (folder_ / "none.ddl").string()}).code == 0, false);
+}
+
+}  // namespace
+}  // namespace ddl::cli
