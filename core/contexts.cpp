@@ -155,13 +155,20 @@ RangePath range_path(uint32_t context) {
   return path;
 }
 
-const CallSlot* fill_call_slot(Thread* thread, CallSlot* slot, const void* site, uint32_t comm, uint32_t op, uint64_t payload) {
+const CallSlot* fill_call_slot(Thread* thread, CallSlot* slot, const void* site, uint32_t comm, uint32_t op, PayloadKey key,
+                               uint64_t payload) {
   const uint32_t outer = thread->context;
   const uint32_t context = internal::intern_context(outer, ContextKind::kSite, 0, reinterpret_cast<uintptr_t>(site));
-  ProfileEntry* entry = profile_entry(thread, context, comm, op, payload_bytes(payload));
+  ProfileEntry* entry = profile_entry(thread, context, comm, op, payload == kAskLater ? 0 : payload_bytes(payload));
   const bool own = entry->context == context && entry->comm == comm;
-  *slot = {
-      own ? site : nullptr, payload, comm, context, outer, op, entry};  // without an entry of its own it asks every time: that is counted
+  *slot = {own ? site : nullptr,
+           key,
+           payload,
+           entry,
+           comm,
+           context,
+           outer,
+           op};  // without an entry of its own it asks every time: that is counted
   return slot;
 }
 

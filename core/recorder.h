@@ -59,16 +59,29 @@ struct NameSlot {
   ProfileEntry* entry;
 };
 
+/// What a call's payload is made of, as the call was given it. What it means is the wrapper's business: the same key is the same payload.
+struct PayloadKey {
+  constexpr PayloadKey(int64_t count_ = 0, uint64_t type_ = 0, uint64_t reduction_ = 0)
+      : count(count_), type(type_), reduction(reduction_) {}
+  int64_t count;
+  uint64_t type;
+  uint64_t reduction;
+};
+/// Instead of a payload: the call has to succeed before it can be known.
+constexpr uint64_t kAskLater = UINT64_MAX;
+
 /// What a call site needs again when it makes the same call again: found with one look at one cache line.
 struct alignas(64) CallSlot {
   const void* site;
-  uint64_t payload;
-  uint32_t comm;  ///< this and `context` as in Record
+  PayloadKey key;
+  uint64_t payload;     ///< as in Record, or kAskLater
+  ProfileEntry* entry;  ///< entries never move
+  uint32_t comm;        ///< this and `context` as in Record
   uint32_t context;
   uint32_t outer;  ///< context of the innermost range
   uint32_t op;
-  ProfileEntry* entry;  ///< entries never move
 };
+static_assert(sizeof(CallSlot) == 64);
 
 /// Per-thread state: anonymous memory, handed on to a later thread when its thread ends.
 struct alignas(64) Thread {
@@ -180,7 +193,8 @@ struct OpenCall {
   bool keep;
 };
 
-const CallSlot* fill_call_slot(Thread* thread, CallSlot* slot, const void* site, uint32_t comm, uint32_t op, uint64_t payload);
+const CallSlot* fill_call_slot(Thread* thread, CallSlot* slot, const void* site, uint32_t comm, uint32_t op, PayloadKey key,
+                               uint64_t payload);
 Record* next_log_record(Thread* thread);
 Record* next_ring_record(Thread* thread);
 void settle_account(Thread* thread, uint64_t now_ticks);
@@ -192,17 +206,24 @@ ProfileEntry* profile_entry(Thread* thread, uint32_t context, uint32_t comm, uin
 /// The same as `entry`, for calls of another size.
 ProfileEntry* entry_of_size(Thread* thread, const ProfileEntry* entry, uint64_t bytes);
 
-DDL_HOT CallSlot* call_slot_of(Thread* thread, const void* site, uint64_t payload) {
+DDL_HOT CallSlot* call_slot_of(Thread* thread, const void* site, PayloadKey key) {
   static_assert(kCallSlots == 1 << (64 - 56));
-  return &thread->slots[(reinterpret_cast<uintptr_t>(site) + payload + thread->context) * 0x9e3779b97f4a7c15ull >> 56];
+  const uint64_t sum = reinterpret_cast<uintptr_t>(site) + static_cast<uint64_t>(key.count) + key.type + thread->context;
+  return &thread->slots[sum * 0x9e3779b97f4a7c15ull >> 56];
 }
 
-DDL_HOT const CallSlot* call_slot(Thread* thread, const void* site, uint32_t comm, uint32_t op, uint64_t payload) {
-  CallSlot* slot = call_slot_of(thread, site, payload);
-  const uint64_t other = (reinterpret_cast<uintptr_t>(slot->site) ^ reinterpret_cast<uintptr_t>(site)) | (slot->payload ^ payload) |
-                         (slot->comm ^ comm) | (slot->outer ^ thread->context) | (slot->op ^ op);
-  return __builtin_expect(other == 0, 1) ? slot : fill_call_slot(thread, slot, site, comm, op, payload);
+/// `payload_of(key)` is asked only where the slot holds another call.
+template <class PayloadOf>
+DDL_HOT const CallSlot* call_slot(Thread* thread, const void* site, uint32_t comm, uint32_t op, PayloadKey key, PayloadOf payload_of) {
+  CallSlot* slot = call_slot_of(thread, site, key);
+  const uint64_t other = (reinterpret_cast<uintptr_t>(slot->site) ^ reinterpret_cast<uintptr_t>(site)) |
+                         static_cast<uint64_t>(slot->key.count ^ key.count) | (slot->key.type ^ key.type) |
+                         (slot->key.reduction ^ key.reduction) | (slot->comm ^ comm) | (slot->outer ^ thread->context) | (slot->op ^ op);
+  return __builtin_expect(other == 0, 1) ? slot : fill_call_slot(thread, slot, site, comm, op, key, payload_of(key));
 }
+
+/// payload_of() of calls whose payload is as good a key as any.
+DDL_HOT uint64_t payload_is_key(PayloadKey key) { return key.type; }
 
 DDL_HOT bool keep(bool collective, uint32_t sequence, uint64_t start_ticks) {
   Keep answer;
@@ -263,23 +284,29 @@ __attribute__((always_inline)) inline void enter(Thread* thread) {
   if (__builtin_expect(thread->call_depth++ == 0, 1)) thread->call_frame = __builtin_dwarf_cfa();
 }
 
-/// Enters a call. `sequence`: number of a collective, tag of a message. `payload`: record_payload() as far as it is known now.
-DDL_HOT OpenCall begin_call(uint32_t op, const void* site, uint32_t comm, bool collective, uint32_t sequence, int32_t peer,
-                            uint64_t payload) {
+/// Enters a call. `sequence`: number of a collective, tag of a message. `payload_of(key)`: record_payload(), or kAskLater.
+template <class PayloadOf>
+DDL_HOT OpenCall begin_call(uint32_t op, const void* site, uint32_t comm, bool collective, uint32_t sequence, int32_t peer, PayloadKey key,
+                            PayloadOf payload_of) {
   Thread* thread = this_thread();
-  if (__builtin_expect(!thread, 0)) return {nullptr, nullptr, nullptr, 0, payload, 0, comm, static_cast<uint16_t>(op), false};
-  const CallSlot* slot = call_slot(thread, site, comm, op, payload);
+  if (__builtin_expect(!thread, 0)) return {nullptr, nullptr, nullptr, 0, 0, 0, comm, static_cast<uint16_t>(op), false};
+  const CallSlot* slot = call_slot(thread, site, comm, op, key, payload_of);
   const uint64_t start = ticks();
   const bool kept = keep(collective, sequence, start);
   Record* record = take_record(thread, kept);
   enter(thread);
   record->start_ticks = start;
-  record->payload = payload;
+  record->payload = __builtin_expect(slot->payload == kAskLater, 0) ? 0 : slot->payload;
   memcpy(&record->comm, &slot->comm, sizeof(slot->comm) + sizeof(slot->context));
   record->sequence = sequence;
   record->peer = peer;
   publish(record, record_word(RecordKind::kOpen, op, 0));
-  return {thread, record, slot->entry, start, payload, slot->context, comm, static_cast<uint16_t>(op), kept};
+  return {thread, record, slot->entry, start, slot->payload, slot->context, comm, static_cast<uint16_t>(op), kept};
+}
+/// The same, of what the payload is known as far as it goes before the end.
+DDL_HOT OpenCall begin_call(uint32_t op, const void* site, uint32_t comm, bool collective, uint32_t sequence, int32_t peer,
+                            uint64_t payload) {
+  return begin_call(op, site, comm, collective, sequence, peer, PayloadKey(0, payload), payload_is_key);
 }
 
 /// A receive knows its actual source and tag only now.
@@ -328,7 +355,7 @@ DDL_HOT uint64_t end_poll(const OpenPoll& poll, uint32_t op, const void* site, u
   const bool timed = __builtin_expect(poll.start_ticks != 0, 1);
   const uint64_t now = timed || found ? ticks() : 0;
   const uint64_t start = timed ? poll.start_ticks : now;
-  const CallSlot* slot = call_slot(thread, site, comm, op, 0);
+  const CallSlot* slot = call_slot(thread, site, comm, op, PayloadKey(), payload_is_key);
   if (found) {
     Record* record = take_record(thread, keep(false, kNoSequence, start));
     record->start_ticks = start;

@@ -10,11 +10,12 @@ namespace {
 template <class CallReal>
 DDL_INLINE int post_duplicate(uint32_t op, const void* site, MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request, CallReal call_real) {
   Communicator* c = find_communicator(key_of(comm));
-  RequestInfo info = {};
+  Posted info = {};
+  info.payload = key_of(comm);
+  info.fill = Fill::kCommunicator;
   info.collective = true;
   info.sequence = next_sequence(c);
   info.peer = -1;
-  info.parent = comm;
   const OpenCall call = begin_call(op, site, c->index, true, info.sequence, -1, 0);
   const int result = call_real();
   // MPI libraries name the duplicate at once, and Fortran layers rely on it: what newcomm points to may be gone when it is complete.

@@ -50,24 +50,24 @@ class Pending {
     if (!found_) requests_[request].entry = find_request(requests_[request].handle, false);
     return requests_[request].entry != nullptr;
   }
-  void complete(int request, int status, uint64_t now) {
+  DDL_INLINE void complete(Thread* thread, int request, int status, uint64_t now) {
     if (!is_news(request)) return;
-    complete_request(requests_[request].entry, statuses_[status], now);
+    complete_request(thread, requests_[request].entry, statuses_[status], now);
     requests_[request] = {g_mpi.request_null, nullptr};
   }
   bool is_any_active() {
     bool active = false;
-    for (int i = 0; i < count_; ++i) active |= is_news(i) && is_active(requests_[i].entry);
+    for (int i = 0; i < count_; ++i) active |= is_active_at(i);
     return active;
   }
-  bool is_active_at(int request) { return is_news(request) && is_active(requests_[request].entry); }
-  void complete_all(uint64_t now) {
-    for (int i = 0; i < count_; ++i) complete(i, i, now);
+  bool is_active_at(int request) { return is_news(request) && requests_[request].entry->flags & kRequestActive; }
+  DDL_INLINE void complete_all(Thread* thread, uint64_t now) {
+    for (int i = 0; i < count_; ++i) complete(thread, i, i, now);
   }
   /// After an error: what MPI has let go of is done all the same.
-  void complete_gone(const MPI_Request* requests, bool one_status, uint64_t now) {
+  void complete_gone(Thread* thread, const MPI_Request* requests, bool one_status, uint64_t now) {
     for (int i = 0; i < count_; ++i) {
-      if (requests[i] == g_mpi.request_null) complete(i, one_status ? 0 : i, now);
+      if (requests[i] == g_mpi.request_null) complete(thread, i, one_status ? 0 : i, now);
     }
   }
   RequestInfo* entry(int request) { return is_news(request) ? requests_[request].entry : nullptr; }
@@ -78,12 +78,14 @@ class Pending {
     const RequestInfo* best = nullptr;
     for (int i = 0; i < count_; ++i) {
       const RequestInfo* info = requests_[i].entry;
-      if (info && (!best || (info->collective && (!best->collective || info->sequence > best->sequence)))) best = info;
+      if (info && (!best || (is_collective(info) && (!is_collective(best) || info->sequence > best->sequence)))) best = info;
     }
     if (!best) return begin_call(op, site, kNoComm, false, kNoSequence, -1, 0);
-    return begin_call(op, site, best->comm, best->collective, best->collective ? best->sequence : kNoSequence,
-                      best->collective ? -1 : best->peer, 0);
+    return begin_call(op, site, best->comm, is_collective(best), is_collective(best) ? best->sequence : kNoSequence,
+                      is_collective(best) ? -1 : best->peer, 0);
   }
+
+  static bool is_collective(const RequestInfo* info) { return info->flags & kRequestCollective; }
 
  private:
   struct Request {
@@ -121,7 +123,7 @@ DDL_INLINE int MPI_Wait_recorded(Real real, const void* site, MPI_Request* reque
   const int result = real(request, pending.statuses());
   if (call.thread) {
     const uint64_t now = end_call(call, 0);
-    result == MPI_SUCCESS ? pending.complete_all(now) : pending.complete_gone(request, true, now);
+    result == MPI_SUCCESS ? pending.complete_all(call.thread, now) : pending.complete_gone(call.thread, request, true, now);
   }
   return result;
 }
@@ -133,7 +135,7 @@ DDL_INLINE int MPI_Waitall_recorded(Real real, const void* site, int count, MPI_
   const int result = real(count, requests, pending.statuses());
   if (call.thread) {
     const uint64_t now = end_call(call, 0);
-    result == MPI_SUCCESS ? pending.complete_all(now) : pending.complete_gone(requests, false, now);
+    result == MPI_SUCCESS ? pending.complete_all(call.thread, now) : pending.complete_gone(call.thread, requests, false, now);
   }
   return result;
 }
@@ -145,7 +147,7 @@ DDL_INLINE int MPI_Waitany_recorded(Real real, const void* site, int count, MPI_
   const int result = real(count, requests, index, pending.statuses());
   if (call.thread) {
     const uint64_t now = end_call(call, 0);
-    result == MPI_SUCCESS ? pending.complete(*index, 0, now) : pending.complete_gone(requests, true, now);
+    result == MPI_SUCCESS ? pending.complete(call.thread, *index, 0, now) : pending.complete_gone(call.thread, requests, true, now);
   }
   return result;
 }
@@ -161,7 +163,7 @@ DDL_INLINE int MPI_Waitsome_recorded(Real real, const void* site, int incount, M
   const int result = real(incount, requests, outcount, indices, pending.statuses());
   if (call.thread) {
     const uint64_t now = end_call(call, 0);
-    for (int i = 0; has_list(result) && i < *outcount; ++i) pending.complete(indices[i], i, now);
+    for (int i = 0; has_list(result) && i < *outcount; ++i) pending.complete(call.thread, indices[i], i, now);
   }
   return result;
 }
@@ -173,10 +175,13 @@ DDL_INLINE int MPI_Test_recorded(Real real, const void* site, MPI_Request* reque
   Pending pending(Calls::kTest, 1, request, status);
   const OpenPoll poll = begin_poll();
   const int result = real(request, flag, pending.statuses());
-  const bool done = result == MPI_SUCCESS && *flag;
-  const uint64_t now = end_poll(poll, kOp_MPI_Test, site, kNoComm, -1, done && pending.is_active_at(0));
-  if (done) pending.complete_all(now);
-  if (result != MPI_SUCCESS) pending.complete_gone(request, true, ticks());
+  if (__builtin_expect(result == MPI_SUCCESS && !*flag, 1)) {  // what loops do most: the short way out
+    end_poll(poll, kOp_MPI_Test, site, kNoComm, -1, false);
+    return result;
+  }
+  const uint64_t now = end_poll(poll, kOp_MPI_Test, site, kNoComm, -1, result == MPI_SUCCESS && pending.is_active_at(0));
+  if (result == MPI_SUCCESS) pending.complete_all(poll.thread, now);
+  if (result != MPI_SUCCESS) pending.complete_gone(poll.thread, request, true, ticks());
   return result;
 }
 
@@ -187,8 +192,8 @@ DDL_INLINE int MPI_Testall_recorded(Real real, const void* site, int count, MPI_
   const int result = real(count, requests, flag, pending.statuses());
   const bool done = result == MPI_SUCCESS && *flag;
   const uint64_t now = end_poll(poll, kOp_MPI_Testall, site, kNoComm, -1, done && pending.is_any_active());
-  if (done) pending.complete_all(now);
-  if (result != MPI_SUCCESS) pending.complete_gone(requests, false, ticks());
+  if (done) pending.complete_all(poll.thread, now);
+  if (result != MPI_SUCCESS) pending.complete_gone(poll.thread, requests, false, ticks());
   return result;
 }
 
@@ -200,8 +205,8 @@ DDL_INLINE int MPI_Testany_recorded(Real real, const void* site, int count, MPI_
   const int result = real(count, requests, index, flag, pending.statuses());
   const bool done = result == MPI_SUCCESS && *flag;
   const uint64_t now = end_poll(poll, kOp_MPI_Testany, site, kNoComm, -1, done && pending.is_active_at(*index));
-  if (done) pending.complete(*index, 0, now);
-  if (result != MPI_SUCCESS) pending.complete_gone(requests, true, ticks());
+  if (done) pending.complete(poll.thread, *index, 0, now);
+  if (result != MPI_SUCCESS) pending.complete_gone(poll.thread, requests, true, ticks());
   return result;
 }
 
@@ -213,7 +218,7 @@ DDL_INLINE int MPI_Testsome_recorded(Real real, const void* site, int incount, M
   const int result = real(incount, requests, outcount, indices, pending.statuses());
   const bool done = has_list(result) && *outcount > 0;
   const uint64_t now = end_poll(poll, kOp_MPI_Testsome, site, kNoComm, -1, done);
-  for (int i = 0; done && i < *outcount; ++i) pending.complete(indices[i], i, now);
+  for (int i = 0; done && i < *outcount; ++i) pending.complete(poll.thread, indices[i], i, now);
   return result;
 }
 
@@ -224,7 +229,7 @@ DDL_INLINE int MPI_Request_get_status_recorded(Real real, const void* site, MPI_
   const int result = real(request, flag, pending.statuses());
   const bool news = result == MPI_SUCCESS && *flag && pending.is_active_at(0);
   const uint64_t now = end_poll(poll, kOp_MPI_Request_get_status, site, kNoComm, -1, news);
-  if (news) observe_completion(pending.entry(0), *pending.statuses(), now);
+  if (news && poll.thread) observe_completion(poll.thread, pending.entry(0), *pending.statuses(), now);
   return result;
 }
 
@@ -278,7 +283,7 @@ DDL_INLINE int MPI_Grequest_start_recorded(Real real, const void* site, MPI_Greq
   const OpenCall call = begin_call(kOp_MPI_Grequest_start, site, kNoComm, false, 0, -1, 0);
   const int result = real(query, free, cancel, state, request);
   if (call.thread) {
-    RequestInfo info = {};
+    Posted info = {};
     info.peer = -1;
     const uint64_t now = end_call(call, 0);
     if (result == MPI_SUCCESS) post_request(*request, call, now, info);

@@ -10,29 +10,32 @@ namespace ddl {
 namespace {
 
 /// A collective is counted on its communicator whether or not this thread records, or the ranks' numbers would drift apart.
-DDL_INLINE OpenCall begin_numbered(uint32_t op, const void* site, Communicator* c, int root, uint64_t payload) {
-  return begin_call(op, site, c->index, true, next_sequence(c), root, payload);
+DDL_INLINE OpenCall begin_numbered(uint32_t op, const void* site, Communicator* c, int root, PayloadKey key) {
+  return begin_call(op, site, c->index, true, next_sequence(c), root, key, known_payload);
 }
 
-DDL_INLINE OpenCall begin_plain(uint32_t op, const void* site, const Communicator* c, int peer, int tag, uint64_t payload) {
-  return begin_call(op, site, c->index, false, static_cast<uint32_t>(tag), peer, payload);
+DDL_INLINE OpenCall begin_plain(uint32_t op, const void* site, const Communicator* c, int peer, int tag, PayloadKey key) {
+  return begin_call(op, site, c->index, false, static_cast<uint32_t>(tag), peer, key, known_payload);
 }
 
-/// What is told of the payload while the call lasts.
-DDL_INLINE uint64_t so_far(uint64_t payload) { return payload == kAskLater ? 0 : payload; }
+/// The bytes come with the status.
+DDL_INLINE OpenCall begin_receive(uint32_t op, const void* site, const Communicator* c, int peer, int tag, MPI_Datatype datatype) {
+  return begin_call(op, site, c->index, false, static_cast<uint32_t>(tag), peer, PayloadKey(0, key_of(datatype)), received_type);
+}
+DDL_INLINE uint64_t type_of(MPI_Datatype datatype) { return received_type(PayloadKey(0, key_of(datatype))); }
 
 DDL_INLINE void end(const OpenCall& call, uint64_t payload) {
   if (call.thread) end_call(call, payload);
 }
 
-DDL_INLINE void end_receive(const OpenCall& call, int result, const MPI_Status& status, uint32_t datatype_code) {
+DDL_INLINE void end_receive(const OpenCall& call, int result, const MPI_Status& status) {
   if (!call.thread) return;
-  uint64_t bytes = 0;
+  uint64_t payload = 0;
   if (result == MPI_SUCCESS) {
-    bytes = received(status, datatype_code);
+    payload = received(status, payload_datatype(call.payload));
     set_source(call, source_of(status), static_cast<uint32_t>(status.MPI_TAG));
   }
-  end_call(call, bytes);
+  end_call(call, payload);
 }
 
 /// Sendrecv: the call is the send. What it received is a record of its own, of kind request, as if it had been posted and completed within
@@ -57,14 +60,14 @@ DDL_INLINE void end_file_read(const OpenCall& call, int result, const MPI_Status
 }
 
 /// Posts: the call itself, then the request that it left behind.
-DDL_INLINE void end_post(const OpenCall& call, int result, const MPI_Request* request, uint64_t call_payload, const RequestInfo& info) {
+DDL_INLINE void end_post(const OpenCall& call, int result, const MPI_Request* request, uint64_t call_payload, const Posted& posted) {
   if (!call.thread) return;
   const uint64_t now = end_call(call, call_payload);
-  if (result == MPI_SUCCESS) post_request(*request, call, now, info);
+  if (result == MPI_SUCCESS) post_request(*request, call, now, posted);
 }
 
-DDL_INLINE RequestInfo posted_collective(uint64_t payload, const Communicator* c, int root, Fill fill = Fill::kNothing) {
-  RequestInfo info = {};
+DDL_INLINE Posted posted_collective(uint64_t payload, const Communicator* c, int root, Fill fill = Fill::kNothing) {
+  Posted info = {};
   info.payload = payload;
   info.fill = fill;
   info.collective = true;
@@ -73,8 +76,8 @@ DDL_INLINE RequestInfo posted_collective(uint64_t payload, const Communicator* c
   return info;
 }
 
-DDL_INLINE RequestInfo posted(uint64_t payload, int peer, int tag, Fill fill, bool persistent) {
-  RequestInfo info = {};
+DDL_INLINE Posted posted(uint64_t payload, int peer, int tag, Fill fill, bool persistent) {
+  Posted info = {};
   info.payload = payload;
   info.fill = fill;
   info.persistent = persistent;
@@ -83,8 +86,8 @@ DDL_INLINE RequestInfo posted(uint64_t payload, int peer, int tag, Fill fill, bo
   return info;
 }
 
-DDL_INLINE RequestInfo posted_persistent_collective(uint64_t payload, const Communicator* c, int root) {
-  RequestInfo info = {};
+DDL_INLINE Posted posted_persistent_collective(uint64_t payload, const Communicator* c, int root) {
+  Posted info = {};
   info.payload = payload;
   info.persistent = true;
   info.collective = true;
@@ -131,35 +134,37 @@ using namespace ddl;
 
 // The row's payload expression, twice: with what is known before the call, and again where that was not enough.
 #define DDL_PAYLOAD_BEFORE(PAYLOAD)                                                        \
-  uint64_t sent = kAskLater;                                                               \
-  if (__builtin_expect(c->index != kNoComm, 1)) { [[maybe_unused]] const KnownPayload payload; sent = PAYLOAD; }
-#define DDL_PAYLOAD_AFTER(PAYLOAD)                                                         \
+  PayloadKey key = kUnknownPayload;                                                        \
+  if (__builtin_expect(c->index != kNoComm, 1)) { [[maybe_unused]] const PayloadArguments payload; key = PAYLOAD; }
+#define DDL_PAYLOAD_AFTER(PAYLOAD) DDL_PAYLOAD_AFTER_FROM(call.payload, PAYLOAD)
+#define DDL_PAYLOAD_AFTER_FROM(KNOWN, PAYLOAD)                                             \
+  uint64_t sent = KNOWN;                                                                   \
   if (__builtin_expect(sent == kAskLater, 0)) { [[maybe_unused]] const AskedPayload payload; sent = result == MPI_SUCCESS ? PAYLOAD : 0; }
 
 #define DDL_MPI_COLLECTIVE(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, ROOT, PAYLOAD)        \
   DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \
               DDL_PAYLOAD_BEFORE(PAYLOAD)                                                  \
-              const OpenCall call = begin_numbered(kOp_##NAME, site, c, ROOT, so_far(sent)), \
+              const OpenCall call = begin_numbered(kOp_##NAME, site, c, ROOT, key), \
               DDL_PAYLOAD_AFTER(PAYLOAD) end(call, sent))
 
 #define DDL_MPI_ICOLLECTIVE(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, ROOT, PAYLOAD)       \
   DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \
               DDL_PAYLOAD_BEFORE(PAYLOAD)                                                  \
-              const OpenCall call = begin_numbered(kOp_##NAME, site, c, ROOT, so_far(sent)); \
-              RequestInfo info = posted_collective(0, c, ROOT),                            \
+              const OpenCall call = begin_numbered(kOp_##NAME, site, c, ROOT, key); \
+              Posted info = posted_collective(0, c, ROOT),                            \
               DDL_PAYLOAD_AFTER(PAYLOAD) info.payload = sent; end_post(call, result, request, sent, info))
 
 #define DDL_MPI_PCOLLECTIVE(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, ROOT, PAYLOAD)       \
   DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \
               DDL_PAYLOAD_BEFORE(PAYLOAD)                                                  \
               const OpenCall call = begin_plain(kOp_##NAME, site, c, ROOT, 0, 0),          \
-              DDL_PAYLOAD_AFTER(PAYLOAD)                                                   \
+              DDL_PAYLOAD_AFTER_FROM(known_payload(key), PAYLOAD)                                                   \
               end_post(call, result, request, 0, posted_persistent_collective(sent, c, ROOT)))
 
 #define DDL_MPI_SEND(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, PAYLOAD)         \
   DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \
               DDL_PAYLOAD_BEFORE((PEER == MPI_PROC_NULL ? 0 : PAYLOAD))                    \
-              const OpenCall call = begin_plain(kOp_##NAME, site, c, PEER, TAG, so_far(sent)), \
+              const OpenCall call = begin_plain(kOp_##NAME, site, c, PEER, TAG, key), \
               DDL_PAYLOAD_AFTER((PEER == MPI_PROC_NULL ? 0 : PAYLOAD)) end(call, sent))
 
 #define DDL_MPI_EXCHANGE(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, PAYLOAD, DATATYPE) \
@@ -167,22 +172,22 @@ using namespace ddl;
               MPI_Status own;                                                              \
               if (status == MPI_STATUS_IGNORE) status = &own;                              \
               DDL_PAYLOAD_BEFORE((PEER == MPI_PROC_NULL ? 0 : PAYLOAD))                    \
-              const OpenCall call = begin_plain(kOp_##NAME, site, c, PEER, TAG, so_far(sent)), \
+              const OpenCall call = begin_plain(kOp_##NAME, site, c, PEER, TAG, key), \
               DDL_PAYLOAD_AFTER((PEER == MPI_PROC_NULL ? 0 : PAYLOAD))                     \
-              end_exchange(call, result, sent, *status, datatype_code(DATATYPE)))
+              end_exchange(call, result, sent, *status, payload_datatype(type_of(DATATYPE))))
 
 #define DDL_MPI_IEXCHANGE(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, PAYLOAD, DATATYPE) \
   DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \
               DDL_PAYLOAD_BEFORE((PEER == MPI_PROC_NULL ? 0 : PAYLOAD))                    \
-              const OpenCall call = begin_plain(kOp_##NAME, site, c, PEER, TAG, so_far(sent)), \
+              const OpenCall call = begin_plain(kOp_##NAME, site, c, PEER, TAG, key), \
               DDL_PAYLOAD_AFTER((PEER == MPI_PROC_NULL ? 0 : PAYLOAD))                     \
               end_post(call, result, request, sent,                                        \
-                       posted(record_payload(0, datatype_code(DATATYPE), 0), source, recvtag, Fill::kReceivedHalf, false)))
+                       posted(type_of(DATATYPE), source, recvtag, Fill::kReceivedHalf, false)))
 
 #define DDL_MPI_ISEND(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, PAYLOAD)        \
   DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \
               DDL_PAYLOAD_BEFORE((PEER == MPI_PROC_NULL ? 0 : PAYLOAD))                    \
-              const OpenCall call = begin_plain(kOp_##NAME, site, c, PEER, TAG, so_far(sent)), \
+              const OpenCall call = begin_plain(kOp_##NAME, site, c, PEER, TAG, key), \
               DDL_PAYLOAD_AFTER((PEER == MPI_PROC_NULL ? 0 : PAYLOAD))                     \
               end_post(call, result, request, sent, posted(sent, PEER, TAG, Fill::kNothing, false)))
 
@@ -190,21 +195,20 @@ using namespace ddl;
   DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \
               MPI_Status own;                                                              \
               if (status == MPI_STATUS_IGNORE) status = &own;                              \
-              const OpenCall call = begin_plain(kOp_##NAME, site, c, PEER, TAG, 0),        \
-              end_receive(call, result, *status, datatype_code(DATATYPE)))
+              const OpenCall call = begin_receive(kOp_##NAME, site, c, PEER, TAG, DATATYPE), \
+              end_receive(call, result, *status))
 
 // The payload carries the datatype; the bytes come with the status.
 #define DDL_MPI_IRECV(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, DATATYPE)       \
   DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \
-              const OpenCall call = begin_plain(kOp_##NAME, site, c, PEER, TAG, 0),        \
-              end_post(call, result, request, 0,                                           \
-                       posted(record_payload(0, datatype_code(DATATYPE), 0), PEER, TAG, Fill::kMessage, false)))
+              const OpenCall call = begin_receive(kOp_##NAME, site, c, PEER, TAG, DATATYPE), \
+              end_post(call, result, request, call.payload, posted(call.payload, PEER, TAG, Fill::kMessage, false)))
 
 #define DDL_MPI_PERSISTENT(NAME, CLASS, FROM_STATUS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, PAYLOAD) \
   DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \
               DDL_PAYLOAD_BEFORE((PEER == MPI_PROC_NULL ? 0 : PAYLOAD))                    \
               const OpenCall call = begin_plain(kOp_##NAME, site, c, PEER, TAG, 0),        \
-              DDL_PAYLOAD_AFTER((PEER == MPI_PROC_NULL ? 0 : PAYLOAD))                     \
+              DDL_PAYLOAD_AFTER_FROM(known_payload(key), (PEER == MPI_PROC_NULL ? 0 : PAYLOAD))                     \
               end_post(call, result, request, 0, posted(sent, PEER, TAG, FROM_STATUS ? Fill::kMessage : Fill::kNothing, true)))
 
 #define DDL_MPI_COMMUNICATOR(NAME, PARAMETERS, ARGUMENTS, PARENT, NEW, COLLECTIVE, TAG)    \
@@ -223,13 +227,13 @@ using namespace ddl;
 #define DDL_MPI_ONE_SIDED(NAME, PARAMETERS, ARGUMENTS, PAYLOAD)                            \
   DDL_SCOPE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, win,                                      \
               DDL_PAYLOAD_BEFORE((target == MPI_PROC_NULL ? 0 : PAYLOAD))                  \
-              const OpenCall call = begin_plain(kOp_##NAME, site, c, target, 0, so_far(sent)), \
+              const OpenCall call = begin_plain(kOp_##NAME, site, c, target, 0, key), \
               DDL_PAYLOAD_AFTER((target == MPI_PROC_NULL ? 0 : PAYLOAD)) end(call, sent))
 
 #define DDL_MPI_IONE_SIDED(NAME, PARAMETERS, ARGUMENTS, PAYLOAD)                           \
   DDL_SCOPE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, win,                                      \
               DDL_PAYLOAD_BEFORE((target == MPI_PROC_NULL ? 0 : PAYLOAD))                  \
-              const OpenCall call = begin_plain(kOp_##NAME, site, c, target, 0, so_far(sent)), \
+              const OpenCall call = begin_plain(kOp_##NAME, site, c, target, 0, key), \
               DDL_PAYLOAD_AFTER((target == MPI_PROC_NULL ? 0 : PAYLOAD))                   \
               end_post(call, result, request, sent, posted(sent, target, 0, Fill::kNothing, false)))
 
@@ -245,7 +249,7 @@ using namespace ddl;
 
 #define DDL_MPI_FILE_CALL(NAME, PARAMETERS, ARGUMENTS, COLLECTIVE, PAYLOAD)                \
   DDL_SCOPE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, fh,                                       \
-              DDL_PAYLOAD_BEFORE(PAYLOAD) DDL_BEGIN_FILE(NAME, COLLECTIVE, so_far(sent)),  \
+              DDL_PAYLOAD_BEFORE(PAYLOAD) DDL_BEGIN_FILE(NAME, COLLECTIVE, key),  \
               DDL_PAYLOAD_AFTER(PAYLOAD) end(call, sent))
 
 #define DDL_MPI_FILE_READ(NAME, PARAMETERS, ARGUMENTS, COLLECTIVE, DATATYPE)               \
@@ -253,7 +257,7 @@ using namespace ddl;
               MPI_Status own;                                                              \
               if (status == MPI_STATUS_IGNORE) status = &own;                              \
               DDL_BEGIN_FILE(NAME, COLLECTIVE, 0),                                         \
-              end_file_read(call, result, *status, datatype_code(DATATYPE)))
+              end_file_read(call, result, *status, payload_datatype(type_of(DATATYPE))))
 
 #define DDL_POSTED_FILE(COLLECTIVE, PAYLOAD, FILL)                                         \
   (COLLECTIVE ? posted_collective(PAYLOAD, c, -1, FILL) : posted(PAYLOAD, -1, 0, FILL, false))
@@ -261,13 +265,13 @@ using namespace ddl;
 #define DDL_MPI_FILE_IREAD(NAME, PARAMETERS, ARGUMENTS, COLLECTIVE, DATATYPE)              \
   DDL_SCOPE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, fh,                                       \
               DDL_BEGIN_FILE(NAME, COLLECTIVE, 0);                                         \
-              const RequestInfo info = DDL_POSTED_FILE(COLLECTIVE, record_payload(0, datatype_code(DATATYPE), 0), Fill::kBytes), \
+              const Posted info = DDL_POSTED_FILE(COLLECTIVE, type_of(DATATYPE), Fill::kBytes), \
               end_post(call, result, request, 0, info))
 
 #define DDL_MPI_FILE_IWRITE(NAME, PARAMETERS, ARGUMENTS, COLLECTIVE, PAYLOAD)              \
   DDL_SCOPE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, fh,                                       \
-              DDL_PAYLOAD_BEFORE(PAYLOAD) DDL_BEGIN_FILE(NAME, COLLECTIVE, so_far(sent));  \
-              RequestInfo info = DDL_POSTED_FILE(COLLECTIVE, 0, Fill::kNothing),           \
+              DDL_PAYLOAD_BEFORE(PAYLOAD) DDL_BEGIN_FILE(NAME, COLLECTIVE, key);  \
+              Posted info = DDL_POSTED_FILE(COLLECTIVE, 0, Fill::kNothing),           \
               DDL_PAYLOAD_AFTER(PAYLOAD) info.payload = sent; end_post(call, result, request, sent, info))
 
 // clang-format on

@@ -1,8 +1,8 @@
 // What a call sends, as Record::payload: bytes, datatype code, reduction code. Injected code; reads only arguments that MPI itself reads.
 //
 // Predefined datatypes are known by heart. The size of any other one is a question to MPI, and asking about a datatype that is none would
-// raise the job's error handler a second time: so rows are evaluated before the call with KnownPayload, which never asks, and once more
-// after a call that succeeded with AskedPayload where the first answered kAskLater.
+// raise the job's error handler a second time: so rows are evaluated before the call with PayloadArguments, which never asks, and once more
+// after a call that succeeded with AskedPayload where what the arguments come to was not known.
 #pragma once
 
 #include "interpose/communicators.h"
@@ -10,78 +10,44 @@
 
 namespace ddl {
 
-struct DatatypeInfo {
-  uint64_t key;
-  uint16_t size;  ///< small enough for the compiler to see that no int of them exceeds a record's bytes
-  uint16_t code;
-};
-constexpr uint32_t kDatatypeSlots = 256;  // four times as many as predefined types
-extern DatatypeInfo g_datatypes[kDatatypeSlots] __attribute__((visibility("hidden")));
-
-struct ReductionInfo {
-  uint64_t key;
-  uint64_t code;
-};
-constexpr uint32_t kReductionSlots = 64;
-extern ReductionInfo g_reductions[kReductionSlots] __attribute__((visibility("hidden")));
-
 void learn_datatypes_and_reductions();
-uint64_t derived_size(MPI_Datatype datatype);
 
-inline uint32_t datatype_slot(uint64_t key) { return static_cast<uint32_t>(key * 0x9e3779b97f4a7c15ull >> 56); }
-inline uint32_t reduction_slot(uint64_t key) { return static_cast<uint32_t>(key * 0x9e3779b97f4a7c15ull >> 58); }
+constexpr uint64_t kIsPayload = 1;  ///< PayloadKey::reduction of a key whose type is the payload itself
+constexpr PayloadKey kUnknownPayload = {0, kAskLater, kIsPayload};
 
-/// 0: not a predefined operation.
-inline uint64_t reduction_code(MPI_Op op) {
-  const uint64_t key = key_of(op);
-  for (uint32_t i = reduction_slot(key);; i = (i + 1) % kReductionSlots) {
-    if (g_reductions[i].key == key || !g_reductions[i].key) return g_reductions[i].code;
-  }
-}
+/// What the arguments come to; kAskLater: not known before the call.
+uint64_t known_payload(PayloadKey key);
+/// Of receives: the datatype's code; the bytes come with the status.
+uint64_t received_type(PayloadKey key);
 
-/// NULL: not a predefined type.
-inline const DatatypeInfo* predefined(MPI_Datatype datatype) {
-  const uint64_t key = key_of(datatype);
-  for (uint32_t i = datatype_slot(key);; i = (i + 1) % kDatatypeSlots) {
-    if (g_datatypes[i].key == key) return key ? &g_datatypes[i] : nullptr;
-    if (!g_datatypes[i].key) return nullptr;
-  }
-}
-
-inline uint32_t datatype_code(MPI_Datatype datatype) {
-  const DatatypeInfo* info = predefined(datatype);
-  return info ? info->code : 0;
-}
-
-constexpr uint64_t kAskLater = UINT64_MAX;
-
-/// The function `payload` of the table's rows.
-template <bool kMayAsk>
-struct Payload {
-  uint64_t operator()(int64_t count, MPI_Datatype datatype) const {
-    if (count <= 0) return 0;
-    if (const DatatypeInfo* info = predefined(datatype); __builtin_expect(info != nullptr, 1)) {
-      return record_payload(static_cast<uint64_t>(count) * info->size, info->code, 0);
+/// The function `payload` of the table's rows before the call. Its result says what there is to send, and is not looked up where the call
+/// site has sent the same before.
+struct PayloadArguments {
+  PayloadKey operator()(int64_t count, MPI_Datatype datatype) const { return {count, key_of(datatype)}; }
+  PayloadKey operator()(int64_t count, MPI_Datatype datatype, MPI_Op op) const { return {count, key_of(datatype), key_of(op)}; }
+  template <class Count>
+  PayloadKey operator()(const Count* counts, const MPI_Datatype* datatypes, int n) const {
+    uint64_t bytes = 0;
+    for (int i = 0; counts && datatypes && i < n; ++i) {
+      const uint64_t one = known_payload((*this)(counts[i], datatypes[i]));
+      if (one == kAskLater) return kUnknownPayload;
+      bytes += payload_bytes(one);
     }
-    return kMayAsk ? record_payload(static_cast<uint64_t>(count) * derived_size(datatype), 0, 0) : kAskLater;
+    return {0, record_payload(bytes, 0, 0), kIsPayload};
   }
-  uint64_t operator()(int64_t count, MPI_Datatype datatype, MPI_Op op) const {
-    const uint64_t result = (*this)(count, datatype);
-    return __builtin_expect(result == kAskLater, 0) ? result : result | reduction_code(op);
-  }
+};
+
+/// The same function after the call, which has succeeded: datatypes are good, and MPI is asked for their size.
+struct AskedPayload {
+  uint64_t operator()(int64_t count, MPI_Datatype datatype) const;
+  uint64_t operator()(int64_t count, MPI_Datatype datatype, MPI_Op op) const;
   template <class Count>
   uint64_t operator()(const Count* counts, const MPI_Datatype* datatypes, int n) const {
     uint64_t bytes = 0;
-    for (int i = 0; counts && datatypes && i < n; ++i) {
-      const uint64_t one = (*this)(counts[i], datatypes[i]);
-      if (one == kAskLater) return one;
-      bytes += payload_bytes(one);
-    }
+    for (int i = 0; counts && datatypes && i < n; ++i) bytes += payload_bytes((*this)(counts[i], datatypes[i]));
     return record_payload(bytes, 0, 0);
   }
 };
-using KnownPayload = Payload<false>;
-using AskedPayload = Payload<true>;
 
 /// A product that cannot overflow into a small number.
 inline int64_t times(int64_t count, int64_t n) {

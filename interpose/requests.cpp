@@ -8,23 +8,24 @@
 
 namespace ddl {
 
+RequestInfo g_requests[kRequestSlots];
+
 namespace {
 
 constexpr uint32_t kStripes = 64;
-constexpr uint32_t kBucketsPerStripe = 256;
 constexpr size_t kPoolBytes = 64 * 1024;
 
 struct alignas(64) Stripe {
   bool locked;
-  RequestInfo* free;
-  RequestInfo* buckets[kBucketsPerStripe];
+  RequestInfo* free;  ///< entries for chains
 };
 Stripe g_stripes[kStripes];
-uint64_t g_outstanding = 0;
+
+Stripe& stripe_of(const RequestInfo* slot) { return g_stripes[static_cast<uint64_t>(slot - g_requests) % kStripes]; }
 
 class StripeLock {
  public:
-  explicit StripeLock(Stripe& stripe) : stripe_(g_mpi.multiple ? &stripe : nullptr) {
+  explicit StripeLock(const RequestInfo* slot) : stripe_(g_mpi.multiple ? &stripe_of(slot) : nullptr) {
     while (stripe_ && __atomic_test_and_set(&stripe_->locked, __ATOMIC_ACQUIRE)) sched_yield();
   }
   ~StripeLock() {
@@ -37,193 +38,191 @@ class StripeLock {
   Stripe* stripe_;
 };
 
-uint64_t hash_of(MPI_Request handle) { return key_of(handle) * 0x9e3779b97f4a7c15ull >> 40; }
-Stripe& stripe_of(uint64_t hash) { return g_stripes[hash % kStripes]; }
-RequestInfo** bucket_of(Stripe& stripe, uint64_t hash) { return &stripe.buckets[hash / kStripes % kBucketsPerStripe]; }
-
-/// The link that points to the entry of `handle` that no completing call holds, or to the NULL at the end of its chain.
-RequestInfo** find(RequestInfo** link, MPI_Request handle) {
-  while (*link && ((*link)->handle != handle || (*link)->held)) link = &(*link)->next;
-  return link;
+/// The entry of `handle` that no completing call holds.
+RequestInfo* find(RequestInfo* slot, MPI_Request handle) {
+  RequestInfo* info = slot;
+  while (info && (info->handle != handle || (info->flags & kRequestHeld))) info = info->next;
+  return info;
 }
 
-bool is_none(MPI_Request handle) { return !key_of(handle) || handle == g_mpi.request_null; }
-
-RequestInfo* take_node(Stripe& stripe) {
+RequestInfo* take_chained(RequestInfo* slot) {
+  Stripe& stripe = stripe_of(slot);
   if (!stripe.free) {
-    RequestInfo* nodes = static_cast<RequestInfo*>(internal::take_pages(kPoolBytes));
-    if (!nodes) return nullptr;
+    RequestInfo* entries = static_cast<RequestInfo*>(internal::take_pages(kPoolBytes));
+    if (!entries) return nullptr;
     for (size_t i = 0; i < kPoolBytes / sizeof(RequestInfo); ++i) {
-      nodes[i].next = stripe.free;
-      stripe.free = &nodes[i];
+      entries[i].next = stripe.free;
+      stripe.free = &entries[i];
     }
   }
-  RequestInfo* node = stripe.free;
-  stripe.free = node->next;
-  return node;
+  RequestInfo* info = stripe.free;
+  stripe.free = info->next;
+  info->next = slot->next;
+  slot->next = info;
+  return info;
 }
 
-void remove(Stripe& stripe, RequestInfo* node) {
-  RequestInfo** link = bucket_of(stripe, hash_of(node->handle));
-  while (*link && *link != node) link = &(*link)->next;
-  if (*link) *link = node->next;
-  node->next = stripe.free;
-  stripe.free = node;
+__attribute__((noinline)) void remove_from_chain(RequestInfo* slot, RequestInfo* info) {
+  RequestInfo* before = slot;
+  while (before->next && before->next != info) before = before->next;
+  if (before->next) before->next = info->next;
+  Stripe& stripe = stripe_of(slot);
+  info->next = stripe.free;
+  stripe.free = info;
 }
 
-void count_outstanding(int64_t change) { __atomic_fetch_add(&g_outstanding, static_cast<uint64_t>(change), __ATOMIC_RELAXED); }
+/// An entry that is not in use may be the slot itself, whose chain stays.
+DDL_HOT void remove(RequestInfo* info) {
+  RequestInfo* slot = request_slot(info->handle);
+  info->handle = {};
+  if (__builtin_expect(info != slot, 0)) remove_from_chain(slot, info);
+}
 
-/// Bytes of what is posted without knowing them (receives, persistent operations) join the row of the posting call when they are known.
+/// Bytes of what is posted without knowing them join the row of the posting call when they are known.
 void add_bytes(Thread* thread, const RequestInfo& info, uint64_t bytes) {
-  if (bytes != 0) profile_entry(thread, info.context, info.comm, info.op, 0)->bytes += bytes;
+  if (bytes == 0) return;
+  const bool is_own = info.thread == thread->index && !(info.flags & kRequestPersistent) && info.fill != Fill::kCommunicator;
+  ProfileEntry* entry = __builtin_expect(is_own, 1) ? info.received : profile_entry(thread, info.context, info.comm, info.op, 0);
+  entry->bytes += bytes;
 }
 
-void write_request(const RequestInfo& info, uint64_t now) {
-  Thread* thread = this_thread();
-  if (!thread) return;
-  if (info.fill == Fill::kBytes || info.fill == Fill::kMessage) add_bytes(thread, info, payload_bytes(info.payload));
-  Record record;
-  record.start_ticks = info.start_ticks;
-  record.word = record_word(RecordKind::kRequest, info.op, now - info.start_ticks);
-  record.payload = info.payload;
-  record.comm = info.comm;
-  record.context = info.context;
-  record.sequence = info.sequence;
-  record.peer = info.peer;
-  write_record(thread, info.keep, record);
-}
-
-void write_completion(RequestInfo info, const MPI_Status& status, uint64_t now) {
-  const uint32_t datatype = payload_datatype(info.payload);
-  if (info.fill != Fill::kNothing) info.payload = info.fill == Fill::kBytes ? was_read(status, datatype) : received(status, datatype);
-  if (info.fill == Fill::kMessage || info.fill == Fill::kReceivedHalf) {
-    info.peer = source_of(status);
-    info.sequence = static_cast<uint32_t>(status.MPI_TAG);
+DDL_HOT void write_completion(Thread* thread, const RequestInfo& info, const MPI_Status& status, uint64_t now) {
+  uint64_t payload = info.payload;
+  uint32_t sequence = info.sequence;
+  int32_t peer = info.peer;
+  if (info.fill == Fill::kCommunicator) payload = 0;
+  if (info.fill == Fill::kMessage || info.fill == Fill::kReceivedHalf || info.fill == Fill::kBytes) {
+    const uint32_t datatype = payload_datatype(payload);
+    payload = info.fill == Fill::kBytes ? was_read(status, datatype) : received(status, datatype);
+    if (info.fill != Fill::kBytes) {
+      peer = source_of(status);
+      sequence = static_cast<uint32_t>(status.MPI_TAG);
+    }
+    if (info.fill != Fill::kReceivedHalf) add_bytes(thread, info, payload_bytes(payload));
   }
-  write_request(info, now);
+  Record* record = take_record(thread, info.flags & kRequestKept);
+  record->start_ticks = info.start_ticks;
+  record->payload = payload;
+  record->comm = info.comm;
+  record->context = info.context;
+  record->sequence = sequence;
+  record->peer = peer;
+  publish(record, record_word(RecordKind::kRequest, info.op, now - info.start_ticks));
+}
+
+/// Persistent ones stay, to be started again. No completing call holds it any more.
+DDL_HOT void end_request(RequestInfo* info) {
+  if (info->flags & kRequestPersistent) {
+    info->flags &= static_cast<uint8_t>(~(kRequestActive | kRequestHeld));
+  } else {
+    remove(info);
+  }
 }
 
 }  // namespace
 
-void post_request(MPI_Request handle, const OpenCall& call, uint64_t now, RequestInfo info) {
-  if (!call.thread) return;
-  info.handle = handle;
-  info.start_ticks = call.start_ticks;
-  info.context = call.context;
-  info.comm = call.comm;
-  info.op = call.op;
-  info.keep = call.keep;
-  info.active = !info.persistent;
-  if (handle == g_mpi.request_null || is_shared_request(handle)) {
-    if (info.fill != Fill::kNothing) info.payload = 0;  // a receive that is complete when posted is one from MPI_PROC_NULL
-    if (!info.persistent) write_request(info, now);
-    return;
-  }
-  const uint64_t hash = hash_of(handle);
-  Stripe& stripe = stripe_of(hash);
-  const StripeLock lock(stripe);
-  RequestInfo** link = find(bucket_of(stripe, hash), handle);
-  RequestInfo* node = *link;
-  if (node) {
+RequestInfo* claim_request_in_chain(MPI_Request handle) {
+  RequestInfo* slot = request_slot(handle);
+  const StripeLock lock(slot);
+  RequestInfo* info = find(slot, handle);
+  if (info) {
     // MPI gave the handle out again without our having seen its end (completed through a call that we do not wrap).
-    if (node->active) {
-      count_loss(kLossRequests);
-      count_outstanding(-1);
-    }
+    if (info->flags & kRequestActive) count_loss(kLossRequests);
   } else {
-    node = take_node(stripe);
-    if (!node) {
+    info = key_of(slot->handle) ? take_chained(slot) : slot;
+    if (!info) {
       count_loss(kLossRequests);
-      return;
+      return nullptr;
     }
-    node->next = nullptr;
-    *link = node;
   }
-  if (info.active) count_outstanding(1);
-  info.next = node->next;
-  *node = info;
+  info->handle = handle;
+  info->flags = 0;
+  return info;
 }
 
-RequestInfo* find_request(MPI_Request handle, bool hold) {
-  if (is_none(handle)) return nullptr;
-  const uint64_t hash = hash_of(handle);
-  Stripe& stripe = stripe_of(hash);
-  const StripeLock lock(stripe);
-  RequestInfo* node = *find(bucket_of(stripe, hash), handle);
-  if (node && hold && g_mpi.multiple) node->held = true;
-  return node;
+RequestInfo* find_request_in_chain(RequestInfo* slot, MPI_Request handle, bool hold) {
+  const StripeLock lock(slot);
+  RequestInfo* info = find(slot, handle);
+  if (info && hold && g_mpi.multiple) info->flags |= kRequestHeld;
+  return info;
 }
 
 void release_request(RequestInfo* request) {
   if (!request || !g_mpi.multiple) return;
-  const StripeLock lock(stripe_of(hash_of(request->handle)));
-  request->held = false;
+  const StripeLock lock(request_slot(request->handle));
+  request->flags &= static_cast<uint8_t>(~kRequestHeld);
 }
 
-bool is_active(const RequestInfo* request) { return request && request->active; }
-
-void complete_request(RequestInfo* request, const MPI_Status& status, uint64_t now) {
-  if (!request) return;
-  RequestInfo info;
-  {
-    Stripe& stripe = stripe_of(hash_of(request->handle));
-    const StripeLock lock(stripe);
-    request->held = false;
-    info = *request;
-    request->active = false;
-    if (info.active) count_outstanding(-1);
-    if (!info.persistent) remove(stripe, request);
+void complete_request(Thread* thread, RequestInfo* request, const MPI_Status& status, uint64_t now) {
+  RequestInfo copy;
+  const RequestInfo* info = request;
+  const bool multiple = g_mpi.multiple;
+  if (__builtin_expect(multiple, 0)) {
+    const StripeLock lock(request_slot(request->handle));
+    copy = *request;
+    info = &copy;
+    end_request(request);
   }
-  if (!info.active) return;
-  write_completion(info, status, now);
-  if (key_of(info.new_comm)) add_communicator(info.new_comm, find_communicator(key_of(info.parent)), info.op, "MPI_Comm_idup", 0);
+  if (thread && info->flags & kRequestActive) {
+    write_completion(thread, *info, status, now);
+    if (__builtin_expect(info->fill == Fill::kCommunicator, 0))
+      add_communicator(info->new_comm, find_communicator(info->payload), info->op, "MPI_Comm_idup", 0);
+  }
+  if (!multiple) end_request(request);
 }
 
-void observe_completion(RequestInfo* request, const MPI_Status& status, uint64_t now) {
-  if (!is_active(request)) return;
-  request->active = false;
-  count_outstanding(-1);
-  write_completion(*request, status, now);
+void observe_completion(Thread* thread, RequestInfo* request, const MPI_Status& status, uint64_t now) {
+  if (!(request->flags & kRequestActive)) return;
+  {
+    const StripeLock lock(request_slot(request->handle));
+    request->flags &= static_cast<uint8_t>(~kRequestActive);
+  }
+  write_completion(thread, *request, status, now);
 }
 
 void start_request(MPI_Request handle, uint64_t now) {
-  if (is_none(handle)) return;
   RequestInfo info;
   {
-    const uint64_t hash = hash_of(handle);
-    Stripe& stripe = stripe_of(hash);
-    const StripeLock lock(stripe);
-    RequestInfo* node = *find(bucket_of(stripe, hash), handle);
-    if (!node || !node->persistent || node->active) return;
-    if (node->numbered_key) {
-      Communicator* c = find_communicator(node->numbered_key);
-      node->sequence = c->index == node->comm ? next_sequence(c) : kNoSequence;
+    if (is_no_request(handle)) return;
+    RequestInfo* slot = request_slot(handle);
+    const StripeLock lock(slot);
+    RequestInfo* request = find(slot, handle);
+    if (!request || (request->flags & (kRequestPersistent | kRequestActive)) != kRequestPersistent) return;
+    if (request->numbered_key) {
+      Communicator* c = find_communicator(request->numbered_key);
+      request->sequence = c->index == request->comm ? next_sequence(c) : kNoSequence;
     }
-    node->active = true;
-    node->start_ticks = now;
-    count_outstanding(1);
-    info = *node;
+    request->flags |= kRequestActive;
+    request->start_ticks = now;
+    info = *request;
   }
   if (Thread* thread = this_thread(); thread && info.fill == Fill::kNothing) add_bytes(thread, info, payload_bytes(info.payload));
 }
 
 void forget_request(MPI_Request handle) {
-  RequestInfo* node = find_request(handle, false);
-  if (!node) return;
-  Stripe& stripe = stripe_of(hash_of(handle));
-  const StripeLock lock(stripe);
-  if (node->active) {
-    count_loss(kLossRequests);
-    count_outstanding(-1);
-  }
-  remove(stripe, node);
+  if (is_no_request(handle)) return;
+  RequestInfo* slot = request_slot(handle);
+  const StripeLock lock(slot);
+  RequestInfo* info = find(slot, handle);
+  if (!info) return;
+  if (info->flags & kRequestActive) count_loss(kLossRequests);
+  remove(info);
 }
 
-uint64_t outstanding_requests() { return __atomic_load_n(&g_outstanding, __ATOMIC_RELAXED); }
+uint64_t outstanding_requests() {
+  uint64_t active = 0;
+  for (RequestInfo& slot : g_requests) {
+    const StripeLock lock(&slot);
+    for (const RequestInfo* info = &slot; info; info = info->next) active += key_of(info->handle) && info->flags & kRequestActive;
+  }
+  return active;
+}
 
 void reset_requests() {
   memset(static_cast<void*>(g_stripes), 0, sizeof g_stripes);
-  g_outstanding = 0;
+  for (RequestInfo& slot : g_requests) {  // most were never used, and stay pages that nobody has
+    if (key_of(slot.handle) || slot.next) memset(static_cast<void*>(&slot), 0, sizeof slot);
+  }
 }
 
 }  // namespace ddl

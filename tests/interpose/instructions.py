@@ -18,8 +18,8 @@ CALLS = 1000
 
 # Instructions per run of a kind (isend_irecv_waitall: three calls), in libddl.so alone.
 LIMITS = {
-    "recorded": {"allreduce": 248, "barrier": 163, "test_null": 277, "test_active": 190, "isend_irecv_waitall": 1435},
-    "profiled": {"allreduce": 255, "barrier": 169, "test_null": 276, "test_active": 189, "isend_irecv_waitall": 1463},
+    "recorded": {"allreduce": 213, "barrier": 197, "test_null": 241, "test_active": 187, "isend_irecv_waitall": 945},
+    "profiled": {"allreduce": 217, "barrier": 201, "test_null": 241, "test_active": 187, "isend_irecv_waitall": 972},
     "disabled": {"allreduce": 45, "barrier": 35, "test_null": 37, "test_active": 37, "isend_irecv_waitall": 131},
 }
 SETTINGS = {
