@@ -79,6 +79,23 @@ def every_completion(folder):
     job.check(copies == 2, f"the allreduce on the duplicate: {copies} rows with a wait instead of 2")
 
 
+def many_at_a_time(folder):
+    """More than the table has slots, so that entries share them: each completion finds its own post."""
+    run, requests = folder / "many.ddl", 40000
+    job.record(run, [PROGRAMS / "many_requests"], check_rc=0, DDL_BUDGET="off")
+    db = job.store(run)
+    received = db.execute("select e.tag, e.bytes, e.start_ns from event e join op o on o.id = e.op where e.kind = 2 and o.name = 'MPI_Irecv' order by e.start_ns")
+    posts = db.execute("select e.tag, e.start_ns from event e join op o on o.id = e.op where e.kind = 1 and o.name = 'MPI_Irecv' order by e.start_ns")
+    expected = [(i, i % 8) for i in range(requests)] * 2
+    rows = [tuple(r) for r in received]
+    job.check([r[:2] for r in rows] == expected, f"{len(rows)} receives completed, not {2 * requests} with the tags and bytes of their messages")
+    job.check([(r[0], r[2]) for r in rows] == [tuple(r) for r in posts], "a completion has the start of another post")
+    booked = db.execute("select sum(calls), sum(bytes) from v_call where op = 'MPI_Irecv'").fetchone()
+    job.check(tuple(booked) == (2 * requests, sum(size for _, size in expected)), f"MPI_Irecv: {tuple(booked)} calls and bytes")
+    lost = [tuple(r) for r in db.execute("select * from loss where kind = 'requests'")]
+    job.check(not lost, f"requests lost: {lost}")
+
+
 def fork_in_mid_run(folder):
     run = folder / "fork.ddl"
     job.record(run, [PROGRAMS / "forker"], check_rc=0)
@@ -111,4 +128,4 @@ def annotations_alone(folder):
     job.check("\033" not in job.report(run, check_rc=None).stdout, "an escape sequence reaches the terminal")
 
 
-job.main(every_completion, fork_in_mid_run, mpi_in_the_child, annotations_alone)
+job.main(every_completion, many_at_a_time, fork_in_mid_run, mpi_in_the_child, annotations_alone)
