@@ -8,11 +8,13 @@
 #include "analyzer/passes/catalog.h"
 #include "analyzer/passes/collectives.h"
 #include "analyzer/passes/devices.h"
+#include "analyzer/passes/gradient_noise.h"
 #include "analyzer/passes/inferred_steps.h"
 #include "analyzer/passes/late_roots.h"
 #include "analyzer/passes/messages.h"
 #include "analyzer/passes/steady_steps.h"
 #include "analyzer/passes/steps.h"
+#include "analyzer/passes/straggler_scores.h"
 #include "analyzer/query.h"
 #include "analyzer/verdict.h"
 
@@ -36,15 +38,15 @@ constexpr LossKind kBadIntervals{"bad_intervals", "events that end before they b
 constexpr LossKind kRepeated{"repeated_steps", "steps whose number the same process had used before: left out of the statistics"};
 
 void drop_temporary_tables(SQLite::Database& db) {
-  for (const char* table :
-       {"late", "reached", "comm_step", "call_wait", "message_late", "tail", "steady_number", "steady_part", "steady_step", "steady_gpu"}) {
+  for (const char* table : {"late", "reached", "comm_step", "call_wait", "message_late", "tail", "steady_number", "steady_part",
+                            "steady_step", "steady_gpu", "noise", "section_score"}) {
     db.exec(fmt::format("DROP TABLE IF EXISTS temp.{}", table));
   }
 }
 
 void clear(SQLite::Database& db) {
   for (const char* table : {"collective", "blame", "message", "message_blame", "message_part", "step_part", "rank_part", "gpu_part",
-                            "gpu_layer_part", "pipeline", "collective_group", "metric", "finding"}) {
+                            "gpu_layer_part", "pipeline", "collective_group", "metric", "rank_metric", "finding"}) {
     db.exec(fmt::format("DELETE FROM {}", table));
   }
   for (const LossKind& loss : {kPartial, kMismatched, kUnmatched, kViolations, kBadIntervals, kRepeated}) {
@@ -109,6 +111,8 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress) {
   const std::map<int64_t, SteadySteps> steady = select_steady_steps(db);
   store_steady_steps(db, steady);
   select_steady_devices(db);
+  analyze_gradient_noise(db);
+  score_sections(db);
 
   tell("computing metrics", 0.9);
   for (const auto& [world, used] : steady) compute_metrics(db, world);

@@ -29,6 +29,13 @@ bool Query::next() {
   return false;
 }
 
+int Query::column_named(std::string_view name) const {
+  for (int i = 0; i < sqlite3_column_count(statement_.get()); ++i) {
+    if (name == sqlite3_column_name(statement_.get(), i)) return i;
+  }
+  return -1;
+}
+
 std::string Query::text(int column) const {
   const auto* bytes = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
   return bytes == nullptr ? std::string() : std::string(bytes, static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column)));

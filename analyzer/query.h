@@ -45,7 +45,8 @@ class Query {
   bool next();
   void reset() { sqlite3_reset(statement_.get()); }
 
-  int columns() const { return sqlite3_column_count(statement_.get()); }
+  /// Number of the column of this name; -1: none.
+  int column_named(std::string_view name) const;
   bool is_null(int column) const { return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL; }
   int64_t integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
   double real(int column) const { return sqlite3_column_double(statement_.get(), column); }

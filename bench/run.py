@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures what recording costs, and prints it as tables.
 
-    run.py [--build DIR] [--rounds N] [--json FILE] [calls] [cold] [ranks] [job] [many] [spawn] [ranges]     default: all
+    run.py [--build DIR] [--rounds N] [--json FILE] [calls] [cold] [ranks] [job] [many] [analysis] [spawn] [ranges]     default: all
 
 Everything that is compared runs in turns, in random order, round after round, so that the machine's other load falls on all alike. "Quiet" is the
 least of all blocks of all rounds: what a call costs when nothing else happens. Costs are differences to the same call without a tool, timed in
@@ -221,9 +221,64 @@ def print_many(result, calls=10_000_000):
     r = result["recorded"]
     print(f"  {r['events']:,} events: {r['spool_bytes'] / r['events']:.1f} bytes each in the spool, {r['sqlite_bytes'] / r['events']:.1f} in run.sqlite;"
           f" report after {r['report_s']:.1f} s")
-    for way in ("ingest", "vtab", "prepared"):
+    for way in ("ingest", "indexed", "vtab", "prepared"):
         ns = min(r[f"{way}_ns_per_row"])
         print(f"  {way:9} {ns:6.0f} ns of processor time per row, {1e3 / ns:.2f} million rows/s")
+
+
+# ------------------------------------------------------------------------------------------------ analysing
+
+
+SCAN = """
+import sqlite3, sys
+db = sqlite3.connect(f"file:{sys.argv[1]}/run.sqlite?mode=ro", uri=True)
+for (table,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+    columns = ", ".join(f"count({row[1]})" for row in db.execute(f"PRAGMA table_info({table})"))
+    db.execute(f"SELECT {columns} FROM {table} NOT INDEXED").fetchall()
+"""
+
+
+def cost_of(command):
+    """Processor seconds and largest resident MiB of a command that must succeed."""
+    process = subprocess.Popen([str(c) for c in command], stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    if os.waitstatus_to_exitcode(status) not in (0, 3):
+        sys.exit(f"failed: {' '.join(map(str, command))}")
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def bench_analysis(bench):
+    """What the first report (ingest and analysis), analysing again, the report of an analyzed run and one scan of all its tables take."""
+    result = []
+    for calls in (1_000_000, 3_000_000, 10_000_000):
+        bench.run([bench.program("bench_step_calls"), calls], "recorded")
+        ddl, run_dir = bench.program("ddl"), bench.run_dir
+        first_s, first_mib = cost_of([ddl, "report", run_dir])
+        rows = {"events": 0, "first_s": first_s, "first_mib": first_mib, "analyze_s": [], "report_s": [], "scan_s": []}
+        for _ in range(3):
+            seconds, rows["analyze_mib"] = cost_of([ddl, "analyze", run_dir])
+            rows["analyze_s"].append(seconds)
+            seconds, rows["report_mib"] = cost_of([ddl, "report", run_dir])
+            rows["report_s"].append(seconds)
+            rows["scan_s"].append(cost_of([sys.executable, "-c", SCAN, run_dir])[0])
+        ingest = subprocess.run([bench.program("bench_ingest"), run_dir, "3"], capture_output=True, text=True, check=True)
+        for line in ingest.stdout.splitlines():
+            way, events, ns = line.split()
+            rows.setdefault(f"{way}_ns_per_row", []).append(float(ns))
+            rows["events"] = int(events)
+        bench.forget()
+        result.append(rows)
+    return result
+
+
+def print_analysis(result):
+    print("\nsteps of 100 MPI_Allreduce in four layers; processor time, least of 3")
+    for r in result:
+        report, scan = min(r["report_s"]), min(r["scan_s"])
+        print(f"  {r['events']:>10,} events: first report {r['first_s']:.2f} s, {r['first_mib']:.0f} MiB; analyze {min(r['analyze_s']):.2f} s,"
+              f" {r['analyze_mib']:.0f} MiB; report {report:.2f} s, scan {scan:.2f} s: {report / scan:.2f}; ingest"
+              f" {min(r['indexed_ns_per_row']) / min(r['ingest_ns_per_row']):.2f} of the floor with indices,"
+              f" {min(r['prepared_ns_per_row']) / min(r['ingest_ns_per_row']):.2f} of prepared INSERTs without")
 
 
 # ------------------------------------------------------------------------------------------------ a process that is none of the job's
@@ -287,9 +342,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--folder", type=pathlib.Path, help="where the runs are recorded to (default: a new folder in the temporary directory)")
     parser.add_argument("--json", type=pathlib.Path, help="write what was measured to this file as well")
-    parser.add_argument("what", nargs="*", choices=[[], "calls", "cold", "ranks", "job", "many", "spawn", "ranges"])
+    parser.add_argument("what", nargs="*", choices=[[], "calls", "cold", "ranks", "job", "many", "analysis", "spawn", "ranges"])
     options = parser.parse_args()
-    what = options.what or ["calls", "cold", "ranks", "job", "many", "spawn", "ranges"]
+    what = options.what or ["calls", "cold", "ranks", "job", "many", "analysis", "spawn", "ranges"]
     variants = list(VARIANTS)
     result = {"machine": machine(options.build), "rounds": options.rounds}
     print("  ".join(f"{k}: {v}" for k, v in result["machine"].items()))
@@ -310,6 +365,9 @@ def main():
         if "many" in what:
             result["many"] = bench_many(bench)
             print_many(result["many"])
+        if "analysis" in what:
+            result["analysis"] = bench_analysis(bench)
+            print_analysis(result["analysis"])
         if "spawn" in what:
             result["spawn"] = bench_spawn(bench)
             print_spawn(result["spawn"])

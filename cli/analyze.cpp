@@ -17,13 +17,11 @@ namespace po = boost::program_options;
 namespace ddl::cli {
 namespace {
 
-void print_list() {
-  std::string text;
-  for (const Metric& metric : all_metrics()) {
-    text += fmt::format("{}  ({}; {}; {})\n", metric.id, metric.name, metric.unit, metric.source);
-    for (const std::string& line : reports::wrap(metric.sentence, 96)) text += "    " + line + "\n";
-  }
-  print_out(text);
+std::string describe(const Metric& metric) {
+  std::string text = fmt::format("{}  ({}; {}; {}; of a {}; {})\n", metric.id, metric.name, metric.unit,
+                                 metric.better == "none" ? "neither is better" : metric.better + " is better", metric.scope, metric.source);
+  for (const std::string& line : reports::wrap(metric.sentence, 96)) text += "    " + line + "\n";
+  return text;
 }
 
 const Metric& known_metric(const std::string& id) {
@@ -45,16 +43,19 @@ int run_analyze(const Arguments& arguments) {
                                   "  ddl analyze slow.ddl --metric ccr_xfer\n"
                                   "  ddl analyze --list"});
   options.add()("metric", po::value<std::string>()->value_name("NAME"), "print the value of one metric only, without a unit")(
-      "list", "what metrics there are and what they say")("world", po::value<int64_t>()->value_name("N"),
-                                                          "which MPI_COMM_WORLD, if there are several");
+      "list", "what metrics there are and what they say; with --metric also how it is computed")(
+      "world", po::value<int64_t>()->value_name("N"), "which MPI_COMM_WORLD, if there are several");
   options.allow_words(1);
   if (!options.parse(arguments)) return 0;
-  if (options.has("list")) {
-    print_list();
-    return 0;
-  }
   const auto wanted = options.maybe<std::string>("metric");
   if (wanted) known_metric(*wanted);
+  if (options.has("list")) {
+    std::string text;
+    for (const Metric& metric : all_metrics())
+      if (!wanted || metric.id == *wanted) text += describe(metric);
+    print_out(wanted ? text + "\n" + known_metric(*wanted).sql : text);
+    return 0;
+  }
   Run run = open_run_and_analyze(options.words().empty() ? "" : options.words()[0]);
   const reports::RunView view(run.db, options.maybe<int64_t>("world"));
   if (!wanted) {

@@ -29,6 +29,7 @@ struct Metric {
   std::optional<double> value;
   std::string why;
   std::optional<double> lo, hi;
+  std::optional<double> sigma;  ///< of the clocks; nothing: it compares none
 };
 
 /// "WHERE IT GOES   compute 69.0%   waiting 8.3%": a label and named numbers, then a remark.

@@ -204,7 +204,7 @@ void add_findings(const RunView& run, Document& document) {
 }
 
 void add_metrics(const RunView& run, Document& document) {
-  Query row(run.db, "SELECT id, unit, value, why, lo, hi FROM metric WHERE world = ? ORDER BY id");
+  Query row(run.db, "SELECT id, unit, value, why, lo, hi, sigma FROM metric WHERE world = ? ORDER BY id");
   row.bind(run.world);
   while (row.next())
     document.metrics.push_back({.id = row.text(0),
@@ -212,7 +212,8 @@ void add_metrics(const RunView& run, Document& document) {
                                 .value = row.maybe_real(2),
                                 .why = row.text(3),
                                 .lo = row.maybe_real(4),
-                                .hi = row.maybe_real(5)});
+                                .hi = row.maybe_real(5),
+                                .sigma = row.maybe_real(6)});
 }
 
 void add_loss(const RunView& run, Document& document) {

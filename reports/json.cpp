@@ -35,8 +35,13 @@ Json to_json(const Finding& finding) {
 }
 
 Json to_json(const Metric& metric) {
-  return {{"id", metric.id},           {"value", nullable(metric.value)}, {"unit", metric.unit}, {"why", nullable_text(metric.why)},
-          {"lo", nullable(metric.lo)}, {"hi", nullable(metric.hi)}};
+  return {{"id", metric.id},
+          {"value", nullable(metric.value)},
+          {"unit", metric.unit},
+          {"why", nullable_text(metric.why)},
+          {"lo", nullable(metric.lo)},
+          {"hi", nullable(metric.hi)},
+          {"sigma", nullable(metric.sigma)}};
 }
 
 Json to_json(const Loss& loss) { return {{"rank", nullable(loss.rank)}, {"kind", loss.kind}, {"count", loss.count}, {"note", loss.note}}; }

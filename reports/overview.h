@@ -45,6 +45,7 @@ Table gpus_table(const RunView& run);
 Table links_table(const RunView& run);
 Table ranks_table(const RunView& run);
 Table processes_table(const RunView& run);
+Table blame_table(const RunView& run);
 Table steps_table(const RunView& run);
 Table metrics_table(const RunView& run);
 Table loss_table(const RunView& run);

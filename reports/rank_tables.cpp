@@ -71,6 +71,32 @@ Table ranks_table(const RunView& run) {
   return table;
 }
 
+Table blame_table(const RunView& run) {
+  Table table{.id = "blame",
+              .caption = "Who waited for whom, whole run: in collectives for the last rank to enter, in messages for the other end",
+              .columns = {{"wait_ratio", "Wait(%)", Unit::kRatio},
+                          {"wait_ns", "Wait", Unit::kDuration},
+                          {"sigma_ns", "Clock sigma", Unit::kDuration, 1},
+                          {"calls", "Calls", Unit::kCount, 2},
+                          {"late", "Late rank", Unit::kCount},
+                          {"waiter", "Waiting rank", Unit::kCount},
+                          {"kind", "In", Unit::kText}},
+              .rows = {},
+              .note = {},
+              .when_empty = "Nobody waited for anybody, or it could not be told."};
+  Query row(
+      run.db,
+      "SELECT wait_ns * 1.0 / nullif(sum(wait_ns) OVER (), 0), wait_ns, sigma_ns, calls, late, waiter, kind FROM v_blame WHERE world = ?"
+      " ORDER BY wait_ns DESC, late, waiter, kind");
+  row.bind(run.world);
+  while (row.next())
+    table.rows.push_back({row.is_null(0) ? Value::absent(Unit::kRatio, "ZERO_DENOM") : Value::ratio(row.real(0)),
+                          Value::duration_ns(row.integer(1)), Value::duration_ns(static_cast<int64_t>(row.real(2))),
+                          Value::count(row.integer(3)), Value::count(row.integer(4)), Value::count(row.integer(5)),
+                          Value::text(row.text(6))});
+  return table;
+}
+
 Table processes_table(const RunView& run) {
   Table table{.id = "processes",
               .caption = "Processes that recorded something",

@@ -15,6 +15,7 @@ constexpr size_t kMostRanksShown = 16;
 constexpr Section kSections[] = {
     {"findings", "what to fix", nullptr, 0},
     {"ranks", "one line per rank: lateness, waiting, compute, how it ended", ranks_table, kMostRanksShown},
+    {"blame", "who waited for whom, in collectives and for messages", blame_table, 0},
     {"processes", "one line per process, also those without a rank", processes_table, 0},
     {"open_calls", "calls that never returned", open_calls_table, 10},
     {"collectives", "by operation, size and communicator: waiting, transfer, bandwidth", collectives_table, 8},

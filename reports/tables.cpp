@@ -157,6 +157,7 @@ Table metrics_table(const RunView& run) {
               .columns = {{"value", "Value", Unit::kNumber},
                           {"lo", "From", Unit::kNumber, 1},
                           {"hi", "To", Unit::kNumber, 1},
+                          {"sigma", "Clock sigma", Unit::kNumber, 0},
                           {"unit", "Unit", Unit::kText, 2},
                           {"id", "Name", Unit::kText},
                           {"meaning", "Meaning", Unit::kText, 3}},
@@ -172,15 +173,19 @@ Table metrics_table(const RunView& run) {
     if (unit == "bytes/s") return Value::bandwidth(row.real(column));
     return Value::number(row.real(column));
   };
-  Query row(run.db, "SELECT id, value, unit, why, lo, hi FROM metric WHERE world = ? ORDER BY id");
+  Query row(run.db, "SELECT id, value, unit, why, lo, hi, sigma FROM metric WHERE world = ? ORDER BY id");
   row.bind(run.world);
+  bool across_clocks = false;
   while (row.next()) {
+    across_clocks |= row.real(6) > 0;
     const std::string unit = row.text(2);
     const bool printed_with_unit = unit == "ns" || unit == "bytes" || unit == "bytes/s";
     table.rows.push_back({value_of(row, 1, unit, row.text(3)), value_of(row, 4, unit, "NOT_APPLICABLE"),
-                          value_of(row, 5, unit, "NOT_APPLICABLE"), Value::text(printed_with_unit ? "" : unit), Value::text(row.text(0)),
-                          Value::text(meanings[row.text(0)])});
+                          value_of(row, 5, unit, "NOT_APPLICABLE"), value_of(row, 6, unit, "NOT_APPLICABLE"),
+                          Value::text(printed_with_unit ? "" : unit), Value::text(row.text(0)), Value::text(meanings[row.text(0)])});
   }
+  constexpr size_t kSigma = 3;
+  if (across_clocks) table.columns[kSigma].keep = 2;
   return table;
 }
 

@@ -363,7 +363,8 @@ CREATE TABLE blame (
   late INTEGER NOT NULL,   -- rank that entered last
   waiter INTEGER NOT NULL, -- rank that waited
   instances INTEGER NOT NULL,  -- collectives in which it did
-  wait_ns INTEGER NOT NULL -- sum
+  wait_ns INTEGER NOT NULL, -- sum
+  sigma_ns REAL NOT NULL   -- clock sigma of wait_ns, as if all errors went one way; 0 within one host
 );
 
 -- One row per message of the window: which send went to which receive, and who waited for whom (metrics.md W5, W6). Sends and receives whose other
@@ -386,7 +387,8 @@ CREATE TABLE message_blame (
   waiter INTEGER NOT NULL,  -- rank that waited
   kind TEXT NOT NULL,       -- late_sender or late_receiver
   calls INTEGER NOT NULL,   -- calls in which it did
-  wait_ns INTEGER NOT NULL  -- sum
+  wait_ns INTEGER NOT NULL, -- sum
+  sigma_ns REAL NOT NULL    -- clock sigma of wait_ns, as if all errors went one way; 0 within one host
 );
 
 -- The messages of each process that has any, over the events that the window kept.
@@ -399,7 +401,8 @@ CREATE TABLE message_part (
   late_sender_wait_ns INTEGER NOT NULL,    -- of which waiting for a send to begin
   late_receiver_wait_ns INTEGER NOT NULL,  -- of which waiting for a receive to be posted
   unsplit_ns INTEGER NOT NULL,   -- inside calls in which messages completed and whose waiting is not known
-  why TEXT                       -- why it is not known: PARTIAL_RANKS, CLOCK_UNTRUSTED, NOT_APPLICABLE (of several reasons one)
+  why TEXT,                      -- why it is not known: PARTIAL_RANKS, CLOCK_UNTRUSTED, NOT_APPLICABLE (of several reasons one)
+  sigma_ns REAL NOT NULL         -- clock sigma of both waits together, as if all errors went one way; 0 within one host
 );
 
 -- Processes that mark no steps, and whose steps were found by the repetition of their collectives. Their steps hold what lies between the last collective
@@ -443,6 +446,7 @@ CREATE TABLE step_part (
   why TEXT,                     -- reason of a NULL: NO_DATA, PARTIAL_RANKS, CLOCK_UNTRUSTED
   input_ns INTEGER,             -- of compute_ns: in ranges of the step's thread that load data; NULL: the run names none, or they were not kept
   bubble_ns INTEGER,            -- of wait_ns: for other stages of the same pipeline; NULL: in no pipeline, or wait_ns is NULL
+  sigma_ns REAL,                -- clock sigma of wait_ns and xfer_ns: sum over its waits, as if all errors went one way; 0 within one host; NULL as wait_ns
   PRIMARY KEY (process, step)
 ) WITHOUT ROWID;
 
@@ -456,7 +460,8 @@ CREATE TABLE rank_part (
   wait_ns INTEGER,              -- as step_part
   xfer_ns INTEGER,              -- as step_part
   idle_ns INTEGER NOT NULL,     -- as step_part
-  why TEXT                      -- as step_part
+  why TEXT,                     -- as step_part
+  sigma_ns REAL                 -- as step_part
 );
 
 -- Where each step of each GPU went, over all its streams (metrics.md sections 1 to 3). compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns = duration_ns, and the five kinds of
@@ -481,7 +486,8 @@ CREATE TABLE gpu_part (
   idle_launch_ns INTEGER NOT NULL,  -- what a launch takes (less than 20 us)
   idle_kernel_ns INTEGER NOT NULL,  -- between two kernels that were both launched (less than 30 us)
   idle_other_ns INTEGER NOT NULL,   -- the rest: waiting for another stream, or nobody knows when the next one was launched
-  why TEXT                       -- reason of a NULL: PARTIAL_RANKS, CLOCK_UNTRUSTED
+  why TEXT,                      -- reason of a NULL: PARTIAL_RANKS, CLOCK_UNTRUSTED
+  sigma_ns REAL                  -- clock sigma of the waiting inside kernels: sum over them, as if all errors went one way; NULL as wait_ns
 );
 
 -- What each GPU did for each layer in each step: lengths of unions over its streams, not sums.
@@ -519,7 +525,10 @@ CREATE TABLE collective_group (
   busbw_raw REAL,              -- from the mean duration, waiting included
   busbw_max REAL,              -- from the longest duration of each instance
   upper_bound INTEGER NOT NULL,  -- 1: non-blocking, xfer_ns is an upper bound (post to completion) and tells no bandwidth
-  why TEXT                     -- reason of a NULL bandwidth
+  why TEXT,                    -- reason of a NULL bandwidth
+  bus_factor REAL,             -- bus bandwidth over S / time, with the communicator's own size; NULL: not defined
+  completion_ns INTEGER,       -- symmetric, with trusted clocks: sum of what ranks stayed after the first one left (Scalasca's N x N completion); NULL: else
+  sigma_ns REAL                -- clock sigma of wait_ns: sum over its calls, as if all errors went one way; NULL as wait_ns
 );
 
 -- Results of the metrics (analyzer/metrics/*.sql).
@@ -534,7 +543,19 @@ CREATE TABLE metric (
   p10 REAL,             -- 10th percentile over steps (nearest rank); NULL: not a per-step metric
   p90 REAL,             -- 90th percentile
   steps INTEGER,        -- steps that had a value; NULL: not a per-step metric
+  sigma REAL,           -- what the value may be wrong by because the clocks of hosts are (1 sigma, in its unit, as if all errors went one way); 0 within one host; NULL: it compares no clocks
   PRIMARY KEY (id, world)
+) WITHOUT ROWID;
+
+-- Results of the metrics that each rank has; metric.value is the worst of them.
+CREATE TABLE rank_metric (
+  id TEXT NOT NULL,        -- metric.id
+  world INTEGER NOT NULL,  -- process.world
+  rank INTEGER NOT NULL,   -- process.rank
+  value REAL,              -- NULL: see why
+  why TEXT,                -- reason of a NULL
+  sigma REAL,              -- as metric.sigma
+  PRIMARY KEY (id, world, rank)
 ) WITHOUT ROWID;
 
 -- What to fix, most important first.
@@ -595,12 +616,17 @@ FROM message m LEFT JOIN event s ON s.id = m.send LEFT JOIN event r ON r.id = m.
 
 -- The messages of each rank, over the events that the window kept.
 CREATE VIEW v_message_part AS
-SELECT p.world, p.rank, t.sends, t.receives, t.unmatched, t.call_ns, t.late_sender_wait_ns, t.late_receiver_wait_ns, t.unsplit_ns, t.why
+SELECT p.world, p.rank, t.sends, t.receives, t.unmatched, t.call_ns, t.late_sender_wait_ns, t.late_receiver_wait_ns, t.unsplit_ns, t.why, t.sigma_ns
 FROM message_part t JOIN process p ON p.id = t.process;
+
+-- Who waited for whom, over the events that the window kept: kind is collective (symmetric ones), late_sender or late_receiver.
+CREATE VIEW v_blame AS
+SELECT world, late, waiter, 'collective' AS kind, instances AS calls, wait_ns, sigma_ns FROM blame
+UNION ALL SELECT world, late, waiter, kind, calls, wait_ns, sigma_ns FROM message_blame;
 
 -- Where each step of each rank went.
 CREATE VIEW v_step AS
-SELECT p.world, p.rank, s.step, s.start_ns, s.duration_ns, t.compute_ns, t.comm_ns, t.exposed_ns, t.wait_ns, t.xfer_ns, t.idle_ns, t.input_ns, t.bubble_ns
+SELECT p.world, p.rank, s.step, s.start_ns, s.duration_ns, t.compute_ns, t.comm_ns, t.exposed_ns, t.wait_ns, t.xfer_ns, t.idle_ns, t.input_ns, t.bubble_ns, t.sigma_ns
 FROM step s JOIN process p ON p.id = s.process LEFT JOIN step_part t ON t.process = s.process AND t.step = s.step;
 
 -- Stages of pipelines; pipeline is the rank of the first stage.
@@ -610,7 +636,7 @@ FROM pipeline l JOIN process p ON p.id = l.process JOIN process f ON f.id = l.fi
 
 -- Where the run of each rank went, with or without steps.
 CREATE VIEW v_rank_part AS
-SELECT p.world, p.rank, t.duration_ns, t.compute_ns, t.comm_ns, t.exposed_ns, t.wait_ns, t.xfer_ns, t.idle_ns, t.why
+SELECT p.world, p.rank, t.duration_ns, t.compute_ns, t.comm_ns, t.exposed_ns, t.wait_ns, t.xfer_ns, t.idle_ns, t.why, t.sigma_ns
 FROM rank_part t JOIN process p ON p.id = t.process;
 
 -- Layers of each rank, exact for the whole run except wait_ns (window only). Times of ranges inside a layer are not its own; a layer that
@@ -706,7 +732,7 @@ GROUP BY p.world, p.rank, p.id, r.layer, r.phase;
 -- Where each step of each GPU went; step NULL is the whole run.
 CREATE VIEW v_gpu_part AS
 SELECT p.world, p.rank, g.device, g.step, g.duration_ns, g.compute_ns, g.comm_ns, g.copy_ns, g.exposed_comm_ns, g.exposed_wait_ns, g.exposed_copy_ns, g.active_ns, g.active_xfer_ns,
-       g.idle_ns, g.idle_input_ns, g.idle_host_ns, g.idle_launch_ns, g.idle_kernel_ns, g.idle_other_ns, g.why, g.wait_ns
+       g.idle_ns, g.idle_input_ns, g.idle_host_ns, g.idle_launch_ns, g.idle_kernel_ns, g.idle_other_ns, g.why, g.wait_ns, g.sigma_ns
 FROM gpu_part g JOIN process p ON p.id = g.process;
 
 -- What each GPU did for each layer in each step.

@@ -22,7 +22,7 @@ HOUSE = {
     "autotuner": ["core", "store", "analyzer"],
     "cli": ["core", "store", "analyzer", "reports", "tui", "autotuner", "collectors"],  # collectors/collectors.def
     "workloads": ["include"],
-    "bench": ["core", "store", "collectors"],
+    "bench": ["core", "store", "collectors", "include"],
 }
 SOURCES = {".c", ".cpp", ".h", ".def", ".inc", ".in"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')

@@ -9,5 +9,5 @@ WITH model AS (
   SELECT sum((stages - 1) * 1.0 / (chunks * micro_batches + stages - 1)) / nullif(count(*), 0) AS ratio
   FROM pipeline l JOIN process p ON p.id = l.process WHERE p.world = :world
 )
-SELECT step, bubble_ns * 1.0 / nullif(staged_ns, 0) - model.ratio AS value, CASE WHEN staged = 0 THEN 'NOT_APPLICABLE' WHEN staged_ns = 0 THEN 'ZERO_DENOM' ELSE why END AS why
+SELECT step, bubble_ns * 1.0 / nullif(staged_ns, 0) - model.ratio AS value, CASE WHEN staged = 0 THEN 'NOT_APPLICABLE' WHEN staged_ns = 0 THEN 'ZERO_DENOM' ELSE why END AS why, sigma_ns / nullif(staged_ns, 0) AS sigma
 FROM steady_step JOIN model WHERE world = :world ORDER BY step

@@ -8,5 +8,6 @@
 SELECT abs(sum(wait_ns) - sum(min_duration_wait_ns)) * 1.0 / nullif(sum(min_duration_wait_ns), 0) AS value,
        CASE WHEN count(*) > 0 THEN 'ZERO_DENOM'
             WHEN EXISTS (SELECT 1 FROM collective_group g WHERE g.world = :world AND g.wait_method = 'min-duration') THEN 'CLOCK_UNTRUSTED'
-            ELSE 'NO_DATA' END AS why
+            ELSE 'NO_DATA' END AS why,
+       sum(sigma_ns) / nullif(sum(min_duration_wait_ns), 0) AS sigma
 FROM collective_group WHERE world = :world AND wait_method = 'max-start' AND min_duration_wait_ns IS NOT NULL

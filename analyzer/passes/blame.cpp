@@ -23,7 +23,7 @@ SQLite::Database& with_late_table(SQLite::Database& db) {
 
 Blame::Blame(SQLite::Database& db) : db_(db), insert_late_(with_late_table(db), "INSERT INTO temp.late VALUES (?, ?, ?, ?, ?, ?, 1, 0)") {}
 
-void Blame::add(int64_t world, const Instance& instance, const Split& split) {
+void Blame::add(int64_t world, const Instance& instance, const Split& split, double sigma_ns) {
   if (split.late.empty() || split.wait_ns.empty() || instance.members.size() < 2) return;
   const auto ties = static_cast<int64_t>(split.late.size());
   const int64_t longest_ns = *std::max_element(split.wait_ns.begin(), split.wait_ns.end());
@@ -37,14 +37,16 @@ void Blame::add(int64_t world, const Instance& instance, const Split& split) {
       Sum& sum = sums_[{world, late.rank, instance.members[i].rank}];
       ++sum.instances;
       sum.wait_ns += share_ns;
+      sum.sigma_ns += sigma_ns / static_cast<double>(ties);
     }
     insert_late_.run(world, late.step, late.rank, ties, blamed_ns, longest_ns);
   }
 }
 
 void Blame::write() {
-  Query insert(db_, "INSERT INTO blame (world, late, waiter, instances, wait_ns) VALUES (?, ?, ?, ?, ?)");
-  for (const auto& [key, sum] : sums_) insert.run(std::get<0>(key), std::get<1>(key), std::get<2>(key), sum.instances, sum.wait_ns);
+  Query insert(db_, "INSERT INTO blame (world, late, waiter, instances, wait_ns, sigma_ns) VALUES (?, ?, ?, ?, ?, ?)");
+  for (const auto& [key, sum] : sums_)
+    insert.run(std::get<0>(key), std::get<1>(key), std::get<2>(key), sum.instances, sum.wait_ns, sum.sigma_ns);
 }
 
 }  // namespace ddl

@@ -20,7 +20,8 @@ class Blame {
  public:
   explicit Blame(SQLite::Database& db);
 
-  void add(int64_t world, const Instance& instance, const Split& split);
+  /// `sigma_ns`: clock sigma of each wait.
+  void add(int64_t world, const Instance& instance, const Split& split, double sigma_ns);
   /// Fills table `blame`.
   void write();
 
@@ -28,6 +29,7 @@ class Blame {
   struct Sum {
     int64_t instances = 0;
     int64_t wait_ns = 0;
+    double sigma_ns = 0;
   };
   SQLite::Database& db_;
   Query insert_late_;

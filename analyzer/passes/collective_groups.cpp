@@ -24,7 +24,7 @@ bool takes_the_longest(const Operation& operation) {
 }  // namespace
 
 void CollectiveGroups::add(const CommunicatorInfo& communicator, int64_t op, const Instance& instance, std::optional<int64_t> bytes,
-                           const Split& split) {
+                           const Split& split, double sigma_ns) {
   Key key{communicator.id, op, bytes.value_or(-1)};
   if (groups_.size() >= kMaxGroups && !groups_.contains(key)) key.bytes = -1;
   Group& group = groups_[key];
@@ -46,6 +46,7 @@ void CollectiveGroups::add(const CommunicatorInfo& communicator, int64_t op, con
     xfer_sum_ns += xfer_ns;
     xfer_longest_ns = std::max(xfer_longest_ns, xfer_ns);
     group.wait_ns += split.wait_ns[i];
+    if (split.wait_ns[i] > 0) group.sigma_ns += sigma_ns;
     if (!split.min_duration_wait_ns.empty()) {
       group.min_duration_wait_ns = group.min_duration_wait_ns.value_or(0) + split.min_duration_wait_ns[i];
     }
@@ -71,14 +72,15 @@ void CollectiveGroups::add(const CommunicatorInfo& communicator, int64_t op, con
     group.xfer_ns += xfer_sum_ns;
     group.method = split.method;
   }
+  if (split.completion_ns) group.completion_ns = group.completion_ns.value_or(0) + *split.completion_ns;
 }
 
 void CollectiveGroups::write(SQLite::Database& db, const Catalog& catalog) const {
   Query insert(db,
                "INSERT INTO collective_group (world, op, comm, bytes, instances, step_instances, calls, time_ns, min_ns, max_ns, wait_ns, "
                "wait_method,"
-               " min_duration_wait_ns, xfer_ns, split_calls, algbw_bytes_per_second, busbw_xfer, busbw_raw, busbw_max, upper_bound, why)"
-               " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+               " min_duration_wait_ns, xfer_ns, split_calls, algbw_bytes_per_second, busbw_xfer, busbw_raw, busbw_max, upper_bound, why,"
+               " bus_factor, completion_ns, sigma_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   for (const auto& [key, group] : groups_) {
     const CommunicatorInfo& communicator = catalog.communicators.at(key.communicator);
     const bool split = group.split_calls > 0;
@@ -101,7 +103,7 @@ void CollectiveGroups::write(SQLite::Database& db, const Catalog& catalog) const
     insert.run(communicator.world, key.op, key.communicator, key.bytes < 0 ? std::nullopt : std::optional(key.bytes), group.instances,
                group.step_instances, group.calls, group.time_ns, group.min_ns, group.max_ns, if_split(group.wait_ns), name_of(group.method),
                group.min_duration_wait_ns, if_split(group.xfer_ns), group.split_calls, algbw, busbw_xfer, busbw_raw, busbw_max,
-               group.nonblocking, name_of(why));
+               group.nonblocking, name_of(why), factor, group.completion_ns, split ? std::optional(group.sigma_ns) : std::nullopt);
   }
 }
 

@@ -22,7 +22,9 @@ class CollectiveGroups {
   /// Sizes beyond this many are booked together under bytes NULL: a run that never uses a size twice must not cost memory per instance.
   static constexpr size_t kMaxGroups = 20'000;
 
-  void add(const CommunicatorInfo& communicator, int64_t op, const Instance& instance, std::optional<int64_t> bytes, const Split& split);
+  /// `sigma_ns`: clock sigma of each wait.
+  void add(const CommunicatorInfo& communicator, int64_t op, const Instance& instance, std::optional<int64_t> bytes, const Split& split,
+           double sigma_ns);
   /// Fills table `collective_group`.
   void write(SQLite::Database& db, const Catalog& catalog) const;
 
@@ -43,7 +45,8 @@ class CollectiveGroups {
     int64_t split_calls = 0;
     int64_t wait_ns = 0;
     int64_t xfer_ns = 0;
-    std::optional<int64_t> min_duration_wait_ns;
+    std::optional<int64_t> min_duration_wait_ns, completion_ns;
+    double sigma_ns = 0;
     WaitMethod method = WaitMethod::kNone;
     Why why = Why::kNone;
     bool nonblocking = false;

@@ -239,8 +239,9 @@ CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalo
       insert.run(m.event, bytes, wait_ns, wait_ns ? std::optional(m.duration_ns - *wait_ns) : std::nullopt, name_of(split.method),
                  at(split.min_duration_wait_ns, i), uses_clock ? next.sigma_ns : std::optional(0.0), name_of(split.why));
     }
-    blame.add(next.communicator->world, instance, split);
-    if (!next.mismatched) groups.add(*next.communicator, next.op, instance, bytes, split);
+    const double sigma_ns = uses_clock ? next.sigma_ns.value_or(0) : 0;
+    blame.add(next.communicator->world, instance, split, sigma_ns);
+    if (!next.mismatched) groups.add(*next.communicator, next.op, instance, bytes, split, sigma_ns);
     transfers.add(next.communicator->id, instance, split, bytes);
     reached.add(next.communicator->id, next.seq, instance.members);
   }

@@ -41,7 +41,6 @@ class Arrivals {
       instances[key].push_back({rows.integer(3), {rows.integer(4), rows.integer(5)}});
     }
     std::map<int64_t, std::vector<double>> waits;  // by communicator
-    std::map<int64_t, std::optional<double>> sigmas;
     for (const auto& [key, members] : instances) {
       const int64_t id = std::get<0>(key);
       const auto comm = catalog.communicators.find(id);
@@ -55,11 +54,11 @@ class Arrivals {
       last_ns_[key] = last_ns;
       for (const auto& [process, interval] : members)
         waits[id].push_back(static_cast<double>(std::min(last_ns, interval.end_ns) - interval.begin_ns));
-      sigmas[id] = clocks.sigma_ns();
+      sigmas_[id] = clocks.sigma_ns();
     }
     for (auto& [comm, all] : waits) {
       std::sort(all.begin(), all.end());
-      const std::optional<double>& sigma_ns = sigmas[comm];
+      const std::optional<double>& sigma_ns = sigmas_[comm];
       if (!sigma_ns || (*sigma_ns > 0 && *sigma_ns >= kTrustedSigmaShare * median_of(all))) untrusted_.push_back(comm);
     }
   }
@@ -76,8 +75,15 @@ class Arrivals {
     return std::nullopt;
   }
 
+  /// Clock sigma of the waits on a communicator.
+  double sigma_ns(int64_t communicator) const {
+    const auto found = sigmas_.find(communicator);
+    return found == sigmas_.end() ? 0 : found->second.value_or(0);
+  }
+
  private:
   std::map<InstanceKey, int64_t> last_ns_;
+  std::map<int64_t, std::optional<double>> sigmas_;  ///< by communicator
   std::vector<int64_t> untrusted_;
 };
 
@@ -88,6 +94,7 @@ struct Event {
   int64_t step = -1;  ///< -1: outside
   int64_t layer = 0;  ///< index into `layers_`
   Why why = Why::kNone;
+  double sigma_ns = 0;  ///< clock sigma of its waiting
 };
 
 struct Window {
@@ -102,7 +109,7 @@ class DevicePass {
         catalog_(catalog),
         arrivals_(db, catalog),
         inputs_(db),
-        insert_part_(db, "INSERT INTO gpu_part VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+        insert_part_(db, "INSERT INTO gpu_part VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
         insert_layer_(db, "INSERT INTO gpu_layer_part VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)") {}
 
   void run(const PassProgress& progress) {
@@ -148,6 +155,7 @@ class DevicePass {
           e.operation.wait_ns = arrivals_.wait_ns({comm, seq, run}, e.operation.interval, e.why);
         }
         if (e.operation.wait_ns) e.why = Why::kNone;
+        if (e.operation.wait_ns.value_or(0) > 0) e.sigma_ns = arrivals_.sigma_ns(rows.integer(5));
       }
       e.step = rows.maybe_integer(8).value_or(-1);
       const auto optional_text = [&](int column) { return rows.is_null(column) ? std::nullopt : std::optional(rows.text(column)); };
@@ -185,9 +193,11 @@ class DevicePass {
     const auto last = std::lower_bound(events.begin(), events.end(), window.interval.end_ns, begins_before);
     std::vector<DeviceOperation> operations;
     Why why = Why::kNone;
+    double sigma_ns = 0;
     for (auto e = first; e != last; ++e) {
       if (e->operation.interval.end_ns <= window.interval.begin_ns) continue;
       operations.push_back(e->operation);
+      sigma_ns += e->sigma_ns;
       if (e->why != Why::kNone) why = e->why;
     }
     std::vector<Interval> inputs;
@@ -199,7 +209,7 @@ class DevicePass {
     insert_part_.run(process, device, window.step, p.duration_ns, p.compute_ns, p.comm_ns, if_split(p.wait_ns), p.copy_ns,
                      p.exposed_comm_ns, if_split(p.exposed_wait_ns), p.exposed_copy_ns, p.active_ns, if_split(p.active_xfer_ns), p.idle_ns,
                      p.idle_input_ns, p.idle_host_ns, p.idle_launch_ns, p.idle_kernel_ns, p.idle_other_ns,
-                     name_of(p.split ? Why::kNone : why));
+                     name_of(p.split ? Why::kNone : why), p.split ? std::optional(sigma_ns) : std::nullopt);
   }
 
   void write_layers(int64_t process, int64_t device, const std::vector<Event>& events) {
@@ -250,7 +260,7 @@ void select_steady_devices(SQLite::Database& db) {
       " sum(g.active_ns) AS active_ns, iif(count(g.active_xfer_ns) = count(*), sum(g.active_xfer_ns), NULL) AS active_xfer_ns,"
       " sum(g.idle_ns) AS idle_ns, sum(g.idle_input_ns) AS idle_input_ns, sum(g.idle_host_ns) AS idle_host_ns,"
       " sum(g.idle_launch_ns) AS idle_launch_ns, sum(g.idle_kernel_ns) AS idle_kernel_ns, sum(g.idle_other_ns) AS idle_other_ns,"
-      " max(g.why) AS why, count(*) AS windows"
+      " max(g.why) AS why, count(*) AS windows, iif(count(g.sigma_ns) = count(*), sum(g.sigma_ns), NULL) AS sigma_ns"
       " FROM gpu_part g JOIN process p ON p.id = g.process WHERE iif(p.world IN (SELECT world FROM temp.steady_number),"
       " EXISTS (SELECT 1 FROM temp.steady_number n WHERE n.world = p.world AND n.step = g.step), g.step IS NULL)"
       " GROUP BY p.world, g.process, g.device");

@@ -50,6 +50,11 @@ void split_symmetric(const Instance& instance, bool moves_nothing, Split& split)
     if (instance.operation->strict && !moves_nothing && last_enter_ns > m.leave_ns()) ++split.clock_violations;
   }
   mark(members, &Member::enter_ns, last_enter_ns, split.late);
+  if (instance.nonblocking) return;
+  int64_t first_leave_ns = INT64_MAX;
+  for (const Member& m : members) first_leave_ns = std::min(first_leave_ns, m.leave_ns());
+  split.completion_ns = 0;
+  for (const Member& m : members) *split.completion_ns += std::max<int64_t>(0, m.leave_ns() - std::max(first_leave_ns, last_enter_ns));
 }
 
 void split_late_root(const Instance& instance, const Member& root, bool moves_nothing, Split& split) {

@@ -53,8 +53,10 @@ struct Split {
   Why why = Why::kNone;                       ///< why `wait_ns` is empty
   std::vector<int64_t> wait_ns;               ///< per member; empty: not known
   std::vector<int64_t> min_duration_wait_ns;  ///< W3 per member; empty: not symmetric, not blocking or not complete
-  int64_t clock_violations = 0;               ///< members that left before the last one entered: clipped (n_ccv)
-  std::vector<size_t> late;                   ///< members that entered last (W10); empty: not symmetric or not known
+  std::optional<int64_t>
+      completion_ns;             ///< what the members stayed after the first one left, all had entered (W7); blocking symmetric ones
+  int64_t clock_violations = 0;  ///< members that left before the last one entered: clipped (n_ccv)
+  std::vector<size_t> late;      ///< members that entered last (W10); empty: not symmetric or not known
 };
 
 /// S of metrics.md section 7; nothing if it depends on members that are missing.

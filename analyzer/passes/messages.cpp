@@ -142,7 +142,7 @@ class TableSink : public MessageSink {
             db,
             "INSERT INTO message (send, receive, send_call, receive_call, late_sender_wait_ns, late_receiver_wait_ns, sigma_ns, "
             "why) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"),
-        insert_call_(db, "INSERT INTO temp.call_wait (event, wait_ns, why, late) VALUES (?, ?, ?, ?)"),
+        insert_call_(db, "INSERT INTO temp.call_wait (event, wait_ns, why, late, sigma_ns) VALUES (?, ?, ?, ?, ?)"),
         insert_late_(db, "INSERT INTO temp.message_late VALUES (?, ?, ?, ?, ?, ?, ?)") {}
 
   void on_message(const MatchedMessage& m) override {
@@ -165,7 +165,8 @@ class TableSink : public MessageSink {
     if (!c.wait_ns) sums.why = c.why;
     if (c.wait_ns && *c.wait_ns == 0) return;
     const std::optional<int64_t> awaited = c.late < 0 ? std::nullopt : std::optional(processes_[static_cast<size_t>(c.late)]->id);
-    insert_call_.run(c.event, c.wait_ns, name_of(c.why), awaited);
+    const double sigma_ns = c.late < 0 ? 0 : clocks_.sigma_ns(c.process, c.late).value_or(0);
+    insert_call_.run(c.event, c.wait_ns, name_of(c.why), awaited, sigma_ns);
     if (!c.wait_ns) return;
     (c.for_sender ? sums.late_sender_ns : sums.late_receiver_ns) += *c.wait_ns;
     const ProcessInfo& waiter = *processes_[static_cast<size_t>(c.process)];
@@ -173,6 +174,8 @@ class TableSink : public MessageSink {
     Sum& blame = blame_[{late.world, late.rank, waiter.rank, c.for_sender}];
     ++blame.calls;
     blame.wait_ns += *c.wait_ns;
+    blame.sigma_ns += sigma_ns;
+    sums.sigma_ns += sigma_ns;
     if (by_step_.size() >= kMaxPendingSums) flush();
     Sum& sum = by_step_[{late.world, c.late_step, late.rank, c.step, waiter.rank}];
     ++sum.calls;
@@ -181,19 +184,19 @@ class TableSink : public MessageSink {
 
   const MessageLosses& finish() {
     flush();
-    Query insert_blame(db_, "INSERT INTO message_blame (world, late, waiter, kind, calls, wait_ns) VALUES (?, ?, ?, ?, ?, ?)");
+    Query insert_blame(db_, "INSERT INTO message_blame (world, late, waiter, kind, calls, wait_ns, sigma_ns) VALUES (?, ?, ?, ?, ?, ?, ?)");
     for (const auto& [key, sum] : blame_) {
       const auto& [world, late, waiter, for_sender] = key;
-      insert_blame.run(world, late, waiter, for_sender ? "late_sender" : "late_receiver", sum.calls, sum.wait_ns);
+      insert_blame.run(world, late, waiter, for_sender ? "late_sender" : "late_receiver", sum.calls, sum.wait_ns, sum.sigma_ns);
     }
     Query insert_part(db_,
                       "INSERT INTO message_part (process, sends, receives, unmatched, call_ns, late_sender_wait_ns, late_receiver_wait_ns, "
-                      "unsplit_ns, why) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
+                      "unsplit_ns, why, sigma_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
     for (size_t i = 0; i < parts_.size(); ++i) {
       const Part& p = parts_[i];
       if (p.sends + p.receives == 0 && p.call_ns + p.unsplit_ns == 0) continue;
       insert_part.run(processes_[i]->id, p.sends, p.receives, p.unmatched, p.call_ns, p.late_sender_ns, p.late_receiver_ns, p.unsplit_ns,
-                      name_of(p.why));
+                      name_of(p.why), p.sigma_ns);
     }
     return losses_;
   }
@@ -203,11 +206,13 @@ class TableSink : public MessageSink {
     int64_t sends = 0, receives = 0, unmatched = 0;
     int64_t call_ns = 0, unsplit_ns = 0;
     int64_t late_sender_ns = 0, late_receiver_ns = 0;
+    double sigma_ns = 0;
     Why why = Why::kNone;
   };
   struct Sum {
     int64_t calls = 0;
     int64_t wait_ns = 0;
+    double sigma_ns = 0;
   };
   using StepKey = std::tuple<int64_t, std::optional<int64_t>, int64_t, std::optional<int64_t>,
                              int64_t>;  ///< world, late step, late, waiter's step, waiter
@@ -253,7 +258,7 @@ bool has_uncertain_clocks(const Catalog& catalog) {
 
 MessageLosses analyze_messages(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress) {
   db.exec(
-      "CREATE TEMP TABLE call_wait (event INTEGER PRIMARY KEY, wait_ns INTEGER, why TEXT, late INTEGER);"
+      "CREATE TEMP TABLE call_wait (event INTEGER PRIMARY KEY, wait_ns INTEGER, why TEXT, late INTEGER, sigma_ns REAL);"
       "CREATE TEMP TABLE message_late (world INTEGER, late_step INTEGER, late INTEGER, step INTEGER, waiter INTEGER, calls INTEGER, "
       "wait_ns "
       "INTEGER)");

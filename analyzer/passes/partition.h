@@ -41,6 +41,7 @@ struct WindowEvents {
   std::vector<Interval> inputs;       ///< ranges of the owning thread that load data
   std::vector<Interval> unsplit;      ///< calls of the owning thread that completed messages, with an unknown wait
   std::vector<Flight> flights;
+  double sigma_ns = 0;           ///< clock sigma of `waiting`: sum over them, as if all errors went one way
   Why why = Why::kNone;          ///< why some collective could not be split; kNone: all could
   Why unsplit_why = Why::kNone;  ///< the same of `unsplit`
 };

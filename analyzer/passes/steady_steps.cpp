@@ -48,13 +48,14 @@ std::map<int64_t, SteadySteps> select_steady_steps(SQLite::Database& db) {
       "CREATE TEMP TABLE steady_part ("
       "  world INTEGER, step INTEGER, rank INTEGER, annotated INTEGER, duration_ns INTEGER, compute_ns INTEGER, comm_ns INTEGER, "
       "exposed_ns INTEGER,"
-      "  wait_ns INTEGER, xfer_ns INTEGER, why TEXT, input_ns INTEGER, bubble_ns INTEGER, staged INTEGER, PRIMARY KEY (world, step, rank)) "
+      "  wait_ns INTEGER, xfer_ns INTEGER, why TEXT, input_ns INTEGER, bubble_ns INTEGER, staged INTEGER, sigma_ns REAL,"
+      "  PRIMARY KEY (world, step, rank)) "
       "WITHOUT ROWID;"
       "CREATE TEMP TABLE steady_step ("
       "  world INTEGER, step INTEGER, annotated INTEGER, ranks INTEGER, duration_ns INTEGER, compute_ns INTEGER, comm_ns INTEGER, "
       "exposed_ns INTEGER,"
       "  wait_ns INTEGER, xfer_ns INTEGER, longest_ns INTEGER, longest_exposed_ns INTEGER, why TEXT, input_ns INTEGER, bubble_ns INTEGER,"
-      "  staged INTEGER, staged_ns INTEGER, PRIMARY KEY (world, step)) WITHOUT ROWID");
+      "  staged INTEGER, staged_ns INTEGER, sigma_ns REAL, PRIMARY KEY (world, step)) WITHOUT ROWID");
 
   std::map<int64_t, SteadySteps> result;
   for (const auto& [world, steps] : count_ranks(db)) {
@@ -66,14 +67,14 @@ std::map<int64_t, SteadySteps> select_steady_steps(SQLite::Database& db) {
     if (steady.annotated) continue;
     Query whole_runs(db,
                      "INSERT OR IGNORE INTO temp.steady_part SELECT p.world, 0, p.rank, 0, t.duration_ns, t.compute_ns, t.comm_ns, "
-                     "t.exposed_ns, t.wait_ns, t.xfer_ns, t.why, NULL, NULL, 0"
+                     "t.exposed_ns, t.wait_ns, t.xfer_ns, t.why, NULL, NULL, 0, t.sigma_ns"
                      " FROM rank_part t JOIN process p ON p.id = t.process WHERE p.world = ? AND p.rank IS NOT NULL");
     whole_runs.run(world);
   }
   db.exec(
       "INSERT OR IGNORE INTO temp.steady_part SELECT p.world, t.step, p.rank, 1, t.compute_ns + t.exposed_ns + t.idle_ns, t.compute_ns, "
       "t.comm_ns, t.exposed_ns,"
-      "  t.wait_ns, t.xfer_ns, t.why, t.input_ns, t.bubble_ns, l.process IS NOT NULL"
+      "  t.wait_ns, t.xfer_ns, t.why, t.input_ns, t.bubble_ns, l.process IS NOT NULL, t.sigma_ns"
       " FROM step_part t JOIN process p ON p.id = t.process LEFT JOIN pipeline l ON l.process = t.process JOIN temp.steady_number n ON "
       "n.world = p.world AND n.step = t.step"
       " WHERE p.rank IS NOT NULL;"
@@ -81,7 +82,8 @@ std::map<int64_t, SteadySteps> select_steady_steps(SQLite::Database& db) {
       "  iif(count(comm_ns) = count(*), sum(comm_ns), NULL), sum(exposed_ns), iif(count(wait_ns) = count(*), sum(wait_ns), NULL),"
       "  iif(count(xfer_ns) = count(*), sum(xfer_ns), NULL), max(duration_ns), max(exposed_ns), max(why),"
       "  iif(count(input_ns) = count(*), sum(input_ns), NULL), iif(count(bubble_ns) = sum(staged), sum(bubble_ns), NULL),"
-      "  sum(staged), sum(staged * duration_ns) FROM temp.steady_part GROUP BY world, step");
+      "  sum(staged), sum(staged * duration_ns), iif(count(sigma_ns) = count(*), sum(sigma_ns), NULL) FROM temp.steady_part GROUP BY "
+      "world, step");
   return result;
 }
 

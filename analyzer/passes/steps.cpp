@@ -26,6 +26,7 @@ struct Activity {
   bool bubble = false;   ///< waits for another stage of its pipeline
   bool unsplit = false;  ///< a call in which messages completed, and nobody knows how long it waited; see `why`
   std::optional<int64_t> wait_ns;
+  double sigma_ns = 0;  ///< clock sigma of wait_ns
   Why why = Why::kNone;
   int64_t bytes = 0;
 };
@@ -38,6 +39,7 @@ void add_to(WindowEvents& window, const Activity& a, int64_t owner) {
   if (!own_call && !a.request) return;
   if (a.wait_ns.value_or(0) > 0) {
     window.waiting.push_back({a.interval.begin_ns, a.interval.begin_ns + *a.wait_ns});
+    window.sigma_ns += a.sigma_ns;
     if (a.bubble) window.bubble.push_back(window.waiting.back());
   }
   if (a.unsplit) {
@@ -79,6 +81,7 @@ class RunWindow {
     sum_.comm_ns = std::max(sum_.comm_ns, sum_.exposed_ns);
     return sum_;
   }
+  double sigma_ns() const { return sigma_ns_; }
   Why why() const { return why_ == Why::kNone && !sum_.is_split() ? unsplit_why_ : why_; }
 
  private:
@@ -89,6 +92,7 @@ class RunWindow {
     sum_.comm_ns += part.comm_ns;
     sum_.wait_ns += part.wait_ns;
     sum_.unsplit_ns += part.unsplit_ns;
+    sigma_ns_ += std::exchange(slice_.sigma_ns, 0);
     if (slice_.why != Why::kNone) why_ = slice_.why;
     if (slice_.unsplit_why != Why::kNone) unsplit_why_ = slice_.unsplit_why;
     const auto over = [end_ns](const Interval& i) { return i.end_ns <= end_ns; };
@@ -107,6 +111,7 @@ class RunWindow {
   size_t in_slice_ = 0;
   WindowEvents slice_;
   Partition sum_;
+  double sigma_ns_ = 0;
   Why why_ = Why::kNone;
   Why unsplit_why_ = Why::kNone;
 };
@@ -119,11 +124,11 @@ class StepPass {
         pipelines_(db, catalog),
         inputs_(db),
         insert_step_(db,
-                     "INSERT INTO step_part (process, step, compute_ns, comm_ns, exposed_ns, wait_ns, xfer_ns, idle_ns, why, input_ns,"
-                     " bubble_ns) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?)"),
+                     "INSERT INTO step_part (process, step, compute_ns, comm_ns, exposed_ns, wait_ns, xfer_ns, idle_ns, why, sigma_ns,"
+                     " input_ns, bubble_ns) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)"),
         insert_rank_(db,
-                     "INSERT INTO rank_part (process, duration_ns, compute_ns, comm_ns, exposed_ns, wait_ns, xfer_ns, idle_ns, why)"
-                     " VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?)"),
+                     "INSERT INTO rank_part (process, duration_ns, compute_ns, comm_ns, exposed_ns, wait_ns, xfer_ns, idle_ns, why,"
+                     " sigma_ns) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?)"),
         insert_tail_((db.exec("CREATE TEMP TABLE tail (process INTEGER, step INTEGER, xfer_ns INTEGER, buckets INTEGER, bytes INTEGER,"
                               " all_buckets INTEGER, all_bytes INTEGER, last_bytes INTEGER)"),
                       db),
@@ -141,13 +146,12 @@ class StepPass {
         std::any_of(catalog_.processes.begin(), catalog_.processes.end(), [](const auto& p) { return p.second.threads > 1; });
     Query any_message(db_, "SELECT 1 FROM temp.call_wait LIMIT 1");
     messages_ = any_message.next();
-    Query events(
-        db_,
-        std::string(
-            "SELECT e.process, e.thread, e.kind, e.op, e.start_ns, e.duration_ns, e.seq IS NOT NULL, k.wait_ns, k.why, k.bytes, e.comm") +
-            (messages_ ? ", w.wait_ns, w.why, w.late" : "") + " FROM event e LEFT JOIN collective k ON k.event = e.id" +
-            (messages_ ? " LEFT JOIN temp.call_wait w ON w.event = e.id" : "") + " WHERE e.kind < 3 ORDER BY " +
-            (threads ? "e.process, e.start_ns" : "e.id"));
+    Query events(db_, std::string("SELECT e.process, e.thread, e.kind, e.op, e.start_ns, e.duration_ns, e.seq IS NOT NULL, k.wait_ns, "
+                                  "k.why, k.bytes, e.comm, k.sigma_ns") +
+                          (messages_ ? ", w.wait_ns, w.why, w.late, w.sigma_ns" : "") +
+                          " FROM event e LEFT JOIN collective k ON k.event = e.id" +
+                          (messages_ ? " LEFT JOIN temp.call_wait w ON w.event = e.id" : "") + " WHERE e.kind < 3 ORDER BY " +
+                          (threads ? "e.process, e.start_ns" : "e.id"));
     Query last(db_, "SELECT max(id) FROM event");
     Ticker ticker(progress, last.next() ? last.integer(0) : 0);
     while (events.next()) {
@@ -177,14 +181,16 @@ class StepPass {
     a.collective = row.integer(6) != 0;
     a.wait_ns = row.maybe_integer(7);
     if (a.collective && !a.wait_ns) a.why = why_from(row.text(8));
+    a.sigma_ns = row.real(11);
     if (messages_ && !a.collective && !a.request) {
-      a.wait_ns = row.maybe_integer(11);
-      a.unsplit = !row.is_null(12);
-      if (a.unsplit) a.why = why_from(row.text(12));
+      a.wait_ns = row.maybe_integer(12);
+      a.unsplit = !row.is_null(13);
+      if (a.unsplit) a.why = why_from(row.text(13));
+      a.sigma_ns = row.real(15);
     }
     a.bytes = row.integer(9);
     if (staged_ && a.wait_ns)
-      a.bubble = a.collective ? pipelines_.spans(row.integer(10)) : messages_ && pipelines_.same(row.integer(0), row.integer(13));
+      a.bubble = a.collective ? pipelines_.spans(row.integer(10)) : messages_ && pipelines_.same(row.integer(0), row.integer(14));
     return a;
   }
 
@@ -237,7 +243,7 @@ class StepPass {
     if (why == Why::kNone && !part.is_split()) why = step.events.unsplit_why;
     if (!kept) why = Why::kNoData;
     const bool told = inputs_.any() && (!step.events.inputs.empty() || !catalog_.process(current_).thinned);
-    write(insert_step_, step.number, part, kept, why, told ? std::optional(part.input_ns) : std::nullopt,
+    write(insert_step_, step.number, part, kept, why, step.events.sigma_ns, told ? std::optional(part.input_ns) : std::nullopt,
           staged_ && why == Why::kNone ? std::optional(part.bubble_ns) : std::nullopt);
     const std::optional<Tail> tail = tail_of(step.window, step.events);
     if (tail) {
@@ -248,11 +254,11 @@ class StepPass {
 
   /// `second` is the column after `process`: the step's number or the run's duration.
   template <typename... More>
-  void write(Query& insert, int64_t second, const Partition& part, bool kept, Why why, const More&... more) const {
+  void write(Query& insert, int64_t second, const Partition& part, bool kept, Why why, double sigma_ns, const More&... more) const {
     const bool split = why == Why::kNone;
     insert.run(current_, second, part.compute_ns, kept ? std::optional(part.comm_ns) : std::nullopt, part.exposed_ns,
                split ? std::optional(part.wait_ns) : std::nullopt, split ? std::optional(part.exposed_ns - part.wait_ns) : std::nullopt,
-               name_of(why), more...);
+               name_of(why), split ? std::optional(sigma_ns) : std::nullopt, more...);
   }
 
   void end_process() {
@@ -292,7 +298,7 @@ class StepPass {
     const Partition part = run_->finish(mpi_ns + open_ns);
     Why why = open_why == Why::kNone ? run_->why() : open_why;
     if (process.thinned) why = Why::kNoData;
-    write(insert_rank_, part.duration_ns, part, !process.thinned, why);
+    write(insert_rank_, part.duration_ns, part, !process.thinned, why, run_->sigma_ns());
   }
 
   SQLite::Database& db_;

@@ -37,7 +37,14 @@ enum ddl_range_kind {
 __attribute__((weak, visibility("default"))) void ddl_range_push(int kind, const char* name, uint64_t index);
 /** Closes the innermost open range of `kind` on the calling thread, and whatever was left open inside it. */
 __attribute__((weak, visibility("default"))) void ddl_range_pop(int kind);
-/** Records a number with its moment and step: samples, batch, loss, gradient_norm, ... */
+/**
+ * Records a number with its moment and step: loss, accuracy, whatever. Of these names metrics are made:
+ *   samples                that this rank worked on in the step: throughput
+ *   local_gradient_norm    of the mean gradient over this rank's samples, before it is reduced, and
+ *   gradient_norm          of the mean gradient over all ranks' samples: with `samples`, the gradient noise scale
+ *   model_flops            floating point operations of the model in the step, on this rank, and once
+ *   peak_flops_per_second  of its device, at the precision in use, without sparsity: model FLOP utilisation
+ */
 __attribute__((weak, visibility("default"))) void ddl_value_record(const char* name, double value);
 
 #ifdef __cplusplus

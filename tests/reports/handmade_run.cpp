@@ -48,7 +48,7 @@ void fill(SQLite::Database& db) {
       const int64_t compute_ns = rank == 0 ? 60'000'000 : 90'000'000, wait_ns = rank == 0 ? 30'000'000 : 0,
                     exposed_ns = wait_ns + 10'000'000;
       db.exec(fmt::format("INSERT INTO step VALUES ({}, 0, {}, {}, 100000000, {})", rank + 1, step, start_ns, exposed_ns));
-      db.exec(fmt::format("INSERT INTO step_part VALUES ({}, {}, {}, {}, {}, {}, 10000000, 0, NULL, NULL, NULL)", rank + 1, step,
+      db.exec(fmt::format("INSERT INTO step_part VALUES ({}, {}, {}, {}, {}, {}, 10000000, 0, NULL, NULL, NULL, 0)", rank + 1, step,
                           compute_ns, exposed_ns, exposed_ns, wait_ns));
       db.exec(fmt::format("INSERT INTO event VALUES ({}, {}, 0, 1, 1, 1, {}, 1, NULL, {}, {}, {}, 4194304, NULL, NULL, 14, 1)",
                           rank * 12 + step + 1, rank + 1, step + 1, step, start_ns + compute_ns, exposed_ns));

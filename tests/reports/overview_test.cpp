@@ -121,8 +121,8 @@ TEST(Overview, WithoutStepsTheRunIsTheStep) {
   HandmadeRun run;
   run.db().exec(
       "DELETE FROM step; DELETE FROM step_part;"
-      "INSERT INTO rank_part VALUES (1, 1000000000, 600000000, 400000000, 400000000, 300000000, 100000000, 0, NULL),"
-      "  (2, 1000000000, 900000000, 100000000, 100000000, 0, 100000000, 0, NULL)");
+      "INSERT INTO rank_part VALUES (1, 1000000000, 600000000, 400000000, 400000000, 300000000, 100000000, 0, NULL, 0),"
+      "  (2, 1000000000, 900000000, 100000000, 100000000, 0, 100000000, 0, NULL, 0)");
   const std::string text = overview_of(run.db());
   EXPECT_NE(text.find("saves/run"), std::string::npos) << text;
   EXPECT_NE(text.find("no steps marked"), std::string::npos) << text;

@@ -4,7 +4,9 @@
 
 heard() {
   PROBE_OUT="$scratch/heard" LD_PRELOAD="$PROBE" "$TRAIN" --width 8 --batch 4 --steps 1 "$@" >out 2>/dev/null || fail "$*: did not run"
-  sed 's/value loss .*/value loss/' heard
+  # One rank: its own gradients are those of all.
+  [ "$(sed -n 's/.*value local_gradient_norm //p' heard)" = "$(sed -n 's/.*value gradient_norm //p' heard)" ] || fail "$*: norms differ"
+  sed 's/value \(loss\|.*_norm\) .*/value \1/' heard
 }
 
 cat >forward <<'END'
@@ -24,6 +26,8 @@ cat >end <<'END'
   value samples 4
   value batch 4
   value loss
+  value local_gradient_norm
+  value gradient_norm
 END
 
 {

@@ -56,6 +56,16 @@ void gemm(MatrixView a, MatrixView b, float beta, float* c) {
               blas_int(k), 1.0F, a.data, blas_int(a.columns), b.data, blas_int(b.columns), beta, c, blas_int(n));
 }
 
+double square_sum(std::span<const float> values) {
+  constexpr std::size_t kBlock = 4096;
+  double sum = 0;
+  for (std::size_t i = 0; i < values.size(); i += kBlock) {
+    const auto block = values.subspan(i, std::min(kBlock, values.size() - i));
+    sum += static_cast<double>(cblas_sdot(blas_int(block.size()), block.data(), 1, block.data(), 1));
+  }
+  return sum;
+}
+
 void use_one_blas_thread() { openblas_set_num_threads(1); }
 
 Shape Window::output(const Shape& input, std::size_t channels) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "workloads/train/tensor.h"
 
@@ -21,6 +22,9 @@ inline MatrixView transpose(MatrixView m) {
 
 /** c = a * b + beta * c, row major, c dense. */
 void gemm(MatrixView a, MatrixView b, float beta, float* c);
+
+/** Sum of the squares, in double beyond a few thousand terms. */
+double square_sum(std::span<const float> values);
 
 /** One BLAS thread: a rank is one process on one core, and threads of its own would blur what a profile of the rank means. */
 void use_one_blas_thread();

@@ -1,6 +1,7 @@
 #include "workloads/train/reducer.h"
 
 #include "ddl/annotate.h"
+#include "workloads/train/ops.h"
 
 namespace ddl::train {
 
@@ -21,6 +22,7 @@ std::span<float> Reducer::payload(std::size_t bucket) {
 template <typename Reduce>
 void Reducer::reduce_next(Reduce&& reduce) {
   if (next_ == 0) before_first_();
+  own_squares_ += square_sum(arena_.gradients().subspan(buckets_[next_].offset, buckets_[next_].count));
   ddl_layer_begin(names_[next_].c_str());
   reduce(next_);
   ddl_layer_end();

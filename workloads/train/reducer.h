@@ -33,7 +33,9 @@ class Reducer {
   void wait(std::size_t bucket) { mpi_.wait(requests_[bucket]); }
   void reduce_all();
   /** The next step begins. */
-  void reset() { next_ = 0; }
+  void reset() { next_ = 0, own_squares_ = 0; }
+  /** Sum of the squares of this rank's own gradients, of the buckets that were reduced so far in this step. */
+  double own_squares() const { return own_squares_; }
 
  private:
   /** The bucket's gradients; the last bucket also carries the arena's extra floats. */
@@ -48,6 +50,7 @@ class Reducer {
   std::vector<MPI_Request> requests_;
   std::function<void()> before_first_;
   std::size_t next_ = 0;  ///< the first bucket that this step has not reduced yet
+  double own_squares_ = 0;
 };
 
 }  // namespace ddl::train

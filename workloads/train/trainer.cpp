@@ -1,8 +1,11 @@
 #include "workloads/train/trainer.h"
 
+#include <cmath>
+
 #include "ddl/annotate.h"
 #include "workloads/train/loss.h"
 #include "workloads/train/models.h"
+#include "workloads/train/ops.h"
 
 namespace ddl::train {
 
@@ -50,6 +53,10 @@ StepResult Trainer::run_step(uint64_t step) {
   ddl_value("samples", static_cast<double>(options_.batch));
   ddl_value("batch", static_cast<double>(options_.batch));
   ddl_value("loss", result.loss);
+  // Of the mean gradient over this rank's samples, and over all ranks': how much samples differ, which bounds the batch that is worth
+  // while. Each rank's gradients are divided by the samples of all ranks before they are added up.
+  ddl_value("local_gradient_norm", std::sqrt(reducer_.own_squares()) * static_cast<double>(mpi_.size()));
+  ddl_value("gradient_norm", std::sqrt(squares_));
   ddl_step_end();
   return result;
 }
@@ -87,9 +94,11 @@ void Trainer::backward() {
 
 void Trainer::update() {
   const Phase phase("update");
+  squares_ = 0;
   for (std::size_t i = 0; i < reducer_.buckets().size(); ++i) {
     if (options_.overlap) reducer_.wait(i);
     const Bucket& bucket = reducer_.buckets()[i];
+    squares_ += square_sum(arena_.gradients().subspan(bucket.offset, bucket.count));
     arena_.update(bucket.offset, bucket.count, static_cast<float>(options_.rate), static_cast<float>(options_.momentum));
   }
 }

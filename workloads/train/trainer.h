@@ -57,6 +57,7 @@ class Trainer : public Training {
   Model model_;
   ParameterArena arena_;
   uint64_t step_ = 0;
+  double squares_ = 0;  ///< sum of the squares of this step's reduced gradients
   Reducer reducer_;
   std::vector<uint8_t> labels_;
 };

@@ -1,0 +1,145 @@
+#include "analyzer/passes/straggler_scores.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "analyzer/query.h"
+#include "analyzer/statistics.h"
+
+namespace ddl {
+namespace {
+
+struct Sketches {
+  MedianSketch all;
+  double total_ns = 0;
+  std::array<MedianSketch, kScoreWindows> windows;
+};
+
+SectionTimes times_of(const Sketches& sketches) {
+  SectionTimes times{sketches.all.median().value_or(0), sketches.total_ns, {}};
+  for (const MedianSketch& window : sketches.windows) {
+    if (const auto median_ns = window.median()) times.window_medians_ns.push_back(*median_ns);
+  }
+  return times;
+}
+
+/// The steady steps of a world, and which window each lies in.
+std::map<int64_t, size_t> windows_of(SQLite::Database& db, int64_t world) {
+  Query rows(db, "SELECT step FROM temp.steady_number WHERE world = ? ORDER BY step");
+  rows.bind(world);
+  std::vector<int64_t> steps;
+  while (rows.next()) steps.push_back(rows.integer(0));
+  std::map<int64_t, size_t> windows;
+  for (size_t i = 0; i < steps.size(); ++i) windows[steps[i]] = i * kScoreWindows / steps.size();
+  return windows;
+}
+
+class Reader {
+ public:
+  explicit Reader(std::map<int64_t, size_t> windows) : windows_(std::move(windows)) {}
+
+  /// Rows of (rank, section, step, ns), grouped by rank.
+  std::map<int64_t, std::map<int64_t, SectionTimes>> read(Query& rows) {
+    std::map<int64_t, std::map<int64_t, SectionTimes>> result;
+    std::map<int64_t, Sketches> sections;
+    std::optional<int64_t> rank;
+    const auto flush = [&] {
+      for (const auto& [section, sketches] : sections) result[*rank][section] = times_of(sketches);
+      sections.clear();
+    };
+    while (rows.next()) {
+      if (rank != rows.integer(0)) {
+        if (rank) flush();
+        rank = rows.integer(0);
+      }
+      const auto window = windows_.find(rows.integer(2));
+      if (window == windows_.end()) continue;
+      Sketches& sketches = sections[rows.integer(1)];
+      const double ns = std::max(0.0, rows.real(3));
+      sketches.all.add(ns);
+      sketches.windows[window->second].add(ns);
+      sketches.total_ns += ns;
+    }
+    if (rank) flush();
+    return result;
+  }
+
+ private:
+  std::map<int64_t, size_t> windows_;
+};
+
+}  // namespace
+
+std::map<int64_t, SectionScore> score_sections(const std::map<int64_t, std::map<int64_t, SectionTimes>>& sections) {
+  std::map<int64_t, std::pair<size_t, double>> fastest;  // by section: ranks that have it, least median
+  for (const auto& [rank, own] : sections) {
+    for (const auto& [section, times] : own) {
+      auto& [ranks, least_ns] = fastest.try_emplace(section, 0, times.median_ns).first->second;
+      ++ranks;
+      least_ns = std::min(least_ns, times.median_ns);
+    }
+  }
+  std::map<int64_t, SectionScore> scores;
+  for (const auto& [rank, own] : sections) {
+    double relative = 0, relative_weight = 0, individual = 0, individual_weight = 0;
+    for (const auto& [section, times] : own) {
+      const auto& [ranks, least_ns] = fastest.at(section);
+      if (ranks == sections.size() && times.median_ns > 0) {
+        relative += times.total_ns * least_ns / times.median_ns;
+        relative_weight += times.total_ns;
+      }
+      if (times.window_medians_ns.size() < 2 || times.window_medians_ns.back() <= 0) continue;
+      const double best_ns = *std::min_element(times.window_medians_ns.begin(), times.window_medians_ns.end());
+      individual += times.total_ns * best_ns / times.window_medians_ns.back();
+      individual_weight += times.total_ns;
+    }
+    SectionScore& score = scores[rank];
+    if (relative_weight > 0) score.relative = relative / relative_weight;
+    if (individual_weight > 0) score.individual = individual / individual_weight;
+  }
+  return scores;
+}
+
+void score_sections(SQLite::Database& db) {
+  db.exec(
+      "CREATE TEMP TABLE section_score (world INTEGER, rank INTEGER, relative REAL, individual REAL, why TEXT, individual_why TEXT,"
+      " PRIMARY KEY (world, rank)) WITHOUT ROWID");
+  Query insert(db, "INSERT INTO temp.section_score VALUES (?, ?, ?, ?, ?, ?)");
+  Query worlds(db, "SELECT world, count(DISTINCT rank) FROM process WHERE rank IS NOT NULL GROUP BY world");
+  while (worlds.next()) {
+    const int64_t world = worlds.integer(0), ranks = worlds.integer(1);
+    Reader reader(windows_of(db, world));
+    std::map<int64_t, std::map<int64_t, SectionTimes>> sections;
+    for (const char* kind : {"layer", "phase"}) {
+      Query rows(
+          db,
+          "SELECT p.rank, e.region, e.step, e.duration_ns - e.mpi_ns FROM range_event e JOIN process p ON p.id = e.process AND p.world"
+          " = ?1 AND p.rank IS NOT NULL WHERE e.region IN (SELECT id FROM region WHERE kind = ?2) AND e.step IS NOT NULL");
+      rows.bind(world, kind);
+      sections = reader.read(rows);
+      if (!sections.empty()) break;
+    }
+    if (sections.empty()) {
+      Query rows(
+          db,
+          "SELECT p.rank, 0, t.step, t.compute_ns FROM step_part t JOIN process p ON p.id = t.process WHERE p.world = ? AND p.rank IS"
+          " NOT NULL ORDER BY t.process, t.step");
+      rows.bind(world);
+      sections = reader.read(rows);
+    }
+    const bool all = static_cast<int64_t>(sections.size()) == ranks;
+    for (const auto& [rank, score] : score_sections(sections)) {
+      const double relative = all && ranks > 1 ? score.relative.value_or(NAN) : NAN;  // SQLite stores NaN as NULL
+      insert.run(world, rank, relative, score.individual.value_or(NAN),
+                 ranks < 2 ? "NOT_APPLICABLE"
+                 : all     ? "NO_DATA"
+                           : "PARTIAL_RANKS",
+                 "NO_DATA");
+    }
+  }
+}
+
+}  // namespace ddl
