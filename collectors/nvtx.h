@@ -2,7 +2,7 @@
 #pragma once
 
 #include "collectors/nvtx_abi.h"
-#include "collectors/nvtx_names.h"
+#include "core/range_names.h"
 #include "core/nvtx_payload.h"
 #include "core/recorder.h"
 

@@ -1,7 +1,7 @@
 // From a range's name to its place in the tree of ranges. Injected code.
 #pragma once
 
-#include "collectors/nvtx_names.h"
+#include "core/range_names.h"
 #include "core/recorder.h"
 
 namespace ddl::nvtx {

@@ -23,7 +23,8 @@ constexpr int64_t kGraceNs = 3'000'000'000;  // after a rank failed, mpirun take
 
 bool ended_well(const FindingInput& input) {
   return std::all_of(input.catalog.processes.begin(), input.catalog.processes.end(),
-                     [&](const auto& p) { return p.second.world != input.world || p.second.rank < 0 || p.second.ended == "finalized"; });
+                     [&](const auto& p) { return p.second.world != input.world || p.second.rank < 0 || p.second.ended == "finalized" ||
+                            p.second.ended == "imported"; });
 }
 
 double mean_duration_ns(const FindingInput& input, const std::string& op) {

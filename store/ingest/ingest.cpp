@@ -3,7 +3,6 @@
 #include <SQLiteCpp/Exception.h>
 #include <SQLiteCpp/Transaction.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -12,6 +11,7 @@
 
 #include "core/error.h"
 #include "store/database.h"
+#include "store/draft.h"
 #include "store/ingest/align_clocks.h"
 #include "store/ingest/communicators.h"
 #include "store/ingest/identity.h"
@@ -54,47 +54,6 @@ class Reporter {
   const std::function<void(const Progress&)>& function_;
   Progress now_ = {"", 0, 0};
   uint64_t reported_ = 0;
-};
-
-/// The file that becomes the store once it is whole; gone if it does not.
-class Draft {
- public:
-  explicit Draft(const fs::path& target) : target_(target), path_(fmt::format("{}.tmp.{}", target.string(), getpid())) {
-    std::error_code ignored;
-    fs::remove(path_, ignored);  // of an earlier process with our number
-    remove_abandoned();
-  }
-  ~Draft() {
-    std::error_code ignored;
-    if (!finished_) fs::remove(path_, ignored);
-  }
-  Draft(const Draft&) = delete;
-  Draft& operator=(const Draft&) = delete;
-
-  const fs::path& path() const { return path_; }
-  void finish() {
-    std::error_code error;
-    fs::rename(path_, target_, error);
-    if (error) throw CannotWrite(fmt::format("cannot write {}: {}", target_.string(), error.message()));
-    finished_ = true;
-  }
-
- private:
-  /// Drafts of processes that were killed while they wrote. A live one is written to all the time.
-  void remove_abandoned() const {
-    const std::string prefix = target_.filename().string() + ".tmp.";
-    std::error_code error, ignored;
-    for (fs::directory_iterator entry(target_.has_parent_path() ? target_.parent_path() : ".", error), end; !error && entry != end;
-         entry.increment(error)) {
-      const bool draft = entry->path().filename().string().rfind(prefix, 0) == 0;
-      if (draft && fs::file_time_type::clock::now() - entry->last_write_time(ignored) > std::chrono::hours(1))
-        fs::remove(entry->path(), ignored);
-    }
-  }
-
-  fs::path target_;
-  fs::path path_;
-  bool finished_ = false;
 };
 
 std::vector<Scan> scan_all(const std::vector<fs::path>& spools, Losses& losses, Reporter& reporter) {

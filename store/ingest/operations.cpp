@@ -18,6 +18,8 @@ std::string version_of(const Scan& scan) { return std::string(fixed_text(scan.he
 
 }  // namespace
 
+const char* name_of(OpClass op_class) { return kClassNames[static_cast<size_t>(op_class)]; }
+
 void Operations::learn(const Scan& scan) { by_version_[version_of(scan)].insert(scan.operations.begin(), scan.operations.end()); }
 
 uint32_t Operations::id_of(const ScannedOperation& operation) {
@@ -42,7 +44,7 @@ void Operations::write(SQLite::Database& db) const {
   Insert insert(db, "INSERT INTO op VALUES (?, ?, ?, ?)");
   uint32_t id = 0;
   for (const Operation& operation : operations_)
-    insert.row(++id, operation.name, kClassNames[static_cast<size_t>(operation.op_class)], operation.nonblocking);
+    insert.row(++id, operation.name, name_of(operation.op_class), operation.nonblocking);
 }
 
 }  // namespace ddl::store

@@ -27,6 +27,9 @@ struct Operation {
   }
 };
 
+/// Column `class` of table op.
+const char* name_of(OpClass op_class);
+
 class Operations {
  public:
   /// op.id by the process's own number. Numbers that it never described take their name from another process of the same library

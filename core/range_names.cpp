@@ -6,7 +6,7 @@
 //   torch.profiler, DeepSpeed           ProfilerStep#12, DeepSpeedEngine.forward, Optimizer.step#SGD.step, enumerate(DataLoader)#...
 //   PytHooks                            {'Module': 'model.layers.0', ...}
 //   people                              step 12, forward, layer:conv1
-#include "collectors/nvtx_names.h"
+#include "core/range_names.h"
 
 #include <string.h>
 #include <strings.h>

@@ -1,5 +1,5 @@
 // Names of ranges, as frameworks write them.
-#include "collectors/nvtx_names.h"
+#include "core/range_names.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,29 @@
+// The file that becomes the store once it is whole; gone if it does not. A reader of the target sees either what was there before or all of
+// the new one.
+#pragma once
+
+#include <filesystem>
+
+namespace ddl::store {
+
+class Draft {
+ public:
+  /// Removes drafts that killed processes left beside `target`.
+  explicit Draft(const std::filesystem::path& target);
+  ~Draft();
+  Draft(const Draft&) = delete;
+  Draft& operator=(const Draft&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  /// Takes the target's place. Throws CannotWrite.
+  void finish();
+
+ private:
+  void remove_abandoned() const;
+
+  std::filesystem::path target_;
+  std::filesystem::path path_;
+  bool finished_ = false;
+};
+
+}  // namespace ddl::store

@@ -1,0 +1,53 @@
+// Traces of other tools as runs: `ddl import FORMAT FILES... -o job.ddl` makes the run.sqlite that recording would have left, up to but not
+// including what the analyzer fills in.
+//
+// Files are read as streams, one after the other (store/import/imported_run.h says what is kept). What is wrong with a file stops the import
+// with an Error that names the file and the byte; nothing is left behind then.
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "store/ingest.h"
+
+namespace ddl {
+
+namespace store {
+class ImportedRun;
+}
+
+/// Reads `files` into `run`. `read` is told the bytes of the files that were read since last time.
+using ReadTraces = void (*)(store::ImportedRun& run, const std::vector<std::filesystem::path>& files,
+                            const std::function<void(uint64_t bytes)>& read);
+
+struct ImportFormat {
+  const char* name;      ///< "kineto": the word after `ddl import`
+  const char* sentence;  ///< what it is
+  const char* files;     ///< how its files are called, for the example: "worker*.json.gz"
+  ReadTraces read;
+};
+std::span<const ImportFormat> import_formats();
+
+struct ImportOptions {
+  std::filesystem::path output;                   ///< run.sqlite to be; must not exist
+  bool one_clock = false;                         ///< all ranks ran on hosts whose clocks agree
+  std::function<void(const Progress&)> progress;  ///< as IngestOptions
+  std::function<void(SQLite::Database&)> finish;  ///< as IngestOptions
+};
+
+struct ImportSummary {
+  uint64_t ranks = 0;
+  uint64_t events = 0;
+  uint64_t losses = 0;  ///< rows of table loss
+};
+
+/// Throws Error: a file that cannot be read or is no such trace (kDataMissing), CannotWrite.
+ImportSummary import_traces(const ImportFormat& format, const std::vector<std::filesystem::path>& files, const ImportOptions& options);
+
+}  // namespace ddl

@@ -1,0 +1,51 @@
+// What threads did, in the order of time: which range lies in which, and in which range each call was made.
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "store/import/imported_run.h"
+
+namespace ddl::store {
+
+/// Reads temp.stage_cpu; fills step, range_event, range_profile, event and profile, and temp.launch with the place of each launch.
+class CpuSweep {
+ public:
+  CpuSweep(ImportedRun& run, const std::function<void(double ratio)>& step_done);
+  void run();
+
+ private:
+  struct Open {
+    int64_t start_ns, end_ns;
+    uint32_t region;
+    bool is_step;
+    int64_t number;  ///< of a step
+    std::optional<int64_t> seq;
+    int64_t mpi_ns = 0;
+  };
+  struct Totals {
+    int64_t calls = 0, bytes = 0, time_ns = 0, mpi_ns = 0, min_ns = INT64_MAX, max_ns = 0;
+    void add(int64_t duration_ns, int64_t more_bytes, int64_t inside_mpi_ns);
+  };
+
+  void close_until(int64_t time_ns);
+  void close(const Open& range);
+  void end_process();
+  uint32_t current() const { return open_.empty() ? 0 : open_.back().region; }
+
+  ImportedRun& run_;
+  const std::function<void(double)>& step_done_;
+  int64_t process_ = -1, thread_ = -1;
+  std::vector<Open> open_;
+  std::map<uint32_t, Totals> ranges_;                                            ///< of the process, by region
+  std::map<std::tuple<int64_t, int64_t, uint32_t, int>, Totals> calls_;          ///< by op, communicator, region, size class
+  Insert insert_step_, insert_range_, insert_event_, insert_source_, insert_launch_;
+};
+
+}  // namespace ddl::store

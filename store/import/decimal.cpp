@@ -1,0 +1,91 @@
+#include "store/import/decimal.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace ddl::store {
+
+namespace {
+
+constexpr int64_t kLargest = 4'000'000'000'000'000'000;
+constexpr int kMaxExponent = 40;  // beyond, no digits make a number that fits
+
+struct Decimal {
+  bool negative = false;
+  std::string_view digits, fraction;
+  int exponent = 0;
+};
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+std::string_view take_digits(std::string_view& text) {
+  const size_t count = static_cast<size_t>(std::find_if_not(text.begin(), text.end(), is_digit) - text.begin());
+  const std::string_view digits = text.substr(0, count);
+  text.remove_prefix(count);
+  return digits;
+}
+
+std::optional<Decimal> parse(std::string_view text) {
+  Decimal d;
+  if (text.starts_with('-') || text.starts_with('+')) {
+    d.negative = text[0] == '-';
+    text.remove_prefix(1);
+  }
+  d.digits = take_digits(text);
+  if (text.starts_with('.')) {
+    text.remove_prefix(1);
+    d.fraction = take_digits(text);
+  }
+  if (d.digits.empty() && d.fraction.empty()) return std::nullopt;
+  if (text.starts_with('e') || text.starts_with('E')) {
+    text.remove_prefix(1);
+    if (text.starts_with('+')) text.remove_prefix(1);
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), d.exponent);
+    if (error == std::errc::result_out_of_range) {
+      d.exponent = text.starts_with('-') ? -kMaxExponent : kMaxExponent;
+    } else if (error != std::errc()) {
+      return std::nullopt;
+    }
+    text.remove_prefix(static_cast<size_t>(end - text.data()));
+  }
+  if (!text.empty()) return std::nullopt;
+  return d;
+}
+
+/// The digit at 10^place.
+int digit_at(const Decimal& d, int64_t place) {
+  const auto at = [](std::string_view digits, int64_t i) {
+    return i >= 0 && i < static_cast<int64_t>(digits.size()) ? digits[static_cast<size_t>(i)] - '0' : 0;
+  };
+  return place >= 0 ? at(d.digits, static_cast<int64_t>(d.digits.size()) - 1 - place) : at(d.fraction, -place - 1);
+}
+
+}  // namespace
+
+std::optional<int64_t> scaled(std::string_view text, int places) {
+  const std::optional<Decimal> d = parse(text);
+  if (!d) return std::nullopt;
+  const bool zero = std::all_of(d->digits.begin(), d->digits.end(), [](char c) { return c == '0'; }) &&
+                    std::all_of(d->fraction.begin(), d->fraction.end(), [](char c) { return c == '0'; });
+  if (zero) return 0;
+  const int64_t shift = std::clamp(d->exponent, -kMaxExponent, kMaxExponent) + places;
+  int64_t value = 0;
+  for (int64_t place = static_cast<int64_t>(d->digits.size()) - 1 + shift; place >= 0; --place) {
+    value = value * 10 + digit_at(*d, place - shift);
+    if (value > kLargest / 10 && place > 0) return std::nullopt;
+    if (value > kLargest) return std::nullopt;
+  }
+  if (digit_at(*d, -1 - shift) >= 5) ++value;
+  return d->negative ? -value : value;
+}
+
+std::optional<int64_t> whole(std::string_view text) {
+  const std::optional<int64_t> value = scaled(text, 0);
+  const std::optional<Decimal> d = parse(text);
+  if (!value || d->exponent < 0) return std::nullopt;
+  for (int64_t place = -1 - d->exponent; -place <= static_cast<int64_t>(d->fraction.size()); --place)
+    if (digit_at(*d, place) != 0) return std::nullopt;
+  return value;
+}
+
+}  // namespace ddl::store

@@ -1,0 +1,17 @@
+// The importers, one function a format. Each is a ReadTraces (store/import.h): it throws Error with file and byte for what it cannot read.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <vector>
+
+namespace ddl::store {
+
+class ImportedRun;
+
+using BytesRead = std::function<void(uint64_t bytes)>;
+
+void read_kineto(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read);
+
+}  // namespace ddl::store

@@ -1,0 +1,69 @@
+#include "store/import.h"
+
+#include <SQLiteCpp/Exception.h>
+#include <SQLiteCpp/Transaction.h>
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "core/error.h"
+#include "store/database.h"
+#include "store/draft.h"
+#include "store/import/formats.h"
+#include "store/import/imported_run.h"
+
+namespace ddl {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr ImportFormat kFormats[] = {
+    {"kineto", "traces of PyTorch's profiler (Kineto), a file a rank: JSON, also packed with gzip", "worker*.pt.trace.json.gz", store::read_kineto},
+};
+
+constexpr uint64_t kReportEveryBytes = 1 << 20;
+
+}  // namespace
+
+std::span<const ImportFormat> import_formats() { return kFormats; }
+
+ImportSummary import_traces(const ImportFormat& format, const std::vector<fs::path>& files, const ImportOptions& options) {
+  uint64_t total_bytes = 0, done_bytes = 0, reported = 0;
+  for (const fs::path& file : files) {
+    std::error_code ignored;
+    const std::uintmax_t bytes = fs::file_size(file, ignored);
+    if (!ignored) total_bytes += bytes;
+  }
+  const auto tell = [&](const char* stage, uint64_t done, uint64_t total) {
+    if (options.progress) options.progress({stage, done, total});
+  };
+  const auto read = [&](uint64_t bytes) {
+    done_bytes = std::min(done_bytes + bytes, total_bytes);
+    if (done_bytes - reported < kReportEveryBytes) return;
+    reported = done_bytes;
+    tell("reading", done_bytes, total_bytes);
+  };
+  const auto now_ns = std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+  store::Draft draft(options.output);
+  ImportSummary summary;
+  try {
+    SQLite::Database db = create_store(draft.path());
+    SQLite::Transaction transaction(db);
+    store::ImportedRun run(db, format.name);
+    run.fact("ingested_at", fmt::to_string(now_ns));
+    if (options.one_clock) run.share_clock();
+    format.read(run, files, read);
+    summary.events = run.finish([&](double ratio) { tell("sorting", static_cast<uint64_t>(ratio * 1000), 1000); });
+    transaction.commit();
+    summary.ranks = static_cast<uint64_t>(db.execAndGet("SELECT count(*) FROM process").getInt64());
+    summary.losses = static_cast<uint64_t>(db.execAndGet("SELECT count(*) FROM loss").getInt64());
+    if (options.finish) options.finish(db);
+  } catch (const SQLite::Exception& error) {
+    throw CannotWrite(fmt::format("cannot write {}: {}", options.output.string(), error.what()));
+  }
+  draft.finish();
+  return summary;
+}
+
+}  // namespace ddl

@@ -1,0 +1,335 @@
+#include "store/import/imported_run.h"
+
+#include <SQLiteCpp/Statement.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <tuple>
+
+#include "core/error.h"
+#include "store/database.h"
+#include "store/import/cpu_sweep.h"
+#include "store/import/input_file.h"
+#include "store/ingest/operations.h"
+#include "store/ingest/run_facts.h"
+#include "store/text.h"
+
+namespace ddl::store {
+
+namespace {
+
+constexpr size_t kMaxNames = 1 << 20;    // of ranges and kernels
+constexpr size_t kMaxRegions = 1 << 16;  // as recorders
+constexpr int64_t kMaxMembers = 1 << 20;
+
+template <class T>
+std::optional<T> unless_zero(T value) {
+  return value != 0 ? std::optional<T>(value) : std::nullopt;
+}
+std::optional<std::string_view> unless_empty(std::string_view text) { return text.empty() ? std::nullopt : std::optional(text); }
+
+}  // namespace
+
+ImportedRun::ImportedRun(SQLite::Database& db, std::string format) : db_(db), format_(std::move(format)) {
+  db_.exec(
+      "PRAGMA temp_store = FILE;"
+      // kind: 0 step (number: its number), 1 range (number: ContextKind), 2 launch (number: correlation), 3 call (number: event.kind)
+      "CREATE TEMP TABLE stage_cpu(process, thread, start, duration, kind, number, name, seq, op, comm, bytes, peer, tag, datatype, reduction);"
+      "CREATE TEMP TABLE stage_gpu(process, kind, name, device, context, stream, start, duration, bytes, copy, source, destination, peer,"
+      " correlation, graph_node, op, comm, payload, datatype, reduction, algorithm, protocol);"
+      "CREATE TEMP TABLE launch(process, correlation, thread, region, step, start, duration)");
+  insert_cpu_.emplace(db_, "INSERT INTO temp.stage_cpu VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  insert_gpu_.emplace(db_, "INSERT INTO temp.stage_gpu VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+}
+
+// ------------------------------------------------------------------------------------------------ what the trace says
+
+size_t ImportedRun::add_process(ImportedProcess process) {
+  processes_.push_back({});
+  processes_.back().told = std::move(process);
+  return processes_.size() - 1;
+}
+
+uint32_t ImportedRun::thread(size_t process, std::string_view key, int64_t tid) {
+  Process& p = processes_[process];
+  const auto known = p.threads.find(key);
+  if (known != p.threads.end()) return known->second;
+  const auto number = static_cast<uint32_t>(p.threads.size());
+  p.threads.emplace(key, number);
+  p.thread_rows.emplace_back(tid, "");
+  return number;
+}
+
+void ImportedRun::name_thread(size_t process, uint32_t thread, std::string_view name) {
+  processes_[process].thread_rows[thread].second = clean_name(name);
+}
+
+uint32_t ImportedRun::name_id(std::string_view name) {
+  std::string text = clean_name(name);
+  if (names_.size() >= kMaxNames && !name_ids_.contains(text)) {
+    ++unnamed_;
+    text = "(other names)";
+  }
+  const auto [entry, is_new] = name_ids_.try_emplace(std::move(text), static_cast<uint32_t>(names_.size()));
+  if (is_new) names_.push_back(&entry->first);
+  return entry->second;
+}
+
+int64_t ImportedRun::op_id(std::string_view name, OpClass op_class) {
+  const auto known = ops_.find(name);
+  if (known != ops_.end()) return known->second.first;
+  const auto id = static_cast<int64_t>(ops_.size() + 1);
+  ops_.emplace(name, std::pair(id, op_class));
+  return id;
+}
+
+bool ImportedRun::seen(size_t process, int64_t start_ns, int64_t duration_ns) {
+  if (duration_ns < 0) {
+    ++bad_intervals_;
+    return false;
+  }
+  int64_t end_ns = 0;
+  constexpr int64_t kLatest = 4'000'000'000'000'000'000;
+  if (__builtin_add_overflow(start_ns, duration_ns, &end_ns) || end_ns > kLatest || start_ns < -kLatest)
+    throw BadRecord{"its time is out of range"};
+  Process& p = processes_[process];
+  p.begin_ns = std::min(p.begin_ns.value_or(start_ns), start_ns);
+  p.end_ns = std::max(p.end_ns.value_or(end_ns), end_ns);
+  return true;
+}
+
+void ImportedRun::step(size_t process, uint32_t thread, int64_t number, int64_t start_ns, int64_t duration_ns) {
+  if (!seen(process, start_ns, duration_ns)) return;
+  processes_[process].steps.push_back({start_ns, duration_ns, number});
+  ++cpu_rows_;
+  insert_cpu_->row(process, thread, start_ns, duration_ns, 0, number, std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
+                   std::nullopt, std::nullopt, std::nullopt, std::nullopt);
+}
+
+void ImportedRun::range(size_t process, uint32_t thread, ContextKind kind, std::string_view name, int64_t start_ns, int64_t duration_ns,
+                        std::optional<int64_t> seq) {
+  if (!seen(process, start_ns, duration_ns)) return;
+  ++cpu_rows_;
+  insert_cpu_->row(process, thread, start_ns, duration_ns, 1, static_cast<uint32_t>(kind), name_id(name), seq, std::nullopt, std::nullopt,
+                   std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
+}
+
+void ImportedRun::launch(size_t process, uint32_t thread, int64_t correlation, int64_t start_ns, int64_t duration_ns) {
+  if (!seen(process, start_ns, duration_ns)) return;
+  ++cpu_rows_;
+  ++launches_;
+  insert_cpu_->row(process, thread, start_ns, duration_ns, 2, correlation, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
+                   std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
+}
+
+void ImportedRun::call(size_t process, uint32_t thread, const ImportedOperation& o, ImportedTiming timing, int64_t start_ns,
+                       int64_t duration_ns) {
+  if (!seen(process, start_ns, duration_ns)) return;
+  ++cpu_rows_;
+  insert_cpu_->row(process, thread, start_ns, duration_ns, 3, timing == ImportedTiming::kCall ? 1 : 4, std::nullopt, o.seq,
+                   op_id(o.op, o.op_class), unless_zero(o.communicator), o.payload_bytes, o.peer, o.tag, unless_zero(o.datatype),
+                   unless_zero(o.reduction));
+}
+
+void ImportedRun::gpu(size_t process, const GpuActivity& a, const ImportedOperation* o) {
+  if (!seen(process, a.start_ns, a.duration_ns)) return;
+  ++gpu_rows_;
+  std::optional<int64_t> op, comm, payload, datatype, reduction;
+  std::optional<std::string_view> algorithm, protocol;
+  if (o != nullptr) {
+    op = op_id(o->op, o->op_class);
+    comm = unless_zero<int64_t>(o->communicator);
+    payload = o->payload_bytes;
+    datatype = unless_zero<int64_t>(o->datatype);
+    reduction = unless_zero<int64_t>(o->reduction);
+    algorithm = unless_empty(o->algorithm);
+    protocol = unless_empty(o->protocol);
+  }
+  insert_gpu_->row(process, static_cast<uint32_t>(a.kind), name_id(a.name), a.device, a.context, a.stream, a.start_ns, a.duration_ns,
+                   a.bytes, unless_empty(a.copy), unless_empty(a.source), unless_empty(a.destination), a.peer_device, a.correlation,
+                   a.graph_node, op, comm, payload, datatype, reduction, algorithm, protocol);
+}
+
+uint32_t ImportedRun::communicator(std::string_view name, std::string_view label, int64_t size, const std::vector<int64_t>& ranks) {
+  const std::string key = fmt::format("{}|{}|{}", name, size, fmt::join(ranks, ","));
+  const auto [entry, is_new] = communicator_numbers_.try_emplace(key, static_cast<uint32_t>(communicators_.size() + 1));
+  if (is_new) communicators_.push_back({std::string(name), clean_name(label), size, ranks});
+  return entry->second;
+}
+
+std::optional<int64_t> ImportedRun::step_at(size_t process, int64_t time_ns) const {
+  const std::vector<Step>& steps = processes_[process].steps;
+  auto after = std::upper_bound(steps.begin(), steps.end(), time_ns, [](int64_t ns, const Step& s) { return ns < s.start_ns; });
+  if (after == steps.begin()) return std::nullopt;
+  const Step& step = *(after - 1);
+  return time_ns < step.start_ns + step.duration_ns ? std::optional(step.number) : std::nullopt;
+}
+
+uint32_t ImportedRun::region(uint32_t parent, ContextKind kind, uint32_t name) {
+  const auto key = std::make_tuple(parent, kind, name);
+  const auto known = region_ids_.find(key);
+  if (known != region_ids_.end()) return known->second;
+  if (region_ids_.size() >= kMaxRegions) {
+    ++unplaced_;
+    return parent;
+  }
+  const uint32_t id = regions_.region(parent, kind, kind == ContextKind::kStep ? std::string() : *names_[name]);
+  region_ids_.emplace(key, id);
+  return id;
+}
+
+// ------------------------------------------------------------------------------------------------ from there to the tables
+
+/// Who is which rank, when the run began, and what each process's times are off by.
+void ImportedRun::settle() {
+  std::map<int64_t, size_t> by_rank;
+  for (size_t i = 0; i < processes_.size(); ++i) {
+    const std::optional<int64_t>& rank = processes_[i].told.rank;
+    if (!rank) continue;
+    const auto [entry, is_new] = by_rank.try_emplace(*rank, i);
+    if (!is_new) {
+      throw Error(fmt::format("{} and {} are both of rank {}", processes_[entry->second].told.file, processes_[i].told.file, *rank),
+                  "import the traces of one run, and one trace of each rank, at a time", ExitCode::kDataMissing);
+    }
+  }
+  int64_t next = 0;
+  for (size_t i = 0; i < processes_.size(); ++i) {
+    if (processes_[i].told.rank) continue;
+    while (by_rank.contains(next)) ++next;
+    processes_[i].told.rank = next;
+    by_rank[next] = i;
+  }
+  std::optional<int64_t> first_ns;
+  for (const auto& [rank, i] : by_rank) {
+    Process& p = processes_[i];
+    order_.push_back(i);
+    p.id = static_cast<int64_t>(order_.size());
+    world_size_ = std::max(world_size_, std::max(p.told.world_size.value_or(0), rank + 1));
+    std::sort(p.steps.begin(), p.steps.end(), [](const Step& a, const Step& b) { return a.start_ns < b.start_ns; });
+    if (!p.begin_ns) continue;
+    first_ns = std::min(first_ns.value_or(INT64_MAX), p.told.base_ns + *p.begin_ns);
+  }
+  if (!first_ns) {
+    throw Error(fmt::format("{} no event that ddl knows", processes_.size() == 1 ? processes_[0].told.file + " holds" : "the files hold"),
+                fmt::format("is it a trace of {}? see: ddl import --help", format_), ExitCode::kDataMissing);
+  }
+  epoch_ns_ = *first_ns;
+  db_.exec("CREATE TEMP TABLE stage_process(stage INTEGER PRIMARY KEY, id)");
+  Insert insert(db_, "INSERT INTO temp.stage_process VALUES (?, ?)");
+  for (size_t i = 0; i < processes_.size(); ++i) {
+    processes_[i].shift_ns = processes_[i].told.base_ns - epoch_ns_;
+    insert.row(i, processes_[i].id);
+  }
+}
+
+void ImportedRun::write_hosts_and_processes() {
+  std::map<std::string, int64_t> hosts;
+  std::vector<std::string> names;
+  for (const size_t i : order_) {
+    Process& p = processes_[i];
+    const std::string name = clean_name(p.told.host.value_or(fmt::format("host of {}", p.told.file)));
+    if (hosts.try_emplace(name, static_cast<int64_t>(hosts.size() + 1)).second) names.push_back(name);
+  }
+  const bool single = hosts.size() == 1 || one_clock_;
+  Insert insert_host(db_, "INSERT INTO host VALUES (?, ?, '', 'imported', 1e9, NULL, ?, ?, ?, ?)");
+  for (const std::string& name : names) {
+    insert_host.row(hosts[name], name, -epoch_ns_, single ? std::optional(0.0) : std::nullopt, single ? std::optional(0.0) : std::nullopt,
+                    single ? "single-host" : "realtime");
+  }
+  Insert insert(db_,
+                "INSERT INTO process VALUES (?, 0, ?, ?, ?, ?, ?, ?, NULL, NULL, 'imported', NULL, NULL, 'imported', 0, NULL, NULL, NULL, ?, ?)");
+  Insert insert_fact(db_, "INSERT INTO process_fact VALUES (?, ?, ?)");
+  Insert insert_thread(db_, "INSERT INTO thread VALUES (?, ?, ?, ?)");
+  Insert insert_gpu(db_, "INSERT INTO gpu VALUES (?, ?, ?, NULL, NULL, NULL)");
+  for (const size_t i : order_) {
+    const Process& p = processes_[i];
+    const std::string name = clean_name(p.told.host.value_or(fmt::format("host of {}", p.told.file)));
+    insert.row(p.id, *p.told.rank, world_size_, hosts[name], p.told.pid.value_or(0), p.begin_ns.value_or(epoch_ns_ - p.told.base_ns) + p.shift_ns,
+               p.end_ns.value_or(epoch_ns_ - p.told.base_ns) + p.shift_ns, clean_text(p.told.file), p.told.file_bytes);
+    for (const auto& [key, value] : p.told.facts) insert_fact.row(p.id, key, clean_text(value));
+    for (size_t t = 0; t < p.thread_rows.size(); ++t) insert_thread.row(p.id, t, p.thread_rows[t].first, unless_empty(p.thread_rows[t].second));
+    for (const auto& [device, gpu] : p.told.gpus) insert_gpu.row(p.id, device, clean_name(gpu));
+  }
+  std::vector<int64_t> missing;
+  for (int64_t rank = 0; rank < world_size_ && missing.size() < 4; ++rank) {
+    if (std::none_of(order_.begin(), order_.end(), [&](size_t i) { return processes_[i].told.rank == rank; })) missing.push_back(rank);
+  }
+  const uint64_t absent = static_cast<uint64_t>(world_size_) - std::min<uint64_t>(order_.size(), static_cast<uint64_t>(world_size_));
+  if (!missing.empty()) {
+    losses_.add({0, {}}, "missing_rank", absent,
+                fmt::format("of {} ranks without a trace: rank {}{}", world_size_, fmt::join(missing, ", "),
+                            absent > missing.size() ? ", ..." : ""));
+  }
+}
+
+void ImportedRun::number_communicators() {
+  std::vector<size_t> by_size;
+  for (size_t i = 0; i < communicators_.size(); ++i) {
+    Communicator& c = communicators_[i];
+    by_size.push_back(i);
+    if (!c.ranks.empty() || c.size != world_size_ || c.size > kMaxMembers) continue;
+    for (int64_t rank = 0; rank < c.size; ++rank) c.ranks.push_back(rank);
+  }
+  std::stable_sort(by_size.begin(), by_size.end(), [&](size_t a, size_t b) { return communicators_[a].size > communicators_[b].size; });
+  for (size_t i = 0; i < by_size.size(); ++i) communicators_[by_size[i]].id = static_cast<int64_t>(i + 1);
+}
+
+std::optional<int64_t> ImportedRun::communicator_id(int64_t number) const {
+  return number > 0 ? std::optional(communicators_[static_cast<size_t>(number - 1)].id) : std::nullopt;
+}
+
+void ImportedRun::write_communicators() {
+  Insert insert(db_, "INSERT INTO communicator VALUES (?, 0, ?, ?, ?, NULL, NULL, ?, NULL)");
+  Insert insert_member(db_, "INSERT INTO communicator_member VALUES (?, 0, ?, ?)");
+  std::set<std::string> labels;
+  for (const Communicator& c : communicators_) {
+    std::string label = c.label.empty() ? clean_name(c.name) : c.label;
+    for (int number = 2; !labels.insert(label).second; ++number) label = fmt::format("{}#{}", c.label.empty() ? clean_name(c.name) : c.label, number);
+    const bool nccl = format_ != "horovod" && format_ != "pipedream";
+    insert.row(c.id, c.id, label, c.size, nccl ? "nccl" : "intra");
+    for (size_t i = 0; i < c.ranks.size(); ++i) insert_member.row(c.id, i, c.ranks[i]);
+  }
+}
+
+void ImportedRun::write_operations() {
+  Insert insert(db_, "INSERT INTO op VALUES (?, ?, ?, ?)");
+  for (const auto& [name, op] : ops_) insert.row(op.first, clean_name(name), name_of(op.second), name.starts_with("nccl"));
+}
+
+void ImportedRun::write_meta() {
+  const bool realtime = std::all_of(processes_.begin(), processes_.end(), [](const Process& p) { return p.told.is_realtime; });
+  meta_["schema_version"] = fmt::to_string(kSchemaVersion);
+  if (realtime) meta_["epoch_realtime_ns"] = fmt::to_string(epoch_ns_);
+  meta_["imported_from"] = format_;
+  meta_["duration_ns"] = db_.execAndGet("SELECT coalesce(max(end_ns), 0) FROM process").getString();
+  Insert insert(db_, "INSERT INTO meta VALUES (?, ?)");
+  for (const auto& [key, value] : meta_) insert.row(key, clean_text(value));
+}
+
+uint64_t ImportedRun::finish(const std::function<void(double)>& step_done) {
+  insert_cpu_.reset();
+  insert_gpu_.reset();
+  settle();
+  number_communicators();
+  write_names(db_);
+  write_hosts_and_processes();
+  CpuSweep(*this, step_done).run();
+  place_gpu();
+  step_done(0.9);
+  number_collectives();
+  write_communicators();
+  write_operations();
+  regions_.write(db_);
+  gpu_names_.write(db_);
+  losses_.add({}, "bad_intervals", bad_intervals_, "events that end before they begin: left out");
+  losses_.add({}, "contexts", unplaced_ + unnamed_, "ranges and kernels that count as their parents', because the trace has too many different ones");
+  losses_.write(db_);
+  write_meta();
+  db_.exec("DROP TABLE temp.stage_cpu; DROP TABLE temp.stage_gpu; DROP TABLE temp.launch; DROP TABLE temp.stage_process");
+  create_indices(db_);
+  return events_ + cpu_rows_ + gpu_rows_;
+}
+
+}  // namespace ddl::store

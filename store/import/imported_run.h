@@ -1,0 +1,162 @@
+// A store made of somebody else's trace: what importers say about ranks, ranges, launches, GPUs and collectives, in any order and in the
+// trace's own time, becomes the tables of a recorded run (schema.sql).
+//
+// Events go to temporary tables of SQLite first, because what one needs another one says later: who is rank 0, which range a launch lay in,
+// which launch a kernel belongs to, when the run began. finish() sorts them there and fills the tables, so that memory is bounded by
+// SQLite's cache and by the numbers of names, ranges of the tree, steps and communicators; never by events.
+//
+// Times are ns on a clock of the trace. Ranks of one call to add_process() are one file's. Not for several threads.
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/format.h"
+#include "store/ingest/contexts.h"
+#include "store/ingest/gpu_names.h"
+#include "store/ingest/losses.h"
+#include "store/insert.h"
+
+namespace ddl::store {
+
+struct ImportedProcess {
+  std::string file;                   ///< for people
+  uint64_t file_bytes = 0;
+  std::optional<int64_t> rank;        ///< unset: given by the order of add_process() among those without one
+  std::optional<int64_t> world_size;  ///< unset: the number of processes
+  std::optional<std::string> host;    ///< unset: not known
+  std::optional<int64_t> pid;
+  int64_t base_ns = 0;                ///< added to all its times
+  bool is_realtime = false;           ///< with base_ns they are Unix time
+  std::map<int64_t, std::string> gpus;  ///< names by number
+  std::vector<std::pair<std::string, std::string>> facts;
+};
+
+/// What a GPU did. Texts are names of table gpu_event.
+struct GpuActivity {
+  DeviceKind kind = DeviceKind::kKernel;
+  std::string_view name;
+  int64_t start_ns = 0, duration_ns = 0;
+  std::optional<int64_t> device, context, stream, bytes, graph_node, peer_device;
+  std::string_view copy, source, destination;  ///< empty: NULL
+  int64_t correlation = 0;                     ///< 0: none
+};
+
+/// A collective or message: what a call did, or what a kernel carried out.
+struct ImportedOperation {
+  std::string_view op;  ///< MPI_Allreduce, ncclAllReduce, ...: the exact C name, else the trace's own
+  OpClass op_class = OpClass::kOther;
+  uint32_t communicator = 0;      ///< 0: none, or not known
+  std::optional<int64_t> seq;     ///< of collectives: number on the communicator; of kernels given by finish()
+  int64_t payload_bytes = 0;
+  std::optional<int64_t> peer, tag;
+  uint32_t datatype = 0, reduction = 0;  ///< core/names.h; 0: none
+  std::string algorithm, protocol;       ///< of NCCL; empty: not known
+};
+
+/// How the times of an operation are known, as event.kind and nccl_collective.source tell it.
+enum class ImportedTiming { kCall, kNcclProfiler };
+
+class ImportedRun {
+ public:
+  /// `format`: for meta and for people: "kineto".
+  ImportedRun(SQLite::Database& db, std::string format);
+
+  size_t add_process(ImportedProcess process);
+  ImportedProcess& process(size_t number) { return processes_[number].told; }
+  /// Of a process, by any name that tells it from its others. `tid`: 0 if there is none.
+  uint32_t thread(size_t process, std::string_view key, int64_t tid);
+  void name_thread(size_t process, uint32_t thread, std::string_view name);
+
+  void step(size_t process, uint32_t thread, int64_t number, int64_t start_ns, int64_t duration_ns);
+  void range(size_t process, uint32_t thread, ContextKind kind, std::string_view name, int64_t start_ns, int64_t duration_ns,
+             std::optional<int64_t> seq = std::nullopt);
+  /// A call that gave work to a GPU.
+  void launch(size_t process, uint32_t thread, int64_t correlation, int64_t start_ns, int64_t duration_ns);
+  void call(size_t process, uint32_t thread, const ImportedOperation& operation, ImportedTiming timing, int64_t start_ns, int64_t duration_ns);
+  void gpu(size_t process, const GpuActivity& activity, const ImportedOperation* operation = nullptr);
+
+  /// The same number for the same name and members. `ranks`: in the order of their ranks in it; empty: not known.
+  uint32_t communicator(std::string_view name, std::string_view label, int64_t size, const std::vector<int64_t>& ranks);
+
+  Losses& losses() { return losses_; }
+  void fact(const std::string& key, const std::string& value) { meta_[key] = value; }
+
+  /// All ranks ran on hosts with one clock, whatever their names.
+  void share_clock() { one_clock_ = true; }
+
+  /// Fills the store but for what the analyzer does. `step_done(ratio)` for progress. Returns the number of events. Throws Error if two
+  /// files are of one rank, or nothing was in any of them.
+  uint64_t finish(const std::function<void(double ratio)>& step_done);
+
+  /// The step that a moment of a process lies in, by the process's own time.
+  std::optional<int64_t> step_at(size_t process, int64_t time_ns) const;
+
+ private:
+  friend class CpuSweep;
+  struct Step {
+    int64_t start_ns, duration_ns, number;
+  };
+  struct Process {
+    ImportedProcess told;
+    std::map<std::string, uint32_t, std::less<>> threads;
+    std::vector<std::pair<int64_t, std::string>> thread_rows;  ///< tid, name
+    std::vector<Step> steps;                                   ///< by begin once settle() has run
+    std::optional<int64_t> begin_ns, end_ns;                   ///< without base_ns
+    int64_t id = 0;                                            ///< process.id
+    int64_t shift_ns = 0;                                      ///< from its times to the run's
+  };
+  struct Communicator {
+    std::string name, label;
+    int64_t size;
+    std::vector<int64_t> ranks;
+    int64_t id = 0;  ///< communicator.id
+  };
+
+  uint32_t name_id(std::string_view name);
+  int64_t op_id(std::string_view name, OpClass op_class);
+  std::optional<int64_t> communicator_id(int64_t number) const;
+  /// Keeps the process's begin and end. False: the interval ends before it begins, which is counted.
+  bool seen(size_t process, int64_t start_ns, int64_t duration_ns);
+  uint32_t region(uint32_t parent, ContextKind kind, uint32_t name);
+
+  // The stages of finish(), in this order.
+  void settle();
+  void number_communicators();
+  void write_hosts_and_processes();
+  void place_gpu();
+  void number_collectives();
+  void write_communicators();
+  void write_operations();
+  void write_meta();
+
+  SQLite::Database& db_;
+  std::string format_;
+  std::vector<Process> processes_;
+  std::vector<size_t> order_;  ///< of processes_, by rank
+  std::unordered_map<std::string, uint32_t> name_ids_;
+  std::vector<const std::string*> names_;  ///< by id
+  std::vector<Communicator> communicators_;
+  std::map<std::string, uint32_t> communicator_numbers_;  ///< into communicators_, from 1
+  std::map<std::string, std::pair<int64_t, OpClass>, std::less<>> ops_;
+  std::map<std::tuple<uint32_t, ContextKind, uint32_t>, uint32_t> region_ids_;
+  Regions regions_;
+  GpuNames gpu_names_;
+  Losses losses_;
+  std::map<std::string, std::string> meta_;
+  bool one_clock_ = false;
+  uint64_t bad_intervals_ = 0, unnamed_ = 0, unplaced_ = 0;
+  uint64_t cpu_rows_ = 0, gpu_rows_ = 0, launches_ = 0, events_ = 0;
+  int64_t epoch_ns_ = 0, world_size_ = 0;
+  std::optional<Insert> insert_cpu_, insert_gpu_;
+};
+
+}  // namespace ddl::store

@@ -1,0 +1,60 @@
+// JSON as a stream of flat records: the form in which traces come, read in the memory of one record.
+//
+// A record is an object: each element of the array `records` at the top of a file ({"traceEvents": [{..}, ..]}, or a bare array of objects),
+// or a whole document (JSON lines). Its members are told by their path ("args.stream"); arrays inside of it are passed over. What lies
+// outside of records is told value by value ("distributedInfo.pg_config.0.ranks.5").
+//
+// Numbers stay text (decimal.h). Nesting, and the length of a text, are bounded.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/import/input_file.h"
+
+namespace ddl::store {
+
+enum class JsonKind { kNull, kBool, kNumber, kText };
+
+struct JsonField {
+  std::string path;
+  JsonKind kind = JsonKind::kNull;
+  std::string text;  ///< as written; bool: "true" or "false"
+};
+
+/// The fields of one record. What says "of type T" throws BadRecord if the field is there and is of another type, or does not fit.
+class JsonRecord {
+ public:
+  const JsonField* find(std::string_view path) const;
+  /// Text, or a number as it is written: ids come as either.
+  std::string_view word(std::string_view path) const;
+  std::optional<std::string_view> text(std::string_view path) const;
+  std::optional<int64_t> integer(std::string_view path) const;
+  /// Times 10^places.
+  std::optional<int64_t> decimal(std::string_view path, int places) const;
+
+ private:
+  friend class JsonRecords;
+  std::vector<JsonField> fields_;  // kept for the next record
+  size_t count_ = 0;
+};
+
+class JsonVisitor {
+ public:
+  virtual ~JsonVisitor() = default;
+  virtual void on_record(const JsonRecord& record) = 0;
+  /// A value outside of records.
+  virtual void on_fact(const JsonField& fact) = 0;
+};
+
+/// Reads one file of a document that holds records. A bare array may end behind any of its records: that is how it looks while it is being
+/// written. Both throw Error, with file and byte, for what is no JSON, for what has no records, and
+/// for what the visitor throws as BadRecord.
+void read_json(InputFile& file, std::string_view records, JsonVisitor& visitor);
+/// A file of documents, each of them a record.
+void read_json_lines(InputFile& file, JsonVisitor& visitor);
+
+}  // namespace ddl::store

@@ -1,0 +1,44 @@
+// What profilers put into names: kernels of NCCL, copies, torch's names of collectives and types. Shared by the importers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/format.h"
+
+namespace ddl::store {
+
+/// "Memcpy HtoD (Pageable -> Device)", "Memset (Device)". Unknown parts are empty.
+struct CopyName {
+  std::string kind;                 ///< HtoD, DtoH, ...
+  std::string source, destination;  ///< pageable, pinned, device, ...
+};
+CopyName parse_copy_name(std::string_view name);
+
+/// "ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)", "ncclKernel_AllReduce_RING_LL_Sum_float(...)": empty if the name does not tell.
+struct NcclKernel {
+  std::string algorithm, protocol;
+};
+NcclKernel parse_nccl_kernel(std::string_view name);
+
+struct TorchCollective {
+  std::string_view name;  ///< as torch says in "Collective name"
+  std::string_view op;    ///< of NCCL
+  OpClass op_class;
+};
+/// Null: no collective or message of NCCL that we know.
+const TorchCollective* find_torch_collective(std::string_view name);
+
+struct TorchType {
+  uint32_t code = 0;   ///< core/names.h; 0: not known
+  int64_t bytes = 0;   ///< of an element; 0: not known
+};
+/// "Float", "BFloat16", ...
+TorchType find_torch_type(std::string_view name);
+
+/// "[0, 1, 2]"; empty if it is not all of the list ("[0, 1, ..., 63]").
+std::vector<int64_t> parse_ranks(std::string_view list);
+
+}  // namespace ddl::store

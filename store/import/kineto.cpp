@@ -1,0 +1,330 @@
+// Traces of PyTorch's profiler (libkineto's JSON), as of 2021 and as of today. Verified on the traces that HTA and the profiler's TensorBoard
+// plugin are tested with.
+//
+//   times          us with up to three digits behind the point, since the Unix epoch, or since "baseTimeNanoseconds"
+//   categories     kernel, gpu_memcpy, gpu_memset, cuda_sync, overhead on the device; cpu_op, user_annotation, python_function (of which
+//                  nn.Module tells layers), cuda_runtime, cuda_driver on the host. In 2021: Kernel, Memcpy, Memset, Operator, Runtime
+//   launch         "correlation" is the same in the call and in what it launched
+//   steps          ranges named ProfilerStep#N
+//   rank           "distributedInfo" of the file; else a number in its name (worker3, rank-34)
+//   collectives    kernels named after NCCL; newer traces say of them group, elements and type
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <regex>
+#include <set>
+#include <unordered_map>
+
+#include "core/names.h"
+#include "core/range_names.h"
+#include "store/import/decimal.h"
+#include "store/import/formats.h"
+#include "store/import/imported_run.h"
+#include "store/import/json_records.h"
+#include "store/import/kernel_names.h"
+
+namespace ddl::store {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kNanoDigits = 3;  // us to ns
+constexpr int64_t kUnixEra = 1'000'000'000'000'000'000;  // ns: later times count from 1970
+
+enum class Category { kOther, kKernel, kMemcpy, kMemset, kSync, kOverhead, kOperator, kAnnotation, kModule, kRuntime };
+
+Category category_of(std::string_view name) {
+  static const std::unordered_map<std::string_view, Category> kCategories = {
+      {"kernel", Category::kKernel},        {"Kernel", Category::kKernel},
+      {"gpu_memcpy", Category::kMemcpy},    {"Memcpy", Category::kMemcpy},
+      {"gpu_memset", Category::kMemset},    {"Memset", Category::kMemset},
+      {"cuda_sync", Category::kSync},       {"overhead", Category::kOverhead},
+      {"cpu_op", Category::kOperator},      {"Operator", Category::kOperator},
+      {"operator", Category::kOperator},    {"user_annotation", Category::kAnnotation},
+      {"python_function", Category::kModule}, {"cuda_runtime", Category::kRuntime},
+      {"cuda_driver", Category::kRuntime},  {"Runtime", Category::kRuntime},
+      {"runtime", Category::kRuntime}};
+  const auto found = kCategories.find(name);
+  return found == kCategories.end() ? Category::kOther : found->second;
+}
+
+/// Of the calls of a runtime only those that give work to a device, or wait for it, are ever asked for.
+bool gives_work(std::string_view name) {
+  for (const std::string_view part : {"Launch", "emcpy", "emset", "ynchronize", "StreamWait"})
+    if (name.find(part) != std::string_view::npos) return true;
+  return false;
+}
+
+/// "HOST_PID.MILLISECONDS.pt.trace.json.gz", as tensorboard_trace_handler() names files.
+std::optional<std::string> host_in(const std::string& file) {
+  static const std::regex pattern(R"((.+)_\d+\.\d+\.pt\.trace\.json(\.gz)?)");
+  std::smatch match;
+  return std::regex_match(file, match, pattern) ? std::optional(match[1].str()) : std::nullopt;
+}
+
+std::optional<int64_t> rank_in(const std::string& file) {
+  static const std::regex pattern(R"((?:worker|rank)[-_]?(\d{1,9})(?!\d))", std::regex::icase);
+  std::smatch match;
+  return std::regex_search(file, match, pattern) ? std::optional<int64_t>(std::stoll(match[1].str())) : std::nullopt;
+}
+
+struct ProcessGroup {
+  std::string name, label;
+  int64_t size = 0;
+  std::vector<int64_t> ranks;
+};
+
+class KinetoFile : public JsonVisitor {
+ public:
+  KinetoFile(ImportedRun& run, const fs::path& path, uint64_t bytes) : run_(run) {
+    ImportedProcess process;
+    process.file = path.filename().string();
+    process.file_bytes = bytes;
+    process.host = host_in(process.file);
+    process_ = run.add_process(std::move(process));
+  }
+
+  void finish() {
+    ImportedProcess& p = run_.process(process_);
+    if (!p.rank) p.rank = rank_in(p.file);
+    if (p.rank && *p.rank < 0) throw BadRecord{fmt::format("its rank is {}", *p.rank)};
+    p.is_realtime = p.base_ns + first_ns_ > kUnixEra;
+    for (const auto& [number, name] : gpu_names_)
+      if (used_gpus_.contains(number)) p.gpus[number] = name;
+    if (!version_.empty()) p.facts.emplace_back("nccl", version_);
+  }
+
+ private:
+  void on_fact(const JsonField& fact) override;
+  void on_record(const JsonRecord& event) override;
+
+  void on_gpu(const JsonRecord& event, Category category, int64_t start_ns, int64_t duration_ns);
+  void on_range(const JsonRecord& event, Category category, int64_t start_ns, int64_t duration_ns);
+  void on_metadata(const JsonRecord& event);
+  uint32_t thread_of(const JsonRecord& event);
+  std::optional<ImportedOperation> collective_of(const JsonRecord& event, std::string_view kernel);
+  uint32_t group_of(const JsonRecord& event);
+
+  ImportedRun& run_;
+  size_t process_;
+  int64_t first_ns_ = INT64_MAX;
+  std::map<int64_t, ProcessGroup> groups_;  ///< of distributedInfo, by their place there
+  int64_t gpu_at_ = 0, gpu_id_ = -1;
+  std::map<int64_t, std::string> gpu_names_;
+  std::set<int64_t> used_gpus_;
+  std::string version_;
+  std::string key_;  // of a thread
+};
+
+/// The numbers in a path: "distributedInfo.pg_config.0.ranks.5" has 0 and 5.
+std::vector<int64_t> numbers_in(std::string_view path) {
+  std::vector<int64_t> numbers;
+  while (!path.empty()) {
+    const std::string_view part = path.substr(0, path.find('.'));
+    int64_t number = 0;
+    if (const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
+        error == std::errc() && end == part.data() + part.size())
+      numbers.push_back(number);
+    path.remove_prefix(std::min(path.size(), part.size() + 1));
+  }
+  return numbers;
+}
+
+int64_t integer_of(const JsonField& fact) {
+  const std::optional<int64_t> value = whole(fact.text);
+  if (!value) throw BadRecord{fmt::format("{} is no whole number that fits", fact.path)};
+  return *value;
+}
+
+void KinetoFile::on_fact(const JsonField& fact) {
+  ImportedProcess& p = run_.process(process_);
+  const std::string_view path = fact.path;
+  if (fact.kind == JsonKind::kNull) return;
+  if (path == "distributedInfo.rank") {
+    p.rank = integer_of(fact);
+  } else if (path == "distributedInfo.world_size") {
+    p.world_size = integer_of(fact);
+    if (*p.world_size < 1 || *p.world_size > 1 << 24) throw BadRecord{fmt::format("distributedInfo.world_size is {}", *p.world_size)};
+  } else if (path == "distributedInfo.nccl_version") {
+    version_ = fact.text;
+  } else if (path == "baseTimeNanoseconds") {
+    p.base_ns = integer_of(fact);
+  } else if (path.starts_with("distributedInfo.pg_config.")) {
+    const std::vector<int64_t> numbers = numbers_in(path);
+    if (numbers.empty()) return;
+    ProcessGroup& group = groups_[numbers[0]];
+    if (path.ends_with(".pg_name")) group.name = fact.text;
+    if (path.ends_with(".pg_desc")) group.label = fact.text;
+    if (path.ends_with(".pg_size")) group.size = integer_of(fact);
+    if (path.find(".ranks.") != std::string_view::npos && numbers.size() == 2) group.ranks.push_back(integer_of(fact));
+  } else if (path.starts_with("deviceProperties.")) {
+    const std::vector<int64_t> numbers = numbers_in(path);
+    if (numbers.empty()) return;
+    if (numbers[0] != gpu_at_) gpu_id_ = -1;
+    gpu_at_ = numbers[0];
+    if (path.ends_with(".id")) gpu_id_ = integer_of(fact);
+    if (path.ends_with(".name")) gpu_names_[gpu_id_ >= 0 ? gpu_id_ : gpu_at_] = fact.text;
+  }
+}
+
+uint32_t KinetoFile::thread_of(const JsonRecord& event) {
+  const std::string_view tid = event.word("tid");
+  key_.assign(event.word("pid")).append("/").append(tid);
+  return run_.thread(process_, key_, whole(tid).value_or(0));
+}
+
+void KinetoFile::on_metadata(const JsonRecord& event) {
+  if (event.word("name") != "thread_name") return;
+  const std::string_view name = event.word("args.name");
+  if (name.starts_with("stream ") || !whole(event.word("tid"))) return;
+  run_.name_thread(process_, thread_of(event), name);
+}
+
+void KinetoFile::on_record(const JsonRecord& event) {
+  const std::string_view phase = event.word("ph");
+  if (phase == "M") on_metadata(event);
+  if (phase != "X") return;
+  const Category category = category_of(event.word("cat"));
+  if (category == Category::kOther) return;
+  const std::optional<int64_t> start_ns = event.decimal("ts", kNanoDigits);
+  const std::optional<int64_t> duration_ns = event.decimal("dur", kNanoDigits);
+  if (!start_ns || !duration_ns) throw BadRecord{"an event without ts and dur"};
+  first_ns_ = std::min(first_ns_, *start_ns);
+  switch (category) {
+    case Category::kRuntime:
+      if (const std::optional<int64_t> correlation = event.integer("args.correlation"); correlation && gives_work(event.word("name")))
+        run_.launch(process_, thread_of(event), *correlation, *start_ns, *duration_ns);
+      break;
+    case Category::kOperator:
+    case Category::kAnnotation:
+    case Category::kModule:
+      on_range(event, category, *start_ns, *duration_ns);
+      break;
+    default:
+      on_gpu(event, category, *start_ns, *duration_ns);
+  }
+}
+
+void KinetoFile::on_range(const JsonRecord& event, Category category, int64_t start_ns, int64_t duration_ns) {
+  std::string_view written = event.word("name");
+  if (category == Category::kModule) {
+    if (!written.starts_with("nn.Module: ")) return;  // every other function of Python would be a level of its own
+    written.remove_prefix(11);
+    run_.range(process_, thread_of(event), ContextKind::kLayer, written, start_ns, duration_ns);
+    return;
+  }
+  if (written.starts_with("## ") && written.ends_with(" ##") && written.size() > 6) written = written.substr(3, written.size() - 6);
+  const RangeName name = parse_range_name(written.data(), written.size(), nullptr);
+  auto kind = static_cast<ContextKind>(name.kind);
+  if (name.kind == 0) return;
+  if (kind == ContextKind::kStep) {
+    if (!name.has_step) return;
+    if (name.step > INT32_MAX) throw BadRecord{fmt::format("step {} is out of range", name.step)};
+    run_.step(process_, thread_of(event), static_cast<int64_t>(name.step), start_ns, duration_ns);
+    return;
+  }
+  const bool of_framework = category == Category::kOperator || written.starts_with("nccl:") || written.starts_with("gloo:");
+  if (kind == ContextKind::kLayer && of_framework) kind = ContextKind::kOperator;
+  run_.range(process_, thread_of(event), kind, {name.text, name.length}, start_ns, duration_ns, event.integer("args.Sequence number"));
+}
+
+void KinetoFile::on_gpu(const JsonRecord& event, Category category, int64_t start_ns, int64_t duration_ns) {
+  const std::string_view name = event.word("name");
+  GpuActivity a;
+  a.name = name;
+  a.start_ns = start_ns;
+  a.duration_ns = duration_ns;
+  a.correlation = event.integer("args.correlation").value_or(0);
+  if (category == Category::kOverhead) {
+    a.kind = DeviceKind::kOverhead;
+    const std::string overhead = fmt::format("[CUPTI overhead: {}]", name);
+    a.name = overhead;
+    return run_.gpu(process_, a);
+  }
+  a.stream = event.integer("args.stream");
+  if (a.stream && *a.stream < 0) a.stream.reset();
+  if (category == Category::kSync) {
+    a.kind = DeviceKind::kSynchronize;
+    const std::string sync = fmt::format("[CUDA synchronisation: {}]", name);
+    a.name = sync;
+    return run_.gpu(process_, a);
+  }
+  a.device = event.integer("args.device");
+  if (!a.device) a.device = event.integer("pid");
+  a.context = event.integer("args.context");
+  if (a.device) used_gpus_.insert(*a.device);
+  if (category == Category::kKernel) {
+    a.graph_node = event.integer("args.graph node id");
+    if (a.graph_node == 0) a.graph_node.reset();
+    const std::optional<ImportedOperation> collective = collective_of(event, name);
+    run_.gpu(process_, a, collective ? &*collective : nullptr);
+    return;
+  }
+  a.bytes = event.integer("args.bytes");
+  const CopyName copy = parse_copy_name(name);
+  a.kind = category == Category::kMemcpy ? DeviceKind::kMemcpy : DeviceKind::kMemset;
+  a.copy = copy.kind;
+  a.source = copy.source;
+  a.destination = copy.destination;
+  const std::string shown = category == Category::kMemcpy ? fmt::format("[CUDA memcpy {}]", copy.kind.empty() ? "?" : copy.kind) : "[CUDA memset]";
+  a.name = shown;
+  if (category == Category::kMemcpy && a.copy.empty()) a.copy = "?";
+  run_.gpu(process_, a);
+}
+
+/// The communicator of a kernel; 0 if the trace does not tell.
+uint32_t KinetoFile::group_of(const JsonRecord& event) {
+  const std::string_view name = event.word("args.Process Group Name");
+  const std::optional<int64_t> size = event.integer("args.Group size");
+  if (name.empty() || !size || *size < 1 || *size > 1 << 24) return 0;
+  std::string_view label = event.word("args.Process Group Description");
+  std::vector<int64_t> ranks = parse_ranks(event.word("args.Process Group Ranks"));
+  for (const auto& [place, group] : groups_) {
+    if (group.name != name) continue;
+    if (static_cast<int64_t>(ranks.size()) != *size) ranks = group.ranks;
+    if (label.empty()) label = group.label;
+  }
+  if (static_cast<int64_t>(ranks.size()) != *size) ranks.clear();
+  return run_.communicator(name, label, *size, ranks);
+}
+
+std::optional<ImportedOperation> KinetoFile::collective_of(const JsonRecord& event, std::string_view kernel) {
+  const std::string_view said = event.word("args.Collective name");
+  const TorchCollective* known = said.empty() ? nullptr : find_torch_collective(said);
+  if (known == nullptr) return std::nullopt;
+  ImportedOperation operation;
+  operation.op = known->op;
+  operation.op_class = known->op_class;
+  operation.communicator = group_of(event);
+  if (operation.communicator == 0) return std::nullopt;
+  const TorchType type = find_torch_type(event.word("args.dtype"));
+  operation.datatype = type.code;
+  const int64_t elements = event.integer("args.In msg nelems").value_or(0);
+  if (elements < 0 || __builtin_mul_overflow(elements, type.bytes, &operation.payload_bytes)) throw BadRecord{"In msg nelems is out of range"};
+  const NcclKernel parts = parse_nccl_kernel(kernel);
+  operation.algorithm = parts.algorithm;
+  operation.protocol = parts.protocol;
+  return operation;
+}
+
+}  // namespace
+
+void read_kineto(ImportedRun& run, const std::vector<fs::path>& files, const BytesRead& read) {
+  for (const fs::path& path : files) {
+    InputFile file(path, read);
+    std::error_code ignored;
+    const std::uintmax_t bytes = fs::file_size(path, ignored);
+    KinetoFile trace(run, path, ignored ? 0 : bytes);
+    read_json(file, "traceEvents", trace);
+    try {
+      trace.finish();
+    } catch (const BadRecord& bad) {
+      file.fail(0, bad.what);
+    }
+  }
+}
+
+}  // namespace ddl::store
