@@ -9,6 +9,7 @@
 #include "analyzer/passes/collectives.h"
 #include "analyzer/passes/devices.h"
 #include "analyzer/passes/gradient_noise.h"
+#include "analyzer/passes/hta.h"
 #include "analyzer/passes/inferred_steps.h"
 #include "analyzer/passes/late_roots.h"
 #include "analyzer/passes/messages.h"
@@ -46,7 +47,7 @@ void drop_temporary_tables(SQLite::Database& db) {
 
 void clear(SQLite::Database& db) {
   for (const char* table : {"collective", "blame", "message", "message_blame", "message_part", "step_part", "rank_part", "gpu_part",
-                            "gpu_layer_part", "pipeline", "collective_group", "metric", "rank_metric", "finding"}) {
+                            "gpu_layer_part", "hta_part", "pipeline", "collective_group", "metric", "rank_metric", "finding"}) {
     db.exec(fmt::format("DELETE FROM {}", table));
   }
   for (const LossKind& loss : {kPartial, kMismatched, kUnmatched, kViolations, kBadIntervals, kRepeated}) {
@@ -108,6 +109,7 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress) {
   book(db, kRepeated, steps.repeated_steps);
   tell("cutting steps of GPUs", 0.85);
   analyze_devices(db, catalog, [&](double done) { tell("cutting steps of GPUs", 0.85 + 0.05 * done); });
+  analyze_hta(db);
   const std::map<int64_t, SteadySteps> steady = select_steady_steps(db);
   store_steady_steps(db, steady);
   select_steady_devices(db);

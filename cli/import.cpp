@@ -79,14 +79,18 @@ int run_import(const Arguments& arguments) {
   import.one_clock = options.has("one-clock");
   import.progress = [&](const Progress& p) {
     bar.update(p.stage, p.total_bytes == 0 ? 0 : static_cast<double>(p.done_bytes) / static_cast<double>(p.total_bytes));
-  };
-  import.finish = [&](SQLite::Database& db) { analyze(db, [&](std::string_view what, double done) { bar.update(std::string(what), done); }); };
-  const ImportSummary summary = import_traces(format, {words.begin() + 1, words.end()}, import);
-  run.keep();
-  const std::string shown = shown_path(run.path());
-  print_note(fmt::format("{}: {} rank{}, {} events{}; see: ddl report {}", shown, summary.ranks, summary.ranks == 1 ? "" : "s", summary.events,
-                         summary.losses > 0 ? ", and gaps that the report names" : "", shown));
-  return 0;
+};
+  import.finish = [&](SQLite::Database& db) { analyze(db, [&](std::string_view what, double done) { bar.update(std::string(what), done);
+  }  // namespace ddl::cli
+);
+}
+;
+const ImportSummary summary = import_traces(format, {words.begin() + 1, words.end()}, import);
+run.keep();
+const std::string shown = shown_path(run.path());
+print_note(fmt::format("{}: {} rank{}, {} events{}; see: ddl report {}", shown, summary.ranks, summary.ranks == 1 ? "" : "s",
+                       summary.events, summary.losses > 0 ? ", and gaps that the report names" : "", shown));
+return 0;
 }
 
 }  // namespace ddl::cli

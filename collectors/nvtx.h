@@ -2,8 +2,8 @@
 #pragma once
 
 #include "collectors/nvtx_abi.h"
-#include "core/range_names.h"
 #include "core/nvtx_payload.h"
+#include "core/range_names.h"
 #include "core/recorder.h"
 
 namespace ddl::nvtx {

@@ -56,7 +56,7 @@ SQLite::Database open_store(const std::filesystem::path& path, Access access) {
     }
     if (version < kSchemaVersion) {
       throw refused(path, fmt::format("its schema {} is older than this program's {}", version, kSchemaVersion),
-                    "delete the file; it is made again from the spools");
+                    "delete the file; it is made again from the spools. An imported run has none: import it again");
     }
     return db;
   } catch (const SQLite::Exception& error) {

@@ -1,8 +1,8 @@
 // Traces of other tools as runs: `ddl import FORMAT FILES... -o job.ddl` makes the run.sqlite that recording would have left, up to but not
 // including what the analyzer fills in.
 //
-// Files are read as streams, one after the other (store/import/imported_run.h says what is kept). What is wrong with a file stops the import
-// with an Error that names the file and the byte; nothing is left behind then.
+// Files are read as streams, one after the other (store/import/imported_run.h says what is kept). What is wrong with a file stops the
+// import with an Error that names the file and the byte; nothing is left behind then.
 #pragma once
 
 #include <SQLiteCpp/Database.h>

@@ -7,13 +7,13 @@
 -- docs/reference/schema.md is generated from this file: every table and column carries a comment.
 
 PRAGMA application_id = 0x64646c31;  -- "ddl1": a file without it is not ours
-PRAGMA user_version = 4;             -- schema version; a newer one is refused
+PRAGMA user_version = 5;             -- schema version; a newer one is refused
 
 -- ------------------------------------------------------------------------------------------------ what ran where
 
 -- Facts about the run as a whole, from job.json and the ingest.
 CREATE TABLE meta (
-  key TEXT PRIMARY KEY,  -- schema_version, ddl_version, epoch_realtime_ns, ingested_at, command, exit_code, signal, launcher, job_id and job_step_id (of the batch system), duration_ns, spools (files that were looked at), env.NAME, ...; by the analyzer: verdict, analysis.*
+  key TEXT PRIMARY KEY,  -- schema_version, ddl_version, epoch_realtime_ns, ingested_at, command, exit_code, signal, launcher, job_id and job_step_id (of the batch system), duration_ns, spools (files that were looked at), imported_from (kineto, ...), env.NAME, ...; by the analyzer: verdict, analysis.*
   value TEXT             -- always text; numbers in decimal
 ) WITHOUT ROWID;
 
@@ -22,7 +22,7 @@ CREATE TABLE host (
   id INTEGER PRIMARY KEY,  -- 1, 2, ... in the order of first appearance
   name TEXT NOT NULL,      -- hostname
   boot_id TEXT NOT NULL,   -- tells two boots, or two hosts of one name, apart
-  clock TEXT NOT NULL,     -- tsc or monotonic
+  clock TEXT NOT NULL,     -- tsc, monotonic or imported (the trace's own)
   ticks_per_second REAL NOT NULL,  -- fitted from the (ticks, CLOCK_MONOTONIC) pairs of all its processes
   fit_residual_ns REAL,    -- largest distance of a pair from the fitted line; NULL with fewer than three pairs
   offset_ns INTEGER NOT NULL,  -- added to the host's CLOCK_MONOTONIC to reach the run's axis, at its zero
@@ -43,15 +43,15 @@ CREATE TABLE process (
   end_ns INTEGER NOT NULL,      -- last sign of life in the spool
   init_ns INTEGER,              -- MPI_Init left; NULL: never
   finalize_ns INTEGER,          -- MPI_Finalize entered; NULL: never
-  ended TEXT NOT NULL,          -- finalized, aborted (MPI_Abort in this process), exited (without MPI_Finalize), exec (became another program, which is a row of its own), lost (killed, crashed, left by _exit, or still running)
+  ended TEXT NOT NULL,          -- imported (a trace of another tool: not known), finalized, aborted (MPI_Abort in this process), exited (without MPI_Finalize), exec (became another program, which is a row of its own), lost (killed, crashed, left by _exit, or still running)
   abort_code INTEGER,           -- argument of MPI_Abort
   thread_level TEXT,            -- MPI_THREAD_SINGLE ... MPI_THREAD_MULTIPLE
-  clock TEXT NOT NULL,          -- tsc or monotonic
+  clock TEXT NOT NULL,          -- tsc, monotonic or imported
   keep_level INTEGER NOT NULL,  -- events of every 2^keep_level-th step or block of collectives were kept at the end; 0: all
   overhead_ns INTEGER,          -- time that recording took from all threads together, as the process itself estimated (docs/performance.md); NULL: not estimated
   exe TEXT,                     -- path of the program
   command TEXT,                 -- its arguments
-  spool TEXT NOT NULL,          -- file name in the run directory
+  spool TEXT NOT NULL,          -- file name in the run directory; of an imported run: of the trace
   spool_bytes INTEGER NOT NULL  -- size of that file
 );
 
@@ -76,7 +76,7 @@ CREATE TABLE thread (
 CREATE TABLE loss (
   world INTEGER,         -- NULL: the run as a whole
   rank INTEGER,          -- NULL: the run as a whole, or a process without a rank
-  kind TEXT NOT NULL,    -- not_kept, records, profile_other, contexts, communicators, requests, meta, range_depth, unbalanced_ranges, threads, counters, forward_layers, gpu_not_kept, gpu_dropped, gpu_times, gpu_unread, nccl_events, cannot_grow (counted by the process); torn_spool, missing_rank, killed, clock, abandoned_calls, undescribed, gpu_launches, gpu_clock, gpu_tracing, nccl_kernels, nccl_shared, job_file (found by the ingest)
+  kind TEXT NOT NULL,    -- not_kept, records, profile_other, contexts, communicators, requests, meta, range_depth, unbalanced_ranges, threads, counters, forward_layers, gpu_not_kept, gpu_dropped, gpu_times, gpu_unread, nccl_events, cannot_grow (counted by the process); torn_spool, missing_rank, killed, clock, abandoned_calls, undescribed, gpu_launches, gpu_clock, gpu_tracing, nccl_kernels, nccl_shared, job_file (found by the ingest), bad_times (found by ddl import)
   count INTEGER NOT NULL,  -- events, calls, bytes or processes: the note says which
   note TEXT NOT NULL     -- for people, reads on from the count: "3 of 16 ranks left no spool: rank 4, 7-8"
 );
@@ -503,6 +503,18 @@ CREATE TABLE gpu_layer_part (
   exposed_comm_ns INTEGER NOT NULL  -- of comm_ns, while no kernel of the same step computed on this GPU
 );
 
+-- GPUs of each process by the rules of HTA (github.com/facebookresearch/HolisticTraceAnalysis), for comparison with it: whole run, all devices together.
+-- idle_ns + compute_ns + non_compute_ns = kernel_time_ns.
+CREATE TABLE hta_part (
+  process INTEGER PRIMARY KEY,     -- process.id
+  kernel_time_ns INTEGER NOT NULL, -- from the first begin to the last end of kernels, copies and memsets
+  idle_ns INTEGER NOT NULL,        -- of which nothing ran
+  compute_ns INTEGER NOT NULL,     -- of which a kernel computed, whatever ran beside it
+  non_compute_ns INTEGER NOT NULL, -- the rest
+  comm_ns INTEGER NOT NULL,        -- some kernel of a collective ran, by its name
+  overlap_ns INTEGER NOT NULL      -- of which some kernel computed
+);
+
 -- Collectives by operation, communicator and size, over the events that the window kept.
 CREATE TABLE collective_group (
   world INTEGER NOT NULL,      -- process.world
@@ -739,3 +751,10 @@ FROM gpu_part g JOIN process p ON p.id = g.process;
 CREATE VIEW v_gpu_layer_part AS
 SELECT p.world, p.rank, g.device, g.step, g.layer, g.phase, g.compute_ns, g.comm_ns, g.copy_ns, g.exposed_comm_ns
 FROM gpu_layer_part g JOIN process p ON p.id = g.process;
+
+-- The temporal breakdown and the overlap of HTA for each rank; columns are its own, times in ns.
+CREATE VIEW v_hta AS
+SELECT p.world, p.rank, h.kernel_time_ns, h.idle_ns, h.compute_ns, h.non_compute_ns, h.comm_ns, h.overlap_ns, 100.0 * h.idle_ns / nullif(h.kernel_time_ns, 0) AS idle_pctg,
+       100.0 * h.compute_ns / nullif(h.kernel_time_ns, 0) AS compute_pctg, 100.0 * h.non_compute_ns / nullif(h.kernel_time_ns, 0) AS non_compute_pctg,
+       100.0 * h.overlap_ns / nullif(h.comm_ns, 0) AS comp_comm_overlap_pctg
+FROM hta_part h JOIN process p ON p.id = h.process;

@@ -22,9 +22,9 @@ constexpr double kShortTimes = 5;            // ... less than this is how any jo
 constexpr int64_t kGraceNs = 3'000'000'000;  // after a rank failed, mpirun takes up to 2 s to end those that wait for it: that is no hang
 
 bool ended_well(const FindingInput& input) {
-  return std::all_of(input.catalog.processes.begin(), input.catalog.processes.end(),
-                     [&](const auto& p) { return p.second.world != input.world || p.second.rank < 0 || p.second.ended == "finalized" ||
-                            p.second.ended == "imported"; });
+  return std::all_of(input.catalog.processes.begin(), input.catalog.processes.end(), [&](const auto& p) {
+    return p.second.world != input.world || p.second.rank < 0 || p.second.ended == "finalized" || p.second.ended == "imported";
+  });
 }
 
 double mean_duration_ns(const FindingInput& input, const std::string& op) {

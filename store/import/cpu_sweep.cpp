@@ -27,9 +27,10 @@ CpuSweep::CpuSweep(ImportedRun& run, const std::function<void(double)>& step_don
       step_done_(step_done),
       insert_step_(run.db_, "INSERT INTO step VALUES (?, ?, ?, ?, ?, ?)"),
       insert_range_(run.db_, "INSERT INTO range_event VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)"),
-      insert_event_(run.db_,
-                    "INSERT INTO event(process, thread, kind, op, comm, seq, region, step, start_ns, duration_ns, bytes, peer, tag, datatype,"
-                    " reduction) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+      insert_event_(
+          run.db_,
+          "INSERT INTO event(process, thread, kind, op, comm, seq, region, step, start_ns, duration_ns, bytes, peer, tag, datatype,"
+          " reduction) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
       insert_source_(run.db_, "INSERT INTO nccl_collective VALUES (last_insert_rowid(), 'profiler', NULL, NULL, NULL, 1, ?, ?, 0, 1, 1)"),
       insert_launch_(run.db_, "INSERT INTO temp.launch VALUES (?, ?, ?, ?, ?, ?, ?)") {}
 
@@ -85,7 +86,8 @@ void CpuSweep::run() {
   end_process();
   // Of two calls with one correlation id (a function of the runtime and that of the driver in it) the outer counts.
   run_.db_.exec(
-      "CREATE TEMP TABLE outer_launch AS SELECT process, correlation, thread, region, step, start, max(duration) AS duration FROM temp.launch"
+      "CREATE TEMP TABLE outer_launch AS SELECT process, correlation, thread, region, step, start, max(duration) AS duration FROM "
+      "temp.launch"
       " GROUP BY process, correlation; DROP TABLE temp.launch; ALTER TABLE temp.outer_launch RENAME TO launch;"
       "CREATE INDEX temp.launch_correlation ON launch(process, correlation)");
 }
@@ -118,7 +120,8 @@ void CpuSweep::end_process() {
   Insert insert_call(run_.db_, "INSERT INTO profile VALUES (?, ?, ?, ?, NULL, ?, ?, ?, ?, ?, ?, 0, NULL)");
   for (const auto& [key, t] : calls_) {
     const auto& [op, comm, region, size_class] = key;
-    insert_call.row(id, op, comm != 0 ? std::optional(comm) : std::nullopt, region, size_class, t.calls, t.bytes, t.time_ns, t.min_ns, t.max_ns);
+    insert_call.row(id, op, comm != 0 ? std::optional(comm) : std::nullopt, region, size_class, t.calls, t.bytes, t.time_ns, t.min_ns,
+                    t.max_ns);
   }
   ranges_.clear();
   calls_.clear();

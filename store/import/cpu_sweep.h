@@ -43,8 +43,8 @@ class CpuSweep {
   const std::function<void(double)>& step_done_;
   int64_t process_ = -1, thread_ = -1;
   std::vector<Open> open_;
-  std::map<uint32_t, Totals> ranges_;                                            ///< of the process, by region
-  std::map<std::tuple<int64_t, int64_t, uint32_t, int>, Totals> calls_;          ///< by op, communicator, region, size class
+  std::map<uint32_t, Totals> ranges_;                                    ///< of the process, by region
+  std::map<std::tuple<int64_t, int64_t, uint32_t, int>, Totals> calls_;  ///< by op, communicator, region, size class
   Insert insert_step_, insert_range_, insert_event_, insert_source_, insert_launch_;
 };
 

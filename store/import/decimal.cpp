@@ -83,7 +83,7 @@ std::optional<int64_t> whole(std::string_view text) {
   const std::optional<int64_t> value = scaled(text, 0);
   const std::optional<Decimal> d = parse(text);
   if (!value || d->exponent < 0) return std::nullopt;
-  for (int64_t place = -1 - d->exponent; -place <= static_cast<int64_t>(d->fraction.size()); --place)
+  for (int64_t place = -1 - d->exponent; - place <= static_cast<int64_t>(d->fraction.size()); --place)
     if (digit_at(*d, place) != 0) return std::nullopt;
   return value;
 }

@@ -7,8 +7,8 @@
 
 namespace ddl::store {
 
-/// The decimal number `text`, with or without fraction and exponent, times 10^places, rounded half away from zero. Nothing if it is no number,
-/// or does not fit: its magnitude must stay below 4e18, so that the difference of two is an int64_t.
+/// The decimal number `text`, with or without fraction and exponent, times 10^places, rounded half away from zero. Nothing if it is no
+/// number, or does not fit: its magnitude must stay below 4e18, so that the difference of two is an int64_t.
 std::optional<int64_t> scaled(std::string_view text, int places);
 
 /// A whole number (1.0 and 1e3 are whole).

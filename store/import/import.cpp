@@ -3,6 +3,7 @@
 #include <SQLiteCpp/Exception.h>
 #include <SQLiteCpp/Transaction.h>
 #include <fmt/format.h>
+#include <sqlite3.h>
 
 #include <chrono>
 
@@ -19,7 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr ImportFormat kFormats[] = {
-    {"kineto", "traces of PyTorch's profiler (Kineto), a file a rank: JSON, also packed with gzip", "worker*.pt.trace.json.gz", store::read_kineto},
+    {"kineto", "traces of PyTorch's profiler (Kineto), a file a rank: JSON, also packed with gzip", "worker*.pt.trace.json.gz",
+     store::read_kineto},
 };
 
 constexpr uint64_t kReportEveryBytes = 1 << 20;
@@ -60,6 +62,8 @@ ImportSummary import_traces(const ImportFormat& format, const std::vector<fs::pa
     summary.losses = static_cast<uint64_t>(db.execAndGet("SELECT count(*) FROM loss").getInt64());
     if (options.finish) options.finish(db);
   } catch (const SQLite::Exception& error) {
+    if (error.getErrorCode() == SQLITE_ERROR)
+      throw Error(fmt::format("cannot import {}: {}", files.front().string(), error.what()));  // sums beyond 64 bits
     throw CannotWrite(fmt::format("cannot write {}: {}", options.output.string(), error.what()));
   }
   draft.finish();

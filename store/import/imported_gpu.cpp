@@ -17,14 +17,16 @@ namespace ddl::store {
 namespace {
 
 bool is_numbered(OpClass op_class) {
-  return op_class == OpClass::kAllToAll || op_class == OpClass::kRootToAll || op_class == OpClass::kAllToRoot || op_class == OpClass::kBarrier;
+  return op_class == OpClass::kAllToAll || op_class == OpClass::kRootToAll || op_class == OpClass::kAllToRoot ||
+         op_class == OpClass::kBarrier;
 }
 
 }  // namespace
 
 void ImportedRun::place_gpu() {
   db_.exec(
-      "CREATE TEMP TABLE kernel_collective(event INTEGER PRIMARY KEY, process, comm, op, step, bucket, start, duration, thread, region, payload,"
+      "CREATE TEMP TABLE kernel_collective(event INTEGER PRIMARY KEY, process, comm, op, step, bucket, start, duration, thread, region, "
+      "payload,"
       " datatype, reduction, algorithm, protocol)");
   Insert insert(db_, "INSERT INTO gpu_event VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?)");
   Insert insert_collective(db_,
@@ -66,15 +68,17 @@ void ImportedRun::place_gpu() {
     if (!op || !comm) continue;
     // Steps and what lies between them, in their order.
     const int64_t moment_ns = launch_ns.value_or(start_ns);
-    const auto after = std::upper_bound(p.steps.begin(), p.steps.end(), moment_ns, [](int64_t ns, const Step& s) { return ns < s.start_ns; });
+    const auto after =
+        std::upper_bound(p.steps.begin(), p.steps.end(), moment_ns, [](int64_t ns, const Step& s) { return ns < s.start_ns; });
     std::optional<int64_t> bucket;
     if (after != p.steps.begin() && is_numbered(classes[static_cast<size_t>(*op)])) bucket = (after - 1)->number;
-    insert_collective.row(p.id, *comm, *op, step, bucket, start_ns + p.shift_ns, duration_ns, thread.value_or(0), region, maybe(17), maybe(18),
-                          maybe(19), text(20), text(21));
+    insert_collective.row(p.id, *comm, *op, step, bucket, start_ns + p.shift_ns, duration_ns, thread.value_or(0), region, maybe(17),
+                          maybe(18), maybe(19), text(20), text(21));
   }
   for (const auto& [rank, count] : without_launch) {
-    losses_.add({0, rank}, "gpu_launches", count,
-                "GPU activities whose launching call was not recorded: they are outside every layer, and their step is that of their begin");
+    losses_.add(
+        {0, rank}, "gpu_launches", count,
+        "GPU activities whose launching call was not recorded: they are outside every layer, and their step is that of their begin");
   }
 }
 
@@ -95,9 +99,10 @@ void ImportedRun::number_collectives() {
     sums[key.first] += count.value_or(0);
   }
   std::map<std::string, int64_t> numbers;
-  SQLite::Statement rows(db_,
-                         "SELECT event, process, comm, op, step, bucket, start, duration, thread, region, payload, datatype, reduction, algorithm,"
-                         " protocol FROM temp.kernel_collective ORDER BY process, comm, start, event");
+  SQLite::Statement rows(
+      db_,
+      "SELECT event, process, comm, op, step, bucket, start, duration, thread, region, payload, datatype, reduction, algorithm,"
+      " protocol FROM temp.kernel_collective ORDER BY process, comm, start, event");
   const auto maybe = [&](int column) {
     return rows.isColumnNull(column) ? std::nullopt : std::optional(rows.getColumn(column).getInt64());
   };
@@ -126,13 +131,14 @@ void ImportedRun::number_collectives() {
       ++unnumbered;
     }
     const int64_t start_ns = rows.getColumn(6).getInt64(), duration_ns = rows.getColumn(7).getInt64();
-    insert.row(process, rows.getColumn(8).getInt64(), rows.getColumn(3).getInt64(), comm, seq, rows.getColumn(9).getInt64(), maybe(4), start_ns,
-               duration_ns, maybe(10).value_or(0), maybe(11), maybe(12));
+    insert.row(process, rows.getColumn(8).getInt64(), rows.getColumn(3).getInt64(), comm, seq, rows.getColumn(9).getInt64(), maybe(4),
+               start_ns, duration_ns, maybe(10).value_or(0), maybe(11), maybe(12));
     insert_nccl.row(text(13), text(14), start_ns, duration_ns);
     ++events_;
   }
   losses_.add({}, "nccl_kernels", unnumbered,
-              "kernels of NCCL outside annotated steps, in steps where ranks show different numbers of them, or of messages: which belong together is not known");
+              "kernels of NCCL outside annotated steps, in steps where ranks show different numbers of them, or of messages: which belong "
+              "together is not known");
   db_.exec("DROP TABLE temp.kernel_collective");
 }
 

@@ -23,6 +23,8 @@ namespace {
 constexpr size_t kMaxNames = 1 << 20;    // of ranges and kernels
 constexpr size_t kMaxRegions = 1 << 16;  // as recorders
 constexpr int64_t kMaxMembers = 1 << 20;
+constexpr int64_t kLatestNs = 4'000'000'000'000'000'000;          // about the year 2096; the difference of two is an int64_t
+constexpr int64_t kLongestNs = int64_t{12} * 86'400'000'000'000;  // of a trace
 
 template <class T>
 std::optional<T> unless_zero(T value) {
@@ -36,7 +38,8 @@ ImportedRun::ImportedRun(SQLite::Database& db, std::string format) : db_(db), fo
   db_.exec(
       "PRAGMA temp_store = FILE;"
       // kind: 0 step (number: its number), 1 range (number: ContextKind), 2 launch (number: correlation), 3 call (number: event.kind)
-      "CREATE TEMP TABLE stage_cpu(process, thread, start, duration, kind, number, name, seq, op, comm, bytes, peer, tag, datatype, reduction);"
+      "CREATE TEMP TABLE stage_cpu(process, thread, start, duration, kind, number, name, seq, op, comm, bytes, peer, tag, datatype, "
+      "reduction);"
       "CREATE TEMP TABLE stage_gpu(process, kind, name, device, context, stream, start, duration, bytes, copy, source, destination, peer,"
       " correlation, graph_node, op, comm, payload, datatype, reduction, algorithm, protocol);"
       "CREATE TEMP TABLE launch(process, correlation, thread, region, step, start, duration)");
@@ -90,11 +93,12 @@ bool ImportedRun::seen(size_t process, int64_t start_ns, int64_t duration_ns) {
     ++bad_intervals_;
     return false;
   }
-  int64_t end_ns = 0;
-  constexpr int64_t kLatest = 4'000'000'000'000'000'000;
-  if (__builtin_add_overflow(start_ns, duration_ns, &end_ns) || end_ns > kLatest || start_ns < -kLatest)
-    throw BadRecord{"its time is out of range"};
+  // Sums over events must stay what 64 bits hold.
+  if (duration_ns > kLongestNs) throw BadRecord{"it takes longer than twelve days"};
   Process& p = processes_[process];
+  if (std::abs(start_ns - p.begin_ns.value_or(start_ns)) > kLongestNs)
+    throw BadRecord{"it begins more than twelve days from other events of the file"};
+  const int64_t end_ns = start_ns + duration_ns;
   p.begin_ns = std::min(p.begin_ns.value_or(start_ns), start_ns);
   p.end_ns = std::max(p.end_ns.value_or(end_ns), end_ns);
   return true;
@@ -209,6 +213,8 @@ void ImportedRun::settle() {
     world_size_ = std::max(world_size_, std::max(p.told.world_size.value_or(0), rank + 1));
     std::sort(p.steps.begin(), p.steps.end(), [](const Step& a, const Step& b) { return a.start_ns < b.start_ns; });
     if (!p.begin_ns) continue;
+    if (std::abs(p.told.base_ns) > kLatestNs || std::abs(p.told.base_ns + *p.begin_ns) > kLatestNs)
+      throw Error(fmt::format("{} begins at a time that is out of range", p.told.file), "", ExitCode::kDataMissing);
     first_ns = std::min(first_ns.value_or(INT64_MAX), p.told.base_ns + *p.begin_ns);
   }
   if (!first_ns) {
@@ -216,6 +222,11 @@ void ImportedRun::settle() {
                 fmt::format("is it a trace of {}? see: ddl import --help", format_), ExitCode::kDataMissing);
   }
   epoch_ns_ = *first_ns;
+  for (const Process& p : processes_) {
+    if (!p.begin_ns || p.told.base_ns + *p.begin_ns - epoch_ns_ <= kLongestNs) continue;
+    throw Error(fmt::format("{} begins more than twelve days after the other files", p.told.file), "import the traces of one run at a time",
+                ExitCode::kDataMissing);
+  }
   db_.exec("CREATE TEMP TABLE stage_process(stage INTEGER PRIMARY KEY, id)");
   Insert insert(db_, "INSERT INTO temp.stage_process VALUES (?, ?)");
   for (size_t i = 0; i < processes_.size(); ++i) {
@@ -238,18 +249,21 @@ void ImportedRun::write_hosts_and_processes() {
     insert_host.row(hosts[name], name, -epoch_ns_, single ? std::optional(0.0) : std::nullopt, single ? std::optional(0.0) : std::nullopt,
                     single ? "single-host" : "realtime");
   }
-  Insert insert(db_,
-                "INSERT INTO process VALUES (?, 0, ?, ?, ?, ?, ?, ?, NULL, NULL, 'imported', NULL, NULL, 'imported', 0, NULL, NULL, NULL, ?, ?)");
+  Insert insert(
+      db_,
+      "INSERT INTO process VALUES (?, 0, ?, ?, ?, ?, ?, ?, NULL, NULL, 'imported', NULL, NULL, 'imported', 0, NULL, NULL, NULL, ?, ?)");
   Insert insert_fact(db_, "INSERT INTO process_fact VALUES (?, ?, ?)");
   Insert insert_thread(db_, "INSERT INTO thread VALUES (?, ?, ?, ?)");
   Insert insert_gpu(db_, "INSERT INTO gpu VALUES (?, ?, ?, NULL, NULL, NULL)");
   for (const size_t i : order_) {
     const Process& p = processes_[i];
     const std::string name = clean_name(p.told.host.value_or(fmt::format("host of {}", p.told.file)));
-    insert.row(p.id, *p.told.rank, world_size_, hosts[name], p.told.pid.value_or(0), p.begin_ns.value_or(epoch_ns_ - p.told.base_ns) + p.shift_ns,
-               p.end_ns.value_or(epoch_ns_ - p.told.base_ns) + p.shift_ns, clean_text(p.told.file), p.told.file_bytes);
+    insert.row(p.id, *p.told.rank, world_size_, hosts[name], p.told.pid.value_or(0),
+               p.begin_ns.value_or(epoch_ns_ - p.told.base_ns) + p.shift_ns, p.end_ns.value_or(epoch_ns_ - p.told.base_ns) + p.shift_ns,
+               clean_text(p.told.file), p.told.file_bytes);
     for (const auto& [key, value] : p.told.facts) insert_fact.row(p.id, key, clean_text(value));
-    for (size_t t = 0; t < p.thread_rows.size(); ++t) insert_thread.row(p.id, t, p.thread_rows[t].first, unless_empty(p.thread_rows[t].second));
+    for (size_t t = 0; t < p.thread_rows.size(); ++t)
+      insert_thread.row(p.id, t, p.thread_rows[t].first, unless_empty(p.thread_rows[t].second));
     for (const auto& [device, gpu] : p.told.gpus) insert_gpu.row(p.id, device, clean_name(gpu));
   }
   std::vector<int64_t> missing;
@@ -286,7 +300,8 @@ void ImportedRun::write_communicators() {
   std::set<std::string> labels;
   for (const Communicator& c : communicators_) {
     std::string label = c.label.empty() ? clean_name(c.name) : c.label;
-    for (int number = 2; !labels.insert(label).second; ++number) label = fmt::format("{}#{}", c.label.empty() ? clean_name(c.name) : c.label, number);
+    for (int number = 2; !labels.insert(label).second; ++number)
+      label = fmt::format("{}#{}", c.label.empty() ? clean_name(c.name) : c.label, number);
     const bool nccl = format_ != "horovod" && format_ != "pipedream";
     insert.row(c.id, c.id, label, c.size, nccl ? "nccl" : "intra");
     for (size_t i = 0; i < c.ranks.size(); ++i) insert_member.row(c.id, i, c.ranks[i]);
@@ -323,8 +338,9 @@ uint64_t ImportedRun::finish(const std::function<void(double)>& step_done) {
   write_operations();
   regions_.write(db_);
   gpu_names_.write(db_);
-  losses_.add({}, "bad_intervals", bad_intervals_, "events that end before they begin: left out");
-  losses_.add({}, "contexts", unplaced_ + unnamed_, "ranges and kernels that count as their parents', because the trace has too many different ones");
+  losses_.add({}, "bad_times", bad_intervals_, "events that end before they begin: left out");
+  losses_.add({}, "contexts", unplaced_ + unnamed_,
+              "ranges and kernels that count as their parents', because the trace has too many different ones");
   losses_.write(db_);
   write_meta();
   db_.exec("DROP TABLE temp.stage_cpu; DROP TABLE temp.stage_gpu; DROP TABLE temp.launch; DROP TABLE temp.stage_process");

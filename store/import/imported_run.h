@@ -28,14 +28,14 @@
 namespace ddl::store {
 
 struct ImportedProcess {
-  std::string file;                   ///< for people
+  std::string file;  ///< for people
   uint64_t file_bytes = 0;
   std::optional<int64_t> rank;        ///< unset: given by the order of add_process() among those without one
   std::optional<int64_t> world_size;  ///< unset: the number of processes
   std::optional<std::string> host;    ///< unset: not known
   std::optional<int64_t> pid;
-  int64_t base_ns = 0;                ///< added to all its times
-  bool is_realtime = false;           ///< with base_ns they are Unix time
+  int64_t base_ns = 0;                  ///< added to all its times
+  bool is_realtime = false;             ///< with base_ns they are Unix time
   std::map<int64_t, std::string> gpus;  ///< names by number
   std::vector<std::pair<std::string, std::string>> facts;
 };
@@ -54,8 +54,8 @@ struct GpuActivity {
 struct ImportedOperation {
   std::string_view op;  ///< MPI_Allreduce, ncclAllReduce, ...: the exact C name, else the trace's own
   OpClass op_class = OpClass::kOther;
-  uint32_t communicator = 0;      ///< 0: none, or not known
-  std::optional<int64_t> seq;     ///< of collectives: number on the communicator; of kernels given by finish()
+  uint32_t communicator = 0;   ///< 0: none, or not known
+  std::optional<int64_t> seq;  ///< of collectives: number on the communicator; of kernels given by finish()
   int64_t payload_bytes = 0;
   std::optional<int64_t> peer, tag;
   uint32_t datatype = 0, reduction = 0;  ///< core/names.h; 0: none
@@ -81,7 +81,8 @@ class ImportedRun {
              std::optional<int64_t> seq = std::nullopt);
   /// A call that gave work to a GPU.
   void launch(size_t process, uint32_t thread, int64_t correlation, int64_t start_ns, int64_t duration_ns);
-  void call(size_t process, uint32_t thread, const ImportedOperation& operation, ImportedTiming timing, int64_t start_ns, int64_t duration_ns);
+  void call(size_t process, uint32_t thread, const ImportedOperation& operation, ImportedTiming timing, int64_t start_ns,
+            int64_t duration_ns);
   void gpu(size_t process, const GpuActivity& activity, const ImportedOperation* operation = nullptr);
 
   /// The same number for the same name and members. `ranks`: in the order of their ranks in it; empty: not known.

@@ -43,7 +43,8 @@ void InputFile::fill() {
     const char* why = gzerror(file_, &code);
     if (code == Z_ERRNO) throw cannot_read(path_, std::strerror(errno));
     if (code != Z_OK && code != Z_STREAM_END && bytes <= 0)
-      fail(block_offset_, code == Z_BUF_ERROR ? "the packed file ends before its end: it was cut" : fmt::format("cannot be unpacked: {}", why));
+      fail(block_offset_,
+           code == Z_BUF_ERROR ? "the packed file ends before its end: it was cut" : fmt::format("cannot be unpacked: {}", why));
   }
   if (progress_) {
     const int64_t read = gzoffset(file_);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-
 #include "store/import/decimal.h"
 
 // The parser's own checks guard against wrong use of it, not against wrong input.
@@ -101,7 +100,7 @@ class JsonRecords {
       try {
         visitor_.on_record(record_);
       } catch (const BadRecord& bad) {
-        file_.fail(record_offset_ > 0 ? record_offset_ - 1 : 0, bad.what);
+        file_.fail(record_offset_, bad.what);
       }
     }
     return true;
@@ -133,7 +132,8 @@ class JsonRecords {
   };
 
   void push(bool array) {
-    if (levels_.size() >= kMaxDepth) file_.fail(file_.offset(), fmt::format("more than {} objects and arrays inside each other", kMaxDepth));
+    if (levels_.size() >= kMaxDepth)
+      file_.fail(file_.offset(), fmt::format("more than {} objects and arrays inside each other", kMaxDepth));
     levels_.push_back({array, path_.size()});
     arrays_ += array;
   }
@@ -218,9 +218,8 @@ void parse(InputFile& file, JsonRecords& records) {
   Bytes bytes(file);
   const rapidjson::ParseResult result = reader.Parse<kFlags>(bytes, records);
   if (!result.IsError() || (file.at_end() && records.is_open())) return;
-  file.fail(result.Offset(),
-            file.at_end() ? "the file ends in the middle: it was cut, or is still being written"
-                          : fmt::format("this is no JSON: {}", rapidjson::GetParseError_En(result.Code())));
+  file.fail(result.Offset(), file.at_end() ? "the file ends in the middle: it was cut, or is still being written"
+                                           : fmt::format("this is no JSON: {}", rapidjson::GetParseError_En(result.Code())));
 }
 
 void skip_blanks(InputFile& file) {

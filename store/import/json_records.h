@@ -1,8 +1,8 @@
 // JSON as a stream of flat records: the form in which traces come, read in the memory of one record.
 //
-// A record is an object: each element of the array `records` at the top of a file ({"traceEvents": [{..}, ..]}, or a bare array of objects),
-// or a whole document (JSON lines). Its members are told by their path ("args.stream"); arrays inside of it are passed over. What lies
-// outside of records is told value by value ("distributedInfo.pg_config.0.ranks.5").
+// A record is an object: each element of the array `records` at the top of a file ({"traceEvents": [{..}, ..]}, or a bare array of
+// objects), or a whole document (JSON lines). Its members are told by their path ("args.stream"); arrays inside of it are passed over. What
+// lies outside of records is told value by value ("distributedInfo.pg_config.0.ranks.5").
 //
 // Numbers stay text (decimal.h). Nesting, and the length of a text, are bounded.
 #pragma once

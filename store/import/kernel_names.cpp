@@ -38,9 +38,9 @@ struct Type {
 };
 // Codes of core/names.h. Signed integers of 16 bits, complex numbers and truth values are none of NCCL's types: torch sends their bytes.
 constexpr Type kTypes[] = {
-    {"Char", {64, 1}},  {"Byte", {65, 1}},   {"Bool", {65, 1}},  {"Int", {66, 4}},         {"Long", {68, 8}},
-    {"Half", {70, 2}},  {"Float", {71, 4}},  {"Double", {72, 8}}, {"BFloat16", {73, 2}},   {"Float8_e4m3fn", {74, 1}},
-    {"Float8_e5m2", {75, 1}}, {"Short", {0, 2}}, {"ComplexFloat", {0, 8}}, {"ComplexDouble", {0, 16}},
+    {"Char", {64, 1}},        {"Byte", {65, 1}},  {"Bool", {65, 1}},        {"Int", {66, 4}},           {"Long", {68, 8}},
+    {"Half", {70, 2}},        {"Float", {71, 4}}, {"Double", {72, 8}},      {"BFloat16", {73, 2}},      {"Float8_e4m3fn", {74, 1}},
+    {"Float8_e5m2", {75, 1}}, {"Short", {0, 2}},  {"ComplexFloat", {0, 8}}, {"ComplexDouble", {0, 16}},
 };
 
 constexpr std::string_view kAlgorithms[] = {"RING", "TREE", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS_TREE", "NVLS", "PAT"};
@@ -48,7 +48,8 @@ constexpr std::string_view kProtocols[] = {"LL128", "LL", "SIMPLE"};
 
 std::string lower(std::string_view text) {
   std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
   return result;
 }
 

@@ -32,8 +32,8 @@ struct TorchCollective {
 const TorchCollective* find_torch_collective(std::string_view name);
 
 struct TorchType {
-  uint32_t code = 0;   ///< core/names.h; 0: not known
-  int64_t bytes = 0;   ///< of an element; 0: not known
+  uint32_t code = 0;  ///< core/names.h; 0: not known
+  int64_t bytes = 0;  ///< of an element; 0: not known
 };
 /// "Float", "BFloat16", ...
 TorchType find_torch_type(std::string_view name);

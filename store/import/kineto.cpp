@@ -1,5 +1,5 @@
-// Traces of PyTorch's profiler (libkineto's JSON), as of 2021 and as of today. Verified on the traces that HTA and the profiler's TensorBoard
-// plugin are tested with.
+// Traces of PyTorch's profiler (libkineto's JSON), as of 2021 and as of today. Verified on the traces that HTA and the profiler's
+// TensorBoard plugin are tested with.
 //
 //   times          us with up to three digits behind the point, since the Unix epoch, or since "baseTimeNanoseconds"
 //   categories     kernel, gpu_memcpy, gpu_memset, cuda_sync, overhead on the device; cpu_op, user_annotation, python_function (of which
@@ -31,22 +31,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kNanoDigits = 3;  // us to ns
+constexpr int kNanoDigits = 3;                           // us to ns
 constexpr int64_t kUnixEra = 1'000'000'000'000'000'000;  // ns: later times count from 1970
 
 enum class Category { kOther, kKernel, kMemcpy, kMemset, kSync, kOverhead, kOperator, kAnnotation, kModule, kRuntime };
 
 Category category_of(std::string_view name) {
   static const std::unordered_map<std::string_view, Category> kCategories = {
-      {"kernel", Category::kKernel},        {"Kernel", Category::kKernel},
-      {"gpu_memcpy", Category::kMemcpy},    {"Memcpy", Category::kMemcpy},
-      {"gpu_memset", Category::kMemset},    {"Memset", Category::kMemset},
-      {"cuda_sync", Category::kSync},       {"overhead", Category::kOverhead},
-      {"cpu_op", Category::kOperator},      {"Operator", Category::kOperator},
-      {"operator", Category::kOperator},    {"user_annotation", Category::kAnnotation},
-      {"python_function", Category::kModule}, {"cuda_runtime", Category::kRuntime},
-      {"cuda_driver", Category::kRuntime},  {"Runtime", Category::kRuntime},
-      {"runtime", Category::kRuntime}};
+      {"kernel", Category::kKernel},          {"Kernel", Category::kKernel},        {"gpu_memcpy", Category::kMemcpy},
+      {"Memcpy", Category::kMemcpy},          {"gpu_memset", Category::kMemset},    {"Memset", Category::kMemset},
+      {"cuda_sync", Category::kSync},         {"overhead", Category::kOverhead},    {"cpu_op", Category::kOperator},
+      {"Operator", Category::kOperator},      {"operator", Category::kOperator},    {"user_annotation", Category::kAnnotation},
+      {"python_function", Category::kModule}, {"cuda_runtime", Category::kRuntime}, {"cuda_driver", Category::kRuntime},
+      {"Runtime", Category::kRuntime},        {"runtime", Category::kRuntime}};
   const auto found = kCategories.find(name);
   return found == kCategories.end() ? Category::kOther : found->second;
 }
@@ -269,7 +266,8 @@ void KinetoFile::on_gpu(const JsonRecord& event, Category category, int64_t star
   a.copy = copy.kind;
   a.source = copy.source;
   a.destination = copy.destination;
-  const std::string shown = category == Category::kMemcpy ? fmt::format("[CUDA memcpy {}]", copy.kind.empty() ? "?" : copy.kind) : "[CUDA memset]";
+  const std::string shown =
+      category == Category::kMemcpy ? fmt::format("[CUDA memcpy {}]", copy.kind.empty() ? "?" : copy.kind) : "[CUDA memset]";
   a.name = shown;
   if (category == Category::kMemcpy && a.copy.empty()) a.copy = "?";
   run_.gpu(process_, a);
@@ -303,7 +301,8 @@ std::optional<ImportedOperation> KinetoFile::collective_of(const JsonRecord& eve
   const TorchType type = find_torch_type(event.word("args.dtype"));
   operation.datatype = type.code;
   const int64_t elements = event.integer("args.In msg nelems").value_or(0);
-  if (elements < 0 || __builtin_mul_overflow(elements, type.bytes, &operation.payload_bytes)) throw BadRecord{"In msg nelems is out of range"};
+  if (elements < 0 || __builtin_mul_overflow(elements, type.bytes, &operation.payload_bytes))
+    throw BadRecord{"In msg nelems is out of range"};
   const NcclKernel parts = parse_nccl_kernel(kernel);
   operation.algorithm = parts.algorithm;
   operation.protocol = parts.protocol;

@@ -43,8 +43,7 @@ uint32_t Operations::add_unknown(const Scan& scan, uint32_t number) {
 void Operations::write(SQLite::Database& db) const {
   Insert insert(db, "INSERT INTO op VALUES (?, ?, ?, ?)");
   uint32_t id = 0;
-  for (const Operation& operation : operations_)
-    insert.row(++id, operation.name, name_of(operation.op_class), operation.nonblocking);
+  for (const Operation& operation : operations_) insert.row(++id, operation.name, name_of(operation.op_class), operation.nonblocking);
 }
 
 }  // namespace ddl::store

@@ -1,0 +1,123 @@
+#include "store/import/json_records.h"
+
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <fstream>
+
+#include "tests/support/synthetic_run.h"
+
+namespace ddl::store {
+namespace {
+
+/// Writes down what it is told.
+class Notes : public JsonVisitor {
+ public:
+  std::string text;
+
+ private:
+  void on_fact(const JsonField& fact) override { text += fact.path + "=" + fact.text + ";"; }
+  void on_record(const JsonRecord& record) override {
+    text += "{";
+    for (const char* path : {"name", "ts", "args.stream", "args.deep.x", "grid", "none"})
+      if (const JsonField* field = record.find(path)) text += std::string(path) + "=" + field->text + " ";
+    if (record.word("name") == "bad") record.integer("ts");
+    text += "}";
+  }
+};
+
+class JsonRecordsTest : public testing::Test {
+ protected:
+  std::string read(const std::string& contents, bool lines = false) {
+    const std::filesystem::path path = folder_ / "t.json";
+    std::ofstream(path, std::ios::binary) << contents;
+    Notes notes;
+    InputFile file(path, {});
+    lines ? read_json_lines(file, notes) : read_json(file, "traceEvents", notes);
+    return notes.text;
+  }
+  std::string error(const std::string& contents, bool lines = false) {
+    try {
+      return "read: " + read(contents, lines);
+    } catch (const Error& error) {
+      const std::string what = error.what();
+      return what.substr(what.find("t.json"));
+    }
+  }
+  test::ScratchFolder folder_;
+};
+
+TEST_F(JsonRecordsTest, TellsFactsAndRecords) {
+  EXPECT_EQ(read(R"({"v": 1, "info": {"rank": 3, "groups": [{"ranks": [0, 7]}, {"name": "x"}]},
+                     "traceEvents": [{"name": "a", "ts": 1.50, "args": {"stream": 7, "deep": {"x": true}}, "grid": [1, 2], "none": null}, {"name": "b"}],
+                     "end": false})"),
+            "v=1;info.rank=3;info.groups.0.ranks.0=0;info.groups.0.ranks.1=7;info.groups.1.name=x;"
+            "{name=a ts=1.50 args.stream=7 args.deep.x=true }{name=b }end=false;");
+}
+
+TEST_F(JsonRecordsTest, TakesABareArrayAlsoWhileItIsWritten) {
+  EXPECT_EQ(read(R"([{"name": "a"}, {"name": "b"}])"), "{name=a }{name=b }");
+  EXPECT_EQ(read("[{\"name\": \"a\"},\n{\"name\": \"b\"},\n"), "{name=a }{name=b }");
+  EXPECT_EQ(read("[\n"), "");
+  EXPECT_EQ(error(R"([{"name": "a"}, {"name")"), "t.json, byte 23: the file ends in the middle: it was cut, or is still being written");
+}
+
+TEST_F(JsonRecordsTest, ReadsLines) {
+  EXPECT_EQ(read("{\"name\": \"a\", \"args\": {\"stream\": 2}}\n\n {\"name\": \"b\"}", true), "{name=a args.stream=2 }{name=b }");
+  EXPECT_EQ(error("{\"name\": \"a\"}\n17\n", true), "t.json, byte 14: a JSON object was expected");
+  EXPECT_EQ(error(" \n", true), "t.json, byte 0: the file is empty");
+}
+
+TEST_F(JsonRecordsTest, NamesThePlaceOfWhatIsWrong) {
+  EXPECT_EQ(error(""), "t.json, byte 0: the file ends in the middle: it was cut, or is still being written");
+  EXPECT_EQ(error("{}"), "t.json, byte 0: no array \"traceEvents\" in this file");
+  EXPECT_EQ(error(R"({"traceEvents": {}})"), "t.json, byte 0: no array \"traceEvents\" in this file");
+  EXPECT_EQ(error(R"({"traceEvents": [{"name": "a"}, 5]})"), "t.json, byte 33: an object was expected");
+  EXPECT_EQ(error(R"({"traceEvents": [{"name": "a"}]} x)"), "t.json, byte 33: there is more behind the end of the document");
+  EXPECT_EQ(error(R"({"traceEvents": [{"name": "bad", "ts": "soon"}]})"),
+            "t.json, byte 17: ts is \"soon\", which is no whole number that fits");
+  EXPECT_EQ(error(R"({"traceEvents": [{"name": "bad", "ts": 1e30}]})"), "t.json, byte 17: ts is 1e30, which is no whole number that fits");
+  EXPECT_EQ(error("{\"traceEvents\": [" + std::string(100, '[')), "t.json, byte 79: more than 64 objects and arrays inside each other");
+  EXPECT_NE(error("{\"a\": tru}").find("t.json, byte 9: this is no JSON: "), std::string::npos);
+  EXPECT_NE(error(std::string("\x7f"
+                              "ELF\0\1",
+                              6))
+                .find("t.json, byte 0: this is no JSON: "),
+            std::string::npos);
+}
+
+TEST_F(JsonRecordsTest, StopsAtATextWithoutEnd) {
+  const std::string message = error("{\"traceEvents\": [{\"name\": \"" + std::string(InputFile::kMaxPieceBytes + (1 << 20), 'x') + "\"}]}");
+  EXPECT_NE(message.find("has no end for 64 MiB"), std::string::npos) << message.substr(0, 200);
+}
+
+TEST_F(JsonRecordsTest, UnpacksAndNoticesWhatWasCut) {
+  std::string events;
+  for (int i = 0; i < 200'000; ++i) events += "{\"name\": \"event " + std::to_string(i * 7919 % 100'003) + "\"}, ";
+  const std::string document = "{\"traceEvents\": [" + events + "{}]}";
+  const std::filesystem::path path = folder_ / "t.json.gz";
+  gzFile packed = gzopen(path.c_str(), "wb");
+  ASSERT_EQ(gzwrite(packed, document.data(), static_cast<unsigned>(document.size())), static_cast<int>(document.size()));
+  gzclose(packed);
+  uint64_t told = 0;
+  {
+    Notes notes;
+    InputFile file(path, [&](uint64_t bytes) { told += bytes; });
+    read_json(file, "traceEvents", notes);
+    EXPECT_EQ(std::count(notes.text.begin(), notes.text.end(), '{'), 200'001);
+  }
+  EXPECT_EQ(told, std::filesystem::file_size(path));
+  std::filesystem::resize_file(path, told / 2);
+  Notes notes;
+  InputFile file(path, {});
+  try {
+    read_json(file, "traceEvents", notes);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("t.json.gz, byte "), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("it was cut"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace ddl::store

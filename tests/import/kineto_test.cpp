@@ -1,0 +1,143 @@
+// Traces of PyTorch's profiler, as the test writes them: everything about them is known.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/import/imported.h"
+
+namespace ddl::test {
+namespace {
+
+/// One rank of two, times in us. Step n begins at 1000 n: the operator lin [+100, +300) launches gemm, which runs [+200, +500), and an
+/// allreduce that runs from +500 (+ `late`) to +800.
+std::string rank_trace(int rank, int steps, int late_us, int64_t base_us = 0, const std::string& more = "") {
+  std::string events;
+  const auto add = [&](const std::string& event) { events += (events.empty() ? "" : ",\n") + event; };
+  for (int n = 1; n <= steps; ++n) {
+    const int64_t t = base_us + 1000 * n;
+    add(fmt::format(R"({{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#{}", "pid": 9, "tid": 9, "ts": {}, "dur": 1000}})", n,
+                    t));
+    add(fmt::format(
+        R"({{"ph": "X", "cat": "cpu_op", "name": "aten::linear", "pid": 9, "tid": 9, "ts": {}, "dur": 200.5, "args": {{"Sequence number": {}}}}})",
+        t + 100, n));
+    add(fmt::format(
+        R"({{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 9, "tid": 9, "ts": {}, "dur": 10, "args": {{"correlation": {}}}}})",
+        t + 150, 2 * n));
+    add(fmt::format(
+        R"({{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernelExC", "pid": 9, "tid": 9, "ts": {}, "dur": 10, "args": {{"correlation": {}}}}})",
+        t + 400, 2 * n + 1));
+    add(fmt::format(
+        R"({{"ph": "X", "cat": "kernel", "name": "gemm", "pid": {0}, "tid": 7, "ts": {1}, "dur": 300, "args": {{"device": {0}, "context": 1, "stream": 7, "correlation": {2}}}}})",
+        rank, t + 200, 2 * n));
+    add(fmt::format(
+        R"J({{"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce_Sum_bf16_TREE_LL128(ncclDevKernelArgsStorage<4096ul>)", "pid": {0}, "tid": 20, "ts": {1}, "dur": {2},
+          "args": {{"device": {0}, "context": 1, "stream": 20, "correlation": {3}, "Collective name": "allreduce", "In msg nelems": 1000, "Out msg nelems": 1000, "Group size": 2, "dtype": "BFloat16", "Process Group Name": "0", "Process Group Description": "default_pg", "Process Group Ranks": "[0, 1]"}}}})J",
+        rank, t + 500 + late_us, 300 - late_us, 2 * n + 1));
+  }
+  return fmt::format(R"({{"schemaVersion": 1, "deviceProperties": [{{"id": 0, "name": "GPU A"}}, {{"id": 1, "name": "GPU B"}}],
+    "distributedInfo": {{"backend": "nccl", "rank": {}, "world_size": 2}}, "traceEvents": [{}{}]}})",
+                     rank, events, more);
+}
+
+TEST(Kineto, TwoRanksBecomeOneRun) {
+  Imported run("kineto", Imported::Files{{"worker1.json", rank_trace(1, 3, 100)}, {"worker0.json", rank_trace(0, 3, 0)}}, true);
+  EXPECT_EQ(run.summary.ranks, 2u);
+  EXPECT_EQ(run.integer("SELECT group_concat(rank, '') FROM v_rank"), 1);  // "01"
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_step WHERE duration_ns = 1000000"), 6);
+  EXPECT_EQ(run.text("SELECT name FROM gpu WHERE process = 2"), "GPU B");
+  // The launch is in aten::linear, the other outside of it.
+  EXPECT_EQ(run.integer(
+                "SELECT count(*) FROM v_kernel WHERE name = 'gemm' AND layer = 'aten::linear' AND launch_duration_ns = 10000 AND step = 3"),
+            2);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_kernel WHERE class = 'communication' AND layer IS NULL AND comm = 'default_pg'"), 6);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM range_event WHERE duration_ns = 200500 AND seq = 2"), 2);
+  // Rank 0 waits for rank 1, 100 us each time.
+  EXPECT_EQ(
+      run.integer(
+          "SELECT count(*) FROM v_collective WHERE op = 'ncclAllReduce' AND bytes = 2000 AND algorithm = 'TREE' AND protocol = 'LL128'"
+          " AND wait_method = 'max-start' AND wait_ns = iif(rank = 0, 100000, 0)"),
+      6);
+  EXPECT_EQ(run.integer("SELECT sum(wait_ns) FROM blame WHERE late = 1 AND waiter = 0"), 300000);
+  EXPECT_EQ(
+      run.integer(
+          "SELECT count(*) FROM gpu_part WHERE step IS NOT NULL AND exposed_wait_ns = iif(process = 1, 100000, 0) AND compute_ns = 300000"),
+      6);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM loss"), 0);
+}
+
+TEST(Kineto, ClocksOfUnknownHostsAreNotTrusted) {
+  const Imported::Files files{{"worker0.json", rank_trace(0, 3, 0)}, {"worker1.json", rank_trace(1, 3, 100)}};
+  Imported apart("kineto", files);
+  EXPECT_EQ(apart.integer("SELECT count(*) FROM host WHERE sigma_ns IS NULL AND method = 'realtime'"), 2);
+  EXPECT_EQ(apart.integer("SELECT count(*) FROM v_collective WHERE wait_method = 'min-duration' AND wait_ns = iif(rank = 0, 100000, 0)"),
+            6);
+  Imported together(
+      "kineto", Imported::Files{{"node1_12.99.pt.trace.json", rank_trace(0, 3, 0)}, {"node1_13.99.pt.trace.json", rank_trace(1, 3, 100)}});
+  EXPECT_EQ(together.text("SELECT name || method || sigma_ns FROM host"), "node1single-host0.0");
+  EXPECT_EQ(together.integer("SELECT count(*) FROM v_collective WHERE wait_method = 'max-start'"), 6);
+}
+
+TEST(Kineto, CollectivesAreMatchedStepByStep) {
+  // The profiler of rank 1 saw one more allreduce of step 2, as if it had begun earlier: that step cannot be matched, the others can.
+  const std::string more =
+      R"(,{"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce_Sum_bf16_TREE_LL128", "pid": 1, "tid": 20, "ts": 2900, "dur": 5, "args": {"device": 1, "stream": 20,
+      "correlation": 99, "Collective name": "allreduce", "In msg nelems": 1, "Group size": 2, "dtype": "Float", "Process Group Name": "0", "Process Group Description": "default_pg", "Process Group Ranks": "[0, 1]"}})";
+  Imported run("kineto", Imported::Files{{"worker0.json", rank_trace(0, 3, 0)}, {"worker1.json", rank_trace(1, 3, 100, 0, more)}}, true);
+  EXPECT_EQ(run.text("SELECT group_concat(DISTINCT step) FROM v_collective WHERE wait_ns IS NOT NULL"), "1,3");
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective"), 4);
+  EXPECT_EQ(run.integer("SELECT count FROM loss WHERE kind = 'nccl_kernels'"), 3);
+}
+
+TEST(Kineto, TimesOfOtherEpochsMeet) {
+  // Rank 1 counts from a base of its own.
+  std::string based = rank_trace(1, 3, 100, -5'000'000);
+  based.insert(1, R"("baseTimeNanoseconds": 5000000000, )");
+  Imported run("kineto", Imported::Files{{"worker0.json", rank_trace(0, 3, 0)}, {"worker1.json", based}}, true);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE wait_ns = iif(rank = 0, 100000, 0)"), 6);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_step WHERE start_ns = (step - 1) * 1000000"), 6);
+}
+
+TEST(Kineto, RefusesTwoFilesOfOneRank) {
+  try {
+    Imported run("kineto", Imported::Files{{"a.json", rank_trace(0, 1, 0)}, {"b.json", rank_trace(0, 1, 0)}});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "a.json and b.json are both of rank 0");
+  }
+}
+
+TEST(Kineto, HostileTexts) {
+  const std::string evil = R"(<script>alert(1)</script>\u001b[31m\u0000\ud83d\ude00 \"'`$(rm -rf) )"
+                           "\xff\xfe";
+  Imported run("kineto",
+               Imported::Files{{"w.json", R"({"traceEvents": [{"ph": "X", "cat": "kernel", "name": ")" + evil +
+                                              R"(", "pid": 0, "tid": 7, "ts": 1, "dur": 2, "args": {"stream": 7, "correlation": 1}}]})"}});
+  EXPECT_EQ(run.text("SELECT name FROM gpu_name"),
+            "<script>alert(1)</script>\xEF\xBF\xBD[31m\xEF\xBF\xBD\xF0\x9F\x98\x80 \"'`$(rm -rf) \xEF\xBF\xBD\xEF\xBF\xBD");
+}
+
+TEST(Kineto, NamesWhatIsWrongAndWhere) {
+  const auto with = [](const std::string& event) {
+    return R"({"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, )" + event + "}]}";
+  };
+  const auto says = [&](const std::string& event, const std::string& part) {
+    const std::string error = import_error("kineto", with(event));
+    EXPECT_NE(error.find("trace.json, byte 17: " + part), std::string::npos) << error;
+  };
+  says(R"("ts": "x", "dur": 1)", "ts is \"x\", which is no number that fits");
+  says(R"("ts": 1)", "an event without ts and dur");
+  says(R"("ts": 1e40, "dur": 1)", "ts is 1e40, which is no number that fits");
+  says(R"("ts": 1, "dur": 3000000000000000)", "it takes longer than twelve days");
+  says(R"("ts": 1, "dur": 1, "args": {"stream": "abc"})", "args.stream is \"abc\", which is no whole number that fits");
+  EXPECT_NE(import_error("kineto", R"({"traceEvents": []})").find("trace.json holds no event that ddl knows"), std::string::npos);
+  EXPECT_NE(
+      import_error("kineto", R"({"distributedInfo": {"rank": 1.5}, "traceEvents": []})").find("distributedInfo.rank is no whole number"),
+      std::string::npos);
+}
+
+TEST(Kineto, CountsWhatEndsBeforeItBegins) {
+  Imported run("kineto", Imported::Files{{"w.json", rank_trace(0, 1, 301)}});
+  EXPECT_EQ(run.integer("SELECT count FROM loss WHERE kind = 'bad_times'"), 1);
+}
+
+}  // namespace
+}  // namespace ddl::test

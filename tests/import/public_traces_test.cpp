@@ -1,0 +1,104 @@
+// Public traces (../shared/traces): what HTA's rules give on them is published, and our own partition must add up on all of them.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/import/imported.h"
+
+namespace ddl::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kTraces = DDL_SOURCE_DIR "/../shared/traces";
+
+#define SKIP_WITHOUT_TRACES() \
+  if (!fs::exists(kTraces)) GTEST_SKIP() << kTraces << " is not there"
+
+std::vector<fs::path> all_traces() {
+  std::vector<fs::path> traces;
+  for (const char* folder : {"hta", "kineto_tb"})
+    for (const auto& entry : fs::recursive_directory_iterator(kTraces / folder))
+      if (entry.path().extension() == ".gz") traces.push_back(entry.path());
+  return traces;
+}
+
+/// metrics.md G-B; ns, and percent with two digits. -1: n/a.
+struct Published {
+  const char* file;
+  int64_t span_ns, idle_ns, compute_ns, non_compute_ns, comm_ns;
+  double overlap;
+};
+constexpr Published kPublished[] = {
+    {"hta/trace_diff/control/control.json.gz", 464594'000, 76007'000, 281336'000, 107251'000, 163535'000, 46.24},
+    {"hta/trace_diff/test/test.json.gz", 745239'000, 27296'000, 548148'000, 169795'000, 251341'000, 70.84},
+    {"hta/df_index_resolver/df_index_resolver.json.gz", 1732965'000, 732352'000, 620516'000, 380097'000, 357343'000, 0.00},
+    {"hta/nccl_parser_config/nccl_data.json.gz", 660551'000, 503050'900, 115655'800, 41844'200, 46876'500, 15.61},
+    {"hta/critical_path/alexnet/benchmark_result_2869224_1695835535_trace.json.gz", 12920244'000, 12854103'000, 10630'000, 55511'000, 0,
+     -1},
+};
+
+TEST(PublicTraces, HtaRulesGiveItsValues) {
+  SKIP_WITHOUT_TRACES();
+  for (const Published& published : kPublished) {
+    SCOPED_TRACE(published.file);
+    Imported run("kineto", {kTraces / published.file});
+    SQLite::Statement row(run.db, "SELECT kernel_time_ns, idle_ns, compute_ns, non_compute_ns, comm_ns, comp_comm_overlap_pctg FROM v_hta");
+    ASSERT_TRUE(row.executeStep());
+    const bool whole_us = published.idle_ns % 1000 == 0;  // the others are printed with a tenth of a us
+    const int64_t off = whole_us ? 0 : 50;
+    EXPECT_NEAR(static_cast<double>(row.getColumn(0).getInt64()), static_cast<double>(published.span_ns), whole_us ? 0 : 500);
+    EXPECT_LE(std::abs(row.getColumn(1).getInt64() - published.idle_ns), whole_us ? 0 : 100);
+    EXPECT_LE(std::abs(row.getColumn(2).getInt64() - published.compute_ns), off);
+    EXPECT_LE(std::abs(row.getColumn(3).getInt64() - published.non_compute_ns), off);
+    EXPECT_LE(std::abs(row.getColumn(4).getInt64() - published.comm_ns), off);
+    if (published.overlap < 0) {
+      EXPECT_TRUE(row.isColumnNull(5));
+      EXPECT_EQ(run.text("SELECT why FROM metric WHERE id = 'hta_overlap'"), "ZERO_DENOM");
+    } else {
+      EXPECT_NEAR(row.getColumn(5).getDouble(), published.overlap, 0.005);
+      EXPECT_NEAR(run.real("SELECT 100 * value FROM metric WHERE id = 'hta_overlap'"), published.overlap, 0.005);
+    }
+  }
+  Imported without_gpu("kineto", {kTraces / "hta/rank_non_gpu/rank_non_gpu.json.gz"});
+  EXPECT_EQ(without_gpu.integer("SELECT count(*) FROM v_hta"), 0);
+  EXPECT_EQ(without_gpu.text("SELECT why FROM metric WHERE id = 'hta_idle'"), "NOT_APPLICABLE");
+}
+
+TEST(PublicTraces, PartitionAddsUpToTheNanosecond) {
+  SKIP_WITHOUT_TRACES();
+  int with_gpu = 0;
+  for (const fs::path& path : all_traces()) {
+    SCOPED_TRACE(path.string());
+    Imported run("kineto", {path});
+    with_gpu += run.integer("SELECT count(*) FROM gpu_part WHERE step IS NULL") > 0;
+    EXPECT_EQ(run.integer("SELECT count(*) FROM gpu_part WHERE compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns <> duration_ns"
+                          " OR idle_input_ns + idle_host_ns + idle_launch_ns + idle_kernel_ns + idle_other_ns <> idle_ns"
+                          " OR active_ns + idle_ns <> duration_ns"),
+              0);
+    // Each device's whole run against HTA's rules, computed by other code: busy time is the same, and idling differs by the edges.
+    EXPECT_EQ(
+        run.integer("SELECT count(*) FROM gpu_part g JOIN hta_part h ON h.process = g.process WHERE g.step IS NULL AND (g.compute_ns <>"
+                    " h.compute_ns OR g.comm_ns <> h.comm_ns OR g.active_ns <> h.kernel_time_ns - h.idle_ns)"),
+        0);
+    EXPECT_EQ(run.integer("SELECT count(*) FROM finding WHERE id IN ('missing_rank', 'killed_rank', 'mismatched_calls', 'straggler')"), 0);
+  }
+  EXPECT_EQ(with_gpu, 10);
+}
+
+TEST(PublicTraces, KnowsCollectivesOfATraceThatNamesThem) {
+  SKIP_WITHOUT_TRACES();
+  Imported run("kineto", {kTraces / "hta/nccl_parser_config/nccl_data.json.gz"});
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective"), 21);
+  EXPECT_EQ(
+      run.integer(
+          "SELECT count(*) FROM v_collective WHERE op = 'ncclAllReduce' AND algorithm = 'RING' AND protocol = 'LL' AND comm_size = 2"),
+      15);
+  EXPECT_EQ(run.integer("SELECT count(DISTINCT seq) FROM v_collective"), 21);
+  EXPECT_EQ(run.integer("SELECT bytes FROM v_collective WHERE step = 4 AND op = 'ncclAllReduce' ORDER BY enter_ns LIMIT 1"), 2049000 * 4);
+  EXPECT_EQ(run.text("SELECT group_concat(DISTINCT why) FROM v_collective"), "PARTIAL_RANKS");
+  EXPECT_EQ(run.text("SELECT note FROM loss WHERE kind = 'missing_rank'"), "of 2 ranks without a trace: rank 1");
+}
+
+}  // namespace
+}  // namespace ddl::test
