@@ -73,10 +73,15 @@ void CpuSweep::run() {
         insert_event_.row(p.id, thread, number, op, comm, maybe(7), current(), step, start_ns + p.shift_ns, duration_ns, bytes, maybe(11),
                           maybe(12), maybe(13), maybe(14));
         ++run_.events_;
-        if (number == 4) {
-          insert_source_.row(start_ns + p.shift_ns, duration_ns);
-        } else {
-          for (Open& range : open_) range.mpi_ns += std::min(start_ns + duration_ns, range.end_ns) - start_ns;
+        switch (static_cast<ImportedTiming>(number)) {
+          case ImportedTiming::kNcclProfiler:
+            insert_source_.row(start_ns + p.shift_ns, duration_ns);
+            break;
+          case ImportedTiming::kCall:
+            for (Open& range : open_) range.mpi_ns += std::min(start_ns + duration_ns, range.end_ns) - start_ns;
+            break;
+          case ImportedTiming::kRequest:
+            break;
         }
         calls_[{op, comm.value_or(0), current(), std::bit_width(static_cast<uint64_t>(bytes))}].add(duration_ns, bytes, 0);
       }

@@ -20,8 +20,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr ImportFormat kFormats[] = {
-    {"kineto", "traces of PyTorch's profiler (Kineto), a file a rank: JSON, also packed with gzip", "worker*.pt.trace.json.gz",
-     store::read_kineto},
+    {"kineto", "traces of PyTorch's profiler (Kineto), a file a rank: JSON", "worker*.pt.trace.json.gz", store::read_kineto},
+    {"nsys", "reports of Nsight Systems, exported with nsys export --type sqlite", "report*.sqlite", store::read_nsys},
+    {"horovod", "the timeline of Horovod, which rank 0 writes", "timeline.json", store::read_horovod},
+    {"nccl-inspector", "JSON lines of NCCL's Inspector plugin, a file a process", "nccl-inspector-*/*.log", store::read_nccl_inspector},
+    {"chrome", "Chrome trace events (JSON), a process a rank: as ddl and many other programs write them", "trace.json", store::read_chrome},
+    {"pipedream", "CSV: layers of PipeDream's profiler, or operations of a what-if straggler analysis", "trace.csv", store::read_pipedream},
 };
 
 constexpr uint64_t kReportEveryBytes = 1 << 20;

@@ -132,9 +132,8 @@ void ImportedRun::call(size_t process, uint32_t thread, const ImportedOperation&
                        int64_t duration_ns) {
   if (!seen(process, start_ns, duration_ns)) return;
   ++cpu_rows_;
-  insert_cpu_->row(process, thread, start_ns, duration_ns, 3, timing == ImportedTiming::kCall ? 1 : 4, std::nullopt, o.seq,
-                   op_id(o.op, o.op_class), unless_zero(o.communicator), o.payload_bytes, o.peer, o.tag, unless_zero(o.datatype),
-                   unless_zero(o.reduction));
+  insert_cpu_->row(process, thread, start_ns, duration_ns, 3, static_cast<int>(timing), std::nullopt, o.seq, op_id(o.op, o.op_class),
+                   unless_zero(o.communicator), o.payload_bytes, o.peer, o.tag, unless_zero(o.datatype), unless_zero(o.reduction));
 }
 
 void ImportedRun::gpu(size_t process, const GpuActivity& a, const ImportedOperation* o) {

@@ -62,8 +62,9 @@ struct ImportedOperation {
   std::string algorithm, protocol;       ///< of NCCL; empty: not known
 };
 
-/// How the times of an operation are known, as event.kind and nccl_collective.source tell it.
-enum class ImportedTiming { kCall, kNcclProfiler };
+/// What the times of an operation are: those of a call, from post to completion, or timers of NCCL (exact in length, near in place).
+/// Numbers are those of event.kind.
+enum class ImportedTiming { kCall = 1, kRequest = 2, kNcclProfiler = 4 };
 
 class ImportedRun {
  public:

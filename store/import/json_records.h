@@ -57,4 +57,6 @@ void read_json(InputFile& file, std::string_view records, JsonVisitor& visitor);
 /// A file of documents, each of them a record.
 void read_json_lines(InputFile& file, JsonVisitor& visitor);
 
+constexpr std::string_view kTraceEvents = "traceEvents";  ///< records of Chrome's format and its relatives
+
 }  // namespace ddl::store

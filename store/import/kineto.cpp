@@ -317,7 +317,7 @@ void read_kineto(ImportedRun& run, const std::vector<fs::path>& files, const Byt
     std::error_code ignored;
     const std::uintmax_t bytes = fs::file_size(path, ignored);
     KinetoFile trace(run, path, ignored ? 0 : bytes);
-    read_json(file, "traceEvents", trace);
+    read_json(file, kTraceEvents, trace);
     try {
       trace.finish();
     } catch (const BadRecord& bad) {

@@ -1,8 +1,14 @@
 // A small trace of each format with everything in it that the importer reads.
 #pragma once
 
+#include <SQLiteCpp/Database.h>
+
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
+
+#include "tests/support/synthetic_run.h"
 
 namespace ddl::test {
 
@@ -11,8 +17,138 @@ struct Sample {
   std::string place;  ///< how an error names a place in the file
 };
 
+/// A report of Nsight Systems with one process of one rank.
+inline std::string nsys_report() {
+  const ScratchFolder folder;
+  {
+    SQLite::Database db(folder / "report.sqlite", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+    db.exec(R"J(
+      CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT NOT NULL);
+      INSERT INTO StringIds VALUES (1, 'void gemm<float>(float*)'), (2, 'MPI_Allreduce'), (3, 'MPI_Send'), (4, 'main thread'), (5, 'step 1');
+      CREATE TABLE TARGET_INFO_SYSTEM_ENV(name TEXT, value TEXT); INSERT INTO TARGET_INFO_SYSTEM_ENV VALUES ('Hostname', 'node7');
+      CREATE TABLE TARGET_INFO_SESSION_START_TIME(utcEpochNs INTEGER); INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1700000000000000000);
+      CREATE TABLE TARGET_INFO_GPU(id INTEGER, name TEXT); INSERT INTO TARGET_INFO_GPU VALUES (0, 'NVIDIA H100');
+      CREATE TABLE MPI_RANKS(globalPid INTEGER, rank INTEGER); INSERT INTO MPI_RANKS VALUES (281475000000000 / 16777216 * 16777216, 1);
+      CREATE TABLE ThreadNames(globalTid INTEGER, nameId INTEGER); INSERT INTO ThreadNames VALUES (281475000000000 / 16777216 * 16777216 + 77, 4);
+      CREATE TABLE NVTX_EVENTS(start INTEGER, end INTEGER, eventType INTEGER, globalTid INTEGER, text TEXT, textId INTEGER);
+      INSERT INTO NVTX_EVENTS SELECT 1000, 900000, 59, globalTid, NULL, 5 FROM ThreadNames;
+      INSERT INTO NVTX_EVENTS SELECT 2000, 300000, 59, globalTid, 'forward', NULL FROM ThreadNames;
+      INSERT INTO NVTX_EVENTS SELECT 3000, 200000, 60, globalTid, 'conv1', NULL FROM ThreadNames;
+      CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME(start INTEGER, end INTEGER, globalTid INTEGER, correlationId INTEGER, nameId INTEGER);
+      INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME SELECT 4000, 9000, globalTid, 11, 1 FROM ThreadNames UNION ALL SELECT 10000, 12000, globalTid, 12, 1 FROM ThreadNames;
+      CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER,
+        demangledName INTEGER, shortName INTEGER, graphNodeId INTEGER);
+      INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL SELECT 20000, 120000, 0, 1, 7, 11, globalPid, 1, 1, NULL FROM MPI_RANKS;
+      CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY(start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER,
+        bytes INTEGER, copyKind INTEGER, srcKind INTEGER, dstKind INTEGER);
+      INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY SELECT 130000, 150000, 0, 1, 7, 12, globalPid, 65536, 1, 1, 2 FROM MPI_RANKS;
+      CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET(start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER,
+        bytes INTEGER, memKind INTEGER);
+      INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET SELECT 150000, 151000, 0, 1, 7, 0, globalPid, 64, 2 FROM MPI_RANKS;
+      CREATE TABLE CUPTI_ACTIVITY_KIND_SYNCHRONIZATION(start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER);
+      INSERT INTO CUPTI_ACTIVITY_KIND_SYNCHRONIZATION SELECT 160000, 170000, 0, 1, 7, 13, globalPid FROM MPI_RANKS;
+      CREATE TABLE MPI_COLLECTIVES_EVENTS(start INTEGER, end INTEGER, globalTid INTEGER, textId INTEGER, size INTEGER);
+      INSERT INTO MPI_COLLECTIVES_EVENTS SELECT 400000, 500000, globalTid, 2, 4096 FROM ThreadNames;
+      CREATE TABLE MPI_P2P_EVENTS(start INTEGER, end INTEGER, globalTid INTEGER, textId INTEGER, size INTEGER, tag INTEGER, remoteRank INTEGER);
+      INSERT INTO MPI_P2P_EVENTS SELECT 600000, 610000, globalTid, 3, 128, 5, 0 FROM ThreadNames;
+    )J");
+  }
+  std::ifstream file(folder / "report.sqlite", std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+/// Allreduces of two communicators, as rank `rank` of two logged them; the one of rank 1 is the shorter one.
+inline std::string inspector_log(int rank, int pid) {
+  std::string log;
+  for (int n = 0; n < 3; ++n) {
+    const std::string head = R"({"header": {"id": "0x7f8c", "rank": )" + std::to_string(rank) +
+                             R"(, "n_ranks": 2, "nnodes": 1}, "metadata": {"inspector_output_format_version": "v4.0", "git_rev": "",)"
+                             R"( "rec_mechanism": "profiler_plugin", "dump_timestamp_us": )" +
+                             std::to_string(1748030377748202 + 10000 * n) + R"(, "hostname": "node)" + std::to_string(rank) +
+                             R"(", "pid": )" + std::to_string(pid) + "}, ";
+    const std::string duration = std::to_string(rank == 0 ? 900 : 400);
+    log += head + R"("coll_perf": {"coll": "AllReduce", "coll_sn": )" + std::to_string(n) +
+           R"(, "coll_msg_size_bytes": 4096, "coll_exec_time_us": )" + duration +
+           R"(, "coll_algobw_gbs": 1.5, "coll_busbw_gbs": 1.5}})"
+           "\n";
+    log +=
+        head + R"("coll_perf": {"coll": "AllGather", "coll_sn": )" + std::to_string(n) +
+        R"(, "coll_msg_size_bytes": 8192, "coll_exec_time_us": 50.5, "coll_timing_source": "kernel_gpu", "event_trace_ts": {"coll_start_ts": )" +
+        std::to_string(1748030377747000 + 10000 * n) +
+        R"(, "kernel_events": [{"channel_id": 0}]}}})"
+        "\n";
+  }
+  return log;
+}
+
+inline std::string horovod_timeline() {
+  return R"([
+{"name": "process_name", "ph": "M", "pid": 0, "args": {"start_time_since_epoch_in_micros":1700000000000000}},
+{"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "DistributedOptimizer/grad_1"}},
+{"ph": "B", "name": "NEGOTIATE_ALLREDUCE", "ts": 1000, "pid": 1},
+{"ph": "X", "name": "0", "ts": 1000, "pid": 1, "dur": 0},
+{"ph": "X", "name": "2", "ts": 1100, "pid": 1, "dur": 0},
+{"ph": "X", "name": "1", "ts": 1400, "pid": 1, "dur": 0},
+{"ph": "E", "ts": 1401, "pid": 1},
+{"ph": "B", "name": "ALLREDUCE", "ts": 1405, "pid": 1},
+{"ph": "B", "name": "MPI_ALLREDUCE", "ts": 1410, "pid": 1},
+{"ph": "E", "ts": 1600, "pid": 1},
+{"ph": "E", "ts": 1610, "pid": 1, "args": {"dtype": "float32", "shape": "[100, 3]"}},
+{"ph": "i", "name": "CYCLE_START", "ts": 1700, "s": "g"},
+{"ph": "B", "name": "NEGOTIATE_BROADCAST", "ts": 1800, "pid": 1},
+{"ph": "X", "name": "1", "ts": 1810, "pid": 1, "dur": 0},
+{"ph": "E", "ts": 1830, "pid": 1},
+{"ph": "B", "name": "BROADCAST", "ts": 1840, "pid": 1},
+{"ph": "E", "ts": 1900, "pid": 1, "args": {"dtype": "int64", "shape": "[]"}}])";
+}
+
+inline std::string chrome_trace() {
+  return R"J({"displayTimeUnit": "ms", "traceEvents": [
+{"ph": "M", "name": "process_name", "pid": 7, "tid": 1, "args": {"name": "rank 1 on node3"}},
+{"ph": "M", "name": "thread_name", "pid": 7, "tid": 1, "args": {"name": "main"}},
+{"ph": "B", "name": "step 4", "pid": 7, "tid": 1, "ts": 100.5},
+{"ph": "X", "name": "conv1", "cat": "layer", "pid": 7, "tid": 1, "ts": 110, "dur": 50},
+{"ph": "X", "name": "cudaLaunchKernel", "cat": "cuda_runtime", "pid": 7, "tid": 1, "ts": 120, "dur": 5, "args": {"correlation": 3}},
+{"ph": "X", "name": "gemm", "cat": "kernel", "pid": 7, "tid": 70, "ts": 130, "dur": 20, "args": {"device": 0, "stream": 7, "correlation": 3}},
+{"ph": "X", "name": "Memcpy DtoH (Device -> Pinned)", "cat": "gpu_memcpy", "pid": 7, "tid": 70, "ts": 151, "dur": 2, "args": {"device": 0, "stream": 7, "correlation": 0, "bytes": 100}},
+{"ph": "X", "name": "MPI_Allreduce", "cat": "mpi", "pid": 7, "tid": 1, "ts": 170, "dur": 30, "args": {"comm": "MPI_COMM_WORLD", "comm_size": 2, "seq": 9, "bytes": 4000}},
+{"ph": "X", "name": "MPI_Send", "cat": "mpi", "pid": 7, "tid": 1, "ts": 201, "dur": 1, "args": {"comm": "MPI_COMM_WORLD", "comm_size": 2, "peer": 0, "tag": 3, "bytes": 40}},
+{"ph": "E", "pid": 7, "tid": 1, "ts": 220},
+{"ph": "X", "name": "MPI_Allreduce", "cat": "mpi", "pid": 6, "tid": 1, "ts": 180, "dur": 20, "args": {"comm": "MPI_COMM_WORLD", "comm_size": 2, "seq": 9, "bytes": 4000}},
+{"ph": "C", "name": "memory", "pid": 6, "ts": 180, "args": {"bytes": 5}}
+]})J";
+}
+
+/// Two stages of two replicas, two steps; replica 1 computes 10 ms longer.
+inline std::string what_if_csv() {
+  std::string csv = "dp_rank,stage,rank,step,optype,start_ts,duration,seq_id,mc,mb_id,gmc\n";
+  for (const char* step : {"3", "8"})
+    for (int replica = 0; replica < 2; ++replica) {
+      const std::string d = std::to_string(replica);
+      const auto row = [&](int stage, const std::string& rest) {
+        csv += d + "," + std::to_string(stage) + "," + std::to_string(stage * 2 + replica) + "," + step + "," + rest + "\n";
+      };
+      row(0, std::string("forward-compute,0.0,0.0") + (replica ? "6" : "5") + ",0,0,0,0");
+      row(0, "forward-send,0.1,0.001,0,-1,-1,-1");
+      row(1, "forward-recv,0.05,0.051,0,-1,-1,-1");
+      row(1, "backward-compute,0.11,0.05,0,0,0,0");
+      row(0, "grads-reduce-scatter,0.2" + std::string(replica ? "1" : "0") + ",0." + (replica ? "04" : "05") + ",0,0,-1,-1");
+      row(1, "optimizer,0.3,0.01,0,-1,-1,-1");
+    }
+  return csv;
+}
+
+inline std::string layers_csv() {
+  return "node,op,fwd_ms,bwd_ms\n1,Input,17.972,0.0\n2,\"Conv2d(3, 64, \"\"same\"\")\",22.307,24.613\n3,ReLU,4.446,5.553\n";
+}
+
 inline std::vector<Sample> samples() {
   return {
+      {"nsys", "report.sqlite", nsys_report(), "report.sqlite, "},
+      {"horovod", "timeline.json", horovod_timeline(), ", byte "},
+      {"nccl-inspector", "node0.log", inspector_log(0, 12), ", byte "},
+      {"chrome", "trace.json", chrome_trace(), ", byte "},
+      {"pipedream", "trace.csv", what_if_csv(), ", byte "},
       {"kineto", "worker0.json", R"J({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "A100"}],
  "distributedInfo": {"backend": "nccl", "rank": 0, "world_size": 2, "nccl_version": "2.17.1", "pg_config": [{"pg_name": "0", "pg_desc": "default_pg", "pg_size": 2, "ranks": [0, 1]}]},
  "baseTimeNanoseconds": 1700000000000000000,

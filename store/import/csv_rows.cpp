@@ -1,0 +1,72 @@
+#include "store/import/csv_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "store/import/decimal.h"
+
+namespace ddl::store {
+
+CsvRows::CsvRows(InputFile& file) : file_(file) {
+  if (!file_.line(line_)) file_.fail(0, "the file is empty");
+  split(line_);
+  columns_ = fields_;
+}
+
+bool CsvRows::has(std::string_view column) const { return std::find(columns_.begin(), columns_.end(), column) != columns_.end(); }
+
+bool CsvRows::next() {
+  do {
+    offset_ = file_.offset();
+    if (!file_.line(line_)) return false;
+  } while (line_.empty());
+  split(line_);
+  if (fields_.size() != columns_.size()) fail(fmt::format("a row of {} fields below a header of {}", fields_.size(), columns_.size()));
+  return true;
+}
+
+void CsvRows::split(const std::string& line) {
+  fields_.clear();
+  std::string field;
+  bool quoted = false;
+  for (size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (c == '"') {
+      if (quoted && i + 1 < line.size() && line[i + 1] == '"') {
+        field += '"';
+        ++i;
+      } else {
+        quoted = !quoted;
+      }
+    } else if (c == ',' && !quoted) {
+      fields_.push_back(std::move(field));
+      field.clear();
+    } else {
+      field += c;
+    }
+  }
+  fields_.push_back(std::move(field));
+}
+
+const std::string& CsvRows::text(std::string_view column) const {
+  const auto found = std::find(columns_.begin(), columns_.end(), column);
+  if (found == columns_.end()) fail(fmt::format("there is no column {}", column));
+  return fields_[static_cast<size_t>(found - columns_.begin())];
+}
+
+int64_t CsvRows::integer(std::string_view column) const {
+  const std::optional<int64_t> value = whole(text(column));
+  if (!value) fail(fmt::format("{} is \"{:.40}\", which is no whole number that fits", column, text(column)));
+  return *value;
+}
+
+int64_t CsvRows::decimal(std::string_view column, int places) const {
+  const std::optional<int64_t> value = scaled(text(column), places);
+  if (!value) fail(fmt::format("{} is \"{:.40}\", which is no number that fits", column, text(column)));
+  return *value;
+}
+
+void CsvRows::fail(const std::string& what) const { file_.fail(offset_, what); }
+
+}  // namespace ddl::store

@@ -1,0 +1,36 @@
+// Rows of a CSV file with a header, one at a time. Fields may be quoted; a row is a line.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/import/input_file.h"
+
+namespace ddl::store {
+
+class CsvRows {
+ public:
+  /// Reads the header. Throws Error if there is none.
+  explicit CsvRows(InputFile& file);
+
+  bool has(std::string_view column) const;
+  /// The next row; false at the end. Throws Error, with the byte, for a row of another length than the header's.
+  bool next();
+  /// Of the current row. All throw Error with the place of the row if there is no such column, or if it is no such number.
+  const std::string& text(std::string_view column) const;
+  int64_t integer(std::string_view column) const;
+  int64_t decimal(std::string_view column, int places) const;
+  [[noreturn]] void fail(const std::string& what) const;
+
+ private:
+  void split(const std::string& line);
+
+  InputFile& file_;
+  std::vector<std::string> columns_, fields_;
+  std::string line_;
+  uint64_t offset_ = 0;  ///< of the row
+};
+
+}  // namespace ddl::store

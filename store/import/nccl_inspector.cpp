@@ -1,0 +1,185 @@
+// JSON lines of the Inspector plugin of NCCL (ext-profiler/inspector, output format 4.0), built from its README. Unverified on a real file.
+//
+//   header     communicator (id), rank in it, number of its ranks
+//   metadata   hostname, pid, when it was written
+//   coll_perf  collective, its number, S of nccl-tests, duration in us; with NCCL_INSPECTOR_DUMP_VERBOSE=1 also when the call was made
+//
+// A duration is that of the slowest channel of this rank, with its waiting. When a collective ran is told only nearly, so that waiting is
+// that beyond the shortest member (W3). NCCL numbers collectives by communicator and by operation; ours number them by communicator: both
+// are in our number.
+//
+// A process has a rank in each of its communicators. Its rank in the job is that in the largest one; a process with several GPUs, which
+// shows as several ranks of one communicator, is a rank for each of them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "store/import/decimal.h"
+#include "store/import/formats.h"
+#include "store/import/imported_run.h"
+#include "store/import/json_records.h"
+
+namespace ddl::store {
+
+namespace {
+
+constexpr int kNanoDigits = 3;  // us to ns
+constexpr int64_t kMaxRanks = 1 << 24;
+
+struct Known {
+  std::string_view name, op;
+  OpClass op_class;
+};
+constexpr Known kCollectives[] = {{"AllReduce", "ncclAllReduce", OpClass::kAllToAll},
+                                  {"AllGather", "ncclAllGather", OpClass::kAllToAll},
+                                  {"ReduceScatter", "ncclReduceScatter", OpClass::kAllToAll},
+                                  {"AlltoAll", "ncclAlltoAll", OpClass::kAllToAll},
+                                  {"Broadcast", "ncclBroadcast", OpClass::kRootToAll},
+                                  {"Reduce", "ncclReduce", OpClass::kAllToRoot},
+                                  {"Gather", "ncclGather", OpClass::kAllToRoot},
+                                  {"Scatter", "ncclScatter", OpClass::kRootToAll}};
+
+/// One line of the log.
+struct Line {
+  std::string comm, host;
+  int64_t pid, rank, ranks;
+
+  explicit Line(const JsonRecord& record)
+      : comm(record.word("header.id")), host(record.word("metadata.hostname")), pid(record.integer("metadata.pid").value_or(0)) {
+    const std::optional<int64_t> told_rank = record.integer("header.rank"), told_ranks = record.integer("header.n_ranks");
+    if (comm.empty() || !told_rank || !told_ranks) throw BadRecord{"a line without header.id, header.rank and header.n_ranks"};
+    rank = *told_rank;
+    ranks = *told_ranks;
+    if (ranks < 1 || ranks > kMaxRanks || rank < 0 || rank >= ranks) throw BadRecord{fmt::format("rank {} of {} ranks", rank, ranks)};
+  }
+};
+
+using ProcessKey = std::pair<std::string, int64_t>;  // host, pid
+
+/// Who is in which communicator: the first pass.
+class Members : public JsonVisitor {
+ public:
+  struct Process {
+    std::string file;
+    std::map<std::string, std::set<int64_t>> ranks;  ///< by communicator
+  };
+  std::map<ProcessKey, Process> processes;
+  std::map<std::string, int64_t> sizes;  ///< of communicators
+  std::string file;
+
+ private:
+  void on_fact(const JsonField&) override {}
+  void on_record(const JsonRecord& record) override {
+    const Line line(record);
+    Process& process = processes[{line.host, line.pid}];
+    process.file = file;
+    process.ranks[line.comm].insert(line.rank);
+    const auto [size, is_new] = sizes.try_emplace(line.comm, line.ranks);
+    if (size->second != line.ranks)
+      throw BadRecord{fmt::format("communicator {} has {} ranks here, and {} elsewhere", line.comm, line.ranks, size->second)};
+  }
+};
+
+class Collectives : public JsonVisitor {
+ public:
+  Collectives(ImportedRun& run, const Members& members) : run_(run) {
+    const auto largest =
+        std::max_element(members.sizes.begin(), members.sizes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    std::map<std::string, std::vector<int64_t>> ranks;  // in the job, by rank in the communicator
+    for (const auto& [comm, size] : members.sizes) ranks[comm].assign(static_cast<size_t>(size), -1);
+    for (const auto& [key, process] : members.processes) {
+      const auto in_largest = process.ranks.find(largest->first);
+      const bool several = std::any_of(process.ranks.begin(), process.ranks.end(), [](const auto& comm) { return comm.second.size() > 1; });
+      several_[key] = several;
+      if (several && in_largest != process.ranks.end()) {
+        for (const int64_t rank : in_largest->second) add(key, process.file, rank, largest->second, rank, ranks[largest->first]);
+      } else {
+        const std::optional<int64_t> rank = in_largest == process.ranks.end() ? std::nullopt : std::optional(*in_largest->second.begin());
+        add(key, process.file, rank, largest->second, 0, ranks[largest->first]);
+        for (const auto& [comm, own] : process.ranks)
+          if (rank) ranks[comm][static_cast<size_t>(*own.begin())] = *rank;
+      }
+    }
+    for (auto& [comm, size] : members.sizes) {
+      std::vector<int64_t>& told = ranks[comm];
+      if (std::count(told.begin(), told.end(), -1) > 0) told.clear();
+      communicators_[comm] = run_.communicator(comm, comm, size, told);
+    }
+  }
+
+  uint64_t left_out() const { return left_out_; }
+
+ private:
+  void add(const ProcessKey& key, const std::string& file, std::optional<int64_t> rank, int64_t world_size, int64_t which,
+           std::vector<int64_t>& told) {
+    ImportedProcess process;
+    process.file = file;
+    process.rank = rank;
+    process.world_size = world_size;
+    if (!key.first.empty()) process.host = key.first;
+    process.pid = key.second;
+    process.is_realtime = true;
+    processes_[{key, which}] = run_.add_process(std::move(process));
+    if (rank) told[static_cast<size_t>(*rank)] = *rank;
+  }
+
+  void on_fact(const JsonField&) override {}
+  void on_record(const JsonRecord& record) override {
+    const Line line(record);
+    const std::string_view name = record.word("coll_perf.coll");
+    const auto known = std::find_if(std::begin(kCollectives), std::end(kCollectives), [&](const Known& k) { return k.name == name; });
+    const ProcessKey key{line.host, line.pid};
+    const auto process = processes_.find({key, several_[key] ? line.rank : 0});
+    if (known == std::end(kCollectives) || process == processes_.end()) {
+      ++left_out_;  // messages, and small communicators of processes with several GPUs
+      return;
+    }
+    const std::optional<int64_t> number = record.integer("coll_perf.coll_sn"), bytes = record.integer("coll_perf.coll_msg_size_bytes");
+    const std::optional<int64_t> duration_ns = record.decimal("coll_perf.coll_exec_time_us", kNanoDigits);
+    if (!number || !bytes || !duration_ns) throw BadRecord{"a collective without coll_sn, coll_msg_size_bytes and coll_exec_time_us"};
+    constexpr int64_t kMostCollectives = int64_t{1} << 40;
+    if (*number < 0 || *number > kMostCollectives || *bytes < 0) throw BadRecord{"coll_sn or coll_msg_size_bytes is out of range"};
+    std::optional<int64_t> start_ns = record.decimal("coll_perf.event_trace_ts.coll_start_ts", kNanoDigits);
+    if (!start_ns) {
+      start_ns = record.decimal("metadata.dump_timestamp_us", kNanoDigits);
+      if (!start_ns) throw BadRecord{"a line without metadata.dump_timestamp_us"};
+      *start_ns -= *duration_ns;
+    }
+    ImportedOperation operation;
+    operation.op = known->op;
+    operation.op_class = known->op_class;
+    operation.communicator = communicators_[line.comm];
+    operation.seq = *number * static_cast<int64_t>(std::size(kCollectives)) + (known - std::begin(kCollectives)) + 1;
+    operation.payload_bytes = known->name == "AllGather" || known->name == "Gather" ? *bytes / line.ranks : *bytes;
+    run_.call(process->second, run_.thread(process->second, line.comm, 0), operation, ImportedTiming::kNcclProfiler, *start_ns,
+              *duration_ns);
+  }
+
+  ImportedRun& run_;
+  std::map<std::pair<ProcessKey, int64_t>, size_t> processes_;
+  std::map<ProcessKey, bool> several_;
+  std::map<std::string, uint32_t> communicators_;
+  uint64_t left_out_ = 0;
+};
+
+}  // namespace
+
+void read_nccl_inspector(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read) {
+  Members members;
+  for (const auto& path : files) {
+    InputFile file(path, {});
+    members.file = path.filename().string();
+    read_json_lines(file, members);
+  }
+  Collectives collectives(run, members);
+  for (const auto& path : files) {
+    InputFile file(path, read);
+    read_json_lines(file, collectives);
+  }
+  run.losses().add({}, "nccl_kernels", collectives.left_out(),
+                   "operations of NCCL that are no collectives, or whose rank in the job is not known: they are no rows of v_collective");
+}
+
+}  // namespace ddl::store
