@@ -23,7 +23,7 @@ namespace ddl {
 namespace {
 
 /// Counts up with every change of what the analyzer writes, so that stores analyzed by an older ddl are analyzed again.
-constexpr int64_t kAnalysisVersion = 5;
+constexpr int64_t kAnalysisVersion = 6;
 
 struct LossKind {
   const char* kind;

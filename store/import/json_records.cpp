@@ -19,7 +19,8 @@ constexpr size_t kMaxFields = 4096;  // of a record
   constexpr size_t kShown = 40;
   std::string shown = field.text.substr(0, kShown);
   if (field.text.size() > kShown) shown += "...";
-  throw BadRecord{fmt::format("{} is {}, which is no {}", field.path, field.kind == JsonKind::kText ? '"' + shown + '"' : shown, wanted)};
+  throw BadRecord{
+      fmt::format("{} is {}, which is no {}", field.path, field.kind == JsonKind::kText ? fmt::format("\"{}\"", shown) : shown, wanted)};
 }
 
 }  // namespace

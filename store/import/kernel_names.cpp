@@ -1,5 +1,7 @@
 #include "store/import/kernel_names.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <span>
@@ -88,10 +90,10 @@ CopyName parse_copy_name(std::string_view name) {
 NcclKernel parse_nccl_kernel(std::string_view name) {
   NcclKernel kernel;
   if (!name.starts_with("nccl")) return kernel;
-  const std::string text = "_" + std::string(name.substr(0, name.find('('))) + "_";
+  const std::string text = fmt::format("_{}_", name.substr(0, name.find('(')));
   const auto word = [&](std::span<const std::string_view> known) -> std::string {
     for (const std::string_view candidate : known)
-      if (text.find("_" + std::string(candidate) + "_") != std::string::npos) return std::string(candidate);
+      if (text.find(fmt::format("_{}_", candidate)) != std::string::npos) return std::string(candidate);
     return {};
   };
   kernel.algorithm = word(kAlgorithms);
