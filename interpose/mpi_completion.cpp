@@ -18,6 +18,46 @@ constexpr int kOnStack = 16;
 
 enum class Calls { kWait, kTest };
 
+bool is_collective(const RequestInfo* info) { return info->flags & kRequestCollective; }
+
+/// Opens the record of a waiting call. It carries what is waited for.
+DDL_INLINE OpenCall begin_wait(uint32_t op, const void* site, const RequestInfo* awaited) {
+  if (!awaited) return begin_call(op, site, kNoComm, false, kNoSequence, -1, 0);
+  const bool collective = is_collective(awaited);
+  return begin_call(op, site, awaited->comm, collective, collective ? awaited->sequence : kNoSequence, collective ? -1 : awaited->peer, 0);
+}
+
+/// The request of a call that completes one. Waits look at what they wait for, to say so. Polls do not care unless they find something;
+/// until then the handle will do, except where another thread may be given it meanwhile.
+class PendingOne {
+ public:
+  PendingOne(Calls calls, const MPI_Request* request) : handle_(request ? *request : g_mpi.request_null) {
+    found_ = calls == Calls::kWait || g_mpi.multiple;
+    entry_ = found_ ? find_request(handle_, true) : nullptr;
+  }
+  ~PendingOne() {
+    if (g_mpi.multiple) release_request(entry_);
+  }
+  PendingOne(const PendingOne&) = delete;
+  PendingOne& operator=(const PendingOne&) = delete;
+
+  RequestInfo* entry() {
+    if (!found_) entry_ = find_request(handle_, false);
+    found_ = true;
+    return entry_;
+  }
+  bool is_active() { return entry() && entry_->flags & kRequestActive; }
+  DDL_INLINE void complete(Thread* thread, const MPI_Status& status, uint64_t now) {
+    if (entry()) complete_request(thread, entry_, status, now);
+    entry_ = nullptr;
+  }
+
+ private:
+  MPI_Request handle_;
+  bool found_;
+  RequestInfo* entry_;
+};
+
 /// The requests of one completing call, and statuses for MPI to fill. Short lists live on the stack, long ones in pages of their own.
 class Pending {
  public:
@@ -25,8 +65,6 @@ class Pending {
       : count_(count > 0 && requests ? count : 0), requests_(stack_requests_), statuses_(statuses) {
     if (count_ > kOnStack) take_memory();
     if (statuses_ == MPI_STATUSES_IGNORE) statuses_ = pages_ ? reinterpret_cast<MPI_Status*>(requests_ + count_) : stack_statuses_;
-    // Waits look at what they wait for, to say so. Polls do not care unless they find something; until then the handles will do, except
-    // where another thread may be given one of them meanwhile.
     const bool find_now = calls == Calls::kWait || g_mpi.multiple;
     for (int i = 0; i < count_; ++i) {
       requests_[i] = {requests[i], find_now ? find_request(requests[i], true) : nullptr};
@@ -70,22 +108,17 @@ class Pending {
       if (requests[i] == g_mpi.request_null) complete(thread, i, one_status ? 0 : i, now);
     }
   }
-  RequestInfo* entry(int request) { return is_news(request) ? requests_[request].entry : nullptr; }
 
-  /// Opens the record of a waiting call. It carries what is waited for: of several requests the last collective, because a rank that is
-  /// missing from an earlier one is missing from that one too; else the first message.
+  /// Of several requests the call waits for the last collective, because a rank that is missing from an earlier one is missing from that
+  /// one too; else for the first message.
   DDL_INLINE OpenCall begin(uint32_t op, const void* site) const {
     const RequestInfo* best = nullptr;
     for (int i = 0; i < count_; ++i) {
       const RequestInfo* info = requests_[i].entry;
       if (info && (!best || (is_collective(info) && (!is_collective(best) || info->sequence > best->sequence)))) best = info;
     }
-    if (!best) return begin_call(op, site, kNoComm, false, kNoSequence, -1, 0);
-    return begin_call(op, site, best->comm, is_collective(best), is_collective(best) ? best->sequence : kNoSequence,
-                      is_collective(best) ? -1 : best->peer, 0);
+    return begin_wait(op, site, best);
   }
-
-  static bool is_collective(const RequestInfo* info) { return info->flags & kRequestCollective; }
 
  private:
   struct Request {
@@ -118,12 +151,14 @@ class Pending {
 
 template <class Real>
 DDL_INLINE int MPI_Wait_recorded(Real real, const void* site, MPI_Request* request, MPI_Status* status) {
-  Pending pending(Calls::kWait, 1, request, status);
-  const OpenCall call = pending.begin(kOp_MPI_Wait, site);
-  const int result = real(request, pending.statuses());
+  MPI_Status own;
+  if (status == MPI_STATUS_IGNORE) status = &own;
+  PendingOne pending(Calls::kWait, request);
+  const OpenCall call = begin_wait(kOp_MPI_Wait, site, pending.entry());
+  const int result = real(request, status);
   if (call.thread) {
     const uint64_t now = end_call(call, 0);
-    result == MPI_SUCCESS ? pending.complete_all(call.thread, now) : pending.complete_gone(call.thread, request, true, now);
+    if (result == MPI_SUCCESS || (request && *request == g_mpi.request_null)) pending.complete(call.thread, *status, now);
   }
   return result;
 }
@@ -172,16 +207,19 @@ DDL_INLINE int MPI_Waitsome_recorded(Real real, const void* site, int incount, M
 
 template <class Real>
 DDL_INLINE int MPI_Test_recorded(Real real, const void* site, MPI_Request* request, int* flag, MPI_Status* status) {
-  Pending pending(Calls::kTest, 1, request, status);
+  MPI_Status own;
+  if (status == MPI_STATUS_IGNORE) status = &own;
+  PendingOne pending(Calls::kTest, request);
   const OpenPoll poll = begin_poll();
-  const int result = real(request, flag, pending.statuses());
+  const int result = real(request, flag, status);
   if (__builtin_expect(result == MPI_SUCCESS && !*flag, 1)) {  // what loops do most: the short way out
     end_poll(poll, kOp_MPI_Test, site, kNoComm, -1, false);
     return result;
   }
-  const uint64_t now = end_poll(poll, kOp_MPI_Test, site, kNoComm, -1, result == MPI_SUCCESS && pending.is_active_at(0));
-  if (result == MPI_SUCCESS) pending.complete_all(poll.thread, now);
-  if (result != MPI_SUCCESS) pending.complete_gone(poll.thread, request, true, ticks());
+  const bool done = result == MPI_SUCCESS;
+  const uint64_t now = end_poll(poll, kOp_MPI_Test, site, kNoComm, -1, done && pending.is_active());
+  if (done) pending.complete(poll.thread, *status, now);
+  if (!done && request && *request == g_mpi.request_null) pending.complete(poll.thread, *status, ticks());
   return result;
 }
 
@@ -224,12 +262,14 @@ DDL_INLINE int MPI_Testsome_recorded(Real real, const void* site, int incount, M
 
 template <class Real>
 DDL_INLINE int MPI_Request_get_status_recorded(Real real, const void* site, MPI_Request request, int* flag, MPI_Status* status) {
-  Pending pending(Calls::kTest, 1, &request, status);
+  MPI_Status own;
+  if (status == MPI_STATUS_IGNORE) status = &own;
+  PendingOne pending(Calls::kTest, &request);
   const OpenPoll poll = begin_poll();
-  const int result = real(request, flag, pending.statuses());
-  const bool news = result == MPI_SUCCESS && *flag && pending.is_active_at(0);
+  const int result = real(request, flag, status);
+  const bool news = result == MPI_SUCCESS && *flag && pending.is_active();
   const uint64_t now = end_poll(poll, kOp_MPI_Request_get_status, site, kNoComm, -1, news);
-  if (news && poll.thread) observe_completion(poll.thread, pending.entry(0), *pending.statuses(), now);
+  if (news && poll.thread) observe_completion(poll.thread, pending.entry(), *status, now);
   return result;
 }
 
