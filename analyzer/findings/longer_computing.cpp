@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kMinLead = 0.04;   // of the step
 constexpr double kLateSteps = 0.8;  // of the steps in question
-constexpr size_t kMinSteps = 5;
+constexpr size_t kMinSteps = 8;
 constexpr double kClearChange = 4;  // lead after the change against before it
 
 struct Share {

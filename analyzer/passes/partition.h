@@ -70,9 +70,10 @@ struct Tail {
   int64_t all_buckets = 0;  ///< posted in the step
   int64_t all_bytes = 0;    ///< theirs
   int64_t last_bytes = 0;   ///< of the one posted last
+  bool split = true;        ///< false: the clocks do not tell the waiting, which `xfer_ns` then contains
 };
 
-/// Nothing if no non-blocking collective was posted in the window, or the waiting is not known.
+/// Nothing if no non-blocking collective was posted in the window, or members of one were not recorded.
 std::optional<Tail> tail_of(const Interval& window, const WindowEvents& events);
 
 }  // namespace ddl

@@ -130,9 +130,9 @@ class StepPass {
                      "INSERT INTO rank_part (process, duration_ns, compute_ns, comm_ns, exposed_ns, wait_ns, xfer_ns, idle_ns, why,"
                      " sigma_ns) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?)"),
         insert_tail_((db.exec("CREATE TEMP TABLE tail (process INTEGER, step INTEGER, xfer_ns INTEGER, buckets INTEGER, bytes INTEGER,"
-                              " all_buckets INTEGER, all_bytes INTEGER, last_bytes INTEGER)"),
+                              " all_buckets INTEGER, all_bytes INTEGER, last_bytes INTEGER, split INTEGER)"),
                       db),
-                     "INSERT INTO temp.tail VALUES (?, ?, ?, ?, ?, ?, ?, ?)"),
+                     "INSERT INTO temp.tail VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"),
         steps_(
             db,
             "SELECT thread, step, start_ns, duration_ns, mpi_ns FROM step WHERE process = ? AND duration_ns IS NOT NULL ORDER BY start_ns"),
@@ -248,7 +248,7 @@ class StepPass {
     const std::optional<Tail> tail = tail_of(step.window, step.events);
     if (tail) {
       insert_tail_.run(current_, step.number, tail->xfer_ns, tail->buckets, tail->bytes, tail->all_buckets, tail->all_bytes,
-                       tail->last_bytes);
+                       tail->last_bytes, tail->split);
     }
   }
 

@@ -141,6 +141,18 @@ void SyntheticProcess::polls(int64_t t, uint32_t op, uint32_t site, int64_t coun
   }
 }
 
+void SyntheticProcess::launch(int64_t t, int64_t duration_ns, LaunchKind kind, uint32_t correlation) {
+  set_time(t);
+  const uint64_t word = record_word(RecordKind::kLaunch, static_cast<uint32_t>(kind), ticks(t + duration_ns) - ticks(t));
+  put({ticks(t), word, correlation, 0, context_, 0, -1}, keep(false, 0));
+}
+
+void SyntheticProcess::device(const DeviceRecord& record) {
+  if (device_ != SIZE_MAX && spool_.append_device(device_, record)) return;
+  device_ = spool_.add_chunk(ChunkKind::kDevice, kMaxLogChunkBytes);
+  spool_.append_device(device_, record);
+}
+
 // ---------------------------------------------------------------------------------------------------------------- ranges
 
 void SyntheticProcess::write_range(const Range& range, RecordKind kind, int64_t t) {

@@ -75,6 +75,11 @@ class SyntheticProcess {
   }
   void polls(int64_t t, uint32_t op, uint32_t site, int64_t count, int64_t each_ns);
 
+  /// A call that gave a GPU something to do; what it did is told by device().
+  void launch(int64_t t, int64_t duration_ns, LaunchKind kind, uint32_t correlation);
+  void device(const DeviceRecord& record);
+  uint32_t string(const std::string& text) { return string_id(text); }
+
   void push(int64_t t, ContextKind kind, const std::string& name, uint64_t step);
   void pop(int64_t t, ContextKind kind);
   void value(int64_t t, const std::string& name, double value);
@@ -111,7 +116,7 @@ class SyntheticProcess {
 
   ProcessSettings settings_;
   SpoolBuilder spool_;
-  size_t ring_ = 0, profile_chunk_ = 0, log_ = 0;
+  size_t ring_ = 0, profile_chunk_ = 0, log_ = 0, device_ = SIZE_MAX;
   uint32_t log_slot_ = 0, log_bytes_ = kMinChunkBytes;
   uint64_t ring_written_ = 0, records_ = 0, call_ticks_ = 0;
   int64_t latest_ = 0;

@@ -38,7 +38,7 @@ void draw_buckets(TrainingJob& job, double xfer_ns, Dice& dice) {
   const TrainingJob::Link& link = job.nodes > 1 ? job.between : job.inside;
   const double p = job.ranks();
   const double bytes = std::max(400e3, xfer_ns / (2 * (p - 1) / p * link.ns_per_byte));
-  const int count = std::min({std::max(1, static_cast<int>(bytes / 300e3)), static_cast<int>(job.backward_ns.size()), dice.between(2, 6)});
+  const int count = std::min({std::max(2, static_cast<int>(bytes / 300e3)), static_cast<int>(job.backward_ns.size()), dice.between(2, 6)});
   std::vector<double> weight;
   for (int b = 0; b < count; ++b) weight.push_back(dice.uniform(0.6, 1.4));
   const double all = std::accumulate(weight.begin(), weight.end(), 0.0);
@@ -64,6 +64,16 @@ void draw_pipeline(TrainingJob& job, double compute_ns, Dice& dice) {
   const TrainingJob::Link& link = job.nodes > 1 ? job.between : job.inside;
   job.pipeline.activation_bytes = share_of(dice.uniform(0.005, 0.02), compute_ns / job.pipeline.microbatches / link.ns_per_byte) + 1024;
   job.loss_every_step = true;
+}
+
+/// Kernels of 20 us and longer, pinned memory over PCIe 4.0.
+void draw_gpu(TrainingJob& job, double compute_ns, Dice& dice) {
+  job.reduction = Reduction::kAfterBackward;
+  const int most = std::max(1, static_cast<int>(compute_ns / 3 / static_cast<double>(job.forward_ns.size()) / 40e3));
+  job.gpu.kernels_per_layer = std::min(dice.between(4, 20), most);
+  job.gpu.launch_ns = static_cast<int64_t>(dice.uniform(3e3, 6e3));
+  job.gpu.copy_ns_per_byte = 1 / (31.5 * dice.uniform(0.72, 0.85));
+  job.gpu.input_bytes = share_of(dice.uniform(0.001, 0.01), compute_ns / job.gpu.copy_ns_per_byte) + 4096;
 }
 
 TrainingJob draw_healthy(uint64_t seed, const std::vector<Fault>& faults) {
@@ -97,7 +107,13 @@ TrainingJob draw_healthy(uint64_t seed, const std::vector<Fault>& faults) {
   }
   if (job.pipeline.stages > 1) return job;
   job.reduction = draw_reduction(job, has(faults, Fault::kSlowLink), dice);
+  if (has(faults, Fault::kSlowAlgorithm)) job.reduction = dice.chance(0.5) ? Reduction::kAfterBackward : Reduction::kInBackward;
+  if (has(faults, Fault::kExposedTail)) job.reduction = Reduction::kOverlapped;
+  if (has(faults, Fault::kLayerImbalance)) job.named_layers = true;
+  const bool gpu = has(faults, Fault::kHostBound) || has(faults, Fault::kSlowCopies) || (faults.empty() && dice.chance(0.2));
+  if (gpu) draw_gpu(job, compute_ns, dice);
   const bool overlapped = job.reduction == Reduction::kOverlapped;
+  if (gpu) return draw_buckets(job, compute_ns * dice.uniform(0.01, 0.03), dice), job;
   draw_buckets(job, compute_ns * (overlapped ? dice.uniform(0.03, 0.12) : dice.uniform(0.02, 0.25)), dice);
   return job;
 }
@@ -135,6 +151,18 @@ InjectedFault draw_fault(TrainingJob& job, Fault kind, Dice& dice) {
         job.pipeline.microbatches = dice.between(job.ranks(), 6 * job.ranks());
       }
       break;
+    case Fault::kLayerImbalance:
+      fault.rank = dice.between(0, static_cast<int>(job.forward_ns.size()) - 1);
+      break;
+    case Fault::kHostBound:  // nothing is lost before the host takes longer than the GPU
+      fault.size_ns += share_of(1, job.computing_ns());
+      break;
+    case Fault::kSlowCopies:
+      job.gpu.pageable = dice.chance(0.6);
+      break;
+    case Fault::kSlowAlgorithm:
+    case Fault::kExposedTail:
+      break;
     case Fault::kClockJump:
       fault.rank = dice.between(0, job.nodes - 1);
       fault.from_step = static_cast<uint64_t>(dice.between(8, static_cast<int>(job.steps) - 8));
@@ -164,7 +192,8 @@ void measure(TrainingJob& job, InjectedFault& fault) {
 }  // namespace
 
 const char* name_of(Fault fault) {
-  static constexpr std::array kNames = {"slow rank", "slow link", "small tensors", "input stall", "bubble", "clock jump"};
+  static constexpr std::array kNames = {"slow rank",       "slow link",      "small tensors", "input stall", "bubble",     "clock jump",
+                                        "layer imbalance", "slow algorithm", "exposed tail",  "host bound",  "slow copies"};
   return kNames[static_cast<size_t>(fault)];
 }
 
@@ -173,6 +202,12 @@ double TrainingJob::computing_ns() const {
   for (const int64_t layer : forward_ns) ns += static_cast<double>(layer);
   for (const int64_t layer : backward_ns) ns += static_cast<double>(layer);
   return ns;
+}
+
+int64_t TrainingJob::copied_bytes() const {
+  int64_t bytes = gpu.input_bytes;
+  for (const Bucket& bucket : buckets) bytes += 2 * bucket.bytes;
+  return bytes;
 }
 
 const InjectedFault* TrainingJob::fault(Fault kind) const {
@@ -215,6 +250,9 @@ TrainingJob draw_training_job(uint64_t seed, const std::vector<Fault>& faults) {
       if (fault.kind == Fault::kBubble) {
         job.pipeline.flush_every = job.pipeline.flush_every * 3 / 4;
         if (job.pipeline.flush_every == 0) job.pipeline.microbatches = std::max(1, job.pipeline.microbatches * 3 / 4);
+      }
+      if (fault.kind == Fault::kExposedTail) {
+        for (TrainingJob::Bucket& bucket : job.buckets) bucket.bytes = bucket.bytes * 4 / 3;
       }
       set_small_tensors(job);
     }

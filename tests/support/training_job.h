@@ -13,6 +13,7 @@
 //                 entered, and not all at the same moment. With overlap: posted in backward, bytes move when all members have posted and
 //                 the link is free; a Waitall at the end
 //   messages      of pipelines: an eager send takes its bytes over the link; a receive waits for it
+//   GPUs          one stream: what is launched runs when everything before it has; the host waits for it before and after the reductions
 //   clocks        of each node off by up to a second and by up to 60 ppm
 // Units: ns and bytes. The same job gives the same spools.
 #pragma once
@@ -25,12 +26,17 @@
 namespace ddl::test {
 
 enum class Fault {
-  kSlowRank,      ///< computes longer, always or from a step on
-  kSlowLink,      ///< of several like groups one has a slow network, or the network becomes slow in mid-run
-  kSmallTensors,  ///< gradients that are reduced one by one
-  kInputStall,    ///< the next batch is not there yet
-  kBubble,        ///< too few micro-batches, or stages that wait for more than the schedule asks
-  kClockJump,     ///< a node's clock jumps or changes its pace
+  kSlowRank,        ///< computes longer, always or from a step on
+  kSlowLink,        ///< of several like groups one has a slow network, or the network becomes slow in mid-run
+  kSmallTensors,    ///< gradients that are reduced one by one
+  kInputStall,      ///< the next batch is not there yet
+  kBubble,          ///< too few micro-batches, or stages that wait for more than the schedule asks
+  kClockJump,       ///< a node's clock jumps
+  kLayerImbalance,  ///< one layer takes longer on one rank, on another one in every step
+  kSlowAlgorithm,   ///< large buckets move at a fraction of the bandwidth of small ones
+  kExposedTail,     ///< all non-blocking reductions are posted after backward
+  kHostBound,       ///< GPUs: launching takes the host longer than the kernels run
+  kSlowCopies,      ///< GPUs: copies of pageable memory, or over half a link
 };
 const char* name_of(Fault fault);
 
@@ -38,7 +44,7 @@ struct InjectedFault {
   Fault kind;
   int64_t size_ns = 0;     ///< what it adds to where it strikes, per step; of clocks, the jump
   double cost = 0;         ///< share of the step that would be won without it: by simulation, not by a rule
-  int rank = -1;           ///< slow rank; of slow links and clocks the group and the node
+  int rank = -1;           ///< slow rank; of slow links the group, of clocks the node, of imbalance the layer
   uint64_t from_step = 0;  ///< before it all is well
   uint64_t every = 1;      ///< input stalls: only in steps that are multiples of it, so much the longer
 };
@@ -74,6 +80,13 @@ struct TrainingJob {
   double moment_noise = 0.01, step_noise = 0.005, rank_noise = 0.003, network_noise = 0.05;  ///< sigmas of logarithms
   double hiccup_chance = 0.01;                                                               ///< per rank and step
   int64_t hiccup_ns = 0;                                                                     ///< mean
+  struct Gpu {
+    int kernels_per_layer = 0;  ///< 0: no GPUs
+    int64_t launch_ns = 4000;   ///< of the host, per kernel
+    int64_t input_bytes = 0;    ///< copied to it in each step; gradients by way of the host
+    double copy_ns_per_byte = 0.04;
+    bool pageable = false;
+  } gpu;
   int small_tensors = 0;
   int64_t small_bytes = 0;
   std::vector<int64_t> clock_offset_ns;  ///< by node
@@ -82,6 +95,8 @@ struct TrainingJob {
 
   /// Computing of a rank in a step, without faults and noise.
   double computing_ns() const;
+  /// To and from the GPU, per step.
+  int64_t copied_bytes() const;
   int ranks() const { return nodes * ranks_per_node; }
   const InjectedFault* fault(Fault kind) const;
   TrainingJob without(Fault kind) const;

@@ -8,13 +8,17 @@ namespace {
 
 enum Site : uint32_t { kBucketSite = 100, kSmallSite = 20, kLossSite, kWaitSite, kSendSite, kReceiveSite };
 
+constexpr uint64_t kUnluckyRank = 100;
+
 /// Puts the actions of one step together.
 class Program {
  public:
   Program(const TrainingJob& job, int rank, uint64_t step) : job_(job), rank_(rank), step_(step) {}
 
   std::vector<Action> build() {
-    if (job_.pipeline.stages > 1) {
+    if (job_.gpu.kernels_per_layer > 0) {
+      on_gpu();
+    } else if (job_.pipeline.stages > 1) {
       pipeline();
     } else {
       data_parallel();
@@ -47,6 +51,11 @@ class Program {
     if (slow != nullptr && slow->rank == rank_ && step_ >= slow->from_step) {
       ns += static_cast<int64_t>(static_cast<double>(slow->size_ns) * static_cast<double>(ns) / job_.computing_ns());
     }
+    const InjectedFault* uneven = job_.fault(Fault::kLayerImbalance);
+    if (uneven != nullptr && uneven->rank == static_cast<int>(l)) {
+      const int unlucky = Dice(job_.seed).of(kUnluckyRank, step_).between(0, job_.ranks() - 1);
+      if (unlucky == rank_) ns += uneven->size_ns / 2;  // forwards, and backwards
+    }
     compute(ns);
     if (job_.named_layers) close(ContextKind::kLayer);
   }
@@ -77,7 +86,8 @@ class Program {
     for (size_t l = job_.backward_ns.size(); l-- > 0;) {
       layer(l, job_.backward_ns[l]);
       for (const TrainingJob::Bucket& bucket : job_.buckets) {
-        if (at_once && bucket.layer == l) reduce(bucket);
+        const size_t ready = job_.fault(Fault::kExposedTail) != nullptr ? 0 : bucket.layer;
+        if (at_once && ready == l) reduce(bucket);
       }
     }
     close();
@@ -89,6 +99,28 @@ class Program {
     if (job_.reduction == Reduction::kOverlapped) actions_.push_back({.kind = Action::Kind::kWaitall, .site = kWaitSite});
     close();
     finish();
+  }
+
+  void copy(int64_t bytes, bool from_gpu) { actions_.push_back({.kind = Action::Kind::kLaunch, .bytes = bytes, .peer = from_gpu ? 1 : 0}); }
+  void kernels(size_t l, int64_t ns) {
+    if (job_.named_layers) open("layer" + std::to_string(l), ContextKind::kLayer);
+    for (int i = 0; i < job_.gpu.kernels_per_layer; ++i)
+      actions_.push_back({.kind = Action::Kind::kLaunch, .ns = ns / job_.gpu.kernels_per_layer});
+    if (job_.named_layers) close(ContextKind::kLayer);
+  }
+
+  /// Gradients are reduced by way of the host.
+  void on_gpu() {
+    input();
+    copy(job_.gpu.input_bytes, false);
+    for (size_t l = 0; l < job_.forward_ns.size(); ++l) kernels(l, job_.forward_ns[l]);
+    for (size_t l = job_.backward_ns.size(); l-- > 0;) kernels(l, job_.backward_ns[l]);
+    for (const TrainingJob::Bucket& bucket : job_.buckets) copy(bucket.bytes, true);
+    actions_.push_back({.kind = Action::Kind::kSynchronize});
+    for (const TrainingJob::Bucket& bucket : job_.buckets) reduce(bucket);
+    for (const TrainingJob::Bucket& bucket : job_.buckets) copy(bucket.bytes, false);
+    if (job_.loss_every_step) collective("MPI_Allreduce", 8, kLossSite);
+    actions_.push_back({.kind = Action::Kind::kSynchronize});
   }
 
   void finish() {

@@ -14,6 +14,7 @@ using synthetic::ProcessSettings;
 using synthetic::SyntheticProcess;
 
 constexpr int64_t kShortCallNs = 500;
+constexpr int64_t kLaunchLatencyNs = 5000;
 constexpr double kIrregular = 0.25;
 constexpr uint32_t kInitSite = 0, kFinalizeSite = 1;
 constexpr uint32_t kTag = 3;
@@ -25,6 +26,11 @@ double lg(size_t p) {
   double rounds = 0;
   for (size_t reach = 1; reach < p; reach *= 2) ++rounds;
   return rounds;
+}
+
+bool is_largest_bucket(const TrainingJob& job, int64_t bytes) {
+  return !job.buckets.empty() &&
+         std::all_of(job.buckets.begin(), job.buckets.end(), [&](const auto& bucket) { return bucket.bytes <= bytes; });
 }
 
 }  // namespace
@@ -67,6 +73,7 @@ void TrainingSimulation::make_ranks(bool recorded) {
     s.process_start = 70000 + s.pid;
     s.world_key = 0x5eed;
     s.facts = {{"exe", "/opt/app/train"}, {"command", "./train"}, {"cpus", std::to_string(r % job_.ranks_per_node)}};
+    if (job_.gpu.kernels_per_layer > 0) s.facts.emplace_back("gpu.0.link", "16.0 GT/s x16");
     at(r).process = std::make_unique<SyntheticProcess>(s);
   }
 }
@@ -226,6 +233,12 @@ bool TrainingSimulation::advance(int r, uint64_t step) {
     case Action::Kind::kWaitall:
       if (!wait_all(r, action)) return false;
       break;
+    case Action::Kind::kLaunch:
+      launch(r, action, step, place);
+      break;
+    case Action::Kind::kSynchronize:
+      rank.now = std::max(rank.now + kShortCallNs, rank.gpu_free_ns);
+      break;
     case Action::Kind::kSend:
       send(r, action, step);
       break;
@@ -255,7 +268,9 @@ int64_t TrainingSimulation::transfer_ns(const Group& group, const Action& action
   const double rounds = (both_ways ? 2 : 1) * lg(group.members.size());
   const double bytes = op == "MPI_Allgather" ? static_cast<double>(action.bytes) * p : static_cast<double>(action.bytes);
   const double factor = action.bytes > 64 && step >= group.slow_from ? group.slow_by : 1;
-  const double ns = rounds * group.link.alpha_ns + (both_ways ? 2 : 1) * (p - 1) / p * bytes * group.link.ns_per_byte * factor;
+  double ns = rounds * group.link.alpha_ns + (both_ways ? 2 : 1) * (p - 1) / p * bytes * group.link.ns_per_byte * factor;
+  if (const InjectedFault* slow = job_.fault(Fault::kSlowAlgorithm); slow != nullptr && is_largest_bucket(job_, action.bytes))
+    ns += static_cast<double>(slow->size_ns);
   Dice dice = dice_.of(kTransfer, static_cast<uint64_t>(&group - groups_.data()), sequence);
   return 1 + static_cast<int64_t>(ns * dice.lognormal(job_.network_noise));
 }
@@ -327,6 +342,43 @@ bool TrainingSimulation::wait_all(int r, const Action& action) {
   }
   rank.posted.clear();
   return true;
+}
+
+/// A kernel, or a copy to (`peer` 0) or from the GPU.
+void TrainingSimulation::launch(int r, const Action& action, uint64_t step, size_t place) {
+  Rank& rank = at(r);
+  const bool copies = action.bytes > 0;
+  const InjectedFault* slow_host = job_.fault(Fault::kHostBound);
+  const InjectedFault* slow_copies = job_.fault(Fault::kSlowCopies);
+  Action host = {.ns = job_.gpu.launch_ns};
+  if (slow_host != nullptr) host.ns += slow_host->size_ns / static_cast<int64_t>(2 * job_.forward_ns.size()) / job_.gpu.kernels_per_layer;
+  Action device = action;
+  if (copies) {
+    device.ns = static_cast<int64_t>(static_cast<double>(action.bytes) * job_.gpu.copy_ns_per_byte);
+    if (slow_copies != nullptr) device.ns += slow_copies->size_ns * action.bytes / job_.copied_bytes();
+  }
+  const int64_t called_ns = rank.now;
+  rank.now += computing_ns(r, step, host, place);
+  const int64_t begin_ns = std::max(called_ns + kLaunchLatencyNs, rank.gpu_free_ns);
+  rank.gpu_free_ns = begin_ns + computing_ns(r, step, device, place + 10'000);
+  if (rank.process == nullptr) return;
+  const uint32_t correlation = ++rank.launches;
+  rank.process->launch(called_ns, rank.now - called_ns, copies ? LaunchKind::kCopy : LaunchKind::kKernel, correlation);
+  const auto memory = static_cast<uint32_t>(job_.gpu.pageable ? DeviceMemory::kPageable : DeviceMemory::kPinned);
+  const auto own = static_cast<uint32_t>(DeviceMemory::kDevice);
+  DeviceRecord record = {};
+  record.start = rank.process->ticks(begin_ns);
+  record.end = rank.process->ticks(rank.gpu_free_ns);
+  record.bytes = static_cast<uint64_t>(action.bytes);
+  record.what = !copies            ? device_what(DeviceKind::kKernel, 0, 0, 0, 0)
+                : action.peer == 0 ? device_what(DeviceKind::kMemcpy, static_cast<uint32_t>(DeviceCopy::kHtoD), memory, own, 0)
+                                   : device_what(DeviceKind::kMemcpy, static_cast<uint32_t>(DeviceCopy::kDtoH), own, memory, 0);
+  record.cuda_context = 1;
+  record.stream = 7;
+  record.correlation = correlation;
+  record.context = kContextOfLaunch;
+  record.name = copies ? 0 : rank.process->string("gemm");
+  rank.process->device(record);
 }
 
 void TrainingSimulation::send(int r, const Action& action, uint64_t step) {

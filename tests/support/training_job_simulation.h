@@ -17,9 +17,9 @@ namespace ddl::test {
 
 /// One thing that a rank does.
 struct Action {
-  enum class Kind { kCompute, kOpen, kClose, kCollective, kPost, kWaitall, kSend, kReceive };
+  enum class Kind { kCompute, kOpen, kClose, kCollective, kPost, kWaitall, kSend, kReceive, kLaunch, kSynchronize };
   Kind kind = Kind::kCompute;
-  int64_t ns = 0;          ///< compute
+  int64_t ns = 0;          ///< compute; launch: what the GPU does
   bool irregular = false;  ///< compute: as loading data is
   int64_t bytes = 0;
   size_t comm = 0;  ///< index into the rank's communicators: world, node, column
@@ -69,6 +69,8 @@ class TrainingSimulation {
     bool in_collective = false;
     synthetic::SyntheticProcess::Call call;  ///< of that
     std::vector<Posted> posted;
+    int64_t gpu_free_ns = 0;
+    uint32_t launches = 0;
     std::unique_ptr<synthetic::SyntheticProcess> process;
   };
 
@@ -80,6 +82,7 @@ class TrainingSimulation {
   bool advance(int rank, uint64_t step);  ///< false: it waits for others
   void meet(int rank, const Action& action, uint64_t step);
   bool wait_all(int rank, const Action& action);
+  void launch(int rank, const Action& action, uint64_t step, size_t place);
   bool receive(int rank, const Action& action);
   void send(int rank, const Action& action, uint64_t step);
   int64_t computing_ns(int rank, uint64_t step, const Action& action, size_t place) const;

@@ -42,6 +42,11 @@ const std::vector<Kind>& kinds() {
       {"small tensors", {Fault::kSmallTensors}},
       {"input stall", {Fault::kInputStall}},
       {"bubble", {Fault::kBubble}},
+      {"layer imbalance", {Fault::kLayerImbalance}},
+      {"slow algorithm", {Fault::kSlowAlgorithm}},
+      {"exposed tail", {Fault::kExposedTail}},
+      {"host bound", {Fault::kHostBound}},
+      {"slow copies", {Fault::kSlowCopies}},
       {"clock jump", {Fault::kClockJump}},
       {"slow rank, slow link", {Fault::kSlowRank, Fault::kSlowLink}},
       {"slow rank, small tensors", {Fault::kSlowRank, Fault::kSmallTensors}},
@@ -68,6 +73,16 @@ std::string expected_finding(Fault fault) {
       return "pipeline_bubble";
     case Fault::kClockJump:
       return "clocks_uncertain";
+    case Fault::kLayerImbalance:
+      return "layer_imbalance";
+    case Fault::kSlowAlgorithm:
+      return "slow_algorithm";
+    case Fault::kExposedTail:
+      return "exposed_tail";
+    case Fault::kHostBound:
+      return "host_bound";
+    case Fault::kSlowCopies:
+      return "memcpy_bound";
   }
   return "";
 }

@@ -1,0 +1,134 @@
+// One layer that takes some rank much longer than the others, in every step perhaps another one: experts that get more tokens than others,
+// samples of unlike length. Whoever is longest makes all others wait. A rank that is slow in all its layers is a straggler and not meant
+// here: a layer must stand out against the others.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "analyzer/findings/findings.h"
+#include "analyzer/query.h"
+#include "analyzer/statistics.h"
+
+namespace ddl {
+namespace {
+
+constexpr double kMinSavingShare = 0.03;  // of the step
+constexpr double kMinExcess = 0.1;        // longest against the mean of the ranks
+constexpr double kStandsOut = 2;          // against the excess of the other layers
+constexpr size_t kMinSteps = 5;
+
+/// A layer in one step, over the ranks.
+struct Spread {
+  double longest_ns = 0, sum_ns = 0;
+  int64_t ranks = 0, longest_rank = -1;
+};
+
+struct Layer {
+  std::map<int64_t, Spread> steps;
+  double excess_ns = 0;  ///< longest less mean, mean over the steps
+  double mean_ns = 0;
+  size_t longest_ranks = 0;  ///< how many ranks were the longest in some step
+
+  double excess() const { return mean_ns > 0 ? excess_ns / mean_ns : 0; }
+};
+
+std::map<std::string, Layer> read_layers(const FindingInput& input) {
+  std::map<std::string, Layer> layers;
+  std::map<std::pair<std::string, int64_t>, double> of_process;  // by layer and step
+  int64_t process = 0;
+  const auto close = [&] {
+    if (process == 0) return;
+    const int64_t rank = input.catalog.process(process).rank;
+    for (const auto& [key, ns] : of_process) {
+      Spread& spread = layers[key.first].steps[key.second];
+      spread.sum_ns += ns;
+      ++spread.ranks;
+      if (ns > spread.longest_ns) {
+        spread.longest_ns = ns;
+        spread.longest_rank = rank;
+      }
+    }
+    of_process.clear();
+  };
+  // Rows lie by process already: one process's layers and steps are in memory at a time, and one row per layer and step for all of them.
+  Query rows(input.db,
+             "SELECT e.process, r.layer, e.step, e.duration_ns - e.mpi_ns FROM range_event e JOIN region r ON r.id = e.region"
+             " JOIN process p ON p.id = e.process JOIN temp.steady_number n ON n.world = p.world AND n.step = e.step"
+             " WHERE p.world = ? AND p.rank IS NOT NULL AND r.kind = 'layer' ORDER BY e.rowid");
+  rows.bind(input.world);
+  while (rows.next()) {
+    if (rows.integer(0) != process) close();
+    process = rows.integer(0);
+    of_process[{rows.text(1), rows.integer(2)}] += rows.real(3);
+  }
+  close();
+  for (auto& [name, layer] : layers) {
+    std::map<int64_t, size_t> longest;
+    for (const auto& [step, spread] : layer.steps) {
+      const double mean_ns = spread.sum_ns / static_cast<double>(spread.ranks);
+      layer.excess_ns += spread.longest_ns - mean_ns;
+      layer.mean_ns += mean_ns;
+      ++longest[spread.longest_rank];
+    }
+    layer.excess_ns /= static_cast<double>(layer.steps.size());
+    layer.mean_ns /= static_cast<double>(layer.steps.size());
+    layer.longest_ranks = longest.size();
+  }
+  return layers;
+}
+
+/// What ranks spend inside MPI in a step: no more can be won.
+double exposed_ns(const FindingInput& input) {
+  Query metric(input.db, "SELECT value FROM metric WHERE id = 'exposed_comm_mean' AND world = ?");
+  metric.bind(input.world);
+  return metric.next() ? metric.real(0) : 0;
+}
+
+}  // namespace
+
+std::vector<Finding> find_layer_imbalance(const FindingInput& input) {
+  if (!input.steps.annotated) return {};
+  const std::map<std::string, Layer> layers = read_layers(input);
+  const auto worst =
+      std::max_element(layers.begin(), layers.end(), [](const auto& a, const auto& b) { return a.second.excess_ns < b.second.excess_ns; });
+  if (worst == layers.end() || worst->second.steps.size() < kMinSteps) return {};
+  const Layer& layer = worst->second;
+  std::vector<double> others;
+  for (const auto& [name, other] : layers) {
+    if (name != worst->first) others.push_back(other.excess());
+  }
+  const double saving_ns = std::min(layer.excess_ns, exposed_ns(input));
+  if (saving_ns < kMinSavingShare * static_cast<double>(input.step_ns) || layer.excess() < kMinExcess ||
+      (!others.empty() && layer.excess() < kStandsOut * median_of(others)))
+    return {};
+
+  Finding finding;
+  finding.id = "layer_imbalance";
+  finding.saving_ns = static_cast<int64_t>(saving_ns);
+  finding.confidence = others.empty() ? "maybe" : "likely";
+  finding.sentence = fmt::format("layer {} is uneven: in each step it takes the slowest rank {} longer than the mean of {}", worst->first,
+                                 duration_text(layer.excess_ns), duration_text(layer.mean_ns));
+  finding.evidence = fmt::format(
+      "{} ranks were the slowest in one of {} steps or more; {}.", layer.longest_ranks, layer.steps.size(),
+      others.empty() ? std::string("there is no other layer to compare with")
+                     : fmt::format("of the other layers the slowest rank takes {} more than the mean", percent_text(median_of(others))));
+  finding.evidence_sql = fmt::format(
+      "SELECT e.step, p.rank, sum(e.duration_ns - e.mpi_ns) AS compute_ns FROM range_event e JOIN region r ON r.id = e.region JOIN process "
+      "p"
+      " ON p.id = e.process WHERE p.world = {} AND r.kind = 'layer' AND e.region IN (SELECT id FROM region WHERE layer = (SELECT layer FROM"
+      " region WHERE id = {})) GROUP BY e.step, p.rank ORDER BY e.step, compute_ns DESC LIMIT 200",
+      input.world, [&] {
+        Query id(input.db, "SELECT id FROM region WHERE kind = 'layer' AND layer = ? LIMIT 1");
+        id.bind(worst->first);
+        return id.next() ? id.integer(0) : 0;
+      }());
+  finding.advice =
+      "give every rank the same work in this layer: spread experts or long samples evenly (capacity factor, auxiliary balance loss, "
+      "batches "
+      "by length), or move other work to the ranks that wait";
+  return {finding};
+}
+
+}  // namespace ddl

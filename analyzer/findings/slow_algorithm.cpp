@@ -1,0 +1,93 @@
+// Large collectives that move at a lower bus bandwidth than smaller or equal ones on the same communicator: below the bound that
+// f S / busbw says, with the bandwidth that this communicator has shown (metrics.md section 7). With size the latency counts for less, so
+// bandwidth can only rise; where it falls, another algorithm or protocol was chosen for that size or operation, and not a good one.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "analyzer/findings/findings.h"
+#include "analyzer/query.h"
+
+namespace ddl {
+namespace {
+
+constexpr int64_t kMinBytes = 64 * 1024;
+constexpr double kBelowBound = 1.5;       // times the bound
+constexpr double kNotLarger = 2;          // sizes up to so many times its own are compared with
+constexpr double kMinSavingShare = 0.03;  // of the step
+constexpr double kMinInstances = 10;
+
+struct Group {
+  int64_t op = 0;
+  double bytes = 0, instances = 0, xfer_ns = 0, busbw = 0;
+};
+
+}  // namespace
+
+std::vector<Finding> find_slow_algorithm(const FindingInput& input) {
+  if (!input.steps.annotated) return {};
+  Query count(
+      input.db,
+      "SELECT count(DISTINCT t.step) FROM step_part t JOIN process p ON p.id = t.process WHERE p.world = ? AND t.comm_ns IS NOT NULL");
+  count.bind(input.world);
+  const double steps = count.next() ? std::max(1.0, count.real(0)) : 1;
+  std::map<int64_t, std::vector<Group>> communicators;
+  Query rows(
+      input.db,
+      "SELECT g.comm, g.op, g.bytes, g.step_instances, g.bytes * 1e9 / g.algbw_bytes_per_second, g.busbw_xfer FROM collective_group g"
+      " JOIN op o ON o.id = g.op WHERE g.world = ? AND g.bytes >= ? AND g.step_instances >= ? AND g.busbw_xfer > 0"
+      " AND g.upper_bound = 0 AND o.class = 'all_to_all' ORDER BY g.comm, g.op, g.bytes");
+  rows.bind(input.world, kMinBytes, kMinInstances);
+  while (rows.next()) communicators[rows.integer(0)].push_back({rows.integer(1), rows.real(2), rows.real(3), rows.real(4), rows.real(5)});
+
+  struct Worst {
+    double saving_ns = 0, excess_ns = 0;
+    int64_t comm = 0;
+    Group slow, fast;
+  } worst;
+  for (const auto& [comm, groups] : communicators) {
+    Worst here;
+    here.comm = comm;
+    for (const Group& slow : groups) {
+      const Group* fast = nullptr;
+      for (const Group& other : groups) {
+        if (other.bytes <= kNotLarger * slow.bytes && (fast == nullptr || other.busbw > fast->busbw)) fast = &other;
+      }
+      if (fast->busbw < kBelowBound * slow.busbw) continue;
+      const double excess_ns = slow.instances / steps * slow.xfer_ns * (1 - slow.busbw / fast->busbw);
+      here.saving_ns += excess_ns;
+      if (excess_ns <= here.excess_ns) continue;
+      here.excess_ns = excess_ns;
+      here.slow = slow;
+      here.fast = *fast;
+    }
+    if (here.saving_ns > worst.saving_ns) worst = here;
+  }
+  if (worst.saving_ns <= kMinSavingShare * static_cast<double>(input.step_ns)) return {};
+
+  const std::string op = input.catalog.operation(worst.slow.op).name;
+  const std::string& label = input.catalog.communicators.at(worst.comm).label;
+  Finding finding;
+  finding.id = "slow_algorithm";
+  finding.saving_ns = static_cast<int64_t>(worst.saving_ns);
+  finding.confidence = "likely";
+  finding.sentence = fmt::format("{} of {} on {} moves at {}/s of bus bandwidth, {} of {} at {}/s", op, bytes_text(worst.slow.bytes), label,
+                                 bytes_text(worst.slow.busbw), input.catalog.operation(worst.fast.op).name, bytes_text(worst.fast.bytes),
+                                 bytes_text(worst.fast.busbw));
+  finding.evidence =
+      fmt::format("It transfers for {}, waiting not counted; at the other's bandwidth it would be {}.", duration_text(worst.slow.xfer_ns),
+                  duration_text(worst.slow.xfer_ns * worst.slow.busbw / worst.fast.busbw));
+  finding.evidence_sql = fmt::format(
+      "SELECT o.name AS op, g.bytes, g.instances, g.busbw_xfer, g.algbw_bytes_per_second FROM collective_group g JOIN op o ON o.id = g.op"
+      " WHERE g.world = {} AND g.comm = {} AND g.busbw_xfer IS NOT NULL ORDER BY g.bytes",
+      input.world, worst.comm);
+  finding.advice =
+      "choose the algorithm by size (coll_tuned_allreduce_algorithm and a rules file, I_MPI_ADJUST_ALLREDUCE, NCCL_ALGO, NCCL_PROTO), or "
+      "cut "
+      "the buckets to the size that is fast; ddl model allreduce compares algorithms";
+  return {finding};
+}
+
+}  // namespace ddl
