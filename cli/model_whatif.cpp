@@ -5,7 +5,10 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <optional>
+#include <utility>
 
+#include "analyzer/models/replay_imported.h"
 #include "analyzer/models/replay_run.h"
 #include "analyzer/models/what_if.h"
 #include "cli/model.h"
@@ -80,10 +83,11 @@ int model_whatif(const std::vector<std::string>& arguments) {
       "healthy", po::value<int64_t>()->value_name("RANK"), "which rank would compute as the others do; default: the worst");
   if (!options.parse(arguments)) return 0;
   ModelRun run(options.words().empty() ? "" : options.words()[0], options.maybe<int64_t>("world"));
-  const models::RunReplay recorded = models::replay_run(run.view.db, run.view.world);
-  const std::map<int64_t, int64_t> stages = models::stages_of(run.view.db, run.view.world);
-  const std::function<int64_t(int64_t)> stage_of = [&](int64_t rank) { return stages.at(rank); };
-  const models::Slowdown slowdown = slowdown_of(recorded.replay, stages.empty() ? nullptr : stage_of);
+  std::optional<models::ImportedReplay> imported = models::imported_replay(run.view.db, run.view.world);
+  const models::RunReplay recorded = imported ? std::move(imported->run) : models::replay_run(run.view.db, run.view.world);
+  const std::map<int64_t, int64_t> stages = imported ? std::map<int64_t, int64_t>() : models::stages_of(run.view.db, run.view.world);
+  const std::function<int64_t(int64_t)> stage_of = [&](int64_t rank) { return imported ? rank / imported->replicas : stages.at(rank); };
+  const models::Slowdown slowdown = slowdown_of(recorded.replay, stages.empty() && !imported ? nullptr : stage_of);
   Answer answer("whatif");
   answer.given("recorded_step_ns", "recorded step", seconds_value(recorded.recorded_step_s));
   answer.given("replayed_step_ns", "replayed", seconds_value(slowdown.step_s));

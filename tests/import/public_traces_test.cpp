@@ -3,6 +3,8 @@
 
 #include <filesystem>
 
+#include "analyzer/models/replay_imported.h"
+#include "analyzer/models/what_if.h"
 #include "tests/import/imported.h"
 
 namespace ddl::test {
@@ -110,6 +112,20 @@ TEST(PublicTraces, StragglerJobKeepsItsSteps) {
   EXPECT_EQ(run.integer("SELECT count(*) FROM range_event e JOIN region r ON r.id = e.region WHERE r.name = 'forward-compute'"), 1024);
   EXPECT_EQ(run.integer("SELECT count(*) FROM v_message WHERE why IS NULL"), 2 * 768);
   EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE wait_ns IS NULL"), 0);
+}
+
+/// metrics.md G-C: S and M_S to three decimals, from the store.
+TEST(PublicTraces, StragglerJobIsAsSlowAsPublished) {
+  SKIP_WITHOUT_TRACES();
+  Imported run("pipedream", {kTraces / "straggler/trace-ST.csv.gz"});
+  const std::optional<models::ImportedReplay> job = models::imported_replay(run.db, 0);
+  ASSERT_TRUE(job);
+  const models::Slowdown slowdown = slowdown_of(job->run.replay, [&](int64_t rank) { return rank / job->replicas; });
+  EXPECT_NEAR(slowdown.slowdown, 1.179, 5e-4);
+  EXPECT_NEAR(slowdown.slowdown, 1.1787021836556841, 1e-6);
+  EXPECT_NEAR(*slowdown.fixed_by_last_stage, 1.219, 5e-4);
+  EXPECT_NEAR(slowdown.step_s, 2.172696813310722, 1e-6);
+  EXPECT_NEAR(job->run.recorded_step_s, 2.2144, 5e-5);
 }
 
 TEST(PublicTraces, InputBoundWithoutWorkersAndNotWithFour) {

@@ -1,0 +1,80 @@
+// ddl import, from the command line to what the other verbs say of the run.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/cli/ddl_command.h"
+#include "tests/import/samples.h"
+#include "tests/support/synthetic_run.h"
+
+namespace ddl::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Import : public testing::Test {
+ protected:
+  std::string file(const std::string& name, const std::string& contents) {
+    std::ofstream(folder_ / name, std::ios::binary) << contents;
+    return (folder_ / name).string();
+  }
+  std::string run() const { return (folder_ / "job.ddl").string(); }
+  test::ScratchFolder folder_;
+};
+
+TEST_F(Import, MakesARunThatEveryVerbReads) {
+  for (const test::Sample& sample : test::samples()) {
+    SCOPED_TRACE(sample.format);
+    fs::remove_all(run());
+    const Result imported = ddl_command({"import", sample.format, file(sample.file, sample.contents), "-o", run()});
+    ASSERT_EQ(imported.code, 0) << imported.err;
+    EXPECT_EQ(imported.out, "");
+    EXPECT_TRUE(has(imported.err, "see: ddl report ")) << imported.err;
+    for (const Arguments& arguments :
+         {Arguments{"report", run()}, {"report", run(), "--json"}, {"analyze", run()}, {"query", run(), "SELECT * FROM v_rank"}}) {
+      const Result result = ddl_command(arguments);
+      EXPECT_EQ(result.code, 0) << arguments[0] << ": " << result.err;
+      EXPECT_FALSE(result.out.empty());
+    }
+    EXPECT_TRUE(has(ddl_command({"query", run(), "SELECT value FROM meta WHERE key = 'imported_from'"}).out, sample.format));
+  }
+}
+
+TEST_F(Import, LeavesNothingBehindWhenItFails) {
+  const Result cut = ddl_command({"import", "kineto", file("t.json", "{\"traceEvents\": [{"), "-o", run()});
+  EXPECT_EQ(cut.code, 3);
+  EXPECT_TRUE(has(cut.err, "t.json, byte 18: the file ends in the middle")) << cut.err;
+  EXPECT_FALSE(fs::exists(run()));
+  const Result absent = ddl_command({"import", "kineto", (folder_ / "none.json").string(), "-o", run()});
+  EXPECT_EQ(absent.code, 3);
+  EXPECT_TRUE(has(absent.err, "none.json: No such file or directory")) << absent.err;
+  const Result folder = ddl_command({"import", "kineto", folder_.path().string(), "-o", run()});
+  EXPECT_EQ(folder.code, 3);
+  EXPECT_FALSE(fs::exists(run()));
+}
+
+TEST_F(Import, SaysWhatIsWrongWithTheCommand) {
+  EXPECT_EQ(ddl_command({"import"}).code, 2);
+  const Result format = ddl_command({"import", "kinetto", "t.json"});
+  EXPECT_EQ(format.code, 2);
+  EXPECT_TRUE(has(format.err, "did you mean kineto?")) << format.err;
+  EXPECT_EQ(ddl_command({"import", "kineto"}).code, 2);
+  const std::string trace = file("t.json", test::chrome_trace());
+  fs::create_directory(run());
+  file("job.ddl/theirs", "x");
+  const Result taken = ddl_command({"import", "chrome", trace, "-o", run()});
+  EXPECT_EQ(taken.code, 2);
+  EXPECT_TRUE(fs::exists(run() + "/theirs"));
+  EXPECT_TRUE(has(ddl_command({"import", "--help"}).out, "nccl-inspector"));
+}
+
+TEST_F(Import, ReplaysAWhatIfTrace) {
+  ASSERT_EQ(ddl_command({"import", "pipedream", file("t.csv", test::what_if_csv()), "-o", run()}).code, 0);
+  const Result result = ddl_command({"model", "whatif", run()});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_TRUE(has(result.out, "only forward-compute")) << result.out;
+}
+
+}  // namespace
+}  // namespace ddl::cli
