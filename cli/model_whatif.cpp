@@ -50,9 +50,9 @@ void add_scenarios(Answer& answer, const models::Replay& replay, double now_s, c
 void add_shares(Answer& answer, const models::Slowdown& slowdown) {
   auto& table = answer.table(
       "slowdown", "Slowdown against a job in which every operation takes what its kind does in the mean (R5, R6)",
-      {{"what", "what is not ideal", Unit::kText}, {"slowdown", "slowdown", Unit::kNumber}, {"wasted_ratio", "wasted", Unit::kRatio}});
+      {{"what", "what is not ideal", Unit::kText}, {"slowdown", "slowdown", Unit::kFactor}, {"wasted_ratio", "wasted", Unit::kRatio}});
   const auto add = [&](const std::string& what, double factor) {
-    table.rows.push_back({Value::text(what), Value::number(factor), Value::ratio(1 - 1 / factor)});
+    table.rows.push_back({Value::text(what), Value::factor(factor), Value::ratio(1 - 1 / factor)});
   };
   add("everything (S)", slowdown.slowdown);
   for (const models::SlowdownShare& type : slowdown.types) add("only " + type.name, type.slowdown);

@@ -116,6 +116,8 @@ std::string table_text(const Value& value) {
       return bandwidth_text(value.as_double());
     case Unit::kEfficiency:
       return models::half_up(value.as_double(), 2);
+    case Unit::kFactor:
+      return models::half_up(value.as_double(), 3);
   }
   return {};
 }

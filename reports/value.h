@@ -9,7 +9,7 @@
 
 namespace ddl::reports {
 
-enum class Unit { kText, kCount, kNumber, kBytes, kDuration, kRatio, kShare, kBandwidth, kReal, kEfficiency };
+enum class Unit { kText, kCount, kNumber, kBytes, kDuration, kRatio, kShare, kBandwidth, kReal, kEfficiency, kFactor };
 
 /// Absent is not zero: a value without data carries the reason instead (NO_DATA, ZERO_DENOM, CLOCK_UNTRUSTED, PARTIAL_RANKS,
 /// NOT_APPLICABLE).
@@ -25,6 +25,7 @@ class Value {
   static Value bandwidth(double bytes_per_second) { return Value(Unit::kBandwidth, bytes_per_second); }
   static Value real(double number) { return Value(Unit::kReal, number); }            ///< printed in full
   static Value efficiency(double ratio) { return Value(Unit::kEfficiency, ratio); }  ///< 0.98: two decimals, halves up
+  static Value factor(double factor) { return Value(Unit::kFactor, factor); }        ///< 1.179: three decimals, halves up
   static Value absent(Unit unit, std::string why = "NO_DATA");
 
   static Value null(Unit unit) { return Value(unit, std::monostate{}); }  ///< absent, and no reason is known
