@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "analyzer/csv_table.h"
+#include "analyzer/models/printed.h"
 #include "analyzer/models/run_facts.h"
 #include "analyzer/models/training_time.h"
 #include "cli/model.h"
@@ -39,7 +40,8 @@ int model_train(const std::vector<std::string>& arguments) {
       "step-ms", po::value<double>()->value_name("MS"), "time of a step")("iterations", po::value<int64_t>()->value_name("I"),
                                                                           "per epoch, instead of samples / batch")(
       "machines", po::value<double>()->value_name("N")->default_value(1), "that are paid for")(
-      "price", po::value<double>()->value_name("PRICE"), "of a machine per hour");
+      "price", po::value<double>()->value_name("PRICE"), "of a machine per hour")(
+      "quoted-days", po::value<std::string>()->value_name("DAYS"), "as somebody printed them: do they follow?");
   if (!options.parse(arguments)) return 0;
   Answer answer("train");
   const auto run = maybe_run(options);
@@ -81,6 +83,22 @@ int model_train(const std::vector<std::string>& arguments) {
     table.columns.push_back({"price", "price", Unit::kNumber});
     table.rows[0].push_back(Value::number(hours * machines * *price));
     answer.given("machines", "machines", Value::number(machines), fmt::format("at {} an hour", *price));
+  }
+  if (const auto quoted = options.maybe<std::string>("quoted-days")) {
+    const models::Printed days = models::Printed::exactly(hours / 24);
+    const double said = models::Printed::parse(*quoted).value;
+    if (!(said > 0)) throw Error("--quoted-days is above 0", "", ExitCode::kUsage);
+    switch (check_quote(days, *quoted)) {
+      case models::Quote::kAgrees:
+        answer.note(fmt::format("The quoted {} days follow.", *quoted));
+        break;
+      case models::Quote::kTruncated:
+        answer.note(fmt::format("The quoted {} days are cut off, not rounded.", *quoted));
+        break;
+      case models::Quote::kDisagrees:
+        answer.note(fmt::format("The quoted {} days do not follow from these numbers, which make {} times as many.", *quoted,
+                                models::half_up(hours / 24 / said, 2)));
+    }
   }
   answer.note("Evaluation, checkpoints and restarts are not in it.");
   return answer.print(options);

@@ -4,9 +4,18 @@
 // results_lint_test.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <map>
 
+#include "analyzer/metrics/metrics.h"
+#include "analyzer/models/allreduce_cost.h"
+#include "analyzer/models/link_fit.h"
 #include "analyzer/models/scaling_table.h"
+#include "analyzer/models/training_time.h"
+#include "analyzer/passes/device_partition.h"
+#include "store/ingest/gpu_facts.h"
 #include "tests/analyzer/models/published.h"
 
 namespace ddl {
@@ -78,6 +87,146 @@ TEST(SourcesA5, TimeToTrainIsHardwareTimesStatistics) {
   EXPECT_EQ(models::half_up(*rows[1].hardware, 3) + " " + models::half_up(*rows[1].statistical, 3) + " " +
                 models::half_up(rows[1].efficiency.value, 3),
             "0.784 0.668 0.524");  // DGX-1, 8 -> 1040 V100
+}
+
+TEST(SourcesA2, ExposedIsWhatComputingDoesNotHide) {  // compute c, communication m, overlap o: m - o
+  for (const auto& [c, m, o] : {std::tuple(70, 30, 10), std::tuple(70, 30, 0), std::tuple(70, 30, 30), std::tuple(5, 90, 5)}) {
+    const Interval computing{0, c}, communicating{c - o, c - o + m};
+    const DevicePartition part = partition_device(
+        {0, 200},
+        {{computing, DeviceClass::kCompute, std::nullopt, std::nullopt}, {communicating, DeviceClass::kCommunication, std::nullopt, 0}},
+        nullptr, {});
+    EXPECT_EQ(part.exposed_comm_ns, m - o);
+    EXPECT_EQ(part.compute_ns, c);
+    EXPECT_EQ(part.comm_ns, m);
+  }
+}
+
+TEST(SourcesA4, TimeToTrain) {
+  const auto days = [](int64_t iterations) { return static_cast<double>(iterations) * 0.3 * 100 / 86400; };
+  EXPECT_EQ(models::steps_per_epoch(1.2e6, 32), 37500);
+  EXPECT_EQ(models::half_up(days(37500), 2), "13.02");
+  EXPECT_EQ(models::half_up(days(38000), 2), "13.19");  // --iterations 38000
+  EXPECT_EQ(models::half_up(days(models::steps_per_epoch(7.5e6, 32)), 1), "81.4");
+  EXPECT_EQ(models::half_up(static_cast<double>(models::steps_per_epoch(300000, 1)) * 120 / 480 / 3600, 2), "20.83");
+}
+
+TEST(SourcesA6, EpochsLieBetweenTheFitsOfTheLeastAndTheMostEpochs) {
+  // The table prints ranges of epochs where runs differed. sources.md has E0 = 60.06, B0 = 1.52e5 without saying which it took of them: the
+  // fits to all choices go around it, and we print that of the rows that are given (of the most epochs 60.80 and 1.524e5).
+  const CsvTable table = test::published("mlperf_resnet50_batch_vs_epochs");
+  std::vector<size_t> rows;
+  for (size_t r = 0; r < table.rows(); ++r)
+    if (table.text(r, "round") == "v0.6") rows.push_back(r);
+  double e0_lo = 1e9, e0_hi = 0, b0_lo = 1e9, b0_hi = 0, nearest = 1e9;
+  for (size_t choice = 0; choice < size_t{1} << rows.size(); ++choice) {
+    std::vector<models::BatchEpochs> points;
+    for (size_t i = 0; i < rows.size(); ++i)
+      points.push_back(
+          {table.number(rows[i], "global_batch"), table.number(rows[i], (choice >> i & 1) != 0 ? "epochs_max" : "epochs_min")});
+    const models::EpochModel model = models::fit_epochs(points);
+    e0_lo = std::min(e0_lo, model.least_epochs), e0_hi = std::max(e0_hi, model.least_epochs);
+    b0_lo = std::min(b0_lo, model.knee_batch), b0_hi = std::max(b0_hi, model.knee_batch);
+    nearest = std::min(nearest, std::abs(model.least_epochs / 60.06 - 1) + std::abs(model.knee_batch / 1.52e5 - 1));
+  }
+  EXPECT_LT(e0_lo, 60.06);
+  EXPECT_GT(e0_hi, 60.06);
+  EXPECT_LT(b0_lo, 1.52e5);
+  EXPECT_GT(b0_hi, 1.52e5);
+  EXPECT_LT(nearest, 0.02);
+}
+
+TEST(SourcesA7, OneConstantExplainsTheDgxTable) {
+  const auto years = [](const char* printed) { return models::Printed::parse(printed) * models::Printed::exactly(365.25); };
+  for (const auto& [pascal, dgx] : {std::pair("9.1", "166"), std::pair("42.6", "778"), std::pair("5.4", "98"), std::pair("1.1", "21")})
+    EXPECT_TRUE((years(pascal) / models::Printed::parse(dgx)).agrees_with(models::Printed::exactly(20))) << pascal;
+  EXPECT_NEAR(100 * 1 * 260 * 8 * 0.0005, 104.0, 1e-9);  // TB of the cars, as printed
+  EXPECT_NEAR(125 * 1.5 * 325 * 10 * 0.0008, 487.5, 1e-9);
+}
+
+TEST(SourcesA8, LinksArePerDirection) {
+  const CsvTable links = test::published("links");
+  EXPECT_NEAR(links.number(0, "both_directions_GBs") / links.number(0, "per_direction_GBs"), 2, 1e-9);
+  EXPECT_NEAR(store::pcie_link("8.0 GT/s x16")->bytes_per_second, 1e9 * links.number(0, "per_direction_GBs"),
+              5e5);  // not the 32 GB/s of both
+}
+
+TEST(SourcesA13, QuotedTablesAreCheckedByTheirDigits) {
+  using models::check_quote, models::Printed, models::Quote;
+  const CsvTable table = test::published("ddl_resnet50_scaling");  // C1
+  for (size_t r = 0; r < table.rows(); ++r)
+    EXPECT_EQ(check_quote(Printed::parse(table.text(r, "speedup_printed")) / Printed::exactly(table.number(r, "nodes")),
+                          table.text(r, "efficiency_printed")),
+              Quote::kAgrees);
+  EXPECT_EQ(check_quote(Printed::exactly(7.5e6 / 32 * 0.3 * 100 / 86400), "35.2"), Quote::kDisagrees);  // C11: 81.4 days
+  EXPECT_EQ(check_quote(Printed::exactly(38000 * 0.3 * 100 / 86400), "13.2"), Quote::kAgrees);          // C10, from 38000 only
+  EXPECT_EQ(check_quote(Printed::exactly(37500 * 0.3 * 100 / 86400), "13.2"), Quote::kDisagrees);
+  for (const auto& [one, ten] : {std::pair("166", "16"), std::pair("778", "77")})  // C27
+    EXPECT_EQ(check_quote(Printed::parse(one) / Printed::exactly(10), ten), Quote::kTruncated);
+  for (const auto& [one, ten] : {std::pair("21", "2.1"), std::pair("98", "9.8")})
+    EXPECT_EQ(check_quote(Printed::parse(one) / Printed::exactly(10), ten), Quote::kAgrees);
+  EXPECT_EQ(check_quote(Printed::exactly(300000.0 * 120 / (12 * 3600)), "480"), Quote::kDisagrees);  // C30: 833
+}
+
+TEST(SourcesT2, ButterflyAndRabenseifnerCross) {
+  EXPECT_NEAR(models::butterfly_to_rabenseifner_bytes(2, {1e-6, 1 / 12.5e9, 1 / 50e9}), 100000, 1e-6);
+}
+
+TEST(SourcesT2, AFitRecoversTheLinkWithinTwoPercent) {
+  const models::Link link = {1e-6, 1 / 12.5e9, 0};
+  std::vector<models::Sample> samples;
+  for (double bytes = 1024; bytes < 1e9; bytes *= 4)
+    samples.push_back({models::Collective::kAllreduce, 8, bytes,
+                       models::collective_work(models::Collective::kAllreduce, models::Algorithm::kRing, 8, bytes).seconds(link), 10});
+  const models::LinkFit fit = models::fit_link(samples, models::Algorithm::kRing, 0.0);
+  EXPECT_NEAR(fit.link.alpha_s / link.alpha_s, 1, 0.02);
+  EXPECT_NEAR(fit.link.beta_s_per_byte / link.beta_s_per_byte, 1, 0.02);
+}
+
+TEST(SourcesT5, ParametersOfThirteenNetworks) {
+  const CsvTable totals = test::published("layer_totals");
+  int exact = 0;
+  for (size_t r = 0; r < totals.rows(); ++r) {
+    const CsvTable layers = test::published("layers_" + totals.text(r, "model"));
+    double params = 0;
+    for (size_t l = 0; l < layers.rows(); ++l) params += layers.number(l, "params");
+    EXPECT_EQ(params, totals.number(r, "params_computed")) << totals.text(r, "model");
+    if (totals.text(r, "match") != "exact") continue;
+    ++exact;
+    EXPECT_EQ(params, totals.number(r, "params_published"));
+  }
+  EXPECT_EQ(exact, 13);
+}
+
+// ---------------------------------------------------------------------------------------------------------------- traps (section 6)
+
+TEST(SourcesTraps, RatiosOfPrintedDecimalsAreRoundedInDecimal) {  // 1
+  char binary[16];
+  std::snprintf(binary, sizeof binary, "%.2f", 3.9 / 4);
+  EXPECT_STREQ(binary, "0.97");  // what must not be printed
+  EXPECT_EQ(models::half_up(3.9 / 4, 2), "0.98");
+}
+
+TEST(SourcesTraps, TheBaseIsNamed) {  // 3
+  for (const char* name : {"ddl_resnet50_scaling", "tf_benchmarks_2017_scaling"})
+    for (const ScalingRow& row : published_rows(name)) EXPECT_FALSE(row.base.empty());
+}
+
+TEST(SourcesTraps, BothDirectionsOfARatioAreNamed) {  // 3: larger is better, and the sentence says compute over communication
+  for (const Metric& metric : all_metrics()) {
+    if (metric.id.find("ccr_") == std::string::npos) continue;
+    EXPECT_EQ(metric.better, "higher") << metric.id;
+    EXPECT_LT(metric.name.find("ompute"), metric.name.find('/')) << metric.name;
+  }
+}
+
+TEST(SourcesTraps, RingNeverBeatsRabenseifnerInTheModel) {  // 6: where a measurement says so, it is the implementation
+  for (int64_t p = 2; p <= 1024; p *= 2)
+    for (double bytes = 1; bytes < 1e10; bytes *= 10) {
+      const models::Link link = {5e-6, 1 / 12.5e9, 1 / 100e9};
+      EXPECT_GE(models::allreduce_work(models::Algorithm::kRing, p, bytes).seconds(link) * (1 + 1e-12),
+                models::allreduce_work(models::Algorithm::kRabenseifner, p, bytes).seconds(link));
+    }
 }
 
 }  // namespace

@@ -111,6 +111,20 @@ TEST_F(Model, AllreduceOfARunUsesItsLinkItsSizesAndItsRanks) {
   EXPECT_TRUE(has(ddl_command({"model", "allreduce", run}).out, "(fitted, R2 1.000)"));
 }
 
+TEST_F(Model, QuotedTrainingTimesAreChecked) {  // sources.md A4, C10, C11
+  const auto said = [](Arguments more) {
+    Arguments arguments = {"model", "train", "--batch", "32", "--step-ms", "300", "--epochs", "100"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return ddl_command(arguments).out;
+  };
+  EXPECT_TRUE(has(said({"--samples", "7.5e6", "--quoted-days", "35.2"}),
+                  "The quoted 35.2 days do not follow from these numbers, which make 2.31 times as many."));
+  EXPECT_TRUE(has(said({"--samples", "1.2e6", "--quoted-days", "13.2"}), "do not follow"));
+  EXPECT_TRUE(has(said({"--iterations", "38000", "--quoted-days", "13.2"}), "The quoted 13.2 days follow."));
+  EXPECT_EQ(ddl_command({"model", "train", "--samples", "1", "--batch", "1", "--step-ms", "1", "--epochs", "1", "--quoted-days", "0"}).code,
+            2);
+}
+
 TEST_F(Model, WhatIfOfAStragglingRun) {
   const std::string run = write(test::run().ranks(4).steps(16).compute(10_ms).allreduce(1_MiB, 4_ms).slow(2, 6_ms));
   const Json json = answer({"whatif", run, "--network", "4", "--batch", "3"});

@@ -11,29 +11,62 @@
 namespace ddl::models {
 namespace {
 
-TEST(Fusion, BucketCountsEqualThePublishedOnes) {
+/// "64x192x5x5->27x27": 64 * 192 * 5 * 5.
+int64_t product_of(const std::string& shape) {
+  int64_t product = 1, number = 0;
+  for (const char c : shape + "x") {
+    if (c >= '0' && c <= '9') {
+      number = 10 * number + (c - '0');
+      continue;
+    }
+    product *= std::max<int64_t>(number, 1);
+    number = 0;
+    if (c != 'x') break;
+  }
+  return product;
+}
+
+/// Gradients in the order of the forward pass: weight and bias of each layer, scale and shift of norms.
+std::vector<Gradient> tensors_of(const CsvTable& layers) {
+  std::vector<Gradient> tensors;
+  for (size_t r = 0; r < layers.rows(); ++r) {
+    const auto params = static_cast<int64_t>(layers.number(r, "params"));
+    const std::string& type = layers.text(r, "type");
+    if (params == 0) continue;
+    const int64_t first = type.ends_with("norm") ? params / 2 : type == "embedding" ? params : product_of(layers.text(r, "shape"));
+    tensors.push_back({4 * first, 0});
+    if (params > first) tensors.push_back({4 * (params - first), 0});
+  }
+  return tensors;
+}
+
+TEST(Fusion, BucketCountsEqualThePublishedOnes) {  // sources.md T4: all 15 networks
   const CsvTable counts = test::published("fusion_bucket_counts");
   const std::pair<const char*, int64_t> thresholds[] = {{"buckets_thr_0", 0},     {"thr_1MiB", 1 << 20},   {"thr_4MiB", 4 << 20},
                                                         {"thr_16MiB", 16 << 20},  {"thr_25MiB", 25 << 20}, {"thr_64MiB", 64 << 20},
                                                         {"thr_128MiB", 128 << 20}};
-  int models = 0;
+  EXPECT_EQ(counts.rows(), 15u);
   for (size_t r = 0; r < counts.rows(); ++r) {
     const std::string& model = counts.text(r, "model");
-    if (model != "alexnet" && model != "vgg16" && model != "resnet50" && model != "bert_base_uncased")
-      continue;  // those with a list of tensors
-    ++models;
-    const CsvTable tensors = test::published("param_tensors_" + model);
-    std::vector<Gradient> gradients;
+    std::vector<Gradient> gradients = tensors_of(test::published("layers_" + model));
+    std::reverse(gradients.begin(), gradients.end());
+    EXPECT_EQ(static_cast<double>(gradients.size()), counts.number(r, "param_tensors")) << model;
     int64_t total = 0;
-    for (size_t t = tensors.rows(); t-- > 0;) {
-      gradients.push_back({static_cast<int64_t>(tensors.number(t, "bytes_fp32")), 0});
-      total += gradients.back().bytes;
-    }
-    EXPECT_EQ(total, counts.number(r, "grad_bytes_fp32"));
+    for (const Gradient& gradient : gradients) total += gradient.bytes;
+    EXPECT_EQ(static_cast<double>(total), counts.number(r, "grad_bytes_fp32")) << model;
     for (const auto& [column, threshold] : thresholds)
       EXPECT_EQ(static_cast<double>(fuse(gradients, threshold).size()), counts.number(r, column)) << model << " " << column;
   }
-  EXPECT_EQ(models, 4);
+}
+
+TEST(Fusion, TensorsOfLayersAreThePublishedLists) {
+  for (const char* model : {"alexnet", "vgg16", "resnet50", "bert_base_uncased"}) {
+    const std::vector<Gradient> tensors = tensors_of(test::published(std::string("layers_") + model));
+    const CsvTable list = test::published(std::string("param_tensors_") + model);
+    ASSERT_EQ(tensors.size(), list.rows()) << model;
+    for (size_t t = 0; t < tensors.size(); ++t)
+      EXPECT_EQ(static_cast<double>(tensors[t].bytes), list.number(t, "bytes_fp32")) << model << " " << t;
+  }
 }
 
 TEST(Fusion, ABucketIsReadyWithItsLastTensor) {
