@@ -62,6 +62,7 @@ void add_device_shares(SQLite::Database& db, int64_t world, std::vector<Share>& 
             " FROM temp.steady_gpu WHERE world = ? HAVING total(duration_ns) > 0");
   row.bind(world);
   if (!row.next()) return;
+  std::erase_if(shares, [](const Share& share) { return share.name == "input"; });  // what the host did while GPUs computed costs nothing
   double in_mpi = 0;
   for (const Share& share : shares) in_mpi += share.value;
   const auto at_least = [&](const char* name, double value, double unsplit) {
@@ -76,7 +77,6 @@ void add_device_shares(SQLite::Database& db, int64_t world, std::vector<Share>& 
   at_least("transfer", comm - wait, row.is_null(1) ? comm : 0);
   shares.push_back({"copy", row.real(2), {}, {}, 0});
   shares.push_back({"host", std::max(0.0, row.real(3) - in_mpi), {}, {}, 0});
-  std::erase_if(shares, [](const Share& share) { return share.name == "input"; });  // what the host did while GPUs computed costs nothing
   shares.push_back({"input", row.real(4), {}, {}, 0});
 }
 

@@ -481,7 +481,7 @@ CREATE TABLE gpu_part (
   active_ns INTEGER NOT NULL,    -- |K u C u M|
   active_xfer_ns INTEGER,        -- the same without the waiting inside kernels of collectives; NULL: see why
   idle_ns INTEGER NOT NULL,      -- |I|: nothing runs
-  idle_input_ns INTEGER NOT NULL,   -- of which: at the begin of the window, while the host loaded data
+  idle_input_ns INTEGER NOT NULL,   -- of which: while the host loaded data, on the thread of its steps
   idle_host_ns INTEGER NOT NULL,    -- the host had not launched yet what came next
   idle_launch_ns INTEGER NOT NULL,  -- what a launch takes (less than 20 us)
   idle_kernel_ns INTEGER NOT NULL,  -- between two kernels that were both launched (less than 30 us)

@@ -5,8 +5,6 @@
 namespace ddl {
 namespace {
 
-bool overlaps(const Interval& a, const Interval& b) { return a.begin_ns < b.end_ns && b.begin_ns < a.end_ns; }
-
 /// The operation that ends a gap.
 const DeviceOperation* ender(const Interval& gap, const std::vector<DeviceOperation>& operations, const DeviceOperation* next) {
   const auto found = std::lower_bound(operations.begin(), operations.end(), gap.end_ns,
@@ -14,18 +12,21 @@ const DeviceOperation* ender(const Interval& gap, const std::vector<DeviceOperat
   return found != operations.end() ? &*found : next;
 }
 
-void classify(const Interval& gap, const DeviceOperation* end, DevicePartition& to) {
+void classify(const Interval& gap, const DeviceOperation* end, const IntervalSet& inputs, DevicePartition& to) {
+  const IntervalSet rest = subtract(IntervalSet({gap}), inputs);
+  to.idle_input_ns += gap.length_ns() - rest.length_ns();
   if (!end || !end->launch_ns) {
-    to.idle_other_ns += gap.length_ns();
+    to.idle_other_ns += rest.length_ns();
     return;
   }
-  const int64_t host_ns = std::clamp<int64_t>(*end->launch_ns - gap.begin_ns, 0, gap.length_ns());
-  const int64_t rest_ns = gap.length_ns() - host_ns;
+  const int64_t launch_ns = std::clamp(*end->launch_ns, gap.begin_ns, gap.end_ns);
+  const int64_t host_ns = intersect(rest, IntervalSet({{gap.begin_ns, launch_ns}})).length_ns();
+  const int64_t after_ns = rest.length_ns() - host_ns;
   to.idle_host_ns += host_ns;
-  if (host_ns > 0) {
-    (rest_ns < kLaunchLatencyNs ? to.idle_launch_ns : to.idle_other_ns) += rest_ns;
+  if (launch_ns > gap.begin_ns) {
+    (after_ns < kLaunchLatencyNs ? to.idle_launch_ns : to.idle_other_ns) += after_ns;
   } else {
-    (rest_ns < kKernelWaitNs ? to.idle_kernel_ns : to.idle_other_ns) += rest_ns;
+    (after_ns < kKernelWaitNs ? to.idle_kernel_ns : to.idle_other_ns) += after_ns;
   }
 }
 
@@ -61,14 +62,8 @@ DevicePartition partition_device(const Interval& window, const std::vector<Devic
   result.active_ns = active.length_ns();
   result.active_xfer_ns = unite(unite(compute, transfer), copy).length_ns();
   result.idle_ns = idle.length_ns();
-  for (const Interval& gap : idle.parts()) {
-    const bool at_begin = gap.begin_ns == window.begin_ns;
-    if (at_begin && std::any_of(inputs.begin(), inputs.end(), [&](const Interval& i) { return overlaps(i, gap); })) {
-      result.idle_input_ns += gap.length_ns();
-    } else {
-      classify(gap, ender(gap, operations, next), result);
-    }
-  }
+  const IntervalSet loading(inputs);
+  for (const Interval& gap : idle.parts()) classify(gap, ender(gap, operations, next), loading, result);
   return result;
 }
 

@@ -5,7 +5,7 @@
 // Waiting for other ranks inside a collective's kernel is not idle: it is the first part of C, where it is known.
 //
 // Each gap without anything is told by the operation that ends it, of which the launching call is known, in this order:
-//   input   at the begin of the window, while the host was in a range that loads data
+//   input   the part in which the host was in a range that loads data (docs/decisions/0013)
 //   host    up to the begin of the launching call: the host was late
 //   launch  what is left after that, if it is less than kLaunchLatencyNs
 //   kernel  launched before the gap began, and shorter than kKernelWaitNs: what lies between two kernels

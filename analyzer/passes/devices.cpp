@@ -180,8 +180,14 @@ class DevicePass {
   }
 
   std::vector<Interval> inputs_of(int64_t process) {
+    // Other threads load ahead, which holds nobody up.
+    std::set<int64_t> of_steps;
+    Query threads(db_, "SELECT DISTINCT thread FROM step WHERE process = ?");
+    threads.bind(process);
+    while (threads.next()) of_steps.insert(threads.integer(0));
     std::vector<Interval> intervals;
-    for (const InputRange& range : inputs_.of(process)) intervals.push_back(range.interval);
+    for (const InputRange& range : inputs_.of(process))
+      if (of_steps.empty() || of_steps.contains(range.thread)) intervals.push_back(range.interval);
     return intervals;
   }
 

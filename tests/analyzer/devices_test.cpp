@@ -90,9 +90,13 @@ TEST(DevicePartition, TellsGapsByWhatEndsThem) {
   EXPECT_EQ(p.idle_kernel_ns, 29'000);
   EXPECT_EQ(p.idle_other_ns, 30'000 + 80'000 + 50'000);
   EXPECT_EQ(p.idle_input_ns, 0);
-  EXPECT_EQ(partition_device({0, 800'000}, operations, &next, {{-10, 1}}).idle_input_ns, 100'000) << "the gap at the begin, all of it";
-  EXPECT_EQ(partition_device({0, 800'000}, operations, &next, {{210'000, 220'000}}).idle_input_ns, 0)
-      << "a gap inside the window is not input's";
+  const DevicePartition loading = partition_device({0, 800'000}, operations, &next, {{-10, 60'000}, {95'000, 120'000}, {290'000, 310'000}});
+  EXPECT_EQ(loading.idle_input_ns, 60'000 + 5'000 + 10'000) << "of any gap what the host loaded meanwhile";
+  EXPECT_EQ(loading.idle_host_ns, p.idle_host_ns - 60'000);
+  EXPECT_EQ(loading.idle_launch_ns, p.idle_launch_ns - 5'000);
+  EXPECT_EQ(loading.idle_kernel_ns, p.idle_kernel_ns + 20'000) << "of the gap of 30 us 20 are left";
+  EXPECT_EQ(loading.idle_other_ns, p.idle_other_ns - 30'000);
+  EXPECT_EQ(loading.idle_ns, p.idle_ns);
   EXPECT_EQ(partition_device({0, 800'000}, operations, nullptr, {}).idle_other_ns, 160'000 + 100'000) << "nothing came any more";
 }
 

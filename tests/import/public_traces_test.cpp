@@ -132,8 +132,13 @@ TEST(PublicTraces, InputBoundWithoutWorkersAndNotWithFour) {
   SKIP_WITHOUT_TRACES();
   Imported none("kineto", {kTraces / "kineto_tb/samples/resnet50_num_workers_0/worker0.1623143089861.pt.trace.json.gz"});
   EXPECT_EQ(none.text("SELECT value FROM meta WHERE key = 'verdict'"), "input");
+  EXPECT_EQ(none.text("SELECT id FROM finding WHERE position = 1"), "input_bound");
+  EXPECT_NE(none.text("SELECT value FROM meta WHERE key = 'verdict.text'").find("input 33.9%, host 8.2%"), std::string::npos);
+  // Every step, not only the first one.
+  EXPECT_EQ(none.integer("SELECT count(*) FROM v_gpu_part WHERE step IS NOT NULL AND idle_input_ns > 0.29 * duration_ns"), 6);
   Imported four("kineto", {kTraces / "kineto_tb/samples/resnet50_num_workers_4/worker0.1623212756351.pt.trace.json.gz"});
   EXPECT_NE(four.text("SELECT value FROM meta WHERE key = 'verdict'"), "input");
+  EXPECT_EQ(four.integer("SELECT count(*) FROM finding WHERE id = 'input_bound'"), 0);
   // The host loads data in both; without workers for 70 ms of each step, with them for 1.4.
   const std::string loading =
       "SELECT sum(duration_ns) / 6 FROM range_event e JOIN region r ON r.id = e.region WHERE r.kind = 'phase' AND r.name = 'input'";
