@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Puts what bench/run.py measured into docs/performance.md: every block between `<!-- bench:NAME -->` and `<!-- /bench -->` is written anew.
+"""Puts what bench/run.py measured into docs/performance.md: the block between `<!-- bench:NAME -->` and `<!-- /bench -->` of everything that was measured is
+written anew.
 
     fill.py RESULT.json [docs/performance.md]
 """
@@ -90,6 +91,15 @@ def spawn(r):
                   ["LD_PRELOAD=libddl.so adds, median", f"{r['added_median_us']:.0f}"]])
 
 
+PAIRS = {"push_pop": "`nvtxRangePushA`, `nvtxRangePop`", "domain_registered": "push and pop, domain, registered string", "start_end": "`nvtxRangeStartA`, `nvtxRangeEnd`"}
+
+
+def ranges(result):
+    rows = [[PAIRS[kind], variant, f"{r['ours']:.1f}", f"{r['ours_median']:.1f}", f"{r['empty']:.1f}", f"{r['clocks']:.1f}", f"{r['x_quiet']:.2f}",
+             "{:.2f} ({:.2f} to {:.2f})".format(r["x_median"], *r["x_median_interval"])] for kind, variants in result["ranges"].items() for variant, r in variants.items()]
+    return machine(result) + "\n\n" + table(["pair", "variant", "ours, quiet", "ours, median", "empty", "two clocks", "x quiet", "x median (95 % interval)"], rows)
+
+
 def machine(result):
     m = result["machine"]
     return (f"{m['processor']}, {m['cores']} cores, Linux {m['kernel']}, {m['mpi'].replace('mpirun ', '')}; {m['date']}, commit {m['commit']}, {result['rounds']} rounds;"
@@ -104,7 +114,7 @@ def main():
     makers = {"machine": lambda: machine(result), "ratios": lambda: ratios_table(result["calls"]), "calls": lambda: calls_table(result["calls"], "quiet"),
               "calls_mean": lambda: calls_table(result["calls"], "mean"), "cold": lambda: calls_table(result["cold"], "median"),
               "ranks": lambda: calls_table(result["ranks"], "quiet"), "job": lambda: job(result["job"]), "many": lambda: many(result["many"]),
-              "analysis": lambda: analysis(result["analysis"]), "analysis_machine": lambda: machine(result), "spawn": lambda: spawn(result["spawn"])}
+              "analysis": lambda: analysis(result["analysis"]), "analysis_machine": lambda: machine(result), "spawn": lambda: spawn(result["spawn"]), "ranges": lambda: ranges(result)}
     # A result of only some parts fills those and leaves the others as they are.
     measured = {"ratios": "calls", "calls_mean": "calls", "analysis_machine": "analysis"}
     whole = set(result) >= {"calls", "cold", "ranks", "job", "many", "analysis", "spawn"}

@@ -4,6 +4,8 @@
 //
 //   ranges LIBRARY CLOCK [BLOCKS [PAIRS]]     CLOCK: tsc or monotonic, as LIBRARY was told (DDL_CLOCK)
 //
+// A block is long enough for the log to grow ten times in it: else the median says what a block costs in which it grew once.
+//
 // prints "KIND ours_min ours_median empty_min empty_median clock_min clock_median" in ns per pair, one line per kind.
 #include <dlfcn.h>
 #include <string.h>
@@ -119,7 +121,7 @@ struct Samples {
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
   g_tsc = strcmp(argv[2], "tsc") == 0;
-  const int blocks = argc > 3 ? atoi(argv[3]) : 200, pairs = argc > 4 ? atoi(argv[4]) : 4096;
+  const int blocks = argc > 3 ? atoi(argv[3]) : 40, pairs = argc > 4 ? atoi(argv[4]) : 65536;
   void* library = dlopen(argv[1], RTLD_LAZY);
   const auto attach = library ? reinterpret_cast<int (*)(GetExportTable)>(dlsym(library, "InitializeInjectionNvtx2")) : nullptr;
   if (!attach || attach(export_table) != 1) {

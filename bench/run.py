@@ -41,6 +41,7 @@ VARIANTS = {
 HOT = ["allreduce_self", "barrier_self", "isend_irecv_waitall", "test_null", "test_active"]
 COLD = ["allreduce_self_cold", "isend_irecv_waitall_cold"]
 RANKS = ["pingpong", "allreduce_2"]
+RANGES = ["default", "profiled", "recorded"]
 
 
 class Bench:
@@ -303,25 +304,31 @@ def print_spawn(r):
 def bench_ranges(bench):
     """Every round is a process of its own in which ours, empty handlers and two clock readings take turns."""
     result = {}
-    for variant in in_turns(["recorded", "profiled"], bench.rounds):
+    for variant in in_turns(RANGES, bench.rounds):
         settings = {**VARIANTS[variant][1]}
         for line in bench.run([bench.program("bench_ranges"), bench.build / "lib" / "libddl.so", "tsc"], "none", **settings).splitlines():
             kind, *numbers = line.split()
             result.setdefault(kind, {}).setdefault(variant, []).append([float(x) for x in numbers])
         bench.forget()
+    ratio = lambda drawn: statistics.median(r[1] / (r[3] + r[5]) for r in drawn)
+    for variants in result.values():
+        for variant in RANGES:
+            rounds = variants[variant]
+            quiet = [min(r[i] for r in rounds) for i in (0, 2, 4)]
+            variants[variant] = {"ours": quiet[0], "empty": quiet[1], "clocks": quiet[2], "x_quiet": quiet[0] / (quiet[1] + quiet[2]),
+                                 "ours_median": statistics.median(r[1] for r in rounds), "x_median": ratio(rounds), "x_median_interval": interval(rounds, ratio, 500)}
     return result
 
 
 def print_ranges(result):
     print("\nNVTX: ns per pair of calls; x = times (empty handlers + two clock readings), medians of rounds (95 % interval)")
-    print(f"{'pair':20} {'variant':10} {'ours':>8} {'empty':>8} {'2 clocks':>8}   {'x quiet':>8}   {'x median':>20}")
+    print(f"{'pair':20} {'variant':10} {'ours':>8} {'median':>8} {'empty':>8} {'2 clocks':>8}   {'x quiet':>8}   {'x median':>20}")
     for kind, variants in result.items():
-        for variant, rounds in variants.items():
-            quiet = [min(r[i] for r in rounds) for i in (0, 2, 4)]
-            ratio = lambda drawn: statistics.median(r[1] / (r[3] + r[5]) for r in drawn)
-            low, high = interval(rounds, ratio, 500)
-            print(f"{kind:20} {variant:10} {quiet[0]:8.1f} {quiet[1]:8.1f} {quiet[2]:8.1f}   {quiet[0] / (quiet[1] + quiet[2]):8.2f}   "
-                  f"{ratio(rounds):6.2f} ({low:.2f}-{high:.2f})")
+        for variant in RANGES:
+            r = variants[variant]
+            low, high = r["x_median_interval"]
+            print(f"{kind:20} {variant:10} {r['ours']:8.1f} {r['ours_median']:8.1f} {r['empty']:8.1f} {r['clocks']:8.1f}   {r['x_quiet']:8.2f}   "
+                  f"{r['x_median']:6.2f} ({low:.2f}-{high:.2f})")
 
 
 # ------------------------------------------------------------------------------------------------

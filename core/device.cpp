@@ -45,7 +45,7 @@ bool add_chunk() {
   g_chunk = chunk;
   g_next = reinterpret_cast<DeviceRecord*>(chunk + 1);
   g_end = g_next + (chunk->bytes - sizeof(ChunkHeader)) / sizeof(DeviceRecord);
-  g_chunk_bytes = internal::next_log_chunk_bytes(chunk->bytes);
+  g_chunk_bytes = internal::next_log_chunk_bytes(g_chunk_bytes);
   return true;
 }
 

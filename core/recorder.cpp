@@ -105,7 +105,7 @@ bool add_log_chunk(Thread* thread) {
   thread->log_chunk = chunk;
   thread->log_begin = thread->log_next = first_record(chunk);
   thread->log_end = thread->log_next + record_count(chunk->bytes);
-  thread->log_chunk_bytes = internal::next_log_chunk_bytes(chunk->bytes);
+  thread->log_chunk_bytes = internal::next_log_chunk_bytes(thread->log_chunk_bytes);
   return true;
 }
 
@@ -338,7 +338,7 @@ ChunkHeader* grow_log(ChunkKind kind, uint32_t bytes, uint32_t thread) {
     return nullptr;
   }
   ChunkHeader* chunk = grow_spool(kind, bytes, thread);
-  if (chunk) header->log_bytes += bytes;
+  if (chunk) header->log_bytes += chunk->bytes;
   return chunk;
 }
 

@@ -9,7 +9,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "core/clock.h"
@@ -37,13 +36,10 @@ bool reserve(int fd, uint64_t offset, uint64_t bytes) {
     errno = EFBIG;
     return false;
   }
-  static const char zeros[kPageBytes] = {};
-  constexpr uint64_t kPieces = 64;
-  static iovec pieces[kPieces];  // always the same; stacks may be small
-  for (iovec& piece : pieces) piece = {const_cast<char*>(zeros), kPageBytes};
+  static char zeros[256 * 1024];  // never written: all of it is the kernel's one page of zeros
   for (uint64_t done = 0; done < bytes;) {
-    const uint64_t left = (bytes - done + kPageBytes - 1) / kPageBytes;
-    const ssize_t written = pwritev(fd, pieces, static_cast<int>(left < kPieces ? left : kPieces), static_cast<off_t>(offset + done));
+    const uint64_t left = bytes - done;
+    const ssize_t written = pwrite(fd, zeros, left < sizeof zeros ? left : sizeof zeros, static_cast<off_t>(offset + done));
     if (written < 0 && errno == EINTR) continue;
     if (written >= 0 && (written == 0 || written % kPageBytes != 0)) errno = ENOSPC;
     if (written <= 0 || written % kPageBytes != 0) return false;
@@ -195,6 +191,10 @@ ChunkHeader* SpoolFile::add_chunk(ChunkKind kind, uint32_t bytes, uint32_t threa
   const int fd = open_again();
   error_ = errno;
   if (fd < 0) return nullptr;
+  // The page cache keeps in one piece what lies at a multiple of its size: a large chunk of the log gives up what would make the next one
+  // begin elsewhere.
+  const bool log = kind == ChunkKind::kEvents || kind == ChunkKind::kDevice;
+  if (log && bytes >= 2 * kMinChunkBytes) bytes -= static_cast<uint32_t>((file_bytes_ + bytes) % kMinChunkBytes);
   void* address = reserve(fd, file_bytes_, bytes) ? map(fd, file_bytes_, bytes) : nullptr;
   error_ = errno;
   close(fd);
