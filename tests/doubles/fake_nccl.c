@@ -7,58 +7,13 @@
  * $FAKE_NCCL_LOG.<rank of the first communicator>, a line per collective: uid function count root S start end calls-in-kernel.
  *
  * Knobs: FAKE_NCCL_VERSION (22809) decides which profiler versions are looked for, FAKE_NCCL_NO_KERNEL_EVENTS=1 sends no KernelCh events.
- * Its profiler's side (fake_nccl_profiler.h) is written from NCCL's documentation, not from ours. */
+ * Its profiler's side (fake_nccl_profiler.c) is written from NCCL's documentation, not from ours. */
 #define _GNU_SOURCE
-#include "fake_nccl.h"
-#include "fake_cuda.h"
-
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <time.h>
-#include <unistd.h>
 
-#define MAX_RANKS 8
-#define CHUNK (1 << 20)
-#define MAIL (64 << 10)
-
-struct mail {
-  atomic_int full;
-  char data[MAIL];
-};
-struct shared {
-  atomic_int arrived, generation;
-  int64_t value[MAX_RANKS];
-  char data[MAX_RANKS][CHUNK];
-  struct mail mail[MAX_RANKS][MAX_RANKS];
-};
-
-struct ncclComm {
-  uint64_t id;
-  int rank, size, blocking, children;
-  struct shared* shared;
-  struct fake_profiler_comm profiler;
-  pthread_t worker;
-  int working;
-  atomic_int result; /* 7 while a thread of ours is at it */
-};
-
-struct operation {
-  struct fake_call call;
-  struct ncclComm* comm;
-  const char* send;
-  char* receive;
-  int datatype, op, peer; /* peer: of messages */
-  int message;            /* 1 send, 2 receive */
-  void* stream;
-};
+#include "fake_cuda.h"
+#include "fake_nccl_internal.h"
 
 static __thread struct operation* queue;
 static __thread int queued, group_depth;
@@ -67,153 +22,14 @@ static atomic_llong stream_ns;
 static FILE* call_log;
 static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static const size_t element_bytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
-
 int64_t fake_nccl_now(void) { return stream_ns; }
 void fake_nccl_compute(int64_t ns) { stream_ns += ns; }
-static int version(void) { return getenv("FAKE_NCCL_VERSION") ? atoi(getenv("FAKE_NCCL_VERSION")) : 22809; }
 
-/* ------------------------------------------------------------------------------------------------------------ between processes */
-
-static uint64_t mix(uint64_t a, uint64_t b) {
-  a = (a ^ b) * 0x9e3779b97f4a7c15ull;
-  return a ^ a >> 31;
-}
-
-static struct shared* attach(uint64_t id) {
-  char name[64];
-  snprintf(name, sizeof name, "/fake-nccl-%016llx", (unsigned long long)id);
-  int fd = shm_open(name, O_RDWR | O_CREAT, 0600);
-  if (fd < 0 || ftruncate(fd, sizeof(struct shared)) != 0) abort();
-  void* at = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  close(fd);
-  if (at == MAP_FAILED) abort();
-  return at;
-}
-static void detach_name(uint64_t id) {
-  char name[64];
-  snprintf(name, sizeof name, "/fake-nccl-%016llx", (unsigned long long)id);
-  shm_unlink(name);
-}
-
-static void barrier(struct ncclComm* c) {
-  int generation = c->shared->generation;
-  if (atomic_fetch_add(&c->shared->arrived, 1) + 1 == c->size) {
-    c->shared->arrived = 0;
-    c->shared->generation++;
-  } else {
-    while (c->shared->generation == generation) sched_yield();
-  }
-}
-
-static int64_t maximum(struct ncclComm* c, int64_t value) {
-  c->shared->value[c->rank] = value;
-  barrier(c);
-  int64_t most = value;
-  for (int q = 0; q < c->size; ++q) most = c->shared->value[q] > most ? c->shared->value[q] : most;
-  barrier(c);
-  return most;
-}
-
-/* ------------------------------------------------------------------------------------------------------------ arithmetic */
-
-#define REDUCE(TYPE)                                           \
-  do {                                                         \
-    TYPE* to = (TYPE*)out;                                     \
-    for (size_t i = 0; i < elements; ++i) {                    \
-      TYPE value = ((const TYPE*)c->shared->data[0])[i];       \
-      for (int q = 1; q < c->size; ++q) {                      \
-        TYPE other = ((const TYPE*)c->shared->data[q])[i];     \
-        value = op == 1   ? value * other                      \
-                : op == 2 ? (other > value ? other : value)    \
-                : op == 3 ? (other < value ? other : value)    \
-                          : value + other;                     \
-      }                                                        \
-      to[i] = op == 4 ? (TYPE)(value / (TYPE)c->size) : value; \
-    }                                                          \
-  } while (0)
-
-static void reduce_into(struct ncclComm* c, char* out, size_t elements, int datatype, int op) {
-  switch (datatype) {
-    case 7:
-      REDUCE(float);
-      break;
-    case 8:
-      REDUCE(double);
-      break;
-    case 2:
-      REDUCE(int32_t);
-      break;
-    case 4:
-      REDUCE(int64_t);
-      break;
-    default:
-      REDUCE(uint8_t);
-      break;
-  }
-}
-
-enum what { TAKE_NOTHING, TAKE_REDUCED, TAKE_ALL, TAKE_ROOT };
-
-/* One block: everybody that sends shows `bytes` from `send`, then takes what is for it into `out`; TAKE_ALL puts rank q's part at out + q *
- * stride. */
-static void block(struct operation* o, const char* send, char* out, size_t bytes, size_t stride, enum what take, int from) {
-  struct ncclComm* c = o->comm;
-  const size_t size = element_bytes[o->datatype];
-  for (size_t at = 0; at < bytes; at += CHUNK) {
-    const size_t n = bytes - at < CHUNK ? bytes - at : CHUNK;
-    if (send) memcpy(c->shared->data[c->rank], send + at, n);
-    barrier(c);
-    if (take == TAKE_REDUCED) reduce_into(c, out + at, n / size, o->datatype, o->op);
-    if (take == TAKE_ROOT) memcpy(out + at, c->shared->data[from], n);
-    for (int q = 0; take == TAKE_ALL && q < c->size; ++q) memcpy(out + (size_t)q * stride + at, c->shared->data[q], n);
-    barrier(c);
-  }
-}
-
-static void run_collective(struct operation* o) {
-  struct ncclComm* c = o->comm;
-  const size_t n = o->call.count * element_bytes[o->datatype];
-  const char* f = o->call.function;
-  const int root = o->call.root, is_root = c->rank == root;
-  if (!strcmp(f, "AllReduce"))
-    block(o, o->send, o->receive, n, 0, TAKE_REDUCED, 0);
-  else if (!strcmp(f, "Reduce"))
-    block(o, o->send, o->receive, n, 0, is_root ? TAKE_REDUCED : TAKE_NOTHING, 0);
-  else if (!strcmp(f, "Broadcast"))
-    block(o, is_root ? o->send : NULL, o->receive, n, 0, TAKE_ROOT, root);
-  else if (!strcmp(f, "AllGather"))
-    block(o, o->send, o->receive, n, n, TAKE_ALL, 0);
-  else if (!strcmp(f, "Gather"))
-    block(o, o->send, o->receive, n, n, is_root ? TAKE_ALL : TAKE_NOTHING, 0);
-  else
-    for (int q = 0; q < c->size; ++q) { /* ReduceScatter, AlltoAll, Scatter: q's part */
-      const int mine = q == c->rank;
-      const int scatter = !strcmp(f, "Scatter");
-      const char* part = scatter && !is_root ? NULL : o->send + (size_t)q * n;
-      enum what take = !mine ? TAKE_NOTHING : scatter ? TAKE_ROOT : !strcmp(f, "AlltoAll") ? TAKE_ALL : TAKE_REDUCED;
-      block(o, part, o->receive, n, n, take, root);
-    }
-}
-
-/* S of nccl-tests. */
-static int64_t size_of(const struct operation* o) {
-  const char* f = o->call.function;
-  const int whole = !strcmp(f, "AllReduce") || !strcmp(f, "Reduce") || !strcmp(f, "Broadcast") || o->message;
-  return (int64_t)(o->call.count * element_bytes[o->datatype]) * (whole ? 1 : o->comm->size);
-}
-
-static void run_message(struct operation* o) {
-  struct ncclComm* c = o->comm;
-  const size_t n = o->call.count * element_bytes[o->datatype];
-  if (n > MAIL) abort();
-  struct mail* box = o->message == 1 ? &c->shared->mail[c->rank][o->peer] : &c->shared->mail[o->peer][c->rank];
-  while (box->full != (o->message == 2)) sched_yield();
-  if (o->message == 1)
-    memcpy(box->data, o->send, n);
-  else
-    memcpy(o->receive, box->data, n);
-  box->full = o->message == 1;
+void open_call_log(int rank) {
+  if (call_log || !getenv("FAKE_NCCL_LOG")) return;
+  char path[4096];
+  snprintf(path, sizeof path, "%s.%d", getenv("FAKE_NCCL_LOG"), rank);
+  call_log = fopen(path, "w");
 }
 
 /* ------------------------------------------------------------------------------------------------------------ launching */
@@ -313,7 +129,7 @@ static void* worker(void* data) {
   return NULL;
 }
 
-static void join(struct ncclComm* c) {
+void join(struct ncclComm* c) {
   if (c->working) pthread_join(c->worker, NULL);
   c->working = 0;
 }
@@ -339,7 +155,7 @@ static ncclResult_t launch_queue(void) {
 }
 
 static ncclResult_t enqueue(struct operation o) {
-  if (!o.comm || (unsigned)o.datatype > 11 || o.call.root >= o.comm->size) return 4;
+  if (!o.comm || !is_data_type(o.datatype) || o.call.root >= o.comm->size) return 4;
   join(o.comm);
   const int alone = group_depth == 0;
   if (alone) group_event = fake_profiler_group(&o.comm->profiler);
@@ -356,148 +172,7 @@ static ncclResult_t enqueue(struct operation o) {
   return result;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ the API: strong pnccl, weak
- * nccl */
-
-#define API(name, parameters)                                           \
-  ncclResult_t name parameters __attribute__((weak, alias("p" #name))); \
-  __attribute__((visibility("default"))) ncclResult_t p##name parameters
-
-API(ncclGetVersion, (int* out)) {
-  *out = version();
-  return 0;
-}
-const char* pncclGetErrorString(ncclResult_t result) { return result ? "an error of the double" : "no error"; }
-const char* ncclGetErrorString(ncclResult_t result) __attribute__((weak, alias("pncclGetErrorString")));
-static void make_id(ncclUniqueId* id) {
-  static int count = 0;
-  struct timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  memset(id, 0, sizeof *id);
-  uint64_t word = mix(mix((uint64_t)getpid(), (uint64_t)now.tv_nsec), (uint64_t)now.tv_sec + (uint64_t)++count);
-  memcpy(id->internal + 16, &word, sizeof word);
-}
-API(ncclGetUniqueId, (ncclUniqueId * id)) {
-  make_id(id);
-  return 0;
-}
-
-static struct ncclComm* make(uint64_t id, int size, int rank, int blocking) {
-  struct ncclComm* c = calloc(1, sizeof *c);
-  c->id = id;
-  c->size = size;
-  c->rank = rank;
-  c->blocking = blocking;
-  c->shared = attach(id);
-  if (!call_log && getenv("FAKE_NCCL_LOG")) {
-    char path[4096];
-    snprintf(path, sizeof path, "%s.%d", getenv("FAKE_NCCL_LOG"), rank);
-    call_log = fopen(path, "w");
-  }
-  fake_profiler_init(&c->profiler, version(), id, size, rank);
-  return c;
-}
-
-static struct ncclComm* join_ranks(struct ncclComm* c) {
-  barrier(c);
-  if (c->rank == 0) detach_name(c->id);
-  return c;
-}
-
-static uint64_t id_of(const ncclUniqueId* id) {
-  uint64_t word;
-  memcpy(&word, id->internal + 16, sizeof word);
-  return word;
-}
-static int blocks(const void* config) {
-  int blocking = 1;
-  if (config) memcpy(&blocking, (const char*)config + 16, sizeof blocking);
-  return blocking != 0;
-}
-
-static ncclResult_t init_rank(ncclComm_t* comm, int size, const ncclUniqueId* id, int rank, const void* config) {
-  if (rank < 0 || rank >= size || size > MAX_RANKS) return 4;
-  *comm = join_ranks(make(id_of(id), size, rank, blocks(config)));
-  return blocks(config) ? 0 : 7;
-}
-API(ncclCommInitRankConfig, (ncclComm_t * comm, int size, ncclUniqueId id, int rank, void* config)) {
-  return init_rank(comm, size, &id, rank, config);
-}
-API(ncclCommInitRank, (ncclComm_t * comm, int size, ncclUniqueId id, int rank)) { return init_rank(comm, size, &id, rank, NULL); }
-API(ncclCommInitRankScalable, (ncclComm_t * comm, int size, int rank, int count, ncclUniqueId* ids, void* config)) {
-  return count < 1 ? 4 : init_rank(comm, size, &ids[0], rank, config);
-}
-API(ncclCommInitAll, (ncclComm_t * comms, int count, const int* devices)) {
-  (void)devices;
-  ncclUniqueId id;
-  make_id(&id);
-  for (int i = 0; i < count; ++i) comms[i] = make(id_of(&id), count, i, 1);
-  detach_name(id_of(&id));
-  return 0;
-}
-
-static ncclResult_t child(ncclComm_t comm, uint64_t which, int size, int rank, ncclComm_t* out, const void* config) {
-  const uint64_t id = mix(mix(comm->id, (uint64_t)++comm->children), which);
-  *out = size > 0 ? join_ranks(make(id, size, rank, config ? blocks(config) : comm->blocking)) : NULL;
-  return comm->blocking ? 0 : 7;
-}
-API(ncclCommSplit, (ncclComm_t comm, int color, int key, ncclComm_t* out, void* config)) {
-  join(comm);
-  int colors[MAX_RANKS], keys[MAX_RANKS], size = 0, rank = 0;
-  comm->shared->value[comm->rank] = (int64_t)color << 32 | (uint32_t)key;
-  barrier(comm);
-  for (int q = 0; q < comm->size; ++q) colors[q] = (int)(comm->shared->value[q] >> 32), keys[q] = (int)comm->shared->value[q];
-  barrier(comm);
-  for (int q = 0; q < comm->size; ++q) {
-    if (color < 0 || colors[q] != color) continue;
-    ++size;
-    rank += keys[q] < key || (keys[q] == key && q < comm->rank);
-  }
-  return child(comm, (uint64_t)color, size, rank, out, config);
-}
-API(ncclCommShrink, (ncclComm_t comm, int* excluded, int count, ncclComm_t* out, void* config, int flags)) {
-  (void)flags;
-  int rank = comm->rank;
-  for (int i = 0; i < count; ++i) rank -= excluded[i] < comm->rank;
-  return child(comm, 0x5111, comm->size - count, rank, out, config);
-}
-API(ncclCommRevoke, (ncclComm_t comm, int flags)) { return (void)comm, (void)flags, 0; }
-API(ncclCommFinalize, (ncclComm_t comm)) { return join(comm), 0; }
-static ncclResult_t destroy(ncclComm_t comm) {
-  join(comm);
-  fake_profiler_finalize(&comm->profiler);
-  munmap(comm->shared, sizeof *comm->shared);
-  free(comm);
-  return 0;
-}
-API(ncclCommDestroy, (ncclComm_t comm)) { return destroy(comm); }
-API(ncclCommAbort, (ncclComm_t comm)) { return destroy(comm); }
-API(ncclCommGetAsyncError, (ncclComm_t comm, ncclResult_t* result)) {
-  *result = comm->result;
-  return 0;
-}
-API(ncclCommCount, (ncclComm_t comm, int* out)) {
-  *out = comm->size;
-  return 0;
-}
-API(ncclCommUserRank, (ncclComm_t comm, int* out)) {
-  *out = comm->rank;
-  return 0;
-}
-API(ncclCommRegister, (ncclComm_t comm, void* buffer, size_t size, void** handle)) {
-  (void)comm, (void)size;
-  *handle = buffer;
-  return 0;
-}
-API(ncclCommDeregister, (ncclComm_t comm, void* handle)) { return (void)comm, (void)handle, 0; }
-API(ncclCommWindowRegister, (ncclComm_t comm, void* buffer, size_t size, void** window, int flags)) {
-  (void)comm, (void)size, (void)flags;
-  *window = buffer;
-  return 0;
-}
-API(ncclCommWindowDeregister, (ncclComm_t comm, void* window)) { return (void)comm, (void)window, 0; }
-API(ncclMemAlloc, (void** out, size_t size)) { return (*out = calloc(1, size)) ? 0 : 2; }
-API(ncclMemFree, (void* pointer)) { return free(pointer), 0; }
+/* ------------------------------------------------------------------------------------------------------------ groups and operations */
 
 API(ncclGroupStart, (void)) {
   ++group_depth;
@@ -558,7 +233,6 @@ API(ncclSend, (const void* sendbuff, size_t count, int datatype, int peer, ncclC
                                     .datatype = datatype,
                                     .peer = peer,
                                     .message = 1,
-                                    .stream = stream,
                                     .stream = stream});
 }
 API(ncclRecv, (void* recvbuff, size_t count, int datatype, int peer, ncclComm_t comm, void* stream)) {
@@ -568,6 +242,5 @@ API(ncclRecv, (void* recvbuff, size_t count, int datatype, int peer, ncclComm_t 
                                     .datatype = datatype,
                                     .peer = peer,
                                     .message = 2,
-                                    .stream = stream,
                                     .stream = stream});
 }
