@@ -105,6 +105,10 @@ class NcclHostCall {
       : outer_ticks_(t_thread ? t_thread->call_ticks : 0), call_(begin_call(op, site, comm, collective, sequence, peer, payload)) {
     ++t_nccl.depth;
   }
+  /// NCCL has not enqueued it: its number is that of the next one.
+  void refused() {
+    if (call_.thread && call_.record->start_ticks == call_.start_ticks) call_.record->sequence = kNoSequence;
+  }
   void end() {
     --t_nccl.depth;
     if (!call_.thread) return;

@@ -56,11 +56,12 @@ class Enqueue {
   ncclResult_t end(ncclResult_t result) {
     t_nccl.call.communicator = nullptr;
     if (host_.thread()) host_.thread()->nccl_call = {};
-    // What NCCL refused has not been enqueued, on no rank: the number is the next one's.
+    // What NCCL refused has not been enqueued, on no rank.
     if (result != kNcclSuccess && result != kNcclInProgress && sequence_ != kNoSequence) {
       forget_nccl_enqueued(c_, sequence_);
       uint32_t ours = sequence_;
       __atomic_compare_exchange_n(&c_->sequence, &ours, sequence_ - 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+      host_.refused();
     }
     host_.end();
     return result;

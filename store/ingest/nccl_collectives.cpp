@@ -187,8 +187,16 @@ void NcclCollectives::read(SQLite::Database& db, RunTables& run, const Scan& sca
   run.losses.add(tables.place(), "nccl_shared", left_out,
                  "collectives of communicators of which the process has several ranks: which device did which is not known, they are no "
                  "rows of v_collective");
+  const size_t known = executions_.size();
   add_kernels(db, run, tables, calls, groups);
   add_timers(db, tables, calls);
+  for (size_t i = known; i < executions_.size(); ++i) {
+    for (uint32_t k = 0; k < executions_[i].calls.size(); ++k) calls.erase({executions_[i].comm, executions_[i].first + k});
+  }
+  // One rank alone has nothing to exchange: NCCL may give the device nothing to do.
+  std::erase_if(calls, [&](const auto& call) { return run.communicators[call.first.first].size <= 1; });
+  run.losses.add(tables.place(), "nccl_untimed", calls.size(),
+                 "collectives of NCCL that were called and that neither CUPTI nor NCCL's profiler timed: they are no rows of v_collective");
 }
 
 uint64_t NcclCollectives::write(SQLite::Database& db, const RunTables& run) const {

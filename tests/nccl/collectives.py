@@ -97,6 +97,11 @@ def untimed(folder):
     db = job.store(run_dir)
     job.check(db.execute("SELECT count(*) FROM v_collective WHERE op LIKE 'nccl%'").fetchone()[0] == 0, "collectives without times")
     job.check(db.execute("SELECT sum(calls) FROM v_call WHERE op = 'ncclReduceScatter'").fetchone()[0] == 6, "calls are missing")
+    called = [r[0] for r in db.execute("SELECT sum(calls) FROM v_call c JOIN op o ON o.name = c.op JOIN communicator m ON m.label = c.comm WHERE c.op LIKE 'nccl%' AND m.size > 1 AND o.class IN ('all_to_all', 'root_to_all', 'all_to_root')"
+                                       " GROUP BY c.rank ORDER BY c.rank")]
+    lost = [tuple(r) for r in db.execute("SELECT count FROM loss WHERE kind = 'nccl_untimed' ORDER BY rank")]
+    job.check(lost == [(n - 1,) for n in called], f"untimed: {lost}, called {called}, of which one was refused")
+    job.check("neither CUPTI nor NCCL's profiler timed" in " ".join(job.report(run_dir).stdout.split()), "the report does not say what is missing")
 
 
 if __name__ == "__main__":
