@@ -40,7 +40,7 @@ constexpr LossKind kRepeated{"repeated_steps", "steps whose number the same proc
 
 void drop_temporary_tables(SQLite::Database& db) {
   for (const char* table : {"late", "reached", "comm_step", "call_wait", "message_late", "tail", "steady_number", "steady_part",
-                            "steady_step", "steady_gpu", "noise", "section_score"}) {
+                            "steady_step", "steady_gpu", "steady_wait", "noise", "section_score"}) {
     db.exec(fmt::format("DROP TABLE IF EXISTS temp.{}", table));
   }
 }
@@ -113,8 +113,12 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress) {
   const std::map<int64_t, SteadySteps> steady = select_steady_steps(db);
   store_steady_steps(db, steady);
   select_steady_devices(db);
+<<<<<<< HEAD
   analyze_gradient_noise(db);
   score_sections(db);
+=======
+  select_steady_waits(db);
+>>>>>>> 7cac768 (Know ranks that use GPUs without MPI; find the straggler that kernels of NCCL wait for)
 
   tell("computing metrics", 0.9);
   for (const auto& [world, used] : steady) compute_metrics(db, world);

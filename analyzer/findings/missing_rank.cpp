@@ -42,9 +42,12 @@ std::vector<Finding> find_stuck_in_init(const FindingInput& input) {
   for (const auto& [id, process] : input.catalog.processes) {
     if (process.world != input.world || process.rank < 0) continue;
     if (process.init_ns) return {};
-    inside.push_back(process.rank);
     size = std::max(size, process.world_size);
   }
+  Query open(input.db,
+             "SELECT DISTINCT rank FROM v_open_call WHERE world = ? AND rank IS NOT NULL AND op IN ('MPI_Init', 'MPI_Init_thread')");
+  open.bind(input.world);
+  while (open.next()) inside.push_back(open.integer(0));
   if (inside.empty() || read_while_running_ns(input)) return {};
   std::sort(inside.begin(), inside.end());
   for (int64_t rank = 0; rank < size; ++rank) {

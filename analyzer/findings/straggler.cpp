@@ -1,5 +1,7 @@
 // Rule R8 of metrics.md section 12: one rank is late again and again, to collectives or to messages, and the others wait for it.
 //
+// On jobs that wait inside kernels of NCCL what GPUs did counts, not the calls of the host (select_steady_waits()).
+//
 // Blame comes from the instances (W10) and from the calls that waited for messages (W5, W6), and is booked where the lateness began
 // (late_roots.h); what it costs comes from the partition of the steps, because the waits of overlapping non-blocking
 // collectives add up to more than the time lost. The instances with the shortest waits, which make up a tenth of all waiting together, are
@@ -185,7 +187,7 @@ Costs costs_of(const FindingInput& input, int64_t suspect, const std::set<int64_
     less_in_mpi.push_back(now.exposed / now.others - now.suspect_exposed);
   };
   Query rows(input.db,
-             "SELECT p.step, p.rank, p.duration_ns, p.compute_ns, p.wait_ns, p.exposed_ns FROM temp.steady_part p JOIN temp.steady_step s"
+             "SELECT p.step, p.rank, p.duration_ns, p.compute_ns, p.wait_ns, p.exposed_ns FROM temp.steady_wait p JOIN temp.steady_step s"
              " ON s.world = p.world AND s.step = p.step WHERE p.world = ? AND s.wait_ns IS NOT NULL ORDER BY p.step, p.rank");
   rows.bind(input.world);
   int64_t current = -1;

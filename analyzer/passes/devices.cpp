@@ -272,4 +272,19 @@ void select_steady_devices(SQLite::Database& db) {
       " GROUP BY p.world, g.process, g.device");
 }
 
+void select_steady_waits(SQLite::Database& db) {
+  // Of several GPUs of a rank the one that waited most: max() takes the other columns from its row.
+  db.exec(
+      "CREATE TEMP TABLE steady_wait AS SELECT s.world AS world, s.step AS step, s.rank AS rank, s.duration_ns AS duration_ns,"
+      " coalesce(g.compute_ns, s.compute_ns) AS compute_ns, coalesce(g.wait_ns, s.wait_ns) AS wait_ns,"
+      " coalesce(g.exposed_comm_ns, s.exposed_ns) AS exposed_ns FROM temp.steady_part s LEFT JOIN"
+      " (SELECT p.world AS world, coalesce(g.step, 0) AS step, p.rank AS rank, max(g.exposed_wait_ns) AS wait_ns, g.compute_ns, "
+      "g.exposed_comm_ns"
+      " FROM gpu_part g JOIN process p ON p.id = g.process WHERE g.exposed_wait_ns IS NOT NULL"
+      " AND (g.step IS NULL) = (p.world NOT IN (SELECT world FROM temp.steady_number))"
+      " AND p.world IN (SELECT d.world FROM temp.steady_gpu d GROUP BY d.world HAVING total(d.exposed_wait_ns) >"
+      " (SELECT total(h.wait_ns) FROM temp.steady_part h WHERE h.world = d.world))"
+      " GROUP BY p.world, coalesce(g.step, 0), p.rank) g ON g.world = s.world AND g.step = s.step AND g.rank = s.rank");
+}
+
 }  // namespace ddl

@@ -15,4 +15,8 @@ void analyze_devices(SQLite::Database& db, const Catalog& catalog, const PassPro
 /// temp.steady_number.
 void select_steady_devices(SQLite::Database& db);
 
+/// Makes temp.steady_wait(world, step, rank, duration_ns, compute_ns, wait_ns, exposed_ns): temp.steady_part, but where ranks wait longer
+/// inside kernels of collectives than inside calls of MPI what their GPUs did: time that computed, exposed waiting, exposed collectives.
+void select_steady_waits(SQLite::Database& db);
+
 }  // namespace ddl

@@ -61,8 +61,8 @@ void find_exec(std::vector<Scan>& scans) {
   }
 }
 
-/// A process that never left MPI_Init, or that uses NCCL without MPI, is the rank that its launcher announced, unless somebody else turned
-/// out to be: children inherit the announcement with the environment.
+/// A process that never left MPI_Init, or that uses NCCL or a GPU without MPI, is the rank that its launcher announced, unless somebody
+/// else turned out to be: children inherit the announcement with the environment.
 void take_announced_ranks(std::vector<Scan>& scans) {
   std::set<std::pair<uint64_t, int32_t>> taken;
   std::vector<Scan*> candidates;
@@ -70,8 +70,8 @@ void take_announced_ranks(std::vector<Scan>& scans) {
     const FileHeader& h = scan.header;
     if (scan.rank >= 0) {
       taken.emplace(h.world_key, scan.rank);
-    } else if ((h.flags & (kMpiEntered | kNcclEntered)) && !scan.became_other && h.launch_rank >= 0 && h.launch_rank < h.launch_size &&
-               h.launch_size <= kMaxWorldSize) {
+    } else if ((h.flags & (kMpiEntered | kNcclEntered) || scan.used_gpu) && !scan.became_other && h.launch_rank >= 0 &&
+               h.launch_rank < h.launch_size && h.launch_size <= kMaxWorldSize) {
       candidates.push_back(&scan);
     }
   }
@@ -110,6 +110,20 @@ void take_nccl_ranks(std::vector<Scan>& scans) {
   }
 }
 
+/// A job of one process, which trains on its own.
+void take_lone_rank(std::vector<Scan>& scans) {
+  Scan* lone = nullptr;
+  for (Scan& scan : scans) {
+    if (scan.rank >= 0) return;
+    if (!scan.used_gpu || scan.became_other) continue;
+    if (lone) return;  // which of them is which nobody said
+    lone = &scan;
+  }
+  if (!lone) return;
+  lone->rank = 0;
+  lone->world_size = 1;
+}
+
 }  // namespace
 
 void settle_identities(std::vector<Scan>& scans, Losses& losses) {
@@ -118,6 +132,7 @@ void settle_identities(std::vector<Scan>& scans, Losses& losses) {
   find_exec(scans);
   take_announced_ranks(scans);
   take_nccl_ranks(scans);
+  take_lone_rank(scans);
 }
 
 }  // namespace ddl::store

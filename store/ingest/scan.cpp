@@ -80,6 +80,7 @@ Scan scan_spool(const std::filesystem::path& path) {
       scan.clock.points.push_back({chunk.header.begin_ticks, signed_ns(chunk.header.begin_monotonic_ns)});
     }
   }
+  scan.used_gpu = !reader.chunks(ChunkKind::kDevice).empty();
   reader.read_meta(collector);
   collector.finish();
   return scan;

@@ -35,6 +35,7 @@ struct Scan {
   FileHeader header = {};
   int32_t rank = -1;          ///< in its world, as far as can be told (identity.h); -1: none
   int32_t world_size = 0;     ///< 0: none
+  bool used_gpu = false;      ///< it has records of what a GPU did
   bool became_other = false;  ///< the process went on as another program (exec), which has a spool of its own
   std::string host;
   std::string boot_id;

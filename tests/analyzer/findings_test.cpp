@@ -490,6 +490,14 @@ TEST(Findings, NobodyLeftMpiInit) {
   EXPECT_EQ(run.integer("SELECT rank FROM finding WHERE position = 1"), 1);
 }
 
+TEST(Findings, RanksOfNcclAloneNeverCalledMpiInit) {
+  Tables run(2);
+  run.exec("UPDATE process SET init_ns = NULL, finalize_ns = NULL");
+  for (int64_t rank : {0, 1}) run.ended(rank, "exited", 10_ms);
+  run.analyze();
+  EXPECT_EQ(run.integer("SELECT count(*) FROM finding"), 0);
+}
+
 TEST(Findings, ExecIsNoKill) {
   Tables run = training(2, 10, 5_ms, [](int64_t, int64_t) { return 50_ms; });
   run.ended(1, "exec", 1'200_ms);

@@ -64,6 +64,23 @@ TEST_F(IdentityTest, WhoDiedInMpiInitIsTheRankThatTheLauncherAnnounced) {
             (Rows{{"missing_rank", "1", "of 3 ranks left no spool: rank 1"}}));
 }
 
+TEST_F(IdentityTest, WhoUsedAGpuIsARankWithoutMpiAndNccl) {
+  const auto on_gpu = [](int32_t launch_rank, int32_t launch_size, uint64_t begin_ns) {
+    SpoolBuilder spool = in_init(launch_rank, launch_size, begin_ns);
+    spool.header().flags = 0;
+    spool.add_chunk(ChunkKind::kDevice);
+    return spool;
+  };
+  write(on_gpu(-1, 0, 1000000), "a");  // alone
+  EXPECT_EQ(processes(), (Rows{{"0", "0", "1", "lost"}}));
+  write(on_gpu(-1, 0, 2000000), "b");  // two of which nobody said which is which
+  EXPECT_EQ(processes(), (Rows{{"0", "NULL", "NULL", "lost"}, {"0", "NULL", "NULL", "lost"}}));
+  std::filesystem::remove(folder() / "a.spool");
+  write(on_gpu(0, 2, 3000000), "b");  // announced, as torchrun does
+  write(on_gpu(1, 2, 4000000), "c");
+  EXPECT_EQ(processes(), (Rows{{"0", "0", "2", "lost"}, {"0", "1", "2", "lost"}}));
+}
+
 TEST_F(IdentityTest, AnAnnouncementIsInheritedByChildrenAndCountsOnce) {
   write(rank_of(0, 2), "a");
   write(in_init(0, 2), "b");                     // a child of rank 0 that tried MPI_Init
