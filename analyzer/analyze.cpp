@@ -113,12 +113,9 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress) {
   const std::map<int64_t, SteadySteps> steady = select_steady_steps(db);
   store_steady_steps(db, steady);
   select_steady_devices(db);
-<<<<<<< HEAD
+  select_steady_waits(db);
   analyze_gradient_noise(db);
   score_sections(db);
-=======
-  select_steady_waits(db);
->>>>>>> 7cac768 (Know ranks that use GPUs without MPI; find the straggler that kernels of NCCL wait for)
 
   tell("computing metrics", 0.9);
   for (const auto& [world, used] : steady) compute_metrics(db, world);

@@ -378,7 +378,7 @@ bool enable_kinds() {
     if (result != kSuccess && used < sizeof missing)
       used += static_cast<size_t>(snprintf(missing + used, sizeof missing - used, "%s%s (%d)", used ? ", " : "", kind.name, result));
   }
-  if (used > 0) write_fact("gpu.missing", missing);
+  if (used > 0 && enabled > 0) write_fact("gpu.missing", missing);
   return enabled > 0;
 }
 

@@ -1,18 +1,28 @@
-"""What programs/gpu_job.c does over the doubles with the virtual clock, computed a second time from the rules in tests/doubles/fake_cuda.h."""
+"""What programs/gpu_job.c does over the doubles with the virtual clock, computed a second time from the rules in tests/doubles/fake_cuda.h and fake_nccl.c, and what
+metrics.md says of that: where each step of the GPU went, and what it did for each layer."""
+from collections import namedtuple
 
-CALL_NS, LATENCY_NS = 1000, 2000
+CALL_NS, LATENCY_NS, NCCL_LATENCY_NS, NCCL_NS = 1000, 2000, 10000, 90000
 COMPUTE, COMMUNICATE, DEFAULT = 8, 9, 7
 GEMM, NCCL = "void gemm<float>(float const*, float*)", "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+NCCL_GENERIC = "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)"
+
+Row = namedtuple("Row", "kind name phase layer step stream start_ns duration_ns bytes")  # as in v_gpu; ns since the recorder's begin
 
 
 class Job:
-    """rows: (kind, name, phase, layer, step, stream, start_ns, duration_ns, bytes), as in v_gpu; ns since the recorder's begin."""
+    """One rank. With `waits` its collectives are NCCL's, and play() stops at each until it is told when the last rank came."""
 
-    def __init__(self, steps, graph=False, rank=0):
+    def __init__(self, steps, graph=False, rank=0, waits=False):
         self.now, self.ready, self.rows, self.steps = 0, {COMPUTE: 0, COMMUNICATE: 0, DEFAULT: 0}, [], []
+        self.launched, self.waited = {}, {}  # by row: when its launch was entered; how long its kernel waited for other ranks
         self.phase = self.layer = self.step = None
-        self.gemm_ns = 50000 if rank == 0 else 60000
-        captured = []
+        self.gemm_ns = 50000 if rank == 0 else 150000
+        self.playing = self.play(steps, graph, waits)
+        if not waits:
+            next(self.playing, None)
+
+    def play(self, steps, graph, waits):
         if graph:
             self.now += 3 * CALL_NS
         for step in range(steps):
@@ -30,37 +40,145 @@ class Job:
             event = self.give("kernel", "backward", "fc2", COMPUTE, 40000)
             self.give("kernel", "backward", "fc1", COMPUTE, 70000)
             self.ready[COMMUNICATE] = max(self.ready[COMMUNICATE], event)
-            self.give("kernel", NCCL, "fc1", COMMUNICATE, 90000)
+            if waits:
+                start = max(self.now + NCCL_LATENCY_NS, self.ready[COMMUNICATE])
+                last = yield start
+                self.give("kernel", NCCL_GENERIC, "fc1", COMMUNICATE, last + NCCL_NS - start, start=start)
+                self.waited[self.rows[-1]] = last - start
+            else:
+                self.give("kernel", NCCL, "fc1", COMMUNICATE, NCCL_NS)
             self.phase = "update"
             self.give("memset", "[CUDA memset]", None, COMMUNICATE, 500, 50000)
             self.give("memcpy", "[CUDA memcpy PtoP]", None, COMMUNICATE, 100, 1000)
             end = self.give("memcpy", "[CUDA memcpy DtoH]", None, DEFAULT, 10000, 50000)
             self.now = max(self.now - CALL_NS, end) + CALL_NS  # cudaMemcpy waits
-            done = max(self.now, *self.ready.values())
-            self.rows.append(("sync", "[CUDA synchronisation: context]", "update", None, step, None, self.now, done - self.now, None))
-            self.now = done + CALL_NS
+            self.synchronize()
+            self.give("kernel", "sgd", None, COMPUTE, 3000)
+            self.synchronize()
             self.steps.append((step, begin, self.now - begin))
 
-    def give(self, kind, name, layer, stream, duration_ns, count=None, entered=None):
-        start = max((self.now if entered is None else entered) + LATENCY_NS, self.ready[stream])
+    def synchronize(self):
+        done = max(self.now, *self.ready.values())
+        self.rows.append(Row("sync", "[CUDA synchronisation: context]", "update", None, self.step, None, self.now, done - self.now, None))
+        self.now = done + CALL_NS
+
+    def give(self, kind, name, layer, stream, duration_ns, count=None, entered=None, start=None):
+        launched = self.now if entered is None else entered
+        start = max(launched + LATENCY_NS, self.ready[stream]) if start is None else start
         self.ready[stream] = start + duration_ns
-        self.rows.append((kind, name, self.phase, layer, self.step, stream, start, duration_ns, count))
+        self.rows.append(Row(kind, name, self.phase, layer, self.step, stream, start, duration_ns, count))
+        self.launched[self.rows[-1]] = launched
         self.now += CALL_NS
         return start + duration_ns
 
 
+def ranks(steps, graph=False, count=2):
+    """The ranks of a job whose collectives are NCCL's."""
+    jobs = [Job(steps, graph, rank, waits=True) for rank in range(count)]
+    arrivals = [next(job.playing) for job in jobs]
+    while arrivals:
+        last = max(arrivals)
+        arrivals = [arrival for job in jobs if (arrival := send(job.playing, last)) is not None]
+    return jobs
+
+
+def send(playing, value):
+    try:
+        return playing.send(value)
+    except StopIteration:
+        return None
+
+
+# ---------------------------------------------------------------------------------------------------------------- metrics.md
+
+ON_DEVICE = ("kernel", "memcpy", "memset")
+
+
+def is_collective(row):
+    return row.name in (NCCL, NCCL_GENERIC)
+
+
+def computes(row):
+    return row.kind == "kernel" and not is_collective(row)
+
+
+def length(rows, begin, end, *conditions):
+    """For each condition, a function of the rows that run at a moment: how long it holds in [begin, end)."""
+    cuts = sorted({begin, end, *(t for row in rows for t in (row.start_ns, row.start_ns + row.duration_ns) if begin < t < end)})
+    sums = [0] * len(conditions)
+    for left, right in zip(cuts, cuts[1:]):
+        running = [row for row in rows if row.start_ns <= left and row.start_ns + row.duration_ns >= right]
+        sums = [s + (right - left) * bool(condition(running)) for s, condition in zip(sums, conditions)]
+    return sums
+
+
 def parts(job):
-    """Per step: time with a kernel that computes, one of a collective, a copy or memset, with a collective and nothing that computes, and idle."""
+    """Per step: its length, a kernel that computes, one of a collective, a copy or memset, a collective and nothing that computes, nothing."""
+    rows = [row for row in job.rows if row.kind in ON_DEVICE]
     result = []
-    for step, begin, length in job.steps:
-        end = begin + length
-        cuts = sorted({begin, end, *(t for row in job.rows for t in (row[6], row[6] + row[7]) if begin < t < end)})
-        sums = [0] * 5
-        for left, right in zip(cuts, cuts[1:]):
-            running = [row for row in job.rows if row[0] in ("kernel", "memcpy", "memset") and row[6] <= left and row[6] + row[7] >= right]
-            computes = any(row[0] == "kernel" and row[1] != NCCL for row in running)
-            communicates = any(row[1] == NCCL for row in running)
-            flags = (computes, communicates, any(row[0] != "kernel" for row in running), communicates and not computes, not running)
-            sums = [s + (right - left) * flag for s, flag in zip(sums, flags)]
-        result.append((step, length, *sums))
+    for step, begin, duration in job.steps:
+        result.append((step, duration, *length(
+            rows, begin, begin + duration, lambda running: any(map(computes, running)), lambda running: any(map(is_collective, running)),
+            lambda running: any(row.kind != "kernel" for row in running), lambda running: any(map(is_collective, running)) and not any(map(computes, running)),
+            lambda running: not running)))
+    return result
+
+
+def waits(job):
+    """Per step: time in which kernels of collectives only waited for another rank; of that, in which nothing computed (C5)."""
+    rows = [row for row in job.rows if row.kind in ON_DEVICE]
+    waiting = [row._replace(duration_ns=waited) for row, waited in job.waited.items()]
+    moving = [row._replace(start_ns=row.start_ns + waited, duration_ns=row.duration_ns - waited) for row, waited in job.waited.items()]
+    only = [row._replace(kind="waiting") for row in waiting] + [row._replace(kind="moving") for row in moving]
+
+    def waits_now(running):
+        return any(row.kind == "waiting" for row in running) and not any(row.kind == "moving" for row in running)
+
+    return [(step, *length(only + [row for row in rows if computes(row)], begin, begin + duration, waits_now,
+                           lambda running: waits_now(running) and not any(map(computes, running)))) for step, begin, duration in job.steps]
+
+
+def idling(job):
+    """Per step: idle time by metrics.md section 3: input, host, launch, kernel, other."""
+    rows = sorted((row for row in job.rows if row.kind in ON_DEVICE), key=lambda row: (row.start_ns, -row.duration_ns))
+    result = []
+    for step, begin, duration in job.steps:
+        end, sums = begin + duration, dict.fromkeys(("input", "host", "launch", "kernel", "other"), 0)
+        at = begin
+        while at < end:
+            covered = max((row.start_ns + row.duration_ns for row in rows if row.start_ns <= at < row.start_ns + row.duration_ns), default=at)
+            if covered > at:
+                at = covered
+                continue
+            ender = next((row for row in rows if row.start_ns > at), None)
+            to = min(end, ender.start_ns) if ender else end
+            launched = job.launched[ender] if ender else None
+            if at == begin:  # the host opens layer "input" 3000 ns after the step
+                sums["input"] += to - at
+            elif ender is None:
+                sums["other"] += to - at
+            elif launched > at:
+                sums["host"] += min(to, launched) - at
+                rest = to - min(to, launched)
+                sums["launch" if rest < 20000 else "other"] += rest
+            else:
+                sums["kernel" if to - at < 30000 else "other"] += to - at
+            at = to
+        result.append((step, *sums.values()))
+    return result
+
+
+def layers(job):
+    """(step, phase, layer): time with its kernels that compute, with its collectives, with its copies and memsets, and with its collectives and nothing of the same step that computes."""
+    rows = [row for row in job.rows if row.kind in ON_DEVICE]
+    end = max(row.start_ns + row.duration_ns for row in rows)
+    result = {}
+    for key in {(row.step, row.phase, row.layer) for row in rows}:
+        own = [row for row in rows if (row.step, row.phase, row.layer) == key]
+        of_step = [row for row in rows if row.step == key[0] and computes(row)]
+        sums = length(own, 0, end, lambda running: any(map(computes, running)), lambda running: any(map(is_collective, running)),
+                      lambda running: any(row.kind != "kernel" for row in running))
+        sums += length([row for row in own if is_collective(row)] + of_step, 0, end,
+                       lambda running: any(map(is_collective, running)) and not any(map(computes, running)))
+        result[key] = tuple(sums)
     return result

@@ -2,15 +2,18 @@
  * records field by field at the offsets that were read from the headers of CUPTI 11.0 to 13.0, shares no declaration with the product, and
  * misbehaves on request:
  *
- *   FAKE_CUPTI_VERSION=N           sizes of the records as of API version 13 (11.0), 14, 15, 17, 18, 20, 26, 28, 130001, or more: 256 bytes
- * each FAKE_CUPTI_SUBSCRIBE=N         cuptiSubscribe fails with this code; FAKE_CUPTI_HOLDER=NAME: who holds the place, if the code is 39
+ *   FAKE_CUPTI_VERSION=N           sizes of the records as of API version 13 (11.0), 14, 15, 17, 18, 20, 26, 28, 130001; beyond: 256
+ *   FAKE_CUPTI_SUBSCRIBE=N         cuptiSubscribe fails with this code; FAKE_CUPTI_HOLDER=NAME: who holds the place, if the code is 39
  *   FAKE_CUPTI_NO_V2=1             there is no cuptiSubscribe_v2 that works
  *   FAKE_CUPTI_REFUSE=timestamps   cuptiActivityRegisterTimestampCallback fails: records count ns of CLOCK_REALTIME
  *              callbacks           cuptiEnableCallback fails
- *              kernels             kernels cannot be enabled
+ *              kernels, kinds      kernels, or nothing at all, cannot be enabled
+ *              buffers             cuptiActivityRegisterCallbacks fails
  *   FAKE_CUPTI_BUFFER=N            buffers are given back after N bytes
  *   FAKE_CUPTI_DROP=N              every Nth record is dropped and counted
  *   FAKE_CUPTI_ZERO=N              every Nth record has no time stamps
+ *   FAKE_CUPTI_OPEN=N              every Nth record has a begin and no end
+ *   FAKE_CUPTI_HOARD=N             after N records all buffers that the tool has to give are taken, and none comes back before the end
  *   FAKE_CUPTI_LATE=1              buffers come only at the forced flush, the last one first
  *   FAKE_CUPTI_THREAD=1            buffers are completed by a thread of CUPTI's own
  *   FAKE_CUPTI_DAMAGE=1            in the second buffer the third record cannot be read
@@ -68,7 +71,7 @@ static struct buffer {
   uint8_t* bytes;
   size_t size, used;
   int records;
-} current, held[64];
+} current, held[1024];
 static int held_count, completed_count;
 
 static int knob(const char* name) { return fake_cuda_number(name, 0); }
@@ -117,12 +120,36 @@ static void give_back(struct buffer buffer) {
   pthread_join(thread, NULL);
 }
 
+/* Takes what the tool gives until it gives nothing, or the same one again. Under the lock. */
+static void hoard(void) {
+  if (current.bytes) {
+    struct buffer full = current;
+    current.bytes = NULL;
+    pthread_mutex_unlock(&lock);
+    give_back(full);
+    pthread_mutex_lock(&lock);
+  }
+  for (;;) {
+    struct buffer fresh = {0};
+    size_t records = 0;
+    pthread_mutex_unlock(&lock);
+    requested(&fresh.bytes, &fresh.size, &records);
+    pthread_mutex_lock(&lock);
+    if (!fresh.bytes || held_count == 1024) return;
+    if (held_count > 0 && held[held_count - 1].bytes == fresh.bytes) {
+      current = held[--held_count];
+      return;
+    }
+    held[held_count++] = fresh;
+  }
+}
+
 static uint8_t* room(unsigned bytes) { /* under the lock; NULL: dropped */
   size_t limit = (size_t)fake_cuda_number("FAKE_CUPTI_BUFFER", 1 << 30);
   if (current.bytes && (current.used + bytes > current.size || current.used + bytes > limit)) {
     struct buffer full = current;
     current.bytes = NULL;
-    if (knob("FAKE_CUPTI_LATE") && held_count < 64) {
+    if (knob("FAKE_CUPTI_LATE") && held_count < 1024) {
       held[held_count++] = full;
     } else {
       pthread_mutex_unlock(&lock);
@@ -165,7 +192,9 @@ static void write_record(const struct fake_op* op) {
     return;
   }
   const int zero = knob("FAKE_CUPTI_ZERO") && record_count % (unsigned)knob("FAKE_CUPTI_ZERO") == 0;
-  const uint64_t begin = zero ? 0 : op->start + offset_ns, end = zero ? 0 : op->end + offset_ns;
+  const int open = knob("FAKE_CUPTI_OPEN") && record_count % (unsigned)knob("FAKE_CUPTI_OPEN") == 0;
+  const uint64_t begin = zero ? 0 : op->start + offset_ns, end = zero || open ? 0 : op->end + offset_ns;
+  if (knob("FAKE_CUPTI_HOARD") && record_count == (unsigned)knob("FAKE_CUPTI_HOARD") + 1) hoard();
   uint8_t* r = room(sizes[index]);
   if (r) {
     put32(r, (uint32_t)op->kind);
@@ -247,11 +276,11 @@ FAKE_EXPORT int cuptiActivityFlushAll(uint32_t forced) {
   pthread_mutex_lock(&lock);
   struct buffer last = current;
   current.bytes = NULL;
-  if (last.bytes && knob("FAKE_CUPTI_LATE") && held_count < 64) {
+  if (last.bytes && knob("FAKE_CUPTI_LATE") && held_count < 1024) {
     held[held_count++] = last;
     last.bytes = NULL;
   }
-  struct buffer all[64];
+  static struct buffer all[1024];
   int count = 0;
   while (forced && held_count > 0) all[count++] = held[--held_count];
   pthread_mutex_unlock(&lock);
@@ -372,12 +401,13 @@ FAKE_EXPORT int cuptiGetVersion(uint32_t* number) {
   return SUCCESS;
 }
 FAKE_EXPORT int cuptiActivityRegisterCallbacks(requested_t request, completed_t complete) {
+  if (refuses("buffers")) return UNKNOWN;
   requested = request;
   completed = complete;
   return SUCCESS;
 }
 FAKE_EXPORT int cuptiActivityEnable(int kind) {
-  if (kind == FAKE_KERNEL && refuses("kernels")) return NOT_SUPPORTED;
+  if ((kind == FAKE_KERNEL && refuses("kernels")) || refuses("kinds")) return NOT_SUPPORTED;
   if (kind < 0 || kind > 63) return INVALID_KIND;
   enabled_kinds[kind] = 1;
   return SUCCESS;

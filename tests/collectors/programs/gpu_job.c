@@ -1,6 +1,9 @@
 /* A training job of known shape over the doubles of CUDA (tests/doubles/fake_cuda.h): two threads, two streams, STEPS steps. The threads
  * take turns, so that with the virtual clock every number of the run is known; tests/collectors/gpu_truth.py computes them a second time.
  *
+ * Three programs: alone; ranks of MPI (WITH_MPI); ranks that only NCCL ties together, told who they are by RANK and WORLD_SIZE (WITH_NCCL):
+ * there the kernel of the collective is NCCL's, and waits for the slower rank.
+ *
  * usage: gpu_job STEPS [graph] [exit]     graph: the forward pass is captured once and replayed; exit: leave by _exit */
 #include <ddl/annotate.h>
 #include <pthread.h>
@@ -11,6 +14,9 @@
 
 #ifdef WITH_MPI
 #include <mpi.h>
+#endif
+#ifdef WITH_NCCL
+#include "tests/nccl/programs/nccl_api.h"
 #endif
 
 #include "tests/doubles/fake_cuda.h"
@@ -31,7 +37,7 @@ struct event;
 extern int cudaEventCreate(struct event**), cudaEventRecord(struct event*, struct fake_stream*);
 extern int cudaStreamWaitEvent(struct fake_stream*, struct event*, unsigned);
 
-enum { BYTES = 200000, GRADIENT_BYTES = 50000 };
+enum { BYTES = 200000, GRADIENT_BYTES = 50000, GRADIENTS = 200000 };
 
 static struct fake_stream *compute, *communicate;
 static struct event* ready;
@@ -44,9 +50,17 @@ static void launch(const char* kernel, struct fake_stream* stream) {
   cudaLaunchKernel(kernel, one, one, NULL, 0, stream);
 }
 
+#ifdef WITH_NCCL
+static ncclComm_t comm;
+static float gradients[GRADIENTS];
+static void reduce(void) { ncclAllReduce(gradients, gradients, GRADIENTS, 7, 0, comm, communicate); } /* 90000 ns, and the waiting */
+#else
+static void reduce(void) { launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)@90000", communicate); }
+#endif
+
 static void forward_layers(void) {
   ddl_layer_begin("fc1");
-  launch(rank == 0 ? "_Z4gemmIfEvPKfPf@50000" : "_Z4gemmIfEvPKfPf@60000", compute);
+  launch(rank == 0 ? "_Z4gemmIfEvPKfPf@50000" : "_Z4gemmIfEvPKfPf@150000", compute);
   launch("relu@5000", compute);
   ddl_layer_end();
   ddl_layer_begin("fc2");
@@ -77,7 +91,7 @@ static void backward(void) {
   ddl_layer_begin("fc1");
   launch("backward@70000", compute);
   cudaStreamWaitEvent(communicate, ready, 0);
-  launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)@90000", communicate);
+  reduce();
   ddl_layer_end();
   ddl_phase_end();
 }
@@ -87,6 +101,8 @@ static void update(void) {
   cudaMemsetAsync(device_memory, 1, GRADIENT_BYTES, communicate);                    /* 500 ns */
   cudaMemcpyPeerAsync(device_memory, 1, device_memory + 1000, 0, 1000, communicate); /* 100 ns */
   cudaMemcpy(pageable, device_memory, GRADIENT_BYTES, 2);                            /* 10000 ns, on the default stream */
+  cudaDeviceSynchronize();
+  launch("sgd@3000", compute); /* nothing runs until it is launched */
   cudaDeviceSynchronize();
   ddl_phase_end();
 }
@@ -125,6 +141,9 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 #endif
+#ifdef WITH_NCCL
+  rank = atoi(getenv("RANK"));
+#endif
   if (cudaMalloc((void**)&device_memory, BYTES) != 0) {
     printf("no device\n");
     return 0;
@@ -133,6 +152,11 @@ int main(int argc, char** argv) {
   cudaStreamCreate(&compute);
   cudaStreamCreate(&communicate);
   cudaEventCreate(&ready);
+#ifdef WITH_NCCL
+  ncclUniqueId id;
+  share_id_by_file(&id, rank);
+  ncclCommInitRank(&comm, atoi(getenv("WORLD_SIZE")), id, rank);
+#endif
   for (int i = 0; i < BYTES; ++i) pinned[i] = (unsigned char)(i * 7);
   if (graph) {
     struct fake_graph* captured;
@@ -164,6 +188,9 @@ int main(int argc, char** argv) {
   pthread_join(thread, NULL);
   if (rank == 0) printf("checksum %u after %d steps\n", sum, steps);
   fflush(stdout);
+#ifdef WITH_NCCL
+  ncclCommDestroy(comm);
+#endif
 #ifdef WITH_MPI
   MPI_Finalize();
 #endif

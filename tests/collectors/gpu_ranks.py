@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Two ranks, two threads and two streams over the doubles of CUDA, CUPTI and NCCL: for every version of CUPTI's records, with and without captured graphs, every
+kernel, copy and collective, and what is made of them - where each step of each GPU went, what it did for each layer, how long kernels of collectives waited for
+the slower rank - is the one that gpu_truth.py computes, to the nanosecond."""
+import json
+
+import gpu_truth
+import job
+import nccl_job
+from job import check
+
+STEPS, RANKS = 3, 2
+VERSIONS = [13, 14, 15, 17, 18, 20, 26, 28, 130001, 999999]
+VIRTUAL = {"FAKE_CUDA_CLOCK": "virtual", "DDL_CLOCK": "monotonic"}
+
+
+def told(db, sql, *values):
+    return [tuple(row) for row in db.execute(sql, values)]
+
+
+def check_rank(db, rank, truth, what):
+    rows = told(db, "SELECT kind, name, phase, layer, step, stream, start_ns, duration_ns, bytes FROM v_gpu WHERE rank = ?", rank)
+    missing, extra = [r for r in truth.rows if r not in rows], [r for r in rows if r not in truth.rows]
+    check(len(rows) == len(truth.rows) and not missing and not extra, f"{what}: {len(rows)} activities; missing {missing[:2]}, not expected {extra[:2]}")
+    check(told(db, "SELECT step, start_ns, duration_ns FROM v_step WHERE rank = ? ORDER BY step", rank) == truth.steps, f"{what}: steps")
+    for name, columns, expected in (("parts", "duration_ns, compute_ns, comm_ns, copy_ns, exposed_comm_ns, idle_ns", gpu_truth.parts(truth)),
+                                    ("waiting", "wait_ns, exposed_wait_ns", gpu_truth.waits(truth)),
+                                    ("idling", "idle_input_ns, idle_host_ns, idle_launch_ns, idle_kernel_ns, idle_other_ns", gpu_truth.idling(truth))):
+        found = told(db, f"SELECT step, {columns} FROM v_gpu_part WHERE device = 0 AND step IS NOT NULL AND rank = ? ORDER BY step", rank)
+        check(found == expected, f"{what}: {name}: {found}, not {expected}")
+    found = {row[:3]: row[3:] for row in told(db, "SELECT step, phase, layer, compute_ns, comm_ns, copy_ns, exposed_comm_ns FROM v_gpu_layer_part WHERE rank = ?", rank)}
+    check(found == gpu_truth.layers(truth), f"{what}: layers: {found}, not {gpu_truth.layers(truth)}")
+    collectives = told(db, "SELECT op, phase, layer, step, enter_ns, duration_ns, wait_ns, xfer_ns, bytes, source FROM v_collective WHERE rank = ? ORDER BY seq", rank)
+    expected = [("ncclAllReduce", row.phase, row.layer, row.step, row.start_ns, row.duration_ns, wait, gpu_truth.NCCL_NS, 800000, "kernel")
+                for row, wait in truth.waited.items()]
+    check(collectives == expected, f"{what}: collectives: {collectives}, not {expected}")
+
+
+def every_version(folder):
+    output = nccl_job.torchrun("gpu_job_nccl", folder, RANKS, None, [str(STEPS)])
+    for graph in (False, True):
+        truth = gpu_truth.ranks(STEPS, graph)
+        check(sum(truth[0].waited.values()) > 0 == sum(truth[1].waited.values()), "the truth has no rank that is late")
+        for version in VERSIONS:
+            what = f"version {version}, graph {graph}"
+            run_dir = folder / f"{version}{graph}.ddl"
+            outputs = nccl_job.torchrun("gpu_job_nccl", folder, RANKS, run_dir, [str(STEPS), *(["graph"] if graph else [])], FAKE_CUPTI_VERSION=version, **VIRTUAL)
+            check(outputs == output, f"{what}: {outputs}, not {output}")
+            db = job.store(run_dir)
+            for rank in range(RANKS):
+                check_rank(db, rank, truth[rank], f"{what}, rank {rank}")
+            replayed = told(db, "SELECT count(*), count(graph_node), count(DISTINCT correlation) FROM v_kernel WHERE phase = 'forward' AND rank = 0")
+            check(replayed == [(3 * STEPS, 3 * STEPS if graph else 0, STEPS if graph else 3 * STEPS)], f"{what}: {replayed}")
+            check(told(db, "SELECT kind, count, note FROM loss") == [], f"{what}: {told(db, 'SELECT * FROM loss')}")
+
+
+def who_is_late(folder):
+    """Kernels of rank 0 wait for those of rank 1, which has more to compute: that is the finding, and nothing else is."""
+    run_dir = folder / "late.ddl"
+    nccl_job.torchrun("gpu_job_nccl", folder, RANKS, run_dir, ["12"], **VIRTUAL)
+    found = json.loads(job.report(run_dir, "--json").stdout)
+    check([(f["id"], f["rank"]) for f in found["findings"]] == [("straggler", 1)], f"findings: {found['findings']}")
+    check("It computes 298" in found["findings"][0]["evidence"] and "the other 198" in found["findings"][0]["evidence"], f"evidence: {found['findings'][0]['evidence']}")
+    metrics = {m["id"]: m["value"] for m in found["metrics"]}
+    truth = gpu_truth.ranks(12)
+    steady = [[row for row in rows if row[0] >= 5] for rows in (gpu_truth.parts(truth[0]), gpu_truth.parts(truth[1]))]
+    computes, runs = [sum(row[2] for row in rows) for rows in steady], sum(row[1] for row in steady[0])
+    check(abs(metrics["gpu_parallel_efficiency"] - sum(computes) / (2 * runs)) < 1e-9, f"parallel efficiency {metrics['gpu_parallel_efficiency']}")
+    check(abs(metrics["gpu_load_balance"] - sum(computes) / (2 * max(computes))) < 1e-9, f"load balance {metrics['gpu_load_balance']}")
+    check(metrics["blame_share"] == 1, f"blame {metrics['blame_share']}")
+
+
+def alone(folder):
+    """One process that nobody announced: it has the same numbers of GPUs as a rank of many."""
+    run_dir = folder / "alone.ddl"
+    done = job.run([job.BUILD / "bin" / "gpu_job", "12"], **nccl_job.environment(LD_PRELOAD=job.LIBRARY, DDL_OUT=run_dir, **VIRTUAL))
+    check(done.returncode == 0, f"alone: {done.stderr}")
+    found = json.loads(job.report(run_dir, "--json").stdout)
+    truth = gpu_truth.Job(12)
+    steady = [row for row in gpu_truth.parts(truth) if row[0] >= 5]
+    metrics = {m["id"]: m["value"] for m in found["metrics"]}
+    check(abs(metrics.get("gpu_parallel_efficiency", 0) - sum(row[2] for row in steady) / sum(row[1] for row in steady)) < 1e-9, f"alone: {metrics}")
+    check(metrics.get("step_time") == steady[0][1] and found["findings"] == [], f"alone: {metrics} {found['findings']}")
+
+
+if __name__ == "__main__":
+    job.main(every_version, who_is_late, alone)
