@@ -1,12 +1,14 @@
 // A known load on a real GPU: KERNELS launches of a kernel that spins for a given time in layer "spin", a graph of four such kernels launched ten times in layer
 // "graph", copies of known size in layer "copy". Prints what it measured itself: ns per launch, and by events the time of the spinning.
-// usage: probe KERNELS [kill]
+// usage: probe KERNELS [kill|return|exit|_exit|abort]     how it leaves
 #include <ddl/annotate.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <vector>
 
 #define CHECK(call)                                                                                          \
@@ -73,6 +75,10 @@ int main(int argc, char** argv) {
   ddl_step_end();
   std::printf("spin_ms %.6f\nlaunch_ns %.1f\n", spin_ms, launch_ns);
   std::fflush(stdout);
-  if (argc > 2) raise(SIGKILL);
+  const std::string how = argc > 2 ? argv[2] : "return";
+  if (how == "kill") raise(SIGKILL);
+  if (how == "exit") std::exit(0);
+  if (how == "_exit") _exit(0);
+  if (how == "abort") std::abort();
   return 0;
 }

@@ -1,5 +1,5 @@
 // Two ranks of NCCL on one GPU (each says another NCCL_HOSTID, so that NCCL does not refuse). Rank 1 comes late to every collective by a kernel that spins.
-// usage: RANK=r WORLD_SIZE=n two_ranks ID_FILE
+// usage: RANK=r WORLD_SIZE=n two_ranks ID_FILE [nonblocking|graph]     graph: a third layer, captured once, replayed in every step
 #include <ddl/annotate.h>
 #include <nccl.h>
 #include <unistd.h>
@@ -19,7 +19,17 @@ __global__ void spin(long long cycles) {
   }
 }
 
-int main(int, char** argv) {
+static ncclResult_t settle(ncclComm_t comm, ncclResult_t result) {
+  while (result == ncclInProgress) {
+    ncclResult_t state;
+    if (const ncclResult_t asked = ncclCommGetAsyncError(comm, &state); asked != ncclSuccess) return asked;
+    if (state != ncclInProgress) result = state;
+  }
+  return result;
+}
+
+int main(int argc, char** argv) {
+  const std::string variant = argc > 2 ? argv[2] : "";
   const int rank = std::atoi(std::getenv("RANK")), size = std::atoi(std::getenv("WORLD_SIZE"));
   const std::string path = argv[1], draft = path + ".draft";
   ncclUniqueId id;
@@ -35,24 +45,39 @@ int main(int, char** argv) {
   if (std::fread(&id, sizeof id, 1, in) != 1) return 1;
   CHECK(cudaSetDevice(0));
   ncclComm_t comm;
-  CHECK(ncclCommInitRank(&comm, size, id, rank));
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = variant != "nonblocking";
+  const ncclResult_t made = ncclCommInitRankConfig(&comm, size, id, rank, &config);
+  CHECK(settle(comm, made));
   cudaStream_t stream;
   CHECK(cudaStreamCreate(&stream));
   float* data;
   const size_t count = 4 << 20;
   CHECK(cudaMalloc(&data, 4 * count * sizeof(float)));
+  cudaGraph_t graph;
+  cudaGraphExec_t executable = nullptr;
+  if (variant == "graph") {
+    ddl_layer_begin("captured");
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    CHECK(ncclAllReduce(data, data, count, ncclFloat32, ncclSum, comm, stream));
+    CHECK(cudaStreamEndCapture(stream, &graph));
+    CHECK(cudaGraphInstantiate(&executable, graph, 0));
+    ddl_layer_end();
+  }
   for (int step = 0; step < 20; ++step) {
     ddl_step_begin(static_cast<uint64_t>(step));
     ddl_layer_begin("alone");
     if (rank == 1) spin<<<1, 1, 0, stream>>>(2000000);
-    CHECK(ncclAllReduce(data, data, count, ncclFloat32, ncclSum, comm, stream));
+    CHECK(settle(comm, ncclAllReduce(data, data, count, ncclFloat32, ncclSum, comm, stream)));
     ddl_layer_end();
     ddl_layer_begin("fused");
     CHECK(ncclGroupStart());
-    CHECK(ncclAllReduce(data, data, 1000, ncclFloat32, ncclSum, comm, stream));
-    CHECK(ncclAllReduce(data + 10000, data + 10000, 3000, ncclFloat32, ncclSum, comm, stream));
-    CHECK(ncclGroupEnd());
+    const auto queued = [](ncclResult_t result) { return result == ncclInProgress ? ncclSuccess : result; };
+    CHECK(queued(ncclAllReduce(data, data, 1000, ncclFloat32, ncclSum, comm, stream)));
+    CHECK(queued(ncclAllReduce(data + 10000, data + 10000, 3000, ncclFloat32, ncclSum, comm, stream)));
+    CHECK(settle(comm, ncclGroupEnd()));
     ddl_layer_end();
+    if (executable) CHECK(cudaGraphLaunch(executable, stream));
     CHECK(cudaStreamSynchronize(stream));
     ddl_step_end();
   }
