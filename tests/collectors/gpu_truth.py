@@ -16,6 +16,7 @@ class Job:
     def __init__(self, steps, graph=False, rank=0, waits=False):
         self.now, self.ready, self.rows, self.steps = 0, {COMPUTE: 0, COMMUNICATE: 0, DEFAULT: 0}, [], []
         self.launched, self.waited = {}, {}  # by row: when its launch was entered; how long its kernel waited for other ranks
+        self.inputs = []  # when the host was in layer "input"
         self.phase = self.layer = self.step = None
         self.gemm_ns = 50000 if rank == 0 else 150000
         self.playing = self.play(steps, graph, waits)
@@ -29,6 +30,7 @@ class Job:
             self.step, begin = step, self.now
             self.now += 3000
             self.phase = "forward"
+            self.inputs.append((self.now, self.now + CALL_NS))
             self.give("memcpy", "[CUDA memcpy HtoD]", "input", COMPUTE, 20000, 200000)
             layers = [("fc1", GEMM, self.gemm_ns), ("fc1", "relu", 5000), ("fc2", GEMM, 30000)]
             entered = self.now
@@ -153,16 +155,20 @@ def idling(job):
             ender = next((row for row in rows if row.start_ns > at), None)
             to = min(end, ender.start_ns) if ender else end
             launched = job.launched[ender] if ender else None
-            if at == begin:  # the host opens layer "input" 3000 ns after the step
-                sums["input"] += to - at
-            elif ender is None:
-                sums["other"] += to - at
+            turn = min(max(at, launched), to) if ender else at  # until here the host was late, or nobody knows
+
+            def loading(left, right):
+                return sum(max(0, min(right, i_end) - max(left, i_begin)) for i_begin, i_end in job.inputs)
+
+            sums["input"] += loading(at, to)
+            before, after = turn - at - loading(at, turn), to - turn - loading(turn, to)
+            sums["host"] += before
+            if ender is None:
+                sums["other"] += after
             elif launched > at:
-                sums["host"] += min(to, launched) - at
-                rest = to - min(to, launched)
-                sums["launch" if rest < 20000 else "other"] += rest
+                sums["launch" if after < 20000 else "other"] += after
             else:
-                sums["kernel" if to - at < 30000 else "other"] += to - at
+                sums["kernel" if after < 30000 else "other"] += after
             at = to
         result.append((step, *sums.values()))
     return result
