@@ -34,6 +34,10 @@ constexpr SubModel kModels[] = {
      "  ddl model partition --profile vgg16.csv --workers 16 --bandwidth 1.25\n"
      "  ddl model partition slow.ddl --stages 4",
      model_partition},
+    {"model mapping", "which rank should sit where?",
+     "  ddl model mapping --links links.csv --traffic traffic.csv\n"
+     "  ddl model mapping halo.ddl --links links.csv            # columns from, to, gb_per_s",
+     model_mapping},
     {"model microbatch", "which micro-batches fit the workspace?",
      "  ddl model microbatch --csv kernels.csv --batch 256\n"
      "  ddl model microbatch --csv kernels.csv --batch 256 --workspace 64MiB",

@@ -44,7 +44,7 @@ TEST_F(Model, HelpListsEveryQuestionAndEachHasHelp) {
         names.push_back(line.substr(2, line.find(' ', 2) - 2));
     return names;
   }();
-  EXPECT_EQ(lines.size(), 11u);
+  EXPECT_EQ(lines.size(), 12u);
   for (const std::string& name : lines) {
     const Result one = ddl_command({"model", name, "--help"});
     EXPECT_EQ(one.code, 0) << name;
@@ -123,6 +123,22 @@ TEST_F(Model, QuotedTrainingTimesAreChecked) {  // sources.md A4, C10, C11
   EXPECT_TRUE(has(said({"--iterations", "38000", "--quoted-days", "13.2"}), "The quoted 13.2 days follow."));
   EXPECT_EQ(ddl_command({"model", "train", "--samples", "1", "--batch", "1", "--step-ms", "1", "--epochs", "1", "--quoted-days", "0"}).code,
             2);
+}
+
+TEST_F(Model, MappingPutsPartnersTogether) {
+  const std::string links = file("links.csv", "from,to,gb_per_s\na0,a1,80\nb0,b1,80\na1,b0,12.5\n");
+  const std::string traffic = file("traffic.csv", "from,to,bytes\n0,2,80e9\n2,0,80e9\n1,3,80e9\n3,1,80e9\n");
+  const Json json = answer({"mapping", "--links", links, "--traffic", traffic});
+  EXPECT_EQ(json["mapping"][0]["busiest_ns"], 12800000000);  // 160 GB through the slow link, one direction
+  EXPECT_EQ(json["mapping"][1]["busiest_ns"], 1000000000);
+  const auto node = [&](size_t rank) { return json["places"][rank]["best"].get<std::string>()[0]; };
+  EXPECT_EQ(node(0), node(2));
+  EXPECT_EQ(node(1), node(3));
+  // Of a run: rank 0 sends to rank 1 only.
+  const std::string run = write(test::run().ranks(2).steps(12).compute(1_ms).message(0, 1, 1_MiB, 100_us));
+  EXPECT_EQ(answer({"mapping", run, "--links", links})["mapping"][0]["busiest_ns"].get<double>(), std::round(12.0 * 1048576 / 80));
+  EXPECT_EQ(ddl_command({"model", "mapping", "--links", links}).code, 2);
+  EXPECT_EQ(ddl_command({"model", "mapping", "--links", links, "--traffic", file("t.csv", "from,to,bytes\n0,99,1\n")}).code, 3);
 }
 
 TEST_F(Model, WhatIfOfAStragglingRun) {
