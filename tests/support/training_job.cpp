@@ -112,9 +112,12 @@ TrainingJob draw_healthy(uint64_t seed, const std::vector<Fault>& faults) {
   if (has(faults, Fault::kLayerImbalance)) job.named_layers = true;
   const bool gpu = has(faults, Fault::kHostBound) || has(faults, Fault::kSlowCopies) || (faults.empty() && dice.chance(0.2));
   if (gpu) draw_gpu(job, compute_ns, dice);
+  if (has(faults, Fault::kSmallBatch)) job.reduction = dice.chance(0.5) ? Reduction::kAfterBackward : Reduction::kInBackward;
+  if (has(faults, Fault::kSmallBatch) || (faults.empty() && dice.chance(0.3))) job.samples = dice.between(1, 256);
   const bool overlapped = job.reduction == Reduction::kOverlapped;
   if (gpu) return draw_buckets(job, compute_ns * dice.uniform(0.01, 0.03), dice), job;
-  draw_buckets(job, compute_ns * (overlapped ? dice.uniform(0.03, 0.12) : dice.uniform(0.02, 0.25)), dice);
+  const double most = has(faults, Fault::kSmallBatch) ? 0.6 : job.samples > 0 ? 0.07 : overlapped ? 0.12 : 0.25;
+  draw_buckets(job, compute_ns * dice.uniform(has(faults, Fault::kSmallBatch) ? 0.25 : 0.02, most), dice);
   return job;
 }
 
@@ -162,6 +165,7 @@ InjectedFault draw_fault(TrainingJob& job, Fault kind, Dice& dice) {
       break;
     case Fault::kSlowAlgorithm:
     case Fault::kExposedTail:
+    case Fault::kSmallBatch:
       break;
     case Fault::kClockJump:
       fault.rank = dice.between(0, job.nodes - 1);
@@ -186,6 +190,14 @@ void set_small_tensors(TrainingJob& job) {
 
 void measure(TrainingJob& job, InjectedFault& fault) {
   const double with_ns = step_ns_of(job, fault.from_step);
+  if (fault.kind == Fault::kSmallBatch) {  // as many samples in steps of twice the batch
+    TrainingJob twice = job;
+    for (auto* layers : {&twice.forward_ns, &twice.backward_ns}) {
+      for (int64_t& layer_ns : *layers) layer_ns *= 2;
+    }
+    fault.cost = (with_ns - step_ns_of(twice, fault.from_step) / 2) / with_ns;
+    return;
+  }
   fault.cost = (with_ns - step_ns_of(job.without(fault.kind), fault.from_step)) / with_ns;
 }
 
@@ -193,7 +205,7 @@ void measure(TrainingJob& job, InjectedFault& fault) {
 
 const char* name_of(Fault fault) {
   static constexpr std::array kNames = {"slow rank",       "slow link",      "small tensors", "input stall", "bubble",     "clock jump",
-                                        "layer imbalance", "slow algorithm", "exposed tail",  "host bound",  "slow copies"};
+                                        "layer imbalance", "slow algorithm", "exposed tail",  "small batch", "host bound", "slow copies"};
   return kNames[static_cast<size_t>(fault)];
 }
 

@@ -35,6 +35,7 @@ enum class Fault {
   kLayerImbalance,  ///< one layer takes longer on one rank, on another one in every step
   kSlowAlgorithm,   ///< large buckets move at a fraction of the bandwidth of small ones
   kExposedTail,     ///< all non-blocking reductions are posted after backward
+  kSmallBatch,      ///< so few samples that transfers are a large part of the step
   kHostBound,       ///< GPUs: launching takes the host longer than the kernels run
   kSlowCopies,      ///< GPUs: copies of pageable memory, or over half a link
 };
@@ -68,6 +69,7 @@ struct TrainingJob {
   Reduction reduction = Reduction::kAfterBackward;
   bool loss_every_step = true;  ///< a reduction of 8 bytes, and a barrier where there is none
   int64_t optimizer_ns = 0;
+  int samples = 0;  ///< per rank and step, as reported; 0: not
   struct Pipeline {
     int stages = 1;                                ///< 1: none. Ranks are stages
     int microbatches = 1, usual_microbatches = 1;  ///< the second: without the fault

@@ -191,7 +191,9 @@ void TrainingSimulation::run_step(uint64_t step) {
     begin_ns.push_back(rank.now);
     rank.program = program_of(job_, r, step);
     rank.at = 0;
-    if (rank.process != nullptr) rank.process->push(rank.now, ContextKind::kStep, "", step);
+    if (rank.process == nullptr) continue;
+    rank.process->push(rank.now, ContextKind::kStep, "", step);
+    if (job_.samples > 0) rank.process->value(rank.now, "samples", job_.samples);
   }
   for (bool all_done = false; !all_done;) {
     all_done = true;

@@ -45,6 +45,7 @@ const std::vector<Kind>& kinds() {
       {"layer imbalance", {Fault::kLayerImbalance}},
       {"slow algorithm", {Fault::kSlowAlgorithm}},
       {"exposed tail", {Fault::kExposedTail}},
+      {"small batch", {Fault::kSmallBatch}},
       {"host bound", {Fault::kHostBound}},
       {"slow copies", {Fault::kSlowCopies}},
       {"clock jump", {Fault::kClockJump}},
@@ -79,6 +80,8 @@ std::string expected_finding(Fault fault) {
       return "slow_algorithm";
     case Fault::kExposedTail:
       return "exposed_tail";
+    case Fault::kSmallBatch:
+      return "batch_too_small";
     case Fault::kHostBound:
       return "host_bound";
     case Fault::kSlowCopies:
