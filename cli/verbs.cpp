@@ -15,6 +15,7 @@ namespace {
 constexpr Verb kVerbs[] = {
     {"record", "run a job and record where its time goes", run_record},
     {"report", "what to fix, and the numbers behind it", run_report},
+    {"top", "watch a running job: who is late, who waits, where the step goes", run_top},
     {"query", "ask the recorded run in SQL", run_query},
     {"analyze", "compute the metrics of a run, again or one of them", run_analyze},
     {"diff", "what changed from one run to another, with a gate for scripts", run_diff},

@@ -25,6 +25,7 @@ int run_model(const Arguments& arguments);
 int run_diff(const Arguments& arguments);
 int run_scaling(const Arguments& arguments);
 int run_import(const Arguments& arguments);
+int run_top(const Arguments& arguments);
 int run_doctor(const Arguments& arguments);
 
 /// `ddl ARGUMENTS`: everything but main(): finds the verb, prints errors and hints, returns the exit code.

@@ -58,6 +58,17 @@ class MetaVisitor {
   virtual void on_fact(std::string_view /*key*/, std::string_view /*value*/) {}
 };
 
+/// How far somebody who follows a running job has read an events, ring or meta chunk. A new one stands at the begin.
+struct FollowPosition {
+  struct Open {
+    uint64_t slot;  ///< as `read`, of the record
+    Record record;
+  };
+  uint64_t read = 0;       ///< records, of a ring ever; meta: bytes of entries
+  uint64_t missed = 0;     ///< records of a ring that were written over before they were read
+  std::vector<Open> open;  ///< calls that had not returned
+};
+
 class SpoolReader {
  public:
   /// Opens the file, checks its header and indexes its chunks. Throws Error (kDataMissing) when this is not a spool that can be read: no
@@ -92,6 +103,14 @@ class SpoolReader {
   void read_device(const SpoolChunk& chunk, std::vector<DeviceRecord>& out, std::vector<Skip>* skips = nullptr) const;
   /// Decodes a meta chunk. A damaged entry ends its chunk, because the next one cannot be found without its length.
   void read_meta(const SpoolChunk& chunk, MetaVisitor& visitor, std::vector<Skip>* skips = nullptr) const;
+  /// What has come since: records of an events or ring chunk that are finished, appended to `out` in the order of the file; calls that were
+  /// open and have returned come first. Costs one read where nothing has. `chunk` as of the last refresh().
+  void follow_records(const SpoolChunk& chunk, FollowPosition& position, std::vector<Record>& out) const;
+  /// The same for entries of a meta chunk.
+  void follow_meta(const SpoolChunk& chunk, FollowPosition& position, MetaVisitor& visitor) const;
+  /// All chunks in the order of the file, also tables that were replaced. More may be appended by refresh(), none goes.
+  std::span<const SpoolChunk> all_chunks() const { return chunks_; }
+
   /// All meta chunks.
   void read_meta(MetaVisitor& visitor, std::vector<Skip>* skips = nullptr) const;
 

@@ -179,6 +179,26 @@ void SpoolReader::read_meta(const SpoolChunk& chunk, MetaVisitor& visitor, std::
   }
 }
 
+void SpoolReader::follow_meta(const SpoolChunk& chunk, FollowPosition& position, MetaVisitor& visitor) const {
+  const uint64_t begin = sizeof(ChunkHeader) + position.read;
+  uint64_t word = 0;
+  if (begin + sizeof word > chunk.header.bytes || read_at(chunk.offset + begin, &word, sizeof word) != sizeof word || word == 0) return;
+  std::vector<unsigned char> bytes(chunk.header.bytes - begin);
+  bytes.resize(read_at(chunk.offset + begin, bytes.data(), bytes.size()));
+  for (size_t at = 0; at + sizeof word <= bytes.size();) {
+    memcpy(&word, &bytes[at], sizeof word);
+    const uint64_t total = meta_total_bytes(word);
+    if (word == 0) return;
+    if (total < sizeof word || total > bytes.size() - at || total % 8 != 0) {  // damage: nothing behind it can be found
+      position.read = chunk.header.bytes;
+      return;
+    }
+    decode(meta_kind(word), Payload(&bytes[at + sizeof word], static_cast<size_t>(total) - sizeof word), visitor);
+    at += static_cast<size_t>(total);
+    position.read += total;
+  }
+}
+
 void SpoolReader::read_meta(MetaVisitor& visitor, std::vector<Skip>* skips) const {
   for (const SpoolChunk& chunk : chunks(ChunkKind::kMeta)) read_meta(chunk, visitor, skips);
 }

@@ -18,11 +18,11 @@ HOUSE = {
     "store": ["core"],
     "analyzer": ["core", "store"],
     "reports": ["core", "store", "analyzer"],
-    "tui": ["core", "store", "analyzer"],
+    "tui": ["core", "store", "analyzer", "reports"],  # safe_text.h, format.h
     "autotuner": ["core", "store", "analyzer"],
     "cli": ["core", "store", "analyzer", "reports", "tui", "autotuner", "collectors"],  # collectors/collectors.def
     "workloads": ["include"],
-    "bench": ["core", "store", "collectors", "include"],
+    "bench": ["core", "store", "collectors", "include", "tui"],
 }
 SOURCES = {".c", ".cpp", ".h", ".def", ".inc", ".in"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')

@@ -23,6 +23,18 @@ bool takes_the_longest(const Operation& operation) {
 
 }  // namespace
 
+double transfer_time_ns(const Instance& instance, const Split& split) {
+  int64_t sum_ns = 0;
+  int64_t longest_ns = 0;
+  for (size_t i = 0; i < instance.members.size(); ++i) {
+    const int64_t xfer_ns = instance.members[i].duration_ns - split.wait_ns[i];
+    sum_ns += xfer_ns;
+    longest_ns = std::max(longest_ns, xfer_ns);
+  }
+  const auto n = static_cast<double>(instance.members.size());
+  return takes_the_longest(*instance.operation) ? static_cast<double>(longest_ns) : static_cast<double>(sum_ns) / n;
+}
+
 void CollectiveGroups::add(const CommunicatorInfo& communicator, int64_t op, const Instance& instance, std::optional<int64_t> bytes,
                            const Split& split, double sigma_ns) {
   Key key{communicator.id, op, bytes.value_or(-1)};
@@ -32,7 +44,6 @@ void CollectiveGroups::add(const CommunicatorInfo& communicator, int64_t op, con
   int64_t sum_ns = 0;
   int64_t longest_ns = 0;
   int64_t xfer_sum_ns = 0;
-  int64_t xfer_longest_ns = 0;
   bool in_step = false;
   const size_t n = instance.members.size();
   for (size_t i = 0; i < n; ++i) {
@@ -44,7 +55,6 @@ void CollectiveGroups::add(const CommunicatorInfo& communicator, int64_t op, con
     if (split.wait_ns.empty()) continue;
     const int64_t xfer_ns = m.duration_ns - split.wait_ns[i];
     xfer_sum_ns += xfer_ns;
-    xfer_longest_ns = std::max(xfer_longest_ns, xfer_ns);
     group.wait_ns += split.wait_ns[i];
     if (split.wait_ns[i] > 0) group.sigma_ns += sigma_ns;
     if (!split.min_duration_wait_ns.empty()) {
@@ -62,7 +72,7 @@ void CollectiveGroups::add(const CommunicatorInfo& communicator, int64_t op, con
     group.raw_times.add(longest ? static_cast<double>(longest_ns) : static_cast<double>(sum_ns) / static_cast<double>(n));
     group.longest_times.add(static_cast<double>(longest_ns));
     if (!split.wait_ns.empty()) {
-      group.xfer_times.add(longest ? static_cast<double>(xfer_longest_ns) : static_cast<double>(xfer_sum_ns) / static_cast<double>(n));
+      group.xfer_times.add(transfer_time_ns(instance, split));
     }
   }
   if (split.wait_ns.empty()) {

@@ -17,6 +17,9 @@
 
 namespace ddl {
 
+/// What the instance transferred for, as its group's bandwidth takes it. `split` must be known.
+double transfer_time_ns(const Instance& instance, const Split& split);
+
 class CollectiveGroups {
  public:
   /// Sizes beyond this many are booked together under bytes NULL: a run that never uses a size twice must not cost memory per instance.

@@ -4,6 +4,25 @@
 
 namespace ddl {
 
+void add_to(WindowEvents& window, const Activity& a, int64_t owner) {
+  const bool own_call = !a.request && a.thread == owner;
+  (own_call ? window.calls : window.background).push_back(a.interval);
+  if (own_call && a.completion) window.completions.push_back(a.interval);
+  if (a.request && a.collective) window.flights.push_back({a.interval, a.bytes});
+  if (!own_call && !a.request) return;
+  if (a.wait_ns.value_or(0) > 0) {
+    window.waiting.push_back({a.interval.begin_ns, a.interval.begin_ns + *a.wait_ns});
+    window.sigma_ns += a.sigma_ns;
+    if (a.bubble) window.bubble.push_back(window.waiting.back());
+  }
+  if (a.unsplit) {
+    window.unsplit.push_back(a.interval);
+    window.unsplit_why = a.why;
+  } else if (a.why == Why::kPartialRanks || a.why == Why::kClockUntrusted) {
+    window.why = a.why;
+  }
+}
+
 Partition partition(const Interval& window, const WindowEvents& events, int64_t mpi_ns) {
   const IntervalSet inside({window});
   const IntervalSet exposed = intersect(IntervalSet(events.calls), inside);

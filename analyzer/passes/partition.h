@@ -46,6 +46,24 @@ struct WindowEvents {
   Why unsplit_why = Why::kNone;  ///< the same of `unsplit`
 };
 
+/// One event, as far as windows care.
+struct Activity {
+  Interval interval;
+  int64_t thread = 0;
+  bool request = false;
+  bool completion = false;
+  bool collective = false;
+  bool bubble = false;   ///< waits for another stage of its pipeline
+  bool unsplit = false;  ///< a call in which messages completed, and nobody knows how long it waited; see `why`
+  std::optional<int64_t> wait_ns;
+  double sigma_ns = 0;  ///< clock sigma of wait_ns
+  Why why = Why::kNone;
+  int64_t bytes = 0;
+};
+
+/// Books the event in the window that `owner`, a thread, opened.
+void add_to(WindowEvents& window, const Activity& event, int64_t owner);
+
 struct Partition {
   int64_t duration_ns = 0;
   int64_t compute_ns = 0;

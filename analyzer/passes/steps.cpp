@@ -16,40 +16,6 @@ namespace {
 
 constexpr size_t kSliceEvents = 100'000;
 
-/// One event, as far as windows care.
-struct Activity {
-  Interval interval;
-  int64_t thread = 0;
-  bool request = false;
-  bool completion = false;
-  bool collective = false;
-  bool bubble = false;   ///< waits for another stage of its pipeline
-  bool unsplit = false;  ///< a call in which messages completed, and nobody knows how long it waited; see `why`
-  std::optional<int64_t> wait_ns;
-  double sigma_ns = 0;  ///< clock sigma of wait_ns
-  Why why = Why::kNone;
-  int64_t bytes = 0;
-};
-
-void add_to(WindowEvents& window, const Activity& a, int64_t owner) {
-  const bool own_call = !a.request && a.thread == owner;
-  (own_call ? window.calls : window.background).push_back(a.interval);
-  if (own_call && a.completion) window.completions.push_back(a.interval);
-  if (a.request && a.collective) window.flights.push_back({a.interval, a.bytes});
-  if (!own_call && !a.request) return;
-  if (a.wait_ns.value_or(0) > 0) {
-    window.waiting.push_back({a.interval.begin_ns, a.interval.begin_ns + *a.wait_ns});
-    window.sigma_ns += a.sigma_ns;
-    if (a.bubble) window.bubble.push_back(window.waiting.back());
-  }
-  if (a.unsplit) {
-    window.unsplit.push_back(a.interval);
-    window.unsplit_why = a.why;
-  } else if (a.why == Why::kPartialRanks || a.why == Why::kClockUntrusted) {
-    window.why = a.why;
-  }
-}
-
 Why why_from(const std::string& name) {
   return name == "PARTIAL_RANKS" ? Why::kPartialRanks : name == "CLOCK_UNTRUSTED" ? Why::kClockUntrusted : Why::kNotApplicable;
 }

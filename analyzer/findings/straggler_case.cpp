@@ -1,0 +1,239 @@
+#include "analyzer/findings/straggler_case.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "analyzer/findings/findings.h"
+#include "analyzer/statistics.h"
+
+namespace ddl {
+namespace {
+
+constexpr double kMinWaitShare = 0.02;    // of the others' step: less waiting is not worth a finding
+constexpr double kMinBlameShare = 0.05;   // blame against step time
+constexpr double kMinSavingShare = 0.01;  // of the step
+constexpr double kNoiseShare = 0.001;     // of the step
+constexpr double kNoiseWaiting = 0.1;     // of all waiting
+constexpr size_t kMinSteps = 5;           // in which the rank was late
+constexpr double kMinInstances = 20;      // the same, in runs without steps
+constexpr size_t kCandidates = 3;
+constexpr double kExplainedShare = 0.5;  // of the others' waiting must be missing from the rank's own time inside MPI
+constexpr double kClearChange = 4;       // blame after the change against before it
+
+/// What the instances of one step say about one rank.
+struct StepBlame {
+  int64_t step = 0;
+  double all_ns = 0;     // blame of all ranks
+  double rank_ns = 0;    // of this one
+  double instances = 0;  // above the noise: collectives, and calls that waited for messages
+  double late = 0;       // of those, this one was to blame; ties count as shares
+  double messages = 0;   // of `late`, calls that waited for messages
+};
+
+std::vector<int64_t> most_blamed(const StragglerInput& input) {
+  std::map<int64_t, double> blame_ns;
+  input.each_late([&](const LateRow& late) { blame_ns[late.rank] += late.wait_ns; });
+  std::vector<std::pair<double, int64_t>> order;
+  for (const auto& [rank, wait_ns] : blame_ns) {
+    if (wait_ns > 0) order.emplace_back(wait_ns, rank);
+  }
+  std::sort(order.rbegin(), order.rend());
+  if (order.size() > kCandidates) order.resize(kCandidates);
+  std::vector<int64_t> ranks;
+  for (const auto& candidate : order) ranks.push_back(candidate.second);
+  return ranks;
+}
+
+/// Instances whose longest wait is shorter say nothing about who is late.
+double noise_ns(const StragglerInput& input) {
+  std::map<int, double> waiting_ns;  // by quarter octaves of the instance's longest wait
+  double all_ns = 0;
+  input.each_late([&](const LateRow& late) {
+    if (late.longest_ns <= 0) return;
+    waiting_ns[static_cast<int>(std::floor(4 * std::log2(late.longest_ns)))] += late.wait_ns;
+    all_ns += late.wait_ns;
+  });
+  const double noise = input.annotated ? kNoiseShare * static_cast<double>(input.step_ns) : 0;
+  double sum_ns = 0;
+  for (const auto& [quarter_octave, wait_ns] : waiting_ns) {
+    if ((sum_ns += wait_ns) > kNoiseWaiting * all_ns) return std::max(noise, std::exp2(quarter_octave / 4.0));
+  }
+  return noise;
+}
+
+std::vector<StepBlame> blame_by_step(const StragglerInput& input, int64_t suspect, double noise_ns) {
+  std::map<int64_t, StepBlame> steps;
+  if (input.annotated) {  // those in which nobody waited, too
+    for (const int64_t step : input.steps) steps[step].step = step;
+  }
+  input.each_late([&](const LateRow& late) {
+    StepBlame& s = steps[late.step];
+    s.step = late.step;
+    s.all_ns += late.wait_ns;
+    if (late.rank == suspect) s.rank_ns += late.wait_ns;
+    if (late.longest_ns < noise_ns || late.longest_ns == 0) return;
+    s.instances += late.instances;
+    if (late.rank != suspect) return;
+    s.late += late.instances;
+    if (late.message) s.messages += late.instances;
+  });
+  std::vector<StepBlame> result;
+  for (const auto& [step, blame] : steps) result.push_back(blame);
+  return result;
+}
+
+/// First step from which the blame is clearly higher; 0 if there is no such change.
+size_t find_change(const std::vector<StepBlame>& steps) {
+  const size_t n = steps.size();
+  if (n < 2 * kMinSteps) return 0;
+  const auto add = [](double sum, const StepBlame& s) { return sum + s.rank_ns; };
+  const double total = std::accumulate(steps.begin(), steps.end(), 0.0, add);
+  size_t best = 0;
+  double best_gain = 0;
+  double before = 0;
+  for (size_t k = 1; k < n; ++k) {
+    before += steps[k - 1].rank_ns;
+    if (k < kMinSteps || n - k < kMinSteps) continue;
+    const double left = static_cast<double>(k);
+    const double right = static_cast<double>(n - k);
+    const double mean_before = before / left;
+    const double mean_after = (total - before) / right;
+    const double gain = (mean_after - mean_before) * (mean_after - mean_before) * left * right;
+    if (mean_after > kClearChange * mean_before && gain > best_gain) {
+      best_gain = gain;
+      best = k;
+    }
+  }
+  // Lateness that is passed on reaches one rank more in every step, so the blame rises for a while: the change is where that began.
+  for (double sum = std::accumulate(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(best), 0.0, add); best > kMinSteps; --best) {
+    const double last = steps[best - 1].rank_ns;
+    sum -= last;
+    if (last == 0 || last <= kClearChange * sum / static_cast<double>(best - 1)) break;
+  }
+  return best;
+}
+
+StragglerCosts costs_of(const StragglerInput& input, int64_t suspect, const std::set<int64_t>& steps) {
+  struct One {
+    double suspect_compute = 0, compute = 0, suspect_exposed = 0, exposed = 0, wait = 0, least = -1, duration = 0, longest = 0;
+    int others = 0;
+  };
+  std::vector<double> means, leasts, longest, compute, others_compute, less_in_mpi;
+  double wait_ns = 0;
+  double duration_ns = 0;
+  One now;
+  const auto close = [&] {
+    if (now.others == 0) return;
+    wait_ns += now.wait;
+    duration_ns += now.duration;
+    means.push_back(now.wait / now.others);
+    leasts.push_back(now.least);
+    longest.push_back(now.longest);
+    compute.push_back(now.suspect_compute);
+    others_compute.push_back(now.compute / now.others);
+    less_in_mpi.push_back(now.exposed / now.others - now.suspect_exposed);
+  };
+  int64_t current = -1;
+  input.each_step([&](const StepOfRank& row) {
+    if (!steps.contains(row.step)) return;
+    if (row.step != current) {
+      close();
+      now = {};
+      current = row.step;
+    }
+    now.longest = std::max(now.longest, row.duration_ns);
+    if (row.rank == suspect) {
+      now.suspect_compute = row.compute_ns;
+      now.suspect_exposed = row.exposed_ns;
+      return;
+    }
+    ++now.others;
+    now.duration += row.duration_ns;
+    now.compute += row.compute_ns;
+    now.wait += row.wait_ns;
+    now.exposed += row.exposed_ns;
+    now.least = now.least < 0 ? row.wait_ns : std::min(now.least, row.wait_ns);
+  });
+  close();
+  StragglerCosts costs;
+  if (means.empty() || duration_ns <= 0) return costs;
+  costs.others_wait_ns = median_of(means);
+  costs.least_wait_ns = median_of(leasts);
+  costs.wait_share = wait_ns / duration_ns;
+  costs.step_ns = median_of(longest);
+  costs.compute_ns = median_of(compute);
+  costs.others_compute_ns = median_of(others_compute);
+  costs.less_in_mpi_ns = median_of(less_in_mpi);
+  return costs;
+}
+
+std::optional<StragglerCase> judge(const StragglerInput& input, int64_t suspect, const std::vector<StepBlame>& steps, size_t first) {
+  StragglerCase c;
+  c.rank = suspect;
+  double all_ns = 0;
+  double rank_ns = 0;
+  std::set<int64_t> numbers;
+  for (size_t i = first; i < steps.size(); ++i) {
+    all_ns += steps[i].all_ns;
+    rank_ns += steps[i].rank_ns;
+    c.instances += steps[i].instances;
+    c.late += steps[i].late;
+    c.messages += steps[i].messages;
+    c.late_steps += steps[i].late > 0 ? 1 : 0;
+    numbers.insert(steps[i].step);
+  }
+  if (all_ns <= 0 || c.instances <= 0) return std::nullopt;
+  c.blame_share = rank_ns / all_ns;
+  c.late_rate = c.late / c.instances;
+  c.costs = costs_of(input, suspect, numbers);
+  const double p = static_cast<double>(input.ranks);
+  const double least = std::min(2 / p, (1 + 1 / p) / 2);
+  const bool often = input.annotated ? c.late_steps >= kMinSteps : c.late >= kMinInstances;
+  const bool holds = often && c.blame_share > least && c.late_rate > least && c.costs.wait_share >= kMinWaitShare &&
+                     c.costs.less_in_mpi_ns >= kExplainedShare * c.costs.others_wait_ns * c.blame_share &&
+                     rank_ns / static_cast<double>(numbers.size()) > kMinBlameShare * c.costs.step_ns &&
+                     c.costs.saving_ns(c.blame_share) > kMinSavingShare * c.costs.step_ns;
+  return holds ? std::optional(c) : std::nullopt;
+}
+
+/// What the suspect was late to.
+const char* what_is_late(const StragglerCase& c) { return c.messages == 0 ? "enters last in" : "is late in"; }
+
+}  // namespace
+
+double StragglerCosts::saving_ns(double blame_share) const { return std::min(least_wait_ns * blame_share, less_in_mpi_ns); }
+
+std::optional<StragglerCase> find_straggler_case(const StragglerInput& input) {
+  if (input.ranks < 2) return std::nullopt;
+  const double noise = noise_ns(input);
+  for (int64_t suspect : most_blamed(input)) {
+    const std::vector<StepBlame> steps = blame_by_step(input, suspect, noise);
+    if (const size_t change = find_change(steps); change > 0) {
+      if (std::optional<StragglerCase> after = judge(input, suspect, steps, change)) {
+        after->since = steps[change].step;
+        return after;
+      }
+    }
+    if (std::optional<StragglerCase> whole = judge(input, suspect, steps, 0)) return whole;
+  }
+  return std::nullopt;
+}
+
+bool is_sure(const StragglerCase& c) { return c.blame_share > 0.8 && c.late_rate > 0.5 && c.late >= kMinInstances; }
+
+const char* late_to(const StragglerCase& c) {
+  return c.messages == 0 ? "collectives" : c.messages < c.late ? "collectives and messages" : "messages";
+}
+
+std::string straggler_sentence(const StragglerCase& found, const std::string& who, const std::string& per, size_t ranks) {
+  return fmt::format("{} {} {} of {}{}: the {} {}{}", who, what_is_late(found), percent_text(found.late_rate), late_to(found),
+                     found.since ? fmt::format(" since step {}", *found.since) : "", ranks == 2 ? "other waits" : "others wait",
+                     duration_text(found.costs.others_wait_ns * found.blame_share), per);
+}
+
+}  // namespace ddl

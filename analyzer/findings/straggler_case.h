@@ -1,0 +1,86 @@
+// Rule R8 of metrics.md section 12 over plain rows, so that a report and the live view judge alike: which rank is late again and again, and
+// what that costs the others.
+//
+// Blame comes from the instances (W10) and from the calls that waited for messages (W5, W6), and is booked where the lateness began
+// (late_roots.h); what it costs comes from the partition of the steps, because the waits of overlapping non-blocking
+// collectives add up to more than the time lost. The instances with the shortest waits, which make up a tenth of all waiting together, are
+// left out of the late rate, as are those below a thousandth of the step: who is last there says nothing, and of the many collectives of a
+// step often only the first has to wait for the late rank. A rank that became slow in mid-run is found by cutting its blame per step in two
+// where the means differ most.
+//
+// Times are ns. Pure functions; the rows are read several times and must be the same each time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ddl {
+
+/// An instance, and one rank that entered last: what the others waited for it.
+struct LateRow {
+  int64_t step = 0;
+  int64_t rank = 0;
+  double instances = 0;   ///< its share of them, if several ranks entered last
+  double wait_ns = 0;     ///< the others' waiting, its share of it
+  double longest_ns = 0;  ///< longest wait of one rank in the instance
+  bool message = false;   ///< calls that waited for messages, not a collective
+};
+
+/// Where one step of one rank went.
+struct StepOfRank {
+  int64_t step = 0;
+  int64_t rank = 0;
+  double duration_ns = 0;
+  double compute_ns = 0;
+  double wait_ns = 0;
+  double exposed_ns = 0;
+};
+
+struct StragglerInput {
+  bool annotated = false;  ///< steps are real; else everything is step 0
+  int64_t step_ns = 0;     ///< median step, or the duration of the run
+  size_t ranks = 0;
+  std::vector<int64_t> steps;  ///< in which all waiting is known, ascending; used where `annotated`
+  std::function<void(const std::function<void(const LateRow&)>&)> each_late;
+  std::function<void(const std::function<void(const StepOfRank&)>&)> each_step;  ///< of steps with known waiting, by step
+};
+
+/// How the suspect and the others spent the steps that count.
+struct StragglerCosts {
+  double others_wait_ns = 0;  ///< median over steps of the others' mean
+  double least_wait_ns = 0;   ///< median over steps of the wait of the one that waited least: its lead is all that can be won
+  double wait_share = 0;      ///< of the others' time
+  double step_ns = 0;         ///< median of the longest
+  double compute_ns = 0;      ///< of the suspect, median
+  double others_compute_ns = 0;
+  double less_in_mpi_ns = 0;  ///< than the others, median over steps
+
+  double saving_ns(double blame_share) const;
+};
+
+struct StragglerCase {
+  int64_t rank = 0;
+  std::optional<int64_t> since;  ///< step from which on it is late; nothing: from the begin
+  double blame_share = 0;        ///< of all waiting
+  double late_rate = 0;          ///< of the instances that make somebody wait
+  double late = 0;               ///< instances
+  double messages = 0;           ///< of `late`, calls that waited for messages
+  double instances = 0;
+  size_t late_steps = 0;
+  StragglerCosts costs;
+};
+
+/// Nothing if no rank is late often enough, or its lateness costs too little.
+std::optional<StragglerCase> find_straggler_case(const StragglerInput& input);
+
+/// Lateness as clear as this is no accident.
+bool is_sure(const StragglerCase& found);
+/// What the rank is late to: "collectives", "messages" or both.
+const char* late_to(const StragglerCase& found);
+/// "rank 11 (nid0042) enters last in 87.0% of collectives since step 1795: the others wait 34.1 ms/step". `who`: "rank 11 (nid0042)".
+std::string straggler_sentence(const StragglerCase& found, const std::string& who, const std::string& per, size_t ranks);
+
+}  // namespace ddl

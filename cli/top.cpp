@@ -1,0 +1,147 @@
+#include <fmt/format.h>
+#include <langinfo.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <clocale>
+#include <cstring>
+#include <filesystem>
+
+#include "cli/open_run.h"
+#include "cli/options.h"
+#include "cli/terminal.h"
+#include "cli/top_setup.h"
+#include "cli/verbs.h"
+#include "core/error.h"
+#include "store/run_directory.h"
+#include "tui/spool_source.h"
+#include "tui/store_source.h"
+#include "tui/top.h"
+#ifdef DDL_TERMINAL
+#include "tui/screen.h"
+#endif
+
+namespace ddl::cli {
+namespace {
+
+constexpr VerbHelp kHelp{"top", "[options] [RUN]",
+                         "Watches a running job: who is late, who waits, where the step goes. Reads the spools of the run directory and "
+                         "nothing else; the job does\n"
+                         "not notice. ? shows the keys. Without a terminal it prints one frame.",
+                         "  ddl record -o run.ddl -- mpirun -np 4 ./train --steps 500 &\n"
+                         "  ddl top run.ddl\n"
+                         "  ddl-top run.ddl -b -n 1 --size 100x30\n"
+                         "  ddl-top run.ddl --json -n 3 | jq .headline.sentence\n"
+                         "  ddl-top --replay run.ddl --speed 10\n"};
+
+tui::Size parse_size(const std::string& text) {
+  tui::Size size;
+  int used = 0;
+  if (std::sscanf(text.c_str(), "%4dx%4d%n", &size.width, &size.height, &used) != 2 || static_cast<size_t>(used) != text.size() ||
+      size.width < tui::kSmallest.width || size.height < tui::kSmallest.height || size.width > tui::kLargest.width ||
+      size.height > tui::kLargest.height)
+    throw Error(fmt::format("'{}' is no size", text),
+                fmt::format("WIDTHxHEIGHT from {}x{} to {}x{}: --size 80x24", tui::kSmallest.width, tui::kSmallest.height,
+                            tui::kLargest.width, tui::kLargest.height),
+                ExitCode::kUsage);
+  return size;
+}
+
+tui::Size terminal_size() {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0) return {size.ws_col, size.ws_row};
+  return {};
+}
+
+/// The program has a file per process open.
+void raise_file_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+  }
+}
+
+template <class T>
+T in_range(T value, T least, T most, const char* what) {
+  if (value >= least && value <= most) return value;
+  throw Error(fmt::format("{} must be from {} to {}", what, least, most), {}, ExitCode::kUsage);
+}
+
+}  // namespace
+
+int run_top(const Arguments& arguments) {
+  namespace po = boost::program_options;
+  VerbOptions options(kHelp);
+  options.allow_words(1);
+  // clang-format off
+  options.add()
+      ("delay,d", po::value<double>()->value_name("SECONDS"), "between two looks (=1)")
+      ("frames,n", po::value<int>()->value_name("N"), "end after so many")
+      ("batch,b", "frames as text, without escape sequences")
+      ("json", "one JSON object per frame and line (docs/reference/ddl-top.schema.json)")
+      ("size", po::value<std::string>()->value_name("WxH"), "of text frames (=80x24)")
+      ("replay", "from the run's store, as if it were running")
+      ("speed", po::value<double>()->value_name("X")->default_value(1.0, "1"), "of the replay: X seconds of the job in a second")
+      ("sort", po::value<std::string>()->value_name("COLUMN"), "rank, node, late, wait, step or gpu (=late)")
+      ("filter", po::value<std::string>()->value_name("EXPR"), "ranks to show: 'late>5 & node~nid004', 'rank=8..15'")
+      ("ascii", "no characters beyond ASCII")
+      ("color", po::value<std::string>()->value_name("WHEN")->default_value("auto"), "auto (not with NO_COLOR), always or never");
+  // clang-format on
+  if (!options.parse(arguments)) return 0;
+
+  tui::TopOptions top;
+  top.view = load_setup();
+  top.save_setup = save_setup;
+  top.frames = options.maybe<int>("frames");
+  if (top.frames) in_range(*top.frames, 1, 1'000'000'000, "--frames");
+  if (const auto delay = options.maybe<double>("delay")) top.view.interval_s = in_range(*delay, 0.1, 3600.0, "--delay");
+  top.speed = in_range(options.get<double>("speed"), 0.001, 1e6, "--speed");
+  if (const auto sort = options.maybe<std::string>("sort")) top.view.sort = parse_column(*sort);
+  if (const auto filter = options.maybe<std::string>("filter")) top.view.filter = tui::Filter(*filter);
+  const auto color = options.get<std::string>("color");
+  if (color != "auto" && color != "always" && color != "never")
+    throw Error(fmt::format("--color {}: auto, always or never", color), {}, ExitCode::kUsage);
+  top.json = options.has("json");
+  top.replay = options.has("replay");
+  top.batch = options.has("batch");
+  const bool on_terminal = isatty(STDOUT_FILENO) == 1 && isatty(STDIN_FILENO) == 1;
+  if (!on_terminal && !top.json) {
+    if (!top.frames && !top.batch) top.frames = 1;
+    top.batch = true;
+  }
+  std::setlocale(LC_ALL, "");
+  std::setlocale(LC_NUMERIC, "C");
+  top.theme.unicode = !options.has("ascii") && std::strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+  const auto size = options.maybe<std::string>("size");
+  top.size = size ? parse_size(*size) : terminal_size();
+
+  raise_file_limit();
+  const std::string argument = options.words().empty() ? "" : options.words()[0];
+  std::optional<Run> stored;
+  std::unique_ptr<tui::Source> source;
+  const bool printed = top.batch || top.json;
+  if (!top.replay) {
+    const RunDirectory run = find_run(argument.empty() ? std::nullopt : std::optional(argument));
+    std::error_code error;
+    top.replay = run.spools().empty() && std::filesystem::exists(run.store, error);  // only its store was kept
+  }
+  if (top.replay) {
+    stored.emplace(open_run(argument));
+    source =
+        std::make_unique<tui::StoreSource>(stored->db, stored->shown, top.view.interval_s * top.speed, printed ? top.frames : std::nullopt);
+  } else {
+    const RunDirectory run = find_run(argument.empty() ? std::nullopt : std::optional(argument));
+    source = std::make_unique<tui::SpoolSource>(run, shown_path(run.directory));
+  }
+  if (printed) return tui::run_batch(*source, top, print_out);
+#ifdef DDL_TERMINAL
+  const tui::Color when = color == "always" ? tui::Color::kAlways : color == "never" ? tui::Color::kNever : tui::Color::kAuto;
+  return tui::run_screen(*source, top, when);
+#else
+  throw Error("this ddl was built without ncurses: it has no screen", "ddl top -b prints frames as text", ExitCode::kUsage);
+#endif
+}
+
+}  // namespace ddl::cli

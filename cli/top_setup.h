@@ -1,0 +1,18 @@
+// What the user of ddl-top saved with F12: $XDG_CONFIG_HOME/ddl/top.conf, lines of NAME=VALUE.
+#pragma once
+
+#include <string>
+
+#include "tui/view.h"
+
+namespace ddl::cli {
+
+/// Column by its name in lower case. Throws ddl::Error (usage) with the nearest name.
+tui::Column parse_column(const std::string& text);
+
+/// The saved setup, or how it is without one. A line that cannot be used is left out, with a note.
+tui::View load_setup();
+/// Returns what to tell the user.
+std::string save_setup(const tui::View& view);
+
+}  // namespace ddl::cli

@@ -1,0 +1,75 @@
+// Following a running job: what a chunk has got since it was last looked at, for the price of a small read where that is nothing.
+//
+// A log chunk has one writer, which fills it from front to back, so the first slot without a word is where the next record will come. A
+// call that has not returned has a record already, which changes in place: such slots are looked at again each time. A ring is written
+// round and round; how many records it ever got says what is new, and what was written over while it was read is recognised by the count
+// after it.
+#include <string.h>
+
+#include <algorithm>
+
+#include "core/reader.h"
+
+namespace ddl {
+
+namespace {
+
+constexpr size_t kFirstBlock = 64;  // records; most chunks get a few between two looks
+constexpr size_t kLargestBlock = 8192;
+
+bool is_open(const Record& r) { return record_kind(r.word) == RecordKind::kOpen; }
+
+}  // namespace
+
+void SpoolReader::follow_records(const SpoolChunk& chunk, FollowPosition& position, std::vector<Record>& out) const {
+  const bool ring = chunk.header.kind == static_cast<uint32_t>(ChunkKind::kRing);
+  const uint64_t slots = (chunk.header.bytes - sizeof(ChunkHeader)) / sizeof(Record);
+  const auto offset_of = [&](uint64_t slot) { return chunk.offset + sizeof(ChunkHeader) + slot % slots * sizeof(Record); };
+  const auto take = [&](uint64_t slot, const Record& record) {
+    if (!plausible(record)) return;
+    if (is_open(record)) {
+      position.open.push_back({slot, record});
+    } else {
+      out.push_back(record);
+    }
+  };
+
+  std::vector<FollowPosition::Open> open = std::move(position.open);
+  position.open.clear();
+  for (const FollowPosition::Open& before : open) {
+    Record now;
+    if (read_at(offset_of(before.slot), &now, sizeof now) != sizeof now || now.start_ticks != before.record.start_ticks) continue;
+    take(before.slot, now);
+  }
+
+  const uint64_t end = ring ? chunk.header.ring_written : slots;
+  if (ring && end > slots && position.read < end - slots) {
+    position.missed += end - slots - position.read;
+    position.read = end - slots;
+  }
+  std::vector<Record> block(kFirstBlock);
+  while (position.read < end) {
+    const uint64_t until_edge = slots - position.read % slots;
+    const size_t wanted = static_cast<size_t>(std::min<uint64_t>({block.size(), end - position.read, until_edge}));
+    const size_t got = read_at(offset_of(position.read), block.data(), wanted * sizeof(Record)) / sizeof(Record);
+    uint64_t first_whole = position.read;
+    if (ring) {
+      ChunkHeader now;
+      if (read_at(chunk.offset, &now, sizeof now) != sizeof now) return;
+      if (now.ring_written >= slots) first_whole = std::max(first_whole, now.ring_written - slots + 1);
+    }
+    for (size_t i = 0; i < got; ++i) {
+      if (block[i].word == 0) return;
+      if (position.read >= first_whole) {
+        take(position.read, block[i]);
+      } else {
+        ++position.missed;
+      }
+      ++position.read;
+    }
+    if (got < wanted) return;
+    block.resize(std::min(block.size() * 4, kLargestBlock));
+  }
+}
+
+}  // namespace ddl

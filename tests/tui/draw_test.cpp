@@ -1,0 +1,189 @@
+// Frames: golden ones at the sizes of ../shared/screens.md, and what holds at every size from 20x5 to 400x120.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "reports/safe_text.h"
+#include "tests/tui/example.h"
+#include "tui/draw.h"
+
+namespace ddl::test {
+namespace {
+
+using namespace tui;
+
+void expect_golden(const std::string& name, const std::string& text) {
+  const std::string path = std::string(DDL_GOLDEN_DIRECTORY) + "/" + name + ".txt";
+  if (std::getenv("DDL_UPDATE_GOLDEN") != nullptr) {
+    std::ofstream(path) << text;
+    return;
+  }
+  std::ifstream file(path);
+  std::stringstream golden;
+  golden << file.rdbuf();
+  EXPECT_EQ(text, golden.str()) << "see " << path << "; DDL_UPDATE_GOLDEN=1 writes it anew";
+}
+
+struct Case {
+  const char* name;
+  Size size;
+  bool unicode;
+  Page page;
+};
+
+TEST(Golden, Frames) {
+  const Case cases[] = {{"20x5", {20, 5}, true, Page::kMain},      {"40x10", {40, 10}, true, Page::kMain},
+                        {"80x24", {80, 24}, true, Page::kMain},    {"80x24-ascii", {80, 24}, false, Page::kMain},
+                        {"160x50", {160, 50}, true, Page::kMain},  {"help-80x24", {80, 24}, true, Page::kHelp},
+                        {"why-80x24", {80, 24}, true, Page::kWhy}, {"matrix-80x24", {80, 24}, true, Page::kMatrix},
+                        {"map-80x24", {80, 24}, true, Page::kMap}, {"help-40x10", {40, 10}, false, Page::kHelp}};
+  for (const Case& c : cases) {
+    View view;
+    view.page = c.page;
+    expect_golden(c.name, draw(example_snapshot(), c.size, {c.unicode}, view).text());
+  }
+}
+
+/// Without colour every category, alarm and cursor must be told by its character alone.
+TEST(Golden, ColourCarriesNothing) {
+  const Frame frame = draw(example_snapshot(), {80, 24}, {false}, {});
+  std::map<char32_t, std::set<Style>> bars;
+  bool alarm = false;
+  for (int y = 0; y < frame.height(); ++y) {
+    for (int x = 0; x < frame.width(); ++x) {
+      const Cell& cell = frame.at(x, y);
+      if (cell.style >= Style::kCompute) bars[cell.glyph].insert(cell.style);
+      if (cell.style == Style::kAlarm && cell.glyph == U'!') alarm = true;
+    }
+  }
+  EXPECT_TRUE(alarm);
+  EXPECT_EQ(bars.size(), kCategories);
+  for (const auto& [glyph, styles] : bars) EXPECT_EQ(styles.size(), 1u) << static_cast<uint32_t>(glyph);
+}
+
+TEST(Layout, NoOverlapNothingOutsideNothingEmpty) {
+  for (int width = 20; width <= 400; width += width < 170 ? 3 : 23) {
+    for (int height = 5; height <= 120; height += height < 60 ? 2 : 7) {
+      for (const int ranks : {0, 4, 1024}) {
+        for (const int panels : {15, 0, 9}) {
+          Contents contents;
+          contents.ranks = ranks;
+          contents.collectives = ranks % 7;
+          contents.layers = ranks % 9;
+          contents.history = 300;
+          contents.headline = 110;
+          for (int p = 0; p < 4; ++p) contents.panels[p] = (panels >> p & 1) != 0;
+          std::vector<int> owner(static_cast<size_t>(width * height), -1);
+          for (const Placed& part : layout({width, height}, contents)) {
+            const Rect& r = part.rect;
+            ASSERT_TRUE(r.x >= 0 && r.y >= 0 && r.width > 0 && r.height > 0 && r.right() <= width && r.bottom() <= height)
+                << width << "x" << height << " ranks " << ranks << " panels " << panels << " area " << static_cast<int>(part.area);
+            for (int y = r.y; y < r.bottom(); ++y) {
+              for (int x = r.x; x < r.right(); ++x) {
+                int& cell = owner[static_cast<size_t>(y * width + x)];
+                ASSERT_EQ(cell, -1) << width << "x" << height << " at " << x << "," << y;
+                cell = static_cast<int>(part.area);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+/// Words with digits. Counts of what is on the screen, which depend on its size, are left out.
+std::set<std::string> numbers_of(const Frame& frame) {
+  const std::string text = std::regex_replace(frame.text(), std::regex(R"(\d+-\d+ of \d+|\d+ steps, newest right|[0-9.]+│|│|\|)"), " ");
+  std::set<std::string> numbers;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    const bool name = word.find("..") != std::string::npos;  // shortened in its middle
+    if (!name && word.find_first_of("0123456789") != std::string::npos) numbers.insert(word);
+  }
+  return numbers;
+}
+
+/// A number on a small screen is one of those that the golden screens, which were looked at, show whole.
+TEST(Layout, NoNumberIsCut) {
+  const Snapshot s = example_snapshot();
+  std::set<std::string> whole;
+  for (const Size size : {Size{20, 5}, Size{30, 8}, Size{40, 10}, Size{80, 24}, Size{100, 60}, Size{160, 50}, Size{400, 120}})
+    whole.merge(numbers_of(draw(s, size, {true}, {})));
+  for (int width = 20; width <= 400; width += width < 70 ? 2 : 41) {
+    for (int height = 5; height <= 120; height += height < 30 ? 3 : 23) {
+      for (const std::string& number : numbers_of(draw(s, {width, height}, {true}, {}))) {
+        // The oldest step of the history depends on the width.
+        const bool step = std::regex_match(number, std::regex(R"(1[678]\d\d)"));
+        ASSERT_TRUE(step || whole.contains(number)) << "'" << number << "' at " << width << "x" << height << "\n"
+                                                    << draw(s, {width, height}, {true}, {}).text();
+      }
+    }
+  }
+}
+
+TEST(Layout, AnySizePageAndJobCanBeDrawn) {
+  for (const Snapshot& s : {Snapshot{}, example_snapshot(), large_snapshot(1024), hostile_snapshot()}) {
+    for (const Size size :
+         {Size{20, 5}, Size{21, 6}, Size{39, 9}, Size{59, 13}, Size{80, 24}, Size{119, 30}, Size{120, 30}, Size{149, 40}, Size{400, 120}}) {
+      for (const Page page : {Page::kMain, Page::kHelp, Page::kWhy, Page::kMatrix, Page::kMap, Page::kLayers, Page::kCollectives}) {
+        View view;
+        view.page = page;
+        view.by_node = size.width % 2 == 0;
+        const Frame frame = draw(s, size, {size.height % 2 == 0}, view);
+        EXPECT_EQ(frame.width(), size.width);
+        EXPECT_NE(frame.text().find_first_not_of(" \n"), std::string::npos);
+      }
+    }
+  }
+}
+
+TEST(Hostile, NamesAreInert) {
+  for (const Size size : {Size{40, 10}, Size{80, 24}, Size{160, 50}}) {
+    for (const Page page : {Page::kMain, Page::kWhy, Page::kLayers, Page::kCollectives}) {
+      View view;
+      view.page = page;
+      const Frame frame = draw(hostile_snapshot(), size, {true}, view);
+      const std::string text = frame.text();
+      std::istringstream lines(text);
+      for (std::string line; std::getline(lines, line);) {
+        EXPECT_EQ(reports::printable(line), line);
+        EXPECT_LE(reports::display_width(line), static_cast<size_t>(size.width));
+      }
+      for (int y = 0; y < frame.height(); ++y) {
+        for (int x = 0; x < frame.width(); ++x) {
+          const char32_t glyph = frame.at(x, y).glyph;
+          EXPECT_FALSE((glyph > 0 && glyph < 0x20) || (glyph >= 0x7f && glyph < 0xa0)) << static_cast<uint32_t>(glyph);
+        }
+      }
+    }
+  }
+}
+
+TEST(Ranks, GuiltyFirstThenByLateness) {
+  const Snapshot s = example_snapshot();
+  const std::vector<Line> lines = visible_lines(s, {});
+  ASSERT_EQ(lines.size(), 16u);
+  EXPECT_EQ(lines[0].row->rank, 11);
+  EXPECT_EQ(lines[1].row->rank, 6);
+  View by_rank;
+  by_rank.sort = Column::kRank;
+  EXPECT_EQ(visible_lines(s, by_rank)[0].row->rank, 0);
+  by_rank.inverted = true;
+  EXPECT_EQ(visible_lines(s, by_rank)[0].row->rank, 15);
+  View grouped;
+  grouped.by_node = true;
+  grouped.open_nodes = {"nid0042"};
+  const std::vector<Line> nodes = visible_lines(s, grouped);
+  ASSERT_EQ(nodes.size(), 2u + 8u);
+  EXPECT_TRUE(nodes[0].node);
+  EXPECT_EQ(nodes[0].row->rank, 11);
+  EXPECT_EQ(nodes[0].ranks, 8);
+}
+
+}  // namespace
+}  // namespace ddl::test

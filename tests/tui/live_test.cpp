@@ -1,0 +1,221 @@
+// What the live view says of a window must be what the report says of the same steps: both are computed here, from the same spools, and
+// compared to the nanosecond; and what a virtual job's generator knows to be true.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tests/analyzer/analyzed.h"
+#include "tui/observer.h"
+#include "tui/spool_source.h"
+
+namespace ddl::test {
+namespace {
+
+using tui::Feed;
+using tui::RankRow;
+using tui::Snapshot;
+
+Snapshot look_at(const std::filesystem::path& folder) {
+  tui::SpoolSource source(find_run(folder.string()), "run.ddl");
+  tui::Job job;
+  tui::Observer observer;
+  source.poll(job);
+  return observer.look(job, false);
+}
+
+/// Sums of the report's tables over the steps of the snapshot's window.
+struct Reported {
+  Reported(Analyzed& run, const Snapshot& s)
+      : run_(run), steps_(" t.step BETWEEN " + std::to_string(*s.first_step) + " AND " + std::to_string(*s.step)) {}
+
+  double of_rank(int rank, const std::string& column) {
+    return run_.db
+        .execAndGet("SELECT sum(t." + column + ") / count(*) FROM step_part t JOIN process p ON p.id = t.process WHERE p.rank = " +
+                    std::to_string(rank) + " AND" + steps_)
+        .getDouble();
+  }
+  double share(const std::string& column) {
+    return run_.db
+        .execAndGet("SELECT sum(t." + column + ") * 1.0 / sum(t.compute_ns + t.exposed_ns + t.idle_ns) FROM step_part t WHERE" + steps_)
+        .getDouble();
+  }
+
+ private:
+  Analyzed& run_;
+  std::string steps_;
+};
+
+SyntheticRun blocking() {
+  return run()
+      .ranks(4)
+      .steps(20)
+      .compute(10_ms)
+      .jitter(2_ms)
+      .allreduce(4_MiB, 1_ms)
+      .compute(2_ms)
+      .allreduce(1_MiB, 500_us)
+      .bcast(64_KiB, 100_us, 1)
+      .slow(2, 5_ms);
+}
+
+void expect_same_as_report(const SyntheticRun& job) {
+  Analyzed reported(job);
+  const Snapshot s = look_at(reported.folder.path());
+  ASSERT_EQ(s.window, 20u);
+  Reported truth(reported, s);
+  double middle = 0;
+  std::vector<double> waits;
+  for (const RankRow& row : s.ranks) {
+    ASSERT_TRUE(row.wait_ns) << row.rank;
+    EXPECT_EQ(*row.wait_ns, truth.of_rank(row.rank, "wait_ns")) << row.rank;
+    EXPECT_NEAR(*row.compute_ns, truth.of_rank(row.rank, "compute_ns"), 1) << row.rank;
+    EXPECT_NEAR(*row.exposed_ns, truth.of_rank(row.rank, "exposed_ns"), 1) << row.rank;
+    waits.push_back(*row.wait_ns);
+  }
+  std::sort(waits.begin(), waits.end());
+  middle = waits[waits.size() / 2];
+  for (const RankRow& row : s.ranks) EXPECT_EQ(*row.late_ns, middle - *row.wait_ns);
+  EXPECT_NEAR((*s.shares)[tui::kWaiting], truth.share("wait_ns"), 1e-12);
+  EXPECT_NEAR((*s.shares)[tui::kTransfer], truth.share("xfer_ns"), 1e-12);
+  EXPECT_NEAR(*s.exposed_ratio, truth.share("exposed_ns"), 1e-12);
+}
+
+TEST(Live, SameNumbersAsTheReport) { expect_same_as_report(blocking()); }
+TEST(Live, SameNumbersWithRequestsInFlight) {
+  expect_same_as_report(run()
+                            .ranks(4)
+                            .steps(20)
+                            .compute(5_ms)
+                            .iallreduce(8_MiB, 6_ms)
+                            .compute(2_ms)
+                            .iallreduce(1_MiB, 1_ms)
+                            .compute(1_ms)
+                            .jitter(500_us)
+                            .waitall()
+                            .slow(1, 4_ms));
+}
+TEST(Live, SameNumbersOnSubCommunicators) {
+  expect_same_as_report(run()
+                            .ranks(6)
+                            .steps(20)
+                            .split("dp", 2)
+                            .split("tp", 3, true)
+                            .compute(3_ms)
+                            .jitter(1_ms)
+                            .on_comm("dp")
+                            .allreduce(1_MiB, 1_ms)
+                            .compute(1_ms)
+                            .on_comm("tp")
+                            .allreduce(2_MiB, 300_us)
+                            .barrier());
+}
+
+TEST(Live, BandwidthAndBlameAreTheReports) {
+  Analyzed reported(blocking());
+  const Snapshot s = look_at(reported.folder.path());
+  ASSERT_EQ(s.collectives.size(), 3u);
+  for (const tui::CollectiveRow& row : s.collectives) {
+    SQLite::Statement group(
+        reported.db,
+        "SELECT g.busbw_xfer, g.time_ns, g.wait_ns FROM collective_group g JOIN op o ON o.id = g.op WHERE o.name = ? AND g.bytes = ?");
+    group.bind(1, row.op);
+    group.bind(2, *row.bytes);
+    ASSERT_TRUE(group.executeStep()) << row.op;
+    ASSERT_TRUE(row.busbw) << row.op;
+    EXPECT_NEAR(*row.busbw, group.getColumn(0).getDouble(), 1e-6 * *row.busbw);
+    EXPECT_NEAR(row.time_ns * 20 * 4, group.getColumn(1).getDouble(), 1);  // 20 steps, 4 ranks
+    EXPECT_NEAR(*row.wait_ns * 20 * 4, group.getColumn(2).getDouble(), 1);
+  }
+  for (const auto& [pair, ns] : s.blame) {
+    const double blame = reported.db
+                             .execAndGet("SELECT wait_ns FROM blame WHERE late = " + std::to_string(pair.first) +
+                                         " AND waiter = " + std::to_string(pair.second))
+                             .getDouble();
+    EXPECT_NEAR(ns * 20, blame, 1) << pair.first << " " << pair.second;
+  }
+}
+
+TEST(Live, SentenceNamesTheSlowRankAsTheReportDoes) {
+  Analyzed reported(run().ranks(4).steps(25).compute(20_ms).allreduce(4_MiB, 1_ms).slow(2, 30_ms));
+  const Snapshot s = look_at(reported.folder.path());
+  EXPECT_EQ(s.headline.rank, 2);
+  EXPECT_TRUE(s.headline.alarm);
+  // The report leaves out the first five steps, which are as all others here.
+  EXPECT_EQ(s.headline.text, reported.text("SELECT sentence FROM finding WHERE id = 'straggler'"));
+  EXPECT_EQ(*s.ranks[2].late_ns, 30e6);
+  EXPECT_EQ(*s.ranks[2].wait_ns, 0);
+  EXPECT_EQ(*s.ranks[0].wait_ns, 30e6);
+}
+
+TEST(Live, NobodyIsAccusedOnAHealthyRun) {
+  Analyzed reported(run().ranks(4).steps(25).compute(20_ms).allreduce(4_MiB, 1_ms));
+  const Snapshot s = look_at(reported.folder.path());
+  EXPECT_FALSE(s.headline.alarm) << s.headline.text;
+  EXPECT_FALSE(s.headline.rank);
+}
+
+TEST(Live, MessagesHaveNoWaitingHere) {
+  Analyzed reported(run().ranks(3).steps(12).compute(5_ms).sendrecv_ring(1_MiB, 2_ms));
+  const Snapshot s = look_at(reported.folder.path());
+  ASSERT_EQ(s.window, 12u);
+  EXPECT_FALSE(s.ranks[0].wait_ns);
+  EXPECT_FALSE(s.ranks[0].late_ns);
+  EXPECT_FALSE(s.waiting_known);
+  Reported truth(reported, s);
+  EXPECT_NEAR(*s.ranks[0].exposed_ns, truth.of_rank(0, "exposed_ns"), 1);
+}
+
+TEST(Live, JobsWithoutStepsAreCutIntoSeconds) {
+  Analyzed reported(run().ranks(3).steps(120).no_steps().compute(80_ms).allreduce(1_MiB, 2_ms).slow(1, 20_ms));
+  const Snapshot s = look_at(reported.folder.path());
+  EXPECT_FALSE(s.annotated);
+  ASSERT_GE(s.window, 5u);
+  ASSERT_TRUE(s.ranks[0].wait_ns);
+  EXPECT_NEAR(*s.ranks[0].wait_ns, 1e9 * 20 / 102, 2e7);  // of a second
+  EXPECT_EQ(s.headline.rank, 1) << s.headline.text;
+}
+
+/// Spools as they were at some moment: cut off, the file on.
+void copy_until(const std::filesystem::path& from, const std::filesystem::path& to, double share) {
+  std::ifstream in(from, std::ios::binary);
+  std::stringstream all;
+  all << in.rdbuf();
+  std::string bytes = all.str();
+  const size_t keep = std::max<size_t>(kPageBytes, static_cast<size_t>(share * static_cast<double>(bytes.size())));
+  std::ofstream(to, std::ios::binary | std::ios::trunc).write(bytes.data(), static_cast<std::streamsize>(std::min(keep, bytes.size())));
+}
+
+TEST(Live, TornSpoolsAreGapsNotCrashes) {
+  Analyzed reported(blocking());
+  for (const double share : {0.0, 0.2, 0.5, 0.9, 0.99}) {
+    ScratchFolder torn;
+    for (const auto& spool : find_run(reported.folder.path().string()).spools()) copy_until(spool, torn / spool.filename().string(), share);
+    const Snapshot s = look_at(torn.path());
+    EXPECT_LE(s.ranks.size(), 4u);
+    for (const RankRow& row : s.ranks) {
+      if (row.wait_ns) EXPECT_GE(*row.wait_ns, 0);
+    }
+  }
+}
+
+TEST(Live, AHungJobSaysWhoIsMissing) {
+  ScratchFolder folder;
+  run().ranks(3).steps(10).compute(5_ms).allreduce(1_MiB, 1_ms).hang(1, 6).write(folder.path());
+  tui::SpoolSource source(find_run(folder.path().string()), "run.ddl");
+  tui::Job job;
+  source.poll(job);
+  job.now_ns = job.ranks[0].clock.time_ns(job.ranks[0].sits_in->start_ticks) + 8'000'000'000;
+  const auto stall = tui::find_live_stall(job, 2e9);
+  ASSERT_TRUE(stall);
+  EXPECT_EQ(stall->missing, std::vector<int64_t>{1});
+  EXPECT_EQ(stall->waiting, (std::vector<int64_t>{0, 2}));
+  EXPECT_EQ(stall->call, "MPI_Allreduce number 7 on MPI_COMM_WORLD");
+  job.now_ns -= 7'000'000'000;
+  EXPECT_FALSE(tui::find_live_stall(job, 2e9)) << "a second in a call is no hang";
+}
+
+}  // namespace
+}  // namespace ddl::test

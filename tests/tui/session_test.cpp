@@ -1,0 +1,165 @@
+// Keys change the view; no terminal needed.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <sstream>
+
+#include "tests/tui/example.h"
+#include "tui/draw.h"
+#include "tui/session.h"
+
+namespace ddl::test {
+namespace {
+
+using namespace tui;
+
+constexpr Size kSize{80, 24};
+
+Session with_snapshots(int count) {
+  Session session{View{}};
+  for (int i = 0; i < count; ++i) {
+    Snapshot s = example_snapshot();
+    s.step = 1000 + static_cast<uint64_t>(i);
+    session.add(std::move(s));
+  }
+  return session;
+}
+
+void type(Session& session, const std::string& text) {
+  for (const char c : text) session.press(c, kSize);
+}
+
+TEST(Session, FilterIsTypedAndMended) {
+  Session session = with_snapshots(1);
+  type(session, "/late>x\n");
+  EXPECT_NE(session.view().message.find("column 6"), std::string::npos) << session.view().message;
+  EXPECT_FALSE(session.view().prompt.empty());
+  session.press(kErase, kSize);
+  type(session, "5\n");
+  EXPECT_TRUE(session.view().prompt.empty());
+  EXPECT_EQ(visible_lines(session.shown(), session.view()).size(), 1u);
+  session.press(kEscape, kSize);
+  EXPECT_EQ(visible_lines(session.shown(), session.view()).size(), 16u);
+  EXPECT_EQ(session.press(kEscape, kSize), Session::Wish::kQuit);
+}
+
+TEST(Session, TheKeysOfAPromptAreText) {
+  Session session = with_snapshots(1);
+  type(session, "/q");
+  EXPECT_EQ(session.view().typed, "q");
+}
+
+TEST(Session, PauseAndStepBack) {
+  Session session = with_snapshots(5);
+  session.press(' ', kSize);
+  session.add(example_snapshot());  // goes on behind the scenes
+  EXPECT_EQ(session.shown().step, 1004u);
+  session.press('[', kSize);
+  session.press('[', kSize);
+  EXPECT_EQ(session.shown().step, 1002u);
+  session.press(']', kSize);
+  EXPECT_EQ(session.shown().step, 1003u);
+  session.press('{', kSize);
+  EXPECT_EQ(session.shown().step, 1000u);
+  session.press(kEnd, kSize);
+  EXPECT_EQ(session.shown().step, 1842u);
+  EXPECT_NE(draw(session.shown(), kSize, {true}, session.view()).text().find("live"), std::string::npos);
+}
+
+TEST(Session, WhyShowsTheRankUnderTheCursor) {
+  Session session = with_snapshots(1);
+  session.press('j', kSize);
+  session.press(kReturn, kSize);
+  EXPECT_NE(draw(session.shown(), kSize, {true}, session.view()).text().find("Why rank 6?"), std::string::npos);
+  session.press(kErase, kSize);
+  EXPECT_EQ(session.view().page, Page::kMain);
+}
+
+TEST(Session, BaselineShowsDifferences) {
+  Session session = with_snapshots(1);
+  session.press('b', kSize);
+  Snapshot later = example_snapshot();
+  later.ranks[11].late_ns = 48.2e6;
+  session.add(std::move(later));
+  session.press('j', kSize);  // clears the message
+  const std::string text = draw(session.shown(), kSize, {false}, session.view()).text();
+  EXPECT_NE(text.find("dLATEms"), std::string::npos) << text;
+  EXPECT_NE(text.find("+10.0"), std::string::npos) << text;
+}
+
+TEST(Session, FindWalksAround) {
+  Session session = with_snapshots(1);
+  session.press(kF1 + 2, kSize);
+  type(session, "nid0041\n");
+  const int first = session.view().cursor;
+  EXPECT_EQ(visible_lines(session.shown(), session.view())[static_cast<size_t>(first)].row->node, "nid0041");
+  session.press('n', kSize);
+  EXPECT_GT(session.view().cursor, first);
+  session.press('N', kSize);
+  EXPECT_EQ(session.view().cursor, first);
+}
+
+TEST(Session, AClickOnARowPutsTheCursorThere) {
+  Session session = with_snapshots(1);
+  const std::string text = draw(session.shown(), kSize, {true}, session.view()).text();
+  int y = 0;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line) && line.find("nid0041/6") == std::string::npos;) ++y;
+  session.click(10, y, kSize);
+  EXPECT_EQ(visible_lines(session.shown(), session.view())[static_cast<size_t>(session.view().cursor)].row->rank, 6);
+}
+
+/// The keys that a row of the table names; words that are no keys are left out.
+std::vector<int> keys_of(const std::string& row) {
+  const std::map<std::string, int> kNamed = {{"Esc", kEscape}, {"Enter", kReturn}, {"space", ' '}, {"arrows", kDown}, {"Tab", kTab}};
+  std::vector<int> keys;
+  std::istringstream words(row);
+  for (std::string word; words >> word;) {
+    if (const auto named = kNamed.find(word); named != kNamed.end()) {
+      keys.push_back(named->second);
+    } else if (word.size() > 1 && word[0] == 'F') {
+      keys.push_back(kF1 + std::stoi(word.substr(1)) - 1);
+    } else if (word.size() == 1) {
+      keys.push_back(word[0]);
+    } else {
+      ADD_FAILURE() << "no key: " << word;
+    }
+  }
+  return keys;
+}
+
+/// What is in the help must do something, be it to the frame or to what is wished for.
+TEST(Session, EveryKeyOfTheTableDoesSomething) {
+  const char* rows[] = {
+#define DDL_KEY(keys, label, text) keys,
+#include "tui/keys.def"
+#undef DDL_KEY
+  };
+  for (const char* row : rows) {
+    for (const int key : keys_of(row)) {
+      Session session = with_snapshots(2);
+      session.press('t', kSize);  // so that + and - have a node to open
+      if (key == 'k' || key == '-') session.press(key == 'k' ? 'j' : '+', kSize);
+      const std::string before = draw(session.shown(), {160, 50}, {true}, session.view()).text();
+      const Session::Wish wish = session.press(key, kSize);
+      const bool changed = draw(session.shown(), {160, 50}, {true}, session.view()).text() != before;
+      EXPECT_TRUE(changed || wish != Session::Wish::kNothing) << row << ": " << key;
+    }
+  }
+}
+
+TEST(Session, AnyKeyIsSafeAtAnyTime) {
+  for (const bool filled : {false, true}) {
+    for (int key = -1; key < 256; ++key) {
+      Session session = filled ? with_snapshots(2) : Session{View{}};
+      session.press(key, {20, 5});
+      if (filled) {
+        session.press('j', {20, 5});
+        draw(session.shown(), {20, 5}, {true}, session.view());
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ddl::test

@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""ddl-top on live jobs of `train`, in tmux: the slow rank is named within seconds, a killed job shows as ended, a hung one says who is missing."""
+import json
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import job
+
+TOP = job.BUILD / "bin" / "ddl-top"
+SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "reference" / "ddl-top.schema.json"
+
+
+def violations(schema, value, root, path="$"):
+    """What of JSON Schema the file uses, checked by hand: Debian's jsonschema is one more package."""
+    if "$ref" in schema:
+        schema = {**root["definitions"][schema["$ref"].rsplit("/", 1)[1]], **{k: v for k, v in schema.items() if k != "$ref"}}
+    known = {"$schema", "title", "description", "definitions", "type", "const", "enum", "required", "properties", "additionalProperties", "items", "minimum"}
+    assert set(schema) <= known, set(schema) - known
+    kinds = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
+
+    def is_a(name):
+        if name == "integer":
+            return isinstance(value, int) and not isinstance(value, bool)
+        if name == "number":
+            return isinstance(value, (int, float)) and not isinstance(value, bool)
+        return isinstance(value, kinds[name])
+
+    types = schema.get("type", [])
+    types = [types] if isinstance(types, str) else types
+    if types and not any(is_a(t) for t in types):
+        yield f"{path}: {value!r} is not {types}"
+        return
+    if "const" in schema and value != schema["const"]:
+        yield f"{path}: {value!r} is not {schema['const']!r}"
+    if "enum" in schema and value not in schema["enum"]:
+        yield f"{path}: {value!r} is none of {schema['enum']}"
+    if "minimum" in schema and value < schema["minimum"]:
+        yield f"{path}: {value!r} is below {schema['minimum']}"
+    if isinstance(value, dict):
+        for name in schema.get("required", []):
+            if name not in value:
+                yield f"{path}: no {name}"
+        for name, inner in value.items():
+            if name in schema.get("properties", {}):
+                yield from violations(schema["properties"][name], inner, root, f"{path}.{name}")
+            elif schema.get("additionalProperties") is False:
+                yield f"{path}: {name} is not in the schema"
+    if isinstance(value, list) and "items" in schema:
+        for i, inner in enumerate(value):
+            yield from violations(schema["items"], inner, root, f"{path}[{i}]")
+
+
+def check_json(line):
+    schema = json.loads(SCHEMA.read_text())
+    value = json.loads(line)
+    problems = list(violations(schema, value, schema))
+    job.check(not problems, f"--json against its schema: {problems[:5]}")
+    broken = dict(value, schema=2)
+    job.check(list(violations(schema, broken, schema)), "the check of the schema accepts anything")
+    return value
+
+
+def look(run, *arguments):
+    return job.run([TOP, run, *arguments], check_rc=0).stdout
+
+
+class Screen:
+    """A terminal of its own with a program in it."""
+
+    def __init__(self, folder, command, width=80, height=24):
+        if not shutil.which("tmux"):
+            raise job.Skip("tmux is not installed")
+        self.tmux = ["tmux", "-S", str(folder / "tmux.socket"), "-f", "/dev/null"]
+        env = job.environment(LC_ALL="C.UTF-8", TERM="xterm-256color", XDG_CONFIG_HOME=folder / "config")
+        subprocess.run([*self.tmux, "new-session", "-d", "-x", str(width), "-y", str(height), " ".join(map(str, command)) + "; sleep 60"], env=env, check=True)
+
+    def text(self):
+        return subprocess.run([*self.tmux, "capture-pane", "-p"], capture_output=True, text=True, check=True).stdout
+
+    def send(self, *keys):
+        subprocess.run([*self.tmux, "send-keys", *keys], check=True)
+
+    def resize(self, width, height):
+        subprocess.run([*self.tmux, "resize-window", "-x", str(width), "-y", str(height)], check=True)
+
+    def wait_for(self, pattern, seconds=30):
+        """The text once the pattern is there; checks that it comes."""
+        shown = ""
+
+        def there():
+            nonlocal shown
+            shown = self.text()
+            return re.search(pattern, shown)
+
+        job.check(job.wait_until(there, seconds), f"no /{pattern}/ on the screen within {seconds} s:\n{shown}")
+        return shown
+
+    def close(self):
+        subprocess.run([*self.tmux, "kill-server"], check=False, capture_output=True)
+
+
+def train(run, *options):
+    return job.start([job.DDL, "record", "-o", run, "--", "mpirun", "-np", 4, job.TRAIN, "--steps", 100000, "--width", 64, "--print-every", 0, *options])
+
+
+def slow_rank_and_kill(folder):
+    run = folder / "slow.ddl"
+    process = train(run, "--slow-rank", "2:30")
+    screen = None
+    try:
+        job.check(job.wait_until(lambda: list(run.glob("*.spool")), 30), "the job did not start")
+        screen = Screen(folder, [TOP, run])
+        shown = screen.wait_for(r"rank 2 .*enters last")
+        first = [line for line in shown.splitlines() if re.match(r"^[> ][! ] +\d+ ", line)][0]
+        job.check(re.match(r"^>! +2 ", first), f"the slow rank is not first:\n{shown}")
+        print(shown)
+
+        value = check_json(look(run, "--json", "-n", 1).strip())
+        job.check(value["headline"]["rank"] == 2, f"--json: {value['headline']}")
+
+        screen.send("Enter")
+        screen.wait_for(r"Why rank 2\?")
+        screen.send("Escape")
+        screen.send("/")
+        screen.send("rank=1", "Enter")
+        screen.wait_for("1 of 4 ranks")
+        screen.send("Escape")
+        screen.resize(40, 10)
+        screen.wait_for(r"rank 2 last")
+        screen.resize(160, 50)
+        screen.wait_for("History")
+        screen.resize(80, 24)
+
+        job.stop_group(process, signal.SIGKILL)
+        process.wait(timeout=30)
+        screen.wait_for("ended", 60)
+        screen.send("q")
+    finally:
+        job.stop_group(process)
+        if screen:
+            screen.close()
+
+
+def hung(folder):
+    run = folder / "hung.ddl"
+    process = train(run, "--hang-rank", "1:12", "--no-overlap")
+    try:
+        def is_hung():
+            if not list(run.glob("*.spool")):
+                return False
+            shown = job.run([TOP, run, "-b", "-n", 1, "--ascii"])
+            return shown.returncode == 0 and "hung" in shown.stdout.splitlines()[0]
+
+        job.check(job.wait_until(is_hung, 60), "ddl-top does not see that the job hangs")
+        shown = look(run, "-b", "-n", 1, "--ascii", "--size", "100x24")
+        print(shown)
+        job.check(re.search(r"rank 1 never entered MPI_Allreduce number \d+ on MPI_COMM_WORLD: ranks 0, 2, 3 sit in it", shown), "who is missing is not said")
+        job.check(re.search(r"^>! +1 .*in no call", shown, re.M), "the missing rank is not first, in no call")
+        job.check(len(re.findall(r"in MPI_Allreduce", shown)) == 3, "the others are not shown in their call")
+        value = check_json(look(run, "--json", "-n", 1).strip())
+        job.check(value["stall"]["missing"] == [1] and value["feed"]["state"] == "hung", f"--json: {value['stall']} {value['feed']}")
+    finally:
+        job.stop_group(process)
+        process.wait(timeout=30)
+
+
+def replay(folder):
+    run = folder / "done.ddl"
+    job.record(run, ["mpirun", "-np", 2, job.TRAIN, "--steps", 20, "--width", 64, "--print-every", 0], check_rc=0)
+    live = check_json(look(run, "--json", "-n", 1).strip())
+    again = check_json(look(run, "--json", "-n", 1, "--replay").strip())
+    job.check(live["window"] == again["window"], f"{live['window']} {again['window']}")
+    for a, b in zip(live["ranks"], again["ranks"]):
+        for key in ("compute_ns", "exposed_ns", "wait_ns"):
+            # Two fits of one clock: parts in a million.
+            job.check(abs(a[key] - b[key]) <= 1000 + 1e-4 * abs(a[key]), f"rank {a['rank']} {key}: {a[key]} live, {b[key]} in the replay")
+    job.check(look(run, "--replay", "-b", "-n", 1, "--size", "80x24").count("\n") == 24, "a frame of 24 lines")
+
+
+def bad_usage(_folder):
+    for arguments in (["--size", "10x3"], ["--size", "80x24x"], ["--sort", "lat"], ["--filter", "late>"], ["-n", "0"], ["--delay", "0"], ["--color", "blue"], ["nowhere.ddl"]):
+        done = job.run([TOP, *arguments])
+        job.check(done.returncode in (2, 3) and "error:" in done.stderr, f"{arguments}: {done.returncode} {done.stderr}")
+
+
+job.main(slow_rank_and_kill, hung, replay, bad_usage)

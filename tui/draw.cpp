@@ -1,0 +1,102 @@
+#include "tui/draw.h"
+
+#include <algorithm>
+
+#include "reports/safe_text.h"
+#include "tui/paint.h"
+
+namespace ddl::tui {
+namespace {
+
+bool is_panel(Area area) {
+  return area == Area::kRanks || area == Area::kStatus || area == Area::kCollectives || area == Area::kLayers || area == Area::kAdvice ||
+         area == Area::kHistory;
+}
+
+void draw_panel(Canvas& c, const Placed& part) {
+  switch (part.area) {
+    case Area::kRanks:
+      return draw_ranks(c, part.rect);
+    case Area::kStatus:
+      return draw_status(c, part.rect);
+    case Area::kCollectives:
+      return draw_collectives(c, part.rect);
+    case Area::kLayers:
+      return draw_layers(c, part.rect);
+    case Area::kAdvice:
+      return draw_advice(c, part.rect);
+    case Area::kHistory:
+      return draw_history(c, part.rect);
+    default:
+      return draw_head(c, part);
+  }
+}
+
+void draw_page(Canvas& c, const Rect& r) {
+  switch (c.view.page) {
+    case Page::kHelp:
+      return draw_help(c, r);
+    case Page::kSetup:
+      return draw_setup(c, r);
+    case Page::kWhy:
+      return draw_why(c, r);
+    case Page::kMatrix:
+      return draw_matrix(c, r);
+    case Page::kMap:
+      return draw_map(c, r);
+    case Page::kLayers:
+      return draw_layers(c, r);
+    case Page::kCollectives:
+      return draw_collectives(c, r);
+    case Page::kMain:
+      return;
+  }
+}
+
+}  // namespace
+
+Contents contents_of(const Snapshot& s, const View& view) {
+  Contents contents;
+  contents.ranks = static_cast<int>(visible_lines(s, view).size());
+  contents.collectives = static_cast<int>(s.collectives.size());
+  contents.layers = static_cast<int>(s.layers.size());
+  contents.history = static_cast<int>(s.history.size());
+  contents.headline = static_cast<int>(reports::display_width(s.headline.text)) + 2;
+  std::copy(std::begin(view.panels), std::end(view.panels), contents.panels);
+  return contents;
+}
+
+Frame draw(const Snapshot& s, Size size, const Theme& theme, const View& view) {
+  Frame frame(size, !theme.unicode);
+  Canvas canvas{frame, s, theme, view};
+  const Contents contents = contents_of(s, view);
+  const std::vector<Placed> parts = layout({frame.width(), frame.height()}, contents);
+  if (view.page == Page::kMain) {
+    for (const Placed& part : parts) draw_panel(canvas, part);
+    if (is_wide({frame.width(), frame.height()})) {  // what divides panels that stand side by side
+      for (const Placed& part : parts) {
+        for (int y = part.rect.y; part.rect.x > 0 && (part.area == Area::kLayers || part.area == Area::kAdvice) && y < part.rect.bottom();
+             ++y)
+          frame.put_glyph(part.rect.x - 1, y, theme.unicode ? (y == part.rect.y ? U'┬' : U'│') : (y == part.rect.y ? U'+' : U'|'),
+                          Style::kDim);
+      }
+    }
+    return frame;
+  }
+  // A page takes all the room of the panels.
+  int top = frame.height(), bottom = 0;
+  for (const Placed& part : parts) {
+    if (!is_panel(part.area)) {
+      draw_head(canvas, part);
+      continue;
+    }
+    top = std::min(top, part.rect.y);
+  }
+  for (const Placed& part : parts) {
+    if (part.area == Area::kKeys || part.area == Area::kLegend) bottom = bottom == 0 ? part.rect.y : std::min(bottom, part.rect.y);
+  }
+  draw_page(canvas, {0, top, frame.width(), std::max(1, bottom - top)});
+  return frame;
+}
+
+}  // namespace ddl::tui

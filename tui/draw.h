@@ -1,0 +1,15 @@
+// Snapshot -> Frame: pure, the same for terminals, files, documentation and tests.
+#pragma once
+
+#include "tui/frame.h"
+#include "tui/layout.h"
+#include "tui/snapshot.h"
+#include "tui/view.h"
+
+namespace ddl::tui {
+
+/// How much there is to lay out.
+Contents contents_of(const Snapshot& snapshot, const View& view);
+Frame draw(const Snapshot& snapshot, Size size, const Theme& theme, const View& view);
+
+}  // namespace ddl::tui

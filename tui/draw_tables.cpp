@@ -1,0 +1,161 @@
+// Collectives with TIME = SKEW + XFER, layers, and what to do.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reports/format.h"
+#include "reports/safe_text.h"
+#include "tui/paint.h"
+
+namespace ddl::tui {
+namespace {
+
+/// A column of a table: its header and one text per row, right-aligned unless `left`.
+struct TextColumn {
+  std::string header;
+  int width = 0;
+  bool left = false;
+  std::vector<std::string> cells;
+};
+
+/// Draws the columns that fit, from the left; `scroll` rows are left out.
+void put_table(Canvas& c, const Rect& r, const std::vector<TextColumn>& columns, size_t rows, size_t scroll = 0) {
+  for (int x = r.x; x < r.right(); ++x) c.frame.put_glyph(x, r.y, U' ', Style::kHeader);
+  int x = r.x + 2;
+  for (const TextColumn& column : columns) {
+    if (x + column.width > r.right()) break;
+    const auto put = [&](int y, const std::string& text, Style style) {
+      if (column.left) {
+        c.frame.put(x, y, reports::shorten_middle(text, static_cast<size_t>(column.width - 1)), style, x + column.width);
+      } else {
+        c.frame.put_right(x, y, text, style, x + column.width);
+      }
+    };
+    put(r.y, column.header, Style::kHeader);
+    for (size_t i = scroll; i < rows && static_cast<int>(i - scroll) < r.height - 1; ++i)
+      put(r.y + 1 + static_cast<int>(i - scroll), column.cells[i], Style::kPlain);
+    x += column.width;
+  }
+}
+
+std::string bytes_text(const std::optional<int64_t>& bytes) {
+  if (!bytes) return "-";
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(*bytes);
+  size_t unit = 0;
+  for (; value >= 1024 && unit < 4; ++unit) value /= 1024;
+  return unit == 0 || value >= 100 ? fmt::format("{:.0f} {}", value, kUnits[unit]) : fmt::format("{:.3g} {}", value, kUnits[unit]);
+}
+
+std::string gigabytes(const std::optional<double>& bytes_per_s) {
+  if (!bytes_per_s) return "-";
+  return *bytes_per_s >= 1e10 ? fmt::format("{:.1f}", *bytes_per_s * 1e-9) : fmt::format("{:.3f}", *bytes_per_s * 1e-9);
+}
+
+std::string per_step_text(double n) {
+  return n >= 10 || n == static_cast<int64_t>(n) ? fmt::format("{:.0f}", n) : fmt::format("{:.1f}", n);
+}
+
+/// Room for a name: what the other columns leave.
+int name_width(int width, int others, size_t longest) {
+  return std::clamp(std::min(static_cast<int>(longest) + 1, width - 2 - others), 10, 40);
+}
+
+}  // namespace
+
+void draw_collectives(Canvas& c, const Rect& r) {
+  const Snapshot& s = c.s;
+  Rect body = r;
+  const std::string per = s.annotated ? "ms per step" : "ms per second";
+  if (is_wide({c.frame.width(), c.frame.height()}) || c.view.page == Page::kCollectives) {
+    put_rule(c, {r.x, r.y, r.width, 1}, "Collectives", fmt::format("{}, mean rank; TIME = SKEW (waiting) + XFER", per));
+    body = {r.x, r.y + 1, r.width, r.height - 1};
+  }
+  const int decimals = ms_decimals(s);
+  size_t longest = 10, longest_comm = 4;
+  for (const CollectiveRow& row : s.collectives) {
+    longest = std::max(longest, reports::display_width(reports::printable(row.op)));
+    longest_comm = std::max(longest_comm, reports::display_width(reports::printable(row.comm)));
+  }
+  const bool comm = r.width >= 96;
+  const int comm_width = comm ? static_cast<int>(std::min<size_t>(longest_comm + 1, 18)) : 0;
+  const int others = comm_width + 10 + 7 + 8 + 8 + 8 + (r.width >= 60 ? 12 : 0);
+  const size_t n = s.collectives.size();
+  std::vector<TextColumn> columns(comm ? 10 : 9);
+  size_t at = 0;
+  const auto column = [&](std::string header, int width, bool left, const auto& text) {
+    TextColumn& col = columns[at++];
+    col.header = std::move(header);
+    col.width = width;
+    col.left = left;
+    for (const CollectiveRow& row : s.collectives) col.cells.push_back(text(row));
+  };
+  column("COLLECTIVE", name_width(r.width, others, longest), true, [](const CollectiveRow& row) { return reports::printable(row.op); });
+  if (comm) column("COMM", comm_width, true, [](const CollectiveRow& row) { return reports::printable(row.comm); });
+  column("BYTES", 10, false, [](const CollectiveRow& row) { return bytes_text(row.bytes); });
+  column(s.annotated ? "n/STEP" : "n/s", 7, false, [](const CollectiveRow& row) { return per_step_text(row.per_step); });
+  column("TIMEms", 8, false, [&](const CollectiveRow& row) { return ms_text(row.time_ns, decimals, 7); });
+  column("SKEWms", 8, false, [&](const CollectiveRow& row) { return maybe_ms(row.wait_ns, decimals, 7); });
+  column("XFERms", 8, false, [&](const CollectiveRow& row) { return maybe_ms(row.transfer_ns, decimals, 7); });
+  column("BUSBW GB/s", 12, false, [](const CollectiveRow& row) { return gigabytes(row.busbw); });
+  column("of BEST", 9, false, [](const CollectiveRow& row) { return row.of_best ? percent(*row.of_best) : "-"; });
+  column("ALGBW", 8, false, [](const CollectiveRow& row) { return gigabytes(row.algbw); });
+  put_table(c, body, columns, n,
+            c.view.page == Page::kCollectives ? static_cast<size_t>(std::clamp<int>(c.view.scroll, 0, static_cast<int>(n))) : 0);
+  if (n == 0) c.frame.put(body.x + 2, body.y + 1, "no collective has been seen whole yet", Style::kDim, body.right());
+}
+
+void draw_layers(Canvas& c, const Rect& r) {
+  const Snapshot& s = c.s;
+  Rect body = r;
+  if (is_wide({c.frame.width(), c.frame.height()}) || c.view.page == Page::kLayers) {
+    put_rule(c, {r.x, r.y, r.width, 1}, "Layers", "own time, median rank, ms per step");
+    body = {r.x, r.y + 1, r.width, r.height - 1};
+  }
+  const int decimals = ms_decimals(s);
+  size_t longest = 5;
+  for (const LayerRow& row : s.layers) longest = std::max(longest, reports::display_width(reports::printable(row.name)));
+  std::vector<TextColumn> columns;
+  const auto column = [&](std::string header, int width, bool left, const auto& text) {
+    TextColumn col{std::move(header), width, left, {}};
+    for (const LayerRow& row : s.layers) col.cells.push_back(text(row));
+    columns.push_back(std::move(col));
+  };
+  column("LAYER", name_width(r.width, 4 * 8, longest), true, [](const LayerRow& row) { return reports::printable(row.name); });
+  column("FWD", 8, false, [&](const LayerRow& row) { return maybe_ms(row.forward_ns, decimals, 7); });
+  column("BWD", 8, false, [&](const LayerRow& row) { return maybe_ms(row.backward_ns, decimals, 7); });
+  column("OTHER", 8, false, [&](const LayerRow& row) { return maybe_ms(row.other_ns, decimals, 7); });
+  column("COMM", 8, false, [&](const LayerRow& row) { return maybe_ms(row.comm_ns, decimals, 7); });
+  put_table(c, body, columns, s.layers.size(),
+            c.view.page == Page::kLayers ? static_cast<size_t>(std::clamp<int>(c.view.scroll, 0, static_cast<int>(s.layers.size()))) : 0);
+  if (s.layers.empty()) c.frame.put(body.x + 2, body.y + 1, "the job marks no layers (NVTX, ddl/annotate.h)", Style::kDim, body.right());
+}
+
+void draw_advice(Canvas& c, const Rect& r) {
+  const Snapshot& s = c.s;
+  put_rule(c, {r.x, r.y, r.width, 1}, "What to look at", "");
+  int y = r.y + 1;
+  const auto line = [&](const std::string& text, Style style) {
+    if (y < r.bottom()) c.frame.put(r.x + 1, y++, text, style, r.right());
+  };
+  if (!s.headline.next.empty()) {
+    for (const std::string& part : wrap("next: " + s.headline.next, r.width - 2, 2)) line(part, Style::kPlain);
+  }
+  // The waiting, largest first: who keeps whom.
+  std::map<int32_t, double> by_late;
+  double all = 0;
+  for (const auto& [pair, ns] : s.blame) {
+    by_late[pair.first] += ns;
+    all += ns;
+  }
+  std::vector<std::pair<double, int32_t>> order;
+  for (const auto& [rank, ns] : by_late) order.emplace_back(ns, rank);
+  std::sort(order.rbegin(), order.rend());
+  if (all > 0) line(s.annotated ? "waiting in collectives, by who came last:" : "waiting by who came last, per second:", Style::kDim);
+  for (const auto& [ns, rank] : order) {
+    if (y >= r.bottom()) break;
+    line(fmt::format("  rank {:<5} kept others {} ms  {}", rank, ms_text(ns, ms_decimals(s), 8), percent(ns / all)), Style::kPlain);
+  }
+}
+
+}  // namespace ddl::tui

@@ -1,0 +1,126 @@
+// The job as the live view knows it: what the spools of its ranks, or a store that is replayed, have said so far.
+//
+// A Source (source.h) appends to it; Steps (steps.h) takes finished steps out of it. Only what no finished step needs any more stays: the
+// memory does not grow with the length of the job. Times are ticks of the rank's clock until they are compared (Rank::clock).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "analyzer/passes/instance.h"
+#include "analyzer/passes/message_operation.h"
+#include "analyzer/passes/operation.h"
+#include "store/ingest/clocks.h"
+
+namespace ddl::tui {
+
+constexpr uint32_t kNone = UINT32_MAX;  ///< no operation, communicator, layer
+
+struct JobOperation {
+  Operation operation;
+  MessageOperation message;
+};
+
+struct JobCommunicator {
+  std::string label;
+  int32_t size = 0;
+  bool comparable = true;      ///< its members are all of our world: not an intercommunicator
+  std::vector<int32_t> ranks;  ///< in the world, by rank in it; empty: 0 .. size-1
+};
+
+/// A call or a request that has ended.
+struct Event {
+  uint64_t start_ticks = 0;
+  uint64_t duration_ticks = 0;
+  uint64_t bytes = 0;
+  uint32_t op = kNone;    ///< Job::operations
+  uint32_t comm = kNone;  ///< Job::communicators
+  uint32_t sequence = 0;  ///< collectives: number on the communicator; 0: not the instance of one
+  uint32_t thread = 0;
+  int32_t peer = -1;
+  bool request = false;
+  uint32_t layer = kNone;          ///< Job::layers: the innermost layer it was called from
+  std::optional<int64_t> wait_ns;  ///< collectives: once all members are here
+  Why why = Why::kPartialRanks;    ///< why it is not known
+};
+
+struct EndedStep {
+  uint64_t number = 0;
+  uint64_t start_ticks = 0;
+  uint64_t end_ticks = 0;
+  uint64_t mpi_ticks = 0;
+  uint32_t thread = 0;
+  bool second = false;  ///< of a job that marks no steps
+};
+
+/// A layer that ran: its time is booked to the step it ended in.
+struct EndedLayer {
+  uint64_t end_ticks = 0;
+  int64_t duration_ticks = 0;  ///< below zero: what a layer inside of it took
+  int64_t mpi_ticks = 0;
+  uint32_t layer = kNone;
+};
+
+struct OpenCall {
+  uint32_t op = kNone;
+  uint32_t comm = kNone;
+  uint32_t sequence = 0;  ///< of waiting calls: the newest collective that they wait for
+  int32_t peer = -1;
+  uint64_t start_ticks = 0;
+};
+
+enum class Life { kStarting, kRunning, kFinalized, kAborted, kExited, kGone };
+
+struct Rank {
+  int32_t rank = -1;
+  std::string host;
+  int32_t on_host = 0;  ///< number among the ranks of its host
+  Life life = Life::kStarting;
+  store::ProcessClock clock;
+  uint64_t newest_ticks = 0;  ///< end of the last thing it finished
+  uint64_t begin_ticks = 0;
+  uint64_t overhead_ticks = 0;
+  uint64_t lost = 0;                  ///< everything that could not be recorded
+  std::optional<OpenCall> sits_in;    ///< the innermost call that has not returned
+  std::optional<uint64_t> open_step;  ///< number of the step it is in
+
+  std::deque<Event> events;     ///< of steps that are not finished
+  std::deque<EndedStep> steps;  ///< ended, not finished
+  std::deque<EndedLayer> layers;
+  std::deque<std::pair<uint64_t, double>> samples;   ///< what it said it trained on: ticks, number
+  std::map<uint64_t, uint32_t> posted;               ///< requests in flight by the tick they were posted at: their operation
+  std::unordered_map<uint32_t, uint32_t> reached;    ///< by communicator: highest collective that it entered
+  std::unordered_map<std::string, double> counters;  ///< latest value by name, of the node's devices too
+};
+
+/// A layer in the phase that it ran in.
+struct JobLayer {
+  std::string name;
+  std::string phase;
+};
+
+struct Job {
+  std::string name;    ///< of the program
+  std::string job_id;  ///< of the batch system; empty: none
+  std::string run;     ///< the directory as the user would type it
+  int32_t world_size = 0;
+  int32_t other_worlds = 0;
+  std::optional<int64_t> exit_code, signal;  ///< how `ddl record` saw it end
+  bool recorded_end = false;                 ///< `ddl record` has seen it end
+  bool ended = false;                        ///< nothing will come any more
+  bool gpus = false;                         ///< its ranks give work to GPUs
+  int64_t now_ns = 0;                        ///< on the axis: the clock, or the moment that is replayed
+  int64_t wall_clock_s = 0;                  ///< Unix time of `now_ns`; 0: not known
+  std::vector<JobOperation> operations;
+  std::vector<JobCommunicator> communicators;
+  std::vector<JobLayer> layers;
+  std::vector<Rank> ranks;  ///< by number; some may be missing
+};
+
+}  // namespace ddl::tui

@@ -1,0 +1,63 @@
+// What the drawing files share: glyphs, numbers in fixed columns, bars.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tui/draw.h"
+
+namespace ddl::tui {
+
+struct Canvas {
+  Frame& frame;
+  const Snapshot& s;
+  const Theme& theme;
+  const View& view;
+};
+
+/// A few words of one line; what matters least goes first when it does not fit.
+struct Piece {
+  std::string text;
+  int weight = 0;
+  Style style = Style::kPlain;
+};
+/// In their order, two blanks apart, never a part of one. Returns the column behind the last.
+int put_pieces(Canvas& c, int x, int y, int end, const std::vector<Piece>& pieces);
+
+/// Decimals of milliseconds, so that a step has four digits or so.
+int ms_decimals(const Snapshot& s);
+/// Milliseconds of at most `width` columns: fewer decimals if need be, then seconds, minutes, hours.
+std::string ms_text(double ns, int decimals, int width, bool with_sign = false);
+std::string maybe_ms(const std::optional<double>& ns, int decimals, int width, bool with_sign = false);
+/// "17%".
+std::string percent(double ratio);
+/// The time of a step in a sentence: "412.7 ms".
+std::string step_text(const Snapshot& s, double ns);
+
+Style style_of(size_t category);
+char32_t glyph_of(const Theme& theme, size_t category);
+/// Cells of a bar for each category, `width` together (largest remainder).
+std::vector<int> bar_cells(const Shares& shares, int width);
+void put_bar(Canvas& c, int x, int y, const Shares& shares, int width);
+/// One of eight heights (or of seven characters without Unicode) for `value` in [low, high].
+char32_t spark(const Theme& theme, double value, double low, double high);
+/// A rule with a title: the top of a panel.
+void put_rule(Canvas& c, const Rect& r, const std::string& title, const std::string& more);
+/// `text` in at most `lines` lines of whole words; what does not fit ends with "..".
+std::vector<std::string> wrap(const std::string& text, int width, int lines);
+
+void draw_head(Canvas& c, const Placed& part);  // draw_head.cpp: title, numbers, trend, bar, headline, legend, keys
+void draw_ranks(Canvas& c, const Rect& r);      // draw_ranks.cpp
+void draw_status(Canvas& c, const Rect& r);
+void draw_collectives(Canvas& c, const Rect& r);  // draw_tables.cpp
+void draw_layers(Canvas& c, const Rect& r);
+void draw_advice(Canvas& c, const Rect& r);
+void draw_history(Canvas& c, const Rect& r);  // draw_history.cpp
+void draw_help(Canvas& c, const Rect& r);     // draw_pages.cpp
+void draw_setup(Canvas& c, const Rect& r);
+void draw_why(Canvas& c, const Rect& r);
+void draw_matrix(Canvas& c, const Rect& r);
+void draw_map(Canvas& c, const Rect& r);
+
+}  // namespace ddl::tui

@@ -1,0 +1,51 @@
+// One user at one screen: keys change the view, and the past can be looked at again. No terminal in here: terminal.h has it, tests do not.
+#pragma once
+
+#include <deque>
+#include <memory>
+
+#include "tui/frame.h"
+#include "tui/keys.h"
+#include "tui/view.h"
+
+namespace ddl::tui {
+
+class Session {
+ public:
+  static constexpr size_t kPast = 120;  ///< snapshots that can be gone back to; fewer of many ranks
+  static constexpr size_t kPastRows = 32'768, kLeastPast = 20;
+
+  explicit Session(View view) : view_(std::move(view)) {}
+
+  void add(Snapshot snapshot);
+  /// The newest, or what was gone back to. There must be one.
+  const Snapshot& shown() const;
+  const View& view() const { return view_; }
+  bool empty() const { return past_.empty(); }
+
+  enum class Wish { kNothing, kQuit, kMark, kExport, kSave };
+  /// What the key asks for beyond the view.
+  Wish press(int key, Size size);
+  void click(int x, int y, Size size);
+  /// What the wish came to, for one line on the screen.
+  void tell(std::string message) { view_.message = std::move(message); }
+  void mark(std::string text);
+
+ private:
+  Wish type(int key);
+  void move(int by);
+  void find(bool forward);
+  void go(Page page) {
+    view_.page = view_.page == page ? Page::kMain : page;
+    view_.scroll = 0;
+  }
+  void step_back(int by);
+
+  View view_;
+  std::deque<std::shared_ptr<const Snapshot>> past_;
+  std::shared_ptr<const Snapshot> frozen_;  ///< newest one when the user paused
+  std::shared_ptr<const Snapshot> baseline_;
+  char asking_ = 0;  ///< '/', 'f'ind: what is being typed for
+};
+
+}  // namespace ddl::tui

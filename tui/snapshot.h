@@ -1,0 +1,117 @@
+// One moment of a job as plain data: all that a screen may show, and nothing of how it came to be known. Value type; a Frame (frame.h) is
+// made from it, and so is a line of --json.
+//
+// Numbers are of the window, the newest kWindow finished steps, by the report's laws: per rank the mean over its steps, shares as ratios of
+// sums, lateness as the median rank's waiting less its own (reports/rank_tables.cpp). Times are ns, ratios 0 to 1, what is not known is
+// absent.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tui/job.h"
+
+namespace ddl::tui {
+
+constexpr size_t kWindow = 30;
+
+/// Where time goes, in the order of every screen. Where the waiting is not known it stays with kTransfer.
+enum Category : size_t { kCompute, kOverlapped, kTransfer, kWaiting, kIdle, kCategories };
+using Shares = std::array<double, kCategories>;
+
+struct RankRow {
+  int32_t rank = 0;
+  std::string node;
+  int32_t slot = 0;  ///< number on its node
+  Life life = Life::kRunning;
+  bool alarm = false;
+  std::optional<double> late_ns, wait_ns, step_ns, compute_ns, exposed_ns;  ///< per step
+  std::optional<Shares> shares;
+  std::vector<std::optional<double>> trend;  ///< lateness by step, oldest first
+  std::string call;                          ///< what it sits in; empty: nothing
+  double call_ns = 0;                        ///< since when
+  uint64_t lost = 0;
+  std::optional<double> gpu_ratio, memory_ratio;    ///< busy, in use: mean of the devices of its node
+  std::vector<std::pair<uint32_t, double>> layers;  ///< Snapshot::layers, own time per step
+};
+
+struct CollectiveRow {
+  std::string op;
+  std::string comm;
+  int32_t ranks = 0;
+  std::optional<int64_t> bytes;
+  double per_step = 0;
+  double time_ns = 0;  ///< per step of one rank, mean over ranks; the next two add up to it
+  std::optional<double> wait_ns, transfer_ns;
+  std::optional<double> algbw, busbw;  ///< bytes per second, from the transfer alone
+  std::optional<double> of_best;       ///< busbw against the best window of this job
+  bool nonblocking = false;            ///< from post to completion: an upper bound
+};
+
+struct LayerRow {
+  std::string name;
+  std::optional<double> forward_ns, backward_ns, other_ns;  ///< own time per step, median over ranks
+  std::optional<double> comm_ns;                            ///< of the collectives called from it
+};
+
+struct HistoryPoint {
+  uint64_t step = 0;
+  double step_ns = 0;  ///< longest rank
+  std::optional<double> exposed_ratio, wait_ratio;
+  std::optional<double> busbw;  ///< of the collective that moves the most bytes
+};
+
+/// The one sentence to act on.
+struct Headline {
+  std::string text;
+  std::string brief;  ///< for 40 columns
+  std::string next;   ///< what to do about it
+  bool alarm = false;
+  std::optional<int32_t> rank;
+};
+
+struct Stall {
+  std::string call;                       ///< "MPI_Allreduce number 57 on MPI_COMM_WORLD"
+  std::vector<int64_t> waiting, missing;  ///< ranks
+  double waited_ns = 0;
+};
+
+enum class Feed { kWaiting, kLive, kStale, kHung, kEnded, kReplay };
+
+struct Snapshot {
+  std::string name, job_id, run;
+  int32_t world_size = 0;
+  int32_t nodes = 0;
+  int32_t other_worlds = 0;
+  bool gpus = false;
+  Feed feed = Feed::kWaiting;
+  double silent_ns = 0;   ///< since anything happened
+  std::string how_ended;  ///< "all ranks finalized", "killed by SIGKILL"
+  double interval_s = 1;
+  std::string clock;                         ///< "12:04:31"
+  bool annotated = true;                     ///< steps are real; else seconds
+  size_t window = 0;                         ///< steps in it
+  std::optional<uint64_t> step, first_step;  ///< newest, oldest of the window
+  std::optional<double> now_ns, p50_ns, p99_ns;
+  std::optional<double> samples_per_s;
+  std::optional<Shares> shares;
+  std::optional<double> exposed_ratio, overlap_ratio;
+  bool waiting_known = false;
+  uint64_t lost = 0;
+  std::optional<double> overhead_ratio;  ///< what recording takes from the job, as the recorder estimates it
+  std::optional<double> own_cpu_ratio;   ///< of one core: what this program takes
+  Headline headline;
+  std::optional<Stall> stall;
+  std::vector<RankRow> ranks;                           ///< by rank
+  std::vector<CollectiveRow> collectives;               ///< most time first
+  std::vector<LayerRow> layers;                         ///< as the job first ran them
+  std::vector<HistoryPoint> history;                    ///< oldest first
+  std::map<std::pair<int32_t, int32_t>, double> blame;  ///< (late, waiter): ns per step
+};
+
+}  // namespace ddl::tui

@@ -1,0 +1,109 @@
+#include "tui/snapshot_json.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace ddl::tui {
+namespace {
+
+using nlohmann::ordered_json;
+
+template <class T>
+ordered_json maybe(const std::optional<T>& value) {
+  return value ? ordered_json(*value) : ordered_json(nullptr);
+}
+
+ordered_json ns(const std::optional<double>& value) {
+  return value ? ordered_json(static_cast<int64_t>(std::llround(*value))) : ordered_json(nullptr);
+}
+
+ordered_json text_or_null(const std::string& text) { return text.empty() ? ordered_json(nullptr) : ordered_json(text); }
+
+ordered_json shares(const std::optional<Shares>& s) {
+  if (!s) return nullptr;
+  return {{"compute_ratio", (*s)[kCompute]},
+          {"overlapped_ratio", (*s)[kOverlapped]},
+          {"exposed_transfer_ratio", (*s)[kTransfer]},
+          {"waiting_ratio", (*s)[kWaiting]},
+          {"idle_ratio", (*s)[kIdle]}};
+}
+
+const char* name_of(Feed feed) {
+  constexpr const char* kNames[] = {"waiting", "live", "stale", "hung", "ended", "replay"};
+  return kNames[static_cast<size_t>(feed)];
+}
+
+const char* name_of(Life life) {
+  constexpr const char* kNames[] = {"starting", "running", "finalized", "aborted", "exited", "gone"};
+  return kNames[static_cast<size_t>(life)];
+}
+
+}  // namespace
+
+std::string to_json(const Snapshot& s) {
+  ordered_json j;
+  j["schema"] = 1;
+  j["run"] = {{"name", s.name}, {"job_id", text_or_null(s.job_id)}, {"directory", s.run}, {"ranks", s.world_size}, {"nodes", s.nodes}};
+  j["feed"] = {
+      {"state", name_of(s.feed)}, {"silent_ns", ns(s.silent_ns)}, {"ended", text_or_null(s.how_ended)}, {"interval_s", s.interval_s}};
+  j["cost"] = {{"own_cpu_ratio", maybe(s.own_cpu_ratio)}, {"recording_overhead_ratio", maybe(s.overhead_ratio)}, {"lost_events", s.lost}};
+  j["window"] = {{"annotated", s.annotated}, {"steps", s.window}, {"first_step", maybe(s.first_step)}, {"last_step", maybe(s.step)}};
+  j["step"] = {{"now_ns", ns(s.now_ns)},
+               {"p50_ns", ns(s.p50_ns)},
+               {"p99_ns", ns(s.p99_ns)},
+               {"samples_per_second", maybe(s.samples_per_s)},
+               {"exposed_ratio", maybe(s.exposed_ratio)},
+               {"overlap_ratio", maybe(s.overlap_ratio)},
+               {"waiting_known", s.waiting_known},
+               {"shares", shares(s.shares)}};
+  j["headline"] = {{"sentence", s.headline.text}, {"alarm", s.headline.alarm}, {"rank", maybe(s.headline.rank)}};
+  j["stall"] = nullptr;
+  if (s.stall)
+    j["stall"] = {
+        {"call", s.stall->call}, {"waiting", s.stall->waiting}, {"missing", s.stall->missing}, {"waited_ns", ns(s.stall->waited_ns)}};
+  j["ranks"] = ordered_json::array();
+  for (const RankRow& r : s.ranks) {
+    j["ranks"].push_back({{"rank", r.rank},
+                          {"node", r.node},
+                          {"slot", r.slot},
+                          {"state", name_of(r.life)},
+                          {"alarm", r.alarm},
+                          {"late_ns", ns(r.late_ns)},
+                          {"wait_ns", ns(r.wait_ns)},
+                          {"step_ns", ns(r.step_ns)},
+                          {"compute_ns", ns(r.compute_ns)},
+                          {"exposed_ns", ns(r.exposed_ns)},
+                          {"shares", shares(r.shares)},
+                          {"call", text_or_null(r.call)},
+                          {"call_ns", r.call.empty() ? ordered_json(nullptr) : ns(r.call_ns)},
+                          {"lost_events", r.lost}});
+  }
+  j["collectives"] = ordered_json::array();
+  for (const CollectiveRow& c : s.collectives) {
+    j["collectives"].push_back({{"op", c.op},
+                                {"comm", c.comm},
+                                {"ranks", c.ranks},
+                                {"bytes", maybe(c.bytes)},
+                                {"per_step", c.per_step},
+                                {"time_ns", ns(c.time_ns)},
+                                {"wait_ns", ns(c.wait_ns)},
+                                {"transfer_ns", ns(c.transfer_ns)},
+                                {"algbw_bytes_per_second", maybe(c.algbw)},
+                                {"busbw_bytes_per_second", maybe(c.busbw)},
+                                {"upper_bound", c.nonblocking}});
+  }
+  j["layers"] = ordered_json::array();
+  for (const LayerRow& l : s.layers) {
+    j["layers"].push_back({{"layer", l.name},
+                           {"forward_ns", ns(l.forward_ns)},
+                           {"backward_ns", ns(l.backward_ns)},
+                           {"other_ns", ns(l.other_ns)},
+                           {"comm_ns", ns(l.comm_ns)}});
+  }
+  j["blame"] = ordered_json::array();
+  for (const auto& [pair, wait_ns] : s.blame)
+    j["blame"].push_back({{"late", pair.first}, {"waiter", pair.second}, {"wait_ns", ns(wait_ns)}});
+  return j.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+}  // namespace ddl::tui

@@ -1,0 +1,355 @@
+#include "tui/steps.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "analyzer/passes/collective_groups.h"
+
+namespace ddl::tui {
+namespace {
+
+constexpr size_t kMaxEvents = 1 << 17;         // of one rank in unfinished steps
+constexpr size_t kGiveUpSteps = 3;             // this many later ones have ended
+constexpr int64_t kGiveUpNs = 2'000'000'000;   // or this long ago
+constexpr int64_t kNoStepsNs = 3'000'000'000;  // a job that has not begun a step by then has none
+constexpr int64_t kSecondNs = 1'000'000'000;
+constexpr int64_t kMaxSeconds = 60;  // cut after a pause at once
+constexpr int kMaxSkipped = 3;
+constexpr int64_t kWindowSeconds = 30;  // before it was joined
+
+uint64_t end_ticks(const Event& e) { return e.start_ticks + e.duration_ticks; }
+
+bool has_rule(const Job& job, const Event& e) {
+  return e.comm != kNone && job.communicators[e.comm].comparable && job.operations[e.op].operation.wait != WaitRule::kNone;
+}
+
+/// Nothing more is to be expected of it.
+bool is_over(const Rank& rank) { return rank.life != Life::kRunning && rank.life != Life::kStarting; }
+
+int64_t ticks_at_ns(const Rank& rank, int64_t ns) { return static_cast<int64_t>(rank.clock.line.ticks_at(ns - rank.clock.offset_ns)); }
+
+template <class Map>
+auto& use_of(Map& uses, const CollectiveUse& key) {
+  const auto same = [&](const CollectiveUse& u) { return u.op == key.op && u.comm == key.comm && u.bytes == key.bytes; };
+  const auto found = std::find_if(uses.begin(), uses.end(), same);
+  if (found != uses.end()) return *found;
+  CollectiveUse fresh;
+  fresh.op = key.op;
+  fresh.comm = key.comm;
+  fresh.bytes = key.bytes;
+  uses.push_back(std::move(fresh));
+  return uses.back();
+}
+
+}  // namespace
+
+void Steps::advance(Job& job) {
+  taken_.resize(job.ranks.size());
+  dropped_.resize(job.ranks.size());
+  const auto marks_steps = [](const Rank& rank) { return rank.open_step || (!rank.steps.empty() && !rank.steps.back().second); };
+  if (!annotated_ && std::any_of(job.ranks.begin(), job.ranks.end(), marks_steps)) {  // after all: what was cut into seconds is forgotten
+    annotated_ = true;
+    for (Rank& rank : job.ranks) std::erase_if(rank.steps, [](const EndedStep& step) { return step.second; });
+    finished_.clear();
+    count_ = 0;
+  }
+  take_events(job);
+  if (!annotated_) end_seconds(job);
+  for (;;) {
+    std::optional<uint64_t> next;
+    for (const Rank& rank : job.ranks) {
+      if (!rank.steps.empty()) next = std::min(next.value_or(UINT64_MAX), rank.steps.front().number);
+    }
+    if (!next || !is_due(job, *next)) break;
+    finish(job, *next);
+  }
+}
+
+Event* Steps::event_of(Job& job, const MemberRef& member) const {
+  if (member.event < dropped_[member.rank]) return nullptr;
+  return &job.ranks[member.rank].events[member.event - dropped_[member.rank]];
+}
+
+void Steps::take_events(Job& job) {
+  for (uint32_t r = 0; r < job.ranks.size(); ++r) {
+    Rank& rank = job.ranks[r];
+    while (rank.events.size() > kMaxEvents) {
+      rank.events.pop_front();
+      ++dropped_[r];
+    }
+    taken_[r] = std::max(taken_[r], dropped_[r]);
+    for (; taken_[r] < dropped_[r] + rank.events.size(); ++taken_[r]) {
+      const Event& e = rank.events[taken_[r] - dropped_[r]];
+      if (e.sequence == 0 || !has_rule(job, e)) continue;
+      const std::pair key(e.comm, e.sequence);
+      Assembled& assembled = assembling_[key];
+      assembled.members.push_back({r, taken_[r]});
+      if (static_cast<int32_t>(assembled.members.size()) < job.communicators[e.comm].size) continue;
+      resolve(job, e.comm, assembled);
+      assembling_.erase(key);
+    }
+  }
+}
+
+void Steps::resolve(Job& job, uint32_t comm, const Assembled& assembled) {
+  const JobCommunicator& communicator = job.communicators[comm];
+  std::vector<Event*> events;
+  Instance instance;
+  instance.complete = true;
+  size_t domain = 0;
+  for (const MemberRef& ref : assembled.members) {
+    Event* e = event_of(job, ref);
+    if (e == nullptr) return;
+    const Rank& rank = job.ranks[ref.rank];
+    if (events.empty()) {
+      instance.operation = &job.operations[e->op].operation;
+      instance.nonblocking = e->request;
+      if (e->peer >= 0) instance.root = e->peer;
+      domain = rank.clock.domain;
+    }
+    instance.complete &= events.empty() || e->op == events.front()->op;
+    instance.clock_trusted &= rank.clock.domain == domain;
+    Member member;
+    member.process = ref.rank;
+    member.rank = rank.rank;
+    if (instance.operation->wait != WaitRule::kSymmetric) {  // who is the root
+      const auto& ranks = communicator.ranks;
+      const auto place = std::find(ranks.begin(), ranks.end(), rank.rank);
+      member.comm_rank = ranks.empty() ? rank.rank : place == ranks.end() ? -1 : place - ranks.begin();
+    }
+    member.enter_ns = rank.clock.time_ns(e->start_ticks);
+    member.duration_ns = rank.clock.duration_ns(e->start_ticks, e->duration_ticks);
+    member.payload_bytes = static_cast<int64_t>(e->bytes);
+    instance.members.push_back(member);
+    events.push_back(e);
+  }
+  const Split split = split_waiting(instance);
+  for (size_t i = 0; i < events.size(); ++i) {
+    events[i]->why = split.why;
+    if (!split.wait_ns.empty()) events[i]->wait_ns = split.wait_ns[i];
+  }
+  if (!instance.complete) return;
+
+  size_t last = 0;
+  for (size_t i = 0; i < events.size(); ++i) {
+    if (instance.members[i].enter_ns > instance.members[last].enter_ns) last = i;
+  }
+  if (!split.late.empty()) last = split.late.front();
+  Done done;
+  done.rank = assembled.members[last].rank;
+  done.enter_ticks = events[last]->start_ticks;
+  done.use.op = events.front()->op;
+  done.use.comm = comm;
+  done.use.bytes = operation_bytes(instance).value_or(-1);
+  done.use.instances = 1;
+  done.use.calls = static_cast<int64_t>(events.size());
+  done.use.nonblocking = instance.nonblocking;
+  for (const Member& m : instance.members) done.use.time_ns += m.duration_ns;
+  if (!split.wait_ns.empty()) {
+    done.use.split_calls = done.use.calls;
+    for (const int64_t wait_ns : split.wait_ns) done.use.wait_ns += wait_ns;
+    done.use.transfer_ns.push_back(transfer_time_ns(instance, split));
+    if (!split.late.empty() && events.size() > 1) {  // as Blame::add() does
+      const auto ties = static_cast<int64_t>(split.late.size());
+      const int64_t longest_ns = *std::max_element(split.wait_ns.begin(), split.wait_ns.end());
+      for (int64_t part = 0; part < ties; ++part) {
+        Blamed blamed{static_cast<int32_t>(instance.members[split.late[static_cast<size_t>(part)]].rank), {}};
+        int64_t sum_ns = 0;
+        for (size_t i = 0; i < events.size(); ++i) {
+          const int64_t share_ns = share_of(split.wait_ns[i], ties, part);
+          sum_ns += share_ns;
+          if (share_ns > 0) blamed.waiters.emplace_back(static_cast<int32_t>(instance.members[i].rank), share_ns);
+        }
+        done.late.push_back(
+            {0, blamed.rank, 1.0 / static_cast<double>(ties), static_cast<double>(sum_ns), static_cast<double>(longest_ns), false});
+        if (!blamed.waiters.empty()) done.blamed.push_back(std::move(blamed));
+      }
+    }
+  }
+  done_.push_back(std::move(done));
+}
+
+void Steps::end_seconds(Job& job) {
+  int64_t newest_ns = INT64_MIN;
+  for (const Rank& rank : job.ranks) {
+    if (rank.newest_ticks > 0) newest_ns = std::max(newest_ns, rank.clock.time_ns(rank.newest_ticks));
+  }
+  if (newest_ns == INT64_MIN) return;
+  if (!second_) second_ = std::max<int64_t>(0, newest_ns / kSecondNs - kWindowSeconds);
+  const int64_t until = (std::max(newest_ns, job.ended ? newest_ns : job.now_ns - kSecondNs)) / kSecondNs;
+  second_ = std::max(*second_, until - kMaxSeconds);
+  if (newest_ns < *second_ * kSecondNs + (count_ == 0 ? kNoStepsNs : 0)) return;
+  for (; *second_ < until; ++*second_) {
+    for (Rank& rank : job.ranks) {
+      const bool gone = is_over(rank) && rank.clock.time_ns(rank.newest_ticks) < (*second_ + 1) * kSecondNs;
+      if (rank.begin_ticks == 0 || gone) continue;
+      EndedStep step;
+      step.second = true;
+      step.number = static_cast<uint64_t>(*second_);
+      step.start_ticks = static_cast<uint64_t>(ticks_at_ns(rank, *second_ * kSecondNs));
+      step.end_ticks = static_cast<uint64_t>(ticks_at_ns(rank, (*second_ + 1) * kSecondNs));
+      rank.steps.push_back(step);
+    }
+  }
+}
+
+bool Steps::is_due(const Job& job, uint64_t number) const {
+  bool give_up = true;
+  int64_t end_ns = INT64_MIN;
+  for (const Rank& rank : job.ranks) {
+    if (rank.steps.empty() && !is_over(rank) && rank.open_step && *rank.open_step <= number) return false;
+    if (!rank.steps.empty()) end_ns = std::max(end_ns, rank.clock.time_ns(rank.steps.front().end_ticks));
+    give_up &= rank.steps.size() >= kGiveUpSteps || is_over(rank);
+  }
+  if (give_up || job.ended || job.now_ns - end_ns > kGiveUpNs) return true;
+  for (const Rank& rank : job.ranks) {
+    if (rank.steps.empty() || rank.steps.front().number != number) continue;
+    const uint64_t end = rank.steps.front().end_ticks;
+    if (!rank.posted.empty() && rank.posted.begin()->first < end) return false;
+    for (const Event& e : rank.events) {
+      if (e.start_ticks < end && e.sequence > 0 && !e.wait_ns && e.why == Why::kPartialRanks && has_rule(job, e)) return false;
+    }
+  }
+  return true;
+}
+
+RankPart Steps::cut(const Job& job, const Rank& rank, const EndedStep& step) const {
+  const auto& clock = rank.clock;
+  const Interval window{clock.time_ns(step.start_ticks), clock.time_ns(step.end_ticks)};
+  std::vector<uint64_t> messages;  // when they were complete
+  for (const Event& e : rank.events) {
+    const OpClass c = job.operations[e.op].operation.op_class;
+    if (e.request && (c == OpClass::kSend || c == OpClass::kReceive || c == OpClass::kSendReceive)) messages.push_back(end_ticks(e));
+  }
+  std::sort(messages.begin(), messages.end());
+  WindowEvents events;
+  for (const Event& e : rank.events) {
+    if (e.start_ticks >= step.end_ticks || end_ticks(e) <= step.start_ticks) continue;
+    const JobOperation& op = job.operations[e.op];
+    Activity a;
+    a.interval.begin_ns = clock.time_ns(e.start_ticks);
+    a.interval.end_ns = a.interval.begin_ns + clock.duration_ns(e.start_ticks, e.duration_ticks);
+    a.thread = e.thread;
+    a.request = e.request;
+    a.completion = op.operation.op_class == OpClass::kCompletion;
+    a.collective = e.sequence > 0;
+    a.wait_ns = e.wait_ns;
+    if (a.collective) {
+      if (!a.wait_ns) a.why = has_rule(job, e) ? e.why : Why::kNotApplicable;
+    } else if (!a.request) {
+      const MessageRole role = op.message.role;
+      const auto done = std::lower_bound(messages.begin(), messages.end(), e.start_ticks);
+      const bool completes = role == MessageRole::kWait && done != messages.end() && *done <= end_ticks(e);
+      const bool moves = role == MessageRole::kSend || role == MessageRole::kReceive || role == MessageRole::kExchange;
+      a.unsplit = completes || (moves && !op.message.posts && !op.message.persistent);
+      if (a.unsplit) a.why = Why::kNotApplicable;
+    }
+    add_to(events, a, step.thread);
+  }
+  if (!annotated_ && rank.sits_in && rank.sits_in->op != kNone) {  // a second may end inside of a call
+    Activity a;
+    a.interval = {clock.time_ns(rank.sits_in->start_ticks), window.end_ns};
+    a.thread = step.thread;
+    a.unsplit = true;
+    a.why = Why::kPartialRanks;
+    if (a.interval.begin_ns < a.interval.end_ns) add_to(events, a, step.thread);
+  }
+  const int64_t mpi_ns = clock.span_ns(step.mpi_ticks);
+  const Partition part = partition(window, events, mpi_ns);
+  const bool kept = !events.calls.empty() || mpi_ns == 0;
+  const bool known = kept && events.why == Why::kNone && (part.is_split() || events.unsplit_why == Why::kNone);
+  return {part.duration_ns, part.compute_ns, part.comm_ns, part.exposed_ns, known ? std::optional(part.wait_ns) : std::nullopt};
+}
+
+void Steps::book_collectives(const std::vector<const EndedStep*>& steps, FinishedStep& into) {
+  const auto place = [&](const Done& done) {  // -1: before the step, 1: after it
+    const EndedStep* step = steps[done.rank];
+    return step == nullptr ? 1 : done.enter_ticks < step->start_ticks ? -1 : done.enter_ticks >= step->end_ticks ? 1 : 0;
+  };
+  std::deque<Done> later;
+  for (Done& done : done_) {
+    const int where = place(done);
+    if (where > 0 && later.size() < kMaxEvents) later.push_back(std::move(done));
+    if (where != 0) continue;
+    for (LateRow& row : done.late) {
+      row.step = static_cast<int64_t>(into.number);
+      into.late.push_back(row);
+    }
+    for (Blamed& blamed : done.blamed) into.blamed.push_back(std::move(blamed));
+    CollectiveUse& use = use_of(into.collectives, done.use);
+    use.instances += done.use.instances;
+    use.calls += done.use.calls;
+    use.time_ns += done.use.time_ns;
+    use.split_calls += done.use.split_calls;
+    use.wait_ns += done.use.wait_ns;
+    use.nonblocking |= done.use.nonblocking;
+    use.transfer_ns.insert(use.transfer_ns.end(), done.use.transfer_ns.begin(), done.use.transfer_ns.end());
+  }
+  done_ = std::move(later);
+}
+
+void Steps::finish(Job& job, uint64_t number) {
+  FinishedStep finished;
+  finished.number = number;
+  finished.parts.resize(job.ranks.size());
+  finished.layers.resize(job.ranks.size());
+  finished.end_ns = INT64_MIN;
+  std::vector<const EndedStep*> steps(job.ranks.size());
+  bool partial = false, lacks_ranks = false;
+  for (size_t r = 0; r < job.ranks.size(); ++r) {
+    Rank& rank = job.ranks[r];
+    if (rank.steps.empty() || rank.steps.front().number != number) {
+      lacks_ranks |= !rank.steps.empty();
+      continue;
+    }
+    const EndedStep& step = rank.steps.front();
+    steps[r] = &step;
+    finished.parts[r] = cut(job, rank, step);
+    finished.end_ns = std::max(finished.end_ns, rank.clock.time_ns(step.end_ticks));
+    finished.longest_ns = std::max(finished.longest_ns, finished.parts[r].duration_ns);
+    for (const Event& e : rank.events) {
+      const bool inside = e.start_ticks >= step.start_ticks && e.start_ticks < step.end_ticks;
+      partial |= e.start_ticks < step.end_ticks && e.sequence > 0 && !e.wait_ns && e.why == Why::kPartialRanks && has_rule(job, e);
+      if (inside && e.sequence > 0 && e.layer != kNone)
+        finished.layers[r][e.layer].comm_ns += rank.clock.duration_ns(e.start_ticks, e.duration_ticks);
+    }
+    for (; !rank.layers.empty() && rank.layers.front().end_ticks <= step.end_ticks; rank.layers.pop_front()) {
+      const EndedLayer& layer = rank.layers.front();
+      if (layer.end_ticks <= step.start_ticks) continue;
+      LayerUse& use = finished.layers[r][layer.layer];
+      const auto span = [&](int64_t ticks) {
+        const int64_t ns = rank.clock.span_ns(static_cast<uint64_t>(ticks < 0 ? -ticks : ticks));
+        return ticks < 0 ? -ns : ns;
+      };
+      use.time_ns += span(layer.duration_ticks);
+      use.mpi_ns += span(layer.mpi_ticks);
+    }
+    for (; !rank.samples.empty() && rank.samples.front().first < step.end_ticks; rank.samples.pop_front()) {
+      if (rank.samples.front().first >= step.start_ticks) finished.samples = finished.samples.value_or(0) + rank.samples.front().second;
+    }
+  }
+  book_collectives(steps, finished);
+  for (size_t r = 0; r < job.ranks.size(); ++r) {
+    Rank& rank = job.ranks[r];
+    if (steps[r] == nullptr) continue;
+    const uint64_t end = steps[r]->end_ticks;
+    for (; !rank.events.empty() && end_ticks(rank.events.front()) <= end; rank.events.pop_front()) ++dropped_[r];
+    rank.posted.erase(rank.posted.begin(), rank.posted.lower_bound(steps[r]->start_ticks));  // lost, or never to end
+    rank.steps.pop_front();
+  }
+  std::erase_if(assembling_, [&](const auto& a) {
+    const MemberRef& first = a.second.members.front();
+    return first.event < dropped_[first.rank];
+  });
+  // Of a job that was joined on its way the first steps lack some ranks, or some of their events.
+  const bool lacking = partial && skipped_ < kMaxSkipped;
+  if (count_ == 0 && (lacking || lacks_ranks)) {
+    skipped_ += lacking ? 1 : 0;
+    return;
+  }
+  ++count_;
+  finished_.push_back(std::move(finished));
+  if (finished_.size() > kKept) finished_.pop_front();
+}
+
+}  // namespace ddl::tui

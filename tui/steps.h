@@ -1,0 +1,120 @@
+// From events to finished steps: the same law as the analyzer's, one step after the other while the job runs.
+//
+// A collective is split when all its members are here (analyzer/passes/instance.h); a step is cut when all ranks have ended it, all its
+// collectives are split and nothing that was posted in it is in flight (analyzer/passes/partition.h). What has not come after two more
+// steps will not come: then it is cut with what is there, and the waiting that is not known is not shown. Waiting in messages is the
+// analyzer's alone: live, calls that complete messages have an unknown wait.
+//
+// A job without steps is cut into seconds instead.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "analyzer/findings/straggler_case.h"
+#include "analyzer/passes/partition.h"
+#include "tui/job.h"
+
+namespace ddl::tui {
+
+/// One step of one rank. Not there: `duration_ns` is 0.
+struct RankPart {
+  int64_t duration_ns = 0;
+  int64_t compute_ns = 0;
+  int64_t comm_ns = 0;
+  int64_t exposed_ns = 0;
+  std::optional<int64_t> wait_ns;
+};
+
+/// What one rank made the others wait in one step.
+struct Blamed {
+  int32_t rank = 0;
+  std::vector<std::pair<int32_t, int64_t>> waiters;  ///< rank, ns
+};
+
+struct CollectiveUse {
+  uint32_t op = kNone;
+  uint32_t comm = kNone;
+  int64_t bytes = -1;  ///< of the whole operation; -1: not known
+  int64_t instances = 0;
+  int64_t calls = 0;
+  int64_t time_ns = 0;  ///< sums over members
+  int64_t split_calls = 0;
+  int64_t wait_ns = 0;
+  bool nonblocking = false;
+  std::vector<double> transfer_ns;  ///< one per instance, see collective_groups.h
+};
+
+struct LayerUse {
+  int64_t time_ns = 0;
+  int64_t mpi_ns = 0;
+  int64_t comm_ns = 0;  ///< collectives called from it, post to completion
+};
+
+struct FinishedStep {
+  uint64_t number = 0;
+  int64_t end_ns = 0;  ///< of the last rank
+  int64_t longest_ns = 0;
+  std::vector<RankPart> parts;    ///< as Job::ranks
+  std::optional<double> samples;  ///< that all ranks said they trained on
+  std::vector<LateRow> late;
+  std::vector<Blamed> blamed;
+  std::vector<CollectiveUse> collectives;
+  std::vector<std::map<uint32_t, LayerUse>> layers;  ///< as Job::ranks, by Job::layers
+};
+
+class Steps {
+ public:
+  static constexpr size_t kKept = 64;  ///< finished steps with all their numbers
+
+  /// Cuts what can be cut. Call after each poll.
+  void advance(Job& job);
+  /// The newest kKept of them.
+  const std::deque<FinishedStep>& finished() const { return finished_; }
+  uint64_t count() const { return count_; }  ///< ever
+  bool annotated() const { return annotated_; }
+
+ private:
+  struct MemberRef {
+    uint32_t rank;   ///< Job::ranks
+    uint64_t event;  ///< number of the event among all that the rank ever had
+  };
+  struct Assembled {
+    std::vector<MemberRef> members;
+  };
+  /// A collective that was split, until the step of its last member is finished.
+  struct Done {
+    uint32_t rank;  ///< who entered last
+    uint64_t enter_ticks;
+    std::optional<double> samples;  ///< that all ranks said they trained on
+    std::vector<LateRow> late;
+    std::vector<Blamed> blamed;
+    CollectiveUse use;
+  };
+
+  void take_events(Job& job);
+  void resolve(Job& job, uint32_t comm, const Assembled& assembled);
+  void end_seconds(Job& job);
+  bool is_due(const Job& job, uint64_t number) const;
+  void finish(Job& job, uint64_t number);
+  RankPart cut(const Job& job, const Rank& rank, const EndedStep& step) const;
+  void book_collectives(const std::vector<const EndedStep*>& steps, FinishedStep& into);
+  Event* event_of(Job& job, const MemberRef& member) const;
+
+  std::map<std::pair<uint32_t, uint32_t>, Assembled> assembling_;
+  std::deque<Done> done_;
+  std::vector<uint64_t> taken_;    ///< per rank: events ever taken
+  std::vector<uint64_t> dropped_;  ///< per rank: events ever dropped from the front
+  std::deque<FinishedStep> finished_;
+  uint64_t count_ = 0;
+  bool annotated_ = false;
+  int skipped_ = 0;                ///< steps at the begin of which only some ranks' events were there
+  std::optional<int64_t> second_;  ///< the next one, of jobs without steps
+};
+
+}  // namespace ddl::tui

@@ -1,0 +1,36 @@
+// The only file that knows a terminal: ncurses gets cells and gives keys.
+#pragma once
+
+#include "tui/frame.h"
+#include "tui/keys.h"
+
+namespace ddl::tui {
+
+enum class Color { kAuto, kAlways, kNever };
+
+class Terminal {
+ public:
+  /// Takes the screen. Throws ddl::Error if the terminal cannot do it.
+  explicit Terminal(Color color);
+  /// Gives it back as it was, but for `last_frame`, which stays on it.
+  ~Terminal();
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
+  Size size() const;
+  void show(const Frame& frame);
+  /// Waits for a key, or until `seconds` have passed: kNoKey, also when the size has changed. kEnd of input is 'q'.
+  int read(double seconds);
+  struct Point {
+    int x = 0, y = 0;
+  };
+  Point click() const { return click_; }
+  /// Somebody asked this program to end (SIGTERM, SIGHUP, SIGINT).
+  static bool asked_to_end();
+
+ private:
+  Point click_;
+  bool color_ = false;
+};
+
+}  // namespace ddl::tui

@@ -1,0 +1,42 @@
+// ddl-top without its command line: looks at a job again and again, and shows what it sees.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "tui/draw.h"
+#include "tui/observer.h"
+#include "tui/source.h"
+
+namespace ddl::tui {
+
+struct TopOptions {
+  std::optional<int> frames;  ///< then end
+  bool batch = false;         ///< frames as text
+  bool json = false;          ///< snapshots as JSON lines
+  bool replay = false;
+  double speed = 1;  ///< of a replay
+  /// Saves the setup; returns what to tell the user.
+  std::function<std::string(const View&)> save_setup;
+  Size size;
+  Theme theme;
+  View view;
+};
+
+/// CPU time of this process against the clock, since the call before.
+class OwnCost {
+ public:
+  OwnCost();
+  double cpu_ratio();
+
+ private:
+  double cpu_s_ = 0, wall_s_ = 0;
+};
+
+/// Writes frames or lines with `write` until there are enough, or the job has ended. Returns the exit code.
+int run_batch(Source& source, const TopOptions& options, const std::function<void(std::string_view)>& write);
+
+}  // namespace ddl::tui
