@@ -56,7 +56,8 @@ ImportSummary import_traces(const ImportFormat& format, const std::vector<fs::pa
   try {
     SQLite::Database db = create_store(draft.path());
     SQLite::Transaction transaction(db);
-    store::ImportedRun run(db, format.name);
+    const std::string first = files.front().filename().string();
+    store::ImportedRun run(db, format.name, files.size() == 1 ? first : fmt::format("{} and {} more", first, files.size() - 1));
     run.fact("ingested_at", fmt::to_string(now_ns));
     if (options.one_clock) run.share_clock();
     format.read(run, files, read);

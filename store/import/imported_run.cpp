@@ -34,7 +34,8 @@ std::optional<std::string_view> unless_empty(std::string_view text) { return tex
 
 }  // namespace
 
-ImportedRun::ImportedRun(SQLite::Database& db, std::string format) : db_(db), format_(std::move(format)) {
+ImportedRun::ImportedRun(SQLite::Database& db, std::string format, std::string source)
+    : db_(db), format_(std::move(format)), source_(std::move(source)) {
   db_.exec(
       "PRAGMA temp_store = FILE;"
       // kind: 0 step (number: its number), 1 range (number: ContextKind), 2 launch (number: correlation), 3 call (number: event.kind)
@@ -217,8 +218,8 @@ void ImportedRun::settle() {
     first_ns = std::min(first_ns.value_or(INT64_MAX), p.told.base_ns + *p.begin_ns);
   }
   if (!first_ns) {
-    throw Error(fmt::format("{} no event that ddl knows", processes_.size() == 1 ? processes_[0].told.file + " holds" : "the files hold"),
-                fmt::format("is it a trace of {}? see: ddl import --help", format_), ExitCode::kDataMissing);
+    throw Error(fmt::format("{}: no event that ddl knows", source_), fmt::format("is it a trace of {}? see: ddl import --help", format_),
+                ExitCode::kDataMissing);
   }
   epoch_ns_ = *first_ns;
   for (const Process& p : processes_) {

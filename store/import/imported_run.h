@@ -68,8 +68,8 @@ enum class ImportedTiming { kCall = 1, kRequest = 2, kNcclProfiler = 4 };
 
 class ImportedRun {
  public:
-  /// `format`: for meta and for people: "kineto".
-  ImportedRun(SQLite::Database& db, std::string format);
+  /// `format`: for meta and for people: "kineto". `source`: for people, what is imported.
+  ImportedRun(SQLite::Database& db, std::string format, std::string source);
 
   size_t add_process(ImportedProcess process);
   ImportedProcess& process(size_t number) { return processes_[number].told; }
@@ -141,7 +141,7 @@ class ImportedRun {
   void write_meta();
 
   SQLite::Database& db_;
-  std::string format_;
+  std::string format_, source_;
   std::vector<Process> processes_;
   std::vector<size_t> order_;  ///< of processes_, by rank
   std::unordered_map<std::string, uint32_t> name_ids_;
