@@ -14,6 +14,7 @@
 #include "analyzer/passes/late_roots.h"
 #include "analyzer/passes/messages.h"
 #include "analyzer/passes/steady_steps.h"
+#include "analyzer/passes/step_changes.h"
 #include "analyzer/passes/steps.h"
 #include "analyzer/passes/straggler_scores.h"
 #include "analyzer/query.h"
@@ -40,7 +41,7 @@ constexpr LossKind kRepeated{"repeated_steps", "steps whose number the same proc
 
 void drop_temporary_tables(SQLite::Database& db) {
   for (const char* table : {"late", "reached", "comm_step", "call_wait", "message_late", "tail", "steady_number", "steady_part",
-                            "steady_step", "steady_gpu", "steady_wait", "noise", "section_score"}) {
+                            "steady_step", "steady_gpu", "steady_wait", "noise", "section_score", "step_change"}) {
     db.exec(fmt::format("DROP TABLE IF EXISTS temp.{}", table));
   }
 }
@@ -116,6 +117,7 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress) {
   select_steady_waits(db);
   analyze_gradient_noise(db);
   score_sections(db);
+  find_step_changes(db);
 
   tell("computing metrics", 0.9);
   for (const auto& [world, used] : steady) compute_metrics(db, world);

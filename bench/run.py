@@ -256,13 +256,13 @@ def bench_analysis(bench):
         ddl, run_dir = bench.program("ddl"), bench.run_dir
         first_s, first_mib = cost_of([ddl, "report", run_dir])
         rows = {"events": 0, "first_s": first_s, "first_mib": first_mib, "analyze_s": [], "report_s": [], "scan_s": []}
-        for _ in range(3):
+        for _ in range(bench.rounds):
             seconds, rows["analyze_mib"] = cost_of([ddl, "analyze", run_dir])
             rows["analyze_s"].append(seconds)
             seconds, rows["report_mib"] = cost_of([ddl, "report", run_dir])
             rows["report_s"].append(seconds)
             rows["scan_s"].append(cost_of([sys.executable, "-c", SCAN, run_dir])[0])
-        ingest = subprocess.run([bench.program("bench_ingest"), run_dir, "3"], capture_output=True, text=True, check=True)
+        ingest = subprocess.run([bench.program("bench_ingest"), run_dir, str(bench.rounds)], capture_output=True, text=True, check=True)
         for line in ingest.stdout.splitlines():
             way, events, ns = line.split()
             rows.setdefault(f"{way}_ns_per_row", []).append(float(ns))
@@ -273,7 +273,7 @@ def bench_analysis(bench):
 
 
 def print_analysis(result):
-    print("\nsteps of 100 MPI_Allreduce in four layers; processor time, least of 3")
+    print("\nsteps of 100 MPI_Allreduce in four layers; processor time, least of all rounds")
     for r in result:
         report, scan = min(r["report_s"]), min(r["scan_s"])
         print(f"  {r['events']:>10,} events: first report {r['first_s']:.2f} s, {r['first_mib']:.0f} MiB; analyze {min(r['analyze_s']):.2f} s,"

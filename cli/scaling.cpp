@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 
+#include "analyzer/models/pop_scaling.h"
 #include "analyzer/models/run_facts.h"
 #include "analyzer/models/scaling.h"
 #include "analyzer/models/scaling_projection.h"
@@ -36,6 +37,7 @@ struct Input {
   std::string worker, result;
   std::vector<models::ScalingPoint> points;
   std::vector<Stated> stated;                    ///< of each point
+  std::vector<models::PopFacts> pop;             ///< of runs
   std::optional<models::RecordedScale> largest;  ///< of runs: the largest
   std::string no_fit;                            ///< why `largest` has no fit
 };
@@ -109,6 +111,8 @@ Input from_runs(const VerbOptions& options) {
     if (!samples) without_batch.push_back(point.label);
     point.global_batch = samples;
     point.throughput = with_interval(samples.value_or(workers_per_step) / step.parts.step_s, db, world);
+    input.pop.push_back(models::pop_facts(db, world));
+    input.pop.back().label = point.label;
     ++repeats[point.workers];
     Stated& said = input.stated.emplace_back();
     said["scope"] = "application";
@@ -259,6 +263,31 @@ void add_losses(Answer& answer, const std::vector<ScalingRow>& rows, const Input
   }
 }
 
+void add_pop(Answer& answer, const std::vector<ScalingRow>& rows, const Input& input, const Kinds& kinds) {
+  if (input.pop.size() < 2) return;
+  const auto of = [&](const ScalingRow& row) {
+    return std::find_if(input.pop.begin(), input.pop.end(), [&](const auto& facts) { return facts.label == row.point.label; });
+  };
+  const auto base = std::find_if(rows.begin(), rows.end(), [](const ScalingRow& row) { return row.efficiency.value == 1; });
+  if (base == rows.end() || of(*base) == input.pop.end()) return;
+  const ScalingKind kind = kinds.begin()->second;  // of runs, which are one series
+  const auto maybe = [](const std::optional<double>& value, const char* why) {
+    return value ? Value::efficiency(*value) : Value::absent(Unit::kEfficiency, why);
+  };
+  auto& table = answer.table("pop", "Computing against the base, after POP: global = parallel x computation scaling",
+                             {{"run", "run", Unit::kText},
+                              {"workers", input.worker + "s", Unit::kReal},
+                              {"global_efficiency", "global", Unit::kEfficiency},
+                              {"parallel_efficiency", "parallel", Unit::kEfficiency},
+                              {"computation_scaling", "computation", Unit::kEfficiency}});
+  for (const ScalingRow& row : rows) {
+    if (of(row) == input.pop.end()) continue;
+    const models::PopRow pop = models::pop_row(*of(*base), *of(row), kind);
+    table.rows.push_back({Value::text(row.point.label), Value::real(row.point.workers), maybe(pop.global, "NOT_APPLICABLE"),
+                          maybe(pop.parallel, "NO_DATA"), maybe(pop.computation, "NOT_APPLICABLE")});
+  }
+}
+
 void add_projection(Answer& answer, const std::vector<ScalingRow>& rows, Input& input, const Kinds& kinds, const VerbOptions& options) {
   if (!options.has("project")) return;
   auto& table = answer.table("projection", "Projection, with its 95% interval",
@@ -373,6 +402,7 @@ int run_scaling(const Arguments& arguments) {
   answer.given("result", "from", Value::text(input.result));
   add_rows(answer, rows, input);
   add_losses(answer, rows, input);
+  add_pop(answer, rows, input, kinds);
   add_projection(answer, rows, input, kinds, options);
   add_lint(answer, rows, input, kinds, options);
   return answer.print(options);

@@ -187,5 +187,29 @@ TEST(Metrics, AnEmptyRunIsAllReasons) {
   EXPECT_TRUE(run.findings().empty());
 }
 
+TEST(Metrics, ArithmeticAgainstWhatTheJobSaysOfItsPeak) {
+  Tables run = two_ranks(10), partial = two_ranks(10), silent = two_ranks(10);
+  for (Tables* tables : {&run, &partial}) {
+    for (int64_t rank : {0, 1}) {
+      if (tables == &partial && rank == 1) continue;
+      tables->value(rank, 0, "peak_flops_per_second", 5e9);
+      for (int64_t s = 0; s < 10; ++s) tables->value(rank, s, "model_flops", 2e8);
+      const std::string process = std::to_string(rank + 1);
+      tables->exec("INSERT OR IGNORE INTO region VALUES (9, 0, 'step', '', NULL, NULL); INSERT INTO counter VALUES (" + process +
+                   ", 0, 'PAPI_FP_OPS', 'papi', NULL); INSERT INTO counter_profile VALUES (" + process +
+                   ", 9, 0, 10, 2500000000); INSERT INTO range_profile VALUES (" + process + ", 9, 10, 1000000000, 0, NULL, NULL)");
+    }
+  }
+  for (Tables* tables : {&run, &partial, &silent}) tables->analyze();
+  EXPECT_NEAR(*run.metric("mfu"), 4e8 / 0.1 / 1e10, 1e-12);
+  EXPECT_NEAR(*run.metric("hfu"), 5e9 / (2 * 5e9), 1e-12);
+  // 4e9 operations; 10 allreduces of 1000 B on 2 ranks put 2 x 1000 x 2 (2 - 1) / 2 bytes on the wire each.
+  EXPECT_NEAR(*run.metric("network_intensity"), 4e9 / 20e3, 1e-6);
+  for (const char* id : {"mfu", "hfu", "network_intensity"}) {
+    EXPECT_EQ(partial.why(id), "PARTIAL_RANKS") << id;
+    EXPECT_EQ(silent.why(id), "NO_DATA") << id;
+  }
+}
+
 }  // namespace
 }  // namespace ddl::test

@@ -79,6 +79,11 @@ TEST_F(Scaling, WeakRunsLoseWhatWasMadeSlow) {
   double sum = 0;
   for (const char* part : {"transfer_ratio", "wait_ratio", "copy_ratio", "idle_ratio", "compute_ratio"}) sum += loss[part].get<double>();
   EXPECT_NEAR(sum, loss["loss_ratio"].get<double>(), 1e-12);
+  // One of eight computes 13 instead of 10 ms: computing costs 83 / 80 of what it did.
+  const Json& pop = json["pop"][1];
+  EXPECT_NEAR(pop["computation_scaling"].get<double>(), 80.0 / 83, 1e-6);
+  EXPECT_NEAR(pop["parallel_efficiency"].get<double>(), 83.0 / 8 / step8, 1e-6);
+  EXPECT_NEAR(pop["global_efficiency"].get<double>(), 10 / step8, 1e-6);
 }
 
 TEST_F(Scaling, StrongRunsAreToldByTheirBatches) {
@@ -89,6 +94,7 @@ TEST_F(Scaling, StrongRunsAreToldByTheirBatches) {
   EXPECT_NEAR(json["scaling"][1]["efficiency"].get<double>(), efficiency, 1e-6);
   EXPECT_NEAR(json["loss"][1]["transfer_ratio"].get<double>(), (transfer_ms(8) - transfer_ms(2) / 4) / (10 + transfer_ms(8)), 1e-6);
   EXPECT_NEAR(json["loss"][1]["compute_ratio"].get<double>(), 0, 1e-6);
+  EXPECT_NEAR(json["pop"][1]["computation_scaling"].get<double>(), 1, 1e-6);  // 2 x 40 ms, then 8 x 10 ms
 }
 
 TEST_F(Scaling, ProjectsTheLinkOfTheLargestRun) {
