@@ -14,52 +14,66 @@ constexpr double kLateSteps = 0.8;  // of the steps in question
 constexpr size_t kMinSteps = 8;
 constexpr double kClearChange = 4;  // lead after the change against before it
 
+/// A suspect in one step: of a host's ranks the one that computed least and the one that was longest inside MPI.
 struct Share {
-  int64_t rank;
+  int64_t suspect;                // rank or host
   double compute_ns, exposed_ns;  // loading data is not computing
 };
 
 struct Step {
   int64_t number = 0;
-  std::vector<Share> ranks;
+  std::vector<Share> shares;  // by rank
 };
 
-std::vector<Step> read_steps(const FindingInput& input) {
+std::vector<Step> read_steps(const FindingInput& input, Suspects suspects) {
   std::vector<Step> steps;
   Query rows(input.db,
              "SELECT step, rank, compute_ns - coalesce(input_ns, 0), exposed_ns FROM temp.steady_part WHERE world = ? ORDER BY step, rank");
   rows.bind(input.world);
   while (rows.next()) {
     if (steps.empty() || steps.back().number != rows.integer(0)) steps.push_back({rows.integer(0), {}});
-    steps.back().ranks.push_back({rows.integer(1), rows.real(2), rows.real(3)});
+    const ProcessInfo* process = input.catalog.process_of(input.world, rows.integer(1));
+    if (process == nullptr) continue;
+    steps.back().shares.push_back({suspects == Suspects::kHosts ? process->host : rows.integer(1), rows.real(2), rows.real(3)});
   }
   return steps;
 }
 
-/// One rank against the others in one step.
+/// One suspect against the others in one step.
 struct Lead {
   int64_t step = 0;
   double compute_ns = 0, others_compute_ns = 0, less_in_mpi_ns = 0, over_next_ns = 0;
   double evident_ns() const { return std::max(0.0, std::min(compute_ns - others_compute_ns, less_in_mpi_ns)); }
 };
 
-std::vector<Lead> leads_of(const std::vector<Step>& steps, int64_t rank) {
+std::optional<Lead> lead_of(const Step& step, int64_t suspect) {
+  std::vector<double> compute, exposed;
+  Lead lead;
+  lead.step = step.number;
+  double own_exposed_ns = 0, next_ns = 0;
+  bool seen = false;
+  for (const Share& share : step.shares) {
+    if (share.suspect == suspect) {
+      lead.compute_ns = seen ? std::min(lead.compute_ns, share.compute_ns) : share.compute_ns;
+      own_exposed_ns = std::max(own_exposed_ns, share.exposed_ns);
+      seen = true;
+      continue;
+    }
+    compute.push_back(share.compute_ns);
+    exposed.push_back(share.exposed_ns);
+    next_ns = std::max(next_ns, share.compute_ns);
+  }
+  if (!seen || compute.empty()) return std::nullopt;
+  lead.others_compute_ns = median_of(compute);
+  lead.less_in_mpi_ns = median_of(exposed) - own_exposed_ns;
+  lead.over_next_ns = lead.compute_ns - next_ns;
+  return lead;
+}
+
+std::vector<Lead> leads_of(const std::vector<Step>& steps, int64_t suspect) {
   std::vector<Lead> leads;
   for (const Step& step : steps) {
-    std::vector<double> compute, exposed;
-    const Share* own = nullptr;
-    double next_ns = 0;
-    for (const Share& share : step.ranks) {
-      if (share.rank == rank) {
-        own = &share;
-        continue;
-      }
-      compute.push_back(share.compute_ns);
-      exposed.push_back(share.exposed_ns);
-      next_ns = std::max(next_ns, share.compute_ns);
-    }
-    if (own == nullptr || compute.empty()) continue;
-    leads.push_back({step.number, own->compute_ns, median_of(compute), median_of(exposed) - own->exposed_ns, own->compute_ns - next_ns});
+    if (const std::optional<Lead> lead = lead_of(step, suspect)) leads.push_back(*lead);
   }
   return leads;
 }
@@ -83,9 +97,8 @@ size_t find_change(const std::vector<Lead>& leads) {
   return best;
 }
 
-LongerComputing judge(const std::vector<Lead>& leads, size_t first, int64_t rank) {
+LongerComputing judge(const std::vector<Lead>& leads, size_t first) {
   LongerComputing found;
-  found.rank = rank;
   std::vector<double> compute, others, less, over_next;
   for (size_t i = first; i < leads.size(); ++i) {
     const Lead& lead = leads[i];
@@ -107,30 +120,33 @@ LongerComputing judge(const std::vector<Lead>& leads, size_t first, int64_t rank
 
 }  // namespace
 
-std::optional<LongerComputing> find_longer_computing(const FindingInput& input) {
+std::optional<LongerComputing> find_longer_computing(const FindingInput& input, Suspects suspects) {
   if (!input.steps.annotated) return std::nullopt;
-  const std::vector<Step> steps = read_steps(input);
-  const auto holds = [&](const LongerComputing& found) {
-    return found.steps >= kMinSteps && static_cast<double>(found.late_steps) >= kLateSteps * static_cast<double>(found.steps) &&
-           found.saving_ns >= kMinLead * static_cast<double>(input.step_ns);
-  };
-  std::map<int64_t, double> total_ns;  // of the lead over the next, by rank: who computes longest in most of the time
+  std::map<int64_t, std::vector<int64_t>> ranks;  // by suspect
+  for (const auto& [id, process] : input.catalog.processes) {
+    if (process.world != input.world || process.rank < 0) continue;
+    ranks[suspects == Suspects::kHosts ? process.host : process.rank].push_back(process.rank);
+  }
+  if (ranks.size() < 2) return std::nullopt;
+  const std::vector<Step> steps = read_steps(input, suspects);
+  std::map<int64_t, double> total_ns;  // of the lead over the next, by who is ahead of all others
   for (const Step& step : steps) {
-    const auto longest =
-        std::max_element(step.ranks.begin(), step.ranks.end(), [](const Share& a, const Share& b) { return a.compute_ns < b.compute_ns; });
-    double next_ns = 0;
-    for (const Share& share : step.ranks) {
-      if (share.rank != longest->rank) next_ns = std::max(next_ns, share.compute_ns);
-    }
-    total_ns[longest->rank] += longest->compute_ns - next_ns;
+    const auto longest = std::max_element(step.shares.begin(), step.shares.end(),
+                                          [](const Share& a, const Share& b) { return a.compute_ns < b.compute_ns; });
+    if (longest == step.shares.end() || (suspects == Suspects::kHosts && ranks[longest->suspect].size() < 2)) continue;
+    if (const std::optional<Lead> lead = lead_of(step, longest->suspect)) total_ns[longest->suspect] += std::max(0.0, lead->over_next_ns);
   }
   if (total_ns.empty()) return std::nullopt;
   const int64_t suspect =
       std::max_element(total_ns.begin(), total_ns.end(), [](const auto& a, const auto& b) { return a.second < b.second; })->first;
   const std::vector<Lead> leads = leads_of(steps, suspect);
   for (const size_t first : {find_change(leads), size_t{0}}) {
-    const LongerComputing found = judge(leads, first, suspect);
-    if (holds(found)) return found;
+    LongerComputing found = judge(leads, first);
+    if (found.steps < kMinSteps || static_cast<double>(found.late_steps) < kLateSteps * static_cast<double>(found.steps) ||
+        found.saving_ns < kMinLead * static_cast<double>(input.step_ns))
+      continue;
+    found.ranks = ranks[suspect];
+    return found;
   }
   return std::nullopt;
 }

@@ -13,7 +13,7 @@
 namespace ddl {
 
 struct LongerComputing {
-  int64_t rank = 0;
+  std::vector<int64_t> ranks;         ///< one, or all of a host
   std::optional<int64_t> since_step;  ///< nothing: always
   size_t steps = 0;                   ///< that count
   size_t late_steps = 0;              ///< of those, it computed longest
@@ -23,7 +23,10 @@ struct LongerComputing {
   double saving_ns = 0;               ///< its lead over the next one
 };
 
-/// The rank of which that is so in most steps of all, or of all since some step; nothing if there is none.
-std::optional<LongerComputing> find_longer_computing(const FindingInput& input);
+enum class Suspects { kRanks, kHosts };
+
+/// The rank of which that is so in most steps of all, or of all since some step; or the host with several ranks of which it is so of all of
+/// them, against all others. Nothing if there is none.
+std::optional<LongerComputing> find_longer_computing(const FindingInput& input, Suspects suspects);
 
 }  // namespace ddl

@@ -91,25 +91,31 @@ Finding describe(const FindingInput& input, const StragglerCase& c, size_t ranks
 }
 
 Finding describe(const FindingInput& input, const LongerComputing& found, size_t ranks) {
+  const int64_t rank = found.ranks.front();
+  const bool one = found.ranks.size() == 1;
+  const char* plural = ranks - found.ranks.size() == 1 ? "" : "s";
   Finding finding;
   finding.id = "straggler";
-  finding.rank = found.rank;
+  if (one) finding.rank = rank;
   finding.saving_ns = static_cast<int64_t>(found.saving_ns);
   finding.confidence = "likely";
   finding.sentence =
-      fmt::format("{} computes longest in {} of steps{}: {}, the other{} {}", rank_on_host(input.catalog, input.world, found.rank),
-                  percent_text(static_cast<double>(found.late_steps) / static_cast<double>(found.steps)),
-                  found.since_step ? fmt::format(" since step {}", *found.since_step) : "", duration_text(found.compute_ns),
-                  ranks == 2 ? "" : "s", duration_text(found.others_compute_ns));
-  finding.evidence =
-      fmt::format("In {} of {} steps; it is inside MPI for {}/step less than the other{}, loading data not counted as computing.",
-                  found.late_steps, found.steps, duration_text(found.less_in_mpi_ns), ranks == 2 ? "" : "s");
-  finding.evidence += same_host_evidence(input, found.rank) + health_evidence(input.db, input.world, found.rank);
+      fmt::format("{} {} longest in {} of steps{}: {}, the other{} {}",
+                  one ? rank_on_host(input.catalog, input.world, rank)
+                      : fmt::format("all {} ranks on {}", found.ranks.size(), input.catalog.process_of(input.world, rank)->host_name),
+                  one ? "computes" : "compute", percent_text(static_cast<double>(found.late_steps) / static_cast<double>(found.steps)),
+                  found.since_step ? fmt::format(" since step {}", *found.since_step) : "", duration_text(found.compute_ns), plural,
+                  duration_text(found.others_compute_ns));
+  finding.evidence = fmt::format(
+      "In {} of {} steps; {} inside MPI for {}/step less than the other{}, loading data not counted as computing.", found.late_steps,
+      found.steps, one ? "it is" : fmt::format("{} are", ranks_text(found.ranks)), duration_text(found.less_in_mpi_ns), plural);
+  finding.evidence += (one ? same_host_evidence(input, rank) : std::string()) + health_evidence(input.db, input.world, rank);
   finding.evidence_sql = fmt::format(
       "SELECT step, rank, compute_ns, exposed_ns, duration_ns FROM v_step WHERE world = {} ORDER BY step, compute_ns DESC LIMIT 200",
       input.world);
-  finding.advice = fmt::format(
-      "see what else runs on the host of rank {} (cores, clocks, other load), and whether it gets more work than the others", found.rank);
+  finding.advice =
+      fmt::format("see what else runs on the host of rank {} (cores, clocks, other load), and whether {} more work than the others", rank,
+                  one ? "it gets" : "its ranks get");
   return finding;
 }
 
@@ -119,7 +125,9 @@ std::vector<Finding> find_straggler(const FindingInput& input) {
   const size_t ranks = count_ranks(input);
   if (const auto found = find_straggler_case(rows_of(input, ranks))) return {describe(input, *found, ranks)};
   if (ranks < 2) return {};
-  if (const auto longer = find_longer_computing(input)) return {describe(input, *longer, ranks)};
+  for (const Suspects suspects : {Suspects::kRanks, Suspects::kHosts}) {
+    if (const auto longer = find_longer_computing(input, suspects)) return {describe(input, *longer, ranks)};
+  }
   return {};
 }
 

@@ -82,6 +82,7 @@ TrainingJob draw_healthy(uint64_t seed, const std::vector<Fault>& faults) {
   job.seed = seed;
   job.nodes = dice.between(has(faults, Fault::kClockJump) ? 2 : 1, 3);
   job.ranks_per_node = job.nodes == 1 ? dice.between(2, 6) : dice.between(1, 3);
+  if (has(faults, Fault::kSlowNode)) job.nodes = dice.between(2, 3), job.ranks_per_node = dice.between(2, 3);
   job.steps = static_cast<uint64_t>(dice.between(22, 40));
   job.named_layers = dice.chance(0.5);
   const double compute_ns = has(faults, Fault::kSmallTensors) ? dice.log_uniform(8e6, 30e6) : dice.log_uniform(8e6, 400e6);
@@ -131,6 +132,10 @@ InjectedFault draw_fault(TrainingJob& job, Fault kind, Dice& dice) {
   switch (kind) {
     case Fault::kSlowRank:
       fault.rank = dice.between(0, job.ranks() - 1);
+      if (dice.chance(0.35)) fault.from_step = middle();
+      break;
+    case Fault::kSlowNode:
+      fault.rank = dice.between(0, job.nodes - 1);
       if (dice.chance(0.35)) fault.from_step = middle();
       break;
     case Fault::kSlowLink:
@@ -204,8 +209,9 @@ void measure(TrainingJob& job, InjectedFault& fault) {
 }  // namespace
 
 const char* name_of(Fault fault) {
-  static constexpr std::array kNames = {"slow rank",       "slow link",      "small tensors", "input stall", "bubble",     "clock jump",
-                                        "layer imbalance", "slow algorithm", "exposed tail",  "small batch", "host bound", "slow copies"};
+  static constexpr std::array kNames = {"slow rank",   "slow node",  "slow link",       "small tensors",  "input stall",
+                                        "bubble",      "clock jump", "layer imbalance", "slow algorithm", "exposed tail",
+                                        "small batch", "host bound", "slow copies"};
   return kNames[static_cast<size_t>(fault)];
 }
 

@@ -47,8 +47,10 @@ class Program {
 
   void layer(size_t l, int64_t ns) {
     if (job_.named_layers) open("layer" + std::to_string(l), ContextKind::kLayer);
-    const InjectedFault* slow = job_.fault(Fault::kSlowRank);
-    if (slow != nullptr && slow->rank == rank_ && step_ >= slow->from_step) {
+    for (const Fault kind : {Fault::kSlowRank, Fault::kSlowNode}) {
+      const InjectedFault* slow = job_.fault(kind);
+      const int place = kind == Fault::kSlowRank ? rank_ : rank_ / job_.ranks_per_node;
+      if (slow == nullptr || slow->rank != place || step_ < slow->from_step) continue;
       ns += static_cast<int64_t>(static_cast<double>(slow->size_ns) * static_cast<double>(ns) / job_.computing_ns());
     }
     const InjectedFault* uneven = job_.fault(Fault::kLayerImbalance);

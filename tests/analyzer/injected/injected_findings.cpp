@@ -38,6 +38,7 @@ const std::vector<Kind>& kinds() {
   static const std::vector<Kind> kAll = {
       {"clean", {}},
       {"slow rank", {Fault::kSlowRank}},
+      {"slow node", {Fault::kSlowNode}},
       {"slow link", {Fault::kSlowLink}},
       {"small tensors", {Fault::kSmallTensors}},
       {"input stall", {Fault::kInputStall}},
@@ -63,6 +64,7 @@ const std::vector<Kind>& kinds() {
 std::string expected_finding(Fault fault) {
   switch (fault) {
     case Fault::kSlowRank:
+    case Fault::kSlowNode:
       return "straggler";
     case Fault::kSlowLink:
       return "slow_link";
@@ -119,7 +121,8 @@ std::vector<Found> findings_of(const TrainingJob& job, const std::string& keep) 
 }
 
 bool matches(const Found& found, const InjectedFault& fault) {
-  return found.id == expected_finding(fault.kind) && (fault.kind != Fault::kSlowRank || found.rank == fault.rank);
+  return found.id == expected_finding(fault.kind) && (fault.kind != Fault::kSlowRank || found.rank == fault.rank) &&
+         (fault.kind != Fault::kSlowNode || found.sentence.find(fmt::format("ranks on node{} ", fault.rank)) != std::string::npos);
 }
 
 bool is_right(const TrainingJob& job, const std::vector<Found>& found) {
