@@ -34,6 +34,10 @@ constexpr SubModel kModels[] = {
      "  ddl model partition --profile vgg16.csv --workers 16 --bandwidth 1.25\n"
      "  ddl model partition slow.ddl --stages 4",
      model_partition},
+    {"model limits", "which limits of data parallelism has the job reached?",
+     "  ddl model limits slow.ddl --safe-batch 8192\n"
+     "  ddl model limits --ranks 512 --global-batch 256 --memory 80GB --sample-memory 1.2GB --fixed-memory 4GB",
+     model_limits},
     {"model mapping", "which rank should sit where?",
      "  ddl model mapping --links links.csv --traffic traffic.csv\n"
      "  ddl model mapping halo.ddl --links links.csv            # columns from, to, gb_per_s",

@@ -34,6 +34,7 @@ int model_partition(const std::vector<std::string>& arguments);
 int model_memory(const std::vector<std::string>& arguments);
 int model_epochs(const std::vector<std::string>& arguments);
 int model_train(const std::vector<std::string>& arguments);
+int model_limits(const std::vector<std::string>& arguments);
 int model_mapping(const std::vector<std::string>& arguments);
 int model_whatif(const std::vector<std::string>& arguments);
 int model_compression(const std::vector<std::string>& arguments);

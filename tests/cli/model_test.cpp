@@ -44,7 +44,7 @@ TEST_F(Model, HelpListsEveryQuestionAndEachHasHelp) {
         names.push_back(line.substr(2, line.find(' ', 2) - 2));
     return names;
   }();
-  EXPECT_EQ(lines.size(), 12u);
+  EXPECT_EQ(lines.size(), 13u);
   for (const std::string& name : lines) {
     const Result one = ddl_command({"model", name, "--help"});
     EXPECT_EQ(one.code, 0) << name;
@@ -139,6 +139,20 @@ TEST_F(Model, MappingPutsPartnersTogether) {
   EXPECT_EQ(answer({"mapping", run, "--links", links})["mapping"][0]["busiest_ns"].get<double>(), std::round(12.0 * 1048576 / 80));
   EXPECT_EQ(ddl_command({"model", "mapping", "--links", links}).code, 2);
   EXPECT_EQ(ddl_command({"model", "mapping", "--links", links, "--traffic", file("t.csv", "from,to,bytes\n0,99,1\n")}).code, 3);
+}
+
+TEST_F(Model, LimitsOfARunAndOfNumbers) {
+  const std::string run = write(test::run().ranks(4).steps(16).compute(4_ms).allreduce(1_MiB, 6_ms).value("samples", 32));
+  const Json json = answer({"limits", run, "--safe-batch", "64"});
+  EXPECT_EQ(json["given"]["global_batch"], 128);
+  ASSERT_EQ(json["limits"].size(), 2u);
+  EXPECT_EQ(json["limits"][0]["limit"], "communication");  // 6 of 10 ms
+  EXPECT_EQ(json["limits"][1]["limit"], "recipe");
+  EXPECT_EQ(json["notes"].size(), 1u);  // memory was not checked
+  EXPECT_EQ(answer({"limits", run, "--ranks", "256"})["limits"][0]["limit"], "samples");
+  EXPECT_EQ(ddl_command({"model", "limits", "--global-batch", "8"}).code, 2);
+  EXPECT_EQ(ddl_command({"model", "limits", "--ranks", "8", "--transfer-share", "2"}).code, 2);
+  EXPECT_TRUE(has(ddl_command({"model", "limits", "--ranks", "8"}).out, "None of those that could be checked."));
 }
 
 TEST_F(Model, WhatIfOfAStragglingRun) {

@@ -1,0 +1,68 @@
+// ddl model limits: where data parallelism ends for a job.
+#include <fmt/format.h>
+
+#include "analyzer/models/parallel_limits.h"
+#include "analyzer/models/run_facts.h"
+#include "cli/model.h"
+#include "core/error.h"
+
+namespace po = boost::program_options;
+
+namespace ddl::cli {
+
+using reports::Unit;
+using reports::Value;
+
+int model_limits(const std::vector<std::string>& arguments) {
+  VerbOptions options = model_options(
+      "limits", "[RUN] [options]",
+      "Which limits of data parallelism a job has reached: exposed transfer of half the step or more, fewer samples than ranks, samples\n"
+      "that do not fit into memory, a global batch beyond what is known to converge. RUN gives ranks, batch and share of transfer as\n"
+      "recorded; a rule of which nothing is known is left out, and said so.");
+  options.add()("ranks", po::value<int64_t>()->value_name("N"), "instead of the run's; then its share of transfer does not hold")(
+      "global-batch", po::value<double>()->value_name("B"), "samples of a step, all ranks")(
+      "transfer-share", po::value<double>()->value_name("F"), "exposed transfer in the step, 0 to 1")(
+      "memory", po::value<std::string>()->value_name("SIZE"), "of a rank: 80GB")(
+      "sample-memory", po::value<std::string>()->value_name("SIZE"), "activations and their gradients of a sample")(
+      "fixed-memory", po::value<std::string>()->value_name("SIZE"), "weights, gradients, optimiser")(
+      "safe-batch", po::value<double>()->value_name("B"), "largest global batch known to converge, or the noise scale");
+  if (!options.parse(arguments)) return 0;
+  const auto run = maybe_run(options);
+  const auto size = [&](const char* name) {
+    const auto text = options.maybe<std::string>(name);
+    return text ? std::optional(static_cast<double>(parse_bytes(*text))) : std::nullopt;
+  };
+  const auto wanted = count_option(options, "ranks");
+  models::ParallelJob job;
+  job.ranks = static_cast<double>(wanted ? *wanted : run ? run->view.ranks : needed(wanted, "ranks", "or a recorded run"));
+  job.global_batch = number_option(options, "global-batch", 0, true);
+  job.transfer_share = number_option(options, "transfer-share", 0);
+  if (job.transfer_share && *job.transfer_share > 1) throw Error("--transfer-share is at most 1", "", ExitCode::kUsage);
+  job.memory_bytes = size("memory"), job.sample_bytes = size("sample-memory"), job.fixed_bytes = size("fixed-memory");
+  job.safe_batch = number_option(options, "safe-batch", 0, true);
+  if (run) {
+    if (!job.global_batch) job.global_batch = models::samples_per_step(run->view.db, run->view.world);
+    if (!job.safe_batch) job.safe_batch = models::metric_of(run->view.db, run->view.world, "noise_scale");
+    const auto xfer = models::metric_of(run->view.db, run->view.world, "exposed_xfer"),
+               step = models::metric_of(run->view.db, run->view.world, "step_time");
+    if (!job.transfer_share && (!wanted || *wanted == run->view.ranks) && xfer && step && *step > 0) job.transfer_share = *xfer / *step;
+  }
+  Answer answer("limits");
+  answer.given("ranks", "ranks", Value::number(job.ranks));
+  if (job.global_batch) answer.given("global_batch", "global batch", Value::number(*job.global_batch));
+  if (job.transfer_share) answer.given("transfer_share_ratio", "exposed transfer", Value::ratio(*job.transfer_share));
+  auto& table = answer.table("limits", "Limits reached", {{"limit", "limit", Unit::kText}, {"sentence", "what it means", Unit::kText}});
+  for (const models::LimitReached& reached : limits_reached(job))
+    table.rows.push_back({Value::text(name_of(reached.limit)), Value::text(reached.sentence)});
+  table.when_empty = "None of those that could be checked.";
+  const std::pair<bool, const char*> known[] = {
+      {job.transfer_share.has_value(), "communication: --transfer-share, or a run"},
+      {job.global_batch.has_value(), "samples: --global-batch, or a run that reports its samples"},
+      {job.memory_bytes && job.sample_bytes, "memory: --memory and --sample-memory"},
+      {job.global_batch && job.safe_batch, "recipe: --safe-batch, or a run that reports its gradient norms"}};
+  for (const auto& [checked, what] : known)
+    if (!checked) answer.note(fmt::format("Not checked: {}.", what));
+  return answer.print(options);
+}
+
+}  // namespace ddl::cli
