@@ -136,11 +136,13 @@ void write_step(std::vector<Spool>& spools, uint64_t number, uint64_t start, uin
     records.push_back(step);
     const uint64_t slot = length / static_cast<uint64_t>(collectives + 1);
     const uint64_t late = r == 11 ? slot / 3 : (r * 7919 + number * 104729) % (slot / 20 + 1);
+    step.payload = 0;  // inside MPI calls
     for (int i = 0; i < collectives; ++i) {
       Record call = {};
       call.start_ticks = start + slot * static_cast<uint64_t>(i) + slot / 2 + late;
       const uint64_t leave = start + slot * static_cast<uint64_t>(i) + slot;
       call.word = record_word(RecordKind::kCall, kOp, leave - call.start_ticks);
+      step.payload += leave - call.start_ticks;
       call.payload = record_payload(4 << 20, 0, 0);
       call.comm = 1;
       call.sequence = static_cast<uint32_t>(number * static_cast<uint64_t>(collectives) + static_cast<uint64_t>(i) + 1);
@@ -148,7 +150,6 @@ void write_step(std::vector<Spool>& spools, uint64_t number, uint64_t start, uin
       records.push_back(call);
     }
     step.word = record_word(RecordKind::kStep, static_cast<uint32_t>(ContextKind::kStep), length - 1000);
-    step.payload = length / 2;
     records.push_back(step);
     spools[r].append(records);
   }

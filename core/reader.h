@@ -106,7 +106,9 @@ class SpoolReader {
   /// What has come since: records of an events or ring chunk that are finished, appended to `out` in the order of the file; calls that were
   /// open and have returned come first. Costs one read where nothing has. `chunk` as of the last refresh().
   void follow_records(const SpoolChunk& chunk, FollowPosition& position, std::vector<Record>& out) const;
-  /// The same for entries of a meta chunk.
+  /// Leaves out all but about the newest `records` of an events chunk that nobody has begun to follow. Returns how many it holds.
+  uint64_t follow_from_end(const SpoolChunk& chunk, FollowPosition& position, uint64_t records) const;
+  /// follow_records() for entries of a meta chunk.
   void follow_meta(const SpoolChunk& chunk, FollowPosition& position, MetaVisitor& visitor) const;
   /// All chunks in the order of the file, also tables that were replaced. More may be appended by refresh(), none goes.
   std::span<const SpoolChunk> all_chunks() const { return chunks_; }

@@ -72,4 +72,21 @@ void SpoolReader::follow_records(const SpoolChunk& chunk, FollowPosition& positi
   }
 }
 
+uint64_t SpoolReader::follow_from_end(const SpoolChunk& chunk, FollowPosition& position, uint64_t records) const {
+  uint64_t used = 0, end = (chunk.header.bytes - sizeof(ChunkHeader)) / sizeof(Record);  // slots are used from the front
+  while (used < end) {
+    const uint64_t middle = used + (end - used) / 2;
+    Record record;
+    const bool is_used =
+        read_at(chunk.offset + sizeof(ChunkHeader) + middle * sizeof record, &record, sizeof record) == sizeof record && record.word != 0;
+    if (is_used) {
+      used = middle + 1;
+    } else {
+      end = middle;
+    }
+  }
+  if (used > records) position.read = used - records;
+  return used;
+}
+
 }  // namespace ddl

@@ -11,7 +11,6 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
-#include <set>
 
 #include "core/error.h"
 #include "store/ingest/operations.h"
@@ -21,9 +20,9 @@
 namespace ddl::tui {
 namespace {
 
-constexpr uint64_t kJoinBytes = 192 * 1024;   // of a thread's log, when a job is joined that has been running
-constexpr uint64_t kJoinAllBytes = 24 << 20;  // of all of them
-constexpr uint64_t kLeastJoinBytes = 48 * 1024;
+constexpr uint64_t kJoinBytes = 128 * 1024;  // of a thread's log, when a job is joined that has been running
+constexpr uint64_t kJoinAllBytes = 6 << 20;  // of all of them
+constexpr uint64_t kLeastJoinBytes = 24 * 1024;
 constexpr size_t kMaxOpen = 64;
 constexpr size_t kMaxPoints = 64;  // clock pairs of one process: begin, and the newest
 constexpr int64_t kFirstFitNs = 1'000'000'000;
@@ -219,22 +218,25 @@ struct SpoolSource::Process : MetaVisitor {
   void find_chunks(uint64_t join_bytes) {
     const auto chunks = reader.all_chunks();
     const bool joining = next_chunk == 0;
-    std::map<uint32_t, uint64_t> bytes;  // of the log, by thread, from the end
-    std::set<size_t> left_out;
+    std::map<uint32_t, uint64_t> wanted;  // records of the log, by thread, from the end
+    std::map<size_t, FollowPosition> begun;
     for (size_t i = chunks.size(); joining && i-- > 0;) {
       if (chunks[i].header.kind != static_cast<uint32_t>(ChunkKind::kEvents)) continue;
-      uint64_t& sum = bytes[chunks[i].header.thread];
-      if (sum >= join_bytes) left_out.insert(i);
-      sum += chunks[i].header.bytes;
-    }
-    for (; next_chunk < chunks.size(); ++next_chunk) {
-      const auto kind = static_cast<ChunkKind>(chunks[next_chunk].header.kind);
-      if (left_out.contains(next_chunk)) {
+      uint64_t& left = wanted.try_emplace(chunks[i].header.thread, join_bytes / sizeof(Record)).first->second;
+      if (left == 0) {
         joined = true;
         continue;
       }
+      const uint64_t used = reader.follow_from_end(chunks[i], begun[i], left);
+      joined |= used > left;
+      left -= std::min(left, used);
+    }
+    for (; next_chunk < chunks.size(); ++next_chunk) {
+      const auto kind = static_cast<ChunkKind>(chunks[next_chunk].header.kind);
+      const auto begin = begun.find(next_chunk);
       if (kind == ChunkKind::kMeta) descriptions.push_back({next_chunk, {}});
-      if (kind == ChunkKind::kEvents || kind == ChunkKind::kRing) records.push_back({next_chunk, {}});
+      if (kind == ChunkKind::kRing || (kind == ChunkKind::kEvents && !joining)) records.push_back({next_chunk, {}});
+      if (begin != begun.end()) records.push_back({next_chunk, begin->second});
       gpus |= kind == ChunkKind::kDevice;
     }
   }

@@ -1,6 +1,7 @@
 #include "tui/steps.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "analyzer/passes/collective_groups.h"
@@ -27,6 +28,10 @@ bool has_rule(const Job& job, const Event& e) {
 bool is_over(const Rank& rank) { return rank.life != Life::kRunning && rank.life != Life::kStarting; }
 
 int64_t ticks_at_ns(const Rank& rank, int64_t ns) { return static_cast<int64_t>(rank.clock.line.ticks_at(ns - rank.clock.offset_ns)); }
+
+/// Where looking for events of a rank's first step may stop: calls come in the order of their end, requests some steps late at most. So a
+/// step costs as much behind a long backlog as in time.
+uint64_t horizon(const Rank& rank) { return rank.steps.size() >= kGiveUpSteps ? rank.steps[kGiveUpSteps - 1].end_ticks : UINT64_MAX; }
 
 template <class Map>
 auto& use_of(Map& uses, const CollectiveUse& key) {
@@ -204,9 +209,10 @@ bool Steps::is_due(const Job& job, uint64_t number) const {
   if (give_up || job.ended || job.now_ns - end_ns > kGiveUpNs) return true;
   for (const Rank& rank : job.ranks) {
     if (rank.steps.empty() || rank.steps.front().number != number) continue;
-    const uint64_t end = rank.steps.front().end_ticks;
+    const uint64_t end = rank.steps.front().end_ticks, stop = horizon(rank);
     if (!rank.posted.empty() && rank.posted.begin()->first < end) return false;
     for (const Event& e : rank.events) {
+      if (!e.request && e.start_ticks >= stop) break;
       if (e.start_ticks < end && e.sequence > 0 && !e.wait_ns && e.why == Why::kPartialRanks && has_rule(job, e)) return false;
     }
   }
@@ -216,14 +222,17 @@ bool Steps::is_due(const Job& job, uint64_t number) const {
 RankPart Steps::cut(const Job& job, const Rank& rank, const EndedStep& step) const {
   const auto& clock = rank.clock;
   const Interval window{clock.time_ns(step.start_ticks), clock.time_ns(step.end_ticks)};
+  const uint64_t stop = horizon(rank);
   std::vector<uint64_t> messages;  // when they were complete
   for (const Event& e : rank.events) {
+    if (!e.request && e.start_ticks >= stop) break;
     const OpClass c = job.operations[e.op].operation.op_class;
     if (e.request && (c == OpClass::kSend || c == OpClass::kReceive || c == OpClass::kSendReceive)) messages.push_back(end_ticks(e));
   }
   std::sort(messages.begin(), messages.end());
   WindowEvents events;
   for (const Event& e : rank.events) {
+    if (!e.request && e.start_ticks >= stop) break;
     if (e.start_ticks >= step.end_ticks || end_ticks(e) <= step.start_ticks) continue;
     const JobOperation& op = job.operations[e.op];
     Activity a;
@@ -261,15 +270,17 @@ RankPart Steps::cut(const Job& job, const Rank& rank, const EndedStep& step) con
   return {part.duration_ns, part.compute_ns, part.comm_ns, part.exposed_ns, known ? std::optional(part.wait_ns) : std::nullopt};
 }
 
-void Steps::book_collectives(const std::vector<const EndedStep*>& steps, FinishedStep& into) {
+void Steps::book_collectives(const std::vector<const EndedStep*>& steps, const std::vector<uint64_t>& horizons, FinishedStep& into) {
   const auto place = [&](const Done& done) {  // -1: before the step, 1: after it
     const EndedStep* step = steps[done.rank];
     return step == nullptr ? 1 : done.enter_ticks < step->start_ticks ? -1 : done.enter_ticks >= step->end_ticks ? 1 : 0;
   };
   std::deque<Done> later;
-  for (Done& done : done_) {
+  for (; !done_.empty(); done_.pop_front()) {
+    Done& done = done_.front();
     const int where = place(done);
-    if (where > 0 && later.size() < kMaxEvents) later.push_back(std::move(done));
+    if (where > 0 && done.enter_ticks >= horizons[done.rank]) break;  // and all that follow
+    if (where > 0) later.push_back(std::move(done));
     if (where != 0) continue;
     for (LateRow& row : done.late) {
       row.step = static_cast<int64_t>(into.number);
@@ -285,7 +296,7 @@ void Steps::book_collectives(const std::vector<const EndedStep*>& steps, Finishe
     use.nonblocking |= done.use.nonblocking;
     use.transfer_ns.insert(use.transfer_ns.end(), done.use.transfer_ns.begin(), done.use.transfer_ns.end());
   }
-  done_ = std::move(later);
+  done_.insert(done_.begin(), std::make_move_iterator(later.begin()), std::make_move_iterator(later.end()));
 }
 
 void Steps::finish(Job& job, uint64_t number) {
@@ -295,6 +306,8 @@ void Steps::finish(Job& job, uint64_t number) {
   finished.layers.resize(job.ranks.size());
   finished.end_ns = INT64_MIN;
   std::vector<const EndedStep*> steps(job.ranks.size());
+  std::vector<uint64_t> horizons;
+  for (const Rank& rank : job.ranks) horizons.push_back(horizon(rank));
   bool partial = false, lacks_ranks = false;
   for (size_t r = 0; r < job.ranks.size(); ++r) {
     Rank& rank = job.ranks[r];
@@ -308,6 +321,7 @@ void Steps::finish(Job& job, uint64_t number) {
     finished.end_ns = std::max(finished.end_ns, rank.clock.time_ns(step.end_ticks));
     finished.longest_ns = std::max(finished.longest_ns, finished.parts[r].duration_ns);
     for (const Event& e : rank.events) {
+      if (!e.request && e.start_ticks >= horizons[r]) break;
       const bool inside = e.start_ticks >= step.start_ticks && e.start_ticks < step.end_ticks;
       partial |= e.start_ticks < step.end_ticks && e.sequence > 0 && !e.wait_ns && e.why == Why::kPartialRanks && has_rule(job, e);
       if (inside && e.sequence > 0 && e.layer != kNone)
@@ -328,7 +342,7 @@ void Steps::finish(Job& job, uint64_t number) {
       if (rank.samples.front().first >= step.start_ticks) finished.samples = finished.samples.value_or(0) + rank.samples.front().second;
     }
   }
-  book_collectives(steps, finished);
+  book_collectives(steps, horizons, finished);
   for (size_t r = 0; r < job.ranks.size(); ++r) {
     Rank& rank = job.ranks[r];
     if (steps[r] == nullptr) continue;

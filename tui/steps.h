@@ -103,7 +103,7 @@ class Steps {
   bool is_due(const Job& job, uint64_t number) const;
   void finish(Job& job, uint64_t number);
   RankPart cut(const Job& job, const Rank& rank, const EndedStep& step) const;
-  void book_collectives(const std::vector<const EndedStep*>& steps, FinishedStep& into);
+  void book_collectives(const std::vector<const EndedStep*>& steps, const std::vector<uint64_t>& horizons, FinishedStep& into);
   Event* event_of(Job& job, const MemberRef& member) const;
 
   std::map<std::pair<uint32_t, uint32_t>, Assembled> assembling_;

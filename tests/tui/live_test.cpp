@@ -61,10 +61,10 @@ SyntheticRun blocking() {
       .slow(2, 5_ms);
 }
 
-void expect_same_as_report(const SyntheticRun& job) {
+void expect_same_as_report(const SyntheticRun& job, size_t window = 20) {
   Analyzed reported(job);
   const Snapshot s = look_at(reported.folder.path());
-  ASSERT_EQ(s.window, 20u);
+  ASSERT_EQ(s.window, window);
   Reported truth(reported, s);
   double middle = 0;
   std::vector<double> waits;
@@ -111,6 +111,13 @@ TEST(Live, SameNumbersOnSubCommunicators) {
                             .on_comm("tp")
                             .allreduce(2_MiB, 300_us)
                             .barrier());
+}
+
+/// Most of the log is left out, and the first steps of the rest, of which some events are.
+TEST(Live, SameNumbersWhenJoinedAtTheEndOfALongLog) {
+  expect_same_as_report(
+      run().ranks(2).steps(1500).compute(1_ms).jitter(200_us).allreduce(1_MiB, 300_us).compute(100_us).iallreduce(4_KiB, 150_us).waitall(),
+      tui::kWindow);
 }
 
 TEST(Live, BandwidthAndBlameAreTheReports) {
