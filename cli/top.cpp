@@ -25,15 +25,14 @@
 namespace ddl::cli {
 namespace {
 
-constexpr VerbHelp kHelp{"top", "[options] [RUN]",
-                         "Watches a running job: who is late, who waits, where the step goes. Reads the spools of the run directory and "
-                         "nothing else; the job does\n"
-                         "not notice. ? shows the keys. Without a terminal it prints one frame.",
-                         "  ddl record -o run.ddl -- mpirun -np 4 ./train --steps 500 &\n"
-                         "  ddl top run.ddl\n"
-                         "  ddl-top run.ddl -b -n 1 --size 100x30\n"
-                         "  ddl-top run.ddl --json -n 3 | jq .headline.sentence\n"
-                         "  ddl-top --replay run.ddl --speed 10\n"};
+constexpr VerbHelp kHelp{
+    "top", "[options] [RUN]",
+    "Watches a running job: who is late, who waits, where the step goes. Reads the spools of the run directory and nothing else; the\n"
+    "job does not notice. ? shows the keys. Without a terminal it prints one frame.",
+    "  ddl top run.ddl\n"
+    "  ddl-top run.ddl -b -n 1 --size 100x30\n"
+    "  ddl-top run.ddl --json -n 3 | jq .headline.sentence\n"
+    "  ddl-top --replay run.ddl --speed 10\n"};
 
 tui::Size parse_size(const std::string& text) {
   tui::Size size;
