@@ -1,8 +1,9 @@
 // Counters (ddl record --counters PAPI_TOT_INS,page-faults,...), from the best source that has each:
 //
-//   PAPI       if some libpapi can be opened: presets (PAPI_TOT_INS), and events of its components (perf::PAGE-FAULTS)
-//   getrusage  page-faults, context-switches, task-clock, under these names or those of PAPI's perf component
-//   nobody     then there is no number, and the reason is kept: absent is not zero
+//   PAPI           if some libpapi can be opened: presets (PAPI_TOT_INS), and events of its components (perf::PAGE-FAULTS)
+//   getrusage      page-faults, context-switches, under these names or those of PAPI's perf component
+//   clock_gettime  task-clock, ns: getrusage's times stand still between two ticks of the scheduler, longer than many a layer takes
+//   nobody         then there is no number, and the reason is kept: absent is not zero
 //
 // Not asked: perf_event_open. Its counters are file descriptors, and programs close what they do not know (docs/decisions/0004): to read
 // one would then read, and eat, what is in somebody else's. PAPI has the same trouble; but whoever names its events has asked for PAPI.
@@ -47,18 +48,19 @@ constexpr const char* kLibraries[] = {"libpapi.so.7.0", "libpapi.so.7.1", "libpa
                                       "libpapi.so.6.0", "libpapi.so.5.7", "libpapi.so"};
 constexpr int kVersions[] = {7 << 24, 7 << 24 | 1 << 16, 7 << 24 | 2 << 16, 6 << 24, 5 << 24 | 7 << 16};
 
-enum class Source : uint8_t { kNobody, kPapi, kRusage };
-enum class Usage : uint8_t { kPageFaults, kContextSwitches, kTaskClock };
+enum class Source : uint8_t { kNobody, kPapi, kRusage, kThreadClock };
+enum class Usage : uint8_t { kPageFaults, kContextSwitches };
 struct UsageName {
   const char* name;
+  Source source;
   Usage usage;
 };
-constexpr UsageName kUsages[] = {{"page-faults", Usage::kPageFaults},
-                                 {"perf::PAGE-FAULTS", Usage::kPageFaults},
-                                 {"context-switches", Usage::kContextSwitches},
-                                 {"perf::CONTEXT-SWITCHES", Usage::kContextSwitches},
-                                 {"task-clock", Usage::kTaskClock},
-                                 {"perf::TASK-CLOCK", Usage::kTaskClock}};
+constexpr UsageName kUsages[] = {{"page-faults", Source::kRusage, Usage::kPageFaults},
+                                 {"perf::PAGE-FAULTS", Source::kRusage, Usage::kPageFaults},
+                                 {"context-switches", Source::kRusage, Usage::kContextSwitches},
+                                 {"perf::CONTEXT-SWITCHES", Source::kRusage, Usage::kContextSwitches},
+                                 {"task-clock", Source::kThreadClock, {}},
+                                 {"perf::TASK-CLOCK", Source::kThreadClock, {}}};
 
 struct Counter {
   char name[128];
@@ -72,7 +74,7 @@ Papi g_papi = {};
 Counter g_counters[kMaxCounters];
 uint32_t g_count = 0;
 uint32_t g_papi_count = 0;
-bool g_uses_rusage = false;
+bool g_asks_kernel = false;
 
 template <class F>
 bool find(void* library, const char* name, F*& function) {
@@ -149,25 +151,21 @@ void read_papi(Thread* thread, CounterValues& values) {
   }
 }
 
-uint64_t usage_of(const rusage& usage, Usage which) {
-  const auto ns = [](const timeval& t) { return static_cast<uint64_t>(t.tv_sec) * 1000000000u + static_cast<uint64_t>(t.tv_usec) * 1000u; };
-  switch (which) {
-    case Usage::kPageFaults:
-      return static_cast<uint64_t>(usage.ru_minflt + usage.ru_majflt);
-    case Usage::kContextSwitches:
-      return static_cast<uint64_t>(usage.ru_nvcsw + usage.ru_nivcsw);
-    default:
-      return ns(usage.ru_utime) + ns(usage.ru_stime);
-  }
-}
-
 void read_counters(Thread* thread, CounterValues& values) {
   if (g_papi_count > 0) read_papi(thread, values);
+  if (!g_asks_kernel) return;
   rusage usage;
-  if (!g_uses_rusage || getrusage(RUSAGE_THREAD, &usage) != 0) return;
+  const bool has_usage = getrusage(RUSAGE_THREAD, &usage) == 0;
   for (uint32_t i = 0; i < g_count; ++i) {
-    if (g_counters[i].source != Source::kRusage) continue;
-    values.value[i] = usage_of(usage, g_counters[i].usage);
+    const Counter& counter = g_counters[i];
+    if (counter.source == Source::kThreadClock) {
+      values.value[i] = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    } else if (counter.source == Source::kRusage && has_usage) {
+      values.value[i] =
+          static_cast<uint64_t>(counter.usage == Usage::kPageFaults ? usage.ru_minflt + usage.ru_majflt : usage.ru_nvcsw + usage.ru_nivcsw);
+    } else {
+      continue;
+    }
     values.known |= 1u << i;
   }
 }
@@ -197,14 +195,14 @@ void parse_names(const char* list) {
   }
 }
 
-void take_from_rusage() {
-  g_uses_rusage = false;
+void take_from_kernel() {
+  g_asks_kernel = false;
   for (uint32_t i = 0; i < g_count; ++i) {
     for (const UsageName& usage : kUsages) {
       if (g_counters[i].source != Source::kNobody || strcasecmp(g_counters[i].name, usage.name) != 0) continue;
-      g_counters[i].source = Source::kRusage;
+      g_counters[i].source = usage.source;
       g_counters[i].usage = usage.usage;
-      g_uses_rusage = true;
+      g_asks_kernel = true;
     }
   }
 }
@@ -212,7 +210,7 @@ void take_from_rusage() {
 void write_sources() {
   for (uint32_t i = 0; i < g_count; ++i) {
     const Counter& counter = g_counters[i];
-    constexpr const char* kSources[] = {"", "papi", "getrusage"};
+    constexpr const char* kSources[] = {"", "papi", "getrusage", "clock_gettime"};
     char key[32], value[sizeof counter.name + sizeof counter.why + 16];
     snprintf(key, sizeof key, "counter.%u", i);
     snprintf(value, sizeof value, "%.127s|%s|%.127s", counter.name, kSources[static_cast<int>(counter.source)],
@@ -239,12 +237,12 @@ void start_counters() {
       set = make_set(true);
     }
   }
-  take_from_rusage();
+  take_from_kernel();
   for (uint32_t i = 0; i < g_count; ++i) {
     if (g_counters[i].source == Source::kNobody && !g_counters[i].why[0]) strcpy(g_counters[i].why, "nobody has a counter of this name");
   }
   write_sources();
-  if (g_papi_count == 0 && !g_uses_rusage) return;
+  if (g_papi_count == 0 && !g_asks_kernel) return;
   if (set != kPapiNull) {
     if (Thread* thread = this_thread()) thread->counter_set = set + 1;
   }

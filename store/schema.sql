@@ -235,7 +235,7 @@ CREATE TABLE counter (
   process INTEGER NOT NULL,  -- process.id
   number INTEGER NOT NULL,   -- 0, 1, ... in the order of --counters
   name TEXT NOT NULL,        -- PAPI_TOT_INS, page-faults, ...
-  source TEXT,               -- papi or getrusage; NULL: nobody has it
+  source TEXT,               -- papi, getrusage or clock_gettime; NULL: nobody has it
   why TEXT,                  -- then why not
   PRIMARY KEY (process, number)
 ) WITHOUT ROWID;
