@@ -41,7 +41,7 @@ constexpr LossKind kRepeated{"repeated_steps", "steps whose number the same proc
 
 void drop_temporary_tables(SQLite::Database& db) {
   for (const char* table : {"late", "reached", "comm_step", "call_wait", "message_late", "tail", "steady_number", "steady_part",
-                            "steady_step", "steady_gpu", "steady_wait", "noise", "section_score", "step_change"}) {
+                            "steady_step", "steady_rank", "steady_gpu", "steady_wait", "noise", "section_score", "step_change"}) {
     db.exec(fmt::format("DROP TABLE IF EXISTS temp.{}", table));
   }
 }

@@ -161,14 +161,8 @@ const CallSlot* fill_call_slot(Thread* thread, CallSlot* slot, const void* site,
   const uint32_t context = internal::intern_context(outer, ContextKind::kSite, 0, reinterpret_cast<uintptr_t>(site));
   ProfileEntry* entry = profile_entry(thread, context, comm, op, payload == kAskLater ? 0 : payload_bytes(payload));
   const bool own = entry->context == context && entry->comm == comm;
-  *slot = {own ? site : nullptr,
-           key,
-           payload,
-           entry,
-           comm,
-           context,
-           outer,
-           op};  // without an entry of its own it asks every time: that is counted
+  // Without an entry of its own it asks every time: that is counted.
+  *slot = {own ? site : nullptr, key, payload, entry, comm, context, outer, op};
   return slot;
 }
 

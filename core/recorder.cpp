@@ -282,17 +282,6 @@ bool ask_keep(bool collective, uint32_t sequence, uint64_t start_ticks) {
   return unit_kept(1);  // what has no number common to all ranks is kept only while everything is
 }
 
-void write_record(Thread* thread, bool to_log, const Record& record) {
-  Record* slot = take_record(thread, to_log);
-  slot->start_ticks = record.start_ticks;
-  slot->payload = record.payload;
-  slot->comm = record.comm;
-  slot->context = record.context;
-  slot->sequence = record.sequence;
-  slot->peer = record.peer;
-  publish(slot, record.word);
-}
-
 void count_loss(LossKind kind, uint64_t count) {
   FileHeader* header = internal::g_file.header();
   if (header) __atomic_fetch_add(&header->loss[kind], count, __ATOMIC_RELAXED);

@@ -284,29 +284,41 @@ __attribute__((always_inline)) inline void enter(Thread* thread) {
   if (__builtin_expect(thread->call_depth++ == 0, 1)) thread->call_frame = __builtin_dwarf_cfa();
 }
 
-/// Enters a call. `sequence`: number of a collective, tag of a message. `payload_of(key)`: record_payload(), or kAskLater.
-template <class PayloadOf>
-DDL_HOT OpenCall begin_call(uint32_t op, const void* site, uint32_t comm, bool collective, uint32_t sequence, int32_t peer, PayloadKey key,
-                            PayloadOf payload_of) {
-  Thread* thread = this_thread();
-  if (__builtin_expect(!thread, 0)) return {nullptr, nullptr, nullptr, 0, 0, 0, comm, static_cast<uint16_t>(op), false};
-  const CallSlot* slot = call_slot(thread, site, comm, op, key, payload_of);
+/// `payload`: record_payload(), or kAskLater.
+DDL_HOT OpenCall begin_call_of(Thread* thread, const CallSlot* slot, uint32_t op, uint32_t comm, bool collective, uint32_t sequence,
+                               int32_t peer, uint64_t payload) {
   const uint64_t start = ticks();
   const bool kept = keep(collective, sequence, start);
   Record* record = take_record(thread, kept);
   enter(thread);
   record->start_ticks = start;
-  record->payload = __builtin_expect(slot->payload == kAskLater, 0) ? 0 : slot->payload;
+  record->payload = __builtin_expect(payload == kAskLater, 0) ? 0 : payload;
   memcpy(&record->comm, &slot->comm, sizeof(slot->comm) + sizeof(slot->context));
   record->sequence = sequence;
   record->peer = peer;
   publish(record, record_word(RecordKind::kOpen, op, 0));
-  return {thread, record, slot->entry, start, slot->payload, slot->context, comm, static_cast<uint16_t>(op), kept};
+  return {thread, record, slot->entry, start, payload, slot->context, comm, static_cast<uint16_t>(op), kept};
 }
-/// The same, of what the payload is known as far as it goes before the end.
+DDL_HOT OpenCall not_recorded(uint32_t comm, uint32_t op) {
+  return {nullptr, nullptr, nullptr, 0, 0, 0, comm, static_cast<uint16_t>(op), false};
+}
+
+/// Enters a call. `sequence`: number of a collective, tag of a message. `payload_of(key)`: record_payload(), or kAskLater.
+template <class PayloadOf>
+DDL_HOT OpenCall begin_call(uint32_t op, const void* site, uint32_t comm, bool collective, uint32_t sequence, int32_t peer, PayloadKey key,
+                            PayloadOf payload_of) {
+  Thread* thread = this_thread();
+  if (__builtin_expect(!thread, 0)) return not_recorded(comm, op);
+  const CallSlot* slot = call_slot(thread, site, comm, op, key, payload_of);
+  return begin_call_of(thread, slot, op, comm, collective, sequence, peer, slot->payload);
+}
+/// The same, of a payload that is known as far as it goes before the end.
 DDL_HOT OpenCall begin_call(uint32_t op, const void* site, uint32_t comm, bool collective, uint32_t sequence, int32_t peer,
                             uint64_t payload) {
-  return begin_call(op, site, comm, collective, sequence, peer, PayloadKey(0, payload), payload_is_key);
+  Thread* thread = this_thread();
+  if (__builtin_expect(!thread, 0)) return not_recorded(comm, op);
+  const CallSlot* slot = call_slot(thread, site, comm, op, PayloadKey(0, payload), payload_is_key);
+  return begin_call_of(thread, slot, op, comm, collective, sequence, peer, payload);
 }
 
 /// A receive knows its actual source and tag only now.
@@ -377,8 +389,17 @@ DDL_HOT uint64_t end_poll(const OpenPoll& poll, uint32_t op, const void* site, u
   return now;
 }
 
-/// Writes one finished record that was never open (requests, polls that found something).
-void write_record(Thread* thread, bool to_log, const Record& record);
+/// Writes one finished record that was never open (requests).
+DDL_HOT void write_record(Thread* thread, bool to_log, const Record& record) {
+  Record* slot = take_record(thread, to_log);
+  slot->start_ticks = record.start_ticks;
+  slot->payload = record.payload;
+  slot->comm = record.comm;
+  slot->context = record.context;
+  slot->sequence = record.sequence;
+  slot->peer = record.peer;
+  publish(slot, record.word);
+}
 
 // ------------------------------------------------------------------------------------------------- the rest
 

@@ -2,6 +2,8 @@
 //
 // Each is: find the communicator, open a record, call, close the record, remember the request. Nothing here looks at an argument before MPI
 // would, or at one that MPI ignores, and nothing asks MPI about a handle before a call has proved it good.
+#include <type_traits>
+
 #include "interpose/payload.h"
 #include "interpose/requests.h"
 #include "interpose/wrapper.h"
@@ -14,9 +16,28 @@ DDL_INLINE OpenCall begin_numbered(uint32_t op, const void* site, Communicator* 
   return begin_call(op, site, c->index, true, next_sequence(c), root, key, known_payload);
 }
 
+DDL_INLINE OpenCall begin_numbered(uint32_t op, const void* site, Communicator* c, int root, uint64_t payload) {
+  return begin_call(op, site, c->index, true, next_sequence(c), root, payload);
+}
+
 DDL_INLINE OpenCall begin_plain(uint32_t op, const void* site, const Communicator* c, int peer, int tag, PayloadKey key) {
   return begin_call(op, site, c->index, false, static_cast<uint32_t>(tag), peer, key, known_payload);
 }
+DDL_INLINE OpenCall begin_plain(uint32_t op, const void* site, const Communicator* c, int peer, int tag, uint64_t payload) {
+  return begin_call(op, site, c->index, false, static_cast<uint32_t>(tag), peer, payload);
+}
+
+/// What a row says of its payload before the call. The communicator may be one that was not seen being made; a row that sends nothing needs
+/// none: it says 0, which is a payload.
+template <class MakeKey>
+DDL_INLINE auto key_for(const Communicator* c, MakeKey make_key) {
+  if constexpr (std::is_same_v<decltype(make_key(PayloadArguments())), int>) {
+    return uint64_t{0};
+  } else {
+    return __builtin_expect(c->index != kNoComm, 1) ? make_key(PayloadArguments()) : kUnknownPayload;
+  }
+}
+DDL_INLINE uint64_t known_payload(uint64_t payload) { return payload; }
 
 /// The bytes come with the status.
 DDL_INLINE OpenCall begin_receive(uint32_t op, const void* site, const Communicator* c, int peer, int tag, MPI_Datatype datatype) {
@@ -67,33 +88,33 @@ DDL_INLINE void end_post(const OpenCall& call, int result, const MPI_Request* re
 }
 
 DDL_INLINE Posted posted_collective(uint64_t payload, const Communicator* c, int root, Fill fill = Fill::kNothing) {
-  Posted info = {};
-  info.payload = payload;
-  info.fill = fill;
-  info.collective = true;
-  info.sequence = c->index == kNoComm ? kNoSequence : c->sequence;
-  info.peer = root;
-  return info;
+  Posted result = {};
+  result.payload = payload;
+  result.fill = fill;
+  result.collective = true;
+  result.sequence = c->index == kNoComm ? kNoSequence : c->sequence;
+  result.peer = root;
+  return result;
 }
 
 DDL_INLINE Posted posted(uint64_t payload, int peer, int tag, Fill fill, bool persistent) {
-  Posted info = {};
-  info.payload = payload;
-  info.fill = fill;
-  info.persistent = persistent;
-  info.sequence = static_cast<uint32_t>(tag);
-  info.peer = peer;
-  return info;
+  Posted result = {};
+  result.payload = payload;
+  result.fill = fill;
+  result.persistent = persistent;
+  result.sequence = static_cast<uint32_t>(tag);
+  result.peer = peer;
+  return result;
 }
 
 DDL_INLINE Posted posted_persistent_collective(uint64_t payload, const Communicator* c, int root) {
-  Posted info = {};
-  info.payload = payload;
-  info.persistent = true;
-  info.collective = true;
-  info.numbered_key = c->key;
-  info.peer = root;
-  return info;
+  Posted result = {};
+  result.payload = payload;
+  result.persistent = true;
+  result.collective = true;
+  result.numbered_key = c->key;
+  result.peer = root;
+  return result;
 }
 
 /// MPI-4 makes communicators from groups and a tag that is text.
@@ -134,8 +155,7 @@ using namespace ddl;
 
 // The row's payload expression, twice: with what is known before the call, and again where that was not enough.
 #define DDL_PAYLOAD_BEFORE(PAYLOAD)                                                        \
-  PayloadKey key = kUnknownPayload;                                                        \
-  if (__builtin_expect(c->index != kNoComm, 1)) { [[maybe_unused]] const PayloadArguments payload; key = PAYLOAD; }
+  const auto key = key_for(c, [&]([[maybe_unused]] const PayloadArguments& payload) { return PAYLOAD; });
 #define DDL_PAYLOAD_AFTER(PAYLOAD) DDL_PAYLOAD_AFTER_FROM(call.payload, PAYLOAD)
 #define DDL_PAYLOAD_AFTER_FROM(KNOWN, PAYLOAD)                                             \
   uint64_t sent = KNOWN;                                                                   \

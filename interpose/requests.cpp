@@ -87,27 +87,24 @@ void add_bytes(Thread* thread, const RequestInfo& info, uint64_t bytes) {
 }
 
 DDL_HOT void write_completion(Thread* thread, const RequestInfo& info, const MPI_Status& status, uint64_t now) {
-  uint64_t payload = info.payload;
-  uint32_t sequence = info.sequence;
-  int32_t peer = info.peer;
-  if (info.fill == Fill::kCommunicator) payload = 0;
+  Record record;
+  record.start_ticks = info.start_ticks;
+  record.word = record_word(RecordKind::kRequest, info.op, now - info.start_ticks);
+  record.payload = info.fill == Fill::kCommunicator ? 0 : info.payload;
+  record.comm = info.comm;
+  record.context = info.context;
+  record.sequence = info.sequence;
+  record.peer = info.peer;
   if (info.fill == Fill::kMessage || info.fill == Fill::kReceivedHalf || info.fill == Fill::kBytes) {
-    const uint32_t datatype = payload_datatype(payload);
-    payload = info.fill == Fill::kBytes ? was_read(status, datatype) : received(status, datatype);
+    const uint32_t datatype = payload_datatype(info.payload);
+    record.payload = info.fill == Fill::kBytes ? was_read(status, datatype) : received(status, datatype);
     if (info.fill != Fill::kBytes) {
-      peer = source_of(status);
-      sequence = static_cast<uint32_t>(status.MPI_TAG);
+      record.peer = source_of(status);
+      record.sequence = static_cast<uint32_t>(status.MPI_TAG);
     }
-    if (info.fill != Fill::kReceivedHalf) add_bytes(thread, info, payload_bytes(payload));
+    if (info.fill != Fill::kReceivedHalf) add_bytes(thread, info, payload_bytes(record.payload));
   }
-  Record* record = take_record(thread, info.flags & kRequestKept);
-  record->start_ticks = info.start_ticks;
-  record->payload = payload;
-  record->comm = info.comm;
-  record->context = info.context;
-  record->sequence = sequence;
-  record->peer = peer;
-  publish(record, record_word(RecordKind::kRequest, info.op, now - info.start_ticks));
+  write_record(thread, info.flags & kRequestKept, record);
 }
 
 /// Persistent ones stay, to be started again. No completing call holds it any more.

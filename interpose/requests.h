@@ -104,14 +104,15 @@ DDL_HOT void fill_request(RequestInfo* info, const OpenCall& call, const Posted&
 DDL_HOT void post_request(MPI_Request handle, const OpenCall& call, uint64_t now, const Posted& posted) {
   if (__builtin_expect(is_no_request(handle), 0)) {
     if (posted.persistent) return;
-    Record* record = take_record(call.thread, call.keep);
-    record->start_ticks = call.start_ticks;
-    record->payload = posted.fill == Fill::kNothing ? posted.payload : 0;  // a receive that is complete by then is one from MPI_PROC_NULL
-    record->comm = call.comm;
-    record->context = call.context;
-    record->sequence = posted.sequence;
-    record->peer = posted.peer;
-    publish(record, record_word(RecordKind::kRequest, call.op, now - call.start_ticks));
+    Record record;
+    record.start_ticks = call.start_ticks;
+    record.word = record_word(RecordKind::kRequest, call.op, now - call.start_ticks);
+    record.payload = posted.fill == Fill::kNothing ? posted.payload : 0;  // a receive that is complete by then is one from MPI_PROC_NULL
+    record.comm = call.comm;
+    record.context = call.context;
+    record.sequence = posted.sequence;
+    record.peer = posted.peer;
+    write_record(call.thread, call.keep, record);
     return;
   }
   RequestInfo* info = claim_request(handle);

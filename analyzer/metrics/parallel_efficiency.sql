@@ -5,5 +5,4 @@
 -- scope: job
 -- source: metrics.md P3
 -- sentence: Mean compute time of the ranks in the steady steps over their duration; load balance times communication efficiency.
-WITH useful AS (SELECT rank, sum(compute_ns) AS u, sum(duration_ns) AS t FROM steady_part WHERE world = :world GROUP BY rank)
-SELECT avg(u) / nullif(max(t), 0) AS value, iif(count(*) = 0, 'NO_DATA', 'ZERO_DENOM') AS why FROM useful
+SELECT avg(compute_ns) / nullif(max(duration_ns), 0) AS value, iif(count(*) = 0, 'NO_DATA', 'ZERO_DENOM') AS why FROM steady_rank WHERE world = :world

@@ -5,11 +5,4 @@
 -- scope: job
 -- source: metrics.md P9
 -- sentence: Useful time over useful time plus time in MPI, over all ranks: of the processors' active time, not of the elapsed one as parallel_efficiency and TALP 2 are.
-WITH r AS (
-  SELECT p.host AS host, sum(s.compute_ns) AS u, sum(s.exposed_ns) AS mpi, sum(s.duration_ns) AS t FROM steady_part s JOIN process p ON p.world = s.world AND p.rank = s.rank
-  WHERE s.world = :world GROUP BY s.rank
-), a AS (
-  SELECT max(t) * 1.0 AS t, avg(mpi) AS app, min(mpi) * 1.0 AS least, sum(u) * 1.0 AS u, sum(mpi) AS mpi, count(*) AS n,
-         (SELECT min(mpi) FROM (SELECT avg(mpi) AS mpi FROM r GROUP BY host)) AS node FROM r
-)
-SELECT u / nullif(u + mpi, 0) AS value, iif(n = 0, 'NO_DATA', 'ZERO_DENOM') AS why FROM a
+SELECT sum(compute_ns) * 1.0 / nullif(sum(compute_ns) + sum(exposed_ns), 0) AS value, iif(count(*) = 0, 'NO_DATA', 'ZERO_DENOM') AS why FROM steady_rank WHERE world = :world

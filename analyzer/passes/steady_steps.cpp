@@ -83,7 +83,10 @@ std::map<int64_t, SteadySteps> select_steady_steps(SQLite::Database& db) {
       "  iif(count(xfer_ns) = count(*), sum(xfer_ns), NULL), max(duration_ns), max(exposed_ns), max(why),"
       "  iif(count(input_ns) = count(*), sum(input_ns), NULL), iif(count(bubble_ns) = sum(staged), sum(bubble_ns), NULL),"
       "  sum(staged), sum(staged * duration_ns), iif(count(sigma_ns) = count(*), sum(sigma_ns), NULL) FROM temp.steady_part GROUP BY "
-      "world, step");
+      "world, step;"
+      "CREATE TEMP TABLE steady_rank AS SELECT s.world, s.rank, (SELECT p.host FROM process p WHERE p.world = s.world AND p.rank = s.rank)"
+      " AS host, sum(s.duration_ns) AS duration_ns, sum(s.compute_ns) AS compute_ns, sum(s.exposed_ns) AS exposed_ns"
+      " FROM temp.steady_part s GROUP BY s.world, s.rank");
   return result;
 }
 

@@ -18,8 +18,8 @@ CALLS = 1000
 
 # Instructions per run of a kind (isend_irecv_waitall: three calls), in libddl.so alone.
 LIMITS = {
-    "recorded": {"allreduce": 213, "barrier": 197, "test_null": 190, "test_active": 166, "isend_irecv_waitall": 945},
-    "profiled": {"allreduce": 217, "barrier": 201, "test_null": 190, "test_active": 166, "isend_irecv_waitall": 972},
+    "recorded": {"allreduce": 206, "barrier": 163, "test_null": 190, "test_active": 166, "isend_irecv_waitall": 924},
+    "profiled": {"allreduce": 212, "barrier": 169, "test_null": 190, "test_active": 166, "isend_irecv_waitall": 953},
     "disabled": {"allreduce": 45, "barrier": 35, "test_null": 37, "test_active": 37, "isend_irecv_waitall": 131},
 }
 SETTINGS = {
