@@ -1,0 +1,31 @@
+#include "autotuner/paired.h"
+
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+namespace ddl::tune {
+
+double student_95(size_t degrees) {
+  return boost::math::quantile(boost::math::students_t_distribution<double>(static_cast<double>(degrees)), 0.975);
+}
+
+PairedRatio compare(std::span<const double> first, std::span<const double> second) {
+  if (first.size() != second.size()) throw std::invalid_argument("compare: rounds of both configurations are needed");
+  PairedRatio result{.hi = std::numeric_limits<double>::infinity(), .rounds = first.size()};
+  if (first.empty()) return result;
+  const auto count = static_cast<double>(first.size());
+  double mean = 0;
+  for (size_t i = 0; i < first.size(); ++i) mean += std::log(first[i] / second[i]) / count;
+  result.ratio = std::exp(mean);
+  if (first.size() < kMinRounds) return result;
+  double squares = 0;
+  for (size_t i = 0; i < first.size(); ++i) squares += std::pow(std::log(first[i] / second[i]) - mean, 2);
+  const double half = student_95(first.size() - 1) * std::sqrt(squares / (count - 1) / count);
+  result.lo = std::exp(mean - half);
+  result.hi = std::exp(mean + half);
+  return result;
+}
+
+}  // namespace ddl::tune

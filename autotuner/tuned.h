@@ -1,0 +1,71 @@
+// What tuning found: the input of every emitted file (autotuner/emit.h), and what `ddl tune` prints at its end.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ddl::tune {
+
+/// How much faster the tuned job is: ratio of costs (seconds per sample at equal statistical efficiency), default over tuned; 1.10: 10 %
+/// more samples per second. A 95 % interval over paired rounds that took no part in choosing the winner.
+struct Gain {
+  double ratio = 1;
+  double lo = 1, hi = 1;
+  int64_t rounds = 0;
+  /// The default against itself, in the same rounds: what the machine's noise alone does to such a ratio.
+  double noise_lo = 1, noise_hi = 1;
+};
+
+/// One tunable: the value that won beside the one that the job ran with.
+struct Choice {
+  std::string name;  ///< "bucket_mb", or the user's own
+  std::string value;
+  std::string default_value;
+  bool numeric = false;  ///< changes what is computed (batch, compression), not only how fast
+};
+
+/// Open MPI's algorithm of blocking MPI_Allreduce from this many bytes on, until the next rule.
+struct AllreduceRule {
+  int64_t from_bytes = 0;
+  int64_t algorithm = 0;       ///< coll_tuned_allreduce_algorithm; 0: Open MPI's own decision
+  std::string algorithm_name;  ///< as the library enumerates it: "ring"; "ignore" for 0
+  int64_t segment_bytes = 0;   ///< 0: none
+};
+
+/// A row of NCCL's tuner CSV; empty words and -1: any, or left to NCCL.
+struct NcclRule {
+  std::string collective = "allreduce";
+  int64_t min_bytes = 0, max_bytes = -1;
+  std::string algorithm;  ///< "tree", "ring", ...
+  std::string protocol;   ///< "ll", "ll128", "simple"
+  int64_t channels = -1;
+};
+
+struct Tuned {
+  // Where it comes from.
+  std::vector<std::string> command;  ///< as typed, with its placeholders
+  std::string run;                   ///< the directory of its trials
+  std::string date;                  ///< ISO 8601, UTC
+  std::string machine;               ///< hosts and processor, in words
+  std::string mpi_library;           ///< "Open MPI v4.1.4"; empty: unknown
+  std::string goal;                  ///< in words: "samples per second at equal statistical efficiency"
+  int64_t ranks = 0, nodes = 0;
+
+  std::optional<Gain> gain;  ///< nothing: the defaults won, and the files say so
+  std::vector<Choice> choices;
+
+  // What the formats need, of the winner; unset or empty: was not tuned, or stays as it is.
+  std::vector<AllreduceRule> allreduce_rules;  ///< of communicators of `ranks`, ascending from 0 bytes
+  std::vector<NcclRule> nccl_rules;
+  std::optional<int64_t> bucket_bytes;  ///< fusion buffer, gradient bucket
+  std::optional<int64_t> default_bucket_bytes;
+  std::optional<int64_t> batch_per_rank;
+  int64_t element_bytes = 4;                                     ///< of a gradient
+  std::vector<std::pair<std::string, std::string>> environment;  ///< variables that the winner sets, beyond the files
+  std::vector<std::string> tuned_command;                        ///< with the winner's values in place of the placeholders
+};
+
+}  // namespace ddl::tune

@@ -1,0 +1,64 @@
+// Paired ratios: values by hand, and how often the interval holds the truth.
+#include "autotuner/paired.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+namespace ddl::tune {
+namespace {
+
+TEST(Paired, QuantilesAreThoseOfTheTables) {
+  EXPECT_NEAR(student_95(1), 12.706, 5e-4);
+  EXPECT_NEAR(student_95(2), 4.303, 5e-4);
+  EXPECT_NEAR(student_95(9), 2.262, 5e-4);
+  EXPECT_NEAR(student_95(30), 2.042, 5e-4);
+}
+
+// Logarithms of the ratios are 0.1, 0.2, 0.3: mean 0.2, standard error 0.1 / sqrt(3), t 4.303.
+TEST(Paired, ARatioByHand) {
+  const std::vector<double> first = {std::exp(0.1) * 5, std::exp(0.2) * 70, std::exp(0.3) * 2}, second = {5, 70, 2};
+  const PairedRatio ratio = compare(first, second);
+  EXPECT_NEAR(ratio.ratio, std::exp(0.2), 1e-12);
+  EXPECT_NEAR(ratio.lo, std::exp(0.2 - 4.3027 * 0.1 / std::sqrt(3)), 1e-4);
+  EXPECT_NEAR(ratio.hi, std::exp(0.2 + 4.3027 * 0.1 / std::sqrt(3)), 1e-4);
+  EXPECT_FALSE(ratio.excludes_one());
+}
+
+TEST(Paired, WhatHitsAWholeRoundStaysOutOfTheRatio) {
+  const std::vector<double> first = {1.1, 11.0, 110.0}, second = {1, 10, 100};
+  const PairedRatio ratio = compare(first, second);
+  EXPECT_NEAR(ratio.lo, 1.1, 1e-9);
+  EXPECT_NEAR(ratio.hi, 1.1, 1e-9);
+  EXPECT_TRUE(ratio.excludes_one());
+}
+
+TEST(Paired, TwoRoundsSayNothing) {
+  const std::vector<double> first = {2, 2}, second = {1, 1};
+  EXPECT_NEAR(compare(first, second).ratio, 2, 1e-12);
+  EXPECT_FALSE(compare(first, second).excludes_one());
+  EXPECT_FALSE(compare({}, {}).excludes_one());
+}
+
+TEST(Paired, TheIntervalHoldsTheTruthAsOftenAsItSays) {
+  std::mt19937_64 random(20261121);
+  std::normal_distribution<double> noise(0, 0.02), burst(0, 0.5);
+  const int cases = 4000;
+  int held = 0;
+  for (int i = 0; i < cases; ++i) {
+    std::vector<double> first, second;
+    for (int round = 0; round < 5; ++round) {
+      const double common = std::exp(burst(random));
+      first.push_back(1.05 * common * std::exp(noise(random)));
+      second.push_back(common * std::exp(noise(random)));
+    }
+    const PairedRatio ratio = compare(first, second);
+    held += ratio.lo <= 1.05 && 1.05 <= ratio.hi;
+  }
+  EXPECT_NEAR(static_cast<double>(held) / cases, 0.95, 4 * std::sqrt(0.95 * 0.05 / cases));
+}
+
+}  // namespace
+}  // namespace ddl::tune
