@@ -13,6 +13,7 @@
 #include "analyzer/passes/inferred_steps.h"
 #include "analyzer/passes/late_roots.h"
 #include "analyzer/passes/messages.h"
+#include "analyzer/passes/metric_inputs.h"
 #include "analyzer/passes/steady_steps.h"
 #include "analyzer/passes/step_changes.h"
 #include "analyzer/passes/steps.h"
@@ -24,7 +25,7 @@ namespace ddl {
 namespace {
 
 /// Counts up with every change of what the analyzer writes, so that stores analyzed by an older ddl are analyzed again.
-constexpr int64_t kAnalysisVersion = 6;
+constexpr int64_t kAnalysisVersion = 7;
 
 struct LossKind {
   const char* kind;
@@ -40,8 +41,9 @@ constexpr LossKind kBadIntervals{"bad_intervals", "events that end before they b
 constexpr LossKind kRepeated{"repeated_steps", "steps whose number the same process had used before: left out of the statistics"};
 
 void drop_temporary_tables(SQLite::Database& db) {
-  for (const char* table : {"late", "reached", "comm_step", "call_wait", "message_late", "tail", "steady_number", "steady_part",
-                            "steady_step", "steady_rank", "steady_gpu", "steady_wait", "noise", "section_score", "step_change"}) {
+  for (const char* table : {"late",  "reached",       "comm_step",   "wire",        "unsplit",     "call_wait",     "message_late",
+                            "tail",  "steady_number", "steady_part", "steady_step", "steady_rank", "steady_gpu",    "steady_wait",
+                            "noise", "section_score", "step_change", "reported",    "counted",     "pipeline_model"}) {
     db.exec(fmt::format("DROP TABLE IF EXISTS temp.{}", table));
   }
 }
@@ -58,8 +60,8 @@ void clear(SQLite::Database& db) {
   drop_temporary_tables(db);
 }
 
-void book(SQLite::Database& db, const LossKind& loss, int64_t count) {
-  if (count > 0) Query(db, "INSERT INTO loss (kind, count, note) VALUES (?, ?, ?)").run(loss.kind, count, loss.note);
+void book(SQLite::Database& db, const LossKind& loss, int64_t count, std::optional<int64_t> world = {}) {
+  if (count > 0) Query(db, "INSERT INTO loss (world, kind, count, note) VALUES (?, ?, ?, ?)").run(world, loss.kind, count, loss.note);
 }
 
 void store_steady_steps(SQLite::Database& db, const std::map<int64_t, SteadySteps>& steady) {
@@ -100,7 +102,9 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress) {
   tell("matching messages", 0.35);
   const MessageLosses messages = analyze_messages(db, catalog, [&](double done) { tell("matching messages", 0.35 + 0.35 * done); });
   book(db, kUnmatched, messages.unmatched);
-  book(db, kViolations, collectives.clock_violations + messages.clock_violations);
+  std::map<int64_t, int64_t> violations = collectives.clock_violations;
+  for (const auto& [world, count] : messages.clock_violations) violations[world] += count;
+  for (const auto& [world, count] : violations) book(db, kViolations, count, world);
   book(db, kBadIntervals, collectives.bad_intervals);
 
   find_late_roots(db);
@@ -118,6 +122,7 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress) {
   analyze_gradient_noise(db);
   score_sections(db);
   find_step_changes(db);
+  gather_metric_inputs(db);
 
   tell("computing metrics", 0.9);
   for (const auto& [world, used] : steady) compute_metrics(db, world);

@@ -105,4 +105,22 @@ std::vector<ChangePoint> change_points(const std::vector<double>& values) {
   return result;
 }
 
+size_t rise_at(const std::vector<double>& values, size_t min_length, double factor) {
+  const double total = std::accumulate(values.begin(), values.end(), 0.0);
+  double before = 0, best_gain = 0;
+  size_t best = 0;
+  for (size_t k = 1; k + min_length <= values.size(); ++k) {
+    before += values[k - 1];
+    if (k < min_length) continue;
+    const auto left = static_cast<double>(k), right = static_cast<double>(values.size() - k);
+    const double mean_before = before / left, mean_after = (total - before) / right;
+    const double gain = (mean_after - mean_before) * (mean_after - mean_before) * left * right;
+    if (mean_after > factor * mean_before && gain > best_gain) {
+      best_gain = gain;
+      best = k;
+    }
+  }
+  return best;
+}
+
 }  // namespace ddl

@@ -25,4 +25,8 @@ struct ChangePoint {
 /// In order. Nothing below 2 * kMinBetweenChanges values.
 std::vector<ChangePoint> change_points(const std::vector<double>& values);
 
+/// Where one cut into two stretches of at least `min_length` values explains most of the variance, of the cuts after which the mean is more
+/// than `factor` times that before. For findings, which judge the two sides by more than these values. 0: there is none.
+size_t rise_at(const std::vector<double>& values, size_t min_length, double factor);
+
 }  // namespace ddl

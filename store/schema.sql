@@ -752,7 +752,7 @@ CREATE VIEW v_gpu_layer_part AS
 SELECT p.world, p.rank, g.device, g.step, g.layer, g.phase, g.compute_ns, g.comm_ns, g.copy_ns, g.exposed_comm_ns
 FROM gpu_layer_part g JOIN process p ON p.id = g.process;
 
--- The temporal breakdown and the overlap of HTA for each rank; columns are its own, times in ns.
+-- The temporal breakdown and the overlap of HTA for each rank: its numbers under names like its own; times in ns (its are in us), *_pctg in percent as there.
 CREATE VIEW v_hta AS
 SELECT p.world, p.rank, h.kernel_time_ns, h.idle_ns, h.compute_ns, h.non_compute_ns, h.comm_ns, h.overlap_ns, 100.0 * h.idle_ns / nullif(h.kernel_time_ns, 0) AS idle_pctg,
        100.0 * h.compute_ns / nullif(h.kernel_time_ns, 0) AS compute_pctg, 100.0 * h.non_compute_ns / nullif(h.kernel_time_ns, 0) AS non_compute_pctg,

@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "analyzer/findings/findings.h"
+#include "analyzer/models/run_facts.h"
 #include "analyzer/query.h"
 
 namespace ddl {
@@ -26,12 +27,9 @@ struct Batch {
 
 Batch batch_of(const FindingInput& input) {
   Batch batch;
-  Query samples(
-      input.db,
-      "SELECT sum(v.value) / max(1, count(DISTINCT v.step)), sum(v.value) / max(1, count(*)) FROM value v JOIN process p"
-      " ON p.id = v.process JOIN temp.steady_number n ON n.world = p.world AND n.step = v.step WHERE p.world = ? AND v.name = 'samples'");
-  samples.bind(input.world);
-  if (samples.next()) batch.samples = samples.real(0), batch.per_rank = samples.real(1);
+  const std::vector<models::RankStep> ranks = models::rank_steps(input.db, input.world);
+  batch.samples = models::samples_per_step(input.db, input.world).value_or(0);
+  batch.per_rank = batch.samples / static_cast<double>(ranks.size());
   Query noise(input.db, "SELECT value, hi FROM metric WHERE id = 'noise_scale' AND world = ? AND value IS NOT NULL");
   noise.bind(input.world);
   if (noise.next()) {
@@ -41,11 +39,7 @@ Batch batch_of(const FindingInput& input) {
   return batch;
 }
 
-double metric(const FindingInput& input, const char* id) {
-  Query row(input.db, "SELECT value FROM metric WHERE id = ? AND world = ?");
-  row.bind(id, input.world);
-  return row.next() ? row.real(0) : 0;
-}
+double metric(const FindingInput& input, const char* id) { return models::metric_of(input.db, input.world, id).value_or(0); }
 
 /// Of a step, mean over ranks, or over GPUs where those tell more.
 double exposed_xfer_ns(const FindingInput& input) {
@@ -69,8 +63,9 @@ std::string values_sql(const FindingInput& input) {
 }  // namespace
 
 std::vector<Finding> find_batch_size(const FindingInput& input) {
+  if (!input.steps.annotated || input.step_ns <= 0) return {};
   const Batch batch = batch_of(input);
-  if (!input.steps.annotated || batch.samples <= 0 || input.step_ns <= 0) return {};
+  if (batch.samples <= 0) return {};
   const auto step_ns = static_cast<double>(input.step_ns);
   const double xfer_ns = exposed_xfer_ns(input), compute_ns = metric(input, "compute_time");
   Finding finding;

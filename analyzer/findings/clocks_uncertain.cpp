@@ -14,7 +14,7 @@ namespace ddl {
 namespace {
 
 constexpr int64_t kEnoughCollectives = 20;  // with so many, a clock could be placed if it kept its pace
-constexpr double kMostViolations = 0.01;    // of the collectives' calls may end before the last member entered
+constexpr double kMostViolations = 0.01;    // of the calls may end before what they wait for began
 
 /// Collectives of all members that join each host to others.
 std::map<int64_t, int64_t> joining_collectives(const FindingInput& input) {
@@ -47,10 +47,13 @@ std::vector<std::string> contradicting_hosts(const FindingInput& input) {
   return names;
 }
 
+/// Share of the calls of collectives, and of receives, that contradict the clocks.
 double violations(const FindingInput& input) {
   Query row(input.db,
-            "SELECT (SELECT total(count) FROM loss WHERE kind = 'clock_violations') / max(1, (SELECT count(*) FROM collective)) WHERE"
-            " (SELECT count(DISTINCT host) FROM process WHERE world = ? AND rank IS NOT NULL) > 1");
+            "SELECT (SELECT total(count) FROM loss WHERE kind = 'clock_violations' AND world = ?1)"
+            " / max(1, (SELECT total(calls) FROM collective_group WHERE world = ?1)"
+            " + (SELECT total(m.receives) FROM message_part m JOIN process p ON p.id = m.process WHERE p.world = ?1))"
+            " WHERE (SELECT count(DISTINCT host) FROM process WHERE world = ?1 AND rank IS NOT NULL) > 1");
   row.bind(input.world);
   return row.next() ? row.real(0) : 0;
 }
@@ -75,8 +78,8 @@ std::vector<Finding> find_clocks_uncertain(const FindingInput& input) {
     finding.sentence = "the hosts' clocks contradict each other: who waited for whom across hosts is not sure";
   }
   if (violated >= kMostViolations)
-    finding.evidence += fmt::format("{}{} of the calls ended before the last member had entered.", finding.evidence.empty() ? "" : " ",
-                                    percent_text(violated));
+    finding.evidence += fmt::format("{}{} of the calls ended before the last member had entered, or the message was sent.",
+                                    finding.evidence.empty() ? "" : " ", percent_text(violated));
   finding.evidence_sql = "SELECT name, clock, method, offset_ns, drift_ppm, sigma_ns, fit_residual_ns FROM host ORDER BY id";
   finding.advice =
       "find out what set, suspended or migrated these hosts (journalctl -u chronyd, the hypervisor), and record again; ddl record "

@@ -78,6 +78,14 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
   return doubts;
 }
 
+double recorded_steps(const FindingInput& input) {
+  Query count(
+      input.db,
+      "SELECT count(DISTINCT t.step) FROM step_part t JOIN process p ON p.id = t.process WHERE p.world = ? AND t.comm_ns IS NOT NULL");
+  count.bind(input.world);
+  return count.next() ? count.real(0) : 0;
+}
+
 std::string duration_text(double ns) {
   const double size = std::abs(ns);
   if (size >= 0.9995e9) return rounded(ns / 1e9) + " s";

@@ -13,6 +13,9 @@ namespace ddl {
 #include "analyzer/findings/findings.def"
 #undef DDL_FINDING
 
+/// Steps of the world whose events were kept.
+double recorded_steps(const FindingInput& input);
+
 /// "24.1 ms": three digits and the unit that suits.
 std::string duration_text(double ns);
 std::string duration_text(int64_t ns);

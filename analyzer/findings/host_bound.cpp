@@ -23,8 +23,8 @@ std::vector<Finding> find_host_bound(const FindingInput& input) {
   const double saving_ns = row.real(0) - row.real(2), window_ns = row.real(1);
   if (saving_ns < kMinSavingShare * window_ns) return {};
   Query kernels(input.db,
-                "SELECT count(*) * 1.0 / nullif((SELECT sum(windows) FROM temp.steady_gpu WHERE world = ?1), 0), avg(g.duration_ns),"
-                " avg(g.launch_duration_ns) FROM gpu_event g JOIN process p ON p.id = g.process WHERE p.world = ?1 AND g.kind = 1"
+                "SELECT count(*) * 1.0 / nullif((SELECT sum(windows) FROM temp.steady_gpu WHERE world = ?1), 0), avg(g.duration_ns)"
+                " FROM gpu_event g JOIN process p ON p.id = g.process WHERE p.world = ?1 AND g.kind = 1"
                 " AND (NOT (SELECT count(*) FROM temp.steady_number WHERE world = ?1) OR g.step IN (SELECT step FROM temp.steady_number "
                 "WHERE world = ?1))");
   kernels.bind(input.world);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analyzer/findings/findings.h"
+#include "analyzer/models/run_facts.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
 
@@ -26,6 +27,7 @@ struct Spread {
 };
 
 struct Layer {
+  int64_t region = 0;  ///< one of those with its name
   std::map<int64_t, Spread> steps;
   double excess_ns = 0;  ///< longest less mean, mean over the steps
   double mean_ns = 0;
@@ -54,14 +56,16 @@ std::map<std::string, Layer> read_layers(const FindingInput& input) {
   };
   // Rows lie by process already: one process's layers and steps are in memory at a time, and one row per layer and step for all of them.
   Query rows(input.db,
-             "SELECT e.process, r.layer, e.step, e.duration_ns - e.mpi_ns FROM range_event e JOIN region r ON r.id = e.region"
+             "SELECT e.process, r.layer, e.step, e.duration_ns - e.mpi_ns, e.region FROM range_event e JOIN region r ON r.id = e.region"
              " JOIN process p ON p.id = e.process JOIN temp.steady_number n ON n.world = p.world AND n.step = e.step"
              " WHERE p.world = ? AND p.rank IS NOT NULL AND r.kind = 'layer' ORDER BY e.rowid");
   rows.bind(input.world);
   while (rows.next()) {
     if (rows.integer(0) != process) close();
     process = rows.integer(0);
-    of_process[{rows.text(1), rows.integer(2)}] += rows.real(3);
+    const std::string layer = rows.text(1);
+    of_process[{layer, rows.integer(2)}] += rows.real(3);
+    layers[layer].region = rows.integer(4);
   }
   close();
   for (auto& [name, layer] : layers) {
@@ -79,13 +83,6 @@ std::map<std::string, Layer> read_layers(const FindingInput& input) {
   return layers;
 }
 
-/// What ranks spend inside MPI in a step: no more can be won.
-double exposed_ns(const FindingInput& input) {
-  Query metric(input.db, "SELECT value FROM metric WHERE id = 'exposed_comm_mean' AND world = ?");
-  metric.bind(input.world);
-  return metric.next() ? metric.real(0) : 0;
-}
-
 }  // namespace
 
 std::vector<Finding> find_layer_imbalance(const FindingInput& input) {
@@ -99,7 +96,8 @@ std::vector<Finding> find_layer_imbalance(const FindingInput& input) {
   for (const auto& [name, other] : layers) {
     if (name != worst->first) others.push_back(other.excess());
   }
-  const double saving_ns = std::min(layer.excess_ns, exposed_ns(input));
+  // No more can be won than what ranks spend inside MPI.
+  const double saving_ns = std::min(layer.excess_ns, models::metric_of(input.db, input.world, "exposed_comm_mean").value_or(0));
   if (saving_ns < kMinSavingShare * static_cast<double>(input.step_ns) || layer.excess() < kMinExcess ||
       (!others.empty() && layer.excess() < kStandsOut * median_of(others)))
     return {};
@@ -119,11 +117,7 @@ std::vector<Finding> find_layer_imbalance(const FindingInput& input) {
       "p"
       " ON p.id = e.process WHERE p.world = {} AND r.kind = 'layer' AND e.region IN (SELECT id FROM region WHERE layer = (SELECT layer FROM"
       " region WHERE id = {})) GROUP BY e.step, p.rank ORDER BY e.step, compute_ns DESC LIMIT 200",
-      input.world, [&] {
-        Query id(input.db, "SELECT id FROM region WHERE kind = 'layer' AND layer = ? LIMIT 1");
-        id.bind(worst->first);
-        return id.next() ? id.integer(0) : 0;
-      }());
+      input.world, layer.region);
   finding.advice =
       "give every rank the same work in this layer: spread experts or long samples evenly (capacity factor, auxiliary balance loss, "
       "batches "

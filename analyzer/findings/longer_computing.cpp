@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "analyzer/change_points.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
 
@@ -80,21 +81,9 @@ std::vector<Lead> leads_of(const std::vector<Step>& steps, int64_t suspect) {
 
 /// First step from which the lead is clearly higher; 0 if there is no such change.
 size_t find_change(const std::vector<Lead>& leads) {
-  double total = 0, before = 0, best_gain = 0;
-  for (const Lead& lead : leads) total += lead.evident_ns();
-  size_t best = 0;
-  for (size_t k = 1; k + kMinSteps <= leads.size(); ++k) {
-    before += leads[k - 1].evident_ns();
-    if (k < kMinSteps) continue;
-    const double left = static_cast<double>(k), right = static_cast<double>(leads.size() - k);
-    const double mean_before = before / left, mean_after = (total - before) / right;
-    const double gain = (mean_after - mean_before) * (mean_after - mean_before) * left * right;
-    if (mean_after > kClearChange * mean_before && gain > best_gain) {
-      best_gain = gain;
-      best = k;
-    }
-  }
-  return best;
+  std::vector<double> evident_ns;
+  for (const Lead& lead : leads) evident_ns.push_back(lead.evident_ns());
+  return rise_at(evident_ns, kMinSteps, kClearChange);
 }
 
 LongerComputing judge(const std::vector<Lead>& leads, size_t first) {

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "analyzer/findings/findings.h"
+#include "analyzer/models/run_facts.h"
 #include "analyzer/query.h"
 
 namespace ddl {
@@ -23,21 +24,17 @@ struct Shape {
   }
 };
 
-std::optional<double> metric(const FindingInput& input, const char* id) {
-  Query row(input.db, "SELECT value FROM metric WHERE id = ? AND world = ?");
-  row.bind(id, input.world);
-  return row.next() ? row.maybe_real(0) : std::nullopt;
-}
-
-/// Where it is not known who waited for which message: the stages' time inside calls that receive, and their waiting in collectives, of
-/// all their steps. Messages under way count too.
+/// Where it is not known who waited for which message: the stages' time inside calls that receive, and their waiting in collectives, in
+/// the steady steps whose events were kept. Messages under way count too.
 double receiving_share(const FindingInput& input) {
-  Query row(input.db,
-            "WITH staged AS (SELECT l.process FROM pipeline l JOIN process p ON p.id = l.process WHERE p.world = ?)"
-            " SELECT ((SELECT total(f.time_ns) FROM profile f JOIN op o ON o.id = f.op WHERE f.process IN staged"
-            " AND o.class IN ('receive', 'send_receive', 'completion', 'probe'))"
-            " + (SELECT total(k.wait_ns) FROM collective k JOIN event e ON e.id = k.event WHERE e.process IN staged))"
-            " / nullif((SELECT total(duration_ns) FROM step WHERE process IN staged), 0)");
+  Query row(
+      input.db,
+      "WITH staged AS (SELECT l.process, t.duration_ns FROM pipeline l JOIN process p ON p.id = l.process JOIN temp.steady_part"
+      " t ON t.world = p.world AND t.rank = p.rank WHERE p.world = ?1 AND t.comm_ns IS NOT NULL)"
+      " SELECT (SELECT total(iif(o.class IN ('receive', 'send_receive', 'completion', 'probe'), e.duration_ns, k.wait_ns))"
+      " FROM (SELECT DISTINCT process FROM staged) s CROSS JOIN event e ON e.process = s.process AND e.kind = 1 JOIN op o ON o.id = e.op"
+      " LEFT JOIN collective k ON k.event = e.id WHERE EXISTS (SELECT 1 FROM temp.steady_number n WHERE n.world = ?1 AND n.step = e.step))"
+      " / nullif((SELECT total(duration_ns) FROM staged), 0)");
   row.bind(input.world);
   return row.next() ? std::min(1.0, row.real(0)) : 0;
 }
@@ -51,9 +48,9 @@ std::vector<Finding> find_pipeline_bubble(const FindingInput& input) {
   row.bind(input.world);
   if (!row.next() || row.is_null(0)) return {};
   const Shape shape{row.integer(0), row.integer(1), row.integer(2), row.integer(3)};
-  const std::optional<double> known = metric(input, "bubble");
+  const std::optional<double> known = models::metric_of(input.db, input.world, "bubble");
   const double measured = known ? *known : receiving_share(input);
-  const double model = metric(input, "bubble_model").value_or(0);
+  const double model = models::metric_of(input.db, input.world, "bubble_model").value_or(0);
   const double excess = std::max(0.0, measured - model);
   // What computes stays: of a step of 1 that is 1 - B1, and with twice the micro-batches it is 1 - B1' of a shorter one.
   const double more = std::min(measured, 1 - (1 - shape.bubble(1)) / (1 - shape.bubble(2)));

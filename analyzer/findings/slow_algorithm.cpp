@@ -1,4 +1,4 @@
-// Large collectives that move at a lower bus bandwidth than smaller or equal ones on the same communicator: below the bound that
+// Large collectives that move at a lower bus bandwidth than others of up to twice their size on the same communicator: below the bound that
 // f S / busbw says, with the bandwidth that this communicator has shown (metrics.md section 7). With size the latency counts for less, so
 // bandwidth can only rise; where it falls, another algorithm or protocol was chosen for that size or operation, and not a good one.
 #include <fmt/format.h>
@@ -28,11 +28,7 @@ struct Group {
 
 std::vector<Finding> find_slow_algorithm(const FindingInput& input) {
   if (!input.steps.annotated) return {};
-  Query count(
-      input.db,
-      "SELECT count(DISTINCT t.step) FROM step_part t JOIN process p ON p.id = t.process WHERE p.world = ? AND t.comm_ns IS NOT NULL");
-  count.bind(input.world);
-  const double steps = count.next() ? std::max(1.0, count.real(0)) : 1;
+  const double steps = std::max(1.0, recorded_steps(input));
   std::map<int64_t, std::vector<Group>> communicators;
   Query rows(
       input.db,

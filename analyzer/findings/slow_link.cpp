@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "analyzer/change_points.h"
 #include "analyzer/findings/findings.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
@@ -63,11 +64,7 @@ struct Slow {
 };
 
 std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
-  Query count(
-      input.db,
-      "SELECT count(DISTINCT t.step) FROM step_part t JOIN process p ON p.id = t.process WHERE p.world = ? AND t.comm_ns IS NOT NULL");
-  count.bind(input.world);
-  const double steps = count.next() ? std::max(1.0, count.real(0)) : 1;
+  const double steps = std::max(1.0, recorded_steps(input));
   std::map<std::tuple<int64_t, int64_t, int64_t, int64_t>, std::vector<Usage>> likes;  // by operation, bytes, members, hosts
   Query groups(
       input.db,
@@ -172,23 +169,11 @@ Typical typical_of(const std::vector<StepTransfer>& steps, size_t first, size_t 
   return typical;
 }
 
-/// Where the means differ most; 0: too few steps.
+/// Where the means differ most; 0: nowhere do they rise, or there are too few steps.
 size_t find_change(const std::vector<StepTransfer>& steps) {
-  double total = 0, before = 0, best_gain = 0;
-  for (const StepTransfer& s : steps) total += s.xfer_ns;
-  size_t best = 0;
-  for (size_t k = 1; k + kMinSteps <= steps.size(); ++k) {
-    before += steps[k - 1].xfer_ns;
-    if (k < kMinSteps) continue;
-    const double left = static_cast<double>(k), right = static_cast<double>(steps.size() - k);
-    const double rise = (total - before) / right - before / left;
-    const double gain = rise * rise * left * right;
-    if (rise > 0 && gain > best_gain) {
-      best_gain = gain;
-      best = k;
-    }
-  }
-  return best;
+  std::vector<double> xfer_ns;
+  for (const StepTransfer& s : steps) xfer_ns.push_back(s.xfer_ns);
+  return rise_at(xfer_ns, kMinSteps, 1);
 }
 
 std::vector<Finding> slower_than_before(const FindingInput& input) {

@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "analyzer/findings/findings.h"
+#include "analyzer/models/run_facts.h"
 #include "analyzer/query.h"
 
 namespace ddl {
@@ -32,14 +33,6 @@ struct Small {
   double largest_xfer_ns = 0;
   bool nonblocking = false;
 };
-
-double recorded_steps(const FindingInput& input) {
-  Query count(
-      input.db,
-      "SELECT count(DISTINCT t.step) FROM step_part t JOIN process p ON p.id = t.process WHERE p.world = ? AND t.comm_ns IS NOT NULL");
-  count.bind(input.world);
-  return count.next() ? count.real(0) : 0;
-}
 
 std::vector<Small> small_groups(const FindingInput& input, double steps) {
   std::vector<Small> result;
@@ -104,11 +97,8 @@ double post_ns(const FindingInput& input, const Small& small) {
 
 /// Of the step; where waiting is not known, waiting included.
 double exposed_xfer_ns(const FindingInput& input) {
-  Query metric(input.db,
-               "SELECT coalesce(x.value, c.value) FROM metric x, metric c WHERE x.id = 'exposed_xfer' AND c.id = 'exposed_comm_mean'"
-               " AND x.world = ?1 AND c.world = ?1");
-  metric.bind(input.world);
-  return metric.next() ? metric.real(0) : 0;
+  const std::optional<double> known = models::metric_of(input.db, input.world, "exposed_xfer");
+  return known ? *known : models::metric_of(input.db, input.world, "exposed_comm_mean").value_or(0);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "analyzer/change_points.h"
 #include "analyzer/findings/findings.h"
 #include "analyzer/statistics.h"
 
@@ -89,29 +90,13 @@ std::vector<StepBlame> blame_by_step(const StragglerInput& input, int64_t suspec
 
 /// First step from which the blame is clearly higher; 0 if there is no such change.
 size_t find_change(const std::vector<StepBlame>& steps) {
-  const size_t n = steps.size();
-  if (n < 2 * kMinSteps) return 0;
-  const auto add = [](double sum, const StepBlame& s) { return sum + s.rank_ns; };
-  const double total = std::accumulate(steps.begin(), steps.end(), 0.0, add);
-  size_t best = 0;
-  double best_gain = 0;
-  double before = 0;
-  for (size_t k = 1; k < n; ++k) {
-    before += steps[k - 1].rank_ns;
-    if (k < kMinSteps || n - k < kMinSteps) continue;
-    const double left = static_cast<double>(k);
-    const double right = static_cast<double>(n - k);
-    const double mean_before = before / left;
-    const double mean_after = (total - before) / right;
-    const double gain = (mean_after - mean_before) * (mean_after - mean_before) * left * right;
-    if (mean_after > kClearChange * mean_before && gain > best_gain) {
-      best_gain = gain;
-      best = k;
-    }
-  }
+  std::vector<double> blame_ns;
+  for (const StepBlame& step : steps) blame_ns.push_back(step.rank_ns);
+  size_t best = rise_at(blame_ns, kMinSteps, kClearChange);
   // Lateness that is passed on reaches one rank more in every step, so the blame rises for a while: the change is where that began.
-  for (double sum = std::accumulate(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(best), 0.0, add); best > kMinSteps; --best) {
-    const double last = steps[best - 1].rank_ns;
+  for (double sum = std::accumulate(blame_ns.begin(), blame_ns.begin() + static_cast<std::ptrdiff_t>(best), 0.0); best > kMinSteps;
+       --best) {
+    const double last = blame_ns[best - 1];
     sum -= last;
     if (last == 0 || last <= kClearChange * sum / static_cast<double>(best - 1)) break;
   }

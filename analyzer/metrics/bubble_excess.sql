@@ -4,10 +4,6 @@
 -- better: lower
 -- scope: step
 -- source: metrics.md B5 - B1
--- sentence: The measured bubble less that of the schedule, both of the total time: what uneven stages and transfers cost.
-WITH model AS (
-  SELECT sum((stages - 1) * 1.0 / (chunks * micro_batches + stages - 1)) / nullif(count(*), 0) AS ratio
-  FROM pipeline l JOIN process p ON p.id = l.process WHERE p.world = :world
-)
-SELECT step, bubble_ns * 1.0 / nullif(staged_ns, 0) - model.ratio AS value, CASE WHEN staged = 0 THEN 'NOT_APPLICABLE' WHEN staged_ns = 0 THEN 'ZERO_DENOM' ELSE why END AS why, sigma_ns / nullif(staged_ns, 0) AS sigma
-FROM steady_step JOIN model WHERE world = :world ORDER BY step
+-- sentence: The measured bubble less that of the schedule, both of the total time: what uneven stages and transfers cost. Its clock sigma is that of all waiting of these ranks, of which the bubble is a part.
+SELECT s.step, s.bubble_ns * 1.0 / nullif(s.staged_ns, 0) - m.of_total AS value, CASE WHEN s.staged = 0 THEN 'NOT_APPLICABLE' WHEN s.staged_ns = 0 THEN 'ZERO_DENOM' ELSE s.why END AS why, s.staged_sigma_ns / nullif(s.staged_ns, 0) AS sigma
+FROM steady_step s LEFT JOIN pipeline_model m ON m.world = s.world WHERE s.world = :world ORDER BY s.step

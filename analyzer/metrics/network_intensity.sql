@@ -2,15 +2,11 @@
 -- name: Arithmetic per byte on the wire
 -- unit: FLOP/byte
 -- better: higher
--- scope: job
+-- scope: step
 -- source: metrics.md C9
--- sentence: Arithmetic of the model in a step (ddl_value "model_flops") over the bytes that its collectives put on the wire, S times the bus factor of each, all ranks together.
-WITH reported AS (
-  SELECT v.step, sum(v.value) AS flops, count(DISTINCT v.process) AS ranks FROM value v JOIN process p ON p.id = v.process
-  WHERE p.world = :world AND v.name = 'model_flops' AND v.step IS NOT NULL GROUP BY v.step
-), world AS (SELECT max(world_size) AS ranks FROM process WHERE world = :world AND rank IS NOT NULL), wire AS (
-  SELECT sum(g.bytes * g.bus_factor * g.step_instances * c.size) AS bytes FROM collective_group g JOIN communicator c ON c.id = g.comm WHERE g.world = :world
-), all_steps AS (SELECT sum(flops) AS flops, min(ranks) AS ranks FROM reported)
-SELECT iif(all_steps.ranks = world.ranks, all_steps.flops / nullif(wire.bytes, 0), NULL) AS value,
-       CASE WHEN all_steps.ranks IS NULL THEN 'NO_DATA' WHEN all_steps.ranks < world.ranks THEN 'PARTIAL_RANKS' ELSE 'ZERO_DENOM' END AS why
-FROM wire JOIN all_steps JOIN world
+-- sentence: Arithmetic of the model in a step (ddl_value "model_flops") over the bytes that the collectives of that step put on the wire, S times the bus factor of each, all ranks together. Of the steps whose events were kept.
+SELECT s.step, iif(s.comm_ns IS NOT NULL AND r.ranks = w.ranks, r.total / nullif(b.bytes, 0), NULL) AS value,
+       CASE WHEN r.ranks IS NULL OR s.comm_ns IS NULL THEN 'NO_DATA' WHEN r.ranks < w.ranks THEN 'PARTIAL_RANKS' ELSE 'ZERO_DENOM' END AS why
+FROM steady_step s JOIN (SELECT max(world_size) AS ranks FROM counted WHERE world = :world) w
+     LEFT JOIN reported r ON r.world = s.world AND r.name = 'model_flops' AND r.step = s.step LEFT JOIN wire b ON b.world = s.world AND b.step = s.step
+WHERE s.world = :world AND s.annotated ORDER BY s.step

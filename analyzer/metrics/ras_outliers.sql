@@ -5,8 +5,10 @@
 -- scope: job
 -- source: metrics.md R7 (at the end of the run; live it needs two polls)
 -- sentence: Ranks whose number of completed collectives on a communicator, at the end of what was recorded, is not that of most: groups of equal count that are at most a quarter of the members and ten ranks, as NCCL's RAS lists them.
-WITH counts AS (
-  SELECT r.comm, r.seq, count(*) AS ranks FROM reached r JOIN communicator c ON c.id = r.comm WHERE c.world = :world AND c.size > 1 GROUP BY r.comm, r.seq
-), whole AS (SELECT comm, sum(ranks) AS ranks, max(ranks) AS most FROM counts GROUP BY comm)
-SELECT iif((SELECT count(*) FROM whole) = 0, NULL, (SELECT count(DISTINCT r.process) FROM reached r JOIN counts n ON n.comm = r.comm AND n.seq = r.seq
-  JOIN whole w ON w.comm = r.comm WHERE n.ranks < w.most AND n.ranks * 4 <= w.ranks AND n.ranks <= 10)) AS value, 'NO_DATA' AS why
+WITH member AS (  -- of which something was recorded; one that completed none is at 0
+  SELECT m.communicator AS comm, c.size, m.rank, coalesce(max(r.seq), 0) AS seq FROM communicator c JOIN communicator_member m ON m.communicator = c.id
+  JOIN process p ON p.world = c.world AND p.rank = m.rank LEFT JOIN reached r ON r.comm = c.id AND r.process = p.id
+  WHERE c.world = :world AND c.size > 1 AND c.id IN (SELECT comm FROM reached) GROUP BY m.communicator, m.rank
+), counts AS (SELECT comm, seq, max(size) AS size, count(*) AS ranks FROM member GROUP BY comm, seq), whole AS (SELECT comm, max(ranks) AS most FROM counts GROUP BY comm)
+SELECT iif(EXISTS (SELECT 1 FROM member), (SELECT count(DISTINCT m.rank) FROM member m JOIN counts n ON n.comm = m.comm AND n.seq = m.seq JOIN whole w ON w.comm = m.comm
+  WHERE n.ranks < w.most AND n.ranks * 4 <= n.size AND n.ranks <= 10), NULL) AS value, 'NO_DATA' AS why

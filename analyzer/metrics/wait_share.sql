@@ -6,5 +6,6 @@
 -- source: metrics.md W11
 -- sentence: Waiting over duration, of all recorded collectives that could be split. Non-blocking ones count from post to completion, hidden or not.
 SELECT sum(wait_ns) * 1.0 / nullif(sum(wait_ns + xfer_ns), 0) AS value,
-       CASE WHEN count(*) = 0 THEN 'NO_DATA' WHEN sum(wait_ns + xfer_ns) = 0 THEN 'ZERO_DENOM' ELSE max(why) END AS why, sum(sigma_ns) / nullif(sum(wait_ns + xfer_ns), 0) AS sigma
+       CASE WHEN sum(wait_ns + xfer_ns) = 0 THEN 'ZERO_DENOM' ELSE coalesce((SELECT why FROM unsplit WHERE world = :world ORDER BY calls DESC LIMIT 1), 'NO_DATA') END AS why,
+       sum(sigma_ns) / nullif(sum(wait_ns + xfer_ns), 0) AS sigma
 FROM collective_group WHERE world = :world

@@ -85,7 +85,7 @@ std::vector<LayerCost> layers_of(SQLite::Database& db, int64_t world) {
             "SELECT v.layer, sum(CASE WHEN v.phase = 'forward' THEN v.compute_ns ELSE 0 END), sum(v.compute_ns), "
             "(SELECT count(*) FROM step s JOIN process p ON p.id = s.process WHERE p.world = ?1), "
             "(SELECT min(e.start_ns) FROM range_event e JOIN region r ON r.id = e.region WHERE r.layer = v.layer) AS first "
-            "FROM v_layer v WHERE v.world = ?1 GROUP BY v.layer ORDER BY first");
+            "FROM v_layer v WHERE v.world = ?1 AND NOT v.inferred GROUP BY v.layer ORDER BY first");
   std::vector<LayerCost> layers;
   for (row.bind(world); row.next();) {
     const double steps = row.real(3);  // of all ranks together

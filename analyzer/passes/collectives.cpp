@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "analyzer/passes/blame.h"
 #include "analyzer/passes/collective_groups.h"
@@ -172,7 +174,9 @@ class Reached {
 class TransferBySteps {
  public:
   explicit TransferBySteps(SQLite::Database& db)
-      : insert_((db.exec("CREATE TEMP TABLE comm_step (comm INTEGER, step INTEGER, xfer_ns REAL, bytes INTEGER)"), db),
+      : insert_((db.exec("CREATE TEMP TABLE comm_step (comm INTEGER, step INTEGER, xfer_ns REAL, bytes INTEGER);"
+                         "CREATE INDEX temp.comm_step_comm ON comm_step (comm)"),
+                 db),
                 "INSERT INTO temp.comm_step VALUES (?, ?, ?, ?)") {}
 
   void add(int64_t comm, const Instance& instance, const Split& split, std::optional<int64_t> bytes) {
@@ -181,9 +185,7 @@ class TransferBySteps {
     if (comm != comm_ || step != step_) flush();
     comm_ = comm;
     step_ = step;
-    double xfer_ns = 0;
-    for (size_t i = 0; i < instance.members.size(); ++i) xfer_ns += static_cast<double>(instance.members[i].duration_ns - split.wait_ns[i]);
-    xfer_ns_ += xfer_ns / static_cast<double>(instance.members.size());
+    xfer_ns_ += transfer_time_ns(instance, split);
     bytes_ += *bytes;
   }
   void flush() {
@@ -200,6 +202,33 @@ class TransferBySteps {
   int64_t bytes_ = 0;
 };
 
+/// Sums that metrics read: temp.wire and temp.unsplit.
+class Sums {
+ public:
+  void add(const CommunicatorInfo& communicator, int64_t op, const Instance& instance, const Split& split, std::optional<int64_t> bytes) {
+    const auto calls = static_cast<int64_t>(instance.members.size());
+    if (split.wait_ns.empty()) unsplit_calls_[{communicator.world, op, split.why}] += calls;
+    const std::optional<int64_t> step = instance.members.front().step;
+    const std::optional<double> factor = bus_factor(instance.operation->bus, communicator.size);
+    if (!step || !factor || bytes.value_or(0) == 0) return;
+    wire_bytes_[{communicator.world, *step}] += static_cast<double>(*bytes * communicator.size) * *factor;
+  }
+
+  void write(SQLite::Database& db) const {
+    db.exec(
+        "CREATE TEMP TABLE wire (world INTEGER, step INTEGER, bytes REAL, PRIMARY KEY (world, step)) WITHOUT ROWID;"
+        "CREATE TEMP TABLE unsplit (world INTEGER, op INTEGER, why TEXT, calls INTEGER)");
+    Query wire(db, "INSERT INTO temp.wire VALUES (?, ?, ?)");
+    for (const auto& [key, bytes] : wire_bytes_) wire.run(key.first, key.second, bytes);
+    Query unsplit(db, "INSERT INTO temp.unsplit VALUES (?, ?, ?, ?)");
+    for (const auto& [key, calls] : unsplit_calls_) unsplit.run(std::get<0>(key), std::get<1>(key), name_of(std::get<2>(key)), calls);
+  }
+
+ private:
+  std::map<std::pair<int64_t, int64_t>, double> wire_bytes_;            ///< by world and step
+  std::map<std::tuple<int64_t, int64_t, Why>, int64_t> unsplit_calls_;  ///< by world, operation and reason
+};
+
 }  // namespace
 
 CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress) {
@@ -209,6 +238,7 @@ CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalo
   CollectiveGroups groups;
   Reached reached(db);
   TransferBySteps transfers(db);
+  Sums sums;
   Query insert(db,
                "INSERT INTO collective (event, bytes, wait_ns, xfer_ns, wait_method, min_duration_wait_ns, sigma_ns, why) VALUES (?, ?, ?, "
                "?, ?, ?, ?, ?)");
@@ -227,7 +257,7 @@ CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalo
       losses.partial += !instance.complete && !next.mismatched ? 1 : 0;
       losses.mismatched += next.mismatched ? 1 : 0;
     }
-    losses.clock_violations += split.clock_violations;
+    if (split.clock_violations > 0) losses.clock_violations[next.communicator->world] += split.clock_violations;
 
     take_share(instance, split);
     const std::optional<int64_t> bytes = operation_bytes(instance);
@@ -241,7 +271,10 @@ CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalo
     }
     const double sigma_ns = uses_clock ? next.sigma_ns.value_or(0) : 0;
     blame.add(next.communicator->world, instance, split, sigma_ns);
-    if (!next.mismatched) groups.add(*next.communicator, next.op, instance, bytes, split, sigma_ns);
+    if (!next.mismatched) {
+      groups.add(*next.communicator, next.op, instance, bytes, split, sigma_ns);
+      sums.add(*next.communicator, next.op, instance, split, bytes);
+    }
     transfers.add(next.communicator->id, instance, split, bytes);
     reached.add(next.communicator->id, next.seq, instance.members);
   }
@@ -249,6 +282,7 @@ CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalo
   groups.write(db, catalog);
   reached.flush();
   transfers.flush();
+  sums.write(db);
   losses.bad_intervals = reader.bad_intervals();
   return losses;
 }

@@ -9,6 +9,9 @@
 
 #include <SQLiteCpp/Database.h>
 
+#include <cstdint>
+#include <map>
+
 #include "analyzer/passes/catalog.h"
 #include "analyzer/passes/ticker.h"
 
@@ -16,15 +19,20 @@ namespace ddl {
 
 /// What the pass could not use; booked in table `loss` by the caller.
 struct CollectiveLosses {
-  int64_t partial = 0;           ///< instances of which not all members were recorded
-  int64_t mismatched = 0;        ///< instances whose members called different operations
-  int64_t clock_violations = 0;  ///< members that left before the last one entered (n_ccv)
-  int64_t bad_intervals = 0;     ///< events that end before they begin
+  int64_t partial = 0;                          ///< instances of which not all members were recorded
+  int64_t mismatched = 0;                       ///< instances whose members called different operations
+  std::map<int64_t, int64_t> clock_violations;  ///< by world: members that left before the last one entered (n_ccv)
+  int64_t bad_intervals = 0;                    ///< events that end before they begin
 };
 
-/// Fills `collective`, `blame`, `collective_group` and the temporary tables `late` (blame.h), `reached`: the highest sequence number that
-/// each process is known to have completed on each communicator, and `comm_step`: what each communicator's blocking collectives transferred
-/// in a step, mean over the members; a step may have several rows.
+/// Fills `collective`, `blame`, `collective_group` and temporary tables:
+///   late       blame.h
+///   reached    (comm, process, seq): the highest number that each process is known to have completed on each communicator
+///   comm_step  (comm, step, xfer_ns, bytes): what each communicator's blocking collectives transferred in a step, transfer_time_ns() of
+///              each; a step may have several rows
+///   wire       (world, step, bytes): what the collectives of a step put on the wire, all ranks together: S times the bus factor, on each
+///              member; those of which either is not known or not defined are left out
+///   unsplit    (world, op, why, calls): calls whose waiting is not known, and why
 CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress);
 
 }  // namespace ddl

@@ -256,6 +256,7 @@ void analyze_devices(SQLite::Database& db, const Catalog& catalog, const PassPro
 }
 
 void select_steady_devices(SQLite::Database& db) {
+  const std::string input_ns = InputRanges(db).any() ? "sum(g.idle_input_ns)" : "NULL";
   db.exec(
       "CREATE TEMP TABLE steady_gpu AS SELECT p.world AS world, g.process AS process, g.device AS device, sum(g.duration_ns) AS "
       "duration_ns,"
@@ -264,7 +265,9 @@ void select_steady_devices(SQLite::Database& db) {
       " iif(count(g.exposed_wait_ns) = count(*), sum(g.exposed_wait_ns), NULL) AS exposed_wait_ns, sum(g.exposed_copy_ns) AS "
       "exposed_copy_ns,"
       " sum(g.active_ns) AS active_ns, iif(count(g.active_xfer_ns) = count(*), sum(g.active_xfer_ns), NULL) AS active_xfer_ns,"
-      " sum(g.idle_ns) AS idle_ns, sum(g.idle_input_ns) AS idle_input_ns, sum(g.idle_host_ns) AS idle_host_ns,"
+      " sum(g.idle_ns) AS idle_ns, " +
+      input_ns +
+      " AS idle_input_ns, sum(g.idle_host_ns) AS idle_host_ns,"
       " sum(g.idle_launch_ns) AS idle_launch_ns, sum(g.idle_kernel_ns) AS idle_kernel_ns, sum(g.idle_other_ns) AS idle_other_ns,"
       " max(g.why) AS why, count(*) AS windows, iif(count(g.sigma_ns) = count(*), sum(g.sigma_ns), NULL) AS sigma_ns"
       " FROM gpu_part g JOIN process p ON p.id = g.process WHERE iif(p.world IN (SELECT world FROM temp.steady_number),"

@@ -12,7 +12,7 @@ namespace ddl {
 void analyze_devices(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress);
 
 /// Makes temp.steady_gpu(world, process, device, ...): sums of gpu_part over the steady steps, or the whole run where there are none. Needs
-/// temp.steady_number.
+/// temp.steady_number. idle_input_ns is NULL if the run names no range that loads data.
 void select_steady_devices(SQLite::Database& db);
 
 /// Makes temp.steady_wait(world, step, rank, duration_ns, compute_ns, wait_ns, exposed_ns): temp.steady_part, but where ranks wait longer

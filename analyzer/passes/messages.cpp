@@ -159,7 +159,7 @@ class TableSink : public MessageSink {
   }
 
   void on_call(const MessageCall& c) override {
-    losses_.clock_violations += c.clock_violations;
+    if (c.clock_violations > 0) losses_.clock_violations[processes_[static_cast<size_t>(c.process)]->world] += c.clock_violations;
     Part& sums = part(c.process);
     (c.wait_ns ? sums.call_ns : sums.unsplit_ns) += c.leave_ns - c.enter_ns;
     if (!c.wait_ns) sums.why = c.why;

@@ -8,6 +8,9 @@
 
 #include <SQLiteCpp/Database.h>
 
+#include <cstdint>
+#include <map>
+
 #include "analyzer/passes/catalog.h"
 #include "analyzer/passes/ticker.h"
 
@@ -15,8 +18,8 @@ namespace ddl {
 
 /// What the pass could not use; booked in table `loss` by the caller.
 struct MessageLosses {
-  int64_t unmatched = 0;         ///< sends and receives whose other end could not be told for sure
-  int64_t clock_violations = 0;  ///< receives that ended before the send began, across hosts
+  int64_t unmatched = 0;                        ///< sends and receives whose other end could not be told for sure
+  std::map<int64_t, int64_t> clock_violations;  ///< by world: receives that ended before the send began, across hosts
 };
 
 /// Fills `message`, `message_blame`, `message_part` and two temporary tables for later passes:

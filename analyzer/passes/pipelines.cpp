@@ -10,6 +10,7 @@
 namespace ddl {
 namespace {
 
+constexpr size_t kSampledSteps = 3;
 constexpr size_t kCandidates = 12;  // some of them may not have been kept
 
 /// The messages that each process posted and completed within one step.

@@ -14,10 +14,8 @@ namespace ddl {
 
 class Pipelines {
  public:
-  /// Looks at up to kSampledSteps steps of each world, which must all show the same pipelines. Fills table `pipeline`.
+  /// Looks at up to three steps of each world, which must all show the same pipelines. Fills table `pipeline`.
   Pipelines(SQLite::Database& db, const Catalog& catalog);
-
-  static constexpr size_t kSampledSteps = 3;
 
   bool contains(int64_t process) const { return places_.contains(process); }
   /// `process` and `other` are stages of one pipeline: waiting of one for a message of the other is its bubble.

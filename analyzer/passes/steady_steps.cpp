@@ -55,7 +55,7 @@ std::map<int64_t, SteadySteps> select_steady_steps(SQLite::Database& db) {
       "  world INTEGER, step INTEGER, annotated INTEGER, ranks INTEGER, duration_ns INTEGER, compute_ns INTEGER, comm_ns INTEGER, "
       "exposed_ns INTEGER,"
       "  wait_ns INTEGER, xfer_ns INTEGER, longest_ns INTEGER, longest_exposed_ns INTEGER, why TEXT, input_ns INTEGER, bubble_ns INTEGER,"
-      "  staged INTEGER, staged_ns INTEGER, sigma_ns REAL, PRIMARY KEY (world, step)) WITHOUT ROWID");
+      "  staged INTEGER, staged_ns INTEGER, sigma_ns REAL, staged_sigma_ns REAL, PRIMARY KEY (world, step)) WITHOUT ROWID");
 
   std::map<int64_t, SteadySteps> result;
   for (const auto& [world, steps] : count_ranks(db)) {
@@ -63,7 +63,7 @@ std::map<int64_t, SteadySteps> select_steady_steps(SQLite::Database& db) {
     select(db, world, steps, steady);
     Query inferred(db, "SELECT 1 FROM inferred_steps i JOIN process p ON p.id = i.process WHERE p.world = ? LIMIT 1");
     inferred.bind(world);
-    steady.inferred = inferred.next();
+    steady.inferred = steady.annotated && inferred.next();
     if (steady.annotated) continue;
     Query whole_runs(db,
                      "INSERT OR IGNORE INTO temp.steady_part SELECT p.world, 0, p.rank, 0, t.duration_ns, t.compute_ns, t.comm_ns, "
@@ -82,10 +82,12 @@ std::map<int64_t, SteadySteps> select_steady_steps(SQLite::Database& db) {
       "  iif(count(comm_ns) = count(*), sum(comm_ns), NULL), sum(exposed_ns), iif(count(wait_ns) = count(*), sum(wait_ns), NULL),"
       "  iif(count(xfer_ns) = count(*), sum(xfer_ns), NULL), max(duration_ns), max(exposed_ns), max(why),"
       "  iif(count(input_ns) = count(*), sum(input_ns), NULL), iif(count(bubble_ns) = sum(staged), sum(bubble_ns), NULL),"
-      "  sum(staged), sum(staged * duration_ns), iif(count(sigma_ns) = count(*), sum(sigma_ns), NULL) FROM temp.steady_part GROUP BY "
+      "  sum(staged), sum(staged * duration_ns), iif(count(sigma_ns) = count(*), sum(sigma_ns), NULL),"
+      "  iif(count(iif(staged, sigma_ns, NULL)) = sum(staged), sum(staged * sigma_ns), NULL) FROM temp.steady_part GROUP BY "
       "world, step;"
       "CREATE TEMP TABLE steady_rank AS SELECT s.world, s.rank, (SELECT p.host FROM process p WHERE p.world = s.world AND p.rank = s.rank)"
-      " AS host, sum(s.duration_ns) AS duration_ns, sum(s.compute_ns) AS compute_ns, sum(s.exposed_ns) AS exposed_ns"
+      " AS host, sum(s.duration_ns) AS duration_ns, sum(s.compute_ns) AS compute_ns, sum(s.exposed_ns) AS exposed_ns,"
+      " iif(count(s.wait_ns) = count(*), sum(s.wait_ns), NULL) AS wait_ns, max(s.why) AS why, sum(s.sigma_ns) AS sigma_ns"
       " FROM temp.steady_part s GROUP BY s.world, s.rank");
   return result;
 }

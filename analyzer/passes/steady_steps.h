@@ -3,8 +3,8 @@
 // Fills three temporary tables that all metrics and findings read:
 //   steady_part  one row per rank and steady step, as step_part (without idle_ns: compute_ns + exposed_ns = duration_ns)
 //   steady_step  one row per steady step: sums over the ranks that recorded steps, the slowest rank, NULL where a rank has NULL; staged is
-//                how many ranks are stages of pipelines, staged_ns and bubble_ns are sums over those
-//   steady_rank  one row per rank: its host, and sums over the steady steps
+//                how many ranks are stages of pipelines, staged_ns, staged_sigma_ns and bubble_ns are sums over those
+//   steady_rank  one row per rank: its host, and sums over the steady steps; wait_ns is NULL, and why says so, where it is in one of them
 // A world without a step that all ranks recorded gets one row per rank from rank_part, its whole run, with annotated = 0.
 #pragma once
 

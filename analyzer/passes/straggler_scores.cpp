@@ -117,7 +117,7 @@ void score_sections(SQLite::Database& db) {
       Query rows(
           db,
           "SELECT p.rank, e.region, e.step, e.duration_ns - e.mpi_ns FROM range_event e JOIN process p ON p.id = e.process AND p.world"
-          " = ?1 AND p.rank IS NOT NULL WHERE e.region IN (SELECT id FROM region WHERE kind = ?2) AND e.step IS NOT NULL");
+          " = ?1 AND p.rank IS NOT NULL WHERE e.region IN (SELECT id FROM region WHERE kind = ?2) AND e.step IS NOT NULL ORDER BY e.rowid");
       rows.bind(world, kind);
       sections = reader.read(rows);
       if (!sections.empty()) break;

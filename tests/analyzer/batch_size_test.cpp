@@ -70,5 +70,20 @@ TEST(BatchSize, TheNoiseScaleBoundsIt) {
   EXPECT_NEAR(large.number("SELECT saving_ns FROM finding"), 100e6 - 65e6 * (16 + 64) / (8 + 64.0), 1e6);
 }
 
+TEST(BatchSize, IsKnownOnlyIfEveryRankSaysIt) {
+  Tables half = job(30_ms, 32);
+  half.exec("DELETE FROM value WHERE process = 2");
+  half.analyze();
+  EXPECT_EQ(half.findings(), Ids{}) << "what the other rank had nobody knows";
+
+  Tables twice = job(30_ms, 32);  // two micro-batches a step
+  for (int64_t s = 0; s < 30; ++s) {
+    for (int64_t rank : {0, 1}) twice.value(rank, s, "samples", 32);
+  }
+  twice.analyze();
+  ASSERT_EQ(twice.findings(), Ids{"batch_too_small"});
+  EXPECT_TRUE(has(twice.text("SELECT sentence FROM finding"), "64 samples per rank"));
+}
+
 }  // namespace
 }  // namespace ddl::test

@@ -191,6 +191,31 @@ TEST_F(DevicesTest, EfficienciesMultiply) {
   EXPECT_NEAR(*run_.metric("gpu_idle"), 0.15, 1e-12);
 }
 
+TEST_F(DevicesTest, SharesByHand) {
+  steps(20);
+  run_.analyze();
+  EXPECT_NEAR(*run_.metric("gpu_exposed_copy"), 0.05, 1e-12);
+  EXPECT_NEAR(*run_.metric("gpu_exposed_wait"), 0.1, 1e-12) << "200 us of 1 ms on one of two";
+  EXPECT_NEAR(*run_.metric("gpu_exposed_xfer"), 0.1, 1e-12);
+  EXPECT_NEAR(*run_.metric("gpu_ccr_exposed"), 1200.0 / 400, 1e-12);
+  EXPECT_NEAR(*run_.metric("gpu_idle_launch"), 0.005, 1e-12);
+  EXPECT_NEAR(*run_.metric("gpu_idle_host"), (15 * 145.0 - 100) / 15'000, 1e-12);
+  EXPECT_NEAR(*run_.metric("gpu_idle_other"), 100.0 / 15'000, 1e-12) << "nothing comes after the last step";
+  EXPECT_NEAR(*run_.metric("hta_compute"), 24'000.0 / (2 * 19'850), 1e-12) << "from the first copy to the end of the last collective";
+  EXPECT_EQ(run_.why("gpu_idle_input"), "NO_DATA") << "no range says that it loads data";
+
+  run_.exec(
+      "UPDATE gpu_event SET start_ns = start_ns - 30000, duration_ns = duration_ns + 30000 WHERE kind = 2;"
+      "UPDATE gpu_event SET launch_ns = 0");
+  run_.exec("INSERT INTO region VALUES (71, 0, 'phase', 'data', 'data', NULL)");
+  run_.exec(
+      "INSERT INTO range_event (process, thread, region, step, start_ns, duration_ns, mpi_ns) VALUES (1, 0, 71, 19, 19950000, 50000, 0)");
+  run_.analyze();
+  EXPECT_NEAR(*run_.metric("gpu_idle_kernel"), 0.02, 1e-12);
+  EXPECT_NEAR(*run_.metric("gpu_idle_input"), 50.0 / 30'000, 1e-12);
+  EXPECT_NEAR(*run_.metric("gpu_idle_other"), (30 * 100.0 - 50) / 30'000, 1e-12);
+}
+
 TEST_F(DevicesTest, WithoutAllMembersWaitingIsNotKnown) {
   steps(2);
   run_.exec("UPDATE gpu_event SET seq = NULL WHERE process = 2 AND step = 1");

@@ -197,6 +197,22 @@ TEST(Pipelines, AnUnevenStageShowsBeyondTheSchedule) {
   EXPECT_GT(uneven.db.execAndGet(excess).getDouble(), 0.1);
 }
 
+TEST(Pipelines, WithoutClocksWhatLiesOutsideTheStepsIsNoBubble) {
+  SyntheticRun job = gpipe(4, 8, 8_ms);
+  Analyzed run(job.hosts(4, 0));
+  const auto forget_clocks = [&](const char* more) {
+    run.db.exec("UPDATE host SET sigma_ns = NULL, offset_ns = id");
+    run.db.exec(more);
+    ddl::analyze(run.db);
+    EXPECT_EQ(run.findings().front(), "pipeline_bubble");
+    return run.integer("SELECT saving_ns FROM finding WHERE id = 'pipeline_bubble'");
+  };
+  const int64_t saving_ns = forget_clocks("SELECT 1");
+  EXPECT_EQ(run.text("SELECT coalesce(why, '') FROM metric WHERE id = 'bubble'"), "CLOCK_UNTRUSTED");
+  // An evaluation between the epochs: calls that the profile knows, in no step.
+  EXPECT_EQ(forget_clocks("UPDATE profile SET time_ns = 2 * time_ns WHERE op = (SELECT id FROM op WHERE name = 'MPI_Recv')"), saving_ns);
+}
+
 TEST(Pipelines, NoneInOtherJobs) {
   Analyzed run(test::run().ranks(4).steps(6).compute(10_ms).halo(1_MiB, 1_ms).allreduce(1_MiB, 1_ms));
   EXPECT_EQ(run.integer("SELECT count(*) FROM pipeline"), 0);

@@ -49,5 +49,34 @@ TEST(Trust, RecordingThatTakesTooMuchIsSaidInsteadOfAVerdict) {
   EXPECT_EQ(run.integer("SELECT count(*) FROM (" + run.text("SELECT evidence_sql FROM finding") + ")"), 2);
 }
 
+TEST(Trust, EachWorldHasItsOwnDoubts) {
+  Tables run(4, 2);
+  run.exec(
+      "UPDATE host SET sigma_ns = 1000; UPDATE process SET host = 1 + id % 2;"
+      "UPDATE process SET world = 1, rank = rank - 2, world_size = 2 WHERE id > 2; UPDATE process SET world_size = 2;"
+      "UPDATE communicator SET size = 2; DELETE FROM communicator_member WHERE comm_rank > 1;");
+  const int64_t second = run.communicator("MPI_COMM_WORLD 2", {0, 1});
+  run.exec("UPDATE communicator SET world = 1 WHERE id = " + std::to_string(second));
+  for (int64_t seq = 1; seq <= 50; ++seq) {
+    const int64_t t = seq * 10_ms;
+    run.allreduce(seq, {t, t + 4_ms}, 1_ms, 1'000);
+    for (int64_t rank : {2, 3}) {  // in the other world the first one is gone before the second one comes
+      Row row;
+      row.rank = rank;
+      row.comm = second;
+      row.seq = seq;
+      row.bytes = 1'000;
+      row.enter_ns = t + (rank - 2) * 3_ms;
+      row.leave_ns = row.enter_ns + 2_ms;
+      run.add(row);
+    }
+  }
+  run.analyze();
+  EXPECT_EQ(run.integers("SELECT world FROM finding WHERE id = 'clocks_uncertain'"), std::vector<int64_t>{1});
+  EXPECT_EQ(run.integers("SELECT world FROM loss WHERE kind = 'clock_violations'"), std::vector<int64_t>{1});
+  EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict'"), "wait");
+  EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict.1'"), "withheld");
+}
+
 }  // namespace
 }  // namespace ddl::test

@@ -1,0 +1,218 @@
+// Values of metrics by hand, where what makes them differ is not the step but who counted, who was seen and who was late.
+#include <cmath>
+
+#include "analyzer/models/run_facts.h"
+#include "analyzer/passes/steady_steps.h"
+#include "tests/analyzer/analyzed.h"
+#include "tests/analyzer/tables.h"
+
+namespace ddl::test {
+namespace {
+
+/// What `counter` grew by in the steps that a rank opens in this region.
+void count(Tables& run, int64_t rank, int64_t region, const std::string& counter, double value) {
+  const std::string process = std::to_string(rank + 1);
+  run.exec("INSERT OR IGNORE INTO counter SELECT " + process + ", (SELECT count(*) FROM counter WHERE process = " + process + "), '" +
+           counter + "', 'papi', NULL WHERE NOT EXISTS (SELECT 1 FROM counter WHERE process = " + process + " AND name = '" + counter +
+           "'); INSERT INTO counter_profile SELECT " + process + ", " + std::to_string(region) + ", number, 5, " +
+           std::to_string(static_cast<int64_t>(value)) + " FROM counter WHERE process = " + process + " AND name = '" + counter + "'");
+}
+
+/// Two ranks that open steps in two places of the tree of ranges, for one second in each; the last rank counts only `of_last`.
+Tables counted(const std::vector<std::string>& of_last) {
+  Tables run(2);
+  run.exec(
+      "INSERT INTO region VALUES (7, 0, 'phase', 'train', 'train', NULL), (8, 0, 'step', '', NULL, NULL), (9, 7, 'step', '', 'train', "
+      "NULL)");
+  for (int64_t rank : {0, 1}) {
+    run.value(rank, 0, "peak_flops_per_second", 4e9);
+    for (const int64_t region : {8, 9}) {
+      run.exec("INSERT INTO range_profile VALUES (" + std::to_string(rank + 1) + ", " + std::to_string(region) +
+               ", 5, 1000000000, 0, NULL, NULL)");
+      for (const auto& [name, value] : {std::pair("PAPI_TOT_INS", region == 8 ? 3e9 : 1e9), std::pair("PAPI_TOT_CYC", 1.6e9),
+                                        std::pair("PAPI_FP_OPS", region == 8 ? 1e9 : 3e9)}) {
+        const bool counts = rank == 0 || std::find(of_last.begin(), of_last.end(), name) != of_last.end();
+        if (counts) count(run, rank, region, name, value);
+      }
+    }
+  }
+  run.analyze();
+  return run;
+}
+
+TEST(MetricValues, CountersOfAllPlacesThatOpenSteps) {
+  Tables run = counted({"PAPI_TOT_INS", "PAPI_TOT_CYC", "PAPI_FP_OPS"});
+  EXPECT_DOUBLE_EQ(run.metric("ipc").value_or(-1), 4.0 / 3.2);
+  EXPECT_DOUBLE_EQ(run.metric("cpu_frequency").value_or(-1), 1.6e9);
+  EXPECT_DOUBLE_EQ(run.metric("hfu").value_or(-1), 8e9 / (4 * 4e9));
+}
+
+TEST(MetricValues, CountersOfSomeRanksAreNotThoseOfAll) {
+  Tables none = counted({}), half = counted({"PAPI_TOT_INS"});
+  for (const char* id : {"ipc", "cpu_frequency", "hfu"}) {
+    EXPECT_EQ(none.why(id), "PARTIAL_RANKS") << id;
+    EXPECT_EQ(half.why(id), "PARTIAL_RANKS") << id;
+  }
+  Tables silent(2);
+  silent.analyze();
+  for (const char* id : {"ipc", "cpu_frequency", "hfu"}) EXPECT_EQ(silent.why(id), "NO_DATA") << id;
+}
+
+/// One collective number `seq` of ranks 0, 1, ... on MPI_COMM_WORLD with root 0; all leave at `leave_ns`.
+void collective(Tables& run, const std::string& op, int64_t seq, const std::vector<int64_t>& enter_ns, int64_t leave_ns,
+                bool request = false) {
+  for (size_t rank = 0; rank < enter_ns.size(); ++rank) {
+    Row row;
+    row.rank = static_cast<int64_t>(rank);
+    row.op = op;
+    row.enter_ns = enter_ns[rank];
+    row.leave_ns = leave_ns;
+    row.bytes = op == "MPI_Barrier" ? 0 : 1'000;
+    row.seq = seq;
+    if (op != "MPI_Barrier" && op != "MPI_Iallreduce") row.peer = 0;
+    row.request = request;
+    run.add(row);
+  }
+}
+
+TEST(MetricValues, WaitingByKindOfCollective) {
+  Tables run(3);
+  collective(run, "MPI_Reduce", 1, {10, 30, 50}, 60);       // the root has nothing to do until 30
+  collective(run, "MPI_Bcast", 2, {150, 110, 120}, 160);    // the others until 150
+  collective(run, "MPI_Barrier", 3, {200, 210, 230}, 240);  // all until 230
+  run.analyze();
+  EXPECT_EQ(run.metric("early_reduce"), 20);
+  EXPECT_EQ(run.metric("late_broadcast"), 70);
+  EXPECT_EQ(run.metric("barrier_wait"), 50);
+  EXPECT_EQ(run.why("nxn_wait"), "NO_DATA");
+}
+
+TEST(MetricValues, WaitingThatIsNotKnownSaysWhy) {
+  Tables apart(2, 2);  // nobody knows how the clocks of the two hosts lie
+  collective(apart, "MPI_Ibcast", 1, {10, 30}, 60, true);
+  collective(apart, "MPI_Iallreduce", 2, {110, 130}, 160, true);
+  apart.analyze();
+  for (const char* id : {"late_broadcast", "nxn_wait", "wait_share"}) EXPECT_EQ(apart.why(id), "CLOCK_UNTRUSTED") << id;
+  Tables partial(3);
+  collective(partial, "MPI_Barrier", 1, {10, 30}, 60);
+  partial.analyze();
+  EXPECT_EQ(partial.why("barrier_wait"), "PARTIAL_RANKS");
+}
+
+TEST(MetricValues, WhoEntersTogetherWithAllIsNotLast) {
+  Tables run(4);
+  for (int64_t seq = 1; seq <= 8; ++seq) run.allreduce(seq, std::vector<int64_t>(4, seq * 1_ms), 100'000, 8);
+  for (int64_t seq = 9; seq <= 10; ++seq) run.allreduce(seq, {seq * 1_ms, seq * 1_ms, seq * 1_ms, seq * 1_ms + 500'000}, 100'000, 8);
+  run.analyze();
+  const char* rates = "SELECT value FROM rank_metric WHERE id = 'late_rate' AND rank = ";
+  EXPECT_DOUBLE_EQ(run.number(rates + std::string("3")), 1);
+  EXPECT_DOUBLE_EQ(run.number(rates + std::string("0")), 0);
+  Tables even(2);
+  even.allreduce(1, {1_ms, 1_ms}, 100'000, 8);
+  even.analyze();
+  EXPECT_EQ(even.why("late_rate"), "ZERO_DENOM");
+}
+
+TEST(MetricValues, OutliersAreAQuarterOfAllMembersSeenOrNot) {
+  const auto outliers = [](const std::vector<int64_t>& completed) {
+    Tables run(8);
+    for (int64_t seq = 1; seq <= 3; ++seq) {
+      for (size_t rank = 0; rank < completed.size(); ++rank) {
+        if (completed[rank] < seq) continue;
+        Row row;
+        row.rank = static_cast<int64_t>(rank);
+        row.enter_ns = seq * 100;
+        row.leave_ns = row.enter_ns + 50;
+        row.bytes = 8;
+        row.seq = seq;
+        run.add(row);
+      }
+    }
+    run.exec("DELETE FROM process WHERE rank >= " + std::to_string(completed.size()));
+    run.analyze();
+    return run.metric("ras_outliers").value_or(-1);
+  };
+  EXPECT_EQ(outliers({3, 3, 3, 3, 3, 3, 3, 3}), 0);
+  EXPECT_EQ(outliers({3, 3, 3, 3, 3, 3, 2, 3}), 1);
+  EXPECT_EQ(outliers({3, 3, 3, 3, 2, 2}), 2) << "two of eight, of whom two left no data";
+  EXPECT_EQ(outliers({3, 3, 3, 3, 3, 2, 2, 2}), 0) << "three of eight are no outliers";
+  EXPECT_EQ(outliers({3, 3, 3, 3, 3, 3, 3, 0}), 1) << "who completed none is behind too";
+  Tables none(2);
+  none.analyze();
+  EXPECT_EQ(none.why("ras_outliers"), "NO_DATA");
+}
+
+/// `steps` steps of 100 ms on two ranks with an allreduce of 1000 bytes each, and `samples` and `flops` of each rank.
+Tables training(int64_t steps, double samples, double flops) {
+  Tables run(2);
+  for (int64_t s = 0; s < steps; ++s) {
+    for (int64_t rank : {0, 1}) {
+      run.step(rank, s, s * 100_ms, s * 100_ms + 100_ms, 10_ms);
+      run.value(rank, s, "samples", samples);
+      run.value(rank, s, "model_flops", flops);
+    }
+    run.allreduce(s + 1, {s * 100_ms + 90_ms, s * 100_ms + 90_ms}, 10_ms, 1'000, s);
+  }
+  return run;
+}
+
+TEST(MetricValues, ProductiveTimeIsThatOfSteps) {
+  Tables run = training(20, 32, 1e9);
+  run.exec("UPDATE process SET end_ns = 2500000000");
+  run.analyze();
+  EXPECT_DOUBLE_EQ(*run.metric("productive_time"), 0.8);
+}
+
+TEST(MetricValues, ArithmeticPerByteIsOfTheStepsThatWereKept) {
+  Tables run = training(10, 32, 1e9);
+  run.exec("DELETE FROM event WHERE step < 6");
+  run.analyze();
+  // On each of two ranks S = 1000 bytes times 2 (2 - 1) / 2.
+  EXPECT_DOUBLE_EQ(run.metric("network_intensity").value_or(-1), 2e9 / 2'000);
+  EXPECT_EQ(run.integer("SELECT steps FROM metric WHERE id = 'network_intensity'"), 4);
+}
+
+TEST(MetricValues, GoodputIsThroughputTimesEfficiencyStepByStep) {
+  Tables run = training(20, 32, 1e9);
+  for (int64_t s = 0; s < 20; ++s) {  // |G|^2 = 1, tr(Sigma) = 640
+    for (int64_t rank : {0, 1}) {
+      run.value(rank, s, "local_gradient_norm", std::sqrt(1 + 640.0 / 32));
+      run.value(rank, s, "gradient_norm", std::sqrt(1 + 640.0 / 64));
+    }
+  }
+  run.exec("UPDATE step SET duration_ns = 90 * 100000000 WHERE step = 19");  // one that hung
+  run.analyze();
+  EXPECT_NEAR(*run.metric("goodput"), 640 * (640.0 + 32) / (640 + 64), 1e-6);
+  EXPECT_NEAR(*run.metric("goodput"), *run.metric("throughput") * *run.metric("statistical_efficiency"), 1e-6);
+  run.exec("DELETE FROM value WHERE name = 'samples' AND process = 2 AND step = 12");
+  run.analyze();
+  EXPECT_NEAR(run.metric("goodput").value_or(-1), 640 * (640.0 + 32) / (640 + 64), 1e-6) << "a step that one rank says nothing of is none";
+  EXPECT_EQ(run.integer("SELECT steps FROM metric WHERE id = 'goodput'"), 14);
+}
+
+TEST(MetricValues, StepsThatNoRankSharesAreNotInferred) {
+  Tables run(2);
+  run.exec("INSERT INTO inferred_steps VALUES (1, 1, 4, 1.0)");
+  const std::map<int64_t, SteadySteps> steady = select_steady_steps(run.db());
+  EXPECT_FALSE(steady.at(0).annotated);
+  EXPECT_FALSE(steady.at(0).inferred);
+}
+
+TEST(MetricValues, InferredLayersAreNoLayersOfTheModel) {
+  Tables run = training(4, 32, 1e9);
+  run.analyze();
+  run.exec(
+      "INSERT INTO region VALUES (70, 0, 'layer', 'fc', NULL, 'fc'), (71, 0, 'inferred', 'MPI_Allreduce #1', NULL, 'MPI_Allreduce #1');"
+      "INSERT INTO inferred_layer VALUES (1, 71, 4, 300000000, 40000000)");
+  EXPECT_THROW(models::layers_of(run.db(), 0), std::exception) << "an MPI call is none";
+  run.exec(
+      "INSERT INTO range_profile VALUES (1, 70, 4, 160000000, 0, NULL, NULL), (2, 70, 4, 160000000, 0, NULL, NULL);"
+      "INSERT INTO range_event (process, thread, region, step, start_ns, duration_ns, mpi_ns) VALUES (1, 0, 70, 0, 5, 40000000, 0)");
+  const std::vector<models::LayerCost> layers = models::layers_of(run.db(), 0);
+  ASSERT_EQ(layers.size(), 1u);
+  EXPECT_EQ(layers[0].name, "fc");
+  EXPECT_DOUBLE_EQ(layers[0].backward_s, 0.04);
+}
+
+}  // namespace
+}  // namespace ddl::test
