@@ -2,21 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "analyzer/models/run_facts.h"
 #include "reports/format.h"
 
 namespace ddl::reports {
 namespace {
-
-Value metric_value(const std::optional<double>& value, const std::string& unit, const std::string& why) {
-  if (!value) return Value::absent(Unit::kNumber, why);
-  if (unit == "ns") return Value::duration_ns(std::llround(*value));
-  if (unit == "bytes") return Value::bytes(std::llround(*value));
-  if (unit == "bytes/s") return Value::bandwidth(*value);
-  return Value::number(*value);
-}
 
 /// "+3.1%"; a ratio without its sign would not say which way.
 std::string signed_percent(double ratio) { return fmt::format("{}{}", ratio > 0 ? "+" : "", percent_text(ratio)); }

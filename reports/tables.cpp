@@ -166,13 +166,6 @@ Table metrics_table(const RunView& run) {
               .when_empty = "No metric was computed."};
   std::map<std::string, std::string> meanings;
   for (const ddl::Metric& metric : all_metrics()) meanings.emplace(metric.id, metric.name);
-  const auto value_of = [](const Query& row, int column, const std::string& unit, const std::string& why) {
-    if (row.is_null(column)) return Value::absent(Unit::kNumber, why);
-    if (unit == "ns") return Value::duration_ns(static_cast<int64_t>(row.real(column)));
-    if (unit == "bytes") return Value::bytes(static_cast<int64_t>(row.real(column)));
-    if (unit == "bytes/s") return Value::bandwidth(row.real(column));
-    return Value::number(row.real(column));
-  };
   Query row(run.db, "SELECT id, value, unit, why, lo, hi, sigma FROM metric WHERE world = ? ORDER BY id");
   row.bind(run.world);
   bool across_clocks = false;
@@ -180,8 +173,8 @@ Table metrics_table(const RunView& run) {
     across_clocks |= row.real(6) > 0;
     const std::string unit = row.text(2);
     const bool printed_with_unit = unit == "ns" || unit == "bytes" || unit == "bytes/s";
-    table.rows.push_back({value_of(row, 1, unit, row.text(3)), value_of(row, 4, unit, "NOT_APPLICABLE"),
-                          value_of(row, 5, unit, "NOT_APPLICABLE"), value_of(row, 6, unit, "NOT_APPLICABLE"),
+    table.rows.push_back({metric_value(row.maybe_real(1), unit, row.text(3)), metric_value(row.maybe_real(4), unit, "NOT_APPLICABLE"),
+                          metric_value(row.maybe_real(5), unit, "NOT_APPLICABLE"), metric_value(row.maybe_real(6), unit, "NOT_APPLICABLE"),
                           Value::text(printed_with_unit ? "" : unit), Value::text(row.text(0)), Value::text(meanings[row.text(0)])});
   }
   constexpr size_t kSigma = 3;

@@ -49,6 +49,9 @@ class Value {
   std::string why_;
 };
 
+/// A metric's value, in the unit that its file names: "ns", "bytes", "bytes/s", else a plain number.
+Value metric_value(const std::optional<double>& value, const std::string& unit, const std::string& why);
+
 /// kCount, kBytes and kDuration are integers, the others are not.
 bool is_integer(Unit unit);
 

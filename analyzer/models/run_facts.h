@@ -27,7 +27,8 @@ std::vector<MeasuredCollective> measured_collectives(SQLite::Database& db, int64
 /// Samples of those that have a model.
 std::vector<Sample> samples_of(const std::vector<MeasuredCollective>& collectives);
 
-// The rest reads steady steps, of the temporary tables that RunView makes. Throws ddl::Error (kDataMissing) if the run has none.
+// The rest reads steady steps: of the temporary tables of select_steady_steps() (analyzer/passes/steady_steps.h), which must have been
+// called on the same connection, as analyze() and reports::RunView do. Throws ddl::Error (kDataMissing) if the run has none.
 
 /// What a rank does in a steady step, in the mean.
 struct RankStep {

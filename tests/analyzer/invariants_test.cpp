@@ -22,9 +22,10 @@ std::map<std::string, std::pair<std::string, std::optional<double>>> metrics_of(
   return result;
 }
 
-/// Random arrivals; `scale` multiplies all times, `order` says which rank plays whose part.
-Tables random_run(unsigned seed, int64_t scale, const std::vector<int64_t>& order) {
-  Tables run(3);
+/// Random arrivals; `scale` multiplies all times, `order` says which rank plays whose part. Of two hosts ranks 0 and 1 are on the first.
+Tables random_run(unsigned seed, int64_t scale, const std::vector<int64_t>& order, int64_t hosts = 1) {
+  Tables run(3, hosts);
+  run.exec("UPDATE host SET sigma_ns = 0");
   std::mt19937_64 random(seed);
   int64_t seq = 0;
   for (int64_t step = 0; step < 12; ++step) {
@@ -49,7 +50,7 @@ Tables random_run(unsigned seed, int64_t scale, const std::vector<int64_t>& orde
 
 TEST(Invariants, ProductsOfEfficiencies) {
   for (unsigned seed = 1; seed <= 10; ++seed) {
-    Tables run = random_run(seed, 1, {0, 1, 2});
+    Tables run = random_run(seed, 1, {0, 1, 2}, 2);
     const auto m = [&](const char* id) { return run.metric(id).value(); };
     EXPECT_NEAR(m("load_balance") * m("communication_efficiency"), m("parallel_efficiency"), 1e-9);
     EXPECT_NEAR(m("serialisation_efficiency") * m("transfer_efficiency"), m("communication_efficiency"), 1e-9);
@@ -66,6 +67,25 @@ TEST(Invariants, ProductsOfEfficiencies) {
     // All leave together: nobody stays after the first one.
     EXPECT_EQ(m("nxn_completion"), 0);
   }
+}
+
+TEST(Invariants, TalpOfTwoNodesByHand) {
+  Tables run(4, 2);
+  const std::vector<int64_t> mpi_ns = {40_ms, 20_ms, 30_ms, 10_ms};  // means: 25, of the nodes 30 and 20
+  for (int64_t s = 0; s < 20; ++s) {
+    std::vector<int64_t> enter_ns;
+    for (const int64_t ns : mpi_ns) enter_ns.push_back(s * 100_ms + 100_ms - ns);
+    run.allreduce(s + 1, enter_ns, 10_ms, 1'000, s);
+    for (int64_t rank = 0; rank < 4; ++rank) run.step(rank, s, s * 100_ms, (s + 1) * 100_ms, mpi_ns[static_cast<size_t>(rank)]);
+  }
+  run.analyze();
+  const auto m = [&](const char* id) { return run.metric(id).value_or(-1); };
+  EXPECT_DOUBLE_EQ(m("talp2_mpi_parallel_efficiency"), 0.75);
+  EXPECT_DOUBLE_EQ(m("talp_mpi_parallel_efficiency"), 300.0 / 400);
+  EXPECT_DOUBLE_EQ(m("talp_mpi_communication_efficiency"), 0.9);
+  EXPECT_DOUBLE_EQ(m("talp_mpi_load_balance"), 75.0 / 90);
+  EXPECT_DOUBLE_EQ(m("talp_load_balance_in"), 80.0 / 90);
+  EXPECT_DOUBLE_EQ(m("talp_load_balance_out"), 75.0 / 80);
 }
 
 TEST(Invariants, ScalingTimeLeavesRatiosAlone) {

@@ -169,6 +169,13 @@ Options parse(int argc, char** argv) {
       std::exit(2);
     }
   }
+  const auto chosen = [&](const Kind& kind) { return options.kind.empty() || options.kind == kind.name; };
+  if (std::none_of(kinds().begin(), kinds().end(), chosen) || options.cases == 0) {
+    fmt::print(stderr, "injected_findings: no case of kind '{}'; kinds:", options.kind);
+    for (const Kind& kind : kinds()) fmt::print(stderr, " '{}'", kind.name);
+    fmt::print(stderr, "\n");
+    std::exit(2);
+  }
   return options;
 }
 

@@ -1,0 +1,135 @@
+// The straggler: whom it accuses, whom it does not, and what is said of its host.
+#include "analyzer/findings/findings.h"
+#include "tests/analyzer/findings_jobs.h"
+
+namespace ddl::test {
+namespace {
+
+// Why it is slow is beside the finding: the health of its host, and nobody else's.
+TEST(Findings, AStragglersHostIsNamedWithWhatAilsIt) {
+  Tables run(4, 2);  // ranks 2 and 3 are on the second host
+  for (int64_t step = 0; step < 12; ++step) {
+    const int64_t begin = step * 100_ms;
+    for (int64_t rank = 0; rank < 4; ++rank) run.step(rank, step, begin, begin + 95_ms, rank == 3 ? 5_ms : 75_ms);
+    for (int64_t rank = 0; rank < 4; ++rank) {
+      const int64_t enter = begin + (rank == 3 ? 90_ms : 20_ms);
+      run.add({.rank = rank,
+               .op = "MPI_Allreduce",
+               .enter_ns = enter,
+               .leave_ns = begin + 95_ms,
+               .bytes = 1_MB,
+               .seq = step + 1,
+               .step = step});
+    }
+  }
+  for (const int process : {1, 4}) {  // ranks 0 and 3
+    for (int i = 0; i < 10; ++i) {
+      const std::string at = std::to_string(process) + ", " + std::to_string(i * 1000000) + ", ";
+      const bool bad = process == 4;
+      run.exec("INSERT INTO node_sample VALUES (" + at + "'gpu A', 'throttle_reasons', " + (bad && i < 7 ? "72" : "1") + ")");
+      run.exec("INSERT INTO node_sample VALUES (" + at + "'gpu A', 'temperature_celsius', " + std::to_string(bad ? 80 + i : 50) + ")");
+      run.exec("INSERT INTO node_sample VALUES (" + at + "'ib0', 'rx_dropped', " + std::to_string(bad ? 100 + i : 5) + ")");
+    }
+  }
+  run.analyze();
+  const std::string evidence = run.text("SELECT evidence FROM finding WHERE id = 'straggler'");
+  EXPECT_NE(evidence.find("Its host slowed gpu A down in 70% of 10 samples (up to 89 C)."), std::string::npos) << evidence;
+  EXPECT_NE(evidence.find("ib0 of its host counted 9 rx_dropped during the run."), std::string::npos) << evidence;
+}
+
+TEST(Findings, Straggler) {
+  for (int64_t ranks : {2, 4, 16}) {
+    Tables run = training(ranks, 60, 5_ms, [](int64_t s, int64_t r) { return 40_ms + jitter(s, r, 2_ms) + (r == 1 ? 24_ms : 0); });
+    run.analyze();
+    ASSERT_EQ(run.findings(), Ids{"straggler"}) << ranks;
+    EXPECT_EQ(run.integer("SELECT rank FROM finding"), 1);
+    const std::string sentence = run.text("SELECT sentence FROM finding");
+    EXPECT_TRUE(has(sentence, "rank 1 (node1) enters last in 100% of collectives")) << sentence;
+    EXPECT_TRUE(has(sentence, ranks == 2 ? "the other waits 2" : "the others wait 2")) << sentence;
+    EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 24e6, 2.5e6);
+    EXPECT_NEAR(run.number("SELECT share_ratio FROM finding"), 24.0 / 70, 0.04);
+    EXPECT_EQ(run.text("SELECT confidence FROM finding"), "sure");
+    EXPECT_TRUE(has(run.text("SELECT evidence FROM finding"), "It computes 6")) << run.text("SELECT evidence FROM finding");
+    run.exec("CREATE TEMP TABLE shown AS " + run.text("SELECT evidence_sql FROM finding"));
+    EXPECT_EQ(run.integer("SELECT late FROM temp.shown LIMIT 1"), 1);
+  }
+}
+
+TEST(Findings, StragglerThatIsLateForTheFirstOfManyCollectivesOfAStep) {
+  Tables run(2);
+  run.exec("BEGIN");
+  int64_t now_ns = 0, seq = 0;
+  for (int64_t s = 0; s < 40; ++s) {
+    const int64_t begin_ns = now_ns;
+    int64_t mpi_ns[2] = {0, 0};
+    for (int64_t i = 0; i < 8; ++i) {  // rank 1 comes 25 ms late to the first; to the others whoever the scheduler held up, by up to 100 us
+      const int64_t compute_ns = i == 0 ? 5_ms : 10_us;
+      const std::vector<int64_t> enter_ns = {now_ns + compute_ns + jitter(seq, 0, 100_us),
+                                             now_ns + compute_ns + jitter(seq, 1, 100_us) + (i == 0 ? 25_ms : 0)};
+      run.allreduce(++seq, enter_ns, 50_us, 1'000, s);
+      now_ns = std::max(enter_ns[0], enter_ns[1]) + 50_us;
+      for (size_t rank : {0, 1}) mpi_ns[rank] += now_ns - enter_ns[rank];
+    }
+    for (int64_t rank : {0, 1}) run.step(rank, s, begin_ns, now_ns, mpi_ns[rank]);
+  }
+  run.exec("COMMIT");
+  run.analyze();
+  ASSERT_EQ(run.findings(), Ids{"straggler"});
+  EXPECT_EQ(run.integer("SELECT rank FROM finding"), 1);
+  EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 25e6, 1e6);
+  EXPECT_TRUE(has(run.text("SELECT evidence FROM finding"), "Last in 35 of 35 collectives")) << run.text("SELECT evidence FROM finding");
+}
+
+TEST(Findings, StragglerFromAStepOn) {
+  Tables run = training(8, 100, 5_ms, [](int64_t s, int64_t r) { return 40_ms + jitter(s, r, 1_ms) + (r == 5 && s >= 70 ? 30_ms : 0); });
+  run.analyze();
+  ASSERT_EQ(run.findings(), Ids{"straggler"});
+  const std::string sentence = run.text("SELECT sentence FROM finding");
+  EXPECT_TRUE(has(sentence, "rank 5 (node1) enters last in 100% of collectives since step 70: the others wait 30")) << sentence;
+}
+
+TEST(Findings, OneLongDelayIsNoStraggler) {
+  Tables run = training(4, 60, 5_ms, [](int64_t s, int64_t r) { return 50_ms + jitter(s, r, 100_us) + (r == 1 && s == 30 ? 200_ms : 0); });
+  run.analyze();
+  EXPECT_EQ(run.findings(), Ids{});
+  EXPECT_EQ(run.integer("SELECT late FROM blame GROUP BY late ORDER BY sum(wait_ns) DESC LIMIT 1"), 1);
+}
+
+TEST(Findings, LateBecauseTheCallBeforeLetItGoLateIsNotToBlame) {
+  Tables run(2);
+  run.exec("BEGIN");
+  for (int64_t s = 0; s < 40; ++s) {
+    const int64_t t = s * 100_ms;
+    for (int64_t rank : {0, 1}) {  // both come at 50; rank 0 leaves at 60, rank 1 at 70; both compute for 10; the second call is over at 90
+      Row row;
+      row.rank = rank;
+      row.step = s;
+      row.bytes = 1'000;
+      row.seq = 2 * s + 1;
+      row.enter_ns = t + 50_ms;
+      row.leave_ns = t + (rank == 0 ? 60_ms : 70_ms);
+      run.add(row);
+      row.seq = 2 * s + 2;
+      row.enter_ns = row.leave_ns + 10_ms;
+      row.leave_ns = t + 90_ms;
+      run.add(row);
+      run.step(rank, s, t, t + 90_ms, 30_ms);
+    }
+  }
+  run.exec("COMMIT");
+  run.analyze();
+  EXPECT_EQ(run.metric("blame_share"), 1.0);
+  EXPECT_EQ(run.findings(), Ids{});
+}
+
+TEST(Findings, StragglerWithoutSteps) {
+  Tables run(2);
+  for (int64_t i = 0; i < 50; ++i) run.allreduce(i + 1, {i * 10_ms, i * 10_ms + 3_ms}, 1_ms, 1'000 + i);  // nothing repeats
+  run.analyze();
+  ASSERT_EQ(run.findings(), Ids{"straggler"});
+  EXPECT_EQ(run.integer("SELECT rank FROM finding"), 1);
+  EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 150e6, 1e6);
+}
+
+}  // namespace
+}  // namespace ddl::test
