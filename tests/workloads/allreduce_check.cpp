@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <span>
 #include <stdexcept>
 
 #include "analyzer/models/allreduce_cost.h"
@@ -61,12 +62,12 @@ Topology dealt(int ranks, int nodes) {
   return Topology(names);
 }
 
-/** Every algorithm, with segments of one element, of a few and of more than there is, and every grid. */
-std::vector<Choice> all_choices(int ranks) {
+/** Every algorithm and every grid; segments of one element, of a few and of more than there is, unless said otherwise. */
+std::vector<Choice> all_choices(int ranks, const std::vector<std::size_t>& segments = {1, 24, 1 << 20}) {
   std::vector<Choice> choices;
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.takes_segment) {
-      for (const std::size_t bytes : {1, 24, 1 << 20}) choices.push_back({&algorithm, bytes, {}});
+      for (const std::size_t bytes : segments) choices.push_back({&algorithm, bytes, {}});
     } else if (algorithm.takes_dimensions) {
       for (const std::vector<int>& dimensions : ordered_factorisations(ranks)) choices.push_back({&algorithm, 0, dimensions});
     } else {
@@ -96,33 +97,41 @@ const Algorithm& counted(Allreduce& allreduce, const void* send, void* receive, 
   return ran;
 }
 
+void sums(const Group& group, const Choice& choice, const Topology& topology, std::span<const int> counts) {
+  Allreduce allreduce(group.comm, choice, topology);
+  for (const int count : counts) {
+    const std::string what = described(choice, group.ranks, count);
+    const auto n = static_cast<std::size_t>(count);
+    std::vector<float> own(n);
+    std::vector<float> expected(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      own[i] = static_cast<float>((static_cast<std::size_t>(group.rank + 1) * (i + 3)) % 101);
+      for (std::size_t r = 1; r <= static_cast<std::size_t>(group.ranks); ++r) expected[i] += static_cast<float>(r * (i + 3) % 101);
+    }
+    std::vector<float> result(n + 1, -1);
+    const std::vector<float> untouched = own;
+    const Algorithm& ran = counted(allreduce, own.data(), result.data(), count, MPI_FLOAT, MPI_SUM, what);
+    check(&ran == choice.algorithm, what + ": another algorithm ran");
+    check(result.back() == -1, what + ": it writes behind the buffer");
+    result.pop_back();
+    check(result == expected, what + ": wrong sum");
+    check(own == untouched, what + ": the send buffer changed");
+    counted(allreduce, MPI_IN_PLACE, own.data(), count, MPI_FLOAT, MPI_SUM, what);
+    check(own == expected, what + ": wrong sum in place");
+  }
+}
+
 void every_size(const Group& group) {
   for (const Topology& topology :
        {blocks_of(group.ranks, 1), blocks_of(group.ranks, 2), blocks_of(group.ranks, 4), dealt(group.ranks, 2)}) {
-    for (const Choice& choice : all_choices(group.ranks)) {
-      Allreduce allreduce(group.comm, choice, topology);
-      for (const int count : kCounts) {
-        const std::string what = described(choice, group.ranks, count);
-        const auto n = static_cast<std::size_t>(count);
-        std::vector<float> own(n);
-        std::vector<float> expected(n);
-        for (std::size_t i = 0; i < n; ++i) {
-          own[i] = static_cast<float>((static_cast<std::size_t>(group.rank + 1) * (i + 3)) % 101);
-          for (std::size_t r = 1; r <= static_cast<std::size_t>(group.ranks); ++r) expected[i] += static_cast<float>(r * (i + 3) % 101);
-        }
-        std::vector<float> result(n + 1, -1);
-        const std::vector<float> untouched = own;
-        const Algorithm& ran = counted(allreduce, own.data(), result.data(), count, MPI_FLOAT, MPI_SUM, what);
-        check(&ran == choice.algorithm, what + ": another algorithm ran");
-        check(result.back() == -1, what + ": it writes behind the buffer");
-        result.pop_back();
-        check(result == expected, what + ": wrong sum");
-        check(own == untouched, what + ": the send buffer changed");
-        counted(allreduce, MPI_IN_PLACE, own.data(), count, MPI_FLOAT, MPI_SUM, what);
-        check(own == expected, what + ": wrong sum in place");
-      }
-    }
+    for (const Choice& choice : all_choices(group.ranks)) sums(group, choice, topology, kCounts);
   }
+}
+
+/** Beyond what MPI sends without asking the receiver. */
+void large_messages(const Group& group) {
+  constexpr int kLarge[] = {300007};
+  for (const Choice& choice : all_choices(group.ranks, {10000, 100000})) sums(group, choice, blocks_of(group.ranks, 2), kLarge);
 }
 
 /** x -> ax + b modulo 65521, a in the upper half: composing them is associative and does not commute. */
@@ -451,6 +460,7 @@ int main(int argc, char** argv) {
     if (p > 1) formulas(group);
     if (p == 4) mistakes(group);
     if (p == 4) topologies(group);
+    if (p == 3 || p == 4) large_messages(group);
     if (p == 5 || p == 8) every_datatype(group);
     if (p == 6 || p == 8) dimensions_follow_nodes(group);
   }
