@@ -17,6 +17,9 @@ Document build_overview(const RunView& run, const std::string& source);
 /// `ddl report --json`: the same with whole tables, and those that the overview leaves out.
 Document build_everything(const RunView& run, const std::string& source);
 
+/// `ddl report --html`: between the two, tables cut where they would make a page of a thousand ranks heavy.
+Document build_page(const RunView& run, const std::string& source);
+
 /// One section. `name` is one of sections().
 Document build_section(const RunView& run, std::string_view name);
 

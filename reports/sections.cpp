@@ -79,6 +79,21 @@ Document build_everything(const RunView& run, const std::string& source) {
   return document;
 }
 
+Document build_page(const RunView& run, const std::string& source) {
+  constexpr size_t kMostRows = 100;
+  Document document = build_common(run, source);
+  for (const Section& section : kSections) {
+    if (section.build == nullptr || section.build == metrics_table || section.build == steps_table) continue;
+    Table table = section.build(run);
+    if (table.rows.empty()) continue;
+    cut(table, kMostRows);
+    document.tables.push_back(std::move(table));
+  }
+  document.more = {fmt::format("ddl report {}", source), fmt::format("ddl report {} --json", source),
+                   fmt::format("ddl query {} 'select * from v_collective limit 5'", source)};
+  return document;
+}
+
 Document build_section(const RunView& run, std::string_view name) {
   const auto section = std::find_if(std::begin(kSections), std::end(kSections), [&](const Section& s) { return s.name == name; });
   if (section == std::end(kSections)) throw Error(fmt::format("unknown section '{}'", name), "see: ddl report --help", ExitCode::kUsage);

@@ -2,9 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -14,12 +11,14 @@
 #include "reports/rows.h"
 #include "reports/safe_text.h"
 #include "reports/text.h"
+#include "tests/reports/golden.h"
 #include "tests/reports/handmade_run.h"
 
 namespace ddl::reports {
 namespace {
 
 using test::EmptyRun;
+using test::expect_golden;
 using test::HandmadeRun;
 
 std::string overview_of(SQLite::Database& db, const TextOptions& options = {}) {
@@ -44,15 +43,6 @@ void expect_exit_code(ExitCode code, const auto& action) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), code) << error.what();
   }
-}
-
-// To accept a changed look: DDL_UPDATE_GOLDEN=1 ctest -R Golden, then read the diff.
-void expect_golden(const std::string& text, const char* name) {
-  const std::string path = std::string(DDL_GOLDEN_DIRECTORY) + "/" + name;
-  if (std::getenv("DDL_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
-  std::ifstream file(path);
-  const std::string golden((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  EXPECT_EQ(text, golden);
 }
 
 TEST(Golden, Piped) {

@@ -1,0 +1,65 @@
+// One drawing of the report: an SVG of kWidth units, to which figures add bars, lines and words. Colours and patterns are classes of
+// style.css, so that a drawing follows the reader's light or dark scheme and prints.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reports/html/markup.h"
+
+namespace ddl::reports::html {
+
+constexpr double kWidth = 720;
+constexpr double kLineHeight = 18;  ///< of words in a drawing
+
+/// A coordinate with at most one decimal: a tenth of a unit cannot be seen, and digits are what a drawing weighs.
+std::string coordinate(double value);
+
+enum class Anchor { kStart, kMiddle, kEnd };
+
+class Chart {
+ public:
+  /// `id`: of the page's element; `description`: what is drawn, for readers who do not see it.
+  Chart(std::string_view id, std::string_view title, std::string_view description, double height);
+
+  void rect(double x, double y, double width, double height, std::string_view css);
+  void line(double x1, double y1, double x2, double y2, std::string_view css);
+  void path(const std::string& d, std::string_view css);
+  void circle(double x, double y, double radius, std::string_view css);
+  void text(double x, double y, Anchor anchor, std::string_view text, std::string_view css = {});
+  /// What is drawn until end_group() shows `tip` under the pointer.
+  void begin_group(std::string_view tip);
+  void end_group() { markup_.close(); }
+
+  std::string take() { return markup_.take(); }
+
+ private:
+  Markup markup_;
+};
+
+/// What the colours of a drawing mean, in a row: the class of the swatch and its name.
+struct LegendItem {
+  std::string_view css;
+  std::string name;
+};
+/// Starts at the drawing's left edge and wraps. Returns the y below it.
+double draw_legend(Chart& chart, double y, const std::vector<LegendItem>& items);
+/// How high draw_legend() will be.
+double legend_height(const std::vector<LegendItem>& items);
+
+/// Maps [from, to] of the data to [begin, end] of the drawing, by value or by its logarithm.
+struct Scale {
+  double from = 0, to = 1, begin = 0, end = 1;
+  bool logarithmic = false;
+  double operator()(double value) const;
+};
+
+/// Round numbers (1, 2 or 5 times a power of ten) from `from` to `to`, about `wanted` of them.
+std::vector<double> round_ticks(double from, double to, int wanted);
+
+/// An axis of times from 0 to scale.to at the bottom of a plot, with grid lines up to `top`.
+void draw_time_axis(Chart& chart, const Scale& scale, double top, double bottom);
+
+}  // namespace ddl::reports::html

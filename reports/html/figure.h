@@ -1,0 +1,33 @@
+// A figure of the HTML report: a drawing, the sentence that says what it shows of this run, and its numbers as a table. To add one: a
+// file with a build function, a row in figures.cpp.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reports/document.h"
+#include "reports/run_view.h"
+
+namespace ddl::reports::html {
+
+struct Figure {
+  std::string id;       ///< of its element in the page, for links
+  std::string title;    ///< what it is
+  std::string caption;  ///< the result: "rank 11 enters 38 ms late from step 1795"
+  std::string svg;
+  std::string reading;  ///< how to read the drawing
+  Table data;           ///< its numbers
+};
+
+struct FigureKind {
+  const char* id;                                    ///< of its figures: this, or this and a suffix
+  std::vector<Figure> (*build)(const RunView& run);  ///< none if the run has nothing to draw
+  std::string_view findings;                         ///< ids of the findings whose evidence it shows, between spaces
+};
+std::span<const FigureKind> figure_kinds();
+
+std::vector<Figure> where_a_step_goes(const RunView& run);
+
+}  // namespace ddl::reports::html

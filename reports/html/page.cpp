@@ -1,0 +1,264 @@
+#include "reports/html/page.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "reports/format.h"
+#include "reports/html/style.h"
+#include "reports/html/tables.h"
+
+namespace ddl::reports::html {
+namespace {
+
+constexpr size_t kFindingsShown = 5;
+
+std::string joined(const std::vector<std::string>& parts, std::string_view between) {
+  std::string text;
+  for (const std::string& part : parts) {
+    if (!text.empty()) text += between;
+    text += shown_name(part);
+  }
+  return text;
+}
+
+const Value* fact(const Document& document, std::string_view key) {
+  const auto found = std::find_if(document.facts.begin(), document.facts.end(), [&](const Fact& f) { return f.key == key; });
+  return found == document.facts.end() || found->value.is_absent() ? nullptr : &found->value;
+}
+
+std::string date_of(const Document& document) {
+  const Value* epoch = fact(document, "epoch_realtime_ns");
+  if (epoch == nullptr) return {};
+  const auto seconds = static_cast<time_t>(epoch->as_integer() / 1'000'000'000);
+  tm parts{};
+  if (gmtime_r(&seconds, &parts) == nullptr) return {};
+  return fmt::format("{:%Y-%m-%d %H:%M} UTC", parts);
+}
+
+// The page, part by part, in the order of reading.
+class Page {
+ public:
+  Page(const Document& document, const std::vector<Figure>& figures) : document_(document), figures_(figures) {}
+
+  std::string render() {
+    out_.raw("<!DOCTYPE html>\n").open("html", {{"lang", "en"}});
+    head();
+    out_.open("body").element("a", {{"href", "#findings"}, {"class", "skip"}}, "Skip to what to fix");
+    header();
+    out_.open("main");
+    alerts();
+    findings();
+    numbers();
+    figures();
+    tables();
+    metrics();
+    about();
+    return out_.take() + "\n";
+  }
+
+ private:
+  void head() {
+    const std::string title = document_.headline.empty() ? "ddl report" : joined(document_.headline, ", ");
+    out_.open("head")
+        .leaf("meta", {{"charset", "utf-8"}})
+        .leaf("meta", {{"http-equiv", "Content-Security-Policy"},
+                       {"content", fmt::format("default-src 'none'; style-src '{}'; base-uri 'none'; form-action 'none'", kStyleHash)}})
+        .leaf("meta", {{"name", "viewport"}, {"content", "width=device-width, initial-scale=1"}})
+        .leaf("meta", {{"name", "color-scheme"}, {"content", "light dark"}})
+        .leaf("meta", {{"name", "referrer"}, {"content", "no-referrer"}})
+        .leaf("meta", {{"name", "generator"}, {"content", "ddl"}})
+        .element("title", {}, title);
+    out_.open("style").raw(kStyle).close().close();
+  }
+
+  void header() {
+    out_.open("header");
+    if (!document_.headline.empty()) {
+      out_.element("h1", {}, shown_name(document_.headline.front()));
+      out_.open("p", {{"class", "facts"}});
+      for (size_t i = 1; i < document_.headline.size(); ++i) out_.element("span", {}, document_.headline[i]);
+      if (const std::string date = date_of(document_); !date.empty()) out_.element("span", {}, date);
+      out_.close();
+    }
+    out_.open("p", {{"class", "facts small"}});
+    for (const std::string& part : document_.data) out_.element("span", {}, part);
+    out_.element("span", {}, shown_name(document_.source)).close();
+    out_.open("nav", {{"aria-label", "Parts of the report"}});
+    link("findings", "What to fix");
+    if (!document_.lines.empty()) link("numbers", "Numbers");
+    for (const Figure& figure : figures_) link(figure.id, figure.title);
+    for (const Table& table : document_.tables) link(fmt::format("table-{}", table.id), first_words(table.caption));
+    if (!document_.metrics.empty()) link("metrics", "All metrics");
+    link("about", "About");
+    out_.close().close();
+  }
+
+  static std::string first_words(const std::string& caption) { return caption.substr(0, caption.find_first_of(",.;:")); }
+
+  void link(const std::string& id, std::string_view text) { out_.element("a", {{"href", fmt::format("#{}", id)}}, text); }
+
+  void alerts() {
+    if (document_.alerts.empty()) return;
+    out_.open("section", {{"class", "alerts"}, {"role", "note"}, {"aria-label", "Alerts"}});
+    for (const std::string& alert : document_.alerts) out_.element("p", {}, alert);
+    out_.close();
+  }
+
+  const Figure* evidence_of(const std::string& finding) const {
+    for (const FigureKind& kind : figure_kinds()) {
+      if (kind.findings.find(fmt::format(" {} ", finding)) == std::string_view::npos) continue;
+      for (const Figure& figure : figures_)
+        if (figure.id.starts_with(kind.id)) return &figure;
+    }
+    return nullptr;
+  }
+
+  void finding(size_t number, const Finding& finding) {
+    out_.open("li", {{"id", fmt::format("finding-{}", number)}}).element("h3", {}, finding.sentence);
+    out_.open("p", {{"class", "saving"}});
+    if (finding.saving_ns)
+      out_.open("span").text("saves ").element("strong", {}, short_duration(*finding.saving_ns)).text(" a " + document_.saving_per).close();
+    if (finding.share_ratio) {
+      out_.open("span").element("strong", {}, percent_text(*finding.share_ratio)).text(fmt::format(" of the {} ", document_.saving_per));
+      out_.element("meter", {{"min", "0"}, {"max", "1"}, {"value", fmt::format("{:.4f}", *finding.share_ratio)}, {"aria-hidden", "true"}},
+                   "")
+          .close();
+    }
+    out_.open("span").text("how sure: ").element("strong", {}, finding.confidence).close().close();
+    if (!finding.evidence.empty()) out_.element("p", {}, finding.evidence);
+    if (const Figure* figure = evidence_of(finding.id)) {
+      out_.open("p").text("See ");
+      link(figure->id, figure->title);
+      out_.close();
+    }
+    if (!finding.try_next.empty()) out_.open("p", {{"class", "try"}}).element("strong", {}, "Try").text(" " + finding.try_next).close();
+    out_.close();
+  }
+
+  void findings() {
+    out_.open("section", {{"id", "findings"}}).element("h2", {}, "What to fix");
+    if (document_.findings.empty()) out_.element("p", {}, document_.no_finding);
+    if (!document_.verdict.empty()) out_.open("p").element("strong", {}, "Verdict ").text(document_.verdict).close();
+    const size_t shown = std::min(document_.findings.size(), kFindingsShown);
+    if (shown > 0) out_.open("ol", {{"class", "findings"}});
+    for (size_t i = 0; i < shown; ++i) finding(i + 1, document_.findings[i]);
+    if (shown > 0) out_.close();
+    if (shown < document_.findings.size()) {
+      out_.open("details").element("summary", {}, fmt::format("{} more", document_.findings.size() - shown));
+      out_.open("ol", {{"class", "findings"}, {"start", std::to_string(shown + 1)}});
+      for (size_t i = shown; i < document_.findings.size(); ++i) finding(i + 1, document_.findings[i]);
+      out_.close().close();
+    }
+    out_.close();
+  }
+
+  void numbers() {
+    if (document_.lines.empty()) return;
+    out_.open("section", {{"id", "numbers"}}).element("h2", {}, "Numbers").open("div", {{"class", "cards"}});
+    for (const NumberLine& line : document_.lines) {
+      out_.open("div", {{"class", "card"}}).element("h3", {}, line.title).open("dl");
+      for (const NumberLine::Item& item : line.items) {
+        // "35 steps", "551 samples/s": what follows the number names it.
+        const bool noted = !item.name.empty() && !item.note.empty();
+        out_.open("div").element("dt", {}, item.name.empty() ? item.note : item.name);
+        out_.element("dd", {{"class", item.value.is_absent() ? "absent" : ""}},
+                     noted ? fmt::format("{} {}", line_text(item.value), item.note) : line_text(item.value));
+        out_.close();
+      }
+      out_.close();
+      if (!line.remark.empty()) out_.element("p", {{"class", "note"}}, line.remark);
+      out_.close();
+    }
+    out_.close().close();
+  }
+
+  void figures() {
+    if (figures_.empty()) return;
+    out_.open("section", {{"id", "figures"}, {"class", "figures"}, {"aria-label", "Figures"}});
+    for (const Figure& figure : figures_) {
+      out_.open("figure", {{"id", figure.id}}).element("h2", {}, figure.title).element("figcaption", {}, figure.caption);
+      out_.open("div", {{"class", "scroll drawing"}, {"tabindex", "0"}, {"role", "region"}, {"aria-label", figure.title + ": drawing"}});
+      out_.raw(figure.svg).close();
+      if (!figure.reading.empty()) out_.element("p", {{"class", "note"}}, figure.reading);
+      out_.open("details").element("summary", {}, "The numbers as a table");
+      write_table(out_, figure.data, figure.title + ": numbers");
+      out_.close().close();
+    }
+    out_.close();
+  }
+
+  void tables() {
+    for (const Table& table : document_.tables) {
+      if (table.rows.empty()) continue;
+      out_.open("section", {{"id", fmt::format("table-{}", table.id)}}).element("h2", {}, first_words(table.caption));
+      if (table.caption != first_words(table.caption)) out_.element("p", {{"class", "note"}}, table.caption);
+      write_table(out_, table, first_words(table.caption));
+      out_.close();
+    }
+  }
+
+  void metrics() {
+    if (document_.metrics.empty()) return;
+    out_.open("section", {{"id", "metrics"}}).element("h2", {}, "All metrics").open("details");
+    out_.element("summary", {}, plural(static_cast<int64_t>(document_.metrics.size()), "metric"));
+    Table table{.id = {},
+                .caption = {},
+                .columns = {{"value", "Value", Unit::kNumber},
+                            {"lo", "From", Unit::kNumber},
+                            {"hi", "To", Unit::kNumber},
+                            {"unit", "Unit", Unit::kText},
+                            {"id", "Name", Unit::kText}},
+                .rows = {},
+                .note = "From and to: the 95% interval of the median over steps. What each one says: ddl analyze --list",
+                .when_empty = {}};
+    for (const Metric& metric : document_.metrics) {
+      const auto number = [](const std::optional<double>& value, const std::string& why) {
+        return value ? Value::number(*value) : Value::absent(Unit::kNumber, why);
+      };
+      table.rows.push_back({number(metric.value, metric.why), number(metric.lo, "NOT_APPLICABLE"), number(metric.hi, "NOT_APPLICABLE"),
+                            Value::text(metric.unit), Value::text(metric.id)});
+    }
+    write_table(out_, table, "All metrics");
+    out_.close().close();
+  }
+
+  void about() {
+    out_.open("section", {{"id", "about"}}).element("h2", {}, "About this report");
+    out_.element("p", {},
+                 "Time inside a collective is two things: waiting for the last rank to arrive, and transferring. They are told apart "
+                 "everywhere: a slow "
+                 "network and a slow rank need different cures. n/a (why) is a number that is not known, never zero.");
+    out_.open("dl", {{"class", "facts-list"}});
+    for (const Fact& fact : document_.facts)
+      if (!fact.value.is_absent()) {
+        out_.open("div").element("dt", {}, fact.key).element("dd", {}, shown_name(table_text(fact.value))).close();
+      }
+    out_.close();
+    if (!document_.more.empty()) {
+      out_.element("p", {}, "More:").open("ul");
+      for (const std::string& command : document_.more) out_.open("li").element("code", {}, command).close();
+      out_.close();
+    }
+    out_.close();
+  }
+
+  const Document& document_;
+  const std::vector<Figure>& figures_;
+  Markup out_;
+};
+
+}  // namespace
+
+std::vector<Figure> build_figures(const RunView& run) {
+  std::vector<Figure> figures;
+  for (const FigureKind& kind : figure_kinds())
+    for (Figure& figure : kind.build(run)) figures.push_back(std::move(figure));
+  return figures;
+}
+
+std::string render_page(const Document& document, const std::vector<Figure>& figures) { return Page(document, figures).render(); }
+
+}  // namespace ddl::reports::html

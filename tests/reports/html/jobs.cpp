@@ -1,0 +1,67 @@
+// Writes the run directories of virtual jobs that tests of the HTML report look at:  html_jobs FOLDER
+//   small.ddl     4 ranks, one of them slow
+//   ranks64.ddl, ranks1024.ddl   what the size budget is about
+//   hostile.ddl   layers with names that break naive printers
+//   empty.ddl     2 ranks that mark nothing and do nothing
+//   gpu.ddl, pipeline.ddl        what only some jobs have
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+
+#include "tests/support/synthetic_run.h"
+#include "tests/support/training_job.h"
+
+using namespace ddl::test;
+
+namespace {
+
+SyntheticRun job_of(int ranks, uint64_t steps) {
+  return run()
+      .ranks(ranks)
+      .steps(steps)
+      .job_json()
+      .command({"mpirun", "-np", std::to_string(ranks), "./train", "--model", "gpt"})
+      .value("samples", 32);
+}
+
+SyntheticRun training(int ranks, uint64_t steps) {
+  return job_of(ranks, steps)
+      .forward("embed", 2_ms)
+      .forward("block 0", 10_ms)
+      .forward("block 1", 11_ms)
+      .backward("block 1", 19_ms)
+      .allreduce(64_KiB, 300_us)
+      .backward("block 0", 20_ms)
+      .allreduce(1_MiB, 1_ms)
+      .allreduce(16_MiB, 9_ms)
+      .allreduce(256_MiB, 130_ms)
+      .jitter(400_us)
+      .slow(ranks / 2 + 1, 30_ms, steps / 3)
+      .hosts(ranks > 8 ? ranks / 8 : 1);
+}
+
+void write_jobs(const std::filesystem::path& folder) {
+  training(4, 40).write(folder / "small.ddl");
+  training(64, 1000).write(folder / "ranks64.ddl");
+  training(1024, 60).write(folder / "ranks1024.ddl");
+  job_of(2, 12).names(hostile_names()).compute(5_ms).allreduce(1_MiB, 1_ms).write(folder / "hostile.ddl");
+  run().ranks(2).steps(1).no_steps().compute(1_ms).write(folder / "empty.ddl");
+  TrainingJob gpu = draw_training_job(7, {Fault::kHostBound});
+  write_training_job(gpu, folder / "gpu.ddl");
+  TrainingJob pipeline = draw_training_job(3, {Fault::kBubble});
+  write_training_job(pipeline, folder / "pipeline.ddl");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  if (argc != 2) {
+    std::fputs("usage: html_jobs FOLDER\n", stderr);
+    return 2;
+  }
+  write_jobs(argv[1]);
+  return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "html_jobs: %s\n", error.what());
+  return 1;
+}

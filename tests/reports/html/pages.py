@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""ddl report --html on virtual jobs: well-formed, one file, within its size, and deaf to every name that a run can hold."""
+import itertools
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+try:
+    from checked_page import Page
+except ImportError as missing:
+    print(f"skipped: {missing} (apt-get install python3-html5lib)")
+    sys.exit(77)
+
+BUILD = Path(os.environ["DDL_BUILD"]).resolve()
+KIB = 1024
+HOSTILE = "</style></title></svg><script>alert(1)</script><img src=x onerror=alert(1)>'\"]]>--><!-- &lt; \x1b[31m\u202e\u200b=1+1 " + "x" * 10_000
+# What the program itself parses, and would rightly refuse.
+PARSED = {("meta", "key"), ("meta", "value"), ("op", "class"), ("communicator", "kind"), ("region", "kind"), ("process", "ended"), ("metric", "id"),
+          ("rank_metric", "id"), ("gpu_name", "class"), ("process_fact", "key"), ("pragma", "")}
+
+
+def page_of(run, file=None):
+    file = file or run.with_suffix(".html")
+    subprocess.run([BUILD / "bin" / "ddl", "report", run, "--html", file], check=True)
+    return Page(file.read_bytes())
+
+
+def poison(store):
+    """Puts HOSTILE into every column of words."""
+    db = sqlite3.connect(store)
+    numbers = itertools.count()
+    db.create_function("number", 0, lambda: next(numbers))  # names that must be unique stay so
+    fields = 0
+    for (table,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+        for _, column, kind, *_ in db.execute(f"PRAGMA table_info({table})").fetchall():
+            if kind == "TEXT" and (table, column) not in PARSED:
+                db.execute(f"UPDATE {table} SET {column} = ? || number() WHERE {column} IS NOT NULL", (HOSTILE,))
+                fields += 1
+    db.execute("UPDATE meta SET value = ? WHERE key IN ('name', 'command', 'job_id', 'job_step_id', 'ddl_version', 'verdict.text')", (HOSTILE,))
+    db.execute("INSERT OR REPLACE INTO meta VALUES ('name', ?), ('job_id', ?)", (HOSTILE, HOSTILE))
+    db.commit()
+    db.close()
+    return fields
+
+
+def check_hostile(run):
+    plain = page_of(run)
+    plain.check()
+    fields = poison(run / "run.sqlite")
+    assert fields > 40, fields
+    page = page_of(run)
+    page.check()
+    shown = page.words()
+    assert "<script>alert(1)</script>" in shown and "\\x1b" in shown and "\\u{202e}" in shown, "the names are shown, as words"
+    assert "x" * 1000 not in shown, "long names are shortened"
+    folder = run.with_name("<b onclick=alert(1)>&quot;.ddl")
+    shutil.copytree(run, folder)
+    page_of(folder, run.with_suffix(".html")).check()
+
+
+def check_output(run, folder):
+    ddl = BUILD / "bin" / "ddl"
+    report = [ddl, "report", run, "--html"]
+    page = subprocess.run([*report, "-"], check=True, capture_output=True).stdout
+    assert page == run.with_suffix(".html").read_bytes(), "the same run gives the same page"
+    full = subprocess.run([*report, "/dev/full"], capture_output=True, text=True)
+    assert full.returncode == 1 and "No space left" in full.stderr, full
+    nowhere = subprocess.run([*report, folder / "no" / "such.html"], capture_output=True, text=True)
+    assert nowhere.returncode == 1 and "such.html" in nowhere.stderr and not list(folder.glob("*.new")), nowhere
+    old = folder / "old.html"
+    old.write_text("old")
+    subprocess.run([*report, old], check=True)
+    assert old.read_bytes() == page
+    for words in (["--json"], ["--csv", "v_step"], ["ranks"]):
+        assert subprocess.run([*report, old, *words], capture_output=True).returncode == 2, words
+
+
+def main():
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        subprocess.run([BUILD / "tests" / "programs" / "html_jobs", folder], check=True)
+        sizes = {}
+        for run in sorted(folder.glob("*.ddl")):
+            page = page_of(run)
+            page.check()
+            sizes[run.stem] = page.size
+        print(", ".join(f"{run} {size / KIB:.0f} KiB" for run, size in sizes.items()))
+        assert sizes["ranks64"] <= 300 * KIB and sizes["ranks1024"] <= 1024 * KIB, sizes
+        check_output(folder / "small.ddl", folder)
+        check_hostile(folder / "hostile.ddl")
+
+
+if __name__ == "__main__":
+    main()
