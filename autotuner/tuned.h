@@ -66,6 +66,7 @@ struct Tuned {
   int64_t element_bytes = 4;                                     ///< of a gradient
   std::vector<std::pair<std::string, std::string>> environment;  ///< variables that the winner sets, beyond the files
   std::vector<std::string> tuned_command;                        ///< with the winner's values in place of the placeholders
+  std::string nccl_tuner_plugin = "libnccl-tuner-ddl.so";        ///< its path, for NCCL_TUNER_PLUGIN
 };
 
 }  // namespace ddl::tune

@@ -15,6 +15,7 @@
 
 #include "core/error.h"
 #include "core/secrets.h"
+#include "store/text.h"
 
 namespace ddl::cli {
 namespace {
@@ -27,16 +28,6 @@ constexpr std::array<std::string_view, 9> kLaunchers = {"mpirun", "mpiexec",  "o
                                                         "jsrun",  "torchrun", "deepspeed", "horovodrun"};
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-std::vector<std::string> masked(const std::vector<std::string>& command) {
-  std::vector<std::string> result;
-  SecretArguments secrets;
-  for (const std::string& argument : command) {
-    const size_t told = secrets.told(argument.data(), argument.size());
-    result.push_back(told == argument.size() ? argument : argument.substr(0, told) + kSecretShownAs);
-  }
-  return result;
-}
 
 bool is_executable_file(const std::string& path) {
   struct stat status {};
@@ -143,7 +134,7 @@ std::string to_json(const JobFile& job) {
   };
   const nlohmann::ordered_json json = {{"schema", 1},
                                        {"ddl_version", DDL_VERSION},
-                                       {"command", masked(job.command)},
+                                       {"command", without_secrets(job.command)},
                                        {"name", program_name(job.command)},
                                        {"cwd", job.cwd},
                                        {"host", job.host},

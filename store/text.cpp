@@ -1,5 +1,7 @@
 #include "store/text.h"
 
+#include "core/secrets.h"
+
 namespace ddl {
 
 namespace {
@@ -55,6 +57,16 @@ std::string shell_quoted(std::string_view argument) {
     }
   }
   return text + "'";
+}
+
+std::vector<std::string> without_secrets(const std::vector<std::string>& command) {
+  std::vector<std::string> result;
+  SecretArguments secrets;
+  for (const std::string& argument : command) {
+    const size_t told = secrets.told(argument.data(), argument.size());
+    result.push_back(told == argument.size() ? argument : argument.substr(0, told) + kSecretShownAs);
+  }
+  return result;
 }
 
 }  // namespace ddl

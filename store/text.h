@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ddl {
 
@@ -16,5 +17,8 @@ std::string clean_name(std::string_view bytes);
 
 /// A command line as one would type it: arguments with blanks or quotes in single quotes.
 std::string shell_quoted(std::string_view argument);
+
+/// A command line for a file that people pass on: *** for the values of arguments whose names say that they are secret (core/secrets.h).
+std::vector<std::string> without_secrets(const std::vector<std::string>& command);
 
 }  // namespace ddl

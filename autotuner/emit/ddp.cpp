@@ -1,0 +1,37 @@
+#include <fmt/format.h>
+
+#include "autotuner/emit/format.h"
+
+namespace ddl::tune {
+
+/// DistributedDataParallel takes its buckets as an argument and nowhere else. The module imports torch only when it is used.
+Content emit_ddp(const Emission& emission, const Format&) {
+  const Tuned& tuned = emission.tuned;
+  Content content;
+  content.changes = tuned.bucket_bytes || tuned.batch_per_rank;
+  if (!content.changes) content.note = "buckets and batch stay as they are: wrap() is DistributedDataParallel";
+  if (tuned.bucket_bytes)
+    content.note =
+        "bucket_cap_mb is MiB; the first bucket stays 1 MiB (torch.distributed._DEFAULT_FIRST_BUCKET_BYTES), and a tensor that is "
+        "larger than a bucket is not split";
+  // MiB as the shortest decimal that is the same double: DDP computes int(bucket_cap_mb * 1024 * 1024).
+  const std::string mib = tuned.bucket_bytes ? fmt::format("{}", static_cast<double>(*tuned.bucket_bytes) / (1024.0 * 1024.0)) : "None";
+  content.text = fmt::format("BUCKET_CAP_MB = {}\n", mib);
+  content.text += fmt::format("BATCH_PER_RANK = {}\n", tuned.batch_per_rank ? std::to_string(*tuned.batch_per_rank) : "None");
+  content.text += R"~(
+
+def ddp_arguments():
+    """Keyword arguments for DistributedDataParallel."""
+    return {} if BUCKET_CAP_MB is None else {"bucket_cap_mb": BUCKET_CAP_MB}
+
+
+def wrap(model, **arguments):
+    """DistributedDataParallel(model) with the tuned buckets; arguments of the caller win."""
+    from torch.nn.parallel import DistributedDataParallel
+
+    return DistributedDataParallel(model, **{**ddp_arguments(), **arguments})
+)~";
+  return content;
+}
+
+}  // namespace ddl::tune

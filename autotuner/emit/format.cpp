@@ -1,0 +1,138 @@
+#include "autotuner/emit/format.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "store/text.h"
+
+namespace ddl::tune {
+namespace {
+
+constexpr size_t kColumns = 120;
+
+std::string gain_in_words(const Tuned& tuned) {
+  if (!tuned.gain) return "none: the defaults won, nothing is changed";
+  const Gain& gain = *tuned.gain;
+  return fmt::format(
+      "{:.3f} times the default's {} (95 % interval {:.3f} .. {:.3f} over {} paired rounds; the default against itself "
+      "{:.3f} .. {:.3f})",
+      gain.ratio, tuned.goal.empty() ? "speed" : tuned.goal, gain.lo, gain.hi, gain.rounds, gain.noise_lo, gain.noise_hi);
+}
+
+std::string where(const Tuned& tuned) {
+  return fmt::format("{}; {}; {} ranks on {} {}", tuned.machine, tuned.mpi_library.empty() ? "MPI library unknown" : tuned.mpi_library,
+                     tuned.ranks, tuned.nodes, tuned.nodes == 1 ? "node" : "nodes");
+}
+
+/// Cuts at blanks, else where the line is full, never within a character.
+std::vector<std::string> wrapped(const std::string& text, size_t columns) {
+  std::vector<std::string> lines;
+  size_t at = 0;
+  while (text.size() - at > columns) {
+    size_t end = text.rfind(' ', at + columns);
+    const bool blank = end != std::string::npos && end > at;
+    if (!blank) {
+      for (end = at + columns; end > at + 1 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80;) --end;
+    }
+    lines.push_back(text.substr(at, end - at));
+    at = blank ? end + 1 : end;
+  }
+  lines.push_back(text.substr(at));
+  return lines;
+}
+
+}  // namespace
+
+bool Emission::environment_has(std::string_view name) const {
+  return std::any_of(environment.begin(), environment.end(), [&](const auto& variable) { return variable.first == name; });
+}
+
+std::string typed(const std::vector<std::string>& command) {
+  std::string text;
+  for (const std::string& argument : without_secrets(command)) {
+    if (!text.empty()) text += ' ';
+    text += shell_quoted(argument);
+  }
+  return text;
+}
+
+bool changes_order_of_sums(const Tuned& tuned) {
+  const auto is_algorithm = [](const auto& variable) {
+    const std::string& name = variable.first;
+    return name == "NCCL_ALGO" || name == "NCCL_PROTO" || name.find("ALGORITHM") != std::string::npos ||
+           name.find("_algorithm") != std::string::npos;
+  };
+  return std::any_of(tuned.allreduce_rules.begin(), tuned.allreduce_rules.end(), [](const auto& rule) { return rule.algorithm != 0; }) ||
+         !tuned.nccl_rules.empty() || tuned.bucket_bytes || std::any_of(tuned.environment.begin(), tuned.environment.end(), is_algorithm);
+}
+
+std::string numeric_choices(const Tuned& tuned) {
+  std::string names;
+  for (const Choice& choice : tuned.choices) {
+    if (!choice.numeric || choice.value == choice.default_value) continue;
+    if (!names.empty()) names += ", ";
+    names += choice.name;
+  }
+  return names;
+}
+
+std::vector<std::string> heading(const Emission& emission, const Format& format, const Content& content) {
+  const Tuned& tuned = emission.tuned;
+  std::vector<std::string> lines = {fmt::format("{}: written by ddl tune {} for {}", format.file, DDL_VERSION, format.reader),
+                                    fmt::format("run:   {}, {}", tuned.run, tuned.date), fmt::format("on:    {}", where(tuned)),
+                                    fmt::format("job:   {}", typed(tuned.command)), fmt::format("gain:  {}", gain_in_words(tuned))};
+  if (content.changes) {
+    if (const std::string numeric = numeric_choices(tuned); !numeric.empty())
+      lines.push_back(fmt::format("note:  the tuned job computes something else than by default ({}): compare its losses", numeric));
+    if (changes_order_of_sums(tuned))
+      lines.push_back("note:  sums are added in another order than by default: results differ in their last bits");
+    lines.push_back(fmt::format("undo:  {}", format.undo));
+  } else if (tuned.gain) {
+    lines.push_back("This file changes nothing.");
+  }
+  if (!content.note.empty()) lines.push_back(fmt::format("note:  {}", content.note));
+  for (std::string& line : lines) line = clean_text(line);
+  return lines;
+}
+
+std::string commented(const std::vector<std::string>& lines, std::string_view sign) {
+  std::string text;
+  for (const std::string& line : lines) {
+    bool first = true;
+    for (const std::string& piece : wrapped(line, kColumns - 9)) {
+      text += fmt::format("{} {}{}\n", sign, first ? "" : "       ", piece);
+      first = false;
+    }
+  }
+  return text;
+}
+
+Variables with_prefix(const Variables& variables, std::string_view prefix) {
+  Variables found;
+  std::copy_if(variables.begin(), variables.end(), std::back_inserter(found), [&](const auto& v) { return v.first.starts_with(prefix); });
+  return found;
+}
+
+std::string shell_assignments(const Variables& variables) {
+  std::string text;
+  for (const auto& [name, value] : variables) text += fmt::format("{}={}\n", name, shell_quoted(value));
+  return text;
+}
+
+std::string plain_assignments(const Variables& variables, std::string_view cut_from_names, std::string_view equals, Content& content) {
+  std::string text, left_out;
+  for (const auto& [name, value] : variables) {
+    const bool blank_ends = !value.empty() && (value.front() <= ' ' || value.back() <= ' ');
+    if (value.empty() || blank_ends || value.find_first_of("\n\r") != std::string::npos) {
+      left_out += (left_out.empty() ? "" : ", ") + name;
+    } else {
+      text += fmt::format("{}{}{}\n", name.substr(cut_from_names.size()), equals, value);
+      content.changes = true;
+    }
+  }
+  if (!left_out.empty()) content.note = "left out, this format cannot hold the value: " + left_out + " (tuned.env has it)";
+  return text;
+}
+
+}  // namespace ddl::tune

@@ -1,0 +1,67 @@
+// What the files of emit/ share. A format is a function from what was tuned to text.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "autotuner/tuned.h"
+
+namespace ddl::tune {
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+struct Format {
+  const char *file, *comment, *reader, *undo;
+};
+
+struct Emission {
+  const Tuned& tuned;
+  std::filesystem::path directory;  ///< absolute
+  Variables environment;            ///< all that the tuned job has in its environment, each name once
+  bool environment_has(std::string_view name) const;
+};
+
+struct Content {
+  std::string text;      ///< without the heading where the format has comments
+  bool changes = false;  ///< whether it sets anything
+  std::string note;      ///< see EmittedFile
+};
+
+/// The lines that every file begins with, without comment signs: where it comes from, the gain, how to undo.
+std::vector<std::string> heading(const Emission& emission, const Format& format, const Content& content);
+/// The same as comments of at most 120 columns: NCCL's example reads lines in pieces of 255 bytes.
+std::string commented(const std::vector<std::string>& lines, std::string_view sign);
+
+/// The command as one would type it, without secrets.
+std::string typed(const std::vector<std::string>& command);
+
+/// Whether sums of floating-point numbers are added in another order than by default.
+bool changes_order_of_sums(const Tuned& tuned);
+/// Names of numeric choices, "batch, compression"; empty if there are none.
+std::string numeric_choices(const Tuned& tuned);
+
+/// The variables of a runtime, by the beginning of their names.
+Variables with_prefix(const Variables& variables, std::string_view prefix);
+/// `NAME='value'` lines for a shell, any value.
+std::string shell_assignments(const Variables& variables);
+/// Horovod's: those of the environment, and the fusion buffer from the bucket.
+Variables horovod_variables(const Emission& emission);
+inline constexpr const char* kHorovodFusion = "HOROVOD_FUSION_THRESHOLD";
+/// A bucket that was measured in the job's own way need not do the same in another runtime.
+inline constexpr const char* kBucketTranslated =
+    "the size of the tuned bucket in this runtime's unit; the gain was not measured with this runtime";
+
+/// Whether NCCL's CSV has words for the rule: it has none for "any algorithm" and "any protocol".
+bool can_write(const NcclRule& rule);
+/// What a format of one line per variable cannot hold is left out, and the note says so.
+std::string plain_assignments(const Variables& variables, std::string_view cut_from_names, std::string_view equals, Content& content);
+
+#define FORMAT(name, ...) Content emit_##name(const Emission& emission, const Format& format);
+#include "autotuner/emit/formats.def"
+#undef FORMAT
+
+}  // namespace ddl::tune

@@ -1,0 +1,18 @@
+#include "autotuner/emit/format.h"
+
+namespace ddl::tune {
+
+Variables horovod_variables(const Emission& emission) {
+  Variables variables = with_prefix(emission.environment, "HOROVOD_");
+  if (emission.tuned.bucket_bytes && with_prefix(variables, kHorovodFusion).empty())
+    variables.emplace_back(kHorovodFusion, std::to_string(*emission.tuned.bucket_bytes));
+  return variables;
+}
+
+Content emit_horovod_env(const Emission& emission, const Format&) {
+  const Variables variables = horovod_variables(emission);
+  if (variables.empty()) return {"", false, "Horovod's fusion stays as it is"};
+  return {shell_assignments(variables), true, emission.environment_has(kHorovodFusion) ? "" : kBucketTranslated};
+}
+
+}  // namespace ddl::tune

@@ -1,0 +1,59 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+
+#include "autotuner/emit/format.h"
+
+namespace ddl::tune {
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+
+/// Bytes of the variable as the MiB of the YAML file, which takes whole ones only.
+std::string mebibytes(const std::string& bytes) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(bytes.data(), bytes.data() + bytes.size(), value);
+  const bool whole = error == std::errc() && end == bytes.data() + bytes.size() && value >= 0 && value % kMiB == 0;
+  return whole ? std::to_string(value / kMiB) : "";
+}
+
+std::string number(const std::string& value) {
+  const bool good = !value.empty() && value.find_first_not_of("0123456789.") == std::string::npos && value.front() != '.' &&
+                    value.back() != '.' && std::count(value.begin(), value.end(), '.') <= 1;
+  return good ? value : "";
+}
+
+}  // namespace
+
+Content emit_horovod_yaml(const Emission& emission, const Format&) {
+  Content content;
+  std::string left_out;
+  for (const auto& [name, value] : horovod_variables(emission)) {
+    const bool fusion = name == kHorovodFusion;
+    const char* key = fusion                             ? "fusion_threshold_mb"
+                      : name == "HOROVOD_CYCLE_TIME"     ? "cycle_time_ms"
+                      : name == "HOROVOD_CACHE_CAPACITY" ? "cache_capacity"
+                                                         : nullptr;
+    const std::string text = key == nullptr ? "" : fusion ? mebibytes(value) : number(value);
+    if (text.empty()) {
+      left_out += (left_out.empty() ? "" : ", ") + name;
+      continue;
+    }
+    content.text += fmt::format("  {}: {}\n", key, text);
+    content.changes = true;
+  }
+  // Without a key the document is still a mapping.
+  content.text = content.changes ? "params:\n" + content.text : "params: {}\n";
+  if (!left_out.empty()) {
+    content.note = "left out, this format cannot hold it (horovod.env has it; fusion_threshold_mb takes whole MiB): " + left_out;
+  } else if (!content.changes) {
+    content.note = "Horovod's fusion stays as it is";
+  } else if (!emission.environment_has(kHorovodFusion)) {
+    content.note = kBucketTranslated;
+  }
+  return content;
+}
+
+}  // namespace ddl::tune

@@ -1,0 +1,47 @@
+// Open MPI's file of dynamic rules (coll_tuned_dynamic_rules_filename): which algorithm of MPI_Allreduce runs on communicators of how many
+// ranks from how many bytes on. Written without a version line, which 4.x, 5.x and later read alike.
+//
+// The library's reader drops the whole file without a word at the first thing that it does not like, and the job then runs with the
+// defaults. So what was written is read again here by the same rules, and the answer says what the library would do with it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "autotuner/tuned.h"
+
+namespace ddl::tune {
+
+struct OpenMpiRules {
+  struct Message {
+    int64_t from_bytes = 0, algorithm = 0, fan = 0, segment_bytes = 0;
+  };
+  struct Communicator {
+    int64_t ranks = 0;
+    std::vector<Message> messages;
+  };
+  std::vector<Communicator> allreduce;
+  std::string dropped;  ///< why the library ignores the file, all of it; empty: the file holds
+};
+
+/// What the library decides: an algorithm of its enumeration (coll_tuned_allreduce_algorithm); 0: the file leaves it to a forced algorithm,
+/// else to the built-in table.
+struct OpenMpiDecision {
+  int64_t algorithm = 0, segment_bytes = 0;
+};
+
+/// Rules for communicators of `ranks`, and guards that leave all smaller and larger ones to the library: without the first, its first rule
+/// would serve smaller communicators too. Comments say what the built-in table would have chosen. Throws ddl::Error if the rules are none
+/// for at least two ranks that ascend from 0 bytes.
+std::string write_openmpi_rules(int64_t ranks, const std::vector<AllreduceRule>& rules);
+
+/// As Open MPI 4.1 reads it: numbers by fscanf's %li (010 is 8, 0x10 is 16), anything else skipped by the character, `#` to the end of the
+/// line. Collectives other than allreduce are checked and forgotten.
+OpenMpiRules read_openmpi_rules(std::string_view text);
+
+/// The communicator's rule is the last before the first that is for more ranks, else the first of all; the message's rule likewise.
+OpenMpiDecision ruled(const OpenMpiRules& rules, int64_t ranks, int64_t bytes);
+
+}  // namespace ddl::tune
