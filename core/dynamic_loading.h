@@ -7,12 +7,18 @@
 #include <dlfcn.h>
 
 #if defined(__x86_64__)
+#ifdef __cplusplus
+#define DDL_C extern "C"
+#else
+#define DDL_C extern
+#endif
 #define DDL_OLDEST(function)                                  \
   __asm__(".symver " #function "," #function "@GLIBC_2.2.5"); \
-  extern "C" __attribute__((weak)) decltype(function) function
+  DDL_C __attribute__((weak)) __typeof__(function) function
 DDL_OLDEST(dlopen);
 DDL_OLDEST(dlclose);
 DDL_OLDEST(dlsym);
 DDL_OLDEST(dladdr);
 #undef DDL_OLDEST
+#undef DDL_C
 #endif
