@@ -41,9 +41,10 @@ constexpr LossKind kBadIntervals{"bad_intervals", "events that end before they b
 constexpr LossKind kRepeated{"repeated_steps", "steps whose number the same process had used before: left out of the statistics"};
 
 void drop_temporary_tables(SQLite::Database& db) {
-  for (const char* table : {"late",  "reached",       "comm_step",   "wire",        "unsplit",     "call_wait",     "message_late",
-                            "tail",  "steady_number", "steady_part", "steady_step", "steady_rank", "steady_gpu",    "steady_wait",
-                            "noise", "section_score", "step_change", "reported",    "counted",     "pipeline_model"}) {
+  for (const char* table :
+       {"late",          "reached",     "comm_step",   "wire",           "unsplit",    "call_wait",    "message_late", "tail",
+        "steady_number", "steady_part", "steady_step", "steady_rank",    "steady_gpu", "steady_wait",  "noise",        "section_score",
+        "step_change",   "reported",    "counted",     "pipeline_model", "batch_fit",  "mean_transfer"}) {
     db.exec(fmt::format("DROP TABLE IF EXISTS temp.{}", table));
   }
 }

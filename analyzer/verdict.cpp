@@ -58,7 +58,7 @@ void add_device_shares(SQLite::Database& db, int64_t world, std::vector<Share>& 
   Query row(db,
             "SELECT total(exposed_comm_ns) / total(duration_ns), iif(count(exposed_wait_ns) = count(*), total(exposed_wait_ns), NULL)"
             " / total(duration_ns), total(exposed_copy_ns) / total(duration_ns), total(idle_host_ns) / total(duration_ns),"
-            " total(idle_input_ns) / total(duration_ns)"
+            " sum(idle_input_ns) / total(duration_ns)"
             " FROM temp.steady_gpu WHERE world = ? HAVING total(duration_ns) > 0");
   row.bind(world);
   if (!row.next()) return;
@@ -77,7 +77,7 @@ void add_device_shares(SQLite::Database& db, int64_t world, std::vector<Share>& 
   at_least("transfer", comm - wait, row.is_null(1) ? comm : 0);
   shares.push_back({"copy", row.real(2), {}, {}, 0});
   shares.push_back({"host", std::max(0.0, row.real(3) - in_mpi), {}, {}, 0});
-  shares.push_back({"input", row.real(4), {}, {}, 0});
+  if (!row.is_null(4)) shares.push_back({"input", row.real(4), {}, {}, 0});
 }
 
 /// What a pipeline waits for itself is told apart from other waiting, and loading data from other computing.

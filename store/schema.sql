@@ -293,7 +293,7 @@ CREATE TABLE gpu_event (
   context INTEGER,            -- CUDA context, by CUPTI's number; NULL as device
   stream INTEGER,             -- by CUPTI's number; NULL: all of the context, or none
   region INTEGER NOT NULL,    -- region.id in which it was launched; of nodes of a CUDA graph: captured
-  step INTEGER,               -- step in which it was launched; NULL: outside steps
+  step INTEGER,               -- step in which it was launched (inferred steps: in which it began); NULL: outside steps
   thread INTEGER,             -- thread.thread that launched it; NULL: not known
   start_ns INTEGER NOT NULL,  -- begin, by the device's stamps mapped to the run's axis
   duration_ns INTEGER NOT NULL,  -- end - begin

@@ -32,12 +32,17 @@ int64_t token_of(int64_t op, std::optional<int64_t> site, int64_t bytes) {
   return static_cast<int64_t>(hash);
 }
 
-Collectives read(SQLite::Database& db, int64_t process, int64_t communicator, bool by_size) {
+/// Events that tell when a collective ran: MPI's are calls and requests; NCCL's what a device did, not the call that enqueued it.
+const char* kinds_of(const CommunicatorInfo& communicator) { return communicator.kind == "nccl" ? "kind = 4" : "kind < 3"; }
+
+Collectives read(SQLite::Database& db, int64_t process, const CommunicatorInfo& communicator, bool by_size) {
   Query rows(
       db,
-      "SELECT op, site, bytes, start_ns, start_ns + duration_ns, seq FROM event WHERE process = ?1 AND +comm = ?2 AND seq IS NOT NULL"
-      " AND kind < 3 ORDER BY start_ns, seq");
-  rows.bind(process, communicator);
+      fmt::format(
+          "SELECT op, site, bytes, start_ns, start_ns + duration_ns, seq FROM event WHERE process = ?1 AND +comm = ?2 AND seq IS NOT NULL"
+          " AND {} ORDER BY start_ns, seq",
+          kinds_of(communicator)));
+  rows.bind(process, communicator.id);
   Collectives result;
   while (rows.next()) {
     result.beats.push_back(
@@ -52,11 +57,20 @@ std::map<int64_t, std::vector<int64_t>> main_communicators(SQLite::Database& db,
   std::map<int64_t, std::pair<int64_t, int64_t>> most;  // by process: calls, communicator
   Query rows(db, "SELECT process, comm, op, sum(calls) FROM profile WHERE comm IS NOT NULL GROUP BY process, comm, op");
   std::map<std::pair<int64_t, int64_t>, int64_t> calls;
+  const auto usable = [&](int64_t id) {
+    const auto communicator = catalog.communicators.find(id);
+    return communicator != catalog.communicators.end() && communicator->second.size >= 2 && communicator->second.world == world;
+  };
   while (rows.next()) {
-    const auto communicator = catalog.communicators.find(rows.integer(1));
-    if (communicator == catalog.communicators.end() || communicator->second.size < 2 || communicator->second.world != world) continue;
+    if (!usable(rows.integer(1))) continue;
     const Operation& operation = catalog.operation(rows.integer(2));
     if (operation.numbered && !operation.on_device) calls[{rows.integer(0), rows.integer(1)}] += rows.integer(3);
+  }
+  // Of NCCL's those of which it is known when they ran.
+  Query on_devices(db,
+                   "SELECT e.process, e.comm, count(*) FROM nccl_collective n JOIN event e ON e.id = n.event GROUP BY e.process, e.comm");
+  while (on_devices.next()) {
+    if (usable(on_devices.integer(1))) calls[{on_devices.integer(0), on_devices.integer(1)}] += on_devices.integer(2);
   }
   for (const auto& [key, count] : calls) {
     auto& best = most[key.first];
@@ -80,11 +94,11 @@ class Inference {
         catalog_(catalog),
         insert_step_(db, "INSERT INTO step (process, thread, step, start_ns, duration_ns, mpi_ns) VALUES (?, ?, ?, ?, ?, NULL)"),
         insert_process_(db, "INSERT INTO inferred_steps (process, comm, period, agreement) VALUES (?, ?, ?, ?)"),
-        events_(
-            db,
-            "SELECT id, thread, kind, op, site, region, start_ns, duration_ns, seq FROM event WHERE process = ?1 AND kind < 3 AND start_ns"
-            " >= ?2 AND start_ns < ?3 ORDER BY start_ns, kind"),
+        events_(db,
+                "SELECT id, thread, kind, op, site, region, start_ns, duration_ns, seq FROM event WHERE process = ?1 AND start_ns >= ?2"
+                " AND start_ns < ?3 ORDER BY start_ns, kind"),
         update_(db, "UPDATE event SET step = ?2, region = ?3 WHERE id = ?1"),
+        update_gpu_(db, "UPDATE gpu_event SET step = ?2 WHERE process = ?1 AND start_ns >= ?3 AND start_ns < ?4"),
         insert_layer_(db, "INSERT INTO inferred_layer (process, region, calls, compute_ns, exposed_ns) VALUES (?, ?, ?, ?, ?)") {
     Query last(db, "SELECT max(id) FROM region");
     next_region_ = last.next() ? last.integer(0) + 1 : 1;
@@ -95,7 +109,7 @@ class Inference {
     }
   }
 
-  void infer(int64_t communicator, const std::vector<int64_t>& processes) {
+  void infer(const CommunicatorInfo& communicator, const std::vector<int64_t>& processes) {
     const int64_t reference = processes.front();
     std::optional<Repetition> found;
     Collectives sequence;
@@ -108,7 +122,7 @@ class Inference {
     if (!found) return;
     const Leaves leaves = leaves_of(communicator, *found, sequence.seqs);
     for (const int64_t process : processes) {
-      insert_process_.run(process, communicator, static_cast<int64_t>(found->period), found->agreement);
+      insert_process_.run(process, communicator.id, static_cast<int64_t>(found->period), found->agreement);
       mark(process, *found, sequence.seqs, leaves);
     }
   }
@@ -124,13 +138,14 @@ class Inference {
   };
   using Leaves = std::unordered_map<int64_t, std::unordered_map<int64_t, Leave>>;
 
-  Leaves leaves_of(int64_t communicator, const Repetition& found, const std::vector<int64_t>& seqs) {
+  Leaves leaves_of(const CommunicatorInfo& communicator, const Repetition& found, const std::vector<int64_t>& seqs) {
     std::set<int64_t> wanted;
     for (const auto& [first, last] : found.steps) wanted.insert({seqs[first - 1], seqs[last - 1]});
-    Query rows(db_, "SELECT process, start_ns + duration_ns, thread FROM event WHERE comm = ?1 AND seq = ?2 AND kind < 3");
+    Query rows(db_, fmt::format("SELECT process, start_ns + duration_ns, thread FROM event WHERE comm = ?1 AND seq = ?2 AND {}",
+                                kinds_of(communicator)));
     Leaves leaves;
     for (const int64_t seq : wanted) {
-      rows.bind(communicator, seq);
+      rows.bind(communicator.id, seq);
       while (rows.next()) leaves[rows.integer(0)][seq] = {rows.integer(1), rows.integer(2)};
     }
     return leaves;
@@ -145,6 +160,7 @@ class Inference {
       const auto number = static_cast<int64_t>(k);
       insert_step_.run(process, end->second.thread, number, begin->second.at_ns, end->second.at_ns - begin->second.at_ns);
       mark_events(process, number, begin->second.at_ns, end->second.at_ns);
+      update_gpu_.run(process, number, begin->second.at_ns, end->second.at_ns);
     }
     for (const auto& [region, layer] : layers_) insert_layer_.run(process, region, layer.calls, layer.compute_ns, layer.exposed_ns);
   }
@@ -161,7 +177,7 @@ class Inference {
       const int64_t thread = events_.integer(1), op = events_.integer(3), start_ns = events_.integer(6), duration_ns = events_.integer(7);
       const bool call = events_.integer(2) == 1;
       int64_t region = events_.integer(5);
-      if (region == 0) {
+      if (region == 0 && events_.integer(2) < 3) {
         const Operation& operation = catalog_.operation(op);
         const std::optional<int64_t> site = events_.maybe_integer(4);
         if (operation.numbered) {
@@ -202,7 +218,7 @@ class Inference {
 
   SQLite::Database& db_;
   const Catalog& catalog_;
-  Query insert_step_, insert_process_, events_, update_, insert_layer_;
+  Query insert_step_, insert_process_, events_, update_, update_gpu_, insert_layer_;
   int64_t next_region_ = 1;
   std::unordered_map<int64_t, std::string> sites_;
   std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> regions_;  ///< by operation, call site, position
@@ -219,6 +235,7 @@ void forget_inferred_steps(SQLite::Database& db) {
   db.exec(
       "UPDATE event SET step = NULL, region = iif(region IN (SELECT id FROM region WHERE kind = 'inferred'), 0, region)"
       " WHERE process IN (SELECT process FROM inferred_steps);"
+      "UPDATE gpu_event SET step = NULL WHERE process IN (SELECT process FROM inferred_steps);"
       "DELETE FROM step WHERE process IN (SELECT process FROM inferred_steps);"
       "DELETE FROM region WHERE kind = 'inferred'; DELETE FROM inferred_layer; DELETE FROM inferred_steps");
 }
@@ -232,7 +249,7 @@ void infer_steps(SQLite::Database& db, const Catalog& catalog) {
     Inference inference(db, catalog);
     for (const auto& [communicator, processes] : main_communicators(db, catalog, world)) {
       const auto thinned = [&](int64_t process) { return catalog.process(process).thinned; };
-      if (std::none_of(processes.begin(), processes.end(), thinned)) inference.infer(communicator, processes);
+      if (std::none_of(processes.begin(), processes.end(), thinned)) inference.infer(catalog.communicators.at(communicator), processes);
     }
   }
 }

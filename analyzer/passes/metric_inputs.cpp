@@ -12,13 +12,15 @@ void gather_metric_inputs(SQLite::Database& db) {
   // A job may have several regions of kind step: one for each place in the tree of ranges where it opens steps.
   db.exec(
       "CREATE TEMP TABLE counted AS"
-      " WITH grown AS (SELECT f.process, c.name, total(f.value) AS value FROM counter_profile f JOIN counter c ON c.process = f.process AND"
+      " WITH grown AS (SELECT f.process, c.name, total(f.value) AS value, sum(f.calls) AS calls FROM counter_profile f JOIN counter c ON "
+      "c.process = f.process AND"
       "   c.number = f.counter AND c.source IS NOT NULL JOIN region r ON r.id = f.region AND r.kind = 'step' GROUP BY f.process, c.name),"
       " lasted AS (SELECT f.process, total(f.time_ns) AS time_ns FROM range_profile f JOIN region r ON r.id = f.region AND r.kind = 'step'"
       "   GROUP BY f.process),"
       " said AS (SELECT process, max(value) AS peak FROM value WHERE name = 'peak_flops_per_second' GROUP BY process)"
       " SELECT p.world AS world, p.rank AS rank, p.world_size AS world_size,"
       "   (SELECT value FROM grown WHERE process = p.id AND name = 'PAPI_TOT_INS') AS instructions,"
+      "   (SELECT calls FROM grown WHERE process = p.id AND name = 'PAPI_TOT_INS') AS instruction_steps,"
       "   (SELECT value FROM grown WHERE process = p.id AND name = 'PAPI_TOT_CYC') AS cycles,"
       "   (SELECT value FROM grown WHERE process = p.id AND name = 'PAPI_FP_OPS') AS flops,"
       "   lasted.time_ns AS time_ns, said.peak AS peak"
@@ -28,6 +30,26 @@ void gather_metric_inputs(SQLite::Database& db) {
       " avg((l.stages - 1) * 1.0 / (l.chunks * l.micro_batches + l.stages - 1)) AS of_total,"
       " avg((l.stages - 1) * 1.0 / (l.chunks * l.micro_batches)) AS of_ideal FROM pipeline l JOIN process p ON p.id = l.process"
       " GROUP BY p.world");
+  db.exec(
+      "CREATE TEMP TABLE batch_fit AS"
+      " WITH said AS (SELECT process, step, sum(value) AS samples FROM value WHERE name = 'samples' AND step IS NOT NULL GROUP BY process,"
+      "   step),"
+      " computed AS (SELECT process, step, max(compute_ns) AS compute_ns FROM gpu_part WHERE step IS NOT NULL GROUP BY process, step),"
+      " point AS (SELECT s.world, s.rank, b.samples, coalesce(g.compute_ns, s.compute_ns - coalesce(s.input_ns, 0)) AS compute_ns FROM"
+      "   temp.steady_part s JOIN process p ON p.world = s.world AND p.rank = s.rank JOIN said b ON b.process = p.id AND b.step = s.step"
+      "   LEFT JOIN computed g ON g.process = p.id AND g.step = s.step WHERE s.annotated),"
+      " mean AS (SELECT world, rank, avg(samples) AS samples, avg(compute_ns) AS compute_ns FROM point GROUP BY world, rank),"
+      " slope AS (SELECT p.world, total((p.samples - m.samples) * (p.compute_ns - m.compute_ns)) /"
+      "   total((p.samples - m.samples) * (p.samples - m.samples)) AS per_sample_ns, avg(p.samples) AS samples, avg(p.compute_ns) AS"
+      "   compute_ns FROM point p JOIN mean m ON m.world = p.world AND m.rank = p.rank GROUP BY p.world"
+      "   HAVING total((p.samples - m.samples) * (p.samples - m.samples)) > 0)"
+      " SELECT world AS world, per_sample_ns AS per_sample_ns, compute_ns - per_sample_ns * samples AS fixed_ns FROM slope");
+  db.exec(
+      "CREATE TEMP TABLE mean_transfer AS SELECT s.world AS world,"
+      " max(iif(count(s.xfer_ns) = count(*), total(s.xfer_ns) / total(s.ranks), NULL), iif(g.world IS NULL, 0, g.xfer_ns)) AS xfer_ns,"
+      " coalesce(max(s.why), g.why) AS why FROM temp.steady_step s LEFT JOIN (SELECT world, iif(count(exposed_wait_ns) = count(*),"
+      " (total(exposed_comm_ns) - total(exposed_wait_ns)) / total(windows), NULL) AS xfer_ns, max(why) AS why FROM temp.steady_gpu"
+      " GROUP BY world) g ON g.world = s.world GROUP BY s.world");
 }
 
 }  // namespace ddl

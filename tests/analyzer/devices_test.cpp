@@ -203,6 +203,7 @@ TEST_F(DevicesTest, SharesByHand) {
   EXPECT_NEAR(*run_.metric("gpu_idle_other"), 100.0 / 15'000, 1e-12) << "nothing comes after the last step";
   EXPECT_NEAR(*run_.metric("hta_compute"), 24'000.0 / (2 * 19'850), 1e-12) << "from the first copy to the end of the last collective";
   EXPECT_EQ(run_.why("gpu_idle_input"), "NO_DATA") << "no range says that it loads data";
+  EXPECT_EQ(run_.text("SELECT value FROM meta WHERE key = 'verdict.text'").find("input"), std::string::npos);
 
   run_.exec(
       "UPDATE gpu_event SET start_ns = start_ns - 30000, duration_ns = duration_ns + 30000 WHERE kind = 2;"
@@ -214,6 +215,28 @@ TEST_F(DevicesTest, SharesByHand) {
   EXPECT_NEAR(*run_.metric("gpu_idle_kernel"), 0.02, 1e-12);
   EXPECT_NEAR(*run_.metric("gpu_idle_input"), 50.0 / 30'000, 1e-12);
   EXPECT_NEAR(*run_.metric("gpu_idle_other"), (30 * 100.0 - 50) / 30'000, 1e-12);
+}
+
+TEST_F(DevicesTest, WhatTheHostDidForThemAndWhenCollectivesBegan) {
+  steps(20);
+  run_.exec("UPDATE gpu_event SET launch_duration_ns = 4000");
+  run_.exec(
+      "INSERT INTO gpu_name VALUES (4, '[CUDA synchronisation: stream]', 'other'), (5, '[CUDA synchronisation: stream wait for event]', "
+      "'other')");
+  run_.exec(
+      "INSERT INTO gpu_event (process, kind, name, region, step, start_ns, duration_ns, correlation) SELECT process, 4, 4, 0, step, "
+      "start_ns, "
+      "90000, 0 FROM gpu_event WHERE kind = 2 UNION ALL SELECT process, 4, 5, 0, step, start_ns, 50000, 0 FROM gpu_event WHERE kind = 2");
+  // Another collective, shorter than a hundredth of the step, does not count.
+  run_.exec(
+      "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, step, start_ns, duration_ns, correlation, launch_ns, "
+      "launch_duration_ns) SELECT process, 1, 2, 0, 1, 7, 70, step, start_ns + duration_ns, 5000, 0, launch_ns, 0 FROM gpu_event WHERE "
+      "name = 2");
+  run_.analyze();
+  EXPECT_NEAR(*run_.metric("host_gpu_time"), 3 * 4'000 + 90'000, 1e-9) << "that a stream waits holds up no host";
+  EXPECT_NEAR(run_.number("SELECT value FROM rank_metric WHERE id = 'hta_late_start' AND rank = 0"), 0.6, 1e-9);
+  EXPECT_NEAR(run_.number("SELECT value FROM rank_metric WHERE id = 'hta_late_start' AND rank = 1"), 0.8, 1e-9);
+  EXPECT_NEAR(*run_.metric("hta_late_start"), 0.8, 1e-9);
 }
 
 TEST_F(DevicesTest, WithoutAllMembersWaitingIsNotKnown) {
@@ -274,7 +297,7 @@ TEST_F(DevicesTest, WithoutGpusTheirMetricsDoNotApply) {
   run_.step(0, 0, 0, 100, 0);
   run_.step(1, 0, 0, 100, 0);
   run_.analyze();
-  EXPECT_EQ(run_.why("gpu_parallel_efficiency"), "NOT_APPLICABLE");
+  for (const char* id : {"gpu_parallel_efficiency", "host_gpu_time", "hta_late_start"}) EXPECT_EQ(run_.why(id), "NOT_APPLICABLE") << id;
   EXPECT_EQ(run_.integer("SELECT count(*) FROM gpu_part"), 0);
 }
 

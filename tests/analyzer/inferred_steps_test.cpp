@@ -5,6 +5,7 @@
 
 #include "analyzer/passes/repetition.h"
 #include "tests/analyzer/analyzed.h"
+#include "tests/analyzer/tables.h"
 
 namespace ddl::test {
 namespace {
@@ -153,6 +154,69 @@ TEST(InferredSteps, SubgroupsCountTheirOwnSteps) {
   EXPECT_EQ(run.integer("SELECT count(DISTINCT comm) FROM inferred_steps"), 2);
   // Before the first collective nothing tells where the first step begins.
   EXPECT_EQ(run.integer("SELECT count(*) FROM (SELECT rank FROM v_step GROUP BY rank HAVING count(*) = 19)"), 4);
+}
+
+/// Two ranks with a GPU each that reduce twice in a step of 100 ms: rank 1 computes 70 ms before the first, rank 0 40. Calls are enqueued a
+/// step ahead.
+Tables nccl_job(int64_t steps) {
+  Tables run(2);
+  run.exec(
+      "UPDATE communicator SET kind = 'nccl'; INSERT INTO op (id, name, class, nonblocking) VALUES (90, 'ncclAllReduce', 'all_to_all', 1);"
+      "INSERT INTO gpu_name VALUES (1, 'gemm', 'compute'), (2, 'ncclDevKernel_AllReduce', 'communication')");
+  int64_t event = 0;
+  const auto collective = [&](int64_t rank, int64_t kind, int64_t seq, int64_t begin_ns, int64_t end_ns) {
+    const std::string id = std::to_string(++event), process = std::to_string(rank + 1);
+    const std::string times = std::to_string(begin_ns) + ", " + std::to_string(end_ns - begin_ns);
+    run.exec("INSERT INTO event (id, process, thread, kind, op, comm, seq, region, start_ns, duration_ns, bytes) VALUES (" + id + ", " +
+             process + ", 0, " + std::to_string(kind) + ", 90, 1, " + (kind == 4 ? std::to_string(seq) : "NULL") + ", 0, " + times + ", " +
+             (seq % 2 == 0 ? "4000" : "9000") + ")");
+    if (kind == 4) run.exec("INSERT INTO nccl_collective VALUES (" + id + ", 'kernel', 'RING', 'LL', 2, 1, " + times + ", 0, 1, 1)");
+  };
+  const auto kernel = [&](int64_t rank, int64_t name, int64_t begin_ns, int64_t end_ns, int64_t seq) {
+    run.exec(
+        "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, start_ns, duration_ns, correlation, comm, seq) "
+        "VALUES "
+        "(" +
+        std::to_string(rank + 1) + ", 1, " + std::to_string(name) + ", 0, 1, 7, 0, " + std::to_string(begin_ns) + ", " +
+        std::to_string(end_ns - begin_ns) + ", 0, " + (seq == 0 ? "NULL, NULL" : "1, " + std::to_string(seq)) + ")");
+  };
+  run.exec("BEGIN");
+  for (int64_t rank : {0, 1}) {
+    for (int64_t s = 0; s < steps; ++s) {
+      const int64_t t = (s + 1) * 100_ms, computed_ns = t + (rank == 0 ? 40_ms : 70_ms);
+      collective(rank, 3, 2 * s + 1, t - 90_ms, t - 90_ms + 5_us);
+      collective(rank, 3, 2 * s + 2, t - 80_ms, t - 80_ms + 5_us);
+      collective(rank, 4, 2 * s + 1, computed_ns, t + 75_ms);
+      collective(rank, 4, 2 * s + 2, t + 85_ms, t + 90_ms);
+      kernel(rank, 1, t, computed_ns, 0);
+      kernel(rank, 2, computed_ns, t + 75_ms, 2 * s + 1);
+      kernel(rank, 1, t + 75_ms, t + 85_ms, 0);
+      kernel(rank, 2, t + 85_ms, t + 90_ms, 2 * s + 2);
+    }
+  }
+  run.exec("UPDATE process SET end_ns = " + std::to_string((steps + 1) * 100_ms) + "; COMMIT");
+  return run;
+}
+
+TEST(InferredSteps, OfNcclByWhatDevicesDid) {
+  Tables run = nccl_job(30);
+  for (int i = 0; i < 2; ++i) {  // and again: what was there before is taken back
+    ddl::analyze(run.db());
+    EXPECT_EQ(run.integer("SELECT count(*) FROM inferred_steps WHERE period = 2"), 2);
+    EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'analysis.basis'"), "inferred steps");
+    EXPECT_EQ(run.integer("SELECT count(*) FROM v_step WHERE duration_ns = 100000000"), 2 * 29) << "nothing tells when the first began";
+    EXPECT_EQ(run.metric("step_time"), 100e6);
+    EXPECT_EQ(run.integers("SELECT DISTINCT compute_ns FROM v_gpu_part WHERE step IS NOT NULL ORDER BY rank"),
+              (std::vector<int64_t>{50_ms, 80_ms}));
+    EXPECT_EQ(run.integers("SELECT DISTINCT exposed_wait_ns FROM v_gpu_part WHERE step IS NOT NULL ORDER BY rank"),
+              (std::vector<int64_t>{30_ms, 0}));
+    EXPECT_EQ(run.integer("SELECT count(*) FROM v_kernel WHERE step = 7"), 8);
+    EXPECT_EQ(run.integer("SELECT rank FROM finding WHERE id = 'straggler'"), 1);
+    EXPECT_EQ(run.integer("SELECT count(*) FROM v_layer"), 0);
+  }
+  run.exec("DELETE FROM nccl_collective; DELETE FROM event WHERE kind = 4");
+  ddl::analyze(run.db());
+  EXPECT_EQ(run.integer("SELECT count(*) FROM inferred_steps"), 0) << "calls tell when the host enqueued, not when anything ran";
 }
 
 TEST(InferredSteps, NoneWhereNothingRepeats) {

@@ -190,6 +190,96 @@ TEST(MetricValues, GoodputIsThroughputTimesEfficiencyStepByStep) {
   EXPECT_EQ(run.integer("SELECT steps FROM metric WHERE id = 'goodput'"), 14);
 }
 
+TEST(MetricValues, InstructionsOfAStep) {
+  Tables run = counted({"PAPI_TOT_INS", "PAPI_TOT_CYC", "PAPI_FP_OPS"});
+  EXPECT_DOUBLE_EQ(run.metric("instructions").value_or(-1), 2 * 4e9 / 10) << "five steps in each of two places";
+  EXPECT_EQ(counted({}).why("instructions"), "PARTIAL_RANKS");
+}
+
+TEST(MetricValues, SamplesOfSomeRanksAreNotThroughput) {
+  Tables run = training(10, 32, 1e9);
+  run.exec("DELETE FROM value WHERE process = 2");
+  run.analyze();
+  EXPECT_EQ(run.why("throughput"), "PARTIAL_RANKS");
+}
+
+TEST(MetricValues, ArithmeticOfAToken) {
+  Tables run(1);
+  run.value(0, 0, "parameters", 7e9);
+  run.value(0, 0, "layers", 32);
+  run.value(0, 0, "hidden_size", 4096);
+  run.analyze();
+  EXPECT_EQ(run.why("flops_per_token"), "NO_DATA");
+  run.value(0, 0, "sequence_length", 2048);
+  run.analyze();
+  EXPECT_DOUBLE_EQ(run.metric("flops_per_token").value_or(-1), 6 * 7e9 + 12.0 * 32 * 4096 * 2048);
+}
+
+TEST(MetricValues, ArithmeticOfForwardAndBackward) {
+  const auto job = [](bool backward_of_last) {
+    Tables run = training(10, 32, 6e8);
+    run.exec("INSERT INTO region VALUES (8, 0, 'phase', 'forward', 'forward', NULL), (9, 0, 'phase', 'backward', 'backward', NULL)");
+    for (int64_t s = 0; s < 10; ++s) {  // 20 ms and 50 ms, 10 of them in MPI
+      for (int64_t rank : {0, 1}) {
+        const auto range = [&](int64_t region, int64_t begin_ns, int64_t duration_ns, int64_t mpi_ns) {
+          run.exec("INSERT INTO range_event (process, thread, region, step, start_ns, duration_ns, mpi_ns) VALUES (" +
+                   std::to_string(rank + 1) + ", 0, " + std::to_string(region) + ", " + std::to_string(s) + ", " +
+                   std::to_string(begin_ns) + ", " + std::to_string(duration_ns) + ", " + std::to_string(mpi_ns) + ")");
+        };
+        range(8, s * 100_ms, 20_ms, 0);
+        if (rank == 0 || backward_of_last) range(9, s * 100_ms + 30_ms, 50_ms, 10_ms);
+      }
+    }
+    run.analyze();
+    return run;
+  };
+  EXPECT_DOUBLE_EQ(job(true).metric("deepspeed_flops").value_or(-1), 6e8 / 0.06);
+  EXPECT_EQ(job(false).why("deepspeed_flops"), "PARTIAL_RANKS");
+  Tables without = training(10, 32, 6e8);
+  without.analyze();
+  EXPECT_EQ(without.why("deepspeed_flops"), "NO_DATA");
+}
+
+TEST(MetricValues, ComputingByTheNumberOfSamples) {
+  // Rank r computes 5 + r ms and half a millisecond a sample; every fourth step is a small one. Transfers take 2 ms.
+  const auto job = [](bool small_steps) {
+    Tables run(2);
+    for (int64_t s = 0; s < 24; ++s) {
+      const int64_t samples = small_steps && s % 4 == 3 ? 16 : 64, begin_ns = s * 100_ms;
+      std::vector<int64_t> enter_ns;
+      for (int64_t rank : {0, 1}) enter_ns.push_back(begin_ns + 5_ms + rank * 1_ms + samples * 500'000);
+      const int64_t end_ns = enter_ns[1] + 2_ms;
+      for (int64_t rank : {0, 1}) {
+        run.step(rank, s, begin_ns, end_ns, end_ns - enter_ns[static_cast<size_t>(rank)]);
+        run.value(rank, s, "samples", static_cast<double>(samples));
+      }
+      run.allreduce(s + 1, enter_ns, 2_ms, 1'000, s);
+    }
+    run.analyze();
+    return run;
+  };
+  Tables run = job(true);
+  EXPECT_NEAR(run.metric("compute_per_sample").value_or(-1), 500'000, 1e-3);
+  EXPECT_NEAR(run.metric("compute_fixed").value_or(-1), 5.5e6, 1);
+  EXPECT_NEAR(run.metric("batch_for_transfer").value_or(-1), (20 * 2e6 - 5.5e6) / 500'000, 1e-3);
+  Tables even = job(false);
+  for (const char* id : {"compute_per_sample", "compute_fixed", "batch_for_transfer"}) EXPECT_EQ(even.why(id), "NO_DATA") << id;
+}
+
+TEST(MetricValues, TimeToTheTarget) {
+  Tables run(2);
+  run.exec("UPDATE process SET start_ns = 1000000000, end_ns = 9000000000");
+  run.exec("INSERT INTO value VALUES (1, NULL, 1500000000, 'target_accuracy', 0.75), (1, NULL, 3000000000, 'accuracy', 0.5)");
+  run.analyze();
+  EXPECT_EQ(run.why("time_to_accuracy"), "NOT_APPLICABLE") << "not reached";
+  run.exec("INSERT INTO value VALUES (2, NULL, 5000000000, 'accuracy', 0.75), (1, NULL, 6000000000, 'accuracy', 0.8)");
+  run.analyze();
+  EXPECT_EQ(run.metric("time_to_accuracy"), 4e9);
+  Tables silent(2);
+  silent.analyze();
+  EXPECT_EQ(silent.why("time_to_accuracy"), "NO_DATA");
+}
+
 TEST(MetricValues, StepsThatNoRankSharesAreNotInferred) {
   Tables run(2);
   run.exec("INSERT INTO inferred_steps VALUES (1, 1, 4, 1.0)");
