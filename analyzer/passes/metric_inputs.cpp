@@ -12,19 +12,19 @@ void gather_metric_inputs(SQLite::Database& db) {
   // A job may have several regions of kind step: one for each place in the tree of ranges where it opens steps.
   db.exec(
       "CREATE TEMP TABLE counted AS"
-      " WITH grown AS (SELECT f.process, c.name, total(f.value) AS value, sum(f.calls) AS calls FROM counter_profile f JOIN counter c ON "
-      "c.process = f.process AND"
-      "   c.number = f.counter AND c.source IS NOT NULL JOIN region r ON r.id = f.region AND r.kind = 'step' GROUP BY f.process, c.name),"
+      " WITH grown AS (SELECT f.process, sum(iif(c.name = 'PAPI_TOT_INS', f.value * 1.0, NULL)) AS instructions,"
+      "   sum(iif(c.name = 'PAPI_TOT_INS', f.calls, NULL)) AS instruction_steps, sum(iif(c.name = 'PAPI_TOT_CYC', f.value * 1.0, NULL)) AS"
+      "   cycles, sum(iif(c.name = 'PAPI_FP_OPS', f.value * 1.0, NULL)) AS flops FROM counter_profile f JOIN counter c ON"
+      "   c.process = f.process AND c.number = f.counter AND c.source IS NOT NULL JOIN region r ON r.id = f.region AND r.kind = 'step'"
+      "   GROUP BY f.process),"
       " lasted AS (SELECT f.process, total(f.time_ns) AS time_ns FROM range_profile f JOIN region r ON r.id = f.region AND r.kind = 'step'"
       "   GROUP BY f.process),"
       " said AS (SELECT process, max(value) AS peak FROM value WHERE name = 'peak_flops_per_second' GROUP BY process)"
-      " SELECT p.world AS world, p.rank AS rank, p.world_size AS world_size,"
-      "   (SELECT value FROM grown WHERE process = p.id AND name = 'PAPI_TOT_INS') AS instructions,"
-      "   (SELECT calls FROM grown WHERE process = p.id AND name = 'PAPI_TOT_INS') AS instruction_steps,"
-      "   (SELECT value FROM grown WHERE process = p.id AND name = 'PAPI_TOT_CYC') AS cycles,"
-      "   (SELECT value FROM grown WHERE process = p.id AND name = 'PAPI_FP_OPS') AS flops,"
-      "   lasted.time_ns AS time_ns, said.peak AS peak"
-      " FROM process p LEFT JOIN lasted ON lasted.process = p.id LEFT JOIN said ON said.process = p.id WHERE p.rank IS NOT NULL");
+      " SELECT p.world AS world, p.rank AS rank, p.world_size AS world_size, grown.instructions AS instructions,"
+      "   grown.instruction_steps AS instruction_steps, grown.cycles AS cycles, grown.flops AS flops, lasted.time_ns AS time_ns,"
+      "   said.peak AS peak"
+      " FROM process p LEFT JOIN grown ON grown.process = p.id LEFT JOIN lasted ON lasted.process = p.id"
+      " LEFT JOIN said ON said.process = p.id WHERE p.rank IS NOT NULL");
   db.exec(
       "CREATE TEMP TABLE pipeline_model AS SELECT p.world AS world,"
       " avg((l.stages - 1) * 1.0 / (l.chunks * l.micro_batches + l.stages - 1)) AS of_total,"
