@@ -7,11 +7,11 @@
 
 namespace ddl::tune {
 
-double student_95(size_t degrees) {
-  return boost::math::quantile(boost::math::students_t_distribution<double>(static_cast<double>(degrees)), 0.975);
+double student(size_t degrees, double confidence) {
+  return boost::math::quantile(boost::math::students_t_distribution<double>(static_cast<double>(degrees)), (1 + confidence) / 2);
 }
 
-PairedRatio compare(std::span<const double> first, std::span<const double> second) {
+PairedRatio compare(std::span<const double> first, std::span<const double> second, double confidence) {
   if (first.size() != second.size()) throw std::invalid_argument("compare: rounds of both configurations are needed");
   PairedRatio result{.hi = std::numeric_limits<double>::infinity(), .rounds = first.size()};
   if (first.empty()) return result;
@@ -22,7 +22,7 @@ PairedRatio compare(std::span<const double> first, std::span<const double> secon
   if (first.size() < kMinRounds) return result;
   double squares = 0;
   for (size_t i = 0; i < first.size(); ++i) squares += std::pow(std::log(first[i] / second[i]) - mean, 2);
-  const double half = student_95(first.size() - 1) * std::sqrt(squares / (count - 1) / count);
+  const double half = student(first.size() - 1, confidence) * std::sqrt(squares / (count - 1) / count);
   result.lo = std::exp(mean - half);
   result.hi = std::exp(mean + half);
   return result;

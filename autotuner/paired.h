@@ -8,18 +8,19 @@ namespace ddl::tune {
 
 struct PairedRatio {
   double ratio = 1;       ///< geometric mean of first / second
-  double lo = 0, hi = 0;  ///< its 95 % interval; [0, infinity) below kMinRounds
+  double lo = 0, hi = 0;  ///< its interval; [0, infinity) below kMinRounds
   size_t rounds = 0;
   bool excludes_one() const { return lo > 1 || hi < 1; }
 };
 
 /// With fewer rounds the spread of a ratio is not known well enough to say anything.
 constexpr size_t kMinRounds = 3;
+constexpr double kConfidence = 0.95;  ///< of intervals that are shown
 
 /// Costs of two configurations by round, positive and equally many. The interval is Student's t of the logarithms of their ratios.
-PairedRatio compare(std::span<const double> first, std::span<const double> second);
+PairedRatio compare(std::span<const double> first, std::span<const double> second, double confidence = kConfidence);
 
-/// Two-sided 95 % quantile of Student's t.
-double student_95(size_t degrees);
+/// Two-sided quantile of Student's t.
+double student(size_t degrees, double confidence = kConfidence);
 
 }  // namespace ddl::tune

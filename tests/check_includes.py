@@ -22,7 +22,7 @@ HOUSE = {
     "autotuner": ["core", "store", "analyzer"],
     "cli": ["core", "store", "analyzer", "reports", "tui", "autotuner", "collectors"],  # collectors/collectors.def
     "workloads": ["include"],
-    "bench": ["core", "store", "collectors", "include", "tui"],
+    "bench": ["core", "store", "analyzer", "autotuner", "collectors", "include", "tests", "tui"],
 }
 SOURCES = {".c", ".cpp", ".h", ".def", ".inc", ".in"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')

@@ -11,10 +11,11 @@ namespace ddl::tune {
 namespace {
 
 TEST(Paired, QuantilesAreThoseOfTheTables) {
-  EXPECT_NEAR(student_95(1), 12.706, 5e-4);
-  EXPECT_NEAR(student_95(2), 4.303, 5e-4);
-  EXPECT_NEAR(student_95(9), 2.262, 5e-4);
-  EXPECT_NEAR(student_95(30), 2.042, 5e-4);
+  EXPECT_NEAR(student(1), 12.706, 5e-4);
+  EXPECT_NEAR(student(2), 4.303, 5e-4);
+  EXPECT_NEAR(student(9), 2.262, 5e-4);
+  EXPECT_NEAR(student(30), 2.042, 5e-4);
+  EXPECT_NEAR(student(9, 0.99), 3.250, 5e-4);
 }
 
 // Logarithms of the ratios are 0.1, 0.2, 0.3: mean 0.2, standard error 0.1 / sqrt(3), t 4.303.

@@ -1,0 +1,55 @@
+// What a step would cost at every point of the space, from a few calibrating trials: computing is linear in the batch, tensors are fused
+// into buckets, buckets are reduced behind the computing in the time that a sweep of the algorithms measured. A prediction prunes; what is
+// recommended was measured.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analyzer/models/fusion.h"
+#include "autotuner/space.h"
+
+namespace ddl::tune {
+
+/// Seconds of one allreduce by its bytes, as measured.
+class Curve {
+ public:
+  void add(double bytes, double seconds) { points_[bytes] = seconds; }
+  bool empty() const { return points_.empty(); }
+  /// Between two sizes linear in the logarithms; below the smallest its time, above the largest at its bandwidth. Not empty.
+  double seconds(double bytes) const;
+  const std::map<double, double>& points() const { return points_; }
+
+ private:
+  std::map<double, double> points_;
+};
+
+struct Calibration {
+  int64_t ranks = 1;
+  double compute_s = 0;                     ///< of a step at the default batch
+  double compute_fixed_s = 0;               ///< the part of it that does not grow with the batch
+  std::vector<models::Gradient> gradients;  ///< by tensor if it could be had, at the default batch
+  bool overlap = false;                     ///< reductions run behind the computing
+  std::map<std::string, Curve> allreduce;   ///< by value of tunable `algorithm`; "default" at least
+  double batch = 0;                         ///< default, samples per rank and step; 0: unknown
+  std::optional<double> noise_scale;        ///< samples (metrics.md G3); unset: efficiency does not depend on the batch
+};
+
+/// Tunables that predictions know, by name.
+constexpr const char* kBatch = "batch";
+constexpr const char* kBucketMb = "bucket_mb";
+constexpr const char* kAlgorithm = "algorithm";
+bool is_modelled(const std::string& tunable);
+
+/// Steps that batch `base` needs to a target loss over those that `batch` needs, times batch over base: 1 where they are equal, less for
+/// larger batches (metrics.md G4). Without a noise scale 1.
+double relative_efficiency(double batch, double base, std::optional<double> noise_scale);
+
+/// Log of seconds per sample at equal statistical efficiency, of every point. Tunables that are not known change nothing.
+std::vector<double> predict(const Space& space, const Calibration& calibration);
+
+}  // namespace ddl::tune

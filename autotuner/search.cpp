@@ -1,0 +1,235 @@
+#include "autotuner/search.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numbers>
+#include <random>
+#include <set>
+#include <stdexcept>
+
+#include "autotuner/paired.h"
+#include "autotuner/surrogate.h"
+
+namespace ddl::tune {
+namespace {
+
+constexpr size_t kExplored = 3;  ///< new points a round, beside the best so far
+constexpr size_t kAskedAgain = 300;
+constexpr size_t kFinalists = 4;
+constexpr size_t kConfirmTrials = 3;  ///< a round: the winner, the default, the default again
+constexpr size_t kLeastConfirmRounds = 3;
+constexpr size_t kConfirmShare = 4;  ///< a quarter of the trials is kept for confirming
+constexpr size_t kMostConfirmRounds = 12;
+constexpr double kExpectedGain = 0.0005;  ///< exploring ends when no point promises more
+constexpr double kEarlyConfidence = 0.99;
+
+// By how much a point is expected to be cheaper than the one that the belief is relative to, where it is.
+double expected_improvement(const Belief& belief) {
+  if (belief.sd <= 0) return std::max(0.0, -belief.mean);
+  const double z = -belief.mean / belief.sd;
+  const double density = std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi);
+  return -belief.mean * std::erfc(-z / std::numbers::sqrt2) / 2 + belief.sd * density;
+}
+
+class Search {
+ public:
+  Search(const Space& space, const std::vector<double>& prediction, const std::vector<bool>& feasible, Bench& bench,
+         const SearchSettings& settings)
+      : space_(space),
+        prediction_(prediction),
+        feasible_(feasible),
+        bench_(bench),
+        settings_(settings),
+        random_(settings.seed),
+        surrogate_(space, prediction),
+        budget_(bench.trials_left()) {}
+
+  SearchResult run(const std::vector<Trial>& calibrating) {
+    for (const Trial& trial : calibrating) keep(trial);
+    if (!measured_.contains(0)) throw std::invalid_argument("search: the default has to be among the calibrating trials");
+    const bool finished = explore() && race() && confirm();
+    result_.interrupted = !finished;
+    return std::move(result_);
+  }
+
+ private:
+  void keep(const Trial& trial) {
+    result_.trials.push_back(trial);
+    round_ = std::max(round_, trial.round + 1);
+    if (trial.outcome.cost) {
+      surrogate_.add({trial.point, trial.round, std::log(*trial.outcome.cost)});
+      measured_.insert(trial.point);
+    } else {
+      feasible_[trial.point] = trial.point == 0;
+    }
+  }
+
+  // False: the bench wants to end.
+  bool measure_round(Stage stage, std::vector<size_t> points) {
+    std::shuffle(points.begin(), points.end(), random_);
+    const size_t round = round_;
+    for (const size_t point : points) {
+      const std::optional<Outcome> outcome = bench_.measure(round, stage, point);
+      if (!outcome) return false;
+      keep({round, stage, point, *outcome});
+    }
+    round_ = round + 1;
+    surrogate_.fit();
+    return true;
+  }
+
+  std::vector<size_t> candidates() const {
+    std::vector<size_t> points;
+    for (size_t point = 0; point < space_.size(); ++point)
+      if (feasible_[point]) points.push_back(point);
+    return points;
+  }
+
+  // Of those that were measured, best first.
+  std::vector<size_t> ranked() const {
+    std::vector<size_t> points;
+    for (const size_t point : measured_)
+      if (feasible_[point]) points.push_back(point);
+    const std::vector<Belief> beliefs = surrogate_.beliefs(points, points.front());
+    std::map<size_t, double> mean;
+    for (size_t i = 0; i < points.size(); ++i) mean[points[i]] = beliefs[i].mean;
+    std::sort(points.begin(), points.end(), [&](size_t a, size_t b) { return mean[a] < mean[b]; });
+    return points;
+  }
+
+  // What exploring and racing leave.
+  size_t confirming_trials() const {
+    return kConfirmTrials * std::clamp(budget_ / kConfirmShare / kConfirmTrials, kLeastConfirmRounds, kMostConfirmRounds);
+  }
+
+  std::vector<size_t> next_round() const;
+  bool explore();
+  bool race();
+  bool confirm();
+
+  const Space& space_;
+  const std::vector<double>& prediction_;
+  std::vector<bool> feasible_;
+  Bench& bench_;
+  const SearchSettings& settings_;
+  std::mt19937_64 random_;
+  Surrogate surrogate_;
+  std::set<size_t> measured_;
+  size_t budget_;
+  size_t round_ = 0;
+  SearchResult result_;
+};
+
+// The next round: the best so far, and the points that promise most beside it. They are chosen one after the other, as if those before had
+// cost what is believed of them, since their neighbours promise less then. One point only: nothing promises anything.
+std::vector<size_t> Search::next_round() const {
+  const size_t best = ranked().front();
+  std::vector<size_t> round = {best};
+  Surrogate imagined = surrogate_;
+  const double level = prediction_[best];
+  imagined.add({best, round_, level});
+  imagined.condition();
+  std::vector<size_t> asked = candidates();
+  while (round.size() <= kExplored) {
+    const std::vector<Belief> beliefs = imagined.beliefs(asked, best);
+    std::vector<std::pair<double, size_t>> promises;
+    for (size_t i = 0; i < asked.size(); ++i)
+      if (std::find(round.begin(), round.end(), asked[i]) == round.end()) promises.emplace_back(expected_improvement(beliefs[i]), i);
+    const auto most = std::max_element(promises.begin(), promises.end());
+    if (most == promises.end() || most->first < kExpectedGain) break;
+    round.push_back(asked[most->second]);
+    imagined.add({round.back(), round_, level + beliefs[most->second].mean});
+    imagined.condition();
+    // Promises shrink by what is imagined: those that are far behind need not be asked again.
+    const size_t kept = std::min(promises.size(), kAskedAgain);
+    std::partial_sort(promises.begin(), promises.begin() + static_cast<std::ptrdiff_t>(kept), promises.end(), std::greater<>());
+    std::vector<size_t> next;
+    for (size_t i = 0; i < kept; ++i) next.push_back(asked[promises[i].second]);
+    asked = next;
+  }
+  return round;
+}
+
+bool Search::explore() {
+  surrogate_.fit();
+  while (bench_.trials_left() >= confirming_trials() + kExplored + 1) {
+    const std::vector<size_t> round = next_round();
+    if (round.size() < 2) return true;
+    if (!measure_round(Stage::kExplore, round)) return false;
+  }
+  return true;
+}
+
+// Halves the field until one is left, or what is left of the budget is needed to confirm. The default runs along, to be told apart from.
+bool Search::race() {
+  std::vector<size_t> field = ranked();
+  field.resize(std::min(field.size(), kFinalists));
+  while (field.size() > 1 && bench_.trials_left() >= confirming_trials() + field.size() + 1) {
+    std::vector<size_t> round = field;
+    if (std::find(round.begin(), round.end(), size_t{0}) == round.end()) round.push_back(0);
+    if (!measure_round(Stage::kRace, round)) return false;
+    const std::vector<size_t> order = ranked();
+    std::vector<size_t> kept;
+    for (const size_t point : order)
+      if (std::find(field.begin(), field.end(), point) != field.end()) kept.push_back(point);
+    kept.resize(std::min(kept.size(), (field.size() + 1) / 2));
+    field = kept;
+  }
+  return true;
+}
+
+// Looked at after every round, the interval may end it early only where it is beyond doubt: 99 % each time, 95 % at the end.
+bool Search::confirm() {
+  result_.best_seen = ranked().front();
+  const size_t winner = result_.best_seen;
+  if (winner == 0) return true;
+  if (surrogate_.beliefs({0}, winner)[0].mean < std::log1p(settings_.worth_while)) return true;
+
+  std::vector<double> tuned, base, first, second;
+  const auto compared = [&](double confidence) { return compare(base, tuned, confidence); };
+  while (bench_.trials_left() >= kConfirmTrials && tuned.size() < kMostConfirmRounds) {
+    const size_t begin = result_.trials.size();
+    if (!measure_round(Stage::kConfirm, {winner, 0, 0})) break;
+    std::vector<double> defaults;
+    std::optional<double> won;
+    for (size_t i = begin; i < result_.trials.size(); ++i) {
+      const Trial& trial = result_.trials[i];
+      if (!trial.outcome.cost) continue;
+      if (trial.point == 0)
+        defaults.push_back(*trial.outcome.cost);
+      else
+        won = *trial.outcome.cost;
+    }
+    if (!won) return true;  // it fails now and then: not to be recommended
+    if (defaults.size() < 2) continue;
+    tuned.push_back(*won);
+    base.push_back(std::sqrt(defaults[0] * defaults[1]));
+    first.push_back(defaults[0]);
+    second.push_back(defaults[1]);
+    if (tuned.size() < kLeastConfirmRounds) continue;
+    const PairedRatio sure = compared(kEarlyConfidence);
+    if (sure.excludes_one() || sure.hi < 1 + settings_.worth_while) break;
+  }
+  if (tuned.size() < kMinRounds) return false;
+  const PairedRatio ratio = compared(kConfidence), noise = compare(first, second, kConfidence);
+  result_.gain = Gain{ratio.ratio, ratio.lo, ratio.hi, static_cast<int64_t>(ratio.rounds), noise.lo, noise.hi};
+  if (ratio.lo > 1 && ratio.ratio >= 1 + settings_.worth_while) result_.winner = winner;
+  return true;
+}
+
+}  // namespace
+
+std::string_view name_of(Stage stage) {
+  constexpr std::array<std::string_view, 4> kNames = {"calibrate", "explore", "race", "confirm"};
+  return kNames[static_cast<size_t>(stage)];
+}
+
+SearchResult search(const Space& space, const std::vector<double>& prediction, const std::vector<bool>& feasible,
+                    const std::vector<Trial>& calibrating, Bench& bench, const SearchSettings& settings) {
+  return Search(space, prediction, feasible, bench, settings).run(calibrating);
+}
+
+}  // namespace ddl::tune

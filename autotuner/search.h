@@ -1,0 +1,68 @@
+// The search: which point of the space is worth it, and by how much.
+//
+//   explore   rounds of a few points each, chosen by what is believed of them (surrogate.h): the best so far, and those from which most
+//             improvement may be expected
+//   race      the best few and the default twice, all in the same rounds, halving the field after each
+//   confirm   the one that is left and the default twice: only these rounds make the claim, since none of them chose the winner
+//
+// Peers pick the best of noisy scores and never look again; on replayed measurements that loses more than any optimiser wins
+// (shared/tuning.md section 2).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "autotuner/space.h"
+#include "autotuner/tuned.h"
+
+namespace ddl::tune {
+
+/// Of one trial.
+struct Outcome {
+  std::optional<double> cost;  ///< seconds per sample at equal statistical efficiency, positive; unset: it failed
+  std::string why;             ///< it failed
+};
+
+enum class Stage { kCalibrate, kExplore, kRace, kConfirm };
+std::string_view name_of(Stage stage);  ///< "calibrate", ...
+
+struct Trial {
+  size_t round = 0;
+  Stage stage = Stage::kCalibrate;
+  size_t point = 0;
+  Outcome outcome;
+};
+
+/// Runs trials. A round is measured one after the other, as close together as can be.
+class Bench {
+ public:
+  virtual ~Bench() = default;
+  /// Nothing: the search shall end here (Ctrl-C, time is over); it then says what it knows.
+  virtual std::optional<Outcome> measure(size_t round, Stage stage, size_t point) = 0;
+  /// Trials that may still be made; asked before each round, may shrink as time passes.
+  virtual size_t trials_left() const = 0;
+};
+
+struct SearchSettings {
+  uint64_t seed = 1;          ///< of the order within rounds
+  double worth_while = 0.01;  ///< gains below are none
+};
+
+struct SearchResult {
+  size_t winner = 0;          ///< 0: the default
+  std::optional<Gain> gain;   ///< of the winner over the default; set if it was confirmed, whether or not it is one
+  bool interrupted = false;   ///< ended before it could confirm
+  size_t best_seen = 0;       ///< the point that is believed best, confirmed or not
+  std::vector<Trial> trials;  ///< in the order in which they were made, calibrating ones first
+};
+
+/// `prediction`: log cost by point. `feasible`: points that may be tried; the default is. `calibrating`: trials made before, all of one
+/// round (numbered 0), the default among them. The result is a function of the arguments and of what the bench says.
+SearchResult search(const Space& space, const std::vector<double>& prediction, const std::vector<bool>& feasible,
+                    const std::vector<Trial>& calibrating, Bench& bench, const SearchSettings& settings = {});
+
+}  // namespace ddl::tune

@@ -1,0 +1,153 @@
+// The tuner's search against others, on simulated systems whose best configuration is known (tests/support/simulated_system.h).
+//
+//   bench_tune_search [--runs N] [--first SEED]
+//
+// Each run has a tenth of the space's points, at most kMostTrials, as its budget of trials, calibration included. Against it at the same
+// budget: the best of random points, and NLopt's DIRECT-L and CRS2, which pick the best of the noisy scores they saw. Regret: what the
+// chosen point costs above the best.
+#include <fmt/format.h>
+#include <nlopt.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+
+#include "analyzer/statistics.h"
+#include "autotuner/paired.h"
+#include "tests/support/simulated_system.h"
+
+namespace {
+
+using ddl::testing::SimulatedBench;
+using ddl::testing::SimulatedSystem;
+using ddl::tune::Stage;
+
+constexpr uint64_t kSystems = 20;
+constexpr size_t kMostTrials = 60;
+
+size_t best_of(const std::vector<std::pair<double, size_t>>& seen) {
+  return seen.empty() ? 0 : std::min_element(seen.begin(), seen.end())->second;
+}
+
+size_t random_search(const SimulatedSystem& system, uint64_t seed, size_t trials) {
+  SimulatedBench bench(system, seed, trials);
+  std::mt19937_64 random(seed ^ 0x5bd1e995);
+  std::vector<std::pair<double, size_t>> seen;
+  for (size_t i = 0; i < trials; ++i) {
+    const size_t point = i == 0 ? 0 : random() % system.space().size();
+    seen.emplace_back(*bench.measure(i, Stage::kExplore, point)->cost, point);
+  }
+  return best_of(seen);
+}
+
+size_t black_box(const SimulatedSystem& system, uint64_t seed, size_t trials, nlopt::algorithm algorithm) {
+  SimulatedBench bench(system, seed, trials);
+  const auto& tunables = system.space().tunables();
+  std::vector<std::pair<double, size_t>> seen;
+  nlopt::srand(seed);
+  nlopt::opt optimiser(algorithm, static_cast<unsigned>(tunables.size()));
+  optimiser.set_lower_bounds(0.0);
+  optimiser.set_upper_bounds(1.0);
+  optimiser.set_maxeval(static_cast<int>(trials));
+  struct Context {
+    const SimulatedSystem& system;
+    SimulatedBench& bench;
+    std::vector<std::pair<double, size_t>>& seen;
+  } context{system, bench, seen};
+  optimiser.set_min_objective(
+      [](const std::vector<double>& x, std::vector<double>&, void* data) {
+        auto& c = *static_cast<Context*>(data);
+        size_t point = 0;
+        for (size_t i = 0; i < x.size(); ++i) {
+          const size_t count = c.system.space().tunables()[i].values.size();
+          // Ascending where values are numbers, so that neighbours are neighbours for it as well.
+          std::vector<size_t> order(count);
+          for (size_t value = 0; value < count; ++value) order[value] = value;
+          if (c.system.space().is_ordered(i))
+            std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+              const auto& values = c.system.space().tunables()[i].values;
+              return std::stod(values[a]) < std::stod(values[b]);
+            });
+          point = c.system.space().with(point, i, order[std::min(count - 1, static_cast<size_t>(x[i] * static_cast<double>(count)))]);
+        }
+        const auto outcome = c.bench.measure(c.seen.size(), Stage::kExplore, point);
+        if (!outcome) return 0.0;
+        c.seen.emplace_back(*outcome->cost, point);
+        return std::log(*outcome->cost);
+      },
+      &context);
+  std::vector<double> x(tunables.size(), 0.5);
+  double value = 0;
+  try {
+    optimiser.optimize(x, value);
+  } catch (const std::exception&) {  // it gives up on noise now and then; what it saw counts
+  }
+  return best_of(seen);
+}
+
+struct Others {
+  const char* name;
+  std::vector<double> regrets;
+};
+
+void print_paired(const char* name, const std::vector<double>& own, const std::vector<double>& other) {
+  double mean = 0, squares = 0, sum = 0;
+  for (size_t i = 0; i < own.size(); ++i) sum += other[i], mean += (other[i] - own[i]) / static_cast<double>(own.size());
+  for (size_t i = 0; i < own.size(); ++i) squares += std::pow(other[i] - own[i] - mean, 2);
+  const double half = ddl::tune::student(own.size() - 1) * std::sqrt(squares / static_cast<double>(own.size() * (own.size() - 1)));
+  fmt::print("  {:<18} mean regret {:6.2f} %, that is {:.2f} more than ours [{:.2f}, {:.2f}]\n", name,
+             100 * sum / static_cast<double>(own.size()), 100 * mean, 100 * (mean - half), 100 * (mean + half));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  uint64_t runs = 1000, first = 500'000;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    if (std::strcmp(argv[i], "--runs") == 0)
+      runs = std::strtoull(argv[i + 1], nullptr, 10);
+    else if (std::strcmp(argv[i], "--first") == 0)
+      first = std::strtoull(argv[i + 1], nullptr, 10);
+    else
+      return fmt::print(stderr, "usage: bench_tune_search [--runs N] [--first SEED]\n"), 2;
+  }
+  std::vector<double> own;
+  Others others[] = {{"random", {}}, {"NLopt DIRECT-L", {}}, {"NLopt CRS2", {}}};
+  size_t near = 0;
+  for (uint64_t number = 0; number < kSystems; ++number) {
+    const SimulatedSystem system(number);
+    const size_t trials = std::min(kMostTrials, system.space().size() / 10);
+    size_t near_here = 0, used = 0, count = 0, kept = 0;
+    double regret = 0;
+    for (uint64_t seed = first + number; seed < first + runs; seed += kSystems, ++count) {
+      const auto result = ddl::testing::tune_system(system, seed, trials);
+      own.push_back(system.regret(result.winner));
+      near_here += own.back() <= 0.02;
+      kept += result.winner == 0;
+      regret += own.back();
+      used += result.trials.size() + 1;  // the sweep
+      others[0].regrets.push_back(system.regret(random_search(system, seed, trials)));
+      others[1].regrets.push_back(system.regret(black_box(system, seed, trials, nlopt::GN_DIRECT_L)));
+      others[2].regrets.push_back(system.regret(black_box(system, seed, trials, nlopt::GN_CRS2_LM)));
+    }
+    near += near_here;
+    fmt::print("{}\n  within 2 %: {} of {}, mean regret {:.2f} %, default kept {}, trials {:.1f} of {} allowed\n", system.words(),
+               near_here, count, 100 * regret / static_cast<double>(count), kept, static_cast<double>(used) / static_cast<double>(count),
+               trials);
+  }
+  size_t kept = 0;
+  for (uint64_t seed = first; seed < first + runs; ++seed) {
+    const SimulatedSystem system(seed % kSystems, true);
+    kept += ddl::testing::tune_system(system, seed, std::min(kMostTrials, system.space().size() / 10)).winner == 0;
+  }
+  double sum = 0;
+  for (const double one : own) sum += one;
+  fmt::print("within 2 % of the best: {} of {} runs ({:.1f} %); mean regret {:.2f} %\n", near, runs,
+             100.0 * static_cast<double>(near) / static_cast<double>(runs), 100 * sum / static_cast<double>(own.size()));
+  for (const Others& other : others) print_paired(other.name, own, other.regrets);
+  fmt::print("where nothing helps the default is kept in {} of {} runs ({:.1f} %)\n", kept, runs,
+             100.0 * static_cast<double>(kept) / static_cast<double>(runs));
+  return 0;
+}

@@ -1,0 +1,182 @@
+// The search on systems whose best configuration is known, and on benches that misbehave.
+#include "autotuner/search.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "core/error.h"
+#include "tests/support/simulated_system.h"
+
+namespace ddl::tune {
+namespace {
+
+using testing::SimulatedSystem;
+using testing::tune_system;
+
+// bench_tune_search runs 1,000 of other seeds, and others' searches beside them.
+TEST(Search, ReachesTheBestWithATenthOfTheTrials) {
+  size_t near = 0;
+  for (uint64_t seed = 700'000; seed < 700'050; ++seed) {
+    const SimulatedSystem system(seed % 20);
+    ASSERT_GE(system.space().size(), 200U);
+    const size_t allowed = std::min(size_t{60}, system.space().size() / 10);
+    const SearchResult result = tune_system(system, seed, allowed);
+    EXPECT_LE(result.trials.size() + 1, allowed);  // and the sweep, which takes as long as a trial
+    near += system.regret(result.winner) <= 0.02;
+  }
+  EXPECT_GE(near, 45U);
+}
+
+TEST(Search, KeepsTheDefaultWhereNothingHelps) {
+  size_t kept = 0;
+  for (uint64_t seed = 710'000; seed < 710'050; ++seed) {
+    const SimulatedSystem system(seed % 20, true);
+    kept += tune_system(system, seed, std::min(size_t{60}, system.space().size() / 10)).winner == 0;
+  }
+  EXPECT_GE(kept, 48U);
+}
+
+TEST(Search, TheGainIsThatOfTheTruthWithinItsInterval) {
+  size_t claimed = 0, held = 0;
+  for (uint64_t seed = 720'000; seed < 720'060; ++seed) {
+    const SimulatedSystem system(seed % 20);
+    const SearchResult result = tune_system(system, seed, 60);
+    if (result.winner == 0) continue;
+    const double truth = system.cost(0) / system.cost(result.winner);
+    ++claimed;
+    held += result.gain->lo <= truth && truth <= result.gain->hi;
+    EXPECT_GT(result.gain->lo, 1);
+  }
+  EXPECT_GE(claimed, 50U);
+  EXPECT_GE(static_cast<double>(held), 0.88 * static_cast<double>(claimed));  // 95 % less what stopping early costs
+}
+
+TEST(Search, IsAFunctionOfWhatTheBenchSays) {
+  const SimulatedSystem system(1);
+  const SearchResult first = tune_system(system, 5, 24), second = tune_system(system, 5, 24);
+  ASSERT_EQ(first.trials.size(), second.trials.size());
+  for (size_t i = 0; i < first.trials.size(); ++i) EXPECT_EQ(first.trials[i].point, second.trials[i].point);
+}
+
+// Two tunables of three values; costs by table; what else happens is up to the test.
+class Table : public Bench {
+ public:
+  std::optional<Outcome> measure(size_t, Stage stage, size_t point) override {
+    if (left_ == 0) return std::nullopt;
+    --left_;
+    measured.insert(point);
+    if (fails_in && *fails_in == stage && point != 0) return Outcome{std::nullopt, "exit code 1"};
+    return Outcome{costs[point] * (1 + 0.001 * static_cast<double>(++calls_ % 3)), ""};
+  }
+  size_t trials_left() const override { return left_; }
+
+  std::vector<double> costs = std::vector<double>(9, 1.0);
+  std::optional<Stage> fails_in;
+  std::set<size_t> measured;
+  size_t left_ = 60;
+
+ private:
+  size_t calls_ = 0;
+};
+
+const Space& nine_points() {
+  static const Space space({{"a", {"1", "2", "3"}, false}, {"b", {"x", "y", "z"}, false}});
+  return space;
+}
+
+SearchResult run(Table& table, std::vector<bool> feasible = std::vector<bool>(9, true)) {
+  return search(nine_points(), std::vector<double>(9, 0.0), feasible, {{0, Stage::kCalibrate, 0, {table.costs[0], ""}}}, table);
+}
+
+TEST(Search, FindsAndConfirmsTheOnlyBetterPoint) {
+  Table table;
+  table.costs[5] = 0.8;
+  const SearchResult result = run(table);
+  EXPECT_EQ(result.winner, 5U);
+  EXPECT_FALSE(result.interrupted);
+  ASSERT_TRUE(result.gain);
+  EXPECT_NEAR(result.gain->ratio, 1 / 0.8, 0.01);
+  EXPECT_LT(result.gain->noise_lo, 1.002);
+  EXPECT_GT(result.gain->noise_hi, 0.998);
+  // The claim rests on its own rounds only.
+  const auto confirming =
+      std::count_if(result.trials.begin(), result.trials.end(), [](const Trial& t) { return t.stage == Stage::kConfirm; });
+  EXPECT_EQ(confirming, 3 * result.gain->rounds);
+}
+
+TEST(Search, TriesNothingThatIsNotFeasible) {
+  Table table;
+  table.costs[5] = 0.5;
+  std::vector<bool> feasible(9, true);
+  feasible[5] = false;
+  const SearchResult result = run(table, feasible);
+  EXPECT_EQ(result.winner, 0U);
+  EXPECT_FALSE(table.measured.contains(5));
+}
+
+TEST(Search, WhatFailsIsNotTriedAgainNorRecommended) {
+  Table table;
+  table.costs[5] = 0.8;
+  table.fails_in = Stage::kExplore;
+  const SearchResult result = run(table);
+  EXPECT_EQ(result.winner, 0U);
+  std::multiset<size_t> tried;
+  for (const Trial& trial : result.trials)
+    if (trial.point != 0) tried.insert(trial.point);
+  for (const size_t point : tried) EXPECT_EQ(tried.count(point), 1U) << point;
+  EXPECT_EQ(tried.size(), 8U);
+}
+
+TEST(Search, AWinnerThatFailsWhenConfirmedIsNone) {
+  Table table;
+  table.costs[5] = 0.8;
+  table.fails_in = Stage::kConfirm;
+  const SearchResult result = run(table);
+  EXPECT_EQ(result.winner, 0U);
+  EXPECT_FALSE(result.gain);
+  EXPECT_FALSE(result.interrupted);
+}
+
+TEST(Search, EndsInOrderWhenTheBenchStops) {
+  Table table;
+  table.costs[5] = 0.8;
+  table.left_ = 0;
+  EXPECT_TRUE(run(table).interrupted || run(table).winner == 0);
+  Table short_of_time;
+  short_of_time.costs[5] = 0.8;
+  short_of_time.left_ = 11;  // not enough for three confirming rounds after exploring
+  const SearchResult result = run(short_of_time);
+  EXPECT_EQ(result.winner, 0U) << "nothing is recommended that was not confirmed";
+}
+
+TEST(Space, CountsAndNamesItsPoints) {
+  const Space& space = nine_points();
+  EXPECT_EQ(space.size(), 9U);
+  EXPECT_EQ(space.words(0), "a=1 b=x");
+  EXPECT_EQ(space.words(5), "a=3 b=y");
+  EXPECT_EQ(space.with(5, 0, 0), 3U);
+  EXPECT_TRUE(space.is_ordered(0));
+  EXPECT_FALSE(space.is_ordered(1));
+}
+
+TEST(Space, NumbersAreApartByTheirOrder) {
+  const Space space({{"batch", {"32", "8", "128", "16"}, true}});
+  EXPECT_EQ(space.distance(0, 0, 1), 2);  // 8 16 32 128
+  EXPECT_EQ(space.distance(0, 1, 2), 3);
+}
+
+TEST(Space, RefusesWhatCannotBeSearched) {
+  EXPECT_THROW(Space({}), Error);
+  EXPECT_THROW(Space({{"a", {}, false}}), Error);
+  EXPECT_THROW(Space({{"a", {"1", "1"}, false}}), Error);
+  EXPECT_THROW(Space({{"a", {"1"}, false}, {"a", {"2"}, false}}), Error);
+  std::vector<std::string> many;
+  for (int i = 0; i < 1000; ++i) many.push_back(std::to_string(i));
+  EXPECT_THROW(Space({{"a", many, false}, {"b", many, false}}), Error);
+}
+
+}  // namespace
+}  // namespace ddl::tune
