@@ -24,6 +24,12 @@ double median_of(std::vector<double>& values) {
   return below + (*middle - below) / 2;
 }
 
+int64_t upper_median_of(std::vector<int64_t> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 double percentile_of(const std::vector<double>& sorted, double fraction) {
   const double rank = std::ceil(fraction * static_cast<double>(sorted.size()));
   return sorted[static_cast<size_t>(std::max(rank, 1.0)) - 1];

@@ -11,6 +11,9 @@ namespace ddl {
 /// Middle value; mean of the two middle ones for an even count. `values` must not be empty and is reordered.
 double median_of(std::vector<double>& values);
 
+/// Middle value; of an even count the upper one. `values` must not be empty.
+int64_t upper_median_of(std::vector<int64_t> values);
+
 /// Nearest-rank percentile, `fraction` in (0, 1]. `sorted` must be ascending and not empty.
 double percentile_of(const std::vector<double>& sorted, double fraction);
 

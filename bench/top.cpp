@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -32,6 +33,20 @@ uint64_t now_ns(clockid_t clock) {
   timespec now{};
   clock_gettime(clock, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+[[noreturn]] void fail(const std::string& why) {
+  fprintf(stderr, "bench_top: %s\n", why.c_str());
+  std::exit(2);
+}
+
+int positive(const char* text) {
+  int value = 0;
+  const char* end = text + strlen(text);
+  const auto [stopped, error] = std::from_chars(text, end, value);
+  if (error != std::errc() || stopped != end || value < 1 || value > 1'000'000)
+    fail(fmt::format("{} is no number from 1 to 1000000", text));
+  return value;
 }
 
 double cpu_s() {
@@ -163,8 +178,9 @@ int main(int argc, char** argv) {
     return 2;
   }
   const std::string folder = argv[1];
-  const int ranks = std::atoi(argv[2]), collectives = std::atoi(argv[3]), steps = std::atoi(argv[4]),
-            seconds = argc == 6 ? std::atoi(argv[5]) : 0;
+  const int ranks = positive(argv[2]), collectives = positive(argv[3]), steps = positive(argv[4]),
+            seconds = argc == 6 ? positive(argv[5]) : 0;
+  if (argc == 6 && seconds < 2) fail("at least 2 seconds: the first look is told apart");
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = files.rlim_max;
@@ -189,7 +205,7 @@ int main(int argc, char** argv) {
     for (int s = 0; s < steps; ++s, ++number) write_step(spools, number, begin + number * length, length, collectives);
     while (now_ns(CLOCK_MONOTONIC) < begin + number * length) usleep(1000);
     const double before = cpu_s();
-    source.poll(job);
+    source.poll(job, 1);
     const tui::Snapshot snapshot = observer.look(job, false);
     const std::string text = tui::draw(snapshot, {160, 50}, {}, {}).text();
     costs.push_back(cpu_s() - before);

@@ -62,6 +62,15 @@ void raise_file_limit() {
   }
 }
 
+/// Beside the run, whose files stay as the job wrote them.
+std::filesystem::path notes_path(const std::filesystem::path& run) {
+  std::error_code error;
+  std::filesystem::path path = std::filesystem::weakly_canonical(run, error);
+  if (error) path = run;
+  if (!path.has_filename()) path = path.parent_path();  // "run.ddl/"
+  return path += ".notes";
+}
+
 template <class T>
 T in_range(T value, T least, T most, const char* what) {
   if (value >= least && value <= most) return value;
@@ -96,7 +105,7 @@ int run_top(const Arguments& arguments) {
   top.frames = options.maybe<int>("frames");
   if (top.frames) in_range(*top.frames, 1, 1'000'000'000, "--frames");
   if (const auto delay = options.maybe<double>("delay")) top.view.interval_s = in_range(*delay, 0.1, 3600.0, "--delay");
-  top.speed = in_range(options.get<double>("speed"), 0.001, 1e6, "--speed");
+  const double speed = in_range(options.get<double>("speed"), 0.001, 1e6, "--speed");
   if (const auto sort = options.maybe<std::string>("sort")) top.view.sort = parse_column(*sort);
   if (const auto filter = options.maybe<std::string>("filter")) top.view.filter = tui::Filter(*filter);
   const auto color = options.get<std::string>("color");
@@ -104,12 +113,9 @@ int run_top(const Arguments& arguments) {
     throw Error(fmt::format("--color {}: auto, always or never", color), {}, ExitCode::kUsage);
   top.json = options.has("json");
   top.replay = options.has("replay");
-  top.batch = options.has("batch");
   const bool on_terminal = isatty(STDOUT_FILENO) == 1 && isatty(STDIN_FILENO) == 1;
-  if (!on_terminal && !top.json) {
-    if (!top.frames && !top.batch) top.frames = 1;
-    top.batch = true;
-  }
+  const bool printed = top.json || options.has("batch") || !on_terminal;
+  if (printed && !top.json && !options.has("batch") && !top.frames) top.frames = 1;
   std::setlocale(LC_ALL, "");
   std::setlocale(LC_NUMERIC, "C");
   top.theme.unicode = !options.has("ascii") && std::strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
@@ -120,18 +126,14 @@ int run_top(const Arguments& arguments) {
   const std::string argument = options.words().empty() ? "" : options.words()[0];
   std::optional<Run> stored;
   std::unique_ptr<tui::Source> source;
-  const bool printed = top.batch || top.json;
-  if (!top.replay) {
-    const RunDirectory run = find_run(argument.empty() ? std::nullopt : std::optional(argument));
-    std::error_code error;
-    top.replay = run.spools().empty() && std::filesystem::exists(run.store, error);  // only its store was kept
-  }
+  const RunDirectory run = find_run(argument.empty() ? std::nullopt : std::optional(argument));
+  top.notes = notes_path(run.directory);
+  std::error_code error;
+  top.replay |= run.spools().empty() && std::filesystem::exists(run.store, error);  // only its store was kept
   if (top.replay) {
     stored.emplace(open_run(argument));
-    source =
-        std::make_unique<tui::StoreSource>(stored->db, stored->shown, top.view.interval_s * top.speed, printed ? top.frames : std::nullopt);
+    source = std::make_unique<tui::StoreSource>(stored->db, stored->shown, speed, printed ? top.frames : std::nullopt);
   } else {
-    const RunDirectory run = find_run(argument.empty() ? std::nullopt : std::optional(argument));
     source = std::make_unique<tui::SpoolSource>(run, shown_path(run.directory));
   }
   if (printed) return tui::run_batch(*source, top, print_out);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analyzer/query.h"
+#include "analyzer/statistics.h"
 #include "reports/format.h"
 #include "reports/overview.h"
 
@@ -64,10 +65,9 @@ Table ranks_table(const RunView& run) {
   }
   if (bindings.size() > 1) table.columns[kCpus].keep = 1;  // of interest where ranks are bound, and not all to the same
   if (waits.empty()) return table;
-  const auto middle = waits.begin() + static_cast<ptrdiff_t>(waits.size() / 2);  // of two ranks the earlier one
-  std::nth_element(waits.begin(), middle, waits.end());
+  const int64_t middle = upper_median_of(std::move(waits));  // of two ranks the earlier one
   for (auto& cells : table.rows)
-    if (!cells[kWait].is_absent()) cells[kLate] = Value::duration_ns(*middle - cells[kWait].as_integer());
+    if (!cells[kWait].is_absent()) cells[kLate] = Value::duration_ns(middle - cells[kWait].as_integer());
   return table;
 }
 

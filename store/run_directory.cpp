@@ -19,12 +19,6 @@ namespace fs = std::filesystem;
 constexpr int64_t kSettleNs = 60'000'000'000;  // memory that a live process writes into reaches the file's time stamp within half a minute
 const char* const kRecordHint = "record a job first: ddl record -- mpirun -np 2 ./train";
 
-int64_t changed_ns(const fs::path& path) {
-  struct stat status;
-  if (stat(path.c_str(), &status) != 0) return 0;
-  return int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
-}
-
 RunDirectory in_directory(const fs::path& directory) { return {directory, directory / "run.sqlite"}; }
 
 std::optional<RunDirectory> newest_run(const fs::path& parent) {
@@ -47,6 +41,12 @@ std::optional<RunDirectory> newest_run(const fs::path& parent) {
 
 }  // namespace
 
+std::optional<int64_t> changed_ns(const fs::path& path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0) return std::nullopt;
+  return int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+}
+
 std::vector<fs::path> RunDirectory::spools() const {
   std::vector<fs::path> found;
   std::error_code error;
@@ -58,8 +58,8 @@ std::vector<fs::path> RunDirectory::spools() const {
 }
 
 int64_t RunDirectory::changed_realtime_ns() const {
-  int64_t newest = changed_ns(job());
-  for (const fs::path& spool : spools()) newest = std::max(newest, changed_ns(spool));
+  int64_t newest = changed_ns(job()).value_or(0);
+  for (const fs::path& spool : spools()) newest = std::max(newest, changed_ns(spool).value_or(0));
   return newest;
 }
 

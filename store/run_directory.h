@@ -20,6 +20,9 @@ struct RunDirectory {
   int64_t changed_realtime_ns() const;
 };
 
+/// When the file was last written to, realtime ns; nothing if it is not there.
+std::optional<int64_t> changed_ns(const std::filesystem::path& path);
+
 /// The run that the user means: a run directory, or an SQLite file in one (or copied out of one); without argument the newest *.ddl in the
 /// current directory. Throws Error (kDataMissing) with a hint when there is none. Does not look whether run.sqlite exists.
 RunDirectory find_run(const std::optional<std::string>& argument = std::nullopt);

@@ -53,7 +53,35 @@ void draw_page(Canvas& c, const Rect& r) {
   }
 }
 
+/// What the lines around the panels leave.
+Rect page_rect(const std::vector<Placed>& parts, Size size) {
+  int top = size.height, bottom = size.height;
+  for (const Placed& part : parts) {
+    if (is_panel(part.area)) top = std::min(top, part.rect.y);
+    if (part.area == Area::kKeys || part.area == Area::kLegend) bottom = std::min(bottom, part.rect.y);
+  }
+  return {0, top, size.width, std::max(1, bottom - top)};
+}
+
+int rank_rows(const std::vector<Placed>& parts, Size size) {
+  for (const Placed& part : parts) {
+    if (part.area == Area::kRanks) return std::max(1, part.rect.height - (is_wide(size) ? 2 : 1));
+  }
+  return 1;
+}
+
+bool shows_ranks(const View& view) { return view.page == Page::kMain || view.page == Page::kWhy; }
+
 }  // namespace
+
+int page_rows(const Snapshot& s, Size size, const View& view) {
+  const std::vector<Placed> parts = layout(size, contents_of(s, view));
+  return shows_ranks(view) ? rank_rows(parts, size) : std::max(1, page_extent(s, view, page_rect(parts, size)).rows);
+}
+
+int scroll_limit(const Snapshot& s, Size size, const View& view) {
+  return shows_ranks(view) ? 0 : page_extent(s, view, page_rect(layout(size, contents_of(s, view)), size)).last_scroll();
+}
 
 Contents contents_of(const Snapshot& s, const View& view) {
   Contents contents;
@@ -84,18 +112,10 @@ Frame draw(const Snapshot& s, Size size, const Theme& theme, const View& view) {
     return frame;
   }
   // A page takes all the room of the panels.
-  int top = frame.height(), bottom = 0;
   for (const Placed& part : parts) {
-    if (!is_panel(part.area)) {
-      draw_head(canvas, part);
-      continue;
-    }
-    top = std::min(top, part.rect.y);
+    if (!is_panel(part.area)) draw_head(canvas, part);
   }
-  for (const Placed& part : parts) {
-    if (part.area == Area::kKeys || part.area == Area::kLegend) bottom = bottom == 0 ? part.rect.y : std::min(bottom, part.rect.y);
-  }
-  draw_page(canvas, {0, top, frame.width(), std::max(1, bottom - top)});
+  draw_page(canvas, page_rect(parts, {frame.width(), frame.height()}));
   return frame;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "reports/format.h"
 #include "reports/safe_text.h"
@@ -86,11 +87,13 @@ void draw_numbers(Canvas& c, const Rect& r) {
   pieces.push_back({plain("p50", s.p50_ns), 8});
   pieces.push_back({full ? plain("p99", s.p99_ns) : "", 6});
   if (s.samples_per_s) pieces.push_back({fmt::format("{} samples/s", reports::number_text(*s.samples_per_s)), 6});
-  pieces.push_back({ratio_piece(r.width >= 100 ? "exposed comm" : full ? "exposed" : "exp", s.exposed_ratio), 7});
+  const char* exposed = r.width >= 100 ? "exposed comm" : full ? "exposed" : "exp";
+  pieces.push_back({ratio_piece(s.gpus ? "in MPI" : exposed, s.exposed_ratio), 7});
   pieces.push_back({ratio_piece("overlap", s.overlap_ratio), 4});
   if (r.width >= 100) {
     pieces.push_back({fmt::format("window {} {}", s.window, s.annotated ? "steps" : "s"), 1});
     pieces.push_back({fmt::format("lost {} events", s.lost), s.lost > 0 ? 7 : 3, s.lost > 0 ? Style::kAlarm : Style::kPlain});
+    pieces.push_back({unreadable_text(s), 7, Style::kAlarm});
     if (s.overhead_ratio) pieces.push_back({fmt::format("overhead {:.1f}%", 100 * *s.overhead_ratio), 3});
     if (s.own_cpu_ratio) pieces.push_back({fmt::format("ddl-top {:.1f}% of a core", 100 * *s.own_cpu_ratio), 2, Style::kDim});
   }
@@ -128,12 +131,13 @@ void draw_bar(Canvas& c, const Rect& r) {
   }
   const std::vector<int> percents = bar_cells(shares, 100);  // they add up
   const auto p = [&](size_t i) { return std::to_string(percents[i]); };
+  const std::string wait = c.s.waiting_known ? p(kWaiting) : "-";
+  // Of GPUs nothing is known: what their hosts do outside MPI is not computing, and may be idling.
   const std::string words =
-      c.s.waiting_known
-          ? fmt::format("comp {} +{} comm {} wait {} idle {}", p(kCompute), p(kOverlapped), p(kTransfer), p(kWaiting), p(kIdle))
-          : fmt::format("comp {} +{} comm {} wait - idle {}", p(kCompute), p(kOverlapped), p(kTransfer), p(kIdle));
+      c.s.gpus ? fmt::format("outside MPI {} +{} comm {} wait {}", p(kCompute), p(kOverlapped), p(kTransfer), wait)
+               : fmt::format("comp {} +{} comm {} wait {} idle {}", p(kCompute), p(kOverlapped), p(kTransfer), wait, p(kIdle));
   const int end = r.right() - static_cast<int>(words.size()) - 2;
-  const int x = c.frame.put(r.x, r.y, "job     ", Style::kDim);
+  const int x = c.frame.put(r.x, r.y, c.s.gpus ? "hosts   " : "job     ", Style::kDim);
   put_bar(c, x, r.y, shares, end - x);
   c.frame.put_right(end, r.y, words, Style::kPlain, r.right());
 }
@@ -162,10 +166,14 @@ void draw_headline(Canvas& c, const Rect& r) {
 void draw_legend(Canvas& c, const Rect& r) {
   constexpr const char* kLong[] = {"compute", "compute+comm", "exposed comm", "waiting for others", "idle"};
   constexpr const char* kShort[] = {"comp", "both", "comm", "wait", "idle"};
+  constexpr const char* kHostLong[] = {"outside MPI", "outside MPI+comm", "exposed comm", "waiting for others"};
+  constexpr const char* kHostShort[] = {"host", "both", "comm", "wait"};
   const bool full = r.width >= 74;
+  const std::span<const char* const> words =
+      c.s.gpus ? (full ? std::span<const char* const>(kHostLong) : kHostShort) : (full ? std::span<const char* const>(kLong) : kShort);
   int x = r.x + (full ? 2 : 0);
-  for (size_t i = 0; i < kCategories; ++i) {
-    const char* word = full ? kLong[i] : kShort[i];
+  for (size_t i = 0; i < words.size(); ++i) {
+    const char* word = words[i];
     const int columns = 2 + static_cast<int>(std::string_view(word).size());
     if (x + columns > r.right()) return;
     c.frame.put_glyph(x, r.y, glyph_of(c.theme, i), style_of(i));
@@ -176,10 +184,13 @@ void draw_legend(Canvas& c, const Rect& r) {
 void draw_keys(Canvas& c, const Rect& r) {
   if (!c.view.prompt.empty()) {
     const int x = c.frame.put(r.x, r.y, c.view.prompt, Style::kKey, r.right());
-    const std::string typed = c.view.typed;
-    const int room = r.right() - x - 1;
-    const size_t cut = typed.size() > static_cast<size_t>(std::max(room, 0)) ? typed.size() - static_cast<size_t>(std::max(room, 0)) : 0;
-    const int end = c.frame.put(x, r.y, typed.substr(cut), Style::kBold, r.right());
+    const auto room = static_cast<size_t>(std::max(0, r.right() - x - 1));
+    std::string_view typed = c.view.typed;
+    for (size_t first = 0; reports::display_width(typed) > room; first = 0) {  // its end is what is being typed
+      reports::next_code_point(typed, first);
+      typed.remove_prefix(first);
+    }
+    const int end = c.frame.put(x, r.y, typed, Style::kBold, r.right());
     c.frame.put(end, r.y, "_", Style::kKey, r.right());
     return;
   }

@@ -11,42 +11,89 @@
 
 namespace ddl::tui {
 
-void draw_help(Canvas& c, const Rect& r) {
-  struct Key {
-    const char *keys, *text;
-  };
-  constexpr Key kKeys[] = {
+namespace {
+
+constexpr int kMapLabel = 7;  // columns left of the cells
+
+int map_columns(const Rect& r) {
+  const int room = std::max(8, r.width - kMapLabel - 1);
+  return room >= 64 ? 64 : room / 8 * 8;
+}
+
+/// Ranks by what is summed of them, the largest first.
+std::vector<int32_t> ranks_by(const Snapshot& s, int32_t std::pair<int32_t, int32_t>::*rank) {
+  std::map<int32_t, double> sums;
+  for (const auto& [pair, ns] : s.blame) sums[pair.*rank] += ns;
+  std::vector<int32_t> ranks;
+  for (const auto& [number, ns] : sums) ranks.push_back(number);
+  std::stable_sort(ranks.begin(), ranks.end(), [&](int32_t a, int32_t b) { return sums[a] > sums[b]; });
+  return ranks;
+}
+std::vector<int32_t> late_ranks(const Snapshot& s) { return ranks_by(s, &std::pair<int32_t, int32_t>::first); }
+std::vector<int32_t> waiting_ranks(const Snapshot& s) { return ranks_by(s, &std::pair<int32_t, int32_t>::second); }
+
+struct HelpLine {
+  std::string label, text;
+};
+
+int help_column(int width) { return width >= 50 ? 16 : 13; }
+
+std::vector<HelpLine> help_lines(const Theme& theme, int width) {
+  constexpr std::pair<const char*, const char*> kRows[] = {
 #define DDL_KEY(keys, label, text) {keys, text},
 #include "tui/keys.def"
 #undef DDL_KEY
+      {"", ""},
+      {"LATE", "how much later than the median rank it enters the collectives of a step; waiting least is the same"},
+      {"WAIT", "waiting for others inside of collectives, ms per step"},
+      {"SKEW XFER", "waiting, and moving data: BUSBW is of XFER alone, of BEST compares with the best this job has shown"},
+      {"-", "not known. Waiting in messages is split by ddl report only"},
   };
-  put_rule(c, {r.x, r.y, r.width, 1}, "Help", "Esc: back   up down: more");
-  std::vector<std::pair<std::string, std::string>> lines;
-  const int keys = r.width >= 50 ? 16 : 13;
-  for (const Key& key : kKeys) {
-    std::string label = key.keys;
-    for (const std::string& part : wrap(key.text, r.width - keys - 1, 9)) {
-      lines.emplace_back(std::exchange(label, ""), part);
-    }
+  constexpr const char* kCategoryTexts[] = {"compute", "compute+comm: both at once", "exposed comm: transfer that nothing hides",
+                                            "waiting for others", "idle"};
+  std::vector<HelpLine> lines;
+  for (const auto& [keys, text] : kRows) {
+    std::string label = keys;
+    if (label.empty()) lines.push_back({});
+    for (const std::string& part : wrap(text, width - help_column(width) - 1, 9)) lines.push_back({std::exchange(label, ""), part});
   }
-  const auto row = [&](const std::string& label, const std::string& text) {
-    std::string left = label;
-    for (const std::string& part : wrap(text, r.width - keys - 1, 9)) lines.emplace_back(std::exchange(left, ""), part);
-  };
-  lines.emplace_back("", "");
-  row("LATE", "how much later than the median rank it enters the collectives of a step; waiting least is the same");
-  row("WAIT", "waiting for others inside of collectives, ms per step");
-  row("SKEW XFER", "waiting, and moving data: BUSBW is of XFER alone, of BEST compares with the best this job has shown");
-  row("-", "not known. Waiting in messages is split by ddl report only");
-  const char* words[] = {"compute", "compute+comm: both at once", "exposed comm: transfer that nothing hides", "waiting for others",
-                         "idle"};
-  for (size_t i = 0; i < kCategories; ++i) lines.emplace_back(utf8(glyph_of(c.theme, i)), words[i]);
-  const int most = std::max(0, static_cast<int>(lines.size()) - (r.height - 1));
-  const int scroll = std::clamp(c.view.scroll, 0, most);
-  for (int i = 0; i < r.height - 1 && static_cast<size_t>(i + scroll) < lines.size(); ++i) {
-    const auto& [label, text] = lines[static_cast<size_t>(i + scroll)];
-    c.frame.put(r.x + 1, r.y + 1 + i, label, Style::kBold, r.x + keys);
-    c.frame.put(r.x + keys, r.y + 1 + i, text, Style::kPlain, r.right());
+  for (size_t i = 0; i < kCategories; ++i) lines.push_back({utf8(glyph_of(theme, i)), kCategoryTexts[i]});
+  return lines;
+}
+
+}  // namespace
+
+PageExtent page_extent(const Snapshot& s, const View& view, const Rect& r) {
+  const int below_rule = r.height - 1, below_header = r.height - 2;
+  switch (view.page) {
+    case Page::kHelp:
+      return {static_cast<int>(help_lines({}, r.width).size()), below_rule};
+    case Page::kMatrix:
+      return {static_cast<int>(waiting_ranks(s).size()), below_header};
+    case Page::kMap:
+      return {(static_cast<int>(s.ranks.size()) + map_columns(r) - 1) / map_columns(r), below_header};
+    case Page::kLayers:
+      return {static_cast<int>(s.layers.size()), below_header};
+    case Page::kCollectives:
+      return {static_cast<int>(s.collectives.size()), below_header};
+    case Page::kSetup:
+    case Page::kWhy:
+    case Page::kMain:
+      break;
+  }
+  return {0, below_rule};
+}
+
+int first_line_of_page(const Canvas& c, const Rect& r) { return std::clamp(c.view.scroll, 0, page_extent(c.s, c.view, r).last_scroll()); }
+
+void draw_help(Canvas& c, const Rect& r) {
+  put_rule(c, {r.x, r.y, r.width, 1}, "Help", "Esc: back   up down: more");
+  const std::vector<HelpLine> lines = help_lines(c.theme, r.width);
+  const int column = help_column(r.width);
+  int y = r.y + 1;
+  for (auto i = static_cast<size_t>(first_line_of_page(c, r)); i < lines.size() && y < r.bottom(); ++i, ++y) {
+    c.frame.put(r.x + 1, y, lines[i].label, Style::kBold, r.x + column);
+    c.frame.put(r.x + column, y, lines[i].text, Style::kPlain, r.right());
   }
 }
 
@@ -99,7 +146,7 @@ void draw_why(Canvas& c, const Rect& r) {
   const auto transfer = [](const RankRow& row) {
     return row.exposed_ns && row.wait_ns ? std::optional(*row.exposed_ns - *row.wait_ns) : std::nullopt;
   };
-  add("computing", [](const RankRow& row) { return row.compute_ns; });
+  add(s.gpus ? "outside MPI" : "computing", [](const RankRow& row) { return row.compute_ns; });
   add("waiting for others", [](const RankRow& row) { return row.wait_ns; });
   add("exposed transfer", transfer);
   for (size_t i = 0; i < s.layers.size(); ++i) {
@@ -140,18 +187,7 @@ void draw_matrix(Canvas& c, const Rect& r) {
   const Snapshot& s = c.s;
   put_rule(c, {r.x, r.y, r.width, 1}, "Who waits for whom",
            fmt::format("ms per {}, in collectives; Backspace: back", s.annotated ? "step" : "second"));
-  std::map<int32_t, double> by_late, by_waiter;
-  for (const auto& [pair, ns] : s.blame) {
-    by_late[pair.first] += ns;
-    by_waiter[pair.second] += ns;
-  }
-  const auto ordered = [](const std::map<int32_t, double>& sums) {
-    std::vector<std::pair<double, int32_t>> order;
-    for (const auto& [rank, ns] : sums) order.emplace_back(-ns, rank);
-    std::sort(order.begin(), order.end());
-    return order;
-  };
-  const auto lates = ordered(by_late), waiters = ordered(by_waiter);
+  const std::vector<int32_t> lates = late_ranks(s), waiters = waiting_ranks(s);
   if (lates.empty()) {
     c.frame.put(r.x + 2, r.y + 1, "nobody waited in a collective", Style::kDim, r.right());
     return;
@@ -161,12 +197,12 @@ void draw_matrix(Canvas& c, const Rect& r) {
   const size_t columns = std::min(lates.size(), static_cast<size_t>(std::max(1, (r.width - 12) / kCell)));
   c.frame.put(r.x + 2, r.y + 1, "WAITER", Style::kHeader);
   for (size_t i = 0; i < columns; ++i)
-    c.frame.put_right(r.x, r.y + 1, fmt::format("for {}", lates[i].second), Style::kHeader, r.x + 12 + static_cast<int>(i + 1) * kCell);
-  for (size_t w = 0; w < waiters.size() && static_cast<int>(w) < r.height - 2; ++w) {
-    const int y = r.y + 2 + static_cast<int>(w);
-    c.frame.put(r.x + 2, y, fmt::format("rank {}", waiters[w].second), Style::kPlain, r.x + 12);
+    c.frame.put_right(r.x, r.y + 1, fmt::format("for {}", lates[i]), Style::kHeader, r.x + 12 + static_cast<int>(i + 1) * kCell);
+  int y = r.y + 2;
+  for (auto w = static_cast<size_t>(first_line_of_page(c, r)); w < waiters.size() && y < r.bottom(); ++w, ++y) {
+    c.frame.put(r.x + 2, y, fmt::format("rank {}", waiters[w]), Style::kPlain, r.x + 12);
     for (size_t i = 0; i < columns; ++i) {
-      const auto found = s.blame.find({lates[i].second, waiters[w].second});
+      const auto found = s.blame.find({lates[i], waiters[w]});
       const std::string text = found == s.blame.end() ? (c.theme.unicode ? "·" : ".") : ms_text(found->second, decimals, kCell - 1);
       c.frame.put_right(r.x, y, text, Style::kPlain, r.x + 12 + static_cast<int>(i + 1) * kCell);
     }
@@ -178,24 +214,21 @@ void draw_map(Canvas& c, const Rect& r) {
   put_rule(c, {r.x, r.y, r.width, 1}, "Rank map", "one cell a rank, by lateness; Backspace: back");
   double high = 0.05 * s.p50_ns.value_or(0);
   for (const RankRow& row : s.ranks) high = std::max(high, row.late_ns.value_or(0));
-  const int label = 7;
-  const int room = std::max(8, r.width - label - 1);
-  const int columns = room >= 64 ? 64 : room / 8 * 8;
-  const int first = std::clamp(c.view.scroll, 0, std::max(0, static_cast<int>(s.ranks.size()) / columns));
+  const int columns = map_columns(r);
+  const int first = first_line_of_page(c, r);
   int y = r.y + 1;
   for (size_t at = static_cast<size_t>(first * columns); at < s.ranks.size() && y < r.bottom() - 1;
        at += static_cast<size_t>(columns), ++y) {
-    c.frame.put_right(r.x, y, std::to_string(s.ranks[at].rank), Style::kDim, r.x + label - 1);
+    c.frame.put_right(r.x, y, std::to_string(s.ranks[at].rank), Style::kDim, r.x + kMapLabel - 1);
     for (size_t i = at; i < std::min(s.ranks.size(), at + static_cast<size_t>(columns)); ++i) {
       const RankRow& row = s.ranks[i];
-      const int x = r.x + label + static_cast<int>(i - at);
-      const bool over = row.life != Life::kRunning && row.life != Life::kStarting;
+      const int x = r.x + kMapLabel + static_cast<int>(i - at);
       const Style style = row.alarm ? Style::kAlarm : Style::kPlain;
       c.frame.put_glyph(x, y,
-                        over           ? U'x'
-                        : row.alarm    ? U'!'
-                        : !row.late_ns ? U'?'
-                                       : spark(c.theme, std::max(0.0, *row.late_ns), 0, high),
+                        is_over(row.life) ? U'x'
+                        : row.alarm       ? U'!'
+                        : !row.late_ns    ? U'?'
+                                          : spark(c.theme, std::max(0.0, *row.late_ns), 0, high),
                         style);
     }
   }

@@ -46,33 +46,15 @@ std::string node_text(const RankRow& row, int width) {
          slot;
 }
 
-const char* life_word(Life life) {
-  switch (life) {
-    case Life::kStarting:
-      return "starting";
-    case Life::kFinalized:
-      return "finalized";
-    case Life::kAborted:
-      return "aborted";
-    case Life::kExited:
-      return "exited";
-    case Life::kGone:
-      return "gone";
-    case Life::kRunning:
-      break;
-  }
-  return "";
-}
-
 /// Instead of the bar: what a rank sits in, or how it ended.
 std::string instead(const Snapshot& s, const RankRow& row) {
-  const bool over = row.life != Life::kRunning;
-  std::string text = over ? life_word(row.life) : "";
+  const bool runs = row.life == Life::kRunning;
+  std::string text = runs ? "" : name_of(row.life);
   if (!row.call.empty()) {
-    const bool named = over || s.feed == Feed::kHung || s.feed == Feed::kStale || row.call_ns > 3 * s.p50_ns.value_or(0);
+    const bool named = !runs || s.feed == Feed::kHung || s.feed == Feed::kStale || row.call_ns > 3 * s.p50_ns.value_or(0);
     if (named)
       text += fmt::format("{}in {} {}", text.empty() ? "" : ", ", row.call,
-                          over ? "" : reports::short_duration(static_cast<int64_t>(row.call_ns)));
+                          !runs ? "" : reports::short_duration(static_cast<int64_t>(row.call_ns)));
   } else if (s.feed == Feed::kHung && text.empty()) {
     text = "in no call";
   }
@@ -114,6 +96,7 @@ void draw_header(Canvas& c, const Columns& k, int x, int y, int end) {
   if (k.bar > 0)
     c.frame.put(x, y,
                 label(Column::kStep, k.compact       ? "STEP"
+                                     : c.s.gpus      ? "HOST'S TIME"
                                      : c.s.annotated ? "WHERE THE STEP GOES"
                                                      : "WHERE THE TIME GOES"),
                 Style::kHeader, x + k.bar);
@@ -153,8 +136,7 @@ void draw_ranks(Canvas& c, const Rect& r) {
     const Line& line = lines[static_cast<size_t>(i)];
     const RankRow& row = *line.row;
     const RankRow* base = c.view.baseline != nullptr ? same_rank(*c.view.baseline, row.rank) : nullptr;
-    const bool over = row.life != Life::kRunning && row.life != Life::kStarting;
-    const Style text = row.alarm ? Style::kAlarm : over || s.feed == Feed::kStale ? Style::kDim : Style::kPlain;
+    const Style text = row.alarm ? Style::kAlarm : is_over(row.life) || s.feed == Feed::kStale ? Style::kDim : Style::kPlain;
     if (i == cursor) c.frame.put(r.x, y, ">", Style::kBold);
     if (row.alarm) c.frame.put(r.x + 1, y, "!", Style::kAlarm);
     int x = r.x + 2;
@@ -234,6 +216,7 @@ void draw_status(Canvas& c, const Rect& r) {
               {fmt::format("filter {}", c.view.filter.empty() ? "none" : c.view.filter.text()), c.view.filter.empty() ? 1 : 9,
                c.view.filter.empty() ? Style::kDim : Style::kBold},
               {fmt::format("window {} {}", s.window, s.annotated ? "steps" : "s"), 4, Style::kDim},
+              {unreadable_text(s), 8, Style::kAlarm},
               {fmt::format("lost {}", s.lost), s.lost > 0 ? 8 : 3, s.lost > 0 ? Style::kAlarm : Style::kDim},
               {s.overhead_ratio ? fmt::format("overhead {:.1f}%", 100 * *s.overhead_ratio) : "", 2, Style::kDim},
               {s.own_cpu_ratio ? fmt::format("top {:.1f}%", 100 * *s.own_cpu_ratio) : "", 3, Style::kDim}});

@@ -38,15 +38,6 @@ void put_table(Canvas& c, const Rect& r, const std::vector<TextColumn>& columns,
   }
 }
 
-std::string bytes_text(const std::optional<int64_t>& bytes) {
-  if (!bytes) return "-";
-  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  double value = static_cast<double>(*bytes);
-  size_t unit = 0;
-  for (; value >= 1024 && unit < 4; ++unit) value /= 1024;
-  return unit == 0 || value >= 100 ? fmt::format("{:.0f} {}", value, kUnits[unit]) : fmt::format("{:.3g} {}", value, kUnits[unit]);
-}
-
 std::string gigabytes(const std::optional<double>& bytes_per_s) {
   if (!bytes_per_s) return "-";
   return *bytes_per_s >= 1e10 ? fmt::format("{:.1f}", *bytes_per_s * 1e-9) : fmt::format("{:.3f}", *bytes_per_s * 1e-9);
@@ -92,7 +83,7 @@ void draw_collectives(Canvas& c, const Rect& r) {
   };
   column("COLLECTIVE", name_width(r.width, others, longest), true, [](const CollectiveRow& row) { return reports::printable(row.op); });
   if (comm) column("COMM", comm_width, true, [](const CollectiveRow& row) { return reports::printable(row.comm); });
-  column("BYTES", 10, false, [](const CollectiveRow& row) { return bytes_text(row.bytes); });
+  column("BYTES", 10, false, [](const CollectiveRow& row) { return row.bytes ? reports::size_text(*row.bytes) : "-"; });
   column(s.annotated ? "n/STEP" : "n/s", 7, false, [](const CollectiveRow& row) { return per_step_text(row.per_step); });
   column("TIMEms", 8, false, [&](const CollectiveRow& row) { return ms_text(row.time_ns, decimals, 7); });
   column("SKEWms", 8, false, [&](const CollectiveRow& row) { return maybe_ms(row.wait_ns, decimals, 7); });
@@ -100,8 +91,7 @@ void draw_collectives(Canvas& c, const Rect& r) {
   column("BUSBW GB/s", 12, false, [](const CollectiveRow& row) { return gigabytes(row.busbw); });
   column("of BEST", 9, false, [](const CollectiveRow& row) { return row.of_best ? percent(*row.of_best) : "-"; });
   column("ALGBW", 8, false, [](const CollectiveRow& row) { return gigabytes(row.algbw); });
-  put_table(c, body, columns, n,
-            c.view.page == Page::kCollectives ? static_cast<size_t>(std::clamp<int>(c.view.scroll, 0, static_cast<int>(n))) : 0);
+  put_table(c, body, columns, n, c.view.page == Page::kCollectives ? static_cast<size_t>(first_line_of_page(c, r)) : 0);
   if (n == 0) c.frame.put(body.x + 2, body.y + 1, "no collective has been seen whole yet", Style::kDim, body.right());
 }
 
@@ -126,8 +116,7 @@ void draw_layers(Canvas& c, const Rect& r) {
   column("BWD", 8, false, [&](const LayerRow& row) { return maybe_ms(row.backward_ns, decimals, 7); });
   column("OTHER", 8, false, [&](const LayerRow& row) { return maybe_ms(row.other_ns, decimals, 7); });
   column("COMM", 8, false, [&](const LayerRow& row) { return maybe_ms(row.comm_ns, decimals, 7); });
-  put_table(c, body, columns, s.layers.size(),
-            c.view.page == Page::kLayers ? static_cast<size_t>(std::clamp<int>(c.view.scroll, 0, static_cast<int>(s.layers.size()))) : 0);
+  put_table(c, body, columns, s.layers.size(), c.view.page == Page::kLayers ? static_cast<size_t>(first_line_of_page(c, r)) : 0);
   if (s.layers.empty()) c.frame.put(body.x + 2, body.y + 1, "the job marks no layers (NVTX, ddl/annotate.h)", Style::kDim, body.right());
 }
 
@@ -138,6 +127,10 @@ void draw_advice(Canvas& c, const Rect& r) {
   const auto line = [&](const std::string& text, Style style) {
     if (y < r.bottom()) c.frame.put(r.x + 1, y++, text, style, r.right());
   };
+  if (s.unreadable_spools > 0) {
+    const std::string text = fmt::format("{} unreadable: {}", reports::plural(s.unreadable_spools, "spool"), s.unreadable_why);
+    for (const std::string& part : wrap(reports::printable(text), r.width - 2, 2)) line(part, Style::kAlarm);
+  }
   if (!s.headline.next.empty()) {
     for (const std::string& part : wrap("next: " + s.headline.next, r.width - 2, 2)) line(part, Style::kPlain);
   }

@@ -4,10 +4,11 @@
 // memory does not grow with the length of the job. Times are ticks of the rank's clock until they are compared (Rank::clock).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -30,8 +31,8 @@ struct JobOperation {
 struct JobCommunicator {
   std::string label;
   int32_t size = 0;
-  bool comparable = true;      ///< its members are all of our world: not an intercommunicator
-  std::vector<int32_t> ranks;  ///< in the world, by rank in it; empty: 0 .. size-1
+  bool comparable = false;     ///< its members are known, and all of our world
+  std::vector<int32_t> ranks;  ///< in the world, by rank in it; empty: not known
 };
 
 /// A call or a request that has ended.
@@ -63,7 +64,6 @@ struct EndedStep {
 struct EndedLayer {
   uint64_t end_ticks = 0;
   int64_t duration_ticks = 0;  ///< below zero: what a layer inside of it took
-  int64_t mpi_ticks = 0;
   uint32_t layer = kNone;
 };
 
@@ -71,11 +71,16 @@ struct OpenCall {
   uint32_t op = kNone;
   uint32_t comm = kNone;
   uint32_t sequence = 0;  ///< of waiting calls: the newest collective that they wait for
-  int32_t peer = -1;
   uint64_t start_ticks = 0;
 };
 
 enum class Life { kStarting, kRunning, kFinalized, kAborted, kExited, kGone };
+constexpr const char* name_of(Life life) {
+  constexpr const char* kNames[] = {"starting", "running", "finalized", "aborted", "exited", "gone"};
+  return kNames[static_cast<size_t>(life)];
+}
+/// Nothing more is to be expected of it.
+constexpr bool is_over(Life life) { return life != Life::kStarting && life != Life::kRunning; }
 
 struct Rank {
   int32_t rank = -1;
@@ -86,7 +91,7 @@ struct Rank {
   uint64_t newest_ticks = 0;  ///< end of the last thing it finished
   uint64_t begin_ticks = 0;
   uint64_t overhead_ticks = 0;
-  uint64_t lost = 0;                  ///< everything that could not be recorded
+  uint64_t lost = 0;                  ///< everything that could not be recorded, or was written over before it was read here
   std::optional<OpenCall> sits_in;    ///< the innermost call that has not returned
   std::optional<uint64_t> open_step;  ///< number of the step it is in
 
@@ -94,9 +99,14 @@ struct Rank {
   std::deque<EndedStep> steps;  ///< ended, not finished
   std::deque<EndedLayer> layers;
   std::deque<std::pair<uint64_t, double>> samples;   ///< what it said it trained on: ticks, number
-  std::map<uint64_t, uint32_t> posted;               ///< requests in flight by the tick they were posted at: their operation
+  std::set<uint64_t> posted;                         ///< when collectives were posted that are in flight
   std::unordered_map<uint32_t, uint32_t> reached;    ///< by communicator: highest collective that it entered
   std::unordered_map<std::string, double> counters;  ///< latest value by name, of the node's devices too
+
+  void reach(uint32_t comm, uint32_t sequence) {
+    uint32_t& highest = reached[comm];
+    highest = std::max(highest, sequence);
+  }
 };
 
 /// A layer in the phase that it ran in.
@@ -114,9 +124,12 @@ struct Job {
   std::optional<int64_t> exit_code, signal;  ///< how `ddl record` saw it end
   bool recorded_end = false;                 ///< `ddl record` has seen it end
   bool ended = false;                        ///< nothing will come any more
-  bool gpus = false;                         ///< its ranks give work to GPUs
-  int64_t now_ns = 0;                        ///< on the axis: the clock, or the moment that is replayed
-  int64_t wall_clock_s = 0;                  ///< Unix time of `now_ns`; 0: not known
+  bool gpus = false;                         ///< its ranks give work to GPUs, which is not looked at
+  bool device_collectives = false;           ///< some of its collectives are carried out by GPUs (NCCL)
+  int32_t unreadable_spools = 0;
+  std::string unreadable_why;  ///< of one of them
+  int64_t now_ns = 0;          ///< on the axis: the clock, or the moment that is replayed
+  int64_t wall_clock_s = 0;    ///< Unix time of `now_ns`; 0: not known
   std::vector<JobOperation> operations;
   std::vector<JobCommunicator> communicators;
   std::vector<JobLayer> layers;

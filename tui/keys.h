@@ -16,7 +16,8 @@ enum Key : int {
   kPageDown,
   kHome,
   kEnd,
-  kF1,  ///< kF1 + n - 1 is Fn
+  kF1,              ///< kF1 + n - 1 is Fn
+  kQuit = kF1 + 9,  ///< quits whatever is on the screen
   kF12 = kF1 + 11,
   kWheelUp,
   kWheelDown,

@@ -4,6 +4,8 @@
 #include <deque>
 #include <map>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include "tui/snapshot.h"
 #include "tui/steps.h"
@@ -19,21 +21,27 @@ class Observer {
 
  private:
   void take_history(const Job& job);
+  void feed(const Job& job, bool replay, Snapshot& s) const;
+  // observer_ranks.cpp
   void rank_rows(const Job& job, Snapshot& s) const;
+  // observer_tables.cpp
+  void sum_collectives();
   void collective_rows(const Job& job, Snapshot& s);
   void layer_rows(const Job& job, Snapshot& s) const;
-  void feed(const Job& job, bool replay, Snapshot& s);
+  // observer_headline.cpp
   void headline(const Job& job, Snapshot& s) const;
+  bool blame_straggler(const Job& job, Snapshot& s) const;
 
   Steps steps_;
   bool annotated_ = false;
   uint64_t taken_ = 0;  ///< finished steps that are in the history
   std::deque<HistoryPoint> history_;
-  std::map<std::string, double> best_busbw_;
+  std::map<std::tuple<uint32_t, uint32_t, int64_t>, double> best_busbw_;  ///< by operation, communicator, bytes
   std::vector<const FinishedStep*> window_;
+  std::vector<CollectiveUse> collectives_;  ///< of the window
 };
 
-/// Who waits for whom, when nothing goes on; nothing while the job runs.
-std::optional<Stall> find_live_stall(const Job& job, double least_ns);
+/// "rank 3", "ranks 0, 2-1023".
+std::string ranks_phrase(const std::vector<int64_t>& ranks);
 
 }  // namespace ddl::tui

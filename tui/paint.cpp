@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "reports/format.h"
 #include "reports/safe_text.h"
 
 namespace ddl::tui {
@@ -47,6 +48,10 @@ std::string ms_text(double ns, int decimals, int width, bool with_sign) {
 
 std::string maybe_ms(const std::optional<double>& ns, int decimals, int width, bool with_sign) {
   return ns ? ms_text(*ns, decimals, width, with_sign) : "-";
+}
+
+std::string unreadable_text(const Snapshot& s) {
+  return s.unreadable_spools > 0 ? reports::plural(s.unreadable_spools, "spool") + " unreadable" : "";
 }
 
 std::string percent(double ratio) { return fmt::format("{:.0f}%", 100 * ratio); }

@@ -1,6 +1,7 @@
 // What the drawing files share: glyphs, numbers in fixed columns, bars.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,8 @@ std::string ms_text(double ns, int decimals, int width, bool with_sign = false);
 std::string maybe_ms(const std::optional<double>& ns, int decimals, int width, bool with_sign = false);
 /// "17%".
 std::string percent(double ratio);
+/// "2 spools unreadable", or nothing.
+std::string unreadable_text(const Snapshot& s);
 /// The time of a step in a sentence: "412.7 ms".
 std::string step_text(const Snapshot& s, double ns);
 
@@ -44,6 +47,14 @@ void put_bar(Canvas& c, int x, int y, const Shares& shares, int width);
 char32_t spark(const Theme& theme, double value, double low, double high);
 /// A rule with a title: the top of a panel.
 void put_rule(Canvas& c, const Rect& r, const std::string& title, const std::string& more);
+/// Of a page that takes the screen: how many lines it has, and how many rows there are for them.
+struct PageExtent {
+  int lines = 0, rows = 0;
+  int last_scroll() const { return std::max(0, lines - rows); }
+};
+PageExtent page_extent(const Snapshot& s, const View& view, const Rect& r);  // draw_pages.cpp
+/// The first line of the page that is shown.
+int first_line_of_page(const Canvas& c, const Rect& r);
 /// `text` in at most `lines` lines of whole words; what does not fit ends with "..".
 std::vector<std::string> wrap(const std::string& text, int width, int lines);
 

@@ -10,7 +10,6 @@
 #include "core/error.h"
 #include "tui/session.h"
 #include "tui/snapshot_json.h"
-#include "tui/store_source.h"
 
 namespace ddl::tui {
 namespace {
@@ -41,12 +40,11 @@ std::string export_frame(const Session& session, const Frame& frame) {
 }
 
 /// The user's own file beside the run: what belongs to the run stays as the job wrote it.
-std::string add_note(const Snapshot& s, const std::string& text) {
-  const std::string path = s.run + ".notes";
+std::string add_note(const std::filesystem::path& path, const Snapshot& s, const std::string& text) {
   std::ofstream file(path, std::ios::app);
   file << "step " << s.step.value_or(0) << "  " << s.clock << "  " << text << "\n";
   file.close();
-  return file ? fmt::format("marked step {} in {}", s.step.value_or(0), path) : fmt::format("cannot write {}", path);
+  return file ? fmt::format("marked step {} in {}", s.step.value_or(0), path.string()) : fmt::format("cannot write {}", path.string());
 }
 
 }  // namespace
@@ -63,8 +61,7 @@ int run_screen(Source& source, const TopOptions& options, Color color) {
   for (;;) {
     if (now_s() >= next_look) {
       try {
-        if (auto* replay = dynamic_cast<StoreSource*>(&source)) replay->set_step(session.view().interval_s * options.speed);
-        source.poll(job);
+        source.poll(job, session.view().interval_s);
         Snapshot snapshot = observer.look(job, options.replay);
         snapshot.interval_s = session.view().interval_s;
         if (looks > 0) snapshot.own_cpu_ratio = cost.cpu_ratio();
@@ -102,7 +99,7 @@ int run_screen(Source& source, const TopOptions& options, Color color) {
         break;
       case Session::Wish::kMark: {
         const std::string text = fmt::format("mark {}", session.view().marks.size() + 1);
-        session.tell(add_note(session.shown(), text));
+        session.tell(add_note(options.notes, session.shown(), text));
         session.mark(text);
         break;
       }

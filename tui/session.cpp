@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "tui/layout.h"
+#include "tui/draw.h"
 
 namespace ddl::tui {
 namespace {
@@ -22,26 +22,26 @@ void Session::add(Snapshot snapshot) {
 }
 
 const Snapshot& Session::shown() const {
-  if (!view_.paused) return *past_.back();
-  const auto newest = std::find(past_.begin(), past_.end(), frozen_);
-  const size_t at = newest == past_.end() ? 0 : static_cast<size_t>(newest - past_.begin());
-  return *past_[at - std::min(at, static_cast<size_t>(view_.back))];
+  return view_.paused ? *frozen_[frozen_.size() - 1 - static_cast<size_t>(view_.back)] : *past_.back();
 }
 
 void Session::step_back(int by) {
   if (!view_.paused) {
     view_.paused = true;
-    frozen_ = past_.back();
+    frozen_ = past_;
     view_.back = 0;
   }
-  const auto newest = std::find(past_.begin(), past_.end(), frozen_);
-  const int most = newest == past_.end() ? 0 : static_cast<int>(newest - past_.begin());
-  view_.back = std::clamp(view_.back + by, 0, most);
+  view_.back = std::clamp(view_.back + by, 0, static_cast<int>(frozen_.size()) - 1);
 }
 
-void Session::move(int by) {
+void Session::go_on() {
+  view_.paused = false;
+  frozen_.clear();
+}
+
+void Session::move(int by, Size size) {
   if (view_.page != Page::kMain && view_.page != Page::kWhy) {
-    view_.scroll = std::max(0, view_.scroll + by);
+    view_.scroll = std::clamp(view_.scroll + by, 0, scroll_limit(shown(), size, view_));
     return;
   }
   const int lines = static_cast<int>(visible_lines(shown(), view_).size());
@@ -91,7 +91,8 @@ Session::Wish Session::type(int key) {
 }
 
 Session::Wish Session::press(int key, Size size) {
-  if (key == kNoKey || empty()) return key == 'q' || key == kF1 + 9 || key == kEscape ? Wish::kQuit : Wish::kNothing;
+  if (key == kQuit) return Wish::kQuit;
+  if (key == kNoKey || empty()) return key == 'q' || key == kEscape ? Wish::kQuit : Wish::kNothing;
   view_.message.clear();
   if (asking_ != 0) return type(key);
   const auto ask = [&](char what, const char* prompt, const std::string& typed) {
@@ -104,17 +105,16 @@ Session::Wish Session::press(int key, Size size) {
     view_.sort = kOrder[(at + by + kColumns) % kColumns];
     view_.cursor = 0;
   };
-  const int page = std::max(1, size.height - 12);
+  const int page = page_rows(shown(), size, view_);
   switch (key) {
     case 'q':
-    case kF1 + 9:
       return Wish::kQuit;
     case kEscape:
       if (view_.page == Page::kMain && !view_.paused && view_.filter.empty()) return Wish::kQuit;
       if (view_.page != Page::kMain) {
         view_.page = Page::kMain;
       } else if (view_.paused) {
-        view_.paused = false;
+        go_on();
       } else {
         view_.filter = Filter();
       }
@@ -159,7 +159,7 @@ Session::Wish Session::press(int key, Size size) {
     case ' ':
     case kF1 + 7:
       if (view_.paused) {
-        view_.paused = false;
+        go_on();
       } else {
         step_back(0);
       }
@@ -184,31 +184,31 @@ Session::Wish Session::press(int key, Size size) {
     case 'j':
     case kDown:
     case kWheelDown:
-      move(1);
+      move(1, size);
       break;
     case 'k':
     case kUp:
     case kWheelUp:
-      move(-1);
+      move(-1, size);
       break;
     case kPageDown:
-      move(page);
+      move(page, size);
       break;
     case kPageUp:
-      move(-page);
+      move(-page, size);
       break;
     case 'g':
     case kHome:
-      move(-(1 << 24));
+      move(-(1 << 24), size);
       break;
     case kEnd:
       if (view_.paused) {
-        view_.paused = false;
+        go_on();
         break;
       }
       [[fallthrough]];
     case 'G':
-      if (view_.page == Page::kMain || view_.page == Page::kWhy) move(1 << 24);
+      move(1 << 24, size);
       break;
     case kReturn:
     case '\r':
@@ -235,11 +235,11 @@ Session::Wish Session::press(int key, Size size) {
       const std::string node = lines[static_cast<size_t>(std::min<int>(view_.cursor, static_cast<int>(lines.size()) - 1))].row->node;
       std::erase(view_.open_nodes, node);
       if (key == '+') view_.open_nodes.push_back(node);
-      move(0);
+      move(0, size);
       break;
     }
     case kTab:
-      go(view_.page == Page::kLayers ? Page::kCollectives : view_.page == Page::kCollectives ? Page::kCollectives : Page::kLayers);
+      go(view_.page == Page::kLayers || view_.page == Page::kCollectives ? Page::kCollectives : Page::kLayers);
       break;
     case 'w':
       go(Page::kMatrix);

@@ -12,7 +12,7 @@ namespace ddl::tui {
 
 class Session {
  public:
-  static constexpr size_t kPast = 120;  ///< snapshots that can be gone back to; fewer of many ranks
+  static constexpr size_t kPast = 120;  ///< snapshots that can be gone back to; fewer of many ranks; twice as many while paused
   static constexpr size_t kPastRows = 32'768, kLeastPast = 20;
 
   explicit Session(View view) : view_(std::move(view)) {}
@@ -33,17 +33,18 @@ class Session {
 
  private:
   Wish type(int key);
-  void move(int by);
+  void move(int by, Size size);
   void find(bool forward);
   void go(Page page) {
     view_.page = view_.page == page ? Page::kMain : page;
     view_.scroll = 0;
   }
   void step_back(int by);
+  void go_on();
 
   View view_;
   std::deque<std::shared_ptr<const Snapshot>> past_;
-  std::shared_ptr<const Snapshot> frozen_;  ///< newest one when the user paused
+  std::deque<std::shared_ptr<const Snapshot>> frozen_;  ///< while paused: `past_` when the user paused
   std::shared_ptr<const Snapshot> baseline_;
   char asking_ = 0;  ///< '/', 'f'ind: what is being typed for
 };

@@ -14,13 +14,14 @@
 #include <utility>
 #include <vector>
 
-#include "tui/job.h"
+#include "tui/collective_use.h"
 
 namespace ddl::tui {
 
 constexpr size_t kWindow = 30;
 
-/// Where time goes, in the order of every screen. Where the waiting is not known it stays with kTransfer.
+/// Where time goes, in the order of every screen. Where the waiting is not known it stays with kTransfer. Of a job with GPUs it is the
+/// host's time: kCompute is all that is outside MPI, and nobody knows what of it is idle.
 enum Category : size_t { kCompute, kOverlapped, kTransfer, kWaiting, kIdle, kCategories };
 using Shares = std::array<double, kCategories>;
 
@@ -78,6 +79,7 @@ struct Headline {
 struct Stall {
   std::string call;                       ///< "MPI_Allreduce number 57 on MPI_COMM_WORLD"
   std::vector<int64_t> waiting, missing;  ///< ranks
+  bool circular = false;                  ///< who is missing here waits in another collective
   double waited_ns = 0;
 };
 
@@ -88,10 +90,12 @@ struct Snapshot {
   int32_t world_size = 0;
   int32_t nodes = 0;
   int32_t other_worlds = 0;
-  bool gpus = false;
+  bool gpus = false;                ///< its ranks give work to GPUs, which is not looked at
+  bool device_collectives = false;  ///< GPUs carry out some of its collectives: who waits for whom is not known
   Feed feed = Feed::kWaiting;
   double silent_ns = 0;   ///< since anything happened
   std::string how_ended;  ///< "all ranks finalized", "killed by SIGKILL"
+  bool ended_well = false;
   double interval_s = 1;
   std::string clock;                         ///< "12:04:31"
   bool annotated = true;                     ///< steps are real; else seconds
@@ -103,6 +107,8 @@ struct Snapshot {
   std::optional<double> exposed_ratio, overlap_ratio;
   bool waiting_known = false;
   uint64_t lost = 0;
+  int32_t unreadable_spools = 0;
+  std::string unreadable_why;            ///< of one of them
   std::optional<double> overhead_ratio;  ///< what recording takes from the job, as the recorder estimates it
   std::optional<double> own_cpu_ratio;   ///< of one core: what this program takes
   Headline headline;

@@ -19,13 +19,13 @@ ordered_json ns(const std::optional<double>& value) {
 
 ordered_json text_or_null(const std::string& text) { return text.empty() ? ordered_json(nullptr) : ordered_json(text); }
 
-ordered_json shares(const std::optional<Shares>& s) {
+ordered_json shares(const std::optional<Shares>& s, bool gpus) {
   if (!s) return nullptr;
   return {{"compute_ratio", (*s)[kCompute]},
           {"overlapped_ratio", (*s)[kOverlapped]},
           {"exposed_transfer_ratio", (*s)[kTransfer]},
           {"waiting_ratio", (*s)[kWaiting]},
-          {"idle_ratio", (*s)[kIdle]}};
+          {"idle_ratio", gpus ? ordered_json(nullptr) : ordered_json((*s)[kIdle])}};
 }
 
 const char* name_of(Feed feed) {
@@ -33,20 +33,19 @@ const char* name_of(Feed feed) {
   return kNames[static_cast<size_t>(feed)];
 }
 
-const char* name_of(Life life) {
-  constexpr const char* kNames[] = {"starting", "running", "finalized", "aborted", "exited", "gone"};
-  return kNames[static_cast<size_t>(life)];
-}
-
 }  // namespace
 
 std::string to_json(const Snapshot& s) {
   ordered_json j;
   j["schema"] = 1;
-  j["run"] = {{"name", s.name}, {"job_id", text_or_null(s.job_id)}, {"directory", s.run}, {"ranks", s.world_size}, {"nodes", s.nodes}};
+  j["run"] = {{"name", s.name}, {"job_id", text_or_null(s.job_id)}, {"directory", s.run}, {"ranks", s.world_size}, {"nodes", s.nodes},
+              {"gpus", s.gpus}};
   j["feed"] = {
       {"state", name_of(s.feed)}, {"silent_ns", ns(s.silent_ns)}, {"ended", text_or_null(s.how_ended)}, {"interval_s", s.interval_s}};
-  j["cost"] = {{"own_cpu_ratio", maybe(s.own_cpu_ratio)}, {"recording_overhead_ratio", maybe(s.overhead_ratio)}, {"lost_events", s.lost}};
+  j["cost"] = {{"own_cpu_ratio", maybe(s.own_cpu_ratio)},
+               {"recording_overhead_ratio", maybe(s.overhead_ratio)},
+               {"lost_events", s.lost},
+               {"unreadable_spools", s.unreadable_spools}};
   j["window"] = {{"annotated", s.annotated}, {"steps", s.window}, {"first_step", maybe(s.first_step)}, {"last_step", maybe(s.step)}};
   j["step"] = {{"now_ns", ns(s.now_ns)},
                {"p50_ns", ns(s.p50_ns)},
@@ -55,7 +54,7 @@ std::string to_json(const Snapshot& s) {
                {"exposed_ratio", maybe(s.exposed_ratio)},
                {"overlap_ratio", maybe(s.overlap_ratio)},
                {"waiting_known", s.waiting_known},
-               {"shares", shares(s.shares)}};
+               {"shares", shares(s.shares, s.gpus)}};
   j["headline"] = {{"sentence", s.headline.text}, {"alarm", s.headline.alarm}, {"rank", maybe(s.headline.rank)}};
   j["stall"] = nullptr;
   if (s.stall)
@@ -73,7 +72,7 @@ std::string to_json(const Snapshot& s) {
                           {"step_ns", ns(r.step_ns)},
                           {"compute_ns", ns(r.compute_ns)},
                           {"exposed_ns", ns(r.exposed_ns)},
-                          {"shares", shares(r.shares)},
+                          {"shares", shares(r.shares, s.gpus)},
                           {"call", text_or_null(r.call)},
                           {"call_ns", r.call.empty() ? ordered_json(nullptr) : ns(r.call_ns)},
                           {"lost_events", r.lost}});

@@ -8,8 +8,9 @@ namespace ddl::tui {
 class Source {
  public:
   virtual ~Source() = default;
-  /// Takes in what has come since the last call. Throws ddl::Error if there never was anything to read.
-  virtual void poll(Job& job) = 0;
+  /// Takes in what has come since the last call, which was `interval_s` ago: a replay moves on by that. Throws ddl::Error (kDataMissing) as
+  /// long as there is nothing to look at.
+  virtual void poll(Job& job, double interval_s) = 0;
 };
 
 }  // namespace ddl::tui

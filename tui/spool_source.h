@@ -1,5 +1,5 @@
-// Follows the spools of a running job, or reads those of one that has ended: reading only, from files that are never mapped
-// (core/reader.h).
+// Follows the spools of a running job, or reads those of one that has ended (spool_process.h): which processes are its ranks, on what axis
+// of time, and whether they are still there.
 //
 // What a poll costs goes with what is new, and a few system calls per process: 1,024 ranks are a few milliseconds. A job that has been
 // running for long is joined at the end of its logs, not read from the begin.
@@ -7,15 +7,17 @@
 // Whether a process is still there is looked up in /proc where it runs on this host; of others, silence is all that can be seen.
 #pragma once
 
-#include <chrono>
+#include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
-#include "core/reader.h"
 #include "store/run_directory.h"
+#include "tui/numbering.h"
 #include "tui/source.h"
+#include "tui/spool_process.h"
 
 namespace ddl::tui {
 
@@ -23,27 +25,24 @@ class SpoolSource : public Source {
  public:
   /// `shown`: the run's name as the user would type it.
   SpoolSource(RunDirectory run, std::string shown);
-  ~SpoolSource() override;
 
-  void poll(Job& job) override;
+  void poll(Job& job, double interval_s) override;
 
  private:
-  struct Process;
-
-  uint32_t layers_id(Job& job, const std::string& phase, const std::string& name);
   void look_for_spools();
   void read_job(Job& job);
+  void read_spools(Job& job);
   void choose_world(Job& job);
+  void add_rank(Job& job, SpoolProcess& process);
   void fit(Job& job);
   void read_lives(Job& job);
 
   RunDirectory run_;
   std::string shown_;
-  std::vector<std::unique_ptr<Process>> processes_;
-  std::unordered_map<std::string, Process*> by_path_;
-  std::unordered_map<uint64_t, uint32_t> communicators_;  ///< Job::communicators by uid
-  std::unordered_map<std::string, uint32_t> operations_;  ///< Job::operations by name
-  std::unordered_map<std::string, uint32_t> layers_;      ///< Job::layers by phase and name
+  Numbering numbering_;
+  std::vector<std::unique_ptr<SpoolProcess>> processes_;
+  std::set<std::string> known_;                    ///< paths of `processes_`
+  std::map<std::string, std::string> unreadable_;  ///< path -> why
   std::optional<uint64_t> world_key_;
   int64_t epoch_realtime_ns_ = 0;
   size_t fitted_ranks_ = SIZE_MAX;

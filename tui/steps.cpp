@@ -1,6 +1,7 @@
 #include "tui/steps.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <utility>
 
@@ -9,7 +10,9 @@
 namespace ddl::tui {
 namespace {
 
-constexpr size_t kMaxEvents = 1 << 17;         // of one rank in unfinished steps
+constexpr size_t kMaxEvents = 1 << 22;  // in unfinished steps, of all ranks together; about 400 MB
+constexpr size_t kMaxRankEvents = 1 << 17, kLeastRankEvents = 1 << 12;
+constexpr size_t kMaxAhead = 64;               // steps that others have ended while a rank stays in one: it is not waited for
 constexpr size_t kGiveUpSteps = 3;             // this many later ones have ended
 constexpr int64_t kGiveUpNs = 2'000'000'000;   // or this long ago
 constexpr int64_t kNoStepsNs = 3'000'000'000;  // a job that has not begun a step by then has none
@@ -24,26 +27,24 @@ bool has_rule(const Job& job, const Event& e) {
   return e.comm != kNone && job.communicators[e.comm].comparable && job.operations[e.op].operation.wait != WaitRule::kNone;
 }
 
-/// Nothing more is to be expected of it.
-bool is_over(const Rank& rank) { return rank.life != Life::kRunning && rank.life != Life::kStarting; }
-
 int64_t ticks_at_ns(const Rank& rank, int64_t ns) { return static_cast<int64_t>(rank.clock.line.ticks_at(ns - rank.clock.offset_ns)); }
 
 /// Where looking for events of a rank's first step may stop: calls come in the order of their end, requests some steps late at most. So a
 /// step costs as much behind a long backlog as in time.
 uint64_t horizon(const Rank& rank) { return rank.steps.size() >= kGiveUpSteps ? rank.steps[kGiveUpSteps - 1].end_ticks : UINT64_MAX; }
 
-template <class Map>
-auto& use_of(Map& uses, const CollectiveUse& key) {
-  const auto same = [&](const CollectiveUse& u) { return u.op == key.op && u.comm == key.comm && u.bytes == key.bytes; };
-  const auto found = std::find_if(uses.begin(), uses.end(), same);
-  if (found != uses.end()) return *found;
-  CollectiveUse fresh;
-  fresh.op = key.op;
-  fresh.comm = key.comm;
-  fresh.bytes = key.bytes;
-  uses.push_back(std::move(fresh));
-  return uses.back();
+void merge_into(std::vector<CollectiveUse>& uses, const CollectiveUse& more) {
+  const auto found = std::find_if(uses.begin(), uses.end(), [&](const CollectiveUse& u) { return u.is_same_kind(more); });
+  if (found != uses.end()) return found->add(more);
+  uses.push_back(more);
+}
+
+/// Number of the rank in the communicator; -1: not in it.
+int64_t place_in(const JobCommunicator& communicator, int32_t rank) {
+  const auto& ranks = communicator.ranks;
+  if (rank >= 0 && static_cast<size_t>(rank) < ranks.size() && ranks[static_cast<size_t>(rank)] == rank) return rank;
+  const auto place = std::find(ranks.begin(), ranks.end(), rank);
+  return place == ranks.end() ? -1 : place - ranks.begin();
 }
 
 }  // namespace
@@ -68,6 +69,7 @@ void Steps::advance(Job& job) {
     if (!next || !is_due(job, *next)) break;
     finish(job, *next);
   }
+  bound(job);
 }
 
 Event* Steps::event_of(Job& job, const MemberRef& member) const {
@@ -78,31 +80,55 @@ Event* Steps::event_of(Job& job, const MemberRef& member) const {
 void Steps::take_events(Job& job) {
   for (uint32_t r = 0; r < job.ranks.size(); ++r) {
     Rank& rank = job.ranks[r];
-    while (rank.events.size() > kMaxEvents) {
-      rank.events.pop_front();
-      ++dropped_[r];
-    }
-    taken_[r] = std::max(taken_[r], dropped_[r]);
     for (; taken_[r] < dropped_[r] + rank.events.size(); ++taken_[r]) {
       const Event& e = rank.events[taken_[r] - dropped_[r]];
       if (e.sequence == 0 || !has_rule(job, e)) continue;
       const std::pair key(e.comm, e.sequence);
-      Assembled& assembled = assembling_[key];
-      assembled.members.push_back({r, taken_[r]});
-      if (static_cast<int32_t>(assembled.members.size()) < job.communicators[e.comm].size) continue;
-      resolve(job, e.comm, assembled);
+      std::vector<MemberRef>& members = assembling_[key];
+      members.push_back({r, taken_[r]});
+      if (static_cast<int32_t>(members.size()) < job.communicators[e.comm].size) continue;
+      resolve(job, e.comm, members);
       assembling_.erase(key);
     }
   }
 }
 
-void Steps::resolve(Job& job, uint32_t comm, const Assembled& assembled) {
+/// Keeps what may be of use: a step that never ends must not fill the memory.
+void Steps::bound(Job& job) {
+  const size_t most = std::clamp(kMaxEvents / std::max<size_t>(job.ranks.size(), 1), kLeastRankEvents, kMaxRankEvents);
+  bool dropped = false;
+  for (uint32_t r = 0; r < job.ranks.size(); ++r) {
+    Rank& rank = job.ranks[r];
+    for (; rank.events.size() > most; rank.events.pop_front()) {
+      ++dropped_[r];
+      dropped = true;
+    }
+    while (rank.layers.size() > most) rank.layers.pop_front();
+    while (rank.samples.size() > most) rank.samples.pop_front();
+    while (rank.posted.size() > most) rank.posted.erase(rank.posted.begin());
+  }
+  if (!dropped) return;
+  drop_lost_instances();
+  std::erase_if(done_, [&](const Done& done) {
+    const auto& events = job.ranks[done.rank].events;
+    return events.empty() || done.enter_ticks < events.front().start_ticks;
+  });
+}
+
+void Steps::drop_lost_instances() {
+  std::erase_if(assembling_, [&](const auto& assembling) {
+    const MemberRef& first = assembling.second.front();
+    return first.event < dropped_[first.rank];
+  });
+}
+
+void Steps::resolve(Job& job, uint32_t comm, const std::vector<MemberRef>& members) {
   const JobCommunicator& communicator = job.communicators[comm];
   std::vector<Event*> events;
   Instance instance;
   instance.complete = true;
   size_t domain = 0;
-  for (const MemberRef& ref : assembled.members) {
+  for (const MemberRef& ref : members) {
     Event* e = event_of(job, ref);
     if (e == nullptr) return;
     const Rank& rank = job.ranks[ref.rank];
@@ -117,11 +143,7 @@ void Steps::resolve(Job& job, uint32_t comm, const Assembled& assembled) {
     Member member;
     member.process = ref.rank;
     member.rank = rank.rank;
-    if (instance.operation->wait != WaitRule::kSymmetric) {  // who is the root
-      const auto& ranks = communicator.ranks;
-      const auto place = std::find(ranks.begin(), ranks.end(), rank.rank);
-      member.comm_rank = ranks.empty() ? rank.rank : place == ranks.end() ? -1 : place - ranks.begin();
-    }
+    if (instance.operation->wait != WaitRule::kSymmetric) member.comm_rank = place_in(communicator, rank.rank);  // who is the root
     member.enter_ns = rank.clock.time_ns(e->start_ticks);
     member.duration_ns = rank.clock.duration_ns(e->start_ticks, e->duration_ticks);
     member.payload_bytes = static_cast<int64_t>(e->bytes);
@@ -141,7 +163,7 @@ void Steps::resolve(Job& job, uint32_t comm, const Assembled& assembled) {
   }
   if (!split.late.empty()) last = split.late.front();
   Done done;
-  done.rank = assembled.members[last].rank;
+  done.rank = members[last].rank;
   done.enter_ticks = events[last]->start_ticks;
   done.use.op = events.front()->op;
   done.use.comm = comm;
@@ -186,7 +208,7 @@ void Steps::end_seconds(Job& job) {
   if (newest_ns < *second_ * kSecondNs + (count_ == 0 ? kNoStepsNs : 0)) return;
   for (; *second_ < until; ++*second_) {
     for (Rank& rank : job.ranks) {
-      const bool gone = is_over(rank) && rank.clock.time_ns(rank.newest_ticks) < (*second_ + 1) * kSecondNs;
+      const bool gone = is_over(rank.life) && rank.clock.time_ns(rank.newest_ticks) < (*second_ + 1) * kSecondNs;
       if (rank.begin_ticks == 0 || gone) continue;
       EndedStep step;
       step.second = true;
@@ -201,16 +223,18 @@ void Steps::end_seconds(Job& job) {
 bool Steps::is_due(const Job& job, uint64_t number) const {
   bool give_up = true;
   int64_t end_ns = INT64_MIN;
+  size_t ahead = 0;
+  for (const Rank& rank : job.ranks) ahead = std::max(ahead, rank.steps.size());
   for (const Rank& rank : job.ranks) {
-    if (rank.steps.empty() && !is_over(rank) && rank.open_step && *rank.open_step <= number) return false;
+    if (ahead <= kMaxAhead && rank.steps.empty() && !is_over(rank.life) && rank.open_step && *rank.open_step <= number) return false;
     if (!rank.steps.empty()) end_ns = std::max(end_ns, rank.clock.time_ns(rank.steps.front().end_ticks));
-    give_up &= rank.steps.size() >= kGiveUpSteps || is_over(rank);
+    give_up &= rank.steps.size() >= kGiveUpSteps || is_over(rank.life);
   }
   if (give_up || job.ended || job.now_ns - end_ns > kGiveUpNs) return true;
   for (const Rank& rank : job.ranks) {
     if (rank.steps.empty() || rank.steps.front().number != number) continue;
     const uint64_t end = rank.steps.front().end_ticks, stop = horizon(rank);
-    if (!rank.posted.empty() && rank.posted.begin()->first < end) return false;
+    if (!rank.posted.empty() && *rank.posted.begin() < end) return false;
     for (const Event& e : rank.events) {
       if (!e.request && e.start_ticks >= stop) break;
       if (e.start_ticks < end && e.sequence > 0 && !e.wait_ns && e.why == Why::kPartialRanks && has_rule(job, e)) return false;
@@ -287,14 +311,7 @@ void Steps::book_collectives(const std::vector<const EndedStep*>& steps, const s
       into.late.push_back(row);
     }
     for (Blamed& blamed : done.blamed) into.blamed.push_back(std::move(blamed));
-    CollectiveUse& use = use_of(into.collectives, done.use);
-    use.instances += done.use.instances;
-    use.calls += done.use.calls;
-    use.time_ns += done.use.time_ns;
-    use.split_calls += done.use.split_calls;
-    use.wait_ns += done.use.wait_ns;
-    use.nonblocking |= done.use.nonblocking;
-    use.transfer_ns.insert(use.transfer_ns.end(), done.use.transfer_ns.begin(), done.use.transfer_ns.end());
+    merge_into(into.collectives, done.use);
   }
   done_.insert(done_.begin(), std::make_move_iterator(later.begin()), std::make_move_iterator(later.end()));
 }
@@ -304,7 +321,6 @@ void Steps::finish(Job& job, uint64_t number) {
   finished.number = number;
   finished.parts.resize(job.ranks.size());
   finished.layers.resize(job.ranks.size());
-  finished.end_ns = INT64_MIN;
   std::vector<const EndedStep*> steps(job.ranks.size());
   std::vector<uint64_t> horizons;
   for (const Rank& rank : job.ranks) horizons.push_back(horizon(rank));
@@ -318,7 +334,6 @@ void Steps::finish(Job& job, uint64_t number) {
     const EndedStep& step = rank.steps.front();
     steps[r] = &step;
     finished.parts[r] = cut(job, rank, step);
-    finished.end_ns = std::max(finished.end_ns, rank.clock.time_ns(step.end_ticks));
     finished.longest_ns = std::max(finished.longest_ns, finished.parts[r].duration_ns);
     for (const Event& e : rank.events) {
       if (!e.request && e.start_ticks >= horizons[r]) break;
@@ -330,13 +345,8 @@ void Steps::finish(Job& job, uint64_t number) {
     for (; !rank.layers.empty() && rank.layers.front().end_ticks <= step.end_ticks; rank.layers.pop_front()) {
       const EndedLayer& layer = rank.layers.front();
       if (layer.end_ticks <= step.start_ticks) continue;
-      LayerUse& use = finished.layers[r][layer.layer];
-      const auto span = [&](int64_t ticks) {
-        const int64_t ns = rank.clock.span_ns(static_cast<uint64_t>(ticks < 0 ? -ticks : ticks));
-        return ticks < 0 ? -ns : ns;
-      };
-      use.time_ns += span(layer.duration_ticks);
-      use.mpi_ns += span(layer.mpi_ticks);
+      const int64_t ns = rank.clock.span_ns(static_cast<uint64_t>(std::abs(layer.duration_ticks)));
+      finished.layers[r][layer.layer].time_ns += layer.duration_ticks < 0 ? -ns : ns;
     }
     for (; !rank.samples.empty() && rank.samples.front().first < step.end_ticks; rank.samples.pop_front()) {
       if (rank.samples.front().first >= step.start_ticks) finished.samples = finished.samples.value_or(0) + rank.samples.front().second;
@@ -351,10 +361,7 @@ void Steps::finish(Job& job, uint64_t number) {
     rank.posted.erase(rank.posted.begin(), rank.posted.lower_bound(steps[r]->start_ticks));  // lost, or never to end
     rank.steps.pop_front();
   }
-  std::erase_if(assembling_, [&](const auto& a) {
-    const MemberRef& first = a.second.members.front();
-    return first.event < dropped_[first.rank];
-  });
+  drop_lost_instances();
   // Of a job that was joined on its way the first steps lack some ranks, or some of their events.
   const bool lacking = partial && skipped_ < kMaxSkipped;
   if (count_ == 0 && (lacking || lacks_ranks)) {

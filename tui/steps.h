@@ -5,7 +5,7 @@
 // steps will not come: then it is cut with what is there, and the waiting that is not known is not shown. Waiting in messages is the
 // analyzer's alone: live, calls that complete messages have an unknown wait.
 //
-// A job without steps is cut into seconds instead.
+// A job without steps is cut into seconds instead. Where no step ends for long, the oldest events go: memory is bounded in any case.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 #include "analyzer/findings/straggler_case.h"
 #include "analyzer/passes/partition.h"
-#include "tui/job.h"
+#include "tui/collective_use.h"
 
 namespace ddl::tui {
 
@@ -29,6 +29,8 @@ struct RankPart {
   int64_t comm_ns = 0;
   int64_t exposed_ns = 0;
   std::optional<int64_t> wait_ns;
+
+  bool is_there() const { return duration_ns > 0; }
 };
 
 /// What one rank made the others wait in one step.
@@ -37,29 +39,14 @@ struct Blamed {
   std::vector<std::pair<int32_t, int64_t>> waiters;  ///< rank, ns
 };
 
-struct CollectiveUse {
-  uint32_t op = kNone;
-  uint32_t comm = kNone;
-  int64_t bytes = -1;  ///< of the whole operation; -1: not known
-  int64_t instances = 0;
-  int64_t calls = 0;
-  int64_t time_ns = 0;  ///< sums over members
-  int64_t split_calls = 0;
-  int64_t wait_ns = 0;
-  bool nonblocking = false;
-  std::vector<double> transfer_ns;  ///< one per instance, see collective_groups.h
-};
-
 struct LayerUse {
   int64_t time_ns = 0;
-  int64_t mpi_ns = 0;
   int64_t comm_ns = 0;  ///< collectives called from it, post to completion
 };
 
 struct FinishedStep {
   uint64_t number = 0;
-  int64_t end_ns = 0;  ///< of the last rank
-  int64_t longest_ns = 0;
+  int64_t longest_ns = 0;         ///< of its ranks
   std::vector<RankPart> parts;    ///< as Job::ranks
   std::optional<double> samples;  ///< that all ranks said they trained on
   std::vector<LateRow> late;
@@ -84,21 +71,19 @@ class Steps {
     uint32_t rank;   ///< Job::ranks
     uint64_t event;  ///< number of the event among all that the rank ever had
   };
-  struct Assembled {
-    std::vector<MemberRef> members;
-  };
   /// A collective that was split, until the step of its last member is finished.
   struct Done {
     uint32_t rank;  ///< who entered last
     uint64_t enter_ticks;
-    std::optional<double> samples;  ///< that all ranks said they trained on
     std::vector<LateRow> late;
     std::vector<Blamed> blamed;
     CollectiveUse use;
   };
 
   void take_events(Job& job);
-  void resolve(Job& job, uint32_t comm, const Assembled& assembled);
+  void bound(Job& job);
+  void drop_lost_instances();
+  void resolve(Job& job, uint32_t comm, const std::vector<MemberRef>& members);
   void end_seconds(Job& job);
   bool is_due(const Job& job, uint64_t number) const;
   void finish(Job& job, uint64_t number);
@@ -106,7 +91,7 @@ class Steps {
   void book_collectives(const std::vector<const EndedStep*>& steps, const std::vector<uint64_t>& horizons, FinishedStep& into);
   Event* event_of(Job& job, const MemberRef& member) const;
 
-  std::map<std::pair<uint32_t, uint32_t>, Assembled> assembling_;
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<MemberRef>> assembling_;  ///< by communicator and number
   std::deque<Done> done_;
   std::vector<uint64_t> taken_;    ///< per rank: events ever taken
   std::vector<uint64_t> dropped_;  ///< per rank: events ever dropped from the front

@@ -39,13 +39,16 @@ int64_t first_row(SQLite::Database& db, const char* table, int64_t process) {
 
 /// What one process did, read as far as the replay has come. Ticks are ns of the run.
 struct StoreSource::Process {
-  Process(SQLite::Database& db, int64_t id, int64_t from_ns)
-      : events(db,
+  Process(SQLite::Database& db, int64_t process_id, int64_t from_ns)
+      : id(process_id),
+        events(db,
                "SELECT thread, kind, op, comm, seq, start_ns, duration_ns, bytes, peer, region FROM event WHERE process = ? AND start_ns "
                ">= ? AND kind < 3"
                " ORDER BY start_ns"),
-        steps(db, "SELECT thread, step, start_ns, duration_ns, mpi_ns FROM step WHERE process = ? AND start_ns >= ? ORDER BY step"),
-        layers(db, "SELECT process, region, start_ns + duration_ns, duration_ns, mpi_ns FROM range_event WHERE rowid >= ? ORDER BY rowid") {
+        steps(db,
+              "SELECT thread, step, start_ns, duration_ns, mpi_ns FROM step WHERE process = ? AND start_ns >= ? AND duration_ns IS NOT NULL"
+              " ORDER BY start_ns"),
+        layers(db, "SELECT process, region, start_ns + duration_ns, duration_ns FROM range_event WHERE rowid >= ? ORDER BY rowid") {
     events.bind(id, from_ns);
     steps.bind(id, from_ns);
     layers.bind(first_row(db, "range_event", id));
@@ -54,9 +57,8 @@ struct StoreSource::Process {
     more_layers = layers.next() && layers.integer(0) == id;
   }
 
-  int64_t id = 0;
+  int64_t id;
   uint32_t index = 0;  ///< Job::ranks
-  int64_t from_ns = 0;
   int64_t end_ns = 0;
   Life life = Life::kGone;
   Query events, steps, layers;
@@ -64,12 +66,12 @@ struct StoreSource::Process {
   std::vector<Event> under_way;
 };
 
-StoreSource::StoreSource(SQLite::Database& db, std::string shown, double step_s, std::optional<int> frames_to_end)
-    : db_(db), shown_(std::move(shown)), step_ns_(static_cast<int64_t>(step_s * 1e9)), frames_to_end_(frames_to_end) {}
+StoreSource::StoreSource(SQLite::Database& db, std::string shown, double speed, std::optional<int> frames_to_end)
+    : db_(db), shown_(std::move(shown)), speed_(speed), frames_to_end_(frames_to_end) {}
 
 StoreSource::~StoreSource() = default;
 
-void StoreSource::load(Job& job) {
+void StoreSource::load_names(Job& job) {
   job.run = shown_;
   std::unordered_map<std::string, std::string> meta;
   for (Query rows(db_, "SELECT key, value FROM meta WHERE key IN ('job_id', 'exit_code', 'signal', 'epoch_realtime_ns')"); rows.next();)
@@ -78,6 +80,13 @@ void StoreSource::load(Job& job) {
   if (!meta["exit_code"].empty()) job.exit_code = std::atoll(meta["exit_code"].c_str());
   if (!meta["signal"].empty()) job.signal = std::atoll(meta["signal"].c_str());
   epoch_realtime_ns_ = std::atoll(meta["epoch_realtime_ns"].c_str());
+  // What GPUs did is not replayed, as it is not looked at live.
+  Query gpus(
+      db_,
+      "SELECT EXISTS (SELECT 1 FROM communicator WHERE kind = 'nccl'), EXISTS (SELECT 1 FROM gpu_event) OR EXISTS (SELECT 1 FROM gpu)");
+  gpus.next();
+  job.device_collectives = gpus.integer(0) != 0;
+  job.gpus = job.device_collectives || gpus.integer(1) != 0;
 
   Query ops(db_, "SELECT id, name, class, nonblocking FROM op ORDER BY id");
   while (ops.next()) {
@@ -103,6 +112,7 @@ void StoreSource::load(Job& job) {
     c.ranks.push_back(static_cast<int32_t>(members.maybe_integer(1).value_or(-1)));
     c.comparable &= c.ranks.back() >= 0;
   }
+  for (JobCommunicator& c : job.communicators) c.comparable &= !c.ranks.empty();
   job.layers.resize(1);
   Query regions(db_,
                 "SELECT r.id, coalesce(r.layer, ''), coalesce(r.phase, ''), r.kind = 'layer' OR (r.kind = 'operator' AND p.layer IS NULL), "
@@ -115,17 +125,24 @@ void StoreSource::load(Job& job) {
     regions_.resize(job.layers.size());
     regions_[id] = {regions.integer(3) != 0, regions.integer(5) != 0 ? static_cast<uint32_t>(regions.integer(4)) : kNone};
   }
+}
 
+void StoreSource::load(Job& job, int64_t step_ns) {
+  load_names(job);
   Query end(db_, "SELECT max(end_ns) FROM process WHERE world = 0 AND rank IS NOT NULL");
   end_ns_ = end.next() ? end.integer(0) : 0;
-  int64_t from_ns = 0;
+  now_ns_ = step_ns;
   if (frames_to_end_) {
-    now_ns_ = std::max<int64_t>(0, end_ns_ - step_ns_ * (*frames_to_end_ - 1));
+    now_ns_ = std::max<int64_t>(0, end_ns_ - step_ns * (*frames_to_end_ - 1));
     Query step(db_,
                "SELECT min(start_ns) FROM step WHERE step >= (SELECT max(step) FROM step WHERE start_ns <= ?1) - ?2 AND start_ns <= ?1");
     step.bind(now_ns_, kJoinSteps);
-    from_ns = step.next() && !step.is_null(0) ? step.integer(0) : std::max<int64_t>(0, now_ns_ - kJoinNs);
+    from_ns_ = step.next() && !step.is_null(0) ? step.integer(0) : std::max<int64_t>(0, now_ns_ - kJoinNs);
   }
+  load_processes(job);
+}
+
+void StoreSource::load_processes(Job& job) {
   Query processes(
       db_,
       "SELECT p.id, p.rank, p.world_size, h.name, p.start_ns, p.end_ns, p.ended, coalesce(p.overhead_ns, 0), coalesce(p.exe, ''), "
@@ -135,10 +152,8 @@ void StoreSource::load(Job& job) {
       " FROM process p JOIN host h ON h.id = p.host WHERE p.world = 0 AND p.rank IS NOT NULL ORDER BY p.rank");
   std::map<std::string, size_t> domains;
   while (processes.next()) {
-    auto process = std::make_unique<Process>(db_, processes.integer(0), from_ns);
-    process->id = processes.integer(0);
+    auto process = std::make_unique<Process>(db_, processes.integer(0), from_ns_);
     process->index = static_cast<uint32_t>(job.ranks.size());
-    process->from_ns = from_ns;
     process->end_ns = processes.integer(5);
     process->life = life_of(processes.text(6));
     Rank rank;
@@ -159,7 +174,7 @@ void StoreSource::load(Job& job) {
   Query samples(db_,
                 "SELECT v.process, v.time_ns, v.value FROM value v WHERE v.name = 'samples' AND v.value IS NOT NULL AND v.time_ns >= ? "
                 "ORDER BY v.time_ns");
-  samples.bind(from_ns);
+  samples.bind(from_ns_);
   while (samples.next()) {
     const auto process = std::find_if(processes_.begin(), processes_.end(), [&](const auto& p) { return p->id == samples.integer(0); });
     if (process != processes_.end())
@@ -167,90 +182,94 @@ void StoreSource::load(Job& job) {
   }
 }
 
-void StoreSource::poll(Job& job) {
+void StoreSource::poll(Job& job, double interval_s) {
+  const auto step_ns = static_cast<int64_t>(interval_s * speed_ * 1e9);
   if (!loaded_) {
-    load(job);
+    load(job, step_ns);
     loaded_ = true;
-    if (!frames_to_end_) now_ns_ = step_ns_;
   } else {
-    now_ns_ = std::min(now_ns_ + step_ns_, std::max(end_ns_, now_ns_));
+    now_ns_ = std::min(now_ns_ + step_ns, std::max(end_ns_, now_ns_));
   }
-  for (const auto& process : processes_) {
-    Process& p = *process;
-    Rank& rank = job.ranks[p.index];
-    const auto now = static_cast<uint64_t>(now_ns_);
-    const auto arrive = [&](const Event& e) {
-      const Operation& op = job.operations[e.op].operation;
-      if (op.numbered && e.comm != kNone && e.sequence > 0) {
-        uint32_t& reached = rank.reached[e.comm];
-        reached = std::max(reached, e.sequence);
-      }
-      rank.newest_ticks = std::max(rank.newest_ticks, e.start_ticks + e.duration_ticks);
-      rank.events.push_back(e);
-    };
-    std::erase_if(p.under_way, [&](const Event& e) {
-      if (e.start_ticks + e.duration_ticks > now) return false;
-      if (e.request) rank.posted.erase(e.start_ticks);
-      arrive(e);
-      return true;
-    });
-    for (; p.more_events && p.events.integer(5) <= now_ns_; p.more_events = p.events.next()) {
-      Event e;
-      e.thread = static_cast<uint32_t>(p.events.integer(0));
-      e.request = p.events.integer(1) == 2;
-      e.op = static_cast<uint32_t>(p.events.integer(2));
-      if (!p.events.is_null(3) && static_cast<size_t>(p.events.integer(3)) < job.communicators.size())
-        e.comm = static_cast<uint32_t>(p.events.integer(3));
-      e.sequence = static_cast<uint32_t>(p.events.maybe_integer(4).value_or(0));
-      e.start_ticks = static_cast<uint64_t>(p.events.integer(5));
-      e.duration_ticks = static_cast<uint64_t>(std::max<int64_t>(0, p.events.integer(6)));
-      e.bytes = static_cast<uint64_t>(p.events.integer(7));
-      e.peer = static_cast<int32_t>(p.events.maybe_integer(8).value_or(-1));
-      const auto region = static_cast<size_t>(p.events.integer(9));
-      if (region < job.layers.size() && !job.layers[region].name.empty()) e.layer = static_cast<uint32_t>(region);
-      if (e.op >= job.operations.size()) continue;
-      if (e.start_ticks + e.duration_ticks <= now) {
-        arrive(e);
-      } else {
-        if (e.request) rank.posted[e.start_ticks] = e.op;
-        p.under_way.push_back(e);
-      }
-    }
-    for (; p.more_steps && !p.steps.is_null(3) && p.steps.integer(2) + p.steps.integer(3) <= now_ns_; p.more_steps = p.steps.next()) {
-      EndedStep step;
-      step.thread = static_cast<uint32_t>(p.steps.integer(0));
-      step.number = static_cast<uint64_t>(p.steps.integer(1));
-      step.start_ticks = static_cast<uint64_t>(p.steps.integer(2));
-      step.end_ticks = step.start_ticks + static_cast<uint64_t>(p.steps.integer(3));
-      step.mpi_ticks = static_cast<uint64_t>(p.steps.integer(4));
-      rank.newest_ticks = std::max(rank.newest_ticks, step.end_ticks);
-      rank.open_step = step.number + 1;
-      rank.steps.push_back(step);
-    }
-    for (; p.more_layers && p.layers.integer(2) <= now_ns_; p.more_layers = p.layers.next() && p.layers.integer(0) == p.id) {
-      const auto region = static_cast<size_t>(p.layers.integer(1));
-      if (p.layers.integer(2) < p.from_ns || region >= regions_.size() || !regions_[region].is_layer) continue;
-      const auto end = static_cast<uint64_t>(p.layers.integer(2));
-      rank.layers.push_back({end, p.layers.integer(3), p.layers.integer(4), static_cast<uint32_t>(region)});
-      const uint32_t outer = regions_[region].outer;
-      if (outer != kNone) rank.layers.push_back({end, -p.layers.integer(3), -p.layers.integer(4), outer});  // a layer's own time
-    }
-    rank.sits_in.reset();
-    for (const Event& e : p.under_way) {
-      if (!e.request && (!rank.sits_in || e.start_ticks < rank.sits_in->start_ticks))
-        rank.sits_in = OpenCall{e.op, e.comm, e.sequence, e.peer, e.start_ticks};
-    }
-    if (now_ns_ >= p.end_ns && now_ns_ >= end_ns_) {
-      rank.life = p.life;
-      rank.open_step.reset();
-    }
-  }
+  for (const auto& process : processes_) move_on(job, *process);
   job.now_ns = now_ns_;
   job.wall_clock_s = epoch_realtime_ns_ > 0 ? (epoch_realtime_ns_ + now_ns_) / 1'000'000'000 : 0;
   job.ended = now_ns_ >= end_ns_;
-  if (!job.ended) return;
-  Query open(
-      db_, "SELECT x.process, x.op, x.comm, x.seq, x.peer, x.start_ns FROM open_call x ORDER BY x.process, x.thread DESC, x.start_ns DESC");
+  if (job.ended) read_open_calls(job);
+}
+
+void StoreSource::move_on(Job& job, Process& p) const {
+  Rank& rank = job.ranks[p.index];
+  const auto now = static_cast<uint64_t>(now_ns_);
+  const auto is_collective = [&](const Event& e) { return e.comm != kNone && e.sequence > 0; };
+  const auto arrive = [&](const Event& e) {
+    if (job.operations[e.op].operation.numbered && is_collective(e)) rank.reach(e.comm, e.sequence);
+    rank.newest_ticks = std::max(rank.newest_ticks, e.start_ticks + e.duration_ticks);
+    rank.events.push_back(e);
+  };
+  std::erase_if(p.under_way, [&](const Event& e) {
+    if (e.start_ticks + e.duration_ticks > now) return false;
+    if (e.request) rank.posted.erase(e.start_ticks);
+    arrive(e);
+    return true;
+  });
+  for (; p.more_events && p.events.integer(5) <= now_ns_; p.more_events = p.events.next()) {
+    Event e;
+    e.thread = static_cast<uint32_t>(p.events.integer(0));
+    e.request = p.events.integer(1) == 2;
+    e.op = static_cast<uint32_t>(p.events.integer(2));
+    if (!p.events.is_null(3) && static_cast<size_t>(p.events.integer(3)) < job.communicators.size())
+      e.comm = static_cast<uint32_t>(p.events.integer(3));
+    e.sequence = static_cast<uint32_t>(p.events.maybe_integer(4).value_or(0));
+    e.start_ticks = static_cast<uint64_t>(p.events.integer(5));
+    e.duration_ticks = static_cast<uint64_t>(std::max<int64_t>(0, p.events.integer(6)));
+    e.bytes = static_cast<uint64_t>(p.events.integer(7));
+    e.peer = static_cast<int32_t>(p.events.maybe_integer(8).value_or(-1));
+    const auto region = static_cast<size_t>(p.events.integer(9));
+    if (region < job.layers.size() && !job.layers[region].name.empty()) e.layer = static_cast<uint32_t>(region);
+    if (e.op >= job.operations.size()) continue;
+    if (e.start_ticks + e.duration_ticks <= now) {
+      arrive(e);
+    } else {
+      if (e.request && is_collective(e)) rank.posted.insert(e.start_ticks);
+      p.under_way.push_back(e);
+    }
+  }
+  for (; p.more_steps && p.steps.integer(2) + p.steps.integer(3) <= now_ns_; p.more_steps = p.steps.next()) {
+    EndedStep step;
+    step.thread = static_cast<uint32_t>(p.steps.integer(0));
+    step.number = static_cast<uint64_t>(p.steps.integer(1));
+    step.start_ticks = static_cast<uint64_t>(p.steps.integer(2));
+    step.end_ticks = step.start_ticks + static_cast<uint64_t>(p.steps.integer(3));
+    step.mpi_ticks = static_cast<uint64_t>(p.steps.maybe_integer(4).value_or(0));
+    rank.newest_ticks = std::max(rank.newest_ticks, step.end_ticks);
+    rank.open_step = step.number + 1;
+    rank.steps.push_back(step);
+  }
+  read_layers(rank, p);
+  rank.sits_in.reset();
+  for (const Event& e : p.under_way) {
+    if (!e.request && (!rank.sits_in || e.start_ticks < rank.sits_in->start_ticks))
+      rank.sits_in = OpenCall{e.op, e.comm, e.sequence, e.start_ticks};
+  }
+  if (now_ns_ >= p.end_ns && now_ns_ >= end_ns_) {
+    rank.life = p.life;
+    rank.open_step.reset();
+  }
+}
+
+void StoreSource::read_layers(Rank& rank, Process& p) const {
+  for (; p.more_layers && p.layers.integer(2) <= now_ns_; p.more_layers = p.layers.next() && p.layers.integer(0) == p.id) {
+    const auto region = static_cast<size_t>(p.layers.integer(1));
+    if (p.layers.integer(2) < from_ns_ || region >= regions_.size() || !regions_[region].is_layer) continue;
+    const auto end = static_cast<uint64_t>(p.layers.integer(2));
+    rank.layers.push_back({end, p.layers.integer(3), static_cast<uint32_t>(region)});
+    const uint32_t outer = regions_[region].outer;
+    if (outer != kNone) rank.layers.push_back({end, -p.layers.integer(3), outer});  // a layer's own time
+  }
+}
+
+void StoreSource::read_open_calls(Job& job) {
+  Query open(db_, "SELECT x.process, x.op, x.comm, x.seq, x.start_ns FROM open_call x ORDER BY x.process, x.thread DESC, x.start_ns DESC");
   while (open.next()) {
     const auto process = std::find_if(processes_.begin(), processes_.end(), [&](const auto& p) { return p->id == open.integer(0); });
     if (process == processes_.end()) continue;
@@ -258,8 +277,7 @@ void StoreSource::poll(Job& job) {
     call.op = static_cast<uint32_t>(open.integer(1));
     if (!open.is_null(2)) call.comm = static_cast<uint32_t>(open.integer(2));
     call.sequence = static_cast<uint32_t>(open.maybe_integer(3).value_or(0));
-    call.peer = static_cast<int32_t>(open.maybe_integer(4).value_or(-1));
-    call.start_ticks = static_cast<uint64_t>(open.integer(5));
+    call.start_ticks = static_cast<uint64_t>(open.integer(4));
     job.ranks[(*process)->index].sits_in = call;
   }
 }

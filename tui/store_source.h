@@ -16,23 +16,27 @@ namespace ddl::tui {
 
 class StoreSource : public Source {
  public:
-  /// `frames_to_end`: the last frame that will be asked for is to show the end; nothing: begin with the job.
-  StoreSource(SQLite::Database& db, std::string shown, double step_s, std::optional<int> frames_to_end);
+  /// `speed`: seconds of the job in one second of the user. `frames_to_end`: the last frame that will be asked for is to show the end;
+  /// nothing: begin with the job.
+  StoreSource(SQLite::Database& db, std::string shown, double speed, std::optional<int> frames_to_end);
   ~StoreSource() override;
 
-  /// Moves on by `step_s` of the job's time; the first call looks at the begin.
-  void poll(Job& job) override;
-  /// How far the next polls move on.
-  void set_step(double step_s) { step_ns_ = static_cast<int64_t>(step_s * 1e9); }
+  void poll(Job& job, double interval_s) override;
 
  private:
   struct Process;
 
-  void load(Job& job);
+  void load(Job& job, int64_t step_ns);
+  void load_names(Job& job);
+  void load_processes(Job& job);
+  void move_on(Job& job, Process& p) const;
+  void read_layers(Rank& rank, Process& p) const;
+  void read_open_calls(Job& job);
 
   SQLite::Database& db_;
   std::string shown_;
-  int64_t step_ns_ = 0;
+  double speed_ = 1;
+  int64_t from_ns_ = 0;  ///< what is before is not read
   int64_t now_ns_ = 0;
   int64_t end_ns_ = 0;
   int64_t epoch_realtime_ns_ = 0;

@@ -116,15 +116,12 @@ int Terminal::read(double seconds) {
   wint_t code = 0;
   int kind = get_wch(&code);
   if (kind == ERR) {
-    if (poll(&input, 1, static_cast<int>(seconds * 1000)) < 0) {
-      kind = get_wch(&code);  // a signal: the window may have changed
-      return kNoKey;
-    }
+    if (poll(&input, 1, static_cast<int>(seconds * 1000)) < 0) input.revents = 0;  // a signal: the window may have changed
     kind = get_wch(&code);
-    if (kind == ERR) return (input.revents & (POLLHUP | POLLERR)) ? 'q' : kNoKey;
+    if (kind == ERR) return (input.revents & (POLLHUP | POLLERR)) ? kQuit : kNoKey;
   }
   if (kind != KEY_CODE_YES)
-    return code == 3 ? 'q' : code == '\r' ? static_cast<int>(kReturn) : code == 26 ? kNoKey : static_cast<int>(code);
+    return code == 3 ? static_cast<int>(kQuit) : code == '\r' ? static_cast<int>(kReturn) : code == 26 ? kNoKey : static_cast<int>(code);
   switch (code) {
     case KEY_UP:
       return kUp;

@@ -12,14 +12,14 @@ class Terminal {
  public:
   /// Takes the screen. Throws ddl::Error if the terminal cannot do it.
   explicit Terminal(Color color);
-  /// Gives it back as it was, but for `last_frame`, which stays on it.
+  /// Gives it back as it was.
   ~Terminal();
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
   Size size() const;
   void show(const Frame& frame);
-  /// Waits for a key, or until `seconds` have passed: kNoKey, also when the size has changed. kEnd of input is 'q'.
+  /// Waits for a key, or until `seconds` have passed: kNoKey, also when the size has changed. Ctrl-C and the end of the input are kQuit.
   int read(double seconds);
   struct Point {
     int x = 0, y = 0;

@@ -43,7 +43,7 @@ int run_batch(Source& source, const TopOptions& options, const std::function<voi
   std::optional<double> own;
   for (int n = 0; !options.frames || n < *options.frames; ++n) {
     if (n > 0) usleep(static_cast<useconds_t>(1e6 * options.view.interval_s));
-    source.poll(job);
+    source.poll(job, options.view.interval_s);
     if (n > 0) own = cost.cpu_ratio();
     Snapshot snapshot = observer.look(job, options.replay);
     snapshot.interval_s = options.view.interval_s;

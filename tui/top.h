@@ -1,6 +1,7 @@
 // ddl-top without its command line: looks at a job again and again, and shows what it sees.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,10 +16,9 @@ namespace ddl::tui {
 
 struct TopOptions {
   std::optional<int> frames;  ///< then end
-  bool batch = false;         ///< frames as text
-  bool json = false;          ///< snapshots as JSON lines
+  bool json = false;          ///< snapshots as JSON lines; else frames as text
   bool replay = false;
-  double speed = 1;  ///< of a replay
+  std::filesystem::path notes;  ///< where marks are written
   /// Saves the setup; returns what to tell the user.
   std::function<std::string(const View&)> save_setup;
   Size size;

@@ -77,8 +77,6 @@ std::vector<int64_t> members_behind(const FindingInput& input, const Progress& e
   return behind;
 }
 
-bool contains(const std::vector<int64_t>& ranks, int64_t rank) { return std::find(ranks.begin(), ranks.end(), rank) != ranks.end(); }
-
 }  // namespace
 
 std::vector<UnfinishedCall> open_calls(const FindingInput& input) {
@@ -97,46 +95,28 @@ std::vector<UnfinishedCall> open_calls(const FindingInput& input) {
 std::optional<Stall> find_stall(const FindingInput& input) {
   const std::vector<UnfinishedCall> open = open_calls(input);
   const Progress entered = collectives_entered(input, open);
-
-  std::map<std::pair<int64_t, int64_t>, Stall> stalls;  // by (communicator, number)
-  std::vector<int64_t> waiting_for_ranks;               // in a collective that somebody has not entered
-  std::vector<int64_t> in_collectives;                  // in any collective, or waiting for one to complete
+  std::vector<WaitingRank> waiting;
   for (const UnfinishedCall& call : open) {
-    if (!call.comm || !call.seq) continue;
-    in_collectives.push_back(call.rank);
-    const auto communicator = input.catalog.communicators.find(*call.comm);
-    if (communicator == input.catalog.communicators.end() || communicator->second.kind == "inter") continue;
-    const std::vector<int64_t> behind = members_behind(input, entered, communicator->second, *call.seq);
-    if (behind.empty()) continue;
-    waiting_for_ranks.push_back(call.rank);
-    Stall& stall = stalls[{*call.comm, *call.seq}];
-    const Operation& operation = input.catalog.operation(call.op);
-    stall.communicator = &communicator->second;
-    stall.seq = *call.seq;
-    stall.sits_in = operation.name;
-    stall.collective =
-        fmt::format("{} number {} on {}", operation.numbered ? operation.name : posted_operation(input, *call.comm, call.rank), *call.seq,
-                    communicator->second.label);
-    stall.waiting.push_back(call.rank);
-    stall.missing = behind;
-    stall.waiting_since_ns = std::max(stall.waiting_since_ns, call.start_ns);
+    if (call.comm && call.seq) waiting.push_back({call.rank, *call.comm, *call.seq, call.start_ns});
   }
+  const auto found = find_stall_case(waiting, INT64_MAX, [&](int64_t comm, int64_t seq) {
+    const auto communicator = input.catalog.communicators.find(comm);
+    if (communicator == input.catalog.communicators.end() || communicator->second.kind == "inter") return std::vector<int64_t>();
+    return members_behind(input, entered, communicator->second, seq);
+  });
+  if (!found) return std::nullopt;
 
-  std::optional<Stall> worst;
-  for (auto& [key, stall] : stalls) {
-    std::vector<int64_t> causes;
-    bool circular = true;
-    for (int64_t rank : stall.missing) {
-      if (!contains(in_collectives, rank)) causes.push_back(rank);
-      circular &= contains(waiting_for_ranks, rank);
-    }
-    if (causes.empty() && !circular) continue;  // those that are behind are held up by a transfer, not by a rank that did not come
-    stall.circular = causes.empty();
-    if (!causes.empty()) stall.missing = causes;
-    const bool worse = !worst || std::pair(!stall.circular, stall.waiting.size()) > std::pair(!worst->circular, worst->waiting.size());
-    if (worse) worst = stall;
-  }
-  return worst;
+  Stall stall;
+  static_cast<StallCase&>(stall) = *found;
+  const CommunicatorInfo& communicator = input.catalog.communicators.at(found->comm);
+  const auto call =
+      std::find_if(open.rbegin(), open.rend(), [&](const UnfinishedCall& c) { return c.comm == found->comm && c.seq == found->seq; });
+  const Operation& operation = input.catalog.operation(call->op);
+  stall.sits_in = operation.name;
+  stall.collective =
+      fmt::format("{} number {} on {}", operation.numbered ? operation.name : posted_operation(input, found->comm, call->rank), found->seq,
+                  communicator.label);
+  return stall;
 }
 
 std::string stalled(const Stall& stall) {

@@ -2,9 +2,7 @@
 // the other members have entered.
 //
 // How far a rank got on a communicator is the largest of: the collective calls its profile counts (exact, also where no events were kept;
-// posts included), the highest number among its events, the number of its open call. A member that got less far than a waiting one is what
-// that one waits for; of those, the ones that do not sit in a collective themselves are the cause. Where all of them do and nobody is
-// missing there, one of its members died in mid-transfer, and nothing tells which.
+// posts included), the highest number among its events, the number of its open call. What follows from it is in stall_case.h.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +11,7 @@
 #include <vector>
 
 #include "analyzer/findings/finding.h"
+#include "analyzer/findings/stall_case.h"
 
 namespace ddl {
 
@@ -24,15 +23,9 @@ struct UnfinishedCall {
   int64_t start_ns = 0;
 };
 
-struct Stall {
-  const CommunicatorInfo* communicator = nullptr;
-  int64_t seq = 0;
-  std::string collective;        ///< "MPI_Allreduce number 57 on MPI_COMM_WORLD"
-  std::string sits_in;           ///< the call that the waiting ranks are in: the collective itself, or MPI_Waitall
-  std::vector<int64_t> waiting;  ///< ranks in it
-  std::vector<int64_t> missing;  ///< the cause: members that did not enter it
-  bool circular = false;         ///< everybody who is missing here waits in another collective
-  int64_t waiting_since_ns = 0;  ///< when the last of `waiting` entered
+struct Stall : StallCase {
+  std::string collective;  ///< "MPI_Allreduce number 57 on MPI_COMM_WORLD"
+  std::string sits_in;     ///< the call that the waiting ranks are in: the collective itself, or MPI_Waitall
 };
 
 /// Open calls of the world, by rank.

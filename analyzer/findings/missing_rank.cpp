@@ -15,8 +15,6 @@
 namespace ddl {
 namespace {
 
-constexpr int64_t kSureNs = 2'000'000'000;   // waiting this long, and ...
-constexpr double kSureTimes = 20;            // ... this many times the mean duration of the call is a hang
 constexpr int64_t kShortNs = 500'000'000;    // less than this, or ...
 constexpr double kShortTimes = 5;            // ... less than this is how any job looks when it is killed
 constexpr int64_t kGraceNs = 3'000'000'000;  // after a rank failed, mpirun takes up to 2 s to end those that wait for it: that is no hang
@@ -78,7 +76,7 @@ std::vector<Finding> find_missing_rank(const FindingInput& input) {
 
   const std::optional<int64_t> read_ns = read_while_running_ns(input);
   const std::optional<int64_t> known_end_ns = read_ns ? read_ns : end_of_run_ns(input);
-  const int64_t waited_ns = known_end_ns.value_or(last_sign_of_life_ns(input)) - stall->waiting_since_ns;
+  const int64_t waited_ns = known_end_ns.value_or(last_sign_of_life_ns(input)) - stall->since_ns;
   const double mean_ns = mean_duration_ns(input, stall->sits_in);
   const auto times_mean = [&](double times) { return static_cast<double>(waited_ns) > times * mean_ns; };
   if (known_end_ns && (waited_ns < kShortNs || !times_mean(kShortTimes))) return {};
@@ -86,7 +84,7 @@ std::vector<Finding> find_missing_rank(const FindingInput& input) {
 
   Finding finding;
   finding.id = "missing_rank";
-  finding.confidence = waited_ns >= kSureNs && times_mean(kSureTimes) ? "sure" : "likely";
+  finding.confidence = waited_ns >= kHangNs && times_mean(kHangTimes) ? "sure" : "likely";
   if (stall->circular) {
     finding.sentence = fmt::format("{} and {} wait for each other: the former in {}, the latter elsewhere", ranks_text(stall->waiting),
                                    ranks_text(stall->missing), stall->collective);
@@ -95,7 +93,7 @@ std::vector<Finding> find_missing_rank(const FindingInput& input) {
   }
   if (stall->missing.size() == 1) finding.rank = stall->missing.front();
 
-  finding.evidence = fmt::format("The last to wait came at {}", duration_text(stall->waiting_since_ns));
+  finding.evidence = fmt::format("The last to wait came at {}", duration_text(stall->since_ns));
   if (waited_ns > 0) {
     finding.evidence += fmt::format(", {} before {}{}", duration_text(waited_ns), read_ns ? "the run was read" : "the end of the run",
                                     mean_ns > 0 ? fmt::format("; {} takes {} on average", stall->sits_in, duration_text(mean_ns)) : "");

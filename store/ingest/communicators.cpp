@@ -27,22 +27,6 @@ const char* kind_of(const Communicator& c) {
                                  : "intra";
 }
 
-/// Members' world ranks; empty if the description does not add up.
-std::vector<int64_t> members_of(uint32_t flags, int32_t size, const std::vector<RankRun>& runs, uint64_t max_members) {
-  std::vector<int64_t> members;
-  if (flags & kCommSelf || static_cast<uint64_t>(size) > max_members) return members;
-  if (flags & kCommWorld) {
-    for (int32_t rank = 0; rank < size; ++rank) members.push_back(rank);
-    return members;
-  }
-  for (const RankRun& run : runs) {
-    if (static_cast<uint64_t>(run.count) + members.size() > static_cast<uint64_t>(size)) return {};
-    for (int32_t i = 0; i < run.count; ++i) members.push_back(run.first < 0 ? -1 : int64_t{run.first} + int64_t{run.stride} * i);
-  }
-  if (members.size() != static_cast<size_t>(size)) return {};
-  return members;
-}
-
 /// Of NCCL: those who left no spool are not known.
 std::vector<int64_t> members_told(const Communicator& c, uint64_t max_members) {
   if (c.size < 0 || static_cast<uint64_t>(c.size) > max_members) return {};
@@ -59,6 +43,46 @@ bool are_same(const std::vector<RankRun>& a, const std::vector<RankRun>& b) {
 }
 
 }  // namespace
+
+std::vector<int64_t> members_of(uint32_t flags, int32_t size, const std::vector<RankRun>& runs, uint64_t max_members) {
+  std::vector<int64_t> members;
+  if (flags & kCommSelf || static_cast<uint64_t>(size) > max_members) return members;
+  if (flags & kCommWorld) {
+    for (int32_t rank = 0; rank < size; ++rank) members.push_back(rank);
+    return members;
+  }
+  for (const RankRun& run : runs) {
+    if (static_cast<uint64_t>(run.count) + members.size() > static_cast<uint64_t>(size)) return {};
+    for (int32_t i = 0; i < run.count; ++i) members.push_back(run.first < 0 ? -1 : int64_t{run.first} + int64_t{run.stride} * i);
+  }
+  if (members.size() != static_cast<size_t>(size)) return {};
+  return members;
+}
+
+void label_communicators(std::vector<Communicator>& communicators) {
+  std::vector<Communicator*> by_creation;
+  for (Communicator& c : communicators) by_creation.push_back(&c);
+  const auto pass = [](const Communicator& c) { return c.flags & (kCommWorld | kCommSelf) ? 0 : !c.name.empty() ? 1 : 2; };
+  std::sort(by_creation.begin(), by_creation.end(), [&](const Communicator* a, const Communicator* b) {
+    const auto key = [&](const Communicator* c) { return std::make_tuple(pass(*c), c->world, c->first_index, c->first_rank, c->uid); };
+    return key(a) < key(b);
+  });
+  std::set<std::pair<int64_t, std::string>> taken;
+  std::map<std::pair<int64_t, std::string>, int> counts;
+  for (Communicator* c : by_creation) {
+    const bool numbered = pass(*c) == 2;
+    const std::string base = c->flags & kCommWorld  ? "MPI_COMM_WORLD"
+                             : c->flags & kCommSelf ? "MPI_COMM_SELF"
+                             : !numbered            ? c->name
+                             : c->creator.empty()   ? "communicator"
+                                                    : c->creator;
+    int& count = counts[{c->world, base}];
+    do {
+      ++count;
+      c->label = numbered || count > 1 ? fmt::format("{}#{}", base, count) : base;
+    } while (!taken.emplace(c->world, c->label).second);
+  }
+}
 
 Communicators::Communicators(const std::vector<Scan>& scans, const Worlds& worlds) : max_members_(worlds.total_size() + scans.size()) {
   std::map<std::pair<int64_t, uint64_t>, Communicator> merged;
@@ -97,33 +121,7 @@ Communicators::Communicators(const std::vector<Scan>& scans, const Worlds& world
     return std::make_tuple(a.world, -int64_t{a.size}, a.uid) < std::make_tuple(b.world, -int64_t{b.size}, b.uid);
   });
   for (size_t i = 0; i < communicators_.size(); ++i) ids_[{communicators_[i].world, communicators_[i].uid}] = static_cast<uint32_t>(i + 1);
-  label_all();
-}
-
-/// Predefined ones keep their names; then names that the program gave; then "MPI_Comm_split#2", numbered in the order of creation.
-void Communicators::label_all() {
-  std::vector<Communicator*> by_creation;
-  for (Communicator& c : communicators_) by_creation.push_back(&c);
-  const auto pass = [](const Communicator& c) { return c.flags & (kCommWorld | kCommSelf) ? 0 : !c.name.empty() ? 1 : 2; };
-  std::sort(by_creation.begin(), by_creation.end(), [&](const Communicator* a, const Communicator* b) {
-    const auto key = [&](const Communicator* c) { return std::make_tuple(pass(*c), c->world, c->first_index, c->first_rank, c->uid); };
-    return key(a) < key(b);
-  });
-  std::set<std::pair<int64_t, std::string>> taken;
-  std::map<std::pair<int64_t, std::string>, int> counts;
-  for (Communicator* c : by_creation) {
-    const bool numbered = pass(*c) == 2;
-    const std::string base = c->flags & kCommWorld  ? "MPI_COMM_WORLD"
-                             : c->flags & kCommSelf ? "MPI_COMM_SELF"
-                             : !numbered            ? c->name
-                             : c->creator.empty()   ? "communicator"
-                                                    : c->creator;
-    int& count = counts[{c->world, base}];
-    do {
-      ++count;
-      c->label = numbered || count > 1 ? fmt::format("{}#{}", base, count) : base;
-    } while (!taken.emplace(c->world, c->label).second);
-  }
+  label_communicators(communicators_);
 }
 
 std::map<uint32_t, uint32_t> Communicators::ids_of(const Scan& scan, int64_t world) const {

@@ -33,6 +33,14 @@ struct Communicator {
   int64_t first_rank = 0;
 };
 
+/// Members' ranks in the world, by rank in the communicator (-1: of another world); empty if the description does not add up, or names more
+/// than `max_members`.
+std::vector<int64_t> members_of(uint32_t flags, int32_t size, const std::vector<RankRun>& runs, uint64_t max_members);
+
+/// Gives all their labels. Predefined ones keep their names; then names that the program gave; then "MPI_Comm_split#2", numbered in the
+/// order of creation. No two of a world have the same.
+void label_communicators(std::vector<Communicator>& communicators);
+
 class Communicators {
  public:
   Communicators(const std::vector<Scan>& scans, const Worlds& worlds);
@@ -45,8 +53,6 @@ class Communicators {
   void write(SQLite::Database& db, const std::map<std::string, uint32_t>& op_ids) const;
 
  private:
-  void label_all();
-
   std::vector<Communicator> communicators_;  ///< id - 1
   std::map<std::pair<int64_t, uint64_t>, uint32_t> ids_;
   uint64_t max_members_;

@@ -164,6 +164,44 @@ TEST(Hostile, NamesAreInert) {
   }
 }
 
+/// What does not fit of a prompt is its begin, and no character is cut in two.
+TEST(Keys, TheEndOfALongPromptIsShown) {
+  View view;
+  view.prompt = "filter: ";
+  for (const std::string letter : {"a", "é", "字"}) {
+    view.typed.clear();
+    for (int i = 0; i < 60; ++i) view.typed += letter;
+    view.typed += "Z";
+    const Frame frame = draw(example_snapshot(), {40, 10}, {true}, view);
+    const std::string text = frame.text();
+    EXPECT_EQ(text.find("\xEF\xBF\xBD"), std::string::npos) << text;  // U+FFFD
+    EXPECT_NE(text.find(letter + "Z_"), std::string::npos) << text;
+  }
+}
+
+/// Of GPUs nothing is known: no share is called computing, none idle.
+TEST(Gpus, WhatIsNotKnownIsNotShown) {
+  Snapshot s = example_snapshot();
+  s.gpus = s.device_collectives = true;
+  s.waiting_known = false;
+  s.overlap_ratio.reset();
+  for (const Size size : {Size{40, 10}, Size{80, 24}, Size{160, 50}}) {
+    const std::string text = draw(s, size, {true}, {}).text();
+    for (const char* word : {"comp ", "compute", "idle", "overlap", "STEP GOES", "exposed 1"})
+      EXPECT_EQ(text.find(word), std::string::npos) << word << "\n" << text;
+    EXPECT_NE(text.find("in MPI"), std::string::npos) << text;
+  }
+}
+
+TEST(Status, SpoolsThatCannotBeReadAreNamed) {
+  Snapshot s = example_snapshot();
+  s.unreadable_spools = 2;
+  s.unreadable_why = "n0.7.1.spool: not a ddl spool";
+  EXPECT_NE(draw(s, {80, 24}, {true}, {}).text().find("2 spools unreadable"), std::string::npos);
+  const std::string wide = draw(s, {160, 50}, {true}, {}).text();
+  EXPECT_NE(wide.find("2 spools unreadable: n0.7.1.spool: not a ddl spool"), std::string::npos) << wide;
+}
+
 TEST(Ranks, GuiltyFirstThenByLateness) {
   const Snapshot s = example_snapshot();
   const std::vector<Line> lines = visible_lines(s, {});

@@ -5,9 +5,11 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "tests/analyzer/analyzed.h"
+#include "tui/live_stall.h"
 #include "tui/observer.h"
 #include "tui/spool_source.h"
 
@@ -22,7 +24,7 @@ Snapshot look_at(const std::filesystem::path& folder) {
   tui::SpoolSource source(find_run(folder.string()), "run.ddl");
   tui::Job job;
   tui::Observer observer;
-  source.poll(job);
+  source.poll(job, 1);
   return observer.look(job, false);
 }
 
@@ -136,6 +138,8 @@ TEST(Live, BandwidthAndBlameAreTheReports) {
     EXPECT_NEAR(row.time_ns * 20 * 4, group.getColumn(1).getDouble(), 1);  // 20 steps, 4 ranks
     EXPECT_NEAR(*row.wait_ns * 20 * 4, group.getColumn(2).getDouble(), 1);
   }
+  EXPECT_EQ(static_cast<int64_t>(s.blame.size()), reported.integer("SELECT count(*) FROM blame WHERE wait_ns > 0"));
+  EXPECT_GE(s.blame.size(), 3u);
   for (const auto& [pair, ns] : s.blame) {
     const double blame = reported.db
                              .execAndGet("SELECT wait_ns FROM blame WHERE late = " + std::to_string(pair.first) +
@@ -157,11 +161,16 @@ TEST(Live, SentenceNamesTheSlowRankAsTheReportDoes) {
   EXPECT_EQ(*s.ranks[0].wait_ns, 30e6);
 }
 
+/// Ranks that jitter, each last in its turn.
 TEST(Live, NobodyIsAccusedOnAHealthyRun) {
-  Analyzed reported(run().ranks(4).steps(25).compute(20_ms).allreduce(4_MiB, 1_ms));
+  Analyzed reported(run().ranks(4).steps(25).compute(20_ms).jitter(2_ms).allreduce(4_MiB, 1_ms));
   const Snapshot s = look_at(reported.folder.path());
+  EXPECT_EQ(s.window, 25u);
   EXPECT_FALSE(s.headline.alarm) << s.headline.text;
   EXPECT_FALSE(s.headline.rank);
+  EXPECT_NE(s.headline.text.find("of the step is"), std::string::npos) << s.headline.text;
+  EXPECT_GT((*s.shares)[tui::kWaiting], 0.02);
+  for (const RankRow& row : s.ranks) EXPECT_FALSE(row.alarm) << row.rank;
 }
 
 TEST(Live, MessagesHaveNoWaitingHere) {
@@ -197,15 +206,21 @@ void copy_until(const std::filesystem::path& from, const std::filesystem::path& 
 
 TEST(Live, TornSpoolsAreGapsNotCrashes) {
   Analyzed reported(blocking());
-  for (const double share : {0.0, 0.2, 0.5, 0.9, 0.99}) {
+  std::set<size_t> steps;
+  for (const double share : {0.0, 0.2, 0.5, 0.9, 0.99, 1.0}) {
     ScratchFolder torn;
     for (const auto& spool : find_run(reported.folder.path().string()).spools()) copy_until(spool, torn / spool.filename().string(), share);
     const Snapshot s = look_at(torn.path());
-    EXPECT_LE(s.ranks.size(), 4u);
+    steps.insert(s.window);
+    EXPECT_EQ(s.ranks.size(), 4u) << share;  // headers are whole
+    EXPECT_EQ(s.window, share == 1 ? 20u : s.window);
     for (const RankRow& row : s.ranks) {
-      if (row.wait_ns) EXPECT_GE(*row.wait_ns, 0);
+      if (!row.wait_ns) continue;
+      Reported truth(reported, s);
+      EXPECT_EQ(*row.wait_ns, truth.of_rank(row.rank, "wait_ns")) << share << " rank " << row.rank;
     }
   }
+  EXPECT_GE(steps.size(), 2u) << "some were cut among their events";
 }
 
 TEST(Live, AHungJobSaysWhoIsMissing) {
@@ -213,15 +228,15 @@ TEST(Live, AHungJobSaysWhoIsMissing) {
   run().ranks(3).steps(10).compute(5_ms).allreduce(1_MiB, 1_ms).hang(1, 6).write(folder.path());
   tui::SpoolSource source(find_run(folder.path().string()), "run.ddl");
   tui::Job job;
-  source.poll(job);
+  source.poll(job, 1);
   job.now_ns = job.ranks[0].clock.time_ns(job.ranks[0].sits_in->start_ticks) + 8'000'000'000;
-  const auto stall = tui::find_live_stall(job, 2e9);
+  const auto stall = tui::find_live_stall(job, {}, 2e9);
   ASSERT_TRUE(stall);
   EXPECT_EQ(stall->missing, std::vector<int64_t>{1});
   EXPECT_EQ(stall->waiting, (std::vector<int64_t>{0, 2}));
   EXPECT_EQ(stall->call, "MPI_Allreduce number 7 on MPI_COMM_WORLD");
   job.now_ns -= 7'000'000'000;
-  EXPECT_FALSE(tui::find_live_stall(job, 2e9)) << "a second in a call is no hang";
+  EXPECT_FALSE(tui::find_live_stall(job, {}, 2e9)) << "a second in a call is no hang";
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <regex>
 #include <sstream>
 
 #include "tests/tui/example.h"
@@ -64,6 +65,66 @@ TEST(Session, PauseAndStepBack) {
   session.press(kEnd, kSize);
   EXPECT_EQ(session.shown().step, 1842u);
   EXPECT_NE(draw(session.shown(), kSize, {true}, session.view()).text().find("live"), std::string::npos);
+}
+
+TEST(Session, APausedPictureStandsStill) {
+  Session session = with_snapshots(5);
+  session.press(' ', kSize);
+  session.press('[', kSize);
+  for (size_t i = 0; i < 2 * Session::kPast; ++i) session.add(example_snapshot());
+  EXPECT_EQ(session.shown().step, 1003u);
+  session.press('[', kSize);
+  EXPECT_EQ(session.shown().step, 1002u);
+  session.press(' ', kSize);
+  EXPECT_EQ(session.shown().step, 1842u);
+}
+
+TEST(Session, F10QuitsWhateverIsTyped) {
+  Session session = with_snapshots(1);
+  type(session, "/late");
+  EXPECT_EQ(session.press('q', kSize), Session::Wish::kNothing);
+  EXPECT_EQ(session.press(kQuit, kSize), Session::Wish::kQuit);
+}
+
+std::string frame_of(const Session& session, Size size) { return draw(session.shown(), size, {true}, session.view()).text(); }
+
+/// PgDn never passes the end, so PgUp moves at once.
+TEST(Session, PagesEndWhereTheirLinesDo) {
+  Snapshot s = example_snapshot();
+  for (int i = 0; i < 100; ++i) {
+    s.layers.push_back({"layer " + std::to_string(i), 1e6, std::nullopt, std::nullopt, std::nullopt});
+    s.collectives.push_back(s.collectives[0]);
+    s.collectives.back().bytes = 1000 + i;
+    s.blame[{11, 100 + i}] = 1e6;
+  }
+  for (const int key : {int{kF1}, kF1 + 4, kF1 + 6, int{'w'}}) {
+    Session session{View{}};
+    session.add(s);
+    session.press(key, kSize);
+    const std::string begin = frame_of(session, kSize);
+    session.press('G', kSize);
+    const std::string end = frame_of(session, kSize);
+    EXPECT_NE(end, begin) << key;
+    for (int i = 0; i < 30; ++i) session.press(kPageDown, kSize);
+    EXPECT_EQ(frame_of(session, kSize), end) << key;
+    session.press(kUp, kSize);
+    EXPECT_NE(frame_of(session, kSize), end) << key;
+    session.press('g', kSize);
+    EXPECT_EQ(frame_of(session, kSize), begin) << key;
+  }
+}
+
+/// Nothing is skipped: the first rank of the second page is the one below the last of the first.
+TEST(Session, PageDownMovesByWhatIsShown) {
+  for (const Size size : {Size{40, 10}, Size{80, 24}, Size{160, 50}}) {
+    Session session{View{}};
+    session.add(large_snapshot(1024));
+    std::istringstream lines(frame_of(session, size));
+    int shown = 0;
+    for (std::string line; std::getline(lines, line);) shown += std::regex_search(line, std::regex("^[> ][! ] +[0-9]+ "));
+    session.press(kPageDown, size);
+    EXPECT_EQ(session.view().cursor, shown) << size.width;
+  }
 }
 
 TEST(Session, WhyShowsTheRankUnderTheCursor) {

@@ -74,7 +74,7 @@ def slow_rank_and_kill(folder):
     screen = None
     try:
         job.check(job.wait_until(lambda: list(run.glob("*.spool")), 30), "the job did not start")
-        screen = Screen(folder, [TOP, run])
+        screen = Screen(folder, [TOP, f"{run}/"])
         shown = screen.wait_for(r"rank 2 .*enters last")
         first = [line for line in shown.splitlines() if re.match(r"^[> ][! ] +\d+ ", line)][0]
         job.check(re.match(r"^>! +2 ", first), f"the slow rank is not first:\n{shown}")
@@ -99,7 +99,13 @@ def slow_rank_and_kill(folder):
         job.stop_group(process, signal.SIGKILL)
         process.wait(timeout=30)
         screen.wait_for("ended", 60)
-        screen.send("q")
+        screen.send("m")
+        screen.wait_for("marked step")
+        job.check("mark 1" in (folder / "slow.ddl.notes").read_text(), "no mark beside the run")
+        screen.send("/")
+        screen.wait_for("filter: ")
+        screen.send("C-c")  # quits while something is being typed
+        job.check(job.wait_until(lambda: "ddl-top" not in screen.text(), 10), f"Ctrl-C in a prompt does not quit:\n{screen.text()}")
     finally:
         job.stop_group(process)
         if screen:
@@ -143,9 +149,10 @@ def replay(folder):
 
 
 def bad_usage(_folder):
-    for arguments in (["--size", "10x3"], ["--size", "80x24x"], ["--sort", "lat"], ["--filter", "late>"], ["-n", "0"], ["--delay", "0"], ["--color", "blue"], ["nowhere.ddl"]):
+    usage = [["--size", "10x3"], ["--size", "80x24x"], ["--sort", "lat"], ["--filter", "late>"], ["-n", "0"], ["--delay", "0"], ["--color", "blue"]]
+    for arguments, code in [*((u, 2) for u in usage), (["nowhere.ddl"], 3)]:
         done = job.run([TOP, *arguments])
-        job.check(done.returncode in (2, 3) and "error:" in done.stderr, f"{arguments}: {done.returncode} {done.stderr}")
+        job.check(done.returncode == code and "error:" in done.stderr, f"{arguments}: {done.returncode}, not {code}: {done.stderr}")
 
 
 job.main(slow_rank_and_kill, hung, replay, bad_usage)

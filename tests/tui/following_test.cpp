@@ -1,0 +1,285 @@
+// A job looked at more than once while it runs: what has been read is not read again, nothing is missed in silence, and nothing grows
+// without bound.
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "core/error.h"
+#include "tests/analyzer/analyzed.h"
+#include "tests/support/growing_run.h"
+#include "tui/observer.h"
+#include "tui/spool_source.h"
+
+namespace ddl::test {
+namespace {
+
+using tui::Snapshot;
+
+struct Watched {
+  explicit Watched(const std::filesystem::path& folder) : source(find_run(folder.string()), "run.ddl") {}
+  Snapshot look() {
+    source.poll(job, 1);
+    return observer.look(job, false);
+  }
+
+  tui::SpoolSource source;
+  tui::Job job;
+  tui::Observer observer;
+};
+
+SyntheticRun training() {
+  return run()
+      .ranks(4)
+      .steps(40)
+      .compute(10_ms)
+      .jitter(2_ms)
+      .layer("conv")
+      .compute(3_ms)
+      .allreduce(4_MiB, 1_ms)
+      .end_layer()
+      .iallreduce(1_MiB, 2_ms)
+      .compute(1_ms)
+      .waitall()
+      .slow(2, 5_ms);
+}
+
+void expect_same(const Snapshot& a, const Snapshot& b) {
+  EXPECT_EQ(a.first_step, b.first_step);
+  EXPECT_EQ(a.step, b.step);
+  ASSERT_EQ(a.ranks.size(), b.ranks.size());
+  for (size_t r = 0; r < a.ranks.size(); ++r) {
+    EXPECT_EQ(a.ranks[r].wait_ns, b.ranks[r].wait_ns) << r;
+    EXPECT_EQ(a.ranks[r].compute_ns, b.ranks[r].compute_ns) << r;
+    EXPECT_EQ(a.ranks[r].exposed_ns, b.ranks[r].exposed_ns) << r;
+    EXPECT_EQ(a.ranks[r].layers, b.ranks[r].layers) << r;
+  }
+  ASSERT_EQ(a.collectives.size(), b.collectives.size());
+  for (size_t i = 0; i < a.collectives.size(); ++i) {
+    EXPECT_EQ(a.collectives[i].per_step, b.collectives[i].per_step);
+    EXPECT_EQ(a.collectives[i].time_ns, b.collectives[i].time_ns);
+    EXPECT_EQ(a.collectives[i].busbw, b.collectives[i].busbw);
+  }
+  EXPECT_EQ(a.blame, b.blame);
+  EXPECT_EQ(a.headline.text, b.headline.text);
+}
+
+TEST(Following, ManyLooksSeeWhatOneLookSees) {
+  ScratchFolder finished, live;
+  training().write(finished.path());
+  GrowingRun growing(finished.path(), live.path());
+  growing.grow(0.1);
+  Watched watched(live.path());
+  uint64_t step = 0;
+  for (const double share : {0.1, 0.3, 0.3, 0.31, 0.7, 1.0}) {
+    growing.grow(share);
+    const Snapshot s = watched.look();
+    ASSERT_TRUE(s.step) << share;
+    EXPECT_GE(*s.step, step);
+    step = *s.step;
+    EXPECT_EQ(s.headline.rank, share < 0.2 ? s.headline.rank : std::optional<int32_t>(2)) << share;
+  }
+  EXPECT_EQ(step, 39u);
+  expect_same(watched.look(), Watched(finished.path()).look());
+}
+
+TEST(Following, RanksMayBeReadAtDifferentMoments) {
+  ScratchFolder finished, live;
+  training().write(finished.path());
+  GrowingRun growing(finished.path(), live.path());
+  growing.grow({0.30, 0.21, 0.39, 0.25});
+  Watched watched(live.path());
+  watched.look();
+  growing.grow({0.45, 0.66, 0.61, 0.64});
+  watched.look();
+  growing.grow(1);
+  expect_same(watched.look(), Watched(finished.path()).look());
+}
+
+/// A rank that left in the middle was there in fewer steps: its layers are divided by those, in the table and in the row alike.
+TEST(Following, LayersAreMeansOverTheStepsOfTheRank) {
+  ScratchFolder finished, live;
+  run().ranks(2).steps(20).layer("conv", 4_ms).allreduce(1_MiB, 1_ms).write(finished.path());
+  GrowingRun growing(finished.path(), live.path());
+  growing.grow({1, 0.5});
+  change_header(find_run(live.path().string()).spools()[1], [](FileHeader& h) { h.flags |= kExited; });
+  const Snapshot s = Watched(live.path()).look();
+  ASSERT_EQ(s.window, 20u);
+  ASSERT_EQ(s.ranks.size(), 2u);
+  for (const tui::RankRow& row : s.ranks) {
+    ASSERT_EQ(row.layers.size(), 1u) << row.rank;
+    EXPECT_EQ(row.layers[0].second, 4e6) << row.rank;
+  }
+  ASSERT_EQ(s.layers.size(), 1u);
+  EXPECT_EQ(s.layers[0].other_ns, 4e6);
+}
+
+std::filesystem::path first_spool(const std::filesystem::path& folder) { return find_run(folder.string()).spools().front(); }
+
+TEST(Following, WhatARingWroteOverIsLost) {
+  ScratchFolder folder;
+  run().ranks(2).steps(30).window(0, 3).compute(5_ms).allreduce(1_MiB, 1_ms).write(folder.path());
+  constexpr uint64_t kMore = 200'000, kRound = 1u << 20, kRing = kMaxChunkBytes / sizeof(Record);
+  change_chunks(first_spool(folder.path()), ChunkKind::kRing, [](ChunkHeader& h) { h.ring_written += kRound; });
+  Watched watched(folder.path());
+  const uint64_t before = watched.look().ranks[0].lost;
+  EXPECT_LE(before, 1u) << "what was over before the first look is left out, not lost";
+  change_chunks(first_spool(folder.path()), ChunkKind::kRing, [](ChunkHeader& h) { h.ring_written += kMore; });
+  const Snapshot s = watched.look();
+  EXPECT_GE(s.ranks[0].lost, kMore - kRing);
+  EXPECT_LE(s.ranks[0].lost, kMore + kRing);
+  EXPECT_EQ(s.ranks[1].lost, 0u);
+  EXPECT_EQ(s.lost, s.ranks[0].lost);
+}
+
+TEST(Following, SpoolsThatCannotBeReadAreCounted) {
+  ScratchFolder folder;
+  run().ranks(2).steps(5).compute(5_ms).allreduce(1_MiB, 1_ms).write(folder.path());
+  const auto old = std::filesystem::file_time_type::clock::now() - std::chrono::minutes(1);
+  std::ofstream(folder / "junk.spool") << std::string(8192, 'x');
+  Watched watched(folder.path());
+  EXPECT_EQ(watched.look().unreadable_spools, 0) << "it may be one that is just being made";
+  std::filesystem::last_write_time(folder / "junk.spool", old);
+  const Snapshot s = watched.look();
+  EXPECT_EQ(s.unreadable_spools, 1);
+  EXPECT_NE(s.unreadable_why.find("not a ddl spool"), std::string::npos) << s.unreadable_why;
+
+  ScratchFolder only;
+  std::ofstream(only / "junk.spool") << std::string(8192, 'x');
+  std::filesystem::last_write_time(only / "junk.spool", old);
+  try {
+    Watched(only.path()).look();
+    FAIL() << "there is nothing to look at";
+  } catch (const Error& error) {
+    EXPECT_NE(error.hint().find("not a ddl spool"), std::string::npos) << error.hint();
+  }
+}
+
+/// Labels are the report's, and no two are the same: by number, by name, by a name given twice.
+TEST(Following, CommunicatorsHaveTheReportsLabels) {
+  Analyzed reported(run()
+                        .ranks(4)
+                        .steps(6)
+                        .split("", 2)
+                        .split("dp", 2, true)
+                        .split("", 2, true)
+                        .split("pp", 4)
+                        .compute(5_ms)
+                        .on_comm("dp")
+                        .allreduce(1_MiB, 1_ms));
+  Watched watched(reported.folder.path());
+  watched.look();
+  std::multiset<std::string> live, stored;
+  for (const tui::JobCommunicator& c : watched.job.communicators) live.insert(c.label);
+  SQLite::Statement labels(reported.db, "SELECT label FROM communicator WHERE kind <> 'self'");
+  while (labels.executeStep()) stored.insert(labels.getColumn(0).getString());
+  EXPECT_EQ(live, stored);
+  EXPECT_EQ(std::set<std::string>(live.begin(), live.end()).size(), live.size());
+}
+
+TEST(Following, CommunicatorsThatDoNotAddUpAreNotCompared) {
+  tui::Job job;
+  tui::Numbering numbering;
+  const auto describe = [&](uint64_t uid, int32_t size, RankRun members, uint32_t flags = 0) {
+    const CommunicatorMeta meta = {.index = static_cast<uint32_t>(uid),
+                                   .parent = 0,
+                                   .uid = uid,
+                                   .size = size,
+                                   .rank = 0,
+                                   .op = 0,
+                                   .flags = flags,
+                                   .runs = 1,
+                                   .reserved = 0};
+    const auto number =
+        numbering.communicator(job, {.world_key = 1, .rank = 0, .meta = meta, .runs = {&members, 1}, .creator = "", .max_members = 64});
+    return job.communicators[number].comparable;
+  };
+  EXPECT_TRUE(describe(1, 4, {0, 2, 4}));
+  EXPECT_TRUE(describe(2, 64, {}, kCommWorld));
+  EXPECT_FALSE(describe(3, 4, {-1, 0, 4})) << "of another world";
+  EXPECT_FALSE(describe(4, 4, {0, 1, 3})) << "fewer than it has";
+  EXPECT_FALSE(describe(5, 4, {0, 1, INT32_MAX})) << "more than it has";
+  EXPECT_FALSE(describe(6, INT32_MAX, {INT32_MAX, INT32_MAX, INT32_MAX})) << "damage";
+  EXPECT_FALSE(describe(7, -1, {0, 1, -1})) << "damage";
+  EXPECT_FALSE(describe(8, 4, {0, 1, 4}, kCommInter));
+}
+
+/// A step that never ends must not fill the memory.
+class Endless {
+ public:
+  explicit Endless(int ranks) {
+    job_.world_size = ranks;
+    job_.operations.push_back({describe_operation("MPI_Allreduce", "all_to_all", false), {}});
+    job_.communicators.push_back({"MPI_COMM_WORLD", ranks, true, {}});
+    for (int r = 0; r < ranks; ++r) {
+      job_.communicators[0].ranks.push_back(r);
+      tui::Rank rank;
+      rank.rank = r;
+      rank.life = tui::Life::kRunning;
+      rank.open_step = 7;
+      job_.ranks.push_back(std::move(rank));
+    }
+  }
+  /// Collectives of all ranks but the last `absent`, which leave halves in the air; bytes in use afterwards.
+  size_t work(uint32_t calls, size_t absent) {
+    for (const uint32_t end = sequence_ + calls; sequence_ < end;) {
+      ++sequence_;
+      const uint64_t at = sequence_ * 1000ull;
+      for (size_t r = 0; r + absent < job_.ranks.size(); ++r) {
+        tui::Rank& rank = job_.ranks[r];
+        tui::Event e;
+        e.op = e.comm = 0;
+        e.sequence = sequence_;
+        e.start_ticks = at + r;
+        e.duration_ticks = 500;
+        rank.events.push_back(e);
+        rank.layers.push_back({at, 10, 0});
+        rank.samples.push_back({at, 1});
+        rank.posted.insert(at);
+      }
+      if (sequence_ % 10'000 == 0) steps_.advance(job_);
+    }
+    return mallinfo2().uordblks;
+  }
+
+ private:
+  tui::Job job_;
+  tui::Steps steps_;
+  uint32_t sequence_ = 0;
+};
+
+TEST(Following, AStepThatNeverEndsDoesNotFillTheMemory) {
+  for (const size_t absent : {0u, 1u}) {
+    Endless job(2);
+    const size_t before = mallinfo2().uordblks;
+    const size_t full = job.work(150'000, absent) - before;
+    const size_t later = job.work(60'000, absent) - before;
+    EXPECT_LT(later, full + full / 20) << absent;
+  }
+}
+
+/// Some ranks go on while one stays in its step for good: the others are shown all the same, and do not pile up.
+TEST(Following, ARankThatStaysInItsStepDoesNotHoldUpTheOthers) {
+  tui::Job job;
+  tui::Steps steps;
+  for (int r = 0; r < 2; ++r) {
+    tui::Rank rank;
+    rank.rank = r;
+    rank.life = tui::Life::kRunning;
+    rank.open_step = 0;
+    job.ranks.push_back(std::move(rank));
+  }
+  for (uint64_t step = 0; step < 1000; ++step) {
+    job.ranks[0].steps.push_back({step, step * 1000, step * 1000 + 900, 0, 0, false});
+    job.ranks[0].open_step = step + 1;
+    job.now_ns = static_cast<int64_t>(step) * 1000 + 900;
+    steps.advance(job);
+    ASSERT_LE(job.ranks[0].steps.size(), 100u);
+  }
+  EXPECT_GT(steps.count(), 800u);
+}
+
+}  // namespace
+}  // namespace ddl::test

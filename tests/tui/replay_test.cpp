@@ -1,0 +1,115 @@
+// A replay shows what the live view showed: both are looked at here, of the same virtual job.
+#include <gtest/gtest.h>
+
+#include "tests/analyzer/analyzed.h"
+#include "tests/support/growing_run.h"
+#include "tests/support/training_job.h"
+#include "tui/observer.h"
+#include "tui/spool_source.h"
+#include "tui/store_source.h"
+
+namespace ddl::test {
+namespace {
+
+using tui::Snapshot;
+
+Snapshot last_frame(SQLite::Database& db) {
+  tui::StoreSource source(db, "run.ddl", 1, 1);
+  tui::Job job;
+  tui::Observer observer;
+  source.poll(job, 1);
+  return observer.look(job, true);
+}
+
+Snapshot live(const std::filesystem::path& folder) {
+  tui::SpoolSource source(find_run(folder.string()), "run.ddl");
+  tui::Job job;
+  tui::Observer observer;
+  source.poll(job, 1);
+  return observer.look(job, false);
+}
+
+SyntheticRun training() { return run().ranks(3).steps(20).compute(10_ms).jitter(1_ms).allreduce(1_MiB, 1_ms); }
+
+TEST(Replay, LastFrameIsTheLiveOne) {
+  Analyzed run(training());
+  const Snapshot stored = last_frame(run.db), seen = live(run.folder.path());
+  EXPECT_EQ(stored.step, seen.step);
+  EXPECT_EQ(stored.window, seen.window);
+  for (size_t r = 0; r < 3; ++r) EXPECT_EQ(stored.ranks[r].wait_ns, seen.ranks[r].wait_ns);
+}
+
+/// A step that never ended, before others that did.
+TEST(Replay, AStepWithoutAnEndDoesNotBlockTheLaterOnes) {
+  Analyzed run(training());
+  run.db.exec("UPDATE step SET duration_ns = NULL WHERE step = 5 AND process = 1");
+  EXPECT_EQ(last_frame(run.db).step, 19u);
+}
+
+/// Numbers are the program's own and may fall: time does not.
+TEST(Replay, StepsComeInTheOrderOfTime) {
+  Analyzed run(training());
+  run.db.exec("UPDATE step SET step = 100 - step");
+  tui::StoreSource source(run.db, "run.ddl", 0.05, std::nullopt);
+  tui::Job job;
+  tui::Observer observer;
+  source.poll(job, 1);
+  Snapshot s = observer.look(job, true);
+  for (int i = 0; i < 2; ++i) {
+    source.poll(job, 1);
+    s = observer.look(job, true);
+  }
+  ASSERT_TRUE(s.step) << "150 ms of the job are a dozen steps";
+  EXPECT_LE(s.window, 14u);
+  EXPECT_GE(s.window, 8u);
+}
+
+/// Requests of messages are no collectives: a step is finished although one is under way at its end.
+TEST(Replay, MessagesInFlightDoNotHoldUpSteps) {
+  Analyzed run(test::run().ranks(2).steps(20).compute(5_ms).isendrecv_ring(1_MiB, 1_ms).waitall());
+  run.db.exec("UPDATE event SET duration_ns = 2000000000 WHERE kind = 2 AND start_ns > 15000000 AND start_ns < 25000000");
+  tui::StoreSource source(run.db, "run.ddl", 0.05, std::nullopt);
+  tui::Job job;
+  source.poll(job, 1);
+  for (const tui::Rank& rank : job.ranks) EXPECT_TRUE(rank.posted.empty());
+}
+
+/// GPUs are not looked at: nothing that depends on them is claimed.
+TEST(Gpus, HostsTimeIsNotTheJobs) {
+  ScratchFolder folder;
+  TrainingJob job = draw_training_job(1, {Fault::kHostBound});
+  job.steps = 8;
+  write_training_job(job, folder.path());
+  ingest(find_run(folder.path().string()));
+  SQLite::Database db = open_store(find_run(folder.path().string()).store, Access::kReadWrite);
+  analyze(db);
+  for (const Snapshot& s : {live(folder.path()), last_frame(db)}) {
+    EXPECT_TRUE(s.gpus);
+    EXPECT_FALSE(s.device_collectives);
+    EXPECT_FALSE(s.overlap_ratio);
+    EXPECT_TRUE(s.headline.alarm || s.headline.text.find("GPUs") != std::string::npos) << s.headline.text;
+  }
+}
+
+TEST(Gpus, WithoutTheirCollectivesNobodyIsJudged) {
+  Analyzed run(training().slow(1, 20_ms));
+  run.db.exec("INSERT INTO communicator(id, world, uid, label, size, kind) VALUES (100, 0, 99, 'ncclCommInitRank#1', 3, 'nccl')");
+  for (const auto& spool : find_run(run.folder.path().string()).spools()) {
+    change_header(spool, [](FileHeader& h) { h.flags |= kNcclEntered; });
+  }
+  for (const Snapshot& s : {live(run.folder.path()), last_frame(run.db)}) {
+    EXPECT_TRUE(s.device_collectives && s.gpus);
+    EXPECT_FALSE(s.waiting_known);
+    EXPECT_FALSE(s.headline.alarm) << s.headline.text;
+    EXPECT_NE(s.headline.text.find("GPUs"), std::string::npos) << s.headline.text;
+    EXPECT_EQ(s.headline.text.find('%'), std::string::npos) << s.headline.text;
+    for (const tui::RankRow& row : s.ranks) {
+      EXPECT_FALSE(row.wait_ns);
+      EXPECT_FALSE(row.late_ns);
+    }
+    for (const tui::HistoryPoint& point : s.history) EXPECT_FALSE(point.exposed_ratio || point.wait_ratio);
+  }
+}
+
+}  // namespace
+}  // namespace ddl::test

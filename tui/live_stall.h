@@ -1,0 +1,14 @@
+// A job that hangs: who sits in which call, and who is missing there.
+#pragma once
+
+#include <optional>
+
+#include "tui/snapshot.h"
+
+namespace ddl::tui {
+
+/// Nothing while the job runs. A rank counts as hanging in a call after `least_ns`, or kHangTimes the mean duration of that call in
+/// `window` (analyzer/findings/stall_case.h) if that is more.
+std::optional<Stall> find_live_stall(const Job& job, const std::vector<CollectiveUse>& window, double least_ns);
+
+}  // namespace ddl::tui

@@ -1,0 +1,156 @@
+// The one sentence to act on.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analyzer/findings/findings.h"
+#include "reports/format.h"
+#include "tui/observer.h"
+
+namespace ddl::tui {
+namespace {
+
+constexpr double kWorthShare = 0.02;  // of a step: less than this is no problem
+
+std::string who(const RankRow& row) {
+  return row.node.empty() ? fmt::format("rank {}", row.rank) : fmt::format("rank {} ({})", row.rank, row.node);
+}
+
+std::string duration(double ns) { return reports::short_duration(static_cast<int64_t>(ns)); }
+
+Headline of_stall(const Stall& stall) {
+  Headline h;
+  h.alarm = true;
+  if (stall.missing.size() == 1) h.rank = static_cast<int32_t>(stall.missing.front());
+  const std::string waiting = ranks_phrase(stall.waiting), missing = ranks_phrase(stall.missing), waited = duration(stall.waited_ns);
+  const char* sit = stall.waiting.size() == 1 ? "sits" : "sit";
+  if (stall.missing.empty()) {
+    h.text = fmt::format("{} {} in {} for {}", waiting, sit, stall.call, waited);
+    h.brief = fmt::format("hung in {}", stall.call);
+    h.next = "gdb -p PID or py-spy dump on one of them shows what keeps it";
+  } else if (stall.circular) {
+    h.text =
+        fmt::format("{} and {} wait for each other: the former in {} for {}, the latter elsewhere", waiting, missing, stall.call, waited);
+    h.brief = fmt::format("{} and {} wait for each other", waiting, missing);
+    h.next = "call collectives on different communicators in the same order on all ranks";
+  } else {
+    h.text = fmt::format("{} never entered {}: {} {} in it for {}", missing, stall.call, waiting, sit, waited);
+    h.brief = fmt::format("{} missing in {}", missing, stall.call);
+    h.next = "gdb -p PID or py-spy dump on the rank that is missing shows what keeps it";
+  }
+  return h;
+}
+
+/// Of a job in which no rank stands out: what most of its time goes to.
+Headline of_shares(const Snapshot& s) {
+  const double transfer = (*s.shares)[kTransfer], waiting = (*s.shares)[kWaiting];
+  const std::string in_mpi = reports::percent_text(*s.exposed_ratio);
+  Headline h;
+  if (s.device_collectives) {
+    h.text = "GPUs carry out its collectives, which is not read live: who waits for whom is for ddl report to tell";
+    h.brief = "GPU job: see ddl report";
+    h.next = "ddl report";
+  } else if (!s.waiting_known && *s.exposed_ratio >= kWorthShare) {
+    h.text = fmt::format("{} of the time is spent inside MPI; who waits for whom in messages is for ddl report to tell", in_mpi);
+    h.brief = fmt::format("{} inside MPI", in_mpi);
+  } else if (s.gpus) {
+    h.text = fmt::format("hosts spend {} of the time inside MPI, {} waiting; what their GPUs do is for ddl report to tell", in_mpi,
+                         reports::percent_text(waiting));
+    h.brief = fmt::format("{} in MPI, GPUs unknown", in_mpi);
+    h.next = "ddl report";
+  } else if (std::max(transfer, waiting) < kWorthShare) {
+    h.text =
+        fmt::format("nothing above 2 %: exposed transfer {}, waiting {}", reports::percent_text(transfer), reports::percent_text(waiting));
+    h.brief = "nothing above 2 %";
+  } else if (transfer >= waiting) {
+    h.text =
+        fmt::format("{} of the step is exposed transfer: overlap it with computing, or move fewer bytes", reports::percent_text(transfer));
+    h.brief = fmt::format("{} exposed transfer", reports::percent_text(transfer));
+    h.next = "ddl tune";
+  } else {
+    h.text =
+        fmt::format("{} of the step is waiting, and no rank stands out: jitter, or work that is not even", reports::percent_text(waiting));
+    h.brief = fmt::format("{} waiting, nobody stands out", reports::percent_text(waiting));
+  }
+  return h;
+}
+
+}  // namespace
+
+std::string ranks_phrase(const std::vector<int64_t>& ranks) {
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", reports::rank_list(ranks, 4));
+}
+
+void Observer::headline(const Job& job, Snapshot& s) const {
+  if (s.stall) {
+    s.headline = of_stall(*s.stall);
+    const auto& missing = s.stall->missing;
+    for (RankRow& row : s.ranks) row.alarm = std::find(missing.begin(), missing.end(), row.rank) != missing.end();
+  } else if (s.feed == Feed::kEnded && !s.ended_well) {
+    s.headline = {
+        fmt::format("the job has ended: {}", s.how_ended), fmt::format("ended: {}", s.how_ended), "ddl report says why", true, {}};
+  } else if (s.device_collectives || !blame_straggler(job, s)) {
+    if (s.shares) {
+      s.headline = of_shares(s);
+    } else {
+      s.headline.text = s.headline.brief = s.feed == Feed::kWaiting ? "no step has ended yet" : "nothing was recorded of any step";
+    }
+  }
+}
+
+bool Observer::blame_straggler(const Job& job, Snapshot& s) const {
+  StragglerInput input;
+  input.annotated = s.annotated;
+  input.step_ns = static_cast<int64_t>(s.annotated ? s.p50_ns.value_or(0) : s.now_ns.value_or(0) * static_cast<double>(window_.size()));
+  input.ranks = job.ranks.size();
+  const auto known = [&](const FinishedStep& step) {
+    return std::all_of(step.parts.begin(), step.parts.end(), [](const RankPart& p) { return !p.is_there() || p.wait_ns; });
+  };
+  for (const FinishedStep* step : window_) {
+    if (known(*step)) input.steps.push_back(static_cast<int64_t>(step->number));
+  }
+  input.each_late = [&](const auto& use) {
+    for (const FinishedStep* step : window_) {
+      for (LateRow row : step->late) {
+        if (!s.annotated) row.step = 0;
+        use(row);
+      }
+    }
+  };
+  input.each_step = [&](const auto& use) {
+    std::map<int64_t, StepOfRank> whole;  // without steps the window is one
+    for (const FinishedStep* step : window_) {
+      if (!known(*step)) continue;
+      for (size_t r = 0; r < step->parts.size(); ++r) {
+        const RankPart& part = step->parts[r];
+        if (!part.is_there()) continue;
+        const StepOfRank row{static_cast<int64_t>(step->number),    job.ranks[r].rank,
+                             static_cast<double>(part.duration_ns), static_cast<double>(part.compute_ns),
+                             static_cast<double>(*part.wait_ns),    static_cast<double>(part.exposed_ns)};
+        if (s.annotated) {
+          use(row);
+          continue;
+        }
+        StepOfRank& sum = whole[row.rank];
+        sum.rank = row.rank;
+        sum.duration_ns += row.duration_ns;
+        sum.compute_ns += row.compute_ns;
+        sum.wait_ns += row.wait_ns;
+        sum.exposed_ns += row.exposed_ns;
+      }
+    }
+    for (const auto& [rank, sum] : whole) use(sum);
+  };
+  const auto found = find_straggler_case(input);
+  if (!found) return false;
+  const auto row = std::find_if(s.ranks.begin(), s.ranks.end(), [&](const RankRow& r) { return r.rank == found->rank; });
+  row->alarm = true;
+  const std::string per = s.annotated ? "/step" : fmt::format(" in {} s", window_.size());
+  s.headline = {straggler_sentence(*found, who(*row), per, job.ranks.size()),
+                fmt::format("rank {} last, {} {}", found->rank, job.ranks.size() == 2 ? "other waits" : "others wait",
+                            duration(found->costs.others_wait_ns * found->blame_share)),
+                "Enter on its row: why", true, static_cast<int32_t>(found->rank)};
+  return true;
+}
+
+}  // namespace ddl::tui

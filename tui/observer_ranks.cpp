@@ -1,0 +1,161 @@
+// What every rank of the window did, and where the job's time went.
+#include <algorithm>
+#include <set>
+
+#include "analyzer/statistics.h"
+#include "tui/observer.h"
+
+namespace ddl::tui {
+namespace {
+
+constexpr double kShownCallNs = 5e8;  // calls that last longer than this are named
+
+/// By node: how busy its GPUs are and how full their memory, means. One process of each node says so, with names such as "gpu ID
+/// busy_ratio".
+std::map<std::string, std::pair<std::optional<double>, std::optional<double>>> gpus_by_node(const Job& job) {
+  std::map<std::string, std::pair<std::optional<double>, std::optional<double>>> nodes;
+  for (const Rank& rank : job.ranks) {
+    double busy = 0, used = 0, total = 0;
+    int busy_count = 0;
+    for (const auto& [name, value] : rank.counters) {
+      if (!name.starts_with("gpu")) continue;
+      if (name.ends_with(" busy_ratio")) busy += value, ++busy_count;
+      if (name.ends_with(" memory_used_bytes")) used += value;
+      if (name.ends_with(" memory_total_bytes")) total += value;
+    }
+    if (busy_count > 0) nodes[rank.host].first = busy / busy_count;
+    if (total > 0) nodes[rank.host].second = used / total;
+  }
+  return nodes;
+}
+
+/// What one rank, or all, did in the steps of the window.
+struct Sum {
+  int64_t duration_ns = 0, compute_ns = 0, comm_ns = 0, exposed_ns = 0, wait_ns = 0;
+  int64_t steps = 0;
+  bool known = true;  ///< the waiting
+
+  void add(const RankPart& part) {
+    ++steps;
+    duration_ns += part.duration_ns;
+    compute_ns += part.compute_ns;
+    comm_ns += part.comm_ns;
+    exposed_ns += part.exposed_ns;
+    wait_ns += part.wait_ns.value_or(0);
+    known &= part.wait_ns.has_value();
+  }
+  int64_t overlapped_ns() const { return std::max<int64_t>(0, comm_ns - exposed_ns); }
+  Shares shares() const {
+    const auto share = [&](int64_t ns) { return static_cast<double>(ns) / static_cast<double>(duration_ns); };
+    const int64_t shown_wait_ns = known ? wait_ns : 0;
+    Shares shares{};
+    shares[kCompute] = share(compute_ns - overlapped_ns());
+    shares[kOverlapped] = share(overlapped_ns());
+    shares[kTransfer] = share(exposed_ns - shown_wait_ns);
+    shares[kWaiting] = share(shown_wait_ns);
+    shares[kIdle] = share(duration_ns - compute_ns - exposed_ns);
+    return shares;
+  }
+};
+
+std::optional<int64_t> middle_of(const std::vector<int64_t>& values) {
+  return values.empty() ? std::nullopt : std::optional(upper_median_of(values));
+}
+
+}  // namespace
+
+void Observer::rank_rows(const Job& job, Snapshot& s) const {
+  std::vector<Sum> sums(job.ranks.size());
+  Sum all;
+  std::vector<std::optional<int64_t>> step_middle;  // waiting of the median rank, by step
+  for (const FinishedStep* step : window_) {
+    std::vector<int64_t> of_step;
+    for (size_t r = 0; r < step->parts.size(); ++r) {
+      const RankPart& part = step->parts[r];
+      if (!part.is_there()) continue;
+      sums[r].add(part);
+      all.add(part);
+      if (part.wait_ns) of_step.push_back(*part.wait_ns);
+    }
+    step_middle.push_back(middle_of(of_step));
+  }
+  if (s.device_collectives) {  // what its ranks wait for in MPI is not what they wait for
+    all.known = false;
+    for (Sum& sum : sums) sum.known = false;
+  }
+  if (all.duration_ns > 0) {
+    s.shares = all.shares();
+    s.exposed_ratio = static_cast<double>(all.exposed_ns) / static_cast<double>(all.duration_ns);
+    if (all.comm_ns > 0 && !s.gpus) s.overlap_ratio = static_cast<double>(all.overlapped_ns()) / static_cast<double>(all.comm_ns);
+    s.waiting_known = all.known;
+  }
+  std::vector<int64_t> waits;
+  for (const Sum& sum : sums) {
+    if (sum.steps > 0 && sum.known) waits.push_back(sum.wait_ns / sum.steps);
+  }
+  const std::optional<int64_t> middle_wait = middle_of(waits);
+
+  std::set<std::string> nodes;
+  std::map<std::string, int32_t> on_node;
+  std::vector<size_t> order(job.ranks.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return job.ranks[a].rank < job.ranks[b].rank; });
+  const auto node_gpus = gpus_by_node(job);
+  double overhead_ns = 0, alive_ns = 0;
+  for (const size_t r : order) {
+    const Rank& rank = job.ranks[r];
+    RankRow row;
+    row.rank = rank.rank;
+    row.node = rank.host;
+    row.slot = rank.on_host >= 0 ? rank.on_host : on_node[rank.host]++;
+    row.life = rank.life;
+    row.lost = rank.lost;
+    nodes.insert(rank.host);
+    s.lost += rank.lost;
+    if (rank.newest_ticks > rank.begin_ticks) {
+      overhead_ns += static_cast<double>(rank.clock.span_ns(rank.overhead_ticks));
+      alive_ns += static_cast<double>(rank.clock.time_ns(rank.newest_ticks) - rank.clock.time_ns(rank.begin_ticks));
+    }
+    const Sum& sum = sums[r];
+    if (sum.steps > 0) {
+      const auto mean = [&](int64_t ns) { return static_cast<double>(ns) / static_cast<double>(sum.steps); };
+      row.step_ns = mean(sum.duration_ns);
+      row.compute_ns = mean(sum.compute_ns);
+      row.exposed_ns = mean(sum.exposed_ns);
+      row.shares = sum.shares();
+      if (sum.known) {
+        const int64_t wait_ns = sum.wait_ns / sum.steps;
+        row.wait_ns = static_cast<double>(wait_ns);
+        row.late_ns = static_cast<double>(*middle_wait - wait_ns);
+      }
+    }
+    for (size_t i = 0; i < window_.size(); ++i) {
+      const auto& parts = window_[i]->parts;
+      const bool known = !s.device_collectives && r < parts.size() && parts[r].is_there() && parts[r].wait_ns;
+      row.trend.push_back(known ? std::optional(static_cast<double>(*step_middle[i] - *parts[r].wait_ns)) : std::nullopt);
+    }
+    if (rank.sits_in && rank.sits_in->op != kNone) {
+      const double since_ns = static_cast<double>(job.now_ns - rank.clock.time_ns(rank.sits_in->start_ticks));
+      if (since_ns >= kShownCallNs || job.ended) {
+        row.call = job.operations[rank.sits_in->op].operation.name;
+        row.call_ns = std::max(0.0, since_ns);
+      }
+    }
+    if (const auto gpus = node_gpus.find(rank.host); gpus != node_gpus.end()) {
+      row.gpu_ratio = gpus->second.first;
+      row.memory_ratio = gpus->second.second;
+    }
+    s.ranks.push_back(std::move(row));
+  }
+  s.nodes = static_cast<int32_t>(nodes.size());
+  if (alive_ns > 0) s.overhead_ratio = overhead_ns / alive_ns;
+
+  for (const FinishedStep* step : window_) {
+    for (const Blamed& blamed : step->blamed) {
+      for (const auto& [waiter, ns] : blamed.waiters)
+        s.blame[{blamed.rank, waiter}] += static_cast<double>(ns) / static_cast<double>(window_.size());
+    }
+  }
+}
+
+}  // namespace ddl::tui

@@ -1,0 +1,311 @@
+#include "tui/spool_process.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "store/text.h"
+
+namespace ddl::tui {
+namespace {
+
+constexpr size_t kMaxOpen = 64;
+constexpr size_t kMaxPoints = 64;  // clock pairs of one process: begin, and the newest
+constexpr uint32_t kMaxContexts = 1u << 22, kMaxCommunicators = 1u << 20;
+
+bool is_collective(OpClass op_class) {
+  store::Operation operation;
+  operation.op_class = op_class;
+  return operation.is_collective();
+}
+
+bool is_kind(const SpoolChunk& chunk, ChunkKind kind) { return chunk.header.kind == static_cast<uint32_t>(kind); }
+
+}  // namespace
+
+SpoolProcess::SpoolProcess(Numbering& numbering, const std::string& path) : numbering_(numbering), reader_(path) {
+  const FileHeader& h = reader_.header();
+  clock_.kind = static_cast<ClockKind>(h.clock);
+  clock_.host = clean_name(fixed_text(h.host));
+  clock_.boot = clean_name(fixed_text(h.boot_id));
+  clock_.begin = {h.begin.ticks, static_cast<int64_t>(h.begin.monotonic_ns)};
+  on_clock(h.begin);
+}
+
+std::string SpoolProcess::fact(const std::string& key) const {
+  const auto known = facts_.find(key);
+  return known == facts_.end() ? std::string() : known->second;
+}
+
+store::ClockEvidence SpoolProcess::clock_evidence() const {
+  store::ClockEvidence evidence = clock_;
+  const ClockPair& latest = header().latest;
+  if (latest.ticks != 0) evidence.points.push_back({latest.ticks, static_cast<int64_t>(latest.monotonic_ns)});
+  return evidence;
+}
+
+int32_t SpoolProcess::rank() const {
+  const FileHeader& h = header();
+  const bool announced = (h.flags & (kMpiEntered | kNcclEntered)) && h.launch_rank >= 0 && h.launch_rank < h.launch_size;
+  return h.rank >= 0 ? h.rank : announced ? h.launch_rank : -1;
+}
+
+// ---- descriptions
+
+void SpoolProcess::on_string(uint32_t id, std::string_view text) { strings_[id] = clean_name(text); }
+
+void SpoolProcess::on_context(const ContextMeta& meta) {
+  if (meta.id >= kMaxContexts) return;
+  if (contexts_.size() <= meta.id) contexts_.resize(meta.id + 1);
+  Context& c = contexts_[meta.id];
+  c = {meta.parent, meta.kind, meta.name, kNone, kNone};
+  if (meta.parent < meta.id) c.layer = c.outer_layer = contexts_[meta.parent].layer;
+  const bool is_layer = meta.kind == static_cast<uint32_t>(ContextKind::kLayer);
+  const bool outermost_operator = meta.kind == static_cast<uint32_t>(ContextKind::kOperator) && c.layer == kNone;
+  if (is_layer || outermost_operator) c.layer = numbering_.layer(*job_, phase_of(meta.parent), strings_[meta.name]);
+}
+
+void SpoolProcess::on_communicator(const CommunicatorMeta& meta, std::span<const RankRun> runs) {
+  if (meta.flags & kCommNccl || meta.flags & kCommSelf || meta.index >= kMaxCommunicators) return;
+  const auto creator = ops_.find(meta.op);
+  const FileHeader& h = header();
+  // MPI_COMM_WORLD may be described before the header has its size.
+  const int32_t world_size = std::max({h.world_size, h.launch_size, meta.flags & kCommWorld ? meta.size : 0});
+  comms_[meta.index] =
+      numbering_.communicator(*job_, {.world_key = h.world_key,
+                                      .rank = rank(),
+                                      .meta = meta,
+                                      .runs = runs,
+                                      .creator = creator == ops_.end() ? "" : job_->operations[creator->second].operation.name,
+                                      .max_members = static_cast<uint64_t>(std::clamp(world_size, 0, kMaxWorldSize))});
+}
+
+void SpoolProcess::on_communicator_name(const CommNameMeta& meta) {
+  const auto comm = comms_.find(meta.index);
+  if (comm == comms_.end()) return;
+  if (const auto text = strings_.find(meta.name); text != strings_.end()) numbering_.name_communicator(comm->second, text->second);
+}
+
+void SpoolProcess::on_operation(const OperationMeta& meta, std::string_view name) {
+  ops_[meta.op] = numbering_.operation(*job_, clean_name(name), static_cast<OpClass>(meta.op_class), meta.nonblocking != 0);
+}
+
+void SpoolProcess::on_clock(const ClockPair& pair) {
+  if (pair.ticks == 0) return;
+  if (clock_.points.size() >= kMaxPoints) {
+    clock_.points.erase(clock_.points.begin() + 1);
+    clock_.realtime_minus_monotonic_ns.erase(clock_.realtime_minus_monotonic_ns.begin() + 1);
+  }
+  clock_.points.push_back({pair.ticks, static_cast<int64_t>(pair.monotonic_ns)});
+  clock_.realtime_minus_monotonic_ns.push_back(static_cast<int64_t>(pair.realtime_ns - pair.monotonic_ns));
+}
+
+void SpoolProcess::on_fact(std::string_view key, std::string_view value) {
+  if (key == "exe" || key == "command" || key == "job_id" || key == "local_rank") facts_[std::string(key)] = clean_name(value);
+}
+
+void SpoolProcess::on_sample(const SampleMeta& meta, std::span<const SampleValue> values) {
+  for (const SampleValue& v : values) {
+    if (std::isfinite(v.value)) samples_[fmt::format("{} {}", strings_[meta.device], strings_[v.name])] = v.value;
+  }
+}
+
+std::string SpoolProcess::phase_of(uint32_t context) const {
+  for (; context != 0 && context < contexts_.size(); context = contexts_[context].parent) {
+    if (contexts_[context].kind != static_cast<uint32_t>(ContextKind::kPhase)) continue;
+    const auto name = strings_.find(contexts_[context].name);
+    return name == strings_.end() ? std::string() : name->second;
+  }
+  return {};
+}
+
+// ---- reading
+
+/// Takes in chunks that are new. At first, all but the end of the logs is left out, and what rings have written over.
+void SpoolProcess::find_chunks(uint64_t join_bytes) {
+  const auto chunks = reader_.all_chunks();
+  const bool joining = next_chunk_ == 0;
+  std::map<uint32_t, uint64_t> wanted;  // records of the log, by thread, from the end
+  std::map<size_t, FollowPosition> begun;
+  for (size_t i = chunks.size(); joining && i-- > 0;) {
+    if (!is_kind(chunks[i], ChunkKind::kEvents)) continue;
+    uint64_t& left = wanted.try_emplace(chunks[i].header.thread, join_bytes / sizeof(Record)).first->second;
+    if (left == 0) {
+      joined_ = true;
+      continue;
+    }
+    const uint64_t used = reader_.follow_from_end(chunks[i], begun[i], left);
+    joined_ |= used > left;
+    left -= std::min(left, used);
+  }
+  for (; next_chunk_ < chunks.size(); ++next_chunk_) {
+    const SpoolChunk& chunk = chunks[next_chunk_];
+    const auto begin = begun.find(next_chunk_);
+    if (is_kind(chunk, ChunkKind::kMeta)) descriptions_.push_back({next_chunk_, {}});
+    if (is_kind(chunk, ChunkKind::kRing)) {
+      const uint64_t slots = (chunk.header.bytes - sizeof(ChunkHeader)) / sizeof(Record);
+      const bool behind = joining && chunk.header.ring_written > slots;
+      records_.push_back({next_chunk_, {.read = behind ? chunk.header.ring_written - slots : 0, .missed = 0, .open = {}}});
+    }
+    if (is_kind(chunk, ChunkKind::kEvents) && !joining) records_.push_back({next_chunk_, {}});
+    if (begin != begun.end()) records_.push_back({next_chunk_, begin->second});
+    gpus_ |= is_kind(chunk, ChunkKind::kDevice);
+  }
+}
+
+void SpoolProcess::read(Job& job, uint64_t join_bytes) {
+  job_ = &job;
+  reader_.refresh();
+  find_chunks(join_bytes);
+  const auto chunks = reader_.all_chunks();
+  for (Followed& f : descriptions_) reader_.follow_meta(chunks[f.chunk], f.position, *this);
+  if (descriptions_.size() > 1) descriptions_.erase(descriptions_.begin(), descriptions_.end() - 1);  // what is behind has been read
+  if (index == kNone) return;
+  Rank& rank = job.ranks[index];
+  std::map<uint32_t, std::vector<Record>> open;
+  uint64_t missed = 0;
+  for (Followed& f : records_) {
+    read_now_.clear();
+    const SpoolChunk& chunk = chunks[f.chunk];
+    reader_.follow_records(chunk, f.position, read_now_);
+    missed += f.position.missed;
+    const uint32_t thread = chunk.header.thread;
+    for (const Record& r : read_now_) take(rank, thread, r);
+    if (!f.position.open.empty()) {
+      auto& of_thread = open[thread];
+      for (const auto& o : f.position.open) of_thread.push_back(o.record);
+      if (f.position.open.size() > kMaxOpen) f.position.open.erase(f.position.open.begin(), f.position.open.end() - kMaxOpen);
+    }
+  }
+  drop_used_up(chunks);
+  take_open(rank, open);
+  rank.newest_ticks = std::max(rank.newest_ticks, header().latest.ticks);
+  rank.overhead_ticks = header().overhead_ticks;
+  rank.lost = missed;
+  for (uint32_t i = 0; i < kLossKindCount; ++i) rank.lost += std::min<uint64_t>(header().loss[i], 1ull << 40);
+  for (const auto& [name, value] : samples_) rank.counters[name] = value;
+  samples_.clear();
+  job.device_collectives |= (header().flags & kNcclEntered) != 0;
+  job.gpus |= gpus_ || job.device_collectives;
+}
+
+/// A log chunk that is full, or that its thread has left for a later one, has nothing more to say.
+void SpoolProcess::drop_used_up(std::span<const SpoolChunk> chunks) {
+  std::map<uint32_t, size_t> last;
+  for (const Followed& f : records_) {
+    if (is_kind(chunks[f.chunk], ChunkKind::kEvents)) last[chunks[f.chunk].header.thread] = f.chunk;
+  }
+  std::erase_if(records_, [&](const Followed& f) {
+    const SpoolChunk& chunk = chunks[f.chunk];
+    return is_kind(chunk, ChunkKind::kEvents) && f.chunk != last[chunk.header.thread] && f.position.open.empty();
+  });
+}
+
+void SpoolProcess::take_open(Rank& rank, std::map<uint32_t, std::vector<Record>>& open) {
+  const auto is_earlier = [](const Record& a, const Record& b) { return a.start_ticks < b.start_ticks; };
+  rank.sits_in.reset();
+  for (auto& [thread, calls] : open) {  // the lowest thread that is in a call: mostly the one with the steps
+    std::erase_if(calls, [&](const Record& r) { return r.start_ticks < active_[thread]; });
+    if (calls.empty() || rank.sits_in) continue;
+    const Record& r = *std::min_element(calls.begin(), calls.end(), is_earlier);
+    const auto op = ops_.find(record_op(r.word));
+    const auto comm = comms_.find(r.comm);
+    OpenCall call;
+    call.op = op == ops_.end() ? kNone : op->second;
+    call.comm = comm == comms_.end() ? kNone : comm->second;
+    call.start_ticks = r.start_ticks;
+    if (call.op != kNone && call.comm != kNone) {
+      const Operation& operation = job_->operations[call.op].operation;
+      if (operation.numbered || operation.op_class == OpClass::kCompletion) call.sequence = r.sequence;
+      if (operation.numbered) rank.reach(call.comm, r.sequence);
+    }
+    rank.sits_in = call;
+  }
+}
+
+void SpoolProcess::take(Rank& rank, uint32_t thread, const Record& r) {
+  const uint64_t duration = record_duration_ticks(r.word);
+  const uint64_t end = r.start_ticks + duration;
+  uint64_t& latest = active_[thread];
+  latest = std::max(latest, end);
+  rank.newest_ticks = std::max(rank.newest_ticks, end);
+  const uint64_t step_number = static_cast<uint64_t>(r.comm) << 32 | r.sequence;
+  switch (record_kind(r.word)) {
+    case RecordKind::kCall:
+    case RecordKind::kRequest:
+      take_call(rank, thread, r);
+      break;
+    case RecordKind::kStepBegin:
+      begun_ = true;
+      rank.open_step = step_number;
+      break;
+    case RecordKind::kStep: {
+      if (joined_ && !begun_) break;  // its begin was left out, and some of its events
+      EndedStep step;
+      step.number = step_number;
+      step.start_ticks = r.start_ticks;
+      step.end_ticks = end;
+      step.mpi_ticks = r.payload;
+      step.thread = thread;
+      rank.steps.push_back(step);
+      if (rank.open_step == step.number) rank.open_step = step.number + 1;
+      break;
+    }
+    case RecordKind::kRange:
+      take_layer(rank, r, end, duration);
+      break;
+    case RecordKind::kValue:
+      if (const auto name = strings_.find(r.context); name != strings_.end() && name->second == "samples")
+        rank.samples.push_back({r.start_ticks, std::bit_cast<double>(r.payload)});
+      break;
+    case RecordKind::kLaunch:
+      job_->gpus = true;
+      break;
+    default:
+      break;
+  }
+}
+
+void SpoolProcess::take_call(Rank& rank, uint32_t thread, const Record& r) {
+  const auto op = ops_.find(record_op(r.word));
+  if (op == ops_.end()) return;
+  const Operation& operation = job_->operations[op->second].operation;
+  if (operation.on_device) {  // the call only enqueues; what the device does is not looked at live
+    job_->gpus = job_->device_collectives = true;
+    return;
+  }
+  Event e;
+  e.request = record_kind(r.word) == RecordKind::kRequest;
+  e.start_ticks = r.start_ticks;
+  e.duration_ticks = record_duration_ticks(r.word);
+  e.bytes = payload_bytes(r.payload);
+  e.op = op->second;
+  e.thread = thread;
+  e.peer = r.peer;
+  e.layer = r.context < contexts_.size() ? contexts_[r.context].layer : kNone;
+  if (const auto comm = comms_.find(r.comm); comm != comms_.end()) e.comm = comm->second;
+  const bool collective = is_collective(operation.op_class) && e.comm != kNone;
+  if (collective && operation.nonblocking == e.request) e.sequence = r.sequence;
+  if (collective) rank.reach(e.comm, r.sequence);
+  if (collective && operation.nonblocking) {
+    if (e.request) {
+      rank.posted.erase(e.start_ticks);
+    } else {
+      rank.posted.insert(e.start_ticks);
+    }
+  }
+  rank.events.push_back(e);
+}
+
+void SpoolProcess::take_layer(Rank& rank, const Record& r, uint64_t end, uint64_t duration) {
+  if (r.context >= contexts_.size()) return;
+  const Context& c = contexts_[r.context];
+  if (c.layer == kNone || c.layer == c.outer_layer) return;
+  const auto ticks = static_cast<int64_t>(duration);
+  rank.layers.push_back({end, ticks, c.layer});
+  if (c.outer_layer != kNone) rank.layers.push_back({end, -ticks, c.outer_layer});  // a layer's own time
+}
+
+}  // namespace ddl::tui

@@ -1,0 +1,84 @@
+// One spool of a running job: what is new in it goes to the job. Reading only, from a file that is never mapped (core/reader.h).
+#pragma once
+
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/reader.h"
+#include "store/ingest/clocks.h"
+#include "tui/numbering.h"
+
+namespace ddl::tui {
+
+class SpoolProcess : private MetaVisitor {
+ public:
+  /// Throws ddl::Error (kDataMissing) if this is no spool that can be read.
+  SpoolProcess(Numbering& numbering, const std::string& path);
+
+  /// Takes in what has come. Events are of interest once the process is a rank (`index`). A log that is looked at for the first time is
+  /// joined about `join_bytes` before its end, per thread. Throws ddl::Error if the file was cut off.
+  void read(Job& job, uint64_t join_bytes);
+
+  const FileHeader& header() const { return reader_.header(); }
+  const std::string& path() const { return reader_.path(); }
+  const std::string& host() const { return clock_.host; }
+  const std::string& boot_id() const { return clock_.boot; }
+  /// "exe", "command", "job_id", "local_rank"; empty: it did not say.
+  std::string fact(const std::string& key) const;
+  /// The clock pairs that it wrote, the newest one last.
+  store::ClockEvidence clock_evidence() const;
+  /// Its number if it is a rank: what MPI said, or what the launcher announced to a process that has called MPI or NCCL; else -1.
+  int32_t rank() const;
+
+  uint32_t index = kNone;  ///< Job::ranks
+
+ private:
+  struct Followed {
+    size_t chunk;  ///< in SpoolReader::all_chunks()
+    FollowPosition position;
+  };
+  struct Context {
+    uint32_t parent = 0, kind = 0, name = 0;
+    uint32_t layer = kNone;
+    uint32_t outer_layer = kNone;  ///< of a layer range: the layer around it
+  };
+
+  void on_string(uint32_t id, std::string_view text) override;
+  void on_context(const ContextMeta& meta) override;
+  void on_communicator(const CommunicatorMeta& meta, std::span<const RankRun> runs) override;
+  void on_communicator_name(const CommNameMeta& meta) override;
+  void on_operation(const OperationMeta& meta, std::string_view name) override;
+  void on_clock(const ClockPair& pair) override;
+  void on_fact(std::string_view key, std::string_view value) override;
+  void on_sample(const SampleMeta& meta, std::span<const SampleValue> values) override;
+  std::string phase_of(uint32_t context) const;
+
+  void find_chunks(uint64_t join_bytes);
+  void drop_used_up(std::span<const SpoolChunk> chunks);
+  void take(Rank& rank, uint32_t thread, const Record& r);
+  void take_call(Rank& rank, uint32_t thread, const Record& r);
+  void take_layer(Rank& rank, const Record& r, uint64_t end, uint64_t duration);
+  void take_open(Rank& rank, std::map<uint32_t, std::vector<Record>>& open);
+
+  Numbering& numbering_;
+  SpoolReader reader_;
+  Job* job_ = nullptr;  ///< while it is read
+  store::ClockEvidence clock_;
+  size_t next_chunk_ = 0;
+  std::vector<Followed> descriptions_, records_;
+  std::unordered_map<uint32_t, std::string> strings_;
+  std::vector<Context> contexts_;
+  std::unordered_map<uint32_t, uint32_t> comms_, ops_;
+  std::map<std::string, std::string> facts_;
+  std::map<std::string, double> samples_;
+  std::unordered_map<uint32_t, uint64_t> active_;  ///< by thread: end of the last thing that ended
+  std::vector<Record> read_now_;
+  bool gpus_ = false;
+  bool joined_ = false;  ///< a part of the log was left out
+  bool begun_ = false;   ///< a step has begun since
+};
+
+}  // namespace ddl::tui
