@@ -17,14 +17,14 @@ uint64_t bytes(int count, MPI_Datatype type) {
 }
 
 void sent(int count, MPI_Datatype type, int to) {
-  if (!counting) return;
+  if (!counting || to == MPI_PROC_NULL) return;
   seen.sent_messages += 1;
   seen.sent_bytes += bytes(count, type);
   if (between_nodes && between_nodes(to)) seen.sent_between_nodes += bytes(count, type);
 }
 
-void received(int count, MPI_Datatype type) {
-  if (!counting) return;
+void received(int count, MPI_Datatype type, int from) {
+  if (!counting || from == MPI_PROC_NULL) return;
   seen.received_messages += 1;
   seen.received_bytes += bytes(count, type);
 }
@@ -48,19 +48,19 @@ int MPI_Isend(const void* buffer, int count, MPI_Datatype type, int to, int tag,
 }
 
 int MPI_Recv(void* buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Status* status) {
-  received(count, type);
+  received(count, type, from);
   return PMPI_Recv(buffer, count, type, from, tag, comm, status);
 }
 
 int MPI_Irecv(void* buffer, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request* request) {
-  received(count, type);
+  received(count, type, from);
   return PMPI_Irecv(buffer, count, type, from, tag, comm, request);
 }
 
 int MPI_Sendrecv(const void* out, int out_count, MPI_Datatype out_type, int to, int out_tag, void* in, int in_count, MPI_Datatype in_type,
                  int from, int in_tag, MPI_Comm comm, MPI_Status* status) {
   sent(out_count, out_type, to);
-  received(in_count, in_type);
+  received(in_count, in_type, from);
   return PMPI_Sendrecv(out, out_count, out_type, to, out_tag, in, in_count, in_type, from, in_tag, comm, status);
 }
 

@@ -67,19 +67,21 @@ Choice parse_choice(const std::string& text, std::size_t segment_bytes) {
   return choice;
 }
 
-Allreduce::Allreduce(MPI_Comm comm, Choice choice, Topology topology) : choice_(std::move(choice)), topology_(std::move(topology)) {
-  if (choice_.algorithm->takes_dimensions) {
-    if (choice_.dimensions.empty()) choice_.dimensions = dimensions_of(topology_);
-    int64_t product = 1;
-    for (const int d : choice_.dimensions) {
-      product *= d;
-      if (product > topology_.ranks()) break;
-    }
-    if (product != topology_.ranks()) {
-      throw std::invalid_argument("dimensions " + joined(choice_.dimensions) + " do not make " + std::to_string(topology_.ranks()) +
-                                  " ranks");
-    }
+void check_dimensions(const Choice& choice, int ranks) {
+  if (choice.dimensions.empty()) return;
+  int64_t product = 1;
+  for (const int d : choice.dimensions) {
+    product *= d;
+    if (product > ranks) break;  // before it overflows
   }
+  if (product != ranks) {
+    throw std::invalid_argument("dimensions " + joined(choice.dimensions) + " do not make " + std::to_string(ranks) + " ranks");
+  }
+}
+
+Allreduce::Allreduce(MPI_Comm comm, Choice choice, Topology topology) : choice_(std::move(choice)), topology_(std::move(topology)) {
+  check_dimensions(choice_, topology_.ranks());
+  if (choice_.algorithm->takes_dimensions && choice_.dimensions.empty()) choice_.dimensions = dimensions_of(topology_);
   MPI_Comm_dup(comm, &comm_);
   MPI_Comm_set_errhandler(comm_, MPI_ERRORS_ARE_FATAL);
 }

@@ -25,6 +25,9 @@ Choice parse_choice(const std::string& text, std::size_t segment_bytes = kDefaul
 /** "2x4"; factors from 1 to the largest int. Throws std::invalid_argument. */
 std::vector<int> parse_dimensions(const std::string& text);
 
+/** Throws std::invalid_argument where dimensions are given whose product is not `ranks`. */
+void check_dimensions(const Choice& choice, int ranks);
+
 /**
  * MPI_Allreduce made of point-to-point messages, on a duplicate of a communicator: nothing meets the job's own messages.
  *

@@ -26,7 +26,7 @@ SetUp set_up(Mpi& mpi, int argc, char** argv) {
   SetUp result;
   result.options = parse_options(argc, argv);
   if (result.options.help) return result;
-  result.options.faults.check_ranks(mpi.size());
+  check_ranks(result.options, mpi.size());
   use_one_blas_thread();
   result.data = result.options.data_folder.empty() ? make_drawn_set(result.options.seed) : open_dataset(result.options.data_folder);
   result.trainer = make_training(result.options, *result.data, mpi);
@@ -41,7 +41,11 @@ void print_header(const SetUp& job, int ranks) {
   std::printf("train model %s width %zu parameters %zu ranks %d batch %zu steps %llu lr %g momentum %g seed %llu data %s samples %zu ",
               o.model.c_str(), o.width, job.trainer->parameters(), ranks, o.batch, static_cast<unsigned long long>(o.steps), o.rate,
               o.momentum, static_cast<unsigned long long>(o.seed), job.data->name(), job.data->size());
-  std::printf("bucket-mb %g buckets %zu overlap %s\n", o.bucket_mib, job.trainer->buckets(), o.overlap ? "yes" : "no");
+  std::printf("bucket-mb %g buckets %zu overlap %s", o.bucket_mib, job.trainer->buckets(), o.overlap ? "yes" : "no");
+  if (o.allreduce.algorithm) std::printf(" allreduce %s", o.allreduce.name().c_str());
+  if (o.allreduce.segment_bytes > 0) std::printf(" segment-kb %zu", o.allreduce.segment_bytes / 1024);
+  if (o.compress != "none") std::printf(" compress %s", o.compress.c_str());
+  std::printf("\n");
 }
 
 /** All steps; rank 0 prints. */
@@ -50,7 +54,7 @@ void train(const SetUp& job, const Mpi& mpi) {
   constexpr std::size_t kLastBatches = 10;
   const bool prints = mpi.rank() == 0;
   if (prints) print_header(job, mpi.size());
-  job.trainer->broadcast_parameters();
+  job.trainer->start();
 
   const Options& options = job.options;
   StepResult result;
@@ -75,6 +79,11 @@ void train(const SetUp& job, const Mpi& mpi) {
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   const double accuracy = std::accumulate(accuracies.begin(), accuracies.end(), 0.0) / static_cast<double>(accuracies.size());
   std::printf("final loss %.9g accuracy %.4f over the last %zu batches\n", result.loss, accuracy, accuracies.size());
+  if (const auto sent = job.trainer->sent()) {
+    std::printf("gradients of a step: rank 0 sent %llu bytes in %llu messages\n",
+                static_cast<unsigned long long>(sent->bytes / options.steps),
+                static_cast<unsigned long long>(sent->messages / options.steps));
+  }
   std::fprintf(stderr, "train: %.1f samples/s, %.3f ms/step, mean of %llu steps\n",
                static_cast<double>(timed * job.trainer->global_batch()) / seconds, 1e3 * seconds / static_cast<double>(timed),
                static_cast<unsigned long long>(timed));

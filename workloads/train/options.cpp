@@ -4,6 +4,7 @@
 #include <cmath>
 #include <sstream>
 
+#include "workloads/train/compress/codec.h"
 #include "workloads/train/error.h"
 
 namespace ddl::train {
@@ -14,7 +15,8 @@ namespace {
 
 /** As typed; checked afterwards. Signed, because an unsigned option would read -1 as 18446744073709551615. */
 struct Typed {
-  int64_t batch, steps, seed, width, print_every;
+  int64_t batch, steps, seed, width, print_every, segment_kib;
+  std::string allreduce, dimensions;
   std::vector<std::string> slow, delays, hangs;
 };
 
@@ -39,6 +41,18 @@ po::options_description describe(Options& options, Typed& typed) {
        "gradients are reduced in buckets that are closed when they hold X MiB (2^20 bytes), the rule of DDP's bucket_cap_mb; 0: one per "
        "tensor")                                                                                                      //
       ("no-overlap", po::bool_switch(), "blocking MPI_Allreduce after backward instead of MPI_Iallreduce during it")  //
+      ("allreduce", po::value(&typed.allreduce)->default_value("mpi")->value_name("NAME"),
+       "who adds up the gradients: mpi (the library), or messages of our own: parameter_server, tree, butterfly, rabenseifner, ring, "
+       "segmented_ring, "
+       "hierarchical, multi_ring; these block, as --no-overlap does")  //
+      ("segment-kb", po::value(&typed.segment_kib)->default_value(0, "128")->value_name("K"),
+       "with --allreduce segmented_ring: KiB (2^10 bytes) per segment")  //
+      ("dims", po::value(&typed.dimensions)->value_name("AxB"),
+       "with --allreduce multi_ring: ranks of each dimension, the first within the nodes; default: ranks per node x nodes")  //
+      ("compress", po::value(&options.compress)->default_value(defaults.compress)->value_name("CODE"),
+       "gradients travel as none, fp16, bf16, q8, q4 (QSGD), onebit, ternary or topk:RATIO; what a code loses is kept and added to the "
+       "next "
+       "step's gradients; blocks, as --no-overlap does")  //
       ("device", po::value(&options.device)->default_value(defaults.device)->value_name("cpu|cuda"),
        "cuda: cuBLAS and cuDNN, one GPU per rank, round robin")(
           "reduce", po::value(&options.reduce)->default_value(defaults.reduce)->value_name("nccl|mpi"),
@@ -95,7 +109,41 @@ void check(Options& options, const Typed& typed) {
   for (const std::string& text : typed.hangs) options.faults.hangs.push_back(parse_hang_rank(text));
 }
 
+void check_reduction(Options& options, const Typed& typed) {
+  try {
+    if (typed.allreduce != "mpi") {
+      const std::string dimensions = typed.dimensions.empty() ? "" : ":" + typed.dimensions;
+      options.allreduce = allreduce::parse_choice(typed.allreduce + dimensions);
+    }
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(std::string("--allreduce ") + error.what());
+  }
+  const allreduce::Algorithm* algorithm = options.allreduce.algorithm;
+  if (!typed.dimensions.empty() && !algorithm) throw UsageError("--dims: only --allreduce multi_ring has dimensions");
+  if (typed.segment_kib != 0) {
+    if (!algorithm || !algorithm->takes_segment) throw UsageError("--segment-kb: only --allreduce segmented_ring has segments");
+    options.allreduce.segment_bytes = static_cast<std::size_t>(in_range("segment-kb", typed.segment_kib, 1, 1 << 21)) * 1024;
+  }
+  if (options.compress != "none") {
+    make_codec(options.compress);  // throws for what is none
+    if (algorithm) throw UsageError("--compress: codes are exchanged in a way of their own, not by --allreduce " + typed.allreduce);
+  }
+  if (!options.adds_up_itself()) return;
+  if (options.device != "cpu") throw UsageError("--device cuda: --allreduce and --compress are for --device cpu");
+  if (!options.call_log.empty()) throw UsageError("--log-calls counts no messages of --allreduce and --compress");
+  options.overlap = false;
+}
+
 }  // namespace
+
+void check_ranks(const Options& options, int ranks) {
+  options.faults.check_ranks(ranks);
+  try {
+    allreduce::check_dimensions(options.allreduce, ranks);
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(std::string("--dims: ") + error.what());
+  }
+}
 
 Options parse_options(int argc, const char* const* argv) {
   Options options;
@@ -111,7 +159,10 @@ Options parse_options(int argc, const char* const* argv) {
   } catch (const po::error& error) {
     throw UsageError(error.what());
   }
-  if (!options.help) check(options, typed);
+  if (!options.help) {
+    check(options, typed);
+    check_reduction(options, typed);
+  }
   return options;
 }
 

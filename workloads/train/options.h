@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "workloads/allreduce/allreduce.h"
 #include "workloads/train/test_aids.h"
 
 namespace ddl::train {
@@ -18,6 +19,8 @@ struct Options {
   std::string data_folder;  ///< empty: the drawn set
   double bucket_mib = 0.25;
   bool overlap = true;
+  allreduce::Choice allreduce;  ///< no algorithm: the MPI library's own
+  std::string compress = "none";
   std::string device = "cpu";
   std::string reduce = "nccl";  ///< --device cuda only
   uint64_t print_every = 1;
@@ -25,8 +28,13 @@ struct Options {
   std::string call_log;  ///< prefix, empty: none
   bool help = false;
 
+  /** Gradients are added up by code of this repository: blocking, and every byte is counted. */
+  bool adds_up_itself() const { return allreduce.algorithm != nullptr || compress != "none"; }
   std::size_t bucket_bytes() const { return static_cast<std::size_t>(bucket_mib * 1024.0 * 1024.0); }
 };
+
+/** Throws UsageError where the options do not fit the number of ranks. */
+void check_ranks(const Options& options, int ranks);
 
 /** Throws UsageError. */
 Options parse_options(int argc, const char* const* argv);

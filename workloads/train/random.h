@@ -5,7 +5,7 @@
 namespace ddl::train {
 
 /** What is drawn: keeps the streams of one seed apart. */
-enum class Draw : uint64_t { kWeights = 1, kOrder, kImages, kJitter };
+enum class Draw : uint64_t { kWeights = 1, kOrder, kImages, kJitter, kRounding };
 
 /**
  * SplitMix64. The standard library's distributions differ between implementations; everything drawn here (weights, images, order of the

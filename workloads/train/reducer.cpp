@@ -37,8 +37,14 @@ void Reducer::post_ready(std::size_t finished_parameters) {
 
 void Reducer::reduce_all() {
   while (next_ < buckets_.size()) {
-    reduce_next([this](std::size_t bucket) { mpi_.sum(payload(bucket)); });
+    reduce_next([this](std::size_t bucket) { sum(bucket); });
   }
+}
+
+void Reducer::sum(std::size_t bucket) {
+  if (!sum_) return mpi_.sum(payload(bucket));
+  const std::span<float> extra = payload(bucket).subspan(buckets_[bucket].count);
+  sum_->add_up({payload(bucket).first(buckets_[bucket].count), extra, buckets_[bucket].offset, bucket, step_});
 }
 
 }  // namespace ddl::train

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "workloads/train/buckets.h"
+#include "workloads/train/gradient_sum.h"
 #include "workloads/train/mpi.h"
 #include "workloads/train/parameters.h"
 
@@ -19,12 +20,17 @@ namespace ddl::train {
  * was late. On a network that moves data by itself the updates hide the last transfers; over shared memory, where only calls into MPI move
  * data, the two differ by less than the noise (workloads/README.md). Polling with MPI_Testall after each layer gained nothing either.
  *
- * Without overlap, `reduce_all` runs one blocking MPI_Allreduce per bucket after backward.
+ * Without overlap, `reduce_all` runs one blocking MPI_Allreduce per bucket after backward, or whatever `use` was given instead.
  */
 class Reducer {
  public:
   /** `before_first` runs directly before the first reduction of each step. */
   Reducer(Mpi& mpi, ParameterArena& arena, std::vector<Bucket> buckets, std::function<void()> before_first);
+
+  /** Instead of MPI_Allreduce; nullptr: that. */
+  void use(std::unique_ptr<GradientSum> sum) { sum_ = std::move(sum); }
+  /** What took MPI_Allreduce's place, if something did. */
+  const GradientSum* replacement() const { return sum_.get(); }
 
   const std::vector<Bucket>& buckets() const { return buckets_; }
 
@@ -33,13 +39,14 @@ class Reducer {
   void wait(std::size_t bucket) { mpi_.wait(requests_[bucket]); }
   void reduce_all();
   /** The next step begins. */
-  void reset() { next_ = 0, own_squares_ = 0; }
+  void reset(uint64_t step) { step_ = step, next_ = 0, own_squares_ = 0; }
   /** Sum of the squares of this rank's own gradients, of the buckets that were reduced so far in this step. */
   double own_squares() const { return own_squares_; }
 
  private:
   /** The bucket's gradients; the last bucket also carries the arena's extra floats. */
   std::span<float> payload(std::size_t bucket);
+  void sum(std::size_t bucket);
   template <typename Reduce>
   void reduce_next(Reduce&& reduce);
 
@@ -49,6 +56,8 @@ class Reducer {
   std::vector<std::string> names_;
   std::vector<MPI_Request> requests_;
   std::function<void()> before_first_;
+  std::unique_ptr<GradientSum> sum_;
+  uint64_t step_ = 0;
   std::size_t next_ = 0;  ///< the first bucket that this step has not reduced yet
   double own_squares_ = 0;
 };

@@ -39,10 +39,19 @@ Trainer::Trainer(const Options& options, const Dataset& data, Mpi& mpi)
   arena_.initialise(options.seed);
 }
 
-void Trainer::broadcast_parameters() { mpi_.broadcast(arena_.values()); }
+void Trainer::start() {
+  mpi_.broadcast(arena_.values());
+  reducer_.use(make_gradient_sum(options_, arena_.size()));
+}
+
+std::optional<allreduce::Traffic> Trainer::sent() const {
+  if (!reducer_.replacement()) return {};
+  return reducer_.replacement()->sent();
+}
 
 StepResult Trainer::run_step(uint64_t step) {
   step_ = step;
+  const std::optional<allreduce::Traffic> sent_before = sent();
   ddl_step_begin(step);
   load_batch(step);
   forward(step);
@@ -57,6 +66,7 @@ StepResult Trainer::run_step(uint64_t step) {
   // while. Each rank's gradients are divided by the samples of all ranks before they are added up.
   ddl_value("local_gradient_norm", std::sqrt(reducer_.own_squares()) * static_cast<double>(mpi_.size()));
   ddl_value("gradient_norm", std::sqrt(squares_));
+  if (sent_before) ddl_value("wire_bytes", static_cast<double>(sent()->bytes - sent_before->bytes));
   ddl_step_end();
   return result;
 }
@@ -78,7 +88,7 @@ void Trainer::forward(uint64_t step) {
 }
 
 void Trainer::backward() {
-  reducer_.reset();
+  reducer_.reset(step_);
   if (options_.overlap) {
     const Phase phase("backward");
     model_.backward([this](std::size_t finished_parameters) { reducer_.post_ready(finished_parameters); });

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "workloads/train/dataset.h"
@@ -23,11 +24,13 @@ class Training {
  public:
   virtual ~Training() = default;
   /** Collective: everybody starts with the weights of rank 0, as DDP does, even if another machine should have drawn others. */
-  virtual void broadcast_parameters() = 0;
+  virtual void start() = 0;
   virtual StepResult run_step(uint64_t step) = 0;
   virtual std::size_t parameters() const = 0;
   virtual std::size_t buckets() const = 0;
   virtual std::size_t global_batch() const = 0;
+  /** What this rank has sent to add up gradients; nothing where only the MPI library knows. */
+  virtual std::optional<allreduce::Traffic> sent() const { return {}; }
 };
 
 /** On the CPU. */
@@ -36,12 +39,13 @@ class Trainer : public Training {
   /** Allocates; no communication, so a rank may fail here and tell the others. */
   Trainer(const Options& options, const Dataset& data, Mpi& mpi);
 
-  void broadcast_parameters() override;
+  void start() override;
   StepResult run_step(uint64_t step) override;
 
   std::size_t parameters() const override { return arena_.size(); }
   std::size_t buckets() const override { return reducer_.buckets().size(); }
   std::size_t global_batch() const override { return options_.batch * static_cast<std::size_t>(mpi_.size()); }
+  std::optional<allreduce::Traffic> sent() const override;
 
  private:
   void load_batch(uint64_t step);

@@ -112,7 +112,7 @@ class CudaTrainer : public Training {
     if (communicator_) ncclCommDestroy(communicator_);
   }
 
-  void broadcast_parameters() override {
+  void start() override {
     mpi_.broadcast(arena_.values());
     check(cudaMemcpy(values_.data(), arena_.values().data(), arena_.size() * sizeof(float), cudaMemcpyHostToDevice));
     if (options_.reduce == "nccl") make_communicator();

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "workloads/allreduce/exchange.h"
+#include "workloads/train/options.h"
+
+namespace ddl::train {
+
+/** Adds up gradients over all ranks by other means than the MPI library's allreduce; blocks; knows what it sends. */
+class GradientSum {
+ public:
+  /** A bucket of one step. */
+  struct Bucket {
+    std::span<float> gradients;
+    std::span<float> extra;  ///< directly behind them, in the last bucket: added up exactly
+    std::size_t offset;      ///< of the first gradient among all
+    std::size_t number;
+    uint64_t step;
+  };
+
+  virtual ~GradientSum() = default;
+  /** In place. */
+  virtual void add_up(const Bucket& bucket) = 0;
+  /** By this rank, so far. */
+  virtual allreduce::Traffic sent() const = 0;
+};
+
+/** For so many gradients over MPI_COMM_WORLD. Collective. nullptr: the options leave it to the MPI library. */
+std::unique_ptr<GradientSum> make_gradient_sum(const Options& options, std::size_t gradients);
+
+}  // namespace ddl::train
