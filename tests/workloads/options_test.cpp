@@ -21,6 +21,21 @@ TEST(Options, Defaults) {
   EXPECT_EQ(parse({"--model", "cnn"}).width, 24U);
 }
 
+TEST(Options, WhoAddsUpTheGradients) {
+  EXPECT_FALSE(parse({}).adds_up_itself());
+  const Options ring = parse({"--allreduce", "segmented_ring"});
+  EXPECT_TRUE(ring.adds_up_itself());
+  EXPECT_FALSE(ring.overlap);
+  EXPECT_EQ(ring.allreduce.segment_bytes, 131072U);
+  EXPECT_EQ(parse({"--allreduce", "segmented_ring", "--segment-kb", "16"}).allreduce.segment_bytes, 16384U);
+  const Options grid = parse({"--allreduce", "multi_ring", "--dims", "2x4"});
+  EXPECT_EQ(grid.allreduce.name(), "multi_ring:2x4");
+  EXPECT_NO_THROW(check_ranks(grid, 8));
+  EXPECT_THROW(check_ranks(grid, 6), UsageError);
+  EXPECT_FALSE(parse({"--compress", "topk:0.01"}).overlap);
+  EXPECT_TRUE(parse({"--compress", "none"}).overlap);
+}
+
 TEST(Options, ReadsEachOne) {
   const Options o = parse({"--model=cnn",
                            "--batch",
