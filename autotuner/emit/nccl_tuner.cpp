@@ -13,6 +13,8 @@ bool is_one_of(std::string_view word, std::initializer_list<std::string_view> wo
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
+constexpr int64_t kMostChannels = 64;  // MAXCHANNELS of NCCL
+
 /// -1: any
 int64_t or_any(int64_t count) { return count > 0 ? count : -1; }
 
@@ -21,7 +23,8 @@ int64_t or_any(int64_t count) { return count > 0 ? count : -1; }
 bool can_write(const NcclRule& rule) {
   return is_one_of(rule.collective, {"allreduce", "broadcast", "reduce", "allgather", "reducescatter"}) &&
          is_one_of(rule.algorithm, {"tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat"}) &&
-         is_one_of(rule.protocol, {"ll", "ll128", "simple"}) && rule.min_bytes >= 0;
+         is_one_of(rule.protocol, {"ll", "ll128", "simple"}) && rule.min_bytes >= 0 &&
+         (rule.max_bytes < 0 || rule.max_bytes >= rule.min_bytes) && rule.channels <= kMostChannels;
 }
 
 /// The first row that matches counts; ranges include both ends; nodes and ranks are the guards.
@@ -43,7 +46,7 @@ Content emit_nccl_tuner(const Emission& emission, const Format&) {
     content.text =
         "# collective,min_bytes,max_bytes,algorithm,protocol,channels,nodes,ranks; -1: any, or NCCL's own choice\n" + content.text;
   if (tuned.nccl_rules.empty()) content.note = "NCCL's algorithms stay as they are";
-  if (left_out > 0) content.note = fmt::format("{} rules left out: this format has no words for their algorithm or protocol", left_out);
+  if (left_out > 0) content.note = fmt::format("rules left out: {}, this format has no words or numbers for them", left_out);
   return content;
 }
 
