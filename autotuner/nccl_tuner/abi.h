@@ -1,4 +1,4 @@
-/* The ABI of NCCL's tuner plugins, versions 2 to 5 (NCCL 2.19 to 2.28; later ones still look for 5): our own mirror of layouts and numbers
+/* The ABI of NCCL's tuner plugins, versions 2 to 5: our own mirror of layouts and numbers
  * that NVIDIA has frozen under these version numbers. No toolkit installs these headers; tests/autotuner/nccl_plugin.py drives the plugin
  * through the real libnccl's own loaders of every version instead. Injected code. */
 #pragma once
