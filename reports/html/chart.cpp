@@ -65,6 +65,10 @@ void Chart::text(double x, double y, Anchor anchor, std::string_view text, std::
 
 void Chart::begin_group(std::string_view tip) { markup_.open("g").element("title", {}, tip); }
 
+void Chart::begin_scaled(double x, double y, double sx, double sy) {
+  markup_.open("g", {{"transform", fmt::format("translate({:.2f} {:.2f})scale({:.4f} {:.4f})", x, y, sx, sy)}});
+}
+
 double legend_height(const std::vector<LegendItem>& items) {
   double x = 0, rows = 1;
   for (const LegendItem& item : items) {
@@ -99,11 +103,32 @@ std::vector<double> round_ticks(double from, double to, int wanted) {
   return ticks;
 }
 
+namespace {
+std::string tick_text(double tick) { return tick == 0 ? "0" : short_duration(std::llround(tick)); }
+}  // namespace
+
 void draw_time_axis(Chart& chart, const Scale& scale, double top, double bottom) {
   for (const double tick : round_ticks(scale.from, scale.to, 6)) {
     const double x = scale(tick);
     chart.line(x, top, x, bottom + 4, "grid");
-    chart.text(x, bottom + 17, Anchor::kMiddle, tick == 0 ? "0" : short_duration(std::llround(tick)));
+    chart.text(x, bottom + 17, Anchor::kMiddle, tick_text(tick));
+  }
+}
+
+void draw_time_axis_left(Chart& chart, const Scale& scale, double left, double right) {
+  for (const double tick : round_ticks(scale.from, scale.to, 4)) {
+    chart.line(left - 4, scale(tick), right, scale(tick), "grid");
+    chart.text(left - 8, scale(tick) + 4, Anchor::kEnd, tick_text(tick));
+  }
+}
+
+void draw_number_axis(Chart& chart, const std::vector<int64_t>& numbers, double left, double right, double bottom, size_t wanted) {
+  const size_t every = std::max<size_t>(1, (numbers.size() + wanted - 1) / wanted);
+  const double width = (right - left) / static_cast<double>(numbers.size());
+  for (size_t i = 0; i < numbers.size(); i += every) {
+    const double x = left + (static_cast<double>(i) + 0.5) * width;
+    chart.line(x, bottom, x, bottom + 4, "axis");
+    chart.text(x, bottom + 17, Anchor::kMiddle, std::to_string(numbers[i]));
   }
 }
 

@@ -11,7 +11,7 @@
 
 namespace ddl::reports::html {
 
-constexpr double kWidth = 720;
+constexpr double kWidth = 640;
 constexpr double kLineHeight = 18;  ///< of words in a drawing
 
 /// A coordinate with at most one decimal: a tenth of a unit cannot be seen, and digits are what a drawing weighs.
@@ -31,6 +31,8 @@ class Chart {
   void text(double x, double y, Anchor anchor, std::string_view text, std::string_view css = {});
   /// What is drawn until end_group() shows `tip` under the pointer.
   void begin_group(std::string_view tip);
+  /// What is drawn until end_group() is in units of its own: (0, 0) is at (x, y), one unit is sx wide and sy high.
+  void begin_scaled(double x, double y, double sx, double sy);
   void end_group() { markup_.close(); }
 
   std::string take() { return markup_.take(); }
@@ -59,7 +61,11 @@ struct Scale {
 /// Round numbers (1, 2 or 5 times a power of ten) from `from` to `to`, about `wanted` of them.
 std::vector<double> round_ticks(double from, double to, int wanted);
 
-/// An axis of times from 0 to scale.to at the bottom of a plot, with grid lines up to `top`.
+/// An axis of times at the bottom of a plot, with grid lines up to `top`; and one at the left, with lines to `right`.
 void draw_time_axis(Chart& chart, const Scale& scale, double top, double bottom);
+void draw_time_axis_left(Chart& chart, const Scale& scale, double left, double right);
+
+/// Numbered columns (steps) from `left` to `right`: a few of their numbers below `bottom`, at most `wanted`.
+void draw_number_axis(Chart& chart, const std::vector<int64_t>& numbers, double left, double right, double bottom, size_t wanted);
 
 }  // namespace ddl::reports::html

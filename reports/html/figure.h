@@ -29,5 +29,12 @@ struct FigureKind {
 std::span<const FigureKind> figure_kinds();
 
 std::vector<Figure> where_a_step_goes(const RunView& run);
+std::vector<Figure> lateness_map(const RunView& run);
+std::vector<Figure> step_times(const RunView& run);
+std::vector<Figure> collective_times(const RunView& run);
+std::vector<Figure> bus_bandwidth(const RunView& run);
+std::vector<Figure> layer_times(const RunView& run);
+std::vector<Figure> idle_classes(const RunView& run);
+std::vector<Figure> efficiency_tree(const RunView& run);
 
 }  // namespace ddl::reports::html

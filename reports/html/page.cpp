@@ -46,7 +46,9 @@ class Page {
   std::string render() {
     out_.raw("<!DOCTYPE html>\n").open("html", {{"lang", "en"}});
     head();
-    out_.open("body").element("a", {{"href", "#findings"}, {"class", "skip"}}, "Skip to what to fix");
+    out_.open("body");
+    patterns();
+    out_.element("a", {{"href", "#findings"}, {"class", "skip"}}, "Skip to what to fix");
     header();
     out_.open("main");
     alerts();
@@ -93,6 +95,22 @@ class Page {
     for (const Table& table : document_.tables) link(fmt::format("table-{}", table.id), first_words(table.caption));
     if (!document_.metrics.empty()) link("metrics", "All metrics");
     link("about", "About");
+    out_.close().close();
+  }
+
+  // What tells the categories apart for those who see no colours, and on paper: style.css fills with these.
+  void patterns() {
+    out_.open("svg", {{"class", "defs"}, {"aria-hidden", "true"}, {"width", "0"}, {"height", "0"}}).open("defs");
+    constexpr std::pair<const char*, const char*> kHatches[] = {{"1", "M0 3H6"},
+                                                                {"2", "M-1 1L1-1M0 6L6 0M5 7L7 5"},
+                                                                {"3", "M-1 5L1 7M0 0L6 6M5-1L7 1M-1 1L1-1M0 6L6 0M5 7L7 5"},
+                                                                {"4", "M3 0V6"},
+                                                                {"5", "M3 3h.1"}};
+    for (const auto& [number, lines] : kHatches) {
+      out_.open("pattern", {{"id", fmt::format("hatch{}", number)}, {"width", "6"}, {"height", "6"}, {"patternUnits", "userSpaceOnUse"}});
+      out_.leaf("rect", {{"width", "6"}, {"height", "6"}, {"class", fmt::format("b{}", number)}});
+      out_.leaf("path", {{"d", lines}, {"class", "hatch"}}).close();
+    }
     out_.close().close();
   }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "reports/format.h"
+#include "reports/html/bars.h"
 #include "reports/html/chart.h"
 #include "reports/html/figure.h"
 #include "reports/html/shares.h"
@@ -13,7 +14,7 @@ namespace ddl::reports::html {
 namespace {
 
 constexpr size_t kMostBars = 64;
-constexpr double kLeft = 64, kRight = kWidth - 24;
+constexpr double kLeft = 72, kRight = kWidth - 24, kHeight = 300;  // of columns
 
 std::string label_of(const Share& share) {
   return share.device ? fmt::format("{}/{}", share.rank, *share.device) : fmt::format("{}", share.rank);
@@ -26,50 +27,39 @@ std::vector<Category> used_categories(const std::vector<Share>& shares) {
   return used;
 }
 
-std::string tip_of(const Share& share, const std::vector<Category>& categories) {
-  std::string tip = fmt::format("rank {}:", label_of(share));
-  for (const Category& category : categories)
-    tip += fmt::format("{} {} {}", &category == &categories.front() ? "" : ",", category.name,
-                       short_duration(std::llround(share.*category.part)));
-  return tip;
-}
-
-void draw_bars(Chart& chart, const std::vector<Share>& shares, const std::vector<Category>& categories, double top, double row_height,
-               const Scale& x) {
-  const size_t label_every = row_height >= 12 ? 1 : 8;
-  for (size_t i = 0; i < shares.size(); ++i) {
-    const double y = top + static_cast<double>(i) * row_height;
-    if (i % label_every == 0) chart.text(kLeft - 8, y + row_height / 2 + 4.5, Anchor::kEnd, label_of(shares[i]));
-    chart.begin_group(tip_of(shares[i], categories));
-    double from_ns = 0;
-    for (const Category& category : categories) {
-      const double part_ns = shares[i].*category.part;
-      if (x(part_ns) - x(0) >= 0.1) chart.rect(x(from_ns), y + 1, x(from_ns + part_ns) - x(from_ns), row_height - 2, category.css);
-      from_ns += part_ns;
-    }
-    chart.end_group();
-  }
-}
-
 // Painted from the last category to the first, each from the bottom to the sum of all up to it: one path a category.
-void draw_columns(Chart& chart, const std::vector<Share>& shares, const std::vector<Category>& categories, double bottom, const Scale& y) {
+std::string draw_columns(const Figure& figure, const std::vector<Share>& shares, const std::vector<Category>& categories) {
+  std::vector<LegendItem> legend;
+  for (const Category& category : categories) legend.push_back({category.css, category.name});
+  const double top = legend_height(legend) + 8, bottom = top + kHeight;
+  Chart chart(figure.id, figure.title,
+              fmt::format("A column for each of {}, one beside the other, cut into what its time went for.",
+                          plural(static_cast<int64_t>(shares.size()), "rank")),
+              bottom + 24);
+  draw_legend(chart, 0, legend);
+  double longest_ns = 1;
+  for (const Share& share : shares) longest_ns = std::max(longest_ns, share.total_ns());
+  const Scale y{.from = 0, .to = longest_ns, .begin = bottom, .end = top};
+  draw_time_axis_left(chart, y, kLeft, kRight);
   const double width = (kRight - kLeft) / static_cast<double>(shares.size());
-  for (size_t top = categories.size(); top-- > 0;) {
+  for (size_t highest = categories.size(); highest-- > 0;) {
     std::string d = fmt::format("M{} {}", coordinate(kLeft), coordinate(bottom));
     std::string before;
     for (size_t i = 0; i < shares.size(); ++i) {
       double sum_ns = 0;
-      for (size_t c = 0; c <= top; ++c) sum_ns += shares[i].*categories[c].part;
+      for (size_t c = 0; c <= highest; ++c) sum_ns += shares[i].*categories[c].part;
       const std::string height = coordinate(y(sum_ns));
-      if (height != before) {
-        if (i > 0) d.append("H").append(coordinate(kLeft + static_cast<double>(i) * width));
-        d.append("V").append(height);
-      }
+      if (height == before) continue;
+      if (i > 0) d.append("H").append(coordinate(kLeft + static_cast<double>(i) * width));
+      d.append("V").append(height);
       before = height;
     }
     d += fmt::format("H{}V{}z", coordinate(kRight), coordinate(bottom));
-    chart.path(d, categories[top].css);
+    chart.path(d, categories[highest].css);
   }
+  chart.text(kLeft, bottom + 17, Anchor::kStart, fmt::format("rank {}", label_of(shares.front())));
+  chart.text(kRight, bottom + 17, Anchor::kEnd, fmt::format("rank {}", label_of(shares.back())));
+  return chart.take();
 }
 
 Table data_of(const std::vector<Share>& shares, const std::vector<Category>& categories, bool gpus) {
@@ -106,42 +96,30 @@ std::string caption_of(const std::vector<Share>& shares, const std::vector<Categ
   return text;
 }
 
-Figure draw(const RunView& run, const std::vector<Share>& shares, bool gpus) {
+Figure draw(const RunView& run, const std::vector<Share>& shares, bool gpus, std::string_view where) {
   Figure figure;
   figure.id = gpus ? "where-gpus" : "where";
   const char* whole = run.has_steps ? "a step" : "the run";
-  figure.title = fmt::format("Where {} goes, by {}", whole, gpus ? "GPU" : "rank");
+  figure.title = fmt::format("Where {} goes{}, by {}", whole, where, gpus ? "GPU" : "rank");
   const std::vector<Category> categories = used_categories(shares);
-  double longest_ns = 1;
-  for (const Share& share : shares) longest_ns = std::max(longest_ns, share.total_ns());
-  std::vector<LegendItem> legend;
-  for (const Category& category : categories) legend.push_back({category.css, category.name});
-
-  const bool bars = shares.size() <= kMostBars;
-  const double row_height = std::clamp(480.0 / static_cast<double>(shares.size()), 9.0, 26.0);
-  const double plot_height = bars ? row_height * static_cast<double>(shares.size()) : 300;
-  const double top = legend_height(legend) + 22, bottom = top + plot_height;
-  const std::string description =
-      fmt::format("{} for each of {} {}s: how much of {} went for {}.", bars ? "A bar" : "A column", shares.size(), gpus ? "GPU" : "rank",
-                  whole, "each category; the numbers are in the table below");
-  Chart chart(figure.id, figure.title, description, bottom + 24);
-  draw_legend(chart, 0, legend);
-  if (bars) {
-    const Scale x{.from = 0, .to = longest_ns, .begin = kLeft, .end = kRight};
-    chart.text(kLeft - 8, top - 6, Anchor::kEnd, gpus ? "rank/GPU" : "rank");
-    draw_time_axis(chart, x, top, bottom);
-    draw_bars(chart, shares, categories, top, row_height, x);
-  } else {
-    const Scale y{.from = 0, .to = longest_ns, .begin = bottom, .end = top};
-    for (const double tick : round_ticks(0, longest_ns, 4)) {
-      chart.line(kLeft - 4, y(tick), kRight, y(tick), "grid");
-      chart.text(kLeft - 8, y(tick) + 4, Anchor::kEnd, tick == 0 ? "0" : short_duration(std::llround(tick)));
+  if (shares.size() <= kMostBars) {
+    Bars bars{.id = figure.id,
+              .title = figure.title,
+              .description = {},
+              .heading = gpus ? "rank/GPU" : "rank",
+              .parts = {},
+              .bars = {},
+              .share_rows = true};
+    bars.description = fmt::format("A bar for each of {} {}s, cut into what {} went for.", shares.size(), gpus ? "GPU" : "rank", whole);
+    for (const Category& category : categories) bars.parts.push_back({category.name, category.css});
+    for (const Share& share : shares) {
+      Bar& bar = bars.bars.emplace_back(Bar{.name = label_of(share), .parts_ns = {}});
+      for (const Category& category : categories) bar.parts_ns.push_back(share.*category.part);
     }
-    draw_columns(chart, shares, categories, bottom, y);
-    chart.text(kLeft, bottom + 17, Anchor::kStart, fmt::format("rank {}", label_of(shares.front())));
-    chart.text(kRight, bottom + 17, Anchor::kEnd, fmt::format("rank {}", label_of(shares.back())));
+    figure.svg = draw_bars(bars);
+  } else {
+    figure.svg = draw_columns(figure, shares, categories);
   }
-  figure.svg = chart.take();
   figure.caption = caption_of(shares, categories, whole);
   figure.reading = fmt::format(
       "Mean over {}. All ranks of a synchronous job take the same time for a step, so the ends of the bars tell nothing; the one that "
@@ -155,8 +133,9 @@ Figure draw(const RunView& run, const std::vector<Share>& shares, bool gpus) {
 
 std::vector<Figure> where_a_step_goes(const RunView& run) {
   std::vector<Figure> figures;
-  if (const std::vector<Share> gpus = shares_of_gpus(run); !gpus.empty()) figures.push_back(draw(run, gpus, true));
-  if (const std::vector<Share> ranks = shares_of_ranks(run); !ranks.empty()) figures.push_back(draw(run, ranks, false));
+  if (const std::vector<Share> gpus = shares_of_gpus(run); !gpus.empty()) figures.push_back(draw(run, gpus, true, ""));
+  if (const std::vector<Share> ranks = shares_of_ranks(run); !ranks.empty())
+    figures.push_back(draw(run, ranks, false, figures.empty() ? "" : " on the host"));
   return figures;
 }
 

@@ -6,9 +6,9 @@ import re
 import html5lib
 
 TAGS = set("html head meta title style body a header h1 h2 h3 p span nav main section ol ul li strong meter details summary div dl dt dd figure figcaption svg "
-           "desc g rect path circle text table thead tbody tr th td code".split())
+           "desc g rect path circle text table thead tbody tr th td code defs pattern".split())
 ATTRIBUTES = set("lang charset http-equiv content name href class id aria-label aria-labelledby aria-hidden role tabindex start min max value scope viewBox x y "
-                 "width height d cx cy r text-anchor".split())
+                 "width height d cx cy r text-anchor transform patternUnits".split())
 # Control characters, zero-width and bidirectional ones: written out, never as they are.
 INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 

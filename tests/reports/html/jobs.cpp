@@ -1,4 +1,4 @@
-// Writes the run directories of virtual jobs that tests of the HTML report look at:  html_jobs FOLDER
+// Writes the run directories of virtual jobs that tests of the HTML report look at:  html_jobs FOLDER [NAME...]
 //   small.ddl     4 ranks, one of them slow
 //   ranks64.ddl, ranks1024.ddl   what the size budget is about
 //   hostile.ddl   layers with names that break naive printers
@@ -7,6 +7,9 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "tests/support/synthetic_run.h"
 #include "tests/support/training_job.h"
@@ -40,26 +43,35 @@ SyntheticRun training(int ranks, uint64_t steps) {
       .hosts(ranks > 8 ? ranks / 8 : 1);
 }
 
-void write_jobs(const std::filesystem::path& folder) {
-  training(4, 40).write(folder / "small.ddl");
-  training(64, 1000).write(folder / "ranks64.ddl");
-  training(1024, 60).write(folder / "ranks1024.ddl");
-  job_of(2, 12).names(hostile_names()).compute(5_ms).allreduce(1_MiB, 1_ms).write(folder / "hostile.ddl");
-  run().ranks(2).steps(1).no_steps().compute(1_ms).write(folder / "empty.ddl");
-  TrainingJob gpu = draw_training_job(7, {Fault::kHostBound});
-  write_training_job(gpu, folder / "gpu.ddl");
-  TrainingJob pipeline = draw_training_job(3, {Fault::kBubble});
-  write_training_job(pipeline, folder / "pipeline.ddl");
+void write_job(const std::string& name, const std::filesystem::path& folder) {
+  if (name == "small")
+    training(4, 40).write(folder);
+  else if (name == "ranks64")
+    training(64, 1000).write(folder);
+  else if (name == "ranks1024")
+    training(1024, 60).write(folder);
+  else if (name == "hostile")
+    job_of(2, 12).names(hostile_names()).compute(5_ms).allreduce(1_MiB, 1_ms).write(folder);
+  else if (name == "empty")
+    run().ranks(2).steps(1).no_steps().compute(1_ms).write(folder);
+  else if (name == "gpu")
+    write_training_job(draw_training_job(7, {Fault::kHostBound}), folder);
+  else if (name == "pipeline")
+    write_training_job(draw_training_job(3, {Fault::kBubble}), folder);
+  else
+    throw std::runtime_error("no job " + name);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) try {
-  if (argc != 2) {
-    std::fputs("usage: html_jobs FOLDER\n", stderr);
+  if (argc < 2) {
+    std::fputs("usage: html_jobs FOLDER [NAME...]\n", stderr);
     return 2;
   }
-  write_jobs(argv[1]);
+  std::vector<std::string> names(argv + 2, argv + argc);
+  if (names.empty()) names = {"small", "ranks64", "ranks1024", "hostile", "empty", "gpu", "pipeline"};
+  for (const std::string& name : names) write_job(name, std::filesystem::path(argv[1]) / (name + ".ddl"));
   return 0;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "html_jobs: %s\n", error.what());

@@ -20,11 +20,13 @@ std::string page_of(SQLite::Database& db) {
 }
 
 // Everything but the style sheet, an element a line.
-std::string body_of(std::string page) {
-  const size_t body = page.find("<body>");
-  page.erase(0, body);
-  for (size_t at = 0; (at = page.find("><", at)) != std::string::npos; at += 2) page.insert(at + 1, "\n");
-  return page;
+std::string body_of(const std::string& page) {
+  std::string body;
+  for (size_t at = page.find("<body>"); at < page.size(); ++at) {
+    body += page[at];
+    if (page[at] == '>' && at + 1 < page.size() && page[at + 1] == '<') body += '\n';
+  }
+  return body;
 }
 
 TEST(Golden, Page) {
@@ -56,6 +58,76 @@ TEST(Shares, WaitingThatIsNotKnownIsNotZero) {
   const std::vector<Figure> figures = where_a_step_goes(view);
   ASSERT_EQ(figures.size(), 1u);
   EXPECT_NE(figures[0].caption.find("in MPI, waiting not known"), std::string::npos) << figures[0].caption;
+}
+
+Figure only(const std::vector<Figure>& figures) {
+  EXPECT_EQ(figures.size(), 1u);
+  return figures.empty() ? Figure{} : figures.front();
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(Figures, LatenessNamesTheSlowRank) {
+  HandmadeRun run;
+  const RunView view(run.db(), std::nullopt);
+  const Figure figure = only(lateness_map(view));
+  EXPECT_TRUE(has(figure.caption, "Rank 1 is late by 30.0 ms in the mean step, and the latest of all in 100.0% of them."))
+      << figure.caption;
+  // Seven steady steps: the second of two rows is of the strongest shade from end to end, the first one is empty.
+  EXPECT_TRUE(has(figure.svg, "<path d=\"M0 1h7v1h-7z\" class=\"h3\"/>")) << figure.svg;
+  EXPECT_FALSE(has(figure.svg, "M0 0h")) << figure.svg;
+  EXPECT_EQ(figure.data.rows[1][1].as_integer(), 30'000'000);
+  EXPECT_EQ(figure.data.rows[0][1].as_integer(), 0);
+}
+
+TEST(Figures, LatenessThatIsNotKnownIsNotPunctual) {
+  HandmadeRun run;
+  run.db().exec("UPDATE step_part SET wait_ns = NULL, xfer_ns = NULL, why = 'PARTIAL_RANKS'");
+  const RunView view(run.db(), std::nullopt);
+  const Figure figure = only(lateness_map(view));
+  EXPECT_TRUE(has(figure.caption, "Nobody knows who was late")) << figure.caption;
+  EXPECT_TRUE(has(figure.svg, "class=\"unknown\"")) << figure.svg;
+  EXPECT_TRUE(figure.data.rows[1][1].is_absent());
+}
+
+TEST(Figures, CollectivesKeepWhatIsNotSplitApart) {
+  HandmadeRun run;
+  const RunView view(run.db(), std::nullopt);
+  const Figure figure = only(collective_times(view));
+  // 360 of 600 ms in the one that could be split, and 6.8 of 9.2 us in the barrier; 15 of 615 ms could not.
+  EXPECT_TRUE(has(figure.caption, "MPI_Allreduce 4MiB world takes 97.6% of the time")) << figure.caption;
+  EXPECT_TRUE(has(figure.caption, "60.0% of all that could be split is waiting")) << figure.caption;
+  EXPECT_TRUE(has(figure.caption, "Of 2.4% nobody knows")) << figure.caption;
+}
+
+TEST(Figures, BandwidthSaysWhyThereIsNoModel) {
+  HandmadeRun run;
+  run.db().exec("UPDATE collective_group SET bus_factor = 1");
+  const RunView view(run.db(), std::nullopt);
+  const Figure figure = only(bus_bandwidth(view));
+  EXPECT_TRUE(has(figure.caption, "419MB/s, of MPI_Allreduce, 2 ranks with 4MiB")) << figure.caption;
+  EXPECT_TRUE(has(figure.caption, "No model: ")) << figure.caption;
+}
+
+TEST(Figures, TheTreeNamesItsWeakestLeaf) {
+  HandmadeRun run;
+  run.db().exec(
+      "UPDATE metric SET value = 0.72 WHERE id = 'communication_efficiency'; INSERT INTO metric (id, world, value, unit) VALUES "
+      "('serialisation_efficiency', 0, 0.9, 'ratio'), ('transfer_efficiency', 0, 0.8, 'ratio')");
+  const RunView view(run.db(), std::nullopt);
+  const Figure figure = only(efficiency_tree(view));
+  EXPECT_EQ(figure.caption,
+            "75.0% of the time of ranks is computing. The weakest factor is transfer (80.0%): time lost to waiting for others.");
+}
+
+TEST(Figures, StepTimesKeepTheFirstSteps) {
+  HandmadeRun run;
+  run.db().exec("UPDATE step SET duration_ns = 250000000 WHERE process = 2 AND step = 3");
+  const RunView view(run.db(), std::nullopt);
+  const Figure figure = only(step_times(view));
+  EXPECT_TRUE(has(figure.caption, "12 steps: 100 ms in the median. The longest is step 3: 250 ms, on rank 1.")) << figure.caption;
+  ASSERT_EQ(figure.data.rows.size(), 12u);
+  EXPECT_EQ(figure.data.rows[3][2].as_integer(), 250'000'000);
 }
 
 TEST(Chart, Coordinates) {
