@@ -211,7 +211,7 @@ class Sums {
     const std::optional<int64_t> step = instance.members.front().step;
     const std::optional<double> factor = bus_factor(instance.operation->bus, communicator.size);
     if (!step || !factor || bytes.value_or(0) == 0) return;
-    wire_bytes_[{communicator.world, *step}] += static_cast<double>(*bytes * communicator.size) * *factor;
+    wire_bytes_[{communicator.world, *step}] += static_cast<double>(*bytes) * static_cast<double>(communicator.size) * *factor;
   }
 
   void write(SQLite::Database& db) const {
