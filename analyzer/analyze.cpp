@@ -42,9 +42,9 @@ constexpr LossKind kRepeated{"repeated_steps", "steps whose number the same proc
 
 void drop_temporary_tables(SQLite::Database& db) {
   for (const char* table :
-       {"late",          "reached",     "comm_step",   "wire",           "unsplit",    "call_wait",    "message_late", "tail",
-        "steady_number", "steady_part", "steady_step", "steady_rank",    "steady_gpu", "steady_wait",  "noise",        "section_score",
-        "step_change",   "reported",    "counted",     "pipeline_model", "batch_fit",  "mean_transfer"}) {
+       {"late",          "reached",     "comm_step",   "wire",           "unsplit",    "call_wait",     "message_late", "tail",
+        "steady_number", "steady_part", "steady_step", "steady_rank",    "steady_gpu", "steady_wait",   "noise",        "section_score",
+        "step_change",   "reported",    "counted",     "pipeline_model", "batch_fit",  "mean_transfer", "host_gpu"}) {
     db.exec(fmt::format("DROP TABLE IF EXISTS temp.{}", table));
   }
 }
@@ -119,6 +119,7 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress) {
   const std::map<int64_t, SteadySteps> steady = select_steady_steps(db);
   store_steady_steps(db, steady);
   select_steady_devices(db);
+  sum_host_calls(db);
   select_steady_waits(db);
   analyze_gradient_noise(db);
   score_sections(db);

@@ -275,6 +275,21 @@ void select_steady_devices(SQLite::Database& db) {
       " GROUP BY p.world, g.process, g.device");
 }
 
+void sum_host_calls(SQLite::Database& db) {
+  db.exec("CREATE TEMP TABLE host_gpu (world INTEGER, step INTEGER, ns INTEGER, PRIMARY KEY (world, step)) WITHOUT ROWID");
+  // The nodes of a graph share the call that launched it, which is an event of its own. That a stream waits for another holds up no host.
+  Query calls(db,
+              "SELECT p.world, g.step, CASE g.kind WHEN 4 THEN g.duration_ns ELSE g.launch_duration_ns END FROM gpu_event g"
+              " CROSS JOIN process p ON p.id = g.process AND p.rank IS NOT NULL WHERE g.step IS NOT NULL AND g.graph_node IS NULL"
+              " AND (g.kind IN (1, 2, 3, 6) OR (g.kind = 4 AND g.name NOT IN (SELECT id FROM gpu_name WHERE name LIKE '%stream wait%')))");
+  std::map<std::pair<int64_t, int64_t>, int64_t> sums;  // by world and step
+  while (calls.next()) {
+    if (!calls.is_null(2)) sums[{calls.integer(0), calls.integer(1)}] += calls.integer(2);
+  }
+  Query insert(db, "INSERT INTO temp.host_gpu VALUES (?, ?, ?)");
+  for (const auto& [key, ns] : sums) insert.run(key.first, key.second, ns);
+}
+
 void select_steady_waits(SQLite::Database& db) {
   // Of several GPUs of a rank the one that waited most: max() takes the other columns from its row.
   db.exec(

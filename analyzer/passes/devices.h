@@ -15,6 +15,10 @@ void analyze_devices(SQLite::Database& db, const Catalog& catalog, const PassPro
 /// temp.steady_number. idle_input_ns is NULL if the run names no range that loads data.
 void select_steady_devices(SQLite::Database& db);
 
+/// Makes temp.host_gpu(world, step, ns): how long threads of ranks were in calls that launch work on GPUs, or wait for it, in each step; no
+/// row: none of its calls was recorded. One look at gpu_event, memory for the steps.
+void sum_host_calls(SQLite::Database& db);
+
 /// Makes temp.steady_wait(world, step, rank, duration_ns, compute_ns, wait_ns, exposed_ns): temp.steady_part, but where ranks wait longer
 /// inside kernels of collectives than inside calls of MPI what their GPUs did: time that computed, exposed waiting, exposed collectives.
 void select_steady_waits(SQLite::Database& db);

@@ -67,10 +67,9 @@ std::map<int64_t, std::vector<int64_t>> main_communicators(SQLite::Database& db,
     if (operation.numbered && !operation.on_device) calls[{rows.integer(0), rows.integer(1)}] += rows.integer(3);
   }
   // Of NCCL's those of which it is known when they ran.
-  Query on_devices(db,
-                   "SELECT e.process, e.comm, count(*) FROM nccl_collective n JOIN event e ON e.id = n.event GROUP BY e.process, e.comm");
+  Query on_devices(db, "SELECT e.process, e.comm FROM nccl_collective n CROSS JOIN event e ON e.id = n.event");
   while (on_devices.next()) {
-    if (usable(on_devices.integer(1))) calls[{on_devices.integer(0), on_devices.integer(1)}] += on_devices.integer(2);
+    if (usable(on_devices.integer(1))) ++calls[{on_devices.integer(0), on_devices.integer(1)}];
   }
   for (const auto& [key, count] : calls) {
     auto& best = most[key.first];
