@@ -8,11 +8,11 @@
 //   -- source: ...         definition in metrics.md
 //   -- sentence: ...       what it says; shown as help
 //
-// The SELECT sees the store, the temporary tables of the passes (steady_steps.h, devices.h, gradient_noise.h, straggler_scores.h,
-// collectives.h), and :world. Scope job: one row (value, why). Scope step: rows (step, value, why), one per steady step, of which the
-// median is the metric's value. Scope rank: rows (rank, value, why), of which the worst is. `why` counts only where value is NULL. More
-// columns, by name: lo and hi, the ends of a 95 % interval (scope job); sigma, what the value may be wrong by because the clocks are, in
-// its unit.
+// The SELECT sees the store, the temporary tables of the passes (steady_steps.h, metric_inputs.h, devices.h, gradient_noise.h,
+// straggler_scores.h, collectives.h), and :world. Scope job: one row (value, why). Scope step: rows (step, value, why), one per steady
+// step, of which the median is the metric's value. Scope rank: rows (rank, value, why), of which the worst is. `why` counts only where
+// value is NULL. More columns, by name: lo and hi, the ends of a 95 % interval (scope job); sigma, what the value may be wrong by because
+// the clocks are, in its unit.
 #pragma once
 
 #include <SQLiteCpp/Database.h>

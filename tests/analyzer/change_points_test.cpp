@@ -53,6 +53,15 @@ TEST(ChangePoints, NoneInNoiseOutliersAndSmallChanges) {
   EXPECT_TRUE(change_points({1, 2, 3}).empty());
 }
 
+TEST(RiseAt, TheCutThatExplainsMost) {
+  const std::vector<double> rising = {1, 1, 1, 1, 1, 2, 9, 9, 9, 9, 9}, falling(rising.rbegin(), rising.rend());
+  EXPECT_EQ(rise_at(rising, 5, 4), 6u);
+  EXPECT_EQ(rise_at(rising, 5, 9), 0u) << "not so many times as much";
+  EXPECT_EQ(rise_at(rising, 6, 4), 0u) << "too few on both sides";
+  EXPECT_EQ(rise_at(falling, 2, 1), 0u);
+  EXPECT_EQ(rise_at({}, 1, 1), 0u);
+}
+
 TEST(ChangePoints, OfARun) {
   Analyzed slower(run().ranks(2).steps(60).compute(20_ms).jitter(200_us).slow(0, 10_ms, 40).slow(1, 10_ms, 40).allreduce(1_MiB, 1_ms));
   Analyzed same(run().ranks(2).steps(60).compute(20_ms).jitter(200_us).allreduce(1_MiB, 1_ms));
