@@ -161,6 +161,32 @@ TEST(DrawnSet, DependsOnSeedAndIndexOnly) {
   EXPECT_NE(draw(1, 42), draw(1, 52));  // the same figure, drawn anew
 }
 
+/** One digit is marked (10 to 19); it is the label, but for about one sample in eleven: a tenth of the labels is drawn. */
+TEST(TokenSet, TheMarkedDigitIsTheLabel) {
+  const std::unique_ptr<Dataset> data = make_token_set(5);
+  std::vector<float> tokens(data->shape().size());
+  std::vector<float> again(tokens.size());
+  std::size_t right = 0;
+  std::vector<int> labels(10);
+  constexpr std::size_t kSamples = 5000;
+  for (std::size_t i = 0; i < kSamples; ++i) {
+    const uint8_t label = data->load(i, tokens.data());
+    ASSERT_EQ(data->load(i, again.data()), label);
+    ASSERT_EQ(tokens, again);
+    std::vector<float> marked;
+    for (const float token : tokens) {
+      ASSERT_TRUE(token >= 0 && token < 20 && token == std::floor(token));
+      if (token >= 10) marked.push_back(token - 10);
+    }
+    ASSERT_EQ(marked.size(), 1U);
+    right += marked[0] == static_cast<float>(label);
+    labels.at(label) += 1;
+  }
+  // 91 % and 10 % each, within five standard deviations.
+  EXPECT_NEAR(static_cast<double>(right) / kSamples, 0.91, 5 * std::sqrt(0.91 * 0.09 / kSamples));
+  for (const int count : labels) EXPECT_NEAR(count, 500, 5 * std::sqrt(5000 * 0.1 * 0.9));
+}
+
 TEST(DrawnSet, IsRoughlyNormalised) {
   const auto set = make_drawn_set(1);
   std::vector<float> pixels(set->shape().size());

@@ -8,11 +8,12 @@
 
 #include "workloads/train/loss.h"
 #include "workloads/train/random.h"
+#include "workloads/train/transformer_layers.h"
 
 /*
  * Every layer kind against numeric differentiation of f = sum(r * layer(x)) with fixed random r, whose gradient with respect to the output
- * is r. Outputs are floats, f is summed in double. All layers but the corner of ReLU are linear in each single number, so a central
- * difference has no truncation error; what remains is rounding, about 1e-6 / h.
+ * is r. Outputs are floats, f is summed in double. All layers but the corner of ReLU, LayerNorm and SelfAttention are linear in each
+ * single number, so a central difference has no truncation error; what remains is rounding, about 1e-6 / h.
  */
 namespace ddl::train {
 namespace {
@@ -35,7 +36,8 @@ class Bench {
     }
   }
 
-  void check() {
+  /** Tokens are no numbers to differentiate by. */
+  void check(bool inputs_are_tokens = false) {
     std::vector<Tensor> input_gradients;
     for (const Tensor& input : inputs_) {
       input_gradients.emplace_back(input.batch(), input.shape());
@@ -45,7 +47,8 @@ class Bench {
     for (Tensor& gradient : input_gradients) pointers.push_back(&gradient);
     f();
     layer_.backward(input_pointers(), output_, r_, pointers);
-    for (std::size_t i = 0; i < inputs_.size(); ++i) compare("input", inputs_[i].values(), input_gradients[i].values());
+    for (std::size_t i = 0; i < inputs_.size() && !inputs_are_tokens; ++i)
+      compare("input", inputs_[i].values(), input_gradients[i].values());
     for (std::size_t i = 0; i < values_.size(); ++i) compare(layer_.parameters()[i].name, values_[i], gradients_[i]);
 
     // Not asked for the gradients of the inputs, it must leave those of the parameters the same.
@@ -148,6 +151,29 @@ TEST(Gradient, GlobalAveragePool) {
   Bench(layer, {random_tensor(2, {3, 4, 2})}, kWide).check();
 }
 
+TEST(Gradient, Embedding) {
+  Embedding layer("embedding", {1, 1, 3}, 4, 5);
+  Tensor tokens(2, {1, 1, 3});
+  const float values[] = {4, 0, 2, 2, 4, 1};  // 2 and 4 twice, 3 never
+  std::copy_n(values, 6, tokens.data());
+  Bench(layer, {tokens}, kWide).check(true);
+}
+
+TEST(Gradient, LayerNorm) {
+  LayerNorm layer("norm", {6, 1, 3});
+  Bench(layer, {random_tensor(2, {6, 1, 3})}, 1.0F / 256.0F).check();
+}
+
+TEST(Gradient, SelfAttention) {
+  SelfAttention layer("attention", {3 * 4, 1, 5}, 2);
+  Bench(layer, {random_tensor(2, {3 * 4, 1, 5})}, kWide).check();
+}
+
+TEST(Gradient, Add) {
+  Add layer("add", {3, 1, 2});
+  Bench(layer, {random_tensor(2, {3, 1, 2}), around_the_corner(1.0F)}, kWide).check();
+}
+
 TEST(Gradient, SoftmaxCrossEntropy) {
   Tensor logits = random_tensor(3, {10, 1, 1});
   const std::vector<uint8_t> labels{9, 0, 4};
@@ -176,6 +202,45 @@ TEST(Relu, IsMaxOfZeroAndXOutsideItsCorner) {
   layer.forward({&input, 1}, y);
   // At 0: a quarter of the corner's half width, (1/64) / 4.
   EXPECT_EQ(std::vector<float>(y.data(), y.data() + 6), (std::vector<float>{0.0F, 0.0F, 0.00390625F, 0.015625F, 0.5F, 1000.0F}));
+}
+
+/** One head, two features, two tokens, worked out by hand: scores q.k / sqrt 2, softmax over the tokens that are looked at. */
+TEST(SelfAttention, KnownValues) {
+  SelfAttention layer("attention", {6, 1, 2}, 1);
+  Tensor x(1, {6, 1, 2});
+  const float root = std::sqrt(2.0F);
+  const float values[] = {root, 0,  0,  root * 2,  // queries (root, 0) and (0, 2 root)
+                          1,    0,  0,  1,         // keys (1, 0) and (0, 1)
+                          10,   20, 30, 70};       // values (10, 30) and (20, 70)
+  std::copy_n(values, 12, x.data());
+  Tensor y(1, {2, 1, 2});
+  const Tensor* input = &x;
+  layer.forward({&input, 1}, y);
+  // Scores of the first token 1, 0; of the second 0, 2.
+  const double first = std::exp(1.0) / (std::exp(1.0) + 1.0);
+  const double second = 1.0 / (1.0 + std::exp(2.0));
+  EXPECT_NEAR(y.data()[0], 10 * first + 20 * (1 - first), 1e-5);
+  EXPECT_NEAR(y.data()[1], 10 * second + 20 * (1 - second), 1e-5);
+  EXPECT_NEAR(y.data()[2], 30 * first + 70 * (1 - first), 1e-5);
+  EXPECT_NEAR(y.data()[3], 30 * second + 70 * (1 - second), 1e-5);
+}
+
+TEST(LayerNorm, MeanAndVarianceOfEachToken) {
+  LayerNorm layer("norm", {4, 1, 2});
+  Buffer parameters(8);  // zero: a gain of one and no bias
+  layer.parameters()[0].value = parameters.data();
+  layer.parameters()[1].value = parameters.data() + 4;
+  Tensor x(1, {4, 1, 2});
+  const float values[] = {1, 70, 2, 70, 3, 90, 4, 90};  // tokens (1, 2, 3, 4) and (70, 70, 90, 90)
+  std::copy_n(values, 8, x.data());
+  Tensor y(1, {4, 1, 2});
+  const Tensor* input = &x;
+  layer.forward({&input, 1}, y);
+  const double deviation = std::sqrt(1.25);
+  for (std::size_t c = 0; c < 4; ++c) {
+    EXPECT_NEAR(y.data()[2 * c], (static_cast<double>(c) - 1.5) / deviation, 1e-4);
+    EXPECT_NEAR(y.data()[2 * c + 1], c < 2 ? -1 : 1, 1e-4);
+  }
 }
 
 TEST(SoftmaxCrossEntropy, KnownValues) {

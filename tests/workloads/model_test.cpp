@@ -20,7 +20,8 @@ constexpr uint64_t kSeed = 3;
 /** A network in training on the drawn set, without MPI. */
 class Training {
  public:
-  Training(Model model, std::size_t first_sample = 0) : model_(std::move(model)), arena_(model_), labels_(model_.input().batch()) {
+  Training(Model model, std::unique_ptr<Dataset> data, std::size_t first_sample = 0)
+      : data_(std::move(data)), model_(std::move(model)), arena_(model_), labels_(model_.input().batch()) {
     use_one_blas_thread();
     arena_.initialise(kSeed);
     load(first_sample);
@@ -38,33 +39,37 @@ class Training {
   }
 
   float scale = 1.0F;  ///< of the loss whose gradient is taken
-  std::unique_ptr<Dataset> data_ = make_drawn_set(kSeed);
+  std::unique_ptr<Dataset> data_;
   Sampler sampler_{data_->size(), kSeed};
   Model model_;
   ParameterArena arena_;
   std::vector<uint8_t> labels_;
 };
 
-using Build = Model (*)(std::size_t batch, const Shape& input, std::size_t width);
-constexpr Shape kImage{1, 28, 28};
-
 struct Network {
   const char* name;
-  Build build;
   std::size_t width;
+  std::unique_ptr<Dataset> (*data)(uint64_t seed);
+  std::size_t steps;  ///< until the loss has fallen
 };
 
 class Networks : public testing::TestWithParam<Network> {
  protected:
-  Model build(std::size_t batch) const { return GetParam().build(batch, kImage, GetParam().width); }
+  Training start(std::size_t batch, std::size_t first_sample = 0) const {
+    std::unique_ptr<Dataset> data = GetParam().data(kSeed);
+    Model model = build_model(GetParam().name, batch, data->shape(), GetParam().width);
+    return Training(std::move(model), std::move(data), first_sample);
+  }
 };
 
-INSTANTIATE_TEST_SUITE_P(Model, Networks, testing::Values(Network{"mlp", build_mlp, 64}, Network{"cnn", build_cnn, 12}),
+INSTANTIATE_TEST_SUITE_P(Model, Networks,
+                         testing::Values(Network{"mlp", 64, make_drawn_set, 100}, Network{"cnn", 12, make_drawn_set, 100},
+                                         Network{"transformer", 16, make_token_set, 300}),
                          [](const auto& network) { return network.param.name; });
 
 /** Along its own gradient g, each parameter tensor changes the loss by |g| per unit: a wrong or missing path shows in that tensor. */
 TEST_P(Networks, GradientOfEveryTensorIsTheSlopeOfTheLoss) {
-  Training training(build(8));
+  Training training = start(8);
   training.forward_backward();
   for (const Parameter* parameter : training.model_.parameters_in_backward_order()) {
     const std::vector<float> gradient(parameter->gradient, parameter->gradient + parameter->count);
@@ -88,9 +93,9 @@ TEST_P(Networks, GradientOfEveryTensorIsTheSlopeOfTheLoss) {
 
 /** What data parallelism rests on: the gradient of a batch is the sum of the gradients of its halves. */
 TEST_P(Networks, GradientOfABatchIsTheSumOverItsParts) {
-  Training whole(build(8));
-  Training first(build(4), 0);
-  Training second(build(4), 4);
+  Training whole = start(8);
+  Training first = start(4);
+  Training second = start(4, 4);
   const double loss = whole.forward_backward();
   EXPECT_NEAR(first.forward_backward() + second.forward_backward(), loss, 1e-5 * loss);
   double difference = 0.0;
@@ -107,7 +112,7 @@ TEST_P(Networks, GradientOfABatchIsTheSumOverItsParts) {
 
 /** A bucket is posted on the strength of this: what is reported as ready never changes again, and what is not reported is not done. */
 TEST_P(Networks, ReadyGradientsAreFinal) {
-  Training training(build(4));
+  Training training = start(4);
   training.forward_backward();
   const std::vector<float> final(training.arena_.gradients().begin(), training.arena_.gradients().end());
   constexpr float kPoison = 12345.0F;
@@ -129,19 +134,19 @@ TEST_P(Networks, ReadyGradientsAreFinal) {
   EXPECT_EQ(last, training.arena_.counts().size());
 }
 
-TEST_P(Networks, LossFallsOnTheDrawnSet) {
+TEST_P(Networks, LossFallsOnItsDrawnSet) {
   constexpr std::size_t kBatch = 16;
-  constexpr std::size_t kSteps = 100;
-  Training training(build(kBatch));
+  const std::size_t steps = GetParam().steps;
+  Training training = start(kBatch);
   training.scale = 1.0F / static_cast<float>(kBatch);
   double first = 0.0;
   double last = 0.0;
-  for (std::size_t step = 0; step < kSteps; ++step) {
+  for (std::size_t step = 0; step < steps; ++step) {
     training.load(step * kBatch);  // never the same samples: learned, not memorised
     const double loss = training.forward_backward() / static_cast<double>(kBatch);
     training.arena_.update(0, training.arena_.size(), 0.02F, 0.9F);
     if (step < 10) first += loss / 10.0;
-    if (step >= kSteps - 10) last += loss / 10.0;
+    if (step >= steps - 10) last += loss / 10.0;
   }
   EXPECT_GT(first, 1.5);         // ten classes: about ln 10 = 2.3 before anything is learned
   EXPECT_LT(last, 0.8 * first);  // guessing stays at 2.3 for ever

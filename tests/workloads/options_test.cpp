@@ -19,6 +19,7 @@ TEST(Options, Defaults) {
   EXPECT_TRUE(mlp.overlap);
   EXPECT_EQ(mlp.bucket_bytes(), 262144U);
   EXPECT_EQ(parse({"--model", "cnn"}).width, 24U);
+  EXPECT_EQ(parse({"--model", "transformer"}).width, 128U);
 }
 
 TEST(Options, WhoAddsUpTheGradients) {
@@ -108,6 +109,9 @@ TEST(Options, RefusesNonsenseAndNamesTheOption) {
                                                   {"--bucket-mb", "-1"},
                                                   {"--bucket-mb", "inf"},
                                                   {"--model", "rnn"},
+                                                  {"--width", "30", "--model", "transformer"},
+                                                  {"--data", "x", "--model", "transformer"},
+                                                  {"--device", "cuda", "--model", "transformer"},
                                                   {"--print-every", "-1"},
                                                   {"--width", "-1"},
                                                   {"--jitter", "-1"},

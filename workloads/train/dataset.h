@@ -8,19 +8,21 @@
 
 namespace ddl::train {
 
-/** Labelled images. `load` depends on the index alone, so every rank sees the same sample under the same number. */
+/** Labelled images, or sequences. `load` depends on the index alone, so every rank sees the same sample under the same number. */
 class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual const char* name() const = 0;
   virtual std::size_t size() const = 0;
   virtual Shape shape() const = 0;
-  /** Writes shape().size() floats, about zero mean and unit variance, and returns the label, 0..kClasses-1. */
+  /** Writes shape().size() floats, about zero mean and unit variance (or tokens), and returns the label, 0..kClasses-1. */
   virtual uint8_t load(std::size_t index, float* pixels) const = 0;
 };
 
 /** Ten kinds of shapes, drawn on demand; needs no files. */
 std::unique_ptr<Dataset> make_drawn_set(uint64_t seed);
+/** Sequences of tokens below kVocabulary (models.h), for the transformer. */
+std::unique_ptr<Dataset> make_token_set(uint64_t seed);
 /** MNIST (IDX files) or CIFAR-10 (binary version), whichever lies in the folder. Throws DataError. */
 std::unique_ptr<Dataset> open_dataset(const std::string& folder);
 

@@ -22,13 +22,18 @@ struct SetUp {
   std::unique_ptr<Training> trainer;
 };
 
+std::unique_ptr<Dataset> make_dataset(const Options& options) {
+  if (!options.data_folder.empty()) return open_dataset(options.data_folder);
+  return options.model == "transformer" ? make_token_set(options.seed) : make_drawn_set(options.seed);
+}
+
 SetUp set_up(Mpi& mpi, int argc, char** argv) {
   SetUp result;
   result.options = parse_options(argc, argv);
   if (result.options.help) return result;
   check_ranks(result.options, mpi.size());
   use_one_blas_thread();
-  result.data = result.options.data_folder.empty() ? make_drawn_set(result.options.seed) : open_dataset(result.options.data_folder);
+  result.data = make_dataset(result.options);
   result.trainer = make_training(result.options, *result.data, mpi);
   if (!result.options.call_log.empty()) mpi.call_log().open(result.options.call_log + "." + std::to_string(mpi.rank()));
   return result;

@@ -6,6 +6,7 @@
 
 #include "workloads/train/compress/codec.h"
 #include "workloads/train/error.h"
+#include "workloads/train/models.h"
 
 namespace ddl::train {
 
@@ -23,10 +24,11 @@ struct Typed {
 po::options_description describe(Options& options, Typed& typed) {
   const Options defaults;
   po::options_description training("Training");
-  training.add_options()                                                                                                           //
-      ("model", po::value(&options.model)->default_value(defaults.model)->value_name("mlp|cnn"), "network")                        //
-      ("width", po::value(&typed.width)->default_value(0)->value_name("N"),                                                        //
-       "mlp: units per hidden layer (1024); cnn: channels of the first block (24)")                                                //
+  training.add_options()                                                                                                 //
+      ("model", po::value(&options.model)->default_value(defaults.model)->value_name("mlp|cnn|transformer"), "network")  //
+      ("width", po::value(&typed.width)->default_value(0)->value_name("N"),                                              //
+       "mlp: units per hidden layer (1024); cnn: channels of the first block (24); transformer: features of a token (128), a multiple "
+       "of 4")                                                                                                                     //
       ("batch", po::value(&typed.batch)->default_value(static_cast<int64_t>(defaults.batch))->value_name("N"),                     //
        "samples per rank and step")                                                                                                //
       ("steps", po::value(&typed.steps)->default_value(static_cast<int64_t>(defaults.steps))->value_name("N"), "training steps")   //
@@ -36,7 +38,7 @@ po::options_description describe(Options& options, Typed& typed) {
        "of weights, order of samples, drawn images, jitter")                                                                       //
       ("data", po::value(&options.data_folder)->value_name("DIR"),                                                                 //
        "folder with MNIST (train-images-idx3-ubyte, train-labels-idx1-ubyte) or CIFAR-10 (data_batch_*.bin); default: ten kinds "  //
-       "of drawn shapes")                                                                                                          //
+       "of drawn shapes; transformer: always drawn sequences, in which the marked digit is to be told")                            //
       ("bucket-mb", po::value(&options.bucket_mib)->default_value(defaults.bucket_mib, "0.25")->value_name("X"),                   //
        "gradients are reduced in buckets that are closed when they hold X MiB (2^20 bytes), the rule of DDP's bucket_cap_mb; 0: one per "
        "tensor")                                                                                                      //
@@ -91,11 +93,18 @@ void in_range(const char* option, double value, double low, double high) {
 
 void check(Options& options, const Typed& typed) {
   constexpr int64_t kMany = int64_t{1} << 40;
-  if (options.model != "mlp" && options.model != "cnn") throw UsageError("--model '" + options.model + "': expected mlp or cnn");
+  const std::size_t default_width = options.model == "mlp" ? 1024 : options.model == "cnn" ? 24 : options.model == "transformer" ? 128 : 0;
+  if (default_width == 0) throw UsageError("--model '" + options.model + "': expected mlp, cnn or transformer");
   if (options.device != "cpu" && options.device != "cuda") throw UsageError("--device '" + options.device + "': expected cpu or cuda");
   if (options.reduce != "nccl" && options.reduce != "mpi") throw UsageError("--reduce '" + options.reduce + "': expected nccl or mpi");
   options.width = static_cast<std::size_t>(in_range("width", typed.width, 0, 4096));
-  if (options.width == 0) options.width = options.model == "mlp" ? 1024 : 24;
+  if (options.width == 0) options.width = default_width;
+  if (options.model == "transformer") {
+    if (options.width % kHeads != 0)
+      throw UsageError("--width " + std::to_string(options.width) + ": expected a multiple of 4, for 4 heads");
+    if (!options.data_folder.empty()) throw UsageError("--data: the transformer reads sequences, not images");
+    if (options.device != "cpu") throw UsageError("--device cuda: --model is mlp or cnn there");
+  }
   options.batch = static_cast<std::size_t>(in_range("batch", typed.batch, 1, 65536));
   options.steps = static_cast<uint64_t>(in_range("steps", typed.steps, 1, kMany));
   options.seed = static_cast<uint64_t>(in_range("seed", typed.seed, 0, INT64_MAX));

@@ -20,10 +20,6 @@ class Phase {
   Phase& operator=(const Phase&) = delete;
 };
 
-Model build_model(const Options& options, const Shape& input) {
-  return options.model == "cnn" ? build_cnn(options.batch, input, options.width) : build_mlp(options.batch, input, options.width);
-}
-
 }  // namespace
 
 Trainer::Trainer(const Options& options, const Dataset& data, Mpi& mpi)
@@ -32,7 +28,7 @@ Trainer::Trainer(const Options& options, const Dataset& data, Mpi& mpi)
       mpi_(mpi),
       sampler_(data.size(), options.seed),
       faults_(options.faults, options.seed, mpi.rank()),
-      model_(build_model(options, data.shape())),
+      model_(build_model(options.model, options.batch, data.shape(), options.width)),
       arena_(model_),
       reducer_(mpi, arena_, assign_buckets(arena_.counts(), options.bucket_bytes()), [this] { faults_.before_first_reduction(step_); }),
       labels_(options.batch) {

@@ -84,8 +84,7 @@ class CudaTrainer : public Training {
         mpi_(mpi),
         sampler_(data.size(), options.seed),
         faults_(options.faults, options.seed, mpi.rank()),
-        host_model_(options.model == "cnn" ? build_cnn(options.batch, data.shape(), options.width)
-                                           : build_mlp(options.batch, data.shape(), options.width)),
+        host_model_(build_model(options.model, options.batch, data.shape(), options.width)),
         arena_(host_model_),
         buckets_(assign_buckets(arena_.counts(), options.bucket_bytes())),
         values_(arena_.size()),
