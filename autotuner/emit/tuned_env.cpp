@@ -4,9 +4,15 @@ namespace ddl::tune {
 
 Content emit_tuned_env(const Emission& emission, const Format&) {
   if (emission.environment.empty()) return {"", false, "no variables to set"};
-  std::string unset = "# unset";
-  for (const auto& [name, value] : emission.environment) unset += " " + name;
-  return {unset + "\n" + shell_assignments(emission.environment), true, ""};
+  std::string unset = "# unset", forwarded;
+  for (const auto& [name, value] : emission.environment) {
+    unset += " " + name;
+    if (!name.starts_with("OMPI_MCA_")) forwarded += " -x " + name;
+  }
+  std::string text = unset + "\n";
+  if (!forwarded.empty())
+    text += "# Open MPI's mpirun takes OMPI_MCA_ variables to other nodes by itself, these only so:\n# mpirun" + forwarded + "\n";
+  return {text + shell_assignments(emission.environment), true, ""};
 }
 
 }  // namespace ddl::tune

@@ -68,6 +68,14 @@ def test_unset(folder):
     job.check(done.returncode == 0 and not left, f"left after {line}: {left} {done.stderr}")
 
 
+def test_forwarded(folder):
+    """mpirun's words for what it does not take to other nodes by itself."""
+    lines = (emitted(folder, "tuned") / "tuned.env").read_text().splitlines()
+    words = next(line for line in lines if line.startswith("# mpirun ")).split()[2:]
+    want = [name for name in variables(folder, "tuned") if not name.startswith("OMPI_MCA_")]
+    job.check(words[::2] == ["-x"] * len(want) and sorted(words[1::2]) == sorted(want), f"mpirun {words}")
+
+
 def test_json(folder):
     schema = json.loads(SCHEMA.read_text())
     for which in ("tuned", "default", "other"):
@@ -167,4 +175,4 @@ def test_mca_params(folder):
 
 
 if __name__ == "__main__":
-    job.main(test_shell, test_unset, test_json, test_yaml, test_ddp, test_nccl, test_mca_params)
+    job.main(test_shell, test_unset, test_forwarded, test_json, test_yaml, test_ddp, test_nccl, test_mca_params)

@@ -4,5 +4,5 @@
 
 #include "autotuner/nccl_tuner/abi.h"
 
-static_assert(kNcclSuccess == ncclSuccess);
-static_assert(kNcclSystemError == ncclSystemError);
+static_assert(kNcclSuccess == static_cast<int>(ncclSuccess));
+static_assert(kNcclSystemError == static_cast<int>(ncclSystemError));
