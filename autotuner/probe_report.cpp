@@ -132,12 +132,20 @@ int64_t calls_of(const std::vector<ProofRow>& rows, ProofRow::Match match, int64
   return calls;
 }
 
+int64_t wrong_calls(const std::vector<ProofRow>& rows) {
+  int64_t calls = 0;
+  for (const ProofRow& row : rows) {
+    if (!row.calls.commutative && openmpi_needs_commutative(row.calls.ran)) calls += row.calls.calls;
+  }
+  return calls;
+}
+
 std::vector<std::string> notes_on(const std::vector<ProbeFile>& files, const std::vector<ProofRow>& rows) {
   std::vector<std::string> notes;
-  int64_t wrong = 0, gave_way = 0, lost = 0, size = -1;
+  const int64_t wrong = wrong_calls(rows);
+  int64_t gave_way = 0, lost = 0, size = -1;
   std::set<int64_t> ranks;
   for (const ProofRow& row : rows) {
-    if (!row.calls.commutative && openmpi_needs_commutative(row.calls.ran)) wrong += row.calls.calls;
     if (row.calls.ran != row.calls.asked && row.match != ProofRow::Match::kNotRuled) gave_way += row.calls.calls;
   }
   for (const ProbeFile& file : files) {
@@ -175,6 +183,7 @@ Proof prove_openmpi(const std::vector<ProbeFile>& files, std::string_view rules_
   const OpenMpiRules rules = read_openmpi_rules(rules_text);
   Proof proof;
   for (const ProbeRow& row : added_up(files)) proof.rows.push_back(compared(row, rules));
+  proof.wrong_results = wrong_calls(proof.rows) > 0;
   proof.notes = notes_on(files, proof.rows);
   const auto say = [&](Verdict verdict, std::string sentence) {
     proof.verdict = verdict;

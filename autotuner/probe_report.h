@@ -1,6 +1,6 @@
 // What ran, from the files of libddl-probe-openmpi.so, beside what the rules say: the proof that emitted rules are in force.
 //
-// A probe file is text: `ddl-probe-openmpi 1`, `library WORDS`, `rank N of N` (-1: not started by Open MPI's launcher), `symbols 0|1`
+// A probe file is text: `ddl-probe-openmpi 1`, `library WORDS`, `rank N of N` (-1: not known), `symbols 0|1`
 // (whether the library has the functions that are counted), `lost N` (calls that were not counted), then a row per kind of call, `RANKS
 // ELEMENTS BYTES ASKED RAN SEGMENT COMMUTES CALLS` (algorithms by their id), and `end`.
 #pragma once
@@ -52,6 +52,7 @@ struct Proof {
   Verdict verdict = Verdict::kCannotTell;
   std::string sentence;  ///< the verdict and its reason
   std::vector<ProofRow> rows;
+  bool wrong_results = false;      ///< a ring ran with an operation that does not commute
   std::vector<std::string> notes;  ///< what the reader should know besides; wrong results first
 };
 

@@ -24,10 +24,10 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-enum { kRows = 4096, kVersionBytes = 256, kMpiSuccess = 0 };
+enum { kRows = 4096, kMpiSuccess = 0 };
 
 /* Ids of coll_tuned_allreduce_algorithm. */
-enum { kNone, kBasicLinear, kNonoverlapping, kRecursiveDoubling, kRing, kSegmentedRing, kRabenseifner, kAlgorithms };
+enum { kBasicLinear = 1, kNonoverlapping, kRecursiveDoubling, kRing, kSegmentedRing, kRabenseifner };
 
 struct row {
   atomic_int state; /* 0 free, 1 being written, 2 there; two threads may make two rows of one key, the reader adds them up */
@@ -67,10 +67,10 @@ static struct {
   comm_size_t comm_size;
   op_commutative_t op_commutative;
 } mpi;
-static atomic_int asked_mpi; /* 2: the pointers are there */
+static atomic_int knows_mpi;
 
 static int know_mpi(const void* caller) {
-  if (atomic_load_explicit(&asked_mpi, memory_order_acquire) == 2) return 1;
+  if (atomic_load_explicit(&knows_mpi, memory_order_acquire)) return 1;
   const type_size_t type_size = (type_size_t)find("PMPI_Type_size", caller);
   const comm_size_t comm_size = (comm_size_t)find("PMPI_Comm_size", caller);
   const op_commutative_t op_commutative = (op_commutative_t)find("PMPI_Op_commutative", caller);
@@ -78,7 +78,7 @@ static int know_mpi(const void* caller) {
   mpi.type_size = type_size;
   mpi.comm_size = comm_size;
   mpi.op_commutative = op_commutative;
-  atomic_store_explicit(&asked_mpi, 2, memory_order_release);
+  atomic_store_explicit(&knows_mpi, 1, memory_order_release);
   return 1;
 }
 
@@ -128,22 +128,23 @@ static void note(int asked, int ran, int64_t segment, int elements, void* type, 
 
 /* `count` is int in Open MPI 4 and 5: passed on as the register that it came in, whatever its upper half. */
 #define ARGUMENTS const void *sendbuf, void *recvbuf, long elements, void *type, void *op, void *comm, void *module
-#define ALGORITHM(name, id, segment, parameters, ...)                                                                         \
-  EXPORTED int name parameters {                                                                                              \
-    static int(*_Atomic next) parameters;                                                                                     \
-    int(*real) parameters = atomic_load_explicit(&next, memory_order_relaxed);                                                \
-    if (real == NULL) {                                                                                                       \
-      const int saved = errno;                                                                                                \
-      real = (int(*) parameters)find(#name, __builtin_return_address(0));                                                     \
-      atomic_store_explicit(&next, real, memory_order_relaxed);                                                               \
-      errno = saved;                                                                                                          \
-      if (real == NULL) return 16; /* MPI_ERR_OTHER; cannot be: whoever called was linked with it */                          \
-    }                                                                                                                         \
-    inner = id;                                                                                                               \
-    ++depth;                                                                                                                  \
-    const int result = real(__VA_ARGS__);                                                                                     \
-    if (--depth == 0 && out[0] != '\0') note(id, inner, segment, (int)elements, type, op, comm, __builtin_return_address(0)); \
-    return result;                                                                                                            \
+#define ALGORITHM(name, id, segment, parameters, ...)                                                \
+  EXPORTED int name parameters {                                                                     \
+    static int(*_Atomic next) parameters;                                                            \
+    int(*real) parameters = atomic_load_explicit(&next, memory_order_relaxed);                       \
+    if (real == NULL) {                                                                              \
+      const int saved = errno;                                                                       \
+      real = (int(*) parameters)find(#name, __builtin_return_address(0));                            \
+      atomic_store_explicit(&next, real, memory_order_relaxed);                                      \
+      errno = saved;                                                                                 \
+      if (real == NULL) return 16; /* MPI_ERR_OTHER; cannot be: whoever called was linked with it */ \
+    }                                                                                                \
+    inner = id;                                                                                      \
+    ++depth;                                                                                         \
+    const int result = real(__VA_ARGS__);                                                            \
+    if (--depth == 0 && result == kMpiSuccess && out[0] != '\0')                                     \
+      note(id, inner, segment, (int)elements, type, op, comm, __builtin_return_address(0));          \
+    return result;                                                                                   \
   }
 #define PLAIN(name, id) ALGORITHM(name, id, 0, (ARGUMENTS), sendbuf, recvbuf, elements, type, op, comm, module)
 
@@ -165,14 +166,20 @@ __attribute__((constructor)) static void start(void) {
 
 static int put(int fd, const char* text, int length) { return length > 0 && write(fd, text, (size_t)length) == length; }
 
+/* As mpirun or srun has numbered this process; -1: neither did. */
+static int from_launcher(const char* of_mpirun, const char* of_srun) {
+  const char* value = getenv(of_mpirun);
+  if (value == NULL) value = getenv(of_srun);
+  return value != NULL ? atoi(value) : -1;
+}
+
 static int put_report(int fd, const char* version) {
   char text[512];
-  const char* rank = getenv("OMPI_COMM_WORLD_RANK");
-  const char* size = getenv("OMPI_COMM_WORLD_SIZE");
-  int good = put(fd, text,
-                 snprintf(text, sizeof text, "ddl-probe-openmpi 1\nlibrary %.255s\nrank %d of %d\nsymbols %d\nlost %ld\n", version,
-                          rank != NULL ? atoi(rank) : -1, size != NULL ? atoi(size) : -1,
-                          dlsym(RTLD_NEXT, "ompi_coll_base_allreduce_intra_ring") != NULL, atomic_load(&lost)));
+  int good =
+      put(fd, text,
+          snprintf(text, sizeof text, "ddl-probe-openmpi 1\nlibrary %.255s\nrank %d of %d\nsymbols %d\nlost %ld\n", version,
+                   from_launcher("OMPI_COMM_WORLD_RANK", "SLURM_PROCID"), from_launcher("OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"),
+                   dlsym(RTLD_NEXT, "ompi_coll_base_allreduce_intra_ring") != NULL, atomic_load(&lost)));
   for (int i = 0; i < kRows && good; ++i) {
     const struct row* row = &rows[i];
     if (atomic_load(&rows[i].state) != 2) continue;

@@ -34,6 +34,7 @@ TEST(Proof, OneCallOtherwiseIsEnoughToFail) {
   EXPECT_NE(proof.sentence.find("80 calls"), std::string::npos)
       << proof.sentence;  // 1,000 elements by default too; the fourth and fifth have no rule
   EXPECT_TRUE(proof.notes.empty());
+  EXPECT_FALSE(proof.wrong_results);
   for (const ProbeRow& bad : {row(3, kRing), row(10000, kRabenseifner), row(10000, kSegmentedRing, 8192), row(20000, kRing)}) {
     std::vector<ProbeFile> files = all_ranks(good);
     files[2].rows.push_back(bad);
@@ -88,6 +89,7 @@ TEST(Proof, RingsAndOperationsThatDoNotCommute) {
   const Proof proof = prove_openmpi(all_ranks({calls}), "1 2 1  4 1  0 4 0 0", 4);
   ASSERT_EQ(proof.notes.size(), 1u);
   EXPECT_NE(proof.notes[0].find("WRONG"), std::string::npos);
+  EXPECT_TRUE(proof.wrong_results);
 }
 
 TEST(ProbeFiles, AreReadOrRefused) {
