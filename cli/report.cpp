@@ -12,6 +12,7 @@
 #include "reports/csv.h"
 #include "reports/html/page.h"
 #include "reports/json.h"
+#include "reports/one_line.h"
 #include "reports/overview.h"
 #include "reports/text.h"
 
@@ -68,18 +69,18 @@ int run_report(const Arguments& arguments) {
                                   "  ddl report slow.ddl --html slow.html\n"
                                   "  ddl report slow.ddl --json | jq '.findings[0].sentence'\n"
                                   "  ddl report slow.ddl --csv v_step > steps.csv"});
-  options.add()("json", "everything, for programs")("csv", po::value<std::string>()->value_name("VIEW"),
-                                                    "one view or table of the store, e.g. v_collective")(
+  options.add()("json", "everything, for programs (docs/reference/ddl-report.schema.json)")(
+      "csv", po::value<std::string>()->value_name("VIEW"), "one view or table of the store, e.g. v_collective")(
       "html", po::value<std::string>()->value_name("FILE"), "a page of figures in one file that needs no network; - is standard output")(
-      "strict", "exit code 3 if any data are missing")("world", po::value<int64_t>()->value_name("N"),
-                                                       "which MPI_COMM_WORLD, if there are several");
+      "one-line", "one line, for the end of a batch job's log")("strict", "exit code 3 if any data are missing")(
+      "world", po::value<int64_t>()->value_name("N"), "which MPI_COMM_WORLD, if there are several");
   options.allow_words(2);
   if (!options.parse(arguments)) return 0;
-  if (options.has("json") + options.has("csv") + options.has("html") > 1)
-    throw Error("--json, --csv and --html exclude each other", "choose one", ExitCode::kUsage);
+  if (options.has("json") + options.has("csv") + options.has("html") + options.has("one-line") > 1)
+    throw Error("--json, --csv, --html and --one-line exclude each other", "choose one", ExitCode::kUsage);
   const Words words = sort_words(options.words());
-  if (options.has("html") && words.section != kOverview)
-    throw Error("the page has all sections", fmt::format("leave {} out", words.section), ExitCode::kUsage);
+  if ((options.has("html") || options.has("one-line")) && words.section != kOverview)
+    throw Error("--html and --one-line are of the whole run", fmt::format("leave {} out", words.section), ExitCode::kUsage);
   Run run = open_run(words.run);
 
   if (const auto view = options.maybe<std::string>("csv")) {
@@ -90,6 +91,8 @@ int run_report(const Arguments& arguments) {
   const bool overview = words.section == kOverview;
   if (const auto file = options.maybe<std::string>("html")) {
     write_output(*file, reports::html::render_page(reports::build_page(view, run.shown), reports::html::build_figures(view)));
+  } else if (options.has("one-line")) {
+    print_out(reports::render_one_line(reports::build_overview(view, run.shown)));
   } else if (options.has("json")) {
     const reports::Document document = overview ? reports::build_everything(view, run.shown) : reports::build_section(view, words.section);
     print_out(overview || document.tables.empty() ? reports::render_json(document) : reports::render_json(document.tables[0]));

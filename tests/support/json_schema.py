@@ -1,11 +1,13 @@
 """What of JSON Schema our schemas use, for the Python tests."""
+import re
 
 
 def violations(schema, value, root, path="$"):
     """What of JSON Schema the file uses, checked by hand: Debian's jsonschema is one more package."""
     if "$ref" in schema:
         schema = {**root["definitions"][schema["$ref"].rsplit("/", 1)[1]], **{k: v for k, v in schema.items() if k != "$ref"}}
-    known = {"$schema", "title", "description", "definitions", "type", "const", "enum", "required", "properties", "additionalProperties", "items", "minimum"}
+    known = {"$schema", "title", "description", "definitions", "type", "const", "enum", "required", "properties", "patternProperties", "additionalProperties",
+             "items", "minimum"}
     assert set(schema) <= known, set(schema) - known
     kinds = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
 
@@ -34,7 +36,11 @@ def violations(schema, value, root, path="$"):
         for name, inner in value.items():
             if name in schema.get("properties", {}):
                 yield from violations(schema["properties"][name], inner, root, f"{path}.{name}")
-            elif schema.get("additionalProperties") is False:
+                continue
+            patterns = [rule for pattern, rule in schema.get("patternProperties", {}).items() if re.search(pattern, name)]
+            for rule in patterns:
+                yield from violations(rule, inner, root, f"{path}.{name}")
+            if not patterns and schema.get("additionalProperties") is False:
                 yield f"{path}: {name} is not in the schema"
     if isinstance(value, list) and "items" in schema:
         for i, inner in enumerate(value):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""ddl report --html on virtual jobs: well-formed, one file, within its size, and deaf to every name that a run can hold."""
+"""ddl report --html on virtual jobs: well-formed, one file, within its size, and deaf to every name that a run can hold. --json of the same follows its schema."""
 import itertools
+import json
 import os
 import shutil
 import sqlite3
@@ -9,12 +10,15 @@ import sys
 import tempfile
 from pathlib import Path
 
+from json_schema import violations
+
 try:
     from checked_page import Page
 except ImportError as missing:
     print(f"skipped: {missing} (apt-get install python3-html5lib)")
     sys.exit(77)
 
+SCHEMA = json.loads((Path(__file__).resolve().parents[3] / "docs" / "reference" / "ddl-report.schema.json").read_text())
 BUILD = Path(os.environ["DDL_BUILD"]).resolve()
 KIB = 1024
 HOSTILE = "</style></title></svg><script>alert(1)</script><img src=x onerror=alert(1)>'\"]]>--><!-- &lt; \x1b[31m\u202e\u200b=1+1 " + "x" * 10_000
@@ -27,6 +31,21 @@ def page_of(run, file=None):
     file = file or run.with_suffix(".html")
     subprocess.run([BUILD / "bin" / "ddl", "report", run, "--html", file], check=True)
     return Page(file.read_bytes())
+
+
+def json_of(run):
+    out = subprocess.run([BUILD / "bin" / "ddl", "report", run, "--json"], check=True, capture_output=True).stdout
+    return json.loads(out.decode("utf-8"))
+
+
+def check_json(run):
+    wrong = list(violations(SCHEMA, json_of(run), SCHEMA))
+    assert not wrong, (run.name, [w[:200] for w in wrong[:10]])
+
+
+def check_one_line(run):
+    out = subprocess.run([BUILD / "bin" / "ddl", "report", run, "--one-line"], check=True, capture_output=True).stdout.decode("utf-8")
+    assert out.count("\n") == 1 and out.endswith("\n") and len(out) < 2000 and out[:-1].isprintable(), out
 
 
 def poison(store):
@@ -57,6 +76,8 @@ def check_hostile(run):
     shown = page.words()
     assert "<script>alert(1)</script>" in shown and "\\x1b" in shown and "\\u{202e}" in shown, "the names are shown, as words"
     assert "x" * 1000 not in shown, "long names are shortened"
+    assert HOSTILE[:20] in json.dumps(json_of(run)["run"])
+    check_one_line(run)
     folder = run.with_name("<b onclick=alert(1)>&quot;.ddl")
     shutil.copytree(run, folder)
     page_of(folder, run.with_suffix(".html")).check()
@@ -87,6 +108,8 @@ def main():
         for run in sorted(folder.glob("*.ddl")):
             page = page_of(run)
             page.check()
+            check_json(run)
+            check_one_line(run)
             sizes[run.stem] = page.size
         print(", ".join(f"{run} {size / KIB:.0f} KiB" for run, size in sizes.items()))
         assert sizes["ranks64"] <= 300 * KIB and sizes["ranks1024"] <= 1024 * KIB, sizes
