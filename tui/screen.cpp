@@ -1,7 +1,6 @@
 #include "tui/screen.h"
 
 #include <fmt/format.h>
-#include <time.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -13,12 +12,6 @@
 
 namespace ddl::tui {
 namespace {
-
-double now_s() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 /// Writes beside what is there, never over it. Returns what came of it.
 std::string save_new(const std::filesystem::path& path, const std::string& text) {
@@ -56,10 +49,10 @@ int run_screen(Source& source, const TopOptions& options, Color color) {
   Session session(options.view);
   Terminal terminal(color);
   std::string waiting;  // why there is nothing yet
-  double next_look = now_s();
+  double next_look = monotonic_s();
   int looks = 0;
   for (;;) {
-    if (now_s() >= next_look) {
+    if (monotonic_s() >= next_look) {
       try {
         source.poll(job, session.view().interval_s);
         Snapshot snapshot = observer.look(job, options.replay);
@@ -71,7 +64,7 @@ int run_screen(Source& source, const TopOptions& options, Color color) {
         if (!session.empty() || error.code() != ExitCode::kDataMissing) throw;
         waiting = error.what();
       }
-      next_look = now_s() + session.view().interval_s;
+      next_look = monotonic_s() + session.view().interval_s;
     }
     const Size size = terminal.size();
     if (session.empty()) {
@@ -84,7 +77,7 @@ int run_screen(Source& source, const TopOptions& options, Color color) {
       terminal.show(draw(session.shown(), size, options.theme, session.view()));
     }
     if (Terminal::asked_to_end() || (options.frames && looks >= *options.frames)) return 0;
-    const int key = terminal.read(std::max(0.0, next_look - now_s()));
+    const int key = terminal.read(std::max(0.0, next_look - monotonic_s()));
     if (key == kNoKey) continue;
     if (key == kClick) {
       const auto [x, y] = terminal.click();

@@ -12,7 +12,6 @@ namespace {
 
 constexpr size_t kMaxEvents = 1 << 22;  // in unfinished steps, of all ranks together; about 400 MB
 constexpr size_t kMaxRankEvents = 1 << 17, kLeastRankEvents = 1 << 12;
-constexpr size_t kMaxAhead = 64;               // steps that others have ended while a rank stays in one: it is not waited for
 constexpr size_t kGiveUpSteps = 3;             // this many later ones have ended
 constexpr int64_t kGiveUpNs = 2'000'000'000;   // or this long ago
 constexpr int64_t kNoStepsNs = 3'000'000'000;  // a job that has not begun a step by then has none
@@ -20,6 +19,11 @@ constexpr int64_t kSecondNs = 1'000'000'000;
 constexpr int64_t kMaxSeconds = 60;  // cut after a pause at once
 constexpr int kMaxSkipped = 3;
 constexpr int64_t kWindowSeconds = 30;  // before it was joined
+
+// A rank that stays in its step while others go on is waited for: what it writes may come late, over a network file system half a minute.
+// But not for ever.
+constexpr size_t kMaxAhead = 1024;  // steps that the others have ended since
+constexpr int64_t kMaxBehindNs = 60'000'000'000;
 
 uint64_t end_ticks(const Event& e) { return e.start_ticks + e.duration_ticks; }
 
@@ -223,11 +227,17 @@ void Steps::end_seconds(Job& job) {
 bool Steps::is_due(const Job& job, uint64_t number) const {
   bool give_up = true;
   int64_t end_ns = INT64_MIN;
+  int64_t newest_ns = INT64_MIN;
   size_t ahead = 0;
-  for (const Rank& rank : job.ranks) ahead = std::max(ahead, rank.steps.size());
   for (const Rank& rank : job.ranks) {
-    if (ahead <= kMaxAhead && rank.steps.empty() && !is_over(rank.life) && rank.open_step && *rank.open_step <= number) return false;
-    if (!rank.steps.empty()) end_ns = std::max(end_ns, rank.clock.time_ns(rank.steps.front().end_ticks));
+    ahead = std::max(ahead, rank.steps.size());
+    if (rank.steps.empty()) continue;
+    end_ns = std::max(end_ns, rank.clock.time_ns(rank.steps.front().end_ticks));
+    newest_ns = std::max(newest_ns, rank.clock.time_ns(rank.steps.back().end_ticks));
+  }
+  const bool patient = ahead <= kMaxAhead && newest_ns - end_ns <= kMaxBehindNs;
+  for (const Rank& rank : job.ranks) {
+    if (patient && rank.steps.empty() && !is_over(rank.life) && rank.open_step && *rank.open_step <= number) return false;
     give_up &= rank.steps.size() >= kGiveUpSteps || is_over(rank.life);
   }
   if (give_up || job.ended || job.now_ns - end_ns > kGiveUpNs) return true;

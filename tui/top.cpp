@@ -12,12 +12,6 @@ namespace {
 
 double seconds(const timeval& t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); }
 
-double wall_s() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 double cpu_s() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -26,10 +20,16 @@ double cpu_s() {
 
 }  // namespace
 
-OwnCost::OwnCost() : cpu_s_(cpu_s()), wall_s_(wall_s()) {}
+double monotonic_s() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+OwnCost::OwnCost() : cpu_s_(cpu_s()), wall_s_(monotonic_s()) {}
 
 double OwnCost::cpu_ratio() {
-  const double cpu = cpu_s(), wall = wall_s();
+  const double cpu = cpu_s(), wall = monotonic_s();
   const double ratio = wall > wall_s_ ? (cpu - cpu_s_) / (wall - wall_s_) : 0;
   cpu_s_ = cpu;
   wall_s_ = wall;

@@ -26,6 +26,9 @@ struct TopOptions {
   View view;
 };
 
+/// CLOCK_MONOTONIC, s.
+double monotonic_s();
+
 /// CPU time of this process against the clock, since the call before.
 class OwnCost {
  public:

@@ -43,7 +43,9 @@ TEST(Replay, LastFrameIsTheLiveOne) {
 TEST(Replay, AStepWithoutAnEndDoesNotBlockTheLaterOnes) {
   Analyzed run(training());
   run.db.exec("UPDATE step SET duration_ns = NULL WHERE step = 5 AND process = 1");
-  EXPECT_EQ(last_frame(run.db).step, 19u);
+  const Snapshot s = last_frame(run.db);
+  EXPECT_EQ(s.step, 19u);
+  EXPECT_TRUE(s.ranks[0].trend.back()) << "the rank is in the last step, too";
 }
 
 /// Numbers are the program's own and may fall: time does not.
