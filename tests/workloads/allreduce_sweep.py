@@ -115,7 +115,7 @@ def mistakes(_):
     for options, words in ((["--algorithms", "rings"], "no such algorithm"), (["--algorithms", "openmpi:rings"], "Open MPI has "),
                            (["--algorithms", "multi_ring:3x5"], "do not make 1 ranks"), (["--algorithms", "ring,"], "empty"),
                            (["--bytes", "6"], "multiple"), (["--bytes", "4X"], "number of bytes"), (["--bytes", "0"], "number of bytes"),
-                           (["--bytes", "99999999G"], "number of bytes"), (["--segments", "-1"], "number of bytes"),
+                           (["--bytes", "99999999G"], "number of bytes"), (["--segments", "-1"], "number of bytes"), (["--segments", "2G"], "number of bytes"),
                            (["--rounds", "0"], "1 to 1000000"), (["--calls", "-1"], "1 to 1000000"), (["--seconds", "nan"], "more than 0"), (["--no-such"], "--no-such")):
         done = job.run([ALLREDUCE, *options], check_rc=2)
         errors = [line for line in done.stderr.splitlines() if line.startswith("allreduce: error:")]

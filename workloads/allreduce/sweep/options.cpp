@@ -43,23 +43,22 @@ std::vector<std::string> words_of(const std::string& option, const std::string& 
 }
 
 /** Bytes with K, M or G behind them. */
-std::size_t size_of(const std::string& option, const std::string& word) {
-  constexpr uint64_t kMost = uint64_t{INT_MAX} * sizeof(float);
+std::size_t size_of(const std::string& option, const std::string& word, uint64_t most) {
   uint64_t value = 0;
   const char* const end = word.data() + word.size();
   const auto [rest, error] = std::from_chars(word.data(), end, value);
   const std::string suffix(rest, end);
   const std::size_t power = std::string("KMG").find(suffix.empty() ? "-" : suffix);
   const int shift = suffix.empty() ? 0 : 10 * (static_cast<int>(power) + 1);
-  if (error != std::errc() || suffix.size() > 1 || (!suffix.empty() && power == std::string::npos) || value < 1 || value > kMost >> shift) {
-    throw UsageError("--" + option + " '" + word + "': expected a number of bytes up to " + std::to_string(kMost) + ", as in 64 or 16K");
+  if (error != std::errc() || suffix.size() > 1 || (!suffix.empty() && power == std::string::npos) || value < 1 || value > most >> shift) {
+    throw UsageError("--" + option + " '" + word + "': expected a number of bytes up to " + std::to_string(most) + ", as in 64 or 16K");
   }
   return value << shift;
 }
 
-std::vector<std::size_t> sizes_of(const std::string& option, const std::string& list) {
+std::vector<std::size_t> sizes_of(const std::string& option, const std::string& list, uint64_t most) {
   std::vector<std::size_t> sizes;
-  for (const std::string& word : words_of(option, list)) sizes.push_back(size_of(option, word));
+  for (const std::string& word : words_of(option, list)) sizes.push_back(size_of(option, word, most));
   return sizes;
 }
 
@@ -69,12 +68,12 @@ int up_to_a_million(const std::string& option, int64_t value) {
 }
 
 void check(Options& options, const Typed& typed) {
-  options.bytes = sizes_of("bytes", typed.bytes);
+  options.bytes = sizes_of("bytes", typed.bytes, uint64_t{INT_MAX} * sizeof(float));  // MPI counts in int
   for (const std::size_t bytes : options.bytes) {
     if (bytes % sizeof(float) != 0) throw UsageError("--bytes " + std::to_string(bytes) + ": not a multiple of a float's 4 bytes");
   }
   options.algorithms = words_of("algorithms", typed.algorithms);
-  options.segments = sizes_of("segments", typed.segments);
+  options.segments = sizes_of("segments", typed.segments, INT_MAX);  // Open MPI's variable is an int
   options.rounds = up_to_a_million("rounds", typed.rounds);
   options.calls = up_to_a_million("calls", typed.calls);
   if (!(options.seconds > 0 && options.seconds <= 1e6)) throw UsageError("--seconds: expected more than 0, up to 1000000");
