@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kTokens = 0;
 constexpr std::size_t kPlaces = 1;
 
-std::size_t row_of(float token) { return static_cast<std::size_t>(token + 0.5F); }
+std::size_t row_of(float token) { return static_cast<std::size_t>(std::lround(token)); }
 
 }  // namespace
 
