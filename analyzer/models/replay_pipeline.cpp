@@ -8,24 +8,12 @@
 #include <tuple>
 
 #include "core/error.h"
+#include "store/import/pipeline_ops.h"
 
 namespace ddl::models {
 namespace {
 
-/// Who meets in an operation that is neither computing nor a message.
-enum class Meets { kAlone, kReplicas, kEnds, kAll };
-struct CollectiveType {
-  std::string_view type;
-  Meets meets;
-};
-constexpr CollectiveType kCollectives[] = {
-    {"params-all-gather", Meets::kReplicas},        // of a stage
-    {"grads-reduce-scatter", Meets::kReplicas},     //
-    {"grads-all-reduce", Meets::kReplicas},         //
-    {"layernorm-grads-all-reduce", Meets::kAlone},  // among the tensor-parallel ranks that one rank here stands for
-    {"embedding-grads-all-reduce", Meets::kEnds},   // first and last stage of a replica share the embedding
-    {"optimizer-clip-main-grad", Meets::kAll},      // norm of all gradients
-};
+using store::Meets;
 
 struct Direction {
   std::string_view name;
@@ -46,10 +34,7 @@ using Key = std::tuple<int64_t, int64_t, int64_t, std::string_view, int64_t>;  /
 class Builder {
  public:
   explicit Builder(const std::vector<PipelineOp>& ops) : ops_(ops) {
-    for (const PipelineOp& op : ops) {
-      result_.replicas = std::max(result_.replicas, op.replica + 1);
-      result_.stages = std::max(result_.stages, op.stage + 1);
-    }
+    for (const PipelineOp& op : ops) result_.replicas = std::max(result_.replicas, op.replica + 1);
   }
 
   PipelineReplay build() {
@@ -69,9 +54,8 @@ class Builder {
   void add(const PipelineOp& op) {
     const auto message = split(op.type);
     const bool is_message = message && message->second != "compute";
-    const auto collective =
-        std::find_if(std::begin(kCollectives), std::end(kCollectives), [&](const CollectiveType& c) { return c.type == op.type; });
-    const bool meets = is_message || collective != std::end(kCollectives);
+    const store::PipelineCollective* collective = store::find_pipeline_collective(op.type);
+    const bool meets = is_message || collective != nullptr;
     if (!kinds_.contains(op.type)) {
       // The two ends of a message are of one type: neither is slow without the other.
       const std::string type = is_message ? std::string(message->first->name) + "-messages" : op.type;

@@ -16,7 +16,8 @@ namespace ddl::models {
 struct PipelineOp {
   int64_t replica = 0, stage = 0;  ///< data-parallel replica, pipeline stage
   int64_t step = 0;
-  std::string type;    ///< forward-compute, backward-recv, grads-reduce-scatter, gc, ...: replay_pipeline.cpp lists who meets whom in which
+  std::string
+      type;  ///< forward-compute, backward-recv, grads-reduce-scatter, gc, ...: store/import/pipeline_ops.h lists who meets in which
   int64_t number = 0;  ///< of this type in the step: the micro-batch
   double start_s = 0, duration_s = 0;
 };
@@ -25,8 +26,7 @@ struct PipelineOp {
 /// the latest begin of those who meet. Throws ddl::Error for the same operation twice or a message of which one end is missing.
 struct PipelineReplay {
   Replay replay;
-  int64_t replicas = 1, stages = 1;
-  int64_t stage_of(int64_t rank) const { return rank / replicas; }
+  int64_t replicas = 1;
 };
 PipelineReplay pipeline_replay(const std::vector<PipelineOp>& ops);
 

@@ -90,7 +90,6 @@ Slowdown slowdown_of(const Replay& replay, const std::function<int64_t(int64_t r
   const double ideal_s = result.ideal_step_s = attribution.ideal_s();
   if (!(ideal_s > 0)) throw Error("the operations take no time: no slowdown can be told", "", ExitCode::kDataMissing);
   result.slowdown = result.step_s / ideal_s;
-  result.wasted_share = 1 - 1 / result.slowdown;
 
   for (const ReplayKind& kind : replay.kinds()) {
     const auto same = [&](const SlowdownShare& share) { return share.name == kind.type; };

@@ -26,7 +26,6 @@ struct SlowdownShare {
 struct Slowdown {
   double step_s = 0, ideal_step_s = 0;        ///< mean over steps, both replayed: launch delays are in neither
   double slowdown = 1;                        ///< S = T / T_ideal
-  double wasted_share = 0;                    ///< 1 - 1/S
   std::vector<SlowdownShare> types;           ///< S_t, worst first
   std::vector<SlowdownShare> ranks;           ///< S_w, worst first; at most kMostReplayedRanks: those that compute longest beyond the mean
   std::vector<SlowdownShare> stages;          ///< the same of pipeline stages, in their order; empty without

@@ -2,7 +2,8 @@
 // on a real file of another program.
 //
 //   ph X, or B and E    a range of a thread; names tell steps, phases and layers as those of NVTX do
-//   pid, tid            a process is a rank: the number in its name ("rank 3", metadata event process_name), else its place among the pids
+//   pid, tid            a process is a rank: the number in its name ("rank 3", metadata event process_name), else its place in the order in
+//                       which pids first appear
 //   cat mpi, nccl       a call: args.comm, comm_size, seq, bytes, peer, tag where they are known
 //   cat kernel, gpu_memcpy, gpu_memset, cuda_runtime   as in Kineto's traces (kineto.cpp), which are read better by `ddl import kineto`
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include <regex>
 
 #include "core/range_names.h"
+#include "store/import/call_class.h"
 #include "store/import/decimal.h"
 #include "store/import/formats.h"
 #include "store/import/imported_run.h"
@@ -21,27 +23,6 @@
 namespace ddl::store {
 
 namespace {
-
-constexpr int kNanoDigits = 3;  // us to ns
-
-/// What a call is, by its name: enough to split waiting and to match messages.
-OpClass class_of(std::string_view name) {
-  const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
-  if (has("Allreduce") || has("AllReduce") || has("Allgather") || has("AllGather") || has("Alltoall") || has("AlltoAll") ||
-      has("Reduce_scatter") || has("ReduceScatter"))
-    return OpClass::kAllToAll;
-  if (has("Barrier")) return OpClass::kBarrier;
-  if (has("Sendrecv")) return OpClass::kSendReceive;
-  if (has("Bcast") || has("Broadcast") || has("Scatter")) return OpClass::kRootToAll;
-  if (has("Reduce") || has("Gather")) return OpClass::kAllToRoot;
-  if (has("Wait") || has("Test")) return OpClass::kCompletion;
-  if (has("Probe")) return OpClass::kProbe;
-  if (name.starts_with("nccl")) return has("Send") || has("Recv") ? OpClass::kDeviceMessage : OpClass::kOther;
-  if (has("send")) return OpClass::kSend;
-  if (has("Send")) return OpClass::kSend;
-  if (has("recv") || has("Recv")) return OpClass::kReceive;
-  return OpClass::kOther;
-}
 
 class ChromeFile : public JsonVisitor {
  public:
@@ -98,7 +79,7 @@ class ChromeFile : public JsonVisitor {
       return;
     }
     if (phase != "X" && phase != "B" && phase != "E") return;
-    const std::optional<int64_t> time_ns = event.decimal("ts", kNanoDigits);
+    const std::optional<int64_t> time_ns = event.decimal("ts", kMicrosecondsToNs);
     if (!time_ns) throw BadRecord{"an event without ts"};
     Thread& t = thread(event);
     if (phase == "B") {
@@ -113,7 +94,7 @@ class ChromeFile : public JsonVisitor {
       --open_;
       add(t, range.name, range.category, range.start_ns, *time_ns - range.start_ns, event);
     } else {
-      const std::optional<int64_t> duration_ns = event.decimal("dur", kNanoDigits);
+      const std::optional<int64_t> duration_ns = event.decimal("dur", kMicrosecondsToNs);
       if (!duration_ns) throw BadRecord{"an event without dur"};
       add(t, event.word("name"), event.word("cat"), *time_ns, *duration_ns, event);
     }
@@ -143,7 +124,9 @@ class ChromeFile : public JsonVisitor {
   void add_call(const Thread& t, std::string_view name, int64_t start_ns, int64_t duration_ns, const JsonRecord& event) {
     ImportedOperation operation;
     operation.op = name;
-    operation.op_class = class_of(name);
+    const CallClass call = class_of_call(name);
+    operation.op_class = call.op_class;
+    operation.nonblocking = call.nonblocking;
     operation.payload_bytes = event.integer("args.bytes").value_or(0);
     if (operation.payload_bytes < 0) throw BadRecord{"args.bytes is negative"};
     operation.peer = event.integer("args.peer");
@@ -152,8 +135,11 @@ class ChromeFile : public JsonVisitor {
     const std::optional<int64_t> size = event.integer("args.comm_size");
     constexpr int64_t kMaxRanks = 1 << 24;
     if (!comm.empty() && size && *size > 0 && *size <= kMaxRanks) {
-      operation.communicator = run_.communicator(comm, comm, *size, {});
-      operation.seq = event.integer("args.seq");
+      const bool of_nccl = name.starts_with("nccl");
+      operation.communicator = run_.communicator(comm, comm, of_nccl ? CommunicatorOf::kNccl : CommunicatorOf::kProgram, *size, {});
+      // What a call of MPI only posts runs until a request is completed, of which the trace says nothing: it is no instance of a
+      // collective.
+      if (of_nccl || !call.nonblocking) operation.seq = event.integer("args.seq");
     }
     run_.call(t.process, t.number, operation, ImportedTiming::kCall, start_ns, duration_ns);
   }
@@ -194,9 +180,7 @@ class ChromeFile : public JsonVisitor {
 void read_chrome(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read) {
   for (const auto& path : files) {
     InputFile file(path, read);
-    std::error_code ignored;
-    const std::uintmax_t bytes = std::filesystem::file_size(path, ignored);
-    ChromeFile trace(run, path, ignored ? 0 : bytes);
+    ChromeFile trace(run, path, file_bytes(path));
     read_json(file, kTraceEvents, trace);
     trace.finish();
   }

@@ -1,9 +1,13 @@
 #include "store/import/cpu_sweep.h"
 
 #include <SQLiteCpp/Statement.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
+
+#include "core/error.h"
+#include "store/import/columns.h"
 
 namespace ddl::store {
 
@@ -13,13 +17,13 @@ enum Row { kStep, kRange, kLaunch, kCall };
 
 }  // namespace
 
-void CpuSweep::Totals::add(int64_t duration_ns, int64_t more_bytes, int64_t inside_mpi_ns) {
+bool CpuSweep::Totals::add(int64_t duration_ns, int64_t more_bytes, int64_t inside_mpi_ns) {
   ++calls;
-  bytes += more_bytes;
-  time_ns += duration_ns;
-  mpi_ns += inside_mpi_ns;
+  const bool beyond = __builtin_add_overflow(bytes, more_bytes, &bytes) | __builtin_add_overflow(time_ns, duration_ns, &time_ns) |
+                      __builtin_add_overflow(mpi_ns, inside_mpi_ns, &mpi_ns);
   min_ns = std::min(min_ns, duration_ns);
   max_ns = std::max(max_ns, duration_ns);
+  return !beyond;
 }
 
 CpuSweep::CpuSweep(ImportedRun& run, const std::function<void(double)>& step_done)
@@ -29,18 +33,16 @@ CpuSweep::CpuSweep(ImportedRun& run, const std::function<void(double)>& step_don
       insert_range_(run.db_, "INSERT INTO range_event VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)"),
       insert_event_(
           run.db_,
-          "INSERT INTO event(process, thread, kind, op, comm, seq, region, step, start_ns, duration_ns, bytes, peer, tag, datatype,"
-          " reduction) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+          "INSERT INTO event(process, thread, kind, op, comm, seq, region, step, start_ns, duration_ns, bytes, peer, tag, datatype)"
+          " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
       insert_source_(run.db_, "INSERT INTO nccl_collective VALUES (last_insert_rowid(), 'profiler', NULL, NULL, NULL, 1, ?, ?, 0, 1, 1)"),
       insert_launch_(run.db_, "INSERT INTO temp.launch VALUES (?, ?, ?, ?, ?, ?, ?)") {}
 
 void CpuSweep::run() {
   SQLite::Statement rows(run_.db_,
-                         "SELECT process, thread, start, duration, kind, number, name, seq, op, comm, bytes, peer, tag, datatype, reduction"
+                         "SELECT process, thread, start, duration, kind, number, name, seq, op, comm, bytes, peer, tag, datatype"
                          " FROM temp.stage_cpu ORDER BY process, thread, start, duration DESC, kind");
-  const auto maybe = [&](int column) {
-    return rows.isColumnNull(column) ? std::nullopt : std::optional(rows.getColumn(column).getInt64());
-  };
+  const auto maybe = [&](int column) { return maybe_integer(rows, column); };
   uint64_t done = 0;
   while (rows.executeStep()) {
     if (++done % 100'000 == 0) step_done_(0.7 * static_cast<double>(done) / static_cast<double>(run_.cpu_rows_));
@@ -71,19 +73,20 @@ void CpuSweep::run() {
         const int64_t op = rows.getColumn(8).getInt64(), bytes = rows.getColumn(10).getInt64();
         const std::optional<int64_t> comm = run_.communicator_id(maybe(9).value_or(0));
         insert_event_.row(p.id, thread, number, op, comm, maybe(7), current(), step, start_ns + p.shift_ns, duration_ns, bytes, maybe(11),
-                          maybe(12), maybe(13), maybe(14));
+                          maybe(12), maybe(13));
         ++run_.events_;
         switch (static_cast<ImportedTiming>(number)) {
           case ImportedTiming::kNcclProfiler:
             insert_source_.row(start_ns + p.shift_ns, duration_ns);
             break;
           case ImportedTiming::kCall:
-            for (Open& range : open_) range.mpi_ns += std::min(start_ns + duration_ns, range.end_ns) - start_ns;
+            for (Open& range : open_)  // one that overlaps the ranges above it may have ended before
+              if (range.end_ns > start_ns) range.mpi_ns += std::min(start_ns + duration_ns, range.end_ns) - start_ns;
             break;
           case ImportedTiming::kRequest:
             break;
         }
-        calls_[{op, comm.value_or(0), current(), std::bit_width(static_cast<uint64_t>(bytes))}].add(duration_ns, bytes, 0);
+        add(calls_[{op, comm.value_or(0), current(), std::bit_width(static_cast<uint64_t>(bytes))}], duration_ns, bytes, 0);
       }
     }
   }
@@ -113,8 +116,14 @@ void CpuSweep::close(const Open& range) {
   } else {
     insert_range_.row(p.id, thread_, range.region, run_.step_at(static_cast<size_t>(process_), range.start_ns), range.start_ns + p.shift_ns,
                       duration_ns, range.mpi_ns, range.seq);
-    ranges_[range.region].add(duration_ns, 0, range.mpi_ns);
+    add(ranges_[range.region], duration_ns, 0, range.mpi_ns);
   }
+}
+
+void CpuSweep::add(Totals& totals, int64_t duration_ns, int64_t bytes, int64_t mpi_ns) const {
+  if (totals.add(duration_ns, bytes, mpi_ns)) return;
+  throw Error(fmt::format("{}: the times or bytes of its events add up to more than 64 bits hold", run_.source_), "",
+              ExitCode::kDataMissing);
 }
 
 void CpuSweep::end_process() {

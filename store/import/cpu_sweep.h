@@ -18,6 +18,7 @@ namespace ddl::store {
 class CpuSweep {
  public:
   CpuSweep(ImportedRun& run, const std::function<void(double ratio)>& step_done);
+  /// Throws Error if the times or bytes of the trace do not add up within 64 bits.
   void run();
 
  private:
@@ -31,12 +32,14 @@ class CpuSweep {
   };
   struct Totals {
     int64_t calls = 0, bytes = 0, time_ns = 0, mpi_ns = 0, min_ns = INT64_MAX, max_ns = 0;
-    void add(int64_t duration_ns, int64_t more_bytes, int64_t inside_mpi_ns);
+    /// False: the sums are beyond 64 bits.
+    [[nodiscard]] bool add(int64_t duration_ns, int64_t more_bytes, int64_t inside_mpi_ns);
   };
 
   void close_until(int64_t time_ns);
   void close(const Open& range);
   void end_process();
+  void add(Totals& totals, int64_t duration_ns, int64_t bytes, int64_t mpi_ns) const;
   uint32_t current() const { return open_.empty() ? 0 : open_.back().region; }
 
   ImportedRun& run_;

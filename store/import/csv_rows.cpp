@@ -10,6 +10,7 @@ namespace ddl::store {
 
 CsvRows::CsvRows(InputFile& file) : file_(file) {
   if (!file_.line(line_)) file_.fail(0, "the file is empty");
+  if (line_.starts_with("\xef\xbb\xbf")) line_.erase(0, 3);  // a BOM, as spreadsheets write it
   split(line_);
   columns_ = fields_;
 }
@@ -46,6 +47,7 @@ void CsvRows::split(const std::string& line) {
       field += c;
     }
   }
+  if (quoted) fail("a quote is never closed");
   fields_.push_back(std::move(field));
 }
 

@@ -16,7 +16,8 @@ class CsvRows {
   explicit CsvRows(InputFile& file);
 
   bool has(std::string_view column) const;
-  /// The next row; false at the end. Throws Error, with the byte, for a row of another length than the header's.
+  /// The next row; false at the end. Throws Error, with the byte, for a row of another length than the header's, or with a quote that is
+  /// never closed.
   bool next();
   /// Of the current row. All throw Error with the place of the row if there is no such column, or if it is no such number.
   const std::string& text(std::string_view column) const;

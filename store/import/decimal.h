@@ -7,6 +7,9 @@
 
 namespace ddl::store {
 
+// Places between the unit of a trace and ns.
+constexpr int kSecondsToNs = 9, kMillisecondsToNs = 6, kMicrosecondsToNs = 3;
+
 /// The decimal number `text`, with or without fraction and exponent, times 10^places, rounded half away from zero. Nothing if it is no
 /// number, or does not fit: its magnitude must stay below 4e18, so that the difference of two is an int64_t.
 std::optional<int64_t> scaled(std::string_view text, int places);

@@ -24,7 +24,6 @@ namespace ddl::store {
 
 namespace {
 
-constexpr int kNanoDigits = 3;  // us to ns
 constexpr int64_t kMaxRanks = 1 << 20;
 constexpr std::string_view kNegotiate = "NEGOTIATE_";
 
@@ -74,7 +73,7 @@ class Timeline : public JsonVisitor {
     std::vector<int64_t> ranks;
     const int64_t size = ranks_.rbegin()->first + 1;
     for (int64_t r = 0; r < size; ++r) ranks.push_back(r);
-    const uint32_t everybody = run_.communicator("horovod", "horovod", size, ranks);
+    const uint32_t everybody = run_.communicator("horovod", "horovod", CommunicatorOf::kProgram, size, ranks);
     if (everybody != kEverybody) throw BadRecord{"another communicator came first"};
     for (const auto& [number, process] : ranks_) run_.process(process).world_size = size;
     if (open_ > 0) run_.losses().add({}, "abandoned_calls", open_, "operations that the timeline does not see ending: they are left out");
@@ -113,7 +112,7 @@ class Timeline : public JsonVisitor {
     const std::string key(event.word("pid"));
     if (phase == "M") {
       if (event.word("name") == "process_name") tensors_[key].name = event.word("args.name");
-      if (const auto start_ns = event.decimal("args.start_time_since_epoch_in_micros", kNanoDigits)) {
+      if (const auto start_ns = event.decimal("args.start_time_since_epoch_in_micros", kMicrosecondsToNs)) {
         base_ns_ = *start_ns;
         for (const auto& [number, process] : ranks_) {
           run_.process(process).base_ns = base_ns_;
@@ -123,7 +122,7 @@ class Timeline : public JsonVisitor {
       return;
     }
     if (phase != "B" && phase != "E" && phase != "X") return;
-    const std::optional<int64_t> time_ns = event.decimal("ts", kNanoDigits);
+    const std::optional<int64_t> time_ns = event.decimal("ts", kMicrosecondsToNs);
     if (!time_ns) throw BadRecord{"an event without ts"};
     Tensor& tensor = tensors_[key];
     const std::string_view name = event.word("name");
@@ -192,9 +191,7 @@ void read_horovod(ImportedRun& run, const std::vector<std::filesystem::path>& fi
   if (files.size() > 1)
     throw Error("a timeline of Horovod is one file", "rank 0 writes it for all ranks: ddl import horovod timeline.json", ExitCode::kUsage);
   InputFile file(files[0], read);
-  std::error_code ignored;
-  const std::uintmax_t bytes = std::filesystem::file_size(files[0], ignored);
-  Timeline timeline(run, files[0], ignored ? 0 : bytes);
+  Timeline timeline(run, files[0], file_bytes(files[0]));
   read_json(file, kTraceEvents, timeline);
   timeline.finish();
 }

@@ -12,6 +12,7 @@
 #include "store/draft.h"
 #include "store/import/formats.h"
 #include "store/import/imported_run.h"
+#include "store/import/input_file.h"
 
 namespace ddl {
 
@@ -36,11 +37,7 @@ std::span<const ImportFormat> import_formats() { return kFormats; }
 
 ImportSummary import_traces(const ImportFormat& format, const std::vector<fs::path>& files, const ImportOptions& options) {
   uint64_t total_bytes = 0, done_bytes = 0, reported = 0;
-  for (const fs::path& file : files) {
-    std::error_code ignored;
-    const std::uintmax_t bytes = fs::file_size(file, ignored);
-    if (!ignored) total_bytes += bytes;
-  }
+  for (const fs::path& file : files) total_bytes += store::file_bytes(file);
   const auto tell = [&](const char* stage, uint64_t done, uint64_t total) {
     if (options.progress) options.progress({stage, done, total});
   };

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <set>
 
+#include "store/import/columns.h"
 #include "store/import/imported_run.h"
 
 namespace ddl::store {
@@ -26,26 +27,20 @@ bool is_numbered(OpClass op_class) {
 void ImportedRun::place_gpu() {
   db_.exec(
       "CREATE TEMP TABLE kernel_collective(event INTEGER PRIMARY KEY, process, comm, op, step, bucket, start, duration, thread, region, "
-      "payload,"
-      " datatype, reduction, algorithm, protocol)");
-  Insert insert(db_, "INSERT INTO gpu_event VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?)");
-  Insert insert_collective(db_,
-                           "INSERT INTO temp.kernel_collective VALUES (last_insert_rowid(), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+      "payload, datatype, algorithm, protocol)");
+  Insert insert(db_, "INSERT INTO gpu_event VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, NULL, ?, ?)");
+  Insert insert_collective(db_, "INSERT INTO temp.kernel_collective VALUES (last_insert_rowid(), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   SQLite::Statement rows(
       db_,
       "SELECT g.process, g.kind, g.name, g.device, g.context, g.stream, g.start, g.duration, g.bytes, g.copy, g.source, g.destination,"
-      " g.peer, g.correlation, g.graph_node, g.op, g.comm, g.payload, g.datatype, g.reduction, g.algorithm, g.protocol, l.thread, l.region,"
-      " l.step, l.start, l.duration FROM temp.stage_gpu g JOIN temp.stage_process p ON p.stage = g.process"
+      " g.correlation, g.graph_node, g.op, g.comm, g.payload, g.datatype, g.algorithm, g.protocol, l.thread, l.region, l.step, l.start,"
+      " l.duration FROM temp.stage_gpu g JOIN temp.stage_process p ON p.stage = g.process"
       " LEFT JOIN temp.launch l ON l.process = g.process AND l.correlation = g.correlation AND g.correlation <> 0"
       " ORDER BY p.id, g.start, g.duration DESC");
-  const auto maybe = [&](int column) {
-    return rows.isColumnNull(column) ? std::nullopt : std::optional(rows.getColumn(column).getInt64());
-  };
-  const auto text = [&](int column) {
-    return rows.isColumnNull(column) ? std::nullopt : std::optional(rows.getColumn(column).getString());
-  };
+  const auto maybe = [&](int column) { return maybe_integer(rows, column); };
+  const auto text = [&](int column) { return maybe_text(rows, column); };
   std::vector<OpClass> classes(ops_.size() + 1);
-  for (const auto& [name, op] : ops_) classes[static_cast<size_t>(op.first)] = op.second;
+  for (const auto& [name, op] : ops_) classes[static_cast<size_t>(op.id)] = op.op_class;
   std::unordered_map<uint32_t, uint32_t> gpu_names;  // by name
   std::map<int64_t, uint64_t> without_launch;        // by process
   while (rows.executeStep()) {
@@ -56,15 +51,15 @@ void ImportedRun::place_gpu() {
     uint32_t& gpu_name = gpu_names[name];
     if (gpu_name == 0) gpu_name = gpu_names_.id(kind == DeviceKind::kKernel ? GpuNames::readable(*names_[name]) : *names_[name]);
     const int64_t start_ns = rows.getColumn(6).getInt64(), duration_ns = rows.getColumn(7).getInt64();
-    const std::optional<int64_t> launch_ns = maybe(25);
-    const std::optional<int64_t> step = launch_ns ? maybe(24) : step_at(process, start_ns);
-    const std::optional<int64_t> thread = maybe(22);
-    const int64_t region = maybe(23).value_or(0);
+    const std::optional<int64_t> launch_ns = maybe(23);
+    const std::optional<int64_t> step = launch_ns ? maybe(22) : step_at(process, start_ns);
+    const std::optional<int64_t> thread = maybe(20);
+    const int64_t region = maybe(21).value_or(0);
     if (!launch_ns && kind != DeviceKind::kOverhead && launches_ > 0) ++without_launch[*p.told.rank];
-    const std::optional<int64_t> op = maybe(15), comm = communicator_id(maybe(16).value_or(0));
+    const std::optional<int64_t> op = maybe(14), comm = communicator_id(maybe(15).value_or(0));
     insert.row(p.id, static_cast<uint32_t>(kind), gpu_name, maybe(3), maybe(4), maybe(5), region, step, thread, start_ns + p.shift_ns,
-               duration_ns, maybe(8), text(9), text(10), text(11), maybe(12), rows.getColumn(13).getInt64(), maybe(14), comm,
-               launch_ns ? std::optional(*launch_ns + p.shift_ns) : std::nullopt, maybe(26));
+               duration_ns, maybe(8), text(9), text(10), text(11), rows.getColumn(12).getInt64(), maybe(13), comm,
+               launch_ns ? std::optional(*launch_ns + p.shift_ns) : std::nullopt, maybe(24));
     if (!op || !comm) continue;
     // Steps and what lies between them, in their order.
     const int64_t moment_ns = launch_ns.value_or(start_ns);
@@ -72,8 +67,8 @@ void ImportedRun::place_gpu() {
         std::upper_bound(p.steps.begin(), p.steps.end(), moment_ns, [](int64_t ns, const Step& s) { return ns < s.start_ns; });
     std::optional<int64_t> bucket;
     if (after != p.steps.begin() && is_numbered(classes[static_cast<size_t>(*op)])) bucket = (after - 1)->number;
-    insert_collective.row(p.id, *comm, *op, step, bucket, start_ns + p.shift_ns, duration_ns, thread.value_or(0), region, maybe(17),
-                          maybe(18), maybe(19), text(20), text(21));
+    insert_collective.row(p.id, *comm, *op, step, bucket, start_ns + p.shift_ns, duration_ns, thread.value_or(0), region, maybe(16),
+                          maybe(17), text(18), text(19));
   }
   for (const auto& [rank, count] : without_launch) {
     losses_.add(
@@ -99,19 +94,14 @@ void ImportedRun::number_collectives() {
     sums[key.first] += count.value_or(0);
   }
   std::map<std::string, int64_t> numbers;
-  SQLite::Statement rows(
-      db_,
-      "SELECT event, process, comm, op, step, bucket, start, duration, thread, region, payload, datatype, reduction, algorithm,"
-      " protocol FROM temp.kernel_collective ORDER BY process, comm, start, event");
-  const auto maybe = [&](int column) {
-    return rows.isColumnNull(column) ? std::nullopt : std::optional(rows.getColumn(column).getInt64());
-  };
-  const auto text = [&](int column) {
-    return rows.isColumnNull(column) ? std::nullopt : std::optional(rows.getColumn(column).getString());
-  };
+  SQLite::Statement rows(db_,
+                         "SELECT event, process, comm, op, step, bucket, start, duration, thread, region, payload, datatype, algorithm,"
+                         " protocol FROM temp.kernel_collective ORDER BY process, comm, start, event");
+  const auto maybe = [&](int column) { return maybe_integer(rows, column); };
+  const auto text = [&](int column) { return maybe_text(rows, column); };
   Insert insert(db_,
-                "INSERT INTO event(process, thread, kind, op, comm, seq, region, step, start_ns, duration_ns, bytes, datatype, reduction)"
-                " VALUES (?, ?, 4, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+                "INSERT INTO event(process, thread, kind, op, comm, seq, region, step, start_ns, duration_ns, bytes, datatype)"
+                " VALUES (?, ?, 4, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   Insert insert_nccl(db_, "INSERT INTO nccl_collective VALUES (last_insert_rowid(), 'kernel', ?, ?, NULL, 1, ?, ?, 0, 1, 1)");
   Insert update(db_, "UPDATE gpu_event SET seq = ?2 WHERE id = ?1");
   uint64_t unnumbered = 0;
@@ -132,8 +122,8 @@ void ImportedRun::number_collectives() {
     }
     const int64_t start_ns = rows.getColumn(6).getInt64(), duration_ns = rows.getColumn(7).getInt64();
     insert.row(process, rows.getColumn(8).getInt64(), rows.getColumn(3).getInt64(), comm, seq, rows.getColumn(9).getInt64(), maybe(4),
-               start_ns, duration_ns, maybe(10).value_or(0), maybe(11), maybe(12));
-    insert_nccl.row(text(13), text(14), start_ns, duration_ns);
+               start_ns, duration_ns, maybe(10).value_or(0), maybe(11));
+    insert_nccl.row(text(12), text(13), start_ns, duration_ns);
     ++events_;
   }
   losses_.add({}, "nccl_kernels", unnumbered,

@@ -30,6 +30,12 @@ template <class T>
 std::optional<T> unless_zero(T value) {
   return value != 0 ? std::optional<T>(value) : std::nullopt;
 }
+/// Sums over a run must stay what 64 bits hold.
+void check_bytes(int64_t bytes) {
+  constexpr int64_t kMostBytes = int64_t{1} << 50;
+  if (bytes < 0 || bytes > kMostBytes) throw BadRecord{fmt::format("{} bytes are out of range", bytes)};
+}
+
 std::optional<std::string_view> unless_empty(std::string_view text) { return text.empty() ? std::nullopt : std::optional(text); }
 
 }  // namespace
@@ -39,13 +45,12 @@ ImportedRun::ImportedRun(SQLite::Database& db, std::string format, std::string s
   db_.exec(
       "PRAGMA temp_store = FILE;"
       // kind: 0 step (number: its number), 1 range (number: ContextKind), 2 launch (number: correlation), 3 call (number: event.kind)
-      "CREATE TEMP TABLE stage_cpu(process, thread, start, duration, kind, number, name, seq, op, comm, bytes, peer, tag, datatype, "
-      "reduction);"
-      "CREATE TEMP TABLE stage_gpu(process, kind, name, device, context, stream, start, duration, bytes, copy, source, destination, peer,"
-      " correlation, graph_node, op, comm, payload, datatype, reduction, algorithm, protocol);"
+      "CREATE TEMP TABLE stage_cpu(process, thread, start, duration, kind, number, name, seq, op, comm, bytes, peer, tag, datatype);"
+      "CREATE TEMP TABLE stage_gpu(process, kind, name, device, context, stream, start, duration, bytes, copy, source, destination,"
+      " correlation, graph_node, op, comm, payload, datatype, algorithm, protocol);"
       "CREATE TEMP TABLE launch(process, correlation, thread, region, step, start, duration)");
-  insert_cpu_.emplace(db_, "INSERT INTO temp.stage_cpu VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  insert_gpu_.emplace(db_, "INSERT INTO temp.stage_gpu VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  insert_cpu_.emplace(db_, "INSERT INTO temp.stage_cpu VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  insert_gpu_.emplace(db_, "INSERT INTO temp.stage_gpu VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
 }
 
 // ------------------------------------------------------------------------------------------------ what the trace says
@@ -81,12 +86,9 @@ uint32_t ImportedRun::name_id(std::string_view name) {
   return entry->second;
 }
 
-int64_t ImportedRun::op_id(std::string_view name, OpClass op_class) {
-  const auto known = ops_.find(name);
-  if (known != ops_.end()) return known->second.first;
-  const auto id = static_cast<int64_t>(ops_.size() + 1);
-  ops_.emplace(name, std::pair(id, op_class));
-  return id;
+int64_t ImportedRun::op_id(const ImportedOperation& o, ImportedTiming timing) {
+  const Op op{static_cast<int64_t>(ops_.size() + 1), o.op_class, o.nonblocking || timing != ImportedTiming::kCall};
+  return ops_.try_emplace(clean_name(o.op), op).first->second.id;
 }
 
 bool ImportedRun::seen(size_t process, int64_t start_ns, int64_t duration_ns) {
@@ -110,7 +112,7 @@ void ImportedRun::step(size_t process, uint32_t thread, int64_t number, int64_t 
   processes_[process].steps.push_back({start_ns, duration_ns, number});
   ++cpu_rows_;
   insert_cpu_->row(process, thread, start_ns, duration_ns, 0, number, std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
-                   std::nullopt, std::nullopt, std::nullopt, std::nullopt);
+                   std::nullopt, std::nullopt, std::nullopt);
 }
 
 void ImportedRun::range(size_t process, uint32_t thread, ContextKind kind, std::string_view name, int64_t start_ns, int64_t duration_ns,
@@ -118,7 +120,7 @@ void ImportedRun::range(size_t process, uint32_t thread, ContextKind kind, std::
   if (!seen(process, start_ns, duration_ns)) return;
   ++cpu_rows_;
   insert_cpu_->row(process, thread, start_ns, duration_ns, 1, static_cast<uint32_t>(kind), name_id(name), seq, std::nullopt, std::nullopt,
-                   std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
+                   std::nullopt, std::nullopt, std::nullopt, std::nullopt);
 }
 
 void ImportedRun::launch(size_t process, uint32_t thread, int64_t correlation, int64_t start_ns, int64_t duration_ns) {
@@ -126,40 +128,43 @@ void ImportedRun::launch(size_t process, uint32_t thread, int64_t correlation, i
   ++cpu_rows_;
   ++launches_;
   insert_cpu_->row(process, thread, start_ns, duration_ns, 2, correlation, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
-                   std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
+                   std::nullopt, std::nullopt, std::nullopt, std::nullopt);
 }
 
 void ImportedRun::call(size_t process, uint32_t thread, const ImportedOperation& o, ImportedTiming timing, int64_t start_ns,
                        int64_t duration_ns) {
   if (!seen(process, start_ns, duration_ns)) return;
+  check_bytes(o.payload_bytes);
   ++cpu_rows_;
-  insert_cpu_->row(process, thread, start_ns, duration_ns, 3, static_cast<int>(timing), std::nullopt, o.seq, op_id(o.op, o.op_class),
-                   unless_zero(o.communicator), o.payload_bytes, o.peer, o.tag, unless_zero(o.datatype), unless_zero(o.reduction));
+  insert_cpu_->row(process, thread, start_ns, duration_ns, 3, static_cast<int>(timing), std::nullopt, o.seq, op_id(o, timing),
+                   unless_zero(o.communicator), o.payload_bytes, o.peer, o.tag, unless_zero(o.datatype));
 }
 
 void ImportedRun::gpu(size_t process, const GpuActivity& a, const ImportedOperation* o) {
   if (!seen(process, a.start_ns, a.duration_ns)) return;
+  check_bytes(a.bytes.value_or(0));
   ++gpu_rows_;
-  std::optional<int64_t> op, comm, payload, datatype, reduction;
+  std::optional<int64_t> op, comm, payload, datatype;
   std::optional<std::string_view> algorithm, protocol;
   if (o != nullptr) {
-    op = op_id(o->op, o->op_class);
+    check_bytes(o->payload_bytes);
+    op = op_id(*o, ImportedTiming::kNcclProfiler);
     comm = unless_zero<int64_t>(o->communicator);
     payload = o->payload_bytes;
     datatype = unless_zero<int64_t>(o->datatype);
-    reduction = unless_zero<int64_t>(o->reduction);
     algorithm = unless_empty(o->algorithm);
     protocol = unless_empty(o->protocol);
   }
   insert_gpu_->row(process, static_cast<uint32_t>(a.kind), name_id(a.name), a.device, a.context, a.stream, a.start_ns, a.duration_ns,
-                   a.bytes, unless_empty(a.copy), unless_empty(a.source), unless_empty(a.destination), a.peer_device, a.correlation,
-                   a.graph_node, op, comm, payload, datatype, reduction, algorithm, protocol);
+                   a.bytes, unless_empty(a.copy), unless_empty(a.source), unless_empty(a.destination), a.correlation, a.graph_node, op,
+                   comm, payload, datatype, algorithm, protocol);
 }
 
-uint32_t ImportedRun::communicator(std::string_view name, std::string_view label, int64_t size, const std::vector<int64_t>& ranks) {
-  const std::string key = fmt::format("{}|{}|{}", name, size, fmt::join(ranks, ","));
+uint32_t ImportedRun::communicator(std::string_view name, std::string_view label, CommunicatorOf of, int64_t size,
+                                   const std::vector<int64_t>& ranks) {
+  const std::string key = fmt::format("{}|{}|{}|{}", name, static_cast<int>(of), size, fmt::join(ranks, ","));
   const auto [entry, is_new] = communicator_numbers_.try_emplace(key, static_cast<uint32_t>(communicators_.size() + 1));
-  if (is_new) communicators_.push_back({std::string(name), clean_name(label), size, ranks});
+  if (is_new) communicators_.push_back({std::string(name), clean_name(label), of, size, ranks});
   return entry->second;
 }
 
@@ -302,19 +307,19 @@ void ImportedRun::write_communicators() {
     std::string label = c.label.empty() ? clean_name(c.name) : c.label;
     for (int number = 2; !labels.insert(label).second; ++number)
       label = fmt::format("{}#{}", c.label.empty() ? clean_name(c.name) : c.label, number);
-    const bool nccl = format_ != "horovod" && format_ != "pipedream";
-    insert.row(c.id, c.id, label, c.size, nccl ? "nccl" : "intra");
+    insert.row(c.id, c.id, label, c.size, c.of == CommunicatorOf::kNccl ? "nccl" : "intra");
     for (size_t i = 0; i < c.ranks.size(); ++i) insert_member.row(c.id, i, c.ranks[i]);
   }
 }
 
 void ImportedRun::write_operations() {
   Insert insert(db_, "INSERT INTO op VALUES (?, ?, ?, ?)");
-  for (const auto& [name, op] : ops_) insert.row(op.first, clean_name(name), name_of(op.second), name.starts_with("nccl"));
+  for (const auto& [name, op] : ops_) insert.row(op.id, name, name_of(op.op_class), op.nonblocking);
 }
 
 void ImportedRun::write_meta() {
-  const bool realtime = std::all_of(processes_.begin(), processes_.end(), [](const Process& p) { return p.told.is_realtime; });
+  const bool realtime =
+      std::all_of(processes_.begin(), processes_.end(), [](const Process& p) { return !p.begin_ns || p.told.is_realtime; });
   meta_["schema_version"] = fmt::to_string(kSchemaVersion);
   if (realtime) meta_["epoch_realtime_ns"] = fmt::to_string(epoch_ns_);
   meta_["imported_from"] = format_;

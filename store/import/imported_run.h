@@ -3,7 +3,8 @@
 //
 // Events go to temporary tables of SQLite first, because what one needs another one says later: who is rank 0, which range a launch lay in,
 // which launch a kernel belongs to, when the run began. finish() sorts them there and fills the tables, so that memory is bounded by
-// SQLite's cache and by the numbers of names, ranges of the tree, steps and communicators; never by events.
+// SQLite's cache and by the numbers of names, ranges of the tree, steps and communicators; never by events. Some importers hold more of
+// their own: nsys all texts of StringIds, nccl-inspector who is in which communicator.
 //
 // Times are ns on a clock of the trace. Ranks of one call to add_process() are one file's. Not for several threads.
 #pragma once
@@ -45,7 +46,7 @@ struct GpuActivity {
   DeviceKind kind = DeviceKind::kKernel;
   std::string_view name;
   int64_t start_ns = 0, duration_ns = 0;
-  std::optional<int64_t> device, context, stream, bytes, graph_node, peer_device;
+  std::optional<int64_t> device, context, stream, bytes, graph_node;
   std::string_view copy, source, destination;  ///< empty: NULL
   int64_t correlation = 0;                     ///< 0: none
 };
@@ -54,17 +55,20 @@ struct GpuActivity {
 struct ImportedOperation {
   std::string_view op;  ///< MPI_Allreduce, ncclAllReduce, ...: the exact C name, else the trace's own
   OpClass op_class = OpClass::kOther;
+  bool nonblocking = false;    ///< it posts a request, or work for a device
   uint32_t communicator = 0;   ///< 0: none, or not known
   std::optional<int64_t> seq;  ///< of collectives: number on the communicator; of kernels given by finish()
   int64_t payload_bytes = 0;
   std::optional<int64_t> peer, tag;
-  uint32_t datatype = 0, reduction = 0;  ///< core/names.h; 0: none
-  std::string algorithm, protocol;       ///< of NCCL; empty: not known
+  uint32_t datatype = 0;            ///< core/names.h; 0: none
+  std::string algorithm, protocol;  ///< of NCCL; empty: not known
 };
 
 /// What the times of an operation are: those of a call, from post to completion, or timers of NCCL (exact in length, near in place).
 /// Numbers are those of event.kind.
 enum class ImportedTiming { kCall = 1, kRequest = 2, kNcclProfiler = 4 };
+
+enum class CommunicatorOf { kProgram, kNccl };  ///< kProgram: of MPI, or of a library that does not say
 
 class ImportedRun {
  public:
@@ -86,8 +90,8 @@ class ImportedRun {
             int64_t duration_ns);
   void gpu(size_t process, const GpuActivity& activity, const ImportedOperation* operation = nullptr);
 
-  /// The same number for the same name and members. `ranks`: in the order of their ranks in it; empty: not known.
-  uint32_t communicator(std::string_view name, std::string_view label, int64_t size, const std::vector<int64_t>& ranks);
+  /// The same number for the same name, kind and members. `ranks`: in the order of their ranks in it; empty: not known.
+  uint32_t communicator(std::string_view name, std::string_view label, CommunicatorOf of, int64_t size, const std::vector<int64_t>& ranks);
 
   Losses& losses() { return losses_; }
   void fact(const std::string& key, const std::string& value) { meta_[key] = value; }
@@ -118,13 +122,20 @@ class ImportedRun {
   };
   struct Communicator {
     std::string name, label;
+    CommunicatorOf of;
     int64_t size;
     std::vector<int64_t> ranks;
     int64_t id = 0;  ///< communicator.id
   };
 
+  struct Op {
+    int64_t id;  ///< op.id
+    OpClass op_class;
+    bool nonblocking;
+  };
+
   uint32_t name_id(std::string_view name);
-  int64_t op_id(std::string_view name, OpClass op_class);
+  int64_t op_id(const ImportedOperation& operation, ImportedTiming timing);
   std::optional<int64_t> communicator_id(int64_t number) const;
   /// Keeps the process's begin and end. False: the interval ends before it begins, which is counted.
   bool seen(size_t process, int64_t start_ns, int64_t duration_ns);
@@ -148,7 +159,7 @@ class ImportedRun {
   std::vector<const std::string*> names_;  ///< by id
   std::vector<Communicator> communicators_;
   std::map<std::string, uint32_t> communicator_numbers_;  ///< into communicators_, from 1
-  std::map<std::string, std::pair<int64_t, OpClass>, std::less<>> ops_;
+  std::map<std::string, Op> ops_;                         ///< by name
   std::map<std::tuple<uint32_t, ContextKind, uint32_t>, uint32_t> region_ids_;
   Regions regions_;
   GpuNames gpu_names_;

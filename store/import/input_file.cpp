@@ -19,6 +19,12 @@ Error cannot_read(const std::filesystem::path& path, const char* why) {
 
 }  // namespace
 
+uint64_t file_bytes(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::uintmax_t bytes = std::filesystem::file_size(path, error);
+  return error ? 0 : bytes;
+}
+
 InputFile::InputFile(const std::filesystem::path& path, std::function<void(uint64_t)> progress)
     : path_(path), progress_(std::move(progress)), block_(kBlockBytes), next_(block_.data()), end_(block_.data()) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);

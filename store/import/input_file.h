@@ -20,6 +20,9 @@ struct BadRecord {
   std::string what;
 };
 
+/// As it lies on the disk; 0 if that cannot be told.
+uint64_t file_bytes(const std::filesystem::path& path);
+
 class InputFile {
  public:
   /// `progress` is told how many bytes of the file were read since last time. Throws Error if the file cannot be opened.
@@ -49,7 +52,6 @@ class InputFile {
   /// Takes a line without its end; false at the end of the file.
   bool line(std::string& text);
 
-  const std::filesystem::path& path() const { return path_; }
   /// "trace.json.gz, byte 1234: WHAT".
   [[noreturn]] void fail(uint64_t offset, const std::string& what) const;
 

@@ -36,13 +36,6 @@ std::string_view JsonRecord::word(std::string_view path) const {
   return field ? std::string_view(field->text) : std::string_view();
 }
 
-std::optional<std::string_view> JsonRecord::text(std::string_view path) const {
-  const JsonField* field = find(path);
-  if (field == nullptr) return std::nullopt;
-  if (field->kind != JsonKind::kText) wrong_type(*field, "text");
-  return field->text;
-}
-
 std::optional<int64_t> JsonRecord::integer(std::string_view path) const {
   const JsonField* field = find(path);
   if (field == nullptr) return std::nullopt;

@@ -31,7 +31,6 @@ class JsonRecord {
   const JsonField* find(std::string_view path) const;
   /// Text, or a number as it is written: ids come as either.
   std::string_view word(std::string_view path) const;
-  std::optional<std::string_view> text(std::string_view path) const;
   std::optional<int64_t> integer(std::string_view path) const;
   /// Times 10^places.
   std::optional<int64_t> decimal(std::string_view path, int places) const;

@@ -31,7 +31,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kNanoDigits = 3;                           // us to ns
 constexpr int64_t kUnixEra = 1'000'000'000'000'000'000;  // ns: later times count from 1970
 
 enum class Category { kOther, kKernel, kMemcpy, kMemset, kSync, kOverhead, kOperator, kAnnotation, kModule, kRuntime };
@@ -88,7 +87,7 @@ class KinetoFile : public JsonVisitor {
     ImportedProcess& p = run_.process(process_);
     if (!p.rank) p.rank = rank_in(p.file);
     if (p.rank && *p.rank < 0) throw BadRecord{fmt::format("its rank is {}", *p.rank)};
-    p.is_realtime = p.base_ns + first_ns_ > kUnixEra;
+    p.is_realtime = first_ns_ != INT64_MAX && p.base_ns + first_ns_ > kUnixEra;
     for (const auto& [number, name] : gpu_names_)
       if (used_gpus_.contains(number)) p.gpus[number] = name;
     if (!version_.empty()) p.facts.emplace_back("nccl", version_);
@@ -113,7 +112,8 @@ class KinetoFile : public JsonVisitor {
   std::map<int64_t, std::string> gpu_names_;
   std::set<int64_t> used_gpus_;
   std::string version_;
-  std::string key_;  // of a thread
+  std::unordered_map<std::string, uint32_t> communicators_;  ///< by what kernels say of them: a list of thousands of ranks is read once
+  std::string key_;                                          // of a thread, or a communicator
 };
 
 /// The numbers in a path: "distributedInfo.pg_config.0.ranks.5" has 0 and 5.
@@ -186,8 +186,8 @@ void KinetoFile::on_record(const JsonRecord& event) {
   if (phase != "X") return;
   const Category category = category_of(event.word("cat"));
   if (category == Category::kOther) return;
-  const std::optional<int64_t> start_ns = event.decimal("ts", kNanoDigits);
-  const std::optional<int64_t> duration_ns = event.decimal("dur", kNanoDigits);
+  const std::optional<int64_t> start_ns = event.decimal("ts", kMicrosecondsToNs);
+  const std::optional<int64_t> duration_ns = event.decimal("dur", kMicrosecondsToNs);
   if (!start_ns || !duration_ns) throw BadRecord{"an event without ts and dur"};
   first_ns_ = std::min(first_ns_, *start_ns);
   switch (category) {
@@ -279,14 +279,18 @@ uint32_t KinetoFile::group_of(const JsonRecord& event) {
   const std::optional<int64_t> size = event.integer("args.Group size");
   if (name.empty() || !size || *size < 1 || *size > 1 << 24) return 0;
   std::string_view label = event.word("args.Process Group Description");
-  std::vector<int64_t> ranks = parse_ranks(event.word("args.Process Group Ranks"));
+  const std::string_view list = event.word("args.Process Group Ranks");
+  key_.assign(name).append("|").append(fmt::format_int(*size).c_str()).append("|").append(list);
+  const auto known = communicators_.find(key_);
+  if (known != communicators_.end()) return known->second;
+  std::vector<int64_t> ranks = parse_ranks(list);
   for (const auto& [place, group] : groups_) {
     if (group.name != name) continue;
     if (static_cast<int64_t>(ranks.size()) != *size) ranks = group.ranks;
     if (label.empty()) label = group.label;
   }
   if (static_cast<int64_t>(ranks.size()) != *size) ranks.clear();
-  return run_.communicator(name, label, *size, ranks);
+  return communicators_[key_] = run_.communicator(name, label, CommunicatorOf::kNccl, *size, ranks);
 }
 
 std::optional<ImportedOperation> KinetoFile::collective_of(const JsonRecord& event, std::string_view kernel) {
@@ -314,9 +318,7 @@ std::optional<ImportedOperation> KinetoFile::collective_of(const JsonRecord& eve
 void read_kineto(ImportedRun& run, const std::vector<fs::path>& files, const BytesRead& read) {
   for (const fs::path& path : files) {
     InputFile file(path, read);
-    std::error_code ignored;
-    const std::uintmax_t bytes = fs::file_size(path, ignored);
-    KinetoFile trace(run, path, ignored ? 0 : bytes);
+    KinetoFile trace(run, path, file_bytes(path));
     read_json(file, kTraceEvents, trace);
     try {
       trace.finish();

@@ -25,7 +25,6 @@ namespace ddl::store {
 
 namespace {
 
-constexpr int kNanoDigits = 3;  // us to ns
 constexpr int64_t kMaxRanks = 1 << 24;
 
 struct Known {
@@ -87,8 +86,7 @@ class Collectives : public JsonVisitor {
   Collectives(ImportedRun& run, const Members& members) : run_(run) {
     const auto largest =
         std::max_element(members.sizes.begin(), members.sizes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-    std::map<std::string, std::vector<int64_t>> ranks;  // in the job, by rank in the communicator
-    for (const auto& [comm, size] : members.sizes) ranks[comm].assign(static_cast<size_t>(size), -1);
+    std::map<std::string, Ranks> ranks;  // by communicator
     for (const auto& [key, process] : members.processes) {
       const auto in_largest = process.ranks.find(largest->first);
       const bool several = std::any_of(process.ranks.begin(), process.ranks.end(), [](const auto& comm) { return comm.second.size() > 1; });
@@ -99,21 +97,23 @@ class Collectives : public JsonVisitor {
         const std::optional<int64_t> rank = in_largest == process.ranks.end() ? std::nullopt : std::optional(*in_largest->second.begin());
         add(key, process.file, rank, largest->second, 0, ranks[largest->first]);
         for (const auto& [comm, own] : process.ranks)
-          if (rank) ranks[comm][static_cast<size_t>(*own.begin())] = *rank;
+          if (rank) ranks[comm][*own.begin()] = *rank;
       }
     }
     for (auto& [comm, size] : members.sizes) {
-      std::vector<int64_t>& told = ranks[comm];
-      if (std::count(told.begin(), told.end(), -1) > 0) told.clear();
-      communicators_[comm] = run_.communicator(comm, comm, size, told);
+      std::vector<int64_t> told;
+      if (static_cast<int64_t>(ranks[comm].size()) == size)
+        for (const auto& [in_comm, in_job] : ranks[comm]) told.push_back(in_job);
+      communicators_[comm] = run_.communicator(comm, comm, CommunicatorOf::kNccl, size, told);
     }
   }
 
   uint64_t left_out() const { return left_out_; }
 
  private:
-  void add(const ProcessKey& key, const std::string& file, std::optional<int64_t> rank, int64_t world_size, int64_t which,
-           std::vector<int64_t>& told) {
+  using Ranks = std::map<int64_t, int64_t>;  ///< in the job, by rank in a communicator: a file may name millions and tell few
+
+  void add(const ProcessKey& key, const std::string& file, std::optional<int64_t> rank, int64_t world_size, int64_t which, Ranks& told) {
     ImportedProcess process;
     process.file = file;
     process.rank = rank;
@@ -122,7 +122,7 @@ class Collectives : public JsonVisitor {
     process.pid = key.second;
     process.is_realtime = true;
     processes_[{key, which}] = run_.add_process(std::move(process));
-    if (rank) told[static_cast<size_t>(*rank)] = *rank;
+    if (rank) told[*rank] = *rank;
   }
 
   void on_fact(const JsonField&) override {}
@@ -137,13 +137,13 @@ class Collectives : public JsonVisitor {
       return;
     }
     const std::optional<int64_t> number = record.integer("coll_perf.coll_sn"), bytes = record.integer("coll_perf.coll_msg_size_bytes");
-    const std::optional<int64_t> duration_ns = record.decimal("coll_perf.coll_exec_time_us", kNanoDigits);
+    const std::optional<int64_t> duration_ns = record.decimal("coll_perf.coll_exec_time_us", kMicrosecondsToNs);
     if (!number || !bytes || !duration_ns) throw BadRecord{"a collective without coll_sn, coll_msg_size_bytes and coll_exec_time_us"};
     constexpr int64_t kMostCollectives = int64_t{1} << 40;
     if (*number < 0 || *number > kMostCollectives || *bytes < 0) throw BadRecord{"coll_sn or coll_msg_size_bytes is out of range"};
-    std::optional<int64_t> start_ns = record.decimal("coll_perf.event_trace_ts.coll_start_ts", kNanoDigits);
+    std::optional<int64_t> start_ns = record.decimal("coll_perf.event_trace_ts.coll_start_ts", kMicrosecondsToNs);
     if (!start_ns) {
-      start_ns = record.decimal("metadata.dump_timestamp_us", kNanoDigits);
+      start_ns = record.decimal("metadata.dump_timestamp_us", kMicrosecondsToNs);
       if (!start_ns) throw BadRecord{"a line without metadata.dump_timestamp_us"};
       *start_ns -= *duration_ns;
     }

@@ -2,7 +2,8 @@
 // file.
 //
 // Every table may be absent, and columns have come and gone over the years: what is not there is left out. Times are ns since the session
-// began. Processes are told by globalPid (vm, pid); their ranks by MPI_RANKS, else by the order of their pids in each file.
+// began. Processes are told by globalPid (vm, pid); their ranks by MPI_RANKS, else by the order in which the
+// tables first name them (those of a file follow those of the files before it). StringIds, and the names of threads, are held in memory.
 //
 //   CUPTI_ACTIVITY_KIND_KERNEL, _MEMCPY, _MEMSET, _SYNCHRONIZATION    what GPUs did; names in StringIds
 //   CUPTI_ACTIVITY_KIND_RUNTIME                                       launches, by correlationId
@@ -19,6 +20,7 @@
 #include <set>
 
 #include "core/range_names.h"
+#include "store/import/call_class.h"
 #include "store/import/formats.h"
 #include "store/import/imported_run.h"
 #include "store/import/input_file.h"
@@ -93,7 +95,7 @@ class NsysFile {
     each("TARGET_INFO_SYSTEM_ENV", {"name", "value"}, [&](const Rows& row) {
       if (row.text(0) == "Hostname") host_ = row.text(1);
     });
-    each("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"}, [&](const Rows& row) { base_ns_ = row.maybe(0).value_or(0); });
+    each("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"}, [&](const Rows& row) { base_ns_ = in_range(row.maybe(0).value_or(0)); });
     each("TARGET_INFO_GPU", {"id", "name"}, [&](const Rows& row) { gpus_[row.integer(0)] = row.text(1).value_or(""); });
     each("MPI_RANKS", {"globalPid", "rank"},
          [&](const Rows& row) { run_.process(process(row.integer(0))).rank = rank_in(row.integer(1)); });
@@ -104,7 +106,7 @@ class NsysFile {
     each("NVTX_EVENTS", {"start", "end", "eventType", "globalTid", "text", "textId"}, [&](const Rows& row) { add_range(row); });
     each("CUPTI_ACTIVITY_KIND_RUNTIME", {"start", "end", "globalTid", "correlationId"}, [&](const Rows& row) {
       const auto [p, thread] = place(row.integer(2));
-      if (const auto correlation = row.maybe(3)) run_.launch(p, thread, *correlation, row.integer(0), span(row));
+      if (const auto correlation = row.maybe(3)) run_.launch(p, thread, *correlation, start(row), span(row));
     });
     const std::vector<std::string> device = {"start",     "end",      "globalPid",     "deviceId",
                                              "contextId", "streamId", "correlationId", "graphNodeId"};
@@ -141,10 +143,8 @@ class NsysFile {
       a.name = "[CUDA synchronisation]";
       run_.gpu(process(row.integer(2)), a);
     });
-    each("MPI_COLLECTIVES_EVENTS", {"start", "end", "globalTid", "textId", "size"},
-         [&](const Rows& row) { add_call(row, OpClass::kAllToAll, false); });
-    each("MPI_P2P_EVENTS", {"start", "end", "globalTid", "textId", "size", "tag"},
-         [&](const Rows& row) { add_call(row, OpClass::kOther, true); });
+    each("MPI_COLLECTIVES_EVENTS", {"start", "end", "globalTid", "textId", "size"}, [&](const Rows& row) { add_call(row); });
+    each("MPI_P2P_EVENTS", {"start", "end", "globalTid", "textId", "size", "tag"}, [&](const Rows& row) { add_call(row, row.maybe(5)); });
     for (const auto& [pid, number] : processes_) {
       ImportedProcess& p = run_.process(number);
       p.base_ns = base_ns_;
@@ -181,11 +181,15 @@ class NsysFile {
     return rank;
   }
 
-  static int64_t span(const Rows& row) {
-    int64_t duration_ns = 0;
-    if (__builtin_sub_overflow(row.integer(1), row.integer(0), &duration_ns)) throw BadRecord{"its time is out of range"};
-    return duration_ns;
+  /// The difference of two is an int64_t.
+  static int64_t in_range(int64_t time_ns) {
+    constexpr int64_t kLatestNs = 4'000'000'000'000'000'000;
+    if (time_ns < -kLatestNs || time_ns > kLatestNs) throw BadRecord{"its time is out of range"};
+    return time_ns;
   }
+  // Columns 0 and 1 of everything that takes time.
+  static int64_t start(const Rows& row) { return in_range(row.integer(0)); }
+  static int64_t span(const Rows& row) { return in_range(row.integer(1)) - start(row); }
 
   std::optional<std::string> string(std::optional<int64_t> id) const {
     if (!id) return std::nullopt;
@@ -220,7 +224,7 @@ class NsysFile {
   static GpuActivity activity(const Rows& row, DeviceKind kind) {
     GpuActivity a;
     a.kind = kind;
-    a.start_ns = row.integer(0);
+    a.start_ns = start(row);
     a.duration_ns = span(row);
     a.device = row.maybe(3);
     a.context = row.maybe(4);
@@ -242,29 +246,26 @@ class NsysFile {
     const auto kind = static_cast<ContextKind>(name.kind);
     if (kind != ContextKind::kStep) {
       const auto seq = name.numbers.has_seq ? std::optional(static_cast<int64_t>(name.numbers.seq)) : std::nullopt;
-      run_.range(p, thread, kind, {name.text, name.length}, row.integer(0), span(row), seq);
+      run_.range(p, thread, kind, {name.text, name.length}, start(row), span(row), seq);
       return;
     }
     int64_t number = next_step_[p];
     if (name.has_step && name.step <= INT32_MAX) number = static_cast<int64_t>(name.step);
     next_step_[p] = number + 1;
-    run_.step(p, thread, number, row.integer(0), span(row));
+    run_.step(p, thread, number, start(row), span(row));
   }
 
-  void add_call(const Rows& row, OpClass op_class, bool message) {
+  void add_call(const Rows& row, std::optional<int64_t> tag = std::nullopt) {
     const std::string name = string(row.maybe(3)).value_or("MPI_?");
-    const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
+    const CallClass call = class_of_call(name);
     ImportedOperation operation;
     operation.op = name;
-    operation.op_class = message          ? (has("recv") || has("Recv") ? OpClass::kReceive : OpClass::kSend)
-                         : has("Barrier") ? OpClass::kBarrier
-                                          : op_class;
-    if (!message && (has("Bcast") || has("Scatter")) && !has("_scatter")) operation.op_class = OpClass::kRootToAll;
-    if (!message && (name == "MPI_Reduce" || has("Gather"))) operation.op_class = OpClass::kAllToRoot;
+    operation.op_class = call.op_class;
+    operation.nonblocking = call.nonblocking;
     operation.payload_bytes = std::max<int64_t>(0, row.maybe(4).value_or(0));
-    if (message) operation.tag = row.maybe(5);
+    operation.tag = tag;
     const auto [p, thread] = place(row.integer(2));
-    run_.call(p, thread, operation, ImportedTiming::kCall, row.integer(0), span(row));
+    run_.call(p, thread, operation, ImportedTiming::kCall, start(row), span(row));
   }
 
   ImportedRun& run_;
@@ -286,15 +287,14 @@ class NsysFile {
 void read_nsys(ImportedRun& run, const std::vector<fs::path>& files, const BytesRead& read) {
   for (const fs::path& path : files) {
     InputFile(path, {});  // says why, if it cannot be opened
-    std::error_code ignored;
-    const std::uintmax_t bytes = fs::file_size(path, ignored);
+    const uint64_t bytes = file_bytes(path);
     try {
-      NsysFile(run, path, ignored ? 0 : bytes).read();
+      NsysFile(run, path, bytes).read();
     } catch (const SQLite::Exception& error) {
       throw Error(fmt::format("{}, byte 0: {}", path.string(), error.what()), "export the report again: nsys export --type sqlite",
                   ExitCode::kDataMissing);
     }
-    read(ignored ? 0 : bytes);
+    read(bytes);
   }
 }
 

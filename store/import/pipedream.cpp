@@ -13,8 +13,10 @@
 #include <tuple>
 
 #include "store/import/csv_rows.h"
+#include "store/import/decimal.h"
 #include "store/import/formats.h"
 #include "store/import/imported_run.h"
+#include "store/import/pipeline_ops.h"
 
 namespace ddl::store {
 
@@ -22,7 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kSecondsToNs = 9, kMillisecondsToNs = 6;
 constexpr int64_t kMaxRanks = 1 << 20;
 
 // ------------------------------------------------------------------------------------------------ PipeDream
@@ -65,20 +66,6 @@ void read_layers(ImportedRun& run, CsvRows& rows, const fs::path& path, uint64_t
 }
 
 // ------------------------------------------------------------------------------------------------ what-if
-
-/// Who meets in a collective.
-enum class Among { kReplicas, kEnds, kAll, kNobody };
-struct CollectiveType {
-  std::string_view name;
-  Among among;
-};
-constexpr CollectiveType kCollectives[] = {
-    {"params-all-gather", Among::kReplicas},
-    {"grads-reduce-scatter", Among::kReplicas},
-    {"grads-all-reduce", Among::kReplicas},
-    {"embedding-grads-all-reduce", Among::kEnds},
-    {"optimizer-clip-main-grad", Among::kAll},
-    {"layernorm-grads-all-reduce", Among::kNobody}};  // among tensor-parallel ranks, which are one here
 
 struct Job {
   int64_t replicas = 0, stages = 0;
@@ -144,18 +131,17 @@ class WhatIf {
     if ((forward || backward) && (type.ends_with("-send") || type.ends_with("-recv"))) {
       const bool sends = type.ends_with("-send");
       operation.op_class = sends ? OpClass::kSend : OpClass::kReceive;
-      operation.communicator = among(Among::kReplicas, replica, stage, true);
+      operation.communicator = stages_of(replica);
       operation.peer = forward == sends ? stage + 1 : stage - 1;
       operation.tag = forward ? 0 : 1;
       if (*operation.peer < 0 || *operation.peer >= job_.stages) row.fail(fmt::format("{} of stage {} of {}", type, stage, job_.stages));
       run_.call(process, run_.thread(process, type, 0), operation, ImportedTiming::kCall, start_ns, duration_ns);
       return;
     }
-    for (const CollectiveType& known : kCollectives) {
-      if (known.name != type) continue;
+    if (const PipelineCollective* collective = find_pipeline_collective(type)) {
       operation.op_class = OpClass::kAllToAll;
-      operation.communicator = among(known.among, replica, stage, false);
-      if (operation.communicator != 0) operation.seq = number_of(row, step, &known - kCollectives);
+      operation.communicator = among(collective->meets, replica, stage);
+      if (operation.communicator != 0) operation.seq = number_of(row, step, collective - kPipelineCollectives);
       run_.call(process, 0, operation, ImportedTiming::kCall, start_ns, duration_ns);
       return;
     }
@@ -170,33 +156,51 @@ class WhatIf {
     const int64_t number = row.integer("seq_id");
     if (number < 0 || number >= kMostInStep) row.fail(fmt::format("seq_id is {}", number));
     const auto steps_before = std::distance(begins_ns_.begin(), begins_ns_.find(step));
-    return (steps_before * static_cast<int64_t>(std::size(kCollectives)) + type) * kMostInStep + number + 1;
+    return (steps_before * static_cast<int64_t>(std::size(kPipelineCollectives)) + type) * kMostInStep + number + 1;
   }
 
-  /// `pipeline`: all stages of a replica.
-  uint32_t among(Among whom, int64_t replica, int64_t stage, bool pipeline) {
-    std::vector<int64_t> members;
-    const auto take = [&](int64_t r, int64_t s) {
-      if (const auto found = ranks_.find({r, s}); found != ranks_.end()) members.push_back(found->second);
-    };
-    std::string name;
-    if (pipeline) {
-      name = fmt::format("pipeline of replica {}", replica);
-      for (int64_t s = 0; s < job_.stages; ++s) take(replica, s);
-    } else if (whom == Among::kReplicas) {
-      name = fmt::format("replicas of stage {}", stage);
-      for (int64_t r = 0; r < job_.replicas; ++r) take(r, stage);
-    } else if (whom == Among::kEnds) {
-      name = fmt::format("first and last stage of replica {}", replica);
-      take(replica, 0);
-      take(replica, job_.stages - 1);
-    } else if (whom == Among::kAll) {
-      name = "all ranks";
-      for (const auto& [rank, place] : job_.places) members.push_back(rank);
-    } else {
-      return 0;
+  /// 0: nobody but the rank itself.
+  uint32_t among(Meets whom, int64_t replica, int64_t stage) {
+    switch (whom) {
+      case Meets::kReplicas:
+        return communicator(fmt::format("replicas of stage {}", stage), [&] {
+          for (int64_t r = 0; r < job_.replicas; ++r) take(r, stage);
+        });
+      case Meets::kEnds:
+        return communicator(fmt::format("first and last stage of replica {}", replica), [&] {
+          take(replica, 0);
+          take(replica, job_.stages - 1);
+        });
+      case Meets::kAll:
+        return communicator("all ranks", [&] {
+          for (const auto& [rank, place] : job_.places) members_.push_back(rank);
+        });
+      case Meets::kAlone:
+        break;
     }
-    return run_.communicator(name, name, static_cast<int64_t>(members.size()), members);
+    return 0;
+  }
+
+  uint32_t stages_of(int64_t replica) {
+    return communicator(fmt::format("pipeline of replica {}", replica), [&] {
+      for (int64_t s = 0; s < job_.stages; ++s) take(replica, s);
+    });
+  }
+
+  /// `take_members` is called the first time only: there are as many as ranks.
+  template <class TakeMembers>
+  uint32_t communicator(const std::string& name, TakeMembers take_members) {
+    const auto [entry, is_new] = communicators_.try_emplace(name, 0);
+    if (is_new) {
+      members_.clear();
+      take_members();
+      entry->second = run_.communicator(name, name, CommunicatorOf::kProgram, static_cast<int64_t>(members_.size()), members_);
+    }
+    return entry->second;
+  }
+
+  void take(int64_t replica, int64_t stage) {
+    if (const auto found = ranks_.find({replica, stage}); found != ranks_.end()) members_.push_back(found->second);
   }
 
   ImportedRun& run_;
@@ -204,6 +208,8 @@ class WhatIf {
   std::map<int64_t, size_t> processes_;                   ///< by rank
   std::map<std::pair<int64_t, int64_t>, int64_t> ranks_;  ///< by replica and stage
   std::map<int64_t, int64_t> begins_ns_;                  ///< of steps
+  std::map<std::string, uint32_t> communicators_;         ///< by name
+  std::vector<int64_t> members_;                          ///< of a new one
 };
 
 }  // namespace
@@ -211,17 +217,15 @@ class WhatIf {
 void read_pipedream(ImportedRun& run, const std::vector<fs::path>& files, const BytesRead& read) {
   if (files.size() > 1) throw Error("one CSV file is one job", "ddl import pipedream trace.csv.gz", ExitCode::kUsage);
   const fs::path& path = files[0];
-  std::error_code ignored;
-  const std::uintmax_t size = fs::file_size(path, ignored);
-  const uint64_t bytes = ignored ? 0 : size;
+  const uint64_t bytes = file_bytes(path);
   InputFile file(path, read);
   CsvRows rows(file);
   if (rows.has("optype")) {
     const Job job = survey(rows);
     InputFile again(path, {});
     CsvRows second(again);
-    WhatIf what_if(run, job, path, bytes);
     try {
+      WhatIf what_if(run, job, path, bytes);
       while (second.next()) what_if.add(second);
     } catch (const BadRecord& bad) {
       second.fail(bad.what);

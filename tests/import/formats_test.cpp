@@ -1,6 +1,8 @@
 // Traces of the other formats, as tests/import/samples.h writes them: everything about them is known.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "tests/import/imported.h"
 #include "tests/import/samples.h"
 
@@ -28,12 +30,54 @@ TEST(Nsys, ReportBecomesARun) {
   EXPECT_EQ(run.integer("SELECT exposed_ns FROM v_step"), 110000);
 }
 
-TEST(Nsys, NamesTableAndRow) {
-  std::string report = nsys_report();
-  const ScratchFolder folder;
+/// The sample after some SQL.
+std::filesystem::path changed_report(const ScratchFolder& folder, const std::string& sql) {
   const auto path = folder / "report.sqlite";
-  std::ofstream(path, std::ios::binary) << report;
-  SQLite::Database(path, SQLite::OPEN_READWRITE).exec("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = 'soon'");
+  std::ofstream(path, std::ios::binary) << nsys_report();
+  SQLite::Database(path, SQLite::OPEN_READWRITE).exec(sql);
+  return path;
+}
+
+TEST(Nsys, CallsAreOfTheClassOfTheirNames) {
+  const ScratchFolder folder;
+  std::string sql =
+      "INSERT INTO MPI_COLLECTIVES_EVENTS SELECT 520000, 520010, globalTid, 2, 1 FROM ThreadNames; DELETE FROM MPI_P2P_EVENTS;";
+  const std::vector<std::array<std::string, 3>> calls = {
+      {"MPI_Iallreduce", "all_to_all", "1"},     {"MPI_Scan", "scan", "0"},
+      {"MPI_Reduce_scatter", "all_to_all", "0"}, {"MPI_Gather", "all_to_root", "0"},
+      {"MPI_Iscatterv", "root_to_all", "1"},     {"MPI_Ineighbor_alltoall", "neighbor", "1"},
+      {"MPI_Sendrecv", "send_receive", "0"},     {"MPI_Irecv", "receive", "1"},
+      {"MPI_Waitall", "completion", "0"}};
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const std::string id = std::to_string(100 + i), start = std::to_string(600000 + 100 * i), end = std::to_string(600050 + 100 * i);
+    sql += "INSERT INTO StringIds VALUES (" + id + ", '" + calls[i][0] + "');";
+    sql += i < 6 ? "INSERT INTO MPI_COLLECTIVES_EVENTS SELECT " + start + ", " + end + ", globalTid, " + id + ", 8 FROM ThreadNames;"
+                 : "INSERT INTO MPI_P2P_EVENTS SELECT " + start + ", " + end + ", globalTid, " + id + ", 8, 1, 0 FROM ThreadNames;";
+  }
+  Imported run("nsys", {changed_report(folder, sql)});
+  for (const auto& [name, op_class, nonblocking] : calls)
+    EXPECT_EQ(run.text("SELECT class || nonblocking FROM op WHERE name = '" + name + "'"), op_class + nonblocking) << name;
+}
+
+TEST(Nsys, RefusesTimesBeyondReason) {
+  for (const char* sql : {"UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = -9223372036854775807, end = -9223372036854775000",
+                          "UPDATE NVTX_EVENTS SET start = 9223372036854775000, end = 9223372036854775807",
+                          "UPDATE TARGET_INFO_SESSION_START_TIME SET utcEpochNs = 9223372036854775807"}) {
+    const ScratchFolder folder;
+    const auto path = changed_report(folder, sql);
+    try {
+      Imported run("nsys", {path});
+      FAIL() << sql;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("its time is out of range"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("report.sqlite, table "), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(Nsys, NamesTableAndRow) {
+  const ScratchFolder folder;
+  const auto path = changed_report(folder, "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = 'soon'");
   try {
     Imported run("nsys", {path});
     FAIL();
@@ -64,6 +108,7 @@ TEST(Horovod, RanksWaitForTheLastOneThatIsReady) {
     EXPECT_EQ(rows.getColumn(4).getString(), "max-post");  // posted and done later: no bandwidth
   }
   EXPECT_EQ(run.integer("SELECT sum(wait_ns) FROM blame WHERE late = 1"), 700000);
+  EXPECT_EQ(run.text("SELECT kind FROM communicator"), "intra");
   EXPECT_EQ(run.text("SELECT group_concat(DISTINCT why) FROM v_collective WHERE op = 'BROADCAST'"), "PARTIAL_RANKS");
   EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'epoch_realtime_ns'"), "1700000000001000000");
 }
@@ -101,6 +146,20 @@ TEST(NcclInspector, ProcessesWithSeveralGpus) {
   EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE wait_ns IS NOT NULL"), 12);
 }
 
+TEST(NcclInspector, ACommunicatorOfMillionsCostsWhatIsTold) {
+  // 400 communicators of 2^24 ranks, each told by one of them: rows for all members would be 50 GB.
+  std::string log;
+  for (int comm = 0; comm < 400; ++comm)
+    log +=
+        R"({"header": {"id": "0x)" + std::to_string(comm) +
+        R"(", "rank": 5, "n_ranks": 16777216}, "metadata": {"hostname": "a", "pid": 1,)"
+        R"( "dump_timestamp_us": 1748030377748202}, "coll_perf": {"coll": "AllReduce", "coll_sn": 1, "coll_msg_size_bytes": 8, "coll_exec_time_us": 9}})"
+        "\n";
+  Imported run("nccl-inspector", Imported::Files{{"a.log", log}});
+  EXPECT_EQ(run.integer("SELECT count(*) FROM communicator WHERE size = 16777216"), 400);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM communicator_member"), 0);
+}
+
 TEST(Chrome, RanksOfOneFile) {
   Imported run("chrome", Imported::Files{{"trace.json", chrome_trace()}});
   EXPECT_EQ(run.text("SELECT group_concat(rank || '=' || pid) FROM v_rank"), "0=6,1=7");
@@ -110,6 +169,56 @@ TEST(Chrome, RanksOfOneFile) {
                         "wait_ns = iif(rank = 1, 10000, 0)"),
             2);
   EXPECT_EQ(run.integer("SELECT exposed_ns FROM v_step"), 31000);
+}
+
+std::string chrome_events(const std::string& events) { return "{\"traceEvents\": [" + events + "]}"; }
+
+TEST(Chrome, TimeInsideMpiIsThatOfTheRangeOnly) {
+  // Ranges that overlap without one lying in the other: outer [0, 10), step 1 [5, 100); the call comes when outer has ended.
+  Imported run("chrome", Imported::Files{{"trace.json", chrome_events(R"(
+    {"ph": "X", "name": "outer", "pid": 0, "tid": 1, "ts": 0, "dur": 10},
+    {"ph": "X", "name": "step 1", "pid": 0, "tid": 1, "ts": 5, "dur": 95},
+    {"ph": "X", "name": "MPI_Barrier", "cat": "mpi", "pid": 0, "tid": 1, "ts": 50, "dur": 20})")}});
+  EXPECT_EQ(run.integer("SELECT mpi_ns FROM range_event"), 0);
+  EXPECT_EQ(run.integer("SELECT mpi_ns FROM range_profile"), 0);
+  EXPECT_EQ(run.integer("SELECT mpi_ns FROM step"), 20000);
+}
+
+TEST(Chrome, WhatIsOnlyPostedIsNoInstance) {
+  std::string events;
+  for (const char* pid : {"0", "1"})
+    for (const auto& [name, seq] : {std::pair("MPI_Iallreduce", "1"), std::pair("MPI_Allreduce", "2"), std::pair("MPI_Iscan", "3")})
+      events += std::string(events.empty() ? "" : ",") + R"({"ph": "X", "name": ")" + name + R"(", "cat": "mpi", "pid": )" + pid +
+                R"(, "tid": 1, "ts": )" + seq + R"(00, "dur": 9, "args": {"comm": "w", "comm_size": 2, "seq": )" + seq +
+                R"(, "bytes": 8}})";
+  Imported run("chrome", Imported::Files{{"trace.json", chrome_events(events)}});
+  EXPECT_EQ(run.text("SELECT group_concat(name || ' ' || class || nonblocking) FROM (SELECT * FROM op ORDER BY name)"),
+            "MPI_Allreduce all_to_all0,MPI_Iallreduce all_to_all1,MPI_Iscan scan1");
+  EXPECT_EQ(run.text("SELECT group_concat(DISTINCT op) FROM v_collective"), "MPI_Allreduce");
+  EXPECT_EQ(run.text("SELECT group_concat(kind) FROM communicator"), "intra");
+}
+
+TEST(Chrome, NcclCommunicatorsAreThoseOfNcclCalls) {
+  Imported run("chrome", Imported::Files{{"trace.json", chrome_events(R"(
+    {"ph": "X", "name": "ncclAllReduce", "cat": "nccl", "pid": 0, "tid": 1, "ts": 0, "dur": 10, "args": {"comm": "c", "comm_size": 1, "seq": 1}},
+    {"ph": "X", "name": "MPI_Bcast", "cat": "mpi", "pid": 0, "tid": 1, "ts": 50, "dur": 20, "args": {"comm": "c", "comm_size": 1, "seq": 1}})")}});
+  EXPECT_EQ(run.text("SELECT group_concat(label || kind) FROM (SELECT * FROM communicator ORDER BY label)"), "cnccl,c#2intra");
+}
+
+TEST(Chrome, SumsStayWithin64Bits) {
+  const std::string call = R"({"ph": "X", "name": "MPI_Send", "cat": "mpi", "pid": 0, "tid": 1, "ts": 1, "dur": 5, "args": {"bytes": )";
+  EXPECT_NE(import_error("chrome", chrome_events(call + "1125899906842625}}")).find("1125899906842625 bytes are out of range"),
+            std::string::npos);
+  std::string most;
+  for (int i = 0; i < 8192; ++i) most += (i == 0 ? "" : ",") + call + "1125899906842624}}";
+  EXPECT_NE(import_error("chrome", chrome_events(most)).find("add up to more than 64 bits hold"), std::string::npos);
+}
+
+TEST(Chrome, NamesThatLookTheSameAreOneOperation) {
+  const std::string events = R"({"ph": "X", "name": "a\u0001", "cat": "mpi", "pid": 0, "tid": 1, "ts": 1, "dur": 5},)"
+                             R"({"ph": "X", "name": "a\u0002", "cat": "mpi", "pid": 0, "tid": 1, "ts": 9, "dur": 5})";
+  Imported run("chrome", Imported::Files{{"trace.json", chrome_events(events)}});
+  EXPECT_EQ(run.integer("SELECT count(*) FROM op"), 1);
 }
 
 TEST(PipeDream, LayersForwardAndBackward) {
@@ -131,6 +240,18 @@ TEST(PipeDream, WhatIfOperations) {
   EXPECT_EQ(run.integer("SELECT sum(time_ns) FROM range_profile f JOIN region r ON r.id = f.region WHERE r.layer = 'forward-compute' AND "
                         "r.kind = 'layer'"),
             2 * (50 + 60) * 1000000);
+}
+
+TEST(PipeDream, RefusesAJobOfManyDays) {
+  const std::string csv = "dp_rank,stage,rank,step,optype,start_ts,duration,seq_id\n0,0,0,1,forward-compute,900000,900000,0\n";
+  EXPECT_NE(import_error("pipedream", csv, "t.csv").find("t.csv, byte "), std::string::npos);
+}
+
+TEST(PipeDream, TakesWhatSpreadsheetsWrite) {
+  Imported run("pipedream", Imported::Files{{"profile.csv", "\xef\xbb\xbfop,fwd_ms,bwd_ms\r\n\"Re,LU\",1,2\r\n"}});
+  EXPECT_EQ(run.integer("SELECT duration_ns FROM v_step"), 3000000);
+  EXPECT_NE(import_error("pipedream", "op,fwd_ms,bwd_ms\n\"a,1,2\n", "p.csv").find("p.csv, byte 17: a quote is never closed"),
+            std::string::npos);
 }
 
 TEST(PipeDream, NamesTheRow) {

@@ -96,6 +96,15 @@ TEST(Kineto, TimesOfOtherEpochsMeet) {
   EXPECT_EQ(run.integer("SELECT count(*) FROM v_step WHERE start_ns = (step - 1) * 1000000"), 6);
 }
 
+TEST(Kineto, ARankWithoutEventsDoesNotHideTheEpoch) {
+  // Rank 1 has the base of its times, and no event that ddl knows.
+  std::string with_events = rank_trace(0, 3, 0), without = rank_trace(1, 0, 0);
+  for (std::string* trace : {&with_events, &without}) trace->insert(1, R"("baseTimeNanoseconds": 1700000000000000000, )");
+  Imported run("kineto", Imported::Files{{"worker0.json", with_events}, {"worker1.json", without}});
+  EXPECT_EQ(run.summary.ranks, 2u);
+  EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'epoch_realtime_ns'"), "1700000000001000000");
+}
+
 TEST(Kineto, RefusesTwoFilesOfOneRank) {
   try {
     Imported run("kineto", Imported::Files{{"a.json", rank_trace(0, 1, 0)}, {"b.json", rank_trace(0, 1, 0)}});

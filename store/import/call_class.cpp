@@ -1,0 +1,118 @@
+#include "store/import/call_class.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+
+namespace ddl::store {
+
+namespace {
+
+struct Call {
+  std::string_view name;  ///< lower case, without prefix, the I of non-blocking calls, _init of persistent ones and _c of large counts
+  OpClass op_class;
+};
+
+constexpr Call kMpi[] = {
+    {"allgather", OpClass::kAllToAll},
+    {"allgatherv", OpClass::kAllToAll},
+    {"allreduce", OpClass::kAllToAll},
+    {"alltoall", OpClass::kAllToAll},
+    {"alltoallv", OpClass::kAllToAll},
+    {"alltoallw", OpClass::kAllToAll},
+    {"barrier", OpClass::kBarrier},
+    {"bcast", OpClass::kRootToAll},
+    {"bsend", OpClass::kSend},
+    {"exscan", OpClass::kScan},
+    {"gather", OpClass::kAllToRoot},
+    {"gatherv", OpClass::kAllToRoot},
+    {"mprobe", OpClass::kProbe},
+    {"mrecv", OpClass::kReceive},
+    {"neighbor_allgather", OpClass::kNeighbor},
+    {"neighbor_allgatherv", OpClass::kNeighbor},
+    {"neighbor_alltoall", OpClass::kNeighbor},
+    {"neighbor_alltoallv", OpClass::kNeighbor},
+    {"neighbor_alltoallw", OpClass::kNeighbor},
+    {"parrived", OpClass::kCompletion},
+    {"precv", OpClass::kReceive},
+    {"probe", OpClass::kProbe},
+    {"psend", OpClass::kSend},
+    {"recv", OpClass::kReceive},
+    {"reduce", OpClass::kAllToRoot},
+    {"reduce_scatter", OpClass::kAllToAll},
+    {"reduce_scatter_block", OpClass::kAllToAll},
+    {"request_get_status", OpClass::kCompletion},
+    {"rsend", OpClass::kSend},
+    {"scan", OpClass::kScan},
+    {"scatter", OpClass::kRootToAll},
+    {"scatterv", OpClass::kRootToAll},
+    {"send", OpClass::kSend},
+    {"sendrecv", OpClass::kSendReceive},
+    {"sendrecv_replace", OpClass::kSendReceive},
+    {"ssend", OpClass::kSend},
+    {"test", OpClass::kCompletion},
+    {"testall", OpClass::kCompletion},
+    {"testany", OpClass::kCompletion},
+    {"testsome", OpClass::kCompletion},
+    {"wait", OpClass::kCompletion},
+    {"waitall", OpClass::kCompletion},
+    {"waitany", OpClass::kCompletion},
+    {"waitsome", OpClass::kCompletion},
+};
+
+constexpr Call kNccl[] = {
+    {"allgather", OpClass::kAllToAll}, {"allreduce", OpClass::kAllToAll},  {"alltoall", OpClass::kAllToAll},
+    {"bcast", OpClass::kRootToAll},    {"broadcast", OpClass::kRootToAll}, {"gather", OpClass::kAllToRoot},
+    {"recv", OpClass::kDeviceMessage}, {"reduce", OpClass::kAllToRoot},    {"reducescatter", OpClass::kAllToAll},
+    {"scatter", OpClass::kRootToAll},  {"send", OpClass::kDeviceMessage},
+};
+
+template <size_t N>
+const Call* find(const Call (&calls)[N], std::string_view name) {
+  const Call* found = std::find_if(std::begin(calls), std::end(calls), [&](const Call& call) { return call.name == name; });
+  return found == std::end(calls) ? nullptr : found;
+}
+
+bool take_prefix(std::string_view& text, std::string_view prefix) {
+  const bool there = text.starts_with(prefix);
+  if (there) text.remove_prefix(prefix.size());
+  return there;
+}
+
+bool take_suffix(std::string_view& text, std::string_view suffix) {
+  const bool there = text.ends_with(suffix);
+  if (there) text.remove_suffix(suffix.size());
+  return there;
+}
+
+}  // namespace
+
+CallClass class_of_call(std::string_view written) {
+  std::string lower(written);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  std::string_view name = lower;
+  if (take_prefix(name, "nccl")) {
+    const Call* call = find(kNccl, name);
+    return call ? CallClass{call->op_class, true} : CallClass{};
+  }
+  take_prefix(name, "p");
+  if (!take_prefix(name, "mpi_") && !take_prefix(name, "mpix_")) return {};
+  take_suffix(name, "_c");
+  const bool persistent = take_suffix(name, "_init");
+  const Call* call = find(kMpi, name);
+  const bool immediate = call == nullptr && take_prefix(name, "i");
+  if (immediate) call = find(kMpi, name);
+  if (call == nullptr) return {};
+  switch (call->op_class) {
+    case OpClass::kProbe:
+      return {call->op_class, false};  // Iprobe and Improbe look, and leave nothing to be completed
+    case OpClass::kSend:
+    case OpClass::kReceive:
+      return {call->op_class, immediate};  // the request that a persistent one makes is posted by MPI_Start
+    default:
+      return {call->op_class, immediate || persistent};
+  }
+}
+
+}  // namespace ddl::store

@@ -1,0 +1,34 @@
+// Operations of a pipeline job as straggler analyses name them: who meets in which. For the importer and for the replay of its runs.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace ddl::store {
+
+enum class Meets {
+  kAlone,     ///< nobody of other ranks
+  kReplicas,  ///< the replicas of a stage
+  kEnds,      ///< the first and the last stage of a replica
+  kAll
+};
+
+struct PipelineCollective {
+  std::string_view type;
+  Meets meets;
+};
+constexpr PipelineCollective kPipelineCollectives[] = {
+    {"params-all-gather", Meets::kReplicas},       {"grads-reduce-scatter", Meets::kReplicas},
+    {"grads-all-reduce", Meets::kReplicas},        {"embedding-grads-all-reduce", Meets::kEnds},  // they share the embedding
+    {"optimizer-clip-main-grad", Meets::kAll},                                                    // norm of all gradients
+    {"layernorm-grads-all-reduce", Meets::kAlone},  // among the tensor-parallel ranks that one rank here stands for
+};
+
+/// Null: computing or a message.
+constexpr const PipelineCollective* find_pipeline_collective(std::string_view type) {
+  for (const PipelineCollective& one : kPipelineCollectives)
+    if (one.type == type) return &one;
+  return nullptr;
+}
+
+}  // namespace ddl::store
