@@ -71,12 +71,6 @@ class Table {
   const std::vector<Stated>& rows_;
 };
 
-std::string listed(const std::set<std::string>& values) {
-  std::string text;
-  for (const std::string& value : values) text.append(text.empty() ? "" : ", ").append(value);
-  return text;
-}
-
 }  // namespace
 
 std::span<const LintKey> lint_keys() { return kKeys; }
@@ -102,7 +96,8 @@ std::vector<LintRemark> lint_results(const std::vector<Stated>& rows) {
   if (table.any("tuned", "yes") && !table.says("trials"))
     remark("LINT-03", "how many configurations were tried before the best is not said");
   if (!table.says("hardware")) remark("LINT-04", "hardware is not said");
-  if (table.differs("hardware")) remark("LINT-04", fmt::format("rows ran on different hardware: {}", listed(table.values("hardware"))));
+  if (table.differs("hardware"))
+    remark("LINT-04", fmt::format("rows ran on different hardware: {}", fmt::join(table.values("hardware"), ", ")));
   if (!table.says("scope")) remark("LINT-05", "whether the whole application was measured is not said");
   if (table.any("scope", "kernel")) remark("LINT-05", "kernels, not the whole application");
   if (table.any("data", "synthetic") || table.any("io", "excluded")) {
@@ -111,8 +106,9 @@ std::vector<LintRemark> lint_results(const std::vector<Stated>& rows) {
     remark("LINT-06", "whether reading real input is in the numbers is not said");
   }
   if (!table.says("precision")) remark("LINT-07", "precision is not said");
-  if (table.differs("precision")) remark("LINT-07", fmt::format("precision differs: {}", listed(table.values("precision"))));
-  if (table.differs("options")) remark("LINT-08", fmt::format("rows ran with different options: {}", listed(table.values("options"))));
+  if (table.differs("precision")) remark("LINT-07", fmt::format("precision differs: {}", fmt::join(table.values("precision"), ", ")));
+  if (table.differs("options"))
+    remark("LINT-08", fmt::format("rows ran with different options: {}", fmt::join(table.values("options"), ", ")));
   if (table.says("options") && table.says("accuracy_options") && table.values("options") != table.values("accuracy_options"))
     remark("LINT-08", "speed was measured with other options than accuracy");
   if (!table.says("global_batch")) {
@@ -134,7 +130,7 @@ std::vector<LintRemark> lint_results(const std::vector<Stated>& rows) {
   if (table.any("scaling", "mixed")) remark("LINT-11", "neither weak nor strong: local and global batch both change");
   if (!table.says("base")) remark("LINT-12", "what the base is, is not said");
   if (table.says("base") && table.values("base") != std::set<std::string>{"smallest"})
-    remark("LINT-12", fmt::format("the base was chosen: {}", listed(table.values("base"))));
+    remark("LINT-12", fmt::format("the base was chosen: {}", fmt::join(table.values("base"), ", ")));
   if (table.any("superlinear", "yes"))
     remark("LINT-12", "efficiency above 1: the base is slower than it should be, or the work is not the same");
   return remarks;

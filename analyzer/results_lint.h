@@ -1,8 +1,8 @@
-// What a table of performance results does not say, or says in a way that misleads: one code per rule, for every table of results that ddl
-// prints (scaling, tuning). The rules follow Hoefler, "Twelve ways to fool the masses when reporting performance of deep learning
-// workloads" (2018); metrics.md S7. Pure; no run is needed.
+// What a table of performance results does not say, or says in a way that misleads: one code per rule, for the tables of `ddl scaling`. The
+// rules follow Hoefler, "Twelve ways to fool the masses when reporting performance of deep learning workloads" (2018); metrics.md S7. Pure;
+// no run is needed.
 //
-//   LINT-01  accuracy is not said although the global batch grows       LINT-07  precision is not said, or differs
+//   LINT-01  accuracy is not said, unless all is strong scaling         LINT-07  precision is not said, or differs
 //   LINT-02  accuracy is not that on test data                          LINT-08  other options for speed than for accuracy, or among rows
 //   LINT-03  runs, their spread or the number of trials are not said    LINT-09  batch is not said, or larger than is known to converge
 //   LINT-04  hardware is not said, or differs                           LINT-10  too few steps, or warm-up is in the numbers

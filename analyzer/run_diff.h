@@ -61,7 +61,7 @@ struct FindingChange {
 /// New ones first, then gone ones, then those that are still there. The same finding is one of the same id and rank.
 std::vector<FindingChange> compare_findings(SQLite::Database& before, int64_t world_before, SQLite::Database& after, int64_t world_after);
 
-/// How much slower the run is after: 1 - throughput ratio where both tell their throughput, else by the median step.
+/// How much slower the run is after: throughput before / after - 1 where both tell theirs, else median step after / before - 1.
 struct SlowdownGate {
   const MetricChange* by = nullptr;  ///< throughput or step_time, of `metrics`
   std::optional<double> slower;      ///< relative: 0.05 is 5 % slower; negative: faster

@@ -62,6 +62,9 @@ class Answer {
 /// Options of a sub-model: at most one word, the run; --json, --world, and the example from the table of sub-models.
 VerbOptions model_options(std::string_view name, std::string_view usage, std::string_view text);
 
+/// What commas separate; one empty part of an empty text.
+std::vector<std::string> split_list(const std::string& text);
+
 /// 25e6, 25MB (decimal), 25MiB. Throws ddl::Error (usage).
 int64_t parse_bytes(const std::string& text);
 std::vector<int64_t> parse_bytes_list(const std::string& text);  ///< separated by commas

@@ -21,18 +21,6 @@ namespace {
   throw Error(fmt::format("--{} {}: {} is wanted", name, text, wanted), "", ExitCode::kUsage);
 }
 
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> parts(1);
-  for (const char c : text) {
-    if (c == ',') {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
-
 }  // namespace
 
 void Answer::given(std::string key, std::string name, reports::Value value, std::string note) {
@@ -71,6 +59,18 @@ int Answer::print(const VerbOptions& options) {
   return 0;
 }
 
+std::vector<std::string> split_list(const std::string& text) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == ',') {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
 int64_t parse_bytes(const std::string& text) {
   constexpr std::pair<std::string_view, double> kUnits[] = {{"", 1},     {"B", 1},        {"kB", 1e3},     {"MB", 1e6},
                                                             {"GB", 1e9}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}};
@@ -85,13 +85,13 @@ int64_t parse_bytes(const std::string& text) {
 
 std::vector<int64_t> parse_bytes_list(const std::string& text) {
   std::vector<int64_t> sizes;
-  for (const std::string& part : split(text)) sizes.push_back(parse_bytes(part));
+  for (const std::string& part : split_list(text)) sizes.push_back(parse_bytes(part));
   return sizes;
 }
 
 std::vector<int64_t> parse_counts(const std::string& text) {
   std::vector<int64_t> counts;
-  for (const std::string& part : split(text)) {
+  for (const std::string& part : split_list(text)) {
     int64_t count = 0;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), count);
     if (error != std::errc() || end != part.data() + part.size() || count < 1)

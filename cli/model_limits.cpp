@@ -19,7 +19,7 @@ int model_limits(const std::vector<std::string>& arguments) {
       "Which limits of data parallelism a job has reached: exposed transfer of half the step or more, fewer samples than ranks, samples\n"
       "that do not fit into memory, a global batch beyond what is known to converge. RUN gives ranks, batch and share of transfer as\n"
       "recorded; a rule of which nothing is known is left out, and said so.");
-  options.add()("ranks", po::value<int64_t>()->value_name("N"), "instead of the run's; then its share of transfer does not hold")(
+  options.add()("ranks", po::value<int64_t>()->value_name("N"), "instead of the run's; then its batch and share of transfer do not hold")(
       "global-batch", po::value<double>()->value_name("B"), "samples of a step, all ranks")(
       "transfer-share", po::value<double>()->value_name("F"), "exposed transfer in the step, 0 to 1")(
       "memory", po::value<std::string>()->value_name("SIZE"), "of a rank: 80GB")(
@@ -41,11 +41,12 @@ int model_limits(const std::vector<std::string>& arguments) {
   job.memory_bytes = size("memory"), job.sample_bytes = size("sample-memory"), job.fixed_bytes = size("fixed-memory");
   job.safe_batch = number_option(options, "safe-batch", 0, true);
   if (run) {
-    if (!job.global_batch) job.global_batch = models::samples_per_step(run->view.db, run->view.world);
+    const bool as_recorded = !wanted || *wanted == run->view.ranks;
+    if (!job.global_batch && as_recorded) job.global_batch = models::samples_per_step(run->view.db, run->view.world);
     if (!job.safe_batch) job.safe_batch = models::metric_of(run->view.db, run->view.world, "noise_scale");
     const auto xfer = models::metric_of(run->view.db, run->view.world, "exposed_xfer"),
                step = models::metric_of(run->view.db, run->view.world, "step_time");
-    if (!job.transfer_share && (!wanted || *wanted == run->view.ranks) && xfer && step && *step > 0) job.transfer_share = *xfer / *step;
+    if (!job.transfer_share && as_recorded && xfer && step && *step > 0) job.transfer_share = *xfer / *step;
   }
   Answer answer("limits");
   answer.given("ranks", "ranks", Value::number(job.ranks));

@@ -7,13 +7,11 @@
 #include <map>
 
 #include "analyzer/models/pop_scaling.h"
-#include "analyzer/models/run_facts.h"
 #include "analyzer/models/scaling.h"
 #include "analyzer/models/scaling_projection.h"
-#include "analyzer/models/scaling_table.h"
-#include "analyzer/query.h"
 #include "analyzer/results_lint.h"
 #include "cli/model.h"
+#include "cli/scaling_input.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "core/error.h"
@@ -32,143 +30,14 @@ constexpr size_t kMostRuns = 1000;
 /// Beyond this many times the largest measured size a trend is a guess.
 constexpr double kFarAway = 4;
 
-/// What is compared, wherever it is from.
-struct Input {
-  std::string worker, result;
-  std::vector<models::ScalingPoint> points;
-  std::vector<Stated> stated;                    ///< of each point
-  std::vector<models::PopFacts> pop;             ///< of runs
-  std::optional<models::RecordedScale> largest;  ///< of runs: the largest
-  std::string no_fit;                            ///< why `largest` has no fit
-};
-
-std::map<std::string, std::string> pairs_of(const VerbOptions& options, const char* name) {
-  std::map<std::string, std::string> pairs;
-  if (!options.has(name)) return pairs;
-  std::string text = options.get<std::string>(name);
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(','), text.size()), equals = text.find('=');
-    if (equals >= end || equals == 0)
-      throw Error(fmt::format("--{} {}: NAME=VALUE is wanted, separated by commas", name, text), "", ExitCode::kUsage);
-    pairs[text.substr(0, equals)] = text.substr(equals + 1, end - equals - 1);
-    text.erase(0, std::min(end + 1, text.size()));
-  }
-  return pairs;
-}
-
 std::map<std::string, std::string> stated_by_user(const VerbOptions& options) {
-  std::map<std::string, std::string> stated = pairs_of(options, "state");
+  std::map<std::string, std::string> stated = pairs_option(options, "state");
   std::vector<std::string> keys;
   for (const LintKey& key : lint_keys()) keys.emplace_back(key.key);
   for (const auto& [key, value] : stated)
     if (std::find(keys.begin(), keys.end(), key) == keys.end())
       throw Error(fmt::format("--state {}: no such statement", key), did_you_mean(key, keys, "see: ddl scaling --help"), ExitCode::kUsage);
   return stated;
-}
-
-// ---------------------------------------------------------------- runs
-
-/// Relative half widths of the interval of the median step; none with few steps.
-models::Printed with_interval(double value, SQLite::Database& db, int64_t world) {
-  Query row(db, "SELECT value, lo, hi FROM metric WHERE world = ?1 AND id = 'step_time'");
-  row.bind(world);
-  if (!row.next() || row.is_null(1) || row.real(0) <= 0 || row.real(1) <= 0) return models::Printed::exactly(value);
-  return {value, value * row.real(0) / row.real(2), value * row.real(0) / row.real(1)};
-}
-
-std::string hardware_of(SQLite::Database& db, int64_t world) {
-  Query row(
-      db,
-      "SELECT group_concat(name, '; ') FROM (SELECT DISTINCT g.name FROM gpu g JOIN process p ON p.id = g.process WHERE p.world = ?1 AND "
-      "g.name IS NOT NULL ORDER BY 1)");
-  row.bind(world);
-  return row.next() ? row.text(0) : "";
-}
-
-Input from_runs(const VerbOptions& options) {
-  if (options.has("weak") && options.has("strong")) throw Error("--weak or --strong, not both", "", ExitCode::kUsage);
-  Input input;
-  input.worker = "rank";
-  input.result = "throughput";
-  std::vector<std::string> without_batch;
-  std::map<double, int64_t> repeats;
-  for (const std::string& name : options.words()) {
-    ModelRun opened(name, std::nullopt);
-    SQLite::Database& db = opened.view.db;
-    const int64_t world = opened.view.world, ranks = std::max<int64_t>(1, opened.view.ranks);
-    if (opened.view.ranks < opened.view.expected_ranks)
-      throw Error(fmt::format("{}: {} of {} ranks were recorded: its size is not known", opened.run.shown, opened.view.ranks,
-                              opened.view.expected_ranks),
-                  "", ExitCode::kDataMissing);
-    const models::MeanStep step = models::mean_step(db, world);
-    const std::optional<double> samples = models::samples_per_step(db, world);
-    models::ScalingPoint& point = input.points.emplace_back();
-    point.label = opened.run.shown;
-    point.workers = static_cast<double>(ranks);
-    point.nodes = static_cast<double>(opened.view.hosts);
-    point.parts = step.split ? std::optional(step.parts) : std::nullopt;
-    const double workers_per_step = options.has("weak") ? point.workers : 1;  // of as much work as the user says
-    if (!samples) without_batch.push_back(point.label);
-    point.global_batch = samples;
-    point.throughput = with_interval(samples.value_or(workers_per_step) / step.parts.step_s, db, world);
-    input.pop.push_back(models::pop_facts(db, world));
-    input.pop.back().label = point.label;
-    ++repeats[point.workers];
-    Stated& said = input.stated.emplace_back();
-    said["scope"] = "application";
-    said["hardware"] = hardware_of(db, world);
-    if (opened.view.has_steps) {
-      said["steps"] = fmt::format("{}", opened.view.steps);
-      said["warmup"] = fmt::format("{}", opened.view.warmup_steps);
-    }
-    if (point.throughput.lo < point.throughput.hi) said["interval"] = "bootstrap 95% over steps";
-    if (samples) said["global_batch"] = fmt::format("{:g}", *samples);
-    if (input.largest && input.largest->ranks >= ranks) continue;
-    input.largest = models::RecordedScale{.ranks = ranks, .parts = step.parts, .efficiency = {}, .samples = {}, .fit = {}};
-    input.no_fit.clear();
-    try {
-      input.largest->samples = models::samples_of(models::measured_collectives(db, world));
-      input.largest->fit = models::fit_link(input.largest->samples, models::Algorithm::kRing);
-    } catch (const Error& error) {
-      input.no_fit = fmt::format("{}: {}", point.label, error.what());
-    }
-  }
-  for (size_t i = 0; i < input.points.size(); ++i) input.stated[i]["runs"] = fmt::format("{}", repeats[input.points[i].workers]);
-  if (!without_batch.empty() && without_batch.size() < input.points.size())
-    throw Error(fmt::format("{} reports no samples, others do", without_batch[0]), "ddl_value(\"samples\", n) in every step",
-                ExitCode::kDataMissing);
-  if (!without_batch.empty() && !options.has("weak") && !options.has("strong"))
-    throw Error(fmt::format("{} reports no samples: its throughput is not known", without_batch[0]),
-                "ddl_value(\"samples\", n) in every step, or say --weak (same work per rank) or --strong (same work per step)",
-                ExitCode::kDataMissing);
-  if (without_batch.empty() && repeats.size() > 1 && (options.has("weak") || options.has("strong")))
-    throw Error("the runs report their samples: weak or strong is told from them", "leave --weak or --strong out", ExitCode::kUsage);
-  if (!without_batch.empty()) input.result = options.has("weak") ? "ranks x steps" : "steps";
-  const auto differs = [&](const auto& point) { return *point.nodes / point.workers != *input.points[0].nodes / input.points[0].workers; };
-  if (std::any_of(input.points.begin(), input.points.end(), differs))  // then a node is no unit: the base is named by its ranks
-    for (models::ScalingPoint& point : input.points) point.nodes.reset();
-  return input;
-}
-
-Input from_csv(const std::string& file, const VerbOptions& options) {
-  if (options.has("weak") || options.has("strong"))
-    throw Error("--weak and --strong are for runs", "a table has a column global_batch or local_batch, or --state scaling=weak",
-                ExitCode::kUsage);
-  models::ScalingTable table = models::read_scaling_table(CsvTable::read(file), pairs_of(options, "map"));
-  Input input;
-  input.worker = std::move(table.worker);
-  input.result = std::move(table.result);
-  input.points = std::move(table.points);
-  input.stated = std::move(table.stated);
-  return input;
-}
-
-// ---------------------------------------------------------------- the answer
-
-std::string joined(const std::vector<std::string>& parts, const char* by) {
-  std::string text;
-  for (const std::string& part : parts) text.append(text.empty() ? "" : by).append(part);
-  return text;
 }
 
 std::vector<std::vector<ScalingRow>> by_series(const std::vector<ScalingRow>& rows) {
@@ -182,7 +51,7 @@ std::vector<std::vector<ScalingRow>> by_series(const std::vector<ScalingRow>& ro
 
 using Kinds = std::map<std::string, ScalingKind>;  ///< by series
 
-Kinds kinds_of(const Input& input, const VerbOptions& options) {
+Kinds kinds_of(const ScalingInput& input, const VerbOptions& options) {
   std::map<std::string, std::vector<models::ScalingPoint>> series;
   for (const models::ScalingPoint& point : input.points) series[point.series].push_back(point);
   Kinds kinds;
@@ -200,7 +69,7 @@ bool any(const std::vector<ScalingRow>& rows, Has has) {
   return std::any_of(rows.begin(), rows.end(), has);
 }
 
-void add_rows(Answer& answer, const std::vector<ScalingRow>& rows, const Input& input) {
+void add_rows(Answer& answer, const std::vector<ScalingRow>& rows, const ScalingInput& input) {
   std::vector<reports::Column> columns;
   std::vector<std::function<Value(const ScalingRow&)>> cells;
   const auto column = [&](reports::Column head, std::function<Value(const ScalingRow&)> cell) {
@@ -237,7 +106,7 @@ void add_rows(Answer& answer, const std::vector<ScalingRow>& rows, const Input& 
   }
   if (any(rows, [&](const auto& row) { return row.base != rows[0].base; }))
     column({"base", "base", Unit::kText, 7}, [](const auto& row) { return Value::text(row.base); });
-  column({"flags", "flags", Unit::kText}, [](const auto& row) { return Value::text(joined(row.flags, "; ")); });
+  column({"flags", "flags", Unit::kText}, [](const auto& row) { return Value::text(fmt::format("{}", fmt::join(row.flags, "; "))); });
   auto& table = answer.table("scaling", "Efficiency against the base", columns);
   for (const ScalingRow& row : rows) {
     auto& line = table.rows.emplace_back();
@@ -245,7 +114,7 @@ void add_rows(Answer& answer, const std::vector<ScalingRow>& rows, const Input& 
   }
 }
 
-void add_losses(Answer& answer, const std::vector<ScalingRow>& rows, const Input& input) {
+void add_losses(Answer& answer, const std::vector<ScalingRow>& rows, const ScalingInput& input) {
   if (!any(rows, [](const auto& row) { return row.loss.has_value(); })) return;
   auto& table = answer.table("loss", "What is lost against the base, in shares of the step",
                              {{"workers", input.worker + "s", Unit::kReal},
@@ -263,14 +132,12 @@ void add_losses(Answer& answer, const std::vector<ScalingRow>& rows, const Input
   }
 }
 
-void add_pop(Answer& answer, const std::vector<ScalingRow>& rows, const Input& input, const Kinds& kinds) {
+void add_pop(Answer& answer, const std::vector<ScalingRow>& rows, const ScalingInput& input, const Kinds& kinds) {
   if (input.pop.size() < 2) return;
-  const auto of = [&](const ScalingRow& row) {
-    return std::find_if(input.pop.begin(), input.pop.end(), [&](const auto& facts) { return facts.label == row.point.label; });
-  };
-  const auto base = std::find_if(rows.begin(), rows.end(), [](const ScalingRow& row) { return row.efficiency.value == 1; });
-  if (base == rows.end() || of(*base) == input.pop.end()) return;
-  const ScalingKind kind = kinds.begin()->second;  // of runs, which are one series
+  // Of runs, which are one series; of several as large as the base the first is the base.
+  const auto base = std::find_if(rows.begin(), rows.end(), [](const ScalingRow& row) { return row.point.workers == row.base_workers; });
+  const models::PopFacts& base_facts = input.pop.at(base->point.label);
+  const ScalingKind kind = kinds.begin()->second;
   const auto maybe = [](const std::optional<double>& value, const char* why) {
     return value ? Value::efficiency(*value) : Value::absent(Unit::kEfficiency, why);
   };
@@ -281,14 +148,14 @@ void add_pop(Answer& answer, const std::vector<ScalingRow>& rows, const Input& i
                               {"parallel_efficiency", "parallel", Unit::kEfficiency},
                               {"computation_scaling", "computation", Unit::kEfficiency}});
   for (const ScalingRow& row : rows) {
-    if (of(row) == input.pop.end()) continue;
-    const models::PopRow pop = models::pop_row(*of(*base), *of(row), kind);
+    const models::PopRow pop = models::pop_row(base_facts, input.pop.at(row.point.label), kind);
     table.rows.push_back({Value::text(row.point.label), Value::real(row.point.workers), maybe(pop.global, "NOT_APPLICABLE"),
                           maybe(pop.parallel, "NO_DATA"), maybe(pop.computation, "NOT_APPLICABLE")});
   }
 }
 
-void add_projection(Answer& answer, const std::vector<ScalingRow>& rows, Input& input, const Kinds& kinds, const VerbOptions& options) {
+void add_projection(Answer& answer, const std::vector<ScalingRow>& rows, ScalingInput& input, const Kinds& kinds,
+                    const VerbOptions& options) {
   if (!options.has("project")) return;
   auto& table = answer.table("projection", "Projection, with its 95% interval",
                              {{"series", "series", Unit::kText, rows[0].point.series.empty() ? 0 : 5},
@@ -332,7 +199,8 @@ void add_projection(Answer& answer, const std::vector<ScalingRow>& rows, Input& 
   }
 }
 
-void add_lint(Answer& answer, const std::vector<ScalingRow>& rows, const Input& input, const Kinds& kinds, const VerbOptions& options) {
+void add_lint(Answer& answer, const std::vector<ScalingRow>& rows, const ScalingInput& input, const Kinds& kinds,
+              const VerbOptions& options) {
   const std::map<std::string, std::string> by_user = stated_by_user(options);
   std::vector<Stated> stated = input.stated;
   const bool superlinear = any(rows, [](const ScalingRow& row) {
@@ -390,7 +258,7 @@ int run_scaling(const Arguments& arguments) {
   if (words.empty()) throw Error("which runs?", "e.g. ddl scaling n1.ddl n2.ddl n4.ddl, or a CSV file", ExitCode::kUsage);
   const bool csv = words.size() == 1 && words[0].ends_with(".csv");
   if (!csv && options.has("map")) throw Error("--map is for a CSV file", "", ExitCode::kUsage);
-  Input input = csv ? from_csv(words[0], options) : from_runs(options);
+  ScalingInput input = csv ? scaling_from_csv(words[0], options) : scaling_from_runs(options);
   const std::vector<ScalingRow> rows = scaling_rows(input.points, number_option(options, "base", 0, true), input.worker);
   const Kinds kinds = kinds_of(input, options);
 

@@ -21,7 +21,11 @@ size_t moved(const std::vector<size_t>& place) {
 
 }  // namespace
 
-Network::Network(size_t places, const std::vector<PlaceLink>& links) : places_(places), routes_(places * places) {
+Network::Network(size_t places, const std::vector<PlaceLink>& links) : places_(places) {
+  if (places > kMostPlaces)
+    throw Error(fmt::format("{} places: the search is exact and takes at most {}", places, kMostPlaces),
+                "group ranks that sit together anyway", ExitCode::kDataMissing);
+  routes_.resize(places * places);
   constexpr double kNowhere = std::numeric_limits<double>::infinity();
   std::vector<double> distance(places * places, kNowhere);
   for (size_t i = 0; i < places; ++i) distance[i * places + i] = 0;
@@ -106,10 +110,9 @@ struct Network::Search {
 };
 
 Mapping Network::best(const std::vector<std::vector<double>>& bytes) const {
-  if (bytes.size() > places_ || places_ > kMostPlaces)
-    throw Error(fmt::format("{} ranks on {} places: the search is exact and takes at most {}, with a place for each rank", bytes.size(),
-                            places_, kMostPlaces),
-                "group ranks that sit together anyway", ExitCode::kDataMissing);
+  if (bytes.size() > places_)
+    throw Error(fmt::format("{} ranks on {} places: each needs one", bytes.size(), places_), "add links to more places",
+                ExitCode::kDataMissing);
   std::vector<size_t> as_is(bytes.size());
   std::iota(as_is.begin(), as_is.end(), size_t{0});
   Search search{*this, bytes, evaluate(bytes, as_is)};

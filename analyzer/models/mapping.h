@@ -11,6 +11,8 @@
 
 namespace ddl::models {
 
+constexpr size_t kMostPlaces = 9;
+
 struct PlaceLink {
   size_t a = 0, b = 0;
   double bytes_per_second = 0;
@@ -25,12 +27,12 @@ struct Mapping {
 /// bytes[i][j]: from rank i to rank j. A Network has the routes between its places.
 class Network {
  public:
-  /// Throws ddl::Error (kDataMissing): a link to nowhere, without bandwidth, or places that no route joins.
+  /// Throws ddl::Error (kDataMissing): more than kMostPlaces, a link to nowhere, without bandwidth, or places that no route joins.
   Network(size_t places, const std::vector<PlaceLink>& links);
 
   Mapping evaluate(const std::vector<std::vector<double>>& bytes, const std::vector<size_t>& place) const;
   /// The best of all; on a tie the one that moves the fewest ranks from the place of their own number. Throws ddl::Error (kDataMissing) for
-  /// more ranks than places, or more than kMostPlaces.
+  /// more ranks than places.
   Mapping best(const std::vector<std::vector<double>>& bytes) const;
 
  private:
@@ -41,7 +43,5 @@ class Network {
   std::vector<double> per_byte_s_;           ///< of each direction of each link
   std::vector<std::vector<size_t>> routes_;  ///< directions of links on the way from place i to place j, by i * places + j
 };
-
-constexpr size_t kMostPlaces = 9;
 
 }  // namespace ddl::models

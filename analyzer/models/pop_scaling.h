@@ -11,8 +11,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "analyzer/models/scaling.h"
 
@@ -20,7 +18,6 @@ namespace ddl::models {
 
 /// Means over the steady steps, sums over the ranks.
 struct PopFacts {
-  std::string label;
   double workers = 0;
   double useful_s = 0;
   std::optional<double> parallel_efficiency;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "core/error.h"
 
@@ -16,14 +17,18 @@ constexpr double kRounding = 1e-14;
 /// Intervals of printed digits touch: 0.975 is the end of both.
 constexpr double kTouch = 1e-12;
 
-/// One unit of the last printed digit.
+/// One unit of the last printed digit; not finite if the exponent is beyond reason.
 double last_digit(std::string_view text) {
   const size_t exponent_at = std::min(text.find_first_of("eE"), text.size());
   const std::string_view digits = text.substr(0, exponent_at);
   const size_t point = digits.find('.');
   double unit = point == std::string_view::npos ? 1 : std::pow(10.0, -static_cast<double>(digits.size() - point - 1));
-  if (exponent_at < text.size()) unit *= std::pow(10.0, std::stod(std::string(text.substr(exponent_at + 1))));
-  return unit;
+  if (exponent_at == text.size()) return unit;
+  std::string_view exponent = text.substr(exponent_at + 1);
+  if (exponent.starts_with('+')) exponent.remove_prefix(1);
+  int value = 0;
+  const bool read = std::from_chars(exponent.data(), exponent.data() + exponent.size(), value).ec == std::errc();
+  return read ? unit * std::pow(10.0, value) : std::numeric_limits<double>::infinity();
 }
 
 }  // namespace
@@ -37,9 +42,9 @@ std::string half_up(double value, int decimals) {
 Printed Printed::parse(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
-    throw Error(fmt::format("'{}' is no decimal number", text), "", ExitCode::kDataMissing);
-  const double half = last_digit(text) / 2;
+  const bool whole = error == std::errc() && end == text.data() + text.size() && std::isfinite(value);
+  const double half = whole ? last_digit(text) / 2 : 0;
+  if (!whole || !std::isfinite(half)) throw Error(fmt::format("'{}' is no decimal number", text), "", ExitCode::kDataMissing);
   return {value, value - half, value + half};
 }
 

@@ -155,7 +155,7 @@ ScalingTrend fit_trend(const std::vector<ScalingRow>& series) {
   const auto n = static_cast<double>(series.size());
   const auto fit = [&](bool linear) {
     const auto f = [&](const ScalingRow& row) { return linear ? row.point.workers / base : std::log2(row.point.workers / base); };
-    ScalingTrend trend{.linear = linear, .sizes = sizes.size(), .largest = *sizes.rbegin(), .base_workers = base};
+    ScalingTrend trend{.linear = linear, .largest = *sizes.rbegin(), .base_workers = base};
     double mean_y = 0, fy = 0, yy = 0;
     for (const ScalingRow& row : series) trend.mean_f += f(row) / n, mean_y += 1 / row.efficiency.value / n;
     for (const ScalingRow& row : series) {

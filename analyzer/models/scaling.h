@@ -74,7 +74,6 @@ struct ScalingTrend {
   bool linear = false;
   double a = 1, b = 0;
   double r2 = 0;
-  size_t sizes = 0;
   double largest = 1;  ///< measured
   /// Throws ddl::Error (usage) for a size that is not positive.
   Projection project(double workers) const;

@@ -12,7 +12,7 @@ double modelled_s(const RecordedScale& run, int64_t ranks, const Link& link) {
   double total_s = 0;
   for (const Sample& sample : run.samples) {
     const int64_t members = sample.ranks == run.ranks ? ranks : sample.ranks;
-    total_s += sample.instances * collective_work(sample.collective, run.algorithm, members, sample.bytes).seconds(link);
+    total_s += sample.instances * collective_work(sample.collective, kProjectedAlgorithm, members, sample.bytes).seconds(link);
   }
   return total_s;
 }

@@ -29,6 +29,7 @@ struct SizeColumn {
 };
 constexpr SizeColumn kSizes[] = {{"gpus", "GPU"}, {"accelerators", "accelerator"}, {"ranks", "rank"}, {"workers", "worker"}};
 constexpr std::string_view kSeries[] = {"series", "platform", "model"};
+constexpr std::string_view kOthers[] = {"nodes", "global_batch", "local_batch", "epoch_s", "efficiency"};
 
 class Reader {
  public:
@@ -123,6 +124,16 @@ class Reader {
 };
 
 }  // namespace
+
+std::vector<std::string> scaling_column_names() {
+  std::vector<std::string> names;
+  for (const SizeColumn& size : kSizes) names.emplace_back(size.name);
+  for (const ResultColumn& result : kResults) names.emplace_back(result.name);
+  names.insert(names.end(), std::begin(kOthers), std::end(kOthers));
+  names.insert(names.end(), std::begin(kSeries), std::end(kSeries));
+  for (const LintKey& key : lint_keys()) names.emplace_back(key.key);
+  return names;
+}
 
 ScalingTable read_scaling_table(const CsvTable& csv, const std::map<std::string, std::string>& names) { return Reader(csv, names).read(); }
 

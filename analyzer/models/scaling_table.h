@@ -26,6 +26,9 @@ struct ScalingTable {
   std::vector<Stated> stated;  ///< of each point
 };
 
+/// What `names` below may name.
+std::vector<std::string> scaling_column_names();
+
 /// `names`: other columns for the names above. Throws ddl::Error for columns that are missing, and for values with file and line.
 ScalingTable read_scaling_table(const CsvTable& csv, const std::map<std::string, std::string>& names = {});
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analyzer/models/allreduce_cost.h"
+#include "analyzer/models/printed.h"
 #include "tests/cli/ddl_command.h"
 #include "tests/support/synthetic_run.h"
 
@@ -117,6 +118,19 @@ TEST_F(Model, QuotedTrainingTimesAreChecked) {  // sources.md A4, C10, C11
     arguments.insert(arguments.end(), more.begin(), more.end());
     return ddl_command(arguments).out;
   };
+  const auto train = [](Arguments more) {
+    more.insert(more.begin(), "train");
+    return answer(more)["train"][0];
+  };
+  const Arguments images = {"--batch", "32", "--step-ms", "300", "--epochs", "100"};
+  for (const auto& [option, number, days, decimals] :
+       {std::tuple("--samples", "1.2e6", "13.02", 2), {"--iterations", "38000", "13.19", 2}, {"--samples", "7.5e6", "81.4", 1}}) {
+    Arguments arguments = images;
+    arguments.insert(arguments.end(), {option, number});
+    EXPECT_EQ(models::half_up(train(arguments)["days"], decimals), days) << number;
+  }
+  const Json pod = train({"--samples", "300000", "--batch", "480", "--step-ms", "120000", "--epochs", "1"});  // 480 at a time, 120 s each
+  EXPECT_EQ(models::half_up(pod["hours"], 2), "20.83");
   EXPECT_TRUE(has(said({"--samples", "7.5e6", "--quoted-days", "35.2"}),
                   "The quoted 35.2 days do not follow from these numbers, which make 2.31 times as many."));
   EXPECT_TRUE(has(said({"--samples", "1.2e6", "--quoted-days", "13.2"}), "do not follow"));
@@ -139,6 +153,11 @@ TEST_F(Model, MappingPutsPartnersTogether) {
   EXPECT_EQ(answer({"mapping", run, "--links", links})["mapping"][0]["busiest_ns"].get<double>(), std::round(12.0 * 1048576 / 80));
   EXPECT_EQ(ddl_command({"model", "mapping", "--links", links}).code, 2);
   EXPECT_EQ(ddl_command({"model", "mapping", "--links", links, "--traffic", file("t.csv", "from,to,bytes\n0,99,1\n")}).code, 3);
+  std::string many = "from,to,gb_per_s\n";
+  for (int i = 0; i < 2000; ++i) many += "p" + std::to_string(i) + ",p" + std::to_string(i + 1) + ",1\n";
+  const Result refused = ddl_command({"model", "mapping", "--links", file("many.csv", many), "--traffic", traffic});
+  EXPECT_EQ(refused.code, 3);  // at once: n^2 routes and n^3 steps would be made before
+  EXPECT_TRUE(has(refused.err, "2001 places: the search is exact and takes at most 9")) << refused.err;
 }
 
 TEST_F(Model, LimitsOfARunAndOfNumbers) {
@@ -149,7 +168,12 @@ TEST_F(Model, LimitsOfARunAndOfNumbers) {
   EXPECT_EQ(json["limits"][0]["limit"], "communication");  // 6 of 10 ms
   EXPECT_EQ(json["limits"][1]["limit"], "recipe");
   EXPECT_EQ(json["notes"].size(), 1u);  // memory was not checked
-  EXPECT_EQ(answer({"limits", run, "--ranks", "256"})["limits"][0]["limit"], "samples");
+  EXPECT_EQ(answer({"limits", run, "--ranks", "256", "--global-batch", "128"})["limits"][0]["limit"], "samples");
+  // A batch per rank or per step: which of them stays with other ranks, the run does not tell.
+  const Json elsewhere = answer({"limits", run, "--ranks", "256", "--safe-batch", "64"});
+  EXPECT_FALSE(elsewhere["given"].contains("global_batch"));
+  EXPECT_EQ(elsewhere["limits"].size(), 0u);
+  EXPECT_EQ(answer({"limits", run, "--ranks", "4"})["given"]["global_batch"], 128);
   EXPECT_EQ(ddl_command({"model", "limits", "--global-batch", "8"}).code, 2);
   EXPECT_EQ(ddl_command({"model", "limits", "--ranks", "8", "--transfer-share", "2"}).code, 2);
   EXPECT_TRUE(has(ddl_command({"model", "limits", "--ranks", "8"}).out, "None of those that could be checked."));

@@ -86,6 +86,18 @@ TEST_F(Scaling, WeakRunsLoseWhatWasMadeSlow) {
   EXPECT_NEAR(pop["global_efficiency"].get<double>(), 10 / step8, 1e-6);
 }
 
+TEST_F(Scaling, TheBaseOfComputingIsTheBaseThatWasAsked) {
+  // Perfect scaling: the efficiency is 1 on 2 ranks as well as on the base of 4, though rank 0 of 2 computes what is 2 ms more.
+  const auto perfect = [](int ranks, int64_t compute_ns) {
+    return test::run().ranks(ranks).steps(12).compute(compute_ns).value("samples", 32).allreduce(1_MiB, 20_ms - compute_ns);
+  };
+  const Json json = answer({write("n2.ddl", perfect(2, 12_ms)), write("n4.ddl", perfect(4, 10_ms)), "--base", "4"});
+  EXPECT_EQ(json["scaling"][0]["efficiency"], 1);
+  EXPECT_EQ(json["scaling"][1]["efficiency"], 1);
+  EXPECT_NEAR(json["pop"][0]["computation_scaling"].get<double>(), 10.0 / 12, 1e-6);
+  EXPECT_NEAR(json["pop"][1]["computation_scaling"].get<double>(), 1, 1e-9);
+}
+
 TEST_F(Scaling, StrongRunsAreToldByTheirBatches) {
   const Json json = answer({write("n2.ddl", job(2, 40_ms, 0, 128)), write("n8.ddl", job(8, 10_ms, 0, 32))});
   EXPECT_EQ(json["given"]["scaling"], "strong");
@@ -144,6 +156,11 @@ TEST_F(Scaling, MistakesAreClear) {
   EXPECT_EQ(ddl_command({"scaling", file("a.csv", "gpus,speedup\n1,1\n"), "--base", "4"}).code, 3);
   EXPECT_EQ(ddl_command({"scaling", file("a.csv", "gpus,speedup\n1,1\n"), "--map", "gpus"}).code, 2);
   EXPECT_EQ(ddl_command({"scaling", file("a.csv", "gpus,speedup\n1,1\n"), "--map", "gpus=nodes"}).code, 2);
+  const Result name = ddl_command({"scaling", file("a.csv", "gpus,rate\n1,1\n"), "--map", "troughput=rate"});
+  EXPECT_EQ(name.code, 2);
+  EXPECT_TRUE(has(name.err, "did you mean throughput?")) << name.err;
+  EXPECT_EQ(ddl_command({"scaling", file("a.csv", "gpus,rate\n1,1\n"), "--map", "throughput=rate"}).code, 0);
+  EXPECT_EQ(ddl_command({"scaling", file("a.csv", "gpus,speedup\n1,0e" + std::string(400, '9') + "\n")}).code, 3);
   const Result few = ddl_command({"scaling", file("a.csv", "gpus,speedup\n1,1\n2,1.9\n"), "--project", "8"});
   EXPECT_EQ(few.code, 3);
   EXPECT_TRUE(has(few.err, "2 distinct sizes are too few")) << few.err;

@@ -64,6 +64,24 @@ TEST(SourcesT8,
   EXPECT_EQ(connected, 624);  // 38 connected graphs on four vertices, links slow or fast
 }
 
+TEST(Mapping, ByHand) {
+  // Places in a line, 10 and 5 bytes per second; rank 0 sends 100 bytes to rank 1 and 50 to rank 2, which answers with 20.
+  const Traffic bytes = {{0, 100, 50}, {0, 0, 0}, {20, 0, 0}};
+  const Network line(3, {{0, 1, 10}, {1, 2, 5}});
+  const Mapping as_is = line.evaluate(bytes, {0, 1, 2});
+  EXPECT_DOUBLE_EQ(as_is.busiest_s, 15);           // 0 to 1: 150 bytes
+  EXPECT_DOUBLE_EQ(as_is.all_s, 15 + 10 + 4 + 2);  // 1 to 2: 50; 2 to 1 and 1 to 0: 20
+  const Mapping best = line.best(bytes);           // rank 0 in the middle; all others have a link that is busy for 15 s or longer
+  EXPECT_EQ(best.place, (std::vector<size_t>{1, 0, 2}));
+  EXPECT_DOUBLE_EQ(best.busiest_s, 10);
+  EXPECT_DOUBLE_EQ(best.all_s, 10 + 10 + 4);
+  // A third link: a byte takes 0.25 s by it, 0.3 s by the two others; at 2.5 bytes per second 0.4 s.
+  const Mapping direct = Network(3, {{0, 1, 10}, {1, 2, 5}, {0, 2, 4}}).evaluate(bytes, {0, 1, 2});
+  EXPECT_DOUBLE_EQ(direct.busiest_s, 12.5);       // 0 to 2: 50 bytes
+  EXPECT_DOUBLE_EQ(direct.all_s, 12.5 + 10 + 5);  // 0 to 1: 100; 2 to 0: 20
+  EXPECT_DOUBLE_EQ(Network(3, {{0, 1, 10}, {1, 2, 5}, {0, 2, 2.5}}).evaluate(bytes, {0, 1, 2}).all_s, as_is.all_s);
+}
+
 TEST(Mapping, EqualsBruteForceOnSixPlaces) {
   std::mt19937_64 random(7);
   std::uniform_real_distribution<double> speed(1e9, 1e11), size(0, 1e8);
@@ -99,6 +117,7 @@ TEST(Mapping, RefusesWhatIsNoNetwork) {
   EXPECT_THROW(Network(2, {{0, 1, 0}}), Error);
   EXPECT_THROW(Network(2, {{0, 2, 1e9}}), Error);
   EXPECT_THROW(Network(2, {{0, 1, 1e9}}).best(everybody_to_everybody(3)), Error);
+  EXPECT_THROW(Network(size_t{1} << 40, {}), Error);
 }
 
 }  // namespace
