@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "analyzer/analyze.h"
+#include "cli/interrupts.h"
 #include "cli/new_run.h"
 #include "cli/open_run.h"
 #include "cli/options.h"
@@ -12,6 +13,7 @@
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "core/error.h"
+#include "reports/format.h"
 #include "store/import.h"
 
 namespace fs = std::filesystem;
@@ -35,23 +37,27 @@ const ImportFormat& known_format(const std::string& name) {
   throw Error(fmt::format("unknown format '{}'", name), did_you_mean(name, names, "see: ddl import --help"), ExitCode::kUsage);
 }
 
-/// The directory of the run to be, gone again if it does not come to be.
-class NewRun {
- public:
-  NewRun(const std::string& name, const std::string& format) : path_(create_run_directory(name, {format})) {}
-  ~NewRun() {
-    std::error_code ignored;
-    if (!kept_) fs::remove(path_, ignored);  // it is empty
-  }
-  NewRun(const NewRun&) = delete;
-  NewRun& operator=(const NewRun&) = delete;
-  const fs::path& path() const { return path_; }
-  void keep() { kept_ = true; }
-
- private:
-  fs::path path_;
-  bool kept_ = false;
-};
+void make_run(const ImportFormat& format, const std::vector<fs::path>& files, const std::string& name, bool one_clock) {
+  NewRun run(name, {format.name}, ExitCode::kOurs);
+  ProgressBar bar;
+  const auto show = [&](const std::string& what, double done) {
+    Interrupts::check();
+    bar.update(what, done);
+  };
+  ImportOptions options;
+  options.output = run.path() / "run.sqlite";
+  options.one_clock = one_clock;
+  options.progress = [&](const Progress& p) {
+    show(p.stage, p.total_bytes == 0 ? 0 : static_cast<double>(p.done_bytes) / static_cast<double>(p.total_bytes));
+  };
+  options.finish = [&](SQLite::Database& db) { analyze(db, [&](std::string_view what, double done) { show(std::string(what), done); }); };
+  const ImportSummary summary = import_traces(format, files, options);
+  run.keep();
+  const std::string shown = shown_path(run.path());
+  print_note(fmt::format("{}: {}, {}{}; see: ddl report {}", shown, reports::plural(static_cast<int64_t>(summary.ranks), "rank"),
+                         reports::plural(static_cast<int64_t>(summary.events), "event"),
+                         summary.losses > 0 ? ", and gaps that the report names" : "", shown));
+}
 
 }  // namespace
 
@@ -72,25 +78,14 @@ int run_import(const Arguments& arguments) {
   const ImportFormat& format = known_format(words[0]);
   if (words.size() == 1) throw Error("which files?", fmt::format("e.g. ddl import {} {}", format.name, format.files), ExitCode::kUsage);
 
-  NewRun run(options.maybe<std::string>("output").value_or(""), fmt::format("{}", format.name));
-  ProgressBar bar;
-  ImportOptions import;
-  import.output = run.path() / "run.sqlite";
-  import.one_clock = options.has("one-clock");
-  import.progress = [&](const Progress& p) {
-    bar.update(p.stage, p.total_bytes == 0 ? 0 : static_cast<double>(p.done_bytes) / static_cast<double>(p.total_bytes));
-};
-  import.finish = [&](SQLite::Database& db) { analyze(db, [&](std::string_view what, double done) { bar.update(std::string(what), done);
-  }  // namespace ddl::cli
-);
-}
-;
-const ImportSummary summary = import_traces(format, {words.begin() + 1, words.end()}, import);
-run.keep();
-const std::string shown = shown_path(run.path());
-print_note(fmt::format("{}: {} rank{}, {} events{}; see: ddl report {}", shown, summary.ranks, summary.ranks == 1 ? "" : "s",
-                       summary.events, summary.losses > 0 ? ", and gaps that the report names" : "", shown));
-return 0;
+  const Interrupts interrupts;
+  try {
+    make_run(format, {words.begin() + 1, words.end()}, options.maybe<std::string>("output").value_or(""), options.has("one-clock"));
+  } catch (const Error&) {
+    Interrupts::obey();
+    throw;
+  }
+  return 0;
 }
 
 }  // namespace ddl::cli

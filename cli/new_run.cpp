@@ -11,7 +11,6 @@
 #include <ctime>
 
 #include "cli/job_file.h"
-#include "core/error.h"
 
 namespace fs = std::filesystem;
 
@@ -40,22 +39,28 @@ bool take_over(const fs::path& path) {
 
 }  // namespace
 
-fs::path create_run_directory(const std::string& name, const std::vector<std::string>& command) {
+NewRun::NewRun(const std::string& name, const std::vector<std::string>& command, ExitCode cannot_make) {
   const std::string base = default_name(command);
   for (int number = 1;; ++number) {
     const std::string chosen = !name.empty() ? name : number == 1 ? base + ".ddl" : fmt::format("{}-{}.ddl", base, number);
-    fs::path path = fs::absolute(chosen).lexically_normal();
-    if (!path.has_filename()) path = path.parent_path();  // a trailing slash
-    if (mkdir(path.c_str(), 0700) == 0) return path;
+    path_ = fs::absolute(chosen).lexically_normal();
+    if (!path_.has_filename()) path_ = path_.parent_path();  // a trailing slash
+    ours_ = mkdir(path_.c_str(), 0700) == 0;
+    if (ours_) return;
     const int error = errno;
     if (error == EEXIST && name.empty() && number < 1000) continue;
-    if (error == EEXIST && take_over(path)) return path;
+    if (error == EEXIST && take_over(path_)) return;
     if (error == EEXIST)
       throw Error(fmt::format("{} exists already", chosen), "choose another -o NAME.ddl, or remove it: a run is never overwritten",
                   ExitCode::kUsage);
-    throw Error(fmt::format("cannot create {}: {}", chosen, std::strerror(error)),
-                "record into a folder that you can write: -o FOLDER/NAME.ddl", ExitCode::kCannotLaunch);
+    throw Error(fmt::format("cannot create {}: {}", chosen, std::strerror(error)), "name a folder that you can write: -o FOLDER/NAME.ddl",
+                cannot_make);
   }
+}
+
+NewRun::~NewRun() {
+  std::error_code ignored;
+  if (ours_) fs::remove(path_, ignored);  // only if it is empty
 }
 
 }  // namespace ddl::cli

@@ -95,7 +95,8 @@ int run_record(const Arguments& arguments) {
 
   const fs::path library = find_library(options.flavour ? *options.flavour : flavour_of(options.command));
   Settings settings = {{"LD_PRELOAD", preload_value(library)}};
-  const fs::path directory = create_run_directory(options.directory, options.command);
+  NewRun run(options.directory, options.command, ExitCode::kCannotLaunch);
+  const fs::path& directory = run.path();
   settings.emplace_back("DDL_OUT", directory.string());
   settings.insert(settings.end(), options.window.begin(), options.window.end());
   add_own_variables(settings);
@@ -106,6 +107,7 @@ int run_record(const Arguments& arguments) {
     write_job_file(directory, job);
     const Ended ended =
         run_job(is_open_mpi_launcher(options.command) ? forward_settings(options.command, settings) : options.command, settings);
+    run.keep();
     job.ended_realtime_ns = realtime_ns();
     if (ended.signal != 0)
       job.signal = ended.signal;
@@ -117,7 +119,6 @@ int run_record(const Arguments& arguments) {
     if (error.code() != ExitCode::kCannotLaunch) throw;
     std::error_code ignored;  // nothing was started: leave nothing behind
     fs::remove(directory / "job.json", ignored);
-    fs::remove(directory, ignored);
     throw;
   }
 }

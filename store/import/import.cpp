@@ -42,10 +42,10 @@ ImportSummary import_traces(const ImportFormat& format, const std::vector<fs::pa
     if (options.progress) options.progress({stage, done, total});
   };
   const auto read = [&](uint64_t bytes) {
-    done_bytes = std::min(done_bytes + bytes, total_bytes);
+    done_bytes += bytes;  // of a pipe the size is not known
     if (done_bytes - reported < kReportEveryBytes) return;
     reported = done_bytes;
-    tell("reading", done_bytes, total_bytes);
+    tell("reading", std::min(done_bytes, total_bytes), total_bytes);
   };
   const auto now_ns = std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
   store::Draft draft(options.output);

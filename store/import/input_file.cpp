@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -53,7 +54,8 @@ void InputFile::fill() {
            code == Z_BUF_ERROR ? "the packed file ends before its end: it was cut" : fmt::format("cannot be unpacked: {}", why));
   }
   if (progress_) {
-    const int64_t read = gzoffset(file_);
+    const int64_t place = gzoffset(file_);
+    const int64_t read = place >= 0 ? place : static_cast<int64_t>(block_offset_) + std::max(0, bytes);  // a pipe knows no places
     if (read > reported_) progress_(static_cast<uint64_t>(read - reported_));
     reported_ = std::max<int64_t>(read, reported_);
   }
