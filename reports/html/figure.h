@@ -36,5 +36,7 @@ std::vector<Figure> bus_bandwidth(const RunView& run);
 std::vector<Figure> layer_times(const RunView& run);
 std::vector<Figure> idle_classes(const RunView& run);
 std::vector<Figure> efficiency_tree(const RunView& run);
+std::vector<Figure> step_timeline(const RunView& run);
+std::vector<Figure> pipeline_schedule(const RunView& run);
 
 }  // namespace ddl::reports::html

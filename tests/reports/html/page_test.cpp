@@ -102,7 +102,9 @@ TEST(Figures, CollectivesKeepWhatIsNotSplitApart) {
 
 TEST(Figures, BandwidthSaysWhyThereIsNoModel) {
   HandmadeRun run;
-  run.db().exec("UPDATE collective_group SET bus_factor = 1");
+  run.db().exec(
+      "UPDATE collective_group SET bus_factor = 1; UPDATE collective_group SET bytes = 8, busbw_xfer = 1000, algbw_bytes_per_second = 1000 "
+      "WHERE op = 2");
   const RunView view(run.db(), std::nullopt);
   const Figure figure = only(bus_bandwidth(view));
   EXPECT_TRUE(has(figure.caption, "419MB/s, of MPI_Allreduce, 2 ranks with 4MiB")) << figure.caption;

@@ -1,0 +1,125 @@
+#include "reports/html/step_lanes.h"
+
+#include <algorithm>
+
+#include "analyzer/query.h"
+
+namespace ddl::reports::html {
+
+StepLanes::StepLanes(const RunView& run, int64_t step) : run_(run), step_(step) {
+  Query row(
+      run.db,
+      "SELECT p.rank, s.process, s.thread, s.start_ns, s.duration_ns FROM process p CROSS JOIN step s ON s.process = p.id AND s.step = ?2"
+      " WHERE p.world = ?1 AND p.rank IS NOT NULL AND s.duration_ns IS NOT NULL ORDER BY p.rank");
+  row.bind(run.world, step);
+  window_ = {INT64_MAX, INT64_MIN};
+  while (row.next()) {
+    const int64_t rank = row.integer(0), begin_ns = row.integer(3), end_ns = begin_ns + row.integer(4);
+    places_[rank] = {row.integer(1), row.integer(2), {begin_ns, end_ns}};
+    ranks_.push_back(rank);
+    window_.begin_ns = std::min(window_.begin_ns, begin_ns);
+    if (end_ns > window_.end_ns) window_.end_ns = end_ns, last_rank_ = rank;
+  }
+  if (ranks_.empty()) window_ = {};
+  if (!ranks_.empty()) read_messages();
+}
+
+// In one go for all ranks: the table of messages has no index by call.
+void StepLanes::read_messages() {
+  Query row(
+      run_.db,
+      "SELECT e.process, e.start_ns, e.duration_ns, m.late_sender_wait_ns, p.rank FROM message m JOIN event e ON e.id = m.receive_call"
+      " LEFT JOIN event o ON o.id = m.send LEFT JOIN process p ON p.id = o.process WHERE e.start_ns BETWEEN ?1 AND ?2"
+      " UNION ALL SELECT e.process, e.start_ns, e.duration_ns, m.late_receiver_wait_ns, p.rank FROM message m JOIN event e ON e.id = "
+      "m.send_call"
+      " LEFT JOIN event o ON o.id = m.receive LEFT JOIN process p ON p.id = o.process WHERE e.start_ns BETWEEN ?1 AND ?2");
+  row.bind(window_.begin_ns, window_.end_ns);
+  while (row.next())
+    messages_[row.integer(0)].push_back(
+        {{row.integer(1), row.integer(1) + row.integer(2)}, row.maybe_integer(3), row.maybe_integer(4).value_or(-1)});
+}
+
+const Lane& StepLanes::lane(int64_t rank) {
+  const auto found = lanes_.find(rank);
+  return found != lanes_.end() ? found->second : lanes_.emplace(rank, read(rank)).first->second;
+}
+
+void StepLanes::read_collectives(const Place& place, Lane& lane, std::vector<Interval>& waits) {
+  Query row(run_.db,
+            "SELECT e.start_ns, k.wait_ns, (SELECT p.rank FROM event o JOIN process p ON p.id = o.process WHERE o.comm = e.comm AND o.seq "
+            "= e.seq AND o.kind = e.kind"
+            " ORDER BY o.start_ns DESC LIMIT 1) FROM event e JOIN collective k ON k.event = e.id"
+            " WHERE e.process = ? AND e.start_ns BETWEEN ? AND ? AND e.kind < 3 AND k.wait_ns > 0");
+  row.bind(place.process, place.window.begin_ns, place.window.end_ns);
+  while (row.next()) {
+    const Interval wait{row.integer(0), row.integer(0) + row.integer(1)};
+    waits.push_back(wait);
+    lane.blocked.push_back({wait.begin_ns, wait.end_ns, row.maybe_integer(2).value_or(-1)});
+  }
+}
+
+Lane StepLanes::read(int64_t rank) {
+  const Place& place = places_.at(rank);
+  Lane lane;
+  lane.rank = rank;
+  lane.window = place.window;
+  std::vector<Interval> calls, waits, unsplit, backward;
+  Query call(run_.db, "SELECT start_ns, duration_ns FROM event WHERE process = ? AND start_ns BETWEEN ? AND ? AND kind = 1 AND thread = ?");
+  call.bind(place.process, place.window.begin_ns, place.window.end_ns, place.thread);
+  while (call.next()) calls.push_back({call.integer(0), call.integer(0) + call.integer(1)});
+  read_collectives(place, lane, waits);
+  for (const Message& message : messages_[place.process]) {
+    if (!message.wait_ns) unsplit.push_back(message.call);
+    if (message.wait_ns.value_or(0) <= 0) continue;
+    waits.push_back({message.call.begin_ns, message.call.begin_ns + *message.wait_ns});
+    lane.blocked.push_back({waits.back().begin_ns, waits.back().end_ns, message.culprit});
+  }
+  std::sort(lane.blocked.begin(), lane.blocked.end(), [](const Blocked& a, const Blocked& b) { return a.end_ns < b.end_ns; });
+  Query range(run_.db,
+              "SELECT e.start_ns, e.duration_ns FROM range_event e JOIN region r ON r.id = e.region WHERE e.process = ? AND e.step = ? AND "
+              "r.kind = 'phase' AND r.name LIKE "
+              "'backward%'");
+  range.bind(place.process, step_);
+  while (range.next()) backward.push_back({range.integer(0), range.integer(0) + range.integer(1)});
+
+  const IntervalSet inside({place.window}), exposed = intersect(IntervalSet(calls), inside);
+  lane.wait = intersect(exposed, IntervalSet(waits));
+  lane.unsplit = subtract(intersect(exposed, IntervalSet(unsplit)), lane.wait);
+  lane.transfer = subtract(subtract(exposed, lane.wait), lane.unsplit);
+  lane.compute = subtract(inside, exposed);
+  lane.backward = intersect(lane.compute, IntervalSet(backward));
+  return lane;
+}
+
+std::vector<PathPart> critical_path(StepLanes& lanes) {
+  constexpr size_t kMostParts = 100'000;  // of clocks that contradict each other
+  std::vector<PathPart> path;
+  if (lanes.ranks().empty()) return path;
+  int64_t rank = lanes.last_rank(), now_ns = lanes.window().end_ns;
+  while (path.size() < kMostParts) {
+    const Lane& lane = lanes.lane(rank);
+    // The last time that it waited, before now, for somebody else who recorded this step.
+    auto wait =
+        std::upper_bound(lane.blocked.begin(), lane.blocked.end(), now_ns, [](int64_t t, const Blocked& b) { return t < b.end_ns; });
+    const auto usable = [&](const Blocked& b) {
+      return b.culprit >= 0 && b.culprit != rank && b.end_ns > lane.window.begin_ns &&
+             std::binary_search(lanes.ranks().begin(), lanes.ranks().end(), b.culprit);
+    };
+    while (wait != lane.blocked.begin() && !usable(*(wait - 1))) --wait;
+    if (wait == lane.blocked.begin()) {
+      if (now_ns > lane.window.begin_ns) path.push_back({rank, {lane.window.begin_ns, now_ns}});
+      break;
+    }
+    --wait;
+    if (wait->end_ns < now_ns) path.push_back({rank, {wait->end_ns, now_ns}});
+    now_ns = wait->end_ns;
+    rank = wait->culprit;
+    // The one who was waited for did not itself wait at that moment: what ended there on its lane is another wait of the same length.
+    const std::vector<Blocked>& others = lanes.lane(rank).blocked;
+    if (std::any_of(others.begin(), others.end(), [&](const Blocked& b) { return b.end_ns == now_ns; })) --now_ns;
+  }
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+}  // namespace ddl::reports::html

@@ -1,0 +1,76 @@
+// One step on the common time axis: what each rank did when (of the thread that opened the step), and for whom it waited. Lanes are read
+// when they are asked for, so that a figure of a few ranks of thousands costs a few.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "analyzer/intervals.h"
+#include "reports/run_view.h"
+
+namespace ddl::reports::html {
+
+/// A rank waited in a call from begin_ns to end_ns, until `culprit` entered (a collective), sent, or was ready to receive.
+struct Blocked {
+  int64_t begin_ns = 0, end_ns = 0;
+  int64_t culprit = -1;  ///< rank; -1: not known
+};
+
+/// compute, transfer, wait and unsplit are disjoint and make up the window.
+struct Lane {
+  int64_t rank = 0;
+  Interval window;
+  IntervalSet compute, transfer, wait;
+  IntervalSet unsplit;           ///< inside calls of which nobody knows what was waiting
+  IntervalSet backward;          ///< of compute: in phases named backward, as far as they were kept
+  std::vector<Blocked> blocked;  ///< by end_ns
+};
+
+class StepLanes {
+ public:
+  StepLanes(const RunView& run, int64_t step);
+
+  int64_t step() const { return step_; }
+  /// Ranks that recorded the step, ascending.
+  const std::vector<int64_t>& ranks() const { return ranks_; }
+  /// First begin and last end of the step on any rank.
+  Interval window() const { return window_; }
+  int64_t last_rank() const { return last_rank_; }  ///< whose end is the last
+  /// `rank` is one of ranks().
+  const Lane& lane(int64_t rank);
+
+ private:
+  struct Place {
+    int64_t process = 0, thread = 0;
+    Interval window;
+  };
+  struct Message {
+    Interval call;                   // in which it completed
+    std::optional<int64_t> wait_ns;  // at its begin; nothing: not known
+    int64_t culprit = -1;            // rank at the other end
+  };
+  Lane read(int64_t rank);
+  void read_collectives(const Place& place, Lane& lane, std::vector<Interval>& waits);
+  void read_messages();
+
+  const RunView& run_;
+  int64_t step_;
+  std::map<int64_t, Place> places_;                   // by rank
+  std::map<int64_t, std::vector<Message>> messages_;  // by process
+  std::vector<int64_t> ranks_;
+  Interval window_;
+  int64_t last_rank_ = 0;
+  std::map<int64_t, Lane> lanes_;
+};
+
+/// What the step's end waited for, backwards from the rank that ends last: as long as a rank works, the path is on it; where it waited, the
+/// path goes on with the one that it waited for. Parts are in the order of time and do not overlap.
+struct PathPart {
+  int64_t rank = 0;
+  Interval interval;
+};
+std::vector<PathPart> critical_path(StepLanes& lanes);
+
+}  // namespace ddl::reports::html

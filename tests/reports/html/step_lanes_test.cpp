@@ -1,0 +1,110 @@
+// Lanes and critical paths of virtual jobs whose every moment is known.
+#include "reports/html/step_lanes.h"
+
+#include <gtest/gtest.h>
+
+#include "reports/html/figure.h"
+#include "tests/analyzer/analyzed.h"
+
+namespace ddl::reports::html {
+namespace {
+
+using namespace test::literals;
+using test::Analyzed;
+
+struct Part {
+  int64_t rank, begin_ns, end_ns;  // since the begin of the step
+  friend bool operator==(const Part&, const Part&) = default;
+};
+void PrintTo(const Part& part, std::ostream* out) { *out << "rank " << part.rank << " [" << part.begin_ns << ", " << part.end_ns << ")"; }
+
+std::vector<Part> path_of(StepLanes& lanes) {
+  std::vector<Part> parts;
+  for (const PathPart& part : critical_path(lanes))
+    parts.push_back({part.rank, part.interval.begin_ns - lanes.window().begin_ns, part.interval.end_ns - lanes.window().begin_ns});
+  return parts;
+}
+
+TEST(StepLanes, TellWaitingFromTransferInTime) {
+  Analyzed run(test::run().ranks(3).steps(12).compute(10_ms).allreduce(1_MiB, 2_ms).slow(1, 5_ms));
+  const RunView view(run.db, std::nullopt);
+  StepLanes lanes(view, 7);
+  EXPECT_EQ(lanes.ranks(), (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(lanes.window().length_ns(), 17_ms);
+  const int64_t begin_ns = lanes.window().begin_ns;
+  const Lane& waiter = lanes.lane(2);
+  EXPECT_EQ(waiter.compute.parts(), (std::vector<Interval>{{begin_ns, begin_ns + 10_ms}}));
+  EXPECT_EQ(waiter.wait.parts(), (std::vector<Interval>{{begin_ns + 10_ms, begin_ns + 15_ms}}));
+  EXPECT_EQ(waiter.transfer.parts(), (std::vector<Interval>{{begin_ns + 15_ms, begin_ns + 17_ms}}));
+  EXPECT_TRUE(lanes.lane(1).wait.empty());
+}
+
+TEST(StepLanes, ThePathGoesOnWithTheOneThatCameLast) {
+  Analyzed run(test::run().ranks(3).steps(12).compute(10_ms).allreduce(1_MiB, 2_ms).slow(1, 5_ms));
+  const RunView view(run.db, std::nullopt);
+  StepLanes lanes(view, 7);
+  EXPECT_EQ(path_of(lanes), (std::vector<Part>{{1, 0, 15_ms}, {0, 15_ms, 17_ms}}));
+}
+
+TEST(StepLanes, ThePathGoesOnWithALateSender) {
+  Analyzed run(test::run().ranks(2).steps(12).on_rank(0).compute(10_ms).message(0, 1, 1_MiB, 1_ms).on_rank(1).compute(4_ms));
+  const RunView view(run.db, std::nullopt);
+  StepLanes lanes(view, 7);
+  EXPECT_EQ(path_of(lanes), (std::vector<Part>{{0, 0, 10_ms}, {1, 10_ms, 15_ms}}));
+  EXPECT_EQ(lanes.lane(1).wait.length_ns(), 6_ms) << "its step begins 4 ms after that of rank 0";
+}
+
+TEST(StepLanes, ARankThatWaitsForNobodyIsTheWholePath) {
+  Analyzed run(test::run().ranks(2).steps(12).compute(3_ms));
+  const RunView view(run.db, std::nullopt);
+  StepLanes lanes(view, 7);
+  EXPECT_EQ(path_of(lanes), (std::vector<Part>{{0, 0, 3_ms}}));
+}
+
+TEST(StepLanes, AreThoseOfTheStepsParts) {
+  // What the figure draws adds up to what the analyzer told of the same step, whatever the job does.
+  Analyzed run(test::run()
+                   .ranks(4)
+                   .steps(12)
+                   .compute(3_ms)
+                   .iallreduce(1_MiB, 4_ms)
+                   .compute(1_ms)
+                   .waitall()
+                   .halo(64_KiB, 200_us)
+                   .bcast(1_KiB, 10_us)
+                   .allreduce(8_B, 5_us)
+                   .jitter(300_us)
+                   .slow(2, 2_ms));
+  const RunView view(run.db, std::nullopt);
+  for (const int64_t step : {6, 9}) {
+    StepLanes lanes(view, step);
+    ASSERT_EQ(lanes.ranks().size(), 4u);
+    for (const int64_t rank : lanes.ranks()) {
+      SQLite::Statement row(run.db, "SELECT compute_ns, exposed_ns, wait_ns FROM v_step WHERE rank = ? AND step = ?");
+      row.bind(1, rank);
+      row.bind(2, step);
+      ASSERT_TRUE(row.executeStep());
+      const Lane& lane = lanes.lane(rank);
+      EXPECT_EQ(lane.compute.length_ns(), row.getColumn(0).getInt64()) << "rank " << rank;
+      EXPECT_EQ(lane.transfer.length_ns() + lane.wait.length_ns() + lane.unsplit.length_ns(), row.getColumn(1).getInt64())
+          << "rank " << rank;
+      EXPECT_EQ(lane.wait.length_ns(), row.getColumn(2).getInt64()) << "rank " << rank;
+    }
+    int64_t path_ns = 0;
+    for (const PathPart& part : critical_path(lanes)) path_ns += part.interval.length_ns();
+    EXPECT_EQ(path_ns, lanes.window().length_ns()) << "the path has no gap";
+  }
+}
+
+TEST(StepTimeline, NamesTheRankOfThePath) {
+  Analyzed run(test::run().ranks(3).steps(12).compute(10_ms).allreduce(1_MiB, 2_ms).slow(1, 8_ms));
+  const RunView view(run.db, std::nullopt);
+  const std::vector<Figure> figures = step_timeline(view);
+  ASSERT_EQ(figures.size(), 1u);
+  EXPECT_NE(figures[0].caption.find("90.0% of its critical path is on rank 1, the rest on rank 0; 90.0% of the path is computing."),
+            std::string::npos)
+      << figures[0].caption;
+}
+
+}  // namespace
+}  // namespace ddl::reports::html
