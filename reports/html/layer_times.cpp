@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "analyzer/query.h"
 #include "reports/format.h"
 #include "reports/html/bars.h"
 #include "reports/html/columns_of.h"
@@ -51,12 +52,17 @@ void add_host(const RunView& run, std::vector<Figure>& figures) {
             .heading = {},
             .parts = {{"compute", "c0"}, {"in MPI: transfer", "c2"}, {"in MPI: waiting", "c3"}, {"in MPI, waiting not known", "c4"}},
             .bars = {}};
+  // Of non-blocking collectives the waiting counts where they were posted, and is not inside the time in MPI there.
+  Query nonblocking(run.db, "SELECT 1 FROM collective_group WHERE world = ? AND upper_bound = 1 LIMIT 1");
+  nonblocking.bind(run.world);
+  const bool inside = !nonblocking.next();
   for (const auto& cells : table.rows) {
     const double exposed_ns = cells[exposed].as_double();
-    const auto known_ns = maybe_integer(cells[wait]);
-    const double wait_ns = std::min(exposed_ns, known_ns ? static_cast<double>(*known_ns) : 0);
+    const auto wait_ns = maybe_integer(cells[wait]);
+    const bool split = inside && wait_ns && static_cast<double>(*wait_ns) <= exposed_ns;
+    const double waiting_ns = split ? static_cast<double>(*wait_ns) : 0;
     bars.bars.push_back({name_of(cells, column_of(table, "layer"), column_of(table, "phase")),
-                         {cells[compute].as_double(), known_ns ? exposed_ns - wait_ns : 0, wait_ns, known_ns ? 0 : exposed_ns}});
+                         {cells[compute].as_double(), split ? exposed_ns - waiting_ns : 0, waiting_ns, split ? 0 : exposed_ns}});
   }
   figures.push_back(
       draw(std::move(bars), table, columns_of(table, {"layer", "phase", "time_ns", "compute_ns", "exposed_ns", "wait_ns", "calls"})));

@@ -64,7 +64,8 @@ IntervalSet path_on(const std::vector<PathPart>& path, int64_t rank) {
 std::string caption_of(Panel& panel) {
   const Interval window = panel.lanes.window();
   const auto on = time_on(panel.path);
-  std::string text = fmt::format("The {} step (step {}) takes {}.", panel.which, panel.lanes.step(), short_duration(window.length_ns()));
+  std::string text = fmt::format("The {} step (step {}) takes {} from its first begin to its last end.", panel.which, panel.lanes.step(),
+                                 short_duration(window.length_ns()));
   if (on.empty()) return text;
   int64_t computing_ns = 0, all_ns = 0;
   for (const auto& [rank, ns] : on) {
@@ -99,7 +100,7 @@ void add_rows(Panel& panel, Table& table) {
 std::vector<Figure> step_timeline(const RunView& run) {
   const std::vector<int64_t> steps = whole_steps(run);
   if (steps.empty() || run.ranks < 2) return {};
-  Figure figure{.id = "timeline", .title = "The median and the worst step in time", .caption = {}, .svg = {}, .reading = {}, .data = {}};
+  Figure figure{.id = "timeline", .title = {}, .caption = {}, .svg = {}, .reading = {}, .data = {}};
   figure.data = {.id = {},
                  .caption = {},
                  .columns = {{"which", "Which", Unit::kText},
@@ -113,6 +114,9 @@ std::vector<Figure> step_timeline(const RunView& run) {
                  .rows = {},
                  .note = {},
                  .when_empty = {}};
+  Query gpus(run.db, "SELECT 1 FROM gpu_part g JOIN process p ON p.id = g.process WHERE p.world = ? LIMIT 1");
+  gpus.bind(run.world);
+  figure.title = gpus.next() ? "The median and the worst step in time, on the hosts" : "The median and the worst step in time";
   const int64_t median = steps[(steps.size() - 1) / 2], worst = steps.back();
   std::vector<Panel> panels;
   panels.reserve(2);

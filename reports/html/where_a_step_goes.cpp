@@ -84,9 +84,11 @@ std::string caption_of(const std::vector<Share>& shares, const std::vector<Categ
     parts.push_back(all_ns > 0 ? sum_ns / all_ns : 0);
   }
   parts = round_shares(parts);
-  std::string text = fmt::format("Of {}", whole);
+  std::vector<std::string> words;  // what rounds to nothing is in the table
   for (size_t c = 0; c < categories.size(); ++c)
-    text += fmt::format("{} {} is {}", c == 0 ? "" : c + 1 == categories.size() ? " and" : ",", percent_text(parts[c]), categories[c].name);
+    if (parts[c] > 0) words.push_back(fmt::format("{} is {}", percent_text(parts[c]), categories[c].name));
+  std::string text = fmt::format("Of {} ", whole);
+  for (size_t i = 0; i < words.size(); ++i) text += (i == 0 ? "" : i + 1 == words.size() ? " and " : ", ") + words[i];
   text += ".";
   const auto less_wait = [](const Share& a, const Share& b) { return a.wait_ns < b.wait_ns; };
   const auto [least, most] = std::minmax_element(shares.begin(), shares.end(), less_wait);

@@ -122,6 +122,26 @@ TEST(Figures, TheTreeNamesItsWeakestLeaf) {
             "75.0% of the time of ranks is computing. The weakest factor is transfer (80.0%): time lost to waiting for others.");
 }
 
+TEST(Figures, LayersSplitWhatWasInsideTheCall) {
+  HandmadeRun run;
+  const char* const kUnsplit = "in MPI, waiting not known";
+  {
+    const RunView view(run.db(), std::nullopt);
+    const Figure figure = only(layer_times(view));
+    EXPECT_TRUE(has(figure.caption, "conv1 forward takes 65.6% of the time of all layers, 2 of 2 layers take 80%.")) << figure.caption;
+    EXPECT_TRUE(has(figure.svg, kUnsplit)) << "fc: nobody knows";
+  }
+  HandmadeRun other;
+  other.db().exec(
+      "DELETE FROM collective_group WHERE upper_bound = 1; UPDATE event SET region = 4 WHERE id = 1; UPDATE collective SET wait_ns = "
+      "15000000 WHERE event = 1;"
+      "DELETE FROM collective WHERE event <> 1");
+  const RunView view(other.db(), std::nullopt);
+  const Figure figure = only(layer_times(view));
+  EXPECT_FALSE(has(figure.svg, kUnsplit)) << figure.svg;
+  EXPECT_TRUE(has(figure.svg, "in MPI: waiting 15.0 ms")) << figure.svg;
+}
+
 TEST(Figures, StepTimesKeepTheFirstSteps) {
   HandmadeRun run;
   run.db().exec("UPDATE step SET duration_ns = 250000000 WHERE process = 2 AND step = 3");
