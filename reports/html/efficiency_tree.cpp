@@ -103,7 +103,7 @@ void add_tree(const RunView& run, std::span<const Node> nodes, std::string_view 
 std::vector<Figure> efficiency_tree(const RunView& run) {
   std::vector<Figure> figures;
   add_tree(run, kOfGpus, "GPUs", "efficiency-gpu", figures);
-  add_tree(run, kOfRanks, "ranks", "efficiency", figures);
+  if (run.ranks > 1) add_tree(run, kOfRanks, "ranks", "efficiency", figures);
   return figures;
 }
 

@@ -35,7 +35,7 @@ inline constexpr Category kCategories[] = {{"compute", "c0", "compute_ns", &Shar
                                            {"compute and communication", "c1", "overlap_ns", &Share::overlap_ns},
                                            {"exposed transfer", "c2", "transfer_ns", &Share::transfer_ns},
                                            {"waiting for others", "c3", "wait_ns", &Share::wait_ns},
-                                           {"in MPI, waiting not known", "c4", "unsplit_ns", &Share::unsplit_ns},
+                                           {"exposed, waiting not known", "c4", "unsplit_ns", &Share::unsplit_ns},
                                            {"exposed copies", "c5", "copy_ns", &Share::copy_ns},
                                            {"idle", "c6", "idle_ns", &Share::idle_ns}};
 

@@ -123,10 +123,11 @@ Figure draw(const RunView& run, const std::vector<Share>& shares, bool gpus, std
     figure.svg = draw_columns(figure, shares, categories);
   }
   figure.caption = caption_of(shares, categories, whole);
-  figure.reading = fmt::format(
-      "Mean over {}. All ranks of a synchronous job take the same time for a step, so the ends of the bars tell nothing; the one that "
-      "does not wait does.",
-      run.has_steps ? plural(run.steps, "steady step") : "the whole run");
+  figure.reading = fmt::format("Mean over {}.", run.has_steps ? plural(run.steps, "steady step") : "the whole run");
+  if (shares.size() > 1)
+    figure.reading +=
+        " All ranks of a synchronous job take the same time for a step, so the ends of the bars tell nothing; the one that does not wait "
+        "does.";
   figure.data = data_of(shares, categories, gpus);
   return figure;
 }
@@ -136,7 +137,10 @@ Figure draw(const RunView& run, const std::vector<Share>& shares, bool gpus, std
 std::vector<Figure> where_a_step_goes(const RunView& run) {
   std::vector<Figure> figures;
   if (const std::vector<Share> gpus = shares_of_gpus(run); !gpus.empty()) figures.push_back(draw(run, gpus, true, ""));
-  if (const std::vector<Share> ranks = shares_of_ranks(run); !ranks.empty())
+  // A process that only feeds a GPU does nothing but compute, as far as its calls of MPI tell.
+  const std::vector<Share> ranks = shares_of_ranks(run);
+  const bool communicates = std::any_of(ranks.begin(), ranks.end(), [](const Share& share) { return share.compute_ns < share.total_ns(); });
+  if (!ranks.empty() && (figures.empty() || communicates))
     figures.push_back(draw(run, ranks, false, figures.empty() ? "" : " on the host"));
   return figures;
 }
