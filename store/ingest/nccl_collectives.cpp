@@ -169,6 +169,7 @@ void NcclCollectives::add_timers(SQLite::Database& db, const ProcessTables& tabl
 
 void NcclCollectives::read(SQLite::Database& db, RunTables& run, const Scan& scan, RecordStream& stream, const Timeline& timeline,
                            ProcessTables& tables) {
+  if (!timeline.has_nccl_calls) return;  // a pass over all calls
   std::map<Key, uint64_t> groups;
   Calls calls = read_calls(stream, timeline, tables, groups);
   if (calls.empty()) return;

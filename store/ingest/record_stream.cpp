@@ -1,6 +1,7 @@
 #include "store/ingest/record_stream.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace ddl::store {
 
@@ -27,7 +28,8 @@ void RecordStream::rewind(uint32_t kinds) {
 void RecordStream::enter_thread() {
   waiting_.clear();
   if (thread_ == timeline_.events.end()) return;
-  waiting_ = thread_->second;
+  std::copy_if(thread_->second.begin(), thread_->second.end(), std::back_inserter(waiting_),
+               [&](const EventChunk& chunk) { return (chunk.kinds & kinds_) != 0; });
   std::stable_sort(waiting_.begin(), waiting_.end(),
                    [](const EventChunk& a, const EventChunk& b) { return a.first_ticks > b.first_ticks; });
 }

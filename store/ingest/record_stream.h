@@ -18,7 +18,7 @@ class RecordStream {
  public:
   RecordStream(const SpoolReader& reader, const Timeline& timeline);
 
-  /// Starts over and delivers only records whose kind is in `kinds` (bit 1 << kind).
+  /// Starts over and delivers only records whose kind is in `kinds` (bit 1 << kind). Chunks without any are not read.
   void rewind(uint32_t kinds);
   /// The next record, or nullptr at the end. Valid until the next call.
   const Record* next();

@@ -114,11 +114,14 @@ Timeline read_timeline(const SpoolReader& reader) {
       reader.read_records(chunk, records, &timeline.skips);
       timeline.newest_ticks = std::max(timeline.newest_ticks, chunk.header.begin_ticks);
       uint64_t first_ticks = std::numeric_limits<uint64_t>::max();
+      uint32_t kinds = 0;
       for (const Record& record : records) {
         builder.add(chunk.header.thread, record, kind == ChunkKind::kRing);
         first_ticks = std::min(first_ticks, record.start_ticks);
+        kinds |= 1u << static_cast<uint32_t>(record_kind(record.word));
+        timeline.has_nccl_calls |= record_kind(record.word) == RecordKind::kCall && record_op(record.word) >= kFirstNcclOp;
       }
-      if (kind == ChunkKind::kEvents && !records.empty()) timeline.events[chunk.header.thread].push_back({chunk, first_ticks});
+      if (kind == ChunkKind::kEvents && !records.empty()) timeline.events[chunk.header.thread].push_back({chunk, first_ticks, kinds});
     }
   }
   builder.finish();

@@ -45,6 +45,7 @@ class StepIndex {
 struct EventChunk {
   SpoolChunk chunk;
   uint64_t first_ticks;  ///< earliest start of a record in it
+  uint32_t kinds;        ///< of its records: bits 1 << RecordKind
 };
 
 struct ThreadRecord {
@@ -57,9 +58,10 @@ struct Timeline {
   StepIndex step_index;
   std::vector<ThreadRecord> open_calls;                ///< by thread and start
   std::map<uint32_t, std::vector<EventChunk>> events;  ///< by thread; chunks without records are left out
-  uint64_t newest_ticks = 0;                           ///< last moment that anything in the spool names
-  uint64_t abandoned = 0;                              ///< open records that their thread left behind
-  std::vector<Skip> skips;                             ///< damaged records
+  bool has_nccl_calls = false;
+  uint64_t newest_ticks = 0;  ///< last moment that anything in the spool names
+  uint64_t abandoned = 0;     ///< open records that their thread left behind
+  std::vector<Skip> skips;    ///< damaged records
 };
 
 Timeline read_timeline(const SpoolReader& reader);
