@@ -42,7 +42,7 @@ int64_t known_code(const NamedCode (&names)[N], uint32_t code) {
   return std::any_of(std::begin(names), std::end(names), [&](const NamedCode& named) { return named.code == code; }) ? code : 0;
 }
 
-std::optional<int64_t> step_of(const StepIndex& steps, uint64_t ticks) {
+std::optional<int64_t> step_of(StepIndex::Cursor& steps, uint64_t ticks) {
   const auto step = steps.at(ticks);
   return step ? std::optional(static_cast<int64_t>(*step)) : std::nullopt;
 }
@@ -51,7 +51,7 @@ std::optional<int64_t> step_of(const StepIndex& steps, uint64_t ticks) {
 std::optional<int64_t> peer_of(const Record& r) { return r.peer >= 0 ? std::optional<int64_t>(r.peer) : std::nullopt; }
 
 /// The columns that a call has in table event and in open_call.
-void describe_call(const Record& r, ProcessTables& tables, const StepIndex& steps, SpoolRow& row) {
+void describe_call(const Record& r, ProcessTables& tables, StepIndex::Cursor& steps, SpoolRow& row) {
   const ProcessContexts::Entry context = tables.context(r.context);
   row.op = tables.op(record_op(r.word));
   row.comm = tables.comm(r.comm);
@@ -78,7 +78,7 @@ void describe_numbers(const RangeNumbers& numbers, SpoolRow& row) {
 class RecordRows : public RowSource {
  public:
   RecordRows(RecordStream& stream, const Timeline& timeline, ProcessTables& tables, const std::function<void(uint64_t)>& step_done)
-      : stream_(stream), timeline_(timeline), tables_(tables), step_done_(step_done) {}
+      : stream_(stream), steps_(timeline.step_index), tables_(tables), step_done_(step_done) {}
 
   bool next(SpoolRow& row) override {
     const Record* r = stream_.next();
@@ -95,26 +95,26 @@ class RecordRows : public RowSource {
     switch (record_kind(r->word)) {
       case RecordKind::kRange:
         row.region = tables_.context(r->context).region;
-        row.step = step_of(timeline_.step_index, r->start_ticks);
+        row.step = step_of(steps_, r->start_ticks);
         row.start_ns = clock.time_ns(r->start_ticks);
         row.mpi_ns = clock.span_ns(r->payload);
         describe_numbers(range_numbers(*r), row);
         break;
       case RecordKind::kCounter:
         row.region = tables_.context(r->context).region;
-        row.step = step_of(timeline_.step_index, r->start_ticks);
+        row.step = step_of(steps_, r->start_ticks);
         row.start_ns = clock.time_ns(r->start_ticks);
         row.op = record_op(r->word);
         row.bytes = static_cast<int64_t>(r->payload);
         break;
       case RecordKind::kValue:
-        row.step = step_of(timeline_.step_index, r->start_ticks);
+        row.step = step_of(steps_, r->start_ticks);
         row.start_ns = clock.time_ns(r->start_ticks);
         row.name = &tables_.string(r->context);
         row.number = std::bit_cast<double>(r->payload);
         break;
       default:
-        describe_call(*r, tables_, timeline_.step_index, row);
+        describe_call(*r, tables_, steps_, row);
         row.kind = record_kind(r->word) == RecordKind::kRequest ? 2 : record_op(r->word) >= kFirstNcclOp ? 3 : 1;
         row.datatype = known_code(kDatatypeNames, payload_datatype(r->payload));
         row.reduction = known_code(kReductionNames, payload_reduction(r->payload));
@@ -125,7 +125,7 @@ class RecordRows : public RowSource {
 
  private:
   RecordStream& stream_;
-  const Timeline& timeline_;
+  StepIndex::Cursor steps_;
   ProcessTables& tables_;
   const std::function<void(uint64_t)>& step_done_;
   uint64_t reported_ = 0;
@@ -147,9 +147,10 @@ void write_steps(SQLite::Database& db, const Timeline& timeline, const ProcessTa
 void write_open_calls(SQLite::Database& db, const Timeline& timeline, ProcessTables& tables) {
   Insert insert(db, "INSERT INTO open_call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   const auto id_or_null = [](int64_t id) { return id ? std::optional(id) : std::nullopt; };
+  StepIndex::Cursor steps(timeline.step_index);
   for (const auto& [thread, record] : timeline.open_calls) {
     SpoolRow row;
-    describe_call(record, tables, timeline.step_index, row);
+    describe_call(record, tables, steps, row);
     // A waiting call names the collective it waits for (docs/decisions/0006).
     if (tables.operation(static_cast<uint32_t>(row.op)).op_class == OpClass::kCompletion && row.comm != 0) row.seq = record.sequence;
     insert.row(tables.process(), thread, row.op, id_or_null(row.comm), id_or_null(row.seq), row.region, id_or_null(row.site), row.step,

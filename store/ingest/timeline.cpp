@@ -95,14 +95,26 @@ StepIndex::StepIndex(const std::vector<Step>& steps) {
   for (Span& span : spans_) span.latest_end = latest_end = std::max(latest_end, span.end);
 }
 
-std::optional<uint64_t> StepIndex::at(uint64_t ticks) const {
-  auto span = std::upper_bound(spans_.begin(), spans_.end(), ticks, [](uint64_t t, const Span& s) { return t < s.begin; });
-  while (span != spans_.begin()) {
-    --span;
-    if (ticks < span->end) return span->number;
-    if (ticks >= span->latest_end) return std::nullopt;
+size_t StepIndex::spans_before(uint64_t ticks) const {
+  const auto after = std::upper_bound(spans_.begin(), spans_.end(), ticks, [](uint64_t t, const Span& s) { return t < s.begin; });
+  return static_cast<size_t>(after - spans_.begin());
+}
+
+std::optional<uint64_t> StepIndex::at(uint64_t ticks, size_t before) const {
+  for (size_t i = before; i-- > 0;) {
+    const Span& span = spans_[i];
+    if (ticks < span.end) return span.number;
+    if (ticks >= span.latest_end) return std::nullopt;
   }
   return std::nullopt;
+}
+
+std::optional<uint64_t> StepIndex::Cursor::at(uint64_t ticks) {
+  if (!index_.are_before(before_, ticks)) {
+    const bool next = before_ < index_.spans_.size() && index_.are_before(before_ + 1, ticks);
+    before_ = next ? before_ + 1 : index_.spans_before(ticks);
+  }
+  return index_.at(ticks, before_);
 }
 
 Timeline read_timeline(const SpoolReader& reader) {

@@ -32,9 +32,27 @@ class StepIndex {
   StepIndex() = default;
   /// A step that never ended lasts until the next one of its thread, or for ever.
   explicit StepIndex(const std::vector<Step>& steps);
-  std::optional<uint64_t> at(uint64_t ticks) const;
+  std::optional<uint64_t> at(uint64_t ticks) const { return at(ticks, spans_before(ticks)); }
+
+  /// Answers as at(), and at once where moments come nearly in order. Refers to the index.
+  class Cursor {
+   public:
+    explicit Cursor(const StepIndex& index) : index_(index) {}
+    std::optional<uint64_t> at(uint64_t ticks);
+
+   private:
+    const StepIndex& index_;
+    size_t before_ = 0;  ///< spans_before() the last moment
+  };
 
  private:
+  /// How many begin at a moment or before it.
+  size_t spans_before(uint64_t ticks) const;
+  bool are_before(size_t count, uint64_t ticks) const {
+    return (count == 0 || spans_[count - 1].begin <= ticks) && (count >= spans_.size() || ticks < spans_[count].begin);
+  }
+  std::optional<uint64_t> at(uint64_t ticks, size_t before) const;
+
   struct Span {
     uint64_t begin, end, number;
     uint64_t latest_end;  ///< of this span and all before it
