@@ -10,11 +10,21 @@
 
 namespace ddl::reports::html {
 
-struct LaneStyle {
-  bool phases = false;  ///< forward and backward apart
-  const char* waiting = "waiting for others";
-  const char* heading = "rank";
+/// What is drawn of a lane, in the order of drawing.
+struct LaneLayer {
+  const char* name;
+  const char* css;
+  IntervalSet Lane::*parts;
 };
+
+struct LaneStyle {
+  const char* heading;  ///< above the names of the lanes
+  std::vector<LaneLayer> layers;
+};
+LaneStyle style_of_ranks();
+LaneStyle style_of_gpus();
+/// `phases`: forward and backward apart.
+LaneStyle style_of_stages(bool phases);
 
 constexpr double kLaneHeight = 22;
 
@@ -22,7 +32,8 @@ constexpr double kLaneHeight = 22;
 std::vector<LegendItem> lane_legend(const LaneStyle& style, std::span<const Lane* const> lanes, bool path);
 
 /// Draws the lanes in the order given, from `top` on, and outlines the parts of `path` that lie on them. `x` maps ns since `origin_ns`.
-void draw_lanes(Chart& chart, const LaneStyle& style, std::span<const Lane* const> lanes, const std::vector<std::string>& names,
-                const std::vector<PathPart>& path, int64_t origin_ns, const Scale& x, double top);
+/// Returns the time below which gaps are not drawn: as short as can be seen, or longer where there are too many.
+int64_t draw_lanes(Chart& chart, const LaneStyle& style, std::span<const Lane* const> lanes, const std::vector<std::string>& names,
+                   const std::vector<PathPart>& path, int64_t origin_ns, const Scale& x, double top);
 
 }  // namespace ddl::reports::html

@@ -37,6 +37,7 @@ std::vector<Figure> layer_times(const RunView& run);
 std::vector<Figure> idle_classes(const RunView& run);
 std::vector<Figure> efficiency_tree(const RunView& run);
 std::vector<Figure> step_timeline(const RunView& run);
+std::vector<Figure> gpu_timeline(const RunView& run);
 std::vector<Figure> pipeline_schedule(const RunView& run);
 
 }  // namespace ddl::reports::html

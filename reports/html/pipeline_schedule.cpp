@@ -94,7 +94,7 @@ std::vector<Figure> pipeline_schedule(const RunView& run) {
     shown.push_back(&lane);
     names.push_back(std::to_string(stage.stage));
   }
-  const LaneStyle style{.phases = phases, .waiting = "bubble: waiting for other stages", .heading = "stage"};
+  const LaneStyle style = style_of_stages(phases);
   const std::vector<LegendItem> legend = lane_legend(style, shown, false);
   const double top = legend_height(legend) + 22;
   Chart chart(figure.id, figure.title,
@@ -102,7 +102,7 @@ std::vector<Figure> pipeline_schedule(const RunView& run) {
               top + kLaneHeight * static_cast<double>(shown.size()) + 26);
   draw_legend(chart, 0, legend);
   const Scale x{.from = 0, .to = static_cast<double>(std::max<int64_t>(1, lanes.window().length_ns())), .begin = kLeft, .end = kRight};
-  draw_lanes(chart, style, shown, names, {}, lanes.window().begin_ns, x, top);
+  const int64_t gap_ns = draw_lanes(chart, style, shown, names, {}, lanes.window().begin_ns, x, top);
   figure.svg = chart.take();
 
   figure.caption = fmt::format("{} stages, {} micro-batches{} a step.", pipeline.stages, pipeline.micro_batches,
@@ -115,7 +115,7 @@ std::vector<Figure> pipeline_schedule(const RunView& run) {
                     *bubble > 1.5 * *model && *bubble - *model > 0.01 ? ": the rest is stages that take unequally long, or transfers" : "");
   else if (bubble)
     figure.caption += ".";
-  figure.reading = fmt::format("Step {}, the median one.", *step);
+  figure.reading = fmt::format("Step {}, the median one. Gaps below {} are not drawn.", *step, short_duration(gap_ns));
   if (pipeline.others > 0) figure.reading += fmt::format(" The first of {} pipelines.", pipeline.others + 1);
   if (shown.size() < pipeline.ranks.size()) figure.reading += fmt::format(" The first {} stages; the table has all.", shown.size());
   return {std::move(figure)};

@@ -18,13 +18,15 @@ struct Blocked {
   int64_t culprit = -1;  ///< rank; -1: not known
 };
 
-/// compute, transfer, wait and unsplit are disjoint and make up the window.
+/// Of a rank compute, transfer, wait and unsplit are disjoint and make up the window. Of a GPU so do compute, overlap, transfer, wait,
+/// unsplit and copy, and what is missing is idling.
 struct Lane {
   int64_t rank = 0;
   Interval window;
   IntervalSet compute, transfer, wait;
   IntervalSet unsplit;           ///< inside calls of which nobody knows what was waiting
-  IntervalSet backward;          ///< of compute: in phases named backward, as far as they were kept
+  IntervalSet backward;          ///< of ranks, of compute: in phases named backward, as far as they were kept
+  IntervalSet overlap, copy;     ///< of GPUs: computing beside collectives; copies beside which nothing runs
   std::vector<Blocked> blocked;  ///< by end_ns
 };
 

@@ -137,19 +137,20 @@ std::vector<Figure> step_timeline(const RunView& run) {
     height += 44 + kLaneHeight * static_cast<double>(panel.shown.size()) + 26;
     for (const int64_t rank : panel.shown) all.push_back(&panel.lanes.lane(rank));
   }
-  const LaneStyle style;
+  const LaneStyle style = style_of_ranks();
   const std::vector<LegendItem> legend = lane_legend(style, all, true);
   Chart chart(figure.id, figure.title,
               "A lane for each rank, time from left to right: when it computed, transferred and waited. A line marks the critical path.",
               legend_height(legend) + height);
   double y = draw_legend(chart, 0, legend);
   const Scale x{.from = 0, .to = static_cast<double>(longest_ns), .begin = kLeft, .end = kRight};
+  int64_t gap_ns = 0;
   for (Panel& panel : panels) {
     chart.text(0, y + 14, Anchor::kStart, fmt::format("{} step: {}", panel.which, panel.lanes.step()), "strong");
     std::vector<const Lane*> lanes;
     std::vector<std::string> names;
     for (const int64_t rank : panel.shown) lanes.push_back(&panel.lanes.lane(rank)), names.push_back(std::to_string(rank));
-    draw_lanes(chart, style, lanes, names, panel.path, panel.lanes.window().begin_ns, x, y + 40);
+    gap_ns = std::max(gap_ns, draw_lanes(chart, style, lanes, names, panel.path, panel.lanes.window().begin_ns, x, y + 40));
     y += 44 + kLaneHeight * static_cast<double>(lanes.size()) + 26;
   }
   figure.svg = chart.take();
@@ -159,6 +160,7 @@ std::vector<Figure> step_timeline(const RunView& run) {
       "making the step longer.";
   if (panels.front().lanes.ranks().size() > kMostLanes)
     figure.reading += fmt::format(" {} of {} ranks: those on the path first.", kMostLanes, panels.front().lanes.ranks().size());
+  figure.reading += fmt::format(" Gaps below {} are not drawn.", short_duration(gap_ns));
   return {std::move(figure)};
 }
 

@@ -5,6 +5,7 @@
 
 #include "reports/html/figure.h"
 #include "tests/analyzer/analyzed.h"
+#include "tests/support/training_job.h"
 
 namespace ddl::reports::html {
 namespace {
@@ -104,6 +105,38 @@ TEST(StepTimeline, NamesTheRankOfThePath) {
   EXPECT_NE(figures[0].caption.find("90.0% of its critical path is on rank 1, the rest on rank 0; 90.0% of the path is computing."),
             std::string::npos)
       << figures[0].caption;
+}
+
+TEST(GpuTimeline, AddsUpToTheStepsParts) {
+  test::ScratchFolder folder;
+  test::write_training_job(test::draw_training_job(7, {test::Fault::kHostBound}), folder / "gpu.ddl");
+  const RunDirectory directory = find_run((folder / "gpu.ddl").string());
+  ingest(directory);
+  SQLite::Database db = open_store(directory.store, Access::kReadWrite);
+  analyze(db);
+  const RunView view(db, std::nullopt);
+  const std::vector<Figure> figures = gpu_timeline(view);
+  ASSERT_EQ(figures.size(), 1u);
+  const Table& data = figures[0].data;
+  ASSERT_GE(data.rows.size(), 4u);
+  const auto ns = [&](const std::vector<Value>& cells, const char* title) {
+    for (size_t c = 0; c < data.columns.size(); ++c)
+      if (data.columns[c].title == title) return cells[c].as_integer();
+    ADD_FAILURE() << "no column " << title;
+    return int64_t{-1};
+  };
+  for (const auto& cells : data.rows) {
+    SQLite::Statement row(
+        db, "SELECT compute_ns, exposed_comm_ns, exposed_copy_ns, idle_ns FROM v_gpu_part WHERE rank || '/' || device = ? AND step = ?");
+    row.bind(1, cells[2].as_text());
+    row.bind(2, cells[1].as_integer());
+    ASSERT_TRUE(row.executeStep());
+    EXPECT_EQ(ns(cells, "compute") + ns(cells, "compute and communication"), row.getColumn(0).getInt64());
+    EXPECT_EQ(ns(cells, "exposed transfer") + ns(cells, "waiting for others") + ns(cells, "exposed, waiting not known"),
+              row.getColumn(1).getInt64());
+    EXPECT_EQ(ns(cells, "exposed copies"), row.getColumn(2).getInt64());
+    EXPECT_EQ(ns(cells, "Idle"), row.getColumn(3).getInt64());
+  }
 }
 
 }  // namespace
