@@ -68,6 +68,8 @@ void reset_meta() {
   g_meta_bytes = 0;
 }
 
+MetaInUse meta_in_use() { return {g_meta_chunk, g_meta_used}; }
+
 bool write_meta(MetaKind kind, const Bytes* parts, int count) {
   if (!g_file.header()) return false;
   size_t total = sizeof(MetaHeader);
@@ -87,7 +89,10 @@ bool write_meta(MetaKind kind, const Bytes* parts, int count) {
       count_loss(kLossMeta);
       return false;
     }
-    if (g_meta_chunk) SpoolFile::unmap(g_meta_chunk);
+    if (g_meta_chunk) {
+      publish_before_unmap(nullptr);
+      SpoolFile::unmap(g_meta_chunk);
+    }
     g_meta_chunk = chunk;
     g_meta_used = sizeof(ChunkHeader);
   }
@@ -154,8 +159,17 @@ void write_fact(const char* key, const char* value) {
   write_locked(MetaKind::kFact, parts, 3);
 }
 
-void write_clock() {
-  if (!g_process.active) return;
+namespace {
+
+uint64_t g_clock_due_ticks = 0;  // the live file is written more often than the clocks are read
+
+/// When refresh_clock() is to be called again.
+void refresh_at(uint64_t due_ticks, uint64_t now_ticks) {
+  const uint64_t second = now_ticks + second_ticks();
+  __atomic_store_n(&g_process.refresh_at_ticks, internal::g_live.is_on() && second < due_ticks ? second : due_ticks, __ATOMIC_RELAXED);
+}
+
+void read_clocks() {
   const internal::OwnTime own_time;
   const ClockPair pair = read_clock_pair();
   if (t_thread) settle_account(t_thread, pair.ticks);
@@ -167,7 +181,17 @@ void write_clock() {
   __atomic_store_n(&latest.monotonic_ns, pair.monotonic_ns, __ATOMIC_RELEASE);
   __atomic_store_n(&latest.realtime_ns, pair.realtime_ns, __ATOMIC_RELEASE);
   __atomic_store_n(&latest.ticks, pair.ticks, __ATOMIC_RELEASE);
-  __atomic_store_n(&g_process.refresh_at_ticks, pair.ticks + __atomic_load_n(&g_process.refresh_ticks, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+  const uint64_t due_ticks = pair.ticks + __atomic_load_n(&g_process.refresh_ticks, __ATOMIC_RELAXED);
+  __atomic_store_n(&g_clock_due_ticks, due_ticks, __ATOMIC_RELAXED);
+  refresh_at(due_ticks, pair.ticks);
+}
+
+}  // namespace
+
+void write_clock() {
+  if (!g_process.active) return;
+  read_clocks();
+  internal::publish_live();
 }
 
 void write_clock_sync(const ClockSyncMeta& meta) {
@@ -201,6 +225,12 @@ void refresh_clock(uint64_t now_ticks) {
   const uint64_t age = now_ticks - internal::g_file.header()->begin.ticks;
   if (age / 256 > __atomic_load_n(&g_process.refresh_ticks, __ATOMIC_RELAXED))
     __atomic_store_n(&g_process.refresh_ticks, age / 256, __ATOMIC_RELAXED);
+  const uint64_t due_ticks = __atomic_load_n(&g_clock_due_ticks, __ATOMIC_RELAXED);
+  if (now_ticks < due_ticks) {
+    refresh_at(due_ticks, now_ticks);
+    internal::publish_live();
+    return;
+  }
   write_clock();
   if (g_each_clock) g_each_clock();
 }

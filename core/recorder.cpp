@@ -99,6 +99,7 @@ bool add_log_chunk(Thread* thread) {
     if (!relaxed(g_log_full)) thread->log_chunk_bytes = kMinChunkBytes;
     return false;
   }
+  if (thread->log_chunk) internal::publish_before_unmap(thread);
   if (thread->log_begin) thread->log_before += static_cast<uint64_t>(thread->log_next - thread->log_begin);
   // The old chunk may hold the open record of an enclosing call; then it stays mapped for good (rare: events inside an MPI call).
   if (thread->log_chunk && thread->call_depth == 0) SpoolFile::unmap(thread->log_chunk);
@@ -199,6 +200,7 @@ const char* activate(const RecorderOptions& options, int* error) {
   madvise(&g_process, sizeof g_process, MADV_WIPEONFORK);
   errno = saved_errno;
   header->overhead_ticks = ticks() - entered;
+  internal::begin_live();
   __atomic_store_n(&g_process.active, true, __ATOMIC_RELEASE);
   return nullptr;
 }
@@ -207,6 +209,7 @@ void forget_after_fork() {
   g_process.active = false;
   t_thread = nullptr;
   internal::g_file.forget();
+  internal::g_live.end();
   internal::Lock::reset();
 }
 
@@ -288,6 +291,8 @@ void count_loss(LossKind kind, uint64_t count) {
 }
 
 namespace internal {
+
+Thread* all_threads() { return g_threads; }
 
 bool enter_step(uint64_t step) {
   const bool keep_step = !relaxed(g_log_full) && unit_kept(step);

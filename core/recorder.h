@@ -83,6 +83,14 @@ struct alignas(64) CallSlot {
 };
 static_assert(sizeof(CallSlot) == 64);
 
+/// What of a thread is in the live file (live.cpp). Guarded by the lock.
+struct LivePart {
+  uint64_t offset;          ///< of its ring; 0: none yet
+  uint64_t written;         ///< records ever written into it
+  const Record* log_begin;  ///< of the log's chunk that `log_read` counts in
+  uint64_t log_read, ring_read;
+};
+
 /// Per-thread state: anonymous memory, handed on to a later thread when its thread ends.
 struct alignas(64) Thread {
   // The first line is what every call touches.
@@ -129,6 +137,7 @@ struct alignas(64) Thread {
   NameSlot names[kNameSlots];
   OpenRange ranges[kMaxRangeDepth];
   ProfileEntry nowhere;  ///< takes what no table has room for; its calls are counted as lost
+  LivePart live;
 };
 
 /// What the window says of an event whose start is now.

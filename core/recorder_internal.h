@@ -23,6 +23,7 @@ class Lock {
 };
 
 extern SpoolFile g_file;
+extern LiveFile g_live;
 
 /// One part of a meta entry.
 struct Bytes {
@@ -32,6 +33,21 @@ struct Bytes {
 /// Appends an entry. The caller holds the lock. False: counted as lost.
 bool write_meta(MetaKind kind, const Bytes* parts, int count);
 void reset_meta();
+/// The chunk that descriptions go to, and how much of it is in use; NULL: none yet. The caller holds the lock.
+struct MetaInUse {
+  const ChunkHeader* chunk;
+  uint32_t used;
+};
+MetaInUse meta_in_use();
+
+/// See live.cpp. They do nothing where other hosts cannot read. The caller holds the lock.
+void begin_live();
+/// Must be called without the lock.
+void publish_live();
+/// The thread's chunk of the log, or (NULL) the chunk of descriptions is about to be given up. The caller holds the lock.
+void publish_before_unmap(Thread* thread);
+/// The first of all; Thread::next leads on. The caller holds the lock.
+Thread* all_threads();
 
 /// Ids of interned strings and contexts. `find_or_add` take the lock only for what is new.
 uint32_t intern_string(const char* text, size_t length, const char** ours);

@@ -56,14 +56,6 @@ void* map(int fd, uint64_t offset, uint64_t bytes) {
   return address;
 }
 
-/// The same file under a number above 2: a program that closed its standard streams may have a thread that goes on printing to them.
-int above_standard_streams(int fd) {
-  if (fd < 0 || fd > 2) return fd;
-  const int higher = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-  close(fd);
-  return higher;
-}
-
 void read_line(const char* path, char* out, size_t bytes) {
   out[0] = 0;
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -75,6 +67,13 @@ void read_line(const char* path, char* out, size_t bytes) {
 }
 
 }  // namespace
+
+int above_standard_streams(int fd) {
+  if (fd < 0 || fd > 2) return fd;
+  const int higher = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+  close(fd);
+  return higher;
+}
 
 uint64_t process_start_time() {
   char text[1024];
@@ -184,6 +183,14 @@ int SpoolFile::open_again() {
     return -1;
   }
   return fd;
+}
+
+void SpoolFile::begin_live(LiveFile* live) {
+  const KeepErrno keep;
+  const int fd = open_again();
+  if (fd < 0) return;
+  live->begin(path_, fd);
+  close(fd);
 }
 
 ChunkHeader* SpoolFile::add_chunk(ChunkKind kind, uint32_t bytes, uint32_t thread) {

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "core/format.h"
+#include "core/live_file.h"
 
 namespace ddl {
 
@@ -20,6 +21,8 @@ class SpoolFile {
   /// A zeroed, mapped chunk; NULL when the file cannot grow (disk full, RLIMIT_FSIZE, directory gone). Any thread; the caller serialises.
   ChunkHeader* add_chunk(ChunkKind kind, uint32_t bytes, uint32_t thread);
   static void unmap(ChunkHeader* chunk);
+  /// Starts `live` beside it, if it lies where other hosts read.
+  void begin_live(LiveFile* live);
 
   /// In a forked child: forget the file. The parent's mappings are not inherited (MADV_DONTFORK), so there is nothing to undo.
   void forget() { header_ = nullptr; }
@@ -42,6 +45,9 @@ class SpoolFile {
   int error_ = 0;
   char path_[4096] = {};
 };
+
+/// The same file under a number above 2: a program that closed its standard streams may have a thread that goes on printing to them.
+int above_standard_streams(int fd);
 
 /// Field 22 of /proc/self/stat; 0 if unreadable.
 uint64_t process_start_time();

@@ -57,6 +57,8 @@ std::string instead(const Snapshot& s, const RankRow& row) {
                           !runs ? "" : reports::short_duration(static_cast<int64_t>(row.call_ns)));
   } else if (s.feed == Feed::kHung && text.empty()) {
     text = "in no call";
+  } else if (row.stale && text.empty()) {
+    text = "nothing new for " + reports::short_duration(static_cast<int64_t>(row.silent_ns));
   }
   return text;
 }

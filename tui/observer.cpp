@@ -153,11 +153,13 @@ void Observer::feed(const Job& job, bool replay, Snapshot& s) const {
   s.feed = replay ? Feed::kReplay : window_.empty() && history_.empty() ? Feed::kWaiting : Feed::kLive;
   if (replay) return;
   s.stall = find_live_stall(job, collectives_, std::max(static_cast<double>(kHangNs), kStallSteps * step_ns));
+  const double patience_ns = std::max(kStaleNs, kStaleSteps * step_ns);
   if (s.stall) {
     s.feed = Feed::kHung;
-  } else if (s.silent_ns > std::max(kStaleNs, kStaleSteps * step_ns)) {
+  } else if (s.silent_ns > patience_ns) {
     s.feed = Feed::kStale;
   }
+  for (RankRow& row : s.ranks) row.stale = s.feed == Feed::kLive && !is_over(row.life) && row.silent_ns > patience_ns;
 }
 
 }  // namespace ddl::tui

@@ -110,6 +110,7 @@ void Observer::rank_rows(const Job& job, Snapshot& s) const {
     row.slot = rank.on_host >= 0 ? rank.on_host : on_node[rank.host]++;
     row.life = rank.life;
     row.lost = rank.lost;
+    if (rank.newest_ticks > 0) row.silent_ns = std::max(0.0, static_cast<double>(job.now_ns - rank.clock.time_ns(rank.newest_ticks)));
     nodes.insert(rank.host);
     s.lost += rank.lost;
     if (rank.newest_ticks > rank.begin_ticks) {

@@ -36,6 +36,8 @@ struct RankRow {
   std::vector<std::optional<double>> trend;  ///< lateness by step, oldest first
   std::string call;                          ///< what it sits in; empty: nothing
   double call_ns = 0;                        ///< since when
+  bool stale = false;                        ///< nothing has come of it for long, while others go on
+  double silent_ns = 0;                      ///< for how long
   uint64_t lost = 0;
   std::optional<double> gpu_ratio, memory_ratio;    ///< busy, in use: mean of the devices of its node
   std::vector<std::pair<uint32_t, double>> layers;  ///< Snapshot::layers, own time per step

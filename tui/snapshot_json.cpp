@@ -75,6 +75,7 @@ std::string to_json(const Snapshot& s) {
                           {"shares", shares(r.shares, s.gpus)},
                           {"call", text_or_null(r.call)},
                           {"call_ns", r.call.empty() ? ordered_json(nullptr) : ns(r.call_ns)},
+                          {"silent_ns", ns(r.silent_ns)},
                           {"lost_events", r.lost}});
   }
   j["collectives"] = ordered_json::array();

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 
+#include "core/live_file.h"
 #include "store/text.h"
 
 namespace ddl::tui {
@@ -127,6 +128,7 @@ std::string SpoolProcess::phase_of(uint32_t context) const {
 void SpoolProcess::find_chunks(uint64_t join_bytes) {
   const auto chunks = reader_.all_chunks();
   const bool joining = next_chunk_ == 0;
+  if (joining) missed_before_ = header().loss[kLossLive];
   std::map<uint32_t, uint64_t> wanted;  // records of the log, by thread, from the end
   std::map<size_t, FollowPosition> begun;
   for (size_t i = chunks.size(); joining && i-- > 0;) {
@@ -147,7 +149,8 @@ void SpoolProcess::find_chunks(uint64_t join_bytes) {
     if (is_kind(chunk, ChunkKind::kRing)) {
       const uint64_t slots = (chunk.header.bytes - sizeof(ChunkHeader)) / sizeof(Record);
       const bool behind = joining && chunk.header.ring_written > slots;
-      records_.push_back({next_chunk_, {.read = behind ? chunk.header.ring_written - slots : 0, .missed = 0, .open = {}}});
+      const FollowPosition position{.read = behind ? chunk.header.ring_written - slots : 0, .missed = 0, .open = {}};
+      records_.push_back({next_chunk_, position});
     }
     if (is_kind(chunk, ChunkKind::kEvents) && !joining) records_.push_back({next_chunk_, {}});
     if (begin != begun.end()) records_.push_back({next_chunk_, begin->second});
@@ -183,7 +186,7 @@ void SpoolProcess::read(Job& job, uint64_t join_bytes) {
   take_open(rank, open);
   rank.newest_ticks = std::max(rank.newest_ticks, header().latest.ticks);
   rank.overhead_ticks = header().overhead_ticks;
-  rank.lost = missed;
+  rank.lost = missed + header().loss[kLossLive] - missed_before_;
   for (uint32_t i = 0; i < kLossKindCount; ++i) rank.lost += std::min<uint64_t>(header().loss[i], 1ull << 40);
   for (const auto& [name, value] : samples_) rank.counters[name] = value;
   samples_.clear();

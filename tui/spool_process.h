@@ -68,6 +68,7 @@ class SpoolProcess : private MetaVisitor {
   Job* job_ = nullptr;  ///< while it is read
   store::ClockEvidence clock_;
   size_t next_chunk_ = 0;
+  uint64_t missed_before_ = 0;  ///< FileHeader::loss[kLossLive] at the first look
   std::vector<Followed> descriptions_, records_;
   std::unordered_map<uint32_t, std::string> strings_;
   std::vector<Context> contexts_;

@@ -68,16 +68,42 @@ void SpoolSource::look_for_spools() {
   const bool settled = changed == directory_changed_ns_ && now_realtime_ns() - changed > kSettledNs;
   if (settled) return;
   directory_changed_ns_ = changed;
-  for (const std::filesystem::path& path : run_.spools()) {
-    if (known_.contains(path.string())) continue;
+  std::set<std::filesystem::path> stems;
+  std::error_code ignored;
+  for (std::filesystem::directory_iterator entry(run_.directory, ignored), end; !ignored && entry != end; entry.increment(ignored)) {
+    std::filesystem::path path = entry->path();
+    if (path.extension() == ".spool" || path.extension() == ".live") stems.insert(path.replace_extension());
+  }
+  for (const std::filesystem::path& stem : stems) {
+    if (known_.contains(stem)) continue;
     try {
-      processes_.push_back(std::make_unique<SpoolProcess>(numbering_, path.string()));
-      known_.insert(path.string());
-      unreadable_.erase(path.string());
+      processes_.push_back(open(stem));
+      known_.insert(stem);
+      unreadable_.erase(stem.string());
     } catch (const Error& error) {
       directory_changed_ns_ = -1;  // look again: it may become one
-      if (now_realtime_ns() - changed_ns(path).value_or(0) > kBeingMadeNs) unreadable_[path.string()] = error.what();
+      std::filesystem::path spool = stem;
+      if (now_realtime_ns() - changed_ns(spool += ".spool").value_or(0) > kBeingMadeNs) unreadable_[stem.string()] = error.what();
     }
+  }
+}
+
+std::unique_ptr<SpoolProcess> SpoolSource::open(const std::filesystem::path& stem) {
+  const std::string spool = stem.string() + ".spool", live = stem.string() + ".live";
+  std::unique_ptr<SpoolProcess> process;
+  std::error_code error;
+  if (std::filesystem::exists(live, error)) {
+    try {
+      process = std::make_unique<SpoolProcess>(numbering_, live);
+    } catch (const Error&) {  // of a process that ended before it was written
+    }
+  }
+  if (process != nullptr && process->boot_id() != boot_) return process;
+  try {
+    return std::make_unique<SpoolProcess>(numbering_, spool);
+  } catch (const Error&) {
+    if (process == nullptr) throw;
+    return process;
   }
 }
 

@@ -4,9 +4,12 @@
 // What a poll costs goes with what is new, and a few system calls per process: 1,024 ranks are a few milliseconds. A job that has been
 // running for long is joined at the end of its logs, not read from the begin.
 //
-// Whether a process is still there is looked up in /proc where it runs on this host; of others, silence is all that can be seen.
+// Whether a process is still there is looked up in /proc where it runs on this host; of others, silence is all that can be seen. Of those
+// the live file is read where there is one (core/live_file.h): what stores into their mapped spool reaches this host when its kernel sees
+// fit.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -30,6 +33,7 @@ class SpoolSource : public Source {
 
  private:
   void look_for_spools();
+  std::unique_ptr<SpoolProcess> open(const std::filesystem::path& stem);
   void read_job(Job& job);
   void read_spools(Job& job);
   void choose_world(Job& job);
@@ -41,7 +45,7 @@ class SpoolSource : public Source {
   std::string shown_;
   Numbering numbering_;
   std::vector<std::unique_ptr<SpoolProcess>> processes_;
-  std::set<std::string> known_;                    ///< paths of `processes_`
+  std::set<std::filesystem::path> known_;          ///< paths of `processes_`, without .spool or .live
   std::map<std::string, std::string> unreadable_;  ///< path -> why
   std::optional<uint64_t> world_key_;
   int64_t epoch_realtime_ns_ = 0;

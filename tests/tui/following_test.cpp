@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "tests/analyzer/analyzed.h"
 #include "tests/support/growing_run.h"
+#include "tui/draw.h"
 #include "tui/observer.h"
 #include "tui/spool_source.h"
 
@@ -155,6 +156,25 @@ TEST(Following, SpoolsThatCannotBeReadAreCounted) {
   } catch (const Error& error) {
     EXPECT_NE(error.hint().find("not a ddl spool"), std::string::npos) << error.hint();
   }
+}
+
+/// One rank of which nothing comes any more, while the others go on: as of another host, over a network file system.
+TEST(Following, ARankThatIsNotHeardOfSaysSo) {
+  ScratchFolder finished, live;
+  run().ranks(2).steps(100).compute(100_ms).write(finished.path());
+  GrowingRun growing(finished.path(), live.path());
+  growing.grow({0.99, 0.5});
+  Watched watched(live.path());
+  watched.source.poll(watched.job, 1);
+  const tui::Rank& newest = watched.job.ranks[0];
+  watched.job.now_ns = newest.clock.time_ns(newest.newest_ticks) + 500'000'000;
+  const Snapshot s = watched.observer.look(watched.job, false);
+  EXPECT_EQ(s.feed, tui::Feed::kLive);
+  EXPECT_FALSE(s.ranks[0].stale);
+  EXPECT_TRUE(s.ranks[1].stale);
+  EXPECT_NEAR(s.ranks[1].silent_ns, 5.4e9, 0.3e9);
+  const std::string text = tui::draw(s, {100, 24}, {true}, {}).text();
+  EXPECT_NE(text.find("nothing new for 5."), std::string::npos) << text;
 }
 
 /// Labels are the report's, and no two are the same: by number, by name, by a name given twice.

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """ddl-top on live jobs of `train`, in tmux: the slow rank is named within seconds, a killed job shows as ended, a hung one says who is missing."""
 import json
+import os
 import re
 import shutil
 import signal
@@ -135,6 +136,48 @@ def hung(folder):
         process.wait(timeout=30)
 
 
+def another_host(folder):
+    """The worst network disk: of the job's files only what was written with pwrite is there."""
+    run, seen = folder / "shared.ddl", folder / "seen.ddl"
+    seen.mkdir(mode=0o700)
+    preload = f"{job.BUILD / 'lib' / 'libddl.so'}:{job.BUILD / 'tests' / 'programs' / 'libshared_disk_shim.so'}"
+    process = job.start(["mpirun", "-np", 4, job.TRAIN, "--steps", 100000, "--width", 64, "--print-every", 0, "--slow-rank", "2:30"],
+                        LD_PRELOAD=preload, DDL_OUT=run, SHARED_DISK=seen)
+    last, ranks = {}, []
+
+    def names_rank():
+        nonlocal last
+        done = job.run([TOP, seen, "--json", "-n", 1])
+        last = json.loads(done.stdout) if done.returncode == 0 else {}
+        return last and last["headline"]["rank"] == 2 and last["window"]["steps"] >= 20
+
+    try:
+        job.check(job.wait_until(names_rank, 40), f"the slow rank is not named: {last.get('headline')} {last.get('window')}")
+        job.check(len(last["ranks"]) == 4 and last["cost"]["lost_events"] == 0 and last["step"]["waiting_known"], f"{last}")
+        job.check(last["ranks"][2]["late_ns"] > 20e6, f"rank 2: {last['ranks'][2]}")
+        for spool in seen.glob("*.spool"):
+            job.check(not any(spool.read_bytes()), f"{spool}: more than zeros: the test shows nothing")
+        lives = list(seen.glob("*.live"))
+        job.check(len(lives) == 4 and all(live.stat().st_size < 1 << 20 for live in lives), f"{[live.stat().st_size for live in lives]}")
+
+        ranks = [pid for pid, line in job.processes_of(process.pid).items() if line.startswith(str(job.TRAIN))]
+        job.check(len(ranks) == 4, f"{len(ranks)} ranks")
+        for pid in ranks:
+            os.kill(pid, signal.SIGSTOP)
+        time.sleep(4)
+        value = check_json(look(seen, "--json", "-n", 1).strip())
+        job.check(value["feed"]["state"] == "stale" and value["feed"]["silent_ns"] > 3e9, f"{value['feed']}")
+        job.check(all(rank["silent_ns"] > 3e9 for rank in value["ranks"]), f"{value['ranks']}")
+    finally:
+        for pid in ranks:
+            os.kill(pid, signal.SIGKILL)
+        job.stop_group(process)
+        process.wait(timeout=30)
+    shown = look(seen, "-b", "-n", 1, "--ascii")
+    job.check("ended" in shown.splitlines()[0], f"a killed job is not shown as ended:\n{shown}")
+    job.report(run)  # what is beside the spools is no concern of the store
+
+
 def replay(folder):
     run = folder / "done.ddl"
     job.record(run, ["mpirun", "-np", 2, job.TRAIN, "--steps", 20, "--width", 64, "--print-every", 0], check_rc=0)
@@ -155,4 +198,4 @@ def bad_usage(_folder):
         job.check(done.returncode == code and "error:" in done.stderr, f"{arguments}: {done.returncode}, not {code}: {done.stderr}")
 
 
-job.main(slow_rank_and_kill, hung, replay, bad_usage)
+job.main(slow_rank_and_kill, hung, another_host, replay, bad_usage)
