@@ -181,7 +181,7 @@ TEST(SourcesT5, GradientsOfThirteenNetworks) {  // fused or not, they are four b
   const CsvTable totals = test::published("layer_totals");
   int exact = 0;
   for (size_t r = 0; r < totals.rows(); ++r) {
-    const CsvTable layers = test::published("layers_" + totals.text(r, "model"));
+    const CsvTable layers = test::layer_table(totals.text(r, "model"));
     if (totals.text(r, "match") != "exact") continue;
     ++exact;
     std::vector<models::Gradient> gradients;

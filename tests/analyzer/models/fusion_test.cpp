@@ -48,7 +48,7 @@ TEST(Fusion, BucketCountsEqualThePublishedOnes) {  // sources.md T4: all 15 netw
   EXPECT_EQ(counts.rows(), 15u);
   for (size_t r = 0; r < counts.rows(); ++r) {
     const std::string& model = counts.text(r, "model");
-    std::vector<Gradient> gradients = tensors_of(test::published("layers_" + model));
+    std::vector<Gradient> gradients = tensors_of(test::layer_table(model));
     std::reverse(gradients.begin(), gradients.end());
     EXPECT_EQ(static_cast<double>(gradients.size()), counts.number(r, "param_tensors")) << model;
     int64_t total = 0;
@@ -61,7 +61,7 @@ TEST(Fusion, BucketCountsEqualThePublishedOnes) {  // sources.md T4: all 15 netw
 
 TEST(Fusion, TensorsOfLayersAreThePublishedLists) {
   for (const char* model : {"alexnet", "vgg16", "resnet50", "bert_base_uncased"}) {
-    const std::vector<Gradient> tensors = tensors_of(test::published(std::string("layers_") + model));
+    const std::vector<Gradient> tensors = tensors_of(test::layer_table(model));
     const CsvTable list = test::published(std::string("param_tensors_") + model);
     ASSERT_EQ(tensors.size(), list.rows()) << model;
     for (size_t t = 0; t < tensors.size(); ++t)

@@ -11,4 +11,9 @@ inline CsvTable published(const std::string& name) {
   return CsvTable::read(std::string(DDL_SOURCE_DIR) + "/tests/published/" + name + ".csv");
 }
 
+/// The layers of a network: workloads/ installs these.
+inline CsvTable layer_table(const std::string& network) {
+  return CsvTable::read(std::string(DDL_SOURCE_DIR) + "/workloads/network/tables/layers_" + network + ".csv");
+}
+
 }  // namespace ddl::test
