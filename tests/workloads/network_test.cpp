@@ -1,5 +1,6 @@
 // The layer tables and schedules of `network`.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -8,7 +9,9 @@
 #include <sstream>
 
 #include "workloads/network/layer_table.h"
+#include "workloads/network/options.h"
 #include "workloads/network/schedule.h"
+#include "workloads/train/error.h"
 
 namespace ddl::network {
 namespace {
@@ -26,13 +29,86 @@ TEST(LayerTable, TotalsArePublished) {
     for (std::string* field : {&model, &computed, &gmacs, &published}) std::getline(fields, *field, ',');
     const LayerTable table = find_layer_table(model, kTables);
     EXPECT_EQ(std::to_string(table.parameters()), computed) << model;
-    if (line.find(",exact,") != std::string::npos) EXPECT_EQ(std::to_string(table.parameters()), published) << model;
+    if (line.find(",exact,") != std::string::npos) {
+      EXPECT_EQ(std::to_string(table.parameters()), published) << model;
+    }
     // Inception's published multiply-adds are those without its second head.
-    if (model != "inception_v3") EXPECT_NEAR(static_cast<double>(table.macs()) * 1e-9, std::stod(gmacs), 5.1e-5) << model;
+    if (model != "inception_v3") {
+      EXPECT_NEAR(static_cast<double>(table.macs()) * 1e-9, std::stod(gmacs), 5.1e-5) << model;
+    }
   }
   std::sort(names.begin(), names.end());
   EXPECT_EQ(names, layer_table_names(kTables));
   EXPECT_EQ(names.size(), 15U);
+}
+
+std::string refusal(const std::string& text) {
+  const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / ("network_test_" + std::to_string(getpid()) + ".csv");
+  std::ofstream(file) << text;
+  std::string message = "accepted";
+  try {
+    read_layer_table(file);
+  } catch (const train::DataError& error) {
+    message = std::string(error.what()).substr(file.string().size());
+  }
+  std::filesystem::remove(file);
+  return message;
+}
+
+TEST(LayerTable, WhatIsBrokenIsSaidWithItsLine) {
+  const std::string header = "layer,params,fwd_macs_per_sample,act_out_elems_per_sample\n";
+  EXPECT_EQ(refusal(header + "l0,1,2,3\r\n\n\"l,1\",0,0,0\n"), "accepted");
+  EXPECT_EQ(refusal(""), ":0: no header");
+  EXPECT_EQ(refusal(header), ":1: no layers");
+  EXPECT_EQ(refusal("layer,params,fwd_macs_per_sample\n"), ":1: no column 'act_out_elems_per_sample'");
+  EXPECT_EQ(refusal(header + "l0,1,2,3\nl1,1,2\n"), ":3: 3 fields, the header has 4");
+  const std::string params = ":2: column 'params': expected a whole number from 0 to 2147483647";
+  for (const char* bad : {"-1", "", "1.5", "2147483648", "99999999999999999999999", "nan", " 1", "0x10"}) {
+    EXPECT_EQ(refusal(header + "l0," + bad + ",1,1\n"), params) << bad;
+  }
+  EXPECT_EQ(refusal(header + "l0,1,10000000000001,1\n"),
+            ":2: column 'fwd_macs_per_sample': expected a whole number from 0 to 10000000000000");
+  EXPECT_EQ(refusal(header + "\x1b[31m,1,1,1\n"), ":2: control character in a name");
+  EXPECT_EQ(refusal(header + ",1,1,1\n"), ":2: a layer without a name");
+  EXPECT_NE(refusal(header + "l\\x,1,1,1\n"), "accepted");  // no such escape
+  EXPECT_THROW(read_layer_table("/no/such.csv"), train::DataError);
+  EXPECT_THROW(read_layer_table("/"), train::DataError);
+  EXPECT_THROW(find_layer_table("no-such", kTables), train::UsageError);
+  EXPECT_THROW(find_layer_table("../tables/alexnet", kTables), train::UsageError);
+  EXPECT_THROW(find_layer_table("alexnet", "/no/such"), train::DataError);
+}
+
+Options parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), {"network", "--table", "alexnet"});
+  return parse_options(static_cast<int>(arguments.size()), arguments.data());
+}
+
+TEST(NetworkOptions, OutOfRange) {
+  using Arguments = std::vector<const char*>;
+  for (const Arguments& bad : {Arguments{"--scale", "2"},
+                               {"--scale", "nan"},
+                               {"--batch", "0"},
+                               {"--batch", "-1"},
+                               {"--steps", "0"},
+                               {"--micro-batches", "5"},
+                               {"--schedule", "zb"},
+                               {"--stages", "0"},
+                               {"--fixed-ms", "-1"},
+                               {"--bucket-mb", "5000"},
+                               {"--allreduce", "star"},
+                               {"--dims", "2x2"},
+                               {"--segment-kb", "4"},
+                               {"--step", "2"},
+                               {"resnet50"}}) {
+    EXPECT_THROW(parse(bad), train::UsageError) << bad[0];
+  }
+  const char* none[] = {"network"};
+  EXPECT_THROW(parse_options(1, none), train::UsageError);
+  EXPECT_FALSE(parse({"--allreduce", "ring"}).overlap);
+  EXPECT_EQ(parse({"--micro-batches", "8"}).samples_per_pass(), 4U);
+  EXPECT_NO_THROW(check_fit(parse({"--stages", "2"}), 4, 8));
+  EXPECT_THROW(check_fit(parse({"--stages", "3"}), 4, 8), train::UsageError);
+  EXPECT_THROW(check_fit(parse({"--stages", "4"}), 4, 3), train::UsageError);
 }
 
 uint64_t cost_of(const std::vector<uint64_t>& costs, const Stage& stage) {

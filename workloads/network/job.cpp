@@ -130,27 +130,27 @@ void Job::run(const Pass& pass) {
   // Messages too long to be buffered move while a rank is in MPI. What was sent before goes out while this pass waits for its own message,
   // and must be gone before it computes, or the next stage would wait as long.
   finish_sends();
-  compute(pass.backward, pass);
+  compute(pass);
   if (to) send(*to, pass.micro_batch);
 }
 
 /** With fixed times each layer ends when it should, however late the one before was: sleeping too long does not add up. */
-void Job::compute(bool backward, const Pass& pass) {
+void Job::compute(const Pass& pass) {
   using Milliseconds = std::chrono::duration<double, std::milli>;
   const auto start = std::chrono::steady_clock::now();
   const std::size_t count = layers_.end - layers_.begin;
-  const double pass_ms = options_.fixed_ms * (backward ? kBackwardFactor : 1);
+  const double pass_ms = options_.fixed_ms * (pass.backward ? kBackwardFactor : 1);
   for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t layer = backward ? layers_.end - 1 - i : layers_.begin + i;
+    const std::size_t layer = pass.backward ? layers_.end - 1 - i : layers_.begin + i;
     ddl_layer_begin(table_.layers[layer].name.c_str());
     if (options_.fixed_ms > 0) {
       const Milliseconds end(pass_ms * static_cast<double>(i + 1) / static_cast<double>(count));
       std::this_thread::sleep_until(start + std::chrono::duration_cast<std::chrono::nanoseconds>(end));
     } else {
-      for (int pass_of = 0; pass_of < (backward ? kBackwardFactor : 1); ++pass_of) compute_.multiply_add(macs_of(layer));
+      for (int n = 0; n < (pass.backward ? kBackwardFactor : 1); ++n) compute_.multiply_add(macs_of(layer));
     }
     ddl_layer_end();
-    if (backward) gradients_->add(i, pass.micro_batch == 0, pass.micro_batch + 1 == options_.micro_batches);
+    if (pass.backward) gradients_->add(i, pass.micro_batch == 0, pass.micro_batch + 1 == options_.micro_batches);
   }
 }
 

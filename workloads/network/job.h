@@ -50,7 +50,7 @@ class Job {
   void check_memory(uint64_t bytes) const;
   std::optional<Link> make_link(int rank, std::size_t last_layer) const;
   void run(const Pass& pass);
-  void compute(bool backward, const Pass& pass);
+  void compute(const Pass& pass);
   uint64_t macs_of(std::size_t layer) const;
   void receive(Link& link, std::size_t micro_batch);
   void send(Link& link, std::size_t micro_batch);
