@@ -9,6 +9,7 @@
 
 namespace ddl::reports::html {
 
+/// Left out where the value is empty.
 struct Attribute {
   std::string_view name;
   std::string value;

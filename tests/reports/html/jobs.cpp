@@ -1,6 +1,6 @@
 // Writes the run directories of virtual jobs that tests of the HTML report look at:  html_jobs FOLDER [NAME...]
 //   small.ddl     4 ranks, one of them slow
-//   ranks64.ddl, ranks1024.ddl   what the size budget is about
+//   ranks64.ddl, ranks1024.ddl   what the size budget is about: noisy, so that the map of lateness is as heavy as it gets
 //   hostile.ddl   layers with names that break naive printers
 //   empty.ddl     2 ranks that mark nothing and do nothing
 //   gpu.ddl, pipeline.ddl        what only some jobs have
@@ -27,7 +27,7 @@ SyntheticRun job_of(int ranks, uint64_t steps) {
       .value("samples", 32);
 }
 
-SyntheticRun training(int ranks, uint64_t steps) {
+SyntheticRun training(int ranks, uint64_t steps, int64_t jitter_ns) {
   return job_of(ranks, steps)
       .forward("embed", 2_ms)
       .forward("block 0", 10_ms)
@@ -38,18 +38,18 @@ SyntheticRun training(int ranks, uint64_t steps) {
       .allreduce(1_MiB, 1_ms)
       .allreduce(16_MiB, 9_ms)
       .allreduce(256_MiB, 130_ms)
-      .jitter(400_us)
+      .jitter(jitter_ns)
       .slow(ranks / 2 + 1, 30_ms, steps / 3)
       .hosts(ranks > 8 ? ranks / 8 : 1);
 }
 
 void write_job(const std::string& name, const std::filesystem::path& folder) {
   if (name == "small")
-    training(4, 40).write(folder);
+    training(4, 40, 400_us).write(folder);
   else if (name == "ranks64")
-    training(64, 1000).write(folder);
+    training(64, 1000, 12_ms).write(folder);
   else if (name == "ranks1024")
-    training(1024, 60).write(folder);
+    training(1024, 60, 12_ms).write(folder);
   else if (name == "hostile")
     job_of(2, 12).names(hostile_names()).compute(5_ms).allreduce(1_MiB, 1_ms).write(folder);
   else if (name == "empty")
