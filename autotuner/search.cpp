@@ -11,7 +11,6 @@
 #include <stdexcept>
 
 #include "autotuner/paired.h"
-#include "autotuner/surrogate.h"
 
 namespace ddl::tune {
 namespace {
@@ -184,6 +183,8 @@ bool Search::race() {
 // Looked at after every round, the interval may end it early only where it is beyond doubt: 99 % each time, 95 % at the end.
 bool Search::confirm() {
   result_.best_seen = ranked().front();
+  for (size_t i = 0; i < space_.tunables().size(); ++i)
+    result_.worth.push_back(surrogate_.beliefs({space_.with(result_.best_seen, i, 0)}, result_.best_seen)[0]);
   const size_t winner = result_.best_seen;
   if (winner == 0) return true;
   if (surrogate_.beliefs({0}, winner)[0].mean < std::log1p(settings_.worth_while)) return true;

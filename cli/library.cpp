@@ -62,6 +62,13 @@ fs::path find_library(Flavour flavour) {
   return path;
 }
 
+fs::path find_own_library(const char* name) {
+  std::error_code error;
+  fs::path path = fs::read_symlink("/proc/self/exe", error).parent_path().parent_path() / "lib" / name;
+  if (!fs::is_regular_file(path, error)) throw Error(fmt::format("{} is not there", path.string()), "build it: tools/build");
+  return path;
+}
+
 std::vector<std::string> needed_libraries(const fs::path& path) {
   std::ifstream stream(path, std::ios::binary);
   const std::string file((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());

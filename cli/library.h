@@ -13,6 +13,9 @@ namespace ddl::cli {
 /// ddl::Error.
 std::filesystem::path find_library(Flavour flavour);
 
+/// A library of ours, by its file's name, ../lib/ beside this program. Throws ddl::Error.
+std::filesystem::path find_own_library(const char* name);
+
 /// The shared libraries that an ELF program or library asks for (DT_NEEDED). Throws ddl::Error if it is not one for this machine.
 std::vector<std::string> needed_libraries(const std::filesystem::path& path);
 

@@ -1,6 +1,8 @@
 // Open MPI's launcher gives its own environment to the ranks of its own host only. For the others each variable needs an option -x.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,5 +17,9 @@ bool is_open_mpi_launcher(const std::vector<std::string>& command);
 /// The command with `-x NAME` for every setting, for each of its programs (they are separated by ":"). The user's own -x LD_PRELOAD=... is
 /// merged, since the last one wins; where mca_base_env_list is in use, which Open MPI refuses to mix with -x, the names are appended to it.
 std::vector<std::string> forward_settings(std::vector<std::string> command, const Settings& settings);
+
+/// Where the program stands in a command that begins with Open MPI's launcher; nothing: an option is not known here, or there are several
+/// programs.
+std::optional<size_t> program_of(const std::vector<std::string>& command);
 
 }  // namespace ddl::cli

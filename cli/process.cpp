@@ -63,6 +63,10 @@ class Spawn {
     posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK);
   }
   void redirect(int from, int to) { posix_spawn_file_actions_adddup2(&actions_, from, to); }
+  void write_to(const std::string& file) {
+    posix_spawn_file_actions_addopen(&actions_, STDOUT_FILENO, file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
+    redirect(STDOUT_FILENO, STDERR_FILENO);
+  }
   void null_input() { posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0); }
 
   /// 0 or an errno.
@@ -117,22 +121,33 @@ std::optional<Ended> reap(pid_t pid, int flags) {
 
 }  // namespace
 
-Ended run_job(const std::vector<std::string>& command, const Settings& settings) {
+Ended run_job(const std::vector<std::string>& command, const Settings& settings, const std::string& output) {
   using Clock = std::chrono::steady_clock;
   const SignalWatch watch;
   Spawn spawn;
   spawn.signal_mask(watch.before());
+  if (!output.empty()) {
+    spawn.null_input();
+    spawn.write_to(output);
+  }
   pid_t pid = 0;
   if (const int error = spawn.start(command, settings, pid); error != 0)
     throw Error(fmt::format("cannot start {}: {}", command[0], std::strerror(error)),
                 error == ENOENT ? "is the name right, and is it in PATH?" : "is it a program?", ExitCode::kCannotLaunch);
   std::map<int, Clock::time_point> passed_on;
+  bool told_to_end = false;
   for (;;) {
     siginfo_t info{};
     const int signal = watch.wait(info);
     if (signal == SIGCHLD) {
-      if (const std::optional<Ended> ended = reap(pid, WNOHANG)) return *ended;
-    } else if (signal > 0 && info.si_code != SI_KERNEL) {
+      if (std::optional<Ended> ended = reap(pid, WNOHANG)) {
+        ended->told_to_end = told_to_end;
+        return *ended;
+      }
+      continue;
+    }
+    told_to_end = told_to_end || signal == SIGINT || signal == SIGTERM;
+    if (signal > 0 && info.si_code != SI_KERNEL) {
       // From the terminal (SI_KERNEL) the whole group has it already. timeout(1) sends twice, to us and to the group: pass one on.
       const Clock::time_point now = Clock::now();
       const auto last = passed_on.find(signal);

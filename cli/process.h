@@ -8,16 +8,19 @@
 namespace ddl::cli {
 
 struct Ended {
-  int exit_code = 0;  ///< valid if signal is 0
-  int signal = 0;     ///< that killed it; 0: none
+  int exit_code = 0;         ///< valid if signal is 0
+  int signal = 0;            ///< that killed it; 0: none
+  bool told_to_end = false;  ///< SIGINT or SIGTERM came while it ran, to it or to us
   /// As a shell gives it: 128 + signal.
   int shell_code() const { return signal != 0 ? 128 + signal : exit_code; }
 };
 
 /// Runs `command` (searched in PATH) with `settings` added to our environment, and waits. It has our terminal, our standard streams and our
 /// process group. Signals that somebody sends to us alone are passed on; Ctrl-C reaches it by itself. Throws ddl::Error with
-/// ExitCode::kCannotLaunch if it cannot be started.
-Ended run_job(const std::vector<std::string>& command, const std::vector<std::pair<std::string, std::string>>& settings);
+/// ExitCode::kCannotLaunch if it cannot be started. `output`: a file that takes its standard output and standard error instead (mode 0600,
+/// written anew); standard input is empty then.
+Ended run_job(const std::vector<std::string>& command, const std::vector<std::pair<std::string, std::string>>& settings,
+              const std::string& output = {});
 
 struct Captured {
   bool started = false;

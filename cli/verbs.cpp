@@ -21,6 +21,7 @@ constexpr Verb kVerbs[] = {
     {"diff", "what changed from one run to another, with a gate for scripts", run_diff},
     {"scaling", "how well several runs, or a table, use more workers", run_scaling},
     {"model", "what if: costs of allreduce, fusion, pipelines, batches, from a run or from numbers", run_model},
+    {"tune", "find the batch, bucket and algorithms that are worth it, prove the gain, write config files", run_tune},
     {"import", "make a run of traces that another tool wrote", run_import},
     {"doctor", "check that this machine and a recording are fit", run_doctor},
 };

@@ -24,6 +24,7 @@ int run_analyze(const Arguments& arguments);
 int run_model(const Arguments& arguments);
 int run_diff(const Arguments& arguments);
 int run_scaling(const Arguments& arguments);
+int run_tune(const Arguments& arguments);
 int run_import(const Arguments& arguments);
 int run_top(const Arguments& arguments);
 int run_doctor(const Arguments& arguments);

@@ -27,6 +27,14 @@ TEST(Nearest, FindsTypingErrorsOnly) {
   EXPECT_EQ(nearest("", names), "");
 }
 
+TEST(Mpirun, TheProgramComesAfterTheLaunchersOptions) {
+  EXPECT_EQ(program_of({"mpirun", "-np", "4", "./train", "-x"}), 3U);
+  EXPECT_EQ(program_of({"mpirun", "--mca", "btl", "tcp,self", "-x", "A=1", "--oversubscribe", "--map-by", "node", "prog"}), 9U);
+  EXPECT_FALSE(program_of({"mpirun", "--never-heard-of", "1", "prog"}));
+  EXPECT_FALSE(program_of({"mpirun", "-np", "1", "a", ":", "-np", "1", "b"}));
+  EXPECT_FALSE(program_of({"mpirun", "-np", "4"}));
+}
+
 TEST(RecordOptions, TheCommandStartsAtTheFirstWord) {
   EXPECT_EQ(parse_record_options({"--", "ls", "--help"}).command, (Words{"ls", "--help"}));
   EXPECT_EQ(parse_record_options({"-o", "x.ddl", "ls", "-o", "y"}).command, (Words{"ls", "-o", "y"}));

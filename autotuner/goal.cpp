@@ -1,0 +1,27 @@
+#include "autotuner/goal.h"
+
+#include <fmt/format.h>
+
+#include "autotuner/predict.h"
+
+namespace ddl::tune {
+
+std::string Goal::words() const {
+  if (target_loss) return fmt::format("time until the loss is {:g} (mean of {} steps)", *target_loss, kLossWindow);
+  if (raw_throughput) return "samples per second, whatever they are worth (raw throughput)";
+  return "samples per second at equal statistical efficiency";
+}
+
+Outcome outcome_of(const TrialFacts& facts, const Goal& goal, std::optional<double> batch_per_rank) {
+  if (goal.target_loss) {
+    if (!facts.target_s) return {std::nullopt, fmt::format("the loss did not come to {:g} in {} steps", *goal.target_loss, facts.steps)};
+    return {*facts.target_s, ""};
+  }
+  const double ranks = static_cast<double>(facts.ranks);
+  const double samples = facts.samples.value_or(batch_per_rank.value_or(1) * ranks);
+  const double efficiency =
+      goal.raw_throughput || goal.base_samples <= 0 ? 1 : relative_efficiency(samples, goal.base_samples, goal.noise_scale);
+  return {facts.step_s / (samples * efficiency), ""};
+}
+
+}  // namespace ddl::tune

@@ -1,0 +1,26 @@
+// What a trial is worth: seconds per sample at equal statistical efficiency, or seconds to a target loss.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "autotuner/search.h"
+#include "autotuner/trial_facts.h"
+
+namespace ddl::tune {
+
+struct Goal {
+  std::optional<double> target_loss;  ///< time until the loss is there, of the same run that gave the speed
+  bool raw_throughput = false;        ///< asked for: what the samples are worth is left out
+  // Of the default's trial, for efficiency:
+  std::optional<double> noise_scale;
+  double base_samples = 0;  ///< of its step, all ranks
+
+  /// "samples per second at equal statistical efficiency"
+  std::string words() const;
+};
+
+/// `batch_per_rank`: of the point, where the program reports no samples itself.
+Outcome outcome_of(const TrialFacts& facts, const Goal& goal, std::optional<double> batch_per_rank);
+
+}  // namespace ddl::tune

@@ -1,0 +1,81 @@
+#include "autotuner/trial_facts.h"
+
+#include <algorithm>
+#include <deque>
+#include <numeric>
+
+#include "analyzer/models/run_facts.h"
+#include "analyzer/passes/steady_steps.h"
+#include "analyzer/query.h"
+#include "analyzer/statistics.h"
+#include "core/error.h"
+
+namespace ddl::tune {
+namespace {
+
+// From the begin of the first step to the end of the one at which the last kLossWindow losses are at the target in the mean. Losses as rank
+// 0 reports them.
+std::optional<double> seconds_to_loss(SQLite::Database& db, int64_t world, double target) {
+  Query row(db,
+            "SELECT v.value, s.start_ns, s.start_ns + s.duration_ns FROM value v JOIN process p ON p.id = v.process "
+            "JOIN step s ON s.process = v.process AND s.step = v.step WHERE p.world = ?1 AND p.rank = 0 AND v.name = 'loss' "
+            "AND s.duration_ns IS NOT NULL ORDER BY s.start_ns");
+  std::deque<double> last;
+  std::optional<double> begin_ns;
+  for (row.bind(world); row.next();) {
+    if (!begin_ns) begin_ns = row.real(1);
+    if (row.is_null(0)) return std::nullopt;  // NaN: it diverged
+    last.push_back(row.real(0));
+    if (last.size() > kLossWindow) last.pop_front();
+    if (last.size() == kLossWindow && std::accumulate(last.begin(), last.end(), 0.0) / kLossWindow <= target)
+      return (row.real(2) - *begin_ns) * 1e-9;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+TrialFacts read_trial(SQLite::Database& db, std::optional<double> target_loss) {
+  TrialFacts facts;
+  Query job(db,
+            "SELECT world, count(*), count(DISTINCT host) FROM process WHERE rank IS NOT NULL GROUP BY world ORDER BY count(*) DESC, world "
+            "LIMIT 1");
+  if (!job.next()) throw Error("no rank of it was recorded", "does the command start an MPI or NCCL job?", ExitCode::kDataMissing);
+  const int64_t world = job.integer(0);
+  facts.ranks = job.integer(1);
+  facts.nodes = job.integer(2);
+
+  select_steady_steps(db);
+  std::vector<double> longest;
+  Query steps(db, "SELECT longest_ns FROM temp.steady_step WHERE world = ?1 AND annotated");
+  for (steps.bind(world); steps.next();) longest.push_back(steps.real(0) * 1e-9);
+  if (longest.empty())
+    throw Error("it has no complete steps", "let it run longer, or name steps with ddl/annotate.h or NVTX", ExitCode::kDataMissing);
+  facts.steps = static_cast<int64_t>(longest.size());
+  facts.step_s = median_of(longest);
+  for (const models::RankStep& rank : models::rank_steps(db, world)) facts.compute_s = std::max(facts.compute_s, rank.compute_s);
+  if (const models::MeanStep mean = models::mean_step(db, world); mean.split) {
+    facts.wait_s = mean.parts.wait_s;
+    facts.transfer_s = mean.parts.transfer_s;
+  }
+  facts.samples = models::samples_per_step(db, world);
+  facts.noise_scale = models::metric_of(db, world, "noise_scale");
+  if (target_loss) facts.target_s = seconds_to_loss(db, world, *target_loss);
+
+  Query calls(
+      db,
+      "SELECT max(o.name IN ('MPI_Allreduce', 'ncclAllReduce')), max(o.name = 'MPI_Iallreduce') FROM profile f JOIN op o ON o.id = f.op "
+      "JOIN process p ON p.id = f.process WHERE p.world = ?1");
+  calls.bind(world);
+  if (calls.next()) facts.blocking = calls.integer(0) != 0, facts.nonblocking = calls.integer(1) != 0;
+  try {
+    facts.gradients = models::step_gradients(db, world).gradients;
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::kDataMissing) throw;  // then nothing is known of its buckets
+  }
+  Query library(db, "SELECT value FROM process_fact WHERE key = 'mpi' LIMIT 1");
+  if (library.next()) facts.mpi_library = library.text(0);
+  return facts;
+}
+
+}  // namespace ddl::tune

@@ -1,0 +1,35 @@
+// What the tuner needs to know of one recorded trial.
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyzer/models/fusion.h"
+
+namespace ddl::tune {
+
+struct TrialFacts {
+  int64_t ranks = 0, nodes = 0;
+  int64_t steps = 0;                         ///< steady ones, annotated or inferred
+  double step_s = 0;                         ///< median over them, of the slowest rank
+  double compute_s = 0;                      ///< mean, of the rank that computes longest
+  std::optional<double> wait_s, transfer_s;  ///< mean over ranks; unset: waiting cannot be told from transferring
+  std::optional<double> samples;             ///< of a step, all ranks together
+  std::optional<double> noise_scale;         ///< metrics.md G3
+  std::optional<double> target_s;  ///< until the loss was at the target, from the first step on; unset: it never was, or none was asked for
+  bool blocking = false, nonblocking = false;  ///< allreduces of that kind, in steady steps
+  std::vector<models::Gradient> gradients;     ///< allreduces of a step, in order; empty: none was kept
+  std::string mpi_library;
+};
+
+/// The loss is at the target when the mean of this many steps is.
+constexpr size_t kLossWindow = 5;
+
+/// Of an analyzed run; makes temporary tables in this connection. Throws ddl::Error (kDataMissing) if it has no steps.
+TrialFacts read_trial(SQLite::Database& db, std::optional<double> target_loss = {});
+
+}  // namespace ddl::tune

@@ -1,0 +1,85 @@
+#include "autotuner/trial_log.h"
+
+#include <SQLiteCpp/Exception.h>
+#include <SQLiteCpp/Transaction.h>
+#include <fmt/format.h>
+
+#include "analyzer/query.h"
+#include "core/error.h"
+
+namespace ddl::tune {
+namespace {
+
+constexpr const char* kSchema = R"(
+CREATE TABLE IF NOT EXISTS question (  -- what is being tuned; trials of another question do not count
+  key TEXT PRIMARY KEY,                -- command, tunables, goal, seed
+  value TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS trial (  -- in the order in which they were made
+  number INTEGER PRIMARY KEY,
+  round INTEGER NOT NULL,   -- trials of a round were made one after the other, and are compared with each other
+  stage TEXT NOT NULL,      -- calibrate, explore, race, confirm
+  point TEXT NOT NULL,      -- values of all tunables
+  cost REAL,                -- seconds per sample at equal efficiency, or seconds to the target loss; NULL: failed
+  why TEXT NOT NULL,        -- it failed
+  step_s REAL NOT NULL,     -- median step of the slowest rank
+  samples REAL,             -- of a step, all ranks; NULL: not reported
+  noise_scale REAL,         -- samples; NULL: not known
+  wait_s REAL,              -- of a step, mean over ranks; NULL: not known
+  transfer_s REAL,          -- of a step, mean over ranks; NULL: not known
+  wall_s REAL NOT NULL,     -- from launch to exit
+  run TEXT NOT NULL         -- directory of the recording; empty: not kept
+);
+)";
+
+SQLite::Database open(const std::filesystem::path& file) {
+  try {
+    SQLite::Database db(file.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+    db.exec(kSchema);
+    return db;
+  } catch (const SQLite::Exception& error) {
+    throw CannotWrite(fmt::format("cannot write {}: {}", file.string(), error.what()), "is it a log of ddl tune, and may you write it?");
+  }
+}
+
+}  // namespace
+
+TrialLog::TrialLog(const std::filesystem::path& file, const std::map<std::string, std::string>& question) : db_(open(file)) {
+  std::map<std::string, std::string> before;
+  for (Query row(db_, "SELECT key, value FROM question"); row.next();) before[row.text(0)] = row.text(1);
+  for (const auto& [key, value] : question) {
+    if (before.empty() || before[key] == value) continue;
+    throw Error(
+        fmt::format("{} has the trials of another tuning: its {} was {}", file.string(), key, before[key].empty() ? "empty" : before[key]),
+        "tune into another directory (-o), or remove that file", ExitCode::kUsage);
+  }
+  SQLite::Transaction transaction(db_);
+  Query insert(db_, "INSERT OR REPLACE INTO question VALUES (?1, ?2)");
+  for (const auto& [key, value] : question) insert.run(key, value);
+  transaction.commit();
+  Query row(
+      db_,
+      "SELECT round, stage, point, cost, why, step_s, samples, noise_scale, wait_s, transfer_s, wall_s, run FROM trial ORDER BY number");
+  while (row.next())
+    earlier_.push_back({static_cast<size_t>(row.integer(0)), row.text(1), row.text(2), row.maybe_real(3), row.text(4), row.real(5),
+                        row.maybe_real(6), row.maybe_real(7), row.maybe_real(8), row.maybe_real(9), row.real(10), row.text(11)});
+}
+
+std::optional<LoggedTrial> TrialLog::replay(size_t round, Stage stage, const std::string& point) {
+  if (replayed_ == earlier_.size()) return std::nullopt;
+  const LoggedTrial& next = earlier_[replayed_];
+  if (next.round == round && next.stage == name_of(stage) && next.point == point) return earlier_[replayed_++];
+  Query(db_, "DELETE FROM trial WHERE number > ?1").run(static_cast<int64_t>(replayed_));
+  earlier_.resize(replayed_);
+  return std::nullopt;
+}
+
+void TrialLog::add(const LoggedTrial& trial) {
+  Query insert(
+      db_,
+      "INSERT INTO trial VALUES ((SELECT coalesce(max(number), 0) + 1 FROM trial), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)");
+  insert.run(static_cast<int64_t>(trial.round), trial.stage, trial.point, trial.cost, trial.why, trial.step_s, trial.samples,
+             trial.noise_scale, trial.wait_s, trial.transfer_s, trial.wall_s, trial.run);
+}
+
+}  // namespace ddl::tune

@@ -1,0 +1,50 @@
+// tune.sqlite: every trial of a tuning, as it ends. A search that is started again with the same question reads its answers from here
+// first, so that a kill loses one trial; and the report is made of it.
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "autotuner/search.h"
+#include "autotuner/trial_facts.h"
+
+namespace ddl::tune {
+
+/// A row of table `trial`.
+struct LoggedTrial {
+  size_t round = 0;
+  std::string stage;
+  std::string point;  ///< in words: "batch=32 bucket_mb=4"
+  std::optional<double> cost = {};
+  std::string why = {};  ///< it has none
+  double step_s = 0;
+  std::optional<double> samples = {}, noise_scale = {}, wait_s = {}, transfer_s = {};
+  double wall_s = 0;
+  std::string run = {};  ///< directory of its recording; empty: it was not kept
+};
+
+class TrialLog {
+ public:
+  /// Opens or makes the file. `question`: what must be the same for old trials to count. Throws ddl::Error (kUsage) if the file answers
+  /// another one, CannotWrite if it cannot be written.
+  TrialLog(const std::filesystem::path& file, const std::map<std::string, std::string>& question);
+
+  /// The next trial of an earlier run of this search; nothing: there is none, or what comes next is another. Once it is another, the rest
+  /// of the earlier run is forgotten.
+  std::optional<LoggedTrial> replay(size_t round, Stage stage, const std::string& point);
+  void add(const LoggedTrial& trial);
+
+  size_t resumed() const { return replayed_; }  ///< trials read back
+
+ private:
+  SQLite::Database db_;
+  std::vector<LoggedTrial> earlier_;
+  size_t replayed_ = 0;
+};
+
+}  // namespace ddl::tune

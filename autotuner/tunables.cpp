@@ -1,0 +1,174 @@
+#include "autotuner/tunables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <set>
+
+#include "autotuner/predict.h"
+#include "autotuner/sweep.h"
+#include "core/error.h"
+
+namespace ddl::tune {
+namespace {
+
+constexpr How command = How::kCommand, variable = How::kVariable, openmpi_allreduce = How::kOpenmpiAllreduce,
+              openmpi_iallreduce = How::kOpenmpiIallreduce;
+
+constexpr const char* kLeftAlone[] = {"default", "unset"};
+
+std::vector<std::string> split(const std::string& text, char sign) {
+  std::vector<std::string> words;
+  for (size_t begin = 0;;) {
+    const size_t end = text.find(sign, begin);
+    words.push_back(text.substr(begin, end == std::string::npos ? end : end - begin));
+    if (end == std::string::npos) return words;
+    begin = end + 1;
+  }
+}
+
+bool is_name(std::string_view word) {
+  return !word.empty() && std::isdigit(static_cast<unsigned char>(word[0])) == 0 &&
+         std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+}
+
+// The {words} of a command, in order.
+std::vector<std::string> placeholders(const std::vector<std::string>& words) {
+  std::vector<std::string> names;
+  for (const std::string& word : words) {
+    for (size_t open = word.find('{'); open != std::string::npos; open = word.find('{', open + 1)) {
+      const size_t close = word.find('}', open);
+      if (close == std::string::npos) break;
+      const std::string name = word.substr(open + 1, close - open - 1);
+      if (is_name(name)) names.push_back(name);
+    }
+  }
+  return names;
+}
+
+bool has_placeholder(const std::vector<std::string>& words, const std::string& name) {
+  const std::vector<std::string> names = placeholders(words);
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+const KnownTunable* known(const std::string& name) {
+  for (const KnownTunable& row : known_tunables())
+    if (row.name == name) return &row;
+  return nullptr;
+}
+
+JobTunable from_row(const KnownTunable& row, std::vector<std::string> values) {
+  return {row.name, row.how, row.variable, row.numeric, std::move(values)};
+}
+
+void check_values(const JobTunable& tunable) {
+  for (const std::string& value : tunable.values) {
+    if (value.empty()) throw Error(fmt::format("tunable {} has an empty value", tunable.name), "--tunable NAME=1,2,4", ExitCode::kUsage);
+    if (tunable.name != kBatch && tunable.name != kBucketMb) continue;
+    double number = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (error != std::errc() || end != value.data() + value.size() || !(number >= 0) || number > 1e9 ||
+        (tunable.name == kBatch && number < 1))
+      throw Error(fmt::format("'{}' is no value of {}", value, tunable.name), "a number", ExitCode::kUsage);
+  }
+}
+
+}  // namespace
+
+const std::vector<KnownTunable>& known_tunables() {
+  static const std::vector<KnownTunable> rows = {
+#define TUNABLE(name, how, variable, numeric, values, sentence) {#name, how, variable, numeric, values, sentence},
+#include "autotuner/tunables.def"
+#undef TUNABLE
+  };
+  return rows;
+}
+
+JobTunable parse_tunable(const std::string& text, const std::vector<std::string>& words) {
+  const size_t equals = text.find('=');
+  const std::string name = text.substr(0, equals);
+  if (equals == std::string::npos || !is_name(name))
+    throw Error(fmt::format("'{}' names no tunable with its values", text),
+                "--tunable NAME=1,2,4: the first is what the job runs with today", ExitCode::kUsage);
+  const std::string list = text.substr(equals + 1);
+  std::vector<std::string> values = split(list, list.find(';') != std::string::npos ? ';' : ',');
+  JobTunable tunable = {name, How::kVariable, name, false, values};
+  if (const KnownTunable* row = known(name))
+    tunable = from_row(*row, values);
+  else if (has_placeholder(words, name))
+    tunable.how = How::kCommand;
+  if (tunable.how == How::kCommand && !has_placeholder(words, name))
+    throw Error(fmt::format("the command does not say where {} goes", name),
+                fmt::format("write {{{}}} in its place, such as --{} {{{}}}", name, name, name), ExitCode::kUsage);
+  check_values(tunable);
+  return tunable;
+}
+
+std::vector<JobTunable> tunables_of_command(const std::vector<std::string>& words, const std::vector<JobTunable>& given) {
+  std::vector<JobTunable> result;
+  std::set<std::string> done;
+  for (const JobTunable& tunable : given) done.insert(tunable.name);
+  for (const std::string& name : placeholders(words)) {
+    if (!done.insert(name).second) continue;
+    const KnownTunable* row = known(name);
+    if (row == nullptr || row->how != How::kCommand)
+      throw Error(fmt::format("the command has {{{}}}, but nothing says what values it may take", name),
+                  fmt::format("--tunable {}=A,B,C: the first is what the job runs with today", name), ExitCode::kUsage);
+    result.push_back(from_row(*row, split(row->values, ',')));
+  }
+  return result;
+}
+
+std::map<std::string, std::string> values_at(const Space& space, size_t point) {
+  std::map<std::string, std::string> values;
+  for (size_t i = 0; i < space.tunables().size(); ++i) values[space.tunables()[i].name] = space.value(point, i);
+  return values;
+}
+
+PlacedJob place(const std::vector<std::string>& words, const std::vector<JobTunable>& tunables,
+                const std::map<std::string, std::string>& value_of, const std::string& rules_file) {
+  PlacedJob job{words, {}};
+  for (const JobTunable& tunable : tunables) {
+    const std::string& value = value_of.at(tunable.name);
+    if (tunable.how == How::kCommand) {
+      const std::string sign = "{" + tunable.name + "}";
+      for (std::string& word : job.command)
+        for (size_t at = word.find(sign); at != std::string::npos; at = word.find(sign, at + value.size()))
+          word.replace(at, sign.size(), value);
+      continue;
+    }
+    if (std::find(std::begin(kLeftAlone), std::end(kLeftAlone), value) != std::end(kLeftAlone)) continue;
+    if (tunable.how != How::kOpenmpiAllreduce) {
+      job.environment.emplace_back(tunable.variable, value);
+      continue;
+    }
+    job.environment.emplace_back("OMPI_MCA_coll_tuned_use_dynamic_rules", "1");  // without it a forced algorithm is ignored without a word
+    if (value == kRules) {
+      job.environment.emplace_back("OMPI_MCA_coll_tuned_dynamic_rules_filename", rules_file);
+      continue;
+    }
+    const size_t colon = value.find(':');
+    job.environment.emplace_back("OMPI_MCA_coll_tuned_allreduce_algorithm", value.substr(0, colon));
+    if (colon != std::string::npos)
+      job.environment.emplace_back("OMPI_MCA_coll_tuned_allreduce_algorithm_segmentsize",
+                                   std::to_string(bytes_of(value.substr(colon + 1))));
+  }
+  return job;
+}
+
+std::map<std::string, int64_t> openmpi_algorithms(std::string_view ompi_info, std::string_view parameter) {
+  const std::string mark = fmt::format(":{}:enumerator:value:", parameter);
+  std::map<std::string, int64_t> result;
+  for (size_t at = ompi_info.find(mark); at != std::string_view::npos; at = ompi_info.find(mark, at + 1)) {
+    const std::string_view line = ompi_info.substr(at + mark.size(), ompi_info.find('\n', at) - at - mark.size());
+    int64_t id = 0;
+    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), id);
+    if (error == std::errc() && end != line.data() + line.size() && *end == ':')
+      result.emplace(std::string(end + 1, line.data() + line.size()), id);
+  }
+  return result;
+}
+
+}  // namespace ddl::tune

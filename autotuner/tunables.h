@@ -1,0 +1,70 @@
+// What may be tuned of a job, and how a value gets into it: into its command in place of {name}, or into its environment.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "autotuner/space.h"
+#include "autotuner/tuned.h"
+
+namespace ddl::tune {
+
+enum class How { kCommand, kVariable, kOpenmpiAllreduce, kOpenmpiIallreduce };
+
+struct KnownTunable {
+  const char* name;
+  How how;
+  const char* variable;
+  bool numeric;  ///< changes what is computed
+  const char* values;
+  const char* sentence;
+};
+/// The rows of tunables.def.
+const std::vector<KnownTunable>& known_tunables();
+
+/// A tunable of this job.
+struct JobTunable {
+  std::string name;
+  How how = How::kCommand;
+  std::string variable = {};  ///< of the environment; kVariable and kOpenmpiIallreduce
+  bool numeric = false;
+  std::vector<std::string> values = {};  ///< the first is the default
+};
+
+/// Of `--tunable NAME=VALUES`: values are separated by commas, or by semicolons where values have commas. A name that is known is what
+/// tunables.def says; another one is the user's own: part of the command where that has {NAME}, else an environment variable. Throws
+/// ddl::Error (kUsage).
+JobTunable parse_tunable(const std::string& text, const std::vector<std::string>& command);
+
+/// The known ones that the command names and that `given` does not; then every {word} of the command that nothing gives values to is an
+/// error. Throws ddl::Error (kUsage).
+std::vector<JobTunable> tunables_of_command(const std::vector<std::string>& command, const std::vector<JobTunable>& given);
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+/// The value of `algorithm` that stands for a file of rules by message size.
+constexpr const char* kRules = "rules";
+
+/// A job at one point.
+struct PlacedJob {
+  std::vector<std::string> command;
+  Environment environment;
+};
+
+/// `value_of`: of every tunable, by name. `rules_file`: for algorithm=rules. Values that mean "leave it alone" ("default", and the first
+/// value of a variable that is "unset") set nothing.
+PlacedJob place(const std::vector<std::string>& command, const std::vector<JobTunable>& tunables,
+                const std::map<std::string, std::string>& value_of, const std::string& rules_file);
+
+/// name=value lists of the point.
+std::map<std::string, std::string> values_at(const Space& space, size_t point);
+
+/// The numbers of Open MPI's algorithms by name, of the output of `ompi_info --param coll all --level 9 --parsable`; empty: it does not
+/// have the parameter ("coll_tuned_allreduce_algorithm").
+std::map<std::string, int64_t> openmpi_algorithms(std::string_view ompi_info, std::string_view parameter);
+
+}  // namespace ddl::tune

@@ -1,0 +1,118 @@
+// ddl tune: finds the configuration of a job that is worth it, proves the gain, and leaves the files that carry it away.
+#include "cli/tune.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "autotuner/emit.h"
+#include "cli/open_run.h"
+#include "cli/options.h"
+#include "cli/output_file.h"
+#include "cli/terminal.h"
+#include "cli/tune_report.h"
+#include "cli/verbs.h"
+#include "core/error.h"
+#include "reports/html/page.h"
+#include "reports/json.h"
+#include "reports/text.h"
+
+namespace po = boost::program_options;
+
+namespace ddl::cli {
+namespace {
+
+constexpr size_t kVerifyRounds = 6;
+
+// "90", "90s", "10m", "1h"
+double parse_duration(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit(end, text.data() + text.size());
+  const double factor = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  if (error != std::errc() || factor == 0 || !(value > 0) || value > 1e6)
+    throw Error(fmt::format("'{}' is no time", text), "such as 90s, 10m or 1h", ExitCode::kUsage);
+  return value * factor;
+}
+
+tune::Goal goal_of(const VerbOptions& options) {
+  tune::Goal goal;
+  goal.target_loss = options.maybe<double>("target-loss");
+  const std::string word = options.get<std::string>("goal");
+  goal.raw_throughput = word == "throughput";
+  if (word != "throughput" && word != "efficiency")
+    throw Error(fmt::format("unknown goal '{}'", word), did_you_mean(word, {"efficiency", "throughput"}, "efficiency or throughput"),
+                ExitCode::kUsage);
+  if (goal.target_loss && goal.raw_throughput)
+    throw Error("--goal throughput and --target-loss exclude each other", "choose one", ExitCode::kUsage);
+  return goal;
+}
+
+TuneRequest request_of(const VerbOptions& options, std::vector<std::string> command) {
+  TuneRequest request{.command = std::move(command), .directory = options.get<std::string>("output")};
+  if (options.has("tunable"))
+    for (const std::string& text : options.get<std::vector<std::string>>("tunable"))
+      request.tunables.push_back(tune::parse_tunable(text, request.command));
+  for (tune::JobTunable& tunable : tune::tunables_of_command(request.command, request.tunables))
+    request.tunables.push_back(std::move(tunable));
+  request.max_global_batch = options.maybe<int64_t>("max-global-batch");
+  request.budget_s = parse_duration(options.get<std::string>("budget"));
+  request.trials = options.maybe<size_t>("trials");
+  request.goal = goal_of(options);
+  request.seed = options.get<uint64_t>("seed");
+  return request;
+}
+
+}  // namespace
+
+int run_tune(const Arguments& arguments) {
+  VerbOptions options(
+      {.verb = "tune",
+       .usage = "[options] -- COMMAND [ARGUMENT...]",
+       .text =
+           "Finds values for {placeholders} of the command and for the algorithms of its collectives that make the job faster: a few\n"
+           "trials to calibrate, a prediction of every combination, then rounds of trials, in which the default always runs along. What\n"
+           "is recommended was confirmed in rounds of its own; where the interval of its gain holds none, the default is kept. Leaves\n"
+           "config files for Open MPI, NCCL, Horovod, PyTorch, DeepSpeed, MPICH and Slurm in DIR, a report, and every trial in\n"
+           "DIR/tune.sqlite; started again it goes on from there. {batch}, {bucket_mb} and {micro_batches} have values of their own;\n"
+           "the first value of a tunable is what the job runs with today.",
+       .example = "  ddl tune -o tuned -- mpirun -np 4 ./train --steps 30 --batch {batch} --bucket-mb {bucket_mb}\n"
+                  "  ddl tune --tunable workers=2,1,4 --budget 5m -- mpirun -np 4 ./train --workers {workers}\n"
+                  "  ddl tune --tunable NCCL_ALGO=unset,Ring,Tree -- mpirun -np 8 ./job\n"
+                  "  ddl tune --apply tuned -- mpirun -np 4 ./train --steps 1000 --batch {batch} --bucket-mb {bucket_mb}\n"
+                  "  ddl tune --verify tuned                                  # exit code 4: not used, or no better"});
+  options.add()("output,o", po::value<std::string>()->value_name("DIR")->default_value("tuned"), "where files, report and trials go")(
+      "tunable", po::value<std::vector<std::string>>()->value_name("NAME=A,B,..."),
+      "values to try; {NAME} in the command, else the environment variable NAME; may be repeated")(
+      "budget", po::value<std::string>()->value_name("TIME")->default_value("10m"), "for all trials together: 90s, 10m, 1h")(
+      "trials", po::value<size_t>()->value_name("N"), "at most so many trials")("max-global-batch", po::value<int64_t>()->value_name("N"),
+                                                                                "samples of a step, all ranks together, at most")(
+      "goal", po::value<std::string>()->value_name("GOAL")->default_value("efficiency"),
+      "efficiency: samples per second, weighed by what the gradient noise scale says they are worth; throughput: samples, whatever they "
+      "are worth")("target-loss", po::value<double>()->value_name("X"), "instead: the time until the reported loss is X")(
+      "seed", po::value<uint64_t>()->value_name("N")->default_value(1), "of the order of trials")("json", "the report for programs")(
+      "apply", po::value<std::string>()->value_name("DIR"), "run COMMAND with what DIR's files say")(
+      "verify", po::value<std::string>()->value_name("DIR"),
+      "measure default and tuned again, interleaved, and prove that the files are in force")(
+      "rounds", po::value<size_t>()->value_name("N")->default_value(kVerifyRounds), "of --verify");
+  std::vector<std::string> command;
+  if (!options.parse_with_command(arguments, command)) return 0;
+  if (options.has("apply") && options.has("verify")) throw Error("--apply and --verify exclude each other", "choose one", ExitCode::kUsage);
+  if (options.has("verify"))
+    return verify_tuned(options.get<std::string>("verify"), command, options.get<size_t>("rounds"), goal_of(options));
+  if (command.empty()) throw Error("what shall be tuned?", "ddl tune -- mpirun -np 4 ./train --batch {batch}", ExitCode::kUsage);
+  if (options.has("apply")) return apply_tuned(options.get<std::string>("apply"), command);
+
+  const TuneRequest request = request_of(options, command);
+  const Tuning tuning = tune_job(request);
+  const reports::Document whole = tune_document(request, tuning, true);
+  const std::vector<tune::EmittedFile> files = tune::emit(tuned_of(request, tuning), request.directory);
+  write_output((request.directory / "report.html").string(), reports::html::render_page(whole, {}));
+  write_output((request.directory / "report.json").string(), reports::render_json(whole));
+  print_out(options.has("json") ? reports::render_json(whole)
+                                : reports::render_text(tune_document(request, tuning, false), output_options()));
+  print_note(fmt::format("{} files and report.html in {}", files.size(), shown_path(request.directory)));
+  return 0;
+}
+
+}  // namespace ddl::cli

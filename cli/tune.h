@@ -1,0 +1,61 @@
+// ddl tune: what was asked for, and what its parts share.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "autotuner/goal.h"
+#include "autotuner/search.h"
+#include "autotuner/space.h"
+#include "autotuner/sweep.h"
+#include "autotuner/tunables.h"
+#include "autotuner/tuned.h"
+
+namespace ddl::cli {
+
+struct TuneRequest {
+  std::vector<std::string> command;
+  std::filesystem::path directory;
+  std::vector<tune::JobTunable> tunables = {};
+  std::optional<int64_t> max_global_batch = {};
+  double budget_s = 600;
+  std::optional<size_t> trials = {};
+  tune::Goal goal = {};
+  uint64_t seed = 1;
+};
+
+struct RefusedPoints {
+  std::string why;
+  size_t count = 0;
+};
+
+/// What came out, for the report and the files.
+struct Tuning {
+  tune::Space space;
+  std::vector<tune::JobTunable> tunables;
+  tune::SearchResult result = {};
+  std::vector<double> prediction = {};        ///< log cost by point; of the same level as the costs where the job's facts are known
+  tune::TrialFacts base = {};                 ///< of the first trial of the default
+  std::optional<tune::TrialFacts> best = {};  ///< of the last trial of the winner
+  tune::Goal goal;
+  std::optional<tune::Sweep> sweep = {};
+  std::vector<tune::AllreduceRule> rules = {};  ///< what algorithm=rules stands for
+  std::vector<RefusedPoints> refused = {};
+  std::vector<std::string> notes = {};  ///< what could not be had, and what that means
+  double spent_s = 0;
+};
+
+/// Calibrates and searches. Trials are logged in the directory as they end; what is there already of the same question is not made again.
+Tuning tune_job(const TuneRequest& request);
+
+/// What the emitted files say of it.
+tune::Tuned tuned_of(const TuneRequest& request, const Tuning& tuning);
+
+/// `ddl tune --apply DIR -- COMMAND` and `ddl tune --verify DIR`; the exit code. An empty command is the one that was tuned.
+int apply_tuned(const std::filesystem::path& directory, const std::vector<std::string>& command);
+int verify_tuned(const std::filesystem::path& directory, const std::vector<std::string>& command, size_t rounds, const tune::Goal& goal);
+
+}  // namespace ddl::cli

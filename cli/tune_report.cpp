@@ -1,0 +1,175 @@
+#include "cli/tune_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "autotuner/openmpi_allreduce.h"
+#include "reports/format.h"
+
+namespace ddl::cli {
+namespace {
+
+using reports::Column;
+using reports::Table;
+using reports::Unit;
+using reports::Value;
+
+Value text_or_dash(const std::string& text) { return text.empty() ? Value::null(Unit::kText) : Value::text(text); }
+Value seconds(std::optional<double> value) {
+  return value ? Value::duration_ns(static_cast<int64_t>(*value * 1e9)) : Value::null(Unit::kDuration);
+}
+
+std::string interval(double ratio, double lo, double hi) {
+  return fmt::format("{:+.1f}% [{:+.1f}%, {:+.1f}%]", 100 * (ratio - 1), 100 * (lo - 1), 100 * (hi - 1));
+}
+
+std::string verdict(const Tuning& tuning) {
+  const tune::SearchResult& result = tuning.result;
+  const auto& gain = result.gain;
+  if (result.winner != 0)
+    return fmt::format("{}: {} over the default, by {} of paired trials", tuning.space.words(result.winner),
+                       interval(gain->ratio, gain->lo, gain->hi), reports::plural(gain->rounds, "round"));
+  if (gain)
+    return fmt::format("no significant difference: keep the default. The best of the others, {}, gave {}",
+                       tuning.space.words(result.best_seen), interval(gain->ratio, gain->lo, gain->hi));
+  if (result.interrupted)
+    return result.best_seen == 0 ? "ended before anything better than the default was seen"
+                                 : fmt::format("ended before it was confirmed: keep the default. The best so far is {}",
+                                               tuning.space.words(result.best_seen));
+  return "nothing was better than the default: keep it";
+}
+
+// Why the winner won, of its recorded step and the default's.
+Table split_table(const Tuning& tuning) {
+  Table table{.id = "split",
+              .caption = "WHERE A STEP GOES: mean over ranks but for the step, which is the median of the slowest rank",
+              .columns = {{"configuration", "Configuration", Unit::kText},
+                          {"step_ns", "Step", Unit::kDuration},
+                          {"compute_ns", "Compute", Unit::kDuration},
+                          {"wait_ns", "Waiting", Unit::kDuration},
+                          {"transfer_ns", "Transfer", Unit::kDuration},
+                          {"samples", "Samples", Unit::kReal},
+                          {"allreduces", "Allreduces", Unit::kCount}},
+              .rows = {},
+              .note = {},
+              .when_empty = {}};
+  const auto row = [&](const std::string& name, const tune::TrialFacts& facts) {
+    table.rows.push_back({Value::text(name), seconds(facts.step_s), seconds(facts.compute_s), seconds(facts.wait_s),
+                          seconds(facts.transfer_s), facts.samples ? Value::real(*facts.samples) : Value::null(Unit::kReal),
+                          Value::count(static_cast<int64_t>(facts.gradients.size()))});
+  };
+  row("default", tuning.base);
+  if (tuning.best) row("tuned", *tuning.best);
+  return table;
+}
+
+Table choices_table(const Tuning& tuning) {
+  Table table{.id = "choices",
+              .caption = "TUNABLES: what going back to the default would cost, as believed of all trials",
+              .columns = {{"tunable", "Tunable", Unit::kText},
+                          {"default", "Default", Unit::kText},
+                          {"best", "Best", Unit::kText},
+                          {"worth", "Worth", Unit::kText},
+                          {"values", "Values", Unit::kText, 1}},
+              .rows = {},
+              .note = {},
+              .when_empty = {}};
+  for (size_t i = 0; i < tuning.tunables.size(); ++i) {
+    const tune::JobTunable& tunable = tuning.tunables[i];
+    const std::string& best = tuning.space.value(tuning.result.best_seen, i);
+    std::string worth;
+    if (best != tunable.values[0] && i < tuning.result.worth.size()) {
+      const tune::Belief& belief = tuning.result.worth[i];
+      worth = fmt::format("{:+.1f}% +- {:.1f}%", 100 * std::expm1(belief.mean), 100 * 2 * belief.sd);
+    }
+    table.rows.push_back({Value::text(tunable.name), Value::text(tunable.values[0]), Value::text(best), text_or_dash(worth),
+                          Value::text(fmt::format("{}", fmt::join(tunable.values, " ")))});
+  }
+  return table;
+}
+
+Table trials_table(const Tuning& tuning) {
+  Table table{.id = "trials",
+              .caption = fmt::format("TRIALS: {}", tuning.goal.words()),
+              .columns = {{"round", "Round", Unit::kCount},
+                          {"stage", "Stage", Unit::kText},
+                          {"point", "Point", Unit::kText},
+                          {"cost_ns", tuning.goal.target_loss ? "To loss" : "Per sample", Unit::kDuration},
+                          {"predicted_ns", "Predicted", Unit::kDuration, 3},
+                          {"why", "Failed", Unit::kText, 2}},
+              .rows = {},
+              .note = {},
+              .when_empty = {}};
+  for (const tune::Trial& trial : tuning.result.trials) {
+    const bool predicted = !tuning.goal.target_loss && !tuning.prediction.empty();
+    table.rows.push_back({Value::count(static_cast<int64_t>(trial.round)), Value::text(std::string(tune::name_of(trial.stage))),
+                          Value::text(tuning.space.words(trial.point)), seconds(trial.outcome.cost),
+                          predicted ? seconds(std::exp(tuning.prediction[trial.point])) : Value::null(Unit::kDuration),
+                          text_or_dash(trial.outcome.why)});
+  }
+  return table;
+}
+
+Table rules_table(const Tuning& tuning) {
+  Table table{.id = "rules",
+              .caption = "ALGORITHM RULES of MPI_Allreduce that the sweep suggests, in one launch, against the default within rounds",
+              .columns = {{"from_bytes", "From", Unit::kBytes},
+                          {"algorithm", "Algorithm", Unit::kText},
+                          {"segment_bytes", "Segment", Unit::kBytes},
+                          {"default", "Default would have used", Unit::kText}},
+              .rows = {},
+              .note = {},
+              .when_empty = {}};
+  for (size_t i = 0; i < tuning.rules.size(); ++i) {
+    const tune::AllreduceRule& rule = tuning.rules[i];
+    const auto below = i + 1 < tuning.rules.size() ? std::optional(tuning.rules[i + 1].from_bytes) : std::nullopt;
+    table.rows.push_back({Value::bytes(rule.from_bytes), Value::text(rule.algorithm == 0 ? "default" : rule.algorithm_name),
+                          rule.segment_bytes > 0 ? Value::bytes(rule.segment_bytes) : Value::null(Unit::kBytes),
+                          Value::text(tune::openmpi_default(tuning.base.ranks, rule.from_bytes, below))});
+  }
+  return table;
+}
+
+}  // namespace
+
+reports::Document tune_document(const TuneRequest& request, const Tuning& tuning, bool every_trial) {
+  reports::Document document;
+  const tune::SearchResult& result = tuning.result;
+  document.headline = {"ddl tune", reports::plural(tuning.base.ranks, "rank"), reports::plural(tuning.base.nodes, "node"),
+                       tuning.goal.words()};
+  size_t failed = 0;
+  for (const tune::Trial& trial : result.trials) failed += !trial.outcome.cost;
+  document.data = {fmt::format("{} of {}", reports::plural(static_cast<int64_t>(result.trials.size()), "trial"),
+                               reports::plural(static_cast<int64_t>(tuning.space.size()), "point")),
+                   reports::short_duration(static_cast<int64_t>(tuning.spent_s * 1e9)) + " of trials"};
+  if (failed > 0) document.data.push_back(fmt::format("{} failed", failed));
+  document.source = request.directory.string();
+  document.verdict = verdict(tuning);
+  document.facts = {{"winner", Value::text(tuning.space.words(result.winner))},
+                    {"default", Value::text(tuning.space.words(0))},
+                    {"goal", Value::text(tuning.goal.words())},
+                    {"confirmed", Value::text(result.winner != 0 ? "yes" : "no")}};
+  if (result.gain) {
+    for (const auto& [key, value] :
+         {std::pair("gain", result.gain->ratio), std::pair("gain_lo", result.gain->lo), std::pair("gain_hi", result.gain->hi),
+          std::pair("noise_lo", result.gain->noise_lo), std::pair("noise_hi", result.gain->noise_hi)})
+      document.facts.push_back({key, Value::real(value)});
+    document.alerts.push_back(fmt::format("the default against itself, in the same rounds: [{:+.1f}%, {:+.1f}%]",
+                                          100 * (result.gain->noise_lo - 1), 100 * (result.gain->noise_hi - 1)));
+  }
+  document.tables = {split_table(tuning), choices_table(tuning), rules_table(tuning)};
+  if (every_trial) document.tables.push_back(trials_table(tuning));
+  for (const RefusedPoints& refused : tuning.refused)
+    document.alerts.push_back(fmt::format("{} not tried: {}", reports::plural(static_cast<int64_t>(refused.count), "point"), refused.why));
+  for (const std::string& note : tuning.notes) document.alerts.push_back(note);
+  const std::string directory = request.directory.string();
+  if (result.winner != 0) {
+    document.more = {fmt::format("ddl tune --apply {} -- COMMAND", directory), fmt::format("ddl tune --verify {}", directory)};
+  }
+  return document;
+}
+
+}  // namespace ddl::cli

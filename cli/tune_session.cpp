@@ -1,0 +1,455 @@
+// From the first trial to the winner: the default, what it says can be tuned, a sweep of the algorithms, a second calibrating trial, the
+// search.
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <ctime>
+#include <fstream>
+#include <limits>
+#include <set>
+#include <sstream>
+
+#include "autotuner/openmpi_rules.h"
+#include "autotuner/predict.h"
+#include "autotuner/trial_log.h"
+#include "cli/library.h"
+#include "cli/mpirun.h"
+#include "cli/open_run.h"
+#include "cli/output_file.h"
+#include "cli/process.h"
+#include "cli/terminal.h"
+#include "cli/tune.h"
+#include "cli/tune_trial.h"
+#include "core/error.h"
+#include "reports/format.h"
+
+namespace fs = std::filesystem;
+
+namespace ddl::cli {
+namespace {
+
+using tune::JobTunable;
+using tune::Outcome;
+using tune::Space;
+using tune::Stage;
+
+constexpr size_t kNoLimit = 1'000'000;
+
+std::string question_of(const std::vector<JobTunable>& tunables) {
+  std::string text;
+  for (const JobTunable& tunable : tunables) text += fmt::format("{}={};", tunable.name, fmt::join(tunable.values, ","));
+  return text;
+}
+
+Space space_of(const std::vector<JobTunable>& tunables) {
+  std::vector<tune::Tunable> result;
+  for (const JobTunable& tunable : tunables) result.push_back({tunable.name, tunable.values, tune::is_modelled(tunable.name)});
+  return Space(result);
+}
+
+const JobTunable* find(const std::vector<JobTunable>& tunables, const std::string& name) {
+  const auto found = std::find_if(tunables.begin(), tunables.end(), [&](const JobTunable& tunable) { return tunable.name == name; });
+  return found == tunables.end() ? nullptr : &*found;
+}
+
+/// The trials of this tuning: made now, or read from the log of an earlier run of it.
+class Trials : public tune::Bench {
+ public:
+  Trials(const TuneRequest& request, const fs::path& folder)
+      : request_(request),
+        folder_(folder),
+        log_(request.directory / "tune.sqlite",
+             {{"command", fmt::format("{}", fmt::join(request.command, " "))},
+              {"tunables", question_of(request.tunables)},
+              {"goal", request.goal.words()},
+              {"most samples", request.max_global_batch ? std::to_string(*request.max_global_batch) : "any"},
+              {"seed", std::to_string(request.seed)}}) {}
+
+  void search_in(const Space& space, const std::vector<JobTunable>& tunables, const tune::Goal& goal,
+                 const std::vector<double>& prediction) {
+    space_ = &space;
+    tunables_ = tunables;
+    goal_ = goal;
+    prediction_ = &prediction;
+  }
+
+  std::optional<Outcome> measure(size_t round, Stage stage, size_t point) override {
+    return measure_values(round, stage, space_->words(point), tune::values_at(*space_, point), point);
+  }
+
+  /// Before there is a space: the job with these values.
+  std::optional<Outcome> measure_values(size_t round, Stage stage, const std::string& words,
+                                        const std::map<std::string, std::string>& values, std::optional<size_t> point) {
+    if (ended_) return std::nullopt;
+    if (const std::optional<tune::LoggedTrial> before = log_.replay(round, stage, words)) {
+      ++count_;
+      spent_s_ += before->wall_s;
+      if (!before->run.empty()) runs_[words] = before->run;
+      return Outcome{before->cost, before->why};
+    }
+    tune::LoggedTrial row{.round = round, .stage = std::string(tune::name_of(stage)), .point = words};
+    const std::string number = fmt::format("{:04}", ++count_);
+    const fs::path run = folder_ / (number + ".ddl");
+    const RanTrial ran = run_trial(tune::place(request_.command, tunables_, values, (folder_ / "allreduce.rules").string()), run,
+                                   folder_ / (number + ".log"), goal_.target_loss, {});
+    if (ran.told_to_end) {
+      ended_ = true;
+      std::error_code ignored;
+      fs::remove_all(run, ignored);
+      return std::nullopt;
+    }
+    Outcome outcome{std::nullopt, ran.why};
+    if (ran.facts) {
+      const auto batch = values.find(tune::kBatch);
+      outcome = tune::outcome_of(*ran.facts, goal_, batch == values.end() ? std::nullopt : std::optional(std::stod(batch->second)));
+      row.step_s = ran.facts->step_s;
+      row.samples = ran.facts->samples;
+      row.noise_scale = ran.facts->noise_scale;
+      row.wait_s = ran.facts->wait_s;
+      row.transfer_s = ran.facts->transfer_s;
+    }
+    row.cost = outcome.cost;
+    row.why = outcome.why;
+    row.wall_s = ran.wall_s;
+    spent_s_ += ran.wall_s;
+    // What only chose among points is in the log; runs that claims rest on are kept.
+    if (stage == Stage::kExplore || stage == Stage::kRace) {
+      std::error_code ignored;
+      fs::remove_all(run, ignored);
+    } else {
+      row.run = run.string();
+      if (ran.facts) runs_[words] = row.run;
+    }
+    log_.add(row);
+    tell(stage, words, outcome, ran, point);
+    return outcome;
+  }
+
+  size_t trials_left() const override {
+    if (ended_) return 0;
+    const size_t by_count = request_.trials ? *request_.trials - std::min(*request_.trials, count_) : kNoLimit;
+    const double mean_s = count_ == 0 ? 1 : spent_s_ / static_cast<double>(count_);
+    const double left_s = std::max(0.0, request_.budget_s - spent_s_ - sweep_s_);
+    return std::min(by_count, static_cast<size_t>(left_s / std::max(mean_s, 1e-3)));
+  }
+
+  /// Of the last trial with these values whose recording was kept.
+  tune::TrialFacts facts(const std::string& words) const {
+    SQLite::Database db = std::move(open_run(runs_.at(words)).db);
+    return tune::read_trial(db, goal_.target_loss);
+  }
+
+  void spend_on_sweep(double seconds) { sweep_s_ += seconds; }
+  double spent_s() const { return spent_s_ + sweep_s_; }
+  size_t resumed() const { return log_.resumed(); }
+  bool ended() const { return ended_; }
+  size_t count() const { return count_; }
+
+ private:
+  // What differs from the default is known to the predictor.
+  bool is_predicted(size_t point) const {
+    if (prediction_ == nullptr || prediction_->empty() || goal_.target_loss || point == 0) return false;
+    for (size_t i = 0; i < space_->tunables().size(); ++i)
+      if (space_->value_index(point, i) != 0 && !space_->tunables()[i].modelled) return false;
+    return true;
+  }
+
+  void tell(Stage stage, const std::string& words, const Outcome& outcome, const RanTrial& ran, std::optional<size_t> point) const {
+    const std::string left = request_.trials
+                                 ? reports::plural(static_cast<int64_t>(trials_left()), "trial")
+                                 : reports::short_duration(static_cast<int64_t>(std::max(0.0, request_.budget_s - spent_s()) * 1e9));
+    std::string result = outcome.why;
+    if (outcome.cost) {
+      result = reports::short_duration(static_cast<int64_t>(ran.facts->step_s * 1e9)) + "/step";
+      if (goal_.target_loss) result += fmt::format(", {} to the loss", reports::short_duration(static_cast<int64_t>(*outcome.cost * 1e9)));
+      if (point && is_predicted(*point))
+        result += fmt::format(" ({:+.0f}% from the prediction)", 100 * (*outcome.cost / std::exp((*prediction_)[*point]) - 1));
+    }
+    print_note(fmt::format("trial {} ({}) {}: {}; {} left", count_, tune::name_of(stage), words, result, left));
+  }
+
+  const TuneRequest& request_;
+  fs::path folder_;
+  tune::TrialLog log_;
+  const Space* space_ = nullptr;
+  std::vector<JobTunable> tunables_ = request_.tunables;
+  tune::Goal goal_ = request_.goal;
+  const std::vector<double>* prediction_ = nullptr;
+  std::map<std::string, std::string> runs_;  ///< by words
+  size_t count_ = 0;
+  double spent_s_ = 0, sweep_s_ = 0;
+  bool ended_ = false;
+};
+
+std::map<std::string, std::string> defaults_of(const std::vector<JobTunable>& tunables) {
+  std::map<std::string, std::string> values;
+  for (const JobTunable& tunable : tunables) values[tunable.name] = tunable.values[0];
+  return values;
+}
+
+std::string words_of_defaults(const std::vector<JobTunable>& tunables) {
+  std::vector<std::string> words;
+  for (const JobTunable& tunable : tunables) words.push_back(tunable.name + "=" + tunable.values[0]);
+  return words.empty() ? "as it is" : fmt::format("{}", fmt::join(words, " "));
+}
+
+fs::path beside_us(const char* program) { return fs::read_symlink("/proc/self/exe").parent_path() / program; }
+
+std::string read_text(const fs::path& file) {
+  std::ifstream stream(file);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+std::string openmpi_parameters() {
+  return run_and_capture({"ompi_info", "--param", "coll", "tuned", "--level", "9", "--parsable"}).output +
+         run_and_capture({"ompi_info", "--param", "coll", "libnbc", "--level", "9", "--parsable"}).output;
+}
+
+std::string machine_words() {
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  std::string line, processor = "unknown processor";
+  while (std::getline(cpuinfo, line))
+    if (line.starts_with("model name")) {
+      processor = line.substr(line.find(':') + 2);
+      break;
+    }
+  return fmt::format("{}, {}", host, processor);
+}
+
+/// The launcher of the job with bin/allreduce in place of its program.
+std::optional<tune::Sweep> sweep_algorithms(const TuneRequest& request, Trials& trials, const fs::path& folder, double seconds,
+                                            std::vector<std::string>& notes) {
+  const fs::path program = beside_us("allreduce"), output = folder / "sweep.csv";
+  const std::optional<size_t> at = program_of(request.command);
+  if (!at || !fs::exists(program)) {
+    notes.push_back(
+        at ? "bin/allreduce is not there: the algorithms were not swept in one launch, but raced as they are"
+           : "it cannot be told where the launcher's options end: the algorithms were not swept in one launch, but raced as they are");
+    return std::nullopt;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  if (!fs::exists(output)) {
+    std::vector<std::string> command(request.command.begin(), request.command.begin() + static_cast<std::ptrdiff_t>(*at));
+    for (const std::string& word : {program.string(), std::string("--algorithms"), std::string("openmpi"), std::string("--segments"),
+                                    std::string("128K,1M"), std::string("--seconds"), fmt::format("{:.0f}", seconds)})
+      command.push_back(word);
+    print_note(fmt::format("sweep of Open MPI's allreduce algorithms, {:.0f} s", seconds));
+    const fs::path aside = folder / "sweep.part";
+    const Ended ended = run_job(command, {}, aside.string());
+    if (ended.shell_code() != 0 || ended.told_to_end) {
+      notes.push_back(fmt::format("the sweep of the algorithms failed (exit code {}, see {}): they were raced as they are",
+                                  ended.shell_code(), aside.string()));
+      return std::nullopt;
+    }
+    fs::rename(aside, output);
+  }
+  trials.spend_on_sweep(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  try {
+    return tune::read_sweep(read_text(output));
+  } catch (const Error& error) {
+    notes.push_back(fmt::format("{}: {}", output.string(), error.what()));
+    return std::nullopt;
+  }
+}
+
+/// What the job turned out to use and nobody has spoken of: algorithms of its allreduces.
+void add_algorithms(const TuneRequest& request, Trials& trials, const fs::path& folder, double trial_s, Tuning& tuning) {
+  if (!is_open_mpi_launcher(request.command)) return;
+  const std::string info = openmpi_parameters();
+  if (tuning.base.nonblocking && find(tuning.tunables, "iallreduce") == nullptr) {
+    const auto ids = tune::openmpi_algorithms(info, "coll_libnbc_iallreduce_algorithm");
+    JobTunable tunable{"iallreduce", tune::How::kOpenmpiIallreduce, "OMPI_MCA_coll_libnbc_iallreduce_algorithm", false, {"default"}};
+    for (const auto& [name, id] : ids)
+      if (id != 0) tunable.values.push_back(name);
+    if (tunable.values.size() > 1) tuning.tunables.push_back(tunable);
+  }
+  if (!tuning.base.blocking || find(tuning.tunables, tune::kAlgorithm) != nullptr) return;
+  const auto ids = tune::openmpi_algorithms(info, "coll_tuned_allreduce_algorithm");
+  if (ids.empty()) return;
+  JobTunable tunable{tune::kAlgorithm, tune::How::kOpenmpiAllreduce, "", false, {"default"}};
+  tuning.sweep = sweep_algorithms(request, trials, folder, std::clamp(2 * trial_s, 3.0, request.budget_s / 10), tuning.notes);
+  if (tuning.sweep) {
+    tuning.rules = tune::rules_of(*tuning.sweep, ids);
+    if (!tuning.rules.empty()) {
+      tunable.values.emplace_back(tune::kRules);
+      write_output((folder / "allreduce.rules").string(), tune::write_openmpi_rules(tuning.base.ranks, tuning.rules));
+    }
+    for (const auto& [algorithm, times] : tuning.sweep->seconds)
+      if (const std::string value = tune::algorithm_value(algorithm); !value.empty()) tunable.values.push_back(value);
+  } else {
+    for (const auto& [name, id] : ids)
+      if (id != 0) tunable.values.push_back(name);
+  }
+  tuning.tunables.push_back(tunable);
+}
+
+tune::Calibration calibration_of(const Tuning& tuning, const tune::TrialFacts& second, double second_batch) {
+  tune::Calibration result;
+  const tune::TrialFacts& base = tuning.base;
+  result.ranks = base.ranks;
+  result.compute_s = base.compute_s;
+  result.overlap = base.nonblocking && !base.blocking;
+  if (const JobTunable* batch = find(tuning.tunables, tune::kBatch)) {
+    result.batch = std::stod(batch->values[0]);
+    if (second_batch != result.batch) {
+      const double per_sample = (second.compute_s - base.compute_s) / (second_batch - result.batch);
+      result.compute_fixed_s = std::clamp(base.compute_s - per_sample * result.batch, 0.0, base.compute_s);
+    }
+    result.noise_scale = tuning.goal.raw_throughput ? std::nullopt : tuning.goal.noise_scale;
+  } else if (base.samples) {
+    result.batch = *base.samples / static_cast<double>(base.ranks);
+  }
+  const bool finer = second.gradients.size() > base.gradients.size() && second.compute_s > 0;
+  result.gradients = finer ? second.gradients : base.gradients;
+  if (finer)
+    for (models::Gradient& gradient : result.gradients) gradient.ready_s *= base.compute_s / second.compute_s;
+  if (tuning.sweep) {
+    for (const auto& [algorithm, times] : tuning.sweep->seconds) {
+      const std::string value = algorithm.name == "default" ? "default" : tune::algorithm_value(algorithm);
+      if (!value.empty()) result.allreduce[value] = tune::curve_of(*tuning.sweep, algorithm);
+    }
+    if (!tuning.rules.empty()) result.allreduce[tune::kRules] = tune::curve_of(*tuning.sweep, tuning.rules);
+  } else {
+    // Without a sweep: what the default took, all of it, by its bytes.
+    double bytes = 0;
+    for (const models::Gradient& gradient : base.gradients) bytes += static_cast<double>(gradient.bytes);
+    result.allreduce["default"].add(std::max(bytes, 1.0), std::max(base.transfer_s.value_or(0), 1e-9));
+  }
+  return result;
+}
+
+// Of values that are numbers the largest or smallest that may be tried.
+std::string extreme(const JobTunable& tunable, bool largest, double most) {
+  std::string best = tunable.values[0];
+  for (const std::string& value : tunable.values)
+    if ((largest ? std::stod(value) > std::stod(best) : std::stod(value) < std::stod(best)) && std::stod(value) <= most) best = value;
+  return best;
+}
+
+void require_honest_goal(const TuneRequest& request, const Tuning& tuning) {
+  if (request.goal.raw_throughput || request.goal.target_loss) return;
+  for (const JobTunable& tunable : tuning.tunables) {
+    if (!tunable.numeric || tunable.values.size() < 2) continue;
+    if (tunable.name == tune::kBatch && tuning.base.noise_scale && tuning.base.samples) continue;
+    throw Error(
+        tunable.name == tune::kBatch
+            ? "larger batches are not worth as much a sample, and the job does not say how much: it reports no gradient norms"
+            : fmt::format("{} changes what is computed: speed alone must not choose it", tunable.name),
+        "--target-loss X takes the time to a loss; --goal throughput counts samples, whatever they are worth; or leave it at one value",
+        ExitCode::kUsage);
+  }
+}
+
+}  // namespace
+
+Tuning tune_job(const TuneRequest& request) {
+  const fs::path folder = fs::absolute(request.directory) / "trials";
+  fs::create_directories(folder);
+  Trials trials(request, folder);
+
+  const std::map<std::string, std::string> defaults = defaults_of(request.tunables);
+  const std::optional<Outcome> first =
+      trials.measure_values(0, Stage::kCalibrate, words_of_defaults(request.tunables), defaults, std::nullopt);
+  if (!first) throw Error("interrupted before anything was measured");
+  if (!first->cost)
+    throw Error(fmt::format("the job fails as it is: {}", first->why), fmt::format("see {}", (folder / "0001.log").string()));
+  Tuning tuning{.space = space_of({{.name = "job", .values = {"as it is"}}}), .tunables = request.tunables, .goal = request.goal};
+  tuning.base = trials.facts(words_of_defaults(request.tunables));
+  tuning.goal.noise_scale = tuning.base.noise_scale;
+  tuning.goal.base_samples = tuning.base.samples.value_or(0);
+  require_honest_goal(request, tuning);
+  add_algorithms(request, trials, folder, trials.spent_s(), tuning);
+  tuning.space = space_of(tuning.tunables);
+  const Space& space = tuning.space;
+  trials.search_in(space, tuning.tunables, tuning.goal, tuning.prediction);
+
+  const double ranks = static_cast<double>(tuning.base.ranks);
+  const double most_batch =
+      request.max_global_batch ? static_cast<double>(*request.max_global_batch) / ranks : std::numeric_limits<double>::infinity();
+  std::vector<bool> feasible(space.size(), true);
+  if (space.has(tune::kBatch)) {
+    size_t refused = 0;
+    for (size_t point = 0; point < space.size(); ++point)
+      if (std::stod(space.value(point, tune::kBatch)) > most_batch) feasible[point] = false, ++refused;
+    if (refused > 0)
+      tuning.refused.push_back({fmt::format("more than {} samples a step (--max-global-batch)", *request.max_global_batch), refused});
+    if (!feasible[0]) throw Error("the default batch is above --max-global-batch", "", ExitCode::kUsage);
+  }
+
+  // The largest batch tells what computing grows with, the smallest bucket the tensors one by one.
+  std::vector<tune::Trial> calibrating = {{0, Stage::kCalibrate, 0, *first}};
+  size_t other = 0;
+  for (size_t i = 0; i < tuning.tunables.size(); ++i) {
+    const JobTunable& tunable = tuning.tunables[i];
+    if (tunable.name != tune::kBatch && tunable.name != tune::kBucketMb) continue;
+    const std::string value = tunable.name == tune::kBatch ? extreme(tunable, true, most_batch) : extreme(tunable, false, 1e9);
+    other =
+        space.with(other, i, static_cast<size_t>(std::find(tunable.values.begin(), tunable.values.end(), value) - tunable.values.begin()));
+  }
+  tune::TrialFacts second = tuning.base;
+  if (other != 0) {
+    const std::optional<Outcome> outcome = trials.measure(0, Stage::kCalibrate, other);
+    if (outcome) calibrating.push_back({0, Stage::kCalibrate, other, *outcome});
+    if (outcome && outcome->cost) second = trials.facts(space.words(other));
+  }
+  const double second_batch = space.has(tune::kBatch) ? std::stod(space.value(other, tune::kBatch)) : 0;
+  tuning.prediction = tune::predict(space, calibration_of(tuning, second, second_batch));
+  tuning.result = tune::search(space, tuning.prediction, feasible, calibrating, trials, {.seed = request.seed});
+  if (tuning.result.winner != 0) tuning.best = trials.facts(space.words(tuning.result.winner));
+  if (trials.resumed() > 0)
+    tuning.notes.push_back(fmt::format("{} were read from the log of an earlier run of this tuning",
+                                       reports::plural(static_cast<int64_t>(trials.resumed()), "trial")));
+  tuning.spent_s = trials.spent_s();
+  return tuning;
+}
+
+tune::Tuned tuned_of(const TuneRequest& request, const Tuning& tuning) {
+  tune::Tuned tuned;
+  const tune::SearchResult& result = tuning.result;
+  const std::map<std::string, std::string> values = tune::values_at(tuning.space, result.winner);
+  tuned.command = request.command;
+  tuned.run = fs::absolute(request.directory / "trials").string();
+  tuned.date = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+  tuned.machine = machine_words();
+  tuned.mpi_library = tuning.base.mpi_library;
+  tuned.goal = tuning.goal.words();
+  tuned.ranks = tuning.base.ranks;
+  tuned.nodes = tuning.base.nodes;
+  if (result.winner != 0) tuned.gain = result.gain;
+  for (const JobTunable& tunable : tuning.tunables) {
+    const std::string& value = values.at(tunable.name);
+    tuned.choices.push_back({tunable.name, value, tunable.values[0], tunable.numeric});
+    if (tunable.name == tune::kBatch && value != tunable.values[0]) tuned.batch_per_rank = static_cast<int64_t>(std::stod(value));
+    if (tunable.name == tune::kBucketMb) {
+      const auto bytes = [](const std::string& mib) { return static_cast<int64_t>(std::stod(mib) * (1 << 20)); };
+      tuned.default_bucket_bytes = bytes(tunable.values[0]);
+      if (value != tunable.values[0]) tuned.bucket_bytes = bytes(value);
+    }
+    if (tunable.name != tune::kAlgorithm || value == "default") continue;
+    if (value == tune::kRules) {
+      tuned.allreduce_rules = tuning.rules;
+    } else {
+      const size_t colon = value.find(':');
+      const std::string name = value.substr(0, colon);
+      const auto ids = tune::openmpi_algorithms(openmpi_parameters(), "coll_tuned_allreduce_algorithm");
+      tuned.allreduce_rules = {{0, ids.at(name), name, colon == std::string::npos ? 0 : tune::bytes_of(value.substr(colon + 1))}};
+    }
+  }
+  // The rules file takes the place of a forced algorithm: it has guards for communicators of other sizes.
+  const tune::PlacedJob placed = tune::place(request.command, tuning.tunables, values, "");
+  for (const auto& [name, value] : placed.environment)
+    if (!name.starts_with("OMPI_MCA_coll_tuned_")) tuned.environment.emplace_back(name, value);
+  tuned.tuned_command = placed.command;
+  tuned.nccl_tuner_plugin = find_own_library("libnccl-tuner-ddl.so").string();
+  return tuned;
+}
+
+}  // namespace ddl::cli

@@ -1,0 +1,130 @@
+// The emitted files at work: a command run with them, and the question whether they are in force and better, asked anew.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "autotuner/emitted.h"
+#include "autotuner/paired.h"
+#include "autotuner/predict.h"
+#include "autotuner/probe_report.h"
+#include "cli/library.h"
+#include "cli/mpirun.h"
+#include "cli/open_run.h"
+#include "cli/process.h"
+#include "cli/terminal.h"
+#include "cli/tune.h"
+#include "cli/tune_trial.h"
+#include "core/error.h"
+#include "reports/format.h"
+
+namespace fs = std::filesystem;
+
+namespace ddl::cli {
+namespace {
+
+/// The directory's choices as tunables of the command. Their values are all that is needed: what goes by the environment is in the files.
+struct Choices {
+  std::vector<tune::JobTunable> tunables;
+  std::map<std::string, std::string> tuned, defaults;
+};
+
+Choices choices_of(const tune::Emitted& emitted) {
+  Choices choices;
+  for (const tune::Choice& choice : emitted.tuned.choices) {
+    choices.tunables.push_back({choice.name, tune::How::kCommand, "", choice.numeric, {choice.default_value, choice.value}});
+    choices.tuned[choice.name] = choice.value;
+    choices.defaults[choice.name] = choice.default_value;
+  }
+  return choices;
+}
+
+tune::PlacedJob tuned_job(const tune::Emitted& emitted, const std::vector<std::string>& command) {
+  const Choices choices = choices_of(emitted);
+  return {tune::place(command, choices.tunables, choices.tuned, "").command, emitted.environment};
+}
+
+/// One more launch, with the probe and without recording. Nothing where the files leave Open MPI's algorithms alone.
+std::optional<tune::Proof> prove(const tune::Emitted& emitted, const std::vector<std::string>& command, const fs::path& folder) {
+  if (emitted.tuned.allreduce_rules.empty()) return std::nullopt;
+  const fs::path out = folder / "probes";
+  fs::remove_all(out);
+  fs::create_directories(out);
+  tune::PlacedJob job = tuned_job(emitted, command);
+  job.environment.emplace_back("LD_PRELOAD", preload_value(find_own_library("libddl-probe-openmpi.so")));
+  job.environment.emplace_back("DDL_PROBE_OUT", out.string());
+  const Ended ended = run_job(launched(job), job.environment, (folder / "probe.log").string());
+  if (ended.shell_code() != 0)
+    throw Error(fmt::format("the tuned job fails under the probe: exit code {}", ended.shell_code()),
+                fmt::format("see {}", (folder / "probe.log").string()));
+  return tune::prove_openmpi(tune::read_probe_files(out), emitted.allreduce_rules, emitted.tuned.ranks);
+}
+
+}  // namespace
+
+int apply_tuned(const fs::path& directory, const std::vector<std::string>& command) {
+  const tune::PlacedJob job = tuned_job(tune::read_emitted(directory), command);
+  return run_job(launched(job), job.environment).shell_code();
+}
+
+int verify_tuned(const fs::path& directory, const std::vector<std::string>& given, size_t rounds, const tune::Goal& asked) {
+  if (rounds < tune::kMinRounds) throw Error(fmt::format("--rounds {}: at least {}", rounds, tune::kMinRounds), "", ExitCode::kUsage);
+  const tune::Emitted emitted = tune::read_emitted(directory);
+  const Choices choices = choices_of(emitted);
+  const std::vector<std::string> command = given.empty() ? emitted.tuned.command : given;
+  if (!emitted.changes_anything && choices.tuned == choices.defaults) {
+    print_note(fmt::format("{} changes nothing: the defaults had won", shown_path(directory)));
+    return static_cast<int>(ExitCode::kGate);
+  }
+  const fs::path folder = fs::absolute(directory) / "verify";
+  fs::create_directories(folder);
+  const tune::PlacedJob before{tune::place(command, choices.tunables, choices.defaults, "").command, {}};
+  const tune::PlacedJob after = tuned_job(emitted, command);
+
+  tune::Goal goal = asked;
+  std::vector<double> defaults, tuned, first, second;
+  const auto cost = [&](const tune::PlacedJob& job, const std::map<std::string, std::string>& values, const char* name) {
+    const RanTrial trial =
+        run_trial(job, folder / (std::string(name) + ".ddl"), folder / (std::string(name) + ".log"), goal.target_loss, {});
+    if (trial.told_to_end) throw Error("interrupted");
+    if (!trial.facts)
+      throw Error(fmt::format("the {} job fails: {}", name, trial.why),
+                  fmt::format("see {}", (folder / (std::string(name) + ".log")).string()));
+    if (goal.base_samples == 0) {  // the first is the default's
+      goal.base_samples = trial.facts->samples.value_or(0);
+      goal.noise_scale = trial.facts->noise_scale;
+    }
+    const auto batch = values.find(tune::kBatch);
+    const tune::Outcome outcome =
+        tune::outcome_of(*trial.facts, goal, batch == values.end() ? std::nullopt : std::optional(std::stod(batch->second)));
+    if (!outcome.cost) throw Error(fmt::format("the {} job: {}", name, outcome.why));
+    return *outcome.cost;
+  };
+  for (size_t round = 0; round < rounds; ++round) {
+    first.push_back(cost(before, choices.defaults, "default"));
+    tuned.push_back(cost(after, choices.tuned, "tuned"));
+    second.push_back(cost(before, choices.defaults, "default-again"));
+    defaults.push_back(std::sqrt(first.back() * second.back()));
+    print_note(fmt::format("round {} of {}: tuned {:+.1f}%, the default against itself {:+.1f}%", round + 1, rounds,
+                           100 * (defaults.back() / tuned.back() - 1), 100 * (first.back() / second.back() - 1)));
+  }
+  const tune::PairedRatio gain = tune::compare(defaults, tuned), noise = tune::compare(first, second);
+  const std::optional<tune::Proof> proof = prove(emitted, command, folder);
+
+  const bool better = gain.lo > 1;
+  print_out(fmt::format("gain    {:+.1f}% [{:+.1f}%, {:+.1f}%] over {}: {}\n", 100 * (gain.ratio - 1), 100 * (gain.lo - 1),
+                        100 * (gain.hi - 1), reports::plural(static_cast<int64_t>(rounds), "round"),
+                        better ? "better than the default" : "not better than the default"));
+  print_out(fmt::format("noise   the default against itself [{:+.1f}%, {:+.1f}%]\n", 100 * (noise.lo - 1), 100 * (noise.hi - 1)));
+  print_out(fmt::format("goal    {}\n", goal.words()));
+  if (proof) {
+    print_out(fmt::format("in use  {}\n", proof->sentence));
+    for (const tune::ProofRow& row : proof->rows)
+      print_out(fmt::format("        {} ranks, {} bytes: {} (expected {}), {} calls\n", row.calls.ranks, row.calls.bytes, row.ran,
+                            row.expected.empty() ? "anything" : row.expected, row.calls.calls));
+    for (const std::string& note : proof->notes) print_out(fmt::format("note    {}\n", note));
+  }
+  const bool used = !proof || (proof->verdict == tune::Proof::Verdict::kInForce && !proof->wrong_results);
+  return better && used ? 0 : static_cast<int>(ExitCode::kGate);
+}
+
+}  // namespace ddl::cli

@@ -1,0 +1,41 @@
+/* A job whose best configuration is known: a step sleeps --ms, times 0.7 where --kind is good, fails where --kind is broken, and sleeps
+ * half as long with SLEEPY=fast in the environment; then one MPI_Allreduce. Losses fall as 1 / step, half as fast with --kind careless. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "ddl/annotate.h"
+
+int main(int argc, char** argv) {
+  double ms = 8;
+  int steps = 12;
+  const char* kind = "plain";
+  for (int i = 1; i + 1 < argc; i += 2) {
+    if (strcmp(argv[i], "--ms") == 0) ms = atof(argv[i + 1]);
+    if (strcmp(argv[i], "--steps") == 0) steps = atoi(argv[i + 1]);
+    if (strcmp(argv[i], "--kind") == 0) kind = argv[i + 1];
+  }
+  const char* fast = getenv("SLEEPY");
+  if (strcmp(kind, "good") == 0) ms *= 0.7;
+  if (fast != NULL && strcmp(fast, "fast") == 0) ms *= 0.5;
+  MPI_Init(&argc, &argv);
+  if (strcmp(kind, "broken") == 0) {
+    fprintf(stderr, "sleepy_job: error: this kind is broken\n");
+    MPI_Finalize();
+    return 7;
+  }
+  for (int step = 0; step < steps; ++step) {
+    ddl_step_begin((uint64_t)step);
+    const struct timespec pause = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms * 1e6) % 1000000000L};
+    nanosleep(&pause, NULL);
+    float sums[256] = {1};
+    MPI_Allreduce(MPI_IN_PLACE, sums, 256, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    ddl_value("samples", 16);
+    ddl_value("loss", 1.0 / ((strcmp(kind, "careless") == 0 ? 0.5 : 1) * step + 1));
+    ddl_step_end();
+  }
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,167 @@
+// Tunables: how they are named, how their values get into a job; the sweep's rows and the rules that follow; what a trial is worth.
+#include "autotuner/tunables.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "autotuner/goal.h"
+#include "autotuner/sweep.h"
+#include "autotuner/trial_log.h"
+#include "core/error.h"
+
+namespace ddl::tune {
+namespace {
+
+const std::vector<std::string> kCommand = {"mpirun", "-np", "4", "./train", "--batch={batch}", "--x", "{mine}:{mine}"};
+
+TEST(Tunables, TheCommandNamesThoseThatAreKnown) {
+  const std::vector<JobTunable> mine = {parse_tunable("mine=a,b", kCommand)};
+  EXPECT_EQ(mine[0].how, How::kCommand);
+  const std::vector<JobTunable> found = tunables_of_command(kCommand, mine);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].name, "batch");
+  EXPECT_TRUE(found[0].numeric);
+  EXPECT_EQ(found[0].values[0], "32");
+  EXPECT_THROW(tunables_of_command(kCommand, {}), Error) << "{mine} has no values";
+}
+
+TEST(Tunables, ValuesGoWhereTheyAreNamedElseIntoTheEnvironment) {
+  const std::vector<JobTunable> tunables = {parse_tunable("batch=8,16", kCommand), parse_tunable("mine=a,b", kCommand),
+                                            parse_tunable("MY_VARIABLE=unset,x y", kCommand),
+                                            parse_tunable("nccl_algo=default;Ring,Tree", kCommand)};
+  const PlacedJob job = place(kCommand, tunables, {{"batch", "16"}, {"mine", "b"}, {"MY_VARIABLE", "x y"}, {"nccl_algo", "Ring,Tree"}}, "");
+  EXPECT_EQ(job.command, (std::vector<std::string>{"mpirun", "-np", "4", "./train", "--batch=16", "--x", "b:b"}));
+  EXPECT_EQ(job.environment, (Environment{{"MY_VARIABLE", "x y"}, {"NCCL_ALGO", "Ring,Tree"}}));
+  EXPECT_TRUE(place(kCommand, tunables, {{"batch", "8"}, {"mine", "a"}, {"MY_VARIABLE", "unset"}, {"nccl_algo", "default"}}, "")
+                  .environment.empty());
+}
+
+TEST(Tunables, OpenMpiIsToldThatAlgorithmsAreForced) {
+  const std::vector<JobTunable> tunables = {{"algorithm", How::kOpenmpiAllreduce, "", false, {"default", "rules", "segmented_ring:128K"}}};
+  EXPECT_EQ(place(kCommand, tunables, {{"algorithm", "segmented_ring:128K"}}, "/r").environment,
+            (Environment{{"OMPI_MCA_coll_tuned_use_dynamic_rules", "1"},
+                         {"OMPI_MCA_coll_tuned_allreduce_algorithm", "segmented_ring"},
+                         {"OMPI_MCA_coll_tuned_allreduce_algorithm_segmentsize", "131072"}}));
+  EXPECT_EQ(place(kCommand, tunables, {{"algorithm", "rules"}}, "/r").environment,
+            (Environment{{"OMPI_MCA_coll_tuned_use_dynamic_rules", "1"}, {"OMPI_MCA_coll_tuned_dynamic_rules_filename", "/r"}}));
+  EXPECT_TRUE(place(kCommand, tunables, {{"algorithm", "default"}}, "/r").environment.empty());
+}
+
+TEST(Tunables, WordsThatAreNoneAreRefused) {
+  for (const char* text : {"batch", "=1,2", "1x=2", "batch=", "batch=8,,16", "batch=0", "batch=1e99", "bucket_mb=1,2"})
+    EXPECT_THROW(parse_tunable(text, kCommand), Error) << text;
+}
+
+TEST(Tunables, AlgorithmsAreReadFromOmpiInfo) {
+  const auto ids = openmpi_algorithms(
+      "mca:coll:tuned:param:coll_tuned_allreduce_algorithm:enumerator:value:0:ignore\n"
+      "mca:coll:tuned:param:coll_tuned_allreduce_algorithm:enumerator:value:6:rabenseifner\n"
+      "mca:coll:tuned:param:coll_tuned_bcast_algorithm:enumerator:value:2:chain\n",
+      "coll_tuned_allreduce_algorithm");
+  EXPECT_EQ(ids, (std::map<std::string, int64_t>{{"ignore", 0}, {"rabenseifner", 6}}));
+}
+
+// 64 bytes: ring twice as fast in every round, though the rounds differ by a factor of ten. 4 KiB: nothing differs. 1 MiB: faster by less
+// than the default differs from itself.
+std::string sweep_text() {
+  std::string text =
+      "# allreduce 1 ranks=4 nodes=2 library=\"Open MPI v4.1.4\" datatype=float op=sum\nalgorithm,segment_bytes,bytes,round,seconds\n";
+  for (int round = 0; round < 5; ++round) {
+    const double burst = round == 2 ? 10 : 1;
+    const auto row = [&](const char* name, int64_t bytes, double seconds) {
+      text +=
+          std::string(name) + ",0," + std::to_string(bytes) + "," + std::to_string(round) + "," + std::to_string(seconds * burst) + "\n";
+    };
+    row("default", 64, 2e-3), row("default_again", 64, 2e-3), row("openmpi:ring", 64, 1e-3), row("tree", 64, 1e-4);
+    row("default", 4096, 4e-3), row("default_again", 4096, 4e-3), row("openmpi:ring", 4096, 4e-3);
+    row("default", 1 << 20, 8e-3), row("default_again", 1 << 20, 9e-3), row("openmpi:ring", 1 << 20, 7.7e-3);
+  }
+  return text;
+}
+
+TEST(Sweep, RulesNameWhatWasFasterBeyondDoubt) {
+  const Sweep sweep = read_sweep(sweep_text());
+  EXPECT_EQ(sweep.ranks, 4);
+  EXPECT_EQ(sweep.nodes, 2);
+  EXPECT_EQ(sweep.library, "Open MPI v4.1.4");
+  EXPECT_NEAR(curve_of(sweep, SweptAlgorithm{"default", 0}).seconds(64), 2e-3, 1e-9);
+  const std::vector<AllreduceRule> rules = rules_of(sweep, {{"ring", 4}});
+  ASSERT_EQ(rules.size(), 2U);
+  EXPECT_EQ(rules[0].from_bytes, 0);
+  EXPECT_EQ(rules[0].algorithm, 4);
+  EXPECT_EQ(rules[1].from_bytes, 512);  // the geometric mean of 64 and 4096
+  EXPECT_EQ(rules[1].algorithm, 0);
+  const Curve curve = curve_of(sweep, rules);
+  EXPECT_NEAR(curve.seconds(64), 1e-3, 1e-9);
+  EXPECT_NEAR(curve.seconds(4096), 4e-3, 1e-9);
+  EXPECT_TRUE(rules_of(sweep, {{"rabenseifner", 6}}).empty()) << "the library does not have ring";
+}
+
+TEST(Sweep, WhatIsNoSweepIsRefusedWithItsLine) {
+  for (const char* text :
+       {"", "default,0,64,0\n", "default,0,64,0,fast\n", "default,0,64,0,-1\n", "default,0,64,0,nan\n", "openmpi:ring,0,64,0,1\n"})
+    EXPECT_THROW(read_sweep(text), Error) << text;
+}
+
+TEST(Sweep, BytesInShort) {
+  for (const int64_t bytes : {0, 1, 1000, 1024, 131072, 1 << 20, 3 << 20}) EXPECT_EQ(bytes_of(short_bytes(bytes)), bytes);
+  EXPECT_EQ(short_bytes(131072), "128K");
+  EXPECT_THROW(bytes_of("1G5"), Error);
+}
+
+TEST(Goal, SamplesCountByTheirEfficiency) {
+  TrialFacts facts;
+  facts.ranks = 4;
+  facts.step_s = 0.5;
+  facts.samples = 256;
+  Goal goal;
+  EXPECT_NEAR(*outcome_of(facts, goal, {}).cost, 0.5 / 256, 1e-12);
+  goal.noise_scale = 128;
+  goal.base_samples = 128;  // (128 + 128) / (128 + 256) of them count
+  EXPECT_NEAR(*outcome_of(facts, goal, {}).cost, 0.5 / (256 * 2.0 / 3), 1e-12);
+  goal.raw_throughput = true;
+  EXPECT_NEAR(*outcome_of(facts, goal, {}).cost, 0.5 / 256, 1e-12);
+  facts.samples.reset();
+  EXPECT_NEAR(*outcome_of(facts, goal, 16).cost, 0.5 / 64, 1e-12) << "the batch that the command was given";
+}
+
+TEST(Goal, ALossThatIsNotReachedIsAFailure) {
+  Goal goal;
+  goal.target_loss = 0.1;
+  TrialFacts facts;
+  facts.steps = 20;
+  EXPECT_FALSE(outcome_of(facts, goal, {}).cost);
+  EXPECT_NE(outcome_of(facts, goal, {}).why.find("0.1 in 20 steps"), std::string::npos);
+  facts.target_s = 3;
+  EXPECT_EQ(*outcome_of(facts, goal, {}).cost, 3);
+}
+
+TEST(TrialLog, ReplaysTheSameSearchAndForgetsTheRestOfAnother) {
+  const std::filesystem::path file = std::filesystem::path(::testing::TempDir()) / "trial_log_test.sqlite";
+  std::filesystem::remove(file);
+  const std::map<std::string, std::string> question = {{"command", "x"}};
+  {
+    TrialLog log(file, question);
+    EXPECT_FALSE(log.replay(0, Stage::kCalibrate, "a=1"));
+    log.add({.round = 0, .stage = "calibrate", .point = "a=1", .cost = 2.5, .step_s = 1, .wall_s = 3});
+    log.add({.round = 1, .stage = "explore", .point = "a=2", .why = "exit code 1"});
+    log.add({.round = 1, .stage = "explore", .point = "a=3", .cost = 1.5});
+  }
+  {
+    TrialLog log(file, question);
+    EXPECT_EQ(log.replay(0, Stage::kCalibrate, "a=1")->cost, 2.5);
+    EXPECT_EQ(log.replay(1, Stage::kExplore, "a=2")->why, "exit code 1");
+    EXPECT_FALSE(log.replay(1, Stage::kExplore, "a=4")) << "another point: what came after is no longer of this search";
+    log.add({.round = 1, .stage = "explore", .point = "a=4", .cost = 1.0});
+    EXPECT_EQ(log.resumed(), 2U);
+  }
+  TrialLog log(file, question);
+  EXPECT_TRUE(log.replay(0, Stage::kCalibrate, "a=1") && log.replay(1, Stage::kExplore, "a=2") && log.replay(1, Stage::kExplore, "a=4"));
+  EXPECT_THROW(TrialLog(file, {{"command", "y"}}), Error);
+  std::filesystem::remove(file);
+}
+
+}  // namespace
+}  // namespace ddl::tune
