@@ -81,7 +81,9 @@ void CpuSweep::run() {
             break;
           case ImportedTiming::kCall:
             for (Open& range : open_)  // one that overlaps the ranges above it may have ended before
-              if (range.end_ns > start_ns) range.mpi_ns += std::min(start_ns + duration_ns, range.end_ns) - start_ns;
+              if (range.end_ns > start_ns &&
+                  __builtin_add_overflow(range.mpi_ns, std::min(start_ns + duration_ns, range.end_ns) - start_ns, &range.mpi_ns))
+                refuse_sums();
             break;
           case ImportedTiming::kRequest:
             break;
@@ -121,7 +123,10 @@ void CpuSweep::close(const Open& range) {
 }
 
 void CpuSweep::add(Totals& totals, int64_t duration_ns, int64_t bytes, int64_t mpi_ns) const {
-  if (totals.add(duration_ns, bytes, mpi_ns)) return;
+  if (!totals.add(duration_ns, bytes, mpi_ns)) refuse_sums();
+}
+
+void CpuSweep::refuse_sums() const {
   throw Error(fmt::format("{}: the times or bytes of its events add up to more than 64 bits hold", run_.source_), "",
               ExitCode::kDataMissing);
 }

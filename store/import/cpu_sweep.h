@@ -40,6 +40,7 @@ class CpuSweep {
   void close(const Open& range);
   void end_process();
   void add(Totals& totals, int64_t duration_ns, int64_t bytes, int64_t mpi_ns) const;
+  [[noreturn]] void refuse_sums() const;
   uint32_t current() const { return open_.empty() ? 0 : open_.back().region; }
 
   ImportedRun& run_;

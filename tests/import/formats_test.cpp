@@ -212,6 +212,12 @@ TEST(Chrome, SumsStayWithin64Bits) {
   std::string most;
   for (int i = 0; i < 8192; ++i) most += (i == 0 ? "" : ",") + call + "1125899906842624}}";
   EXPECT_NE(import_error("chrome", chrome_events(most)).find("add up to more than 64 bits hold"), std::string::npos);
+  // Calls of twelve days all at once, in a range that is as long; by operation they fit.
+  std::string days = R"({"ph": "X", "name": "step 1", "pid": 0, "tid": 1, "ts": 0, "dur": 1036800000000})";
+  for (int i = 0; i < 9000; ++i)
+    days += std::string(R"(,{"ph": "X", "name": "MPI_)") + (i % 2 ? "Send" : "Recv") +
+            R"(", "cat": "mpi", "pid": 0, "tid": 1, "ts": 0, "dur": 1036800000000})";
+  EXPECT_NE(import_error("chrome", chrome_events(days)).find("add up to more than 64 bits hold"), std::string::npos);
 }
 
 TEST(Chrome, NamesThatLookTheSameAreOneOperation) {
