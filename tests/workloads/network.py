@@ -143,7 +143,7 @@ def bubble(folder):
         steps = db.execute("SELECT sum(duration_ns) AS all_ns, sum(bubble_ns) AS bubble_ns FROM v_step WHERE step > 0 GROUP BY step"
                            " ORDER BY all_ns").fetchall()
         least = steps[:4]
-        measured = sum(row["bubble_ns"] for row in least) / sum(row["all_ns"] for row in least)
+        measured = sum(row["bubble_ns"] or 0 for row in least) / sum(row["all_ns"] for row in least)
         model = (stages - 1) / (micro_batches + stages - 1)
         print(f"{schedule} K={stages} M={micro_batches}: measured {measured:.4f}, model {model:.4f}")
         job.check(len(steps) == 8 and abs(measured - model) < 0.02, f"{schedule}: bubble {measured:.4f}, model {model:.4f}")
