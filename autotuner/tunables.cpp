@@ -133,7 +133,7 @@ PlacedJob place(const std::vector<std::string>& words, const std::vector<JobTuna
   for (const JobTunable& tunable : tunables) {
     const std::string& value = value_of.at(tunable.name);
     if (tunable.how == How::kCommand) {
-      const std::string sign = "{" + tunable.name + "}";
+      const std::string sign = fmt::format("{{{}}}", tunable.name);
       for (std::string& word : job.command)
         for (size_t at = word.find(sign); at != std::string::npos; at = word.find(sign, at + value.size()))
           word.replace(at, sign.size(), value);

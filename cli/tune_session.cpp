@@ -1,29 +1,22 @@
 // From the first trial to the winner: the default, what it says can be tuned, a sweep of the algorithms, a second calibrating trial, the
 // search.
-#include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <ctime>
 #include <fstream>
 #include <limits>
-#include <set>
 #include <sstream>
 
 #include "autotuner/openmpi_rules.h"
 #include "autotuner/predict.h"
-#include "autotuner/trial_log.h"
-#include "cli/library.h"
 #include "cli/mpirun.h"
-#include "cli/open_run.h"
+#include "cli/openmpi_info.h"
 #include "cli/output_file.h"
 #include "cli/process.h"
 #include "cli/terminal.h"
 #include "cli/tune.h"
-#include "cli/tune_trial.h"
+#include "cli/tune_trials.h"
 #include "core/error.h"
 #include "reports/format.h"
 
@@ -37,14 +30,6 @@ using tune::Outcome;
 using tune::Space;
 using tune::Stage;
 
-constexpr size_t kNoLimit = 1'000'000;
-
-std::string question_of(const std::vector<JobTunable>& tunables) {
-  std::string text;
-  for (const JobTunable& tunable : tunables) text += fmt::format("{}={};", tunable.name, fmt::join(tunable.values, ","));
-  return text;
-}
-
 Space space_of(const std::vector<JobTunable>& tunables) {
   std::vector<tune::Tunable> result;
   for (const JobTunable& tunable : tunables) result.push_back({tunable.name, tunable.values, tune::is_modelled(tunable.name)});
@@ -55,135 +40,6 @@ const JobTunable* find(const std::vector<JobTunable>& tunables, const std::strin
   const auto found = std::find_if(tunables.begin(), tunables.end(), [&](const JobTunable& tunable) { return tunable.name == name; });
   return found == tunables.end() ? nullptr : &*found;
 }
-
-/// The trials of this tuning: made now, or read from the log of an earlier run of it.
-class Trials : public tune::Bench {
- public:
-  Trials(const TuneRequest& request, const fs::path& folder)
-      : request_(request),
-        folder_(folder),
-        log_(request.directory / "tune.sqlite",
-             {{"command", fmt::format("{}", fmt::join(request.command, " "))},
-              {"tunables", question_of(request.tunables)},
-              {"goal", request.goal.words()},
-              {"most samples", request.max_global_batch ? std::to_string(*request.max_global_batch) : "any"},
-              {"seed", std::to_string(request.seed)}}) {}
-
-  void search_in(const Space& space, const std::vector<JobTunable>& tunables, const tune::Goal& goal,
-                 const std::vector<double>& prediction) {
-    space_ = &space;
-    tunables_ = tunables;
-    goal_ = goal;
-    prediction_ = &prediction;
-  }
-
-  std::optional<Outcome> measure(size_t round, Stage stage, size_t point) override {
-    return measure_values(round, stage, space_->words(point), tune::values_at(*space_, point), point);
-  }
-
-  /// Before there is a space: the job with these values.
-  std::optional<Outcome> measure_values(size_t round, Stage stage, const std::string& words,
-                                        const std::map<std::string, std::string>& values, std::optional<size_t> point) {
-    if (ended_) return std::nullopt;
-    if (const std::optional<tune::LoggedTrial> before = log_.replay(round, stage, words)) {
-      ++count_;
-      spent_s_ += before->wall_s;
-      if (!before->run.empty()) runs_[words] = before->run;
-      return Outcome{before->cost, before->why};
-    }
-    tune::LoggedTrial row{.round = round, .stage = std::string(tune::name_of(stage)), .point = words};
-    const std::string number = fmt::format("{:04}", ++count_);
-    const fs::path run = folder_ / (number + ".ddl");
-    const RanTrial ran = run_trial(tune::place(request_.command, tunables_, values, (folder_ / "allreduce.rules").string()), run,
-                                   folder_ / (number + ".log"), goal_.target_loss, {});
-    if (ran.told_to_end) {
-      ended_ = true;
-      std::error_code ignored;
-      fs::remove_all(run, ignored);
-      return std::nullopt;
-    }
-    Outcome outcome{std::nullopt, ran.why};
-    if (ran.facts) {
-      const auto batch = values.find(tune::kBatch);
-      outcome = tune::outcome_of(*ran.facts, goal_, batch == values.end() ? std::nullopt : std::optional(std::stod(batch->second)));
-      row.step_s = ran.facts->step_s;
-      row.samples = ran.facts->samples;
-      row.noise_scale = ran.facts->noise_scale;
-      row.wait_s = ran.facts->wait_s;
-      row.transfer_s = ran.facts->transfer_s;
-    }
-    row.cost = outcome.cost;
-    row.why = outcome.why;
-    row.wall_s = ran.wall_s;
-    spent_s_ += ran.wall_s;
-    // What only chose among points is in the log; runs that claims rest on are kept.
-    if (stage == Stage::kExplore || stage == Stage::kRace) {
-      std::error_code ignored;
-      fs::remove_all(run, ignored);
-    } else {
-      row.run = run.string();
-      if (ran.facts) runs_[words] = row.run;
-    }
-    log_.add(row);
-    tell(stage, words, outcome, ran, point);
-    return outcome;
-  }
-
-  size_t trials_left() const override {
-    if (ended_) return 0;
-    const size_t by_count = request_.trials ? *request_.trials - std::min(*request_.trials, count_) : kNoLimit;
-    const double mean_s = count_ == 0 ? 1 : spent_s_ / static_cast<double>(count_);
-    const double left_s = std::max(0.0, request_.budget_s - spent_s_ - sweep_s_);
-    return std::min(by_count, static_cast<size_t>(left_s / std::max(mean_s, 1e-3)));
-  }
-
-  /// Of the last trial with these values whose recording was kept.
-  tune::TrialFacts facts(const std::string& words) const {
-    SQLite::Database db = std::move(open_run(runs_.at(words)).db);
-    return tune::read_trial(db, goal_.target_loss);
-  }
-
-  void spend_on_sweep(double seconds) { sweep_s_ += seconds; }
-  double spent_s() const { return spent_s_ + sweep_s_; }
-  size_t resumed() const { return log_.resumed(); }
-  bool ended() const { return ended_; }
-  size_t count() const { return count_; }
-
- private:
-  // What differs from the default is known to the predictor.
-  bool is_predicted(size_t point) const {
-    if (prediction_ == nullptr || prediction_->empty() || goal_.target_loss || point == 0) return false;
-    for (size_t i = 0; i < space_->tunables().size(); ++i)
-      if (space_->value_index(point, i) != 0 && !space_->tunables()[i].modelled) return false;
-    return true;
-  }
-
-  void tell(Stage stage, const std::string& words, const Outcome& outcome, const RanTrial& ran, std::optional<size_t> point) const {
-    const std::string left = request_.trials
-                                 ? reports::plural(static_cast<int64_t>(trials_left()), "trial")
-                                 : reports::short_duration(static_cast<int64_t>(std::max(0.0, request_.budget_s - spent_s()) * 1e9));
-    std::string result = outcome.why;
-    if (outcome.cost) {
-      result = reports::short_duration(static_cast<int64_t>(ran.facts->step_s * 1e9)) + "/step";
-      if (goal_.target_loss) result += fmt::format(", {} to the loss", reports::short_duration(static_cast<int64_t>(*outcome.cost * 1e9)));
-      if (point && is_predicted(*point))
-        result += fmt::format(" ({:+.0f}% from the prediction)", 100 * (*outcome.cost / std::exp((*prediction_)[*point]) - 1));
-    }
-    print_note(fmt::format("trial {} ({}) {}: {}; {} left", count_, tune::name_of(stage), words, result, left));
-  }
-
-  const TuneRequest& request_;
-  fs::path folder_;
-  tune::TrialLog log_;
-  const Space* space_ = nullptr;
-  std::vector<JobTunable> tunables_ = request_.tunables;
-  tune::Goal goal_ = request_.goal;
-  const std::vector<double>* prediction_ = nullptr;
-  std::map<std::string, std::string> runs_;  ///< by words
-  size_t count_ = 0;
-  double spent_s_ = 0, sweep_s_ = 0;
-  bool ended_ = false;
-};
 
 std::map<std::string, std::string> defaults_of(const std::vector<JobTunable>& tunables) {
   std::map<std::string, std::string> values;
@@ -206,24 +62,6 @@ std::string read_text(const fs::path& file) {
   return text.str();
 }
 
-std::string openmpi_parameters() {
-  return run_and_capture({"ompi_info", "--param", "coll", "tuned", "--level", "9", "--parsable"}).output +
-         run_and_capture({"ompi_info", "--param", "coll", "libnbc", "--level", "9", "--parsable"}).output;
-}
-
-std::string machine_words() {
-  char host[256] = "";
-  gethostname(host, sizeof host - 1);
-  std::ifstream cpuinfo("/proc/cpuinfo");
-  std::string line, processor = "unknown processor";
-  while (std::getline(cpuinfo, line))
-    if (line.starts_with("model name")) {
-      processor = line.substr(line.find(':') + 2);
-      break;
-    }
-  return fmt::format("{}, {}", host, processor);
-}
-
 /// The launcher of the job with bin/allreduce in place of its program.
 std::optional<tune::Sweep> sweep_algorithms(const TuneRequest& request, Trials& trials, const fs::path& folder, double seconds,
                                             std::vector<std::string>& notes) {
@@ -235,7 +73,6 @@ std::optional<tune::Sweep> sweep_algorithms(const TuneRequest& request, Trials& 
            : "it cannot be told where the launcher's options end: the algorithms were not swept in one launch, but raced as they are");
     return std::nullopt;
   }
-  const auto start = std::chrono::steady_clock::now();
   if (!fs::exists(output)) {
     std::vector<std::string> command(request.command.begin(), request.command.begin() + static_cast<std::ptrdiff_t>(*at));
     for (const std::string& word : {program.string(), std::string("--algorithms"), std::string("openmpi"), std::string("--segments"),
@@ -244,14 +81,18 @@ std::optional<tune::Sweep> sweep_algorithms(const TuneRequest& request, Trials& 
     print_note(fmt::format("sweep of Open MPI's allreduce algorithms, {:.0f} s", seconds));
     const fs::path aside = folder / "sweep.part";
     const Ended ended = run_job(command, {}, aside.string());
-    if (ended.shell_code() != 0 || ended.told_to_end) {
+    if (ended.told_to_end) {
+      trials.end();
+      return std::nullopt;
+    }
+    if (ended.shell_code() != 0) {
       notes.push_back(fmt::format("the sweep of the algorithms failed (exit code {}, see {}): they were raced as they are",
                                   ended.shell_code(), aside.string()));
       return std::nullopt;
     }
     fs::rename(aside, output);
   }
-  trials.spend_on_sweep(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  trials.spend_on_sweep(seconds);  // also when it was made before: the search is to go the same way again
   try {
     return tune::read_sweep(read_text(output));
   } catch (const Error& error) {
@@ -356,8 +197,7 @@ Tuning tune_job(const TuneRequest& request) {
   Trials trials(request, folder);
 
   const std::map<std::string, std::string> defaults = defaults_of(request.tunables);
-  const std::optional<Outcome> first =
-      trials.measure_values(0, Stage::kCalibrate, words_of_defaults(request.tunables), defaults, std::nullopt);
+  const std::optional<Outcome> first = trials.measure_first(words_of_defaults(request.tunables), defaults);
   if (!first) throw Error("interrupted before anything was measured");
   if (!first->cost)
     throw Error(fmt::format("the job fails as it is: {}", first->why), fmt::format("see {}", (folder / "0001.log").string()));
@@ -409,47 +249,6 @@ Tuning tune_job(const TuneRequest& request) {
                                        reports::plural(static_cast<int64_t>(trials.resumed()), "trial")));
   tuning.spent_s = trials.spent_s();
   return tuning;
-}
-
-tune::Tuned tuned_of(const TuneRequest& request, const Tuning& tuning) {
-  tune::Tuned tuned;
-  const tune::SearchResult& result = tuning.result;
-  const std::map<std::string, std::string> values = tune::values_at(tuning.space, result.winner);
-  tuned.command = request.command;
-  tuned.run = fs::absolute(request.directory / "trials").string();
-  tuned.date = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
-  tuned.machine = machine_words();
-  tuned.mpi_library = tuning.base.mpi_library;
-  tuned.goal = tuning.goal.words();
-  tuned.ranks = tuning.base.ranks;
-  tuned.nodes = tuning.base.nodes;
-  if (result.winner != 0) tuned.gain = result.gain;
-  for (const JobTunable& tunable : tuning.tunables) {
-    const std::string& value = values.at(tunable.name);
-    tuned.choices.push_back({tunable.name, value, tunable.values[0], tunable.numeric});
-    if (tunable.name == tune::kBatch && value != tunable.values[0]) tuned.batch_per_rank = static_cast<int64_t>(std::stod(value));
-    if (tunable.name == tune::kBucketMb) {
-      const auto bytes = [](const std::string& mib) { return static_cast<int64_t>(std::stod(mib) * (1 << 20)); };
-      tuned.default_bucket_bytes = bytes(tunable.values[0]);
-      if (value != tunable.values[0]) tuned.bucket_bytes = bytes(value);
-    }
-    if (tunable.name != tune::kAlgorithm || value == "default") continue;
-    if (value == tune::kRules) {
-      tuned.allreduce_rules = tuning.rules;
-    } else {
-      const size_t colon = value.find(':');
-      const std::string name = value.substr(0, colon);
-      const auto ids = tune::openmpi_algorithms(openmpi_parameters(), "coll_tuned_allreduce_algorithm");
-      tuned.allreduce_rules = {{0, ids.at(name), name, colon == std::string::npos ? 0 : tune::bytes_of(value.substr(colon + 1))}};
-    }
-  }
-  // The rules file takes the place of a forced algorithm: it has guards for communicators of other sizes.
-  const tune::PlacedJob placed = tune::place(request.command, tuning.tunables, values, "");
-  for (const auto& [name, value] : placed.environment)
-    if (!name.starts_with("OMPI_MCA_coll_tuned_")) tuned.environment.emplace_back(name, value);
-  tuned.tuned_command = placed.command;
-  tuned.nccl_tuner_plugin = find_own_library("libnccl-tuner-ddl.so").string();
-  return tuned;
 }
 
 }  // namespace ddl::cli

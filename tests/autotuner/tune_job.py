@@ -92,7 +92,7 @@ def takes_the_loss_into_account(folder):
          "--steps", "30", "--kind", "{kind}", check=0)
     manifest = json.loads((folder / "loss/manifest.json").read_text())
     assert {choice["name"]: choice["value"] for choice in manifest["choices"]}["kind"] == "plain", manifest["choices"]
-    assert 1.5 < manifest["gain"]["ratio"] < 2.6, manifest["gain"]  # 15 against 8 steps
+    assert 1.35 < manifest["gain"]["ratio"] < 1.65, manifest["gain"]  # the mean of five losses is at 0.2 after 12 against 8 steps
 
 
 def applies_and_verifies(folder):

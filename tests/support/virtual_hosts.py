@@ -106,12 +106,18 @@ class Hosts:
             settings = f"CLOCK_SHIM={clock.monotonic_ns}:{clock.realtime_ns}:{clock.drift_ppm}:{self.origin_ns}\n"
             Path(f"/run/hosts/{name}/environment").write_text(settings)
 
-    def run(self, host, command, check_rc=None, **env):
+    def run(self, host, command, check_rc=None, timeout=120, **env):
         """Runs on that host; mpirun and Hydra started there reach the other one."""
         settings = {**job.MPI_ENV, "OMPI_MCA_plm_rsh_agent": self.agent, "OMPI_MCA_btl": "tcp,self,vader", "HYDRA_LAUNCHER": "ssh",
                     "HYDRA_LAUNCHER_EXEC": self.agent, "PWD": os.getcwd(), **env}
         words = ["cd", os.getcwd(), "&&", "exec", "env", *(quoted(f"{k}={v}") for k, v in settings.items()), *(quoted(str(c)) for c in command)]
-        return job.run([self.agent, host, *words], check_rc=check_rc)
+        return job.run([self.agent, host, *words], check_rc=check_rc, timeout=timeout)
+
+
+def slow_the_cable(rate):
+    """Both directions of it, to a rate as tc(8) has them: "200mbit"."""
+    for name in NAMES:
+        subprocess.run(["tc", "-n", name, "qdisc", "replace", "dev", "cable", "root", "tbf", "rate", rate, "burst", "64kb", "latency", "100ms"], check=True)
 
 
 def quoted(word):

@@ -1,0 +1,75 @@
+// What the emitted files say of a tuning.
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <ctime>
+#include <fstream>
+
+#include "autotuner/predict.h"
+#include "cli/library.h"
+#include "cli/openmpi_info.h"
+#include "cli/tune.h"
+
+namespace fs = std::filesystem;
+
+namespace ddl::cli {
+namespace {
+
+std::string machine_words() {
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  std::string line, processor = "unknown processor";
+  while (std::getline(cpuinfo, line))
+    if (line.starts_with("model name")) {
+      processor = line.substr(line.find(':') + 2);
+      break;
+    }
+  return fmt::format("{}, {}", host, processor);
+}
+
+}  // namespace
+
+tune::Tuned tuned_of(const TuneRequest& request, const Tuning& tuning) {
+  tune::Tuned tuned;
+  const tune::SearchResult& result = tuning.result;
+  const std::map<std::string, std::string> values = tune::values_at(tuning.space, result.winner);
+  tuned.command = request.command;
+  tuned.run = fs::absolute(request.directory / "trials").string();
+  tuned.date = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+  tuned.machine = machine_words();
+  tuned.mpi_library = tuning.base.mpi_library;
+  tuned.goal = tuning.goal.words();
+  tuned.ranks = tuning.base.ranks;
+  tuned.nodes = tuning.base.nodes;
+  if (result.winner != 0) tuned.gain = result.gain;
+  for (const tune::JobTunable& tunable : tuning.tunables) {
+    const std::string& value = values.at(tunable.name);
+    tuned.choices.push_back({tunable.name, value, tunable.values[0], tunable.numeric});
+    if (tunable.name == tune::kBatch && value != tunable.values[0]) tuned.batch_per_rank = static_cast<int64_t>(std::stod(value));
+    if (tunable.name == tune::kBucketMb) {
+      const auto bytes = [](const std::string& mib) { return static_cast<int64_t>(std::stod(mib) * (1 << 20)); };
+      tuned.default_bucket_bytes = bytes(tunable.values[0]);
+      if (value != tunable.values[0]) tuned.bucket_bytes = bytes(value);
+    }
+    if (tunable.name != tune::kAlgorithm || value == "default") continue;
+    if (value == tune::kRules) {
+      tuned.allreduce_rules = tuning.rules;
+    } else {
+      const size_t colon = value.find(':');
+      const std::string name = value.substr(0, colon);
+      const auto ids = tune::openmpi_algorithms(openmpi_parameters(), "coll_tuned_allreduce_algorithm");
+      tuned.allreduce_rules = {{0, ids.at(name), name, colon == std::string::npos ? 0 : tune::bytes_of(value.substr(colon + 1))}};
+    }
+  }
+  // The rules file takes the place of a forced algorithm: it has guards for communicators of other sizes.
+  const tune::PlacedJob placed = tune::place(request.command, tuning.tunables, values, "");
+  for (const auto& [name, value] : placed.environment)
+    if (!name.starts_with("OMPI_MCA_coll_tuned_")) tuned.environment.emplace_back(name, value);
+  tuned.tuned_command = placed.command;
+  tuned.nccl_tuner_plugin = find_own_library("libnccl-tuner-ddl.so").string();
+  return tuned;
+}
+
+}  // namespace ddl::cli
