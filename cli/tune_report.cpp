@@ -45,7 +45,7 @@ std::string verdict(const Tuning& tuning) {
 // Why the winner won, of its recorded step and the default's.
 Table split_table(const Tuning& tuning) {
   Table table{.id = "split",
-              .caption = "WHERE A STEP GOES: mean over ranks but for the step, which is the median of the slowest rank",
+              .caption = "Where a step goes: mean over ranks but for the step, which is the median of the slowest rank.",
               .columns = {{"configuration", "Configuration", Unit::kText},
                           {"step_ns", "Step", Unit::kDuration},
                           {"compute_ns", "Compute", Unit::kDuration},
@@ -68,7 +68,7 @@ Table split_table(const Tuning& tuning) {
 
 Table choices_table(const Tuning& tuning) {
   Table table{.id = "choices",
-              .caption = "TUNABLES: what going back to the default would cost, as believed of all trials",
+              .caption = "Tunables: what going back to the default would cost, as believed of all trials.",
               .columns = {{"tunable", "Tunable", Unit::kText},
                           {"default", "Default", Unit::kText},
                           {"best", "Best", Unit::kText},
@@ -93,7 +93,7 @@ Table choices_table(const Tuning& tuning) {
 
 Table trials_table(const Tuning& tuning) {
   Table table{.id = "trials",
-              .caption = fmt::format("TRIALS: {}", tuning.goal.words()),
+              .caption = fmt::format("Trials: {}.", tuning.goal.words()),
               .columns = {{"round", "Round", Unit::kCount},
                           {"stage", "Stage", Unit::kText},
                           {"point", "Point", Unit::kText},
@@ -115,7 +115,7 @@ Table trials_table(const Tuning& tuning) {
 
 Table rules_table(const Tuning& tuning) {
   Table table{.id = "rules",
-              .caption = "ALGORITHM RULES of MPI_Allreduce that the sweep suggests, in one launch, against the default within rounds",
+              .caption = "Algorithm rules: for MPI_Allreduce, as the sweep of one launch suggests against the default within rounds.",
               .columns = {{"from_bytes", "From", Unit::kBytes},
                           {"algorithm", "Algorithm", Unit::kText},
                           {"segment_bytes", "Segment", Unit::kBytes},
@@ -157,10 +157,11 @@ reports::Document tune_document(const TuneRequest& request, const Tuning& tuning
          {std::pair("gain", result.gain->ratio), std::pair("gain_lo", result.gain->lo), std::pair("gain_hi", result.gain->hi),
           std::pair("noise_lo", result.gain->noise_lo), std::pair("noise_hi", result.gain->noise_hi)})
       document.facts.push_back({key, Value::real(value)});
-    document.alerts.push_back(fmt::format("the default against itself, in the same rounds: [{:+.1f}%, {:+.1f}%]",
-                                          100 * (result.gain->noise_lo - 1), 100 * (result.gain->noise_hi - 1)));
+    document.verdict += fmt::format(". The default against itself, in the same rounds: [{:+.1f}%, {:+.1f}%]",
+                                    100 * (result.gain->noise_lo - 1), 100 * (result.gain->noise_hi - 1));
   }
-  document.tables = {split_table(tuning), choices_table(tuning), rules_table(tuning)};
+  document.tables = {split_table(tuning), choices_table(tuning)};
+  if (!tuning.rules.empty()) document.tables.push_back(rules_table(tuning));
   if (every_trial) document.tables.push_back(trials_table(tuning));
   for (const RefusedPoints& refused : tuning.refused)
     document.alerts.push_back(fmt::format("{} not tried: {}", reports::plural(static_cast<int64_t>(refused.count), "point"), refused.why));
