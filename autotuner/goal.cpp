@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "autotuner/predict.h"
+#include "core/error.h"
 
 namespace ddl::tune {
 
@@ -10,6 +11,20 @@ std::string Goal::words() const {
   if (target_loss) return fmt::format("time until the loss is {:g} (mean of {} steps)", *target_loss, kLossWindow);
   if (raw_throughput) return "samples per second, whatever they are worth (raw throughput)";
   return "samples per second at equal statistical efficiency";
+}
+
+void require_honest_goal(const Goal& goal, const std::vector<JobTunable>& tunables, const TrialFacts& base) {
+  if (goal.raw_throughput || goal.target_loss) return;
+  for (const JobTunable& tunable : tunables) {
+    if (!tunable.numeric || tunable.values.size() < 2) continue;
+    if (tunable.name == kBatch && base.noise_scale && base.samples) continue;
+    throw Error(
+        tunable.name == kBatch
+            ? "larger batches are not worth as much a sample, and the job does not say how much: it reports no gradient norms"
+            : fmt::format("{} changes what is computed: speed alone must not choose it", tunable.name),
+        "--target-loss X takes the time to a loss; --goal throughput counts samples, whatever they are worth; or leave it at one value",
+        ExitCode::kUsage);
+  }
 }
 
 Outcome outcome_of(const TrialFacts& facts, const Goal& goal, std::optional<double> batch_per_rank) {

@@ -3,9 +3,11 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "autotuner/search.h"
 #include "autotuner/trial_facts.h"
+#include "autotuner/tunables.h"
 
 namespace ddl::tune {
 
@@ -19,6 +21,11 @@ struct Goal {
   /// "samples per second at equal statistical efficiency"
   std::string words() const;
 };
+
+/// Throws ddl::Error (kUsage) if a numeric tunable with several values would be chosen by speed alone: a batch whose worth the job does not
+/// tell
+/// (`base`: no noise scale, no samples), or anything else that changes what is computed.
+void require_honest_goal(const Goal& goal, const std::vector<JobTunable>& tunables, const TrialFacts& base);
 
 /// `batch_per_rank`: of the point, where the program reports no samples itself.
 Outcome outcome_of(const TrialFacts& facts, const Goal& goal, std::optional<double> batch_per_rank);

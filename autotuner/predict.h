@@ -43,6 +43,7 @@ struct Calibration {
 constexpr const char* kBatch = "batch";
 constexpr const char* kBucketMb = "bucket_mb";
 constexpr const char* kAlgorithm = "algorithm";
+constexpr const char* kDefaultAlgorithm = "default";  ///< the library's own choice
 bool is_modelled(const std::string& tunable);
 
 /// Steps that batch `base` needs to a target loss over those that `batch` needs, times batch over base: 1 where they are equal, less for

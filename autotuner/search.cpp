@@ -50,7 +50,7 @@ class Search {
     for (const Trial& trial : calibrating) keep(trial);
     if (!measured_.contains(0)) throw std::invalid_argument("search: the default has to be among the calibrating trials");
     const bool finished = explore() && race() && confirm();
-    result_.interrupted = !finished;
+    result_.interrupted = !finished || (!explored_ && !result_.gain);
     return std::move(result_);
   }
 
@@ -119,6 +119,7 @@ class Search {
   std::set<size_t> measured_;
   size_t budget_;
   size_t round_ = 0;
+  bool explored_ = false;  ///< the budget allowed to look for something better
   SearchResult result_;
 };
 
@@ -156,6 +157,7 @@ bool Search::explore() {
   surrogate_.fit();
   while (bench_.trials_left() >= confirming_trials() + kExplored + 1) {
     const std::vector<size_t> round = next_round();
+    explored_ = true;
     if (round.size() < 2) return true;
     if (!measure_round(Stage::kExplore, round)) return false;
   }

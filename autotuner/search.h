@@ -56,7 +56,7 @@ struct SearchSettings {
 struct SearchResult {
   size_t winner = 0;         ///< 0: the default
   std::optional<Gain> gain;  ///< of the winner over the default; set if it was confirmed, whether or not it is one
-  bool interrupted = false;  ///< ended before it could confirm
+  bool interrupted = false;  ///< ended before it could explore, or confirm what it had found
   size_t best_seen = 0;      ///< the point that is believed best, confirmed or not
   /// By tunable: how much log cost the best point would lose by going back to the tunable's default; 0 where it is at its default.
   std::vector<Belief> worth;

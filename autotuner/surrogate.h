@@ -38,9 +38,6 @@ class Surrogate {
   void condition();
   /// Log cost of each point over that of `reference`. The difference is asked for, since the level of all costs is known much worse.
   std::vector<Belief> beliefs(const std::vector<size_t>& points, size_t reference) const;
-  /// Noise of one trial, standard deviation of its log cost.
-  double noise() const { return noise_; }
-  const std::vector<Observation>& observations() const { return observations_; }
 
  private:
   double error_covariance(size_t a, size_t b) const;

@@ -64,8 +64,9 @@ TrialFacts read_trial(SQLite::Database& db, std::optional<double> target_loss) {
 
   Query calls(
       db,
-      "SELECT max(o.name IN ('MPI_Allreduce', 'ncclAllReduce')), max(o.name = 'MPI_Iallreduce') FROM profile f JOIN op o ON o.id = f.op "
-      "JOIN process p ON p.id = f.process WHERE p.world = ?1");
+      "SELECT coalesce(max(o.name IN ('MPI_Allreduce', 'ncclAllReduce')), 0), coalesce(max(o.name = 'MPI_Iallreduce'), 0) FROM event e "
+      "JOIN op o ON o.id = e.op JOIN process p ON p.id = e.process "
+      "JOIN temp.steady_step s ON s.world = p.world AND s.step = e.step AND s.annotated WHERE p.world = ?1");
   calls.bind(world);
   if (calls.next()) facts.blocking = calls.integer(0) != 0, facts.nonblocking = calls.integer(1) != 0;
   try {

@@ -8,6 +8,7 @@
 #include <limits>
 #include <sstream>
 
+#include "autotuner/calibration.h"
 #include "autotuner/openmpi_rules.h"
 #include "autotuner/predict.h"
 #include "cli/mpirun.h"
@@ -73,7 +74,7 @@ std::optional<tune::Sweep> sweep_algorithms(const TuneRequest& request, Trials& 
            : "it cannot be told where the launcher's options end: the algorithms were not swept in one launch, but raced as they are");
     return std::nullopt;
   }
-  if (!fs::exists(output)) {
+  if (trials.resumed() == 0 || !fs::exists(output)) {  // what lies there may be of another tuning, whose log was removed
     std::vector<std::string> command(request.command.begin(), request.command.begin() + static_cast<std::ptrdiff_t>(*at));
     for (const std::string& word : {program.string(), std::string("--algorithms"), std::string("openmpi"), std::string("--segments"),
                                     std::string("128K,1M"), std::string("--seconds"), fmt::format("{:.0f}", seconds)})
@@ -116,7 +117,8 @@ void add_algorithms(const TuneRequest& request, Trials& trials, const fs::path& 
   const auto ids = tune::openmpi_algorithms(info, "coll_tuned_allreduce_algorithm");
   if (ids.empty()) return;
   JobTunable tunable{tune::kAlgorithm, tune::How::kOpenmpiAllreduce, "", false, {"default"}};
-  tuning.sweep = sweep_algorithms(request, trials, folder, std::clamp(2 * trial_s, 3.0, request.budget_s / 10), tuning.notes);
+  tuning.sweep =
+      sweep_algorithms(request, trials, folder, std::max(1.0, std::min(std::max(2 * trial_s, 3.0), request.budget_s / 10)), tuning.notes);
   if (tuning.sweep) {
     tuning.rules = tune::rules_of(*tuning.sweep, ids);
     if (!tuning.rules.empty()) {
@@ -132,61 +134,12 @@ void add_algorithms(const TuneRequest& request, Trials& trials, const fs::path& 
   tuning.tunables.push_back(tunable);
 }
 
-tune::Calibration calibration_of(const Tuning& tuning, const tune::TrialFacts& second, double second_batch) {
-  tune::Calibration result;
-  const tune::TrialFacts& base = tuning.base;
-  result.ranks = base.ranks;
-  result.compute_s = base.compute_s;
-  result.overlap = base.nonblocking && !base.blocking;
-  if (const JobTunable* batch = find(tuning.tunables, tune::kBatch)) {
-    result.batch = std::stod(batch->values[0]);
-    if (second_batch != result.batch) {
-      const double per_sample = (second.compute_s - base.compute_s) / (second_batch - result.batch);
-      result.compute_fixed_s = std::clamp(base.compute_s - per_sample * result.batch, 0.0, base.compute_s);
-    }
-    result.noise_scale = tuning.goal.raw_throughput ? std::nullopt : tuning.goal.noise_scale;
-  } else if (base.samples) {
-    result.batch = *base.samples / static_cast<double>(base.ranks);
-  }
-  const bool finer = second.gradients.size() > base.gradients.size() && second.compute_s > 0;
-  result.gradients = finer ? second.gradients : base.gradients;
-  if (finer)
-    for (models::Gradient& gradient : result.gradients) gradient.ready_s *= base.compute_s / second.compute_s;
-  if (tuning.sweep) {
-    for (const auto& [algorithm, times] : tuning.sweep->seconds) {
-      const std::string value = algorithm.name == "default" ? "default" : tune::algorithm_value(algorithm);
-      if (!value.empty()) result.allreduce[value] = tune::curve_of(*tuning.sweep, algorithm);
-    }
-    if (!tuning.rules.empty()) result.allreduce[tune::kRules] = tune::curve_of(*tuning.sweep, tuning.rules);
-  } else {
-    // Without a sweep: what the default took, all of it, by its bytes.
-    double bytes = 0;
-    for (const models::Gradient& gradient : base.gradients) bytes += static_cast<double>(gradient.bytes);
-    result.allreduce["default"].add(std::max(bytes, 1.0), std::max(base.transfer_s.value_or(0), 1e-9));
-  }
-  return result;
-}
-
 // Of values that are numbers the largest or smallest that may be tried.
 std::string extreme(const JobTunable& tunable, bool largest, double most) {
   std::string best = tunable.values[0];
   for (const std::string& value : tunable.values)
     if ((largest ? std::stod(value) > std::stod(best) : std::stod(value) < std::stod(best)) && std::stod(value) <= most) best = value;
   return best;
-}
-
-void require_honest_goal(const TuneRequest& request, const Tuning& tuning) {
-  if (request.goal.raw_throughput || request.goal.target_loss) return;
-  for (const JobTunable& tunable : tuning.tunables) {
-    if (!tunable.numeric || tunable.values.size() < 2) continue;
-    if (tunable.name == tune::kBatch && tuning.base.noise_scale && tuning.base.samples) continue;
-    throw Error(
-        tunable.name == tune::kBatch
-            ? "larger batches are not worth as much a sample, and the job does not say how much: it reports no gradient norms"
-            : fmt::format("{} changes what is computed: speed alone must not choose it", tunable.name),
-        "--target-loss X takes the time to a loss; --goal throughput counts samples, whatever they are worth; or leave it at one value",
-        ExitCode::kUsage);
-  }
 }
 
 }  // namespace
@@ -205,7 +158,7 @@ Tuning tune_job(const TuneRequest& request) {
   tuning.base = trials.facts(words_of_defaults(request.tunables));
   tuning.goal.noise_scale = tuning.base.noise_scale;
   tuning.goal.base_samples = tuning.base.samples.value_or(0);
-  require_honest_goal(request, tuning);
+  require_honest_goal(tuning.goal, tuning.tunables, tuning.base);
   add_algorithms(request, trials, folder, trials.spent_s(), tuning);
   tuning.space = space_of(tuning.tunables);
   const Space& space = tuning.space;
@@ -240,8 +193,11 @@ Tuning tune_job(const TuneRequest& request) {
     if (outcome) calibrating.push_back({0, Stage::kCalibrate, other, *outcome});
     if (outcome && outcome->cost) second = trials.facts(space.words(other));
   }
-  const double second_batch = space.has(tune::kBatch) ? std::stod(space.value(other, tune::kBatch)) : 0;
-  tuning.prediction = tune::predict(space, calibration_of(tuning, second, second_batch));
+  const bool tunes_batch = space.has(tune::kBatch);
+  const auto batch_at = [&](size_t point) { return tunes_batch ? std::stod(space.value(point, tune::kBatch)) : 0.0; };
+  tune::Calibration calibration = tune::calibration_of({tuning.base, batch_at(0)}, {second, batch_at(other)}, tuning.sweep, tuning.rules);
+  if (tunes_batch && !tuning.goal.raw_throughput) calibration.noise_scale = tuning.goal.noise_scale;
+  tuning.prediction = tune::predict(space, calibration);
   tuning.result = tune::search(space, tuning.prediction, feasible, calibrating, trials, {.seed = request.seed});
   if (tuning.result.winner != 0) tuning.best = trials.facts(space.words(tuning.result.winner));
   if (trials.resumed() > 0)

@@ -39,19 +39,16 @@ std::vector<std::string> launched(const tune::PlacedJob& job) {
   return !job.environment.empty() && is_open_mpi_launcher(job.command) ? forward_settings(job.command, job.environment) : job.command;
 }
 
-RanTrial run_trial(const tune::PlacedJob& job, const fs::path& run, const fs::path& log, std::optional<double> target_loss,
-                   const tune::Environment& recording) {
+RanTrial run_trial(const tune::PlacedJob& job, const fs::path& run, const fs::path& log, std::optional<double> target_loss) {
   using Clock = std::chrono::steady_clock;
   std::error_code ignored;
   fs::remove_all(run, ignored);
   std::vector<std::string> command = {fs::read_symlink("/proc/self/exe").string(), "record", "-o", run.string(), "--"};
   for (std::string& word : launched(job)) command.push_back(std::move(word));
-  Settings settings = job.environment;
-  settings.insert(settings.end(), recording.begin(), recording.end());
 
   RanTrial trial;
   const Clock::time_point start = Clock::now();
-  const Ended ended = run_job(command, settings, log.string());
+  const Ended ended = run_job(command, job.environment, log.string());
   trial.wall_s = std::chrono::duration<double>(Clock::now() - start).count();
   trial.told_to_end = ended.told_to_end;
   if (ended.shell_code() != 0) {

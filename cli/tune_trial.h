@@ -20,7 +20,7 @@ struct RanTrial {
 
 /// Records the job into `run` (removed first if it is there) with its output in `log`. Never throws for what the job does.
 RanTrial run_trial(const tune::PlacedJob& job, const std::filesystem::path& run, const std::filesystem::path& log,
-                   std::optional<double> target_loss, const tune::Environment& recording);
+                   std::optional<double> target_loss);
 
 /// The command with the job's variables, as it is started: where it is Open MPI's launcher they are forwarded to other hosts.
 std::vector<std::string> launched(const tune::PlacedJob& job);

@@ -70,7 +70,7 @@ std::optional<Outcome> Trials::measure_values(size_t round, Stage stage, const s
   const std::string number = fmt::format("{:04}", ++count_);
   const fs::path run = folder_ / (number + ".ddl");
   const RanTrial ran = run_trial(tune::place(request_.command, tunables_, values, (folder_ / "allreduce.rules").string()), run,
-                                 folder_ / (number + ".log"), goal_.target_loss, {});
+                                 folder_ / (number + ".log"), goal_.target_loss);
   if (ran.told_to_end) {
     ended_ = true;
     std::error_code ignored;

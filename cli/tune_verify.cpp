@@ -1,6 +1,7 @@
 // The emitted files at work: a command run with them, and the question whether they are in force and better, asked anew.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "autotuner/emitted.h"
@@ -31,7 +32,9 @@ struct Choices {
 Choices choices_of(const tune::Emitted& emitted) {
   Choices choices;
   for (const tune::Choice& choice : emitted.tuned.choices) {
-    choices.tunables.push_back({choice.name, tune::How::kCommand, "", choice.numeric, {choice.default_value, choice.value}});
+    tune::JobTunable tunable{choice.name, tune::How::kCommand, "", choice.numeric, {choice.default_value}};
+    if (choice.value != choice.default_value) tunable.values.push_back(choice.value);
+    choices.tunables.push_back(std::move(tunable));
     choices.tuned[choice.name] = choice.value;
     choices.defaults[choice.name] = choice.default_value;
   }
@@ -71,6 +74,10 @@ int verify_tuned(const fs::path& directory, const std::vector<std::string>& give
   const tune::Emitted emitted = tune::read_emitted(directory);
   const Choices choices = choices_of(emitted);
   const std::vector<std::string> command = given.empty() ? emitted.tuned.command : given;
+  if (given.empty() &&
+      std::any_of(command.begin(), command.end(), [](const std::string& word) { return word.find("***") != std::string::npos; }))
+    throw Error("the tuned command had secrets, which the files do not tell",
+                fmt::format("ddl tune --verify {} -- COMMAND", directory.string()), ExitCode::kUsage);
   if (!emitted.changes_anything && choices.tuned == choices.defaults) {
     print_note(fmt::format("{} changes nothing: the defaults had won", shown_path(directory)));
     return static_cast<int>(ExitCode::kGate);
@@ -83,8 +90,7 @@ int verify_tuned(const fs::path& directory, const std::vector<std::string>& give
   tune::Goal goal = asked;
   std::vector<double> defaults, tuned, first, second;
   const auto cost = [&](const tune::PlacedJob& job, const std::map<std::string, std::string>& values, const char* name) {
-    const RanTrial trial =
-        run_trial(job, folder / (std::string(name) + ".ddl"), folder / (std::string(name) + ".log"), goal.target_loss, {});
+    const RanTrial trial = run_trial(job, folder / (std::string(name) + ".ddl"), folder / (std::string(name) + ".log"), goal.target_loss);
     if (trial.told_to_end) throw Error("interrupted");
     if (!trial.facts)
       throw Error(fmt::format("the {} job fails: {}", name, trial.why),
@@ -92,6 +98,7 @@ int verify_tuned(const fs::path& directory, const std::vector<std::string>& give
     if (goal.base_samples == 0) {  // the first is the default's
       goal.base_samples = trial.facts->samples.value_or(0);
       goal.noise_scale = trial.facts->noise_scale;
+      tune::require_honest_goal(goal, choices.tunables, *trial.facts);
     }
     const auto batch = values.find(tune::kBatch);
     const tune::Outcome outcome =

@@ -109,6 +109,16 @@ def applies_and_verifies(folder):
     tune(folder, "--verify", "nowhere", check=3)
 
 
+def offers_what_the_steps_use(folder):
+    """The trainer calls MPI_Allreduce once before its steps; within them it overlaps: algorithms of MPI_Iallreduce are what there is to choose.
+    Three trials allow no search, and that is said."""
+    run = tune(folder, "-o", "overlapped", "--trials", "3", "--tunable", "bucket_mb=0.25,1", "--", *MPIRUN, job.TRAIN, "--width", "32", "--steps", "12", "--bucket-mb",
+               "{bucket_mb}", check=0)
+    names = {choice["name"] for choice in json.loads((folder / "overlapped/manifest.json").read_text())["choices"]}
+    assert names == {"bucket_mb", "iallreduce"}, names
+    assert "ended before" in run.stdout, run.stdout
+
+
 def says_what_is_wrong(folder):
     for arguments, words in [
         (["--", "x", "{what}"], "nothing says what values"),
@@ -141,6 +151,8 @@ def main():
         print("interrupted and taken up again")
         takes_the_loss_into_account(folder)
         print("took the loss into account")
+        offers_what_the_steps_use(folder)
+        print("offered what the steps use")
         says_what_is_wrong(folder)
         print("said what is wrong")
 

@@ -80,7 +80,7 @@ SimulatedSystem::SimulatedSystem(uint64_t system, bool nothing_helps) : system_(
   for (size_t point = 0; point < space_->size(); ++point) {
     const double samples = space_->has(tune::kBatch) ? std::stod(space_->value(point, tune::kBatch)) : default_batch_;
     const double p = static_cast<double>(ranks_);
-    costs_.push_back(step_seconds(point, true) / (samples * p * tune::relative_efficiency(samples * p, default_batch_ * p, noise_scale_)));
+    costs_.push_back(step_seconds(point) / (samples * p * tune::relative_efficiency(samples * p, default_batch_ * p, noise_scale_)));
   }
   if (nothing_helps)
     for (double& cost : costs_) cost = std::max(cost, costs_[0]);
@@ -109,13 +109,12 @@ double SimulatedSystem::allreduce_seconds(const std::string& algorithm, double b
   return (messages * alpha_s_ + moved * bytes * beta_s_per_byte_) * better_.at(kind)[decade];
 }
 
-double SimulatedSystem::step_seconds(size_t point, bool with_user_tunables) const {
+double SimulatedSystem::step_seconds(size_t point) const {
   const double batch = space_->has(tune::kBatch) ? std::stod(space_->value(point, tune::kBatch)) : default_batch_;
   double compute_s = compute_fixed_s_ + compute_s_per_sample_ * batch;
-  if (with_user_tunables)
-    for (size_t i = 0; i < space_->tunables().size(); ++i)
-      if (const auto factors = user_.find(space_->tunables()[i].name); factors != user_.end())
-        compute_s *= factors->second[space_->value_index(point, i)];
+  for (size_t i = 0; i < space_->tunables().size(); ++i)
+    if (const auto factors = user_.find(space_->tunables()[i].name); factors != user_.end())
+      compute_s *= factors->second[space_->value_index(point, i)];
   std::vector<models::Gradient> gradients;
   for (const Tensor& tensor : tensors_) gradients.push_back({static_cast<int64_t>(tensor.bytes), tensor.ready_share * compute_s});
   const double cap = std::stod(space_->value(point, tune::kBucketMb)) * kMib;

@@ -38,7 +38,7 @@ class SimulatedSystem {
   double trial_noise(std::mt19937_64& random) const;
 
  private:
-  double step_seconds(size_t point, bool with_user_tunables) const;
+  double step_seconds(size_t point) const;
   double allreduce_seconds(const std::string& algorithm, double bytes) const;
 
   uint64_t system_;
