@@ -4,6 +4,7 @@
 #include <cmath>
 #include <sstream>
 
+#include "workloads/command_line.h"
 #include "workloads/train/compress/codec.h"
 #include "workloads/train/error.h"
 #include "workloads/train/models.h"
@@ -159,12 +160,7 @@ Options parse_options(int argc, const char* const* argv) {
   Typed typed{};
   const po::options_description description = describe(options, typed);
   try {
-    // No abbreviations: a script's "--step" must not change its meaning when another option comes along.
-    constexpr int kStyle = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-    po::variables_map map;
-    po::store(po::command_line_parser(argc, argv).options(description).positional({}).style(kStyle).run(), map);
-    po::notify(map);
-    options.overlap = !map["no-overlap"].as<bool>();
+    options.overlap = !parse_command_line(argc, argv, description)["no-overlap"].as<bool>();
   } catch (const po::error& error) {
     throw UsageError(error.what());
   }

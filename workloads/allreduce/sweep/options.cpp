@@ -6,6 +6,8 @@
 #include <climits>
 #include <sstream>
 
+#include "workloads/command_line.h"
+
 namespace ddl::allreduce {
 
 namespace po = boost::program_options;
@@ -86,10 +88,7 @@ Options parse_options(int argc, const char* const* argv) {
   Typed typed{};
   const po::options_description description = describe(options, typed);
   try {
-    constexpr int kStyle = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-    po::variables_map map;
-    po::store(po::command_line_parser(argc, argv).options(description).positional({}).style(kStyle).run(), map);
-    po::notify(map);
+    parse_command_line(argc, argv, description);
   } catch (const po::error& error) {
     throw UsageError(error.what());
   }
