@@ -51,6 +51,9 @@ class Answer {
   void note(std::string text) { notes_.push_back(std::move(text)); }
   /// Text or JSON to standard output. 0.
   int print(const VerbOptions& options);
+  /// What was given and the tables; without the notes, of which every form makes its own.
+  reports::Document document() const;
+  const std::vector<std::string>& notes() const { return notes_; }
 
  private:
   std::string model_;

@@ -33,6 +33,13 @@ reports::Table& Answer::table(std::string id, std::string caption, std::vector<r
   return tables_.back();
 }
 
+reports::Document Answer::document() const {
+  reports::Document document;
+  if (!given_.items.empty()) document.lines.push_back(given_);
+  document.tables = tables_;
+  return document;
+}
+
 int Answer::print(const VerbOptions& options) {
   if (options.has("json")) {
     nlohmann::ordered_json json = {{"schema", reports::kJsonSchema}, {"model", model_}};
@@ -47,11 +54,8 @@ int Answer::print(const VerbOptions& options) {
     print_out(json.dump(2) + "\n");
     return 0;
   }
-  reports::Document document;
-  if (!given_.items.empty()) document.lines.push_back(given_);
-  document.tables = tables_;
   const reports::TextOptions text = output_options();
-  std::string out = reports::render_text(document, text);
+  std::string out = reports::render_text(document(), text);
   if (!notes_.empty()) out += "\n";
   for (const std::string& note : notes_)
     for (const std::string& line : reports::wrap(note, text.width.value_or(reports::kComfortable))) out += line + "\n";

@@ -11,10 +11,14 @@
 #include "analyzer/models/scaling_projection.h"
 #include "analyzer/results_lint.h"
 #include "cli/model.h"
+#include "cli/output_file.h"
 #include "cli/scaling_input.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "core/error.h"
+#include "reports/format.h"
+#include "reports/html/page.h"
+#include "reports/html/scaling_figures.h"
 
 namespace po = boost::program_options;
 
@@ -221,6 +225,13 @@ void add_lint(Answer& answer, const std::vector<ScalingRow>& rows, const Scaling
   if (!table.rows.empty()) table.note = "Say what you know: --state precision=fp32,data=real,accuracy=76.3%,accuracy_on=test";
 }
 
+std::string page_of(const Answer& answer, const std::vector<ScalingRow>& rows, const ScalingInput& input) {
+  reports::Document document = answer.document();
+  document.headline = {"Scaling", reports::plural(static_cast<int64_t>(rows.size()), "result")};
+  document.alerts = answer.notes();
+  return reports::html::render_page(document, reports::html::scaling_figures(rows, input.worker));
+}
+
 std::string help_text() {
   std::string text =
       "Throughput, speed-up and efficiency of runs of one program on different numbers of ranks, or of a CSV table, against the\n"
@@ -244,18 +255,20 @@ int run_scaling(const Arguments& arguments) {
   VerbOptions options({.verb = "scaling",
                        .usage = "RUN1 RUN2 ... | TABLE.csv [options]",
                        .text = text,
-                       .example = "  ddl scaling n1.ddl n2.ddl n4.ddl n8.ddl --project 16,32\n"
+                       .example = "  ddl scaling n1.ddl n2.ddl n4.ddl n8.ddl --project 16,32 --html scaling.html\n"
                                   "  ddl scaling table.csv --base 8 --state precision=fp16,data=synthetic\n"
                                   "  ddl scaling mlperf.csv --map time_min=time_to_train,epoch_s=median_epoch"});
   options.add()("base", po::value<double>()->value_name("N"), "size to compare with; default: the smallest")(
       "project", po::value<std::string>()->value_name("N,..."), "sizes to project to")(
       "state", po::value<std::string>()->value_name("KEY=VALUE,..."), "what is known about how the numbers were got")(
       "map", po::value<std::string>()->value_name("NAME=COLUMN,..."), "other names of columns in the CSV")(
-      "weak", "of runs that report no samples: the same work per rank")("strong", "the same work per step")("json", "for programs");
+      "weak", "of runs that report no samples: the same work per rank")("strong", "the same work per step")("json", "for programs")(
+      "html", po::value<std::string>()->value_name("FILE"), "a page with figures, in one file; - is standard output");
   options.allow_words(kMostRuns);
   if (!options.parse(arguments)) return 0;
   const std::vector<std::string>& words = options.words();
   if (words.empty()) throw Error("which runs?", "e.g. ddl scaling n1.ddl n2.ddl n4.ddl, or a CSV file", ExitCode::kUsage);
+  if (options.has("json") && options.has("html")) throw Error("--json and --html exclude each other", "choose one", ExitCode::kUsage);
   const bool csv = words.size() == 1 && words[0].ends_with(".csv");
   if (!csv && options.has("map")) throw Error("--map is for a CSV file", "", ExitCode::kUsage);
   ScalingInput input = csv ? scaling_from_csv(words[0], options) : scaling_from_runs(options);
@@ -273,7 +286,9 @@ int run_scaling(const Arguments& arguments) {
   add_pop(answer, rows, input, kinds);
   add_projection(answer, rows, input, kinds, options);
   add_lint(answer, rows, input, kinds, options);
-  return answer.print(options);
+  if (!options.has("html")) return answer.print(options);
+  write_output(options.get<std::string>("html"), page_of(answer, rows, input));
+  return 0;
 }
 
 }  // namespace ddl::cli

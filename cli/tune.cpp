@@ -107,7 +107,7 @@ int run_tune(const Arguments& arguments) {
   const Tuning tuning = tune_job(request);
   const reports::Document whole = tune_document(request, tuning, true);
   const std::vector<tune::EmittedFile> files = tune::emit(tuned_of(request, tuning), request.directory);
-  write_output((request.directory / "report.html").string(), reports::html::render_page(whole, {}));
+  write_output((request.directory / "report.html").string(), reports::html::render_page(whole, tune_figures(tuning)));
   write_output((request.directory / "report.json").string(), reports::render_json(whole));
   print_out(options.has("json") ? reports::render_json(whole)
                                 : reports::render_text(tune_document(request, tuning, false), output_options()));

@@ -8,6 +8,7 @@
 
 #include "autotuner/openmpi_allreduce.h"
 #include "reports/format.h"
+#include "reports/html/tuning_figures.h"
 
 namespace ddl::cli {
 namespace {
@@ -91,24 +92,30 @@ Table choices_table(const Tuning& tuning) {
   return table;
 }
 
+const char* cost_name(const Tuning& tuning) { return tuning.goal.target_loss ? "To loss" : "Per sample"; }
+
+// Times to a loss are not predicted.
+std::optional<double> predicted_s(const Tuning& tuning, size_t point) {
+  if (tuning.goal.target_loss || tuning.prediction.empty()) return std::nullopt;
+  return std::exp(tuning.prediction[point]);
+}
+
 Table trials_table(const Tuning& tuning) {
   Table table{.id = "trials",
               .caption = fmt::format("Trials: {}.", tuning.goal.words()),
               .columns = {{"round", "Round", Unit::kCount},
                           {"stage", "Stage", Unit::kText},
                           {"point", "Point", Unit::kText},
-                          {"cost_ns", tuning.goal.target_loss ? "To loss" : "Per sample", Unit::kDuration},
+                          {"cost_ns", cost_name(tuning), Unit::kDuration},
                           {"predicted_ns", "Predicted", Unit::kDuration, 3},
                           {"why", "Failed", Unit::kText, 2}},
               .rows = {},
               .note = {},
               .when_empty = {}};
   for (const tune::Trial& trial : tuning.result.trials) {
-    const bool predicted = !tuning.goal.target_loss && !tuning.prediction.empty();
     table.rows.push_back({Value::count(static_cast<int64_t>(trial.round)), Value::text(std::string(tune::name_of(trial.stage))),
                           Value::text(tuning.space.words(trial.point)), seconds(trial.outcome.cost),
-                          predicted ? seconds(std::exp(tuning.prediction[trial.point])) : Value::null(Unit::kDuration),
-                          text_or_dash(trial.outcome.why)});
+                          seconds(predicted_s(tuning, trial.point)), text_or_dash(trial.outcome.why)});
   }
   return table;
 }
@@ -171,6 +178,19 @@ reports::Document tune_document(const TuneRequest& request, const Tuning& tuning
     document.more = {fmt::format("ddl tune --apply {} -- COMMAND", directory), fmt::format("ddl tune --verify {}", directory)};
   }
   return document;
+}
+
+std::vector<reports::html::Figure> tune_figures(const Tuning& tuning) {
+  const auto ns = [](std::optional<double> s) { return s ? std::optional(*s * 1e9) : std::nullopt; };
+  std::vector<reports::html::TrialMark> marks;
+  for (const tune::Trial& trial : tuning.result.trials)
+    marks.push_back({.stage = std::string(tune::name_of(trial.stage)),
+                     .point = tuning.space.words(trial.point),
+                     .cost_ns = ns(trial.outcome.cost),
+                     .predicted_ns = ns(predicted_s(tuning, trial.point)),
+                     .is_default = trial.point == 0,
+                     .is_winner = trial.point != 0 && trial.point == tuning.result.winner});
+  return reports::html::tuning_figures(marks, cost_name(tuning));
 }
 
 }  // namespace ddl::cli

@@ -19,7 +19,7 @@ namespace ddl::reports::html {
 namespace {
 
 constexpr double kLeft = 84, kRight = kWidth - 24, kHeight = 260;
-constexpr std::array<const char*, 5> kCss = {"s0", "s1", "s2", "s3", "s4"};
+constexpr std::array<const char*, kMarks> kCss = {"s0", "s1", "s2", "s3", "s4"};
 
 struct Point {
   double bytes = 0, busbw = 0;
@@ -98,22 +98,6 @@ std::string caption_of(const std::vector<Series>& all, const Model& model) {
   return text;
 }
 
-void draw_mark(Chart& chart, size_t shape, double x, double y, std::string_view css) {
-  const auto at = [](double a, double b) { return fmt::format("{} {}", coordinate(a), coordinate(b)); };
-  switch (shape) {
-    case 0:
-      return chart.circle(x, y, 5, css);
-    case 1:
-      return chart.rect(x - 4.5, y - 4.5, 9, 9, css);
-    case 2:
-      return chart.path(fmt::format("M{}l6 10h-12z", at(x, y - 6)), css);
-    case 3:
-      return chart.path(fmt::format("M{}l6 6l-6 6l-6-6z", at(x, y - 6)), css);
-    default:
-      return chart.path(fmt::format("M{}l6-10h-12z", at(x, y + 6)), css);
-  }
-}
-
 Table data_of(const std::vector<Series>& all) {
   Table table{.id = {},
               .caption = {},
@@ -161,17 +145,14 @@ std::vector<Figure> bus_bandwidth(const RunView& run) {
     chart.line(x(std::exp2(exponent)), top, x(std::exp2(exponent)), bottom + 4, "grid");
     chart.text(x(std::exp2(exponent)), bottom + 17, Anchor::kMiddle, size_text(std::llround(std::exp2(exponent))));
   }
-  for (double exponent = std::floor(std::log10(y.from)); exponent <= std::log10(y.to); ++exponent)
-    for (const double digit : {1.0, 2.0, 5.0}) {
-      const double tick = digit * std::pow(10, exponent);
-      if (tick < y.from || tick > y.to || (digit != 1 && y.to / y.from > 300)) continue;
-      chart.line(kLeft - 4, y(tick), kRight, y(tick), "grid");
-      chart.text(kLeft - 8, y(tick) + 4, Anchor::kEnd, bandwidth_text(tick));
-    }
+  for (const double tick : log_ticks(y.from, y.to)) {
+    chart.line(kLeft - 4, y(tick), kRight, y(tick), "grid");
+    chart.text(kLeft - 8, y(tick) + 4, Anchor::kEnd, bandwidth_text(tick));
+  }
   chart.text((kLeft + kRight) / 2, bottom + 34, Anchor::kMiddle, "size of the operation");
   for (size_t i = 0; i < drawn; ++i) {
     const Series& series = all[i];
-    draw_mark(chart, i, 8, static_cast<double>(i) * (kLineHeight + 2) + 8, kCss[i]);
+    chart.mark(i, 8, static_cast<double>(i) * (kLineHeight + 2) + 8, kCss[i]);
     chart.text(22, static_cast<double>(i) * (kLineHeight + 2) + 12, Anchor::kStart, name_of(series));
     std::string curve;
     if (model(series, series.points.front().bytes) && series.points.size() > 1) {
@@ -187,7 +168,7 @@ std::vector<Figure> bus_bandwidth(const RunView& run) {
     }
     for (const Point& point : series.points) {
       chart.begin_group(fmt::format("{}, {}: {}", name_of(series), size_text(std::llround(point.bytes)), bandwidth_text(point.busbw)));
-      draw_mark(chart, i, x(point.bytes), y(point.busbw), kCss[i]);
+      chart.mark(i, x(point.bytes), y(point.busbw), kCss[i]);
       chart.end_group();
     }
   }

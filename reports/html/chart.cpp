@@ -56,6 +56,22 @@ void Chart::circle(double x, double y, double radius, std::string_view css) {
   markup_.leaf("circle", {{"cx", coordinate(x)}, {"cy", coordinate(y)}, {"r", coordinate(radius)}, {"class", std::string(css)}});
 }
 
+void Chart::mark(size_t shape, double x, double y, std::string_view css) {
+  const auto at = [](double a, double b) { return fmt::format("{} {}", coordinate(a), coordinate(b)); };
+  switch (shape) {
+    case 0:
+      return circle(x, y, 5, css);
+    case 1:
+      return rect(x - 4.5, y - 4.5, 9, 9, css);
+    case 2:
+      return path(fmt::format("M{}l6 10h-12z", at(x, y - 6)), css);
+    case 3:
+      return path(fmt::format("M{}l6 6l-6 6l-6-6z", at(x, y - 6)), css);
+    default:
+      return path(fmt::format("M{}l6-10h-12z", at(x, y + 6)), css);
+  }
+}
+
 void Chart::text(double x, double y, Anchor anchor, std::string_view text, std::string_view css) {
   constexpr const char* kAnchors[] = {"", "middle", "end"};
   markup_.element(
@@ -99,7 +115,17 @@ std::vector<double> round_ticks(double from, double to, int wanted) {
   const double raw = (to - from) / wanted, power = std::pow(10.0, std::floor(std::log10(raw)));
   const double step = power * (raw / power <= 1 ? 1 : raw / power <= 2 ? 2 : raw / power <= 5 ? 5 : 10);
   std::vector<double> ticks;
-  for (double number = std::ceil(from / step - 1e-9); number * step <= to * (1 + 1e-9); ++number) ticks.push_back(number * step);
+  for (double number = std::ceil(from / step - 1e-9) + 0.0; number * step <= to * (1 + 1e-9); ++number) ticks.push_back(number * step);
+  return ticks;
+}
+
+std::vector<double> log_ticks(double from, double to) {
+  std::vector<double> ticks;
+  for (double exponent = std::floor(std::log10(from)); exponent <= std::log10(to); ++exponent)
+    for (const double digit : {1.0, 2.0, 5.0}) {
+      const double tick = digit * std::pow(10, exponent);
+      if (tick >= from && tick <= to && (digit == 1 || to / from <= 300)) ticks.push_back(tick);
+    }
   return ticks;
 }
 
@@ -108,7 +134,7 @@ std::string tick_text(double tick) { return tick == 0 ? "0" : short_duration(std
 }  // namespace
 
 void draw_time_axis(Chart& chart, const Scale& scale, double top, double bottom) {
-  for (const double tick : round_ticks(scale.from, scale.to, 6)) {
+  for (const double tick : scale.logarithmic ? log_ticks(scale.from, scale.to) : round_ticks(scale.from, scale.to, 6)) {
     const double x = scale(tick);
     chart.line(x, top, x, bottom + 4, "grid");
     chart.text(x, bottom + 17, Anchor::kMiddle, tick_text(tick));
@@ -116,7 +142,7 @@ void draw_time_axis(Chart& chart, const Scale& scale, double top, double bottom)
 }
 
 void draw_time_axis_left(Chart& chart, const Scale& scale, double left, double right) {
-  for (const double tick : round_ticks(scale.from, scale.to, 4)) {
+  for (const double tick : scale.logarithmic ? log_ticks(scale.from, scale.to) : round_ticks(scale.from, scale.to, 4)) {
     chart.line(left - 4, scale(tick), right, scale(tick), "grid");
     chart.text(left - 8, scale(tick) + 4, Anchor::kEnd, tick_text(tick));
   }

@@ -13,6 +13,7 @@ namespace ddl::reports::html {
 
 constexpr double kWidth = 640;
 constexpr double kLineHeight = 18;  ///< of words in a drawing
+constexpr size_t kMarks = 5;        ///< shapes, and classes s0 to s4 for them
 
 /// A coordinate with at most one decimal: a tenth of a unit cannot be seen, and digits are what a drawing weighs.
 std::string coordinate(double value);
@@ -28,6 +29,8 @@ class Chart {
   void line(double x1, double y1, double x2, double y2, std::string_view css);
   void path(const std::string& d, std::string_view css);
   void circle(double x, double y, double radius, std::string_view css);
+  /// One of kMarks shapes around (x, y): series differ without their colours.
+  void mark(size_t shape, double x, double y, std::string_view css);
   void text(double x, double y, Anchor anchor, std::string_view text, std::string_view css = {});
   /// What is drawn until end_group() shows `tip` under the pointer.
   void begin_group(std::string_view tip);
@@ -60,6 +63,9 @@ struct Scale {
 
 /// Round numbers (1, 2 or 5 times a power of ten) from `from` to `to`, about `wanted` of them.
 std::vector<double> round_ticks(double from, double to, int wanted);
+
+/// For logarithmic axes: 1, 2 and 5 times powers of ten within [from, to]; of a wide range the powers alone.
+std::vector<double> log_ticks(double from, double to);
 
 /// An axis of times at the bottom of a plot, with grid lines up to `top`; and one at the left, with lines to `right`.
 void draw_time_axis(Chart& chart, const Scale& scale, double top, double bottom);

@@ -48,7 +48,10 @@ class Page {
     head();
     out_.open("body");
     patterns();
-    out_.element("a", {{"href", "#findings"}, {"class", "skip"}}, "Skip to what to fix");
+    out_.element("a", {{"href", has_result() ? "#findings" : "#figures"}, {"class", "skip"}},
+                 of_run()       ? "Skip to what to fix"
+                 : has_result() ? "Skip to the result"
+                                : "Skip to the figures");
     header();
     out_.open("main");
     alerts();
@@ -89,7 +92,7 @@ class Page {
     for (const std::string& part : document_.data) out_.element("span", {}, part);
     out_.element("span", {}, shown_name(document_.source)).close();
     out_.open("nav", {{"aria-label", "Parts of the report"}});
-    link("findings", "What to fix");
+    if (has_result()) link("findings", result_title());
     if (!document_.lines.empty()) link("numbers", "Numbers");
     for (const Figure& figure : figures_) link(figure.id, figure.title);
     for (const Table& table : document_.tables) link(fmt::format("table-{}", table.id), first_words(table.caption));
@@ -156,9 +159,15 @@ class Page {
     out_.close();
   }
 
+  // Of a run: findings, or that there are none. Of a tuning: its verdict. A table of scaling speaks for itself.
+  bool of_run() const { return !document_.findings.empty() || !document_.no_finding.empty(); }
+  bool has_result() const { return of_run() || !document_.verdict.empty(); }
+  const char* result_title() const { return of_run() ? "What to fix" : "Result"; }
+
   void findings() {
-    out_.open("section", {{"id", "findings"}}).element("h2", {}, "What to fix");
-    if (document_.findings.empty()) out_.element("p", {}, document_.no_finding);
+    if (!has_result()) return;
+    out_.open("section", {{"id", "findings"}}).element("h2", {}, result_title());
+    if (document_.findings.empty() && !document_.no_finding.empty()) out_.element("p", {}, document_.no_finding);
     if (!document_.verdict.empty()) out_.open("p").element("strong", {}, "Verdict ").text(document_.verdict).close();
     const size_t shown = std::min(document_.findings.size(), kFindingsShown);
     if (shown > 0) out_.open("ol", {{"class", "findings"}});

@@ -8,12 +8,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <future>
 #include <map>
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "analyzer/analyze.h"
@@ -179,6 +182,27 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
+struct Case {
+  TrainingJob job;
+  std::vector<Found> found;
+};
+
+/// In the order of seeds. Cases know nothing of each other, so each core takes the next one.
+std::vector<Case> cases_of(const Kind& kind, const Options& options) {
+  std::vector<Case> cases(options.cases);
+  std::atomic<uint64_t> next = 0;
+  const auto work = [&] {
+    for (uint64_t i = next++; i < options.cases; i = next++) {
+      cases[i].job = draw_training_job(options.first + i, kind.faults);
+      cases[i].found = findings_of(cases[i].job, options.keep);
+    }
+  };
+  std::vector<std::future<void>> workers(options.keep.empty() ? std::max(1u, std::thread::hardware_concurrency()) : 1);
+  for (std::future<void>& worker : workers) worker = std::async(std::launch::async, work);
+  for (std::future<void>& worker : workers) worker.get();
+  return cases;
+}
+
 int run_cases(const Options& options) {
   std::map<std::string, std::map<std::string, uint64_t>> confusion;  // by kind and top finding
   std::set<std::string> columns;
@@ -186,9 +210,7 @@ int run_cases(const Options& options) {
   bool good = true;
   for (const Kind& kind : kinds()) {
     if (!options.kind.empty() && options.kind != kind.name) continue;
-    for (uint64_t seed = options.first; seed < options.first + options.cases; ++seed) {
-      const TrainingJob job = draw_training_job(seed, kind.faults);
-      const std::vector<Found> found = findings_of(job, options.keep);
+    for (const auto& [job, found] : cases_of(kind, options)) {
       const std::string top = found.empty() ? "none" : found[0].id;
       columns.insert(top);
       ++confusion[kind.name][top];

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ddl report --html in a real browser (headless Chromium): nothing leaves the file, nothing is said on the console, the page never scrolls sideways, words in drawings
+"""ddl report --html, ddl scaling --html and the page of a tuning in a real browser (headless Chromium): nothing leaves the file, nothing is said on the console, the page never scrolls sideways, words in drawings
 do not run into each other, contrast and roles satisfy axe-core where it is installed (npm ci --prefix tests/reports/html).
 
     browser.py [FOLDER]    keep the pictures in FOLDER, to be looked at
@@ -24,6 +24,7 @@ except ImportError as missing:
 BUILD = Path(os.environ["DDL_BUILD"]).resolve()
 AXE = Path(__file__).with_name("node_modules") / "axe-core" / "axe.min.js"
 WIDTHS = (360, 1280, 3840)
+TABLES = ("ddl_resnet50_scaling", "mlperf_scaling_decomposition")
 JOBS = ("small", "gpu", "pipeline", "hostile", "empty")
 
 # Words of a drawing that overlap, leave it, or are too small to read, in CSS pixels.
@@ -153,6 +154,14 @@ def main():
                 file = folder / f"{job}.html"
                 subprocess.run([BUILD / "bin" / "ddl", "report", folder / f"{job}.ddl", "--html", file], check=True)
                 check_page(driver, file, pictures)
+            for table in TABLES:
+                file = folder / f"{table}.html"
+                source = Path(__file__).resolve().parents[2] / "published" / f"{table}.csv"
+                names = ["--map", "time_min=time_to_train_min_olympic,epoch_s=median_epoch_s"] if table.startswith("mlperf") else []
+                subprocess.run([BUILD / "bin" / "ddl", "scaling", source, *names, "--html", file], check=True)
+                check_page(driver, file, pictures)
+            subprocess.run([BUILD / "tests" / "programs" / "html_jobs", folder, "tuning"], check=True)
+            check_page(driver, folder / "tuning.html", pictures)
         finally:
             driver.quit()
     print("axe-core: checked" if AXE.exists() else f"axe-core: not checked, {AXE} is not there (npm ci --prefix tests/reports/html)")

@@ -4,13 +4,19 @@
 //   hostile.ddl   layers with names that break naive printers
 //   empty.ddl     2 ranks that mark nothing and do nothing
 //   gpu.ddl, pipeline.ddl        what only some jobs have
+// and, when named, tuning.html, the page of a tuning that was never made.
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <fstream>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "reports/html/page.h"
+#include "reports/html/tuning_figures.h"
 #include "tests/support/synthetic_run.h"
 #include "tests/support/training_job.h"
 
@@ -62,6 +68,28 @@ void write_job(const std::string& name, const std::filesystem::path& folder) {
     throw std::runtime_error("no job " + name);
 }
 
+// Costs that fall from stage to stage, a configuration that fails and a name that breaks naive printers.
+void write_tuning_page(const std::filesystem::path& file) {
+  std::vector<ddl::reports::html::TrialMark> trials;
+  const auto add = [&](const char* stage, int batch, double cost_ns) {
+    trials.push_back({.stage = stage,
+                      .point = batch == 0 ? hostile_names().front() : "batch=" + std::to_string(batch),
+                      .cost_ns = cost_ns > 0 ? std::optional(cost_ns) : std::nullopt,
+                      .predicted_ns = 8e6 / std::max(batch, 1) + 1e5,
+                      .is_default = batch == 8,
+                      .is_winner = batch == 64});
+  };
+  add("calibrate", 8, 1.1e6), add("calibrate", 64, 3.2e5);
+  for (int round = 0; round < 12; ++round) add("explore", 8 << (round % 4), 9e6 / (8 << (round % 4)) + 1e4 * round);
+  add("explore", 0, 0);
+  for (int round = 0; round < 3; ++round) add("race", 8, 1.1e6 + 2e4 * round), add("race", 64, 2.4e5 + 1e4 * round);
+  for (int round = 0; round < 4; ++round) add("confirm", 8, 1.12e6 - 1e4 * round), add("confirm", 64, 2.3e5 + 5e3 * round);
+  ddl::reports::Document document;
+  document.headline = {"ddl tune", "4 ranks"};
+  document.verdict = "batch=64: +370% over the default";
+  std::ofstream(file) << ddl::reports::html::render_page(document, ddl::reports::html::tuning_figures(trials, "Per sample"));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -71,7 +99,13 @@ int main(int argc, char** argv) try {
   }
   std::vector<std::string> names(argv + 2, argv + argc);
   if (names.empty()) names = {"small", "ranks64", "ranks1024", "hostile", "empty", "gpu", "pipeline"};
-  for (const std::string& name : names) write_job(name, std::filesystem::path(argv[1]) / (name + ".ddl"));
+  const std::filesystem::path folder = argv[1];
+  for (const std::string& name : names) {
+    if (name == "tuning")
+      write_tuning_page(folder / "tuning.html");
+    else
+      write_job(name, folder / (name + ".ddl"));
+  }
   return 0;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "html_jobs: %s\n", error.what());

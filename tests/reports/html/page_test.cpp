@@ -1,10 +1,16 @@
 // The page of a run whose every number is known, and what its drawings are made of.
 #include "reports/html/page.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "analyzer/models/scaling.h"
 #include "reports/html/chart.h"
+#include "reports/html/scaling_figures.h"
 #include "reports/html/shares.h"
+#include "reports/html/tuning_figures.h"
 #include "reports/overview.h"
 #include "tests/reports/golden.h"
 #include "tests/reports/handmade_run.h"
@@ -152,6 +158,53 @@ TEST(Figures, StepTimesKeepTheFirstSteps) {
   EXPECT_EQ(figure.data.rows[3][2].as_integer(), 250'000'000);
 }
 
+models::ScalingPoint point_of(double workers, double throughput) {
+  models::ScalingPoint point;
+  point.workers = workers;
+  point.throughput = models::Printed::exactly(throughput);
+  return point;
+}
+
+TEST(ScalingFigures, SayTheBaseAndTheDearestGrowth) {
+  // 1, 0.9, 0.72 and 0.7 of the ideal: growing from 8 to 16 keeps 0.8, the others 0.9 and 0.972.
+  const auto rows = models::scaling_rows({point_of(4, 400), point_of(8, 720), point_of(16, 1152), point_of(32, 2240)}, {}, "GPU");
+  const Figure figure = only(scaling_figures(rows, "GPU"));
+  EXPECT_EQ(figure.caption,
+            "On 32 GPUs each does 0.70 of what it did at the base (4 GPUs). Dearest is the growth from 8 to 16 GPUs: it keeps 80.0%.");
+  EXPECT_EQ(figure.data.rows.size(), 4u);
+  // The plot is 260 high and ends at 1.06: the mark of 0.72 lies 260 * 0.72 / 1.06 above the bottom, at 266.
+  EXPECT_TRUE(has(figure.svg, fmt::format("cy=\"{}\" r=\"5\" class=\"s0\"", coordinate(266 - 260 * 0.72 / 1.06)))) << figure.svg;
+  EXPECT_TRUE(has(figure.svg, fmt::format("d=\"M48 {0}L616 {0}\" class=\"model\"", coordinate(266 - 260 / 1.06)))) << figure.svg;
+}
+
+TEST(ScalingFigures, SplitTheLoss) {
+  models::ScalingPoint small = point_of(2, 20), large = point_of(4, 32);  // steps of 100 and 125 ms, weak
+  small.global_batch = 2, large.global_batch = 4;
+  small.parts = {.step_s = 0.1, .compute_s = 0.09, .transfer_s = 0.01, .wait_s = 0, .copy_s = 0, .idle_s = 0};
+  large.parts = {.step_s = 0.125, .compute_s = 0.09, .transfer_s = 0.015, .wait_s = 0.02, .copy_s = 0, .idle_s = 0};
+  const std::vector<Figure> figures = scaling_figures(models::scaling_rows({small, large}, {}, "rank"), "rank");
+  ASSERT_EQ(figures.size(), 2u);
+  EXPECT_EQ(figures[1].caption, "On 4 ranks a step loses 20.0% against the base, most of it to waiting for others: 16.0%.");
+  EXPECT_EQ(figures[1].data.rows[1][4].as_integer(), 20'000'000);
+}
+
+TEST(TuningFigures, PutMeasuredAgainstPredicted) {
+  const std::vector<TrialMark> trials = {{"calibrate", "batch=8", 4e6, 4e6, true, false},
+                                         {"calibrate", "batch=16", 2.2e6, 2e6, false, true},
+                                         {"explore", "batch=32", {}, 1.5e6, false, false},
+                                         {"confirm", "batch=8", 4e6, 4e6, true, false},
+                                         {"confirm", "batch=16", 2.2e6, 2e6, false, true}};
+  const std::vector<Figure> figures = tuning_figures(trials, "Per sample");
+  ASSERT_EQ(figures.size(), 2u);
+  EXPECT_EQ(figures[0].caption, "5 trials of 3 configurations, from 2.20 ms to 4.00 ms. 1 trial failed.");
+  EXPECT_TRUE(figures[0].data.rows[2][3].is_absent());
+  EXPECT_TRUE(has(figures[0].svg, "explore, batch=32: failed, predicted 1.50 ms"));
+  EXPECT_EQ(figures[1].caption, "The prediction was off by 10.0% in the median, by 10.0% at most.");
+  ASSERT_EQ(figures[1].data.rows.size(), 2u) << "what failed has no cost";
+  EXPECT_EQ(figures[1].data.rows[1][4].as_integer(), 2);
+  EXPECT_TRUE(tuning_figures({trials[0]}, "Per sample").empty());
+}
+
 TEST(Chart, Coordinates) {
   EXPECT_EQ(coordinate(0), "0");
   EXPECT_EQ(coordinate(-0.04), "0");
@@ -166,6 +219,12 @@ TEST(Chart, TicksAreRound) {
   EXPECT_EQ(round_ticks(0, 100, 5), (std::vector<double>{0, 20, 40, 60, 80, 100}));
   EXPECT_EQ(round_ticks(3, 11, 4), (std::vector<double>{4, 6, 8, 10}));
   EXPECT_EQ(round_ticks(7, 7, 4), (std::vector<double>{7}));
+  EXPECT_FALSE(std::signbit(round_ticks(0, 1.06, 6)[0])) << "no -0 on an axis";
+}
+
+TEST(Chart, LogarithmicTicksAreRound) {
+  EXPECT_EQ(log_ticks(3, 40), (std::vector<double>{5, 10, 20}));
+  EXPECT_EQ(log_ticks(1, 1000), (std::vector<double>{1, 10, 100, 1000}));
 }
 
 TEST(Chart, ScalesMapEndsToEnds) {
