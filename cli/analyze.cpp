@@ -1,8 +1,6 @@
 // ddl analyze: the metrics of a run, one of them, or what there is.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "analyzer/metrics/metrics.h"
 #include "cli/open_run.h"
 #include "cli/options.h"
@@ -24,13 +22,10 @@ std::string describe(const Metric& metric) {
   return text;
 }
 
-const Metric& known_metric(const std::string& id) {
-  const std::vector<Metric>& metrics = all_metrics();
-  const auto metric = std::find_if(metrics.begin(), metrics.end(), [&](const Metric& m) { return m.id == id; });
-  if (metric != metrics.end()) return *metric;
+std::vector<std::string> metric_names() {
   std::vector<std::string> names;
-  for (const Metric& m : metrics) names.push_back(m.id);
-  throw Error(fmt::format("unknown metric '{}'", id), did_you_mean(id, names, "see: ddl analyze --list"), ExitCode::kUsage);
+  for (const Metric& metric : all_metrics()) names.push_back(metric.id);
+  return names;
 }
 
 }  // namespace
@@ -45,15 +40,15 @@ int run_analyze(const Arguments& arguments) {
   options.add()("metric", po::value<std::string>()->value_name("NAME"), "print the value of one metric only, without a unit")(
       "list", "what metrics there are and what they say; with --metric also how it is computed")(
       "world", po::value<int64_t>()->value_name("N"), "which MPI_COMM_WORLD, if there are several");
+  options.one_of("metric", metric_names());
   options.allow_words(1);
   if (!options.parse(arguments)) return 0;
   const auto wanted = options.maybe<std::string>("metric");
-  if (wanted) known_metric(*wanted);
   if (options.has("list")) {
     std::string text;
     for (const Metric& metric : all_metrics())
-      if (!wanted || metric.id == *wanted) text += describe(metric);
-    print_out(wanted ? text + "\n" + known_metric(*wanted).sql : text);
+      if (!wanted || metric.id == *wanted) text += describe(metric) + (wanted ? "\n" + metric.sql : "");
+    print_out(text);
     return 0;
   }
   Run run = open_run_and_analyze(options.words().empty() ? "" : options.words()[0]);

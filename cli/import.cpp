@@ -28,13 +28,16 @@ std::string formats_text() {
   return text;
 }
 
-const ImportFormat& known_format(const std::string& name) {
+std::vector<std::string> format_names() {
   std::vector<std::string> names;
-  for (const ImportFormat& format : import_formats()) {
+  for (const ImportFormat& format : import_formats()) names.emplace_back(format.name);
+  return names;
+}
+
+const ImportFormat& known_format(const std::string& name) {
+  for (const ImportFormat& format : import_formats())
     if (format.name == name) return format;
-    names.emplace_back(format.name);
-  }
-  throw Error(fmt::format("unknown format '{}'", name), did_you_mean(name, names, "see: ddl import --help"), ExitCode::kUsage);
+  throw Error(fmt::format("unknown format '{}'", name), did_you_mean(name, format_names(), "see: ddl import --help"), ExitCode::kUsage);
 }
 
 void make_run(const ImportFormat& format, const std::vector<fs::path>& files, const std::string& name, bool one_clock) {
@@ -71,7 +74,7 @@ int run_import(const Arguments& arguments) {
   options.add()("output,o", po::value<std::string>()->value_name("NAME.ddl"), "the run directory to make (default: FORMAT-DATE-TIME.ddl)")(
       "one-clock", "the clocks of all ranks agree, as on one machine: waiting may be told by them");
   constexpr size_t kMostFiles = 1'000'000;
-  options.allow_words(kMostFiles);
+  options.allow_words(kMostFiles, WordKind::kFile, format_names());
   if (!options.parse(arguments)) return 0;
   const std::vector<std::string>& words = options.words();
   if (words.empty()) throw Error("which format?", "e.g. ddl import kineto worker*.pt.trace.json.gz", ExitCode::kUsage);

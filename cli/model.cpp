@@ -90,6 +90,12 @@ VerbOptions model_options(std::string_view name, std::string_view usage, std::st
   throw Error(fmt::format("no model '{}'", name));
 }
 
+std::vector<std::string> model_questions() {
+  std::vector<std::string> names;
+  for (const SubModel& model : kModels) names.emplace_back(model.name());
+  return names;
+}
+
 int run_model(const Arguments& arguments) {
   if (arguments.empty()) throw Error("which question?", "see: ddl model --help", ExitCode::kUsage);
   const std::string& word = arguments[0];
@@ -97,12 +103,9 @@ int run_model(const Arguments& arguments) {
     print_out(overview());
     return 0;
   }
-  std::vector<std::string> names;
-  for (const SubModel& model : kModels) {
+  for (const SubModel& model : kModels)
     if (word == model.name()) return model.run({arguments.begin() + 1, arguments.end()});
-    names.emplace_back(model.name());
-  }
-  throw Error(fmt::format("unknown model '{}'", word), did_you_mean(word, names, "see: ddl model --help"), ExitCode::kUsage);
+  throw Error(fmt::format("unknown model '{}'", word), did_you_mean(word, model_questions(), "see: ddl model --help"), ExitCode::kUsage);
 }
 
 }  // namespace ddl::cli

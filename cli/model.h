@@ -25,6 +25,9 @@ struct SubModel {
   std::string_view name() const { return std::string_view(verb).substr(6); }
 };
 
+/// Names of all sub-models.
+std::vector<std::string> model_questions();
+
 int model_allreduce(const std::vector<std::string>& arguments);
 int model_fit(const std::vector<std::string>& arguments);
 int model_fusion(const std::vector<std::string>& arguments);
@@ -99,6 +102,8 @@ std::unique_ptr<ModelRun> maybe_run(const VerbOptions& options);
 
 /// --alpha-us, --bandwidth, --reduce, --algorithm: the link's, or fitted from the run.
 void add_link_options(VerbOptions& options);
+std::vector<std::string> algorithm_names();
+/// One of algorithm_names(): the verb has declared so.
 models::Algorithm algorithm_option(const VerbOptions& options);
 /// Says in `answer` what it uses and where it is from.
 models::Link link_of(const VerbOptions& options, ModelRun* run, Answer& answer);

@@ -170,6 +170,7 @@ int model_fit(const std::vector<std::string>& arguments) {
                                                                                        "speed of reduction, if known: not fitted then")(
       "algorithm", po::value<std::string>()->value_name("NAME")->default_value("ring"),
       "parameter_server, tree, butterfly, rabenseifner, ring");
+  options.one_of("algorithm", algorithm_names());
   if (!options.parse(arguments)) return 0;
   const auto csv = options.maybe<std::string>("csv");
   const auto run = maybe_run(options);

@@ -1,6 +1,7 @@
 // What the sub-models share: reading numbers and runs, printing the answer.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -129,22 +130,25 @@ std::unique_ptr<ModelRun> maybe_run(const VerbOptions& options) {
   return std::make_unique<ModelRun>(options.words()[0], options.maybe<int64_t>("world"));
 }
 
+std::vector<std::string> algorithm_names() {
+  std::vector<std::string> names;
+  for (const models::Algorithm algorithm : models::kAlgorithms) names.emplace_back(models::name_of(algorithm));
+  return names;
+}
+
 void add_link_options(VerbOptions& options) {
   options.add()("alpha-us", po::value<double>()->value_name("US"), "latency of a message")(
       "bandwidth", po::value<double>()->value_name("GB/S"), "1/beta: of one rank's link, one direction")(
       "reduce", po::value<double>()->value_name("GB/S"), "1/gamma: reducing; default: free, or inside beta")(
       "algorithm", po::value<std::string>()->value_name("NAME")->default_value("ring"),
       "what the run's allreduce does, for the fit: parameter_server, tree, butterfly, rabenseifner, ring");
+  options.one_of("algorithm", algorithm_names());
 }
 
 models::Algorithm algorithm_option(const VerbOptions& options) {
   const std::string word = options.get<std::string>("algorithm");
-  std::vector<std::string> names;
-  for (const models::Algorithm algorithm : models::kAlgorithms) {
-    if (word == models::name_of(algorithm)) return algorithm;
-    names.emplace_back(models::name_of(algorithm));
-  }
-  throw Error(fmt::format("unknown algorithm '{}'", word), did_you_mean(word, names, "see: ddl model allreduce --help"), ExitCode::kUsage);
+  return *std::find_if(std::begin(models::kAlgorithms), std::end(models::kAlgorithms),
+                       [&](models::Algorithm algorithm) { return word == models::name_of(algorithm); });
 }
 
 models::Link typed_link(const VerbOptions& options, const char* alpha, const char* bandwidth, const char* reduce) {

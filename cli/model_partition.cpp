@@ -126,13 +126,12 @@ int model_memory(const std::vector<std::string>& arguments) {
       "optimizer", po::value<std::string>()->value_name("NAME")->default_value("sgd"),
       "sgd, momentum, adam: 0, 1, 2 more values per weight")("batch-factor", po::value<double>()->value_name("X")->default_value(1),
                                                              "wanted batch over the profile's");
+  const std::vector<std::string> names = {"sgd", "momentum", "adam"};
+  options.one_of("optimizer", names);
   options.allow_words(0);
   if (!options.parse(arguments)) return 0;
   const std::string name = options.get<std::string>("optimizer");
-  const std::vector<std::string> names = {"sgd", "momentum", "adam"};
   const auto known = std::find(names.begin(), names.end(), name);
-  if (known == names.end())
-    throw Error(fmt::format("unknown optimizer '{}'", name), did_you_mean(name, names, "sgd, momentum, adam"), ExitCode::kUsage);
   const auto layers = profile_of(needed(options.maybe<std::string>("profile"), "profile", kProfileHelp));
   const double factor = *number_option(options, "batch-factor", 0, true);
   Answer answer("memory");

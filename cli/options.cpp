@@ -32,7 +32,19 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+HelpReader* help_reader = nullptr;
+
+/// Boost's "NAME (=value)".
+void split_parameter(const std::string& text, OptionRow& row) {
+  const size_t bracket = text.find(" (=");
+  row.argument = text.substr(0, bracket);
+  if (bracket != std::string::npos) row.default_value = text.substr(bracket + 3, text.size() - bracket - 4);
+}
+
 }  // namespace
+
+HelpReader::HelpReader() { help_reader = this; }
+HelpReader::~HelpReader() { help_reader = nullptr; }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& names) {
   std::string best;
@@ -53,7 +65,62 @@ VerbOptions::VerbOptions(const VerbHelp& help) : help_(help), shown_("options", 
   shown_.add_options()("help,h", "show this text");
 }
 
+void VerbOptions::allow_words(size_t most, WordKind kind, std::vector<std::string> names) {
+  most_words_ = most;
+  word_kind_ = kind;
+  word_names_ = std::move(names);
+}
+
+void VerbOptions::one_of(const char* option, std::vector<std::string> values) {
+  known_values_[option] = {.values = std::move(values), .closed = true};
+}
+
+void VerbOptions::suggest(const char* option, std::vector<std::string> values, bool list) {
+  known_values_[option] = {.values = std::move(values), .list = list};
+}
+
+CommandTable VerbOptions::table() const {
+  CommandTable table{.verb = std::string(help_.verb),
+                     .usage = std::string(help_.usage),
+                     .text = std::string(help_.text),
+                     .example = std::string(help_.example),
+                     .most_words = most_words_,
+                     .words = word_kind_,
+                     .names = word_names_};
+  for (const auto& option : shown_.options()) {
+    OptionRow row{.name = option->long_name(), .text = option->description()};
+    const std::string shortest = option->canonical_display_name(po::command_line_style::allow_dash_for_short);
+    if (shortest.size() == 2 && shortest[0] == '-') row.letter = shortest.substr(1);
+    if (option->semantic()->max_tokens() > 0) split_parameter(option->format_parameter(), row);
+    if (const auto known = known_values_.find(row.name); known != known_values_.end()) {
+      row.values = known->second.values;
+      row.list = known->second.list;
+      row.closed = known->second.closed;
+    }
+    table.options.push_back(std::move(row));
+  }
+  return table;
+}
+
+void VerbOptions::check_values() const {
+  for (const auto& [option, known] : known_values_) {
+    if (!known.closed || !has(option.c_str())) continue;
+    const auto value = get<std::string>(option.c_str());
+    if (std::find(known.values.begin(), known.values.end(), value) != known.values.end()) continue;
+    constexpr size_t kMostShown = 8;
+    throw Error(fmt::format("--{}: unknown '{}'", option, value),
+                did_you_mean(value, known.values,
+                             known.values.size() <= kMostShown ? fmt::format("one of: {}", fmt::join(known.values, ", "))
+                                                               : fmt::format("see: ddl {} --help", help_.verb)),
+                ExitCode::kUsage);
+  }
+}
+
 void VerbOptions::print_help() const {
+  if (help_reader != nullptr) {
+    help_reader->tables.push_back(table());
+    return;
+  }
   std::ostringstream options;
   options << shown_;
   print_out(fmt::format("usage: ddl {} {}\n\n{}\n\n{}\nexample:\n{}\n", help_.verb, help_.usage, help_.text, options.str(), help_.example));
@@ -73,6 +140,7 @@ bool VerbOptions::parse(const std::vector<std::string>& arguments) {
       return false;
     }
     po::notify(values_);
+    check_values();
   } catch (const po::unknown_option& error) {
     std::vector<std::string> names;
     for (const auto& option : shown_.options()) names.push_back("--" + option->long_name());
@@ -95,6 +163,7 @@ bool VerbOptions::takes_value(const std::string& argument) const {
 }
 
 bool VerbOptions::parse_with_command(const std::vector<std::string>& arguments, std::vector<std::string>& command) {
+  word_kind_ = WordKind::kCommand;
   size_t end = 0;
   while (end < arguments.size() && arguments[end].starts_with('-') && arguments[end] != "--") end += takes_value(arguments[end]) ? 2 : 1;
   end = std::min(end, arguments.size());

@@ -1,7 +1,9 @@
 // Options of one verb: Boost.Program_options with our messages, a hint with the nearest name, and a --help that ends with an example.
+// What a verb declares here is all that its --help, its page of the manual and the completion of the shells are made of.
 #pragma once
 
 #include <boost/program_options.hpp>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +18,39 @@ struct VerbHelp {
   std::string_view example;  ///< lines to type
 };
 
+/// One option as --help, the manual page and the shells know it.
+struct OptionRow {
+  std::string name;           ///< "output"
+  std::string letter;         ///< "o"; empty: none
+  std::string argument;       ///< "NAME.ddl"; empty: it takes none
+  std::string default_value;  ///< empty: none
+  std::string text;
+  std::vector<std::string> values;  ///< what completion offers; empty: anything
+  bool list = false;                ///< several of them, with commas between
+  bool closed = false;              ///< no other value is taken
+};
+
+/// What the words without dashes are.
+enum class WordKind { kRun, kRunOrTable, kFile, kName, kCommand };
+
+/// All that one command, "record" or "model fit", takes.
+struct CommandTable {
+  std::string verb, usage, text, example;
+  std::vector<OptionRow> options;
+  size_t most_words = 0;
+  WordKind words = WordKind::kRun;
+  std::vector<std::string> names;  ///< one of the words may be, of files the first one must be, one of these
+};
+
+/// While one lives, --help of a verb hands its table over instead of printing it. One at a time, in one thread.
+class HelpReader {
+ public:
+  HelpReader();
+  ~HelpReader();
+  HelpReader(const HelpReader&) = delete;
+  std::vector<CommandTable> tables;
+};
+
 class VerbOptions {
  public:
   explicit VerbOptions(const VerbHelp& help);
@@ -23,10 +58,15 @@ class VerbOptions {
   /// Where the verb adds its own options.
   boost::program_options::options_description_easy_init add() { return shown_.add_options(); }
 
-  /// At most `most` words without dashes; read them with words().
-  void allow_words(size_t most) { most_words_ = most; }
+  /// At most `most` words without dashes; read them with words(). `names` are for completion only: the verb refuses other words.
+  void allow_words(size_t most, WordKind kind = WordKind::kRun, std::vector<std::string> names = {});
 
-  /// False: --help was asked for and has been printed. Throws ddl::Error (usage).
+  /// parse() refuses any other value of `option`.
+  void one_of(const char* option, std::vector<std::string> values);
+  /// Completion offers these values of `option`; `list`: several, with commas between. The verb may take others.
+  void suggest(const char* option, std::vector<std::string> values, bool list = false);
+
+  /// False: --help was asked for and has been given. Throws ddl::Error (usage).
   bool parse(const std::vector<std::string>& arguments);
 
   /// Like parse(), but everything from "--", or from the first word that is neither an option nor the value of one, is the job's command.
@@ -44,14 +84,23 @@ class VerbOptions {
   const std::vector<std::string>& words() const { return words_; }
 
  private:
+  struct Values {
+    std::vector<std::string> values;
+    bool list = false, closed = false;
+  };
+
   void print_help() const;
+  CommandTable table() const;
+  void check_values() const;
   bool takes_value(const std::string& argument) const;
 
   VerbHelp help_;
   boost::program_options::options_description shown_;
   boost::program_options::variables_map values_;
-  std::vector<std::string> words_;
+  std::map<std::string, Values> known_values_;
+  std::vector<std::string> words_, word_names_;
   size_t most_words_ = 0;
+  WordKind word_kind_ = WordKind::kRun;
 };
 
 /// The name in `names` that `word` was probably meant to be; empty if none is near.

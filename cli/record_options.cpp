@@ -127,6 +127,12 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
       "exchange a few messages between hosts in MPI_Init and MPI_Finalize to read each other's clocks; every rank must run under ddl. "
       "Without it collectives tell");
 
+  std::vector<std::string> collector_values = {"none"};
+  for (const Collector& collector : kCollectors) collector_values.emplace_back(collector.name);
+  options.suggest("collectors", std::move(collector_values), true);
+  options.one_of("mpi", {"openmpi", "mpich"});
+  options.one_of("clock", {"tsc", "monotonic"});
+
   RecordOptions result;
   if (!options.parse_with_command(arguments, result.command)) {
     result.help = true;
@@ -165,14 +171,8 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
     result.window.emplace_back("DDL_COUNTERS", *counters);
   }
   if (const auto names = options.maybe<std::string>("step-names")) result.window.emplace_back("DDL_STEP_NAMES", *names);
-  if (const auto mpi = options.maybe<std::string>("mpi")) {
-    if (*mpi != "openmpi" && *mpi != "mpich") bad_value("mpi", *mpi, "openmpi or mpich");
-    result.flavour = *mpi == "mpich" ? Flavour::kMpich : Flavour::kOpenMpi;
-  }
-  if (const auto clock = options.maybe<std::string>("clock")) {
-    if (*clock != "tsc" && *clock != "monotonic") bad_value("clock", *clock, "tsc or monotonic");
-    result.window.emplace_back("DDL_CLOCK", *clock);
-  }
+  if (const auto mpi = options.maybe<std::string>("mpi")) result.flavour = *mpi == "mpich" ? Flavour::kMpich : Flavour::kOpenMpi;
+  if (const auto clock = options.maybe<std::string>("clock")) result.window.emplace_back("DDL_CLOCK", *clock);
   if (options.has("clock-sync")) result.window.emplace_back("DDL_CLOCK_SYNC", "1");
   return result;
 }

@@ -29,9 +29,15 @@ std::string section_list() {
   return text;
 }
 
-bool is_section(std::string_view word) {
-  const auto sections = reports::sections();
-  return word == kOverview || std::any_of(sections.begin(), sections.end(), [&](const reports::Section& s) { return word == s.name; });
+std::vector<std::string> section_names() {
+  std::vector<std::string> names = {std::string(kOverview)};
+  for (const reports::Section& section : reports::sections()) names.emplace_back(section.name);
+  return names;
+}
+
+bool is_section(const std::string& word) {
+  const std::vector<std::string> names = section_names();
+  return std::find(names.begin(), names.end(), word) != names.end();
 }
 
 struct Words {
@@ -49,9 +55,8 @@ Words sort_words(const std::vector<std::string>& words) {
     } else if (result.run.empty() && (words.size() == 1 || looks_like_run(word))) {
       result.run = word;
     } else {
-      std::vector<std::string> names = {std::string(kOverview)};
-      for (const reports::Section& section : reports::sections()) names.emplace_back(section.name);
-      throw Error(fmt::format("unknown section '{}'", word), did_you_mean(word, names, "see: ddl report --help"), ExitCode::kUsage);
+      throw Error(fmt::format("unknown section '{}'", word), did_you_mean(word, section_names(), "see: ddl report --help"),
+                  ExitCode::kUsage);
     }
   }
   return result;
@@ -74,7 +79,8 @@ int run_report(const Arguments& arguments) {
       "html", po::value<std::string>()->value_name("FILE"), "a page of figures in one file that needs no network; - is standard output")(
       "one-line", "one line, for the end of a batch job's log")("strict", "exit code 3 if any data are missing")(
       "world", po::value<int64_t>()->value_name("N"), "which MPI_COMM_WORLD, if there are several");
-  options.allow_words(2);
+  options.suggest("csv", reports::stable_views());
+  options.allow_words(2, WordKind::kRun, section_names());
   if (!options.parse(arguments)) return 0;
   if (options.has("json") + options.has("csv") + options.has("html") + options.has("one-line") > 1)
     throw Error("--json, --csv, --html and --one-line exclude each other", "choose one", ExitCode::kUsage);

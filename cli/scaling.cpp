@@ -264,7 +264,7 @@ int run_scaling(const Arguments& arguments) {
       "map", po::value<std::string>()->value_name("NAME=COLUMN,..."), "other names of columns in the CSV")(
       "weak", "of runs that report no samples: the same work per rank")("strong", "the same work per step")("json", "for programs")(
       "html", po::value<std::string>()->value_name("FILE"), "a page with figures, in one file; - is standard output");
-  options.allow_words(kMostRuns);
+  options.allow_words(kMostRuns, WordKind::kRunOrTable);
   if (!options.parse(arguments)) return 0;
   const std::vector<std::string>& words = options.words();
   if (words.empty()) throw Error("which runs?", "e.g. ddl scaling n1.ddl n2.ddl n4.ddl, or a CSV file", ExitCode::kUsage);

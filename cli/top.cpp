@@ -82,7 +82,6 @@ T in_range(T value, T least, T most, const char* what) {
 int run_top(const Arguments& arguments) {
   namespace po = boost::program_options;
   VerbOptions options(kHelp);
-  options.allow_words(1);
   // clang-format off
   options.add()
       ("delay,d", po::value<double>()->value_name("SECONDS"), "between two looks (=1)")
@@ -97,6 +96,9 @@ int run_top(const Arguments& arguments) {
       ("ascii", "no characters beyond ASCII")
       ("color", po::value<std::string>()->value_name("WHEN")->default_value("auto"), "auto (not with NO_COLOR), always or never");
   // clang-format on
+  options.one_of("color", {"auto", "always", "never"});
+  options.one_of("sort", column_names());
+  options.allow_words(1);
   if (!options.parse(arguments)) return 0;
 
   tui::TopOptions top;
@@ -109,8 +111,6 @@ int run_top(const Arguments& arguments) {
   if (const auto sort = options.maybe<std::string>("sort")) top.view.sort = parse_column(*sort);
   if (const auto filter = options.maybe<std::string>("filter")) top.view.filter = tui::Filter(*filter);
   const auto color = options.get<std::string>("color");
-  if (color != "auto" && color != "always" && color != "never")
-    throw Error(fmt::format("--color {}: auto, always or never", color), {}, ExitCode::kUsage);
   top.json = options.has("json");
   top.replay = options.has("replay");
   const bool on_terminal = isatty(STDOUT_FILENO) == 1 && isatty(STDIN_FILENO) == 1;

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
-#include "cli/options.h"
 #include "cli/terminal.h"
 #include "core/error.h"
 
@@ -45,14 +45,17 @@ bool take(tui::View& view, const std::string& name, const std::string& value) {
 
 }  // namespace
 
-tui::Column parse_column(const std::string& text) {
+std::vector<std::string> column_names() {
   std::vector<std::string> names;
-  for (int i = 0; i < tui::kColumns; ++i) {
-    names.push_back(lower(tui::name_of(static_cast<tui::Column>(i))));
-    if (names.back() == text) return static_cast<tui::Column>(i);
-  }
-  throw Error(fmt::format("there is no column '{}'", text), did_you_mean(text, names, fmt::format("columns: {}", fmt::join(names, ", "))),
-              ExitCode::kUsage);
+  for (int i = 0; i < tui::kColumns; ++i) names.push_back(lower(tui::name_of(static_cast<tui::Column>(i))));
+  return names;
+}
+
+tui::Column parse_column(const std::string& text) {
+  const std::vector<std::string> names = column_names();
+  const auto name = std::find(names.begin(), names.end(), text);
+  if (name == names.end()) throw Error(fmt::format("there is no column '{}'", text));
+  return static_cast<tui::Column>(name - names.begin());
 }
 
 tui::View load_setup() {

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tui/view.h"
 
 namespace ddl::cli {
 
-/// Column by its name in lower case. Throws ddl::Error (usage) with the nearest name.
+/// In lower case.
+std::vector<std::string> column_names();
+/// Column by one of these names. Throws ddl::Error.
 tui::Column parse_column(const std::string& text);
 
 /// The saved setup, or how it is without one. A line that cannot be used is left out, with a note.

@@ -40,9 +40,6 @@ tune::Goal goal_of(const VerbOptions& options) {
   goal.target_loss = options.maybe<double>("target-loss");
   const std::string word = options.get<std::string>("goal");
   goal.raw_throughput = word == "throughput";
-  if (word != "throughput" && word != "efficiency")
-    throw Error(fmt::format("unknown goal '{}'", word), did_you_mean(word, {"efficiency", "throughput"}, "efficiency or throughput"),
-                ExitCode::kUsage);
   if (goal.target_loss && goal.raw_throughput)
     throw Error("--goal throughput and --target-loss exclude each other", "choose one", ExitCode::kUsage);
   return goal;
@@ -95,6 +92,7 @@ int run_tune(const Arguments& arguments) {
       "verify", po::value<std::string>()->value_name("DIR"),
       "measure default and tuned again, interleaved, and prove that the files are in force")(
       "rounds", po::value<size_t>()->value_name("N")->default_value(kVerifyRounds), "of --verify");
+  options.one_of("goal", {"efficiency", "throughput"});
   std::vector<std::string> command;
   if (!options.parse_with_command(arguments, command)) return 0;
   if (options.has("apply") && options.has("verify")) throw Error("--apply and --verify exclude each other", "choose one", ExitCode::kUsage);

@@ -5,6 +5,7 @@
 #include <exception>
 #include <new>
 
+#include "cli/model.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
 #include "core/error.h"
@@ -20,17 +21,19 @@ constexpr Verb kVerbs[] = {
     {"analyze", "compute the metrics of a run, again or one of them", run_analyze},
     {"diff", "what changed from one run to another, with a gate for scripts", run_diff},
     {"scaling", "how well several runs, or a table, use more workers", run_scaling},
-    {"model", "what if: costs of allreduce, fusion, pipelines, batches, from a run or from numbers", run_model},
+    {"model", "what if: costs of allreduce, fusion, pipelines, batches, from a run or from numbers", run_model, model_questions},
     {"tune", "find the batch, bucket and algorithms that are worth it, prove the gain, write config files", run_tune},
     {"import", "make a run of traces that another tool wrote", run_import},
     {"doctor", "check that this machine and a recording are fit", run_doctor},
+    {"completion", "a script that completes command lines of ddl in bash, zsh or fish", run_completion},
+    {"manual", "the manual page, for man(1)", run_manual},
 };
 
 std::string overview() {
   std::string text =
       "ddl - where the time of a distributed training job goes\n\n"
       "usage: ddl VERB [options]       ddl VERB --help for its options and an example\n\n";
-  for (const Verb& verb : kVerbs) text += fmt::format("  {:<9} {}\n", verb.name, verb.summary);
+  for (const Verb& verb : kVerbs) text += fmt::format("  {:<10} {}\n", verb.name, verb.summary);
   text +=
       "\nRUN is a recorded directory, NAME.ddl; without it the newest *.ddl here.\n\n"
       "example:\n"

@@ -11,8 +11,9 @@ using Arguments = std::vector<std::string>;
 
 struct Verb {
   const char* name;
-  const char* summary;                     ///< for `ddl --help`
-  int (*run)(const Arguments& arguments);  ///< returns the exit code; throws ddl::Error
+  const char* summary;                                ///< for `ddl --help`
+  int (*run)(const Arguments& arguments);             ///< returns the exit code; throws ddl::Error
+  std::vector<std::string> (*questions)() = nullptr;  ///< of verbs whose first word has options of its own
 };
 
 std::span<const Verb> verbs();
@@ -28,6 +29,8 @@ int run_tune(const Arguments& arguments);
 int run_import(const Arguments& arguments);
 int run_top(const Arguments& arguments);
 int run_doctor(const Arguments& arguments);
+int run_completion(const Arguments& arguments);
+int run_manual(const Arguments& arguments);
 
 /// `ddl ARGUMENTS`: everything but main(): finds the verb, prints errors and hints, returns the exit code.
 int run_ddl(const Arguments& arguments);

@@ -7,6 +7,7 @@
 #include "analyzer/query.h"
 #include "core/error.h"
 #include "reports/rows.h"
+#include "store/database.h"
 
 namespace ddl::reports {
 namespace {
@@ -32,6 +33,17 @@ std::string csv_text(std::string_view text) {
     quoted += c;
   }
   return quoted + "\"";
+}
+
+std::vector<std::string> stable_views() {
+  constexpr std::string_view kCreate = "\nCREATE VIEW ";
+  const std::string_view schema = kSchemaSql;
+  std::vector<std::string> names;
+  for (size_t at = schema.find(kCreate); at != std::string_view::npos; at = schema.find(kCreate, at + 1)) {
+    const std::string_view name = schema.substr(at + kCreate.size());
+    if (name.starts_with("v_")) names.emplace_back(name.substr(0, name.find(' ')));
+  }
+  return names;
 }
 
 std::vector<std::string> view_names(SQLite::Database& db) {

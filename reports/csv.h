@@ -22,6 +22,9 @@ void write_csv(SQLite::Database& db, std::string_view name, const Sink& sink);
 /// One field. Text that a spreadsheet would take for a formula gets a ' in front; quoted when it must be.
 std::string csv_text(std::string_view text);
 
+/// The views v_*, as the schema has them.
+std::vector<std::string> stable_views();
+
 /// Views first, then tables.
 std::vector<std::string> view_names(SQLite::Database& db);
 

@@ -1,0 +1,198 @@
+#include "cli/manual_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "cli/verbs.h"
+
+namespace ddl::cli {
+namespace {
+
+struct Entry {
+  const char* what;
+  const char* text;
+};
+
+constexpr Entry kExitCodes[] = {
+    {"0", "good"},
+    {"1", "an error of ours"},
+    {"2", "usage: an unknown verb, option or value"},
+    {"3", "data are missing or lost"},
+    {"4", "a gate has tripped: ddl diff --fail-over, ddl tune --verify"},
+    {"125", "ddl record could not start the command; otherwise it returns the command's own exit code"},
+};
+
+// What ddl record sets for the library in the job, and what else is read. A test holds this against the sources.
+constexpr Entry kEnvironment[] = {
+    {"LD_PRELOAD", "with libddl.so in it a job is recorded without ddl record; the variables below then say what its options would"},
+    {"DDL_OUT", "the run directory; without it ./ddl-JOB.ddl"},
+    {"DDL_STEPS", "keep the events of these steps only: A:B"},
+    {"DDL_AFTER", "keep events from so many seconds after the start"},
+    {"DDL_FOR", "... and for so many seconds"},
+    {"DDL_CAP", "keep at most so many bytes per process"},
+    {"DDL_BUDGET", "thin out events that cost more than this share of the time: 1%, or off"},
+    {"DDL_COLLECTORS", "what to record, with commas between"},
+    {"DDL_COUNTERS", "what to count in steps, phases and layers, with commas between"},
+    {"DDL_STEP_NAMES", "more names of NVTX ranges that are steps"},
+    {"DDL_CLOCK", "tsc or monotonic"},
+    {"DDL_CLOCK_SYNC", "1: read the clocks of other hosts with a few messages"},
+    {"DDL_CUPTI", "path of libcupti.so, where it is not found"},
+    {"DDL_VERBOSE", "1: every process may complain, not one alone"},
+    {"DDL_DISABLE", "1: record nothing"},
+    {"DDL_LIBRARY", "of ddl record: path of the libddl.so to use"},
+    {"COLUMNS", "width of text, where the terminal is not asked"},
+    {"NO_COLOR", "set: no colour"},
+    {"TMPDIR", "where a run that cannot be written to is read into"},
+};
+
+constexpr Entry kFiles[] = {
+    {"NAME.ddl", "a run: a spool per process, which survives the process, and run.sqlite, which the first report makes of them"},
+    {"NAME.ddl.notes", "marks made in ddl-top"},
+    {"$XDG_CONFIG_HOME/ddl/top.conf", "the setup that F12 saves in ddl-top; without that variable in ~/.config"},
+};
+
+constexpr Entry kKeys[] = {
+#define DDL_KEY(keys, label, text) {keys, text},
+#include "tui/keys.def"
+#undef DDL_KEY
+};
+
+/// Text of a line: nothing in it is a request or an escape to roff, and what was typed can be copied.
+std::string roff(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '\\':
+        out += "\\e";
+        break;
+      case '-':
+        out += "\\-";
+        break;
+      case '\'':
+        out += "\\(aq";
+        break;
+      case '`':
+        out += "\\(ga";
+        break;
+      case '^':
+        out += "\\(ha";
+        break;
+      case '~':
+        out += "\\(ti";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out.starts_with('.') ? "\\&" + out : out;
+}
+
+/// An argument of a request.
+std::string quoted(std::string_view text) {
+  std::string out;
+  for (const char c : roff(text)) out += c == '"' ? std::string("\\(dq") : std::string(1, c);
+  return "\"" + out + "\"";
+}
+
+std::string as_typed(std::string_view lines) {
+  std::string out = ".EX\n";
+  while (!lines.empty()) {
+    const size_t end = std::min(lines.find('\n'), lines.size());
+    out += roff(lines.substr(0, end)) + "\n";
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+  }
+  return out + ".EE\n";
+}
+
+/// Paragraphs, and tables: lines that begin with two spaces.
+std::string prose(std::string_view text) {
+  std::string out, table;
+  const auto end_table = [&] {
+    if (!table.empty()) out += as_typed(table);
+    table.clear();
+  };
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.starts_with("  ")) {
+      table += std::string(line) + "\n";
+    } else {
+      end_table();
+      out += line.empty() ? ".PP\n" : roff(line) + "\n";
+    }
+  }
+  end_table();
+  while (out.ends_with(".PP\n")) out.erase(out.size() - 4);
+  return out;
+}
+
+std::string entry(std::string_view what, std::string_view text) { return fmt::format(".TP\n.B {}\n{}\n", quoted(what), roff(text)); }
+
+std::string title(std::string_view name) {
+  std::string upper;
+  for (const char c : name) upper += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return fmt::format(".\\\" Written by: ddl manual {}\n.TH {} 1 \"\" \"ddl {}\" \"User Commands\"\n.SH NAME\n", name, quoted(upper),
+                     DDL_VERSION);
+}
+
+std::string option_entry(const OptionRow& option) {
+  std::string what;
+  if (!option.letter.empty()) what = fmt::format("\\fB\\-{}\\fR, ", option.letter);
+  what += fmt::format("\\fB{}\\fR", roff("--" + option.name));
+  if (!option.argument.empty()) what += fmt::format(" \\fI{}\\fR", roff(option.argument));
+  std::string text = roff(option.text);
+  if (!option.default_value.empty()) text += fmt::format("\n.br\nDefault: {}.", roff(option.default_value));
+  return fmt::format(".TP\n{}\n{}\n", what, text);
+}
+
+std::string options_of(const CommandTable& table) {
+  std::string out;
+  for (const OptionRow& option : table.options) out += option_entry(option);
+  return out;
+}
+
+std::string command_section(const CommandTable& table) {
+  return fmt::format(".SS {}\n.B {}\n{}\n.PP\n{}{}.PP\nExample:\n.PP\n{}", quoted("ddl " + table.verb), quoted("ddl " + table.verb),
+                     roff(table.usage), prose(table.text), options_of(table), as_typed(table.example));
+}
+
+template <size_t N>
+std::string entries(const char* heading, const Entry (&rows)[N]) {
+  std::string out = fmt::format(".SH {}\n", heading);
+  for (const Entry& row : rows) out += entry(row.what, row.text);
+  return out;
+}
+
+}  // namespace
+
+std::string ddl_manual(const std::vector<CommandTable>& tables) {
+  std::string out =
+      title("ddl") +
+      "ddl \\- where the time of a distributed training job goes\n"
+      ".SH SYNOPSIS\n.B ddl\n.I VERB\n[options]\n"
+      ".SH DESCRIPTION\n" +
+      prose(
+          "Records jobs that nobody changed, splits every collective into waiting and transfer, and names the rank to blame.\n"
+          "\n"
+          "RUN is a recorded directory, NAME.ddl; where none is named it is the newest *.ddl here.") +
+      ".SH VERBS\n";
+  for (const Verb& verb : verbs()) out += entry(verb.name, verb.summary);
+  out += ".SH COMMANDS\n";
+  for (const CommandTable& table : tables) out += command_section(table);
+  out += entries("EXIT STATUS", kExitCodes) + entries("ENVIRONMENT", kEnvironment) + entries("FILES", kFiles);
+  return out + ".SH SEE ALSO\n.BR ddl\\-top (1)\n";
+}
+
+std::string ddl_top_manual(const CommandTable& top) {
+  return title("ddl-top") +
+         "ddl\\-top \\- watch a running job: who is late, who waits, where the step goes\n"
+         ".SH SYNOPSIS\n.B ddl\\-top\n" +
+         roff(top.usage) + "\n.SH DESCRIPTION\n" + prose(top.text) + ".PP\n" + prose("The same as ddl top.") + ".SH OPTIONS\n" +
+         options_of(top) + entries("KEYS", kKeys) + ".SH EXAMPLES\n" + as_typed(top.example) + entries("FILES", kFiles) +
+         ".SH SEE ALSO\n.BR ddl (1)\n";
+}
+
+}  // namespace ddl::cli

@@ -1,0 +1,155 @@
+"""Manual pages and completion: that they hold what --help says, that man formats them without a warning, and that bash, asked as it asks
+when somebody presses Tab, offers verbs, options, values, runs and the commands of jobs. No MPI."""
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from job import BUILD, DDL, check, main, run
+
+SHARE = BUILD / "share"
+COMPLETIONS = SHARE / "completions"
+OPTION = re.compile(r"^  (?:-(\w) \[ --([\w-]+) \]|--([\w-]+))(?: (\S+))?", re.M)
+
+
+def text(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def commands():
+    """Every command and its options, read from what --help prints: {"model fit": [("-m", "--name", takes a value), ...]}"""
+    found = {}
+    for verb in re.findall(r"^  (\w+) ", text(DDL, "--help").split("RUN is")[0], re.M):
+        helped = text(DDL, verb, "--help")
+        questions = re.findall(r"^  (\w+) ", helped.split("example:")[0], re.M) if verb == "model" else []
+        for name in [f"{verb} {question}" for question in questions] or [verb]:
+            options = text(DDL, *name.split(), "--help").split("options:")[1].split("\nexample:")[0]
+            rows = [(f"-{m[1]}" if m[1] else None, f"--{m[2] or m[3]}", bool(m[4])) for m in OPTION.finditer(options)]
+            check(len(rows) == len(re.findall(r"^  -", options, re.M)) and rows, f"{name}: every option of --help was read")
+            found[name] = rows
+    return found
+
+
+def pages_are_what_the_program_prints(folder):
+    for path, words in {SHARE / "man/man1/ddl.1": ["manual", "ddl"], SHARE / "man/man1/ddl-top.1": ["manual", "ddl-top"],
+                        COMPLETIONS / "ddl": ["completion", "bash"], COMPLETIONS / "_ddl": ["completion", "zsh"],
+                        COMPLETIONS / "ddl.fish": ["completion", "fish"]}.items():
+        check(path.exists() and path.read_text() == text(DDL, *words), f"{path.name} is what `ddl {' '.join(words)}` prints")
+
+
+def the_manual_has_every_option(folder):
+    if not shutil.which("groff"):
+        print("no groff: the manual was not formatted")
+        return
+    shown = {}
+    for page in ("ddl", "ddl-top"):
+        done = subprocess.run(["groff", "-man", "-ww", "-Kutf8", "-Tutf8", "-P-cbou", "-rLL=100n", SHARE / f"man/man1/{page}.1"], capture_output=True, text=True)
+        check(done.returncode == 0 and not done.stderr, f"groff warns of {page}.1: {done.stderr}")
+        shown[page] = done.stdout
+        for line in done.stdout.splitlines():
+            check("\\" not in line.replace("\\n", ""), f"{page}.1 shows an escape: {line}")
+    sections = re.split(r"^   ddl ", shown["ddl"], flags=re.M)
+    for name, options in commands().items():
+        section = next((part for part in sections if part.split("\n", 1)[0] == name), "")
+        for letter, option, takes in options:
+            wanted = (f"{letter}, " if letter else "") + option + (r" \S" if takes else r"\b")
+            check(re.search(rf"^ +{wanted}", section, re.M), f"ddl.1, ddl {name}: {option} is missing")
+    for letter, option, takes in commands()["top"]:
+        check(re.search(rf"^ .*{option}\b", shown["ddl-top"], re.M), f"ddl-top.1: {option} is missing")
+    check("wait matrix" in shown["ddl-top"], "ddl-top.1 has the keys")
+
+
+def the_environment_is_complete(folder):
+    root = Path(__file__).resolve().parents[2]
+    read = set()
+    for part in ("core", "interpose", "collectors", "cli"):
+        for source in (root / part).rglob("*.cpp"):
+            read |= set(re.findall(r'(?:setting|seconds|is_on|getenv)\("(DDL_\w+)"\)', source.read_text()))
+    check({"DDL_OUT", "DDL_CAP", "DDL_DISABLE"} <= read, f"the sources were searched: {sorted(read)}")
+    page = (SHARE / "man/man1/ddl.1").read_text()
+    for name in sorted(read):
+        check(f'.B "{name}"' in page, f"ddl.1 does not know the variable {name}")
+
+
+def press_tab(line, folder):
+    """What bash offers at the end of the line."""
+    words = re.findall(r"=|[^\s=]+", line) + ([""] if line.endswith((" ", "=")) else [])
+    script = """
+      compopt() { :; }   # complains outside of a completion
+      source "$1"; shift
+      COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+      _ddl
+      printf '%s\\n' "${COMPREPLY[@]}"
+    """
+    done = subprocess.run(["bash", "--norc", "-c", script, "bash", COMPLETIONS / "ddl", *words], capture_output=True, text=True, cwd=folder)
+    check(done.returncode == 0 and not done.stderr, f"bash, {line!r}: {done.stderr}")
+    return [word for word in done.stdout.split("\n") if word]
+
+
+def bash_offers(folder):
+    (folder / "one.ddl").mkdir()
+    (folder / "other").mkdir()
+    (folder / "table.csv").touch()
+    (folder / "trace.json").touch()
+    known = commands()
+    verbs = {name.split()[0] for name in known}
+    offered = set(press_tab("ddl ", folder))
+    check(offered == verbs | {"--help", "--version"}, f"verbs: {sorted(offered ^ verbs)}")
+    for name, options in known.items():
+        wanted = {spelling for letter, option, _ in options for spelling in (letter, option) if spelling}
+        offered = set(press_tab(f"ddl {name} -", folder))
+        check(offered == wanted, f"ddl {name} -: {sorted(offered ^ wanted)}")
+    check(set(press_tab("ddl-top -", folder)) == set(press_tab("ddl top -", folder)), "ddl-top is ddl top")
+    offers = {
+        "ddl rec": {"record"},
+        "ddl model wh": {"whatif"},
+        "ddl top --color ": {"auto", "always", "never"},
+        "ddl top --color=a": {"auto", "always"},
+        "ddl top --color=": {"auto", "always", "never"},
+        "ddl-top --sort l": {"late"},
+        "ddl-top -n 5 ": {"one.ddl"},
+        "ddl analyze --metric ccr_x": {"ccr_xfer"},
+        "ddl report on": {"one.ddl"},
+        "ddl report one.ddl colle": {"collectives"},
+        "ddl report collectives ": {"one.ddl"},
+        "ddl report --csv v_co": {"v_collective", "v_counter"},
+        "ddl report --html t": {"table.csv", "trace.json"},
+        "ddl import ki": {"kineto"},
+        "ddl import kineto tr": {"trace.json"},
+        "ddl scaling t": {"table.csv"},
+        "ddl record --mpi ": {"openmpi", "mpich"},
+        "ddl record --collectors mpi,nv": {"mpi,nvtx"},
+        "ddl record -o one": {"one.ddl"},
+        "ddl model fit --algorithm ri": {"ring"},
+        "ddl completion f": {"fish"},
+        "ddl manual ddl-": {"ddl-top"},
+        "ddl report one.ddl nonsense": set(),
+        "ddl nonsense ": set(),
+    }
+    for line, wanted in offers.items():
+        check(set(press_tab(line, folder)) == wanted, f"{line!r}: {press_tab(line, folder)}")
+    check("bash" in press_tab("ddl record -o x -- ba", folder), "the command of a job")
+    check("bash" in press_tab("ddl record --steps 1:2 ba", folder), "the command of a job without --")
+    check(press_tab("ddl record -- bash tr", folder) == ["trace.json"], "an argument of the job")
+    check(press_tab("ddl record -- bash --mpi ", folder) != ["openmpi", "mpich"], "options of the job are its own")
+
+
+def other_shells_read_it(folder):
+    known = commands()
+    for shell, name in (("zsh", "_ddl"), ("fish", "ddl.fish")):
+        script = (COMPLETIONS / name).read_text()
+        for command, options in known.items():
+            mark = f"_ddl_{command.replace(' ', '_')}()" if shell == "zsh" else f"'__ddl_is {command}'"
+            lines = script.split(mark, 1)[1].split("\n}\n")[0] if shell == "zsh" else "\n".join(row for row in script.splitlines() if mark in row)
+            for letter, option, takes in options:
+                spelled = rf"--{option[2:]}{'=' if takes else ''}" if shell == "zsh" else rf" -l {option[2:]} {'-[xr] ' if takes else ''}"
+                check(re.search(spelled, lines), f"{shell}, ddl {command}: {option} is missing")
+        if shutil.which(shell):
+            done = run([shell, "-n", COMPLETIONS / name])
+            check(done.returncode == 0 and not done.stderr, f"{shell} -n: {done.stderr}")
+        else:
+            print(f"no {shell}: its script was not parsed")
+
+
+if __name__ == "__main__":
+    main(pages_are_what_the_program_prints, the_manual_has_every_option, the_environment_is_complete, bash_offers, other_shells_read_it)
