@@ -187,6 +187,9 @@ static void too_much(void) {
       } else {
         for (int i = 0; i < 3; ++i) CALL(MPI_Wait, &requests[i], MPI_STATUS_IGNORE);
       }
+#ifndef OPEN_MPI /* MPICH counts for a message that was too long what its request object was last used for */
+      PMPI_Status_set_elements(&statuses[0], MPI_BYTE, 0);
+#endif
       note_statuses("status", statuses, 3, MPI_INT);
       note_requests(requests, 3);
     }
