@@ -5,7 +5,7 @@
 // prints "way rows cpu_ns_per_row" for each way and round, the ways in turns:
 //   ingest     the run's spools -> store, indices included
 //   vtab       INSERT INTO event SELECT from a virtual table that makes the same rows from nothing
-//   indexed    the same, and the indices that the store has on them
+//   indexed    the same, with the indices that the store has on them
 //   prepared   the same rows by one prepared INSERT, bound and stepped once a row
 #include <SQLiteCpp/Database.h>
 #include <SQLiteCpp/Statement.h>
@@ -78,6 +78,7 @@ void by_vtab(SQLite::Database& db, int64_t rows, bool numbered) {
 }
 
 void by_indexed_vtab(SQLite::Database& db, int64_t rows, bool numbered) {
+  store::create_event_order(db);
   by_vtab(db, rows, numbered);
   store::create_indices(db);
 }

@@ -174,7 +174,7 @@ CREATE TABLE range_profile (
 
 -- Calls and requests. kind call: enter to leave of a call. kind request: post enter to leave of the completing call of a non-blocking operation.
 CREATE TABLE event (
-  id INTEGER PRIMARY KEY,   -- grouped by process and thread, in the order of start_ns within them
+  id INTEGER PRIMARY KEY,   -- grouped by process, in the order of start_ns within it (kind 4: after all others; of imported runs: as the trace had them)
   process INTEGER NOT NULL, -- process.id
   thread INTEGER NOT NULL,  -- thread.thread (requests: of the thread that completed it)
   kind INTEGER NOT NULL,    -- 1 call of MPI, 2 request, 3 call of NCCL (what the host did: it only enqueues), 4 collective of NCCL as a device carried it out

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "analyzer/passes/blame.h"
@@ -26,7 +27,7 @@ struct Assembled {
   std::optional<double> sigma_ns;  ///< of the members' clocks against each other
 };
 
-/// Reads instance after instance. One member on one-rank communicators, where equal numbers mean nothing.
+/// Reads instance after instance, those of all communicators mixed. One member on one-rank communicators, where equal numbers mean nothing.
 class InstanceReader {
  public:
   InstanceReader(SQLite::Database& db, const Catalog& catalog)
@@ -34,7 +35,7 @@ class InstanceReader {
         rows_(db,
               "SELECT e.id, e.comm, e.seq, e.process, e.kind, e.op, coalesce(n.kernel_start_ns, e.start_ns), coalesce(n.kernel_duration_ns,"
               " e.duration_ns), e.bytes, e.peer, e.step, n.source = 'profiler', n.share_begin, n.share_end, n.share_total FROM event e"
-              " LEFT JOIN nccl_collective n ON n.event = e.id WHERE e.seq IS NOT NULL AND e.comm IS NOT NULL ORDER BY e.comm, e.seq") {
+              " LEFT JOIN nccl_collective n ON n.event = e.id WHERE e.seq IS NOT NULL AND e.comm IS NOT NULL ORDER BY e.seq, e.comm") {
     more_ = rows_.next();
   }
 
@@ -116,58 +117,47 @@ std::set<int64_t> trusted_across_hosts(SQLite::Database& db, const Catalog& cata
   std::set<int64_t> trusted;
   const auto usable = [](const auto& host) { return host.second.sigma_ns && *host.second.sigma_ns > 0; };
   if (std::none_of(catalog.host_clocks.begin(), catalog.host_clocks.end(), usable)) return trusted;
-  InstanceReader reader(db, catalog);
-  MedianSketch waits_ns;
-  double sigma_ns = 0;
-  int64_t comm = 0;
-  const auto close = [&] {
-    const std::optional<double> median_ns = waits_ns.median();
-    if (median_ns && sigma_ns < kTrustedSigmaShare * *median_ns) trusted.insert(comm);
-    waits_ns = {};
-    sigma_ns = 0;
+  struct Waits {
+    MedianSketch waits_ns;
+    double sigma_ns = 0;
   };
+  std::map<int64_t, Waits> by_communicator;
+  InstanceReader reader(db, catalog);
   for (Assembled next; reader.next(next);) {
-    if (next.communicator->id != comm) {
-      close();
-      comm = next.communicator->id;
-    }
     if (next.instance.clock_trusted || !next.sigma_ns) continue;
-    sigma_ns = std::max(sigma_ns, *next.sigma_ns);
+    Waits& waits = by_communicator[next.communicator->id];
+    waits.sigma_ns = std::max(waits.sigma_ns, *next.sigma_ns);
     next.instance.clock_trusted = true;
     for (int64_t wait_ns : split_waiting(next.instance).wait_ns) {
-      if (wait_ns > 0) waits_ns.add(static_cast<double>(wait_ns));
+      if (wait_ns > 0) waits.waits_ns.add(static_cast<double>(wait_ns));
     }
   }
-  close();
+  for (const auto& [comm, waits] : by_communicator) {
+    const std::optional<double> median_ns = waits.waits_ns.median();
+    if (median_ns && waits.sigma_ns < kTrustedSigmaShare * *median_ns) trusted.insert(comm);
+  }
   return trusted;
 }
 
-/// Highest number that each process left behind on the communicator at hand: findings need it to tell who is behind.
+/// Highest number that each process left behind on each communicator: findings need it to tell who is behind.
 class Reached {
  public:
-  explicit Reached(SQLite::Database& db)
-      : insert_(
-            (db.exec("CREATE TEMP TABLE reached (comm INTEGER, process INTEGER, seq INTEGER, PRIMARY KEY (comm, process)) WITHOUT ROWID"),
-             db),
-            "INSERT INTO temp.reached VALUES (?, ?, ?)") {}
-
   void add(int64_t comm, int64_t seq, const std::vector<Member>& members) {
-    if (comm != comm_) flush();
-    comm_ = comm;
+    auto& of_comm = seq_[comm];
     for (const Member& m : members) {
-      int64_t& highest = seq_[m.process];
+      int64_t& highest = of_comm[m.process];
       highest = std::max(highest, seq);
     }
   }
-  void flush() {
-    for (const auto& [process, seq] : seq_) insert_.run(comm_, process, seq);
-    seq_.clear();
+  void write(SQLite::Database& db) const {
+    db.exec("CREATE TEMP TABLE reached (comm INTEGER, process INTEGER, seq INTEGER, PRIMARY KEY (comm, process)) WITHOUT ROWID");
+    Query insert(db, "INSERT INTO temp.reached VALUES (?, ?, ?)");
+    for (const auto& [comm, processes] : seq_)
+      for (const auto& [process, seq] : processes) insert.run(comm, process, seq);
   }
 
  private:
-  Query insert_;
-  int64_t comm_ = 0;
-  std::map<int64_t, int64_t> seq_;
+  std::map<int64_t, std::unordered_map<int64_t, int64_t>> seq_;  ///< by communicator and process
 };
 
 /// Transfer of each communicator by step: temp.comm_step. Non-blocking collectives only tell an upper bound and stay out.
@@ -182,24 +172,30 @@ class TransferBySteps {
   void add(int64_t comm, const Instance& instance, const Split& split, std::optional<int64_t> bytes) {
     const std::optional<int64_t> step = instance.members.front().step;
     if (!step || instance.nonblocking || split.wait_ns.empty() || bytes.value_or(0) == 0) return;
-    if (comm != comm_ || step != step_) flush();
-    comm_ = comm;
-    step_ = step;
-    xfer_ns_ += transfer_time_ns(instance, split);
-    bytes_ += *bytes;
+    OneStep& sum = sums_[comm];
+    if (*step != sum.step) {
+      write(comm, sum);
+      sum = {.step = *step};
+    }
+    sum.xfer_ns += transfer_time_ns(instance, split);
+    sum.bytes += *bytes;
   }
   void flush() {
-    if (bytes_ > 0) insert_.run(comm_, step_, xfer_ns_, bytes_);
-    xfer_ns_ = 0;
-    bytes_ = 0;
+    for (const auto& [comm, sum] : sums_) write(comm, sum);
   }
 
  private:
+  struct OneStep {
+    int64_t step = 0;
+    double xfer_ns = 0;
+    int64_t bytes = 0;
+  };
+  void write(int64_t comm, const OneStep& sum) {
+    if (sum.bytes > 0) insert_.run(comm, sum.step, sum.xfer_ns, sum.bytes);
+  }
+
   Query insert_;
-  int64_t comm_ = 0;
-  std::optional<int64_t> step_;
-  double xfer_ns_ = 0;
-  int64_t bytes_ = 0;
+  std::map<int64_t, OneStep> sums_;  ///< by communicator: the step at hand
 };
 
 /// Sums that metrics read: temp.wire and temp.unsplit.
@@ -236,7 +232,7 @@ CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalo
   CollectiveLosses losses;
   Blame blame(db);
   CollectiveGroups groups;
-  Reached reached(db);
+  Reached reached;
   TransferBySteps transfers(db);
   Sums sums;
   Query insert(db,
@@ -280,7 +276,7 @@ CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalo
   }
   blame.write();
   groups.write(db, catalog);
-  reached.flush();
+  reached.write(db);
   transfers.flush();
   sums.write(db);
   losses.bad_intervals = reader.bad_intervals();

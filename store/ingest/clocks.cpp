@@ -88,9 +88,13 @@ int64_t saturating_subtract(int64_t a, int64_t b) {
 }
 
 int64_t ProcessClock::duration_ns(uint64_t start_ticks, uint64_t duration_ticks) const {
+  return duration_ns(time_ns(start_ticks), start_ticks, duration_ticks);
+}
+
+int64_t ProcessClock::duration_ns(int64_t start_ns, uint64_t start_ticks, uint64_t duration_ticks) const {
   constexpr int64_t kLongest = static_cast<int64_t>(kMaxSpan);
   int64_t duration;
-  if (__builtin_sub_overflow(time_ns(start_ticks + duration_ticks), time_ns(start_ticks), &duration)) return kLongest;
+  if (__builtin_sub_overflow(time_ns(start_ticks + duration_ticks), start_ns, &duration)) return kLongest;
   return std::clamp(duration, int64_t{0}, kLongest);
 }
 

@@ -68,6 +68,8 @@ struct ProcessClock {
   int64_t time_ns(uint64_t ticks) const;
   /// Distance of two moments on the axis, so that start + duration is exactly where another process sees the same moment.
   int64_t duration_ns(uint64_t start_ticks, uint64_t duration_ticks) const;
+  /// The same by one who knows time_ns(start_ticks) already.
+  int64_t duration_ns(int64_t start_ns, uint64_t start_ticks, uint64_t duration_ticks) const;
   /// For sums of durations.
   int64_t span_ns(uint64_t ticks) const;
   /// What to add to this host's CLOCK_MONOTONIC to reach the axis where the axis is zero.

@@ -101,6 +101,7 @@ IngestSummary fill(SQLite::Database& db, const RunDirectory& run, size_t spools,
 
   SQLite::Transaction transaction(db);
   SpoolTable spool_table(db);
+  create_event_order(db);
   write_names(db);
   const std::vector<int64_t> hosts = write_hosts(db, scans, worlds.order, clocks);
   IngestSummary summary;

@@ -119,7 +119,7 @@ class RecordRows : public RowSource {
         row.datatype = known_code(kDatatypeNames, payload_datatype(r->payload));
         row.reduction = known_code(kReductionNames, payload_reduction(r->payload));
     }
-    row.duration_ns = clock.duration_ns(r->start_ticks, record_duration_ticks(r->word));
+    row.duration_ns = clock.duration_ns(row.start_ns, r->start_ticks, record_duration_ticks(r->word));
     return true;
   }
 

@@ -1,7 +1,7 @@
 #include "store/ingest/record_stream.h"
 
 #include <algorithm>
-#include <iterator>
+#include <utility>
 
 namespace ddl::store {
 
@@ -10,8 +10,10 @@ namespace {
 constexpr size_t kMaxChunks = 64;
 
 bool starts_earlier(const Record& a, const Record& b) { return a.start_ticks < b.start_ticks; }
-/// Heap order: the chunk with the earliest record on top.
-constexpr auto kLater = [](const auto& a, const auto& b) { return starts_earlier(b.front(), a.front()); };
+/// Heap order: the chunk with the earliest record on top; what starts together comes in the order of threads.
+constexpr auto kLater = [](const auto& a, const auto& b) {
+  return std::pair(b.front().start_ticks, b.thread) < std::pair(a.front().start_ticks, a.thread);
+};
 
 }  // namespace
 
@@ -21,27 +23,23 @@ void RecordStream::rewind(uint32_t kinds) {
   kinds_ = kinds;
   bytes_read_ = 0;
   loaded_.clear();
-  thread_ = timeline_.events.begin();
-  enter_thread();
-}
-
-void RecordStream::enter_thread() {
   waiting_.clear();
-  if (thread_ == timeline_.events.end()) return;
-  std::copy_if(thread_->second.begin(), thread_->second.end(), std::back_inserter(waiting_),
-               [&](const EventChunk& chunk) { return (chunk.kinds & kinds_) != 0; });
+  for (const auto& [thread, chunks] : timeline_.events)
+    for (const EventChunk& chunk : chunks)
+      if ((chunk.kinds & kinds_) != 0) waiting_.push_back({chunk, thread});
   std::stable_sort(waiting_.begin(), waiting_.end(),
-                   [](const EventChunk& a, const EventChunk& b) { return a.first_ticks > b.first_ticks; });
+                   [](const Waiting& a, const Waiting& b) { return a.chunk.first_ticks > b.chunk.first_ticks; });
 }
 
-void RecordStream::load(const EventChunk& chunk) {
+void RecordStream::load(const Waiting& waiting) {
   Loaded loaded;
   if (!spare_.empty()) {
     loaded = std::move(spare_.back());
     spare_.pop_back();
   }
-  reader_.read_records(chunk.chunk, loaded.records);
-  bytes_read_ += chunk.chunk.header.bytes;
+  loaded.thread = waiting.thread;
+  reader_.read_records(waiting.chunk.chunk, loaded.records);
+  bytes_read_ += waiting.chunk.chunk.header.bytes;
   std::erase_if(loaded.records, [&](const Record& r) { return (kinds_ >> static_cast<uint32_t>(record_kind(r.word)) & 1) == 0; });
   if (!std::is_sorted(loaded.records.begin(), loaded.records.end(), starts_earlier)) {
     std::stable_sort(loaded.records.begin(), loaded.records.end(), starts_earlier);
@@ -66,17 +64,14 @@ const Record* RecordStream::next() {
       loaded_.pop_back();
     }
   }
-  for (;;) {
-    while (!waiting_.empty() && loaded_.size() < kMaxChunks &&
-           (loaded_.empty() || waiting_.back().first_ticks <= loaded_.front().front().start_ticks)) {
-      const EventChunk chunk = waiting_.back();
-      waiting_.pop_back();
-      load(chunk);
-    }
-    if (!loaded_.empty()) return &loaded_.front().front();
-    if (thread_ == timeline_.events.end() || ++thread_ == timeline_.events.end()) return nullptr;
-    enter_thread();
+  const size_t most = kMaxChunks + timeline_.events.size();
+  while (!waiting_.empty() && loaded_.size() < most &&
+         (loaded_.empty() || waiting_.back().chunk.first_ticks <= loaded_.front().front().start_ticks)) {
+    const Waiting next = waiting_.back();
+    waiting_.pop_back();
+    load(next);
   }
+  return loaded_.empty() ? nullptr : &loaded_.front().front();
 }
 
 }  // namespace ddl::store

@@ -1,9 +1,9 @@
-// The finished records of one process's log, thread by thread, in the order of their start.
+// The finished records of one process's log, of all its threads, in the order of their start.
 //
 // A thread's calls are already in that order; requests and ranges are written when they end and so lie later in the log than they
-// began. So each chunk is sorted by itself and the chunks of a thread are merged; a chunk is read when the merge reaches its earliest
-// record and forgotten when it is used up. That holds two or three chunks at a time unless requests stay open for very long. Beyond
-// kMaxChunks the order is given up rather than the memory.
+// began. So each chunk is sorted by itself and the chunks are merged; a chunk is read when the merge reaches its earliest record and
+// forgotten when it is used up. That holds two or three chunks of each thread at a time unless requests stay open for very long. Beyond
+// kMaxChunks and one a thread the order is given up rather than the memory.
 #pragma once
 
 #include <cstdint>
@@ -22,24 +22,28 @@ class RecordStream {
   void rewind(uint32_t kinds);
   /// The next record, or nullptr at the end. Valid until the next call.
   const Record* next();
-  uint32_t thread() const { return thread_->first; }
+  /// Of that record.
+  uint32_t thread() const { return loaded_.front().thread; }
   /// Bytes of chunks read since rewind().
   uint64_t bytes_read() const { return bytes_read_; }
 
  private:
+  struct Waiting {
+    EventChunk chunk;
+    uint32_t thread;
+  };
   struct Loaded {
+    uint32_t thread = 0;
     std::vector<Record> records;
     size_t position = 0;
     const Record& front() const { return records[position]; }
   };
-  void enter_thread();
-  void load(const EventChunk& chunk);
+  void load(const Waiting& waiting);
 
   const SpoolReader& reader_;
   const Timeline& timeline_;
-  std::map<uint32_t, std::vector<EventChunk>>::const_iterator thread_;
-  std::vector<EventChunk> waiting_;  ///< of this thread, latest first
-  std::vector<Loaded> loaded_;       ///< heap: the one with the earliest record on top
+  std::vector<Waiting> waiting_;  ///< latest first
+  std::vector<Loaded> loaded_;    ///< heap: the one with the earliest record on top
   std::vector<Loaded> spare_;
   uint32_t kinds_ = 0;
   uint64_t bytes_read_ = 0;

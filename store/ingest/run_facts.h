@@ -23,7 +23,11 @@ std::vector<int64_t> write_hosts(SQLite::Database& db, const std::vector<Scan>& 
 /// Fills meta from job.json, the clocks and the processes that are in the store already. `spools`: files that were looked at.
 void write_meta(SQLite::Database& db, const RunDirectory& run, size_t spools, const Clocks& clocks, int64_t ingested_at_ns, Losses& losses);
 
-/// The indices that the analyzer and the views need, made once everything is loaded.
+/// The index of events by process and time, for one who is about to insert them in just that order: each row then goes to its end, which
+/// costs half of sorting them all afterwards.
+void create_event_order(SQLite::Database& db);
+
+/// The indices that the analyzer and the views need, those that are not there yet: for when everything is loaded.
 void create_indices(SQLite::Database& db);
 
 }  // namespace ddl::store

@@ -152,7 +152,7 @@ TEST_F(HandmadeSpoolTest, OnlyCallsThatTheirThreadHasNotLeftAreOpen) {
   EXPECT_EQ(number("SELECT count(*) FROM v_open_call"), 2);
 }
 
-TEST_F(HandmadeSpoolTest, RequestsAreSortedInAcrossChunks) {
+TEST_F(HandmadeSpoolTest, EventsAreSortedAcrossChunksAndThreads) {
   const size_t second = spool_.add_chunk(ChunkKind::kEvents);
   const size_t third = spool_.add_chunk(ChunkKind::kEvents);
   for (const uint32_t at : {100, 200, 300, 900}) spool_.append(log_, record(RecordKind::kCall, 17, at, 1, 1, 0, at));
@@ -160,11 +160,11 @@ TEST_F(HandmadeSpoolTest, RequestsAreSortedInAcrossChunks) {
     spool_.append(second, record(RecordKind::kCall, 17, at, 1, 1, 0, at));  // 50, 250: completed here
   for (const uint32_t at : {1200, 150, 1050}) spool_.append(third, record(RecordKind::kCall, 17, at, 1, 1, 0, at));
   const size_t other = spool_.add_chunk(ChunkKind::kEvents, kMinChunkBytes, 1);
-  spool_.append(other, record(RecordKind::kCall, 17, 10, 1, 1, 0, 10));
+  for (const uint32_t at : {10, 100, 260, 2000}) spool_.append(other, record(RecordKind::kCall, 17, at, 1, 1, 0, at));
   load();
-  Rows expected;
-  for (const char* at : {"50", "100", "150", "200", "250", "300", "900", "1000", "1050", "1100", "1200"}) expected.push_back({"0", at});
-  expected.push_back({"1", "10"});
+  Rows expected = {{"1", "10"}, {"0", "50"}, {"0", "100"}, {"1", "100"}, {"0", "150"}, {"0", "200"}, {"0", "250"}, {"1", "260"}};
+  for (const char* at : {"300", "900", "1000", "1050", "1100", "1200"}) expected.push_back({"0", at});
+  expected.push_back({"1", "2000"});
   EXPECT_EQ(rows("SELECT thread, start_ns FROM event ORDER BY id"), expected);
 }
 
