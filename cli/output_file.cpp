@@ -14,47 +14,58 @@
 #include "core/error.h"
 
 namespace ddl::cli {
-namespace {
 
-// The errno of what failed, 0: nothing did.
-int write_to(const std::string& path, int flags, std::string_view text) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC | flags, 0666);
-  if (fd < 0) return errno;
-  int error = 0;
-  while (!text.empty() && error == 0) {
-    const ssize_t written = write(fd, text.data(), text.size());
-    if (written >= 0)
-      text.remove_prefix(static_cast<size_t>(written));
-    else if (errno != EINTR)
-      error = errno;
-  }
-  if (close(fd) != 0 && error == 0) error = errno;
-  return error;
-}
-
-}  // namespace
-
-void write_output(const std::string& path, std::string_view text) {
-  if (path == "-") {
-    print_out(text);
-    return;
-  }
+OutputFile::OutputFile(const std::string& path) : path_(path) {
+  if (path == "-") return;
   struct stat there {};
-  int error = 0;
   if (stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
-    error = S_ISDIR(there.st_mode) ? EISDIR : write_to(path, 0, text);
+    if (S_ISDIR(there.st_mode)) fail(EISDIR);
+    fd_ = open(path.c_str(), O_WRONLY | O_CLOEXEC);
   } else {
     std::error_code ignored;
     const std::filesystem::path real = std::filesystem::weakly_canonical(path, ignored);  // through a link, to what it names
-    const std::string target = real.empty() ? path : real.string();
-    const std::string aside = fmt::format("{}.{}.new", target, getpid());
-    error = write_to(aside, O_CREAT | O_EXCL | O_NOFOLLOW, text);
-    if (error == 0 && rename(aside.c_str(), target.c_str()) != 0) error = errno;
-    if (error != 0 && error != EEXIST) unlink(aside.c_str());
+    target_ = real.empty() ? path : real.string();
+    const std::string aside = fmt::format("{}.{}.new", target_, getpid());
+    fd_ = open(aside.c_str(), O_WRONLY | O_CLOEXEC | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
+    if (fd_ >= 0) aside_ = aside;
   }
-  if (error != 0)
-    throw Error(fmt::format("cannot write {}: {}", path, std::strerror(error)),
-                error == ENOSPC ? "the disk is full" : "name a file in a folder that you may write to; - is standard output");
+  if (fd_ < 0) fail(errno);
+}
+
+OutputFile::~OutputFile() {
+  if (fd_ >= 0) close(fd_);
+  if (!aside_.empty()) unlink(aside_.c_str());
+}
+
+void OutputFile::write(std::string_view text) {
+  if (path_ == "-") return print_out(text);
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd_, text.data(), text.size());
+    if (written >= 0)
+      text.remove_prefix(static_cast<size_t>(written));
+    else if (errno != EINTR)
+      fail(errno);
+  }
+}
+
+void OutputFile::finish() {
+  if (path_ == "-") return;
+  const int fd = fd_;
+  fd_ = -1;
+  if (close(fd) != 0) fail(errno);
+  if (!aside_.empty() && rename(aside_.c_str(), target_.c_str()) != 0) fail(errno);
+  aside_.clear();
+}
+
+void OutputFile::fail(int error) const {
+  throw Error(fmt::format("cannot write {}: {}", path_, std::strerror(error)),
+              error == ENOSPC ? "the disk is full" : "name a file in a folder that you may write to; - is standard output");
+}
+
+void write_output(const std::string& path, std::string_view text) {
+  OutputFile file(path);
+  file.write(text);
+  file.finish();
 }
 
 }  // namespace ddl::cli

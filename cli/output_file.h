@@ -6,8 +6,27 @@
 
 namespace ddl::cli {
 
-/// Writes all of `text` to `path` ("-": standard output), aside first and then renamed, so that nobody ever reads half of it and a full
-/// disk leaves the old file. What is not a regular file (a pipe, /dev/null) is written to as it is. Throws ddl::Error.
+/// Written aside and renamed by finish(), so that nobody ever reads half of it, and a full disk or an error leaves the old file. "-" is
+/// standard output; what is not a regular file (a pipe, /dev/null) is written to as it is. All but the destructor throw ddl::Error.
+class OutputFile {
+ public:
+  explicit OutputFile(const std::string& path);
+  ~OutputFile();  ///< without finish(): as if nothing had been written
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void write(std::string_view text);
+  void finish();
+
+ private:
+  [[noreturn]] void fail(int error) const;
+
+  std::string path_, target_;
+  std::string aside_;  ///< empty: nothing is to be renamed, or removed
+  int fd_ = -1;        ///< -1: standard output, or finished
+};
+
+/// All of `text` as one OutputFile.
 void write_output(const std::string& path, std::string_view text);
 
 }  // namespace ddl::cli

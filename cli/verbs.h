@@ -27,6 +27,7 @@ int run_diff(const Arguments& arguments);
 int run_scaling(const Arguments& arguments);
 int run_tune(const Arguments& arguments);
 int run_import(const Arguments& arguments);
+int run_export(const Arguments& arguments);
 int run_top(const Arguments& arguments);
 int run_doctor(const Arguments& arguments);
 int run_completion(const Arguments& arguments);

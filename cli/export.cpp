@@ -1,0 +1,121 @@
+// ddl export: the run, or a part of it, for other programs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <span>
+
+#include "cli/interrupts.h"
+#include "cli/open_run.h"
+#include "cli/options.h"
+#include "cli/output_file.h"
+#include "cli/verbs.h"
+#include "core/error.h"
+#include "reports/csv.h"
+
+namespace fs = std::filesystem;
+namespace po = boost::program_options;
+
+namespace ddl::cli {
+namespace {
+
+struct Request {
+  Run& run;
+  const VerbOptions& options;
+  std::optional<std::string> output;  ///< -o
+};
+
+struct ExportFormat {
+  const char* name;
+  const char* sentence;
+  std::vector<std::string> options;  ///< that it takes besides -o
+  void (*write)(const Request& request);
+};
+
+/// A folder for several files, made if it is not there.
+fs::path output_folder(const std::string& name) {
+  std::error_code error;
+  fs::create_directories(name, error);
+  if (!fs::is_directory(name)) {
+    throw Error(fmt::format("cannot make the folder {}{}", name, error ? ": " + error.message() : ""),
+                "several files go into a folder: name one that may be made, or is there");
+  }
+  return name;
+}
+
+void write_one_csv(SQLite::Database& db, const std::string& table, const std::string& path) {
+  OutputFile file(path);
+  reports::write_csv(db, table, [&](std::string_view text) {
+    Interrupts::check();
+    file.write(text);
+  });
+  file.finish();
+}
+
+void export_csv(const Request& request) {
+  if (const auto table = request.options.maybe<std::string>("table"))
+    return write_one_csv(request.run.db, *table, request.output.value_or("-"));
+  if (!request.output)
+    throw Error("which table?", "--table NAME, e.g. --table v_step; or -o DIR for a file of each view", ExitCode::kUsage);
+  const fs::path folder = output_folder(*request.output);
+  for (const std::string& view : reports::stable_views()) write_one_csv(request.run.db, view, folder / (view + ".csv"));
+}
+
+const ExportFormat kFormats[] = {
+    {"csv", "one view or table (--table), or every view v_* as a file of its own (-o DIR)", {"table"}, export_csv},
+};
+
+std::string formats_text() {
+  std::string text = "Writes a run in a format that other programs read (docs/how-to/export.md).\n\nFORMAT is one of\n";
+  for (const ExportFormat& format : kFormats) text += fmt::format("  {:<12} {}\n", format.name, format.sentence);
+  return text;
+}
+
+const ExportFormat& known_format(const std::string& name) {
+  std::vector<std::string> names;
+  for (const ExportFormat& format : kFormats) {
+    if (format.name == name) return format;
+    names.emplace_back(format.name);
+  }
+  throw Error(fmt::format("unknown format '{}'", name), did_you_mean(name, names, "see: ddl export --help"), ExitCode::kUsage);
+}
+
+/// An option that the format would pass over in silence is an error.
+void refuse_other_options(const ExportFormat& format, const VerbOptions& options) {
+  for (const ExportFormat& other : kFormats)
+    for (const std::string& option : other.options)
+      if (options.has(option.c_str()) && std::find(format.options.begin(), format.options.end(), option) == format.options.end())
+        throw Error(fmt::format("{} takes no --{}", format.name, option), "see: ddl export --help", ExitCode::kUsage);
+}
+
+}  // namespace
+
+int run_export(const Arguments& arguments) {
+  const std::string text = formats_text();
+  VerbOptions options({.verb = "export",
+                       .usage = "FORMAT [RUN] [options]",
+                       .text = text,
+                       .example = "  ddl export csv slow.ddl --table v_collective > collectives.csv\n"
+                                  "  ddl export csv slow.ddl -o slow-csv"});
+  options.add()("output,o", po::value<std::string>()->value_name("FILE"),
+                "where to; - is standard output; a folder where there are several files")(
+      "table", po::value<std::string>()->value_name("NAME"), "csv: a view or table of the store, e.g. v_collective");
+  options.allow_words(2);
+  if (!options.parse(arguments)) return 0;
+  const std::vector<std::string>& words = options.words();
+  if (words.empty()) throw Error("which format?", "e.g. ddl export csv --table v_step", ExitCode::kUsage);
+  const ExportFormat& format = known_format(words[0]);
+  refuse_other_options(format, options);
+  Run run = open_run(words.size() > 1 ? words[1] : "");
+
+  const Interrupts interrupts;
+  try {
+    format.write({run, options, options.maybe<std::string>("output")});
+  } catch (const Error&) {
+    Interrupts::obey();
+    throw;
+  }
+  return 0;
+}
+
+}  // namespace ddl::cli

@@ -1,0 +1,102 @@
+// ddl export, from the command line to the files that it leaves.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "tests/cli/ddl_command.h"
+#include "tests/support/synthetic_run.h"
+
+namespace ddl::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace test::literals;
+
+class Export : public testing::Test {
+ protected:
+  std::string write(const test::SyntheticRun& job, const char* name = "job.ddl") const {
+    job.write(folder_ / name);
+    return (folder_ / name).string();
+  }
+  static test::SyntheticRun job() { return test::run().ranks(2).steps(3).layer("conv1", 5_ms).allreduce(4_MiB, 2_ms).slow(1, 1_ms); }
+  static std::string contents(const fs::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  }
+  std::string path(const char* name) const { return (folder_ / name).string(); }
+  test::ScratchFolder folder_;
+};
+
+TEST_F(Export, OneTableAsCsv) {
+  const std::string run = write(job());
+  const Result result = ddl_command({"export", "csv", run, "--table", "collective"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_TRUE(result.out.starts_with("event,bytes,wait_ns,")) << result.out;
+  EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 7);
+  EXPECT_EQ(ddl_command({"export", "csv", run, "--table", "v_step", "-o", path("steps.csv")}).out, "");
+  EXPECT_EQ(contents(folder_ / "steps.csv"), ddl_command({"report", run, "--csv", "v_step"}).out);
+  EXPECT_EQ(ddl_command({"export", "csv", run, "--table", "v_step", "-o", "-"}).out, contents(folder_ / "steps.csv"));
+}
+
+TEST_F(Export, EveryViewAsCsv) {
+  const std::string run = write(job());
+  ASSERT_EQ(ddl_command({"export", "csv", run, "-o", path("views")}).code, 0);
+  size_t files = 0;
+  for (const auto& entry : fs::directory_iterator(folder_ / "views")) {
+    ++files;
+    const std::string view = entry.path().stem().string();
+    EXPECT_EQ(entry.path().extension(), ".csv");
+    EXPECT_EQ(contents(entry.path()), ddl_command({"report", run, "--csv", view}).out) << view;
+  }
+  EXPECT_EQ(
+      std::to_string(files),
+      Json::parse(
+          ddl_command({"query", run, "SELECT count(*) AS n FROM sqlite_master WHERE name LIKE 'v~_%' ESCAPE '~'", "--json"}).out)[0]["n"]
+          .dump());
+}
+
+TEST_F(Export, HostileNamesAreOneFieldOfCsv) {
+  const std::string run = write(job().names(test::hostile_names()));
+  const std::string csv = ddl_command({"export", "csv", run, "--table", "v_layer"}).out;
+  EXPECT_TRUE(has(csv, ",'=1+1,")) << csv;
+  EXPECT_FALSE(has(csv, "\x1b"));
+  EXPECT_FALSE(has(csv, "\xff"));
+  EXPECT_TRUE(has(csv, ",\"\"\"quoted\"\", 'single', \\ ; --\",")) << csv;
+}
+
+TEST_F(Export, MistakesAreUsageErrors) {
+  const std::string run = write(job());
+  Result result = ddl_command({"export", "cvs", run});
+  EXPECT_EQ(result.code, 2);
+  EXPECT_EQ(result.err, "ddl: error: unknown format 'cvs'\nddl: hint: did you mean csv?\n");
+  EXPECT_EQ(ddl_command({"export"}).code, 2);
+  EXPECT_EQ(ddl_command({"export", "csv", run}).code, 2);
+  EXPECT_EQ(ddl_command({"export", "csv", run, "--table", "nonsense"}).code, 2);
+  EXPECT_TRUE(has(ddl_command({"export", "--help"}).out, "csv "));
+}
+
+TEST_F(Export, WhatCannotBeWrittenLeavesNothing) {
+  const std::string run = write(job());
+  std::ofstream(folder_ / "file") << "mine";
+  EXPECT_EQ(ddl_command({"export", "csv", run, "-o", path("file")}).code, 1);
+  EXPECT_EQ(ddl_command({"export", "csv", run, "--table", "nonsense", "-o", path("file")}).code, 2);
+  EXPECT_EQ(contents(folder_ / "file"), "mine");
+  EXPECT_EQ(ddl_command({"export", "csv", run, "--table", "v_step", "-o", path("none/steps.csv")}).code, 1);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 2) << "the run and the file";
+  const Result full = ddl_command({"export", "csv", run, "--table", "v_step", "-o", "/dev/full"});
+  EXPECT_EQ(full.code, 1);
+  EXPECT_TRUE(has(full.err, "the disk is full")) << full.err;
+}
+
+TEST_F(Export, ARunThatIsNotThere) {
+  const Result result = ddl_command({"export", "csv", path("absent.ddl"), "--table", "v_step"});
+  EXPECT_EQ(result.code, 3);
+  EXPECT_TRUE(has(result.err, "\nddl: hint: ")) << result.err;
+  EXPECT_EQ(result.out, "");
+}
+
+}  // namespace
+}  // namespace ddl::cli
