@@ -1,5 +1,6 @@
 // ddl export: the run, or a part of it, for other programs.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -9,9 +10,13 @@
 #include "cli/open_run.h"
 #include "cli/options.h"
 #include "cli/output_file.h"
+#include "cli/progress_bar.h"
+#include "cli/trace_options.h"
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "reports/csv.h"
+#include "reports/trace/kineto.h"
+#include "reports/trace/perfetto.h"
 
 namespace fs = std::filesystem;
 namespace po = boost::program_options;
@@ -61,8 +66,53 @@ void export_csv(const Request& request) {
   for (const std::string& view : reports::stable_views()) write_one_csv(request.run.db, view, folder / (view + ".csv"));
 }
 
+void export_perfetto(const Request& request) {
+  const std::string path = request.output.value_or("-");
+  if (path == "-" && isatty(STDOUT_FILENO))
+    throw Error("a trace is no text for a terminal", "-o FILE, or | a program that reads it", ExitCode::kUsage);
+  const reports::TraceRequest wanted = trace_request(request.options);
+  const reports::RunView view(request.run.db, request.options.maybe<int64_t>("world"));
+  OutputFile file(path);
+  ProgressBar bar;
+  const auto write = [&](std::string_view bytes) {
+    Interrupts::check();
+    file.write(bytes);
+  };
+  reports::write_perfetto(view, wanted, write, [&](double done) { bar.update("exporting", done); });
+  file.finish();
+}
+
+void export_chrome_json(const Request& request) {
+  const reports::TraceRequest wanted = trace_request(request.options);
+  const reports::RunView view(request.run.db, request.options.maybe<int64_t>("world"));
+  const reports::KinetoTraces traces(view, wanted);
+  // One rank may go anywhere; several need a folder.
+  const bool folder = request.output && *request.output != "-" && (traces.size() > 1 || fs::is_directory(*request.output));
+  if (traces.size() > 1 && !folder)
+    throw Error(fmt::format("{} ranks are as many files", traces.size()), "-o DIR, or --ranks N for one of them", ExitCode::kUsage);
+  const fs::path place = folder ? output_folder(*request.output) : fs::path(request.output.value_or("-"));
+  ProgressBar bar;
+  for (size_t i = 0; i < traces.size(); ++i) {
+    OutputFile file(folder ? place / traces.file_name(i) : place);
+    traces.write(i, [&](std::string_view text) {
+      Interrupts::check();
+      file.write(text);
+    });
+    file.finish();
+    bar.update("exporting", static_cast<double>(i + 1) / static_cast<double>(traces.size()));
+  }
+}
+
 const ExportFormat kFormats[] = {
     {"csv", "one view or table (--table), or every view v_* as a file of its own (-o DIR)", {"table"}, export_csv},
+    {"perfetto",
+     "a trace for ui.perfetto.dev: ranks, steps, layers, waiting and transfer of collectives",
+     {"steps", "ranks", "world"},
+     export_perfetto},
+    {"chrome-json",
+     "traces in the JSON of PyTorch's profiler, one a rank, for HTA and others (-o DIR)",
+     {"steps", "ranks", "world"},
+     export_chrome_json},
 };
 
 std::string formats_text() {
@@ -71,13 +121,16 @@ std::string formats_text() {
   return text;
 }
 
-const ExportFormat& known_format(const std::string& name) {
+std::vector<std::string> format_names() {
   std::vector<std::string> names;
-  for (const ExportFormat& format : kFormats) {
+  for (const ExportFormat& format : kFormats) names.emplace_back(format.name);
+  return names;
+}
+
+const ExportFormat& known_format(const std::string& name) {
+  for (const ExportFormat& format : kFormats)
     if (format.name == name) return format;
-    names.emplace_back(format.name);
-  }
-  throw Error(fmt::format("unknown format '{}'", name), did_you_mean(name, names, "see: ddl export --help"), ExitCode::kUsage);
+  throw Error(fmt::format("unknown format '{}'", name), did_you_mean(name, format_names(), "see: ddl export --help"), ExitCode::kUsage);
 }
 
 /// An option that the format would pass over in silence is an error.
@@ -96,11 +149,17 @@ int run_export(const Arguments& arguments) {
                        .usage = "FORMAT [RUN] [options]",
                        .text = text,
                        .example = "  ddl export csv slow.ddl --table v_collective > collectives.csv\n"
-                                  "  ddl export csv slow.ddl -o slow-csv"});
+                                  "  ddl export csv slow.ddl -o slow-csv\n"
+                                  "  ddl export perfetto slow.ddl --steps 100:109 -o slow.pftrace\n"
+                                  "  ddl export chrome-json slow.ddl --steps 100:109 -o slow-traces"});
   options.add()("output,o", po::value<std::string>()->value_name("FILE"),
                 "where to; - is standard output; a folder where there are several files")(
-      "table", po::value<std::string>()->value_name("NAME"), "csv: a view or table of the store, e.g. v_collective");
-  options.allow_words(2);
+      "table", po::value<std::string>()->value_name("NAME"), "csv: a view or table of the store, e.g. v_collective")(
+      "steps", po::value<std::string>()->value_name("A:B"), "traces: steps A to B only, both included; A is one step")(
+      "ranks", po::value<std::string>()->value_name("LIST"), "traces: these ranks only, e.g. 0-3,8")(
+      "world", po::value<int64_t>()->value_name("N"), "traces: which MPI_COMM_WORLD, if there are several");
+  options.suggest("table", reports::stable_views());
+  options.allow_words(2, WordKind::kRun, format_names());
   if (!options.parse(arguments)) return 0;
   const std::vector<std::string>& words = options.words();
   if (words.empty()) throw Error("which format?", "e.g. ddl export csv --table v_step", ExitCode::kUsage);

@@ -7,6 +7,7 @@
 #include "analyzer/query.h"
 #include "core/error.h"
 #include "reports/rows.h"
+#include "reports/safe_text.h"
 #include "store/database.h"
 
 namespace ddl::reports {
@@ -25,7 +26,12 @@ std::string field(const Value& value) {
 std::string csv_text(std::string_view text) {
   std::string out;
   if (!text.empty() && std::string_view("=+-@\t\r").find(text[0]) != std::string_view::npos) out = "'";
-  out += text;
+  for (size_t offset = 0; offset < text.size();) {  // somebody will look at the file in a terminal
+    const size_t start = offset;
+    const char32_t code = next_code_point(text, offset);
+    const bool control = (code < 0x20 && code != '\t' && code != '\n' && code != '\r') || (code >= 0x7f && code < 0xa0);
+    out += code == kNotUtf8 || control ? "\xef\xbf\xbd" : text.substr(start, offset - start);
+  }
   if (out.find_first_of(",\"\r\n") == std::string::npos && !out.starts_with(' ') && !out.ends_with(' ')) return out;
   std::string quoted = "\"";
   for (const char c : out) {

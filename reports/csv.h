@@ -19,7 +19,8 @@ void write_csv(Rows& rows, const Sink& sink);
 /// All rows of the view or table `name`; "call" and "calls" find v_call too. Throws ddl::Error with ExitCode::kUsage if there is none.
 void write_csv(SQLite::Database& db, std::string_view name, const Sink& sink);
 
-/// One field. Text that a spreadsheet would take for a formula gets a ' in front; quoted when it must be.
+/// One field. Text that a spreadsheet would take for a formula gets a ' in front; control characters and bytes that are not UTF-8 become
+/// U+FFFD; quoted when it must be.
 std::string csv_text(std::string_view text);
 
 /// The views v_*, as the schema has them.

@@ -107,6 +107,18 @@ const TorchCollective* find_torch_collective(std::string_view name) {
   return nullptr;
 }
 
+const TorchCollective* find_torch_collective_of(std::string_view op) {
+  for (const TorchCollective& known : kCollectives)
+    if (known.op == op) return &known;
+  return nullptr;
+}
+
+TorchTypeName find_torch_type_of(uint32_t code) {
+  for (const Type& known : kTypes)
+    if (code != 0 && known.type.code == code) return {known.name, known.type.bytes};
+  return {};
+}
+
 TorchType find_torch_type(std::string_view name) {
   for (const Type& known : kTypes)
     if (known.name == name) return known.type;

@@ -1,4 +1,5 @@
-// What profilers put into names: kernels of NCCL, copies, torch's names of collectives and types. Shared by the importers.
+// What profilers put into names: kernels of NCCL, copies, torch's names of collectives and types. Shared by the importers, and by the
+// export to Kineto's format.
 #pragma once
 
 #include <cstdint>
@@ -31,12 +32,22 @@ struct TorchCollective {
 /// Null: no collective or message of NCCL that we know.
 const TorchCollective* find_torch_collective(std::string_view name);
 
+/// By NCCL's name of it; the most usual one. Null: torch has none.
+const TorchCollective* find_torch_collective_of(std::string_view op);
+
 struct TorchType {
   uint32_t code = 0;  ///< core/names.h; 0: not known
   int64_t bytes = 0;  ///< of an element; 0: not known
 };
 /// "Float", "BFloat16", ...
 TorchType find_torch_type(std::string_view name);
+
+struct TorchTypeName {
+  std::string_view name;
+  int64_t bytes = 0;
+};
+/// Of a code of core/names.h; empty: torch has none.
+TorchTypeName find_torch_type_of(uint32_t code);
 
 /// "[0, 1, 2]"; empty if it is not all of the list ("[0, 1, ..., 63]").
 std::vector<int64_t> parse_ranks(std::string_view list);

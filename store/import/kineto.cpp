@@ -8,6 +8,7 @@
 //   steps          ranges named ProfilerStep#N
 //   rank           "distributedInfo" of the file; else a number in its name (worker3, rank-34)
 //   collectives    kernels named after NCCL; newer traces say of them group, elements and type
+//   MPI            categories mpi and mpi_request, which only `ddl export chrome-json` writes (reports/trace/kineto.cpp)
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,6 +20,7 @@
 
 #include "core/names.h"
 #include "core/range_names.h"
+#include "store/import/call_class.h"
 #include "store/import/decimal.h"
 #include "store/import/formats.h"
 #include "store/import/imported_run.h"
@@ -33,7 +35,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kUnixEra = 1'000'000'000'000'000'000;  // ns: later times count from 1970
 
-enum class Category { kOther, kKernel, kMemcpy, kMemset, kSync, kOverhead, kOperator, kAnnotation, kModule, kRuntime };
+enum class Category { kOther, kKernel, kMemcpy, kMemset, kSync, kOverhead, kOperator, kAnnotation, kModule, kRuntime, kCall, kRequest };
 
 Category category_of(std::string_view name) {
   static const std::unordered_map<std::string_view, Category> kCategories = {
@@ -42,7 +44,8 @@ Category category_of(std::string_view name) {
       {"cuda_sync", Category::kSync},         {"overhead", Category::kOverhead},    {"cpu_op", Category::kOperator},
       {"Operator", Category::kOperator},      {"operator", Category::kOperator},    {"user_annotation", Category::kAnnotation},
       {"python_function", Category::kModule}, {"cuda_runtime", Category::kRuntime}, {"cuda_driver", Category::kRuntime},
-      {"Runtime", Category::kRuntime},        {"runtime", Category::kRuntime}};
+      {"Runtime", Category::kRuntime},        {"runtime", Category::kRuntime},      {"mpi", Category::kCall},
+      {"mpi_request", Category::kRequest}};
   const auto found = kCategories.find(name);
   return found == kCategories.end() ? Category::kOther : found->second;
 }
@@ -99,10 +102,11 @@ class KinetoFile : public JsonVisitor {
 
   void on_gpu(const JsonRecord& event, Category category, int64_t start_ns, int64_t duration_ns);
   void on_range(const JsonRecord& event, Category category, int64_t start_ns, int64_t duration_ns);
+  void on_call(const JsonRecord& event, ImportedTiming timing, int64_t start_ns, int64_t duration_ns);
   void on_metadata(const JsonRecord& event);
   uint32_t thread_of(const JsonRecord& event);
   std::optional<ImportedOperation> collective_of(const JsonRecord& event, std::string_view kernel);
-  uint32_t group_of(const JsonRecord& event);
+  uint32_t group_of(const JsonRecord& event, CommunicatorOf of);
 
   ImportedRun& run_;
   size_t process_;
@@ -200,6 +204,12 @@ void KinetoFile::on_record(const JsonRecord& event) {
     case Category::kModule:
       on_range(event, category, *start_ns, *duration_ns);
       break;
+    case Category::kCall:
+      on_call(event, ImportedTiming::kCall, *start_ns, *duration_ns);
+      break;
+    case Category::kRequest:
+      on_call(event, ImportedTiming::kRequest, *start_ns, *duration_ns);
+      break;
     default:
       on_gpu(event, category, *start_ns, *duration_ns);
   }
@@ -273,14 +283,34 @@ void KinetoFile::on_gpu(const JsonRecord& event, Category category, int64_t star
   run_.gpu(process_, a);
 }
 
-/// The communicator of a kernel; 0 if the trace does not tell.
-uint32_t KinetoFile::group_of(const JsonRecord& event) {
+void KinetoFile::on_call(const JsonRecord& event, ImportedTiming timing, int64_t start_ns, int64_t duration_ns) {
+  ImportedOperation operation;
+  operation.op = event.word("name");
+  const CallClass call = class_of_call(operation.op);
+  operation.op_class = call.op_class;
+  operation.nonblocking = call.nonblocking;
+  operation.payload_bytes = event.integer("args.bytes").value_or(0);
+  if (operation.payload_bytes < 0) throw BadRecord{"args.bytes is negative"};
+  operation.peer = event.integer("args.peer");
+  operation.tag = event.integer("args.tag");
+  operation.communicator = group_of(event, CommunicatorOf::kProgram);
+  if (operation.communicator != 0) operation.seq = event.integer("args.seq");
+  run_.call(process_, thread_of(event), operation, timing, start_ns, duration_ns);
+}
+
+/// The communicator of a kernel, or call; 0 if the trace does not tell.
+uint32_t KinetoFile::group_of(const JsonRecord& event, CommunicatorOf of) {
   const std::string_view name = event.word("args.Process Group Name");
   const std::optional<int64_t> size = event.integer("args.Group size");
   if (name.empty() || !size || *size < 1 || *size > 1 << 24) return 0;
   std::string_view label = event.word("args.Process Group Description");
   const std::string_view list = event.word("args.Process Group Ranks");
-  key_.assign(name).append("|").append(fmt::format_int(*size).c_str()).append("|").append(list);
+  key_.assign(of == CommunicatorOf::kNccl ? "n|" : "p|")
+      .append(name)
+      .append("|")
+      .append(fmt::format_int(*size).c_str())
+      .append("|")
+      .append(list);
   const auto known = communicators_.find(key_);
   if (known != communicators_.end()) return known->second;
   std::vector<int64_t> ranks = parse_ranks(list);
@@ -290,7 +320,7 @@ uint32_t KinetoFile::group_of(const JsonRecord& event) {
     if (label.empty()) label = group.label;
   }
   if (static_cast<int64_t>(ranks.size()) != *size) ranks.clear();
-  return communicators_[key_] = run_.communicator(name, label, CommunicatorOf::kNccl, *size, ranks);
+  return communicators_[key_] = run_.communicator(name, label, of, *size, ranks);
 }
 
 std::optional<ImportedOperation> KinetoFile::collective_of(const JsonRecord& event, std::string_view kernel) {
@@ -300,7 +330,7 @@ std::optional<ImportedOperation> KinetoFile::collective_of(const JsonRecord& eve
   ImportedOperation operation;
   operation.op = known->op;
   operation.op_class = known->op_class;
-  operation.communicator = group_of(event);
+  operation.communicator = group_of(event, CommunicatorOf::kNccl);
   if (operation.communicator == 0) return std::nullopt;
   const TorchType type = find_torch_type(event.word("args.dtype"));
   operation.datatype = type.code;

@@ -91,6 +91,36 @@ TEST_F(Export, WhatCannotBeWrittenLeavesNothing) {
   EXPECT_TRUE(has(full.err, "the disk is full")) << full.err;
 }
 
+TEST_F(Export, ATraceOfEachRank) {
+  const std::string run = write(job());
+  ASSERT_EQ(ddl_command({"export", "chrome-json", run, "-o", path("traces")}).code, 0);
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(folder_ / "traces")) files.push_back(entry.path().string());
+  std::sort(files.begin(), files.end());
+  ASSERT_EQ(files.size(), 2u);
+  EXPECT_TRUE(has(files[1], "_1.")) << files[1];
+  const Result one = ddl_command({"export", "chrome-json", run, "--ranks", "1"});
+  EXPECT_EQ(one.out, contents(files[1]));
+  EXPECT_EQ(Json::parse(one.out)["distributedInfo"]["rank"], 1);
+  EXPECT_EQ(ddl_command({"export", "chrome-json", run, "--ranks", "1", "-o", path("one.json")}).code, 0);
+  EXPECT_EQ(contents(folder_ / "one.json"), one.out);
+  const Result both = ddl_command({"export", "chrome-json", run});
+  EXPECT_EQ(both.code, 2);
+  EXPECT_TRUE(has(both.err, "2 ranks are as many files")) << both.err;
+}
+
+TEST_F(Export, PartsThatAreNotThere) {
+  const std::string run = write(job().missing(1));
+  for (const char* format : {"perfetto", "chrome-json"}) {
+    EXPECT_EQ(ddl_command({"export", format, run, "--steps", "7:9"}).code, 3);
+    EXPECT_EQ(ddl_command({"export", format, run, "--ranks", "1"}).code, 3);
+    EXPECT_EQ(ddl_command({"export", format, run, "--ranks", "2"}).code, 2);
+    EXPECT_EQ(ddl_command({"export", format, run, "--ranks", "0,,1"}).code, 2);
+    EXPECT_EQ(ddl_command({"export", format, run, "--steps", "1:0"}).code, 2);
+    EXPECT_EQ(ddl_command({"export", format, run, "--table", "v_step"}).code, 2);
+  }
+}
+
 TEST_F(Export, ARunThatIsNotThere) {
   const Result result = ddl_command({"export", "csv", path("absent.ddl"), "--table", "v_step"});
   EXPECT_EQ(result.code, 3);

@@ -4,7 +4,11 @@
 //   hostile.ddl   layers with names that break naive printers
 //   empty.ddl     2 ranks that mark nothing and do nothing
 //   gpu.ddl, pipeline.ddl        what only some jobs have
-// and, when named, tuning.html, the page of a tuning that was never made.
+// and, when named, tuning.html, the page of a tuning that was never made, and what tests of exported traces look at:
+//   mixed.ddl     sub-communicators, requests in flight, messages, reductions to a root
+//   hosts.ddl     the same on two hosts, with polls
+//   wreck.ddl     8 ranks: one left nothing, one was killed, one hangs
+//   thinned.ddl   2 ranks that kept every other step
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -49,6 +53,32 @@ SyntheticRun training(int ranks, uint64_t steps, int64_t jitter_ns) {
       .hosts(ranks > 8 ? ranks / 8 : 1);
 }
 
+SyntheticRun mixed(int hosts) {
+  return job_of(4, 10)
+      .split("rows", 2)
+      .forward("embed", 2_ms)
+      .layer("block")
+      .compute(3_ms)
+      .iallreduce(4_MiB, 5_ms)
+      .iallreduce(1_MiB, 2_ms)
+      .compute(1_ms)
+      .waitall()
+      .end_layer()
+      .on_comm("rows")
+      .allreduce(64_KiB, 300_us)
+      .message(0, 3, 32_KiB, 200_us, true)
+      .isendrecv_ring(256_KiB, 400_us)
+      .waitall()
+      .reduce(1_KiB, 50_us, 2)
+      .bcast(2_KiB, 60_us, 1)
+      .polls(hosts > 1 ? 5 : 0, 200_ns)
+      .barrier()
+      .jitter(400_us)
+      .slow(2, 4_ms)
+      .hosts(hosts)
+      .host_clock(hosts - 1, 700_us, 0);
+}
+
 void write_job(const std::string& name, const std::filesystem::path& folder) {
   if (name == "small")
     training(4, 40, 400_us).write(folder);
@@ -64,6 +94,14 @@ void write_job(const std::string& name, const std::filesystem::path& folder) {
     write_training_job(draw_training_job(7, {Fault::kHostBound}), folder);
   else if (name == "pipeline")
     write_training_job(draw_training_job(3, {Fault::kBubble}), folder);
+  else if (name == "mixed")
+    mixed(1).write(folder);
+  else if (name == "hosts")
+    mixed(2).write(folder);
+  else if (name == "wreck")
+    training(8, 12, 400_us).missing(2).killed(3, 9).hang(5, 10).loss(1, ddl::kLossMeta, 3).write(folder);
+  else if (name == "thinned")
+    training(2, 12, 400_us).keep_level(0, 1, 4).keep_level(1, 1, 4).write(folder);
   else
     throw std::runtime_error("no job " + name);
 }

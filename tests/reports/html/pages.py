@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 """ddl report --html on virtual jobs: well-formed, one file, within its size, and deaf to every name that a run can hold. --json of the same follows its schema."""
-import itertools
 import json
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from hostile_store import HOSTILE, poison
 from json_schema import violations
 
 try:
@@ -21,10 +20,6 @@ except ImportError as missing:
 SCHEMA = json.loads((Path(__file__).resolve().parents[3] / "docs" / "reference" / "ddl-report.schema.json").read_text())
 BUILD = Path(os.environ["DDL_BUILD"]).resolve()
 KIB = 1024
-HOSTILE = "</style></title></svg><script>alert(1)</script><img src=x onerror=alert(1)>'\"]]>--><!-- &lt; \x1b[31m\u202e\u200b=1+1 " + "x" * 10_000
-# What the program itself parses, and would rightly refuse.
-PARSED = {("meta", "key"), ("meta", "value"), ("op", "class"), ("communicator", "kind"), ("region", "kind"), ("process", "ended"), ("metric", "id"),
-          ("rank_metric", "id"), ("gpu_name", "class"), ("process_fact", "key"), ("pragma", "")}
 
 
 def page_of(run, file=None):
@@ -46,24 +41,6 @@ def check_json(run):
 def check_one_line(run):
     out = subprocess.run([BUILD / "bin" / "ddl", "report", run, "--one-line"], check=True, capture_output=True).stdout.decode("utf-8")
     assert out.count("\n") == 1 and out.endswith("\n") and len(out) < 2000 and out[:-1].isprintable(), out
-
-
-def poison(store):
-    """Puts HOSTILE into every column of words."""
-    db = sqlite3.connect(store)
-    numbers = itertools.count()
-    db.create_function("number", 0, lambda: next(numbers))  # names that must be unique stay so
-    fields = 0
-    for (table,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
-        for _, column, kind, *_ in db.execute(f"PRAGMA table_info({table})").fetchall():
-            if kind == "TEXT" and (table, column) not in PARSED:
-                db.execute(f"UPDATE {table} SET {column} = ? || number() WHERE {column} IS NOT NULL", (HOSTILE,))
-                fields += 1
-    db.execute("UPDATE meta SET value = ? WHERE key IN ('name', 'command', 'job_id', 'job_step_id', 'ddl_version', 'verdict.text')", (HOSTILE,))
-    db.execute("INSERT OR REPLACE INTO meta VALUES ('name', ?), ('job_id', ?)", (HOSTILE, HOSTILE))
-    db.commit()
-    db.close()
-    return fields
 
 
 def check_hostile(run):

@@ -1,0 +1,12 @@
+// --steps A:B and --ranks LIST of exported traces.
+#pragma once
+
+#include "cli/options.h"
+#include "reports/trace/selection.h"
+
+namespace ddl::cli {
+
+/// Of options "steps" and "ranks", where they are given. Throws ddl::Error (usage).
+reports::TraceRequest trace_request(const VerbOptions& options);
+
+}  // namespace ddl::cli

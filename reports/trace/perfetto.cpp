@@ -1,0 +1,87 @@
+#include "reports/trace/perfetto.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "reports/format.h"
+#include "reports/trace/perfetto_tracks.h"
+
+namespace ddl::reports {
+namespace {
+
+int64_t integer(SQLite::Database& db, const std::string& sql) {
+  Query row(db, sql);
+  return row.next() ? row.integer(0) : 0;
+}
+
+/// Clocks that were put right may have moved something before the run's zero; the format knows no negative times.
+int64_t origin(SQLite::Database& db) {
+  return integer(db,
+                 "SELECT min(0, (SELECT coalesce(min(start_ns), 0) FROM process), (SELECT coalesce(min(start_ns), 0) FROM event), (SELECT "
+                 "coalesce(min(start_ns), 0) FROM gpu_event), (SELECT coalesce(min(start_ns), 0) FROM range_event), (SELECT "
+                 "coalesce(min(start_ns), 0) FROM step), (SELECT coalesce(min(time_ns), 0) FROM node_sample), (SELECT "
+                 "coalesce(min(time_ns), 0) FROM value))");
+}
+
+std::string process_name(const RunView& run, const TraceProcess& p) {
+  std::string name = p.rank ? fmt::format("rank {}", *p.rank) : "process without a rank";
+  if (run.worlds > 1) name = fmt::format("world {} {}", run.world, name);
+  name += fmt::format(" on {}", p.host);
+  if (p.ended == "lost" || p.ended == "aborted") name += fmt::format(" ({})", p.ended);
+  return name;
+}
+
+std::vector<std::string> labels(const TraceProcess& p) {
+  std::vector<std::string> labels = {fmt::format("pid {}", p.pid), fmt::format("ended: {}", p.ended)};
+  if (p.sigma_ns && *p.sigma_ns > 0) labels.push_back(fmt::format("clock error {}", short_duration(static_cast<int64_t>(*p.sigma_ns))));
+  if (!p.sigma_ns) labels.emplace_back("clock error not known");
+  return labels;
+}
+
+}  // namespace
+
+std::string PerfettoTracks::thread_name(int64_t process, int64_t thread) const {
+  Query row(db, "SELECT name FROM thread WHERE process = ? AND thread = ?");
+  row.bind(process, thread);
+  const std::string name = row.next() ? row.text(0) : std::string();
+  return name.empty() ? fmt::format("thread {}", thread) : fmt::format("thread {} ({})", thread, name);
+}
+
+void add_argument(Arguments& arguments, const ArgumentColumn& argument, const Query& row, int column) {
+  if (row.is_null(column)) return;
+  if (argument.is_text)
+    arguments.push_back({argument.name, row.text(column)});
+  else
+    arguments.push_back({argument.name, row.integer(column)});
+}
+
+void write_perfetto(const RunView& run, const TraceRequest& request, const Sink& sink, const TraceProgress& progress) {
+  const std::vector<TraceProcess> processes = select_processes(run, request);
+  const std::string epoch = run.meta("epoch_realtime_ns");
+  int64_t realtime_ns = 0;
+  std::from_chars(epoch.data(), epoch.data() + epoch.size(), realtime_ns);
+  PerfettoPackets packets(sink, origin(run.db), realtime_ns);
+
+  const int64_t rows = integer(run.db,
+                               "SELECT (SELECT coalesce(max(id), 0) FROM event) + (SELECT coalesce(max(id), 0) FROM gpu_event) +"
+                               " (SELECT coalesce(max(rowid), 0) FROM range_event)");
+  int64_t done = 0;
+  PerfettoTracks tracks{run.db, packets, processes, {}, [&](int64_t more) {
+                          done += more;
+                          constexpr int64_t kEvery = 10'000;
+                          if (done % kEvery == 0) progress(static_cast<double>(done) / static_cast<double>(std::max(done, rows)));
+                        }};
+  for (const TraceProcess& p : processes) tracks.process_tracks[p.id] = packets.process(p.id, process_name(run, p), labels(p));
+  write_missing(tracks, run, missing_ranks(run, request));
+  write_steps(tracks);
+  write_ranges(tracks);
+  write_compute(tracks);
+  write_calls(tracks);
+  write_gpu(tracks);
+  write_counters(tracks);
+  packets.flush();
+}
+
+}  // namespace ddl::reports

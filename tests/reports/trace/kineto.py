@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""ddl export chrome-json: what a reader of Kineto's traces needs is there, and `ddl import kineto` makes a run of it with the same steps, layers, calls, collectives,
+kernels, copies and metrics, times to the nanosecond. The runs: virtual MPI jobs, a virtual job on GPUs, one recorded over the doubles of CUDA and NCCL, and public
+traces."""
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import tempfile
+from pathlib import Path
+
+import nccl_job
+from hostile_store import poison
+
+BUILD = Path(os.environ["DDL_BUILD"]).resolve()
+SAMPLES = Path(__file__).resolve().parents[3] / ".." / "shared" / "traces"
+GPU = {"kernel", "gpu_memcpy", "gpu_memset"}
+# What only a recording knows: what it cost, what lies between MPI_Init and the first step, values that the program reported.
+NOT_CARRIED = {"recording_overhead", "productive_time", "throughput"}
+
+
+def ddl(*arguments, **more):
+    return subprocess.run([BUILD / "bin" / "ddl", *map(str, arguments)], check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more).stdout
+
+
+def export(run, folder, *options):
+    ddl("export", "chrome-json", run, "-o", folder, *options)
+    return sorted(folder.iterdir())
+
+
+def open_store(run):
+    ddl("report", run, "--one-line")
+    return sqlite3.connect(f"file:{run}/run.sqlite?mode=ro", uri=True)
+
+
+def check_file(path):
+    """Valid, ASCII, and with the fields that Kineto's readers ask for."""
+    text = path.read_bytes()
+    assert text.isascii() and b"<" not in text and not re.search(rb"[\x00-\x09\x0b-\x1f\x7f]", text), path
+    trace = json.loads(text)
+    assert trace["schemaVersion"] == 1 and trace["distributedInfo"]["rank"] < trace["distributedInfo"]["world_size"]
+    devices = {d["id"] for d in trace["deviceProperties"]}
+    launches, last = {}, {}
+    for e in trace["traceEvents"]:
+        assert e["ph"] in "XMsf" and isinstance(e["pid"], int) and isinstance(e["tid"], int) and e["name"]
+        if e["ph"] == "X":
+            assert e["dur"] >= 0 and e["cat"]
+            if e["cat"] == "cuda_runtime":
+                launches[e["args"]["correlation"]] = e["ts"]
+            if e["cat"] in GPU:
+                assert e["pid"] == e["args"]["device"] and e["pid"] in devices | {e["pid"]} and "correlation" in e["args"]
+                assert "stream" not in e["args"] or e["tid"] == e["args"]["stream"]
+            elif e["cat"] not in ("cuda_sync", "overhead"):
+                assert e["pid"] >= 1024, "a process that looks like a device"
+    begins = {e["id"] for e in trace["traceEvents"] if e["ph"] == "s"}
+    ends = {e["id"] for e in trace["traceEvents"] if e["ph"] == "f"}
+    assert ends <= begins <= launches.keys(), "arrows lead from a launch to what it launched"
+    return trace
+
+
+def rows(db, sql):
+    return sorted((tuple(row) for row in db.execute(sql)), key=repr)
+
+
+def origin(db):
+    """Runs begin with their first event, which in the copy is another one: times are compared from the first step."""
+    return db.execute("SELECT min(start_ns) FROM step").fetchone()[0] or 0
+
+
+# name -> SELECT; {0} is the begin of the first step. Calls outside of steps may have made the recording begin earlier, never differ.
+VIEWS = {
+    "steps": "SELECT rank, step, start_ns - {0}, duration_ns FROM v_step WHERE duration_ns IS NOT NULL",
+    "where steps go": "SELECT rank, step, compute_ns, comm_ns, exposed_ns, wait_ns, xfer_ns, input_ns FROM v_step WHERE duration_ns IS NOT NULL",
+    "ranges": "SELECT p.rank, r.kind, r.name, r.phase, r.layer, e.step, e.start_ns - {0}, e.duration_ns FROM range_event e JOIN region r ON r.id = e.region JOIN process p"
+              " ON p.id = e.process",
+    "calls": "SELECT p.rank, e.kind, o.name, c.label, e.seq, e.step, r.layer, e.start_ns - {0}, e.duration_ns, e.bytes, e.peer, e.tag FROM event e JOIN op o ON o.id = e.op"
+             " JOIN process p ON p.id = e.process JOIN region r ON r.id = e.region LEFT JOIN communicator c ON c.id = e.comm WHERE e.kind < 3",
+    "collectives": "SELECT rank, step, layer, op, comm, comm_size, bytes, enter_ns - {0}, duration_ns, wait_ns, xfer_ns, wait_method, why, payload_bytes, source"
+                   " FROM v_collective WHERE source <> 'profiler' AND op NOT LIKE 'MPI_Comm_%'",
+    "messages": "SELECT source, destination, tag, bytes, step, send_ns - {0}, receive_ns - {0}, late_sender_wait_ns, late_receiver_wait_ns FROM v_message",
+    "kernels": "SELECT rank, step, layer, phase, device, stream, name, class, start_ns - {0}, duration_ns, graph_node, launch_ns - {0}, launch_duration_ns FROM v_kernel",
+    "copies": "SELECT rank, step, layer, kind, bytes, start_ns - {0}, duration_ns, device, stream, source, destination, launch_ns - {0} FROM v_memcpy",
+    "waiting of hosts for GPUs": "SELECT rank, name, start_ns - {0}, duration_ns FROM v_gpu WHERE kind IN ('sync', 'overhead')",
+    "where steps of GPUs go": "SELECT rank, device, step, duration_ns, compute_ns, comm_ns, copy_ns, wait_ns, exposed_comm_ns, exposed_wait_ns, idle_ns, idle_input_ns, idle_host_ns,"
+                              " idle_launch_ns, idle_kernel_ns, idle_other_ns FROM v_gpu_part WHERE step IS NOT NULL",
+}
+
+
+# Sums that the recorder made in ticks of the clock, and an import makes of ns: a sum of some calls may differ by some ns.
+ROUNDED = {"where steps go"}
+
+
+def near(a, b):
+    return all(x == y or (x is not None and y is not None and abs(x - y) <= 4) for x, y in zip(a, b))
+
+
+def compare(before, after, what, leave_out=()):
+    first, second = open_store(before), open_store(after)
+    counts = []
+    for name, sql in VIEWS.items():
+        if name in leave_out:
+            continue
+        a, b = rows(first, sql.format(origin(first))), rows(second, sql.format(origin(second)))
+        in_a, in_b = set(a), set(b)
+        lost, new = [r for r in a if r not in in_b], [r for r in b if r not in in_a]
+        if name in ROUNDED and len(a) == len(b):
+            far = [pair for pair in zip(a, b) if not near(*pair)]
+            lost, new = [pair[0] for pair in far], [pair[1] for pair in far]
+        assert len(a) == len(b) and not lost and not new, f"{what}: {name}: {len(a)} before, {len(b)} after; lost {lost[:2]}, new {new[:2]}"
+        counts.append(f"{len(a)} {name}")
+    print(f"{what}: {', '.join(c for c in counts if not c.startswith('0 '))}")
+    return first, second
+
+
+def metrics(db):
+    return {row[0]: row[1] for row in db.execute("SELECT id, value FROM metric WHERE world = 0")}
+
+
+def compare_metrics(first, second, what, differ=()):
+    a, b = metrics(first), metrics(second)
+    wrong = [f"{name} is {b.get(name)}, was {value}" for name, value in a.items()
+             if name not in NOT_CARRIED and name not in differ and ((value is None) != (b.get(name) is None) or (value is not None and abs(value - b[name]) > 1e-6 * abs(value)))]
+    assert not wrong, f"{what}: {'; '.join(wrong)}"
+    print(f"{what}: {sum(value is not None and name not in NOT_CARRIED and name not in differ for name, value in a.items())} metrics are the same")
+
+
+def round_trip(run, folder, what, leave_out=(), differ=()):
+    files = export(run, folder / f"{what}.traces")
+    for path in files:
+        check_file(path)
+    back = folder / f"{what}.back.ddl"
+    ddl("import", "kineto", *files, "-o", back)
+    first, second = compare(run, back, what, leave_out)
+    compare_metrics(first, second, what, differ)
+    return files
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="ddl-test-") as name:
+        folder = Path(name)
+        subprocess.run([BUILD / "tests" / "programs" / "html_jobs", folder, "small", "mixed", "gpu", "hostile"], check=True)
+        for job in ("small", "gpu"):
+            round_trip(folder / f"{job}.ddl", folder, job)
+        round_trip(folder / "mixed.ddl", folder, "mixed", differ={"wait_share"})  # counts MPI_Comm_split too
+        recorded = folder / "recorded.ddl"
+        nccl_job.torchrun("gpu_job_nccl", folder, 2, recorded, ["12"], FAKE_CUDA_CLOCK="virtual", DDL_CLOCK="monotonic")
+        round_trip(recorded, folder, "recorded")
+
+
+if __name__ == "__main__":
+    main()
