@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -10,6 +11,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "analyzer/statistics.h"
 #include "autotuner/paired.h"
 
 namespace ddl::tune {
@@ -17,8 +19,12 @@ namespace {
 
 constexpr size_t kExplored = 3;  ///< new points a round, beside the best so far
 constexpr size_t kAskedAgain = 300;
-constexpr size_t kFinalists = 4;
-constexpr size_t kConfirmTrials = 3;  ///< a round: the winner, the default, the default again
+constexpr size_t kFinalists = 4, kMostFinalists = 12;
+constexpr size_t kTrialsOfFinalist = 16;  ///< where there are so many for each there may be more finalists
+constexpr size_t kTellingRounds = 5;
+constexpr double kToldApart = 0.03;        ///< with noise of that size one round tells finalists apart
+constexpr size_t kLeastExploredShare = 4;  ///< a quarter of the trials explores, whatever a few of them let believe
+constexpr size_t kConfirmTrials = 3;       ///< a round: the winner, the default, the default again
 constexpr size_t kLeastConfirmRounds = 3;
 constexpr size_t kConfirmShare = 4;  ///< a quarter of the trials is kept for confirming
 constexpr size_t kMostConfirmRounds = 12;
@@ -104,8 +110,15 @@ class Search {
     return kConfirmTrials * std::clamp(budget_ / kConfirmShare / kConfirmTrials, kLeastConfirmRounds, kMostConfirmRounds);
   }
 
+  // What exploring leaves to the race: a noisy machine needs many rounds to tell the best few apart.
+  size_t racing_trials() const {
+    const double wanted = static_cast<double>(kFinalists) * std::pow(surrogate_.noise() / kToldApart, 2);
+    return static_cast<size_t>(std::min(wanted, static_cast<double>(budget_ - std::min(budget_, confirming_trials())) / 2));
+  }
+
   std::vector<size_t> next_round() const;
   bool explore();
+  std::vector<size_t> in_order(const std::vector<size_t>& field, size_t first_trial) const;
   bool race();
   bool confirm();
 
@@ -127,6 +140,7 @@ class Search {
 // cost what is believed of them, since their neighbours promise less then. One point only: nothing promises anything.
 std::vector<size_t> Search::next_round() const {
   const size_t best = ranked().front();
+  const bool early = result_.trials.size() < budget_ / kLeastExploredShare;
   std::vector<size_t> round = {best};
   Surrogate imagined = surrogate_;
   const double level = prediction_[best];
@@ -139,7 +153,7 @@ std::vector<size_t> Search::next_round() const {
     for (size_t i = 0; i < asked.size(); ++i)
       if (std::find(round.begin(), round.end(), asked[i]) == round.end()) promises.emplace_back(expected_improvement(beliefs[i]), i);
     const auto most = std::max_element(promises.begin(), promises.end());
-    if (most == promises.end() || most->first < kExpectedGain) break;
+    if (most == promises.end() || (most->first < kExpectedGain && !early)) break;
     round.push_back(asked[most->second]);
     imagined.add({round.back(), round_, level + beliefs[most->second].mean});
     imagined.condition();
@@ -155,7 +169,7 @@ std::vector<size_t> Search::next_round() const {
 
 bool Search::explore() {
   surrogate_.fit();
-  while (bench_.trials_left() >= confirming_trials() + kExplored + 1) {
+  while (bench_.trials_left() >= confirming_trials() + racing_trials() + kExplored + 1) {
     const std::vector<size_t> round = next_round();
     explored_ = true;
     if (round.size() < 2) return true;
@@ -164,27 +178,67 @@ bool Search::explore() {
   return true;
 }
 
-// Halves the field until one is left, or what is left of the budget is needed to confirm. The default runs along, to be told apart from.
+// Where most of some values lie: the location of Student's t, so that values far off count for little.
+double location(const std::vector<double>& values, double scale) {
+  constexpr double kFreedom = 4;
+  constexpr int kSteps = 20;
+  std::vector<double> sorted = values;
+  double at = median_of(sorted);
+  for (int step = 0; step < kSteps; ++step) {
+    double sum = 0, weights = 0;
+    for (const double value : values) {
+      const double weight = (kFreedom + 1) / (kFreedom + std::pow((value - at) / scale, 2));
+      sum += weight * value;
+      weights += weight;
+    }
+    at = sum / weights;
+  }
+  return at;
+}
+
+// Best first: as believed, until all of them have been measured in so many of the same rounds that these tell it by themselves.
+std::vector<size_t> Search::in_order(const std::vector<size_t>& field, size_t first_trial) const {
+  std::map<size_t, std::vector<double>> raced;
+  for (size_t i = first_trial; i < result_.trials.size(); ++i)
+    if (const Trial& trial = result_.trials[i]; trial.outcome.cost) raced[trial.point].push_back(std::log(*trial.outcome.cost));
+  std::vector<size_t> order;
+  std::map<size_t, double> typical;
+  size_t fewest = std::numeric_limits<size_t>::max();
+  for (const size_t point : ranked()) {
+    if (std::find(field.begin(), field.end(), point) == field.end()) continue;
+    order.push_back(point);
+    fewest = std::min(fewest, raced[point].size());
+    if (!raced[point].empty()) typical[point] = location(raced[point], surrogate_.noise() / 2);
+  }
+  if (fewest >= kTellingRounds) std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return typical[a] < typical[b]; });
+  return order;
+}
+
+// Halves the field until one is left, or what is left of the budget is needed to confirm. Each halving has its share of the trials, one
+// round at least. The default runs along, to be told apart from.
 bool Search::race() {
   std::vector<size_t> field = ranked();
-  field.resize(std::min(field.size(), kFinalists));
-  while (field.size() > 1 && bench_.trials_left() >= confirming_trials() + field.size() + 1) {
-    std::vector<size_t> round = field;
-    if (std::find(round.begin(), round.end(), size_t{0}) == round.end()) round.push_back(0);
-    if (!measure_round(Stage::kRace, round)) return false;
-    const std::vector<size_t> order = ranked();
-    std::vector<size_t> kept;
-    for (const size_t point : order)
-      if (std::find(field.begin(), field.end(), point) != field.end()) kept.push_back(point);
-    kept.resize(std::min(kept.size(), (field.size() + 1) / 2));
-    field = kept;
+  const size_t trials = racing_trials(), first_trial = result_.trials.size();
+  field.resize(std::min(field.size(), std::clamp(trials / kTrialsOfFinalist, kFinalists, kMostFinalists)));
+  const size_t share = field.size() > 1 ? trials / static_cast<size_t>(std::bit_width(field.size() - 1)) : 0;
+  while (field.size() > 1) {
+    const size_t most = (field.size() + 1) / 2, begin = result_.trials.size();
+    do {
+      if (bench_.trials_left() < confirming_trials() + field.size() + 1) break;
+      std::vector<size_t> round = field;
+      if (std::find(round.begin(), round.end(), size_t{0}) == round.end()) round.push_back(0);
+      if (!measure_round(Stage::kRace, round)) return false;
+      field = in_order(field, first_trial);
+    } while (result_.trials.size() + field.size() < begin + share);
+    if (result_.trials.size() == begin) break;
+    field.resize(std::min(field.size(), most));
   }
+  result_.best_seen = field.empty() ? ranked().front() : field.front();  // none: they all failed
   return true;
 }
 
 // Looked at after every round, the interval may end it early only where it is beyond doubt: 99 % each time, 95 % at the end.
 bool Search::confirm() {
-  result_.best_seen = ranked().front();
   for (size_t i = 0; i < space_.tunables().size(); ++i)
     result_.worth.push_back(surrogate_.beliefs({space_.with(result_.best_seen, i, 0)}, result_.best_seen)[0]);
   const size_t winner = result_.best_seen;

@@ -1,5 +1,6 @@
 #include "autotuner/surrogate.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -8,9 +9,12 @@ namespace ddl::tune {
 namespace {
 
 // Standard deviations of log cost. The grid spans predictions that are off by 3 % to 40 %, and machines from quiet to shared.
-constexpr std::array<double, 4> kErrors = {0.03, 0.08, 0.2, 0.4};
-constexpr std::array<double, 5> kNoises = {0.003, 0.008, 0.02, 0.05, 0.12};
-constexpr double kRound = 1.0;  ///< a round may well be three times slower than another
+constexpr std::array<double, 5> kErrors = {0.03, 0.08, 0.2, 0.4, 0.8};
+constexpr std::array<double, 7> kNoises = {0.003, 0.008, 0.02, 0.05, 0.12, 0.3, 0.7};
+/// Bursts hit trials by themselves, or whole rounds, which may then be three times slower.
+constexpr std::array<double, 2> kRounds = {0.1, 1.0};
+constexpr double kFreedom = 4;  ///< degrees of Student's noise
+constexpr int kTrusted = 3;     ///< times that trust is adapted to what is believed then
 /// Where nothing is predicted, what a tunable does is all error.
 constexpr double kUnmodelledError = 0.1;
 constexpr double kAloneShare = 0.7;          ///< of the error's variance: by each tunable alone
@@ -32,7 +36,14 @@ Surrogate::Surrogate(const Space& space, std::vector<double> prediction) : space
   }
 }
 
-void Surrogate::add(const Observation& observation) { observations_.push_back(observation); }
+void Surrogate::add(const Observation& observation) {
+  const auto known = std::find(measured_.begin(), measured_.end(), observation.point);
+  measured_at_.push_back(static_cast<size_t>(known - measured_.begin()));
+  if (known == measured_.end()) measured_.push_back(observation.point);
+  observations_.push_back(observation);
+  trust_.push_back(1);
+  rounds_ = std::max(rounds_, observation.round + 1);
+}
 
 // Relative to error_^2.
 double Surrogate::error_covariance(size_t a, size_t b) const {
@@ -47,75 +58,151 @@ double Surrogate::error_covariance(size_t a, size_t b) const {
   return kAloneShare * alone / static_cast<double>(tunables.size()) + (1 - kAloneShare) * together;
 }
 
-Eigen::MatrixXd Surrogate::covariance() const {
-  const auto count = static_cast<Eigen::Index>(observations_.size());
-  Eigen::MatrixXd result(count, count);
-  for (Eigen::Index i = 0; i < count; ++i) {
-    for (Eigen::Index j = 0; j <= i; ++j) {
-      const Observation &a = observations_[static_cast<size_t>(i)], &b = observations_[static_cast<size_t>(j)];
-      double value = error_ * error_ * error_covariance(a.point, b.point);
-      if (a.round == b.round) value += kRound * kRound;
-      if (i == j) value += noise_ * noise_;
-      result(i, j) = result(j, i) = value;
+void Surrogate::factor_errors() {
+  const auto count = static_cast<Eigen::Index>(measured_.size());
+  Eigen::MatrixXd covariance(count, count);
+  for (Eigen::Index i = 0; i < count; ++i)
+    for (Eigen::Index j = 0; j <= i; ++j)
+      covariance(i, j) = covariance(j, i) =
+          error_ * error_ * error_covariance(measured_[static_cast<size_t>(i)], measured_[static_cast<size_t>(j)]);
+  errors_.compute(covariance);
+}
+
+// A round's own effect is integrated out: of independent measurements with precisions p it leaves diag(p) - p p' / (sum p + 1 / kRound^2).
+Surrogate::Evidence Surrogate::evidence() const {
+  const auto count = static_cast<Eigen::Index>(measured_.size());
+  Evidence result{Eigen::MatrixXd::Zero(count, count), Eigen::VectorXd::Zero(count), 0, std::vector<double>(rounds_, 0.0),
+                  std::vector<double>(rounds_, 1 / (round_ * round_))};
+  std::vector<double> sum(rounds_, 0.0);
+  std::vector<std::vector<size_t>> of_round(rounds_);
+  for (size_t i = 0; i < observations_.size(); ++i) {
+    const double precision = trust_[i] / (noise_ * noise_);
+    const double value = observations_[i].log_cost - prediction_[observations_[i].point];
+    const size_t round = observations_[i].round;
+    const auto at = static_cast<Eigen::Index>(measured_at_[i]);
+    result.precision(at, at) += precision;
+    result.pull(at) += precision * value;
+    result.log_likelihood += (std::log(precision) - precision * value * value) / 2;
+    result.round_weight[round] += precision;
+    sum[round] += precision * value;
+    of_round[round].push_back(i);
+  }
+  for (size_t round = 0; round < rounds_; ++round) {
+    const double weight = result.round_weight[round];
+    result.round_mean[round] = sum[round] / weight;
+    result.log_likelihood += (sum[round] * sum[round] / weight - std::log(weight * round_ * round_)) / 2;
+    for (const size_t i : of_round[round]) {
+      const auto at = static_cast<Eigen::Index>(measured_at_[i]);
+      const double precision = trust_[i] / (noise_ * noise_);
+      result.pull(at) -= precision * result.round_mean[round];
+      for (const size_t j : of_round[round])
+        result.precision(at, static_cast<Eigen::Index>(measured_at_[j])) -= precision * trust_[j] / (noise_ * noise_) / weight;
     }
   }
   return result;
 }
 
-Eigen::VectorXd Surrogate::residuals() const {
-  Eigen::VectorXd result(static_cast<Eigen::Index>(observations_.size()));
+// The log of the likelihood of the measurements.
+double Surrogate::solve(const Evidence& evidence) {
+  const Eigen::MatrixXd lower = errors_.matrixL();
+  Eigen::MatrixXd inner = lower.transpose() * evidence.precision * lower;
+  inner.diagonal().array() += 1;
+  factor_.compute(inner);
+  const Eigen::VectorXd pull = lower.transpose() * evidence.pull;
+  weights_ = factor_.solve(pull);
+  const double explained = pull.dot(weights_);
+  errors_.matrixU().solveInPlace(weights_);
+  return evidence.log_likelihood + explained / 2 - factor_.matrixLLT().diagonal().array().log().sum();
+}
+
+// Trusts measurements by how far they are off what is believed now; the log of the density of that trust.
+double Surrogate::trust(const Evidence& evidence) {
+  const Eigen::VectorXd error = errors_.matrixL() * (errors_.matrixU() * weights_);
+  std::vector<double> off(rounds_, 0.0);
   for (size_t i = 0; i < observations_.size(); ++i)
-    result(static_cast<Eigen::Index>(i)) = observations_[i].log_cost - prediction_[observations_[i].point];
-  return result;
+    off[observations_[i].round] +=
+        trust_[i] / (noise_ * noise_) * error(static_cast<Eigen::Index>(measured_at_[i])) / evidence.round_weight[observations_[i].round];
+  std::vector<double> at_point(measured_.size(), 0.0);
+  for (size_t i = 0; i < observations_.size(); ++i) at_point[measured_at_[i]] += trust_[i];
+  double density = 0;
+  for (size_t i = 0; i < observations_.size(); ++i) {
+    const double alone = trust_[i] / at_point[measured_at_[i]];  // then it is not off what it alone says
+    const size_t round = observations_[i].round;
+    const double residual = (observations_[i].log_cost - prediction_[observations_[i].point] -
+                             error(static_cast<Eigen::Index>(measured_at_[i])) - evidence.round_mean[round] + off[round]) /
+                            noise_;
+    trust_[i] = (kFreedom + 1) / (kFreedom + residual * residual + alone);
+    density += kFreedom / 2 * (std::log(trust_[i]) - trust_[i]);
+  }
+  return density;
 }
 
 void Surrogate::condition() {
   if (observations_.empty()) return;
-  factor_.compute(covariance());
-  weights_ = factor_.solve(residuals());
+  factor_errors();
+  solve(evidence());
 }
 
 void Surrogate::fit() {
   if (observations_.empty()) return;
-  const Eigen::VectorXd residual = residuals();
-  double best = -std::numeric_limits<double>::infinity(), best_error = error_, best_noise = noise_;
+  double best = -std::numeric_limits<double>::infinity(), best_error = error_, best_noise = noise_, best_round = round_;
+  std::vector<double> best_trust;
   for (const double error : kErrors) {
+    error_ = error;
+    factor_errors();
     for (const double noise : kNoises) {
-      error_ = error;
-      noise_ = noise;
-      condition();
-      const double log_determinant = 2 * factor_.matrixLLT().diagonal().array().log().sum();
-      // Log-normal priors around 10 % and 1 % keep a handful of measurements from claiming that there is no noise.
-      const double prior = std::pow(std::log(error / 0.1), 2) / 2 + std::pow(std::log(noise / 0.01), 2) / 2;
-      const double likelihood = -0.5 * residual.dot(weights_) - 0.5 * log_determinant - prior;
-      if (likelihood > best) best = likelihood, best_error = error, best_noise = noise;
+      for (const double round : kRounds) {
+        noise_ = noise;
+        round_ = round;
+        trust_.assign(observations_.size(), 1.0);
+        double density = 0;
+        for (int i = 0; i < kTrusted; ++i) {
+          const Evidence now = evidence();
+          solve(now);
+          density = trust(now);
+        }
+        // Log-normal priors around 10 % and 1 % keep a handful of measurements from claiming that there is no noise.
+        const double prior = std::pow(std::log(error / 0.1), 2) / 2 + std::pow(std::log(noise / 0.01), 2) / 2;
+        const double likelihood = solve(evidence()) + density - prior;
+        if (likelihood > best) best = likelihood, best_error = error, best_noise = noise, best_round = round, best_trust = trust_;
+      }
     }
   }
   error_ = best_error;
   noise_ = best_noise;
+  round_ = best_round;
+  trust_ = best_trust;
   condition();
 }
 
-Eigen::VectorXd Surrogate::with_observations(size_t point) const {
-  Eigen::VectorXd result(static_cast<Eigen::Index>(observations_.size()));
-  for (size_t i = 0; i < observations_.size(); ++i)
-    result(static_cast<Eigen::Index>(i)) = error_ * error_ * error_covariance(point, observations_[i].point);
+double Surrogate::noise() const {
+  double sum = 0;
+  for (const double one : trust_) sum += 1 / one;
+  return trust_.empty() ? noise_ : noise_ * std::sqrt(sum / static_cast<double>(trust_.size()));
+}
+
+Eigen::VectorXd Surrogate::with_measured(size_t point) const {
+  Eigen::VectorXd result(static_cast<Eigen::Index>(measured_.size()));
+  for (size_t i = 0; i < measured_.size(); ++i)
+    result(static_cast<Eigen::Index>(i)) = error_ * error_ * error_covariance(point, measured_[i]);
   return result;
 }
 
 std::vector<Belief> Surrogate::beliefs(const std::vector<size_t>& points, size_t reference) const {
   const double scale = error_ * error_;
-  const Eigen::VectorXd reference_with = with_observations(reference);
+  const Eigen::VectorXd reference_with = with_measured(reference);
   std::vector<Belief> result(points.size());
   for (size_t i = 0; i < points.size(); ++i) {
     result[i].mean = prediction_[points[i]] - prediction_[reference];
     double variance = scale * (error_covariance(points[i], points[i]) + error_covariance(reference, reference) -
                                2 * error_covariance(points[i], reference));
     if (!observations_.empty()) {
-      Eigen::VectorXd difference = with_observations(points[i]) - reference_with;
+      Eigen::VectorXd difference = with_measured(points[i]) - reference_with;
       result[i].mean += difference.dot(weights_);
-      factor_.matrixL().solveInPlace(difference);
+      errors_.matrixL().solveInPlace(difference);
       variance -= difference.squaredNorm();
+      factor_.matrixL().solveInPlace(difference);
+      variance += difference.squaredNorm();
     }
     result[i].sd = std::sqrt(std::max(0.0, variance));
   }

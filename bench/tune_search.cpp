@@ -1,6 +1,8 @@
-// The tuner's search against others, on simulated systems whose best configuration is known (tests/support/simulated_system.h).
+// The tuner's search against others, on simulated systems whose best configuration is known (tests/support/simulated_system.h), or on
+// replayed measurements (tests/support/replayed_space.h).
 //
 //   bench_tune_search [--runs N] [--first SEED]
+//   bench_tune_search --replay FILE [--rounds all|even|odd] [--trials N] [--runs N] [--first SEED]
 //
 // Each run has a tenth of the space's points, at most kMostTrials, as its budget of trials, calibration included. Against it at the same
 // budget: the best of random points, and NLopt's DIRECT-L and CRS2, which pick the best of the noisy scores they saw. Regret: what the
@@ -16,6 +18,7 @@
 
 #include "analyzer/statistics.h"
 #include "autotuner/paired.h"
+#include "tests/support/replayed_space.h"
 #include "tests/support/simulated_system.h"
 
 namespace {
@@ -101,17 +104,71 @@ void print_paired(const char* name, const std::vector<double>& own, const std::v
              100 * sum / static_cast<double>(own.size()), 100 * mean, 100 * (mean - half), 100 * (mean + half));
 }
 
+void print_regrets(const std::string& name, const std::vector<double>& regrets, double trials) {
+  double sum = 0, near = 0;
+  for (const double regret : regrets) sum += regret, near += regret <= 0.05;
+  const double count = static_cast<double>(regrets.size());
+  fmt::print("  {:<44} mean regret {:6.2f} %, within 5 %: {:3.0f} %, trials {:.0f}\n", name, 100 * sum / count, 100 * near / count, trials);
+}
+
+// The point believed best is what others' choices are compared with; what is recommended is that or, unless it was confirmed, the default.
+void replay(const std::string& file, ddl::testing::ReplayedSpace::Rounds rounds, const std::vector<size_t>& budgets, uint64_t runs,
+            uint64_t first) {
+  const ddl::testing::ReplayedSpace space(file, rounds);
+  fmt::print("{}: {} points, {} recorded rounds, {} runs; the default costs {:.0f} % more than the best\n", file, space.space().size(),
+             space.rounds(), runs, 100 * space.regret(0));
+  std::vector<double> halving;
+  for (uint64_t seed = first; seed < first + runs; ++seed) halving.push_back(space.regret(ddl::testing::halve_replayed(space, seed)));
+  print_regrets("paired successive halving", halving, ddl::testing::kHalvingTrials);
+  for (const size_t trials : budgets) {
+    std::vector<double> chosen, recommended;
+    double used = 0;
+    size_t confirmed = 0;
+    for (uint64_t seed = first; seed < first + runs; ++seed) {
+      const auto result = ddl::testing::tune_replayed(space, seed, trials);
+      chosen.push_back(space.regret(result.best_seen));
+      recommended.push_back(space.regret(result.winner));
+      confirmed += result.winner != 0;
+      used += static_cast<double>(result.trials.size()) / static_cast<double>(runs);
+    }
+    print_regrets(fmt::format("ours, {} trials allowed: believed best", trials), chosen, used);
+    print_regrets(fmt::format("  recommended (confirmed in {:.0f} %)", 100.0 * static_cast<double>(confirmed) / static_cast<double>(runs)),
+                  recommended, used);
+    if (trials == ddl::testing::kHalvingTrials) print_paired("halving", chosen, halving);
+  }
+}
+
+int usage() {
+  fmt::print(stderr, "usage: bench_tune_search [--replay FILE [--rounds all|even|odd] [--trials N]] [--runs N] [--first SEED]\n");
+  return 2;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   uint64_t runs = 1000, first = 500'000;
-  for (int i = 1; i + 1 < argc; i += 2) {
+  std::vector<size_t> budgets = {ddl::testing::kHalvingTrials, 90, kMostTrials};
+  std::string replayed, rounds = "all";
+  for (int i = 1; i < argc; i += 2) {
+    if (i + 1 == argc) return usage();
     if (std::strcmp(argv[i], "--runs") == 0)
       runs = std::strtoull(argv[i + 1], nullptr, 10);
     else if (std::strcmp(argv[i], "--first") == 0)
       first = std::strtoull(argv[i + 1], nullptr, 10);
+    else if (std::strcmp(argv[i], "--trials") == 0)
+      budgets = {std::strtoull(argv[i + 1], nullptr, 10)};
+    else if (std::strcmp(argv[i], "--replay") == 0)
+      replayed = argv[i + 1];
+    else if (std::strcmp(argv[i], "--rounds") == 0)
+      rounds = argv[i + 1];
     else
-      return fmt::print(stderr, "usage: bench_tune_search [--runs N] [--first SEED]\n"), 2;
+      return usage();
+  }
+  if (rounds != "all" && rounds != "even" && rounds != "odd") return usage();
+  if (!replayed.empty()) {
+    const size_t every = rounds == "all" ? 1 : 2;
+    replay(replayed, {.first = rounds == "odd" ? size_t{1} : size_t{0}, .every = every}, budgets, runs, first);
+    return 0;
   }
   std::vector<double> own;
   Others others[] = {{"random", {}}, {"NLopt DIRECT-L", {}}, {"NLopt CRS2", {}}};

@@ -40,6 +40,17 @@ TEST(Surrogate, DifferencesWithinRoundsAreBelievedWhateverTheRound) {
   EXPECT_GT(beliefs[1].sd, beliefs[0].sd);
 }
 
+TEST(Surrogate, ATrialThatIsFarOffMovesLittle) {
+  Surrogate surrogate(line(), std::vector<double>(6, 0.0));
+  for (size_t round = 0; round < 8; ++round) {
+    surrogate.add({0, round, 0.01 * static_cast<double>(round % 3)});
+    surrogate.add({5, round, (round == 3 ? 1.5 : -0.3) + 0.01 * static_cast<double>(round % 2)});
+  }
+  surrogate.fit();
+  EXPECT_NEAR(surrogate.beliefs({5}, 0)[0].mean, -0.3, 0.03);  // the mean of them is -0.08
+  EXPECT_GT(surrogate.noise(), 0.2) << "it is noise all the same";
+}
+
 TEST(Curve, IsAPowerLawBetweenWhatWasMeasured) {
   Curve curve;
   curve.add(1000, 1e-3);

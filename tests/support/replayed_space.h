@@ -1,0 +1,65 @@
+// A space of which every point was measured many times (shared/replay): a search is shown these measurements again. What a point truly
+// costs is the median of its own.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "autotuner/search.h"
+
+namespace ddl::testing {
+
+class ReplayedSpace {
+ public:
+  /// Lines "RAW ALGORITHM FUSION_MB MILLISECONDS...", one for each point, with a time for each recorded round. The default is (default,
+  /// 64), Horovod's fusion. `rounds`: only each `rounds.every`-th one from `rounds.first` on. Throws std::runtime_error if the file is
+  /// another.
+  struct Rounds {
+    size_t first = 0, every = 1;
+  };
+  ReplayedSpace(const std::filesystem::path& file, Rounds rounds);
+  explicit ReplayedSpace(const std::filesystem::path& file) : ReplayedSpace(file, Rounds{}) {}
+
+  const tune::Space& space() const { return *space_; }
+  size_t rounds() const { return seconds_[0].size(); }
+  double seconds(size_t point, size_t round) const { return seconds_[point][round]; }
+  /// Median of the point over that of the best one, less 1.
+  double regret(size_t point) const { return medians_[point] / best_ - 1; }
+
+ private:
+  std::unique_ptr<tune::Space> space_;
+  std::vector<std::vector<double>> seconds_;  ///< by point and recorded round
+  std::vector<double> medians_;
+  double best_ = 0;
+};
+
+/// A round of the search is a recorded one, drawn anew each time: all its trials are times of that round, so that what they suffered
+/// together they suffer together here. A point that is measured twice in a round is given its time of the next recorded one the second
+/// time, for lack of another.
+class ReplayedBench : public tune::Bench {
+ public:
+  ReplayedBench(const ReplayedSpace& space, uint64_t seed, size_t trials) : space_(space), random_(seed), left_(trials) {}
+  std::optional<tune::Outcome> measure(size_t round, tune::Stage stage, size_t point) override;
+  size_t trials_left() const override { return left_; }
+
+ private:
+  const ReplayedSpace& space_;
+  std::mt19937_64 random_;
+  size_t left_;
+  std::optional<size_t> round_;
+  size_t recorded_ = 0;
+  std::vector<size_t> times_;  ///< by point: in this round
+};
+
+/// Nothing is predicted. `trials`: with that of the default from which the search begins.
+tune::SearchResult tune_replayed(const ReplayedSpace& space, uint64_t seed, size_t trials);
+
+/// The best of paired successive halving: 90 points once, the best 30 three times more, 10 nine times, 3 of them 27 times, ranked by the
+/// median of all their times. This is what shared/tuning.md section 2 quotes; 351 trials.
+size_t halve_replayed(const ReplayedSpace& space, uint64_t seed);
+constexpr size_t kHalvingTrials = 351;
+
+}  // namespace ddl::testing
