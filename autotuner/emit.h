@@ -21,8 +21,8 @@ struct EmittedFile {
 
 /// Writes all files into `directory`, which is made if it is missing; those that are there already are replaced, each by a rename, the
 /// manifest last. Paths within the files are absolute: a directory that moves is to be emitted again. Throws ddl::Error if `directory` is a
-/// symbolic link or no directory, if a name in `environment` is none or the rules are none, and CannotWrite on a full or read-only disk;
-/// then what was there before is still there.
+/// symbolic link or no directory, if a name in `environment` is none or that of a secret, or the rules are none, and CannotWrite on a full
+/// or read-only disk; then what was there before is still there.
 std::vector<EmittedFile> emit(const Tuned& tuned, const std::filesystem::path& directory);
 
 }  // namespace ddl::tune

@@ -30,6 +30,9 @@ CREATE TABLE IF NOT EXISTS trial (  -- in the order in which they were made
   wall_s REAL NOT NULL,     -- from launch to exit
   run TEXT NOT NULL         -- directory of the recording; empty: not kept
 );
+CREATE TABLE IF NOT EXISTS sweep (  -- of the algorithms of a collective
+  text TEXT NOT NULL                -- as bin/allreduce printed it
+);
 )";
 
 SQLite::Database open(const std::filesystem::path& file) {
@@ -81,5 +84,12 @@ void TrialLog::add(const LoggedTrial& trial) {
   insert.run(static_cast<int64_t>(trial.round), trial.stage, trial.point, trial.cost, trial.why, trial.step_s, trial.samples,
              trial.noise_scale, trial.wait_s, trial.transfer_s, trial.wall_s, trial.run);
 }
+
+std::optional<std::string> TrialLog::sweep() {
+  Query row(db_, "SELECT text FROM sweep");
+  return row.next() ? std::optional(row.text(0)) : std::nullopt;
+}
+
+void TrialLog::keep_sweep(const std::string& text) { Query(db_, "INSERT INTO sweep VALUES (?1)").run(text); }
 
 }  // namespace ddl::tune

@@ -39,6 +39,10 @@ class TrialLog {
   std::optional<LoggedTrial> replay(size_t round, Stage stage, const std::string& point);
   void add(const LoggedTrial& trial);
 
+  /// What the sweep of this tuning printed; a file of it might be that of another one.
+  std::optional<std::string> sweep();
+  void keep_sweep(const std::string& text);
+
   size_t resumed() const { return replayed_; }  ///< trials read back
 
  private:

@@ -10,6 +10,8 @@
 #include "autotuner/predict.h"
 #include "autotuner/sweep.h"
 #include "core/error.h"
+#include "core/secrets.h"
+#include "store/text.h"
 
 namespace ddl::tune {
 namespace {
@@ -48,10 +50,12 @@ std::vector<std::string> placeholders(const std::vector<std::string>& words) {
   return names;
 }
 
-bool has_placeholder(const std::vector<std::string>& words, const std::string& name) {
+std::ptrdiff_t count_of(const std::vector<std::string>& words, const std::string& name) {
   const std::vector<std::string> names = placeholders(words);
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return std::count(names.begin(), names.end(), name);
 }
+
+bool has_placeholder(const std::vector<std::string>& words, const std::string& name) { return count_of(words, name) > 0; }
 
 const KnownTunable* known(const std::string& name) {
   for (const KnownTunable& row : known_tunables())
@@ -119,6 +123,17 @@ std::vector<JobTunable> tunables_of_command(const std::vector<std::string>& word
     result.push_back(from_row(*row, split(row->values, ',')));
   }
   return result;
+}
+
+void refuse_secrets(const std::vector<std::string>& words, const std::vector<JobTunable>& tunables) {
+  const std::vector<std::string> told = without_secrets(words);
+  for (const JobTunable& tunable : tunables) {
+    const bool secret = tunable.how == How::kCommand ? count_of(told, tunable.name) < count_of(words, tunable.name)
+                                                     : is_secret_variable(tunable.variable.data(), tunable.variable.size());
+    if (secret)
+      throw Error(fmt::format("{} is a secret by its name, and what is tuned is written into files that are passed on", tunable.name),
+                  "set it outside of the tuning, or give it another name", ExitCode::kUsage);
+  }
 }
 
 std::map<std::string, std::string> values_at(const Space& space, size_t point) {

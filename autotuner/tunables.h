@@ -44,6 +44,10 @@ JobTunable parse_tunable(const std::string& text, const std::vector<std::string>
 /// error. Throws ddl::Error (kUsage).
 std::vector<JobTunable> tunables_of_command(const std::vector<std::string>& command, const std::vector<JobTunable>& given);
 
+/// What is tuned is written into files that are passed on. Throws ddl::Error (kUsage) for a tunable that is a secret by its own name or by
+/// that of the argument that it is part of.
+void refuse_secrets(const std::vector<std::string>& command, const std::vector<JobTunable>& tunables);
+
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
 /// The value of `algorithm` that stands for a file of rules by message size.

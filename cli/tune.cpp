@@ -52,6 +52,7 @@ TuneRequest request_of(const VerbOptions& options, std::vector<std::string> comm
       request.tunables.push_back(tune::parse_tunable(text, request.command));
   for (tune::JobTunable& tunable : tune::tunables_of_command(request.command, request.tunables))
     request.tunables.push_back(std::move(tunable));
+  tune::refuse_secrets(request.command, request.tunables);
   request.max_global_batch = options.maybe<int64_t>("max-global-batch");
   request.budget_s = parse_duration(options.get<std::string>("budget"));
   request.trials = options.maybe<size_t>("trials");

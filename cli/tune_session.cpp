@@ -64,8 +64,8 @@ std::string read_text(const fs::path& file) {
 }
 
 /// The launcher of the job with bin/allreduce in place of its program.
-std::optional<tune::Sweep> sweep_algorithms(const TuneRequest& request, Trials& trials, const fs::path& folder, double seconds,
-                                            std::vector<std::string>& notes) {
+std::optional<tune::Sweep> sweep_algorithms(const TuneRequest& request, Trials& trials, const fs::path& folder, int64_t ranks,
+                                            double seconds, std::vector<std::string>& notes) {
   const fs::path program = beside_us("allreduce"), output = folder / "sweep.csv";
   const std::optional<size_t> at = program_of(request.command);
   if (!at || !fs::exists(program)) {
@@ -74,7 +74,8 @@ std::optional<tune::Sweep> sweep_algorithms(const TuneRequest& request, Trials& 
            : "it cannot be told where the launcher's options end: the algorithms were not swept in one launch, but raced as they are");
     return std::nullopt;
   }
-  if (trials.resumed() == 0 || !fs::exists(output)) {  // what lies there may be of another tuning, whose log was removed
+  std::optional<std::string> text = trials.log().sweep();
+  if (!text) {
     std::vector<std::string> command(request.command.begin(), request.command.begin() + static_cast<std::ptrdiff_t>(*at));
     for (const std::string& word : {program.string(), std::string("--algorithms"), std::string("openmpi"), std::string("--segments"),
                                     std::string("128K,1M"), std::string("--seconds"), fmt::format("{:.0f}", seconds)})
@@ -92,14 +93,19 @@ std::optional<tune::Sweep> sweep_algorithms(const TuneRequest& request, Trials& 
       return std::nullopt;
     }
     fs::rename(aside, output);
+    text = read_text(output);
+    trials.log().keep_sweep(*text);
   }
   trials.spend_on_sweep(seconds);  // also when it was made before: the search is to go the same way again
   try {
-    return tune::read_sweep(read_text(output));
+    tune::Sweep sweep = tune::read_sweep(*text);
+    if (sweep.ranks == ranks) return sweep;
+    notes.push_back(
+        fmt::format("the sweep ran on {}, the job on {}: its times were not used", reports::plural(sweep.ranks, "rank"), ranks));
   } catch (const Error& error) {
     notes.push_back(fmt::format("{}: {}", output.string(), error.what()));
-    return std::nullopt;
   }
+  return std::nullopt;
 }
 
 /// What the job turned out to use and nobody has spoken of: algorithms of its allreduces.
@@ -117,8 +123,8 @@ void add_algorithms(const TuneRequest& request, Trials& trials, const fs::path& 
   const auto ids = tune::openmpi_algorithms(info, "coll_tuned_allreduce_algorithm");
   if (ids.empty()) return;
   JobTunable tunable{tune::kAlgorithm, tune::How::kOpenmpiAllreduce, "", false, {"default"}};
-  tuning.sweep =
-      sweep_algorithms(request, trials, folder, std::max(1.0, std::min(std::max(2 * trial_s, 3.0), request.budget_s / 10)), tuning.notes);
+  tuning.sweep = sweep_algorithms(request, trials, folder, tuning.base.ranks,
+                                  std::max(1.0, std::min(std::max(2 * trial_s, 3.0), request.budget_s / 10)), tuning.notes);
   if (tuning.sweep) {
     tuning.rules = tune::rules_of(*tuning.sweep, ids);
     if (!tuning.rules.empty()) {

@@ -9,6 +9,7 @@
 #include "cli/open_run.h"
 #include "cli/terminal.h"
 #include "reports/format.h"
+#include "store/text.h"
 
 namespace fs = std::filesystem;
 
@@ -33,7 +34,7 @@ Trials::Trials(const TuneRequest& request, fs::path folder)
     : request_(request),
       folder_(std::move(folder)),
       log_(request.directory / "tune.sqlite",
-           {{"command", fmt::format("{}", fmt::join(request.command, " "))},
+           {{"command", fmt::format("{}", fmt::join(without_secrets(request.command), " "))},
             {"tunables", question_of(request.tunables)},
             {"goal", request.goal.words()},
             {"most samples", request.max_global_batch ? std::to_string(*request.max_global_batch) : "any"},

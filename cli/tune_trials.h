@@ -31,6 +31,7 @@ class Trials : public tune::Bench {
   /// Of the last trial with these words whose recording was kept; those of exploring and racing are not.
   tune::TrialFacts facts(const std::string& words) const;
 
+  tune::TrialLog& log() { return log_; }
   void spend_on_sweep(double seconds) { sweep_s_ += seconds; }
   void end() { ended_ = true; }
   double spent_s() const { return spent_s_ + sweep_s_; }

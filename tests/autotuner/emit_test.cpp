@@ -164,8 +164,12 @@ TEST_F(Emit, ValuesThatAFormatCannotHoldAreLeftOutAndNamed) {
 }
 
 TEST_F(Emit, RefusesWhatIsNoVariable) {
-  for (const auto& [name, value] :
-       {std::pair<std::string, std::string>{"A B", "1"}, {"1A", "1"}, {"", "1"}, {"A=B", "1"}, {"A", std::string("x\0y", 3)}}) {
+  for (const auto& [name, value] : {std::pair<std::string, std::string>{"A B", "1"},
+                                    {"1A", "1"},
+                                    {"", "1"},
+                                    {"A=B", "1"},
+                                    {"A", std::string("x\0y", 3)},
+                                    {"API_TOKEN", "hunter2"}}) {
     Tuned tuned = other_sample();
     tuned.environment = {{name, value}};
     EXPECT_THROW(emit(tuned, place_ / "tuned"), Error) << name;

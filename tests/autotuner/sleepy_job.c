@@ -1,5 +1,8 @@
-/* A job whose best configuration is known: a step sleeps --ms, times 0.7 where --kind is good, fails where --kind is broken, and sleeps
- * half as long with SLEEPY=fast in the environment; then one MPI_Allreduce. Losses fall as 1 / step, half as fast with --kind careless. */
+/* A job whose best configuration is known: a step sleeps --ms, times 0.7 where --kind is good, times 1 + batch / 64 with --batch, and fails
+ * where --kind is broken; half as long with SLEEPY=fast in the environment, a quarter where --kind is ruled and anybody rules Open MPI's
+ * algorithms; then one MPI_Allreduce. Losses fall as 1 / step, half as fast with --kind careless. With --noise-scale it reports norms of
+ * gradients as of two ranks with that noise scale, in samples. */
+#include <math.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,15 +14,20 @@
 int main(int argc, char** argv) {
   double ms = 8;
   int steps = 12;
+  double batch = 0, noise_scale = 0;
   const char* kind = "plain";
   for (int i = 1; i + 1 < argc; i += 2) {
     if (strcmp(argv[i], "--ms") == 0) ms = atof(argv[i + 1]);
     if (strcmp(argv[i], "--steps") == 0) steps = atoi(argv[i + 1]);
+    if (strcmp(argv[i], "--batch") == 0) batch = atof(argv[i + 1]);
+    if (strcmp(argv[i], "--noise-scale") == 0) noise_scale = atof(argv[i + 1]);
     if (strcmp(argv[i], "--kind") == 0) kind = argv[i + 1];
   }
   const char* fast = getenv("SLEEPY");
   if (strcmp(kind, "good") == 0) ms *= 0.7;
   if (fast != NULL && strcmp(fast, "fast") == 0) ms *= 0.5;
+  if (strcmp(kind, "ruled") == 0 && getenv("OMPI_MCA_coll_tuned_use_dynamic_rules") != NULL) ms *= 0.25;
+  ms *= 1 + batch / 64;
   MPI_Init(&argc, &argv);
   if (strcmp(kind, "broken") == 0) {
     fprintf(stderr, "sleepy_job: error: this kind is broken\n");
@@ -32,7 +40,11 @@ int main(int argc, char** argv) {
     nanosleep(&pause, NULL);
     float sums[256] = {1};
     MPI_Allreduce(MPI_IN_PLACE, sums, 256, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-    ddl_value("samples", 16);
+    ddl_value("samples", batch > 0 ? batch : 16);
+    if (noise_scale > 0) {
+      ddl_value("local_gradient_norm", sqrt(1 + noise_scale / batch));
+      ddl_value("gradient_norm", sqrt(1 + noise_scale / (2 * batch)));
+    }
     ddl_value("loss", 1.0 / ((strcmp(kind, "careless") == 0 ? 0.5 : 1) * step + 1));
     ddl_step_end();
   }

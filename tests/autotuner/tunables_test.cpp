@@ -54,6 +54,24 @@ TEST(Tunables, WordsThatAreNoneAreRefused) {
     EXPECT_THROW(parse_tunable(text, kCommand), Error) << text;
 }
 
+TEST(Tunables, SecretsAreNotTuned) {
+  const auto refused = [](const std::string& tunable, const std::vector<std::string>& command) {
+    try {
+      refuse_secrets(command, {parse_tunable(tunable, command)});
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kUsage);
+      EXPECT_EQ(std::string(error.what()).find("hunter2"), std::string::npos);
+      return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(refused("WANDB_API_KEY=hunter2,b", {"x"}));
+  EXPECT_TRUE(refused("who=hunter2,b", {"x", "--password", "{who}"}));
+  EXPECT_TRUE(refused("who=hunter2,b", {"x", "{who}", "--api-key={who}"})) << "one of two places is enough";
+  EXPECT_FALSE(refused("who=a,b", {"x", "--max-tokens", "{who}"}));
+  EXPECT_FALSE(refused("NCCL_ALGO=Ring,Tree", {"x"}));
+}
+
 TEST(Tunables, AlgorithmsAreReadFromOmpiInfo) {
   const auto ids = openmpi_algorithms(
       "mca:coll:tuned:param:coll_tuned_allreduce_algorithm:enumerator:value:0:ignore\n"
@@ -148,6 +166,8 @@ TEST(TrialLog, ReplaysTheSameSearchAndForgetsTheRestOfAnother) {
     log.add({.round = 0, .stage = "calibrate", .point = "a=1", .cost = 2.5, .step_s = 1, .wall_s = 3});
     log.add({.round = 1, .stage = "explore", .point = "a=2", .why = "exit code 1"});
     log.add({.round = 1, .stage = "explore", .point = "a=3", .cost = 1.5});
+    EXPECT_FALSE(log.sweep());
+    log.keep_sweep("swept");
   }
   {
     TrialLog log(file, question);
@@ -156,6 +176,7 @@ TEST(TrialLog, ReplaysTheSameSearchAndForgetsTheRestOfAnother) {
     EXPECT_FALSE(log.replay(1, Stage::kExplore, "a=4")) << "another point: what came after is no longer of this search";
     log.add({.round = 1, .stage = "explore", .point = "a=4", .cost = 1.0});
     EXPECT_EQ(log.resumed(), 2U);
+    EXPECT_EQ(log.sweep(), "swept");
   }
   TrialLog log(file, question);
   EXPECT_TRUE(log.replay(0, Stage::kCalibrate, "a=1") && log.replay(1, Stage::kExplore, "a=2") && log.replay(1, Stage::kExplore, "a=4"));

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""What ddl tune must not do, on a job with known truth (sleepy_job.c): tell secrets, take somebody else's sweep, call a batch better that only raw
+speed favours, call files in force that are not, or lose trials to SIGKILL."""
+import json
+import os
+import pathlib
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+
+import job
+
+BUILD = pathlib.Path(os.environ["DDL_BUILD"])
+DDL = BUILD / "bin/ddl"
+JOB = BUILD / "tests/programs/sleepy_job"
+MPIRUN = ["mpirun", "-np", "2", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
+ONE_ALGORITHM = ["--tunable", "algorithm=default"]
+
+
+def tune(directory, *arguments, check):
+    run = subprocess.run([DDL, "tune", *map(str, arguments)], cwd=directory, capture_output=True, text=True, env=job.environment())
+    if run.returncode != check:
+        sys.exit(f"ddl tune {arguments}: exit code {run.returncode}, expected {check}\n{run.stdout}\n{run.stderr}")
+    return run
+
+
+def rows(directory, query):
+    if not (directory / "tune.sqlite").exists():
+        return []
+    with sqlite3.connect(directory / "tune.sqlite") as db:
+        try:
+            return db.execute(query).fetchall()
+        except sqlite3.OperationalError:
+            return []  # it is being made
+
+
+def trials(directory):
+    return rows(directory, "SELECT round, stage, point, cost, why, wall_s FROM trial ORDER BY number")
+
+
+def choices(directory):
+    return {choice["name"]: choice["value"] for choice in json.loads((directory / "manifest.json").read_text())["choices"]}
+
+
+def killed(folder, command, ready):
+    """SIGKILL to all of it once `ready()`."""
+    process = subprocess.Popen([DDL, "tune", *map(str, command)], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=job.environment(),
+                               start_new_session=True)
+    deadline = time.time() + 60
+    while time.time() < deadline and not ready():
+        time.sleep(0.02)
+    assert ready(), "it did not come so far"
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    # mpirun's daemons are in groups of their own, and end when it is gone.
+    time.sleep(1)
+
+
+def tells_no_secrets(folder):
+    tune(folder, "-o", "hidden", "--trials", "14", "--tunable", "kind=plain,good", *ONE_ALGORITHM, "--", *MPIRUN, JOB, "--ms", "20", "--kind", "{kind}",
+         "--hub-token", "hunter2", "WANDB_API_KEY=hunter2", check=0)
+    for path in (folder / "hidden").rglob("*"):
+        assert path.is_dir() or b"hunter2" not in path.read_bytes(), path
+    refused = tune(folder, "--verify", "hidden", check=2)
+    assert "had secrets" in refused.stderr, refused.stderr
+    for arguments in (["--tunable", "API_TOKEN=hunter2,hunter3", "--", JOB], ["--tunable", "who=hunter2,hunter3", "--", JOB, "--password", "{who}"],
+                      ["--tunable", "who=hunter2,hunter3", "--", JOB, "--api-key={who}"]):
+        run = tune(folder, "-o", "told", *arguments, check=2)
+        assert "is a secret by its name" in run.stderr and "hunter" not in run.stderr, run.stderr
+    assert not (folder / "told").exists()
+
+
+RING_IS_MAGIC = """# allreduce 1 ranks=2 nodes=1 library="Open MPI v4.1.4" datatype=float op=sum
+algorithm,segment_bytes,bytes,round,seconds
+""" + "".join(f"{algorithm},0,{size},{round},{seconds}\n" for size in (4, 1024, 1 << 20) for round in range(5)
+              for algorithm, seconds in (("default", 1.0), ("default_again", 1.0), ("openmpi:ring", 1e-6)))
+
+
+def rules(directory):
+    return json.loads((directory / "report.json").read_text()).get("rules", [])
+
+
+def sweeps_for_itself(folder):
+    """A file of another sweep lies there before the first trial, and again before it goes on: ring would be a million times faster."""
+    command = ["-o", "swept", "--trials", "4", "--", *MPIRUN, JOB, "--ms", "4"]
+    (folder / "swept/trials").mkdir(parents=True)
+    (folder / "swept/trials/sweep.csv").write_text(RING_IS_MAGIC)
+    tune(folder, *command, check=0)
+    [(own,)] = rows(folder / "swept", "SELECT text FROM sweep")
+    assert own != RING_IS_MAGIC and own == (folder / "swept/trials/sweep.csv").read_text()
+    before = rules(folder / "swept")
+    assert [rule["algorithm"] for rule in before] != ["ring"], before
+    (folder / "swept/trials/sweep.csv").write_text(RING_IS_MAGIC)
+    tune(folder, *command, check=0)
+    assert rules(folder / "swept") == before
+    # Of another number of ranks, as where the batch system now gives others: said, and left out.
+    with sqlite3.connect(folder / "swept/tune.sqlite") as db:
+        db.execute("UPDATE sweep SET text = ?", (RING_IS_MAGIC.replace("ranks=2", "ranks=64"),))
+    run = tune(folder, *command, check=0)
+    assert "ran on 64 ranks" in run.stdout and rules(folder / "swept") == [], run.stdout
+
+
+def refuses_a_batch_that_only_speed_favours(folder):
+    """64 samples take 2 / 1.125 times as long as 8 do, but at a noise scale of 8 samples they are worth 24 / 136 each: 0.79 of the default."""
+    tune(folder, "-o", "fast", "--goal", "throughput", "--trials", "12", "--tunable", "batch=8,64", *ONE_ALGORITHM, "--", *MPIRUN, JOB, "--ms", "20", "--noise-scale", "8",
+         "--batch", "{batch}", check=0)
+    assert choices(folder / "fast")["batch"] == "64"
+    fast = tune(folder, "--verify", "fast", "--goal", "throughput", "--rounds", "3", check=0)
+    assert "raw throughput" in fast.stdout and ": better than" in fast.stdout, fast.stdout
+    honest = tune(folder, "--verify", "fast", "--rounds", "3", check=4)
+    assert "not better than the default" in honest.stdout and "equal statistical efficiency" in honest.stdout, honest.stdout
+    blind = tune(folder, "--verify", "fast", "--rounds", "3", "--", *MPIRUN, JOB, "--ms", "20", "--batch", "{batch}", check=2)
+    assert "reports no gradient norms" in blind.stderr, blind.stderr
+
+
+def tells_what_is_not_in_force(folder):
+    """Anybody's rules make this job faster: it is better with rules that Open MPI never reads, and the exit code says that they are not used."""
+    run = [*MPIRUN, JOB, "--ms", "40", "--kind", "ruled"]
+    tune(folder, "-o", "ruled", "--trials", "16", "--tunable", "algorithm=default,ring", "--", *run, check=0)
+    assert choices(folder / "ruled")["algorithm"] == "ring"
+    good = tune(folder, "--verify", "ruled", "--rounds", "3", check=0)
+    assert ": better than" in good.stdout and "in use" in good.stdout, good.stdout
+    bad = tune(folder, "--verify", "ruled", "--rounds", "3", "--", run[0], "--mca", "coll_tuned_dynamic_rules_filename", "/dev/null", *run[1:], check=4)
+    assert ": better than" in bad.stdout and "expected ring" in bad.stdout, bad.stdout
+
+
+def loses_nothing_to_a_kill(folder):
+    """While it sweeps, and while it searches: nothing that was measured is measured again, and it comes to its end."""
+    command = ["-o", "killed", "--trials", "16", "--tunable", "kind=plain,good", "--", *MPIRUN, JOB, "--ms", "20", "--kind", "{kind}"]
+    tuned = folder / "killed"
+    killed(folder, command, lambda: (tuned / "trials/sweep.part").exists())
+    first = trials(tuned)
+    assert len(first) == 1 and rows(tuned, "SELECT text FROM sweep") == [], first
+    killed(folder, command, lambda: len(trials(tuned)) >= 4 and (tuned / f"trials/{len(trials(tuned)) + 1:04}.ddl").exists())
+    second, sweep = trials(tuned), rows(tuned, "SELECT text FROM sweep")
+    assert second[:1] == first and len(sweep) == 1, second
+    assert not (tuned / "manifest.json").exists()
+    tune(folder, *command, check=0)
+    assert trials(tuned)[: len(second)] == second and rows(tuned, "SELECT text FROM sweep") == sweep
+    assert "kind" in choices(tuned)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        for test in (tells_no_secrets, sweeps_for_itself, refuses_a_batch_that_only_speed_favours, tells_what_is_not_in_force, loses_nothing_to_a_kill):
+            test(folder)
+            print(test.__name__.replace("_", " "))
+
+
+if __name__ == "__main__":
+    main()
