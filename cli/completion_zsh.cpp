@@ -26,7 +26,7 @@ std::string escaped(std::string_view text) {
 }
 
 std::string value_part(const OptionRow& option) {
-  const std::string message = ":" + escaped(option.argument) + ":";
+  const std::string message = fmt::format(":{}:", escaped(option.argument));
   switch (value_kind(option)) {
     case ValueKind::kFixed:
       return message + fmt::format("({})", fmt::join(option.values, " "));

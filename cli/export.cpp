@@ -6,15 +6,18 @@
 #include <filesystem>
 #include <span>
 
+#include "cli/export_prometheus.h"
 #include "cli/interrupts.h"
 #include "cli/open_run.h"
 #include "cli/options.h"
 #include "cli/output_file.h"
 #include "cli/progress_bar.h"
+#include "cli/terminal.h"
 #include "cli/trace_options.h"
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "reports/csv.h"
+#include "reports/folded.h"
 #include "reports/trace/kineto.h"
 #include "reports/trace/perfetto.h"
 
@@ -35,6 +38,8 @@ struct ExportFormat {
   const char* sentence;
   std::vector<std::string> options;  ///< that it takes besides -o
   void (*write)(const Request& request);
+  /// Instead, of a format that also takes a run that is not finished: gets its name.
+  void (*write_live)(const std::string& run, const VerbOptions& options) = nullptr;
 };
 
 /// A folder for several files, made if it is not there.
@@ -103,6 +108,28 @@ void export_chrome_json(const Request& request) {
   }
 }
 
+void export_folded(const Request& request) {
+  const reports::RunView view(request.run.db, request.options.maybe<int64_t>("world"));
+  OutputFile file(request.output.value_or("-"));
+  const reports::FoldedSummary summary = reports::write_folded(view, [&](std::string_view text) {
+    Interrupts::check();
+    file.write(text);
+  });
+  file.finish();
+  if (summary.left_out > 0)
+    print_note(fmt::format("{} of {} steps are left out: their events were not kept", summary.left_out, summary.left_out + summary.steps));
+}
+
+void export_prometheus_numbers(const std::string& run, const VerbOptions& options) {
+  PrometheusRequest request{.run = run,
+                            .output = options.maybe<std::string>("output"),
+                            .textfile = options.maybe<std::string>("textfile"),
+                            .watch_s = std::nullopt};
+  if (const auto watch = options.maybe<std::string>("watch")) request.watch_s = parse_duration(*watch);
+  if (const auto ranks = options.maybe<size_t>("top")) request.ranks = *ranks;
+  export_prometheus(request);
+}
+
 const ExportFormat kFormats[] = {
     {"csv", "one view or table (--table), or every view v_* as a file of its own (-o DIR)", {"table"}, export_csv},
     {"perfetto",
@@ -113,6 +140,12 @@ const ExportFormat kFormats[] = {
      "traces in the JSON of PyTorch's profiler, one a rank, for HTA and others (-o DIR)",
      {"steps", "ranks", "world"},
      export_chrome_json},
+    {"folded", "stacks for flame graphs: rank, phase, layer, call, waiting; ns", {"world"}, export_folded},
+    {"prometheus",
+     "a job's numbers for a monitoring system, also while it runs",
+     {"textfile", "watch", "top"},
+     nullptr,
+     export_prometheus_numbers},
 };
 
 std::string formats_text() {
@@ -151,13 +184,18 @@ int run_export(const Arguments& arguments) {
                        .example = "  ddl export csv slow.ddl --table v_collective > collectives.csv\n"
                                   "  ddl export csv slow.ddl -o slow-csv\n"
                                   "  ddl export perfetto slow.ddl --steps 100:109 -o slow.pftrace\n"
-                                  "  ddl export chrome-json slow.ddl --steps 100:109 -o slow-traces"});
+                                  "  ddl export chrome-json slow.ddl --steps 100:109 -o slow-traces\n"
+                                  "  ddl export folded slow.ddl | flamegraph.pl --countname ns > slow.svg\n"
+                                  "  ddl export prometheus run.ddl --textfile /var/lib/prometheus/node-exporter --watch 30s"});
   options.add()("output,o", po::value<std::string>()->value_name("FILE"),
                 "where to; - is standard output; a folder where there are several files")(
       "table", po::value<std::string>()->value_name("NAME"), "csv: a view or table of the store, e.g. v_collective")(
       "steps", po::value<std::string>()->value_name("A:B"), "traces: steps A to B only, both included; A is one step")(
       "ranks", po::value<std::string>()->value_name("LIST"), "traces: these ranks only, e.g. 0-3,8")(
-      "world", po::value<int64_t>()->value_name("N"), "traces: which MPI_COMM_WORLD, if there are several");
+      "world", po::value<int64_t>()->value_name("N"), "traces, folded: which MPI_COMM_WORLD, if there are several")(
+      "textfile", po::value<std::string>()->value_name("DIR"), "prometheus: into a file in DIR, the textfile folder of node_exporter")(
+      "watch", po::value<std::string>()->value_name("TIME"), "prometheus: again every TIME, at least 30s, until the job ends")(
+      "top", po::value<size_t>()->value_name("N"), "prometheus: rows for the N latest ranks (=16)");
   options.suggest("table", reports::stable_views());
   options.allow_words(2, WordKind::kRun, format_names());
   if (!options.parse(arguments)) return 0;
@@ -165,10 +203,14 @@ int run_export(const Arguments& arguments) {
   if (words.empty()) throw Error("which format?", "e.g. ddl export csv --table v_step", ExitCode::kUsage);
   const ExportFormat& format = known_format(words[0]);
   refuse_other_options(format, options);
-  Run run = open_run(words.size() > 1 ? words[1] : "");
-
+  const std::string name = words.size() > 1 ? words[1] : "";
   const Interrupts interrupts;
   try {
+    if (format.write_live != nullptr) {
+      format.write_live(name, options);
+      return 0;
+    }
+    Run run = open_run(name);
     format.write({run, options, options.maybe<std::string>("output")});
   } catch (const Error&) {
     Interrupts::obey();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <numeric>
 #include <sstream>
 
@@ -46,6 +47,16 @@ void split_parameter(const std::string& text, OptionRow& row) {
 HelpReader::HelpReader() { help_reader = this; }
 HelpReader::~HelpReader() { help_reader = nullptr; }
 
+double parse_duration(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit(end, text.data() + text.size());
+  const double factor = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  if (error != std::errc() || factor == 0 || !(value > 0) || value > 1e6)
+    throw Error(fmt::format("'{}' is no time", text), "such as 90s, 10m or 1h", ExitCode::kUsage);
+  return value * factor;
+}
+
 std::string nearest(std::string_view word, const std::vector<std::string>& names) {
   std::string best;
   size_t best_distance = 3;  // two slips are a typing error, three another word
@@ -80,15 +91,18 @@ void VerbOptions::suggest(const char* option, std::vector<std::string> values, b
 }
 
 CommandTable VerbOptions::table() const {
-  CommandTable table{.verb = std::string(help_.verb),
-                     .usage = std::string(help_.usage),
-                     .text = std::string(help_.text),
-                     .example = std::string(help_.example),
-                     .most_words = most_words_,
-                     .words = word_kind_,
-                     .names = word_names_};
+  CommandTable table;
+  table.verb = help_.verb;
+  table.usage = help_.usage;
+  table.text = help_.text;
+  table.example = help_.example;
+  table.most_words = most_words_;
+  table.words = word_kind_;
+  table.names = word_names_;
   for (const auto& option : shown_.options()) {
-    OptionRow row{.name = option->long_name(), .text = option->description()};
+    OptionRow row;
+    row.name = option->long_name();
+    row.text = option->description();
     const std::string shortest = option->canonical_display_name(po::command_line_style::allow_dash_for_short);
     if (shortest.size() == 2 && shortest[0] == '-') row.letter = shortest.substr(1);
     if (option->semantic()->max_tokens() > 0) split_parameter(option->format_parameter(), row);

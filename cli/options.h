@@ -103,6 +103,9 @@ class VerbOptions {
   WordKind word_kind_ = WordKind::kRun;
 };
 
+/// Seconds of "90", "90s", "10m" or "1h". Throws ddl::Error (usage).
+double parse_duration(const std::string& text);
+
 /// The name in `names` that `word` was probably meant to be; empty if none is near.
 std::string nearest(std::string_view word, const std::vector<std::string>& names);
 

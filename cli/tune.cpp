@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "autotuner/emit.h"
 #include "cli/open_run.h"
 #include "cli/options.h"
@@ -23,17 +21,6 @@ namespace ddl::cli {
 namespace {
 
 constexpr size_t kVerifyRounds = 6;
-
-// "90", "90s", "10m", "1h"
-double parse_duration(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const std::string_view unit(end, text.data() + text.size());
-  const double factor = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
-  if (error != std::errc() || factor == 0 || !(value > 0) || value > 1e6)
-    throw Error(fmt::format("'{}' is no time", text), "such as 90s, 10m or 1h", ExitCode::kUsage);
-  return value * factor;
-}
 
 tune::Goal goal_of(const VerbOptions& options) {
   tune::Goal goal;

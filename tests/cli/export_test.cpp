@@ -5,8 +5,11 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <regex>
+#include <sstream>
 
 #include "tests/cli/ddl_command.h"
+#include "tests/support/prometheus_text.h"
 #include "tests/support/synthetic_run.h"
 
 namespace ddl::cli {
@@ -119,6 +122,38 @@ TEST_F(Export, PartsThatAreNotThere) {
     EXPECT_EQ(ddl_command({"export", format, run, "--steps", "1:0"}).code, 2);
     EXPECT_EQ(ddl_command({"export", format, run, "--table", "v_step"}).code, 2);
   }
+}
+
+TEST_F(Export, NumbersForPrometheus) {
+  const std::string run = write(job());
+  const Result shown = ddl_command({"export", "prometheus", run});
+  EXPECT_EQ(shown.code, 0);
+  test::read_prometheus(shown.out);
+  EXPECT_TRUE(has(shown.out, "ddl_running{run=\"job.ddl\"} 0\n")) << shown.out;
+  EXPECT_EQ(ddl_command({"export", "prometheus", run, "--textfile", folder_.path().string()}).code, 0);
+  EXPECT_EQ(contents(folder_ / "ddl-job.prom"), shown.out);
+  EXPECT_EQ(ddl_command({"export", "prometheus", run, "--watch", "30s", "--textfile", folder_.path().string()}).code, 0) << "it has ended";
+  EXPECT_TRUE(has(contents(folder_ / "ddl-job.prom"), "ddl_running{run=\"job.ddl\"} 0\n"));
+  const Result one = ddl_command({"export", "prometheus", run, "--top", "1"});
+  EXPECT_TRUE(has(one.out, "ddl_left_out{run=\"job.ddl\",what=\"ranks\"} 1\n")) << one.out;
+
+  const Result fast = ddl_command({"export", "prometheus", run, "--watch", "29s"});
+  EXPECT_EQ(fast.code, 2);
+  EXPECT_TRUE(has(fast.err, "at least 30s")) << fast.err;
+  EXPECT_EQ(ddl_command({"export", "prometheus", run, "--textfile", path("none")}).code, 2);
+  EXPECT_EQ(ddl_command({"export", "prometheus", run, "--textfile", path(""), "-o", path("x")}).code, 2);
+  EXPECT_EQ(ddl_command({"export", "prometheus", run, "--steps", "1:2"}).code, 2);
+}
+
+TEST_F(Export, FoldedStacks) {
+  const Result result = ddl_command({"export", "folded", write(job())});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_EQ(result.err, "");
+  std::istringstream lines(result.out);
+  size_t number = 0;
+  for (std::string line; std::getline(lines, line); ++number)
+    EXPECT_TRUE(std::regex_match(line, std::regex("rank [01](;[^;]+)+ [0-9]+"))) << line;
+  EXPECT_GT(number, 2u);
 }
 
 TEST_F(Export, ARunThatIsNotThere) {

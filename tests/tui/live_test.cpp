@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "tests/analyzer/analyzed.h"
+#include "tui/job_numbers.h"
 #include "tui/live_stall.h"
 #include "tui/observer.h"
 #include "tui/spool_source.h"
@@ -120,6 +121,58 @@ TEST(Live, SameNumbersWhenJoinedAtTheEndOfALongLog) {
   expect_same_as_report(
       run().ranks(2).steps(1500).compute(1_ms).jitter(200_us).allreduce(1_MiB, 300_us).compute(100_us).iallreduce(4_KiB, 150_us).waitall(),
       tui::kWindow);
+}
+
+/// What a monitoring system is told of a running job, and of the same steps afterwards.
+TEST(Live, NumbersForPrometheusStayTheSame) {
+  Analyzed reported(run()
+                        .ranks(4)
+                        .steps(10)
+                        .compute(10_ms)
+                        .jitter(2_ms)
+                        .allreduce(4_MiB, 1_ms)
+                        .bcast(64_KiB, 100_us, 1)
+                        .slow(2, 5_ms)
+                        .value("samples", 8));
+  const reports::JobNumbers live = tui::job_numbers(look_at(reported.folder.path()));
+  const reports::RunView view(reported.db, std::nullopt);
+  const reports::JobNumbers stored = reports::job_numbers(view, "run.ddl");
+  EXPECT_EQ(live.run, stored.run);
+  EXPECT_EQ(live.ranks, stored.ranks);
+  EXPECT_EQ(live.expected_ranks, stored.expected_ranks);
+  EXPECT_EQ(live.nodes, stored.nodes);
+  EXPECT_EQ(live.step, stored.step);
+  EXPECT_NEAR(*live.step_p99_ns, *stored.step_p99_ns, 1);
+  for (const auto& [id, value] : live.metrics) {
+    ASSERT_TRUE(stored.metrics.contains(id)) << id;
+    EXPECT_NEAR(value, stored.metrics.at(id), 1e-3 * value) << id;
+  }
+  EXPECT_TRUE(live.metrics.contains("step_time"));
+  EXPECT_NEAR(*live.samples_per_s, *stored.samples_per_s, 0.2 * *stored.samples_per_s) << "a mean against a median";
+  ASSERT_EQ(live.shares.size(), stored.shares.size());
+  for (size_t i = 0; i < live.shares.size(); ++i) {
+    EXPECT_EQ(live.shares[i].first, stored.shares[i].first);
+    EXPECT_NEAR(live.shares[i].second, stored.shares[i].second, 1e-6) << live.shares[i].first;
+  }
+  ASSERT_EQ(live.by_rank.size(), stored.by_rank.size());
+  for (size_t r = 0; r < live.by_rank.size(); ++r) {
+    EXPECT_EQ(live.by_rank[r].rank, stored.by_rank[r].rank);
+    EXPECT_EQ(live.by_rank[r].node, stored.by_rank[r].node);
+    EXPECT_NEAR(*live.by_rank[r].late_ns, *stored.by_rank[r].late_ns, 1);
+    EXPECT_NEAR(*live.by_rank[r].wait_ns, *stored.by_rank[r].wait_ns, 1);
+    EXPECT_NEAR(*live.by_rank[r].step_ns, *stored.by_rank[r].step_ns, 1);
+  }
+  ASSERT_EQ(live.collectives.size(), stored.collectives.size());
+  for (size_t i = 0; i < live.collectives.size(); ++i) {
+    const auto &one = live.collectives[i], &other = stored.collectives[i];
+    EXPECT_EQ(std::tie(one.op, one.comm, one.bytes), std::tie(other.op, other.comm, other.bytes));
+    EXPECT_NEAR(one.time_ns, other.time_ns, 1);
+    EXPECT_NEAR(*one.wait_ns, *other.wait_ns, 1);
+    EXPECT_NEAR(*one.xfer_ns, *other.xfer_ns, 1);
+    EXPECT_EQ(one.busbw.has_value(), other.busbw.has_value());
+    if (one.busbw) EXPECT_NEAR(*one.busbw, *other.busbw, 1e-6 * *one.busbw);
+  }
+  EXPECT_EQ(live.lost_events, stored.lost_events);
 }
 
 TEST(Live, BandwidthAndBlameAreTheReports) {

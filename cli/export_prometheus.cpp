@@ -1,0 +1,133 @@
+#include "cli/export_prometheus.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+
+#include "cli/interrupts.h"
+#include "cli/open_run.h"
+#include "cli/output_file.h"
+#include "core/error.h"
+#include "reports/prometheus.h"
+#include "store/run_directory.h"
+#include "tui/job_numbers.h"
+#include "tui/observer.h"
+#include "tui/spool_source.h"
+#include "tui/top.h"
+
+namespace fs = std::filesystem;
+
+namespace ddl::cli {
+namespace {
+
+constexpr double kFastest_s = 30;  // a scrape of every node is not to cost more than what it tells
+constexpr double kLook_s = 1;
+
+/// ddl-NAME.prom, whatever the name holds: node_exporter reads *.prom.
+std::string file_of(const PrometheusRequest& request, const fs::path& run) {
+  if (!request.textfile) return request.output.value_or("-");
+  std::error_code error;
+  if (!fs::is_directory(*request.textfile, error))
+    throw Error(fmt::format("--textfile {}: there is no such folder", *request.textfile),
+                "the folder of node_exporter's --collector.textfile.directory", ExitCode::kUsage);
+  std::string name = fs::weakly_canonical(run).filename().string();
+  if (name.ends_with(".ddl")) name.erase(name.size() - 4);
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0 && c != '.' && c != '_' && c != '-'; }, '_');
+  constexpr size_t kMost = 200;  // of the 255 bytes that a file's name may have
+  return *request.textfile + "/ddl-" + name.substr(0, kMost) + ".prom";
+}
+
+/// A job that is looked at from beside it.
+class Watch {
+ public:
+  explicit Watch(const RunDirectory& run) : source_(run, shown_path(run.directory)) {}
+
+  /// Throws ddl::Error (kDataMissing) as long as nothing is there.
+  void look() {
+    source_.poll(job_, kLook_s);
+    snapshot_ = observer_.look(job_, false);
+  }
+  bool ended() const { return job_.ended; }
+  std::string page(const reports::PrometheusLimits& limits) const {
+    return reports::render_prometheus(tui::job_numbers(snapshot_), limits);
+  }
+
+ private:
+  tui::SpoolSource source_;
+  tui::Job job_;
+  tui::Observer observer_;
+  tui::Snapshot snapshot_;
+};
+
+/// A job may be about to begin: `patience_s` for that.
+RunDirectory wait_for_run(const std::string& name, double patience_s) {
+  for (const double end_s = tui::monotonic_s() + patience_s;; usleep(static_cast<useconds_t>(1e6 * kLook_s))) {
+    Interrupts::check();
+    try {
+      const RunDirectory run = find_run(name.empty() ? std::nullopt : std::optional(name));
+      Watch(run).look();
+      return run;
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::kDataMissing || tui::monotonic_s() > end_s) throw;
+    }
+  }
+}
+
+/// False: it has ended, or its spools tell nothing.
+bool write_if_it_runs(const RunDirectory& run, const std::string& file, const reports::PrometheusLimits& limits) {
+  if (run.spools().empty()) return false;
+  Watch watch(run);
+  try {
+    watch.look();
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::kDataMissing) throw;
+    return false;
+  }
+  if (watch.ended()) return false;
+  write_output(file, watch.page(limits));
+  return true;
+}
+
+void write_while_it_runs(Watch& watch, const std::string& file, double interval_s, const reports::PrometheusLimits& limits) {
+  try {
+    for (double next_s = 0; !watch.ended(); usleep(static_cast<useconds_t>(1e6 * kLook_s))) {
+      Interrupts::check();
+      watch.look();
+      if (tui::monotonic_s() < next_s && !watch.ended()) continue;
+      write_output(file, watch.page(limits));
+      next_s = tui::monotonic_s() + interval_s;
+    }
+  } catch (const Error&) {
+    std::error_code ignored;
+    if (file != "-") fs::remove(file, ignored);
+    throw;
+  }
+}
+
+}  // namespace
+
+void export_prometheus(const PrometheusRequest& request) {
+  if (request.output && request.textfile) throw Error("-o and --textfile exclude each other", "choose one", ExitCode::kUsage);
+  if (request.watch_s && !(*request.watch_s >= kFastest_s))
+    throw Error(fmt::format("--watch: at least {:g}s lie between two times", kFastest_s), "ddl-top shows a job every second",
+                ExitCode::kUsage);
+  const reports::PrometheusLimits limits{.ranks = request.ranks};
+  if (request.watch_s) {
+    const RunDirectory run = wait_for_run(request.run, *request.watch_s);
+    Watch watch(run);
+    write_while_it_runs(watch, file_of(request, run.directory), *request.watch_s, limits);
+    return;
+  }
+  const RunDirectory run = find_run(request.run.empty() ? std::nullopt : std::optional(request.run));
+  const std::string file = file_of(request, run.directory);
+  if (write_if_it_runs(run, file, limits)) return;
+  Run stored = open_run(request.run);
+  const reports::RunView view(stored.db, std::nullopt);
+  write_output(file, reports::render_prometheus(reports::job_numbers(view, stored.directory.string()), limits));
+}
+
+}  // namespace ddl::cli

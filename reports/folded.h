@@ -1,0 +1,25 @@
+// Folded stacks, what tools for flame graphs read: a line for each place in the program, "rank 3;step;forward;conv1;MPI_Allreduce;waiting
+// 1234", the number being ns.
+//
+// Of each rank the steps whose events were kept are summed, in the thread that marks them; of a job without steps its whole run. Lines of a
+// rank add up to the duration of those steps (v_step), those that end in a call, or below one, to exposed_ns, those that end in "waiting"
+// to wait_ns. Waiting that is not known is no line of its own: then it is in the call's.
+#pragma once
+
+#include <cstdint>
+
+#include "reports/csv.h"
+#include "reports/run_view.h"
+
+namespace ddl::reports {
+
+struct FoldedSummary {
+  int64_t ranks = 0;
+  int64_t steps = 0;     ///< summed, over all ranks; 0: a job without steps
+  int64_t left_out = 0;  ///< their events were not kept
+};
+
+/// Throws ddl::Error (kDataMissing) if the events of no step, or of no whole run, were kept.
+FoldedSummary write_folded(const RunView& run, const Sink& sink);
+
+}  // namespace ddl::reports

@@ -1,0 +1,28 @@
+// Numbers of a job in Prometheus' text format (0.0.4), for node_exporter's textfile collector or any scraper: base units, counters end in
+// _total, one HELP and TYPE a family, no time stamps. The definitions are those of the metrics (analyzer/metrics).
+//
+// What a job may be called, and how many ranks it has, is bounded here: names are made printable and cut, ranks and collectives beyond the
+// limits are left out, and ddl_left_out says how many.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reports/job_numbers.h"
+
+namespace ddl::reports {
+
+struct PrometheusLimits {
+  size_t ranks = 16;  ///< the latest ones
+  size_t collectives = 16;
+};
+
+std::string render_prometheus(const JobNumbers& job, const PrometheusLimits& limits);
+
+/// What render_prometheus() may emit.
+struct PrometheusFamily {
+  std::string name, type, help;
+};
+std::vector<PrometheusFamily> prometheus_families();
+
+}  // namespace ddl::reports
