@@ -74,6 +74,14 @@ TrialFacts read_trial(SQLite::Database& db, std::optional<double> target_loss) {
   } catch (const Error& error) {
     if (error.code() != ExitCode::kDataMissing) throw;  // then nothing is known of its buckets
   }
+  Query memory(db,
+               "SELECT (SELECT max(value) FROM node_sample WHERE name = 'memory_used_bytes'), (SELECT max(CAST(f.value AS REAL)) FROM "
+               "process_fact f JOIN process p ON p.id = f.process WHERE p.world = ?1 AND f.key = 'peak_memory_bytes')");
+  memory.bind(world);
+  if (memory.next()) {
+    facts.memory_of_gpu = !memory.is_null(0);
+    facts.memory_bytes = memory.maybe_real(facts.memory_of_gpu ? 0 : 1);
+  }
   Query library(db, "SELECT value FROM process_fact WHERE key = 'mpi' LIMIT 1");
   if (library.next()) facts.mpi_library = library.text(0);
   return facts;

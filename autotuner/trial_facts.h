@@ -21,6 +21,9 @@ struct TrialFacts {
   std::optional<double> samples;             ///< of a step, all ranks together
   std::optional<double> noise_scale;         ///< metrics.md G3
   std::optional<double> target_s;  ///< until the loss was at the target, from the first step on; unset: it never was, or none was asked for
+  /// The most that a rank needed: on its GPU, whoever used that, where GPUs were sampled; else resident on its host.
+  std::optional<double> memory_bytes;
+  bool memory_of_gpu = false;
   bool blocking = false, nonblocking = false;  ///< allreduces of that kind, in steady steps
   std::vector<models::Gradient> gradients;     ///< allreduces of a step, in order; empty: none was kept
   std::string mpi_library;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "autotuner/emit.h"
+#include "cli/model.h"
 #include "cli/open_run.h"
 #include "cli/options.h"
 #include "cli/output_file.h"
@@ -41,6 +42,7 @@ TuneRequest request_of(const VerbOptions& options, std::vector<std::string> comm
     request.tunables.push_back(std::move(tunable));
   tune::refuse_secrets(request.command, request.tunables);
   request.max_global_batch = options.maybe<int64_t>("max-global-batch");
+  if (options.has("max-memory")) request.max_memory = parse_bytes(options.get<std::string>("max-memory"));
   request.budget_s = parse_duration(options.get<std::string>("budget"));
   request.trials = options.maybe<size_t>("trials");
   request.goal = goal_of(options);
@@ -72,6 +74,8 @@ int run_tune(const Arguments& arguments) {
       "budget", po::value<std::string>()->value_name("TIME")->default_value("10m"), "for all trials together: 90s, 10m, 1h")(
       "trials", po::value<size_t>()->value_name("N"), "at most so many trials")("max-global-batch", po::value<int64_t>()->value_name("N"),
                                                                                 "samples of a step, all ranks together, at most")(
+      "max-memory", po::value<std::string>()->value_name("SIZE"),
+      "of a rank, such as 16GiB: larger batches are foretold from the peaks of two trials, on GPUs if there are any")(
       "goal", po::value<std::string>()->value_name("GOAL")->default_value("efficiency"),
       "efficiency: samples per second, weighed by what the gradient noise scale says they are worth; throughput: samples, whatever they "
       "are worth")("target-loss", po::value<double>()->value_name("X"), "instead: the time until the reported loss is X")(

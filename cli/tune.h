@@ -21,6 +21,7 @@ struct TuneRequest {
   std::filesystem::path directory;
   std::vector<tune::JobTunable> tunables = {};
   std::optional<int64_t> max_global_batch = {};
+  std::optional<int64_t> max_memory = {};  ///< bytes of a rank
   double budget_s = 600;
   std::optional<size_t> trials = {};
   tune::Goal goal = {};

@@ -45,21 +45,27 @@ std::string verdict(const Tuning& tuning) {
 
 // Why the winner won, of its recorded step and the default's.
 Table split_table(const Tuning& tuning) {
-  Table table{.id = "split",
-              .caption = "Where a step goes: mean over ranks but for the step, which is the median of the slowest rank.",
-              .columns = {{"configuration", "Configuration", Unit::kText},
-                          {"step_ns", "Step", Unit::kDuration},
-                          {"compute_ns", "Compute", Unit::kDuration},
-                          {"wait_ns", "Waiting", Unit::kDuration},
-                          {"transfer_ns", "Transfer", Unit::kDuration},
-                          {"samples", "Samples", Unit::kReal},
-                          {"allreduces", "Allreduces", Unit::kCount}},
-              .rows = {},
-              .note = {},
-              .when_empty = {}};
+  Table table{
+      .id = "split",
+      .caption =
+          "Where a step goes: mean over ranks but for the step, which is the median of the slowest rank; memory is that of the rank that "
+          "needs most.",
+      .columns = {{"configuration", "Configuration", Unit::kText},
+                  {"step_ns", "Step", Unit::kDuration},
+                  {"compute_ns", "Compute", Unit::kDuration},
+                  {"wait_ns", "Waiting", Unit::kDuration},
+                  {"transfer_ns", "Transfer", Unit::kDuration},
+                  {"memory_bytes", "Memory", Unit::kBytes, 2},
+                  {"samples", "Samples", Unit::kReal},
+                  {"allreduces", "Allreduces", Unit::kCount}},
+      .rows = {},
+      .note = {},
+      .when_empty = {}};
   const auto row = [&](const std::string& name, const tune::TrialFacts& facts) {
     table.rows.push_back({Value::text(name), seconds(facts.step_s), seconds(facts.compute_s), seconds(facts.wait_s),
-                          seconds(facts.transfer_s), facts.samples ? Value::real(*facts.samples) : Value::null(Unit::kReal),
+                          seconds(facts.transfer_s),
+                          facts.memory_bytes ? Value::bytes(static_cast<int64_t>(*facts.memory_bytes)) : Value::null(Unit::kBytes),
+                          facts.samples ? Value::real(*facts.samples) : Value::null(Unit::kReal),
                           Value::count(static_cast<int64_t>(facts.gradients.size()))});
   };
   row("default", tuning.base);

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "autotuner/calibration.h"
+#include "autotuner/memory.h"
 #include "autotuner/openmpi_rules.h"
 #include "autotuner/predict.h"
 #include "cli/mpirun.h"
@@ -148,6 +149,43 @@ std::string extreme(const JobTunable& tunable, bool largest, double most) {
   return best;
 }
 
+// The other batch of the calibrating trials. Where memory is short it is a smaller one, if there is one, else the next larger.
+std::string calibrating_batch(const JobTunable& tunable, double most_batch, bool short_of_memory) {
+  if (!short_of_memory) return extreme(tunable, true, most_batch);
+  const std::string smallest = extreme(tunable, false, most_batch);
+  if (smallest != tunable.values[0]) return smallest;
+  std::string next = smallest;
+  for (const std::string& value : tunable.values)
+    if (std::stod(value) > std::stod(smallest) && std::stod(value) <= most_batch &&
+        (next == smallest || std::stod(value) < std::stod(next)))
+      next = value;
+  return next;
+}
+
+/// Points of which it is foretold that they need more than --max-memory.
+void refuse_by_memory(const TuneRequest& request, const std::optional<tune::MemoryModel>& model, Tuning& tuning,
+                      std::vector<bool>& feasible) {
+  if (!model) {
+    tuning.notes.emplace_back(
+        "memory is not foretold, for lack of trials with two batches: a trial that needs more than --max-memory counts as failed");
+    return;
+  }
+  const auto limit = static_cast<double>(*request.max_memory);
+  size_t refused = 0;
+  for (size_t point = 0; point < tuning.space.size(); ++point) {
+    if (!feasible[point] || model->peak_bytes(std::stod(tuning.space.value(point, tune::kBatch))) <= limit) continue;
+    feasible[point] = false;
+    ++refused;
+  }
+  const auto words = [](double bytes) { return reports::size_text(static_cast<int64_t>(bytes)); };
+  const std::string model_words = fmt::format("{} and {} a sample, by the {} of two trials", words(model->fixed_bytes),
+                                              words(model->bytes_per_sample), tuning.base.memory_of_gpu ? "GPUs' memory" : "peak memory");
+  if (refused > 0)
+    tuning.refused.push_back({fmt::format("more than {} of a rank (--max-memory): {}", words(limit), model_words), refused});
+  else
+    tuning.notes.push_back(fmt::format("all batches fit into {} of a rank: {}", words(limit), model_words));
+}
+
 }  // namespace
 
 Tuning tune_job(const TuneRequest& request) {
@@ -165,6 +203,9 @@ Tuning tune_job(const TuneRequest& request) {
   tuning.goal.noise_scale = tuning.base.noise_scale;
   tuning.goal.base_samples = tuning.base.samples.value_or(0);
   require_honest_goal(tuning.goal, tuning.tunables, tuning.base);
+  if (request.max_memory && !tuning.base.memory_bytes)
+    throw Error("--max-memory: the trial does not tell how much memory the job needs", "its ranks have to end by themselves",
+                ExitCode::kDataMissing);
   add_algorithms(request, trials, folder, trials.spent_s(), tuning);
   tuning.space = space_of(tuning.tunables);
   const Space& space = tuning.space;
@@ -183,13 +224,14 @@ Tuning tune_job(const TuneRequest& request) {
     if (!feasible[0]) throw Error("the default batch is above --max-global-batch", "", ExitCode::kUsage);
   }
 
-  // The largest batch tells what computing grows with, the smallest bucket the tensors one by one.
+  // Another batch, the largest, tells what computing grows with, the smallest bucket the tensors one by one.
   std::vector<tune::Trial> calibrating = {{0, Stage::kCalibrate, 0, *first}};
   size_t other = 0;
   for (size_t i = 0; i < tuning.tunables.size(); ++i) {
     const JobTunable& tunable = tuning.tunables[i];
     if (tunable.name != tune::kBatch && tunable.name != tune::kBucketMb) continue;
-    const std::string value = tunable.name == tune::kBatch ? extreme(tunable, true, most_batch) : extreme(tunable, false, 1e9);
+    const std::string value = tunable.name == tune::kBatch ? calibrating_batch(tunable, most_batch, request.max_memory.has_value())
+                                                           : extreme(tunable, false, 1e9);
     other =
         space.with(other, i, static_cast<size_t>(std::find(tunable.values.begin(), tunable.values.end(), value) - tunable.values.begin()));
   }
@@ -197,10 +239,19 @@ Tuning tune_job(const TuneRequest& request) {
   if (other != 0) {
     const std::optional<Outcome> outcome = trials.measure(0, Stage::kCalibrate, other);
     if (outcome) calibrating.push_back({0, Stage::kCalibrate, other, *outcome});
-    if (outcome && outcome->cost) second = trials.facts(space.words(other));
+    if (outcome && outcome->cost)
+      second = trials.facts(space.words(other));
+    else
+      other = 0;  // nothing is known of it
   }
   const bool tunes_batch = space.has(tune::kBatch);
   const auto batch_at = [&](size_t point) { return tunes_batch ? std::stod(space.value(point, tune::kBatch)) : 0.0; };
+  if (request.max_memory)
+    refuse_by_memory(request,
+                     second.memory_bytes
+                         ? tune::memory_model({batch_at(0), *tuning.base.memory_bytes}, {batch_at(other), *second.memory_bytes})
+                         : std::nullopt,
+                     tuning, feasible);
   tune::Calibration calibration = tune::calibration_of({tuning.base, batch_at(0)}, {second, batch_at(other)}, tuning.sweep, tuning.rules);
   if (tunes_batch && !tuning.goal.raw_throughput) calibration.noise_scale = tuning.goal.noise_scale;
   tuning.prediction = tune::predict(space, calibration);

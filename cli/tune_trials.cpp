@@ -38,6 +38,7 @@ Trials::Trials(const TuneRequest& request, fs::path folder)
             {"tunables", question_of(request.tunables)},
             {"goal", request.goal.words()},
             {"most samples", request.max_global_batch ? std::to_string(*request.max_global_batch) : "any"},
+            {"most memory", request.max_memory ? std::to_string(*request.max_memory) : "any"},
             {"seed", std::to_string(request.seed)}}),
       tunables_(request.tunables),
       goal_(request.goal) {}
@@ -82,6 +83,10 @@ std::optional<Outcome> Trials::measure_values(size_t round, Stage stage, const s
   if (ran.facts) {
     const auto batch = values.find(tune::kBatch);
     outcome = tune::outcome_of(*ran.facts, goal_, batch == values.end() ? std::nullopt : std::optional(std::stod(batch->second)));
+    if (request_.max_memory && ran.facts->memory_bytes.value_or(0) > static_cast<double>(*request_.max_memory))
+      outcome = {std::nullopt,
+                 fmt::format("needed {} of a rank, more than --max-memory {}",
+                             reports::size_text(static_cast<int64_t>(*ran.facts->memory_bytes)), reports::size_text(*request_.max_memory))};
     row.step_s = ran.facts->step_s;
     row.samples = ran.facts->samples;
     row.noise_scale = ran.facts->noise_scale;

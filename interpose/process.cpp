@@ -252,9 +252,25 @@ void in_forked_child() {
   // The tables are the parent's; they are cleared only if this child starts to record. Most children exec at once and should pay nothing.
 }
 
+/// The most that was resident at once. Not getrusage()'s, which begins with what the launcher's fork had.
+void write_peak_memory() {
+  const int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+  const ssize_t got = fd >= 0 ? read(fd, g_text[0], kTextBytes - 1) : -1;
+  if (fd >= 0) close(fd);
+  if (got <= 0) return;
+  g_text[0][got] = 0;
+  constexpr char kPeak[] = "\nVmHWM:";
+  const char* line = strstr(g_text[0], kPeak);
+  const unsigned long long kib = line ? strtoull(line + strlen(kPeak), nullptr, 10) : 0;
+  if (kib == 0) return;
+  snprintf(g_text[1], kTextBytes, "%llu", kib * 1024);
+  write_fact("peak_memory_bytes", g_text[1]);
+}
+
 __attribute__((destructor)) void at_exit() {
   if (g_start != Start::kOn || g_owner != getpid()) return;
   write_placement_if_moved();
+  write_peak_memory();
   end_node_health();
   __atomic_fetch_or(&spool_header()->flags, kExited, __ATOMIC_RELAXED);
   write_clock();

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "autotuner/goal.h"
+#include "autotuner/memory.h"
 #include "core/error.h"
 
 namespace ddl::tune {
@@ -62,6 +63,16 @@ TEST(Goal, WhatChangesTheResultIsNotChosenBySpeedAlone) {
   asked.raw_throughput = true;
   EXPECT_NO_THROW(require_honest_goal(asked, compression, base));
   EXPECT_NO_THROW(require_honest_goal({}, {{"compression", How::kCommand, "", true, {"none"}}}, base)) << "one value: nothing is chosen";
+}
+
+TEST(Memory, IsALineThroughTwoBatches) {
+  const auto model = memory_model({32, 1000}, {8, 400});
+  ASSERT_TRUE(model);
+  EXPECT_EQ(model->fixed_bytes, 200);
+  EXPECT_EQ(model->bytes_per_sample, 25);
+  EXPECT_EQ(model->peak_bytes(64), 1800);
+  EXPECT_EQ(memory_model({32, 1000}, {64, 990})->peak_bytes(1000), 1000) << "it does not grow";
+  EXPECT_FALSE(memory_model({32, 1000}, {32, 990}));
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 /* A job whose best configuration is known: a step sleeps --ms, times 0.7 where --kind is good, times 1 + batch / 64 with --batch, and fails
  * where --kind is broken; half as long with SLEEPY=fast in the environment, a quarter where --kind is ruled and anybody rules Open MPI's
- * algorithms; then one MPI_Allreduce. Losses fall as 1 / step, half as fast with --kind careless. With --noise-scale it reports norms of
- * gradients as of two ranks with that noise scale, in samples. */
+ * algorithms; then one MPI_Allreduce. With --mib-per-sample it has so much memory for each sample, 300 MiB more where --kind is hungry.
+ * Losses fall as 1 / step, half as fast with --kind careless. With --noise-scale it reports norms of gradients as of two ranks with that
+ * noise scale, in samples. */
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -14,12 +15,13 @@
 int main(int argc, char** argv) {
   double ms = 8;
   int steps = 12;
-  double batch = 0, noise_scale = 0;
+  double batch = 0, noise_scale = 0, mib_per_sample = 0;
   const char* kind = "plain";
   for (int i = 1; i + 1 < argc; i += 2) {
     if (strcmp(argv[i], "--ms") == 0) ms = atof(argv[i + 1]);
     if (strcmp(argv[i], "--steps") == 0) steps = atoi(argv[i + 1]);
     if (strcmp(argv[i], "--batch") == 0) batch = atof(argv[i + 1]);
+    if (strcmp(argv[i], "--mib-per-sample") == 0) mib_per_sample = atof(argv[i + 1]);
     if (strcmp(argv[i], "--noise-scale") == 0) noise_scale = atof(argv[i + 1]);
     if (strcmp(argv[i], "--kind") == 0) kind = argv[i + 1];
   }
@@ -34,6 +36,10 @@ int main(int argc, char** argv) {
     MPI_Finalize();
     return 7;
   }
+  const size_t bytes = (size_t)((mib_per_sample * batch + (strcmp(kind, "hungry") == 0 ? 300 : 0)) * 1048576);
+  char* memory = malloc(bytes + 1);
+  if (memory == NULL) return 1;
+  memset(memory, 1, bytes + 1);
   for (int step = 0; step < steps; ++step) {
     ddl_step_begin((uint64_t)step);
     const struct timespec pause = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms * 1e6) % 1000000000L};
@@ -48,6 +54,7 @@ int main(int argc, char** argv) {
     ddl_value("loss", 1.0 / ((strcmp(kind, "careless") == 0 ? 0.5 : 1) * step + 1));
     ddl_step_end();
   }
+  free(memory);
   MPI_Finalize();
   return 0;
 }
