@@ -92,7 +92,8 @@ void export_chrome_json(const Request& request) {
   const reports::RunView view(request.run.db, request.options.maybe<int64_t>("world"));
   const reports::KinetoTraces traces(view, wanted);
   // One rank may go anywhere; several need a folder.
-  const bool folder = request.output && *request.output != "-" && (traces.size() > 1 || fs::is_directory(*request.output));
+  const bool folder = request.output && *request.output != "-" &&
+                      (traces.size() > 1 || request.output->ends_with('/') || fs::is_directory(*request.output));
   if (traces.size() > 1 && !folder)
     throw Error(fmt::format("{} ranks are as many files", traces.size()), "-o DIR, or --ranks N for one of them", ExitCode::kUsage);
   const fs::path place = folder ? output_folder(*request.output) : fs::path(request.output.value_or("-"));

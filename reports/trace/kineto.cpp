@@ -28,6 +28,7 @@ namespace {
 
 constexpr size_t kBufferBytes = 1 << 16;
 constexpr int64_t kNsPerMs = 1'000'000;
+constexpr int64_t kMostListed = 64;  // members of a group beside each of its kernels; distributedInfo lists all
 
 /// Events of one file.
 class KinetoFile {
@@ -82,7 +83,7 @@ class KinetoFile {
     buffer_ += ", \"traceEvents\": [";
   }
 
-  std::string distributed_info(int64_t world_size) const {
+  std::string distributed_info(int64_t world_size) {
     std::string groups;
     int64_t count = 0;
     bool nccl = false;
@@ -91,17 +92,13 @@ class KinetoFile {
         "SELECT c.id, c.label, c.size, c.kind = 'nccl' FROM communicator c WHERE c.kind IN ('world', 'intra', 'nccl') AND EXISTS"
         " (SELECT 1 FROM communicator_member m WHERE m.communicator = c.id AND m.rank = ?1) AND c.world = (SELECT world FROM process"
         " WHERE id = ?2) ORDER BY c.id");
-    Query member(db_, "SELECT rank FROM communicator_member WHERE communicator = ? ORDER BY comm_rank");
     group.bind(rank_, process_.id);
     for (; group.next(); ++count) {
-      std::string ranks;
-      member.bind(group.integer(0));
-      while (member.next()) ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", member.integer(0));
       const bool of_nccl = group.integer(3) != 0;
       nccl = nccl || of_nccl;
       JsonObject config;
       config.text("pg_name", group.text(0)).text("pg_desc", group.text(1)).text("backend_config", of_nccl ? "cuda:nccl" : "cpu:mpi");
-      config.integer("pg_size", group.integer(2)).raw("ranks", "[" + ranks + "]");
+      config.integer("pg_size", group.integer(2)).raw("ranks", "[" + ranks_of(group.integer(0)) + "]");
       groups += (groups.empty() ? "" : ", ") + config.str();
     }
     JsonObject info;
@@ -258,15 +255,33 @@ class KinetoFile {
     }
   }
 
-  static void describe_collective(const Query& row, JsonObject& args) {
+  void describe_collective(const Query& row, JsonObject& args) {
     const store::TorchCollective* collective = store::find_torch_collective_of(row.text(14));
     if (collective == nullptr) return;
     store::TorchTypeName type = store::find_torch_type_of(static_cast<uint32_t>(row.integer(19)));
-    const int64_t bytes = row.integer(18);
+    const int64_t bytes = row.integer(18), size = std::max<int64_t>(1, row.integer(17));
     if (type.bytes == 0 || bytes % type.bytes != 0) type = {"Byte", 1};
-    args.text("Collective name", collective->name).integer("In msg nelems", bytes / type.bytes).text("dtype", type.name);
-    args.text("Process Group Name", row.text(15)).text("Process Group Description", row.text(16)).integer("Group size", row.integer(17));
+    const int64_t sent = bytes / type.bytes;
+    const int64_t received = collective->op == "ncclAllGather" ? sent * size : collective->op == "ncclReduceScatter" ? sent / size : sent;
+    args.text("Collective name", collective->name)
+        .integer("In msg nelems", sent)
+        .integer("Out msg nelems", received)
+        .text("dtype", type.name);
+    args.text("Process Group Name", row.text(15)).text("Process Group Description", row.text(16)).integer("Group size", size);
+    if (const std::string& ranks = ranks_of(row.integer(15)); size <= kMostListed && !ranks.empty())
+      args.text("Process Group Ranks", "[" + ranks + "]");
     if (!row.is_null(20)) args.integer("wait_ns", row.integer(20)).integer("xfer_ns", row.integer(21));
+  }
+
+  /// "0, 1, 2"; empty: not known.
+  const std::string& ranks_of(int64_t communicator) {
+    const auto [known, is_new] = ranks_.try_emplace(communicator);
+    if (is_new) {
+      Query member(db_, "SELECT rank FROM communicator_member WHERE communicator = ? ORDER BY comm_rank");
+      member.bind(communicator);
+      while (member.next()) known->second += fmt::format("{}{}", known->second.empty() ? "" : ", ", member.integer(0));
+    }
+    return known->second;
   }
 
   static std::string memory(std::string name) {
@@ -320,6 +335,7 @@ class KinetoFile {
   const Sink& sink_;
   int64_t pid_ = 0;
   std::map<int64_t, Thread> threads_;
+  std::map<int64_t, std::string> ranks_;  ///< by communicator.id
   std::string buffer_;
   bool first_ = true;
 };

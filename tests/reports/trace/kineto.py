@@ -25,7 +25,7 @@ def ddl(*arguments, **more):
 
 
 def export(run, folder, *options):
-    ddl("export", "chrome-json", run, "-o", folder, *options)
+    ddl("export", "chrome-json", run, "-o", f"{folder}/", *options)
     return sorted(folder.iterdir())
 
 
@@ -136,6 +136,28 @@ def round_trip(run, folder, what, leave_out=(), differ=()):
     return files
 
 
+def check_window(run, folder):
+    """Some steps of one rank: nothing of the others."""
+    [path] = export(run, folder / "window", "--steps", "3:4", "--ranks", "2")
+    trace = check_file(path)
+    assert trace["distributedInfo"]["rank"] == 2
+    steps = [e["name"] for e in trace["traceEvents"] if e["ph"] == "X" and e["name"].startswith("ProfilerStep")]
+    assert steps == ["ProfilerStep#3", "ProfilerStep#4"], steps
+    db = open_store(run)
+    calls = db.execute("SELECT count(*) FROM event e JOIN process p ON p.id = e.process WHERE p.rank = 2 AND e.step IN (3, 4) AND e.kind < 3").fetchone()[0]
+    assert sum(e.get("cat") in ("mpi", "mpi_request") for e in trace["traceEvents"]) == calls > 0
+
+
+def check_hostile(run, folder):
+    """Names that break naive printers are JSON like any other, and lead out of no folder."""
+    open_store(run).close()
+    assert poison(run / "run.sqlite") > 40
+    files = export(run, folder / f"hostile-{run.stem}")
+    for path in files:
+        assert re.fullmatch(r"[A-Za-z0-9._-]+", path.name) and "<script>" in json.dumps(check_file(path))
+    ddl("import", "kineto", *files, "-o", folder / f"hostile-{run.stem}.ddl")
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="ddl-test-") as name:
         folder = Path(name)
@@ -146,6 +168,13 @@ def main():
         recorded = folder / "recorded.ddl"
         nccl_job.torchrun("gpu_job_nccl", folder, 2, recorded, ["12"], FAKE_CUDA_CLOCK="virtual", DDL_CLOCK="monotonic")
         round_trip(recorded, folder, "recorded")
+        check_window(folder / "small.ddl", folder)
+        for run in (folder / "hostile.ddl", folder / "mixed.ddl", recorded):
+            check_hostile(run, folder)
+        for number, sample in enumerate(sorted([*SAMPLES.glob("hta/**/*.json.gz"), *SAMPLES.glob("kineto_tb/**/*.json.gz")])):
+            imported = folder / f"sample{number}.ddl"
+            ddl("import", "kineto", sample, "-o", imported)
+            round_trip(imported, folder, imported.stem)
 
 
 if __name__ == "__main__":
