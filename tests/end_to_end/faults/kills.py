@@ -11,7 +11,7 @@ import time
 import fault
 import job
 
-KILLS = int(os.environ.get("DDL_TEST_KILLS", "12"))
+KILLS = int(os.environ.get("DDL_TEST_KILLS", "20"))
 PROGRAM = fault.PROGRAMS / "until_killed"
 SPOOL_CALLS = fault.PROGRAMS / "spool_calls"
 
