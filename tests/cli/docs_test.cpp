@@ -10,6 +10,10 @@
 
 #include "cli/command_tables.h"
 #include "cli/verbs.h"
+#include "core/error.h"
+#include "reports/rows.h"
+#include "store/database.h"
+#include "tests/support/synthetic_run.h"
 
 namespace fs = std::filesystem;
 
@@ -106,6 +110,24 @@ std::string complaint(Lines words) {
   return "";
 }
 
+/// Queries of `ddl query` are tried on a store without rows.
+std::string query_complaint(const Lines& words) {
+  const auto verb = std::find(words.begin(), words.end(), "query");
+  if (verb == words.end() || verb == words.begin() || fs::path(*(verb - 1)).filename() != "ddl") return "";
+  static const test::ScratchFolder folder;
+  static SQLite::Database store = create_store(folder / "run.sqlite");
+  for (const std::string& word : words) {
+    if (word.find(' ') == std::string::npos) continue;
+    try {
+      reports::Rows rows(store, word);
+      rows.next();
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+  return "";
+}
+
 /// Lines of code in a page: indented ones, those between ```, and `spans` that begin with one of our programs.
 Lines code_of(const std::string& page) {
   Lines lines;
@@ -135,7 +157,8 @@ Lines complaints_of(const std::string& page) {
   Lines complaints;
   for (const std::string& line : code_of(page))
     for (const Lines& command : commands_of(line))
-      if (const std::string text = complaint(command); !text.empty()) complaints.push_back(fmt::format("{}: {}", line, text));
+      for (const std::string& text : {complaint(command), query_complaint(command)})
+        if (!text.empty()) complaints.push_back(fmt::format("{}: {}", line, text));
   return complaints;
 }
 
@@ -164,6 +187,8 @@ TEST(Documentation, NoticesWhatIsWrong) {
   EXPECT_EQ(complaints_of("see `ddl diff --fail-under 5%`\n").size(), 1U);
   EXPECT_EQ(complaints_of("    true && ddl top --color=sometimes\n").size(), 1U);
   EXPECT_EQ(complaints_of("    ddl model fitt job.ddl\n").size(), 1U);
+  EXPECT_EQ(complaints_of("    ddl query job.ddl 'SELECT rank FROM v_step'\n"), Lines{});
+  EXPECT_EQ(complaints_of("    ddl query job.ddl 'SELECT rnak FROM v_step'\n").size(), 1U);
   EXPECT_EQ(complaints_of("    ddl-top --one-line\n").size(), 1U);
   EXPECT_EQ(complaints_of("    source <(ddl completion csh --nonsense)\n").size(), 1U);
 }

@@ -33,18 +33,29 @@ struct Case {
   Size size;
   bool unicode;
   Page page;
+  Snapshot (*snapshot)() = example_snapshot;
 };
 
 TEST(Golden, Frames) {
-  const Case cases[] = {{"20x5", {20, 5}, true, Page::kMain},      {"40x10", {40, 10}, true, Page::kMain},
-                        {"80x24", {80, 24}, true, Page::kMain},    {"80x24-ascii", {80, 24}, false, Page::kMain},
-                        {"160x50", {160, 50}, true, Page::kMain},  {"help-80x24", {80, 24}, true, Page::kHelp},
-                        {"why-80x24", {80, 24}, true, Page::kWhy}, {"matrix-80x24", {80, 24}, true, Page::kMatrix},
-                        {"map-80x24", {80, 24}, true, Page::kMap}, {"help-40x10", {40, 10}, false, Page::kHelp}};
+  const Case cases[] = {{"20x5", {20, 5}, true, Page::kMain},
+                        {"40x10", {40, 10}, true, Page::kMain},
+                        {"80x24", {80, 24}, true, Page::kMain},
+                        {"80x24-ascii", {80, 24}, false, Page::kMain},
+                        {"160x50", {160, 50}, true, Page::kMain},
+                        {"help-80x24", {80, 24}, true, Page::kHelp},
+                        {"why-80x24", {80, 24}, true, Page::kWhy},
+                        {"matrix-80x24", {80, 24}, true, Page::kMatrix},
+                        {"map-80x24", {80, 24}, true, Page::kMap},
+                        {"help-40x10", {40, 10}, false, Page::kHelp},
+                        {"layers-80x24", {80, 24}, true, Page::kLayers},
+                        {"collectives-80x24", {80, 24}, true, Page::kCollectives},
+                        {"setup-80x24", {80, 24}, true, Page::kSetup},
+                        {"hung-80x24", {80, 24}, true, Page::kMain, hung_snapshot},
+                        {"map-1024-80x24", {80, 24}, true, Page::kMap, map_snapshot}};
   for (const Case& c : cases) {
     View view;
     view.page = c.page;
-    expect_golden(c.name, draw(example_snapshot(), c.size, {c.unicode}, view).text());
+    expect_golden(c.name, draw(c.snapshot(), c.size, {c.unicode}, view).text());
   }
 }
 
