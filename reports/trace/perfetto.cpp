@@ -40,6 +40,26 @@ std::vector<std::string> labels(const TraceProcess& p) {
   return labels;
 }
 
+/// In the order of ranks, those that left nothing among the others.
+void write_processes(PerfettoTracks& tracks, const RunView& run, const std::vector<int64_t>& missing) {
+  constexpr size_t kMostMissing = 256;  // that are a process each
+  const size_t shown = std::min(missing.size(), kMostMissing);
+  int64_t number = 0;
+  for (const TraceProcess& p : tracks.processes) number = std::max(number, p.id);
+  size_t next = 0;
+  const auto missing_before = [&](int64_t rank) {
+    for (; next < shown && missing[next] < rank; ++next)
+      write_missing_process(tracks, ++number, fmt::format("rank {} (nothing recorded)", missing[next]));
+  };
+  for (const TraceProcess& p : tracks.processes) {
+    missing_before(p.rank.value_or(INT64_MAX));
+    tracks.process_tracks[p.id] = tracks.packets.process(p.id, process_name(run, p), labels(p));
+  }
+  missing_before(INT64_MAX);
+  if (shown < missing.size())
+    write_missing_process(tracks, ++number, fmt::format("{} more ranks (nothing recorded)", missing.size() - shown));
+}
+
 }  // namespace
 
 std::string PerfettoTracks::thread_name(int64_t process, int64_t thread) const {
@@ -73,8 +93,8 @@ void write_perfetto(const RunView& run, const TraceRequest& request, const Sink&
                           constexpr int64_t kEvery = 10'000;
                           if (done % kEvery == 0) progress(static_cast<double>(done) / static_cast<double>(std::max(done, rows)));
                         }};
-  for (const TraceProcess& p : processes) tracks.process_tracks[p.id] = packets.process(p.id, process_name(run, p), labels(p));
-  write_missing(tracks, run, missing_ranks(run, request));
+  write_processes(tracks, run, missing_ranks(run, request));
+  write_missing(tracks, run);
   write_steps(tracks);
   write_ranges(tracks);
   write_compute(tracks);

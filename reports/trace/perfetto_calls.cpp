@@ -118,6 +118,18 @@ void collect_message_waits(SQLite::Database& db) {
       " UNION ALL SELECT send_call, late_receiver_wait_ns FROM message) WHERE call IS NOT NULL AND wait_ns > 0 GROUP BY call");
 }
 
+/// For whom the others waited, where the waiting was told by who came last: also a rank that is not exported.
+void collect_last_ranks(SQLite::Database& db) {
+  db.exec(
+      "DROP TABLE IF EXISTS temp.trace_last;"
+      "CREATE TEMP TABLE trace_last(seq, comm, kind, rank, start_ns, PRIMARY KEY(seq, comm, kind)) WITHOUT ROWID;"
+      "INSERT INTO trace_last SELECT e.seq, e.comm, e.kind, p.rank, max(e.start_ns) FROM collective k JOIN event e ON e.id = k.event JOIN "
+      "process p"
+      " ON p.id = e.process WHERE k.wait_method IN ('max-start', 'max-post') AND e.seq IS NOT NULL AND ((SELECT max(first_step) FROM"
+      " temp.trace_process) IS NULL OR e.step IS NULL OR e.step BETWEEN (SELECT max(first_step) FROM temp.trace_process) AND (SELECT"
+      " max(last_step) FROM temp.trace_process)) GROUP BY e.seq, e.comm, e.kind");
+}
+
 }  // namespace
 
 void write_compute(PerfettoTracks& tracks) {
@@ -129,18 +141,34 @@ void write_compute(PerfettoTracks& tracks) {
 
 void write_calls(PerfettoTracks& tracks) {
   collect_message_waits(tracks.db);
+  collect_last_ranks(tracks.db);
   Query row(tracks.db,
             "SELECT t.process, e.thread, e.kind, o.name, e.start_ns, e.duration_ns, k.wait_ns, k.xfer_ns, k.wait_method, w.wait_ns,"
             " k.event IS NOT NULL, e.comm, e.seq, c.size, c.label, e.bytes, e.step, r.layer, r.phase, e.peer, e.tag, k.bytes, k.why,"
-            " n.algorithm, n.protocol, n.channels, n.source, n.fused FROM temp.trace_process t CROSS JOIN event e ON e.process = t.process "
+            " n.algorithm, n.protocol, n.channels, n.source, n.fused, k.wait_method, l.rank FROM temp.trace_process t CROSS JOIN event e "
+            "ON e.process = t.process "
             "JOIN op o ON o.id ="
             " e.op JOIN region r ON r.id = e.region LEFT JOIN communicator c ON c.id = e.comm LEFT JOIN collective k ON k.event = e.id"
-            " LEFT JOIN nccl_collective n ON n.event = e.id LEFT JOIN temp.trace_message_wait w ON w.event = e.id WHERE " +
+            " LEFT JOIN nccl_collective n ON n.event = e.id LEFT JOIN temp.trace_message_wait w ON w.event = e.id LEFT JOIN"
+            " temp.trace_last l ON l.seq = e.seq AND l.comm = e.comm AND l.kind = e.kind AND k.wait_ns > 0 WHERE " +
                 in_window("e") + " ORDER BY t.process, e.start_ns, e.duration_ns DESC, e.id");
   enum Column { kWait = 6, kXfer, kMethod, kMessageWait, kIsCollective, kComm, kSeq, kCommSize, kFirstArgument };
-  constexpr ArgumentColumn kArguments[] = {
-      {"comm", true}, {"bytes"},           {"step"},           {"layer", true}, {"phase", true},  {"peer"}, {"tag"}, {"collective_bytes"},
-      {"why", true},  {"algorithm", true}, {"protocol", true}, {"channels"},    {"source", true}, {"fused"}};
+  constexpr ArgumentColumn kArguments[] = {{"comm", true},
+                                           {"bytes"},
+                                           {"step"},
+                                           {"layer", true},
+                                           {"phase", true},
+                                           {"peer"},
+                                           {"tag"},
+                                           {"collective_bytes"},
+                                           {"why", true},
+                                           {"algorithm", true},
+                                           {"protocol", true},
+                                           {"channels"},
+                                           {"source", true},
+                                           {"fused"},
+                                           {"wait_method", true},
+                                           {"last_rank"}};
   std::map<std::pair<TrackGroup, int64_t>, Lanes> lanes;  // of one process
   for (int64_t process = 0; row.next(); tracks.rows_done(1)) {
     if (row.integer(0) != process) lanes.clear();

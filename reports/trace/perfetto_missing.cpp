@@ -10,24 +10,6 @@
 namespace ddl::reports {
 namespace {
 
-constexpr size_t kMostMissing = 256;  // that get a track each
-
-void write_missing_ranks(PerfettoTracks& tracks, const std::vector<int64_t>& missing) {
-  int64_t number = 0, last_ns = 0;
-  for (const TraceProcess& p : tracks.processes) {
-    number = std::max(number, p.id);
-    last_ns = std::max(last_ns, p.end_ns);
-  }
-  const auto show = [&](const std::string& name) {
-    const TrackId process = tracks.packets.process(++number, name, {});
-    const TrackId track = tracks.packets.track(process, "missing data", PerfettoTracks::order(TrackGroup::kMissing));
-    tracks.packets.begin(track, 0, {.category = "missing", .name = "nothing was recorded"});
-    tracks.packets.end(track, last_ns);
-  };
-  for (size_t i = 0; i < std::min(missing.size(), kMostMissing); ++i) show(fmt::format("rank {} (nothing recorded)", missing[i]));
-  if (missing.size() > kMostMissing) show(fmt::format("{} more ranks (nothing recorded)", missing.size() - kMostMissing));
-}
-
 /// Loss rows as instants at the end of their rank, or of the run.
 void write_losses(PerfettoTracks& tracks, const RunView& run) {
   std::map<int64_t, const TraceProcess*> by_rank;
@@ -87,8 +69,16 @@ void write_open_calls(PerfettoTracks& tracks) {
 
 }  // namespace
 
-void write_missing(PerfettoTracks& tracks, const RunView& run, const std::vector<int64_t>& missing) {
-  write_missing_ranks(tracks, missing);
+void write_missing_process(PerfettoTracks& tracks, int64_t number, const std::string& name) {
+  int64_t last_ns = 0;
+  for (const TraceProcess& p : tracks.processes) last_ns = std::max(last_ns, p.end_ns);
+  const TrackId process = tracks.packets.process(number, name, {});
+  const TrackId track = tracks.packets.track(process, "missing data", PerfettoTracks::order(TrackGroup::kMissing));
+  tracks.packets.begin(track, 0, {.category = "missing", .name = "nothing was recorded"});
+  tracks.packets.end(track, last_ns);
+}
+
+void write_missing(PerfettoTracks& tracks, const RunView& run) {
   write_losses(tracks, run);
   write_open_calls(tracks);
 }

@@ -30,13 +30,15 @@ struct PerfettoTracks {
 };
 
 // In the order of the file.
-void write_steps(PerfettoTracks& tracks);                                                             // perfetto_ranges.cpp
-void write_ranges(PerfettoTracks& tracks);                                                            // perfetto_ranges.cpp
-void write_compute(PerfettoTracks& tracks);                                                           // perfetto_calls.cpp
-void write_calls(PerfettoTracks& tracks);                                                             // perfetto_calls.cpp
-void write_gpu(PerfettoTracks& tracks);                                                               // perfetto_gpu.cpp
-void write_counters(PerfettoTracks& tracks);                                                          // perfetto_counters.cpp
-void write_missing(PerfettoTracks& tracks, const RunView& run, const std::vector<int64_t>& missing);  // perfetto_missing.cpp
+void write_steps(PerfettoTracks& tracks);                        // perfetto_ranges.cpp
+void write_ranges(PerfettoTracks& tracks);                       // perfetto_ranges.cpp
+void write_compute(PerfettoTracks& tracks);                      // perfetto_calls.cpp
+void write_calls(PerfettoTracks& tracks);                        // perfetto_calls.cpp
+void write_gpu(PerfettoTracks& tracks);                          // perfetto_gpu.cpp
+void write_counters(PerfettoTracks& tracks);                     // perfetto_counters.cpp
+void write_missing(PerfettoTracks& tracks, const RunView& run);  // perfetto_missing.cpp
+/// A process that left nothing; `number` as of PerfettoPackets::process().
+void write_missing_process(PerfettoTracks& tracks, int64_t number, const std::string& name);  // perfetto_missing.cpp
 
 /// A column that becomes an argument, where it is not NULL.
 struct ArgumentColumn {

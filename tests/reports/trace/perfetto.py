@@ -125,6 +125,16 @@ def check_collectives(trace, expected):
     same(found, (row for row in rows if row[-1] is not None and row[2] > 0), "waiting and transfer")
     assert sum(s.duration for s in trace.of("wait")) == sum(row[-2] or 0 for row in rows) and sum(s.duration for s in trace.of("transfer")) == sum(row[-1] or 0 for row in rows)
 
+    entries = defaultdict(list)
+    for comm, seq, rank, enter in expected.db.execute("SELECT comm, seq, rank, enter_ns FROM v_collective WHERE seq IS NOT NULL"):
+        entries[comm, seq].append((enter, rank))
+    for s in trace.of("mpi", "nccl"):
+        waited = s.arguments.get("wait_method") in ("max-start", "max-post") and s.arguments.get("wait_ns", 0) > 0
+        assert waited == ("last_rank" in s.arguments), s
+        if waited:
+            members = entries[s.arguments["comm"], s.arguments["seq"]]
+            assert s.arguments["last_rank"] in [rank for enter, rank in members if enter == max(members)[0]], s
+
     sizes = dict(expected.db.execute("SELECT label, size FROM communicator"))
     members, joined = defaultdict(list), defaultdict(list)
     for process, _, _, op, comm, seq, *_ in rows:
@@ -207,6 +217,8 @@ def check_missing(trace, expected, chosen_ranks=None):
     if len(missing) > MOST_MISSING:
         absent.add(f"{len(missing) - MOST_MISSING} more ranks (nothing recorded)")
     names = [p.process_name for p in trace.processes.values()]
+    ranks = [int(name.split()[1]) for name in names if name.startswith("rank ")]
+    assert ranks == sorted(ranks), "ranks in their order"
     assert absent == {name for name in names if "nothing recorded" in name}, names
     assert len(names) == len(expected.processes) + len(absent)
     for process, (rank, _, _, ended) in expected.processes.items():
@@ -244,6 +256,19 @@ def check_hostile(run):
     shown = HOSTILE.replace("\x1b", "\ufffd")
     assert any(text.startswith(shown) for text in texts), "names are there, whole"
     assert not any(ord(c) < 0x20 or 0x7f <= ord(c) < 0xa0 for text in texts for c in text), "a control character"
+
+
+def check_memory(run, events):
+    """The trace is written as the store is read: memory does not grow with events."""
+    open_store(run).close()
+    # What a process forks from counts as its memory: from a small one.
+    program = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    done = subprocess.run([sys.executable, "-c", program, BUILD / "bin" / "ddl", "export", "perfetto", run, "-o", run.with_suffix(".pftrace")],
+                          check=True, stdout=subprocess.PIPE)
+    mib = int(done.stdout) / 1024
+    size = run.with_suffix(".pftrace").stat().st_size / (1 << 20)
+    print(f"{run.name}: {events} events, {size:.0f} MiB written in {mib:.0f} MiB of memory")
+    assert mib < 40 < size, f"{mib:.0f} MiB of memory for a trace of {size:.0f} MiB"
 
 
 def check_errors(run, folder):
@@ -286,6 +311,8 @@ def main():
             ddl("import", "kineto", sample, "-o", imported, stderr=subprocess.DEVNULL)
             check_run(imported)
         check_errors(folder / "small.ddl", folder)
+        subprocess.run([BUILD / "tests" / "programs" / "html_jobs", folder, "ranks64"], check=True)
+        check_memory(folder / "ranks64.ddl", 256_000)
         for job in ("hostile", "gpu", "hosts"):
             check_hostile(folder / f"{job}.ddl")
 
