@@ -24,7 +24,7 @@ constexpr Verb kVerbs[] = {
     {"model", "what if: costs of allreduce, fusion, pipelines, batches, from a run or from numbers", run_model, model_questions},
     {"tune", "find the batch, bucket and algorithms that are worth it, prove the gain, write config files", run_tune},
     {"import", "make a run of traces that another tool wrote", run_import},
-    {"export", "the run for other programs: tables, traces", run_export},
+    {"export", "the run for other programs: traces, tables, flame graphs, Prometheus", run_export},
     {"doctor", "check that this machine and a recording are fit", run_doctor},
     {"completion", "a script that completes command lines of ddl in bash, zsh or fish", run_completion},
     {"manual", "the manual page, for man(1)", run_manual},
