@@ -42,8 +42,8 @@ int run_completion(const Arguments& arguments) {
                        .usage = "bash|zsh|fish",
                        .text = "Prints a script that completes verbs, options, their values and run directories of ddl and ddl-top.\n"
                                "cmake --install puts them where the shells look.",
-                       .example = "  source <(ddl completion bash)                                 # in ~/.bashrc\n"
-                                  "  ddl completion zsh > ~/.zfunc/_ddl                            # with ~/.zfunc in fpath\n"
+                       .example = "  ddl completion zsh > ~/.zfunc/_ddl                            # with ~/.zfunc in fpath\n"
+                                  "  source <(ddl completion bash)                                 # in ~/.bashrc\n"
                                   "  ddl completion fish > ~/.config/fish/completions/ddl.fish"});
   const std::vector<std::string> shells = {"bash", "zsh", "fish"};
   options.allow_words(1, WordKind::kName, shells);

@@ -156,6 +156,17 @@ TEST_F(Export, FoldedStacks) {
   EXPECT_GT(number, 2u);
 }
 
+TEST_F(Export, OneWorldAtATime) {
+  write(job());
+  const std::string run = write(job().ranks(3).world(0xbeef, 1_s, 2000));
+  EXPECT_TRUE(has(ddl_command({"export", "perfetto", run}).out, "world 1 rank 2 on ")) << "the one with most ranks";
+  EXPECT_TRUE(has(ddl_command({"export", "perfetto", run, "--world", "0"}).out, "world 0 rank 1 on "));
+  const Json trace = Json::parse(ddl_command({"export", "chrome-json", run, "--world", "0", "--ranks", "0"}).out);
+  EXPECT_EQ(trace["distributedInfo"]["world_size"], 2);
+  EXPECT_EQ(trace["distributedInfo"]["pg_config"][0]["ranks"], Json({0, 1}));
+  EXPECT_EQ(ddl_command({"export", "chrome-json", run, "--world", "2", "--ranks", "0"}).code, 2);
+}
+
 TEST_F(Export, ARunThatIsNotThere) {
   const Result result = ddl_command({"export", "csv", path("absent.ddl"), "--table", "v_step"});
   EXPECT_EQ(result.code, 3);
