@@ -17,10 +17,18 @@ Calibration calibration_of(const CalibratingTrial& base, const CalibratingTrial&
     const double per_sample_s = (second.facts.compute_s - base.facts.compute_s) / (second.batch - base.batch);
     result.compute_fixed_s = std::clamp(base.facts.compute_s - per_sample_s * base.batch, 0.0, base.facts.compute_s);
   }
+  if (base.facts.pipeline) {
+    const TrialFacts::Pipeline& pipeline = *base.facts.pipeline;
+    result.pipeline = PipelineFacts{pipeline.micro_batches, pipeline.chunks, pipeline.others_s};
+    if (base.batch == second.batch && base.micro_batches && second.micro_batches && *base.micro_batches != *second.micro_batches)
+      result.micro_batch_s = std::max(0.0, (second.facts.compute_s - base.facts.compute_s) / (*second.micro_batches - *base.micro_batches));
+  }
   result.gradients = base.facts.gradients;
   if (second.facts.gradients.size() > result.gradients.size() && second.facts.compute_s > 0) {
     result.gradients = second.facts.gradients;
     for (models::Gradient& gradient : result.gradients) gradient.ready_s *= base.facts.compute_s / second.facts.compute_s;
+    if (base.bucket_mb)
+      result.bucket_rule = bucket_rule(result.gradients, base.facts.gradients, static_cast<int64_t>(*base.bucket_mb * (1 << 20)));
   }
   if (!sweep) {
     double bytes = 0;

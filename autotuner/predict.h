@@ -28,15 +28,34 @@ class Curve {
   std::map<double, double> points_;
 };
 
+/// How tensors become buckets.
+enum class BucketRule {
+  kFuse,            ///< closed before it exceeds its size: a fusion buffer, as Horovod's
+  kFill,            ///< closed when it holds its size
+  kFillAfterFirst,  ///< the same, but for a first one of 1 MiB: PyTorch DDP
+};
+std::vector<models::Bucket> buckets_of(BucketRule rule, const std::vector<models::Gradient>& gradients, int64_t bytes);
+/// The one that makes of the tensors most nearly what was seen at that size.
+BucketRule bucket_rule(const std::vector<models::Gradient>& tensors, const std::vector<models::Gradient>& seen, int64_t bytes);
+
+/// Of a pipeline at the default's micro-batches.
+struct PipelineFacts {
+  int64_t micro_batches = 1, chunks = 1;
+  double others_s = 0;  ///< computing of a step of all stages but the one that computes longest
+};
+
 struct Calibration {
   int64_t ranks = 1;
   double compute_s = 0;                     ///< of a step at the default batch
   double compute_fixed_s = 0;               ///< the part of it that does not grow with the batch
   std::vector<models::Gradient> gradients;  ///< by tensor if it could be had, at the default batch
-  bool overlap = false;                     ///< reductions run behind the computing
-  std::map<std::string, Curve> allreduce;   ///< by value of tunable `algorithm`; "default" at least
-  double batch = 0;                         ///< default, samples per rank and step; 0: unknown
-  std::optional<double> noise_scale;        ///< samples (metrics.md G3); unset: efficiency does not depend on the batch
+  BucketRule bucket_rule = BucketRule::kFuse;
+  std::optional<PipelineFacts> pipeline;
+  double micro_batch_s = 0;                ///< of compute_s: for each micro-batch, however many samples it has
+  bool overlap = false;                    ///< reductions run behind the computing
+  std::map<std::string, Curve> allreduce;  ///< by value of tunable `algorithm`; "default" at least
+  double batch = 0;                        ///< default, samples per rank and step; 0: unknown
+  std::optional<double> noise_scale;       ///< samples (metrics.md G3); unset: efficiency does not depend on the batch
 };
 
 /// Tunables that predictions know, by name.
@@ -44,7 +63,20 @@ constexpr const char* kBatch = "batch";
 constexpr const char* kBucketMb = "bucket_mb";
 constexpr const char* kAlgorithm = "algorithm";
 constexpr const char* kDefaultAlgorithm = "default";  ///< the library's own choice
-bool is_modelled(const std::string& tunable);
+constexpr const char* kMicroBatches = "micro_batches";
+constexpr const char* kCompression = "compression";
+/// `values`: the first is the default. Micro-batches are of a pipeline only; codes if all of them are known and the default has none.
+bool is_modelled(const std::string& tunable, const std::vector<std::string>& values, bool pipeline);
+
+/// A code of gradients, on one core (shared/tuning.md section 5).
+struct Code {
+  double bytes_per_byte = 1;    ///< on the wire
+  double seconds_per_byte = 0;  ///< to encode and to decode
+};
+/// none, fp16, bf16, q8, q4, ternary or onebit; nothing for any other.
+std::optional<Code> code_of(const std::string& compression);
+/// Smaller tensors (biases, norms) are not worth a code and travel as they are.
+constexpr int64_t kLeastCompressed = 64 * 1024;
 
 /// Steps that batch `base` needs to a target loss over those that `batch` needs, times batch over base: 1 where they are equal, less for
 /// larger batches (metrics.md G4). Without a noise scale 1.

@@ -74,6 +74,13 @@ TrialFacts read_trial(SQLite::Database& db, std::optional<double> target_loss) {
   } catch (const Error& error) {
     if (error.code() != ExitCode::kDataMissing) throw;  // then nothing is known of its buckets
   }
+  Query stages(db,
+               "SELECT max(micro_batches), max(chunks), sum(mean_ns) - max(mean_ns) FROM (SELECT max(l.micro_batches) AS micro_batches, "
+               "max(l.chunks) AS chunks, avg(t.compute_ns) AS mean_ns FROM pipeline l JOIN process p ON p.id = l.process "
+               "JOIN step_part t ON t.process = p.id JOIN temp.steady_step s ON s.world = p.world AND s.step = t.step AND s.annotated "
+               "WHERE p.world = ?1 GROUP BY l.stage)");
+  stages.bind(world);
+  if (stages.next() && !stages.is_null(0)) facts.pipeline = {stages.integer(0), stages.integer(1), stages.real(2) * 1e-9};
   Query memory(db,
                "SELECT (SELECT max(value) FROM node_sample WHERE name = 'memory_used_bytes'), (SELECT max(CAST(f.value AS REAL)) FROM "
                "process_fact f JOIN process p ON p.id = f.process WHERE p.world = ?1 AND f.key = 'peak_memory_bytes')");

@@ -24,6 +24,11 @@ struct TrialFacts {
   /// The most that a rank needed: on its GPU, whoever used that, where GPUs were sampled; else resident on its host.
   std::optional<double> memory_bytes;
   bool memory_of_gpu = false;
+  struct Pipeline {
+    int64_t micro_batches = 1, chunks = 1;
+    double others_s = 0;  ///< mean computing of a step, of all stages but the one that computes longest
+  };
+  std::optional<Pipeline> pipeline;            ///< the job has one, with several micro-batches
   bool blocking = false, nonblocking = false;  ///< allreduces of that kind, in steady steps
   std::vector<models::Gradient> gradients;     ///< allreduces of a step, in order; empty: none was kept
   std::string mpi_library;

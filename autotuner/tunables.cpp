@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <set>
 
@@ -70,11 +71,12 @@ JobTunable from_row(const KnownTunable& row, std::vector<std::string> values) {
 void check_values(const JobTunable& tunable) {
   for (const std::string& value : tunable.values) {
     if (value.empty()) throw Error(fmt::format("tunable {} has an empty value", tunable.name), "--tunable NAME=1,2,4", ExitCode::kUsage);
-    if (tunable.name != kBatch && tunable.name != kBucketMb) continue;
+    const bool whole = tunable.name == kMicroBatches;
+    if (tunable.name != kBatch && tunable.name != kBucketMb && !whole) continue;
     double number = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
     if (error != std::errc() || end != value.data() + value.size() || !(number >= 0) || number > 1e9 ||
-        (tunable.name == kBatch && number < 1))
+        (tunable.name != kBucketMb && number < 1) || (whole && number != std::floor(number)))
       throw Error(fmt::format("'{}' is no value of {}", value, tunable.name), "a number", ExitCode::kUsage);
   }
 }

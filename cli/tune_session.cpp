@@ -32,9 +32,10 @@ using tune::Outcome;
 using tune::Space;
 using tune::Stage;
 
-Space space_of(const std::vector<JobTunable>& tunables) {
+Space space_of(const std::vector<JobTunable>& tunables, bool pipeline) {
   std::vector<tune::Tunable> result;
-  for (const JobTunable& tunable : tunables) result.push_back({tunable.name, tunable.values, tune::is_modelled(tunable.name)});
+  for (const JobTunable& tunable : tunables)
+    result.push_back({tunable.name, tunable.values, tune::is_modelled(tunable.name, tunable.values, pipeline)});
   return Space(result);
 }
 
@@ -198,7 +199,7 @@ Tuning tune_job(const TuneRequest& request) {
   if (!first) throw Error("interrupted before anything was measured");
   if (!first->cost)
     throw Error(fmt::format("the job fails as it is: {}", first->why), fmt::format("see {}", (folder / "0001.log").string()));
-  Tuning tuning{.space = space_of({{.name = "job", .values = {"as it is"}}}), .tunables = request.tunables, .goal = request.goal};
+  Tuning tuning{.space = space_of({{.name = "job", .values = {"as it is"}}}, false), .tunables = request.tunables, .goal = request.goal};
   tuning.base = trials.facts(words_of_defaults(request.tunables));
   tuning.goal.noise_scale = tuning.base.noise_scale;
   tuning.goal.base_samples = tuning.base.samples.value_or(0);
@@ -207,7 +208,7 @@ Tuning tune_job(const TuneRequest& request) {
     throw Error("--max-memory: the trial does not tell how much memory the job needs", "its ranks have to end by themselves",
                 ExitCode::kDataMissing);
   add_algorithms(request, trials, folder, trials.spent_s(), tuning);
-  tuning.space = space_of(tuning.tunables);
+  tuning.space = space_of(tuning.tunables, tuning.base.pipeline.has_value());
   const Space& space = tuning.space;
   trials.search_in(space, tuning.tunables, tuning.goal, tuning.prediction);
 
@@ -224,14 +225,26 @@ Tuning tune_job(const TuneRequest& request) {
     if (!feasible[0]) throw Error("the default batch is above --max-global-batch", "", ExitCode::kUsage);
   }
 
+  if (space.has(tune::kBatch) && space.has(tune::kMicroBatches)) {
+    size_t refused = 0;
+    for (size_t point = 1; point < space.size(); ++point) {
+      if (!feasible[point] || std::stod(space.value(point, tune::kMicroBatches)) <= std::stod(space.value(point, tune::kBatch))) continue;
+      feasible[point] = false;
+      ++refused;
+    }
+    if (refused > 0) tuning.refused.push_back({"more micro-batches than samples of a rank", refused});
+  }
+
   // Another batch, the largest, tells what computing grows with, the smallest bucket the tensors one by one.
   std::vector<tune::Trial> calibrating = {{0, Stage::kCalibrate, 0, *first}};
   size_t other = 0;
   for (size_t i = 0; i < tuning.tunables.size(); ++i) {
     const JobTunable& tunable = tuning.tunables[i];
-    if (tunable.name != tune::kBatch && tunable.name != tune::kBucketMb) continue;
-    const std::string value = tunable.name == tune::kBatch ? calibrating_batch(tunable, most_batch, request.max_memory.has_value())
-                                                           : extreme(tunable, false, 1e9);
+    const bool micro_batches = tunable.name == tune::kMicroBatches && tuning.base.pipeline && !space.has(tune::kBatch);
+    if (tunable.name != tune::kBatch && tunable.name != tune::kBucketMb && !micro_batches) continue;
+    const std::string value = micro_batches                  ? extreme(tunable, true, 1e9)
+                              : tunable.name == tune::kBatch ? calibrating_batch(tunable, most_batch, request.max_memory.has_value())
+                                                             : extreme(tunable, false, 1e9);
     other =
         space.with(other, i, static_cast<size_t>(std::find(tunable.values.begin(), tunable.values.end(), value) - tunable.values.begin()));
   }
@@ -245,14 +258,21 @@ Tuning tune_job(const TuneRequest& request) {
       other = 0;  // nothing is known of it
   }
   const bool tunes_batch = space.has(tune::kBatch);
-  const auto batch_at = [&](size_t point) { return tunes_batch ? std::stod(space.value(point, tune::kBatch)) : 0.0; };
+  const auto number_at = [&](size_t point, const char* name) {
+    return space.has(name) ? std::optional(std::stod(space.value(point, name))) : std::nullopt;
+  };
+  const auto batch_at = [&](size_t point) { return number_at(point, tune::kBatch).value_or(0); };
+  const auto calibrating_trial = [&](const tune::TrialFacts& facts, size_t point) {
+    return tune::CalibratingTrial{facts, batch_at(point), number_at(point, tune::kBucketMb), number_at(point, tune::kMicroBatches)};
+  };
   if (request.max_memory)
     refuse_by_memory(request,
                      second.memory_bytes
                          ? tune::memory_model({batch_at(0), *tuning.base.memory_bytes}, {batch_at(other), *second.memory_bytes})
                          : std::nullopt,
                      tuning, feasible);
-  tune::Calibration calibration = tune::calibration_of({tuning.base, batch_at(0)}, {second, batch_at(other)}, tuning.sweep, tuning.rules);
+  tune::Calibration calibration =
+      tune::calibration_of(calibrating_trial(tuning.base, 0), calibrating_trial(second, other), tuning.sweep, tuning.rules);
   if (tunes_batch && !tuning.goal.raw_throughput) calibration.noise_scale = tuning.goal.noise_scale;
   tuning.prediction = tune::predict(space, calibration);
   tuning.result = tune::search(space, tuning.prediction, feasible, calibrating, trials, {.seed = request.seed});

@@ -4,14 +4,30 @@
 
 namespace ddl::models {
 
+namespace {
+
+void put(const Gradient& gradient, Bucket& bucket) {
+  bucket.bytes += gradient.bytes;
+  ++bucket.tensors;
+  bucket.ready_s = std::max(bucket.ready_s, gradient.ready_s);
+}
+
+}  // namespace
+
 std::vector<Bucket> fuse(const std::vector<Gradient>& gradients, int64_t threshold_bytes) {
   std::vector<Bucket> buckets;
   for (const Gradient& gradient : gradients) {
     if (buckets.empty() || buckets.back().bytes + gradient.bytes > threshold_bytes) buckets.emplace_back();
-    Bucket& bucket = buckets.back();
-    bucket.bytes += gradient.bytes;
-    ++bucket.tensors;
-    bucket.ready_s = std::max(bucket.ready_s, gradient.ready_s);
+    put(gradient, buckets.back());
+  }
+  return buckets;
+}
+
+std::vector<Bucket> fill(const std::vector<Gradient>& gradients, int64_t cap_bytes, int64_t first_cap_bytes) {
+  std::vector<Bucket> buckets;
+  for (const Gradient& gradient : gradients) {
+    if (buckets.empty() || buckets.back().bytes >= (buckets.size() == 1 ? first_cap_bytes : cap_bytes)) buckets.emplace_back();
+    put(gradient, buckets.back());
   }
   return buckets;
 }

@@ -22,6 +22,11 @@ struct Bucket {
 };
 std::vector<Bucket> fuse(const std::vector<Gradient>& gradients, int64_t threshold_bytes);
 
+/// The rule of PyTorch DDP: a bucket is closed as soon as it holds its cap, so that all but the last hold at least as much. The first one
+/// has a cap of its own, for reducing to begin early; DDP's is kDdpFirstBucketBytes.
+std::vector<Bucket> fill(const std::vector<Gradient>& gradients, int64_t cap_bytes, int64_t first_cap_bytes);
+constexpr int64_t kDdpFirstBucketBytes = int64_t{1} << 20;
+
 struct FusedStep {
   double step_s = 0;     ///< until computing and communication are over
   double comm_s = 0;     ///< communication, hidden or not

@@ -43,6 +43,23 @@ TEST(Calibration, WithoutASweepBytesCostAlikeInBucketsOfAnySize) {
   EXPECT_NEAR(std::exp(prediction[0]) * 2, 0.014, 1e-9) << "10 ms of computing and the 4 ms that the default transferred";
 }
 
+TEST(Calibration, WhatAMicroBatchCostsFollowsFromTwoCountsOfThem) {
+  TrialFacts base = facts(0.010, {{4000, 0.010}}), second = facts(0.018, {{4000, 0.018}});
+  base.pipeline = {.micro_batches = 4, .chunks = 1, .others_s = 0.009};
+  const Calibration calibration = calibration_of({base, 8, {}, 4.0}, {second, 8, {}, 20.0}, std::nullopt, {});
+  EXPECT_NEAR(calibration.micro_batch_s, 0.0005, 1e-12);
+  EXPECT_EQ(calibration.pipeline->others_s, 0.009);
+  EXPECT_EQ(calibration_of({base, 8, {}, 4.0}, {second, 16, {}, 20.0}, std::nullopt, {}).micro_batch_s, 0) << "or is it the batch?";
+}
+
+TEST(Calibration, TheDefaultsBucketsTellTheirRule) {
+  const TrialFacts base = facts(0.010, {{6000, 0.005}, {2000, 0.010}}),
+                   second = facts(0.010, {{3000, 0.001}, {3000, 0.005}, {2000, 0.010}});
+  constexpr double kMib = 1 << 20;
+  EXPECT_EQ(calibration_of({base, 8, 4096 / kMib}, {second, 8, 0.0}, std::nullopt, {}).bucket_rule, BucketRule::kFill);
+  EXPECT_EQ(calibration_of({base, 8, 6000 / kMib}, {second, 8, 0.0}, std::nullopt, {}).bucket_rule, BucketRule::kFuse);
+}
+
 TEST(Calibration, OnlyNonBlockingReductionsHideBehindComputing) {
   TrialFacts base = facts(0.010, {{4000, 0.010}});
   base.blocking = false;

@@ -89,6 +89,61 @@ TEST(Predict, StepsByHand) {
   EXPECT_NEAR(step_s(1), 0.013, 1e-9);
 }
 
+// The default's buckets tell which rule made them: 1.5 MiB is what a cap of 1 MiB leaves closed too late, or a fusion buffer never holds.
+TEST(Predict, BucketsFollowTheRuleThatWasSeen) {
+  constexpr int64_t kMiB = 1 << 20;
+  const std::vector<models::Gradient> tensors = {{kMiB / 2, 1}, {kMiB, 2}, {kMiB / 2, 3}, {kMiB / 4, 4}, {3 * kMiB, 5}};
+  const auto seen = [](std::initializer_list<int64_t> bytes) {
+    std::vector<models::Gradient> buckets;
+    for (const int64_t one : bytes) buckets.push_back({one, 0});
+    return buckets;
+  };
+  EXPECT_EQ(bucket_rule(tensors, seen({kMiB / 2, kMiB, kMiB * 3 / 4, 3 * kMiB}), kMiB), BucketRule::kFuse);
+  EXPECT_EQ(bucket_rule(tensors, seen({kMiB * 3 / 2, kMiB * 15 / 4}), kMiB), BucketRule::kFill);
+  EXPECT_EQ(bucket_rule(tensors, seen({kMiB * 3 / 2, kMiB * 15 / 4}), 2 * kMiB), BucketRule::kFillAfterFirst);
+  EXPECT_EQ(bucket_rule(tensors, seen({kMiB * 3 / 2, kMiB * 15 / 4 + 8}), kMiB), BucketRule::kFill)
+      << "a few bytes more, of something else";
+  EXPECT_EQ(buckets_of(BucketRule::kFillAfterFirst, tensors, kMiB / 4).size(), 4U);
+}
+
+// 2 stages of 6 and 4 ms: 4 micro-batches take 4 x 1.5 + 1 ms. A micro-batch more costs 0.1 ms by itself.
+TEST(Predict, PipelinesByTheirBubble) {
+  const Space space({{kMicroBatches, {"4", "1", "8"}, true}});
+  Calibration calibration;
+  calibration.batch = 8;
+  calibration.compute_s = 0.006;
+  calibration.pipeline = PipelineFacts{.micro_batches = 4, .chunks = 1, .others_s = 0.004};
+  calibration.allreduce["default"].add(1, 1e-9);
+  const auto step_s = [&](size_t point) { return std::exp(predict(space, calibration)[point]) * 8; };
+  EXPECT_NEAR(step_s(0), 0.007, 1e-9);
+  EXPECT_NEAR(step_s(1), 0.010, 1e-9);
+  EXPECT_NEAR(step_s(2), 0.0065, 1e-9);
+  calibration.micro_batch_s = 0.0001;
+  EXPECT_NEAR(step_s(2), 0.0064 + 0.004 * 6.4 / 6 / 8, 1e-9);
+  calibration.micro_batch_s = 0;
+  calibration.pipeline->chunks = 2;
+  EXPECT_NEAR(step_s(0), 0.0065, 1e-9);
+  EXPECT_TRUE(is_modelled(kMicroBatches, {"4", "1"}, true));
+  EXPECT_FALSE(is_modelled(kMicroBatches, {"4", "1"}, false)) << "without a pipeline it is any number";
+}
+
+// 1 MiB of weights travels as half of it, 32 KiB of biases as they are; computing 1 MiB / (4 GB/s) more.
+TEST(Predict, SmallTensorsAreNotCompressed) {
+  const Space space({{kCompression, {"none", "bf16"}, true}});
+  Calibration calibration;
+  calibration.batch = 8;
+  calibration.compute_s = 0.010;
+  calibration.gradients = {{1 << 20, 0.005}, {32 << 10, 0.010}};
+  for (const double bytes : {1e3, 1e7}) calibration.allreduce["default"].add(bytes, bytes * 1e-8);
+  const auto step_s = [&](size_t point) { return std::exp(predict(space, calibration)[point]) * 8; };
+  constexpr double kWeights = 1 << 20, kBiases = 32 << 10;
+  EXPECT_NEAR(step_s(0), 0.010 + (kWeights + kBiases) * 1e-8, 1e-9);
+  EXPECT_NEAR(step_s(1), 0.010 + (kWeights / 2 + kBiases) * 1e-8 + kWeights / 4e9, 1e-9);
+  EXPECT_TRUE(is_modelled(kCompression, {"none", "bf16", "q4"}, false));
+  EXPECT_FALSE(is_modelled(kCompression, {"none", "topk:0.01"}, false));
+  EXPECT_FALSE(is_modelled(kCompression, {"bf16", "none"}, false)) << "what would be sent without a code was not seen";
+}
+
 TEST(Predict, BatchesCostTheirComputingAndTheirEfficiency) {
   const Space space({{kBatch, {"8", "16"}, true}});
   Calibration calibration = two_tensors();

@@ -115,5 +115,19 @@ TEST(Fusion, EqualsASimulation) {
   }
 }
 
+TEST(Fusion, DdpClosesABucketThatHoldsItsCap) {
+  const std::vector<Gradient> gradients = {{10, 1}, {10, 3}, {10, 2}, {50, 4}, {5, 5}};
+  const auto buckets = fill(gradients, 25, 15);
+  ASSERT_EQ(buckets.size(), 3U);
+  EXPECT_EQ(buckets[0].bytes, 20) << "holds 15: a tensor is never split";
+  EXPECT_EQ(buckets[0].ready_s, 3);
+  EXPECT_EQ(buckets[1].bytes, 60);
+  EXPECT_EQ(buckets[1].tensors, 2);
+  EXPECT_EQ(buckets[2].bytes, 5);
+  EXPECT_EQ(fill(gradients, 0, 0).size(), 5U);
+  EXPECT_EQ(fill(gradients, 0, 30).size(), 3U) << "the first one has a cap of its own";
+  EXPECT_EQ(fill(gradients, 1000, 1000).size(), 1U);
+}
+
 }  // namespace
 }  // namespace ddl::models
