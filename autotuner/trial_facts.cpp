@@ -45,7 +45,8 @@ TrialFacts read_trial(SQLite::Database& db, std::optional<double> target_loss) {
   facts.ranks = job.integer(1);
   facts.nodes = job.integer(2);
 
-  select_steady_steps(db);
+  const auto steady = select_steady_steps(db);
+  if (const auto of_world = steady.find(world); of_world != steady.end()) facts.warmup_steps = of_world->second.warmup;
   std::vector<double> longest;
   Query steps(db, "SELECT longest_ns FROM temp.steady_step WHERE world = ?1 AND annotated");
   for (steps.bind(world); steps.next();) longest.push_back(steps.real(0) * 1e-9);

@@ -15,6 +15,7 @@ namespace ddl::tune {
 struct TrialFacts {
   int64_t ranks = 0, nodes = 0;
   int64_t steps = 0;                         ///< steady ones, annotated or inferred
+  int64_t warmup_steps = 0;                  ///< left out before them
   double step_s = 0;                         ///< median over them, of the slowest rank
   double compute_s = 0;                      ///< mean, of the rank that computes longest
   std::optional<double> wait_s, transfer_s;  ///< mean over ranks; unset: waiting cannot be told from transferring

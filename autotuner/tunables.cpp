@@ -65,7 +65,7 @@ const KnownTunable* known(const std::string& name) {
 }
 
 JobTunable from_row(const KnownTunable& row, std::vector<std::string> values) {
-  return {row.name, row.how, row.variable, row.numeric, std::move(values)};
+  return {row.name, row.how, row.variable, row.numeric, std::move(values), false};
 }
 
 void check_values(const JobTunable& tunable) {
@@ -100,7 +100,7 @@ JobTunable parse_tunable(const std::string& text, const std::vector<std::string>
                 "--tunable NAME=1,2,4: the first is what the job runs with today", ExitCode::kUsage);
   const std::string list = text.substr(equals + 1);
   std::vector<std::string> values = split(list, list.find(';') != std::string::npos ? ';' : ',');
-  JobTunable tunable = {name, How::kVariable, name, false, values};
+  JobTunable tunable = {name, How::kVariable, name, false, values, false};
   if (const KnownTunable* row = known(name))
     tunable = from_row(*row, values);
   else if (has_placeholder(words, name))
@@ -123,6 +123,7 @@ std::vector<JobTunable> tunables_of_command(const std::vector<std::string>& word
       throw Error(fmt::format("the command has {{{}}}, but nothing says what values it may take", name),
                   fmt::format("--tunable {}=A,B,C: the first is what the job runs with today", name), ExitCode::kUsage);
     result.push_back(from_row(*row, split(row->values, ',')));
+    result.back().guessed = true;
   }
   return result;
 }

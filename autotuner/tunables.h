@@ -33,6 +33,7 @@ struct JobTunable {
   std::string variable = {};  ///< of the environment; kVariable and kOpenmpiIallreduce
   bool numeric = false;
   std::vector<std::string> values = {};  ///< the first is the default
+  bool guessed = false;                  ///< nobody said that the first is what the job runs with today
 };
 
 /// Of `--tunable NAME=VALUES`: values are separated by commas, or by semicolons where values have commas. A name that is known is what

@@ -9,7 +9,7 @@
 #include "analyzer/models/pop_scaling.h"
 #include "analyzer/models/scaling.h"
 #include "analyzer/models/scaling_projection.h"
-#include "analyzer/results_lint.h"
+#include "cli/lint_table.h"
 #include "cli/model.h"
 #include "cli/output_file.h"
 #include "cli/scaling_input.h"
@@ -33,16 +33,6 @@ using reports::Value;
 constexpr size_t kMostRuns = 1000;
 /// Beyond this many times the largest measured size a trend is a guess.
 constexpr double kFarAway = 4;
-
-std::map<std::string, std::string> stated_by_user(const VerbOptions& options) {
-  std::map<std::string, std::string> stated = pairs_option(options, "state");
-  std::vector<std::string> keys;
-  for (const LintKey& key : lint_keys()) keys.emplace_back(key.key);
-  for (const auto& [key, value] : stated)
-    if (std::find(keys.begin(), keys.end(), key) == keys.end())
-      throw Error(fmt::format("--state {}: no such statement", key), did_you_mean(key, keys, "see: ddl scaling --help"), ExitCode::kUsage);
-  return stated;
-}
 
 std::vector<std::vector<ScalingRow>> by_series(const std::vector<ScalingRow>& rows) {
   std::vector<std::vector<ScalingRow>> series;
@@ -205,7 +195,6 @@ void add_projection(Answer& answer, const std::vector<ScalingRow>& rows, Scaling
 
 void add_lint(Answer& answer, const std::vector<ScalingRow>& rows, const ScalingInput& input, const Kinds& kinds,
               const VerbOptions& options) {
-  const std::map<std::string, std::string> by_user = stated_by_user(options);
   std::vector<Stated> stated = input.stated;
   const bool superlinear = any(rows, [](const ScalingRow& row) {
     return std::any_of(row.flags.begin(), row.flags.end(), [](const std::string& flag) { return flag.starts_with("superlinear"); });
@@ -216,13 +205,8 @@ void add_lint(Answer& answer, const std::vector<ScalingRow>& rows, const Scaling
     if (said["base"].empty())
       said["base"] = options.has("base") ? fmt::format("{} {}s", options.get<double>("base"), input.worker) : "smallest";
     if (superlinear) said["superlinear"] = "yes";
-    for (const auto& [key, value] : by_user) said[key] = value;
   }
-  auto& table = answer.table("lint", "What this table does not say, or should not be read as",
-                             {{"code", "code", Unit::kText}, {"remark", "remark", Unit::kText}});
-  for (const LintRemark& remark : lint_results(stated)) table.rows.push_back({Value::text(remark.code), Value::text(remark.text)});
-  table.when_empty = "nothing";
-  if (!table.rows.empty()) table.note = "Say what you know: --state precision=fp32,data=real,accuracy=76.3%,accuracy_on=test";
+  answer.table({}, {}, {}) = lint_table(std::move(stated), stated_by_user(options));
 }
 
 std::string page_of(const Answer& answer, const std::vector<ScalingRow>& rows, const ScalingInput& input) {
@@ -242,9 +226,8 @@ std::string help_text() {
       "tokens_per_s, time_s, time_min (the same work in less time), step_s, step_ms (with global_batch or local_batch). epoch_s\n"
       "splits times into hardware and statistics; series, platform and model tell series apart.\n\n"
       "Each table comes with what it does not say (LINT-01 to LINT-12, after Hoefler's twelve ways to fool the masses); --state\n"
-      "says it, or a column of the CSV:\n";
-  for (const LintKey& key : lint_keys()) text += fmt::format("  {:<17} {}\n", key.key, key.meaning);
-  text.pop_back();
+      "says it, or a column of the CSV:\n" +
+      lint_help();
   return text;
 }
 

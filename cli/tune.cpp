@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "autotuner/emit.h"
+#include "cli/lint_table.h"
 #include "cli/model.h"
 #include "cli/open_run.h"
 #include "cli/options.h"
@@ -47,6 +48,7 @@ TuneRequest request_of(const VerbOptions& options, std::vector<std::string> comm
   request.trials = options.maybe<size_t>("trials");
   request.goal = goal_of(options);
   request.seed = options.get<uint64_t>("seed");
+  request.stated = stated_by_user(options);
   return request;
 }
 
@@ -79,8 +81,10 @@ int run_tune(const Arguments& arguments) {
       "goal", po::value<std::string>()->value_name("GOAL")->default_value("efficiency"),
       "efficiency: samples per second, weighed by what the gradient noise scale says they are worth; throughput: samples, whatever they "
       "are worth")("target-loss", po::value<double>()->value_name("X"), "instead: the time until the reported loss is X")(
-      "seed", po::value<uint64_t>()->value_name("N")->default_value(1), "of the order of trials")("json", "the report for programs")(
-      "apply", po::value<std::string>()->value_name("DIR"), "run COMMAND with what DIR's files say")(
+      "seed", po::value<uint64_t>()->value_name("N")->default_value(1), "of the order of trials")(
+      "state", po::value<std::string>()->value_name("KEY=VALUE,..."),
+      "what is known about how the numbers are got, as of ddl scaling: what nobody says is in the report (LINT-01 to LINT-12)")(
+      "json", "the report for programs")("apply", po::value<std::string>()->value_name("DIR"), "run COMMAND with what DIR's files say")(
       "verify", po::value<std::string>()->value_name("DIR"),
       "measure default and tuned again, interleaved, and prove that the files are in force")(
       "rounds", po::value<size_t>()->value_name("N")->default_value(kVerifyRounds), "of --verify");

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analyzer/results_lint.h"
 #include "autotuner/goal.h"
 #include "autotuner/search.h"
 #include "autotuner/space.h"
@@ -26,6 +27,7 @@ struct TuneRequest {
   std::optional<size_t> trials = {};
   tune::Goal goal = {};
   uint64_t seed = 1;
+  Stated stated = {};  ///< what the user knows of how the numbers are got
 };
 
 struct RefusedPoints {
@@ -51,6 +53,9 @@ struct Tuning {
 
 /// Calibrates and searches. Trials are logged in the directory as they end; what is there already of the same question is not made again.
 Tuning tune_job(const TuneRequest& request);
+
+/// "node1, Intel Xeon"
+std::string machine_words();
 
 /// What the emitted files say of it.
 tune::Tuned tuned_of(const TuneRequest& request, const Tuning& tuning);

@@ -14,8 +14,6 @@
 namespace fs = std::filesystem;
 
 namespace ddl::cli {
-namespace {
-
 std::string machine_words() {
   char host[256] = "";
   gethostname(host, sizeof host - 1);
@@ -28,8 +26,6 @@ std::string machine_words() {
     }
   return fmt::format("{}, {}", host, processor);
 }
-
-}  // namespace
 
 tune::Tuned tuned_of(const TuneRequest& request, const Tuning& tuning) {
   tune::Tuned tuned;

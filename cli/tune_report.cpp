@@ -7,6 +7,8 @@
 #include <map>
 
 #include "autotuner/openmpi_allreduce.h"
+#include "cli/lint_table.h"
+#include "cli/tune_lint.h"
 #include "reports/format.h"
 #include "reports/html/tuning_figures.h"
 
@@ -176,6 +178,7 @@ reports::Document tune_document(const TuneRequest& request, const Tuning& tuning
   document.tables = {split_table(tuning), choices_table(tuning)};
   if (!tuning.rules.empty()) document.tables.push_back(rules_table(tuning));
   if (every_trial) document.tables.push_back(trials_table(tuning));
+  document.tables.push_back(lint_table(stated_of(tuning, machine_words()), request.stated));
   for (const RefusedPoints& refused : tuning.refused)
     document.alerts.push_back(fmt::format("{} not tried: {}", reports::plural(static_cast<int64_t>(refused.count), "point"), refused.why));
   for (const std::string& note : tuning.notes) document.alerts.push_back(note);

@@ -116,7 +116,7 @@ void add_algorithms(const TuneRequest& request, Trials& trials, const fs::path& 
   const std::string info = openmpi_parameters();
   if (tuning.base.nonblocking && find(tuning.tunables, "iallreduce") == nullptr) {
     const auto ids = tune::openmpi_algorithms(info, "coll_libnbc_iallreduce_algorithm");
-    JobTunable tunable{"iallreduce", tune::How::kOpenmpiIallreduce, "OMPI_MCA_coll_libnbc_iallreduce_algorithm", false, {"default"}};
+    JobTunable tunable{"iallreduce", tune::How::kOpenmpiIallreduce, "OMPI_MCA_coll_libnbc_iallreduce_algorithm", false, {"default"}, false};
     for (const auto& [name, id] : ids)
       if (id != 0) tunable.values.push_back(name);
     if (tunable.values.size() > 1) tuning.tunables.push_back(tunable);
@@ -124,7 +124,7 @@ void add_algorithms(const TuneRequest& request, Trials& trials, const fs::path& 
   if (!tuning.base.blocking || find(tuning.tunables, tune::kAlgorithm) != nullptr) return;
   const auto ids = tune::openmpi_algorithms(info, "coll_tuned_allreduce_algorithm");
   if (ids.empty()) return;
-  JobTunable tunable{tune::kAlgorithm, tune::How::kOpenmpiAllreduce, "", false, {"default"}};
+  JobTunable tunable{tune::kAlgorithm, tune::How::kOpenmpiAllreduce, "", false, {"default"}, false};
   tuning.sweep = sweep_algorithms(request, trials, folder, tuning.base.ranks,
                                   std::max(1.0, std::min(std::max(2 * trial_s, 3.0), request.budget_s / 10)), tuning.notes);
   if (tuning.sweep) {

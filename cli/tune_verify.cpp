@@ -32,7 +32,7 @@ struct Choices {
 Choices choices_of(const tune::Emitted& emitted) {
   Choices choices;
   for (const tune::Choice& choice : emitted.tuned.choices) {
-    tune::JobTunable tunable{choice.name, tune::How::kCommand, "", choice.numeric, {choice.default_value}};
+    tune::JobTunable tunable{choice.name, tune::How::kCommand, "", choice.numeric, {choice.default_value}, false};
     if (choice.value != choice.default_value) tunable.values.push_back(choice.value);
     choices.tunables.push_back(std::move(tunable));
     choices.tuned[choice.name] = choice.value;
