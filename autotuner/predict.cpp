@@ -11,10 +11,11 @@ namespace {
 
 constexpr double kMib = 1024.0 * 1024.0;
 
-// What a point says of the modelled tunables; nothing: it is not tuned.
+// What a point says of the modelled tunables.
 struct Settings {
   double batch = 1;
-  std::optional<double> bucket_mb = {}, micro_batches = {};
+  double bucket_mb = -1;      ///< negative: not tuned
+  double micro_batches = -1;  ///< likewise
   Code code = {};
 };
 
@@ -24,7 +25,7 @@ double step_seconds(const Calibration& calibration, const Settings& at, const Cu
   double bubble_s = 0;
   if (calibration.pipeline && calibration.compute_s > 0) {
     // The longest stage is never idle but for the first micro-batch on its way through the others (metrics.md B1, B3).
-    const double micro_batches = at.micro_batches.value_or(static_cast<double>(calibration.pipeline->micro_batches));
+    const double micro_batches = at.micro_batches > 0 ? at.micro_batches : static_cast<double>(calibration.pipeline->micro_batches);
     compute_s += calibration.micro_batch_s * (micro_batches - static_cast<double>(calibration.pipeline->micro_batches));
     bubble_s = calibration.pipeline->others_s * compute_s / calibration.compute_s /
                (micro_batches * static_cast<double>(calibration.pipeline->chunks));
@@ -33,8 +34,8 @@ double step_seconds(const Calibration& calibration, const Settings& at, const Cu
   for (models::Gradient& gradient : gradients)
     if (calibration.compute_s > 0) gradient.ready_s *= compute_s / calibration.compute_s;
   // Unless the bucket is tuned, what was seen is what is sent.
-  std::vector<models::Bucket> buckets = at.bucket_mb
-                                            ? buckets_of(calibration.bucket_rule, gradients, static_cast<int64_t>(*at.bucket_mb * kMib))
+  std::vector<models::Bucket> buckets = at.bucket_mb >= 0
+                                            ? buckets_of(calibration.bucket_rule, gradients, static_cast<int64_t>(at.bucket_mb * kMib))
                                             : models::fuse(gradients, 0);
   auto tensor = gradients.begin();
   for (models::Bucket& bucket : buckets) {
