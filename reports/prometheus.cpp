@@ -43,11 +43,14 @@ constexpr Fixed kFixed[] = {
     {"ddl_wait_min_seconds", "gauge", "Of ddl_rank_wait_seconds, over all ranks: the one that waits least."},
     {"ddl_wait_median_seconds", "gauge", "Of ddl_rank_wait_seconds, over all ranks."},
     {"ddl_wait_max_seconds", "gauge", "Of ddl_rank_wait_seconds, over all ranks: the one that waits most."},
-    {"ddl_collective_seconds", "gauge", "Of a call, mean over calls and ranks: from its begin to its end, waiting included."},
-    {"ddl_collective_wait_seconds", "gauge", "Of a call, mean over calls and ranks: waiting for ranks that came later."},
-    {"ddl_collective_transfer_seconds", "gauge", "Of a call, mean over calls and ranks: its time less the waiting."},
+    {"ddl_collective_seconds", "gauge",
+     "Of a call, mean over calls and ranks: from its begin to its end, waiting included. Of calls of different sizes those that take the "
+     "most time count: ddl_collective_bytes."},
+    {"ddl_collective_bytes", "gauge", "Size of the collective, by nccl-tests' convention, to which the other numbers of it belong."},
+    {"ddl_collective_wait_seconds", "gauge", "Of ddl_collective_seconds: waiting for ranks that came later."},
+    {"ddl_collective_transfer_seconds", "gauge", "Of ddl_collective_seconds: all but the waiting."},
     {"ddl_collective_bus_bandwidth_bytes_per_second", "gauge", "Bus bandwidth by nccl-tests' convention, from the transfer time alone."},
-    {"ddl_left_out", "gauge", "Rows that are not here because their number is bounded: ranks, collectives."},
+    {"ddl_left_out", "gauge", "What is not here because the number of series is bounded: ranks, and collectives or sizes of them."},
     {"ddl_events_lost_total", "counter", "Events, ranges and threads that the job could not record."},
 };
 
@@ -172,24 +175,21 @@ void add_ranks(const JobNumbers& job, size_t most, Families& page) {
   }
 }
 
-/// How many were left out.
+/// How many were left out. A size as a label would be a new series for every length of a sequence: of each operation and communicator the
+/// size that takes the most time stands for all.
 size_t add_collectives(const JobNumbers& job, size_t most, Families& page) {
   std::vector<const JobNumbers::Collective*> rows;
-  for (const JobNumbers::Collective& row : job.collectives)
-    if (rows.size() < most) rows.push_back(&row);
-  const auto labels = [](const JobNumbers::Collective& row) {
-    return Labels{{"op", row.op}, {"comm", row.comm}, {"bytes", row.bytes ? std::to_string(*row.bytes) : ""}};
+  const auto each = [&](const char* family, const auto& value_of) {
+    for (const auto* row : rows) page.add(family, value_of(*row), {{"op", row->op}, {"comm", row->comm}});
   };
-  size_t left_out = job.collectives.size() - rows.size();
-  std::erase_if(rows, [&](const auto* row) {  // the time is always known: it tells which labels are new
-    const bool fresh = page.add("ddl_collective_seconds", seconds(row->time_ns), labels(*row));
-    left_out += fresh ? 0 : 1;
-    return !fresh;
-  });
-  for (const auto* row : rows) page.add("ddl_collective_wait_seconds", seconds(row->wait_ns), labels(*row));
-  for (const auto* row : rows) page.add("ddl_collective_transfer_seconds", seconds(row->xfer_ns), labels(*row));
-  for (const auto* row : rows) page.add("ddl_collective_bus_bandwidth_bytes_per_second", row->busbw, labels(*row));
-  return left_out;
+  for (const JobNumbers::Collective& row : job.collectives)
+    if (rows.size() < most && page.add("ddl_collective_seconds", seconds(row.time_ns), {{"op", row.op}, {"comm", row.comm}}))
+      rows.push_back(&row);
+  each("ddl_collective_bytes", [](const auto& row) { return row.bytes ? std::optional(static_cast<double>(*row.bytes)) : std::nullopt; });
+  each("ddl_collective_wait_seconds", [](const auto& row) { return seconds(row.wait_ns); });
+  each("ddl_collective_transfer_seconds", [](const auto& row) { return seconds(row.xfer_ns); });
+  each("ddl_collective_bus_bandwidth_bytes_per_second", [](const auto& row) { return row.busbw; });
+  return job.collectives.size() - rows.size();
 }
 
 }  // namespace

@@ -67,7 +67,13 @@ TEST(Prometheus, TheNumberOfRowsIsBoundedAndSaysSo) {
                            .step_ns = std::nullopt});
   job.by_rank[999].late_ns.reset();  // not known
   for (int i = 0; i < 100; ++i)
-    job.collectives.push_back({.op = "MPI_Allreduce", .comm = "c", .bytes = i, .time_ns = 1, .wait_ns = {}, .xfer_ns = {}, .busbw = {}});
+    job.collectives.push_back({.op = "MPI_Allreduce",
+                               .comm = "c" + std::to_string(i / 10),
+                               .bytes = i + 1,
+                               .time_ns = 1000.0 - i,
+                               .wait_ns = {},
+                               .xfer_ns = {},
+                               .busbw = {}});
   const PrometheusText page = read_prometheus(render_prometheus(job, {.ranks = 3, .collectives = 5}));
   EXPECT_EQ(page.samples.at("ddl_rank_lateness_seconds").size(), 3U);
   EXPECT_DOUBLE_EQ(page.value("ddl_rank_lateness_seconds", R"(rank="7")"), 5);
@@ -78,6 +84,8 @@ TEST(Prometheus, TheNumberOfRowsIsBoundedAndSaysSo) {
   EXPECT_DOUBLE_EQ(page.value("ddl_left_out", "ranks"), 997);
   EXPECT_EQ(page.samples.at("ddl_collective_seconds").size(), 5U);
   EXPECT_DOUBLE_EQ(page.value("ddl_left_out", "collectives"), 95);
+  EXPECT_DOUBLE_EQ(page.value("ddl_collective_bytes", R"(comm="c1")"), 11) << "of several sizes the one that takes the most time";
+  EXPECT_EQ(page.samples.at("ddl_collective_bytes").size(), 5U);
   EXPECT_FALSE(page.samples.contains("ddl_rank_step_seconds")) << "not known is not 0";
 }
 
