@@ -256,6 +256,8 @@ def check_hostile(run):
     shown = HOSTILE.replace("\x1b", "\ufffd")
     assert any(text.startswith(shown) for text in texts), "names are there, whole"
     assert not any(ord(c) < 0x20 or 0x7f <= ord(c) < 0xa0 for text in texts for c in text), "a control character"
+    table = ddl("export", "csv", run, "--table", "v_rank").decode("utf-8")
+    assert "<script>" in table and not any(ord(c) < 0x20 or 0x7f <= ord(c) < 0xa0 for c in table.replace("\r\n", "")), "a control character in CSV"
 
 
 def check_memory(run, events):
