@@ -10,8 +10,8 @@ constexpr std::string_view kHead = R"(# Completion of ddl and ddl-top for fish, 
 
 function __ddl_is  # the command line begins with these words
     set -l typed (commandline -opc)
-    set -l count (count $argv)
-    test (count $typed) -gt $count; and test "$typed[2..(math 1 + $count)]" = "$argv"
+    set -l last (math 1 + (count $argv))
+    test (count $typed) -ge $last; and test "$typed[2..$last]" = "$argv"
 end
 
 function __ddl_next_is  # ... and nothing stands behind them yet
@@ -66,6 +66,17 @@ std::string values_of(const OptionRow& option) {
   return " -x";
 }
 
+/// Options before the command of a job that take the word behind them.
+std::string with_values(const CommandTable& table) {
+  std::string out;
+  for (const OptionRow& option : table.options) {
+    if (option.argument.empty()) continue;
+    if (!option.letter.empty()) out += " -" + option.letter;
+    out += " --" + option.name;
+  }
+  return out;
+}
+
 /// `condition`: "-n ..." or nothing.
 std::string lines_of(const CommandTable& table, std::string_view program, const std::string& condition) {
   const std::string start = fmt::format("complete -c {}{}", program, condition);
@@ -78,7 +89,7 @@ std::string lines_of(const CommandTable& table, std::string_view program, const 
   if (!table.names.empty()) out += fmt::format("{} -a {}\n", start, quoted(fmt::format("{}", fmt::join(table.names, " "))));
   switch (table.words) {
     case WordKind::kCommand:
-      return out + fmt::format("{} -a '(__fish_complete_subcommand)'\n", start);
+      return out + fmt::format("{} -a '(__fish_complete_subcommand --fcs-skip=2{})'\n", start, with_values(table));
     case WordKind::kFile:
       return out + start + " -F\n";
     case WordKind::kRunOrTable:
