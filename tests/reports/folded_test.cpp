@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <sstream>
 
 #include "core/error.h"
@@ -39,8 +40,9 @@ int64_t sum(const Folded& folded, const std::string& begin, const std::string& p
 }
 
 /// Each rank's lines against v_step.
-void expect_partition(test::Analyzed& run) {
+void expect_partition_of(test::Analyzed& run, const std::function<void(const Folded&)>& more) {
   const Folded folded = fold(run);
+  more(folded);
   SQLite::Statement rank(
       run.db, "SELECT rank, sum(duration_ns), sum(exposed_ns), sum(wait_ns), count(*) FROM v_step WHERE comm_ns IS NOT NULL GROUP BY rank");
   int64_t ranks = 0, steps = 0;
@@ -55,6 +57,10 @@ void expect_partition(test::Analyzed& run) {
   EXPECT_EQ(folded.summary.ranks, ranks);
   EXPECT_EQ(folded.summary.steps, steps);
   EXPECT_GT(ranks, 0);
+}
+
+void expect_partition(test::Analyzed& run) {
+  expect_partition_of(run, [](const Folded&) {});
 }
 
 test::SyntheticRun layered() {
@@ -100,6 +106,28 @@ TEST(Folded, AddUpToThePartition) {
   expect_partition(messages);
   test::Analyzed incomplete(layered().missing(3));
   expect_partition(incomplete);
+}
+
+TEST(Folded, WaitingThatIsNotKnownIsNoLine) {
+  test::Analyzed run(layered());
+  run.db.exec("UPDATE step_part SET wait_ns = NULL, xfer_ns = NULL, why = 'CLOCK_UNTRUSTED' WHERE step < 7");
+  expect_partition(run);
+}
+
+/// The profile knows 2 ms more inside MPI in every step than its events do: polls.
+TEST(Folded, CallsWithoutAnEventAreALineOfTheirOwn) {
+  test::Analyzed run(layered());
+  run.db.exec("UPDATE step_part SET exposed_ns = exposed_ns + 2000000, compute_ns = compute_ns - 2000000");
+  expect_partition_of(run, [](const Folded& folded) {
+    EXPECT_EQ(folded.lines.at("rank 0;step;calls that found nothing"), 20 * 2'000'000);
+    EXPECT_EQ(folded.lines.at("rank 2;step"), 20 * (25'000'000 - 2'000'000)) << "outside its ranges first";
+  });
+}
+
+TEST(Folded, StepsWhoseEventsWereNotKeptAreLeftOut) {
+  test::Analyzed run(layered());
+  run.db.exec("UPDATE step_part SET comm_ns = NULL WHERE step % 2 = 1");
+  expect_partition_of(run, [](const Folded& folded) { EXPECT_EQ(folded.summary.left_out, 4 * 10); });
 }
 
 TEST(Folded, AJobWithoutStepsIsItsRun) {
