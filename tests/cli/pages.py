@@ -1,11 +1,12 @@
 """Manual pages and completion: that they hold what --help says, that man formats them without a warning, and that bash, asked as it asks
 when somebody presses Tab, offers verbs, options, values, runs and the commands of jobs. No MPI."""
+import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
-from job import BUILD, DDL, check, main, run
+from job import BUILD, DDL, Skip, check, main, run
 
 SHARE = BUILD / "share"
 COMPLETIONS = SHARE / "completions"
@@ -86,11 +87,44 @@ def press_tab(line, folder):
     return [word for word in done.stdout.split("\n") if word]
 
 
-def bash_offers(folder):
-    (folder / "one.ddl").mkdir()
-    (folder / "other").mkdir()
+# What is offered at the end of a line, in a folder with one.ddl/, other/, table.csv and trace.json.
+OFFERS = {
+    "ddl rec": {"record"},
+    "ddl model wh": {"whatif"},
+    "ddl top --color ": {"auto", "always", "never"},
+    "ddl top --color=a": {"auto", "always"},
+    "ddl top --color=": {"auto", "always", "never"},
+    "ddl-top --sort l": {"late"},
+    "ddl-top -n 5 ": {"one.ddl"},
+    "ddl analyze --metric ccr_x": {"ccr_xfer"},
+    "ddl report on": {"one.ddl"},
+    "ddl report one.ddl colle": {"collectives"},
+    "ddl report collectives ": {"one.ddl"},
+    "ddl report --csv v_co": {"v_collective", "v_counter"},
+    "ddl report --html t": {"table.csv", "trace.json"},
+    "ddl import ki": {"kineto"},
+    "ddl import kineto tr": {"trace.json"},
+    "ddl scaling t": {"table.csv"},
+    "ddl record --mpi ": {"openmpi", "mpich"},
+    "ddl record --collectors mpi,nv": {"mpi,nvtx"},
+    "ddl record -o one": {"one.ddl"},
+    "ddl model fit --algorithm ri": {"ring"},
+    "ddl completion f": {"fish"},
+    "ddl manual ddl-": {"ddl-top"},
+    "ddl report one.ddl nonsense": set(),
+    "ddl nonsense ": set(),
+}
+
+
+def fill(folder):
+    (folder / "one.ddl").mkdir(exist_ok=True)
+    (folder / "other").mkdir(exist_ok=True)
     (folder / "table.csv").touch()
     (folder / "trace.json").touch()
+
+
+def bash_offers(folder):
+    fill(folder)
     known = commands()
     verbs = {name.split()[0] for name in known}
     offered = set(press_tab("ddl ", folder))
@@ -100,38 +134,32 @@ def bash_offers(folder):
         offered = set(press_tab(f"ddl {name} -", folder))
         check(offered == wanted, f"ddl {name} -: {sorted(offered ^ wanted)}")
     check(set(press_tab("ddl-top -", folder)) == set(press_tab("ddl top -", folder)), "ddl-top is ddl top")
-    offers = {
-        "ddl rec": {"record"},
-        "ddl model wh": {"whatif"},
-        "ddl top --color ": {"auto", "always", "never"},
-        "ddl top --color=a": {"auto", "always"},
-        "ddl top --color=": {"auto", "always", "never"},
-        "ddl-top --sort l": {"late"},
-        "ddl-top -n 5 ": {"one.ddl"},
-        "ddl analyze --metric ccr_x": {"ccr_xfer"},
-        "ddl report on": {"one.ddl"},
-        "ddl report one.ddl colle": {"collectives"},
-        "ddl report collectives ": {"one.ddl"},
-        "ddl report --csv v_co": {"v_collective", "v_counter"},
-        "ddl report --html t": {"table.csv", "trace.json"},
-        "ddl import ki": {"kineto"},
-        "ddl import kineto tr": {"trace.json"},
-        "ddl scaling t": {"table.csv"},
-        "ddl record --mpi ": {"openmpi", "mpich"},
-        "ddl record --collectors mpi,nv": {"mpi,nvtx"},
-        "ddl record -o one": {"one.ddl"},
-        "ddl model fit --algorithm ri": {"ring"},
-        "ddl completion f": {"fish"},
-        "ddl manual ddl-": {"ddl-top"},
-        "ddl report one.ddl nonsense": set(),
-        "ddl nonsense ": set(),
-    }
-    for line, wanted in offers.items():
+    for line, wanted in OFFERS.items():
         check(set(press_tab(line, folder)) == wanted, f"{line!r}: {press_tab(line, folder)}")
     check("bash" in press_tab("ddl record -o x -- ba", folder), "the command of a job")
     check("bash" in press_tab("ddl record --steps 1:2 ba", folder), "the command of a job without --")
     check(press_tab("ddl record -- bash tr", folder) == ["trace.json"], "an argument of the job")
     check(press_tab("ddl record -- bash --mpi ", folder) != ["openmpi", "mpich"], "options of the job are its own")
+
+
+def fish_offers(folder):
+    if not shutil.which("fish"):
+        raise Skip("fish is not installed")
+    fill(folder)
+    script = 'source $argv[1]; for line in $argv[2..]; echo "? $line"; complete -C $line; end'
+    environment = {**os.environ, "HOME": str(folder), "PATH": f"{DDL.parent}:{os.environ['PATH']}"}
+    done = subprocess.run(["fish", "--no-config", "-c", script, COMPLETIONS / "ddl.fish", *OFFERS], capture_output=True, text=True, cwd=folder, env=environment)
+    check(done.returncode == 0 and not done.stderr, f"fish: {done.stderr[:2000]}")
+    answers = {}
+    for row in done.stdout.splitlines():
+        if row.startswith("? "):
+            offered = answers.setdefault(row[2:], set())
+        else:  # the word, a tab, what it is; of --option=value with the option
+            offered.add(row.split("\t")[0].rstrip("/").split("=")[-1])
+    # Its rules do not see that a section stands there already, nor what a file is called.
+    more = ("ddl report collectives ", "ddl scaling t")
+    for line, wanted in OFFERS.items():
+        check(wanted <= answers[line] and (line in more or answers[line] - {"other"} == wanted), f"fish, {line!r}: {sorted(answers[line])}")
 
 
 def other_shells_read_it(folder):
@@ -152,4 +180,4 @@ def other_shells_read_it(folder):
 
 
 if __name__ == "__main__":
-    main(pages_are_what_the_program_prints, the_manual_has_every_option, the_environment_is_complete, bash_offers, other_shells_read_it)
+    main(pages_are_what_the_program_prints, the_manual_has_every_option, the_environment_is_complete, bash_offers, fish_offers, other_shells_read_it)
