@@ -280,7 +280,7 @@ bool Search::confirm() {
 }  // namespace
 
 std::string_view name_of(Stage stage) {
-  constexpr std::array<std::string_view, 4> kNames = {"calibrate", "explore", "race", "confirm"};
+  constexpr std::array<std::string_view, 5> kNames = {"calibrate", "explore", "race", "confirm", "explain"};
   return kNames[static_cast<size_t>(stage)];
 }
 

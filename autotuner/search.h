@@ -28,8 +28,8 @@ struct Outcome {
   std::string why;             ///< it failed
 };
 
-enum class Stage { kCalibrate, kExplore, kRace, kConfirm };
-std::string_view name_of(Stage stage);  ///< "calibrate", ...
+enum class Stage { kCalibrate, kExplore, kRace, kConfirm, kExplain };  ///< the last is not of the search
+std::string_view name_of(Stage stage);                                 ///< "calibrate", ...
 
 struct Trial {
   size_t round = 0;

@@ -18,7 +18,7 @@ CREATE TABLE IF NOT EXISTS question (  -- what is being tuned; trials of another
 CREATE TABLE IF NOT EXISTS trial (  -- in the order in which they were made
   number INTEGER PRIMARY KEY,
   round INTEGER NOT NULL,   -- trials of a round were made one after the other, and are compared with each other
-  stage TEXT NOT NULL,      -- calibrate, explore, race, confirm
+  stage TEXT NOT NULL,      -- calibrate, explore, race, confirm, explain
   point TEXT NOT NULL,      -- values of all tunables
   cost REAL,                -- seconds per sample at equal efficiency, or seconds to the target loss; NULL: failed
   why TEXT NOT NULL,        -- it failed

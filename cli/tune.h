@@ -35,6 +35,12 @@ struct RefusedPoints {
   size_t count = 0;
 };
 
+/// A trial of the winner with one tunable put back to its default.
+struct PutBack {
+  std::string words;  ///< "bucket_mb=25"
+  tune::TrialFacts facts;
+};
+
 /// What came out, for the report and the files.
 struct Tuning {
   tune::Space space;
@@ -43,6 +49,7 @@ struct Tuning {
   std::vector<double> prediction = {};        ///< log cost by point; of the same level as the costs where the job's facts are known
   tune::TrialFacts base = {};                 ///< of the first trial of the default
   std::optional<tune::TrialFacts> best = {};  ///< of the last trial of the winner
+  std::vector<PutBack> put_back = {};
   tune::Goal goal;
   std::optional<tune::Sweep> sweep = {};
   std::vector<tune::AllreduceRule> rules = {};  ///< what algorithm=rules stands for

@@ -51,7 +51,7 @@ Table split_table(const Tuning& tuning) {
       .id = "split",
       .caption =
           "Where a step goes: mean over ranks but for the step, which is the median of the slowest rank; memory is that of the rank that "
-          "needs most.",
+          "needs most. \"tuned, but\": a trial each, in the round of \"tuned\".",
       .columns = {{"configuration", "Configuration", Unit::kText},
                   {"step_ns", "Step", Unit::kDuration},
                   {"compute_ns", "Compute", Unit::kDuration},
@@ -72,6 +72,7 @@ Table split_table(const Tuning& tuning) {
   };
   row("default", tuning.base);
   if (tuning.best) row("tuned", *tuning.best);
+  for (const PutBack& one : tuning.put_back) row("tuned, but " + one.words, one.facts);
   return table;
 }
 

@@ -187,6 +187,28 @@ void refuse_by_memory(const TuneRequest& request, const std::optional<tune::Memo
     tuning.notes.push_back(fmt::format("all batches fit into {} of a rank: {}", words(limit), model_words));
 }
 
+/// What each choice does to a step, where several were made: a round of the winner, and of it without each of them.
+void explain(Trials& trials, const std::vector<bool>& feasible, Tuning& tuning) {
+  const Space& space = tuning.space;
+  const size_t winner = tuning.result.winner, round = tuning.result.trials.back().round + 1;
+  std::vector<size_t> changed;
+  for (size_t i = 0; i < space.tunables().size(); ++i)
+    if (const size_t point = space.with(winner, i, 0); point != winner && point != 0 && feasible[point]) changed.push_back(i);
+  if (changed.empty()) return;
+  if (trials.trials_left() <= changed.size()) {
+    tuning.notes.emplace_back("no trials were left to tell what each choice does to a step by itself");
+    return;
+  }
+  if (!trials.measure(round, Stage::kExplain, winner)) return;
+  for (const size_t i : changed) {
+    const size_t point = space.with(winner, i, 0);
+    const std::optional<Outcome> outcome = trials.measure(round, Stage::kExplain, point);
+    if (!outcome) return;
+    const std::string words = fmt::format("{}={}", space.tunables()[i].name, space.value(point, i));
+    if (outcome->cost) tuning.put_back.push_back({words, trials.facts(space.words(point))});
+  }
+}
+
 }  // namespace
 
 Tuning tune_job(const TuneRequest& request) {
@@ -276,7 +298,10 @@ Tuning tune_job(const TuneRequest& request) {
   if (tunes_batch && !tuning.goal.raw_throughput) calibration.noise_scale = tuning.goal.noise_scale;
   tuning.prediction = tune::predict(space, calibration);
   tuning.result = tune::search(space, tuning.prediction, feasible, calibrating, trials, {.seed = request.seed});
-  if (tuning.result.winner != 0) tuning.best = trials.facts(space.words(tuning.result.winner));
+  if (tuning.result.winner != 0) {
+    explain(trials, feasible, tuning);
+    tuning.best = trials.facts(space.words(tuning.result.winner));
+  }
   if (trials.resumed() > 0)
     tuning.notes.push_back(fmt::format("{} were read from the log of an earlier run of this tuning",
                                        reports::plural(static_cast<int64_t>(trials.resumed()), "trial")));

@@ -120,5 +120,20 @@ def slow_the_cable(rate):
         subprocess.run(["tc", "-n", name, "qdisc", "replace", "dev", "cable", "root", "tbf", "rate", rate, "burst", "64kb", "latency", "100ms"], check=True)
 
 
+def lengthen_the_cable(microseconds, mbit):
+    """Another cable in place of the one there is: packets travel for so long, at that rate (tun_relay.c; netem is not in every kernel). The process
+    that is it; skips where there may be none."""
+    for name in NAMES:
+        subprocess.run(["ip", "-n", name, "link", "del", "cable"], stderr=subprocess.DEVNULL)
+    relay = subprocess.Popen([job.BUILD / "tests/programs/tun_relay", *(f"/run/netns/{name}" for name in NAMES), str(microseconds), str(mbit)],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if relay.stdout.readline() != "ready\n":
+        raise job.Skip(f"no long cable here: {relay.stderr.read().strip()}")
+    for name in NAMES:
+        for words in ("link set cable mtu 9000 up", f"addr add {ADDRESSES[name]}/24 dev cable"):
+            subprocess.run(["ip", "-n", name, *words.split()], check=True)
+    return relay
+
+
 def quoted(word):
     return "'" + word.replace("'", "'\\''") + "'"
