@@ -46,9 +46,10 @@ struct Tuning {
   tune::Space space;
   std::vector<tune::JobTunable> tunables;
   tune::SearchResult result = {};
-  std::vector<double> prediction = {};        ///< log cost by point; of the same level as the costs where the job's facts are known
-  tune::TrialFacts base = {};                 ///< of the first trial of the default
-  std::optional<tune::TrialFacts> best = {};  ///< of the last trial of the winner
+  std::vector<double> prediction = {};              ///< log cost by point; of the same level as the costs where the job's facts are known
+  tune::TrialFacts base = {};                       ///< of the first trial of the default
+  std::optional<tune::TrialFacts> base_again = {};  ///< of the last one, beside the winner's
+  std::optional<tune::TrialFacts> best = {};        ///< of the last trial of the winner
   std::vector<PutBack> put_back = {};
   tune::Goal goal;
   std::optional<tune::Sweep> sweep = {};

@@ -70,7 +70,7 @@ Table split_table(const Tuning& tuning) {
                           facts.samples ? Value::real(*facts.samples) : Value::null(Unit::kReal),
                           Value::count(static_cast<int64_t>(facts.gradients.size()))});
   };
-  row("default", tuning.base);
+  row("default", tuning.base_again.value_or(tuning.base));  // as near in time to the winner's as there is
   if (tuning.best) row("tuned", *tuning.best);
   for (const PutBack& one : tuning.put_back) row("tuned, but " + one.words, one.facts);
   return table;

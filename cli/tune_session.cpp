@@ -301,6 +301,7 @@ Tuning tune_job(const TuneRequest& request) {
   if (tuning.result.winner != 0) {
     explain(trials, feasible, tuning);
     tuning.best = trials.facts(space.words(tuning.result.winner));
+    tuning.base_again = trials.facts(space.words(0));
   }
   if (trials.resumed() > 0)
     tuning.notes.push_back(fmt::format("{} were read from the log of an earlier run of this tuning",

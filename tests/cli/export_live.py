@@ -26,7 +26,7 @@ def a_running_job(folder):
         def once():
             done = run([DDL, "export", "prometheus", "live.ddl"])
             seen["page"] = done.stdout
-            return value(done.stdout, "ddl_step_seconds") and value(done.stdout, "ddl_lateness_max_seconds")
+            return value(done.stdout, "ddl_step_number") and value(done.stdout, "ddl_lateness_max_seconds")  # the first step is 0
 
         check(wait_until(once), f"a look at the running job: {seen['page']}")
         page = seen["page"]
