@@ -23,12 +23,6 @@ std::string question_of(const CommandTable& table) {
   return space == std::string::npos ? "" : table.verb.substr(space + 1);
 }
 
-std::string shell_quoted(std::string_view text) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 std::string short_text(std::string_view text) {
   constexpr size_t kMost = 70;
   text = text.substr(0, text.find('\n'));

@@ -22,9 +22,6 @@ ValueKind value_kind(const OptionRow& option);
 std::string verb_of(const CommandTable& table);
 std::string question_of(const CommandTable& table);
 
-/// In single quotes, for bash and zsh.
-std::string shell_quoted(std::string_view text);
-
 /// The start of an option's text, up to what a menu has room for.
 std::string short_text(std::string_view text);
 

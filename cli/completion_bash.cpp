@@ -4,6 +4,7 @@
 
 #include "cli/completion.h"
 #include "cli/verbs.h"
+#include "store/text.h"
 
 namespace ddl::cli {
 namespace {

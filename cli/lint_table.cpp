@@ -18,7 +18,8 @@ Stated stated_by_user(const VerbOptions& options) {
   for (const LintKey& key : lint_keys()) keys.emplace_back(key.key);
   for (const auto& [key, value] : stated)
     if (std::find(keys.begin(), keys.end(), key) == keys.end())
-      throw Error(fmt::format("--state {}: no such statement", key), did_you_mean(key, keys, "see: ddl scaling --help"), ExitCode::kUsage);
+      throw Error(fmt::format("--state {}: no such statement", key), did_you_mean(key, keys, "--help lists what can be said"),
+                  ExitCode::kUsage);
   return stated;
 }
 

@@ -34,15 +34,6 @@ constexpr size_t kMostRuns = 1000;
 /// Beyond this many times the largest measured size a trend is a guess.
 constexpr double kFarAway = 4;
 
-std::vector<std::vector<ScalingRow>> by_series(const std::vector<ScalingRow>& rows) {
-  std::vector<std::vector<ScalingRow>> series;
-  for (const ScalingRow& row : rows) {
-    if (series.empty() || series.back()[0].point.series != row.point.series) series.emplace_back();
-    series.back().push_back(row);
-  }
-  return series;
-}
-
 using Kinds = std::map<std::string, ScalingKind>;  ///< by series
 
 Kinds kinds_of(const ScalingInput& input, const VerbOptions& options) {
@@ -176,7 +167,7 @@ void add_projection(Answer& answer, const std::vector<ScalingRow>& rows, Scaling
                     input.largest->ranks, input.largest->fit.r2, kind == ScalingKind::kStrong ? "strong" : "weak"));
     return;
   }
-  for (const auto& series : by_series(rows)) {
+  for (const auto& series : models::by_series(rows)) {
     std::optional<models::ScalingTrend> trend;
     try {
       trend = fit_trend(series);

@@ -163,6 +163,28 @@ std::string calibrating_batch(const JobTunable& tunable, double most_batch, bool
   return next;
 }
 
+/// Points that may be tried as far as the request tells; the others are noted with the reason. `most_batch`: per rank.
+std::vector<bool> feasible_points(const TuneRequest& request, double most_batch, Tuning& tuning) {
+  const Space& space = tuning.space;
+  std::vector<bool> feasible(space.size(), true);
+  const auto refuse = [&](std::string why, const auto& is_refused) {
+    size_t refused = 0;
+    for (size_t point = 0; point < space.size(); ++point)
+      if (feasible[point] && is_refused(point)) feasible[point] = false, ++refused;
+    if (refused > 0) tuning.refused.push_back({std::move(why), refused});
+  };
+  const auto number = [&](size_t point, const char* name) { return std::stod(space.value(point, name)); };
+  if (request.max_global_batch && space.has(tune::kBatch)) {
+    refuse(fmt::format("more than {} samples a step (--max-global-batch)", *request.max_global_batch),
+           [&](size_t point) { return number(point, tune::kBatch) > most_batch; });
+    if (!feasible[0]) throw Error("the default batch is above --max-global-batch", "", ExitCode::kUsage);
+  }
+  if (space.has(tune::kBatch) && space.has(tune::kMicroBatches))
+    refuse("more micro-batches than samples of a rank",
+           [&](size_t point) { return point != 0 && number(point, tune::kMicroBatches) > number(point, tune::kBatch); });
+  return feasible;
+}
+
 /// Points of which it is foretold that they need more than --max-memory.
 void refuse_by_memory(const TuneRequest& request, const std::optional<tune::MemoryModel>& model, Tuning& tuning,
                       std::vector<bool>& feasible) {
@@ -234,28 +256,10 @@ Tuning tune_job(const TuneRequest& request) {
   const Space& space = tuning.space;
   trials.search_in(space, tuning.tunables, tuning.goal, tuning.prediction);
 
-  const double ranks = static_cast<double>(tuning.base.ranks);
-  const double most_batch =
-      request.max_global_batch ? static_cast<double>(*request.max_global_batch) / ranks : std::numeric_limits<double>::infinity();
-  std::vector<bool> feasible(space.size(), true);
-  if (space.has(tune::kBatch)) {
-    size_t refused = 0;
-    for (size_t point = 0; point < space.size(); ++point)
-      if (std::stod(space.value(point, tune::kBatch)) > most_batch) feasible[point] = false, ++refused;
-    if (refused > 0)
-      tuning.refused.push_back({fmt::format("more than {} samples a step (--max-global-batch)", *request.max_global_batch), refused});
-    if (!feasible[0]) throw Error("the default batch is above --max-global-batch", "", ExitCode::kUsage);
-  }
-
-  if (space.has(tune::kBatch) && space.has(tune::kMicroBatches)) {
-    size_t refused = 0;
-    for (size_t point = 1; point < space.size(); ++point) {
-      if (!feasible[point] || std::stod(space.value(point, tune::kMicroBatches)) <= std::stod(space.value(point, tune::kBatch))) continue;
-      feasible[point] = false;
-      ++refused;
-    }
-    if (refused > 0) tuning.refused.push_back({"more micro-batches than samples of a rank", refused});
-  }
+  const double most_batch = request.max_global_batch
+                                ? static_cast<double>(*request.max_global_batch) / static_cast<double>(tuning.base.ranks)
+                                : std::numeric_limits<double>::infinity();
+  std::vector<bool> feasible = feasible_points(request, most_batch, tuning);
 
   // Another batch, the largest, tells what computing grows with, the smallest bucket the tensors one by one.
   std::vector<tune::Trial> calibrating = {{0, Stage::kCalibrate, 0, *first}};

@@ -19,21 +19,6 @@ std::optional<int64_t> integer_of(const std::string& text) {
   return text.empty() || *end != '\0' ? std::nullopt : std::optional<int64_t>(value);
 }
 
-// Behind python the script, else the program.
-std::string job_name(const RunView& run) {
-  if (std::string name = run.meta("name"); !name.empty()) return name;
-  Query row(run.db, "SELECT exe, command FROM v_rank WHERE world = ? ORDER BY rank IS NULL, rank");
-  row.bind(run.world);
-  if (!row.next()) return "job";
-  const std::string exe = row.text(0), command = row.text(1);
-  std::string name = exe.substr(exe.rfind('/') + 1);
-  if (const size_t script = command.find(".py"); name.starts_with("python") && script != std::string::npos) {
-    const size_t start = command.find_last_of(" /", script);
-    name = command.substr(start == std::string::npos ? 0 : start + 1, script - (start == std::string::npos ? 0 : start + 1));
-  }
-  return name.empty() ? "job" : name;
-}
-
 struct Recorded {
   int64_t start_ns = 0, end_ns = 0;
   int64_t events = 0;
@@ -122,6 +107,20 @@ void add_alerts(const RunView& run, Document& document) {
 }
 
 }  // namespace
+
+std::string job_name(const RunView& run) {
+  if (std::string name = run.meta("name"); !name.empty()) return name;
+  Query row(run.db, "SELECT exe, command FROM v_rank WHERE world = ? ORDER BY rank IS NULL, rank");
+  row.bind(run.world);
+  if (!row.next()) return "job";
+  const std::string exe = row.text(0), command = row.text(1);
+  std::string name = exe.substr(exe.rfind('/') + 1);
+  if (const size_t script = command.find(".py"); name.starts_with("python") && script != std::string::npos) {
+    const size_t start = command.find_last_of(" /", script);
+    name = command.substr(start == std::string::npos ? 0 : start + 1, script - (start == std::string::npos ? 0 : start + 1));
+  }
+  return name.empty() ? "job" : name;
+}
 
 void add_header(const RunView& run, const std::string& source, Document& document) {
   const Recorded seen = recorded(run);

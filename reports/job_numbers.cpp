@@ -88,9 +88,7 @@ void add_collectives(const RunView& run, JobNumbers& job) {
 JobNumbers job_numbers(const RunView& run, const std::string& shown) {
   JobNumbers job;
   job.run = std::filesystem::path(shown).filename().string();
-  Document header;
-  add_header(run, shown, header);
-  job.name = header.facts.at(0).value.as_text();
+  job.name = job_name(run);
   job.job_id = run.meta("job_id");
   job.ranks = run.ranks;
   job.expected_ranks = run.expected_ranks;

@@ -32,6 +32,8 @@ struct Section {
 std::span<const Section> sections();
 
 // The parts.
+/// What the job is called: by its user, else after its program, behind python after its script.
+std::string job_name(const RunView& run);
 void add_header(const RunView& run, const std::string& source, Document& document);
 void add_findings(const RunView& run, Document& document);
 void add_metrics(const RunView& run, Document& document);

@@ -106,6 +106,15 @@ LossSplit loss_split(const StepParts& now, const StepParts& base, double k) {
           part(&StepParts::compute_s)};
 }
 
+std::vector<std::vector<ScalingRow>> by_series(const std::vector<ScalingRow>& rows) {
+  std::vector<std::vector<ScalingRow>> series;
+  for (const ScalingRow& row : rows) {
+    if (series.empty() || series.back()[0].point.series != row.point.series) series.emplace_back();
+    series.back().push_back(row);
+  }
+  return series;
+}
+
 std::vector<ScalingRow> scaling_rows(const std::vector<ScalingPoint>& points, std::optional<double> base_workers,
                                      const std::string& worker) {
   if (points.empty()) throw Error("no sizes to compare", "", ExitCode::kDataMissing);

@@ -59,6 +59,9 @@ struct ScalingRow {
 std::vector<ScalingRow> scaling_rows(const std::vector<ScalingPoint>& points, std::optional<double> base_workers,
                                      const std::string& worker);
 
+/// The rows of each series.
+std::vector<std::vector<ScalingRow>> by_series(const std::vector<ScalingRow>& rows);
+
 /// Loss of step time against the base, per part: (part(N) - k part(N0)) / step(N), k the ratio of the local batches (S6; weak: 1).
 LossSplit loss_split(const StepParts& now, const StepParts& base, double local_batch_ratio);
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 
@@ -19,7 +18,6 @@ namespace ddl::reports::html {
 namespace {
 
 constexpr double kLeft = 84, kRight = kWidth - 24, kHeight = 260;
-constexpr std::array<const char*, kMarks> kCss = {"s0", "s1", "s2", "s3", "s4"};
 
 struct Point {
   double bytes = 0, busbw = 0;
@@ -132,9 +130,11 @@ std::vector<Figure> bus_bandwidth(const RunView& run) {
     }
   Figure figure{
       .id = "busbw", .title = "Bus bandwidth by size", .caption = caption_of(all, model), .svg = {}, .reading = {}, .data = data_of(all)};
-  const size_t drawn = std::min(all.size(), kCss.size());
+  const size_t drawn = std::min(all.size(), kMarks);
 
-  const double legend = static_cast<double>(drawn) * (kLineHeight + 2) + 6, top = legend + 6, bottom = top + kHeight;
+  std::vector<MarkName> legend;
+  for (size_t i = 0; i < drawn; ++i) legend.push_back({i, name_of(all[i])});
+  const double top = mark_legend_height(legend) + 6, bottom = top + kHeight;
   Chart chart(figure.id, figure.title,
               "Points: measured bus bandwidth over the size of the operation, both axes logarithmic. Dashed lines: what the model expects.",
               bottom + 40);
@@ -150,10 +150,9 @@ std::vector<Figure> bus_bandwidth(const RunView& run) {
     chart.text(kLeft - 8, y(tick) + 4, Anchor::kEnd, bandwidth_text(tick));
   }
   chart.text((kLeft + kRight) / 2, bottom + 34, Anchor::kMiddle, "size of the operation");
+  draw_mark_legend(chart, legend);
   for (size_t i = 0; i < drawn; ++i) {
     const Series& series = all[i];
-    chart.mark(i, 8, static_cast<double>(i) * (kLineHeight + 2) + 8, kCss[i]);
-    chart.text(22, static_cast<double>(i) * (kLineHeight + 2) + 12, Anchor::kStart, name_of(series));
     std::string curve;
     if (model(series, series.points.front().bytes) && series.points.size() > 1) {
       const double from = series.points.front().bytes, to = series.points.back().bytes;
@@ -168,7 +167,7 @@ std::vector<Figure> bus_bandwidth(const RunView& run) {
     }
     for (const Point& point : series.points) {
       chart.begin_group(fmt::format("{}, {}: {}", name_of(series), size_text(std::llround(point.bytes)), bandwidth_text(point.busbw)));
-      chart.mark(i, x(point.bytes), y(point.busbw), kCss[i]);
+      chart.mark(i, x(point.bytes), y(point.busbw));
       chart.end_group();
     }
   }

@@ -56,7 +56,9 @@ void Chart::circle(double x, double y, double radius, std::string_view css) {
   markup_.leaf("circle", {{"cx", coordinate(x)}, {"cy", coordinate(y)}, {"r", coordinate(radius)}, {"class", std::string(css)}});
 }
 
-void Chart::mark(size_t shape, double x, double y, std::string_view css) {
+void Chart::mark(size_t shape, double x, double y) {
+  constexpr const char* kCss[kMarks] = {"s0", "s1", "s2", "s3", "s4"};
+  const char* css = kCss[shape];
   const auto at = [](double a, double b) { return fmt::format("{} {}", coordinate(a), coordinate(b)); };
   switch (shape) {
     case 0:
@@ -103,6 +105,19 @@ double draw_legend(Chart& chart, double y, const std::vector<LegendItem>& items)
     x += item_width(item);
   }
   return y + legend_height(items);
+}
+
+double mark_legend_height(const std::vector<MarkName>& marks) {
+  return marks.empty() ? 0 : static_cast<double>(marks.size()) * (kLineHeight + 2) + 6;
+}
+
+void draw_mark_legend(Chart& chart, const std::vector<MarkName>& marks) {
+  double y = 0;
+  for (const MarkName& mark : marks) {
+    chart.mark(mark.shape, 8, y + 8);
+    chart.text(22, y + 12, Anchor::kStart, mark.name);
+    y += kLineHeight + 2;
+  }
 }
 
 double Scale::operator()(double value) const {

@@ -13,7 +13,7 @@ namespace ddl::reports::html {
 
 constexpr double kWidth = 640;
 constexpr double kLineHeight = 18;  ///< of words in a drawing
-constexpr size_t kMarks = 5;        ///< shapes, and classes s0 to s4 for them
+constexpr size_t kMarks = 5;        ///< shapes
 
 /// A coordinate with at most one decimal: a tenth of a unit cannot be seen, and digits are what a drawing weighs.
 std::string coordinate(double value);
@@ -29,8 +29,8 @@ class Chart {
   void line(double x1, double y1, double x2, double y2, std::string_view css);
   void path(const std::string& d, std::string_view css);
   void circle(double x, double y, double radius, std::string_view css);
-  /// One of kMarks shapes around (x, y): series differ without their colours.
-  void mark(size_t shape, double x, double y, std::string_view css);
+  /// One of kMarks shapes around (x, y), each in a colour of its own: series differ without their colours.
+  void mark(size_t shape, double x, double y);
   void text(double x, double y, Anchor anchor, std::string_view text, std::string_view css = {});
   /// What is drawn until end_group() shows `tip` under the pointer.
   void begin_group(std::string_view tip);
@@ -53,6 +53,14 @@ struct LegendItem {
 double draw_legend(Chart& chart, double y, const std::vector<LegendItem>& items);
 /// How high draw_legend() will be.
 double legend_height(const std::vector<LegendItem>& items);
+
+/// What marks stand for, one below the other at the drawing's left edge.
+struct MarkName {
+  size_t shape;
+  std::string name;
+};
+void draw_mark_legend(Chart& chart, const std::vector<MarkName>& marks);
+double mark_legend_height(const std::vector<MarkName>& marks);
 
 /// Maps [from, to] of the data to [begin, end] of the drawing, by value or by its logarithm.
 struct Scale {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 
 #include "analyzer/models/printed.h"
 #include "reports/format.h"
@@ -18,19 +17,8 @@ namespace {
 using models::ScalingRow;
 
 constexpr double kLeft = 48, kRight = kWidth - 24, kHeight = 260;
-constexpr std::array<const char*, kMarks> kCss = {"s0", "s1", "s2", "s3", "s4"};
 
-using Series = std::vector<const ScalingRow*>;
-
-std::vector<Series> series_of(const std::vector<ScalingRow>& rows) {
-  std::vector<Series> all;
-  for (const ScalingRow& row : rows) {
-    if (all.empty() || all.back().front()->point.series != row.point.series) all.emplace_back();
-    all.back().push_back(&row);
-  }
-  std::stable_sort(all.begin(), all.end(), [](const Series& a, const Series& b) { return a.size() > b.size(); });
-  return all;
-}
+using Series = std::vector<ScalingRow>;
 
 std::string size_name(double workers, const std::string& worker) {
   return fmt::format("{:g} {}{}", workers, worker, workers == 1 ? "" : "s");
@@ -39,14 +27,14 @@ std::string size_name(double workers, const std::string& worker) {
 std::string efficiency_text(double efficiency) { return models::half_up(efficiency, 2); }
 
 std::string caption_of_one(const Series& series, const std::string& worker) {
-  const ScalingRow& last = *series.back();
+  const ScalingRow& last = series.back();
   std::string text = fmt::format("On {} each does {} of what it did at the base ({}).", size_name(last.point.workers, worker),
                                  efficiency_text(last.efficiency.value), last.base);
   const ScalingRow* worst = nullptr;
   double before = 0, worst_before = 0;
-  for (const ScalingRow* row : series) {
-    if (row->incremental && (worst == nullptr || *row->incremental < *worst->incremental)) worst = row, worst_before = before;
-    before = row->point.workers;
+  for (const ScalingRow& row : series) {
+    if (row.incremental && (worst == nullptr || *row.incremental < *worst->incremental)) worst = &row, worst_before = before;
+    before = row.point.workers;
   }
   if (worst != nullptr && series.size() > 2)
     text += fmt::format(" Dearest is the growth from {:g} to {}: it keeps {}.", worst_before, size_name(worst->point.workers, worker),
@@ -56,10 +44,10 @@ std::string caption_of_one(const Series& series, const std::string& worker) {
 
 std::string caption_of(const std::vector<Series>& all, const std::string& worker) {
   if (all.size() == 1) return caption_of_one(all.front(), worker);
-  const auto less = [](const Series& a, const Series& b) { return a.back()->efficiency.value < b.back()->efficiency.value; };
+  const auto less = [](const Series& a, const Series& b) { return a.back().efficiency.value < b.back().efficiency.value; };
   const auto [least, most] = std::minmax_element(all.begin(), all.end(), less);
   const auto end_of = [&](const Series& series) {
-    const ScalingRow& last = *series.back();
+    const ScalingRow& last = series.back();
     return fmt::format("{} ({} on {}, base {})", efficiency_text(last.efficiency.value), shown_name(last.point.series),
                        size_name(last.point.workers, worker), last.base);
   };
@@ -85,10 +73,9 @@ Table data_of(const std::vector<ScalingRow>& rows, const std::string& worker) {
 }
 
 // Sizes that were measured, as far as their numbers have room.
-void draw_size_axis(Chart& chart, const std::vector<Series>& all, const Scale& x, double bottom) {
+void draw_size_axis(Chart& chart, const std::vector<ScalingRow>& rows, const Scale& x, double bottom) {
   std::vector<double> sizes;
-  for (const Series& series : all)
-    for (const ScalingRow* row : series) sizes.push_back(row->point.workers);
+  for (const ScalingRow& row : rows) sizes.push_back(row.point.workers);
   std::sort(sizes.begin(), sizes.end());
   double free_from = 0;
   for (const double size : sizes) {
@@ -102,21 +89,24 @@ void draw_size_axis(Chart& chart, const std::vector<Series>& all, const Scale& x
 }
 
 Figure efficiency_figure(const std::vector<ScalingRow>& rows, const std::string& worker) {
-  const std::vector<Series> all = series_of(rows);
+  std::vector<Series> all = models::by_series(rows);
+  std::stable_sort(all.begin(), all.end(), [](const Series& a, const Series& b) { return a.size() > b.size(); });
   Figure figure{.id = "scaling",
                 .title = "Efficiency by size",
                 .caption = caption_of(all, worker),
                 .svg = {},
                 .reading = {},
                 .data = data_of(rows, worker)};
-  const size_t drawn = std::min(all.size(), kCss.size());
+  const size_t drawn = std::min(all.size(), kMarks);
   double least = INFINITY, most = 0, highest = 1;
   for (const ScalingRow& row : rows) {
     least = std::min(least, row.point.workers), most = std::max(most, row.point.workers);
     highest = std::max({highest, row.efficiency.value, row.efficiency.hi});
   }
   const bool named = all.size() > 1;
-  const double legend = named ? static_cast<double>(drawn) * (kLineHeight + 2) + 6 : 0, top = legend + 6, bottom = top + kHeight;
+  std::vector<MarkName> legend;
+  for (size_t i = 0; named && i < drawn; ++i) legend.push_back({i, shown_name(all[i].front().point.series)});
+  const double top = mark_legend_height(legend) + 6, bottom = top + kHeight;
   Chart chart(figure.id, figure.title,
               fmt::format("Efficiency over the number of {}s, on a logarithmic axis. The dashed line is the ideal, 1.", worker),
               bottom + 40);
@@ -126,26 +116,23 @@ Figure efficiency_figure(const std::vector<ScalingRow>& rows, const std::string&
     chart.line(kLeft - 4, y(tick), kRight, y(tick), "grid");
     chart.text(kLeft - 8, y(tick) + 4, Anchor::kEnd, fmt::format("{:g}", tick));
   }
-  draw_size_axis(chart, all, x, bottom);
+  draw_size_axis(chart, rows, x, bottom);
   chart.text((kLeft + kRight) / 2, bottom + 34, Anchor::kMiddle, worker + "s");
   chart.line(kLeft, y(1), kRight, y(1), "model");
   chart.text(kRight, y(1) - 5, Anchor::kEnd, "ideal");
+  draw_mark_legend(chart, legend);
   for (size_t i = 0; i < drawn; ++i) {
-    const std::string name = shown_name(all[i].front()->point.series);
-    if (named) {
-      chart.mark(i, 8, static_cast<double>(i) * (kLineHeight + 2) + 8, kCss[i]);
-      chart.text(22, static_cast<double>(i) * (kLineHeight + 2) + 12, Anchor::kStart, name);
-    }
+    const std::string name = named ? legend[i].name + ", " : "";
     std::string d;
-    for (const ScalingRow* row : all[i])
-      d += fmt::format("{}{} {}", d.empty() ? "M" : "L", coordinate(x(row->point.workers)), coordinate(y(row->efficiency.value)));
+    for (const ScalingRow& row : all[i])
+      d += fmt::format("{}{} {}", d.empty() ? "M" : "L", coordinate(x(row.point.workers)), coordinate(y(row.efficiency.value)));
     chart.path(d, "line");
-    for (const ScalingRow* row : all[i]) {
-      chart.begin_group(fmt::format("{}{}{}: {} ({} to {})", name, named ? ", " : "", size_name(row->point.workers, worker),
-                                    efficiency_text(row->efficiency.value), efficiency_text(row->efficiency.lo),
-                                    efficiency_text(row->efficiency.hi)));
-      chart.line(x(row->point.workers), y(row->efficiency.lo), x(row->point.workers), y(row->efficiency.hi), "axis");
-      chart.mark(i, x(row->point.workers), y(row->efficiency.value), kCss[i]);
+    for (const ScalingRow& row : all[i]) {
+      chart.begin_group(fmt::format("{}{}: {} ({} to {})", name, size_name(row.point.workers, worker),
+                                    efficiency_text(row.efficiency.value), efficiency_text(row.efficiency.lo),
+                                    efficiency_text(row.efficiency.hi)));
+      chart.line(x(row.point.workers), y(row.efficiency.lo), x(row.point.workers), y(row.efficiency.hi), "axis");
+      chart.mark(i, x(row.point.workers), y(row.efficiency.value));
       chart.end_group();
     }
   }

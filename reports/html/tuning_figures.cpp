@@ -16,10 +16,9 @@ namespace {
 constexpr double kLeft = 72, kRight = kWidth - 24, kHeight = 260;
 constexpr double kWide = 4;  // from this ratio on an axis of costs is logarithmic
 
-// Which mark a trial gets: shape and class.
+// Which mark a trial gets.
 size_t kind_of(const TrialMark& trial) { return trial.is_default ? 0 : trial.is_winner ? 2 : 1; }
 constexpr std::array<const char*, 3> kKinds = {"the default", "another configuration", "the winner"};
-constexpr std::array<const char*, 3> kCss = {"s0", "s3", "s2"};
 
 // Costs from `least` to `most`, with some room around them.
 Scale cost_scale(double least, double most, double begin, double end) {
@@ -28,17 +27,13 @@ Scale cost_scale(double least, double most, double begin, double end) {
   return {.from = least / room, .to = most * room, .begin = begin, .end = end, .logarithmic = wide};
 }
 
-double draw_kinds(Chart& chart, const std::vector<TrialMark>& trials) {
-  double y = 0;
-  for (size_t kind = 0; kind < kKinds.size(); ++kind) {
-    if (std::none_of(trials.begin(), trials.end(), [&](const TrialMark& trial) { return kind_of(trial) == kind; })) continue;
-    chart.mark(kind, 8, y + 8, kCss[kind]);
-    chart.text(22, y + 12, Anchor::kStart, kKinds[kind]);
-    y += kLineHeight + 2;
-  }
-  return y;
+std::vector<MarkName> legend_of(const std::vector<TrialMark>& trials) {
+  std::vector<MarkName> legend;
+  for (size_t kind = 0; kind < kKinds.size(); ++kind)
+    if (std::any_of(trials.begin(), trials.end(), [&](const TrialMark& trial) { return kind_of(trial) == kind; }))
+      legend.push_back({kind, kKinds[kind]});
+  return legend;
 }
-constexpr double kKindsHeight = kKinds.size() * (kLineHeight + 2);
 
 std::string tip_of(const TrialMark& trial) {
   std::string tip = trial.stage + ", " + shown_name(trial.point) + ": ";
@@ -84,10 +79,11 @@ Figure history_figure(const std::vector<TrialMark>& trials, const std::string& c
                          {"cost_ns", cost_name, Unit::kDuration}};
   Range range;
   for (const TrialMark& trial : trials) range.add(trial.cost_ns);
-  const double top = kKindsHeight + 26, bottom = top + kHeight;
+  const std::vector<MarkName> legend = legend_of(trials);
+  const double top = mark_legend_height(legend) + 22, bottom = top + kHeight;
   Chart chart(figure.id, figure.title, "A mark for each trial: its cost from bottom to top, less is better; trials follow each other.",
               bottom + 24);
-  draw_kinds(chart, trials);
+  draw_mark_legend(chart, legend);
   const Scale y = cost_scale(range.least, range.most, bottom, top);
   draw_time_axis_left(chart, y, kLeft, kRight);
   const Scale x{.from = -0.5, .to = static_cast<double>(trials.size()) - 0.5, .begin = kLeft, .end = kRight};
@@ -104,7 +100,7 @@ Figure history_figure(const std::vector<TrialMark>& trials, const std::string& c
     }
     chart.begin_group(tip_of(trial));
     if (trial.cost_ns)
-      chart.mark(kind_of(trial), at, y(*trial.cost_ns), kCss[kind_of(trial)]);
+      chart.mark(kind_of(trial), at, y(*trial.cost_ns));
     else
       chart.path(fmt::format("M{} {}l8 8m0-8l-8 8", coordinate(at - 4), coordinate(top + 2)), "line");
     chart.end_group();
@@ -169,9 +165,10 @@ Figure prediction_figure(const std::vector<Predicted>& points, const std::string
   std::sort(errors.begin(), errors.end());
   figure.caption = fmt::format("The prediction was off by {} in the median, by {} at most.", percent_text(errors[errors.size() / 2]),
                                percent_text(errors.back()));
-  const double top = kKindsHeight + 8, bottom = top + kHeight;
+  const std::vector<MarkName> legend = legend_of(marks);
+  const double top = mark_legend_height(legend) + 6, bottom = top + kHeight;
   Chart chart(figure.id, figure.title, "Measured cost, from bottom to top, over predicted cost, from left to right.", bottom + 40);
-  draw_kinds(chart, marks);
+  draw_mark_legend(chart, legend);
   const Scale y = cost_scale(range.least, range.most, bottom, top);
   Scale x = y;
   x.begin = kLeft, x.end = kRight;
@@ -182,7 +179,7 @@ Figure prediction_figure(const std::vector<Predicted>& points, const std::string
   for (const Predicted& point : points) {
     chart.begin_group(fmt::format("{}: {}, predicted {}", shown_name(point.mark.point), short_duration(std::llround(point.measured_ns())),
                                   short_duration(std::llround(*point.mark.predicted_ns))));
-    chart.mark(kind_of(point.mark), x(*point.mark.predicted_ns), y(point.measured_ns()), kCss[kind_of(point.mark)]);
+    chart.mark(kind_of(point.mark), x(*point.mark.predicted_ns), y(point.measured_ns()));
     chart.end_group();
   }
   figure.svg = chart.take();

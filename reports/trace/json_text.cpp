@@ -2,28 +2,16 @@
 
 #include <fmt/format.h>
 
-#include "reports/safe_text.h"
+#include <nlohmann/json.hpp>
 
 namespace ddl::reports {
 
 std::string json_text(std::string_view text) {
-  std::string out = "\"";
-  for (size_t offset = 0; offset < text.size();) {
-    char32_t code = next_code_point(text, offset);
-    if (code == kNotUtf8) code = 0xfffd;
-    if (code == '"' || code == '\\') {
-      out += '\\';
-      out += static_cast<char>(code);
-    } else if (code >= 0x20 && code < 0x7f && code != '<') {
-      out += static_cast<char>(code);
-    } else if (code < 0x10000) {
-      out += fmt::format("\\u{:04x}", static_cast<uint32_t>(code));
-    } else {
-      const uint32_t rest = static_cast<uint32_t>(code) - 0x10000;
-      out += fmt::format("\\u{:04x}\\u{:04x}", 0xd800 + (rest >> 10), 0xdc00 + (rest & 0x3ff));
-    }
-  }
-  return out + "\"";
+  using nlohmann::json;
+  std::string out;
+  for (const char c : json(text).dump(-1, ' ', true, json::error_handler_t::replace))
+    out += c == '<' ? std::string("\\u003c") : std::string(1, c);
+  return out;
 }
 
 JsonObject& JsonObject::microseconds(std::string_view name, int64_t ns) {

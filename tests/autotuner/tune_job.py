@@ -53,6 +53,10 @@ def finds_the_best(folder):
     assert len(rows) <= 34
     report = json.loads((folder / "tuned/report.json").read_text())
     assert report["run"]["confirmed"] == "yes", report["run"]
+    with sqlite3.connect(folder / "tuned/tune.sqlite") as db:  # the default beside the winner is the one that was measured last
+        (last,) = db.execute("SELECT step_s FROM trial WHERE stage = 'confirm' AND point = ? ORDER BY number DESC LIMIT 1", (report["run"]["default"],)).fetchone()
+    shown = {row["configuration"]: row["step_ns"] for row in report["split"]}["default"]
+    assert abs(shown - last * 1e9) < 2, (shown, last)
     assert "<script" not in (folder / "tuned/report.html").read_text()
     return rows
 
