@@ -145,10 +145,13 @@ void read_buffer(const Buffer* buffer) {
   while ((result = g_cupti.next_record(bytes, buffer->valid, &record)) == kSuccess) {
     DeviceRecord to;
     const char* name = nullptr;
-    switch (convert(record, g_own_clock ? 0 : kDeviceTime, to, name)) {
+    switch (convert(record, g_version, g_own_clock ? 0 : kDeviceTime, to, name)) {
+      case Converted::kNow:
+        to.start = to.end = ticks();
+        [[fallthrough]];
       case Converted::kYes:
         if (!is_kept(to)) {
-          count_loss(kLossDeviceNotKept);
+          if (device_kind(to.what) != DeviceKind::kEvent) count_loss(kLossDeviceNotKept);
         } else {
           if (name) to.name = intern_name(name);
           write_device_record(to);
@@ -237,6 +240,7 @@ void on_launch(Domain domain, uint32_t number, const CallbackData& call) {
     return;
   }
   if (t_launch.depth > 0) --t_launch.depth;
+  if (kind == static_cast<uint8_t>(LaunchKind::kEvent)) return;  // only whether it is in the window is asked for later
   const uint64_t start = *call.own;
   if (start == 0 || (t_launch.depth > 0 && t_launch.correlation == call.correlation)) return;
   if (g_unkept && g_unkept[call.correlation % kLaunchSlots]) return;
@@ -367,9 +371,13 @@ bool enable_kinds() {
     ActivityKind kind;
     const char* name;
   };
-  constexpr Kind kKinds[] = {{kActivityConcurrentKernel, "kernels"},        {kActivityMemcpy, "copies"},
-                             {kActivityMemcpy2, "copies between devices"},  {kActivityMemset, "memsets"},
-                             {kActivitySynchronization, "synchronisation"}, {kActivityOverhead, "overhead"}};
+  constexpr Kind kKinds[] = {{kActivityConcurrentKernel, "kernels"},
+                             {kActivityMemcpy, "copies"},
+                             {kActivityMemcpy2, "copies between devices"},
+                             {kActivityMemset, "memsets"},
+                             {kActivitySynchronization, "synchronisation"},
+                             {kActivityOverhead, "overhead"},
+                             {kActivityCudaEvent, "events"}};
   char missing[160] = {};
   size_t used = 0, enabled = 0;
   for (const Kind& kind : kKinds) {

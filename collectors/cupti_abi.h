@@ -9,6 +9,7 @@
 namespace ddl::cupti {
 
 constexpr uint32_t kOldestVersion = 13;     ///< CUDA 11.0
+constexpr uint32_t kNumbersEvents = 26;     ///< CUDA 12.8: each recording of an event has a number, which who waits for it names
 constexpr uint32_t kMayRefuseBuffers = 27;  ///< before, CUPTI may crash when it gets no buffer
 
 enum Result : int {
@@ -24,6 +25,7 @@ enum ActivityKind : uint32_t {
   kActivityConcurrentKernel = 10,
   kActivityOverhead = 17,
   kActivityMemcpy2 = 22,
+  kActivityCudaEvent = 36,
   kActivitySynchronization = 38,
 };
 
@@ -124,8 +126,26 @@ struct Synchronization {
   uint32_t context;
   uint32_t stream;
   uint32_t event;
+  uint64_t recording;  ///< from kNumbersEvents on
 };
-static_assert(offsetof(Synchronization, correlation) == 24 && offsetof(Synchronization, event) == 36);
+static_assert(offsetof(Synchronization, correlation) == 24 && offsetof(Synchronization, recording) == 40);
+
+/// cudaEventRecord.
+struct CudaEvent {
+  uint32_t kind;
+  uint32_t correlation;
+  uint32_t context;
+  uint32_t stream;
+  uint32_t event;
+  uint32_t padding;
+  uint32_t device;  ///< from here on only from kNumbersEvents on
+  uint32_t more_padding;
+  void* reserved;
+  uint64_t device_time;
+  uint64_t recording;
+};
+static_assert(offsetof(CudaEvent, event) == 16 && offsetof(CudaEvent, recording) == 48);
+constexpr uint32_t kWaitsForEvent = 2;  ///< Synchronization::type: a stream waits, not the host
 
 struct Overhead {
   uint32_t kind;

@@ -9,6 +9,14 @@ namespace {
 /// Memory kinds are small numbers; what is larger is of a future that we do not know.
 uint32_t memory(uint32_t kind) { return kind <= 0xf ? kind : 0; }
 
+/// What a wait for an event and the event's recording have in common. 0: this CUPTI does not tell.
+template <class T>
+void take_event(const T& record, uint32_t version, DeviceRecord& to) {
+  to.name = record.event;
+  const bool told = version >= kNumbersEvents && record.recording != UINT32_MAX && record.recording != UINT64_MAX;
+  to.graph_node = told ? record.recording : 0;
+}
+
 template <class T>
 void take_place(const T& record, DeviceRecord& to) {
   to.device = static_cast<uint16_t>(record.device);
@@ -20,7 +28,7 @@ void take_place(const T& record, DeviceRecord& to) {
 
 }  // namespace
 
-Converted convert(const void* record, uint32_t flags, DeviceRecord& to, const char*& name) {
+Converted convert(const void* record, uint32_t version, uint32_t flags, DeviceRecord& to, const char*& name) {
   uint32_t kind;
   memcpy(&kind, record, sizeof kind);
   to = {};
@@ -72,7 +80,17 @@ Converted convert(const void* record, uint32_t flags, DeviceRecord& to, const ch
       to.cuda_context = static_cast<uint16_t>(r.context);
       to.stream = r.stream;
       to.correlation = r.correlation;
+      if (r.type == kWaitsForEvent) take_event(r, version, to);
       break;
+    }
+    case kActivityCudaEvent: {
+      const auto& r = *static_cast<const CudaEvent*>(record);
+      to.what = device_what(DeviceKind::kEvent, 0, 0, 0, 0);
+      to.cuda_context = static_cast<uint16_t>(r.context);
+      to.stream = r.stream;
+      to.correlation = r.correlation;
+      take_event(r, version, to);
+      return Converted::kNow;
     }
     case kActivityOverhead: {
       const auto& r = *static_cast<const Overhead*>(record);

@@ -170,7 +170,13 @@ enum class RecordKind : uint32_t {
 };
 
 /// What a launching call asked for.
-enum class LaunchKind : uint32_t { kKernel = 1, kCopy = 2, kGraph = 3, kSynchronize = 4 };
+enum class LaunchKind : uint32_t {
+  kKernel = 1,
+  kCopy = 2,
+  kGraph = 3,
+  kSynchronize = 4,
+  kEvent = 5,  ///< cudaEventRecord; no record is written for it
+};
 
 constexpr uint64_t kMaxDurationTicks = (1ull << 48) - 1;
 constexpr uint64_t kMaxPayloadBytes = (1ull << 48) - 1;
@@ -239,9 +245,12 @@ enum class DeviceKind : uint32_t {
   kMemcpy = 2,       ///< sub: DeviceCopy; source, destination: DeviceMemory
   kMemset = 3,       ///< destination: DeviceMemory
   kSynchronize = 4,  ///< host or stream waited for a device; sub: CUPTI's type (1 event, 2 stream for event, 3 stream, 4 context)
+                     ///< name: the event that was waited for; graph_node: which recording of it, 0: not told
   kOverhead = 5,     ///< time that tracing itself took; sub: CUPTI's kind >> 16 (0 compiler, 1 buffer flush, 2 instrumentation, 3 resource)
   kGraph = 6,        ///< a whole launch of a CUDA graph
   kCollective = 7,   ///< a collective of NCCL as NCCL itself timed it
+  kEvent = 8,  ///< a CUDA event was recorded on a stream; name and graph_node as of kSynchronize. Only its place in the stream is known:
+               ///< start and end are when we heard of it
 };
 
 /// CUPTI's numbers, which have not changed since CUDA 8.

@@ -306,7 +306,7 @@ void SpoolReader::read_device(const SpoolChunk& chunk, std::vector<DeviceRecord>
     DeviceRecord r;
     memcpy(&r, &bytes[at], sizeof r);
     if (r.what == 0) continue;
-    const bool known = device_kind(r.what) >= DeviceKind::kKernel && device_kind(r.what) <= DeviceKind::kCollective;
+    const bool known = device_kind(r.what) >= DeviceKind::kKernel && device_kind(r.what) <= DeviceKind::kEvent;
     // The device's clock may be any; what its length is does not depend on it.
     const bool timed = device_flags(r.what) & kDeviceTime ? r.end >= r.start && r.end - r.start <= kSlackTicks && r.end <= INT64_MAX
                                                           : plausible(r.start, r.end);

@@ -133,6 +133,8 @@ Table gpus_table(const RunView& run) {
                           {"idle_input_ns", "Input", Unit::kDuration, 1},
                           {"idle_launch_ns", "Launch", Unit::kDuration, 1},
                           {"idle_kernel_ns", "Between", Unit::kDuration, 1},
+                          {"idle_dep_comm_ns", "For coll.", Unit::kDuration, 1},
+                          {"idle_dep_copy_ns", "For copy", Unit::kDuration, 1},
                           {"idle_other_ns", "Other", Unit::kDuration, 2},
                           {"name", "Name", Unit::kText}},
               .rows = {},
@@ -143,7 +145,7 @@ Table gpus_table(const RunView& run) {
       "SELECT p.rank, g.device, u.name, max(g.why), count(*), count(g.exposed_wait_ns), sum(g.duration_ns), sum(g.compute_ns), "
       "sum(g.comm_ns),"
       " sum(g.exposed_comm_ns), sum(g.exposed_wait_ns), sum(g.exposed_copy_ns), sum(g.idle_ns), sum(g.idle_host_ns), sum(g.idle_input_ns),"
-      " sum(g.idle_launch_ns), sum(g.idle_kernel_ns), sum(g.idle_other_ns)"
+      " sum(g.idle_launch_ns), sum(g.idle_kernel_ns), sum(g.idle_dep_comm_ns), sum(g.idle_dep_copy_ns), sum(g.idle_other_ns)"
       " FROM gpu_part g JOIN process p ON p.id = g.process LEFT JOIN gpu u ON u.process = g.process AND u.device = g.device"
       " WHERE p.world = ?1 AND iif(?2, g.step IN (SELECT step FROM temp.steady_number WHERE world = ?1), g.step IS NULL)"
       " GROUP BY p.id, g.device ORDER BY p.rank, g.device");
@@ -152,7 +154,7 @@ Table gpus_table(const RunView& run) {
     const int64_t windows = row.integer(4);
     std::vector<Value> cells = {row.is_null(0) ? Value::absent(Unit::kCount, "NOT_APPLICABLE") : Value::count(row.integer(0)),
                                 Value::count(row.integer(1))};
-    for (int column = 6; column < 18; ++column) {
+    for (int column = 6; column < 20; ++column) {
       const bool known = column != 10 || row.integer(5) == windows;
       cells.push_back(known ? Value::duration_ns((row.integer(column) + windows / 2) / windows)
                             : Value::absent(Unit::kDuration, row.text(3)));

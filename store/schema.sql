@@ -307,7 +307,20 @@ CREATE TABLE gpu_event (
   comm INTEGER,               -- communicator.id of the NCCL collective that it carries out; NULL: none
   seq INTEGER,                -- number of that collective on the communicator
   launch_ns INTEGER,          -- the launching call was entered; NULL: it was not recorded
-  launch_duration_ns INTEGER  -- and left
+  launch_duration_ns INTEGER,  -- and left
+  comm_rank INTEGER           -- rank on comm that this was done for: a process may have several; NULL: no comm, or not known
+);
+
+-- Streams that wait for others (cudaStreamWaitEvent): what was given to `stream` after the call `correlation` begins no earlier than what had been given to `on_stream`
+-- before `on_correlation`, the call that recorded the event, is done.
+CREATE TABLE stream_wait (
+  process INTEGER NOT NULL,      -- process.id
+  context INTEGER NOT NULL,      -- of the stream that waits, as in gpu_event
+  stream INTEGER NOT NULL,       -- that waits, as in gpu_event
+  correlation INTEGER NOT NULL,  -- CUPTI's number of cudaStreamWaitEvent; calls are numbered in their order
+  on_context INTEGER NOT NULL,   -- of the stream that is waited for
+  on_stream INTEGER NOT NULL,    -- that is waited for
+  on_correlation INTEGER NOT NULL  -- CUPTI's number of cudaEventRecord
 );
 
 -- Names in gpu_event: kernels (C++ names as people write them), and [CUDA memcpy HtoD] and the like.
@@ -340,7 +353,8 @@ CREATE TABLE nccl_collective (
   kernel_duration_ns INTEGER NOT NULL,  -- of the whole kernel
   share_begin INTEGER NOT NULL,  -- this one's share is [share_begin, share_end) of share_total bytes (S of all in the kernel)
   share_end INTEGER NOT NULL,    -- as share_begin
-  share_total INTEGER NOT NULL   -- as share_begin
+  share_total INTEGER NOT NULL,  -- as share_begin
+  comm_rank INTEGER              -- rank on the communicator that did it: a process may have several, one per GPU; NULL: not known
 );
 
 -- ------------------------------------------------------------------------------------------------ filled by the analyzer
@@ -485,7 +499,9 @@ CREATE TABLE gpu_part (
   idle_host_ns INTEGER NOT NULL,    -- the host had not launched yet what came next
   idle_launch_ns INTEGER NOT NULL,  -- what a launch takes (less than 20 us)
   idle_kernel_ns INTEGER NOT NULL,  -- between two kernels that were both launched (less than 30 us)
-  idle_other_ns INTEGER NOT NULL,   -- the rest: waiting for another stream, or nobody knows when the next one was launched
+  idle_dep_comm_ns INTEGER NOT NULL,  -- what came next was launched, and waited for a collective of another GPU's stream (stream_wait)
+  idle_dep_copy_ns INTEGER NOT NULL,  -- likewise for a copy
+  idle_other_ns INTEGER NOT NULL,   -- the rest: nobody knows what was waited for, or when the next one was launched
   why TEXT,                      -- reason of a NULL: PARTIAL_RANKS, CLOCK_UNTRUSTED
   sigma_ns REAL                  -- clock sigma of the waiting inside kernels: sum over them, as if all errors went one way; NULL as wait_ns
 );
@@ -608,7 +624,7 @@ GROUP BY p.world, p.rank, p.id, f.op, f.comm;
 CREATE VIEW v_collective AS
 SELECT p.world, p.rank, e.step, r.layer, o.name AS op, c.label AS comm, c.size AS comm_size, e.seq, k.bytes, e.start_ns AS enter_ns,
        e.start_ns + e.duration_ns AS leave_ns, e.duration_ns, k.wait_ns, k.xfer_ns, k.wait_method, k.min_duration_wait_ns, k.why, r.phase, e.bytes AS payload_bytes, e.id AS event,
-       CASE e.kind WHEN 4 THEN n.source ELSE 'call' END AS source, n.algorithm, n.protocol, n.channels, n.fused
+       CASE e.kind WHEN 4 THEN n.source ELSE 'call' END AS source, n.algorithm, n.protocol, n.channels, n.fused, n.comm_rank
 FROM collective k JOIN event e ON e.id = k.event JOIN process p ON p.id = e.process JOIN op o ON o.id = e.op JOIN communicator c ON c.id = e.comm
      JOIN region r ON r.id = e.region LEFT JOIN nccl_collective n ON n.event = e.id;
 
@@ -744,7 +760,7 @@ GROUP BY p.world, p.rank, p.id, r.layer, r.phase;
 -- Where each step of each GPU went; step NULL is the whole run.
 CREATE VIEW v_gpu_part AS
 SELECT p.world, p.rank, g.device, g.step, g.duration_ns, g.compute_ns, g.comm_ns, g.copy_ns, g.exposed_comm_ns, g.exposed_wait_ns, g.exposed_copy_ns, g.active_ns, g.active_xfer_ns,
-       g.idle_ns, g.idle_input_ns, g.idle_host_ns, g.idle_launch_ns, g.idle_kernel_ns, g.idle_other_ns, g.why, g.wait_ns, g.sigma_ns
+       g.idle_ns, g.idle_input_ns, g.idle_host_ns, g.idle_launch_ns, g.idle_kernel_ns, g.idle_dep_comm_ns, g.idle_dep_copy_ns, g.idle_other_ns, g.why, g.wait_ns, g.sigma_ns
 FROM gpu_part g JOIN process p ON p.id = g.process;
 
 -- What each GPU did for each layer in each step.

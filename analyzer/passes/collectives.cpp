@@ -34,7 +34,8 @@ class InstanceReader {
       : catalog_(catalog),
         rows_(db,
               "SELECT e.id, e.comm, e.seq, e.process, e.kind, e.op, coalesce(n.kernel_start_ns, e.start_ns), coalesce(n.kernel_duration_ns,"
-              " e.duration_ns), e.bytes, e.peer, e.step, n.source = 'profiler', n.share_begin, n.share_end, n.share_total FROM event e"
+              " e.duration_ns), e.bytes, e.peer, e.step, n.source = 'profiler', n.share_begin, n.share_end, n.share_total, n.comm_rank "
+              "FROM event e"
               " LEFT JOIN nccl_collective n ON n.event = e.id WHERE e.seq IS NOT NULL AND e.comm IS NOT NULL ORDER BY e.seq, e.comm") {
     more_ = rows_.next();
   }
@@ -70,7 +71,7 @@ class InstanceReader {
     m.process = rows_.integer(3);
     m.rank = catalog_.process(m.process).rank;
     const auto known = communicator.comm_rank.find(m.rank);
-    m.comm_rank = known == communicator.comm_rank.end() ? -1 : known->second;
+    m.comm_rank = rows_.maybe_integer(15).value_or(known == communicator.comm_rank.end() ? -1 : known->second);
     m.enter_ns = rows_.integer(6);
     m.duration_ns = rows_.integer(7);
     if (m.duration_ns < 0) {
@@ -89,13 +90,14 @@ class InstanceReader {
 
   void finish(Assembled& out) const {
     auto& members = out.instance.members;
-    const auto by_process = [](const Member& a, const Member& b) { return a.process < b.process; };
-    if (!std::is_sorted(members.begin(), members.end(), by_process)) std::sort(members.begin(), members.end(), by_process);
+    const auto identity = [](const Member& m) { return std::pair(m.process, m.comm_rank); };  // of NCCL a process may have several
+    const auto in_order = [&](const Member& a, const Member& b) { return identity(a) < identity(b); };
+    if (!std::is_sorted(members.begin(), members.end(), in_order)) std::sort(members.begin(), members.end(), in_order);
     bool distinct = true;
     ClockSpread clocks;
     int64_t host = -1;
     for (size_t i = 0; i < members.size(); ++i) {
-      distinct &= i == 0 || members[i].process != members[i - 1].process;
+      distinct &= i == 0 || identity(members[i]) != identity(members[i - 1]);
       const ProcessInfo& process = catalog_.process(members[i].process);
       if (process.host != host) clocks.add(catalog_.clock_of(process));
       host = process.host;

@@ -25,8 +25,13 @@ void classify(const Interval& gap, const DeviceOperation* end, const IntervalSet
   to.idle_host_ns += host_ns;
   if (launch_ns > gap.begin_ns) {
     (after_ns < kLaunchLatencyNs ? to.idle_launch_ns : to.idle_other_ns) += after_ns;
+  } else if (after_ns < kKernelWaitNs) {
+    to.idle_kernel_ns += after_ns;
   } else {
-    (after_ns < kKernelWaitNs ? to.idle_kernel_ns : to.idle_other_ns) += after_ns;
+    const int64_t until_ns = end->awaits ? std::clamp(end->awaits->end_ns, gap.begin_ns, gap.end_ns) : gap.begin_ns;
+    const int64_t waited_ns = intersect(rest, IntervalSet({{gap.begin_ns, until_ns}})).length_ns();
+    if (waited_ns > 0) (end->awaits->is_copy ? to.idle_dep_copy_ns : to.idle_dep_comm_ns) += waited_ns;
+    (after_ns - waited_ns < kKernelWaitNs ? to.idle_kernel_ns : to.idle_other_ns) += after_ns - waited_ns;
   }
 }
 

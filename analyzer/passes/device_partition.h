@@ -9,7 +9,9 @@
 //   host    up to the begin of the launching call: the host was late
 //   launch  what is left after that, if it is less than kLaunchLatencyNs
 //   kernel  launched before the gap began, and shorter than kKernelWaitNs: what lies between two kernels
-//   other   the rest. Waiting for a copy or a collective of another stream is here too: nothing tells the edges between streams
+//   dep     launched before the gap began, and waiting for an event behind a collective or a copy that still ran, on another GPU (what runs
+//           on this one is no gap): until that was done
+//   other   the rest
 #pragma once
 
 #include <cstdint>
@@ -25,11 +27,18 @@ constexpr int64_t kKernelWaitNs = 30'000;
 
 enum class DeviceClass { kCompute, kCommunication, kCopy };
 
+/// A collective or a copy that an operation waits for.
+struct Awaited {
+  int64_t end_ns;
+  bool is_copy;
+};
+
 struct DeviceOperation {
   Interval interval;
   DeviceClass device_class = DeviceClass::kCompute;
   std::optional<int64_t> launch_ns;  ///< its launching call was entered
   std::optional<int64_t> wait_ns;    ///< collectives: waiting for other ranks, the first part of the interval; unset: not known
+  std::optional<Awaited> awaits;     ///< the last one that its stream was told to wait for
 };
 
 struct DevicePartition {
@@ -42,7 +51,8 @@ struct DevicePartition {
   int64_t active_ns = 0;        ///< |K u C u M|
   int64_t active_xfer_ns = 0;   ///< the same without the waiting; counts only if `split`
   int64_t idle_ns = 0;
-  int64_t idle_input_ns = 0, idle_host_ns = 0, idle_launch_ns = 0, idle_kernel_ns = 0, idle_other_ns = 0;
+  int64_t idle_input_ns = 0, idle_host_ns = 0, idle_launch_ns = 0, idle_kernel_ns = 0;
+  int64_t idle_dep_comm_ns = 0, idle_dep_copy_ns = 0, idle_other_ns = 0;
   bool split = true;  ///< the waiting of every collective is known
 };
 

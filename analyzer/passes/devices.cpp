@@ -11,6 +11,7 @@
 #include "analyzer/passes/device_partition.h"
 #include "analyzer/passes/input_ranges.h"
 #include "analyzer/passes/instance.h"
+#include "analyzer/passes/stream_order.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
 
@@ -31,10 +32,10 @@ class Arrivals {
   Arrivals(SQLite::Database& db, const Catalog& catalog) {
     Query rows(
         db,
-        "SELECT comm, seq, run, process, min(start_ns), max(start_ns + duration_ns) FROM (SELECT comm, seq, process, start_ns,"
+        "SELECT comm, seq, run, process, min(start_ns), max(start_ns + duration_ns) FROM (SELECT comm, seq, process, comm_rank, start_ns,"
         " duration_ns, iif(graph_node IS NULL, 0, row_number() OVER (PARTITION BY process, comm, seq, graph_node ORDER BY start_ns) - 1)"
         " AS run FROM gpu_event WHERE kind = 1 AND comm IS NOT NULL AND seq IS NOT NULL AND duration_ns > 0)"
-        " GROUP BY comm, seq, run, process");
+        " GROUP BY comm, seq, run, process, comm_rank");
     std::map<InstanceKey, std::vector<std::pair<int64_t, Interval>>> instances;
     while (rows.next()) {
       const InstanceKey key{rows.integer(0), rows.integer(1), rows.integer(2)};
@@ -95,6 +96,8 @@ struct Event {
   int64_t layer = 0;  ///< index into `layers_`
   Why why = Why::kNone;
   double sigma_ns = 0;  ///< clock sigma of its waiting
+  StreamOrder::Stream stream;
+  int64_t call = 0;  ///< number of the launching call; 0: not known
 };
 
 struct Window {
@@ -109,7 +112,7 @@ class DevicePass {
         catalog_(catalog),
         arrivals_(db, catalog),
         inputs_(db),
-        insert_part_(db, "INSERT INTO gpu_part VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+        insert_part_(db, "INSERT INTO gpu_part VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
         insert_layer_(db, "INSERT INTO gpu_layer_part VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)") {}
 
   void run(const PassProgress& progress) {
@@ -133,11 +136,13 @@ class DevicePass {
   std::map<int64_t, std::vector<Event>> read(int64_t process, Ticker& ticker) {
     Query rows(
         db_,
-        "SELECT g.device, g.kind, g.start_ns, g.duration_ns, g.launch_ns, g.comm, g.seq, n.class, g.step, r.layer, r.phase, g.graph_node"
+        "SELECT g.device, g.kind, g.start_ns, g.duration_ns, g.launch_ns, g.comm, g.seq, n.class, g.step, r.layer, r.phase, g.graph_node,"
+        " g.context, g.stream, g.correlation"
         " FROM gpu_event g JOIN gpu_name n ON n.id = g.name JOIN region r ON r.id = g.region"
         " WHERE g.process = ? AND g.kind IN (1, 2, 3) AND g.duration_ns > 0 ORDER BY g.start_ns, g.duration_ns DESC");
     rows.bind(process);
     std::map<int64_t, std::vector<Event>> devices;
+    StreamOrder order(db_, process);
     std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> runs;  // so far, of a node for a collective
     while (rows.next()) {
       ticker.add(1);
@@ -160,8 +165,15 @@ class DevicePass {
       e.step = rows.maybe_integer(8).value_or(-1);
       const auto optional_text = [&](int column) { return rows.is_null(column) ? std::nullopt : std::optional(rows.text(column)); };
       e.layer = layers_.try_emplace({optional_text(9), optional_text(10)}, static_cast<int64_t>(layers_.size())).first->second;
+      if (!order.empty()) {
+        e.stream = {rows.maybe_integer(12).value_or(0), rows.maybe_integer(13).value_or(0)};
+        e.call = rows.integer(14);
+        order.add(e.stream, e.call, e.operation);
+      }
       devices[rows.integer(0)].push_back(std::move(e));
     }
+    for (auto& [device, events] : devices)
+      for (Event& e : events) e.operation.awaits = order.awaited(e.stream, e.call);
     return devices;
   }
 
@@ -214,8 +226,8 @@ class DevicePass {
     const auto if_split = [&](int64_t ns) { return p.split ? std::optional(ns) : std::nullopt; };
     insert_part_.run(process, device, window.step, p.duration_ns, p.compute_ns, p.comm_ns, if_split(p.wait_ns), p.copy_ns,
                      p.exposed_comm_ns, if_split(p.exposed_wait_ns), p.exposed_copy_ns, p.active_ns, if_split(p.active_xfer_ns), p.idle_ns,
-                     p.idle_input_ns, p.idle_host_ns, p.idle_launch_ns, p.idle_kernel_ns, p.idle_other_ns,
-                     name_of(p.split ? Why::kNone : why), p.split ? std::optional(sigma_ns) : std::nullopt);
+                     p.idle_input_ns, p.idle_host_ns, p.idle_launch_ns, p.idle_kernel_ns, p.idle_dep_comm_ns, p.idle_dep_copy_ns,
+                     p.idle_other_ns, name_of(p.split ? Why::kNone : why), p.split ? std::optional(sigma_ns) : std::nullopt);
   }
 
   void write_layers(int64_t process, int64_t device, const std::vector<Event>& events) {
@@ -268,7 +280,8 @@ void select_steady_devices(SQLite::Database& db) {
       " sum(g.idle_ns) AS idle_ns, " +
       input_ns +
       " AS idle_input_ns, sum(g.idle_host_ns) AS idle_host_ns,"
-      " sum(g.idle_launch_ns) AS idle_launch_ns, sum(g.idle_kernel_ns) AS idle_kernel_ns, sum(g.idle_other_ns) AS idle_other_ns,"
+      " sum(g.idle_launch_ns) AS idle_launch_ns, sum(g.idle_kernel_ns) AS idle_kernel_ns,"
+      " sum(g.idle_dep_comm_ns) AS idle_dep_comm_ns, sum(g.idle_dep_copy_ns) AS idle_dep_copy_ns, sum(g.idle_other_ns) AS idle_other_ns,"
       " max(g.why) AS why, count(*) AS windows, iif(count(g.sigma_ns) = count(*), sum(g.sigma_ns), NULL) AS sigma_ns"
       " FROM gpu_part g JOIN process p ON p.id = g.process WHERE iif(p.world IN (SELECT world FROM temp.steady_number),"
       " EXISTS (SELECT 1 FROM temp.steady_number n WHERE n.world = p.world AND n.step = g.step), g.step IS NULL)"

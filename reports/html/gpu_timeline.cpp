@@ -68,8 +68,10 @@ Lane lane_of(const RunView& run, const Gpu& gpu) {
   Query collective(run.db,
                    "SELECT e.start_ns, e.duration_ns, k.wait_ns FROM event e JOIN collective k ON k.event = e.id WHERE e.process = ? AND "
                    "e.start_ns BETWEEN ? AND ? AND"
-                   " e.kind = 4 AND k.wait_ns IS NOT NULL");
-  collective.bind(gpu.process, earliest_ns, gpu.window.end_ns);
+                   " e.kind = 4 AND k.wait_ns IS NOT NULL AND EXISTS (SELECT 1 FROM nccl_collective n JOIN gpu_event g ON g.process = "
+                   "e.process AND g.start_ns = n.kernel_start_ns AND g.comm = e.comm AND g.comm_rank IS n.comm_rank WHERE n.event = e.id"
+                   " AND g.device = ?)");
+  collective.bind(gpu.process, earliest_ns, gpu.window.end_ns, gpu.device);
   while (collective.next()) {
     known.push_back({collective.integer(0), collective.integer(0) + collective.integer(1)});
     waits.push_back({collective.integer(0), collective.integer(0) + collective.integer(2)});

@@ -24,7 +24,9 @@ constexpr IdleClass kClasses[] = {{"idle_host_ns", "the host launched too late",
                                   {"idle_input_ns", "the host loaded data", "c2", "more loaders, prefetching"},
                                   {"idle_launch_ns", "launching", "c0", "fewer, larger kernels"},
                                   {"idle_kernel_ns", "between two kernels", "c1", "fewer, larger kernels"},
-                                  {"idle_other_ns", "other", "c6", "waiting for another stream, or not known"}};
+                                  {"idle_dep_comm_ns", "waiting for a collective elsewhere", "c4", "see what that collective waits for"},
+                                  {"idle_dep_copy_ns", "waiting for a copy elsewhere", "c5", "copy earlier, or less"},
+                                  {"idle_other_ns", "other", "c6", "not known"}};
 
 }  // namespace
 
@@ -59,7 +61,7 @@ std::vector<Figure> idle_classes(const RunView& run) {
                 .svg = {},
                 .reading = {},
                 .data = columns_of(table, {"rank", "device", "idle_ns", "idle_host_ns", "idle_input_ns", "idle_launch_ns", "idle_kernel_ns",
-                                           "idle_other_ns"})};
+                                           "idle_dep_comm_ns", "idle_dep_copy_ns", "idle_other_ns"})};
   figure.caption =
       fmt::format("GPUs idle {} of {}. Most of that ({}): {}. What helps: {}.", percent_text(idle_ns / all_ns),
                   run.has_steps ? "a step" : "the run", percent_text(sums[most] / idle_ns), kClasses[most].name, kClasses[most].remedy);

@@ -212,7 +212,8 @@ class KinetoFile {
         " CROSS JOIN gpu_event g ON g.process = t.process JOIN gpu_name n ON n.id = g.name LEFT JOIN event e ON g.kind = 1 AND g.comm IS "
         "NOT NULL AND"
         " e.process = g.process AND e.start_ns = g.start_ns AND e.kind = 4 AND e.comm = g.comm AND EXISTS (SELECT 1 FROM nccl_collective x"
-        " WHERE x.event = e.id AND x.source = 'kernel' AND x.fused = 1) LEFT JOIN op o ON o.id = e.op LEFT JOIN communicator c ON c.id = "
+        " WHERE x.event = e.id AND x.source = 'kernel' AND x.fused = 1 AND x.comm_rank IS g.comm_rank) LEFT JOIN op o ON o.id = e.op LEFT "
+        "JOIN communicator c ON c.id = "
         "e.comm"
         " LEFT JOIN collective k ON k.event = e.id WHERE t.process = ? AND g.kind <= 5 AND " +
             in_window("g") + " ORDER BY g.start_ns, g.duration_ns DESC, g.id");

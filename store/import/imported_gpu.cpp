@@ -28,7 +28,7 @@ void ImportedRun::place_gpu() {
   db_.exec(
       "CREATE TEMP TABLE kernel_collective(event INTEGER PRIMARY KEY, process, comm, op, step, bucket, start, duration, thread, region, "
       "payload, datatype, algorithm, protocol)");
-  Insert insert(db_, "INSERT INTO gpu_event VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, NULL, ?, ?)");
+  Insert insert(db_, "INSERT INTO gpu_event VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, NULL, ?, ?, NULL)");
   Insert insert_collective(db_, "INSERT INTO temp.kernel_collective VALUES (last_insert_rowid(), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   SQLite::Statement rows(
       db_,
@@ -102,7 +102,7 @@ void ImportedRun::number_collectives() {
   Insert insert(db_,
                 "INSERT INTO event(process, thread, kind, op, comm, seq, region, step, start_ns, duration_ns, bytes, datatype)"
                 " VALUES (?, ?, 4, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  Insert insert_nccl(db_, "INSERT INTO nccl_collective VALUES (last_insert_rowid(), 'kernel', ?, ?, NULL, 1, ?, ?, 0, 1, 1)");
+  Insert insert_nccl(db_, "INSERT INTO nccl_collective VALUES (last_insert_rowid(), 'kernel', ?, ?, NULL, 1, ?, ?, 0, 1, 1, NULL)");
   Insert update(db_, "UPDATE gpu_event SET seq = ?2 WHERE id = ?1");
   uint64_t unnumbered = 0;
   std::tuple<int64_t, int64_t, int64_t> current{0, 0, 0};

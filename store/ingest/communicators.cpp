@@ -29,7 +29,7 @@ const char* kind_of(const Communicator& c) {
 
 /// Of NCCL: those who left no spool are not known.
 std::vector<int64_t> members_told(const Communicator& c, uint64_t max_members) {
-  if (c.size < 0 || static_cast<uint64_t>(c.size) > max_members) return {};
+  if (c.size < 0 || static_cast<uint64_t>(c.size) > max_members + c.told.size()) return {};  // a process may be several of them
   std::vector<int64_t> members(static_cast<size_t>(c.size), -1);
   for (const auto& [comm_rank, rank] : c.told) {
     if (comm_rank >= 0 && comm_rank < c.size) members[static_cast<size_t>(comm_rank)] = rank;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "store/ingest/stream_waits.h"
 #include "store/insert.h"
 
 namespace ddl::store {
@@ -141,14 +142,16 @@ uint64_t load_device(SQLite::Database& db, RunTables& run, const SpoolReader& re
   const auto id_or_null = [](uint32_t id) { return when(id != 0, id); };
   const auto text_or_null = [](const char* text) { return when(text != nullptr, std::string(text ? text : "")); };
 
-  Insert insert(db, "INSERT INTO gpu_event VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Insert insert(db, "INSERT INTO gpu_event VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   std::unordered_map<uint32_t, uint32_t> kernel_names;  // string id to gpu_name.id
   std::vector<DeviceRecord> records;
+  StreamWaits waits;
   uint64_t newest_ticks = 0, without_launch = 0, without_clock = 0;
   for (const SpoolChunk& chunk : chunks) {
     reader.read_device(chunk, records, &skips);
     for (DeviceRecord& r : records) {
       const DeviceKind kind = device_kind(r.what);
+      if (waits.add(r)) continue;
       const uint64_t device_ns = r.end - r.start;
       if (device_flags(r.what) & kDeviceTime) {
         if (!device_clock.known()) {
@@ -158,12 +161,13 @@ uint64_t load_device(SQLite::Database& db, RunTables& run, const SpoolReader& re
         r.start = device_clock.ticks(r.start, clock);
         r.end = std::max(r.start, device_clock.ticks(r.end, clock));
       }
+      const bool on_device = is_on_device(kind);
       const auto found = launches.find(r.correlation);
       const Launch* launch = found != launches.end() && r.correlation != 0 ? &found->second : nullptr;
       uint32_t context = r.context, comm = r.comm, sequence = r.sequence;
       if (context == kContextOfLaunch) {
         // What is replayed belongs where it was captured, not where the replay was started.
-        if (const GraphNodeMeta* node = r.graph_node != 0 ? metas.captured(r.graph_node) : nullptr) {
+        if (const GraphNodeMeta* node = on_device && r.graph_node != 0 ? metas.captured(r.graph_node) : nullptr) {
           context = node->context;
           comm = node->comm;
           sequence = node->sequence;
@@ -187,7 +191,7 @@ uint64_t load_device(SQLite::Database& db, RunTables& run, const SpoolReader& re
       const uint32_t comm_id = tables.comm(comm);
       const uint64_t moment = launch ? launch->start_ticks : r.start;
       const auto step = timeline.step_index.at(moment);
-      const bool on_device = is_on_device(kind), copy = kind == DeviceKind::kMemcpy;
+      const bool copy = kind == DeviceKind::kMemcpy;
       insert.row(tables.process(), static_cast<uint32_t>(kind), name, when(on_device, r.device), when(on_device, r.cuda_context),
                  when(kind != DeviceKind::kOverhead && r.stream != UINT32_MAX, r.stream), tables.context(context).region,
                  step ? std::optional(static_cast<int64_t>(*step)) : std::nullopt, launch ? std::optional(launch->thread) : std::nullopt,
@@ -198,12 +202,14 @@ uint64_t load_device(SQLite::Database& db, RunTables& run, const SpoolReader& re
                  copy ? text_or_null(name_in(kMemories, device_source(r.what))) : std::nullopt,
                  has_bytes(kind) ? text_or_null(name_in(kMemories, device_destination(r.what))) : std::nullopt,
                  when(copy && device_sub(r.what) == static_cast<uint32_t>(DeviceCopy::kPtoP), r.name), r.correlation,
-                 when(r.graph_node != 0, r.graph_node), id_or_null(comm_id), when(comm_id != 0 && sequence != 0, sequence),
+                 when(on_device && r.graph_node != 0, r.graph_node), id_or_null(comm_id), when(comm_id != 0 && sequence != 0, sequence),
                  launch ? std::optional(clock.time_ns(launch->start_ticks)) : std::nullopt,
-                 launch ? std::optional(clock.duration_ns(launch->start_ticks, launch->duration_ticks)) : std::nullopt);
+                 launch ? std::optional(clock.duration_ns(launch->start_ticks, launch->duration_ticks)) : std::nullopt,
+                 comm_id != 0 ? tables.comm_rank(comm) : std::nullopt);
       newest_ticks = std::max(newest_ticks, r.end);
     }
   }
+  waits.write(db, tables.process());
   const Place& place = tables.place();
   run.losses.add(
       place, "gpu_launches", without_launch,

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 
 namespace ddl::store {
 
@@ -85,28 +87,38 @@ void take_announced_ranks(std::vector<Scan>& scans) {
   }
 }
 
-/// A job of NCCL that no launcher announced: its ranks are those of the first communicator, if all its processes have one rank each in it.
+/// A job of NCCL that no launcher announced: its processes are numbered as they follow each other on the first communicator, if each has
+/// the same number of ranks there, one after the other: one, or one per GPU that it drives.
 void take_nccl_ranks(std::vector<Scan>& scans) {
-  std::map<uint64_t, std::map<int32_t, std::vector<Scan*>>> by_uid;
+  std::optional<uint64_t> uid;
+  int32_t size = 0;
+  std::vector<std::pair<Scan*, std::set<int32_t>>> processes;  // and the ranks of each
   for (Scan& scan : scans) {
     if (scan.rank >= 0) return;  // the job has ranks
     if (scan.became_other) continue;
     const auto first = std::find_if(scan.communicators.begin(), scan.communicators.end(),
                                     [](const ScannedCommunicator& c) { return c.meta.flags & kCommNccl; });
-    if (first != scan.communicators.end() && first->meta.rank >= 0 && first->meta.rank < first->meta.size &&
-        first->meta.size <= kMaxWorldSize)
-      by_uid[first->meta.uid][first->meta.rank].push_back(&scan);
-  }
-  if (by_uid.size() != 1) return;
-  for (const auto& [rank, processes] : by_uid.begin()->second) {
-    if (processes.size() != 1) return;
-  }
-  for (const auto& [rank, processes] : by_uid.begin()->second) {
-    Scan& scan = *processes.front();
-    scan.rank = rank;
+    if (first == scan.communicators.end()) continue;
+    if (uid.value_or(first->meta.uid) != first->meta.uid) return;
+    uid = first->meta.uid;
+    size = first->meta.size;
+    processes.emplace_back(&scan, std::set<int32_t>());
     for (const ScannedCommunicator& c : scan.communicators) {
-      if (c.meta.uid == by_uid.begin()->first) scan.world_size = c.meta.size;
+      if (c.meta.flags & kCommNccl && c.meta.uid == *uid) processes.back().second.insert(c.meta.rank);
     }
+  }
+  if (processes.empty() || size <= 0 || size > kMaxWorldSize) return;
+  const auto each = static_cast<int32_t>(processes.front().second.size());
+  std::set<int32_t> taken;
+  for (const auto& [scan, ranks] : processes) {
+    const bool in_turn =
+        *ranks.begin() >= 0 && *ranks.rbegin() < size && *ranks.begin() % each == 0 && *ranks.rbegin() - *ranks.begin() == each - 1;
+    if (static_cast<int32_t>(ranks.size()) != each || !in_turn || !taken.insert(*ranks.begin()).second) return;
+  }
+  if (size % each != 0) return;
+  for (const auto& [scan, ranks] : processes) {
+    scan->rank = *ranks.begin() / each;
+    scan->world_size = size / each;
   }
 }
 

@@ -25,17 +25,6 @@ int64_t whole_size(const std::string& op, int64_t largest_payload, int64_t ranks
   return op == "ncclAllGather" || op == "ncclGather" ? largest_payload * ranks : largest_payload;
 }
 
-/// Communicators of which this process has more than one rank.
-std::set<uint32_t> shared_communicators(const Scan& scan, ProcessTables& tables) {
-  std::set<uint32_t> seen, shared;
-  for (const ScannedCommunicator& c : scan.communicators) {
-    if (!(c.meta.flags & kCommNccl)) continue;
-    const uint32_t id = tables.comm(c.meta.index);
-    if (!seen.insert(id).second) shared.insert(id);
-  }
-  return shared;
-}
-
 struct Piece {
   int64_t start_ns, end_ns;
   std::optional<int64_t> step;
@@ -67,7 +56,7 @@ NcclCollectives::Calls NcclCollectives::read_calls(RecordStream& stream, const T
   stream.rewind(bit(RecordKind::kCall) | bit(RecordKind::kNcclDetails) | bit(RecordKind::kNcclGroup));
   while (const Record* r = stream.next()) {
     if (record_op(r->word) < kFirstNcclOp || r->comm == kNoComm || r->sequence == kNoSequence) continue;
-    const Key key = {tables.comm(r->comm), r->sequence};
+    const Key key = {tables.comm(r->comm), tables.comm_rank(r->comm).value_or(-1), r->sequence};
     if (record_kind(r->word) == RecordKind::kNcclGroup) {
       groups[key] = r->payload;
     } else if (record_kind(r->word) == RecordKind::kNcclDetails) {
@@ -99,17 +88,17 @@ NcclCollectives::Calls NcclCollectives::read_calls(RecordStream& stream, const T
 void NcclCollectives::add_kernels(SQLite::Database& db, RunTables& run, const ProcessTables& tables, const Calls& calls,
                                   const std::map<Key, uint64_t>& groups) {
   std::map<Key, std::vector<Piece>> kernels;
-  SQLite::Statement rows(
-      db,
-      "SELECT comm, seq, start_ns, duration_ns, step, graph_node FROM gpu_event WHERE process = ? AND comm IS NOT NULL AND seq IS NOT NULL"
-      " AND kind IN (1, 2) ORDER BY start_ns");
+  SQLite::Statement rows(db,
+                         "SELECT comm, coalesce(comm_rank, -1), seq, start_ns, duration_ns, step, graph_node FROM gpu_event WHERE process "
+                         "= ? AND comm IS NOT NULL AND seq IS NOT NULL"
+                         " AND kind IN (1, 2) ORDER BY start_ns");
   rows.bind(1, tables.process());
   while (rows.executeStep()) {
     const auto maybe = [&](int column) {
       return rows.isColumnNull(column) ? std::nullopt : std::optional(rows.getColumn(column).getInt64());
     };
-    kernels[{rows.getColumn(0).getUInt(), rows.getColumn(1).getUInt()}].push_back(
-        {rows.getColumn(2).getInt64(), rows.getColumn(2).getInt64() + rows.getColumn(3).getInt64(), maybe(4), maybe(5)});
+    kernels[{rows.getColumn(0).getUInt(), rows.getColumn(1).getInt(), rows.getColumn(2).getUInt()}].push_back(
+        {rows.getColumn(3).getInt64(), rows.getColumn(3).getInt64() + rows.getColumn(4).getInt64(), maybe(5), maybe(6)});
   }
   uint64_t without_call = 0;
   for (const auto& [key, pieces] : kernels) {
@@ -117,7 +106,7 @@ void NcclCollectives::add_kernels(SQLite::Database& db, RunTables& run, const Pr
     const uint64_t count = group == groups.end() ? 1 : group->second;
     std::vector<Call> members;
     for (uint64_t i = 0; i < count && members.size() == i; ++i) {
-      const auto call = calls.find({key.first, key.second + static_cast<uint32_t>(i)});
+      const auto call = calls.find(key.plus(static_cast<uint32_t>(i)));
       if (call != calls.end()) members.push_back(call->second);
     }
     if (members.size() != count) {
@@ -126,7 +115,7 @@ void NcclCollectives::add_kernels(SQLite::Database& db, RunTables& run, const Pr
     }
     uint64_t repetition = 0;
     for (const std::vector<Piece>& one : runs_of(pieces)) {
-      Execution execution{tables.process(), key.first, key.second, repetition++, one.front().start_ns, 0, one.front().step, false, members};
+      Execution execution{tables.process(), key, repetition++, one.front().start_ns, 0, one.front().step, false, members};
       for (const Piece& piece : one) execution.duration_ns = std::max(execution.duration_ns, piece.end_ns - execution.start_ns);
       executions_.push_back(std::move(execution));
     }
@@ -138,64 +127,45 @@ void NcclCollectives::add_kernels(SQLite::Database& db, RunTables& run, const Pr
 void NcclCollectives::add_timers(SQLite::Database& db, const ProcessTables& tables, const Calls& calls) {
   std::set<Key> known;
   for (const Execution& e : executions_) {
-    for (size_t i = 0; e.process == tables.process() && i < e.calls.size(); ++i) known.emplace(e.comm, e.first + static_cast<uint32_t>(i));
+    for (size_t i = 0; e.process == tables.process() && i < e.calls.size(); ++i) known.insert(e.first.plus(static_cast<uint32_t>(i)));
   }
   std::map<Key, uint64_t> repetitions;
-  SQLite::Statement rows(
-      db,
-      "SELECT comm, seq, start_ns, duration_ns, step FROM gpu_event WHERE process = ? AND comm IS NOT NULL AND seq IS NOT NULL AND kind = 7"
-      " ORDER BY start_ns");
+  SQLite::Statement rows(db,
+                         "SELECT comm, coalesce(comm_rank, -1), seq, start_ns, duration_ns, step FROM gpu_event WHERE process = ? AND comm "
+                         "IS NOT NULL AND seq IS NOT NULL AND kind = 7"
+                         " ORDER BY start_ns");
   rows.bind(1, tables.process());
   while (rows.executeStep()) {
-    const Key key = {rows.getColumn(0).getUInt(), rows.getColumn(1).getUInt()};
+    const Key key = {rows.getColumn(0).getUInt(), rows.getColumn(1).getInt(), rows.getColumn(2).getUInt()};
     const auto call = calls.find(key);
     if (call == calls.end() || known.contains(key)) continue;
     const uint64_t repetition = repetitions[key]++;
     // The device's timer is tied to ours only as well as NCCL's proxy thread was quick: the step is that of the call.
     const auto step = repetition == 0        ? call->second.step
-                      : rows.isColumnNull(4) ? std::nullopt
-                                             : std::optional(rows.getColumn(4).getInt64());
-    executions_.push_back({tables.process(),
-                           key.first,
-                           key.second,
-                           repetition,
-                           rows.getColumn(2).getInt64(),
-                           rows.getColumn(3).getInt64(),
-                           step,
-                           true,
-                           {call->second}});
+                      : rows.isColumnNull(5) ? std::nullopt
+                                             : std::optional(rows.getColumn(5).getInt64());
+    executions_.push_back(
+        {tables.process(), key, repetition, rows.getColumn(3).getInt64(), rows.getColumn(4).getInt64(), step, true, {call->second}});
   }
 }
 
-void NcclCollectives::read(SQLite::Database& db, RunTables& run, const Scan& scan, RecordStream& stream, const Timeline& timeline,
-                           ProcessTables& tables) {
+void NcclCollectives::read(SQLite::Database& db, RunTables& run, RecordStream& stream, const Timeline& timeline, ProcessTables& tables) {
   if (!timeline.has_nccl_calls) return;  // a pass over all calls
   std::map<Key, uint64_t> groups;
   Calls calls = read_calls(stream, timeline, tables, groups);
   if (calls.empty()) return;
-  const std::set<uint32_t> shared = shared_communicators(scan, tables);
-  uint64_t left_out = 0;
-  for (auto call = calls.begin(); call != calls.end();) {
-    if (shared.contains(call->first.first)) {
-      ++left_out;
-      call = calls.erase(call);
-    } else {
-      int64_t& largest = largest_payload_[call->first];
-      largest = std::max(largest, call->second.payload_bytes);
-      ++call;
-    }
+  for (const auto& [key, call] : calls) {
+    int64_t& largest = largest_payload_[{key.comm, key.number}];
+    largest = std::max(largest, call.payload_bytes);
   }
-  run.losses.add(tables.place(), "nccl_shared", left_out,
-                 "collectives of communicators of which the process has several ranks: which device did which is not known, they are no "
-                 "rows of v_collective");
   const size_t known = executions_.size();
   add_kernels(db, run, tables, calls, groups);
   add_timers(db, tables, calls);
   for (size_t i = known; i < executions_.size(); ++i) {
-    for (uint32_t k = 0; k < executions_[i].calls.size(); ++k) calls.erase({executions_[i].comm, executions_[i].first + k});
+    for (uint32_t k = 0; k < executions_[i].calls.size(); ++k) calls.erase(executions_[i].first.plus(k));
   }
   // One rank alone has nothing to exchange: NCCL may give the device nothing to do.
-  std::erase_if(calls, [&](const auto& call) { return run.communicators[call.first.first].size <= 1; });
+  std::erase_if(calls, [&](const auto& call) { return run.communicators[call.first.comm].size <= 1; });
   run.losses.add(tables.place(), "nccl_untimed", calls.size(),
                  "collectives of NCCL that were called and that neither CUPTI nor NCCL's profiler timed: they are no rows of v_collective");
 }
@@ -206,15 +176,15 @@ uint64_t NcclCollectives::write(SQLite::Database& db, const RunTables& run) cons
       db,
       "INSERT INTO event(process, thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, datatype, reduction)"
       " VALUES (?, ?, 4, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  Insert insert_nccl(db, "INSERT INTO nccl_collective VALUES (last_insert_rowid(), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Insert insert_nccl(db, "INSERT INTO nccl_collective VALUES (last_insert_rowid(), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   const auto unless_zero = [](int64_t value) { return value != 0 ? std::optional(value) : std::nullopt; };
   uint64_t rows = 0;
   for (const Execution& e : executions_) {
     std::vector<int64_t> ends;  // of the calls' shares
     int64_t total = 0;
     for (size_t i = 0; i < e.calls.size(); ++i) {
-      const auto largest = largest_payload_.find({e.comm, e.first + static_cast<uint32_t>(i)});
-      const int64_t size = whole_size(run.operations[e.calls[i].op].name, largest->second, run.communicators[e.comm].size);
+      const auto largest = largest_payload_.find({e.first.comm, e.first.number + static_cast<uint32_t>(i)});
+      const int64_t size = whole_size(run.operations[e.calls[i].op].name, largest->second, run.communicators[e.first.comm].size);
       ends.push_back(total += size);
     }
     if (total == 0) {  // nothing moves: equal shares
@@ -224,8 +194,8 @@ uint64_t NcclCollectives::write(SQLite::Database& db, const RunTables& run) cons
     for (size_t i = 0; i < e.calls.size(); ++i) {
       const Call& c = e.calls[i];
       const int64_t begin = i == 0 ? 0 : ends[i - 1];
-      const int64_t number = static_cast<int64_t>(e.repetition << kRepetitionShift) + e.first + static_cast<int64_t>(i);
-      insert.row(e.process, c.thread, c.op, e.comm, number, c.region, unless_zero(c.site), e.step, e.start_ns + at(begin),
+      const int64_t number = static_cast<int64_t>(e.repetition << kRepetitionShift) + e.first.number + static_cast<int64_t>(i);
+      insert.row(e.process, c.thread, c.op, e.first.comm, number, c.region, unless_zero(c.site), e.step, e.start_ns + at(begin),
                  at(ends[i]) - at(begin), c.payload_bytes, c.root, unless_zero(c.datatype), unless_zero(c.reduction));
       const size_t space = c.method.find(' ');
       const auto part = [&](std::string text) {
@@ -233,7 +203,8 @@ uint64_t NcclCollectives::write(SQLite::Database& db, const RunTables& run) cons
       };
       insert_nccl.row(e.timed_by_nccl ? "profiler" : "kernel", part(c.method.substr(0, space)),
                       part(space == std::string::npos ? std::string() : c.method.substr(space + 1)), unless_zero(c.channels),
-                      static_cast<int64_t>(e.calls.size()), e.start_ns, e.duration_ns, begin, ends[i], total);
+                      static_cast<int64_t>(e.calls.size()), e.start_ns, e.duration_ns, begin, ends[i], total,
+                      e.first.comm_rank >= 0 ? std::optional(e.first.comm_rank) : std::nullopt);
       ++rows;
     }
   }

@@ -3,8 +3,8 @@
 //
 // The call on the host (our wrappers, or NCCL's profiler in their place) says what it is. When it ran is told by the kernel that CUPTI saw
 // being launched for it, else by the timers of NCCL's profiler. The key of an instance is (communicator, number), the same on all ranks
-// without a message. A captured collective has one call and runs with every launch of its graph: the k-th time after the first has k * 2^32
-// added to its number.
+// without a message; its members are told apart by process and rank on the communicator, as a process may have several, one per GPU. A
+// captured collective has one call and runs with every launch of its graph: the k-th time after the first has k * 2^32 added to its number.
 //
 // Collectives of one group may share a kernel. Their parts of it are in proportion to S, the size of the whole operation, which for some is
 // known only from another rank: so rows are written when all processes have been read.
@@ -12,17 +12,17 @@
 
 #include <SQLiteCpp/Database.h>
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace ddl::store {
 
 struct RunTables;
-struct Scan;
 struct Timeline;
 class RecordStream;
 class ProcessTables;
@@ -30,11 +30,19 @@ class ProcessTables;
 class NcclCollectives {
  public:
   /// Of one process whose gpu_events are in the store.
-  void read(SQLite::Database& db, RunTables& run, const Scan& scan, RecordStream& stream, const Timeline& timeline, ProcessTables& tables);
+  void read(SQLite::Database& db, RunTables& run, RecordStream& stream, const Timeline& timeline, ProcessTables& tables);
   /// All of them; returns how many.
   uint64_t write(SQLite::Database& db, const RunTables& run) const;
 
  private:
+  /// One rank's part of an instance: communicator.id, rank on it (a process may have several; -1: not known), number.
+  struct Key {
+    uint32_t comm = 0;
+    int32_t comm_rank = -1;
+    uint32_t number = 0;
+    auto operator<=>(const Key&) const = default;
+    Key plus(uint32_t i) const { return {comm, comm_rank, number + i}; }
+  };
   struct Call {
     uint32_t op = 0;
     uint32_t thread = 0;
@@ -50,15 +58,13 @@ class NcclCollectives {
   /// One kernel, or what NCCL timed, with the calls that it carried out.
   struct Execution {
     int64_t process = 0;
-    uint32_t comm = 0;
-    uint32_t first = 0;
+    Key first;
     uint64_t repetition = 0;  ///< of a captured one: how often it had run before
     int64_t start_ns = 0, duration_ns = 0;
     std::optional<int64_t> step;
     bool timed_by_nccl = false;
     std::vector<Call> calls;
   };
-  using Key = std::pair<uint32_t, uint32_t>;  ///< communicator.id, number
   using Calls = std::map<Key, Call>;
 
   static Calls read_calls(RecordStream& stream, const Timeline& timeline, ProcessTables& tables, std::map<Key, uint64_t>& groups);
@@ -67,7 +73,7 @@ class NcclCollectives {
   void add_timers(SQLite::Database& db, const ProcessTables& tables, const Calls& calls);
 
   std::vector<Execution> executions_;
-  std::map<Key, int64_t> largest_payload_;
+  std::map<std::pair<uint32_t, uint32_t>, int64_t> largest_payload_;  ///< of any rank, by communicator and number
 };
 
 }  // namespace ddl::store

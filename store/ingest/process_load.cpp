@@ -278,7 +278,7 @@ uint64_t load_process(SQLite::Database& db, SpoolTable& spool_table, RunTables& 
   pull(kInsertValues, bit(RecordKind::kValue), silent);
 
   const uint64_t device_ticks = load_device(db, run, reader, stream, timeline, tables, skips);
-  run.nccl.read(db, run, scan, stream, timeline, tables);
+  run.nccl.read(db, run, stream, timeline, tables);
 
   write_gpus(db, tables);
   write_counters(db, tables);

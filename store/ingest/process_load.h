@@ -46,6 +46,8 @@ class ProcessTables : public MetaVisitor {
   const Operation& operation(uint32_t id) const { return run_.operations[id]; }
   /// 0: none.
   uint32_t comm(uint32_t index);
+  /// Of NCCL: the rank that the process has on it, one of several maybe. Unset: not known.
+  std::optional<int32_t> comm_rank(uint32_t index) const;
   bool is_self(uint32_t comm) const { return comm != 0 && run_.communicators[comm].flags & kCommSelf; }
   ProcessContexts::Entry context(uint32_t id);
   const std::string& string(uint32_t id) const;
@@ -82,8 +84,9 @@ class ProcessTables : public MetaVisitor {
   int64_t process_;
   Place place_;
   ProcessClock clock_;
-  std::vector<uint32_t> ops_;    ///< by number, 0: not described
-  std::vector<uint32_t> comms_;  ///< by index, 0: not described
+  std::vector<uint32_t> ops_;                         ///< by number, 0: not described
+  std::vector<uint32_t> comms_;                       ///< by index, 0: not described
+  std::unordered_map<uint32_t, int32_t> comm_ranks_;  ///< by index, of NCCL
   ProcessContexts contexts_;
   std::unordered_map<uint32_t, std::string> strings_;
   std::map<uint32_t, Thread> threads_;

@@ -20,6 +20,9 @@ ProcessTables::ProcessTables(RunTables& run, const Scan& scan, int64_t process, 
     if (index >= comms_.size()) comms_.resize(index + 1);
     comms_[index] = id;
   }
+  for (const ScannedCommunicator& c : scan.communicators) {
+    if (c.meta.flags & kCommNccl && c.meta.rank >= 0) comm_ranks_[c.meta.index] = c.meta.rank;
+  }
 }
 
 uint32_t ProcessTables::op(uint32_t number) {
@@ -33,6 +36,11 @@ uint32_t ProcessTables::comm(uint32_t index) {
   if (index < comms_.size() && comms_[index] != 0) return comms_[index];
   ++unresolved_;
   return 0;
+}
+
+std::optional<int32_t> ProcessTables::comm_rank(uint32_t index) const {
+  const auto found = comm_ranks_.find(index);
+  return found == comm_ranks_.end() ? std::nullopt : std::optional(found->second);
 }
 
 ProcessContexts::Entry ProcessTables::context(uint32_t id) {

@@ -19,6 +19,7 @@ std::vector<DeviceOperation> random_operations(std::mt19937& random) {
     o.interval.end_ns = o.interval.begin_ns + 1 + static_cast<int64_t>(random() % (kRange - static_cast<size_t>(o.interval.begin_ns) - 1));
     o.device_class = static_cast<DeviceClass>(random() % 3);
     o.wait_ns = static_cast<int64_t>(random() % static_cast<size_t>(o.interval.length_ns()));
+    if (random() % 3 != 0) o.awaits = {static_cast<int64_t>(random() % kRange), random() % 2 == 0};
     if (random() % 4 != 0) o.launch_ns = static_cast<int64_t>(random() % kRange);
   }
   std::sort(operations.begin(), operations.end(), [](const auto& a, const auto& b) {
@@ -67,7 +68,9 @@ TEST(DevicePartition, MatchesABitmapAndAddsUp) {
     ASSERT_EQ(p.active_ns, active);
     ASSERT_EQ(p.active_xfer_ns, active_xfer);
     ASSERT_EQ(p.compute_ns + p.exposed_comm_ns + p.exposed_copy_ns + p.idle_ns, window.length_ns());
-    ASSERT_EQ(p.idle_input_ns + p.idle_host_ns + p.idle_launch_ns + p.idle_kernel_ns + p.idle_other_ns, p.idle_ns);
+    ASSERT_EQ(
+        p.idle_input_ns + p.idle_host_ns + p.idle_launch_ns + p.idle_kernel_ns + p.idle_dep_comm_ns + p.idle_dep_copy_ns + p.idle_other_ns,
+        p.idle_ns);
   }
 }
 
@@ -98,6 +101,26 @@ TEST(DevicePartition, TellsGapsByWhatEndsThem) {
   EXPECT_EQ(loading.idle_other_ns, p.idle_other_ns - 30'000);
   EXPECT_EQ(loading.idle_ns, p.idle_ns);
   EXPECT_EQ(partition_device({0, 800'000}, operations, nullptr, {}).idle_other_ns, 160'000 + 100'000) << "nothing came any more";
+}
+
+TEST(DevicePartition, TellsWhatALaunchedOneWaitedFor) {
+  DeviceOperation after_copy = kernel(200'000, 210'000, 0), after_collective = kernel(300'000, 310'000, 0),
+                  late = kernel(450'000, 460'000, 0), soon = kernel(480'000, 490'000, 0);
+  after_copy.awaits = {150'000, true};         // 90 us of the copy, and 50 us that nobody explains
+  after_collective.awaits = {295'000, false};  // 85 us, and 5 us from one stream to the other
+  late.awaits = {310'000, false};              // was done when the gap began
+  soon.awaits = {480'000, true};               // 20 us are no more than lies between two kernels
+  const DeviceOperation first = kernel(0, 60'000, 0);
+  const DevicePartition p =
+      partition_device({0, 490'000}, {first, after_copy, after_collective, late, soon}, nullptr, {{100'000, 110'000}});
+  EXPECT_EQ(p.idle_input_ns, 10'000);
+  EXPECT_EQ(p.idle_dep_copy_ns, 80'000) << "without what the host loaded meanwhile";
+  EXPECT_EQ(p.idle_dep_comm_ns, 85'000);
+  EXPECT_EQ(p.idle_kernel_ns, 5'000 + 20'000);
+  EXPECT_EQ(p.idle_other_ns, 50'000 + 140'000);
+  EXPECT_EQ(p.idle_host_ns + p.idle_launch_ns, 0);
+  after_copy.launch_ns = 100'000;
+  EXPECT_EQ(partition_device({0, 210'000}, {first, after_copy}, nullptr, {}).idle_dep_copy_ns, 0) << "the host came later than the gap";
 }
 
 class DevicesTest : public ::testing::Test {
@@ -271,6 +294,37 @@ TEST_F(DevicesTest, EachGpuIsItsOwn) {
   EXPECT_EQ(run_.integers("SELECT compute_ns FROM v_gpu_part WHERE step = 0 ORDER BY rank, device"),
             (std::vector<int64_t>{500'000, 1'000'000, 700'000}));
   EXPECT_NEAR(*run_.metric("gpu_parallel_efficiency"), 2.2 / 3, 1e-12);
+}
+
+TEST_F(DevicesTest, WaitsAreFollowedFromStreamToStream) {
+  run_.step(0, 0, 0, 1'000'000, 0);
+  const auto operation = [&](int64_t device, int64_t name, int64_t stream, int64_t call, int64_t begin_ns, int64_t end_ns) {
+    event(0, name == 3 ? 2 : 1, name, 0, begin_ns, end_ns, 0, "NULL", device);
+    run_.exec("UPDATE gpu_event SET context = " + std::to_string(device + 1) + ", stream = " + std::to_string(stream) +
+              ", correlation = " + std::to_string(call) + " WHERE id = (SELECT max(id) FROM gpu_event)");
+  };
+  const auto wait = [&](int64_t stream, int64_t call, int64_t on_context, int64_t on_stream, int64_t on_call) {
+    run_.exec("INSERT INTO stream_wait VALUES (1, 1, " + std::to_string(stream) + ", " + std::to_string(call) + ", " +
+              std::to_string(on_context) + ", " + std::to_string(on_stream) + ", " + std::to_string(on_call) + ")");
+  };
+  operation(1, 3, 20, 1, 0, 200'000);        // a copy of GPU 1
+  operation(1, 2, 20, 3, 200'000, 400'000);  // a collective behind it, after the event
+  operation(1, 1, 21, 4, 0, 700'000);        // computing
+  wait(8, 10, 2, 20, 2);                     // for the copy
+  operation(0, 1, 8, 11, 200'000, 210'000);
+  wait(9, 12, 2, 20, 5);  // another stream of GPU 0 waits for the collective,
+  wait(9, 13, 2, 20, 2);  // and for the copy, which is done before,
+  wait(8, 15, 1, 9, 14);  // and is waited for in turn
+  operation(0, 1, 8, 16, 400'000, 410'000);
+  wait(8, 17, 2, 21, 5);  // for what computes: no class of its own
+  operation(0, 1, 8, 18, 700'000, 710'000);
+  operation(0, 1, 8, 19, 800'000, 1'000'000);  // nobody was told to wait: what the stream waited for before is done
+  run_.analyze();
+  EXPECT_EQ(run_.integer("SELECT idle_dep_copy_ns FROM v_gpu_part WHERE device = 0 AND step = 0"), 200'000);
+  EXPECT_EQ(run_.integer("SELECT idle_dep_comm_ns FROM v_gpu_part WHERE device = 0 AND step = 0"), 190'000);
+  EXPECT_EQ(run_.integer("SELECT idle_other_ns FROM v_gpu_part WHERE device = 0 AND step = 0"), 290'000 + 90'000);
+  EXPECT_NEAR(*run_.metric("gpu_idle_dep_copy"), 0.1, 1e-12) << "of the steps of both GPUs";
+  EXPECT_NEAR(*run_.metric("gpu_idle_dep_comm"), 0.095, 1e-12);
 }
 
 TEST_F(DevicesTest, TheVerdictListensToGpus) {

@@ -65,6 +65,13 @@ SAME(CUpti_ActivitySynchronization2, end, Synchronization, end);
 SAME(CUpti_ActivitySynchronization2, correlationId, Synchronization, correlation);
 SAME(CUpti_ActivitySynchronization2, contextId, Synchronization, context);
 SAME(CUpti_ActivitySynchronization2, streamId, Synchronization, stream);
+SAME(CUpti_ActivitySynchronization2, cudaEventId, Synchronization, event);
+SAME(CUpti_ActivitySynchronization2, cudaEventSyncId, Synchronization, recording);
+SAME(CUpti_ActivityCudaEvent2, correlationId, CudaEvent, correlation);
+SAME(CUpti_ActivityCudaEvent2, contextId, CudaEvent, context);
+SAME(CUpti_ActivityCudaEvent2, streamId, CudaEvent, stream);
+SAME(CUpti_ActivityCudaEvent2, eventId, CudaEvent, event);
+SAME(CUpti_ActivityCudaEvent2, cudaEventSyncId, CudaEvent, recording);
 SAME(CUpti_ActivityOverhead3, overheadKind, Overhead, overhead);
 SAME(CUpti_ActivityOverhead3, start, Overhead, start);
 SAME(CUpti_ActivityOverhead3, end, Overhead, end);
@@ -90,6 +97,8 @@ static_assert(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL == static_cast<int>(mirror::
 static_assert(CUPTI_ACTIVITY_KIND_OVERHEAD == static_cast<int>(mirror::kActivityOverhead));
 static_assert(CUPTI_ACTIVITY_KIND_MEMCPY2 == static_cast<int>(mirror::kActivityMemcpy2));
 static_assert(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION == static_cast<int>(mirror::kActivitySynchronization));
+static_assert(CUPTI_ACTIVITY_KIND_CUDA_EVENT == static_cast<int>(mirror::kActivityCudaEvent));
+static_assert(CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT == static_cast<int>(mirror::kWaitsForEvent));
 static_assert(CUPTI_CB_DOMAIN_DRIVER_API == static_cast<int>(mirror::kDriver) &&
               CUPTI_CB_DOMAIN_RUNTIME_API == static_cast<int>(mirror::kRuntime));
 static_assert(CUPTI_CB_DOMAIN_RESOURCE == static_cast<int>(mirror::kResource));
@@ -175,6 +184,21 @@ int main(int argc, char** argv) {
   overhead.overheadKind = CUPTI_ACTIVITY_OVERHEAD_CUPTI_INSTRUMENTATION;
   overhead.start = 1006;
   overhead.end = 2006;
+  auto& waits = add<CUpti_ActivitySynchronization2>(buffer, used, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
+  waits.type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT;
+  waits.start = 1007;
+  waits.end = 2007;
+  waits.contextId = 4;
+  waits.streamId = 14;
+  waits.correlationId = 7;
+  waits.cudaEventId = 88;
+  waits.cudaEventSyncId = 99;
+  auto& event = add<CUpti_ActivityCudaEvent2>(buffer, used, CUPTI_ACTIVITY_KIND_CUDA_EVENT);
+  event.correlationId = 6;
+  event.contextId = 4;
+  event.streamId = 13;
+  event.eventId = 88;
+  event.cudaEventSyncId = 99;
   auto& api = add<CUpti_ActivityAPI>(buffer, used, CUPTI_ACTIVITY_KIND_RUNTIME);  // not ours
   api.start = api.end = 1;
   auto& lost = add<CUpti_ActivityKernel10>(buffer, used, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
@@ -189,7 +213,11 @@ int main(int argc, char** argv) {
   while ((result = next(reinterpret_cast<uint8_t*>(buffer.data()), used, &record)) == CUPTI_SUCCESS) {
     ddl::DeviceRecord to;
     const char* name = nullptr;
-    switch (mirror::convert(record, 0, to, name)) {
+    switch (mirror::convert(record, CUPTI_API_VERSION, 0, to, name)) {
+      case mirror::Converted::kNow:
+        to.start = 1008;
+        to.end = 2008;
+        [[fallthrough]];
       case mirror::Converted::kYes:
         found.push_back(to);
         if (name) kernel_name = name;
@@ -203,11 +231,12 @@ int main(int argc, char** argv) {
     }
   }
   expect(result == CUPTI_ERROR_MAX_LIMIT_REACHED, "the walk ends at the end");
-  expect(found.size() == 6 && no_times == 1 && not_ours == 1, "all records are met");
-  if (found.size() != 6) return 1;
+  expect(found.size() == 8 && no_times == 1 && not_ours == 1, "all records are met");
+  if (found.size() != 8) return 1;
   using Kind = ddl::DeviceKind;
-  constexpr Kind kKinds[] = {Kind::kKernel, Kind::kMemcpy, Kind::kMemcpy, Kind::kMemset, Kind::kSynchronize, Kind::kOverhead};
-  for (uint32_t i = 0; i < 6; ++i) {
+  constexpr Kind kKinds[] = {Kind::kKernel,      Kind::kMemcpy,   Kind::kMemcpy,      Kind::kMemset,
+                             Kind::kSynchronize, Kind::kOverhead, Kind::kSynchronize, Kind::kEvent};
+  for (uint32_t i = 0; i < 8; ++i) {
     const ddl::DeviceRecord& r = found[i];
     expect(ddl::device_kind(r.what) == kKinds[i] && r.start == 1001 + i && r.end == 2001 + i, "kinds and times");
     expect(r.context == ddl::kContextOfLaunch, "the layer is the launch's");
@@ -221,6 +250,8 @@ int main(int argc, char** argv) {
   expect(ddl::device_destination(found[3].what) == 5, "memsets");
   expect(found[4].correlation == 5 && ddl::device_sub(found[4].what) == 4 && found[4].stream == UINT32_MAX, "synchronisation");
   expect(ddl::device_sub(found[5].what) == 2, "overhead");
+  expect(found[6].stream == 14 && found[7].stream == 13 && found[6].correlation == 7 && found[7].correlation == 6, "streams that wait");
+  expect(found[6].name == 88 && found[7].name == 88 && found[6].graph_node == 99 && found[7].graph_node == 99, "what they wait for");
   std::printf("%zu records of the real libcupti told alike, %d failures\n", found.size(), failures);
   return failures != 0;
 }

@@ -25,7 +25,7 @@ def check_rank(db, rank, truth, what):
     check(told(db, "SELECT step, start_ns, duration_ns FROM v_step WHERE rank = ? ORDER BY step", rank) == truth.steps, f"{what}: steps")
     for name, columns, expected in (("parts", "duration_ns, compute_ns, comm_ns, copy_ns, exposed_comm_ns, idle_ns", gpu_truth.parts(truth)),
                                     ("waiting", "wait_ns, exposed_wait_ns", gpu_truth.waits(truth)),
-                                    ("idling", "idle_input_ns, idle_host_ns, idle_launch_ns, idle_kernel_ns, idle_other_ns", gpu_truth.idling(truth))):
+                                    ("idling", "idle_input_ns, idle_host_ns, idle_launch_ns, idle_kernel_ns, idle_dep_comm_ns, idle_dep_copy_ns, idle_other_ns", gpu_truth.idling(truth))):
         found = told(db, f"SELECT step, {columns} FROM v_gpu_part WHERE device = 0 AND step IS NOT NULL AND rank = ? ORDER BY step", rank)
         check(found == expected, f"{what}: {name}: {found}, not {expected}")
     found = {row[:3]: row[3:] for row in told(db, "SELECT step, phase, layer, compute_ns, comm_ns, copy_ns, exposed_comm_ns FROM v_gpu_layer_part WHERE rank = ?", rank)}

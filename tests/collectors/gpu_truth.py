@@ -1,11 +1,12 @@
-"""What programs/gpu_job.c does over the doubles with the virtual clock, computed a second time from the rules in tests/doubles/fake_cuda.h and fake_nccl.c, and what
-metrics.md says of that: where each step of the GPU went, and what it did for each layer."""
+"""What programs/gpu_job.c and gpu_pair.c do over the doubles with the virtual clock, computed a second time from the rules in tests/doubles/fake_cuda.h and fake_nccl.c,
+and what metrics.md says of that: where each step of the GPU went, and what it did for each layer."""
 from collections import namedtuple
 
 CALL_NS, LATENCY_NS, NCCL_LATENCY_NS, NCCL_NS = 1000, 2000, 10000, 90000
 COMPUTE, COMMUNICATE, DEFAULT = 8, 9, 7
 GEMM, NCCL = "void gemm<float>(float const*, float*)", "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 NCCL_GENERIC = "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)"
+BROADCAST = "ncclDevKernel_Broadcast_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
 Row = namedtuple("Row", "kind name phase layer step stream start_ns duration_ns bytes")  # as in v_gpu; ns since the recorder's begin
 
@@ -16,6 +17,7 @@ class Job:
     def __init__(self, steps, graph=False, rank=0, waits=False):
         self.now, self.ready, self.rows, self.steps = 0, {COMPUTE: 0, COMMUNICATE: 0, DEFAULT: 0}, [], []
         self.launched, self.waited = {}, {}  # by row: when its launch was entered; how long its kernel waited for other ranks
+        self.awaited = {}  # by row: end and class of what its stream was told to wait for
         self.inputs = []  # when the host was in layer "input"
         self.phase = self.layer = self.step = None
         self.gemm_ns = 50000 if rank == 0 else 150000
@@ -40,7 +42,10 @@ class Job:
                 self.now = entered + CALL_NS
             self.phase = "backward"
             event = self.give("kernel", "backward", "fc2", COMPUTE, 40000)
+            self.now += CALL_NS  # the event is recorded
             self.give("kernel", "backward", "fc1", COMPUTE, 70000)
+            self.rows.append(Row("sync", "[CUDA synchronisation: stream wait for event]", "backward", "fc1", step, COMMUNICATE, self.now, CALL_NS, None))
+            self.now += CALL_NS
             self.ready[COMMUNICATE] = max(self.ready[COMMUNICATE], event)
             if waits:
                 start = max(self.now + NCCL_LATENCY_NS, self.ready[COMMUNICATE])
@@ -74,6 +79,77 @@ class Job:
         return start + duration_ns
 
 
+class Gpu:
+    """One of the GPUs of gpu_pair.c: what Job has of its one."""
+
+    def __init__(self):
+        self.rows, self.steps, self.inputs = [], [], []
+        self.launched, self.waited, self.awaited = {}, {}, {}
+
+
+def pair(steps, threads, events_known):
+    """The two GPUs of one process. events_known: CUPTI tells which recording of an event was waited for; else nobody knows of a wait across contexts."""
+    gpus, now = (Gpu(), Gpu()), 0
+    streams = {8: 0, 9: 0, 10: 0, 11: 0, 12: 0}  # compute and communicate of GPU 0, of GPU 1, relay: when each is free
+    host = []
+
+    def give(gpu, kind, name, layer, stream, duration_ns, count=None, start=None):
+        nonlocal now
+        launched, now = now, now + CALL_NS
+        start = max(launched + LATENCY_NS, streams[stream]) if start is None else start
+        streams[stream] = start + duration_ns
+        row = Row(kind, name, None, layer, step, stream, start, duration_ns, count)
+        gpus[gpu].rows.append(row)
+        gpus[gpu].launched[row] = launched
+        return row
+
+    def wait(stream, until, layer):
+        nonlocal now
+        streams[stream] = max(streams[stream], until)
+        host.append(Row("sync", "[CUDA synchronisation: stream wait for event]", None, layer, step, stream, now, CALL_NS, None))
+        now += CALL_NS
+
+    for step in range(steps):
+        begin = now
+        now += 3000
+        for gpu, ns in ((0, 50000), (1, 150000)):
+            give(gpu, "kernel", "gemm", "fc1", 8 + 2 * gpu, ns)
+            now += CALL_NS  # the event is recorded
+            wait(9 + 2 * gpu, streams[8 + 2 * gpu], "fc1")
+        if threads:  # both enter at once, and both calls take their time
+            entered = [now, now]
+        else:
+            entered = [now, now + CALL_NS]
+        starts = [max(entered[gpu] + NCCL_LATENCY_NS, streams[9 + 2 * gpu]) for gpu in (0, 1)]
+        for gpu in (0, 1):
+            row = Row("kernel", NCCL_GENERIC, None, None, step, 9 + 2 * gpu, starts[gpu], max(starts) + NCCL_NS - starts[gpu], None)
+            gpus[gpu].rows.append(row)
+            gpus[gpu].launched[row] = entered[gpu]
+            gpus[gpu].waited[row] = max(starts) - starts[gpu]
+            streams[9 + 2 * gpu] = max(starts) + NCCL_NS
+        now += 2 * CALL_NS
+        give(1, "memcpy", "[CUDA memcpy DtoH]", "fc2", 11, 150000, 1500000)
+        copied, now = streams[11], now + CALL_NS
+        give(1, "kernel", BROADCAST, "fc2", 11, 120000)
+        collected, now = streams[11], now + CALL_NS
+        wait(8, copied, "fc2")
+        after_copy = give(0, "kernel", "after_copy", "fc2", 8, 10000)
+        wait(12, collected, "fc2")
+        now += CALL_NS  # the relay's event is recorded
+        wait(8, collected, "fc2")
+        after_collective = give(0, "kernel", "after_collective", "fc2", 8, 10000)
+        if events_known:
+            gpus[0].awaited[after_copy] = (copied, "copy")
+            gpus[0].awaited[after_collective] = (collected, "comm")
+        for _ in gpus:
+            done = max(now, *streams.values())
+            host.append(Row("sync", "[CUDA synchronisation: context]", None, None, step, None, now, done - now, None))
+            now = done + CALL_NS
+        for gpu in gpus:
+            gpu.steps.append((step, begin, now - begin))
+    return gpus, host
+
+
 def ranks(steps, graph=False, count=2):
     """The ranks of a job whose collectives are NCCL's."""
     jobs = [Job(steps, graph, rank, waits=True) for rank in range(count)]
@@ -97,7 +173,7 @@ ON_DEVICE = ("kernel", "memcpy", "memset")
 
 
 def is_collective(row):
-    return row.name in (NCCL, NCCL_GENERIC)
+    return row.name in (NCCL, NCCL_GENERIC, BROADCAST)
 
 
 def computes(row):
@@ -141,11 +217,11 @@ def waits(job):
 
 
 def idling(job):
-    """Per step: idle time by metrics.md section 3: input, host, launch, kernel, other."""
+    """Per step: idle time by metrics.md section 3: input, host, launch, kernel, for a collective, for a copy, other."""
     rows = sorted((row for row in job.rows if row.kind in ON_DEVICE), key=lambda row: (row.start_ns, -row.duration_ns))
     result = []
     for step, begin, duration in job.steps:
-        end, sums = begin + duration, dict.fromkeys(("input", "host", "launch", "kernel", "other"), 0)
+        end, sums = begin + duration, dict.fromkeys(("input", "host", "launch", "kernel", "comm", "copy", "other"), 0)
         at = begin
         while at < end:
             covered = max((row.start_ns + row.duration_ns for row in rows if row.start_ns <= at < row.start_ns + row.duration_ns), default=at)
@@ -167,8 +243,14 @@ def idling(job):
                 sums["other"] += after
             elif launched > at:
                 sums["launch" if after < 20000 else "other"] += after
+            elif after < 30000:
+                sums["kernel"] += after
             else:
-                sums["kernel" if after < 30000 else "other"] += after
+                until, what = job.awaited.get(ender, (at, "other"))
+                until = min(max(at, until), to)
+                awaited = until - at - loading(at, until)
+                sums[what] += awaited
+                sums["kernel" if after - awaited < 30000 else "other"] += after - awaited
             at = to
         result.append((step, *sums.values()))
     return result

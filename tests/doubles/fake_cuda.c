@@ -116,6 +116,9 @@ FAKE_EXPORT void fake_cuda_stream_not_before(struct fake_stream* stream, uint64_
   pthread_mutex_unlock(&lock);
 }
 
+FAKE_EXPORT uint32_t fake_cuda_stream_id(struct fake_stream* stream) { return stream_of(stream)->id; }
+FAKE_EXPORT int fake_cuda_captures(struct fake_stream* stream) { return stream_of(stream)->capture != NULL; }
+
 FAKE_EXPORT uint64_t fake_cuda_ready(struct fake_stream* stream, int all) {
   uint64_t ready = 0;
   pthread_mutex_lock(&lock);

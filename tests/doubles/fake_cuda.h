@@ -24,7 +24,7 @@ void fake_cuda_advance(uint64_t ns);                   /* virtual: moves the clo
 int fake_cuda_number(const char* name, int otherwise); /* an environment variable */
 
 /* CUPTI's numbers */
-enum { FAKE_KERNEL = 10, FAKE_MEMCPY = 1, FAKE_MEMCPY2 = 22, FAKE_MEMSET = 2, FAKE_SYNC = 38, FAKE_OVERHEAD = 17 };
+enum { FAKE_KERNEL = 10, FAKE_MEMCPY = 1, FAKE_MEMCPY2 = 22, FAKE_MEMSET = 2, FAKE_SYNC = 38, FAKE_OVERHEAD = 17, FAKE_EVENT = 36 };
 enum { FAKE_DRIVER_API = 1, FAKE_RUNTIME_API = 2, FAKE_RESOURCE = 3 };
 enum { FAKE_HTOD = 1, FAKE_DTOH = 2, FAKE_DTOD = 8, FAKE_HTOH = 9, FAKE_PTOP = 10 };
 enum { FAKE_PAGEABLE = 1, FAKE_PINNED = 2, FAKE_DEVICE = 3 };
@@ -40,6 +40,8 @@ struct fake_op {
   int copy, source, destination; /* memory kinds */
   int value;                     /* memset; synchronisation: CUPTI's type */
   int device, peer;
+  uint32_t event;     /* events, and waiting for them: which */
+  uint64_t recording; /* likewise: which recording of it */
   struct fake_stream* stream;
   /* filled by the double */
   uint64_t start, end; /* ns of fake_cuda_now() */
@@ -62,6 +64,8 @@ void fake_cuda_wait(uint64_t ns);
 
 struct fake_stream* fake_cuda_stream_create(void);
 void fake_cuda_stream_destroy(struct fake_stream* stream);
+uint32_t fake_cuda_stream_id(struct fake_stream* stream);
+int fake_cuda_captures(struct fake_stream* stream);
 void fake_cuda_stream_not_before(struct fake_stream* stream, uint64_t ns);
 int fake_cuda_device(void);
 void fake_cuda_set_device(int device);

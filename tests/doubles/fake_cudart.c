@@ -16,6 +16,8 @@ struct dim3 {
 };
 struct event {
   uint64_t ns;
+  uint32_t id;
+  uint64_t recording; /* the latest one */
 };
 
 static struct {
@@ -201,8 +203,24 @@ FAKE_EXPORT int cudaStreamSynchronize(struct fake_stream* stream) {
 }
 FAKE_EXPORT int cudaDeviceSynchronize(void) { return synchronize(165, "cudaDeviceSynchronize", 4, fake_cuda_ready(NULL, 1), NULL); }
 
+/* What CUPTI says of an event that is recorded, and of a stream that waits for one. */
+static void tell_event(int cbid, const char* function, int kind, const struct event* event, struct fake_stream* stream) {
+  if (fake_cuda_captures(stream)) return;
+  fake_cuda_begin_call(FAKE_RUNTIME_API, cbid, function, stream);
+  struct fake_op op = {.kind = kind, .value = 2, .stream = stream, .start = fake_cuda_now(), .correlation = fake_cuda_correlation()};
+  op.end = op.start + (uint64_t)fake_cuda_number("FAKE_CUDA_CALL_NS", 1000);
+  op.context_id = 1 + (uint32_t)fake_cuda_device();
+  op.stream_id = fake_cuda_stream_id(stream);
+  op.event = event->id;
+  op.recording = event->recording;
+  if (fake_cuda_hooks.activity) fake_cuda_hooks.activity(&op);
+  fake_cuda_end_call();
+}
+
 FAKE_EXPORT int cudaEventCreate(struct event** event) {
+  static uint32_t count;
   *event = calloc(1, sizeof **event);
+  (*event)->id = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
   return ready();
 }
 FAKE_EXPORT int cudaEventCreateWithFlags(struct event** event, unsigned flags) {
@@ -214,12 +232,16 @@ FAKE_EXPORT int cudaEventDestroy(struct event* event) {
   return 0;
 }
 FAKE_EXPORT int cudaEventRecord(struct event* event, struct fake_stream* stream) {
+  static uint64_t count;
   event->ns = fake_cuda_ready(stream, 0);
+  event->recording = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
+  tell_event(135, "cudaEventRecord", FAKE_EVENT, event, stream);
   return 0;
 }
 FAKE_EXPORT int cudaStreamWaitEvent(struct fake_stream* stream, struct event* event, unsigned flags) {
   (void)flags;
   fake_cuda_stream_not_before(stream, event->ns);
+  tell_event(147, "cudaStreamWaitEvent", FAKE_SYNC, event, stream);
   return 0;
 }
 FAKE_EXPORT int cudaEventSynchronize(struct event* event) { return synchronize(137, "cudaEventSynchronize", 1, event->ns, NULL); }

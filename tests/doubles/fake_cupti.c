@@ -7,10 +7,10 @@
  *   FAKE_CUPTI_NO_V2=1             there is no cuptiSubscribe_v2 that works
  *   FAKE_CUPTI_REFUSE=timestamps   cuptiActivityRegisterTimestampCallback fails: records count ns of CLOCK_REALTIME
  *              callbacks           cuptiEnableCallback fails
- *              kernels, kinds      kernels, or nothing at all, cannot be enabled
+ *              kernels, kinds      kernels, or nothing at all, cannot be enabled; events: recordings of events
  *              buffers             cuptiActivityRegisterCallbacks fails
  *   FAKE_CUPTI_BUFFER=N            buffers are given back after N bytes
- *   FAKE_CUPTI_DROP=N              every Nth record is dropped and counted
+ *   FAKE_CUPTI_DROP=N              every Nth record (here and below: recordings of events are left out) is dropped and counted
  *   FAKE_CUPTI_ZERO=N              every Nth record has no time stamps
  *   FAKE_CUPTI_OPEN=N              every Nth record has a begin and no end
  *   FAKE_CUPTI_HOARD=N             after N records all buffers that the tool has to give are taken, and none comes back before the end
@@ -36,17 +36,17 @@ enum {
   NOT_SUPPORTED = 27,
   UNKNOWN = 999
 };
-enum { KERNEL, MEMCPY, PEER, MEMSET, SYNC, OVERHEAD, KINDS };
-static const int kinds[KINDS] = {FAKE_KERNEL, FAKE_MEMCPY, FAKE_MEMCPY2, FAKE_MEMSET, FAKE_SYNC, FAKE_OVERHEAD};
+enum { KERNEL, MEMCPY, PEER, MEMSET, SYNC, OVERHEAD, EVENT, KINDS };
+static const int kinds[KINDS] = {FAKE_KERNEL, FAKE_MEMCPY, FAKE_MEMCPY2, FAKE_MEMSET, FAKE_SYNC, FAKE_OVERHEAD, FAKE_EVENT};
 static const struct {
   int version;
   unsigned sizes[KINDS];
 } layouts[] = {
-    {13, {160, 72, 80, 72, 40, 40}},     {14, {160, 80, 80, 72, 40, 40}},
-    {15, {168, 80, 88, 80, 40, 40}},     {17, {176, 88, 88, 88, 40, 40}},
-    {18, {200, 88, 88, 88, 40, 40}},     {20, {208, 88, 88, 88, 40, 48}},
-    {26, {208, 88, 88, 88, 56, 48}},     {28, {208, 96, 96, 88, 56, 48}},
-    {130001, {216, 96, 96, 88, 56, 56}}, {2147483647, {256, 256, 256, 256, 256, 256}},
+    {13, {160, 72, 80, 72, 40, 40, 24}},     {14, {160, 80, 80, 72, 40, 40, 24}},
+    {15, {168, 80, 88, 80, 40, 40, 24}},     {17, {176, 88, 88, 88, 40, 40, 24}},
+    {18, {200, 88, 88, 88, 40, 40, 24}},     {20, {208, 88, 88, 88, 40, 48, 24}},
+    {26, {208, 88, 88, 88, 56, 48, 56}},     {28, {208, 96, 96, 88, 56, 48, 56}},
+    {130001, {216, 96, 96, 88, 56, 56, 56}}, {2147483647, {256, 256, 256, 256, 256, 256, 256}},
 };
 
 typedef void (*callback_t)(void*, int domain, uint32_t cbid, const void* data);
@@ -185,16 +185,17 @@ static void write_record(const struct fake_op* op) {
     pthread_mutex_unlock(&lock);
     return;
   }
-  ++record_count;
-  if (knob("FAKE_CUPTI_DROP") && record_count % (unsigned)knob("FAKE_CUPTI_DROP") == 0) {
+  const int counted = op->kind != FAKE_EVENT;
+  record_count += counted;
+  if (counted && knob("FAKE_CUPTI_DROP") && record_count % (unsigned)knob("FAKE_CUPTI_DROP") == 0) {
     ++dropped;
     pthread_mutex_unlock(&lock);
     return;
   }
-  const int zero = knob("FAKE_CUPTI_ZERO") && record_count % (unsigned)knob("FAKE_CUPTI_ZERO") == 0;
-  const int open = knob("FAKE_CUPTI_OPEN") && record_count % (unsigned)knob("FAKE_CUPTI_OPEN") == 0;
+  const int zero = counted && knob("FAKE_CUPTI_ZERO") && record_count % (unsigned)knob("FAKE_CUPTI_ZERO") == 0;
+  const int open = counted && knob("FAKE_CUPTI_OPEN") && record_count % (unsigned)knob("FAKE_CUPTI_OPEN") == 0;
   const uint64_t begin = zero ? 0 : op->start + offset_ns, end = zero || open ? 0 : op->end + offset_ns;
-  if (knob("FAKE_CUPTI_HOARD") && record_count == (unsigned)knob("FAKE_CUPTI_HOARD") + 1) hoard();
+  if (counted && knob("FAKE_CUPTI_HOARD") && record_count == (unsigned)knob("FAKE_CUPTI_HOARD") + 1) hoard();
   uint8_t* r = room(sizes[index]);
   if (r) {
     put32(r, (uint32_t)op->kind);
@@ -256,6 +257,15 @@ static void write_record(const struct fake_op* op) {
         put32(r + 24, op->correlation);
         put32(r + 28, op->context_id);
         put32(r + 32, op->stream_id);
+        put32(r + 36, op->event);
+        if (sizes[index] >= 56) put64(r + 40, op->recording);
+        break;
+      case FAKE_EVENT:
+        put32(r + 4, op->correlation);
+        put32(r + 8, op->context_id);
+        put32(r + 12, op->stream_id);
+        put32(r + 16, op->event);
+        if (sizes[index] >= 56) put64(r + 48, op->recording);
         break;
       case FAKE_OVERHEAD:
         put32(r + 4, (uint32_t)op->value);
@@ -407,7 +417,7 @@ FAKE_EXPORT int cuptiActivityRegisterCallbacks(requested_t request, completed_t 
   return SUCCESS;
 }
 FAKE_EXPORT int cuptiActivityEnable(int kind) {
-  if ((kind == FAKE_KERNEL && refuses("kernels")) || refuses("kinds")) return NOT_SUPPORTED;
+  if ((kind == FAKE_KERNEL && refuses("kernels")) || (kind == FAKE_EVENT && refuses("events")) || refuses("kinds")) return NOT_SUPPORTED;
   if (kind < 0 || kind > 63) return INVALID_KIND;
   enabled_kinds[kind] = 1;
   return SUCCESS;

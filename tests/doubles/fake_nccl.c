@@ -50,12 +50,18 @@ uint64_t fake_cuda_ready(struct fake_stream*, int) __attribute__((weak));
 void fake_cuda_begin_call(int, int, const char*, struct fake_stream*) __attribute__((weak));
 uint64_t fake_cuda_submit(struct fake_op*) __attribute__((weak));
 void fake_cuda_end_call(void) __attribute__((weak));
+int fake_cuda_device(void) __attribute__((weak));
+void fake_cuda_set_device(int) __attribute__((weak));
+int fake_cuda_number(const char*, int) __attribute__((weak));
 
-/* The launching call is entered, and says when the kernel will start here; what the other ranks say decides about its end. */
-static int64_t begin_kernel(struct fake_stream* stream) {
+/* When the kernel starts here its own launch says; what the other ranks say decides about its end. */
+static void begin_launch(struct fake_stream* stream) {
+  if (fake_cuda_submit) fake_cuda_begin_call(FAKE_DRIVER_API, 652, "cuLaunchKernelEx", stream);
+}
+/* `after_ns`: until its launch is entered. */
+static int64_t start_of(struct fake_stream* stream, int64_t after_ns) {
   if (!fake_cuda_submit) return stream_ns;
-  fake_cuda_begin_call(FAKE_DRIVER_API, 652, "cuLaunchKernelEx", stream);
-  const int64_t soon = (int64_t)fake_cuda_now() + 10000, ready = (int64_t)fake_cuda_ready(stream, 0);
+  const int64_t soon = (int64_t)fake_cuda_now() + after_ns + 10000, ready = (int64_t)fake_cuda_ready(stream, 0);
   return soon > ready ? soon : ready;
 }
 
@@ -68,50 +74,109 @@ static void end_kernel(const char* name, struct fake_stream* stream, int64_t sta
   fake_cuda_end_call();
 }
 
-/* The operations of `all` on communicator c, as one kernel. */
-static void run_kernel(struct operation* all, int count, struct ncclComm* c) {
-  int64_t calls = 0;
-  for (int i = 0; i < count; ++i) calls += all[i].comm == c;
-  void* launch = fake_profiler_launch(&c->profiler, all[0].call.group);
-  struct fake_stream* stream = NULL;
-  for (int i = 0; i < count; ++i)
-    if (all[i].comm == c) stream = all[i].stream;
-  const int64_t start = begin_kernel(stream);
-  int messages = 0;
-  for (int pass = 0; pass < 3; ++pass) /* sends before receives, or two ranks would wait for each other */
-    for (int i = 0; i < count; ++i) {
-      if (all[i].comm != c || all[i].message != pass) continue;
-      if (pass == 0)
-        run_collective(&all[i]);
-      else
-        run_message(&all[i]), ++messages;
-    }
-  int64_t end = (messages == calls ? start : maximum(c, start)) + 10000;
-  for (int i = 0, first = 1; i < count; ++i) { /* one after the other: the first also waits for the other ranks */
-    if (all[i].comm != c) continue;
-    all[i].call.start_ns = first ? start : end;
-    all[i].call.end_ns = end += size_of(&all[i]) / 10;
-    first = 0;
-  }
-  end_kernel(messages == calls ? "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
-                               : "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)",
-             stream, start, end);
-  fake_profiler_launched(&c->profiler, launch);
+/* The operations of `all` on one communicator: a kernel. */
+struct kernel {
+  struct operation* all;
+  int count;
+  struct ncclComm* c;
+  struct fake_stream* stream;
+  int calls, messages;
+  int64_t start, end;
+};
+
+static struct kernel kernel_of(struct operation* all, int count, struct ncclComm* c) {
+  struct kernel k = {.all = all, .count = count, .c = c};
   for (int i = 0; i < count; ++i) {
     if (all[i].comm != c) continue;
-    if (all[i].message)
-      fake_profiler_message(&c->profiler, &all[i].call, all[i].message == 1 ? "Send" : "Recv", all[i].peer);
+    ++k.calls;
+    k.messages += all[i].message != 0;
+    k.stream = all[i].stream;
+  }
+  return k;
+}
+
+/* Moves the data, and waits for the other ranks. */
+static void* exchange(void* data) {
+  struct kernel* k = data;
+  for (int pass = 0; pass < 3; ++pass) /* sends before receives, or two ranks would wait for each other */
+    for (int i = 0; i < k->count; ++i) {
+      if (k->all[i].comm != k->c || k->all[i].message != pass) continue;
+      if (pass == 0)
+        run_collective(&k->all[i]);
+      else
+        run_message(&k->all[i]);
+    }
+  k->end = (k->messages == k->calls ? k->start : maximum(k->c, k->start)) + 10000;
+  for (int i = 0, first = 1; i < k->count; ++i) { /* one after the other: the first also waits for the other ranks */
+    if (k->all[i].comm != k->c) continue;
+    k->all[i].call.start_ns = first ? k->start : k->end;
+    k->all[i].call.end_ns = k->end += size_of(&k->all[i]) / 10;
+    first = 0;
+  }
+  return NULL;
+}
+
+/* With the call that launches it entered, and what it takes known. */
+static void finish(struct kernel* k) {
+  end_kernel(k->messages == k->calls ? "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
+                                     : "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)",
+             k->stream, k->start, k->end);
+}
+
+static void tell_profiler(struct kernel* k, void* launch) {
+  fake_profiler_launched(&k->c->profiler, launch);
+  for (int i = 0; i < k->count; ++i) {
+    if (k->all[i].comm != k->c) continue;
+    if (k->all[i].message)
+      fake_profiler_message(&k->c->profiler, &k->all[i].call, k->all[i].message == 1 ? "Send" : "Recv", k->all[i].peer);
     else
-      fake_profiler_collective(&c->profiler, &all[i].call);
-    tell(&all[i], start, end, (int)calls);
+      fake_profiler_collective(&k->c->profiler, &k->all[i].call);
+    tell(&k->all[i], k->start, k->end, k->calls);
   }
 }
 
+static void run_kernel(struct kernel k) {
+  void* launch = fake_profiler_launch(&k.c->profiler, k.all[0].call.group);
+  begin_launch(k.stream);
+  k.start = start_of(k.stream, 0);
+  exchange(&k);
+  finish(&k);
+  tell_profiler(&k, launch);
+}
+
+/* Ranks that one thread has: their kernels are launched one after the other, and run at the same time. */
+static void run_kernels(struct kernel* kernels, int count) {
+  pthread_t threads[MAX_RANKS];
+  const int before = fake_cuda_device ? fake_cuda_device() : 0;
+  for (int i = 0; i < count; ++i) {
+    kernels[i].start = start_of(kernels[i].stream, i * (int64_t)(fake_cuda_number ? fake_cuda_number("FAKE_CUDA_CALL_NS", 1000) : 0));
+    pthread_create(&threads[i], NULL, exchange, &kernels[i]);
+  }
+  for (int i = 0; i < count; ++i) pthread_join(threads[i], NULL);
+  for (int i = 0; i < count; ++i) {
+    void* launch = fake_profiler_launch(&kernels[i].c->profiler, kernels[i].all[0].call.group);
+    if (fake_cuda_set_device) fake_cuda_set_device(kernels[i].c->device);
+    begin_launch(kernels[i].stream);
+    finish(&kernels[i]);
+    tell_profiler(&kernels[i], launch);
+  }
+  if (fake_cuda_set_device) fake_cuda_set_device(before);
+}
+
 static void run_all(struct operation* all, int count) {
+  struct kernel kernels[MAX_RANKS];
+  int found = 0;
   for (int i = 0; i < count; ++i) {
     int seen = 0;
-    for (int j = 0; j < i; ++j) seen |= all[j].comm == all[i].comm;
-    if (!seen) run_kernel(all, count, all[i].comm);
+    for (int j = 0; j < found; ++j) seen |= kernels[j].c == all[i].comm;
+    if (!seen && found < MAX_RANKS) kernels[found++] = kernel_of(all, count, all[i].comm);
+  }
+  int together = 0; /* of one communicator: none can run alone */
+  for (int i = 1; i < found; ++i) together |= kernels[i].c->id == kernels[0].c->id;
+  if (together) {
+    run_kernels(kernels, found);
+  } else {
+    for (int i = 0; i < found; ++i) run_kernel(kernels[i]);
   }
   free(all);
 }

@@ -8,6 +8,8 @@
 
 #include "fake_nccl_internal.h"
 
+int fake_cuda_device(void) __attribute__((weak));
+
 static int version(void) { return getenv("FAKE_NCCL_VERSION") ? atoi(getenv("FAKE_NCCL_VERSION")) : 22809; }
 
 API(ncclGetVersion, (int* out)) {
@@ -35,6 +37,7 @@ static struct ncclComm* make(uint64_t id, int size, int rank, int blocking) {
   c->size = size;
   c->rank = rank;
   c->blocking = blocking;
+  c->device = fake_cuda_device ? fake_cuda_device() : 0;
   c->shared = attach(id);
   open_call_log(rank);
   fake_profiler_init(&c->profiler, version(), id, size, rank);
@@ -71,10 +74,12 @@ API(ncclCommInitRankScalable, (ncclComm_t * comm, int size, int rank, int count,
   return count < 1 ? 4 : init_rank(comm, size, &ids[0], rank, config);
 }
 API(ncclCommInitAll, (ncclComm_t * comms, int count, const int* devices)) {
-  (void)devices;
   ncclUniqueId id;
   make_id(&id);
-  for (int i = 0; i < count; ++i) comms[i] = make(id_of(&id), count, i, 1);
+  for (int i = 0; i < count; ++i) {
+    comms[i] = make(id_of(&id), count, i, 1);
+    comms[i]->device = devices ? devices[i] : i;
+  }
   detach_name(id_of(&id));
   return 0;
 }

@@ -24,7 +24,7 @@ struct shared {
 
 struct ncclComm {
   uint64_t id;
-  int rank, size, blocking, children;
+  int rank, size, blocking, children, device;
   struct shared* shared;
   struct fake_profiler_comm profiler;
   pthread_t worker;

@@ -195,6 +195,34 @@ TEST_F(DeviceTest, DamagedRecordsAreLeftOut) {
   EXPECT_EQ(number("SELECT count FROM loss WHERE kind = 'torn_spool'"), 3 * 64);
 }
 
+TEST_F(DeviceTest, StreamsThatWaitFindTheRecordingOfTheEvent) {
+  const auto event = [&](DeviceKind kind, uint16_t context, uint32_t stream, uint32_t correlation, uint32_t id, uint64_t recording) {
+    DeviceRecord r = record(kind, correlation, 100, 0);
+    r.what = device_what(kind, kind == DeviceKind::kSynchronize ? 2 : 0, 0, 0, 0);
+    r.end += 1;
+    r.cuda_context = context;
+    r.stream = stream;
+    r.name = id;
+    r.graph_node = recording;
+    spool_.append_device(device_, r);
+  };
+  event(DeviceKind::kSynchronize, 1, 20, 15, 5, 0);  // told before what it waits for, as buffers come
+  event(DeviceKind::kEvent, 1, 10, 11, 5, 0);
+  event(DeviceKind::kEvent, 1, 11, 14, 5, 0);        // the same event once more: the latest counts
+  event(DeviceKind::kEvent, 1, 12, 16, 5, 0);        // after the wait
+  event(DeviceKind::kEvent, 2, 13, 14, 5, 0);        // another context's event of that number
+  event(DeviceKind::kSynchronize, 1, 21, 30, 6, 0);  // an event that nobody recorded
+  event(DeviceKind::kEvent, 2, 14, 31, 7, 900);      // numbered recordings are found across contexts
+  event(DeviceKind::kEvent, 2, 15, 32, 7, 901);
+  event(DeviceKind::kSynchronize, 1, 22, 33, 7, 900);
+  event(DeviceKind::kSynchronize, 1, 23, 34, 7, 999);
+  load();
+  EXPECT_EQ(rows("SELECT context, stream, correlation, on_context, on_stream, on_correlation FROM stream_wait ORDER BY correlation"),
+            (Rows{{"1", "20", "15", "1", "11", "14"}, {"1", "22", "33", "2", "14", "31"}}));
+  EXPECT_EQ(rows("SELECT count(*), count(graph_node) FROM gpu_event"), (Rows{{"4", "0"}}))
+      << "recording an event is nothing that a GPU does";
+}
+
 TEST_F(DeviceTest, LinksAreToldByTheirLineRate) {
   // published/links.csv: PCIe 3.0 x16 carries 15.754 GB/s in each direction.
   EXPECT_EQ(store::pcie_link("8.0 GT/s x16")->name, "PCIe 3.0 x16");

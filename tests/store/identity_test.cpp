@@ -49,6 +49,27 @@ class IdentityTest : public StoreTest {
     h.launch_size = size;
     return spool;
   }
+  /// A process of NCCL that nobody announced, with these ranks of a communicator.
+  static SpoolBuilder of_nccl(uint32_t pid, std::initializer_list<int32_t> ranks, int32_t size) {
+    SpoolBuilder spool;
+    FileHeader& h = spool.header();
+    h.begin = h.latest = {1000000, 1000000, 1000000};
+    h.world_key = 77;
+    h.pid = pid;
+    h.process_start = 5;
+    h.flags = kNcclEntered;
+    uint32_t index = 70000;
+    for (const int32_t rank : ranks) {
+      CommunicatorMeta comm = {};
+      comm.index = index++;
+      comm.uid = 99;
+      comm.size = size;
+      comm.rank = rank;
+      comm.flags = kCommNccl;
+      spool.communicator(comm, {});
+    }
+    return spool;
+  }
   void write(const SpoolBuilder& spool, const std::string& name) { spool.write(folder() / (name + ".spool")); }
   Rows processes() {
     ingest_again();
@@ -62,6 +83,20 @@ TEST_F(IdentityTest, WhoDiedInMpiInitIsTheRankThatTheLauncherAnnounced) {
   EXPECT_EQ(processes(), (Rows{{"0", "0", "3", "lost"}, {"0", "2", "3", "lost"}}));
   EXPECT_EQ(rows("SELECT kind, count, note FROM loss WHERE kind = 'missing_rank'"),
             (Rows{{"missing_rank", "1", "of 3 ranks left no spool: rank 1"}}));
+}
+
+TEST_F(IdentityTest, AProcessWithSeveralRanksOfNcclIsOneRank) {
+  write(of_nccl(1, {2, 3}, 4), "a");
+  write(of_nccl(2, {0, 1}, 4), "b");
+  EXPECT_EQ(processes(), (Rows{{"0", "1", "2", "lost"}, {"0", "0", "2", "lost"}}));
+  EXPECT_EQ(rows("SELECT comm_rank, rank FROM communicator_member"), (Rows{{"0", "0"}, {"1", "0"}, {"2", "1"}, {"3", "1"}}));
+  std::filesystem::remove(folder() / "b.spool");
+  write(of_nccl(2, {0}, 4), "b");
+  EXPECT_EQ(processes(), (Rows{{"NULL", "NULL", "NULL", "lost"}, {"NULL", "NULL", "NULL", "lost"}}))
+      << "not alike: their order would be a guess";
+  write(of_nccl(1, {1, 2}, 4), "a");
+  write(of_nccl(2, {0, 3}, 4), "b");
+  EXPECT_EQ(processes(), (Rows{{"NULL", "NULL", "NULL", "lost"}, {"NULL", "NULL", "NULL", "lost"}})) << "nor one after the other";
 }
 
 TEST_F(IdentityTest, WhoUsedAGpuIsARankWithoutMpiAndNccl) {

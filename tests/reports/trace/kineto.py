@@ -83,7 +83,7 @@ VIEWS = {
     "copies": "SELECT rank, step, layer, kind, bytes, start_ns - {0}, duration_ns, device, stream, source, destination, launch_ns - {0} FROM v_memcpy",
     "waiting of hosts for GPUs": "SELECT rank, name, start_ns - {0}, duration_ns FROM v_gpu WHERE kind IN ('sync', 'overhead')",
     "where steps of GPUs go": "SELECT rank, device, step, duration_ns, compute_ns, comm_ns, copy_ns, wait_ns, exposed_comm_ns, exposed_wait_ns, idle_ns, idle_input_ns, idle_host_ns,"
-                              " idle_launch_ns, idle_kernel_ns, idle_other_ns FROM v_gpu_part WHERE step IS NOT NULL",
+                              " idle_launch_ns, idle_kernel_ns, idle_dep_comm_ns + idle_dep_copy_ns + idle_other_ns FROM v_gpu_part WHERE step IS NOT NULL",
 }
 
 
