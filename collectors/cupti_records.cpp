@@ -60,7 +60,8 @@ Converted convert(const void* record, uint32_t version, uint32_t flags, DeviceRe
       to.bytes = r.bytes;
       to.what = device_what(DeviceKind::kMemcpy, r.copy, memory(r.source), memory(r.destination), flags);
       take_place(r, to);
-      to.name = r.destination_device;
+      // Either end may do it; with the one that does, the other end makes the pair.
+      to.name = r.destination_device != r.device ? r.destination_device : r.source_device;
       break;
     }
     case kActivityMemset: {

@@ -19,6 +19,7 @@ namespace {
 
 bool g_samples = false;  // this process is the one
 uint64_t g_next_ticks[2];
+bool g_linked = false;  // what NVLinks lead to is written
 int g_busy = 0;
 
 /// Ranks on a host as launchers number them; without a launcher every process is the first.
@@ -34,6 +35,13 @@ void write(const char* device, const HealthValue* values, size_t count) {
   SampleValue written[kMaxHealthValues];
   for (size_t i = 0; i < count; ++i) written[i] = {values[i].value, intern_name(values[i].name, strlen(values[i].name)), 0};
   write_sample(meta, written);
+}
+
+void write_nvlinks(const Nvlinks& links) {
+  char key[64], value[96];
+  snprintf(key, sizeof key, "nvlink.%.40s", links.bus);
+  snprintf(value, sizeof value, "%.40s x%u version %u %u MB/s", links.peer, links.links, links.version, links.mbps);
+  write_fact(key, value);
 }
 
 /// From the clocks' reading, on a thread of the job.
@@ -54,6 +62,8 @@ void sample_node(bool gpus) {
     g_next_ticks[gpus] = now + (age / 4096 > second ? age / 4096 : second) * 9 / 10;
     if (gpus) {
       read_gpus(write);
+      if (!g_linked) read_nvlinks(write_nvlinks);
+      g_linked = true;
     } else {
       read_network("/sys", write);
     }
@@ -65,6 +75,7 @@ void sample_node(bool gpus) {
 void start_node_health() {
   g_samples = collector_wanted("node") && is_first_of_node();
   g_next_ticks[0] = g_next_ticks[1] = 0;
+  g_linked = false;
   g_busy = 0;
   if (!g_samples) return;
   each_clock(on_clock);

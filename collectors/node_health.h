@@ -21,6 +21,18 @@ void read_network(const char* sys, HealthSink sink);
 /// All GPUs that NVML knows. Opens it the first time; where it is not, that is all it ever does. Takes up to tens of ms per GPU.
 void read_gpus(HealthSink sink);
 
+/// What one GPU's NVLinks lead to.
+struct Nvlinks {
+  const char* bus;   ///< the GPU's, as NVML writes it: 00000000:3B:00.0
+  const char* peer;  ///< another GPU's bus, "cpu" or "switch"
+  unsigned links;    ///< that are up
+  unsigned version;  ///< NVML's number for it; 0: not known
+  unsigned mbps;     ///< line rate of each, MB/s in one direction; 0: not known
+};
+using NvlinkSink = void (*)(const Nvlinks& links);
+/// Once, after read_gpus().
+void read_nvlinks(NvlinkSink sink);
+
 /// One sample of the whole node, if this process is the one of its node that takes them and a second is over. From a thread that may wait
 /// `gpus` is true: NVML takes its time.
 void sample_node(bool gpus);

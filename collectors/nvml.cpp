@@ -39,6 +39,10 @@ static_assert(sizeof(FieldValue) == 40);
 constexpr int kClockSm = 1, kClockMemory = 2, kTemperatureGpu = 0, kPcieSent = 0, kPcieReceived = 1;
 constexpr unsigned kNvlinkSent = 138, kNvlinkReceived = 139;  // KiB since the driver was loaded
 constexpr unsigned kAllLinks = ~0u;
+constexpr unsigned kNvlinkSpeed = 164, kNvlinkCommonSpeed = 90;  // MB/s: of the link that is asked for, of all
+constexpr unsigned kMaxLinks = 32;                               // 18 so far
+constexpr unsigned kPeers = 16;
+enum RemoteType : int { kRemoteGpu = 0, kRemoteCpu = 1, kRemoteSwitch = 2 };
 constexpr unsigned kMaxDevices = 32;
 
 struct Nvml {
@@ -55,6 +59,10 @@ struct Nvml {
   int (*utilization)(Device, Utilization*);
   int (*pcie)(Device, int, unsigned*);
   int (*fields)(Device, int, FieldValue*);
+  int (*link_state)(Device, unsigned, int*);
+  int (*link_version)(Device, unsigned, unsigned*);
+  int (*link_remote_type)(Device, unsigned, int*);
+  int (*link_remote)(Device, unsigned, PciInfo*);
   unsigned devices;
   Device device[kMaxDevices];
   char name[kMaxDevices][40];
@@ -84,6 +92,10 @@ void open_nvml() {
   find(library, "nvmlDeviceGetUtilizationRates", n.utilization);
   find(library, "nvmlDeviceGetPcieThroughput", n.pcie);
   find(library, "nvmlDeviceGetFieldValues", n.fields);
+  find(library, "nvmlDeviceGetNvLinkState", n.link_state);
+  find(library, "nvmlDeviceGetNvLinkVersion", n.link_version);
+  find(library, "nvmlDeviceGetNvLinkRemoteDeviceType", n.link_remote_type);
+  find(library, "nvmlDeviceGetNvLinkRemotePciInfo_v2", n.link_remote);
   unsigned count = 0;
   if (!n.init || !n.count || !n.handle || n.init() != 0 || n.count(&count) != 0) return;
   for (unsigned i = 0; i < count && i < kMaxDevices; ++i) {
@@ -144,7 +156,60 @@ void read_gpu(Device device, Values& values) {
   if (fields[1].result == 0) values.add("nvlink_rx_bytes", static_cast<double>(fields[1].value.u) * 1024);
 }
 
+unsigned field(Device device, unsigned id, unsigned scope) {
+  FieldValue value = {};
+  value.field = id;
+  value.scope = scope;
+  const bool known = g_nvml.fields && g_nvml.fields(device, 1, &value) == 0 && value.result == 0;
+  return known ? static_cast<unsigned>(value.value.u) : 0;
+}
+
+/// What is at the other end. False: nothing that has a name.
+bool name_remote(Device device, unsigned link, char* name, size_t bytes) {
+  const Nvml& n = g_nvml;
+  int type = -1;
+  if (!n.link_remote_type || n.link_remote_type(device, link, &type) != 0) return false;
+  PciInfo info = {};
+  if (type == kRemoteGpu && n.link_remote && n.link_remote(device, link, &info) == 0) {
+    snprintf(name, bytes, "%.31s", info.bus_id);
+  } else if (type == kRemoteCpu || type == kRemoteSwitch) {
+    snprintf(name, bytes, "%s", type == kRemoteCpu ? "cpu" : "switch");
+  } else {
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
+
+void read_nvlinks(NvlinkSink sink) {
+  const Nvml& n = g_nvml;
+  for (unsigned i = 0; i < n.devices && n.link_state; ++i) {
+    const Device device = n.device[i];
+    const unsigned common_mbps = field(device, kNvlinkCommonSpeed, 0);
+    char names[kPeers][32];
+    Nvlinks peers[kPeers];
+    unsigned count = 0;
+    for (unsigned link = 0; link < kMaxLinks; ++link) {
+      int up = 0;
+      char name[32];
+      if (n.link_state(device, link, &up) != 0) break;  // there are no more
+      if (up != 1 || !name_remote(device, link, name, sizeof name)) continue;
+      unsigned p = 0;
+      while (p < count && strcmp(names[p], name) != 0) ++p;
+      if (p == kPeers) continue;
+      if (p == count) {
+        memcpy(names[p], name, sizeof name);
+        unsigned version = 0;
+        if (!n.link_version || n.link_version(device, link, &version) != 0) version = 0;
+        const unsigned mbps = field(device, kNvlinkSpeed, link);
+        peers[count++] = {n.name[i] + sizeof "gpu", names[p], 0, version, mbps ? mbps : common_mbps};
+      }
+      ++peers[p].links;
+    }
+    for (unsigned p = 0; p < count; ++p) sink(peers[p]);
+  }
+}
 
 void read_gpus(HealthSink sink) {
   if (!g_nvml.tried) open_nvml();

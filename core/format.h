@@ -295,7 +295,7 @@ struct DeviceRecord {
   uint16_t cuda_context;  ///< CUPTI's id
   uint32_t stream;        ///< CUPTI's id; of memsets, copies and kernels also the legacy default stream has one
   uint32_t correlation;   ///< of the launch; of all nodes of a graph that of cudaGraphLaunch
-  uint32_t name;          ///< kernels: string id. peer copies: the device that receives
+  uint32_t name;          ///< kernels: string id. peer copies: the other device
   uint32_t context;       ///< ContextMeta::id; kContextOfLaunch: where the launch with this correlation was made
   uint32_t comm;          ///< collectives: CommunicatorMeta::index. kNoComm: as the launch says
   uint32_t sequence;      ///< collectives: number on the communicator

@@ -81,7 +81,7 @@ Table gpu_layers_table(const RunView& run) {
 
 Table links_table(const RunView& run) {
   Table table{.id = "links",
-              .caption = "Copies of GPUs: what they carried, and what the link to the host could in that direction",
+              .caption = "Copies of GPUs: what they carried, and what the link could in that direction",
               .columns = {{"time_ns", "Time", Unit::kDuration},
                           {"calls", "Calls", Unit::kCount},
                           {"bytes", "Bytes", Unit::kBytes},
@@ -103,13 +103,14 @@ Table links_table(const RunView& run) {
     const int64_t time_ns = row.integer(3), bytes = row.integer(5);
     const double per_second = time_ns > 0 ? static_cast<double>(bytes) * 1e9 / static_cast<double>(time_ns) : 0;
     const std::string kind = row.text(0);
-    const char* why = kind == "HtoD" || kind == "DtoH" || kind == "HtoA" || kind == "AtoH" ? "NO_DATA" : "NOT_APPLICABLE";
+    const bool of_host = kind == "HtoD" || kind == "DtoH" || kind == "HtoA" || kind == "AtoH";
+    const char* why = of_host || kind == "PtoP" ? "NO_DATA" : "NOT_APPLICABLE";
     pageable = pageable || row.text(1) == "pageable";
     table.rows.push_back({Value::duration_ns(time_ns), Value::count(row.integer(4)), Value::bytes(bytes),
                           time_ns > 0 ? Value::bandwidth(per_second) : Value::absent(Unit::kBandwidth, "ZERO_DENOM"),
                           row.is_null(6) ? Value::absent(Unit::kBandwidth, why) : Value::bandwidth(row.real(6)),
                           row.is_null(6) || time_ns == 0 ? Value::absent(Unit::kRatio, why) : Value::ratio(per_second / row.real(6)),
-                          text_or_absent(row, 1, why), text_or_absent(row, 2, why), Value::text(kind)});
+                          text_or_absent(row, 1, of_host ? "NO_DATA" : "NOT_APPLICABLE"), text_or_absent(row, 2, why), Value::text(kind)});
   }
   if (pageable) table.note = "pageable: the driver copies through a buffer of its own; pinned memory (cudaMallocHost) avoids that";
   return table;

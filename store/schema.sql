@@ -301,7 +301,7 @@ CREATE TABLE gpu_event (
   copy TEXT,                  -- memcpy: HtoD, DtoH, DtoD, PtoP, HtoH, ... (A: array)
   source TEXT,                -- memcpy: pageable, pinned, device, array, managed; NULL: not known
   destination TEXT,           -- memcpy, memset: likewise
-  peer_device INTEGER,        -- memcpy PtoP: the device that receives
+  peer_device INTEGER,        -- memcpy PtoP: the other device: that receives, or, if this one does, that sends
   correlation INTEGER NOT NULL,  -- CUPTI's number of the launching call; 0: none
   graph_node INTEGER,         -- node of a CUDA graph; NULL: none
   comm INTEGER,               -- communicator.id of the NCCL collective that it carries out; NULL: none
@@ -310,6 +310,16 @@ CREATE TABLE gpu_event (
   launch_duration_ns INTEGER,  -- and left
   comm_rank INTEGER           -- rank on comm that this was done for: a process may have several; NULL: no comm, or not known
 );
+
+-- NVLinks of a host's GPUs, as NVML told the process of it that samples the node.
+CREATE TABLE nvlink (
+  host INTEGER NOT NULL,  -- host.id
+  bus TEXT NOT NULL,      -- gpu.bus
+  peer TEXT NOT NULL,     -- where the links lead to: another gpu.bus, cpu, or switch (of which all GPUs of the host hang on the same ones)
+  link TEXT NOT NULL,     -- NVLink 4.0 x18: version, and how many are up
+  link_bytes_per_second REAL,  -- what they carry together in each direction: 20 GB/s each of NVLink 1, 25 of 2 to 4, 50 of 5; NULL: not known
+  PRIMARY KEY (host, bus, peer)
+) WITHOUT ROWID;
 
 -- Streams that wait for others (cudaStreamWaitEvent): what was given to `stream` after the call `correlation` begins no earlier than what had been given to `on_stream`
 -- before `on_correlation`, the call that recorded the event, is done.
@@ -737,15 +747,20 @@ SELECT p.world, p.rank, g.step, r.layer, CASE g.kind WHEN 1 THEN 'kernel' WHEN 2
 FROM gpu_event g JOIN process p ON p.id = g.process JOIN region r ON r.id = g.region JOIN gpu_name n ON n.id = g.name;
 
 -- What copies of each rank's GPUs carried, by direction and by the host's memory: pageable memory is copied twice. The peak is that of one direction of the
--- link to the host; of copies that do not cross it there is none.
+-- link: to the host NVLink where that leads there, else PCIe; to another GPU NVLink, direct or through a switch, where NVML told of it; of other copies there is none.
 CREATE VIEW v_link AS
-SELECT p.world, p.rank, g.device, g.copy AS kind, CASE WHEN g.copy IN ('HtoD', 'HtoA') THEN g.source WHEN g.copy IN ('DtoH', 'AtoH') THEN g.destination END AS memory, count(*) AS calls,
-       sum(g.bytes) AS bytes, sum(g.duration_ns) AS time_ns, sum(g.bytes) * 1e9 / nullif(sum(g.duration_ns), 0) AS bytes_per_second, u.link,
-       u.link_bytes_per_second AS peak_bytes_per_second, sum(g.bytes) * 1e9 / nullif(sum(g.duration_ns), 0) / u.link_bytes_per_second AS peak_ratio
-FROM gpu_event g JOIN process p ON p.id = g.process
-     LEFT JOIN gpu u ON u.process = g.process AND u.device = g.device AND g.copy IN ('HtoD', 'HtoA', 'DtoH', 'AtoH')
-WHERE g.kind = 2
-GROUP BY p.world, p.rank, p.id, g.device, g.copy, 5;
+SELECT p.world, p.rank, c.device, c.kind, c.memory, c.calls, c.bytes, c.time_ns, c.bytes * 1e9 / nullif(c.time_ns, 0) AS bytes_per_second,
+       coalesce(n.link, s.link, CASE WHEN c.to_host THEN u.link END) AS link,
+       coalesce(n.link_bytes_per_second, min(s.link_bytes_per_second, t.link_bytes_per_second), CASE WHEN c.to_host AND n.link IS NULL THEN u.link_bytes_per_second END) AS peak_bytes_per_second,
+       c.bytes * 1e9 / nullif(c.time_ns, 0) / coalesce(n.link_bytes_per_second, min(s.link_bytes_per_second, t.link_bytes_per_second),
+                                                       CASE WHEN c.to_host AND n.link IS NULL THEN u.link_bytes_per_second END) AS peak_ratio, c.peer_device
+FROM (SELECT process, device, copy AS kind, CASE WHEN copy IN ('HtoD', 'HtoA') THEN source WHEN copy IN ('DtoH', 'AtoH') THEN destination END AS memory, peer_device,
+             coalesce(copy IN ('HtoD', 'HtoA', 'DtoH', 'AtoH'), 0) AS to_host, count(*) AS calls, sum(bytes) AS bytes, sum(duration_ns) AS time_ns
+      FROM gpu_event WHERE kind = 2 GROUP BY process, device, copy, 4, peer_device) c JOIN process p ON p.id = c.process
+     LEFT JOIN gpu u ON u.process = c.process AND u.device = c.device LEFT JOIN gpu w ON w.process = c.process AND w.device = c.peer_device
+     LEFT JOIN nvlink n ON n.host = p.host AND n.bus = u.bus AND n.peer = CASE WHEN c.to_host THEN 'cpu' ELSE w.bus END
+     LEFT JOIN nvlink t ON t.host = p.host AND t.bus = w.bus AND t.peer = 'switch'
+     LEFT JOIN nvlink s ON s.host = p.host AND s.bus = u.bus AND s.peer = 'switch' AND t.bus IS NOT NULL;
 
 -- What GPUs did for each layer of each rank, over the events that the window kept: sums over kernels and copies, which may run side by side.
 CREATE VIEW v_gpu_layer AS

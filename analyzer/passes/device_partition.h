@@ -36,9 +36,9 @@ struct Awaited {
 struct DeviceOperation {
   Interval interval;
   DeviceClass device_class = DeviceClass::kCompute;
-  std::optional<int64_t> launch_ns;  ///< its launching call was entered
-  std::optional<int64_t> wait_ns;    ///< collectives: waiting for other ranks, the first part of the interval; unset: not known
-  std::optional<Awaited> awaits;     ///< the last one that its stream was told to wait for
+  std::optional<int64_t> launch_ns;    ///< its launching call was entered
+  std::optional<int64_t> wait_ns;      ///< collectives: waiting for other ranks, the first part of the interval; unset: not known
+  std::optional<Awaited> awaits = {};  ///< the last one that its stream was told to wait for
 };
 
 struct DevicePartition {

@@ -1,4 +1,5 @@
-// What the driver says of a process's GPUs: facts gpu.N.* into table gpu.
+// What the driver says of a process's GPUs: facts gpu.N.* into table gpu, and what NVML says of their NVLinks: facts nvlink.BUS into
+// nvlink.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -19,6 +20,9 @@ struct Link {
 /// From "8.0 GT/s x16", as Linux tells the speed and width of a PCI link; nothing if it is not that.
 std::optional<Link> pcie_link(std::string_view text);
 
-void write_gpus(SQLite::Database& db, const ProcessTables& tables);
+/// `count` NVLinks of NVML's `version` (0: not known) at a line rate of `mbps` MB/s (0: not known). A rate of 0: not known.
+Link nvlink(unsigned count, unsigned version, unsigned mbps);
+
+void write_gpus(SQLite::Database& db, int64_t host, const ProcessTables& tables);
 
 }  // namespace ddl::store

@@ -280,7 +280,7 @@ uint64_t load_process(SQLite::Database& db, SpoolTable& spool_table, RunTables& 
   const uint64_t device_ticks = load_device(db, run, reader, stream, timeline, tables, skips);
   run.nccl.read(db, run, stream, timeline, tables);
 
-  write_gpus(db, tables);
+  write_gpus(db, host, tables);
   write_counters(db, tables);
   write_samples(db, tables);
   write_process(db, run, scan, reader, host, std::max(timeline.newest_ticks, device_ticks), tables);

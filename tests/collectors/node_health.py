@@ -45,9 +45,27 @@ def gpus(folder):
               f"GPUs are {found}")
 
 
+def links(folder):
+    """The peak of copies is that of the link which they take, in one direction."""
+    for fabric, known in (("pair", {"HtoD": ("NVLink 2.0 x2", 50e9), "DtoH": ("NVLink 2.0 x2", 50e9), "PtoP": ("NVLink 2.0 x4", 100e9)}),
+                          ("switch", {"HtoD": (None, None), "DtoH": (None, None), "PtoP": ("NVLink 4.0 x6", 150e9)}),
+                          ("none", {"HtoD": (None, None), "DtoH": (None, None), "PtoP": (None, None)})):
+        run_dir = folder / f"{fabric}.ddl"
+        job.run([GPU_JOB, 4000], check_rc=0, LD_PRELOAD=job.LIBRARY, DDL_OUT=run_dir, LD_LIBRARY_PATH=DOUBLES, FAKE_CUDA_CLOCK="virtual", DDL_CLOCK="monotonic",
+                FAKE_NVML_FABRIC=fabric, FAKE_NVML_CUDA_BUS=1)
+        found = {r["kind"]: (r["link"], r["peak_bytes_per_second"]) for r in job.store(run_dir).execute("SELECT * FROM v_link WHERE device = 0")}
+        job.check(found == known, f"{fabric}: {found}, not {known}")
+        if fabric == "pair":  # 100 ns of 1000 bytes to the other GPU, 20 us of 200000 bytes from the host
+            rows = {r["kind"]: r["peak_ratio"] for r in job.store(run_dir).execute("SELECT * FROM v_link")}
+            job.check(abs(rows["PtoP"] - 0.1) < 1e-9 and abs(rows["HtoD"] - 0.2) < 1e-9 and abs(rows["DtoH"] - 0.1) < 1e-9, f"of the peak: {rows}")
+            printed = job.report(run_dir, "links").stdout
+            line = next(line for line in printed.splitlines() if line.endswith("PtoP"))
+            job.check("100GB/s" in line and "NVLink 2.0 x4" in line and "10.0%" in line, f"links: {printed}")
+
+
 def not_wanted(folder):
     job.run([job.TRAIN, "--steps", 1], check_rc=0, LD_PRELOAD=job.LIBRARY, DDL_OUT=folder / "c.ddl", DDL_COLLECTORS="mpi")
     job.check(job.store(folder / "c.ddl").execute("SELECT count(*) FROM node_sample").fetchone()[0] == 0, "samples without the collector")
 
 
-job.main(network, gpus, not_wanted)
+job.main(network, gpus, links, not_wanted)

@@ -81,5 +81,29 @@ TEST(NodeHealth, GpusAsNvmlTellsThem) {
   EXPECT_EQ(g_seen, expected);
 }
 
+TEST(NodeHealth, NvlinksAsNvmlTellsThem) {
+  static std::map<std::string, std::string> links;
+  links.clear();
+  read_gpus(see);
+  const auto note = [](const Nvlinks& l) {
+    links[std::string(l.bus) + " to " + l.peer] =
+        std::to_string(l.links) + ", " + std::to_string(l.version) + ", " + std::to_string(l.mbps);
+  };
+  read_nvlinks(note);
+  EXPECT_EQ(links, (std::map<std::string, std::string>{{"00000000:3B:00.0 to 00000000:5E:00.0", "4, 2, 25781"},
+                                                       {"00000000:3B:00.0 to cpu", "2, 2, 25781"},
+                                                       {"00000000:5E:00.0 to 00000000:3B:00.0", "4, 2, 25781"}}));
+  links.clear();
+  setenv("FAKE_NVML_FABRIC", "switch", 1);
+  read_nvlinks(note);
+  EXPECT_EQ(links, (std::map<std::string, std::string>{{"00000000:3B:00.0 to switch", "6, 7, 26562"},
+                                                       {"00000000:5E:00.0 to switch", "6, 7, 26562"}}));
+  links.clear();
+  setenv("FAKE_NVML_FABRIC", "none", 1);
+  read_nvlinks(note);
+  EXPECT_TRUE(links.empty());
+  unsetenv("FAKE_NVML_FABRIC");
+}
+
 }  // namespace
 }  // namespace ddl

@@ -1,4 +1,7 @@
-/* NVML with two GPUs whose health is known. The second lets nobody see its power, as in a container, and is throttled by heat. */
+/* NVML with two GPUs whose health is known. The second lets nobody see its power, as in a container, and is throttled by heat. Four NVLinks
+ * of version 2 join them, two more of the first lead to the host, as on POWER9. FAKE_NVML_FABRIC=switch: six each of version 4 lead to a
+ * switch, and the driver calls them 5; none: there are no NVLinks. FAKE_NVML_CUDA_BUS=1: the GPUs are those of the double of libcuda. */
+#include <stdlib.h>
 #include <string.h>
 
 #define PUBLIC __attribute__((visibility("default")))
@@ -25,9 +28,36 @@ struct pci {
   unsigned numbers[5];
   char bus[32];
 };
-PUBLIC int nvmlDeviceGetPciInfo_v3(void* device, struct pci* info) {
-  strcpy(info->bus, number(device) ? "00000000:5E:00.0" : "00000000:3B:00.0");
+static void put_bus(int i, struct pci* info) {
+  if (getenv("FAKE_NVML_CUDA_BUS"))
+    strcpy(info->bus, i ? "0000FFFF:AB:00.1" : "0000FFFF:AB:00.0");
+  else
+    strcpy(info->bus, i ? "00000000:5E:00.0" : "00000000:3B:00.0");
+}
+PUBLIC int nvmlDeviceGetPciInfo_v3(void* device, struct pci* info) { return put_bus(number(device), info), kOk; }
+
+static int fabric_is(const char* what) {
+  const char* fabric = getenv("FAKE_NVML_FABRIC");
+  return fabric && strcmp(fabric, what) == 0;
+}
+PUBLIC int nvmlDeviceGetNvLinkState(void* device, unsigned link, int* up) {
+  if (link >= 6 || fabric_is("none")) return kInvalid;
+  *up = fabric_is("switch") || link < 4 || number(device) == 0;
   return kOk;
+}
+PUBLIC int nvmlDeviceGetNvLinkVersion(void* device, unsigned link, unsigned* version) {
+  (void)device, (void)link;
+  *version = fabric_is("switch") ? 7 : 2;
+  return kOk;
+}
+PUBLIC int nvmlDeviceGetNvLinkRemoteDeviceType(void* device, unsigned link, int* type) {
+  (void)device;
+  *type = fabric_is("switch") ? 2 : link < 4 ? 0 : 1;
+  return kOk;
+}
+PUBLIC int nvmlDeviceGetNvLinkRemotePciInfo_v2(void* device, unsigned link, struct pci* info) {
+  (void)link;
+  return put_bus(!number(device), info), kOk;
 }
 PUBLIC int nvmlDeviceGetClockInfo(void* device, int type, unsigned* mhz) {
   *mhz = type == 1 ? (number(device) ? 1005 : 1980) : 2619;
@@ -73,6 +103,11 @@ struct field {
 };
 PUBLIC int nvmlDeviceGetFieldValues(void* device, int count, struct field* fields) {
   for (int i = 0; i < count; ++i) {
+    if (fields[i].id == 164 && fields[i].scope < 6 && !fabric_is("none")) {
+      fields[i].result = kOk;
+      fields[i].value = fabric_is("switch") ? 26562 : 25781;
+      continue;
+    }
     fields[i].result = number(device) == 0 && (fields[i].id == 138 || fields[i].id == 139) && fields[i].scope == ~0u ? kOk : kNotSupported;
     fields[i].value = fields[i].id == 138 ? 3 : 5;
   }

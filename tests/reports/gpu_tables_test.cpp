@@ -20,7 +20,7 @@ class GpuTables : public ::testing::Test {
         std::to_string(kind) + ", " + std::to_string(name) + ", 0, 1, 7, 3, 0, " + std::to_string(duration_ns) + ", 0, " + rest + ")");
   }
   std::vector<std::string> lines(const char* section) {
-    std::istringstream text(render_text(build_section(view_, section), {.width = 160, .color = false}));
+    std::istringstream text(render_text(build_section(view_, section), {.width = 200, .color = false}));
     std::vector<std::string> found;
     for (std::string line; std::getline(text, line);) found.push_back(line);
     return found;

@@ -230,6 +230,20 @@ TEST_F(DeviceTest, LinksAreToldByTheirLineRate) {
   EXPECT_NEAR(store::pcie_link("2.5 GT/s x1")->bytes_per_second, 0.25e9, 1);
   EXPECT_NEAR(store::pcie_link("32.0 GT/s x16")->bytes_per_second, 63.015e9, 5e5);
   for (const char* text : {"", "Unknown x16", "7.0 GT/s x16", "8.0 GT/s x0", "8.0 GT/s x99"}) EXPECT_FALSE(store::pcie_link(text)) << text;
+  // Likewise NVLink 1.0 of P100 with 4 links 80, NVLink 2.0 of V100 with 6 links 150. Others as NVIDIA prints them for A100, H100, B200,
+  // half of the sum of both directions.
+  EXPECT_EQ(store::nvlink(4, 1, 0).bytes_per_second, 80e9);
+  EXPECT_EQ(store::nvlink(6, 2, 25781).bytes_per_second, 150e9);
+  EXPECT_EQ(store::nvlink(12, 4, 0).bytes_per_second, 300e9);
+  EXPECT_EQ(store::nvlink(18, 6, 26562).bytes_per_second, 450e9);
+  EXPECT_EQ(store::nvlink(18, 7, 53125).bytes_per_second, 900e9);
+  EXPECT_EQ(store::nvlink(18, 7, 26562).name, "NVLink 4.0 x18") << "what some drivers call 5.0 on an H100";
+  EXPECT_EQ(store::nvlink(18, 7, 26562).bytes_per_second, 450e9);
+  EXPECT_EQ(store::nvlink(2, 99, 0).bytes_per_second, 0) << "not known";
+  EXPECT_EQ(store::nvlink(2, 99, 0).name, "NVLink x2");
+  spool_.fact("nvlink.00000000:3B:00.0", "0000ABCD:5E:00.0 x4 version 2 25781 MB/s");
+  spool_.fact("nvlink.00000000:3B:00.0", "cpu x2 version 0 0 MB/s");
+  spool_.fact("nvlink.00000000:3B:00.0", "damaged");
   spool_.fact("gpu.0.name", "NVIDIA H200");
   spool_.fact("gpu.0.link", "8.0 GT/s x4");
   spool_.fact("gpu.1.bus", "0000:3b:00.0");
@@ -237,6 +251,8 @@ TEST_F(DeviceTest, LinksAreToldByTheirLineRate) {
   load();
   EXPECT_EQ(rows("SELECT device, name, bus, link, CAST(link_bytes_per_second AS INTEGER) FROM gpu"),
             (Rows{{"0", "NVIDIA H200", "NULL", "PCIe 3.0 x4", "3938461538"}, {"1", "NULL", "0000:3b:00.0", "NULL", "NULL"}}));
+  EXPECT_EQ(rows("SELECT bus, peer, link, CAST(link_bytes_per_second AS INTEGER) FROM nvlink"),
+            (Rows{{"0000:3b:00.0", "abcd:5e:00.0", "NVLink 2.0 x4", "100000000000"}, {"0000:3b:00.0", "cpu", "NVLink x2", "NULL"}}));
 }
 
 TEST_F(DeviceTest, KernelsAreToldApartByTheirNames) {
