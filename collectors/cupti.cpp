@@ -307,11 +307,12 @@ void* read_and_flush(void*) {
 void start_thread() {
   using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
   const auto create = reinterpret_cast<Create>(dlsym(RTLD_DEFAULT, "pthread_create"));
+  const auto detach = reinterpret_cast<int (*)(pthread_t)>(dlsym(RTLD_DEFAULT, "pthread_detach"));
   sigset_t all, before;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, &before);  // the job's signals are for its own threads
   pthread_t thread;
-  if (create) create(&thread, nullptr, read_and_flush, nullptr);
+  if (create && create(&thread, nullptr, read_and_flush, nullptr) == 0 && detach) detach(thread);
   sigprocmask(SIG_SETMASK, &before, nullptr);
 }
 

@@ -48,7 +48,7 @@ OpenCall begin(const NvtxLibraryEvent& event) {
   }
   if (!row || t_nccl.depth > 0 || __atomic_load_n(&g_nccl_wrapped, __ATOMIC_RELAXED) || __atomic_load_n(&g_nccl_profiled, __ATOMIC_RELAXED))
     return {};
-  if (!(g_nccl_recording && g_process.active) && !start_nccl(nullptr)) return {};
+  if (!(__atomic_load_n(&g_nccl_recording, __ATOMIC_RELAXED) && g_process.active) && !start_nccl(nullptr)) return {};
   static bool said = false;
   if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
     write_fact("nccl.source", "NVTX (calls only; bytes only where they do not depend on the communicator)");

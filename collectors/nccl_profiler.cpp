@@ -342,7 +342,7 @@ void write_source(int version) {
 int init(void** context, int* mask, uint64_t id, int ranks, int rank, int version) {
   *mask = 0;
   *context = g_contexts;
-  const bool recording = (g_nccl_recording && g_process.active) || start_nccl(nullptr);
+  const bool recording = (__atomic_load_n(&g_nccl_recording, __ATOMIC_RELAXED) && g_process.active) || start_nccl(nullptr);
   const uint32_t number = __atomic_fetch_add(&g_context_count, 1, __ATOMIC_RELAXED);
   if (!recording) return kNcclSuccess;
   if (number >= kContexts) {

@@ -39,12 +39,17 @@ uint64_t mix(uint64_t hash, uint64_t value) {
   return hash ^ hash >> 31;
 }
 
-/// Probes `table` for an id for which `same(id)` holds. Returns the slot; the id in it is 0 if there is none yet.
+struct Probed {
+  uint32_t* slot;
+  uint32_t id;  ///< 0: there is none yet, and the slot is where it belongs
+};
+
+/// Probes `table` for an id for which `same(id)` holds. What is in the slot later may be another thread's, of another name.
 template <class Same>
-uint32_t* probe(uint32_t* table, uint32_t slots, uint64_t hash, Same same) {
+Probed probe(uint32_t* table, uint32_t slots, uint64_t hash, Same same) {
   for (uint32_t i = static_cast<uint32_t>(hash) & (slots - 1);; i = (i + 1) & (slots - 1)) {
     const uint32_t id = __atomic_load_n(&table[i], __ATOMIC_ACQUIRE);
-    if (id == 0 || same(id)) return &table[i];
+    if (id == 0 || same(id)) return {&table[i], id};
   }
 }
 
@@ -77,12 +82,12 @@ uint32_t intern_string(const char* text, size_t length, const char** ours) {
   for (size_t i = 0; i < length; ++i) hash = (hash ^ static_cast<unsigned char>(text[i])) * 1099511628211ull;
   hash = mix(hash, length);
   const auto same = [&](uint32_t id) { return g_strings[id].length == length && memcmp(g_strings[id].text, text, length) == 0; };
-  uint32_t id = *probe(g_string_table, 2 * kMaxStrings, hash, same);
+  uint32_t id = probe(g_string_table, 2 * kMaxStrings, hash, same).id;
   if (id == 0) {
     const Lock lock;
     if (!lock) return 0;
-    uint32_t* slot = probe(g_string_table, 2 * kMaxStrings, hash, same);
-    id = *slot;
+    const Probed free = probe(g_string_table, 2 * kMaxStrings, hash, same);
+    id = free.id;
     if (id == 0) {
       const char* mine = g_string_count + 1 < kMaxStrings ? copy(text, length) : nullptr;
       if (!mine) {
@@ -94,7 +99,7 @@ uint32_t intern_string(const char* text, size_t length, const char** ours) {
       const StringMeta meta = {id, static_cast<uint32_t>(length)};
       const Bytes parts[] = {{&meta, sizeof meta}, {mine, length}};
       write_meta(MetaKind::kString, parts, 2);
-      __atomic_store_n(slot, id, __ATOMIC_RELEASE);
+      __atomic_store_n(free.slot, id, __ATOMIC_RELEASE);
     }
   }
   if (ours) *ours = g_strings[id].text;
@@ -107,12 +112,12 @@ uint32_t intern_context(uint32_t parent, ContextKind kind, uint32_t name, uint64
     const Context& c = g_contexts[id];
     return c.parent == parent && c.kind == static_cast<uint32_t>(kind) && c.name == name && c.site == site;
   };
-  uint32_t id = *probe(g_context_table, 2 * kMaxContexts, hash, same);
+  uint32_t id = probe(g_context_table, 2 * kMaxContexts, hash, same).id;
   if (id != 0) return id;
   const Lock lock;
   if (!lock) return parent;
-  uint32_t* slot = probe(g_context_table, 2 * kMaxContexts, hash, same);
-  if (*slot != 0) return *slot;
+  const Probed free = probe(g_context_table, 2 * kMaxContexts, hash, same);
+  if (free.id != 0) return free.id;
   if (g_context_count + 1 >= kMaxContexts) {
     count_loss(kLossContexts);
     return parent;
@@ -122,7 +127,7 @@ uint32_t intern_context(uint32_t parent, ContextKind kind, uint32_t name, uint64
   const ContextMeta meta = {id, parent, static_cast<uint32_t>(kind), name, site};
   const Bytes parts[] = {{&meta, sizeof meta}};
   write_meta(MetaKind::kContext, parts, 1);
-  __atomic_store_n(slot, id, __ATOMIC_RELEASE);
+  __atomic_store_n(free.slot, id, __ATOMIC_RELEASE);
   return id;
 }
 

@@ -59,7 +59,8 @@ extern __thread NcclThread t_nccl __attribute__((tls_model("initial-exec"), visi
 bool start_nccl(const void* site);
 extern bool g_nccl_recording __attribute__((visibility("hidden")));
 inline bool records_nccl(const void* site) {
-  return t_nccl.depth == 0 && ((__builtin_expect(g_nccl_recording && g_process.active, 1)) || start_nccl(site));
+  const bool recording = __atomic_load_n(&g_nccl_recording, __ATOMIC_RELAXED);
+  return t_nccl.depth == 0 && ((__builtin_expect(recording && g_process.active, 1)) || start_nccl(site));
 }
 
 /// Never NULL. Asks NCCL for what is not known of it yet: for calls whose communicator must be ready.

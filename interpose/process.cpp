@@ -43,7 +43,7 @@ char g_text[2][kTextBytes];  // of whoever starts: stacks may be small
 
 /// Daemons and sandboxes clear their environment. It held LD_PRELOAD, or we would not be here.
 void find_first_environment() {
-  if (g_first_environment || getenv("LD_PRELOAD")) return;
+  if (__atomic_load_n(&g_first_environment, __ATOMIC_RELAXED) || getenv("LD_PRELOAD")) return;
   const int fd = open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return;
   char* text = static_cast<char*>(internal::take_pages(kFirstEnvironmentBytes));
@@ -52,7 +52,7 @@ void find_first_environment() {
   while (text && used + 2 < kFirstEnvironmentBytes && (got = read(fd, text + used, kFirstEnvironmentBytes - 2 - used)) > 0)
     used += static_cast<size_t>(got);
   close(fd);
-  g_first_environment = text;
+  __atomic_store_n(&g_first_environment, text, __ATOMIC_RELEASE);  // of two threads that come at once either's will do
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ void find_first_environment() {
 const char* setting(const char* name) {
   const char* value = getenv(name);
   const size_t length = strlen(name);
-  for (const char* entry = g_first_environment; !value && entry && *entry; entry += strlen(entry) + 1) {
+  for (const char* entry = __atomic_load_n(&g_first_environment, __ATOMIC_ACQUIRE); !value && entry && *entry; entry += strlen(entry) + 1) {
     if (strncmp(entry, name, length) == 0 && entry[length] == '=') value = entry + length + 1;
   }
   return value && value[0] ? value : nullptr;

@@ -144,9 +144,38 @@ static void hoard(void) {
   }
 }
 
+/* A buffer of the tool's; under the lock, but not while the tool is asked, so that several threads may be at it. 0: it gives none. */
+static int take_buffer(unsigned bytes) {
+  static struct buffer spares[64];
+  static int spare_count;
+  struct buffer fresh = {0};
+  if (spare_count > 0) {
+    fresh = spares[--spare_count];
+  } else {
+    size_t records = 0;
+    pthread_mutex_unlock(&lock);
+    requested(&fresh.bytes, &fresh.size, &records);
+    pthread_mutex_lock(&lock);
+    if (!fresh.bytes || fresh.size < bytes) return 0;
+  }
+  if (current.bytes && spare_count < 64) {
+    spares[spare_count++] = fresh;
+    return 1;
+  }
+  memset(fresh.bytes, 0, fresh.size < 4096 ? fresh.size : 4096);
+  current = fresh;
+  ++completed_count;
+  return 1;
+}
+
 static uint8_t* room(unsigned bytes) { /* under the lock; NULL: dropped */
   size_t limit = (size_t)fake_cuda_number("FAKE_CUPTI_BUFFER", 1 << 30);
-  if (current.bytes && (current.used + bytes > current.size || current.used + bytes > limit)) {
+  while (!current.bytes || current.used + bytes > current.size || current.used + bytes > limit) {
+    if (!current.bytes) {
+      if (take_buffer(bytes)) continue;
+      ++dropped;
+      return NULL;
+    }
     struct buffer full = current;
     current.bytes = NULL;
     if (knob("FAKE_CUPTI_LATE") && held_count < 1024) {
@@ -156,20 +185,6 @@ static uint8_t* room(unsigned bytes) { /* under the lock; NULL: dropped */
       give_back(full);
       pthread_mutex_lock(&lock);
     }
-  }
-  if (!current.bytes) {
-    struct buffer fresh = {0};
-    size_t records = 0;
-    pthread_mutex_unlock(&lock);
-    requested(&fresh.bytes, &fresh.size, &records);
-    pthread_mutex_lock(&lock);
-    if (!fresh.bytes || fresh.size < bytes) {
-      ++dropped;
-      return NULL;
-    }
-    memset(fresh.bytes, 0, fresh.size < 4096 ? fresh.size : 4096);
-    current = fresh;
-    ++completed_count;
   }
   uint8_t* at = current.bytes + current.used;
   memset(at, 0xEE, bytes); /* what a reader does not know must not matter */
