@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -379,6 +380,39 @@ TEST_F(RecorderTest, ManyThreadsAtOnceLoseNothing) {
   uint64_t calls = 0;
   for (const Record& r : records(reader)) calls += record_kind(r.word) == RecordKind::kCall;
   EXPECT_EQ(calls, kThreads * kCalls);
+}
+
+TEST_F(RecorderTest, ThreadsThatMeetANameAtOnceAgreeOnIt) {
+  constexpr int kThreads = 4, kNames = 4000;
+  record([] {
+    std::vector<std::vector<uint32_t>> met(kThreads);
+    std::atomic<int> starting = kThreads;
+    std::vector<std::thread> threads;
+    for (std::vector<uint32_t>& ids : met) {
+      threads.emplace_back([&] {
+        for (--starting; starting != 0;) std::this_thread::yield();
+        for (int i = 0; i < kNames; ++i) {
+          const std::string name = "layer" + std::to_string(i);
+          const uint32_t text = intern_name(name.data(), name.size());
+          ids.push_back(text);
+          ids.push_back(range_context(0, ContextKind::kLayer, text));
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const std::vector<uint32_t>& ids : met) {
+      if (ids != met[0]) _exit(97);
+    }
+    for (size_t i = 0; i < met[0].size(); i += 2) {
+      if (range_path(met[0][i + 1]).layer != met[0][i]) _exit(98);
+    }
+  });
+  struct Names : MetaVisitor {
+    std::map<std::string, int, std::less<>> times;
+    void on_string(uint32_t /*id*/, std::string_view text) override { ++times[std::string(text)]; }
+  } names;
+  spool().read_meta(names);
+  for (int i = 0; i < kNames; ++i) EXPECT_EQ(names.times["layer" + std::to_string(i)], 1) << i;
 }
 
 TEST_F(RecorderTest, ThreadsThatComeAndGoShareTheirSpace) {

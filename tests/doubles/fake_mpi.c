@@ -1,5 +1,6 @@
 /* An MPI library of one process for tests of the wrappers: Open MPI's symbols and layouts, messages to oneself only, and requests that are
- * given out again as soon as they are free, which is what makes threads that post and threads that complete get in each other's way.
+ * given out again as soon as they are free, which is what makes threads that post and threads that complete get in each other's way. So
+ * are communicators.
  *
  * Everything is one lock, so that a sanitizer that sees this library sees no race in it. A request is complete when it has been polled
  * `polls_until_done` times (a knob of the test); waits poll. */
@@ -23,6 +24,11 @@ struct request ompi_request_null, ompi_request_empty;
 char ompi_mpi_group_null[64];
 static char group[64];
 
+struct communicator {
+  struct communicator* next;
+  char rest[56];
+};
+
 int fake_mpi_polls_until_done = 2;
 
 #define UNDEFINED (-32766)
@@ -30,6 +36,9 @@ int fake_mpi_polls_until_done = 2;
 static struct request pool[POOL];
 static struct request* free_requests;
 static int pool_used;
+static struct communicator communicators[64];
+static struct communicator* free_communicators;
+static int communicators_used;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct request* take(int persistent, int receive, int count, int tag) {
@@ -88,6 +97,24 @@ BOTH(Comm_size, (void* comm, int* size), (comm, size), {
   *size = 1;
   return 0;
 })
+BOTH(Comm_dup, (void* comm, struct communicator** made), (comm, made), {
+  (void)comm;
+  pthread_mutex_lock(&lock);
+  *made = free_communicators ? free_communicators : &communicators[communicators_used++];
+  if (*made == free_communicators) free_communicators = (*made)->next;
+  pthread_mutex_unlock(&lock);
+  return 0;
+})
+BOTH(Comm_free, (struct communicator * *comm), (comm), {
+  pthread_mutex_lock(&lock);
+  (*comm)->next = free_communicators;
+  free_communicators = *comm;
+  pthread_mutex_unlock(&lock);
+  *comm = (struct communicator*)ompi_mpi_comm_null;
+  sched_yield(); /* as in poll_one */
+  return 0;
+})
+BOTH(Barrier, (void* comm), (comm), { return (void)comm, 0; })
 BOTH(Comm_group, (void* comm, void** g), (comm, g), {
   (void)comm;
   *g = group;

@@ -1,0 +1,171 @@
+// MPI_THREAD_MULTIPLE: threads make communicators, use them and hand them to another one that frees them, over an MPI double that gives
+// handles out again at once. Every call belongs to the communicator that its handle was at that time, and each counts its collectives
+// from 1. Meant for ThreadSanitizer as much as for its own assertions.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <atomic>
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "core/reader.h"
+
+// The double's side of MPI: handles are addresses, so void* will do.
+extern "C" {
+int MPI_Init_thread(int*, char***, int, int*);
+int MPI_Finalize();
+int MPI_Comm_dup(void*, void**);
+int MPI_Comm_free(void**);
+int MPI_Barrier(void*);
+int MPI_Isend(const void*, int, void*, int, int, void*, void**);
+int MPI_Wait(void**, void*);
+extern char ompi_mpi_comm_world[], ompi_mpi_byte[];
+}
+
+namespace ddl {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMakers = 3, kRounds = 2000;
+
+/// Barriers on the communicator of a round.
+int barriers_of(int maker, int round) { return 1 + (maker + round) % 3; }
+
+/// Communicators on their way to whoever frees them.
+class ToFree {
+ public:
+  void put(void* communicator) {
+    for (;; std::this_thread::yield()) {
+      const std::lock_guard guard(mutex_);
+      if (waiting_.size() >= 8) continue;
+      waiting_.push_back(communicator);
+      return;
+    }
+  }
+  std::optional<void*> take() {
+    const std::lock_guard guard(mutex_);
+    if (waiting_.empty()) return std::nullopt;
+    void* first = waiting_.front();
+    waiting_.pop_front();
+    return first;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<void*> waiting_;
+};
+
+struct Described : MetaVisitor {
+  std::map<uint32_t, CommunicatorMeta> communicators;
+  std::map<uint32_t, std::string> operations;
+  void on_communicator(const CommunicatorMeta& meta, std::span<const RankRun> /*runs*/) override {
+    EXPECT_TRUE(communicators.emplace(meta.index, meta).second) << meta.index;
+  }
+  void on_operation(const OperationMeta& meta, std::string_view name) override { operations[meta.op] = name; }
+};
+
+/// What happened on one communicator.
+struct Use {
+  std::set<uint32_t> barriers;  ///< their numbers
+  int requests = 0, frees = 0;
+};
+
+TEST(Threads, EveryCallBelongsToTheCommunicatorThatItsHandleWas) {
+  std::string path = fs::temp_directory_path() / "ddl-communicators-XXXXXX";
+  ASSERT_NE(mkdtemp(path.data()), nullptr);
+  setenv("DDL_OUT", path.c_str(), 1);
+  setenv("DDL_BUDGET", "off", 1);
+  int provided = 0;
+  ASSERT_EQ(MPI_Init_thread(nullptr, nullptr, 3, &provided), 0);
+
+  // A communicator of its own to duplicate: two threads may not at the same time enter collectives on one.
+  std::vector<void*> parents(kMakers);
+  for (void*& parent : parents) MPI_Comm_dup(ompi_mpi_comm_world, &parent);
+  ToFree to_free;
+  std::atomic<int> making = kMakers;
+  std::vector<std::thread> threads;
+  for (int maker = 0; maker < kMakers; ++maker) {
+    threads.emplace_back([&, maker] {
+      for (int round = 0; round < kRounds; ++round) {
+        void *made = nullptr, *request = nullptr;
+        MPI_Comm_dup(parents[static_cast<size_t>(maker)], &made);
+        MPI_Isend("", 0, ompi_mpi_byte, 0, round, made, &request);
+        for (int i = 0; i < barriers_of(maker, round); ++i) MPI_Barrier(made);
+        MPI_Wait(&request, nullptr);
+        to_free.put(made);
+      }
+      --making;
+    });
+  }
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([&] {
+      for (;;) {
+        const bool last = making == 0;
+        std::optional<void*> communicator = to_free.take();
+        if (communicator) MPI_Comm_free(&*communicator);
+        if (!communicator && last) break;
+        if (!communicator) std::this_thread::yield();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  ASSERT_EQ(MPI_Finalize(), 0);
+
+  std::optional<fs::path> spool;
+  for (const auto& entry : fs::directory_iterator(path)) spool = entry.path();
+  ASSERT_TRUE(spool);
+  const SpoolReader reader(spool->string());
+  EXPECT_EQ(reader.header().loss[kLossCommunicators], 0u);
+  Described described;
+  reader.read_meta(described);
+  std::map<uint32_t, Use> uses;
+  for (const SpoolChunk& chunk : reader.chunks(ChunkKind::kEvents)) {
+    std::vector<Record> records;
+    reader.read_records(chunk, records);
+    for (const Record& record : records) {
+      Use& use = uses[record.comm];
+      if (record_kind(record.word) == RecordKind::kRequest) ++use.requests;
+      if (record_kind(record.word) != RecordKind::kCall) continue;
+      const std::string& name = described.operations[record_op(record.word)];
+      if (name == "MPI_Barrier") use.barriers.insert(record.sequence);
+      if (name == "MPI_Comm_free") ++use.frees;
+    }
+  }
+
+  std::set<uint64_t> identities;
+  std::map<uint32_t, std::map<size_t, int>> rounds;  // by parent: how many of its duplicates saw so many barriers
+  for (const auto& [index, communicator] : described.communicators) {
+    EXPECT_TRUE(identities.insert(communicator.uid).second) << "communicator " << index << " has the identity of another";
+    if (communicator.parent <= 1) continue;  // a predefined one, or a parent
+    const Use& use = uses[index];
+    EXPECT_EQ(use.requests, 1) << index;
+    EXPECT_EQ(use.frees, 1) << index;
+    ASSERT_FALSE(use.barriers.empty()) << index;
+    EXPECT_EQ(*use.barriers.begin(), 1u) << index;
+    EXPECT_EQ(*use.barriers.rbegin(), use.barriers.size()) << index;
+    ++rounds[communicator.parent][use.barriers.size()];
+  }
+  EXPECT_EQ(described.communicators.size(), 2u + kMakers + kMakers * kRounds);
+  std::map<size_t, int> expected, all;
+  for (int maker = 0; maker < kMakers; ++maker) {
+    for (int round = 0; round < kRounds; ++round) ++expected[static_cast<size_t>(barriers_of(maker, round))];
+  }
+  EXPECT_EQ(rounds.size(), size_t{kMakers});
+  for (const auto& [parent, counts] : rounds) {
+    for (const auto& [barriers, times] : counts) all[barriers] += times;
+  }
+  EXPECT_EQ(all, expected);
+  fs::remove_all(path);
+}
+
+}  // namespace
+}  // namespace ddl
