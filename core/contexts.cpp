@@ -167,7 +167,7 @@ const CallSlot* fill_call_slot(Thread* thread, CallSlot* slot, const void* site,
   ProfileEntry* entry = profile_entry(thread, context, comm, op, payload == kAskLater ? 0 : payload_bytes(payload));
   const bool own = entry->context == context && entry->comm == comm;
   // Without an entry of its own it asks every time: that is counted.
-  *slot = {own ? site : nullptr, key, payload, entry, comm, context, outer, op};
+  *slot = {own ? caller_of(site, op) | (payload == kAskLater ? kAsksLater : 0) : 0, key, payload, entry, comm, context, outer, 0};
   return slot;
 }
 

@@ -24,6 +24,7 @@ __thread bool t_refused __attribute__((tls_model("initial-exec"))) = false;
 
 RecorderOptions g_options;
 Thread* g_threads = nullptr;
+uint16_t g_long_way = 1;  // of all threads. Guarded by the lock
 Thread* g_free_threads = nullptr;
 uint32_t g_thread_count = 0;
 uint64_t g_after_ticks, g_until_ticks;  // 0: no such bound
@@ -123,6 +124,7 @@ Thread* new_thread() {
   Thread* thread = static_cast<Thread*>(internal::take_pages(sizeof(Thread)));
   if (!thread) return nullptr;
   thread->index = g_thread_count;
+  thread->long_way = g_long_way;
   thread->log_chunk_bytes = kMinChunkBytes;
   if (internal::add_profile_table(thread, kFirstProfileEntries))
     thread->ring_chunk = internal::grow_spool(ChunkKind::kRing, kRingBytes, thread->index);
@@ -182,6 +184,7 @@ const char* activate(const RecorderOptions& options, int* error) {
   header->launch_rank = options.launch_rank;
   header->launch_size = options.launch_size;
   g_threads = g_free_threads = nullptr;
+  g_long_way = 1;
   g_thread_count = 0;
   g_log_full = false;
   g_growth_failed_ticks = 0;
@@ -246,6 +249,13 @@ Thread* attach_thread() {
   if (thread) __cxa_thread_atexit_impl(release_thread, thread, &__dso_handle);
   errno = saved_errno;
   return thread;
+}
+
+void allow_short_way(bool allowed) {
+  const internal::Lock lock;
+  if (!lock) return;
+  g_long_way = allowed && g_clock_is_tsc ? 0 : 1;
+  for (Thread* thread = g_threads; thread; thread = thread->next) __atomic_store_n(&thread->long_way, g_long_way, __ATOMIC_RELAXED);
 }
 
 void name_thread(uint32_t tid, const char* name) {

@@ -72,14 +72,14 @@ constexpr uint64_t kAskLater = UINT64_MAX;
 
 /// What a call site needs again when it makes the same call again: found with one look at one cache line.
 struct alignas(64) CallSlot {
-  const void* site;
+  uint64_t caller;  ///< caller_of(), and kAsksLater; 0: none
   PayloadKey key;
   uint64_t payload;     ///< as in Record, or kAskLater
   ProfileEntry* entry;  ///< entries never move
   uint32_t comm;        ///< this and `context` as in Record
   uint32_t context;
   uint32_t outer;  ///< context of the innermost range
-  uint32_t op;
+  uint32_t reserved;
 };
 static_assert(sizeof(CallSlot) == 64);
 
@@ -96,9 +96,10 @@ struct alignas(64) Thread {
   // The first line is what every call touches.
   Record* log_next;
   Record* log_end;
-  uint64_t call_ticks;     ///< time inside outermost calls so far
-  uint32_t call_depth;     ///< calls entered and not left
-  uint32_t context;        ///< innermost open range
+  uint64_t call_ticks;  ///< time inside outermost calls so far
+  uint16_t call_depth;  ///< calls entered and not left
+  uint16_t long_way;    ///< not 0: no call is a repeated one (repeated_call.h) as things are. Here, to be looked at together with the depth
+  uint32_t context;     ///< innermost open range
   const void* call_frame;  ///< stack frame of the outermost of them
   Record* ring_next;
   Record* ring_end;
@@ -177,6 +178,8 @@ struct RecorderOptions {
 const char* activate(const RecorderOptions& options, int* error);
 /// In a forked child: drop everything that belongs to the parent. Async-signal-safe.
 void forget_after_fork();
+/// Whether calls may be recorded the short way (repeated_call.h); not until the first time.
+void allow_short_way(bool allowed);
 FileHeader* spool_header();
 
 Thread* attach_thread();
@@ -189,6 +192,13 @@ inline Thread* this_thread() {
 // ------------------------------------------------------------------------------------------------- hot path
 
 #define DDL_HOT __attribute__((always_inline)) inline
+
+/// To the compiler a new pointer: it keeps the address instead of computing it from its parts again and again.
+template <class T>
+DDL_HOT T* kept_address(T* address) {
+  __asm__("" : "+r"(address));
+  return address;
+}
 
 struct OpenCall {
   Thread* thread;  ///< NULL: not recorded, and of the rest only what the call was given is true
@@ -221,14 +231,23 @@ DDL_HOT CallSlot* call_slot_of(Thread* thread, const void* site, PayloadKey key)
   return &thread->slots[sum * 0x9e3779b97f4a7c15ull >> 56];
 }
 
+/// What is called from where, in one word: addresses of programs leave the highest bits free.
+DDL_HOT uint64_t caller_of(const void* site, uint32_t op) { return reinterpret_cast<uintptr_t>(site) ^ static_cast<uint64_t>(op) << 51; }
+constexpr uint64_t kAsksLater = 1ull << 63;  ///< the slot's payload is kAskLater
+
+DDL_HOT bool is_slot_of(const CallSlot* slot, const Thread* thread, uint64_t caller, uint32_t comm, PayloadKey key) {
+  const uint64_t other = (slot->caller ^ caller) | static_cast<uint64_t>(slot->key.count ^ key.count) | (slot->key.type ^ key.type) |
+                         (slot->key.reduction ^ key.reduction) | (slot->comm ^ comm) | (slot->outer ^ thread->context);
+  return other == 0;
+}
+
 /// `payload_of(key)` is asked only where the slot holds another call.
 template <class PayloadOf>
 DDL_HOT const CallSlot* call_slot(Thread* thread, const void* site, uint32_t comm, uint32_t op, PayloadKey key, PayloadOf payload_of) {
   CallSlot* slot = call_slot_of(thread, site, key);
-  const uint64_t other = (reinterpret_cast<uintptr_t>(slot->site) ^ reinterpret_cast<uintptr_t>(site)) |
-                         static_cast<uint64_t>(slot->key.count ^ key.count) | (slot->key.type ^ key.type) |
-                         (slot->key.reduction ^ key.reduction) | (slot->comm ^ comm) | (slot->outer ^ thread->context) | (slot->op ^ op);
-  return __builtin_expect(other == 0, 1) ? slot : fill_call_slot(thread, slot, site, comm, op, key, payload_of(key));
+  const uint64_t caller = caller_of(site, op) | (slot->caller & kAsksLater);
+  if (__builtin_expect(is_slot_of(slot, thread, caller, comm, key), 1)) return slot;
+  return fill_call_slot(thread, slot, site, comm, op, key, payload_of(key));
 }
 
 /// payload_of() of calls whose payload is as good a key as any.
@@ -263,17 +282,27 @@ DDL_HOT void publish(Record* record, uint64_t word) {
   const_cast<volatile uint64_t&>(record->word) = word;  // one aligned store; the atomic builtin makes g++ 12 keep its address in a register
 }
 
-DDL_HOT void add_to_profile(ProfileEntry* entry, uint64_t bytes, uint64_t duration_ticks) {
+/// Where a duration falls in the entry's histogram. Most fall where the one before fell. To guess that costs less than to compute it: what
+/// depends on a clock that was just read is waited for, a guess is not. True: it falls elsewhere, as longer ones than a record can say
+/// always do.
+DDL_HOT bool is_other_bucket(const ProfileEntry* entry, uint64_t duration_ticks) {
+  static_assert(kMaxDurationTicks >> (8 + kHistogramBuckets) > 0);
+  return __builtin_expect((duration_ticks | 256) >> (8 + entry->bucket) != 1, 0);
+}
+
+/// The bucket is entry->bucket.
+DDL_HOT void add_to_profile_as_before(ProfileEntry* entry, uint64_t bytes, uint64_t duration_ticks) {
   entry->bytes += bytes;
   entry->ticks += duration_ticks;
   if (__builtin_expect(duration_ticks < entry->min_ticks, 0)) entry->min_ticks = duration_ticks;
   if (__builtin_expect(duration_ticks > entry->max_ticks, 0)) entry->max_ticks = duration_ticks;
-  // Most durations fall where the one before fell. To guess that costs less than to compute it: what depends on a clock that was just read
-  // is waited for, a guess is not.
-  if (__builtin_expect((duration_ticks | 256) >> (8 + entry->bucket) != 1, 0)) entry->bucket = histogram_bucket(duration_ticks);
   ++entry->histogram[entry->bucket];
   __atomic_signal_fence(__ATOMIC_RELEASE);
   ++entry->calls;  // last: a kill in between loses time, not truth about calls
+}
+DDL_HOT void add_to_profile(ProfileEntry* entry, uint64_t bytes, uint64_t duration_ticks) {
+  if (is_other_bucket(entry, duration_ticks)) entry->bucket = histogram_bucket(duration_ticks);
+  add_to_profile_as_before(entry, bytes, duration_ticks);
 }
 
 /// The word of a finished call. Longer than a record can say are calls of a day and more.

@@ -306,6 +306,11 @@ void add_predefined_communicators() {
   if (ask(MPI_COMM_SELF, self)) add(key_of(MPI_COMM_SELF), self, nullptr, 0, "", 0);
 }
 
+void reserve_null_slot() {
+  Communicator& slot = g_communicators[communicator_slot(0)];
+  if (slot.key == 0) slot.key = kRemovedKey, ++g_used;
+}
+
 void reset_communicators() {
   memset(static_cast<void*>(g_communicators), 0, sizeof g_communicators);
   memset(g_occurrences, 0, sizeof g_occurrences);

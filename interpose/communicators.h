@@ -37,19 +37,30 @@ inline uint32_t communicator_slot(uint64_t key) { return static_cast<uint32_t>(k
 /// Where another key lies in the slot of `key`.
 Communicator* search_communicator(uint64_t key);
 
-/// Never NULL: for what is not known it is a stand-in with index kNoComm, size 1 and rank -1.
-inline Communicator* find_communicator(uint64_t key) {
-  Communicator* first = &g_communicators[communicator_slot(key)];
-  const bool there = __atomic_load_n(&first->key, __ATOMIC_ACQUIRE) == key && key > kRemovedKey;
-  return __builtin_expect(there, 1) ? first : search_communicator(key);
+/// Is it found at first sight? Null handles are not.
+DDL_HOT bool communicator_at_hand(uint64_t key, Communicator** found) {
+  Communicator* first = kept_address(&g_communicators[communicator_slot(key)]);
+  *found = first;
+  return __builtin_expect(__atomic_load_n(&first->key, __ATOMIC_ACQUIRE) == key, 1);
 }
 
-/// Number of the collective that is being entered or posted. MPI forbids two threads to do so on one communicator at a time.
-inline uint32_t next_sequence(Communicator* c) {
-  if (c->index == kNoComm) return kNoSequence;
+/// Never NULL: for what is not known it is a stand-in with index kNoComm, size 1 and rank -1.
+inline Communicator* find_communicator(uint64_t key) {
+  Communicator* first;
+  return communicator_at_hand(key, &first) ? first : search_communicator(key);
+}
+
+/// Number of the collective that is being entered or posted, on a communicator of the table. MPI forbids two threads to do so on one
+/// communicator at a time.
+inline uint32_t next_sequence_at_hand(Communicator* c) {
   const uint32_t sequence = __atomic_load_n(&c->sequence, __ATOMIC_RELAXED) + 1;
   __atomic_store_n(&c->sequence, sequence, __ATOMIC_RELAXED);
   return sequence;
+}
+/// The same on whatever find_communicator() returned.
+inline uint32_t next_sequence(Communicator* c) {
+  if (c->index == kNoComm) return kNoSequence;
+  return next_sequence_at_hand(c);
 }
 
 /// Registers what `op` has just made from `parent`. A null handle is fine.
@@ -65,6 +76,8 @@ void restore_communicator(Communicator* removed, uint64_t key);
 /// nobody saw being made stay unknown.
 Communicator* learn_communicator(MPI_Comm comm);
 
+/// Before the first look-up: a key of 0, which is a null handle, must not find a free slot.
+void reserve_null_slot();
 void add_predefined_communicators();
 void reset_communicators();
 

@@ -20,6 +20,12 @@ enum class Calls { kWait, kTest };
 
 bool is_collective(const RequestInfo* info) { return info->flags & kRequestCollective; }
 
+/// The last collective of several requests, because a rank that is missing from an earlier one is missing from that one too; else the first
+/// message.
+DDL_INLINE const RequestInfo* more_awaited(const RequestInfo* best, const RequestInfo* info) {
+  return info && (!best || (is_collective(info) && (!is_collective(best) || info->sequence > best->sequence))) ? info : best;
+}
+
 /// Opens the record of a waiting call. It carries what is waited for.
 DDL_INLINE OpenCall begin_wait(uint32_t op, const void* site, const RequestInfo* awaited) {
   if (!awaited) return begin_call(op, site, kNoComm, false, kNoSequence, -1, 0);
@@ -109,15 +115,10 @@ class Pending {
     }
   }
 
-  /// Of several requests the call waits for the last collective, because a rank that is missing from an earlier one is missing from that
-  /// one too; else for the first message.
   DDL_INLINE OpenCall begin(uint32_t op, const void* site) const {
-    const RequestInfo* best = nullptr;
-    for (int i = 0; i < count_; ++i) {
-      const RequestInfo* info = requests_[i].entry;
-      if (info && (!best || (is_collective(info) && (!is_collective(best) || info->sequence > best->sequence)))) best = info;
-    }
-    return begin_wait(op, site, best);
+    const RequestInfo* awaited = nullptr;
+    for (int i = 0; i < count_; ++i) awaited = more_awaited(awaited, requests_[i].entry);
+    return begin_wait(op, site, awaited);
   }
 
  private:
@@ -148,6 +149,37 @@ class Pending {
 };
 
 // ------------------------------------------------------------------------------------------------ wait
+
+/// Wait and Waitall as repeated calls. False: nothing was done.
+template <class CallReal>
+DDL_INLINE bool wait_short(Thread* thread, uint32_t op, const void* site, int count, MPI_Request* requests, MPI_Status* statuses,
+                           CallReal call_real, int* result) {
+  if (__builtin_expect(g_mpi.multiple || count < 1 || count > kOnStack || !requests, 0)) return false;
+  RequestInfo* entries[kOnStack];
+  const RequestInfo* awaited = nullptr;
+  for (int i = 0; i < count; ++i) {
+    if (__builtin_expect(!request_at_hand(requests[i], &entries[i]), 0)) return false;
+    awaited = more_awaited(awaited, entries[i]);
+  }
+  if (__builtin_expect(!awaited, 0)) return false;
+  const bool collective = is_collective(awaited);
+  const uint32_t sequence = collective ? awaited->sequence : kNoSequence;
+  OpenCall call;
+  if (__builtin_expect(!begin_repeated_call(
+                           thread, op, site, awaited->comm, collective ? -1 : awaited->peer, PayloadKey(), [&] { return sequence; }, &call),
+                       0))
+    return false;
+  MPI_Status own[kOnStack];
+  if (statuses == MPI_STATUSES_IGNORE) statuses = own;
+  *result = call_real(statuses);
+  const uint64_t now = end_repeated_call(call);
+  for (int i = 0; i < count; ++i) {
+    // After an error: what MPI has let go of is done all the same.
+    if (entries[i] && (__builtin_expect(*result == MPI_SUCCESS, 1) || requests[i] == g_mpi.request_null))
+      complete_request_at_hand(thread, entries[i], statuses[i], now);
+  }
+  return true;
+}
 
 template <class Real>
 DDL_INLINE int MPI_Wait_recorded(Real real, const void* site, MPI_Request* request, MPI_Status* status) {
@@ -395,8 +427,12 @@ DDL_INLINE int MPI_Improbe_recorded(Real real, const void* site, int source, int
 using namespace ddl;
 
 // clang-format off
-DDL_EXPORTS(MPI_Wait, (MPI_Request* request, MPI_Status* status), (request, status))
-DDL_EXPORTS(MPI_Waitall, (int count, MPI_Request requests[], MPI_Status statuses[]), (count, requests, statuses))
+DDL_SHORT_EXPORTS(MPI_Wait, (MPI_Request* request, MPI_Status* status), (request, status), int result;
+                  if (wait_short(thread, kOp_MPI_Wait, site, 1, request, status, [&](MPI_Status* filled) { return real(request, filled); }, &result))
+                    return result;)
+DDL_SHORT_EXPORTS(MPI_Waitall, (int count, MPI_Request requests[], MPI_Status statuses[]), (count, requests, statuses), int result;
+                  if (wait_short(thread, kOp_MPI_Waitall, site, count, requests, statuses, [&](MPI_Status* filled) { return real(count, requests, filled); }, &result))
+                    return result;)
 DDL_EXPORTS(MPI_Waitany, (int count, MPI_Request requests[], int* index, MPI_Status* status), (count, requests, index, status))
 DDL_EXPORTS(MPI_Waitsome, (int incount, MPI_Request requests[], int* outcount, int indices[], MPI_Status statuses[]),
             (incount, requests, outcount, indices, statuses))

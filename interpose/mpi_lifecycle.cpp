@@ -69,8 +69,10 @@ void enter_running(int thread_level) {
   }
   write_modules();
   write_clock();
+  reserve_null_slot();
   MpiState running = MpiState::kRunning;
   __atomic_store(&g_mpi.state, &running, __ATOMIC_RELEASE);
+  allow_short_way(true);
 }
 
 /// MPI_Init has returned.
@@ -156,6 +158,7 @@ int MPI_Finalize_recorded(Real real, const void* site) {
   sync_clocks_at_finalize();
   forget_world_group();
   const int result = real();
+  allow_short_way(false);
   g_mpi.state = MpiState::kOff;
   if (call.thread) end_call(call, 0);
   write_clock();

@@ -38,6 +38,9 @@ DDL_INLINE auto key_for(const Communicator* c, MakeKey make_key) {
   }
 }
 DDL_INLINE uint64_t known_payload(uint64_t payload) { return payload; }
+/// Under which the call's slot is found.
+DDL_INLINE PayloadKey slot_key(PayloadKey key) { return key; }
+DDL_INLINE PayloadKey slot_key(int payload) { return {0, static_cast<uint64_t>(payload)}; }
 
 /// The bytes come with the status.
 DDL_INLINE OpenCall begin_receive(uint32_t op, const void* site, const Communicator* c, int peer, int tag, MPI_Datatype datatype) {
@@ -87,6 +90,11 @@ DDL_INLINE void end_post(const OpenCall& call, int result, const MPI_Request* re
   if (result == MPI_SUCCESS) post_request(*request, call, now, posted);
 }
 
+DDL_INLINE void end_repeated_post(const OpenCall& call, int result, const MPI_Request* request, const Posted& posted) {
+  const uint64_t now = end_repeated_call(call);
+  if (__builtin_expect(result == MPI_SUCCESS, 1)) post_request(*request, call, now, posted);
+}
+
 DDL_INLINE Posted posted_collective(uint64_t payload, const Communicator* c, int root, Fill fill = Fill::kNothing) {
   Posted result = {};
   result.payload = payload;
@@ -130,8 +138,7 @@ DDL_INLINE Posted posted_persistent_collective(uint64_t payload, const Communica
 using namespace ddl;
 
 // clang-format off
-#define DDL_UNLIST(...) __VA_ARGS__
-#define DDL_WRAPPER(NAME, PARAMETERS, ARGUMENTS, FIND, LEARN, BEFORE, AFTER)               \
+#define DDL_RECORDED(NAME, PARAMETERS, ARGUMENTS, FIND, LEARN, BEFORE, AFTER)              \
   namespace {                                                                              \
   template <class Real>                                                                    \
   DDL_INLINE int NAME##_recorded(Real real, const void* site, DDL_UNLIST PARAMETERS) {     \
@@ -142,18 +149,35 @@ using namespace ddl;
     AFTER;                                                                                 \
     return result;                                                                         \
   }                                                                                        \
-  }                                                                                        \
-  DDL_EXPORTS(NAME, PARAMETERS, ARGUMENTS)
+  }
 
 // On a communicator: one that is not known yet (MPI was initialized by other means) is learned once a call on it has succeeded.
-#define DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM, BEFORE, AFTER)                 \
-  DDL_WRAPPER(NAME, PARAMETERS, ARGUMENTS, find_communicator(key_of(COMM)),                \
+#define DDL_COMM_RECORDED(NAME, PARAMETERS, ARGUMENTS, COMM, BEFORE, AFTER)                \
+  DDL_RECORDED(NAME, PARAMETERS, ARGUMENTS, find_communicator(key_of(COMM)),               \
               if (__builtin_expect(c->index == kNoComm, 0) && result == MPI_SUCCESS) c = learn_communicator(COMM), BEFORE, AFTER)
+#define DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM, BEFORE, AFTER)                 \
+  DDL_COMM_RECORDED(NAME, PARAMETERS, ARGUMENTS, COMM, BEFORE, AFTER)                      \
+  DDL_EXPORTS(NAME, PARAMETERS, ARGUMENTS)
+// The same for a call that may be a repeated one, which ends with AFTER_REPEATED.
+#define DDL_SHORT_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM, PEER, SEQUENCE, KEY, BEFORE, AFTER, AFTER_REPEATED) \
+  DDL_COMM_RECORDED(NAME, PARAMETERS, ARGUMENTS, COMM, BEFORE, AFTER)                      \
+  DDL_SHORT_EXPORTS(NAME, PARAMETERS, ARGUMENTS,                                           \
+    if (Communicator* c; communicator_at_hand(key_of(COMM), &c)) { \
+      OpenCall call;                                                                       \
+      if (__builtin_expect(begin_repeated_call(thread, kOp_##NAME, site, c->index, PEER, KEY, [&] { return SEQUENCE; }, &call), 1)) { \
+        const int result = real ARGUMENTS;                                                 \
+        AFTER_REPEATED;                                                                    \
+        return result;                                                                     \
+      }                                                                                    \
+    })
 // On a window or a file.
 #define DDL_SCOPE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, HANDLE, BEFORE, AFTER)              \
-  DDL_WRAPPER(NAME, PARAMETERS, ARGUMENTS, find_communicator(key_of(HANDLE)), (void)0, BEFORE, AFTER)
+  DDL_RECORDED(NAME, PARAMETERS, ARGUMENTS, find_communicator(key_of(HANDLE)), (void)0, BEFORE, AFTER) \
+  DDL_EXPORTS(NAME, PARAMETERS, ARGUMENTS)
 
 // The row's payload expression, twice: with what is known before the call, and again where that was not enough.
+#define DDL_KEY(PAYLOAD) slot_key([&]([[maybe_unused]] const PayloadArguments& payload) { return PAYLOAD; }(PayloadArguments()))
+#define DDL_KEY_TO(PEER, PAYLOAD) (PEER == MPI_PROC_NULL ? PayloadKey() : DDL_KEY(PAYLOAD))
 #define DDL_PAYLOAD_BEFORE(PAYLOAD)                                                        \
   const auto key = key_for(c, [&]([[maybe_unused]] const PayloadArguments& payload) { return PAYLOAD; });
 #define DDL_PAYLOAD_AFTER(PAYLOAD) DDL_PAYLOAD_AFTER_FROM(call.payload, PAYLOAD)
@@ -162,17 +186,19 @@ using namespace ddl;
   if (__builtin_expect(sent == kAskLater, 0)) { [[maybe_unused]] const AskedPayload payload; sent = result == MPI_SUCCESS ? PAYLOAD : 0; }
 
 #define DDL_MPI_COLLECTIVE(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, ROOT, PAYLOAD)        \
-  DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \
+  DDL_SHORT_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM, ROOT, next_sequence_at_hand(c), DDL_KEY(PAYLOAD), \
               DDL_PAYLOAD_BEFORE(PAYLOAD)                                                  \
               const OpenCall call = begin_numbered(kOp_##NAME, site, c, ROOT, key), \
-              DDL_PAYLOAD_AFTER(PAYLOAD) end(call, sent))
+              DDL_PAYLOAD_AFTER(PAYLOAD) end(call, sent),                                  \
+              end_repeated_call(call))
 
 #define DDL_MPI_ICOLLECTIVE(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, ROOT, PAYLOAD)       \
-  DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \
+  DDL_SHORT_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM, ROOT, next_sequence_at_hand(c), DDL_KEY(PAYLOAD), \
               DDL_PAYLOAD_BEFORE(PAYLOAD)                                                  \
               const OpenCall call = begin_numbered(kOp_##NAME, site, c, ROOT, key); \
               Posted info = posted_collective(0, c, ROOT),                            \
-              DDL_PAYLOAD_AFTER(PAYLOAD) info.payload = sent; end_post(call, result, request, sent, info))
+              DDL_PAYLOAD_AFTER(PAYLOAD) info.payload = sent; end_post(call, result, request, sent, info), \
+              end_repeated_post(call, result, request, posted_collective(call.payload, c, ROOT)))
 
 #define DDL_MPI_PCOLLECTIVE(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, ROOT, PAYLOAD)       \
   DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \
@@ -182,10 +208,11 @@ using namespace ddl;
               end_post(call, result, request, 0, posted_persistent_collective(sent, c, ROOT)))
 
 #define DDL_MPI_SEND(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, PAYLOAD)         \
-  DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \
+  DDL_SHORT_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM, PEER, static_cast<uint32_t>(TAG), DDL_KEY_TO(PEER, PAYLOAD), \
               DDL_PAYLOAD_BEFORE((PEER == MPI_PROC_NULL ? 0 : PAYLOAD))                    \
               const OpenCall call = begin_plain(kOp_##NAME, site, c, PEER, TAG, key), \
-              DDL_PAYLOAD_AFTER((PEER == MPI_PROC_NULL ? 0 : PAYLOAD)) end(call, sent))
+              DDL_PAYLOAD_AFTER((PEER == MPI_PROC_NULL ? 0 : PAYLOAD)) end(call, sent),    \
+              end_repeated_call(call))
 
 #define DDL_MPI_EXCHANGE(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, PAYLOAD, DATATYPE) \
   DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \
@@ -205,11 +232,12 @@ using namespace ddl;
                        posted(type_of(DATATYPE), source, recvtag, Fill::kReceivedHalf, false)))
 
 #define DDL_MPI_ISEND(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, PAYLOAD)        \
-  DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \
+  DDL_SHORT_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM, PEER, static_cast<uint32_t>(TAG), DDL_KEY_TO(PEER, PAYLOAD), \
               DDL_PAYLOAD_BEFORE((PEER == MPI_PROC_NULL ? 0 : PAYLOAD))                    \
               const OpenCall call = begin_plain(kOp_##NAME, site, c, PEER, TAG, key), \
               DDL_PAYLOAD_AFTER((PEER == MPI_PROC_NULL ? 0 : PAYLOAD))                     \
-              end_post(call, result, request, sent, posted(sent, PEER, TAG, Fill::kNothing, false)))
+              end_post(call, result, request, sent, posted(sent, PEER, TAG, Fill::kNothing, false)), \
+              end_repeated_post(call, result, request, posted(call.payload, PEER, TAG, Fill::kNothing, false)))
 
 #define DDL_MPI_RECV(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, DATATYPE)        \
   DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \
@@ -220,9 +248,10 @@ using namespace ddl;
 
 // The payload carries the datatype; the bytes come with the status.
 #define DDL_MPI_IRECV(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, DATATYPE)       \
-  DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \
+  DDL_SHORT_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM, PEER, static_cast<uint32_t>(TAG), PayloadKey(0, key_of(DATATYPE)), \
               const OpenCall call = begin_receive(kOp_##NAME, site, c, PEER, TAG, DATATYPE), \
-              end_post(call, result, request, call.payload, posted(call.payload, PEER, TAG, Fill::kMessage, false)))
+              end_post(call, result, request, call.payload, posted(call.payload, PEER, TAG, Fill::kMessage, false)), \
+              end_repeated_post(call, result, request, posted(call.payload, PEER, TAG, Fill::kMessage, false)))
 
 #define DDL_MPI_PERSISTENT(NAME, CLASS, FROM_STATUS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, PAYLOAD) \
   DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \

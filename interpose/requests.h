@@ -9,6 +9,7 @@
 #pragma once
 
 #include "interpose/communicators.h"
+#include "interpose/payload.h"
 
 namespace ddl {
 
@@ -130,9 +131,39 @@ DDL_HOT RequestInfo* find_request(MPI_Request handle, bool hold) {
 }
 void release_request(RequestInfo* request);
 
+/// The same without MPI_THREAD_MULTIPLE, where it is found at first sight (or there is none: NULL). False: find_request() has to look.
+DDL_HOT bool request_at_hand(MPI_Request handle, RequestInfo** entry) {
+  RequestInfo* slot = kept_address(request_slot(handle));
+  const bool there = __builtin_expect(slot->handle == handle, 1) && __builtin_expect(key_of(handle) != 0, 1);
+  *entry = there ? slot : nullptr;
+  return there || is_no_request(handle);
+}
+
 /// The entry's operation is done, as a call of `thread` (NULL: one that is not recorded) that returned at `now` says. Nothing happens where
 /// it was done before (inactive persistent requests).
 void complete_request(Thread* thread, RequestInfo* request, const MPI_Status& status, uint64_t now);
+/// The same for an entry from request_at_hand().
+DDL_HOT void complete_request_at_hand(Thread* thread, RequestInfo* info, const MPI_Status& status, uint64_t now) {
+  const bool message = info->fill == Fill::kMessage;
+  const bool usual = (info->flags & (kRequestActive | kRequestPersistent)) == kRequestActive && (message || info->fill == Fill::kNothing) &&
+                     info->thread == thread->index;
+  if (__builtin_expect(!usual, 0)) return complete_request(thread, info, status, now);
+  Record* record = take_record(thread, info->flags & kRequestKept);
+  record->start_ticks = info->start_ticks;
+  memcpy(&record->comm, &info->comm, sizeof(info->comm) + sizeof(info->context));
+  if (message) {
+    record->payload = received(status, payload_datatype(info->payload));
+    record->sequence = static_cast<uint32_t>(status.MPI_TAG);
+    record->peer = source_of(status);
+    info->received->bytes += payload_bytes(record->payload);
+  } else {
+    record->payload = info->payload;
+    record->sequence = info->sequence;
+    record->peer = info->peer;
+  }
+  publish(record, record_word(RecordKind::kRequest, info->op, now - info->start_ticks));
+  info->handle = {};
+}
 /// MPI_Request_get_status says that it is done; the request itself lives on.
 void observe_completion(Thread* thread, RequestInfo* request, const MPI_Status& status, uint64_t now);
 

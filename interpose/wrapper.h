@@ -10,6 +10,7 @@
 // those of the program and a Fortran callback's calls are known from the library's own.
 #pragma once
 
+#include "core/repeated_call.h"
 #include "interpose/mpi_abi.h"
 
 // Head of an exported function. Where entries guard it, the name that the job calls is the entry's (guarded_entries.cpp).
@@ -56,6 +57,17 @@ inline bool is_inside_call(const void* frame) {
   return false;
 }
 
+inline bool is_off() {
+  MpiState state;
+  __atomic_load(&g_mpi.state, &state, __ATOMIC_RELAXED);
+  return state == MpiState::kOff;
+}
+/// The thread, if what it calls now may take the short way (core/repeated_call.h); else NULL.
+DDL_HOT Thread* idle_thread() {
+  Thread* thread = t_thread;
+  return __builtin_expect(thread != nullptr, 1) && __builtin_expect(may_repeat(thread), 1) ? thread : nullptr;
+}
+
 /// True: record this call. A wrapper that is reached without MPI_Init having been seen starts the recording itself.
 inline bool mpi_running(const void* site) {
   MpiState state;
@@ -76,8 +88,25 @@ inline bool records_pmpi(const void* site, bool fortran, const void* frame) {
 #define DDL_EXPORTS_IF(NAME, PARAMETERS, ARGUMENTS, RECORDS, PRECORDS)                                        \
   DDL_EXPORT(NAME) PARAMETERS { DDL_ENTER(NAME, mpi, resolve_mpi(#NAME, site), ARGUMENTS, RECORDS) }          \
   DDL_EXPORT(P##NAME) PARAMETERS { DDL_ENTER(NAME, pmpi, resolve("P" #NAME, site), ARGUMENTS, PRECORDS) }
+/// The same for calls that are made again and again: SHORT comes first, and returns or has done nothing.
+#define DDL_SHORT_EXPORTS(NAME, PARAMETERS, ARGUMENTS, SHORT)                                                 \
+  __attribute__((noinline)) static int NAME##_long(const void* site, const void* frame, DDL_UNLIST PARAMETERS) { \
+    DDL_ENTER_FROM(NAME, mpi, resolve_mpi(#NAME, site), ARGUMENTS, records_mpi, frame)                        \
+  }                                                                                                           \
+  DDL_EXPORT(NAME) PARAMETERS {                                                                               \
+    const void* const site = DDL_CALLER;                                                                      \
+    const auto real = reinterpret_cast<decltype(&NAME)>(__atomic_load_n(&g_functions[kOp_##NAME].mpi, __ATOMIC_RELAXED)); \
+    Thread* const thread = idle_thread();                                                                     \
+    if (__builtin_expect(real && thread && ddl_fortran_call.op != kOp_##NAME, 1)) { SHORT }                   \
+    if (real && is_off()) return real ARGUMENTS;                                                              \
+    return NAME##_long(site, __builtin_dwarf_cfa() DDL_MORE ARGUMENTS);                                       \
+  }                                                                                                           \
+  DDL_EXPORT(P##NAME) PARAMETERS { DDL_ENTER(NAME, pmpi, resolve("P" #NAME, site), ARGUMENTS, records_pmpi) }
+#define DDL_CALLER __builtin_extract_return_addr(__builtin_return_address(0))
 #define DDL_ENTER(NAME, KIND, RESOLVE, ARGUMENTS, RECORDS)                                                    \
-  const void* site = __builtin_extract_return_addr(__builtin_return_address(0));                              \
+  const void* site = DDL_CALLER;                                                                              \
+  DDL_ENTER_FROM(NAME, KIND, RESOLVE, ARGUMENTS, RECORDS, __builtin_dwarf_cfa())
+#define DDL_ENTER_FROM(NAME, KIND, RESOLVE, ARGUMENTS, RECORDS, FRAME)                                        \
   const void* const fortran = take_fortran_site(kOp_##NAME);                                                  \
   if (fortran) site = fortran;                                                                                \
   void*& known = g_functions[kOp_##NAME].KIND;                                                                \
@@ -87,8 +116,9 @@ inline bool records_pmpi(const void* site, bool fortran, const void* frame) {
     if (!real) return MPI_ERR_INTERN;                                                                         \
     __atomic_store_n(&known, reinterpret_cast<void*>(real), __ATOMIC_RELAXED);                                \
   }                                                                                                           \
-  if (!RECORDS(site, fortran != nullptr, __builtin_dwarf_cfa())) return real ARGUMENTS;                       \
+  if (!RECORDS(site, fortran != nullptr, FRAME)) return real ARGUMENTS;                                       \
   return NAME##_recorded(real, site DDL_MORE ARGUMENTS);
+#define DDL_UNLIST(...) __VA_ARGS__
 #define DDL_MORE(...) __VA_OPT__(, ) __VA_ARGS__
 // clang-format on
 

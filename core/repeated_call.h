@@ -1,0 +1,89 @@
+// A call that its thread has made before, from the same place and with the same arguments: all that there is to know of it is in its call
+// slot, and nobody needs to be asked. Injected code.
+//
+// Everything that could need a function call (a thread or communicator seen for the first time, a full chunk, a window that decides event
+// by event, a clock without TSC) makes begin_repeated_call() say no before anything has been done; the wrapper then takes the long way,
+// begin_call(). So the compiler has nothing to save around calls that never come: arguments stay in their registers until MPI gets them.
+#pragma once
+
+#include "core/recorder.h"
+
+namespace ddl {
+
+/// ticks() where the clock is the TSC. Whoever takes the short way has made sure of that.
+DDL_HOT uint64_t tsc_ticks() {
+#if defined(__x86_64__)
+  return __rdtsc();
+#else
+  __builtin_unreachable();
+#endif
+}
+
+/// Is the thread outside of all calls, and may take the short way?
+DDL_HOT bool may_repeat(const Thread* thread) {
+  static_assert(offsetof(Thread, long_way) == offsetof(Thread, call_depth) + 2 && offsetof(Thread, call_depth) % 4 == 0);
+  typedef uint32_t __attribute__((may_alias)) Both;
+  return __atomic_load_n(reinterpret_cast<const Both*>(&thread->call_depth), __ATOMIC_RELAXED) == 0;
+}
+
+/// The next slot of log (`kept`) or ring; false: there is none at hand, and nothing was taken.
+DDL_HOT bool take_record_at_hand(Thread* thread, Record** record, bool* kept) {
+  Keep answer;
+  __atomic_load(&g_process.keep, &answer, __ATOMIC_RELAXED);
+  *kept = __builtin_expect(answer == Keep::kAll, 1);
+  if (*kept) {
+    *record = thread->log_next;
+    if (__builtin_expect(*record == thread->log_end, 0)) return false;
+    thread->log_next = *record + 1;
+    return true;
+  }
+  *record = thread->ring_next;
+  if (__builtin_expect(answer != Keep::kNone || *record == thread->ring_end, 0)) return false;
+  thread->ring_next = *record + 1;
+  ++thread->ring_chunk->ring_written;
+  __atomic_store_n(&(*record)->word, 0, __ATOMIC_RELAXED);
+  __atomic_thread_fence(__ATOMIC_RELEASE);  // nobody may see the old word with new fields
+  return true;
+}
+
+/// As begin_call(); `sequence()` is asked once it is sure that this is such a call. False: it is not, and nothing was done.
+template <class Sequence>
+DDL_HOT bool begin_repeated_call(Thread* thread, uint32_t op, const void* site, uint32_t comm, int32_t peer, PayloadKey key,
+                                 Sequence sequence, OpenCall* call) {
+  const CallSlot* slot = kept_address(call_slot_of(thread, site, key));
+  if (__builtin_expect(!is_slot_of(slot, thread, caller_of(site, op), comm, key), 0)) return false;
+  Record* record;
+  bool kept;
+  if (__builtin_expect(!take_record_at_hand(thread, &record, &kept), 0)) return false;
+  const uint64_t start = tsc_ticks();
+  thread->call_depth = 1;
+  thread->call_frame = __builtin_dwarf_cfa();
+  record->start_ticks = start;
+  record->payload = slot->payload;
+  memcpy(&record->comm, &slot->comm, sizeof(slot->comm) + sizeof(slot->context));
+  record->sequence = sequence();
+  record->peer = peer;
+  publish(record, record_word(RecordKind::kOpen, op, 0));
+  *call = {thread, record, slot->entry, start, slot->payload, slot->context, comm, static_cast<uint16_t>(op), kept};
+  return true;
+}
+
+/// As end_call(), of the payload that it began with.
+DDL_HOT uint64_t end_repeated_call(const OpenCall& call) {
+  const uint64_t now = tsc_ticks();
+  const uint64_t duration = now - call.start_ticks;
+  uint64_t said = duration;
+  if (is_other_bucket(call.entry, duration)) {
+    call.entry->bucket = histogram_bucket(duration);
+    if (duration > kMaxDurationTicks) said = kMaxDurationTicks;
+  }
+  if (__builtin_expect(call.record->start_ticks == call.start_ticks, 1))  // else: the ring went round during this call
+    publish(call.record, said << 16 | static_cast<uint64_t>(RecordKind::kCall) << 12 | call.op);
+  add_to_profile_as_before(call.entry, payload_bytes(call.payload), duration);
+  call.thread->call_depth = 0;
+  call.thread->call_ticks += duration;
+  if (__builtin_expect(is_clock_old(now), 0)) refresh_clock(now);
+  return now;
+}
+
+}  // namespace ddl

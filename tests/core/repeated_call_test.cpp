@@ -1,0 +1,129 @@
+// The short way leaves what the long one leaves, and is not taken where there is something to ask.
+#include "core/repeated_call.h"
+
+#include "tests/core/recorder_fixture.h"
+
+namespace ddl {
+namespace {
+
+constexpr uint32_t kComm = 1;
+constexpr uint64_t kPayload = record_payload(4096, 14, 1);
+
+bool call_short(uint32_t sequence, const void* site = kSiteA, uint32_t op = kOp, uint32_t comm = kComm, uint64_t payload = kPayload) {
+  OpenCall open;
+  uint32_t asked = 0;
+  const bool taken =
+      may_repeat(this_thread()) && begin_repeated_call(
+                                       this_thread(), op, site, comm, -1, PayloadKey(0, payload), [&] { return ++asked, sequence; }, &open);
+  if (asked != (taken ? 1U : 0U)) _exit(90);  // a number of a collective is used up by asking for it
+  if (taken) end_repeated_call(open);
+  return taken;
+}
+void call_long(uint32_t sequence) { call(kOp, 4096, sequence, true); }
+
+void must(bool truth, int line) {
+  if (!truth) dprintf(2, "%s:%d\n", __FILE__, line), _exit(1);
+}
+#define MUST(TRUTH) must(TRUTH, __LINE__)
+
+bool has_tsc() { return choose_clock(nullptr) == ClockKind::kTsc; }
+
+TEST_F(RecorderTest, ARepeatedCallLeavesWhatACallLeaves) {
+  if (!has_tsc()) GTEST_SKIP() << "the clock is not the TSC";
+  constexpr uint32_t kCalls = 30000;  // over several chunks: what begins one takes the long way
+  record([] {
+    uint32_t taken = 0;
+    call_long(1);
+    allow_short_way(true);
+    for (uint32_t i = 2; i <= kCalls; ++i) {
+      if (call_short(i))
+        ++taken;
+      else
+        call_long(i);
+    }
+    MUST(taken > kCalls - 10 && taken < kCalls - 1);
+  });
+  const SpoolReader reader = spool();
+  const std::vector<Record> all = records(reader);
+  ASSERT_EQ(all.size(), kCalls);
+  uint64_t ticks = 0;
+  for (uint32_t i = 0; i < kCalls; ++i) {
+    EXPECT_EQ(record_kind(all[i].word), RecordKind::kCall);
+    EXPECT_EQ(record_op(all[i].word), kOp);
+    EXPECT_EQ(all[i].payload, kPayload);
+    EXPECT_EQ(all[i].sequence, i + 1);
+    EXPECT_EQ(all[i].comm, kComm);
+    EXPECT_EQ(all[i].context, all[0].context);
+    EXPECT_EQ(all[i].peer, -1);
+    if (i > 0) {
+      EXPECT_GE(all[i].start_ticks, all[i - 1].start_ticks + record_duration_ticks(all[i - 1].word));
+    }
+    ticks += record_duration_ticks(all[i].word);
+  }
+  const std::vector<ProfileEntry> entries = profile(reader);
+  ASSERT_EQ(entries.size(), 1U);
+  EXPECT_EQ(entries[0].calls, kCalls);
+  EXPECT_EQ(entries[0].bytes, kCalls * 4096U);
+  EXPECT_EQ(entries[0].ticks, ticks);
+  uint64_t in_histogram = 0;
+  for (const uint64_t n : entries[0].histogram) in_histogram += n;
+  EXPECT_EQ(in_histogram, kCalls);
+}
+
+TEST_F(RecorderTest, OnlyTheSameCallIsARepeatedOne) {
+  if (!has_tsc()) GTEST_SKIP() << "the clock is not the TSC";
+  record([] {
+    call_long(1);
+    MUST(!call_short(2));  // nobody has allowed it yet
+    allow_short_way(true);
+    MUST(call_short(2));
+    MUST(!call_short(3, kSiteB) && !call_short(3, kSiteA, kOp + 1) && !call_short(3, kSiteA, kOp, kComm + 1));
+    MUST(!call_short(3, kSiteA, kOp, kComm, record_payload(4095, 14, 1)));
+    push_range(static_cast<uint32_t>(ContextKind::kLayer), "layer", 0);
+    MUST(!call_short(3));  // elsewhere: another context
+    pop_range(static_cast<uint32_t>(ContextKind::kLayer));
+    MUST(call_short(3));
+    const OpenCall open = begin_call(kOp, kSiteA, kComm, true, 4, -1, kPayload);
+    MUST(!call_short(5));  // inside a call
+    end_call(open, kPayload);
+    allow_short_way(false);
+    MUST(!call_short(5));
+  });
+  EXPECT_EQ(records(spool()).size(), 4U + 1);  // four calls, one range
+}
+
+TEST_F(RecorderTest, ARepeatedCallThatTheWindowLeavesOutGoesToTheRing) {
+  if (!has_tsc()) GTEST_SKIP() << "the clock is not the TSC";
+  options_.has_steps = true;
+  options_.first_step = options_.last_step = 7;
+  record([] {
+    call_long(1);
+    allow_short_way(true);
+    for (uint32_t i = 2; i <= 100; ++i) MUST(call_short(i));
+  });
+  const SpoolReader reader = spool();
+  EXPECT_TRUE(records(reader).empty());
+  EXPECT_EQ(records(reader, ChunkKind::kRing).size(), 100U);
+  EXPECT_EQ(profiled_calls(reader, kOp), 100U);
+}
+
+TEST_F(RecorderTest, AWindowThatDecidesEventByEventIsAsked) {
+  options_.after_ns = 1;
+  record([] {
+    call_long(1);
+    allow_short_way(true);
+    MUST(!call_short(2));
+  });
+}
+
+TEST_F(RecorderTest, WithoutTheTscEveryCallTakesTheLongWay) {
+  options_.clock = "monotonic";
+  record([] {
+    call_long(1);
+    allow_short_way(true);
+    MUST(!call_short(2));
+  });
+}
+
+}  // namespace
+}  // namespace ddl
