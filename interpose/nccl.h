@@ -71,6 +71,8 @@ NcclCommunicator* find_nccl_communicator(ncclComm_t comm);
 void add_nccl_communicator(ncclComm_t comm, uint64_t uid, int size, int rank, const NcclCommunicator* parent, uint32_t op);
 NcclCommunicator* remove_nccl_communicator(ncclComm_t comm);
 void restore_nccl_communicator(NcclCommunicator* removed, ncclComm_t comm);
+/// No communicator is left that is known.
+bool have_nccl_communicators_ended();
 void reset_nccl_communicators();
 
 /// What was enqueued lately, for a profiler that is not told of calls (version 4 and older).

@@ -157,6 +157,13 @@ NcclCommunicator* remove_nccl_communicator(ncclComm_t comm) {
   return known;
 }
 
+bool have_nccl_communicators_ended() {
+  for (const NcclCommunicator& c : g_table) {
+    if (__atomic_load_n(&c.key, __ATOMIC_RELAXED) > kRemoved) return false;
+  }
+  return true;
+}
+
 void restore_nccl_communicator(NcclCommunicator* removed, ncclComm_t comm) {
   if (removed) __atomic_store_n(&removed->key, key_of(comm), __ATOMIC_RELEASE);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/dynamic_loading.h"
+#include "core/this_process.h"
 #include "interpose/mpi_abi.h"
 #include "interpose/nccl.h"
 
@@ -99,6 +100,7 @@ ncclResult_t end_communicator(uint32_t op, Real real, const void* site, ncclComm
   const ncclResult_t result = real(comm);
   host.end();
   if (!is_done(result)) restore_nccl_communicator(removed, comm);
+  if (removed && have_nccl_communicators_ended()) flush_devices();  // many jobs of Python then leave by os._exit
   return result;
 }
 

@@ -163,6 +163,10 @@ Table gpus_table(const RunView& run) {
     cells.push_back(text_or_absent(row, 2, "NO_DATA"));
     table.rows.push_back(std::move(cells));
   }
+  Query tracing(run.db, "SELECT total(g.duration_ns) FROM gpu_event g JOIN process p ON p.id = g.process WHERE p.world = ? AND g.kind = 5");
+  tracing.bind(run.world);
+  if (tracing.next() && tracing.real(0) > 0)
+    table.note = fmt::format("CUPTI's own overhead in the whole run, summed over ranks: {} (v_gpu, kind overhead)", table_text(Value::duration_ns(static_cast<int64_t>(tracing.real(0)))));
   return table;
 }
 

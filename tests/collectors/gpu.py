@@ -114,6 +114,7 @@ def test_overhead_is_told_apart(_):
     db = record(FAKE_CUPTI_OVERHEAD=1)
     check(rows(db, "kind = 'overhead'") == [("overhead", "[CUPTI overhead: instrumentation]", None, None, 0, None, 5000, 500, None)], "overhead")
     expect(rows(db), Job(STEPS).rows, "the rest")
+    check("CUPTI's own overhead in the whole run, summed over ranks: 500ns" in report, f"overhead: {report}")
 
 
 def test_what_is_lost_is_counted(_):

@@ -54,6 +54,15 @@ def every_version(folder):
             check(told(db, "SELECT kind, count, note FROM loss") == [], f"{what}: {told(db, 'SELECT * FROM loss')}")
 
 
+def left_by_exit(folder):
+    """With the last communicator all that CUPTI has is asked for: a job that then leaves by _exit loses nothing."""
+    run_dir = folder / "left.ddl"
+    nccl_job.torchrun("gpu_job_nccl", folder, RANKS, run_dir, [str(STEPS), "exit"], expected=3, **VIRTUAL)
+    db, truth = job.store(run_dir), gpu_truth.ranks(STEPS)
+    for rank in range(RANKS):
+        check_rank(db, rank, truth[rank], f"left by _exit, rank {rank}")
+
+
 def who_is_late(folder):
     """Kernels of rank 0 wait for those of rank 1, which has more to compute: that is the finding about a rank, and there is no other."""
     run_dir = folder / "late.ddl"
@@ -86,4 +95,4 @@ def alone(folder):
 
 
 if __name__ == "__main__":
-    job.main(every_version, who_is_late, alone)
+    job.main(every_version, left_by_exit, who_is_late, alone)

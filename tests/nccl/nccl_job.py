@@ -14,7 +14,7 @@ def environment(**extra):
     return {"LD_LIBRARY_PATH": f"{DOUBLES}:{path}" if path else str(DOUBLES), **{k: v for k, v in extra.items() if v is not None}}
 
 
-def torchrun(program, folder, ranks=2, run_dir=None, arguments=(), **extra):
+def torchrun(program, folder, ranks=2, run_dir=None, arguments=(), expected=0, **extra):
     """As torchrun does: one process per rank, told who they are by RANK and WORLD_SIZE. With run_dir: recorded. Returns their outputs."""
     id_file = Path(folder) / f"id-{os.urandom(4).hex()}"
     jobs = []
@@ -26,7 +26,7 @@ def torchrun(program, folder, ranks=2, run_dir=None, arguments=(), **extra):
     outputs = []
     for rank, process in enumerate(jobs):
         out, err = process.communicate(timeout=60)
-        job.check(process.returncode == 0, f"{program} rank {rank}: exit code {process.returncode}\n{out}{err}")
+        job.check(process.returncode == expected, f"{program} rank {rank}: exit code {process.returncode}\n{out}{err}")
         outputs.append(out + err)
     return outputs
 
