@@ -166,7 +166,8 @@ Table gpus_table(const RunView& run) {
   Query tracing(run.db, "SELECT total(g.duration_ns) FROM gpu_event g JOIN process p ON p.id = g.process WHERE p.world = ? AND g.kind = 5");
   tracing.bind(run.world);
   if (tracing.next() && tracing.real(0) > 0)
-    table.note = fmt::format("CUPTI's own overhead in the whole run, summed over ranks: {} (v_gpu, kind overhead)", table_text(Value::duration_ns(static_cast<int64_t>(tracing.real(0)))));
+    table.note = fmt::format("CUPTI's own overhead in the whole run, summed over ranks: {} (v_gpu, kind overhead)",
+                             table_text(Value::duration_ns(static_cast<int64_t>(tracing.real(0)))));
   return table;
 }
 

@@ -41,6 +41,7 @@ static int64_t virtual_ns = -1; /* -1: not asked yet, -2: the machine's clock */
 static __thread struct call calls[8];
 static __thread int depth;
 static __thread int device;
+static __thread int made_context; /* 0: the device's primary one */
 
 #define START_NS 1000000000000ull
 #define REALTIME_OFFSET_NS 1700000000000000000ull
@@ -92,11 +93,13 @@ FAKE_EXPORT int clock_gettime(clockid_t clock, struct timespec* now) {
 }
 
 FAKE_EXPORT int fake_cuda_device(void) { return device; }
+FAKE_EXPORT uint32_t fake_cuda_context(void) { return 1 + (uint32_t)device + 10 * (uint32_t)made_context; }
 FAKE_EXPORT void fake_cuda_set_device(int number) { device = number; }
 
 /* ---------------------------------------------------------------------------------------------------------- streams */
 
-static struct fake_stream* stream_of(struct fake_stream* stream) { return stream ? stream : &default_stream; }
+/* 1 and 2: cudaStreamLegacy, cudaStreamPerThread */
+static struct fake_stream* stream_of(struct fake_stream* stream) { return (uintptr_t)stream > 2 ? stream : &default_stream; }
 
 FAKE_EXPORT struct fake_stream* fake_cuda_stream_create(void) {
   struct fake_stream* stream = calloc(1, sizeof *stream);
@@ -170,7 +173,7 @@ static void run(struct fake_op* op, struct fake_stream* stream) {
   stream->ready = op->end;
   pthread_mutex_unlock(&lock);
   op->stream_id = stream->id;
-  op->context_id = 1 + (uint32_t)op->device;
+  op->context_id = fake_cuda_context();
   op->correlation = calls[depth - 1].correlation;
   if (fake_cuda_hooks.activity) fake_cuda_hooks.activity(op);
 }
@@ -238,6 +241,15 @@ FAKE_EXPORT int cuInit(unsigned flags) {
   if (inject) inject();
   return 0;
 }
+FAKE_EXPORT int cuCtxGetCurrent(void** context) { return *context = (void*)(intptr_t)made_context, 0; }
+FAKE_EXPORT int cuCtxSetCurrent(void* context) { return made_context = (int)(intptr_t)context, 0; }
+FAKE_EXPORT int cuCtxCreate_v4(void** context, void* parameters, unsigned flags, int handle) {
+  static int count;
+  (void)parameters, (void)flags, (void)handle;
+  made_context = ++count;
+  return cuCtxGetCurrent(context);
+}
+FAKE_EXPORT int cuStreamCreate(struct fake_stream** stream, unsigned flags) { return (void)flags, *stream = fake_cuda_stream_create(), 0; }
 FAKE_EXPORT int cuDriverGetVersion(int* version) {
   *version = fake_cuda_number("FAKE_CUDA_VERSION", 13000);
   return 0;

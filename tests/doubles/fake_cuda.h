@@ -68,6 +68,7 @@ uint32_t fake_cuda_stream_id(struct fake_stream* stream);
 int fake_cuda_captures(struct fake_stream* stream);
 void fake_cuda_stream_not_before(struct fake_stream* stream, uint64_t ns);
 int fake_cuda_device(void);
+uint32_t fake_cuda_context(void); /* CUPTI's number of the one that is current */
 void fake_cuda_set_device(int device);
 
 struct fake_graph;

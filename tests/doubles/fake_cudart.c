@@ -95,6 +95,12 @@ FAKE_EXPORT int cudaFree(void* memory) {
   if (memory) release(memory);
   return ready();
 }
+FAKE_EXPORT int cudaMallocManaged(void** memory, size_t bytes, unsigned flags) {
+  (void)flags;
+  NEED_DEVICE;
+  *memory = allocate(bytes, FAKE_PAGEABLE);
+  return 0;
+}
 FAKE_EXPORT int cudaMallocHost(void** memory, size_t bytes) {
   NEED_DEVICE;
   *memory = allocate(bytes, FAKE_PINNED);
@@ -204,12 +210,12 @@ FAKE_EXPORT int cudaStreamSynchronize(struct fake_stream* stream) {
 FAKE_EXPORT int cudaDeviceSynchronize(void) { return synchronize(165, "cudaDeviceSynchronize", 4, fake_cuda_ready(NULL, 1), NULL); }
 
 /* What CUPTI says of an event that is recorded, and of a stream that waits for one. */
-static void tell_event(int cbid, const char* function, int kind, const struct event* event, struct fake_stream* stream) {
+static void tell_event(int domain, int cbid, const char* function, int kind, const struct event* event, struct fake_stream* stream) {
   if (fake_cuda_captures(stream)) return;
-  fake_cuda_begin_call(FAKE_RUNTIME_API, cbid, function, stream);
+  fake_cuda_begin_call(domain, cbid, function, stream);
   struct fake_op op = {.kind = kind, .value = 2, .stream = stream, .start = fake_cuda_now(), .correlation = fake_cuda_correlation()};
   op.end = op.start + (uint64_t)fake_cuda_number("FAKE_CUDA_CALL_NS", 1000);
-  op.context_id = 1 + (uint32_t)fake_cuda_device();
+  op.context_id = fake_cuda_context();
   op.stream_id = fake_cuda_stream_id(stream);
   op.event = event->id;
   op.recording = event->recording;
@@ -235,15 +241,23 @@ FAKE_EXPORT int cudaEventRecord(struct event* event, struct fake_stream* stream)
   static uint64_t count;
   event->ns = fake_cuda_ready(stream, 0);
   event->recording = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
-  tell_event(135, "cudaEventRecord", FAKE_EVENT, event, stream);
+  tell_event(FAKE_RUNTIME_API, 135, "cudaEventRecord", FAKE_EVENT, event, stream);
   return 0;
 }
 FAKE_EXPORT int cudaStreamWaitEvent(struct fake_stream* stream, struct event* event, unsigned flags) {
   (void)flags;
   fake_cuda_stream_not_before(stream, event->ns);
-  tell_event(147, "cudaStreamWaitEvent", FAKE_SYNC, event, stream);
+  tell_event(FAKE_RUNTIME_API, 147, "cudaStreamWaitEvent", FAKE_SYNC, event, stream);
   return 0;
 }
+/* The driver's, which here need the runtime's events. */
+FAKE_EXPORT int cuStreamWaitEvent(struct fake_stream* stream, struct event* event, unsigned flags) {
+  (void)flags;
+  fake_cuda_stream_not_before(stream, event->ns);
+  tell_event(FAKE_DRIVER_API, 295, "cuStreamWaitEvent", FAKE_SYNC, event, stream);
+  return 0;
+}
+FAKE_EXPORT int cuStreamSynchronize(struct fake_stream* stream) { return cudaStreamSynchronize(stream); }
 FAKE_EXPORT int cudaEventSynchronize(struct event* event) { return synchronize(137, "cudaEventSynchronize", 1, event->ns, NULL); }
 FAKE_EXPORT int cudaEventQuery(struct event* event) { return event->ns <= fake_cuda_now() ? 0 : 600; /* cudaErrorNotReady */ }
 FAKE_EXPORT int cudaEventElapsedTime(float* ms, struct event* begin, struct event* end) {

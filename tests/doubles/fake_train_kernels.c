@@ -28,6 +28,7 @@ static void softmax(float* gradient, float* extra, const float* logits, const ui
 }
 
 void fake_train_kernel(const char* name, void** arguments, unsigned long threads) {
+  if (!strstr(name, "_kernel")) return; /* another program's */
   float* out = ARGUMENT(float*, 0);
   const float* in = ARGUMENT(const float*, 1);
   (void)threads;

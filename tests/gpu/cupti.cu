@@ -120,7 +120,8 @@ int facts() {
   std::printf("timestamp_callback %d\n", clock);
   CHECK(cuptiActivityRegisterCallbacks(buffer_requested, buffer_completed));
   for (const auto kind : {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET,
-                          CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, CUPTI_ACTIVITY_KIND_OVERHEAD})
+                          CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, CUPTI_ACTIVITY_KIND_OVERHEAD,
+                          CUPTI_ACTIVITY_KIND_CUDA_EVENT})
     std::printf("enable_%d %d\n", static_cast<int>(kind), static_cast<int>(cuptiActivityEnable(kind)));
   CHECK(cuptiEnableDomain(1, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API));
   CHECK(cuptiEnableDomain(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API));

@@ -1,5 +1,5 @@
 // Two ranks of NCCL on one GPU (each says another NCCL_HOSTID, so that NCCL does not refuse). Rank 1 comes late to every collective by a kernel that spins.
-// usage: RANK=r WORLD_SIZE=n two_ranks ID_FILE [nonblocking|graph]     graph: a third layer, captured once, replayed in every step
+// usage: RANK=r WORLD_SIZE=n two_ranks ID_FILE [nonblocking|graph|bcast]     graph: a third layer, captured once, replayed in every step; bcast: ten ncclBcast, no more
 #include <ddl/annotate.h>
 #include <nccl.h>
 #include <unistd.h>
@@ -54,6 +54,12 @@ int main(int argc, char** argv) {
   float* data;
   const size_t count = 4 << 20;
   CHECK(cudaMalloc(&data, 4 * count * sizeof(float)));
+  if (variant == "bcast") {
+    for (int i = 0; i < 10; ++i) CHECK(ncclBcast(data, count, ncclFloat32, 0, comm, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    CHECK(ncclCommDestroy(comm));
+    return 0;
+  }
   cudaGraph_t graph;
   cudaGraphExec_t executable = nullptr;
   if (variant == "graph") {

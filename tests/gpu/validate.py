@@ -3,7 +3,8 @@
 and writes a table in markdown, ready for docs/gpu-validation.md. What the machine lacks (PyTorch, NCCL, a ddl that runs here) is said in its row.
 
 usage: validate.py [-o FOLDER]      FOLDER gets table.md and the recordings; $DDL_BUILD: where lib/libddl.so and bin/ddl are (default: build/release)
-Exit code 77 if no GPU answers.
+       validate.py --pack           puts what bin/ddl needs of this machine's libraries beside it, for one that has none of them: then copy tests/gpu, include and $DDL_BUILD there
+Exit code 77 if no GPU answers. $DDL_NVCC_FLAGS goes to nvcc: with "-cudart shared", and the doubles' folder on LD_LIBRARY_PATH, most of it runs without a GPU, to test the script.
 """
 import argparse
 import ctypes
@@ -20,9 +21,10 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILD = Path(os.environ.get("DDL_BUILD", ROOT / "build" / "release"))
-LIBRARY, DDL = BUILD / "lib" / "libddl.so", BUILD / "bin" / "ddl"
+LIBRARY, DDL, CARRIED = BUILD / "lib" / "libddl.so", BUILD / "bin" / "ddl", BUILD / "lib" / "carried"
 CUDA = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"))
 rows = []
+DEADLINE = time.monotonic() + 570  # a machine with a GPU is lent for ten minutes
 
 
 class Missing(Exception):
@@ -35,11 +37,21 @@ def run(command, timeout=120, record=None, **env):
     if record:
         variables |= {"LD_PRELOAD": str(LIBRARY), "CUDA_INJECTION64_PATH": str(LIBRARY), "NVTX_INJECTION64_PATH": str(LIBRARY),
                       "NCCL_PROFILER_PLUGIN": str(LIBRARY), "DDL_OUT": str(record), **{k: str(v) for k, v in env.items()}}
-    return subprocess.run([str(c) for c in command], env=variables, capture_output=True, text=True, timeout=timeout)
+    return subprocess.run([str(c) for c in command], env=variables, capture_output=True, text=True, timeout=max(1, min(timeout, DEADLINE - time.monotonic())))
+
+
+def pack():
+    """Copies the libraries of ddl, but for the C library, whose loader is the machine's."""
+    CARRIED.mkdir(exist_ok=True)
+    for path in re.findall(r"=> (/\S+)", run(["ldd", DDL]).stdout):
+        if not re.match(r"(libc|libm|libdl|libpthread|librt)\.so", Path(path).name):
+            shutil.copy(path, CARRIED / Path(path).name)
+    print(f"{len(list(CARRIED.iterdir()))} libraries in {CARRIED}")
 
 
 def store(directory):
-    done = subprocess.run([str(DDL), "report", str(directory)], capture_output=True, text=True)
+    carried = {"LD_LIBRARY_PATH": str(CARRIED)} if CARRIED.exists() else {}
+    done = subprocess.run([str(DDL), "report", str(directory)], env={**os.environ, **carried}, capture_output=True, text=True)
     if not (Path(directory) / "run.sqlite").exists():
         raise Missing(f"recorded, but ddl does not run here: {(done.stderr or done.stdout).strip()[:120]}; open {directory} elsewhere")
     return sqlite3.connect(Path(directory) / "run.sqlite")
@@ -62,7 +74,8 @@ def numbers(text):
 
 def build(source, *flags, name=None):
     binary = Path(name or f"{source}.bin").resolve()
-    done = run([CUDA / "bin" / "nvcc", "-std=c++17", "-O2", "-arch=native", f"-I{ROOT / 'include'}", HERE / source, "-o", binary, *flags], timeout=300)
+    done = run([CUDA / "bin" / "nvcc", "-std=c++17", "-O2", "-arch=native", f"-I{ROOT / 'include'}", HERE / source, "-o", binary, *flags,
+                *os.environ.get("DDL_NVCC_FLAGS", "").split()], timeout=300)
     if done.returncode:
         raise Missing(f"nvcc: {done.stderr.strip()[:200]}")
     return binary
@@ -100,16 +113,20 @@ def losses(folder):
     return not lost, f"{lost or 'nothing missing'}"
 
 
-def cupti_itself(folder):
+def with_cupti(first=""):
+    """LD_LIBRARY_PATH of programs that need the toolkit: the machine's own, so that doubles come first, then the toolkit's."""
+    return ":".join(str(place) for place in (first, os.environ.get("LD_LIBRARY_PATH"), CUDA / "lib64", CUDA / "lib", CUDA / "extras/CUPTI/lib64") if place)
+
+
+def cupti_itself(folder, first=""):
     """What collectors/ is built on, asked of CUPTI without us: each line of cupti.cu."""
     cupti = build("cupti.cu", "-lcupti", "-lcuda", *(f"-L{CUDA / place}" for place in ("lib64", "lib64/stubs", "extras/CUPTI/lib64")))
-    paths = ":".join(str(CUDA / place) for place in ("lib64", "extras/CUPTI/lib64"))
-    done = run([cupti], LD_LIBRARY_PATH=f"{paths}:{os.environ.get('LD_LIBRARY_PATH', '')}")
+    done = run([cupti], LD_LIBRARY_PATH=with_cupti(first))
     told = numbers(done.stdout)
     if done.returncode or "finalize" not in told:
         return False, f"exit {done.returncode}: {(done.stdout + done.stderr).strip()[-200:]}"
     expected = {"second_subscriber": 39, "timestamp_callback": 0, "own_clock_in_records": 1, "graph_nodes": 3, "graph_nodes_known_from_clone": 3, "fork_child_status": 0,
-                **{f"enable_{kind}": 0 for kind in (10, 1, 2, 22, 38, 17)}}
+                **{f"enable_{kind}": 0 for kind in (10, 1, 2, 22, 38, 17, 36)}}
     wrong = {k: told.get(k) for k, v in expected.items() if told.get(k) != v}
     facts = ", ".join(f"{k} {v:g}" for k, v in told.items() if k not in expected)
     return not wrong, f"not as expected: {wrong}; {facts}" if wrong else facts
@@ -117,14 +134,107 @@ def cupti_itself(folder):
 
 def cupti_cost(folder):
     cupti, measured = Path("cupti.cu.bin").resolve(), []
-    paths = ":".join(str(CUDA / place) for place in ("lib64", "extras/CUPTI/lib64"))
     for what in ("off", "activity", "callbacks", "external", "runtime"):
-        told = [numbers(run([cupti, "cost", what], LD_LIBRARY_PATH=f"{paths}:{os.environ.get('LD_LIBRARY_PATH', '')}").stdout) for _ in range(3)]
+        told = [numbers(run([cupti, "cost", what], LD_LIBRARY_PATH=with_cupti()).stdout) for _ in range(3)]
         if any("launch_ns" not in t for t in told):
             return False, f"{what}: {told}"
         after = statistics.median(t.get("launch_ns_after_disable", t["launch_ns"]) for t in told)
         measured.append(f"{what} {statistics.median(t['launch_ns'] for t in told):.0f}" + ("" if what == "off" else f" (after it is disabled {after:.0f})"))
     return True, f"ns per launch: {', '.join(measured)}; dropped {told[-1]['dropped']:.0f}, without time {told[-1]['unstamped']:.0f} of {told[-1]['kernels']:.0f}"
+
+
+def cupti_of_torch(folder):
+    """The same of the libcupti that PyTorch brings, which is the one that jobs have loaded."""
+    done = run([sys.executable, "-c", "import torch, pathlib; print(pathlib.Path(torch.__file__).parent.parent)"])
+    if done.returncode:
+        raise Missing("PyTorch is not installed")
+    found = sorted(Path(done.stdout.strip()).glob("nvidia/**/libcupti.so.*"))
+    if not found:
+        raise Missing("this PyTorch brings no libcupti")
+    good, detail = cupti_itself(folder, found[0].parent)
+    return good, f"{found[0].name}: {detail}"
+
+
+def waits(folder):
+    """Which stream waits for which: the records of events that CUPTI gives, within a context and across two."""
+    edges = build("edges.cu", "-lcuda", f"-L{CUDA / 'lib64/stubs'}")
+    done = run([edges], record=folder / "edges.ddl")
+    db = store(folder / "edges.ddl")
+    inside, across = (db.execute(f"SELECT count(*), count(DISTINCT stream || '/' || on_stream) FROM stream_wait WHERE context {how} on_context").fetchone() for how in ("=", "<>"))
+    version = db.execute("SELECT value FROM process_fact WHERE key = 'cupti'").fetchone()[0].split()[0]
+    lost = db.execute("SELECT kind, count FROM loss").fetchall()
+    good = done.returncode == 0 and inside == (10, 1) and (across == (10, 1) or int(version) < 26) and not lost
+    return good, f"CUPTI {version}, exit {done.returncode} {done.stdout.split()}: waits within a context {inside[0]} of 10, across contexts {across[0]} of 10; missing {lost or 'nothing'}"
+
+
+def managed(folder):
+    """Managed memory moves by faults, of which we ask nothing: the kernels are there, no copies, and the job's result is right."""
+    db = store(folder / "edges.ddl")
+    kernels, copies = (db.execute(f"SELECT count(*) FROM {view} WHERE layer = 'managed'").fetchone()[0] for view in ("v_kernel", "v_memcpy"))
+    return (kernels, copies) == (1, 0), f"{kernels} kernel, {copies} copies"
+
+
+def fast_launches(folder):
+    """50,000 kernels a second and more: every one is there, with its layer."""
+    told = numbers(run([Path("probe.cu.bin").resolve(), 300000], record=folder / "fast.ddl").stdout)
+    db = store(folder / "fast.ddl")
+    kernels = db.execute("SELECT count(*) FROM v_kernel WHERE layer = 'launch'").fetchone()[0]
+    lost = db.execute("SELECT kind, count FROM loss").fetchall()
+    return kernels == 300000 and not lost, f"{1e9 / told['launch_ns']:.0f} launches a second: {kernels} of 300000 recorded, missing {lost or 'nothing'}"
+
+
+PYTHON_JOB = """import ctypes, os, signal, sys
+cuda = ctypes.CDLL('libcudart.so.' + sys.argv[2])
+memory = ctypes.c_void_p()
+def job():
+  assert cuda.cudaMalloc(ctypes.byref(memory), 4096) == 0
+  for _ in range(100): cuda.cudaMemset(memory, 0, 4096)
+  cuda.cudaDeviceSynchronize()
+if sys.argv[1] == 'fork':
+  child = os.fork()
+  job()
+  if child: assert os.waitpid(child, 0)[1] == 0
+else: job()
+if sys.argv[1] == 'os._exit': os._exit(0)
+if sys.argv[1] == 'exception': raise RuntimeError('meant')
+if sys.argv[1] == 'SIGKILL': os.kill(os.getpid(), signal.SIGKILL)
+if sys.argv[1] == 'sys.exit': sys.exit(3)
+"""
+
+
+def python_job(folder, how):
+    name = next((path.name for place in with_cupti().split(":") for path in sorted(Path(place).glob("libcudart.so.*")) if path.name.count(".") == 2), None)
+    if not name:
+        raise Missing("no libcudart.so.N in the toolkit")
+    script = folder / "job.py"
+    script.write_text(PYTHON_JOB)
+    record = folder / f"python-{how}.ddl"
+    return run([sys.executable, script, how, name.rsplit(".", 1)[1]], record=record, LD_LIBRARY_PATH=with_cupti()), record
+
+
+def python_leaves(folder):
+    """What survives of 100 memsets, by the way in which Python ends; the codes must be those without us."""
+    found, codes = {}, {}
+    for how, code in (("return", 0), ("sys.exit", 3), ("exception", 1), ("os._exit", 0), ("SIGKILL", -9)):
+        done, record = python_job(folder, how)
+        codes[how] = done.returncode == code
+        found[how] = store(record).execute("SELECT count(*) FROM v_memcpy").fetchone()[0]
+    good = all(codes.values()) and found["return"] == found["sys.exit"] == found["exception"] == 100
+    return good, f"memsets of 100: {found}; exit codes as without us: {codes}"
+
+
+def python_forks(folder):
+    """A process that forks before it uses CUDA: parent and child are two processes with a GPU, each attached once."""
+    done, record = python_job(folder, "fork")
+    attached = store(record).execute("SELECT p.id, count(DISTINCT f.value), count(g.id) FROM process p LEFT JOIN process_fact f ON f.process = p.id AND f.key = 'cupti'"
+                                     " LEFT JOIN gpu_event g ON g.process = p.id AND g.kind = 3 GROUP BY p.id").fetchall()
+    return done.returncode == 0 and [row[1:] for row in attached] == [(1, 100)] * 2, f"exit {done.returncode}; processes, times attached, memsets: {attached}"
+
+
+def already_set(folder):
+    """Another tool's variable stays, one line says what that costs, and the job runs."""
+    done = run([Path("probe.cu.bin").resolve(), 10], record=folder / "set.ddl", CUDA_INJECTION64_PATH="/nonexistent/tool.so")
+    return done.returncode == 0 and "CUDA_INJECTION64_PATH is set to /nonexistent/tool.so" in done.stderr, f"exit {done.returncode}; we say {done.stderr.strip()[:160]!r}"
 
 
 def at_cuinit(folder):
@@ -191,7 +301,7 @@ def two_ranks(folder, name, *arguments, **extra):
     for rank in range(2):
         env = {**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "NCCL_HOSTID": f"host{rank}", "NCCL_SOCKET_IFNAME": "lo", "LD_PRELOAD": str(LIBRARY),
                "CUDA_INJECTION64_PATH": str(LIBRARY), "NCCL_PROFILER_PLUGIN": str(LIBRARY), "DDL_OUT": str(folder / f"{name}.ddl"),
-               "LD_LIBRARY_PATH": f"{CUDA / 'lib64'}:{CUDA / 'lib'}:{os.environ.get('LD_LIBRARY_PATH', '')}", **extra}
+               "LD_LIBRARY_PATH": with_cupti(), **extra}
         jobs.append(subprocess.Popen([Path("two_ranks.cu.bin").resolve(), str(folder / f"{name}.id"), *arguments], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
     try:
         outputs = [job.communicate(timeout=60)[0] for job in jobs]
@@ -211,6 +321,34 @@ def nccl(folder):
     late = db.execute("SELECT rank, avg(wait_ns) FROM v_collective WHERE layer = 'alone' GROUP BY rank ORDER BY rank").fetchall()
     good = sum(row[6] for row in found) == 60 and len(late) == 2 and late[0][1] > 10 * max(late[1][1], 1)
     return good, f"{found}; rank 1 is late, waits: {late}"
+
+
+def nccl_bandwidth(folder):
+    """Busy bandwidths that a GPU can have, from the run before: two ranks of one GPU share its memory."""
+    db = store(folder / "nccl.ddl")
+    rows = db.execute("SELECT bytes, min(xfer_ns), avg(xfer_ns) FROM v_collective WHERE layer = 'alone' AND xfer_ns > 0 GROUP BY bytes").fetchall()
+    rates = [(size, size / best, size / mean) for size, best, mean in rows]
+    return bool(rates) and all(0.1 < rate < 5000 for _, rate, _ in rates), "; ".join(f"{size / 2**20:.0f} MiB: {best:.1f} GB/s at best, {mean:.1f} on average" for size, best, mean in rates)
+
+
+def nccl_alone(folder):
+    """One rank has nothing to exchange: NCCL launches no kernel of its own, and we miss none."""
+    env = {"RANK": "0", "WORLD_SIZE": "1", "LD_LIBRARY_PATH": with_cupti()}
+    done = run([Path("two_ranks.cu.bin").resolve(), folder / "alone.id"], record=folder / "alone.ddl", **env)
+    if done.returncode:
+        raise Missing(f"NCCL does not run here: {done.stdout.strip()[-200:]}")
+    db = store(folder / "alone.ddl")
+    names = db.execute("SELECT name, count(*) FROM v_kernel WHERE class = 'communication' GROUP BY name").fetchall()
+    lost = db.execute("SELECT kind, count FROM loss").fetchall()
+    return not any("ncclDevKernel" in name for name, _ in names) and not lost, f"kernels of collectives {names or 'none'}, missing {lost or 'nothing'}"
+
+
+def nccl_bcast(folder):
+    """ncclBcast calls ncclBroadcast by its public name: one call of the program must be one record."""
+    db = two_ranks(folder, "bcast", "bcast")
+    calls = dict(db.execute("SELECT op, calls FROM v_call WHERE op IN ('ncclBcast', 'ncclBroadcast') AND rank = 1"))
+    rows = db.execute("SELECT op, count(*) FROM v_collective WHERE rank = 1 GROUP BY op").fetchall()
+    return calls == {"ncclBcast": 10} and rows == [("ncclBcast", 10)], f"calls {calls}, collectives {rows}"
 
 
 def nccl_timers(folder):
@@ -271,6 +409,43 @@ def torch_layers(folder):
     return set(rows) == {"fc1", "relu", "fc2"} and rows["fc1"] > 2 * rows["relu"] and abs(total / them - 1) < 0.1, f"us by layer {rows}; in all {total:.0f}, by torch.profiler {them:.0f}"
 
 
+TRANSFORMER = """import sys, time, torch
+batch = int(sys.argv[1])
+m = torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(512, 8, batch_first=True), 6).cuda()
+o = torch.optim.SGD(m.parameters(), lr=1e-3)
+x = torch.randn(batch, 128, 512, device='cuda')
+times = []
+for i in range(60):
+  torch.cuda.nvtx.range_push(f'step {i}')
+  begin = time.perf_counter()
+  o.zero_grad(); m(x).sum().backward(); o.step(); torch.cuda.synchronize()
+  times.append(time.perf_counter() - begin)
+  torch.cuda.nvtx.range_pop()
+print(sorted(times[20:])[20])
+"""
+
+
+def torch_step_cost(folder):
+    """What a step of a transformer takes, with a batch that fills the GPU and one that does not: without us, without CUPTI, with all."""
+    script = folder / "transformer.py"
+    script.write_text(TRANSFORMER)
+    measured = []
+    for batch in (64, 1):
+        times = {}
+        for what in ("off", "nvtx", "all") * 2:
+            if what == "off":
+                done = run([sys.executable, script, batch])
+            else:
+                done = run([sys.executable, script, batch], record=folder / f"step-{batch}-{what}.ddl", **({"DDL_COLLECTORS": "mpi,nvtx,nccl"} if what == "nvtx" else {}))
+            if done.returncode:
+                raise Missing(f"PyTorch does not run here: {done.stderr.strip()[-150:]}")
+            times.setdefault(what, []).append(float(done.stdout.split()[-1]))
+        ms = {what: statistics.median(all) * 1e3 for what, all in times.items()}
+        lost = store(folder / f"step-{batch}-all.ddl").execute("SELECT kind, count FROM loss").fetchall()
+        measured.append(f"batch {batch}: {ms['off']:.3f} ms, with NVTX {ms['nvtx'] / ms['off']:.3f}x, with CUPTI too {ms['all'] / ms['off']:.3f}x, missing {lost or 'nothing'}")
+    return True, "; ".join(measured)
+
+
 def torch_nccl(folder):
     """Is PyTorch's NCCL seen, and by which way: our wrappers, its profiler, its NVTX."""
     script = folder / "dist.py"
@@ -283,7 +458,9 @@ def torch_nccl(folder):
     db = store(folder / "dist.ddl")
     sources = sorted(r[0] for r in db.execute("SELECT value FROM process_fact WHERE key = 'nccl.source'"))
     calls = db.execute("SELECT sum(calls) FROM v_call WHERE op = 'ncclAllReduce'").fetchone()[0]
-    return calls == 5, f"sources {sources}; {calls} of 5 calls of ncclAllReduce"
+    library = run([sys.executable, "-c", "import torch, pathlib; print(pathlib.Path(torch.__file__).parent / 'lib' / 'libtorch_cuda.so')"]).stdout.strip()
+    needed = re.findall(r"NEEDED.*\[(libnccl\S*)\]", run(["readelf", "-d", library]).stdout) if shutil.which("readelf") else "not asked, no readelf"
+    return calls == 5, f"sources {sources}; {calls} of 5 calls of ncclAllReduce; libtorch_cuda.so needs {needed or 'no libnccl: it is linked in'}"
 
 
 def torch_workers(folder):
@@ -293,6 +470,8 @@ def torch_workers(folder):
                       "if __name__ == '__main__':\n  torch.zeros(1).cuda()\n  for how in ('fork', 'spawn'):\n"
                       "    for b in torch.utils.data.DataLoader(D(), batch_size=8, num_workers=2, multiprocessing_context=how): b.cuda()\n  print('done')\n")
     done = run([sys.executable, script], record=folder / "workers.ddl")
+    if "No module named 'torch'" in done.stderr:
+        raise Missing("PyTorch is not installed")
     spools = len(list((folder / "workers.ddl").glob("*.spool")))
     return done.stdout == "done\n" and spools == 1, f"printed {done.stdout.strip()!r}, {spools} spool(s); {done.stderr.strip()[-100:]}"
 
@@ -315,24 +494,37 @@ def torch_profiler(folder):
     with_us, without = run([sys.executable, script], record=folder / "profiler.ddl"), run([sys.executable, script])
     if without.returncode:
         raise Missing(f"PyTorch does not run here: {without.stderr.strip()[-150:]}")
-    return with_us.returncode == 0, f"GPU events that torch.profiler saw: {without.stdout.strip()} alone, {with_us.stdout.strip()} under ddl; said: {with_us.stderr.strip()[:150]}"
+    # The other way round: it is active before anything has called cuInit.
+    early = folder / "profiler_first.py"
+    early.write_text(script.read_text().replace("x = torch.randn(512, 512, device='cuda')\n", "").replace("as p:\n", "as p:\n  x = torch.randn(512, 512, device='cuda')\n"))
+    first = run([sys.executable, early], record=folder / "profiler_first.ddl")
+    ours = [store(folder / f"{name}.ddl").execute("SELECT count(*) FROM v_kernel").fetchone()[0] for name in ("profiler", "profiler_first")]
+    return with_us.returncode == first.returncode == 0, (f"GPU events that torch.profiler saw: {without.stdout.strip()} alone, {with_us.stdout.strip()} under ddl, {first.stdout.strip()} if it was "
+                                                         f"first; kernels that we saw: {ours}; said: {(with_us.stderr + first.stderr).strip()[:150]}")
 
 
 CHECKS = [("CUPTI attaches from cuInit; kernel times", attach), ("cuInit calls us once, before a context, from any program", at_cuinit),
-          ("CUPTI itself: codes, clock, nodes of graphs, sizes of records", cupti_itself), ("CUPTI's own cost", cupti_cost), ("captured graphs by node", graphs),
+          ("CUPTI itself: codes, clock, nodes of graphs, sizes of records", cupti_itself), ("CUPTI itself: the one that PyTorch brings", cupti_of_torch), ("CUPTI's own cost", cupti_cost),
+          ("which stream waits for which, within a context and across two", waits), ("managed memory", managed), ("50,000 kernels a second", fast_launches), ("captured graphs by node", graphs),
           ("copies: bytes, pinned or pageable", copies), ("nothing dropped", losses), ("default streams: legacy, per thread; a second context", default_streams),
-          ("what a launch costs under us", launch_cost), ("a killed process keeps what was flushed", killed), ("ways to leave", leaving),
+          ("what a launch costs under us", launch_cost), ("a killed process keeps what was flushed", killed), ("ways to leave", leaving), ("Python: ways to leave", python_leaves),
+          ("Python: fork before cuInit", python_forks), ("another tool's CUDA_INJECTION64_PATH", already_set),
           ("no visible device: nothing is recorded", visible_devices), ("NVML: health of the GPU", health),
-          ("NCCL: two ranks on one GPU; wait, algorithm, fused kernels", nccl), ("NCCL: CUPTI's times against NCCL's timers", nccl_timers),
+          ("NCCL: two ranks on one GPU; wait, algorithm, fused kernels", nccl), ("NCCL: bandwidths", nccl_bandwidth), ("NCCL: one rank alone", nccl_alone), ("NCCL: ncclBcast is one call", nccl_bcast),
+          ("NCCL: CUPTI's times against NCCL's timers", nccl_timers),
           ("NCCL: communicators that do not block, captured collectives", nccl_variants), ("PyTorch: emit_nvtx, steps, kernels in ranges", torch_ranges),
-          ("PyTorch: layers, backward by seq, sums against torch.profiler", torch_layers), ("PyTorch: how its NCCL is seen", torch_nccl),
+          ("PyTorch: layers, backward by seq, sums against torch.profiler", torch_layers), ("PyTorch: what a step costs", torch_step_cost), ("PyTorch: how its NCCL is seen", torch_nccl),
           ("PyTorch: DataLoader workers", torch_workers), ("torch.profiler beside us", torch_profiler), ("ncu over a recorded program", other_tools)]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", default="gpu-validation", help="folder to make")
-    folder = Path(parser.parse_args().o).resolve()
+    parser.add_argument("--pack", action="store_true", help="put the libraries of ddl beside it, and end")
+    arguments = parser.parse_args()
+    if arguments.pack:
+        return pack()
+    folder = Path(arguments.o).resolve()
     version, why = device()
     if version is None:
         print(f"skipped: no GPU answers: {why}")
@@ -340,11 +532,13 @@ def main():
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     os.chdir(folder)
-    names = run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]).stdout.strip()
+    names = run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]).stdout.strip() if shutil.which("nvidia-smi") else "a GPU of unknown name"
     failed = 0
     for what, check in CHECKS:
         begin = time.monotonic()
         try:
+            if begin > DEADLINE:
+                raise Missing("no time is left of ten minutes")
             good, detail = check(folder)
             verdict = "confirmed" if good else "**wrong**"
         except Missing as reason:
