@@ -121,7 +121,7 @@ struct Samples {
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
   g_tsc = strcmp(argv[2], "tsc") == 0;
-  const int blocks = argc > 3 ? atoi(argv[3]) : 40, pairs = argc > 4 ? atoi(argv[4]) : 65536;
+  const int blocks = argc > 3 ? atoi(argv[3]) : 20, pairs = argc > 4 ? atoi(argv[4]) : 262144;
   void* library = dlopen(argv[1], RTLD_LAZY);
   const auto attach = library ? reinterpret_cast<int (*)(GetExportTable)>(dlsym(library, "InitializeInjectionNvtx2")) : nullptr;
   if (!attach || attach(export_table) != 1) {

@@ -21,8 +21,6 @@ struct SavedErrno {
 
 }  // namespace
 
-bool has_counters(uint32_t kind) { return __builtin_expect(g_counters != nullptr, 0) && kind >= 1 && kind <= 3; }
-
 void begin_counting(Thread* thread, uint32_t depth) {
   const SavedErrno keep_errno;
   if (!thread->counted) thread->counted = static_cast<CounterValues*>(take_pages(kBytes));

@@ -12,40 +12,34 @@ constexpr size_t kMaxNameBytes = 255;
 constexpr uint32_t kAnnotations = 0;  // owner
 constexpr RangeNumbers kNoNumbers = {};
 
-Record range_record(const OpenRange& range, RecordKind kind, uint64_t duration_ticks, uint64_t call_ticks) {
-  Record record = {};
-  record.start_ticks = range.start_ticks;
-  record.word = record_word(kind, range.kind, duration_ticks);
-  record.payload = call_ticks;
-  record.context = range.context;
-  record.peer = -1;
-  if (range.kind == static_cast<uint32_t>(ContextKind::kStep)) {
-    record.comm = static_cast<uint32_t>(range.step >> 32);
-    record.sequence = static_cast<uint32_t>(range.step);
+DDL_HOT void write_range(Thread* thread, bool to_log, const OpenRange& range, RecordKind kind, uint64_t duration_ticks,
+                         uint64_t call_ticks) {
+  Record* record = take_record(thread, to_log);
+  record->start_ticks = range.start_ticks;
+  record->payload = call_ticks;
+  record->context = range.context;
+  if (__builtin_expect(range.kind == static_cast<uint32_t>(ContextKind::kStep), 0)) {
+    record->comm = static_cast<uint32_t>(range.step >> 32);
+    record->sequence = static_cast<uint32_t>(range.step);
+    record->peer = -1;
   } else {
-    put_range_numbers(record, range.numbers);
+    put_range_numbers(*record, range.numbers);
   }
-  return record;
+  publish(record, record_word(kind, range.kind, duration_ticks));
 }
 
-}  // namespace
-
-void internal::write_ended(Thread* thread, const OpenRange& range, uint64_t now) {
+DDL_HOT void write_ended(Thread* thread, const OpenRange& range, uint64_t now) {
   const uint64_t duration = now - range.start_ticks;
   const uint64_t call_ticks = thread->call_ticks - range.call_ticks;
   ProfileEntry* entry = range.entry ? range.entry : profile_entry(thread, range.context, kNoComm, range.kind, 0);
   add_to_profile(entry, call_ticks, duration);
-  if (range.kind == static_cast<uint32_t>(ContextKind::kStep)) {
-    write_record(thread, range.keep_step, range_record(range, RecordKind::kStep, duration, call_ticks));
-    leave_step();
+  if (__builtin_expect(range.kind == static_cast<uint32_t>(ContextKind::kStep), 0)) {
+    write_range(thread, range.keep_step, range, RecordKind::kStep, duration, call_ticks);
+    internal::leave_step();
   } else {
-    write_record(thread, keep(false, 0, range.start_ticks), range_record(range, RecordKind::kRange, duration, call_ticks));
+    write_range(thread, keep(false, 0, range.start_ticks), range, RecordKind::kRange, duration, call_ticks);
   }
 }
-
-namespace {
-
-using internal::write_ended;
 
 DDL_HOT void close_innermost(Thread* thread, uint64_t now) {
   const OpenRange& range = thread->ranges[--thread->range_depth];
@@ -57,7 +51,7 @@ DDL_HOT void close_innermost(Thread* thread, uint64_t now) {
 
 /// Takes one out from below others. Those go on, but no longer inside it: their time until now is written as a range of its own, or times
 /// of outer and inner ranges would not add up. A step stays one.
-void close_below(Thread* thread, uint32_t at, uint64_t now) {
+__attribute__((noinline)) void close_below(Thread* thread, uint32_t at, uint64_t now) {
   const auto is_cut = [](const OpenRange& range) { return range.kind != 0 && range.kind != static_cast<uint32_t>(ContextKind::kStep); };
   for (uint32_t i = thread->range_depth - 1; i > at; --i) {
     const OpenRange& range = thread->ranges[i];
@@ -89,8 +83,8 @@ void close_below(Thread* thread, uint32_t at, uint64_t now) {
   thread->context = outer;
 }
 
-void close_at(Thread* thread, uint32_t at, uint64_t now) {
-  if (at + 1 == thread->range_depth) {
+DDL_HOT void close_at(Thread* thread, uint32_t at, uint64_t now) {
+  if (__builtin_expect(at + 1 == thread->range_depth, 1)) {
     close_innermost(thread, now);
   } else {
     close_below(thread, at, now);
@@ -98,6 +92,8 @@ void close_at(Thread* thread, uint32_t at, uint64_t now) {
 }
 
 }  // namespace
+
+void internal::write_ended(Thread* thread, const OpenRange& range, uint64_t now) { ddl::write_ended(thread, range, now); }
 
 ProfileEntry* own_profile_entry(Thread* thread, uint32_t context, uint32_t kind) {
   ProfileEntry* entry = profile_entry(thread, context, kNoComm, kind, 0);
@@ -128,7 +124,7 @@ void open_range(Thread* thread, uint32_t owner, uint32_t kind, uint32_t context,
   range.start_ticks = ticks();
   if (kind == static_cast<uint32_t>(ContextKind::kStep)) {
     range.keep_step = internal::enter_step(step);
-    write_record(thread, range.keep_step, range_record(range, RecordKind::kStepBegin, 0, 0));
+    write_range(thread, range.keep_step, range, RecordKind::kStepBegin, 0, 0);
   }
 }
 

@@ -39,8 +39,8 @@ bool g_keep_step = true;
 
 constexpr uint32_t kRingBytes = kMinChunkBytes;
 constexpr uint32_t kFirstProfileEntries = 256;
-constexpr uint32_t kMaxLogChunkBytes = 256 * 1024;  // about what the page cache holds in one piece: see reserve() in spool_file.cpp
-constexpr uint32_t kSequencesPerUnit = 64;          // jobs without steps are thinned by blocks of this many collectives
+constexpr uint32_t kMaxLogChunkBytes = 1024 * 1024;  // what reserve() in spool_file.cpp writes, and the page cache holds, in one piece
+constexpr uint32_t kSequencesPerUnit = 64;           // jobs without steps are thinned by blocks of this many collectives
 constexpr uint32_t kMaxKeepLevel = 30;
 constexpr uint64_t kSlices = 32;
 constexpr size_t kMaxThreadName = 255;

@@ -82,7 +82,8 @@ ProfileEntry* profile_entry_of_class(Thread* thread, uint32_t context, uint32_t 
 
 /// See counters.cpp. The range is about to be the thread's innermost; has ended.
 extern const CounterSource* g_counters;
-bool has_counters(uint32_t kind);
+extern const CounterSource* g_counters __attribute__((visibility("hidden")));
+DDL_HOT bool has_counters(uint32_t kind) { return __builtin_expect(g_counters != nullptr, 0) && kind >= 1 && kind <= 3; }
 void begin_counting(Thread* thread, uint32_t depth);
 void end_counting(Thread* thread, uint32_t depth, const OpenRange& range, uint64_t duration_ticks);
 void forget_counters(Thread* thread);

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "core/clock.h"
@@ -26,20 +27,29 @@ struct KeepErrno {
   ~KeepErrno() { errno = saved; }
 };
 
+constexpr uint64_t kWriteBytes = 1 << 20;
+
 /// Reserves [offset, offset + bytes) so that a later store cannot hit a full disk (which would be SIGBUS), by writing zeros: write()
-/// reports ENOSPC, a mapped store would not. Rejected: fallocate(). What it reserves is not in the page cache, so each page of 100 records
-/// then costs a fault into the file system (ext4: 4 us, 40 ns per record); what was written in one piece is mapped in one piece (8 ns per
-/// record). Checks RLIMIT_FSIZE first: growing past it would raise SIGXFSZ and kill the job.
+/// reports ENOSPC, a mapped store would not. fallocate() comes first where there is one: space that is reserved at once need not be
+/// reserved page by page while it is written. Alone it would not do: what it reserves is not in the page cache, so each page of 100 records
+/// would cost a fault into the file system (ext4: 3.3 us a page; only written 0.8, both 0.45). Checks RLIMIT_FSIZE first: growing past it
+/// would raise SIGXFSZ and kill the job.
 bool reserve(int fd, uint64_t offset, uint64_t bytes) {
   rlimit limit;
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && offset + bytes > limit.rlim_cur) {
     errno = EFBIG;
     return false;
   }
-  static char zeros[256 * 1024];  // never written: all of it is the kernel's one page of zeros
+  fallocate(fd, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(bytes));  // if it cannot, writing will tell
+  static char zeros[64 * 1024];  // never written: all of it is the kernel's one page of zeros
+  iovec pieces[kWriteBytes / sizeof zeros];
+  for (iovec& piece : pieces) piece = {zeros, sizeof zeros};
   for (uint64_t done = 0; done < bytes;) {
-    const uint64_t left = bytes - done;
-    const ssize_t written = pwrite(fd, zeros, left < sizeof zeros ? left : sizeof zeros, static_cast<off_t>(offset + done));
+    const uint64_t wanted = bytes - done < kWriteBytes ? bytes - done : kWriteBytes;
+    const int count = static_cast<int>((wanted + sizeof zeros - 1) / sizeof zeros);
+    pieces[count - 1].iov_len = wanted - static_cast<uint64_t>(count - 1) * sizeof zeros;
+    const ssize_t written = pwritev(fd, pieces, count, static_cast<off_t>(offset + done));
+    pieces[count - 1].iov_len = sizeof zeros;
     if (written < 0 && errno == EINTR) continue;
     if (written >= 0 && (written == 0 || written % kPageBytes != 0)) errno = ENOSPC;
     if (written <= 0 || written % kPageBytes != 0) return false;
@@ -201,7 +211,8 @@ ChunkHeader* SpoolFile::add_chunk(ChunkKind kind, uint32_t bytes, uint32_t threa
   // The page cache keeps in one piece what lies at a multiple of its size: a large chunk of the log gives up what would make the next one
   // begin elsewhere.
   const bool log = kind == ChunkKind::kEvents || kind == ChunkKind::kDevice;
-  if (log && bytes >= 2 * kMinChunkBytes) bytes -= static_cast<uint32_t>((file_bytes_ + bytes) % kMinChunkBytes);
+  if (log && bytes >= 2 * kMinChunkBytes)
+    bytes -= static_cast<uint32_t>((file_bytes_ + bytes) % (bytes >= 2 * kWriteBytes ? kWriteBytes : kMinChunkBytes));
   void* address = reserve(fd, file_bytes_, bytes) ? map(fd, file_bytes_, bytes) : nullptr;
   error_ = errno;
   close(fd);
