@@ -105,7 +105,7 @@ void read_all(SpoolReader& reader) {
   std::vector<DeviceRecord> device;
   for (const SpoolChunk& chunk : reader.chunks(ChunkKind::kDevice)) {
     reader.read_device(chunk, device, &skips);
-    for (const DeviceRecord& r : device) ASSERT_TRUE(r.start <= r.end && device_kind(r.what) <= DeviceKind::kCollective);
+    for (const DeviceRecord& r : device) ASSERT_TRUE(r.start <= r.end && device_kind(r.what) <= DeviceKind::kEvent);
   }
   Visitor visitor;
   reader.read_meta(visitor, &skips);
