@@ -1,4 +1,5 @@
-// LD_PRELOAD library for tests: the files of a run directory seem to lie on NFS, and what is written with pwrite into its *.spool and
+// LD_PRELOAD library for tests: the files of a run directory seem to lie on NFS, and what is written with pwrite or pwritev into its
+// *.spool and
 // *.live files also goes to files of the same names in SHARED_DISK. What is stored into mapped pages does not: the worst that a network
 // file system may do. Only SHARED_DISK is looked at by the reader under test.
 #define _GNU_SOURCE
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -32,19 +34,30 @@ int fstatfs(int fd, struct statfs* status) {
   return result;
 }
 
-ssize_t pwrite(int fd, const void* bytes, size_t count, off_t offset) {
-  ssize_t (*real)(int, const void*, size_t, off_t) = (ssize_t(*)(int, const void*, size_t, off_t))dlsym(RTLD_NEXT, "pwrite");
-  const ssize_t written = real(fd, bytes, count, offset);
-  const int saved_errno = errno;
-  char path[4096], copy[8192];
-  const char* name = written > 0 ? name_of(fd, path, sizeof path) : NULL;
+static const char* copy_of(int fd, char* copy, size_t bytes) {
+  char path[4096];
+  const char* name = name_of(fd, path, sizeof path);
   const char* folder = getenv("SHARED_DISK");
-  if (name && folder) {
-    snprintf(copy, sizeof copy, "%s/%s", folder, name);
+  if (!name || !folder) return NULL;
+  snprintf(copy, bytes, "%s/%s", folder, name);
+  return copy;
+}
+
+ssize_t pwritev(int fd, const struct iovec* pieces, int count, off_t offset) {
+  ssize_t (*real)(int, const struct iovec*, int, off_t) = (ssize_t(*)(int, const struct iovec*, int, off_t))dlsym(RTLD_NEXT, "pwritev");
+  const ssize_t written = real(fd, pieces, count, offset);
+  const int saved_errno = errno;
+  char copy[8192];
+  if (written > 0 && copy_of(fd, copy, sizeof copy)) {
     const int to = open(copy, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    if (to < 0 || real(to, bytes, (size_t)written, offset) != written) abort();
+    if (to < 0 || real(to, pieces, count, offset) != written) abort();
     close(to);
   }
   errno = saved_errno;
   return written;
+}
+
+ssize_t pwrite(int fd, const void* bytes, size_t count, off_t offset) {
+  const struct iovec piece = {(void*)bytes, count};
+  return pwritev(fd, &piece, 1, offset);
 }
