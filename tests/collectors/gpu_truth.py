@@ -87,72 +87,80 @@ class Gpu:
         self.launched, self.waited, self.awaited = {}, {}, {}
 
 
-def pair(steps, threads, events_known):
-    """The two GPUs of one process. events_known: CUPTI tells which recording of an event was waited for; else nobody knows of a wait across contexts."""
-    gpus, now = (Gpu(), Gpu()), 0
-    streams = {8: 0, 9: 0, 10: 0, 11: 0, 12: 0}  # compute and communicate of GPU 0, of GPU 1, relay: when each is free
-    host = []
+class Pair:
+    """One process of gpu_pair.c with its two GPUs; play() stops at each collective until it is told when the last rank of all processes came. events_known: CUPTI tells
+    which recording of an event was waited for; else nobody knows of a wait across contexts."""
 
-    def give(gpu, kind, name, layer, stream, duration_ns, count=None, start=None):
-        nonlocal now
-        launched, now = now, now + CALL_NS
-        start = max(launched + LATENCY_NS, streams[stream]) if start is None else start
-        streams[stream] = start + duration_ns
-        row = Row(kind, name, None, layer, step, stream, start, duration_ns, count)
-        gpus[gpu].rows.append(row)
-        gpus[gpu].launched[row] = launched
+    def __init__(self, steps, threads, events_known, process=0):
+        self.gpus, self.host, self.now = (Gpu(), Gpu()), [], 0
+        self.streams = {8: 0, 9: 0, 10: 0, 11: 0, 12: 0}  # compute and communicate of GPU 0, of GPU 1, relay: when each is free
+        self.gemm_ns = (50000, 150000) if process == 0 else (180000, 180000)
+        self.playing = self.play(steps, threads, events_known)
+
+    def give(self, gpu, kind, name, layer, stream, duration_ns, count=None):
+        launched, self.now = self.now, self.now + CALL_NS
+        start = max(launched + LATENCY_NS, self.streams[stream])
+        return self.ran(gpu, Row(kind, name, None, layer, self.step, stream, start, duration_ns, count), launched)
+
+    def ran(self, gpu, row, launched):
+        self.streams[row.stream] = row.start_ns + row.duration_ns
+        self.gpus[gpu].rows.append(row)
+        self.gpus[gpu].launched[row] = launched
         return row
 
-    def wait(stream, until, layer):
-        nonlocal now
-        streams[stream] = max(streams[stream], until)
-        host.append(Row("sync", "[CUDA synchronisation: stream wait for event]", None, layer, step, stream, now, CALL_NS, None))
-        now += CALL_NS
+    def wait(self, stream, until, layer):
+        self.streams[stream] = max(self.streams[stream], until)
+        self.host.append(Row("sync", "[CUDA synchronisation: stream wait for event]", None, layer, self.step, stream, self.now, CALL_NS, None))
+        self.now += CALL_NS
 
-    for step in range(steps):
-        begin = now
-        now += 3000
-        for gpu, ns in ((0, 50000), (1, 150000)):
-            give(gpu, "kernel", "gemm", "fc1", 8 + 2 * gpu, ns)
-            now += CALL_NS  # the event is recorded
-            wait(9 + 2 * gpu, streams[8 + 2 * gpu], "fc1")
-        if threads:  # both enter at once, and both calls take their time
-            entered = [now, now]
-        else:
-            entered = [now, now + CALL_NS]
-        starts = [max(entered[gpu] + NCCL_LATENCY_NS, streams[9 + 2 * gpu]) for gpu in (0, 1)]
-        for gpu in (0, 1):
-            row = Row("kernel", NCCL_GENERIC, None, None, step, 9 + 2 * gpu, starts[gpu], max(starts) + NCCL_NS - starts[gpu], None)
-            gpus[gpu].rows.append(row)
-            gpus[gpu].launched[row] = entered[gpu]
-            gpus[gpu].waited[row] = max(starts) - starts[gpu]
-            streams[9 + 2 * gpu] = max(starts) + NCCL_NS
-        now += 2 * CALL_NS
-        give(1, "memcpy", "[CUDA memcpy DtoH]", "fc2", 11, 150000, 1500000)
-        copied, now = streams[11], now + CALL_NS
-        give(1, "kernel", BROADCAST, "fc2", 11, 120000)
-        collected, now = streams[11], now + CALL_NS
-        wait(8, copied, "fc2")
-        after_copy = give(0, "kernel", "after_copy", "fc2", 8, 10000)
-        wait(12, collected, "fc2")
-        now += CALL_NS  # the relay's event is recorded
-        wait(8, collected, "fc2")
-        after_collective = give(0, "kernel", "after_collective", "fc2", 8, 10000)
-        if events_known:
-            gpus[0].awaited[after_copy] = (copied, "copy")
-            gpus[0].awaited[after_collective] = (collected, "comm")
-        for _ in gpus:
-            done = max(now, *streams.values())
-            host.append(Row("sync", "[CUDA synchronisation: context]", None, None, step, None, now, done - now, None))
-            now = done + CALL_NS
-        for gpu in gpus:
-            gpu.steps.append((step, begin, now - begin))
-    return gpus, host
+    def play(self, steps, threads, events_known):
+        for self.step in range(steps):
+            begin = self.now
+            self.now += 3000
+            for gpu in (0, 1):
+                self.give(gpu, "kernel", "gemm", "fc1", 8 + 2 * gpu, self.gemm_ns[gpu])
+                self.now += CALL_NS  # the event is recorded
+                self.wait(9 + 2 * gpu, self.streams[8 + 2 * gpu], "fc1")
+            entered = [self.now, self.now if threads else self.now + CALL_NS]  # both at once, or one after the other
+            starts = [max(entered[gpu] + NCCL_LATENCY_NS, self.streams[9 + 2 * gpu]) for gpu in (0, 1)]
+            last = yield max(starts)
+            for gpu in (0, 1):
+                row = Row("kernel", NCCL_GENERIC, None, None, self.step, 9 + 2 * gpu, starts[gpu], last + NCCL_NS - starts[gpu], None)
+                self.gpus[gpu].waited[self.ran(gpu, row, entered[gpu])] = last - starts[gpu]
+            self.now += 2 * CALL_NS
+            self.give(1, "memcpy", "[CUDA memcpy DtoH]", "fc2", 11, 150000, 1500000)
+            copied, self.now = self.streams[11], self.now + CALL_NS
+            self.give(1, "kernel", BROADCAST, "fc2", 11, 120000)
+            collected, self.now = self.streams[11], self.now + CALL_NS
+            self.wait(8, copied, "fc2")
+            after_copy = self.give(0, "kernel", "after_copy", "fc2", 8, 10000)
+            self.wait(12, collected, "fc2")
+            self.now += CALL_NS  # the relay's event is recorded
+            self.wait(8, collected, "fc2")
+            after_collective = self.give(0, "kernel", "after_collective", "fc2", 8, 10000)
+            if events_known:
+                self.gpus[0].awaited[after_copy] = (copied, "copy")
+                self.gpus[0].awaited[after_collective] = (collected, "comm")
+            for _ in self.gpus:
+                done = max(self.now, *self.streams.values())
+                self.host.append(Row("sync", "[CUDA synchronisation: context]", None, None, self.step, None, self.now, done - self.now, None))
+                self.now = done + CALL_NS
+            for gpu in self.gpus:
+                gpu.steps.append((self.step, begin, self.now - begin))
+
+
+def pairs(steps, threads, events_known, processes=1):
+    """The processes of one job of gpu_pair.c."""
+    return together([Pair(steps, threads, events_known, process) for process in range(processes)])
 
 
 def ranks(steps, graph=False, count=2):
     """The ranks of a job whose collectives are NCCL's."""
-    jobs = [Job(steps, graph, rank, waits=True) for rank in range(count)]
+    return together([Job(steps, graph, rank, waits=True) for rank in range(count)])
+
+
+def together(jobs):
+    """Each collective ends when the last rank has come."""
     arrivals = [next(job.playing) for job in jobs]
     while arrivals:
         last = max(arrivals)

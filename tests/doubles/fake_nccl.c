@@ -243,8 +243,10 @@ API(ncclGroupStart, (void)) {
   ++group_depth;
   return 0;
 }
+int in_group(void) { return group_depth > 0; }
 static ncclResult_t end_group(void) {
   if (group_depth == 0) return 5;
+  if (group_depth == 1) join_pending();
   return --group_depth == 0 ? launch_queue() : 0;
 }
 API(ncclGroupEnd, (void)) { return end_group(); }

@@ -44,10 +44,26 @@ static struct ncclComm* make(uint64_t id, int size, int rank, int blocking) {
   return c;
 }
 
-static struct ncclComm* join_ranks(struct ncclComm* c) {
+static void* meet(void* data) {
+  struct ncclComm* c = data;
   barrier(c);
   if (c->rank == 0) detach_name(c->id);
+  return NULL;
+}
+static __thread struct ncclComm* pending[MAX_RANKS];
+static __thread int pending_count;
+static struct ncclComm* join_ranks(struct ncclComm* c) {
+  if (in_group() && pending_count < MAX_RANKS)
+    pending[pending_count++] = c; /* one thread may have several, which would wait for each other */
+  else
+    meet(c);
   return c;
+}
+void join_pending(void) {
+  pthread_t threads[MAX_RANKS];
+  for (int i = 0; i < pending_count; ++i) pthread_create(&threads[i], NULL, meet, pending[i]);
+  for (int i = 0; i < pending_count; ++i) pthread_join(threads[i], NULL);
+  pending_count = 0;
 }
 
 static uint64_t id_of(const ncclUniqueId* id) {

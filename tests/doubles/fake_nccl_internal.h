@@ -58,6 +58,10 @@ HIDDEN int is_data_type(int datatype);
 /* fake_nccl.c: work, and the log of it. */
 HIDDEN void join(struct ncclComm* c); /* waits for the thread that works for a communicator that does not block */
 HIDDEN void open_call_log(int rank);
+HIDDEN int in_group(void);
+
+/* fake_nccl_communicators.c: those that a group has begun to make meet their other ranks. */
+HIDDEN void join_pending(void);
 
 /* The API: strong pnccl, weak nccl. */
 #define API(name, parameters)                                           \

@@ -1,12 +1,13 @@
-/* One process with two GPUs of the doubles of CUDA, which are two ranks of one communicator of NCCL; with the virtual clock every number of
- * the run is known (tests/collectors/gpu_pair_truth.py computes them a second time).
+/* A process with two GPUs of the doubles of CUDA, which are two ranks of one communicator of NCCL, alone or as one of several such
+ * processes (PAIR_NUMBER of PAIR_COUNT, ID_FILE); with the virtual clock every number of the run is known (tests/collectors/gpu_truth.py
+ * computes them a second time).
  *
- * In a step GPU 1 computes longer than GPU 0, whose kernel of the AllReduce waits for it. Then GPU 0 is given a kernel that may not begin
- * before a copy of GPU 1 is done, told so by an event; and one that may not begin before a collective's kernel of GPU 1, through an event
- * of a third stream that was only told to wait.
+ * In a step GPU 1 computes longer than GPU 0, and a second process longer than the first; the kernels of the AllReduce wait for the last.
+ * Then GPU 0 is given a kernel that may not begin before a copy of GPU 1 is done, told so by an event; and one that may not begin before a
+ * collective's kernel of GPU 1, through an event of a third stream that was only told to wait.
  *
- * usage: gpu_pair STEPS group|threads     group: one thread, ncclCommInitAll; threads: one per GPU, each of which joins as a rank of its
- * own */
+ * usage: gpu_pair STEPS all|ranks|threads     all: one thread, ncclCommInitAll; ranks: one thread, ncclCommInitRank of each in a group;
+ * threads: one per GPU, each of which joins as a rank of its own */
 #include <ddl/annotate.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -35,6 +36,7 @@ static struct event *computed[GPUS], *copied, *collected, *relayed;
 static ncclComm_t comms[GPUS];
 static float gradients[GPUS][COUNT];
 static void *device_memory, *pinned;
+static int process, processes = 1;
 
 static void launch(const char* kernel, struct fake_stream* stream) {
   const struct dim3 one = {1, 1, 1};
@@ -44,7 +46,7 @@ static void launch(const char* kernel, struct fake_stream* stream) {
 static void work(int gpu) {
   cudaSetDevice(gpu);
   ddl_layer_begin("fc1");
-  launch(gpu == 0 ? "gemm@50000" : "gemm@150000", compute[gpu]);
+  launch(process > 0 ? "gemm@180000" : gpu == 0 ? "gemm@50000" : "gemm@150000", compute[gpu]);
   cudaEventRecord(computed[gpu], compute[gpu]);
   cudaStreamWaitEvent(communicate[gpu], computed[gpu], 0);
   ddl_layer_end();
@@ -77,7 +79,7 @@ static void meet(void) { pthread_barrier_wait(&meeting); }
 /* GPU 1's thread: it works after GPU 0's thread has, and both enter the collective at the same moment. */
 static void* other_gpu(void* id) {
   cudaSetDevice(1);
-  ncclCommInitRank(&comms[1], GPUS, *(ncclUniqueId*)id, 1);
+  ncclCommInitRank(&comms[1], GPUS * processes, *(ncclUniqueId*)id, GPUS * process + 1);
   for (int step = 0; step < steps; ++step) {
     meet();
     work(1);
@@ -90,7 +92,8 @@ static void* other_gpu(void* id) {
 
 int main(int argc, char** argv) {
   steps = argc > 1 ? atoi(argv[1]) : 2;
-  const int threads = argc > 2 && strcmp(argv[2], "threads") == 0;
+  const int threads = argc > 2 && strcmp(argv[2], "threads") == 0, ranks = argc > 2 && strcmp(argv[2], "ranks") == 0;
+  if (getenv("PAIR_COUNT")) process = atoi(getenv("PAIR_NUMBER")), processes = atoi(getenv("PAIR_COUNT"));
   for (int gpu = 0; gpu < GPUS; ++gpu) {
     if (cudaSetDevice(gpu) != 0) return printf("no device\n"), 0;
     cudaStreamCreate(&compute[gpu]);
@@ -106,12 +109,22 @@ int main(int argc, char** argv) {
   cudaMallocHost(&pinned, COPY_BYTES);
   pthread_t thread;
   ncclUniqueId id;
-  if (threads) {
+  if (processes > 1)
+    share_id_by_file(&id, process);
+  else
     ncclGetUniqueId(&id);
+  if (threads) {
     pthread_barrier_init(&meeting, NULL, GPUS);
     pthread_create(&thread, NULL, other_gpu, &id);
     cudaSetDevice(0);
-    ncclCommInitRank(&comms[0], GPUS, id, 0);
+    ncclCommInitRank(&comms[0], GPUS * processes, id, GPUS * process);
+  } else if (ranks) {
+    ncclGroupStart();
+    for (int gpu = 0; gpu < GPUS; ++gpu) {
+      cudaSetDevice(gpu);
+      ncclCommInitRank(&comms[gpu], GPUS * processes, id, GPUS * process + gpu);
+    }
+    ncclGroupEnd();
   } else {
     ncclCommInitAll(comms, GPUS, NULL);
   }
