@@ -172,8 +172,14 @@ class DevicePass {
       }
       devices[rows.integer(0)].push_back(std::move(e));
     }
-    for (auto& [device, events] : devices)
-      for (Event& e : events) e.operation.awaits = order.awaited(e.stream, e.call);
+    for (auto& [device, events] : devices) {
+      int64_t busy_until_ns = INT64_MIN / 2;
+      for (Event& e : events) {  // only what ends a gap that is longer than lies between two kernels is asked for it
+        if (!order.empty() && e.operation.interval.begin_ns - busy_until_ns >= kKernelWaitNs)
+          e.operation.awaits = order.awaited(e.stream, e.call);
+        busy_until_ns = std::max(busy_until_ns, e.operation.interval.end_ns);
+      }
+    }
     return devices;
   }
 

@@ -207,7 +207,8 @@ class KinetoFile {
     Query row(
         db_,
         "SELECT g.kind, n.name, g.start_ns, g.duration_ns, g.device, g.context, g.stream, g.correlation, g.graph_node, g.bytes, g.copy,"
-        " g.source, g.destination, g.launch_ns IS NOT NULL, o.name, c.id, c.label, c.size, e.bytes, e.datatype, k.wait_ns, k.xfer_ns FROM "
+        " g.source, g.destination, g.launch_ns IS NOT NULL, o.name, c.id, c.label, c.size, e.bytes, e.datatype, k.wait_ns, k.xfer_ns,"
+        " w.on_context, w.on_stream, w.on_correlation, w.context FROM "
         "temp.trace_process t"
         " CROSS JOIN gpu_event g ON g.process = t.process JOIN gpu_name n ON n.id = g.name LEFT JOIN event e ON g.kind = 1 AND g.comm IS "
         "NOT NULL AND"
@@ -215,7 +216,8 @@ class KinetoFile {
         " WHERE x.event = e.id AND x.source = 'kernel' AND x.fused = 1 AND x.comm_rank IS g.comm_rank) LEFT JOIN op o ON o.id = e.op LEFT "
         "JOIN communicator c ON c.id = "
         "e.comm"
-        " LEFT JOIN collective k ON k.event = e.id WHERE t.process = ? AND g.kind <= 5 AND " +
+        " LEFT JOIN collective k ON k.event = e.id LEFT JOIN stream_wait w ON g.kind = 4 AND w.process = g.process"
+        " AND w.correlation = g.correlation AND w.stream = g.stream WHERE t.process = ? AND g.kind <= 5 AND " +
             in_window("g") + " ORDER BY g.start_ns, g.duration_ns DESC, g.id");
     row.bind(process_.id);
     while (row.next()) {
@@ -225,6 +227,11 @@ class KinetoFile {
       for (const auto& [name, column] : kNumbers)
         if (!row.is_null(column)) args.integer(name, row.integer(column));
       if (!row.is_null(14)) describe_collective(row, args);
+      if (!row.is_null(22)) {
+        args.integer("context", row.integer(25));
+        if (row.integer(22) != row.integer(25)) args.integer("wait_on_context", row.integer(22));
+        args.integer("wait_on_stream", row.integer(23)).integer("wait_on_cuda_event_record_corr_id", row.integer(24));
+      }
       const char* category = "kernel";
       std::string name = row.text(1);
       switch (row.integer(0)) {

@@ -70,6 +70,9 @@ void ImportedRun::place_gpu() {
     insert_collective.row(p.id, *comm, *op, step, bucket, start_ns + p.shift_ns, duration_ns, thread.value_or(0), region, maybe(16),
                           maybe(17), text(18), text(19));
   }
+  db_.exec(
+      "INSERT INTO stream_wait SELECT p.id, w.context, w.stream, w.correlation, w.on_context, w.on_stream, w.on_correlation"
+      " FROM temp.stage_wait w JOIN temp.stage_process p ON p.stage = w.process");
   for (const auto& [rank, count] : without_launch) {
     losses_.add(
         {0, rank}, "gpu_launches", count,

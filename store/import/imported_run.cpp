@@ -48,8 +48,10 @@ ImportedRun::ImportedRun(SQLite::Database& db, std::string format, std::string s
       "CREATE TEMP TABLE stage_cpu(process, thread, start, duration, kind, number, name, seq, op, comm, bytes, peer, tag, datatype);"
       "CREATE TEMP TABLE stage_gpu(process, kind, name, device, context, stream, start, duration, bytes, copy, source, destination,"
       " correlation, graph_node, op, comm, payload, datatype, algorithm, protocol);"
+      "CREATE TEMP TABLE stage_wait(process, context, stream, correlation, on_context, on_stream, on_correlation);"
       "CREATE TEMP TABLE launch(process, correlation, thread, region, step, start, duration)");
   insert_cpu_.emplace(db_, "INSERT INTO temp.stage_cpu VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  insert_wait_.emplace(db_, "INSERT INTO temp.stage_wait VALUES (?, ?, ?, ?, ?, ?, ?)");
   insert_gpu_.emplace(db_, "INSERT INTO temp.stage_gpu VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
 }
 
@@ -158,6 +160,10 @@ void ImportedRun::gpu(size_t process, const GpuActivity& a, const ImportedOperat
   insert_gpu_->row(process, static_cast<uint32_t>(a.kind), name_id(a.name), a.device, a.context, a.stream, a.start_ns, a.duration_ns,
                    a.bytes, unless_empty(a.copy), unless_empty(a.source), unless_empty(a.destination), a.correlation, a.graph_node, op,
                    comm, payload, datatype, algorithm, protocol);
+}
+
+void ImportedRun::stream_wait(size_t process, const ImportedWait& w) {
+  insert_wait_->row(process, w.context, w.stream, w.correlation, w.on_context, w.on_stream, w.on_correlation);
 }
 
 uint32_t ImportedRun::communicator(std::string_view name, std::string_view label, CommunicatorOf of, int64_t size,
@@ -348,7 +354,9 @@ uint64_t ImportedRun::finish(const std::function<void(double)>& step_done) {
               "ranges and kernels that count as their parents', because the trace has too many different ones");
   losses_.write(db_);
   write_meta();
-  db_.exec("DROP TABLE temp.stage_cpu; DROP TABLE temp.stage_gpu; DROP TABLE temp.launch; DROP TABLE temp.stage_process");
+  db_.exec(
+      "DROP TABLE temp.stage_cpu; DROP TABLE temp.stage_gpu; DROP TABLE temp.stage_wait; DROP TABLE temp.launch; DROP TABLE "
+      "temp.stage_process");
   create_indices(db_);
   return events_ + cpu_rows_ + gpu_rows_;
 }

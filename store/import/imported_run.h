@@ -51,6 +51,12 @@ struct GpuActivity {
   int64_t correlation = 0;                     ///< 0: none
 };
 
+/// A stream that waits for another: a row of stream_wait.
+struct ImportedWait {
+  int64_t context, stream, correlation;
+  int64_t on_context, on_stream, on_correlation;
+};
+
 /// A collective or message: what a call did, or what a kernel carried out.
 struct ImportedOperation {
   std::string_view op;  ///< MPI_Allreduce, ncclAllReduce, ...: the exact C name, else the trace's own
@@ -89,6 +95,7 @@ class ImportedRun {
   void call(size_t process, uint32_t thread, const ImportedOperation& operation, ImportedTiming timing, int64_t start_ns,
             int64_t duration_ns);
   void gpu(size_t process, const GpuActivity& activity, const ImportedOperation* operation = nullptr);
+  void stream_wait(size_t process, const ImportedWait& wait);
 
   /// The same number for the same name, kind and members. `ranks`: in the order of their ranks in it; empty: not known.
   uint32_t communicator(std::string_view name, std::string_view label, CommunicatorOf of, int64_t size, const std::vector<int64_t>& ranks);
@@ -169,7 +176,7 @@ class ImportedRun {
   uint64_t bad_intervals_ = 0, unnamed_ = 0, unplaced_ = 0;
   uint64_t cpu_rows_ = 0, gpu_rows_ = 0, launches_ = 0, events_ = 0;
   int64_t epoch_ns_ = 0, world_size_ = 0;
-  std::optional<Insert> insert_cpu_, insert_gpu_;
+  std::optional<Insert> insert_cpu_, insert_gpu_, insert_wait_;
 };
 
 }  // namespace ddl::store

@@ -101,6 +101,7 @@ class KinetoFile : public JsonVisitor {
   void on_record(const JsonRecord& event) override;
 
   void on_gpu(const JsonRecord& event, Category category, int64_t start_ns, int64_t duration_ns);
+  void on_wait(const JsonRecord& event, const GpuActivity& wait);
   void on_range(const JsonRecord& event, Category category, int64_t start_ns, int64_t duration_ns);
   void on_call(const JsonRecord& event, ImportedTiming timing, int64_t start_ns, int64_t duration_ns);
   void on_metadata(const JsonRecord& event);
@@ -257,6 +258,7 @@ void KinetoFile::on_gpu(const JsonRecord& event, Category category, int64_t star
     a.kind = DeviceKind::kSynchronize;
     const std::string sync = fmt::format("[CUDA synchronisation: {}]", name);
     a.name = sync;
+    if (a.stream) on_wait(event, a);
     return run_.gpu(process_, a);
   }
   a.device = event.integer("args.device");
@@ -281,6 +283,15 @@ void KinetoFile::on_gpu(const JsonRecord& event, Category category, int64_t star
   a.name = shown;
   if (category == Category::kMemcpy && a.copy.empty()) a.copy = "?";
   run_.gpu(process_, a);
+}
+
+/// Of a stream. Which recording of the event was meant Kineto has found out.
+void KinetoFile::on_wait(const JsonRecord& event, const GpuActivity& wait) {
+  const std::optional<int64_t> context = event.integer("args.context"), on_stream = event.integer("args.wait_on_stream"),
+                               recorded = event.integer("args.wait_on_cuda_event_record_corr_id");
+  if (!context || !on_stream || !recorded || *on_stream < 0 || *recorded <= 0 || *recorded >= wait.correlation) return;
+  run_.stream_wait(process_, {*context, *wait.stream, wait.correlation, event.integer("args.wait_on_context").value_or(*context),
+                              *on_stream, *recorded});
 }
 
 void KinetoFile::on_call(const JsonRecord& event, ImportedTiming timing, int64_t start_ns, int64_t duration_ns) {

@@ -85,7 +85,7 @@ void create_indices(SQLite::Database& db) {
       // seq first: sorting compares the first column fast, and in most jobs nearly all rows are of one communicator.
       "CREATE INDEX event_instance ON event(seq, comm) WHERE seq IS NOT NULL;"
       "CREATE INDEX gpu_event_process ON gpu_event(process, start_ns);"
-      "CREATE INDEX stream_wait_process ON stream_wait(process);"
+      "CREATE INDEX stream_wait_process ON stream_wait(process, correlation);"
       "CREATE INDEX step_process ON step(process, step);"
       "CREATE INDEX profile_process ON profile(process, op);"
       "CREATE INDEX range_profile_process ON range_profile(process, region);"

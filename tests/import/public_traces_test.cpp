@@ -75,7 +75,8 @@ TEST(PublicTraces, PartitionAddsUpToTheNanosecond) {
     Imported run("kineto", {path});
     with_gpu += run.integer("SELECT count(*) FROM gpu_part WHERE step IS NULL") > 0;
     EXPECT_EQ(run.integer("SELECT count(*) FROM gpu_part WHERE compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns <> duration_ns"
-                          " OR idle_input_ns + idle_host_ns + idle_launch_ns + idle_kernel_ns + idle_other_ns <> idle_ns"
+                          " OR idle_input_ns + idle_host_ns + idle_launch_ns + idle_kernel_ns + idle_dep_comm_ns + idle_dep_copy_ns + "
+                          "idle_other_ns <> idle_ns"
                           " OR active_ns + idle_ns <> duration_ns"),
               0);
     // Each device's whole run against HTA's rules, computed by other code: busy time is the same, and idling differs by the edges.
@@ -86,6 +87,22 @@ TEST(PublicTraces, PartitionAddsUpToTheNanosecond) {
     EXPECT_EQ(run.integer("SELECT count(*) FROM finding WHERE id IN ('missing_rank', 'killed_rank', 'mismatched_calls', 'straggler')"), 0);
   }
   EXPECT_EQ(with_gpu, 10);
+}
+
+TEST(PublicTraces, KnowsWhichStreamsWaitForWhich) {
+  SKIP_WITHOUT_TRACES();
+  const fs::path folder = kTraces / "hta/critical_path";
+  Imported one("kineto", {folder / "cuda_event_sync_multi_stream/event_sync_trace.json.gz"});
+  EXPECT_EQ(
+      one.text("SELECT group_concat(context || '/' || stream || '/' || correlation || ' on ' || on_context || '/' || on_stream || '/' ||"
+               " on_correlation) FROM stream_wait"),
+      "1/24/1389 on 1/20/1385");
+  Imported none("kineto", {folder / "cuda_event_sync/event_sync_trace.json.gz"});
+  EXPECT_EQ(none.integer("SELECT count(*) FROM stream_wait"), 0) << "there only the host waits";
+  Imported many("kineto", {folder / "alexnet/benchmark_result_2869224_1695835535_trace.json.gz"});
+  EXPECT_EQ(many.integer("SELECT count(*) FROM stream_wait"), 20);
+  EXPECT_EQ(many.integer("SELECT count(*) FROM stream_wait WHERE on_correlation = correlation - 1"), 18)
+      << "most were recorded just before";
 }
 
 TEST(PublicTraces, KnowsCollectivesOfATraceThatNamesThem) {

@@ -82,8 +82,10 @@ VIEWS = {
     "kernels": "SELECT rank, step, layer, phase, device, stream, name, class, start_ns - {0}, duration_ns, graph_node, launch_ns - {0}, launch_duration_ns FROM v_kernel",
     "copies": "SELECT rank, step, layer, kind, bytes, start_ns - {0}, duration_ns, device, stream, source, destination, launch_ns - {0} FROM v_memcpy",
     "waiting of hosts for GPUs": "SELECT rank, name, start_ns - {0}, duration_ns FROM v_gpu WHERE kind IN ('sync', 'overhead')",
+    "which streams wait for which": "SELECT p.rank, w.context, w.stream, w.correlation, w.on_context, w.on_stream, w.on_correlation FROM stream_wait w JOIN process p"
+                                    " ON p.id = w.process",
     "where steps of GPUs go": "SELECT rank, device, step, duration_ns, compute_ns, comm_ns, copy_ns, wait_ns, exposed_comm_ns, exposed_wait_ns, idle_ns, idle_input_ns, idle_host_ns,"
-                              " idle_launch_ns, idle_kernel_ns, idle_dep_comm_ns + idle_dep_copy_ns + idle_other_ns FROM v_gpu_part WHERE step IS NOT NULL",
+                              " idle_launch_ns, idle_kernel_ns, idle_dep_comm_ns, idle_dep_copy_ns, idle_other_ns FROM v_gpu_part WHERE step IS NOT NULL",
 }
 
 
@@ -168,6 +170,17 @@ def main():
         recorded = folder / "recorded.ddl"
         nccl_job.torchrun("gpu_job_nccl", folder, 2, recorded, ["12"], FAKE_CUDA_CLOCK="virtual", DDL_CLOCK="monotonic")
         round_trip(recorded, folder, "recorded")
+        pair = folder / "pair.ddl"  # two GPUs, which wait for each other across their contexts
+        done = subprocess.run([nccl_job.PROGRAMS / "gpu_pair", "12", "all"], capture_output=True, env=nccl_job.job.environment(
+            **nccl_job.environment(LD_PRELOAD=nccl_job.job.LIBRARY, DDL_OUT=pair, FAKE_CUDA_CLOCK="virtual", DDL_CLOCK="monotonic")))
+        assert done.returncode == 0, done
+        back = folder / "pair.back.ddl"
+        ddl("import", "kineto", *export(pair, folder / "pair.traces"), "-o", back)
+        # A file is a rank: that the process has two ranks of NCCL it cannot carry, nor then their waiting.
+        first, second = compare(pair, back, "pair", ("calls", "collectives", "where steps of GPUs go"))
+        assert first.execute("SELECT count(*), sum(context <> on_context) FROM stream_wait").fetchone() == (60, 24)
+        idle = "SELECT device, step, idle_ns, idle_dep_comm_ns, idle_dep_copy_ns, idle_other_ns FROM v_gpu_part WHERE step IS NOT NULL"
+        assert rows(first, idle) == rows(second, idle) and rows(first, idle)[0][3:5] == (110000, 150000), rows(second, idle)
         check_window(folder / "small.ddl", folder)
         for run in (folder / "hostile.ddl", folder / "mixed.ddl", recorded):
             check_hostile(run, folder)
