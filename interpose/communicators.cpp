@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "core/recorder_internal.h"
 
@@ -42,26 +41,37 @@ uint64_t occurrences_so_far(uint64_t hash) {
   return 0;
 }
 
-/// World ranks of a group's members, in the group's order, as anonymous memory of `size` ints; NULL if it cannot be told.
-int* world_ranks(MPI_Group group, int size) {
-  if (g_mpi.world_group == g_mpi.group_null) return nullptr;  // MPI is about to end
-  const size_t bytes = 2 * sizeof(int) * static_cast<size_t>(size);
-  int* ranks = static_cast<int*>(internal::take_pages(bytes));
-  if (!ranks) return nullptr;
-  int* own = ranks + size;
+/// Memory for the members of a group: what the last one needed is kept for the next, for a job that makes many communicators.
+struct alignas(16) Scratch {
+  size_t bytes;  ///< of all of it, whole pages; what is kept in it follows
+};
+constexpr size_t kMaxKeptScratchBytes = 64 * 1024;
+Scratch* g_kept_scratch = nullptr;
+
+/// NULL: no memory.
+Scratch* take_scratch(size_t bytes) {
+  bytes = (bytes + sizeof(Scratch) + kPageBytes - 1) / kPageBytes * kPageBytes;
+  Scratch* scratch = __atomic_exchange_n(&g_kept_scratch, nullptr, __ATOMIC_ACQUIRE);
+  if (scratch && scratch->bytes >= bytes) return scratch;
+  if (scratch) internal::give_back_pages(scratch, scratch->bytes);
+  scratch = static_cast<Scratch*>(internal::take_pages(bytes));
+  if (scratch) scratch->bytes = bytes;
+  return scratch;
+}
+
+void give_back_scratch(Scratch* scratch) {
+  if (scratch && scratch->bytes <= kMaxKeptScratchBytes) scratch = __atomic_exchange_n(&g_kept_scratch, scratch, __ATOMIC_ACQ_REL);
+  if (scratch) internal::give_back_pages(scratch, scratch->bytes);
+}
+
+/// World ranks of a group's members, in the group's order, into `ranks`; `own` is as long. False: it cannot be told.
+bool world_ranks(MPI_Group group, int size, int* ranks, int* own) {
   for (int i = 0; i < size; ++i) own[i] = i;
-  if (g_mpi.p.Group_translate_ranks(group, size, own, g_mpi.world_group, ranks) != MPI_SUCCESS) {
-    munmap(ranks, bytes);
-    return nullptr;
-  }
+  if (g_mpi.p.Group_translate_ranks(group, size, own, g_mpi.world_group, ranks) != MPI_SUCCESS) return false;
   for (int i = 0; i < size; ++i) {
     if (ranks[i] == MPI_UNDEFINED) ranks[i] = -1;
   }
-  return ranks;
-}
-
-void free_ranks(int* ranks, int size) {
-  if (ranks) munmap(ranks, 2 * sizeof(int) * static_cast<size_t>(size));
+  return true;
 }
 
 uint64_t hash_of(const int* ranks, int size) {
@@ -88,19 +98,20 @@ struct Members {
   uint64_t hash = 0;
   RankRun* runs = nullptr;
   uint32_t run_count = 0;
-  size_t run_bytes = 0;
+  Scratch* scratch = nullptr;  ///< holds the runs; to be given back
 };
 
 Members describe_group(MPI_Group group, int size) {
   Members members;
-  int* ranks = world_ranks(group, size);
-  if (!ranks) return members;
+  if (g_mpi.world_group == g_mpi.group_null) return members;  // MPI is about to end
+  const size_t count = static_cast<size_t>(size);
+  members.scratch = take_scratch(count * (sizeof(RankRun) + 2 * sizeof(int)));
+  if (!members.scratch) return members;
+  members.runs = reinterpret_cast<RankRun*>(members.scratch + 1);
+  int* const ranks = reinterpret_cast<int*>(members.runs + count);
+  if (!world_ranks(group, size, ranks, ranks + count)) return members;
   members.hash = hash_of(ranks, size);
-  const uint32_t capacity = static_cast<uint32_t>(size);
-  members.run_bytes = capacity * sizeof(RankRun);
-  members.runs = static_cast<RankRun*>(internal::take_pages(members.run_bytes));
-  if (members.runs) members.run_count = make_runs(ranks, size, members.runs, capacity);
-  free_ranks(ranks, size);
+  members.run_count = make_runs(ranks, size, members.runs, static_cast<uint32_t>(size));
   return members;
 }
 
@@ -192,7 +203,7 @@ bool ask(MPI_Comm comm, Description& d) {
   if (g_mpi.p.Comm_remote_size(comm, &d.value.peers) == MPI_SUCCESS && g_mpi.p.Comm_remote_group(comm, &group) == MPI_SUCCESS) {
     const Members remote = describe_group(group, d.value.peers);
     d.remote_hash = remote.hash;
-    if (remote.runs) munmap(remote.runs, remote.run_bytes);
+    give_back_scratch(remote.scratch);
     g_mpi.p.Group_free(&group);
   }
   return true;
@@ -218,7 +229,10 @@ Communicator* add(uint64_t key, Description& d, const Communicator* parent, uint
   Communicator* made;
   {
     const internal::Lock lock;
-    if (!lock) return &g_none;
+    if (!lock) {
+      give_back_scratch(d.members.scratch);
+      return &g_none;
+    }
     made = look_up(key);
     if (!made && g_count < kMaxCommunicators) {
       d.value.uid = identity(d, parent, op_name, tag);
@@ -242,7 +256,7 @@ Communicator* add(uint64_t key, Description& d, const Communicator* parent, uint
     if (d.topology[0]) write_communicator_topology(made->index, d.topology);
   }
   if (!made) count_loss(kLossCommunicators);
-  if (d.members.runs) munmap(d.members.runs, d.members.run_bytes);
+  give_back_scratch(d.members.scratch);
   return made ? made : &g_none;
 }
 
