@@ -310,18 +310,23 @@ void sum_host_calls(SQLite::Database& db) {
 }
 
 void select_steady_waits(SQLite::Database& db) {
-  // Of several GPUs of a rank the one that waited most: max() takes the other columns from its row.
+  // Of several GPUs of a rank the one that waited most: max() takes the other columns from its row. Its columns have types, without which
+  // SQLite would look up no more than the world by the key.
   db.exec(
-      "CREATE TEMP TABLE steady_wait AS SELECT s.world AS world, s.step AS step, s.rank AS rank, s.duration_ns AS duration_ns,"
-      " coalesce(g.compute_ns, s.compute_ns) AS compute_ns, coalesce(g.wait_ns, s.wait_ns) AS wait_ns,"
-      " coalesce(g.exposed_comm_ns, s.exposed_ns) AS exposed_ns FROM temp.steady_part s LEFT JOIN"
-      " (SELECT p.world AS world, coalesce(g.step, 0) AS step, p.rank AS rank, max(g.exposed_wait_ns) AS wait_ns, g.compute_ns, "
-      "g.exposed_comm_ns"
-      " FROM gpu_part g JOIN process p ON p.id = g.process WHERE g.exposed_wait_ns IS NOT NULL"
+      "CREATE TEMP TABLE device_wait (world INTEGER, step INTEGER, rank INTEGER, wait_ns INTEGER, compute_ns INTEGER, exposed_comm_ns "
+      "INTEGER,"
+      " PRIMARY KEY (world, step, rank)) WITHOUT ROWID;"
+      "INSERT INTO temp.device_wait SELECT p.world, coalesce(g.step, 0), p.rank, max(g.exposed_wait_ns), g.compute_ns, g.exposed_comm_ns"
+      " FROM gpu_part g JOIN process p ON p.id = g.process WHERE g.exposed_wait_ns IS NOT NULL AND p.rank IS NOT NULL"
       " AND (g.step IS NULL) = (p.world NOT IN (SELECT world FROM temp.steady_number))"
       " AND p.world IN (SELECT d.world FROM temp.steady_gpu d GROUP BY d.world HAVING total(d.exposed_wait_ns) >"
       " (SELECT total(h.wait_ns) FROM temp.steady_part h WHERE h.world = d.world))"
-      " GROUP BY p.world, coalesce(g.step, 0), p.rank) g ON g.world = s.world AND g.step = s.step AND g.rank = s.rank");
+      " GROUP BY p.world, coalesce(g.step, 0), p.rank;"
+      "CREATE TEMP TABLE steady_wait AS SELECT s.world AS world, s.step AS step, s.rank AS rank, s.duration_ns AS duration_ns,"
+      " coalesce(g.compute_ns, s.compute_ns) AS compute_ns, coalesce(g.wait_ns, s.wait_ns) AS wait_ns,"
+      " coalesce(g.exposed_comm_ns, s.exposed_ns) AS exposed_ns FROM temp.steady_part s LEFT JOIN temp.device_wait g"
+      " ON g.world = s.world AND g.step = s.step AND g.rank = s.rank;"
+      "DROP TABLE temp.device_wait");
 }
 
 }  // namespace ddl

@@ -5,6 +5,13 @@
 #include "analyzer/query.h"
 
 namespace ddl {
+namespace {
+
+// A stream that is only told to wait, step after step, has all its waits behind it each time: the older ones are long over.
+constexpr size_t kMostWaits = 64;
+constexpr size_t kMostFollowed = 1024;
+
+}  // namespace
 
 StreamOrder::StreamOrder(SQLite::Database& db, int64_t process) {
   Query rows(db, "SELECT context, stream, correlation, on_context, on_stream, on_correlation FROM stream_wait WHERE process = ?");
@@ -33,7 +40,8 @@ const StreamOrder::Done* StreamOrder::last_before(const Stream& stream, int64_t 
     }
   }
   if (const auto found = waits_.find(stream); found != waits_.end()) {
-    for (auto wait = found->second.upper_bound(since); wait != found->second.end() && wait->first < call; ++wait)
+    auto wait = found->second.lower_bound(call);
+    for (size_t taken = 0; wait != found->second.begin() && (--wait)->first > since && taken < kMostWaits; ++taken)
       waits.push_back(wait->second);
   }
   return last;
@@ -45,7 +53,7 @@ std::optional<Awaited> StreamOrder::awaited(const Stream& stream, int64_t call) 
   last_before(stream, call, open);
   const Done* last = nullptr;
   std::set<std::pair<Stream, int64_t>> seen;
-  while (!open.empty()) {
+  while (!open.empty() && seen.size() < kMostFollowed) {
     const Wait wait = open.back();
     open.pop_back();
     if (!seen.insert({wait.on, wait.before_call}).second) continue;

@@ -36,7 +36,8 @@ class StreamOrder {
     Stream on;
     int64_t before_call;
   };
-  /// Adds what `stream` was told to wait for after the last operation that it was given before `call`; returns that operation.
+  /// Adds what `stream` was told to wait for after the last operation that it was given before `call`, the latest first and not without
+  /// end; returns that operation.
   const Done* last_before(const Stream& stream, int64_t call, std::vector<Wait>& waits) const;
 
   std::map<Stream, std::map<int64_t, Done>> done_;        ///< by call: the one that ended last
