@@ -98,10 +98,11 @@ DDL_HOT void write_completion(Thread* thread, const RequestInfo& info, const MPI
   if (info.fill == Fill::kMessage || info.fill == Fill::kReceivedHalf || info.fill == Fill::kBytes) {
     const uint32_t datatype = payload_datatype(info.payload);
     record.payload = info.fill == Fill::kBytes ? was_read(status, datatype) : received(status, datatype);
-    if (info.fill != Fill::kBytes) {
-      record.peer = source_of(status);
+    // MPICH 4.0 leaves the status of an Isendrecv as it was: it is asked only for what was not said at the post.
+    const bool ask = info.fill == Fill::kMessage;
+    if (ask || (info.fill == Fill::kReceivedHalf && info.peer == MPI_ANY_SOURCE)) record.peer = source_of(status);
+    if (ask || (info.fill == Fill::kReceivedHalf && info.sequence == static_cast<uint32_t>(MPI_ANY_TAG)))
       record.sequence = static_cast<uint32_t>(status.MPI_TAG);
-    }
     if (info.fill != Fill::kReceivedHalf) add_bytes(thread, info, payload_bytes(record.payload));
   }
   write_record(thread, info.flags & kRequestKept, record);
