@@ -71,9 +71,11 @@ std::vector<Check> check_sources() {
   Check nccl = found("NCCL", find_shared({"libnccl.so.2"}, cache), source,
                      "jobs bring their own (PyTorch does); linked statically, its profiler (2.27 and later) or NVTX tells of its calls");
   mark_held(nccl, "NCCL_PROFILER_PLUGIN", "NCCL's algorithms, and its times without CUPTI, are not recorded");
+  const Check nvml = found("NVML", find_shared({"libnvidia-ml.so.1"}, cache), "health of GPUs, and what their NVLinks lead to and carry",
+                           "the driver brings it; without it no clocks, throttling, power or NVLinks of GPUs");
   Check papi = found("PAPI", find_shared({"libpapi.so.7.1", "libpapi.so.7.0", "libpapi.so.6.0", "libpapi.so"}, cache),
                      "counters of the CPU, with ddl record --counters", "--counters then reads the software events of the kernel");
-  return {nvtx, cuda, cupti, nccl, papi};
+  return {nvtx, cuda, cupti, nccl, nvml, papi};
 }
 
 }  // namespace ddl::cli

@@ -63,9 +63,14 @@ def links(folder):
             job.check("100GB/s" in line and "NVLink 2.0 x4" in line and "10.0%" in line, f"links: {printed}")
 
 
+def doctor(_):
+    said = job.run([job.DDL, "doctor"], LD_LIBRARY_PATH=DOUBLES).stdout
+    job.check(any(line.split()[:3] == ["ok", "NVML", f"{DOUBLES}/libnvidia-ml.so.1:"] for line in said.splitlines()), f"doctor says {said}")
+
+
 def not_wanted(folder):
     job.run([job.TRAIN, "--steps", 1], check_rc=0, LD_PRELOAD=job.LIBRARY, DDL_OUT=folder / "c.ddl", DDL_COLLECTORS="mpi")
     job.check(job.store(folder / "c.ddl").execute("SELECT count(*) FROM node_sample").fetchone()[0] == 0, "samples without the collector")
 
 
-job.main(network, gpus, links, not_wanted)
+job.main(network, gpus, links, doctor, not_wanted)
