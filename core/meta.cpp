@@ -99,7 +99,7 @@ bool write_meta(MetaKind kind, const Bytes* parts, int count) {
   char* start = reinterpret_cast<char*>(g_meta_chunk) + g_meta_used;
   char* to = start + sizeof(MetaHeader);
   for (int i = 0; i < count; ++i) {
-    memcpy(to, parts[i].data, parts[i].size);
+    if (parts[i].size > 0) memcpy(to, parts[i].data, parts[i].size);
     to += parts[i].size;
   }
   __atomic_store_n(&reinterpret_cast<MetaHeader*>(start)->word, meta_word(kind, total), __ATOMIC_RELEASE);
