@@ -33,7 +33,8 @@ from pathlib import Path
 import job
 
 HERE = Path(__file__).resolve().parent
-TIMEOUT_S = 60
+TIMEOUT_S = 60  # a run takes 1 to 5
+FIRST_TIMEOUT_S = 20  # what hangs without the library is tried again
 Program = namedtuple("Program", "name binding ranks threads cases")
 Flavour = namedtuple("Flavour", "mpirun library bindings environment")
 FLAVOURS = {
@@ -90,7 +91,7 @@ def normalised(text):
 class Run:
     """One mpirun in a fresh folder."""
 
-    def __init__(self, flavour, binary, ranks, case, threads, folder, library):
+    def __init__(self, flavour, binary, ranks, case, threads, folder, library, timeout_s=TIMEOUT_S):
         folder.mkdir()
         (folder / "transcripts").mkdir()
         self.record = folder / "run.ddl"
@@ -102,7 +103,7 @@ class Run:
             process = subprocess.Popen(command, cwd=folder, env=job.environment(**extra), stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                                        start_new_session=True)
             try:
-                self.code = process.wait(TIMEOUT_S)
+                self.code = process.wait(timeout_s)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGTERM)  # mpirun takes its ranks with it
                 try:
@@ -110,7 +111,7 @@ class Run:
                 except subprocess.TimeoutExpired:
                     os.killpg(process.pid, signal.SIGKILL)
                     process.wait()
-                self.code = f"no end within {TIMEOUT_S} s"
+                self.code = f"no end within {timeout_s} s"
         self.stdout, self.stderr = (normalised((folder / name).read_text(errors="replace")) for name in ("stdout", "stderr"))
         self.transcripts, self.calls = {}, Counter()
         for file in sorted((folder / "transcripts").iterdir()):
@@ -170,7 +171,7 @@ def sites_outside(run_dir, binary):
 def plain_run(flavour, binary, ranks, case, threads, folder):
     """Without the library. One that hangs is tried once more: MPICH 4.0.2 hangs now and then in intercommunicators on two threads. What hangs with
     the library has failed: nothing would tell whose fault it was."""
-    run = Run(flavour, binary, ranks, case, threads, folder / "plain", None)
+    run = Run(flavour, binary, ranks, case, threads, folder / "plain", None, FIRST_TIMEOUT_S)
     if not isinstance(run.code, str):
         return run
     print(f"{binary.name}: {run.code} without the library; again", flush=True)
