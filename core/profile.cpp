@@ -100,8 +100,13 @@ ProfileEntry* profile_entry(Thread* thread, uint32_t context, uint32_t comm, uin
   return internal::profile_entry_of_class(thread, context, comm, op, size_class_of(bytes));
 }
 
-ProfileEntry* entry_of_size(Thread* thread, const ProfileEntry* entry, uint64_t bytes) {
-  return profile_entry(thread, entry->context, entry->comm, entry->op, bytes);
+ProfileEntry* entry_of_other_size(const OpenCall& call, uint64_t bytes) {
+  ProfileEntry* before = call.entry;
+  if (before->context != call.context) return before;  // it stands for others, of any size
+  ProfileEntry* entry = profile_entry(call.thread, before->context, before->comm, before->op, bytes);
+  // Calls made from inside this one may have taken its slot. And what stands for others is asked for each time: that is counted.
+  if (call.slot->entry == before && entry->context == call.context) call.slot->entry = entry;
+  return entry;
 }
 
 }  // namespace ddl

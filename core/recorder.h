@@ -75,7 +75,7 @@ struct alignas(64) CallSlot {
   uint64_t caller;  ///< caller_of(), and kAsksLater; 0: none
   PayloadKey key;
   uint64_t payload;     ///< as in Record, or kAskLater
-  ProfileEntry* entry;  ///< entries never move
+  ProfileEntry* entry;  ///< of calls of this size; where the size is known only at the end, of the last one. Entries never move
   uint32_t comm;        ///< this and `context` as in Record
   uint32_t context;
   uint32_t outer;  ///< context of the innermost range
@@ -203,6 +203,7 @@ DDL_HOT T* kept_address(T* address) {
 struct OpenCall {
   Thread* thread;  ///< NULL: not recorded, and of the rest only what the call was given is true
   Record* record;
+  CallSlot* slot;
   ProfileEntry* entry;
   uint64_t start_ticks;
   uint64_t payload;
@@ -212,8 +213,7 @@ struct OpenCall {
   bool keep;
 };
 
-const CallSlot* fill_call_slot(Thread* thread, CallSlot* slot, const void* site, uint32_t comm, uint32_t op, PayloadKey key,
-                               uint64_t payload);
+CallSlot* fill_call_slot(Thread* thread, CallSlot* slot, const void* site, uint32_t comm, uint32_t op, PayloadKey key, uint64_t payload);
 Record* next_log_record(Thread* thread);
 Record* next_ring_record(Thread* thread);
 void settle_account(Thread* thread, uint64_t now_ticks);
@@ -222,8 +222,8 @@ void refresh_clock(uint64_t now_ticks);
 DDL_HOT bool is_clock_old(uint64_t now_ticks) { return now_ticks > __atomic_load_n(&g_process.refresh_at_ticks, __ATOMIC_RELAXED); }
 /// Never NULL. For what has no call slot: ranges, and what is known only when a call has ended.
 ProfileEntry* profile_entry(Thread* thread, uint32_t context, uint32_t comm, uint32_t op, uint64_t bytes);
-/// The same as `entry`, for calls of another size.
-ProfileEntry* entry_of_size(Thread* thread, const ProfileEntry* entry, uint64_t bytes);
+/// The call's entry, of another size. The call slot keeps it for the next one.
+ProfileEntry* entry_of_other_size(const OpenCall& call, uint64_t bytes);
 
 DDL_HOT CallSlot* call_slot_of(Thread* thread, const void* site, PayloadKey key) {
   static_assert(kCallSlots == 1 << (64 - 56));
@@ -243,7 +243,7 @@ DDL_HOT bool is_slot_of(const CallSlot* slot, const Thread* thread, uint64_t cal
 
 /// `payload_of(key)` is asked only where the slot holds another call.
 template <class PayloadOf>
-DDL_HOT const CallSlot* call_slot(Thread* thread, const void* site, uint32_t comm, uint32_t op, PayloadKey key, PayloadOf payload_of) {
+DDL_HOT CallSlot* call_slot(Thread* thread, const void* site, uint32_t comm, uint32_t op, PayloadKey key, PayloadOf payload_of) {
   CallSlot* slot = call_slot_of(thread, site, key);
   const uint64_t caller = caller_of(site, op) | (slot->caller & kAsksLater);
   if (__builtin_expect(is_slot_of(slot, thread, caller, comm, key), 1)) return slot;
@@ -323,8 +323,8 @@ __attribute__((always_inline)) inline void enter(Thread* thread) {
 }
 
 /// `payload`: record_payload(), or kAskLater.
-DDL_HOT OpenCall begin_call_of(Thread* thread, const CallSlot* slot, uint32_t op, uint32_t comm, bool collective, uint32_t sequence,
-                               int32_t peer, uint64_t payload) {
+DDL_HOT OpenCall begin_call_of(Thread* thread, CallSlot* slot, uint32_t op, uint32_t comm, bool collective, uint32_t sequence, int32_t peer,
+                               uint64_t payload) {
   const uint64_t start = ticks();
   const bool kept = keep(collective, sequence, start);
   Record* record = take_record(thread, kept);
@@ -335,10 +335,10 @@ DDL_HOT OpenCall begin_call_of(Thread* thread, const CallSlot* slot, uint32_t op
   record->sequence = sequence;
   record->peer = peer;
   publish(record, record_word(RecordKind::kOpen, op, 0));
-  return {thread, record, slot->entry, start, payload, slot->context, comm, static_cast<uint16_t>(op), kept};
+  return {thread, record, slot, slot->entry, start, payload, slot->context, comm, static_cast<uint16_t>(op), kept};
 }
 DDL_HOT OpenCall not_recorded(uint32_t comm, uint32_t op) {
-  return {nullptr, nullptr, nullptr, 0, 0, 0, comm, static_cast<uint16_t>(op), false};
+  return {nullptr, nullptr, nullptr, nullptr, 0, 0, 0, comm, static_cast<uint16_t>(op), false};
 }
 
 /// Enters a call. `sequence`: number of a collective, tag of a message. `payload_of(key)`: record_payload(), or kAskLater.
@@ -347,7 +347,7 @@ DDL_HOT OpenCall begin_call(uint32_t op, const void* site, uint32_t comm, bool c
                             PayloadOf payload_of) {
   Thread* thread = this_thread();
   if (__builtin_expect(!thread, 0)) return not_recorded(comm, op);
-  const CallSlot* slot = call_slot(thread, site, comm, op, key, payload_of);
+  CallSlot* slot = call_slot(thread, site, comm, op, key, payload_of);
   return begin_call_of(thread, slot, op, comm, collective, sequence, peer, slot->payload);
 }
 /// The same, of a payload that is known as far as it goes before the end.
@@ -355,7 +355,7 @@ DDL_HOT OpenCall begin_call(uint32_t op, const void* site, uint32_t comm, bool c
                             uint64_t payload) {
   Thread* thread = this_thread();
   if (__builtin_expect(!thread, 0)) return not_recorded(comm, op);
-  const CallSlot* slot = call_slot(thread, site, comm, op, PayloadKey(0, payload), payload_is_key);
+  CallSlot* slot = call_slot(thread, site, comm, op, PayloadKey(0, payload), payload_is_key);
   return begin_call_of(thread, slot, op, comm, collective, sequence, peer, payload);
 }
 
@@ -366,6 +366,10 @@ inline void set_source(const OpenCall& call, int32_t source, uint32_t tag) {
   call.record->sequence = tag;
 }
 
+DDL_HOT ProfileEntry* entry_for(const OpenCall& call, uint64_t bytes) {
+  return __builtin_expect(call.entry->size_class == size_class_of(bytes), 1) ? call.entry : entry_of_other_size(call, bytes);
+}
+
 /// Leaves it. `payload` is final. Returns the moment of leaving.
 DDL_HOT uint64_t end_call(const OpenCall& call, uint64_t payload) {
   const uint64_t now = ticks();
@@ -374,9 +378,7 @@ DDL_HOT uint64_t end_call(const OpenCall& call, uint64_t payload) {
     if (payload != call.payload) call.record->payload = payload;
     publish(call.record, call_word(call.op, duration));
   }
-  ProfileEntry* entry = call.entry;
-  if (payload != call.payload) entry = entry_of_size(call.thread, entry, payload_bytes(payload));
-  add_to_profile(entry, payload_bytes(payload), duration);
+  add_to_profile(entry_for(call, payload_bytes(payload)), payload_bytes(payload), duration);
   leave_call(call.thread, now, duration);
   return now;
 }

@@ -50,7 +50,7 @@ DDL_HOT bool take_record_at_hand(Thread* thread, Record** record, bool* kept) {
 template <class Sequence>
 DDL_HOT bool begin_repeated_call(Thread* thread, uint32_t op, const void* site, uint32_t comm, int32_t peer, PayloadKey key,
                                  Sequence sequence, OpenCall* call) {
-  const CallSlot* slot = kept_address(call_slot_of(thread, site, key));
+  CallSlot* slot = kept_address(call_slot_of(thread, site, key));
   if (__builtin_expect(!is_slot_of(slot, thread, caller_of(site, op), comm, key), 0)) return false;
   Record* record;
   bool kept;
@@ -64,26 +64,33 @@ DDL_HOT bool begin_repeated_call(Thread* thread, uint32_t op, const void* site, 
   record->sequence = sequence();
   record->peer = peer;
   publish(record, record_word(RecordKind::kOpen, op, 0));
-  *call = {thread, record, slot->entry, start, slot->payload, slot->context, comm, static_cast<uint16_t>(op), kept};
+  *call = {thread, record, slot, slot->entry, start, slot->payload, slot->context, comm, static_cast<uint16_t>(op), kept};
   return true;
 }
 
-/// As end_call(), of the payload that it began with.
-DDL_HOT uint64_t end_repeated_call(const OpenCall& call) {
+DDL_HOT uint64_t end_repeated_call(const OpenCall& call, ProfileEntry* entry, uint64_t payload) {
   const uint64_t now = tsc_ticks();
   const uint64_t duration = now - call.start_ticks;
   uint64_t said = duration;
-  if (is_other_bucket(call.entry, duration)) {
-    call.entry->bucket = histogram_bucket(duration);
+  if (is_other_bucket(entry, duration)) {
+    entry->bucket = histogram_bucket(duration);
     if (duration > kMaxDurationTicks) said = kMaxDurationTicks;
   }
-  if (__builtin_expect(call.record->start_ticks == call.start_ticks, 1))  // else: the ring went round during this call
+  if (__builtin_expect(call.record->start_ticks == call.start_ticks, 1)) {  // else: the ring went round during this call
+    if (payload != call.payload) call.record->payload = payload;
     publish(call.record, said << 16 | static_cast<uint64_t>(RecordKind::kCall) << 12 | call.op);
-  add_to_profile_as_before(call.entry, payload_bytes(call.payload), duration);
+  }
+  add_to_profile_as_before(entry, payload_bytes(payload), duration);
   call.thread->call_depth = 0;
   call.thread->call_ticks += duration;
   if (__builtin_expect(is_clock_old(now), 0)) refresh_clock(now);
   return now;
+}
+/// As end_call(), of the payload that it began with.
+DDL_HOT uint64_t end_repeated_call(const OpenCall& call) { return end_repeated_call(call, call.entry, call.payload); }
+/// Of one that is known only now.
+DDL_HOT uint64_t end_repeated_call(const OpenCall& call, uint64_t payload) {
+  return end_repeated_call(call, entry_for(call, payload_bytes(payload)), payload);
 }
 
 }  // namespace ddl

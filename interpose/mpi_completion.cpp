@@ -161,13 +161,12 @@ DDL_INLINE bool wait_short(Thread* thread, uint32_t op, const void* site, int co
     if (__builtin_expect(!request_at_hand(requests[i], &entries[i]), 0)) return false;
     awaited = more_awaited(awaited, entries[i]);
   }
-  if (__builtin_expect(!awaited, 0)) return false;
-  const bool collective = is_collective(awaited);
-  const uint32_t sequence = collective ? awaited->sequence : kNoSequence;
+  const bool collective = awaited && is_collective(awaited);
+  const uint32_t comm = awaited ? awaited->comm : kNoComm, sequence = collective ? awaited->sequence : kNoSequence;
+  const int32_t peer = awaited && !collective ? awaited->peer : -1;
   OpenCall call;
-  if (__builtin_expect(!begin_repeated_call(
-                           thread, op, site, awaited->comm, collective ? -1 : awaited->peer, PayloadKey(), [&] { return sequence; }, &call),
-                       0))
+  if (!begin_repeated_call(
+          thread, op, site, comm, peer, PayloadKey(), [&] { return sequence; }, &call))
     return false;
   MPI_Status own[kOnStack];
   if (statuses == MPI_STATUSES_IGNORE) statuses = own;

@@ -52,14 +52,17 @@ DDL_INLINE void end(const OpenCall& call, uint64_t payload) {
   if (call.thread) end_call(call, payload);
 }
 
+/// The payload of a receive that has ended.
+DDL_INLINE uint64_t learn_received(const OpenCall& call, int result, const MPI_Status& status) {
+  if (__builtin_expect(result != MPI_SUCCESS, 0)) return 0;
+  set_source(call, source_of(status), static_cast<uint32_t>(status.MPI_TAG));
+  return received(status, payload_datatype(call.payload));
+}
 DDL_INLINE void end_receive(const OpenCall& call, int result, const MPI_Status& status) {
-  if (!call.thread) return;
-  uint64_t payload = 0;
-  if (result == MPI_SUCCESS) {
-    payload = received(status, payload_datatype(call.payload));
-    set_source(call, source_of(status), static_cast<uint32_t>(status.MPI_TAG));
-  }
-  end_call(call, payload);
+  if (call.thread) end_call(call, learn_received(call, result, status));
+}
+DDL_INLINE void end_repeated_receive(const OpenCall& call, int result, const MPI_Status& status) {
+  end_repeated_call(call, learn_received(call, result, status));
 }
 
 /// Sendrecv: the call is the send. What it received is a record of its own, of kind request, as if it had been posted and completed within
@@ -160,11 +163,14 @@ using namespace ddl;
   DDL_EXPORTS(NAME, PARAMETERS, ARGUMENTS)
 // The same for a call that may be a repeated one, which ends with AFTER_REPEATED.
 #define DDL_SHORT_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM, PEER, SEQUENCE, KEY, BEFORE, AFTER, AFTER_REPEATED) \
+  DDL_SHORT_WRAPPER_OF(NAME, PARAMETERS, ARGUMENTS, COMM, PEER, SEQUENCE, KEY, BEFORE, AFTER, , AFTER_REPEATED)
+#define DDL_SHORT_WRAPPER_OF(NAME, PARAMETERS, ARGUMENTS, COMM, PEER, SEQUENCE, KEY, BEFORE, AFTER, REPEATED, AFTER_REPEATED) \
   DDL_COMM_RECORDED(NAME, PARAMETERS, ARGUMENTS, COMM, BEFORE, AFTER)                      \
   DDL_SHORT_EXPORTS(NAME, PARAMETERS, ARGUMENTS,                                           \
     if (Communicator* c; communicator_at_hand(key_of(COMM), &c)) { \
       OpenCall call;                                                                       \
       if (__builtin_expect(begin_repeated_call(thread, kOp_##NAME, site, c->index, PEER, KEY, [&] { return SEQUENCE; }, &call), 1)) { \
+        REPEATED                                                                           \
         const int result = real ARGUMENTS;                                                 \
         AFTER_REPEATED;                                                                    \
         return result;                                                                     \
@@ -214,10 +220,10 @@ using namespace ddl;
               DDL_PAYLOAD_AFTER((PEER == MPI_PROC_NULL ? 0 : PAYLOAD)) end(call, sent),    \
               end_repeated_call(call))
 
+#define DDL_OWN_STATUS MPI_Status own; if (status == MPI_STATUS_IGNORE) status = &own;
 #define DDL_MPI_EXCHANGE(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, PAYLOAD, DATATYPE) \
   DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \
-              MPI_Status own;                                                              \
-              if (status == MPI_STATUS_IGNORE) status = &own;                              \
+              DDL_OWN_STATUS                                                               \
               DDL_PAYLOAD_BEFORE((PEER == MPI_PROC_NULL ? 0 : PAYLOAD))                    \
               const OpenCall call = begin_plain(kOp_##NAME, site, c, PEER, TAG, key), \
               DDL_PAYLOAD_AFTER((PEER == MPI_PROC_NULL ? 0 : PAYLOAD))                     \
@@ -240,11 +246,12 @@ using namespace ddl;
               end_repeated_post(call, result, request, posted(call.payload, PEER, TAG, Fill::kNothing, false)))
 
 #define DDL_MPI_RECV(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, DATATYPE)        \
-  DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \
-              MPI_Status own;                                                              \
-              if (status == MPI_STATUS_IGNORE) status = &own;                              \
+  DDL_SHORT_WRAPPER_OF(NAME, PARAMETERS, ARGUMENTS, COMM, PEER, static_cast<uint32_t>(TAG), PayloadKey(0, key_of(DATATYPE)), \
+              DDL_OWN_STATUS                                                               \
               const OpenCall call = begin_receive(kOp_##NAME, site, c, PEER, TAG, DATATYPE), \
-              end_receive(call, result, *status))
+              end_receive(call, result, *status),                                          \
+              DDL_OWN_STATUS,                                                              \
+              end_repeated_receive(call, result, *status))
 
 // The payload carries the datatype; the bytes come with the status.
 #define DDL_MPI_IRECV(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, DATATYPE)       \
@@ -303,8 +310,7 @@ using namespace ddl;
 
 #define DDL_MPI_FILE_READ(NAME, PARAMETERS, ARGUMENTS, COLLECTIVE, DATATYPE)               \
   DDL_SCOPE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, fh,                                       \
-              MPI_Status own;                                                              \
-              if (status == MPI_STATUS_IGNORE) status = &own;                              \
+              DDL_OWN_STATUS                                                               \
               DDL_BEGIN_FILE(NAME, COLLECTIVE, 0),                                         \
               end_file_read(call, result, *status, payload_datatype(type_of(DATATYPE))))
 

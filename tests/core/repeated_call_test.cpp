@@ -1,6 +1,8 @@
 // The short way leaves what the long one leaves, and is not taken where there is something to ask.
 #include "core/repeated_call.h"
 
+#include <map>
+
 #include "tests/core/recorder_fixture.h"
 
 namespace ddl {
@@ -105,6 +107,34 @@ TEST_F(RecorderTest, ARepeatedCallThatTheWindowLeavesOutGoesToTheRing) {
   EXPECT_TRUE(records(reader).empty());
   EXPECT_EQ(records(reader, ChunkKind::kRing).size(), 100U);
   EXPECT_EQ(profiled_calls(reader, kOp), 100U);
+}
+
+// What a receive gets is known at its end: each size has an entry of its own, whichever came before.
+TEST_F(RecorderTest, ARepeatedCallMayEndWithAnotherSize) {
+  if (!has_tsc()) GTEST_SKIP() << "the clock is not the TSC";
+  const std::vector<uint64_t> sizes = {8, 8, 4096, 4096, 8, 0, 100'000, 8};
+  record([&] {
+    const PayloadKey key(0, record_payload(0, 14, 0));
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      OpenCall open;
+      const bool taken = begin_repeated_call(
+          this_thread(), kOp, kSiteA, kComm, -1, key, [] { return 7U; }, &open);
+      MUST(taken == (i > 0));
+      if (!taken) open = begin_call(kOp, kSiteA, kComm, false, 7, -1, key, payload_is_key);
+      const uint64_t payload = record_payload(sizes[i], 14, 0);
+      taken ? end_repeated_call(open, payload) : end_call(open, payload);
+      allow_short_way(true);
+    }
+  });
+  const SpoolReader reader = spool();
+  const std::vector<Record> all = records(reader);
+  ASSERT_EQ(all.size(), sizes.size());
+  for (size_t i = 0; i < all.size(); ++i) EXPECT_EQ(payload_bytes(all[i].payload), sizes[i]);
+  std::map<int, std::pair<uint64_t, uint64_t>> by_class;
+  for (const ProfileEntry& e : profile(reader))
+    if (e.calls > 0) by_class[e.size_class] = {e.calls, e.bytes};
+  const std::map<int, std::pair<uint64_t, uint64_t>> expected = {{0, {1, 0}}, {4, {4, 32}}, {13, {2, 8192}}, {17, {1, 100'000}}};
+  EXPECT_EQ(by_class, expected);
 }
 
 TEST_F(RecorderTest, AWindowThatDecidesEventByEventIsAsked) {

@@ -26,6 +26,13 @@ static void isend_irecv_waitall(void) {
   MPI_Waitall(2, r, MPI_STATUSES_IGNORE);
 }
 
+static void isend_recv_wait(void) {
+  MPI_Request r;
+  MPI_Isend(&in, 1, MPI_FLOAT, 0, 7, MPI_COMM_SELF, &r);
+  MPI_Recv(&out, 1, MPI_FLOAT, 0, 7, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+  MPI_Wait(&r, MPI_STATUS_IGNORE);
+}
+
 static const struct {
   const char* name;
   void (*run)(void);
@@ -33,7 +40,8 @@ static const struct {
              {"barrier", barrier},
              {"test_null", test_null},
              {"test_active", test_active},
-             {"isend_irecv_waitall", isend_irecv_waitall}};
+             {"isend_irecv_waitall", isend_irecv_waitall},
+             {"isend_recv_wait", isend_recv_wait}};
 
 int main(int argc, char** argv) {
   const int calls = argc > 1 ? atoi(argv[1]) : 1000;
