@@ -19,18 +19,25 @@ DDL_HOT uint64_t tsc_ticks() {
 #endif
 }
 
+/// Thread::call_depth and long_way as one word: a processor hands on what was just stored only if all of it is loaded again as it was stored.
+typedef uint32_t __attribute__((may_alias)) DepthAndWay;
+static_assert(offsetof(Thread, long_way) == offsetof(Thread, call_depth) + 2 && offsetof(Thread, call_depth) % 4 == 0);
+
 /// Is the thread outside of all calls, and may take the short way?
 DDL_HOT bool may_repeat(const Thread* thread) {
-  static_assert(offsetof(Thread, long_way) == offsetof(Thread, call_depth) + 2 && offsetof(Thread, call_depth) % 4 == 0);
-  typedef uint32_t __attribute__((may_alias)) Both;
-  return __atomic_load_n(reinterpret_cast<const Both*>(&thread->call_depth), __ATOMIC_RELAXED) == 0;
+  return __atomic_load_n(reinterpret_cast<const DepthAndWay*>(&thread->call_depth), __ATOMIC_RELAXED) == 0;
+}
+/// In a call on the short way (1), and after it (0). MPI_Finalize, which forbids that way to all threads, must not come meanwhile.
+DDL_HOT void set_depth(Thread* thread, uint32_t depth) {
+  static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
+  __atomic_store_n(reinterpret_cast<DepthAndWay*>(&thread->call_depth), depth, __ATOMIC_RELAXED);
 }
 
 /// The next slot of log (`kept`) or ring; false: there is none at hand, and nothing was taken.
 DDL_HOT bool take_record_at_hand(Thread* thread, Record** record, bool* kept) {
   Keep answer;
   __atomic_load(&g_process.keep, &answer, __ATOMIC_RELAXED);
-  *kept = __builtin_expect(answer == Keep::kAll, 1);
+  *kept = __builtin_expect_with_probability(answer == Keep::kAll, 1, 0.5);  // neither way should lie aside
   if (*kept) {
     *record = thread->log_next;
     if (__builtin_expect(*record == thread->log_end, 0)) return false;
@@ -56,7 +63,7 @@ DDL_HOT bool begin_repeated_call(Thread* thread, uint32_t op, const void* site, 
   bool kept;
   if (__builtin_expect(!take_record_at_hand(thread, &record, &kept), 0)) return false;
   const uint64_t start = tsc_ticks();
-  thread->call_depth = 1;
+  set_depth(thread, 1);
   thread->call_frame = __builtin_dwarf_cfa();
   record->start_ticks = start;
   record->payload = slot->payload;
@@ -81,7 +88,7 @@ DDL_HOT uint64_t end_repeated_call(const OpenCall& call, ProfileEntry* entry, ui
     publish(call.record, said << 16 | static_cast<uint64_t>(RecordKind::kCall) << 12 | call.op);
   }
   add_to_profile_as_before(entry, payload_bytes(payload), duration);
-  call.thread->call_depth = 0;
+  set_depth(call.thread, 0);
   call.thread->call_ticks += duration;
   if (__builtin_expect(is_clock_old(now), 0)) refresh_clock(now);
   return now;
