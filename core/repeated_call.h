@@ -19,7 +19,8 @@ DDL_HOT uint64_t tsc_ticks() {
 #endif
 }
 
-/// Thread::call_depth and long_way as one word: a processor hands on what was just stored only if all of it is loaded again as it was stored.
+/// Thread::call_depth and long_way as one word: a processor hands on what was just stored only if all of it is loaded again as it was
+/// stored.
 typedef uint32_t __attribute__((may_alias)) DepthAndWay;
 static_assert(offsetof(Thread, long_way) == offsetof(Thread, call_depth) + 2 && offsetof(Thread, call_depth) % 4 == 0);
 

@@ -115,12 +115,27 @@ Members describe_group(MPI_Group group, int size) {
   return members;
 }
 
-/// NULL: the table is full. Places of removed ones are taken first, so that it is only the living who fill it.
+constexpr uint32_t kMostUsed = kCommunicatorSlots / 4 * 3;
+
+/// Makes places of removed ones free where no search goes on behind them. A search that is under way meanwhile loses nothing by that.
+void clear_removed() {
+  uint32_t free = 0;
+  while (g_communicators[free].key) ++free;
+  for (uint32_t n = 1; n < kCommunicatorSlots; ++n) {
+    const uint32_t i = (free + kCommunicatorSlots - n) % kCommunicatorSlots;
+    if (g_communicators[i].key != kRemovedKey || g_communicators[(i + 1) % kCommunicatorSlots].key || i == communicator_slot(0)) continue;
+    __atomic_store_n(&g_communicators[i].key, 0, __ATOMIC_RELEASE);
+    --g_used;
+  }
+}
+
+/// NULL: the table is full. It is only the living who fill it: places of removed ones are taken first, or made free when they are many.
 Communicator* insert(const Communicator& value) {
+  if (g_used >= kMostUsed) clear_removed();
   uint32_t i = communicator_slot(value.key);
   while (g_communicators[i].key > kRemovedKey) i = (i + 1) % kCommunicatorSlots;
   if (!g_communicators[i].key) {
-    if (g_used >= kCommunicatorSlots / 4 * 3) return nullptr;
+    if (g_used >= kMostUsed) return nullptr;
     ++g_used;
   }
   Communicator* slot = &g_communicators[i];

@@ -36,9 +36,10 @@ int fake_mpi_polls_until_done = 2;
 static struct request pool[POOL];
 static struct request* free_requests;
 static int pool_used;
-static struct communicator communicators[64];
+static struct communicator communicators[1 << 16];
 static struct communicator* free_communicators;
 static int communicators_used;
+int fake_mpi_keeps_handles; /* none is given out again */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct request* take(int persistent, int receive, int count, int tag) {
@@ -107,8 +108,10 @@ BOTH(Comm_dup, (void* comm, struct communicator** made), (comm, made), {
 })
 BOTH(Comm_free, (struct communicator * *comm), (comm), {
   pthread_mutex_lock(&lock);
-  (*comm)->next = free_communicators;
-  free_communicators = *comm;
+  if (!fake_mpi_keeps_handles) {
+    (*comm)->next = free_communicators;
+    free_communicators = *comm;
+  }
   pthread_mutex_unlock(&lock);
   *comm = (struct communicator*)ompi_mpi_comm_null;
   sched_yield(); /* as in poll_one */

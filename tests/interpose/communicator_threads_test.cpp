@@ -29,6 +29,7 @@ int MPI_Barrier(void*);
 int MPI_Isend(const void*, int, void*, int, int, void*, void**);
 int MPI_Wait(void**, void*);
 extern char ompi_mpi_comm_world[], ompi_mpi_byte[];
+extern int fake_mpi_keeps_handles;
 }
 
 namespace ddl {
@@ -36,7 +37,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMakers = 3, kRounds = 2000, kAlone = 1000;
+constexpr int kMakers = 3, kRounds = 2000, kAlone = 1000, kHandles = 40'000;
 
 /// Pages that this thread has touched for the first time so far.
 long page_faults() {
@@ -103,6 +104,15 @@ TEST(Threads, EveryCallBelongsToTheCommunicatorThatItsHandleWas) {
     MPI_Comm_free(&made);
   }
   EXPECT_LT(page_faults() - before, kAlone);
+
+  // More handles than the table has slots for, one at a time.
+  fake_mpi_keeps_handles = 1;
+  for (int i = 0; i < kHandles; ++i) {
+    void* made = nullptr;
+    MPI_Comm_dup(ompi_mpi_comm_world, &made);
+    MPI_Comm_free(&made);
+  }
+  fake_mpi_keeps_handles = 0;
 
   // A communicator of its own to duplicate: two threads may not at the same time enter collectives on one.
   std::vector<void*> parents(kMakers);
@@ -171,7 +181,7 @@ TEST(Threads, EveryCallBelongsToTheCommunicatorThatItsHandleWas) {
     EXPECT_EQ(*use.barriers.rbegin(), use.barriers.size()) << index;
     ++rounds[communicator.parent][use.barriers.size()];
   }
-  EXPECT_EQ(described.communicators.size(), 2u + kAlone + kMakers + kMakers * kRounds);
+  EXPECT_EQ(described.communicators.size(), 2u + kAlone + kHandles + kMakers + kMakers * kRounds);
   std::map<size_t, int> expected, all;
   for (int maker = 0; maker < kMakers; ++maker) {
     for (int round = 0; round < kRounds; ++round) ++expected[static_cast<size_t>(barriers_of(maker, round))];
