@@ -3,9 +3,10 @@
 
     run.py [--build DIR] [--rounds N] [--json FILE] [calls] [cold] [ranks] [job] [many] [analysis] [spawn] [ranges]     default: all
 
-Everything that is compared runs in turns, in random order, round after round, so that the machine's other load falls on all alike. "Quiet" is the
-least of all blocks of all rounds: what a call costs when nothing else happens. Costs are differences to the same call without a tool, timed in
-the same process (bench/calls.c). Times of one rank are processor time, of two ranks wall time.
+Everything that is compared runs in turns, in random order, round after round, so that the machine's other load falls on all alike. Costs are
+differences to the same call without a tool, timed in the same process (bench/calls.c), because two processes do not get the same clock of the
+processor; the median of all rounds is printed. "Quiet" compares the least block of each: what a call costs when nothing else happens. Times of
+one rank are processor time, of two ranks wall time.
 """
 import argparse
 import json
@@ -92,11 +93,9 @@ def interval(samples, statistic, draws=2000):
 # ------------------------------------------------------------------------------------------------ calls
 
 
-def added(samples, column, control):
-    """`samples`: rounds of (tool_min, tool_median, tool_mean, real_min, real_median, real_mean). `control`: the least of all real ones."""
-    if column == "quiet":
-        return min(s[0] for s in samples) - control
-    at = {"median": 1, "mean": 2}[column]
+def added(samples, column):
+    """`samples`: rounds of (tool_min, tool_median, tool_mean, real_min, real_median, real_mean)."""
+    at = {"quiet": 0, "median": 1, "mean": 2}[column]
     return statistics.median(s[at] - s[at + 3] for s in samples)
 
 
@@ -112,17 +111,16 @@ def bench_calls(bench, kinds, variants, ranks=1, arguments=()):
     result = {}
     for kind in kinds:
         result[kind] = {}
-        control = min(s[3] for rounds in samples[kind].values() for s in rounds)
         for variant in variants:
             mine = samples[kind][variant]
-            row = {c: added(mine, c, control) for c in ("quiet", "median", "mean")}
+            row = {c: added(mine, c) for c in ("quiet", "median", "mean")}
             for floor in ("floor_rdtsc", "floor_clock"):
                 pairs = list(zip(mine, samples[kind][floor]))
                 column = "median" if kind.endswith("_cold") else "quiet"
-                ratio = lambda drawn: added([p[0] for p in drawn], column, control) / max(added([p[1] for p in drawn], column, control), 1e-9)
+                ratio = lambda drawn: added([p[0] for p in drawn], column) / max(added([p[1] for p in drawn], column), 1e-9)
                 row[floor] = ratio(pairs)
                 row[floor + "_interval"] = interval(pairs, ratio, 500)
-            row["without"] = control
+            row["without"] = min(s[3] for rounds in samples[kind].values() for s in rounds)
             result[kind][variant] = row
     return result
 
