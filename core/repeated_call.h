@@ -76,6 +76,13 @@ DDL_HOT bool begin_repeated_call(Thread* thread, uint32_t op, const void* site, 
   return true;
 }
 
+/// Leaves the call that has lasted from `start` to `now`.
+DDL_HOT void leave_repeated(Thread* thread, uint64_t start, uint64_t now) {
+  set_depth(thread, 0);
+  thread->call_ticks += now - start;
+  if (__builtin_expect(is_clock_old(now), 0)) refresh_clock(now);
+}
+
 DDL_HOT uint64_t end_repeated_call(const OpenCall& call, ProfileEntry* entry, uint64_t payload) {
   const uint64_t now = tsc_ticks();
   const uint64_t duration = now - call.start_ticks;
@@ -89,9 +96,7 @@ DDL_HOT uint64_t end_repeated_call(const OpenCall& call, ProfileEntry* entry, ui
     publish(call.record, said << 16 | static_cast<uint64_t>(RecordKind::kCall) << 12 | call.op);
   }
   add_to_profile_as_before(entry, payload_bytes(payload), duration);
-  set_depth(call.thread, 0);
-  call.thread->call_ticks += duration;
-  if (__builtin_expect(is_clock_old(now), 0)) refresh_clock(now);
+  leave_repeated(call.thread, call.start_ticks, now);
   return now;
 }
 /// As end_call(), of the payload that it began with.
@@ -99,6 +104,27 @@ DDL_HOT uint64_t end_repeated_call(const OpenCall& call) { return end_repeated_c
 /// Of one that is known only now.
 DDL_HOT uint64_t end_repeated_call(const OpenCall& call, uint64_t payload) {
   return end_repeated_call(call, entry_for(call, payload_bytes(payload)), payload);
+}
+
+/// As begin_poll(), while all are timed, but for the one after which the account is settled. False: it is not such a one, and nothing was
+/// done.
+DDL_HOT bool begin_repeated_poll(Thread* thread, uint32_t op, const void* site, uint32_t comm, OpenPoll* poll, ProfileEntry** entry) {
+  const CallSlot* slot = kept_address(call_slot_of(thread, site, PayloadKey()));
+  const uint64_t polls = thread->polls + 1;
+  if (__builtin_expect(!is_slot_of(slot, thread, caller_of(site, op), comm, PayloadKey()), 0)) return false;
+  if (__builtin_expect(thread->poll_mask != 0, 0) || __builtin_expect(polls % kPollsPerSettlement == 0, 0)) return false;
+  thread->polls = polls;
+  set_depth(thread, 1);
+  thread->call_frame = __builtin_dwarf_cfa();
+  *entry = slot->entry;
+  *poll = {thread, tsc_ticks()};
+  return true;
+}
+/// As end_poll(), where nothing was found.
+DDL_HOT void end_repeated_poll(const OpenPoll& poll, ProfileEntry* entry) {
+  const uint64_t now = tsc_ticks();
+  add_to_profile(entry, 0, now - poll.start_ticks);
+  leave_repeated(poll.thread, poll.start_ticks, now);
 }
 
 }  // namespace ddl

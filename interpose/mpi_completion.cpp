@@ -236,6 +236,15 @@ DDL_INLINE int MPI_Waitsome_recorded(Real real, const void* site, int incount, M
 
 // ------------------------------------------------------------------------------------------------ test
 
+/// Leaves a test that is not merely in vain.
+void end_test(const OpenPoll& poll, const void* site, PendingOne& pending, const MPI_Request* request, const MPI_Status& status,
+              int result) {
+  const bool done = result == MPI_SUCCESS;
+  const uint64_t now = end_poll(poll, kOp_MPI_Test, site, kNoComm, -1, done && pending.is_active());
+  if (done) pending.complete(poll.thread, status, now);
+  if (!done && request && *request == g_mpi.request_null) pending.complete(poll.thread, status, ticks());
+}
+
 template <class Real>
 DDL_INLINE int MPI_Test_recorded(Real real, const void* site, MPI_Request* request, int* flag, MPI_Status* status) {
   MPI_Status own;
@@ -247,11 +256,28 @@ DDL_INLINE int MPI_Test_recorded(Real real, const void* site, MPI_Request* reque
     end_poll(poll, kOp_MPI_Test, site, kNoComm, -1, false);
     return result;
   }
-  const bool done = result == MPI_SUCCESS;
-  const uint64_t now = end_poll(poll, kOp_MPI_Test, site, kNoComm, -1, done && pending.is_active());
-  if (done) pending.complete(poll.thread, *status, now);
-  if (!done && request && *request == g_mpi.request_null) pending.complete(poll.thread, *status, ticks());
+  end_test(poll, site, pending, request, *status, result);
   return result;
+}
+
+/// The same as a repeated poll. False: nothing was done.
+template <class Real>
+DDL_INLINE bool test_short(Thread* thread, const void* site, Real real, MPI_Request* request, int* flag, MPI_Status* status, int* result) {
+  if (__builtin_expect(g_mpi.multiple || !request, 0)) return false;
+  OpenPoll poll;
+  ProfileEntry* entry;
+  if (!begin_repeated_poll(thread, kOp_MPI_Test, site, kNoComm, &poll, &entry)) return false;
+  const MPI_Request handle = *request;
+  MPI_Status own;
+  if (status == MPI_STATUS_IGNORE) status = &own;
+  *result = real(request, flag, status);
+  if (__builtin_expect(*result == MPI_SUCCESS && (!*flag || is_no_request(handle)), 1)) {
+    end_repeated_poll(poll, entry);
+  } else {
+    PendingOne pending(Calls::kTest, &handle);
+    end_test(poll, site, pending, request, *status, *result);
+  }
+  return true;
 }
 
 template <class Real>
@@ -435,7 +461,8 @@ DDL_SHORT_EXPORTS(MPI_Waitall, (int count, MPI_Request requests[], MPI_Status st
 DDL_EXPORTS(MPI_Waitany, (int count, MPI_Request requests[], int* index, MPI_Status* status), (count, requests, index, status))
 DDL_EXPORTS(MPI_Waitsome, (int incount, MPI_Request requests[], int* outcount, int indices[], MPI_Status statuses[]),
             (incount, requests, outcount, indices, statuses))
-DDL_EXPORTS(MPI_Test, (MPI_Request* request, int* flag, MPI_Status* status), (request, flag, status))
+DDL_SHORT_EXPORTS(MPI_Test, (MPI_Request* request, int* flag, MPI_Status* status), (request, flag, status), int result;
+                  if (test_short(thread, site, real, request, flag, status, &result)) return result;)
 DDL_EXPORTS(MPI_Testall, (int count, MPI_Request requests[], int* flag, MPI_Status statuses[]), (count, requests, flag, statuses))
 DDL_EXPORTS(MPI_Testany, (int count, MPI_Request requests[], int* index, int* flag, MPI_Status* status), (count, requests, index, flag, status))
 DDL_EXPORTS(MPI_Testsome, (int incount, MPI_Request requests[], int* outcount, int indices[], MPI_Status statuses[]),

@@ -18,8 +18,8 @@ CALLS = 1000
 
 # Instructions per run of a kind (those of three names: three calls), in libddl.so alone.
 LIMITS = {
-    "recorded": {"allreduce": 150, "barrier": 136, "test_null": 193, "test_active": 175, "isend_irecv_waitall": 688, "isend_recv_wait": 580},
-    "profiled": {"allreduce": 156, "barrier": 142, "test_null": 193, "test_active": 175, "isend_irecv_waitall": 717, "isend_recv_wait": 600},
+    "recorded": {"allreduce": 150, "barrier": 136, "test_null": 138, "test_active": 142, "isend_irecv_waitall": 688, "isend_recv_wait": 580},
+    "profiled": {"allreduce": 156, "barrier": 142, "test_null": 138, "test_active": 142, "isend_irecv_waitall": 717, "isend_recv_wait": 600},
     "disabled": {"allreduce": 35, "barrier": 29, "test_null": 37, "test_active": 37, "isend_irecv_waitall": 106, "isend_recv_wait": 110},
 }
 SETTINGS = {

@@ -187,9 +187,7 @@ static void too_much(void) {
       } else {
         for (int i = 0; i < 3; ++i) CALL(MPI_Wait, &requests[i], MPI_STATUS_IGNORE);
       }
-#ifndef OPEN_MPI /* MPICH counts for a message that was too long what its request object was last used for */
-      PMPI_Status_set_elements(&statuses[0], MPI_BYTE, 0);
-#endif
+      forget_truncated_count(&statuses[0], MPI_ERR_TRUNCATE);
       note_statuses("status", statuses, 3, MPI_INT);
       note_requests(requests, 3);
     }
@@ -198,7 +196,8 @@ static void too_much(void) {
   }
   fill(N);
   poison_statuses(statuses, 1);
-  CALLC(MPI_Sendrecv, data, N, MPI_INT, next, 9, got, N / 2, MPI_INT, previous, 9, world, statuses);
+  const int code = CALLC(MPI_Sendrecv, data, N, MPI_INT, next, 9, got, N / 2, MPI_INT, previous, 9, world, statuses);
+  forget_truncated_count(statuses, code);
   note_status("status", statuses, MPI_INT);
 }
 

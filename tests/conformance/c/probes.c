@@ -52,13 +52,15 @@ static void receive_matched(MPI_Message* message, int room, int immediate, int i
   MPI_Status status;
   MPI_Request request;
   poison_statuses(&status, 1);
+  int code;
   if (immediate) {
     CALLC(MPI_Imrecv, got, room, MPI_INT, message, &request);
-    CALL(MPI_Wait, &request, ignore ? MPI_STATUS_IGNORE : &status);
+    code = CALL(MPI_Wait, &request, ignore ? MPI_STATUS_IGNORE : &status);
     note_requests(&request, 1);
   } else {
-    CALLC(MPI_Mrecv, got, room, MPI_INT, message, ignore ? MPI_STATUS_IGNORE : &status);
+    code = CALLC(MPI_Mrecv, got, room, MPI_INT, message, ignore ? MPI_STATUS_IGNORE : &status);
   }
+  forget_truncated_count(&status, code);
   note_status("received", &status, MPI_INT);
   note("  message %s", *message == MPI_MESSAGE_NULL ? "null" : *message == MPI_MESSAGE_NO_PROC ? "no proc" : "set");
 }
