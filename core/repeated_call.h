@@ -83,6 +83,7 @@ DDL_HOT void leave_repeated(Thread* thread, uint64_t start, uint64_t now) {
   if (__builtin_expect(is_clock_old(now), 0)) refresh_clock(now);
 }
 
+/// `entry`: of calls of the payload's size.
 DDL_HOT uint64_t end_repeated_call(const OpenCall& call, ProfileEntry* entry, uint64_t payload) {
   const uint64_t now = tsc_ticks();
   const uint64_t duration = now - call.start_ticks;

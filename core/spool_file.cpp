@@ -211,8 +211,7 @@ ChunkHeader* SpoolFile::add_chunk(ChunkKind kind, uint32_t bytes, uint32_t threa
   // The page cache keeps in one piece what lies at a multiple of its size: a large chunk of the log gives up what would make the next one
   // begin elsewhere.
   const bool log = kind == ChunkKind::kEvents || kind == ChunkKind::kDevice;
-  if (log && bytes >= 2 * kMinChunkBytes)
-    bytes -= static_cast<uint32_t>((file_bytes_ + bytes) % (bytes >= 2 * kWriteBytes ? kWriteBytes : kMinChunkBytes));
+  if (log && bytes >= 2 * kMinChunkBytes) bytes -= static_cast<uint32_t>((file_bytes_ + bytes) % kMinChunkBytes);
   void* address = reserve(fd, file_bytes_, bytes) ? map(fd, file_bytes_, bytes) : nullptr;
   error_ = errno;
   close(fd);
