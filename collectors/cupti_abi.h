@@ -145,7 +145,6 @@ struct CudaEvent {
   uint64_t recording;
 };
 static_assert(offsetof(CudaEvent, event) == 16 && offsetof(CudaEvent, recording) == 48);
-constexpr uint32_t kWaitsForEvent = 2;  ///< Synchronization::type: a stream waits, not the host
 
 struct Overhead {
   uint32_t kind;

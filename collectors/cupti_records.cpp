@@ -81,7 +81,7 @@ Converted convert(const void* record, uint32_t version, uint32_t flags, DeviceRe
       to.cuda_context = static_cast<uint16_t>(r.context);
       to.stream = r.stream;
       to.correlation = r.correlation;
-      if (r.type == kWaitsForEvent) take_event(r, version, to);
+      if (r.type == kStreamWaits) take_event(r, version, to);
       break;
     }
     case kActivityCudaEvent: {

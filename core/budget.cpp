@@ -6,6 +6,8 @@
 // chunk or its ring is full, with the clocks, every 65,536 polls and at its end: calls since the last time, at a price between hot and cold
 // by how long the thread was away from us between two of them on average (kColdAfterNs).
 //
+// The price is that of begin_call(); what a thread repeats costs a little less (repeated_call.h).
+//
 // Not covered: the wrappers' part of a call (which communicator, datatype, request this is), what our cache lines displace of the
 // program's, and disk writes that the kernel does later.
 //
@@ -125,7 +127,7 @@ void set_budget(double budget, double ticks_per_ns) {
   g_process.keep = Keep::kAll;
   g_process.refresh_at_ticks = UINT64_MAX;
   t_thread = &scratch->thread;
-  *call_slot_of(t_thread, kNowhere, {}) = {caller_of(kNowhere, kNoOp), {}, 0, &scratch->entry, 1, 0, 0, 0};
+  *call_slot_of(t_thread, kNowhere, {}) = {caller_of(kNowhere, kNoOp), {}, 0, &scratch->entry, 1, 0, 0};
   g_price.hot_call = g_price.cold_call = hot_price(*scratch, one_call);
   g_price.timed_poll = hot_price(*scratch, one_poll);
   scratch->thread.poll_mask = UINT32_MAX;

@@ -253,6 +253,9 @@ enum class DeviceKind : uint32_t {
                ///< start and end are when we heard of it
 };
 
+/// device_sub() of kSynchronize where a stream waits for an event, not the host.
+constexpr uint32_t kStreamWaits = 2;
+
 /// CUPTI's numbers, which have not changed since CUDA 8.
 enum class DeviceCopy : uint32_t {
   kUnknown = 0,

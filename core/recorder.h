@@ -79,7 +79,6 @@ struct alignas(64) CallSlot {
   uint32_t comm;        ///< this and `context` as in Record
   uint32_t context;
   uint32_t outer;  ///< context of the innermost range
-  uint32_t reserved;
 };
 static_assert(sizeof(CallSlot) == 64);
 

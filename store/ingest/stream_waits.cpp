@@ -6,12 +6,6 @@
 
 namespace ddl::store {
 
-namespace {
-
-constexpr uint32_t kStreamWaits = 2;  // device_sub() of kSynchronize
-
-}  // namespace
-
 bool StreamWaits::add(const DeviceRecord& r) {
   const DeviceKind kind = device_kind(r.what);
   if (kind == DeviceKind::kSynchronize && device_sub(r.what) == kStreamWaits) waits_.push_back(r);

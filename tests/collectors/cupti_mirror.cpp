@@ -98,7 +98,7 @@ static_assert(CUPTI_ACTIVITY_KIND_OVERHEAD == static_cast<int>(mirror::kActivity
 static_assert(CUPTI_ACTIVITY_KIND_MEMCPY2 == static_cast<int>(mirror::kActivityMemcpy2));
 static_assert(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION == static_cast<int>(mirror::kActivitySynchronization));
 static_assert(CUPTI_ACTIVITY_KIND_CUDA_EVENT == static_cast<int>(mirror::kActivityCudaEvent));
-static_assert(CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT == static_cast<int>(mirror::kWaitsForEvent));
+static_assert(CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT == static_cast<int>(ddl::kStreamWaits));
 static_assert(CUPTI_CB_DOMAIN_DRIVER_API == static_cast<int>(mirror::kDriver) &&
               CUPTI_CB_DOMAIN_RUNTIME_API == static_cast<int>(mirror::kRuntime));
 static_assert(CUPTI_CB_DOMAIN_RESOURCE == static_cast<int>(mirror::kResource));

@@ -6,10 +6,8 @@
 #include <sys/resource.h>
 
 #include <atomic>
-#include <deque>
 #include <filesystem>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -18,6 +16,7 @@
 #include <vector>
 
 #include "core/reader.h"
+#include "tests/interpose/mailbox.h"
 
 // The double's side of MPI: handles are addresses, so void* will do.
 extern "C" {
@@ -48,30 +47,6 @@ long page_faults() {
 
 /// Barriers on the communicator of a round.
 int barriers_of(int maker, int round) { return 1 + (maker + round) % 3; }
-
-/// Communicators on their way to whoever frees them.
-class ToFree {
- public:
-  void put(void* communicator) {
-    for (;; std::this_thread::yield()) {
-      const std::lock_guard guard(mutex_);
-      if (waiting_.size() >= 8) continue;
-      waiting_.push_back(communicator);
-      return;
-    }
-  }
-  std::optional<void*> take() {
-    const std::lock_guard guard(mutex_);
-    if (waiting_.empty()) return std::nullopt;
-    void* first = waiting_.front();
-    waiting_.pop_front();
-    return first;
-  }
-
- private:
-  std::mutex mutex_;
-  std::deque<void*> waiting_;
-};
 
 struct Described : MetaVisitor {
   std::map<uint32_t, CommunicatorMeta> communicators;
@@ -117,7 +92,7 @@ TEST(Threads, EveryCallBelongsToTheCommunicatorThatItsHandleWas) {
   // A communicator of its own to duplicate: two threads may not at the same time enter collectives on one.
   std::vector<void*> parents(kMakers);
   for (void*& parent : parents) MPI_Comm_dup(ompi_mpi_comm_world, &parent);
-  ToFree to_free;
+  Mailbox to_free(8);
   std::atomic<int> making = kMakers;
   std::vector<std::thread> threads;
   for (int maker = 0; maker < kMakers; ++maker) {
@@ -137,10 +112,10 @@ TEST(Threads, EveryCallBelongsToTheCommunicatorThatItsHandleWas) {
     threads.emplace_back([&] {
       for (;;) {
         const bool last = making == 0;
-        std::optional<void*> communicator = to_free.take();
-        if (communicator) MPI_Comm_free(&*communicator);
-        if (!communicator && last) break;
-        if (!communicator) std::this_thread::yield();
+        std::vector<void*> communicators = to_free.take(1);
+        for (void*& communicator : communicators) MPI_Comm_free(&communicator);
+        if (communicators.empty() && last) break;
+        if (communicators.empty()) std::this_thread::yield();
       }
     });
   }

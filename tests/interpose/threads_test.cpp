@@ -5,16 +5,15 @@
 
 #include <array>
 #include <atomic>
-#include <deque>
 #include <filesystem>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <random>
 #include <thread>
 #include <vector>
 
 #include "core/reader.h"
+#include "tests/interpose/mailbox.h"
 
 // The double's side of MPI: handles are addresses, so void* will do.
 extern "C" {
@@ -42,33 +41,6 @@ namespace fs = std::filesystem;
 
 constexpr int kPosters = 3, kCompleters = 4, kRounds = 4000;
 void* const kIgnore = nullptr;  // MPI_STATUS_IGNORE of Open MPI
-
-/// Requests on their way from the threads that post to those that complete.
-class Mailbox {
- public:
-  /// Waits while there are many: freed handles must be wanted again at once.
-  void put(void* request) {
-    for (;; std::this_thread::yield()) {
-      const std::lock_guard guard(mutex_);
-      if (requests_.size() >= 16) continue;
-      requests_.push_back(request);
-      return;
-    }
-  }
-  std::vector<void*> take(size_t most) {
-    const std::lock_guard guard(mutex_);
-    std::vector<void*> taken;
-    while (!requests_.empty() && taken.size() < most) {
-      taken.push_back(requests_.front());
-      requests_.pop_front();
-    }
-    return taken;
-  }
-
- private:
-  std::mutex mutex_;
-  std::deque<void*> requests_;
-};
 
 void complete_all(std::vector<void*> requests, int way) {
   const int n = static_cast<int>(requests.size());
@@ -114,7 +86,7 @@ TEST(Threads, EveryRequestIsOneRecordWhoeverPostsAndCompletesIt) {
   int provided = 0;
   ASSERT_EQ(MPI_Init_thread(nullptr, nullptr, 3, &provided), 0);
 
-  Mailbox mailbox;
+  Mailbox mailbox(16);
   std::atomic<int> posted = 0, posting = kPosters;
   std::atomic<int64_t> sent_bytes = 0, received_bytes = 0;
   std::vector<std::thread> threads;
