@@ -25,7 +25,7 @@
 namespace ddl {
 
 constexpr char kSpoolMagic[8] = {'D', 'D', 'L', 'S', 'P', 'O', 'O', 'L'};
-constexpr uint32_t kFormatVersion = 2;
+constexpr uint32_t kFormatVersion = 3;
 constexpr uint32_t kByteOrderMark = 0x01020304;
 constexpr uint32_t kPageBytes = 4096;
 constexpr uint32_t kMinChunkBytes = 64 * 1024;
@@ -326,16 +326,24 @@ struct ProfileEntry {
   uint16_t op;
   uint8_t size_class;  ///< 0: no bytes; k: 2^(k-1) <= bytes < 2^k, capped at 63
   uint8_t bucket;      ///< the writer's: where in the histogram the last duration fell
-  uint32_t reserved;
+  uint32_t usual_span;  ///< the writer's: durations of usual_ticks and up to this much more fall there, too, and are no new extremes
   uint64_t calls;
   uint64_t bytes;  ///< send payload; received bytes for receives
   uint64_t ticks;  ///< sum of durations
   uint64_t min_ticks;
   uint64_t max_ticks;
-  uint64_t untimed_calls;                 ///< how many of `calls` are not in ticks, min, max and histogram; any = time is an estimate
+  uint64_t usual_ticks;                   ///< UINT64_MAX: no duration is usual
   uint64_t histogram[kHistogramBuckets];  ///< of durations: bucket b holds [2^(b+8), 2^(b+9)) ticks, the ends take the rest
 };
 static_assert(sizeof(ProfileEntry) == 192);
+
+/// How many of an entry's calls are in its ticks, extremes and histogram. Any that are not: its time is an estimate. One of a process that
+/// was killed just then may be in the histogram and not yet in `calls`.
+inline uint64_t timed_calls(const ProfileEntry& entry) {
+  uint64_t timed = 0;
+  for (const uint64_t calls : entry.histogram) timed = calls < entry.calls - timed ? timed + calls : entry.calls;
+  return timed;
+}
 
 /// Entries of a profile chunk sit at offset 128 (a whole number of cache lines), `profile_capacity` of them.
 constexpr uint32_t kProfileOffset = 128;

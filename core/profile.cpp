@@ -3,6 +3,8 @@
 // format.h.
 #include <string.h>
 
+#include <algorithm>
+
 #include "core/recorder_internal.h"
 
 namespace ddl {
@@ -88,7 +90,7 @@ ProfileEntry* profile_entry_of_class(Thread* thread, uint32_t context, uint32_t 
   entry->context = context;
   entry->comm = comm;
   entry->size_class = static_cast<uint8_t>(size_class);
-  entry->min_ticks = UINT64_MAX;
+  entry->min_ticks = entry->usual_ticks = UINT64_MAX;  // nothing is usual yet
   __atomic_store_n(&entry->op, static_cast<uint16_t>(op), __ATOMIC_RELEASE);
   *place = entry;
   return entry;
@@ -98,6 +100,17 @@ ProfileEntry* profile_entry_of_class(Thread* thread, uint32_t context, uint32_t 
 
 ProfileEntry* profile_entry(Thread* thread, uint32_t context, uint32_t comm, uint32_t op, uint64_t bytes) {
   return internal::profile_entry_of_class(thread, context, comm, op, size_class_of(bytes));
+}
+
+void make_usual(ProfileEntry* entry, uint64_t duration_ticks) {
+  const uint8_t bucket = histogram_bucket(duration_ticks);
+  entry->bucket = bucket;
+  if (duration_ticks < entry->min_ticks) entry->min_ticks = duration_ticks;
+  if (duration_ticks > entry->max_ticks) entry->max_ticks = duration_ticks;
+  const uint64_t from = std::max<uint64_t>(bucket == 0 ? 0 : 256ull << bucket, entry->min_ticks);
+  const uint64_t to = std::min<uint64_t>(bucket == kHistogramBuckets - 1 ? kMaxDurationTicks : (512ull << bucket) - 1, entry->max_ticks);
+  entry->usual_ticks = from <= to ? from : UINT64_MAX;
+  entry->usual_span = from <= to ? static_cast<uint32_t>(std::min<uint64_t>(to - from, UINT32_MAX)) : 0;
 }
 
 ProfileEntry* entry_of_other_size(const OpenCall& call, uint64_t bytes) {

@@ -286,7 +286,7 @@ void SpoolReader::read_profile(const SpoolChunk& chunk, std::vector<ProfileEntry
     const bool counter = e.op >= kFirstCounterOp && e.op < kFirstCallOp;
     const bool range = is_range_kind(e.op) || counter;
     const bool call = e.op >= kFirstCallOp && e.op <= 0xfff;
-    if ((range || call) && e.size_class <= 63 && e.calls < kMaxCalls && e.untimed_calls < kMaxCalls && e.ticks < kMaxProfileTicks &&
+    if ((range || call) && e.size_class <= 63 && e.calls < kMaxCalls && e.ticks < kMaxProfileTicks &&
         (counter || e.bytes < (range ? kMaxProfileTicks : kMaxProfileBytes))) {
       if (e.calls > 0) out.push_back(e);  // none yet: the entry has just been made
     } else if (bad++ == 0) {

@@ -281,27 +281,26 @@ DDL_HOT void publish(Record* record, uint64_t word) {
   const_cast<volatile uint64_t&>(record->word) = word;  // one aligned store; the atomic builtin makes g++ 12 keep its address in a register
 }
 
-/// Where a duration falls in the entry's histogram. Most fall where the one before fell. To guess that costs less than to compute it: what
-/// depends on a clock that was just read is waited for, a guess is not. True: it falls elsewhere, as longer ones than a record can say
-/// always do.
-DDL_HOT bool is_other_bucket(const ProfileEntry* entry, uint64_t duration_ticks) {
-  static_assert(kMaxDurationTicks >> (8 + kHistogramBuckets) > 0);
-  return __builtin_expect((duration_ticks | 256) >> (8 + entry->bucket) != 1, 0);
+/// Does a duration say nothing new: falls where in the histogram the one before fell, between the extremes so far? Most do. To guess the
+/// bucket costs less than to compute it: what depends on a clock that was just read is waited for, a guess is not. Never true of one that is
+/// longer than a record can say.
+DDL_HOT bool is_usual(const ProfileEntry* entry, uint64_t duration_ticks) {
+  return __builtin_expect(duration_ticks - entry->usual_ticks <= entry->usual_span, 1);
 }
+/// Makes a duration the usual one: its bucket, and the extremes with it.
+void make_usual(ProfileEntry* entry, uint64_t duration_ticks);
 
-/// The bucket is entry->bucket.
-DDL_HOT void add_to_profile_as_before(ProfileEntry* entry, uint64_t bytes, uint64_t duration_ticks) {
+/// The duration is usual.
+DDL_HOT void add_usual_to_profile(ProfileEntry* entry, uint64_t bytes, uint64_t duration_ticks) {
   entry->bytes += bytes;
   entry->ticks += duration_ticks;
-  if (__builtin_expect(duration_ticks < entry->min_ticks, 0)) entry->min_ticks = duration_ticks;
-  if (__builtin_expect(duration_ticks > entry->max_ticks, 0)) entry->max_ticks = duration_ticks;
   ++entry->histogram[entry->bucket];
   __atomic_signal_fence(__ATOMIC_RELEASE);
   ++entry->calls;  // last: a kill in between loses time, not truth about calls
 }
 DDL_HOT void add_to_profile(ProfileEntry* entry, uint64_t bytes, uint64_t duration_ticks) {
-  if (is_other_bucket(entry, duration_ticks)) entry->bucket = histogram_bucket(duration_ticks);
-  add_to_profile_as_before(entry, bytes, duration_ticks);
+  if (!is_usual(entry, duration_ticks)) make_usual(entry, duration_ticks);
+  add_usual_to_profile(entry, bytes, duration_ticks);
 }
 
 /// The word of a finished call. Longer than a record can say are calls of a day and more.
@@ -418,7 +417,6 @@ DDL_HOT uint64_t end_poll(const OpenPoll& poll, uint32_t op, const void* site, u
   }
   if (!timed) {
     --thread->call_depth;
-    ++slot->entry->untimed_calls;
     ++slot->entry->calls;
     return now;
   }

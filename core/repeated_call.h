@@ -88,15 +88,15 @@ DDL_HOT uint64_t end_repeated_call(const OpenCall& call, ProfileEntry* entry, ui
   const uint64_t now = tsc_ticks();
   const uint64_t duration = now - call.start_ticks;
   uint64_t said = duration;
-  if (is_other_bucket(entry, duration)) {
-    entry->bucket = histogram_bucket(duration);
+  if (!is_usual(entry, duration)) {
+    make_usual(entry, duration);
     if (duration > kMaxDurationTicks) said = kMaxDurationTicks;
   }
   if (__builtin_expect(call.record->start_ticks == call.start_ticks, 1)) {  // else: the ring went round during this call
     if (payload != call.payload) call.record->payload = payload;
     publish(call.record, said << 16 | static_cast<uint64_t>(RecordKind::kCall) << 12 | call.op);
   }
-  add_to_profile_as_before(entry, payload_bytes(payload), duration);
+  add_usual_to_profile(entry, payload_bytes(payload), duration);
   leave_repeated(call.thread, call.start_ticks, now);
   return now;
 }

@@ -12,7 +12,7 @@ namespace ddl::store {
 namespace {
 
 struct Totals {
-  uint64_t calls = 0, bytes = 0, ticks = 0, timed_calls = 0;
+  uint64_t calls = 0, bytes = 0, ticks = 0, timed = 0;
   uint64_t min_ticks = UINT64_MAX, max_ticks = 0;
   std::array<uint64_t, kHistogramBuckets> histogram = {};
   bool estimated = false;
@@ -21,14 +21,14 @@ struct Totals {
     calls += e.calls;
     bytes += e.bytes;
     ticks += e.ticks;
-    timed_calls += e.calls - std::min(e.calls, e.untimed_calls);
-    estimated |= e.untimed_calls > 0;
+    timed += timed_calls(e);
+    estimated |= timed_calls(e) < e.calls;
     min_ticks = std::min(min_ticks, e.min_ticks);
     max_ticks = std::max(max_ticks, e.max_ticks);
     for (int i = 0; i < kHistogramBuckets; ++i) histogram[i] += std::min(e.histogram[i], UINT64_MAX - histogram[i]);
   }
 
-  bool has_extremes() const { return timed_calls > 0 && min_ticks <= max_ticks && max_ticks < kMaxDurationTicks; }
+  bool has_extremes() const { return timed > 0 && min_ticks <= max_ticks && max_ticks < kMaxDurationTicks; }
 
   std::array<unsigned char, 4 * kHistogramBuckets> histogram_bytes() const {
     std::array<unsigned char, 4 * kHistogramBuckets> bytes_out;
@@ -44,9 +44,9 @@ using CallKey = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, uint8_t>;
 /// Only some calls were timed: their mean stands for the rest.
 int64_t scaled_ns(const Totals& t, const ProcessClock& clock) {
   const int64_t measured = clock.span_ns(t.ticks);
-  if (!t.estimated || t.timed_calls == 0) return measured;
+  if (!t.estimated || t.timed == 0) return measured;
   return static_cast<int64_t>(
-      std::min(static_cast<double>(measured) * static_cast<double>(t.calls) / static_cast<double>(t.timed_calls), 4e18));
+      std::min(static_cast<double>(measured) * static_cast<double>(t.calls) / static_cast<double>(t.timed), 4e18));
 }
 
 }  // namespace
