@@ -165,6 +165,8 @@ enum class RecordKind : uint32_t {
   kCounter =
       9,  ///< what a counter grew by during a range: `payload`; start, duration and context are the range's, op = number of the counter
   kLaunch = 8,  ///< a call that gave a GPU something to do, or waited for one; op = LaunchKind. What the GPU did names it by `payload`
+  kCompleteCall = 10,  ///< a non-blocking call whose operation was complete when it returned: a kCall and a kRequest that lasted as long.
+                       ///< The reader makes those two of it
   kNcclDetails = 12,  ///< how NCCL does a collective: payload = string id of "ALGORITHM PROTOCOL":32 | warps:8 | channels:8
   kNcclGroup = 13,    ///< a group of NCCL calls has more than one collective on `comm`: `payload` of them, the first is `sequence`
 };

@@ -227,6 +227,7 @@ bool SpoolReader::plausible(const Record& r) const {
     case RecordKind::kOpen:
     case RecordKind::kCall:
     case RecordKind::kRequest:
+    case RecordKind::kCompleteCall:
       return op >= kFirstCallOp;
     case RecordKind::kRange:
       return is_range_kind(op) && op != static_cast<uint32_t>(ContextKind::kStep);
@@ -248,6 +249,15 @@ bool SpoolReader::plausible(const Record& r) const {
   return false;
 }
 
+void SpoolReader::add_record(const Record& record, std::vector<Record>& out) {
+  out.push_back(record);
+  if (record_kind(record.word) != RecordKind::kCompleteCall) return;
+  const uint64_t duration = record_duration_ticks(record.word);
+  out.back().word = record_word(RecordKind::kCall, record_op(record.word), duration);
+  out.push_back(record);
+  out.back().word = record_word(RecordKind::kRequest, record_op(record.word), duration);
+}
+
 void SpoolReader::read_records(const SpoolChunk& chunk, std::vector<Record>& out, std::vector<Skip>* skips) const {
   out.clear();
   const bool ring = chunk.header.kind == static_cast<uint32_t>(ChunkKind::kRing);
@@ -264,7 +274,7 @@ void SpoolReader::read_records(const SpoolChunk& chunk, std::vector<Record>& out
     if (record.word == 0) continue;
     if (ring && memcmp(&bytes[at], &again[at], sizeof record) != 0) continue;
     if (plausible(record)) {
-      out.push_back(record);
+      add_record(record, out);
     } else if (bad++ == 0) {
       first_bad = at;
     }

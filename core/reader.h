@@ -124,6 +124,8 @@ class SpoolReader {
   uint64_t find_chunk(uint64_t offset, bool& only_zeros) const;
   bool plausible(uint64_t start_ticks, uint64_t end_ticks) const;
   bool plausible(const Record& record) const;
+  /// Appends what the record says.
+  static void add_record(const Record& record, std::vector<Record>& out);
 
   std::string path_;
   int fd_ = -1;

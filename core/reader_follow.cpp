@@ -30,7 +30,7 @@ void SpoolReader::follow_records(const SpoolChunk& chunk, FollowPosition& positi
     if (is_open(record)) {
       position.open.push_back({slot, record});
     } else {
-      out.push_back(record);
+      add_record(record, out);
     }
   };
 

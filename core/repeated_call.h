@@ -66,13 +66,16 @@ DDL_HOT bool begin_repeated_call(Thread* thread, uint32_t op, const void* site, 
   const uint64_t start = tsc_ticks();
   set_depth(thread, 1);
   thread->call_frame = __builtin_dwarf_cfa();
+  // Read before anything is written to the record, or the compiler has to read it again.
+  *call = {thread, record, slot, slot->entry, start, slot->payload, slot->context, comm, static_cast<uint16_t>(op), kept};
+  uint64_t where;
+  memcpy(&where, &slot->comm, sizeof(slot->comm) + sizeof(slot->context));
   record->start_ticks = start;
-  record->payload = slot->payload;
-  memcpy(&record->comm, &slot->comm, sizeof(slot->comm) + sizeof(slot->context));
+  record->payload = call->payload;
+  memcpy(&record->comm, &where, sizeof where);
   record->sequence = sequence();
   record->peer = peer;
   publish(record, record_word(RecordKind::kOpen, op, 0));
-  *call = {thread, record, slot, slot->entry, start, slot->payload, slot->context, comm, static_cast<uint16_t>(op), kept};
   return true;
 }
 
@@ -83,8 +86,8 @@ DDL_HOT void leave_repeated(Thread* thread, uint64_t start, uint64_t now) {
   if (__builtin_expect(is_clock_old(now), 0)) refresh_clock(now);
 }
 
-/// `entry`: of calls of the payload's size.
-DDL_HOT uint64_t end_repeated_call(const OpenCall& call, ProfileEntry* entry, uint64_t payload) {
+/// `entry`: of calls of the payload's size. `kind`: kCall or kCompleteCall.
+DDL_HOT uint64_t end_repeated_call(const OpenCall& call, ProfileEntry* entry, uint64_t payload, RecordKind kind) {
   const uint64_t now = tsc_ticks();
   const uint64_t duration = now - call.start_ticks;
   uint64_t said = duration;
@@ -94,17 +97,19 @@ DDL_HOT uint64_t end_repeated_call(const OpenCall& call, ProfileEntry* entry, ui
   }
   if (__builtin_expect(call.record->start_ticks == call.start_ticks, 1)) {  // else: the ring went round during this call
     if (payload != call.payload) call.record->payload = payload;
-    publish(call.record, said << 16 | static_cast<uint64_t>(RecordKind::kCall) << 12 | call.op);
+    publish(call.record, said << 16 | static_cast<uint64_t>(kind) << 12 | call.op);
   }
   add_usual_to_profile(entry, payload_bytes(payload), duration);
   leave_repeated(call.thread, call.start_ticks, now);
   return now;
 }
 /// As end_call(), of the payload that it began with.
-DDL_HOT uint64_t end_repeated_call(const OpenCall& call) { return end_repeated_call(call, call.entry, call.payload); }
+DDL_HOT uint64_t end_repeated_call(const OpenCall& call, RecordKind kind = RecordKind::kCall) {
+  return end_repeated_call(call, call.entry, call.payload, kind);
+}
 /// Of one that is known only now.
 DDL_HOT uint64_t end_repeated_call(const OpenCall& call, uint64_t payload) {
-  return end_repeated_call(call, entry_for(call, payload_bytes(payload)), payload);
+  return end_repeated_call(call, entry_for(call, payload_bytes(payload)), payload, RecordKind::kCall);
 }
 
 /// As begin_poll(), while all are timed, but for the one after which the account is settled. False: it is not such a one, and nothing was

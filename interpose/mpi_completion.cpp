@@ -172,10 +172,14 @@ DDL_INLINE bool wait_short(Thread* thread, uint32_t op, const void* site, int co
   if (statuses == MPI_STATUSES_IGNORE) statuses = own;
   *result = call_real(statuses);
   const uint64_t now = end_repeated_call(call);
-  for (int i = 0; i < count; ++i) {
-    // After an error: what MPI has let go of is done all the same.
-    if (entries[i] && (__builtin_expect(*result == MPI_SUCCESS, 1) || requests[i] == g_mpi.request_null))
-      complete_request_at_hand(thread, entries[i], statuses[i], now);
+  if (__builtin_expect(*result == MPI_SUCCESS, 1)) {
+    for (int i = 0; i < count; ++i) {
+      if (__builtin_expect(entries[i] != nullptr, 1)) complete_request_at_hand(thread, entries[i], statuses[i], now);
+    }
+  } else {
+    for (int i = 0; i < count; ++i) {  // what MPI has let go of is done all the same
+      if (entries[i] && requests[i] == g_mpi.request_null) complete_request(thread, entries[i], statuses[i], now);
+    }
   }
   return true;
 }

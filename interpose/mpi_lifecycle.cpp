@@ -41,6 +41,7 @@ bool learn_mpi(const void* caller) {
 #ifdef OPEN_MPI
   g_mpi.request_empty = static_cast<MPI_Request>(mpi_object("ompi_request_empty"));
 #endif
+  reserve_request_slots();
   return true;
 }
 

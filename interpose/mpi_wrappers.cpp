@@ -93,9 +93,14 @@ DDL_INLINE void end_post(const OpenCall& call, int result, const MPI_Request* re
   if (result == MPI_SUCCESS) post_request(*request, call, now, posted);
 }
 
-DDL_INLINE void end_repeated_post(const OpenCall& call, int result, const MPI_Request* request, const Posted& posted) {
-  const uint64_t now = end_repeated_call(call);
-  if (__builtin_expect(result == MPI_SUCCESS, 1)) post_request(*request, call, now, posted);
+DDL_INLINE void end_repeated_post(const OpenCall& call, int result, const MPI_Request* request, Fill fill, bool collective) {
+  if (__builtin_expect(result != MPI_SUCCESS, 0)) {
+    end_repeated_call(call);
+  } else if (fill == Fill::kNothing && is_shared_request(*request)) {
+    end_repeated_call(call, RecordKind::kCompleteCall);
+  } else {
+    post_repeated(*request, call, end_repeated_call(call), fill, collective);
+  }
 }
 
 DDL_INLINE Posted posted_collective(uint64_t payload, const Communicator* c, int root, Fill fill = Fill::kNothing) {
@@ -204,7 +209,7 @@ using namespace ddl;
               const OpenCall call = begin_numbered(kOp_##NAME, site, c, ROOT, key); \
               Posted info = posted_collective(0, c, ROOT),                            \
               DDL_PAYLOAD_AFTER(PAYLOAD) info.payload = sent; end_post(call, result, request, sent, info), \
-              end_repeated_post(call, result, request, posted_collective(call.payload, c, ROOT)))
+              end_repeated_post(call, result, request, Fill::kNothing, true))
 
 #define DDL_MPI_PCOLLECTIVE(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, ROOT, PAYLOAD)       \
   DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \
@@ -243,7 +248,7 @@ using namespace ddl;
               const OpenCall call = begin_plain(kOp_##NAME, site, c, PEER, TAG, key), \
               DDL_PAYLOAD_AFTER((PEER == MPI_PROC_NULL ? 0 : PAYLOAD))                     \
               end_post(call, result, request, sent, posted(sent, PEER, TAG, Fill::kNothing, false)), \
-              end_repeated_post(call, result, request, posted(call.payload, PEER, TAG, Fill::kNothing, false)))
+              end_repeated_post(call, result, request, Fill::kNothing, false))
 
 #define DDL_MPI_RECV(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, DATATYPE)        \
   DDL_SHORT_WRAPPER_OF(NAME, PARAMETERS, ARGUMENTS, COMM, PEER, static_cast<uint32_t>(TAG), PayloadKey(0, key_of(DATATYPE)), \
@@ -258,7 +263,7 @@ using namespace ddl;
   DDL_SHORT_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM, PEER, static_cast<uint32_t>(TAG), PayloadKey(0, key_of(DATATYPE)), \
               const OpenCall call = begin_receive(kOp_##NAME, site, c, PEER, TAG, DATATYPE), \
               end_post(call, result, request, call.payload, posted(call.payload, PEER, TAG, Fill::kMessage, false)), \
-              end_repeated_post(call, result, request, posted(call.payload, PEER, TAG, Fill::kMessage, false)))
+              end_repeated_post(call, result, request, Fill::kMessage, false))
 
 #define DDL_MPI_PERSISTENT(NAME, CLASS, FROM_STATUS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, PAYLOAD) \
   DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM,                                      \

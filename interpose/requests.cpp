@@ -117,9 +117,8 @@ DDL_HOT void end_request(RequestInfo* info) {
   }
 }
 
-}  // namespace
-
-RequestInfo* claim_request_in_chain(MPI_Request handle) {
+/// An entry for what MPI has just named `handle`, to be filled in; NULL: no memory, which is counted.
+RequestInfo* claim_request(MPI_Request handle) {
   RequestInfo* slot = request_slot(handle);
   const StripeLock lock(slot);
   RequestInfo* info = find(slot, handle);
@@ -136,6 +135,55 @@ RequestInfo* claim_request_in_chain(MPI_Request handle) {
   info->handle = handle;
   info->flags = 0;
   return info;
+}
+
+}  // namespace
+
+void post_request(MPI_Request handle, const OpenCall& call, uint64_t now, const Posted& posted) {
+  if (is_no_request(handle)) {
+    if (posted.persistent) return;
+    Record record;
+    record.start_ticks = call.start_ticks;
+    record.word = record_word(RecordKind::kRequest, call.op, now - call.start_ticks);
+    record.payload = posted.fill == Fill::kNothing ? posted.payload : 0;  // a receive that is complete by then is one from MPI_PROC_NULL
+    record.comm = call.comm;
+    record.context = call.context;
+    record.sequence = posted.sequence;
+    record.peer = posted.peer;
+    write_record(call.thread, call.keep, record);
+    return;
+  }
+  RequestInfo* info = claim_request(handle);
+  if (!info) return;
+  info->start_ticks = call.start_ticks;
+  info->payload = posted.payload;
+  info->comm = call.comm;
+  info->context = call.context;
+  info->sequence = posted.sequence;
+  info->peer = posted.peer;
+  info->op = call.op;
+  info->fill = posted.fill;
+  info->flags = (call.keep ? kRequestKept : 0) | (posted.collective ? kRequestCollective : 0) |
+                (posted.persistent ? kRequestPersistent : kRequestActive);
+  info->thread = call.thread->index;
+  if (posted.fill == Fill::kCommunicator) {
+    info->new_comm = posted.new_comm;
+  } else if (posted.persistent) {
+    info->numbered_key = posted.numbered_key;
+  } else {
+    info->received = call.entry;
+  }
+}
+
+void post_unusual(MPI_Request handle, const OpenCall& call, uint64_t now, Fill fill, bool collective) {
+  if (call.record->start_ticks != call.start_ticks) return count_loss(kLossRequests);
+  Posted posted = {};
+  posted.payload = call.record->payload;
+  posted.sequence = call.record->sequence;
+  posted.peer = call.record->peer;
+  posted.fill = fill;
+  posted.collective = collective;
+  post_request(handle, call, now, posted);
 }
 
 RequestInfo* find_request_in_chain(RequestInfo* slot, MPI_Request handle, bool hold) {
@@ -216,11 +264,20 @@ uint64_t outstanding_requests() {
   return active;
 }
 
+void reserve_request_slots() {
+  const MPI_Request nobody = MPI_Request(UINTPTR_MAX);
+  request_slot({})->handle = request_slot(g_mpi.request_null)->handle = nobody;
+#ifdef OPEN_MPI
+  request_slot(g_mpi.request_empty)->handle = nobody;
+#endif
+}
+
 void reset_requests() {
   memset(static_cast<void*>(g_stripes), 0, sizeof g_stripes);
   for (RequestInfo& slot : g_requests) {  // most were never used, and stay pages that nobody has
     if (key_of(slot.handle) || slot.next) memset(static_cast<void*>(&slot), 0, sizeof slot);
   }
+  reserve_request_slots();
 }
 
 }  // namespace ddl

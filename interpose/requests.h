@@ -16,8 +16,8 @@ namespace ddl {
 /// What completing adds to what is known since the post.
 enum class Fill : uint8_t {
   kNothing,
-  kBytes,         ///< bytes (files)
   kMessage,       ///< bytes, source and tag (receives)
+  kBytes,         ///< bytes (files)
   kReceivedHalf,  ///< the same for what a Isendrecv receives: its post is the half that sends, and the one that the profile counts
   kCommunicator,  ///< MPI_Comm_idup: `payload` is the key of what is duplicated, `new_comm` the duplicate, of use once complete
 };
@@ -46,7 +46,7 @@ struct alignas(64) RequestInfo {
   MPI_Request handle;    ///< key 0: free
   RequestInfo* next;     ///< with the same slot
   uint64_t start_ticks;  ///< enter of the post (persistent: of the last start)
-  uint64_t payload;
+  uint64_t payload;      ///< this and up to `peer` as in Record
   uint32_t comm;
   uint32_t context;
   uint32_t sequence;
@@ -62,6 +62,16 @@ struct alignas(64) RequestInfo {
   };
 };
 static_assert(sizeof(RequestInfo) == 64);
+constexpr size_t kRequestSays = 24;  ///< payload .. peer
+static_assert(offsetof(RequestInfo, op) - offsetof(RequestInfo, payload) == kRequestSays);
+static_assert(sizeof(Record) - offsetof(Record, payload) == kRequestSays);
+
+/// op .. thread in one word, to be written and compared as such.
+constexpr uint64_t request_kind(uint32_t op, Fill fill, uint32_t flags, uint32_t thread) {
+  return op | static_cast<uint64_t>(fill) << 16 | static_cast<uint64_t>(flags) << 24 | static_cast<uint64_t>(thread) << 32;
+}
+static_assert(offsetof(RequestInfo, fill) - offsetof(RequestInfo, op) == 2 && offsetof(RequestInfo, flags) - offsetof(RequestInfo, op) == 3 &&
+              offsetof(RequestInfo, thread) - offsetof(RequestInfo, op) == 4);
 
 constexpr uint32_t kRequestSlots = 1u << 14;
 extern RequestInfo g_requests[kRequestSlots] __attribute__((visibility("hidden")));
@@ -69,55 +79,39 @@ extern RequestInfo g_requests[kRequestSlots] __attribute__((visibility("hidden")
 inline RequestInfo* request_slot(MPI_Request handle) { return &g_requests[key_of(handle) * 0x9e3779b97f4a7c15ull >> (64 - 14)]; }
 /// Stands for no operation, or for one that is complete.
 inline bool is_no_request(MPI_Request handle) { return !key_of(handle) || handle == g_mpi.request_null || is_shared_request(handle); }
-
-RequestInfo* claim_request_in_chain(MPI_Request handle);
-/// An entry for what MPI has just named `handle`, to be filled in; NULL: no memory, which is counted.
-DDL_HOT RequestInfo* claim_request(MPI_Request handle) {
-  RequestInfo* slot = request_slot(handle);
-  if (__builtin_expect(g_mpi.multiple || key_of(slot->handle) || slot->next, 0)) return claim_request_in_chain(handle);
-  slot->handle = handle;
-  return slot;
+/// What is_no_request() knows finds its slot taken, so that who finds a free one need not ask; but not these.
+inline bool is_one_of_many_shared([[maybe_unused]] MPI_Request handle) {
+#ifdef OPEN_MPI
+  return false;  // there is one
+#else
+  return is_shared_request(handle);
+#endif
 }
-
-DDL_HOT void fill_request(RequestInfo* info, const OpenCall& call, const Posted& posted) {
-  info->start_ticks = call.start_ticks;
-  info->payload = posted.payload;
-  info->comm = call.comm;
-  info->context = call.context;
-  info->sequence = posted.sequence;
-  info->peer = posted.peer;
-  info->op = call.op;
-  info->fill = posted.fill;
-  info->flags = (call.keep ? kRequestKept : 0) | (posted.collective ? kRequestCollective : 0) |
-                (posted.persistent ? kRequestPersistent : kRequestActive);
-  info->thread = call.thread->index;
-  if (posted.fill == Fill::kCommunicator) {
-    info->new_comm = posted.new_comm;
-  } else if (posted.persistent) {
-    info->numbered_key = posted.numbered_key;
-  } else {
-    info->received = call.entry;
-  }
-}
+/// Before the first look-up, and once the handles are known.
+void reserve_request_slots();
 
 /// Remembers what `call` has posted and MPI has named `handle`. A handle that stands for "already complete" is recorded as such at once.
 /// `call` must have been recorded and have ended at `now`.
-DDL_HOT void post_request(MPI_Request handle, const OpenCall& call, uint64_t now, const Posted& posted) {
-  if (__builtin_expect(is_no_request(handle), 0)) {
-    if (posted.persistent) return;
-    Record record;
-    record.start_ticks = call.start_ticks;
-    record.word = record_word(RecordKind::kRequest, call.op, now - call.start_ticks);
-    record.payload = posted.fill == Fill::kNothing ? posted.payload : 0;  // a receive that is complete by then is one from MPI_PROC_NULL
-    record.comm = call.comm;
-    record.context = call.context;
-    record.sequence = posted.sequence;
-    record.peer = posted.peer;
-    write_record(call.thread, call.keep, record);
-    return;
+void post_request(MPI_Request handle, const OpenCall& call, uint64_t now, const Posted& posted);
+
+void post_unusual(MPI_Request handle, const OpenCall& call, uint64_t now, Fill fill, bool collective);
+/// The same for a call on the short way, whose record says all that there is to say of what it has posted.
+DDL_HOT void post_repeated(MPI_Request handle, const OpenCall& call, uint64_t now, Fill fill, bool collective) {
+  RequestInfo* slot = kept_address(request_slot(handle));
+  const Record* record = call.record;
+  const bool usual = !g_mpi.multiple && !key_of(slot->handle) && !slot->next && !is_one_of_many_shared(handle) &&
+                     record->start_ticks == call.start_ticks;  // else: the ring went round during this call
+  if (__builtin_expect(!usual, 0)) {
+    const OpenCall copy = call;  // one whose address may be known
+    return post_unusual(handle, copy, now, fill, collective);
   }
-  RequestInfo* info = claim_request(handle);
-  if (__builtin_expect(info != nullptr, 1)) fill_request(info, call, posted);
+  const uint64_t kind = request_kind(
+      call.op, fill, (call.keep ? kRequestKept : 0) | (collective ? kRequestCollective : 0) | kRequestActive, call.thread->index);
+  slot->handle = handle;
+  slot->start_ticks = call.start_ticks;
+  memcpy(&slot->payload, &record->payload, kRequestSays);
+  memcpy(&slot->op, &kind, sizeof kind);
+  slot->received = call.entry;
 }
 
 RequestInfo* find_request_in_chain(RequestInfo* slot, MPI_Request handle, bool hold);
@@ -134,7 +128,7 @@ void release_request(RequestInfo* request);
 /// The same without MPI_THREAD_MULTIPLE, where it is found at first sight (or there is none: NULL). False: find_request() has to look.
 DDL_HOT bool request_at_hand(MPI_Request handle, RequestInfo** entry) {
   RequestInfo* slot = kept_address(request_slot(handle));
-  const bool there = __builtin_expect(slot->handle == handle, 1) && __builtin_expect(key_of(handle) != 0, 1);
+  const bool there = __builtin_expect(slot->handle == handle, 1);
   *entry = there ? slot : nullptr;
   return there || is_no_request(handle);
 }
@@ -144,22 +138,20 @@ DDL_HOT bool request_at_hand(MPI_Request handle, RequestInfo** entry) {
 void complete_request(Thread* thread, RequestInfo* request, const MPI_Status& status, uint64_t now);
 /// The same for an entry from request_at_hand().
 DDL_HOT void complete_request_at_hand(Thread* thread, RequestInfo* info, const MPI_Status& status, uint64_t now) {
-  const bool message = info->fill == Fill::kMessage;
-  const bool usual = (info->flags & (kRequestActive | kRequestPersistent)) == kRequestActive && (message || info->fill == Fill::kNothing) &&
-                     info->thread == thread->index;
-  if (__builtin_expect(!usual, 0)) return complete_request(thread, info, status, now);
+  // Active, not persistent, of this thread; its status says all of a message, or nothing.
+  constexpr uint64_t kMatters = request_kind(0, static_cast<Fill>(~1), kRequestActive | kRequestPersistent, UINT32_MAX);
+  uint64_t kind;
+  memcpy(&kind, &info->op, sizeof kind);
+  if (__builtin_expect(((kind ^ request_kind(0, Fill::kNothing, kRequestActive, thread->index)) & kMatters) != 0, 0))
+    return complete_request(thread, info, status, now);
   Record* record = take_record(thread, info->flags & kRequestKept);
   record->start_ticks = info->start_ticks;
-  memcpy(&record->comm, &info->comm, sizeof(info->comm) + sizeof(info->context));
-  if (message) {
+  memcpy(&record->payload, &info->payload, kRequestSays);
+  if (info->fill == Fill::kMessage) {
     record->payload = received(status, payload_datatype(info->payload));
     record->sequence = static_cast<uint32_t>(status.MPI_TAG);
     record->peer = source_of(status);
     info->received->bytes += payload_bytes(record->payload);
-  } else {
-    record->payload = info->payload;
-    record->sequence = info->sequence;
-    record->peer = info->peer;
   }
   publish(record, record_word(RecordKind::kRequest, info->op, now - info->start_ticks));
   info->handle = {};
