@@ -158,8 +158,12 @@ DDL_INLINE bool wait_short(Thread* thread, uint32_t op, const void* site, int co
   RequestInfo* entries[kOnStack];
   const RequestInfo* awaited = nullptr;
   for (int i = 0; i < count; ++i) {
-    if (__builtin_expect(!request_at_hand(requests[i], &entries[i]), 0)) return false;
-    awaited = more_awaited(awaited, entries[i]);
+    entries[i] = request_at_hand(requests[i]);
+    if (entries[i]) {
+      awaited = more_awaited(awaited, entries[i]);
+    } else if (__builtin_expect(!is_no_request(requests[i]), 0)) {
+      return false;
+    }
   }
   const bool collective = awaited && is_collective(awaited);
   const uint32_t comm = awaited ? awaited->comm : kNoComm, sequence = collective ? awaited->sequence : kNoSequence;
@@ -174,7 +178,7 @@ DDL_INLINE bool wait_short(Thread* thread, uint32_t op, const void* site, int co
   const uint64_t now = end_repeated_call(call);
   if (__builtin_expect(*result == MPI_SUCCESS, 1)) {
     for (int i = 0; i < count; ++i) {
-      if (__builtin_expect(entries[i] != nullptr, 1)) complete_request_at_hand(thread, entries[i], statuses[i], now);
+      if (entries[i]) complete_request_at_hand(thread, entries[i], statuses[i], now);
     }
   } else {
     for (int i = 0; i < count; ++i) {  // what MPI has let go of is done all the same

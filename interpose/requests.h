@@ -99,9 +99,9 @@ void post_unusual(MPI_Request handle, const OpenCall& call, uint64_t now, Fill f
 DDL_HOT void post_repeated(MPI_Request handle, const OpenCall& call, uint64_t now, Fill fill, bool collective) {
   RequestInfo* slot = kept_address(request_slot(handle));
   const Record* record = call.record;
-  const bool usual = !g_mpi.multiple && !key_of(slot->handle) && !slot->next && !is_one_of_many_shared(handle) &&
-                     record->start_ticks == call.start_ticks;  // else: the ring went round during this call
-  if (__builtin_expect(!usual, 0)) {
+  const bool taken = (key_of(slot->handle) | reinterpret_cast<uintptr_t>(slot->next)) != 0;
+  if (__builtin_expect(g_mpi.multiple, 0) || __builtin_expect(taken || is_one_of_many_shared(handle), 0) ||
+      __builtin_expect(record->start_ticks != call.start_ticks, 0)) {  // the ring went round during this call
     const OpenCall copy = call;  // one whose address may be known
     return post_unusual(handle, copy, now, fill, collective);
   }
@@ -125,12 +125,10 @@ DDL_HOT RequestInfo* find_request(MPI_Request handle, bool hold) {
 }
 void release_request(RequestInfo* request);
 
-/// The same without MPI_THREAD_MULTIPLE, where it is found at first sight (or there is none: NULL). False: find_request() has to look.
-DDL_HOT bool request_at_hand(MPI_Request handle, RequestInfo** entry) {
+/// The same without MPI_THREAD_MULTIPLE, where it is found at first sight. NULL: there is none, or find_request() has to look.
+DDL_HOT RequestInfo* request_at_hand(MPI_Request handle) {
   RequestInfo* slot = kept_address(request_slot(handle));
-  const bool there = __builtin_expect(slot->handle == handle, 1);
-  *entry = there ? slot : nullptr;
-  return there || is_no_request(handle);
+  return __builtin_expect(slot->handle == handle, 1) ? slot : nullptr;
 }
 
 /// The entry's operation is done, as a call of `thread` (NULL: one that is not recorded) that returned at `now` says. Nothing happens where
@@ -138,20 +136,23 @@ DDL_HOT bool request_at_hand(MPI_Request handle, RequestInfo** entry) {
 void complete_request(Thread* thread, RequestInfo* request, const MPI_Status& status, uint64_t now);
 /// The same for an entry from request_at_hand().
 DDL_HOT void complete_request_at_hand(Thread* thread, RequestInfo* info, const MPI_Status& status, uint64_t now) {
-  // Active, not persistent, of this thread; its status says all of a message, or nothing.
+  // Active, not persistent, of this thread; its status says all of a message that has come, or nothing.
   constexpr uint64_t kMatters = request_kind(0, static_cast<Fill>(~1), kRequestActive | kRequestPersistent, UINT32_MAX);
   uint64_t kind;
   memcpy(&kind, &info->op, sizeof kind);
-  if (__builtin_expect(((kind ^ request_kind(0, Fill::kNothing, kRequestActive, thread->index)) & kMatters) != 0, 0))
+  const bool message = info->fill == Fill::kMessage;
+  if (__builtin_expect(((kind ^ request_kind(0, Fill::kNothing, kRequestActive, thread->index)) & kMatters) != 0, 0) ||
+      (message && __builtin_expect(is_cancelled(status) || status_bytes(status) > kMaxPayloadBytes, 0)))
     return complete_request(thread, info, status, now);
   Record* record = take_record(thread, info->flags & kRequestKept);
   record->start_ticks = info->start_ticks;
   memcpy(&record->payload, &info->payload, kRequestSays);
-  if (info->fill == Fill::kMessage) {
-    record->payload = received(status, payload_datatype(info->payload));
+  if (message) {
+    const uint64_t bytes = status_bytes(status);
+    record->payload = info->payload | bytes << 16;  // which has the datatype
     record->sequence = static_cast<uint32_t>(status.MPI_TAG);
-    record->peer = source_of(status);
-    info->received->bytes += payload_bytes(record->payload);
+    record->peer = status.MPI_SOURCE;
+    info->received->bytes += bytes;
   }
   publish(record, record_word(RecordKind::kRequest, info->op, now - info->start_ticks));
   info->handle = {};
