@@ -24,7 +24,7 @@ __thread bool t_refused __attribute__((tls_model("initial-exec"))) = false;
 
 RecorderOptions g_options;
 Thread* g_threads = nullptr;
-uint16_t g_long_way = 1;  // of all threads. Guarded by the lock
+uint64_t g_long_way = kLongWay;  // of all threads. Guarded by the lock
 Thread* g_free_threads = nullptr;
 uint32_t g_thread_count = 0;
 uint64_t g_after_ticks, g_until_ticks;  // 0: no such bound
@@ -103,7 +103,7 @@ bool add_log_chunk(Thread* thread) {
   if (thread->log_chunk) internal::publish_before_unmap(thread);
   if (thread->log_begin) thread->log_before += static_cast<uint64_t>(thread->log_next - thread->log_begin);
   // The old chunk may hold the open record of an enclosing call; then it stays mapped for good (rare: events inside an MPI call).
-  if (thread->log_chunk && thread->call_depth == 0) SpoolFile::unmap(thread->log_chunk);
+  if (thread->log_chunk && !is_in_call(thread)) SpoolFile::unmap(thread->log_chunk);
   thread->log_chunk = chunk;
   thread->log_begin = thread->log_next = first_record(chunk);
   thread->log_end = thread->log_next + record_count(chunk->bytes);
@@ -124,7 +124,7 @@ Thread* new_thread() {
   Thread* thread = static_cast<Thread*>(internal::take_pages(sizeof(Thread)));
   if (!thread) return nullptr;
   thread->index = g_thread_count;
-  thread->long_way = g_long_way;
+  thread->call = g_long_way;
   thread->log_chunk_bytes = kMinChunkBytes;
   if (internal::add_profile_table(thread, kFirstProfileEntries))
     thread->ring_chunk = internal::grow_spool(ChunkKind::kRing, kRingBytes, thread->index);
@@ -151,7 +151,7 @@ void release_thread(void* pointer) {
   t_thread = nullptr;
   const internal::Lock lock;
   if (!lock) return;
-  thread->call_depth = 0;
+  leave_all_calls(thread);
   thread->range_depth = thread->tid = 0;
   memset(thread->owner_depth, 0, sizeof thread->owner_depth);
   memset(thread->owner_overflow, 0, sizeof thread->owner_overflow);
@@ -184,7 +184,7 @@ const char* activate(const RecorderOptions& options, int* error) {
   header->launch_rank = options.launch_rank;
   header->launch_size = options.launch_size;
   g_threads = g_free_threads = nullptr;
-  g_long_way = 1;
+  g_long_way = kLongWay;
   g_thread_count = 0;
   g_log_full = false;
   g_growth_failed_ticks = 0;
@@ -254,8 +254,10 @@ Thread* attach_thread() {
 void allow_short_way(bool allowed) {
   const internal::Lock lock;
   if (!lock) return;
-  g_long_way = allowed && g_clock_is_tsc ? 0 : 1;
-  for (Thread* thread = g_threads; thread; thread = thread->next) __atomic_store_n(&thread->long_way, g_long_way, __ATOMIC_RELAXED);
+  g_long_way = allowed && g_clock_is_tsc ? 0 : kLongWay;
+  for (Thread* thread = g_threads; thread; thread = thread->next) {
+    g_long_way ? __atomic_fetch_or(&thread->call, kLongWay, __ATOMIC_RELAXED) : __atomic_fetch_and(&thread->call, ~kLongWay, __ATOMIC_RELAXED);
+  }
 }
 
 void name_thread(uint32_t tid, const char* name) {

@@ -96,16 +96,14 @@ struct alignas(64) Thread {
   Record* log_next;
   Record* log_end;
   uint64_t call_ticks;  ///< time inside outermost calls so far
-  uint16_t call_depth;  ///< calls entered and not left
-  uint16_t long_way;    ///< not 0: no call is a repeated one (repeated_call.h) as things are. Here, to be looked at together with the depth
+  uint64_t call;        ///< stack frame of the outermost call that was entered and not left; kLongWay
   uint32_t context;     ///< innermost open range
-  const void* call_frame;  ///< stack frame of the outermost of them
+  uint32_t poll_mask;   ///< polls are timed whose number has none of these bits
   Record* ring_next;
   Record* ring_end;
   ChunkHeader* ring_chunk;
 
-  uint64_t polls;      ///< begun so far
-  uint32_t poll_mask;  ///< those are timed whose number has none of these bits
+  uint64_t polls;  ///< so far
   uint32_t index;
   Record* ring_begin;
   ChunkHeader* log_chunk;
@@ -139,6 +137,8 @@ struct alignas(64) Thread {
   ProfileEntry nowhere;  ///< takes what no table has room for; its calls are counted as lost
   LivePart live;
 };
+
+constexpr uint64_t kLongWay = 1;  ///< Thread::call: no call is a repeated one (repeated_call.h) as things are
 
 /// What the window says of an event whose start is now.
 enum class Keep : uint8_t {
@@ -210,6 +210,7 @@ struct OpenCall {
   uint32_t comm;
   uint16_t op;
   bool keep;
+  bool outermost;  ///< not made from inside another one
 };
 
 CallSlot* fill_call_slot(Thread* thread, CallSlot* slot, const void* site, uint32_t comm, uint32_t op, PayloadKey key, uint64_t payload);
@@ -309,15 +310,29 @@ DDL_HOT uint64_t call_word(uint32_t op, uint64_t duration) {
   return duration << 16 | static_cast<uint64_t>(RecordKind::kCall) << 12 | op;
 }
 
-DDL_HOT void leave_call(Thread* thread, uint64_t now, uint64_t duration) {
-  if (__builtin_expect(--thread->call_depth == 0, 1)) thread->call_ticks += duration;
+/// Thread::call, whose kLongWay another thread may change.
+DDL_HOT uint64_t call_of(const Thread* thread) { return __atomic_load_n(&thread->call, __ATOMIC_RELAXED); }
+DDL_HOT void set_call(Thread* thread, uint64_t call) { __atomic_store_n(&thread->call, call, __ATOMIC_RELAXED); }
+DDL_HOT bool is_in_call(const Thread* thread) { return call_of(thread) > kLongWay; }
+DDL_HOT void leave_all_calls(Thread* thread) { set_call(thread, call_of(thread) & kLongWay); }
+
+DDL_HOT void leave_call(Thread* thread, bool outermost, uint64_t now, uint64_t duration) {
+  if (__builtin_expect(outermost, 1)) {
+    leave_all_calls(thread);
+    thread->call_ticks += duration;
+  }
   if (__builtin_expect(is_clock_old(now), 0)) refresh_clock(now);
 }
 
-/// The thread is inside a call. The frame tells calls made from inside it from calls made after it was left by longjmp: it must be the
-/// wrapper's own, so all between it and the wrapper is inlined.
-__attribute__((always_inline)) inline void enter(Thread* thread) {
-  if (__builtin_expect(thread->call_depth++ == 0, 1)) thread->call_frame = __builtin_dwarf_cfa();
+/// The stack frame of whoever this is inlined into. It tells calls made from inside a call from calls made after that was left by longjmp:
+/// it must be the wrapper's own, so all between it and the wrapper is inlined.
+DDL_HOT uint64_t this_frame() { return reinterpret_cast<uintptr_t>(__builtin_dwarf_cfa()); }
+/// The thread is inside a call. True: this is the outermost one.
+DDL_HOT bool enter(Thread* thread) {
+  const uint64_t before = call_of(thread);
+  if (__builtin_expect(before > kLongWay, 0)) return false;
+  set_call(thread, before | this_frame());
+  return true;
 }
 
 /// `payload`: record_payload(), or kAskLater.
@@ -326,17 +341,17 @@ DDL_HOT OpenCall begin_call_of(Thread* thread, CallSlot* slot, uint32_t op, uint
   const uint64_t start = ticks();
   const bool kept = keep(collective, sequence, start);
   Record* record = take_record(thread, kept);
-  enter(thread);
+  const bool outermost = enter(thread);
   record->start_ticks = start;
   record->payload = __builtin_expect(payload == kAskLater, 0) ? 0 : payload;
   memcpy(&record->comm, &slot->comm, sizeof(slot->comm) + sizeof(slot->context));
   record->sequence = sequence;
   record->peer = peer;
   publish(record, record_word(RecordKind::kOpen, op, 0));
-  return {thread, record, slot, slot->entry, start, payload, slot->context, comm, static_cast<uint16_t>(op), kept};
+  return {thread, record, slot, slot->entry, start, payload, slot->context, comm, static_cast<uint16_t>(op), kept, outermost};
 }
 DDL_HOT OpenCall not_recorded(uint32_t comm, uint32_t op) {
-  return {nullptr, nullptr, nullptr, nullptr, 0, 0, 0, comm, static_cast<uint16_t>(op), false};
+  return {nullptr, nullptr, nullptr, nullptr, 0, 0, 0, comm, static_cast<uint16_t>(op), false, false};
 }
 
 /// Enters a call. `sequence`: number of a collective, tag of a message. `payload_of(key)`: record_payload(), or kAskLater.
@@ -377,7 +392,7 @@ DDL_HOT uint64_t end_call(const OpenCall& call, uint64_t payload) {
     publish(call.record, call_word(call.op, duration));
   }
   add_to_profile(entry_for(call, payload_bytes(payload)), payload_bytes(payload), duration);
-  leave_call(call.thread, now, duration);
+  leave_call(call.thread, call.outermost, now, duration);
   return now;
 }
 
@@ -385,13 +400,14 @@ DDL_HOT uint64_t end_call(const OpenCall& call, uint64_t payload) {
 struct OpenPoll {
   Thread* thread;        ///< NULL: not recorded
   uint64_t start_ticks;  ///< 0: not timed, because polls are so many that a sample has to do (budget.cpp)
+  bool outermost;        ///< as in OpenCall
 };
 
 DDL_HOT OpenPoll begin_poll() {
   Thread* thread = this_thread();
   if (__builtin_expect(!thread, 0)) return {};
-  enter(thread);
-  return {thread, __builtin_expect((++thread->polls & thread->poll_mask) == 0, 1) ? ticks() : 0};
+  const bool outermost = enter(thread);
+  return {thread, __builtin_expect((++thread->polls & thread->poll_mask) == 0, 1) ? ticks() : 0, outermost};
 }
 
 constexpr uint64_t kPollsPerSettlement = 65536;
@@ -416,13 +432,13 @@ DDL_HOT uint64_t end_poll(const OpenPoll& poll, uint32_t op, const void* site, u
     publish(record, call_word(op, now - start));
   }
   if (!timed) {
-    --thread->call_depth;
+    if (poll.outermost) leave_all_calls(thread);
     ++slot->entry->calls;
     return now;
   }
   add_to_profile(slot->entry, 0, now - start);
   if (__builtin_expect((thread->polls & (kPollsPerSettlement - 1)) == 0, 0)) settle_account(thread, now);
-  leave_call(thread, now, (now - start) * (thread->poll_mask + 1));  // it stands for those that were not timed
+  leave_call(thread, poll.outermost, now, (now - start) * (thread->poll_mask + 1));  // it stands for those that were not timed
   return now;
 }
 

@@ -19,20 +19,9 @@ DDL_HOT uint64_t tsc_ticks() {
 #endif
 }
 
-/// Thread::call_depth and long_way as one word: a processor hands on what was just stored only if all of it is loaded again as it was
-/// stored.
-typedef uint32_t __attribute__((may_alias)) DepthAndWay;
-static_assert(offsetof(Thread, long_way) == offsetof(Thread, call_depth) + 2 && offsetof(Thread, call_depth) % 4 == 0);
-
-/// Is the thread outside of all calls, and may take the short way?
-DDL_HOT bool may_repeat(const Thread* thread) {
-  return __atomic_load_n(reinterpret_cast<const DepthAndWay*>(&thread->call_depth), __ATOMIC_RELAXED) == 0;
-}
-/// In a call on the short way (1), and after it (0). MPI_Finalize, which forbids that way to all threads, must not come meanwhile.
-DDL_HOT void set_depth(Thread* thread, uint32_t depth) {
-  static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
-  __atomic_store_n(reinterpret_cast<DepthAndWay*>(&thread->call_depth), depth, __ATOMIC_RELAXED);
-}
+/// Is the thread outside of all calls, and may take the short way? If so, this stays true until it enters a call itself: MPI_Finalize,
+/// which forbids that way to all threads, must not come while another one is in a call of MPI.
+DDL_HOT bool may_repeat(const Thread* thread) { return call_of(thread) == 0; }
 
 /// The next slot of log (`kept`) or ring; false: there is none at hand, and nothing was taken.
 DDL_HOT bool take_record_at_hand(Thread* thread, Record** record, bool* kept) {
@@ -64,10 +53,9 @@ DDL_HOT bool begin_repeated_call(Thread* thread, uint32_t op, const void* site, 
   bool kept;
   if (__builtin_expect(!take_record_at_hand(thread, &record, &kept), 0)) return false;
   const uint64_t start = tsc_ticks();
-  set_depth(thread, 1);
-  thread->call_frame = __builtin_dwarf_cfa();
+  set_call(thread, this_frame());
   // Read before anything is written to the record, or the compiler has to read it again.
-  *call = {thread, record, slot, slot->entry, start, slot->payload, slot->context, comm, static_cast<uint16_t>(op), kept};
+  *call = {thread, record, slot, slot->entry, start, slot->payload, slot->context, comm, static_cast<uint16_t>(op), kept, true};
   uint64_t where;
   memcpy(&where, &slot->comm, sizeof(slot->comm) + sizeof(slot->context));
   record->start_ticks = start;
@@ -81,7 +69,7 @@ DDL_HOT bool begin_repeated_call(Thread* thread, uint32_t op, const void* site, 
 
 /// Leaves the call that has lasted from `start` to `now`.
 DDL_HOT void leave_repeated(Thread* thread, uint64_t start, uint64_t now) {
-  set_depth(thread, 0);
+  set_call(thread, 0);
   thread->call_ticks += now - start;
   if (__builtin_expect(is_clock_old(now), 0)) refresh_clock(now);
 }
@@ -116,19 +104,17 @@ DDL_HOT uint64_t end_repeated_call(const OpenCall& call, uint64_t payload) {
 /// done.
 DDL_HOT bool begin_repeated_poll(Thread* thread, uint32_t op, const void* site, uint32_t comm, OpenPoll* poll, ProfileEntry** entry) {
   const CallSlot* slot = kept_address(call_slot_of(thread, site, PayloadKey()));
-  const uint64_t polls = thread->polls + 1;
   if (__builtin_expect(!is_slot_of(slot, thread, caller_of(site, op), comm, PayloadKey()), 0)) return false;
-  if (__builtin_expect(thread->poll_mask != 0, 0) || __builtin_expect(polls % kPollsPerSettlement == 0, 0)) return false;
-  thread->polls = polls;
-  set_depth(thread, 1);
-  thread->call_frame = __builtin_dwarf_cfa();
+  if (__builtin_expect(thread->poll_mask != 0, 0) || __builtin_expect((thread->polls + 1) % kPollsPerSettlement == 0, 0)) return false;
+  set_call(thread, this_frame());
   *entry = slot->entry;
-  *poll = {thread, tsc_ticks()};
+  *poll = {thread, tsc_ticks(), true};
   return true;
 }
 /// As end_poll(), where nothing was found.
 DDL_HOT void end_repeated_poll(const OpenPoll& poll, ProfileEntry* entry) {
   const uint64_t now = tsc_ticks();
+  ++poll.thread->polls;  // now: what is stored just before MPI's own work is waited for where that has barriers
   add_to_profile(entry, 0, now - poll.start_ticks);
   leave_repeated(poll.thread, poll.start_ticks, now);
 }

@@ -51,9 +51,9 @@ bool is_in_mpi_library(const void* site);
 /// exception of an error handler does not count: its frame is gone.
 inline bool is_inside_call(const void* frame) {
   Thread* thread = t_thread;
-  if (__builtin_expect(!thread || thread->call_depth == 0, 1)) return false;
-  if (frame < thread->call_frame) return true;
-  thread->call_depth = 0;
+  if (__builtin_expect(!thread || !is_in_call(thread), 1)) return false;
+  if (reinterpret_cast<uintptr_t>(frame) < (call_of(thread) & ~kLongWay)) return true;
+  leave_all_calls(thread);
   return false;
 }
 

@@ -143,9 +143,9 @@ TEST_F(RecorderTest, PollsAreCountedAndThoseThatFindSomethingAreEvents) {
   record([] {
     for (int i = 0; i < 10; ++i) {
       const OpenPoll poll = begin_poll();
-      if (this_thread()->call_depth != 1) _exit(98);
+      if (!is_in_call(this_thread())) _exit(98);
       const uint64_t now = end_poll(poll, kOp, kSiteA, 7, i, i % 5 == 3);
-      if (now < poll.start_ticks || this_thread()->call_depth != 0) _exit(97);
+      if (now < poll.start_ticks || is_in_call(this_thread())) _exit(97);
     }
   });
   const SpoolReader reader = spool();
