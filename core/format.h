@@ -329,8 +329,8 @@ struct ProfileEntry {
   uint8_t size_class;  ///< 0: no bytes; k: 2^(k-1) <= bytes < 2^k, capped at 63
   uint8_t bucket;      ///< the writer's: where in the histogram the last duration fell
   uint32_t usual_span;  ///< the writer's: durations of usual_ticks and up to this much more fall there, too, and are no new extremes
-  uint64_t calls;
-  uint64_t bytes;  ///< send payload; received bytes for receives
+  uint64_t untimed_calls;  ///< beside those of the histogram; not in ticks and extremes. Any: the time is an estimate
+  uint64_t bytes;          ///< send payload; received bytes for receives
   uint64_t ticks;  ///< sum of durations
   uint64_t min_ticks;
   uint64_t max_ticks;
@@ -339,12 +339,15 @@ struct ProfileEntry {
 };
 static_assert(sizeof(ProfileEntry) == 192);
 
-/// How many of an entry's calls are in its ticks, extremes and histogram. Any that are not: its time is an estimate. One of a process that
-/// was killed just then may be in the histogram and not yet in `calls`.
+/// Those of the histogram. UINT64_MAX: more than that, which nobody has made.
 inline uint64_t timed_calls(const ProfileEntry& entry) {
   uint64_t timed = 0;
-  for (const uint64_t calls : entry.histogram) timed = calls < entry.calls - timed ? timed + calls : entry.calls;
+  for (const uint64_t calls : entry.histogram) timed = calls <= UINT64_MAX - timed ? timed + calls : UINT64_MAX;
   return timed;
+}
+inline uint64_t all_calls(const ProfileEntry& entry) {
+  const uint64_t timed = timed_calls(entry);
+  return entry.untimed_calls <= UINT64_MAX - timed ? timed + entry.untimed_calls : UINT64_MAX;
 }
 
 /// Entries of a profile chunk sit at offset 128 (a whole number of cache lines), `profile_capacity` of them.

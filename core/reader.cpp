@@ -106,6 +106,10 @@ void SpoolReader::read_header() {
     throw unreadable(path_, "spool format " + std::to_string(h.format_version) + " is newer than this program",
                      "use the ddl that belongs to the libddl.so of the job, or a later one");
   }
+  if (h.format_version != 0 && h.format_version < kFormatVersion) {
+    throw unreadable(path_, "spool format " + std::to_string(h.format_version) + " is older than this program",
+                     "use the ddl that belongs to the libddl.so of the job");
+  }
   const bool known_clock = h.clock == static_cast<uint32_t>(ClockKind::kTsc) || h.clock == static_cast<uint32_t>(ClockKind::kMonotonic);
   if (h.format_version == 0 || h.record_bytes != sizeof(Record) || !known_clock) throw unreadable(path_, "its header is damaged");
 
@@ -296,9 +300,9 @@ void SpoolReader::read_profile(const SpoolChunk& chunk, std::vector<ProfileEntry
     const bool counter = e.op >= kFirstCounterOp && e.op < kFirstCallOp;
     const bool range = is_range_kind(e.op) || counter;
     const bool call = e.op >= kFirstCallOp && e.op <= 0xfff;
-    if ((range || call) && e.size_class <= 63 && e.calls < kMaxCalls && e.ticks < kMaxProfileTicks &&
+    if ((range || call) && e.size_class <= 63 && all_calls(e) < kMaxCalls && e.ticks < kMaxProfileTicks &&
         (counter || e.bytes < (range ? kMaxProfileTicks : kMaxProfileBytes))) {
-      if (e.calls > 0) out.push_back(e);  // none yet: the entry has just been made
+      if (all_calls(e) > 0) out.push_back(e);  // none yet: the entry has just been made
     } else if (bad++ == 0) {
       first_bad = at;
     }

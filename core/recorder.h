@@ -295,9 +295,8 @@ void make_usual(ProfileEntry* entry, uint64_t duration_ticks);
 DDL_HOT void add_usual_to_profile(ProfileEntry* entry, uint64_t bytes, uint64_t duration_ticks) {
   entry->bytes += bytes;
   entry->ticks += duration_ticks;
-  ++entry->histogram[entry->bucket];
   __atomic_signal_fence(__ATOMIC_RELEASE);
-  ++entry->calls;  // last: a kill in between loses time, not truth about calls
+  ++entry->histogram[entry->bucket];  // last, for this counts the call
 }
 DDL_HOT void add_to_profile(ProfileEntry* entry, uint64_t bytes, uint64_t duration_ticks) {
   if (!is_usual(entry, duration_ticks)) make_usual(entry, duration_ticks);
@@ -433,7 +432,7 @@ DDL_HOT uint64_t end_poll(const OpenPoll& poll, uint32_t op, const void* site, u
   }
   if (!timed) {
     if (poll.outermost) leave_all_calls(thread);
-    ++slot->entry->calls;
+    ++slot->entry->untimed_calls;
     return now;
   }
   add_to_profile(slot->entry, 0, now - start);

@@ -18,11 +18,11 @@ struct Totals {
   bool estimated = false;
 
   void add(const ProfileEntry& e) {
-    calls += e.calls;
+    calls += all_calls(e);
     bytes += e.bytes;
     ticks += e.ticks;
     timed += timed_calls(e);
-    estimated |= timed_calls(e) < e.calls;
+    estimated |= e.untimed_calls > 0;
     min_ticks = std::min(min_ticks, e.min_ticks);
     max_ticks = std::max(max_ticks, e.max_ticks);
     for (int i = 0; i < kHistogramBuckets; ++i) histogram[i] += std::min(e.histogram[i], UINT64_MAX - histogram[i]);

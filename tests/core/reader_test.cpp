@@ -90,7 +90,7 @@ TEST_F(ReaderTest, ReadsEveryProfileTableUpToItsLastEntry) {
   const uint32_t last = profile_capacity(kMinChunkBytes) - 1;
   for (const uint64_t calls : {10, 20}) {
     const size_t table = builder_.add_chunk(ChunkKind::kProfile, kMinChunkBytes, 0);
-    entry.calls = calls;
+    entry.untimed_calls = calls;
     ASSERT_TRUE(builder_.put_profile(table, calls == 10 ? 0 : last, entry));
     ASSERT_FALSE(builder_.put_profile(table, last + 1, entry));
   }
@@ -99,7 +99,7 @@ TEST_F(ReaderTest, ReadsEveryProfileTableUpToItsLastEntry) {
   for (const SpoolChunk& table : reader.chunks(ChunkKind::kProfile)) {
     std::vector<ProfileEntry> entries;
     reader.read_profile(table, entries);
-    for (const ProfileEntry& e : entries) calls.push_back(e.calls);
+    for (const ProfileEntry& e : entries) calls.push_back(all_calls(e));
   }
   EXPECT_EQ(calls, (std::vector<uint64_t>{10, 20}));
 }
@@ -170,7 +170,7 @@ TEST_F(ReaderTest, TakesAChunkHeaderThatIsBeingWrittenForNothingYet) {
 TEST_F(ReaderTest, FollowsARunningProcessToItsNextTable) {
   ProfileEntry entry = {};
   entry.op = kOp;
-  entry.calls = 1;
+  entry.histogram[3] = 1;
   builder_.put_profile(builder_.add_chunk(ChunkKind::kProfile), 0, entry);
   SpoolReader reader = read();
   ASSERT_EQ(reader.chunks(ChunkKind::kProfile).size(), 1u);

@@ -78,7 +78,7 @@ class RecorderTest : public ::testing::Test {
 
   static uint64_t profiled_calls(const SpoolReader& reader, uint32_t op) {
     uint64_t calls = 0;
-    for (const ProfileEntry& e : profile(reader)) calls += e.op == op ? e.calls : 0;
+    for (const ProfileEntry& e : profile(reader)) calls += e.op == op ? all_calls(e) : 0;
     return calls;
   }
 

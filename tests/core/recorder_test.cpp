@@ -41,7 +41,7 @@ TEST_F(RecorderTest, CallsComeBackInOrderAndWhole) {
   }
   uint64_t calls = 0, counted_bytes = 0, ticks = 0, event_ticks = 0, in_histogram = 0;
   for (const ProfileEntry& e : profile(reader)) {
-    calls += e.calls;
+    calls += all_calls(e);
     counted_bytes += e.bytes;
     ticks += e.ticks;
     for (uint64_t n : e.histogram) in_histogram += n;
@@ -187,7 +187,7 @@ TEST_F(RecorderTest, SizesAndCallSitesAreKeptApart) {
   });
   const SpoolReader reader = spool();
   std::multiset<uint64_t> calls;
-  for (const ProfileEntry& e : profile(reader)) calls.insert(e.calls);
+  for (const ProfileEntry& e : profile(reader)) calls.insert(all_calls(e));
   EXPECT_EQ(calls, (std::multiset<uint64_t>{3, 5, 7}));
 }
 
@@ -302,9 +302,9 @@ TEST_F(RecorderTest, MoreKeysThanTheProfileHoldsAreBookedUnderOther) {
   const SpoolReader reader = spool();
   uint64_t calls = 0, bytes = 0, other = 0;
   for (const ProfileEntry& e : profile(reader)) {
-    calls += e.calls;
+    calls += all_calls(e);
     bytes += e.bytes;
-    if (e.context == 0 && e.comm == kNoComm) other += e.calls;
+    if (e.context == 0 && e.comm == kNoComm) other += all_calls(e);
   }
   EXPECT_EQ(calls, kKeys);
   EXPECT_EQ(bytes, 3u * kKeys);

@@ -67,7 +67,8 @@ TEST_F(RecorderTest, ARepeatedCallLeavesWhatACallLeaves) {
   EXPECT_GT(short_ones, kCalls - 10);
   const std::vector<ProfileEntry> entries = profile(reader);
   ASSERT_EQ(entries.size(), 1U);
-  EXPECT_EQ(entries[0].calls, kCalls);
+  EXPECT_EQ(timed_calls(entries[0]), kCalls);
+  EXPECT_EQ(entries[0].untimed_calls, 0U);
   EXPECT_EQ(entries[0].bytes, kCalls * 4096U);
   EXPECT_EQ(entries[0].ticks, ticks);
   uint64_t in_histogram = 0;
@@ -135,7 +136,7 @@ TEST_F(RecorderTest, ARepeatedCallMayEndWithAnotherSize) {
   for (size_t i = 0; i < all.size(); ++i) EXPECT_EQ(payload_bytes(all[i].payload), sizes[i]);
   std::map<int, std::pair<uint64_t, uint64_t>> by_class;
   for (const ProfileEntry& e : profile(reader))
-    if (e.calls > 0) by_class[e.size_class] = {e.calls, e.bytes};
+    if (all_calls(e) > 0) by_class[e.size_class] = {all_calls(e), e.bytes};
   const std::map<int, std::pair<uint64_t, uint64_t>> expected = {{0, {1, 0}}, {4, {4, 32}}, {13, {2, 8192}}, {17, {1, 100'000}}};
   EXPECT_EQ(by_class, expected);
 }

@@ -214,7 +214,6 @@ ProfileEntry& SyntheticProcess::entry(uint32_t context, uint32_t comm, uint32_t 
 }
 
 void SyntheticProcess::add(ProfileEntry& e, uint64_t bytes, uint64_t duration) {
-  ++e.calls;
   e.bytes += bytes;
   e.ticks += duration;
   e.min_ticks = std::min(e.min_ticks, duration);
