@@ -59,7 +59,8 @@ struct NameSlot {
   ProfileEntry* entry;
 };
 
-/// What a call's payload is made of, as the call was given it. What it means is the wrapper's business: the same key is the same payload.
+/// What a call's payload is made of, as the call was given it. What it means is the wrapper's business: the same key is the same payload. In
+/// point-to-point calls `reduction` is the communicator's handle.
 struct PayloadKey {
   constexpr PayloadKey(int64_t count_ = 0, uint64_t type_ = 0, uint64_t reduction_ = 0)
       : count(count_), type(type_), reduction(reduction_) {}
@@ -78,7 +79,8 @@ struct alignas(64) CallSlot {
   ProfileEntry* entry;  ///< of calls of this size; where the size is known only at the end, of the last one. Entries never move
   uint32_t comm;        ///< this and `context` as in Record
   uint32_t context;
-  uint32_t outer;  ///< context of the innermost range
+  uint32_t outer;    ///< context of the innermost range
+  uint32_t handles;  ///< Process::handles when this was filled
 };
 static_assert(sizeof(CallSlot) == 64);
 
@@ -153,7 +155,8 @@ struct alignas(kPageBytes) Process {
   uint64_t refresh_at_ticks;  ///< when the clocks are due to be read again
   uint64_t refresh_ticks;     ///< how far apart that is: about a second
   Keep keep;
-  bool active;  ///< records are being taken
+  bool active;       ///< records are being taken
+  uint32_t handles;  ///< changes whenever a handle may mean another communicator than before
 };
 extern Process g_process __attribute__((visibility("hidden")));
 extern __thread Thread* t_thread __attribute__((tls_model("initial-exec")));
@@ -226,19 +229,29 @@ ProfileEntry* profile_entry(Thread* thread, uint32_t context, uint32_t comm, uin
 ProfileEntry* entry_of_other_size(const OpenCall& call, uint64_t bytes);
 
 DDL_HOT CallSlot* call_slot_of(Thread* thread, const void* site, PayloadKey key) {
-  static_assert(kCallSlots == 1 << (64 - 56));
+  static_assert(kCallSlots == 1 << (32 - 24));
   const uint64_t sum = reinterpret_cast<uintptr_t>(site) + static_cast<uint64_t>(key.count) + key.type + thread->context;
-  return &thread->slots[sum * 0x9e3779b97f4a7c15ull >> 56];
+  const size_t offset = (static_cast<uint32_t>(sum) * 0x9e3779b1u >> 24) * sizeof(CallSlot);
+  return reinterpret_cast<CallSlot*>(kept_address(reinterpret_cast<char*>(thread) + offset) + offsetof(Thread, slots));
 }
 
 /// What is called from where, in one word: addresses of programs leave the highest bits free.
 DDL_HOT uint64_t caller_of(const void* site, uint32_t op) { return reinterpret_cast<uintptr_t>(site) ^ static_cast<uint64_t>(op) << 51; }
 constexpr uint64_t kAsksLater = 1ull << 63;  ///< the slot's payload is kAskLater
 
+/// Not 0: a slot's `there` is not `wanted`. What the compiler sees to be 0 is so in all calls of the operation, and that is compared as part
+/// of `caller`.
+DDL_HOT uint64_t differs(uint64_t there, uint64_t wanted) { return __builtin_constant_p(wanted) && wanted == 0 ? 0 : there ^ wanted; }
+DDL_HOT uint64_t differs(const CallSlot* slot, const Thread* thread, uint64_t caller, PayloadKey key) {
+  return (slot->caller ^ caller) | differs(static_cast<uint64_t>(slot->key.count), static_cast<uint64_t>(key.count)) |
+         differs(slot->key.type, key.type) | differs(slot->key.reduction, key.reduction) | (slot->outer ^ thread->context);
+}
 DDL_HOT bool is_slot_of(const CallSlot* slot, const Thread* thread, uint64_t caller, uint32_t comm, PayloadKey key) {
-  const uint64_t other = (slot->caller ^ caller) | static_cast<uint64_t>(slot->key.count ^ key.count) | (slot->key.type ^ key.type) |
-                         (slot->key.reduction ^ key.reduction) | (slot->comm ^ comm) | (slot->outer ^ thread->context);
-  return other == 0;
+  return (differs(slot, thread, caller, key) | (slot->comm ^ comm)) == 0;
+}
+/// Of a message, whose key has the communicator's handle.
+DDL_HOT bool is_slot_of_message(const CallSlot* slot, const Thread* thread, uint64_t caller, PayloadKey key) {
+  return (differs(slot, thread, caller, key) | (slot->handles ^ __atomic_load_n(&g_process.handles, __ATOMIC_RELAXED))) == 0;
 }
 
 /// `payload_of(key)` is asked only where the slot holds another call.

@@ -43,19 +43,16 @@ DDL_HOT bool take_record_at_hand(Thread* thread, Record** record, bool* kept) {
   return true;
 }
 
-/// As begin_call(); `sequence()` is asked once it is sure that this is such a call. False: it is not, and nothing was done.
+/// As begin_call_of(). False: there is no record at hand, and nothing was done.
 template <class Sequence>
-DDL_HOT bool begin_repeated_call(Thread* thread, uint32_t op, const void* site, uint32_t comm, int32_t peer, PayloadKey key,
-                                 Sequence sequence, OpenCall* call) {
-  CallSlot* slot = kept_address(call_slot_of(thread, site, key));
-  if (__builtin_expect(!is_slot_of(slot, thread, caller_of(site, op), comm, key), 0)) return false;
+DDL_HOT bool open_repeated_call(Thread* thread, CallSlot* slot, uint32_t op, int32_t peer, Sequence sequence, OpenCall* call) {
   Record* record;
   bool kept;
   if (__builtin_expect(!take_record_at_hand(thread, &record, &kept), 0)) return false;
   const uint64_t start = tsc_ticks();
   set_call(thread, this_frame());
   // Read before anything is written to the record, or the compiler has to read it again.
-  *call = {thread, record, slot, slot->entry, start, slot->payload, slot->context, comm, static_cast<uint16_t>(op), kept, true};
+  *call = {thread, record, slot, slot->entry, start, slot->payload, slot->context, slot->comm, static_cast<uint16_t>(op), kept, true};
   uint64_t where;
   memcpy(&where, &slot->comm, sizeof(slot->comm) + sizeof(slot->context));
   record->start_ticks = start;
@@ -65,6 +62,22 @@ DDL_HOT bool begin_repeated_call(Thread* thread, uint32_t op, const void* site, 
   record->peer = peer;
   publish(record, record_word(RecordKind::kOpen, op, 0));
   return true;
+}
+
+/// As begin_call(); `sequence()` is asked once it is sure that this is such a call. False: it is not, and nothing was done.
+template <class Sequence>
+DDL_HOT bool begin_repeated_call(Thread* thread, uint32_t op, const void* site, uint32_t comm, int32_t peer, PayloadKey key,
+                                 Sequence sequence, OpenCall* call) {
+  CallSlot* slot = call_slot_of(thread, site, key);
+  return __builtin_expect(is_slot_of(slot, thread, caller_of(site, op), comm, key), 1) &&
+         open_repeated_call(thread, slot, op, peer, sequence, call);
+}
+/// The same for a message.
+DDL_HOT bool begin_repeated_message(Thread* thread, uint32_t op, const void* site, int32_t peer, uint32_t tag, PayloadKey key,
+                                    OpenCall* call) {
+  CallSlot* slot = call_slot_of(thread, site, key);
+  return __builtin_expect(is_slot_of_message(slot, thread, caller_of(site, op), key), 1) &&
+         open_repeated_call(thread, slot, op, peer, [&] { return tag; }, call);
 }
 
 /// Leaves the call that has lasted from `start` to `now`.
@@ -103,7 +116,7 @@ DDL_HOT uint64_t end_repeated_call(const OpenCall& call, uint64_t payload) {
 /// As begin_poll(), while all are timed, but for the one after which the account is settled. False: it is not such a one, and nothing was
 /// done.
 DDL_HOT bool begin_repeated_poll(Thread* thread, uint32_t op, const void* site, uint32_t comm, OpenPoll* poll, ProfileEntry** entry) {
-  const CallSlot* slot = kept_address(call_slot_of(thread, site, PayloadKey()));
+  const CallSlot* slot = call_slot_of(thread, site, PayloadKey());
   if (__builtin_expect(!is_slot_of(slot, thread, caller_of(site, op), comm, PayloadKey()), 0)) return false;
   if (__builtin_expect(thread->poll_mask != 0, 0) || __builtin_expect((thread->polls + 1) % kPollsPerSettlement == 0, 0)) return false;
   set_call(thread, this_frame());

@@ -131,6 +131,7 @@ void clear_removed() {
 
 /// NULL: the table is full. It is only the living who fill it: places of removed ones are taken first, or made free when they are many.
 Communicator* insert(const Communicator& value) {
+  __atomic_fetch_add(&g_process.handles, 1, __ATOMIC_RELAXED);
   if (g_used >= kMostUsed) clear_removed();
   uint32_t i = communicator_slot(value.key);
   while (g_communicators[i].key > kRemovedKey) i = (i + 1) % kCommunicatorSlots;

@@ -42,9 +42,18 @@ DDL_INLINE uint64_t known_payload(uint64_t payload) { return payload; }
 DDL_INLINE PayloadKey slot_key(PayloadKey key) { return key; }
 DDL_INLINE PayloadKey slot_key(int payload) { return {0, static_cast<uint64_t>(payload)}; }
 
+/// The key of a message has its communicator's handle where that of a reduction has its operation.
+DDL_INLINE PayloadKey message_key(PayloadKey key, MPI_Comm comm) { return {key.count, key.type, key_of(comm)}; }
+DDL_INLINE PayloadKey receive_key(MPI_Datatype datatype, MPI_Comm comm) { return {0, key_of(datatype), key_of(comm)}; }
+DDL_INLINE OpenCall begin_send(uint32_t op, const void* site, const Communicator* c, int peer, int tag, PayloadKey key, MPI_Comm comm) {
+  return begin_call(
+      op, site, c->index, false, static_cast<uint32_t>(tag), peer, message_key(key, comm), [&](PayloadKey) { return known_payload(key); });
+}
+
 /// The bytes come with the status.
-DDL_INLINE OpenCall begin_receive(uint32_t op, const void* site, const Communicator* c, int peer, int tag, MPI_Datatype datatype) {
-  return begin_call(op, site, c->index, false, static_cast<uint32_t>(tag), peer, PayloadKey(0, key_of(datatype)), received_type);
+DDL_INLINE OpenCall begin_receive(uint32_t op, const void* site, const Communicator* c, int peer, int tag, MPI_Datatype datatype,
+                                  MPI_Comm comm) {
+  return begin_call(op, site, c->index, false, static_cast<uint32_t>(tag), peer, receive_key(datatype, comm), received_type);
 }
 DDL_INLINE uint64_t type_of(MPI_Datatype datatype) { return received_type(PayloadKey(0, key_of(datatype))); }
 
@@ -166,20 +175,27 @@ using namespace ddl;
 #define DDL_COMM_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM, BEFORE, AFTER)                 \
   DDL_COMM_RECORDED(NAME, PARAMETERS, ARGUMENTS, COMM, BEFORE, AFTER)                      \
   DDL_EXPORTS(NAME, PARAMETERS, ARGUMENTS)
-// The same for a call that may be a repeated one, which ends with AFTER_REPEATED.
-#define DDL_SHORT_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM, PEER, SEQUENCE, KEY, BEFORE, AFTER, AFTER_REPEATED) \
-  DDL_SHORT_WRAPPER_OF(NAME, PARAMETERS, ARGUMENTS, COMM, PEER, SEQUENCE, KEY, BEFORE, AFTER, , AFTER_REPEATED)
-#define DDL_SHORT_WRAPPER_OF(NAME, PARAMETERS, ARGUMENTS, COMM, PEER, SEQUENCE, KEY, BEFORE, AFTER, REPEATED, AFTER_REPEATED) \
+// The same for a collective or a message that may be a repeated one, which ends with AFTER_REPEATED.
+#define DDL_COLLECTIVE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM, ROOT, KEY, BEFORE, AFTER, AFTER_REPEATED) \
   DDL_COMM_RECORDED(NAME, PARAMETERS, ARGUMENTS, COMM, BEFORE, AFTER)                      \
   DDL_SHORT_EXPORTS(NAME, PARAMETERS, ARGUMENTS,                                           \
     if (Communicator* c; communicator_at_hand(key_of(COMM), &c)) { \
       OpenCall call;                                                                       \
-      if (__builtin_expect(begin_repeated_call(thread, kOp_##NAME, site, c->index, PEER, KEY, [&] { return SEQUENCE; }, &call), 1)) { \
-        REPEATED                                                                           \
+      if (__builtin_expect(begin_repeated_call(thread, kOp_##NAME, site, c->index, ROOT, KEY, [&] { return next_sequence_at_hand(c); }, &call), 1)) { \
         const int result = real ARGUMENTS;                                                 \
         AFTER_REPEATED;                                                                    \
         return result;                                                                     \
       }                                                                                    \
+    })
+#define DDL_MESSAGE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, KEY, BEFORE, AFTER, REPEATED, AFTER_REPEATED) \
+  DDL_COMM_RECORDED(NAME, PARAMETERS, ARGUMENTS, COMM, BEFORE, AFTER)                      \
+  DDL_SHORT_EXPORTS(NAME, PARAMETERS, ARGUMENTS,                                           \
+    OpenCall call;                                                                         \
+    if (__builtin_expect(begin_repeated_message(thread, kOp_##NAME, site, PEER, static_cast<uint32_t>(TAG), KEY, &call), 1)) { \
+      REPEATED                                                                             \
+      const int result = real ARGUMENTS;                                                   \
+      AFTER_REPEATED;                                                                      \
+      return result;                                                                       \
     })
 // On a window or a file.
 #define DDL_SCOPE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, HANDLE, BEFORE, AFTER)              \
@@ -188,7 +204,7 @@ using namespace ddl;
 
 // The row's payload expression, twice: with what is known before the call, and again where that was not enough.
 #define DDL_KEY(PAYLOAD) slot_key([&]([[maybe_unused]] const PayloadArguments& payload) { return PAYLOAD; }(PayloadArguments()))
-#define DDL_KEY_TO(PEER, PAYLOAD) (PEER == MPI_PROC_NULL ? PayloadKey() : DDL_KEY(PAYLOAD))
+#define DDL_KEY_TO(PEER, PAYLOAD, COMM) message_key(PEER == MPI_PROC_NULL ? PayloadKey() : DDL_KEY(PAYLOAD), COMM)
 #define DDL_PAYLOAD_BEFORE(PAYLOAD)                                                        \
   const auto key = key_for(c, [&]([[maybe_unused]] const PayloadArguments& payload) { return PAYLOAD; });
 #define DDL_PAYLOAD_AFTER(PAYLOAD) DDL_PAYLOAD_AFTER_FROM(call.payload, PAYLOAD)
@@ -197,14 +213,14 @@ using namespace ddl;
   if (__builtin_expect(sent == kAskLater, 0)) { [[maybe_unused]] const AskedPayload payload; sent = result == MPI_SUCCESS ? PAYLOAD : 0; }
 
 #define DDL_MPI_COLLECTIVE(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, ROOT, PAYLOAD)        \
-  DDL_SHORT_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM, ROOT, next_sequence_at_hand(c), DDL_KEY(PAYLOAD), \
+  DDL_COLLECTIVE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM, ROOT, DDL_KEY(PAYLOAD), \
               DDL_PAYLOAD_BEFORE(PAYLOAD)                                                  \
               const OpenCall call = begin_numbered(kOp_##NAME, site, c, ROOT, key), \
               DDL_PAYLOAD_AFTER(PAYLOAD) end(call, sent),                                  \
               end_repeated_call(call))
 
 #define DDL_MPI_ICOLLECTIVE(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, ROOT, PAYLOAD)       \
-  DDL_SHORT_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM, ROOT, next_sequence_at_hand(c), DDL_KEY(PAYLOAD), \
+  DDL_COLLECTIVE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM, ROOT, DDL_KEY(PAYLOAD), \
               DDL_PAYLOAD_BEFORE(PAYLOAD)                                                  \
               const OpenCall call = begin_numbered(kOp_##NAME, site, c, ROOT, key); \
               Posted info = posted_collective(0, c, ROOT),                            \
@@ -219,10 +235,10 @@ using namespace ddl;
               end_post(call, result, request, 0, posted_persistent_collective(sent, c, ROOT)))
 
 #define DDL_MPI_SEND(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, PAYLOAD)         \
-  DDL_SHORT_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM, PEER, static_cast<uint32_t>(TAG), DDL_KEY_TO(PEER, PAYLOAD), \
+  DDL_MESSAGE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, DDL_KEY_TO(PEER, PAYLOAD, COMM), \
               DDL_PAYLOAD_BEFORE((PEER == MPI_PROC_NULL ? 0 : PAYLOAD))                    \
-              const OpenCall call = begin_plain(kOp_##NAME, site, c, PEER, TAG, key), \
-              DDL_PAYLOAD_AFTER((PEER == MPI_PROC_NULL ? 0 : PAYLOAD)) end(call, sent),    \
+              const OpenCall call = begin_send(kOp_##NAME, site, c, PEER, TAG, key, COMM), \
+              DDL_PAYLOAD_AFTER((PEER == MPI_PROC_NULL ? 0 : PAYLOAD)) end(call, sent), ,  \
               end_repeated_call(call))
 
 #define DDL_OWN_STATUS MPI_Status own; if (status == MPI_STATUS_IGNORE) status = &own;
@@ -243,26 +259,26 @@ using namespace ddl;
                        posted(type_of(DATATYPE), source, recvtag, Fill::kReceivedHalf, false)))
 
 #define DDL_MPI_ISEND(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, PAYLOAD)        \
-  DDL_SHORT_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM, PEER, static_cast<uint32_t>(TAG), DDL_KEY_TO(PEER, PAYLOAD), \
+  DDL_MESSAGE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, DDL_KEY_TO(PEER, PAYLOAD, COMM), \
               DDL_PAYLOAD_BEFORE((PEER == MPI_PROC_NULL ? 0 : PAYLOAD))                    \
-              const OpenCall call = begin_plain(kOp_##NAME, site, c, PEER, TAG, key), \
+              const OpenCall call = begin_send(kOp_##NAME, site, c, PEER, TAG, key, COMM), \
               DDL_PAYLOAD_AFTER((PEER == MPI_PROC_NULL ? 0 : PAYLOAD))                     \
-              end_post(call, result, request, sent, posted(sent, PEER, TAG, Fill::kNothing, false)), \
+              end_post(call, result, request, sent, posted(sent, PEER, TAG, Fill::kNothing, false)), , \
               end_repeated_post(call, result, request, Fill::kNothing, false))
 
 #define DDL_MPI_RECV(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, DATATYPE)        \
-  DDL_SHORT_WRAPPER_OF(NAME, PARAMETERS, ARGUMENTS, COMM, PEER, static_cast<uint32_t>(TAG), PayloadKey(0, key_of(DATATYPE)), \
+  DDL_MESSAGE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, receive_key(DATATYPE, COMM), \
               DDL_OWN_STATUS                                                               \
-              const OpenCall call = begin_receive(kOp_##NAME, site, c, PEER, TAG, DATATYPE), \
+              const OpenCall call = begin_receive(kOp_##NAME, site, c, PEER, TAG, DATATYPE, COMM), \
               end_receive(call, result, *status),                                          \
               DDL_OWN_STATUS,                                                              \
               end_repeated_receive(call, result, *status))
 
 // The payload carries the datatype; the bytes come with the status.
 #define DDL_MPI_IRECV(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, DATATYPE)       \
-  DDL_SHORT_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM, PEER, static_cast<uint32_t>(TAG), PayloadKey(0, key_of(DATATYPE)), \
-              const OpenCall call = begin_receive(kOp_##NAME, site, c, PEER, TAG, DATATYPE), \
-              end_post(call, result, request, call.payload, posted(call.payload, PEER, TAG, Fill::kMessage, false)), \
+  DDL_MESSAGE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, receive_key(DATATYPE, COMM), \
+              const OpenCall call = begin_receive(kOp_##NAME, site, c, PEER, TAG, DATATYPE, COMM), \
+              end_post(call, result, request, call.payload, posted(call.payload, PEER, TAG, Fill::kMessage, false)), , \
               end_repeated_post(call, result, request, Fill::kMessage, false))
 
 #define DDL_MPI_PERSISTENT(NAME, CLASS, FROM_STATUS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, PAYLOAD) \

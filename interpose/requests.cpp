@@ -105,7 +105,7 @@ DDL_HOT void write_completion(Thread* thread, const RequestInfo& info, const MPI
       record.sequence = static_cast<uint32_t>(status.MPI_TAG);
     if (info.fill != Fill::kReceivedHalf) add_bytes(thread, info, payload_bytes(record.payload));
   }
-  write_record(thread, info.flags & kRequestKept, record);
+  write_record(thread, !(info.flags & kRequestNotKept), record);
 }
 
 /// Persistent ones stay, to be started again. No completing call holds it any more.
@@ -163,7 +163,7 @@ void post_request(MPI_Request handle, const OpenCall& call, uint64_t now, const 
   info->peer = posted.peer;
   info->op = call.op;
   info->fill = posted.fill;
-  info->flags = (call.keep ? kRequestKept : 0) | (posted.collective ? kRequestCollective : 0) |
+  info->flags = (call.keep ? 0 : kRequestNotKept) | (posted.collective ? kRequestCollective : 0) |
                 (posted.persistent ? kRequestPersistent : kRequestActive);
   info->thread = call.thread->index;
   if (posted.fill == Fill::kCommunicator) {

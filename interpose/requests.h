@@ -35,7 +35,7 @@ struct Posted {
 };
 
 enum RequestFlag : uint8_t {
-  kRequestKept = 1,  ///< the window keeps it
+  kRequestNotKept = 1,  ///< the window does not keep it
   kRequestCollective = 2,
   kRequestPersistent = 4,
   kRequestActive = 8,  ///< persistent: started and not completed. Others: not known to be complete
@@ -76,7 +76,7 @@ static_assert(offsetof(RequestInfo, fill) - offsetof(RequestInfo, op) == 2 && of
 constexpr uint32_t kRequestSlots = 1u << 14;
 extern RequestInfo g_requests[kRequestSlots] __attribute__((visibility("hidden")));
 
-inline RequestInfo* request_slot(MPI_Request handle) { return &g_requests[key_of(handle) * 0x9e3779b97f4a7c15ull >> (64 - 14)]; }
+inline RequestInfo* request_slot(MPI_Request handle) { return &g_requests[static_cast<uint32_t>(key_of(handle)) * 0x9e3779b1u >> (32 - 14)]; }
 /// Stands for no operation, or for one that is complete.
 inline bool is_no_request(MPI_Request handle) { return !key_of(handle) || handle == g_mpi.request_null || is_shared_request(handle); }
 /// What is_no_request() knows finds its slot taken, so that who finds a free one need not ask; but not these.
@@ -102,11 +102,13 @@ DDL_HOT void post_repeated(MPI_Request handle, const OpenCall& call, uint64_t no
   const bool taken = (key_of(slot->handle) | reinterpret_cast<uintptr_t>(slot->next)) != 0;
   if (__builtin_expect(g_mpi.multiple, 0) || __builtin_expect(taken || is_one_of_many_shared(handle), 0) ||
       __builtin_expect(record->start_ticks != call.start_ticks, 0)) {  // the ring went round during this call
-    const OpenCall copy = call;  // one whose address may be known
+    // A copy, whose address may be known. What only this needs comes from the record, and is not kept during the call.
+    const OpenCall copy = {call.thread,     call.record,  call.slot, call.entry, call.start_ticks, record->payload,
+                           record->context, record->comm, call.op,   call.keep,  call.outermost};
     return post_unusual(handle, copy, now, fill, collective);
   }
   const uint64_t kind = request_kind(
-      call.op, fill, (call.keep ? kRequestKept : 0) | (collective ? kRequestCollective : 0) | kRequestActive, call.thread->index);
+      call.op, fill, (call.keep ? 0 : kRequestNotKept) | (collective ? kRequestCollective : 0) | kRequestActive, call.thread->index);
   slot->handle = handle;
   slot->start_ticks = call.start_ticks;
   memcpy(&slot->payload, &record->payload, kRequestSays);
@@ -144,7 +146,7 @@ DDL_HOT void complete_request_at_hand(Thread* thread, RequestInfo* info, const M
   if (__builtin_expect(((kind ^ request_kind(0, Fill::kNothing, kRequestActive, thread->index)) & kMatters) != 0, 0) ||
       (message && __builtin_expect(is_cancelled(status) || status_bytes(status) > kMaxPayloadBytes, 0)))
     return complete_request(thread, info, status, now);
-  Record* record = take_record(thread, info->flags & kRequestKept);
+  Record* record = take_record(thread, !(info->flags & kRequestNotKept));
   record->start_ticks = info->start_ticks;
   memcpy(&record->payload, &info->payload, kRequestSays);
   if (message) {
@@ -154,7 +156,9 @@ DDL_HOT void complete_request_at_hand(Thread* thread, RequestInfo* info, const M
     record->peer = status.MPI_SOURCE;
     info->received->bytes += bytes;
   }
-  publish(record, record_word(RecordKind::kRequest, info->op, now - info->start_ticks));
+  const uint64_t duration = now - info->start_ticks;
+  publish(record, (__builtin_expect(duration > kMaxDurationTicks, 0) ? kMaxDurationTicks : duration) << 16 |
+                      static_cast<uint64_t>(RecordKind::kRequest) << 12 | info->op);
   info->handle = {};
 }
 /// MPI_Request_get_status says that it is done; the request itself lives on.
