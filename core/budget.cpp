@@ -127,7 +127,7 @@ void set_budget(double budget, double ticks_per_ns) {
   g_process.keep = Keep::kAll;
   g_process.refresh_at_ticks = UINT64_MAX;
   t_thread = &scratch->thread;
-  *call_slot_of(t_thread, kNowhere, {}) = {caller_of(kNowhere, kNoOp), {}, 0, &scratch->entry, 1, 0, 0, 0};
+  *call_slot_of(t_thread, kNowhere, {}) = {caller_of(kNowhere, kNoOp), {}, 0, 1, 0, &scratch->entry, 0, 0};
   g_price.hot_call = g_price.cold_call = hot_price(*scratch, one_call);
   g_price.timed_poll = hot_price(*scratch, one_poll);
   scratch->thread.poll_mask = UINT32_MAX;

@@ -75,12 +75,12 @@ constexpr uint64_t kAskLater = UINT64_MAX;
 struct alignas(64) CallSlot {
   uint64_t caller;  ///< caller_of(), and kAsksLater; 0: none
   PayloadKey key;
-  uint64_t payload;     ///< as in Record, or kAskLater
-  ProfileEntry* entry;  ///< of calls of this size; where the size is known only at the end, of the last one. Entries never move
-  uint32_t comm;        ///< this and `context` as in Record
+  uint64_t payload;  ///< as in Record, as are the next two; or kAskLater
+  uint32_t comm;
   uint32_t context;
-  uint32_t outer;    ///< context of the innermost range
-  uint32_t handles;  ///< Process::handles when this was filled
+  ProfileEntry* entry;  ///< of calls of this size; where the size is known only at the end, of the last one. Entries never move
+  uint32_t outer;       ///< context of the innermost range
+  uint32_t handles;     ///< Process::handles when this was filled
 };
 static_assert(sizeof(CallSlot) == 64);
 

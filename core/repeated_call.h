@@ -43,6 +43,10 @@ DDL_HOT bool take_record_at_hand(Thread* thread, Record** record, bool* kept) {
   return true;
 }
 
+constexpr size_t kSlotSays = 16;  ///< payload .. context
+static_assert(offsetof(CallSlot, entry) - offsetof(CallSlot, payload) == kSlotSays);
+static_assert(offsetof(Record, sequence) - offsetof(Record, payload) == kSlotSays);
+
 /// As begin_call_of(). False: there is no record at hand, and nothing was done.
 template <class Sequence>
 DDL_HOT bool open_repeated_call(Thread* thread, CallSlot* slot, uint32_t op, int32_t peer, Sequence sequence, OpenCall* call) {
@@ -53,13 +57,10 @@ DDL_HOT bool open_repeated_call(Thread* thread, CallSlot* slot, uint32_t op, int
   set_call(thread, this_frame());
   // Read before anything is written to the record, or the compiler has to read it again.
   *call = {thread, record, slot, slot->entry, start, slot->payload, slot->context, slot->comm, static_cast<uint16_t>(op), kept, true};
-  uint64_t where;
-  memcpy(&where, &slot->comm, sizeof(slot->comm) + sizeof(slot->context));
+  const uint64_t to = sequence() | static_cast<uint64_t>(static_cast<uint32_t>(peer)) << 32;
   record->start_ticks = start;
-  record->payload = call->payload;
-  memcpy(&record->comm, &where, sizeof where);
-  record->sequence = sequence();
-  record->peer = peer;
+  memcpy(&record->payload, &slot->payload, kSlotSays);
+  memcpy(&record->sequence, &to, sizeof to);
   publish(record, record_word(RecordKind::kOpen, op, 0));
   return true;
 }
@@ -87,8 +88,8 @@ DDL_HOT void leave_repeated(Thread* thread, uint64_t start, uint64_t now) {
   if (__builtin_expect(is_clock_old(now), 0)) refresh_clock(now);
 }
 
-/// `entry`: of calls of the payload's size. `kind`: kCall or kCompleteCall.
-DDL_HOT uint64_t end_repeated_call(const OpenCall& call, ProfileEntry* entry, uint64_t payload, RecordKind kind) {
+/// `entry`: of calls of so many bytes. `kind`: kCall or kCompleteCall.
+DDL_HOT uint64_t end_repeated_call(const OpenCall& call, ProfileEntry* entry, uint64_t bytes, RecordKind kind) {
   const uint64_t now = tsc_ticks();
   const uint64_t duration = now - call.start_ticks;
   uint64_t said = duration;
@@ -96,21 +97,22 @@ DDL_HOT uint64_t end_repeated_call(const OpenCall& call, ProfileEntry* entry, ui
     make_usual(entry, duration);
     if (duration > kMaxDurationTicks) said = kMaxDurationTicks;
   }
-  if (__builtin_expect(call.record->start_ticks == call.start_ticks, 1)) {  // else: the ring went round during this call
-    if (payload != call.payload) call.record->payload = payload;
+  if (__builtin_expect(call.record->start_ticks == call.start_ticks, 1))  // else: the ring went round during this call
     publish(call.record, said << 16 | static_cast<uint64_t>(kind) << 12 | call.op);
-  }
-  add_usual_to_profile(entry, payload_bytes(payload), duration);
+  add_usual_to_profile(entry, bytes, duration);
   leave_repeated(call.thread, call.start_ticks, now);
   return now;
 }
 /// As end_call(), of the payload that it began with.
 DDL_HOT uint64_t end_repeated_call(const OpenCall& call, RecordKind kind = RecordKind::kCall) {
-  return end_repeated_call(call, call.entry, call.payload, kind);
+  return end_repeated_call(call, call.entry, payload_bytes(call.payload), kind);
 }
+/// Of none.
+DDL_HOT uint64_t end_repeated_wait(const OpenCall& call) { return end_repeated_call(call, call.entry, 0, RecordKind::kCall); }
 /// Of one that is known only now.
 DDL_HOT uint64_t end_repeated_call(const OpenCall& call, uint64_t payload) {
-  return end_repeated_call(call, entry_for(call, payload_bytes(payload)), payload, RecordKind::kCall);
+  if (call.record->start_ticks == call.start_ticks) call.record->payload = payload;
+  return end_repeated_call(call, entry_for(call, payload_bytes(payload)), payload_bytes(payload), RecordKind::kCall);
 }
 
 /// As begin_poll(), while all are timed, but for the one after which the account is settled. False: it is not such a one, and nothing was

@@ -175,7 +175,7 @@ DDL_INLINE bool wait_short(Thread* thread, uint32_t op, const void* site, int co
   MPI_Status own[kOnStack];
   if (statuses == MPI_STATUSES_IGNORE) statuses = own;
   *result = call_real(statuses);
-  const uint64_t now = end_repeated_call(call);
+  const uint64_t now = end_repeated_wait(call);
   if (__builtin_expect(*result == MPI_SUCCESS, 1)) {
     for (int i = 0; i < count; ++i) {
       if (entries[i]) complete_request_at_hand(thread, entries[i], statuses[i], now);

@@ -148,13 +148,15 @@ DDL_HOT void complete_request_at_hand(Thread* thread, RequestInfo* info, const M
     return complete_request(thread, info, status, now);
   Record* record = take_record(thread, !(info->flags & kRequestNotKept));
   record->start_ticks = info->start_ticks;
-  memcpy(&record->payload, &info->payload, kRequestSays);
   if (message) {
     const uint64_t bytes = status_bytes(status);
+    const uint64_t from = static_cast<uint32_t>(status.MPI_TAG) | static_cast<uint64_t>(static_cast<uint32_t>(status.MPI_SOURCE)) << 32;
     record->payload = info->payload | bytes << 16;  // which has the datatype
-    record->sequence = static_cast<uint32_t>(status.MPI_TAG);
-    record->peer = status.MPI_SOURCE;
+    memcpy(&record->comm, &info->comm, sizeof(info->comm) + sizeof(info->context));
+    memcpy(&record->sequence, &from, sizeof from);
     info->received->bytes += bytes;
+  } else {
+    memcpy(&record->payload, &info->payload, kRequestSays);
   }
   const uint64_t duration = now - info->start_ticks;
   publish(record, (__builtin_expect(duration > kMaxDurationTicks, 0) ? kMaxDurationTicks : duration) << 16 |
