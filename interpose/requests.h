@@ -139,7 +139,7 @@ void complete_request(Thread* thread, RequestInfo* request, const MPI_Status& st
 /// The same for an entry from request_at_hand().
 DDL_HOT void complete_request_at_hand(Thread* thread, RequestInfo* info, const MPI_Status& status, uint64_t now) {
   // Active, not persistent, of this thread; its status says all of a message that has come, or nothing.
-  constexpr uint64_t kMatters = request_kind(0, static_cast<Fill>(~1), kRequestActive | kRequestPersistent, UINT32_MAX);
+  constexpr uint64_t kMatters = request_kind(0, static_cast<Fill>(0xfe), kRequestActive | kRequestPersistent, UINT32_MAX);
   uint64_t kind;
   memcpy(&kind, &info->op, sizeof kind);
   const bool message = info->fill == Fill::kMessage;

@@ -102,7 +102,7 @@ class Spool : public MetaVisitor {
       std::vector<ProfileEntry> entries;
       reader.read_profile(chunk, entries);
       for (const ProfileEntry& e : entries) {
-        calls[paths.at(e.context)] += e.calls;
+        calls[paths.at(e.context)] += all_calls(e);
         ticks[paths.at(e.context)] += e.ticks;
       }
     }

@@ -104,6 +104,29 @@ TEST_F(ReaderTest, ReadsEveryProfileTableUpToItsLastEntry) {
   EXPECT_EQ(calls, (std::vector<uint64_t>{10, 20}));
 }
 
+TEST_F(ReaderTest, MakesTwoOfACallThatWasCompleteAtOnce) {
+  Record both = call(2000);
+  both.word = record_word(RecordKind::kCompleteCall, kOp, 77);
+  both.payload = record_payload(4096, 14, 0);
+  both.sequence = 5;
+  both.peer = 3;
+  builder_.append(builder_.add_chunk(ChunkKind::kEvents), both);
+  const SpoolReader reader = read();
+  const SpoolChunk chunk = reader.chunks(ChunkKind::kEvents).at(0);
+  std::vector<Record> whole, followed;
+  reader.read_records(chunk, whole);
+  FollowPosition position;
+  reader.follow_records(chunk, position, followed);
+  for (const std::vector<Record>& read : {whole, followed}) {
+    ASSERT_EQ(read.size(), 2u);
+    for (size_t i = 0; i < 2; ++i) {
+      Record expected = both;
+      expected.word = record_word(i == 0 ? RecordKind::kCall : RecordKind::kRequest, kOp, 77);
+      EXPECT_EQ(memcmp(&read[i], &expected, sizeof expected), 0) << i;
+    }
+  }
+}
+
 TEST_F(ReaderTest, SortsARingThatWentRound) {
   const size_t ring = builder_.add_chunk(ChunkKind::kRing, kMinChunkBytes, 0);
   const uint32_t slots = SpoolBuilder::record_slots(kMinChunkBytes);
@@ -198,7 +221,7 @@ TEST_F(ReaderTest, RefusesWhatIsNoSpool) {
   EXPECT_NE(std::string(refusal().what()).find("regular"), std::string::npos) << "and must not hang";
 }
 
-TEST_F(ReaderTest, RefusesAForeignByteOrderAndANewerFormat) {
+TEST_F(ReaderTest, RefusesAForeignByteOrderAndOtherFormats) {
   builder_.header().byte_order = __builtin_bswap32(kByteOrderMark);
   EXPECT_NE(std::string(refusal_of(builder_.image()).what()).find("byte order"), std::string::npos);
   builder_.header().byte_order = kByteOrderMark;
@@ -206,6 +229,10 @@ TEST_F(ReaderTest, RefusesAForeignByteOrderAndANewerFormat) {
   const Error newer = refusal_of(builder_.image());
   EXPECT_NE(std::string(newer.what()).find("newer"), std::string::npos);
   EXPECT_FALSE(newer.hint().empty());
+  builder_.header().format_version = kFormatVersion - 1;
+  const Error older = refusal_of(builder_.image());
+  EXPECT_NE(std::string(older.what()).find("older"), std::string::npos);
+  EXPECT_FALSE(older.hint().empty());
 }
 
 }  // namespace

@@ -74,8 +74,10 @@ TEST(Threads, EveryCallBelongsToTheCommunicatorThatItsHandleWas) {
   // Who makes many communicators does not get fresh pages for each.
   const long before = page_faults();
   for (int i = 0; i < kAlone; ++i) {
-    void* made = nullptr;
+    void *made = nullptr, *request = nullptr;
     MPI_Comm_dup(ompi_mpi_comm_world, &made);
+    MPI_Isend("", 0, ompi_mpi_byte, 0, 0, made, &request);  // the handle is that of the one before, and so is all else
+    MPI_Wait(&request, nullptr);
     MPI_Comm_free(&made);
   }
   EXPECT_LT(page_faults() - before, kAlone);
@@ -145,10 +147,15 @@ TEST(Threads, EveryCallBelongsToTheCommunicatorThatItsHandleWas) {
 
   std::set<uint64_t> identities;
   std::map<uint32_t, std::map<size_t, int>> rounds;  // by parent: how many of its duplicates saw so many barriers
+  int alone = 0;
   for (const auto& [index, communicator] : described.communicators) {
     EXPECT_TRUE(identities.insert(communicator.uid).second) << "communicator " << index << " has the identity of another";
-    if (communicator.parent <= 1) continue;  // a predefined one, or a parent
     const Use& use = uses[index];
+    if (communicator.parent <= 1) {  // a predefined one, a parent, or of one thread
+      EXPECT_LE(use.requests, 1) << index;
+      alone += use.requests;
+      continue;
+    }
     EXPECT_EQ(use.requests, 1) << index;
     EXPECT_EQ(use.frees, 1) << index;
     ASSERT_FALSE(use.barriers.empty()) << index;
@@ -156,6 +163,7 @@ TEST(Threads, EveryCallBelongsToTheCommunicatorThatItsHandleWas) {
     EXPECT_EQ(*use.barriers.rbegin(), use.barriers.size()) << index;
     ++rounds[communicator.parent][use.barriers.size()];
   }
+  EXPECT_EQ(alone, kAlone);
   EXPECT_EQ(described.communicators.size(), 2u + kAlone + kHandles + kMakers + kMakers * kRounds);
   std::map<size_t, int> expected, all;
   for (int maker = 0; maker < kMakers; ++maker) {

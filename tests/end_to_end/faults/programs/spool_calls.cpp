@@ -36,7 +36,7 @@ int print(const char* path) {
     reader.read_profile(chunk, entries, &skips);
     for (const ProfileEntry& e : entries) {
       if (e.op < kFirstCallOp) continue;
-      counts[names.ops[e.op]].calls += e.calls;
+      counts[names.ops[e.op]].calls += all_calls(e);
       counts[names.ops[e.op]].bytes += e.bytes;
     }
   }
