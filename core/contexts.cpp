@@ -166,7 +166,13 @@ CallSlot* fill_call_slot(Thread* thread, CallSlot* slot, const void* site, uint3
   ProfileEntry* entry = profile_entry(thread, context, comm, op, payload == kAskLater ? 0 : payload_bytes(payload));
   const bool own = entry->context == context && entry->comm == comm;
   // Without an entry of its own it asks every time: that is counted.
-  *slot = {own ? caller_of(site, op) | (payload == kAskLater ? kAsksLater : 0) : 0, key, payload, comm, context, entry, outer,
+  *slot = {own ? caller_of(site, op) | (payload == kAskLater ? kAsksLater : 0) : 0,
+           key,
+           payload,
+           comm,
+           context,
+           entry,
+           outer,
            __atomic_load_n(&g_process.handles, __ATOMIC_RELAXED)};
   return slot;
 }

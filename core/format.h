@@ -167,8 +167,8 @@ enum class RecordKind : uint32_t {
   kLaunch = 8,  ///< a call that gave a GPU something to do, or waited for one; op = LaunchKind. What the GPU did names it by `payload`
   kCompleteCall = 10,  ///< a non-blocking call whose operation was complete when it returned: a kCall and a kRequest that lasted as long.
                        ///< The reader makes those two of it
-  kNcclDetails = 12,  ///< how NCCL does a collective: payload = string id of "ALGORITHM PROTOCOL":32 | warps:8 | channels:8
-  kNcclGroup = 13,    ///< a group of NCCL calls has more than one collective on `comm`: `payload` of them, the first is `sequence`
+  kNcclDetails = 12,   ///< how NCCL does a collective: payload = string id of "ALGORITHM PROTOCOL":32 | warps:8 | channels:8
+  kNcclGroup = 13,     ///< a group of NCCL calls has more than one collective on `comm`: `payload` of them, the first is `sequence`
 };
 
 /// What a launching call asked for.
@@ -326,12 +326,12 @@ struct ProfileEntry {
   uint32_t context;
   uint32_t comm;
   uint16_t op;
-  uint8_t size_class;  ///< 0: no bytes; k: 2^(k-1) <= bytes < 2^k, capped at 63
-  uint8_t bucket;      ///< the writer's: where in the histogram the last duration fell
-  uint32_t usual_span;  ///< the writer's: durations of usual_ticks and up to this much more fall there, too, and are no new extremes
+  uint8_t size_class;      ///< 0: no bytes; k: 2^(k-1) <= bytes < 2^k, capped at 63
+  uint8_t bucket;          ///< the writer's: where in the histogram the last duration fell
+  uint32_t usual_span;     ///< the writer's: durations of usual_ticks and up to this much more fall there, too, and are no new extremes
   uint64_t untimed_calls;  ///< beside those of the histogram; not in ticks and extremes. Any: the time is an estimate
   uint64_t bytes;          ///< send payload; received bytes for receives
-  uint64_t ticks;  ///< sum of durations
+  uint64_t ticks;          ///< sum of durations
   uint64_t min_ticks;
   uint64_t max_ticks;
   uint64_t usual_ticks;                   ///< UINT64_MAX: no duration is usual

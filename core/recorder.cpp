@@ -256,7 +256,8 @@ void allow_short_way(bool allowed) {
   if (!lock) return;
   g_long_way = allowed && g_clock_is_tsc ? 0 : kLongWay;
   for (Thread* thread = g_threads; thread; thread = thread->next) {
-    g_long_way ? __atomic_fetch_or(&thread->call, kLongWay, __ATOMIC_RELAXED) : __atomic_fetch_and(&thread->call, ~kLongWay, __ATOMIC_RELAXED);
+    g_long_way ? __atomic_fetch_or(&thread->call, kLongWay, __ATOMIC_RELAXED)
+               : __atomic_fetch_and(&thread->call, ~kLongWay, __ATOMIC_RELAXED);
   }
 }
 

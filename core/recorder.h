@@ -59,8 +59,8 @@ struct NameSlot {
   ProfileEntry* entry;
 };
 
-/// What a call's payload is made of, as the call was given it. What it means is the wrapper's business: the same key is the same payload. In
-/// point-to-point calls `reduction` is the communicator's handle.
+/// What a call's payload is made of, as the call was given it. What it means is the wrapper's business: the same key is the same payload.
+/// In point-to-point calls `reduction` is the communicator's handle.
 struct PayloadKey {
   constexpr PayloadKey(int64_t count_ = 0, uint64_t type_ = 0, uint64_t reduction_ = 0)
       : count(count_), type(type_), reduction(reduction_) {}
@@ -239,8 +239,8 @@ DDL_HOT CallSlot* call_slot_of(Thread* thread, const void* site, PayloadKey key)
 DDL_HOT uint64_t caller_of(const void* site, uint32_t op) { return reinterpret_cast<uintptr_t>(site) ^ static_cast<uint64_t>(op) << 51; }
 constexpr uint64_t kAsksLater = 1ull << 63;  ///< the slot's payload is kAskLater
 
-/// Not 0: a slot's `there` is not `wanted`. What the compiler sees to be 0 is so in all calls of the operation, and that is compared as part
-/// of `caller`.
+/// Not 0: a slot's `there` is not `wanted`. What the compiler sees to be 0 is so in all calls of the operation, and that is compared as
+/// part of `caller`.
 DDL_HOT uint64_t differs(uint64_t there, uint64_t wanted) { return __builtin_constant_p(wanted) && wanted == 0 ? 0 : there ^ wanted; }
 DDL_HOT uint64_t differs(const CallSlot* slot, const Thread* thread, uint64_t caller, PayloadKey key) {
   return (slot->caller ^ caller) | differs(static_cast<uint64_t>(slot->key.count), static_cast<uint64_t>(key.count)) |
@@ -296,8 +296,8 @@ DDL_HOT void publish(Record* record, uint64_t word) {
 }
 
 /// Does a duration say nothing new: falls where in the histogram the one before fell, between the extremes so far? Most do. To guess the
-/// bucket costs less than to compute it: what depends on a clock that was just read is waited for, a guess is not. Never true of one that is
-/// longer than a record can say.
+/// bucket costs less than to compute it: what depends on a clock that was just read is waited for, a guess is not. Never true of one that
+/// is longer than a record can say.
 DDL_HOT bool is_usual(const ProfileEntry* entry, uint64_t duration_ticks) {
   return __builtin_expect(duration_ticks - entry->usual_ticks <= entry->usual_span, 1);
 }

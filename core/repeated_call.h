@@ -78,7 +78,8 @@ DDL_HOT bool begin_repeated_message(Thread* thread, uint32_t op, const void* sit
                                     OpenCall* call) {
   CallSlot* slot = call_slot_of(thread, site, key);
   return __builtin_expect(is_slot_of_message(slot, thread, caller_of(site, op), key), 1) &&
-         open_repeated_call(thread, slot, op, peer, [&] { return tag; }, call);
+         open_repeated_call(
+             thread, slot, op, peer, [&] { return tag; }, call);
 }
 
 /// Leaves the call that has lasted from `start` to `now`.

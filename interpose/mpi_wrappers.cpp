@@ -46,8 +46,8 @@ DDL_INLINE PayloadKey slot_key(int payload) { return {0, static_cast<uint64_t>(p
 DDL_INLINE PayloadKey message_key(PayloadKey key, MPI_Comm comm) { return {key.count, key.type, key_of(comm)}; }
 DDL_INLINE PayloadKey receive_key(MPI_Datatype datatype, MPI_Comm comm) { return {0, key_of(datatype), key_of(comm)}; }
 DDL_INLINE OpenCall begin_send(uint32_t op, const void* site, const Communicator* c, int peer, int tag, PayloadKey key, MPI_Comm comm) {
-  return begin_call(
-      op, site, c->index, false, static_cast<uint32_t>(tag), peer, message_key(key, comm), [&](PayloadKey) { return known_payload(key); });
+  return begin_call(op, site, c->index, false, static_cast<uint32_t>(tag), peer, message_key(key, comm),
+                    [&](PayloadKey) { return known_payload(key); });
 }
 
 /// The bytes come with the status.

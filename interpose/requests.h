@@ -70,13 +70,16 @@ static_assert(sizeof(Record) - offsetof(Record, payload) == kRequestSays);
 constexpr uint64_t request_kind(uint32_t op, Fill fill, uint32_t flags, uint32_t thread) {
   return op | static_cast<uint64_t>(fill) << 16 | static_cast<uint64_t>(flags) << 24 | static_cast<uint64_t>(thread) << 32;
 }
-static_assert(offsetof(RequestInfo, fill) - offsetof(RequestInfo, op) == 2 && offsetof(RequestInfo, flags) - offsetof(RequestInfo, op) == 3 &&
+static_assert(offsetof(RequestInfo, fill) - offsetof(RequestInfo, op) == 2 &&
+              offsetof(RequestInfo, flags) - offsetof(RequestInfo, op) == 3 &&
               offsetof(RequestInfo, thread) - offsetof(RequestInfo, op) == 4);
 
 constexpr uint32_t kRequestSlots = 1u << 14;
 extern RequestInfo g_requests[kRequestSlots] __attribute__((visibility("hidden")));
 
-inline RequestInfo* request_slot(MPI_Request handle) { return &g_requests[static_cast<uint32_t>(key_of(handle)) * 0x9e3779b1u >> (32 - 14)]; }
+inline RequestInfo* request_slot(MPI_Request handle) {
+  return &g_requests[static_cast<uint32_t>(key_of(handle)) * 0x9e3779b1u >> (32 - 14)];
+}
 /// Stands for no operation, or for one that is complete.
 inline bool is_no_request(MPI_Request handle) { return !key_of(handle) || handle == g_mpi.request_null || is_shared_request(handle); }
 /// What is_no_request() knows finds its slot taken, so that who finds a free one need not ask; but not these.

@@ -45,8 +45,7 @@ using CallKey = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, uint8_t>;
 int64_t scaled_ns(const Totals& t, const ProcessClock& clock) {
   const int64_t measured = clock.span_ns(t.ticks);
   if (!t.estimated || t.timed == 0) return measured;
-  return static_cast<int64_t>(
-      std::min(static_cast<double>(measured) * static_cast<double>(t.calls) / static_cast<double>(t.timed), 4e18));
+  return static_cast<int64_t>(std::min(static_cast<double>(measured) * static_cast<double>(t.calls) / static_cast<double>(t.timed), 4e18));
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ struct status { /* MPI_Status of Open MPI */
 };
 struct request {
   struct request* next;
-  int polls_left, persistent, active, receive, tag;
+  int polls_left, persistent, active, receive, source, tag;
   size_t bytes;
 };
 
@@ -30,23 +30,27 @@ struct communicator {
 };
 
 int fake_mpi_polls_until_done = 2;
+int fake_mpi_sends_at_once;    /* what MPI_Isend returns is ompi_request_empty */
+int fake_mpi_cancels_receives; /* those that complete now were cancelled */
 
 #define UNDEFINED (-32766)
+#define PROC_NULL (-2)
+#define ANY_SOURCE (-1)
 #define POOL 4096
 static struct request pool[POOL];
 static struct request* free_requests;
-static int pool_used;
+static int pool_used, thread_level;
 static struct communicator communicators[1 << 16];
 static struct communicator* free_communicators;
 static int communicators_used;
 int fake_mpi_keeps_handles; /* none is given out again */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static struct request* take(int persistent, int receive, int count, int tag) {
+static struct request* take(int persistent, int receive, int count, int source, int tag) {
   pthread_mutex_lock(&lock);
   struct request* r = free_requests ? free_requests : &pool[pool_used++];
   if (r == free_requests) free_requests = r->next;
-  *r = (struct request){NULL, fake_mpi_polls_until_done, persistent, !persistent, receive, tag, (size_t)count};
+  *r = (struct request){NULL, fake_mpi_polls_until_done, persistent, !persistent, receive, source, tag, (size_t)count};
   pthread_mutex_unlock(&lock);
   return r;
 }
@@ -56,10 +60,14 @@ static int poll_one(struct request** handle, struct status* status) {
   struct request* r = *handle;
   *status = (struct status){-1, -1, 0, 0, 0};
   if (r == &ompi_request_null) return 1;
+  if (r == &ompi_request_empty) {
+    *handle = &ompi_request_null;
+    return 1;
+  }
   pthread_mutex_lock(&lock);
   int done = !r->active || --r->polls_left <= 0, freed = done && !r->persistent;
   if (done) {
-    if (r->active && r->receive) *status = (struct status){0, r->tag, 0, 0, r->bytes};
+    if (r->active && r->receive) *status = (struct status){r->source, r->tag, 0, fake_mpi_cancels_receives, r->bytes};
     r->active = 0;
     if (freed) {
       r->next = free_requests;
@@ -78,14 +86,14 @@ static int is_open(struct request* r) { return r != &ompi_request_null && (!r->p
 
 BOTH(Init_thread, (int* argc, char*** argv, int required, int* provided), (argc, argv, required, provided), {
   (void)argc, (void)argv;
-  *provided = required;
+  *provided = thread_level = required;
   return 0;
 })
 BOTH(Finalize, (void), (), { return 0; })
 BOTH(Initialized, (int* flag), (flag), { return *flag = 0; })
 BOTH(Finalized, (int* flag), (flag), { return *flag = 0; })
 BOTH(Query_thread, (int* level), (level), {
-  *level = 3;
+  *level = thread_level;
   return 0;
 })
 BOTH(Get_library_version, (char* text, int* length), (text, length), {
@@ -160,19 +168,19 @@ BOTH(Dist_graph_neighbors_count, (void* comm, int* i, int* o, int* w), (comm, i,
 BOTH(Isend, (const void* buf, int count, void* type, int dest, int tag, void* comm, struct request** r),
      (buf, count, type, dest, tag, comm, r), {
        (void)buf, (void)type, (void)dest, (void)comm;
-       *r = take(0, 0, count, tag);
+       *r = fake_mpi_sends_at_once ? &ompi_request_empty : take(0, 0, count, 0, tag);
        return 0;
      })
 BOTH(Irecv, (void* buf, int count, void* type, int source, int tag, void* comm, struct request** r),
      (buf, count, type, source, tag, comm, r), {
-       (void)buf, (void)type, (void)source, (void)comm;
-       *r = take(0, 1, count, tag);
+       (void)buf, (void)type, (void)comm;
+       *r = source == PROC_NULL ? &ompi_request_empty : take(0, 1, count, source == ANY_SOURCE ? tag % 5 : source, tag);
        return 0;
      })
 BOTH(Recv_init, (void* buf, int count, void* type, int source, int tag, void* comm, struct request** r),
      (buf, count, type, source, tag, comm, r), {
        (void)buf, (void)type, (void)source, (void)comm;
-       *r = take(1, 1, count, tag);
+       *r = take(1, 1, count, 0, tag);
        return 0;
      })
 BOTH(Start, (struct request * *r), (r), {
