@@ -69,9 +69,9 @@ TEST(Requests, AreWhatWasPostedAndWhatHasCome) {
     requests.fill(ompi_request_null);
     fake_mpi_cancels_receives = random() % 16 == 0;
     for (void*& request : requests) {
-      char buffer[64] = {};
+      static char buffer[4096];
       const size_t which = random() % 2;
-      const int bytes = random() % 4 == 0 ? static_cast<int>(random() % 64) : 8;
+      const int bytes = random() % 4 == 0 ? static_cast<int>(random() % 4096) : 8;  // more than a thread has call slots
       const int peer = static_cast<int>(random() % 3);
       ++tag;
       switch (random() % 8) {
