@@ -316,10 +316,10 @@ DDL_HOT void add_to_profile(ProfileEntry* entry, uint64_t bytes, uint64_t durati
   add_usual_to_profile(entry, bytes, duration_ticks);
 }
 
-/// The word of a finished call. Longer than a record can say are calls of a day and more.
-DDL_HOT uint64_t call_word(uint32_t op, uint64_t duration) {
+/// The word of a finished call, a kCall or kCompleteCall. Longer than a record can say are calls of a day and more.
+DDL_HOT uint64_t call_word(uint32_t op, uint64_t duration, RecordKind kind = RecordKind::kCall) {
   if (__builtin_expect(duration > kMaxDurationTicks, 0)) duration = kMaxDurationTicks;
-  return duration << 16 | static_cast<uint64_t>(RecordKind::kCall) << 12 | op;
+  return duration << 16 | static_cast<uint64_t>(kind) << 12 | op;
 }
 
 /// Thread::call, whose kLongWay another thread may change.
@@ -395,13 +395,13 @@ DDL_HOT ProfileEntry* entry_for(const OpenCall& call, uint64_t bytes) {
   return __builtin_expect(call.entry->size_class == size_class_of(bytes), 1) ? call.entry : entry_of_other_size(call, bytes);
 }
 
-/// Leaves it. `payload` is final. Returns the moment of leaving.
-DDL_HOT uint64_t end_call(const OpenCall& call, uint64_t payload) {
+/// Leaves it. `payload` is final, `kind` as in call_word(). Returns the moment of leaving.
+DDL_HOT uint64_t end_call(const OpenCall& call, uint64_t payload, RecordKind kind = RecordKind::kCall) {
   const uint64_t now = ticks();
   const uint64_t duration = now - call.start_ticks;
   if (__builtin_expect(call.record->start_ticks == call.start_ticks, 1)) {  // else: the ring went round during this call
     if (payload != call.payload) call.record->payload = payload;
-    publish(call.record, call_word(call.op, duration));
+    publish(call.record, call_word(call.op, duration, kind));
   }
   add_to_profile(entry_for(call, payload_bytes(payload)), payload_bytes(payload), duration);
   leave_call(call.thread, call.outermost, now, duration);

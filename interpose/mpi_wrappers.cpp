@@ -102,17 +102,27 @@ DDL_INLINE void end_post(const OpenCall& call, int result, const MPI_Request* re
   if (result == MPI_SUCCESS) post_request(*request, call, now, posted);
 }
 
-DDL_INLINE void end_repeated_post(const OpenCall& call, int result, const MPI_Request* request, Fill fill, bool collective) {
+/// The same where the request is what the call's record says. `end_as(kind)` ends the call.
+template <class EndAs>
+DDL_INLINE void end_post_as_recorded(const OpenCall& call, int result, const MPI_Request* request, Fill fill, bool collective,
+                                     EndAs end_as) {
   if (__builtin_expect(result != MPI_SUCCESS, 0)) {
-    end_repeated_call(call);
+    end_as(RecordKind::kCall);
   } else if (fill == Fill::kNothing && is_shared_request(*request)) {
-    end_repeated_call(call, RecordKind::kCompleteCall);
+    end_as(RecordKind::kCompleteCall);
   } else {
-    post_repeated(*request, call, end_repeated_call(call), fill, collective);
+    post_as_recorded(*request, call, end_as(RecordKind::kCall), fill, collective);
   }
 }
+DDL_INLINE void end_post(const OpenCall& call, int result, const MPI_Request* request, uint64_t payload, Fill fill, bool collective) {
+  if (call.thread)
+    end_post_as_recorded(call, result, request, fill, collective, [&](RecordKind kind) { return end_call(call, payload, kind); });
+}
+DDL_INLINE void end_repeated_post(const OpenCall& call, int result, const MPI_Request* request, Fill fill, bool collective) {
+  end_post_as_recorded(call, result, request, fill, collective, [&](RecordKind kind) { return end_repeated_call(call, kind); });
+}
 
-DDL_INLINE Posted posted_collective(uint64_t payload, const Communicator* c, int root, Fill fill = Fill::kNothing) {
+DDL_INLINE Posted posted_collective(uint64_t payload, const Communicator* c, int root, Fill fill) {
   Posted result = {};
   result.payload = payload;
   result.fill = fill;
@@ -222,9 +232,8 @@ using namespace ddl;
 #define DDL_MPI_ICOLLECTIVE(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, ROOT, PAYLOAD)       \
   DDL_COLLECTIVE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM, ROOT, DDL_KEY(PAYLOAD), \
               DDL_PAYLOAD_BEFORE(PAYLOAD)                                                  \
-              const OpenCall call = begin_numbered(kOp_##NAME, site, c, ROOT, key); \
-              Posted info = posted_collective(0, c, ROOT),                            \
-              DDL_PAYLOAD_AFTER(PAYLOAD) info.payload = sent; end_post(call, result, request, sent, info), \
+              const OpenCall call = begin_numbered(kOp_##NAME, site, c, ROOT, key), \
+              DDL_PAYLOAD_AFTER(PAYLOAD) end_post(call, result, request, sent, Fill::kNothing, true), \
               end_repeated_post(call, result, request, Fill::kNothing, true))
 
 #define DDL_MPI_PCOLLECTIVE(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, ROOT, PAYLOAD)       \
@@ -263,7 +272,7 @@ using namespace ddl;
               DDL_PAYLOAD_BEFORE((PEER == MPI_PROC_NULL ? 0 : PAYLOAD))                    \
               const OpenCall call = begin_send(kOp_##NAME, site, c, PEER, TAG, key, COMM), \
               DDL_PAYLOAD_AFTER((PEER == MPI_PROC_NULL ? 0 : PAYLOAD))                     \
-              end_post(call, result, request, sent, posted(sent, PEER, TAG, Fill::kNothing, false)), , \
+              end_post(call, result, request, sent, Fill::kNothing, false), , \
               end_repeated_post(call, result, request, Fill::kNothing, false))
 
 #define DDL_MPI_RECV(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, DATATYPE)        \
@@ -278,7 +287,7 @@ using namespace ddl;
 #define DDL_MPI_IRECV(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, DATATYPE)       \
   DDL_MESSAGE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, receive_key(DATATYPE, COMM), \
               const OpenCall call = begin_receive(kOp_##NAME, site, c, PEER, TAG, DATATYPE, COMM), \
-              end_post(call, result, request, call.payload, posted(call.payload, PEER, TAG, Fill::kMessage, false)), , \
+              end_post(call, result, request, call.payload, Fill::kMessage, false), , \
               end_repeated_post(call, result, request, Fill::kMessage, false))
 
 #define DDL_MPI_PERSISTENT(NAME, CLASS, FROM_STATUS, PARAMETERS, ARGUMENTS, COMM, PEER, TAG, PAYLOAD) \
@@ -312,7 +321,7 @@ using namespace ddl;
               DDL_PAYLOAD_BEFORE((target == MPI_PROC_NULL ? 0 : PAYLOAD))                  \
               const OpenCall call = begin_plain(kOp_##NAME, site, c, target, 0, key), \
               DDL_PAYLOAD_AFTER((target == MPI_PROC_NULL ? 0 : PAYLOAD))                   \
-              end_post(call, result, request, sent, posted(sent, target, 0, Fill::kNothing, false)))
+              end_post(call, result, request, sent, Fill::kNothing, false))
 
 #define DDL_MPI_CALL(NAME, CLASS, PARAMETERS, ARGUMENTS, SCOPE, HANDLE, NUMBERED, PEER)    \
   DDL_SCOPE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, HANDLE,                                   \
@@ -335,20 +344,16 @@ using namespace ddl;
               DDL_BEGIN_FILE(NAME, COLLECTIVE, 0),                                         \
               end_file_read(call, result, *status, payload_datatype(type_of(DATATYPE))))
 
-#define DDL_POSTED_FILE(COLLECTIVE, PAYLOAD, FILL)                                         \
-  (COLLECTIVE ? posted_collective(PAYLOAD, c, -1, FILL) : posted(PAYLOAD, -1, 0, FILL, false))
-
 #define DDL_MPI_FILE_IREAD(NAME, PARAMETERS, ARGUMENTS, COLLECTIVE, DATATYPE)              \
   DDL_SCOPE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, fh,                                       \
               DDL_BEGIN_FILE(NAME, COLLECTIVE, 0);                                         \
-              const Posted info = DDL_POSTED_FILE(COLLECTIVE, type_of(DATATYPE), Fill::kBytes), \
+              const Posted info = COLLECTIVE ? posted_collective(type_of(DATATYPE), c, -1, Fill::kBytes) : posted(type_of(DATATYPE), -1, 0, Fill::kBytes, false), \
               end_post(call, result, request, 0, info))
 
 #define DDL_MPI_FILE_IWRITE(NAME, PARAMETERS, ARGUMENTS, COLLECTIVE, PAYLOAD)              \
   DDL_SCOPE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, fh,                                       \
-              DDL_PAYLOAD_BEFORE(PAYLOAD) DDL_BEGIN_FILE(NAME, COLLECTIVE, key);  \
-              Posted info = DDL_POSTED_FILE(COLLECTIVE, 0, Fill::kNothing),           \
-              DDL_PAYLOAD_AFTER(PAYLOAD) info.payload = sent; end_post(call, result, request, sent, info))
+              DDL_PAYLOAD_BEFORE(PAYLOAD) DDL_BEGIN_FILE(NAME, COLLECTIVE, key),  \
+              DDL_PAYLOAD_AFTER(PAYLOAD) end_post(call, result, request, sent, Fill::kNothing, COLLECTIVE))
 
 // clang-format on
 

@@ -98,8 +98,8 @@ void reserve_request_slots();
 void post_request(MPI_Request handle, const OpenCall& call, uint64_t now, const Posted& posted);
 
 void post_unusual(MPI_Request handle, const OpenCall& call, uint64_t now, Fill fill, bool collective);
-/// The same for a call on the short way, whose record says all that there is to say of what it has posted.
-DDL_HOT void post_repeated(MPI_Request handle, const OpenCall& call, uint64_t now, Fill fill, bool collective) {
+/// The same where the call's record says all that there is to say of what was posted: in nearly all posts.
+DDL_HOT void post_as_recorded(MPI_Request handle, const OpenCall& call, uint64_t now, Fill fill, bool collective) {
   RequestInfo* slot = kept_address(request_slot(handle));
   const Record* record = call.record;
   const bool taken = (key_of(slot->handle) | reinterpret_cast<uintptr_t>(slot->next)) != 0;
