@@ -117,7 +117,7 @@ DDL_HOT uint64_t end_repeated_call(const OpenCall& call, uint64_t payload) {
 }
 
 /// As begin_poll(), while all are timed, but for the one after which the account is settled. False: it is not such a one, and nothing was
-/// done.
+/// done. It ends with end_repeated_poll(), or with count_repeated_poll() and end_poll().
 DDL_HOT bool begin_repeated_poll(Thread* thread, uint32_t op, const void* site, uint32_t comm, OpenPoll* poll, ProfileEntry** entry) {
   const CallSlot* slot = call_slot_of(thread, site, PayloadKey());
   if (__builtin_expect(!is_slot_of(slot, thread, caller_of(site, op), comm, PayloadKey()), 0)) return false;
@@ -127,10 +127,12 @@ DDL_HOT bool begin_repeated_poll(Thread* thread, uint32_t op, const void* site, 
   *poll = {thread, tsc_ticks(), true};
   return true;
 }
+/// Only after the library's own work: what is stored just before it is waited for where that has barriers.
+DDL_HOT void count_repeated_poll(const OpenPoll& poll) { ++poll.thread->polls; }
 /// As end_poll(), where nothing was found.
 DDL_HOT void end_repeated_poll(const OpenPoll& poll, ProfileEntry* entry) {
   const uint64_t now = tsc_ticks();
-  ++poll.thread->polls;  // now: what is stored just before MPI's own work is waited for where that has barriers
+  count_repeated_poll(poll);
   add_to_profile(entry, 0, now - poll.start_ticks);
   leave_repeated(poll.thread, poll.start_ticks, now);
 }

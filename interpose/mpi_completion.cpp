@@ -282,6 +282,7 @@ DDL_INLINE bool test_short(Thread* thread, const void* site, Real real, MPI_Requ
   if (__builtin_expect(*result == MPI_SUCCESS && (!*flag || is_no_request(handle)), 1)) {
     end_repeated_poll(poll, entry);
   } else {
+    count_repeated_poll(poll);
     PendingOne pending(Calls::kTest, &handle);
     end_test(poll, site, pending, request, *status, *result);
   }

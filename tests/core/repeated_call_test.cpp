@@ -150,6 +150,39 @@ TEST_F(RecorderTest, AWindowThatDecidesEventByEventIsAsked) {
   });
 }
 
+TEST_F(RecorderTest, ARepeatedPollLeavesWhatAPollLeaves) {
+  if (!has_tsc()) GTEST_SKIP() << "the clock is not the TSC";
+  constexpr uint32_t kPolls = 70000;  // one of them settles the account, and takes the long way
+  record([] {
+    end_poll(begin_poll(), kOp, kSiteA, kNoComm, -1, false);
+    allow_short_way(true);
+    uint32_t taken = 0;
+    for (uint32_t i = 1; i < kPolls; ++i) {
+      const bool found = i % 100 == 0;
+      OpenPoll poll;
+      ProfileEntry* entry;
+      if (!begin_repeated_poll(this_thread(), kOp, kSiteA, kNoComm, &poll, &entry)) {
+        end_poll(begin_poll(), kOp, kSiteA, kNoComm, -1, found);
+        continue;
+      }
+      ++taken;
+      MUST(is_in_call(this_thread()));
+      if (found) {
+        count_repeated_poll(poll);
+        end_poll(poll, kOp, kSiteA, kNoComm, -1, true);
+      } else {
+        end_repeated_poll(poll, entry);
+      }
+      MUST(!is_in_call(this_thread()));
+    }
+    MUST(taken == kPolls - 2);
+    MUST(this_thread()->polls == kPolls);
+  });
+  const SpoolReader reader = spool();
+  EXPECT_EQ(profiled_calls(reader, kOp), kPolls);
+  EXPECT_EQ(records(reader).size(), (kPolls - 1) / 100);
+}
+
 TEST_F(RecorderTest, WithoutTheTscEveryCallTakesTheLongWay) {
   options_.clock = "monotonic";
   record([] {
