@@ -102,8 +102,8 @@ void post_unusual(MPI_Request handle, const OpenCall& call, uint64_t now, Fill f
 DDL_HOT void post_as_recorded(MPI_Request handle, const OpenCall& call, uint64_t now, Fill fill, bool collective) {
   RequestInfo* slot = kept_address(request_slot(handle));
   const Record* record = call.record;
-  const bool taken = (key_of(slot->handle) | reinterpret_cast<uintptr_t>(slot->next)) != 0;
-  if (__builtin_expect(g_mpi.multiple, 0) || __builtin_expect(taken || is_one_of_many_shared(handle), 0) ||
+  const auto is_taken = [&] { return (key_of(slot->handle) | reinterpret_cast<uintptr_t>(slot->next)) != 0; };
+  if (__builtin_expect(g_mpi.multiple, 0) || __builtin_expect(is_taken() || is_one_of_many_shared(handle), 0) ||
       __builtin_expect(record->start_ticks != call.start_ticks, 0)) {  // the ring went round during this call
     // A copy, whose address may be known. What only this needs comes from the record, and is not kept during the call.
     const OpenCall copy = {call.thread,     call.record,  call.slot, call.entry, call.start_ticks, record->payload,
