@@ -142,16 +142,15 @@ RequestInfo* claim_request(MPI_Request handle) {
 void post_request(MPI_Request handle, const OpenCall& call, uint64_t now, const Posted& posted) {
   if (is_no_request(handle)) {
     if (posted.persistent) return;
-    Record record;
-    record.start_ticks = call.start_ticks;
-    record.word = record_word(RecordKind::kRequest, call.op, now - call.start_ticks);
-    record.payload = posted.fill == Fill::kNothing ? posted.payload : 0;  // a receive that is complete by then is one from MPI_PROC_NULL
-    record.comm = call.comm;
-    record.context = call.context;
-    record.sequence = posted.sequence;
-    record.peer = posted.peer;
-    write_record(call.thread, call.keep, record);
-    return;
+    const uint64_t payload = posted.fill == Fill::kNothing ? posted.payload : 0;  // a receive that is complete by then is one from MPI_PROC_NULL
+    return write_record(call.thread, call.keep,
+                        {.start_ticks = call.start_ticks,
+                         .word = record_word(RecordKind::kRequest, call.op, now - call.start_ticks),
+                         .payload = payload,
+                         .comm = call.comm,
+                         .context = call.context,
+                         .sequence = posted.sequence,
+                         .peer = posted.peer});
   }
   RequestInfo* info = claim_request(handle);
   if (!info) return;

@@ -97,6 +97,7 @@ void reserve_request_slots();
 /// `call` must have been recorded and have ended at `now`.
 void post_request(MPI_Request handle, const OpenCall& call, uint64_t now, const Posted& posted);
 
+/// post_as_recorded() where its slot is taken, threads are many, or the record may have been overwritten since (then the request is lost).
 void post_unusual(MPI_Request handle, const OpenCall& call, uint64_t now, Fill fill, bool collective);
 /// The same where the call's record says all that there is to say of what was posted: in nearly all posts.
 DDL_HOT void post_as_recorded(MPI_Request handle, const OpenCall& call, uint64_t now, Fill fill, bool collective) {

@@ -2,21 +2,18 @@
 // handles out again at once. Every call belongs to the communicator that its handle was at that time, and each counts its collectives
 // from 1. Meant for ThreadSanitizer as much as for its own assertions.
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 
 #include <atomic>
-#include <filesystem>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
-#include "core/reader.h"
 #include "tests/interpose/mailbox.h"
+#include "tests/interpose/recording.h"
 
 // The double's side of MPI: handles are addresses, so void* will do.
 extern "C" {
@@ -33,8 +30,6 @@ extern int fake_mpi_keeps_handles;
 
 namespace ddl {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr int kMakers = 3, kRounds = 2000, kAlone = 1000, kSent = 1000, kHandles = 40'000;
 
@@ -64,10 +59,7 @@ struct Use {
 };
 
 TEST(Threads, EveryCallBelongsToTheCommunicatorThatItsHandleWas) {
-  std::string path = fs::temp_directory_path() / "ddl-communicators-XXXXXX";
-  ASSERT_NE(mkdtemp(path.data()), nullptr);
-  setenv("DDL_OUT", path.c_str(), 1);
-  setenv("DDL_BUDGET", "off", 1);
+  const Recording recording;
   int provided = 0;
   ASSERT_EQ(MPI_Init_thread(nullptr, nullptr, 3, &provided), 0);
 
@@ -131,10 +123,7 @@ TEST(Threads, EveryCallBelongsToTheCommunicatorThatItsHandleWas) {
   for (std::thread& thread : threads) thread.join();
   ASSERT_EQ(MPI_Finalize(), 0);
 
-  std::optional<fs::path> spool;
-  for (const auto& entry : fs::directory_iterator(path)) spool = entry.path();
-  ASSERT_TRUE(spool);
-  const SpoolReader reader(spool->string());
+  const SpoolReader reader = recording.spool();
   EXPECT_EQ(reader.header().loss[kLossCommunicators], 0u);
   Described described;
   reader.read_meta(described);
@@ -181,7 +170,6 @@ TEST(Threads, EveryCallBelongsToTheCommunicatorThatItsHandleWas) {
     for (const auto& [barriers, times] : counts) all[barriers] += times;
   }
   EXPECT_EQ(all, expected);
-  fs::remove_all(path);
 }
 
 }  // namespace

@@ -3,14 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <filesystem>
 #include <map>
-#include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "core/reader.h"
+#include "tests/interpose/recording.h"
 
 // The double's side of MPI: handles are addresses, so void* will do.
 extern "C" {
@@ -32,8 +30,6 @@ extern int fake_mpi_sends_at_once, fake_mpi_cancels_receives;
 namespace ddl {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr int kRounds = 5'000, kProcNull = -2, kAnySource = -1;
 
 struct Operation {
@@ -52,10 +48,7 @@ struct Described : MetaVisitor {
 };
 
 TEST(Requests, AreWhatWasPostedAndWhatHasCome) {
-  std::string path = (fs::temp_directory_path() / "ddl-requests-XXXXXX").string();
-  ASSERT_NE(mkdtemp(path.data()), nullptr);
-  setenv("DDL_OUT", path.c_str(), 1);
-  setenv("DDL_BUDGET", "off", 1);
+  const Recording recording;
   int provided = 0;
   ASSERT_EQ(MPI_Init_thread(nullptr, nullptr, 0, &provided), 0);
   std::array<void*, 2> communicators = {ompi_mpi_comm_world, nullptr};
@@ -108,10 +101,7 @@ TEST(Requests, AreWhatWasPostedAndWhatHasCome) {
   }
   ASSERT_EQ(MPI_Finalize(), 0);
 
-  std::optional<fs::path> spool;
-  for (const auto& entry : fs::directory_iterator(path)) spool = entry.path();
-  ASSERT_TRUE(spool);
-  const SpoolReader reader(spool->string());
+  const SpoolReader reader = recording.spool();
   EXPECT_EQ(reader.header().loss[kLossRequests], 0U);
   Described described;
   reader.read_meta(described);
@@ -149,7 +139,6 @@ TEST(Requests, AreWhatWasPostedAndWhatHasCome) {
     EXPECT_EQ(found.at(of), operation) << "tag " << of << ": " << found.at(of).send << found.at(of).communicator << ", peer "
                                        << found.at(of).peer << ", " << found.at(of).bytes << " bytes";
   }
-  fs::remove_all(path);
 }
 
 }  // namespace

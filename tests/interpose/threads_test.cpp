@@ -1,19 +1,16 @@
 // MPI_THREAD_MULTIPLE: any thread posts, any other completes, and every request is one record, over an MPI double that gives handles out
 // again at once. Known truth: what the threads themselves counted. Meant for ThreadSanitizer as much as for its own assertions.
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <array>
 #include <atomic>
-#include <filesystem>
 #include <map>
-#include <optional>
 #include <random>
 #include <thread>
 #include <vector>
 
-#include "core/reader.h"
 #include "tests/interpose/mailbox.h"
+#include "tests/interpose/recording.h"
 
 // The double's side of MPI: handles are addresses, so void* will do.
 extern "C" {
@@ -36,8 +33,6 @@ extern char ompi_request_null[];
 
 namespace ddl {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr int kPosters = 3, kCompleters = 4, kRounds = 4000;
 void* const kIgnore = nullptr;  // MPI_STATUS_IGNORE of Open MPI
@@ -78,11 +73,7 @@ void complete_all(std::vector<void*> requests, int way) {
 }
 
 TEST(Threads, EveryRequestIsOneRecordWhoeverPostsAndCompletesIt) {
-  fs::path directory = fs::temp_directory_path() / "ddl-threads-XXXXXX";
-  std::string path = directory.string();
-  ASSERT_NE(mkdtemp(path.data()), nullptr);
-  setenv("DDL_OUT", path.c_str(), 1);
-  setenv("DDL_BUDGET", "off", 1);
+  const Recording recording;
   int provided = 0;
   ASSERT_EQ(MPI_Init_thread(nullptr, nullptr, 3, &provided), 0);
 
@@ -135,10 +126,7 @@ TEST(Threads, EveryRequestIsOneRecordWhoeverPostsAndCompletesIt) {
   for (std::thread& thread : threads) thread.join();
   ASSERT_EQ(MPI_Finalize(), 0);
 
-  std::optional<fs::path> spool;
-  for (const auto& entry : fs::directory_iterator(path)) spool = entry.path();
-  ASSERT_TRUE(spool);
-  const SpoolReader reader(spool->string());
+  const SpoolReader reader = recording.spool();
   EXPECT_EQ(reader.header().loss[kLossRequests], 0u);
   EXPECT_EQ(reader.header().thread_level, 3);
   int requests = 0;
@@ -155,7 +143,6 @@ TEST(Threads, EveryRequestIsOneRecordWhoeverPostsAndCompletesIt) {
   EXPECT_EQ(requests, posted.load());
   EXPECT_EQ(bytes_by_tag[1], sent_bytes.load());
   EXPECT_EQ(bytes_by_tag[2] + bytes_by_tag[7], received_bytes.load());
-  fs::remove_all(path);
 }
 
 }  // namespace

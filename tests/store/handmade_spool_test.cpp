@@ -230,12 +230,12 @@ TEST_F(HandmadeSpoolTest, SampledTimesAreScaledAndSaySo) {
   ProfileEntry e = {};
   e.op = 16;
   e.comm = 1;
-  e.untimed_calls = 100000;
+  e.untimed_calls = 2 * (24 + 0x01020304);
   e.ticks = 5000;
   e.min_ticks = 150;
   e.max_ticks = 300;
   e.histogram[0] = 24;
-  e.histogram[1] = 0x304;
+  e.histogram[1] = 0x01020304;
   const size_t table = spool_.add_chunk(ChunkKind::kProfile);
   spool_.put_profile(table, 1, e);
   e.untimed_calls = 0;  // the same key on another thread
@@ -243,10 +243,10 @@ TEST_F(HandmadeSpoolTest, SampledTimesAreScaledAndSaySo) {
   e.max_ticks = 2000;
   spool_.put_profile(spool_.add_chunk(ChunkKind::kProfile, kMinChunkBytes, 1), 200, e);
   load();
-  const int64_t expected_ns = 8000 * 101592 / (2 * 796);
+  // Half of the calls were timed, in 8000 ticks.
   EXPECT_EQ(rows("SELECT calls, time_ns, min_ns, max_ns, time_estimated FROM v_call"),
-            (Rows{{"101592", std::to_string(expected_ns), "150", "2000", "1"}}));
-  EXPECT_EQ(text("SELECT histogram FROM profile").substr(0, 16), "3000000008060000");
+            (Rows{{"67636336", "16000", "150", "2000", "1"}}));
+  EXPECT_EQ(text("SELECT histogram FROM profile").substr(0, 16), "3000000008060402");
 }
 
 TEST_F(HandmadeSpoolTest, OverheadIsTicksAsNanoseconds) {
