@@ -142,7 +142,8 @@ RequestInfo* claim_request(MPI_Request handle) {
 void post_request(MPI_Request handle, const OpenCall& call, uint64_t now, const Posted& posted) {
   if (is_no_request(handle)) {
     if (posted.persistent) return;
-    const uint64_t payload = posted.fill == Fill::kNothing ? posted.payload : 0;  // a receive that is complete by then is one from MPI_PROC_NULL
+    const uint64_t payload =
+        posted.fill == Fill::kNothing ? posted.payload : 0;  // a receive that is complete by then is one from MPI_PROC_NULL
     return write_record(call.thread, call.keep,
                         {.start_ticks = call.start_ticks,
                          .word = record_word(RecordKind::kRequest, call.op, now - call.start_ticks),

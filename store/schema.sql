@@ -401,7 +401,7 @@ CREATE TABLE message (
   late_sender_wait_ns INTEGER,    -- waiting of the receiver in receive_call for the send to begin; NULL: see why. Of several messages that complete in one call the longest wait counts, the others have 0
   late_receiver_wait_ns INTEGER,  -- waiting of the sender in send_call for the receive to be posted; likewise, and 0 if a late sender counts in that call
   sigma_ns REAL,             -- clock sigma of both; 0 within one host; NULL: unknown
-  why TEXT                   -- reason of a NULL: PARTIAL_RANKS (the other end, or all that comes before it, was not recorded), CLOCK_UNTRUSTED, NOT_APPLICABLE (another world or an intercommunicator, or several threads in one channel)
+  why TEXT                   -- reason of a NULL: PARTIAL_RANKS (the other end, or all that comes before it, was not recorded), CLOCK_UNTRUSTED, NOT_APPLICABLE (another world, or several threads in one channel)
 );
 
 -- Who waited for whose messages, summed over the run.

@@ -51,16 +51,18 @@ std::string posted_operation(const FindingInput& input, int64_t comm, int64_t ra
   return name.empty() ? "collective" : name;
 }
 
-std::string describe_call(const FindingInput& input, int64_t op, std::optional<int64_t> comm, std::optional<int64_t> seq,
+/// A call of `rank`.
+std::string describe_call(const FindingInput& input, int64_t rank, int64_t op, std::optional<int64_t> comm, std::optional<int64_t> seq,
                           std::optional<int64_t> peer) {
   const Operation& operation = input.catalog.operation(op);
   std::string text = operation.name;
   const auto known = comm ? input.catalog.communicators.find(*comm) : input.catalog.communicators.end();
   if (seq) text += fmt::format("{} number {}", operation.numbered ? "" : " for", *seq);
   if (peer && *peer >= 0 && !operation.numbered) {
-    const auto& ranks = known == input.catalog.communicators.end() ? std::vector<int64_t>() : known->second.ranks;
-    const bool mapped = static_cast<size_t>(*peer) < ranks.size() && ranks[static_cast<size_t>(*peer)] >= 0;
-    text += fmt::format(" with rank {}", mapped ? ranks[static_cast<size_t>(*peer)] : *peer);
+    const bool is_known = known != input.catalog.communicators.end();
+    const size_t at = is_known ? known->second.index_of(rank, *peer) : 0;
+    const bool mapped = is_known && at < known->second.ranks.size() && known->second.ranks[at] >= 0;
+    text += fmt::format(" with rank {}", mapped ? known->second.ranks[at] : *peer);
   }
   if (known != input.catalog.communicators.end()) text += " on " + known->second.label;
   return text;
@@ -133,7 +135,7 @@ std::string stuck_in_transfer(const FindingInput& input) {
     const auto communicator = input.catalog.communicators.find(*call.comm);
     if (communicator == input.catalog.communicators.end() || communicator->second.kind == "inter") continue;
     if (!members_behind(input, entered, communicator->second, *call.seq).empty()) continue;
-    ranks[describe_call(input, call.op, call.comm, call.seq, call.peer)].push_back(call.rank);
+    ranks[describe_call(input, call.rank, call.op, call.comm, call.seq, call.peer)].push_back(call.rank);
   }
   if (ranks.empty()) return {};
   const auto most =
@@ -174,7 +176,7 @@ std::string last_seen(const FindingInput& input, int64_t rank) {
   if (process == nullptr) return "it left no data";
   for (const UnfinishedCall& call : open_calls(input)) {
     if (call.rank != rank) continue;
-    return fmt::format("it sits in {} since {}", describe_call(input, call.op, call.comm, call.seq, call.peer),
+    return fmt::format("it sits in {} since {}", describe_call(input, call.rank, call.op, call.comm, call.seq, call.peer),
                        duration_text(call.start_ns));
   }
   Query last(
@@ -182,9 +184,10 @@ std::string last_seen(const FindingInput& input, int64_t rank) {
       "SELECT op, comm, seq, peer, step, start_ns + duration_ns FROM event WHERE process = ? AND kind = 1 ORDER BY start_ns DESC LIMIT 1");
   last.bind(process->id);
   if (!last.next()) return "it is in no call and left none behind";
-  std::string text = fmt::format("it is in no call; the last one, {}, ended at {}",
-                                 describe_call(input, last.integer(0), last.maybe_integer(1), last.maybe_integer(2), last.maybe_integer(3)),
-                                 duration_text(last.integer(5)));
+  std::string text =
+      fmt::format("it is in no call; the last one, {}, ended at {}",
+                  describe_call(input, rank, last.integer(0), last.maybe_integer(1), last.maybe_integer(2), last.maybe_integer(3)),
+                  duration_text(last.integer(5)));
   if (!last.is_null(4)) text += fmt::format(" in step {}", last.integer(4));
   return text;
 }

@@ -57,12 +57,13 @@ void load_communicators(SQLite::Database& db, Catalog& catalog) {
     c.kind = communicators.text(4);
     catalog.communicators.emplace(c.id, std::move(c));
   }
-  Query members(db, "SELECT communicator, comm_rank, rank FROM communicator_member ORDER BY communicator, side, comm_rank");
+  Query members(db, "SELECT communicator, comm_rank, rank, side FROM communicator_member ORDER BY communicator, side, comm_rank");
   while (members.next()) {
     const auto found = catalog.communicators.find(members.integer(0));
     if (found == catalog.communicators.end()) continue;
     const int64_t rank = members.maybe_integer(2).value_or(-1);
     found->second.ranks.push_back(rank);
+    if (members.integer(3) == 0) ++found->second.first_group;
     if (rank >= 0) found->second.comm_rank[rank] = members.integer(1);
   }
 }
@@ -83,6 +84,17 @@ std::optional<double> ClockSpread::sigma_ns() const {
   if (!second_) return 0;
   if (!known_) return std::nullopt;
   return std::hypot(*worst_->sigma_ns, *second_->sigma_ns);
+}
+
+size_t CommunicatorInfo::index_of(int64_t rank, int64_t peer) const {
+  if (peer < 0) return ranks.size();
+  const auto at = static_cast<size_t>(peer);
+  if (kind != "inter") return at;
+  const auto own = comm_rank.find(rank);
+  const bool in_first =
+      own != comm_rank.end() && static_cast<size_t>(own->second) < first_group && ranks[static_cast<size_t>(own->second)] == rank;
+  if (in_first) return first_group + at;
+  return at < first_group ? at : ranks.size();
 }
 
 Catalog::Catalog(SQLite::Database& db) {

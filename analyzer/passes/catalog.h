@@ -43,8 +43,12 @@ struct CommunicatorInfo {
   int64_t size = 0;
   std::string label;
   std::string kind;                                ///< world, self, intra, inter
-  std::vector<int64_t> ranks;                      ///< by comm rank; -1: not of this world
-  std::unordered_map<int64_t, int64_t> comm_rank;  ///< world rank -> comm rank
+  std::vector<int64_t> ranks;                      ///< by comm rank, of an intercommunicator group after group; -1: not of this world
+  size_t first_group = 0;                          ///< members of an intercommunicator's first group; of others: all
+  std::unordered_map<int64_t, int64_t> comm_rank;  ///< world rank -> comm rank, of an intercommunicator in its group
+
+  /// Where in `ranks` the member is that `rank`, of the world, calls `peer`; may lie past the end.
+  size_t index_of(int64_t rank, int64_t peer) const;
 };
 
 /// What a host's times may be wrong by.

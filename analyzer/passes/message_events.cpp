@@ -57,7 +57,7 @@ MessageWorld::MessageWorld(SQLite::Database& db, const Catalog& catalog) {
   for (const auto& [id, communicator] : catalog.communicators) {
     Peers& peers = communicators_[static_cast<size_t>(id)];
     peers.self = communicator.kind == "self";
-    peers.inter = communicator.kind == "inter";
+    peers.communicator = &communicator;
     for (const int64_t rank : communicator.ranks) {
       const ProcessInfo* process = rank >= 0 ? catalog.process_of(communicator.world, rank) : nullptr;
       peers.processes.push_back(process != nullptr ? numbers.at(process->id)
@@ -77,8 +77,11 @@ int32_t MessageWorld::peer(int32_t process, int64_t comm, std::optional<int64_t>
   if (comm <= 0 || static_cast<size_t>(comm) >= communicators_.size()) return MessageEvent::kMissing;
   const Peers& peers = communicators_[static_cast<size_t>(comm)];
   if (peers.self) return process;
-  if (peers.inter) return MessageEvent::kNotApplicable;
-  return static_cast<size_t>(*peer) < peers.processes.size() ? peers.processes[static_cast<size_t>(*peer)] : MessageEvent::kMissing;
+  if (!peers.communicator) return MessageEvent::kMissing;
+  const size_t at = peers.communicator->index_of(processes_[static_cast<size_t>(process)]->rank, *peer);
+  if (at < peers.processes.size()) return peers.processes[at];
+  // Of an intercommunicator with another world that group is not known.
+  return peers.communicator->kind == "inter" ? MessageEvent::kNotApplicable : MessageEvent::kMissing;
 }
 
 // ---------------------------------------------------------------------------------------------------------------- the stream

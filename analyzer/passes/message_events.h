@@ -35,8 +35,8 @@ class MessageWorld {
   std::vector<MessageOperation> operations_;  ///< by op.id
   struct Peers {
     bool self = false;
-    bool inter = false;
-    std::vector<int32_t> processes;  ///< by rank in the communicator
+    const CommunicatorInfo* communicator = nullptr;
+    std::vector<int32_t> processes;  ///< as CommunicatorInfo::ranks
   };
   std::vector<Peers> communicators_;  ///< by communicator.id
 };

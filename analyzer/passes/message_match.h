@@ -50,7 +50,7 @@ struct MessageProcess {
 struct MessageEvent {
   static constexpr int32_t kNobody = -1;         ///< MPI_PROC_NULL, or a wildcard that was never resolved
   static constexpr int32_t kMissing = -2;        ///< a rank that left no records
-  static constexpr int32_t kNotApplicable = -3;  ///< a rank of another world or group
+  static constexpr int32_t kNotApplicable = -3;  ///< a rank of another world
 
   int64_t id = 0;
   int32_t process = 0;

@@ -80,6 +80,9 @@ class Job {
  public:
   Job(uint32_t seed, Tables& run) : random_(seed), run_(run), ranks_(static_cast<size_t>(run.ranks())) {
     reversed_ = static_cast<int>(run.communicator("reversed", reversed_ranks()));
+    for (int64_t r = 0; r < run.ranks(); ++r) (r % 2 == 0 ? even_ : odd_).push_back(r);
+    std::shuffle(odd_.begin(), odd_.end(), random_);
+    between_ = static_cast<int>(run.intercommunicator("between", even_, odd_));
     make_programs();
   }
 
@@ -128,16 +131,22 @@ class Job {
     return ranks;
   }
   int64_t draw(int64_t below) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(below)); }
-  int comm_rank(int comm, int rank) const { return comm == 1 ? rank : static_cast<int>(ranks_.size()) - 1 - rank; }
+  int comm_rank(int comm, int rank) const {
+    if (comm == reversed_) return static_cast<int>(ranks_.size()) - 1 - rank;
+    if (comm != between_) return rank;
+    const std::vector<int64_t>& group = rank % 2 == 0 ? even_ : odd_;
+    return static_cast<int>(std::find(group.begin(), group.end(), rank) - group.begin());
+  }
 
   void make_programs() {
     const int64_t count = 3 + draw(25);
     std::vector<std::vector<Op>> sends(ranks_.size()), receives(ranks_.size());
     for (int64_t i = 0; i < count; ++i) {
       Message m;
-      m.comm = draw(4) == 0 ? reversed_ : 1;
       m.from = static_cast<int>(draw(static_cast<int64_t>(ranks_.size())));
       m.to = static_cast<int>(draw(static_cast<int64_t>(ranks_.size())));
+      const int64_t comm = draw(4);
+      m.comm = comm == 0 ? reversed_ : comm == 1 && m.from % 2 != m.to % 2 ? between_ : 1;
       m.tag = static_cast<int>(draw(kTags));
       constexpr Kind kSends[] = {Kind::kSend,  Kind::kIsend, Kind::kStart, Kind::kSend,
                                  Kind::kIsend, Kind::kStart, Kind::kIsend, Kind::kSsend};
@@ -444,7 +453,8 @@ class Job {
   std::mt19937 random_;
   Tables& run_;
   std::vector<Rank> ranks_;
-  int reversed_ = 2;
+  int reversed_ = 2, between_ = 3;
+  std::vector<int64_t> even_, odd_;  ///< groups of the intercommunicator `between_`
   std::vector<Receive> receives_;
   std::map<size_t, std::pair<int, int>> receive_comm_;
   std::multimap<int64_t, size_t> arrivals_;

@@ -252,17 +252,32 @@ TEST(Messages, AMissingRankIsNotGuessed) {
   EXPECT_EQ(run.integer("SELECT count(*) FROM v_message WHERE source = 1 AND destination = 0"), 1);
 }
 
-TEST(Messages, IntercommunicatorsAreNotApplicable) {
+TEST(Messages, AnotherWorldIsNotApplicable) {
   Tables run(2);
+  // Ranks 0 and 1 have spawned a job of two: of the other group only the size is known, or that it is not of this world.
   run.exec(
-      "INSERT INTO communicator (id, world, uid, label, size, kind) VALUES (2, 0, 2, 'inter', 2, 'inter'); INSERT INTO communicator_member "
-      "VALUES (2, 0, 0, 0), (2, 1, 0, 1)");
-  RankRows(run, 0).on(2).call("MPI_Send", 0, 7, 30, 35);
-  RankRows(run, 1).on(2).call("MPI_Recv", 0, 7, 10, 40);
+      "INSERT INTO communicator (id, world, uid, label, size, kind) VALUES (2, 0, 2, 'parents', 2, 'inter'), (3, 0, 3, 'children', 4, "
+      "'inter');"
+      "INSERT INTO communicator_member VALUES (2, 0, 0, 0), (2, 0, 1, 1), (3, 0, 0, NULL), (3, 0, 1, NULL), (3, 1, 0, 0), (3, 1, 1, 1)");
+  RankRows(run, 0).on(2).call("MPI_Send", 1, 7, 30, 35).on(3).call("MPI_Send", 1, 7, 40, 45);
+  RankRows(run, 1).on(2).call("MPI_Recv", 0, 7, 10, 40).on(3).call("MPI_Recv", 0, 7, 41, 50);
   run.analyze();
   EXPECT_EQ(reasons(run), "NOT_APPLICABLE");
-  EXPECT_EQ(unmatched(run), 2);
-  EXPECT_EQ(run.integer("SELECT count(*) FROM v_message WHERE source = 0 AND destination = 1"), 2);  // peers are ranks in the other group
+  EXPECT_EQ(unmatched(run), 4);
+}
+
+TEST(Messages, PeersOnAnIntercommunicatorAreRanksOfTheOtherGroup) {
+  Tables run(5);
+  run.intercommunicator("between", {2, 0}, {1, 4, 3});
+  RankRows(run, 2).on(2).call("MPI_Send", 0, 7, 30, 35);  // to rank 1
+  RankRows(run, 1).on(2).call("MPI_Recv", 0, 7, 10, 40);  // from rank 2
+  RankRows(run, 3).on(2).call("MPI_Send", 1, 7, 50, 55);  // to rank 0
+  RankRows(run, 0).on(2).call("MPI_Recv", 2, 7, 45, 60);  // from rank 3
+  RankRows(run, 4).on(2).call("MPI_Recv", 0, 7, 45, 60);  // nobody sends
+  run.analyze();
+  EXPECT_EQ(unmatched(run), 1);
+  EXPECT_EQ(run.integer("SELECT late_sender_wait_ns FROM v_message WHERE source = 2 AND destination = 1"), 20);
+  EXPECT_EQ(run.integer("SELECT late_sender_wait_ns FROM v_message WHERE source = 3 AND destination = 0"), 5);
 }
 
 TEST(Messages, AnUnfinishedReceiveTakesItsTurn) {

@@ -110,6 +110,18 @@ int64_t Tables::communicator(const std::string& label, const std::vector<int64_t
   return id;
 }
 
+int64_t Tables::intercommunicator(const std::string& label, const std::vector<int64_t>& first_group,
+                                  const std::vector<int64_t>& second_group) {
+  const int64_t id = communicator(label, first_group);
+  exec("UPDATE communicator SET kind = 'inter', size = " + std::to_string(first_group.size() + second_group.size()) +
+       " WHERE id = " + std::to_string(id));
+  for (size_t i = 0; i < second_group.size(); ++i) {
+    exec("INSERT INTO communicator_member VALUES (" + std::to_string(id) + ", 1, " + std::to_string(i) + ", " +
+         std::to_string(second_group[i]) + ")");
+  }
+  return id;
+}
+
 int64_t Tables::op(const std::string& name) {
   SQLite::Statement find(db_, "SELECT id FROM op WHERE name = ?");
   find.bind(1, name);

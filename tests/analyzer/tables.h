@@ -46,6 +46,7 @@ class Tables {
 
   /// A communicator of these world ranks; returns its id.
   int64_t communicator(const std::string& label, const std::vector<int64_t>& members);
+  int64_t intercommunicator(const std::string& label, const std::vector<int64_t>& first_group, const std::vector<int64_t>& second_group);
   int64_t op(const std::string& name);
   /// Adds the event and its call to the profile; returns event.id. Events may be added in any order.
   void add(const Row& row);

@@ -244,8 +244,7 @@ TEST_F(HandmadeSpoolTest, SampledTimesAreScaledAndSaySo) {
   spool_.put_profile(spool_.add_chunk(ChunkKind::kProfile, kMinChunkBytes, 1), 200, e);
   load();
   // Half of the calls were timed, in 8000 ticks.
-  EXPECT_EQ(rows("SELECT calls, time_ns, min_ns, max_ns, time_estimated FROM v_call"),
-            (Rows{{"67636336", "16000", "150", "2000", "1"}}));
+  EXPECT_EQ(rows("SELECT calls, time_ns, min_ns, max_ns, time_estimated FROM v_call"), (Rows{{"67636336", "16000", "150", "2000", "1"}}));
   EXPECT_EQ(text("SELECT histogram FROM profile").substr(0, 16), "3000000008060402");
 }
 
