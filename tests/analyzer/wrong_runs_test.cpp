@@ -80,6 +80,21 @@ TEST(Findings, TheCauseIsTheOneThatDoesNotWaitItself) {
   EXPECT_TRUE(has(run.text("SELECT evidence FROM finding WHERE position = 1"), "it sits in MPI_Recv"));
 }
 
+TEST(Findings, ThePeerOfAnOpenCallIsNamedByItsRankInTheWorld) {
+  for (const auto& [comm, rank] : {std::pair(1, 0), std::pair(2, 2), std::pair(3, 1)}) {
+    Tables run(4);
+    run.communicator("reversed", {2, 1, 0});
+    run.intercommunicator("between", {0, 2}, {1, 3});
+    for (int64_t r = 0; r < 4; ++r) run.ended(r, "lost", 10_ms);
+    for (const int64_t r : {0, 1, 3}) run.open_call(r, "MPI_Allreduce", 1, 1, 2_ms);
+    run.open_call(2, "MPI_Recv", comm, {}, 4_ms);
+    run.exec("UPDATE open_call SET peer = 0 WHERE process = 3");
+    run.analyze();
+    const std::string evidence = run.text("SELECT evidence FROM finding WHERE position = 1");
+    EXPECT_TRUE(has(evidence, "it sits in MPI_Recv with rank " + std::to_string(rank) + " on ")) << evidence;
+  }
+}
+
 TEST(Findings, AKillInMidTransferAccusesNobody) {
   Tables run(3);
   for (int64_t rank = 0; rank < 3; ++rank) {
