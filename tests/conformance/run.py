@@ -16,6 +16,7 @@ A row counts as covered for a binding if a program of that binding left complete
 return, MPI_Abort: an open one). Rows for which the MPI library has no Fortran function are listed and not asked for.
 """
 import argparse
+import concurrent.futures
 import csv
 import io
 import os
@@ -36,12 +37,14 @@ HERE = Path(__file__).resolve().parent
 TIMEOUT_S = 60  # a run takes 1 to 5
 FIRST_TIMEOUT_S = 20  # what hangs without the library is tried again
 Program = namedtuple("Program", "name binding ranks threads cases hangs")
-Flavour = namedtuple("Flavour", "mpirun library bindings environment")
+Check = namedtuple("Check", "program binary case expected threads label")
+Flavour = namedtuple("Flavour", "mpirun library bindings jobs environment")
 FLAVOURS = {
+    # Of jobs at a time: ranks of Open MPI let go of the processor while they wait, and most of a run is mpirun's coming and going; MPICH's do not.
     # The treematch of 4.1.4 hangs in one of some hundred MPI_Dist_graph_create, without us and whatever it is asked. Windows need
     # single copies: emulated ones where a container forbids process_vm_readv.
-    "openmpi": Flavour("mpirun.openmpi", "libddl.so", ("c", "mpif_h", "mpi", "f08"), {"OMPI_MCA_topo": "basic", "OMPI_MCA_btl_vader_single_copy_mechanism": "emulated", "OMPI_MCA_odls_base_sigkill_timeout": "0"}),
-    "mpich": Flavour("mpirun.mpich", "libddl-mpich.so", ("c",), {}),
+    "openmpi": Flavour("mpirun.openmpi", "libddl.so", ("c", "mpif_h", "mpi", "f08"), 3, {"OMPI_MCA_topo": "basic", "OMPI_MCA_btl_vader_single_copy_mechanism": "emulated", **job.QUICK}),
+    "mpich": Flavour("mpirun.mpich", "libddl-mpich.so", ("c",), 1, {}),
 }
 FORTRAN = ("mpif_h", "mpi", "f08")
 
@@ -209,6 +212,22 @@ def conform(flavour, rows, ranks, case, expected, threads, binary, folder, libra
     return wrong, ops, f"{len(plain.transcripts)} transcripts, {sum(map(len, plain.transcripts.values()))} lines, {len(ops)} operations"
 
 
+def checks_of(chosen, flavour, binaries):
+    for program in chosen:
+        binary = binaries / ("" if program.binding == "c" else program.binding) / program.name
+        if not binary.exists():
+            print(f"{program.binding} {program.name}: not built, what it needs is not here")
+            continue
+        for case, codes in program.cases:
+            expected = of_flavour(codes, flavour)
+            for threads in (1, 2) if program.threads else (1,):
+                label = program.name + (f" {case}" if case else "") + (" on two threads" if threads > 1 else "")
+                if program.binding != "c":
+                    label = f"{program.binding} {label}"
+                if expected != "-":
+                    yield Check(program, binary, case, int(expected), threads, label)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--flavour", choices=FLAVOURS, default="openmpi")
@@ -235,28 +254,24 @@ def main():
     covered = {binding: set() for binding in bindings}
     folder = Path(tempfile.mkdtemp(prefix="conformance-"))
     failed, began = 0, time.monotonic()
-    for program in chosen:
-        binary = binaries / ("" if program.binding == "c" else program.binding) / program.name
-        if not binary.exists():
-            print(f"{program.binding} {program.name}: not built, what it needs is not here")
-            continue
-        for case, codes in program.cases:
-            if of_flavour(codes, options.flavour) == "-":
-                continue
-            expected = int(of_flavour(codes, options.flavour))
-            for threads in (1, 2) if program.threads else (1,):
-                label = program.name + (f" {case}" if case else "") + (" on two threads" if threads > 1 else "")
-                if program.binding != "c":
-                    label = f"{program.binding} {label}"
-                here = folder / label.replace(" ", "_")
-                here.mkdir()
-                start = time.monotonic()
-                wrong, ops, summary = conform(flavour, rows[program.binding], of_flavour(program.ranks, options.flavour), case, expected, threads, binary, here, None if options.without else library, program.hangs)
-                covered[program.binding] |= ops
-                print(f"{label}: {'DIFFERS' if wrong else 'equal'} ({summary}), {time.monotonic() - start:.1f} s", flush=True)
-                for line in wrong:
-                    print("  " + line.replace("\n", "\n  "), flush=True)
-                failed += bool(wrong)
+
+    def do(check):
+        start = time.monotonic()
+        here = folder / check.label.replace(" ", "_")
+        here.mkdir()
+        program = check.program
+        found = conform(flavour, rows[program.binding], of_flavour(program.ranks, options.flavour), check.case, check.expected, check.threads, check.binary, here,
+                        None if options.without else library, program.hangs)
+        return (*found, time.monotonic() - start)
+
+    checks = list(checks_of(chosen, options.flavour, binaries))
+    with concurrent.futures.ThreadPoolExecutor(flavour.jobs) as pool:
+        for check, (wrong, ops, summary, took_s) in zip(checks, pool.map(do, checks)):
+            covered[check.program.binding] |= ops
+            print(f"{check.label}: {'DIFFERS' if wrong else 'equal'} ({summary}), {took_s:.1f} s", flush=True)
+            for line in wrong:
+                print("  " + line.replace("\n", "\n  "), flush=True)
+            failed += bool(wrong)
     print(f"{len(chosen)} programs, {failed} runs differ, {time.monotonic() - began:.1f} s")
     for binding in bindings if not options.without else ():
         missing = rows[binding] - covered[binding]

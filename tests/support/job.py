@@ -3,6 +3,7 @@
 Paths come from the environment that CMake sets: DDL_BUILD (the build folder). Every test works in a folder of its own that is removed when it
 passes. A test calls check(condition, message); main() prints what failed and exits 1, or 77 to skip with a reason.
 """
+import concurrent.futures
 import os
 import shutil
 import signal
@@ -29,6 +30,8 @@ MPI_ENV = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
+# For jobs in which a rank fails: mpirun ends the others at once and not after a second or two. They get SIGKILL, where they may have got by with SIGTERM.
+QUICK = {"OMPI_MCA_odls_base_sigkill_timeout": "0"}
 DDL_VARIABLES = [name for name in os.environ if name.startswith("DDL_")]
 
 failures = []
@@ -100,6 +103,12 @@ def wait_until(condition, seconds=30.0):
             return True
         time.sleep(0.02)
     return False
+
+
+def three_at_once(function, items):
+    """Its results, in order: most of a small job is mpirun's and MPI_Init's coming and going."""
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        return list(pool.map(function, items))
 
 
 def processes_of(parent_pid):

@@ -112,15 +112,15 @@ def wrong_sums(_):
 
 
 def mistakes(_):
-    for options, words in ((["--algorithms", "rings"], "no such algorithm"), (["--algorithms", "openmpi:rings"], "Open MPI has "),
+    wrong = ((["--algorithms", "rings"], "no such algorithm"), (["--algorithms", "openmpi:rings"], "Open MPI has "),
                            (["--algorithms", "multi_ring:3x5"], "do not make 1 ranks"), (["--algorithms", "ring,"], "empty"),
                            (["--bytes", "6"], "multiple"), (["--bytes", "4X"], "number of bytes"), (["--bytes", "0"], "number of bytes"),
                            (["--bytes", "99999999G"], "number of bytes"), (["--segments", "-1"], "number of bytes"), (["--segments", "2G"], "number of bytes"),
-                           (["--rounds", "0"], "1 to 1000000"), (["--calls", "-1"], "1 to 1000000"), (["--seconds", "nan"], "more than 0"), (["--no-such"], "--no-such")):
-        done = job.run([ALLREDUCE, *options], check_rc=2)
+                           (["--rounds", "0"], "1 to 1000000"), (["--calls", "-1"], "1 to 1000000"), (["--seconds", "nan"], "more than 0"), (["--no-such"], "--no-such"))
+    for (options, words), done in zip(wrong, job.three_at_once(lambda mistake: job.run([ALLREDUCE, *mistake[0]], check_rc=2), wrong)):
         errors = [line for line in done.stderr.splitlines() if line.startswith("allreduce: error:")]
         job.check(len(errors) == 1 and words in errors[0] and not done.stdout, f"{options}: {done.stdout} {done.stderr}")
-    done = sweep(2, "--rounds", 0, check_rc=2)
+    done = sweep(2, "--rounds", 0, check_rc=2, **job.QUICK)
     job.check(done.stderr.count("allreduce: error:") == 1 and not done.stdout, f"said on two ranks: {done.stdout} {done.stderr}")
     full = job.run(["sh", "-c", f"{ALLREDUCE} --bytes 4 --rounds 1 --calls 3 --algorithms ring >/dev/full"], check_rc=1)
     job.check("stdout: cannot be written" in full.stderr, f"full disk: {full.stderr}")

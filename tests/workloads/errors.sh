@@ -1,5 +1,6 @@
 # Known truth: whatever is wrong is said once for the whole job, on stderr, and nothing reaches stdout. 2 usage, 1 other errors.
 . "$(dirname "$0")/common.sh"
+export OMPI_MCA_odls_base_sigkill_timeout=0  # mpirun ends the other ranks at once
 
 # refuse CODE WORDS RANKS OPTIONS...
 refuse() {

@@ -98,7 +98,7 @@ def refused(folder):
             (1, "huge: gradients of the ranks on this node take", ["--table", folder / "huge.csv"]),
             (2, "--stages 3: expected a divisor of the 2 rank(s)", ["--table", "resnet50", "--stages", 3]),
             (2, "--dims", ["--table", "resnet50", "--allreduce", "multi_ring", "--dims", "3x1"])):
-        done = job.mpirun(2, [NETWORK, *options], check_rc=code)
+        done = job.mpirun(2, [NETWORK, *options], check_rc=code, **job.QUICK)
         errors = [line for line in done.stderr.splitlines() if line.startswith("network: error:")]
         job.check(len(errors) == 1 and words in errors[0] and not done.stdout, f"{options}: {errors} {done.stdout[:200]}")
 

@@ -24,7 +24,8 @@ ENDINGS = [
 
 
 def every_ending(folder):
-    for way, who, ended, says in ENDINGS:
+    def one(ending):
+        way, who, ended, says = ending
         what = f"{way}{'' if who < 0 else who}"
         command = job.mpirun(2, [fault.ENDING, way, who, *(["/bin/echo", "I am echo now"] if way == "exec" else [])])
         traced, run, logs = fault.both(folder, what, command)
@@ -34,6 +35,8 @@ def every_ending(folder):
         job.check({r["rank"]: r["ended"] for r in db.execute("select rank, ended from v_rank")} == ended, f"{what}: ended otherwise than {ended}")
         fault.complete(what, db, logs, in_mid_call={0} if who == 1 else ())
         job.check(db.execute("select count(*) from region where kind <> 'inferred'").fetchone()[0] == 1, f"{what}: ranges of a child are in the record")
+
+    job.three_at_once(one, ENDINGS)
 
 
 def one_process(folder):

@@ -14,7 +14,6 @@ import job
 PROGRAMS = job.BUILD / "tests" / "programs"
 ENDING = PROGRAMS / "ending"
 EVERYTHING = {"DDL_BUDGET": "off"}  # these programs do little but communicate
-QUICK = {"OMPI_MCA_odls_base_sigkill_timeout": "0"}  # mpirun ends the other ranks at once
 
 
 def read_log(path):
@@ -60,8 +59,8 @@ def both(folder, name, command, **env):
     run = folder / f"{name}.ddl"
     for _ in range(4):  # mpirun loses messages of a dying job now and then ("Data unpack would read past end of buffer"), without us too
         shutil.rmtree(run, ignore_errors=True)
-        plain = job.run(command, CALL_LOG=folder / f"{name}.plain", **QUICK, **env)
-        traced = job.record(run, command, CALL_LOG=folder / f"{name}.log", **{**EVERYTHING, **QUICK, **env})
+        plain = job.run(command, CALL_LOG=folder / f"{name}.plain", **job.QUICK, **env)
+        traced = job.record(run, command, CALL_LOG=folder / f"{name}.log", **{**EVERYTHING, **job.QUICK, **env})
         if same_errors(without_names(plain.stderr), without_names(traced.stderr)):
             break
     same(name, plain, traced)
@@ -73,8 +72,8 @@ def preloaded(folder, name, command, **env):
     """The same with nothing but LD_PRELOAD. Not a line may be added to the job's error output, unless `says` is part of it."""
     run = folder / f"{name}.ddl"
     says = env.pop("says", None)
-    plain = job.run(command, CALL_LOG=folder / f"{name}.plain", **QUICK, **env)
-    traced = job.run(command, CALL_LOG=folder / f"{name}.log", LD_PRELOAD=job.LIBRARY, **{"DDL_OUT": run, **EVERYTHING, **QUICK, **env})
+    plain = job.run(command, CALL_LOG=folder / f"{name}.plain", **job.QUICK, **env)
+    traced = job.run(command, CALL_LOG=folder / f"{name}.log", LD_PRELOAD=job.LIBRARY, **{"DDL_OUT": run, **EVERYTHING, **job.QUICK, **env})
     same(name, plain, traced)
     ours = [line for line in traced.stderr.splitlines() if line.startswith("ddl: ")]
     job.check(ours == [] if says is None else len(ours) == 1 and says in ours[0], f"{name}: said {ours}, expected {says!r}")

@@ -54,7 +54,7 @@ def kill_all(pids):
 def kill_one(folder, attempt, rng):
     run, logs = folder / f"{attempt}.ddl", [folder / f"{attempt}.log.{rank}" for rank in range(2)]
     budget = {"DDL_BUDGET": "off"} if attempt % 2 == 0 else {}
-    process = job.start(job.mpirun(2, [PROGRAM]), LD_PRELOAD=job.LIBRARY, DDL_OUT=run, CALL_LOG=folder / f"{attempt}.log", **budget, **fault.QUICK)
+    process = job.start(job.mpirun(2, [PROGRAM]), LD_PRELOAD=job.LIBRARY, DDL_OUT=run, CALL_LOG=folder / f"{attempt}.log", **budget, **job.QUICK)
     try:
         if not job.check(job.wait_until(lambda: going(logs), 60), f"kill {attempt}: the job did not get going"):
             return 0

@@ -9,10 +9,12 @@ PROGRAM = fault.PROGRAMS / "surroundings"
 
 
 def every_surrounding(folder):
-    for what in ("nothing", "close_streams", "only_close_streams", "clearenv", "clearenv_later", "home", "chdir", "alarms", "alarm_stack", "ask"):
+    def one(what):
         traced, run, logs = fault.preloaded(folder, what, [PROGRAM, what])
         fault.reported(what, run, "nothing missing")
         fault.complete(what, job.store(run), logs)
+
+    job.three_at_once(one, ("nothing", "close_streams", "only_close_streams", "clearenv", "clearenv_later", "home", "chdir", "alarms", "alarm_stack", "ask"))
 
 
 def bad_place_and_odd_streams(folder):
