@@ -116,21 +116,27 @@ DDL_HOT uint64_t end_repeated_call(const OpenCall& call, uint64_t payload) {
   return end_repeated_call(call, entry_for(call, payload_bytes(payload)), payload_bytes(payload), RecordKind::kCall);
 }
 
-/// As begin_poll(), while all are timed, but for the one after which the account is settled. False: it is not such a one, and nothing was
-/// done. It ends with end_repeated_poll(), or with count_repeated_poll() and end_poll().
+/// As begin_poll(), but for a poll that is timed for others or after which the account is settled. False: it is not a repeated one, and
+/// nothing was done. It ends with end_repeated_poll(), or with count_repeated_poll() and end_poll().
 DDL_HOT bool begin_repeated_poll(Thread* thread, uint32_t op, const void* site, uint32_t comm, OpenPoll* poll, ProfileEntry** entry) {
   const CallSlot* slot = call_slot_of(thread, site, PayloadKey());
   if (__builtin_expect(!is_slot_of(slot, thread, caller_of(site, op), comm, PayloadKey()), 0)) return false;
-  if (__builtin_expect(thread->poll_mask != 0, 0) || __builtin_expect((thread->polls + 1) % kPollsPerSettlement == 0, 0)) return false;
+  const uint32_t mask = thread->poll_mask;
+  if (__builtin_expect(((thread->polls + 1) & (mask ? mask : kPollsPerSettlement - 1)) == 0, 0)) return false;
   set_call(thread, this_frame());
   *entry = slot->entry;
-  *poll = {thread, tsc_ticks(), true};
+  *poll = {thread, mask ? 0 : tsc_ticks(), true};
   return true;
 }
 /// Only after the library's own work: what is stored just before it is waited for where that has barriers.
 DDL_HOT void count_repeated_poll(const OpenPoll& poll) { ++poll.thread->polls; }
 /// As end_poll(), where nothing was found.
 DDL_HOT void end_repeated_poll(const OpenPoll& poll, ProfileEntry* entry) {
+  if (poll.start_ticks == 0) {
+    count_repeated_poll(poll);
+    ++entry->untimed_calls;
+    return set_call(poll.thread, 0);
+  }
   const uint64_t now = tsc_ticks();
   count_repeated_poll(poll);
   add_to_profile(entry, 0, now - poll.start_ticks);

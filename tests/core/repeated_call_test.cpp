@@ -153,34 +153,43 @@ TEST_F(RecorderTest, AWindowThatDecidesEventByEventIsAsked) {
 TEST_F(RecorderTest, ARepeatedPollLeavesWhatAPollLeaves) {
   if (!has_tsc()) GTEST_SKIP() << "the clock is not the TSC";
   constexpr uint32_t kPolls = 70000;  // one of them settles the account, and takes the long way
-  record([] {
-    end_poll(begin_poll(), kOp, kSiteA, kNoComm, -1, false);
-    allow_short_way(true);
-    uint32_t taken = 0;
-    for (uint32_t i = 1; i < kPolls; ++i) {
-      const bool found = i % 100 == 0;
-      OpenPoll poll;
-      ProfileEntry* entry;
-      if (!begin_repeated_poll(this_thread(), kOp, kSiteA, kNoComm, &poll, &entry)) {
-        end_poll(begin_poll(), kOp, kSiteA, kNoComm, -1, found);
-        continue;
+  options_.budget = 0;
+  for (const uint32_t mask : {0u, 7u}) {  // all timed; every eighth, which takes the long way, too
+    record([mask] {
+      end_poll(begin_poll(), kOp, kSiteA, kNoComm, -1, false);
+      this_thread()->poll_mask = mask;
+      allow_short_way(true);
+      for (uint32_t number = 2; number <= kPolls; ++number) {
+        const bool found = number % 100 == 0;
+        OpenPoll poll;
+        ProfileEntry* entry;
+        const bool taken = begin_repeated_poll(this_thread(), kOp, kSiteA, kNoComm, &poll, &entry);
+        MUST(taken == (mask ? (number & mask) != 0 : number % kPollsPerSettlement != 0));
+        if (!taken) {
+          end_poll(begin_poll(), kOp, kSiteA, kNoComm, -1, found);
+          continue;
+        }
+        MUST(is_in_call(this_thread()));
+        if (found) {
+          count_repeated_poll(poll);
+          end_poll(poll, kOp, kSiteA, kNoComm, -1, true);
+        } else {
+          end_repeated_poll(poll, entry);
+        }
+        MUST(!is_in_call(this_thread()));
       }
-      ++taken;
-      MUST(is_in_call(this_thread()));
-      if (found) {
-        count_repeated_poll(poll);
-        end_poll(poll, kOp, kSiteA, kNoComm, -1, true);
-      } else {
-        end_repeated_poll(poll, entry);
+      MUST(this_thread()->polls == kPolls);
+    });
+    const SpoolReader reader = spool();
+    EXPECT_EQ(profiled_calls(reader, kOp), kPolls);
+    EXPECT_EQ(records(reader).size(), kPolls / 100);
+    for (const ProfileEntry& e : profile(reader)) {
+      if (e.op == kOp) {
+        EXPECT_EQ(timed_calls(e), mask ? 1 + kPolls / 8 : kPolls);
       }
-      MUST(!is_in_call(this_thread()));
     }
-    MUST(taken == kPolls - 2);
-    MUST(this_thread()->polls == kPolls);
-  });
-  const SpoolReader reader = spool();
-  EXPECT_EQ(profiled_calls(reader, kOp), kPolls);
-  EXPECT_EQ(records(reader).size(), (kPolls - 1) / 100);
+    fs::remove_all(directory_);
+  }
 }
 
 TEST_F(RecorderTest, WithoutTheTscEveryCallTakesTheLongWay) {
