@@ -1,8 +1,6 @@
 // The recording of a test's own process: made where DDL_OUT points, read back after MPI_Finalize, gone with the object.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <stdexcept>

@@ -30,7 +30,7 @@ MPI_ENV = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
-# For jobs in which a rank fails: mpirun ends the others at once and not after a second or two. They get SIGKILL, where they may have got by with SIGTERM.
+# For jobs in which a rank fails: mpirun sends the others SIGKILL right behind SIGTERM, and not a second or two later.
 QUICK = {"OMPI_MCA_odls_base_sigkill_timeout": "0"}
 DDL_VARIABLES = [name for name in os.environ if name.startswith("DDL_")]
 
