@@ -91,9 +91,9 @@ size_t CommunicatorInfo::index_of(int64_t rank, int64_t peer) const {
   const auto at = static_cast<size_t>(peer);
   if (kind != "inter") return at;
   const auto own = comm_rank.find(rank);
-  const bool in_first =
-      own != comm_rank.end() && static_cast<size_t>(own->second) < first_group && ranks[static_cast<size_t>(own->second)] == rank;
-  if (in_first) return first_group + at;
+  if (own == comm_rank.end()) return ranks.size();
+  const auto in_group = static_cast<size_t>(own->second);
+  if (in_group < first_group && ranks[in_group] == rank) return first_group + at;
   return at < first_group ? at : ranks.size();
 }
 

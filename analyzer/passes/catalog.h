@@ -47,7 +47,7 @@ struct CommunicatorInfo {
   size_t first_group = 0;                          ///< members of an intercommunicator's first group; of others: all
   std::unordered_map<int64_t, int64_t> comm_rank;  ///< world rank -> comm rank, of an intercommunicator in its group
 
-  /// Where in `ranks` the member is that `rank`, of the world, calls `peer`; may lie past the end.
+  /// Where in `ranks` the member is that `rank`, of the world, calls `peer`; past the end where that is not known.
   size_t index_of(int64_t rank, int64_t peer) const;
 };
 

@@ -278,6 +278,7 @@ TEST(Messages, PeersOnAnIntercommunicatorAreRanksOfTheOtherGroup) {
   EXPECT_EQ(unmatched(run), 1);
   EXPECT_EQ(run.integer("SELECT late_sender_wait_ns FROM v_message WHERE source = 2 AND destination = 1"), 20);
   EXPECT_EQ(run.integer("SELECT late_sender_wait_ns FROM v_message WHERE source = 3 AND destination = 0"), 5);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_message WHERE source = 2 AND destination = 4 AND send IS NULL"), 1);
 }
 
 TEST(Messages, AnUnfinishedReceiveTakesItsTurn) {

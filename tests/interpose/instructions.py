@@ -3,8 +3,9 @@
 
     instructions.py LIBDDL HOT_CALLS
 
-Instructions repeat where seconds do not. A limit is what was measured when it was set, and about 5 %; who needs more raises it here and says
-why in the commit.
+Instructions repeat where seconds do not, but for what the clock decides: durations that are not the usual ones under valgrind take up to 15 more. So what is over
+its limit is counted again, up to three times, and the least counts. A limit is what was measured when it was set, and about 5 %; who needs more raises it
+here and says why in the commit.
 """
 import os
 import pathlib
@@ -15,11 +16,12 @@ import sys
 import tempfile
 
 CALLS = 1000
+RUNS = 3
 
 # Instructions per run of a kind (those of three names: three calls), in libddl.so alone.
 LIMITS = {
-    "recorded": {"allreduce": 146, "barrier": 121, "test_null": 124, "test_active": 131, "isend_irecv_waitall": 552, "isend_recv_wait": 480},
-    "profiled": {"allreduce": 150, "barrier": 126, "test_null": 124, "test_active": 131, "isend_irecv_waitall": 572, "isend_recv_wait": 496},
+    "recorded": {"allreduce": 137, "barrier": 120, "test_null": 124, "test_active": 121, "isend_irecv_waitall": 546, "isend_recv_wait": 476},
+    "profiled": {"allreduce": 144, "barrier": 122, "test_null": 124, "test_active": 121, "isend_irecv_waitall": 565, "isend_recv_wait": 491},
     "disabled": {"allreduce": 35, "barrier": 29, "test_null": 35, "test_active": 35, "isend_irecv_waitall": 106, "isend_recv_wait": 106},
 }
 SETTINGS = {
@@ -67,8 +69,13 @@ def main():
         return 77
     too_many = 0
     for mode, limits in LIMITS.items():
-        with tempfile.TemporaryDirectory(prefix="ddl-instructions-") as folder:
-            counts = measure(library, program, SETTINGS[mode], pathlib.Path(folder))
+        counts = {}
+        for _ in range(RUNS):
+            with tempfile.TemporaryDirectory(prefix="ddl-instructions-") as folder:
+                run = measure(library, program, SETTINGS[mode], pathlib.Path(folder))
+            counts = {kind: min(count, counts.get(kind, count)) for kind, count in run.items()}
+            if all(counts[kind] <= limit for kind, limit in limits.items()):
+                break
         for kind, limit in limits.items():
             count = counts[kind]  # a kind that callgrind did not report is an error, not a pass
             verdict = "ok" if 0 < count <= limit else "TOO MANY" if count > limit else "NOTHING COUNTED"
