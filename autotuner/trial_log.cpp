@@ -1,7 +1,6 @@
 #include "autotuner/trial_log.h"
 
 #include <SQLiteCpp/Exception.h>
-#include <SQLiteCpp/Transaction.h>
 #include <fmt/format.h>
 
 #include "analyzer/query.h"
@@ -9,6 +8,8 @@
 
 namespace ddl::tune {
 namespace {
+
+constexpr int kLockedMs = 60'000;  ///< how long somebody's reading may keep us from writing
 
 constexpr const char* kSchema = R"(
 CREATE TABLE IF NOT EXISTS question (  -- what is being tuned; trials of another question do not count
@@ -37,7 +38,7 @@ CREATE TABLE IF NOT EXISTS sweep (  -- of the algorithms of a collective
 
 SQLite::Database open(const std::filesystem::path& file) {
   try {
-    SQLite::Database db(file.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+    SQLite::Database db(file.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE, kLockedMs);
     db.exec(kSchema);
     return db;
   } catch (const SQLite::Exception& error) {
@@ -47,7 +48,7 @@ SQLite::Database open(const std::filesystem::path& file) {
 
 }  // namespace
 
-TrialLog::TrialLog(const std::filesystem::path& file, const std::map<std::string, std::string>& question) : db_(open(file)) {
+TrialLog::TrialLog(const std::filesystem::path& file, const std::map<std::string, std::string>& question) : file_(file), db_(open(file)) {
   std::map<std::string, std::string> before;
   for (Query row(db_, "SELECT key, value FROM question"); row.next();) before[row.text(0)] = row.text(1);
   for (const auto& [key, value] : question) {
@@ -56,10 +57,9 @@ TrialLog::TrialLog(const std::filesystem::path& file, const std::map<std::string
         fmt::format("{} has the trials of another tuning: its {} was {}", file.string(), key, before[key].empty() ? "empty" : before[key]),
         "tune into another directory (-o), or remove that file", ExitCode::kUsage);
   }
-  SQLite::Transaction transaction(db_);
-  Query insert(db_, "INSERT OR REPLACE INTO question VALUES (?1, ?2)");
-  for (const auto& [key, value] : question) insert.run(key, value);
-  transaction.commit();
+  write("BEGIN");
+  for (const auto& [key, value] : question) write("INSERT OR REPLACE INTO question VALUES (?1, ?2)", key, value);
+  write("COMMIT");
   Query row(
       db_,
       "SELECT round, stage, point, cost, why, step_s, samples, noise_scale, wait_s, transfer_s, wall_s, run FROM trial ORDER BY number");
@@ -68,21 +68,29 @@ TrialLog::TrialLog(const std::filesystem::path& file, const std::map<std::string
                         row.maybe_real(6), row.maybe_real(7), row.maybe_real(8), row.maybe_real(9), row.real(10), row.text(11)});
 }
 
+template <typename... Values>
+void TrialLog::write(const char* sql, const Values&... values) {
+  try {
+    Query(db_, sql).run(values...);
+  } catch (const Error&) {
+    throw CannotWrite(fmt::format("cannot write {}: {}", file_.string(), db_.getErrorMsg()),
+                      "once that is mended the same command goes on where this one ended");
+  }
+}
+
 std::optional<LoggedTrial> TrialLog::replay(size_t round, Stage stage, const std::string& point) {
   if (replayed_ == earlier_.size()) return std::nullopt;
   const LoggedTrial& next = earlier_[replayed_];
   if (next.round == round && next.stage == name_of(stage) && next.point == point) return earlier_[replayed_++];
-  Query(db_, "DELETE FROM trial WHERE number > ?1").run(static_cast<int64_t>(replayed_));
+  write("DELETE FROM trial WHERE number > ?1", static_cast<int64_t>(replayed_));
   earlier_.resize(replayed_);
   return std::nullopt;
 }
 
 void TrialLog::add(const LoggedTrial& trial) {
-  Query insert(
-      db_,
-      "INSERT INTO trial VALUES ((SELECT coalesce(max(number), 0) + 1 FROM trial), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)");
-  insert.run(static_cast<int64_t>(trial.round), trial.stage, trial.point, trial.cost, trial.why, trial.step_s, trial.samples,
-             trial.noise_scale, trial.wait_s, trial.transfer_s, trial.wall_s, trial.run);
+  write("INSERT INTO trial VALUES ((SELECT coalesce(max(number), 0) + 1 FROM trial), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        static_cast<int64_t>(trial.round), trial.stage, trial.point, trial.cost, trial.why, trial.step_s, trial.samples, trial.noise_scale,
+        trial.wait_s, trial.transfer_s, trial.wall_s, trial.run);
 }
 
 std::optional<std::string> TrialLog::sweep() {
@@ -90,6 +98,6 @@ std::optional<std::string> TrialLog::sweep() {
   return row.next() ? std::optional(row.text(0)) : std::nullopt;
 }
 
-void TrialLog::keep_sweep(const std::string& text) { Query(db_, "INSERT INTO sweep VALUES (?1)").run(text); }
+void TrialLog::keep_sweep(const std::string& text) { write("INSERT INTO sweep VALUES (?1)", text); }
 
 }  // namespace ddl::tune

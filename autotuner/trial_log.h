@@ -1,5 +1,5 @@
 // tune.sqlite: every trial of a tuning, as it ends. A search that is started again with the same question reads its answers from here
-// first, so that a kill loses one trial; and the report is made of it.
+// first, so that a kill loses one trial; and the report is made of it. Anybody may read the file meanwhile.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -37,6 +37,7 @@ class TrialLog {
   /// The next trial of an earlier run of this search; nothing: there is none, or what comes next is another. Once it is another, the rest
   /// of the earlier run is forgotten.
   std::optional<LoggedTrial> replay(size_t round, Stage stage, const std::string& point);
+  /// This and keep_sweep() throw CannotWrite.
   void add(const LoggedTrial& trial);
 
   /// What the sweep of this tuning printed; a file of it might be that of another one.
@@ -46,6 +47,10 @@ class TrialLog {
   size_t resumed() const { return replayed_; }  ///< trials read back
 
  private:
+  template <typename... Values>
+  void write(const char* sql, const Values&... values);
+
+  std::filesystem::path file_;
   SQLite::Database db_;
   std::vector<LoggedTrial> earlier_;
   size_t replayed_ = 0;

@@ -1,10 +1,13 @@
 // Tunables: how they are named, how their values get into a job; the sweep's rows and the rules that follow; what a trial is worth.
 #include "autotuner/tunables.h"
 
+#include <SQLiteCpp/Database.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 #include "autotuner/goal.h"
 #include "autotuner/sweep.h"
@@ -181,6 +184,25 @@ TEST(TrialLog, ReplaysTheSameSearchAndForgetsTheRestOfAnother) {
   TrialLog log(file, question);
   EXPECT_TRUE(log.replay(0, Stage::kCalibrate, "a=1") && log.replay(1, Stage::kExplore, "a=2") && log.replay(1, Stage::kExplore, "a=4"));
   EXPECT_THROW(TrialLog(file, {{"command", "y"}}), Error);
+  std::filesystem::remove(file);
+}
+
+TEST(TrialLog, IsWrittenWhileOthersRead) {
+  const std::filesystem::path file = std::filesystem::path(::testing::TempDir()) / "trial_log_read.sqlite";
+  std::filesystem::remove(file);
+  TrialLog log(file, {{"command", "x"}});
+  log.add({.stage = "calibrate", .point = "a=1", .cost = 1});
+  SQLite::Database reader(file.string(), SQLite::OPEN_READWRITE);
+  reader.exec("BEGIN; SELECT count(*) FROM trial");
+  std::thread ends([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    reader.exec("COMMIT");
+  });
+  EXPECT_NO_THROW(log.add({.stage = "calibrate", .point = "a=2", .cost = 1}));
+  ends.join();
+  EXPECT_EQ(reader.execAndGet("SELECT count(*) FROM trial").getInt(), 2);
+  reader.exec("DROP TABLE trial");
+  EXPECT_THROW(log.add({.stage = "calibrate", .point = "a=3", .cost = 1}), CannotWrite);
   std::filesystem::remove(file);
 }
 

@@ -48,14 +48,14 @@ def choices(directory):
 
 def killed(folder, command, ready):
     """SIGKILL to all of it once `ready()`."""
-    process = subprocess.Popen([DDL, "tune", *map(str, command)], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=job.environment(),
-                               start_new_session=True)
+    with (folder / "killed.log").open("w") as log:
+        process = subprocess.Popen([DDL, "tune", *map(str, command)], cwd=folder, stdout=log, stderr=log, env=job.environment(), start_new_session=True)
     deadline = time.time() + 90
     came_so_far = False  # what is waited for may be over a moment later
-    while not came_so_far and time.time() < deadline:
+    while not came_so_far and process.poll() is None and time.time() < deadline:
         time.sleep(0.02)
         came_so_far = ready()
-    assert came_so_far, "it did not come so far"
+    assert came_so_far, f"it did not come so far (exit code {process.poll()}):\n" + (folder / "killed.log").read_text()
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     # mpirun's daemons are in groups of their own, and end when it is gone.

@@ -44,23 +44,14 @@ program lifecycle
   call MPI_Pcontrol(0)
   call say('MPI_Pcontrol', [0])
 
-  ! All have written what they saw when one ends.
-  if (what == 'abort') then
+  ! One ends when all have written what they saw and called: the launcher kills the other at once, wherever it is then.
+  if (what == 'abort' .or. what == 'stop') then
+    call write_calls('MPI_Barrier')
     call MPI_Barrier(MPI_COMM_WORLD, ierr)
+    if (rank == 1 .and. what == 'stop') stop 5
     if (rank == 1) then
-      call write_calls('MPI_Abort')
       call MPI_Abort(MPI_COMM_WORLD, 7, ierr)
     end if
-    call write_calls('MPI_Recv')
-    call MPI_Recv(sum, 1, MPI_INTEGER, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE, ierr)
-    call say('MPI_Recv returned', [1])
-  else if (what == 'stop') then
-    call MPI_Barrier(MPI_COMM_WORLD, ierr)
-    if (rank == 1) then
-      call write_calls('')
-      stop 5
-    end if
-    call write_calls('MPI_Recv')
     call MPI_Recv(sum, 1, MPI_INTEGER, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE, ierr)
     call say('MPI_Recv returned', [1])
   end if

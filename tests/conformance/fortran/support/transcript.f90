@@ -107,13 +107,13 @@ contains
     !$omp end critical (counting)
   end subroutine
 
-  ! When nothing but `last` (MPI_Finalize, as a rule) remains to be called, which is counted too; '': nothing remains.
+  ! When nothing but `last` (MPI_Finalize, as a rule) remains to be called and to return, which is counted too.
   subroutine write_calls(last)
     character(*), intent(in), optional :: last
     integer :: file, i
     if (.not. present(last)) then
       call count_call('MPI_Finalize')
-    else if (last /= '') then
+    else
       call count_call(last)
     end if
     open (newunit=file, file=trim(stem) // '.calls', status='replace', action='write')
