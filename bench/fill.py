@@ -102,6 +102,15 @@ def ranges(result):
     return machine(result) + "\n\n" + table(["pair", "variant", "ours, quiet", "ours, median", "empty", "two clocks", "x quiet", "x median (95 % interval)"], rows)
 
 
+def peer(result):
+    variants = ["floor_rdtsc", "floor_clock", "recorded", "profiled", "eztrace"]
+    rows = []
+    for kind, kinds in result["peer"].items():
+        added = [kinds[v]["median" if kind.endswith("_cold") else "quiet"] for v in variants]
+        rows.append([CALLS[kind]] + [f"{ns:.1f}" for ns in added] + [f"1 / {added[4] / added[2]:.1f}"])
+    return machine(result) + "\n\n" + table(["call"] + variants + ["recorded / eztrace"], rows)
+
+
 def machine(result):
     m = result["machine"]
     return (f"{m['processor']}, {m['cores']} cores, Linux {m['kernel']}, {m['mpi'].replace('mpirun ', '')}; {m['date']}, commit {m['commit']}, {result['rounds']} rounds;"
@@ -116,7 +125,8 @@ def main():
     makers = {"machine": lambda: machine(result), "ratios": lambda: ratios_table(result["calls"]), "calls": lambda: calls_table(result["calls"], "quiet"),
               "calls_mean": lambda: calls_table(result["calls"], "mean"), "cold": lambda: calls_table(result["cold"], "median"),
               "ranks": lambda: calls_table(result["ranks"], "quiet"), "job": lambda: job(result["job"]), "many": lambda: many(result["many"]),
-              "analysis": lambda: analysis(result["analysis"]), "analysis_machine": lambda: machine(result), "spawn": lambda: spawn(result["spawn"]), "ranges": lambda: ranges(result)}
+              "analysis": lambda: analysis(result["analysis"]), "analysis_machine": lambda: machine(result), "spawn": lambda: spawn(result["spawn"]), "ranges": lambda: ranges(result),
+              "peer": lambda: peer(result)}
     # A result of only some parts fills those and leaves the others as they are.
     measured = {"ratios": "calls", "calls_mean": "calls", "analysis_machine": "analysis"}
     whole = set(result) >= {"calls", "cold", "ranks", "job", "many", "analysis", "spawn"}

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Measures what recording costs, and prints it as tables.
 
-    run.py [--build DIR] [--rounds N] [--json FILE] [calls] [cold] [ranks] [job] [many] [analysis] [spawn] [ranges]     default: all
+    run.py [--build DIR] [--rounds N] [--json FILE] [calls] [cold] [ranks] [job] [many] [analysis] [spawn] [ranges] [peer]     default: all but peer
 
 Everything that is compared runs in turns, in random order, round after round, so that the machine's other load falls on all alike. Costs are
 differences to the same call without a tool, timed in the same process (bench/calls.c), because two processes do not get the same clock of the
 processor; the median of all rounds is printed. "Quiet" compares the least block of each: what a call costs when nothing else happens. Times of
 one rank are processor time, of two ranks wall time.
+
+peer: the same calls under EZTrace, a tracer that Debian has (apt install eztrace, or its packages unpacked: --eztrace FOLDER).
 """
 import argparse
 import json
@@ -28,16 +30,16 @@ MPI_ENV = dict(line.split("=", 1) for line in re.findall(r"\bO[A-Z]+_\w+=\S+", (
 GIB = 1 << 30
 STEPS_NEVER = "4000000000"
 
-# variant -> what is preloaded, settings
+# variant -> what is preloaded (of lib/), settings
 VARIANTS = {
-    "none": (None, {}),
-    "floor_rdtsc": ("libfloor_rdtsc.so", {}),
-    "floor_clock": ("libfloor_clock.so", {}),
-    "recorded": ("libddl.so", {"DDL_BUDGET": "off", "DDL_CAP": 4 * GIB}),
-    "profiled": ("libddl.so", {"DDL_BUDGET": "off", "DDL_STEPS": STEPS_NEVER}),
-    "default": ("libddl.so", {}),
-    "monotonic": ("libddl.so", {"DDL_BUDGET": "off", "DDL_CAP": 4 * GIB, "DDL_CLOCK": "monotonic"}),
-    "disabled": ("libddl.so", {"DDL_DISABLE": "1"}),
+    "none": ([], {}),
+    "floor_rdtsc": (["libfloor_rdtsc.so"], {}),
+    "floor_clock": (["libfloor_clock.so"], {}),
+    "recorded": (["libddl.so"], {"DDL_BUDGET": "off", "DDL_CAP": 4 * GIB}),
+    "profiled": (["libddl.so"], {"DDL_BUDGET": "off", "DDL_STEPS": STEPS_NEVER}),
+    "default": (["libddl.so"], {}),
+    "monotonic": (["libddl.so"], {"DDL_BUDGET": "off", "DDL_CAP": 4 * GIB, "DDL_CLOCK": "monotonic"}),
+    "disabled": (["libddl.so"], {"DDL_DISABLE": "1"}),
 }
 HOT = ["allreduce_self", "barrier_self", "isend_irecv_waitall", "test_null", "test_active"]
 COLD = ["allreduce_self_cold", "isend_irecv_waitall_cold"]
@@ -49,19 +51,20 @@ class Bench:
     def __init__(self, build, rounds, folder):
         self.build, self.rounds, self.folder = build, rounds, folder
         self.number = 0
+        self.variants = dict(VARIANTS)
 
     def run(self, command, variant, **extra):
         """Standard output of `command` under a variant; whatever it recorded is in self.run_dir."""
-        library, settings = VARIANTS[variant]
+        libraries, settings = self.variants[variant]
         environment = {k: v for k, v in os.environ.items() if not k.startswith("DDL_") and k != "LD_PRELOAD"}
         environment.update(MPI_ENV)
         self.number += 1
         self.run_dir = self.folder / f"{self.number}.ddl"
-        environment["DDL_OUT"] = str(self.run_dir)
+        environment["DDL_OUT"] = environment["EZTRACE_TRACE_DIR"] = str(self.run_dir)
         environment.update({k: str(v) for k, v in {**settings, **extra}.items()})
         command = [str(c) for c in command]
-        if library:
-            preload = f"LD_PRELOAD={self.build}/lib/{library}"
+        if libraries:
+            preload = "LD_PRELOAD=" + ":".join(str(self.build / "lib" / library) for library in libraries)
             if command[0] == "mpirun":  # the ranks only, not the launcher
                 command[3:3] = ["env", preload]
             else:
@@ -99,12 +102,13 @@ def added(samples, column):
     return statistics.median(s[at] - s[at + 3] for s in samples)
 
 
-def bench_calls(bench, kinds, variants, ranks=1, arguments=()):
+def bench_calls(bench, kinds, variants, ranks=None, arguments=()):
+    """`ranks`: None: without mpirun."""
     samples = {kind: {v: [] for v in variants} for kind in kinds}
     for kind in kinds:
         for variant in in_turns(variants, bench.rounds):
             command = [bench.program("bench_calls"), kind, *arguments]
-            if ranks > 1:
+            if ranks:
                 command = ["mpirun", "-np", str(ranks), *command]
             samples[kind][variant].append(tuple(float(x) for x in bench.run(command, variant).split()))
             bench.forget()
@@ -134,6 +138,23 @@ def print_calls(result, title):
             if variant == "none":
                 ratios = ["", ""]
             print(f"{kind:26} {variant:12} {row['quiet']:8.1f} {row['median']:8.1f} {row['mean']:8.1f}   {ratios[0]:>20} {ratios[1]:>20}")
+
+
+# ------------------------------------------------------------------------------------------------ a peer
+
+
+def add_eztrace(bench, folder):
+    """`folder`: of its libraries."""
+    libraries = [folder / "libeztrace-lib.so", folder / "libeztrace-openmpi.so"]
+    if missing := [str(library) for library in libraries if not library.exists()]:
+        sys.exit(f"EZTrace is not there: {missing[0]} (apt install eztrace, or --eztrace FOLDER)")
+    bench.variants["eztrace"] = (libraries, {"EZTRACE_TRACE": "openmpi", "EZTRACE_LIBRARY_PATH": folder, "LD_LIBRARY_PATH": folder})
+
+
+def bench_peer(bench):
+    """Under mpirun: EZTrace breaks the daemon that MPI starts for a rank without."""
+    variants = ["none", "floor_rdtsc", "floor_clock", "recorded", "profiled", "eztrace"]
+    return bench_calls(bench, HOT + COLD, variants, ranks=1, arguments=["200", "1000"])
 
 
 # ------------------------------------------------------------------------------------------------ a whole job
@@ -347,7 +368,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--folder", type=pathlib.Path, help="where the runs are recorded to (default: a new folder in the temporary directory)")
     parser.add_argument("--json", type=pathlib.Path, help="write what was measured to this file as well")
-    parser.add_argument("what", nargs="*", choices=[[], "calls", "cold", "ranks", "job", "many", "analysis", "spawn", "ranges"])
+    parser.add_argument("--eztrace", type=pathlib.Path, metavar="FOLDER", default=pathlib.Path(f"/usr/lib/{platform.machine()}-linux-gnu"),
+                        help="where EZTrace's libraries are (peer)")
+    parser.add_argument("what", nargs="*", choices=[[], "calls", "cold", "ranks", "job", "many", "analysis", "spawn", "ranges", "peer"])
     options = parser.parse_args()
     what = options.what or ["calls", "cold", "ranks", "job", "many", "analysis", "spawn", "ranges"]
     variants = list(VARIANTS)
@@ -355,6 +378,8 @@ def main():
     print("  ".join(f"{k}: {v}" for k, v in result["machine"].items()))
     with tempfile.TemporaryDirectory(prefix="ddl-bench-", dir=options.folder) as folder:
         bench = Bench(options.build.resolve(), options.rounds, pathlib.Path(folder))
+        if "peer" in what:
+            add_eztrace(bench, options.eztrace.resolve())
         if "calls" in what:
             result["calls"] = bench_calls(bench, HOT, variants, arguments=["300", "1000"])
             print_calls(result["calls"], "hot")
@@ -379,6 +404,9 @@ def main():
         if "ranges" in what:
             result["ranges"] = bench_ranges(bench)
             print_ranges(result["ranges"])
+        if "peer" in what:
+            result["peer"] = bench_peer(bench)
+            print_calls(result["peer"], "beside EZTrace (cold: 8 MB touched between calls; compare medians)")
     if options.json:
         options.json.write_text(json.dumps(result, indent=1) + "\n")
     return 0
