@@ -42,9 +42,11 @@ Counts count(SQLite::Database& db) {
 // After the job: whatever goes wrong here is said, but the job's exit code stands.
 void finish(const fs::path& directory, const JobFile& job, const Ended& ended) {
   const std::string shown = shown_path(directory);
-  std::error_code ignored;
-  if (!fs::exists(directory, ignored)) {
-    print_note(fmt::format("{} was removed while the job ran: nothing is left of its record", shown));
+  std::error_code unreadable;
+  if (!fs::exists(directory, unreadable)) {
+    print_note(unreadable
+                   ? fmt::format("{} cannot be read any more ({}): its record is what had reached the disk", shown, unreadable.message())
+                   : fmt::format("{} was removed while the job ran: nothing is left of its record", shown));
     return;
   }
   try {

@@ -60,7 +60,8 @@ struct ClockPair {
   X(kLossDeviceUnread, "gpu_unread", "buffers of GPU activities that could not be read to their end")                          \
   X(kLossCounters, "counters", "ranges of threads on which counters could not be read: not in their sums")                     \
   X(kLossForward, "forward_layers", "backward operators whose layer could not be told: two threads went forward, or far back") \
-  X(kLossNcclEvents, "nccl_events", "events of NCCL's profiler that belong to no call that was seen")
+  X(kLossNcclEvents, "nccl_events", "events of NCCL's profiler that belong to no call that was seen")                          \
+  X(kLossPages, "pages", "pages of the spool that their file system took away: what was written there is missing")
 
 enum LossKind : uint32_t {
 #define DDL_LOSS_ENUM(id, name, note) id,
@@ -477,6 +478,7 @@ enum class OpClass : uint32_t {
   kFile = 17,            ///< MPI-IO that a rank does on its own
   kFileCollective = 18,  ///< MPI-IO that all ranks of the file do together
   kDeviceMessage = 19,   ///< ncclSend, ncclRecv: enqueued, and done by the device with others in one kernel
+  kUnknown = 20,         ///< never written: the reader's, where a damaged spool does not say
 };
 
 struct OperationMeta {

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/lost_pages.h"
 #include "core/recorder_internal.h"
 
 namespace ddl {
@@ -190,6 +191,7 @@ void read_clocks() {
 
 void write_clock() {
   if (!g_process.active) return;
+  __atomic_store_n(&internal::g_file.header()->loss[kLossPages], lost_pages(), __ATOMIC_RELAXED);
   read_clocks();
   internal::publish_live();
 }

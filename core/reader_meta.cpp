@@ -89,7 +89,7 @@ bool decode(MetaKind kind, Payload payload, MetaVisitor& visitor) {
     case MetaKind::kOperation: {
       OperationMeta meta;
       if (!payload.take(meta) || !payload.take(text, meta.name_length) || meta.op < kFirstCallOp || meta.op > 0xfff) return false;
-      if (meta.op_class > static_cast<uint32_t>(OpClass::kDeviceMessage)) meta.op_class = static_cast<uint32_t>(OpClass::kOther);
+      if (meta.op_class > static_cast<uint32_t>(OpClass::kUnknown)) meta.op_class = static_cast<uint32_t>(OpClass::kUnknown);
       visitor.on_operation(meta, text);
       return true;
     }

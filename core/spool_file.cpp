@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/lost_pages.h"
 
 namespace ddl {
 
@@ -63,6 +64,7 @@ void* map(int fd, uint64_t offset, uint64_t bytes) {
   if (address == MAP_FAILED) return nullptr;
   madvise(address, bytes, MADV_DONTFORK);
   madvise(address, bytes, MADV_DONTDUMP);  // a core file of the job shows the job
+  guard_pages(address, bytes);
   return address;
 }
 
@@ -135,6 +137,7 @@ int SpoolFile::make_file(const char* directory, const char* host, uint64_t start
 bool SpoolFile::create(const char* directory, ClockKind clock) {
   const KeepErrno keep;
   if (!make_directory(directory)) return false;
+  guard_against_lost_pages();
   char host[sizeof(FileHeader::host)] = {};
   gethostname(host, sizeof host - 1);
   for (char* c = host; *c; ++c) {
@@ -233,7 +236,9 @@ ChunkHeader* SpoolFile::add_chunk(ChunkKind kind, uint32_t bytes, uint32_t threa
 
 void SpoolFile::unmap(ChunkHeader* chunk) {
   const KeepErrno keep;
-  munmap(chunk, chunk->bytes);
+  const uint32_t bytes = chunk->bytes;  // 0 where this page was lost: then it stays
+  unguard_pages(chunk);
+  munmap(chunk, bytes);
 }
 
 }  // namespace ddl

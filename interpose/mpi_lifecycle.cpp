@@ -4,6 +4,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "core/lost_pages.h"
 #include "interpose/clock_sync.h"
 #include "interpose/payload.h"
 #include "interpose/requests.h"
@@ -84,6 +85,7 @@ void enter_world(const void* caller) {
     return;
   }
   g_mpi.p.Query_thread(&level);
+  guard_against_lost_pages();  // Open MPI takes SIGBUS, to print where it came from
   enter_running(level);
   add_predefined_communicators();
 }

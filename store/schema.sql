@@ -85,7 +85,7 @@ CREATE TABLE loss (
 CREATE TABLE op (
   id INTEGER PRIMARY KEY,    -- 1, 2, ...
   name TEXT NOT NULL UNIQUE, -- MPI_Allreduce, ...
-  class TEXT NOT NULL,       -- other, lifecycle, all_to_all, barrier, root_to_all, all_to_root, scan, neighbor, communicator, send, receive, send_receive, probe, completion, request_start, one_sided, rma_sync, file, file_collective, device_message
+  class TEXT NOT NULL,       -- other, lifecycle, all_to_all, barrier, root_to_all, all_to_root, scan, neighbor, communicator, send, receive, send_receive, probe, completion, request_start, one_sided, rma_sync, file, file_collective, device_message, unknown (a damaged spool does not say)
   nonblocking INTEGER NOT NULL  -- 1: posts a request, or work for a device
 );
 

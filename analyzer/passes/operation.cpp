@@ -32,6 +32,7 @@ constexpr ClassName kClassNames[] = {
     {"file", OpClass::kFile},
     {"file_collective", OpClass::kFileCollective},
     {"device_message", OpClass::kDeviceMessage},
+    {"unknown", OpClass::kUnknown},
 };
 
 struct Family {

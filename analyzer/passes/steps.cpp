@@ -154,10 +154,20 @@ class StepPass {
       if (a.unsplit) a.why = why_from(row.text(13));
       a.sigma_ns = row.real(15);
     }
+    if (!a.request && !a.collective && may_have_waited(row)) {
+      a.unsplit = true;
+      a.why = Why::kPartialRanks;
+    }
     a.bytes = row.integer(9);
     if (staged_ && a.wait_ns)
       a.bubble = a.collective ? pipelines_.spans(row.integer(10)) : messages_ && pipelines_.same(row.integer(0), row.integer(14));
     return a;
+  }
+
+  /// A call of which a damaged spool says neither what it was nor, of a collective, who else took part.
+  bool may_have_waited(const Query& row) const {
+    const Operation& operation = catalog_.operation(row.integer(3));
+    return operation.op_class == OpClass::kUnknown || (operation.numbered && !operation.nonblocking && row.is_null(10));
   }
 
   void begin_process(int64_t id) {

@@ -8,11 +8,11 @@ namespace ddl::store {
 
 namespace {
 
-constexpr const char* kClassNames[] = {"other",       "lifecycle",    "all_to_all", "barrier",         "root_to_all",
-                                       "all_to_root", "scan",         "neighbor",   "communicator",    "send",
-                                       "receive",     "send_receive", "probe",      "completion",      "request_start",
-                                       "one_sided",   "rma_sync",     "file",       "file_collective", "device_message"};
-static_assert(std::size(kClassNames) == static_cast<size_t>(OpClass::kDeviceMessage) + 1);
+constexpr const char* kClassNames[] = {
+    "other",         "lifecycle",    "all_to_all", "barrier", "root_to_all",     "all_to_root",    "scan",
+    "neighbor",      "communicator", "send",       "receive", "send_receive",    "probe",          "completion",
+    "request_start", "one_sided",    "rma_sync",   "file",    "file_collective", "device_message", "unknown"};
+static_assert(std::size(kClassNames) == static_cast<size_t>(OpClass::kUnknown) + 1);
 
 std::string version_of(const Scan& scan) { return std::string(fixed_text(scan.header.library_version)); }
 
@@ -37,7 +37,7 @@ std::map<uint32_t, uint32_t> Operations::add(const Scan& scan) {
 uint32_t Operations::add_unknown(const Scan& scan, uint32_t number) {
   const auto& known = by_version_[version_of(scan)];
   const auto found = known.find(number);
-  return id_of(found != known.end() ? found->second : ScannedOperation{OpClass::kOther, false, fmt::format("unknown#{}", number)});
+  return id_of(found != known.end() ? found->second : ScannedOperation{OpClass::kUnknown, false, fmt::format("unknown#{}", number)});
 }
 
 void Operations::write(SQLite::Database& db) const {

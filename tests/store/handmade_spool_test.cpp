@@ -222,7 +222,7 @@ TEST_F(HandmadeSpoolTest, WhatIsNotDescribedIsCountedAndKept) {
   spool_.append(log_, record(RecordKind::kCall, 99, 10, 1, 55, 77, 1));
   load();
   EXPECT_EQ(rows("SELECT o.name, o.class, e.comm, e.seq, e.region, e.site FROM event e JOIN op o ON o.id = e.op"),
-            (Rows{{"unknown#99", "other", "NULL", "NULL", "0", "NULL"}}));
+            (Rows{{"unknown#99", "unknown", "NULL", "NULL", "0", "NULL"}}));
   EXPECT_EQ(rows("SELECT kind, count FROM loss WHERE kind = 'undescribed'"), (Rows{{"undescribed", "2"}}));
 }
 

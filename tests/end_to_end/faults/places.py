@@ -46,6 +46,18 @@ def replaced(folder):
     whole_profile("replaced", folder / "aside.ddl", {rank: fault.read_log(folder / f"replaced.log.{rank}") for rank in range(2)}, "removed, moved or replaced")
 
 
+def truncated(folder):
+    """Somebody cuts the spools: their mapped pages are gone, as they are where a network file system goes away."""
+    def cut(name, size):
+        return ground("shell", f"for spool in {folder}/{name}.ddl/*.spool; do test ! -e $spool || truncate -s {size} $spool; done")
+
+    traced, run, logs = fault.both(folder, "truncated", cut("truncated", 4096))
+    fault.reported("truncated", run, "pages of the spool that their file system took away", "damaged chunk header")
+    value = job.store(run).execute("select max(wait_ns) from rank_part").fetchone()[0]
+    job.check(value is None, f"truncated: {value} ns of waiting are claimed where the spools do not even say what was called")
+    fault.preloaded(folder, "emptied", cut("emptied", 0))
+
+
 def link_or_file(folder):
     (folder / "target").mkdir()
     (folder / "link.ddl").symlink_to("target")
@@ -90,4 +102,4 @@ def no_rights_for_new_files(folder):
     fault.reported("umask", run, "nothing missing")
 
 
-job.main(removed, moved, replaced, link_or_file, limits, another_user, no_rights_for_new_files)
+job.main(removed, moved, replaced, truncated, link_or_file, limits, another_user, no_rights_for_new_files)
