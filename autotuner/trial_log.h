@@ -35,9 +35,8 @@ class TrialLog {
   TrialLog(const std::filesystem::path& file, const std::map<std::string, std::string>& question);
 
   /// The next trial of an earlier run of this search; nothing: there is none, or what comes next is another. Once it is another, the rest
-  /// of the earlier run is forgotten.
+  /// of the earlier run is forgotten. This, add() and keep_sweep() throw CannotWrite.
   std::optional<LoggedTrial> replay(size_t round, Stage stage, const std::string& point);
-  /// This and keep_sweep() throw CannotWrite.
   void add(const LoggedTrial& trial);
 
   /// What the sweep of this tuning printed; a file of it might be that of another one.

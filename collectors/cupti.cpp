@@ -310,6 +310,7 @@ void start_thread() {
   const auto detach = reinterpret_cast<int (*)(pthread_t)>(dlsym(RTLD_DEFAULT, "pthread_detach"));
   sigset_t all, before;
   sigfillset(&all);
+  sigdelset(&all, SIGBUS);                  // core/lost_pages.h
   sigprocmask(SIG_SETMASK, &all, &before);  // the job's signals are for its own threads
   pthread_t thread;
   if (create && create(&thread, nullptr, read_and_flush, nullptr) == 0 && detach) detach(thread);

@@ -165,7 +165,8 @@ bool over_budget(Thread* thread) {
 
 void settle_account(Thread* thread, uint64_t now) {
   const uint64_t logged = thread->log_before + static_cast<uint64_t>(thread->log_next - thread->log_begin);
-  const uint64_t in_ring = thread->ring_chunk->ring_written;
+  uint64_t in_ring = thread->ring_chunk->ring_written;
+  if (in_ring < thread->settled_ring) in_ring = thread->settled_ring;  // its page was lost
   const double log_records = static_cast<double>(logged - thread->settled_log);
   const double records = log_records + static_cast<double>(in_ring - thread->settled_ring);
   const double polls = static_cast<double>(thread->polls - thread->settled_polls);

@@ -39,12 +39,13 @@ bool g_names_used = false;
 bool add_chunk() {
   if (internal::is_log_full() || !internal::may_grow()) return false;
   const internal::Lock lock;
-  ChunkHeader* chunk = lock ? internal::grow_log(ChunkKind::kDevice, g_chunk_bytes, UINT32_MAX) : nullptr;
+  uint32_t bytes = g_chunk_bytes;
+  ChunkHeader* chunk = lock ? internal::grow_log(ChunkKind::kDevice, &bytes, UINT32_MAX) : nullptr;
   if (!chunk) return false;
   if (g_chunk) SpoolFile::unmap(g_chunk);
   g_chunk = chunk;
   g_next = reinterpret_cast<DeviceRecord*>(chunk + 1);
-  g_end = g_next + (chunk->bytes - sizeof(ChunkHeader)) / sizeof(DeviceRecord);
+  g_end = g_next + (bytes - sizeof(ChunkHeader)) / sizeof(DeviceRecord);
   g_chunk_bytes = internal::next_log_chunk_bytes(g_chunk_bytes);
   return true;
 }

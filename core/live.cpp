@@ -35,7 +35,7 @@ ChunkHeader header_of(ChunkKind kind, uint32_t bytes, uint32_t thread) {
 
 void write_descriptions() {
   const MetaInUse meta = meta_in_use();
-  if (!meta.chunk) return;
+  if (!meta.chunk || meta.chunk->bytes == 0) return;  // 0: its page was lost
   if (meta.chunk != g_meta.chunk) {
     ChunkHeader h = header_of(ChunkKind::kMeta, meta.chunk->bytes, UINT32_MAX);
     g_meta.offset = g_live.add_chunk(&h);

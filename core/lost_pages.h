@@ -9,14 +9,17 @@
 namespace ddl {
 
 /// Takes SIGBUS, if it is not ours. One that is not about a page of the spool goes to whom it belonged before, and so do all after it.
-/// To be called again where others may have taken it: then theirs is who it belonged to.
 void guard_against_lost_pages();
+/// Gives it back; false: it was not ours. For the time of the real MPI_Init: Open MPI takes it there, if nobody else has.
+bool stop_guarding_against_lost_pages();
 
 /// Whatever is mapped from the spool. Who uses it must be content with any contents, zeros too. More than a table holds are not guarded.
 /// The caller serialises this and unguard_pages().
 void guard_pages(const void* pages, size_t bytes);
-/// Before they are given back.
-void unguard_pages(const void* pages);
+/// Before they are given back. Returns how many bytes they were; 0: they were not guarded.
+size_t unguard_pages(const void* pages);
+/// What the page at `page` is to hold in place of zeros once it is lost: whatever `contents` hold then. There is one such page.
+void keep_contents(const void* page, const void* contents, size_t bytes);
 
 /// How many have been replaced in this process.
 uint64_t lost_pages();

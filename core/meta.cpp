@@ -82,10 +82,8 @@ bool write_meta(MetaKind kind, const Bytes* parts, int count) {
   }
   if (!g_meta_chunk || g_meta_used + total > g_meta_chunk->bytes) {
     const size_t needed = (sizeof(ChunkHeader) + total + kPageBytes - 1) / kPageBytes * kPageBytes;
-    ChunkHeader* chunk =
-        needed > kMaxChunkBytes
-            ? nullptr
-            : grow_spool(ChunkKind::kMeta, static_cast<uint32_t>(needed > kMinChunkBytes ? needed : kMinChunkBytes), UINT32_MAX);
+    uint32_t bytes = static_cast<uint32_t>(needed > kMinChunkBytes ? needed : kMinChunkBytes);
+    ChunkHeader* chunk = needed > kMaxChunkBytes ? nullptr : grow_spool(ChunkKind::kMeta, &bytes, UINT32_MAX);
     if (!chunk) {
       count_loss(kLossMeta);
       return false;
@@ -182,6 +180,7 @@ void read_clocks() {
   __atomic_store_n(&latest.monotonic_ns, pair.monotonic_ns, __ATOMIC_RELEASE);
   __atomic_store_n(&latest.realtime_ns, pair.realtime_ns, __ATOMIC_RELEASE);
   __atomic_store_n(&latest.ticks, pair.ticks, __ATOMIC_RELEASE);
+  if (const internal::Lock lock; lock) internal::g_file.keep_header();
   const uint64_t due_ticks = pair.ticks + __atomic_load_n(&g_process.refresh_ticks, __ATOMIC_RELAXED);
   __atomic_store_n(&g_clock_due_ticks, due_ticks, __ATOMIC_RELAXED);
   refresh_at(due_ticks, pair.ticks);

@@ -61,7 +61,8 @@ bool add_profile_table(Thread* thread, uint32_t entries) {
   const uint32_t capacity = thread->profile_capacity + entries;
   if (2 * capacity > thread->profile_index_slots && !grow_index(thread, 2 * capacity > kFirstIndexSlots ? 2 * capacity : kFirstIndexSlots))
     return false;
-  ChunkHeader* chunk = grow_spool(ChunkKind::kProfile, chunk_bytes_for(entries), thread->index);
+  uint32_t bytes = chunk_bytes_for(entries);
+  ChunkHeader* chunk = grow_spool(ChunkKind::kProfile, &bytes, thread->index);
   if (!chunk) return false;
   thread->profile_next = reinterpret_cast<ProfileEntry*>(reinterpret_cast<char*>(chunk) + kProfileOffset);
   thread->profile_end = thread->profile_next + entries;

@@ -93,7 +93,8 @@ void SpoolReader::read_header() {
   if (memcmp(h.magic, kSpoolMagic, sizeof h.magic) != 0) {
     static const char nothing[sizeof h.magic] = {};
     if (memcmp(h.magic, nothing, sizeof nothing) == 0)
-      throw unreadable(path_, "its header was never finished", "the process ended while it made the file");
+      throw unreadable(path_, "its header was never finished, or is lost",
+                       "the process ended while it made the file, or somebody has emptied it");
     throw unreadable(path_, "not a ddl spool");
   }
   if (h.byte_order != kByteOrderMark) {
@@ -262,6 +263,13 @@ void SpoolReader::add_record(const Record& record, std::vector<Record>& out) {
   out.back().word = record_word(RecordKind::kRequest, record_op(record.word), duration);
 }
 
+/// A chunk of the log is given up when it is full.
+bool SpoolReader::has_later(const SpoolChunk& chunk) const {
+  return std::any_of(chunks_.rbegin(), chunks_.rend(), [&](const SpoolChunk& other) {
+    return other.header.kind == chunk.header.kind && other.header.thread == chunk.header.thread && other.header.index > chunk.header.index;
+  });
+}
+
 void SpoolReader::read_records(const SpoolChunk& chunk, std::vector<Record>& out, std::vector<Skip>* skips) const {
   out.clear();
   const bool ring = chunk.header.kind == static_cast<uint32_t>(ChunkKind::kRing);
@@ -270,12 +278,18 @@ void SpoolReader::read_records(const SpoolChunk& chunk, std::vector<Record>& out
   // A ring's slots are written over while we read. A slot that is the same in two reads was not being written at the first.
   if (ring) read_chunk(chunk, again);
   const size_t end = ring ? std::min(bytes.size(), again.size()) : bytes.size();
-  uint64_t bad = 0;
-  uint64_t first_bad = 0;
+  uint64_t bad = 0, missing = 0, empty = 0;
+  uint64_t first_bad = 0, first_missing = 0;
   for (size_t at = sizeof(ChunkHeader); at + sizeof(Record) <= end; at += sizeof(Record)) {
     Record record;
     memcpy(&record, &bytes[at], sizeof record);
-    if (record.word == 0) continue;
+    if (record.word == 0) {  // not written yet, not finished, or lost
+      empty += record.start_ticks == 0 ? 1 : 0;
+      continue;
+    }
+    if (missing == 0) first_missing = at - empty * sizeof(Record);
+    missing += empty;  // a log is filled from its begin
+    empty = 0;
     if (ring && memcmp(&bytes[at], &again[at], sizeof record) != 0) continue;
     if (plausible(record)) {
       add_record(record, out);
@@ -284,6 +298,11 @@ void SpoolReader::read_records(const SpoolChunk& chunk, std::vector<Record>& out
     }
   }
   if (ring) std::stable_sort(out.begin(), out.end(), [](const Record& a, const Record& b) { return a.start_ticks < b.start_ticks; });
+  if (!ring) {
+    if (missing == 0) first_missing = end - empty * sizeof(Record);
+    if (empty > 0 && has_later(chunk)) missing += empty;
+    add_skip(skips, chunk.offset + first_missing, missing * sizeof(Record), "missing records");
+  }
   add_skip(skips, chunk.offset + first_bad, bad * sizeof(Record), "damaged records");
 }
 

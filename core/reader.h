@@ -124,6 +124,7 @@ class SpoolReader {
   uint64_t find_chunk(uint64_t offset, bool& only_zeros) const;
   bool plausible(uint64_t start_ticks, uint64_t end_ticks) const;
   bool plausible(const Record& record) const;
+  bool has_later(const SpoolChunk& chunk) const;  ///< one of its thread and kind
   /// Appends what the record says.
   static void add_record(const Record& record, std::vector<Record>& out);
 

@@ -95,7 +95,8 @@ void coarsen() {
 }
 
 bool add_log_chunk(Thread* thread) {
-  ChunkHeader* chunk = internal::grow_log(ChunkKind::kEvents, thread->log_chunk_bytes, thread->index);
+  uint32_t bytes = thread->log_chunk_bytes;
+  ChunkHeader* chunk = internal::grow_log(ChunkKind::kEvents, &bytes, thread->index);
   if (!chunk) {  // maybe later, and a small one
     if (!relaxed(g_log_full)) thread->log_chunk_bytes = kMinChunkBytes;
     return false;
@@ -106,7 +107,7 @@ bool add_log_chunk(Thread* thread) {
   if (thread->log_chunk && !is_in_call(thread)) SpoolFile::unmap(thread->log_chunk);
   thread->log_chunk = chunk;
   thread->log_begin = thread->log_next = first_record(chunk);
-  thread->log_end = thread->log_next + record_count(chunk->bytes);
+  thread->log_end = thread->log_next + record_count(bytes);
   thread->log_chunk_bytes = internal::next_log_chunk_bytes(thread->log_chunk_bytes);
   return true;
 }
@@ -126,8 +127,9 @@ Thread* new_thread() {
   thread->index = g_thread_count;
   thread->call = g_long_way;
   thread->log_chunk_bytes = kMinChunkBytes;
+  uint32_t ring_bytes = kRingBytes;
   if (internal::add_profile_table(thread, kFirstProfileEntries))
-    thread->ring_chunk = internal::grow_spool(ChunkKind::kRing, kRingBytes, thread->index);
+    thread->ring_chunk = internal::grow_spool(ChunkKind::kRing, &ring_bytes, thread->index);
   if (!thread->ring_chunk) {
     internal::drop_profile(thread);
     internal::give_back_pages(thread, sizeof(Thread));
@@ -321,7 +323,7 @@ void leave_step() {
   update_keep();
 }
 
-ChunkHeader* grow_spool(ChunkKind kind, uint32_t bytes, uint32_t thread) {
+ChunkHeader* grow_spool(ChunkKind kind, uint32_t* bytes, uint32_t thread) {
   if (!may_grow()) return nullptr;
   ChunkHeader* chunk = g_file.add_chunk(kind, bytes, thread);
   store_relaxed(g_growth_failed_ticks, chunk ? 0 : ticks());
@@ -332,20 +334,21 @@ ChunkHeader* grow_spool(ChunkKind kind, uint32_t bytes, uint32_t thread) {
   return nullptr;
 }
 
-ChunkHeader* grow_log(ChunkKind kind, uint32_t bytes, uint32_t thread) {
+ChunkHeader* grow_log(ChunkKind kind, uint32_t* bytes, uint32_t thread) {
   FileHeader* header = g_file.header();
   const uint64_t cap = g_options.cap_bytes;
   // Half of the cap is for everything. Then equal slices for every second unit, every fourth, every eighth ...: a slice lasts twice as long
   // as the one before, so a run may be thousands of times longer than what the first half holds and still leave something of its end.
-  const uint64_t slice = cap / kSlices > bytes ? cap / kSlices : bytes;
-  while (header->log_bytes + bytes > cap / 2 + header->keep_level * slice && header->keep_level < kMaxKeepLevel) coarsen();
-  if (header->log_bytes + bytes > cap) {
+  const uint64_t slice = cap / kSlices > *bytes ? cap / kSlices : *bytes;
+  while (header->log_bytes + *bytes > cap / 2 + header->keep_level * slice && header->keep_level < kMaxKeepLevel) coarsen();
+  if (header->log_bytes + *bytes > cap) {
     store_relaxed(g_log_full, true);
     update_keep();
     return nullptr;
   }
   ChunkHeader* chunk = grow_spool(kind, bytes, thread);
-  if (chunk) header->log_bytes += chunk->bytes;
+  if (chunk) header->log_bytes += *bytes;
+  g_file.keep_header();
   return chunk;
 }
 

@@ -60,14 +60,14 @@ struct ContextNode {
 ContextNode context_node(uint32_t context);
 
 /// Adds a chunk to the spool; NULL: it cannot grow now, which is noted in the header. Then the next attempt is a second away: until a full
-/// disk has room again, a call must not cost system calls. The caller holds the lock.
-ChunkHeader* grow_spool(ChunkKind kind, uint32_t bytes, uint32_t thread);
+/// disk has room again, a call must not cost system calls. `bytes`: as many at most; what it has. The caller holds the lock.
+ChunkHeader* grow_spool(ChunkKind kind, uint32_t* bytes, uint32_t thread);
 /// False: the last attempt failed a moment ago.
 bool may_grow();
 
 /// A chunk of the log: counted against the cap, of which half is for everything and the rest for ever fewer units. NULL: the log is full,
 /// or the spool cannot grow now. The caller holds the lock.
-ChunkHeader* grow_log(ChunkKind kind, uint32_t bytes, uint32_t thread);
+ChunkHeader* grow_log(ChunkKind kind, uint32_t* bytes, uint32_t thread);
 /// The size of the chunk after one of `bytes`.
 uint32_t next_log_chunk_bytes(uint32_t bytes);
 bool is_log_full();

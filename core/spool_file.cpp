@@ -183,7 +183,19 @@ bool SpoolFile::create(const char* directory, ClockKind clock) {
   __atomic_thread_fence(__ATOMIC_RELEASE);
   memcpy(h->magic, kSpoolMagic, sizeof h->magic);  // last: a file without it is one that was never finished
   header_ = h;
+  keep_header();
+  keep_contents(h, &kept_, sizeof kept_);
   return true;
+}
+
+void SpoolFile::keep_header() {
+  static_assert(sizeof kept_ % sizeof(uint64_t) == 0);
+  const char* from = reinterpret_cast<const char*>(header_);
+  char* to = reinterpret_cast<char*>(&kept_);
+  for (size_t at = 0; at < sizeof kept_; at += sizeof(uint64_t)) {  // counters in it grow meanwhile
+    const uint64_t word = __atomic_load_n(reinterpret_cast<const uint64_t*>(from + at), __ATOMIC_RELAXED);
+    memcpy(to + at, &word, sizeof word);
+  }
 }
 
 int SpoolFile::open_again() {
@@ -206,13 +218,14 @@ void SpoolFile::begin_live(LiveFile* live) {
   close(fd);
 }
 
-ChunkHeader* SpoolFile::add_chunk(ChunkKind kind, uint32_t bytes, uint32_t thread) {
+ChunkHeader* SpoolFile::add_chunk(ChunkKind kind, uint32_t* given, uint32_t thread) {
   const KeepErrno keep;
   const int fd = open_again();
   error_ = errno;
   if (fd < 0) return nullptr;
   // The page cache keeps in one piece what lies at a multiple of its size: a large chunk of the log gives up what would make the next one
   // begin elsewhere.
+  uint32_t bytes = *given;
   const bool log = kind == ChunkKind::kEvents || kind == ChunkKind::kDevice;
   if (log && bytes >= 2 * kMinChunkBytes) bytes -= static_cast<uint32_t>((file_bytes_ + bytes) % kMinChunkBytes);
   void* address = reserve(fd, file_bytes_, bytes) ? map(fd, file_bytes_, bytes) : nullptr;
@@ -220,6 +233,7 @@ ChunkHeader* SpoolFile::add_chunk(ChunkKind kind, uint32_t bytes, uint32_t threa
   close(fd);
   if (!address) return nullptr;
   file_bytes_ += bytes;
+  *given = bytes;
   ChunkHeader* chunk = static_cast<ChunkHeader*>(address);
   chunk->kind = static_cast<uint32_t>(kind);
   chunk->bytes = bytes;
@@ -236,9 +250,8 @@ ChunkHeader* SpoolFile::add_chunk(ChunkKind kind, uint32_t bytes, uint32_t threa
 
 void SpoolFile::unmap(ChunkHeader* chunk) {
   const KeepErrno keep;
-  const uint32_t bytes = chunk->bytes;  // 0 where this page was lost: then it stays
-  unguard_pages(chunk);
-  munmap(chunk, bytes);
+  const size_t guarded = unguard_pages(chunk);
+  munmap(chunk, guarded ? guarded : chunk->bytes);
 }
 
 }  // namespace ddl

@@ -18,8 +18,9 @@ class SpoolFile {
   /// False: nothing was made; `why()` and `error()` say it. The header is filled except for what the caller knows.
   bool create(const char* directory, ClockKind clock);
 
-  /// A zeroed, mapped chunk; NULL when the file cannot grow (disk full, RLIMIT_FSIZE, directory gone). Any thread; the caller serialises.
-  ChunkHeader* add_chunk(ChunkKind kind, uint32_t bytes, uint32_t thread);
+  /// A zeroed, mapped chunk of at most `bytes`, which becomes what it has; NULL when the file cannot grow (disk full, RLIMIT_FSIZE,
+  /// directory gone). Any thread; the caller serialises.
+  ChunkHeader* add_chunk(ChunkKind kind, uint32_t* bytes, uint32_t thread);
   static void unmap(ChunkHeader* chunk);
   /// Starts `live` beside it, if it lies where other hosts read.
   void begin_live(LiveFile* live);
@@ -28,6 +29,8 @@ class SpoolFile {
   void forget() { header_ = nullptr; }
 
   FileHeader* header() const { return header_; }
+  /// What the header goes on from should its page be lost: as it is now. The caller serialises.
+  void keep_header();
   const char* why() const { return why_; }  ///< in a few words
   int error() const { return error_; }      ///< errno of the last failure; 0: `why` says it all
 
@@ -37,6 +40,7 @@ class SpoolFile {
   int open_again();
 
   FileHeader* header_ = nullptr;
+  FileHeader kept_ = {};
   uint64_t file_bytes_ = 0;
   uint64_t next_index_ = 0;
   uint64_t inode_ = 0;

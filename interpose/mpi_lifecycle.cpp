@@ -85,7 +85,6 @@ void enter_world(const void* caller) {
     return;
   }
   g_mpi.p.Query_thread(&level);
-  guard_against_lost_pages();  // Open MPI takes SIGBUS, to print where it came from
   enter_running(level);
   add_predefined_communicators();
 }
@@ -117,7 +116,9 @@ template <class CallReal>
 int initialize(uint32_t op, const void* site, CallReal call_real) {
   const bool records = begin_recording(site);
   const OpenCall call = records ? begin_call(op, site, kNoComm, false, kNoSequence, -1, 0) : OpenCall{};
+  const bool guarded = stop_guarding_against_lost_pages();
   const int result = call_real();
+  if (guarded) guard_against_lost_pages();
   if (records && result == MPI_SUCCESS && g_mpi.state == MpiState::kUnknown) enter_world(site);
   if (result == MPI_SUCCESS) sync_clocks_at_init(site);
   if (call.thread) end_call(call, 0);

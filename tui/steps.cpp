@@ -284,7 +284,9 @@ RankPart Steps::cut(const Job& job, const Rank& rank, const EndedStep& step) con
       const auto done = std::lower_bound(messages.begin(), messages.end(), e.start_ticks);
       const bool completes = role == MessageRole::kWait && done != messages.end() && *done <= end_ticks(e);
       const bool moves = role == MessageRole::kSend || role == MessageRole::kReceive || role == MessageRole::kExchange;
-      const bool unknown = op.operation.op_class == OpClass::kUnknown;  // a damaged spool does not say
+      // A damaged spool does not say what it was, or with whom.
+      const bool unknown =
+          op.operation.op_class == OpClass::kUnknown || (op.operation.numbered && !op.operation.nonblocking && e.comm == kNone);
       a.unsplit = completes || unknown || (moves && !op.message.posts && !op.message.persistent);
       if (a.unsplit) a.why = unknown ? Why::kPartialRanks : Why::kNotApplicable;
     }

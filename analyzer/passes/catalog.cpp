@@ -16,10 +16,12 @@ void load_processes(SQLite::Database& db, Catalog& catalog) {
       "       p.keep_level > 0 OR EXISTS (SELECT 1 FROM loss l WHERE l.world = p.world AND l.rank = p.rank"
       "                                   AND l.kind IN ('not_kept', 'records') AND l.count > 0),"
       "       EXISTS (SELECT 1 FROM loss l WHERE l.world = p.world AND l.rank = p.rank AND l.count > 0"
-      "               AND l.kind IN ('communicators', 'threads', 'cannot_grow', 'torn_spool', 'abandoned_calls', 'undescribed')),"
+      "               AND l.kind IN ('communicators', 'threads', 'cannot_grow', 'torn_spool', 'pages', 'abandoned_calls', 'undescribed')),"
       "       EXISTS (SELECT 1 FROM loss l WHERE l.world = p.world AND l.rank = p.rank AND l.kind = 'requests' AND l.count > 0),"
       "       p.thread_level,"
-      "       EXISTS (SELECT 1 FROM loss l WHERE l.world = p.world AND l.rank = p.rank AND l.kind = 'threads')"
+      "       EXISTS (SELECT 1 FROM loss l WHERE l.world = p.world AND l.rank = p.rank AND l.kind = 'threads'),"
+      "       EXISTS (SELECT 1 FROM loss l WHERE l.world = p.world AND l.rank = p.rank AND l.count > 0 AND l.kind IN ('torn_spool', "
+      "'pages'))"
       " FROM process p JOIN host h ON h.id = p.host");
   while (processes.next()) {
     ProcessInfo p;
@@ -40,7 +42,8 @@ void load_processes(SQLite::Database& db, Catalog& catalog) {
     if (p.thinned || processes.integer(14) != 0) p.complete_until_ns = INT64_MIN;
     p.lost_requests = processes.integer(15) != 0;
     p.calls_overlap = p.threads > 1 && processes.text(16) == "MPI_THREAD_MULTIPLE";
-    p.blind = processes.integer(17) != 0;
+    p.damaged = processes.integer(18) != 0;
+    p.blind = p.damaged || processes.integer(17) != 0;
     if (p.rank >= 0) catalog.process_ids.emplace(std::pair(p.world, p.rank), p.id);
     catalog.processes.emplace(p.id, std::move(p));
   }

@@ -34,7 +34,8 @@ struct ProcessInfo {
   int64_t complete_until_ns = INT64_MAX;  ///< every call and request that began earlier is among its events
   bool lost_requests = false;             ///< some of its requests were never seen to complete
   bool calls_overlap = false;             ///< several threads may be in MPI at a time
-  bool blind = false;  ///< some of its threads recorded nothing: nobody knows what it did between the calls of the others
+  bool damaged = false;                   ///< parts of its spool are lost, and nobody knows of what
+  bool blind = false;  ///< damaged, or some of its threads recorded nothing: nobody knows what it did between the calls of the others
 };
 
 struct CommunicatorInfo {

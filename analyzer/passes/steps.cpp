@@ -164,10 +164,13 @@ class StepPass {
     return a;
   }
 
-  /// A call of which a damaged spool says neither what it was nor, of a collective, who else took part.
+  /// A call of which is not known what it was, or, of a collective, with which calls of other ranks it belongs together.
   bool may_have_waited(const Query& row) const {
     const Operation& operation = catalog_.operation(row.integer(3));
-    return operation.op_class == OpClass::kUnknown || (operation.numbered && !operation.nonblocking && row.is_null(10));
+    if (operation.op_class == OpClass::kUnknown) return true;
+    if (!operation.numbered || operation.nonblocking) return false;
+    const auto communicator = catalog_.communicators.find(row.integer(10));
+    return communicator == catalog_.communicators.end() || communicator->second.size != 1;
   }
 
   void begin_process(int64_t id) {
@@ -217,7 +220,7 @@ class StepPass {
     Why why = step.events.why;
     const bool kept = !step.events.calls.empty() || step.mpi_ns == 0;
     if (why == Why::kNone && !part.is_split()) why = step.events.unsplit_why;
-    if (!kept) why = Why::kNoData;
+    if (!kept || catalog_.process(current_).damaged) why = Why::kNoData;
     const bool told = inputs_.any() && (!step.events.inputs.empty() || !catalog_.process(current_).thinned);
     write(insert_step_, step.number, part, kept, why, step.events.sigma_ns, told ? std::optional(part.input_ns) : std::nullopt,
           staged_ && why == Why::kNone ? std::optional(part.bubble_ns) : std::nullopt);

@@ -7,6 +7,7 @@
 
 #include <csetjmp>
 #include <csignal>
+#include <cstring>
 
 #include "tests/core/recorder_fixture.h"
 
@@ -15,6 +16,12 @@ namespace {
 
 class LostPages : public RecorderTest {
  protected:
+  /// Sanitizers take it as well.
+  void SetUp() override {
+    signal(SIGBUS, SIG_DFL);
+    RecorderTest::SetUp();
+  }
+
   void truncate_spool(off_t bytes) {
     for (const auto& entry : fs::directory_iterator(directory_)) ASSERT_EQ(truncate(entry.path().c_str(), bytes), 0);
   }
@@ -76,6 +83,18 @@ TEST_F(LostPages, WhatIsTheJobsOwnEndsIt) {
       SIGBUS);
 }
 
+TEST_F(LostPages, OfTheHeaderAreAsTheyWere) {
+  record([&] {
+    calls(5000);
+    write_clock();
+    const FileHeader before = *spool_header();
+    truncate_spool(0);
+    const FileHeader after = *spool_header();
+    if (lost_pages() != 1 || after.begin.ticks != before.begin.ticks || after.log_bytes != before.log_bytes || before.log_bytes == 0)
+      _exit(1);
+  });
+}
+
 sigjmp_buf g_back;
 siginfo_t g_told;
 bool g_in_force;
@@ -112,6 +131,40 @@ TEST_F(LostPages, WhatIsTheJobsOwnGoesToItsHandler) {
     calls(20000);
     if (lost_pages() == 0) _exit(5);
   });
+}
+
+struct sigaction g_chained;
+void chain(int signal, siginfo_t* info, void* context) { g_chained.sa_sigaction(signal, info, context); }
+
+TEST_F(LostPages, AHandlerThatCallsTheOneBeforeItComesToAnEnd) {
+  record(
+      [&] {
+        dump_no_core();
+        struct sigaction action = {};
+        action.sa_sigaction = chain;
+        action.sa_flags = SA_SIGINFO;
+        sigaction(SIGBUS, &action, &g_chained);  // ours
+        guard_against_lost_pages();
+        *lost_page_of_the_job() = 1;
+      },
+      SIGBUS);
+}
+
+TEST_F(LostPages, MissingRecordsAreTold) {
+  record([&] {
+    calls(1000);
+    // The second page of records, as if it had been lost and written to the disk before.
+    memset(reinterpret_cast<char*>(this_thread()->log_chunk) + kPageBytes, 0, kPageBytes);
+  });
+  const SpoolReader reader = spool();
+  std::vector<Record> some;
+  std::vector<Skip> skips;
+  reader.read_records(reader.chunks(ChunkKind::kEvents)[0], some, &skips);
+  ASSERT_EQ(skips.size(), 2u);
+  EXPECT_EQ(skips[0].reason, "missing records");
+  EXPECT_EQ(skips[0].bytes, 102 * sizeof(Record));  // whose word lies in that page
+  EXPECT_EQ(skips[1].reason, "damaged records");
+  EXPECT_EQ(skips[1].bytes, sizeof(Record));  // that begins in it
 }
 
 TEST_F(LostPages, AForkedChildHasNoneOfThem) {

@@ -5,7 +5,7 @@
 static void transfers(const char* name, int striped) {
   MPI_Status status;
   MPI_Datatype stripes;
-  const int sizes[1] = {3 * 4}, parts[1] = {4}, starts[1] = {4 * me};
+  const int sizes[1] = {size * 4}, parts[1] = {4}, starts[1] = {4 * me};
   const MPI_Offset unit = striped ? 1 : (MPI_Offset)sizeof(int);
   note("== %s", name);
   open_file(name, MPI_MODE_CREATE | MPI_MODE_RDWR);

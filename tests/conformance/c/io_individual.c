@@ -88,7 +88,7 @@ static void views(void) {
   MPI_Offset displacement = UNTOUCHED;
   MPI_Status status;
   char representation[MPI_MAX_DATAREP_STRING] = "";
-  const int sizes[1] = {3 * 4}, parts[1] = {4}, starts[1] = {4 * me};
+  const int sizes[1] = {size * 4}, parts[1] = {4}, starts[1] = {4 * me};
   note("== views");
   open_file("views", MPI_MODE_CREATE | MPI_MODE_RDWR);
   PMPI_Type_create_subarray(1, sizes, parts, starts, MPI_ORDER_C, MPI_INT, &stripes);

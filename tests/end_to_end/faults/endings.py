@@ -15,6 +15,7 @@ ENDINGS = [
     ("thread_exit", 1, {0: "lost", 1: "lost"}, [r"rank 1 stopped without MPI_Finalize \(exit code 3\)"]),
     ("abort", 1, {0: "lost", 1: "lost"}, [r"rank 1 crashed \(SIGABRT\) at", "rank 1 never entered MPI_Allreduce number 81"]),
     ("segv", 1, {0: "lost", 1: "lost"}, [r"rank 1 crashed \(SIGSEGV\) at", "rank 0 sits in MPI_Allreduce"]),
+    ("bus", 1, {0: "lost", 1: "lost"}, [r"rank 1 crashed \(SIGBUS\) at", "rank 0 sits in MPI_Allreduce"]),
     ("term", 1, {0: "lost", 1: "lost"}, [r"rank 1 was killed \(SIGTERM\) at"]),
     ("kill", 1, {0: "lost", 1: "lost"}, [r"rank 1 was killed \(SIGKILL\) at"]),
     ("mpi_abort", 1, {0: "lost", 1: "aborted"}, [r"rank 1 called MPI_Abort\(42\) at"]),

@@ -51,11 +51,16 @@ def truncated(folder):
     def cut(name, size):
         return ground("shell", f"for spool in {folder}/{name}.ddl/*.spool; do test ! -e $spool || truncate -s {size} $spool; done")
 
-    traced, run, logs = fault.both(folder, "truncated", cut("truncated", 4096))
-    fault.reported("truncated", run, "pages of the spool that their file system took away", "damaged chunk header")
-    value = job.store(run).execute("select max(wait_ns) from rank_part").fetchone()[0]
-    job.check(value is None, f"truncated: {value} ns of waiting are claimed where the spools do not even say what was called")
-    fault.preloaded(folder, "emptied", cut("emptied", 0))
+    for name, size, what in (("cut to a page", 4096, "damaged chunk header"), ("cut to a third", 200000, "missing records")):
+        name = name.replace(" ", "-")
+        traced, run, logs = fault.both(folder, name, cut(name, size))
+        fault.reported(name, run, "pages of the spool that their file system took away", what)
+        db = job.store(run)
+        parts = db.execute("select count(*) from rank_part").fetchone()[0]
+        job.check(parts == 0, f"{name}: {parts} ranks' computing and waiting are claimed of spools with holes")
+    traced, run, logs = fault.preloaded(folder, "emptied", cut("emptied", 0))
+    done = job.run([job.DDL, "report", run])
+    job.check(done.returncode != 0 and "its header" in done.stderr, f"emptied: ddl report says {done.stderr!r}")
 
 
 def link_or_file(folder):

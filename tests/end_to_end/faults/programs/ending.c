@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "communicate.h"
@@ -20,6 +21,9 @@ static void call__exit(void) { _exit(3); }
 static void call_quick_exit(void) { quick_exit(3); }
 static void call_abort(void) { abort(); }
 static void die_of_segv(void) { raise(SIGSEGV); }
+static void die_of_bus(void) { /* by a fault, of which Open MPI tells where it was */
+  *(char*)mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(tmpfile()), 0) = 1;
+}
 static void die_of_term(void) { raise(SIGTERM); }
 static void die_of_kill(void) { raise(SIGKILL); }
 static void call_mpi_abort(void) { MPI_Abort(MPI_COMM_WORLD, 42); }
@@ -87,6 +91,7 @@ static const struct {
     {"quick_exit", call_quick_exit},
     {"abort", call_abort},
     {"segv", die_of_segv},
+    {"bus", die_of_bus},
     {"term", die_of_term},
     {"kill", die_of_kill},
     {"mpi_abort", call_mpi_abort},
