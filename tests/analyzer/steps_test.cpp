@@ -188,6 +188,47 @@ TEST(Steps, AStepWithAPartialCollectiveHasNoWait) {
   EXPECT_EQ(run.why("ccr_xfer"), "PARTIAL_RANKS");
 }
 
+TEST(Steps, ACallThatNothingDescribesIsNotCalledTransfer) {
+  struct Case {
+    const char* op;
+    bool alone;  ///< on a communicator of one member, else on none
+    bool known;
+  };
+  for (const Case& c : {Case{"unknown#99", false, false}, Case{"MPI_Allreduce", false, false}, Case{"MPI_Allreduce", true, true}}) {
+    Tables run(2);
+    for (int64_t rank : {0, 1}) run.step(rank, 1, 0, 100_ms, 60_ms);
+    for (int64_t rank : {0, 1}) {
+      Row row;
+      row.rank = rank;
+      row.op = c.op;
+      row.step = 1;
+      row.comm = c.alone ? run.communicator("alone" + std::to_string(rank), {rank}) : 0;
+      row.enter_ns = 20_ms;
+      row.leave_ns = 80_ms;
+      run.add(row);
+    }
+    run.analyze();
+    EXPECT_EQ(run.integer("SELECT exposed_ns FROM v_step WHERE rank = 0"), 60_ms) << c.op;
+    EXPECT_EQ(run.integer("SELECT count(*) FROM v_step WHERE wait_ns IS NULL"), c.known ? 0 : 2) << c.op;
+    EXPECT_EQ(run.integer("SELECT count(*) FROM step_part WHERE why = 'PARTIAL_RANKS'"), c.known ? 0 : 2) << c.op;
+    EXPECT_EQ(run.integer("SELECT count(*) FROM rank_part WHERE wait_ns IS NULL"), c.known ? 0 : 2) << c.op;
+  }
+}
+
+TEST(Steps, ASpoolWithHolesSaysNothingOfWaiting) {
+  for (const char* kind : {"torn_spool", "pages"}) {
+    Tables run(2);
+    for (int64_t rank : {0, 1}) run.step(rank, 1, 0, 100_ms, 60_ms);
+    run.allreduce(1, {20_ms, 50_ms}, 10_ms, 1'000, 1);
+    run.exec(std::string("INSERT INTO loss VALUES (0, 1, '") + kind + "', 1, '')");
+    run.analyze();
+    EXPECT_EQ(run.integer("SELECT wait_ns FROM v_step WHERE rank = 0"), 30_ms) << kind;
+    EXPECT_TRUE(run.is_null("SELECT wait_ns FROM v_step WHERE rank = 1")) << kind;
+    EXPECT_EQ(run.text("SELECT why FROM step_part WHERE process = 2"), "NO_DATA") << kind;
+    EXPECT_EQ(run.integers("SELECT process FROM rank_part"), (std::vector<int64_t>{1})) << kind;
+  }
+}
+
 TEST(Steps, RepeatedNumbersAreCountedAndLeftOut) {
   Tables run(1);
   run.step(0, 1, 0, 100, 0);

@@ -25,6 +25,7 @@ struct KnownOp {
 };
 const std::map<std::string, KnownOp> kOps = {
     {"MPI_Init", {"lifecycle", false}},
+    {"unknown#99", {"unknown", false}},
     {"MPI_Allreduce", {"all_to_all", false}},
     {"MPI_Allgather", {"all_to_all", false}},
     {"MPI_Alltoall", {"all_to_all", false}},

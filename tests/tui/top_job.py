@@ -149,12 +149,12 @@ def another_host(folder):
         nonlocal last
         done = job.run([TOP, seen, "--json", "-n", 1])
         last = json.loads(done.stdout) if done.returncode == 0 else {}
-        return last and last["headline"]["rank"] == 2 and last["window"]["steps"] >= 20
+        # On a busy machine the other ranks are late as well, for a while.
+        return last and last["headline"]["rank"] == 2 and last["window"]["steps"] >= 20 and last["ranks"][2]["late_ns"] > 20e6
 
     try:
-        job.check(job.wait_until(names_rank, 40), f"the slow rank is not named: {last.get('headline')} {last.get('window')}")
+        job.check(job.wait_until(names_rank, 40), f"the slow rank is not named, or not 20 ms late: {last}")
         job.check(len(last["ranks"]) == 4 and last["cost"]["lost_events"] == 0 and last["step"]["waiting_known"], f"{last}")
-        job.check(last["ranks"][2]["late_ns"] > 10e6, f"rank 2: {last['ranks'][2]}")
         for spool in seen.glob("*.spool"):
             job.check(not any(spool.read_bytes()), f"{spool}: more than zeros: the test shows nothing")
         lives = list(seen.glob("*.live"))
