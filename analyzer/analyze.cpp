@@ -5,6 +5,7 @@
 
 #include "analyzer/findings/finding.h"
 #include "analyzer/metrics/metrics.h"
+#include "analyzer/passes/axes.h"
 #include "analyzer/passes/catalog.h"
 #include "analyzer/passes/collectives.h"
 #include "analyzer/passes/devices.h"
@@ -19,13 +20,11 @@
 #include "analyzer/passes/steps.h"
 #include "analyzer/passes/straggler_scores.h"
 #include "analyzer/query.h"
+#include "analyzer/tables.h"
 #include "analyzer/verdict.h"
 
 namespace ddl {
 namespace {
-
-/// Counts up with every change of what the analyzer writes, so that stores analyzed by an older ddl are analyzed again.
-constexpr int64_t kAnalysisVersion = 7;
 
 struct LossKind {
   const char* kind;
@@ -40,25 +39,17 @@ constexpr LossKind kUnmatched{"unmatched_messages",
 constexpr LossKind kBadIntervals{"bad_intervals", "events that end before they begin: counted as taking no time"};
 constexpr LossKind kRepeated{"repeated_steps", "steps whose number the same process had used before: left out of the statistics"};
 
-void drop_temporary_tables(SQLite::Database& db) {
-  for (const char* table :
-       {"late",          "reached",     "comm_step",   "wire",           "unsplit",    "call_wait",     "message_late", "tail",
-        "steady_number", "steady_part", "steady_step", "steady_rank",    "steady_gpu", "steady_wait",   "noise",        "section_score",
-        "step_change",   "reported",    "counted",     "pipeline_model", "batch_fit",  "mean_transfer", "host_gpu"}) {
-    db.exec(fmt::format("DROP TABLE IF EXISTS temp.{}", table));
-  }
-}
-
 void clear(SQLite::Database& db) {
-  for (const char* table : {"collective", "blame", "message", "message_blame", "message_part", "step_part", "rank_part", "gpu_part",
-                            "gpu_layer_part", "hta_part", "pipeline", "collective_group", "metric", "rank_metric", "finding"}) {
+  for (const char* table :
+       {"communicator_axis", "collective", "blame", "message", "message_blame", "message_part", "step_part", "rank_part", "gpu_part",
+        "gpu_layer_part", "hta_part", "pipeline", "collective_group", "metric", "rank_metric", "finding"}) {
     db.exec(fmt::format("DELETE FROM {}", table));
   }
   for (const LossKind& loss : {kPartial, kMismatched, kUnmatched, kViolations, kBadIntervals, kRepeated}) {
     Query(db, "DELETE FROM loss WHERE kind = ?").run(loss.kind);
   }
-  db.exec("DELETE FROM meta WHERE key = 'verdict' OR key LIKE 'verdict.%' OR key LIKE 'analysis.%'");
-  drop_temporary_tables(db);
+  make_tables(db);
+  db.exec("DELETE FROM meta WHERE key = 'verdict' OR key LIKE 'verdict.%' OR (key LIKE 'analysis.%' AND key <> 'analysis.tables')");
 }
 
 void book(SQLite::Database& db, const LossKind& loss, int64_t count, std::optional<int64_t> world = {}) {
@@ -74,14 +65,14 @@ void store_steady_steps(SQLite::Database& db, const std::map<int64_t, SteadyStep
     insert.run("analysis.steps_warmup" + suffix, fmt::format("{}", steps.warmup));
     insert.run("analysis.steps_incomplete" + suffix, fmt::format("{}", steps.incomplete));
   }
-  insert.run("analysis.version", fmt::format("{}", kAnalysisVersion));
+  insert.run("analysis.version", analysis_version());
 }
 
 }  // namespace
 
 bool is_analyzed(SQLite::Database& db) {
   Query version(db, "SELECT value FROM meta WHERE key = 'analysis.version'");
-  return version.next() && version.text(0) == fmt::format("{}", kAnalysisVersion);
+  return version.next() && version.text(0) == analysis_version();
 }
 
 void analyze(SQLite::Database& db, const AnalyzeProgress& progress) {
@@ -94,6 +85,8 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress) {
   tell("looking for steps", 0.0);
   forget_inferred_steps(db);
   infer_steps(db, catalog);
+
+  name_axes(db, catalog);
 
   // Shares of the whole as measured on a run of two million events, half of them of messages.
   tell("splitting collectives", 0.0);
@@ -118,8 +111,11 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress) {
   analyze_hta(db);
   const std::map<int64_t, SteadySteps> steady = select_steady_steps(db);
   store_steady_steps(db, steady);
+  sum_job_windows(db, catalog);
   select_steady_devices(db);
+  select_resources(db);
   sum_host_calls(db);
+  sum_kernel_classes(db);
   select_steady_waits(db);
   analyze_gradient_noise(db);
   score_sections(db);
@@ -130,8 +126,7 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress) {
   for (const auto& [world, used] : steady) compute_metrics(db, world);
   tell("looking for findings", 0.95);
   const std::map<int64_t, std::string> doubts = store_findings(db, catalog, steady);
-  for (const auto& [world, used] : steady) store_verdict(db, world, used, doubts.contains(world) ? doubts.at(world) : "");
-  drop_temporary_tables(db);
+  for (const auto& [world, used] : steady) store_verdict(db, world, doubts.contains(world) ? doubts.at(world) : "");
   transaction.commit();
   tell("done", 1.0);
 }

@@ -1,4 +1,5 @@
-// Change points in a series of step times (metrics.md R4, after Greyhound): from which step on a job was slower, or faster, and stayed so.
+// Change points in a series of step times (specification.md R4, after Greyhound): from which step on a job was slower, or faster, and
+// stayed so.
 //
 // Single outliers (|z| > 3) are dropped first. A stretch is then cut where two normal distributions of unknown mean and variance explain it
 // better than one: the posterior probability of a change, with all places equally likely and a change as likely as none, must exceed 0.8;

@@ -1,5 +1,5 @@
-// Interval-set algebra (metrics.md section 0): half-open intervals [begin, end) in integer ns, so that lengths of disjoint sets add up
-// exactly.
+// Interval-set algebra (specification.md "Conventions"): half-open intervals [begin, end) in integer ns, so that lengths of disjoint sets
+// add up exactly.
 //
 // A set is kept as its sorted, merged parts; touching intervals merge. Building one from n intervals takes O(n log n), every operation on
 // two sets is one sweep. Thread-safe as any value type.

@@ -41,6 +41,8 @@ class Query {
     reset();
   }
 
+  int columns() const { return sqlite3_column_count(statement_.get()); }
+
   /// Moves to the next row; false at the end.
   bool next();
   void reset() { sqlite3_reset(statement_.get()); }

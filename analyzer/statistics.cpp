@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <random>
 
 namespace ddl {
@@ -58,6 +59,32 @@ std::optional<Range> bootstrap_median(const std::vector<double>& sorted) {
   }
   std::sort(medians.begin(), medians.end());
   return Range{percentile_of(medians, 0.025), percentile_of(medians, 0.975)};
+}
+
+std::optional<Range> interval_of_ratio(const std::vector<double>& parts, const std::vector<double>& wholes) {
+  constexpr double kNormal95 = 1.959964;
+  const size_t n = parts.size();
+  const double whole = std::accumulate(wholes.begin(), wholes.end(), 0.0);
+  if (n < kBootstrapMinValues || whole <= 0) return std::nullopt;
+  const double ratio = std::accumulate(parts.begin(), parts.end(), 0.0) / whole;
+  double squares = 0;
+  for (size_t i = 0; i < n; ++i) squares += (parts[i] - ratio * wholes[i]) * (parts[i] - ratio * wholes[i]);
+  const double arm = kNormal95 * std::sqrt(squares * static_cast<double>(n) / static_cast<double>(n - 1)) / whole;
+  return Range{ratio - arm, ratio + arm};
+}
+
+std::vector<double> round_shares(const std::vector<double>& shares) {
+  std::vector<long> tenths;
+  std::vector<size_t> order(shares.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  const auto remainder = [&](size_t i) { return shares[i] * 1000 - std::floor(shares[i] * 1000); };
+  for (const double share : shares) tenths.push_back(static_cast<long>(std::floor(share * 1000)));
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return remainder(a) > remainder(b); });
+  long left = 1000 - std::accumulate(tenths.begin(), tenths.end(), 0L);
+  for (size_t i = 0; left > 0 && i < order.size(); ++i, --left) ++tenths[order[i]];
+  std::vector<double> rounded;
+  for (const long t : tenths) rounded.push_back(static_cast<double>(t) / 1000);
+  return rounded;
 }
 
 void MedianSketch::add(double value) {

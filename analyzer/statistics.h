@@ -1,4 +1,4 @@
-// Medians, percentiles and their uncertainty (metrics.md section 0, "Aggregation").
+// Medians, percentiles and their uncertainty (specification.md "Conventions").
 #pragma once
 
 #include <cstdint>
@@ -28,6 +28,13 @@ constexpr size_t kBootstrapMinValues = 5;
 /// Bootstrap 95 % interval of the median of `sorted` (ascending); nothing below kBootstrapMinValues. The seed is fixed: the same values
 /// give the same interval.
 std::optional<Range> bootstrap_median(const std::vector<double>& sorted);
+
+/// 95 % interval of sum(parts) / sum(wholes), whose values are of the same steps; nothing below kBootstrapMinValues, or where the wholes are 0.
+/// By linearisation: the variance of a ratio estimator (Cochran, Sampling Techniques, 1977, section 6.4).
+std::optional<Range> interval_of_ratio(const std::vector<double>& parts, const std::vector<double>& wholes);
+
+/// Rounds shares that add up to 1 to tenths of a percent such that they still do (largest remainder).
+std::vector<double> round_shares(const std::vector<double>& shares);
 
 /// The median of a stream in bounded memory: exact up to kExact values, then from a histogram with 128 buckets per power of two, which is
 /// off by at most 0.4 %. Values are not negative.

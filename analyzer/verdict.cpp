@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
+#include "analyzer/facts.h"
 #include "analyzer/query.h"
+#include "analyzer/statistics.h"
 
 namespace ddl {
 namespace {
@@ -17,12 +20,25 @@ bool cannot_be_told_apart(const Share& larger, const Share& smaller) {
 }  // namespace
 
 Verdict decide(std::vector<Share> shares, const char* whole) {
-  if (shares.empty()) return {"", fmt::format("not known how much of the {} is waiting or transfer", whole)};
+  double not_split = 0;
+  std::erase_if(shares, [&](const Share& share) {
+    if (share.name != kNotSplit) return false;
+    not_split = share.value;
+    return true;
+  });
+  if (shares.empty() && not_split == 0) return {"", fmt::format("not known how much of the {} is waiting or transfer", whole)};
   std::stable_sort(shares.begin(), shares.end(), [](const Share& a, const Share& b) { return a.value > b.value; });
   std::string numbers;
-  for (const Share& share : shares) numbers += fmt::format("{}{} {:.1f}%", numbers.empty() ? "" : ", ", share.name, share.value * 100);
+  const auto tell = [&](const std::string& name, double value) {
+    numbers += fmt::format("{}{} {:.1f}%", numbers.empty() ? "" : ", ", name, value * 100);
+  };
+  for (const Share& share : shares) tell(share.shown.empty() ? share.name : share.shown, share.value);
+  if (not_split > 0) tell(kNotSplit, not_split);
   numbers += fmt::format(" of the {} (threshold {:.0f}%)", whole, kBoundThreshold * 100);
 
+  const double next = std::max(kBoundThreshold, shares.size() > 1 ? shares[1].value : 0);
+  if (not_split > kBoundThreshold && (shares.empty() || shares.front().value <= next + not_split))
+    return {"undecided", fmt::format("undecided: what is not split may be waiting or transfer: {}", numbers)};
   const Share& first = shares.front();
   if (first.value <= kBoundThreshold) return {"compute", "bound by computing: " + numbers};
   if (shares.size() > 1 && shares[1].value > kBoundThreshold && cannot_be_told_apart(first, shares[1])) {
@@ -30,9 +46,9 @@ Verdict decide(std::vector<Share> shares, const char* whole) {
   }
   std::string unsplit;
   if (first.unsplit > kBoundThreshold) {
-    unsplit = fmt::format("; {:.1f}% are {}", first.unsplit * 100, first.unsplit_what);
+    unsplit =
+        fmt::format("; {:.1f}% are calls that only test (MPI_Test, MPI_Iprobe), whose waiting is not told apart", first.unsplit * 100);
   }
-  const double next = std::max(kBoundThreshold, shares.size() > 1 ? shares[1].value : 0);
   if (first.value - first.unsplit <= next)
     return {"undecided", fmt::format("undecided between {} and wait: {}{}", first.name, numbers, unsplit)};
   return {first.name, fmt::format("bound by {}: {}{}", first.name, numbers, unsplit)};
@@ -43,80 +59,108 @@ namespace {
 /// Share of the time inside MPI that is spent in calls that only look whether something is there, over the whole run: in a loop they are
 /// waiting, now and then they are not, and nothing tells which.
 double polling_share(SQLite::Database& db, int64_t world) {
-  Query row(
-      db,
-      "SELECT total(iif((o.class = 'completion' AND o.name LIKE '%Test%') OR (o.class = 'probe' AND o.name LIKE 'MPI_I%'), f.time_ns, 0)),"
-      " total(f.time_ns) FROM profile f JOIN op o ON o.id = f.op JOIN process p ON p.id = f.process"
-      " WHERE p.world = ? AND o.class <> 'lifecycle'");
+  Query row(db, R"(
+    SELECT total(iif((o.class = 'completion' AND o.name LIKE '%Test%') OR (o.class = 'probe' AND o.name LIKE 'MPI_I%'), f.time_ns, 0)),
+           total(f.time_ns)
+    FROM profile f JOIN op o ON o.id = f.op JOIN process p ON p.id = f.process
+    WHERE p.world = ? AND o.class <> 'lifecycle')");
   row.bind(world);
   return row.next() && row.real(1) > 0 ? row.real(0) / row.real(1) : 0;
 }
 
-/// GPUs have a say: their collectives where those cost more than the host's calls, copies that nothing hides, and idling because the host
-/// was late - less what the host spent in MPI meanwhile, which is told by its own shares.
-void add_device_shares(SQLite::Database& db, int64_t world, std::vector<Share>& shares) {
-  Query row(db,
-            "SELECT total(exposed_comm_ns) / total(duration_ns), iif(count(exposed_wait_ns) = count(*), total(exposed_wait_ns), NULL)"
-            " / total(duration_ns), total(exposed_copy_ns) / total(duration_ns), total(idle_host_ns) / total(duration_ns),"
-            " sum(idle_input_ns) / total(duration_ns)"
-            " FROM temp.steady_gpu WHERE world = ? HAVING total(duration_ns) > 0");
-  row.bind(world);
-  if (!row.next()) return;
-  std::erase_if(shares, [](const Share& share) { return share.name == "input"; });  // what the host did while GPUs computed costs nothing
-  double in_mpi = 0;
-  for (const Share& share : shares) in_mpi += share.value;
-  const auto at_least = [&](const char* name, double value, double unsplit) {
-    const auto known = std::find_if(shares.begin(), shares.end(), [&](const Share& share) { return share.name == name; });
-    if (known != shares.end() && known->value >= value) return;
-    if (known != shares.end()) shares.erase(known);
-    shares.push_back(
-        {name, value, {}, {}, unsplit, "collectives of GPUs of which not all members were seen, so that waiting is not told apart"});
-  };
-  const double comm = row.real(0), wait = row.maybe_real(1).value_or(0);
-  at_least("wait", wait, 0);
-  at_least("transfer", comm - wait, row.is_null(1) ? comm : 0);
-  shares.push_back({"copy", row.real(2), {}, {}, 0});
-  shares.push_back({"host", std::max(0.0, row.real(3) - in_mpi), {}, {}, 0});
-  if (!row.is_null(4)) shares.push_back({"input", row.real(4), {}, {}, 0});
+/// With the 95 % interval over the steady steps, if `column` of steady_step is known in all of them.
+Share with_interval(SQLite::Database& db, int64_t world, const char* name, double value, const char* column) {
+  Share share{name, value};
+  std::vector<double> parts, wholes;
+  Query row(db, fmt::format("SELECT {}, duration_ns FROM steady_step WHERE world = ?", column));
+  for (row.bind(world); row.next();) {
+    if (row.is_null(0)) return share;
+    parts.push_back(row.real(0));
+    wholes.push_back(row.real(1));
+  }
+  if (const std::optional<Range> interval = interval_of_ratio(parts, wholes)) share.lo = interval->lo, share.hi = interval->hi;
+  return share;
+}
+
+/// What threads do in MPI. Empty if none of it could be split.
+std::vector<Share> thread_shares(SQLite::Database& db, int64_t world, const JobTime& time) {
+  if (!time.is_known() || time.nothing_split()) return {};
+  std::vector<Share> shares = {with_interval(db, world, "wait", time.shown_share(&TimeParts::wait_ns), "wait_ns"),
+                               with_interval(db, world, "transfer", time.shown_share(&TimeParts::transfer_ns), "xfer_ns")};
+  const double in_mpi = time.sum.communication_ns() / time.sum.total_ns();
+  shares[1].unsplit = std::min(shares[1].value, in_mpi * polling_share(db, world));
+  if (time.sum.unsplit_ns > 0) shares.push_back({kNotSplit, time.shown_share(&TimeParts::unsplit_ns)});
+  return shares;
 }
 
 /// What a pipeline waits for itself is told apart from other waiting, and loading data from other computing.
 void add_bubble_and_input(SQLite::Database& db, int64_t world, std::vector<Share>& shares) {
-  Query metrics(db,
-                "SELECT id, value, lo, hi FROM metric WHERE world = ? AND id IN ('f_bub', 'f_input') AND value IS NOT NULL ORDER BY id");
-  metrics.bind(world);
-  while (metrics.next()) {
-    const bool bubble = metrics.text(0) == "f_bub";
-    const Share share{bubble ? "bubble" : "input", metrics.real(1), metrics.maybe_real(2), metrics.maybe_real(3), 0};
+  Query row(db, R"(
+    SELECT iif(count(bubble_ns) = count(*) AND sum(staged) > 0, sum(bubble_ns), NULL) * 1.0 / sum(duration_ns),
+           iif(count(input_ns) = count(*), sum(input_ns), NULL) * 1.0 / sum(duration_ns)
+    FROM steady_step WHERE world = ? HAVING total(duration_ns) > 0)");
+  row.bind(world);
+  if (!row.next()) return;
+  if (const std::optional<double> bubble = row.maybe_real(0)) {
     for (Share& wait : shares) {
-      if (!bubble || wait.name != "wait") continue;
+      if (wait.name != "wait") continue;
       for (double* number : {&wait.value, wait.lo ? &*wait.lo : nullptr, wait.hi ? &*wait.hi : nullptr}) {
-        if (number) *number = std::max(0.0, *number - share.value);
+        if (number) *number = std::max(0.0, *number - *bubble);
       }
+      if (*bubble > 0) wait.shown = "wait beside the bubble";
     }
-    shares.push_back(share);
+    shares.push_back(with_interval(db, world, "bubble", *bubble, "bubble_ns"));
   }
+  if (const std::optional<double> input = row.maybe_real(1)) shares.push_back(with_interval(db, world, "input", *input, "input_ns"));
+}
+
+/// Where GPUs tell more: their collectives where those cost more than the host's calls, copies that nothing hides, and idling: because the host
+/// was late - less what the host spent in MPI meanwhile, which is told by its own shares -, while data was loaded, and for all other reasons.
+void add_device_shares(SQLite::Database& db, int64_t world, const Facts& facts, std::vector<Share>& shares) {
+  if (facts.resource == Resource::kThread) return;
+  std::erase_if(shares, [&](const Share& share) {
+    const bool of_mpi = share.name == "wait" || share.name == "transfer";
+    return share.name == "input" ||                                // what the host did while GPUs computed costs nothing
+           (of_mpi && facts.threads.sum.communication_ns() == 0);  // a job without MPI says nothing by it
+  });
+  double in_mpi = 0;
+  for (const Share& share : shares) in_mpi += share.value;
+  const JobTime& time = facts.headline;
+  const auto at_least = [&](const char* name, double TimeParts::*part) {
+    const double value = time.shown_share(part);
+    const auto known = std::find_if(shares.begin(), shares.end(), [&](const Share& share) { return share.name == name; });
+    if (known != shares.end() && known->value >= value) return;
+    if (known != shares.end()) shares.erase(known);
+    shares.push_back({name, value});
+  };
+  if (!time.nothing_split()) {
+    at_least("wait", &TimeParts::wait_ns);
+    at_least("transfer", &TimeParts::transfer_ns);
+  }
+  if (time.sum.unsplit_ns > 0) at_least(kNotSplit, &TimeParts::unsplit_ns);
+  at_least("copy", &TimeParts::copy_ns);
+  Query idle(db, R"(
+    SELECT total(idle_host_ns), sum(idle_input_ns), total(idle_ns)
+    FROM steady_gpu
+    WHERE world = ?)");
+  idle.bind(world);
+  if (!idle.next()) return;
+  const double whole_ns = time.sum.total_ns(), host = idle.real(0) / whole_ns, input = idle.maybe_real(1).value_or(0) / whole_ns;
+  shares.push_back({"host", std::max(0.0, host - in_mpi)});
+  if (!idle.is_null(1)) shares.push_back({"input", input});
+  // What the host spent in MPI beyond its lateness kept GPUs idle for a reason that is told already.
+  shares.push_back({"idling", std::max(0.0, idle.real(2) / whole_ns - host - input - std::max(0.0, in_mpi - host))});
 }
 
 }  // namespace
 
-void store_verdict(SQLite::Database& db, int64_t world, const SteadySteps& steps, const std::string& doubt) {
-  std::vector<Share> shares;
-  Query metrics(db,
-                "SELECT id, value, lo, hi FROM metric WHERE world = ? AND id IN ('f_wait', 'f_xfer') AND value IS NOT NULL ORDER BY id");
-  metrics.bind(world);
-  while (metrics.next()) {
-    shares.push_back({metrics.text(0) == "f_wait" ? "wait" : "transfer", metrics.real(1), metrics.maybe_real(2), metrics.maybe_real(3), 0});
-  }
-  double in_mpi = 0;
-  for (const Share& share : shares) in_mpi += share.value;
-  for (Share& share : shares) {
-    if (share.name == "transfer") share.unsplit = std::min(share.value, in_mpi * polling_share(db, world));
-  }
+void store_verdict(SQLite::Database& db, int64_t world, const std::string& doubt) {
+  const Facts facts = read_facts(db, world);
+  std::vector<Share> shares = thread_shares(db, world, facts.threads);
   if (!shares.empty()) add_bubble_and_input(db, world, shares);
-  add_device_shares(db, world, shares);
+  add_device_shares(db, world, facts, shares);
   const Verdict verdict =
-      doubt.empty() ? decide(std::move(shares), steps.annotated ? "step" : "run") : Verdict{"withheld", "withheld: " + doubt};
+      doubt.empty() ? decide(std::move(shares), facts.step.has_steps ? "step" : "run") : Verdict{"withheld", "withheld: " + doubt};
   const std::string key = world == 0 ? "verdict" : fmt::format("verdict.{}", world);
   Query insert(db, "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)");
   insert.run(key, verdict.name.empty() ? "n/a" : verdict.name);

@@ -1,4 +1,4 @@
-// Rule V of metrics.md section 2: what bounds the job - waiting, transfer, the host, pipeline bubbles, or computing. Loading data
+// Rule V (specification.md V): what bounds the job - waiting, transfer, the host, pipeline bubbles, or computing. Loading data
 // is a bound of its own wherever ranges tell it, though rule V has it with the host: its cure is another one. Where there are GPUs, copies
 // too: what they move while nothing computes is neither collective nor idle.
 #pragma once
@@ -10,20 +10,20 @@
 #include <string>
 #include <vector>
 
-#include "analyzer/passes/steady_steps.h"
-
 namespace ddl {
 
 constexpr double kBoundThreshold = 0.05;  ///< share of the step from which on something counts as the bound
 
-/// One candidate: its share of the step, with the interval of the median where there is one.
+/// One candidate: its share of the step, with the 95 % interval where there is one.
 struct Share {
-  std::string name;  ///< wait (less the bubble), transfer, host, input, copy, bubble
+  std::string name;  ///< wait, transfer, host, input, copy, bubble; kNotSplit, which is no candidate
   double value = 0;
-  std::optional<double> lo, hi;
-  double unsplit = 0;  ///< transfer: the part of `value` that may be waiting as well
-  const char* unsplit_what = "calls that only test (MPI_Test, MPI_Iprobe), whose waiting is not told apart";
+  std::optional<double> lo = {}, hi = {};
+  double unsplit = 0;  ///< transfer: the part of `value` that may be waiting as well, as calls that only test (MPI_Test, MPI_Iprobe) are
+  std::string shown = {};  ///< on screens, where `value` is not what WHERE IT GOES shows under the name
 };
+/// Communication of which nobody can tell what was waiting: any candidate might be larger by so much.
+constexpr const char* kNotSplit = "not split";
 
 struct Verdict {
   std::string name;  ///< that of the bound; compute; undecided; withheld; empty: no share is known
@@ -31,11 +31,11 @@ struct Verdict {
 };
 
 /// `shares`: those that are known, of `whole` ("step", "run"). The largest above the threshold wins, unless another one above it cannot be
-/// told from it, or what is unsplit in it decides.
+/// told from it, or what is not split decides.
 Verdict decide(std::vector<Share> shares, const char* whole = "step");
 
-/// Decides from the metrics f_* of table `metric`, and from temp.steady_gpu where there are GPUs, and stores it in `meta`: verdict and
-/// verdict.text; verdict.N for world N > 0. `doubt`: why the numbers are not to be trusted; then it is withheld.
-void store_verdict(SQLite::Database& db, int64_t world, const SteadySteps& steps, const std::string& doubt);
+/// Decides from the facts (facts.h), so from the numbers of WHERE IT GOES, and stores it in `meta`: verdict and verdict.text; verdict.N for
+/// world N > 0. `doubt`: why the numbers are not to be trusted; then it is withheld.
+void store_verdict(SQLite::Database& db, int64_t world, const std::string& doubt);
 
 }  // namespace ddl

@@ -13,7 +13,7 @@
 namespace ddl::tune {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 namespace {
 

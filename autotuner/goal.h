@@ -22,9 +22,8 @@ struct Goal {
   std::string words() const;
 };
 
-/// Throws ddl::Error (kUsage) if a numeric tunable with several values would be chosen by speed alone: a batch whose worth the job does not
-/// tell
-/// (`base`: no noise scale, no samples), or anything else that changes what is computed.
+/// Throws ddl::Error (kUsage) if a numeric tunable with several values would be chosen by speed alone: a batch whose worth the job
+/// does not tell (`base`: no noise scale, no samples), or anything else that changes what is computed.
 void require_honest_goal(const Goal& goal, const std::vector<JobTunable>& tunables, const TrialFacts& base);
 
 /// `batch_per_rank`: of the point, where the program reports no samples itself.

@@ -24,7 +24,7 @@ double step_seconds(const Calibration& calibration, const Settings& at, const Cu
   double compute_s = calibration.compute_fixed_s + (calibration.compute_s - calibration.compute_fixed_s) * growth;
   double bubble_s = 0;
   if (calibration.pipeline && calibration.compute_s > 0) {
-    // The longest stage is never idle but for the first micro-batch on its way through the others (metrics.md B1, B3).
+    // The longest stage is never idle but for the first micro-batch on its way through the others (specification.md B1, B3).
     const double micro_batches = at.micro_batches > 0 ? at.micro_batches : static_cast<double>(calibration.pipeline->micro_batches);
     compute_s += calibration.micro_batch_s * (micro_batches - static_cast<double>(calibration.pipeline->micro_batches));
     bubble_s = calibration.pipeline->others_s * compute_s / calibration.compute_s /

@@ -55,7 +55,7 @@ struct Calibration {
   bool overlap = false;                    ///< reductions run behind the computing
   std::map<std::string, Curve> allreduce;  ///< by value of tunable `algorithm`; "default" at least
   double batch = 0;                        ///< default, samples per rank and step; 0: unknown
-  std::optional<double> noise_scale;       ///< samples (metrics.md G3); unset: efficiency does not depend on the batch
+  std::optional<double> noise_scale;       ///< samples (specification.md G3); unset: efficiency does not depend on the batch
 };
 
 /// Tunables that predictions know, by name.
@@ -68,7 +68,7 @@ constexpr const char* kCompression = "compression";
 /// `values`: the first is the default. Micro-batches are of a pipeline only; codes if all of them are known and the default has none.
 bool is_modelled(const std::string& tunable, const std::vector<std::string>& values, bool pipeline);
 
-/// A code of gradients, on one core (shared/tuning.md section 5).
+/// A code of gradients: what it leaves on the wire, and what one core takes for it.
 struct Code {
   double bytes_per_byte = 1;    ///< on the wire
   double seconds_per_byte = 0;  ///< to encode and to decode
@@ -79,7 +79,7 @@ std::optional<Code> code_of(const std::string& compression);
 constexpr int64_t kLeastCompressed = 64 * 1024;
 
 /// Steps that batch `base` needs to a target loss over those that `batch` needs, times batch over base: 1 where they are equal, less for
-/// larger batches (metrics.md G4). Without a noise scale 1.
+/// larger batches (specification.md G4). Without a noise scale 1.
 double relative_efficiency(double batch, double base, std::optional<double> noise_scale);
 
 /// Log of seconds per sample at equal statistical efficiency, of every point. Tunables that are not known change nothing.

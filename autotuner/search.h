@@ -6,7 +6,7 @@
 //   confirm   the one that is left and the default twice: only these rounds make the claim, since none of them chose the winner
 //
 // Peers pick the best of noisy scores and never look again; on replayed measurements that loses more than any optimiser wins
-// (shared/tuning.md section 2).
+// (docs/performance.md).
 #pragma once
 
 #include <cstddef>

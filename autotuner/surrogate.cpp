@@ -1,5 +1,6 @@
 #include "autotuner/surrogate.h"
 
+#include <Eigen/Dense>
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -23,7 +24,46 @@ constexpr double kOtherWordResembles = 0.4;  ///< correlation of two values with
 
 }  // namespace
 
-Surrogate::Surrogate(const Space& space, std::vector<double> prediction) : space_(space), prediction_(std::move(prediction)) {
+class Surrogate::Process {
+ public:
+  Process(const Space& space, std::vector<double> prediction);
+  void add(const Observation& observation);
+  void fit();
+  void condition();
+  std::vector<Belief> beliefs(const std::vector<size_t>& points, size_t reference) const;
+  double noise() const;
+
+ private:
+  // The measurements at given noise and trust, without the rounds: what they say of the points that were measured.
+  struct Evidence {
+    Eigen::MatrixXd precision;
+    Eigen::VectorXd pull;            ///< precision times what was measured
+    double log_likelihood = 0;       ///< of the measurements if all errors were none
+    std::vector<double> round_mean;  ///< by round: what its trials were off by, and its precision
+    std::vector<double> round_weight;
+  };
+  double error_covariance(size_t a, size_t b) const;
+  Eigen::VectorXd with_measured(size_t point) const;
+  void factor_errors();
+  Evidence evidence() const;
+  double solve(const Evidence& evidence);
+  double trust(const Evidence& evidence);
+
+  const Space& space_;
+  std::vector<double> prediction_;
+  std::vector<std::vector<std::vector<double>>> alike_;  ///< by tunable, value and value: correlation of what they do
+  std::vector<Observation> observations_;
+  std::vector<double> trust_;        ///< by observation: its share of the precision of a usual one
+  std::vector<size_t> measured_;     ///< points, each once
+  std::vector<size_t> measured_at_;  ///< by observation: place in `measured_`
+  size_t rounds_ = 0;
+  double error_ = 0.1, noise_ = 0.01, round_ = 1;
+  Eigen::LLT<Eigen::MatrixXd> errors_;  ///< of the covariance of the errors of measured points
+  Eigen::LLT<Eigen::MatrixXd> factor_;  ///< of 1 + L' precision L, L that of errors_
+  Eigen::VectorXd weights_;
+};
+
+Surrogate::Process::Process(const Space& space, std::vector<double> prediction) : space_(space), prediction_(std::move(prediction)) {
   for (size_t i = 0; i < space.tunables().size(); ++i) {
     const size_t values = space.tunables()[i].values.size();
     std::vector<std::vector<double>>& alike = alike_.emplace_back(values, std::vector<double>(values));
@@ -36,7 +76,7 @@ Surrogate::Surrogate(const Space& space, std::vector<double> prediction) : space
   }
 }
 
-void Surrogate::add(const Observation& observation) {
+void Surrogate::Process::add(const Observation& observation) {
   const auto known = std::find(measured_.begin(), measured_.end(), observation.point);
   measured_at_.push_back(static_cast<size_t>(known - measured_.begin()));
   if (known == measured_.end()) measured_.push_back(observation.point);
@@ -46,7 +86,7 @@ void Surrogate::add(const Observation& observation) {
 }
 
 // Relative to error_^2.
-double Surrogate::error_covariance(size_t a, size_t b) const {
+double Surrogate::Process::error_covariance(size_t a, size_t b) const {
   const auto& tunables = space_.tunables();
   double alone = 0, together = 1;
   for (size_t i = 0; i < tunables.size(); ++i) {
@@ -58,7 +98,7 @@ double Surrogate::error_covariance(size_t a, size_t b) const {
   return kAloneShare * alone / static_cast<double>(tunables.size()) + (1 - kAloneShare) * together;
 }
 
-void Surrogate::factor_errors() {
+void Surrogate::Process::factor_errors() {
   const auto count = static_cast<Eigen::Index>(measured_.size());
   Eigen::MatrixXd covariance(count, count);
   for (Eigen::Index i = 0; i < count; ++i)
@@ -69,7 +109,7 @@ void Surrogate::factor_errors() {
 }
 
 // A round's own effect is integrated out: of independent measurements with precisions p it leaves diag(p) - p p' / (sum p + 1 / kRound^2).
-Surrogate::Evidence Surrogate::evidence() const {
+Surrogate::Process::Evidence Surrogate::Process::evidence() const {
   const auto count = static_cast<Eigen::Index>(measured_.size());
   Evidence result{Eigen::MatrixXd::Zero(count, count), Eigen::VectorXd::Zero(count), 0, std::vector<double>(rounds_, 0.0),
                   std::vector<double>(rounds_, 1 / (round_ * round_))};
@@ -103,7 +143,7 @@ Surrogate::Evidence Surrogate::evidence() const {
 }
 
 // The log of the likelihood of the measurements.
-double Surrogate::solve(const Evidence& evidence) {
+double Surrogate::Process::solve(const Evidence& evidence) {
   const Eigen::MatrixXd lower = errors_.matrixL();
   Eigen::MatrixXd inner = lower.transpose() * evidence.precision * lower;
   inner.diagonal().array() += 1;
@@ -116,7 +156,7 @@ double Surrogate::solve(const Evidence& evidence) {
 }
 
 // Trusts measurements by how far they are off what is believed now; the log of the density of that trust.
-double Surrogate::trust(const Evidence& evidence) {
+double Surrogate::Process::trust(const Evidence& evidence) {
   const Eigen::VectorXd error = errors_.matrixL() * (errors_.matrixU() * weights_);
   std::vector<double> off(rounds_, 0.0);
   for (size_t i = 0; i < observations_.size(); ++i)
@@ -137,13 +177,13 @@ double Surrogate::trust(const Evidence& evidence) {
   return density;
 }
 
-void Surrogate::condition() {
+void Surrogate::Process::condition() {
   if (observations_.empty()) return;
   factor_errors();
   solve(evidence());
 }
 
-void Surrogate::fit() {
+void Surrogate::Process::fit() {
   if (observations_.empty()) return;
   double best = -std::numeric_limits<double>::infinity(), best_error = error_, best_noise = noise_, best_round = round_;
   std::vector<double> best_trust;
@@ -175,20 +215,20 @@ void Surrogate::fit() {
   condition();
 }
 
-double Surrogate::noise() const {
+double Surrogate::Process::noise() const {
   double sum = 0;
   for (const double one : trust_) sum += 1 / one;
   return trust_.empty() ? noise_ : noise_ * std::sqrt(sum / static_cast<double>(trust_.size()));
 }
 
-Eigen::VectorXd Surrogate::with_measured(size_t point) const {
+Eigen::VectorXd Surrogate::Process::with_measured(size_t point) const {
   Eigen::VectorXd result(static_cast<Eigen::Index>(measured_.size()));
   for (size_t i = 0; i < measured_.size(); ++i)
     result(static_cast<Eigen::Index>(i)) = error_ * error_ * error_covariance(point, measured_[i]);
   return result;
 }
 
-std::vector<Belief> Surrogate::beliefs(const std::vector<size_t>& points, size_t reference) const {
+std::vector<Belief> Surrogate::Process::beliefs(const std::vector<size_t>& points, size_t reference) const {
   const double scale = error_ * error_;
   const Eigen::VectorXd reference_with = with_measured(reference);
   std::vector<Belief> result(points.size());
@@ -207,6 +247,18 @@ std::vector<Belief> Surrogate::beliefs(const std::vector<size_t>& points, size_t
     result[i].sd = std::sqrt(std::max(0.0, variance));
   }
   return result;
+}
+
+Surrogate::Surrogate(const Space& space, std::vector<double> prediction)
+    : process_(std::make_unique<Process>(space, std::move(prediction))) {}
+Surrogate::Surrogate(const Surrogate& other) : process_(std::make_unique<Process>(*other.process_)) {}
+Surrogate::~Surrogate() = default;
+void Surrogate::add(const Observation& observation) { process_->add(observation); }
+void Surrogate::fit() { process_->fit(); }
+void Surrogate::condition() { process_->condition(); }
+double Surrogate::noise() const { return process_->noise(); }
+std::vector<Belief> Surrogate::beliefs(const std::vector<size_t>& points, size_t reference) const {
+  return process_->beliefs(points, reference);
 }
 
 }  // namespace ddl::tune

@@ -10,8 +10,8 @@
 // 9).
 #pragma once
 
-#include <Eigen/Dense>
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "autotuner/space.h"
@@ -33,6 +33,8 @@ class Surrogate {
  public:
   /// `prediction`: log cost of each point of `space`, which must outlive this. Not thread-safe.
   Surrogate(const Space& space, std::vector<double> prediction);
+  Surrogate(const Surrogate& other);
+  ~Surrogate();
 
   void add(const Observation& observation);
   /// After add(), one of them comes before beliefs(): fit() chooses the sizes of error, round and noise anew, condition() keeps them.
@@ -44,33 +46,8 @@ class Surrogate {
   double noise() const;
 
  private:
-  // The measurements at given noise and trust, without the rounds: what they say of the points that were measured.
-  struct Evidence {
-    Eigen::MatrixXd precision;
-    Eigen::VectorXd pull;            ///< precision times what was measured
-    double log_likelihood = 0;       ///< of the measurements if all errors were none
-    std::vector<double> round_mean;  ///< by round: what its trials were off by, and its precision
-    std::vector<double> round_weight;
-  };
-  double error_covariance(size_t a, size_t b) const;
-  Eigen::VectorXd with_measured(size_t point) const;
-  void factor_errors();
-  Evidence evidence() const;
-  double solve(const Evidence& evidence);
-  double trust(const Evidence& evidence);
-
-  const Space& space_;
-  std::vector<double> prediction_;
-  std::vector<std::vector<std::vector<double>>> alike_;  ///< by tunable, value and value: correlation of what they do
-  std::vector<Observation> observations_;
-  std::vector<double> trust_;        ///< by observation: its share of the precision of a usual one
-  std::vector<size_t> measured_;     ///< points, each once
-  std::vector<size_t> measured_at_;  ///< by observation: place in `measured_`
-  size_t rounds_ = 0;
-  double error_ = 0.1, noise_ = 0.01, round_ = 1;
-  Eigen::LLT<Eigen::MatrixXd> errors_;  ///< of the covariance of the errors of measured points
-  Eigen::LLT<Eigen::MatrixXd> factor_;  ///< of 1 + L' precision L, L that of errors_
-  Eigen::VectorXd weights_;
+  class Process;  // Eigen's headers are for surrogate.cpp alone: they cost every file a second
+  std::unique_ptr<Process> process_;
 };
 
 }  // namespace ddl::tune

@@ -27,7 +27,7 @@ Number number(std::string_view word, size_t line) {
   return value;
 }
 
-std::vector<std::string_view> split(std::string_view text, char sign) {
+std::vector<std::string_view> fields_of(std::string_view text, char sign) {
   std::vector<std::string_view> words;
   for (size_t begin = 0;;) {
     const size_t end = text.find(sign, begin);
@@ -99,11 +99,11 @@ SweptAlgorithm fastest(const Sweep& sweep, int64_t bytes, const std::map<std::st
 Sweep read_sweep(std::string_view text) {
   Sweep sweep;
   size_t number_of_line = 0;
-  for (std::string_view line : split(text, '\n')) {
+  for (std::string_view line : fields_of(text, '\n')) {
     ++number_of_line;
     if (line.starts_with(kHeading)) read_heading(line, number_of_line, sweep);
     if (line.empty() || line[0] == '#' || line.starts_with("algorithm,")) continue;
-    const std::vector<std::string_view> words = split(line, ',');
+    const std::vector<std::string_view> words = fields_of(line, ',');
     if (words.size() != 5)
       throw Error(fmt::format("sweep of the algorithms, line {}: 5 columns expected, {} found", number_of_line, words.size()));
     const double seconds = number<double>(words[4], number_of_line);

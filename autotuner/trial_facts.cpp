@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "analyzer/models/run_facts.h"
-#include "analyzer/passes/steady_steps.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
 #include "core/error.h"
@@ -45,10 +44,11 @@ TrialFacts read_trial(SQLite::Database& db, std::optional<double> target_loss) {
   facts.ranks = job.integer(1);
   facts.nodes = job.integer(2);
 
-  const auto steady = select_steady_steps(db);
-  if (const auto of_world = steady.find(world); of_world != steady.end()) facts.warmup_steps = of_world->second.warmup;
+  Query basis(db, "SELECT warmup FROM steady_world WHERE world = ?");
+  basis.bind(world);
+  if (basis.next()) facts.warmup_steps = basis.integer(0);
   std::vector<double> longest;
-  Query steps(db, "SELECT longest_ns FROM temp.steady_step WHERE world = ?1 AND annotated");
+  Query steps(db, "SELECT longest_ns FROM steady_step WHERE world = ?1 AND annotated");
   for (steps.bind(world); steps.next();) longest.push_back(steps.real(0) * 1e-9);
   if (longest.empty())
     throw Error("it has no complete steps", "let it run longer, or name steps with ddl/annotate.h or NVTX", ExitCode::kDataMissing);
@@ -67,7 +67,7 @@ TrialFacts read_trial(SQLite::Database& db, std::optional<double> target_loss) {
       db,
       "SELECT coalesce(max(o.name IN ('MPI_Allreduce', 'ncclAllReduce')), 0), coalesce(max(o.name = 'MPI_Iallreduce'), 0) FROM event e "
       "JOIN op o ON o.id = e.op JOIN process p ON p.id = e.process "
-      "JOIN temp.steady_step s ON s.world = p.world AND s.step = e.step AND s.annotated WHERE p.world = ?1");
+      "JOIN steady_step s ON s.world = p.world AND s.step = e.step AND s.annotated WHERE p.world = ?1");
   calls.bind(world);
   if (calls.next()) facts.blocking = calls.integer(0) != 0, facts.nonblocking = calls.integer(1) != 0;
   try {
@@ -78,7 +78,7 @@ TrialFacts read_trial(SQLite::Database& db, std::optional<double> target_loss) {
   Query stages(db,
                "SELECT max(micro_batches), max(chunks), sum(mean_ns) - max(mean_ns) FROM (SELECT max(l.micro_batches) AS micro_batches, "
                "max(l.chunks) AS chunks, avg(t.compute_ns) AS mean_ns FROM pipeline l JOIN process p ON p.id = l.process "
-               "JOIN step_part t ON t.process = p.id JOIN temp.steady_step s ON s.world = p.world AND s.step = t.step AND s.annotated "
+               "JOIN step_part t ON t.process = p.id JOIN steady_step s ON s.world = p.world AND s.step = t.step AND s.annotated "
                "WHERE p.world = ?1 GROUP BY l.stage)");
   stages.bind(world);
   if (stages.next() && !stages.is_null(0)) facts.pipeline = {stages.integer(0), stages.integer(1), stages.real(2) * 1e-9};

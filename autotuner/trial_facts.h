@@ -20,7 +20,7 @@ struct TrialFacts {
   double compute_s = 0;                      ///< mean, of the rank that computes longest
   std::optional<double> wait_s, transfer_s;  ///< mean over ranks; unset: waiting cannot be told from transferring
   std::optional<double> samples;             ///< of a step, all ranks together
-  std::optional<double> noise_scale;         ///< metrics.md G3
+  std::optional<double> noise_scale;         ///< specification.md G3
   std::optional<double> target_s;  ///< until the loss was at the target, from the first step on; unset: it never was, or none was asked for
   /// The most that a rank needed: on its GPU, whoever used that, where GPUs were sampled; else resident on its host.
   std::optional<double> memory_bytes;
@@ -38,7 +38,7 @@ struct TrialFacts {
 /// The loss is at the target when the mean of this many steps is.
 constexpr size_t kLossWindow = 5;
 
-/// Of an analyzed run; makes temporary tables in this connection. Throws ddl::Error (kDataMissing) if it has no steps.
+/// Of an analyzed run. Throws ddl::Error (kDataMissing) if it has no steps.
 TrialFacts read_trial(SQLite::Database& db, std::optional<double> target_loss = {});
 
 }  // namespace ddl::tune

@@ -22,7 +22,7 @@ constexpr How command = How::kCommand, variable = How::kVariable, openmpi_allred
 
 constexpr const char* kLeftAlone[] = {"default", "unset"};
 
-std::vector<std::string> split(const std::string& text, char sign) {
+std::vector<std::string> words_of(const std::string& text, char sign) {
   std::vector<std::string> words;
   for (size_t begin = 0;;) {
     const size_t end = text.find(sign, begin);
@@ -99,7 +99,7 @@ JobTunable parse_tunable(const std::string& text, const std::vector<std::string>
     throw Error(fmt::format("'{}' names no tunable with its values", text),
                 "--tunable NAME=1,2,4: the first is what the job runs with today", ExitCode::kUsage);
   const std::string list = text.substr(equals + 1);
-  std::vector<std::string> values = split(list, list.find(';') != std::string::npos ? ';' : ',');
+  std::vector<std::string> values = words_of(list, list.find(';') != std::string::npos ? ';' : ',');
   JobTunable tunable = {name, How::kVariable, name, false, values, false};
   if (const KnownTunable* row = known(name))
     tunable = from_row(*row, values);
@@ -122,7 +122,7 @@ std::vector<JobTunable> tunables_of_command(const std::vector<std::string>& word
     if (row == nullptr || row->how != How::kCommand)
       throw Error(fmt::format("the command has {{{}}}, but nothing says what values it may take", name),
                   fmt::format("--tunable {}=A,B,C: the first is what the job runs with today", name), ExitCode::kUsage);
-    result.push_back(from_row(*row, split(row->values, ',')));
+    result.push_back(from_row(*row, words_of(row->values, ',')));
     result.back().guessed = true;
   }
   return result;

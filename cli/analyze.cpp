@@ -1,6 +1,10 @@
 // ddl analyze: the metrics of a run, one of them, or what there is.
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
 #include "analyzer/metrics/metrics.h"
 #include "cli/open_run.h"
 #include "cli/options.h"
@@ -8,9 +12,8 @@
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "reports/overview.h"
+#include "reports/rows.h"
 #include "reports/text.h"
-
-namespace po = boost::program_options;
 
 namespace ddl::cli {
 namespace {
@@ -28,6 +31,24 @@ std::vector<std::string> metric_names() {
   return names;
 }
 
+Metric read_metric(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf()))
+    throw Error(fmt::format("cannot read {}", path), "a metric file, such as analyzer/metrics/step_time.sql", ExitCode::kUsage);
+  return parse_metric(std::filesystem::path(path).filename().string(), text.str());
+}
+
+void try_metric(const std::string& path, const std::string& run_name, std::optional<int64_t> world) {
+  const Metric metric = read_metric(path);
+  Run run = open_run(run_name);
+  const reports::RunView view(run.db, world);
+  const reports::Rows checked(run.db, metric.sql);  // one SELECT, that only reads; says what is wrong with it
+  reports::Document document;
+  document.tables = reports::tried_metric(metric, evaluate(run.db, metric, view.world));
+  print_out(reports::render_text(document, output_options()));
+}
+
 }  // namespace
 
 int run_analyze(const Arguments& arguments) {
@@ -36,10 +57,12 @@ int run_analyze(const Arguments& arguments) {
                        .text = "Computes waiting, metrics and findings of a run again, and prints the metrics.",
                        .example = "  ddl analyze slow.ddl\n"
                                   "  ddl analyze slow.ddl --metric ccr_xfer\n"
+                                  "  ddl analyze slow.ddl --try my_metric.sql\n"
                                   "  ddl analyze --list"});
-  options.add()("metric", po::value<std::string>()->value_name("NAME"), "print the value of one metric only, without a unit")(
+  options.add()("try", takes<std::string>("FILE"), "compute the metric of this file, like those in analyzer/metrics, on the run as it is")(
+      "metric", takes<std::string>("NAME"), "print the value of one metric only, without a unit")(
       "list", "what metrics there are and what they say; with --metric also how it is computed")(
-      "world", po::value<int64_t>()->value_name("N"), "which MPI_COMM_WORLD, if there are several");
+      "world", takes<int64_t>("N"), "which MPI_COMM_WORLD, if there are several");
   options.one_of("metric", metric_names());
   options.allow_words(1);
   if (!options.parse(arguments)) return 0;
@@ -51,7 +74,13 @@ int run_analyze(const Arguments& arguments) {
     print_out(text);
     return 0;
   }
-  Run run = open_run_and_analyze(options.words().empty() ? "" : options.words()[0]);
+  const std::string run_name = options.words().empty() ? "" : options.words()[0];
+  if (const auto tried = options.maybe<std::string>("try")) {
+    if (wanted) throw Error("--try and --metric name two metrics", "ask for one at a time", ExitCode::kUsage);
+    try_metric(*tried, run_name, options.maybe<int64_t>("world"));
+    return 0;
+  }
+  Run run = open_run_and_analyze(run_name);
   const reports::RunView view(run.db, options.maybe<int64_t>("world"));
   if (!wanted) {
     print_out(reports::render_text(reports::build_section(view, "metrics"), output_options()));

@@ -10,7 +10,7 @@ namespace ddl::cli {
 namespace {
 
 // Nothing of the package bash-completion is needed; where it is there, the command of `ddl record` is completed as that command would be.
-constexpr std::string_view kHead = R"(# Completion of ddl and ddl-top for bash, written by: ddl completion bash
+constexpr std::string_view kBashHead = R"(# Completion of ddl and ddl-top for bash, written by: ddl completion bash
 
 _ddl_offer() { COMPREPLY+=($(compgen -W "$1" -- "$cur")); }
 
@@ -147,7 +147,7 @@ std::string value_action(const OptionRow& option) {
 }  // namespace
 
 std::string bash_completion(const std::vector<CommandTable>& tables) {
-  std::string out(kHead), names, questions, options, values;
+  std::string out(kBashHead), names, questions, options, values;
   for (const Verb& verb : verbs()) {
     names += fmt::format("{}{}", names.empty() ? "" : " ", verb.name);
     if (verb.questions != nullptr)

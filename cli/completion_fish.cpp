@@ -6,7 +6,7 @@
 namespace ddl::cli {
 namespace {
 
-constexpr std::string_view kHead = R"(# Completion of ddl and ddl-top for fish, written by: ddl completion fish
+constexpr std::string_view kFishHead = R"(# Completion of ddl and ddl-top for fish, written by: ddl completion fish
 
 function __ddl_is  # the command line begins with these words
     set -l typed (commandline -opc)
@@ -40,7 +40,7 @@ complete -c ddl -n __ddl_no_verb -s h -l help -d 'what verbs there are'
 complete -c ddl -n __ddl_no_verb -s V -l version -d 'print the version'
 )";
 
-std::string quoted(std::string_view text) {
+std::string fish_quoted(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {
     if (c == '\'' || c == '\\') out += '\\';
@@ -53,9 +53,9 @@ std::string values_of(const OptionRow& option) {
   const std::string names = fmt::format("{}", fmt::join(option.values, " "));
   switch (value_kind(option)) {
     case ValueKind::kFixed:
-      return fmt::format(" -x -a {}", quoted(names));
+      return fmt::format(" -x -a {}", fish_quoted(names));
     case ValueKind::kList:
-      return fmt::format(" -x -a {}", quoted(fmt::format("(__ddl_list {})", names)));
+      return fmt::format(" -x -a {}", fish_quoted(fmt::format("(__ddl_list {})", names)));
     case ValueKind::kFile:
       return " -r -F";
     case ValueKind::kDirectory:
@@ -84,9 +84,9 @@ std::string lines_of(const CommandTable& table, std::string_view program, const 
   for (const OptionRow& option : table.options) {
     out += fmt::format("{}{} -l {}", start, option.letter.empty() ? "" : " -s " + option.letter, option.name);
     if (!option.argument.empty()) out += values_of(option);
-    out += fmt::format(" -d {}\n", quoted(short_text(option.text)));
+    out += fmt::format(" -d {}\n", fish_quoted(short_text(option.text)));
   }
-  if (!table.names.empty()) out += fmt::format("{} -a {}\n", start, quoted(fmt::format("{}", fmt::join(table.names, " "))));
+  if (!table.names.empty()) out += fmt::format("{} -a {}\n", start, fish_quoted(fmt::format("{}", fmt::join(table.names, " "))));
   switch (table.words) {
     case WordKind::kCommand:
       return out + fmt::format("{} -a '(__fish_complete_subcommand --fcs-skip=2{})'\n", start, with_values(table));
@@ -105,12 +105,12 @@ std::string lines_of(const CommandTable& table, std::string_view program, const 
 }  // namespace
 
 std::string fish_completion(const std::vector<CommandTable>& tables) {
-  std::string out(kHead);
+  std::string out(kFishHead);
   for (const Verb& verb : verbs()) {
-    out += fmt::format("complete -c ddl -n __ddl_no_verb -a {} -d {}\n", verb.name, quoted(verb.summary));
+    out += fmt::format("complete -c ddl -n __ddl_no_verb -a {} -d {}\n", verb.name, fish_quoted(verb.summary));
     if (verb.questions != nullptr)
       out += fmt::format("complete -c ddl -n '__ddl_next_is {}' -a {}\n", verb.name,
-                         quoted(fmt::format("{}", fmt::join(verb.questions(), " "))));
+                         fish_quoted(fmt::format("{}", fmt::join(verb.questions(), " "))));
   }
   for (const CommandTable& table : tables) {
     out += lines_of(table, "ddl", fmt::format(" -n '__ddl_is {}'", table.verb));

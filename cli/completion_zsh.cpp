@@ -9,7 +9,7 @@
 namespace ddl::cli {
 namespace {
 
-constexpr std::string_view kHead = R"(#compdef ddl ddl-top
+constexpr std::string_view kZshHead = R"(#compdef ddl ddl-top
 # Completion of ddl and ddl-top for zsh, written by: ddl completion zsh
 
 _ddl_runs() { _files -g '*.(ddl|sqlite)(-/,-.)' "$@"; }
@@ -86,7 +86,7 @@ std::string described(std::string_view name, std::string_view text) {
 }  // namespace
 
 std::string zsh_completion(const std::vector<CommandTable>& tables) {
-  std::string out(kHead), verb_list, cases;
+  std::string out(kZshHead), verb_list, cases;
   for (const CommandTable& table : tables) {
     std::vector<std::string> options;
     for (const OptionRow& option : table.options) options.push_back(option_lines(option));
@@ -101,8 +101,8 @@ std::string zsh_completion(const std::vector<CommandTable>& tables) {
     }
     cases += fmt::format(
         "        {0})\n          if ((CURRENT == 2)); then\n            _values question {1}\n          else\n"
-        "            shift words\n            ((CURRENT--))\n            (( $+functions[_ddl_{0}_$words[1]] )) && _ddl_{0}_$words[1]\n     "
-        "     fi\n          ;;\n",
+        "            shift words\n            ((CURRENT--))\n            (( $+functions[_ddl_{0}_$words[1]] )) && _ddl_{0}_$words[1]\n          fi\n"
+        "          ;;\n",
         verb.name, fmt::join(verb.questions(), " "));
   }
   return out + fmt::format(R"(_ddl() {{

@@ -15,8 +15,6 @@
 #include "reports/json.h"
 #include "reports/text.h"
 
-namespace po = boost::program_options;
-
 namespace ddl::cli {
 namespace {
 
@@ -37,17 +35,14 @@ int run_diff(const Arguments& arguments) {
       {.verb = "diff",
        .usage = "BEFORE AFTER [options]",
        .text =
-           "What changed from one run to another: findings that are new or gone, then every metric with its change and the 95% interval "
-           "of\n"
+           "What changed from one run to another: findings that are new or gone, then every metric with its change and the 95% interval of\n"
            "that. Where the interval holds no change, none was seen, whatever the medians say. --fail-over S: exit code 4 if the run is\n"
-           "slower by more than S and the interval says that it is slower; by throughput where both runs report their samples, else by "
-           "the\n"
+           "slower by more than S and the interval says that it is slower; by throughput where both runs report their samples, else by the\n"
            "median step. 3 if too few steps tell.",
        .example = "  ddl diff before.ddl after.ddl\n"
                   "  ddl diff base.ddl new.ddl --fail-over 5%                # in CI\n"
                   "  ddl diff base.ddl new.ddl --json | jq .metric_changes[0]"});
-  options.add()("fail-over", po::value<std::string>()->value_name("SHARE"), "exit code 4 if slower by more: 5%, 0.05")("json",
-                                                                                                                       "for programs");
+  options.add()("fail-over", takes<std::string>("SHARE"), "exit code 4 if slower by more: 5%, 0.05")("json", "for programs");
   options.allow_words(2);
   if (!options.parse(arguments)) return 0;
   if (options.words().size() != 2) throw Error("which two runs?", "e.g. ddl diff before.ddl after.ddl", ExitCode::kUsage);

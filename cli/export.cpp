@@ -22,7 +22,6 @@
 #include "reports/trace/perfetto.h"
 
 namespace fs = std::filesystem;
-namespace po = boost::program_options;
 
 namespace ddl::cli {
 namespace {
@@ -188,15 +187,14 @@ int run_export(const Arguments& arguments) {
                                   "  ddl export chrome-json slow.ddl --steps 100:109 -o slow-traces\n"
                                   "  ddl export folded slow.ddl | flamegraph.pl --countname ns > slow.svg\n"
                                   "  ddl export prometheus run.ddl --textfile /var/lib/prometheus/node-exporter --watch 30s"});
-  options.add()("output,o", po::value<std::string>()->value_name("FILE"),
-                "where to; - is standard output; a folder where there are several files")(
-      "table", po::value<std::string>()->value_name("NAME"), "csv: a view or table of the store, e.g. v_collective")(
-      "steps", po::value<std::string>()->value_name("A:B"), "traces: steps A to B only, both included; A is one step")(
-      "ranks", po::value<std::string>()->value_name("LIST"), "traces: these ranks only, e.g. 0-3,8")(
-      "world", po::value<int64_t>()->value_name("N"), "traces, folded: which MPI_COMM_WORLD, if there are several")(
-      "textfile", po::value<std::string>()->value_name("DIR"), "prometheus: into a file in DIR, the textfile folder of node_exporter")(
-      "watch", po::value<std::string>()->value_name("TIME"), "prometheus: again every TIME, at least 30s, until the job ends")(
-      "top", po::value<size_t>()->value_name("N"), "prometheus: rows for the N latest ranks (=16)");
+  options.add()("output,o", takes<std::string>("FILE"), "where to; - is standard output; a folder where there are several files")(
+      "table", takes<std::string>("NAME"), "csv: a view or table of the store, e.g. v_collective")(
+      "steps", takes<std::string>("A:B"), "traces: steps A to B only, both included; A is one step")(
+      "ranks", takes<std::string>("LIST"), "traces: these ranks only, e.g. 0-3,8")(
+      "world", takes<int64_t>("N"), "traces, folded: which MPI_COMM_WORLD, if there are several")(
+      "textfile", takes<std::string>("DIR"), "prometheus: into a file in DIR, the textfile folder of node_exporter")(
+      "watch", takes<std::string>("TIME"), "prometheus: again every TIME, at least 30s, until the job ends")(
+      "top", takes<size_t>("N"), "prometheus: rows for the N latest ranks (=16)");
   options.suggest("table", reports::stable_views());
   options.allow_words(2, WordKind::kRun, format_names());
   if (!options.parse(arguments)) return 0;

@@ -46,11 +46,13 @@ class Watch {
  public:
   explicit Watch(const RunDirectory& run) : source_(run, shown_path(run.directory)) {}
 
-  /// Throws ddl::Error (kDataMissing) as long as nothing is there.
+  /// Reads what is new. Throws ddl::Error (kDataMissing) as long as nothing is there.
+  void poll() { source_.poll(job_, kLook_s); }
   void look() {
-    source_.poll(job_, kLook_s);
-    snapshot_ = observer_.look(job_, false);
+    poll();
+    observe();
   }
+  void observe() { snapshot_ = observer_.look(job_, false); }
   bool ended() const { return job_.ended; }
   std::string page(const reports::PrometheusLimits& limits) const {
     return reports::render_prometheus(tui::job_numbers(snapshot_), limits);
@@ -69,7 +71,7 @@ RunDirectory wait_for_run(const std::string& name, double patience_s) {
     Interrupts::check();
     try {
       const RunDirectory run = find_run(name.empty() ? std::nullopt : std::optional(name));
-      Watch(run).look();
+      Watch(run).poll();
       return run;
     } catch (const Error& error) {
       if (error.code() != ExitCode::kDataMissing || tui::monotonic_s() > end_s) throw;
@@ -82,12 +84,13 @@ bool write_if_it_runs(const RunDirectory& run, const std::string& file, const re
   if (run.spools().empty()) return false;
   Watch watch(run);
   try {
-    watch.look();
+    watch.poll();
   } catch (const Error& error) {
     if (error.code() != ExitCode::kDataMissing) throw;
     return false;
   }
   if (watch.ended()) return false;
+  watch.observe();
   write_output(file, watch.page(limits));
   return true;
 }

@@ -17,27 +17,26 @@
 #include "store/import.h"
 
 namespace fs = std::filesystem;
-namespace po = boost::program_options;
 
 namespace ddl::cli {
 namespace {
 
-std::string formats_text() {
+std::string import_formats_text() {
   std::string text = "Makes a run of what another tool traced: report, query, analyze and the rest work on it.\n\nFORMAT is one of\n";
   for (const ImportFormat& format : import_formats()) text += fmt::format("  {:<15} {}\n", format.name, format.sentence);
   return text;
 }
 
-std::vector<std::string> format_names() {
+std::vector<std::string> import_names() {
   std::vector<std::string> names;
   for (const ImportFormat& format : import_formats()) names.emplace_back(format.name);
   return names;
 }
 
-const ImportFormat& known_format(const std::string& name) {
+const ImportFormat& import_format(const std::string& name) {
   for (const ImportFormat& format : import_formats())
     if (format.name == name) return format;
-  throw Error(fmt::format("unknown format '{}'", name), did_you_mean(name, format_names(), "see: ddl import --help"), ExitCode::kUsage);
+  throw Error(fmt::format("unknown format '{}'", name), did_you_mean(name, import_names(), "see: ddl import --help"), ExitCode::kUsage);
 }
 
 void make_run(const ImportFormat& format, const std::vector<fs::path>& files, const std::string& name, bool one_clock) {
@@ -65,20 +64,20 @@ void make_run(const ImportFormat& format, const std::vector<fs::path>& files, co
 }  // namespace
 
 int run_import(const Arguments& arguments) {
-  const std::string text = formats_text();
+  const std::string text = import_formats_text();
   VerbOptions options({.verb = "import",
                        .usage = "FORMAT FILE... [options]",
                        .text = text,
                        .example = "  ddl import kineto worker*.pt.trace.json.gz -o job.ddl\n"
                                   "  ddl report job.ddl"});
-  options.add()("output,o", po::value<std::string>()->value_name("NAME.ddl"), "the run directory to make (default: FORMAT-DATE-TIME.ddl)")(
+  options.add()("output,o", takes<std::string>("NAME.ddl"), "the run directory to make (default: FORMAT-DATE-TIME.ddl)")(
       "one-clock", "the clocks of all ranks agree, as on one machine: waiting may be told by them");
   constexpr size_t kMostFiles = 1'000'000;
-  options.allow_words(kMostFiles, WordKind::kFile, format_names());
+  options.allow_words(kMostFiles, WordKind::kFile, import_names());
   if (!options.parse(arguments)) return 0;
   const std::vector<std::string>& words = options.words();
   if (words.empty()) throw Error("which format?", "e.g. ddl import kineto worker*.pt.trace.json.gz", ExitCode::kUsage);
-  const ImportFormat& format = known_format(words[0]);
+  const ImportFormat& format = import_format(words[0]);
   if (words.size() == 1) throw Error("which files?", fmt::format("e.g. ddl import {} {}", format.name, format.files), ExitCode::kUsage);
 
   const Interrupts interrupts;

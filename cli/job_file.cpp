@@ -49,8 +49,8 @@ bool is_program(const std::string& word) {
 }
 
 template <class T>
-nlohmann::json nullable(const std::optional<T>& value) {
-  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
+nlohmann::ordered_json nullable(const std::optional<T>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
 }
 
 /// On a full disk nothing can be written beside the file, but the blocks that it has are ours.

@@ -90,7 +90,7 @@ std::string roff(std::string_view text) {
 }
 
 /// An argument of a request.
-std::string quoted(std::string_view text) {
+std::string roff_quoted(std::string_view text) {
   std::string out;
   for (const char c : roff(text)) out += c == '"' ? std::string("\\(dq") : std::string(1, c);
   return "\"" + out + "\"";
@@ -129,12 +129,12 @@ std::string prose(std::string_view text) {
   return out;
 }
 
-std::string entry(std::string_view what, std::string_view text) { return fmt::format(".TP\n.B {}\n{}\n", quoted(what), roff(text)); }
+std::string entry(std::string_view what, std::string_view text) { return fmt::format(".TP\n.B {}\n{}\n", roff_quoted(what), roff(text)); }
 
 std::string title(std::string_view name) {
   std::string upper;
   for (const char c : name) upper += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return fmt::format(".\\\" Written by: ddl manual {}\n.TH {} 1 \"\" \"ddl {}\" \"User Commands\"\n.SH NAME\n", name, quoted(upper),
+  return fmt::format(".\\\" Written by: ddl manual {}\n.TH {} 1 \"\" \"ddl {}\" \"User Commands\"\n.SH NAME\n", name, roff_quoted(upper),
                      DDL_VERSION);
 }
 
@@ -155,8 +155,8 @@ std::string options_of(const CommandTable& table) {
 }
 
 std::string command_section(const CommandTable& table) {
-  return fmt::format(".SS {}\n.B {}\n{}\n.PP\n{}{}.PP\nExample:\n.PP\n{}", quoted("ddl " + table.verb), quoted("ddl " + table.verb),
-                     roff(table.usage), prose(table.text), options_of(table), as_typed(table.example));
+  return fmt::format(".SS {}\n.B {}\n{}\n.PP\n{}{}.PP\nExample:\n.PP\n{}", roff_quoted("ddl " + table.verb),
+                     roff_quoted("ddl " + table.verb), roff(table.usage), prose(table.text), options_of(table), as_typed(table.example));
 }
 
 template <size_t N>

@@ -82,8 +82,7 @@ VerbOptions model_options(std::string_view name, std::string_view usage, std::st
   for (const SubModel& model : kModels) {
     if (model.name() != name) continue;
     VerbOptions options({.verb = model.verb, .usage = usage, .text = text, .example = model.example});
-    options.add()("json", "for programs")("world", boost::program_options::value<int64_t>()->value_name("N"),
-                                          "of a run: which MPI_COMM_WORLD, if there are several");
+    options.add()("json", "for programs")("world", takes<int64_t>("N"), "of a run: which MPI_COMM_WORLD, if there are several");
     options.allow_words(1);
     return options;
   }

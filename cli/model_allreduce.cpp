@@ -13,8 +13,6 @@
 #include "core/error.h"
 #include "reports/format.h"
 
-namespace po = boost::program_options;
-
 namespace ddl::cli {
 namespace {
 
@@ -67,11 +65,10 @@ int model_allreduce(const std::vector<std::string>& arguments) {
       "allreduce", "[RUN] [options]",
       "Time of an allreduce by algorithm, from latency, bandwidth and speed of reduction. With RUN: those fitted from its transfer\n"
       "times, its ranks and sizes, and what it took. With --per-node: hierarchical ones and rings over every ordered factorisation.");
-  options.add()("ranks", po::value<int64_t>()->value_name("P"), "how many")("bytes", po::value<std::string>()->value_name("N,..."),
-                                                                            "sizes of the buffer: 25e6, 25MB, 25MiB")(
-      "per-node", po::value<int64_t>()->value_name("G"), "ranks on each node; --alpha-us and --bandwidth are then between nodes")(
-      "inner-alpha-us", po::value<double>()->value_name("US"), "latency within a node")(
-      "inner-bandwidth", po::value<double>()->value_name("GB/S"), "of a rank's link within a node");
+  options.add()("ranks", takes<int64_t>("P"), "how many")("bytes", takes<std::string>("N,..."), "sizes of the buffer: 25e6, 25MB, 25MiB")(
+      "per-node", takes<int64_t>("G"), "ranks on each node; --alpha-us and --bandwidth are then between nodes")(
+      "inner-alpha-us", takes<double>("US"), "latency within a node")("inner-bandwidth", takes<double>("GB/S"),
+                                                                      "of a rank's link within a node");
   add_link_options(options);
   if (!options.parse(arguments)) return 0;
   Answer answer("allreduce");
@@ -165,11 +162,10 @@ int model_fit(const std::vector<std::string>& arguments) {
       "Latency (alpha), bandwidth (1/beta) and speed of reduction (1/gamma) from transfer times, never from raw ones: waiting for late\n"
       "ranks is no latency. Refuses (exit code 3) where the data cannot carry a fit. Reduce-scatter and allgather count as rings,\n"
       "broadcast and reduce as binomial trees, allreduce as --algorithm.");
-  options.add()("csv", po::value<std::string>()->value_name("FILE"), "without a run: columns bytes, time_us, and if wanted ranks, op")(
-      "ranks", po::value<int64_t>()->value_name("P"), "of a CSV without column ranks")("reduce", po::value<double>()->value_name("GB/S"),
-                                                                                       "speed of reduction, if known: not fitted then")(
-      "algorithm", po::value<std::string>()->value_name("NAME")->default_value("ring"),
-      "parameter_server, tree, butterfly, rabenseifner, ring");
+  options.add()("csv", takes<std::string>("FILE"), "without a run: columns bytes, time_us, and if wanted ranks, op")(
+      "ranks", takes<int64_t>("P"), "of a CSV without column ranks")("reduce", takes<double>("GB/S"),
+                                                                     "speed of reduction, if known: not fitted then")(
+      "algorithm", takes<std::string>("NAME", "ring"), "parameter_server, tree, butterfly, rabenseifner, ring");
   options.one_of("algorithm", algorithm_names());
   if (!options.parse(arguments)) return 0;
   const auto csv = options.maybe<std::string>("csv");

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "analyzer/models/run_facts.h"
 #include "cli/model.h"
@@ -12,8 +11,6 @@
 #include "core/error.h"
 #include "reports/json.h"
 #include "reports/text.h"
-
-namespace po = boost::program_options;
 
 namespace ddl::cli {
 namespace {
@@ -43,16 +40,7 @@ reports::Document Answer::document() const {
 
 int Answer::print(const VerbOptions& options) {
   if (options.has("json")) {
-    nlohmann::ordered_json json = {{"schema", reports::kJsonSchema}, {"model", model_}};
-    reports::Table given{.id = "given", .caption = "", .columns = {}, .rows = {{}}, .note = "", .when_empty = ""};
-    for (const auto& item : given_.items) {
-      given.columns.push_back({item.key, item.name, item.value.unit()});
-      given.rows[0].push_back(item.value);
-    }
-    json["given"] = nlohmann::ordered_json::parse(reports::render_json(given))[0];
-    for (const reports::Table& table : tables_) json[table.id] = nlohmann::ordered_json::parse(reports::render_json(table));
-    json["notes"] = notes_;
-    print_out(json.dump(2) + "\n");
+    print_out(reports::render_json(model_, document(), notes_));
     return 0;
   }
   const reports::TextOptions text = output_options();
@@ -137,10 +125,10 @@ std::vector<std::string> algorithm_names() {
 }
 
 void add_link_options(VerbOptions& options) {
-  options.add()("alpha-us", po::value<double>()->value_name("US"), "latency of a message")(
-      "bandwidth", po::value<double>()->value_name("GB/S"), "1/beta: of one rank's link, one direction")(
-      "reduce", po::value<double>()->value_name("GB/S"), "1/gamma: reducing; default: free, or inside beta")(
-      "algorithm", po::value<std::string>()->value_name("NAME")->default_value("ring"),
+  options.add()("alpha-us", takes<double>("US"), "latency of a message")(
+      "bandwidth", takes<double>("GB/S"), "1/beta: of one rank's link, one direction")("reduce", takes<double>("GB/S"),
+                                                                                       "1/gamma: reducing; default: free, or inside beta")(
+      "algorithm", takes<std::string>("NAME", "ring"),
       "what the run's allreduce does, for the fit: parameter_server, tree, butterfly, rabenseifner, ring");
   options.one_of("algorithm", algorithm_names());
 }

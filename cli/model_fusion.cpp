@@ -10,8 +10,6 @@
 #include "cli/model.h"
 #include "core/error.h"
 
-namespace po = boost::program_options;
-
 namespace ddl::cli {
 namespace {
 
@@ -42,10 +40,9 @@ int model_fusion(const std::vector<std::string>& arguments) {
                     "Gradients collected into buckets up to a threshold, allreduced one after the other: behind the computing, or blocking "
                     "it. With RUN: the\n"
                     "allreduces of a step in their order, when its computing had come to them, and its fitted latency and bandwidth.");
-  options.add()("thresholds", po::value<std::string>()->value_name("N,...")->default_value("0,1MiB,4MiB,16MiB,25MiB,64MiB,128MiB"),
-                "sizes of buckets")("tensors", po::value<std::string>()->value_name("FILE"), kTensorsHelp)(
-      "forward-ms", po::value<double>()->value_name("MS"), "without RUN: of the step")(
-      "backward-ms", po::value<double>()->value_name("MS"), "likewise")("ranks", po::value<int64_t>()->value_name("P"), "how many");
+  options.add()("thresholds", takes<std::string>("N,...", "0,1MiB,4MiB,16MiB,25MiB,64MiB,128MiB"), "sizes of buckets")(
+      "tensors", takes<std::string>("FILE"), kTensorsHelp)("forward-ms", takes<double>("MS"), "without RUN: of the step")(
+      "backward-ms", takes<double>("MS"), "likewise")("ranks", takes<int64_t>("P"), "how many");
   add_link_options(options);
   if (!options.parse(arguments)) return 0;
   const auto run = maybe_run(options);
@@ -95,10 +92,8 @@ int model_microbatch(const std::vector<std::string>& arguments) {
                                       "Cuts a batch into micro-batches whose kernels fit a workspace (mu-cuDNN): the fastest way for each "
                                       "workspace, by dynamic programming. Of\n"
                                       "several layers with --workspace in all, one choice each, by knapsack.");
-  options.add()("csv", po::value<std::string>()->value_name("FILE"),
-                "columns micro_batch, time_ms, workspace_bytes, and if wanted kernel, layer")(
-      "batch", po::value<int64_t>()->value_name("B"), "samples in all")("workspace", po::value<std::string>()->value_name("N"),
-                                                                        "limit, of all layers together");
+  options.add()("csv", takes<std::string>("FILE"), "columns micro_batch, time_ms, workspace_bytes, and if wanted kernel, layer")(
+      "batch", takes<int64_t>("B"), "samples in all")("workspace", takes<std::string>("N"), "limit, of all layers together");
   options.allow_words(0);
   if (!options.parse(arguments)) return 0;
   const CsvTable csv = CsvTable::read(needed(options.maybe<std::string>("csv"), "csv", "columns micro_batch, time_ms, workspace_bytes"));

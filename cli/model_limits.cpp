@@ -6,8 +6,6 @@
 #include "cli/model.h"
 #include "core/error.h"
 
-namespace po = boost::program_options;
-
 namespace ddl::cli {
 
 using reports::Unit;
@@ -19,13 +17,13 @@ int model_limits(const std::vector<std::string>& arguments) {
       "Which limits of data parallelism a job has reached: exposed transfer of half the step or more, fewer samples than ranks, samples\n"
       "that do not fit into memory, a global batch beyond what is known to converge. RUN gives ranks, batch and share of transfer as\n"
       "recorded; a rule of which nothing is known is left out, and said so.");
-  options.add()("ranks", po::value<int64_t>()->value_name("N"), "instead of the run's; then its batch and share of transfer do not hold")(
-      "global-batch", po::value<double>()->value_name("B"), "samples of a step, all ranks")(
-      "transfer-share", po::value<double>()->value_name("F"), "exposed transfer in the step, 0 to 1")(
-      "memory", po::value<std::string>()->value_name("SIZE"), "of a rank: 80GB")(
-      "sample-memory", po::value<std::string>()->value_name("SIZE"), "activations and their gradients of a sample")(
-      "fixed-memory", po::value<std::string>()->value_name("SIZE"), "weights, gradients, optimiser")(
-      "safe-batch", po::value<double>()->value_name("B"), "largest global batch known to converge, or the noise scale");
+  options.add()("ranks", takes<int64_t>("N"), "instead of the run's; then its batch and share of transfer do not hold")(
+      "global-batch", takes<double>("B"), "samples of a step, all ranks")("transfer-share", takes<double>("F"),
+                                                                          "exposed transfer in the step, 0 to 1")(
+      "memory", takes<std::string>("SIZE"), "of a rank: 80GB")("sample-memory", takes<std::string>("SIZE"),
+                                                               "activations and their gradients of a sample")(
+      "fixed-memory", takes<std::string>("SIZE"), "weights, gradients, optimiser")(
+      "safe-batch", takes<double>("B"), "largest global batch known to converge, or the noise scale");
   if (!options.parse(arguments)) return 0;
   const auto run = maybe_run(options);
   const auto size = [&](const char* name) {
@@ -44,9 +42,8 @@ int model_limits(const std::vector<std::string>& arguments) {
     const bool as_recorded = !wanted || *wanted == run->view.ranks;
     if (!job.global_batch && as_recorded) job.global_batch = models::samples_per_step(run->view.db, run->view.world);
     if (!job.safe_batch) job.safe_batch = models::metric_of(run->view.db, run->view.world, "noise_scale");
-    const auto xfer = models::metric_of(run->view.db, run->view.world, "exposed_xfer"),
-               step = models::metric_of(run->view.db, run->view.world, "step_time");
-    if (!job.transfer_share && as_recorded && xfer && step && *step > 0) job.transfer_share = *xfer / *step;
+    if (const models::MeanStep step = models::mean_step(run->view.db, run->view.world); !job.transfer_share && as_recorded && step.split)
+      job.transfer_share = step.parts.transfer_s / step.parts.step_s;
   }
   Answer answer("limits");
   answer.given("ranks", "ranks", Value::number(job.ranks));

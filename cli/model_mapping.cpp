@@ -11,8 +11,6 @@
 #include "cli/model.h"
 #include "core/error.h"
 
-namespace po = boost::program_options;
-
 namespace ddl::cli {
 namespace {
 
@@ -57,8 +55,8 @@ int model_mapping(const std::vector<std::string>& arguments) {
       "Places ranks such that the link that is busy longest is busy as short as can be, by what ranks send one another: the messages of\n"
       "RUN, or --traffic. Bytes take the route on which they take least time. Exact, for up to nine places. Rank i sits at the i-th place\n"
       "of the links' file now.");
-  options.add()("links", po::value<std::string>()->value_name("FILE"), "columns from, to (names of places), gb_per_s in each direction")(
-      "traffic", po::value<std::string>()->value_name("FILE"), "columns from, to (ranks), bytes");
+  options.add()("links", takes<std::string>("FILE"), "columns from, to (names of places), gb_per_s in each direction")(
+      "traffic", takes<std::string>("FILE"), "columns from, to (ranks), bytes");
   if (!options.parse(arguments)) return 0;
   const CsvTable table = CsvTable::read(needed(options.maybe<std::string>("links"), "links", "columns from, to, gb_per_s"));
   std::vector<std::string> places;

@@ -10,8 +10,6 @@
 #include "cli/model.h"
 #include "core/error.h"
 
-namespace po = boost::program_options;
-
 namespace ddl::cli {
 namespace {
 
@@ -58,13 +56,11 @@ void add_stages(const models::Partition& partition, const std::vector<models::La
 int model_partition(const std::vector<std::string>& arguments) {
   VerbOptions options = model_options(
       "partition", "[RUN] --stages K,... [options]",
-      "Cuts consecutive layers into stages such that the slowest is as fast as can be (dynamic programming, as in PipeDream). With "
-      "--workers\n"
+      "Cuts consecutive layers into stages such that the slowest is as fast as can be (dynamic programming, as in PipeDream). With --workers\n"
       "and --bandwidth stages may be replicated: their weights then cost an allreduce. With RUN: its layers and their computing per step.");
-  options.add()("profile", po::value<std::string>()->value_name("FILE"), kProfileHelp)(
-      "stages,k", po::value<std::string>()->value_name("K,..."), "one worker each")("workers", po::value<int64_t>()->value_name("W"),
-                                                                                    "instead: any stages and replicas on so many")(
-      "bandwidth", po::value<double>()->value_name("GB/S"), "of a worker's link");
+  options.add()("profile", takes<std::string>("FILE"), kProfileHelp)("stages,k", takes<std::string>("K,..."), "one worker each")(
+      "workers", takes<int64_t>("W"), "instead: any stages and replicas on so many")("bandwidth", takes<double>("GB/S"),
+                                                                                     "of a worker's link");
   if (!options.parse(arguments)) return 0;
   const auto run = maybe_run(options);
   const bool replicas = options.has("workers");
@@ -122,10 +118,9 @@ int model_memory(const std::vector<std::string>& arguments) {
                                       "Memory of training by layer: weights and gradients, the optimiser's state, outputs kept for "
                                       "backward and their gradients. An upper bound:\n"
                                       "frameworks free and share.");
-  options.add()("profile", po::value<std::string>()->value_name("FILE"), kProfileHelp)(
-      "optimizer", po::value<std::string>()->value_name("NAME")->default_value("sgd"),
-      "sgd, momentum, adam: 0, 1, 2 more values per weight")("batch-factor", po::value<double>()->value_name("X")->default_value(1),
-                                                             "wanted batch over the profile's");
+  options.add()("profile", takes<std::string>("FILE"), kProfileHelp)("optimizer", takes<std::string>("NAME", "sgd"),
+                                                                     "sgd, momentum, adam: 0, 1, 2 more values per weight")(
+      "batch-factor", takes<double>("X", 1), "wanted batch over the profile's");
   const std::vector<std::string> names = {"sgd", "momentum", "adam"};
   options.one_of("optimizer", names);
   options.allow_words(0);

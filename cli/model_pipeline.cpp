@@ -6,8 +6,6 @@
 #include "cli/model.h"
 #include "core/error.h"
 
-namespace po = boost::program_options;
-
 namespace ddl::cli {
 namespace {
 
@@ -35,14 +33,11 @@ int model_pipeline(const std::vector<std::string>& arguments) {
                                       "times of a micro-batch are given. With RUN every rank is a stage: its computing per step, cut into "
                                       "micro-batches, and what the step took\n"
                                       "with the --now micro-batches it had.");
-  options.add()("micro-batches,m", po::value<std::string>()->value_name("M,..."), "how many")(
-      "stages,p", po::value<int64_t>()->value_name("P"), "devices in a row")(
-      "chunks", po::value<int64_t>()->value_name("V")->default_value(1),
-      "interleaved: chunks of the model on each device; M is then a multiple of P")(
-      "now", po::value<int64_t>()->value_name("M"), "micro-batches of the run")("forward-ms", po::value<double>()->value_name("MS"),
-                                                                                "of a micro-batch on a stage")(
-      "backward-ms", po::value<double>()->value_name("MS"), "likewise, for the gradient of its input")(
-      "weight-ms", po::value<double>()->value_name("MS"), "likewise, for the gradient of its weights");
+  options.add()("micro-batches,m", takes<std::string>("M,..."), "how many")("stages,p", takes<int64_t>("P"), "devices in a row")(
+      "chunks", takes<int64_t>("V", 1), "interleaved: chunks of the model on each device; M is then a multiple of P")(
+      "now", takes<int64_t>("M"), "micro-batches of the run")("forward-ms", takes<double>("MS"), "of a micro-batch on a stage")(
+      "backward-ms", takes<double>("MS"), "likewise, for the gradient of its input")("weight-ms", takes<double>("MS"),
+                                                                                     "likewise, for the gradient of its weights");
   if (!options.parse(arguments)) return 0;
   const auto counts = parse_counts(needed(options.maybe<std::string>("micro-batches"), "micro-batches", "e.g. --micro-batches 4,8,16"));
   const int64_t chunks = *count_option(options, "chunks");

@@ -10,8 +10,6 @@
 #include "cli/model.h"
 #include "core/error.h"
 
-namespace po = boost::program_options;
-
 namespace ddl::cli {
 namespace {
 
@@ -30,18 +28,14 @@ models::EpochModel epochs_of(const std::string& file) {
 int model_train(const std::vector<std::string>& arguments) {
   VerbOptions options = model_options(
       "train", "[RUN] --samples N [options]",
-      "Iterations = ceil(samples / batch) x epochs, time = iterations x step time, price = hours x machines x price per hour. With RUN: "
-      "its\n"
+      "Iterations = ceil(samples / batch) x epochs, time = iterations x step time, price = hours x machines x price per hour. With RUN: its\n"
       "median step time, and the batch from the samples that the program reported. --epochs-csv: epochs from a fit over batch sizes.");
-  options.add()("samples", po::value<double>()->value_name("N"), "in the data set")(
-      "epochs", po::value<double>()->value_name("E"), "passes over it")("epochs-csv", po::value<std::string>()->value_name("FILE"),
-                                                                        "columns batch, epochs: see ddl model epochs")(
-      "batch", po::value<double>()->value_name("B"), "global: of all workers together")(
-      "step-ms", po::value<double>()->value_name("MS"), "time of a step")("iterations", po::value<int64_t>()->value_name("I"),
-                                                                          "per epoch, instead of samples / batch")(
-      "machines", po::value<double>()->value_name("N")->default_value(1), "that are paid for")(
-      "price", po::value<double>()->value_name("PRICE"), "of a machine per hour")(
-      "quoted-days", po::value<std::string>()->value_name("DAYS"), "as somebody printed them: do they follow?");
+  options.add()("samples", takes<double>("N"), "in the data set")("epochs", takes<double>("E"), "passes over it")(
+      "epochs-csv", takes<std::string>("FILE"), "columns batch, epochs: see ddl model epochs")(
+      "batch", takes<double>("B"), "global: of all workers together")("step-ms", takes<double>("MS"), "time of a step")(
+      "iterations", takes<int64_t>("I"), "per epoch, instead of samples / batch")("machines", takes<double>("N", 1), "that are paid for")(
+      "price", takes<double>("PRICE"), "of a machine per hour")("quoted-days", takes<std::string>("DAYS"),
+                                                                "as somebody printed them: do they follow?");
   if (!options.parse(arguments)) return 0;
   Answer answer("train");
   const auto run = maybe_run(options);
@@ -108,8 +102,8 @@ int model_epochs(const std::vector<std::string>& arguments) {
   VerbOptions options =
       model_options("epochs", "--csv FILE [--batch B,...]",
                     "Fits E(B) = E0 (1 + B / B0), the epochs to the target by global batch size, and what they would be at other sizes.");
-  options.add()("csv", po::value<std::string>()->value_name("FILE"), "columns batch, epochs: at least three batch sizes")(
-      "batch", po::value<std::string>()->value_name("B,..."), "global batch sizes to ask for");
+  options.add()("csv", takes<std::string>("FILE"), "columns batch, epochs: at least three batch sizes")(
+      "batch", takes<std::string>("B,..."), "global batch sizes to ask for");
   options.allow_words(0);
   if (!options.parse(arguments)) return 0;
   const models::EpochModel model = epochs_of(needed(options.maybe<std::string>("csv"), "csv", "columns batch, epochs"));
@@ -142,18 +136,18 @@ int model_compression(const std::vector<std::string>& arguments) {
                                       "Amdahl's law: what faster communication is worth to the whole step. With RUN the share is that of "
                                       "exposed transfer, waiting left out:\n"
                                       "no compression makes a late rank come earlier.");
-  options.add()("fraction", po::value<double>()->value_name("F"), "share of communication in the step, 0 to 1")(
-      "speedup", po::value<std::string>()->value_name("S,...")->default_value("2,4,8,32"), "of communication, coding included");
+  options.add()("fraction", takes<double>("F"), "share of communication in the step, 0 to 1")(
+      "speedup", takes<std::string>("S,...", "2,4,8,32"), "of communication, coding included");
   if (!options.parse(arguments)) return 0;
   Answer answer("compression");
   const auto run = maybe_run(options);
   std::optional<double> fraction = number_option(options, "fraction", 0);
   if (!fraction && run) {
-    const auto xfer = models::metric_of(run->view.db, run->view.world, "exposed_xfer"),
-               step = models::metric_of(run->view.db, run->view.world, "step_time");
-    if (!xfer || !step || *step <= 0)
-      throw Error("the run does not tell its exposed transfer", "ddl analyze RUN --metric exposed_xfer", ExitCode::kDataMissing);
-    fraction = *xfer / *step;
+    const models::MeanStep step = models::mean_step(run->view.db, run->view.world);
+    if (!step.split)
+      throw Error(fmt::format("not known how much of the run's communication is transfer: {}", step.why),
+                  "ddl report says what could not be split", ExitCode::kDataMissing);
+    fraction = step.parts.transfer_s / step.parts.step_s;
   }
   const double share = needed(fraction, "fraction", "or a recorded run");
   if (share > 1) throw Error("--fraction is at most 1", "", ExitCode::kUsage);

@@ -14,8 +14,6 @@
 #include "cli/model.h"
 #include "reports/format.h"
 
-namespace po = boost::program_options;
-
 namespace ddl::cli {
 namespace {
 
@@ -78,9 +76,9 @@ int model_whatif(const std::vector<std::string>& arguments) {
       "as they tied the ranks together. Transfers are replayed without the waiting in them: that is what comes out. Then: how much\n"
       "slower the job is than one in which every operation takes what its kind does in the mean (computing) or median (transfers),\n"
       "and how much of that each type of operation and each rank would cause alone.");
-  options.add()("network", po::value<double>()->value_name("X")->default_value(2), "transfers so many times as fast")(
-      "batch", po::value<double>()->value_name("X")->default_value(2), "so many times the batch: computing in proportion")(
-      "healthy", po::value<int64_t>()->value_name("RANK"), "which rank would compute as the others do; default: the worst");
+  options.add()("network", takes<double>("X", 2), "transfers so many times as fast")("batch", takes<double>("X", 2),
+                                                                                     "so many times the batch: computing in proportion")(
+      "healthy", takes<int64_t>("RANK"), "which rank would compute as the others do; default: the worst");
   if (!options.parse(arguments)) return 0;
   ModelRun run(options.words().empty() ? "" : options.words()[0], options.maybe<int64_t>("world"));
   std::optional<models::ImportedReplay> imported = models::imported_replay(run.view.db, run.view.world);

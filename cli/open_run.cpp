@@ -83,7 +83,7 @@ Run open_aside(const RunDirectory& run, bool fresh, const std::string& why) {
   return {.directory = run.directory, .shown = shown_path(run.directory), .db = open_store(aside.store, Access::kRead)};
 }
 
-Run open(const std::string& argument, bool analyze_again) {
+Run open_analyzed(const std::string& argument, bool analyze_again) {
   const RunDirectory run = argument.empty() ? find_run() : find_run(argument);
   const bool fresh = is_ingested(run);
   try {
@@ -107,8 +107,8 @@ std::string shown_path(const fs::path& path) {
   return error || relative.size() >= path.string().size() ? path.string() : relative;
 }
 
-Run open_run(const std::string& argument) { return open(argument, false); }
+Run open_run(const std::string& argument) { return open_analyzed(argument, false); }
 
-Run open_run_and_analyze(const std::string& argument) { return open(argument, true); }
+Run open_run_and_analyze(const std::string& argument) { return open_analyzed(argument, true); }
 
 }  // namespace ddl::cli

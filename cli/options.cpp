@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/program_options.hpp>
 #include <charconv>
+#include <map>
 #include <numeric>
 #include <sstream>
 
@@ -72,9 +74,52 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   return name.empty() ? std::move(otherwise) : fmt::format("did you mean {}?", name);
 }
 
-VerbOptions::VerbOptions(const VerbHelp& help) : help_(help), shown_("options", 100, 60) {
-  shown_.add_options()("help,h", "show this text");
+struct VerbOptions::Parsed {
+  struct Known {
+    std::vector<std::string> values;
+    bool list = false, closed = false;
+  };
+  po::options_description shown{"options", 100, 60};
+  po::variables_map values;
+  std::map<std::string, Known> known;
+};
+
+VerbOptions::VerbOptions(const VerbHelp& help) : help_(help), parsed_(std::make_unique<Parsed>()) { add()("help,h", "show this text"); }
+VerbOptions::VerbOptions(VerbOptions&& other) noexcept = default;
+VerbOptions::~VerbOptions() = default;
+
+const VerbOptions::Adder& VerbOptions::Adder::operator()(const char* name, const char* text) const {
+  parsed_.shown.add_options()(name, text);
+  return *this;
 }
+
+template <class T>
+const VerbOptions::Adder& VerbOptions::Adder::operator()(const char* name, const ValueOfOption<T>& value, const char* text) const {
+  po::typed_value<T>* typed = po::value<T>()->value_name(value.name);
+  if constexpr (requires(std::ostream & out, T shown) { out << shown; })
+    if (value.initial) typed->default_value(*value.initial);
+  parsed_.shown.add_options()(name, typed, text);
+  return *this;
+}
+
+bool VerbOptions::has(const char* name) const { return parsed_->values.count(name) != 0; }
+
+template <class T>
+T VerbOptions::get(const char* name) const {
+  return parsed_->values[name].as<T>();
+}
+
+#define DDL_VALUE(T)                                                                                                                   \
+  template const VerbOptions::Adder& VerbOptions::Adder::operator()(const char* name, const ValueOfOption<T>& value, const char* text) \
+      const;                                                                                                                           \
+  template T VerbOptions::get<T>(const char* name) const;
+DDL_VALUE(std::string)
+DDL_VALUE(std::vector<std::string>)
+DDL_VALUE(double)
+DDL_VALUE(int)
+DDL_VALUE(int64_t)
+DDL_VALUE(uint64_t)
+#undef DDL_VALUE
 
 void VerbOptions::allow_words(size_t most, WordKind kind, std::vector<std::string> names) {
   most_words_ = most;
@@ -83,11 +128,11 @@ void VerbOptions::allow_words(size_t most, WordKind kind, std::vector<std::strin
 }
 
 void VerbOptions::one_of(const char* option, std::vector<std::string> values) {
-  known_values_[option] = {.values = std::move(values), .closed = true};
+  parsed_->known[option] = {.values = std::move(values), .closed = true};
 }
 
 void VerbOptions::suggest(const char* option, std::vector<std::string> values, bool list) {
-  known_values_[option] = {.values = std::move(values), .list = list};
+  parsed_->known[option] = {.values = std::move(values), .list = list};
 }
 
 CommandTable VerbOptions::table() const {
@@ -99,14 +144,14 @@ CommandTable VerbOptions::table() const {
   table.most_words = most_words_;
   table.words = word_kind_;
   table.names = word_names_;
-  for (const auto& option : shown_.options()) {
+  for (const auto& option : parsed_->shown.options()) {
     OptionRow row;
     row.name = option->long_name();
     row.text = option->description();
     const std::string shortest = option->canonical_display_name(po::command_line_style::allow_dash_for_short);
     if (shortest.size() == 2 && shortest[0] == '-') row.letter = shortest.substr(1);
     if (option->semantic()->max_tokens() > 0) split_parameter(option->format_parameter(), row);
-    if (const auto known = known_values_.find(row.name); known != known_values_.end()) {
+    if (const auto known = parsed_->known.find(row.name); known != parsed_->known.end()) {
       row.values = known->second.values;
       row.list = known->second.list;
       row.closed = known->second.closed;
@@ -117,7 +162,7 @@ CommandTable VerbOptions::table() const {
 }
 
 void VerbOptions::check_values() const {
-  for (const auto& [option, known] : known_values_) {
+  for (const auto& [option, known] : parsed_->known) {
     if (!known.closed || !has(option.c_str())) continue;
     const auto value = get<std::string>(option.c_str());
     if (std::find(known.values.begin(), known.values.end(), value) != known.values.end()) continue;
@@ -136,28 +181,28 @@ void VerbOptions::print_help() const {
     return;
   }
   std::ostringstream options;
-  options << shown_;
+  options << parsed_->shown;
   print_out(fmt::format("usage: ddl {} {}\n\n{}\n\n{}\nexample:\n{}\n", help_.verb, help_.usage, help_.text, options.str(), help_.example));
 }
 
 bool VerbOptions::parse(const std::vector<std::string>& arguments) {
   const std::string see_help = fmt::format("see: ddl {} --help", help_.verb);
   po::options_description all;
-  all.add(shown_);
+  all.add(parsed_->shown);
   all.add_options()("word", po::value<std::vector<std::string>>());
   po::positional_options_description positional;
   positional.add("word", -1);
   try {
-    po::store(po::command_line_parser(arguments).options(all).positional(positional).style(kStyle).run(), values_);
+    po::store(po::command_line_parser(arguments).options(all).positional(positional).style(kStyle).run(), parsed_->values);
     if (has("help")) {
       print_help();
       return false;
     }
-    po::notify(values_);
+    po::notify(parsed_->values);
     check_values();
   } catch (const po::unknown_option& error) {
     std::vector<std::string> names;
-    for (const auto& option : shown_.options()) names.push_back("--" + option->long_name());
+    for (const auto& option : parsed_->shown.options()) names.push_back("--" + option->long_name());
     throw Error(fmt::format("unknown option {}", error.get_option_name()), did_you_mean(error.get_option_name(), names, see_help),
                 ExitCode::kUsage);
   } catch (const po::error& error) {
@@ -172,7 +217,7 @@ bool VerbOptions::takes_value(const std::string& argument) const {
   if (argument.find('=') != std::string::npos) return false;
   const bool is_long = argument.starts_with("--");
   if (!is_long && argument.size() > 2) return false;  // -oNAME
-  const po::option_description* option = shown_.find_nothrow(is_long ? argument.substr(2) : argument, false);
+  const po::option_description* option = parsed_->shown.find_nothrow(is_long ? argument.substr(2) : argument, false);
   return option != nullptr && option->semantic()->max_tokens() > 0;
 }
 

@@ -1,9 +1,9 @@
 // Options of one verb: Boost.Program_options with our messages, a hint with the nearest name, and a --help that ends with an example.
+// Boost itself is seen by options.cpp alone: its headers cost every file a second.
 // What a verb declares here is all that its --help, its page of the manual and the completion of the shells are made of.
 #pragma once
 
-#include <boost/program_options.hpp>
-#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -51,12 +51,40 @@ class HelpReader {
   std::vector<CommandTable> tables;
 };
 
+/// The value that an option takes: what --help calls it, and what it is where nobody gives one.
+template <class T>
+struct ValueOfOption {
+  std::string name;
+  std::optional<T> initial;
+};
+template <class T>
+ValueOfOption<T> takes(std::string name, std::optional<T> initial = {}) {
+  return {std::move(name), std::move(initial)};
+}
+
 class VerbOptions {
+  struct Parsed;
+
  public:
   explicit VerbOptions(const VerbHelp& help);
+  VerbOptions(VerbOptions&& other) noexcept;
+  ~VerbOptions();
 
+  /// Takes options one after the other: add()("json", "for programs")("output,o", takes<std::string>("FILE"), "where to").
+  /// T is std::string, std::vector<std::string>, double, int, int64_t or uint64_t.
+  class Adder {
+   public:
+    const Adder& operator()(const char* name, const char* text) const;
+    template <class T>
+    const Adder& operator()(const char* name, const ValueOfOption<T>& value, const char* text) const;
+
+   private:
+    friend VerbOptions;
+    explicit Adder(Parsed& parsed) : parsed_(parsed) {}
+    Parsed& parsed_;
+  };
   /// Where the verb adds its own options.
-  boost::program_options::options_description_easy_init add() { return shown_.add_options(); }
+  Adder add() { return Adder(*parsed_); }
 
   /// At most `most` words without dashes; read them with words(). `names` are for completion only: the verb refuses other words.
   void allow_words(size_t most, WordKind kind = WordKind::kRun, std::vector<std::string> names = {});
@@ -72,11 +100,9 @@ class VerbOptions {
   /// Like parse(), but everything from "--", or from the first word that is neither an option nor the value of one, is the job's command.
   bool parse_with_command(const std::vector<std::string>& arguments, std::vector<std::string>& command);
 
-  bool has(const char* name) const { return values_.count(name) != 0; }
+  bool has(const char* name) const;
   template <class T>
-  T get(const char* name) const {
-    return values_[name].as<T>();
-  }
+  T get(const char* name) const;
   template <class T>
   std::optional<T> maybe(const char* name) const {
     return has(name) ? std::optional<T>(get<T>(name)) : std::nullopt;
@@ -84,20 +110,13 @@ class VerbOptions {
   const std::vector<std::string>& words() const { return words_; }
 
  private:
-  struct Values {
-    std::vector<std::string> values;
-    bool list = false, closed = false;
-  };
-
   void print_help() const;
   CommandTable table() const;
   void check_values() const;
   bool takes_value(const std::string& argument) const;
 
   VerbHelp help_;
-  boost::program_options::options_description shown_;
-  boost::program_options::variables_map values_;
-  std::map<std::string, Values> known_values_;
+  std::unique_ptr<Parsed> parsed_;  ///< the options as Boost has them, and what was typed
   std::vector<std::string> words_, word_names_;
   size_t most_words_ = 0;
   WordKind word_kind_ = WordKind::kRun;

@@ -53,6 +53,8 @@ int run_query(const Arguments& arguments) {
     return 0;
   }
   reports::Rows rows(run.db, words.back());
+  if (const auto parameter = rows.parameter())
+    throw Error(fmt::format("SQL: {} has no value", *parameter), "write the value itself: world = 0", ExitCode::kUsage);
   if (options.has("csv")) {
     reports::write_csv(rows, print_out);
     return 0;

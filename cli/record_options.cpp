@@ -11,8 +11,6 @@
 #include "core/error.h"
 #include "core/format.h"
 
-namespace po = boost::program_options;
-
 namespace ddl::cli {
 namespace {
 
@@ -108,21 +106,20 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
                   "  ddl report slow.ddl"});
   const std::string known_collectors =
       fmt::format("what to record, separated by commas: {} (default: all), or none: only the job's own annotations", collector_names());
-  options.add()("output,o", po::value<std::string>()->value_name("NAME.ddl"), "directory to create (default: program-date-time.ddl)")(
-      "steps", po::value<std::string>()->value_name("A:B"), "keep the events of steps A to B only, both included")(
-      "after", po::value<double>()->value_name("SECONDS"), "keep events from this long after the start")(
-      "for", po::value<double>()->value_name("SECONDS"), "... and for this long")(
-      "cap", po::value<double>()->value_name("MIB"), "keep at most this much per process, thinning out evenly")(
-      "budget", po::value<std::string>()->value_name("SHARE"),
-      "thin out events that cost more than this share of the time (default: 1%; off: keep all)")(
-      "collectors", po::value<std::string>()->value_name("LIST"), known_collectors.c_str())(
+  options.add()("output,o", takes<std::string>("NAME.ddl"), "directory to create (default: program-date-time.ddl)")(
+      "steps", takes<std::string>("A:B"), "keep the events of steps A to B only, both included")(
+      "after", takes<double>("SECONDS"), "keep events from this long after the start")(
+      "for", takes<double>("SECONDS"), "... and for this long")("cap", takes<double>("MIB"),
+                                                                "keep at most this much per process, thinning out evenly")(
+      "budget", takes<std::string>("SHARE"), "thin out events that cost more than this share of the time (default: 1%; off: keep all)")(
+      "collectors", takes<std::string>("LIST"), known_collectors.c_str())(
       "no-cupti", "leave CUPTI, which takes one client at a time, to the job: for jobs that use torch.profiler themselves")(
-      "counters", po::value<std::string>()->value_name("LIST"),
+      "counters", takes<std::string>("LIST"),
       "count these in every step, phase and layer: PAPI presets and events (PAPI_TOT_INS), page-faults, context-switches, task-clock")(
-      "step-names", po::value<std::string>()->value_name("LIST"),
+      "step-names", takes<std::string>("LIST"),
       "more names of NVTX ranges that are steps (always: step, iteration, ProfilerStep, train_step, each with a number behind it or "
-      "without)")("mpi", po::value<std::string>()->value_name("NAME"), "openmpi or mpich (default: what the job's program is linked to)")(
-      "clock", po::value<std::string>()->value_name("NAME"), "tsc or monotonic (default: tsc where it is steady)")(
+      "without)")("mpi", takes<std::string>("NAME"), "openmpi or mpich (default: what the job's program is linked to)")(
+      "clock", takes<std::string>("NAME"), "tsc or monotonic (default: tsc where it is steady)")(
       "clock-sync",
       "exchange a few messages between hosts in MPI_Init and MPI_Finalize to read each other's clocks; every rank must run under ddl. "
       "Without it collectives tell");

@@ -16,8 +16,6 @@
 #include "reports/overview.h"
 #include "reports/text.h"
 
-namespace po = boost::program_options;
-
 namespace ddl::cli {
 namespace {
 
@@ -75,10 +73,10 @@ int run_report(const Arguments& arguments) {
                                   "  ddl report slow.ddl --json | jq '.findings[0].sentence'\n"
                                   "  ddl report slow.ddl --csv v_step > steps.csv"});
   options.add()("json", "everything, for programs (docs/reference/ddl-report.schema.json)")(
-      "csv", po::value<std::string>()->value_name("VIEW"), "one view or table of the store, e.g. v_collective")(
-      "html", po::value<std::string>()->value_name("FILE"), "a page of figures in one file that needs no network; - is standard output")(
+      "csv", takes<std::string>("VIEW"), "one view or table of the store, e.g. v_collective")(
+      "html", takes<std::string>("FILE"), "a page of figures in one file that needs no network; - is standard output")(
       "one-line", "one line, for the end of a batch job's log")("strict", "exit code 3 if any data are missing")(
-      "world", po::value<int64_t>()->value_name("N"), "which MPI_COMM_WORLD, if there are several");
+      "world", takes<int64_t>("N"), "which MPI_COMM_WORLD, if there are several");
   options.suggest("csv", reports::stable_views());
   options.allow_words(2, WordKind::kRun, section_names());
   if (!options.parse(arguments)) return 0;

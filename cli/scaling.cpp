@@ -20,8 +20,6 @@
 #include "reports/html/page.h"
 #include "reports/html/scaling_figures.h"
 
-namespace po = boost::program_options;
-
 namespace ddl::cli {
 namespace {
 
@@ -232,12 +230,12 @@ int run_scaling(const Arguments& arguments) {
                        .example = "  ddl scaling n1.ddl n2.ddl n4.ddl n8.ddl --project 16,32 --html scaling.html\n"
                                   "  ddl scaling table.csv --base 8 --state precision=fp16,data=synthetic\n"
                                   "  ddl scaling mlperf.csv --map time_min=time_to_train,epoch_s=median_epoch"});
-  options.add()("base", po::value<double>()->value_name("N"), "size to compare with; default: the smallest")(
-      "project", po::value<std::string>()->value_name("N,..."), "sizes to project to")(
-      "state", po::value<std::string>()->value_name("KEY=VALUE,..."), "what is known about how the numbers were got")(
-      "map", po::value<std::string>()->value_name("NAME=COLUMN,..."), "other names of columns in the CSV")(
+  options.add()("base", takes<double>("N"), "size to compare with; default: the smallest")(
+      "project", takes<std::string>("N,..."), "sizes to project to")("state", takes<std::string>("KEY=VALUE,..."),
+                                                                     "what is known about how the numbers were got")(
+      "map", takes<std::string>("NAME=COLUMN,..."), "other names of columns in the CSV")(
       "weak", "of runs that report no samples: the same work per rank")("strong", "the same work per step")("json", "for programs")(
-      "html", po::value<std::string>()->value_name("FILE"), "a page with figures, in one file; - is standard output");
+      "html", takes<std::string>("FILE"), "a page with figures, in one file; - is standard output");
   options.allow_words(kMostRuns, WordKind::kRunOrTable);
   if (!options.parse(arguments)) return 0;
   const std::vector<std::string>& words = options.words();

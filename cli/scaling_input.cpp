@@ -22,10 +22,9 @@ models::Printed with_interval(double value, SQLite::Database& db, int64_t world)
 }
 
 std::string hardware_of(SQLite::Database& db, int64_t world) {
-  Query row(
-      db,
-      "SELECT group_concat(name, '; ') FROM (SELECT DISTINCT g.name FROM gpu g JOIN process p ON p.id = g.process WHERE p.world = ?1 AND "
-      "g.name IS NOT NULL ORDER BY 1)");
+  Query row(db,
+            "SELECT group_concat(name, '; ') FROM (SELECT DISTINCT g.name FROM gpu g JOIN process p ON p.id = g.process"
+            " WHERE p.world = ?1 AND g.name IS NOT NULL ORDER BY 1)");
   row.bind(world);
   return row.next() ? row.text(0) : "";
 }

@@ -80,21 +80,20 @@ T in_range(T value, T least, T most, const char* what) {
 }  // namespace
 
 int run_top(const Arguments& arguments) {
-  namespace po = boost::program_options;
   VerbOptions options(kHelp);
   // clang-format off
   options.add()
-      ("delay,d", po::value<double>()->value_name("SECONDS"), "between two looks (=1)")
-      ("frames,n", po::value<int>()->value_name("N"), "end after so many")
+      ("delay,d", takes<double>("SECONDS"), "between two looks (=1)")
+      ("frames,n", takes<int>("N"), "end after so many")
       ("batch,b", "frames as text, without escape sequences")
       ("json", "one JSON object per frame and line (docs/reference/ddl-top.schema.json)")
-      ("size", po::value<std::string>()->value_name("WxH"), "of text frames (=80x24)")
+      ("size", takes<std::string>("WxH"), "of text frames (=80x24)")
       ("replay", "from the run's store, as if it were running")
-      ("speed", po::value<double>()->value_name("X")->default_value(1.0, "1"), "of the replay: X seconds of the job in a second")
-      ("sort", po::value<std::string>()->value_name("COLUMN"), "rank, node, late, wait, step or gpu (=late)")
-      ("filter", po::value<std::string>()->value_name("EXPR"), "ranks to show: 'late>5 & node~nid004', 'rank=8..15'")
+      ("speed", takes<double>("X", 1.0), "of the replay: X seconds of the job in a second")
+      ("sort", takes<std::string>("COLUMN"), "rank, node, late, wait, step or gpu (=late)")
+      ("filter", takes<std::string>("EXPR"), "ranks to show: 'late>5 & node~nid004', 'rank=8..15'")
       ("ascii", "no characters beyond ASCII")
-      ("color", po::value<std::string>()->value_name("WHEN")->default_value("auto"), "auto (not with NO_COLOR), always or never");
+      ("color", takes<std::string>("WHEN", "auto"), "auto (not with NO_COLOR), always or never");
   // clang-format on
   options.one_of("color", {"auto", "always", "never"});
   options.one_of("sort", column_names());

@@ -17,8 +17,6 @@
 #include "reports/json.h"
 #include "reports/text.h"
 
-namespace po = boost::program_options;
-
 namespace ddl::cli {
 namespace {
 
@@ -70,24 +68,23 @@ int run_tune(const Arguments& arguments) {
                   "  ddl tune --tunable NCCL_ALGO=unset,Ring,Tree -- mpirun -np 8 ./job\n"
                   "  ddl tune --apply tuned -- mpirun -np 4 ./train --steps 1000 --batch {batch} --bucket-mb {bucket_mb}\n"
                   "  ddl tune --verify tuned                                  # exit code 4: not used, or no better"});
-  options.add()("output,o", po::value<std::string>()->value_name("DIR")->default_value("tuned"), "where files, report and trials go")(
-      "tunable", po::value<std::vector<std::string>>()->value_name("NAME=A,B,..."),
+  options.add()("output,o", takes<std::string>("DIR", "tuned"), "where files, report and trials go")(
+      "tunable", takes<std::vector<std::string>>("NAME=A,B,..."),
       "values to try; {NAME} in the command, else the environment variable NAME; may be repeated")(
-      "budget", po::value<std::string>()->value_name("TIME")->default_value("10m"), "for all trials together: 90s, 10m, 1h")(
-      "trials", po::value<size_t>()->value_name("N"), "at most so many trials")("max-global-batch", po::value<int64_t>()->value_name("N"),
-                                                                                "samples of a step, all ranks together, at most")(
-      "max-memory", po::value<std::string>()->value_name("SIZE"),
+      "budget", takes<std::string>("TIME", "10m"), "for all trials together: 90s, 10m, 1h")(
+      "trials", takes<size_t>("N"), "at most so many trials")("max-global-batch", takes<int64_t>("N"),
+                                                              "samples of a step, all ranks together, at most")(
+      "max-memory", takes<std::string>("SIZE"),
       "of a rank, such as 16GiB: larger batches are foretold from the peaks of two trials, on GPUs if there are any")(
-      "goal", po::value<std::string>()->value_name("GOAL")->default_value("efficiency"),
+      "goal", takes<std::string>("GOAL", "efficiency"),
       "efficiency: samples per second, weighed by what the gradient noise scale says they are worth; throughput: samples, whatever they "
-      "are worth")("target-loss", po::value<double>()->value_name("X"), "instead: the time until the reported loss is X")(
-      "seed", po::value<uint64_t>()->value_name("N")->default_value(1), "of the order of trials")(
-      "state", po::value<std::string>()->value_name("KEY=VALUE,..."),
+      "are worth")("target-loss", takes<double>("X"), "instead: the time until the reported loss is X")("seed", takes<uint64_t>("N", 1),
+                                                                                                        "of the order of trials")(
+      "state", takes<std::string>("KEY=VALUE,..."),
       "what is known about how the numbers are got, as of ddl scaling: what nobody says is in the report (LINT-01 to LINT-12)")(
-      "json", "the report for programs")("apply", po::value<std::string>()->value_name("DIR"), "run COMMAND with what DIR's files say")(
-      "verify", po::value<std::string>()->value_name("DIR"),
-      "measure default and tuned again, interleaved, and prove that the files are in force")(
-      "rounds", po::value<size_t>()->value_name("N")->default_value(kVerifyRounds), "of --verify");
+      "json", "the report for programs")("apply", takes<std::string>("DIR"), "run COMMAND with what DIR's files say")(
+      "verify", takes<std::string>("DIR"), "measure default and tuned again, interleaved, and prove that the files are in force")(
+      "rounds", takes<size_t>("N", kVerifyRounds), "of --verify");
   options.one_of("goal", {"efficiency", "throughput"});
   std::vector<std::string> command;
   if (!options.parse_with_command(arguments, command)) return 0;

@@ -30,7 +30,7 @@ constexpr Verb kVerbs[] = {
     {"manual", "the manual page, for man(1)", run_manual},
 };
 
-std::string overview() {
+std::string verbs_overview() {
   std::string text =
       "ddl - where the time of a distributed training job goes\n\n"
       "usage: ddl VERB [options]       ddl VERB --help for its options and an example\n\n";
@@ -47,7 +47,7 @@ int dispatch(const Arguments& arguments) {
   if (arguments.empty()) throw Error("which verb?", "see: ddl --help", ExitCode::kUsage);
   const std::string& word = arguments[0];
   if (word == "--help" || word == "-h" || word == "help") {
-    print_out(overview());
+    print_out(verbs_overview());
     return 0;
   }
   if (word == "--version" || word == "-V") {

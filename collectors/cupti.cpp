@@ -27,6 +27,7 @@
 
 #include <initializer_list>
 
+#include "collectors/collectors.h"
 #include "collectors/cupti_calls.h"
 #include "collectors/cupti_library.h"
 #include "collectors/cupti_records.h"
@@ -34,7 +35,7 @@
 #include "collectors/node_health.h"
 #include "core/dynamic_loading.h"
 #include "core/recorder.h"
-#include "core/this_process.h"
+#include "interpose/process.h"
 
 namespace ddl {
 

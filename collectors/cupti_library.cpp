@@ -7,7 +7,7 @@
 #include <initializer_list>
 
 #include "core/dynamic_loading.h"
-#include "core/this_process.h"
+#include "interpose/process.h"
 
 namespace ddl::cupti {
 

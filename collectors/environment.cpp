@@ -9,9 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collectors/collectors.h"
 #include "core/dynamic_loading.h"
 #include "core/recorder.h"
-#include "core/this_process.h"
+#include "interpose/process.h"
 
 namespace ddl {
 

@@ -3,9 +3,10 @@
 // sizes, not which communicator of how many ranks: so calls are counted, and no collective is put together from them. Injected code.
 #include <string.h>
 
+#include "collectors/collectors.h"
 #include "core/nvtx_payload.h"
-#include "core/this_process.h"
 #include "interpose/nccl.h"
+#include "interpose/process.h"
 
 namespace ddl {
 

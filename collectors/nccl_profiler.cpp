@@ -13,9 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "collectors/collectors.h"
+#include "core/lock_and_pages.h"
 #include "core/names.h"
-#include "core/recorder_internal.h"
-#include "core/this_process.h"
 #include "interpose/nccl.h"
 
 namespace ddl {
@@ -209,8 +209,8 @@ void write_details(const Slot& slot, const NcclColl& coll) {
   Record record = {};
   record.start_ticks = ticks();
   record.word = record_word(RecordKind::kNcclDetails, slot.op, 0);
-  record.payload = static_cast<uint64_t>(internal::intern_string(text, static_cast<size_t>(length), nullptr)) << 32 |
-                   static_cast<uint64_t>(coll.warps) << 8 | coll.channels;
+  record.payload =
+      static_cast<uint64_t>(intern_name(text, static_cast<size_t>(length))) << 32 | static_cast<uint64_t>(coll.warps) << 8 | coll.channels;
   record.comm = slot.communicator->index;
   record.context = slot.ddl_context;
   record.sequence = slot.sequence;
@@ -273,7 +273,7 @@ void write_times(const Slot& slot) {
   record.comm = slot.communicator->index;
   record.sequence = slot.sequence;
   for (const Function& function : kFunctions) {
-    if (function.op == slot.op) record.name = internal::intern_string(function.name, strlen(function.name), nullptr);
+    if (function.op == slot.op) record.name = intern_name(function.name, strlen(function.name));
   }
   const uint64_t now = ticks();
   while (__atomic_test_and_set(&g_device_lock, __ATOMIC_ACQUIRE)) {

@@ -10,8 +10,9 @@
 
 #include <initializer_list>
 
+#include "collectors/collectors.h"
 #include "core/recorder.h"
-#include "core/this_process.h"
+#include "interpose/process.h"
 
 namespace ddl {
 

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "collectors/nvtx_layers.h"
-#include "core/this_process.h"
+#include "interpose/process.h"
 
 namespace ddl {
 

@@ -4,7 +4,7 @@
 #include <strings.h>
 
 #include "collectors/nvtx.h"
-#include "core/recorder_internal.h"
+#include "core/lock_and_pages.h"
 
 namespace ddl::nvtx {
 
@@ -53,7 +53,7 @@ Domain create_domain(const char* name) {
   const int saved_errno = errno;
   DomainState* domain = &g_beyond;
   {
-    const internal::Lock lock;
+    const Lock lock;
     if (lock) {
       char shown[sizeof g_domains[0].name] = {};
       memcpy(shown, name, strnlen(name, sizeof shown - 1));
@@ -74,7 +74,7 @@ Domain create_domain(const char* name) {
 
 void name_category(DomainState* domain, uint32_t id, const char* name) {
   const uint32_t kind = kind_of_category(name);
-  const internal::Lock lock;
+  const Lock lock;
   if (kind == 0 || !lock || domain->category_count == kMaxCategories) return;
   domain->categories[domain->category_count] = {id, kind};
   __atomic_store_n(&domain->category_count, domain->category_count + 1, __ATOMIC_RELEASE);
@@ -89,14 +89,14 @@ uint32_t kind_of(const DomainState* domain, uint32_t category) {
 
 const char* keep_text(const char* text) {
   const size_t length = strnlen(text, kMaxRangeNameBytes);
-  const internal::Lock lock;
+  const Lock lock;
   if (!lock) return nullptr;
   const char** slot = find_text(text, length);
   if (*slot) return *slot;
   if (g_text_count >= kTextSlots / 2) return nullptr;
   if (g_page_left < length + 1) {
     const int saved_errno = errno;
-    g_page = static_cast<char*>(internal::take_pages(kPageBytesTaken));
+    g_page = static_cast<char*>(take_pages(kPageBytesTaken));
     errno = saved_errno;
     g_page_left = g_page ? kPageBytesTaken : 0;
     if (!g_page) return nullptr;

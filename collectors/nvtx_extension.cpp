@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "collectors/nvtx.h"
-#include "core/recorder_internal.h"
-#include "core/this_process.h"
+#include "core/lock_and_pages.h"
+#include "interpose/process.h"
 
 namespace ddl::nvtx {
 
@@ -101,7 +101,7 @@ void describe(const DomainState* domain, const SchemaAttributes& attributes, Sch
 
 /// The caller holds the lock. NULL: no room.
 Schema* new_schema(const DomainState* domain, uint64_t id) {
-  if (!g_schemas) g_schemas = static_cast<Schema*>(internal::take_pages(kMaxSchemas * sizeof(Schema)));
+  if (!g_schemas) g_schemas = static_cast<Schema*>(take_pages(kMaxSchemas * sizeof(Schema)));
   if (!g_schemas || g_schema_count == kMaxSchemas) return nullptr;
   Schema* schema = &g_schemas[g_schema_count];
   schema->domain = domain;
@@ -114,7 +114,7 @@ template <class Fill>
 uint64_t add_schema(const DomainState* domain, uint64_t id, Fill fill) {
   Schema made = {};
   fill(made);  // before the lock is taken: names take it, too
-  const internal::Lock lock;
+  const Lock lock;
   Schema* schema = lock ? new_schema(domain, id) : nullptr;
   if (!schema) return 0;
   schema->enum_bytes = made.enum_bytes;

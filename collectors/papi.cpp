@@ -17,9 +17,10 @@
 #include <strings.h>
 #include <sys/resource.h>
 
+#include "collectors/collectors.h"
 #include "core/dynamic_loading.h"
 #include "core/recorder.h"
-#include "core/this_process.h"
+#include "interpose/process.h"
 
 namespace ddl {
 

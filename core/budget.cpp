@@ -13,15 +13,10 @@
 //
 // The budget is a share of a thread's time. Two things are cut when it is exceeded:
 //   events  The log is allowed what has been saved up, at most a second's worth. A thread that has used that up when its chunk is full
-//   coarsens
-//           the window (keep_level): see keep() in recorder.cpp. The profile goes on, at its own price.
-//   polls   Fewer of the polls that find nothing are timed, every 2nd, 4th ... 64th; all are counted. This is taken back when they get
-//   rarer.
+//           coarsens the window (keep_level): see update_keep() in recorder.cpp. The profile goes on, at its own price.
+//   polls   Fewer of the polls that find nothing are timed, every 2nd, 4th ... 64th; all are counted. Taken back when they get rarer.
 #include <string.h>
 #include <sys/mman.h>
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
 
 #include "core/recorder_internal.h"
 
@@ -32,7 +27,7 @@ namespace {
 constexpr double kColdAfterNs = 200000;  ///< time enough to replace a few megabytes of cache
 constexpr double kSavedUpNs = 1e9;
 constexpr uint32_t kMaxPollMask = 63;
-constexpr double kColdToHot = 15;  ///< where lines cannot be flushed: between 10 and 20 on the machines of ../shared/peers.md
+constexpr double kColdToHot = 15;  ///< where lines cannot be flushed: a call from cold caches takes 10 to 20 times one from hot ones
 
 struct Prices {
   double hot_call, cold_call;  // ticks
@@ -79,7 +74,7 @@ double hot_price(Scratch& scratch, void (*once)()) {
 
 #if defined(__x86_64__)
 void flush(const void* begin, size_t bytes) {
-  for (size_t at = 0; at < bytes; at += 64) _mm_clflush(static_cast<const char*>(begin) + at);
+  for (size_t at = 0; at < bytes; at += 64) __builtin_ia32_clflush(static_cast<const char*>(begin) + at);
 }
 
 /// The middle one of nine.
@@ -92,7 +87,7 @@ double cold_price(Scratch& scratch) {
     flush(&scratch, sizeof scratch);
     flush(&g_process, 64);
     flush(reinterpret_cast<const void*>(&one_call), kCodeBytes);
-    _mm_mfence();
+    __builtin_ia32_mfence();
     const uint64_t begin = ticks();
     one_call();
     const uint64_t taken = ticks() - begin;
@@ -119,7 +114,7 @@ namespace internal {
 void set_budget(double budget, double ticks_per_ns) {
   g_budget = budget;
   g_ticks_per_ns = ticks_per_ns;
-  Scratch* scratch = static_cast<Scratch*>(internal::take_pages(sizeof(Scratch)));
+  Scratch* scratch = static_cast<Scratch*>(take_pages(sizeof(Scratch)));
   if (!scratch) return;
   Thread* const own = t_thread;
   const Keep keep = g_process.keep;

@@ -38,7 +38,7 @@ bool g_names_used = false;
 
 bool add_chunk() {
   if (internal::is_log_full() || !internal::may_grow()) return false;
-  const internal::Lock lock;
+  const Lock lock;
   uint32_t bytes = g_chunk_bytes;
   ChunkHeader* chunk = lock ? internal::grow_log(ChunkKind::kDevice, &bytes, UINT32_MAX) : nullptr;
   if (!chunk) return false;

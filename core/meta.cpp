@@ -1,11 +1,9 @@
 // Meta chunks: the low-rate, variable-length entries of the spool, one writer at a time.
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "core/lost_pages.h"
@@ -17,9 +15,6 @@ namespace internal {
 SpoolFile g_file;
 
 namespace {
-
-const void* g_lock_owner = nullptr;  // NULL: free. One word, so that a signal handler never finds a lock without its owner
-__thread char t_identity __attribute__((tls_model("initial-exec")));  // its address names the thread
 
 ChunkHeader* g_meta_chunk = nullptr;
 uint32_t g_meta_used = 0;
@@ -36,32 +31,6 @@ uint64_t room_for(MetaKind kind) {
 }
 
 }  // namespace
-
-Lock::Lock() : held_(false) {
-  const void* free = nullptr;
-  while (!__atomic_compare_exchange_n(&g_lock_owner, &free, static_cast<const void*>(&t_identity), false, __ATOMIC_ACQUIRE,
-                                      __ATOMIC_RELAXED)) {
-    if (free == &t_identity) return;
-    free = nullptr;
-    sched_yield();
-  }
-  held_ = true;
-}
-
-Lock::~Lock() {
-  if (held_) __atomic_store_n(&g_lock_owner, static_cast<const void*>(nullptr), __ATOMIC_RELEASE);
-}
-
-void Lock::reset() { g_lock_owner = nullptr; }
-
-void* take_pages(size_t bytes) {
-  void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return address == MAP_FAILED ? nullptr : address;
-}
-
-void give_back_pages(void* pages, size_t bytes) {
-  if (pages) munmap(pages, bytes);
-}
 
 void reset_meta() {
   g_meta_chunk = nullptr;
@@ -114,7 +83,7 @@ namespace {
 void write_locked(MetaKind kind, const internal::Bytes* parts, int count) {
   const int saved_errno = errno;
   {
-    const internal::Lock lock;
+    const Lock lock;
     if (!lock) {
       count_loss(kLossMeta);
     } else {
@@ -180,7 +149,7 @@ void read_clocks() {
   __atomic_store_n(&latest.monotonic_ns, pair.monotonic_ns, __ATOMIC_RELEASE);
   __atomic_store_n(&latest.realtime_ns, pair.realtime_ns, __ATOMIC_RELEASE);
   __atomic_store_n(&latest.ticks, pair.ticks, __ATOMIC_RELEASE);
-  if (const internal::Lock lock; lock) internal::g_file.keep_header();
+  if (const Lock lock; lock) internal::g_file.keep_header();
   const uint64_t due_ticks = pair.ticks + __atomic_load_n(&g_process.refresh_ticks, __ATOMIC_RELAXED);
   __atomic_store_n(&g_clock_due_ticks, due_ticks, __ATOMIC_RELAXED);
   refresh_at(due_ticks, pair.ticks);
@@ -258,7 +227,7 @@ void write_modules() {
   const int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
   if (fd >= 0) {
     constexpr size_t kBytes = 8192;
-    char* buffer = static_cast<char*>(internal::take_pages(kBytes));  // stacks may be small
+    char* buffer = static_cast<char*>(take_pages(kBytes));  // stacks may be small
     size_t used = 0;
     ssize_t got;
     while (buffer && (got = read(fd, buffer + used, kBytes - 1 - used)) > 0) {
@@ -275,7 +244,7 @@ void write_modules() {
       if (used == kBytes - 1) used = 0;  // a line longer than the buffer: give it up
     }
     close(fd);
-    internal::give_back_pages(buffer, kBytes);
+    give_back_pages(buffer, kBytes);
   }
   errno = saved_errno;
 }

@@ -1,8 +1,7 @@
 // Names as frameworks write them:
 //
-//   torch.autograd.profiler.emit_nvtx   NAME[, seq = N][, op_id = N][, sizes = [..]][, input_op_ids = [..]], a new string for every call:
-//   the
-//                                       numbers must go, or each call would be a name of its own
+//   torch.autograd.profiler.emit_nvtx   NAME[, seq = N][, op_id = N][, sizes = [..]][, input_op_ids = [..]], a new string for every
+//                                       call: the numbers must go, or each call would be a name of its own
 //   torch.profiler, DeepSpeed           ProfilerStep#12, DeepSpeedEngine.forward, Optimizer.step#SGD.step, enumerate(DataLoader)#...
 //   PytHooks                            {'Module': 'model.layers.0', ...}
 //   people                              step 12, forward, layer:conv1

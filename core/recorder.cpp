@@ -122,7 +122,7 @@ void describe_thread(const Thread* thread, const char* name) {
 uint32_t own_tid() { return static_cast<uint32_t>(syscall(SYS_gettid)); }
 
 Thread* new_thread() {
-  Thread* thread = static_cast<Thread*>(internal::take_pages(sizeof(Thread)));
+  Thread* thread = static_cast<Thread*>(take_pages(sizeof(Thread)));
   if (!thread) return nullptr;
   thread->index = g_thread_count;
   thread->call = g_long_way;
@@ -132,7 +132,7 @@ Thread* new_thread() {
     thread->ring_chunk = internal::grow_spool(ChunkKind::kRing, &ring_bytes, thread->index);
   if (!thread->ring_chunk) {
     internal::drop_profile(thread);
-    internal::give_back_pages(thread, sizeof(Thread));
+    give_back_pages(thread, sizeof(Thread));
     return nullptr;
   }
   thread->ring_begin = thread->ring_next = first_record(thread->ring_chunk);
@@ -151,7 +151,7 @@ void release_thread(void* pointer) {
   settle_account(thread, ticks());
   internal::forget_counters(thread);
   t_thread = nullptr;
-  const internal::Lock lock;
+  const Lock lock;
   if (!lock) return;
   leave_all_calls(thread);
   thread->range_depth = thread->tid = 0;
@@ -167,7 +167,7 @@ void release_thread(void* pointer) {
 }  // namespace
 
 const char* activate(const RecorderOptions& options, int* error) {
-  const internal::Lock lock;
+  const Lock lock;
   if (!lock || g_process.active) return nullptr;
   g_options = options;
   if (g_options.cap_bytes < 4 * kMinChunkBytes) g_options.cap_bytes = 4 * kMinChunkBytes;
@@ -215,7 +215,7 @@ void forget_after_fork() {
   t_thread = nullptr;
   internal::g_file.forget();
   internal::g_live.end();
-  internal::Lock::reset();
+  Lock::reset();
 }
 
 uint64_t second_ticks() { return g_second_ticks; }
@@ -228,7 +228,7 @@ Thread* attach_thread() {
   Thread* thread = nullptr;
   {
     const internal::OwnTime own_time;
-    const internal::Lock lock;
+    const Lock lock;
     if (!lock) return nullptr;
     thread = g_free_threads;
     if (thread) {
@@ -254,7 +254,7 @@ Thread* attach_thread() {
 }
 
 void allow_short_way(bool allowed) {
-  const internal::Lock lock;
+  const Lock lock;
   if (!lock) return;
   g_long_way = allowed && g_clock_is_tsc ? 0 : kLongWay;
   for (Thread* thread = g_threads; thread; thread = thread->next) {
@@ -267,7 +267,7 @@ void name_thread(uint32_t tid, const char* name) {
   if (tid == own_tid()) this_thread();
   const int saved_errno = errno;
   {
-    const internal::Lock lock;
+    const Lock lock;
     const Thread* thread = lock ? g_threads : nullptr;
     while (thread && thread->tid != tid) thread = thread->next;
     if (thread) describe_thread(thread, name);
@@ -279,7 +279,7 @@ Record* next_log_record(Thread* thread) {
   if (relaxed(g_log_full) || !internal::may_grow()) return nullptr;
   settle_account(thread, ticks());
   const internal::OwnTime own_time(thread);
-  const internal::Lock lock;
+  const Lock lock;
   if (!lock || g_log_full) return nullptr;
   if (internal::over_budget(thread)) coarsen();
   return add_log_chunk(thread) ? thread->log_next : nullptr;

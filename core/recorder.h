@@ -8,8 +8,7 @@
 // it, else to a ring of the most recent ones.
 //
 // What the window keeps is a function of the step, or of the collective's number, that is the same on all ranks; a rank that fills its cap
-// may only coarsen it (every 2nd, 4th, ... unit), so that collectives keep all their members as far as possible. See keep() in
-// recorder.cpp.
+// may only coarsen it (every 2nd, 4th, ... unit), so that collectives keep all their members as far as possible. See keep() below.
 //
 // Threads: everything here may be called by any thread at any time between activate() and process end; before, after and in forked children
 // the thread pointer is NULL and calls do nothing.

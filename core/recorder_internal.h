@@ -1,26 +1,12 @@
-// What the recorder's own files share. Not for wrappers and collectors.
+// What the recorder's own files share. Not for wrappers and collectors: those have lock_and_pages.h.
 #pragma once
 
 #include <stddef.h>
 
+#include "core/lock_and_pages.h"
 #include "core/recorder.h"
 
 namespace ddl::internal {
-
-/// Guards the spool file, the meta chunk and the tables' insertions. Held for microseconds, never across a call out of the library.
-/// Taking it again on the thread that holds it (a signal handler) fails instead of hanging: what was to be written is counted as lost.
-class Lock {
- public:
-  Lock();
-  ~Lock();
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-  explicit operator bool() const { return held_; }
-  static void reset();  ///< in a forked child
-
- private:
-  bool held_;
-};
 
 extern SpoolFile g_file;
 extern LiveFile g_live;
@@ -81,7 +67,6 @@ void drop_profile(Thread* thread);
 ProfileEntry* profile_entry_of_class(Thread* thread, uint32_t context, uint32_t comm, uint32_t op, uint32_t size_class);
 
 /// See counters.cpp. The range is about to be the thread's innermost; has ended.
-extern const CounterSource* g_counters;
 extern const CounterSource* g_counters __attribute__((visibility("hidden")));
 DDL_HOT bool has_counters(uint32_t kind) { return __builtin_expect(g_counters != nullptr, 0) && kind >= 1 && kind <= 3; }
 void begin_counting(Thread* thread, uint32_t depth);
@@ -90,10 +75,6 @@ void forget_counters(Thread* thread);
 
 /// Writes a range that ends now, and its share of the profile.
 void write_ended(Thread* thread, const OpenRange& range, uint64_t now);
-
-/// Anonymous memory, zero; NULL if there is none.
-void* take_pages(size_t bytes);
-void give_back_pages(void* pages, size_t bytes);
 
 /// See budget.cpp. `budget`: share of a thread's time; 0 = no limit. Before the first thread is attached.
 void set_budget(double budget, double ticks_per_ns);

@@ -13,7 +13,7 @@ namespace ddl {
 /// ticks() where the clock is the TSC. Whoever takes the short way has made sure of that.
 DDL_HOT uint64_t tsc_ticks() {
 #if defined(__x86_64__)
-  return __rdtsc();
+  return __builtin_ia32_rdtsc();
 #else
   __builtin_unreachable();
 #endif

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/recorder_internal.h"
+#include "core/lock_and_pages.h"
 
 namespace ddl {
 
@@ -53,15 +53,15 @@ Scratch* take_scratch(size_t bytes) {
   bytes = (bytes + sizeof(Scratch) + kPageBytes - 1) / kPageBytes * kPageBytes;
   Scratch* scratch = __atomic_exchange_n(&g_kept_scratch, nullptr, __ATOMIC_ACQUIRE);
   if (scratch && scratch->bytes >= bytes) return scratch;
-  if (scratch) internal::give_back_pages(scratch, scratch->bytes);
-  scratch = static_cast<Scratch*>(internal::take_pages(bytes));
+  if (scratch) give_back_pages(scratch, scratch->bytes);
+  scratch = static_cast<Scratch*>(take_pages(bytes));
   if (scratch) scratch->bytes = bytes;
   return scratch;
 }
 
 void give_back_scratch(Scratch* scratch) {
   if (scratch && scratch->bytes <= kMaxKeptScratchBytes) scratch = __atomic_exchange_n(&g_kept_scratch, scratch, __ATOMIC_ACQ_REL);
-  if (scratch) internal::give_back_pages(scratch, scratch->bytes);
+  if (scratch) give_back_pages(scratch, scratch->bytes);
 }
 
 /// World ranks of a group's members, in the group's order, into `ranks`; `own` is as long. False: it cannot be told.
@@ -244,7 +244,7 @@ Communicator* add(uint64_t key, Description& d, const Communicator* parent, uint
   d.value.key = key;
   Communicator* made;
   {
-    const internal::Lock lock;
+    const Lock lock;
     if (!lock) {
       give_back_scratch(d.members.scratch);
       return &g_none;
@@ -317,14 +317,14 @@ void add_file(MPI_File file, const Communicator* parent, uint32_t op, const char
 }
 
 Communicator* remove_communicator(uint64_t key) {
-  const internal::Lock lock;
+  const Lock lock;
   Communicator* known = lock ? look_up(key) : nullptr;
   if (known) __atomic_store_n(&known->key, kRemovedKey, __ATOMIC_RELEASE);
   return known;
 }
 
 void restore_communicator(Communicator* removed, uint64_t key) {
-  const internal::Lock lock;
+  const Lock lock;
   if (lock && removed && removed->key == kRemovedKey) __atomic_store_n(&removed->key, key, __ATOMIC_RELEASE);
 }
 

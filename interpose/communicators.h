@@ -12,9 +12,6 @@
 
 namespace ddl {
 
-/// What a handle is a handle of. MPICH's types alone do not tell.
-enum Scope : uint32_t { kNoScope, kComm, kWindow, kFile };
-
 struct alignas(64) Communicator {
   uint64_t key;  ///< key_of(handle); 0: free slot; kRemovedKey: was used
   uint64_t uid;

@@ -30,7 +30,7 @@
 #endif
 
 #include "core/recorder.h"
-#include "core/this_process.h"
+#include "interpose/process.h"
 
 namespace ddl {
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "core/recorder_internal.h"
+#include "core/lock_and_pages.h"
 #include "interpose/payload.h"
 #include "interpose/requests.h"
 #include "interpose/wrapper.h"
@@ -129,7 +129,7 @@ class Pending {
 
   void take_memory() {
     bytes_ = static_cast<size_t>(count_) * (sizeof(Request) + sizeof(MPI_Status));
-    pages_ = internal::take_pages(bytes_);
+    pages_ = take_pages(bytes_);
     if (pages_) {
       requests_ = static_cast<Request*>(pages_);
     } else {

@@ -4,6 +4,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "collectors/collectors.h"
 #include "core/lost_pages.h"
 #include "interpose/clock_sync.h"
 #include "interpose/payload.h"

@@ -168,7 +168,7 @@ using namespace ddl;
 #define DDL_RECORDED(NAME, PARAMETERS, ARGUMENTS, FIND, LEARN, BEFORE, AFTER)              \
   namespace {                                                                              \
   template <class Real>                                                                    \
-  DDL_INLINE int NAME##_recorded(Real real, const void* site, DDL_UNLIST PARAMETERS) {     \
+  [[gnu::noinline]] int NAME##_recorded(Real real, const void* site, DDL_UNLIST PARAMETERS) { \
     [[maybe_unused]] Communicator* c = FIND;                                               \
     BEFORE;                                                                                \
     const int result = real ARGUMENTS;                                                     \
@@ -323,7 +323,7 @@ using namespace ddl;
               DDL_PAYLOAD_AFTER((target == MPI_PROC_NULL ? 0 : PAYLOAD))                   \
               end_post(call, result, request, sent, Fill::kNothing, false))
 
-#define DDL_MPI_CALL(NAME, CLASS, PARAMETERS, ARGUMENTS, SCOPE, HANDLE, NUMBERED, PEER)    \
+#define DDL_MPI_CALL(NAME, CLASS, PARAMETERS, ARGUMENTS, HANDLE, NUMBERED, PEER)           \
   DDL_SCOPE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, HANDLE,                                   \
               const OpenCall call = NUMBERED ? begin_numbered(kOp_##NAME, site, c, PEER, 0) \
                                              : begin_plain(kOp_##NAME, site, c, PEER, 0, 0), \

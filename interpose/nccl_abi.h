@@ -1,4 +1,4 @@
-// NCCL's C ABI as far as the wrappers use it: our own mirror, so that nothing of ours needs nccl.h. tests/interpose/nccl_abi_test.cpp
+// NCCL's C ABI as far as the wrappers use it: our own mirror, so that nothing of ours needs nccl.h. tests/nccl/abi_check.cpp
 // compares it with the real header where there is one. Injected code.
 #pragma once
 

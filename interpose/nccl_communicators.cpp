@@ -2,7 +2,7 @@
 
 #include <initializer_list>
 
-#include "core/recorder_internal.h"
+#include "core/lock_and_pages.h"
 #include "interpose/mpi_abi.h"
 #include "interpose/nccl.h"
 
@@ -27,7 +27,7 @@ uint32_t slot_of(uint64_t key) { return static_cast<uint32_t>((key ^ key >> 17) 
 
 /// NULL: the table is full.
 NcclCommunicator* insert(const NcclCommunicator& value) {
-  const internal::Lock lock;
+  const Lock lock;
   if (!lock || g_count >= kMaxCommunicators) return nullptr;
   uint32_t i = slot_of(value.key);
   while (g_table[i].key > kRemoved) i = (i + 1) % kSlots;
@@ -74,19 +74,19 @@ void keep_nccl_enqueued() { __atomic_store_n(&g_keeps_enqueued, true, __ATOMIC_R
 
 void add_nccl_enqueued(const NcclEnqueued& enqueued) {
   if (!__atomic_load_n(&g_keeps_enqueued, __ATOMIC_RELAXED)) return;
-  const internal::Lock lock;
+  const Lock lock;
   if (lock) g_enqueued[g_enqueued_count++ % kEnqueued] = enqueued;
 }
 
 void forget_nccl_enqueued(const NcclCommunicator* communicator, uint32_t sequence) {
-  const internal::Lock lock;
+  const Lock lock;
   for (uint32_t i = 0; lock && i < kEnqueued && i < g_enqueued_count; ++i) {
     if (g_enqueued[i].communicator == communicator && g_enqueued[i].sequence == sequence) g_enqueued[i].op = 0;
   }
 }
 
 const NcclEnqueued* take_nccl_enqueued(const NcclCommunicator* communicator, int size, int rank, uint32_t op, const void* receive) {
-  const internal::Lock lock;
+  const Lock lock;
   if (!lock) return nullptr;
   const uint32_t oldest = g_enqueued_count > kEnqueued ? g_enqueued_count - kEnqueued : 0;
   for (const bool again : {false, true}) {  // of a captured graph the same call comes once per launch

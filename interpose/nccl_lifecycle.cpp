@@ -5,10 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "collectors/collectors.h"
 #include "core/dynamic_loading.h"
-#include "core/this_process.h"
 #include "interpose/mpi_abi.h"
 #include "interpose/nccl.h"
+#include "interpose/process.h"
 
 namespace ddl {
 

@@ -13,11 +13,13 @@
 
 #include <initializer_list>
 
-#include "core/recorder_internal.h"
+#include "collectors/collectors.h"
+#include "core/lock_and_pages.h"
 #include "core/secrets.h"
 #include "interpose/communicators.h"
 #include "interpose/nccl.h"
 #include "interpose/placement.h"
+#include "interpose/process.h"
 #include "interpose/requests.h"
 
 extern "C" char** environ;
@@ -46,7 +48,7 @@ void find_first_environment() {
   if (__atomic_load_n(&g_first_environment, __ATOMIC_RELAXED) || getenv("LD_PRELOAD")) return;
   const int fd = open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return;
-  char* text = static_cast<char*>(internal::take_pages(kFirstEnvironmentBytes));
+  char* text = static_cast<char*>(take_pages(kFirstEnvironmentBytes));
   size_t used = 0;
   ssize_t got = 0;
   while (text && used + 2 < kFirstEnvironmentBytes && (got = read(fd, text + used, kFirstEnvironmentBytes - 2 - used)) > 0)

@@ -3,7 +3,7 @@
 #include <sched.h>
 #include <string.h>
 
-#include "core/recorder_internal.h"
+#include "core/lock_and_pages.h"
 #include "interpose/payload.h"
 
 namespace ddl {
@@ -48,7 +48,7 @@ RequestInfo* find(RequestInfo* slot, MPI_Request handle) {
 RequestInfo* take_chained(RequestInfo* slot) {
   Stripe& stripe = stripe_of(slot);
   if (!stripe.free) {
-    RequestInfo* entries = static_cast<RequestInfo*>(internal::take_pages(kPoolBytes));
+    RequestInfo* entries = static_cast<RequestInfo*>(take_pages(kPoolBytes));
     if (!entries) return nullptr;
     for (size_t i = 0; i < kPoolBytes / sizeof(RequestInfo); ++i) {
       entries[i].next = stripe.free;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "analyzer/models/printed.h"
 
@@ -127,20 +126,6 @@ std::string line_text(const Value& value) {
   if (value.unit() == Unit::kDuration) return short_duration(value.as_integer());
   if (value.unit() == Unit::kCount) return count_text(value.as_integer());
   return table_text(value);
-}
-
-std::vector<double> round_shares(const std::vector<double>& shares) {
-  std::vector<long> tenths;
-  std::vector<size_t> order(shares.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  const auto remainder = [&](size_t i) { return shares[i] * 1000 - std::floor(shares[i] * 1000); };
-  for (const double share : shares) tenths.push_back(static_cast<long>(std::floor(share * 1000)));
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return remainder(a) > remainder(b); });
-  long left = 1000 - std::accumulate(tenths.begin(), tenths.end(), 0L);
-  for (size_t i = 0; left > 0 && i < order.size(); ++i, --left) ++tenths[order[i]];
-  std::vector<double> rounded;
-  for (const long t : tenths) rounded.push_back(static_cast<double>(t) / 1000);
-  return rounded;
 }
 
 std::string plural(int64_t count, std::string_view noun) {

@@ -23,9 +23,6 @@ std::string table_text(const Value& value);
 /// The same within a sentence or a line of numbers: spaced units, grouped digits.
 std::string line_text(const Value& value);
 
-/// Rounds shares that add up to 1 to tenths of a percent such that they still do (largest remainder).
-std::vector<double> round_shares(const std::vector<double>& shares);
-
 /// "1 rank", "2 ranks".
 std::string plural(int64_t count, std::string_view noun);
 /// {0,1,2,5} -> "0-2, 5", at most `most` groups.

@@ -6,6 +6,7 @@
 #include "analyzer/query.h"
 #include "reports/format.h"
 #include "reports/overview.h"
+#include "reports/safe_text.h"
 
 namespace ddl::reports {
 namespace {
@@ -16,6 +17,39 @@ Value part_of(int64_t part, int64_t whole) {
 
 Value text_or_absent(const Query& row, int column, const char* why) {
   return row.is_null(column) ? Value::absent(Unit::kText, why) : Value::text(row.text(column));
+}
+
+/// What counts as computing because no rule knows its name, with the names that take longest; nothing where that is little
+/// (specification.md J5).
+std::string note_of_unclassified(const RunView& run) {
+  constexpr double kWorthSaying = 0.01;
+  constexpr size_t kNameLength = 70;
+  Query share(run.db, R"(
+    SELECT total(iif(class = 'unclassified', ns, 0)) / nullif(sum(ns), 0), total(iif(class = 'unclassified', names, 0))
+    FROM kernel_time
+    WHERE world = ?)");
+  share.bind(run.world);
+  if (!share.next() || share.is_null(0) || share.real(0) <= kWorthSaying) return {};
+  std::string note =
+      fmt::format("{} of the kernels' time is in {} that no rule knows. It counts as computing; see that these do not communicate:",
+                  percent_text(share.real(0)), share.integer(1) == 1 ? "one" : fmt::format("{} names", share.integer(1)));
+  Query names(run.db, R"(
+    SELECT n.name
+    FROM gpu_event g
+    JOIN gpu_name n ON n.id = g.name AND n.class = 'unclassified'
+    JOIN process p ON p.id = g.process
+    WHERE p.world = ? AND g.kind = 1 AND g.comm IS NULL
+    GROUP BY n.id
+    ORDER BY sum(g.duration_ns) DESC, n.name
+    LIMIT 3)");
+  names.bind(run.world);
+  for (bool first = true; names.next(); first = false) {
+    std::string name = names.text(0);
+    if (name.starts_with("void ")) name.erase(0, 5);
+    if (name.size() > kNameLength) name.replace(kNameLength, std::string::npos, "..");
+    note += (first ? " " : ", ") + printable(name);
+  }
+  return note;
 }
 
 }  // namespace
@@ -48,6 +82,7 @@ Table gpu_table(const RunView& run) {
                           row.is_null(6) ? Value::absent(Unit::kBytes, "NOT_APPLICABLE") : Value::bytes(row.integer(6)),
                           Value::text(row.text(0)), Value::text(row.text(1))});
   }
+  table.note = note_of_unclassified(run);
   return table;
 }
 
@@ -148,7 +183,7 @@ Table gpus_table(const RunView& run) {
       " sum(g.exposed_comm_ns), sum(g.exposed_wait_ns), sum(g.exposed_copy_ns), sum(g.idle_ns), sum(g.idle_host_ns), sum(g.idle_input_ns),"
       " sum(g.idle_launch_ns), sum(g.idle_kernel_ns), sum(g.idle_dep_comm_ns), sum(g.idle_dep_copy_ns), sum(g.idle_other_ns)"
       " FROM gpu_part g JOIN process p ON p.id = g.process LEFT JOIN gpu u ON u.process = g.process AND u.device = g.device"
-      " WHERE p.world = ?1 AND iif(?2, g.step IN (SELECT step FROM temp.steady_number WHERE world = ?1), g.step IS NULL)"
+      " WHERE p.world = ?1 AND iif(?2, g.step IN (SELECT step FROM steady_number WHERE world = ?1), g.step IS NULL)"
       " GROUP BY p.id, g.device ORDER BY p.rank, g.device");
   row.bind(run.world, run.has_steps ? 1 : 0);
   while (row.next()) {

@@ -4,7 +4,6 @@
 
 #include "analyzer/query.h"
 #include "core/format.h"
-#include "reports/html/shares.h"
 #include "reports/overview.h"
 
 namespace ddl::reports {
@@ -27,44 +26,31 @@ void add_steps(const RunView& run, JobNumbers& job) {
   if (const auto throughput = job.metrics.find("throughput"); throughput != job.metrics.end()) job.samples_per_s = throughput->second;
   Query row(run.db, "SELECT max(step) FROM v_step WHERE world = ? AND duration_ns IS NOT NULL");
   if (row.bind(run.world).next()) job.step = row.maybe_integer(0);
-  Document document;
-  add_numbers(run, document);
-  for (const NumberLine& line : document.lines)
-    for (const NumberLine::Item& item : line.items)
-      if (line.id == "step" && item.key == "p99_ns" && !item.value.is_absent())
-        job.step_p99_ns = static_cast<double>(item.value.as_integer());
+  if (run.facts.step.p99_ns) job.step_p99_ns = static_cast<double>(*run.facts.step.p99_ns);
 }
 
 void add_shares(const RunView& run, JobNumbers& job) {
-  html::Share sum;
-  for (const html::Share& share : html::shares_of_ranks(run))
-    for (const html::Category& category : html::kCategories) sum.*category.part += share.*category.part;
-  const double whole = sum.total_ns();
-  if (whole <= 0) return;
-  job.shares = {{"compute", sum.compute_ns / whole}, {"compute_and_communication", sum.overlap_ns / whole}};
-  if (sum.unsplit_ns > 0) {
-    job.shares.emplace_back("communication", (sum.transfer_ns + sum.unsplit_ns + sum.wait_ns) / whole);
+  const JobTime& time = run.facts.headline;
+  if (!time.is_known()) return;
+  const auto add = [&](const char* part, double TimeParts::*member) { job.shares.emplace_back(part, time.share(member)); };
+  add("compute", &TimeParts::compute_ns);
+  add("compute_and_communication", &TimeParts::overlap_ns);
+  if (time.nothing_split()) {
+    add("communication", &TimeParts::unsplit_ns);  // one part of which nobody knows what is waiting: no 0 for either
   } else {
-    job.shares.emplace_back("transfer", sum.transfer_ns / whole);
-    job.shares.emplace_back("waiting", sum.wait_ns / whole);
+    add("transfer", &TimeParts::transfer_ns);
+    add("waiting", &TimeParts::wait_ns);
+    if (time.sum.unsplit_ns > 0) add("not_split", &TimeParts::unsplit_ns);
   }
-  job.shares.emplace_back("idle", sum.idle_ns / whole);
+  if (run.facts.resource != Resource::kThread) add("copy", &TimeParts::copy_ns);
+  add("idle", &TimeParts::idle_ns);
 }
 
 void add_ranks(const RunView& run, JobNumbers& job) {
-  std::map<int64_t, double> step_ns;
-  if (run.has_steps) {
-    Query row(run.db, "SELECT rank, avg(duration_ns) FROM temp.steady_part WHERE world = ? GROUP BY rank");
-    for (row.bind(run.world); row.next();) step_ns.emplace(row.integer(0), row.real(1));
-  }
-  const Table table = ranks_table(run);
-  const auto number = [](const Value& value) { return value.is_absent() ? std::nullopt : std::optional(value.as_double()); };
-  for (const auto& row : table.rows) {
-    JobNumbers::Rank rank{
-        .rank = row[0].as_integer(), .node = row[6].as_text(), .late_ns = number(row[1]), .wait_ns = number(row[2]), .step_ns = {}};
-    if (const auto step = step_ns.find(rank.rank); step != step_ns.end()) rank.step_ns = step->second;
-    job.by_rank.push_back(std::move(rank));
-  }
+  const auto number = [](std::optional<int64_t> ns) { return ns ? std::optional(static_cast<double>(*ns)) : std::nullopt; };
+  for (const RankFacts& rank : run.facts.ranks)
+    job.by_rank.push_back(
+        {.rank = rank.rank, .node = rank.host, .late_ns = number(rank.late_ns), .wait_ns = number(rank.wait_ns), .step_ns = rank.step_ns});
 }
 
 void add_collectives(const RunView& run, JobNumbers& job) {

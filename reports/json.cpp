@@ -62,6 +62,13 @@ Json to_json(const Table& table) {
   return rows;
 }
 
+Json to_json(const NumberLine& line) {
+  Json object = Json::object();
+  for (const NumberLine::Item& item : line.items)
+    if (!item.key.empty()) put(object, item.key, item.value);
+  return object;
+}
+
 template <class T>
 Json list(const std::vector<T>& items) {
   Json array = Json::array();
@@ -82,13 +89,17 @@ std::string render_json(const Document& document) {
   json["saving_per"] = document.saving_per;
   json["verdict"] = nullable_text(document.verdict);
   json["metrics"] = list(document.metrics);
-  for (const NumberLine& line : document.lines) {
-    Json& object = json[line.id] = Json::object();
-    for (const NumberLine::Item& item : line.items)
-      if (!item.key.empty()) put(object, item.key, item.value);
-  }
+  for (const NumberLine& line : document.lines) json[line.id] = to_json(line);
   for (const Table& table : document.tables) json[table.id] = to_json(table);
   json["loss"] = list(document.loss);
+  return dump(json);
+}
+
+std::string render_json(std::string_view model, const Document& answer, const std::vector<std::string>& notes) {
+  Json json = {{"schema", kJsonSchema}, {"model", model}, {"given", Json::object()}};
+  for (const NumberLine& line : answer.lines) json[line.id] = to_json(line);
+  for (const Table& table : answer.tables) json[table.id] = to_json(table);
+  json["notes"] = notes;
   return dump(json);
 }
 

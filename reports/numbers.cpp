@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
-#include "analyzer/query.h"
 #include "reports/format.h"
 #include "reports/overview.h"
 
@@ -26,6 +24,16 @@ constexpr MetricItem kThroughput[] = {{"throughput", "", Unit::kNumber, "samples
 constexpr MetricItem kBalance[] = {{"load_balance", "load balance", Unit::kNumber, ""}};
 constexpr MetricItem kRatios[] = {
     {"ccr_raw", "raw", Unit::kNumber, ""}, {"ccr_xfer", "transfer", Unit::kNumber, ""}, {"ccr_exposed", "exposed", Unit::kNumber, ""}};
+constexpr MetricItem kGpuBalance[] = {{"gpu_load_balance", "load balance", Unit::kNumber, ""}};
+constexpr MetricItem kGpuRatios[] = {{"gpu_ccr_raw", "raw", Unit::kNumber, ""},
+                                     {"gpu_ccr_xfer", "transfer", Unit::kNumber, ""},
+                                     {"gpu_ccr_exposed", "exposed", Unit::kNumber, ""}};
+constexpr MetricItem kGpuEfficiency[] = {{"gpu_parallel_efficiency", "parallel", Unit::kNumber, ""},
+                                         {"gpu_communication_efficiency", "communication", Unit::kNumber, ""},
+                                         {"gpu_overlap", "overlap", Unit::kRatio, ""},
+                                         {"gpu_exposed_comm", "exposed", Unit::kRatio, "of the step"},
+                                         {"wait_share", "waiting in collectives", Unit::kRatio, ""},
+                                         {"message_wait_share", "in messages", Unit::kRatio, ""}};
 constexpr MetricItem kEfficiency[] = {{"parallel_efficiency", "parallel", Unit::kNumber, ""},
                                       {"communication_efficiency", "communication", Unit::kNumber, ""},
                                       {"overlap", "overlap", Unit::kRatio, ""},
@@ -53,58 +61,65 @@ NumberLine line_of(std::string id, std::string title, const MetricItem (&items)[
   return line;
 }
 
-int64_t nearest_rank(const std::vector<int64_t>& sorted, double fraction) {
-  const auto index = static_cast<size_t>(std::ceil(fraction * static_cast<double>(sorted.size())));
-  return sorted[std::clamp<size_t>(index, 1, sorted.size()) - 1];
-}
-
 void add_step(const RunView& run, Document& document) {
-  std::vector<int64_t> durations;
-  Query row(run.db, "SELECT longest_ns FROM temp.steady_step WHERE world = ? ORDER BY longest_ns");
-  row.bind(run.world);
-  while (row.next()) durations.push_back(row.integer(0));
-  if (durations.empty()) return;
+  const StepFacts& step = run.facts.step;
+  if (!step.p50_ns) return;
   NumberLine line{.id = "step", .title = run.has_steps ? "STEP" : "RUN", .items = {}, .remark = {}};
   if (run.has_steps) {
-    line.items = {{"p50_ns", "p50", Value::duration_ns(nearest_rank(durations, 0.5)), ""},
-                  {"p99_ns", "p99", Value::duration_ns(nearest_rank(durations, 0.99)), ""},
-                  {"min_ns", "min", Value::duration_ns(durations.front()), ""},
-                  {"max_ns", "max", Value::duration_ns(durations.back()), ""},
+    line.items = {{"p50_ns", "p50", Value::duration_ns(*step.p50_ns), ""},
+                  {"p99_ns", "p99", Value::duration_ns(*step.p99_ns), ""},
+                  {"min_ns", "min", Value::duration_ns(*step.min_ns), ""},
+                  {"max_ns", "max", Value::duration_ns(*step.max_ns), ""},
                   {"steps", "", Value::count(run.steps), run.steps == 1 ? "step" : "steps"}};
     line.remark = run.warmup_steps > 0 ? fmt::format("slowest rank; first {} steps left out", run.warmup_steps) : "slowest rank";
     if (run.inferred_steps) line.remark += "; inferred: the job marks no steps, its collectives repeat";
   } else {
-    line.items = {{"duration_ns", "", Value::duration_ns(durations.back()), ""}};
+    line.items = {{"duration_ns", "", Value::duration_ns(*step.max_ns), ""}};
     line.remark = "from MPI_Init to MPI_Finalize; the job marks no steps, so numbers are for the whole run";
   }
   document.lines.push_back(std::move(line));
 }
 
-// Ratio of sums over steps and ranks. Where the waiting is not known, it stays with the transfer in one share, "in MPI".
-void add_where_it_goes(const RunView& run, Document& document) {
-  Query row(run.db,
-            "SELECT sum(duration_ns), sum(compute_ns), sum(exposed_ns), iif(count(wait_ns) = count(*), sum(wait_ns), NULL), max(why)"
-            " FROM temp.steady_step WHERE world = ?");
-  row.bind(run.world);
-  if (!row.next() || row.is_null(0) || row.integer(0) <= 0) return;
-  const double whole = row.real(0);
-  const int64_t compute_ns = row.integer(1), exposed_ns = row.integer(2), idle_ns = row.integer(0) - compute_ns - exposed_ns;
-  const bool split = !row.is_null(3);
-  const int64_t wait_ns = split ? row.integer(3) : 0;
-  const std::vector<double> shares =
-      round_shares({static_cast<double>(compute_ns) / whole, static_cast<double>(exposed_ns - wait_ns) / whole,
-                    static_cast<double>(wait_ns) / whole, static_cast<double>(idle_ns) / whole});
-  NumberLine line{
-      .id = "where_it_goes", .title = "WHERE IT GOES", .items = {}, .remark = run.has_steps ? "all ranks and steps" : "all ranks"};
-  line.items.push_back({"compute_ratio", "compute", Value::ratio(shares[0]), ""});
-  if (split) {
-    line.items.push_back({"exposed_transfer_ratio", "exposed transfer", Value::ratio(shares[1]), ""});
-    line.items.push_back({"waiting_ratio", "waiting", Value::ratio(shares[2]), ""});
+/// The parts of `time`, which add up to 1 as printed. What cannot be told stays a part: "not split", or "in MPI" where nothing can be told.
+NumberLine parts_line(const JobTime& time, Resource resource) {
+  const auto share = [&](double TimeParts::*part) { return Value::ratio(time.shown_share(part)); };
+  NumberLine line;
+  line.items.push_back({"compute_ratio", "compute", Value::ratio(time.shown_computing()), ""});
+  if (time.nothing_split()) {
+    line.items.push_back({"exposed_ratio", resource == Resource::kThread ? "in MPI" : "in collectives", share(&TimeParts::unsplit_ns), ""});
+    line.items.push_back({"waiting_ratio", "of which waiting", Value::absent(Unit::kRatio, time.why), ""});
   } else {
-    line.items.push_back({"exposed_ratio", "in MPI", Value::ratio(shares[1]), ""});
-    line.items.push_back({"waiting_ratio", "of which waiting", Value::absent(Unit::kRatio, row.text(4)), ""});
+    line.items.push_back({"exposed_transfer_ratio", "exposed transfer", share(&TimeParts::transfer_ns), ""});
+    line.items.push_back({"waiting_ratio", "waiting", share(&TimeParts::wait_ns), ""});
+    if (time.sum.unsplit_ns > 0)
+      line.items.push_back({"not_split_ratio", "not split", share(&TimeParts::unsplit_ns), fmt::format("({})", time.why)});
   }
-  line.items.push_back({"idle_ratio", "idle", Value::ratio(shares[3]), ""});
+  if (resource != Resource::kThread) line.items.push_back({"copy_ratio", "exposed copies", share(&TimeParts::copy_ns), ""});
+  line.items.push_back({"idle_ratio", "idle", share(&TimeParts::idle_ns), ""});
+  return line;
+}
+
+/// WHERE IT GOES: of each rank its GPUs where they did anything, else the thread that calls MPI. HOSTS: those threads beside GPUs, if they
+/// communicate.
+void add_where_it_goes(const RunView& run, Document& document) {
+  const Facts& facts = run.facts;
+  const std::string whole = run.has_steps ? " and steps" : "";
+  const std::string of[] = {
+      fmt::format("all ranks{}", whole), fmt::format("all GPUs{}; compute: kernels that are no collectives", whole),
+      fmt::format("the GPUs of {}, the threads of {} without{}; compute: kernels that are no collectives, or what is outside MPI",
+                  plural(facts.ranks_by(Resource::kDevice), "rank"), plural(facts.ranks_by(Resource::kThread), "rank"), whole)};
+  if (facts.headline.is_known()) {
+    NumberLine line = parts_line(facts.headline, facts.resource);
+    line.id = "where_it_goes";
+    line.title = "WHERE IT GOES";
+    line.remark = of[static_cast<size_t>(facts.resource)];
+    document.lines.push_back(std::move(line));
+  }
+  if (facts.resource == Resource::kThread || !facts.threads_tell()) return;
+  NumberLine line = parts_line(facts.threads, Resource::kThread);
+  line.id = "hosts";
+  line.title = "HOSTS";
+  line.remark = fmt::format("all ranks{}; compute: everything outside MPI, waiting for the GPU too", whole);
   document.lines.push_back(std::move(line));
 }
 
@@ -114,20 +129,19 @@ void add_by_rank(const RunView& run, const std::map<std::string, Metric>& metric
     int64_t late_ns, rank;
   };
   std::vector<Late> late;
-  const Table ranks = ranks_table(run);
-  for (const auto& row : ranks.rows)
-    if (!row[1].is_absent()) late.push_back({row[1].as_integer(), row[0].as_integer()});
+  const std::vector<RankFacts>& ranks = run.facts.ranks;
+  for (const RankFacts& rank : ranks)
+    if (rank.late_ns) late.push_back({*rank.late_ns, rank.rank});
   std::sort(late.begin(), late.end(), [](const Late& a, const Late& b) { return a.late_ns < b.late_ns; });
   if (late.size() > 1) {
     line.items.push_back({"lateness_min_ns", "lateness  min", Value::duration_ns(late.front().late_ns), ""});
     line.items.push_back({"lateness_max_ns", "max", Value::duration_ns(late.back().late_ns), fmt::format("(rank {})", late.back().rank)});
   } else {
-    const Value why = ranks.rows.empty() || run.ranks < 2
-                          ? Value::absent(Unit::kDuration, "NOT_APPLICABLE")
-                          : Value::absent(Unit::kDuration, ranks.rows.front()[1].is_absent() ? ranks.rows.front()[1].why() : "");
+    const Value why = ranks.empty() || run.ranks < 2 ? Value::absent(Unit::kDuration, "NOT_APPLICABLE")
+                                                     : Value::absent(Unit::kDuration, ranks.front().late_ns ? "" : ranks.front().why);
     line.items.push_back({"lateness_max_ns", "lateness", why, ""});
   }
-  NumberLine balance = line_of("", "", kBalance, metrics);
+  NumberLine balance = run.facts.resource == Resource::kThread ? line_of("", "", kBalance, metrics) : line_of("", "", kGpuBalance, metrics);
   std::move(balance.items.begin(), balance.items.end(), std::back_inserter(line.items));
   document.lines.push_back(std::move(line));
 }
@@ -148,8 +162,15 @@ void add_numbers(const RunView& run, Document& document) {
     add_line(line_of("throughput", "THROUGHPUT", kThroughput, metrics), {}, document);
   add_where_it_goes(run, document);
   add_by_rank(run, metrics, document);
-  add_line(line_of("ccr", "COMPUTE / COMM", kRatios, metrics), "more is better; transfer = without waiting: the one to tune by", document);
-  NumberLine efficiency = line_of("efficiency", "EFFICIENCY", kEfficiency, metrics);
+  const bool by_gpus = run.facts.resource != Resource::kThread;
+  const bool ratios_of_gpus = by_gpus && (run.facts.waits_by == Resource::kDevice || !run.facts.threads_tell());
+  add_line(ratios_of_gpus ? line_of("ccr", "COMPUTE / COMM", kGpuRatios, metrics) : line_of("ccr", "COMPUTE / COMM", kRatios, metrics),
+           fmt::format("{}more is better; transfer = without waiting: the one to tune by", ratios_of_gpus ? "of GPUs; "
+                                                                                           : by_gpus      ? "of hosts; "
+                                                                                                          : ""),
+           document);
+  NumberLine efficiency =
+      by_gpus ? line_of("efficiency", "EFFICIENCY", kGpuEfficiency, metrics) : line_of("efficiency", "EFFICIENCY", kEfficiency, metrics);
   // Jobs without messages have no waiting in them to speak of.
   std::erase_if(efficiency.items, [](const Item& item) { return item.key == "message_wait_share" && item.value.why() == "NO_DATA"; });
   add_line(std::move(efficiency), {}, document);

@@ -19,6 +19,16 @@ const NumberLine* line_of(const Document& document, std::string_view id) {
 
 std::string short_text(const std::string& text, size_t columns) { return shorten_middle(printable(text), columns); }
 
+/// "compute / communication raw 1.77, transfer 2.76, exposed 3.54": those that are known.
+void add_ratios(const NumberLine& line, std::string& text) {
+  const char* before = ", compute / communication";
+  for (const NumberLine::Item& item : line.items) {
+    if (item.value.is_absent()) continue;
+    text += fmt::format("{} {} {}", before, item.name, line_text(item.value));
+    before = ",";
+  }
+}
+
 // "compute 30.0%": those above a tenth of a percent, and those that are not known.
 void add_shares(const NumberLine& line, std::string& text) {
   for (const NumberLine::Item& item : line.items)
@@ -33,6 +43,7 @@ std::string render_one_line(const Document& document) {
   if (const NumberLine* step = line_of(document, "step"); step != nullptr && !step->items.empty())
     text += fmt::format(": {} {}", document.saving_per, line_text(step->items.front().value));
   if (const NumberLine* where = line_of(document, "where_it_goes")) add_shares(*where, text);
+  if (const NumberLine* ratios = line_of(document, "ccr")) add_ratios(*ratios, text);
   for (const std::string& alert : document.alerts) text += fmt::format("; {}", short_text(alert, kLongestSentence));
   if (!document.loss.empty()) text += "; data are missing";
   if (document.findings.empty())

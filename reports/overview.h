@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "analyzer/metrics/metrics.h"
 #include "reports/document.h"
 #include "reports/run_view.h"
 
@@ -41,6 +42,7 @@ void add_loss(const RunView& run, Document& document);
 void add_numbers(const RunView& run, Document& document);
 
 Table collectives_table(const RunView& run);
+Table axes_table(const RunView& run);
 Table calls_table(const RunView& run);
 Table layers_table(const RunView& run);
 Table counters_table(const RunView& run);
@@ -53,6 +55,8 @@ Table processes_table(const RunView& run);
 Table blame_table(const RunView& run);
 Table steps_table(const RunView& run);
 Table metrics_table(const RunView& run);
+/// A metric that is no part of ddl: its value, and that of each rank if it has one.
+std::vector<Table> tried_metric(const ddl::Metric& metric, const MetricResult& result);
 Table loss_table(const RunView& run);
 Table open_calls_table(const RunView& run);
 

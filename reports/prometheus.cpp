@@ -11,7 +11,7 @@
 namespace ddl::reports {
 namespace {
 
-constexpr size_t kMostColumns = 120;  // of a name in a label
+constexpr size_t kMostLabelColumns = 120;  // of a name in a label
 
 struct Fixed {
   const char* name;
@@ -31,8 +31,8 @@ constexpr Fixed kFixed[] = {
     {"ddl_samples_per_second", "gauge",
      "Samples per second of all ranks: over the newest steps together while the job runs, the median of the steps afterwards."},
     {"ddl_time_share_ratio", "gauge",
-     "Where the time of the steps goes, over all ranks: the parts add up to 1. transfer and waiting are outside of computing; where they "
-     "cannot be told apart they are one part, communication."},
+     "Where the time of the steps goes, of each rank by its GPUs where these did anything, else by its thread: the parts add up to 1. transfer and waiting are "
+     "outside of computing; where some of it cannot be told apart it is the part not_split, where nothing can, they are one part, communication."},
     {"ddl_rank_lateness_seconds", "gauge",
      "How much later than the median rank it enters the collectives of a step; the latest ranks only."},
     {"ddl_rank_wait_seconds", "gauge", "How long it waits for others in a step; of the ranks with ddl_rank_lateness_seconds."},
@@ -64,6 +64,7 @@ constexpr BaseUnit kUnits[] = {{"ns", "_seconds", 1e9},
                                {"samples/s", "_samples_per_second", 1},
                                {"samples", "_samples", 1},
                                {"ranks", "_ranks", 1},
+                               {"names", "_names", 1},
                                {"Hz", "_hertz", 1},
                                {"FLOP", "_flop", 1},
                                {"FLOP/s", "_flop_per_second", 1},
@@ -72,17 +73,17 @@ constexpr BaseUnit kUnits[] = {{"ns", "_seconds", 1e9},
                                {"changes", "", 1},
                                {"1", "", 1}};
 
-const BaseUnit& base_unit(const Metric& metric) {
+const BaseUnit& base_unit(const ddl::Metric& metric) {
   return *std::find_if(std::begin(kUnits), std::end(kUnits) - 1, [&](const BaseUnit& unit) { return metric.unit == unit.unit; });
 }
 
-std::string family_of(const Metric& metric) {
+std::string family_of(const ddl::Metric& metric) {
   if (metric.id == "step_time") return "ddl_step_seconds";
   const std::string suffix = base_unit(metric).suffix;
   return "ddl_" + metric.id + (metric.id.ends_with(suffix) ? "" : suffix);
 }
 
-std::string help_of(const Metric& metric) { return metric.name + ": " + metric.sentence; }
+std::string help_of(const ddl::Metric& metric) { return metric.name + ": " + metric.sentence; }
 
 std::string escaped(std::string_view text, bool quotes) {
   std::string out;
@@ -115,7 +116,7 @@ class Page {
   std::string take() { return std::move(out_); }
 
  private:
-  static std::string label(const std::string& name) { return escaped(shorten_middle(printable(name), kMostColumns), true); }
+  static std::string label(const std::string& name) { return escaped(shorten_middle(printable(name), kMostLabelColumns), true); }
 
   std::string run_, out_, name_;
   std::set<std::string> seen_;
@@ -213,7 +214,7 @@ std::string render_prometheus(const JobNumbers& job, const PrometheusLimits& lim
   fixed.add("ddl_left_out", static_cast<double>(job.by_rank.size() - std::min(job.by_rank.size(), limits.ranks)), {{"what", "ranks"}});
   fixed.add("ddl_left_out", static_cast<double>(left_out), {{"what", "collectives"}});
   fixed.add("ddl_events_lost_total", static_cast<double>(job.lost_events));
-  for (const Metric& metric : all_metrics()) {
+  for (const ddl::Metric& metric : all_metrics()) {
     const auto value = job.metrics.find(metric.id);
     if (value == job.metrics.end()) continue;
     page.family({family_of(metric), "gauge", help_of(metric)});
@@ -225,7 +226,7 @@ std::string render_prometheus(const JobNumbers& job, const PrometheusLimits& lim
 std::vector<PrometheusFamily> prometheus_families() {
   std::vector<PrometheusFamily> families;
   for (const Fixed& fixed : kFixed) families.push_back({fixed.name, fixed.type, fixed.help});
-  for (const Metric& metric : all_metrics()) families.push_back({family_of(metric), "gauge", help_of(metric)});
+  for (const ddl::Metric& metric : all_metrics()) families.push_back({family_of(metric), "gauge", help_of(metric)});
   return families;
 }
 

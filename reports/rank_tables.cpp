@@ -7,17 +7,11 @@
 #include <vector>
 
 #include "analyzer/query.h"
-#include "analyzer/statistics.h"
 #include "reports/format.h"
 #include "reports/overview.h"
 
 namespace ddl::reports {
 namespace {
-
-Value per_step(const Query& row, int column, int64_t steps, const std::string& why) {
-  if (row.is_null(column)) return Value::absent(Unit::kDuration, why);
-  return Value::duration_ns(row.integer(column) / std::max<int64_t>(steps, 1));
-}
 
 std::string how_it_ended(const Query& row, int ended, int abort_code) {
   std::string word = row.text(ended);
@@ -32,7 +26,11 @@ std::string how_it_ended(const Query& row, int ended, int abort_code) {
 Table ranks_table(const RunView& run) {
   Table table{
       .id = "ranks",
-      .caption = fmt::format("Ranks, {}. Late: enters collectives later than the median rank.", run.has_steps ? "mean step" : "whole run"),
+      .caption = fmt::format("Ranks, {}{}. Late: enters collectives later than the median rank.", run.has_steps ? "mean step" : "whole run",
+                             run.facts.resource == Resource::kThread   ? ""
+                             : run.facts.waits_by == Resource::kThread ? "; compute: of their GPUs, all else: of their threads"
+                             : run.facts.resource == Resource::kDevice ? ", by their GPUs"
+                                                                       : ", by their GPUs where they have any"),
       .columns = {{"rank", "Rank", Unit::kCount},
                   {"late_ns", "Late", Unit::kDuration},
                   {"wait_ns", "Wait", Unit::kDuration},
@@ -44,30 +42,21 @@ Table ranks_table(const RunView& run) {
       .rows = {},
       .note = {},
       .when_empty = {}};
-  Query row(run.db,
-            "WITH steady AS (SELECT rank, iif(count(wait_ns) = count(*), sum(wait_ns), NULL) AS wait_ns,"
-            "  iif(count(xfer_ns) = count(*), sum(xfer_ns), NULL) AS xfer_ns, sum(compute_ns) AS compute_ns, max(why) AS why"
-            "  FROM temp.steady_part WHERE world = ?1 GROUP BY rank)"
-            " SELECT r.rank, s.wait_ns, s.xfer_ns, s.compute_ns, r.ended, r.abort_code, r.host, s.why, r.cpus"
-            " FROM v_rank r LEFT JOIN steady s ON s.rank = r.rank WHERE r.world = ?1 AND r.rank IS NOT NULL ORDER BY r.rank");
+  Query row(run.db, "SELECT rank, ended, abort_code, cpus FROM v_rank WHERE world = ? AND rank IS NOT NULL ORDER BY rank, process");
   row.bind(run.world);
-  constexpr size_t kLate = 1, kWait = 2, kCpus = 7;
-  std::vector<int64_t> waits;
+  constexpr size_t kCpus = 7;
   std::set<std::string> bindings;
-  while (row.next()) {
-    const std::string why = row.text(7);
-    const Value wait = per_step(row, 1, run.steps, why);
-    bindings.insert(row.text(8));
-    if (!wait.is_absent()) waits.push_back(wait.as_integer());
-    table.rows.push_back({Value::count(row.integer(0)), wait, wait, per_step(row, 2, run.steps, why), per_step(row, 3, run.steps, why),
-                          Value::text(how_it_ended(row, 4, 5)), Value::text(row.text(6)),
-                          row.is_null(8) ? Value::absent(Unit::kText, "NO_DATA") : Value::text(row.text(8))});
+  for (const RankFacts& rank : run.facts.ranks) {
+    if (!row.next()) break;
+    const auto per_step = [&](std::optional<int64_t> ns) {
+      return ns ? Value::duration_ns(*ns) : Value::absent(Unit::kDuration, rank.why);
+    };
+    bindings.insert(row.text(3));
+    table.rows.push_back({Value::count(rank.rank), per_step(rank.late_ns), per_step(rank.wait_ns), per_step(rank.xfer_ns),
+                          per_step(rank.compute_ns), Value::text(how_it_ended(row, 1, 2)), Value::text(rank.host),
+                          row.is_null(3) ? Value::absent(Unit::kText, "NO_DATA") : Value::text(row.text(3))});
   }
   if (bindings.size() > 1) table.columns[kCpus].keep = 1;  // of interest where ranks are bound, and not all to the same
-  if (waits.empty()) return table;
-  const int64_t middle = upper_median_of(std::move(waits));  // of two ranks the earlier one
-  for (auto& cells : table.rows)
-    if (!cells[kWait].is_absent()) cells[kLate] = Value::duration_ns(middle - cells[kWait].as_integer());
   return table;
 }
 
@@ -139,11 +128,32 @@ Table steps_table(const RunView& run) {
               .rows = {},
               .note = {},
               .when_empty = "The job marks no steps (ddl/annotate.h: ddl_step_begin)."};
-  Query row(run.db,
-            "SELECT step, max(duration_ns), avg(compute_ns), iif(count(xfer_ns) = count(*), avg(xfer_ns), NULL),"
-            " iif(count(wait_ns) = count(*), avg(wait_ns), NULL), count(*), rank FROM v_step WHERE world = ? AND duration_ns IS NOT NULL "
-            "GROUP BY step ORDER BY step");
-  row.bind(run.world);
+  // Each rank by its resource, as in facts.h: of several GPUs the mean.
+  Query row(run.db, R"(
+    WITH device AS (
+      SELECT g.rank, g.step, avg(g.compute_ns) AS compute_ns, avg(g.exposed_comm_ns) AS exposed_ns,
+             iif(count(g.exposed_wait_ns) = count(*), avg(g.exposed_wait_ns), NULL) AS wait_ns
+      FROM v_gpu_part g
+      JOIN rank_resource r ON r.world = g.world AND r.rank = g.rank AND r.resource = 'device'
+      WHERE g.world = ?1 AND g.step IS NOT NULL
+      GROUP BY g.rank, g.step
+    ), part AS (
+      SELECT s.step, s.rank, s.duration_ns,
+             coalesce(g.compute_ns, s.compute_ns) AS compute_ns,
+             iif(g.rank IS NULL OR NOT ?2, s.xfer_ns, g.exposed_ns - g.wait_ns) AS xfer_ns,
+             iif(g.rank IS NULL OR NOT ?2, s.wait_ns, g.wait_ns) AS wait_ns
+      FROM v_step s
+      LEFT JOIN device g ON g.rank = s.rank AND g.step = s.step
+      WHERE s.world = ?1 AND s.duration_ns IS NOT NULL
+    )
+    SELECT step, max(duration_ns), avg(compute_ns),
+           iif(count(xfer_ns) = count(*), avg(xfer_ns), NULL),
+           iif(count(wait_ns) = count(*), avg(wait_ns), NULL),
+           count(*), rank
+    FROM part
+    GROUP BY step
+    ORDER BY step)");
+  row.bind(run.world, run.facts.waits_by == Resource::kDevice);
   while (row.next()) {
     const auto part = [&](int column) {
       return row.is_null(column) ? Value::absent(Unit::kDuration) : Value::duration_ns(row.integer(column));

@@ -75,6 +75,12 @@ bool Rows::next() {
   return false;
 }
 
+std::optional<std::string> Rows::parameter() const {
+  if (sqlite3_bind_parameter_count(statement_.get()) == 0) return std::nullopt;
+  const char* name = sqlite3_bind_parameter_name(statement_.get(), 1);
+  return name == nullptr ? "?" : name;
+}
+
 int Rows::columns() const { return sqlite3_column_count(statement_.get()); }
 
 std::string Rows::name(int column) const { return sqlite3_column_name(statement_.get(), column); }

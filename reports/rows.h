@@ -4,6 +4,7 @@
 #include <SQLiteCpp/Database.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,6 +21,8 @@ class Rows {
 
   bool next();
   int columns() const;
+  /// The first of the parameters that somebody would have to bind, ":world"; nothing: it has none.
+  std::optional<std::string> parameter() const;
   std::string name(int column) const;
   Value value(int column) const;  ///< kCount, kReal, kText; null() for NULL; a blob as x'hex' text
 

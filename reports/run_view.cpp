@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "analyzer/passes/steady_steps.h"
 #include "analyzer/query.h"
 #include "core/error.h"
 
@@ -48,13 +47,15 @@ RunView::RunView(SQLite::Database& database, std::optional<int64_t> wanted_world
   all_steps =
       scalar(db, "SELECT count(DISTINCT s.step) FROM step s JOIN process p ON p.id = s.process WHERE p.world = ?", world).value_or(0);
 
-  const std::map<int64_t, SteadySteps> steady = select_steady_steps(db);
-  if (const auto mine = steady.find(world); mine != steady.end()) {
-    has_steps = mine->second.annotated;
-    inferred_steps = mine->second.inferred;
-    warmup_steps = mine->second.warmup;
+  Query basis(db, "SELECT annotated, inferred, warmup FROM steady_world WHERE world = ?");
+  basis.bind(world);
+  if (basis.next()) {
+    has_steps = basis.integer(0) != 0;
+    inferred_steps = basis.integer(1) != 0;
+    warmup_steps = basis.integer(2);
   }
-  steps = scalar(db, "SELECT count(*) FROM temp.steady_step WHERE world = ?", world).value_or(0);
+  facts = read_facts(db, world);
+  steps = facts.step.used;
 }
 
 std::string RunView::meta(std::string_view key) const {

@@ -9,12 +9,14 @@
 #include <string>
 #include <string_view>
 
+#include "analyzer/facts.h"
+
 namespace ddl::reports {
 
 /// Numbers describe one world. Per-step numbers are means over the steady steps: complete on all ranks, without the first ones. A run
 /// without annotated steps counts as one step, from leaving MPI_Init to entering MPI_Finalize.
 struct RunView {
-  /// `db`: an analyzed run; temporary tables are made in this connection. `world`: default is the one with most ranks. Throws ddl::Error
+  /// `db`: an analyzed run. `world`: default is the one with most ranks. Throws ddl::Error
   /// (ExitCode::kDataMissing) if nothing was recorded, (ExitCode::kUsage) if there is no such world.
   RunView(SQLite::Database& db, std::optional<int64_t> wanted_world);
 
@@ -32,6 +34,7 @@ struct RunView {
   int64_t steps = 0;            ///< steady ones; 1 without annotation
   int64_t warmup_steps = 0;     ///< left out at the beginning
   int64_t all_steps = 0;        ///< seen on any rank
+  Facts facts;                  ///< of the world: what all outputs say of steps, ranks and shares
 };
 
 }  // namespace ddl::reports

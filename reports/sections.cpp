@@ -19,6 +19,7 @@ constexpr Section kSections[] = {
     {"processes", "one line per process, also those without a rank", processes_table, 0},
     {"open_calls", "calls that never returned", open_calls_table, 10},
     {"collectives", "by operation, size and communicator: waiting, transfer, bandwidth", collectives_table, 8},
+    {"axes", "collectives by axis of parallelism: waiting, transfer, what nothing hides, who is late", axes_table, 8},
     {"calls", "every MPI operation", calls_table, 12},
     {"layers", "annotated layers", layers_table, 10},
     {"counters", "what ddl record --counters counted in steps, phases and layers", counters_table, 8},
@@ -37,6 +38,11 @@ void cut(Table& table, size_t rows) {
   table.rows.erase(table.rows.begin() + static_cast<ptrdiff_t>(rows), table.rows.end());
   const std::string more = fmt::format("{} more: ddl report {}", count_text(static_cast<int64_t>(left_out)), table.id);
   table.note = table.note.empty() ? more : fmt::format("{}; {}", table.note, more);
+}
+
+/// Where there is one axis, the table of collectives says it all.
+bool says_nothing(const Section& section, const Table& table) {
+  return table.rows.empty() || (section.build == axes_table && table.rows.size() == 1);
 }
 
 Document build_common(const RunView& run, const std::string& source) {
@@ -62,7 +68,7 @@ Document build_overview(const RunView& run, const std::string& source) {
     if (rows == 0) continue;
     Table table = section.build(run);
     if (section.build == ranks_table && table.rows.size() > kMostRanksShown) continue;
-    if (table.rows.empty()) continue;
+    if (says_nothing(section, table)) continue;
     cut(table, rows);
     document.tables.push_back(std::move(table));
   }
@@ -85,7 +91,7 @@ Document build_page(const RunView& run, const std::string& source) {
   for (const Section& section : kSections) {
     if (section.build == nullptr || section.build == metrics_table || section.build == steps_table) continue;
     Table table = section.build(run);
-    if (table.rows.empty()) continue;
+    if (says_nothing(section, table)) continue;
     cut(table, kMostRows);
     document.tables.push_back(std::move(table));
   }

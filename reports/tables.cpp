@@ -80,6 +80,70 @@ Table collectives_table(const RunView& run) {
   return table;
 }
 
+Table axes_table(const RunView& run) {
+  Table table{.id = "axes",
+              .caption = "Collectives by axis of parallelism, summed over ranks. Exposed: GPUs compute nothing beside them.",
+              .columns = {{"time_ratio", "Time(%)", Unit::kRatio},
+                          {"time_ns", "Time", Unit::kDuration},
+                          {"calls", "Calls", Unit::kCount, 3},
+                          {"wait_ns", "Wait", Unit::kDuration},
+                          {"xfer_ns", "Transfer", Unit::kDuration},
+                          {"exposed_ns", "Exposed", Unit::kDuration},
+                          {"late_rank", "Late rank", Unit::kCount, 2},
+                          {"late_ratio", "Its share", Unit::kRatio, 1},
+                          {"communicators", "Communicators", Unit::kCount, 0},
+                          {"source", "Known by", Unit::kText, 4},
+                          {"axis", "Axis", Unit::kText}},
+              .rows = {},
+              .note = {},
+              .when_empty = "No collective ran on a communicator of two ranks."};
+  Query row(run.db, R"(
+    WITH axis AS (
+      SELECT a.axis, min(a.source) AS source, count(DISTINCT g.comm) AS communicators, sum(g.calls) AS calls, sum(g.time_ns) AS time_ns,
+             iif(sum(g.split_calls) = sum(g.calls), sum(g.wait_ns), NULL) AS wait_ns,
+             iif(sum(g.split_calls) = sum(g.calls), sum(g.xfer_ns), NULL) AS xfer_ns,
+             max(g.why) AS why
+      FROM collective_group g
+      JOIN communicator_axis a ON a.communicator = g.comm
+      WHERE g.world = ?1
+      GROUP BY a.axis
+    ), blamed AS (
+      SELECT a.axis, l.rank, sum(l.wait_ns) AS wait_ns, sum(sum(l.wait_ns)) OVER (PARTITION BY a.axis) AS all_ns,
+             row_number() OVER (PARTITION BY a.axis ORDER BY sum(l.wait_ns) DESC, l.rank) AS place
+      FROM late l
+      JOIN communicator_axis a ON a.communicator = l.comm
+      WHERE l.world = ?1
+      GROUP BY a.axis, l.rank
+    ), exposed AS (
+      SELECT g.axis, sum(g.exposed_ns) AS exposed_ns
+      FROM gpu_axis_part g
+      JOIN process p ON p.id = g.process
+      WHERE p.world = ?1 AND g.step IS NULL AND g.axis IS NOT NULL
+      GROUP BY g.axis
+    )
+    SELECT x.axis, x.source, x.communicators, x.calls, x.time_ns, x.wait_ns, x.xfer_ns, x.why, e.exposed_ns, b.rank, b.wait_ns * 1.0 / nullif(b.all_ns, 0)
+    FROM axis x
+    LEFT JOIN blamed b ON b.axis = x.axis AND b.place = 1
+    LEFT JOIN exposed e ON e.axis = x.axis
+    ORDER BY x.time_ns DESC, x.axis)");
+  row.bind(run.world);
+  const int64_t all_ns =
+      total(run.db, "SELECT sum(g.time_ns) FROM collective_group g JOIN communicator_axis a ON a.communicator = g.comm WHERE g.world = ?",
+            run.world);
+  while (row.next()) {
+    const std::string why = row.text(7);
+    const bool blamed = !row.is_null(10);
+    table.rows.push_back({share(row.integer(4), all_ns), Value::duration_ns(row.integer(4)), Value::count(row.integer(3)),
+                          integer_or_absent(row, 5, Value::duration_ns, Unit::kDuration, why),
+                          integer_or_absent(row, 6, Value::duration_ns, Unit::kDuration, why),
+                          integer_or_absent(row, 8, Value::duration_ns, Unit::kDuration, "NOT_APPLICABLE"),
+                          blamed ? Value::count(row.integer(9)) : Value::absent(Unit::kCount, "NOT_APPLICABLE"),
+                          blamed ? Value::ratio(row.real(10)) : Value::absent(Unit::kRatio, "NOT_APPLICABLE"), Value::count(row.integer(2)),
+                          Value::text(row.text(1)), Value::text(row.text(0))});
+  }
+  return table;
+}
+
 Table calls_table(const RunView& run) {
   Table table{.id = "calls",
               .caption = "MPI calls, summed over ranks, whole run",
@@ -151,35 +215,66 @@ Table layers_table(const RunView& run) {
   return table;
 }
 
+namespace {
+
+Table empty_metrics_table() {
+  return {.id = "metric_table",
+          .caption = "Metrics, with the 95% interval of those that have one value per step",
+          .columns = {{"value", "Value", Unit::kNumber},
+                      {"lo", "From", Unit::kNumber, 1},
+                      {"hi", "To", Unit::kNumber, 1},
+                      {"sigma", "Clock sigma", Unit::kNumber, 0},
+                      {"unit", "Unit", Unit::kText, 2},
+                      {"id", "Name", Unit::kText},
+                      {"meaning", "Meaning", Unit::kText, 3}},
+          .rows = {},
+          .note = "what exactly each one says: ddl analyze --list",
+          .when_empty = "No metric was computed."};
+}
+
+void add_metric_row(const Metric& metric, const std::string& meaning, Table& table) {
+  const auto other = [&](const std::optional<double>& value) { return metric_value(value, metric.unit, "NOT_APPLICABLE"); };
+  const bool printed_with_unit = metric.unit == "ns" || metric.unit == "bytes" || metric.unit == "bytes/s";
+  table.rows.push_back({metric_value(metric.value, metric.unit, metric.why), other(metric.lo), other(metric.hi), other(metric.sigma),
+                        Value::text(printed_with_unit ? "" : metric.unit), Value::text(metric.id), Value::text(meaning)});
+  constexpr size_t kSigma = 3;
+  if (metric.sigma.value_or(0) > 0) table.columns[kSigma].keep = 2;
+}
+
+}  // namespace
+
 Table metrics_table(const RunView& run) {
-  Table table{.id = "metric_table",
-              .caption = "Metrics, with the 95% interval of those that have one value per step",
-              .columns = {{"value", "Value", Unit::kNumber},
-                          {"lo", "From", Unit::kNumber, 1},
-                          {"hi", "To", Unit::kNumber, 1},
-                          {"sigma", "Clock sigma", Unit::kNumber, 0},
-                          {"unit", "Unit", Unit::kText, 2},
-                          {"id", "Name", Unit::kText},
-                          {"meaning", "Meaning", Unit::kText, 3}},
-              .rows = {},
-              .note = "what exactly each one says: ddl analyze --list",
-              .when_empty = "No metric was computed."};
+  Table table = empty_metrics_table();
   std::map<std::string, std::string> meanings;
   for (const ddl::Metric& metric : all_metrics()) meanings.emplace(metric.id, metric.name);
-  Query row(run.db, "SELECT id, value, unit, why, lo, hi, sigma FROM metric WHERE world = ? ORDER BY id");
-  row.bind(run.world);
-  bool across_clocks = false;
-  while (row.next()) {
-    across_clocks |= row.real(6) > 0;
-    const std::string unit = row.text(2);
-    const bool printed_with_unit = unit == "ns" || unit == "bytes" || unit == "bytes/s";
-    table.rows.push_back({metric_value(row.maybe_real(1), unit, row.text(3)), metric_value(row.maybe_real(4), unit, "NOT_APPLICABLE"),
-                          metric_value(row.maybe_real(5), unit, "NOT_APPLICABLE"), metric_value(row.maybe_real(6), unit, "NOT_APPLICABLE"),
-                          Value::text(printed_with_unit ? "" : unit), Value::text(row.text(0)), Value::text(meanings[row.text(0)])});
-  }
-  constexpr size_t kSigma = 3;
-  if (across_clocks) table.columns[kSigma].keep = 2;
+  Document document;
+  add_metrics(run, document);
+  for (const Metric& metric : document.metrics) add_metric_row(metric, meanings[metric.id], table);
   return table;
+}
+
+std::vector<Table> tried_metric(const ddl::Metric& metric, const MetricResult& result) {
+  Table job = empty_metrics_table();
+  job.caption = fmt::format("The metric that was tried, {}: {}", metric.source, metric.sentence);
+  job.note = "";
+  const Metric shown{.id = metric.id,
+                     .unit = metric.unit,
+                     .value = result.value,
+                     .why = result.why,
+                     .lo = result.lo,
+                     .hi = result.hi,
+                     .sigma = result.sigma};
+  add_metric_row(shown, metric.name, job);
+  if (metric.scope != "rank") return {std::move(job)};
+  Table ranks{.id = "rank_metric_table",
+              .caption = "Of each rank",
+              .columns = {{"rank", "Rank", Unit::kCount}, {"value", "Value", Unit::kNumber}},
+              .rows = {},
+              .note = "",
+              .when_empty = "It has no rank."};
+  for (const MetricResult::OfRank& rank : result.ranks)
+    ranks.rows.push_back({Value::count(rank.rank), metric_value(rank.value, metric.unit, rank.why)});
+  return {std::move(job), std::move(ranks)};
 }
 
 }  // namespace ddl::reports

@@ -34,8 +34,8 @@ SQLite::Database create_store(const std::filesystem::path& path) {
     // The file is thrown away if anything fails, so nothing needs to be undone or to survive a power cut. Pages of 8 KiB: millions of
     // rows are written and sorted faster by a tenth than with 4.
     db.exec(
-        "PRAGMA page_size = 8192; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size "
-        "= -65536;");
+        "PRAGMA page_size = 8192; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
+        " PRAGMA cache_size = -65536;");
     db.exec(kSchemaSql);
     return db;
   } catch (const SQLite::Exception& error) {

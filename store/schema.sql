@@ -7,7 +7,7 @@
 -- docs/reference/schema.md is generated from this file: every table and column carries a comment.
 
 PRAGMA application_id = 0x64646c31;  -- "ddl1": a file without it is not ours
-PRAGMA user_version = 6;             -- schema version; a newer one is refused
+PRAGMA user_version = 7;             -- schema version; a newer one is refused
 
 -- ------------------------------------------------------------------------------------------------ what ran where
 
@@ -54,6 +54,7 @@ CREATE TABLE process (
   spool TEXT NOT NULL,          -- file name in the run directory; of an imported run: of the trace
   spool_bytes INTEGER NOT NULL  -- size of that file
 );
+CREATE INDEX process_rank ON process(world, rank);
 
 -- Other facts about a process: cpus (that its main thread could run on when it began), cpus_at_end (if others by then), peak_memory_bytes (resident at most, if it ended by itself), numa (nodes of those CPUs), local_rank (number on its host, as
 -- the launcher said), job_id and job_step_id (of the batch system), cwd, mpi, env.NAME, note, ...
@@ -103,11 +104,11 @@ CREATE TABLE reduction (
 
 -- Communicators, one row for all members. Windows and files are groups of ranks with collective calls, and are told like communicators.
 CREATE TABLE communicator (
-  id INTEGER PRIMARY KEY,   -- 1, 2, ... by world, size descending, uid
+  id INTEGER PRIMARY KEY,   -- 1, 2, ... by world, size descending, uid; behind them inferred ones
   world INTEGER NOT NULL,   -- process.world
   uid INTEGER NOT NULL,     -- the same on all members: hash of parent, creating call, members and count
-  label TEXT NOT NULL,      -- unique within the world: its name (MPI_Comm_set_name, MPI_Win_set_name, file name, MPI_COMM_WORLD), else creating call and number
-  size INTEGER NOT NULL,    -- members; of an intercommunicator: of both groups, as far as they are of this world
+  label TEXT NOT NULL,      -- unique within the world; world (inferred), NCCL stream ... (members unknown): of kernels that the trace of PyTorch names no process group of (docs/how-to/import.md); else its name (MPI_Comm_set_name, MPI_Win_set_name, file name, MPI_COMM_WORLD), else creating call and number
+  size INTEGER,             -- members; of an intercommunicator: of both groups, as far as they are of this world; NULL: not known
   parent INTEGER,           -- communicator.id; NULL: predefined or unknown
   op INTEGER,               -- op.id that created it; NULL: predefined or unknown
   kind TEXT NOT NULL,       -- world, self, intra, inter, window, file, nccl
@@ -122,6 +123,13 @@ CREATE TABLE communicator_member (
   rank INTEGER,                   -- rank in MPI_COMM_WORLD; NULL: not of our world
   PRIMARY KEY (communicator, side, comm_rank)
 ) WITHOUT ROWID;
+
+-- The axis of parallelism that communicators serve, by the analyzer (specification.md "Axes of parallelism"). No row: none, or nobody can tell.
+CREATE TABLE communicator_axis (
+  communicator INTEGER PRIMARY KEY,  -- communicator.id
+  axis TEXT NOT NULL,                -- tensor, pipeline, data, context, sequence, expert, embedding, model, or several with + between; by shape: all ranks, stride N, other
+  source TEXT NOT NULL               -- name: what its framework calls it; shape: where its members lie
+);
 
 -- Steps, phases, layers and operators: the tree of annotated ranges, merged over processes.
 CREATE TABLE region (
@@ -186,7 +194,7 @@ CREATE TABLE event (
   step INTEGER,             -- step number; NULL: outside steps
   start_ns INTEGER NOT NULL,     -- enter
   duration_ns INTEGER NOT NULL,  -- leave - enter
-  bytes INTEGER NOT NULL,   -- this rank's send payload; received bytes for receives
+  bytes INTEGER,            -- this rank's send payload; received bytes for receives; NULL: not known
   peer INTEGER,             -- point to point: peer rank in comm; rooted collectives: the root in comm
   tag INTEGER,              -- point to point
   datatype INTEGER,         -- datatype.id; NULL: derived or none
@@ -337,7 +345,7 @@ CREATE TABLE stream_wait (
 CREATE TABLE gpu_name (
   id INTEGER PRIMARY KEY,     -- 1, 2, ...
   name TEXT NOT NULL UNIQUE,  -- void gemm<float>(float*, ...), [CUDA memset], ...
-  class TEXT NOT NULL         -- of kernels by their names: communication (NCCL, MSCCL, NVSHMEM, HCCL) or compute; copy (memcpy, memset), other
+  class TEXT NOT NULL         -- of kernels by their names: communication, compute, or unclassified, which counts as computing; copy (memcpy, memset), other
 );
 
 -- GPUs that processes used, as the driver describes them. One GPU may be several rows: each process numbers them for itself.
@@ -369,7 +377,7 @@ CREATE TABLE nccl_collective (
 
 -- ------------------------------------------------------------------------------------------------ filled by the analyzer
 
--- One row per rank and collective instance that the window kept: its waiting and its transfer (metrics.md section 4).
+-- One row per rank and collective instance that the window kept: its waiting and its transfer (specification.md "Waiting").
 CREATE TABLE collective (
   event INTEGER PRIMARY KEY,  -- event.id
   bytes INTEGER,              -- S of nccl-tests: size of the whole operation; NULL: not known without the missing members
@@ -391,7 +399,7 @@ CREATE TABLE blame (
   sigma_ns REAL NOT NULL   -- clock sigma of wait_ns, as if all errors went one way; 0 within one host
 );
 
--- One row per message of the window: which send went to which receive, and who waited for whom (metrics.md W5, W6). Sends and receives whose other
+-- One row per message of the window: which send went to which receive, and who waited for whom (specification.md W5, W6). Sends and receives whose other
 -- end cannot be told for sure have a row of their own, with NULL for the other end. MPI_PROC_NULL is not a message.
 CREATE TABLE message (
   send INTEGER,              -- event.id of the send: its request if it is non-blocking, else the call
@@ -447,7 +455,7 @@ CREATE TABLE inferred_layer (
   exposed_ns INTEGER NOT NULL   -- inside these calls
 );
 
--- Stages of pipelines, as the order of messages within steps tells them: one row per process that is one (metrics.md section 9).
+-- Stages of pipelines, as the order of messages within steps tells them: one row per process that is one (specification.md "Pipeline bubbles").
 CREATE TABLE pipeline (
   process INTEGER PRIMARY KEY,   -- process.id
   first INTEGER NOT NULL,        -- process.id of the first stage of the same pipeline
@@ -457,7 +465,7 @@ CREATE TABLE pipeline (
   chunks INTEGER NOT NULL        -- interleaved: chunks of the model on each device; else 1
 );
 
--- Where each step went (metrics.md section 1 and 2 for CPU jobs). compute_ns + exposed_ns + idle_ns = duration_ns.
+-- Where each step went (specification.md "Time sets" and "Computing and communication", for CPU jobs). compute_ns + exposed_ns + idle_ns = duration_ns.
 CREATE TABLE step_part (
   process INTEGER NOT NULL,     -- process.id
   step INTEGER NOT NULL,        -- step.step
@@ -488,7 +496,7 @@ CREATE TABLE rank_part (
   sigma_ns REAL                 -- as step_part
 );
 
--- Where each step of each GPU went, over all its streams (metrics.md sections 1 to 3). compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns = duration_ns, and the five kinds of
+-- Where each step of each GPU went, over all its streams (specification.md "Time sets" to "Idling of GPUs"). compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns = duration_ns, and the kinds of
 -- idling add up to idle_ns.
 CREATE TABLE gpu_part (
   process INTEGER NOT NULL,      -- process.id
@@ -559,8 +567,8 @@ CREATE TABLE collective_group (
   xfer_ns INTEGER,             -- sum of transfer over ranks, of the instances that could be split
   split_calls INTEGER NOT NULL,  -- calls that could be split
   algbw_bytes_per_second REAL,   -- S / median over instances of the transfer time; NULL: see why
-  busbw_xfer REAL,             -- bus bandwidth from the transfer time, bytes/s (metrics.md section 7)
-  busbw_raw REAL,              -- from the mean duration, waiting included
+  busbw_xfer REAL,             -- bus bandwidth from the transfer time, bytes/s (specification.md "Bandwidths")
+  busbw_raw REAL,              -- from the mean duration, waiting included; of symmetric operations also where only some ranks were recorded
   busbw_max REAL,              -- from the longest duration of each instance
   upper_bound INTEGER NOT NULL,  -- 1: non-blocking, xfer_ns is an upper bound (post to completion) and tells no bandwidth
   why TEXT,                    -- reason of a NULL bandwidth
@@ -630,13 +638,13 @@ FROM profile f JOIN process p ON p.id = f.process JOIN op o ON o.id = f.op LEFT 
 GROUP BY p.world, p.rank, p.id, f.op, f.comm;
 
 -- One row per rank and collective instance of the window. source: call (MPI; the times are those of the call), kernel or profiler (NCCL; the times are those
--- of the device). fused: if more than 1, the row is a share of a kernel that carried out so many collectives.
+-- of the device). fused: if more than 1, the row is a share of a kernel that carried out so many collectives. axis: communicator_axis.axis.
 CREATE VIEW v_collective AS
 SELECT p.world, p.rank, e.step, r.layer, o.name AS op, c.label AS comm, c.size AS comm_size, e.seq, k.bytes, e.start_ns AS enter_ns,
        e.start_ns + e.duration_ns AS leave_ns, e.duration_ns, k.wait_ns, k.xfer_ns, k.wait_method, k.min_duration_wait_ns, k.why, r.phase, e.bytes AS payload_bytes, e.id AS event,
-       CASE e.kind WHEN 4 THEN n.source ELSE 'call' END AS source, n.algorithm, n.protocol, n.channels, n.fused, n.comm_rank
+       CASE e.kind WHEN 4 THEN n.source ELSE 'call' END AS source, n.algorithm, n.protocol, n.channels, n.fused, n.comm_rank, a.axis
 FROM collective k JOIN event e ON e.id = k.event JOIN process p ON p.id = e.process JOIN op o ON o.id = e.op JOIN communicator c ON c.id = e.comm
-     JOIN region r ON r.id = e.region LEFT JOIN nccl_collective n ON n.event = e.id;
+     JOIN region r ON r.id = e.region LEFT JOIN nccl_collective n ON n.event = e.id LEFT JOIN communicator_axis a ON a.communicator = c.id;
 
 -- One row per message of the window. source and destination are ranks in MPI_COMM_WORLD; send_ns and receive_ns are when it was posted, the ends when the
 -- call that completed it was left; step, phase and layer are the receiver's (the sender's, if no receive is known).
@@ -681,12 +689,13 @@ FROM rank_part t JOIN process p ON p.id = t.process;
 -- occurs in several places of the tree with the same phase is one row. Where operators of a framework stand for layers, calls are theirs.
 -- Inferred layers (inferred = 1) are those of inferred steps only.
 CREATE VIEW v_layer AS
-WITH own AS (  -- own time of every region: inclusive minus that of its children
-  SELECT f.process, f.region, f.calls, f.time_ns - coalesce((SELECT sum(g.time_ns) FROM range_profile g JOIN region q ON q.id = g.region
-           WHERE g.process = f.process AND q.parent = f.region), 0) AS time_ns,
-         f.mpi_ns - coalesce((SELECT sum(g.mpi_ns) FROM range_profile g JOIN region q ON q.id = g.region
-           WHERE g.process = f.process AND q.parent = f.region), 0) AS mpi_ns
-  FROM range_profile f
+WITH inside AS (  -- what the children of every region took
+  SELECT g.process, q.parent AS region, sum(g.time_ns) AS time_ns, sum(g.mpi_ns) AS mpi_ns
+  FROM range_profile g JOIN region q ON q.id = g.region
+  GROUP BY g.process, q.parent
+), own AS (  -- own time: inclusive minus that of its children
+  SELECT f.process, f.region, f.calls, f.time_ns - coalesce(i.time_ns, 0) AS time_ns, f.mpi_ns - coalesce(i.mpi_ns, 0) AS mpi_ns
+  FROM range_profile f LEFT JOIN inside i ON i.process = f.process AND i.region = f.region
 ), waiting AS (
   SELECT process, region, sum(wait_ns) AS wait_ns, sum(comm_ns) AS comm_ns FROM (
     SELECT e.process, e.region, k.wait_ns, e.duration_ns AS comm_ns FROM collective k JOIN event e ON e.id = k.event
@@ -765,7 +774,7 @@ FROM (SELECT process, device, copy AS kind, CASE WHEN copy IN ('HtoD', 'HtoA') T
 -- What GPUs did for each layer of each rank, over the events that the window kept: sums over kernels and copies, which may run side by side.
 CREATE VIEW v_gpu_layer AS
 SELECT p.world, p.rank, r.layer, r.phase, sum(CASE WHEN g.kind = 1 THEN 1 ELSE 0 END) AS kernels,
-       sum(CASE WHEN g.kind = 1 AND n.class = 'compute' AND g.comm IS NULL THEN g.duration_ns ELSE 0 END) AS compute_ns,
+       sum(CASE WHEN g.kind = 1 AND n.class <> 'communication' AND g.comm IS NULL THEN g.duration_ns ELSE 0 END) AS compute_ns,
        sum(CASE WHEN g.kind = 1 AND (n.class = 'communication' OR g.comm IS NOT NULL) THEN g.duration_ns ELSE 0 END) AS comm_ns,
        sum(CASE WHEN g.kind IN (2, 3) THEN g.duration_ns ELSE 0 END) AS copy_ns, sum(CASE WHEN g.kind = 2 THEN g.bytes ELSE 0 END) AS copy_bytes
 FROM gpu_event g JOIN process p ON p.id = g.process JOIN region r ON r.id = g.region JOIN gpu_name n ON n.id = g.name

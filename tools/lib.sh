@@ -7,10 +7,15 @@ die() { # MESSAGE [HINT]
   exit 1
 }
 
-# Runs COMMAND with its output in $DDL_LOG; on a terminal the line shows where it is, elsewhere a line every 30 s says that it lives. On failure
-# shows the log's end, and $DDL_HINT if there is one, and exits with the command's code.
+# "12 of 96, " if the end of the log says so, as ninja does.
+done_of_all() {
+  tail -n 1 "$DDL_LOG" | sed -nE 's,^\[([0-9]+)/([0-9]+)\].*,\1 of \2\, ,p'
+}
+
+# Runs COMMAND with its output in $DDL_LOG. On a terminal the line shows how far it is (what the build tool says last: "[12/96]" is 12 of 96), elsewhere
+# a line every 30 s does. On failure shows the log's end, and $DDL_HINT if there is one, and exits with the command's code.
 step() { # LABEL COMMAND...
-  local label=$1 started=$SECONDS code=0 from last pid
+  local label=$1 started=$SECONDS code=0 from pid
   shift
   mkdir -p "$(dirname "$DDL_LOG")"
   echo "== $label: $*" >>"$DDL_LOG"
@@ -19,10 +24,9 @@ step() { # LABEL COMMAND...
   pid=$!
   while kill -0 $pid 2>/dev/null; do
     if [ -t 1 ]; then
-      last=$(tail -n 1 "$DDL_LOG" | tr -cd '[:print:]' | cut -c1-60)
-      printf '\r\033[K%s ... %d s  %s' "$label" $((SECONDS - started)) "$last"
+      printf '\r\033[K%s ... %s%d s' "$label" "$(done_of_all)" $((SECONDS - started))
     elif [ $((SECONDS - started)) -gt 0 ] && [ $(((SECONDS - started) % 30)) -eq 0 ]; then
-      printf '  %s ... %d s\n' "$label" $((SECONDS - started))
+      printf '  %s ... %s%d s\n' "$label" "$(done_of_all)" $((SECONDS - started))
     fi
     sleep "$([ $((SECONDS - started)) -lt 2 ] && echo 0.1 || echo 1)"
   done

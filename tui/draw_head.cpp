@@ -72,6 +72,8 @@ void draw_title(Canvas& c, const Rect& r) {
               {is_wide({r.width, c.frame.height()}) ? reports::shorten_middle(reports::printable(s.run), 40) : "", 0, Style::kDim}});
 }
 
+std::string ratio_text(const std::optional<double>& ratio) { return ratio ? fmt::format("{:.2f}", *ratio) : "-"; }
+
 std::string ratio_piece(const char* name, const std::optional<double>& ratio) {
   return ratio ? fmt::format("{} {}", name, percent(*ratio)) : "";
 }
@@ -90,6 +92,10 @@ void draw_numbers(Canvas& c, const Rect& r) {
   const char* exposed = r.width >= 100 ? "exposed comm" : full ? "exposed" : "exp";
   pieces.push_back({ratio_piece(s.gpus ? "in MPI" : exposed, s.exposed_ratio), 7});
   pieces.push_back({ratio_piece("overlap", s.overlap_ratio), 4});
+  if (s.gpu_ratios && full)
+    pieces.push_back({fmt::format(fmt::runtime(r.width >= 120 ? "comp/comm {} raw {} xfer {} exposed" : "comp/comm {} {} {}"),
+                                  ratio_text(s.gpu_ratios->raw), ratio_text(s.gpu_ratios->transfer), ratio_text(s.gpu_ratios->exposed)),
+                      7});
   if (r.width >= 100) {
     pieces.push_back({fmt::format("window {} {}", s.window, s.annotated ? "steps" : "s"), 1});
     pieces.push_back({fmt::format("lost {} events", s.lost), s.lost > 0 ? 7 : 3, s.lost > 0 ? Style::kAlarm : Style::kPlain});
@@ -133,11 +139,11 @@ void draw_bar(Canvas& c, const Rect& r) {
   const auto p = [&](size_t i) { return std::to_string(percents[i]); };
   const std::string wait = c.s.waiting_known ? p(kWaiting) : "-";
   // Of GPUs nothing is known: what their hosts do outside MPI is not computing, and may be idling.
-  const std::string words =
-      c.s.gpus ? fmt::format("outside MPI {} +{} comm {} wait {}", p(kCompute), p(kOverlapped), p(kTransfer), wait)
-               : fmt::format("comp {} +{} comm {} wait {} idle {}", p(kCompute), p(kOverlapped), p(kTransfer), wait, p(kIdle));
+  const std::string words = c.s.gpus ? fmt::format("outside MPI {} +{} comm {} wait {}", p(kCompute), p(kOverlapped), p(kTransfer), wait)
+                                     : fmt::format("comp {} +{} comm {} wait {}{} idle {}", p(kCompute), p(kOverlapped), p(kTransfer), wait,
+                                                   shares[kCopy] > 0 ? " copy " + p(kCopy) : "", p(kIdle));
   const int end = r.right() - static_cast<int>(words.size()) - 2;
-  const int x = c.frame.put(r.x, r.y, c.s.gpus ? "hosts   " : "job     ", Style::kDim);
+  const int x = c.frame.put(r.x, r.y, c.s.gpus ? "hosts   " : c.s.gpu_ratios ? "GPUs    " : "job     ", Style::kDim);
   put_bar(c, x, r.y, shares, end - x);
   c.frame.put_right(end, r.y, words, Style::kPlain, r.right());
 }
@@ -164,15 +170,17 @@ void draw_headline(Canvas& c, const Rect& r) {
 }
 
 void draw_legend(Canvas& c, const Rect& r) {
-  constexpr const char* kLong[] = {"compute", "compute+comm", "exposed comm", "waiting for others", "idle"};
-  constexpr const char* kShort[] = {"comp", "both", "comm", "wait", "idle"};
+  constexpr const char* kLong[] = {"compute", "compute+comm", "exposed comm", "waiting for others", "copies", "idle"};
+  constexpr const char* kShort[] = {"comp", "both", "comm", "wait", "copy", "idle"};
   constexpr const char* kHostLong[] = {"outside MPI", "outside MPI+comm", "exposed comm", "waiting for others"};
   constexpr const char* kHostShort[] = {"host", "both", "comm", "wait"};
-  const bool full = r.width >= 74;
+  const bool copies = c.s.shares && (*c.s.shares)[kCopy] > 0;  // GPUs alone have any
+  const bool full = r.width >= (copies ? 86 : 74);
   const std::span<const char* const> words =
       c.s.gpus ? (full ? std::span<const char* const>(kHostLong) : kHostShort) : (full ? std::span<const char* const>(kLong) : kShort);
   int x = r.x + (full ? 2 : 0);
   for (size_t i = 0; i < words.size(); ++i) {
+    if (i == kCopy && !copies) continue;
     const char* word = words[i];
     const int columns = 2 + static_cast<int>(std::string_view(word).size());
     if (x + columns > r.right()) return;

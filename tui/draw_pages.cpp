@@ -49,8 +49,9 @@ std::vector<HelpLine> help_lines(const Theme& theme, int width) {
       {"SKEW XFER", "waiting, and moving data: BUSBW is of XFER alone, of BEST compares with the best this job has shown"},
       {"-", "not known. Waiting in messages is split by ddl report only"},
   };
-  constexpr const char* kCategoryTexts[] = {"compute", "compute+comm: both at once", "exposed comm: transfer that nothing hides",
-                                            "waiting for others", "idle"};
+  constexpr const char* kCategoryTexts[] = {
+      "compute", "compute+comm: both at once", "exposed comm: transfer that nothing hides", "waiting for others", "exposed copies of GPUs",
+      "idle"};
   std::vector<HelpLine> lines;
   for (const auto& [keys, text] : kRows) {
     std::string label = keys;

@@ -22,13 +22,14 @@ enum class Style : uint8_t {
   kHeader,  ///< of columns
   kAlarm,
   kKey,
-  kCompute,  ///< the five categories, in the order of Category
+  kCompute,  ///< the categories, in the order of Category
   kOverlapped,
   kTransfer,
   kWaiting,
+  kCopy,
   kIdle,
 };
-constexpr int kStyles = 12;
+constexpr int kStyles = 13;
 
 struct Cell {
   char32_t glyph = U' ';  ///< 0: the second half of a wide character

@@ -35,20 +35,37 @@ struct JobCommunicator {
   std::vector<int32_t> ranks;  ///< in the world, by rank in it; empty: not known
 };
 
-/// A call or a request that has ended.
+/// A call or a request that has ended, or a collective that a device carried out.
 struct Event {
   uint64_t start_ticks = 0;
   uint64_t duration_ticks = 0;
   uint64_t bytes = 0;
   uint32_t op = kNone;    ///< Job::operations
   uint32_t comm = kNone;  ///< Job::communicators
-  uint32_t sequence = 0;  ///< collectives: number on the communicator; 0: not the instance of one
+  uint64_t sequence = 0;  ///< collectives: number on the communicator; 0: not the instance of one
   uint32_t thread = 0;
   int32_t peer = -1;
   bool request = false;
+  bool device = false;             ///< carried out by a device, its kernel's time
+  bool is_sized = true;            ///< false: bytes are not known
   uint32_t layer = kNone;          ///< Job::layers: the innermost layer it was called from
   std::optional<int64_t> wait_ns;  ///< collectives: once all members are here
   Why why = Why::kPartialRanks;    ///< why it is not known
+
+  bool is_call() const { return !request && !device; }
+};
+
+/// One step of one rank, by its GPUs if they are looked at, else by its thread. Not there: `duration_ns` is 0.
+struct RankPart {
+  int64_t duration_ns = 0;
+  int64_t compute_ns = 0;
+  int64_t comm_ns = 0;
+  int64_t exposed_ns = 0;
+  int64_t copy_ns = 0;                ///< exposed copies of GPUs
+  std::optional<int64_t> wait_ns;     ///< exposed waiting
+  std::optional<int64_t> waiting_ns;  ///< all waiting: of GPUs also where they compute beside it
+
+  bool is_there() const { return duration_ns > 0; }
 };
 
 struct EndedStep {
@@ -57,7 +74,8 @@ struct EndedStep {
   uint64_t end_ticks = 0;
   uint64_t mpi_ticks = 0;
   uint32_t thread = 0;
-  bool second = false;  ///< of a job that marks no steps
+  bool second = false;             ///< of a job that marks no steps
+  std::optional<RankPart> device;  ///< what its GPUs did in it, mean over them; unset: none did, or they are not looked at
 };
 
 /// A layer that ran: its time is booked to the step it ended in.
@@ -124,8 +142,9 @@ struct Job {
   std::optional<int64_t> exit_code, signal;  ///< how `ddl record` saw it end
   bool recorded_end = false;                 ///< `ddl record` has seen it end
   bool ended = false;                        ///< nothing will come any more
-  bool gpus = false;                         ///< its ranks give work to GPUs, which is not looked at
-  bool device_collectives = false;           ///< some of its collectives are carried out by GPUs (NCCL)
+  bool gpus = false;                         ///< its ranks give work to GPUs that are not looked at
+  bool device_collectives = false;           ///< GPUs that are not looked at carry out some of its collectives (NCCL)
+  bool by_device = false;                    ///< its GPUs are looked at: a replay
   int32_t unreadable_spools = 0;
   std::string unreadable_why;  ///< of one of them
   int64_t now_ns = 0;          ///< on the axis: the clock, or the moment that is replayed

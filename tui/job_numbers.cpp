@@ -49,6 +49,7 @@ reports::JobNumbers job_numbers(const Snapshot& s) {
     } else {
       job.shares.emplace_back("communication", share[kTransfer] + share[kWaiting]);
     }
+    if (share[kCopy] > 0) job.shares.emplace_back("copy", share[kCopy]);
     job.shares.emplace_back("idle", share[kIdle]);
   }
   for (const RankRow& row : s.ranks)

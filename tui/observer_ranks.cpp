@@ -31,9 +31,9 @@ std::map<std::string, std::pair<std::optional<double>, std::optional<double>>> g
 
 /// What one rank, or all, did in the steps of the window.
 struct Sum {
-  int64_t duration_ns = 0, compute_ns = 0, comm_ns = 0, exposed_ns = 0, wait_ns = 0;
+  int64_t duration_ns = 0, compute_ns = 0, comm_ns = 0, exposed_ns = 0, copy_ns = 0, wait_ns = 0, waiting_ns = 0;
   int64_t steps = 0;
-  bool known = true;  ///< the waiting
+  bool known = true;  ///< the waiting, both
 
   void add(const RankPart& part) {
     ++steps;
@@ -41,8 +41,10 @@ struct Sum {
     compute_ns += part.compute_ns;
     comm_ns += part.comm_ns;
     exposed_ns += part.exposed_ns;
+    copy_ns += part.copy_ns;
     wait_ns += part.wait_ns.value_or(0);
-    known &= part.wait_ns.has_value();
+    waiting_ns += part.waiting_ns.value_or(0);
+    known &= part.wait_ns.has_value() && part.waiting_ns.has_value();
   }
   int64_t overlapped_ns() const { return std::max<int64_t>(0, comm_ns - exposed_ns); }
   Shares shares() const {
@@ -53,7 +55,8 @@ struct Sum {
     shares[kOverlapped] = share(overlapped_ns());
     shares[kTransfer] = share(exposed_ns - shown_wait_ns);
     shares[kWaiting] = share(shown_wait_ns);
-    shares[kIdle] = share(duration_ns - compute_ns - exposed_ns);
+    shares[kCopy] = share(copy_ns);
+    shares[kIdle] = share(duration_ns - compute_ns - exposed_ns - copy_ns);
     return shares;
   }
 };
@@ -75,7 +78,7 @@ void Observer::rank_rows(const Job& job, Snapshot& s) const {
       if (!part.is_there()) continue;
       sums[r].add(part);
       all.add(part);
-      if (part.wait_ns) of_step.push_back(*part.wait_ns);
+      if (part.waiting_ns) of_step.push_back(*part.waiting_ns);
     }
     step_middle.push_back(middle_of(of_step));
   }
@@ -89,9 +92,15 @@ void Observer::rank_rows(const Job& job, Snapshot& s) const {
     if (all.comm_ns > 0 && !s.gpus) s.overlap_ratio = static_cast<double>(all.overlapped_ns()) / static_cast<double>(all.comm_ns);
     s.waiting_known = all.known;
   }
+  if (job.by_device && all.comm_ns > 0) {
+    const auto over = [&](int64_t ns) {
+      return ns > 0 ? std::optional(static_cast<double>(all.compute_ns) / static_cast<double>(ns)) : std::nullopt;
+    };
+    s.gpu_ratios = {over(all.comm_ns), all.known ? over(all.comm_ns - all.waiting_ns) : std::nullopt, over(all.exposed_ns)};
+  }
   std::vector<int64_t> waits;
   for (const Sum& sum : sums) {
-    if (sum.steps > 0 && sum.known) waits.push_back(sum.wait_ns / sum.steps);
+    if (sum.steps > 0 && sum.known) waits.push_back(sum.waiting_ns / sum.steps);
   }
   const std::optional<int64_t> middle_wait = middle_of(waits);
 
@@ -125,15 +134,14 @@ void Observer::rank_rows(const Job& job, Snapshot& s) const {
       row.exposed_ns = mean(sum.exposed_ns);
       row.shares = sum.shares();
       if (sum.known) {
-        const int64_t wait_ns = sum.wait_ns / sum.steps;
-        row.wait_ns = static_cast<double>(wait_ns);
-        row.late_ns = static_cast<double>(*middle_wait - wait_ns);
+        row.wait_ns = static_cast<double>(sum.wait_ns / sum.steps);
+        row.late_ns = static_cast<double>(*middle_wait - sum.waiting_ns / sum.steps);
       }
     }
     for (size_t i = 0; i < window_.size(); ++i) {
       const auto& parts = window_[i]->parts;
-      const bool known = !s.device_collectives && r < parts.size() && parts[r].is_there() && parts[r].wait_ns;
-      row.trend.push_back(known ? std::optional(static_cast<double>(*step_middle[i] - *parts[r].wait_ns)) : std::nullopt);
+      const bool known = !s.device_collectives && r < parts.size() && parts[r].is_there() && parts[r].waiting_ns;
+      row.trend.push_back(known ? std::optional(static_cast<double>(*step_middle[i] - *parts[r].waiting_ns)) : std::nullopt);
     }
     if (rank.sits_in && rank.sits_in->op != kNone) {
       const double since_ns = static_cast<double>(job.now_ns - rank.clock.time_ns(rank.sits_in->start_ticks));

@@ -53,7 +53,7 @@ void Observer::collective_rows(const Job& job, Snapshot& s) {
 }
 
 void Observer::layer_rows(const Job& job, Snapshot& s) const {
-  enum Column : size_t { kForward, kBackward, kOther, kComm, kColumns };
+  enum LayerColumn : size_t { kForward, kBackward, kOther, kComm, kLayerColumns };
   const auto direction = [](const std::string& phase) {
     return phase.starts_with("forward") || phase.starts_with("fwd")    ? kForward
            : phase.starts_with("backward") || phase.starts_with("bwd") ? kBackward
@@ -62,10 +62,10 @@ void Observer::layer_rows(const Job& job, Snapshot& s) const {
   std::unordered_map<int32_t, RankRow*> rank_rows;
   for (RankRow& row : s.ranks) rank_rows[row.rank] = &row;
   std::map<std::string, uint32_t> rows;
-  std::vector<std::array<std::vector<double>, kColumns>> values;  // by row, of each rank
+  std::vector<std::array<std::vector<double>, kLayerColumns>> values;  // by row, of each rank
   for (size_t r = 0; r < job.ranks.size(); ++r) {
-    std::map<uint32_t, std::array<double, kColumns>> sums;  // by row
-    double steps = 0;                                       // that the rank was in
+    std::map<uint32_t, std::array<double, kLayerColumns>> sums;  // by row
+    double steps = 0;                                            // that the rank was in
     for (const FinishedStep* step : window_) {
       if (r >= step->parts.size() || !step->parts[r].is_there()) continue;
       ++steps;
@@ -78,7 +78,7 @@ void Observer::layer_rows(const Job& job, Snapshot& s) const {
     }
     values.resize(rows.size());
     for (const auto& [row, sum] : sums) {
-      for (size_t i = 0; i < kColumns; ++i) values[row][i].push_back(sum[i] / steps);
+      for (size_t i = 0; i < kLayerColumns; ++i) values[row][i].push_back(sum[i] / steps);
       rank_rows.at(job.ranks[r].rank)->layers.emplace_back(row, (sum[kForward] + sum[kBackward] + sum[kOther]) / steps);
     }
   }
@@ -86,8 +86,8 @@ void Observer::layer_rows(const Job& job, Snapshot& s) const {
   for (const auto& [name, row] : rows) s.layers[row].name = name;
   for (size_t row = 0; row < values.size(); ++row) {
     LayerRow& layer = s.layers[row];
-    std::optional<double>* const fields[kColumns] = {&layer.forward_ns, &layer.backward_ns, &layer.other_ns, &layer.comm_ns};
-    for (size_t i = 0; i < kColumns; ++i) {
+    std::optional<double>* const fields[kLayerColumns] = {&layer.forward_ns, &layer.backward_ns, &layer.other_ns, &layer.comm_ns};
+    for (size_t i = 0; i < kLayerColumns; ++i) {
       if (const double middle = median_of(values[row][i]); middle > 0) *fields[i] = middle;
     }
   }

@@ -61,8 +61,8 @@ std::string step_text(const Snapshot& s, double ns) { return fmt::format("{:.{}f
 Style style_of(size_t category) { return static_cast<Style>(static_cast<size_t>(Style::kCompute) + category); }
 
 char32_t glyph_of(const Theme& theme, size_t category) {
-  constexpr char32_t kUnicode[kCategories] = {U'█', U'▓', U'▒', U'░', U'·'};
-  constexpr char32_t kAscii[kCategories] = {U'#', U'=', U'~', U'w', U'.'};
+  constexpr char32_t kUnicode[kCategories] = {U'█', U'▓', U'▒', U'░', U'▪', U'·'};
+  constexpr char32_t kAscii[kCategories] = {U'#', U'=', U'~', U'w', U'c', U'.'};
   return theme.unicode ? kUnicode[category] : kAscii[category];
 }
 

@@ -20,9 +20,9 @@ namespace ddl::tui {
 
 constexpr size_t kWindow = 30;
 
-/// Where time goes, in the order of every screen. Where the waiting is not known it stays with kTransfer. Of a job with GPUs it is the
-/// host's time: kCompute is all that is outside MPI, and nobody knows what of it is idle.
-enum Category : size_t { kCompute, kOverlapped, kTransfer, kWaiting, kIdle, kCategories };
+/// Where time goes, in the order of every screen: of each rank by its GPUs if they are looked at (replays), else by its thread. Where the
+/// waiting is not known it stays with kTransfer. kCopy: exposed copies of GPUs. Of a job whose GPUs are not looked at it is the host's time: kCompute is all that is outside MPI, and nobody knows what of it is idle.
+enum Category : size_t { kCompute, kOverlapped, kTransfer, kWaiting, kCopy, kIdle, kCategories };
 using Shares = std::array<double, kCategories>;
 
 struct RankRow {
@@ -92,7 +92,7 @@ struct Snapshot {
   int32_t world_size = 0;
   int32_t nodes = 0;
   int32_t other_worlds = 0;
-  bool gpus = false;                ///< its ranks give work to GPUs, which is not looked at
+  bool gpus = false;                ///< its ranks give work to GPUs that are not looked at
   bool device_collectives = false;  ///< GPUs carry out some of its collectives: who waits for whom is not known
   Feed feed = Feed::kWaiting;
   double silent_ns = 0;   ///< since anything happened
@@ -107,6 +107,10 @@ struct Snapshot {
   std::optional<double> samples_per_s;
   std::optional<Shares> shares;
   std::optional<double> exposed_ratio, overlap_ratio;
+  struct ComputeRatios {
+    std::optional<double> raw, transfer, exposed;  ///< computing over communication, over that without waiting, over what is exposed of it
+  };
+  std::optional<ComputeRatios> gpu_ratios;  ///< of jobs whose GPUs are looked at
   bool waiting_known = false;
   uint64_t lost = 0;
   int32_t unreadable_spools = 0;

@@ -25,6 +25,7 @@ ordered_json shares(const std::optional<Shares>& s, bool gpus) {
           {"overlapped_ratio", (*s)[kOverlapped]},
           {"exposed_transfer_ratio", (*s)[kTransfer]},
           {"waiting_ratio", (*s)[kWaiting]},
+          {"copy_ratio", (*s)[kCopy]},
           {"idle_ratio", gpus ? ordered_json(nullptr) : ordered_json((*s)[kIdle])}};
 }
 
@@ -54,6 +55,9 @@ std::string to_json(const Snapshot& s) {
                {"exposed_ratio", maybe(s.exposed_ratio)},
                {"overlap_ratio", maybe(s.overlap_ratio)},
                {"waiting_known", s.waiting_known},
+               {"gpu_ccr_raw", s.gpu_ratios ? maybe(s.gpu_ratios->raw) : nullptr},
+               {"gpu_ccr_xfer", s.gpu_ratios ? maybe(s.gpu_ratios->transfer) : nullptr},
+               {"gpu_ccr_exposed", s.gpu_ratios ? maybe(s.gpu_ratios->exposed) : nullptr},
                {"shares", shares(s.shares, s.gpus)}};
   j["headline"] = {{"sentence", s.headline.text}, {"alarm", s.headline.alarm}, {"rank", maybe(s.headline.rank)}};
   j["stall"] = nullptr;

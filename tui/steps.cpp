@@ -87,7 +87,7 @@ void Steps::take_events(Job& job) {
     for (; taken_[r] < dropped_[r] + rank.events.size(); ++taken_[r]) {
       const Event& e = rank.events[taken_[r] - dropped_[r]];
       if (e.sequence == 0 || !has_rule(job, e)) continue;
-      const std::pair key(e.comm, e.sequence);
+      const std::pair<uint32_t, uint64_t> key(e.comm, e.sequence);
       std::vector<MemberRef>& members = assembling_[key];
       members.push_back({r, taken_[r]});
       if (static_cast<int32_t>(members.size()) < job.communicators[e.comm].size) continue;
@@ -150,7 +150,7 @@ void Steps::resolve(Job& job, uint32_t comm, const std::vector<MemberRef>& membe
     if (instance.operation->wait != WaitRule::kSymmetric) member.comm_rank = place_in(communicator, rank.rank);  // who is the root
     member.enter_ns = rank.clock.time_ns(e->start_ticks);
     member.duration_ns = rank.clock.duration_ns(e->start_ticks, e->duration_ticks);
-    member.payload_bytes = static_cast<int64_t>(e->bytes);
+    member.payload_bytes = e->is_sized ? std::optional(static_cast<int64_t>(e->bytes)) : std::nullopt;
     instance.members.push_back(member);
     events.push_back(e);
   }
@@ -246,7 +246,7 @@ bool Steps::is_due(const Job& job, uint64_t number) const {
     const uint64_t end = rank.steps.front().end_ticks, stop = horizon(rank);
     if (!rank.posted.empty() && *rank.posted.begin() < end) return false;
     for (const Event& e : rank.events) {
-      if (!e.request && e.start_ticks >= stop) break;
+      if (e.is_call() && e.start_ticks >= stop) break;
       if (e.start_ticks < end && e.sequence > 0 && !e.wait_ns && e.why == Why::kPartialRanks && has_rule(job, e)) return false;
     }
   }
@@ -254,20 +254,21 @@ bool Steps::is_due(const Job& job, uint64_t number) const {
 }
 
 RankPart Steps::cut(const Job& job, const Rank& rank, const EndedStep& step) const {
+  if (step.device) return *step.device;
   const auto& clock = rank.clock;
   const Interval window{clock.time_ns(step.start_ticks), clock.time_ns(step.end_ticks)};
   const uint64_t stop = horizon(rank);
   std::vector<uint64_t> messages;  // when they were complete
   for (const Event& e : rank.events) {
-    if (!e.request && e.start_ticks >= stop) break;
+    if (e.is_call() && e.start_ticks >= stop) break;
     const OpClass c = job.operations[e.op].operation.op_class;
     if (e.request && (c == OpClass::kSend || c == OpClass::kReceive || c == OpClass::kSendReceive)) messages.push_back(end_ticks(e));
   }
   std::sort(messages.begin(), messages.end());
   WindowEvents events;
   for (const Event& e : rank.events) {
-    if (!e.request && e.start_ticks >= stop) break;
-    if (e.start_ticks >= step.end_ticks || end_ticks(e) <= step.start_ticks) continue;
+    if (e.is_call() && e.start_ticks >= stop) break;
+    if (e.device || e.start_ticks >= step.end_ticks || end_ticks(e) <= step.start_ticks) continue;
     const JobOperation& op = job.operations[e.op];
     Activity a;
     a.interval.begin_ns = clock.time_ns(e.start_ticks);
@@ -304,7 +305,8 @@ RankPart Steps::cut(const Job& job, const Rank& rank, const EndedStep& step) con
   const Partition part = partition(window, events, mpi_ns);
   const bool kept = !events.calls.empty() || mpi_ns == 0;
   const bool known = kept && events.why == Why::kNone && (part.is_split() || events.unsplit_why == Why::kNone);
-  return {part.duration_ns, part.compute_ns, part.comm_ns, part.exposed_ns, known ? std::optional(part.wait_ns) : std::nullopt};
+  const auto wait_ns = known ? std::optional(part.wait_ns) : std::nullopt;
+  return {part.duration_ns, part.compute_ns, part.comm_ns, part.exposed_ns, 0, wait_ns, wait_ns};
 }
 
 void Steps::book_collectives(const std::vector<const EndedStep*>& steps, const std::vector<uint64_t>& horizons, FinishedStep& into) {
@@ -349,7 +351,7 @@ void Steps::finish(Job& job, uint64_t number) {
     finished.parts[r] = cut(job, rank, step);
     finished.longest_ns = std::max(finished.longest_ns, finished.parts[r].duration_ns);
     for (const Event& e : rank.events) {
-      if (!e.request && e.start_ticks >= horizons[r]) break;
+      if (e.is_call() && e.start_ticks >= horizons[r]) break;
       const bool inside = e.start_ticks >= step.start_ticks && e.start_ticks < step.end_ticks;
       partial |= e.start_ticks < step.end_ticks && e.sequence > 0 && !e.wait_ns && e.why == Why::kPartialRanks && has_rule(job, e);
       if (inside && e.sequence > 0 && e.layer != kNone)

@@ -22,17 +22,6 @@
 
 namespace ddl::tui {
 
-/// One step of one rank. Not there: `duration_ns` is 0.
-struct RankPart {
-  int64_t duration_ns = 0;
-  int64_t compute_ns = 0;
-  int64_t comm_ns = 0;
-  int64_t exposed_ns = 0;
-  std::optional<int64_t> wait_ns;
-
-  bool is_there() const { return duration_ns > 0; }
-};
-
 /// What one rank made the others wait in one step.
 struct Blamed {
   int32_t rank = 0;
@@ -91,7 +80,7 @@ class Steps {
   void book_collectives(const std::vector<const EndedStep*>& steps, const std::vector<uint64_t>& horizons, FinishedStep& into);
   Event* event_of(Job& job, const MemberRef& member) const;
 
-  std::map<std::pair<uint32_t, uint32_t>, std::vector<MemberRef>> assembling_;  ///< by communicator and number
+  std::map<std::pair<uint32_t, uint64_t>, std::vector<MemberRef>> assembling_;  ///< by communicator and number
   std::deque<Done> done_;
   std::vector<uint64_t> taken_;    ///< per rank: events ever taken
   std::vector<uint64_t> dropped_;  ///< per rank: events ever dropped from the front

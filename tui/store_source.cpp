@@ -42,17 +42,26 @@ struct StoreSource::Process {
   Process(SQLite::Database& db, int64_t process_id, int64_t from_ns)
       : id(process_id),
         events(db,
-               "SELECT thread, kind, op, comm, seq, start_ns, duration_ns, bytes, peer, region FROM event WHERE process = ? AND start_ns "
-               ">= ? AND kind < 3"
-               " ORDER BY start_ns"),
+               "SELECT thread, kind, op, comm, seq, start_ns, duration_ns, bytes, peer, region FROM event"
+               " WHERE process = ? AND start_ns >= ? AND kind <> 3 ORDER BY start_ns"),
         steps(db,
               "SELECT thread, step, start_ns, duration_ns, mpi_ns FROM step WHERE process = ? AND start_ns >= ? AND duration_ns IS NOT NULL"
               " ORDER BY start_ns"),
+        parts(db, R"(
+          SELECT step, avg(duration_ns), avg(compute_ns), avg(comm_ns), avg(exposed_comm_ns), avg(exposed_copy_ns),
+                 iif(count(exposed_wait_ns) = count(*), avg(exposed_wait_ns), NULL),
+                 iif(count(wait_ns) = count(*), avg(wait_ns), NULL)
+          FROM gpu_part
+          WHERE rowid >= ? AND rowid < ? AND step IS NOT NULL
+          GROUP BY step
+          ORDER BY step)"),
         layers(db, "SELECT process, region, start_ns + duration_ns, duration_ns FROM range_event WHERE rowid >= ? ORDER BY rowid") {
     events.bind(id, from_ns);
     steps.bind(id, from_ns);
     layers.bind(first_row(db, "range_event", id));
+    parts.bind(first_row(db, "gpu_part", id), first_row(db, "gpu_part", id + 1));
     more_events = events.next();
+    more_parts = parts.next();
     more_steps = steps.next();
     more_layers = layers.next() && layers.integer(0) == id;
   }
@@ -60,9 +69,10 @@ struct StoreSource::Process {
   int64_t id;
   uint32_t index = 0;  ///< Job::ranks
   int64_t end_ns = 0;
+  int64_t part_asked = INT64_MIN;  ///< step
   Life life = Life::kGone;
-  Query events, steps, layers;
-  bool more_events = false, more_steps = false, more_layers = false;
+  Query events, steps, parts, layers;
+  bool more_events = false, more_steps = false, more_parts = false, more_layers = false;
   std::vector<Event> under_way;
 };
 
@@ -80,13 +90,15 @@ void StoreSource::load_names(Job& job) {
   if (!meta["exit_code"].empty()) job.exit_code = std::atoll(meta["exit_code"].c_str());
   if (!meta["signal"].empty()) job.signal = std::atoll(meta["signal"].c_str());
   epoch_realtime_ns_ = std::atoll(meta["epoch_realtime_ns"].c_str());
-  // What GPUs did is not replayed, as it is not looked at live.
-  Query gpus(
-      db_,
-      "SELECT EXISTS (SELECT 1 FROM communicator WHERE kind = 'nccl'), EXISTS (SELECT 1 FROM gpu_event) OR EXISTS (SELECT 1 FROM gpu)");
+  // What GPUs did is known step by step. Of jobs without steps, or whose ranks wait in MPI, it is not looked at, as live.
+  Query gpus(db_, R"(
+    SELECT EXISTS (SELECT 1 FROM steady_world WHERE world = 0 AND annotated AND waits_by = 'device'),
+           EXISTS (SELECT 1 FROM communicator WHERE kind = 'nccl'),
+           EXISTS (SELECT 1 FROM gpu_event) OR EXISTS (SELECT 1 FROM gpu))");
   gpus.next();
-  job.device_collectives = gpus.integer(0) != 0;
-  job.gpus = job.device_collectives || gpus.integer(1) != 0;
+  job.by_device = gpus.integer(0) != 0;
+  job.device_collectives = !job.by_device && gpus.integer(1) != 0;
+  job.gpus = !job.by_device && (job.device_collectives || gpus.integer(2) != 0);
 
   Query ops(db_, "SELECT id, name, class, nonblocking FROM op ORDER BY id");
   while (ops.next()) {
@@ -115,9 +127,8 @@ void StoreSource::load_names(Job& job) {
   for (JobCommunicator& c : job.communicators) c.comparable &= !c.ranks.empty();
   job.layers.resize(1);
   Query regions(db_,
-                "SELECT r.id, coalesce(r.layer, ''), coalesce(r.phase, ''), r.kind = 'layer' OR (r.kind = 'operator' AND p.layer IS NULL), "
-                "p.id, p.layer IS NOT NULL"
-                " FROM region r LEFT JOIN region p ON p.id = r.parent ORDER BY r.id");
+                "SELECT r.id, coalesce(r.layer, ''), coalesce(r.phase, ''), r.kind = 'layer' OR (r.kind = 'operator' AND p.layer IS NULL),"
+                " p.id, p.layer IS NOT NULL FROM region r LEFT JOIN region p ON p.id = r.parent ORDER BY r.id");
   while (regions.next()) {
     const auto id = static_cast<size_t>(regions.integer(0));
     if (job.layers.size() <= id) job.layers.resize(id + 1);
@@ -145,9 +156,8 @@ void StoreSource::load(Job& job, int64_t step_ns) {
 void StoreSource::load_processes(Job& job) {
   Query processes(
       db_,
-      "SELECT p.id, p.rank, p.world_size, h.name, p.start_ns, p.end_ns, p.ended, coalesce(p.overhead_ns, 0), coalesce(p.exe, ''), "
-      "h.boot_id,"
-      " (SELECT value FROM process_fact f WHERE f.process = p.id AND f.key = 'local_rank'),"
+      "SELECT p.id, p.rank, p.world_size, h.name, p.start_ns, p.end_ns, p.ended, coalesce(p.overhead_ns, 0), coalesce(p.exe, ''),"
+      " h.boot_id, (SELECT value FROM process_fact f WHERE f.process = p.id AND f.key = 'local_rank'),"
       " (SELECT coalesce(sum(l.count), 0) FROM loss l WHERE l.world = p.world AND l.rank = p.rank AND l.kind NOT IN ('not_kept', 'killed'))"
       " FROM process p JOIN host h ON h.id = p.host WHERE p.world = 0 AND p.rank IS NOT NULL ORDER BY p.rank");
   std::map<std::string, size_t> domains;
@@ -202,7 +212,7 @@ void StoreSource::move_on(Job& job, Process& p) const {
   const auto now = static_cast<uint64_t>(now_ns_);
   const auto is_collective = [&](const Event& e) { return e.comm != kNone && e.sequence > 0; };
   const auto arrive = [&](const Event& e) {
-    if (job.operations[e.op].operation.numbered && is_collective(e)) rank.reach(e.comm, e.sequence);
+    if (job.operations[e.op].operation.numbered && is_collective(e) && !e.device) rank.reach(e.comm, static_cast<uint32_t>(e.sequence));
     rank.newest_ticks = std::max(rank.newest_ticks, e.start_ticks + e.duration_ticks);
     rank.events.push_back(e);
   };
@@ -216,13 +226,16 @@ void StoreSource::move_on(Job& job, Process& p) const {
     Event e;
     e.thread = static_cast<uint32_t>(p.events.integer(0));
     e.request = p.events.integer(1) == 2;
+    e.device = p.events.integer(1) == 4;
+    if (e.device && !job.by_device) continue;
     e.op = static_cast<uint32_t>(p.events.integer(2));
     if (!p.events.is_null(3) && static_cast<size_t>(p.events.integer(3)) < job.communicators.size())
       e.comm = static_cast<uint32_t>(p.events.integer(3));
-    e.sequence = static_cast<uint32_t>(p.events.maybe_integer(4).value_or(0));
+    e.sequence = static_cast<uint64_t>(p.events.maybe_integer(4).value_or(0));
     e.start_ticks = static_cast<uint64_t>(p.events.integer(5));
     e.duration_ticks = static_cast<uint64_t>(std::max<int64_t>(0, p.events.integer(6)));
     e.bytes = static_cast<uint64_t>(p.events.integer(7));
+    e.is_sized = !p.events.is_null(7);
     e.peer = static_cast<int32_t>(p.events.maybe_integer(8).value_or(-1));
     const auto region = static_cast<size_t>(p.events.integer(9));
     if (region < job.layers.size() && !job.layers[region].name.empty()) e.layer = static_cast<uint32_t>(region);
@@ -241,6 +254,7 @@ void StoreSource::move_on(Job& job, Process& p) const {
     step.start_ticks = static_cast<uint64_t>(p.steps.integer(2));
     step.end_ticks = step.start_ticks + static_cast<uint64_t>(p.steps.integer(3));
     step.mpi_ticks = static_cast<uint64_t>(p.steps.maybe_integer(4).value_or(0));
+    if (job.by_device) step.device = device_part(p, p.steps.integer(1));
     rank.newest_ticks = std::max(rank.newest_ticks, step.end_ticks);
     rank.open_step = step.number + 1;
     rank.steps.push_back(step);
@@ -248,13 +262,31 @@ void StoreSource::move_on(Job& job, Process& p) const {
   read_layers(rank, p);
   rank.sits_in.reset();
   for (const Event& e : p.under_way) {
-    if (!e.request && (!rank.sits_in || e.start_ticks < rank.sits_in->start_ticks))
-      rank.sits_in = OpenCall{e.op, e.comm, e.sequence, e.start_ticks};
+    if (e.is_call() && (!rank.sits_in || e.start_ticks < rank.sits_in->start_ticks))
+      rank.sits_in = OpenCall{e.op, e.comm, static_cast<uint32_t>(e.sequence), e.start_ticks};
   }
   if (now_ns_ >= p.end_ns && now_ns_ >= end_ns_) {
     rank.life = p.life;
     rank.open_step.reset();
   }
+}
+
+/// What the process's GPUs did in a step. Steps are asked for in the order of time; where their numbers fall, it is looked for from the start.
+std::optional<RankPart> StoreSource::device_part(Process& p, int64_t step) {
+  if (step < p.part_asked) {
+    p.parts.reset();
+    p.more_parts = p.parts.next();
+  }
+  p.part_asked = step;
+  while (p.more_parts && p.parts.integer(0) < step) p.more_parts = p.parts.next();
+  if (!p.more_parts || p.parts.integer(0) != step) return std::nullopt;
+  return RankPart{.duration_ns = p.parts.integer(1),
+                  .compute_ns = p.parts.integer(2),
+                  .comm_ns = p.parts.integer(3),
+                  .exposed_ns = p.parts.integer(4),
+                  .copy_ns = p.parts.integer(5),
+                  .wait_ns = p.parts.maybe_integer(6),
+                  .waiting_ns = p.parts.maybe_integer(7)};
 }
 
 void StoreSource::read_layers(Rank& rank, Process& p) const {

@@ -30,6 +30,7 @@ class StoreSource : public Source {
   void load_names(Job& job);
   void load_processes(Job& job);
   void move_on(Job& job, Process& p) const;
+  static std::optional<RankPart> device_part(Process& p, int64_t step);
   void read_layers(Rank& rank, Process& p) const;
   void read_open_calls(Job& job);
 

@@ -54,6 +54,8 @@ Paint paint_of(Style style) {
       return {178, COLOR_YELLOW, 0};
     case Style::kWaiting:
       return {166, COLOR_RED, 0};
+    case Style::kCopy:
+      return {97, COLOR_MAGENTA, 0};
     case Style::kIdle:
       return {244, -1, 0};
   }

@@ -27,7 +27,7 @@ Progress collectives_entered(const FindingInput& input, const std::vector<Unfini
     int64_t& known = entered[{comm, rank}];
     known = std::max(known, seq);
   };
-  Query reached(input.db, "SELECT r.comm, p.rank, r.seq FROM temp.reached r JOIN process p ON p.id = r.process WHERE p.world = ?");
+  Query reached(input.db, "SELECT r.comm, p.rank, r.seq FROM reached r JOIN process p ON p.id = r.process WHERE p.world = ?");
   reached.bind(input.world);
   while (reached.next()) at_least(reached.integer(0), reached.integer(1), reached.integer(2));
   for (const UnfinishedCall& call : open) {

@@ -1,7 +1,7 @@
 // Clocks that contradict each other: collectives join a host to others, and still no even pace explains what they say of its clock - a
 // machine that was suspended or migrated, a clock that was set. Who was late across hosts cannot be told then; where it matters no verdict
 // is given. A clock that nothing joins to the others, or whose error is known, is no contradiction: waits between such hosts are found
-// without clocks, or not at all (metrics.md W3).
+// without clocks, or not at all (specification.md W3).
 #include <fmt/format.h>
 
 #include <map>
@@ -65,7 +65,6 @@ std::vector<Finding> find_clocks_uncertain(const FindingInput& input) {
   const double violated = violations(input);
   if (hosts.empty() && violated < kMostViolations) return {};
   Finding finding;
-  finding.id = "clocks_uncertain";
   finding.confidence = "sure";
   if (!hosts.empty()) {
     constexpr size_t kShown = 4;

@@ -12,7 +12,7 @@
 namespace ddl {
 namespace {
 
-constexpr double kMinSavingShare = 0.03;  // of the step
+constexpr double kTailMinSavingShare = 0.03;  // of the step
 
 }  // namespace
 
@@ -23,14 +23,15 @@ std::vector<Finding> find_exposed_tail(const FindingInput& input) {
     double ranks = 0;
     bool split = true;
 
-    /// Where waiting is not told apart, the rank that posted last has waited least: what it has left is all transfer (as metrics.md W3).
+    /// Where waiting is not told apart, the rank that posted last has waited least: what it has left is all transfer, as by
+    /// specification.md W3.
     double tail_ns() const { return split ? xfer_ns / ranks : least_ns; }
   };
   std::map<int64_t, Step> steps;
   double buckets = 0, bytes = 0, all_buckets = 0, all_bytes = 0, last_bytes = 0, rows_seen = 0;
   Query rows(input.db,
-             "SELECT t.step, t.xfer_ns, t.buckets, t.bytes, t.all_buckets, t.all_bytes, t.last_bytes, t.split FROM temp.tail t"
-             " JOIN process p ON p.id = t.process JOIN temp.steady_number n ON n.world = p.world AND n.step = t.step WHERE p.world = ?");
+             "SELECT t.step, t.xfer_ns, t.buckets, t.bytes, t.all_buckets, t.all_bytes, t.last_bytes, t.split FROM tail t"
+             " JOIN process p ON p.id = t.process JOIN steady_number n ON n.world = p.world AND n.step = t.step WHERE p.world = ?");
   rows.bind(input.world);
   while (rows.next()) {
     Step& step = steps[rows.integer(0)];
@@ -52,10 +53,9 @@ std::vector<Finding> find_exposed_tail(const FindingInput& input) {
   // One bucket only: how much of it smaller ones would hide is not known; half is a guess, and said to be one.
   const bool one_bucket = all_buckets < 1.5 * rows_seen;
   const double saving_ns = tail_ns * (one_bucket ? 0.5 : 1 - last_bytes / bytes);
-  if (saving_ns < kMinSavingShare * static_cast<double>(input.step_ns)) return {};
+  if (saving_ns < kTailMinSavingShare * static_cast<double>(input.step_ns)) return {};
 
   Finding finding;
-  finding.id = "exposed_tail";
   finding.saving_ns = static_cast<int64_t>(saving_ns);
   finding.confidence = one_bucket ? "maybe" : "likely";
   finding.sentence = fmt::format("the last non-blocking collectives are not hidden: {}/step of transfer when nothing is left to compute",

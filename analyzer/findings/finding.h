@@ -1,14 +1,17 @@
 // A finding: something to fix, with what it costs, how sure we are, and what to try.
 //
-// One file each, and one row in findings.def. A finder looks at one world and returns what it found, nothing on a healthy run. It may read
-// the whole store and the temporary tables of the passes (blame.h, collectives.h, steps.h, steady_steps.h).
+// One file each, and one row in findings.def, which says its id. A finder looks at one world and returns what it found, nothing on a
+// healthy run. It may read the whole store and the tables of the passes (analyzer/tables.sql).
 #pragma once
 
 #include <SQLiteCpp/Database.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analyzer/passes/catalog.h"
@@ -17,7 +20,6 @@
 namespace ddl {
 
 struct Finding {
-  std::string id;
   std::string sentence;  ///< one line; names ranks as "rank N"
   std::optional<int64_t> rank;
   std::optional<int64_t> saving_ns;  ///< per step; per run when there are no steps. Nothing: not a matter of speed
@@ -40,6 +42,15 @@ struct FindingInput {
 enum class FindingKind { kIntegrity, kTrust, kSpeed };
 
 constexpr size_t kMaxFindings = 5;
+
+/// A row of findings.def.
+struct FindingRow {
+  std::string_view id;
+  FindingKind kind;
+  std::string_view figure;  ///< of the HTML report; empty: none
+  std::vector<Finding> (*find)(const FindingInput&);
+};
+std::span<const FindingRow> finding_rows();
 
 /// Runs all finders and fills table `finding`. Returns why the numbers of a world are doubtful, of those where they are.
 std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, SteadySteps>& steady);

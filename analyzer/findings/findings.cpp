@@ -10,29 +10,16 @@
 namespace ddl {
 namespace {
 
-using Finder = std::vector<Finding> (*)(const FindingInput&);
-
-struct FinderRow {
-  Finder find;
-  FindingKind kind;
-};
-
-constexpr FinderRow kFinders[] = {
-#define DDL_FINDING(name, kind) {find_##name, FindingKind::kind},
-#include "analyzer/findings/findings.def"
-#undef DDL_FINDING
-};
-
 struct Found {
   Finding finding;
-  FindingKind kind;
+  const FindingRow* row;
   int64_t world;
   int64_t step_ns;
 };
 
 int64_t typical_step_ns(SQLite::Database& db, int64_t world, bool annotated) {
   Query query(db, annotated ? "SELECT value FROM metric WHERE id = 'step_time' AND world = ?"
-                            : "SELECT max(longest_ns) FROM temp.steady_step WHERE world = ?");
+                            : "SELECT max(longest_ns) FROM steady_step WHERE world = ?");
   query.bind(world);
   return query.next() ? static_cast<int64_t>(query.real(0)) : 0;
 }
@@ -45,21 +32,30 @@ std::string rounded(double value) {
 
 }  // namespace
 
+std::span<const FindingRow> finding_rows() {
+  static constexpr FindingRow kFindings[] = {
+#define DDL_FINDING(id, kind, figure, what, from) {#id, FindingKind::kind, figure, find_##id},
+#include "analyzer/findings/findings.def"
+#undef DDL_FINDING
+  };
+  return kFindings;
+}
+
 std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, SteadySteps>& steady) {
   std::vector<Found> found;
   std::map<int64_t, std::string> doubts;
   for (const auto& [world, steps] : steady) {
     const FindingInput input{db, catalog, world, steps, typical_step_ns(db, world, steps.annotated)};
-    for (const FinderRow& finder : kFinders) {
-      if (finder.kind == FindingKind::kSpeed && doubts.contains(world)) continue;
-      for (Finding& finding : finder.find(input)) {
-        if (finder.kind == FindingKind::kTrust) doubts.try_emplace(world, finding.sentence);
-        found.push_back({std::move(finding), finder.kind, world, input.step_ns});
+    for (const FindingRow& row : finding_rows()) {
+      if (row.kind == FindingKind::kSpeed && doubts.contains(world)) continue;
+      for (Finding& finding : row.find(input)) {
+        if (row.kind == FindingKind::kTrust) doubts.try_emplace(world, finding.sentence);
+        found.push_back({std::move(finding), &row, world, input.step_ns});
       }
     }
   }
   std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
-    if (a.kind != b.kind) return a.kind < b.kind;
+    if (a.row->kind != b.row->kind) return a.row->kind < b.row->kind;
     return a.finding.saving_ns.value_or(0) > b.finding.saving_ns.value_or(0);
   });
   if (found.size() > kMaxFindings) found.resize(kMaxFindings);
@@ -72,7 +68,7 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
     const Finding& finding = f.finding;
     std::optional<double> share;
     if (finding.saving_ns && f.step_ns > 0) share = static_cast<double>(*finding.saving_ns) / static_cast<double>(f.step_ns);
-    insert.run(++position, finding.id, finding.sentence, f.world, finding.rank, finding.saving_ns, share, finding.confidence,
+    insert.run(++position, f.row->id, finding.sentence, f.world, finding.rank, finding.saving_ns, share, finding.confidence,
                finding.evidence, finding.evidence_sql.empty() ? std::nullopt : std::optional(finding.evidence_sql), finding.advice);
   }
   return doubts;

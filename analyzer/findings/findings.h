@@ -9,7 +9,7 @@
 
 namespace ddl {
 
-#define DDL_FINDING(name, kind) std::vector<Finding> find_##name(const FindingInput& input);
+#define DDL_FINDING(id, kind, figure, what, from) std::vector<Finding> find_##id(const FindingInput& input);
 #include "analyzer/findings/findings.def"
 #undef DDL_FINDING
 

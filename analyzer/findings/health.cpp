@@ -39,7 +39,7 @@ std::string same_host_evidence(const FindingInput& input, int64_t rank) {
   if (own == nullptr) return {};
   double own_ns = 0;
   std::vector<double> there, elsewhere;
-  Query rows(input.db, "SELECT rank, avg(compute_ns - coalesce(input_ns, 0)) FROM temp.steady_part WHERE world = ? GROUP BY rank");
+  Query rows(input.db, "SELECT rank, avg(compute_ns - coalesce(input_ns, 0)) FROM steady_part WHERE world = ? GROUP BY rank");
   rows.bind(input.world);
   while (rows.next()) {
     const ProcessInfo* process = input.catalog.process_of(input.world, rows.integer(0));

@@ -19,7 +19,6 @@ std::vector<Finding> find_heavy_recording(const FindingInput& input) {
   row.bind(input.world);
   if (!row.next() || row.real(0) < kHeavy) return {};
   Finding finding;
-  finding.id = "heavy_recording";
   finding.sentence =
       fmt::format("recording took {} of the ranks' time: the numbers tell more of it than of the job", percent_text(row.real(0)));
   finding.confidence = "likely";

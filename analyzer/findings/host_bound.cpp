@@ -1,4 +1,4 @@
-// GPUs that have nothing to do because the host had not launched yet what came next (metrics.md I2). What the host spends inside MPI
+// GPUs that have nothing to do because the host had not launched yet what came next (specification.md I2). What the host spends inside MPI
 // meanwhile is communication and told by itself.
 #include <fmt/format.h>
 
@@ -10,26 +10,25 @@
 namespace ddl {
 namespace {
 
-constexpr double kMinSavingShare = 0.05;  // of the step
+constexpr double kHostMinSavingShare = 0.05;  // of the step
 
 }  // namespace
 
 std::vector<Finding> find_host_bound(const FindingInput& input) {
   Query row(input.db,
             "SELECT total(idle_host_ns) / total(windows), total(duration_ns) / total(windows), (SELECT total(exposed_ns) / max(1, count(*))"
-            " FROM temp.steady_part WHERE world = ?1) FROM temp.steady_gpu WHERE world = ?1 HAVING total(windows) > 0");
+            " FROM steady_part WHERE world = ?1) FROM steady_gpu WHERE world = ?1 HAVING total(windows) > 0");
   row.bind(input.world);
   if (!row.next()) return {};
   const double saving_ns = row.real(0) - row.real(2), window_ns = row.real(1);
-  if (saving_ns < kMinSavingShare * window_ns) return {};
+  if (saving_ns < kHostMinSavingShare * window_ns) return {};
   Query kernels(input.db,
-                "SELECT count(*) * 1.0 / nullif((SELECT sum(windows) FROM temp.steady_gpu WHERE world = ?1), 0), avg(g.duration_ns)"
+                "SELECT count(*) * 1.0 / nullif((SELECT sum(windows) FROM steady_gpu WHERE world = ?1), 0), avg(g.duration_ns)"
                 " FROM gpu_event g JOIN process p ON p.id = g.process WHERE p.world = ?1 AND g.kind = 1"
-                " AND (NOT (SELECT count(*) FROM temp.steady_number WHERE world = ?1) OR g.step IN (SELECT step FROM temp.steady_number "
+                " AND (NOT (SELECT count(*) FROM steady_number WHERE world = ?1) OR g.step IN (SELECT step FROM steady_number "
                 "WHERE world = ?1))");
   kernels.bind(input.world);
   Finding finding;
-  finding.id = "host_bound";
   finding.saving_ns = static_cast<int64_t>(saving_ns);
   finding.confidence = "likely";
   finding.sentence =

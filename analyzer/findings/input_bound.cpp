@@ -17,8 +17,8 @@
 namespace ddl {
 namespace {
 
-constexpr double kMinSavingShare = 0.03;  // of the step
-constexpr double kStalledShare = 0.01;    // of the step: less is no stall
+constexpr double kInputMinSavingShare = 0.03;  // of the step
+constexpr double kStalledShare = 0.01;         // of the step: less is no stall
 constexpr size_t kMinStalledSteps = 3;
 
 using ByStepAndRank = std::map<std::pair<int64_t, int64_t>, double>;
@@ -60,7 +60,7 @@ std::vector<double> savings_of_host(const FindingInput& input) {
     double longest_ns = 0, without_ns = 0;
   };
   std::map<int64_t, Step> steps;
-  Query rows(input.db, "SELECT step, rank, compute_ns, coalesce(input_ns, 0) FROM temp.steady_part WHERE world = ? AND annotated");
+  Query rows(input.db, "SELECT step, rank, compute_ns, coalesce(input_ns, 0) FROM steady_part WHERE world = ? AND annotated");
   rows.bind(input.world);
   while (rows.next()) {
     const auto outside = between.find({rows.integer(0), rows.integer(1)});
@@ -78,7 +78,7 @@ std::vector<double> savings_of_host(const FindingInput& input) {
 std::vector<double> savings_of_gpus(const FindingInput& input) {
   std::vector<double> savings;
   Query rows(input.db,
-             "SELECT max(g.idle_input_ns) FROM gpu_part g JOIN process p ON p.id = g.process JOIN temp.steady_number n ON n.world = p.world"
+             "SELECT max(g.idle_input_ns) FROM gpu_part g JOIN process p ON p.id = g.process JOIN steady_number n ON n.world = p.world"
              " AND n.step = g.step WHERE p.world = ? GROUP BY g.step");
   rows.bind(input.world);
   while (rows.next()) savings.push_back(rows.real(0));
@@ -97,10 +97,9 @@ std::vector<Finding> find_input_bound(const FindingInput& input) {
   const auto step_ns = static_cast<double>(input.step_ns);
   const auto stalled =
       static_cast<size_t>(std::count_if(savings.begin(), savings.end(), [&](double ns) { return ns > kStalledShare * step_ns; }));
-  if (saving_ns < kMinSavingShare * step_ns || stalled < std::min(kMinStalledSteps, savings.size())) return {};
+  if (saving_ns < kInputMinSavingShare * step_ns || stalled < std::min(kMinStalledSteps, savings.size())) return {};
 
   Finding finding;
-  finding.id = "input_bound";
   finding.saving_ns = static_cast<int64_t>(saving_ns);
   finding.confidence = "likely";
   finding.sentence = fmt::format("{} of {} steps wait for data: {}/step on average{}", stalled, savings.size(), duration_text(saving_ns),

@@ -94,7 +94,6 @@ std::vector<Finding> find_killed_rank(const FindingInput& input) {
   if (read_while_running_ns(input)) return {};
 
   Finding finding;
-  finding.id = "killed_rank";
   std::vector<int64_t> first;
   const std::optional<Stall> stall = find_stall(input);
   if (!ends.aborted.empty()) {

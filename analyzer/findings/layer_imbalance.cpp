@@ -15,10 +15,10 @@
 namespace ddl {
 namespace {
 
-constexpr double kMinSavingShare = 0.03;  // of the step
-constexpr double kMinExcess = 0.1;        // longest against the mean of the ranks
-constexpr double kStandsOut = 2;          // against the excess of the other layers
-constexpr size_t kMinSteps = 5;
+constexpr double kLayerMinSavingShare = 0.03;  // of the step
+constexpr double kMinExcess = 0.1;             // longest against the mean of the ranks
+constexpr double kStandsOut = 2;               // against the excess of the other layers
+constexpr size_t kLayerMinSteps = 5;
 
 /// A layer in one step, over the ranks.
 struct Spread {
@@ -57,7 +57,7 @@ std::map<std::string, Layer> read_layers(const FindingInput& input) {
   // Rows lie by process already: one process's layers and steps are in memory at a time, and one row per layer and step for all of them.
   Query rows(input.db,
              "SELECT e.process, r.layer, e.step, e.duration_ns - e.mpi_ns, e.region FROM range_event e JOIN region r ON r.id = e.region"
-             " JOIN process p ON p.id = e.process JOIN temp.steady_number n ON n.world = p.world AND n.step = e.step"
+             " JOIN process p ON p.id = e.process JOIN steady_number n ON n.world = p.world AND n.step = e.step"
              " WHERE p.world = ? AND p.rank IS NOT NULL AND r.kind = 'layer' ORDER BY e.rowid");
   rows.bind(input.world);
   while (rows.next()) {
@@ -90,7 +90,7 @@ std::vector<Finding> find_layer_imbalance(const FindingInput& input) {
   const std::map<std::string, Layer> layers = read_layers(input);
   const auto worst =
       std::max_element(layers.begin(), layers.end(), [](const auto& a, const auto& b) { return a.second.excess_ns < b.second.excess_ns; });
-  if (worst == layers.end() || worst->second.steps.size() < kMinSteps) return {};
+  if (worst == layers.end() || worst->second.steps.size() < kLayerMinSteps) return {};
   const Layer& layer = worst->second;
   std::vector<double> others;
   for (const auto& [name, other] : layers) {
@@ -98,12 +98,11 @@ std::vector<Finding> find_layer_imbalance(const FindingInput& input) {
   }
   // No more can be won than what ranks spend inside MPI.
   const double saving_ns = std::min(layer.excess_ns, models::metric_of(input.db, input.world, "exposed_comm_mean").value_or(0));
-  if (saving_ns < kMinSavingShare * static_cast<double>(input.step_ns) || layer.excess() < kMinExcess ||
+  if (saving_ns < kLayerMinSavingShare * static_cast<double>(input.step_ns) || layer.excess() < kMinExcess ||
       (!others.empty() && layer.excess() < kStandsOut * median_of(others)))
     return {};
 
   Finding finding;
-  finding.id = "layer_imbalance";
   finding.saving_ns = static_cast<int64_t>(saving_ns);
   finding.confidence = others.empty() ? "maybe" : "likely";
   finding.sentence = fmt::format("layer {} is uneven: in each step it takes the slowest rank {} longer than the mean of {}", worst->first,

@@ -12,24 +12,24 @@ namespace {
 
 constexpr double kMinLead = 0.04;   // of the step
 constexpr double kLateSteps = 0.8;  // of the steps in question
-constexpr size_t kMinSteps = 8;
-constexpr double kClearChange = 4;  // lead after the change against before it
+constexpr size_t kComputingMinSteps = 8;
+constexpr double kClearLengthening = 4;  // lead after the change against before it
 
 /// A suspect in one step: of a host's ranks the one that computed least and the one that was longest inside MPI.
-struct Share {
+struct LateShare {
   int64_t suspect;                // rank or host
   double compute_ns, exposed_ns;  // loading data is not computing
 };
 
-struct Step {
+struct StepOfRanks {
   int64_t number = 0;
-  std::vector<Share> shares;  // by rank
+  std::vector<LateShare> shares;  // by rank
 };
 
-std::vector<Step> read_steps(const FindingInput& input, Suspects suspects) {
-  std::vector<Step> steps;
+std::vector<StepOfRanks> read_steps(const FindingInput& input, Suspects suspects) {
+  std::vector<StepOfRanks> steps;
   Query rows(input.db,
-             "SELECT step, rank, compute_ns - coalesce(input_ns, 0), exposed_ns FROM temp.steady_part WHERE world = ? ORDER BY step, rank");
+             "SELECT step, rank, compute_ns - coalesce(input_ns, 0), exposed_ns FROM steady_part WHERE world = ? ORDER BY step, rank");
   rows.bind(input.world);
   while (rows.next()) {
     if (steps.empty() || steps.back().number != rows.integer(0)) steps.push_back({rows.integer(0), {}});
@@ -47,13 +47,13 @@ struct Lead {
   double evident_ns() const { return std::max(0.0, std::min(compute_ns - others_compute_ns, less_in_mpi_ns)); }
 };
 
-std::optional<Lead> lead_of(const Step& step, int64_t suspect) {
+std::optional<Lead> lead_of(const StepOfRanks& step, int64_t suspect) {
   std::vector<double> compute, exposed;
   Lead lead;
   lead.step = step.number;
   double own_exposed_ns = 0, next_ns = 0;
   bool seen = false;
-  for (const Share& share : step.shares) {
+  for (const LateShare& share : step.shares) {
     if (share.suspect == suspect) {
       lead.compute_ns = seen ? std::min(lead.compute_ns, share.compute_ns) : share.compute_ns;
       own_exposed_ns = std::max(own_exposed_ns, share.exposed_ns);
@@ -71,9 +71,9 @@ std::optional<Lead> lead_of(const Step& step, int64_t suspect) {
   return lead;
 }
 
-std::vector<Lead> leads_of(const std::vector<Step>& steps, int64_t suspect) {
+std::vector<Lead> leads_of(const std::vector<StepOfRanks>& steps, int64_t suspect) {
   std::vector<Lead> leads;
-  for (const Step& step : steps) {
+  for (const StepOfRanks& step : steps) {
     if (const std::optional<Lead> lead = lead_of(step, suspect)) leads.push_back(*lead);
   }
   return leads;
@@ -83,7 +83,7 @@ std::vector<Lead> leads_of(const std::vector<Step>& steps, int64_t suspect) {
 size_t find_change(const std::vector<Lead>& leads) {
   std::vector<double> evident_ns;
   for (const Lead& lead : leads) evident_ns.push_back(lead.evident_ns());
-  return rise_at(evident_ns, kMinSteps, kClearChange);
+  return rise_at(evident_ns, kComputingMinSteps, kClearLengthening);
 }
 
 LongerComputing judge(const std::vector<Lead>& leads, size_t first) {
@@ -117,11 +117,11 @@ std::optional<LongerComputing> find_longer_computing(const FindingInput& input, 
     ranks[suspects == Suspects::kHosts ? process.host : process.rank].push_back(process.rank);
   }
   if (ranks.size() < 2) return std::nullopt;
-  const std::vector<Step> steps = read_steps(input, suspects);
+  const std::vector<StepOfRanks> steps = read_steps(input, suspects);
   std::map<int64_t, double> total_ns;  // of the lead over the next, by who is ahead of all others
-  for (const Step& step : steps) {
+  for (const StepOfRanks& step : steps) {
     const auto longest = std::max_element(step.shares.begin(), step.shares.end(),
-                                          [](const Share& a, const Share& b) { return a.compute_ns < b.compute_ns; });
+                                          [](const LateShare& a, const LateShare& b) { return a.compute_ns < b.compute_ns; });
     if (longest == step.shares.end() || (suspects == Suspects::kHosts && ranks[longest->suspect].size() < 2)) continue;
     if (const std::optional<Lead> lead = lead_of(step, longest->suspect)) total_ns[longest->suspect] += std::max(0.0, lead->over_next_ns);
   }
@@ -131,7 +131,7 @@ std::optional<LongerComputing> find_longer_computing(const FindingInput& input, 
   const std::vector<Lead> leads = leads_of(steps, suspect);
   for (const size_t first : {find_change(leads), size_t{0}}) {
     LongerComputing found = judge(leads, first);
-    if (found.steps < kMinSteps || static_cast<double>(found.late_steps) < kLateSteps * static_cast<double>(found.steps) ||
+    if (found.steps < kComputingMinSteps || static_cast<double>(found.late_steps) < kLateSteps * static_cast<double>(found.steps) ||
         found.saving_ns < kMinLead * static_cast<double>(input.step_ns))
       continue;
     found.ranks = ranks[suspect];

@@ -11,9 +11,9 @@
 namespace ddl {
 namespace {
 
-constexpr double kMinSavingShare = 0.05;  // of the step
-constexpr double kPinned = 0.8;           // of the link's line rate that copies of pinned memory reach
-constexpr double kOffPeak = 0.6;          // of it: less than that is slow
+constexpr double kCopyMinSavingShare = 0.05;  // of the step
+constexpr double kPinned = 0.8;               // of the link's line rate that copies of pinned memory reach
+constexpr double kOffPeak = 0.6;              // of it: less than that is slow
 
 /// The copies of one kind, from or to one kind of memory of the host.
 struct Copies {
@@ -31,12 +31,12 @@ struct Copies {
 
 std::vector<Finding> find_memcpy_bound(const FindingInput& input) {
   Query row(input.db,
-            "SELECT total(exposed_copy_ns) / total(windows), total(duration_ns) / total(windows) FROM temp.steady_gpu WHERE world = ?"
+            "SELECT total(exposed_copy_ns) / total(windows), total(duration_ns) / total(windows) FROM steady_gpu WHERE world = ?"
             " HAVING total(windows) > 0");
   row.bind(input.world);
   if (!row.next()) return {};
   const double exposed_ns = row.real(0), window_ns = row.real(1);
-  if (exposed_ns < kMinSavingShare * window_ns) return {};
+  if (exposed_ns < kCopyMinSavingShare * window_ns) return {};
 
   double all_ns = 0, gain_ns = 0;
   std::optional<Copies> worst;
@@ -51,10 +51,9 @@ std::vector<Finding> find_memcpy_bound(const FindingInput& input) {
     if (!worst || copies.slow() > worst->slow() || (copies.slow() == worst->slow() && copies.time_ns > worst->time_ns)) worst = copies;
   }
   if (!worst || all_ns <= 0) return {};
-  const bool slow = worst->slow() && exposed_ns * gain_ns / all_ns >= kMinSavingShare * window_ns;
+  const bool slow = worst->slow() && exposed_ns * gain_ns / all_ns >= kCopyMinSavingShare * window_ns;
 
   Finding finding;
-  finding.id = "memcpy_bound";
   finding.saving_ns = static_cast<int64_t>(slow ? exposed_ns * gain_ns / all_ns : exposed_ns);
   finding.confidence = slow && worst->peak_ratio ? "likely" : "maybe";
   finding.sentence = fmt::format("copies take {} of the {} while nothing computes: {}{}{}", percent_text(exposed_ns / window_ns),

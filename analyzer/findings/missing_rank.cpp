@@ -52,7 +52,6 @@ std::vector<Finding> find_stuck_in_init(const FindingInput& input) {
     if (!std::binary_search(inside.begin(), inside.end(), rank)) absent.push_back(rank);
   }
   Finding finding;
-  finding.id = "missing_rank";
   finding.confidence = "sure";
   finding.sentence = fmt::format("nobody left MPI_Init: {} {} in it", ranks_text(inside), inside.size() == 1 ? "sits" : "sit");
   if (!absent.empty()) finding.sentence += fmt::format(", {} never called it", ranks_text(absent));
@@ -83,7 +82,6 @@ std::vector<Finding> find_missing_rank(const FindingInput& input) {
   if (known_end_ns && waited_ns < kGraceNs && job_end(input.db).rank_failed()) return {};
 
   Finding finding;
-  finding.id = "missing_rank";
   finding.confidence = waited_ns >= kHangNs && times_mean(kHangTimes) ? "sure" : "likely";
   if (stall->circular) {
     finding.sentence = fmt::format("{} and {} wait for each other: the former in {}, the latter elsewhere", ranks_text(stall->waiting),

@@ -1,5 +1,6 @@
-// Pipelines that stand still for longer than they must: for longer than their schedule asks (metrics.md B5 - B1: uneven stages, transfers
-// that nothing hides, a pipeline that runs empty in mid-step), or because the schedule has too few micro-batches to fill its stages (B1).
+// Pipelines that stand still for longer than they must: for longer than their schedule asks (specification.md B5 - B1: uneven stages,
+// transfers that nothing hides, a pipeline that runs empty in mid-step), or because the schedule has too few micro-batches to fill its
+// stages (B1).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 namespace ddl {
 namespace {
 
-constexpr double kMinSavingShare = 0.03;  // of the step
+constexpr double kBubbleMinSavingShare = 0.03;  // of the step
 
 struct Shape {
   int64_t stages = 0, micro_batches = 0, chunks = 1, pipelines = 0;
@@ -29,11 +30,11 @@ struct Shape {
 double receiving_share(const FindingInput& input) {
   Query row(
       input.db,
-      "WITH staged AS (SELECT l.process, t.duration_ns FROM pipeline l JOIN process p ON p.id = l.process JOIN temp.steady_part"
+      "WITH staged AS (SELECT l.process, t.duration_ns FROM pipeline l JOIN process p ON p.id = l.process JOIN steady_part"
       " t ON t.world = p.world AND t.rank = p.rank WHERE p.world = ?1 AND t.comm_ns IS NOT NULL)"
       " SELECT (SELECT total(iif(o.class IN ('receive', 'send_receive', 'completion', 'probe'), e.duration_ns, k.wait_ns))"
       " FROM (SELECT DISTINCT process FROM staged) s CROSS JOIN event e ON e.process = s.process AND e.kind = 1 JOIN op o ON o.id = e.op"
-      " LEFT JOIN collective k ON k.event = e.id WHERE EXISTS (SELECT 1 FROM temp.steady_number n WHERE n.world = ?1 AND n.step = e.step))"
+      " LEFT JOIN collective k ON k.event = e.id WHERE EXISTS (SELECT 1 FROM steady_number n WHERE n.world = ?1 AND n.step = e.step))"
       " / nullif((SELECT total(duration_ns) FROM staged), 0)");
   row.bind(input.world);
   return row.next() ? std::min(1.0, row.real(0)) : 0;
@@ -55,11 +56,10 @@ std::vector<Finding> find_pipeline_bubble(const FindingInput& input) {
   // What computes stays: of a step of 1 that is 1 - B1, and with twice the micro-batches it is 1 - B1' of a shorter one.
   const double more = std::min(measured, 1 - (1 - shape.bubble(1)) / (1 - shape.bubble(2)));
   const double saving = std::max(excess, more);
-  if (saving < kMinSavingShare) return {};
+  if (saving < kBubbleMinSavingShare) return {};
 
   const bool beyond = excess >= more;
   Finding finding;
-  finding.id = "pipeline_bubble";
   finding.saving_ns = static_cast<int64_t>(saving * static_cast<double>(input.step_ns));
   finding.confidence = beyond && known ? "likely" : "maybe";
   finding.sentence = beyond ? fmt::format("the pipeline stands still for {} of the step, its schedule asks for {}", percent_text(measured),

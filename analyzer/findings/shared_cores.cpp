@@ -49,7 +49,7 @@ struct Binding {
   std::string text;
 };
 
-struct Group {
+struct CoreGroup {
   std::string host;
   std::vector<int64_t> ranks;
   CpuSet cpus;
@@ -57,15 +57,15 @@ struct Group {
 };
 
 /// The smallest sets with more ranks than CPUs; none of them contains another.
-std::vector<Group> crowded(const std::string& host, const std::vector<Binding>& bindings) {
-  std::map<std::pair<size_t, CpuSet>, Group> by_set;  // the smallest first
-  for (const Binding& b : bindings) by_set.try_emplace({b.cpus.size(), b.cpus}, Group{host, {}, b.cpus, b.text});
-  std::vector<Group> found;
+std::vector<CoreGroup> crowded(const std::string& host, const std::vector<Binding>& bindings) {
+  std::map<std::pair<size_t, CpuSet>, CoreGroup> by_set;  // the smallest first
+  for (const Binding& b : bindings) by_set.try_emplace({b.cpus.size(), b.cpus}, CoreGroup{host, {}, b.cpus, b.text});
+  std::vector<CoreGroup> found;
   for (auto& [key, group] : by_set) {
     const auto is_inside = [&](const CpuSet& inner) {
       return std::includes(group.cpus.begin(), group.cpus.end(), inner.begin(), inner.end());
     };
-    if (std::any_of(found.begin(), found.end(), [&](const Group& smaller) { return is_inside(smaller.cpus); })) continue;
+    if (std::any_of(found.begin(), found.end(), [&](const CoreGroup& smaller) { return is_inside(smaller.cpus); })) continue;
     for (const Binding& b : bindings)
       if (is_inside(b.cpus)) group.ranks.push_back(b.rank);
     if (group.ranks.size() > group.cpus.size()) found.push_back(std::move(group));
@@ -73,11 +73,11 @@ std::vector<Group> crowded(const std::string& host, const std::vector<Binding>& 
   return found;
 }
 
-std::string cpus_text(const Group& group) {
+std::string cpus_text(const CoreGroup& group) {
   return fmt::format("CPU{} {} of {}", group.cpus.size() == 1 ? "" : "s", group.text, group.host);
 }
 
-std::string sentence(const Group& group) {
+std::string sentence(const CoreGroup& group) {
   if (group.cpus.size() == 1) return fmt::format("{} are bound to the same core ({})", ranks_text(group.ranks), cpus_text(group));
   return fmt::format("{} share {} CPUs ({})", ranks_text(group.ranks), group.cpus.size(), cpus_text(group));
 }
@@ -101,14 +101,13 @@ std::vector<Finding> find_shared_cores(const FindingInput& input) {
     bindings.push_back(std::move(binding));
     all_seen_at_end = all_seen_at_end && row.integer(4) != 0;
   }
-  std::vector<Group> groups;
+  std::vector<CoreGroup> groups;
   for (const auto& [id, host] : hosts) std::ranges::move(crowded(host.first, host.second), std::back_inserter(groups));
   if (groups.empty()) return {};
-  const auto ranks_per_cpu = [](const Group& g) { return static_cast<double>(g.ranks.size()) / static_cast<double>(g.cpus.size()); };
-  std::ranges::stable_sort(groups, [&](const Group& a, const Group& b) { return ranks_per_cpu(a) > ranks_per_cpu(b); });
+  const auto ranks_per_cpu = [](const CoreGroup& g) { return static_cast<double>(g.ranks.size()) / static_cast<double>(g.cpus.size()); };
+  std::ranges::stable_sort(groups, [&](const CoreGroup& a, const CoreGroup& b) { return ranks_per_cpu(a) > ranks_per_cpu(b); });
 
   Finding finding;
-  finding.id = "shared_cores";
   finding.sentence = sentence(groups[0]);
   if (groups.size() > 1) finding.sentence += fmt::format(", and {} more group{} like it", groups.size() - 1, groups.size() == 2 ? "" : "s");
   finding.confidence = all_seen_at_end ? "sure" : "likely";

@@ -1,6 +1,7 @@
 // Large collectives that move at a lower bus bandwidth than others of up to twice their size on the same communicator: below the bound that
-// f S / busbw says, with the bandwidth that this communicator has shown (metrics.md section 7). With size the latency counts for less, so
-// bandwidth can only rise; where it falls, another algorithm or protocol was chosen for that size or operation, and not a good one.
+// f S / busbw says, with the bandwidth that this communicator has shown (specification.md "Bandwidths"). With size the latency counts for
+// less, so bandwidth can only rise; where it falls, another algorithm or protocol was chosen for that size or operation, and not a good
+// one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,12 +15,12 @@ namespace ddl {
 namespace {
 
 constexpr int64_t kMinBytes = 64 * 1024;
-constexpr double kBelowBound = 1.5;       // times the bound
-constexpr double kNotLarger = 2;          // sizes up to so many times its own are compared with
-constexpr double kMinSavingShare = 0.03;  // of the step
-constexpr double kMinInstances = 10;
+constexpr double kBelowBound = 1.5;                // times the bound
+constexpr double kNotLarger = 2;                   // sizes up to so many times its own are compared with
+constexpr double kAlgorithmMinSavingShare = 0.03;  // of the step
+constexpr double kAlgorithmMinInstances = 10;
 
-struct Group {
+struct OperationGroup {
   int64_t op = 0;
   double bytes = 0, instances = 0, xfer_ns = 0, busbw = 0;
 };
@@ -29,26 +30,26 @@ struct Group {
 std::vector<Finding> find_slow_algorithm(const FindingInput& input) {
   if (!input.steps.annotated) return {};
   const double steps = std::max(1.0, recorded_steps(input));
-  std::map<int64_t, std::vector<Group>> communicators;
+  std::map<int64_t, std::vector<OperationGroup>> communicators;
   Query rows(
       input.db,
       "SELECT g.comm, g.op, g.bytes, g.step_instances, g.bytes * 1e9 / g.algbw_bytes_per_second, g.busbw_xfer FROM collective_group g"
       " JOIN op o ON o.id = g.op WHERE g.world = ? AND g.bytes >= ? AND g.step_instances >= ? AND g.busbw_xfer > 0"
       " AND g.upper_bound = 0 AND o.class = 'all_to_all' ORDER BY g.comm, g.op, g.bytes");
-  rows.bind(input.world, kMinBytes, kMinInstances);
+  rows.bind(input.world, kMinBytes, kAlgorithmMinInstances);
   while (rows.next()) communicators[rows.integer(0)].push_back({rows.integer(1), rows.real(2), rows.real(3), rows.real(4), rows.real(5)});
 
   struct Worst {
     double saving_ns = 0, excess_ns = 0;
     int64_t comm = 0;
-    Group slow, fast;
+    OperationGroup slow, fast;
   } worst;
   for (const auto& [comm, groups] : communicators) {
     Worst here;
     here.comm = comm;
-    for (const Group& slow : groups) {
-      const Group* fast = nullptr;
-      for (const Group& other : groups) {
+    for (const OperationGroup& slow : groups) {
+      const OperationGroup* fast = nullptr;
+      for (const OperationGroup& other : groups) {
         if (other.bytes <= kNotLarger * slow.bytes && (fast == nullptr || other.busbw > fast->busbw)) fast = &other;
       }
       if (fast->busbw < kBelowBound * slow.busbw) continue;
@@ -61,12 +62,11 @@ std::vector<Finding> find_slow_algorithm(const FindingInput& input) {
     }
     if (here.saving_ns > worst.saving_ns) worst = here;
   }
-  if (worst.saving_ns <= kMinSavingShare * static_cast<double>(input.step_ns)) return {};
+  if (worst.saving_ns <= kAlgorithmMinSavingShare * static_cast<double>(input.step_ns)) return {};
 
   const std::string op = input.catalog.operation(worst.slow.op).name;
   const std::string& label = input.catalog.communicators.at(worst.comm).label;
   Finding finding;
-  finding.id = "slow_algorithm";
   finding.saving_ns = static_cast<int64_t>(worst.saving_ns);
   finding.confidence = "likely";
   finding.sentence = fmt::format("{} of {} on {} moves at {}/s of bus bandwidth, {} of {} at {}/s", op, bytes_text(worst.slow.bytes), label,

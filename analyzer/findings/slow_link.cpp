@@ -1,5 +1,5 @@
-// A network that is slower than this job itself has seen it: the same collective, of the same size, on another communicator that spans as
-// many hosts; or on the same communicator in earlier steps. Transfer times only: waiting for a late rank is not the network's.
+// A network that is slower than this job itself has seen it: the same collective, of the same size, on another communicator that serves the
+// same axis and spans as many hosts; or on the same communicator in earlier steps. Transfer times only: waiting for a late rank is not the network's.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,10 +16,10 @@
 namespace ddl {
 namespace {
 
-constexpr double kSlower = 1.2;           // times the transfer elsewhere
-constexpr double kMinSavingShare = 0.03;  // of the step
-constexpr double kMinInstances = 10;
-constexpr size_t kMinSteps = 5;  // before a change, and after it
+constexpr double kSlower = 1.2;               // times the transfer elsewhere
+constexpr double kLinkMinSavingShare = 0.03;  // of the step
+constexpr double kLinkMinInstances = 10;
+constexpr size_t kLinkMinSteps = 5;  // before a change, and after it
 constexpr double kSlowerThanBefore = 1.05;
 constexpr double kClearRise = 4;  // against the scatter of single steps
 
@@ -46,6 +46,13 @@ std::string hosts_text(const FindingInput& input, const CommunicatorInfo& commun
 
 // ------------------------------------------------------------------------------------------------ against like communicators
 
+/// By communicator; no entry: none that is known.
+std::map<int64_t, std::string> axes(SQLite::Database& db) {
+  std::map<int64_t, std::string> axis_of;
+  for (Query row(db, "SELECT communicator, axis FROM communicator_axis"); row.next();) axis_of.emplace(row.integer(0), row.text(1));
+  return axis_of;
+}
+
 /// One operation of one size on one communicator.
 struct Usage {
   int64_t comm = 0;
@@ -61,11 +68,14 @@ struct Slow {
   int64_t op = 0, bytes = 0;
   double xfer_ns = 0, elsewhere_ns = 0, busbw = 0, elsewhere_busbw = 0;
   size_t others = 0;
+  std::string axis;
 };
 
 std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
   const double steps = std::max(1.0, recorded_steps(input));
-  std::map<std::tuple<int64_t, int64_t, int64_t, int64_t>, std::vector<Usage>> likes;  // by operation, bytes, members, hosts
+  const std::map<int64_t, std::string> axis_of = axes(input.db);
+  std::map<std::tuple<int64_t, int64_t, int64_t, int64_t, std::string>, std::vector<Usage>>
+      likes;  // by operation, bytes, members, hosts, axis
   Query groups(
       input.db,
       "SELECT op, bytes, comm, bytes * 1e9 / algbw_bytes_per_second, instances, step_instances, coalesce(busbw_xfer, 0)"
@@ -74,9 +84,11 @@ std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
   while (groups.next()) {
     const CommunicatorInfo& communicator = input.catalog.communicators.at(groups.integer(2));
     const double instances = input.steps.annotated ? groups.real(5) : groups.real(4);
-    if (instances < kMinInstances) continue;
-    likes[{groups.integer(0), groups.integer(1), communicator.size, hosts_of(input, communicator)}].push_back(
-        {communicator.id, groups.real(3), input.steps.annotated ? instances / steps : instances, groups.real(6)});
+    if (instances < kLinkMinInstances) continue;
+    const auto axis = axis_of.find(communicator.id);
+    likes[{groups.integer(0), groups.integer(1), communicator.size, hosts_of(input, communicator),
+           axis == axis_of.end() ? "" : axis->second}]
+        .push_back({communicator.id, groups.real(3), input.steps.annotated ? instances / steps : instances, groups.real(6)});
   }
   std::map<int64_t, Slow> slow;
   for (const auto& [key, usages] : likes) {
@@ -103,6 +115,7 @@ std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
       s.busbw = usage.busbw;
       s.elsewhere_busbw = median_of(other_busbw);
       s.others = others.size();
+      s.axis = std::get<4>(key);
     }
   }
   return slow;
@@ -112,16 +125,15 @@ Finding describe(const FindingInput& input, const Slow& slow, size_t more) {
   const CommunicatorInfo& communicator = input.catalog.communicators.at(slow.comm);
   const std::string op = input.catalog.operation(slow.op).name;
   Finding finding;
-  finding.id = "slow_link";
   finding.saving_ns = static_cast<int64_t>(slow.saving_ns);
   finding.confidence = slow.others >= 2 ? "likely" : "maybe";
   finding.sentence = fmt::format("the network of {} is slow: {} of {} moves at {}/s there, at {}/s on {}", communicator.label, op,
                                  bytes_text(static_cast<double>(slow.bytes)), bytes_text(slow.busbw), bytes_text(slow.elsewhere_busbw),
                                  slow.others == 1 ? "the other communicator like it" : fmt::format("{} others like it", slow.others));
-  finding.evidence =
-      fmt::format("Waiting not counted it takes {} instead of {} (bus bandwidths above); members: {} on {}{}.", duration_text(slow.xfer_ns),
-                  duration_text(slow.elsewhere_ns), ranks_text(communicator.ranks), hosts_text(input, communicator),
-                  more == 0 ? std::string() : fmt::format("; {} more communicators are slow", more));
+  finding.evidence = fmt::format(
+      "Waiting not counted it takes {} instead of {} (bus bandwidths above){}; members: {} on {}{}.", duration_text(slow.xfer_ns),
+      duration_text(slow.elsewhere_ns), slow.axis.empty() ? "" : fmt::format("; axis: {}", slow.axis), ranks_text(communicator.ranks),
+      hosts_text(input, communicator), more == 0 ? std::string() : fmt::format("; {} more communicators are slow", more));
   finding.evidence_sql = fmt::format(
       "SELECT comm, op, bytes, count(*) AS calls, avg(xfer_ns) AS mean_xfer_ns, avg(wait_ns) AS mean_wait_ns FROM v_collective"
       " WHERE world = {} AND op = '{}' AND bytes = {} GROUP BY comm ORDER BY mean_xfer_ns DESC",
@@ -143,10 +155,9 @@ struct StepTransfer {
 /// The communicator's transfer by step, of the steps that move the usual number of bytes.
 std::vector<StepTransfer> transfers_of(const FindingInput& input, int64_t comm) {
   std::map<int64_t, std::vector<StepTransfer>> by_bytes;
-  Query rows(
-      input.db,
-      "SELECT t.step, sum(t.xfer_ns), sum(t.bytes) FROM temp.comm_step t JOIN temp.steady_number n ON n.world = ?1 AND n.step = t.step"
-      " WHERE t.comm = ?2 GROUP BY t.step ORDER BY t.step");
+  Query rows(input.db,
+             "SELECT t.step, sum(t.xfer_ns), sum(t.bytes) FROM comm_step t JOIN steady_number n ON n.world = ?1 AND n.step = t.step"
+             " WHERE t.comm = ?2 GROUP BY t.step ORDER BY t.step");
   rows.bind(input.world, comm);
   while (rows.next()) by_bytes[rows.integer(2)].push_back({rows.integer(0), rows.real(1)});
   const auto most =
@@ -173,7 +184,7 @@ Typical typical_of(const std::vector<StepTransfer>& steps, size_t first, size_t 
 size_t find_change(const std::vector<StepTransfer>& steps) {
   std::vector<double> xfer_ns;
   for (const StepTransfer& s : steps) xfer_ns.push_back(s.xfer_ns);
-  return rise_at(xfer_ns, kMinSteps, 1);
+  return rise_at(xfer_ns, kLinkMinSteps, 1);
 }
 
 std::vector<Finding> slower_than_before(const FindingInput& input) {
@@ -186,11 +197,10 @@ std::vector<Finding> slower_than_before(const FindingInput& input) {
     const Typical before = typical_of(steps, 0, change), after = typical_of(steps, change, steps.size());
     const double saving_ns = after.median_ns - before.median_ns;
     if (after.median_ns < kSlowerThanBefore * before.median_ns || saving_ns < kClearRise * std::max(before.scatter_ns, after.scatter_ns) ||
-        saving_ns < kMinSavingShare * static_cast<double>(input.step_ns))
+        saving_ns < kLinkMinSavingShare * static_cast<double>(input.step_ns))
       continue;
     if (worst && static_cast<double>(*worst->saving_ns) >= saving_ns) continue;
     Finding finding;
-    finding.id = "slow_link";
     finding.saving_ns = static_cast<int64_t>(saving_ns);
     finding.confidence = "likely";
     finding.sentence = fmt::format("the network of {} became slow at step {}: its collectives transfer for {}/step, before for {}/step",
@@ -217,7 +227,7 @@ std::vector<Finding> find_slow_link(const FindingInput& input) {
   const std::map<int64_t, Slow> slow = slower_than_others(input);
   const auto worst =
       std::max_element(slow.begin(), slow.end(), [](const auto& a, const auto& b) { return a.second.saving_ns < b.second.saving_ns; });
-  if (worst != slow.end() && worst->second.saving_ns >= kMinSavingShare * static_cast<double>(input.step_ns))
+  if (worst != slow.end() && worst->second.saving_ns >= kLinkMinSavingShare * static_cast<double>(input.step_ns))
     return {describe(input, worst->second, slow.size() - 1)};
   return input.steps.annotated ? slower_than_before(input) : std::vector<Finding>();
 }

@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kSmallBytes = 64 * 1024;
 constexpr double kFlatBytes = 4096;  // below this the transfer time hardly depends on the size on any network
 constexpr double kMinCallsPerStep = 8;
-constexpr double kMinSavingShare = 0.02;  // of the step
+constexpr double kSmallMinSavingShare = 0.02;  // of the step
 
 /// Small collectives of one operation on one communicator, per step.
 struct Small {
@@ -112,12 +112,11 @@ std::vector<Finding> find_small_collectives(const FindingInput& input) {
     const auto [fused_ns, measured] = fused_xfer_ns(input, small);
     const double saving_ns =
         std::min(exposed_xfer_ns(input), small.nonblocking ? (small.calls - 1) * post_ns(input, small) : small.xfer_ns - fused_ns);
-    if (saving_ns < kMinSavingShare * static_cast<double>(input.step_ns)) continue;
+    if (saving_ns < kSmallMinSavingShare * static_cast<double>(input.step_ns)) continue;
 
     const std::string name = input.catalog.operation(small.op).name;
     const std::string& label = input.catalog.communicators.at(small.comm).label;
     Finding finding;
-    finding.id = "small_collectives";
     finding.saving_ns = static_cast<int64_t>(saving_ns);
     finding.confidence = measured && !small.nonblocking ? "likely" : "maybe";
     finding.sentence = fmt::format("{:.0f} small {} per step on {} could be fused: {} on average", small.calls, name, label,

@@ -1,5 +1,5 @@
 // One rank is late again and again, to collectives or to messages, and the others wait for it: the rule is in straggler_case.h, its rows
-// come from the temporary tables of the passes. On jobs that wait inside kernels of NCCL what GPUs did counts, not the calls of the host
+// come from the tables of the passes. On jobs that wait inside kernels of NCCL what GPUs did counts, not the calls of the host
 // (select_steady_waits()).
 #include <fmt/format.h>
 
@@ -22,22 +22,21 @@ size_t count_ranks(const FindingInput& input) {
 StragglerInput rows_of(const FindingInput& input, size_t ranks) {
   StragglerInput rows{
       .annotated = input.steps.annotated, .step_ns = input.step_ns, .ranks = ranks, .steps = {}, .each_late = {}, .each_step = {}};
-  Query known(input.db, "SELECT step FROM temp.steady_step WHERE world = ? AND wait_ns IS NOT NULL ORDER BY step");
+  Query known(input.db, "SELECT step FROM steady_step WHERE world = ? AND wait_ns IS NOT NULL ORDER BY step");
   known.bind(input.world);
   while (known.next()) rows.steps.push_back(known.integer(0));
   rows.each_late = [&input](const std::function<void(const LateRow&)>& use) {
     Query late(input.db, input.steps.annotated
                              ? "SELECT l.step, l.rank, l.instances * 1.0 / l.ties, l.wait_ns, l.longest_ns, l.message"
-                               " FROM temp.late l JOIN temp.steady_number n ON n.world = l.world AND n.step = l.step WHERE l.world = ?"
-                             : "SELECT 0, rank, instances * 1.0 / ties, wait_ns, longest_ns, message FROM temp.late WHERE world = ?");
+                               " FROM late l JOIN steady_number n ON n.world = l.world AND n.step = l.step WHERE l.world = ?"
+                             : "SELECT 0, rank, instances * 1.0 / ties, wait_ns, longest_ns, message FROM late WHERE world = ?");
     late.bind(input.world);
     while (late.next()) use({late.integer(0), late.integer(1), late.real(2), late.real(3), late.real(4), late.integer(5) != 0});
   };
   rows.each_step = [&input](const std::function<void(const StepOfRank&)>& use) {
-    Query parts(
-        input.db,
-        "SELECT p.step, p.rank, p.duration_ns, p.compute_ns, p.wait_ns, p.exposed_ns FROM temp.steady_wait p JOIN temp.steady_step s"
-        " ON s.world = p.world AND s.step = p.step WHERE p.world = ? AND s.wait_ns IS NOT NULL ORDER BY p.step, p.rank");
+    Query parts(input.db,
+                "SELECT p.step, p.rank, p.duration_ns, p.compute_ns, p.wait_ns, p.exposed_ns FROM steady_wait p JOIN steady_step s"
+                " ON s.world = p.world AND s.step = p.step WHERE p.world = ? AND s.wait_ns IS NOT NULL ORDER BY p.step, p.rank");
     parts.bind(input.world);
     while (parts.next()) use({parts.integer(0), parts.integer(1), parts.real(2), parts.real(3), parts.real(4), parts.real(5)});
   };
@@ -54,12 +53,26 @@ std::string blame_sql(const FindingInput& input, int64_t suspect, const Straggle
       input.world, collectives, suspect);
 }
 
+/// The axis on which most waiting for `rank` is, if the job's collectives serve several.
+std::string axis_evidence(const FindingInput& input, int64_t rank) {
+  Query row(input.db, R"(
+    SELECT a.axis, total(l.wait_ns) / nullif(total(sum(l.wait_ns)) OVER (), 0), (SELECT count(DISTINCT b.axis) FROM collective_group g
+           JOIN communicator_axis b ON b.communicator = g.comm WHERE g.world = ?1)
+    FROM late l
+    JOIN communicator_axis a ON a.communicator = l.comm
+    WHERE l.world = ?1 AND l.rank = ?2
+    GROUP BY a.axis
+    ORDER BY 2 DESC, 1)");
+  row.bind(input.world, rank);
+  if (!row.next() || row.is_null(1) || row.integer(2) < 2) return "";
+  return fmt::format(" {} of it on the axis '{}'.", percent_text(row.real(1)), row.text(0));
+}
+
 Finding describe(const FindingInput& input, const StragglerCase& c, size_t ranks) {
   const int64_t suspect = c.rank;
   const bool steps = input.steps.annotated;
   const char* per = steps ? "/step" : "";
   Finding finding;
-  finding.id = "straggler";
   finding.rank = suspect;
   finding.saving_ns = static_cast<int64_t>(c.costs.saving_ns(c.blame_share));
   finding.confidence = is_sure(c) ? "sure" : "likely";
@@ -76,7 +89,7 @@ Finding describe(const FindingInput& input, const StragglerCase& c, size_t ranks
   finding.evidence = fmt::format("{} {} of all waiting, which is {} of the others' time. It computes {}{}, {} {}.", seen,
                                  percent_text(c.blame_share), percent_text(c.costs.wait_share), duration_text(c.costs.compute_ns), per,
                                  ranks == 2 ? "the other" : "the others", duration_text(c.costs.others_compute_ns));
-  finding.evidence += same_host_evidence(input, suspect) + health_evidence(input.db, input.world, suspect);
+  finding.evidence += axis_evidence(input, suspect) + same_host_evidence(input, suspect) + health_evidence(input.db, input.world, suspect);
   finding.evidence_sql = blame_sql(input, suspect, c);
   if (computes_longer) {
     finding.advice = fmt::format(
@@ -95,7 +108,6 @@ Finding describe(const FindingInput& input, const LongerComputing& found, size_t
   const bool one = found.ranks.size() == 1;
   const char* plural = ranks - found.ranks.size() == 1 ? "" : "s";
   Finding finding;
-  finding.id = "straggler";
   if (one) finding.rank = rank;
   finding.saving_ns = static_cast<int64_t>(found.saving_ns);
   finding.confidence = "likely";

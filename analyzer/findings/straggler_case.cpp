@@ -15,16 +15,16 @@
 namespace ddl {
 namespace {
 
-constexpr double kMinWaitShare = 0.02;    // of the others' step: less waiting is not worth a finding
-constexpr double kMinBlameShare = 0.05;   // blame against step time
-constexpr double kMinSavingShare = 0.01;  // of the step
-constexpr double kNoiseShare = 0.001;     // of the step
-constexpr double kNoiseWaiting = 0.1;     // of all waiting
-constexpr size_t kMinSteps = 5;           // in which the rank was late
-constexpr double kMinInstances = 20;      // the same, in runs without steps
+constexpr double kMinWaitShare = 0.02;             // of the others' step: less waiting is not worth a finding
+constexpr double kMinBlameShare = 0.05;            // blame against step time
+constexpr double kStragglerMinSavingShare = 0.01;  // of the step
+constexpr double kNoiseShare = 0.001;              // of the step
+constexpr double kNoiseWaiting = 0.1;              // of all waiting
+constexpr size_t kStragglerMinSteps = 5;           // in which the rank was late
+constexpr double kStragglerMinInstances = 20;      // the same, in runs without steps
 constexpr size_t kCandidates = 3;
 constexpr double kExplainedShare = 0.5;  // of the others' waiting must be missing from the rank's own time inside MPI
-constexpr double kClearChange = 4;       // blame after the change against before it
+constexpr double kClearIncrease = 4;     // blame after the change against before it
 
 /// What the instances of one step say about one rank.
 struct StepBlame {
@@ -92,13 +92,13 @@ std::vector<StepBlame> blame_by_step(const StragglerInput& input, int64_t suspec
 size_t find_change(const std::vector<StepBlame>& steps) {
   std::vector<double> blame_ns;
   for (const StepBlame& step : steps) blame_ns.push_back(step.rank_ns);
-  size_t best = rise_at(blame_ns, kMinSteps, kClearChange);
+  size_t best = rise_at(blame_ns, kStragglerMinSteps, kClearIncrease);
   // Lateness that is passed on reaches one rank more in every step, so the blame rises for a while: the change is where that began.
-  for (double sum = std::accumulate(blame_ns.begin(), blame_ns.begin() + static_cast<std::ptrdiff_t>(best), 0.0); best > kMinSteps;
+  for (double sum = std::accumulate(blame_ns.begin(), blame_ns.begin() + static_cast<std::ptrdiff_t>(best), 0.0); best > kStragglerMinSteps;
        --best) {
     const double last = blame_ns[best - 1];
     sum -= last;
-    if (last == 0 || last <= kClearChange * sum / static_cast<double>(best - 1)) break;
+    if (last == 0 || last <= kClearIncrease * sum / static_cast<double>(best - 1)) break;
   }
   return best;
 }
@@ -178,11 +178,11 @@ std::optional<StragglerCase> judge(const StragglerInput& input, int64_t suspect,
   c.costs = costs_of(input, suspect, numbers);
   const double p = static_cast<double>(input.ranks);
   const double least = std::min(2 / p, (1 + 1 / p) / 2);
-  const bool often = input.annotated ? c.late_steps >= kMinSteps : c.late >= kMinInstances;
+  const bool often = input.annotated ? c.late_steps >= kStragglerMinSteps : c.late >= kStragglerMinInstances;
   const bool holds = often && c.blame_share > least && c.late_rate > least && c.costs.wait_share >= kMinWaitShare &&
                      c.costs.less_in_mpi_ns >= kExplainedShare * c.costs.others_wait_ns * c.blame_share &&
                      rank_ns / static_cast<double>(numbers.size()) > kMinBlameShare * c.costs.step_ns &&
-                     c.costs.saving_ns(c.blame_share) > kMinSavingShare * c.costs.step_ns;
+                     c.costs.saving_ns(c.blame_share) > kStragglerMinSavingShare * c.costs.step_ns;
   return holds ? std::optional(c) : std::nullopt;
 }
 
@@ -209,7 +209,7 @@ std::optional<StragglerCase> find_straggler_case(const StragglerInput& input) {
   return std::nullopt;
 }
 
-bool is_sure(const StragglerCase& c) { return c.blame_share > 0.8 && c.late_rate > 0.5 && c.late >= kMinInstances; }
+bool is_sure(const StragglerCase& c) { return c.blame_share > 0.8 && c.late_rate > 0.5 && c.late >= kStragglerMinInstances; }
 
 const char* late_to(const StragglerCase& c) {
   return c.messages == 0 ? "collectives" : c.messages < c.late ? "collectives and messages" : "messages";

@@ -1,4 +1,4 @@
-// Rule R8 of metrics.md section 12 over plain rows, so that a report and the live view judge alike: which rank is late again and again, and
+// Rule R8 (specification.md R8) over plain rows, so that a report and the live view judge alike: which rank is late again and again, and
 // what that costs the others.
 //
 // Blame comes from the instances (W10) and from the calls that waited for messages (W5, W6), and is booked where the lateness began

@@ -3,7 +3,7 @@
 -- unit: ratio
 -- better: lower
 -- scope: rank
--- source: metrics.md R8, W10
+-- source: specification.md R8, W10
 -- sentence: Share of all waiting in symmetric collectives that this rank caused by entering last. 1 / ranks is nobody's fault.
 WITH caused AS (SELECT late, sum(wait_ns) AS wait_ns, sum(sigma_ns) AS sigma_ns FROM blame WHERE world = :world GROUP BY late), whole AS (SELECT sum(wait_ns) AS wait_ns, count(*) AS n FROM caused)
 SELECT p.rank, iif(whole.n = 0, NULL, coalesce(c.wait_ns, 0) * 1.0 / nullif(whole.wait_ns, 0)) AS value, iif(whole.n = 0, 'NO_DATA', 'ZERO_DENOM') AS why,

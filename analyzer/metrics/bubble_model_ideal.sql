@@ -3,6 +3,6 @@
 -- unit: ratio
 -- better: lower
 -- scope: job
--- source: metrics.md B2, B3
+-- source: specification.md B2, B3
 -- sentence: The same relative to the time without a bubble, as Megatron counts it: (p - 1) / (v m). bubble_model = this / (1 + this).
 SELECT max(of_ideal) AS value, 'NOT_APPLICABLE' AS why FROM pipeline_model WHERE world = :world

@@ -3,6 +3,6 @@
 -- unit: ns
 -- better: none
 -- scope: step
--- source: metrics.md T1
+-- source: specification.md T1
 -- sentence: Time outside MPI in a step, mean over the ranks.
 SELECT step, compute_ns * 1.0 / ranks AS value, NULL AS why FROM steady_step WHERE world = :world ORDER BY step

@@ -3,7 +3,7 @@
 -- unit: FLOP/s
 -- better: higher
 -- scope: step
--- source: metrics.md F4: 3 fwd_flops / (t_fwd + t_bwd) is model_flops over that time, with backward twice forward
+-- source: specification.md F4: 3 fwd_flops / (t_fwd + t_bwd) is model_flops over that time, with backward twice forward
 -- sentence: Arithmetic of the model in a step (ddl_value "model_flops") over the time of its phases named forward and backward, mean of a rank; without optimizer, time in MPI and all else, so larger than what the step achieves. Not of GPUs, which compute after the phases that launch it.
 WITH timed AS (
   SELECT e.step, total(e.duration_ns - e.mpi_ns) AS ns, count(DISTINCT p.rank || ' ' || lower(r.name)) AS phases FROM range_event e

@@ -1,4 +1,4 @@
-# Writes the C++ source that holds metrics/*.sql:  cmake -DOUTPUT=FILE -DINPUTS=a.sql,b.sql -P embed.cmake
+# Writes the C++ source that holds metrics/*.sql:  cmake -DOUTPUT=FILE -DINPUTS=NAME.sql,NAME.sql -P embed.cmake
 string(REPLACE "," ";" inputs "${INPUTS}")
 set(rows "")
 foreach(input IN LISTS inputs)

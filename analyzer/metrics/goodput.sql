@@ -3,7 +3,7 @@
 -- unit: samples/s
 -- better: higher
 -- scope: step
--- source: metrics.md G5, M0: the batch of one rank
+-- source: specification.md G5, M0: the batch of one rank
 -- sentence: Throughput times statistical efficiency: samples per second that count as much as those of a batch of one rank would. Not the share of time that a job is productive (productive_time).
 SELECT s.step, iif(r.ranks = w.ranks, r.total * 1e9 / nullif(s.longest_ns, 0) * (n.scale + n.own_samples) / (n.scale + r.total), NULL) AS value,
        CASE WHEN n.scale IS NULL THEN n.why WHEN r.ranks IS NULL THEN 'NO_DATA' WHEN r.ranks < w.ranks THEN 'PARTIAL_RANKS' ELSE 'ZERO_DENOM' END AS why

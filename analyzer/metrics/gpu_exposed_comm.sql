@@ -3,7 +3,7 @@
 -- unit: ratio
 -- better: lower
 -- scope: job
--- source: metrics.md C8
+-- source: specification.md C8
 -- sentence: Share of the steady steps in which GPUs ran collectives and did not compute.
 SELECT sum(exposed_comm_ns) * 1.0 / nullif(sum(duration_ns), 0) AS value, iif(count(*) = 0, 'NOT_APPLICABLE', 'ZERO_DENOM') AS why
 FROM steady_gpu WHERE world = :world

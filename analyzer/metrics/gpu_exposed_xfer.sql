@@ -3,7 +3,7 @@
 -- unit: ratio
 -- better: lower
 -- scope: job
--- source: metrics.md C5
+-- source: specification.md C5
 -- sentence: Share of the steady steps in which GPUs transferred in collectives and did not compute: gpu_exposed_comm less gpu_exposed_wait.
 SELECT iif(count(exposed_wait_ns) = count(*), sum(exposed_comm_ns - exposed_wait_ns), NULL) * 1.0 / nullif(sum(duration_ns), 0) AS value, iif(count(*) = 0, 'NOT_APPLICABLE', coalesce(max(why), 'ZERO_DENOM')) AS why, sum(sigma_ns) / nullif(sum(duration_ns), 0) AS sigma
 FROM steady_gpu WHERE world = :world

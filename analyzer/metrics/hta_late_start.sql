@@ -3,7 +3,7 @@
 -- unit: ratio
 -- better: lower
 -- scope: rank
--- source: metrics.md R3 (HTA); kernels of collectives by their class, not only those named ncclKernel
+-- source: specification.md R3 (HTA); kernels of collectives by their class, not only those named ncclKernel
 -- sentence: When in the step this rank begins the last collective kernel that takes a hundredth of it or longer, mean over the steady steps, of the stream and kernel for which ranks differ most. HTA calls the ranks with the largest values potential stragglers, also in a healthy job.
 WITH long AS (
   SELECT p.rank, g.step, g.stream, g.name, max((g.start_ns - s.start_ns) * 1.0 / s.duration_ns) AS begin FROM gpu_event g JOIN process p ON p.id = g.process AND p.world = :world AND p.rank IS NOT NULL

@@ -3,7 +3,7 @@
 -- unit: ratio
 -- better: lower
 -- scope: job
--- source: metrics.md W11, W5, W6
+-- source: specification.md W11, W5, W6
 -- sentence: Waiting for late senders and receivers over the time in calls in which messages completed, of those calls whose waiting is known.
 SELECT sum(t.late_sender_wait_ns + t.late_receiver_wait_ns) * 1.0 / nullif(sum(t.call_ns), 0) AS value,
        iif(count(*) = 0, 'NO_DATA', coalesce(max(t.why), 'ZERO_DENOM')) AS why, sum(t.sigma_ns) / nullif(sum(t.call_ns), 0) AS sigma

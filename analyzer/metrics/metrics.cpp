@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 
@@ -14,11 +15,13 @@
 namespace ddl {
 namespace {
 
-struct Result {
-  std::optional<double> value, lo, hi, p10, p90, sigma;
-  std::optional<int64_t> steps;
-  std::string why;
+/// The columns that the SELECT of a scope must begin with.
+struct ScopeColumns {
+  const char* scope;
+  const char* columns;
+  int count;
 };
+constexpr ScopeColumns kScopes[] = {{"job", "value, why", 2}, {"step", "step, value, why", 3}, {"rank", "rank, value, why", 3}};
 
 /// Columns that a metric need not have.
 struct Columns {
@@ -27,16 +30,20 @@ struct Columns {
   int lo, hi, sigma;
 };
 
-Result of_job(const Metric& metric, Query& rows) {
+MetricResult of_job(const Metric& metric, Query& rows) {
   const Columns columns(rows);
-  Result result;
+  MetricResult result;
   if (!rows.next())
-    throw Error(fmt::format("metric {} returned no row", metric.id), "a job metric is one SELECT with one row (value, why)");
+    throw Error(fmt::format("metric {} returned no row", metric.id), "a job metric is one SELECT with one row (value, why)",
+                ExitCode::kUsage);
   result.value = rows.maybe_real(0);
   result.why = rows.text(1);
   result.lo = Columns::value(rows, columns.lo);
   result.hi = Columns::value(rows, columns.hi);
   result.sigma = Columns::value(rows, columns.sigma);
+  if (rows.next())
+    throw Error(fmt::format("metric {} returned several rows", metric.id), "a job metric is one SELECT with one row (value, why)",
+                ExitCode::kUsage);
   return result;
 }
 
@@ -45,7 +52,7 @@ std::string most_common(const std::map<std::string, int64_t>& reasons) {
   return most == reasons.end() ? "NO_DATA" : most->first;
 }
 
-Result of_steps(Query& rows) {
+MetricResult of_steps(Query& rows) {
   const Columns columns(rows);
   std::vector<double> values, sigmas;
   std::map<std::string, int64_t> reasons;
@@ -57,7 +64,7 @@ Result of_steps(Query& rows) {
     values.push_back(rows.real(1));
     if (const auto sigma = Columns::value(rows, columns.sigma)) sigmas.push_back(*sigma);
   }
-  Result result;
+  MetricResult result;
   result.steps = static_cast<int64_t>(values.size());
   if (values.empty()) {
     result.why = most_common(reasons);
@@ -75,22 +82,21 @@ Result of_steps(Query& rows) {
   return result;
 }
 
-/// Fills `rank_metric`; the worst rank's value is the job's.
-Result of_ranks(SQLite::Database& db, const Metric& metric, int64_t world, Query& rows) {
+/// The worst rank's value is the job's.
+MetricResult of_ranks(const Metric& metric, Query& rows) {
   const Columns columns(rows);
-  Query insert(db, "INSERT INTO rank_metric (id, world, rank, value, why, sigma) VALUES (?, ?, ?, ?, ?, ?)");
   std::map<std::string, int64_t> reasons;
-  Result result;
+  MetricResult result;
   while (rows.next()) {
-    const std::optional<double> value = rows.maybe_real(1), sigma = Columns::value(rows, columns.sigma);
-    insert.run(metric.id, world, rows.integer(0), value, value ? std::nullopt : std::optional(rows.text(2)), sigma);
-    if (!value) {
-      ++reasons[rows.text(2)];
+    const MetricResult::OfRank& rank =
+        result.ranks.emplace_back(rows.integer(0), rows.maybe_real(1), Columns::value(rows, columns.sigma), rows.text(2));
+    if (!rank.value) {
+      ++reasons[rank.why];
       continue;
     }
-    if (result.value && (metric.better == "higher" ? *value >= *result.value : *value <= *result.value)) continue;
-    result.value = value;
-    result.sigma = sigma;
+    if (result.value && (metric.better == "higher" ? *rank.value >= *result.value : *rank.value <= *result.value)) continue;
+    result.value = rank.value;
+    result.sigma = rank.sigma;
   }
   if (!result.value) result.why = most_common(reasons);
   return result;
@@ -99,6 +105,9 @@ Result of_ranks(SQLite::Database& db, const Metric& metric, int64_t world, Query
 }  // namespace
 
 Metric parse_metric(std::string_view file, std::string_view text) {
+  const auto refuse = [&](const std::string& what) {
+    throw Error(fmt::format("metric file {}: {}", file, what), "analyzer/metrics/metrics.h says what one is made of", ExitCode::kUsage);
+  };
   Metric metric;
   const std::map<std::string_view, std::string Metric::*> fields = {
       {"id", &Metric::id},       {"name", &Metric::name},     {"unit", &Metric::unit},        {"better", &Metric::better},
@@ -109,17 +118,17 @@ Metric parse_metric(std::string_view file, std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
     const size_t colon = line.find(": ");
     const auto field = colon == std::string_view::npos ? fields.end() : fields.find(line.substr(0, colon));
-    if (field == fields.end()) throw Error(fmt::format("metric file {}: cannot read the header line '{}'", file, line));
+    if (field == fields.end()) refuse(fmt::format("cannot read the header line '{}'", line));
     metric.*field->second = line.substr(colon + 2);
   }
   for (const auto& [key, field] : fields) {
-    if ((metric.*field).empty()) throw Error(fmt::format("metric file {}: the header has no '{}'", file, key));
+    if ((metric.*field).empty()) refuse(fmt::format("the header has no '{}'", key));
   }
-  if (metric.id + ".sql" != file) throw Error(fmt::format("metric file {}: its id is {}", file, metric.id));
-  if (metric.scope != "job" && metric.scope != "step" && metric.scope != "rank")
-    throw Error(fmt::format("metric file {}: scope is neither job, step nor rank", file));
-  if (metric.scope == "rank" && metric.better == "none")
-    throw Error(fmt::format("metric file {}: the worst rank's value is the job's, so one must be better", file));
+  if (metric.id + ".sql" != file) refuse(fmt::format("its id is {}", metric.id));
+  if (std::none_of(std::begin(kScopes), std::end(kScopes), [&](const ScopeColumns& s) { return s.scope == metric.scope; }))
+    refuse("scope is neither job, step nor rank");
+  if (metric.better != "higher" && metric.better != "lower" && metric.better != "none") refuse("better is neither higher, lower nor none");
+  if (metric.scope == "rank" && metric.better == "none") refuse("the worst rank's value is the job's, so one must be better");
   metric.sql = text;
   return metric;
 }
@@ -133,18 +142,33 @@ const std::vector<Metric>& all_metrics() {
   return metrics;
 }
 
+MetricResult evaluate(SQLite::Database& db, const Metric& metric, int64_t world) {
+  Query rows(db, metric.sql);
+  const ScopeColumns& shape =
+      *std::find_if(std::begin(kScopes), std::end(kScopes), [&](const ScopeColumns& s) { return s.scope == metric.scope; });
+  if (rows.columns() < shape.count)
+    throw Error(fmt::format("metric {} has {} columns", metric.id, rows.columns()),
+                fmt::format("a {} metric is SELECT {} FROM ...", shape.scope, shape.columns), ExitCode::kUsage);
+  rows.bind_named(":world", world);
+  MetricResult result = metric.scope == "job" ? of_job(metric, rows) : metric.scope == "step" ? of_steps(rows) : of_ranks(metric, rows);
+  if (!result.value && result.why.empty())
+    throw Error(fmt::format("metric {} has neither a value nor a reason", metric.id), "why is NO_DATA, ZERO_DENOM, ... where value is NULL",
+                ExitCode::kUsage);
+  if (!result.value) result.sigma.reset();
+  return result;
+}
+
 void compute_metrics(SQLite::Database& db, int64_t world) {
   Query insert(db,
                "INSERT INTO metric (id, world, value, unit, why, lo, hi, p10, p90, steps, sigma) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Query insert_rank(db, "INSERT INTO rank_metric (id, world, rank, value, why, sigma) VALUES (?, ?, ?, ?, ?, ?)");
+  const auto reason = [](const std::optional<double>& value, const std::string& why) { return value ? std::nullopt : std::optional(why); };
   for (const Metric& metric : all_metrics()) {
-    Query rows(db, metric.sql);
-    rows.bind_named(":world", world);
-    const Result result = metric.scope == "job"    ? of_job(metric, rows)
-                          : metric.scope == "step" ? of_steps(rows)
-                                                   : of_ranks(db, metric, world, rows);
-    if (!result.value && result.why.empty()) throw Error(fmt::format("metric {} has neither a value nor a reason", metric.id));
-    insert.run(metric.id, world, result.value, metric.unit, result.value ? std::nullopt : std::optional(result.why), result.lo, result.hi,
-               result.p10, result.p90, result.steps, result.value ? result.sigma : std::nullopt);
+    const MetricResult result = evaluate(db, metric, world);
+    for (const MetricResult::OfRank& rank : result.ranks)
+      insert_rank.run(metric.id, world, rank.rank, rank.value, reason(rank.value, rank.why), rank.sigma);
+    insert.run(metric.id, world, result.value, metric.unit, reason(result.value, result.why), result.lo, result.hi, result.p10, result.p90,
+               result.steps, result.sigma);
   }
 }
 

@@ -5,11 +5,10 @@
 //   -- unit: ...           ns, ratio, samples/s
 //   -- better: higher|lower|none
 //   -- scope: job|step|rank
-//   -- source: ...         definition in metrics.md
+//   -- source: ...         its definition, an id of docs/specification.md: specification.md W5
 //   -- sentence: ...       what it says; shown as help
 //
-// The SELECT sees the store, the temporary tables of the passes (steady_steps.h, metric_inputs.h, devices.h, gradient_noise.h,
-// straggler_scores.h, collectives.h), and :world. Scope job: one row (value, why). Scope step: rows (step, value, why), one per steady
+// The SELECT sees the store, the tables of the passes (analyzer/tables.sql) and :world. Scope job: one row (value, why). Scope step: rows (step, value, why), one per steady
 // step, of which the median is the metric's value. Scope rank: rows (rank, value, why), of which the worst is. `why` counts only where
 // value is NULL. More columns, by name: lo and hi, the ends of a 95 % interval (scope job); sigma, what the value may be wrong by because
 // the clocks are, in its unit.
@@ -18,6 +17,7 @@
 #include <SQLiteCpp/Database.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,8 +32,24 @@ struct Metric {
 /// All metrics by id.
 const std::vector<Metric>& all_metrics();
 
-/// Throws ddl::Error naming `file` if the header is not complete.
+/// Throws ddl::Error (ExitCode::kUsage) naming `file` if the header is not complete.
 Metric parse_metric(std::string_view file, std::string_view text);
+
+/// What a metric says of a world; in its unit.
+struct MetricResult {
+  struct OfRank {
+    int64_t rank = 0;
+    std::optional<double> value, sigma;
+    std::string why;
+  };
+  std::optional<double> value, lo, hi, p10, p90, sigma;  ///< as the columns of table `metric`
+  std::optional<int64_t> steps;
+  std::string why;            ///< of a value that is not known
+  std::vector<OfRank> ranks;  ///< of scope rank
+};
+
+/// `db` is an analyzed run. Throws ddl::Error (ExitCode::kUsage) if the SELECT has other columns or rows than the scope asks for.
+MetricResult evaluate(SQLite::Database& db, const Metric& metric, int64_t world);
 
 /// Fills tables `metric` and `rank_metric` for one world.
 void compute_metrics(SQLite::Database& db, int64_t world);

@@ -3,7 +3,7 @@
 -- unit: FLOP/byte
 -- better: higher
 -- scope: step
--- source: metrics.md C9
+-- source: specification.md C9
 -- sentence: Arithmetic of the model in a step (ddl_value "model_flops") over the bytes that the collectives of that step put on the wire, S times the bus factor of each, all ranks together. Of the steps whose events were kept.
 SELECT s.step, iif(s.comm_ns IS NOT NULL AND r.ranks = w.ranks, r.total / nullif(b.bytes, 0), NULL) AS value,
        CASE WHEN r.ranks IS NULL OR s.comm_ns IS NULL THEN 'NO_DATA' WHEN r.ranks < w.ranks THEN 'PARTIAL_RANKS' ELSE 'ZERO_DENOM' END AS why

@@ -3,7 +3,7 @@
 -- unit: samples/s
 -- better: higher
 -- scope: step
--- source: metrics.md S1
+-- source: specification.md S1
 -- sentence: Samples per second: what all ranks reported with ddl_value("samples", n) in a step, over the time of the slowest rank.
 SELECT s.step, iif(r.ranks = w.ranks, r.total * 1e9 / nullif(s.longest_ns, 0), NULL) AS value,
        CASE WHEN r.ranks IS NULL THEN 'NO_DATA' WHEN r.ranks < w.ranks THEN 'PARTIAL_RANKS' ELSE 'ZERO_DENOM' END AS why

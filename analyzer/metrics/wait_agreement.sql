@@ -3,7 +3,7 @@
 -- unit: ratio
 -- better: lower
 -- scope: job
--- source: metrics.md W4
+-- source: specification.md W4
 -- sentence: Difference of the waiting found with clocks (max-start) and without (min-duration), over the latter, in blocking symmetric collectives. Above 0.05 while waiting is large: suspect the clocks or the matching of calls.
 SELECT abs(sum(wait_ns) - sum(min_duration_wait_ns)) * 1.0 / nullif(sum(min_duration_wait_ns), 0) AS value,
        CASE WHEN count(*) > 0 THEN 'ZERO_DENOM'

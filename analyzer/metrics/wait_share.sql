@@ -3,7 +3,7 @@
 -- unit: ratio
 -- better: lower
 -- scope: job
--- source: metrics.md W11
+-- source: specification.md W11
 -- sentence: Waiting over duration, of all recorded collectives that could be split. Non-blocking ones count from post to completion, hidden or not.
 SELECT sum(wait_ns) * 1.0 / nullif(sum(wait_ns + xfer_ns), 0) AS value,
        CASE WHEN sum(wait_ns + xfer_ns) = 0 THEN 'ZERO_DENOM' ELSE coalesce((SELECT why FROM unsplit WHERE world = :world ORDER BY calls DESC LIMIT 1), 'NO_DATA') END AS why,

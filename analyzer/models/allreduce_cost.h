@@ -1,6 +1,6 @@
-// What an allreduce costs by its algorithm: the alpha-beta-gamma models (metrics.md section 8; Thakur, Rabenseifner and Gropp 2005; the
-// parameter server, tree, butterfly and ring rows as in Ben-Nun and Hoefler's survey of 2018, the multi-dimensional ring after IBM DDL,
-// 1708.02188).
+// What an allreduce costs by its algorithm: the alpha-beta-gamma models (specification.md "Cost of allreduces"; Thakur, Rabenseifner and
+// Gropp 2005; the parameter server, tree, butterfly and ring rows as in Ben-Nun and Hoefler's survey of 2018, the multi-dimensional ring
+// after IBM DDL, 1708.02188).
 //
 // Times are seconds, sizes are bytes of one rank's buffer. The models know neither congestion nor what an implementation does well or
 // badly: in them ring never beats Rabenseifner, on machines it does. They prune, they do not decide.

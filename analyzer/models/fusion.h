@@ -1,5 +1,6 @@
 // Tensor fusion and overlap: gradients become ready during backward, are collected into buckets up to a threshold, and the buckets are sent
-// one after the other behind the computing (list scheduling; tuning.md section 5; bucket rule as in fusion_bucket_counts.csv).
+// one after the other behind the computing (list scheduling, specification.md "Fusion"; the bucket rule is that of
+// tests/published/fusion_bucket_counts.csv).
 #pragma once
 
 #include <cstdint>

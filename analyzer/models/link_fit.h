@@ -1,5 +1,6 @@
 // alpha, beta and gamma of a link from measured collectives: weighted least squares of transfer times on what each algorithm pays for
-// (metrics.md section 8). Raw durations would put the waiting for late ranks into alpha; a fit of few or of scattered points is refused.
+// (specification.md "Cost of allreduces"). Raw durations would put the waiting for late ranks into alpha; a fit of few or of scattered
+// points is refused.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Which rank should sit where: ranks that exchange much belong behind fast links, and no link should carry what others could (sources.md
-// T8; the idea is that of IBM's DDL, which solves a multi-commodity flow for four vertices offline).
+// Which rank should sit where: ranks that exchange much belong behind fast links, and no link should carry what others could (the idea
+// is that of IBM's DDL, 1708.02188, which solves a min-cost multi-commodity flow for four vertices offline).
 //
 // Places are joined by links that carry so many bytes per second in each direction. Between two places all bytes take the route on which a
 // byte takes least time. What a mapping costs is the time of the link that is busy longest, then the time of all. The search is exact: it

@@ -1,5 +1,5 @@
-// Where data parallelism ends (sources.md A10, after Ben-Nun's and Dryden's lectures): communication that eats what more ranks bring, more
-// ranks than samples, samples that do not fit into memory, and batches that need another training recipe.
+// Where data parallelism ends (after Ben-Nun's and Dryden's lectures on parallelism in training): communication that eats what more ranks
+// bring, more ranks than samples, samples that do not fit into memory, and batches that need another training recipe.
 #pragma once
 
 #include <optional>

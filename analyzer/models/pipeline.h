@@ -1,4 +1,4 @@
-// Pipeline bubbles (metrics.md section 9, B1-B4): GPipe and 1F1B, interleaved 1F1B (Megatron), zero bubble (ZB-H1, ZB-H2).
+// Pipeline bubbles (specification.md B1 to B4): GPipe and 1F1B, interleaved 1F1B (Megatron), zero bubble (ZB-H1, ZB-H2).
 //
 // Two denominators are in use: of the total time (GPipe) and relative to the ideal one (Megatron). total = ideal / (1 + ideal).
 #pragma once

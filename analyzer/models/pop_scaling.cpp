@@ -1,16 +1,20 @@
 #include "analyzer/models/pop_scaling.h"
 
+#include <algorithm>
+
+#include "analyzer/facts.h"
 #include "analyzer/models/run_facts.h"
-#include "analyzer/query.h"
 
 namespace ddl::models {
 
 PopFacts pop_facts(SQLite::Database& db, int64_t world) {
   PopFacts facts;
-  Query row(db, "SELECT count(DISTINCT rank), sum(compute_ns) * 1e-9 / count(DISTINCT step) FROM temp.steady_part WHERE world = ?");
-  row.bind(world);
-  if (row.next()) facts.workers = row.real(0), facts.useful_s = row.real(1);
-  facts.parallel_efficiency = metric_of(db, world, "parallel_efficiency");
+  const Facts run = read_facts(db, world);
+  const double steps = static_cast<double>(std::max<int64_t>(run.step.used, 1));
+  facts.workers = run.headline.windows / steps;
+  facts.useful_s = run.headline.sum.computing_ns() * 1e-9 / steps;
+  if (run.resource != Resource::kMixed)
+    facts.parallel_efficiency = metric_of(db, world, run.resource == Resource::kDevice ? "gpu_parallel_efficiency" : "parallel_efficiency");
   return facts;
 }
 

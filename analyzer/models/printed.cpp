@@ -13,7 +13,7 @@ namespace ddl::models {
 namespace {
 
 // What the quotient of two decimals may be off by as a double, and more than enough.
-constexpr double kRounding = 1e-14;
+constexpr double kPrintedRounding = 1e-14;
 /// Intervals of printed digits touch: 0.975 is the end of both.
 constexpr double kTouch = 1e-12;
 
@@ -35,7 +35,7 @@ double last_digit(std::string_view text) {
 
 std::string half_up(double value, int decimals) {
   const double scale = std::pow(10.0, decimals);
-  const double digits = std::floor(std::abs(value) * scale * (1 + kRounding) + 0.5) / scale;
+  const double digits = std::floor(std::abs(value) * scale * (1 + kPrintedRounding) + 0.5) / scale;
   return fmt::format("{:.{}f}", value < 0 && digits > 0 ? -digits : digits, decimals);
 }
 

@@ -1,5 +1,5 @@
 // Numbers as somebody printed them: a value and what it may have been before it was rounded. Tables of other people carry three digits, and
-// what follows from them is no more certain than those (sources.md section 2, trap 1).
+// what follows from them is no more certain than those.
 #pragma once
 
 #include <string>

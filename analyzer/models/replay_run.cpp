@@ -71,14 +71,14 @@ class RunReader {
 
  private:
   void select_windows() {
-    Query annotated(db_, "SELECT max(annotated) FROM temp.steady_step WHERE world = ?1");
+    Query annotated(db_, "SELECT max(annotated) FROM steady_step WHERE world = ?1");
     const bool steps = annotated.bind(world_).next() && annotated.integer(0) != 0;
     int64_t first = INT64_MIN;
     if (steps) {
       Query events(
           db_,
           "SELECT e.step, count(*) FROM event e JOIN process p ON p.id = e.process WHERE p.world = ?1 AND e.step IN (SELECT step FROM "
-          "temp.steady_step WHERE world = ?1) GROUP BY e.step ORDER BY e.step DESC");
+          "steady_step WHERE world = ?1) GROUP BY e.step ORDER BY e.step DESC");
       int64_t sum = 0;
       for (events.bind(world_); events.next();) {
         if (result_.steps > 0 && (sum += events.integer(1)) > kMostReplayedEvents) {
@@ -92,7 +92,7 @@ class RunReader {
     Query rows(
         db_,
         steps ? "SELECT s.process, p.rank, s.thread, s.step, s.start_ns, s.start_ns + s.duration_ns FROM step s JOIN process p ON p.id = "
-                "s.process JOIN temp.steady_step y ON y.world = p.world AND y.step = s.step WHERE p.world = ?1 AND s.step >= ?2 AND "
+                "s.process JOIN steady_step y ON y.world = p.world AND y.step = s.step WHERE p.world = ?1 AND s.step >= ?2 AND "
                 "s.duration_ns IS NOT NULL AND p.rank IS NOT NULL ORDER BY p.rank, s.start_ns"
               : "SELECT p.id, p.rank, 0, 0, coalesce(p.init_ns, p.start_ns), coalesce(p.finalize_ns, p.end_ns) FROM process p WHERE "
                 "p.world = ?1 AND ?2 = ?2 AND p.rank IS NOT NULL ORDER BY p.rank");
@@ -102,7 +102,7 @@ class RunReader {
     if (windows_.empty()) throw Error("the run has nothing to replay", "ddl report loss says what is missing", ExitCode::kDataMissing);
     Query kept(
         db_,
-        steps ? "SELECT count(*) FROM step_part t JOIN process p ON p.id = t.process JOIN temp.steady_step y ON y.world = p.world AND "
+        steps ? "SELECT count(*) FROM step_part t JOIN process p ON p.id = t.process JOIN steady_step y ON y.world = p.world AND "
                 "y.step = t.step WHERE p.world = ?1 AND t.step >= ?2 AND t.comm_ns IS NULL"
               : "SELECT count(*) FROM rank_part t JOIN process p ON p.id = t.process WHERE p.world = ?1 AND ?2 = ?2 AND t.comm_ns IS NULL");
     if (kept.bind(world_, first).next() && kept.integer(0) > 0)

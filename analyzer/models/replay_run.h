@@ -32,7 +32,7 @@ struct RunReplay {
 
 constexpr int64_t kMostReplayedEvents = 1'000'000;
 
-/// Of steady steps, or of the whole run where there are none; of the temporary tables that RunView makes. Throws ddl::Error (kDataMissing):
+/// Replays the steady steps of an analyzed run, or the whole run where there are none. Throws ddl::Error (kDataMissing):
 /// a job of GPUs, whose host does not wait in its calls; events that were not kept; or more than a hundredth of the time inside calls whose
 /// waiting is not known.
 RunReplay replay_run(SQLite::Database& db, int64_t world);

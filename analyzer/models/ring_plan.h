@@ -1,5 +1,6 @@
 // Multi-dimensional rings: every way to write the ranks as an ordered product is a plan. [p] is the flat ring, [g, q] the hierarchical one,
-// [2, 2, ...] over equal links is Rabenseifner's: one search space (metrics.md section 8; the idea is IBM DDL's, 1708.02188).
+// [2, 2, ...] over equal links is Rabenseifner's: one search space (specification.md "Cost of allreduces"; the idea is IBM DDL's,
+// 1708.02188).
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analyzer/passes/devices.h"
+#include "analyzer/facts.h"
 #include "analyzer/query.h"
 #include "core/error.h"
 
@@ -32,12 +32,10 @@ std::vector<Sample> samples_of(const std::vector<MeasuredCollective>& collective
 }
 
 std::vector<RankStep> rank_steps(SQLite::Database& db, int64_t world) {
-  Query row(
-      db,
-      "SELECT p.rank, avg(t.compute_ns) FROM step_part t JOIN process p ON p.id = t.process "
-      "JOIN steady_step s ON s.world = p.world AND s.step = t.step AND s.annotated WHERE p.world = ?1 GROUP BY p.rank ORDER BY p.rank");
+  const Facts facts = read_facts(db, world);
   std::vector<RankStep> ranks;
-  for (row.bind(world); row.next();) ranks.push_back({row.integer(0), row.real(1) * 1e-9});
+  for (const RankFacts& rank : facts.ranks)
+    if (facts.step.has_steps && rank.compute_ns) ranks.push_back({rank.rank, static_cast<double>(*rank.compute_ns) * 1e-9});
   if (ranks.empty())
     throw Error("the run has no complete steps", "name steps with ddl/annotate.h or NVTX, or give the numbers", ExitCode::kDataMissing);
   return ranks;
@@ -50,21 +48,13 @@ std::optional<double> metric_of(SQLite::Database& db, int64_t world, const std::
 }
 
 MeanStep mean_step(SQLite::Database& db, int64_t world) {
-  db.exec("DROP TABLE IF EXISTS temp.steady_gpu");
-  select_steady_devices(db);
-  Query gpus(db,
-             "SELECT sum(windows), sum(duration_ns), sum(compute_ns), sum(exposed_comm_ns), iif(count(exposed_wait_ns) = count(*), "
-             "sum(exposed_wait_ns), NULL), sum(exposed_copy_ns), sum(idle_ns) FROM temp.steady_gpu WHERE world = ?1");
-  Query hosts(
-      db,
-      "SELECT sum(ranks), sum(duration_ns), sum(compute_ns), sum(exposed_ns), iif(count(wait_ns) = count(*), sum(wait_ns), NULL), 0, "
-      "sum(duration_ns) - sum(compute_ns) - sum(exposed_ns) FROM temp.steady_step WHERE world = ?1");
-  for (Query* row : {&gpus, &hosts}) {
-    row->bind(world);
-    if (!row->next() || row->real(0) <= 0 || row->real(1) <= 0) continue;
-    const auto mean_s = [&](int column) { return row->real(column) * 1e-9 / row->real(0); };
-    const double wait_s = mean_s(4);  // 0 if it is not known
-    return {{mean_s(1), mean_s(2), mean_s(3) - wait_s, wait_s, mean_s(5), mean_s(6)}, !row->is_null(4)};
+  const Facts facts = read_facts(db, world);
+  const JobTime& time = facts.headline;
+  if (time.is_known()) {
+    const TimeParts mean = time.sum / (time.windows * 1e9);
+    return {{mean.total_ns(), mean.computing_ns(), mean.transfer_ns + mean.unsplit_ns, mean.wait_ns, mean.copy_ns, mean.idle_ns},
+            mean.unsplit_ns == 0,
+            time.why};
   }
   throw Error("the run tells no time of its ranks", "ddl report loss says what is missing", ExitCode::kDataMissing);
 }
@@ -73,7 +63,7 @@ std::optional<double> samples_per_step(SQLite::Database& db, int64_t world) {
   Query row(db,
             "SELECT avg(samples), min(ranks), (SELECT count(DISTINCT rank) FROM process WHERE world = ?1 AND rank IS NOT NULL) FROM ("
             " SELECT sum(v.value) AS samples, count(DISTINCT p.rank) AS ranks FROM value v JOIN process p ON p.id = v.process"
-            " JOIN temp.steady_step s ON s.world = p.world AND s.step = v.step AND s.annotated"
+            " JOIN steady_step s ON s.world = p.world AND s.step = v.step AND s.annotated"
             " WHERE p.world = ?1 AND v.name = 'samples' GROUP BY v.step)");
   row.bind(world);
   if (!row.next() || row.is_null(0) || row.integer(1) != row.integer(2)) return std::nullopt;
@@ -81,11 +71,24 @@ std::optional<double> samples_per_step(SQLite::Database& db, int64_t world) {
 }
 
 std::vector<LayerCost> layers_of(SQLite::Database& db, int64_t world) {
-  Query row(db,
-            "SELECT v.layer, sum(CASE WHEN v.phase = 'forward' THEN v.compute_ns ELSE 0 END), sum(v.compute_ns), "
-            "(SELECT count(*) FROM step s JOIN process p ON p.id = s.process WHERE p.world = ?1), "
-            "(SELECT min(e.start_ns) FROM range_event e JOIN region r ON r.id = e.region WHERE r.layer = v.layer) AS first "
-            "FROM v_layer v WHERE v.world = ?1 AND NOT v.inferred GROUP BY v.layer ORDER BY first");
+  constexpr const char* kOnThreads = R"(
+    SELECT v.layer, sum(iif(v.phase = 'forward', v.compute_ns, 0)), sum(v.compute_ns),
+           (SELECT count(*) FROM step s JOIN process p ON p.id = s.process WHERE p.world = ?1),
+           (SELECT min(e.start_ns) FROM range_event e JOIN region r ON r.id = e.region WHERE r.layer = v.layer) AS first
+    FROM v_layer v
+    WHERE v.world = ?1 AND NOT v.inferred
+    GROUP BY v.layer
+    ORDER BY first)";
+  constexpr const char* kOnDevices = R"(
+    SELECT g.layer, sum(iif(g.phase = 'forward', g.compute_ns, 0)), sum(g.compute_ns),
+           (SELECT count(*) FROM step s JOIN process p ON p.id = s.process WHERE p.world = ?1),
+           (SELECT min(e.start_ns) FROM range_event e JOIN region r ON r.id = e.region WHERE r.layer = g.layer) AS first
+    FROM gpu_layer_part g
+    JOIN process p ON p.id = g.process
+    WHERE p.world = ?1 AND p.rank IS NOT NULL AND g.step IS NOT NULL AND g.layer IS NOT NULL
+    GROUP BY g.layer
+    ORDER BY first)";
+  Query row(db, read_facts(db, world).resource == Resource::kThread ? kOnThreads : kOnDevices);
   std::vector<LayerCost> layers;
   for (row.bind(world); row.next();) {
     const double steps = row.real(3);  // of all ranks together
@@ -98,6 +101,9 @@ std::vector<LayerCost> layers_of(SQLite::Database& db, int64_t world) {
 }
 
 StepGradients step_gradients(SQLite::Database& db, int64_t world) {
+  if (read_facts(db, world).resource != Resource::kThread)
+    throw Error("its GPUs compute: when they had each gradient ready is not known",
+                "only allreduces that threads post beside their computing", ExitCode::kDataMissing);
   StepGradients result;
   double longest = -1;
   for (const RankStep& rank : rank_steps(db, world))

@@ -27,10 +27,9 @@ std::vector<MeasuredCollective> measured_collectives(SQLite::Database& db, int64
 /// Samples of those that have a model.
 std::vector<Sample> samples_of(const std::vector<MeasuredCollective>& collectives);
 
-// The rest reads steady steps: of the temporary tables of select_steady_steps() (analyzer/passes/steady_steps.h), which must have been
-// called on the same connection, as analyze() and reports::RunView do. Throws ddl::Error (kDataMissing) if the run has none.
+// The rest reads the steady steps of an analyzed run (analyzer/tables.sql). Throws ddl::Error (kDataMissing) if it has none.
 
-/// What a rank does in a steady step, in the mean.
+/// What a rank does in a steady step, in the mean: on its GPUs if these did anything, else outside MPI (RankFacts).
 struct RankStep {
   int64_t rank = 0;
   double compute_s = 0;
@@ -40,21 +39,24 @@ std::vector<RankStep> rank_steps(SQLite::Database& db, int64_t world);
 /// A metric of the run; nothing if it is n/a.
 std::optional<double> metric_of(SQLite::Database& db, int64_t world, const std::string& id);
 
-/// Where a steady step went, in the mean over ranks: of their GPUs if the run has any, else of the threads that call MPI. Without steps:
-/// the whole run as one. `split`: waiting could be told from transferring; else both are in transfer_s.
+/// Where a steady step went, in the mean over ranks: of each its GPUs if these did anything, else the thread that calls MPI. Without steps:
+/// the whole run as one (facts.h).
 struct MeanStep {
   StepParts parts;
-  bool split = true;
+  bool split = true;  ///< all waiting could be told from transferring; what could not is in parts.transfer_s
+  std::string why;    ///< it could not
 };
 MeanStep mean_step(SQLite::Database& db, int64_t world);
 
 /// Samples of a steady step, all ranks together, as the program reported them; nothing if it did not, or not on every rank.
 std::optional<double> samples_per_step(SQLite::Database& db, int64_t world);
 
-/// Layers in the order in which they first began, with their computing per step in the mean over ranks; forward and everything else.
+/// Layers in the order in which they first began, with their computing per step in the mean over ranks - of their GPUs if these did anything,
+/// else of their threads -; forward and everything else.
 std::vector<LayerCost> layers_of(SQLite::Database& db, int64_t world);
 
-/// The allreduces of the last steady step of the rank that computes longest, on its clock of computing: time inside MPI is left out.
+/// The allreduces of the last steady step of the rank that computes longest, on its clock of computing: time inside MPI is left out. Refuses
+/// jobs whose GPUs did anything: their threads do not tell when a gradient was ready.
 struct StepGradients {
   int64_t rank = 0, step = 0, ranks = 0;  ///< ranks: of the communicator
   double compute_s = 0, measured_s = 0;   ///< of that step

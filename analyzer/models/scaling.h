@@ -1,5 +1,5 @@
-// How well a job uses more workers (metrics.md section 6): throughput, speed-up and efficiency against a base that is always named, what
-// each enlargement kept of the one before, and what the loss consists of.
+// How well a job uses more workers (specification.md "Scaling"): throughput, speed-up and efficiency against a base that is always named,
+// what each enlargement kept of the one before, and what the loss consists of.
 //
 // Efficiency E(N; N0) = X(N) / X(N0) * N0 / N with throughput X: the same for weak, strong and mixed scaling. N counts workers (GPUs,
 // ranks); the base is the smallest size of the series unless another is asked for. A throughput is as certain as its digits or its

@@ -1,6 +1,6 @@
 // What a job would have been, had something been otherwise: replays of its recorded operations with other durations, and how much of its
-// slowness each type of operation, each rank and each stage has to answer for (metrics.md R5, R6; the definitions are those of Lin et al.,
-// "Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI 2025).
+// slowness each type of operation, each rank and each stage has to answer for (specification.md R5, R6; the definitions are those of Lin et
+// al., "Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI 2025).
 #pragma once
 
 #include <cstdint>

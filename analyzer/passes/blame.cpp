@@ -3,27 +3,14 @@
 #include <algorithm>
 
 namespace ddl {
-namespace {
 
-SQLite::Database& with_late_table(SQLite::Database& db) {
-  db.exec(
-      "CREATE TEMP TABLE late ("
-      "  world INTEGER NOT NULL,"
-      "  step INTEGER,"                 // of the late rank
-      "  rank INTEGER NOT NULL,"        // entered last
-      "  ties INTEGER NOT NULL,"        // ranks that entered last together
-      "  wait_ns INTEGER NOT NULL,"     // the others' waiting, this rank's share of it
-      "  longest_ns INTEGER NOT NULL,"  // longest wait of one rank in the instance
-      "  instances INTEGER NOT NULL,"   // that the row stands for
-      "  message INTEGER NOT NULL)");   // 1: calls that waited for messages, 0: collectives
-  return db;
-}
+Blame::Blame(SQLite::Database& db)
+    : db_(db),
+      insert_late_(
+          db,
+          "INSERT INTO late (world, step, rank, ties, wait_ns, longest_ns, instances, comm, message) VALUES (?, ?, ?, ?, ?, ?, 1, ?, 0)") {}
 
-}  // namespace
-
-Blame::Blame(SQLite::Database& db) : db_(db), insert_late_(with_late_table(db), "INSERT INTO temp.late VALUES (?, ?, ?, ?, ?, ?, 1, 0)") {}
-
-void Blame::add(int64_t world, const Instance& instance, const Split& split, double sigma_ns) {
+void Blame::add(int64_t world, int64_t communicator, const Instance& instance, const Split& split, double sigma_ns) {
   if (split.late.empty() || split.wait_ns.empty() || instance.members.size() < 2) return;
   const auto ties = static_cast<int64_t>(split.late.size());
   const int64_t longest_ns = *std::max_element(split.wait_ns.begin(), split.wait_ns.end());
@@ -39,7 +26,7 @@ void Blame::add(int64_t world, const Instance& instance, const Split& split, dou
       sum.wait_ns += share_ns;
       sum.sigma_ns += sigma_ns / static_cast<double>(ties);
     }
-    insert_late_.run(world, late.step, late.rank, ties, blamed_ns, longest_ns);
+    insert_late_.run(world, late.step, late.rank, ties, blamed_ns, longest_ns, communicator);
   }
 }
 

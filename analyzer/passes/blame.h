@@ -1,8 +1,9 @@
-// Who waited for whom (metrics.md W10): the waiting in symmetric collectives, booked to the rank that entered last; ties share evenly.
+// Who waited for whom (specification.md W10): the waiting in symmetric collectives, booked to the rank that entered last; ties share
+// evenly.
 //
 // Two outputs. Table `blame`: sums over the whole run; its total equals the waiting of all symmetric collectives to the nanosecond.
-// Temporary table `late`: one row per instance and late rank, from which findings look at single steps, after find_late_roots() has added
-// what ranks waited for in messages.
+// Table `late`: one row per instance and late rank, from which findings look at single steps, after find_late_roots() has added what ranks
+// waited for in messages.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -21,7 +22,7 @@ class Blame {
   explicit Blame(SQLite::Database& db);
 
   /// `sigma_ns`: clock sigma of each wait.
-  void add(int64_t world, const Instance& instance, const Split& split, double sigma_ns);
+  void add(int64_t world, int64_t communicator, const Instance& instance, const Split& split, double sigma_ns);
   /// Fills table `blame`.
   void write();
 

@@ -41,7 +41,7 @@ struct ProcessInfo {
 struct CommunicatorInfo {
   int64_t id = 0;
   int64_t world = 0;
-  int64_t size = 0;
+  int64_t size = 0;  ///< 0: not known
   std::string label;
   std::string kind;                                ///< world, self, intra, inter
   std::vector<int64_t> ranks;                      ///< by comm rank, of an intercommunicator group after group; -1: not of this world

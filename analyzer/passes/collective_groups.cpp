@@ -67,13 +67,15 @@ void CollectiveGroups::add(const CommunicatorInfo& communicator, int64_t op, con
   group.time_ns += sum_ns;
   group.max_ns = std::max(group.max_ns, longest_ns);
   group.nonblocking |= instance.nonblocking;
+  const double mean_ns = static_cast<double>(sum_ns) / static_cast<double>(n);
   if (instance.complete) {
-    const bool longest = takes_the_longest(*instance.operation);
-    group.raw_times.add(longest ? static_cast<double>(longest_ns) : static_cast<double>(sum_ns) / static_cast<double>(n));
+    group.raw_times.add(takes_the_longest(*instance.operation) ? static_cast<double>(longest_ns) : mean_ns);
     group.longest_times.add(static_cast<double>(longest_ns));
     if (!split.wait_ns.empty()) {
       group.xfer_times.add(transfer_time_ns(instance, split));
     }
+  } else if (instance.partial && !takes_the_longest(*instance.operation)) {
+    group.partial_times.add(mean_ns);
   }
   if (split.wait_ns.empty()) {
     group.why = split.why;
@@ -98,14 +100,17 @@ void CollectiveGroups::write(SQLite::Database& db, const Catalog& catalog) const
 
     std::optional<double> algbw, busbw_xfer, busbw_raw, busbw_max;
     Why why = Why::kNone;
-    if (!factor || key.bytes == 0 || group.nonblocking) {
+    const bool is_size_known = communicator.size > 0;
+    if ((is_size_known && !factor) || key.bytes == 0 || group.nonblocking) {
       why = Why::kNotApplicable;  // from post to completion is an upper bound of the transfer: no bandwidth can be told from it
-    } else if (key.bytes < 0) {
+    } else if (key.bytes < 0 || !is_size_known) {
       why = group.why == Why::kNone ? Why::kNoData : group.why;
     } else {
       algbw = rate(key.bytes, group.xfer_times.median());
       busbw_xfer = scaled(algbw, factor);
-      busbw_raw = scaled(rate(key.bytes, group.raw_times.median()), factor);
+      // What a member moved in its own time needs nobody else, but where others are known they count as well.
+      const std::optional<double> raw_ns = group.raw_times.median();
+      busbw_raw = scaled(rate(key.bytes, raw_ns ? raw_ns : group.partial_times.median()), factor);
       busbw_max = scaled(rate(key.bytes, group.longest_times.median()), factor);
       if (!algbw) why = split ? Why::kZeroDenominator : group.why;
     }

@@ -1,4 +1,4 @@
-// Collectives by operation, communicator and size, with their bandwidths (metrics.md section 7).
+// Collectives by operation, communicator and size, with their bandwidths (specification.md "Bandwidths").
 //
 // One time per instance: the mean over the members where all do the same (nccl-tests' default), the longest one where they do not (rooted
 // operations, Alltoallv and w). A group's bandwidth is S over the median of those times.
@@ -53,7 +53,8 @@ class CollectiveGroups {
     WaitMethod method = WaitMethod::kNone;
     Why why = Why::kNone;
     bool nonblocking = false;
-    MedianSketch xfer_times, raw_times, longest_times;
+    MedianSketch xfer_times, raw_times, longest_times;  ///< of complete instances
+    MedianSketch partial_times;                         ///< of the others, as raw_times
   };
   std::map<Key, Group> groups_;
 };

@@ -15,8 +15,6 @@
 namespace ddl {
 namespace {
 
-constexpr double kTrustedSigmaShare = 0.1;  // of the median wait
-
 struct Assembled {
   Instance instance;
   const CommunicatorInfo* communicator = nullptr;
@@ -78,7 +76,7 @@ class InstanceReader {
       ++bad_intervals_;
       m.duration_ns = 0;
     }
-    m.payload_bytes = rows_.integer(8);
+    m.payload_bytes = rows_.maybe_integer(8);
     m.step = rows_.maybe_integer(10);
     if (!rows_.is_null(12)) {
       m.share_begin = rows_.integer(12);
@@ -103,7 +101,10 @@ class InstanceReader {
       host = process.host;
     }
     out.sigma_ns = clocks.sigma_ns();
-    out.instance.complete = distinct && !out.mismatched && static_cast<int64_t>(members.size()) == out.communicator->size;
+    const auto present = static_cast<int64_t>(members.size());
+    out.instance.complete = distinct && !out.mismatched && present == out.communicator->size;
+    out.instance.partial = distinct && !out.mismatched && present < out.communicator->size;
+    out.instance.size = out.communicator->kind == "inter" ? 0 : out.communicator->size;
     if (out.near_in_time) out.sigma_ns.reset();
     out.instance.clock_trusted = out.sigma_ns == 0.0;
   }
@@ -152,8 +153,7 @@ class Reached {
     }
   }
   void write(SQLite::Database& db) const {
-    db.exec("CREATE TEMP TABLE reached (comm INTEGER, process INTEGER, seq INTEGER, PRIMARY KEY (comm, process)) WITHOUT ROWID");
-    Query insert(db, "INSERT INTO temp.reached VALUES (?, ?, ?)");
+    Query insert(db, "INSERT INTO reached (comm, process, seq) VALUES (?, ?, ?)");
     for (const auto& [comm, processes] : seq_)
       for (const auto& [process, seq] : processes) insert.run(comm, process, seq);
   }
@@ -162,14 +162,10 @@ class Reached {
   std::map<int64_t, std::unordered_map<int64_t, int64_t>> seq_;  ///< by communicator and process
 };
 
-/// Transfer of each communicator by step: temp.comm_step. Non-blocking collectives only tell an upper bound and stay out.
+/// Transfer of each communicator by step: table comm_step. Non-blocking collectives only tell an upper bound and stay out.
 class TransferBySteps {
  public:
-  explicit TransferBySteps(SQLite::Database& db)
-      : insert_((db.exec("CREATE TEMP TABLE comm_step (comm INTEGER, step INTEGER, xfer_ns REAL, bytes INTEGER);"
-                         "CREATE INDEX temp.comm_step_comm ON comm_step (comm)"),
-                 db),
-                "INSERT INTO temp.comm_step VALUES (?, ?, ?, ?)") {}
+  explicit TransferBySteps(SQLite::Database& db) : insert_(db, "INSERT INTO comm_step (comm, step, xfer_ns, bytes) VALUES (?, ?, ?, ?)") {}
 
   void add(int64_t comm, const Instance& instance, const Split& split, std::optional<int64_t> bytes) {
     const std::optional<int64_t> step = instance.members.front().step;
@@ -200,7 +196,7 @@ class TransferBySteps {
   std::map<int64_t, OneStep> sums_;  ///< by communicator: the step at hand
 };
 
-/// Sums that metrics read: temp.wire and temp.unsplit.
+/// Sums that metrics read: tables wire and unsplit.
 class Sums {
  public:
   void add(const CommunicatorInfo& communicator, int64_t op, const Instance& instance, const Split& split, std::optional<int64_t> bytes) {
@@ -213,12 +209,9 @@ class Sums {
   }
 
   void write(SQLite::Database& db) const {
-    db.exec(
-        "CREATE TEMP TABLE wire (world INTEGER, step INTEGER, bytes REAL, PRIMARY KEY (world, step)) WITHOUT ROWID;"
-        "CREATE TEMP TABLE unsplit (world INTEGER, op INTEGER, why TEXT, calls INTEGER)");
-    Query wire(db, "INSERT INTO temp.wire VALUES (?, ?, ?)");
+    Query wire(db, "INSERT INTO wire (world, step, bytes) VALUES (?, ?, ?)");
     for (const auto& [key, bytes] : wire_bytes_) wire.run(key.first, key.second, bytes);
-    Query unsplit(db, "INSERT INTO temp.unsplit VALUES (?, ?, ?, ?)");
+    Query unsplit(db, "INSERT INTO unsplit (world, op, why, calls) VALUES (?, ?, ?, ?)");
     for (const auto& [key, calls] : unsplit_calls_) unsplit.run(std::get<0>(key), std::get<1>(key), name_of(std::get<2>(key)), calls);
   }
 
@@ -268,7 +261,7 @@ CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalo
                  at(split.min_duration_wait_ns, i), uses_clock ? next.sigma_ns : std::optional(0.0), name_of(split.why));
     }
     const double sigma_ns = uses_clock ? next.sigma_ns.value_or(0) : 0;
-    blame.add(next.communicator->world, instance, split, sigma_ns);
+    blame.add(next.communicator->world, next.communicator->id, instance, split, sigma_ns);
     if (!next.mismatched) {
       groups.add(*next.communicator, next.op, instance, bytes, split, sigma_ns);
       sums.add(*next.communicator, next.op, instance, split, bytes);

@@ -1,4 +1,4 @@
-// Pass 1: puts the collectives together from the ranks' events and splits every one into waiting and transfer (metrics.md section 4).
+// Pass 1: puts the collectives together from the ranks' events and splits every one into waiting and transfer (specification.md "Waiting").
 //
 // Events are streamed in the order (communicator, sequence number), which ingest keeps an index for, so that only one instance is in memory
 // at a time; its members go through split_waiting() and on to the blame, the groups and table `collective`.
@@ -25,14 +25,7 @@ struct CollectiveLosses {
   int64_t bad_intervals = 0;                    ///< events that end before they begin
 };
 
-/// Fills `collective`, `blame`, `collective_group` and temporary tables:
-///   late       blame.h
-///   reached    (comm, process, seq): the highest number that each process is known to have completed on each communicator
-///   comm_step  (comm, step, xfer_ns, bytes): what each communicator's blocking collectives transferred in a step, transfer_time_ns() of
-///              each; a step may have several rows
-///   wire       (world, step, bytes): what the collectives of a step put on the wire, all ranks together: S times the bus factor, on each
-///              member; those of which either is not known or not defined are left out
-///   unsplit    (world, op, why, calls): calls whose waiting is not known, and why
+/// Fills `collective`, `blame`, `collective_group`, `late`, `reached`, `comm_step`, `wire` and `unsplit`.
 CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress);
 
 }  // namespace ddl

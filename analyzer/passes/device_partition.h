@@ -1,4 +1,5 @@
-// Where one window of one GPU went (metrics.md sections 1 to 3): sets of intervals over all its streams, which add up to the nanosecond.
+// Where one window of one GPU went (specification.md "Time sets" to "Idling of GPUs"): sets of intervals over all its streams, which add up
+// to the nanosecond.
 //
 //   compute  K: kernels that compute          comm  C: kernels of collectives          copy  M: copies and memsets
 //   idle     I: nothing of these, the edges of the window included.  |K| + |C \ K| + |M \ (K u C)| + |I| = duration

@@ -4,7 +4,10 @@
 #include <array>
 #include <map>
 #include <set>
+#include <string>
 #include <tuple>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -17,8 +20,6 @@
 
 namespace ddl {
 namespace {
-
-constexpr double kTrustedSigmaShare = 0.1;  // of the median wait, as of MPI's collectives
 
 // ------------------------------------------------------------------------------------------------ waiting inside kernels
 
@@ -94,10 +95,19 @@ struct Event {
   DeviceOperation operation;
   int64_t step = -1;  ///< -1: outside
   int64_t layer = 0;  ///< index into `layers_`
+  int64_t axis = -1;  ///< collectives: index into `axes_`
   Why why = Why::kNone;
   double sigma_ns = 0;  ///< clock sigma of its waiting
   StreamOrder::Stream stream;
   int64_t call = 0;  ///< number of the launching call; 0: not known
+};
+
+/// A launching call: its number, and when it was entered.
+using LaunchKey = std::pair<int64_t, int64_t>;
+struct LaunchHash {
+  size_t operator()(const LaunchKey& key) const {
+    return std::hash<uint64_t>()(static_cast<uint64_t>(key.first) * 0x9e3779b97f4a7c15U + static_cast<uint64_t>(key.second));
+  }
 };
 
 struct Window {
@@ -113,7 +123,18 @@ class DevicePass {
         arrivals_(db, catalog),
         inputs_(db),
         insert_part_(db, "INSERT INTO gpu_part VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
-        insert_layer_(db, "INSERT INTO gpu_layer_part VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)") {}
+        insert_layer_(db, "INSERT INTO gpu_layer_part VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+        insert_axis_(db,
+                     "INSERT INTO gpu_axis_part (process, device, step, axis, comm_ns, wait_ns, exposed_ns, exposed_wait_ns)"
+                     " VALUES (?, ?, ?, ?, ?, ?, ?, ?)") {
+    Query axes(db, "SELECT communicator, axis FROM communicator_axis");
+    while (axes.next()) {
+      const auto axis = axes_by_name_.try_emplace(axes.text(1), static_cast<int64_t>(axes_.size()));
+      if (axis.second) axes_.emplace_back(axes.text(1));
+      axis_of_.emplace(axes.integer(0), axis.first->second);
+    }
+    axes_.emplace_back();  // of what no communicator tells
+  }
 
   void run(const PassProgress& progress) {
     Query all(db_, "SELECT count(*) FROM gpu_event WHERE kind IN (1, 2, 3)");
@@ -154,6 +175,8 @@ class DevicePass {
       if (communicates) {
         e.operation.device_class = DeviceClass::kCommunication;
         e.why = Why::kPartialRanks;  // unless it can be told which collective it is
+        const auto axis = rows.is_null(5) ? axis_of_.end() : axis_of_.find(rows.integer(5));
+        e.axis = axis == axis_of_.end() ? static_cast<int64_t>(axes_.size()) - 1 : axis->second;
         if (!rows.is_null(5) && !rows.is_null(6)) {
           const int64_t comm = rows.integer(5), seq = rows.integer(6);
           const int64_t run = rows.is_null(11) ? 0 : runs[{comm, seq, rows.integer(11)}]++;
@@ -228,12 +251,46 @@ class DevicePass {
     for (const Interval& i : all_inputs) {
       if (i.begin_ns < window.interval.end_ns && i.end_ns > window.interval.begin_ns) inputs.push_back(i);
     }
+    write_axes(process, device, window, first, last);
     const DevicePartition p = partition_device(window.interval, operations, last != events.end() ? &last->operation : nullptr, inputs);
     const auto if_split = [&](int64_t ns) { return p.split ? std::optional(ns) : std::nullopt; };
     insert_part_.run(process, device, window.step, p.duration_ns, p.compute_ns, p.comm_ns, if_split(p.wait_ns), p.copy_ns,
                      p.exposed_comm_ns, if_split(p.exposed_wait_ns), p.exposed_copy_ns, p.active_ns, if_split(p.active_xfer_ns), p.idle_ns,
                      p.idle_input_ns, p.idle_host_ns, p.idle_launch_ns, p.idle_kernel_ns, p.idle_dep_comm_ns, p.idle_dep_copy_ns,
                      p.idle_other_ns, name_of(p.split ? Why::kNone : why), p.split ? std::optional(sigma_ns) : std::nullopt);
+  }
+
+  using Events = std::vector<Event>::const_iterator;
+
+  void write_axes(int64_t process, int64_t device, const Window& window, Events first, Events last) {
+    struct Axis {
+      std::vector<Interval> kernels, transfers;
+      bool split = true;
+    };
+    std::map<int64_t, Axis> axes;
+    std::vector<Interval> computing;
+    for (auto e = first; e != last; ++e) {
+      const Interval& interval = e->operation.interval;
+      if (interval.end_ns <= window.interval.begin_ns) continue;
+      if (e->operation.device_class == DeviceClass::kCompute) computing.push_back(interval);
+      if (e->operation.device_class != DeviceClass::kCommunication) continue;
+      Axis& axis = axes[e->axis];
+      axis.kernels.push_back(interval);
+      axis.transfers.push_back({interval.begin_ns + e->operation.wait_ns.value_or(0), interval.end_ns});
+      axis.split = axis.split && e->operation.wait_ns;
+    }
+    if (axes.empty()) return;
+    const IntervalSet inside({window.interval});
+    const IntervalSet compute = intersect(IntervalSet(std::move(computing)), inside);
+    for (auto& [index, axis] : axes) {
+      const IntervalSet comm = intersect(IntervalSet(std::move(axis.kernels)), inside);
+      const IntervalSet transfer = intersect(IntervalSet(std::move(axis.transfers)), inside);
+      const int64_t exposed_ns = subtract(comm, compute).length_ns();
+      const auto if_split = [&](int64_t ns) { return axis.split ? std::optional(ns) : std::nullopt; };
+      insert_axis_.run(process, device, window.step, axes_[static_cast<size_t>(index)], comm.length_ns(),
+                       if_split(comm.length_ns() - transfer.length_ns()), exposed_ns,
+                       if_split(exposed_ns - subtract(transfer, compute).length_ns()));
+    }
   }
 
   void write_layers(int64_t process, int64_t device, const std::vector<Event>& events) {
@@ -262,7 +319,10 @@ class DevicePass {
   const Catalog& catalog_;
   Arrivals arrivals_;
   InputRanges inputs_;
-  Query insert_part_, insert_layer_;
+  Query insert_part_, insert_layer_, insert_axis_;
+  std::vector<std::optional<std::string>> axes_;  ///< the last one is unset
+  std::map<std::string, int64_t> axes_by_name_;
+  std::unordered_map<int64_t, int64_t> axis_of_;                                                 ///< by communicator
   std::map<std::pair<std::optional<std::string>, std::optional<std::string>>, int64_t> layers_;  ///< by layer and phase
 };
 
@@ -274,59 +334,123 @@ void analyze_devices(SQLite::Database& db, const Catalog& catalog, const PassPro
 }
 
 void select_steady_devices(SQLite::Database& db) {
-  const std::string input_ns = InputRanges(db).any() ? "sum(g.idle_input_ns)" : "NULL";
-  db.exec(
-      "CREATE TEMP TABLE steady_gpu AS SELECT p.world AS world, g.process AS process, g.device AS device, sum(g.duration_ns) AS "
-      "duration_ns,"
-      " sum(g.compute_ns) AS compute_ns, sum(g.comm_ns) AS comm_ns, iif(count(g.wait_ns) = count(*), sum(g.wait_ns), NULL) AS wait_ns,"
-      " sum(g.copy_ns) AS copy_ns, sum(g.exposed_comm_ns) AS exposed_comm_ns,"
-      " iif(count(g.exposed_wait_ns) = count(*), sum(g.exposed_wait_ns), NULL) AS exposed_wait_ns, sum(g.exposed_copy_ns) AS "
-      "exposed_copy_ns,"
-      " sum(g.active_ns) AS active_ns, iif(count(g.active_xfer_ns) = count(*), sum(g.active_xfer_ns), NULL) AS active_xfer_ns,"
-      " sum(g.idle_ns) AS idle_ns, " +
-      input_ns +
-      " AS idle_input_ns, sum(g.idle_host_ns) AS idle_host_ns,"
-      " sum(g.idle_launch_ns) AS idle_launch_ns, sum(g.idle_kernel_ns) AS idle_kernel_ns,"
-      " sum(g.idle_dep_comm_ns) AS idle_dep_comm_ns, sum(g.idle_dep_copy_ns) AS idle_dep_copy_ns, sum(g.idle_other_ns) AS idle_other_ns,"
-      " max(g.why) AS why, count(*) AS windows, iif(count(g.sigma_ns) = count(*), sum(g.sigma_ns), NULL) AS sigma_ns"
-      " FROM gpu_part g JOIN process p ON p.id = g.process WHERE iif(p.world IN (SELECT world FROM temp.steady_number),"
-      " EXISTS (SELECT 1 FROM temp.steady_number n WHERE n.world = p.world AND n.step = g.step), g.step IS NULL)"
-      " GROUP BY p.world, g.process, g.device");
+  Query insert(db, R"(
+    INSERT INTO steady_gpu
+      (world, process, device, duration_ns, compute_ns, comm_ns, wait_ns, copy_ns, exposed_comm_ns, exposed_wait_ns, exposed_copy_ns, active_ns,
+       active_xfer_ns, idle_ns, idle_input_ns, idle_host_ns, idle_launch_ns, idle_kernel_ns, idle_dep_comm_ns, idle_dep_copy_ns, idle_other_ns, why,
+       windows, sigma_ns)
+    SELECT p.world, g.process, g.device, sum(g.duration_ns), sum(g.compute_ns), sum(g.comm_ns),
+           iif(count(g.wait_ns) = count(*), sum(g.wait_ns), NULL),
+           sum(g.copy_ns), sum(g.exposed_comm_ns),
+           iif(count(g.exposed_wait_ns) = count(*), sum(g.exposed_wait_ns), NULL),
+           sum(g.exposed_copy_ns), sum(g.active_ns),
+           iif(count(g.active_xfer_ns) = count(*), sum(g.active_xfer_ns), NULL),
+           sum(g.idle_ns), iif(?, sum(g.idle_input_ns), NULL), sum(g.idle_host_ns), sum(g.idle_launch_ns), sum(g.idle_kernel_ns),
+           sum(g.idle_dep_comm_ns), sum(g.idle_dep_copy_ns), sum(g.idle_other_ns), max(g.why), count(*),
+           iif(count(g.sigma_ns) = count(*), sum(g.sigma_ns), NULL)
+    FROM gpu_part g
+    JOIN process p ON p.id = g.process
+    WHERE iif(p.world IN (SELECT world FROM steady_number),
+              EXISTS (SELECT 1 FROM steady_number n WHERE n.world = p.world AND n.step = g.step),
+              g.step IS NULL)
+    GROUP BY p.world, g.process, g.device)");
+  insert.run(InputRanges(db).any());
+}
+
+void select_resources(SQLite::Database& db) {
+  db.exec(R"(
+    INSERT INTO rank_resource (world, rank, resource)
+    SELECT p.world, p.rank, iif(total(g.active_ns) > 0, 'device', 'thread')
+    FROM process p
+    LEFT JOIN steady_gpu g ON g.process = p.id
+    WHERE p.rank IS NOT NULL
+    GROUP BY p.world, p.rank)");
+  db.exec(R"(
+    UPDATE steady_world
+    SET waits_by = 'device'
+    WHERE EXISTS (SELECT 1 FROM steady_gpu g WHERE g.world = steady_world.world AND g.comm_ns > 0)
+      AND ((SELECT total(s.exposed_ns) FROM steady_part s WHERE s.world = steady_world.world) = 0
+           OR (SELECT total(g.exposed_wait_ns) FROM steady_gpu g WHERE g.world = steady_world.world)
+              > (SELECT total(s.wait_ns) FROM steady_part s WHERE s.world = steady_world.world)))");
 }
 
 void sum_host_calls(SQLite::Database& db) {
-  db.exec("CREATE TEMP TABLE host_gpu (world INTEGER, step INTEGER, ns INTEGER, PRIMARY KEY (world, step)) WITHOUT ROWID");
-  // The nodes of a graph share the call that launched it, which is an event of its own. That a stream waits for another holds up no host.
-  Query calls(db,
-              "SELECT p.world, g.step, CASE g.kind WHEN 4 THEN g.duration_ns ELSE g.launch_duration_ns END FROM gpu_event g"
-              " CROSS JOIN process p ON p.id = g.process AND p.rank IS NOT NULL WHERE g.step IS NOT NULL AND g.graph_node IS NULL"
-              " AND (g.kind IN (1, 2, 3, 6) OR (g.kind = 4 AND g.name NOT IN (SELECT id FROM gpu_name WHERE name LIKE '%stream wait%')))");
+  // That a stream waits for another holds up no host.
+  Query calls(db, R"(
+    SELECT g.step, CASE g.kind WHEN 4 THEN g.duration_ns ELSE g.launch_duration_ns END AS ns,
+           CASE g.kind WHEN 4 THEN 0 ELSE g.correlation END, coalesce(g.launch_ns, 0)
+    FROM gpu_event g
+    WHERE g.process = ? AND g.step IS NOT NULL AND ns IS NOT NULL
+      AND (g.kind IN (1, 2, 3, 6) OR (g.kind = 4 AND g.name NOT IN (SELECT id FROM gpu_name WHERE name LIKE '%stream wait%')))
+    ORDER BY g.start_ns)");
+  Query processes(db, "SELECT id, world FROM process WHERE rank IS NOT NULL ORDER BY id");
   std::map<std::pair<int64_t, int64_t>, int64_t> sums;  // by world and step
-  while (calls.next()) {
-    if (!calls.is_null(2)) sums[{calls.integer(0), calls.integer(1)}] += calls.integer(2);
+  while (processes.next()) {
+    // What one call launched shares its correlation: the nodes of a CUDA graph, of which traces need not tell the node, nor the launch as an
+    // event of its own. Numbers of calls may begin again, so that the moment counts as well.
+    std::unordered_set<LaunchKey, LaunchHash> launches;
+    calls.bind(processes.integer(0));
+    while (calls.next()) {
+      if (calls.integer(2) != 0 && !launches.insert({calls.integer(2), calls.integer(3)}).second) continue;
+      sums[{processes.integer(1), calls.integer(0)}] += calls.integer(1);
+    }
   }
-  Query insert(db, "INSERT INTO temp.host_gpu VALUES (?, ?, ?)");
+  Query insert(db, "INSERT INTO host_gpu (world, step, ns) VALUES (?, ?, ?)");
   for (const auto& [key, ns] : sums) insert.run(key.first, key.second, ns);
 }
 
+void sum_kernel_classes(SQLite::Database& db) {
+  struct Sum {
+    int64_t kernels = 0, ns = 0;
+    std::set<int64_t> names;
+  };
+  std::unordered_map<int64_t, std::string> classes;  // by name
+  Query names(db, "SELECT id, class FROM gpu_name");
+  while (names.next()) classes[names.integer(0)] = names.text(1);
+  std::map<std::pair<int64_t, std::string>, Sum> sums;  // by world and class
+  Query processes(db, "SELECT id, world FROM process ORDER BY id");
+  Query kernels(db, "SELECT name, comm IS NOT NULL, duration_ns FROM gpu_event WHERE process = ? AND kind = 1");
+  while (processes.next()) {
+    std::unordered_map<int64_t, Sum> of_name[2];  // told by the name, launched by NCCL
+    kernels.bind(processes.integer(0));
+    while (kernels.next()) {
+      Sum& sum = of_name[kernels.integer(1)][kernels.integer(0)];
+      ++sum.kernels;
+      sum.ns += kernels.integer(2);
+    }
+    for (int nccl = 0; nccl < 2; ++nccl) {
+      for (const auto& [name, of_this] : of_name[nccl]) {
+        Sum& sum = sums[{processes.integer(1), nccl == 1 ? "communication" : classes[name]}];
+        sum.kernels += of_this.kernels;
+        sum.ns += of_this.ns;
+        sum.names.insert(name);
+      }
+    }
+  }
+  Query insert(db, "INSERT INTO kernel_time (world, class, names, kernels, ns) VALUES (?, ?, ?, ?, ?)");
+  for (const auto& [key, sum] : sums) insert.run(key.first, key.second, static_cast<int64_t>(sum.names.size()), sum.kernels, sum.ns);
+}
+
 void select_steady_waits(SQLite::Database& db) {
-  // Of several GPUs of a rank the one that waited most: max() takes the other columns from its row. Its columns have types, without which
-  // SQLite would look up no more than the world by the key.
-  db.exec(
-      "CREATE TEMP TABLE device_wait (world INTEGER, step INTEGER, rank INTEGER, wait_ns INTEGER, compute_ns INTEGER, exposed_comm_ns "
-      "INTEGER,"
-      " PRIMARY KEY (world, step, rank)) WITHOUT ROWID;"
-      "INSERT INTO temp.device_wait SELECT p.world, coalesce(g.step, 0), p.rank, max(g.exposed_wait_ns), g.compute_ns, g.exposed_comm_ns"
-      " FROM gpu_part g JOIN process p ON p.id = g.process WHERE g.exposed_wait_ns IS NOT NULL AND p.rank IS NOT NULL"
-      " AND (g.step IS NULL) = (p.world NOT IN (SELECT world FROM temp.steady_number))"
-      " AND p.world IN (SELECT d.world FROM temp.steady_gpu d GROUP BY d.world HAVING total(d.exposed_wait_ns) >"
-      " (SELECT total(h.wait_ns) FROM temp.steady_part h WHERE h.world = d.world))"
-      " GROUP BY p.world, coalesce(g.step, 0), p.rank;"
-      "CREATE TEMP TABLE steady_wait AS SELECT s.world AS world, s.step AS step, s.rank AS rank, s.duration_ns AS duration_ns,"
-      " coalesce(g.compute_ns, s.compute_ns) AS compute_ns, coalesce(g.wait_ns, s.wait_ns) AS wait_ns,"
-      " coalesce(g.exposed_comm_ns, s.exposed_ns) AS exposed_ns FROM temp.steady_part s LEFT JOIN temp.device_wait g"
-      " ON g.world = s.world AND g.step = s.step AND g.rank = s.rank;"
-      "DROP TABLE temp.device_wait");
+  // max() takes the other columns from its row: the GPU that waited most stands for all GPUs of a rank. Without a type of its own, step would
+  // not be part of the index that SQLite makes for the join.
+  db.exec(R"(
+    WITH device AS MATERIALIZED (
+      SELECT p.world, CAST(coalesce(g.step, 0) AS INTEGER) AS step, p.rank, max(g.exposed_wait_ns) AS wait_ns, g.compute_ns, g.exposed_comm_ns
+      FROM gpu_part g
+      JOIN process p ON p.id = g.process
+      WHERE g.exposed_wait_ns IS NOT NULL AND p.rank IS NOT NULL
+        AND (g.step IS NULL) = (p.world NOT IN (SELECT world FROM steady_number))
+        AND p.world IN (SELECT world FROM steady_world WHERE waits_by = 'device')
+      GROUP BY p.world, coalesce(g.step, 0), p.rank
+    )
+    INSERT INTO steady_wait (world, step, rank, duration_ns, compute_ns, wait_ns, exposed_ns)
+    SELECT s.world, s.step, s.rank, s.duration_ns,
+           coalesce(g.compute_ns, s.compute_ns),
+           coalesce(g.wait_ns, s.wait_ns),
+           coalesce(g.exposed_comm_ns, s.exposed_ns)
+    FROM steady_part s
+    LEFT JOIN device g ON g.world = s.world AND g.step = s.step AND g.rank = s.rank)");
 }
 
 }  // namespace ddl

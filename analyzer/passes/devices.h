@@ -11,16 +11,19 @@ namespace ddl {
 /// Holds the events of one process at a time.
 void analyze_devices(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress);
 
-/// Makes temp.steady_gpu(world, process, device, ...): sums of gpu_part over the steady steps, or the whole run where there are none. Needs
-/// temp.steady_number. idle_input_ns is NULL if the run names no range that loads data.
+/// Fills `steady_gpu`; needs `steady_number`.
 void select_steady_devices(SQLite::Database& db);
 
-/// Makes temp.host_gpu(world, step, ns): how long threads of ranks were in calls that launch work on GPUs, or wait for it, in each step; no
-/// row: none of its calls was recorded. One look at gpu_event, memory for the steps.
+/// Fills `rank_resource` and steady_world.waits_by; needs `steady_part` and `steady_gpu`.
+void select_resources(SQLite::Database& db);
+
+/// Fills `host_gpu`. One look at gpu_event, memory for the steps and the launches of one process.
 void sum_host_calls(SQLite::Database& db);
 
-/// Makes temp.steady_wait(world, step, rank, duration_ns, compute_ns, wait_ns, exposed_ns): temp.steady_part, but where ranks wait longer
-/// inside kernels of collectives than inside calls of MPI what their GPUs did: time that computed, exposed waiting, exposed collectives.
+/// Fills `kernel_time`. One look at gpu_event, memory for the names.
+void sum_kernel_classes(SQLite::Database& db);
+
+/// Fills `steady_wait`; needs `steady_part`, `steady_number` and steady_world.waits_by.
 void select_steady_waits(SQLite::Database& db);
 
 }  // namespace ddl

@@ -58,10 +58,8 @@ std::optional<GradientNoise> gradient_noise(const std::vector<NoiseSample>& samp
 }
 
 void analyze_gradient_noise(SQLite::Database& db) {
-  db.exec(
-      "CREATE TEMP TABLE noise (world INTEGER PRIMARY KEY, square REAL, trace REAL, scale REAL, lo REAL, hi REAL, own_samples REAL,"
-      " all_samples REAL, why TEXT)");
-  Query insert(db, "INSERT INTO temp.noise VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Query insert(db,
+               "INSERT INTO noise (world, square, trace, scale, lo, hi, own_samples, all_samples, why) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
   Query worlds(db, "SELECT world, count(DISTINCT rank), max(world_size) FROM process WHERE rank IS NOT NULL GROUP BY world");
   Query rows(
       db,
@@ -69,7 +67,7 @@ void analyze_gradient_noise(SQLite::Database& db) {
       " count(*) / sum(1.0 / nullif(v.samples, 0)), sum(v.samples), count(v.own), count(v.samples)"
       " FROM (SELECT v.process, v.step, max(iif(v.name = 'local_gradient_norm', v.value, NULL)) AS own,"
       "   max(iif(v.name = 'gradient_norm', v.value, NULL)) AS reduced, sum(iif(v.name = 'samples', v.value, NULL)) AS samples"
-      "   FROM value v JOIN process p ON p.id = v.process JOIN temp.steady_step s ON s.world = p.world AND s.step = v.step AND"
+      "   FROM value v JOIN process p ON p.id = v.process JOIN steady_step s ON s.world = p.world AND s.step = v.step AND"
       "   s.annotated WHERE p.world = ?1 AND v.name IN ('local_gradient_norm', 'gradient_norm', 'samples') GROUP BY v.process, v.step) v"
       " WHERE v.own IS NOT NULL OR v.reduced IS NOT NULL GROUP BY v.step ORDER BY v.step");
   while (worlds.next()) {

@@ -1,5 +1,5 @@
-// The gradient noise scale (metrics.md G1-G3, after McCandlish et al., 1812.06162): how much samples of a batch differ, which bounds the
-// batch that is worth while.
+// The gradient noise scale (specification.md G1 to G3, after McCandlish et al., 1812.06162): how much samples of a batch differ, which
+// bounds the batch that is worth while.
 //
 // From the norm of each rank's own mean gradient (ddl_value "local_gradient_norm", over b samples: "samples") and of the reduced one
 // ("gradient_norm", over all B): of each step
@@ -41,7 +41,7 @@ struct GradientNoise {
 /// In the order of the steps. Nothing: fewer than kMinNoiseSteps, or one rank.
 std::optional<GradientNoise> gradient_noise(const std::vector<NoiseSample>& samples);
 
-/// Makes temp.noise(world, square, trace, scale, lo, hi, own_samples, all_samples, why), one row per world; needs temp.steady_step.
+/// Fills `noise`; needs `steady_step`.
 void analyze_gradient_noise(SQLite::Database& db);
 
 }  // namespace ddl

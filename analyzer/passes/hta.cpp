@@ -28,9 +28,11 @@ class UnionLength {
 void analyze_hta(SQLite::Database& db) {
   Query insert(db, "INSERT INTO hta_part VALUES (?, ?, ?, ?, ?, ?, ?)");
   Query processes(db, "SELECT id FROM process ORDER BY id");
-  Query events(db,
-               "SELECT g.start_ns, g.duration_ns, CASE WHEN g.kind <> 1 THEN 'memory' ELSE n.class END FROM gpu_event g"
-               " JOIN gpu_name n ON n.id = g.name WHERE g.process = ? AND g.kind IN (1, 2, 3) ORDER BY g.start_ns");
+  Query events(
+      db,
+      "SELECT g.start_ns, g.duration_ns, CASE WHEN g.kind <> 1 THEN 'memory' WHEN n.name GLOB 'nccl*' THEN 'communication' ELSE 'compute' END"
+      " FROM gpu_event g"
+      " JOIN gpu_name n ON n.id = g.name WHERE g.process = ? AND g.kind IN (1, 2, 3) ORDER BY g.start_ns");
   while (processes.next()) {
     events.bind(processes.integer(0));
     UnionLength all, compute, comm, kernels;

@@ -1,4 +1,4 @@
-// Where the time of GPUs went by the rules of Meta's Holistic Trace Analysis, for people who compare (metrics.md section 1, "compat mode").
+// Where the time of GPUs went by the rules of Meta's Holistic Trace Analysis, for people who compare (specification.md "Breakdown by HTA").
 //
 // HTA looks at all GPU events of a rank, whatever their device, from the first begin to the last end: at neither edge of the window there
 // is idling. What runs beside a kernel that computes counts as computing; everything else that is not idle is "non-compute". Its names tell

@@ -165,10 +165,10 @@ class Inference {
   }
 
   void mark_events(int64_t process, int64_t step, int64_t begin_ns, int64_t end_ns) {
-    struct Event {
+    struct Marked {
       int64_t id, region;
     };
-    std::vector<Event> events;
+    std::vector<Marked> events;
     std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> positions;  // by kind, operation, call site
     std::map<int64_t, int64_t> left_ns;                                  // by thread
     events_.bind(process, begin_ns, end_ns);
@@ -198,7 +198,7 @@ class Inference {
       left = std::max(left, start_ns + duration_ns);
     }
     events_.reset();
-    for (const Event& e : events) update_.run(e.id, step, e.region);
+    for (const Marked& e : events) update_.run(e.id, step, e.region);
   }
 
   int64_t region_of(int64_t op, std::optional<int64_t> site, int64_t position) {

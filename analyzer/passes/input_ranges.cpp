@@ -1,5 +1,7 @@
 #include "analyzer/passes/input_ranges.h"
 
+#include <fmt/format.h>
+
 namespace ddl {
 namespace {
 
@@ -17,8 +19,8 @@ bool exists(SQLite::Database& db) {
 
 InputRanges::InputRanges(SQLite::Database& db)
     : any_(exists(db)),
-      rows_(db, std::string("SELECT thread, start_ns, duration_ns FROM range_event WHERE process = ? AND region IN (") + kInputRegions +
-                    ") ORDER BY start_ns") {}
+      rows_(db, fmt::format("SELECT thread, start_ns, duration_ns FROM range_event WHERE process = ? AND region IN ({}) ORDER BY start_ns",
+                            kInputRegions)) {}
 
 std::vector<InputRange> InputRanges::of(int64_t process) {
   std::vector<InputRange> ranges;

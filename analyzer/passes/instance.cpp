@@ -119,10 +119,13 @@ const char* name_of(WaitMethod method) {
 std::optional<int64_t> operation_bytes(const Instance& instance) {
   int64_t sum = 0;
   int64_t largest = 0;
+  bool is_known = true;
   for (const Member& m : instance.members) {
-    sum += m.payload_bytes;
-    largest = std::max(largest, m.payload_bytes);
+    is_known &= m.payload_bytes.has_value();
+    sum += m.payload_bytes.value_or(0);
+    largest = std::max(largest, m.payload_bytes.value_or(0));
   }
+  if (!is_known && instance.operation->size != SizeRule::kZero) return std::nullopt;
   switch (instance.operation->size) {
     case SizeRule::kUnknown:
       return std::nullopt;
@@ -132,6 +135,10 @@ std::optional<int64_t> operation_bytes(const Instance& instance) {
       return largest;
     case SizeRule::kSum:
       return instance.complete ? std::optional(sum) : std::nullopt;
+    case SizeRule::kEach:
+      if (instance.complete) return sum;
+      if (!instance.partial || instance.size == 0 || __builtin_mul_overflow(largest, instance.size, &sum)) return std::nullopt;
+      return sum;
     case SizeRule::kLargest:
       return instance.complete ? std::optional(largest) : std::nullopt;
     case SizeRule::kRoot:

@@ -1,4 +1,4 @@
-// One collective instance: how long each member waited for others and how long it transferred (metrics.md section 4).
+// One collective instance: how long each member waited for others and how long it transferred (specification.md "Waiting").
 //
 // Two estimators. Max-start (W2): everything before the last member entered is waiting; needs the members' clocks on one axis. Min-duration
 // (W3): the shortest stay is all transfer, what others stay longer is waiting; needs no clock, but only holds where all members do the
@@ -23,7 +23,7 @@ struct Member {
   int64_t comm_rank = -1;  ///< in the communicator; -1: unknown
   int64_t enter_ns = 0;
   int64_t duration_ns = 0;
-  int64_t payload_bytes = 0;
+  std::optional<int64_t> payload_bytes = 0;  ///< unset: not known
   int64_t share_begin = 0;  ///< of a kernel that several collectives share: this one's is [share_begin, share_end) of share_total
   int64_t share_end = 1;
   int64_t share_total = 1;
@@ -35,6 +35,9 @@ struct Member {
 enum class Why { kNone, kNoData, kZeroDenominator, kClockUntrusted, kPartialRanks, kNotApplicable };
 enum class WaitMethod { kNone, kMaxStart, kMinDuration, kMaxPost, kLateRoot, kEarlyReduce };
 
+/// Waits that compare clocks are trusted while the clocks' sigma is below this share of their median (W2).
+constexpr double kTrustedSigmaShare = 0.1;
+
 /// As the store spells them; null for kNone.
 const char* name_of(Why why);
 const char* name_of(WaitMethod method);
@@ -43,6 +46,8 @@ struct Instance {
   const Operation* operation = nullptr;
   bool nonblocking = false;     ///< enter is the post, leave the completion
   bool complete = false;        ///< all members of the communicator are here, each once
+  bool partial = false;         ///< some are missing; those that are here are here once, in the same operation
+  int64_t size = 0;             ///< how many there are in the communicator; 0: of two groups
   bool clock_trusted = true;    ///< the members' clocks may be compared
   std::optional<int64_t> root;  ///< comm rank
   std::vector<Member> members;
@@ -59,7 +64,7 @@ struct Split {
   std::vector<size_t> late;      ///< members that entered last (W10); empty: not symmetric or not known
 };
 
-/// S of metrics.md section 7; nothing if it depends on members that are missing.
+/// S of specification.md "Bandwidths"; nothing if it depends on members that are missing, or on payloads that are not known.
 std::optional<int64_t> operation_bytes(const Instance& instance);
 
 Split split_waiting(const Instance& instance);

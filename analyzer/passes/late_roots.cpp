@@ -36,7 +36,7 @@ struct MessageBlame {
   int64_t wait_ns = 0;
 };
 
-struct Step {
+struct StepSpan {
   std::unordered_map<int64_t, Suffered> suffered;             // by rank
   std::map<std::pair<int64_t, int64_t>, MessageBlame> blame;  // by late and waiter
 
@@ -52,11 +52,11 @@ struct Step {
   }
 };
 
-using Steps = std::map<std::pair<int64_t, std::optional<int64_t>>, Step>;  // by world and step; no step: outside all of them
+using Steps = std::map<std::pair<int64_t, std::optional<int64_t>>, StepSpan>;  // by world and step; no step: outside all of them
 
 Steps read_messages(SQLite::Database& db) {
   Steps steps;
-  Query rows(db, "SELECT world, late_step, late, step, waiter, calls, wait_ns FROM temp.message_late");
+  Query rows(db, "SELECT world, late_step, late, step, waiter, calls, wait_ns FROM message_late");
   while (rows.next()) {
     const int64_t world = rows.integer(0), late = rows.integer(2), waiter = rows.integer(4);
     Suffered& suffered = steps[{world, rows.maybe_integer(3)}].suffered[waiter];
@@ -74,8 +74,8 @@ Steps read_messages(SQLite::Database& db) {
 /// Collectives: of a rank that entered last it counts how long the others waited for it in the whole step.
 void move_collectives(SQLite::Database& db, const Steps& steps) {
   std::map<std::tuple<int64_t, std::optional<int64_t>, int64_t>, int64_t> waits_ns;  // by world, step, late rank
-  Query rows(db, "SELECT rowid, world, step, rank, longest_ns FROM temp.late");
-  const auto step_of = [&]() -> const Step* {
+  Query rows(db, "SELECT rowid, world, step, rank, longest_ns FROM late");
+  const auto step_of = [&]() -> const StepSpan* {
     const auto step = steps.find({rows.integer(1), rows.maybe_integer(2)});
     return step == steps.end() || !step->second.suffered.contains(rows.integer(3)) ? nullptr : &step->second;
   };
@@ -87,13 +87,13 @@ void move_collectives(SQLite::Database& db, const Steps& steps) {
   std::vector<std::pair<int64_t, int64_t>> moved;  // rowid, to
   rows.reset();
   while (rows.next()) {
-    const Step* step = step_of();
+    const StepSpan* step = step_of();
     if (step == nullptr) continue;
     const int64_t root = step->root_of(rows.integer(3), waits_ns.at(key()));
     if (root != rows.integer(3)) moved.emplace_back(rows.integer(0), root);
   }
   rows.reset();
-  Query update(db, "UPDATE temp.late SET rank = ?2 WHERE rowid = ?1");
+  Query update(db, "UPDATE late SET rank = ?2 WHERE rowid = ?1");
   for (const auto& [row, root] : moved) update.run(row, root);
 }
 
@@ -103,8 +103,7 @@ void find_late_roots(SQLite::Database& db) {
   const Steps steps = read_messages(db);
   if (steps.empty()) return;
   move_collectives(db, steps);
-  Query insert(db,
-               "INSERT INTO temp.late (world, step, rank, ties, wait_ns, longest_ns, instances, message) VALUES (?, ?, ?, 1, ?, ?, ?, 1)");
+  Query insert(db, "INSERT INTO late (world, step, rank, ties, wait_ns, longest_ns, instances, message) VALUES (?, ?, ?, 1, ?, ?, ?, 1)");
   for (const auto& [key, step] : steps) {
     for (const auto& [ends, blame] : step.blame) {
       insert.run(key.first, key.second, step.root_of(blame.late, blame.wait_ns), blame.wait_ns, blame.wait_ns / blame.calls, blame.calls);

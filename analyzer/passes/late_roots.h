@@ -13,7 +13,7 @@
 
 namespace ddl {
 
-/// Needs the temporary tables `late` (blame.h) and `message_late` (messages.h). Moves the rows of `late` to the ranks where the lateness
+/// Needs `late` (blame.h) and `message_late` (messages.h). Moves the rows of `late` to the ranks where the lateness
 /// began and adds rows for the waits in messages.
 void find_late_roots(SQLite::Database& db);
 

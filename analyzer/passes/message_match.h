@@ -1,4 +1,4 @@
-// Which send goes with which receive, and who waited for whom (metrics.md W5 and W6).
+// Which send goes with which receive, and who waited for whom (specification.md W5 and W6).
 //
 // MPI's messages do not overtake each other: of those that go from one rank to another on one communicator with one tag (a channel), the
 // n-th that is sent goes to the n-th receive that is posted; a receive with wildcards belongs to the channel that its status names. So each

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "analyzer/passes/instance.h"
 #include "analyzer/passes/message_events.h"
 #include "analyzer/passes/message_match.h"
 #include "analyzer/query.h"
@@ -15,7 +16,6 @@
 namespace ddl {
 namespace {
 
-constexpr double kTrustedSigmaShare = 0.1;  // of the median wait
 constexpr size_t kMaxPendingSums = 100'000;
 
 using HostPair = std::pair<int64_t, int64_t>;
@@ -142,8 +142,8 @@ class TableSink : public MessageSink {
             db,
             "INSERT INTO message (send, receive, send_call, receive_call, late_sender_wait_ns, late_receiver_wait_ns, sigma_ns, "
             "why) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"),
-        insert_call_(db, "INSERT INTO temp.call_wait (event, wait_ns, why, late, sigma_ns) VALUES (?, ?, ?, ?, ?)"),
-        insert_late_(db, "INSERT INTO temp.message_late VALUES (?, ?, ?, ?, ?, ?, ?)") {}
+        insert_call_(db, "INSERT INTO call_wait (event, wait_ns, why, late, sigma_ns) VALUES (?, ?, ?, ?, ?)"),
+        insert_late_(db, "INSERT INTO message_late (world, late_step, late, step, waiter, calls, wait_ns) VALUES (?, ?, ?, ?, ?, ?, ?)") {}
 
   void on_message(const MatchedMessage& m) override {
     const auto known = [](int64_t event) { return event == 0 ? std::nullopt : std::optional(event); };
@@ -257,11 +257,6 @@ bool has_uncertain_clocks(const Catalog& catalog) {
 }  // namespace
 
 MessageLosses analyze_messages(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress) {
-  db.exec(
-      "CREATE TEMP TABLE call_wait (event INTEGER PRIMARY KEY, wait_ns INTEGER, why TEXT, late INTEGER, sigma_ns REAL);"
-      "CREATE TEMP TABLE message_late (world INTEGER, late_step INTEGER, late INTEGER, step INTEGER, waiter INTEGER, calls INTEGER, "
-      "wait_ns "
-      "INTEGER)");
   const MessageWorld world(db, catalog);
   if (!world.any()) return {};
   const bool twice = has_uncertain_clocks(catalog);

@@ -22,10 +22,7 @@ struct MessageLosses {
   std::map<int64_t, int64_t> clock_violations;  ///< by world: receives that ended before the send began, across hosts
 };
 
-/// Fills `message`, `message_blame`, `message_part` and two temporary tables for later passes:
-///   call_wait     calls in which messages completed, if somebody waited in them (wait_ns, for which process: late) or that is not known
-///   (why) message_late  who waited for whom in which step, summed: (world, step of the late rank, late, step of the waiter, waiter, calls,
-///                 wait_ns); one key may have several rows
+/// Fills `message`, `message_blame`, `message_part`, `call_wait` and `message_late`.
 MessageLosses analyze_messages(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress);
 
 }  // namespace ddl

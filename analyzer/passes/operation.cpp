@@ -47,7 +47,7 @@ constexpr Family kFamilies[] = {
     {"allreduce", SizeRule::kSame, BusRule::kAllReduce, true},
     {"reduce_scatter", SizeRule::kSame, BusRule::kShare, true},
     {"reduce_scatter_block", SizeRule::kSame, BusRule::kShare, true},
-    {"allgather", SizeRule::kSum, BusRule::kShare, true},
+    {"allgather", SizeRule::kEach, BusRule::kShare, true},
     {"allgatherv", SizeRule::kSum, BusRule::kShare, false},
     {"alltoall", SizeRule::kSame, BusRule::kShare, true},
     {"alltoallv", SizeRule::kLargest, BusRule::kShare, false},

@@ -1,5 +1,5 @@
 // What the analyzer knows about a collective operation: how to read its size, its bus bandwidth factor and who waits for whom
-// (metrics.md sections 4 and 7).
+// (specification.md "Waiting", "Bandwidths").
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@ enum class SizeRule {
   kZero,     ///< moves no user data
   kSame,     ///< every member's payload is S
   kSum,      ///< S is the sum over the members: needs all of them
+  kEach,     ///< the same, but every member's payload is as large: one tells it
   kLargest,  ///< S is the payload of the busiest member: needs all of them
   kRoot,     ///< S is what the root sends
 };

@@ -1,11 +1,10 @@
-// Where one window of one rank went (metrics.md sections 1 and 2, for CPU jobs).
+// Where one window of one rank went (specification.md "Time sets" and "Computing and communication", for CPU jobs).
 //
 // The window is cut by set algebra, so that the parts add up to the nanosecond: compute + exposed + idle = duration, wait + xfer = exposed.
 //   exposed  inside MPI calls of the thread that owns the window (K, compute, is everything else; idle is 0 on CPU jobs)
 //   comm     union of those calls, of other threads' calls, and of requests in flight (an upper bound of their transfer)
-//   wait     the part of exposed in which a collective of this rank, blocking or in flight, waited for other ranks, or in which a call
-//   waited
-//            for a message's sender or receiver (metrics.md W5, W6)
+//   wait     the part of exposed in which a collective of this rank, blocking or in flight, waited for other ranks, or in which a
+//            call waited for a message's sender or receiver (specification.md W5, W6)
 //   bubble   the part of wait for other stages of the same pipeline
 //   input    the part of compute in ranges that load data
 //   unsplit  the part of exposed in calls that completed messages of which nobody can tell how long they waited; counts as transfer, and

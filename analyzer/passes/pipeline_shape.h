@@ -1,4 +1,4 @@
-// Which processes form a pipeline, told by the order of their messages within one step (metrics.md section 9).
+// Which processes form a pipeline, told by the order of their messages within one step (specification.md "Pipeline bubbles").
 //
 // A training pipeline hands activations down a chain of stages and gradients back up. So, of two neighbours, the lower stage sends nothing
 // to the upper one before it received from it, and answers each message; only the first stage begins by sending; and the first stage sends

@@ -11,7 +11,7 @@ namespace ddl {
 namespace {
 
 constexpr size_t kSampledSteps = 3;
-constexpr size_t kCandidates = 12;  // some of them may not have been kept
+constexpr size_t kMostCandidates = 12;  // some of them may not have been kept
 
 /// The messages that each process posted and completed within one step.
 class StepMessages {
@@ -63,8 +63,8 @@ std::vector<int64_t> candidates(SQLite::Database& db, int64_t world) {
   rows.bind(world);
   std::vector<int64_t> all, some;
   while (rows.next()) all.push_back(rows.integer(0));
-  for (size_t i = 0; i < kCandidates && i < all.size(); ++i) {
-    const size_t at = all.size() <= kCandidates ? i : (2 * i + 1) * all.size() / (2 * kCandidates);
+  for (size_t i = 0; i < kMostCandidates && i < all.size(); ++i) {
+    const size_t at = all.size() <= kMostCandidates ? i : (2 * i + 1) * all.size() / (2 * kMostCandidates);
     some.push_back(all[at]);
   }
   return some;

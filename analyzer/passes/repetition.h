@@ -1,5 +1,5 @@
-// Finds the step in a sequence of collectives of a job that marks none (metrics.md R4, after Greyhound): a number of collectives that comes
-// again and again, and the one that begins it.
+// Finds the step in a sequence of collectives of a job that marks none (specification.md R4, after Greyhound): a number of collectives that
+// comes again and again, and the one that begins it.
 //
 // Period: the shortest lag at which the sequence agrees with itself well over a stretch that is most of it, and not much worse than at the
 // best lag (a checkpoint every ten steps makes ten steps the best one). Agreement is corrected for chance, so that forty equal calls and

@@ -1,12 +1,83 @@
 #include "analyzer/passes/steady_steps.h"
 
+#include <optional>
 #include <set>
 #include <vector>
 
+#include "analyzer/passes/instance.h"
 #include "analyzer/query.h"
 
 namespace ddl {
 namespace {
+
+// The first process counts where two have the same rank because one became another program.
+constexpr const char* kWholeRuns = R"(
+  INSERT OR IGNORE INTO steady_part (world, step, rank, annotated, duration_ns, compute_ns, comm_ns, exposed_ns, wait_ns, xfer_ns, why, staged, sigma_ns)
+  SELECT p.world, 0, p.rank, 0, t.duration_ns, t.compute_ns, t.comm_ns, t.exposed_ns, t.wait_ns, t.xfer_ns, t.why, 0, t.sigma_ns
+  FROM rank_part t
+  JOIN process p ON p.id = t.process
+  WHERE p.world = ? AND p.rank IS NOT NULL)";
+
+constexpr const char* kSteadyParts = R"(
+  INSERT OR IGNORE INTO steady_part
+    (world, step, rank, annotated, duration_ns, compute_ns, comm_ns, exposed_ns, wait_ns, xfer_ns, why, input_ns, bubble_ns, staged, sigma_ns)
+  SELECT p.world, t.step, p.rank, 1, t.compute_ns + t.exposed_ns + t.idle_ns, t.compute_ns, t.comm_ns, t.exposed_ns, t.wait_ns, t.xfer_ns, t.why,
+         t.input_ns, t.bubble_ns, l.process IS NOT NULL, t.sigma_ns
+  FROM step_part t
+  JOIN process p ON p.id = t.process
+  JOIN steady_number n ON n.world = p.world AND n.step = t.step
+  LEFT JOIN pipeline l ON l.process = t.process
+  WHERE p.rank IS NOT NULL)";
+
+constexpr const char* kSteadySteps = R"(
+  INSERT INTO steady_step
+    (world, step, annotated, ranks, duration_ns, compute_ns, comm_ns, exposed_ns, wait_ns, xfer_ns, longest_ns, longest_exposed_ns, why, input_ns,
+     bubble_ns, staged, staged_ns, sigma_ns, staged_sigma_ns)
+  SELECT world, step, max(annotated), count(*), sum(duration_ns), sum(compute_ns),
+         iif(count(comm_ns) = count(*), sum(comm_ns), NULL),
+         sum(exposed_ns),
+         iif(count(wait_ns) = count(*), sum(wait_ns), NULL),
+         iif(count(xfer_ns) = count(*), sum(xfer_ns), NULL),
+         max(duration_ns), max(exposed_ns), max(why),
+         iif(count(input_ns) = count(*), sum(input_ns), NULL),
+         iif(count(bubble_ns) = sum(staged), sum(bubble_ns), NULL),
+         sum(staged), sum(staged * duration_ns),
+         iif(count(sigma_ns) = count(*), sum(sigma_ns), NULL),
+         iif(count(iif(staged, sigma_ns, NULL)) = sum(staged), sum(staged * sigma_ns), NULL)
+  FROM steady_part
+  GROUP BY world, step)";
+
+constexpr const char* kSteadyRanks = R"(
+  INSERT INTO steady_rank (world, rank, host, duration_ns, compute_ns, exposed_ns, wait_ns, why, sigma_ns)
+  SELECT s.world, s.rank,
+         (SELECT p.host FROM process p WHERE p.world = s.world AND p.rank = s.rank),
+         sum(s.duration_ns), sum(s.compute_ns), sum(s.exposed_ns),
+         iif(count(s.wait_ns) = count(*), sum(s.wait_ns), NULL),
+         max(s.why), sum(s.sigma_ns)
+  FROM steady_part s
+  GROUP BY s.world, s.rank)";
+
+// The first step counts where a process used a number twice: min() takes the end from its row.
+constexpr const char* kJobWindows = R"(
+  WITH part AS (
+    SELECT p.world, s.step, min(s.start_ns) AS begin_ns, s.start_ns + s.duration_ns AS end_ns
+    FROM step s
+    JOIN process p ON p.id = s.process AND p.rank IS NOT NULL
+    JOIN steady_number n ON n.world = p.world AND n.step = s.step
+    WHERE s.duration_ns IS NOT NULL
+    GROUP BY s.process, s.step
+    UNION ALL
+    SELECT p.world, 0, coalesce(p.init_ns, p.start_ns), coalesce(p.finalize_ns, p.end_ns)
+    FROM process p
+    WHERE p.rank IS NOT NULL AND p.world NOT IN (SELECT world FROM steady_number)
+  ), whole AS (
+    SELECT world, max(end_ns) - min(begin_ns) AS duration_ns
+    FROM part
+    GROUP BY world, step
+  )
+  SELECT world, sum(max(duration_ns, 0)), count(*)
+  FROM whole
+  GROUP BY world)";
 
 struct WorldSteps {
   std::set<int64_t> ranks;             // that recorded any step
@@ -36,60 +107,45 @@ void select(SQLite::Database& db, int64_t world, const WorldSteps& steps, Steady
   result.annotated = !complete.empty();
   result.warmup = static_cast<int64_t>(complete.size()) > kMinStepsForWarmup ? kWarmupSteps : 0;
   result.used = static_cast<int64_t>(complete.size()) - result.warmup;
-  Query insert(db, "INSERT INTO temp.steady_number VALUES (?, ?)");
+  Query insert(db, "INSERT INTO steady_number (world, step) VALUES (?, ?)");
   for (auto step = complete.begin() + result.warmup; step != complete.end(); ++step) insert.run(world, *step);
 }
 
 }  // namespace
 
 std::map<int64_t, SteadySteps> select_steady_steps(SQLite::Database& db) {
-  db.exec(
-      "CREATE TEMP TABLE steady_number (world INTEGER, step INTEGER, PRIMARY KEY (world, step)) WITHOUT ROWID;"
-      "CREATE TEMP TABLE steady_part ("
-      "  world INTEGER, step INTEGER, rank INTEGER, annotated INTEGER, duration_ns INTEGER, compute_ns INTEGER, comm_ns INTEGER, "
-      "exposed_ns INTEGER,"
-      "  wait_ns INTEGER, xfer_ns INTEGER, why TEXT, input_ns INTEGER, bubble_ns INTEGER, staged INTEGER, sigma_ns REAL,"
-      "  PRIMARY KEY (world, step, rank)) "
-      "WITHOUT ROWID;"
-      "CREATE TEMP TABLE steady_step ("
-      "  world INTEGER, step INTEGER, annotated INTEGER, ranks INTEGER, duration_ns INTEGER, compute_ns INTEGER, comm_ns INTEGER, "
-      "exposed_ns INTEGER,"
-      "  wait_ns INTEGER, xfer_ns INTEGER, longest_ns INTEGER, longest_exposed_ns INTEGER, why TEXT, input_ns INTEGER, bubble_ns INTEGER,"
-      "  staged INTEGER, staged_ns INTEGER, sigma_ns REAL, staged_sigma_ns REAL, PRIMARY KEY (world, step)) WITHOUT ROWID");
-
   std::map<int64_t, SteadySteps> result;
+  Query insert_world(db, "INSERT INTO steady_world (world, annotated, inferred, used, warmup, incomplete) VALUES (?, ?, ?, ?, ?, ?)");
+  Query whole_run(db, kWholeRuns);
   for (const auto& [world, steps] : count_ranks(db)) {
     SteadySteps& steady = result[world];
     select(db, world, steps, steady);
     Query inferred(db, "SELECT 1 FROM inferred_steps i JOIN process p ON p.id = i.process WHERE p.world = ? LIMIT 1");
     inferred.bind(world);
     steady.inferred = steady.annotated && inferred.next();
-    if (steady.annotated) continue;
-    Query whole_runs(db,
-                     "INSERT OR IGNORE INTO temp.steady_part SELECT p.world, 0, p.rank, 0, t.duration_ns, t.compute_ns, t.comm_ns, "
-                     "t.exposed_ns, t.wait_ns, t.xfer_ns, t.why, NULL, NULL, 0, t.sigma_ns"
-                     " FROM rank_part t JOIN process p ON p.id = t.process WHERE p.world = ? AND p.rank IS NOT NULL");
-    whole_runs.run(world);
+    insert_world.run(world, steady.annotated, steady.inferred, steady.used, steady.warmup, steady.incomplete);
+    if (!steady.annotated) whole_run.run(world);
   }
-  db.exec(
-      "INSERT OR IGNORE INTO temp.steady_part SELECT p.world, t.step, p.rank, 1, t.compute_ns + t.exposed_ns + t.idle_ns, t.compute_ns, "
-      "t.comm_ns, t.exposed_ns,"
-      "  t.wait_ns, t.xfer_ns, t.why, t.input_ns, t.bubble_ns, l.process IS NOT NULL, t.sigma_ns"
-      " FROM step_part t JOIN process p ON p.id = t.process LEFT JOIN pipeline l ON l.process = t.process JOIN temp.steady_number n ON "
-      "n.world = p.world AND n.step = t.step"
-      " WHERE p.rank IS NOT NULL;"
-      "INSERT INTO temp.steady_step SELECT world, step, max(annotated), count(*), sum(duration_ns), sum(compute_ns),"
-      "  iif(count(comm_ns) = count(*), sum(comm_ns), NULL), sum(exposed_ns), iif(count(wait_ns) = count(*), sum(wait_ns), NULL),"
-      "  iif(count(xfer_ns) = count(*), sum(xfer_ns), NULL), max(duration_ns), max(exposed_ns), max(why),"
-      "  iif(count(input_ns) = count(*), sum(input_ns), NULL), iif(count(bubble_ns) = sum(staged), sum(bubble_ns), NULL),"
-      "  sum(staged), sum(staged * duration_ns), iif(count(sigma_ns) = count(*), sum(sigma_ns), NULL),"
-      "  iif(count(iif(staged, sigma_ns, NULL)) = sum(staged), sum(staged * sigma_ns), NULL) FROM temp.steady_part GROUP BY "
-      "world, step;"
-      "CREATE TEMP TABLE steady_rank AS SELECT s.world, s.rank, (SELECT p.host FROM process p WHERE p.world = s.world AND p.rank = s.rank)"
-      " AS host, sum(s.duration_ns) AS duration_ns, sum(s.compute_ns) AS compute_ns, sum(s.exposed_ns) AS exposed_ns,"
-      " iif(count(s.wait_ns) = count(*), sum(s.wait_ns), NULL) AS wait_ns, max(s.why) AS why, sum(s.sigma_ns) AS sigma_ns"
-      " FROM temp.steady_part s GROUP BY s.world, s.rank");
+  db.exec(kSteadyParts);
+  db.exec(kSteadySteps);
+  db.exec(kSteadyRanks);
   return result;
+}
+
+void sum_job_windows(SQLite::Database& db, const Catalog& catalog) {
+  std::map<int64_t, ClockSpread> clocks;  // by world
+  for (const auto& [id, process] : catalog.processes)
+    if (process.rank >= 0) clocks[process.world].add(catalog.clock_of(process));
+  Query windows(db, kJobWindows);
+  Query insert(db, "INSERT INTO job_window (world, duration_ns, sigma_ns, why) VALUES (?, ?, ?, ?)");
+  while (windows.next()) {
+    const int64_t world = windows.integer(0), duration_ns = windows.integer(1);
+    std::optional<double> sigma_ns = clocks[world].sigma_ns();
+    if (sigma_ns) *sigma_ns *= windows.real(2);
+    const bool trusted = sigma_ns && (*sigma_ns == 0 || *sigma_ns < kTrustedSigmaShare * static_cast<double>(duration_ns));
+    if (!trusted) sigma_ns.reset();
+    insert.run(world, trusted ? std::optional(duration_ns) : std::nullopt, sigma_ns, name_of(trusted ? Why::kNone : Why::kClockUntrusted));
+  }
 }
 
 }  // namespace ddl

@@ -1,17 +1,15 @@
-// Which steps count (metrics.md section 0): not the first ones, not those that some rank has no record of.
+// Which steps count (specification.md "Conventions"): not the first ones, not those that some rank has no record of.
 //
-// Fills three temporary tables that all metrics and findings read:
-//   steady_part  one row per rank and steady step, as step_part (without idle_ns: compute_ns + exposed_ns = duration_ns)
-//   steady_step  one row per steady step: sums over the ranks that recorded steps, the slowest rank, NULL where a rank has NULL; staged is
-//                how many ranks are stages of pipelines, staged_ns, staged_sigma_ns and bubble_ns are sums over those
-//   steady_rank  one row per rank: its host, and sums over the steady steps; wait_ns is NULL, and why says so, where it is in one of them
-// A world without a step that all ranks recorded gets one row per rank from rank_part, its whole run, with annotated = 0.
+// What they are and what they add up to are tables that all metrics and findings read: steady_world, steady_number, steady_part, steady_step,
+// steady_rank and job_window (analyzer/tables.sql).
 #pragma once
 
 #include <SQLiteCpp/Database.h>
 
 #include <cstdint>
 #include <map>
+
+#include "analyzer/passes/catalog.h"
 
 namespace ddl {
 
@@ -26,7 +24,10 @@ struct SteadySteps {
   int64_t incomplete = 0;  ///< left out because some rank has no record of them
 };
 
-/// By world. Needs `step_part` and `rank_part`.
+/// By world, as in `steady_world`. Fills that and the other tables; needs `step_part`, `rank_part`, `pipeline` and `inferred_steps`.
 std::map<int64_t, SteadySteps> select_steady_steps(SQLite::Database& db);
+
+/// Fills `job_window`; needs `steady_number`.
+void sum_job_windows(SQLite::Database& db, const Catalog& catalog);
 
 }  // namespace ddl

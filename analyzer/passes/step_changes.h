@@ -5,8 +5,7 @@
 
 namespace ddl {
 
-/// Makes temp.step_change(world, step, before_ns, after_ns), one row per change: the first step after it, means of the step times on both
-/// sides up to the next change. Needs temp.steady_step.
+/// Fills `step_change`, one row per change; needs `steady_step`.
 void find_step_changes(SQLite::Database& db);
 
 }  // namespace ddl

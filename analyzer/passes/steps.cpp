@@ -95,10 +95,9 @@ class StepPass {
         insert_rank_(db,
                      "INSERT INTO rank_part (process, duration_ns, compute_ns, comm_ns, exposed_ns, wait_ns, xfer_ns, idle_ns, why,"
                      " sigma_ns) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?)"),
-        insert_tail_((db.exec("CREATE TEMP TABLE tail (process INTEGER, step INTEGER, xfer_ns INTEGER, buckets INTEGER, bytes INTEGER,"
-                              " all_buckets INTEGER, all_bytes INTEGER, last_bytes INTEGER, split INTEGER)"),
-                      db),
-                     "INSERT INTO temp.tail VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+        insert_tail_(db,
+                     "INSERT INTO tail (process, step, xfer_ns, buckets, bytes, all_buckets, all_bytes, last_bytes, split)"
+                     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"),
         steps_(
             db,
             "SELECT thread, step, start_ns, duration_ns, mpi_ns FROM step WHERE process = ? AND duration_ns IS NOT NULL ORDER BY start_ns"),
@@ -110,13 +109,13 @@ class StepPass {
     // Ids follow (process, thread, start); with one thread each, that is the order of start already and nothing has to be sorted.
     const bool threads =
         std::any_of(catalog_.processes.begin(), catalog_.processes.end(), [](const auto& p) { return p.second.threads > 1; });
-    Query any_message(db_, "SELECT 1 FROM temp.call_wait LIMIT 1");
+    Query any_message(db_, "SELECT 1 FROM call_wait LIMIT 1");
     messages_ = any_message.next();
     Query events(db_, std::string("SELECT e.process, e.thread, e.kind, e.op, e.start_ns, e.duration_ns, e.seq IS NOT NULL, k.wait_ns, "
                                   "k.why, k.bytes, e.comm, k.sigma_ns") +
                           (messages_ ? ", w.wait_ns, w.why, w.late, w.sigma_ns" : "") +
                           " FROM event e LEFT JOIN collective k ON k.event = e.id" +
-                          (messages_ ? " LEFT JOIN temp.call_wait w ON w.event = e.id" : "") + " WHERE e.kind < 3 ORDER BY " +
+                          (messages_ ? " LEFT JOIN call_wait w ON w.event = e.id" : "") + " WHERE e.kind < 3 ORDER BY " +
                           (threads ? "e.process, e.start_ns" : "e.id"));
     Query last(db_, "SELECT max(id) FROM event");
     Ticker ticker(progress, last.next() ? last.integer(0) : 0);

@@ -15,8 +15,7 @@ struct StepLosses {
   int64_t repeated_steps = 0;  ///< steps whose number the process had used before: left out
 };
 
-/// Needs table `collective` and the temporary table `call_wait`. Fills `step_part`, `rank_part` and the temporary table `tail` (one row per
-/// step with non-blocking collectives).
+/// Needs `collective` and `call_wait`. Fills `step_part`, `rank_part` and `tail`.
 StepLosses analyze_steps(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress);
 
 }  // namespace ddl

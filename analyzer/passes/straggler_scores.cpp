@@ -28,7 +28,7 @@ SectionTimes times_of(const Sketches& sketches) {
 
 /// The steady steps of a world, and which window each lies in.
 std::map<int64_t, size_t> windows_of(SQLite::Database& db, int64_t world) {
-  Query rows(db, "SELECT step FROM temp.steady_number WHERE world = ? ORDER BY step");
+  Query rows(db, "SELECT step FROM steady_number WHERE world = ? ORDER BY step");
   rows.bind(world);
   std::vector<int64_t> steps;
   while (rows.next()) steps.push_back(rows.integer(0));
@@ -104,10 +104,7 @@ std::map<int64_t, SectionScore> score_sections(const std::map<int64_t, std::map<
 }
 
 void score_sections(SQLite::Database& db) {
-  db.exec(
-      "CREATE TEMP TABLE section_score (world INTEGER, rank INTEGER, relative REAL, individual REAL, why TEXT, individual_why TEXT,"
-      " PRIMARY KEY (world, rank)) WITHOUT ROWID");
-  Query insert(db, "INSERT INTO temp.section_score VALUES (?, ?, ?, ?, ?, ?)");
+  Query insert(db, "INSERT INTO section_score (world, rank, relative, individual, why, individual_why) VALUES (?, ?, ?, ?, ?, ?)");
   Query worlds(db, "SELECT world, count(DISTINCT rank) FROM process WHERE rank IS NOT NULL GROUP BY world");
   while (worlds.next()) {
     const int64_t world = worlds.integer(0), ranks = worlds.integer(1);

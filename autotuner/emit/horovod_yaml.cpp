@@ -19,7 +19,7 @@ std::string mebibytes(const std::string& bytes) {
   return whole ? std::to_string(value / kMiB) : "";
 }
 
-std::string number(const std::string& value) {
+std::string yaml_number(const std::string& value) {
   const bool good = !value.empty() && value.find_first_not_of("0123456789.") == std::string::npos && value.front() != '.' &&
                     value.back() != '.' && std::count(value.begin(), value.end(), '.') <= 1;
   return good ? value : "";
@@ -36,7 +36,7 @@ Content emit_horovod_yaml(const Emission& emission, const Format&) {
                       : name == "HOROVOD_CYCLE_TIME"     ? "cycle_time_ms"
                       : name == "HOROVOD_CACHE_CAPACITY" ? "cache_capacity"
                                                          : nullptr;
-    const std::string text = key == nullptr ? "" : fusion ? mebibytes(value) : number(value);
+    const std::string text = key == nullptr ? "" : fusion ? mebibytes(value) : yaml_number(value);
     if (text.empty()) {
       left_out += (left_out.empty() ? "" : ", ") + name;
       continue;

@@ -12,7 +12,7 @@
 namespace ddl::reports::html {
 namespace {
 
-constexpr double kRight = kWidth - 28;
+constexpr double kBarsRight = kWidth - 28;
 constexpr double kLetter = 7.2;  // width of one in a label
 constexpr size_t kNameColumns = 32;
 constexpr double kHighestRow = 26, kThinnestRow = 9, kReadableRow = 13;
@@ -55,7 +55,7 @@ std::string draw_bars(const Bars& bars) {
   Chart chart(bars.id, bars.title, bars.description, bottom + 24);
   draw_legend(chart, 0, legend);
   if (!bars.heading.empty()) chart.text(left - 8, top - 6, Anchor::kEnd, bars.heading);
-  const Scale x{.from = 0, .to = longest_ns, .begin = left, .end = kRight};
+  const Scale x{.from = 0, .to = longest_ns, .begin = left, .end = kBarsRight};
   draw_time_axis(chart, x, top, bottom);
   const size_t name_every = row >= kReadableRow ? 1 : 8;
   for (size_t i = 0; i < bars.bars.size(); ++i) {

@@ -17,7 +17,7 @@
 namespace ddl::reports::html {
 namespace {
 
-constexpr double kLeft = 84, kRight = kWidth - 24, kHeight = 260;
+constexpr double kBandwidthLeft = 84, kBandwidthRight = kWidth - 24, kBandwidthHeight = 260;
 
 struct Point {
   double bytes = 0, busbw = 0;
@@ -134,11 +134,11 @@ std::vector<Figure> bus_bandwidth(const RunView& run) {
 
   std::vector<MarkName> legend;
   for (size_t i = 0; i < drawn; ++i) legend.push_back({i, name_of(all[i])});
-  const double top = mark_legend_height(legend) + 6, bottom = top + kHeight;
+  const double top = mark_legend_height(legend) + 6, bottom = top + kBandwidthHeight;
   Chart chart(figure.id, figure.title,
               "Points: measured bus bandwidth over the size of the operation, both axes logarithmic. Dashed lines: what the model expects.",
               bottom + 40);
-  const Scale x{.from = least_bytes / 2, .to = most_bytes * 2, .begin = kLeft, .end = kRight, .logarithmic = true};
+  const Scale x{.from = least_bytes / 2, .to = most_bytes * 2, .begin = kBandwidthLeft, .end = kBandwidthRight, .logarithmic = true};
   const Scale y{.from = least / 1.5, .to = most * 1.5, .begin = bottom, .end = top, .logarithmic = true};
   const double size_step = std::max(1.0, std::ceil(std::log2(x.to / x.from) / 8));
   for (double exponent = std::ceil(std::log2(x.from)); exponent <= std::log2(x.to); exponent += size_step) {
@@ -146,10 +146,10 @@ std::vector<Figure> bus_bandwidth(const RunView& run) {
     chart.text(x(std::exp2(exponent)), bottom + 17, Anchor::kMiddle, size_text(std::llround(std::exp2(exponent))));
   }
   for (const double tick : log_ticks(y.from, y.to)) {
-    chart.line(kLeft - 4, y(tick), kRight, y(tick), "grid");
-    chart.text(kLeft - 8, y(tick) + 4, Anchor::kEnd, bandwidth_text(tick));
+    chart.line(kBandwidthLeft - 4, y(tick), kBandwidthRight, y(tick), "grid");
+    chart.text(kBandwidthLeft - 8, y(tick) + 4, Anchor::kEnd, bandwidth_text(tick));
   }
-  chart.text((kLeft + kRight) / 2, bottom + 34, Anchor::kMiddle, "size of the operation");
+  chart.text((kBandwidthLeft + kBandwidthRight) / 2, bottom + 34, Anchor::kMiddle, "size of the operation");
   draw_mark_legend(chart, legend);
   for (size_t i = 0; i < drawn; ++i) {
     const Series& series = all[i];

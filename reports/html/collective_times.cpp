@@ -13,7 +13,7 @@
 namespace ddl::reports::html {
 namespace {
 
-constexpr size_t kMostBars = 16;
+constexpr size_t kCollectiveTimesMostBars = 16;
 
 struct Group {
   std::string name;
@@ -54,7 +54,7 @@ std::vector<Figure> collective_times(const RunView& run) {
             .heading = {},
             .parts = {{"transfer", "c2"}, {"waiting for others", "c3"}, {"not split", "c4"}},
             .bars = {}};
-  for (size_t i = 0; i < std::min(groups.size(), kMostBars); ++i)
+  for (size_t i = 0; i < std::min(groups.size(), kCollectiveTimesMostBars); ++i)
     bars.bars.push_back(
         {groups[i].name,
          {static_cast<double>(groups[i].xfer_ns), static_cast<double>(groups[i].wait_ns), static_cast<double>(groups[i].rest_ns())}});
@@ -64,7 +64,8 @@ std::vector<Figure> collective_times(const RunView& run) {
                 .svg = draw_bars(bars),
                 .reading = "Sums over ranks, of all that the window kept.",
                 .data = columns_of(table, {"name", "time_ns", "wait_ns", "xfer_ns", "calls"})};
-  if (groups.size() > kMostBars) figure.reading += fmt::format(" The longest {}; the table has all {}.", kMostBars, groups.size());
+  if (groups.size() > kCollectiveTimesMostBars)
+    figure.reading += fmt::format(" The longest {}; the table has all {}.", kCollectiveTimesMostBars, groups.size());
   if (!table.note.empty()) figure.reading += fmt::format(" {}.", table.note);
   return {std::move(figure)};
 }

@@ -9,7 +9,7 @@
 namespace ddl::reports::html {
 namespace {
 
-constexpr double kGap = 4;            // between lanes
+constexpr double kLaneGap = 4;        // between lanes
 constexpr double kFinest = 0.25;      // gaps that are drawn, in units of the drawing, and boxes so wide ...
 constexpr size_t kMostBoxes = 1'500;  // ... unless there would be more: then twice as wide ones
 
@@ -48,7 +48,7 @@ void draw_path(Chart& chart, const std::map<int64_t, size_t>& rows, const std::v
       before = nowhere;
       continue;
     }
-    const double y = top + static_cast<double>(row->second) * kLaneHeight + (kLaneHeight - kGap) / 2;
+    const double y = top + static_cast<double>(row->second) * kLaneHeight + (kLaneHeight - kLaneGap) / 2;
     const double from = x(static_cast<double>(part.interval.begin_ns - origin_ns)),
                  to = x(static_cast<double>(part.interval.end_ns - origin_ns));
     if (to - from < kFinest) continue;
@@ -123,7 +123,7 @@ int64_t draw_lanes(Chart& chart, const LaneStyle& style, std::span<const Lane* c
       paths[l].clear();
       for (size_t i = 0; i < lanes.size(); ++i)
         boxes += append_boxes(paths[l], lanes[i]->*style.layers[l].parts, origin_ns, x, top + static_cast<double>(i) * kLaneHeight + 1,
-                              kLaneHeight - kGap - 2, smallest);
+                              kLaneHeight - kLaneGap - 2, smallest);
     }
     if (boxes <= kMostBoxes) break;
   }

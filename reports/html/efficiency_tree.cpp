@@ -12,7 +12,7 @@
 namespace ddl::reports::html {
 namespace {
 
-constexpr double kLeft = 264, kRight = kWidth - 60, kRow = 30;
+constexpr double kTreeLeft = 264, kTreeRight = kWidth - 60, kTreeRow = 30;
 
 struct Node {
   const char* metric;
@@ -50,10 +50,10 @@ void add_tree(const RunView& run, std::span<const Node> nodes, std::string_view 
   if (!values.front().value) return;
   Figure figure{
       .id = std::move(id), .title = fmt::format("Parallel efficiency of {}", of), .caption = {}, .svg = {}, .reading = {}, .data = {}};
-  const double bottom = kRow * static_cast<double>(nodes.size()) + 8;
+  const double bottom = kTreeRow * static_cast<double>(nodes.size()) + 8;
   Chart chart(figure.id, figure.title, "A tree of efficiencies from 0 to 1; each one is the product of those one level below it.",
               bottom + 22);
-  const Scale x{.from = 0, .to = 1, .begin = kLeft, .end = kRight};
+  const Scale x{.from = 0, .to = 1, .begin = kTreeLeft, .end = kTreeRight};
   for (const double tick : {0.0, 0.25, 0.5, 0.75, 1.0}) {
     chart.line(x(tick), 4, x(tick), bottom + 4, "grid");
     chart.text(x(tick), bottom + 18, Anchor::kMiddle, fmt::format("{:.0f}%", tick * 100));
@@ -68,20 +68,20 @@ void add_tree(const RunView& run, std::span<const Node> nodes, std::string_view 
                  .when_empty = {}};
   size_t weakest = 0;
   for (size_t i = 0; i < nodes.size(); ++i) {
-    const double y = static_cast<double>(i) * kRow + 8, indent = nodes[i].depth * 22;
+    const double y = static_cast<double>(i) * kTreeRow + 8, indent = nodes[i].depth * 22;
     const std::optional<double>& value = values[i].value;
     if (nodes[i].depth > 0) {
       size_t parent = i;
       while (nodes[parent].depth >= nodes[i].depth) --parent;
-      const double parent_y = static_cast<double>(parent) * kRow + 8;
+      const double parent_y = static_cast<double>(parent) * kTreeRow + 8;
       chart.path(fmt::format("M{} {}V{}h10", coordinate(indent - 12), coordinate(parent_y + 18), coordinate(y + 9)), "axis open");
     }
     chart.text(indent + 2, y + 13, Anchor::kStart, nodes[i].name);
     if (value) {
-      chart.rect(kLeft, y, std::max(0.5, x(std::min(1.0, *value)) - kLeft), kRow - 12, nodes[i].depth == 0 ? "c0" : "c1");
+      chart.rect(kTreeLeft, y, std::max(0.5, x(std::min(1.0, *value)) - kTreeLeft), kTreeRow - 12, nodes[i].depth == 0 ? "c0" : "c1");
       chart.text(x(std::min(1.0, *value)) + 6, y + 13, Anchor::kStart, percent_text(*value));
     } else {
-      chart.text(kLeft + 6, y + 13, Anchor::kStart, fmt::format("n/a ({})", values[i].why));
+      chart.text(kTreeLeft + 6, y + 13, Anchor::kStart, fmt::format("n/a ({})", values[i].why));
     }
     const bool leaf = i + 1 == nodes.size() || nodes[i + 1].depth <= nodes[i].depth;
     if (leaf && value && (weakest == 0 || *value < *values[weakest].value)) weakest = i;
@@ -103,7 +103,7 @@ void add_tree(const RunView& run, std::span<const Node> nodes, std::string_view 
 std::vector<Figure> efficiency_tree(const RunView& run) {
   std::vector<Figure> figures;
   add_tree(run, kOfGpus, "GPUs", "efficiency-gpu", figures);
-  if (run.ranks > 1) add_tree(run, kOfRanks, "ranks", "efficiency", figures);
+  if (run.ranks > 1 && run.facts.threads_tell()) add_tree(run, kOfRanks, "ranks", "efficiency", figures);
   return figures;
 }
 

@@ -1,5 +1,5 @@
 // A figure of the HTML report: a drawing, the sentence that says what it shows of this run, and its numbers as a table. To add one: a
-// file with a build function, a row in figures.cpp.
+// file with a build function, a row in figures.cpp. Findings say in their rows (analyzer/findings/findings.def) which one shows them.
 #pragma once
 
 #include <span>
@@ -24,7 +24,6 @@ struct Figure {
 struct FigureKind {
   const char* id;                                    ///< of its figures: this, or this and a suffix
   std::vector<Figure> (*build)(const RunView& run);  ///< none if the run has nothing to draw
-  std::string_view findings;                         ///< ids of the findings whose evidence it shows, between spaces
 };
 std::span<const FigureKind> figure_kinds();
 

@@ -3,19 +3,21 @@
 namespace ddl::reports::html {
 
 std::span<const FigureKind> figure_kinds() {
+  // clang-format off
   static constexpr FigureKind kKinds[] = {
-      {"where", where_a_step_goes, " memcpy_bound input_bound batch_size "},
-      {"late", lateness_map, " straggler shared_cores "},
-      {"gpu-timeline", gpu_timeline, ""},
-      {"timeline", step_timeline, " exposed_tail "},
-      {"pipeline", pipeline_schedule, " pipeline_bubble "},
-      {"collectives", collective_times, " small_collectives "},
-      {"busbw", bus_bandwidth, " slow_algorithm slow_link "},
-      {"layers", layer_times, " layer_imbalance "},
-      {"idle", idle_classes, " host_bound "},
-      {"efficiency", efficiency_tree, ""},
-      {"steps", step_times, ""},
+      {"where", where_a_step_goes},
+      {"late", lateness_map},
+      {"gpu-timeline", gpu_timeline},
+      {"timeline", step_timeline},
+      {"pipeline", pipeline_schedule},
+      {"collectives", collective_times},
+      {"busbw", bus_bandwidth},
+      {"layers", layer_times},
+      {"idle", idle_classes},
+      {"efficiency", efficiency_tree},
+      {"steps", step_times},
   };
+  // clang-format on
   return kKinds;
 }
 

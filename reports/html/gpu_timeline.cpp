@@ -13,15 +13,15 @@
 namespace ddl::reports::html {
 namespace {
 
-constexpr size_t kMostLanes = 16;
-constexpr double kLeft = 72, kRight = kWidth - 28;
+constexpr size_t kMostGpuLanes = 16;
+constexpr double kGpuTimelineLeft = 72, kGpuTimelineRight = kWidth - 28;
 
 struct Gpu {
   int64_t rank = 0, process = 0, device = 0;
   Interval window;
 };
 
-struct Panel {
+struct GpuPanel {
   const char* which;  // median, worst
   int64_t step = 0;
   Interval window;
@@ -30,9 +30,9 @@ struct Panel {
 };
 
 // Steady steps of which some GPU has a partition, by their length on the slowest rank.
-std::vector<int64_t> steps_of(const RunView& run) {
+std::vector<int64_t> steps_with_gpus(const RunView& run) {
   Query row(run.db,
-            "SELECT s.step FROM temp.steady_step s WHERE s.world = ?1 AND s.annotated AND s.step IN (SELECT g.step FROM gpu_part g JOIN "
+            "SELECT s.step FROM steady_step s WHERE s.world = ?1 AND s.annotated AND s.step IN (SELECT g.step FROM gpu_part g JOIN "
             "process p ON p.id = g.process"
             " WHERE p.world = ?1) ORDER BY s.longest_ns, s.step");
   row.bind(run.world);
@@ -41,8 +41,8 @@ std::vector<int64_t> steps_of(const RunView& run) {
   return steps;
 }
 
-Panel panel_of(const RunView& run, const char* which, int64_t step) {
-  Panel panel{which, step, {INT64_MAX, INT64_MIN}, {}, {}};
+GpuPanel panel_of(const RunView& run, const char* which, int64_t step) {
+  GpuPanel panel{which, step, {INT64_MAX, INT64_MIN}, {}, {}};
   Query row(run.db,
             "SELECT p.rank, p.id, g.device, s.start_ns, s.start_ns + g.duration_ns FROM gpu_part g JOIN process p ON p.id = g.process JOIN "
             "step s ON s.process = p.id AND"
@@ -99,7 +99,7 @@ int64_t busy_ns(const Lane& lane) {
 
 std::string name_of(const Gpu& gpu) { return fmt::format("{}/{}", gpu.rank, gpu.device); }
 
-std::string caption_of(const Panel& panel) {
+std::string caption_of(const GpuPanel& panel) {
   int64_t busy = 0, all_ns = 0, compute_ns = 0;
   for (const Lane& lane : panel.lanes) {
     busy += busy_ns(lane), all_ns += lane.window.length_ns();
@@ -115,7 +115,7 @@ std::string caption_of(const Panel& panel) {
 }  // namespace
 
 std::vector<Figure> gpu_timeline(const RunView& run) {
-  const std::vector<int64_t> steps = steps_of(run);
+  const std::vector<int64_t> steps = steps_with_gpus(run);
   if (steps.empty()) return {};
   Figure figure{.id = "gpu-timeline",
                 .title = "The median and the worst step in time, on GPUs",
@@ -133,13 +133,13 @@ std::vector<Figure> gpu_timeline(const RunView& run) {
   for (const LaneLayer& layer : style.layers) figure.data.columns.push_back({layer.css, layer.name, Unit::kDuration});
   figure.data.columns.push_back({"idle_ns", "Idle", Unit::kDuration});
   const int64_t median = steps[(steps.size() - 1) / 2], worst = steps.back();
-  std::vector<Panel> panels = {panel_of(run, "median", median)};
+  std::vector<GpuPanel> panels = {panel_of(run, "median", median)};
   if (worst != median) panels.push_back(panel_of(run, "worst", worst));
   std::vector<const Lane*> all;
   int64_t longest_ns = 1;
   double height = 0;
-  for (Panel& panel : panels) {
-    const size_t gpus = panel.gpus.size(), every = std::max<size_t>(1, (gpus + kMostLanes - 1) / kMostLanes);
+  for (GpuPanel& panel : panels) {
+    const size_t gpus = panel.gpus.size(), every = std::max<size_t>(1, (gpus + kMostGpuLanes - 1) / kMostGpuLanes);
     if (every > 1) figure.reading = fmt::format("Blank: idle. Every {}th of {} GPUs.", every, gpus);
     std::vector<Gpu> shown;
     for (size_t i = 0; i < gpus; i += every) shown.push_back(panel.gpus[i]);
@@ -155,7 +155,7 @@ std::vector<Figure> gpu_timeline(const RunView& run) {
     height += 70 + kLaneHeight * static_cast<double>(panel.gpus.size());
     figure.caption += (figure.caption.empty() ? "" : " ") + caption_of(panel);
   }
-  for (const Panel& panel : panels)
+  for (const GpuPanel& panel : panels)
     for (const Lane& lane : panel.lanes) all.push_back(&lane);
   if (all.empty()) return {};
 
@@ -163,9 +163,9 @@ std::vector<Figure> gpu_timeline(const RunView& run) {
   Chart chart(figure.id, figure.title, "A lane for each GPU, time from left to right: when it computed, communicated and copied.",
               legend_height(legend) + height);
   double y = draw_legend(chart, 0, legend);
-  const Scale x{.from = 0, .to = static_cast<double>(longest_ns), .begin = kLeft, .end = kRight};
+  const Scale x{.from = 0, .to = static_cast<double>(longest_ns), .begin = kGpuTimelineLeft, .end = kGpuTimelineRight};
   int64_t gap_ns = 0;
-  for (const Panel& panel : panels) {
+  for (const GpuPanel& panel : panels) {
     chart.text(0, y + 14, Anchor::kStart, fmt::format("{} step: {}", panel.which, panel.step), "strong");
     std::vector<const Lane*> lanes;
     std::vector<std::string> names;

@@ -1,4 +1,4 @@
-// Why GPUs idle: each one's idle time by its cause (metrics.md section 3).
+// Why GPUs idle: each one's idle time by its cause (specification.md "Idling of GPUs").
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace ddl::reports::html {
 namespace {
 
-constexpr size_t kMostBars = 64;
+constexpr size_t kIdleClassesMostBars = 64;
 
 struct IdleClass {
   const char* key;
@@ -66,15 +66,15 @@ std::vector<Figure> idle_classes(const RunView& run) {
       fmt::format("GPUs idle {} of {}. Most of that ({}): {}. What helps: {}.", percent_text(idle_ns / all_ns),
                   run.has_steps ? "a step" : "the run", percent_text(sums[most] / idle_ns), kClasses[most].name, kClasses[most].remedy);
   figure.reading = run.has_steps ? "Mean over steady steps." : "Whole run.";
-  if (bars.bars.size() > kMostBars) {
+  if (bars.bars.size() > kIdleClassesMostBars) {
     const auto idle_of = [](const Bar& bar) {
       double sum_ns = 0;
       for (const double part_ns : bar.parts_ns) sum_ns += part_ns;
       return sum_ns;
     };
     std::stable_sort(bars.bars.begin(), bars.bars.end(), [&](const Bar& a, const Bar& b) { return idle_of(a) > idle_of(b); });
-    bars.bars.resize(kMostBars);
-    figure.reading += fmt::format(" The {} that idle longest; the table has all {}.", kMostBars, table.rows.size());
+    bars.bars.resize(kIdleClassesMostBars);
+    figure.reading += fmt::format(" The {} that idle longest; the table has all {}.", kIdleClassesMostBars, table.rows.size());
   }
   figure.svg = draw_bars(bars);
   return {std::move(figure)};

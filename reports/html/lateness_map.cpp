@@ -19,7 +19,7 @@ namespace ddl::reports::html {
 namespace {
 
 constexpr size_t kMostRows = 128, kMostColumns = 160;
-constexpr double kLeft = 64, kRight = kWidth - 24;
+constexpr double kMapLeft = 64, kMapRight = kWidth - 24;
 // Shares of the median step from which a cell is so dark; below the first it is empty.
 constexpr std::array kShades = {0.01, 0.03, 0.1, 0.3};
 constexpr std::array<const char*, 4> kCss = {"h0", "h1", "h2", "h3"};
@@ -94,9 +94,9 @@ void add_step(Lateness& result, Column& column, int64_t step, const Waits& waits
 
 Lateness lateness_of(const RunView& run) {
   Lateness result;
-  result.ranks = numbers_of(run, "SELECT DISTINCT rank FROM temp.steady_part WHERE world = ? ORDER BY rank");
-  result.steps = numbers_of(run, "SELECT step FROM temp.steady_step WHERE world = ? ORDER BY step");
-  std::vector<int64_t> durations = numbers_of(run, "SELECT longest_ns FROM temp.steady_step WHERE world = ? ORDER BY 1");
+  result.ranks = numbers_of(run, "SELECT DISTINCT rank FROM steady_part WHERE world = ? ORDER BY rank");
+  result.steps = numbers_of(run, "SELECT step FROM steady_step WHERE world = ? ORDER BY step");
+  std::vector<int64_t> durations = numbers_of(run, "SELECT longest_ns FROM steady_step WHERE world = ? ORDER BY 1");
   if (result.ranks.size() < 2 || result.steps.empty()) return result;
   result.step_ns = static_cast<double>(durations[durations.size() / 2]);
   result.ranks_per_row = (result.ranks.size() + kMostRows - 1) / kMostRows;
@@ -104,8 +104,23 @@ Lateness lateness_of(const RunView& run) {
   result.by_rank.resize(result.ranks.size());
   result.cells.assign(result.rows() * result.columns(), NAN);
 
-  Query row(run.db, "SELECT step, rank, wait_ns FROM temp.steady_part WHERE world = ? ORDER BY step, rank");
-  row.bind(run.world);
+  // As RankFacts::late_ns: of GPUs all waiting inside their collectives, of several the mean.
+  Query row(run.db, R"(
+    WITH device AS (
+      SELECT p.rank, g.step, iif(count(g.wait_ns) = count(*), CAST(avg(g.wait_ns) AS INTEGER), NULL) AS wait_ns
+      FROM gpu_part g
+      JOIN process p ON p.id = g.process
+      JOIN rank_resource r ON r.world = p.world AND r.rank = p.rank AND r.resource = 'device'
+      JOIN steady_number n ON n.world = p.world AND n.step = g.step
+      WHERE p.world = ?1 AND ?2
+      GROUP BY p.rank, g.step
+    )
+    SELECT s.step, s.rank, iif(d.rank IS NULL, s.wait_ns, d.wait_ns)
+    FROM steady_part s
+    LEFT JOIN device d ON d.rank = s.rank AND d.step = s.step
+    WHERE s.world = ?1
+    ORDER BY s.step, s.rank)");
+  row.bind(run.world, run.facts.waits_by == Resource::kDevice);
   Column column(result.ranks.size());
   Waits waits;
   size_t at = 0;  // index of the step
@@ -141,8 +156,8 @@ void draw_cells(Chart& chart, const Lateness& map, double top, double height) {
       c = end;
     }
   }
-  chart.rect(kLeft, top, kRight - kLeft, height, "plot");
-  chart.begin_scaled(kLeft, top, (kRight - kLeft) / static_cast<double>(columns), height / static_cast<double>(map.rows()));
+  chart.rect(kMapLeft, top, kMapRight - kMapLeft, height, "plot");
+  chart.begin_scaled(kMapLeft, top, (kMapRight - kMapLeft) / static_cast<double>(columns), height / static_cast<double>(map.rows()));
   for (size_t shade = 0; shade < paths.size(); ++shade)
     if (!paths[shade].empty()) chart.path(paths[shade], shade < kCss.size() ? kCss[shade] : "unknown");
   chart.end_group();
@@ -216,16 +231,16 @@ std::vector<Figure> lateness_map(const RunView& run) {
                           map.rows(), map.columns()),
               bottom + 38);
   draw_legend(chart, 0, legend);
-  chart.text(kLeft - 8, top - 6, Anchor::kEnd, "rank");
+  chart.text(kMapLeft - 8, top - 6, Anchor::kEnd, "rank");
   draw_cells(chart, map, top, height);
   const auto every = static_cast<size_t>(std::ceil(13 / row_height));
   for (size_t r = 0; r < map.rows(); r += every)
-    chart.text(kLeft - 8, top + (static_cast<double>(r) + 0.5) * row_height + 4.5, Anchor::kEnd,
+    chart.text(kMapLeft - 8, top + (static_cast<double>(r) + 0.5) * row_height + 4.5, Anchor::kEnd,
                std::to_string(map.ranks[r * map.ranks_per_row]));
   std::vector<int64_t> first_steps;
   for (size_t c = 0; c < map.columns(); ++c) first_steps.push_back(map.steps[c * map.steps_per_column]);
-  draw_number_axis(chart, first_steps, kLeft, kRight, bottom, 10);
-  chart.text((kLeft + kRight) / 2, bottom + 34, Anchor::kMiddle, "step");
+  draw_number_axis(chart, first_steps, kMapLeft, kMapRight, bottom, 10);
+  chart.text((kMapLeft + kMapRight) / 2, bottom + 34, Anchor::kMiddle, "step");
   figure.svg = chart.take();
   figure.reading = "A row that stands out is a slow rank, a column a step in which ranks differ.";
   if (map.ranks_per_row > 1 || map.steps_per_column > 1)

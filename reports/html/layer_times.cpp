@@ -14,7 +14,7 @@
 namespace ddl::reports::html {
 namespace {
 
-constexpr size_t kMostBars = 24;
+constexpr size_t kLayerTimesMostBars = 24;
 
 std::string name_of(const std::vector<Value>& cells, size_t layer, size_t phase) {
   const std::string name = cells[layer].is_absent() ? "outside of layers" : cells[layer].as_text();
@@ -34,9 +34,9 @@ Figure draw(Bars bars, const Table& table, Table data) {
   while (needed < table.rows.size() && top_ns < 0.8 * all_ns) top_ns += table.rows[needed++][time].as_double();
   figure.caption +=
       needed > 1 ? fmt::format(", {} of {} take 80%.", needed, plural(static_cast<int64_t>(table.rows.size()), "layer")) : ".";
-  if (table.rows.size() > kMostBars) {
-    bars.bars.resize(kMostBars);
-    figure.reading += fmt::format(" The longest {}; the table has all {}.", kMostBars, table.rows.size());
+  if (table.rows.size() > kLayerTimesMostBars) {
+    bars.bars.resize(kLayerTimesMostBars);
+    figure.reading += fmt::format(" The longest {}; the table has all {}.", kLayerTimesMostBars, table.rows.size());
   }
   figure.svg = draw_bars(bars);
   return figure;

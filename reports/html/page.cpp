@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "analyzer/findings/finding.h"
 #include "reports/format.h"
 #include "reports/html/style.h"
 #include "reports/html/tables.h"
@@ -129,10 +130,10 @@ class Page {
   }
 
   const Figure* evidence_of(const std::string& finding) const {
-    for (const FigureKind& kind : figure_kinds()) {
-      if (kind.findings.find(fmt::format(" {} ", finding)) == std::string_view::npos) continue;
+    for (const FindingRow& row : finding_rows()) {
+      if (row.id != finding || row.figure.empty()) continue;
       for (const Figure& figure : figures_)
-        if (figure.id.starts_with(kind.id)) return &figure;
+        if (figure.id == row.figure || figure.id.starts_with(std::string(row.figure) + "-")) return &figure;
     }
     return nullptr;
   }

@@ -1,5 +1,5 @@
 // The schedule of a pipeline: its stages in the median step, forward and backward apart where the job names these phases, and its bubble
-// against that of the schedule (metrics.md section 9).
+// against that of the schedule (specification.md "Pipeline bubbles").
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace ddl::reports::html {
 namespace {
 
 constexpr size_t kMostStages = 32;
-constexpr double kLeft = 72, kRight = kWidth - 28;
+constexpr double kScheduleLeft = 72, kScheduleRight = kWidth - 28;
 
 struct Stage {
   int64_t rank = 0, stage = 0;
@@ -48,10 +48,9 @@ Pipeline pipeline_of(const RunView& run) {
 }
 
 std::optional<int64_t> median_step(const RunView& run) {
-  Query row(
-      run.db,
-      "SELECT step FROM temp.steady_step WHERE world = ?1 AND annotated AND comm_ns IS NOT NULL ORDER BY longest_ns, step LIMIT 1 OFFSET"
-      " (SELECT (count(*) - 1) / 2 FROM temp.steady_step WHERE world = ?1 AND annotated AND comm_ns IS NOT NULL)");
+  Query row(run.db,
+            "SELECT step FROM steady_step WHERE world = ?1 AND annotated AND comm_ns IS NOT NULL ORDER BY longest_ns, step LIMIT 1 OFFSET"
+            " (SELECT (count(*) - 1) / 2 FROM steady_step WHERE world = ?1 AND annotated AND comm_ns IS NOT NULL)");
   row.bind(run.world);
   return row.next() ? row.maybe_integer(0) : std::nullopt;
 }
@@ -101,7 +100,10 @@ std::vector<Figure> pipeline_schedule(const RunView& run) {
               "A lane for each stage, time from left to right: when it computed and when it waited for other stages.",
               top + kLaneHeight * static_cast<double>(shown.size()) + 26);
   draw_legend(chart, 0, legend);
-  const Scale x{.from = 0, .to = static_cast<double>(std::max<int64_t>(1, lanes.window().length_ns())), .begin = kLeft, .end = kRight};
+  const Scale x{.from = 0,
+                .to = static_cast<double>(std::max<int64_t>(1, lanes.window().length_ns())),
+                .begin = kScheduleLeft,
+                .end = kScheduleRight};
   const int64_t gap_ns = draw_lanes(chart, style, shown, names, {}, lanes.window().begin_ns, x, top);
   figure.svg = chart.take();
 

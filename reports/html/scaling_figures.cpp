@@ -16,9 +16,9 @@ namespace {
 
 using models::ScalingRow;
 
-constexpr double kLeft = 48, kRight = kWidth - 24, kHeight = 260;
+constexpr double kScalingLeft = 48, kScalingRight = kWidth - 24, kScalingHeight = 260;
 
-using Series = std::vector<ScalingRow>;
+using ScalingSeries = std::vector<ScalingRow>;
 
 std::string size_name(double workers, const std::string& worker) {
   return fmt::format("{:g} {}{}", workers, worker, workers == 1 ? "" : "s");
@@ -26,7 +26,7 @@ std::string size_name(double workers, const std::string& worker) {
 
 std::string efficiency_text(double efficiency) { return models::half_up(efficiency, 2); }
 
-std::string caption_of_one(const Series& series, const std::string& worker) {
+std::string caption_of_one(const ScalingSeries& series, const std::string& worker) {
   const ScalingRow& last = series.back();
   std::string text = fmt::format("On {} each does {} of what it did at the base ({}).", size_name(last.point.workers, worker),
                                  efficiency_text(last.efficiency.value), last.base);
@@ -42,11 +42,11 @@ std::string caption_of_one(const Series& series, const std::string& worker) {
   return text;
 }
 
-std::string caption_of(const std::vector<Series>& all, const std::string& worker) {
+std::string caption_of(const std::vector<ScalingSeries>& all, const std::string& worker) {
   if (all.size() == 1) return caption_of_one(all.front(), worker);
-  const auto less = [](const Series& a, const Series& b) { return a.back().efficiency.value < b.back().efficiency.value; };
+  const auto less = [](const ScalingSeries& a, const ScalingSeries& b) { return a.back().efficiency.value < b.back().efficiency.value; };
   const auto [least, most] = std::minmax_element(all.begin(), all.end(), less);
-  const auto end_of = [&](const Series& series) {
+  const auto end_of = [&](const ScalingSeries& series) {
     const ScalingRow& last = series.back();
     return fmt::format("{} ({} on {}, base {})", efficiency_text(last.efficiency.value), shown_name(last.point.series),
                        size_name(last.point.workers, worker), last.base);
@@ -89,8 +89,8 @@ void draw_size_axis(Chart& chart, const std::vector<ScalingRow>& rows, const Sca
 }
 
 Figure efficiency_figure(const std::vector<ScalingRow>& rows, const std::string& worker) {
-  std::vector<Series> all = models::by_series(rows);
-  std::stable_sort(all.begin(), all.end(), [](const Series& a, const Series& b) { return a.size() > b.size(); });
+  std::vector<ScalingSeries> all = models::by_series(rows);
+  std::stable_sort(all.begin(), all.end(), [](const ScalingSeries& a, const ScalingSeries& b) { return a.size() > b.size(); });
   Figure figure{.id = "scaling",
                 .title = "Efficiency by size",
                 .caption = caption_of(all, worker),
@@ -106,20 +106,20 @@ Figure efficiency_figure(const std::vector<ScalingRow>& rows, const std::string&
   const bool named = all.size() > 1;
   std::vector<MarkName> legend;
   for (size_t i = 0; named && i < drawn; ++i) legend.push_back({i, shown_name(all[i].front().point.series)});
-  const double top = mark_legend_height(legend) + 6, bottom = top + kHeight;
+  const double top = mark_legend_height(legend) + 6, bottom = top + kScalingHeight;
   Chart chart(figure.id, figure.title,
               fmt::format("Efficiency over the number of {}s, on a logarithmic axis. The dashed line is the ideal, 1.", worker),
               bottom + 40);
-  const Scale x{.from = least / 1.15, .to = most * 1.15, .begin = kLeft, .end = kRight, .logarithmic = true};
+  const Scale x{.from = least / 1.15, .to = most * 1.15, .begin = kScalingLeft, .end = kScalingRight, .logarithmic = true};
   const Scale y{.from = 0, .to = highest * 1.06, .begin = bottom, .end = top};
   for (const double tick : round_ticks(y.from, y.to, 6)) {
-    chart.line(kLeft - 4, y(tick), kRight, y(tick), "grid");
-    chart.text(kLeft - 8, y(tick) + 4, Anchor::kEnd, fmt::format("{:g}", tick));
+    chart.line(kScalingLeft - 4, y(tick), kScalingRight, y(tick), "grid");
+    chart.text(kScalingLeft - 8, y(tick) + 4, Anchor::kEnd, fmt::format("{:g}", tick));
   }
   draw_size_axis(chart, rows, x, bottom);
-  chart.text((kLeft + kRight) / 2, bottom + 34, Anchor::kMiddle, worker + "s");
-  chart.line(kLeft, y(1), kRight, y(1), "model");
-  chart.text(kRight, y(1) - 5, Anchor::kEnd, "ideal");
+  chart.text((kScalingLeft + kScalingRight) / 2, bottom + 34, Anchor::kMiddle, worker + "s");
+  chart.line(kScalingLeft, y(1), kScalingRight, y(1), "model");
+  chart.text(kScalingRight, y(1) - 5, Anchor::kEnd, "ideal");
   draw_mark_legend(chart, legend);
   for (size_t i = 0; i < drawn; ++i) {
     const std::string name = named ? legend[i].name + ", " : "";

@@ -17,7 +17,7 @@ namespace ddl::reports::html {
 namespace {
 
 constexpr size_t kMostLanes = 16;
-constexpr double kLeft = 56, kRight = kWidth - 28;
+constexpr double kTimelineLeft = 56, kTimelineRight = kWidth - 28;
 
 struct Panel {
   const char* which;  // median, worst
@@ -28,7 +28,7 @@ struct Panel {
 
 // Steps of which every rank kept its events.
 std::vector<int64_t> whole_steps(const RunView& run) {
-  Query row(run.db, "SELECT step FROM temp.steady_step WHERE world = ? AND annotated AND comm_ns IS NOT NULL ORDER BY longest_ns, step");
+  Query row(run.db, "SELECT step FROM steady_step WHERE world = ? AND annotated AND comm_ns IS NOT NULL ORDER BY longest_ns, step");
   row.bind(run.world);
   std::vector<int64_t> steps;
   while (row.next()) steps.push_back(row.integer(0));
@@ -98,6 +98,7 @@ void add_rows(Panel& panel, Table& table) {
 }  // namespace
 
 std::vector<Figure> step_timeline(const RunView& run) {
+  if (!run.facts.threads_tell()) return {};
   const std::vector<int64_t> steps = whole_steps(run);
   if (steps.empty() || run.ranks < 2) return {};
   Figure figure{.id = "timeline", .title = {}, .caption = {}, .svg = {}, .reading = {}, .data = {}};
@@ -143,7 +144,7 @@ std::vector<Figure> step_timeline(const RunView& run) {
               "A lane for each rank, time from left to right: when it computed, transferred and waited. A line marks the critical path.",
               legend_height(legend) + height);
   double y = draw_legend(chart, 0, legend);
-  const Scale x{.from = 0, .to = static_cast<double>(longest_ns), .begin = kLeft, .end = kRight};
+  const Scale x{.from = 0, .to = static_cast<double>(longest_ns), .begin = kTimelineLeft, .end = kTimelineRight};
   int64_t gap_ns = 0;
   for (Panel& panel : panels) {
     chart.text(0, y + 14, Anchor::kStart, fmt::format("{} step: {}", panel.which, panel.lanes.step()), "strong");

@@ -13,7 +13,7 @@
 namespace ddl::reports::html {
 namespace {
 
-constexpr double kLeft = 72, kRight = kWidth - 24, kHeight = 260;
+constexpr double kTuningLeft = 72, kTuningRight = kWidth - 24, kTuningHeight = 260;
 constexpr double kWide = 4;  // from this ratio on an axis of costs is logarithmic
 
 // Which mark a trial gets.
@@ -80,13 +80,13 @@ Figure history_figure(const std::vector<TrialMark>& trials, const std::string& c
   Range range;
   for (const TrialMark& trial : trials) range.add(trial.cost_ns);
   const std::vector<MarkName> legend = legend_of(trials);
-  const double top = mark_legend_height(legend) + 22, bottom = top + kHeight;
+  const double top = mark_legend_height(legend) + 22, bottom = top + kTuningHeight;
   Chart chart(figure.id, figure.title, "A mark for each trial: its cost from bottom to top, less is better; trials follow each other.",
               bottom + 24);
   draw_mark_legend(chart, legend);
   const Scale y = cost_scale(range.least, range.most, bottom, top);
-  draw_time_axis_left(chart, y, kLeft, kRight);
-  const Scale x{.from = -0.5, .to = static_cast<double>(trials.size()) - 0.5, .begin = kLeft, .end = kRight};
+  draw_time_axis_left(chart, y, kTuningLeft, kTuningRight);
+  const Scale x{.from = -0.5, .to = static_cast<double>(trials.size()) - 0.5, .begin = kTuningLeft, .end = kTuningRight};
   double free_from = 0;
   for (size_t i = 0; i < trials.size(); ++i) {
     const TrialMark& trial = trials[i];
@@ -166,16 +166,16 @@ Figure prediction_figure(const std::vector<Predicted>& points, const std::string
   figure.caption = fmt::format("The prediction was off by {} in the median, by {} at most.", percent_text(errors[errors.size() / 2]),
                                percent_text(errors.back()));
   const std::vector<MarkName> legend = legend_of(marks);
-  const double top = mark_legend_height(legend) + 6, bottom = top + kHeight;
+  const double top = mark_legend_height(legend) + 6, bottom = top + kTuningHeight;
   Chart chart(figure.id, figure.title, "Measured cost, from bottom to top, over predicted cost, from left to right.", bottom + 40);
   draw_mark_legend(chart, legend);
   const Scale y = cost_scale(range.least, range.most, bottom, top);
   Scale x = y;
-  x.begin = kLeft, x.end = kRight;
-  draw_time_axis_left(chart, y, kLeft, kRight);
+  x.begin = kTuningLeft, x.end = kTuningRight;
+  draw_time_axis_left(chart, y, kTuningLeft, kTuningRight);
   draw_time_axis(chart, x, top, bottom);
-  chart.text((kLeft + kRight) / 2, bottom + 34, Anchor::kMiddle, "predicted");
-  chart.line(kLeft, bottom, kRight, top, "model");
+  chart.text((kTuningLeft + kTuningRight) / 2, bottom + 34, Anchor::kMiddle, "predicted");
+  chart.line(kTuningLeft, bottom, kTuningRight, top, "model");
   for (const Predicted& point : points) {
     chart.begin_group(fmt::format("{}: {}, predicted {}", shown_name(point.mark.point), short_duration(std::llround(point.measured_ns())),
                                   short_duration(std::llround(*point.mark.predicted_ns))));

@@ -26,7 +26,7 @@
 namespace ddl::reports {
 namespace {
 
-constexpr size_t kBufferBytes = 1 << 16;
+constexpr size_t kKinetoBufferBytes = 1 << 16;
 constexpr int64_t kNsPerMs = 1'000'000;
 constexpr int64_t kMostListed = 64;  // members of a group beside each of its kernels; distributedInfo lists all
 
@@ -266,15 +266,14 @@ class KinetoFile {
   void describe_collective(const Query& row, JsonObject& args) {
     const store::TorchCollective* collective = store::find_torch_collective_of(row.text(14));
     if (collective == nullptr) return;
+    if (row.is_null(17)) return;  // a group of nobody knows whom: in the format only a name of NCCL's tells such a kernel
     store::TorchTypeName type = store::find_torch_type_of(static_cast<uint32_t>(row.integer(19)));
     const int64_t bytes = row.integer(18), size = std::max<int64_t>(1, row.integer(17));
     if (type.bytes == 0 || bytes % type.bytes != 0) type = {"Byte", 1};
     const int64_t sent = bytes / type.bytes;
     const int64_t received = collective->op == "ncclAllGather" ? sent * size : collective->op == "ncclReduceScatter" ? sent / size : sent;
-    args.text("Collective name", collective->name)
-        .integer("In msg nelems", sent)
-        .integer("Out msg nelems", received)
-        .text("dtype", type.name);
+    args.text("Collective name", collective->name);
+    if (!row.is_null(18)) args.integer("In msg nelems", sent).integer("Out msg nelems", received).text("dtype", type.name);
     args.text("Process Group Name", row.text(15)).text("Process Group Description", row.text(16)).integer("Group size", size);
     if (const std::string& ranks = ranks_of(row.integer(15)); size <= kMostListed && !ranks.empty())
       args.text("Process Group Ranks", "[" + ranks + "]");
@@ -328,7 +327,7 @@ class KinetoFile {
   void add(const JsonObject& event) {
     buffer_ += std::exchange(first_, false) ? "\n" : ",\n";
     buffer_ += event.str();
-    if (buffer_.size() < kBufferBytes) return;
+    if (buffer_.size() < kKinetoBufferBytes) return;
     sink_(buffer_);
     buffer_.clear();
   }

@@ -25,27 +25,29 @@ uint64_t flow_of(int64_t comm, int64_t seq) {
   return flow != 0 ? flow : 1;
 }
 
-struct Window {
+struct CallWindow {
   int64_t thread = 0, begin_ns = 0, end_ns = 0;
   bool kept = true;
 };
 
 /// Where the time outside calls is known to be computing: the steps of a process, or all of it if it has none.
-std::vector<Window> windows_of(PerfettoTracks& tracks, const TraceProcess& process) {
-  std::vector<Window> windows;
-  Query step(
-      tracks.db,
-      "SELECT s.thread, s.start_ns, s.duration_ns, a.comm_ns IS NOT NULL, s.step FROM temp.trace_process t CROSS JOIN step s ON s.process ="
-      " t.process LEFT JOIN step_part a ON a.process = s.process AND a.step = s.step WHERE t.process = ? AND s.duration_ns IS NOT"
-      " NULL AND (t.first_step IS NULL OR s.step BETWEEN t.first_step AND t.last_step) ORDER BY s.start_ns");
+std::vector<CallWindow> windows_of(PerfettoTracks& tracks, const TraceProcess& process) {
+  std::vector<CallWindow> windows;
+  Query step(tracks.db, R"(
+    SELECT s.thread, s.start_ns, s.duration_ns, a.comm_ns IS NOT NULL, s.step
+    FROM temp.trace_process t CROSS JOIN step s ON s.process = t.process
+         LEFT JOIN step_part a ON a.process = s.process AND a.step = s.step
+    WHERE t.process = ? AND s.duration_ns IS NOT NULL AND (t.first_step IS NULL OR s.step BETWEEN t.first_step AND t.last_step)
+    ORDER BY s.start_ns)");
   step.bind(process.id);
   for (std::set<int64_t> seen; step.next();)
     if (seen.insert(step.integer(4)).second)
       windows.push_back({step.integer(0), step.integer(1), step.integer(1) + step.integer(2), step.integer(3) != 0});
   if (!windows.empty()) return windows;
-  Query whole(tracks.db,
-              "SELECT r.comm_ns IS NOT NULL FROM temp.trace_process t JOIN rank_part r ON r.process = t.process WHERE t.process = ?1 AND"
-              " t.first_step IS NULL AND NOT EXISTS (SELECT 1 FROM step WHERE process = ?1)");
+  Query whole(tracks.db, R"(
+    SELECT r.comm_ns IS NOT NULL
+    FROM temp.trace_process t JOIN rank_part r ON r.process = t.process
+    WHERE t.process = ?1 AND t.first_step IS NULL AND NOT EXISTS (SELECT 1 FROM step WHERE process = ?1))");
   whole.bind(process.id);
   if (whole.next() && process.init_ns)
     windows.push_back(
@@ -59,9 +61,9 @@ class ComputeTracks {
   ComputeTracks(PerfettoTracks& tracks, const TraceProcess& process) : tracks_(tracks), process_(process) {}
 
   void write() {
-    const std::vector<Window> windows = windows_of(tracks_, process_);
+    const std::vector<CallWindow> windows = windows_of(tracks_, process_);
     std::set<int64_t> threads;
-    for (const Window& w : windows) threads.insert(w.thread);
+    for (const CallWindow& w : windows) threads.insert(w.thread);
     for (const int64_t thread : threads) {
       Lanes lanes(tracks_.packets, tracks_.process_tracks.at(process_.id), "compute, " + tracks_.thread_name(process_.id, thread),
                   PerfettoTracks::order(TrackGroup::kCompute, thread));
@@ -69,7 +71,7 @@ class ComputeTracks {
       call.bind(process_.id, thread);
       bool more = call.next();
       int64_t done_ns = INT64_MIN;  // no call before it is of interest any more
-      for (const Window& w : windows) {
+      for (const CallWindow& w : windows) {
         if (w.thread != thread) continue;
         if (!w.kept) {
           lanes.add(w.begin_ns, w.end_ns, {.category = "missing", .name = "events not kept"});
@@ -110,24 +112,31 @@ std::vector<SlicePart> parts_of(const Query& row, int64_t start_ns, int64_t end_
 }
 
 void collect_message_waits(SQLite::Database& db) {
-  db.exec(
-      "DROP TABLE IF EXISTS temp.trace_message_wait;"
-      "CREATE TEMP TABLE trace_message_wait(event INTEGER PRIMARY KEY, wait_ns INTEGER);"
-      "INSERT INTO trace_message_wait SELECT call, max(wait_ns) FROM (SELECT receive_call AS call, late_sender_wait_ns AS wait_ns FROM "
-      "message"
-      " UNION ALL SELECT send_call, late_receiver_wait_ns FROM message) WHERE call IS NOT NULL AND wait_ns > 0 GROUP BY call");
+  db.exec(R"(
+    DROP TABLE IF EXISTS temp.trace_message_wait;
+    CREATE TEMP TABLE trace_message_wait (event INTEGER PRIMARY KEY, wait_ns INTEGER);
+    INSERT INTO trace_message_wait
+    SELECT call, max(wait_ns)
+    FROM (SELECT receive_call AS call, late_sender_wait_ns AS wait_ns FROM message
+          UNION ALL SELECT send_call, late_receiver_wait_ns FROM message)
+    WHERE call IS NOT NULL AND wait_ns > 0
+    GROUP BY call)");
 }
 
 /// For whom the others waited, where the waiting was told by who came last: also a rank that is not exported.
 void collect_last_ranks(SQLite::Database& db) {
-  db.exec(
-      "DROP TABLE IF EXISTS temp.trace_last;"
-      "CREATE TEMP TABLE trace_last(seq, comm, kind, rank, start_ns, PRIMARY KEY(seq, comm, kind)) WITHOUT ROWID;"
-      "INSERT INTO trace_last SELECT e.seq, e.comm, e.kind, p.rank, max(e.start_ns) FROM collective k JOIN event e ON e.id = k.event JOIN "
-      "process p"
-      " ON p.id = e.process WHERE k.wait_method IN ('max-start', 'max-post') AND e.seq IS NOT NULL AND ((SELECT max(first_step) FROM"
-      " temp.trace_process) IS NULL OR e.step IS NULL OR e.step BETWEEN (SELECT max(first_step) FROM temp.trace_process) AND (SELECT"
-      " max(last_step) FROM temp.trace_process)) GROUP BY e.seq, e.comm, e.kind");
+  // Without their types SQLite would compare the columns of the key with those of `event` row by row.
+  db.exec(R"(
+    DROP TABLE IF EXISTS temp.trace_last;
+    CREATE TEMP TABLE trace_last (
+      seq INTEGER, comm INTEGER, kind INTEGER, rank INTEGER, start_ns INTEGER, PRIMARY KEY (seq, comm, kind)) WITHOUT ROWID;
+    INSERT INTO trace_last
+    SELECT e.seq, e.comm, e.kind, p.rank, max(e.start_ns)
+    FROM collective k JOIN event e ON e.id = k.event JOIN process p ON p.id = e.process
+    WHERE k.wait_method IN ('max-start', 'max-post') AND e.seq IS NOT NULL
+      AND ((SELECT max(first_step) FROM temp.trace_process) IS NULL OR e.step IS NULL
+           OR e.step BETWEEN (SELECT max(first_step) FROM temp.trace_process) AND (SELECT max(last_step) FROM temp.trace_process))
+    GROUP BY e.seq, e.comm, e.kind)");
 }
 
 }  // namespace
@@ -142,17 +151,23 @@ void write_compute(PerfettoTracks& tracks) {
 void write_calls(PerfettoTracks& tracks) {
   collect_message_waits(tracks.db);
   collect_last_ranks(tracks.db);
-  Query row(tracks.db,
-            "SELECT t.process, e.thread, e.kind, o.name, e.start_ns, e.duration_ns, k.wait_ns, k.xfer_ns, k.wait_method, w.wait_ns,"
-            " k.event IS NOT NULL, e.comm, e.seq, c.size, c.label, e.bytes, e.step, r.layer, r.phase, e.peer, e.tag, k.bytes, k.why,"
-            " n.algorithm, n.protocol, n.channels, n.source, n.fused, k.wait_method, l.rank FROM temp.trace_process t CROSS JOIN event e "
-            "ON e.process = t.process "
-            "JOIN op o ON o.id ="
-            " e.op JOIN region r ON r.id = e.region LEFT JOIN communicator c ON c.id = e.comm LEFT JOIN collective k ON k.event = e.id"
-            " LEFT JOIN nccl_collective n ON n.event = e.id LEFT JOIN temp.trace_message_wait w ON w.event = e.id LEFT JOIN"
-            " temp.trace_last l ON l.seq = e.seq AND l.comm = e.comm AND l.kind = e.kind AND k.wait_ns > 0 WHERE " +
-                in_window("e") + " ORDER BY t.process, e.start_ns, e.duration_ns DESC, e.id");
-  enum Column { kWait = 6, kXfer, kMethod, kMessageWait, kIsCollective, kComm, kSeq, kCommSize, kFirstArgument };
+  Query row(tracks.db, fmt::format(R"(
+    SELECT t.process, e.thread, e.kind, o.name, e.start_ns, e.duration_ns, k.wait_ns, k.xfer_ns, k.wait_method, w.wait_ns,
+           k.event IS NOT NULL, e.comm, e.seq, c.size,
+           c.label, e.bytes, e.step, r.layer, r.phase, e.peer, e.tag, k.bytes, k.why,
+           n.algorithm, n.protocol, n.channels, n.source, n.fused, k.wait_method, l.rank
+    FROM temp.trace_process t CROSS JOIN event e ON e.process = t.process
+         JOIN op o ON o.id = e.op
+         JOIN region r ON r.id = e.region
+         LEFT JOIN communicator c ON c.id = e.comm
+         LEFT JOIN collective k ON k.event = e.id
+         LEFT JOIN nccl_collective n ON n.event = e.id
+         LEFT JOIN temp.trace_message_wait w ON w.event = e.id
+         LEFT JOIN temp.trace_last l ON l.seq = e.seq AND l.comm = e.comm AND l.kind = e.kind AND k.wait_ns > 0
+    WHERE {}
+    ORDER BY t.process, e.start_ns, e.duration_ns DESC, e.id)",
+                                   in_window("e")));
+  enum CallColumn { kWait = 6, kXfer, kMethod, kMessageWait, kIsCollective, kComm, kSeq, kCommSize, kFirstArgument };
   constexpr ArgumentColumn kArguments[] = {{"comm", true},
                                            {"bytes"},
                                            {"step"},

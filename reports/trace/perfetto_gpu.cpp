@@ -40,15 +40,17 @@ std::string stream_name(const Query& row, int device, int stream) {
 }  // namespace
 
 void write_gpu(PerfettoTracks& tracks) {
-  Query row(
-      tracks.db,
-      "SELECT t.process, g.kind, n.name, iif(g.kind = 1 AND (g.comm IS NOT NULL OR n.class = 'communication'), 1, 0), g.device, g.stream,"
-      " g.start_ns, g.duration_ns, g.step, r.layer, r.phase, g.bytes, g.copy, g.source, g.destination, g.peer_device, g.correlation,"
-      " g.graph_node, c.label, g.seq, g.launch_ns FROM temp.trace_process t CROSS JOIN gpu_event g ON g.process = t.process JOIN gpu_name "
-      "n ON"
-      " n.id = g.name JOIN region r ON r.id = g.region LEFT JOIN communicator c ON c.id = g.comm WHERE " +
-          in_window("g") + " ORDER BY t.process, g.start_ns, g.duration_ns DESC, g.id");
-  enum Column { kKind = 1, kName, kIsCommunication, kDevice, kStream, kStart, kDuration, kFirstArgument };
+  Query row(tracks.db, R"(
+    SELECT t.process, g.kind, n.name, iif(g.kind = 1 AND (g.comm IS NOT NULL OR n.class = 'communication'), 1, 0), g.device, g.stream,
+           g.start_ns, g.duration_ns, g.step, r.layer, r.phase, g.bytes, g.copy, g.source, g.destination, g.peer_device, g.correlation,
+           g.graph_node, c.label, g.seq, g.launch_ns
+    FROM temp.trace_process t CROSS JOIN gpu_event g ON g.process = t.process
+         JOIN gpu_name n ON n.id = g.name
+         JOIN region r ON r.id = g.region
+         LEFT JOIN communicator c ON c.id = g.comm
+    WHERE )" + in_window("g") +
+                           " ORDER BY t.process, g.start_ns, g.duration_ns DESC, g.id");
+  enum GpuColumn { kKind = 1, kName, kIsCommunication, kDevice, kStream, kStart, kDuration, kFirstArgument };
   constexpr ArgumentColumn kArguments[] = {
       {"step"},        {"layer", true}, {"phase", true}, {"bytes"},      {"copy", true}, {"source", true}, {"destination", true},
       {"peer_device"}, {"correlation"}, {"graph_node"},  {"comm", true}, {"seq"},        {"launch_ns"}};

@@ -7,7 +7,7 @@
 namespace ddl::reports {
 namespace {
 
-constexpr size_t kBufferBytes = 1 << 16;
+constexpr size_t kPacketBufferBytes = 1 << 16;
 constexpr uint32_t kSequence = 1;
 
 // Field numbers.
@@ -176,7 +176,7 @@ void PerfettoPackets::write_packet(Message& packet) {
   trace.message(trace::kPacket, packet);
   buffer_ += trace.encoded();
   packet.clear();
-  if (buffer_.size() > kBufferBytes) flush();
+  if (buffer_.size() > kPacketBufferBytes) flush();
 }
 
 void PerfettoPackets::flush() {

@@ -53,12 +53,15 @@ std::vector<TraceProcess> select_processes(const RunView& run, const TraceReques
 
   if (processes.empty()) throw Error("none of these ranks left a recording", "ddl report loss says who is missing", ExitCode::kDataMissing);
 
-  run.db.exec(
-      "DROP TABLE IF EXISTS temp.trace_process;"
-      "CREATE TEMP TABLE trace_process(process INTEGER PRIMARY KEY, first_step, last_step, begin_ns, end_ns)");
-  Query insert(run.db,
-               "INSERT INTO temp.trace_process SELECT ?1, ?2, ?3, min(start_ns), max(start_ns + coalesce(duration_ns, ?4 - start_ns)) FROM"
-               " step WHERE process = ?1 AND step BETWEEN ?2 AND ?3");
+  run.db.exec(R"(
+    DROP TABLE IF EXISTS temp.trace_process;
+    CREATE TEMP TABLE trace_process (
+      process INTEGER PRIMARY KEY, first_step INTEGER, last_step INTEGER, begin_ns INTEGER, end_ns INTEGER))");
+  Query insert(run.db, R"(
+    INSERT INTO temp.trace_process
+    SELECT ?1, ?2, ?3, min(start_ns), max(start_ns + coalesce(duration_ns, ?4 - start_ns))
+    FROM step
+    WHERE process = ?1 AND step BETWEEN ?2 AND ?3)");
   Query insert_all(run.db, "INSERT INTO temp.trace_process VALUES (?, NULL, NULL, NULL, NULL)");
   for (const TraceProcess& p : processes) {
     if (request.steps)

@@ -128,12 +128,11 @@ class ChromeFile : public JsonVisitor {
     operation.op_class = call.op_class;
     operation.nonblocking = call.nonblocking;
     operation.payload_bytes = event.integer("args.bytes").value_or(0);
-    if (operation.payload_bytes < 0) throw BadRecord{"args.bytes is negative"};
+    if (*operation.payload_bytes < 0) throw BadRecord{"args.bytes is negative"};
     operation.peer = event.integer("args.peer");
     operation.tag = event.integer("args.tag");
     const std::string_view comm = event.word("args.comm");
     const std::optional<int64_t> size = event.integer("args.comm_size");
-    constexpr int64_t kMaxRanks = 1 << 24;
     if (!comm.empty() && size && *size > 0 && *size <= kMaxRanks) {
       const bool of_nccl = name.starts_with("nccl");
       operation.communicator = run_.communicator(comm, comm, of_nccl ? CommunicatorOf::kNccl : CommunicatorOf::kProgram, *size, {});

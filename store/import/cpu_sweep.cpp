@@ -37,7 +37,7 @@ CpuSweep::CpuSweep(ImportedRun& run, const std::function<void(double)>& step_don
           " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
       insert_source_(run.db_,
                      "INSERT INTO nccl_collective VALUES (last_insert_rowid(), 'profiler', NULL, NULL, NULL, 1, ?, ?, 0, 1, 1, NULL)"),
-      insert_launch_(run.db_, "INSERT INTO temp.launch VALUES (?, ?, ?, ?, ?, ?, ?)") {}
+      insert_launch_(run.db_, "INSERT INTO temp.launch VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)") {}
 
 void CpuSweep::run() {
   SQLite::Statement rows(run_.db_,
@@ -61,14 +61,23 @@ void CpuSweep::run() {
     const std::optional<int64_t> step = run_.step_at(static_cast<size_t>(process), start_ns);
     switch (rows.getColumn(4).getInt()) {
       case kStep:
-        open_.push_back({start_ns, start_ns + duration_ns, run_.region(current(), ContextKind::kStep, 0), true, number, std::nullopt});
+        open_.push_back(
+            {start_ns, start_ns + duration_ns, run_.region(current(), ContextKind::kStep, 0), true, number, std::nullopt, std::nullopt});
         break;
       case kRange:
         open_.push_back({start_ns, start_ns + duration_ns,
-                         run_.region(current(), static_cast<ContextKind>(number), rows.getColumn(6).getUInt()), false, 0, maybe(7)});
+                         run_.region(current(), static_cast<ContextKind>(number), rows.getColumn(6).getUInt()), false, 0, maybe(7),
+                         std::nullopt});
+        if (const std::optional<int64_t> op = maybe(8)) open_.back().launches = {++ranges_of_nccl_, *op, maybe(9), maybe(10), maybe(13)};
         break;
       case kLaunch:
-        insert_launch_.row(process, number, thread, current(), step, start_ns, duration_ns);
+        if (const Launches* l = launches_at(start_ns)) {
+          insert_launch_.row(process, number, thread, current(), step, start_ns, duration_ns, l->range, l->op,
+                             run_.communicator_id(l->comm.value_or(0)), l->bytes, l->datatype);
+        } else {
+          insert_launch_.row(process, number, thread, current(), step, start_ns, duration_ns, std::nullopt, std::nullopt, std::nullopt,
+                             std::nullopt, std::nullopt);
+        }
         break;
       default: {
         const int64_t op = rows.getColumn(8).getInt64(), bytes = rows.getColumn(10).getInt64();
@@ -97,10 +106,19 @@ void CpuSweep::run() {
   end_process();
   // Of two calls with one correlation id (a function of the runtime and that of the driver in it) the outer counts.
   run_.db_.exec(
-      "CREATE TEMP TABLE outer_launch AS SELECT process, correlation, thread, region, step, start, max(duration) AS duration FROM "
-      "temp.launch"
-      " GROUP BY process, correlation; DROP TABLE temp.launch; ALTER TABLE temp.outer_launch RENAME TO launch;"
+      "CREATE TEMP TABLE outer_launch AS SELECT process, correlation, thread, region, step, start, max(duration) AS duration, nccl_range, op,"
+      " comm, bytes, datatype FROM temp.launch GROUP BY process, correlation; DROP TABLE temp.launch; ALTER TABLE temp.outer_launch RENAME TO launch;"
       "CREATE INDEX temp.launch_correlation ON launch(process, correlation)");
+}
+
+const CpuSweep::Launches* CpuSweep::launches_at(int64_t time_ns) const {
+  const Launches* innermost = nullptr;
+  for (auto range = open_.rbegin(); range != open_.rend(); ++range) {
+    if (!range->launches || range->end_ns <= time_ns) continue;
+    if (range->launches->comm) return &*range->launches;
+    if (innermost == nullptr) innermost = &*range->launches;
+  }
+  return innermost;
 }
 
 void CpuSweep::close_until(int64_t time_ns) {

@@ -22,12 +22,18 @@ class CpuSweep {
   void run();
 
  private:
+  /// What kernels of NCCL that are launched in a range carry out.
+  struct Launches {
+    int64_t range, op;
+    std::optional<int64_t> comm, bytes, datatype;
+  };
   struct Open {
     int64_t start_ns, end_ns;
     uint32_t region;
     bool is_step;
     int64_t number;  ///< of a step
     std::optional<int64_t> seq;
+    std::optional<Launches> launches;
     int64_t mpi_ns = 0;
   };
   struct Totals {
@@ -36,6 +42,8 @@ class CpuSweep {
     [[nodiscard]] bool add(int64_t duration_ns, int64_t more_bytes, int64_t inside_mpi_ns);
   };
 
+  /// Of a call at this time: what the trace says of the communicator before what only a name says.
+  const Launches* launches_at(int64_t time_ns) const;
   void close_until(int64_t time_ns);
   void close(const Open& range);
   void end_process();
@@ -46,6 +54,7 @@ class CpuSweep {
   ImportedRun& run_;
   const std::function<void(double)>& step_done_;
   int64_t process_ = -1, thread_ = -1;
+  int64_t ranges_of_nccl_ = 0;
   std::vector<Open> open_;
   std::map<uint32_t, Totals> ranges_;                                    ///< of the process, by region
   std::map<std::tuple<int64_t, int64_t, uint32_t, int>, Totals> calls_;  ///< by op, communicator, region, size class

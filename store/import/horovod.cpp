@@ -2,10 +2,10 @@
 //
 // Rank 0 writes it, as Chrome trace events. Each tensor is a "process" there, named by a metadata event; its events nest:
 //
-//   NEGOTIATE_ALLREDUCE   from the first rank that is ready to the last; inside, an instant event named after each rank when it became
-//   ready ALLREDUCE             the operation, with activities inside (QUEUE, NCCL_ALLREDUCE, MEMCPY_IN_FUSION_BUFFER, ...); its end tells
-//   type and
-//                         shape of the tensor
+//   NEGOTIATE_ALLREDUCE   from the first rank that is ready to the last; inside, an instant event named after each rank when it
+//                         became ready
+//   ALLREDUCE             the operation, with activities inside (QUEUE, NCCL_ALLREDUCE, MEMCPY_IN_FUSION_BUFFER, ...); its end
+//                         tells type and shape of the tensor
 //
 // Each rank that was told to be ready becomes a rank of the run, with one row for each operation, from being ready to the end of it, as
 // rank 0 saw both. Operations whose negotiation was answered from Horovod's cache show no ranks: they are known of rank 0 alone.
@@ -24,7 +24,6 @@ namespace ddl::store {
 
 namespace {
 
-constexpr int64_t kMaxRanks = 1 << 20;
 constexpr std::string_view kNegotiate = "NEGOTIATE_";
 
 struct KnownOp {
@@ -162,8 +161,9 @@ class Timeline : public JsonVisitor {
       operation.communicator = kEverybody;
       operation.seq = ++instances_;
       const int64_t size = bytes_of(event.word("args.dtype"));
-      if (__builtin_mul_overflow(elements_of(event.word("args.shape")), size, &operation.payload_bytes))
-        throw BadRecord{"its shape is out of range"};
+      int64_t bytes = 0;
+      if (__builtin_mul_overflow(elements_of(event.word("args.shape")), size, &bytes)) throw BadRecord{"its shape is out of range"};
+      operation.payload_bytes = bytes;
       tensor.ready_ns.try_emplace(0, range.start_ns);
       for (const auto& [number, ready_ns] : tensor.ready_ns) {
         const size_t process = rank(number);

@@ -29,7 +29,7 @@ constexpr ImportFormat kFormats[] = {
     {"pipedream", "CSV: layers of PipeDream's profiler, or operations of a what-if straggler analysis", "trace.csv", store::read_pipedream},
 };
 
-constexpr uint64_t kReportEveryBytes = 1 << 20;
+constexpr uint64_t kImportReportEveryBytes = 1 << 20;
 
 }  // namespace
 
@@ -43,7 +43,7 @@ ImportSummary import_traces(const ImportFormat& format, const std::vector<fs::pa
   };
   const auto read = [&](uint64_t bytes) {
     done_bytes += bytes;  // of a pipe the size is not known
-    if (done_bytes - reported < kReportEveryBytes) return;
+    if (done_bytes - reported < kImportReportEveryBytes) return;
     reported = done_bytes;
     tell("reading", std::min(done_bytes, total_bytes), total_bytes);
   };

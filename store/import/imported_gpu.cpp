@@ -1,5 +1,5 @@
 // The part of ImportedRun::finish() that concerns GPUs: what they did finds the call that launched it, and kernels of collectives find each
-// other across ranks.
+// other across ranks. Those whose communicator the trace does not tell get one by inferred_communicators.cpp, or are left out.
 //
 // Traces do not number collectives. The kernels of one communicator run in the order of their launches, which is the same on all its ranks;
 // but a profiler may have begun on one rank before a collective and on the other behind it. So they are counted step by step, where all
@@ -26,15 +26,18 @@ bool is_numbered(OpClass op_class) {
 
 void ImportedRun::place_gpu() {
   db_.exec(
-      "CREATE TEMP TABLE kernel_collective(event INTEGER PRIMARY KEY, process, comm, op, step, bucket, start, duration, thread, region, "
-      "payload, datatype, algorithm, protocol)");
+      // stream: a number of the process's own for device, context and stream. nccl_range: in which it was launched, if that told what it is.
+      // unmatched: 1: in a step in which the ranks of its inferred communicator show different sequences
+      "CREATE TEMP TABLE kernel_collective(event INTEGER PRIMARY KEY, process, comm, op, step, bucket, start, duration, thread, region,"
+      " payload, datatype, algorithm, protocol, stream, nccl_range, unmatched)");
   Insert insert(db_, "INSERT INTO gpu_event VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, NULL, ?, ?, NULL)");
-  Insert insert_collective(db_, "INSERT INTO temp.kernel_collective VALUES (last_insert_rowid(), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Insert insert_collective(
+      db_, "INSERT INTO temp.kernel_collective VALUES (last_insert_rowid(), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)");
   SQLite::Statement rows(
       db_,
       "SELECT g.process, g.kind, g.name, g.device, g.context, g.stream, g.start, g.duration, g.bytes, g.copy, g.source, g.destination,"
       " g.correlation, g.graph_node, g.op, g.comm, g.payload, g.datatype, g.algorithm, g.protocol, l.thread, l.region, l.step, l.start,"
-      " l.duration FROM temp.stage_gpu g JOIN temp.stage_process p ON p.stage = g.process"
+      " l.duration, g.nccl, l.nccl_range, l.op, l.comm, l.bytes, l.datatype FROM temp.stage_gpu g JOIN temp.stage_process p ON p.stage = g.process"
       " LEFT JOIN temp.launch l ON l.process = g.process AND l.correlation = g.correlation AND g.correlation <> 0"
       " ORDER BY p.id, g.start, g.duration DESC");
   const auto maybe = [&](int column) { return maybe_integer(rows, column); };
@@ -43,6 +46,8 @@ void ImportedRun::place_gpu() {
   for (const auto& [name, op] : ops_) classes[static_cast<size_t>(op.id)] = op.op_class;
   std::unordered_map<uint32_t, uint32_t> gpu_names;  // by name
   std::map<int64_t, uint64_t> without_launch;        // by process
+  std::map<std::tuple<size_t, int64_t, int64_t, int64_t>, int64_t> streams;
+  uint64_t untold = 0, contradicted = 0, messages = 0;
   while (rows.executeStep()) {
     const auto process = static_cast<size_t>(rows.getColumn(0).getInt64());
     const Process& p = processes_[process];
@@ -56,19 +61,39 @@ void ImportedRun::place_gpu() {
     const std::optional<int64_t> thread = maybe(20);
     const int64_t region = maybe(21).value_or(0);
     if (!launch_ns && kind != DeviceKind::kOverhead && launches_ > 0) ++without_launch[*p.told.rank];
-    const std::optional<int64_t> op = maybe(14), comm = communicator_id(maybe(15).value_or(0));
+    std::optional<int64_t> op = maybe(14), comm = communicator_id(maybe(15).value_or(0)), payload = maybe(16), datatype = maybe(17), range;
+    const bool is_nccl = rows.getColumn(25).getInt() != 0;
+    bool is_contradicted = false;
+    if (is_nccl && !comm && maybe(27)) {
+      // Names tell less than ranges: an all-to-all is made of messages.
+      is_contradicted = op && op != maybe(27);
+      range = maybe(26);
+      op = maybe(27);
+      comm = maybe(28);
+      payload = maybe(29);
+      datatype = maybe(30);
+    }
+    if (is_contradicted) comm.reset();
     insert.row(p.id, static_cast<uint32_t>(kind), gpu_name, maybe(3), maybe(4), maybe(5), region, step, thread, start_ns + p.shift_ns,
                duration_ns, maybe(8), text(9), text(10), text(11), rows.getColumn(12).getInt64(), maybe(13), comm,
                launch_ns ? std::optional(*launch_ns + p.shift_ns) : std::nullopt, maybe(24));
-    if (!op || !comm) continue;
+    if (!is_nccl) continue;
+    const OpClass op_class = op ? classes[static_cast<size_t>(*op)] : OpClass::kOther;
+    if (!comm && (!op || is_contradicted || op_class == OpClass::kDeviceMessage)) {
+      ++(!op ? untold : is_contradicted ? contradicted : messages);
+      continue;
+    }
     // Steps and what lies between them, in their order.
     const int64_t moment_ns = launch_ns.value_or(start_ns);
     const auto after =
         std::upper_bound(p.steps.begin(), p.steps.end(), moment_ns, [](int64_t ns, const Step& s) { return ns < s.start_ns; });
     std::optional<int64_t> bucket;
-    if (after != p.steps.begin() && is_numbered(classes[static_cast<size_t>(*op)])) bucket = (after - 1)->number;
-    insert_collective.row(p.id, *comm, *op, step, bucket, start_ns + p.shift_ns, duration_ns, thread.value_or(0), region, maybe(16),
-                          maybe(17), text(18), text(19));
+    if (after != p.steps.begin() && is_numbered(op_class)) bucket = (after - 1)->number;
+    const std::tuple stream(process, maybe(3).value_or(-1), maybe(4).value_or(-1), maybe(5).value_or(-1));
+    const auto [number, is_new] = streams.try_emplace(stream, static_cast<int64_t>(streams.size()));
+    if (is_new) nccl_streams_.push_back(maybe(5));
+    insert_collective.row(p.id, comm, *op, step, bucket, start_ns + p.shift_ns, duration_ns, thread.value_or(0), region, payload, datatype,
+                          text(18), text(19), number->second, range);
   }
   db_.exec(
       "INSERT INTO stream_wait SELECT p.id, w.context, w.stream, w.correlation, w.on_context, w.on_stream, w.on_correlation"
@@ -78,6 +103,11 @@ void ImportedRun::place_gpu() {
         {0, rank}, "gpu_launches", count,
         "GPU activities whose launching call was not recorded: they are outside every layer, and their step is that of their begin");
   }
+  losses_.add({}, "nccl_kernels", untold,
+              "kernels of NCCL of which neither the name nor a range around the launch tells what they carry out: no collectives");
+  losses_.add({}, "nccl_kernels", contradicted,
+              "kernels of NCCL that by their names are other collectives than the range around their launch says: no collectives");
+  losses_.add({}, "nccl_kernels", messages, "kernels of NCCL that carry messages whose peers the trace does not tell: no messages");
 }
 
 void ImportedRun::number_collectives() {
@@ -99,7 +129,7 @@ void ImportedRun::number_collectives() {
   std::map<std::string, int64_t> numbers;
   SQLite::Statement rows(db_,
                          "SELECT event, process, comm, op, step, bucket, start, duration, thread, region, payload, datatype, algorithm,"
-                         " protocol FROM temp.kernel_collective ORDER BY process, comm, start, event");
+                         " protocol, unmatched FROM temp.kernel_collective ORDER BY process, comm, start, event");
   const auto maybe = [&](int column) { return maybe_integer(rows, column); };
   const auto text = [&](int column) { return maybe_text(rows, column); };
   Insert insert(db_,
@@ -120,12 +150,12 @@ void ImportedRun::number_collectives() {
       current = now;
       seq = before[{comm, *bucket}] + ++ordinal;
       update.row(rows.getColumn(0).getInt64(), *seq);
-    } else {
+    } else if (rows.getColumn(14).getInt() == 0) {
       ++unnumbered;
     }
     const int64_t start_ns = rows.getColumn(6).getInt64(), duration_ns = rows.getColumn(7).getInt64();
     insert.row(process, rows.getColumn(8).getInt64(), rows.getColumn(3).getInt64(), comm, seq, rows.getColumn(9).getInt64(), maybe(4),
-               start_ns, duration_ns, maybe(10).value_or(0), maybe(11));
+               start_ns, duration_ns, maybe(10), maybe(11));
     insert_nccl.row(text(12), text(13), start_ns, duration_ns);
     ++events_;
   }

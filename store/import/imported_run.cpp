@@ -31,9 +31,9 @@ std::optional<T> unless_zero(T value) {
   return value != 0 ? std::optional<T>(value) : std::nullopt;
 }
 /// Sums over a run must stay what 64 bits hold.
-void check_bytes(int64_t bytes) {
+void check_bytes(std::optional<int64_t> bytes) {
   constexpr int64_t kMostBytes = int64_t{1} << 50;
-  if (bytes < 0 || bytes > kMostBytes) throw BadRecord{fmt::format("{} bytes are out of range", bytes)};
+  if (bytes && (*bytes < 0 || *bytes > kMostBytes)) throw BadRecord{fmt::format("{} bytes are out of range", *bytes)};
 }
 
 std::optional<std::string_view> unless_empty(std::string_view text) { return text.empty() ? std::nullopt : std::optional(text); }
@@ -44,15 +44,17 @@ ImportedRun::ImportedRun(SQLite::Database& db, std::string format, std::string s
     : db_(db), format_(std::move(format)), source_(std::move(source)) {
   db_.exec(
       "PRAGMA temp_store = FILE;"
-      // kind: 0 step (number: its number), 1 range (number: ContextKind), 2 launch (number: correlation), 3 call (number: event.kind)
+      // kind: 0 step (number: its number), 1 range (number: ContextKind; op and what follows: of the kernels that are launched in it), 2 launch
+      // (number: correlation), 3 call (number: event.kind)
       "CREATE TEMP TABLE stage_cpu(process, thread, start, duration, kind, number, name, seq, op, comm, bytes, peer, tag, datatype);"
       "CREATE TEMP TABLE stage_gpu(process, kind, name, device, context, stream, start, duration, bytes, copy, source, destination,"
-      " correlation, graph_node, op, comm, payload, datatype, algorithm, protocol);"
+      " correlation, graph_node, nccl, op, comm, payload, datatype, algorithm, protocol);"
       "CREATE TEMP TABLE stage_wait(process, context, stream, correlation, on_context, on_stream, on_correlation);"
-      "CREATE TEMP TABLE launch(process, correlation, thread, region, step, start, duration)");
+      // op and what follows: of the range of NCCL that it lies in, whose number is nccl_range
+      "CREATE TEMP TABLE launch(process, correlation, thread, region, step, start, duration, nccl_range, op, comm, bytes, datatype)");
   insert_cpu_.emplace(db_, "INSERT INTO temp.stage_cpu VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   insert_wait_.emplace(db_, "INSERT INTO temp.stage_wait VALUES (?, ?, ?, ?, ?, ?, ?)");
-  insert_gpu_.emplace(db_, "INSERT INTO temp.stage_gpu VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  insert_gpu_.emplace(db_, "INSERT INTO temp.stage_gpu VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
 }
 
 // ------------------------------------------------------------------------------------------------ what the trace says
@@ -118,11 +120,19 @@ void ImportedRun::step(size_t process, uint32_t thread, int64_t number, int64_t 
 }
 
 void ImportedRun::range(size_t process, uint32_t thread, ContextKind kind, std::string_view name, int64_t start_ns, int64_t duration_ns,
-                        std::optional<int64_t> seq) {
+                        std::optional<int64_t> seq, const ImportedOperation* launches) {
   if (!seen(process, start_ns, duration_ns)) return;
   ++cpu_rows_;
-  insert_cpu_->row(process, thread, start_ns, duration_ns, 1, static_cast<uint32_t>(kind), name_id(name), seq, std::nullopt, std::nullopt,
-                   std::nullopt, std::nullopt, std::nullopt, std::nullopt);
+  std::optional<int64_t> op, comm, bytes, datatype;
+  if (launches != nullptr) {
+    check_bytes(launches->payload_bytes);
+    op = op_id(*launches, ImportedTiming::kNcclProfiler);
+    comm = unless_zero<int64_t>(launches->communicator);
+    bytes = launches->payload_bytes;
+    datatype = unless_zero<int64_t>(launches->datatype);
+  }
+  insert_cpu_->row(process, thread, start_ns, duration_ns, 1, static_cast<uint32_t>(kind), name_id(name), seq, op, comm, bytes,
+                   std::nullopt, std::nullopt, datatype);
 }
 
 void ImportedRun::launch(size_t process, uint32_t thread, int64_t correlation, int64_t start_ns, int64_t duration_ns) {
@@ -150,7 +160,7 @@ void ImportedRun::gpu(size_t process, const GpuActivity& a, const ImportedOperat
   std::optional<std::string_view> algorithm, protocol;
   if (o != nullptr) {
     check_bytes(o->payload_bytes);
-    op = op_id(*o, ImportedTiming::kNcclProfiler);
+    if (!o->op.empty()) op = op_id(*o, ImportedTiming::kNcclProfiler);
     comm = unless_zero<int64_t>(o->communicator);
     payload = o->payload_bytes;
     datatype = unless_zero<int64_t>(o->datatype);
@@ -158,8 +168,8 @@ void ImportedRun::gpu(size_t process, const GpuActivity& a, const ImportedOperat
     protocol = unless_empty(o->protocol);
   }
   insert_gpu_->row(process, static_cast<uint32_t>(a.kind), name_id(a.name), a.device, a.context, a.stream, a.start_ns, a.duration_ns,
-                   a.bytes, unless_empty(a.copy), unless_empty(a.source), unless_empty(a.destination), a.correlation, a.graph_node, op,
-                   comm, payload, datatype, algorithm, protocol);
+                   a.bytes, unless_empty(a.copy), unless_empty(a.source), unless_empty(a.destination), a.correlation, a.graph_node,
+                   o != nullptr, op, comm, payload, datatype, algorithm, protocol);
 }
 
 void ImportedRun::stream_wait(size_t process, const ImportedWait& w) {
@@ -246,15 +256,23 @@ void ImportedRun::settle() {
   }
 }
 
+std::string ImportedRun::host_of(const Process& process) const {
+  return clean_name(process.told.host.value_or(fmt::format("host of {}", process.told.file)));
+}
+
+bool ImportedRun::is_one_clock() const {
+  return one_clock_ ||
+         std::all_of(order_.begin(), order_.end(), [&](size_t i) { return host_of(processes_[i]) == host_of(processes_[order_.front()]); });
+}
+
 void ImportedRun::write_hosts_and_processes() {
   std::map<std::string, int64_t> hosts;
   std::vector<std::string> names;
   for (const size_t i : order_) {
-    Process& p = processes_[i];
-    const std::string name = clean_name(p.told.host.value_or(fmt::format("host of {}", p.told.file)));
+    const std::string name = host_of(processes_[i]);
     if (hosts.try_emplace(name, static_cast<int64_t>(hosts.size() + 1)).second) names.push_back(name);
   }
-  const bool single = hosts.size() == 1 || one_clock_;
+  const bool single = is_one_clock();
   Insert insert_host(db_, "INSERT INTO host VALUES (?, ?, '', 'imported', 1e9, NULL, ?, ?, ?, ?)");
   for (const std::string& name : names) {
     insert_host.row(hosts[name], name, -epoch_ns_, single ? std::optional(0.0) : std::nullopt, single ? std::optional(0.0) : std::nullopt,
@@ -268,8 +286,7 @@ void ImportedRun::write_hosts_and_processes() {
   Insert insert_gpu(db_, "INSERT INTO gpu VALUES (?, ?, ?, NULL, NULL, NULL)");
   for (const size_t i : order_) {
     const Process& p = processes_[i];
-    const std::string name = clean_name(p.told.host.value_or(fmt::format("host of {}", p.told.file)));
-    insert.row(p.id, *p.told.rank, world_size_, hosts[name], p.told.pid.value_or(0),
+    insert.row(p.id, *p.told.rank, world_size_, hosts[host_of(p)], p.told.pid.value_or(0),
                p.begin_ns.value_or(epoch_ns_ - p.told.base_ns) + p.shift_ns, p.end_ns.value_or(epoch_ns_ - p.told.base_ns) + p.shift_ns,
                clean_text(p.told.file), p.told.file_bytes);
     for (const auto& [key, value] : p.told.facts) insert_fact.row(p.id, key, clean_text(value));
@@ -305,6 +322,14 @@ std::optional<int64_t> ImportedRun::communicator_id(int64_t number) const {
   return number > 0 ? std::optional(communicators_[static_cast<size_t>(number - 1)].id) : std::nullopt;
 }
 
+int64_t ImportedRun::add_inferred_communicator(const std::string& label, int64_t size) {
+  Communicator communicator{label, label, CommunicatorOf::kNccl, size, {}};
+  communicator.id = static_cast<int64_t>(communicators_.size() + 1);
+  for (int64_t rank = 0; size <= kMaxMembers && rank < size; ++rank) communicator.ranks.push_back(rank);
+  communicators_.push_back(std::move(communicator));
+  return communicators_.back().id;
+}
+
 void ImportedRun::write_communicators() {
   Insert insert(db_, "INSERT INTO communicator VALUES (?, 0, ?, ?, ?, NULL, NULL, ?, NULL)");
   Insert insert_member(db_, "INSERT INTO communicator_member VALUES (?, 0, ?, ?)");
@@ -313,7 +338,7 @@ void ImportedRun::write_communicators() {
     std::string label = c.label.empty() ? clean_name(c.name) : c.label;
     for (int number = 2; !labels.insert(label).second; ++number)
       label = fmt::format("{}#{}", c.label.empty() ? clean_name(c.name) : c.label, number);
-    insert.row(c.id, c.id, label, c.size, c.of == CommunicatorOf::kNccl ? "nccl" : "intra");
+    insert.row(c.id, c.id, label, unless_zero(c.size), c.of == CommunicatorOf::kNccl ? "nccl" : "intra");
     for (size_t i = 0; i < c.ranks.size(); ++i) insert_member.row(c.id, i, c.ranks[i]);
   }
 }
@@ -343,6 +368,7 @@ uint64_t ImportedRun::finish(const std::function<void(double)>& step_done) {
   write_hosts_and_processes();
   CpuSweep(*this, step_done).run();
   place_gpu();
+  infer_communicators();
   step_done(0.9);
   number_collectives();
   write_communicators();
@@ -355,8 +381,8 @@ uint64_t ImportedRun::finish(const std::function<void(double)>& step_done) {
   losses_.write(db_);
   write_meta();
   db_.exec(
-      "DROP TABLE temp.stage_cpu; DROP TABLE temp.stage_gpu; DROP TABLE temp.stage_wait; DROP TABLE temp.launch; DROP TABLE "
-      "temp.stage_process");
+      "DROP TABLE temp.stage_cpu; DROP TABLE temp.stage_gpu; DROP TABLE temp.stage_wait; DROP TABLE temp.launch;"
+      " DROP TABLE temp.stage_process");
   create_indices(db_);
   return events_ + cpu_rows_ + gpu_rows_;
 }

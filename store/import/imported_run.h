@@ -28,6 +28,8 @@
 
 namespace ddl::store {
 
+constexpr int64_t kMaxRanks = 1 << 24;  ///< a trace that speaks of more is damaged: nothing may be allocated by such a number
+
 struct ImportedProcess {
   std::string file;  ///< for people
   uint64_t file_bytes = 0;
@@ -59,12 +61,12 @@ struct ImportedWait {
 
 /// A collective or message: what a call did, or what a kernel carried out.
 struct ImportedOperation {
-  std::string_view op;  ///< MPI_Allreduce, ncclAllReduce, ...: the exact C name, else the trace's own
+  std::string_view op;  ///< MPI_Allreduce, ncclAllReduce, ...: the exact C name, else the trace's own; of kernels empty: not told
   OpClass op_class = OpClass::kOther;
-  bool nonblocking = false;    ///< it posts a request, or work for a device
-  uint32_t communicator = 0;   ///< 0: none, or not known
-  std::optional<int64_t> seq;  ///< of collectives: number on the communicator; of kernels given by finish()
-  int64_t payload_bytes = 0;
+  bool nonblocking = false;                  ///< it posts a request, or work for a device
+  uint32_t communicator = 0;                 ///< 0: none, or not known
+  std::optional<int64_t> seq;                ///< of collectives: number on the communicator; of kernels given by finish()
+  std::optional<int64_t> payload_bytes = 0;  ///< unset: not known
   std::optional<int64_t> peer, tag;
   uint32_t datatype = 0;            ///< core/names.h; 0: none
   std::string algorithm, protocol;  ///< of NCCL; empty: not known
@@ -88,12 +90,15 @@ class ImportedRun {
   void name_thread(size_t process, uint32_t thread, std::string_view name);
 
   void step(size_t process, uint32_t thread, int64_t number, int64_t start_ns, int64_t duration_ns);
+  /// `launches`: what the kernels of NCCL that are launched in it carry out, for those that do not tell it themselves.
   void range(size_t process, uint32_t thread, ContextKind kind, std::string_view name, int64_t start_ns, int64_t duration_ns,
-             std::optional<int64_t> seq = std::nullopt);
+             std::optional<int64_t> seq = std::nullopt, const ImportedOperation* launches = nullptr);
   /// A call that gave work to a GPU.
   void launch(size_t process, uint32_t thread, int64_t correlation, int64_t start_ns, int64_t duration_ns);
   void call(size_t process, uint32_t thread, const ImportedOperation& operation, ImportedTiming timing, int64_t start_ns,
             int64_t duration_ns);
+  /// `operation`: what a kernel of NCCL carries out. Without a communicator, that of the range around its launch counts, else the kernel
+  /// is matched by its order (inferred_communicators.cpp).
   void gpu(size_t process, const GpuActivity& activity, const ImportedOperation* operation = nullptr);
   void stream_wait(size_t process, const ImportedWait& wait);
 
@@ -144,6 +149,10 @@ class ImportedRun {
   uint32_t name_id(std::string_view name);
   int64_t op_id(const ImportedOperation& operation, ImportedTiming timing);
   std::optional<int64_t> communicator_id(int64_t number) const;
+  /// Of an NCCL stream of one rank, or of those of all ranks. size 0: not known.
+  int64_t add_inferred_communicator(const std::string& label, int64_t size);
+  std::string host_of(const Process& process) const;
+  bool is_one_clock() const;
   /// Keeps the process's begin and end. False: the interval ends before it begins, which is counted.
   bool seen(size_t process, int64_t start_ns, int64_t duration_ns);
   uint32_t region(uint32_t parent, ContextKind kind, uint32_t name);
@@ -153,6 +162,7 @@ class ImportedRun {
   void number_communicators();
   void write_hosts_and_processes();
   void place_gpu();
+  void infer_communicators();
   void number_collectives();
   void write_communicators();
   void write_operations();
@@ -173,6 +183,7 @@ class ImportedRun {
   Losses losses_;
   std::map<std::string, std::string> meta_;
   bool one_clock_ = false;
+  std::vector<std::optional<int64_t>> nccl_streams_;  ///< by kernel_collective.stream: CUDA's number
   uint64_t bad_intervals_ = 0, unnamed_ = 0, unplaced_ = 0;
   uint64_t cpu_rows_ = 0, gpu_rows_ = 0, launches_ = 0, events_ = 0;
   int64_t epoch_ns_ = 0, world_size_ = 0;

@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kMaxDepth = 64;
 constexpr size_t kMaxFields = 4096;  // of a record
+constexpr size_t kMaxList = 4096;    // bytes of a list that is told
 
 [[noreturn]] void wrong_type(const JsonField& field, const char* wanted) {
   constexpr size_t kShown = 40;
@@ -76,6 +77,7 @@ class JsonRecords {
   }
   bool StartObject() {
     begin_element();
+    drop_list();
     if (!in_record_ && is_record()) {
       in_record_ = true;
       record_depth_ = levels_.size();
@@ -105,11 +107,22 @@ class JsonRecords {
       records_depth_ = levels_.size() + 1;
       any_ = true;
     }
+    if (list_depth_ > 0) {
+      add_to_list("[");
+    } else if (in_record_ && !in_array() && visitor_.wants_list(path_)) {
+      list_ = "[";
+      list_depth_ = levels_.size() + 1;
+    }
     push(true);
     return true;
   }
   bool EndArray(rapidjson::SizeType) {
     if (levels_.size() == records_depth_) records_depth_ = 0;
+    if (list_depth_ > 0) list_ += ']';
+    if (levels_.size() == list_depth_) {
+      list_depth_ = 0;
+      add_field(JsonKind::kList, list_);
+    }
     pop();
     return true;
   }
@@ -144,18 +157,36 @@ class JsonRecords {
     if (!path_.empty()) path_ += '.';
     path_ += fmt::format_int(levels_.back().elements++).c_str();
   }
+  /// Inside a record.
+  bool in_array() const { return levels_.back().array || arrays_ > (records_ ? 1 : 0); }
+  void add_to_list(std::string_view text) {
+    if (list_depth_ == 0) return;
+    if (list_.back() != '[') list_ += ',';
+    list_ += text;
+    if (list_.size() > kMaxList) drop_list();
+  }
+  void drop_list() { list_depth_ = 0; }
+  void add_field(JsonKind kind, std::string_view text) {
+    if (record_.count_ == kMaxFields) file_.fail(record_offset_, fmt::format("an object of more than {} members", kMaxFields));
+    if (record_.count_ == record_.fields_.size()) record_.fields_.emplace_back();
+    JsonField& field = record_.fields_[record_.count_++];
+    field.path = path_;
+    field.kind = kind;
+    field.text = text;
+  }
   bool is_record() const { return records_ ? records_depth_ > 0 && levels_.size() == records_depth_ : levels_.empty(); }
 
   bool value(JsonKind kind, std::string_view text) {
     begin_element();
     if (in_record_) {
-      if (levels_.back().array || arrays_ > (records_ ? 1 : 0)) return true;
-      if (record_.count_ == kMaxFields) file_.fail(record_offset_, fmt::format("an object of more than {} members", kMaxFields));
-      if (record_.count_ == record_.fields_.size()) record_.fields_.emplace_back();
-      JsonField& field = record_.fields_[record_.count_++];
-      field.path = path_;
-      field.kind = kind;
-      field.text = text;
+      if (in_array()) {
+        if (list_depth_ == 0) return true;
+        // Quotes inside a text would look like its end.
+        const bool is_plain = kind != JsonKind::kText || text.find_first_of("\"\\") == std::string_view::npos;
+        add_to_list(kind != JsonKind::kText ? std::string(text) : is_plain ? fmt::format("\"{}\"", text) : "\"?\"");
+        return true;
+      }
+      add_field(kind, text);
     } else if (levels_.size() == records_depth_ && records_depth_ > 0) {
       file_.fail(file_.offset(), "an object was expected");
     } else {
@@ -181,6 +212,8 @@ class JsonRecords {
   bool in_record_ = false;
   size_t record_depth_ = 0, records_depth_ = 0;  ///< 0: not in the array of records
   uint64_t record_offset_ = 0;
+  size_t list_depth_ = 0;  ///< of the list that is told; 0: none
+  std::string list_;
   JsonRecord record_;
   JsonField fact_;
 };

@@ -1,8 +1,8 @@
 // JSON as a stream of flat records: the form in which traces come, read in the memory of one record.
 //
 // A record is an object: each element of the array `records` at the top of a file ({"traceEvents": [{..}, ..]}, or a bare array of
-// objects), or a whole document (JSON lines). Its members are told by their path ("args.stream"); arrays inside of it are passed over. What
-// lies outside of records is told value by value ("distributedInfo.pg_config.0.ranks.5").
+// objects), or a whole document (JSON lines). Its members are told by their path ("args.stream"); arrays inside of it are passed over but
+// for those that the visitor asks for. What lies outside of records is told value by value ("distributedInfo.pg_config.0.ranks.5").
 //
 // Numbers stay text (decimal.h). Nesting, and the length of a text, are bounded.
 #pragma once
@@ -17,12 +17,12 @@
 
 namespace ddl::store {
 
-enum class JsonKind { kNull, kBool, kNumber, kText };
+enum class JsonKind { kNull, kBool, kNumber, kText, kList };
 
 struct JsonField {
   std::string path;
   JsonKind kind = JsonKind::kNull;
-  std::string text;  ///< as written; bool: "true" or "false"
+  std::string text;  ///< as written; bool: "true" or "false"; list: [[8,16],["a"]], without blanks
 };
 
 /// The fields of one record. What says "of type T" throws BadRecord if the field is there and is of another type, or does not fit.
@@ -47,6 +47,11 @@ class JsonVisitor {
   virtual void on_record(const JsonRecord& record) = 0;
   /// A value outside of records.
   virtual void on_fact(const JsonField& fact) = 0;
+  /// Of a record: tells it as one text. It is left out if it is long, or has objects in it.
+  virtual bool wants_list(std::string_view path) const {
+    (void)path;
+    return false;
+  }
 };
 
 /// Reads one file of a document that holds records. A bare array may end behind any of its records: that is how it looks while it is being

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,19 +19,24 @@ struct CopyName {
 };
 CopyName parse_copy_name(std::string_view name);
 
-/// "ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)", "ncclKernel_AllReduce_RING_LL_Sum_float(...)": empty if the name does not tell.
-struct NcclKernel {
-  std::string algorithm, protocol;
-};
-NcclKernel parse_nccl_kernel(std::string_view name);
-
 struct TorchCollective {
   std::string_view name;  ///< as torch says in "Collective name"
   std::string_view op;    ///< of NCCL
   OpClass op_class;
 };
+/// "ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)", "ncclKernel_AllReduce_RING_LL_Sum_float(...)": empty if the name does not tell.
+/// "ncclAllReduceRingLLKernel_sum_f32(...)" (NCCL up to 2.7) tells the operation only: of each one kernel was compiled, for all algorithms.
+struct NcclKernel {
+  bool is_nccl = false;
+  const TorchCollective* collective = nullptr;  ///< null: SendRecv, Generic and the like carry out several kinds
+  std::string algorithm, protocol;
+};
+NcclKernel parse_nccl_kernel(std::string_view name);
+
 /// Null: no collective or message of NCCL that we know.
 const TorchCollective* find_torch_collective(std::string_view name);
+/// Of the range around its launch: "nccl:all_reduce", "nccl:send 0->1".
+const TorchCollective* find_torch_range(std::string_view name);
 
 /// By NCCL's name of it; the most usual one. Null: torch has none.
 const TorchCollective* find_torch_collective_of(std::string_view op);
@@ -41,6 +47,13 @@ struct TorchType {
 };
 /// "Float", "BFloat16", ...
 TorchType find_torch_type(std::string_view name);
+
+struct TorchTensors {
+  std::optional<int64_t> bytes;  ///< of all of them; unset: not told, or not by anything that makes sense
+  uint32_t datatype = 0;         ///< core/names.h; 0: not known, or several
+};
+/// What "Input Dims" and "Input type" say of an operation's tensors: [[8, 1024], [16]] and ["float", "c10::Half"].
+TorchTensors parse_tensors(std::string_view dims, std::string_view types);
 
 struct TorchTypeName {
   std::string_view name;

@@ -7,7 +7,9 @@
 //   launch         "correlation" is the same in the call and in what it launched
 //   steps          ranges named ProfilerStep#N
 //   rank           "distributedInfo" of the file; else a number in its name (worker3, rank-34)
-//   collectives    kernels named after NCCL; newer traces say of them group, elements and type
+//   collectives    kernels named after NCCL; newer traces say of them, or of the record_param_comms around their launch, group, elements and
+//                  type. Older ones have the range nccl:all_reduce around the launch, with "Input Dims" and "Input type" if shapes were
+//                  recorded; which ranks take part is then found by order (inferred_communicators.cpp)
 //   MPI            categories mpi and mpi_request, which only `ddl export chrome-json` writes (reports/trace/kineto.cpp)
 #include <fmt/format.h>
 
@@ -70,6 +72,8 @@ std::optional<int64_t> rank_in(const std::string& file) {
   return std::regex_search(file, match, pattern) ? std::optional<int64_t>(std::stoll(match[1].str())) : std::nullopt;
 }
 
+constexpr std::string_view kTensorDims = "args.Input Dims", kTensorTypes = "args.Input type";
+
 struct ProcessGroup {
   std::string name, label;
   int64_t size = 0;
@@ -99,6 +103,7 @@ class KinetoFile : public JsonVisitor {
  private:
   void on_fact(const JsonField& fact) override;
   void on_record(const JsonRecord& event) override;
+  bool wants_list(std::string_view path) const override { return path == kTensorDims || path == kTensorTypes; }
 
   void on_gpu(const JsonRecord& event, Category category, int64_t start_ns, int64_t duration_ns);
   void on_wait(const JsonRecord& event, const GpuActivity& wait);
@@ -106,7 +111,9 @@ class KinetoFile : public JsonVisitor {
   void on_call(const JsonRecord& event, ImportedTiming timing, int64_t start_ns, int64_t duration_ns);
   void on_metadata(const JsonRecord& event);
   uint32_t thread_of(const JsonRecord& event);
-  std::optional<ImportedOperation> collective_of(const JsonRecord& event, std::string_view kernel);
+  std::optional<ImportedOperation> collective_of(const JsonRecord& event);
+  std::optional<ImportedOperation> kernel_of_nccl(const JsonRecord& event, std::string_view kernel);
+  std::optional<ImportedOperation> launched_in(const JsonRecord& event, std::string_view range);
   uint32_t group_of(const JsonRecord& event, CommunicatorOf of);
 
   ImportedRun& run_;
@@ -236,7 +243,9 @@ void KinetoFile::on_range(const JsonRecord& event, Category category, int64_t st
   }
   const bool of_framework = category == Category::kOperator || written.starts_with("nccl:") || written.starts_with("gloo:");
   if (kind == ContextKind::kLayer && of_framework) kind = ContextKind::kOperator;
-  run_.range(process_, thread_of(event), kind, {name.text, name.length}, start_ns, duration_ns, event.integer("args.Sequence number"));
+  const std::optional<ImportedOperation> launches = launched_in(event, written);
+  run_.range(process_, thread_of(event), kind, {name.text, name.length}, start_ns, duration_ns, event.integer("args.Sequence number"),
+             launches ? &*launches : nullptr);
 }
 
 void KinetoFile::on_gpu(const JsonRecord& event, Category category, int64_t start_ns, int64_t duration_ns) {
@@ -268,7 +277,7 @@ void KinetoFile::on_gpu(const JsonRecord& event, Category category, int64_t star
   if (category == Category::kKernel) {
     a.graph_node = event.integer("args.graph node id");
     if (a.graph_node == 0) a.graph_node.reset();
-    const std::optional<ImportedOperation> collective = collective_of(event, name);
+    const std::optional<ImportedOperation> collective = kernel_of_nccl(event, name);
     run_.gpu(process_, a, collective ? &*collective : nullptr);
     return;
   }
@@ -301,7 +310,7 @@ void KinetoFile::on_call(const JsonRecord& event, ImportedTiming timing, int64_t
   operation.op_class = call.op_class;
   operation.nonblocking = call.nonblocking;
   operation.payload_bytes = event.integer("args.bytes").value_or(0);
-  if (operation.payload_bytes < 0) throw BadRecord{"args.bytes is negative"};
+  if (*operation.payload_bytes < 0) throw BadRecord{"args.bytes is negative"};
   operation.peer = event.integer("args.peer");
   operation.tag = event.integer("args.tag");
   operation.communicator = group_of(event, CommunicatorOf::kProgram);
@@ -334,7 +343,8 @@ uint32_t KinetoFile::group_of(const JsonRecord& event, CommunicatorOf of) {
   return communicators_[key_] = run_.communicator(name, label, of, *size, ranks);
 }
 
-std::optional<ImportedOperation> KinetoFile::collective_of(const JsonRecord& event, std::string_view kernel) {
+/// What the trace says of a collective by its metadata.
+std::optional<ImportedOperation> KinetoFile::collective_of(const JsonRecord& event) {
   const std::string_view said = event.word("args.Collective name");
   const TorchCollective* known = said.empty() ? nullptr : find_torch_collective(said);
   if (known == nullptr) return std::nullopt;
@@ -345,12 +355,48 @@ std::optional<ImportedOperation> KinetoFile::collective_of(const JsonRecord& eve
   if (operation.communicator == 0) return std::nullopt;
   const TorchType type = find_torch_type(event.word("args.dtype"));
   operation.datatype = type.code;
-  const int64_t elements = event.integer("args.In msg nelems").value_or(0);
-  if (elements < 0 || __builtin_mul_overflow(elements, type.bytes, &operation.payload_bytes))
+  const std::optional<int64_t> elements = event.integer("args.In msg nelems");
+  int64_t bytes = 0;
+  if (elements.value_or(0) < 0 || __builtin_mul_overflow(elements.value_or(0), type.bytes, &bytes))
     throw BadRecord{"In msg nelems is out of range"};
+  operation.payload_bytes = elements && (type.bytes > 0 || *elements == 0) ? std::optional(bytes) : std::nullopt;
+  return operation;
+}
+
+std::optional<ImportedOperation> KinetoFile::kernel_of_nccl(const JsonRecord& event, std::string_view kernel) {
+  std::optional<ImportedOperation> operation = collective_of(event);
   const NcclKernel parts = parse_nccl_kernel(kernel);
-  operation.algorithm = parts.algorithm;
-  operation.protocol = parts.protocol;
+  if (!operation) {
+    // One that tells a collective or group that ddl does not know is no matter of inference.
+    if (!parts.is_nccl || event.find("args.Collective name") != nullptr) return std::nullopt;
+    operation.emplace();
+    operation->payload_bytes.reset();
+    if (parts.collective != nullptr) {
+      operation->op = parts.collective->op;
+      operation->op_class = parts.collective->op_class;
+    }
+  }
+  operation->algorithm = parts.algorithm;
+  operation->protocol = parts.protocol;
+  return operation;
+}
+
+/// What the kernels of NCCL carry out that are launched in a range.
+std::optional<ImportedOperation> KinetoFile::launched_in(const JsonRecord& event, std::string_view range) {
+  if (range == "record_param_comms") return collective_of(event);
+  const TorchCollective* known = find_torch_range(range);
+  if (known == nullptr) return std::nullopt;
+  ImportedOperation operation;
+  operation.op = known->op;
+  operation.op_class = known->op_class;
+  operation.payload_bytes.reset();
+  // The shapes that torch gives a scatter are those of what each rank gets.
+  if (operation.op == "ncclScatter") return operation;
+  const JsonField *dims = event.find(kTensorDims), *types = event.find(kTensorTypes);
+  if (dims == nullptr || types == nullptr || dims->kind != JsonKind::kList || types->kind != JsonKind::kList) return operation;
+  const TorchTensors tensors = parse_tensors(dims->text, types->text);
+  operation.payload_bytes = tensors.bytes;
+  operation.datatype = tensors.datatype;
   return operation;
 }
 

@@ -2,7 +2,7 @@
 //
 //   header     communicator (id), rank in it, number of its ranks
 //   metadata   hostname, pid, when it was written
-//   coll_perf  collective, its number, S of nccl-tests, duration in us; with NCCL_INSPECTOR_DUMP_VERBOSE=1 also when the call was made
+//   coll_perf  collective, its number, bytes of its argument `count`, duration in us; with NCCL_INSPECTOR_DUMP_VERBOSE=1 also when the call was made
 //
 // A duration is that of the slowest channel of this rank, with its waiting. When a collective ran is told only nearly, so that waiting is
 // that beyond the shortest member (W3). NCCL numbers collectives by communicator and by operation; ours number them by communicator: both
@@ -25,20 +25,20 @@ namespace ddl::store {
 
 namespace {
 
-constexpr int64_t kMaxRanks = 1 << 24;
-
-struct Known {
+struct InspectorName {
   std::string_view name, op;
   OpClass op_class;
+  /// `count` is of each rank that receives a part: what a rank gives to all together is that times the ranks (specification.md J6).
+  bool of_each_receiver = false;
 };
-constexpr Known kCollectives[] = {{"AllReduce", "ncclAllReduce", OpClass::kAllToAll},
-                                  {"AllGather", "ncclAllGather", OpClass::kAllToAll},
-                                  {"ReduceScatter", "ncclReduceScatter", OpClass::kAllToAll},
-                                  {"AlltoAll", "ncclAlltoAll", OpClass::kAllToAll},
-                                  {"Broadcast", "ncclBroadcast", OpClass::kRootToAll},
-                                  {"Reduce", "ncclReduce", OpClass::kAllToRoot},
-                                  {"Gather", "ncclGather", OpClass::kAllToRoot},
-                                  {"Scatter", "ncclScatter", OpClass::kRootToAll}};
+constexpr InspectorName kInspectorNames[] = {{"AllReduce", "ncclAllReduce", OpClass::kAllToAll},
+                                             {"AllGather", "ncclAllGather", OpClass::kAllToAll},
+                                             {"ReduceScatter", "ncclReduceScatter", OpClass::kAllToAll, true},
+                                             {"AlltoAll", "ncclAlltoAll", OpClass::kAllToAll, true},
+                                             {"Broadcast", "ncclBroadcast", OpClass::kRootToAll},
+                                             {"Reduce", "ncclReduce", OpClass::kAllToRoot},
+                                             {"Gather", "ncclGather", OpClass::kAllToRoot},
+                                             {"Scatter", "ncclScatter", OpClass::kRootToAll, true}};
 
 /// One line of the log.
 struct Line {
@@ -129,10 +129,11 @@ class Collectives : public JsonVisitor {
   void on_record(const JsonRecord& record) override {
     const Line line(record);
     const std::string_view name = record.word("coll_perf.coll");
-    const auto known = std::find_if(std::begin(kCollectives), std::end(kCollectives), [&](const Known& k) { return k.name == name; });
+    const auto known =
+        std::find_if(std::begin(kInspectorNames), std::end(kInspectorNames), [&](const InspectorName& k) { return k.name == name; });
     const ProcessKey key{line.host, line.pid};
     const auto process = processes_.find({key, several_[key] ? line.rank : 0});
-    if (known == std::end(kCollectives) || process == processes_.end()) {
+    if (known == std::end(kInspectorNames) || process == processes_.end()) {
       ++left_out_;  // messages, and small communicators of processes with several GPUs
       return;
     }
@@ -151,8 +152,11 @@ class Collectives : public JsonVisitor {
     operation.op = known->op;
     operation.op_class = known->op_class;
     operation.communicator = communicators_[line.comm];
-    operation.seq = *number * static_cast<int64_t>(std::size(kCollectives)) + (known - std::begin(kCollectives)) + 1;
-    operation.payload_bytes = known->name == "AllGather" || known->name == "Gather" ? *bytes / line.ranks : *bytes;
+    operation.seq = *number * static_cast<int64_t>(std::size(kInspectorNames)) + (known - std::begin(kInspectorNames)) + 1;
+    int64_t payload_bytes = *bytes;
+    if (known->of_each_receiver && __builtin_mul_overflow(*bytes, line.ranks, &payload_bytes))
+      throw BadRecord{"coll_msg_size_bytes is out of range"};
+    operation.payload_bytes = payload_bytes;
     run_.call(process->second, run_.thread(process->second, line.comm, 0), operation, ImportedTiming::kNcclProfiler, *start_ns,
               *duration_ns);
   }

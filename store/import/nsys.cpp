@@ -34,8 +34,8 @@ namespace fs = std::filesystem;
 constexpr int64_t kThreadBits = 24;  // globalTid = globalPid with the thread in its lowest bits
 constexpr int64_t kPidMask = (int64_t{1} << 24) - 1;
 
-constexpr const char* kCopies[] = {"?", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"};
-constexpr const char* kMemories[] = {"pageable", "pinned", "device", "array", "managed", "device", "managed"};
+constexpr const char* kNsysCopies[] = {"?", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"};
+constexpr const char* kNsysMemories[] = {"pageable", "pinned", "device", "array", "managed", "device", "managed"};
 
 template <size_t N>
 const char* name_in(const char* const (&names)[N], std::optional<int64_t> code, const char* otherwise) {
@@ -123,9 +123,9 @@ class NsysFile {
     each("CUPTI_ACTIVITY_KIND_MEMCPY", with({"bytes", "copyKind", "srcKind", "dstKind"}), [&](const Rows& row) {
       GpuActivity a = activity(row, DeviceKind::kMemcpy);
       a.bytes = row.maybe(8);
-      a.copy = name_in(kCopies, row.maybe(9), "?");
-      a.source = name_in(kMemories, row.maybe(10), "");
-      a.destination = name_in(kMemories, row.maybe(11), "");
+      a.copy = name_in(kNsysCopies, row.maybe(9), "?");
+      a.source = name_in(kNsysMemories, row.maybe(10), "");
+      a.destination = name_in(kNsysMemories, row.maybe(11), "");
       const std::string name = fmt::format("[CUDA memcpy {}]", a.copy);
       a.name = name;
       run_.gpu(process(row.integer(2)), a);
@@ -133,7 +133,7 @@ class NsysFile {
     each("CUPTI_ACTIVITY_KIND_MEMSET", with({"bytes", "memKind"}), [&](const Rows& row) {
       GpuActivity a = activity(row, DeviceKind::kMemset);
       a.bytes = row.maybe(8);
-      a.destination = name_in(kMemories, row.maybe(9), "");
+      a.destination = name_in(kNsysMemories, row.maybe(9), "");
       a.name = "[CUDA memset]";
       run_.gpu(process(row.integer(2)), a);
     });
@@ -176,15 +176,14 @@ class NsysFile {
   }
 
   static int64_t rank_in(int64_t rank) {
-    constexpr int64_t kMaxRanks = 1 << 24;
     if (rank < 0 || rank >= kMaxRanks) throw BadRecord{fmt::format("rank {}", rank)};
     return rank;
   }
 
   /// The difference of two is an int64_t.
   static int64_t in_range(int64_t time_ns) {
-    constexpr int64_t kLatestNs = 4'000'000'000'000'000'000;
-    if (time_ns < -kLatestNs || time_ns > kLatestNs) throw BadRecord{"its time is out of range"};
+    constexpr int64_t kLatestTimeNs = 4'000'000'000'000'000'000;
+    if (time_ns < -kLatestTimeNs || time_ns > kLatestTimeNs) throw BadRecord{"its time is out of range"};
     return time_ns;
   }
   // Columns 0 and 1 of everything that takes time.

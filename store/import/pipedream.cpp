@@ -24,8 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMaxRanks = 1 << 20;
-
 // ------------------------------------------------------------------------------------------------ PipeDream
 
 void read_layers(ImportedRun& run, CsvRows& rows, const fs::path& path, uint64_t bytes) {
@@ -85,8 +83,9 @@ Job survey(CsvRows& rows) {
     job.replicas = std::max(job.replicas, replica + 1);
     job.stages = std::max(job.stages, stage + 1);
     const int64_t start_ns = rows.decimal("start_ts", kSecondsToNs), duration_ns = rows.decimal("duration", kSecondsToNs);
-    constexpr int64_t kLongestNs = int64_t{1'000'000} * 1'000'000'000;
-    if (start_ns < 0 || duration_ns < 0 || start_ns > kLongestNs || duration_ns > kLongestNs) rows.fail("a time that is out of range");
+    constexpr int64_t kLongestTimeNs = int64_t{1'000'000} * 1'000'000'000;
+    if (start_ns < 0 || duration_ns < 0 || start_ns > kLongestTimeNs || duration_ns > kLongestTimeNs)
+      rows.fail("a time that is out of range");
     int64_t& length_ns = job.length_ns[rows.integer("step")];
     length_ns = std::max(length_ns, start_ns + duration_ns);
   }

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "core/reader.h"
+#include "store/ingest/communicators.h"
 
 namespace ddl::store {
 
@@ -15,7 +16,6 @@ namespace {
 
 constexpr size_t kMaxInstances = 4096, kMinInstances = 64;
 constexpr size_t kMaxParts = size_t{1} << 18;  // over all communicators, for each kind of operation
-constexpr uint32_t kMaxCommIndex = 1u << 20;   // writers stop at 2^17
 constexpr size_t kHubs = 4;
 constexpr uint32_t kFirstSync = 1u << 31;  // their numbers as instances
 // A process stamps its header every second in which it does something; an old one every 1/256 of its age (core/recorder.h).

@@ -15,6 +15,8 @@
 
 namespace ddl::store {
 
+constexpr uint32_t kMaxCommIndex = 1u << 20;  ///< writers stop at 2^17: more is damage
+
 struct Communicator {
   int64_t world = 0;
   uint64_t uid = 0;

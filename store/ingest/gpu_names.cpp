@@ -4,9 +4,9 @@
 
 #include <cstdlib>
 #include <memory>
-#include <regex>
 #include <vector>
 
+#include "store/ingest/kernel_class.h"
 #include "store/insert.h"
 
 namespace ddl::store {
@@ -23,9 +23,7 @@ std::string GpuNames::readable(const std::string& name) {
 const char* GpuNames::class_of(const std::string& name) {
   if (name.starts_with("[CUDA mem")) return "copy";
   if (name.starts_with("[CU")) return "other";
-  static const std::regex communication(
-      "ncclKernel|ncclDevKernel|ncclSymkDevKernel|^nccl|mscclKernel|nvshmem.*(put|get|barrier)|hccl");  // metrics.md
-  return std::regex_search(name, communication) ? "communication" : "compute";
+  return kernel_class(name);
 }
 
 void GpuNames::write(SQLite::Database& db) const {

@@ -18,24 +18,22 @@ constexpr int kRepetitionShift = 32;
 
 __extension__ typedef __int128 Wide;  // ns times bytes
 
-constexpr uint32_t bit(RecordKind kind) { return 1u << static_cast<uint32_t>(kind); }
-
 /// S of nccl-tests, from the largest payload of any rank.
 int64_t whole_size(const std::string& op, int64_t largest_payload, int64_t ranks) {
   return op == "ncclAllGather" || op == "ncclGather" ? largest_payload * ranks : largest_payload;
 }
 
-struct Piece {
+struct PieceOfKernel {
   int64_t start_ns, end_ns;
   std::optional<int64_t> step;
   std::optional<int64_t> node;
 };
 
 /// The times that a captured piece of work ran: the k-th run of it is the k-th of each of its nodes.
-std::vector<std::vector<Piece>> runs_of(const std::vector<Piece>& pieces) {
-  std::vector<std::vector<Piece>> runs;
+std::vector<std::vector<PieceOfKernel>> runs_of(const std::vector<PieceOfKernel>& pieces) {
+  std::vector<std::vector<PieceOfKernel>> runs;
   std::map<int64_t, size_t> seen;
-  for (const Piece& piece : pieces) {  // by start
+  for (const PieceOfKernel& piece : pieces) {  // by start
     const size_t run = piece.node ? seen[*piece.node]++ : 0;
     if (runs.size() <= run) runs.resize(run + 1);
     runs[run].push_back(piece);
@@ -87,11 +85,10 @@ NcclCollectives::Calls NcclCollectives::read_calls(RecordStream& stream, const T
 
 void NcclCollectives::add_kernels(SQLite::Database& db, RunTables& run, const ProcessTables& tables, const Calls& calls,
                                   const std::map<Key, uint64_t>& groups) {
-  std::map<Key, std::vector<Piece>> kernels;
+  std::map<Key, std::vector<PieceOfKernel>> kernels;
   SQLite::Statement rows(db,
-                         "SELECT comm, coalesce(comm_rank, -1), seq, start_ns, duration_ns, step, graph_node FROM gpu_event WHERE process "
-                         "= ? AND comm IS NOT NULL AND seq IS NOT NULL"
-                         " AND kind IN (1, 2) ORDER BY start_ns");
+                         "SELECT comm, coalesce(comm_rank, -1), seq, start_ns, duration_ns, step, graph_node FROM gpu_event"
+                         " WHERE process = ? AND comm IS NOT NULL AND seq IS NOT NULL AND kind IN (1, 2) ORDER BY start_ns");
   rows.bind(1, tables.process());
   while (rows.executeStep()) {
     const auto maybe = [&](int column) {
@@ -114,9 +111,9 @@ void NcclCollectives::add_kernels(SQLite::Database& db, RunTables& run, const Pr
       continue;
     }
     uint64_t repetition = 0;
-    for (const std::vector<Piece>& one : runs_of(pieces)) {
+    for (const std::vector<PieceOfKernel>& one : runs_of(pieces)) {
       Execution execution{tables.process(), key, repetition++, one.front().start_ns, 0, one.front().step, false, members};
-      for (const Piece& piece : one) execution.duration_ns = std::max(execution.duration_ns, piece.end_ns - execution.start_ns);
+      for (const PieceOfKernel& piece : one) execution.duration_ns = std::max(execution.duration_ns, piece.end_ns - execution.start_ns);
       executions_.push_back(std::move(execution));
     }
   }
@@ -131,9 +128,8 @@ void NcclCollectives::add_timers(SQLite::Database& db, const ProcessTables& tabl
   }
   std::map<Key, uint64_t> repetitions;
   SQLite::Statement rows(db,
-                         "SELECT comm, coalesce(comm_rank, -1), seq, start_ns, duration_ns, step FROM gpu_event WHERE process = ? AND comm "
-                         "IS NOT NULL AND seq IS NOT NULL AND kind = 7"
-                         " ORDER BY start_ns");
+                         "SELECT comm, coalesce(comm_rank, -1), seq, start_ns, duration_ns, step FROM gpu_event"
+                         " WHERE process = ? AND comm IS NOT NULL AND seq IS NOT NULL AND kind = 7 ORDER BY start_ns");
   rows.bind(1, tables.process());
   while (rows.executeStep()) {
     const Key key = {rows.getColumn(0).getUInt(), rows.getColumn(1).getInt(), rows.getColumn(2).getUInt()};

@@ -21,13 +21,10 @@ namespace {
 
 constexpr uint64_t kMaxRecords = 1ull << 48;  // what a damaged counter may claim
 
-constexpr uint32_t bit(RecordKind kind) { return 1u << static_cast<uint32_t>(kind); }
-
 constexpr const char* kInsertEvents =
-    "INSERT INTO event(process, thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, tag, datatype, "
-    "reduction) "
-    "SELECT ?1, thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, tag, datatype, reduction FROM "
-    "spool_records";
+    "INSERT INTO event(process, thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, tag, datatype,"
+    " reduction) SELECT ?1, thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, tag, datatype, reduction"
+    " FROM spool_records";
 constexpr const char* kInsertRanges =
     "INSERT INTO range_event(process, thread, region, step, start_ns, duration_ns, mpi_ns, seq, op_id) "
     "SELECT ?1, thread, region, step, start_ns, duration_ns, mpi_ns, tag, peer FROM spool_records";

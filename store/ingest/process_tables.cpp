@@ -7,7 +7,6 @@ namespace ddl::store {
 
 namespace {
 
-constexpr uint32_t kMaxCommIndex = 1u << 20;  // writers stop at 2^17
 constexpr size_t kMaxPathBytes = 4096;
 
 }  // namespace

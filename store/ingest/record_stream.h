@@ -14,11 +14,14 @@
 
 namespace ddl::store {
 
+/// A kind as RecordStream::rewind() takes it.
+constexpr uint32_t bit(RecordKind kind) { return 1u << static_cast<uint32_t>(kind); }
+
 class RecordStream {
  public:
   RecordStream(const SpoolReader& reader, const Timeline& timeline);
 
-  /// Starts over and delivers only records whose kind is in `kinds` (bit 1 << kind). Chunks without any are not read.
+  /// Starts over and delivers only records whose kind is in `kinds` (bits of `bit()`). Chunks without any are not read.
   void rewind(uint32_t kinds);
   /// The next record, or nullptr at the end. Valid until the next call.
   const Record* next();

@@ -24,9 +24,8 @@ struct Cursor {
 };
 
 constexpr const char* kColumns =
-    "CREATE TABLE spool_records(thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, tag, datatype, "
-    "reduction, mpi_ns, "
-    "name, number)";
+    "CREATE TABLE spool_records(thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, tag, datatype,"
+    " reduction, mpi_ns, name, number)";
 
 int advance(Cursor& cursor) {
   try {

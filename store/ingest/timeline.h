@@ -2,8 +2,7 @@
 //
 //   steps        also those that were begun and never ended, and those whose end only the ring still has
 //   open calls   records that stayed kOpen at the end of their thread: where a killed or hung process sat. An open record that its thread
-//                has left behind (it recorded something that ended later) is not a call in progress, whatever happened to it; it is
-//                counted.
+//                has left behind (it recorded something that ended later) is not a call in progress, whatever happened to it: counted.
 //   chunks       when each events chunk begins, so that they can be merged in the order of time
 //
 // Ring records count only here: they tell which calls are open and which steps ended, they are not events.

@@ -1,4 +1,4 @@
-// From event rows to waits, blame and bandwidths. Identities of metrics.md section 14 (1) to (3) and (5) on random runs.
+// From event rows to waits, blame and bandwidths. Identities of specification.md "Invariants" 1 to 3 and 5 on random runs.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -263,8 +263,8 @@ TEST(Collectives, VariancesOfTwoHostsAddUp) {
     run.add(row);
   }
   run.analyze();
-  EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective v JOIN collective k ON k.event = v.event WHERE v.comm = 'MPI_COMM_WORLD' AND"
-                        " k.sigma_ns = 5000 AND k.wait_method = 'max-start'"),
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective v JOIN collective k ON k.event = v.event"
+                        " WHERE v.comm = 'MPI_COMM_WORLD' AND k.sigma_ns = 5000 AND k.wait_method = 'max-start'"),
             80);
   EXPECT_EQ(
       run.integer("SELECT count(*) FROM v_collective v JOIN collective k ON k.event = v.event WHERE v.comm = 'pair' AND k.sigma_ns = 1000"),
@@ -310,14 +310,14 @@ TEST(Collectives, WithinOneHostNoSigmaIsNeeded) {
 
 TEST(Collectives, GoldenBusBandwidth) {
   Tables run(8);
-  run.allreduce(1, std::vector<int64_t>(8, 0), 1_ms, 1_MB);  // metrics.md G-D: 1 MB in 1 ms, n = 8
+  run.allreduce(1, std::vector<int64_t>(8, 0), 1_ms, 1_MB);  // specification.md G-D: 1 MB in 1 ms, n = 8
   run.analyze();
   EXPECT_NEAR(run.number("SELECT algbw_bytes_per_second FROM collective_group"), 1.0e9, 1);
   EXPECT_NEAR(run.number("SELECT busbw_xfer FROM collective_group"), 1.75e9, 1);
 }
 
 TEST(Collectives, GoldenAllgather) {
-  Tables run(8);  // metrics.md G-D, TraceLens: 1632.03125 MiB in 6041.878 us, n = 8: 283.24 GB/s, bus x 0.875
+  Tables run(8);  // specification.md G-D, TraceLens: 1632.03125 MiB in 6041.878 us, n = 8: 283.24 GB/s, bus x 0.875
   for (int64_t rank = 0; rank < 8; ++rank) {
     Row row;
     row.rank = rank;
@@ -341,6 +341,70 @@ TEST(Collectives, ThreeBandwidths) {
   EXPECT_NEAR(run.number("SELECT busbw_max FROM collective_group"), 1e9 / 4, 1);
   EXPECT_EQ(run.integer("SELECT wait_ns FROM collective_group"), 3_ms);
   EXPECT_EQ(run.integer("SELECT time_ns FROM collective_group"), 5_ms);
+}
+
+/// One rank of four was recorded: its own duration tells what it moved, but nobody knows how long it waited in it.
+TEST(Collectives, ARankAloneTellsTheRawBandwidth) {
+  struct Case {
+    const char* op;
+    int64_t payload;
+    double bytes, factor;  // S and f of specification.md "Bandwidths" by hand, n = 4
+  };
+  const Case cases[] = {{"MPI_Allreduce", 1'000'000, 1e6, 1.5},
+                        {"MPI_Allgather", 250'000, 1e6, 0.75},  // everybody contributes as much
+                        {"MPI_Reduce_scatter", 1'000'000, 1e6, 0.75},
+                        {"MPI_Alltoall", 1'000'000, 1e6, 0.75}};
+  for (const Case& c : cases) {
+    Tables run(4);
+    for (int64_t seq : {1, 2, 3}) {
+      Row row;
+      row.rank = 2;
+      row.op = c.op;
+      row.seq = seq;
+      row.enter_ns = seq * 10_ms;
+      row.leave_ns = row.enter_ns + seq * 1_ms;  // median 2 ms
+      row.bytes = c.payload;
+      run.add(row);
+    }
+    run.analyze();
+    EXPECT_EQ(run.integer("SELECT count(*) FROM collective_group"), 1) << c.op;
+    EXPECT_EQ(run.number("SELECT bytes FROM collective_group"), c.bytes) << c.op;
+    EXPECT_NEAR(run.number("SELECT busbw_raw FROM collective_group"), c.bytes / 2e-3 * c.factor, 1) << c.op;
+    for (const char* column : {"busbw_xfer", "busbw_max", "algbw_bytes_per_second", "wait_ns"})
+      EXPECT_TRUE(run.is_null(std::string("SELECT ") + column + " FROM collective_group")) << c.op << ' ' << column;
+    EXPECT_EQ(run.text("SELECT why FROM collective_group"), "PARTIAL_RANKS") << c.op;
+  }
+}
+
+TEST(Collectives, RawBandwidthsThatNeedAllStayUnknown) {
+  // Sizes that differ by rank, and times of whoever takes longest.
+  for (const char* op : {"MPI_Allgatherv", "MPI_Alltoallv", "MPI_Bcast", "MPI_Reduce", "MPI_Gather"}) {
+    Tables run(4);
+    Row row;
+    row.op = op;
+    row.seq = 1;
+    row.peer = 0;
+    row.leave_ns = 1_ms;
+    row.bytes = 1_MB;
+    run.add(row);
+    run.analyze();
+    EXPECT_TRUE(run.is_null("SELECT busbw_raw FROM collective_group")) << op;
+    EXPECT_EQ(run.text("SELECT why FROM collective_group"), "PARTIAL_RANKS") << op;
+  }
+}
+
+TEST(Collectives, WhereSomeInstancesAreCompleteTheyTell) {
+  Tables run(2);
+  run.allreduce(1, {0, 3_ms}, 1_ms, 1_MB);  // durations 4 ms and 1 ms
+  Row row;
+  row.seq = 2;
+  row.enter_ns = 10_ms;
+  row.leave_ns = 19_ms;
+  row.bytes = 1_MB;
+  run.add(row);
+  run.analyze();
+  EXPECT_NEAR(run.number("SELECT busbw_raw FROM collective_group"), 1e9 / 2.5, 1);
+  EXPECT_NEAR(run.number("SELECT busbw_xfer FROM collective_group"), 1e9, 1);
 }
 
 TEST(Collectives, BandwidthTakesTheCommunicatorsSize) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <random>
 
 #include "analyzer/passes/device_partition.h"
@@ -127,16 +128,16 @@ class DevicesTest : public ::testing::Test {
  protected:
   DevicesTest() : run_(2) {
     run_.exec(
-        "INSERT OR IGNORE INTO region VALUES (0, NULL, 'none', '', NULL, NULL); INSERT INTO region VALUES (70, 0, 'layer', 'fc', NULL, "
-        "'fc');"
-        "INSERT INTO gpu_name VALUES (1, 'gemm', 'compute'), (2, 'ncclDevKernel_AllReduce', 'communication'), (3, '[CUDA memcpy HtoD]', "
-        "'copy')");
+        "INSERT OR IGNORE INTO region VALUES (0, NULL, 'none', '', NULL, NULL);"
+        " INSERT INTO region VALUES (70, 0, 'layer', 'fc', NULL, 'fc');"
+        "INSERT INTO gpu_name VALUES (1, 'gemm', 'compute'), (2, 'ncclDevKernel_AllReduce', 'communication'),"
+        " (3, '[CUDA memcpy HtoD]', 'copy')");
   }
   void event(int64_t rank, int64_t kind, int64_t name, int64_t step, int64_t begin_ns, int64_t end_ns, int64_t launch_ns,
              const std::string& seq = "NULL", int64_t device = 0) {
     run_.exec(
-        "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, step, start_ns, duration_ns, correlation, comm, seq, "
-        "launch_ns) VALUES (" +
+        "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, step, start_ns, duration_ns, correlation, comm, seq,"
+        " launch_ns) VALUES (" +
         std::to_string(rank + 1) + ", " + std::to_string(kind) + ", " + std::to_string(name) + ", " + std::to_string(device) +
         ", 1, 7, 70, " + std::to_string(step) + ", " + std::to_string(begin_ns) + ", " + std::to_string(end_ns - begin_ns) + ", 0, " +
         (seq == "NULL" ? "NULL" : "1") + ", " + seq + ", " + std::to_string(launch_ns) + ")");
@@ -174,6 +175,46 @@ TEST_F(DevicesTest, WaitingInsideKernelsIsSplitOff) {
       run_.integers(
           "SELECT compute_ns + comm_ns + copy_ns + exposed_comm_ns FROM v_gpu_layer_part WHERE step = 0 AND layer = 'fc' ORDER BY rank"),
       (std::vector<int64_t>{500'000 + 300'000 + 100'000 + 300'000, 700'000 + 100'000 + 100'000 + 100'000}));
+}
+
+TEST_F(DevicesTest, OneAxisIsAllOfTheCollectives) {
+  steps(3);
+  run_.exec("UPDATE process SET init_ns = 0, finalize_ns = 3000000, end_ns = 3000000");
+  run_.analyze();
+  EXPECT_EQ(run_.integer("SELECT count(*) FROM gpu_axis_part"), 2 * (3 + 1)) << "of each step and the whole run";
+  EXPECT_EQ(run_.integer(R"(
+    SELECT count(*)
+    FROM gpu_axis_part a
+    JOIN gpu_part g ON g.process = a.process AND g.device = a.device AND g.step IS a.step
+    WHERE a.axis = 'all ranks' AND a.comm_ns = g.comm_ns AND a.wait_ns = g.wait_ns AND a.exposed_ns = g.exposed_comm_ns
+      AND a.exposed_wait_ns = g.exposed_wait_ns)"),
+            8);
+}
+
+TEST_F(DevicesTest, AxesRunBesideEachOther) {
+  const int64_t tensor = run_.communicator("mesh_tp", {0, 1});
+  run_.step(0, 0, 0, 1'000, 0);
+  run_.step(1, 0, 0, 1'000, 0);
+  for (int64_t rank : {0, 1}) {
+    event(rank, 1, 2, 0, 0, 100, 0, "1");
+    event(rank, 1, 2, 0, rank == 0 ? 50 : 70, 150, 0, "2");
+    run_.exec("UPDATE gpu_event SET comm = " + std::to_string(tensor) + " WHERE seq = 2");
+    event(rank, 1, 1, 0, 80, 120, 0);
+  }
+  run_.analyze();
+  const auto of = [&](const char* column, const char* axis) {
+    return run_.integers(std::string("SELECT ") + column + " FROM gpu_axis_part WHERE step = 0 AND axis = '" + axis + "' ORDER BY process");
+  };
+  using Both = std::vector<int64_t>;
+  EXPECT_EQ(of("comm_ns", "all ranks"), (Both{100, 100}));
+  EXPECT_EQ(of("exposed_ns", "all ranks"), (Both{80, 80}));
+  EXPECT_EQ(of("wait_ns", "all ranks"), (Both{0, 0}));
+  EXPECT_EQ(of("comm_ns", "tensor"), (Both{100, 80}));
+  EXPECT_EQ(of("exposed_ns", "tensor"), (Both{60, 40})) << "50 to 80 and 120 to 150";
+  EXPECT_EQ(of("wait_ns", "tensor"), (Both{20, 0})) << "rank 1 comes at 70";
+  EXPECT_EQ(of("exposed_wait_ns", "tensor"), (Both{20, 0}));
+  EXPECT_EQ(run_.integers("SELECT comm_ns FROM gpu_part WHERE step = 0 ORDER BY process"), (Both{150, 150}))
+      << "side by side they count once";
 }
 
 TEST_F(DevicesTest, EachRunOfACapturedCollectiveIsAnInstance) {
@@ -214,6 +255,73 @@ TEST_F(DevicesTest, EfficienciesMultiply) {
   EXPECT_NEAR(*run_.metric("gpu_idle"), 0.15, 1e-12);
 }
 
+/// 12 steps of 1 ms on each of two ranks, one every 2 ms; those of rank 1 begin 250 us later, but for the last two, which begin 100 us
+/// earlier. The GPU of rank 0 computes 600 us of each and copies 100 us, that of rank 1 computes 400 us.
+void shifted_steps(Tables& run, const std::function<void(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t)>& event) {
+  for (int64_t s = 0; s < 12; ++s) {
+    for (int64_t rank : {0, 1}) {
+      const int64_t t = s * 2'000'000 + (rank == 0 ? 0 : s < 10 ? 250'000 : -100'000);
+      run.step(rank, s, t, t + 1'000'000, 0);
+      event(rank, 1, 1, s, t + 100'000, t + (rank == 0 ? 700'000 : 500'000));
+      if (rank == 0) event(rank, 2, 3, s, t + 800'000, t + 900'000);
+    }
+  }
+}
+
+TEST_F(DevicesTest, TheWindowOfAJobStepIsFromTheFirstBeginToTheLastEnd) {
+  const auto add = [&](int64_t rank, int64_t kind, int64_t name, int64_t step, int64_t begin_ns, int64_t end_ns) {
+    event(rank, kind, name, step, begin_ns, end_ns, begin_ns - 10'000);
+  };
+  shifted_steps(run_, add);
+  run_.analyze();
+  // Of 7 steady steps 5 take the job 1.25 ms, 2 take it 1.1 ms. No rank-step is longer than 1 ms.
+  EXPECT_EQ(run_.integer("SELECT duration_ns FROM job_window"), 5 * 1'250'000 + 2 * 1'100'000);
+  const double windows = 8'450;
+  EXPECT_NEAR(*run_.metric("gpu_parallel_efficiency"), 7 * (600 + 400) / 2 / windows, 1e-12);
+  EXPECT_NEAR(*run_.metric("gpu_orchestration_efficiency"), 7 * 700 / windows, 1e-12);
+  EXPECT_NEAR(*run_.metric("gpu_talp_parallel_efficiency"), 7 * 500 / windows, 1e-12);
+  EXPECT_NEAR(
+      *run_.metric("gpu_load_balance") * *run_.metric("gpu_communication_efficiency") * *run_.metric("gpu_orchestration_efficiency"),
+      *run_.metric("gpu_parallel_efficiency"), 1e-9);
+  EXPECT_NEAR(*run_.metric("step_time"), 1'000'000, 1e-9) << "of a rank";
+  EXPECT_EQ(run_.number("SELECT sigma FROM metric WHERE id = 'gpu_parallel_efficiency'"), 0);
+
+  // Without steps: from the begin of the first rank to the end of the last one.
+  run_.exec("DELETE FROM step");
+  run_.exec("UPDATE process SET init_ns = 1000000, finalize_ns = 24000000 WHERE rank = 0");
+  run_.exec("UPDATE process SET init_ns = 500000, finalize_ns = 23000000 WHERE rank = 1");
+  run_.exec("UPDATE gpu_event SET step = NULL");
+  run_.analyze();
+  EXPECT_EQ(run_.integer("SELECT duration_ns FROM job_window"), 23'500'000);
+  EXPECT_NEAR(*run_.metric("gpu_orchestration_efficiency"), 11 * 700.0 / 23'500, 1e-12) << "the first step was before MPI_Init ended";
+}
+
+TEST_F(DevicesTest, TheWindowOfAJobStepNeedsClocks) {
+  Tables apart(2, 2);
+  std::swap(run_, apart);
+  run_.exec(
+      "INSERT OR IGNORE INTO region VALUES (0, NULL, 'none', '', NULL, NULL); INSERT INTO region VALUES (70, 0, 'layer', 'fc', NULL, 'fc');"
+      "INSERT INTO gpu_name VALUES (1, 'gemm', 'compute'), (3, '[CUDA memcpy HtoD]', 'copy')");
+  const auto add = [&](int64_t rank, int64_t kind, int64_t name, int64_t step, int64_t begin_ns, int64_t end_ns) {
+    event(rank, kind, name, step, begin_ns, end_ns, begin_ns - 10'000);
+  };
+  shifted_steps(run_, add);
+  run_.exec("UPDATE host SET sigma_ns = iif(id = 1, 0, 10000)");
+  run_.analyze();
+  EXPECT_NEAR(run_.number("SELECT sigma_ns FROM job_window"), 7 * 10'000, 1e-6);
+  EXPECT_NEAR(*run_.metric("gpu_orchestration_efficiency"), 7 * 700 / 8'450.0, 1e-12);
+  EXPECT_NEAR(run_.number("SELECT sigma FROM metric WHERE id = 'gpu_orchestration_efficiency'"), 4'900.0 * 70 / 8'450 / 8'450, 1e-12);
+  run_.exec("UPDATE host SET sigma_ns = 125000 WHERE id = 2");
+  run_.analyze();
+  for (const char* id : {"gpu_parallel_efficiency", "gpu_orchestration_efficiency", "gpu_talp_parallel_efficiency"})
+    EXPECT_EQ(run_.why(id), "CLOCK_UNTRUSTED") << "more than a tenth of the window: " << id;
+  EXPECT_NEAR(*run_.metric("gpu_load_balance"), 500.0 / 600, 1e-12) << "compares no clocks";
+  run_.exec("UPDATE host SET sigma_ns = NULL, method = 'realtime' WHERE id = 2");
+  run_.analyze();
+  EXPECT_EQ(run_.why("gpu_parallel_efficiency"), "CLOCK_UNTRUSTED");
+  EXPECT_TRUE(run_.is_null("SELECT duration_ns FROM job_window"));
+}
+
 TEST_F(DevicesTest, SharesByHand) {
   steps(20);
   run_.analyze();
@@ -240,26 +348,74 @@ TEST_F(DevicesTest, SharesByHand) {
   EXPECT_NEAR(*run_.metric("gpu_idle_other"), (30 * 100.0 - 50) / 30'000, 1e-12);
 }
 
+TEST_F(DevicesTest, WhatNoRuleKnowsComputesAndIsCounted) {
+  steps(20);
+  run_.analyze();
+  EXPECT_EQ(*run_.metric("n_unclassified"), 0) << "all kernels are known";
+  EXPECT_EQ(*run_.metric("gpu_unclassified"), 0);
+  const double computed = *run_.metric("gpu_parallel_efficiency");
+  const std::vector<int64_t> parts = run_.integers("SELECT compute_ns FROM v_gpu_part ORDER BY rank, step");
+  const std::vector<int64_t> layers = run_.integers("SELECT compute_ns FROM v_gpu_layer ORDER BY rank");
+  // Rank 0's kernels that compute, 500 us of 800 a step, get two names that nobody knows; rank 1's 700 of 800 keep theirs. A kernel that was
+  // launched by NCCL communicates whatever its name is.
+  run_.exec(
+      "INSERT INTO gpu_name VALUES (4, 'mystery', 'unclassified'), (5, 'secret', 'unclassified'), (6, 'odd', 'unclassified');"
+      "UPDATE gpu_event SET name = 4 + step % 2 WHERE process = 1 AND name = 1;"
+      "UPDATE gpu_event SET name = 6 WHERE name = 2");
+  run_.analyze();
+  EXPECT_EQ(*run_.metric("n_unclassified"), 2);
+  EXPECT_NEAR(*run_.metric("gpu_unclassified"), 500.0 / 1600, 1e-12);
+  EXPECT_EQ(run_.integers("SELECT ns FROM kernel_time ORDER BY class"), (std::vector<int64_t>{8'000'000, 14'000'000, 10'000'000}));
+  EXPECT_EQ(run_.integers("SELECT kernels FROM kernel_time ORDER BY class"), (std::vector<int64_t>{40, 20, 20}));
+  EXPECT_EQ(*run_.metric("gpu_parallel_efficiency"), computed);
+  EXPECT_EQ(run_.integers("SELECT compute_ns FROM v_gpu_part ORDER BY rank, step"), parts);
+  EXPECT_EQ(run_.integers("SELECT compute_ns FROM v_gpu_layer ORDER BY rank"), layers);
+}
+
 TEST_F(DevicesTest, WhatTheHostDidForThemAndWhenCollectivesBegan) {
   steps(20);
   run_.exec("UPDATE gpu_event SET launch_duration_ns = 4000");
   run_.exec(
-      "INSERT INTO gpu_name VALUES (4, '[CUDA synchronisation: stream]', 'other'), (5, '[CUDA synchronisation: stream wait for event]', "
-      "'other')");
+      "INSERT INTO gpu_name VALUES (4, '[CUDA synchronisation: stream]', 'other'),"
+      " (5, '[CUDA synchronisation: stream wait for event]', 'other')");
   run_.exec(
-      "INSERT INTO gpu_event (process, kind, name, region, step, start_ns, duration_ns, correlation) SELECT process, 4, 4, 0, step, "
-      "start_ns, "
-      "90000, 0 FROM gpu_event WHERE kind = 2 UNION ALL SELECT process, 4, 5, 0, step, start_ns, 50000, 0 FROM gpu_event WHERE kind = 2");
+      "INSERT INTO gpu_event (process, kind, name, region, step, start_ns, duration_ns, correlation)"
+      " SELECT process, 4, 4, 0, step, start_ns, 90000, 0 FROM gpu_event WHERE kind = 2 UNION ALL"
+      " SELECT process, 4, 5, 0, step, start_ns, 50000, 0 FROM gpu_event WHERE kind = 2");
   // Another collective, shorter than a hundredth of the step, does not count.
   run_.exec(
-      "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, step, start_ns, duration_ns, correlation, launch_ns, "
-      "launch_duration_ns) SELECT process, 1, 2, 0, 1, 7, 70, step, start_ns + duration_ns, 5000, 0, launch_ns, 0 FROM gpu_event WHERE "
-      "name = 2");
+      "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, step, start_ns, duration_ns, correlation, launch_ns,"
+      " launch_duration_ns) SELECT process, 1, 2, 0, 1, 7, 70, step, start_ns + duration_ns, 5000, 0, launch_ns, 0 FROM gpu_event"
+      " WHERE name = 2");
   run_.analyze();
   EXPECT_NEAR(*run_.metric("host_gpu_time"), 3 * 4'000 + 90'000, 1e-9) << "that a stream waits holds up no host";
   EXPECT_NEAR(run_.number("SELECT value FROM rank_metric WHERE id = 'hta_late_start' AND rank = 0"), 0.6, 1e-9);
   EXPECT_NEAR(run_.number("SELECT value FROM rank_metric WHERE id = 'hta_late_start' AND rank = 1"), 0.8, 1e-9);
   EXPECT_NEAR(*run_.metric("hta_late_start"), 0.8, 1e-9);
+}
+
+TEST_F(DevicesTest, ACallThatLaunchesManyKernelsCountsOnce) {
+  steps(20);  // 3 operations a step and rank, none with a correlation
+  run_.exec("UPDATE gpu_event SET launch_duration_ns = 4000");
+  // 16 nodes a step and rank, of one launch of 30 us; the numbers of rank 1 are those of rank 0, and begin again after 10 steps.
+  const auto graph = [&](int64_t kind, const char* node, int64_t copies) {
+    run_.exec(
+        "WITH RECURSIVE k(k) AS (SELECT 1 UNION ALL SELECT k + 1 FROM k WHERE k < " + std::to_string(copies) +
+        ") INSERT INTO gpu_event (process, kind, name, device, context, stream, region, step, start_ns, duration_ns, correlation, graph_node,"
+        " launch_ns, launch_duration_ns) SELECT process, " +
+        std::to_string(kind) + ", 1, 0, 1, 7, 70, step, start_ns + k * 100, 50, 1 + step % 10, " + node +
+        ", launch_ns + 7, 30000 FROM gpu_event, k WHERE kind = 2");
+  };
+  graph(1, "k", 16);
+  run_.analyze();
+  EXPECT_NEAR(*run_.metric("host_gpu_time"), 3 * 4'000 + 30'000, 1e-9);
+  EXPECT_EQ(run_.integer("SELECT count(*) FROM host_gpu"), 20);
+  run_.exec("UPDATE gpu_event SET graph_node = NULL");
+  run_.analyze();
+  EXPECT_NEAR(*run_.metric("host_gpu_time"), 3 * 4'000 + 30'000, 1e-9) << "a trace that does not tell nodes";
+  graph(6, "NULL", 1);
+  run_.analyze();
+  EXPECT_NEAR(*run_.metric("host_gpu_time"), 3 * 4'000 + 30'000, 1e-9) << "the launch is an event as well";
 }
 
 TEST_F(DevicesTest, WithoutAllMembersWaitingIsNotKnown) {
@@ -280,8 +436,8 @@ TEST_F(DevicesTest, ClocksThatCannotBeComparedTellNoWaiting) {
   std::swap(run_, apart);
   run_.exec(
       "INSERT OR IGNORE INTO region VALUES (0, NULL, 'none', '', NULL, NULL); INSERT INTO region VALUES (70, 0, 'layer', 'fc', NULL, 'fc');"
-      "INSERT INTO gpu_name VALUES (1, 'gemm', 'compute'), (2, 'ncclDevKernel_AllReduce', 'communication'), (3, '[CUDA memcpy HtoD]', "
-      "'copy')");
+      "INSERT INTO gpu_name VALUES (1, 'gemm', 'compute'), (2, 'ncclDevKernel_AllReduce', 'communication'),"
+      " (3, '[CUDA memcpy HtoD]', 'copy')");
   steps(2);
   run_.analyze();
   EXPECT_EQ(run_.text("SELECT DISTINCT why FROM v_gpu_part"), "CLOCK_UNTRUSTED");
@@ -336,13 +492,14 @@ TEST_F(DevicesTest, TheVerdictListensToGpus) {
   EXPECT_EQ(verdict(), "host")
       << "launched only 45 us into the step and late for the next one: 14.5 % of it, waiting and transfer 10 % each";
   run_.exec("UPDATE gpu_event SET launch_ns = 0");  // all launched ahead: the gaps are nobody's
-  EXPECT_EQ(verdict(), "undecided") << "waiting and transfer are alike";
+  EXPECT_EQ(verdict(), "idling") << "more of the step than waiting and transfer, and no reason is known";
   run_.exec("UPDATE gpu_event SET name = 3, kind = 2, comm = NULL, seq = NULL WHERE name = 2");
   EXPECT_EQ(verdict(), "copy");
   run_.exec("UPDATE gpu_event SET name = 2, kind = 1 WHERE name = 3");
   EXPECT_EQ(verdict(), "undecided") << "nobody knows which collectives these are";
-  EXPECT_NE(run_.text("SELECT value FROM meta WHERE key = 'verdict.text'").find("collectives of GPUs of which not all members were seen"),
-            std::string::npos);
+  EXPECT_NE(
+      run_.text("SELECT value FROM meta WHERE key = 'verdict.text'").find("undecided: what is not split may be waiting or transfer: "),
+      std::string::npos);
   run_.exec("DELETE FROM gpu_event");
   EXPECT_EQ(verdict(), "compute");
 }
@@ -351,7 +508,8 @@ TEST_F(DevicesTest, WithoutGpusTheirMetricsDoNotApply) {
   run_.step(0, 0, 0, 100, 0);
   run_.step(1, 0, 0, 100, 0);
   run_.analyze();
-  for (const char* id : {"gpu_parallel_efficiency", "host_gpu_time", "hta_late_start"}) EXPECT_EQ(run_.why(id), "NOT_APPLICABLE") << id;
+  for (const char* id : {"gpu_parallel_efficiency", "host_gpu_time", "hta_late_start", "n_unclassified", "gpu_unclassified"})
+    EXPECT_EQ(run_.why(id), "NOT_APPLICABLE") << id;
   EXPECT_EQ(run_.integer("SELECT count(*) FROM gpu_part"), 0);
 }
 

@@ -122,8 +122,8 @@ TEST(InferredSteps, LayersByPlaceInTheStep) {
   // Each of the three is called from a place of its own.
   const auto of = [&](const std::string& column, int position) {
     return run.integer("SELECT " + column +
-                       " FROM v_layer WHERE rank = 0 AND layer = (SELECT layer FROM v_collective WHERE rank = 0 AND"
-                       " step = 7 ORDER BY enter_ns LIMIT 1 OFFSET " +
+                       " FROM v_layer WHERE rank = 0 AND layer = (SELECT layer FROM v_collective"
+                       " WHERE rank = 0 AND step = 7 ORDER BY enter_ns LIMIT 1 OFFSET " +
                        std::to_string(position - 1) + ")");
   };
   for (const int position : {1, 2, 3}) EXPECT_EQ(of("calls", position), 30);
@@ -131,8 +131,8 @@ TEST(InferredSteps, LayersByPlaceInTheStep) {
   EXPECT_NEAR(static_cast<double>(of("compute_ns", 3)) / 30, 3e6, 0.1e6);
   EXPECT_EQ(run.integer("SELECT sum(wait_ns) FROM v_layer"), run.integer("SELECT sum(wait_ns) FROM v_collective WHERE step IS NOT NULL"));
   EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE step IS NOT NULL AND layer IS NULL"), 0);
-  EXPECT_EQ(run.integer("SELECT count(*) FROM (SELECT layer FROM v_collective WHERE step IS NOT NULL GROUP BY layer HAVING count(DISTINCT "
-                        "bytes) = 1)"),
+  EXPECT_EQ(run.integer("SELECT count(*) FROM (SELECT layer FROM v_collective WHERE step IS NOT NULL GROUP BY layer"
+                        " HAVING count(DISTINCT bytes) = 1)"),
             3);
 }
 
@@ -174,9 +174,8 @@ Tables nccl_job(int64_t steps) {
   };
   const auto kernel = [&](int64_t rank, int64_t name, int64_t begin_ns, int64_t end_ns, int64_t seq) {
     run.exec(
-        "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, start_ns, duration_ns, correlation, comm, seq) "
-        "VALUES "
-        "(" +
+        "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, start_ns, duration_ns, correlation, comm, seq)"
+        " VALUES (" +
         std::to_string(rank + 1) + ", 1, " + std::to_string(name) + ", 0, 1, 7, 0, " + std::to_string(begin_ns) + ", " +
         std::to_string(end_ns - begin_ns) + ", 0, " + (seq == 0 ? "NULL, NULL" : "1, " + std::to_string(seq)) + ")");
   };

@@ -151,6 +151,8 @@ TEST(Instance, Bytes) {
     Instance i = instance(operation, std::vector<std::pair<int64_t, int64_t>>(payloads.size(), {0, 10}));
     for (size_t m = 0; m < payloads.size(); ++m) i.members[m].payload_bytes = payloads[m];
     i.complete = complete;
+    i.partial = !complete;
+    i.size = 5;
     i.root = 0;
     return operation_bytes(i);
   };
@@ -158,7 +160,9 @@ TEST(Instance, Bytes) {
   EXPECT_EQ(bytes("MPI_Allreduce", "all_to_all", {8, 8}, false), 8);
   EXPECT_EQ(bytes("MPI_Allgather", "all_to_all", {8, 8, 8}), 24);
   EXPECT_EQ(bytes("MPI_Allgatherv", "all_to_all", {1, 2, 3}), 6);
-  EXPECT_EQ(bytes("MPI_Allgather", "all_to_all", {8, 8}, false), std::nullopt);
+  EXPECT_EQ(bytes("MPI_Allgather", "all_to_all", {8, 8}, false), 40) << "five members contribute as much as one";
+  EXPECT_EQ(bytes("MPI_Allgather", "all_to_all", {INT64_MAX / 2}, false), std::nullopt);
+  EXPECT_EQ(bytes("MPI_Allgatherv", "all_to_all", {8, 8}, false), std::nullopt);
   EXPECT_EQ(bytes("MPI_Reduce_scatter", "all_to_all", {24, 24, 24}), 24);
   EXPECT_EQ(bytes("MPI_Alltoall", "all_to_all", {24, 24, 24}), 24);
   EXPECT_EQ(bytes("MPI_Alltoallv", "all_to_all", {10, 40, 20}), 40);
@@ -168,6 +172,20 @@ TEST(Instance, Bytes) {
   EXPECT_EQ(bytes("MPI_Reduce", "all_to_root", {8, 8, 8}), 8);
   EXPECT_EQ(bytes("MPI_Barrier", "barrier", {0, 0, 0}), 0);
   EXPECT_EQ(bytes("MPI_Comm_split", "communicator", {0, 0, 0}), 0);
+}
+
+TEST(Instance, BytesThatAreNotToldAreNotNone) {
+  for (const Operation& operation : {kAllreduce, describe_operation("ncclAllGather", "all_to_all", true)}) {
+    Instance i = instance(operation, {{0, 100}, {60, 110}}, 0);
+    for (Member& member : i.members) member.payload_bytes.reset();
+    EXPECT_EQ(operation_bytes(i), std::nullopt);
+    EXPECT_EQ(split_waiting(i).wait_ns, (Waits{60, 0})) << "something may have been moved";
+    i.members[0].payload_bytes = 8;
+    EXPECT_EQ(operation_bytes(i), std::nullopt);
+  }
+  Instance barrier = instance(describe_operation("MPI_Barrier", "barrier", false), {{0, 100}, {60, 110}}, 0);
+  barrier.members[0].payload_bytes.reset();
+  EXPECT_EQ(operation_bytes(barrier), 0);
 }
 
 TEST(Instance, BusFactors) {

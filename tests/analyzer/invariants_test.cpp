@@ -1,4 +1,5 @@
-// What must hold of every run (metrics.md section 14): identities, scaling of time, permutation of ranks, a moved clock, an injected delay.
+// What must hold of every run (specification.md "Invariants"): identities, scaling of time, permutation of ranks, a moved clock, an
+// injected delay.
 #include <gtest/gtest.h>
 
 #include <cmath>

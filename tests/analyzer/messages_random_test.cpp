@@ -12,6 +12,7 @@
 
 #include "tests/analyzer/message_rows.h"
 #include "tests/analyzer/tables.h"
+#include "tests/core/damage.h"
 
 namespace ddl::test {
 namespace {
@@ -507,8 +508,9 @@ void expect_true(const std::map<Key, Waits>& found, const std::map<Key, Waits>& 
 
 TEST(RandomMessages, AreDeliveredAndWaitedForAsTheRecordsSay) {
   int finished = 0;
-  size_t waiting = 0;
-  for (uint32_t seed = 1; seed <= 250; ++seed) {
+  int waiting = 0;
+  const int cases = fuzz_cases(100);
+  for (uint32_t seed = 1; seed <= static_cast<uint32_t>(cases); ++seed) {
     Tables run(2 + seed % 3);
     run.exec("BEGIN");
     Job job(seed, run);
@@ -531,12 +533,13 @@ TEST(RandomMessages, AreDeliveredAndWaitedForAsTheRecordsSay) {
     }
     if (::testing::Test::HasFailure()) break;
   }
-  EXPECT_GT(finished, 50);  // the others hang for good, as random programs do
-  EXPECT_GT(waiting, 100u);
+  EXPECT_GT(finished, cases / 5);  // the others hang for good, as random programs do
+  EXPECT_GT(waiting, cases / 2);
 }
 
 TEST(RandomMessages, NoneIsMadeUpWhereEventsAreMissing) {
-  for (uint32_t seed = 1; seed <= 100; ++seed) {
+  const auto cases = static_cast<uint32_t>(fuzz_cases(40));
+  for (uint32_t seed = 1; seed <= cases; ++seed) {
     Tables run(2 + seed % 3);
     run.exec("BEGIN");
     Job job(seed, run);

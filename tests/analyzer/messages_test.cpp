@@ -75,8 +75,8 @@ TEST(Messages, ARequestWaitsInTheCallThatCompletesIt) {
   run.analyze();
   EXPECT_EQ(messages(run, "late_sender_wait_ns"), (Numbers{0, 20, 0}));
   EXPECT_EQ(messages(run, "late_receiver_wait_ns"), (Numbers{0, 0, 20}));
-  EXPECT_EQ(run.integer("SELECT o.id = e.op FROM message m JOIN event e ON e.id = m.receive_call JOIN op o ON o.name = 'MPI_Wait' WHERE "
-                        "late_sender_wait_ns = 20"),
+  EXPECT_EQ(run.integer("SELECT o.id = e.op FROM message m JOIN event e ON e.id = m.receive_call JOIN op o ON o.name = 'MPI_Wait'"
+                        " WHERE late_sender_wait_ns = 20"),
             1);
 }
 
@@ -136,8 +136,8 @@ TEST(Messages, AProbeWaitsForTheMessageThatTheNextReceiveTakes) {
   run.analyze();
   EXPECT_EQ(messages(run, "late_sender_wait_ns"), (Numbers{40, 30, 50}));
   EXPECT_EQ(run.integer("SELECT sum(late_sender_wait_ns) FROM v_message_part"), 120);
-  EXPECT_EQ(run.text("SELECT group_concat(o.name) FROM (SELECT receive_call AS call FROM message ORDER BY send) JOIN event e ON e.id = "
-                     "call JOIN op o ON o.id = e.op"),
+  EXPECT_EQ(run.text("SELECT group_concat(o.name) FROM (SELECT receive_call AS call FROM message ORDER BY send) JOIN event e ON e.id = call"
+                     " JOIN op o ON o.id = e.op"),
             "MPI_Probe,MPI_Recv,MPI_Mprobe");
   EXPECT_EQ(unmatched(run), 0);
 }
@@ -257,8 +257,8 @@ TEST(Messages, AnotherWorldIsNotApplicable) {
   Tables run(2);
   // Ranks 0 and 1 have spawned a job of two: of the other group only the size is known, or that it is not of this world.
   run.exec(
-      "INSERT INTO communicator (id, world, uid, label, size, kind) VALUES (2, 0, 2, 'parents', 2, 'inter'), (3, 0, 3, 'children', 4, "
-      "'inter');"
+      "INSERT INTO communicator (id, world, uid, label, size, kind)"
+      " VALUES (2, 0, 2, 'parents', 2, 'inter'), (3, 0, 3, 'children', 4, 'inter');"
       "INSERT INTO communicator_member VALUES (2, 0, 0, 0), (2, 0, 1, 1), (3, 0, 0, NULL), (3, 0, 1, NULL), (3, 1, 0, 0), (3, 1, 1, 1)");
   RankRows(run, 0).on(2).call("MPI_Send", 1, 7, 30, 35).on(3).call("MPI_Send", 1, 7, 40, 45);
   RankRows(run, 1).on(2).call("MPI_Recv", 0, 7, 10, 40).on(3).call("MPI_Recv", 0, 7, 41, 50);
@@ -409,13 +409,11 @@ TEST(Messages, TwoProcessesOfOneRankAreNotToldApart) {
   RankRows(run, 0).call("MPI_Send", 1, 7, 30, 35);
   RankRows(run, 1).call("MPI_Recv", 0, 7, 10, 40);
   run.exec(
-      "INSERT INTO process SELECT 9, world, rank, world_size, host, 99, start_ns, end_ns, init_ns, finalize_ns, ended, abort_code, "
-      "thread_level, clock,"
-      " keep_level, overhead_ns, exe, command, 't', 0 FROM process WHERE rank = 0");
+      "INSERT INTO process SELECT 9, world, rank, world_size, host, 99, start_ns, end_ns, init_ns, finalize_ns, ended, abort_code,"
+      " thread_level, clock, keep_level, overhead_ns, exe, command, 't', 0 FROM process WHERE rank = 0");
   run.exec(
-      "INSERT INTO event (id, process, thread, kind, op, comm, region, start_ns, duration_ns, bytes, peer, tag) SELECT 99, 9, 0, 1, op, 1, "
-      "0, 5, 2, 1, 1, 7"
-      " FROM event WHERE process = 1");
+      "INSERT INTO event (id, process, thread, kind, op, comm, region, start_ns, duration_ns, bytes, peer, tag)"
+      " SELECT 99, 9, 0, 1, op, 1, 0, 5, 2, 1, 1, 7 FROM event WHERE process = 1");
   run.exec(
       "INSERT INTO profile SELECT 9, op, comm, region, site, size_class, calls, bytes, time_ns, min_ns, max_ns, time_estimated, histogram "
       "FROM profile WHERE process = 1");

@@ -3,6 +3,7 @@
 
 #include "analyzer/models/run_facts.h"
 #include "analyzer/passes/steady_steps.h"
+#include "analyzer/tables.h"
 #include "tests/analyzer/analyzed.h"
 #include "tests/analyzer/tables.h"
 
@@ -22,8 +23,8 @@ void count(Tables& run, int64_t rank, int64_t region, const std::string& counter
 Tables counted(const std::vector<std::string>& of_last) {
   Tables run(2);
   run.exec(
-      "INSERT INTO region VALUES (7, 0, 'phase', 'train', 'train', NULL), (8, 0, 'step', '', NULL, NULL), (9, 7, 'step', '', 'train', "
-      "NULL)");
+      "INSERT INTO region VALUES (7, 0, 'phase', 'train', 'train', NULL), (8, 0, 'step', '', NULL, NULL),"
+      " (9, 7, 'step', '', 'train', NULL)");
   for (int64_t rank : {0, 1}) {
     run.value(rank, 0, "peak_flops_per_second", 4e9);
     for (const int64_t region : {8, 9}) {
@@ -283,6 +284,7 @@ TEST(MetricValues, TimeToTheTarget) {
 TEST(MetricValues, StepsThatNoRankSharesAreNotInferred) {
   Tables run(2);
   run.exec("INSERT INTO inferred_steps VALUES (1, 1, 4, 1.0)");
+  make_tables(run.db());
   const std::map<int64_t, SteadySteps> steady = select_steady_steps(run.db());
   EXPECT_FALSE(steady.at(0).annotated);
   EXPECT_FALSE(steady.at(0).inferred);

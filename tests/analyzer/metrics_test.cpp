@@ -29,7 +29,7 @@ TEST(Metrics, EveryFileIsComplete) {
     EXPECT_TRUE(ids.insert(metric.id).second) << metric.id;
     EXPECT_TRUE(metric.better == "higher" || metric.better == "lower" || metric.better == "none") << metric.id;
     EXPECT_EQ(metric.sentence.back(), '.') << metric.id;
-    EXPECT_NE(metric.source.find("metrics.md"), std::string::npos) << metric.id;
+    EXPECT_TRUE(metric.source.starts_with("specification.md") || metric.source.starts_with("docs/")) << metric.id;
   }
   for (const char* id : {"step_time", "throughput", "ccr_raw", "ccr_xfer", "ccr_exposed", "exposed_comm", "exposed_wait", "exposed_xfer",
                          "overlap", "comm_overhead", "load_balance", "communication_efficiency", "parallel_efficiency", "wait_share",
@@ -45,6 +45,44 @@ TEST(Metrics, HeadersAreChecked) {
       "-- id: a\n-- name: A\n-- unit: ns\n-- better: none\n-- scope: job\n-- source: x\n-- sentence: A.\nSELECT 1, NULL\n";
   EXPECT_EQ(parse_metric("a.sql", good).sql, "SELECT 1, NULL\n");
   EXPECT_THROW(parse_metric("b.sql", good), Error);
+  EXPECT_THROW(
+      parse_metric("a.sql",
+                   "-- id: a\n-- name: A\n-- unit: ns\n-- better: less\n-- scope: job\n-- source: x\n-- sentence: A.\nSELECT 1, NULL\n"),
+      Error);
+}
+
+Metric tried(const std::string& scope, const std::string& sql) {
+  return {.id = "tried",
+          .name = "Tried",
+          .unit = "ns",
+          .better = "lower",
+          .scope = scope,
+          .source = "specification.md W5",
+          .sentence = "Tried.",
+          .sql = sql};
+}
+
+TEST(Metrics, OfOthersAreEvaluatedAlike) {
+  Tables run = two_ranks(4);
+  run.analyze();
+  EXPECT_EQ(evaluate(run.db(), tried("job", "SELECT sum(wait_ns), 'NO_DATA' FROM steady_step WHERE world = :world"), 0).value, 4 * 30e6);
+  const MetricResult ranks = evaluate(
+      run.db(), tried("rank", "SELECT rank, nullif(avg(wait_ns), 0), 'ZERO_DENOM' FROM steady_part GROUP BY rank ORDER BY rank"), 0);
+  ASSERT_EQ(ranks.ranks.size(), 2u);
+  EXPECT_EQ(ranks.ranks[0].value, 30e6);
+  EXPECT_FALSE(ranks.ranks[1].value);
+  EXPECT_EQ(ranks.ranks[1].why, "ZERO_DENOM");
+  EXPECT_EQ(ranks.value, 30e6) << "the worst of those that are known";
+  EXPECT_EQ(evaluate(run.db(), tried("step", "SELECT step, longest_ns, NULL FROM steady_step"), 0).steps, 4);
+}
+
+TEST(Metrics, SaysWhatIsWrongWithOthers) {
+  Tables run = two_ranks(4);
+  run.analyze();
+  EXPECT_THROW(evaluate(run.db(), tried("job", "SELECT 1"), 0), Error) << "no why";
+  EXPECT_THROW(evaluate(run.db(), tried("step", "SELECT 1, NULL"), 0), Error) << "no step";
+  EXPECT_THROW(evaluate(run.db(), tried("job", "SELECT NULL, NULL"), 0), Error) << "neither value nor reason";
+  EXPECT_THROW(evaluate(run.db(), tried("job", "SELECT 1, NULL WHERE 0"), 0), Error) << "no row";
 }
 
 TEST(Metrics, ByHand) {

@@ -1,4 +1,4 @@
-// Each rule has a table that breaks it, and one that does not: sources.md P4.
+// Each rule has a table that breaks it, and one that does not (specification.md S7).
 #include "analyzer/results_lint.h"
 
 #include <gtest/gtest.h>

@@ -275,9 +275,8 @@ TEST(Steps, LongRunsAreCutInSlicesWithoutASeam) {
   const int64_t isend = run.op("MPI_Isend");
   // 250 000 calls of 3 ns every 10 ns, and one request in flight over all of them.
   run.exec(
-      "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 249999) INSERT INTO event (id, process, thread, kind, op, "
-      "region, start_ns,"
-      " duration_ns, bytes) SELECT i + 10, 1, 0, 1, " +
+      "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 249999)"
+      " INSERT INTO event (id, process, thread, kind, op, region, start_ns, duration_ns, bytes) SELECT i + 10, 1, 0, 1, " +
       std::to_string(send) + ", 0, 100 + i * 10, 3, 0 FROM n");
   run.exec("INSERT INTO event (id, process, thread, kind, op, region, start_ns, duration_ns, bytes) VALUES (1, 1, 0, 2, " +
            std::to_string(isend) + ", 0, 50, 2600000, 0)");

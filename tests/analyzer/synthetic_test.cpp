@@ -166,8 +166,8 @@ TEST(Synthetic, OneDelay) {
 void expect_waits_within_sigma(Analyzed& run) {
   int64_t across = 0;
   SQLite::Statement rows(run.db,
-                         "SELECT v.comm, v.seq, v.rank, v.wait_ns, k.sigma_ns, v.wait_method FROM v_collective v JOIN collective k"
-                         " ON k.event = v.event WHERE k.sigma_ns > 0 AND v.wait_ns IS NOT NULL");
+                         "SELECT v.comm, v.seq, v.rank, v.wait_ns, k.sigma_ns, v.wait_method FROM v_collective v"
+                         " JOIN collective k ON k.event = v.event WHERE k.sigma_ns > 0 AND v.wait_ns IS NOT NULL");
   while (rows.executeStep()) {
     const InstanceTruth& instance = run.truth.instance(rows.getColumn(0).getString(), rows.getColumn(1).getUInt());
     for (const MemberTruth& member : instance.members) {

@@ -28,6 +28,7 @@ const std::map<std::string, KnownOp> kOps = {
     {"unknown#99", {"unknown", false}},
     {"MPI_Allreduce", {"all_to_all", false}},
     {"MPI_Allgather", {"all_to_all", false}},
+    {"MPI_Allgatherv", {"all_to_all", false}},
     {"MPI_Alltoall", {"all_to_all", false}},
     {"MPI_Alltoallv", {"all_to_all", false}},
     {"MPI_Reduce_scatter", {"all_to_all", false}},

@@ -37,6 +37,16 @@ TEST(Verdict, PollingMayBeWaiting) {
   EXPECT_EQ(decide({{"wait", 0.35, {}, {}}, {"transfer", 0.30, {}, {}, 0.25}}).name, "wait");  // more waiting changes nothing
 }
 
+TEST(Verdict, WhatIsNotSplitMayTurnIt) {
+  EXPECT_EQ(decide({{"wait", 0.40}, {"transfer", 0.06}, {kNotSplit, 0.10}}).name, "wait");  // 6 + 10 % are less
+  EXPECT_EQ(decide({{"wait", 0.15}, {"transfer", 0.06}, {kNotSplit, 0.10}}).name, "undecided");
+  EXPECT_EQ(decide({{"wait", 0.01}, {"transfer", 0.01}, {kNotSplit, 0.30}}).name, "undecided");
+  EXPECT_EQ(decide({{"wait", 0.01}, {"transfer", 0.01}, {kNotSplit, 0.04}}).name, "compute");  // below the threshold whatever it is
+  EXPECT_EQ(decide({{kNotSplit, 0.30}}).name, "undecided");
+  const std::string text = decide({{"wait", 0.15}, {"transfer", 0.06}, {kNotSplit, 0.10}}).text;
+  EXPECT_NE(text.find("wait 15.0%, transfer 6.0%, not split 10.0% of the step"), std::string::npos) << text;
+}
+
 TEST(Verdict, NothingKnownNothingSaid) { EXPECT_EQ(decide({}).name, ""); }
 
 }  // namespace

@@ -90,7 +90,7 @@ def test_what_gives_way_is_foretold(folder):
 
 
 def test_built_in_table(folder):
-    """T10: without rules the library runs what the published table says."""
+    """Without rules the library runs what the published table says."""
     out = launched(folder, "default", None, 5, COUNTS)
     nothing = folder / "nothing.rules"
     nothing.write_text("0\n")

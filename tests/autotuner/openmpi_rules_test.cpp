@@ -95,7 +95,8 @@ TEST(OpenMpiRules, RulesThatAreNoneAreRefused) {
   EXPECT_THROW(write_openmpi_rules(4, {{0, -1, "?", 0}}), Error);
 }
 
-// T10 of the source documents: the published table, at both ends of every row, for the first and the last communicator of its class.
+// The published table (Open MPI's coll_tuned_decision_fixed.c), at both ends of every row, for the first and the last communicator of its
+// class.
 TEST(OpenMpiAllreduce, TheBuiltInTableIsThePublishedOne) {
   std::ifstream file(DDL_SOURCE_DIR "/tests/published/openmpi_allreduce_fixed_decision.csv");
   std::string line;

@@ -57,11 +57,11 @@ TEST(Search, TheGainIsThatOfTheTruthWithinItsInterval) {
 }
 
 // Times of two measured spaces on shared machines, each trial up to ten times as long as another one of the same point. Paired successive
-// halving with as many trials costs 3.5 % and 11 % more than the best (shared/tuning.md). Few runs: bench_tune_search has the means of
-// more.
+// halving with as many trials costs 3.5 % and 11 % more than the best (docs/performance.md). Few runs: bench_tune_search has the means of
+// more. Extra: needs ../shared, skipped without it.
 TEST(Search, FindsGoodPointsAmongReplayedMeasurements) {
   const std::filesystem::path folder = std::filesystem::path(DDL_SOURCE_DIR) / "../shared/replay";
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is not here";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "an extra that needs replayed measurements in " << folder;
   constexpr uint64_t kRuns = 6;
   for (const auto& [file, most] : {std::pair("raw_r20_net.txt", 0.10), std::pair("raw_r50_shm.txt", 0.16)}) {
     const testing::ReplayedSpace space(folder / file);

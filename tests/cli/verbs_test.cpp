@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "cli/verbs.h"
 #include "reports/safe_text.h"
@@ -184,6 +185,9 @@ TEST_F(Query, MistakesAreUsageErrors) {
   EXPECT_EQ(ddl_command({"query", run, "DELETE FROM meta"}).code, 2);
   EXPECT_EQ(ddl_command({"query", run, "SELECT * FROM nonsense"}).code, 2);
   EXPECT_EQ(ddl_command({"query", run, "SELECT 1", "more"}).code, 2);
+  const Result unbound = ddl_command({"query", run, "SELECT * FROM metric WHERE world = :world"});
+  EXPECT_EQ(unbound.code, 2);
+  EXPECT_TRUE(has(unbound.err, ":world has no value")) << unbound.err;
   EXPECT_EQ(ddl_command({"query"}).code, 2);
 }
 
@@ -196,6 +200,51 @@ TEST_F(Analyze, OneMetric) {
   EXPECT_EQ(result.out, "80000000\n");  // 20 + 30 + 25 of the slow rank + 5 transfer
   EXPECT_EQ(ddl_command({"analyze", run, "--metric", "step_tim"}).code, 2);
   EXPECT_TRUE(has(ddl_command({"analyze", "--list"}).out, "load_balance"));
+}
+
+/// A metric file needs no compiler, only a run.
+TEST_F(Analyze, TriesAMetricOfSomebodyElse) {
+  const std::string run = write(slow_job());
+  const auto file = [&](const std::string& scope, const std::string& sql) {
+    const std::string path = (folder_ / "longest_step.sql").string();
+    std::ofstream(path) << "-- id: longest_step\n-- name: Longest step\n-- unit: ns\n-- better: lower\n-- scope: " << scope
+                        << "\n-- source: specification.md W5"
+                        << "\n-- sentence: The longest steady step.\n"
+                        << sql;
+    return path;
+  };
+  const std::string job = file("job", "SELECT max(longest_ns) AS value, 'NO_DATA' AS why FROM steady_step WHERE world = :world");
+  const Result result = ddl_command({"analyze", run, "--try", job});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_TRUE(has(result.out, "80.000ms")) << result.out;  // as OneMetric
+  EXPECT_TRUE(has(result.out, "longest_step")) << result.out;
+  const Result ranks =
+      ddl_command({"analyze", run, "--try",
+                   file("rank", "SELECT rank, iif(rank = 2, max(compute_ns), NULL), 'NO_DATA' FROM steady_part GROUP BY rank")});
+  EXPECT_TRUE(has(ranks.out, "75.000ms") && has(ranks.out, "n/a")) << ranks.out;
+
+  for (const char* wrong : {"SELECT nothing, 1 FROM steady_step", "SELECT 1 FROM no_such_table", "DELETE FROM metric",
+                            "SELECT 1, 2; SELECT 3", "SELECT 1", "", "SELECT 1, NULL WHERE 0", "SELECT 1, NULL UNION SELECT 2, NULL"}) {
+    const Result refused = ddl_command({"analyze", run, "--try", file("job", wrong)});
+    EXPECT_EQ(refused.code, 2) << wrong << refused.out;
+    EXPECT_TRUE(has(refused.err, "ddl: error: ")) << refused.err;
+  }
+  EXPECT_EQ(ddl_command({"analyze", run, "--try", (folder_ / "none.sql").string()}).code, 2);
+  EXPECT_EQ(ddl_command({"analyze", run, "--try", job, "--metric", "step_time"}).code, 2);
+  EXPECT_TRUE(has(ddl_command({"query", run, "SELECT count(*) AS n FROM metric WHERE id = 'longest_step'"}).out, "0")) << "nothing is kept";
+}
+
+/// What a metric may read, `ddl query` shows.
+TEST_F(Query, AnswersOnEveryTable) {
+  const std::string run = write(slow_job());
+  std::istringstream tables(ddl_command({"query", run, "--tables"}).out);
+  int asked = 0;
+  for (std::string line; std::getline(tables, line); ++asked) {
+    const Result result = ddl_command({"query", run, "SELECT count(*) FROM " + line.substr(0, line.find('('))});
+    EXPECT_EQ(result.code, 0) << line << result.err;
+  }
+  EXPECT_GT(asked, 60);
+  EXPECT_TRUE(has(ddl_command({"query", run, "SELECT used FROM steady_world"}).out, "15")) << "of 20 steps";
 }
 
 using Doctor = RunFolder;

@@ -78,6 +78,37 @@ def who_is_late(folder):
     check(abs(metrics["gpu_parallel_efficiency"] - sum(computes) / (2 * runs)) < 1e-9, f"parallel efficiency {metrics['gpu_parallel_efficiency']}")
     check(abs(metrics["gpu_load_balance"] - sum(computes) / (2 * max(computes))) < 1e-9, f"load balance {metrics['gpu_load_balance']}")
     check(metrics["blame_share"] == 1, f"blame {metrics['blame_share']}")
+    every_screen(run_dir, folder, truth)
+
+
+def every_screen(run_dir, folder, truth):
+    """What the devices did is the headline, everywhere the same: computing over communication raw, without waiting, exposed; what is exposed of the step."""
+    def steady(rows, column):
+        return sum(row[column] for rank in truth for row in rows(rank) if row[0] >= 5)
+    compute, comm, exposed, whole = (steady(gpu_truth.parts, column) for column in (2, 3, 5, 1))
+    ratios = [f"{compute / parts:.3g}" for parts in (comm, comm - steady(gpu_truth.waits, 1), exposed)]
+    share = f"{100 * exposed / whole:.1f}%"
+    check((ratios, share) == (["1.77", "2.76", "3.54"], "20.1%"), f"the truth: {ratios} {share}")
+    raw, transfer, bare = ratios
+    program = job.BUILD / "bin"
+    page, prometheus = folder / "late.html", folder / "late.prom"
+    job.report(run_dir, "--html", page)
+    check(job.run([program / "ddl", "export", "prometheus", run_dir, "-o", prometheus]).returncode == 0, "export prometheus")
+    json_of = json.loads(job.report(run_dir, "--json").stdout)
+    shown = {
+        "report": (job.report(run_dir).stdout, [f"raw {raw}   transfer {transfer}   exposed {bare}", f"exposed {share} of the step"]),
+        "one line": (job.report(run_dir, "--one-line").stdout, [f"raw {raw}, transfer {transfer}, exposed {bare}"]),
+        "HTML": (page.read_text(), [raw, transfer, bare, share]),
+        "Prometheus": (prometheus.read_text(), [f"ddl_gpu_ccr_{name}_ratio{{run=\"late.ddl\"}} {value}" for name, value in
+                                                (("raw", raw), ("xfer", transfer[:3]), ("exposed", bare))]),
+        "ddl-top": (job.run([program / "ddl-top", "--replay", run_dir, "-b", "-n", "1"]).stdout, [f"comp/comm {raw} {transfer} {bare}", "exposed 20%"]),
+        "model": (job.run([program / "ddl", "model", "compression", run_dir]).stdout, ["would give 1.19"]),
+    }
+    for name, (text, words) in shown.items():
+        check(all(word in text for word in words), f"{name}: {words} in {text}")
+    drawn = page.read_text()
+    check("No rank is late" not in drawn and "on the hosts" not in drawn, "HTML: the map of lateness, or the hosts' timeline, says that nobody waits")
+    check([f"{json_of['ccr'][key]:.3g}" for key in ("gpu_ccr_raw", "gpu_ccr_xfer", "gpu_ccr_exposed")] == ratios, f"JSON: {json_of['ccr']}")
 
 
 def alone(folder):

@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "collectors/collectors.h"
 #include "core/reader.h"
-#include "core/this_process.h"
 #include "interpose/nccl_abi.h"
 
 struct fake_stream;

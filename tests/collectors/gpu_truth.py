@@ -1,5 +1,5 @@
 """What programs/gpu_job.c and gpu_pair.c do over the doubles with the virtual clock, computed a second time from the rules in tests/doubles/fake_cuda.h and fake_nccl.c,
-and what metrics.md says of that: where each step of the GPU went, and what it did for each layer."""
+and what docs/specification.md says of that: where each step of the GPU went, and what it did for each layer."""
 from collections import namedtuple
 
 CALL_NS, LATENCY_NS, NCCL_LATENCY_NS, NCCL_NS = 1000, 2000, 10000, 90000
@@ -175,7 +175,7 @@ def send(playing, value):
         return None
 
 
-# ---------------------------------------------------------------------------------------------------------------- metrics.md
+# ---------------------------------------------------------------------------------------------------------------- the specification
 
 ON_DEVICE = ("kernel", "memcpy", "memset")
 
@@ -225,7 +225,7 @@ def waits(job):
 
 
 def idling(job):
-    """Per step: idle time by metrics.md section 3: input, host, launch, kernel, for a collective, for a copy, other."""
+    """Per step: idle time by specification.md "Idling of GPUs": input, host, launch, kernel, for a collective, for a copy, other."""
     rows = sorted((row for row in job.rows if row.kind in ON_DEVICE), key=lambda row: (row.start_ns, -row.duration_ns))
     result = []
     for step, begin, duration in job.steps:

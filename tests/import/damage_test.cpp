@@ -13,7 +13,7 @@
 namespace ddl::test {
 namespace {
 
-constexpr int kCases = 200;
+constexpr int kCases = 100;
 
 /// Damage as traces suffer it: cut, wrong types, huge numbers, deep nesting, hostile strings, swapped and repeated pieces, any byte.
 class TraceDamage {

@@ -127,14 +127,55 @@ TEST(Horovod, TakesATimelineThatIsStillWritten) {
 TEST(NcclInspector, ShortestMemberTellsTheTransfer) {
   Imported run("nccl-inspector", Imported::Files{{"b.log", inspector_log(1, 9)}, {"a.log", inspector_log(0, 9)}});
   EXPECT_EQ(run.summary.ranks, 2u);
-  EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE op = 'ncclAllReduce' AND wait_method = 'min-duration' AND bytes = 4096 "
-                        "AND source = 'profiler'"
-                        " AND comm_size = 2 AND wait_ns = iif(rank = 0, 500000, 0) AND xfer_ns = 400000"),
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE op = 'ncclAllReduce' AND wait_method = 'min-duration' AND bytes = 4096"
+                        " AND source = 'profiler' AND comm_size = 2 AND wait_ns = iif(rank = 0, 500000, 0) AND xfer_ns = 400000"),
             6);
-  EXPECT_EQ(
-      run.integer("SELECT count(*) FROM v_collective WHERE op = 'ncclAllGather' AND bytes = 8192 AND payload_bytes = 4096 AND wait_ns = 0"),
-      6);
+  EXPECT_EQ(run.integer(
+                "SELECT count(*) FROM v_collective WHERE op = 'ncclAllGather' AND bytes = 16384 AND payload_bytes = 8192 AND wait_ns = 0"),
+            6);
   EXPECT_EQ(run.text("SELECT host FROM v_rank WHERE rank = 1"), "node1");
+}
+
+/// Bandwidths that Inspector printed itself (specification.md G-D): its sizes are those of one rank, and of AllGather and ReduceScatter it
+/// multiplies them by the ranks. The others print nothing, or are not in its documents.
+TEST(NcclInspector, BandwidthsAreThoseThatItPrints) {
+  struct Printed {
+    const char* name;
+    int ranks;
+    int64_t bytes, us;
+    double algbw, busbw;  // GB/s
+  };
+  const Printed printed[] = {{"ReduceScatter", 32, 65536, 110, 19.065018, 18.469236},
+                             {"ReduceScatter", 8, 2147483648, 41057, 418.439467, 366.134533},
+                             {"AllGather", 8, 2147483648, 41057, 418.439467, 366.134533},  // by the same lines of its source
+                             {"AllReduce", 8, 17179869184, 61974, 277.210914, 485.119099}};
+  for (const Printed& p : printed) {
+    SCOPED_TRACE(std::string(p.name) + " of " + std::to_string(p.ranks));
+    const auto log_of = [&](int rank) {
+      return R"({"header": {"id": "0x1", "rank": )" + std::to_string(rank) + R"(, "n_ranks": )" + std::to_string(p.ranks) +
+             R"(}, "metadata": {"hostname": "a", "pid": )" + std::to_string(100 + rank) +
+             R"(, "dump_timestamp_us": 1748030377748202}, "coll_perf": {"coll": ")" + p.name +
+             R"(", "coll_sn": 1, "coll_msg_size_bytes": )" + std::to_string(p.bytes) + R"(, "coll_exec_time_us": )" + std::to_string(p.us) +
+             "}}\n";
+    };
+    Imported::Files files;
+    for (int rank = 0; rank < p.ranks; ++rank) files.push_back({std::to_string(rank) + ".log", log_of(rank)});
+    Imported all("nccl-inspector", files);
+    EXPECT_NEAR(all.real("SELECT algbw_bytes_per_second / 1e9 FROM collective_group"), p.algbw, 1e-6);
+    EXPECT_NEAR(all.real("SELECT busbw_raw / 1e9 FROM collective_group"), p.busbw, 1e-6);
+    EXPECT_NEAR(all.real("SELECT busbw_xfer / 1e9 FROM collective_group"), p.busbw, 1e-6) << "nobody waited";
+    Imported one("nccl-inspector", Imported::Files{{"7.log", log_of(7)}});
+    EXPECT_NEAR(one.real("SELECT busbw_raw / 1e9 FROM collective_group"), p.busbw, 1e-6) << "one rank is enough";
+    EXPECT_EQ(one.integer("SELECT count(*) FROM collective_group WHERE busbw_xfer IS NULL AND busbw_max IS NULL AND why = 'PARTIAL_RANKS'"),
+              1);
+  }
+}
+
+TEST(NcclInspector, SizesThatDoNotFitAreRefused) {
+  const std::string line =
+      R"({"header": {"id": "0x1", "rank": 0, "n_ranks": 16777216}, "metadata": {"hostname": "a", "pid": 1, "dump_timestamp_us": 1748030377748202},)"
+      R"( "coll_perf": {"coll": "ReduceScatter", "coll_sn": 1, "coll_msg_size_bytes": 1099511627776, "coll_exec_time_us": 9}})";
+  EXPECT_NE(import_error("nccl-inspector", line).find("coll_msg_size_bytes is out of range"), std::string::npos);
 }
 
 TEST(NcclInspector, ProcessesWithSeveralGpus) {
@@ -165,8 +206,8 @@ TEST(Chrome, RanksOfOneFile) {
   EXPECT_EQ(run.text("SELECT group_concat(rank || '=' || pid) FROM v_rank"), "0=6,1=7");
   EXPECT_EQ(run.integer("SELECT count(*) FROM v_step WHERE rank = 1 AND step = 4 AND duration_ns = 119500"), 1);
   EXPECT_EQ(run.integer("SELECT count(*) FROM v_kernel WHERE name = 'gemm' AND layer = 'conv1' AND step = 4"), 1);
-  EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE op = 'MPI_Allreduce' AND bytes = 4000 AND comm = 'MPI_COMM_WORLD' AND "
-                        "wait_ns = iif(rank = 1, 10000, 0)"),
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE op = 'MPI_Allreduce' AND bytes = 4000 AND comm = 'MPI_COMM_WORLD'"
+                        " AND wait_ns = iif(rank = 1, 10000, 0)"),
             2);
   EXPECT_EQ(run.integer("SELECT exposed_ns FROM v_step"), 31000);
 }
@@ -239,12 +280,12 @@ TEST(PipeDream, WhatIfOperations) {
   EXPECT_EQ(run.summary.ranks, 4u);
   EXPECT_EQ(run.integer("SELECT count(*) FROM v_step WHERE duration_ns = 310000000"), 8);
   // Rank 0 (stage 0, replica 0) waits 10 ms for rank 1.
-  EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE op = 'grads-reduce-scatter' AND comm = 'replicas of stage 0' AND wait_ns "
-                        "= iif(rank = 0, 10000000, 0)"),
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE op = 'grads-reduce-scatter' AND comm = 'replicas of stage 0'"
+                        " AND wait_ns = iif(rank = 0, 10000000, 0)"),
             4);
   EXPECT_EQ(run.integer("SELECT count(*) FROM v_message WHERE source + 2 = destination AND late_sender_wait_ns = 50000000"), 4);
-  EXPECT_EQ(run.integer("SELECT sum(time_ns) FROM range_profile f JOIN region r ON r.id = f.region WHERE r.layer = 'forward-compute' AND "
-                        "r.kind = 'layer'"),
+  EXPECT_EQ(run.integer("SELECT sum(time_ns) FROM range_profile f JOIN region r ON r.id = f.region"
+                        " WHERE r.layer = 'forward-compute' AND r.kind = 'layer'"),
             2 * (50 + 60) * 1000000);
 }
 

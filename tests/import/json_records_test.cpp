@@ -16,10 +16,11 @@ class Notes : public JsonVisitor {
   std::string text;
 
  private:
+  bool wants_list(std::string_view path) const override { return path == "list" || path == "args.list"; }
   void on_fact(const JsonField& fact) override { text += fact.path + "=" + fact.text + ";"; }
   void on_record(const JsonRecord& record) override {
     text += "{";
-    for (const char* path : {"name", "ts", "args.stream", "args.deep.x", "grid", "none"})
+    for (const char* path : {"name", "ts", "args.stream", "args.deep.x", "grid", "none", "list", "args.list"})
       if (const JsonField* field = record.find(path)) text += std::string(path) + "=" + field->text + " ";
     if (record.word("name") == "bad") record.integer("ts");
     text += "}";
@@ -53,6 +54,18 @@ TEST_F(JsonRecordsTest, TellsFactsAndRecords) {
                      "end": false})"),
             "v=1;info.rank=3;info.groups.0.ranks.0=0;info.groups.0.ranks.1=7;info.groups.1.name=x;"
             "{name=a ts=1.50 args.stream=7 args.deep.x=true }{name=b }end=false;");
+}
+
+TEST_F(JsonRecordsTest, TellsListsThatAreWanted) {
+  EXPECT_EQ(read(R"([{"name": "a", "list": [[8, -1.5e3 ], [], ["x y", null], true], "args": {"list": [], "stream": 7}}])"),
+            R"({name=a args.stream=7 list=[[8,-1.5e3],[],["x y",null],true] args.list=[] })");
+  EXPECT_EQ(read(R"({"name": "b", "list": [1, [2]]})", true), "{name=b list=[1,[2]] }");
+  EXPECT_EQ(read(R"([{"list": ["a\"],[\"b", "c\\d"], "args": {"list": 4}}])"), R"({list=["?","?"] args.list=4 })") << "no text ends early";
+  EXPECT_EQ(read(R"([{"list": [1, {"list": [2], "name": "x"}, 3], "name": "after"}])"), "{name=after }") << "one with objects is not told";
+  EXPECT_EQ(read(R"([{"grid": [{"list": [2]}], "other": [[1], 2], "name": "a"}])"), "{name=a }");
+  std::string numbers = "1";
+  for (int i = 0; i < 2000; ++i) numbers += ",10";
+  EXPECT_EQ(read(R"([{"list": [)" + numbers + R"(], "args": {"list": [1]}}])"), "{args.list=[1] }") << "nor a long one";
 }
 
 TEST_F(JsonRecordsTest, TakesABareArrayAlsoWhileItIsWritten) {

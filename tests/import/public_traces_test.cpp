@@ -1,8 +1,10 @@
-// Public traces (../shared/traces): what HTA's rules give on them is published, and our own partition must add up on all of them.
+// Public traces: what HTA's rules give on them is published, and our own partition must add up on all of them. Too large for the
+// repository (extra: needs ../shared, skipped without it).
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
+#include "analyzer/facts.h"
 #include "analyzer/models/replay_imported.h"
 #include "analyzer/models/what_if.h"
 #include "tests/import/imported.h"
@@ -15,7 +17,7 @@ namespace fs = std::filesystem;
 const fs::path kTraces = DDL_SOURCE_DIR "/../shared/traces";
 
 #define SKIP_WITHOUT_TRACES() \
-  if (!fs::exists(kTraces)) GTEST_SKIP() << kTraces << " is not there"
+  if (!fs::exists(kTraces)) GTEST_SKIP() << "an extra that needs public traces in " << kTraces
 
 std::vector<fs::path> all_traces() {
   std::vector<fs::path> traces;
@@ -25,7 +27,7 @@ std::vector<fs::path> all_traces() {
   return traces;
 }
 
-/// metrics.md G-B; ns, and percent with two digits. -1: n/a.
+/// specification.md G-B; ns, and percent with two digits. -1: n/a.
 struct Published {
   const char* file;
   int64_t span_ns, idle_ns, compute_ns, non_compute_ns, comm_ns;
@@ -54,6 +56,8 @@ TEST(PublicTraces, HtaRulesGiveItsValues) {
     EXPECT_LE(std::abs(row.getColumn(2).getInt64() - published.compute_ns), off);
     EXPECT_LE(std::abs(row.getColumn(3).getInt64() - published.non_compute_ns), off);
     EXPECT_LE(std::abs(row.getColumn(4).getInt64() - published.comm_ns), off);
+    EXPECT_NEAR(run.real("SELECT value FROM metric WHERE id = 'hta_non_compute'"),
+                static_cast<double>(published.non_compute_ns) / static_cast<double>(published.span_ns), 1e-5);
     if (published.overlap < 0) {
       EXPECT_TRUE(row.isColumnNull(5));
       EXPECT_EQ(run.text("SELECT why FROM metric WHERE id = 'hta_overlap'"), "ZERO_DENOM");
@@ -65,6 +69,35 @@ TEST(PublicTraces, HtaRulesGiveItsValues) {
   Imported without_gpu("kineto", {kTraces / "hta/rank_non_gpu/rank_non_gpu.json.gz"});
   EXPECT_EQ(without_gpu.integer("SELECT count(*) FROM v_hta"), 0);
   EXPECT_EQ(without_gpu.text("SELECT why FROM metric WHERE id = 'hta_idle'"), "NOT_APPLICABLE");
+}
+
+/// Shares of the GPU's time within the marked steps, in percent, from the JSON alone by unions of intervals in Python (kernels whose name has
+/// nccl or rccl are collectives; copies and collectives count where nothing above them runs).
+struct StepShares {
+  const char* file;
+  double compute, collectives, copies, idle;
+};
+constexpr StepShares kStepShares[] = {{"hta/nccl_parser_config/nccl_data.json.gz", 17.337, 5.930, 0.342, 76.391},
+                                      {"hta/trace_diff/control/control.json.gz", 60.499, 18.910, 4.157, 16.433},
+                                      {"hta/trace_diff/test/test.json.gz", 73.526, 9.847, 12.963, 3.665},
+                                      {"hta/df_index_resolver/df_index_resolver.json.gz", 35.709, 20.564, 1.309, 42.418}};
+
+TEST(PublicTraces, WhereItGoesIsWhatTheGpuDid) {
+  SKIP_WITHOUT_TRACES();
+  for (const StepShares& known : kStepShares) {
+    SCOPED_TRACE(known.file);
+    Imported run("kineto", {kTraces / known.file});
+    SQLite::Statement verdict(run.db, "SELECT value FROM meta WHERE key = 'verdict.text'");
+    const Facts facts = read_facts(run.db, 0);
+    EXPECT_EQ(facts.resource, Resource::kDevice);
+    EXPECT_NEAR(100 * (facts.devices.share(&TimeParts::compute_ns) + facts.devices.share(&TimeParts::overlap_ns)), known.compute, 0.001);
+    EXPECT_NEAR(100 * facts.devices.share(&TimeParts::unsplit_ns), known.collectives, 0.001) << "one rank: nobody knows what is waiting";
+    EXPECT_NEAR(100 * facts.devices.share(&TimeParts::copy_ns), known.copies, 0.001);
+    EXPECT_NEAR(100 * facts.devices.share(&TimeParts::idle_ns), known.idle, 0.001);
+    ASSERT_TRUE(verdict.executeStep());
+    const std::string text = verdict.getColumn(0).getString();
+    EXPECT_EQ(text.find("wait 0.0%"), std::string::npos) << "what is not known is not 0: " << text;
+  }
 }
 
 TEST(PublicTraces, PartitionAddsUpToTheNanosecond) {
@@ -80,10 +113,10 @@ TEST(PublicTraces, PartitionAddsUpToTheNanosecond) {
                           " OR active_ns + idle_ns <> duration_ns"),
               0);
     // Each device's whole run against HTA's rules, computed by other code: busy time is the same, and idling differs by the edges.
-    EXPECT_EQ(
-        run.integer("SELECT count(*) FROM gpu_part g JOIN hta_part h ON h.process = g.process WHERE g.step IS NULL AND (g.compute_ns <>"
-                    " h.compute_ns OR g.comm_ns <> h.comm_ns OR g.active_ns <> h.kernel_time_ns - h.idle_ns)"),
-        0);
+    EXPECT_EQ(run.integer("SELECT count(*) FROM gpu_part g JOIN hta_part h ON h.process = g.process"
+                          " WHERE g.step IS NULL AND (g.compute_ns <> h.compute_ns OR g.comm_ns <> h.comm_ns"
+                          " OR g.active_ns <> h.kernel_time_ns - h.idle_ns)"),
+              0);
     EXPECT_EQ(run.integer("SELECT count(*) FROM finding WHERE id IN ('missing_rank', 'killed_rank', 'mismatched_calls', 'straggler')"), 0);
   }
   EXPECT_EQ(with_gpu, 10);
@@ -119,7 +152,28 @@ TEST(PublicTraces, KnowsCollectivesOfATraceThatNamesThem) {
   EXPECT_EQ(run.text("SELECT note FROM loss WHERE kind = 'missing_rank'"), "of 2 ranks without a trace: rank 1");
 }
 
-/// metrics.md G-C, and what the trace itself says: 32 steps, 4 micro-batches, a mean step of 2.2144 s.
+/// Counted and multiplied from the JSON alone, in Python: kernels by the range around the launch, bytes by its "Input Dims".
+TEST(PublicTraces, KnowsCollectivesOfTracesThatDoNotNameThem) {
+  SKIP_WITHOUT_TRACES();
+  Imported one_of_eight("kineto", {kTraces / "hta/trace_diff/control/control.json.gz"});
+  EXPECT_EQ(one_of_eight.text("SELECT group_concat(op || ' ' || n, ', ') FROM (SELECT op, count(*) AS n FROM v_collective"
+                              " WHERE why = 'PARTIAL_RANKS' AND comm_size IS NULL GROUP BY op ORDER BY op)"),
+            "ncclAllReduce 18, ncclAlltoAll 42");
+  EXPECT_EQ(one_of_eight.integer("SELECT count(*) FROM v_collective WHERE op = 'ncclAllReduce' AND payload_bytes = 4 * 45310188"), 6);
+  EXPECT_EQ(one_of_eight.integer("SELECT count(*) FROM v_collective WHERE op = 'ncclAlltoAll' AND payload_bytes = 4 * 8 * 1024 * 8816"), 6);
+  EXPECT_EQ(one_of_eight.integer("SELECT count(*) FROM v_collective WHERE payload_bytes IS NULL"), 0);
+  Imported one_of_two("kineto", {kTraces / "hta/df_index_resolver/df_index_resolver.json.gz"});
+  EXPECT_EQ(
+      one_of_two.integer("SELECT count(*) FROM v_collective WHERE op = 'ncclAllReduce' AND comm = 'world (inferred)' AND comm_size = 2"
+                         " AND payload_bytes IS NULL AND bytes IS NULL"),
+      2020);
+  // Of four kernels the launch was not recorded: what SendRecv carries its name does not tell.
+  Imported begun_early("kineto", {kTraces / "hta/trace_diff/test/test.json.gz"});
+  EXPECT_EQ(begun_early.integer("SELECT count(*) FROM v_collective"), 63);
+  EXPECT_EQ(begun_early.integer("SELECT count FROM loss WHERE kind = 'nccl_kernels'"), 1);
+}
+
+/// specification.md G-C, and what the trace itself says: 32 steps, 4 micro-batches, a mean step of 2.2144 s.
 TEST(PublicTraces, StragglerJobKeepsItsSteps) {
   SKIP_WITHOUT_TRACES();
   Imported run("pipedream", {kTraces / "straggler/trace-ST.csv.gz"});
@@ -131,7 +185,7 @@ TEST(PublicTraces, StragglerJobKeepsItsSteps) {
   EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE wait_ns IS NULL"), 0);
 }
 
-/// metrics.md G-C: S and M_S to three decimals, from the store.
+/// specification.md G-C: S and M_S to three decimals, from the store.
 TEST(PublicTraces, StragglerJobIsAsSlowAsPublished) {
   SKIP_WITHOUT_TRACES();
   Imported run("pipedream", {kTraces / "straggler/trace-ST.csv.gz"});
@@ -161,6 +215,15 @@ TEST(PublicTraces, InputBoundWithoutWorkersAndNotWithFour) {
       "SELECT sum(duration_ns) / 6 FROM range_event e JOIN region r ON r.id = e.region WHERE r.kind = 'phase' AND r.name = 'input'";
   EXPECT_GT(none.integer(loading), 60'000'000);
   EXPECT_LT(four.integer(loading), 2'000'000);
+}
+
+TEST(PublicTraces, LaunchesOfGraphsCountOnce) {
+  SKIP_WITHOUT_TRACES();
+  // From the JSON alone, in Python: every call that launched something once, by the step in which it began. 12 launches of graphs have up to
+  // 502 kernels each, and the trace does not tell that these are nodes.
+  Imported run("kineto", {kTraces / "hta/trace_diff/test/test.json.gz"});
+  EXPECT_EQ(run.text("SELECT group_concat(step || ' ' || ns, ', ') FROM (SELECT step, ns FROM host_gpu ORDER BY step)"),
+            "1009 50111000, 1010 67430000, 1011 110727000, 1012 26752000, 1013 55403000, 1014 118087000");
 }
 
 }  // namespace

@@ -166,6 +166,10 @@ inline std::vector<Sample> samples() {
  {"ph": "X", "cat": "cuda_sync", "name": "Stream Sync", "pid": 0, "tid": 7, "ts": 1350, "dur": 2, "args": {"stream": 7, "correlation": 8}},
  {"ph": "X", "cat": "overhead", "name": "Buffer Flush", "pid": 9, "tid": 0, "ts": 1360, "dur": 1},
  {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "pid": 0, "tid": 20, "ts": 1400, "dur": 100.5, "args": {"device": 0, "context": 1, "stream": 20, "correlation": 9, "Collective name": "allreduce", "In msg nelems": 1000, "Group size": 2, "dtype": "Float", "Process Group Name": "0", "Process Group Ranks": "[0, 1]"}},
+ {"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "pid": 9, "tid": 9, "ts": 1500, "dur": 60, "args": {"External id": 7}},
+ {"ph": "X", "cat": "user_annotation", "name": "nccl:_all_gather_base", "pid": 9, "tid": 9, "ts": 1510, "dur": 40, "args": {"Input Dims": [[8, 1024], [16]], "Input type": ["float", "c10::Half"]}},
+ {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernelExC", "pid": 9, "tid": 9, "ts": 1520, "dur": 10, "args": {"correlation": 10}},
+ {"ph": "X", "cat": "kernel", "name": "ncclKernel_AllGather_RING_LL_Sum_int8_t(ncclWorkElem)", "pid": 0, "tid": 21, "ts": 1600, "dur": 50, "args": {"device": 0, "context": 1, "stream": 21, "correlation": 10}},
  {"ph": "f", "cat": "ac2g", "id": 5, "pid": 0, "tid": 7, "ts": 1200, "name": "ac2g"}
  ], "traceName": "x"})J",
        ", byte "},

@@ -2,9 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <numeric>
-#include <random>
-
 namespace ddl::reports {
 namespace {
 
@@ -52,20 +49,6 @@ TEST(Format, AbsentSaysWhyAndIsNeverZero) {
   EXPECT_EQ(line_text(Value::absent(Unit::kRatio, "")), "n/a(NO_DATA)");
   EXPECT_EQ(table_text(Value::absent(Unit::kBandwidth, "NOT_APPLICABLE")), "-");
   EXPECT_EQ(table_text(Value::null(Unit::kCount)), "");
-}
-
-TEST(Format, SharesAddUpToOneHundredPercent) {
-  std::mt19937 random(7);
-  std::uniform_real_distribution<double> part(0, 1);
-  for (int round = 0; round < 1000; ++round) {
-    std::vector<double> shares(4);
-    for (double& share : shares) share = part(random);
-    const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
-    for (double& share : shares) share /= sum;
-    int tenths = 0;
-    for (const double share : round_shares(shares)) tenths += static_cast<int>(std::lround(share * 1000));
-    ASSERT_EQ(tenths, 1000);
-  }
 }
 
 TEST(Format, RankLists) {

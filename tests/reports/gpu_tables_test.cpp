@@ -1,5 +1,5 @@
-// The tables of GPUs. The first one replays rows that nvprof printed (published/nvprof_transpose.csv: Summit training material, lines
-// 288-298 of the project's first source) and must print their digits.
+// The tables of GPUs. The first one replays rows that nvprof printed (published/nvprof_transpose.csv: Summit training material in
+// IBM's slides on parallel training) and must print their digits.
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -15,8 +15,8 @@ class GpuTables : public ::testing::Test {
  protected:
   void event(int kind, int name, int64_t duration_ns, const char* rest) {
     run_.db().exec(
-        "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, start_ns, duration_ns, correlation, bytes, copy, "
-        "source, destination) VALUES (1, " +
+        "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, start_ns, duration_ns, correlation, bytes, copy,"
+        " source, destination) VALUES (1, " +
         std::to_string(kind) + ", " + std::to_string(name) + ", 0, 1, 7, 3, 0, " + std::to_string(duration_ns) + ", 0, " + rest + ")");
   }
   std::vector<std::string> lines(const char* section) {
@@ -38,15 +38,15 @@ class GpuTables : public ::testing::Test {
   }
   void transpose() {
     run_.db().exec(
-        "INSERT INTO gpu_name VALUES (1, 'naiveTransposeKernel', 'compute'), (2, '[CUDA memcpy DtoH]', 'copy'), (3, '[CUDA memcpy HtoD]', "
-        "'copy')");
+        "INSERT INTO gpu_name VALUES (1, 'naiveTransposeKernel', 'compute'), (2, '[CUDA memcpy DtoH]', 'copy'),"
+        " (3, '[CUDA memcpy HtoD]', 'copy')");
     event(1, 1, 1'900'000, "NULL, NULL, NULL, NULL");
     event(2, 3, 28'462'000, "200000000, 'HtoD', 'pageable', 'device'");
     event(2, 2, 29'581'000, "200000000, 'DtoH', 'device', 'pinned'");
   }
 
   test::HandmadeRun run_;
-  RunView view_{run_.db(), std::nullopt};
+  RunView view_ = test::view_of(run_.db());
 };
 
 using Cells = std::vector<std::string>;
@@ -56,6 +56,27 @@ TEST_F(GpuTables, PrintTheDigitsOfNvprof) {
   EXPECT_EQ(cells("gpu", "[CUDA memcpy DtoH]"), (Cells{"49.35%", "29.581ms", "1", "29.581ms", "29.581ms", "29.581ms", "191MiB"}));
   EXPECT_EQ(cells("gpu", "[CUDA memcpy HtoD]"), (Cells{"47.48%", "28.462ms", "1", "28.462ms", "28.462ms", "28.462ms", "191MiB"}));
   EXPECT_EQ(cells("gpu", "naiveTransposeKernel"), (Cells{"3.17%", "1.9000ms", "1", "1.9000ms", "1.9000ms", "1.9000ms", "-"}));
+}
+
+TEST_F(GpuTables, SayWhatNoRuleKnows) {
+  const auto note = [&] { return build_section(view_, "gpu").tables[0].note; };
+  run_.db().exec(
+      "INSERT INTO gpu_name VALUES (1, 'gemm', 'compute'), (2, 'void mystery<int>(int)', 'unclassified'), (3, 'odd', 'unclassified')");
+  event(1, 1, 9'900, "NULL, NULL, NULL, NULL");
+  event(1, 2, 60, "NULL, NULL, NULL, NULL");
+  event(1, 3, 40, "NULL, NULL, NULL, NULL");
+  const auto gather = [&] {
+    run_.db().exec(
+        "DELETE FROM kernel_time; INSERT INTO kernel_time SELECT 0, n.class, count(DISTINCT n.id), count(*), sum(g.duration_ns)"
+        " FROM gpu_event g JOIN gpu_name n ON n.id = g.name GROUP BY n.class");
+  };
+  gather();
+  EXPECT_EQ(note(), "") << "1 % is little";
+  event(1, 3, 100, "NULL, NULL, NULL, NULL");
+  gather();
+  EXPECT_EQ(note(),
+            "2.0% of the kernels' time is in 2 names that no rule knows. It counts as computing; see that these do not communicate:"
+            " odd, mystery<int>(int)");
 }
 
 TEST_F(GpuTables, LinksAreMeasuredAgainstOneDirection) {

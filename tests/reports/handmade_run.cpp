@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "analyzer/passes/devices.h"
+#include "analyzer/passes/steady_steps.h"
+#include "analyzer/tables.h"
 #include "store/database.h"
 
 namespace ddl::test {
@@ -62,5 +65,13 @@ void fill(SQLite::Database& db) {
 EmptyRun::EmptyRun() : db_(create_store(folder_ / "run.sqlite")) {}
 
 HandmadeRun::HandmadeRun() : db_(create_store(folder_ / "run.sqlite")) { fill(db_); }
+
+reports::RunView view_of(SQLite::Database& db) {
+  make_tables(db);
+  select_steady_steps(db);
+  select_steady_devices(db);
+  select_resources(db);
+  return {db, std::nullopt};
+}
 
 }  // namespace ddl::test

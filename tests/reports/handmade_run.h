@@ -3,6 +3,7 @@
 
 #include <SQLiteCpp/Database.h>
 
+#include "reports/run_view.h"
 #include "tests/support/synthetic_run.h"
 
 namespace ddl::test {
@@ -29,5 +30,8 @@ class EmptyRun {
   ScratchFolder folder_;
   SQLite::Database db_;
 };
+
+/// Of what a test wrote into `step_part` and `rank_part`: selects the steady steps, as an analysis does, and reads the rest as it is.
+reports::RunView view_of(SQLite::Database& db);
 
 }  // namespace ddl::test

@@ -9,24 +9,26 @@ namespace ddl::reports {
 namespace {
 
 std::string line_of(SQLite::Database& db) {
-  const RunView view(db, std::nullopt);
+  const RunView view = test::view_of(db);
   return render_one_line(build_overview(view, "train.ddl"));
 }
 
 TEST(OneLine, SaysWhereTheStepGoesAndTheFirstFinding) {
   test::HandmadeRun run;
   run.db().exec("DELETE FROM loss");
-  EXPECT_EQ(line_of(run.db()),
-            "train, job 4711, 2 ranks on 1 host, 12 steps in 1.50 s: step 100 ms, compute 75.0%, exposed transfer 10.0%, waiting 15.0%; 2 "
-            "findings, "
-            "first: rank 1 (nid0042) is late\n");
+  EXPECT_EQ(
+      line_of(run.db()),
+      "train, job 4711, 2 ranks on 1 host, 12 steps in 1.50 s: step 100 ms, compute 75.0%, exposed transfer 10.0%, waiting 15.0%, compute / "
+      "communication raw 2.50, exposed 3.00; 2 "
+      "findings, "
+      "first: rank 1 (nid0042) is late\n");
 }
 
 TEST(OneLine, AlertsAndMissingDataComeFirst) {
   test::HandmadeRun run;
   run.db().exec("UPDATE process SET ended = 'aborted', abort_code = 7 WHERE rank = 1; DELETE FROM finding");
   const std::string line = line_of(run.db());
-  EXPECT_NE(line.find("waiting 15.0%; rank 1 called MPI_Abort(7).; data are missing; no finding\n"), std::string::npos) << line;
+  EXPECT_NE(line.find("exposed 3.00; rank 1 called MPI_Abort(7).; data are missing; no finding\n"), std::string::npos) << line;
 }
 
 TEST(OneLine, NamesCannotBreakIt) {

@@ -22,17 +22,17 @@ using test::expect_golden;
 using test::HandmadeRun;
 
 std::string overview_of(SQLite::Database& db, const TextOptions& options = {}) {
-  const RunView view(db, std::nullopt);
+  const RunView view = test::view_of(db);
   return render_text(build_overview(view, "train.ddl"), options);
 }
 
 std::string section_of(SQLite::Database& db, const char* name) {
-  const RunView view(db, std::nullopt);
+  const RunView view = test::view_of(db);
   return render_text(build_section(view, name), {});
 }
 
 nlohmann::json json_of(SQLite::Database& db) {
-  const RunView view(db, std::nullopt);
+  const RunView view = test::view_of(db);
   return nlohmann::json::parse(render_json(build_everything(view, "train.ddl")));
 }
 
@@ -55,12 +55,61 @@ TEST(Golden, Narrow) {
   expect_golden(overview_of(run.db(), {.width = 80, .color = false}), "overview-80.txt");
 }
 
+TEST(Overview, WhoWaitedForWhomIsAShareOfAllWaiting) {
+  test::HandmadeRun run;
+  run.db().exec(
+      "DELETE FROM blame; DELETE FROM message_blame;"
+      "INSERT INTO blame (world, late, waiter, instances, wait_ns, sigma_ns) VALUES (0, 1, 0, 12, 30000000, 0);"
+      "INSERT INTO message_blame (world, late, waiter, kind, calls, wait_ns, sigma_ns) VALUES (0, 0, 1, 'late_sender', 4, 10000000, 0)");
+  const Document document = build_section(test::view_of(run.db()), "blame");
+  ASSERT_EQ(document.tables.at(0).rows.size(), 2u);
+  const std::vector<Value>& most = document.tables[0].rows[0];
+  EXPECT_EQ(most[0].as_double(), 0.75);
+  EXPECT_EQ(most[4].as_integer(), 1) << "late";
+  EXPECT_EQ(most[5].as_integer(), 0) << "waits";
+  EXPECT_EQ(most[6].as_text(), "collective");
+}
+
+TEST(Overview, ProcessesSayHowTheyEnded) {
+  test::HandmadeRun run;
+  run.db().exec("UPDATE process SET ended = 'aborted', abort_code = 7, rank = NULL WHERE id = 2");
+  const Document document = build_section(test::view_of(run.db()), "processes");
+  ASSERT_EQ(document.tables.at(0).rows.size(), 2u);
+  EXPECT_EQ(document.tables[0].rows[0][4].as_text(), "finalized");
+  EXPECT_EQ(document.tables[0].rows[1][4].as_text(), "aborted(7)");
+  EXPECT_TRUE(document.tables[0].rows[1][1].is_absent()) << "it has no rank";
+}
+
+/// Of one axis nothing is shown that the table of collectives does not say.
+TEST(Overview, AxesAreToldApart) {
+  test::HandmadeRun run;
+  const RunView view = test::view_of(run.db());
+  const auto section = [&] { return render_text(build_section(view, "axes"), {.width = 140, .color = false}); };
+  const auto is_in_overview = [&] {
+    return render_text(build_overview(view, "train.ddl"), {.width = 140, .color = false}).find("by axis of parallelism") !=
+           std::string::npos;
+  };
+  run.db().exec("INSERT INTO communicator_axis VALUES (1, 'data', 'name')");
+  EXPECT_FALSE(is_in_overview());
+  run.db().exec(
+      "INSERT INTO communicator_axis VALUES (2, 'stride 1', 'shape');"
+      "INSERT INTO late (world, step, rank, ties, wait_ns, longest_ns, instances, message, comm) VALUES"
+      " (0, 1, 1, 1, 30000000, 30000000, 1, 0, 1), (0, 2, 0, 1, 10000000, 10000000, 1, 0, 1);"
+      "INSERT INTO gpu_axis_part VALUES (1, 0, NULL, 'data', 9, 1, 7000000, 1), (2, 0, NULL, 'data', 9, 1, 5000000, 1),"
+      " (1, 0, 3, 'data', 9, 1, 8, 1)");
+  EXPECT_TRUE(is_in_overview());
+  const std::string text = section();
+  EXPECT_NE(text.find("12.000ms"), std::string::npos) << "exposed on both GPUs, the steps not counted twice: " << text;
+  EXPECT_NE(text.find("75.0%"), std::string::npos) << "rank 1 caused 30 of 40 ms: " << text;
+  EXPECT_NE(text.find("-          -          -  shape     stride 1"), std::string::npos) << "no GPU carried out the others: " << text;
+}
+
 TEST(Overview, NoLineIsWiderThanAsked) {
   for (const size_t width : {60, 72, 80, 104, 132, 200}) {
     HandmadeRun run;
     run.db().exec(
-        "UPDATE host SET name = 'a-host-name-that-is-much-too-long.for.any.terminal.example.org'; UPDATE communicator SET label = label || "
-        "'" +
+        "UPDATE host SET name = 'a-host-name-that-is-much-too-long.for.any.terminal.example.org';"
+        " UPDATE communicator SET label = label || '" +
         std::string(500, 'x') + "'");
     std::istringstream lines(overview_of(run.db(), {.width = width, .color = false}));
     for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), width) << line;
@@ -89,9 +138,12 @@ TEST(Overview, LatenessOfTheSlowRank) {
 TEST(Overview, UnknownWaitingIsNotZero) {
   HandmadeRun run;
   run.db().exec("UPDATE step_part SET wait_ns = NULL, xfer_ns = NULL, why = 'PARTIAL_RANKS' WHERE process = 2");
-  const std::string text = overview_of(run.db());
-  EXPECT_NE(text.find("in MPI 25.0%"), std::string::npos) << text;
-  EXPECT_NE(text.find("of which waiting n/a(PARTIAL_RANKS)"), std::string::npos) << text;
+  const std::string some = overview_of(run.db());
+  EXPECT_NE(some.find("exposed transfer 5.0%   waiting 15.0%   not split 5.0% (PARTIAL_RANKS)"), std::string::npos) << some;
+  HandmadeRun unknown;
+  unknown.db().exec("UPDATE step_part SET wait_ns = NULL, xfer_ns = NULL, why = 'PARTIAL_RANKS'");
+  const std::string nothing = overview_of(unknown.db());
+  EXPECT_NE(nothing.find("in MPI 25.0%   of which waiting n/a(PARTIAL_RANKS)"), std::string::npos) << nothing;
 }
 
 TEST(Overview, SaysHowFarClocksMayBeOff) {
@@ -142,8 +194,8 @@ TEST(Overview, NoRankCannotBeAnswered) {
 TEST(Overview, WithoutRanksThereAreProcesses) {
   HandmadeRun run;
   run.db().exec(
-      "UPDATE process SET rank = NULL, world_size = NULL; UPDATE process SET ended = 'lost', exe = '/bin/worker' WHERE id = 2; DELETE FROM "
-      "finding");
+      "UPDATE process SET rank = NULL, world_size = NULL; UPDATE process SET ended = 'lost', exe = '/bin/worker' WHERE id = 2;"
+      " DELETE FROM finding");
   const std::string text = overview_of(run.db());
   EXPECT_NE(text.find("2 processes without a rank on 1 host"), std::string::npos) << text;
   EXPECT_NE(text.find("(worker), which had no rank, left without a goodbye"), std::string::npos) << text;
@@ -206,7 +258,7 @@ TEST(Json, HostileNamesStayValidUtf8) {
   SQLite::Statement update(run.db(), "UPDATE communicator SET label = ?");
   update.bindNoCopy(1, "x\xff\x1b[31m\xe2\x80\xae\xc0", 11);
   update.exec();
-  const RunView view(run.db(), std::nullopt);
+  const RunView view = test::view_of(run.db());
   const std::string text = render_json(build_everything(view,
                                                         "a\xff"
                                                         "b.ddl"));
@@ -260,8 +312,8 @@ TEST(Rows, RefuseToWrite) {
     expect_exit_code(ExitCode::kUsage, [&] { Rows rows(run.db(), sql); });
   }
   Rows rows(run.db(),
-            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) SELECT i, i * 0.5 AS half, NULL AS none, 'x' AS "
-            "name FROM n; ");
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3)"
+            " SELECT i, i * 0.5 AS half, NULL AS none, 'x' AS name FROM n; ");
   EXPECT_EQ(render_table(to_table(rows), {}), " i  half  none  name\n 1   0.5        x\n 2     1        x\n 3   1.5        x\n");
 }
 

@@ -23,7 +23,7 @@ using test::PrometheusText;
 using test::read_prometheus;
 
 std::string page_of(SQLite::Database& db, const PrometheusLimits& limits = {}) {
-  const RunView view(db, std::nullopt);
+  const RunView view = test::view_of(db);
   return render_prometheus(job_numbers(view, "runs/train.ddl"), limits);
 }
 
@@ -124,7 +124,7 @@ TEST(Prometheus, DefinitionsAreThoseOfTheMetrics) {
     EXPECT_TRUE(std::any_of(families.begin(), families.end(), [&](const auto& f) {
       return f.help == metric.name + ": " + metric.sentence;
     })) << metric.id;
-    const std::set<std::string> known = {"ns",   "ratio",  "samples/s", "samples",      "ranks",   "Hz",
+    const std::set<std::string> known = {"ns",   "ratio",  "samples/s", "samples",      "ranks",   "names", "Hz",
                                          "FLOP", "FLOP/s", "FLOP/byte", "instructions", "changes", "1"};
     EXPECT_TRUE(known.contains(metric.unit)) << metric.id << ": unit " << metric.unit << " has no base unit in reports/prometheus.cpp";
   }

@@ -34,9 +34,8 @@ class AlignClocks : public StoreTest {
       if (row[3] != "NULL") host.drift_ppm = std::stod(row[3]);
     }
     const int64_t zero_ns = number("SELECT start_ns FROM process WHERE rank = 0");  // where a clock that is off puts the earliest begin
-    for (const auto& row :
-         rows("SELECT c.label, e.seq, p.rank, h.name, e.start_ns FROM event e JOIN process p ON p.id = e.process JOIN host h ON"
-              " h.id = p.host JOIN communicator c ON c.id = e.comm WHERE e.seq IS NOT NULL")) {
+    for (const auto& row : rows("SELECT c.label, e.seq, p.rank, h.name, e.start_ns FROM event e JOIN process p ON p.id = e.process"
+                                " JOIN host h ON h.id = p.host JOIN communicator c ON c.id = e.comm WHERE e.seq IS NOT NULL")) {
       for (const test::MemberTruth& m : truth.instance(row[0], static_cast<uint32_t>(std::stoul(row[1]))).members) {
         if (m.rank != std::stoi(row[2])) continue;
         int64_t& worst = hosts[row[3]].worst_ns;

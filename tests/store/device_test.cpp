@@ -256,13 +256,45 @@ TEST_F(DeviceTest, LinksAreToldByTheirLineRate) {
 }
 
 TEST_F(DeviceTest, KernelsAreToldApartByTheirNames) {
-  for (const char* name : {"ncclKernel_AllReduce_RING_LL_Sum_float", "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)",
-                           "mscclKernel_Sum", "nvshmemi_put_nbi", "ncclSymkDevKernel_AllReduce"})
-    EXPECT_STREQ(store::GpuNames::class_of(name), "communication") << name;
-  for (const char* name : {"void gemm<float>(float*, int)", "my_ncclish", "?"})
-    EXPECT_STREQ(store::GpuNames::class_of(name), "compute") << name;
-  EXPECT_STREQ(store::GpuNames::class_of("[CUDA memset]"), "copy");
-  EXPECT_STREQ(store::GpuNames::class_of("[CUPTI overhead]"), "other");
+  const auto class_of = [](const char* name) { return std::string(store::GpuNames::class_of(store::GpuNames::readable(name))); };
+  for (const char* name :
+       {"ncclKernel_AllReduce_RING_LL_Sum_float", "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)", "ncclSymkDevKernel_AllReduce",
+        "rcclGenericKernel<1>(ncclDevKernelArgsStorage<4096ul>)", "mscclKernel_Sum", "void mscclpp::allreduceNvls<__half>(void*, int)",
+        "nvshmemi_put_nbi", "barrier_on_stream_kernel_threadgroup(int)", "void nvshmemi_transfer_rma_p<int>",
+        // PyTorch's symmetric memory; the last one as the compiler wrote it
+        "void (anonymous namespace)::multimem_all_reduce_kernel<c10::BFloat16, 16>(c10::BFloat16*, unsigned long, unsigned int**)",
+        "multimem_one_shot_all_reduce_kernel", "void <unnamed>::one_shot_all_reduce_kernel<float, 16, 8>(float**, float*)",
+        "two_shot_all_reduce_kernel", "two_shot_all_reduce_kernel_inplace", "stream_write_value32_kernel(unsigned int*, unsigned int)",
+        "c10d::symmetric_memory::barrier_kernel(unsigned int**, int, int, int)", "put_signal_kernel", "wait_signal_kernel",
+        "_ZN12_GLOBAL__N_118one_shot_all_reduceIfEEvPT_",
+        // Inference servers, mixtures of experts
+        "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(vllm::RankData*, vllm::RankSignals)",
+        "_ZN4vllm26cross_device_reduce_2stageI6__h", "void sglang::cross_device_reduce_2stage<__half, 4>(sglang::RankData*)",
+        "void deep_ep::intranode::dispatch<8, 768>(int4*, float*)", "void deep_ep::internode_ll::combine<true>(void*)",
+        "void primus_turbo::deep_ep::intranode::cached_notify_dispatch<8>(int const*)",
+        "void tensorrt_llm::kernels::oneShotAllReduceKernel<__half, 8>(tensorrt_llm::kernels::AllReduceParams)", "twoShotAllReduceKernel",
+        "void tensorrt_llm::kernels::moe_comm::moeA2ADispatchKernel<8>(int)",
+        // Computes as well
+        "void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport<(int)1, __half, 8>(int)",
+        "kuserbuffers_pushrecv(int, int, int*, int*, int)", "ucc_reduce_cuda(int)"})
+    EXPECT_EQ(class_of(name), "communication") << name;
+  for (const char* name :
+       {"void gemm<float>(float*, int)", "_Z4gemmIfEvPT_i", "sm80_xmma_fprop_implicit_gemm_tf32", "ampere_scudnn_128x64_relu",
+        "nvjet_hsh_128x64", "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::func_wrapper_t<float>>>(float)",
+        "void at::native::(anonymous namespace)::CatArrayBatchedCopy<float>(float*)", "Cijk_Ailk_Bljk_SB_MT64x16x32",
+        "std::enable_if<!(false), void>::type internal::gemvx::kernel<int, int, float>(cublasGemvParams<float>)",
+        "void flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128>>(Flash_fwd_params)", "fusion_12", "input_reduce_fusion",
+        // What only looks like a collective
+        "void blockAllReduceSum<float>(float*)", "warp_all_reduce_softmax_kernel", "triton_red_fused_all_reduce_native_layer_norm_0",
+        "triton_poi_fused__to_copy_wait_tensor_1", "void at::native::elementwise_kernel<128, 2, ncclKernel_AllReduce>(ncclWork*)",
+        "void cub::DeviceReduceKernel<float, one_shot_all_reduce_policy>(float*)"})
+    EXPECT_EQ(class_of(name), "compute") << name;
+  for (const char* name :
+       {"?", "", "void deep_ep::layout::get_dispatch_layout<256, 32, 8>(long const*)", "void copy_from_peer<float>(float*)",
+        "void clover::par_ranged2d_kernel<reduce_kernel(int)>(clover::Range2d)", "a<b<c(", "))>>("})
+    EXPECT_EQ(class_of(name), "unclassified") << name;
+  EXPECT_EQ(class_of("[CUDA memset]"), "copy");
+  EXPECT_EQ(class_of("[CUPTI overhead]"), "other");
 }
 
 }  // namespace

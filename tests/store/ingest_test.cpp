@@ -100,8 +100,9 @@ TEST_F(IngestTest, TheProfileIsExact) {
     sums[0] += p.calls, sums[1] += p.bytes, sums[2] += p.time_ns;
   }
   const std::string paths =
-      "WITH RECURSIVE path(id, name) AS (SELECT 0, '' UNION ALL SELECT r.id, CASE WHEN path.name = '' THEN '' ELSE path.name || '/' END || "
-      "CASE r.kind WHEN 'step' THEN 'step' ELSE r.name END FROM region r JOIN path ON r.parent = path.id) ";
+      "WITH RECURSIVE path(id, name) AS (SELECT 0, '' UNION ALL SELECT r.id,"
+      " CASE WHEN path.name = '' THEN '' ELSE path.name || '/' END || CASE r.kind WHEN 'step' THEN 'step' ELSE r.name END FROM region r"
+      " JOIN path ON r.parent = path.id) ";
   for (const auto& r :
        rows(paths + "SELECT p.rank, o.name, coalesce(c.label, ''), path.name, sum(f.calls), sum(f.bytes), sum(f.time_ns) FROM profile f "
                     "JOIN process p ON p.id = f.process JOIN op o ON o.id = f.op JOIN path ON path.id = f.region "
@@ -138,8 +139,8 @@ TEST_F(IngestTest, StepsRangesAndValues) {
             (Rows{{"backward", "fc1"}, {"backward", "fc2"}, {"forward", "fc1"}, {"forward", "fc2"}}));
   EXPECT_EQ(rows("SELECT count(*), count(DISTINCT step), min(value), max(value), min(name) FROM value"),
             (Rows{{"100", "25", "0.25", "0.25", "loss"}}));
-  EXPECT_EQ(number("SELECT count(*) FROM value v JOIN step s ON s.process = v.process AND s.step = v.step WHERE v.time_ns < s.start_ns OR "
-                   "v.time_ns > s.start_ns + s.duration_ns"),
+  EXPECT_EQ(number("SELECT count(*) FROM value v JOIN step s ON s.process = v.process AND s.step = v.step"
+                   " WHERE v.time_ns < s.start_ns OR v.time_ns > s.start_ns + s.duration_ns"),
             0);
 }
 
@@ -156,9 +157,9 @@ TEST_F(IngestTest, EventsAreNumberedByProcessThreadAndStart) {
                  .every(500)
                  .waitall());
   EXPECT_GT(number("SELECT count(*) FROM event"), 5000);
-  EXPECT_EQ(number("SELECT count(*) FROM (SELECT process AS p, thread AS t, start_ns AS s, lag(process) OVER w AS lp, lag(thread) OVER w "
-                   "AS lt, lag(start_ns) OVER w AS ls "
-                   "FROM event WINDOW w AS (ORDER BY id)) WHERE (p, t, s) < (lp, lt, ls)"),
+  EXPECT_EQ(number("SELECT count(*) FROM (SELECT process AS p, thread AS t, start_ns AS s, lag(process) OVER w AS lp,"
+                   " lag(thread) OVER w AS lt, lag(start_ns) OVER w AS ls FROM event WINDOW w AS (ORDER BY id))"
+                   " WHERE (p, t, s) < (lp, lt, ls)"),
             0);
   EXPECT_EQ(number("SELECT max(id) FROM event"), number("SELECT count(*) FROM event"));
 }
@@ -196,14 +197,14 @@ TEST_F(IngestTest, LabelsOfCommunicatorsAreUniqueWithinAWorld) {
   for (const auto& r : rows("SELECT label FROM communicator")) labels.insert(r[0]);
   labels.erase("MPI_COMM_SELF");
   EXPECT_EQ(labels, (std::set<std::string>{"MPI_COMM_WORLD", "named.0", "named.1", "MPI_Comm_split#1", "MPI_Comm_split#2"}));
-  EXPECT_EQ(rows("SELECT m.comm_rank, m.rank FROM communicator_member m JOIN communicator c ON c.id = m.communicator WHERE c.label = "
-                 "'named.1' ORDER BY 1"),
+  EXPECT_EQ(rows("SELECT m.comm_rank, m.rank FROM communicator_member m JOIN communicator c ON c.id = m.communicator"
+                 " WHERE c.label = 'named.1' ORDER BY 1"),
             (Rows{{"0", "2"}, {"1", "3"}}));
-  EXPECT_EQ(rows("SELECT m.rank FROM communicator_member m JOIN communicator c ON c.id = m.communicator WHERE c.label LIKE "
-                 "'MPI_Comm_split#%' ORDER BY c.label, m.comm_rank"),
+  EXPECT_EQ(rows("SELECT m.rank FROM communicator_member m JOIN communicator c ON c.id = m.communicator"
+                 " WHERE c.label LIKE 'MPI_Comm_split#%' ORDER BY c.label, m.comm_rank"),
             (Rows{{"0"}, {"2"}, {"1"}, {"3"}}));
-  EXPECT_EQ(number("SELECT count(*) FROM communicator c JOIN communicator w ON w.id = c.parent JOIN op o ON o.id = c.op WHERE w.kind = "
-                   "'world' AND o.name = 'MPI_Comm_split'"),
+  EXPECT_EQ(number("SELECT count(*) FROM communicator c JOIN communicator w ON w.id = c.parent JOIN op o ON o.id = c.op"
+                   " WHERE w.kind = 'world' AND o.name = 'MPI_Comm_split'"),
             4);
 }
 

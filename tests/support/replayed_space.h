@@ -1,5 +1,5 @@
-// A space of which every point was measured many times (shared/replay): a search is shown these measurements again. What a point truly
-// costs is the median of its own.
+// A space of which every point was measured many times: a search is shown these measurements again. What a point truly costs is the median
+// of its own.
 #pragma once
 
 #include <filesystem>
@@ -58,7 +58,7 @@ class ReplayedBench : public tune::Bench {
 tune::SearchResult tune_replayed(const ReplayedSpace& space, uint64_t seed, size_t trials);
 
 /// The best of paired successive halving: 90 points once, the best 30 three times more, 10 nine times, 3 of them 27 times, ranked by the
-/// median of all their times. This is what shared/tuning.md section 2 quotes; 351 trials.
+/// median of all their times. docs/performance.md compares with it; 351 trials.
 size_t halve_replayed(const ReplayedSpace& space, uint64_t seed);
 constexpr size_t kHalvingTrials = 351;
 

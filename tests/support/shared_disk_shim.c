@@ -1,5 +1,4 @@
-// LD_PRELOAD library for tests: the files of a run directory seem to lie on NFS, and what is written with pwrite or pwritev into its
-// *.spool and
+// LD_PRELOAD library for tests: the files of a run directory seem to lie on NFS, and what is written with pwrite or pwritev into its *.spool and
 // *.live files also goes to files of the same names in SHARED_DISK. What is stored into mapped pages does not: the worst that a network
 // file system may do. Only SHARED_DISK is looked at by the reader under test.
 #define _GNU_SOURCE

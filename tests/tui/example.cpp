@@ -25,7 +25,7 @@ Snapshot example_snapshot() {
   s.exposed_ratio = 0.167;
   s.overlap_ratio = 0.59;
   s.waiting_known = true;
-  s.shares = Shares{0.69, 0.12, 0.084, 0.083, 0.023};
+  s.shares = Shares{0.69, 0.12, 0.084, 0.083, 0, 0.023};
   s.overhead_ratio = 0.006;
   s.own_cpu_ratio = 0.004;
   s.headline = {"rank 11 (nid0042) enters last in 87.0% of collectives since step 1795: the others wait 34.1 ms/step",
@@ -41,7 +41,7 @@ Snapshot example_snapshot() {
     row.step_ns = 412.7e6;
     row.compute_ns = (r == 11 ? 372.0 : 334.0) * 1e6;
     row.exposed_ns = *row.step_ns - *row.compute_ns;
-    row.shares = r == 11 ? Shares{0.77, 0.13, 0.08, 0.0, 0.02} : Shares{0.68, 0.12, 0.085, 0.09, 0.025};
+    row.shares = r == 11 ? Shares{0.77, 0.13, 0.08, 0.0, 0, 0.02} : Shares{0.68, 0.12, 0.085, 0.09, 0, 0.025};
     row.alarm = r == 11;
     for (int step = 0; step < 30; ++step) row.trend.push_back(r == 11 && step >= 8 ? 38e6 + step * 1e4 : late_ms[r] * 1e5 * (step % 3));
     row.layers = {{0, 26.7e6}, {1, r == 11 ? 98e6 : 61.2e6}};

@@ -1,6 +1,7 @@
 // A replay shows what the live view showed: both are looked at here, of the same virtual job.
 #include <gtest/gtest.h>
 
+#include "analyzer/facts.h"
 #include "tests/analyzer/analyzed.h"
 #include "tests/support/growing_run.h"
 #include "tests/support/training_job.h"
@@ -85,12 +86,57 @@ TEST(Gpus, HostsTimeIsNotTheJobs) {
   ingest(find_run(folder.path().string()));
   SQLite::Database db = open_store(find_run(folder.path().string()).store, Access::kReadWrite);
   analyze(db);
-  for (const Snapshot& s : {live(folder.path()), last_frame(db)}) {
+  for (const Snapshot& s : {live(folder.path()), last_frame(db)}) {  // its ranks wait in MPI
     EXPECT_TRUE(s.gpus);
     EXPECT_FALSE(s.device_collectives);
     EXPECT_FALSE(s.overlap_ratio);
+    EXPECT_FALSE(s.gpu_ratios);
     EXPECT_TRUE(s.headline.alarm || s.headline.text.find("GPUs") != std::string::npos) << s.headline.text;
   }
+}
+
+/// The same job on GPUs: what was an allreduce of a thread is a kernel, and so is all before it.
+constexpr const char* kOnGpus = R"(
+  UPDATE event SET kind = 4 WHERE op = (SELECT id FROM op WHERE name = 'MPI_Allreduce');
+  UPDATE op SET name = 'ncclAllReduce' WHERE name = 'MPI_Allreduce';
+  UPDATE step SET mpi_ns = 0;
+  DELETE FROM profile;
+  INSERT INTO gpu_name VALUES (1, 'gemm', 'compute'), (2, 'ncclDevKernel_AllReduce', 'communication');
+  INSERT INTO gpu_event (process, kind, name, device, region, step, start_ns, duration_ns, correlation, comm, seq)
+  SELECT process, 1, 2, 0, 0, step, start_ns, duration_ns, 0, comm, seq FROM event WHERE kind = 4;
+  INSERT INTO gpu_event (process, kind, name, device, region, step, start_ns, duration_ns, correlation)
+  SELECT e.process, 1, 1, 0, 0, e.step, s.start_ns, min(e.start_ns) - s.start_ns, 0
+  FROM event e JOIN step s ON s.process = e.process AND s.step = e.step
+  WHERE e.kind = 4 GROUP BY e.process, e.step;)";
+
+/// A replay shows what the report says of the same steps.
+TEST(Gpus, AReplayLooksAtThem) {
+  Analyzed analyzed(run().ranks(3).steps(20).compute(10_ms).allreduce(1_MiB, 1_ms).slow(1, 20_ms));
+  SQLite::Database& db = analyzed.db;
+  db.exec(kOnGpus);
+  analyze(db);
+  const Snapshot s = last_frame(db);
+  const Facts facts = read_facts(db, 0);
+  ASSERT_EQ(facts.resource, Resource::kDevice);
+  EXPECT_FALSE(s.gpus || s.device_collectives);
+  ASSERT_TRUE(s.shares);
+  EXPECT_TRUE(s.gpu_ratios);
+  constexpr double kNs = 1e-6;  // means of several GPUs are whole ns
+  EXPECT_NEAR((*s.shares)[tui::kCompute] + (*s.shares)[tui::kOverlapped], facts.headline.sum.computing_ns() / facts.headline.sum.total_ns(),
+              kNs);
+  EXPECT_NEAR((*s.shares)[tui::kTransfer], facts.headline.share(&TimeParts::transfer_ns), kNs);
+  EXPECT_NEAR((*s.shares)[tui::kWaiting], facts.headline.share(&TimeParts::wait_ns), kNs);
+  EXPECT_NEAR((*s.shares)[tui::kCopy], facts.headline.share(&TimeParts::copy_ns), kNs);
+  EXPECT_NEAR((*s.shares)[tui::kIdle], facts.headline.share(&TimeParts::idle_ns), kNs);
+  ASSERT_EQ(s.ranks.size(), facts.ranks.size());
+  for (size_t i = 0; i < s.ranks.size(); ++i) {
+    EXPECT_NEAR(s.ranks[i].late_ns.value_or(-1), static_cast<double>(facts.ranks[i].late_ns.value_or(-1)), 2) << i;
+    EXPECT_NEAR(s.ranks[i].wait_ns.value_or(-1), static_cast<double>(facts.ranks[i].wait_ns.value_or(-1)), 2) << i;
+  }
+  EXPECT_NEAR(s.ranks[1].late_ns.value_or(-1), 20e6, 2);
+  EXPECT_EQ(s.headline.rank, 1) << s.headline.text;
+  ASSERT_EQ(s.collectives.size(), 1u);
+  EXPECT_EQ(s.collectives[0].op, "ncclAllReduce");
 }
 
 TEST(Gpus, WithoutTheirCollectivesNobodyIsJudged) {

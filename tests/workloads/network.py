@@ -32,7 +32,7 @@ def network(folder, ranks, *options, check_rc=0, **env):
 
 
 def gradient_bytes(folder):
-    """Source documents, T5: four bytes for each parameter, from every rank in every step, however they are reduced."""
+    """Four bytes for each parameter, from every rank in every step, however they are reduced."""
     for name in ("resnet50", "inception_v3", "alexnet"):
         parameters = sum(row[1] for row in layers(name))
         _, stages, counts = network(folder, 2, "--table", name, "--scale", 0, "--steps", 1)
@@ -128,7 +128,7 @@ def stages_send(folder):
 
 def bubble(folder):
     """
-    Source documents, A3: equal stages leave (K - 1) / (M + K - 1) of a step idle. Stages sleep instead of computing; a busy machine wakes them
+    specification.md B1: equal stages leave (K - 1) / (M + K - 1) of a step idle. Stages sleep instead of computing; a busy machine wakes them
     late now and then, which lengthens a step and may shorten the next one, so the shorter half of the steps counts.
     """
     even = folder / "even.csv"

@@ -18,7 +18,7 @@ namespace {
 
 const std::filesystem::path kTables = DDL_SOURCE_DIR "/workloads/network/tables";
 
-// T5 of the source documents: the totals of people who counted them in other ways.
+// The totals of people who counted them in other ways.
 TEST(LayerTable, TotalsArePublished) {
   std::ifstream totals(DDL_SOURCE_DIR "/tests/published/layer_totals.csv");
   std::string line, model, computed, gmacs, published;

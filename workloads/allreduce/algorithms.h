@@ -17,8 +17,9 @@ struct Settings {
 };
 
 /*
- * One per file. Cost: alpha per message, beta per byte moved, gamma per byte reduced; p ranks, n bytes, lg = log2 (metrics.md section 8;
- * Thakur, Rabenseifner and Gropp 2005; Ben-Nun and Hoefler 2018; Cho et al., IBM DDL, 1708.02188). At least two ranks and one element.
+ * One per file. Cost: alpha per message, beta per byte moved, gamma per byte reduced; p ranks, n bytes, lg = log2
+ * (specification.md "Cost of allreduces"; Thakur, Rabenseifner and Gropp 2005; Ben-Nun and Hoefler 2018; Cho et al., IBM DDL,
+ * 1708.02188). At least two ranks and one element.
  */
 void parameter_server(Exchange& x, const Settings& settings);
 void tree(Exchange& x, const Settings& settings);

@@ -10,15 +10,15 @@ namespace ddl::train {
 
 namespace {
 
-constexpr std::size_t kSamples = 20000;
+constexpr std::size_t kTexts = 20000;
 constexpr std::size_t kLength = 32;
-constexpr float kNoise = 0.1F;
+constexpr float kTextNoise = 0.1F;
 
 class TokenSet : public Dataset {
  public:
   explicit TokenSet(uint64_t seed) : seed_(seed) {}
   const char* name() const override { return "tokens"; }
-  std::size_t size() const override { return kSamples; }
+  std::size_t size() const override { return kTexts; }
   Shape shape() const override { return {1, 1, kLength}; }
 
   uint8_t load(std::size_t index, float* tokens) const override {
@@ -27,7 +27,7 @@ class TokenSet : public Dataset {
     const std::size_t marked = random.below(kLength);
     const auto label = static_cast<uint8_t>(tokens[marked]);
     tokens[marked] += static_cast<float>(kClasses);
-    return random.uniform() < kNoise ? static_cast<uint8_t>(random.below(kClasses)) : label;
+    return random.uniform() < kTextNoise ? static_cast<uint8_t>(random.below(kClasses)) : label;
   }
 
  private:

@@ -54,7 +54,7 @@ void Embedding::backward(Inputs inputs, const Tensor& /*output*/, const Tensor& 
 
 namespace {
 
-constexpr std::size_t kBias = 0;
+constexpr std::size_t kAttentionBias = 0;
 constexpr std::size_t kGain = 1;
 constexpr float kEpsilon = 1e-5F;
 
@@ -86,7 +86,7 @@ void LayerNorm::forward(Inputs inputs, Tensor& output) {
       normalise(inputs[0]->sample(n) + t, plane, normalised_);
       float* y = output.sample(n) + t;
       for (std::size_t c = 0; c < channels; ++c) {
-        y[c * plane] = normalised_[c] * (1.0F + parameter(kGain).value[c]) + parameter(kBias).value[c];
+        y[c * plane] = normalised_[c] * (1.0F + parameter(kGain).value[c]) + parameter(kAttentionBias).value[c];
       }
     }
   }
@@ -96,7 +96,7 @@ void LayerNorm::backward(Inputs inputs, const Tensor& /*output*/, const Tensor& 
   const std::size_t channels = output_shape().channels;
   const std::size_t plane = output_shape().plane();
   const float* gain = parameter(kGain).value;
-  for (const std::size_t i : {kBias, kGain}) std::fill_n(parameter(i).gradient, channels, 0.0F);
+  for (const std::size_t i : {kAttentionBias, kGain}) std::fill_n(parameter(i).gradient, channels, 0.0F);
   for (std::size_t n = 0; n < output_gradient.batch(); ++n) {
     for (std::size_t t = 0; t < plane; ++t) {
       const float scale = normalise(inputs[0]->sample(n) + t, plane, normalised_);
@@ -104,7 +104,7 @@ void LayerNorm::backward(Inputs inputs, const Tensor& /*output*/, const Tensor& 
       float mean = 0;        // of the gradients of the normalised features,
       float projection = 0;  // and of their products with them: the two directions that normalising takes out
       for (std::size_t c = 0; c < channels; ++c) {
-        parameter(kBias).gradient[c] += dy[c * plane];
+        parameter(kAttentionBias).gradient[c] += dy[c * plane];
         parameter(kGain).gradient[c] += dy[c * plane] * normalised_[c];
         const float g = dy[c * plane] * (1.0F + gain[c]);
         mean += g;

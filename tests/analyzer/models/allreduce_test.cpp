@@ -151,7 +151,7 @@ TEST(AllreduceCost, EqualsTheSimulationOfEveryMessage) {
       }
 }
 
-TEST(AllreduceCost, GoldenValues) {  // metrics.md section 13, G-D
+TEST(AllreduceCost, GoldenValues) {  // specification.md G-D
   const Link link = {5e-6, 1 / 12.5e9, 1 / 100e9};
   EXPECT_NEAR(allreduce_seconds(Algorithm::kParameterServer, 16, 1e8, link), .27216, 5e-9);
   EXPECT_NEAR(allreduce_seconds(Algorithm::kTree, 16, 1e8, link), .06804, 5e-9);

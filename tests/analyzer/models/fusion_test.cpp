@@ -40,7 +40,7 @@ std::vector<Gradient> tensors_of(const CsvTable& layers) {
   return tensors;
 }
 
-TEST(Fusion, BucketCountsEqualThePublishedOnes) {  // sources.md T4: all 15 networks
+TEST(Fusion, BucketCountsEqualThePublishedOnes) {  // all 15 networks
   const CsvTable counts = test::published("fusion_bucket_counts");
   const std::pair<const char*, int64_t> thresholds[] = {{"buckets_thr_0", 0},     {"thr_1MiB", 1 << 20},   {"thr_4MiB", 4 << 20},
                                                         {"thr_16MiB", 16 << 20},  {"thr_25MiB", 25 << 20}, {"thr_64MiB", 64 << 20},

@@ -42,8 +42,8 @@ void expect_exact(size_t places, const std::vector<PlaceLink>& links, const Traf
   EXPECT_LE(best.busiest_s, network.evaluate(bytes, as_is).busiest_s * (1 + 1e-9));
 }
 
-TEST(SourcesT8,
-     AllTopologiesOfFourVertices) {  // each of the six links absent, slow or fast; a broadcast of all to all, a ring, one heavy pair
+// Each of the six links absent, slow or fast; a broadcast of all to all, a ring, one heavy pair.
+TEST(Mapping, AllTopologiesOfFourVertices) {
   constexpr std::pair<size_t, size_t> kPairs[] = {{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}};
   Traffic ring(4, std::vector<double>(4, 0)), pair = ring;
   for (size_t i = 0; i < 4; ++i) ring[i][(i + 1) % 4] = 1e6;

@@ -13,21 +13,21 @@ std::vector<Limit> limits(const ParallelJob& job) {
 
 using Limits = std::vector<Limit>;
 
-// sources.md A10: each rule has a case that breaks it and one that does not.
+// Each rule has a case that breaks it and one that does not.
 
-TEST(SourcesA10, NothingKnownIsNoLimit) { EXPECT_EQ(limits({.ranks = 1e6}), Limits{}); }
+TEST(ParallelLimits, NothingKnownIsNoLimit) { EXPECT_EQ(limits({.ranks = 1e6}), Limits{}); }
 
-TEST(SourcesA10, Communication) {
+TEST(ParallelLimits, Communication) {
   EXPECT_EQ(limits({.ranks = 8, .transfer_share = 0.51}), Limits{Limit::kCommunication});
   EXPECT_EQ(limits({.ranks = 8, .transfer_share = 0.49}), Limits{});
 }
 
-TEST(SourcesA10, MoreRanksThanSamples) {
+TEST(ParallelLimits, MoreRanksThanSamples) {
   EXPECT_EQ(limits({.ranks = 512, .global_batch = 256}), Limits{Limit::kSamples});
   EXPECT_EQ(limits({.ranks = 256, .global_batch = 256}), Limits{});
 }
 
-TEST(SourcesA10, MemoryPerSample) {
+TEST(ParallelLimits, MemoryPerSample) {
   EXPECT_EQ(limits({.ranks = 4, .global_batch = 128, .memory_bytes = 16e9, .sample_bytes = 1e9, .fixed_bytes = 1e9}),
             Limits{Limit::kMemory});
   EXPECT_EQ(limits({.ranks = 16, .global_batch = 128, .memory_bytes = 16e9, .sample_bytes = 1e9, .fixed_bytes = 1e9}), Limits{});
@@ -36,7 +36,7 @@ TEST(SourcesA10, MemoryPerSample) {
   EXPECT_NE(split[0].sentence.find("split the model"), std::string::npos);
 }
 
-TEST(SourcesA10, RecipeBeyondTheSafeBatch) {  // Goyal: 8192 is safe, 16k loses 1.2 points, 64k 10.4
+TEST(ParallelLimits, RecipeBeyondTheSafeBatch) {  // Goyal: 8192 is safe, 16k loses 1.2 points, 64k 10.4
   EXPECT_EQ(limits({.ranks = 256, .global_batch = 16384, .safe_batch = 8192}), Limits{Limit::kRecipe});
   EXPECT_EQ(limits({.ranks = 256, .global_batch = 65536, .safe_batch = 8192}), Limits{Limit::kRecipe});
   EXPECT_EQ(limits({.ranks = 256, .global_batch = 8192, .safe_batch = 8192}), Limits{});

@@ -24,7 +24,7 @@ std::vector<LayerCost> vgg16() {
   return layers;
 }
 
-TEST(StagePartition, Vgg16) {  // sources.md T9
+TEST(StagePartition, Vgg16) {  // bottlenecks of PipeDream's profile, pipedream_profile_vgg16.csv
   const auto layers = vgg16();
   EXPECT_NEAR(partition_layers(layers, 1).bottleneck_s, 0.672535, 1e-9);
   EXPECT_NEAR(partition_layers(layers, 2).bottleneck_s, 0.370931, 1e-9);
@@ -108,7 +108,7 @@ TEST(StagePartition, WithReplicasEqualsBruteForce) {
   }
 }
 
-TEST(LayerMemory, Vgg16WithBatch128) {  // sources.md A9: 2 x 553.4 MB + 2 x 14.68 GB = 28.38 GiB
+TEST(LayerMemory, Vgg16WithBatch128) {  // 2 x 553.4 MB + 2 x 14.68 GB = 28.38 GiB
   double total = 0, doubled = 0, adam = 0;
   for (const LayerCost& layer : vgg16()) {
     total += layer_memory(layer).total();

@@ -11,7 +11,7 @@
 namespace ddl::models {
 namespace {
 
-TEST(Pipeline, GoldenValues) {  // metrics.md section 13, sources.md A3
+TEST(Pipeline, GoldenValues) {  // specification.md B1 to B3, G-D; K = 4 with M = 16 and 4: GPipe, 1811.06965
   EXPECT_NEAR(pipeline_bubble(4, 8).of_total, 0.272727, 5e-7);
   EXPECT_NEAR(pipeline_bubble(4, 8).of_ideal, 0.375, 1e-15);
   EXPECT_NEAR(pipeline_bubble(4, 16).of_total, 0.1579, 5e-5);

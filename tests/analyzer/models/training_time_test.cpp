@@ -10,7 +10,7 @@
 namespace ddl::models {
 namespace {
 
-TEST(TrainingTime, StepsOfAnEpoch) {  // sources.md A4, and steps_per_epoch of MLPerf's logs (1,281,167 images)
+TEST(TrainingTime, StepsOfAnEpoch) {  // 1.2 M images by 32; steps_per_epoch of MLPerf's logs (1,281,167 images)
   EXPECT_EQ(steps_per_epoch(1.2e6, 32), 37500);
   EXPECT_EQ(steps_per_epoch(33, 32), 2);
   const CsvTable table = test::published("mlperf_resnet50_batch_vs_epochs");
@@ -66,7 +66,7 @@ TEST(TrainingTime, RefusesTwoSizes) {
   EXPECT_THROW(fit_epochs({{1e4, 1}, {2e4, 10}, {3e4, 20}}), Error);
 }
 
-TEST(Amdahl, SparcmlRowsComeFromTheirFractions) {  // sources.md A11
+TEST(Amdahl, SparcmlRowsComeFromTheirFractions) {  // sparcml_speedups.csv
   const CsvTable table = test::published("sparcml_speedups");
   for (size_t r = 0; r < table.rows(); ++r) {
     const double whole = table.number(r, "speedup_end_to_end"), comm = table.number(r, "speedup_in_parentheses");

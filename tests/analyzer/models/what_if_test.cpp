@@ -140,9 +140,9 @@ std::vector<PipelineOp> published_job() {
 }
 
 /// A job of ByteDance, 4 stages x 2 replicas, of which the last stage is slow. All numbers are those that its publishers computed
-/// (result-ST.json, ms-ST.json, mw-ST.json): metrics.md G-C.
+/// (result-ST.json, ms-ST.json, mw-ST.json): specification.md G-C. Extra: needs ../shared, skipped without it.
 TEST(PipelineReplay, PublishedStragglingJob) {
-  if (!std::filesystem::exists(kTrace)) GTEST_SKIP() << kTrace << " is not here";
+  if (!std::filesystem::exists(kTrace)) GTEST_SKIP() << "an extra that needs a public trace in " << kTrace;
   const PipelineReplay job = pipeline_replay(published_job());
   EXPECT_EQ(job.replay.ranks().size(), 4u * 2);
   EXPECT_EQ(job.replicas, 2);

@@ -3,6 +3,7 @@
 import ctypes
 import os
 import socket
+import sqlite3
 import subprocess
 
 import fault
@@ -59,6 +60,17 @@ def read_only(folder):
     for _ in range(2):
         fault.reported("archive", run, "2 ranks on 1 host", "nothing missing")
     job.check(not (run / "run.sqlite").exists(), "archive: written to")
+    subprocess.run(["umount", run], check=True)
+    # The same with what another version of ddl left there.
+    fault.reported("archive", run, "nothing missing")
+    with sqlite3.connect(run / "run.sqlite") as db:
+        db.execute("UPDATE meta SET value = 'another' WHERE key = 'analysis.version'")
+    db.close()
+    left = (run / "run.sqlite").read_bytes()
+    subprocess.run(["mount", "--bind", run, run], check=True)
+    subprocess.run(["mount", "-o", "remount,bind,ro", run], check=True)
+    fault.reported("old archive", run, "2 ranks on 1 host", "nothing missing")
+    job.check((run / "run.sqlite").read_bytes() == left, "old archive: written to")
     subprocess.run(["umount", run], check=True)
 
 

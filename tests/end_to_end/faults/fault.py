@@ -69,10 +69,13 @@ def both(folder, name, command, **env):
 
 
 def preloaded(folder, name, command, **env):
-    """The same with nothing but LD_PRELOAD. Not a line may be added to the job's error output, unless `says` is part of it."""
+    """The same with nothing but LD_PRELOAD. Not a line may be added to the job's error output, unless `says` is part of it. The job ends well
+    without us, else there is nothing to judge."""
     run = folder / f"{name}.ddl"
     says = env.pop("says", None)
     plain = job.run(command, CALL_LOG=folder / f"{name}.plain", **job.QUICK, **env)
+    if plain.returncode != 0:
+        raise job.Unjudged(f"{name}: exit code {plain.returncode} without the recorder: {(plain.stderr or plain.stdout)[-500:].strip()}")
     traced = job.run(command, CALL_LOG=folder / f"{name}.log", LD_PRELOAD=job.LIBRARY, **{"DDL_OUT": run, **EVERYTHING, **job.QUICK, **env})
     same(name, plain, traced)
     ours = [line for line in traced.stderr.splitlines() if line.startswith("ddl: ")]

@@ -50,7 +50,7 @@ def nothing_but_the_library(folder):
     """An environment with hardly anything in it."""
     run = folder / "bare.ddl"
     log = folder / "bare.log"
-    done = job.run(["env", "-i", f"PATH={os.environ['PATH']}", f"LD_PRELOAD={job.LIBRARY}", f"DDL_OUT={run}", f"CALL_LOG={log}", *(f"{k}={v}" for k, v in job.MPI_ENV.items() if k.startswith("OMPI")),
+    done = job.run(["env", "-i", f"PATH={os.environ['PATH']}", f"LD_PRELOAD={job.LIBRARY}", f"DDL_OUT={run}", "DDL_BUDGET=off", f"CALL_LOG={log}", *(f"{k}={v}" for k, v in job.MPI_ENV.items() if k.startswith("OMPI")),
                     PROGRAM, "nothing"], check_rc=0)
     job.check("ddl:" not in done.stderr, done.stderr)
     fault.complete("bare", job.store(run), {0: fault.read_log(folder / "bare.log.0")})

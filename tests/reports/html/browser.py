@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """ddl report --html, ddl scaling --html and the page of a tuning in a real browser (headless Chromium): nothing leaves the file, nothing is said on the console, the page never scrolls sideways, words in drawings
 do not run into each other, contrast and roles satisfy axe-core where it is installed (npm ci --prefix tests/reports/html).
 
@@ -21,7 +21,7 @@ except ImportError as missing:
     print(f"skipped: {missing} (apt-get install python3-selenium)")
     sys.exit(77)
 
-BUILD = Path(os.environ["DDL_BUILD"]).resolve()
+BUILD = Path(os.environ.get("DDL_BUILD", Path(__file__).resolve().parents[3] / "build/release")).resolve()
 AXE = Path(__file__).with_name("node_modules") / "axe-core" / "axe.min.js"
 WIDTHS = (360, 1280, 3840)
 TABLES = ("ddl_resnet50_scaling", "mlperf_scaling_decomposition")

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "analyzer/findings/finding.h"
 #include "analyzer/models/scaling.h"
 #include "reports/html/chart.h"
 #include "reports/html/scaling_figures.h"
@@ -21,7 +22,7 @@ namespace {
 using test::HandmadeRun;
 
 std::string page_of(SQLite::Database& db) {
-  const RunView view(db, std::nullopt);
+  const RunView view = test::view_of(db);
   return render_page(build_page(view, "train.ddl"), build_figures(view));
 }
 
@@ -40,27 +41,41 @@ TEST(Golden, Page) {
   test::expect_golden(body_of(page_of(run.db())), "page.html");
 }
 
+TEST(Page, EveryFindingLinksToTheFigureOfItsRow) {
+  std::vector<Figure> figures;
+  for (const FigureKind& kind : figure_kinds())
+    figures.push_back({.id = kind.id, .title = "F", .caption = "", .svg = "", .reading = "", .data = {}});
+  for (const FindingRow& row : finding_rows()) {
+    Document document;
+    Finding& finding = document.findings.emplace_back();
+    finding.id = row.id;
+    const std::string findings = render_page(document, figures);
+    const size_t begin = findings.find("id=\"finding-1\""), link = findings.find(fmt::format("See <a href=\"#{}\">", row.figure), begin);
+    EXPECT_EQ(link != std::string::npos, !row.figure.empty()) << row.id;
+  }
+}
+
 TEST(Shares, AddUpToTheStep) {
   HandmadeRun run;
-  const RunView view(run.db(), std::nullopt);
-  const std::vector<Share> shares = shares_of_ranks(view);
+  const RunView view = test::view_of(run.db());
+  const std::vector<ResourceTime>& shares = view.facts.by_thread;
   ASSERT_EQ(shares.size(), 2u);
-  EXPECT_DOUBLE_EQ(shares[0].compute_ns, 60e6);
-  EXPECT_DOUBLE_EQ(shares[0].wait_ns, 30e6);
-  EXPECT_DOUBLE_EQ(shares[0].transfer_ns, 10e6);
-  EXPECT_DOUBLE_EQ(shares[0].total_ns(), 100e6);
-  EXPECT_DOUBLE_EQ(shares[1].compute_ns, 90e6);
-  EXPECT_DOUBLE_EQ(shares[1].wait_ns, 0);
+  EXPECT_DOUBLE_EQ(shares[0].mean.compute_ns, 60e6);
+  EXPECT_DOUBLE_EQ(shares[0].mean.wait_ns, 30e6);
+  EXPECT_DOUBLE_EQ(shares[0].mean.transfer_ns, 10e6);
+  EXPECT_DOUBLE_EQ(shares[0].mean.total_ns(), 100e6);
+  EXPECT_DOUBLE_EQ(shares[1].mean.compute_ns, 90e6);
+  EXPECT_DOUBLE_EQ(shares[1].mean.wait_ns, 0);
 }
 
 TEST(Shares, WaitingThatIsNotKnownIsNotZero) {
   HandmadeRun run;
   run.db().exec("UPDATE step_part SET wait_ns = NULL, xfer_ns = NULL, why = 'PARTIAL_RANKS' WHERE process = 1 AND step = 9");
-  const RunView view(run.db(), std::nullopt);
-  const std::vector<Share> shares = shares_of_ranks(view);
-  EXPECT_DOUBLE_EQ(shares[0].unsplit_ns, 40e6);
-  EXPECT_DOUBLE_EQ(shares[0].wait_ns, 0);
-  EXPECT_DOUBLE_EQ(shares[0].total_ns(), 100e6);
+  const RunView view = test::view_of(run.db());
+  const std::vector<ResourceTime>& shares = view.facts.by_thread;
+  EXPECT_DOUBLE_EQ(shares[0].mean.unsplit_ns, 40e6 / 7);  // one of seven steady steps
+  EXPECT_DOUBLE_EQ(shares[0].mean.wait_ns, 30e6 * 6 / 7);
+  EXPECT_DOUBLE_EQ(shares[0].mean.total_ns(), 100e6);
   const std::vector<Figure> figures = where_a_step_goes(view);
   ASSERT_EQ(figures.size(), 1u);
   EXPECT_NE(figures[0].caption.find("exposed, waiting not known"), std::string::npos) << figures[0].caption;
@@ -75,7 +90,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 TEST(Figures, LatenessNamesTheSlowRank) {
   HandmadeRun run;
-  const RunView view(run.db(), std::nullopt);
+  const RunView view = test::view_of(run.db());
   const Figure figure = only(lateness_map(view));
   EXPECT_TRUE(has(figure.caption, "Rank 1 is late by 30.0 ms in the mean step, and the latest of all in 100.0% of them."))
       << figure.caption;
@@ -89,7 +104,7 @@ TEST(Figures, LatenessNamesTheSlowRank) {
 TEST(Figures, LatenessThatIsNotKnownIsNotPunctual) {
   HandmadeRun run;
   run.db().exec("UPDATE step_part SET wait_ns = NULL, xfer_ns = NULL, why = 'PARTIAL_RANKS'");
-  const RunView view(run.db(), std::nullopt);
+  const RunView view = test::view_of(run.db());
   const Figure figure = only(lateness_map(view));
   EXPECT_TRUE(has(figure.caption, "Nobody knows who was late")) << figure.caption;
   EXPECT_TRUE(has(figure.svg, "class=\"unknown\"")) << figure.svg;
@@ -98,7 +113,7 @@ TEST(Figures, LatenessThatIsNotKnownIsNotPunctual) {
 
 TEST(Figures, CollectivesKeepWhatIsNotSplitApart) {
   HandmadeRun run;
-  const RunView view(run.db(), std::nullopt);
+  const RunView view = test::view_of(run.db());
   const Figure figure = only(collective_times(view));
   // 360 of 600 ms in the one that could be split, and 6.8 of 9.2 us in the barrier; 15 of 615 ms could not.
   EXPECT_TRUE(has(figure.caption, "MPI_Allreduce 4MiB world takes 97.6% of the time")) << figure.caption;
@@ -111,7 +126,7 @@ TEST(Figures, BandwidthSaysWhyThereIsNoModel) {
   run.db().exec(
       "UPDATE collective_group SET bus_factor = 1; UPDATE collective_group SET bytes = 8, busbw_xfer = 1000, algbw_bytes_per_second = 1000 "
       "WHERE op = 2");
-  const RunView view(run.db(), std::nullopt);
+  const RunView view = test::view_of(run.db());
   const Figure figure = only(bus_bandwidth(view));
   EXPECT_TRUE(has(figure.caption, "419MB/s, of MPI_Allreduce, 2 ranks with 4MiB")) << figure.caption;
   EXPECT_TRUE(has(figure.caption, "No model: ")) << figure.caption;
@@ -120,9 +135,9 @@ TEST(Figures, BandwidthSaysWhyThereIsNoModel) {
 TEST(Figures, TheTreeNamesItsWeakestLeaf) {
   HandmadeRun run;
   run.db().exec(
-      "UPDATE metric SET value = 0.72 WHERE id = 'communication_efficiency'; INSERT INTO metric (id, world, value, unit) VALUES "
-      "('serialisation_efficiency', 0, 0.9, 'ratio'), ('transfer_efficiency', 0, 0.8, 'ratio')");
-  const RunView view(run.db(), std::nullopt);
+      "UPDATE metric SET value = 0.72 WHERE id = 'communication_efficiency';"
+      " INSERT INTO metric (id, world, value, unit) VALUES ('serialisation_efficiency', 0, 0.9, 'ratio'), ('transfer_efficiency', 0, 0.8, 'ratio')");
+  const RunView view = test::view_of(run.db());
   const Figure figure = only(efficiency_tree(view));
   EXPECT_EQ(figure.caption,
             "75.0% of the time of ranks is computing. The weakest factor is transfer (80.0%): time lost to waiting for others.");
@@ -132,17 +147,17 @@ TEST(Figures, LayersSplitWhatWasInsideTheCall) {
   HandmadeRun run;
   const char* const kUnsplit = "in MPI, waiting not known";
   {
-    const RunView view(run.db(), std::nullopt);
+    const RunView view = test::view_of(run.db());
     const Figure figure = only(layer_times(view));
     EXPECT_TRUE(has(figure.caption, "conv1 forward takes 65.6% of the time of all layers, 2 of 2 layers take 80%.")) << figure.caption;
     EXPECT_TRUE(has(figure.svg, kUnsplit)) << "fc: nobody knows";
   }
   HandmadeRun other;
   other.db().exec(
-      "DELETE FROM collective_group WHERE upper_bound = 1; UPDATE event SET region = 4 WHERE id = 1; UPDATE collective SET wait_ns = "
-      "15000000 WHERE event = 1;"
+      "DELETE FROM collective_group WHERE upper_bound = 1; UPDATE event SET region = 4 WHERE id = 1;"
+      " UPDATE collective SET wait_ns = 15000000 WHERE event = 1;"
       "DELETE FROM collective WHERE event <> 1");
-  const RunView view(other.db(), std::nullopt);
+  const RunView view = test::view_of(other.db());
   const Figure figure = only(layer_times(view));
   EXPECT_FALSE(has(figure.svg, kUnsplit)) << figure.svg;
   EXPECT_TRUE(has(figure.svg, "in MPI: waiting 15.0 ms")) << figure.svg;
@@ -151,7 +166,7 @@ TEST(Figures, LayersSplitWhatWasInsideTheCall) {
 TEST(Figures, StepTimesKeepTheFirstSteps) {
   HandmadeRun run;
   run.db().exec("UPDATE step SET duration_ns = 250000000 WHERE process = 2 AND step = 3");
-  const RunView view(run.db(), std::nullopt);
+  const RunView view = test::view_of(run.db());
   const Figure figure = only(step_times(view));
   EXPECT_TRUE(has(figure.caption, "12 steps: 100 ms in the median. The longest is step 3: 250 ms, on rank 1.")) << figure.caption;
   ASSERT_EQ(figure.data.rows.size(), 12u);

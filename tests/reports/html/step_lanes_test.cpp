@@ -107,13 +107,32 @@ TEST(StepTimeline, NamesTheRankOfThePath) {
       << figures[0].caption;
 }
 
-TEST(GpuTimeline, AddsUpToTheStepsParts) {
-  test::ScratchFolder folder;
+/// A job whose hosts launch too late, analyzed.
+SQLite::Database host_bound_job(const test::ScratchFolder& folder) {
   test::write_training_job(test::draw_training_job(7, {test::Fault::kHostBound}), folder / "gpu.ddl");
   const RunDirectory directory = find_run((folder / "gpu.ddl").string());
   ingest(directory);
   SQLite::Database db = open_store(directory.store, Access::kReadWrite);
   analyze(db);
+  return db;
+}
+
+TEST(IdleClasses, NameTheCauseThatCostsMost) {
+  const test::ScratchFolder folder;
+  SQLite::Database db = host_bound_job(folder);
+  const std::vector<Figure> figures = idle_classes(RunView(db, std::nullopt));
+  ASSERT_EQ(figures.size(), 1u);
+  EXPECT_NE(figures[0].caption.find("the host launched too late. What helps: launch less often"), std::string::npos) << figures[0].caption;
+  for (const auto& cells : figures[0].data.rows) {  // rank, device, all, then one by one
+    int64_t sum_ns = 0;
+    for (size_t c = 3; c < cells.size(); ++c) sum_ns += cells[c].as_integer();
+    EXPECT_NEAR(static_cast<double>(sum_ns), static_cast<double>(cells[2].as_integer()), 10);  // means, each rounded
+  }
+}
+
+TEST(GpuTimeline, AddsUpToTheStepsParts) {
+  const test::ScratchFolder folder;
+  SQLite::Database db = host_bound_job(folder);
   const RunView view(db, std::nullopt);
   const std::vector<Figure> figures = gpu_timeline(view);
   ASSERT_EQ(figures.size(), 1u);

@@ -14,7 +14,9 @@ import nccl_job
 from hostile_store import poison
 
 BUILD = Path(os.environ["DDL_BUILD"]).resolve()
-SAMPLES = Path(__file__).resolve().parents[3] / ".." / "shared" / "traces"
+SAMPLES = Path(__file__).resolve().parents[3] / ".." / "shared" / "traces"  # extra: needs ../shared, skipped without it
+# Every public trace takes minutes: those are for -L soak. What the small ones are made of is the same.
+MOST_BYTES = float(os.environ.get("DDL_TEST_TRACE_BYTES", 800_000))
 GPU = {"kernel", "gpu_memcpy", "gpu_memset"}
 # What only a recording knows: what it cost, what lies between MPI_Init and the first step, values that the program reported.
 NOT_CARRIED = {"recording_overhead", "productive_time", "throughput"}
@@ -164,8 +166,12 @@ def main():
     with tempfile.TemporaryDirectory(prefix="ddl-test-") as name:
         folder = Path(name)
         subprocess.run([BUILD / "tests" / "programs" / "html_jobs", folder, "small", "mixed", "gpu", "hostile"], check=True)
-        for job in ("small", "gpu"):
-            round_trip(folder / f"{job}.ddl", folder, job)
+        round_trip(folder / "small.ddl", folder, "small")
+        # The trace does not say how far the clocks of two hosts are apart.
+        window = {"gpu_orchestration_efficiency", "gpu_parallel_efficiency", "gpu_talp_parallel_efficiency"}
+        round_trip(folder / "gpu.ddl", folder, "gpu", differ=window)
+        lost = open_store(folder / "gpu.back.ddl").execute("SELECT id FROM metric WHERE why = 'CLOCK_UNTRUSTED'").fetchall()
+        assert window <= {row[0] for row in lost}, lost
         round_trip(folder / "mixed.ddl", folder, "mixed", differ={"wait_share"})  # counts MPI_Comm_split too
         recorded = folder / "recorded.ddl"
         nccl_job.torchrun("gpu_job_nccl", folder, 2, recorded, ["12"], FAKE_CUDA_CLOCK="virtual", DDL_CLOCK="monotonic")
@@ -184,7 +190,10 @@ def main():
         check_window(folder / "small.ddl", folder)
         for run in (folder / "hostile.ddl", folder / "mixed.ddl", recorded):
             check_hostile(run, folder)
-        for number, sample in enumerate(sorted([*SAMPLES.glob("hta/**/*.json.gz"), *SAMPLES.glob("kineto_tb/**/*.json.gz")])):
+        if not SAMPLES.exists():
+            print(f"skipped: an extra that needs public traces in {SAMPLES}")
+        samples = sorted([*SAMPLES.glob("hta/**/*.json.gz"), *SAMPLES.glob("kineto_tb/**/*.json.gz")])
+        for number, sample in enumerate(s for s in samples if s.stat().st_size <= MOST_BYTES):
             imported = folder / f"sample{number}.ddl"
             ddl("import", "kineto", sample, "-o", imported)
             round_trip(imported, folder, imported.stem)

@@ -5,8 +5,8 @@
  * MPI_COMM_WORLD (`world`). $CONFORMANCE_OUT/[PREFIX-]RANK.THREAD is the transcript of one of them, RANK.calls says how often each function
  * was called, which is what the recorded profile must say too.
  *
- * Only names with MPI_ that are reached through CALL() are counted: what the transcript itself asks goes through PMPI_, out of everybody's
- * sight. */
+ * Only names with MPI_ that are reached through CALL() are counted. What the transcript itself asks is only of functions that have no row,
+ * by PMPI_: a function with a row is recorded under both names. */
 #ifndef CONFORMANCE_TRANSCRIPT_H
 #define CONFORMANCE_TRANSCRIPT_H
 

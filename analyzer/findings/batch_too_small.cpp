@@ -1,0 +1,51 @@
+// Too few samples in a step, for jobs that report them (ddl_value "samples"): transfers that nothing hides take the same time whatever the
+// batch, so twice the samples per step halve their share (specification.md G7). What is won is told for the samples of today's step. Not
+// above the gradient noise scale, where that is known: what more samples add there is wasted.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analyzer/findings/batch.h"
+#include "analyzer/findings/findings.h"
+#include "analyzer/models/run_facts.h"
+#include "analyzer/query.h"
+
+namespace ddl {
+namespace {
+
+/// Exposed transfer of a mean step: that of the ranks or, if larger, that of the GPUs.
+double exposed_xfer_of_step_ns(const FindingInput& input) {
+  Query gpus(input.db,
+             "SELECT (total(exposed_comm_ns) - total(exposed_wait_ns)) / total(windows) FROM steady_gpu WHERE world = ?"
+             " HAVING count(*) > 0 AND count(exposed_wait_ns) = count(*)");
+  gpus.bind(input.world);
+  return std::max(models::metric_of(input.db, input.world, "exposed_xfer").value_or(0), gpus.next() ? gpus.real(0) : 0);
+}
+
+}  // namespace
+
+std::vector<Finding> find_batch_too_small(const FindingInput& input) {
+  const std::optional<Batch> batch = batch_of(input);
+  if (!batch) return {};
+  const double xfer_ns = exposed_xfer_of_step_ns(input);
+  const bool room = !batch->noise || 2 * batch->samples <= *batch->noise;
+  if (!room || xfer_ns / 2 < kBatchMinSavingShare * static_cast<double>(input.step_ns)) return {};
+  Finding finding;
+  finding.evidence_sql = batch_values_sql(input);
+  finding.saving_ns = static_cast<int64_t>(xfer_ns / 2);
+  finding.confidence = batch->noise ? "likely" : "maybe";
+  finding.sentence = fmt::format("{:.0f} samples per rank are few for the network: {} of the step are transfers that nothing hides",
+                                 batch->per_rank, percent_text(xfer_ns / static_cast<double>(input.step_ns)));
+  finding.evidence = fmt::format(
+      "They take {}/step, computing {}; twice the samples per step would halve that for each sample. {}.", duration_text(xfer_ns),
+      duration_text(batch->compute_ns),
+      batch->noise
+          ? fmt::format("The gradient noise scale, {:.0f} samples, is well above the {:.0f} of all ranks", *batch->noise, batch->samples)
+          : std::string("Whether convergence bears it is not known: the job reports no gradient norms"));
+  finding.advice =
+      "larger batches per rank as far as memory goes, or several of them per reduction (gradient accumulation, no_sync() in PyTorch DDP), "
+      "with the learning rate to match; ddl model whatif says what twice the batch does";
+  return {finding};
+}
+
+}  // namespace ddl

@@ -1,0 +1,337 @@
+-- What the passes of the analyzer hand to the metrics, findings, reports and the tuner. `ddl analyze` makes these tables anew each time;
+-- everybody else only reads them. They move with the analyzer: other people's SQL reads the views v_*.
+--
+-- "Steady" are the steps that count: those that every rank of the world recorded, without the warm-up (specification.md "Conventions"). A
+-- world without such a step has one row for its whole run in their place, with step 0 and annotated 0.
+
+-- ------------------------------------------------------------------------------------------------ which steps count
+
+-- The basis of a world's numbers.
+CREATE TABLE steady_world (
+  world INTEGER PRIMARY KEY,    -- process.world, of those with a rank
+  annotated INTEGER NOT NULL,   -- 1: it has steady steps; 0: the whole run takes their place
+  inferred INTEGER NOT NULL,    -- 1: the steps were found by the repetition of collectives (table inferred_steps)
+  used INTEGER NOT NULL,        -- steady steps; 0 without
+  warmup INTEGER NOT NULL,      -- steps left out at the beginning
+  incomplete INTEGER NOT NULL,  -- steps left out because some rank has no record of them
+  waits_by TEXT NOT NULL DEFAULT 'thread'  -- device: GPUs carry out collectives, and no thread communicates or GPUs wait longer; thread: else
+);
+
+-- The numbers of the steady steps.
+CREATE TABLE steady_number (
+  world INTEGER NOT NULL,  -- process.world
+  step INTEGER NOT NULL,   -- step.step
+  PRIMARY KEY (world, step)
+) WITHOUT ROWID;
+
+-- Where each steady step of each rank went on the threads of the host: step_part, by rank. compute_ns + exposed_ns = duration_ns.
+CREATE TABLE steady_part (
+  world INTEGER NOT NULL,        -- process.world
+  step INTEGER NOT NULL,         -- steady_number.step; 0: the whole run
+  rank INTEGER NOT NULL,         -- process.rank
+  annotated INTEGER NOT NULL,    -- 1: a step; 0: the whole run
+  duration_ns INTEGER NOT NULL,  -- of the step on this rank
+  compute_ns INTEGER NOT NULL,   -- outside MPI
+  comm_ns INTEGER,               -- communication under way, beside computing or not; NULL: its events were not kept
+  exposed_ns INTEGER NOT NULL,   -- inside MPI
+  wait_ns INTEGER,               -- of exposed_ns, waiting; NULL: see why
+  xfer_ns INTEGER,               -- of exposed_ns, the rest; NULL as wait_ns
+  why TEXT,                      -- reason of a NULL
+  input_ns INTEGER,              -- of compute_ns, loading data; NULL: the run names no range that does
+  bubble_ns INTEGER,             -- of wait_ns, waiting of a pipeline's stage for its neighbours; NULL: not a stage, or not known
+  staged INTEGER NOT NULL,       -- 1: the rank is a stage of a pipeline
+  sigma_ns REAL,                 -- clock sigma of wait_ns; NULL as wait_ns
+  PRIMARY KEY (world, step, rank)
+) WITHOUT ROWID;
+
+-- Steady steps: sums over the ranks of steady_part, NULL where one of them is.
+CREATE TABLE steady_step (
+  world INTEGER NOT NULL,               -- process.world
+  step INTEGER NOT NULL,                -- steady_number.step; 0: the whole run
+  annotated INTEGER NOT NULL,           -- 1: a step; 0: the whole run
+  ranks INTEGER NOT NULL,               -- that the sums are over
+  duration_ns INTEGER NOT NULL,         -- sum
+  compute_ns INTEGER NOT NULL,          -- sum
+  comm_ns INTEGER,                      -- sum
+  exposed_ns INTEGER NOT NULL,          -- sum
+  wait_ns INTEGER,                      -- sum; NULL: see why
+  xfer_ns INTEGER,                      -- sum; NULL: see why
+  longest_ns INTEGER NOT NULL,          -- duration on the slowest rank: the time of the step
+  longest_exposed_ns INTEGER NOT NULL,  -- exposed_ns of the rank that has most
+  why TEXT,                             -- reason of a NULL
+  input_ns INTEGER,                     -- sum
+  bubble_ns INTEGER,                    -- sum over the stages of pipelines
+  staged INTEGER NOT NULL,              -- ranks that are stages of pipelines
+  staged_ns INTEGER NOT NULL,           -- sum of durations over those
+  sigma_ns REAL,                        -- sum
+  staged_sigma_ns REAL,                 -- sum over the stages
+  PRIMARY KEY (world, step)
+) WITHOUT ROWID;
+
+-- How long the steady steps took the job: the sum over them of the window from the first begin to the last end over the ranks
+-- (specification.md J4).
+CREATE TABLE job_window (
+  world INTEGER PRIMARY KEY,  -- process.world
+  duration_ns INTEGER,        -- NULL: see why
+  sigma_ns REAL,              -- clock sigma of duration_ns, as if the errors of all windows went one way; NULL as duration_ns
+  why TEXT                    -- reason of a NULL
+);
+
+-- Ranks over all steady steps: sums of steady_part.
+CREATE TABLE steady_rank (
+  world INTEGER NOT NULL,        -- process.world
+  rank INTEGER NOT NULL,         -- process.rank
+  host INTEGER NOT NULL,         -- host.id
+  duration_ns INTEGER NOT NULL,  -- sum
+  compute_ns INTEGER NOT NULL,   -- sum
+  exposed_ns INTEGER NOT NULL,   -- sum
+  wait_ns INTEGER,               -- sum; NULL: not known of one of the steps, see why
+  why TEXT,                      -- reason of a NULL
+  sigma_ns REAL,                 -- sum of what is known
+  PRIMARY KEY (world, rank)
+) WITHOUT ROWID;
+
+-- GPUs over all steady steps, or the whole run where there are none: sums of gpu_part, NULL where one of them is.
+CREATE TABLE steady_gpu (
+  world INTEGER NOT NULL,             -- process.world
+  process INTEGER NOT NULL,           -- process.id
+  device INTEGER NOT NULL,            -- gpu_event.device
+  duration_ns INTEGER NOT NULL,       -- sums of the columns of gpu_part with the same names, down to idle_other_ns
+  compute_ns INTEGER NOT NULL,        -- a kernel computed
+  comm_ns INTEGER NOT NULL,           -- a kernel of a collective ran
+  wait_ns INTEGER,                    -- of comm_ns, waiting for other ranks
+  copy_ns INTEGER NOT NULL,           -- a copy or memset ran
+  exposed_comm_ns INTEGER NOT NULL,   -- of comm_ns, while nothing computed
+  exposed_wait_ns INTEGER,            -- of exposed_comm_ns, waiting
+  exposed_copy_ns INTEGER NOT NULL,   -- of copy_ns, while neither computed nor communicated anything
+  active_ns INTEGER NOT NULL,         -- anything ran
+  active_xfer_ns INTEGER,             -- of active_ns, without exposed waiting
+  idle_ns INTEGER NOT NULL,           -- nothing ran
+  idle_input_ns INTEGER,              -- of idle_ns, while data was loaded; NULL: the run names no range that loads data
+  idle_host_ns INTEGER NOT NULL,      -- of idle_ns, the host had not launched yet what came next
+  idle_launch_ns INTEGER NOT NULL,    -- of idle_ns, what a launch takes
+  idle_kernel_ns INTEGER NOT NULL,    -- of idle_ns, between two kernels that were both launched
+  idle_dep_comm_ns INTEGER NOT NULL,  -- of idle_ns, what came next waited for a collective on another stream
+  idle_dep_copy_ns INTEGER NOT NULL,  -- of idle_ns, what came next waited for a copy on another stream
+  idle_other_ns INTEGER NOT NULL,     -- of idle_ns, the rest: not known what was waited for
+  why TEXT,                           -- reason of a NULL
+  windows INTEGER NOT NULL,           -- rows of gpu_part: steps
+  sigma_ns REAL,                      -- clock sigma of exposed_wait_ns
+  PRIMARY KEY (world, process, device)
+) WITHOUT ROWID;
+
+-- Which resource tells where a rank's time goes (specification.md J1).
+CREATE TABLE rank_resource (
+  world INTEGER NOT NULL,  -- process.world
+  rank INTEGER NOT NULL,   -- process.rank
+  resource TEXT NOT NULL,  -- device: its GPUs did something in the steady steps; thread: they did not, or it has none
+  PRIMARY KEY (world, rank)
+) WITHOUT ROWID;
+
+-- Steady steps of ranks where they wait: steady_part, but what the rank's GPU did in a world with steady_world.waits_by device; of several GPUs the one
+-- that waited most.
+CREATE TABLE steady_wait (
+  world INTEGER NOT NULL,        -- process.world
+  step INTEGER NOT NULL,         -- steady_number.step; 0: the whole run
+  rank INTEGER NOT NULL,         -- process.rank
+  duration_ns INTEGER NOT NULL,  -- of the step on this rank
+  compute_ns INTEGER NOT NULL,   -- outside MPI, or a kernel computed
+  wait_ns INTEGER,               -- waiting inside MPI, or exposed waiting of the GPU; NULL: not known
+  exposed_ns INTEGER NOT NULL,   -- inside MPI, or in collectives while nothing computed
+  PRIMARY KEY (world, step, rank)
+) WITHOUT ROWID;
+
+-- ------------------------------------------------------------------------------------------------ who waited
+
+-- Instances of collectives and who entered last (specification.md W10); and, as message = 1, waiting for messages by who was late where it began.
+CREATE TABLE late (
+  world INTEGER NOT NULL,       -- process.world
+  step INTEGER,                 -- of the late rank; NULL: outside steps
+  rank INTEGER NOT NULL,        -- the late one; if a message had kept it waiting as long, the rank that was late with that
+  ties INTEGER NOT NULL,        -- ranks that entered last together; each has a row
+  wait_ns INTEGER NOT NULL,     -- waiting of the others, this rank's share of it
+  longest_ns INTEGER NOT NULL,  -- longest wait of one rank
+  instances INTEGER NOT NULL,   -- that the row stands for: 1, or so many calls
+  comm INTEGER,                 -- communicator.id of a collective; NULL: messages
+  message INTEGER NOT NULL      -- 1: calls that waited for messages, 0: a collective
+);
+
+-- The highest sequence number that each process completed on each communicator.
+CREATE TABLE reached (
+  comm INTEGER NOT NULL,     -- communicator.id
+  process INTEGER NOT NULL,  -- process.id
+  seq INTEGER NOT NULL,      -- event.seq
+  PRIMARY KEY (comm, process)
+) WITHOUT ROWID;
+
+-- What blocking collectives transferred on each communicator in a step. A step may have several rows.
+CREATE TABLE comm_step (
+  comm INTEGER NOT NULL,   -- communicator.id
+  step INTEGER NOT NULL,   -- step.step
+  xfer_ns REAL NOT NULL,   -- sum of the transfer times of the instances
+  bytes INTEGER NOT NULL   -- sum of their sizes
+);
+CREATE INDEX comm_step_comm ON comm_step (comm);
+
+-- What the collectives of a step put on the wire, all ranks together. Those of which size or bus factor are not known are left out.
+CREATE TABLE wire (
+  world INTEGER NOT NULL,  -- process.world
+  step INTEGER NOT NULL,   -- step.step
+  bytes REAL NOT NULL,     -- sum over instances of size x bus factor x members
+  PRIMARY KEY (world, step)
+) WITHOUT ROWID;
+
+-- What collectives of each axis took on each GPU: lengths of unions over its streams, as gpu_part. Axes may run beside each other: their times do not
+-- add up to those of gpu_part.
+CREATE TABLE gpu_axis_part (
+  process INTEGER NOT NULL,          -- process.id
+  device INTEGER NOT NULL,           -- gpu_event.device
+  step INTEGER,                      -- step.step; NULL: the whole run
+  axis TEXT,                         -- communicator_axis.axis; NULL: nobody can tell
+  comm_ns INTEGER NOT NULL,          -- some kernel of a collective of the axis ran
+  wait_ns INTEGER,                   -- of which nothing but waiting for other ranks; NULL: not known of some of them
+  exposed_ns INTEGER NOT NULL,       -- of comm_ns, while nothing computed
+  exposed_wait_ns INTEGER            -- of exposed_ns, waiting; NULL as wait_ns
+);
+
+-- Calls of collectives whose waiting is not known.
+CREATE TABLE unsplit (
+  world INTEGER NOT NULL,  -- process.world
+  op INTEGER NOT NULL,     -- op.id
+  why TEXT NOT NULL,       -- the reason
+  calls INTEGER NOT NULL,  -- with that reason
+  PRIMARY KEY (world, op, why)
+) WITHOUT ROWID;
+
+-- Calls in which messages completed, of those that waited for one or of which that is not known.
+CREATE TABLE call_wait (
+  event INTEGER PRIMARY KEY,  -- event.id
+  wait_ns INTEGER,            -- NULL: see why
+  why TEXT,                   -- reason of a NULL
+  late INTEGER,               -- process.id of the one it waited for; of several, the one that it waited for longest
+  sigma_ns REAL               -- clock sigma of wait_ns
+);
+
+-- Who waited for whose messages in which step. A key may have several rows.
+CREATE TABLE message_late (
+  world INTEGER NOT NULL,   -- process.world
+  late_step INTEGER,        -- step of the late rank; NULL: outside steps
+  late INTEGER NOT NULL,    -- its rank
+  step INTEGER,             -- step of the rank that waited; NULL: outside steps
+  waiter INTEGER NOT NULL,  -- its rank
+  calls INTEGER NOT NULL,   -- that waited
+  wait_ns INTEGER NOT NULL  -- sum
+);
+
+-- The end of each step with non-blocking collectives, after the last of them was posted: nothing is left to hide what still moves.
+CREATE TABLE tail (
+  process INTEGER NOT NULL,      -- process.id
+  step INTEGER NOT NULL,         -- step.step
+  xfer_ns INTEGER NOT NULL,      -- inside completing calls with collectives in flight, without the waiting
+  buckets INTEGER NOT NULL,      -- collectives posted in the step that completed in the tail
+  bytes INTEGER NOT NULL,        -- theirs
+  all_buckets INTEGER NOT NULL,  -- collectives posted in the step
+  all_bytes INTEGER NOT NULL,    -- theirs
+  last_bytes INTEGER NOT NULL,   -- of the one that was posted last
+  split INTEGER NOT NULL,        -- 0: the clocks do not tell the waiting, which xfer_ns then contains
+  PRIMARY KEY (process, step)
+) WITHOUT ROWID;
+
+-- Straggler scores (specification.md R1, R2).
+CREATE TABLE section_score (
+  world INTEGER NOT NULL,  -- process.world
+  rank INTEGER NOT NULL,   -- process.rank
+  relative REAL,           -- against the fastest rank; NULL: see why
+  individual REAL,         -- against the rank's own best time; NULL: see individual_why
+  why TEXT,                -- reason of a NULL
+  individual_why TEXT,     -- reason of a NULL
+  PRIMARY KEY (world, rank)
+) WITHOUT ROWID;
+
+-- ------------------------------------------------------------------------------------------------ what several metrics read
+
+-- How long threads of ranks were in calls that launch work on GPUs or wait for it. No row: none of the step's calls was recorded.
+CREATE TABLE host_gpu (
+  world INTEGER NOT NULL,  -- process.world
+  step INTEGER NOT NULL,   -- step.step
+  ns INTEGER NOT NULL,     -- sum over threads
+  PRIMARY KEY (world, step)
+) WITHOUT ROWID;
+
+-- How long kernels took in the whole run, by what the rules for their names say (specification.md J5).
+CREATE TABLE kernel_time (
+  world INTEGER NOT NULL,    -- process.world
+  class TEXT NOT NULL,       -- communication, compute, or unclassified: no rule knows the name
+  names INTEGER NOT NULL,    -- different names of them
+  kernels INTEGER NOT NULL,  -- executions
+  ns INTEGER NOT NULL,       -- sum; side by side counts twice
+  PRIMARY KEY (world, class)
+) WITHOUT ROWID;
+
+-- Steps from which on the job was slower or faster: change points of steady_step.longest_ns.
+CREATE TABLE step_change (
+  world INTEGER NOT NULL,   -- process.world
+  step INTEGER NOT NULL,    -- the first one after the change
+  before_ns REAL NOT NULL,  -- mean step time before it, back to the last change
+  after_ns REAL NOT NULL,   -- mean step time from it on, up to the next
+  PRIMARY KEY (world, step)
+) WITHOUT ROWID;
+
+-- The gradient noise scale (specification.md G1 to G3).
+CREATE TABLE noise (
+  world INTEGER PRIMARY KEY,  -- process.world
+  square REAL,                -- |G|^2; NULL: see why
+  trace REAL,                 -- tr(Sigma); NULL: see why
+  scale REAL,                 -- tr(Sigma) / |G|^2, samples; NULL: see why
+  lo REAL,                    -- bootstrap 95 % interval of scale; NULL: too few steps, or no upper end
+  hi REAL,                    -- its upper end
+  own_samples REAL,           -- samples of one rank in the last step
+  all_samples REAL,           -- samples of all ranks in it
+  why TEXT                    -- reason of a NULL
+);
+
+-- What ranks reported in each step with ddl_value: names "samples" and "model_flops".
+CREATE TABLE reported (
+  world INTEGER NOT NULL,  -- process.world
+  name TEXT NOT NULL,      -- value.name
+  step INTEGER NOT NULL,   -- value.step
+  total REAL NOT NULL,     -- sum over ranks
+  ranks INTEGER NOT NULL,  -- that reported it
+  PRIMARY KEY (world, name, step)
+) WITHOUT ROWID;
+
+-- What the hardware counters of each process grew by in its steps.
+CREATE TABLE counted (
+  world INTEGER NOT NULL,     -- process.world
+  rank INTEGER NOT NULL,      -- process.rank
+  world_size INTEGER,         -- process.world_size
+  instructions REAL,          -- PAPI_TOT_INS; NULL: not counted
+  instruction_steps INTEGER,  -- steps that it was read in; NULL: not counted
+  cycles REAL,                -- PAPI_TOT_CYC; NULL: not counted
+  flops REAL,                 -- PAPI_FP_OPS; NULL: not counted
+  time_ns REAL,               -- how long its steps took; NULL: it has none
+  peak REAL                   -- what it reported as "peak_flops_per_second"; NULL: nothing
+);
+CREATE INDEX counted_world ON counted (world);
+
+-- The bubble of the schedule (specification.md B1 to B3), mean over the stages. No row: there is no pipeline.
+CREATE TABLE pipeline_model (
+  world INTEGER PRIMARY KEY,  -- process.world
+  of_total REAL NOT NULL,     -- of the step
+  of_ideal REAL NOT NULL      -- of the step without the bubble
+);
+
+-- The line of a rank's computing over its samples in a steady step, by least squares of the distances from each rank's own means
+-- (specification.md G6). No row: no rank had steps of different sizes.
+CREATE TABLE batch_fit (
+  world INTEGER PRIMARY KEY,    -- process.world
+  per_sample_ns REAL NOT NULL,  -- its slope
+  fixed_ns REAL NOT NULL        -- computing of a step without samples
+);
+
+-- Exposed transfer of a steady step, mean over ranks, or over GPUs where those tell more.
+CREATE TABLE mean_transfer (
+  world INTEGER PRIMARY KEY,  -- process.world
+  xfer_ns REAL,               -- NULL: see why
+  why TEXT                    -- reason of a NULL
+);

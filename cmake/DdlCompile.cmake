@@ -1,0 +1,30 @@
+# How the tools are compiled where nobody looks at a single file: in batches (CMAKE_UNITY_BUILD, a preset's choice) and with the headers that nearly
+# every file includes read once. Preset dev has neither, so that every file includes what it needs.
+option(DDL_PRECOMPILE "Read the headers that most files include once (precompiled headers)" OFF)
+
+# What the libraries of the tools share. Measured: these cost 1.7 s a batch.
+set(DDL_COMMON_HEADERS
+  <algorithm> <array> <cmath> <cstdint> <cstring> <filesystem> <functional> <map> <memory> <optional> <set> <string> <string_view> <unordered_map>
+  <utility> <vector> <fmt/format.h> <SQLiteCpp/Database.h> <SQLiteCpp/Statement.h> <SQLiteCpp/Transaction.h>)
+
+# Targets that stand for a set of flags: what is compiled with the same flags takes over the headers that they have precompiled.
+function(ddl_add_precompiled name)  # then: compile options and headers, as "OPTIONS ... HEADERS ..."
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "OPTIONS;HEADERS;LIBRARIES")
+  add_library(${name} OBJECT ${CMAKE_SOURCE_DIR}/cmake/precompiled.cpp)
+  target_compile_options(${name} PRIVATE ${arg_OPTIONS})
+  target_link_libraries(${name} PRIVATE ddl_tool_flags ${arg_LIBRARIES})
+  target_precompile_headers(${name} PRIVATE ${arg_HEADERS})
+endfunction()
+
+function(ddl_precompile target like)
+  if(DDL_PRECOMPILE)
+    target_precompile_headers(${target} REUSE_FROM ${like})
+  endif()
+endfunction()
+
+# Screens, reports and command lines: measured, -O1 compiles a fifth faster than -O2 and is not felt.
+set(DDL_PRESENTATION_OPTIONS $<$<CONFIG:Release>:-O1>)
+if(DDL_PRECOMPILE)
+  ddl_add_precompiled(ddl_headers HEADERS ${DDL_COMMON_HEADERS} LIBRARIES SQLiteCpp SQLite::SQLite3 fmt::fmt)
+  ddl_add_precompiled(ddl_presentation_headers OPTIONS ${DDL_PRESENTATION_OPTIONS} HEADERS ${DDL_COMMON_HEADERS} LIBRARIES SQLiteCpp SQLite::SQLite3 fmt::fmt)
+endif()

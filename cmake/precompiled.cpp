@@ -1,0 +1,1 @@
+// CMake precompiles headers for targets, and a target has a source.

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Checks that files which are compiled together agree on names.
+
+usage: check_batch_names.py ROOT         names what two files of a library both declare
+       check_batch_names.py --self-test  shows that it notices what it should
+
+The release preset compiles the sources of a library in batches (CMAKE_UNITY_BUILD), and which files share a batch changes with every file that is
+added. So constants, types, aliases and functions (with their parameters' types: overloads are fine) of unnamed namespaces are unique in a library.
+"""
+import collections
+import pathlib
+import re
+import sys
+
+LIBRARIES = {
+    "store": ["store", "store/import", "store/ingest"],
+    "analyzer": ["analyzer", "analyzer/passes", "analyzer/metrics", "analyzer/findings", "analyzer/models"],
+    "reports": ["reports", "reports/html", "reports/trace"],
+    "tui": ["tui"],
+    "autotuner": ["autotuner", "autotuner/emit"],
+    "cli": ["cli"],
+    "workloads/train": ["workloads/train", "workloads/train/compress"],
+    "workloads/network": ["workloads/network"],
+    "workloads/allreduce": ["workloads/allreduce"],
+}
+OPENS = re.compile(r"^namespace(?: ([\w:]+))? \{$")
+CLOSES = re.compile(r"^\}  // namespace")
+# At column 0: what is indented belongs to something else.
+DECLARES = re.compile(r"^(?:struct|class|enum class|enum|union) (\w+)\b(?! *;)|^using (\w+) =|^(?:inline )?(?:static )?(?:constexpr|const)\b[^(]*?\b(k[A-Z]\w*)\b")
+FUNCTION = re.compile(r"^(?=\S)(?!return|using|struct|class|enum|constexpr \w+ k[A-Z])[\w:<>,&*\[\] ]+? [&*]?(\w+)\(([^()]*)\)(?: const)? \{")
+MORE = re.compile(r", (k[A-Z]\w*) =")
+
+
+def unnamed_names(text):
+    """(namespace around, name) of everything declared in unnamed namespaces."""
+    around, names = [], []
+    for line in text.splitlines():
+        opens = OPENS.match(line)
+        if opens:
+            around.append(opens.group(1))
+        elif CLOSES.match(line) and around:
+            around.pop()
+        elif around and around[-1] is None:
+            declares = DECLARES.match(line)
+            if declares:
+                scope = "::".join(name for name in around if name)
+                names.append((scope, declares.group(1) or declares.group(2) or declares.group(3)))
+                if declares.group(3):
+                    names.extend((scope, name) for name in MORE.findall(line))
+            function = FUNCTION.match(line)
+            if function:
+                types = [re.sub(r"(?<=[\w&*>] )\w+(?: =.*)?$|(?<=[&*])\w+(?: =.*)?$", "", one.strip()).strip() for one in function.group(2).split(",")]
+                names.append(("::".join(name for name in around if name), f"{function.group(1)}({', '.join(types)})"))
+    return names
+
+
+def clashes(files):
+    """[(name, [file, file...])] of what more than one of {file: text} declares."""
+    where = collections.defaultdict(list)
+    for file, text in sorted(files.items()):
+        for name in sorted(set(unnamed_names(text))):
+            where[name].append(file)
+    same = lambda name, found: len({line for file in found for line in files[file].splitlines() if line.startswith(f"using {name} =")}) == 1
+    return [(scope + "::" + name, found) for (scope, name), found in sorted(where.items()) if len(found) > 1 and not same(name, found)]
+
+
+def self_test():
+    one = "namespace ddl {\nnamespace {\n\nconstexpr double kLeft = 1, kRight = 2;\nstruct Row {\n  int kInside = 0;\n};\nstruct Told;\n\n}  // namespace\n}  // namespace ddl\n"
+    assert clashes({"a": one, "b": one}) == [("ddl::Row", ["a", "b"]), ("ddl::kLeft", ["a", "b"]), ("ddl::kRight", ["a", "b"])]
+    calls = "namespace {\nint sum(const A& a, int b) {\n}\n}  // namespace\n"
+    assert clashes({"a": calls, "b": calls.replace("b)", "c)")}) == [("::sum(const A&, int)", ["a", "b"])]
+    assert clashes({"a": calls, "b": calls.replace("int b", "double b")}) == []
+    assert clashes({"a": one, "b": one.replace("namespace ddl", "namespace ddl::other")}) == []
+    assert clashes({"a": one, "b": "namespace ddl {\nstruct Row {\n};\n}  // namespace ddl\n"}) == []
+    print("check_batch_names: it notices what it should")
+
+
+def main(arguments):
+    if arguments == ["--self-test"]:
+        return self_test()
+    root = pathlib.Path(arguments[0])
+    found = 0
+    for library, folders in LIBRARIES.items():
+        files = {str(path.relative_to(root)): path.read_text(encoding="utf-8") for folder in folders for path in (root / folder).glob("*.cpp")}
+        assert files, f"no sources in {folders}"
+        for name, where in clashes(files):
+            print(f"{library}: {name} is declared in {' and '.join(where)}: files of a library are compiled together, rename all but one")
+            found += 1
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
