@@ -5,11 +5,11 @@ Compared are the transcripts that the programs write (every return code, status,
 c/support/transcript.h), the exit code, stdout and stderr. What was recorded is compared as well: calls per rank and operation equal what the
 program counted itself. A program says in its head how it is run:
 
-    conformance: ranks=3 threads=yes cases=NAME:CODE,... hangs=openmpi
+    conformance: ranks=3 threads=yes cases=NAME:CODE,... unsteady=openmpi
 
 threads=yes: once more with CONFORMANCE_THREADS=2, its body on two threads under MPI_THREAD_MULTIPLE. cases: one run for each, NAME is its
-argument, CODE the exit code of mpirun that is right. hangs: with this MPI library it hangs now and then by itself, and is then tried again. A/B: A with Open MPI, B with MPICH; -: not run. Programs in c/ are run once (those in c/mpi4
-with MPICH only); those in fortran/ are compiled for three bindings, mpif_h (include 'mpif.h'), mpi (use mpi) and f08 (use mpi_f08), and run in each
+argument, CODE the exit code of mpirun that is right. unsteady: with this MPI library it hangs or fails now and then by itself, and is then tried
+again, three times at most. A/B: A with Open MPI, B with MPICH; -: not run. Programs in c/ are run once (those in c/mpi4 with MPICH only); those in fortran/ are compiled for three bindings, mpif_h (include 'mpif.h'), mpi (use mpi) and f08 (use mpi_f08), and run in each
 that the MPI library has; their call sites must be in the program.
 
 A row counts as covered for a binding if a program of that binding left completed calls of it in the recorded profile (calls that never
@@ -35,8 +35,8 @@ import job
 
 HERE = Path(__file__).resolve().parent
 TIMEOUT_S = 60  # a run takes 1 to 5
-FIRST_TIMEOUT_S = 20  # what hangs without the library is tried again
-Program = namedtuple("Program", "name binding ranks threads cases hangs")
+UNSTEADY_TIMEOUT_S = 20  # what hangs by itself is tried again
+Program = namedtuple("Program", "name binding ranks threads cases unsteady")
 Check = namedtuple("Check", "program binary case expected threads label")
 Flavour = namedtuple("Flavour", "mpirun library bindings jobs environment")
 FLAVOURS = {
@@ -60,7 +60,7 @@ def programs(flavour, bindings):
         for binding in ("c",) if source.suffix == ".c" else FORTRAN:
             if binding in bindings:
                 yield Program(source.stem, binding, [int(ranks) for ranks in facts["ranks"].split("/")], facts.get("threads") == "yes",
-                              [(name, codes.split("/")) for name, codes in cases], facts.get("hangs") == flavour)
+                              [(name, codes.split("/")) for name, codes in cases], facts.get("unsteady") == flavour)
 
 
 def of_flavour(values, flavour):
@@ -87,7 +87,7 @@ def rows_of(library, binding, binaries):
 def normalised(text):
     """Output of several ranks, in any order; process ids, job ids, addresses and the folder say nothing."""
     text = re.sub(r"0x[0-9a-f]+", "0xN", text)
-    text = re.sub(r"/[\w./-]*/conformance-\w+/(plain|traced)", "FOLDER", text)
+    text = re.sub(r"/[\w./-]*/conformance-[\w/.-]+/(plain|traced)", "FOLDER", text)
     return sorted(re.sub(r"\d{3,}", "N", line) for line in text.splitlines())
 
 
@@ -171,35 +171,28 @@ def sites_outside(run_dir, binary):
     return sorted((row["op"], row["module"]) for row in rows if row["module"] != str(binary))
 
 
-def plain_run(flavour, binary, ranks, case, threads, folder):
-    """Without the library. One that hangs is tried once more: MPICH 4.0.2 hangs now and then in intercommunicators on two threads. What hangs with
-    the library has failed: nothing would tell whose fault it was."""
-    run = Run(flavour, binary, ranks, case, threads, folder / "plain", None, FIRST_TIMEOUT_S)
-    if not isinstance(run.code, str):
-        return run
-    print(f"{binary.name}: {run.code} without the library; again", flush=True)
-    return Run(flavour, binary, ranks, case, threads, folder / "plain-again", None)
-
-
-def traced_run(flavour, binary, ranks, case, threads, folder, library, hangs):
-    for attempt in range(3 if hangs else 1):
-        run = Run(flavour, binary, ranks, case, threads, folder / ("traced" + "-again" * attempt), library, FIRST_TIMEOUT_S if hangs else TIMEOUT_S)
-        if not isinstance(run.code, str):
+def conform(flavour, rows, ranks, case, expected, threads, binary, folder, library, unsteady):
+    """Runs a program both ways, and an unsteady one up to three times. Returns what is wrong, and the operations that were recorded."""
+    for attempt in range(3 if unsteady else 1):
+        here = folder / str(attempt)
+        here.mkdir()
+        wrong, ops, summary = conform_once(flavour, rows, ranks, case, expected, threads, binary, here, library, UNSTEADY_TIMEOUT_S if unsteady else TIMEOUT_S)
+        if not wrong:
             break
-        print(f"{binary.name}: {run.code} with the library", flush=True)
-    return run
+        if unsteady:
+            print(f"{binary.name}, unsteady by itself, attempt {attempt + 1}: {wrong[0]}", flush=True)
+    return wrong, ops, summary
 
 
-def conform(flavour, rows, ranks, case, expected, threads, binary, folder, library, hangs):
-    """Runs a program both ways. Returns what is wrong, and the operations that were recorded."""
-    plain = plain_run(flavour, binary, ranks, case, threads, folder)
+def conform_once(flavour, rows, ranks, case, expected, threads, binary, folder, library, timeout_s):
+    plain = Run(flavour, binary, ranks, case, threads, folder / "plain", None, timeout_s)
     if plain.code == 77:
         return [], set(), "skipped: " + " ".join(plain.stderr)
     if plain.code != expected:
         return [f"exit code {plain.code} without the library, expected {expected}\n" + "\n".join(plain.stderr[-20:])], set(), ""
     if not plain.transcripts or not all(plain.transcripts.values()):
         return [f"wrote no transcript: {sorted(plain.transcripts)}"], set(), ""
-    traced = traced_run(flavour, binary, ranks, case, threads, folder, library, hangs)
+    traced = Run(flavour, binary, ranks, case, threads, folder / "traced", library, timeout_s)
     wrong = list(differences(plain, traced))
     calls, unfinished = read_record(traced.record) if library and traced.record.exists() else (Counter(), set())
     if library:
@@ -261,7 +254,7 @@ def main():
         here.mkdir()
         program = check.program
         found = conform(flavour, rows[program.binding], of_flavour(program.ranks, options.flavour), check.case, check.expected, check.threads, check.binary, here,
-                        None if options.without else library, program.hangs)
+                        None if options.without else library, program.unsteady)
         return (*found, time.monotonic() - start)
 
     checks = list(checks_of(chosen, options.flavour, binaries))

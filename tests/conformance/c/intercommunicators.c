@@ -1,5 +1,5 @@
 /* Intercommunicators: made, copied, split, merged, and every collective on them, with MPI_ROOT and MPI_PROC_NULL.
- * conformance: ranks=3 threads=yes */
+ * conformance: ranks=3 threads=yes unsteady=mpich */
 #include "support/transcript.h"
 
 #define MAX 3

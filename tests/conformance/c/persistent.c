@@ -175,7 +175,8 @@ static void cancelled_and_freed(void) {
 }
 
 static void body(void) {
-  void* buffer = malloc(4 * (LARGE * sizeof(int) + MPI_BSEND_OVERHEAD));
+  /* Cleared: Open MPI 4.1.4 sends what lies there, not the data, when a large persistent buffered send is started again. */
+  void* buffer = calloc(4, LARGE * sizeof(int) + MPI_BSEND_OVERHEAD);
   if (thread == 0) PMPI_Buffer_attach(buffer, (int)(4 * (LARGE * sizeof(int) + MPI_BSEND_OVERHEAD)));
   for (int large = 0; large < 2; ++large) {
     for (int wild = 0; wild < 2; ++wild) {

@@ -1,6 +1,6 @@
 ! Dynamic processes: spawned jobs of one and of several programs, who their parent is; ports and names, connect and accept between ranks;
 ! a communicator from a socket. Spawned processes run this program too, with an argument that says so.
-! conformance: ranks=2 hangs=openmpi
+! conformance: ranks=2 unsteady=openmpi
 #include "conformance.inc"
 
 program dynamic

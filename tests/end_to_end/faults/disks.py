@@ -28,9 +28,10 @@ def room_for_nothing(folder):
 
 
 def room_for_a_header(folder):
-    """A few pages: no thread finds room for its tables. Nothing can be said about the job's calls, and that is said."""
-    place = mounted(folder, "header", "size=24k")
-    traced, run, logs = fault.preloaded(folder, "header", job.mpirun(2, [fault.ENDING, "finalize"]), DDL_OUT=place / "run.ddl")
+    """A few pages: no thread finds room for its tables. Nothing can be said about the job's calls, and that is said. (Of two ranks the first might take
+    the pages of the other's header.)"""
+    place = mounted(folder, "header", "size=16k")
+    traced, run, logs = fault.preloaded(folder, "header", job.mpirun(1, [fault.ENDING, "finalize"]), DDL_OUT=place / "run.ddl")
     fault.reported("header", place / "run.ddl", "the disk was full", "threads for which no room was left")
 
 
