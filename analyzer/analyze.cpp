@@ -6,6 +6,7 @@
 #include "analyzer/findings/finding.h"
 #include "analyzer/metrics/metrics.h"
 #include "analyzer/passes/axes.h"
+#include "analyzer/passes/background.h"
 #include "analyzer/passes/catalog.h"
 #include "analyzer/passes/collectives.h"
 #include "analyzer/passes/devices.h"
@@ -15,6 +16,7 @@
 #include "analyzer/passes/late_roots.h"
 #include "analyzer/passes/messages.h"
 #include "analyzer/passes/metric_inputs.h"
+#include "analyzer/passes/negotiation.h"
 #include "analyzer/passes/steady_steps.h"
 #include "analyzer/passes/step_changes.h"
 #include "analyzer/passes/steps.h"
@@ -84,6 +86,7 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress) {
   const Catalog catalog(db);
   tell("looking for steps", 0.0);
   forget_inferred_steps(db);
+  const std::map<int64_t, BackgroundProcess> background = find_background(db, catalog);
   infer_steps(db, catalog);
 
   name_axes(db, catalog);
@@ -101,10 +104,11 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress) {
   for (const auto& [world, count] : violations) book(db, kViolations, count, world);
   book(db, kBadIntervals, collectives.bad_intervals);
 
+  analyze_negotiations(db, catalog, background);
   find_late_roots(db);
 
   tell("cutting steps", 0.7);
-  const StepLosses steps = analyze_steps(db, catalog, [&](double done) { tell("cutting steps", 0.7 + 0.15 * done); });
+  const StepLosses steps = analyze_steps(db, catalog, background, [&](double done) { tell("cutting steps", 0.7 + 0.15 * done); });
   book(db, kRepeated, steps.repeated_steps);
   tell("cutting steps of GPUs", 0.85);
   analyze_devices(db, catalog, [&](double done) { tell("cutting steps of GPUs", 0.85 + 0.05 * done); });

@@ -194,6 +194,31 @@ CREATE TABLE gpu_axis_part (
   exposed_wait_ns INTEGER            -- of exposed_ns, waiting; NULL as wait_ns
 );
 
+-- Processes whose MPI calls are made by background threads only (specification.md T6).
+CREATE TABLE background_process (
+  process INTEGER PRIMARY KEY,  -- process.id
+  thread INTEGER,               -- thread.thread of the one that trains; NULL: it recorded nothing itself
+  sampled INTEGER NOT NULL      -- 1: table thread_sample tells when it computed
+);
+
+-- Collectives of background threads that move no tensor: they agree on what is to be moved.
+CREATE TABLE coordination (
+  event INTEGER PRIMARY KEY  -- event.id
+);
+
+-- Data that background threads moved after negotiating it: how ready its ranks were.
+CREATE TABLE negotiation (
+  process INTEGER NOT NULL,    -- process.id
+  comm INTEGER NOT NULL,       -- communicator.id
+  seq INTEGER NOT NULL,        -- event.seq of the collective that moved the data
+  step INTEGER,                -- its step; NULL: outside steps
+  ready_ns INTEGER NOT NULL,   -- when this rank had all of it ready: begin of the first cycle of coordination in which it said so
+  agreed_ns INTEGER NOT NULL,  -- when the last rank had; across hosts: begin of that cycle on this rank
+  late INTEGER NOT NULL,       -- 1: this rank was the last, or one of the last
+  wait_ns INTEGER,             -- between the two, blocked on the training thread; NULL: not sampled
+  PRIMARY KEY (process, comm, seq)
+) WITHOUT ROWID;
+
 -- Calls of collectives whose waiting is not known.
 CREATE TABLE unsplit (
   world INTEGER NOT NULL,  -- process.world

@@ -7,6 +7,10 @@ namespace ddl {
 void write_collector_facts();
 /// Finds the counters that DDL_COUNTERS names. See papi.cpp.
 void start_counters();
+/// Samples of the training thread, where a background thread communicates for it. See threads.cpp.
+void start_thread_samples();
+/// Do background threads communicate for a training thread, and is the caller not that one?
+bool is_background_thread();
 /// Samples of the node's health, if this process is to take them: from now on, and a last one. See node_health.cpp.
 void start_node_health();
 void end_node_health();

@@ -170,6 +170,9 @@ enum class RecordKind : uint32_t {
                        ///< The reader makes those two of it
   kNcclDetails = 12,   ///< how NCCL does a collective: payload = string id of "ALGORITHM PROTOCOL":32 | warps:8 | channels:8
   kNcclGroup = 13,     ///< a group of NCCL calls has more than one collective on `comm`: `payload` of them, the first is `sequence`
+  kThreadSample = 14,  ///< how long the training thread has run so far, see ThreadTimes; duration 0
+  kAgreement = 15,     ///< what a bitwise AND of few words said: `payload` = bits set here:32 | bits set in the result:32. Start, op, comm and
+                       ///< sequence are the call's, duration 0
 };
 
 /// What a launching call asked for.
@@ -238,6 +241,26 @@ constexpr RangeNumbers range_numbers(const Record& record) {
   if (record.peer < 0) return {0, 0, false, false};
   const uint64_t high = static_cast<uint32_t>(record.peer);
   return {record.sequence | (high >> 2 & 0x3fff) << 32, record.comm | (high >> 16) << 32, (high & 1) != 0, (high & 2) != 0};
+}
+
+constexpr uint64_t kUnknownTime = UINT64_MAX;
+
+/// What the thread that trains had done at the moment of a kThreadSample, in the fields of its record. Sums since the thread began.
+struct ThreadTimes {
+  uint64_t cpu_ns;      ///< on a CPU
+  uint64_t ready_ns;    ///< ready to run, without a CPU; kUnknownTime
+  uint64_t spun_ticks;  ///< of both, in sched_yield and between one and the next: it waited for another thread
+};
+inline void put_thread_times(Record& record, const ThreadTimes& times) {
+  record.payload = times.cpu_ns;
+  record.comm = static_cast<uint32_t>(times.ready_ns);
+  record.context = static_cast<uint32_t>(times.ready_ns >> 32);
+  record.sequence = static_cast<uint32_t>(times.spun_ticks);
+  record.peer = static_cast<int32_t>(times.spun_ticks >> 32);
+}
+inline ThreadTimes thread_times(const Record& record) {
+  return {record.payload, record.comm | static_cast<uint64_t>(record.context) << 32,
+          record.sequence | static_cast<uint64_t>(static_cast<uint32_t>(record.peer)) << 32};
 }
 
 // ---------------------------------------------------------------------------------------------------------------- GPUs

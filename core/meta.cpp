@@ -130,11 +130,30 @@ void write_fact(const char* key, const char* value) {
 namespace {
 
 uint64_t g_clock_due_ticks = 0;  // the live file is written more often than the clocks are read
+uint64_t g_publish_due_ticks = 0;
+uint64_t g_sample_due_ticks = UINT64_MAX;
+uint64_t (*g_take_sample)(Thread* caller, uint64_t now_ticks) = nullptr;
 
-/// When refresh_clock() is to be called again.
-void refresh_at(uint64_t due_ticks, uint64_t now_ticks) {
-  const uint64_t second = now_ticks + second_ticks();
-  __atomic_store_n(&g_process.refresh_at_ticks, internal::g_live.is_on() && second < due_ticks ? second : due_ticks, __ATOMIC_RELAXED);
+/// refresh_clock() is to be called again when the first of the three is due.
+void wait_for_first_due() {
+  uint64_t due = __atomic_load_n(&g_clock_due_ticks, __ATOMIC_RELAXED);
+  const uint64_t sample = __atomic_load_n(&g_sample_due_ticks, __ATOMIC_RELAXED);
+  const uint64_t publish = internal::g_live.is_on() ? __atomic_load_n(&g_publish_due_ticks, __ATOMIC_RELAXED) : UINT64_MAX;
+  if (sample < due) due = sample;
+  if (publish < due) due = publish;
+  __atomic_store_n(&g_process.refresh_at_ticks, due, __ATOMIC_RELAXED);
+}
+
+void publish_now(uint64_t now_ticks) {
+  __atomic_store_n(&g_publish_due_ticks, now_ticks + second_ticks(), __ATOMIC_RELAXED);
+  internal::publish_live();
+}
+
+void take_sample(uint64_t now_ticks) {
+  const int saved_errno = errno;
+  __atomic_store_n(&g_sample_due_ticks, g_take_sample(t_thread, now_ticks), __ATOMIC_RELAXED);
+  errno = saved_errno;
+  __atomic_fetch_add(&internal::g_file.header()->overhead_ticks, ticks() - now_ticks, __ATOMIC_RELAXED);
 }
 
 void read_clocks() {
@@ -152,7 +171,6 @@ void read_clocks() {
   if (const Lock lock; lock) internal::g_file.keep_header();
   const uint64_t due_ticks = pair.ticks + __atomic_load_n(&g_process.refresh_ticks, __ATOMIC_RELAXED);
   __atomic_store_n(&g_clock_due_ticks, due_ticks, __ATOMIC_RELAXED);
-  refresh_at(due_ticks, pair.ticks);
 }
 
 }  // namespace
@@ -161,7 +179,8 @@ void write_clock() {
   if (!g_process.active) return;
   __atomic_store_n(&internal::g_file.header()->loss[kLossPages], lost_pages(), __ATOMIC_RELAXED);
   read_clocks();
-  internal::publish_live();
+  publish_now(ticks());
+  wait_for_first_due();
 }
 
 void write_clock_sync(const ClockSyncMeta& meta) {
@@ -190,19 +209,32 @@ void (*g_each_clock)() = nullptr;
 
 void each_clock(void (*call)()) { g_each_clock = call; }
 
+void internal::reset_clocks(uint64_t first_ticks) {
+  g_clock_due_ticks = g_publish_due_ticks = first_ticks;
+  g_sample_due_ticks = UINT64_MAX;
+  g_take_sample = nullptr;
+  wait_for_first_due();
+}
+
+void sample_threads(uint64_t (*take)(Thread* caller, uint64_t now_ticks)) {
+  g_take_sample = take;
+  __atomic_store_n(&g_sample_due_ticks, take ? 0 : UINT64_MAX, __ATOMIC_RELAXED);
+  wait_for_first_due();
+}
+
 void refresh_clock(uint64_t now_ticks) {
   // Every second at first, then every 1/256 of the run's age: a week-long job needs a few thousand pairs, not a million.
   const uint64_t age = now_ticks - internal::g_file.header()->begin.ticks;
   if (age / 256 > __atomic_load_n(&g_process.refresh_ticks, __ATOMIC_RELAXED))
     __atomic_store_n(&g_process.refresh_ticks, age / 256, __ATOMIC_RELAXED);
-  const uint64_t due_ticks = __atomic_load_n(&g_clock_due_ticks, __ATOMIC_RELAXED);
-  if (now_ticks < due_ticks) {
-    refresh_at(due_ticks, now_ticks);
-    internal::publish_live();
+  if (t_thread && now_ticks >= __atomic_load_n(&g_sample_due_ticks, __ATOMIC_RELAXED)) take_sample(now_ticks);
+  if (now_ticks >= __atomic_load_n(&g_clock_due_ticks, __ATOMIC_RELAXED)) {
+    write_clock();
+    if (g_each_clock) g_each_clock();
     return;
   }
-  write_clock();
-  if (g_each_clock) g_each_clock();
+  if (internal::g_live.is_on() && now_ticks >= __atomic_load_n(&g_publish_due_ticks, __ATOMIC_RELAXED)) publish_now(now_ticks);
+  wait_for_first_due();
 }
 
 namespace {

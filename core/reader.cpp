@@ -242,7 +242,10 @@ bool SpoolReader::plausible(const Record& r) const {
     case RecordKind::kCounter:
       return op < kMaxCounters;
     case RecordKind::kValue:
+    case RecordKind::kThreadSample:
       return true;
+    case RecordKind::kAgreement:
+      return op >= kFirstCallOp;
     case RecordKind::kNcclDetails:
     case RecordKind::kNcclGroup:
       return op >= kFirstNcclOp;

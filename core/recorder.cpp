@@ -36,6 +36,7 @@ uint64_t g_growth_failed_ticks = 0;  // when the spool could not grow; 0: it cou
 bool g_steps_seen = false;
 bool g_step_open = false;
 bool g_keep_step = true;
+uint32_t g_step_thread = 0;  // its tid
 
 constexpr uint32_t kRingBytes = kMinChunkBytes;
 constexpr uint32_t kFirstProfileEntries = 256;
@@ -191,6 +192,7 @@ const char* activate(const RecorderOptions& options, int* error) {
   g_log_full = false;
   g_growth_failed_ticks = 0;
   g_steps_seen = g_step_open = false;
+  g_step_thread = 0;
   g_keep_step = !options.has_steps;
   const double ticks_per_ns = clock == ClockKind::kMonotonic ? 1.0 : estimate_ticks_per_ns();
   const uint64_t begin = header->begin.ticks;
@@ -199,7 +201,7 @@ const char* activate(const RecorderOptions& options, int* error) {
   g_second_ticks = static_cast<uint64_t>(1e9 * ticks_per_ns);
   internal::set_budget(options.budget, ticks_per_ns);
   g_process.refresh_ticks = kRefreshTicks;
-  g_process.refresh_at_ticks = begin + kRefreshTicks;
+  internal::reset_clocks(begin + kRefreshTicks);
   update_keep();
   const int saved_errno = errno;
   madvise(&g_process, sizeof g_process, MADV_WIPEONFORK);
@@ -252,6 +254,15 @@ Thread* attach_thread() {
   errno = saved_errno;
   return thread;
 }
+
+uint64_t ticks_in_calls(uint32_t tid) {
+  const Lock lock;
+  const Thread* thread = lock ? g_threads : nullptr;
+  while (thread && thread->tid != tid) thread = thread->next;
+  return thread ? relaxed(thread->call_ticks) : 0;
+}
+
+uint32_t step_thread() { return relaxed(g_step_thread); }
 
 void allow_short_way(bool allowed) {
   const Lock lock;
@@ -310,6 +321,7 @@ namespace internal {
 Thread* all_threads() { return g_threads; }
 
 bool enter_step(uint64_t step) {
+  if (t_thread) store_relaxed(g_step_thread, t_thread->tid);
   const bool keep_step = !relaxed(g_log_full) && unit_kept(step);
   store_relaxed(g_keep_step, keep_step && (!g_options.has_steps || (step >= g_options.first_step && step <= g_options.last_step)));
   store_relaxed(g_steps_seen, true);

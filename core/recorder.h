@@ -531,6 +531,13 @@ void write_graph_node(const GraphNodeMeta& meta);
 void write_sample(const SampleMeta& meta, const SampleValue* values);
 /// `call` comes after each refresh_clock(), on whatever thread that was; NULL: no more.
 void each_clock(void (*call)());
+/// `take` comes at the end of a call or range once the moment has come that it returned before (ticks; at first: at once), on whatever
+/// thread that was, maybe on two at a time. NULL: no more.
+void sample_threads(uint64_t (*take)(Thread* caller, uint64_t now_ticks));
+/// Ticks that a thread has spent in calls; 0: it has recorded nothing.
+uint64_t ticks_in_calls(uint32_t tid);
+/// The thread that opened the last step; 0: nobody has opened one.
+uint32_t step_thread();
 /// Ticks of a second, within about a percent.
 uint64_t second_ticks();
 

@@ -26,6 +26,9 @@ struct MetaInUse {
 };
 MetaInUse meta_in_use();
 
+/// When the clocks are read again, and the live file written, for the first time.
+void reset_clocks(uint64_t first_ticks);
+
 /// See live.cpp. They do nothing where other hosts cannot read. The caller holds the lock.
 void begin_live();
 /// Must be called without the lock.

@@ -4,6 +4,7 @@
 // would, or at one that MPI ignores, and nothing asks MPI about a handle before a call has proved it good.
 #include <type_traits>
 
+#include "interpose/agreement.h"
 #include "interpose/payload.h"
 #include "interpose/requests.h"
 #include "interpose/wrapper.h"
@@ -60,6 +61,34 @@ DDL_INLINE uint64_t type_of(MPI_Datatype datatype) { return received_type(Payloa
 DDL_INLINE void end(const OpenCall& call, uint64_t payload) {
   if (call.thread) end_call(call, payload);
 }
+
+/// Allreduce: what the ranks may agree on with it, from its begin to its end.
+template <uint32_t op>
+class Agreement {
+ public:
+  template <class... Arguments>
+  DDL_INLINE Agreement(const OpenCall&, const Arguments&...) {}
+  DDL_INLINE void end(const OpenCall&, int) {}
+};
+template <>
+class Agreement<kOp_MPI_Allreduce> {
+ public:
+  Agreement(const OpenCall& call, const void* own, const void* result, int, MPI_Datatype, MPI_Op, MPI_Comm) {
+    if (__builtin_expect(!is_agreement(call), 1)) return;
+    result_ = result;
+    sequence_ = call.record->sequence;  // the record may be another call's by the end
+    bits_ = count_bits(own == MPI_IN_PLACE ? result : own, payload_bytes(call.payload));
+  }
+  void end(const OpenCall& call, int result) {
+    if (__builtin_expect(bits_ != kNotRead && result == MPI_SUCCESS, 0))
+      write_agreement(call, sequence_, bits_, count_bits(result_, payload_bytes(call.payload)));
+  }
+
+ private:
+  const void* result_ = nullptr;
+  uint32_t sequence_ = kNoSequence;
+  uint32_t bits_ = kNotRead;
+};
 
 /// The payload of a receive that has ended.
 DDL_INLINE uint64_t learn_received(const OpenCall& call, int result, const MPI_Status& status) {
@@ -225,8 +254,9 @@ using namespace ddl;
 #define DDL_MPI_COLLECTIVE(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, ROOT, PAYLOAD)        \
   DDL_COLLECTIVE_WRAPPER(NAME, PARAMETERS, ARGUMENTS, COMM, ROOT, DDL_KEY(PAYLOAD), \
               DDL_PAYLOAD_BEFORE(PAYLOAD)                                                  \
-              const OpenCall call = begin_numbered(kOp_##NAME, site, c, ROOT, key), \
-              DDL_PAYLOAD_AFTER(PAYLOAD) end(call, sent),                                  \
+              const OpenCall call = begin_numbered(kOp_##NAME, site, c, ROOT, key);        \
+              Agreement<kOp_##NAME> agreement(call DDL_MORE ARGUMENTS),                    \
+              DDL_PAYLOAD_AFTER(PAYLOAD) end(call, sent); agreement.end(call, result),     \
               end_repeated_call(call))
 
 #define DDL_MPI_ICOLLECTIVE(NAME, CLASS, PARAMETERS, ARGUMENTS, COMM, ROOT, PAYLOAD)       \

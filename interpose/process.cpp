@@ -299,6 +299,7 @@ bool try_start() {
   write_facts();
   write_collector_facts();
   start_counters();
+  start_thread_samples();
   start_node_health();
   return true;
 }

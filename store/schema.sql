@@ -227,6 +227,27 @@ CREATE TABLE step (
   mpi_ns INTEGER              -- inside MPI calls of the same thread; NULL: never ended, or inferred
 );
 
+-- What the thread that trains had done so far, of processes whose MPI calls come from background threads: sampled at the ends of those calls,
+-- at most every half millisecond, as far as the window kept them.
+CREATE TABLE thread_sample (
+  process INTEGER NOT NULL,  -- process.id; which thread: process_fact training_thread, a thread id
+  at_ns INTEGER NOT NULL,    -- when
+  cpu_ns INTEGER NOT NULL,   -- on a CPU, since the thread began
+  ready_ns INTEGER,          -- ready to run, without a CPU; NULL: the kernel does not tell
+  spun_ns INTEGER NOT NULL,  -- of both, waiting for another thread in a loop of sched_yield
+  PRIMARY KEY (process, at_ns)
+) WITHOUT ROWID;
+
+-- What small bitwise ANDs by MPI_Allreduce said, of background threads: how ranks agree what they reduce next.
+CREATE TABLE agreement (
+  process INTEGER NOT NULL,      -- process.id
+  comm INTEGER NOT NULL,         -- communicator.id
+  seq INTEGER NOT NULL,          -- event.seq
+  own_bits INTEGER NOT NULL,     -- bits set in what this rank brought: tensors that it has ready, and a few of status
+  agreed_bits INTEGER NOT NULL,  -- bits set in the result: what all ranks have ready
+  PRIMARY KEY (process, comm, seq)
+) WITHOUT ROWID;
+
 -- The health of nodes, about once a second, as one process of each told it: counters of network interfaces (rx_bytes, tx_bytes, errors, since the host
 -- started) and InfiniBand ports; of GPUs sm_mhz, memory_mhz, throttle_reasons (bits of NVML), power_watts, temperature_celsius, memory_used_bytes,
 -- memory_total_bytes, busy_ratio, pcie_tx_bytes_per_second, pcie_rx_bytes_per_second, nvlink_tx_bytes, nvlink_rx_bytes (since the driver started).

@@ -34,7 +34,8 @@ class InstanceReader {
               "SELECT e.id, e.comm, e.seq, e.process, e.kind, e.op, coalesce(n.kernel_start_ns, e.start_ns), coalesce(n.kernel_duration_ns,"
               " e.duration_ns), e.bytes, e.peer, e.step, n.source = 'profiler', n.share_begin, n.share_end, n.share_total, n.comm_rank "
               "FROM event e"
-              " LEFT JOIN nccl_collective n ON n.event = e.id WHERE e.seq IS NOT NULL AND e.comm IS NOT NULL ORDER BY e.seq, e.comm") {
+              " LEFT JOIN nccl_collective n ON n.event = e.id WHERE e.seq IS NOT NULL AND e.comm IS NOT NULL"
+              " AND e.id NOT IN (SELECT event FROM coordination) ORDER BY e.seq, e.comm") {
     more_ = rows_.next();
   }
 

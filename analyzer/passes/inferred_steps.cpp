@@ -40,7 +40,7 @@ Collectives read(SQLite::Database& db, int64_t process, const CommunicatorInfo& 
       db,
       fmt::format(
           "SELECT op, site, bytes, start_ns, start_ns + duration_ns, seq FROM event WHERE process = ?1 AND +comm = ?2 AND seq IS NOT NULL"
-          " AND {} ORDER BY start_ns, seq",
+          " AND {} AND id NOT IN (SELECT event FROM coordination) ORDER BY start_ns, seq",
           kinds_of(communicator)));
   rows.bind(process, communicator.id);
   Collectives result;

@@ -72,6 +72,7 @@ struct Partition {
   int64_t bubble_ns = 0;
   int64_t input_ns = 0;
   int64_t unsplit_ns = 0;
+  int64_t idle_ns = 0;  ///< 0 but of training threads (training_thread.h)
 
   bool is_split() const { return static_cast<double>(unsplit_ns) <= kUnsplitShare * static_cast<double>(exposed_ns); }
 };

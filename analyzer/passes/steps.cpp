@@ -9,6 +9,7 @@
 #include "analyzer/passes/message_operation.h"
 #include "analyzer/passes/partition.h"
 #include "analyzer/passes/pipelines.h"
+#include "analyzer/passes/training_thread.h"
 #include "analyzer/query.h"
 
 namespace ddl {
@@ -84,17 +85,18 @@ class RunWindow {
 
 class StepPass {
  public:
-  StepPass(SQLite::Database& db, const Catalog& catalog)
+  StepPass(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background)
       : db_(db),
         catalog_(catalog),
+        background_(background),
         pipelines_(db, catalog),
         inputs_(db),
         insert_step_(db,
                      "INSERT INTO step_part (process, step, compute_ns, comm_ns, exposed_ns, wait_ns, xfer_ns, idle_ns, why, sigma_ns,"
-                     " input_ns, bubble_ns) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)"),
+                     " input_ns, bubble_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
         insert_rank_(db,
                      "INSERT INTO rank_part (process, duration_ns, compute_ns, comm_ns, exposed_ns, wait_ns, xfer_ns, idle_ns, why,"
-                     " sigma_ns) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?)"),
+                     " sigma_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
         insert_tail_(db,
                      "INSERT INTO tail (process, step, xfer_ns, buckets, bytes, all_buckets, all_bytes, last_bytes, split)"
                      " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"),
@@ -193,6 +195,7 @@ class StepPass {
       }
     }
     const ProcessInfo& process = catalog_.process(id);
+    if (const auto how = background_.find(id); how != background_.end()) training_.emplace(db_, id, how->second);
     if (process.init_ns && !process.blind)
       run_.emplace(Interval{*process.init_ns, std::max(*process.init_ns, process.finalize_ns.value_or(process.end_ns))}, 0);
   }
@@ -215,6 +218,7 @@ class StepPass {
       if (range.interval.begin_ns >= step.window.end_ns) break;
       if (range.thread == step.thread && range.interval.end_ns > step.window.begin_ns) step.events.inputs.push_back(range.interval);
     }
+    if (training_) return close_in_background(step);
     const Partition part = partition(step.window, step.events, step.mpi_ns);
     Why why = step.events.why;
     const bool kept = !step.events.calls.empty() || step.mpi_ns == 0;
@@ -230,21 +234,38 @@ class StepPass {
     }
   }
 
+  void close_in_background(const Step& step) {
+    // The thread that closed an inferred step is a background one, and owns no call that counts.
+    const bool inferred = background_.at(current_).thread != step.thread;
+    const std::optional<Partition> part = training_->partition(step.window, inferred ? std::vector<Interval>{} : step.events.calls);
+    if (!part) return;
+    const Why why = catalog_.process(current_).damaged ? Why::kNoData : Why::kNone;
+    write(insert_step_, step.number, *part, true, why, 0.0, std::optional<int64_t>{}, std::optional<int64_t>{});
+  }
+
   /// `second` is the column after `process`: the step's number or the run's duration.
   template <typename... More>
   void write(Query& insert, int64_t second, const Partition& part, bool kept, Why why, double sigma_ns, const More&... more) const {
     const bool split = why == Why::kNone;
     insert.run(current_, second, part.compute_ns, kept ? std::optional(part.comm_ns) : std::nullopt, part.exposed_ns,
                split ? std::optional(part.wait_ns) : std::nullopt, split ? std::optional(part.exposed_ns - part.wait_ns) : std::nullopt,
-               name_of(why), split ? std::optional(sigma_ns) : std::nullopt, more...);
+               part.idle_ns, name_of(why), split ? std::optional(sigma_ns) : std::nullopt, more...);
   }
 
   void end_process() {
     if (current_ == 0) return;
     for (Step& step : waiting_steps_) close(step);
     waiting_steps_.clear();
-    if (run_) close_run(catalog_.process(current_));
+    if (run_ && training_) {
+      const ProcessInfo& process = catalog_.process(current_);
+      const Interval whole{*process.init_ns, std::max(*process.init_ns, process.finalize_ns.value_or(process.end_ns))};
+      if (const std::optional<Partition> part = training_->partition(whole, {}))
+        write(insert_rank_, part->duration_ns, *part, !process.thinned, process.thinned ? Why::kNoData : Why::kNone, 0.0);
+    } else if (run_) {
+      close_run(catalog_.process(current_));
+    }
     run_.reset();
+    training_.reset();
     current_ = 0;
   }
 
@@ -281,6 +302,7 @@ class StepPass {
 
   SQLite::Database& db_;
   const Catalog& catalog_;
+  const std::map<int64_t, BackgroundProcess>& background_;
   Pipelines pipelines_;
   InputRanges inputs_;
   Query insert_step_, insert_rank_, insert_tail_;
@@ -292,13 +314,15 @@ class StepPass {
   int64_t current_ = 0;
   std::deque<Step> waiting_steps_;  ///< of the current process, by begin; the front ones are being filled
   std::optional<RunWindow> run_;
+  std::optional<TrainingThread> training_;  ///< of the current process, if background threads communicate for it
   StepLosses losses_;
 };
 
 }  // namespace
 
-StepLosses analyze_steps(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress) {
-  return StepPass(db, catalog).run(progress);
+StepLosses analyze_steps(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background,
+                         const PassProgress& progress) {
+  return StepPass(db, catalog, background).run(progress);
 }
 
 }  // namespace ddl

@@ -6,6 +6,10 @@
 
 #include <SQLiteCpp/Database.h>
 
+#include <cstdint>
+#include <map>
+
+#include "analyzer/passes/background.h"
 #include "analyzer/passes/catalog.h"
 #include "analyzer/passes/ticker.h"
 
@@ -15,7 +19,9 @@ struct StepLosses {
   int64_t repeated_steps = 0;  ///< steps whose number the process had used before: left out
 };
 
-/// Needs `collective` and `call_wait`. Fills `step_part`, `rank_part` and `tail`.
-StepLosses analyze_steps(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress);
+/// Needs `collective`, `call_wait` and `negotiation`. Of processes in `background` where the training thread's time went (training_thread.h):
+/// nothing where that was not sampled. Fills `step_part`, `rank_part` and `tail`.
+StepLosses analyze_steps(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background,
+                         const PassProgress& progress);
 
 }  // namespace ddl

@@ -12,6 +12,7 @@
 #include "store/ingest/profile.h"
 #include "store/ingest/record_stream.h"
 #include "store/ingest/timeline.h"
+#include "store/ingest/training_thread.h"
 #include "store/insert.h"
 #include "store/text.h"
 
@@ -274,6 +275,7 @@ uint64_t load_process(SQLite::Database& db, SpoolTable& spool_table, RunTables& 
   pull(kInsertCounters, bit(RecordKind::kCounter), silent);
   pull(kInsertValues, bit(RecordKind::kValue), silent);
 
+  load_training_thread(db, stream, tables);
   const uint64_t device_ticks = load_device(db, run, reader, stream, timeline, tables, skips);
   run.nccl.read(db, run, stream, timeline, tables);
 

@@ -94,7 +94,7 @@ void read_all(SpoolReader& reader) {
       for (const Record& r : records) {
         ASSERT_GE(r.start_ticks, reader.header().begin.ticks);
         ASSERT_GE(static_cast<uint32_t>(record_kind(r.word)), 1u);
-        ASSERT_LE(record_kind(r.word), RecordKind::kNcclGroup);
+        ASSERT_LE(record_kind(r.word), RecordKind::kAgreement);
       }
     }
   }

@@ -1,0 +1,33 @@
+// Jobs whose MPI calls come from background threads (specification.md T6): which processes those are, and which of their collectives only
+// coordinate.
+//
+// A process communicates in the background if all its calls that communicate are made by threads other than the one that trains. That one
+// opens the steps; else it is the process's first thread, unless that was never seen to do anything (the first thread of a JVM sleeps while
+// main() runs on another).
+//
+// Coordination moves no tensor: it agrees on what is to be moved (Horovod's controller). Of background threads, these are barriers, logical and
+// bitwise reductions, and small collectives over integers or, rooted, over MPI_BYTE. A collective is coordination if it is on every member that
+// tells; none of the waiting, transfer and steps of a job is in it.
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "analyzer/passes/catalog.h"
+
+namespace ddl {
+
+struct BackgroundProcess {
+  std::optional<int64_t> thread;  ///< that trains, as thread.thread; nothing: it recorded nothing itself
+  bool sampled = false;           ///< table thread_sample tells when it computed
+  int64_t first_event = 0;        ///< its calls and requests are events from here ...
+  int64_t last_event = -1;        ///< ... to here
+};
+
+/// Fills tables background_process and coordination. By process.id.
+std::map<int64_t, BackgroundProcess> find_background(SQLite::Database& db, const Catalog& catalog);
+
+}  // namespace ddl

@@ -1,0 +1,261 @@
+#include "analyzer/passes/negotiation.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "analyzer/passes/instance.h"
+#include "analyzer/passes/training_thread.h"
+#include "analyzer/query.h"
+
+namespace ddl {
+namespace {
+
+/// What one rank said in one cycle.
+struct Word {
+  int64_t process = 0;
+  int64_t enter_ns = 0;
+  std::optional<int64_t> far;  ///< bits set, or bytes of requests so far
+};
+
+/// A collective in which ranks said how far they are.
+struct Cycle {
+  bool by_bits = false;
+  int64_t agreed_bits = 0;
+  std::vector<Word> words;  ///< by process
+
+  const Word* of(int64_t process) const {
+    const auto word = std::lower_bound(words.begin(), words.end(), process, [](const Word& w, int64_t p) { return w.process < p; });
+    return word != words.end() && word->process == process ? &*word : nullptr;
+  }
+};
+
+/// Negotiations on one communicator, collective after collective.
+class Negotiations {
+ public:
+  /// `one_clock`: times of all processes can be compared.
+  Negotiations(SQLite::Database& db, bool one_clock)
+      : one_clock_(one_clock),
+        insert_(db, "INSERT INTO negotiation (process, comm, seq, step, ready_ns, agreed_ns, late, wait_ns) VALUES (?, ?, ?, ?, ?, ?, ?, NULL)") {}
+
+  void add(Cycle cycle) {
+    if (!cycles_.empty() && cycles_.back().by_bits != cycle.by_bits) cycles_.clear();  // what was not agreed on one way is on the other
+    if (cycles_.size() == kMaxCycles) cycles_.erase(cycles_.begin(), cycles_.begin() + kMaxCycles / 2);
+    cycles_.push_back(std::move(cycle));
+  }
+
+  /// Another communicator.
+  void forget() { cycles_.clear(); }
+
+  /// Data is moved: what the cycles since the last time led to. `steps`: by process.
+  void move_data(int64_t comm, int64_t seq, const std::map<int64_t, std::optional<int64_t>>& steps) {
+    if (cycles_.empty()) return;  // agreed on together with the last
+    const size_t last = cycles_.size() - 1;
+    std::optional<int64_t> needed;
+    if (cycles_[last].by_bits) {
+      needed = cycles_[last].agreed_bits;
+    } else {
+      for (const Word& word : cycles_[last].words)
+        if (word.far) needed = std::min(needed.value_or(*word.far), *word.far);
+    }
+    if (needed) write(comm, seq, last, *needed, steps);
+    cycles_.clear();
+  }
+
+ private:
+  static constexpr size_t kMaxCycles = 1 << 16;
+
+  size_t ready_in(int64_t process, size_t last, int64_t needed) const {
+    size_t first = last;
+    while (first > 0) {
+      const Word* word = cycles_[first - 1].of(process);
+      if (!word || word->far.value_or(-1) < needed) break;
+      --first;
+    }
+    return first;
+  }
+
+  void write(int64_t comm, int64_t seq, size_t last, int64_t needed, const std::map<int64_t, std::optional<int64_t>>& steps) {
+    size_t slowest = 0;
+    std::vector<std::pair<const Word*, std::optional<size_t>>> ready;
+    bool all_tell = true;
+    for (const Word& word : cycles_[last].words) {
+      ready.emplace_back(&word, word.far ? std::optional(ready_in(word.process, last, needed)) : std::nullopt);
+      all_tell &= word.far.has_value();
+      slowest = std::max(slowest, ready.back().second.value_or(0));
+    }
+    const size_t agreed = all_tell ? slowest : last;
+    const Word* last_ready = nullptr;  // of one clock: whoever entered the cycle of its readiness last, be it the same cycle
+    for (const auto& [word, cycle] : ready) {
+      const Word* own = cycles_[cycle.value_or(agreed)].of(word->process);
+      if (own && (cycle || slowest < last) && (!last_ready || own->enter_ns > last_ready->enter_ns)) last_ready = own;
+    }
+    for (const auto& [word, cycle] : ready) {
+      const Word* own = cycles_[cycle.value_or(agreed)].of(word->process);
+      const Word* then = cycles_[agreed].of(word->process);
+      if (!own || !then || !last_ready) continue;
+      bool late = (cycle || slowest < last) && (one_clock_ ? own->enter_ns == last_ready->enter_ns : cycle.value_or(agreed) == agreed);
+      int64_t ready_ns = own->enter_ns;
+      if (!cycle && !late) ready_ns = cycles_.front().of(word->process)->enter_ns;  // nobody knows since when: blocked for it at most that long
+      const int64_t agreed_ns = std::max(ready_ns, one_clock_ ? last_ready->enter_ns : then->enter_ns);
+      const auto step = steps.find(word->process);
+      insert_.run(word->process, comm, seq, step == steps.end() ? std::nullopt : step->second, ready_ns, agreed_ns, late ? 1 : 0);
+    }
+  }
+
+  bool one_clock_;
+  Query insert_;
+  std::vector<Cycle> cycles_;  ///< since data was moved last
+};
+
+/// Bytes of a request list without a request, by process: the shortest that it ever sent.
+std::map<int64_t, int64_t> empty_requests(SQLite::Database& db) {
+  std::map<int64_t, int64_t> least;
+  Query rows(db, R"(
+    SELECT e.process, min(e.bytes)
+    FROM coordination c
+    JOIN event e ON e.id = c.event
+    JOIN op o ON o.id = e.op
+    JOIN datatype d ON d.id = e.datatype
+    WHERE o.class = 'all_to_root' AND d.name = 'MPI_BYTE' AND e.bytes > 0
+    GROUP BY e.process)");
+  while (rows.next()) least[rows.integer(0)] = rows.integer(1);
+  return least;
+}
+
+bool have_one_clock(const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background) {
+  ClockSpread clocks;
+  for (const auto& [process, how] : background) clocks.add(catalog.clock_of(catalog.process(process)));
+  return clocks.sigma_ns() == 0.0;
+}
+
+void find_readiness(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background) {
+  const std::map<int64_t, int64_t> empty = empty_requests(db);
+  Negotiations negotiations(db, have_one_clock(catalog, background));
+  Query rows(db, R"(
+    SELECT e.comm, e.seq, e.process, e.op, e.start_ns, e.bytes, e.step, c.event IS NOT NULL, a.own_bits, a.agreed_bits, d.name = 'MPI_BYTE'
+    FROM event e
+    JOIN background_process b ON b.process = e.process
+    LEFT JOIN coordination c ON c.event = e.id
+    LEFT JOIN agreement a ON a.process = e.process AND a.comm = e.comm AND a.seq = e.seq
+    LEFT JOIN datatype d ON d.id = e.datatype
+    WHERE e.kind < 3 AND e.seq IS NOT NULL AND e.comm IS NOT NULL
+    ORDER BY e.comm, e.seq, e.process)");
+  std::map<int64_t, int64_t> requested;  // bytes of requests so far, by process
+  int64_t comm = -1;
+  bool more = rows.next();
+  while (more) {
+    if (rows.integer(0) != comm) {
+      comm = rows.integer(0);
+      negotiations.forget();
+      requested.clear();
+    }
+    const int64_t seq = rows.integer(1);
+    const bool moves_data = rows.integer(7) == 0;
+    const bool gathers = catalog.operation(rows.integer(3)).op_class == OpClass::kAllToRoot;
+    bool tells = false;
+    Cycle cycle;
+    std::map<int64_t, std::optional<int64_t>> steps;
+    do {
+      Word word{rows.integer(2), rows.integer(4), std::nullopt};
+      if (!rows.is_null(8)) {
+        cycle.by_bits = tells = true;
+        cycle.agreed_bits = rows.integer(9);
+        word.far = rows.integer(8);
+      } else if (gathers && rows.maybe_integer(10) == 1 && rows.integer(5) > 0) {
+        tells = true;
+        const auto least = empty.find(word.process);
+        word.far = requested[word.process] += rows.integer(5) - (least == empty.end() ? 0 : least->second);
+      }
+      steps[word.process] = rows.maybe_integer(6);
+      cycle.words.push_back(word);
+      more = rows.next();
+    } while (more && rows.integer(0) == comm && rows.integer(1) == seq);
+    if (moves_data) {
+      negotiations.move_data(comm, seq, steps);
+    } else if (tells) {
+      negotiations.add(std::move(cycle));
+    }
+  }
+}
+
+/// How long the ranks that were ready were blocked for those that were not.
+void find_waits(SQLite::Database& db, const std::map<int64_t, BackgroundProcess>& background) {
+  Query rows(db, "SELECT comm, seq, ready_ns, agreed_ns FROM negotiation WHERE process = ?");
+  Query update(db, "UPDATE negotiation SET wait_ns = ?4 WHERE process = ?1 AND comm = ?2 AND seq = ?3");
+  for (const auto& [process, how] : background) {
+    if (!how.sampled) continue;
+    const BusyTime busy = read_busy_time(db, process);
+    std::vector<std::tuple<int64_t, int64_t, int64_t>> waits;
+    for (rows.bind(process); rows.next();) {
+      const Interval between{rows.integer(2), rows.integer(3)};
+      if (busy.covers(between)) waits.emplace_back(rows.integer(0), rows.integer(1), static_cast<int64_t>(busy.blocked_ns(between)));
+    }
+    rows.reset();
+    for (const auto& [comm, seq, wait_ns] : waits) update.run(process, comm, seq, wait_ns);
+  }
+}
+
+void find_blame(SQLite::Database& db, const Catalog& catalog) {
+  struct Member {
+    int64_t rank;
+    std::optional<int64_t> step;
+    bool late;
+    int64_t wait_ns;
+  };
+  struct Sum {
+    int64_t instances = 0, wait_ns = 0;
+    double sigma_ns = 0;
+  };
+  std::map<std::tuple<int64_t, int64_t, int64_t>, Sum> sums;  // world, late, waiter: what the data operations themselves showed, first
+  Query known(db, "SELECT world, late, waiter, instances, wait_ns, sigma_ns FROM blame");
+  while (known.next()) sums[{known.integer(0), known.integer(1), known.integer(2)}] = {known.integer(3), known.integer(4), known.real(5)};
+  known.reset();
+  Query insert_late(db, "INSERT INTO late (world, step, rank, ties, wait_ns, longest_ns, instances, comm, message) VALUES (?, ?, ?, ?, ?, ?, 1, ?, 0)");
+  Query rows(db, "SELECT comm, seq, process, step, late, wait_ns FROM negotiation ORDER BY comm, seq, process");
+  bool more = rows.next();
+  while (more) {
+    const int64_t comm = rows.integer(0), seq = rows.integer(1), world = catalog.process(rows.integer(2)).world;
+    std::vector<Member> members;
+    int64_t ties = 0, longest_ns = 0;
+    do {
+      members.push_back({catalog.process(rows.integer(2)).rank, rows.maybe_integer(3), rows.integer(4) != 0, rows.integer(5)});
+      ties += members.back().late ? 1 : 0;
+      if (!members.back().late) longest_ns = std::max(longest_ns, members.back().wait_ns);
+      more = rows.next();
+    } while (more && rows.integer(0) == comm && rows.integer(1) == seq);
+    int64_t part = 0;
+    for (const Member& late : members) {
+      if (!late.late || longest_ns == 0) continue;
+      int64_t blamed_ns = 0;
+      for (const Member& waiter : members) {
+        const int64_t share_ns = waiter.late ? 0 : share_of(waiter.wait_ns, ties, part);
+        if (share_ns == 0) continue;
+        blamed_ns += share_ns;
+        Sum& sum = sums[{world, late.rank, waiter.rank}];
+        ++sum.instances;
+        sum.wait_ns += share_ns;
+      }
+      insert_late.run(world, late.step, late.rank, ties, blamed_ns, longest_ns, comm);
+      ++part;
+    }
+  }
+  rows.reset();
+  db.exec("DELETE FROM blame");
+  Query insert(db, "INSERT INTO blame (world, late, waiter, instances, wait_ns, sigma_ns) VALUES (?, ?, ?, ?, ?, ?)");
+  for (const auto& [key, sum] : sums)
+    insert.run(std::get<0>(key), std::get<1>(key), std::get<2>(key), sum.instances, sum.wait_ns, sum.sigma_ns);
+}
+
+}  // namespace
+
+void analyze_negotiations(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background) {
+  if (background.empty()) return;
+  find_readiness(db, catalog, background);
+  find_waits(db, background);
+  find_blame(db, catalog);
+}
+
+}  // namespace ddl

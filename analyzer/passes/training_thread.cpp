@@ -1,0 +1,114 @@
+#include "analyzer/passes/training_thread.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "analyzer/query.h"
+
+namespace ddl {
+namespace {
+
+constexpr double kNearShare = 0.05;       // of an interval: a sample is near its end
+constexpr int64_t kNearNs = 2'000'000;    // or so many ns, four times what they are apart
+
+/// The parts of a set that reach into the window. Binary search: a run has as many windows as it has steps.
+IntervalSet inside(const IntervalSet& set, const Interval& window) {
+  const auto& parts = set.parts();
+  auto part = std::partition_point(parts.begin(), parts.end(), [&](const Interval& i) { return i.end_ns <= window.begin_ns; });
+  std::vector<Interval> found;
+  for (; part != parts.end() && part->begin_ns < window.end_ns; ++part)
+    found.push_back({std::max(part->begin_ns, window.begin_ns), std::min(part->end_ns, window.end_ns)});
+  return IntervalSet(std::move(found));
+}
+
+}  // namespace
+
+bool BusyTime::covers(const Interval& interval) const {
+  if (samples_.size() < 2) return false;
+  const int64_t near_ns = std::max(kNearNs, static_cast<int64_t>(kNearShare * static_cast<double>(interval.length_ns())));
+  const auto has_near = [&](int64_t at_ns) {
+    const auto after = std::lower_bound(samples_.begin(), samples_.end(), at_ns, [](const Sample& s, int64_t t) { return s.at_ns < t; });
+    return (after != samples_.end() && after->at_ns - at_ns <= near_ns) || (after != samples_.begin() && at_ns - std::prev(after)->at_ns <= near_ns);
+  };
+  return has_near(interval.begin_ns) && has_near(interval.end_ns);
+}
+
+double BusyTime::busy_until(int64_t at_ns) const {
+  const auto after = std::lower_bound(samples_.begin(), samples_.end(), at_ns, [](const Sample& s, int64_t t) { return s.at_ns < t; });
+  if (after == samples_.begin()) return after->busy_ns;
+  const Sample& before = *std::prev(after);
+  if (after == samples_.end()) return before.busy_ns;
+  const double share = static_cast<double>(at_ns - before.at_ns) / static_cast<double>(after->at_ns - before.at_ns);
+  return before.busy_ns + share * (after->busy_ns - before.busy_ns);
+}
+
+double BusyTime::busy_ns(const Interval& interval) const {
+  if (interval.length_ns() <= 0 || samples_.empty()) return 0;
+  return std::clamp(busy_until(interval.end_ns) - busy_until(interval.begin_ns), 0.0, static_cast<double>(interval.length_ns()));
+}
+
+double BusyTime::blocked_ns(const Interval& interval) const {
+  return interval.length_ns() <= 0 ? 0 : static_cast<double>(interval.length_ns()) - busy_ns(interval);
+}
+
+double BusyTime::blocked_ns(const IntervalSet& intervals) const {
+  double sum_ns = 0;
+  for (const Interval& interval : intervals.parts()) sum_ns += blocked_ns(interval);
+  return sum_ns;
+}
+
+BusyTime read_busy_time(SQLite::Database& db, int64_t process) {
+  std::vector<BusyTime::Sample> samples;
+  Query row(db, "SELECT at_ns, cpu_ns + coalesce(ready_ns, 0) - spun_ns FROM thread_sample WHERE process = ? ORDER BY at_ns");
+  row.bind(process);
+  while (row.next()) {
+    // The kernel books what a thread was ready when it gets a CPU, and a wait that goes on when it ends: sums may lag, not fall.
+    const double busy_ns = samples.empty() ? row.real(1) : std::max(row.real(1), samples.back().busy_ns);
+    samples.push_back({row.integer(0), busy_ns});
+  }
+  return BusyTime(std::move(samples));
+}
+
+TrainingThread::TrainingThread(SQLite::Database& db, int64_t process, const BackgroundProcess& background)
+    : busy_(read_busy_time(db, process)) {
+  std::vector<Interval> data, waiting;
+  Query rows(db, R"(
+    SELECT e.start_ns, e.duration_ns, coalesce(k.wait_ns, 0)
+    FROM event e
+    LEFT JOIN collective k ON k.event = e.id
+    WHERE e.id BETWEEN ?1 AND ?2 AND e.process = ?3 AND e.kind < 3 AND e.thread IS NOT ?4
+      AND e.id NOT IN (SELECT event FROM coordination))");
+  for (rows.bind(background.first_event, background.last_event, process, background.thread); rows.next();) {
+    const Interval call{rows.integer(0), rows.integer(0) + rows.integer(1)};
+    data.push_back({call.begin_ns + rows.integer(2), call.end_ns});
+    if (rows.integer(2) > 0) waiting.push_back({call.begin_ns, call.begin_ns + rows.integer(2)});
+  }
+  Query negotiated(db, "SELECT ready_ns, agreed_ns FROM negotiation WHERE process = ?");
+  for (negotiated.bind(process); negotiated.next();) waiting.push_back({negotiated.integer(0), negotiated.integer(1)});
+  data_ = IntervalSet(std::move(data));
+  waiting_ = subtract(IntervalSet(std::move(waiting)), data_);
+}
+
+std::optional<Partition> TrainingThread::partition(const Interval& window, const std::vector<Interval>& own_calls) const {
+  if (!busy_.covers(window)) return std::nullopt;
+  const IntervalSet whole({window});
+  const IntervalSet in_mpi = intersect(IntervalSet(own_calls), whole);
+  const IntervalSet outside = subtract(whole, in_mpi);
+  const IntervalSet data = intersect(inside(data_, window), outside), waiting = intersect(inside(waiting_, window), outside);
+  double compute_ns = 0;
+  for (const Interval& part : outside.parts()) compute_ns += busy_.busy_ns(part);
+
+  Partition result;
+  result.duration_ns = std::max<int64_t>(0, window.length_ns());
+  result.compute_ns = std::min(result.duration_ns - in_mpi.length_ns(), int64_t{std::llround(compute_ns)});
+  const int64_t blocked_ns = result.duration_ns - in_mpi.length_ns() - result.compute_ns;
+  result.wait_ns = std::min(blocked_ns, int64_t{std::llround(busy_.blocked_ns(waiting))});
+  const int64_t transfer_ns = std::min(blocked_ns - result.wait_ns, int64_t{std::llround(busy_.blocked_ns(data))});
+  result.exposed_ns = in_mpi.length_ns() + result.wait_ns + transfer_ns;
+  result.idle_ns = result.duration_ns - result.compute_ns - result.exposed_ns;
+  result.comm_ns = std::max(result.exposed_ns, in_mpi.length_ns() + data.length_ns() + result.wait_ns);
+  return result;
+}
+
+}  // namespace ddl

@@ -1,0 +1,59 @@
+// Where the time of a training thread went while a background thread communicated for it (specification.md T6), from samples of how long it had
+// run. Between two samples it is taken to have run evenly; communication begins and ends at samples, so that lengths inside it are nearly exact.
+//
+//   busy      on a CPU or ready for one, and not polling for another thread: computing
+//   blocked   the rest: asleep, or polling
+//   exposed   blocked, while data was being moved or this rank waited for others
+//   waiting   blocked, in collectives before the last rank entered, and from when this rank was ready for a reduction until all were
+//   idle      otherwise blocked: input, coordination, sleep
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "analyzer/passes/background.h"
+#include "analyzer/passes/partition.h"
+
+namespace ddl {
+
+/// How long a thread was busy, from its samples.
+class BusyTime {
+ public:
+  struct Sample {
+    int64_t at_ns;
+    double busy_ns;  ///< since the thread began; never less than the one before
+  };
+  explicit BusyTime(std::vector<Sample> samples) : samples_(std::move(samples)) {}
+
+  /// Are there samples near both its ends?
+  bool covers(const Interval& interval) const;
+  double busy_ns(const Interval& interval) const;
+  double blocked_ns(const Interval& interval) const;
+  double blocked_ns(const IntervalSet& intervals) const;
+
+ private:
+  double busy_until(int64_t at_ns) const;
+
+  std::vector<Sample> samples_;
+};
+
+BusyTime read_busy_time(SQLite::Database& db, int64_t process);
+
+/// The training thread of one process.
+class TrainingThread {
+ public:
+  TrainingThread(SQLite::Database& db, int64_t process, const BackgroundProcess& background);
+
+  /// `own_calls`: MPI calls of the training thread itself. Nothing: not sampled then.
+  std::optional<Partition> partition(const Interval& window, const std::vector<Interval>& own_calls) const;
+
+ private:
+  BusyTime busy_;
+  IntervalSet data_;     ///< background threads move data, and nobody waits in that
+  IntervalSet waiting_;  ///< for other ranks
+};
+
+}  // namespace ddl

@@ -1,0 +1,147 @@
+// When the training thread computed, of jobs whose MPI calls all come from a background thread (Horovod, DDP over MPI): the thread that
+// trains is in no call of ours then, and what it does must be asked of the kernel.
+//
+// Sampled, not traced: at the ends of the background thread's calls, at most every half millisecond, and where the training thread ends its
+// ranges. Communication is between two such samples, so what the training thread did meanwhile is known as exactly as the kernel's account
+// of it. Rejected: to interpose what threads block in (condition variables, futexes, semaphores): versioned symbols, inlined system calls,
+// and a cost for everybody; samples by the clock alone, which would have to be as dense all the time.
+//
+// Horovod's synchronize() does not block: it polls, with sched_yield between. To the kernel that is computing. So sched_yield is ours: it
+// does what it does, and the training thread's time in it, and between one and the next, is counted.
+//
+// The training thread is the one that opens steps; else the process's first, which runs main() or the interpreter. While it makes MPI calls
+// itself nothing is sampled but once a second whether it still does.
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "collectors/collectors.h"
+#include "core/recorder.h"
+#include "interpose/process.h"
+
+namespace ddl {
+
+namespace {
+
+constexpr uint64_t kSamplesPerSecond = 2000;
+constexpr uint64_t kFirstLooksPerSecond = 100;
+constexpr uint64_t kYieldsPerSecond = 20000;  ///< that are this close are one wait: a poll lies between them, no work
+
+__thread uint32_t t_tid __attribute__((tls_model("initial-exec"))) = 0;
+uint32_t g_training_tid = 0;  // 0: nobody communicates for another thread, as far as is known
+uint32_t g_told_tid = 0;      // the last that the spool was told of
+uint64_t g_training_calls = 0;
+uint64_t g_look_ticks = 0;
+uint64_t g_spun_ticks = 0;
+uint64_t g_last_yield_ticks = 0;
+uint32_t g_busy = 0;
+
+uint32_t own_tid() {
+  if (t_tid == 0) t_tid = static_cast<uint32_t>(syscall(SYS_gettid));
+  return t_tid;
+}
+
+/// Clocks of other threads have no name in the headers: the kernel's CPUCLOCK_PERTHREAD_MASK and CPUCLOCK_SCHED.
+clockid_t cpu_clock_of(uint32_t tid) { return static_cast<clockid_t>(~tid << 3 | 6); }
+
+/// Time that a thread was ready and had no CPU; kUnknownTime where the kernel does not tell. Opened each time: a descriptor of ours that stayed open
+/// would move the job's.
+uint64_t ready_ns(uint32_t tid) {
+  char text[96];
+  snprintf(text, sizeof text, "/proc/self/task/%u/schedstat", tid);
+  const int fd = open(text, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return kUnknownTime;
+  const ssize_t got = read(fd, text, sizeof text - 1);
+  close(fd);
+  if (got <= 0) return kUnknownTime;
+  text[got] = 0;
+  uint64_t result = 0;
+  const char* digit = strchr(text, ' ');  // "on CPU, ready, time slices"
+  while (digit && *++digit >= '0' && *digit <= '9') result = result * 10 + static_cast<uint64_t>(*digit - '0');
+  return result;
+}
+
+bool write_sample_of(uint32_t tid, Thread* writer, uint64_t now_ticks) {
+  timespec cpu;
+  if (clock_gettime(cpu_clock_of(tid), &cpu) != 0) return false;  // it has ended
+  Record record = {};
+  record.start_ticks = now_ticks;
+  record.word = record_word(RecordKind::kThreadSample, 0, 0);
+  put_thread_times(record, {static_cast<uint64_t>(cpu.tv_sec) * 1000000000 + static_cast<uint64_t>(cpu.tv_nsec), ready_ns(tid),
+                            __atomic_load_n(&g_spun_ticks, __ATOMIC_RELAXED)});
+  write_record(writer, keep(false, kNoSequence, now_ticks), record);
+  return true;
+}
+
+void tell(uint32_t tid) {
+  if (g_told_tid == tid) return;
+  g_told_tid = tid;
+  char text[16];
+  snprintf(text, sizeof text, "%u", tid);
+  write_fact("training_thread", text);
+}
+
+/// Returns how long to wait for the next look.
+uint64_t look(Thread* caller, uint64_t now_ticks) {
+  const uint64_t second = second_ticks();
+  const uint32_t marking = step_thread();
+  const uint32_t training = marking ? marking : static_cast<uint32_t>(getpid());
+  const uint64_t calls = ticks_in_calls(training);
+  const bool communicates = calls != g_training_calls;
+  g_training_calls = calls;
+  const bool sampling = __atomic_load_n(&g_training_tid, __ATOMIC_RELAXED) == training;
+  if (communicates || (caller->tid == training && !sampling)) {
+    __atomic_store_n(&g_training_tid, 0, __ATOMIC_RELAXED);
+    const uint64_t wait = g_look_ticks;
+    g_look_ticks = g_look_ticks * 2 < second ? g_look_ticks * 2 : second;
+    return wait;
+  }
+  g_look_ticks = second / kFirstLooksPerSecond;
+  tell(training);
+  const bool alive = write_sample_of(training, caller, now_ticks);
+  __atomic_store_n(&g_training_tid, alive ? training : 0, __ATOMIC_RELAXED);
+  return alive ? second / kSamplesPerSecond : second;
+}
+
+uint64_t on_sample(Thread* caller, uint64_t now_ticks) {
+  uint32_t idle = 0;
+  if (!__atomic_compare_exchange_n(&g_busy, &idle, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return now_ticks;  // another one is at it
+  const uint64_t wait = look(caller, now_ticks);
+  __atomic_store_n(&g_busy, 0, __ATOMIC_RELEASE);
+  return now_ticks + wait;
+}
+
+}  // namespace
+
+void start_thread_samples() {
+  g_training_tid = g_told_tid = g_busy = t_tid = 0;
+  g_training_calls = g_spun_ticks = g_last_yield_ticks = 0;
+  g_look_ticks = second_ticks() / kFirstLooksPerSecond;
+  if (collector_wanted("threads")) sample_threads(on_sample);
+}
+
+bool is_background_thread() {
+  const uint32_t training = __atomic_load_n(&g_training_tid, __ATOMIC_RELAXED);
+  return training != 0 && own_tid() != training;
+}
+
+}  // namespace ddl
+
+extern "C" __attribute__((visibility("default"))) int sched_yield() {
+  const uint32_t training = __atomic_load_n(&ddl::g_training_tid, __ATOMIC_RELAXED);
+  if (__builtin_expect(training == 0 || !ddl::g_process.active || ddl::own_tid() != training, 1))
+    return static_cast<int>(syscall(SYS_sched_yield));
+  const uint64_t before = ddl::ticks();
+  const int result = static_cast<int>(syscall(SYS_sched_yield));
+  const uint64_t after = ddl::ticks();
+  const uint64_t since_last = before - ddl::g_last_yield_ticks;
+  const uint64_t spun = after - before + (since_last < ddl::second_ticks() / ddl::kYieldsPerSecond ? since_last : 0);
+  ddl::g_last_yield_ticks = after;
+  __atomic_store_n(&ddl::g_spun_ticks, ddl::g_spun_ticks + spun, __ATOMIC_RELAXED);
+  return result;
+}
