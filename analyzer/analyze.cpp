@@ -87,7 +87,7 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress) {
   tell("looking for steps", 0.0);
   forget_inferred_steps(db);
   const std::map<int64_t, BackgroundProcess> background = find_background(db, catalog);
-  infer_steps(db, catalog);
+  infer_steps(db, catalog, background);
 
   name_axes(db, catalog);
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyzer/passes/equal_sums.h"
 #include "analyzer/passes/message_operation.h"
 #include "analyzer/passes/repetition.h"
 #include "analyzer/query.h"
@@ -88,9 +89,10 @@ bool marks_no_step(SQLite::Database& db, int64_t world) {
 
 class Inference {
  public:
-  Inference(SQLite::Database& db, const Catalog& catalog)
+  Inference(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background)
       : db_(db),
         catalog_(catalog),
+        background_(background),
         insert_step_(db, "INSERT INTO step (process, thread, step, start_ns, duration_ns, mpi_ns) VALUES (?, ?, ?, ?, ?, NULL)"),
         insert_process_(db, "INSERT INTO inferred_steps (process, comm, period, agreement) VALUES (?, ?, ?, ?)"),
         events_(db,
@@ -118,6 +120,7 @@ class Inference {
       if (!by_size && std::none_of(sequence.beats.begin(), sequence.beats.end(), other)) break;
       if ((found = find_repetition(sequence.beats))) break;
     }
+    if (!found && background_.contains(reference)) found = find_batches(reference, communicator, sequence);
     if (!found) return;
     const Leaves leaves = leaves_of(communicator, *found, sequence.seqs);
     for (const int64_t process : processes) {
@@ -127,6 +130,25 @@ class Inference {
   }
 
  private:
+  /// What a background thread fuses as it becomes ready differs from step to step; its bytes add up. Its rooted collectives are no step's.
+  std::optional<Repetition> find_batches(int64_t process, const CommunicatorInfo& communicator, Collectives& sequence) {
+    Query rows(db_, R"(
+      SELECT e.bytes, e.start_ns, e.start_ns + e.duration_ns, e.seq
+      FROM event e
+      JOIN op o ON o.id = e.op
+      WHERE e.process = ?1 AND +e.comm = ?2 AND e.seq IS NOT NULL AND e.kind < 3 AND o.class = 'all_to_all'
+        AND e.id NOT IN (SELECT event FROM coordination)
+      ORDER BY e.start_ns, e.seq)");
+    rows.bind(process, communicator.id);
+    std::vector<Batch> batches;
+    sequence.seqs.clear();
+    while (rows.next()) {
+      batches.push_back({rows.integer(0), rows.integer(1), rows.integer(2)});
+      sequence.seqs.push_back(rows.integer(3));
+    }
+    return find_equal_sums(batches);
+  }
+
   struct Layer {
     int64_t calls = 0, compute_ns = 0, exposed_ns = 0;
   };
@@ -217,6 +239,7 @@ class Inference {
 
   SQLite::Database& db_;
   const Catalog& catalog_;
+  const std::map<int64_t, BackgroundProcess>& background_;
   Query insert_step_, insert_process_, events_, update_, update_gpu_, insert_layer_;
   int64_t next_region_ = 1;
   std::unordered_map<int64_t, std::string> sites_;
@@ -239,13 +262,13 @@ void forget_inferred_steps(SQLite::Database& db) {
       "DELETE FROM region WHERE kind = 'inferred'; DELETE FROM inferred_layer; DELETE FROM inferred_steps");
 }
 
-void infer_steps(SQLite::Database& db, const Catalog& catalog) {
+void infer_steps(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background) {
   std::set<int64_t> worlds;
   for (const auto& [id, process] : catalog.processes)
     if (process.rank >= 0) worlds.insert(process.world);
   for (const int64_t world : worlds) {
     if (!marks_no_step(db, world)) continue;
-    Inference inference(db, catalog);
+    Inference inference(db, catalog, background);
     for (const auto& [communicator, processes] : main_communicators(db, catalog, world)) {
       const auto thinned = [&](int64_t process) { return catalog.process(process).thinned; };
       if (std::none_of(processes.begin(), processes.end(), thinned)) inference.infer(catalog.communicators.at(communicator), processes);

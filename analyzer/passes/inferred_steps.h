@@ -12,13 +12,17 @@
 // range". Computing between two calls belongs to the layer of the later one, as backward does that leads to a gradient's allreduce. What
 // GPUs do has no layers: which kernels belong to a collective its place does not tell.
 //
+// Background threads that fuse what is ready reduce other batches in each step: there a step is what adds up to the same bytes (equal_sums.h).
+//
 // Worlds with a single annotated step are left alone, and processes whose events were thinned, because a gap in the sequence is a shift.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
 
 #include <cstdint>
+#include <map>
 
+#include "analyzer/passes/background.h"
 #include "analyzer/passes/catalog.h"
 
 namespace ddl {
@@ -27,6 +31,6 @@ namespace ddl {
 void forget_inferred_steps(SQLite::Database& db);
 
 /// Fills `inferred_steps`, `step`, `region` and `inferred_layer`, and sets event.step, event.region and gpu_event.step.
-void infer_steps(SQLite::Database& db, const Catalog& catalog);
+void infer_steps(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background);
 
 }  // namespace ddl

@@ -1,0 +1,109 @@
+#include "analyzer/passes/equal_sums.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "analyzer/statistics.h"
+
+namespace ddl {
+namespace {
+
+constexpr size_t kMaxBatches = 64;       // of a step
+constexpr double kMinHits = 0.9;         // of the steps end where they should
+constexpr double kLongerPause = 2.0;     // before a step than within it
+
+/// ends[k]: bytes of the batches before k. Where steps of `bytes` begin, from `first` on; those that do not end with a batch are left out.
+struct Chain {
+  std::vector<std::pair<size_t, size_t>> steps;
+  size_t misses = 0;
+
+  double hits() const { return steps.empty() ? 0 : static_cast<double>(steps.size()) / static_cast<double>(steps.size() + misses); }
+};
+
+Chain follow(const std::vector<int64_t>& ends, size_t first, int64_t bytes) {
+  Chain chain;
+  size_t at = first;
+  while (at + 1 < ends.size()) {
+    const auto end = std::lower_bound(ends.begin() + static_cast<ptrdiff_t>(at) + 1, ends.end(), ends[at] + bytes);
+    if (end == ends.end()) break;
+    const auto to = static_cast<size_t>(end - ends.begin());
+    if (*end == ends[at] + bytes) {
+      chain.steps.emplace_back(at, to);
+    } else if (++chain.misses > 8 && chain.hits() < kMinHits) {
+      break;
+    }
+    at = to;
+  }
+  return chain;
+}
+
+/// Batches that are all as large as a step may be several to a step: as many as the pauses tell.
+Chain by_pauses(std::span<const Batch> batches, Chain chain) {
+  std::vector<int64_t> pauses;  // before each of the chain's steps but the first
+  for (size_t k = 1; k < chain.steps.size(); ++k)
+    pauses.push_back(batches[chain.steps[k].first].enter_ns - batches[chain.steps[k - 1].second - 1].leave_ns);
+  for (size_t n = kMaxBatches; n > 1; --n) {
+    if (pauses.size() < n * kMinRepetitions) continue;
+    for (size_t phase = 0; phase < n; ++phase) {
+      std::vector<int64_t> between, within;
+      for (size_t k = 0; k < pauses.size(); ++k) (k % n == phase ? between : within).push_back(pauses[k]);
+      std::sort(within.begin(), within.end());
+      const int64_t long_within = within[within.size() * 9 / 10];
+      if (static_cast<double>(upper_median_of(std::move(between))) < kLongerPause * static_cast<double>(long_within)) continue;
+      Chain joined;
+      joined.misses = chain.misses / n;
+      for (size_t k = phase + 1; k + n <= chain.steps.size(); k += n)
+        joined.steps.emplace_back(chain.steps[k].first, chain.steps[k + n - 1].second);
+      return joined;
+    }
+  }
+  return chain;
+}
+
+}  // namespace
+
+std::optional<Repetition> find_equal_sums(std::span<const Batch> batches) {
+  if (batches.size() < kMinRepetitions) return std::nullopt;
+  std::vector<int64_t> ends{0};
+  for (const Batch& batch : batches) ends.push_back(ends.back() + batch.bytes);
+  const size_t middle = batches.size() / 2;
+  Chain best;
+  int64_t step_bytes = 0;
+  // A step begins within as many batches as a step may have, and ends within as many.
+  for (size_t first = middle; first < std::min(middle + kMaxBatches, batches.size()); ++first) {
+    for (size_t end = first + 1; end <= std::min(first + kMaxBatches, batches.size()); ++end) {
+      const int64_t bytes = ends[end] - ends[first];
+      if (bytes <= 0 || (step_bytes > 0 && bytes >= step_bytes)) continue;
+      const Chain chain = follow(ends, first, bytes);
+      if (chain.steps.size() < kMinRepetitions || chain.hits() < kMinHits) continue;
+      step_bytes = bytes;
+      best = chain;
+    }
+  }
+  if (step_bytes == 0) return std::nullopt;
+  // From the first batch on from which the steps go through to the middle.
+  size_t first = best.steps.front().first;
+  for (;;) {
+    const auto before = std::lower_bound(ends.begin(), ends.begin() + static_cast<ptrdiff_t>(first), ends[first] - step_bytes);
+    if (before == ends.begin() + static_cast<ptrdiff_t>(first) || *before != ends[first] - step_bytes) break;
+    first = static_cast<size_t>(before - ends.begin());
+  }
+  best = by_pauses(batches, follow(ends, first, step_bytes));
+  // What begins with the first batch of all has nothing before it that would say when the step began.
+  if (!best.steps.empty() && best.steps.front().first == 0) best.steps.erase(best.steps.begin());
+  if (best.steps.size() < kMinRepetitions) return std::nullopt;
+  Repetition result;
+  size_t together = 0;
+  for (const auto& [begin, end] : best.steps) together += end - begin;
+  result.period = static_cast<size_t>(std::lround(static_cast<double>(together) / static_cast<double>(best.steps.size())));
+  result.agreement = best.hits();
+  result.steps = best.steps;
+  const int64_t whole_ns = batches[best.steps.back().second - 1].leave_ns - batches[best.steps.front().first].enter_ns;
+  if (whole_ns < kMinPeriodNs * static_cast<int64_t>(best.steps.size())) return std::nullopt;
+  return result;
+}
+
+}  // namespace ddl

@@ -1,0 +1,30 @@
+// Finds the step in a sequence of reductions that is not the same in each step (specification.md R4): a runtime that fuses what is ready (Horovod)
+// reduces the same tensors in every step, in batches that depend on the moment. What does not change is how many bytes they are together.
+//
+// The bytes of a step are the smallest number at whose multiples, counted from some reduction on, a reduction ends again and again. Where all
+// batches are of one size that says nothing of how many are a step; then the pauses do: the longest one comes before the first batch of a step,
+// where the update and the forward pass are.
+//
+// Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "analyzer/passes/repetition.h"
+
+namespace ddl {
+
+/// A reduction as one member saw it.
+struct Batch {
+  int64_t bytes = 0;
+  int64_t enter_ns = 0;
+  int64_t leave_ns = 0;
+};
+
+/// Of the result `period` is the mean number of reductions in a step, rounded, and `agreement` the share of steps that end where they should.
+/// Nothing: no such number.
+std::optional<Repetition> find_equal_sums(std::span<const Batch> batches);
+
+}  // namespace ddl
