@@ -51,7 +51,8 @@ TrialFacts read_trial(SQLite::Database& db, std::optional<double> target_loss) {
   Query steps(db, "SELECT longest_ns FROM steady_step WHERE world = ?1 AND annotated");
   for (steps.bind(world); steps.next();) longest.push_back(steps.real(0) * 1e-9);
   if (longest.empty())
-    throw Error("it has no complete steps", "let it run longer, or name steps with ddl/annotate.h or NVTX", ExitCode::kDataMissing);
+    throw Error("it has no complete steps", "let it run longer, or name steps with ddl/annotate.h, ddl_annotate.py or NVTX",
+                ExitCode::kDataMissing);
   facts.steps = static_cast<int64_t>(longest.size());
   facts.step_s = median_of(longest);
   for (const models::RankStep& rank : models::rank_steps(db, world)) facts.compute_s = std::max(facts.compute_s, rank.compute_s);

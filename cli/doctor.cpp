@@ -78,10 +78,10 @@ std::vector<Check> check_run(SQLite::Database& db) {
   if (Query any(db, "SELECT 1 FROM op WHERE name LIKE 'nccl%' LIMIT 1"); any.next()) checks.push_back(check_nccl(db));
   checks.push_back(
       source(db, "events", "SELECT count(*) FROM event", "event", "the window kept none: ddl record without --steps, --after"));
-  checks.push_back(
-      source(db, "steps", "SELECT count(DISTINCT step) FROM step", "step", "mark them with ddl/annotate.h: ddl_step_begin(k)"));
+  checks.push_back(source(db, "steps", "SELECT count(DISTINCT step) FROM step", "step",
+                          "mark them: ddl_step_begin(k) of ddl/annotate.h, or step(k) of ddl_annotate.py"));
   checks.push_back(source(db, "layers", "SELECT count(DISTINCT layer) FROM region WHERE layer IS NOT NULL", "layer",
-                          "mark them with ddl/annotate.h: ddl_layer_begin(name), or NVTX ranges"));
+                          "mark them: ddl_layer_begin(name) of ddl/annotate.h, layer(name) of ddl_annotate.py, or NVTX ranges"));
   if (Query row(db, "SELECT substr(key, 6), min(value), count(*) FROM process_fact WHERE key LIKE 'held.%' GROUP BY key"); row.next()) do
       checks.push_back(
           {.state = State::kOff,
@@ -89,7 +89,8 @@ std::vector<Check> check_run(SQLite::Database& db) {
            .detail = fmt::format("not recorded in {}: {} was there first", reports::plural(row.integer(2), "process"), row.text(1)),
            .hint = "another tool has set the variable by which it would be found: unset it"});
     while (row.next());
-  checks.push_back(source(db, "values", "SELECT count(*) FROM value", "value", "ddl_value(\"samples\", n) gives the throughput"));
+  checks.push_back(source(db, "values", "SELECT count(*) FROM value", "value",
+                          "ddl_value(\"samples\", n), value() of ddl_annotate.py, gives the throughput"));
   if (Query row(db, "SELECT kind, count, note FROM loss"); row.next()) do
       checks.push_back({.state = State::kOff,
                         .what = "missing",

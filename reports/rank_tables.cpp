@@ -127,7 +127,7 @@ Table steps_table(const RunView& run) {
                           {"slowest_rank", "Slowest rank", Unit::kCount}},
               .rows = {},
               .note = {},
-              .when_empty = "The job marks no steps (ddl/annotate.h: ddl_step_begin)."};
+              .when_empty = "The job marks no steps (ddl/annotate.h: ddl_step_begin; ddl_annotate.py: step)."};
   // Each rank by its resource, as in facts.h: of several GPUs the mean.
   Query row(run.db, R"(
     WITH device AS (

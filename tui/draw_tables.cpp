@@ -117,7 +117,8 @@ void draw_layers(Canvas& c, const Rect& r) {
   column("OTHER", 8, false, [&](const LayerRow& row) { return maybe_ms(row.other_ns, decimals, 7); });
   column("COMM", 8, false, [&](const LayerRow& row) { return maybe_ms(row.comm_ns, decimals, 7); });
   put_table(c, body, columns, s.layers.size(), c.view.page == Page::kLayers ? static_cast<size_t>(first_line_of_page(c, r)) : 0);
-  if (s.layers.empty()) c.frame.put(body.x + 2, body.y + 1, "the job marks no layers (NVTX, ddl/annotate.h)", Style::kDim, body.right());
+  if (s.layers.empty())
+    c.frame.put(body.x + 2, body.y + 1, "the job marks no layers (NVTX, ddl/annotate.h, ddl_annotate.py)", Style::kDim, body.right());
 }
 
 void draw_advice(Canvas& c, const Rect& r) {

@@ -37,7 +37,8 @@ std::vector<RankStep> rank_steps(SQLite::Database& db, int64_t world) {
   for (const RankFacts& rank : facts.ranks)
     if (facts.step.has_steps && rank.compute_ns) ranks.push_back({rank.rank, static_cast<double>(*rank.compute_ns) * 1e-9});
   if (ranks.empty())
-    throw Error("the run has no complete steps", "name steps with ddl/annotate.h or NVTX, or give the numbers", ExitCode::kDataMissing);
+    throw Error("the run has no complete steps", "name steps with ddl/annotate.h, ddl_annotate.py or NVTX, or give the numbers",
+                ExitCode::kDataMissing);
   return ranks;
 }
 
@@ -96,7 +97,8 @@ std::vector<LayerCost> layers_of(SQLite::Database& db, int64_t world) {
     layers.push_back({row.text(0), row.real(1) * 1e-9 / steps, (row.real(2) - row.real(1)) * 1e-9 / steps, 0, 0});
   }
   if (layers.empty())
-    throw Error("the run has no steps with layers", "name layers with ddl/annotate.h or NVTX, or give --profile", ExitCode::kDataMissing);
+    throw Error("the run has no steps with layers", "name layers with ddl/annotate.h, ddl_annotate.py or NVTX, or give --profile",
+                ExitCode::kDataMissing);
   return layers;
 }
 

@@ -74,7 +74,17 @@ END
 heard --bucket-mb 1 --no-overlap >got
 diff expected got || fail "no overlap, one bucket"
 
+# A background runtime: buckets are ranges where they are handed over, and the wait for them is a phase.
+sed 's/^  phase reduce/  phase synchronize/' expected >background
+heard --bucket-mb 1 --no-overlap --runtime background >got
+diff background got || fail "background runtime"
+
+# A job that marks nothing.
+PROBE_OUT="$scratch/silence" LD_PRELOAD="$PROBE" "$TRAIN" --width 8 --batch 4 --steps 1 --no-marks >out 2>/dev/null || fail "--no-marks: did not run"
+[ ! -e silence ] || fail "--no-marks: heard $(cat silence)"
+
 # Without the probe the program prints the same.
+heard --bucket-mb 1 --no-overlap >got
 cp out with
 "$TRAIN" --width 8 --batch 4 --steps 1 --bucket-mb 1 --no-overlap >without 2>/dev/null
 cmp with without || fail "annotations change the result"

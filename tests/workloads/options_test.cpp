@@ -37,6 +37,23 @@ TEST(Options, WhoAddsUpTheGradients) {
   EXPECT_TRUE(parse({"--compress", "none"}).overlap);
 }
 
+TEST(Options, WhoMakesTheMpiCalls) {
+  EXPECT_EQ(parse({}).runtime, "direct");
+  const Options horovod_like = parse({"--runtime", "background"});
+  EXPECT_TRUE(horovod_like.background.cache);
+  EXPECT_EQ(horovod_like.background.cycle_ms, 1.0);
+  EXPECT_EQ(horovod_like.background.fusion_bytes, 67108864U);
+  const Options o = parse({"--runtime", "background", "--cache", "no", "--cycle-ms", "2.5", "--fusion-mb", "0.5", "--no-overlap",
+                           "--slow-spin", "--no-marks", "--log-steps", "steps"});
+  EXPECT_FALSE(o.background.cache);
+  EXPECT_EQ(o.background.cycle_ms, 2.5);
+  EXPECT_EQ(o.background.fusion_bytes, 524288U);
+  EXPECT_FALSE(o.overlap);
+  EXPECT_TRUE(o.faults.slow_spins);
+  EXPECT_FALSE(o.marks);
+  EXPECT_EQ(o.step_log, "steps");
+}
+
 TEST(Options, ReadsEachOne) {
   const Options o = parse({"--model=cnn",
                            "--batch",
@@ -112,6 +129,20 @@ TEST(Options, RefusesNonsenseAndNamesTheOption) {
                                                   {"--width", "30", "--model", "transformer"},
                                                   {"--data", "x", "--model", "transformer"},
                                                   {"--device", "cuda", "--model", "transformer"},
+                                                  {"--runtime", "sideways"},
+                                                  {"--runtime", "background", "--device", "cuda"},
+                                                  {"--runtime", "background", "--allreduce", "ring"},
+                                                  {"--runtime", "background", "--compress", "fp16"},
+                                                  {"--cycle-ms", "1"},
+                                                  {"--cycle-ms", "-1", "--runtime", "background"},
+                                                  {"--cycle-ms", "nan", "--runtime", "background"},
+                                                  {"--cache", "yes"},
+                                                  {"--cache", "maybe", "--runtime", "background"},
+                                                  {"--fusion-mb", "64"},
+                                                  {"--fusion-mb", "-1", "--runtime", "background"},
+                                                  {"--log-steps", "x", "--allreduce", "ring"},
+                                                  {"--log-steps", "x", "--device", "cuda"},
+                                                  {"--no-marks", "--device", "cuda"},
                                                   {"--print-every", "-1"},
                                                   {"--width", "-1"},
                                                   {"--jitter", "-1"},
@@ -150,9 +181,10 @@ TEST(Options, HelpShowsEveryOptionAndAnExample) {
   EXPECT_TRUE(parse({"--help"}).help);
   EXPECT_TRUE(parse({"--help", "--batch", "0"}).help) << "who asks for help gets it";
   const std::string help = help_text();
-  for (const char* option :
-       {"example: ", "--model", "--batch", "--steps", "--lr", "--momentum", "--seed", "--data", "--bucket-mb", "--no-overlap",
-        "--print-every", "--width", "--slow-rank", "--jitter", "--delay-once", "--hang-rank", "--log-calls", "--help"}) {
+  for (const char* option : {"example: ",    "--model",     "--batch",      "--steps",       "--lr",       "--momentum",  "--seed",
+                             "--data",       "--bucket-mb", "--no-overlap", "--print-every", "--width",    "--slow-rank", "--jitter",
+                             "--delay-once", "--hang-rank", "--log-calls",  "--runtime",     "--cycle-ms", "--cache",     "--fusion-mb",
+                             "--slow-spin",  "--log-steps", "--no-marks",   "--help"}) {
     EXPECT_NE(help.find(option), std::string::npos) << option;
   }
 }

@@ -36,6 +36,16 @@ TEST(Faults, SlowRankIsSlowFromItsStepOnAndAddsUp) {
   EXPECT_LT(milliseconds([&] { rank1.before_first_reduction(9); }), 15.0);
 }
 
+TEST(Faults, TellsWhatWasSleptAndSpinsIfAsked) {
+  const FaultPlan asleep{.slow = {{.rank = 0, .ms = 20.0}}, .delays = {{.rank = 0, .step = 3, .ms = 10.0}}};
+  EXPECT_GE(Faults(asleep, 1, 0).stretch_forward(0), 20'000'000);
+  EXPECT_EQ(Faults(asleep, 1, 1).stretch_forward(0), 0);
+  EXPECT_GE(Faults(asleep, 1, 0).before_first_reduction(3), 10'000'000);
+  EXPECT_EQ(Faults(asleep, 1, 0).before_first_reduction(2), 0);
+  const FaultPlan spins{.slow = {{.rank = 0, .ms = 20.0}}, .slow_spins = true};
+  EXPECT_GE(milliseconds([&] { EXPECT_EQ(Faults(spins, 1, 0).stretch_forward(0), 0); }), 20.0);
+}
+
 TEST(Faults, DelayOnceHitsOneRankInOneStep) {
   const FaultPlan plan{.delays = {{.rank = 0, .step = 3, .ms = 30.0}}};
   EXPECT_GE(milliseconds([&] { Faults(plan, 1, 0).before_first_reduction(3); }), 30.0);

@@ -25,8 +25,8 @@ MakeCuda* open_cuda() {
 
 }  // namespace
 
-std::unique_ptr<Training> make_training(const Options& options, const Dataset& data, Mpi& mpi) {
-  if (options.device == "cpu") return std::make_unique<Trainer>(options, data, mpi);
+std::unique_ptr<Training> make_training(const Options& options, const Dataset& data, Mpi& mpi, BackgroundRuntime* background) {
+  if (options.device == "cpu") return std::make_unique<Trainer>(options, data, mpi, background);
   return std::unique_ptr<Training>(open_cuda()(options, data, mpi));
 }
 

@@ -5,9 +5,11 @@
 #include <deque>
 #include <exception>
 #include <numeric>
+#include <optional>
 
 #include "workloads/train/device.h"
 #include "workloads/train/error.h"
+#include "workloads/train/marks.h"
 #include "workloads/train/ops.h"
 #include "workloads/train/trainer.h"
 
@@ -20,6 +22,20 @@ struct SetUp {
   Options options;
   std::unique_ptr<Dataset> data;
   std::unique_ptr<Training> trainer;
+  StepLog step_log;
+};
+
+/** Who makes this rank's MPI calls: this thread, or that of `background`. */
+struct Calls {
+  Mpi& mpi;
+  BackgroundRuntime* background = nullptr;
+
+  int minimum(int value) const {
+    int result = 0;
+    const auto call = [&] { result = mpi.minimum(value); };
+    background ? background->call(call) : call();
+    return result;
+  }
 };
 
 std::unique_ptr<Dataset> make_dataset(const Options& options) {
@@ -27,15 +43,19 @@ std::unique_ptr<Dataset> make_dataset(const Options& options) {
   return options.model == "transformer" ? make_token_set(options.seed) : make_drawn_set(options.seed);
 }
 
-SetUp set_up(Mpi& mpi, int argc, char** argv) {
+SetUp set_up(const Calls& calls, int argc, char** argv) {
   SetUp result;
   result.options = parse_options(argc, argv);
   if (result.options.help) return result;
+  Mpi& mpi = calls.mpi;
   check_ranks(result.options, mpi.size());
+  marks::wanted = result.options.marks;
   use_one_blas_thread();
   result.data = make_dataset(result.options);
-  result.trainer = make_training(result.options, *result.data, mpi);
-  if (!result.options.call_log.empty()) mpi.call_log().open(result.options.call_log + "." + std::to_string(mpi.rank()));
+  result.trainer = make_training(result.options, *result.data, mpi, calls.background);
+  const std::string rank = "." + std::to_string(mpi.rank());
+  if (!result.options.call_log.empty()) mpi.call_log().open(result.options.call_log + rank);
+  if (!result.options.step_log.empty()) result.step_log.open(result.options.step_log + rank);
   return result;
 }
 
@@ -50,11 +70,15 @@ void print_header(const SetUp& job, int ranks) {
   if (o.allreduce.algorithm) std::printf(" allreduce %s", o.allreduce.name().c_str());
   if (o.allreduce.segment_bytes > 0) std::printf(" segment-kb %zu", o.allreduce.segment_bytes / 1024);
   if (o.compress != "none") std::printf(" compress %s", o.compress.c_str());
+  if (o.runtime == "background") {
+    std::printf(" runtime background cycle-ms %g cache %s fusion-mb %g", o.background.cycle_ms, o.background.cache ? "yes" : "no",
+                static_cast<double>(o.background.fusion_bytes) / (1024.0 * 1024.0));
+  }
   std::printf("\n");
 }
 
 /** All steps; rank 0 prints. */
-void train(const SetUp& job, const Mpi& mpi) {
+void train(SetUp& job, const Mpi& mpi) {
   using Clock = std::chrono::steady_clock;
   constexpr std::size_t kLastBatches = 10;
   const bool prints = mpi.rank() == 0;
@@ -68,6 +92,7 @@ void train(const SetUp& job, const Mpi& mpi) {
   uint64_t timed = 0;
   for (uint64_t step = 0; step < options.steps; ++step) {
     result = job.trainer->run_step(step);
+    if (const auto times = job.trainer->times()) job.step_log.write(*times);
     accuracies.push_back(result.accuracy);
     if (accuracies.size() > kLastBatches) accuracies.pop_front();
     if (prints && options.print_every > 0 && step % options.print_every == 0) {
@@ -80,8 +105,10 @@ void train(const SetUp& job, const Mpi& mpi) {
       ++timed;
     }
   }
-  if (!prints) return;
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  job.trainer->finish();
+  job.step_log.write(mpi.tallies());
+  if (!prints) return;
   const double accuracy = std::accumulate(accuracies.begin(), accuracies.end(), 0.0) / static_cast<double>(accuracies.size());
   std::printf("final loss %.9g accuracy %.4f over the last %zu batches\n", result.loss, accuracy, accuracies.size());
   if (const auto sent = job.trainer->sent()) {
@@ -98,11 +125,12 @@ void train(const SetUp& job, const Mpi& mpi) {
  * Runs the job on this rank; returns the exit code. A rank whose set-up failed may not just leave: the others would wait for it forever. So
  * all agree first, the lowest failing rank speaks for all, and everybody leaves through MPI_Finalize.
  */
-int run(Mpi& mpi, int argc, char** argv) {
+int run(const Calls& calls, int argc, char** argv) {
+  Mpi& mpi = calls.mpi;
   SetUp job;
   std::unique_ptr<Error> error;
   try {
-    job = set_up(mpi, argc, argv);
+    job = set_up(calls, argc, argv);
   } catch (const Error& e) {
     error = std::make_unique<Error>(e);
   } catch (const std::bad_alloc&) {
@@ -110,7 +138,7 @@ int run(Mpi& mpi, int argc, char** argv) {
   } catch (const std::exception& e) {
     error = std::make_unique<Error>(e.what());
   }
-  const int speaker = mpi.minimum(error ? mpi.rank() : INT_MAX);
+  const int speaker = calls.minimum(error ? mpi.rank() : INT_MAX);
   if (speaker == mpi.rank()) print_error(*error);
   if (speaker != INT_MAX) return error ? error->exit_code() : 1;
 
@@ -122,8 +150,18 @@ int run(Mpi& mpi, int argc, char** argv) {
   // What could not be written has left the job itself intact: everybody still leaves through MPI_Finalize.
   if (std::fflush(stdout) != 0 || std::ferror(stdout)) error = std::make_unique<Error>("stdout: cannot be written");
   if (mpi.call_log().failed()) error = std::make_unique<Error>(job.options.call_log + ": the call log could not be written");
+  if (job.step_log.failed()) error = std::make_unique<Error>(job.options.step_log + ": the log of steps could not be written");
   if (error) print_error(*error);
   return error ? 1 : 0;
+}
+
+/** Asked before there is an MPI, which another thread is to begin. Options that are wrong are told later, once for all ranks. */
+bool wants_background(int argc, char** argv) {
+  try {
+    return parse_options(argc, argv).runtime == "background";
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 }  // namespace
@@ -131,9 +169,15 @@ int run(Mpi& mpi, int argc, char** argv) {
 }  // namespace ddl::train
 
 int main(int argc, char** argv) {
-  ddl::train::Mpi mpi(&argc, &argv);
+  std::optional<ddl::train::BackgroundRuntime> background;
+  std::optional<ddl::train::Mpi> own;
+  if (ddl::train::wants_background(argc, argv)) {
+    background.emplace(&argc, &argv);
+  } else {
+    own.emplace(&argc, &argv);
+  }
   try {
-    return ddl::train::run(mpi, argc, argv);
+    return background ? ddl::train::run({background->mpi(), &*background}, argc, argv) : ddl::train::run({*own}, argc, argv);
   } catch (const std::exception& error) {
     ddl::train::print_error(error);
     ddl::train::Mpi::abort(1);

@@ -1,19 +1,10 @@
 #include "workloads/train/model.h"
 
-#include "ddl/annotate.h"
+#include "workloads/train/marks.h"
 
 namespace ddl::train {
 
 namespace {
-
-/** A layer range of the profile for the length of a scope. */
-class LayerRange {
- public:
-  explicit LayerRange(const Layer& layer) { ddl_layer_begin(layer.name().c_str()); }
-  ~LayerRange() { ddl_layer_end(); }
-  LayerRange(const LayerRange&) = delete;
-  LayerRange& operator=(const LayerRange&) = delete;
-};
 
 void add_to(Tensor& sum, const Tensor& term) {
   for (std::size_t i = 0; i < sum.size(); ++i) sum.data()[i] += term.data()[i];
@@ -37,7 +28,7 @@ const Tensor& Model::forward() {
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     inputs.clear();
     for (const Node node : steps_[i].inputs) inputs.push_back(&nodes_[node].value);
-    const LayerRange range(*steps_[i].layer);
+    const marks::Layer range(steps_[i].layer->name().c_str());
     steps_[i].layer->forward(inputs, nodes_[i + 1].value);
   }
   return nodes_.back().value;
@@ -55,7 +46,7 @@ void Model::backward(const OnGradientsReady& ready) {
 }
 
 void Model::backward_through(Step& step, NodeState& output) {
-  const LayerRange range(*step.layer);
+  const marks::Layer range(step.layer->name().c_str());
   std::vector<const Tensor*> inputs;
   std::vector<Tensor*> gradients;
   std::vector<NodeState*> sums;

@@ -6,13 +6,27 @@ namespace ddl::train {
 
 namespace {
 
-int mpi_count(std::span<float> values) { return static_cast<int>(values.size()); }
+template <typename T>
+int mpi_count(std::span<T> values) {
+  return static_cast<int>(values.size());
+}
 
 }  // namespace
 
 Mpi::Mpi(int* argc, char*** argv) {
   MPI_Init(argc, argv);
   call_log_.returned(MpiCall::kInit);
+  learn_ranks();
+}
+
+Mpi::Mpi(int* argc, char*** argv, int thread_level) {
+  int provided = MPI_THREAD_SINGLE;
+  MPI_Init_thread(argc, argv, thread_level, &provided);  // less is enough too: one thread makes all calls
+  call_log_.returned(MpiCall::kInitThread);
+  learn_ranks();
+}
+
+void Mpi::learn_ranks() {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   call_log_.returned(MpiCall::kCommRank);
   MPI_Comm_size(MPI_COMM_WORLD, &size_);
@@ -33,33 +47,65 @@ void Mpi::abort(int exit_code) {
   std::_Exit(exit_code);  // MPI_Abort does not return, but is not declared so
 }
 
+void Mpi::returned(MpiCall call, Purpose purpose, std::size_t bytes) {
+  Tally& tally = tallies_[static_cast<std::size_t>(purpose)][static_cast<std::size_t>(call)];
+  ++tally.calls;
+  tally.bytes += bytes;
+  call_log_.returned(call);
+}
+
 int Mpi::minimum(int value) {
   int result = value;
   MPI_Allreduce(&value, &result, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-  call_log_.returned(MpiCall::kAllreduce);
+  returned(MpiCall::kAllreduce, Purpose::kSetUp, sizeof value);
   return result;
 }
 
 void Mpi::broadcast(std::span<float> values) {
   MPI_Bcast(values.data(), mpi_count(values), MPI_FLOAT, 0, MPI_COMM_WORLD);
-  call_log_.returned(MpiCall::kBcast);
+  returned(MpiCall::kBcast, Purpose::kData, values.size_bytes());
 }
 
 void Mpi::sum(std::span<float> values) {
   MPI_Allreduce(MPI_IN_PLACE, values.data(), mpi_count(values), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-  call_log_.returned(MpiCall::kAllreduce);
+  returned(MpiCall::kAllreduce, Purpose::kData, values.size_bytes());
 }
 
 MPI_Request Mpi::start_sum(std::span<float> values) {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Iallreduce(MPI_IN_PLACE, values.data(), mpi_count(values), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
-  call_log_.returned(MpiCall::kIallreduce);
+  returned(MpiCall::kIallreduce, Purpose::kData, values.size_bytes());
   return request;
 }
 
 void Mpi::wait(MPI_Request& request) {
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   call_log_.returned(MpiCall::kWait);
+}
+
+void Mpi::and_bits(std::span<long long> words) {
+  MPI_Allreduce(MPI_IN_PLACE, words.data(), mpi_count(words), MPI_LONG_LONG_INT, MPI_BAND, MPI_COMM_WORLD);
+  returned(MpiCall::kAllreduce, Purpose::kCoordination, words.size_bytes());
+}
+
+void Mpi::gather(int value, std::span<int> all) {
+  MPI_Gather(&value, 1, MPI_INT, all.data(), 1, MPI_INT, 0, MPI_COMM_WORLD);
+  returned(MpiCall::kGather, Purpose::kCoordination, sizeof value);
+}
+
+void Mpi::gather(std::span<const std::byte> own, std::span<std::byte> all, std::span<const int> lengths, std::span<const int> offsets) {
+  MPI_Gatherv(own.data(), mpi_count(own), MPI_BYTE, all.data(), lengths.data(), offsets.data(), MPI_BYTE, 0, MPI_COMM_WORLD);
+  returned(MpiCall::kGatherv, Purpose::kCoordination, own.size());
+}
+
+void Mpi::broadcast_length(int& value) {
+  MPI_Bcast(&value, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  returned(MpiCall::kBcast, Purpose::kCoordination, sizeof value);
+}
+
+void Mpi::broadcast_bytes(std::span<std::byte> bytes) {
+  MPI_Bcast(bytes.data(), mpi_count(bytes), MPI_BYTE, 0, MPI_COMM_WORLD);
+  returned(MpiCall::kBcast, Purpose::kCoordination, bytes.size());
 }
 
 }  // namespace ddl::train

@@ -18,7 +18,8 @@ namespace {
 /** As typed; checked afterwards. Signed, because an unsigned option would read -1 as 18446744073709551615. */
 struct Typed {
   int64_t batch, steps, seed, width, print_every, segment_kib;
-  std::string allreduce, dimensions;
+  double fusion_mib;
+  std::string allreduce, dimensions, cache;
   std::vector<std::string> slow, delays, hangs;
 };
 
@@ -56,23 +57,37 @@ po::options_description describe(Options& options, Typed& typed) {
        "gradients travel as none, fp16, bf16, q8, q4 (QSGD), onebit, ternary or topk:RATIO; what a code loses is kept and added to the "
        "next "
        "step's gradients; blocks, as --no-overlap does")  //
+      ("runtime", po::value(&options.runtime)->default_value(defaults.runtime)->value_name("direct|background"),
+       "who makes the MPI calls: direct, the training thread; background, a thread of its own as Horovod's, which the training thread hands "
+       "its buckets over to and waits for")  //
+      ("cycle-ms", po::value(&options.background.cycle_ms)->default_value(defaults.background.cycle_ms, "1")->value_name("MS"),
+       "with --runtime background: ms from one negotiation to the next, at least (HOROVOD_CYCLE_TIME)")  //
+      ("cache", po::value(&typed.cache)->default_value("yes")->value_name("yes|no"),
+       "with --runtime background: negotiate by bits what was negotiated before; no: by messages to rank 0 in each cycle "
+       "(HOROVOD_CACHE_CAPACITY=0)")  //
+      ("fusion-mb", po::value(&typed.fusion_mib)->default_value(64.0, "64")->value_name("X"),
+       "with --runtime background: what is ready is reduced X MiB (2^20 bytes) at a time (HOROVOD_FUSION_THRESHOLD); 0: each bucket alone")  //
       ("device", po::value(&options.device)->default_value(defaults.device)->value_name("cpu|cuda"),
        "cuda: cuBLAS and cuDNN, one GPU per rank, round robin")(
           "reduce", po::value(&options.reduce)->default_value(defaults.reduce)->value_name("nccl|mpi"),
           "with --device cuda: NCCL, or by way of the host (copy, MPI_Allreduce, copy)")(
           "print-every", po::value(&typed.print_every)->default_value(1)->value_name("N"), "print every Nth loss; 0: none")  //
       ("help,h", po::bool_switch(&options.help), "this text");
-  po::options_description aids("Test aids (steps and ranks count from 0; each but --jitter and --log-calls may be repeated)");
+  po::options_description aids("Test aids (steps and ranks count from 0; --slow-rank, --delay-once and --hang-rank may be repeated)");
   aids.add_options()                                                                                                              //
       ("slow-rank", po::value(&typed.slow)->value_name("R:MS[:STEP]"),                                                            //
-       "rank R computes MS milliseconds longer in forward, from STEP on")                                                         //
+       "rank R takes MS milliseconds longer in forward, from STEP on: asleep, as --jitter is")                                    //
+      ("slow-spin", po::bool_switch(&options.faults.slow_spins), "--slow-rank and --jitter compute rather than sleep")            //
       ("jitter", po::value(&options.faults.jitter_ms)->default_value(0.0, "0")->value_name("MS"),                                 //
        "0 to MS milliseconds more in forward, drawn for each rank and step")                                                      //
       ("delay-once", po::value(&typed.delays)->value_name("R:STEP:MS"),                                                           //
        "rank R comes MS milliseconds late to the first gradient reduction of STEP")                                               //
       ("hang-rank", po::value(&typed.hangs)->value_name("R:STEP"), "rank R never comes to the first gradient reduction of STEP")  //
       ("log-calls", po::value(&options.call_log)->value_name("FILE"),                                                             //
-       "each rank keeps its own count of completed MPI calls in FILE.<rank>");
+       "each rank keeps its own count of completed MPI calls in FILE.<rank>")                                                     //
+      ("log-steps", po::value(&options.step_log)->value_name("FILE"),
+       "each rank writes its own times of each step into FILE.<rank>, and at the end its calls and bytes by purpose")  //
+      ("no-marks", po::bool_switch(), "mark no step, phase, layer or value for a profiler");
   training.add(aids);
   return training;
 }
@@ -141,7 +156,35 @@ void check_reduction(Options& options, const Typed& typed) {
   if (!options.adds_up_itself()) return;
   if (options.device != "cpu") throw UsageError("--device cuda: --allreduce and --compress are for --device cpu");
   if (!options.call_log.empty()) throw UsageError("--log-calls counts no messages of --allreduce and --compress");
+  if (!options.step_log.empty()) throw UsageError("--log-steps counts no messages of --allreduce and --compress");
   options.overlap = false;
+}
+
+/** `typed_options`: with what was left out as "defaulted". */
+void check_runtime(Options& options, const Typed& typed, const po::variables_map& typed_options) {
+  if (options.runtime != "direct" && options.runtime != "background") {
+    throw UsageError("--runtime '" + options.runtime + "': expected direct or background");
+  }
+  if (typed.cache != "yes" && typed.cache != "no") throw UsageError("--cache '" + typed.cache + "': expected yes or no");
+  in_range("cycle-ms", options.background.cycle_ms, 0.0, 1e4);
+  in_range("fusion-mb", typed.fusion_mib, 0.0, 4096.0);
+  options.background.cache = typed.cache == "yes";
+  options.background.fusion_bytes = static_cast<std::size_t>(typed.fusion_mib * 1024.0 * 1024.0);
+  if (options.device != "cpu") {
+    if (!options.step_log.empty()) throw UsageError("--log-steps: with --device cpu only");
+    if (!options.marks) throw UsageError("--no-marks: with --device cpu only");
+  }
+  if (options.runtime == "direct") {
+    for (const char* option : {"cycle-ms", "cache", "fusion-mb"}) {
+      if (!typed_options[option].defaulted()) throw UsageError(std::string("--") + option + ": with --runtime background only");
+    }
+    return;
+  }
+  if (options.device != "cpu") throw UsageError("--runtime background: with --device cpu only");
+  if (options.allreduce.algorithm)
+    throw UsageError("--runtime background: adds up by MPI_Allreduce, not by --allreduce " + typed.allreduce);
+  if (options.compress != "none")
+    throw UsageError("--runtime background: gradients travel as they are, not by --compress " + options.compress);
 }
 
 }  // namespace
@@ -160,13 +203,16 @@ Options parse_options(int argc, const char* const* argv) {
   Typed typed{};
   const po::options_description description = describe(options, typed);
   try {
-    options.overlap = !parse_command_line(argc, argv, description)["no-overlap"].as<bool>();
+    const po::variables_map typed_options = parse_command_line(argc, argv, description);
+    options.overlap = !typed_options["no-overlap"].as<bool>();
+    options.marks = !typed_options["no-marks"].as<bool>();
+    if (!options.help) {
+      check(options, typed);
+      check_reduction(options, typed);
+      check_runtime(options, typed, typed_options);
+    }
   } catch (const po::error& error) {
     throw UsageError(error.what());
-  }
-  if (!options.help) {
-    check(options, typed);
-    check_reduction(options, typed);
   }
   return options;
 }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "workloads/allreduce/allreduce.h"
+#include "workloads/train/background_runtime.h"
 #include "workloads/train/test_aids.h"
 
 namespace ddl::train {
@@ -23,9 +24,13 @@ struct Options {
   std::string compress = "none";
   std::string device = "cpu";
   std::string reduce = "nccl";  ///< --device cuda only
+  std::string runtime = "direct";
+  BackgroundRuntime::Settings background;  ///< --runtime background only
   uint64_t print_every = 1;
   FaultPlan faults;
   std::string call_log;  ///< prefix, empty: none
+  std::string step_log;  ///< prefix, empty: none
+  bool marks = true;
   bool help = false;
 
   /** Gradients are added up by code of this repository: blocking, and every byte is counted. */

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "workloads/train/background_runtime.h"
 #include "workloads/train/buckets.h"
 #include "workloads/train/gradient_sum.h"
 #include "workloads/train/mpi.h"
@@ -21,11 +22,13 @@ namespace ddl::train {
  * data, the two differ by less than the noise (workloads/README.md). Polling with MPI_Testall after each layer gained nothing either.
  *
  * Without overlap, `reduce_all` runs one blocking MPI_Allreduce per bucket after backward, or whatever `use` was given instead.
+ *
+ * With a background runtime, a bucket is a tensor that is handed over to it, and `synchronize` takes the place of `wait`.
  */
 class Reducer {
  public:
-  /** `before_first` runs directly before the first reduction of each step. */
-  Reducer(Mpi& mpi, ParameterArena& arena, std::vector<Bucket> buckets, std::function<void()> before_first);
+  /** `before_first` runs directly before the first reduction of each step. `background`: who makes the MPI calls; nullptr: this thread. */
+  Reducer(Mpi& mpi, BackgroundRuntime* background, ParameterArena& arena, std::vector<Bucket> buckets, std::function<void()> before_first);
 
   /** Instead of MPI_Allreduce; nullptr: that. */
   void use(std::unique_ptr<GradientSum> sum) { sum_ = std::move(sum); }
@@ -33,13 +36,22 @@ class Reducer {
   const GradientSum* replacement() const { return sum_.get(); }
 
   const std::vector<Bucket>& buckets() const { return buckets_; }
+  /** What is reduced at once, by the names that profiles have. */
+  std::vector<NamedTensor> tensors();
 
   /** Posts the buckets that are complete now that `finished_parameters` gradients are final. */
   void post_ready(std::size_t finished_parameters);
-  void wait(std::size_t bucket) { mpi_.wait(requests_[bucket]); }
+  void wait(std::size_t bucket);
+  /** Of what was not posted. */
   void reduce_all();
+  /** Waits for all that the background runtime was handed. */
+  void synchronize();
   /** The next step begins. */
-  void reset(uint64_t step) { step_ = step, next_ = 0, own_squares_ = 0; }
+  void reset(uint64_t step) { step_ = step, next_ = 0, own_squares_ = 0, blocked_ns_ = 0; }
+  /** In this step, so far: in blocking MPI calls or `synchronize`. */
+  int64_t blocked_ns() const { return blocked_ns_; }
+  /** When the last bucket so far was posted, handed over, or its blocking sum began. */
+  int64_t handed_over_ns() const { return handed_over_ns_; }
   /** Sum of the squares of this rank's own gradients, of the buckets that were reduced so far in this step. */
   double own_squares() const { return own_squares_; }
 
@@ -51,6 +63,7 @@ class Reducer {
   void reduce_next(Reduce&& reduce);
 
   Mpi& mpi_;
+  BackgroundRuntime* background_;
   ParameterArena& arena_;
   std::vector<Bucket> buckets_;
   std::vector<std::string> names_;
@@ -60,6 +73,8 @@ class Reducer {
   uint64_t step_ = 0;
   std::size_t next_ = 0;  ///< the first bucket that this step has not reduced yet
   double own_squares_ = 0;
+  int64_t blocked_ns_ = 0;
+  int64_t handed_over_ns_ = 0;
 };
 
 }  // namespace ddl::train

@@ -59,8 +59,21 @@ class Fields {
   bool first_ = true;
 };
 
-void sleep_ms(double ms) {
-  if (ms > 0.0) std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(ms));
+using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::duration<double, std::milli>;
+
+/** Returns the ns that it took. */
+int64_t sleep_ms(double ms) {
+  if (ms <= 0.0) return 0;
+  const auto start = Clock::now();
+  std::this_thread::sleep_for(Milliseconds(ms));
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
+}
+
+void spin_ms(double ms) {
+  const auto end = Clock::now() + Milliseconds(ms);
+  while (Clock::now() < end) {
+  }
 }
 
 }  // namespace
@@ -112,16 +125,22 @@ double Faults::forward_ms(uint64_t step) const {
   return ms;
 }
 
-void Faults::stretch_forward(uint64_t step) const { sleep_ms(forward_ms(step)); }
+int64_t Faults::stretch_forward(uint64_t step) const {
+  if (!plan_.slow_spins) return sleep_ms(forward_ms(step));
+  spin_ms(forward_ms(step));
+  return 0;
+}
 
-void Faults::before_first_reduction(uint64_t step) const {
+int64_t Faults::before_first_reduction(uint64_t step) const {
+  int64_t slept_ns = 0;
   for (const DelayOnce& delay : plan_.delays) {
-    if (delay.rank == rank_ && delay.step == step) sleep_ms(delay.ms);
+    if (delay.rank == rank_ && delay.step == step) slept_ns += sleep_ms(delay.ms);
   }
   for (const HangRank& hang : plan_.hangs) {
     if (hang.rank != rank_ || hang.step != step) continue;
     for (;;) pause();  // until a signal ends the process
   }
+  return slept_ns;
 }
 
 CallLog::~CallLog() {
@@ -140,7 +159,7 @@ void CallLog::returned(MpiCall call) noexcept {
 }
 
 void CallLog::write() noexcept {
-  std::array<char, 512> text;  // 8 lines of at most 14 + 1 + 20 + 1 characters
+  std::array<char, 512> text;  // 11 lines of at most 15 + 1 + 20 + 1 characters
   std::size_t size = 0;
   for (std::size_t i = 0; i < counts_.size(); ++i) {
     if (counts_[i] == 0) continue;

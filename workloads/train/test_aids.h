@@ -7,10 +7,11 @@
 
 /*
  * What makes the trainer a test bed for a profiler: faults whose size and place are known beforehand (--slow-rank, --jitter, --delay-once,
- * --hang-rank), and a count of the rank's own MPI calls that does not pass through any profiler (--log-calls).
+ * --hang-rank), and a count of the rank's own MPI calls that does not pass through any profiler (--log-calls). The rank's own times of each
+ * step are in step_log.h.
  *
  * Delays sleep rather than spin: on a machine with fewer cores than ranks a spinning rank would slow the others too, and the known truth
- * would no longer be known.
+ * would no longer be known. --slow-spin is for who has the cores, and has to tell a rank that computes longer from one that sleeps.
  */
 namespace ddl::train {
 
@@ -41,6 +42,7 @@ struct FaultPlan {
   std::vector<DelayOnce> delays{};
   std::vector<HangRank> hangs{};
   double jitter_ms = 0.0;
+  bool slow_spins = false;  ///< slow ranks and jitter compute; they sleep otherwise
 
   /** Throws UsageError when a fault names a rank that the job does not have: it would be a silent no-op. */
   void check_ranks(int ranks) const;
@@ -52,9 +54,10 @@ class Faults {
   Faults(const FaultPlan& plan, uint64_t seed, int rank) : plan_(plan), seed_(seed), rank_(rank) {}
   /** How much longer the forward phase of a step is to take: slow rank and jitter. */
   double forward_ms(uint64_t step) const;
-  void stretch_forward(uint64_t step) const;
-  /** Directly before the first gradient reduction of the step: delay or hang. */
-  void before_first_reduction(uint64_t step) const;
+  /** Returns the ns that were spent asleep. */
+  int64_t stretch_forward(uint64_t step) const;
+  /** Directly before the first gradient reduction of the step: delay or hang. Returns the ns that were spent asleep. */
+  int64_t before_first_reduction(uint64_t step) const;
 
  private:
   FaultPlan plan_;
@@ -63,9 +66,9 @@ class Faults {
 };
 
 /** Every MPI function that the trainer calls. */
-enum class MpiCall { kInit, kCommRank, kCommSize, kBcast, kAllreduce, kIallreduce, kWait, kFinalize };
-inline constexpr std::array kMpiCallNames{"MPI_Init",      "MPI_Comm_rank",  "MPI_Comm_size", "MPI_Bcast",
-                                          "MPI_Allreduce", "MPI_Iallreduce", "MPI_Wait",      "MPI_Finalize"};
+enum class MpiCall { kInit, kInitThread, kCommRank, kCommSize, kBcast, kGather, kGatherv, kAllreduce, kIallreduce, kWait, kFinalize };
+inline constexpr std::array kMpiCallNames{"MPI_Init",    "MPI_Init_thread", "MPI_Comm_rank",  "MPI_Comm_size", "MPI_Bcast",   "MPI_Gather",
+                                          "MPI_Gatherv", "MPI_Allreduce",   "MPI_Iallreduce", "MPI_Wait",      "MPI_Finalize"};
 
 /**
  * Completed MPI calls of this process: lines `MPI_Allreduce 12` for each function called so far. The file is rewritten by one pwrite after

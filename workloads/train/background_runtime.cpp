@@ -1,0 +1,121 @@
+#include "workloads/train/background_runtime.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <utility>
+
+namespace ddl::train {
+
+BackgroundRuntime::BackgroundRuntime(int* argc, char*** argv) : thread_([this] { serve(); }) {
+  call([this, argc, argv] { mpi_.emplace(argc, argv, MPI_THREAD_MULTIPLE); });
+}
+
+BackgroundRuntime::~BackgroundRuntime() {
+  call([this] { mpi_->finalize(); });
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  work_.notify_one();
+  thread_.join();
+}
+
+void BackgroundRuntime::serve() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    work_.wait(lock, [this] { return ends_ || !functions_.empty(); });
+    if (functions_.empty()) return;
+    const std::function<void()> function = std::move(functions_.front());
+    functions_.pop_front();
+    running_ = true;
+    lock.unlock();
+    try {
+      function();
+    } catch (const std::exception& error) {
+      // Nobody could be told who is not waiting in MPI, and the other ranks are.
+      std::fprintf(stderr, "train: error: %s\n", error.what());
+      Mpi::abort(1);
+    }
+    lock.lock();
+    running_ = false;
+    done_.notify_all();
+  }
+}
+
+void BackgroundRuntime::call(std::function<void()> function) {
+  std::unique_lock lock(mutex_);
+  functions_.push_back(std::move(function));
+  work_.notify_one();
+  done_.wait(lock, [this] { return functions_.empty() && !running_; });
+}
+
+void BackgroundRuntime::start_cycles(const Settings& settings, std::vector<NamedTensor> tensors) {
+  const std::lock_guard lock(mutex_);
+  values_.resize(tensors.size());
+  shut_down_ = false;
+  functions_.emplace_back([this, settings, tensors = std::move(tensors)] { cycles(settings, tensors); });
+  work_.notify_one();
+}
+
+void BackgroundRuntime::hand_over(std::size_t tensor, std::span<float> values) {
+  const std::lock_guard lock(mutex_);
+  values_[tensor] = values;
+  handed_over_.push_back(tensor);
+  ++outstanding_;
+}
+
+void BackgroundRuntime::synchronize() {
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [this] { return outstanding_ == 0; });
+}
+
+void BackgroundRuntime::stop_cycles() {
+  std::unique_lock lock(mutex_);
+  shut_down_ = true;
+  done_.wait(lock, [this] { return functions_.empty() && !running_; });
+}
+
+void BackgroundRuntime::cycles(const Settings& settings, std::vector<NamedTensor> tensors) {
+  using Clock = std::chrono::steady_clock;
+  const auto cycle = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(settings.cycle_ms));
+  const std::size_t most = settings.fusion_bytes / sizeof(float);
+  std::size_t total = 0;
+  for (const NamedTensor& tensor : tensors) total += tensor.floats;
+  fusion_.resize(std::min(most, total));
+  Negotiation negotiation(*mpi_, tensors, settings.cache);
+  for (;;) {
+    const auto start = Clock::now();
+    std::vector<std::size_t> handed_over;
+    bool shut_down = false;
+    {
+      const std::lock_guard lock(mutex_);
+      handed_over.swap(handed_over_);
+      shut_down = shut_down_;
+    }
+    const Negotiation::Outcome agreed = negotiation.agree(handed_over, shut_down);
+    for (const std::vector<std::size_t>& batch : fuse(agreed.tensors, tensors, most)) reduce(batch);
+    if (agreed.shut_down) return;
+    std::this_thread::sleep_until(start + cycle);
+  }
+}
+
+void BackgroundRuntime::reduce(std::span<const std::size_t> batch) {
+  if (batch.size() == 1) {
+    mpi_->sum(values_[batch.front()]);
+  } else {
+    float* end = fusion_.data();
+    for (const std::size_t tensor : batch) end = std::copy(values_[tensor].begin(), values_[tensor].end(), end);
+    mpi_->sum({fusion_.data(), end});
+    const float* from = fusion_.data();
+    for (const std::size_t tensor : batch) {
+      std::copy_n(from, values_[tensor].size(), values_[tensor].begin());
+      from += values_[tensor].size();
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  outstanding_ -= batch.size();
+  if (outstanding_ == 0) done_.notify_all();
+}
+
+}  // namespace ddl::train
