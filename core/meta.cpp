@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/lost_pages.h"
@@ -149,11 +150,20 @@ void publish_now(uint64_t now_ticks) {
   internal::publish_live();
 }
 
+/// What the caller has computed so far, as ticks of a clock that stands still while it has no CPU: a sample takes system calls, in which it is
+/// often told to make room.
+double own_cpu_ticks() {
+  timespec cpu = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
+  return (static_cast<double>(cpu.tv_sec) + static_cast<double>(cpu.tv_nsec) * 1e-9) * static_cast<double>(second_ticks());
+}
+
 void take_sample(uint64_t now_ticks) {
   const int saved_errno = errno;
+  const double begin = own_cpu_ticks();
   __atomic_store_n(&g_sample_due_ticks, g_take_sample(t_thread, now_ticks), __ATOMIC_RELAXED);
+  __atomic_fetch_add(&internal::g_file.header()->overhead_ticks, static_cast<uint64_t>(own_cpu_ticks() - begin), __ATOMIC_RELAXED);
   errno = saved_errno;
-  __atomic_fetch_add(&internal::g_file.header()->overhead_ticks, ticks() - now_ticks, __ATOMIC_RELAXED);
 }
 
 void read_clocks() {

@@ -86,15 +86,16 @@ std::map<int64_t, BackgroundProcess> find_background(SQLite::Database& db, const
     thread.bind(process, tid);
     if (thread.next()) calls[process].thread = thread.integer(0);
   }
-  Query rows(db, "SELECT process, thread, op, kind, count(*), min(id), max(id) FROM event WHERE kind < 3 GROUP BY process, thread, op, kind");
+  Query rows(db,
+             "SELECT process, thread, op, kind, count(*), min(id), max(id) FROM event WHERE kind < 3 GROUP BY process, thread, op, kind");
   while (rows.next()) {
     if (!candidates.contains(rows.integer(0))) continue;
     Calls& of_process = calls[rows.integer(0)];
     of_process.first_event = std::min(of_process.first_event, rows.integer(5));
     of_process.last_event = std::max(of_process.last_event, rows.integer(6));
     const Operation& operation = catalog.operation(rows.integer(2));
-    if (operation.op_class == OpClass::kLifecycle || operation.op_class == OpClass::kCommunicator || operation.op_class == OpClass::kOther ||
-        operation.on_device)
+    if (operation.op_class == OpClass::kLifecycle || operation.op_class == OpClass::kCommunicator ||
+        operation.op_class == OpClass::kOther || operation.on_device)
       continue;
     if (rows.integer(3) == 1) (of_process.thread == rows.integer(1) ? of_process.own : of_process.others) += rows.integer(4);
   }

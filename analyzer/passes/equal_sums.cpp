@@ -11,9 +11,9 @@
 namespace ddl {
 namespace {
 
-constexpr size_t kMaxBatches = 64;       // of a step
-constexpr double kMinHits = 0.9;         // of the steps end where they should
-constexpr double kLongerPause = 2.0;     // before a step than within it
+constexpr size_t kMaxBatches = 64;    // of a step
+constexpr double kMinHits = 0.9;      // of the steps end where they should
+constexpr double kLongerPause = 2.0;  // before a step than within it
 
 /// ends[k]: bytes of the batches before k. Where steps of `bytes` begin, from `first` on; those that do not end with a batch are left out.
 struct Chain {

@@ -112,15 +112,9 @@ class Inference {
 
   void infer(const CommunicatorInfo& communicator, const std::vector<int64_t>& processes) {
     const int64_t reference = processes.front();
-    std::optional<Repetition> found;
     Collectives sequence;
-    for (const bool by_size : {true, false}) {  // sizes may change from step to step, if call sites tell collectives apart
-      sequence = read(db_, reference, communicator, by_size);
-      const auto other = [&](const Beat& beat) { return beat.token != sequence.beats.front().token; };
-      if (!by_size && std::none_of(sequence.beats.begin(), sequence.beats.end(), other)) break;
-      if ((found = find_repetition(sequence.beats))) break;
-    }
-    if (!found && background_.contains(reference)) found = find_batches(reference, communicator, sequence);
+    const std::optional<Repetition> found = background_.contains(reference) ? find_batches(reference, communicator, sequence)
+                                                                            : find_sequence(reference, communicator, sequence);
     if (!found) return;
     const Leaves leaves = leaves_of(communicator, *found, sequence.seqs);
     for (const int64_t process : processes) {
@@ -130,6 +124,16 @@ class Inference {
   }
 
  private:
+  std::optional<Repetition> find_sequence(int64_t process, const CommunicatorInfo& communicator, Collectives& sequence) {
+    for (const bool by_size : {true, false}) {  // sizes may change from step to step, if call sites tell collectives apart
+      sequence = read(db_, process, communicator, by_size);
+      const auto other = [&](const Beat& beat) { return beat.token != sequence.beats.front().token; };
+      if (!by_size && std::none_of(sequence.beats.begin(), sequence.beats.end(), other)) break;
+      if (std::optional<Repetition> found = find_repetition(sequence.beats)) return found;
+    }
+    return std::nullopt;
+  }
+
   /// What a background thread fuses as it becomes ready differs from step to step; its bytes add up. Its rooted collectives are no step's.
   std::optional<Repetition> find_batches(int64_t process, const CommunicatorInfo& communicator, Collectives& sequence) {
     Query rows(db_, R"(

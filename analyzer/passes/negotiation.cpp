@@ -38,7 +38,9 @@ class Negotiations {
   /// `one_clock`: times of all processes can be compared.
   Negotiations(SQLite::Database& db, bool one_clock)
       : one_clock_(one_clock),
-        insert_(db, "INSERT INTO negotiation (process, comm, seq, step, ready_ns, agreed_ns, late, wait_ns) VALUES (?, ?, ?, ?, ?, ?, ?, NULL)") {}
+        insert_(
+            db,
+            "INSERT INTO negotiation (process, comm, seq, step, ready_ns, agreed_ns, late, wait_ns) VALUES (?, ?, ?, ?, ?, ?, ?, NULL)") {}
 
   void add(Cycle cycle) {
     if (!cycles_.empty() && cycles_.back().by_bits != cycle.by_bits) cycles_.clear();  // what was not agreed on one way is on the other
@@ -98,7 +100,8 @@ class Negotiations {
       if (!own || !then || !last_ready) continue;
       bool late = (cycle || slowest < last) && (one_clock_ ? own->enter_ns == last_ready->enter_ns : cycle.value_or(agreed) == agreed);
       int64_t ready_ns = own->enter_ns;
-      if (!cycle && !late) ready_ns = cycles_.front().of(word->process)->enter_ns;  // nobody knows since when: blocked for it at most that long
+      if (!cycle && !late)
+        ready_ns = cycles_.front().of(word->process)->enter_ns;  // nobody knows since when: blocked for it at most that long
       const int64_t agreed_ns = std::max(ready_ns, one_clock_ ? last_ready->enter_ns : then->enter_ns);
       const auto step = steps.find(word->process);
       insert_.run(word->process, comm, seq, step == steps.end() ? std::nullopt : step->second, ready_ns, agreed_ns, late ? 1 : 0);
@@ -213,7 +216,8 @@ void find_blame(SQLite::Database& db, const Catalog& catalog) {
   Query known(db, "SELECT world, late, waiter, instances, wait_ns, sigma_ns FROM blame");
   while (known.next()) sums[{known.integer(0), known.integer(1), known.integer(2)}] = {known.integer(3), known.integer(4), known.real(5)};
   known.reset();
-  Query insert_late(db, "INSERT INTO late (world, step, rank, ties, wait_ns, longest_ns, instances, comm, message) VALUES (?, ?, ?, ?, ?, ?, 1, ?, 0)");
+  Query insert_late(
+      db, "INSERT INTO late (world, step, rank, ties, wait_ns, longest_ns, instances, comm, message) VALUES (?, ?, ?, ?, ?, ?, 1, ?, 0)");
   Query rows(db, "SELECT comm, seq, process, step, late, wait_ns FROM negotiation ORDER BY comm, seq, process");
   bool more = rows.next();
   while (more) {

@@ -9,8 +9,8 @@
 namespace ddl {
 namespace {
 
-constexpr double kNearShare = 0.05;       // of an interval: a sample is near its end
-constexpr int64_t kNearNs = 2'000'000;    // or so many ns, four times what they are apart
+constexpr double kNearShare = 0.05;     // of an interval: a sample is near its end
+constexpr int64_t kNearNs = 2'000'000;  // or so many ns, four times what they are apart
 
 /// The parts of a set that reach into the window. Binary search: a run has as many windows as it has steps.
 IntervalSet inside(const IntervalSet& set, const Interval& window) {
@@ -29,7 +29,8 @@ bool BusyTime::covers(const Interval& interval) const {
   const int64_t near_ns = std::max(kNearNs, static_cast<int64_t>(kNearShare * static_cast<double>(interval.length_ns())));
   const auto has_near = [&](int64_t at_ns) {
     const auto after = std::lower_bound(samples_.begin(), samples_.end(), at_ns, [](const Sample& s, int64_t t) { return s.at_ns < t; });
-    return (after != samples_.end() && after->at_ns - at_ns <= near_ns) || (after != samples_.begin() && at_ns - std::prev(after)->at_ns <= near_ns);
+    return (after != samples_.end() && after->at_ns - at_ns <= near_ns) ||
+           (after != samples_.begin() && at_ns - std::prev(after)->at_ns <= near_ns);
   };
   return has_near(interval.begin_ns) && has_near(interval.end_ns);
 }
