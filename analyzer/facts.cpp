@@ -117,6 +117,21 @@ void read_steps(SQLite::Database& db, int64_t world, StepFacts& step) {
   step.max_ns = static_cast<int64_t>(longest.back());
 }
 
+CoordinationFacts read_coordination(SQLite::Database& db, int64_t world) {
+  CoordinationFacts facts;
+  Query ranks(db, "SELECT count(*) FROM background_process b JOIN process p ON p.id = b.process WHERE p.world = ?");
+  if (ranks.bind(world).next()) facts.ranks = ranks.integer(0);
+  if (facts.ranks == 0) return facts;
+  Query calls(db, R"(
+    SELECT count(*), total(e.duration_ns)
+    FROM coordination c
+    JOIN event e ON e.id = c.event
+    JOIN process p ON p.id = e.process
+    WHERE p.world = ?)");
+  if (calls.bind(world).next()) facts.calls = calls.integer(0), facts.time_ns = calls.real(1);
+  return facts;
+}
+
 /// Resources of one rank, which are neighbours: begin and end of them.
 auto of_rank(const std::vector<ResourceTime>& resources, int64_t rank) {
   const auto first =
@@ -205,6 +220,7 @@ Facts read_facts(SQLite::Database& db, int64_t world) {
   waits.bind(world);
   if (waits.next()) facts.waits_by = Resource::kDevice;
   read_ranks(db, world, resource_of, facts);
+  facts.coordination = read_coordination(db, world);
   const int64_t by_devices = facts.ranks_by(Resource::kDevice);
   if (by_devices > 0) facts.resource = facts.ranks_by(Resource::kThread) > 0 ? Resource::kMixed : Resource::kDevice;
   return facts;

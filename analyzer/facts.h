@@ -81,6 +81,13 @@ struct RankFacts {
   std::string why;
 };
 
+/// How background threads agree on what they move next (J3). In no waiting and no transfer.
+struct CoordinationFacts {
+  int64_t ranks = 0;  ///< whose MPI calls background threads make; 0: none, and so is the rest
+  int64_t calls = 0;  ///< collectives of coordination that the window kept, over all ranks
+  double time_ns = 0;
+};
+
 struct StepFacts {
   bool has_steps = false;  ///< marked or inferred; false: the run counts as one
   int64_t used = 0;        ///< steady steps
@@ -97,6 +104,7 @@ struct Facts {
   Resource waits_by = Resource::kThread;
   std::vector<ResourceTime> by_thread, by_device;  ///< by rank
   std::vector<RankFacts> ranks;                    ///< every rank that was recorded
+  CoordinationFacts coordination;
 
   int64_t ranks_by(Resource which) const;  ///< ranks whose resource it is
   /// Beside GPUs, threads that communicate nothing do nothing but compute, as far as calls of MPI tell.

@@ -194,7 +194,7 @@ CREATE TABLE gpu_axis_part (
   exposed_wait_ns INTEGER            -- of exposed_ns, waiting; NULL as wait_ns
 );
 
--- Processes whose MPI calls are made by background threads only (specification.md T6).
+-- Processes whose MPI calls are made by background threads only (specification.md J2, J3).
 CREATE TABLE background_process (
   process INTEGER PRIMARY KEY,  -- process.id
   thread INTEGER,               -- thread.thread of the one that trains; NULL: it recorded nothing itself

@@ -105,7 +105,9 @@ void add_where_it_goes(const RunView& run, Document& document) {
   const Facts& facts = run.facts;
   const std::string whole = run.has_steps ? " and steps" : "";
   const std::string of[] = {
-      fmt::format("all ranks{}", whole), fmt::format("all GPUs{}; compute: kernels that are no collectives", whole),
+      facts.coordination.ranks > 0 ? fmt::format("all ranks{}: their training threads, for which background threads communicate", whole)
+                                   : fmt::format("all ranks{}", whole),
+      fmt::format("all GPUs{}; compute: kernels that are no collectives", whole),
       fmt::format("the GPUs of {}, the threads of {} without{}; compute: kernels that are no collectives, or what is outside MPI",
                   plural(facts.ranks_by(Resource::kDevice), "rank"), plural(facts.ranks_by(Resource::kThread), "rank"), whole)};
   if (facts.headline.is_known()) {
@@ -121,6 +123,16 @@ void add_where_it_goes(const RunView& run, Document& document) {
   line.title = "HOSTS";
   line.remark = fmt::format("all ranks{}; compute: everything outside MPI, waiting for the GPU too", whole);
   document.lines.push_back(std::move(line));
+}
+
+void add_coordination(const RunView& run, Document& document) {
+  const CoordinationFacts& facts = run.facts.coordination;
+  if (facts.ranks == 0) return;
+  document.lines.push_back({.id = "coordination",
+                            .title = "COORDINATION",
+                            .items = {{"calls", "calls", Value::count(facts.calls), ""},
+                                      {"time_ns", "time", Value::duration_ns(static_cast<int64_t>(facts.time_ns)), ""}},
+                            .remark = "how background threads agree on what to move; neither waiting nor transfer"});
 }
 
 void add_by_rank(const RunView& run, const std::map<std::string, Metric>& metrics, Document& document) {
@@ -161,6 +173,7 @@ void add_numbers(const RunView& run, Document& document) {
   if (const auto throughput = metrics.find("throughput"); throughput != metrics.end() && throughput->second.value)
     add_line(line_of("throughput", "THROUGHPUT", kThroughput, metrics), {}, document);
   add_where_it_goes(run, document);
+  add_coordination(run, document);
   add_by_rank(run, metrics, document);
   const bool by_gpus = run.facts.resource != Resource::kThread;
   const bool ratios_of_gpus = by_gpus && (run.facts.waits_by == Resource::kDevice || !run.facts.threads_tell());

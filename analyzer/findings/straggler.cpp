@@ -22,6 +22,8 @@ size_t count_ranks(const FindingInput& input) {
 StragglerInput rows_of(const FindingInput& input, size_t ranks) {
   StragglerInput rows{
       .annotated = input.steps.annotated, .step_ns = input.step_ns, .ranks = ranks, .steps = {}, .each_late = {}, .each_step = {}};
+  Query negotiated(input.db, "SELECT 1 FROM negotiation n JOIN process p ON p.id = n.process WHERE p.world = ? LIMIT 1");
+  rows.negotiated = negotiated.bind(input.world).next();
   Query known(input.db, "SELECT step FROM steady_step WHERE world = ? AND wait_ns IS NOT NULL ORDER BY step");
   known.bind(input.world);
   while (known.next()) rows.steps.push_back(known.integer(0));
@@ -81,7 +83,8 @@ Finding describe(const FindingInput& input, const StragglerCase& c, size_t ranks
   const double longer_ns = c.costs.compute_ns - c.costs.others_compute_ns;
   const bool computes_longer = longer_ns > 0.25 * static_cast<double>(*finding.saving_ns);
   const std::string seen =
-      c.messages == 0 ? fmt::format("Last in {:.0f} of {:.0f} collectives that make somebody wait; it caused", c.late, c.instances)
+      c.messages == 0 ? fmt::format("Last {} {:.0f} of {:.0f} {} that make somebody wait; it caused", c.negotiated ? "to be ready for" : "in",
+                                    c.late, c.instances, late_to(c))
                       : fmt::format(
                             "Of {:.0f} waits for {} it caused {:.0f}, those included that ranks passed on which it had kept waiting;"
                             " that is",
@@ -89,16 +92,24 @@ Finding describe(const FindingInput& input, const StragglerCase& c, size_t ranks
   finding.evidence = fmt::format("{} {} of all waiting, which is {} of the others' time. It computes {}{}, {} {}.", seen,
                                  percent_text(c.blame_share), percent_text(c.costs.wait_share), duration_text(c.costs.compute_ns), per,
                                  ranks == 2 ? "the other" : "the others", duration_text(c.costs.others_compute_ns));
+  const double blocked_longer_ns = c.costs.blocked_ns - c.costs.others_blocked_ns;
+  const bool is_blocked_longer = blocked_longer_ns > 0.25 * static_cast<double>(*finding.saving_ns);
+  if (is_blocked_longer) {
+    finding.evidence += fmt::format(" Its training thread is blocked outside communication for {}{}, {} {}.", duration_text(c.costs.blocked_ns),
+                                    per, ranks == 2 ? "the other's" : "the others'", duration_text(c.costs.others_blocked_ns));
+  }
   finding.evidence += axis_evidence(input, suspect) + same_host_evidence(input, suspect) + health_evidence(input.db, input.world, suspect);
   finding.evidence_sql = blame_sql(input, suspect, c);
-  if (computes_longer) {
+  if (computes_longer && !(is_blocked_longer && blocked_longer_ns > longer_ns)) {
     finding.advice = fmt::format(
         "see what else runs on the host of rank {} (cores, clocks, other load), and whether it gets more work than the others", suspect);
   } else {
     finding.advice =
-        fmt::format("rank {} computes no longer than the others{}: look at what it does {} - input, checkpoints, reading files", suspect,
-                    steps ? " within its steps" : "",
-                    steps ? "between them, and before its collectives and messages" : "before its collectives and messages");
+        is_blocked_longer
+            ? fmt::format("see what the training thread of rank {} sleeps for: input, checkpoints, reading files, locks", suspect)
+            : fmt::format("rank {} computes no longer than the others{}: look at what it does {} - input, checkpoints, reading files", suspect,
+                          steps ? " within its steps" : "",
+                          steps ? "between them, and before its collectives and messages" : "before its collectives and messages");
   }
   return finding;
 }

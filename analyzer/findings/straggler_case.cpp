@@ -105,10 +105,10 @@ size_t find_change(const std::vector<StepBlame>& steps) {
 
 StragglerCosts costs_of(const StragglerInput& input, int64_t suspect, const std::set<int64_t>& steps) {
   struct One {
-    double suspect_compute = 0, compute = 0, suspect_exposed = 0, exposed = 0, wait = 0, least = -1, duration = 0, longest = 0;
+    double suspect_compute = 0, compute = 0, suspect_blocked = 0, blocked = 0, suspect_exposed = 0, exposed = 0, wait = 0, least = -1, duration = 0, longest = 0;
     int others = 0;
   };
-  std::vector<double> means, leasts, longest, compute, others_compute, less_in_mpi;
+  std::vector<double> means, leasts, longest, compute, others_compute, blocked, others_blocked, less_in_mpi;
   double wait_ns = 0;
   double duration_ns = 0;
   One now;
@@ -121,6 +121,8 @@ StragglerCosts costs_of(const StragglerInput& input, int64_t suspect, const std:
     longest.push_back(now.longest);
     compute.push_back(now.suspect_compute);
     others_compute.push_back(now.compute / now.others);
+    blocked.push_back(now.suspect_blocked);
+    others_blocked.push_back(now.blocked / now.others);
     less_in_mpi.push_back(now.exposed / now.others - now.suspect_exposed);
   };
   int64_t current = -1;
@@ -132,14 +134,17 @@ StragglerCosts costs_of(const StragglerInput& input, int64_t suspect, const std:
       current = row.step;
     }
     now.longest = std::max(now.longest, row.duration_ns);
+    const double blocked_ns = row.duration_ns - row.compute_ns - row.exposed_ns;
     if (row.rank == suspect) {
       now.suspect_compute = row.compute_ns;
+      now.suspect_blocked = blocked_ns;
       now.suspect_exposed = row.exposed_ns;
       return;
     }
     ++now.others;
     now.duration += row.duration_ns;
     now.compute += row.compute_ns;
+    now.blocked += blocked_ns;
     now.wait += row.wait_ns;
     now.exposed += row.exposed_ns;
     now.least = now.least < 0 ? row.wait_ns : std::min(now.least, row.wait_ns);
@@ -153,6 +158,8 @@ StragglerCosts costs_of(const StragglerInput& input, int64_t suspect, const std:
   costs.step_ns = median_of(longest);
   costs.compute_ns = median_of(compute);
   costs.others_compute_ns = median_of(others_compute);
+  costs.blocked_ns = median_of(blocked);
+  costs.others_blocked_ns = median_of(others_blocked);
   costs.less_in_mpi_ns = median_of(less_in_mpi);
   return costs;
 }
@@ -160,6 +167,7 @@ StragglerCosts costs_of(const StragglerInput& input, int64_t suspect, const std:
 std::optional<StragglerCase> judge(const StragglerInput& input, int64_t suspect, const std::vector<StepBlame>& steps, size_t first) {
   StragglerCase c;
   c.rank = suspect;
+  c.negotiated = input.negotiated;
   double all_ns = 0;
   double rank_ns = 0;
   std::set<int64_t> numbers;
@@ -187,7 +195,9 @@ std::optional<StragglerCase> judge(const StragglerInput& input, int64_t suspect,
 }
 
 /// What the suspect was late to.
-const char* what_is_late(const StragglerCase& c) { return c.messages == 0 ? "enters last in" : "is late in"; }
+const char* what_is_late(const StragglerCase& c) {
+  return c.negotiated ? "is ready last for" : c.messages == 0 ? "enters last in" : "is late in";
+}
 
 }  // namespace
 
@@ -212,7 +222,7 @@ std::optional<StragglerCase> find_straggler_case(const StragglerInput& input) {
 bool is_sure(const StragglerCase& c) { return c.blame_share > 0.8 && c.late_rate > 0.5 && c.late >= kStragglerMinInstances; }
 
 const char* late_to(const StragglerCase& c) {
-  return c.messages == 0 ? "collectives" : c.messages < c.late ? "collectives and messages" : "messages";
+  return c.negotiated ? "reductions" : c.messages == 0 ? "collectives" : c.messages < c.late ? "collectives and messages" : "messages";
 }
 
 std::string straggler_sentence(const StragglerCase& found, const std::string& who, const std::string& per, size_t ranks) {

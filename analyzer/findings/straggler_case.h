@@ -40,7 +40,8 @@ struct StepOfRank {
 };
 
 struct StragglerInput {
-  bool annotated = false;  ///< steps are real; else everything is step 0
+  bool annotated = false;   ///< steps are real; else everything is step 0
+  bool negotiated = false;  ///< background threads reduce what all ranks have ready: the rows tell of readiness, not of entering
   int64_t step_ns = 0;     ///< median step, or the duration of the run
   size_t ranks = 0;
   std::vector<int64_t> steps;  ///< in which all waiting is known, ascending; used where `annotated`
@@ -56,6 +57,8 @@ struct StragglerCosts {
   double step_ns = 0;         ///< median of the longest
   double compute_ns = 0;      ///< of the suspect, median
   double others_compute_ns = 0;
+  double blocked_ns = 0;  ///< of the suspect, neither computing nor in communication, median
+  double others_blocked_ns = 0;
   double less_in_mpi_ns = 0;  ///< than the others, median over steps
 
   double saving_ns(double blame_share) const;
@@ -70,6 +73,7 @@ struct StragglerCase {
   double messages = 0;           ///< of `late`, calls that waited for messages
   double instances = 0;
   size_t late_steps = 0;
+  bool negotiated = false;  ///< as StragglerInput
   StragglerCosts costs;
 };
 

@@ -1,4 +1,4 @@
-// Jobs whose MPI calls come from background threads (specification.md T6): which processes those are, and which of their collectives only
+// Jobs whose MPI calls come from background threads (specification.md J2, J3): which processes those are, and which of their collectives only
 // coordinate.
 //
 // A process communicates in the background if all its calls that communicate are made by threads other than the one that trains. That one

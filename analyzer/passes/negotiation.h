@@ -1,4 +1,4 @@
-// Who was late where background threads negotiate (specification.md T6): what is reduced is what all ranks have ready, and the reduction begins
+// Who was late where background threads negotiate (specification.md J2, J3): what is reduced is what all ranks have ready, and the reduction begins
 // when the last one is. So it shows no waiting; the cycles of coordination before it do.
 //
 // In each cycle a rank says how far it is: by the bits that it sets for tensors which are ready (table agreement), or by the bytes of the

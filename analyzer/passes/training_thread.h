@@ -1,4 +1,4 @@
-// Where the time of a training thread went while a background thread communicated for it (specification.md T6), from samples of how long it had
+// Where the time of a training thread went while a background thread communicated for it (specification.md J2, J3), from samples of how long it had
 // run. Between two samples it is taken to have run evenly; communication begins and ends at samples, so that lengths inside it are nearly exact.
 //
 //   busy      on a CPU or ready for one, and not polling for another thread: computing
