@@ -1,0 +1,30 @@
+// MPI is called by background threads, and nobody looked at the threads that train: what is outside MPI is not computing there.
+#include <fmt/format.h>
+
+#include "analyzer/findings/findings.h"
+#include "analyzer/query.h"
+
+namespace ddl {
+
+std::vector<Finding> find_unseen_training(const FindingInput& input) {
+  Query row(input.db, R"(
+    SELECT count(*), total(b.sampled = 0)
+    FROM background_process b
+    JOIN process p ON p.id = b.process
+    WHERE p.world = ?)");
+  row.bind(input.world);
+  if (!row.next() || row.real(1) == 0) return {};
+  Finding finding;
+  finding.sentence = "MPI is called by background threads, and what the training threads did meanwhile was not recorded";
+  finding.confidence = "sure";
+  finding.evidence = fmt::format("{:.0f} of {} such ranks have no samples of their training thread: what they computed, and how long they waited, is "
+                                 "not known.",
+                                 row.real(1), row.integer(0));
+  finding.evidence_sql = fmt::format(
+      "SELECT p.rank, b.thread, b.sampled FROM background_process b JOIN process p ON p.id = b.process WHERE p.world = {} ORDER BY p.rank",
+      input.world);
+  finding.advice = "record with this version of ddl and the collector 'threads' (it is on unless --collectors leaves it out)";
+  return {finding};
+}
+
+}  // namespace ddl
