@@ -8,6 +8,7 @@
 #include <map>
 #include <vector>
 
+#include "analyzer/findings/crowding.h"
 #include "analyzer/findings/findings.h"
 #include "analyzer/query.h"
 
@@ -28,7 +29,7 @@ struct OperationGroup {
 }  // namespace
 
 std::vector<Finding> find_slow_algorithm(const FindingInput& input) {
-  if (!input.steps.annotated) return {};
+  if (!input.steps.annotated || is_crowded(input)) return {};
   const double steps = std::max(1.0, recorded_steps(input));
   std::map<int64_t, std::vector<OperationGroup>> communicators;
   Query rows(

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "analyzer/change_points.h"
+#include "analyzer/findings/crowding.h"
 #include "analyzer/findings/findings.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
@@ -224,6 +225,7 @@ std::vector<Finding> slower_than_before(const FindingInput& input) {
 }  // namespace
 
 std::vector<Finding> find_slow_link(const FindingInput& input) {
+  if (is_crowded(input)) return {};
   const std::map<int64_t, Slow> slow = slower_than_others(input);
   const auto worst =
       std::max_element(slow.begin(), slow.end(), [](const auto& a, const auto& b) { return a.second.saving_ns < b.second.saving_ns; });

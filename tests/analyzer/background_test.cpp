@@ -1,0 +1,185 @@
+// Jobs whose MPI calls come from background threads (specification.md J2, J3): what their training threads did, who was late, what only coordinates.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "analyzer/passes/training_thread.h"
+#include "tests/analyzer/tables.h"
+
+namespace ddl::test {
+namespace {
+
+constexpr int64_t kSteps = 12;
+constexpr int64_t kIdle = 3;  ///< bits of status
+
+struct Job {
+  bool marks = true;
+  bool sampled = true;
+  bool by_bits = true;      ///< cycles are bitwise ANDs; else requests to rank 0
+  int64_t computes_ms[2] = {60, 80};
+  int64_t sleeps_ms[2] = {0, 0};  ///< before computing
+};
+
+/// Steps of 100 ms, which both ranks begin at once. Cycles every 10 ms; each rank sleeps, computes and is ready; the cycle that begins when the last
+/// one is (within 80 ms) agrees on 5 tensors, whose data moves in the last 10 ms of the step, in batches that differ. 10 ms are left over before.
+Tables training(const Job& job) {
+  Tables run(2);
+  run.exec("BEGIN");
+  run.exec("INSERT INTO thread VALUES (1, 1, 5001, 'hvd'), (2, 1, 5002, 'hvd')");
+  run.exec("INSERT OR IGNORE INTO datatype VALUES (1, 'MPI_BYTE'), (12, 'MPI_LONG_LONG'), (14, 'MPI_FLOAT')");
+  run.exec("INSERT OR IGNORE INTO reduction VALUES (1, 'MPI_SUM'), (6, 'MPI_BAND')");
+  int64_t seq = 0, busy_ns[2] = {0, 0}, requested[2] = {0, 0};
+  for (int64_t s = 0; s < kSteps; ++s) {
+    const int64_t begin_ns = 1_s + s * 100_ms;
+    const std::optional<int64_t> step = job.marks ? std::optional(s) : std::nullopt;
+    const int64_t last_ms = std::max(job.computes_ms[0] + job.sleeps_ms[0], job.computes_ms[1] + job.sleeps_ms[1]);
+    for (int64_t at_ms = 0; at_ms < 100; at_ms += 10) {
+      const int64_t now_ns = begin_ns + at_ms * 1_ms;
+      for (int64_t rank = 0; rank < 2; ++rank) {
+        const int64_t ready_ms = job.computes_ms[rank] + job.sleeps_ms[rank];
+        if (job.sampled) {
+          run.exec("INSERT INTO thread_sample VALUES (" + std::to_string(rank + 1) + ", " + std::to_string(now_ns) + ", " +
+                   std::to_string(busy_ns[rank] + 1'000 * s) + ", 0, " + std::to_string(1'000 * s) + ")");
+        }
+        if (at_ms >= job.sleeps_ms[rank] && at_ms < ready_ms) busy_ns[rank] += 10_ms;
+        if (at_ms == 90) continue;
+        const bool ready = at_ms >= ready_ms && at_ms <= last_ms;
+        const bool sends = at_ms == ready_ms;
+        const Row cycle{.rank = rank,
+                        .op = job.by_bits ? "MPI_Allreduce" : "MPI_Gather",
+                        .enter_ns = now_ns,
+                        .leave_ns = now_ns + 100_us,
+                        .bytes = job.by_bits ? 8 : rank == 0 ? 0 : sends ? 225 : 25,
+                        .seq = seq + 1,
+                        .peer = job.by_bits ? std::nullopt : std::optional<int64_t>(0),
+                        .step = step,
+                        .thread = 1};
+        run.add(cycle);
+        if (job.by_bits) {
+          const int64_t agreed = at_ms == last_ms ? kIdle + 5 : kIdle;
+          run.exec("INSERT INTO agreement VALUES (" + std::to_string(rank + 1) + ", 1, " + std::to_string(seq + 1) + ", " +
+                   std::to_string(ready ? kIdle + 5 : kIdle) + ", " + std::to_string(agreed) + ")");
+        }
+      }
+      if (at_ms < 90) ++seq;
+    }
+    const std::vector<std::pair<int64_t, int64_t>> batches = s % 2 == 0 ? std::vector<std::pair<int64_t, int64_t>>{{90, 5_MB}, {95, 3_MB}}
+                                                                        : std::vector<std::pair<int64_t, int64_t>>{{90, 8_MB}};
+    for (size_t b = 0; b < batches.size(); ++b) {
+      ++seq;
+      const int64_t end_ms = b + 1 < batches.size() ? batches[b + 1].first : 100;
+      for (int64_t rank = 0; rank < 2; ++rank) {
+        run.add({.rank = rank,
+                 .enter_ns = begin_ns + batches[b].first * 1_ms,
+                 .leave_ns = begin_ns + end_ms * 1_ms,
+                 .bytes = batches[b].second,
+                 .seq = seq,
+                 .step = step,
+                 .thread = 1});
+      }
+    }
+    for (int64_t rank = 0; rank < 2 && job.marks; ++rank) run.step(rank, s, begin_ns, begin_ns + 100_ms, 0);
+  }
+  run.exec("INSERT INTO thread_sample SELECT process, max(at_ns) + 10000000, max(cpu_ns), 0, max(spun_ns) FROM thread_sample GROUP BY process");
+  run.exec("UPDATE event SET datatype = CASE WHEN bytes > 1000 THEN 14 WHEN bytes = 8 THEN 12 WHEN bytes > 0 THEN 1 END,"
+           " reduction = CASE WHEN bytes > 1000 THEN 1 WHEN bytes = 8 THEN 6 END");
+  run.exec("UPDATE process SET end_ns = 2200000000, init_ns = 1000000000, finalize_ns = 2200000000");
+  run.exec("COMMIT");
+  run.analyze();
+  return run;
+}
+
+std::vector<int64_t> parts_of(Tables& run, int64_t rank) {
+  const std::string from = " FROM step_part WHERE process = " + std::to_string(rank + 1) + " AND step = 6";
+  std::vector<int64_t> parts;
+  for (const char* column : {"compute_ns", "wait_ns", "xfer_ns", "idle_ns"}) parts.push_back(run.integer(std::string("SELECT ") + column + from) / 1'000'000);
+  return parts;
+}
+
+using Parts = std::vector<int64_t>;
+
+TEST(Background, WhereTheTrainingThreadsTimeWent) {
+  for (const bool by_bits : {true, false}) {
+    Tables run = training({.by_bits = by_bits});
+    EXPECT_EQ(run.integer("SELECT count(*) FROM background_process WHERE sampled AND thread = 0"), 2);
+    EXPECT_EQ(run.integer("SELECT count(*) FROM coordination"), 2 * 9 * kSteps) << by_bits;
+    EXPECT_EQ(parts_of(run, 0), (Parts{60, 20, 10, 10})) << by_bits;
+    EXPECT_EQ(parts_of(run, 1), (Parts{80, 0, 10, 10})) << by_bits;
+    EXPECT_EQ(run.integer("SELECT max(abs(compute_ns + exposed_ns + idle_ns - 100000000)) FROM step_part"), 0);
+    EXPECT_EQ(run.integer("SELECT count(*) FROM collective k JOIN event e ON e.id = k.event WHERE e.bytes <= 1000"), 0) << "coordination is split";
+    EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict'"), "wait");
+  }
+}
+
+TEST(Background, WhoWasLate) {
+  for (const bool by_bits : {true, false}) {
+    Tables run = training({.by_bits = by_bits});
+    EXPECT_EQ(run.integers("SELECT late FROM blame"), std::vector<int64_t>{1}) << by_bits;
+    EXPECT_EQ(run.integer("SELECT sum(wait_ns) FROM blame"), kSteps * 20'000'000) << by_bits;
+    ASSERT_EQ(run.findings().front(), "straggler") << by_bits;
+    EXPECT_EQ(run.text("SELECT sentence FROM finding WHERE id = 'straggler'"),
+              "rank 1 (node1) is ready last for 100% of reductions: the other waits 20.0 ms/step");
+    EXPECT_EQ(run.integer("SELECT saving_ns FROM finding WHERE id = 'straggler'"), 20'000'000);
+  }
+}
+
+TEST(Background, RankZeroIsLateWhenAllOthersWereReady) {
+  for (const bool by_bits : {true, false}) {
+    Tables run = training({.by_bits = by_bits, .computes_ms = {80, 50}});
+    EXPECT_EQ(parts_of(run, 0), (Parts{80, 0, 10, 10})) << by_bits;
+    EXPECT_EQ(parts_of(run, 1), (Parts{50, 30, 10, 10})) << by_bits;
+    EXPECT_EQ(run.integers("SELECT late FROM blame"), std::vector<int64_t>{0}) << by_bits;
+  }
+}
+
+TEST(Background, SleepIsNeitherComputingNorWaiting) {
+  Tables run = training({.computes_ms = {40, 40}, .sleeps_ms = {0, 30}});
+  EXPECT_EQ(parts_of(run, 0), (Parts{40, 30, 10, 20}));
+  EXPECT_EQ(parts_of(run, 1), (Parts{40, 0, 10, 50}));
+  EXPECT_EQ(run.integers("SELECT late FROM blame"), std::vector<int64_t>{1});
+  EXPECT_NE(run.text("SELECT evidence FROM finding WHERE id = 'straggler'").find("is blocked outside communication for 50.0 ms/step, the other's 20.0 ms"),
+            std::string::npos);
+  EXPECT_EQ(run.text("SELECT advice FROM finding WHERE id = 'straggler'"),
+            "see what the training thread of rank 1 sleeps for: input, checkpoints, reading files, locks");
+}
+
+TEST(Background, EqualRanksAreNotLate) {
+  Tables run = training({.computes_ms = {70, 70}});
+  EXPECT_EQ(parts_of(run, 0), (Parts{70, 0, 10, 20}));
+  EXPECT_EQ(run.findings(), std::vector<std::string>{});
+}
+
+TEST(Background, StepsAreInferredFromBytes) {
+  Tables run = training({.marks = false});
+  EXPECT_EQ(run.integer("SELECT count(*) FROM step WHERE process = 1"), kSteps - 1);  // of the first nobody knows when it began
+  EXPECT_EQ(run.integer("SELECT min(duration_ns) FROM step"), 100'000'000);
+  EXPECT_EQ(run.integer("SELECT max(duration_ns) FROM step"), 100'000'000);
+  EXPECT_EQ(parts_of(run, 0), (Parts{60, 20, 10, 10}));
+  EXPECT_EQ(run.findings().front(), "straggler");
+}
+
+TEST(Background, WithoutSamplesTheVerdictIsWithheld) {
+  Tables run = training({.sampled = false});
+  EXPECT_EQ(run.findings(), std::vector<std::string>{"unseen_training"});
+  EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict'"), "withheld");
+  EXPECT_EQ(run.integer("SELECT count(*) FROM step_part"), 0);
+}
+
+/// The first thread of a JVM sleeps while main() runs on another: that one trains and communicates.
+TEST(Background, AThreadThatNeverRunsDoesNotTrain) {
+  Tables run = training({.marks = false, .computes_ms = {0, 0}});
+  EXPECT_EQ(run.integer("SELECT count(*) FROM background_process"), 0);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM coordination"), 0);
+}
+
+TEST(BusyTime, IsEvenBetweenSamples) {
+  const BusyTime busy({{0, 0}, {10'000'000, 10'000'000}, {20'000'000, 12'000'000}});
+  EXPECT_EQ(busy.busy_ns({0, 20'000'000}), 12'000'000);
+  EXPECT_EQ(busy.blocked_ns(Interval{10'000'000, 20'000'000}), 8'000'000);
+  EXPECT_EQ(busy.busy_ns({5'000'000, 15'000'000}), 6'000'000);
+  EXPECT_TRUE(busy.covers({1'000'000, 19'000'000}));
+  EXPECT_FALSE(busy.covers({0, 40'000'000}));
+}
+
+}  // namespace
+}  // namespace ddl::test
