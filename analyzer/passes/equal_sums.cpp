@@ -76,9 +76,11 @@ std::optional<Repetition> find_equal_sums(std::span<const Batch> batches) {
   for (size_t first = middle; first < std::min(middle + kMaxBatches, batches.size()); ++first) {
     for (size_t end = first + 1; end <= std::min(first + kMaxBatches, batches.size()); ++end) {
       const int64_t bytes = ends[end] - ends[first];
-      if (bytes <= 0 || (step_bytes > 0 && bytes >= step_bytes)) continue;
+      if (bytes <= 0 || (step_bytes > 0 && bytes > step_bytes)) continue;
       const Chain chain = follow(ends, first, bytes);
       if (chain.steps.size() < kMinRepetitions || chain.hits() < kMinHits) continue;
+      // Of the places in a step the one where it begins is the one that is always there.
+      if (bytes == step_bytes && chain.misses >= best.misses) continue;
       step_bytes = bytes;
       best = chain;
     }

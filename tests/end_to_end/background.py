@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""Jobs whose MPI calls come from a background thread, as Horovod's do (`train --runtime background`): what ddl says of the training threads against what
+they timed themselves, who was late, which steps there were, and what only coordinates."""
+import csv
+import os
+
+import job
+
+STEPS = 60
+JOB = ["--runtime", "background", "--width", 384, "--batch", 96, "--bucket-mb", 0.25, "--steps", STEPS, "--print-every", 0]
+SLOW_MS = 30
+POINTS = 0.03
+ROUNDS = int(os.environ.get("DDL_TEST_ROUNDS", "1"))  # of `slow_rank` and `clean`: by hand more
+
+
+def own_times(log, rank):
+    with open(f"{log}.{rank}") as file:
+        return {int(row["step"]): {name: int(value) for name, value in row.items()}
+                for row in csv.DictReader(line for line in file if not line.startswith("#"))}
+
+
+def coordination_of(log, rank):
+    with open(f"{log}.{rank}") as file:
+        rows = [line.split() for line in file if line.startswith("# coordination")]
+    return {row[2]: (int(row[4]), int(row[6])) for row in rows}
+
+
+def recorded(folder, name, *options):
+    log = folder / f"{name}.log"
+    run = folder / f"{name}.ddl"
+    job.record(run, job.mpirun(2, [job.TRAIN, *JOB, "--log-steps", log, *options]), check_rc=0)
+    return log, run, job.store(run)
+
+
+def partition(folder):
+    """Computing and the rest, of each rank, to three points of what it timed; calls and bytes of coordination exactly."""
+    log, _, db = recorded(folder, "marked")
+    job.check(db.execute("select count(*) from background_process where sampled").fetchone()[0] == 2, "not seen as background threads")
+    for rank in (0, 1):
+        times = own_times(log, rank)
+        row = db.execute("select count(*) n, sum(duration_ns) whole, sum(compute_ns) computing from steady_part where rank = ?", (rank,)).fetchone()
+        steps = [row[0] for row in db.execute("select step from steady_part where rank = ?", (rank,))]
+        job.check(row["n"] >= STEPS - 10, f"rank {rank}: only {row['n']} of {STEPS} steps are known")
+        whole = sum(times[s]["end_ns"] - times[s]["begin_ns"] for s in steps)
+        blocked = sum(times[s]["blocked_ns"] for s in steps) / whole
+        computing = row["computing"] / row["whole"]
+        print(f"rank {rank}: computing {computing:.3f}, by itself {1 - blocked:.3f}")
+        job.check(abs(computing - (1 - blocked)) < POINTS, f"rank {rank}: computing {computing:.3f}, but it was blocked for {blocked:.3f}")
+        said = {name: (calls, size) for name, calls, size in db.execute(
+            "select o.name, count(*), sum(e.bytes) from coordination c join event e on e.id = c.event join op o on o.id = e.op"
+            " join process p on p.id = e.process where p.rank = ? group by o.name", (rank,))}
+        job.check(said == coordination_of(log, rank), f"rank {rank}: coordination is {said}, its own count {coordination_of(log, rank)}")
+
+
+def first_findings(db):
+    """Without what is said of a machine with fewer cores than busy threads."""
+    return [(row["id"], row["rank"], row["sentence"]) for row in db.execute("select id, rank, sentence from finding where id <> 'shared_cores' order by rowid")]
+
+
+def is_first(db, what):
+    found = first_findings(db)
+    job.check(found and found[0][:2] == ("straggler", 1), f"{what}: {found}")
+    job.check(found and "is ready last for" in found[0][2], f"{what}: {found}")
+
+
+def slow_rank(folder):
+    """Asleep or computing, with marks and without, with and without the response cache."""
+    for i in range(ROUNDS):
+        for name, options in {"asleep": [], "spins": ["--slow-spin"], "unmarked": ["--no-marks"], "uncached": ["--cache", "no"],
+                              "both": ["--no-marks", "--cache", "no", "--slow-spin"]}.items():
+            _, _, db = recorded(folder, f"{name}{i}", "--slow-rank", f"1:{SLOW_MS}", *options)
+            is_first(db, name)
+            if "--no-marks" in options:
+                steps = db.execute("select count(*) from step where process = 1").fetchone()[0]
+                job.check(abs(steps - STEPS) <= 1, f"{name}: {steps} steps inferred, {STEPS} were run")
+
+
+def hidden_samples(folder):
+    """Whoever leaves the samples out is told that the verdict rests on them."""
+    run = folder / "blind.ddl"
+    job.run([job.DDL, "record", "-o", run, "--collectors", "mpi,nvtx", "--", *job.mpirun(2, [job.TRAIN, *JOB])], check_rc=0)
+    db = job.store(run)
+    job.check([row[0] for row in first_findings(db)] == ["unseen_training"], f"without samples: {first_findings(db)}")
+    verdict = db.execute("select value from meta where key = 'verdict'").fetchone()[0]
+    job.check(verdict == "withheld", f"without samples: {verdict}")
+
+
+job.main(partition, slow_rank, hidden_samples)
