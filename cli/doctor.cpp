@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "reports/format.h"
 #include "reports/safe_text.h"
+#include "store/job.h"
 
 namespace ddl::cli {
 namespace {
@@ -59,22 +60,26 @@ Check check_nccl(SQLite::Database& db) {
 
 std::vector<Check> check_run(SQLite::Database& db) {
   std::vector<Check> checks;
+  Query gloo(db, "SELECT value FROM meta WHERE key = ?1");
+  gloo.bind(kGlooFact);
+  const std::string by_gloo = gloo.next() ? fmt::format("this job talks by Gloo ({}): {}", gloo.text(0), kGlooHint) : std::string();
   checks.push_back(source(db, "processes", "SELECT count(*) FROM process", "process", "was the job started by ddl record?"));
   if (Query row(
           db,
           "SELECT count(DISTINCT rank), max(world_size), world FROM process WHERE rank IS NOT NULL GROUP BY world ORDER BY 1 DESC LIMIT 1");
       !row.next())
-    checks.push_back({.state = State::kProblem,
+    checks.push_back({.state = by_gloo.empty() ? State::kProblem : State::kOff,
                       .what = "ranks",
                       .detail = "no process left MPI_Init",
-                      .hint = "is the job linked with Open MPI, and not statically?"});
+                      .hint = by_gloo.empty() ? "is the job linked with Open MPI, and not statically?" : by_gloo});
   else
     checks.push_back(
         {.state = row.integer(0) == row.integer(1) ? State::kOk : State::kProblem,
          .what = "ranks",
          .detail = fmt::format("{} of {}", row.integer(0), row.integer(1)),
          .hint = row.integer(0) == row.integer(1) ? "" : "on several hosts all must see the same run directory (a shared disk)"});
-  checks.push_back(source(db, "MPI", "SELECT coalesce(sum(calls), 0) FROM v_call", "call", "no MPI call was completed"));
+  checks.push_back(source(db, "MPI", "SELECT coalesce(sum(calls), 0) FROM v_call", "call",
+                          by_gloo.empty() ? "no MPI call was completed" : by_gloo.c_str()));
   if (Query any(db, "SELECT 1 FROM op WHERE name LIKE 'nccl%' LIMIT 1"); any.next()) checks.push_back(check_nccl(db));
   checks.push_back(
       source(db, "events", "SELECT count(*) FROM event", "event", "the window kept none: ddl record without --steps, --after"));

@@ -7,10 +7,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
@@ -46,6 +49,25 @@ bool is_program(const std::string& word) {
     at = end + 1;
   }
   return false;
+}
+
+bool speaks_of_gloo(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text.find("gloo") != std::string::npos;
+}
+
+/// A word of the command that names Gloo, or a script among the words that does. Backends chosen elsewhere are not found.
+std::string gloo_in(const std::vector<std::string>& command) {
+  constexpr std::uintmax_t kLongestScript = 1 << 20;
+  for (const std::string& word : command) {
+    if (word == "gloo" || word == "--gloo" || word.ends_with("=gloo")) return word;
+    if (!word.ends_with(".py") && !word.ends_with(".sh")) continue;
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(word, error) || std::filesystem::file_size(word, error) > kLongestScript || error) continue;
+    std::ifstream file(word, std::ios::binary);
+    if (speaks_of_gloo({std::istreambuf_iterator<char>(file), {}})) return base_name(word);
+  }
+  return "";
 }
 
 template <class T>
@@ -120,6 +142,7 @@ JobFile describe_job(const std::vector<std::string>& command, const char* const*
   }
   for (const char* variable : kJobIds)
     if (const char* id = std::getenv(variable); id != nullptr && job.job_id.empty()) job.job_id = id;
+  job.gloo = gloo_in(command);
   char host[256] = "";
   gethostname(host, sizeof host - 1);
   job.host = host;
@@ -140,6 +163,7 @@ std::string to_json(const JobFile& job) {
                                        {"host", job.host},
                                        {"launcher", text(job.launcher)},
                                        {"job_id", text(job.job_id)},
+                                       {"gloo", text(job.gloo)},
                                        {"started_realtime_ns", job.started_realtime_ns},
                                        {"ended_realtime_ns", nullable(job.ended_realtime_ns)},
                                        {"exit_code", nullable(job.exit_code)},

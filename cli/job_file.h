@@ -22,6 +22,7 @@ struct JobFile {
   std::map<std::string, std::string> env;
   std::string host;
   std::string cwd;
+  std::string gloo;  ///< the script or word that says that the job talks by Gloo, of which nothing is recorded; empty: none
 };
 
 /// Fills everything that is known before the start. `environment` as environ(7).

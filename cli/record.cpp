@@ -20,6 +20,7 @@
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "reports/format.h"
+#include "store/job.h"
 #include "store/run_directory.h"
 
 namespace fs = std::filesystem;
@@ -56,10 +57,12 @@ void finish(const fs::path& directory, const JobFile& job, const Ended& ended) {
   }
   try {
     if (find_run(directory.string()).spools().empty()) {
-      const std::string why = ended.shell_code() == 0
-                                  ? "no process of the job called MPI or used ddl/annotate.h"
-                                  : fmt::format("the job failed ({}) before any process of it called MPI", ended.shell_code());
+      const std::string why =
+          ended.shell_code() == 0 && !job.gloo.empty() ? fmt::format("this job talks by Gloo ({}), of which nothing is recorded", job.gloo)
+          : ended.shell_code() == 0                    ? "no process of the job called MPI or used ddl/annotate.h or ddl_annotate.py"
+                                    : fmt::format("the job failed ({}) before any process of it called MPI", ended.shell_code());
       print_note(fmt::format("nothing was recorded to {}: {} (see: ddl doctor)", shown, why));
+      if (ended.shell_code() == 0 && !job.gloo.empty()) print_note(fmt::format("hint: {}", kGlooHint));
       return;
     }
     Run run = open_run(directory.string());

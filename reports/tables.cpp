@@ -161,7 +161,8 @@ Table calls_table(const RunView& run) {
               .when_empty = "No MPI call was completed."};
   const int64_t all_ns = total(run.db, "SELECT sum(time_ns) FROM v_call WHERE world = ?", run.world);
   Query row(run.db,
-            "SELECT op, sum(calls), sum(bytes), sum(time_ns), min(min_ns), max(max_ns), max(time_estimated) FROM v_call WHERE world = ?"
+            "SELECT op, sum(calls), iif(count(bytes) = count(*), sum(bytes), NULL), sum(time_ns), min(min_ns), max(max_ns),"
+            " max(time_estimated) FROM v_call WHERE world = ?"
             " GROUP BY op ORDER BY 4 DESC, op");
   row.bind(run.world);
   bool any_estimated = false;
@@ -170,8 +171,9 @@ Table calls_table(const RunView& run) {
     any_estimated = any_estimated || estimated;
     table.rows.push_back({share(row.integer(3), all_ns), Value::duration_ns(row.integer(3)), Value::count(row.integer(1)),
                           average(row.integer(3), row.integer(1)), integer_or_absent(row, 4, Value::duration_ns, Unit::kDuration),
-                          integer_or_absent(row, 5, Value::duration_ns, Unit::kDuration), Value::bytes(row.integer(2)),
-                          Value::text(row.text(0) + (estimated ? " ~" : "")), Value::count(estimated ? 1 : 0)});
+                          integer_or_absent(row, 5, Value::duration_ns, Unit::kDuration),
+                          integer_or_absent(row, 2, Value::bytes, Unit::kBytes), Value::text(row.text(0) + (estimated ? " ~" : "")),
+                          Value::count(estimated ? 1 : 0)});
   }
   if (any_estimated) table.note = "~ some of these calls were timed and the time scaled up; calls and bytes are exact";
   return table;

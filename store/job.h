@@ -22,6 +22,11 @@ struct Job {
   std::string problem;
 };
 
+/// Fact of jobs that talk by Gloo, which is not recorded: the word or script that says so.
+inline constexpr const char* kGlooFact = "gloo";
+inline constexpr const char* kGlooHint =
+    "record steps and layers with ddl_annotate.py (docs/how-to/python.md), or trace it with torch.profiler: ddl import kineto";
+
 /// Never throws: an absent file is an empty Job, a broken one has a `problem` and what could be read.
 Job read_job(const std::filesystem::path& path);
 

@@ -77,7 +77,7 @@ CREATE TABLE thread (
 CREATE TABLE loss (
   world INTEGER,         -- NULL: the run as a whole
   rank INTEGER,          -- NULL: the run as a whole, or a process without a rank
-  kind TEXT NOT NULL,    -- not_kept, records, profile_other, contexts, communicators, requests, meta, range_depth, unbalanced_ranges, threads, counters, forward_layers, gpu_not_kept, gpu_dropped, gpu_times, gpu_unread, nccl_events, pages, cannot_grow (counted by the process); torn_spool, missing_rank, killed, clock, abandoned_calls, undescribed, gpu_launches, gpu_clock, gpu_tracing, nccl_kernels, nccl_shared, nccl_untimed, job_file (found by the ingest), bad_times (found by ddl import)
+  kind TEXT NOT NULL,    -- not_kept, records, profile_other, contexts, communicators, requests, meta, range_depth, unbalanced_ranges, threads, counters, forward_layers, gpu_not_kept, gpu_dropped, gpu_times, gpu_unread, nccl_events, pages, cannot_grow (counted by the process); torn_spool, missing_rank, killed, clock, abandoned_calls, undescribed, gpu_launches, gpu_clock, gpu_tracing, nccl_kernels, nccl_shared, nccl_untimed, job_file (found by the ingest), bad_times, negotiations (found by ddl import)
   count INTEGER NOT NULL,  -- events, calls, bytes or processes: the note says which
   note TEXT NOT NULL     -- for people, reads on from the count: "3 of 16 ranks left no spool: rank 4, 7-8"
 );
@@ -159,7 +159,7 @@ CREATE TABLE profile (
   site INTEGER,                 -- site.id; NULL: unknown
   size_class INTEGER NOT NULL,  -- 0: no bytes; k: 2^(k-1) <= bytes of a call < 2^k
   calls INTEGER NOT NULL,       -- completed calls
-  bytes INTEGER NOT NULL,       -- this rank's send payload; received bytes for receives
+  bytes INTEGER,                -- this rank's send payload; received bytes for receives; NULL: not known of some call (imported runs only)
   time_ns INTEGER NOT NULL,     -- sum of durations of the calls
   min_ns INTEGER,               -- shortest call
   max_ns INTEGER,               -- longest call
@@ -653,7 +653,7 @@ FROM process p JOIN host h ON h.id = p.host
 
 -- Every operation of every rank, exact for the whole run.
 CREATE VIEW v_call AS
-SELECT p.world, p.rank, o.name AS op, c.label AS comm, sum(f.calls) AS calls, sum(f.bytes) AS bytes, sum(f.time_ns) AS time_ns, min(f.min_ns) AS min_ns,
+SELECT p.world, p.rank, o.name AS op, c.label AS comm, sum(f.calls) AS calls, iif(count(f.bytes) = count(*), sum(f.bytes), NULL) AS bytes, sum(f.time_ns) AS time_ns, min(f.min_ns) AS min_ns,
        max(f.max_ns) AS max_ns, max(f.time_estimated) AS time_estimated
 FROM profile f JOIN process p ON p.id = f.process JOIN op o ON o.id = f.op LEFT JOIN communicator c ON c.id = f.comm
 GROUP BY p.world, p.rank, p.id, f.op, f.comm;

@@ -17,10 +17,11 @@ enum Row { kStep, kRange, kLaunch, kCall };
 
 }  // namespace
 
-bool CpuSweep::Totals::add(int64_t duration_ns, int64_t more_bytes, int64_t inside_mpi_ns) {
+bool CpuSweep::Totals::add(int64_t duration_ns, std::optional<int64_t> more_bytes, int64_t inside_mpi_ns) {
   ++calls;
-  const bool beyond = __builtin_add_overflow(bytes, more_bytes, &bytes) | __builtin_add_overflow(time_ns, duration_ns, &time_ns) |
-                      __builtin_add_overflow(mpi_ns, inside_mpi_ns, &mpi_ns);
+  if (!more_bytes) bytes.reset();
+  const bool beyond = (bytes && __builtin_add_overflow(*bytes, *more_bytes, &*bytes)) |
+                      __builtin_add_overflow(time_ns, duration_ns, &time_ns) | __builtin_add_overflow(mpi_ns, inside_mpi_ns, &mpi_ns);
   min_ns = std::min(min_ns, duration_ns);
   max_ns = std::max(max_ns, duration_ns);
   return !beyond;
@@ -80,9 +81,11 @@ void CpuSweep::run() {
         }
         break;
       default: {
-        const int64_t op = rows.getColumn(8).getInt64(), bytes = rows.getColumn(10).getInt64();
+        const int64_t op = rows.getColumn(8).getInt64();
+        const std::optional<int64_t> bytes = maybe(10), layer = maybe(6);
+        const uint32_t region = layer ? layer_in_step(static_cast<uint32_t>(*layer)) : current();
         const std::optional<int64_t> comm = run_.communicator_id(maybe(9).value_or(0));
-        insert_event_.row(p.id, thread, number, op, comm, maybe(7), current(), step, start_ns + p.shift_ns, duration_ns, bytes, maybe(11),
+        insert_event_.row(p.id, thread, number, op, comm, maybe(7), region, step, start_ns + p.shift_ns, duration_ns, bytes, maybe(11),
                           maybe(12), maybe(13));
         ++run_.events_;
         switch (static_cast<ImportedTiming>(number)) {
@@ -98,7 +101,7 @@ void CpuSweep::run() {
           case ImportedTiming::kRequest:
             break;
         }
-        add(calls_[{op, comm.value_or(0), current(), std::bit_width(static_cast<uint64_t>(bytes))}], duration_ns, bytes, 0);
+        add(calls_[{op, comm.value_or(0), region, std::bit_width(static_cast<uint64_t>(bytes.value_or(0)))}], duration_ns, bytes, 0);
       }
     }
   }
@@ -109,6 +112,11 @@ void CpuSweep::run() {
       "CREATE TEMP TABLE outer_launch AS SELECT process, correlation, thread, region, step, start, max(duration) AS duration, nccl_range, op,"
       " comm, bytes, datatype FROM temp.launch GROUP BY process, correlation; DROP TABLE temp.launch; ALTER TABLE temp.outer_launch RENAME TO launch;"
       "CREATE INDEX temp.launch_correlation ON launch(process, correlation)");
+}
+
+uint32_t CpuSweep::layer_in_step(uint32_t name) const {
+  const auto step = std::find_if(open_.rbegin(), open_.rend(), [](const Open& range) { return range.is_step; });
+  return run_.region(step == open_.rend() ? 0 : step->region, ContextKind::kLayer, name);
 }
 
 const CpuSweep::Launches* CpuSweep::launches_at(int64_t time_ns) const {
@@ -141,7 +149,7 @@ void CpuSweep::close(const Open& range) {
   }
 }
 
-void CpuSweep::add(Totals& totals, int64_t duration_ns, int64_t bytes, int64_t mpi_ns) const {
+void CpuSweep::add(Totals& totals, int64_t duration_ns, std::optional<int64_t> bytes, int64_t mpi_ns) const {
   if (!totals.add(duration_ns, bytes, mpi_ns)) refuse_sums();
 }
 

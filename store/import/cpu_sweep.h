@@ -37,9 +37,10 @@ class CpuSweep {
     int64_t mpi_ns = 0;
   };
   struct Totals {
-    int64_t calls = 0, bytes = 0, time_ns = 0, mpi_ns = 0, min_ns = INT64_MAX, max_ns = 0;
+    int64_t calls = 0, time_ns = 0, mpi_ns = 0, min_ns = INT64_MAX, max_ns = 0;
+    std::optional<int64_t> bytes = 0;  ///< unset: not known of some call
     /// False: the sums are beyond 64 bits.
-    [[nodiscard]] bool add(int64_t duration_ns, int64_t more_bytes, int64_t inside_mpi_ns);
+    [[nodiscard]] bool add(int64_t duration_ns, std::optional<int64_t> more_bytes, int64_t inside_mpi_ns);
   };
 
   /// Of a call at this time: what the trace says of the communicator before what only a name says.
@@ -47,9 +48,11 @@ class CpuSweep {
   void close_until(int64_t time_ns);
   void close(const Open& range);
   void end_process();
-  void add(Totals& totals, int64_t duration_ns, int64_t bytes, int64_t mpi_ns) const;
+  void add(Totals& totals, int64_t duration_ns, std::optional<int64_t> bytes, int64_t mpi_ns) const;
   [[noreturn]] void refuse_sums() const;
   uint32_t current() const { return open_.empty() ? 0 : open_.back().region; }
+  /// Of a call whose layer the trace names: in the step, whatever other ranges it begins in.
+  uint32_t layer_in_step(uint32_t name) const;
 
   ImportedRun& run_;
   const std::function<void(double)>& step_done_;

@@ -45,7 +45,7 @@ ImportedRun::ImportedRun(SQLite::Database& db, std::string format, std::string s
   db_.exec(
       "PRAGMA temp_store = FILE;"
       // kind: 0 step (number: its number), 1 range (number: ContextKind; op and what follows: of the kernels that are launched in it), 2 launch
-      // (number: correlation), 3 call (number: event.kind)
+      // (number: correlation), 3 call (number: event.kind; name: of its layer, if no range says it)
       "CREATE TEMP TABLE stage_cpu(process, thread, start, duration, kind, number, name, seq, op, comm, bytes, peer, tag, datatype);"
       "CREATE TEMP TABLE stage_gpu(process, kind, name, device, context, stream, start, duration, bytes, copy, source, destination,"
       " correlation, graph_node, nccl, op, comm, payload, datatype, algorithm, protocol);"
@@ -148,7 +148,8 @@ void ImportedRun::call(size_t process, uint32_t thread, const ImportedOperation&
   if (!seen(process, start_ns, duration_ns)) return;
   check_bytes(o.payload_bytes);
   ++cpu_rows_;
-  insert_cpu_->row(process, thread, start_ns, duration_ns, 3, static_cast<int>(timing), std::nullopt, o.seq, op_id(o, timing),
+  const std::optional<uint32_t> layer = o.layer.empty() ? std::nullopt : std::optional(name_id(o.layer));
+  insert_cpu_->row(process, thread, start_ns, duration_ns, 3, static_cast<int>(timing), layer, o.seq, op_id(o, timing),
                    unless_zero(o.communicator), o.payload_bytes, o.peer, o.tag, unless_zero(o.datatype));
 }
 

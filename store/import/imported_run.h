@@ -70,6 +70,8 @@ struct ImportedOperation {
   std::optional<int64_t> peer, tag;
   uint32_t datatype = 0;            ///< core/names.h; 0: none
   std::string algorithm, protocol;  ///< of NCCL; empty: not known
+  /// Of calls: the layer they belong to, where no range of the trace says so; empty: that of the ranges around the call.
+  std::string_view layer{};
 };
 
 /// What the times of an operation are: those of a call, from post to completion, or timers of NCCL (exact in length, near in place).

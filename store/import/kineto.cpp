@@ -10,6 +10,8 @@
 //   collectives    kernels named after NCCL; newer traces say of them, or of the record_param_comms around their launch, group, elements and
 //                  type. Older ones have the range nccl:all_reduce around the launch, with "Input Dims" and "Input type" if shapes were
 //                  recorded; which ranks take part is then found by order (inferred_communicators.cpp)
+//   old format     of PyTorch's profiler before Kineto, and of a PyTorch without it: no categories, processes "CPU functions" and "CUDA
+//                  functions"; refused, since it has no steps and tells of no collective
 //   MPI            categories mpi and mpi_request, which only `ddl export chrome-json` writes (reports/trace/kineto.cpp)
 #include <fmt/format.h>
 
@@ -20,6 +22,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "core/error.h"
 #include "core/names.h"
 #include "core/range_names.h"
 #include "store/import/call_class.h"
@@ -90,6 +93,9 @@ class KinetoFile : public JsonVisitor {
     process_ = run.add_process(std::move(process));
   }
 
+  /// Of the profiler before Kineto: nothing but operators, without a category.
+  bool is_old_format() const { return is_old_ && first_ns_ == INT64_MAX; }
+
   void finish() {
     ImportedProcess& p = run_.process(process_);
     if (!p.rank) p.rank = rank_in(p.file);
@@ -119,6 +125,7 @@ class KinetoFile : public JsonVisitor {
   ImportedRun& run_;
   size_t process_;
   int64_t first_ns_ = INT64_MAX;
+  bool is_old_ = false;
   std::map<int64_t, ProcessGroup> groups_;  ///< of distributedInfo, by their place there
   int64_t gpu_at_ = 0, gpu_id_ = -1;
   std::map<int64_t, std::string> gpu_names_;
@@ -197,7 +204,10 @@ void KinetoFile::on_record(const JsonRecord& event) {
   if (phase == "M") on_metadata(event);
   if (phase != "X") return;
   const Category category = category_of(event.word("cat"));
-  if (category == Category::kOther) return;
+  if (category == Category::kOther) {
+    is_old_ = is_old_ || event.word("pid") == "CPU functions" || event.word("pid") == "CUDA functions";
+    return;
+  }
   const std::optional<int64_t> start_ns = event.decimal("ts", kMicrosecondsToNs);
   const std::optional<int64_t> duration_ns = event.decimal("dur", kMicrosecondsToNs);
   if (!start_ns || !duration_ns) throw BadRecord{"an event without ts and dur"};
@@ -407,6 +417,13 @@ void read_kineto(ImportedRun& run, const std::vector<fs::path>& files, const Byt
     InputFile file(path, read);
     KinetoFile trace(run, path, file_bytes(path));
     read_json(file, kTraceEvents, trace);
+    if (trace.is_old_format()) {
+      throw Error(fmt::format("{} is in the format of PyTorch's profiler before Kineto: functions without steps, ranks or collectives",
+                              path.filename().string()),
+                  "torch.autograd.profiler writes it, and torch.profiler where torch.profiler.kineto_available() is False: trace with a "
+                  "PyTorch that has Kineto, or mark steps with ddl_annotate.py and ddl record",
+                  ExitCode::kDataMissing);
+    }
     try {
       trace.finish();
     } catch (const BadRecord& bad) {

@@ -20,6 +20,7 @@
 #include "store/ingest/scan.h"
 #include "store/ingest/spool_table.h"
 #include "store/ingest/worlds.h"
+#include "store/job.h"
 
 namespace ddl {
 
@@ -136,6 +137,12 @@ IngestSummary ingest(const RunDirectory& run, const IngestOptions& options) {
   if (fs::exists(output, ignored)) open_store(output);  // throws rather than replace what is not ours
   const std::vector<fs::path> spools = run.spools();
   if (spools.empty()) {
+    const Job job = read_job(run.job());
+    if (const auto gloo = job.facts.find(kGlooFact); gloo != job.facts.end()) {
+      throw Error(fmt::format("{} holds no spools: this job talks by Gloo ({}), of which nothing is recorded", run.directory.string(),
+                              gloo->second),
+                  kGlooHint, ExitCode::kDataMissing);
+    }
     throw Error(fmt::format("{} holds no spools", run.directory.string()),
                 "the job recorded nothing: does it call MPI, and was libddl.so (libddl-mpich.so for MPICH) preloaded in it? try: "
                 "ddl doctor",

@@ -56,6 +56,23 @@ def run_directory(folder):
     check(not list(Path("elsewhere").iterdir()), "... nothing is written behind it")
 
 
+def a_job_that_talks_by_gloo(folder):
+    Path("ddp.py").write_text('print("init_process_group(\'gloo\')")\n')
+    for name, command in (("script", ["python3", "ddp.py"]), ("word", ["sh", "-c", "true", "--backend=gloo"])):
+        done = record(f"gloo-{name}.ddl", command, check_rc=0)
+        check("this job talks by Gloo (" in done.stderr and "ddl_annotate.py" in done.stderr and done.stderr.count("\n") == 2, done.stderr)
+        for verb in ("report", "doctor"):
+            said = run([DDL, verb, f"gloo-{name}.ddl"], check_rc=3).stderr
+            check("holds no spools: this job talks by Gloo (" in said and "ddl import kineto" in said, f"{verb}: {said}")
+    done = record("no-gloo.ddl", ["sh", "-c", "true", "train.py"], check_rc=0)
+    check("Gloo" not in done.stderr and json.loads(Path("no-gloo.ddl/job.json").read_text())["gloo"] is None, done.stderr)
+    # Marked steps are recorded; what is missing is still said.
+    Path("marked.py").write_text("import ddl_annotate as ddl\nfor k in range(3):\n    with ddl.step(k): 'gloo'\n")
+    record("marked.ddl", ["python3", "marked.py"], check_rc=0, PYTHONPATH=DDL.parents[1] / "share" / "ddl" / "python")
+    said = run([DDL, "doctor", "marked.ddl"], check_rc=0).stdout
+    check("ok       steps        3 steps" in said and said.count("this job talks by Gloo (marked.py)") == 2, said)
+
+
 def default_name(folder):
     os.mkdir("names")
     done = subprocess.run([DDL, "record", "sh", "-c", "true"], cwd="names", capture_output=True, text=True)
@@ -122,5 +139,5 @@ def a_killed_recorder_leaves_the_job_alone(folder):
 
 
 if __name__ == "__main__":
-    main(exit_codes, streams_are_the_jobs, run_directory, default_name, environment_of_the_job, signals_are_passed_on, ctrl_c_reaches_the_job_once,
+    main(exit_codes, streams_are_the_jobs, run_directory, a_job_that_talks_by_gloo, default_name, environment_of_the_job, signals_are_passed_on, ctrl_c_reaches_the_job_once,
          a_killed_recorder_leaves_the_job_alone)

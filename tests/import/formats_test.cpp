@@ -113,6 +113,69 @@ TEST(Horovod, RanksWaitForTheLastOneThatIsReady) {
   EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'epoch_realtime_ns'"), "1700000000001000000");
 }
 
+TEST(Horovod, AFusedBatchIsOneOperation) {
+  Imported run("horovod", Imported::Files{{"timeline.json", horovod_steps(20, false)}});
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE rank = 0"), 40);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE layer = 'c and 1 more' AND payload_bytes = 300 AND"
+                        " duration_ns = iif(rank = 0, 20500000, 500000) AND wait_ns = iif(rank = 0, 20000000, 0)"),
+            40);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE layer = 'a' AND payload_bytes = 400"), 40);
+  EXPECT_EQ(run.integer("SELECT sum(calls) FROM v_call WHERE op = 'ALLREDUCE' AND rank = 0 AND bytes = 20 * 700"), 40);
+  EXPECT_EQ(run.integer("SELECT sum(calls) FROM v_call WHERE op = 'MPI_ALLREDUCE' AND time_ns = 40 * 5000 AND bytes IS NULL"), 40);
+}
+
+TEST(Horovod, AStepEndsWhereATensorComesBack) {
+  Imported run("horovod", Imported::Files{{"timeline.json", horovod_steps(20, false)}});
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_step WHERE duration_ns = iif(step = 0, 21400000, 30000000)"), 40);
+  // Rank 0 hands over its last tensor 6 ms after the step began for it, and waits until rank 1 has.
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_step WHERE rank = 0 AND step > 0 AND compute_ns = 9600000 AND exposed_ns = 20400000"
+                        " AND wait_ns = 20000000 AND xfer_ns = 400000"),
+            19);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_step WHERE rank = 1 AND step > 0 AND compute_ns = 29600000 AND exposed_ns = 400000"
+                        " AND wait_ns = 0"),
+            19);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_layer WHERE compute_ns != 0"), 0) << "what a tensor's reduction takes is not computing";
+  EXPECT_EQ(run.integer("SELECT sum(exposed_ns) FROM v_layer WHERE layer = 'c and 1 more'"), 20 * 19500000);
+  EXPECT_EQ(run.integer("SELECT sum(calls) FROM v_layer WHERE layer = 'c and 1 more'"), 40);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM finding WHERE id = 'straggler' AND rank = 1 AND saving_ns BETWEEN 19000000 AND 21000000"), 1);
+}
+
+TEST(Horovod, StepsAreRankZerosWhereTheCacheAnswers) {
+  Imported run("horovod", Imported::Files{{"timeline.json", horovod_steps(20, true)}});
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_step WHERE rank = 0 AND duration_ns = iif(step = 0, 21400000, 30000000)"), 20);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_step WHERE rank = 1"), 0);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_step WHERE step > 0 AND exposed_ns = 20400000 AND wait_ns IS NULL"), 19);
+  EXPECT_EQ(run.integer("SELECT count FROM loss WHERE kind = 'negotiations'"), 38);
+  EXPECT_EQ(run.text("SELECT group_concat(DISTINCT why) FROM v_collective WHERE step > 0"), "PARTIAL_RANKS");
+  EXPECT_EQ(run.integer("SELECT count(*) FROM finding"), 0);
+}
+
+TEST(Horovod, ABatchBeginsWithItsFirstActivity) {
+  // A second batch begins before a thread that waits for the GPU tells the first activity of the first one.
+  Imported run("horovod", Imported::Files{{"timeline.json", R"([
+{"ph": "B", "name": "ALLREDUCE", "ts": 100, "pid": 1}, {"ph": "B", "name": "ALLREDUCE", "ts": 100, "pid": 2},
+{"ph": "B", "name": "ALLREDUCE", "ts": 110, "pid": 3}, {"ph": "B", "name": "ALLREDUCE", "ts": 110, "pid": 4},
+{"ph": "B", "name": "QUEUE", "ts": 120, "pid": 1}, {"ph": "B", "name": "QUEUE", "ts": 120, "pid": 2},
+{"ph": "E", "ts": 130, "pid": 1}, {"ph": "E", "ts": 130, "pid": 2},
+{"ph": "E", "ts": 140, "pid": 1, "args": {"dtype": "float16", "shape": "[8]"}},
+{"ph": "E", "ts": 140, "pid": 2, "args": {"dtype": "float16", "shape": "[2]"}},
+{"ph": "B", "name": "QUEUE", "ts": 150, "pid": 3}, {"ph": "B", "name": "QUEUE", "ts": 150, "pid": 4},
+{"ph": "E", "ts": 160, "pid": 3}, {"ph": "E", "ts": 160, "pid": 4},
+{"ph": "E", "ts": 170, "pid": 3, "args": {"dtype": "float16", "shape": "[4]"}},
+{"ph": "E", "ts": 170, "pid": 4, "args": {"dtype": "float16", "shape": "[4]"}}])"}});
+  EXPECT_EQ(run.text("SELECT group_concat(layer || ' ' || payload_bytes, ', ') FROM v_collective"), "1 and 1 more 20, 3 and 1 more 16");
+}
+
+TEST(Horovod, BytesOfBroadcastsAreNotKnownWithoutAShape) {
+  Imported run("horovod", Imported::Files{{"timeline.json", R"([
+{"ph": "B", "name": "BROADCAST", "ts": 100, "pid": 1},
+{"ph": "B", "name": "MPI_BCAST", "ts": 101, "pid": 1},
+{"ph": "E", "ts": 108, "pid": 1},
+{"ph": "E", "ts": 110, "pid": 1}])"}});
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_call WHERE op = 'BROADCAST' AND calls = 1 AND bytes IS NULL"), 1);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE op = 'BROADCAST' AND payload_bytes IS NULL AND bytes IS NULL"), 1);
+}
+
 TEST(Horovod, TakesATimelineThatIsStillWritten) {
   std::string timeline = horovod_timeline();
   timeline.pop_back();  // the bracket

@@ -182,6 +182,10 @@ TEST(Kineto, NamesWhatIsWrongAndWhere) {
   says(R"("ts": 1e40, "dur": 1)", "ts is 1e40, which is no number that fits");
   says(R"("ts": 1, "dur": 3000000000000000)", "it takes longer than twelve days");
   says(R"("ts": 1, "dur": 1, "args": {"stream": "abc"})", "args.stream is \"abc\", which is no whole number that fits");
+  EXPECT_NE(
+      import_error("kineto", R"([{"name": "aten::empty", "ph": "X", "ts": 268, "dur": 47, "tid": 1, "pid": "CPU functions", "args": {}}])")
+          .find("the format of PyTorch's profiler before Kineto"),
+      std::string::npos);
   EXPECT_NE(import_error("kineto", R"({"traceEvents": []})").find("trace.json: no event that ddl knows"), std::string::npos);
   EXPECT_NE(
       import_error("kineto", R"({"distributedInfo": {"rank": 1.5}, "traceEvents": []})").find("distributedInfo.rank is no whole number"),

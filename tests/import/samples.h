@@ -102,6 +102,49 @@ inline std::string horovod_timeline() {
 {"ph": "E", "ts": 1900, "pid": 1, "args": {"dtype": "int64", "shape": "[]"}}])";
 }
 
+/// Steps of 30 ms of two ranks: gradients c and b are fused, a follows; rank 1 is ready with each 20 ms after rank 0. Times are in us. `cached`: from
+/// the second step on the response cache answers, and nobody is named.
+inline std::string horovod_steps(int steps, bool cached) {
+  std::string json = R"([
+{"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "a"}},
+{"name": "process_name", "ph": "M", "pid": 2, "args": {"name": "b"}},
+{"name": "process_name", "ph": "M", "pid": 3, "args": {"name": "c"}})";
+  const auto event = [&json](int64_t time, int tensor, const char* phase, const std::string& name, const std::string& args = "") {
+    json += ",\n{\"ph\": \"" + std::string(phase) + "\", " + (name.empty() ? "" : "\"name\": \"" + name + "\", ") +
+            "\"ts\": " + std::to_string(time) + ", \"pid\": " + std::to_string(tensor) + (*phase == 'X' ? ", \"dur\": 0" : "") +
+            (args.empty() ? "" : ", \"args\": " + args) + "}";
+  };
+  const char* const ends[] = {"", R"({"dtype": "float32", "shape": "[100]"})", R"({"dtype": "float32", "shape": "[5, 10]"})",
+                              R"({"dtype": "float32", "shape": "[25]"})"};
+  const auto batch = [&](const std::vector<int>& tensors, int64_t time, int64_t length) {
+    for (const int tensor : tensors) event(time, tensor, "B", "ALLREDUCE");
+    for (const char* activity : {"MEMCPY_IN_FUSION_BUFFER", "MPI_ALLREDUCE"}) {
+      time += 10;
+      length -= 10;
+      for (const int tensor : tensors) event(time, tensor, "B", activity);
+      for (const int tensor : tensors) event(time + 5, tensor, "E", "");
+    }
+    for (const int tensor : tensors) event(time + length, tensor, "E", "", ends[tensor]);
+  };
+  for (int step = 0; step < steps; ++step) {
+    const int64_t begin = 1000 + 30000 * int64_t{step};
+    const bool named = step == 0 || !cached;
+    for (const int tensor : {3, 2, 1}) {
+      const int64_t ready = begin + (tensor == 1 ? 6000 : 5000);
+      event(ready, tensor, "B", "NEGOTIATE_ALLREDUCE");
+      if (named) event(ready, tensor, "X", "0");
+    }
+    for (const int tensor : {3, 2, 1}) {
+      const int64_t ready = begin + (tensor == 1 ? 26000 : 25000);
+      if (tensor == 1) batch({3, 2}, begin + 25100, 400);
+      if (named) event(ready, tensor, "X", "1");
+      event(ready, tensor, "E", "");
+    }
+    batch({1}, begin + 26100, 300);
+  }
+  return json + "]";
+}
+
 inline std::string chrome_trace() {
   return R"J({"displayTimeUnit": "ms", "traceEvents": [
 {"ph": "M", "name": "process_name", "pid": 7, "tid": 1, "args": {"name": "rank 1 on node3"}},

@@ -22,8 +22,8 @@ namespace ddl::train {
  * show.
  *
  * Between `start_cycles` and `stop_cycles` the thread works in cycles: agree with the other ranks on what is ready everywhere
- * (negotiation.h), pack it into the fusion buffer, reduce each batch by one MPI_Allreduce, unpack, sleep for the rest of the cycle. A batch of
- * one tensor is reduced where it lies.
+ * (negotiation.h), pack it into the fusion buffer, reduce each batch by one MPI_Allreduce, unpack, sleep for the rest of the cycle. A
+ * batch of one tensor is reduced where it lies.
  */
 class BackgroundRuntime {
  public:

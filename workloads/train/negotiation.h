@@ -16,8 +16,8 @@
  * requests, MPI_Bcast of the answer's length and of the answer. All ranks read the same answers in the same order, so each gives a tensor
  * the same place in its cache.
  *
- * From then on a bit is enough: MPI_Allreduce (MPI_BAND) of words that begin with three status bits, complemented so that one rank can clear
- * them for all - nobody shuts down, nobody has a tensor that is not cached, nobody's cache is out of date -, followed by one bit for each
+ * From then on a bit is enough: MPI_Allreduce (MPI_BAND) of words that begin with three status bits, complemented so that one rank can
+ * clear them for all - nobody shuts down, nobody has a tensor that is not cached, nobody's cache is out of date -, followed by one bit for each
  * cached tensor that is ready here. The third is always set: a tensor of ours keeps its size.
  */
 namespace ddl::train {

@@ -41,7 +41,9 @@ class Training {
 /** On the CPU. */
 class Trainer : public Training {
  public:
-  /** Allocates; no communication, so a rank may fail here and tell the others. `background`: who makes the MPI calls; nullptr: the caller. */
+  /**
+   * Allocates; no communication, so a rank may fail here and tell the others. `background`: who makes the MPI calls; nullptr: this thread.
+   */
   Trainer(const Options& options, const Dataset& data, Mpi& mpi, BackgroundRuntime* background);
 
   void start() override;
