@@ -37,6 +37,7 @@ void Devices::take(Job& job) {
 bool Devices::is_pending(const Job& job, const Rank& rank, const EndedStep& step) {
   const RankDevices& devices = rank.devices;
   if (!devices.launches || job.ended || is_over(rank.life)) return false;
+  if (devices.seen.empty() && job.now_ns - devices.since_ns > kGoneNs) return false;  // as of a host whose live files have none
   if (!devices.awaited_ticks || *devices.awaited_ticks >= step.end_ticks) return false;
   const int64_t age_ns = job.now_ns - rank.clock.time_ns(step.end_ticks);
   return age_ns < (devices.answered_ticks >= step.end_ticks ? kFlushNs : kGoneNs);

@@ -88,6 +88,7 @@ struct DeviceWork {
 /// What a running job's spool has said of a rank's GPUs so far.
 struct RankDevices {
   bool launches = false;                  ///< it gives work to GPUs
+  int64_t since_ns = 0;                   ///< when that was seen first
   std::deque<DeviceWork> work;            ///< of steps that are not finished, by begin, longest first
   std::vector<DeviceWork> arrived;        ///< kernels of collectives that nobody has taken in yet
   std::set<uint16_t> seen;                ///< devices that did anything

@@ -138,6 +138,14 @@ void Observer::rank_rows(const Job& job, Snapshot& s) const {
         row.wait_ns = static_cast<double>(sum.wait_ns / sum.steps);
         row.late_ns = static_cast<double>(*middle_wait - sum.waiting_ns / sum.steps);
       }
+    } else {  // what its GPUs did is not known; how long its steps took is
+      double whole_ns = 0, steps = 0;
+      for (const FinishedStep* step : window_) {
+        if (r >= step->thread_parts.size() || !step->thread_parts[r].is_there()) continue;
+        whole_ns += static_cast<double>(step->thread_parts[r].duration_ns);
+        ++steps;
+      }
+      if (steps > 0) row.step_ns = whole_ns / steps;
     }
     for (size_t i = 0; i < window_.size(); ++i) {
       const std::vector<RankPart>& of_ranks = parts(*window_[i]);

@@ -143,7 +143,10 @@ std::vector<SpoolDevices::Waiting> SpoolDevices::take_waiting(bool ended, const 
 
 void SpoolDevices::join(const Job& job, Rank& rank) {
   RankDevices& to = rank.devices;
-  to.launches |= !launches_.empty() || !waiting_.empty();
+  if (!to.launches && (!launches_.empty() || !waiting_.empty())) {
+    to.launches = true;
+    to.since_ns = job.now_ns;
+  }
   to.from_ticks = std::max(to.from_ticks, from_ticks_);
   std::vector<DeviceWork> work;
   std::map<std::pair<Key, uint32_t>, Kernel> kernels;  // and its repetition

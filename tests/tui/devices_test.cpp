@@ -211,6 +211,35 @@ TEST(Devices, WhatHasNotComeIsNotIdle) {
   EXPECT_EQ(s.ranks[0].trend.back(), std::nullopt);
 }
 
+/// The records of one rank never come, as of a host whose live files have none: the other is shown, the step is as long as it was.
+TEST(Devices, OneRankMayBeUnknown) {
+  tui::Job job = job_of_two();
+  Spools spools;
+  tui::Observer observer;
+  const auto look = [&](int64_t after_ns) {
+    job.now_ns = static_cast<int64_t>(kStart + 4 * kStepTicks) + after_ns;
+    spools.join(job);
+    return observer.look(job, false);
+  };
+  job.device_collectives = true;
+  for (uint64_t number = 0; number < 4; ++number) {
+    for (int32_t r = 0; r < 2; ++r) {
+      const auto correlation = static_cast<uint32_t>(number + 1);
+      spools.of[r].take_call(call(correlation, 4000), 0, 0, tui::kNone);
+      spools.of[r].take_launch(launch(step_of(number).start_ticks, correlation, correlation));
+      if (r == 0) spools.of[r].take(kernel(step_of(number).start_ticks, step_of(number).start_ticks + 400'000, correlation, 2));
+      job.ranks[static_cast<size_t>(r)].steps.push_back(step_of(number));
+    }
+  }
+  EXPECT_EQ(look(0).window, 0u) << "it may still come";
+  const tui::Snapshot s = look(6'000'000'000);
+  EXPECT_EQ(s.devices_unknown, std::vector<int64_t>{1});
+  EXPECT_EQ(s.ranks[1].step_ns, 1e6);
+  EXPECT_EQ(s.ranks[1].compute_ns, std::nullopt);
+  EXPECT_EQ(s.ranks[0].exposed_ns, 400'000);
+  EXPECT_EQ(s.ranks[0].wait_ns, std::nullopt) << "who came last is not known";
+}
+
 /// A copy of nothing is launched and never heard of again: what was launched after the step shows that it would have come.
 TEST(Devices, ALaunchWithoutWorkHoldsUpNothing) {
   tui::Job job = job_of_two();
