@@ -49,13 +49,16 @@ Check check_nccl(SQLite::Database& db) {
   std::string sources;
   for (Query row(db, "SELECT DISTINCT value FROM process_fact WHERE key = 'nccl.source' ORDER BY value"); row.next();)
     sources += (sources.empty() ? "" : ", ") + row.text(0);
-  return {
-      .state = by_cupti + by_nccl > 0 ? State::kOk : State::kOff,
-      .what = "NCCL",
-      .detail = fmt::format("{}; collectives timed by CUPTI: {}, by NCCL's profiler: {}; sources: {}",
-                            reports::plural(number("SELECT coalesce(sum(calls), 0) FROM v_call WHERE op LIKE 'nccl%'"), "call"), by_cupti,
-                            by_nccl, sources.empty() ? "none" : sources),
-      .hint = by_cupti + by_nccl > 0 ? "" : "no times: CUPTI traced no kernels, and NCCL's profiler plugin (2.27 and later) was not ours"};
+  std::string cost;
+  if (Query row(db, "SELECT max(value) FROM process_fact WHERE key = 'nccl'"); by_nccl > 0 && row.next() && !row.is_null(0))
+    cost = nccl_timing_cost(row.text(0));
+  return {.state = by_cupti + by_nccl > 0 ? State::kOk : State::kOff,
+          .what = "NCCL",
+          .detail = fmt::format("{}; collectives timed by CUPTI: {}, by NCCL's profiler: {}; sources: {}",
+                                reports::plural(number("SELECT coalesce(sum(calls), 0) FROM v_call WHERE op LIKE 'nccl%'"), "call"),
+                                by_cupti, by_nccl, sources.empty() ? "none" : sources),
+          .hint = by_cupti + by_nccl > 0 ? cost
+                                         : "no times: CUPTI traced no kernels, and NCCL's profiler plugin (2.27 and later) was not ours"};
 }
 
 std::vector<Check> check_run(SQLite::Database& db) {

@@ -22,4 +22,8 @@ std::vector<Check> check_sources();
 /// Starts /bin/true with and without the library: does it load, what does it cost.
 Check check_smoke_run();
 
+/// What a version of NCCL ("2.31.2", the begin of a longer text) costs a job whose kernels NCCL's own profiler has to time, because CUPTI does
+/// not; empty: little, or not known.
+std::string nccl_timing_cost(const std::string& version);
+
 }  // namespace ddl::cli

@@ -5,7 +5,9 @@
 //
 // Order of events of one launch, on the launching thread: the call (CollApi, version 5 on), KernelLaunch around the launch, then a Coll per
 // collective in it, whose parent is its call; later, on NCCL's proxy thread, a KernelCh per channel and collective with the device's own
-// timer. Version 4 has no calls and launches: there a Coll is matched with the oldest call of the same function, size and buffer.
+// timer. Version 4 has no calls and launches: there a Coll is matched with the oldest call of the same function, size and buffer. From
+// version 6 on a CeColl stands for a collective that copy engines carry out. Version 7 adds, of kernels on symmetric memory, the phases of
+// each channel: initial_sync, in which it waits for the other ranks, compute, final_sync.
 //
 // Handles are numbers of slots with a generation, not addresses: NCCL may use one after we have forgotten what it was.
 #include "collectors/nccl_profiler_abi.h"
@@ -24,6 +26,7 @@ namespace {
 
 constexpr uint32_t kContexts = 1u << 12;
 constexpr uint32_t kSlots = 1u << 13;
+constexpr uint32_t kPhases = 1u << 10;          // begun at a time: one of each channel
 constexpr uint64_t kClockEveryTicksShift = 30;  // about a second of a TSC; of a clock in ns, a second
 
 /// A communicator as NCCL introduced it.
@@ -34,6 +37,7 @@ struct Context {
   int version;
   NcclCommunicator* communicator;  ///< NULL: not known yet which of ours it is
   uint32_t first, count;           ///< collectives since the last launch
+  uint32_t name;                   ///< string id of commName; 0: none
   bool launched;
 };
 
@@ -48,11 +52,23 @@ struct Slot {
   uint32_t ddl_context;
   uint32_t channels, channels_done;
   uint64_t begin_ns, end_ns;  ///< by the device's timer
+  uint64_t sync_ns[2];        ///< initial_sync, final_sync: the longest of any channel
+  uint32_t phases_told;       ///< of both
+};
+
+/// A phase of a channel that has begun.
+struct OpenPhase {
+  uint32_t generation;
+  uint32_t which;  ///< Slot::sync_ns
+  const void* collective;
+  uint64_t begin_ns;
 };
 
 Context g_contexts[kContexts];
 uint32_t g_context_count = 0;
 Slot g_slots[kSlots];
+OpenPhase g_phases[kPhases];
+uint32_t g_next_phase = 0;
 uint32_t g_next_slot = 0;
 uint64_t g_clock_read_ticks = 0;
 bool g_device_lock = false;
@@ -107,15 +123,15 @@ uint64_t payload_of(const Function& function, size_t count, const char* datatype
 
 // ------------------------------------------------------------------------------------------------------------ handles
 
-// 1 | what:2 | generation:32 | slot:16
-enum class Handle : uint64_t { kCall = 0, kColl = 1, kChannel = 2, kLaunch = 3 };
+// 1 | what:4 | generation:32 | slot:16
+enum class Handle : uint64_t { kCall = 0, kColl = 1, kChannel = 2, kLaunch = 3, kPhase = 4 };
 
 void* handle_of(Handle what, const Slot* slot) {
   const uint64_t index = slot ? static_cast<uint64_t>(slot - g_slots) : 0;
   return reinterpret_cast<void*>(1ull << 62 | static_cast<uint64_t>(what) << 48 | (slot ? slot->generation & 0xffffffff : 0ull) << 16 |
                                  index);
 }
-Handle what_of(const void* handle) { return static_cast<Handle>(reinterpret_cast<uintptr_t>(handle) >> 48 & 3); }
+Handle what_of(const void* handle) { return static_cast<Handle>(reinterpret_cast<uintptr_t>(handle) >> 48 & 15); }
 /// NULL: forgotten, or never one of ours.
 Slot* slot_of(const void* handle) {
   const uint64_t bits = reinterpret_cast<uintptr_t>(handle);
@@ -136,20 +152,25 @@ Slot* take_slot() {
 
 // ------------------------------------------------------------------------------------------------------------ communicators
 
+NcclCommunicator* tie(Context* context, NcclCommunicator* communicator) {
+  communicator->profiled = 1;
+  name_nccl_communicator(communicator, context->name);
+  return context->communicator = communicator;
+}
+
 /// Ties NCCL's context to the communicator whose call the thread is in; without wrappers it becomes one of its own.
 NcclCommunicator* communicator_of(Context* context) {
   if (context->communicator) return context->communicator;
   if (t_nccl.depth > 0) {
     NcclCommunicator* c = t_nccl.call.communicator;
     if (!c || c->index == kNoComm) return nullptr;
-    c->profiled = 1;
-    return context->communicator = c;
+    return tie(context, c);
   }
   // The address of the context is as good a key as a handle, and cannot be one.
   const auto key = reinterpret_cast<ncclComm_t>(context);
   const uint64_t uid = nccl_hash(nccl_hash(0x70726f66, context->id), static_cast<uint64_t>(context->ranks));
   __atomic_fetch_or(&spool_header()->flags, kNcclEntered, __ATOMIC_RELAXED);
-  add_nccl_communicator(key, uid, context->ranks, context->rank, nullptr, kOp_ncclCommInitRank);
+  add_nccl_communicator(key, uid, context->ranks, context->rank, {kOp_ncclCommInitRank, nullptr, 0, 0, context->name});
   return context->communicator = find_nccl_communicator(key);
 }
 
@@ -180,7 +201,23 @@ void end_stand_in() {
   t_stand_in.call.thread->call_ticks = t_stand_in.outer_ticks;
 }
 
-void* start_call(Context* context, const char* name, size_t count, const char* datatype, int root, bool captured, bool collective) {
+/// Of the call that is `slot`: the number by which the program told it from others.
+void write_tag(const Slot& slot, uint64_t tag) {
+  Thread* thread = tag != 0 ? this_thread() : nullptr;
+  if (!thread || !slot.communicator || slot.sequence == kNoSequence) return;
+  Record record = {};
+  record.start_ticks = ticks();
+  record.word = record_word(RecordKind::kNcclTag, slot.op, 0);
+  record.payload = tag;
+  record.comm = slot.communicator->index;
+  record.context = slot.ddl_context;
+  record.sequence = slot.sequence;
+  record.peer = -1;
+  write_record(thread, keep(true, slot.sequence, record.start_ticks), record);
+}
+
+void* start_call(Context* context, const char* name, size_t count, const char* datatype, int root, bool captured, bool collective,
+                 uint64_t tag) {
   const Function* function = find_function(name);
   if (!function) return nullptr;
   Slot* slot = take_slot();
@@ -196,7 +233,10 @@ void* start_call(Context* context, const char* name, size_t count, const char* d
     begin_stand_in(slot, *function, payload_of(*function, count, datatype, root, *context),
                    collective && (function->root_only || root > 0) ? root : -1, collective);
   }
-  if (collective) note_call(context, slot->sequence);
+  if (collective) {
+    note_call(context, slot->sequence);
+    write_tag(*slot, tag);
+  }
   return handle_of(Handle::kCall, slot);
 }
 
@@ -233,8 +273,7 @@ void* start_collective(Context* context, const void* parent, const NcclColl& col
     slot->ddl_context = call->ddl_context;
   } else if (const NcclEnqueued* enqueued =
                  take_nccl_enqueued(context->communicator, context->ranks, context->rank, function->op, coll.receive)) {
-    context->communicator = slot->communicator = enqueued->communicator;
-    enqueued->communicator->profiled = 1;
+    slot->communicator = tie(context, enqueued->communicator);
     slot->op = enqueued->op;
     slot->sequence = enqueued->sequence;
     slot->ddl_context = enqueued->context;
@@ -249,6 +288,17 @@ void* start_collective(Context* context, const void* parent, const NcclColl& col
   }
   write_details(*slot, coll);
   return handle_of(Handle::kColl, slot);
+}
+
+/// Copy engines carry it out: there is no kernel, and the copies are CUPTI's to tell.
+void* start_copies(const void* parent, const NcclCeColl& copies) {
+  const Slot* call = slot_of(parent);
+  if (!call || what_of(parent) != Handle::kCall) return nullptr;
+  NcclColl coll = {};
+  coll.algorithm = "CE";
+  coll.protocol = copies.strategy;
+  write_details(*call, coll);
+  return nullptr;
 }
 
 void* start_message(Context* context, const NcclP2p& message) {
@@ -267,7 +317,12 @@ void write_times(const Slot& slot) {
   DeviceRecord record = {};
   record.start = slot.begin_ns;
   record.end = slot.end_ns;
-  record.what = device_what(DeviceKind::kCollective, 0, 0, 0, kDeviceTime);
+  const bool phases = slot.phases_told == 3;
+  record.what = device_what(DeviceKind::kCollective, 0, 0, 0, kDeviceTime | (phases ? kDevicePhases : 0));
+  if (phases) {
+    record.bytes = slot.sync_ns[0];
+    record.graph_node = slot.sync_ns[1];
+  }
   record.stream = UINT32_MAX;
   record.context = slot.ddl_context;
   record.comm = slot.communicator->index;
@@ -293,6 +348,27 @@ void* start_channel(const void* parent, uint64_t timer_ns) {
   return handle_of(Handle::kChannel, slot);
 }
 
+void* start_phase(const void* parent, const NcclKernelPhase& phase) {
+  const Slot* slot = slot_of(parent);
+  const bool initial = phase.phase == static_cast<uint8_t>(NcclPhase::kInitialSync);
+  const bool final = phase.phase == static_cast<uint8_t>(NcclPhase::kFinalSync);
+  if (!slot || what_of(parent) != Handle::kChannel || phase.timer_ns == 0 || (!initial && !final)) return nullptr;
+  const uint32_t index = __atomic_fetch_add(&g_next_phase, 1, __ATOMIC_RELAXED) % kPhases;
+  OpenPhase& open = g_phases[index];
+  open = {open.generation + 1, initial ? 0u : 1u, parent, phase.timer_ns};
+  return reinterpret_cast<void*>(1ull << 62 | static_cast<uint64_t>(Handle::kPhase) << 48 | static_cast<uint64_t>(open.generation) << 16 |
+                                 index);
+}
+
+void stop_phase(const void* handle, uint64_t timer_ns) {
+  const uint64_t bits = reinterpret_cast<uintptr_t>(handle);
+  const OpenPhase& open = g_phases[bits & (kPhases - 1)];
+  Slot* slot = open.generation == static_cast<uint32_t>(bits >> 16) ? slot_of(open.collective) : nullptr;
+  if (!slot || timer_ns < open.begin_ns) return;
+  slot->phases_told |= 1u << open.which;
+  if (timer_ns - open.begin_ns > slot->sync_ns[open.which]) slot->sync_ns[open.which] = timer_ns - open.begin_ns;
+}
+
 void stop_channel(const void* handle, uint64_t timer_ns) {
   Slot* slot = slot_of(handle);
   if (!slot) return;
@@ -312,11 +388,13 @@ void* start_launch(Context* context) {
 }
 
 void* start_event(Context* context, uint64_t type, const void* parent, const NcclEventDetails& d) {
+  const uint64_t tag = context->version >= 7 && type == kNcclCollApi ? d.coll_api.tag : 0;
   switch (type) {
     case kNcclCollApi:
-      return start_call(context, d.coll_api.function, d.coll_api.count, d.coll_api.datatype, d.coll_api.root, d.coll_api.captured, true);
+      return start_call(context, d.coll_api.function, d.coll_api.count, d.coll_api.datatype, d.coll_api.root, d.coll_api.captured, true,
+                        tag);
     case kNcclP2pApi:
-      return start_call(context, d.p2p_api.function, d.p2p_api.count, d.p2p_api.datatype, -1, d.p2p_api.captured, false);
+      return start_call(context, d.p2p_api.function, d.p2p_api.count, d.p2p_api.datatype, -1, d.p2p_api.captured, false, 0);
     case kNcclColl:
       return start_collective(context, parent, d.coll);
     case kNcclP2p:
@@ -325,6 +403,10 @@ void* start_event(Context* context, uint64_t type, const void* parent, const Ncc
       return start_launch(context);
     case kNcclKernelCh:
       return start_channel(parent, d.kernel_ch.timer_ns);
+    case kNcclCeColl:
+      return start_copies(parent, d.ce_coll);
+    case kNcclKernelPhase:
+      return start_phase(parent, d.phase);
     default:
       return nullptr;
   }
@@ -339,7 +421,7 @@ void write_source(int version) {
   write_fact("nccl.source", text);
 }
 
-int init(void** context, int* mask, uint64_t id, int ranks, int rank, int version) {
+int init(void** context, int* mask, uint64_t id, const char* name, int ranks, int rank, int version) {
   *mask = 0;
   *context = g_contexts;
   const bool recording = (__atomic_load_n(&g_nccl_recording, __ATOMIC_RELAXED) && g_process.active) || start_nccl(nullptr);
@@ -349,25 +431,30 @@ int init(void** context, int* mask, uint64_t id, int ranks, int rank, int versio
     count_loss(kLossNcclEvents);
     return kNcclSuccess;
   }
-  g_contexts[number] = {id, ranks, rank, version, nullptr, kNoSequence, 0, false};
+  g_contexts[number] = {id, ranks, rank, version, nullptr, kNoSequence, 0, nccl_name(name), false};
   *context = &g_contexts[number];
   const uint64_t by_version = version >= 5 ? kNcclCollApi | kNcclP2pApi | kNcclKernelLaunch : kNcclP2p;
-  const uint64_t times = are_devices_traced() ? 0 : kNcclKernelCh;
-  *mask = static_cast<int>(kNcclColl | by_version | times);
+  // Where CUPTI tells of kernels nobody pays for this: with some versions of NCCL it is dear (ddl doctor).
+  const uint64_t times = are_devices_traced() ? 0 : version >= 7 ? kNcclKernelCh | kNcclKernelPhase : kNcclKernelCh;
+  const uint64_t copies = version >= 6 ? kNcclCeColl : 0;
+  *mask = static_cast<int>(kNcclColl | by_version | times | copies);
   __atomic_store_n(&g_nccl_profiled, true, __ATOMIC_RELAXED);
   if (version < 5) keep_nccl_enqueued();
   write_source(version);
   return kNcclSuccess;
 }
 
-int init_v4(void** context, int* mask, const char*, uint64_t id, int, int ranks, int rank, void*) {
-  return init(context, mask, id, ranks, rank, 4);
+int init_v4(void** context, int* mask, const char* name, uint64_t id, int, int ranks, int rank, void*) {
+  return init(context, mask, id, name, ranks, rank, 4);
 }
-int init_v5(void** context, uint64_t id, int* mask, const char*, int, int ranks, int rank, void*) {
-  return init(context, mask, id, ranks, rank, 5);
+int init_v5(void** context, uint64_t id, int* mask, const char* name, int, int ranks, int rank, void*) {
+  return init(context, mask, id, name, ranks, rank, 5);
 }
-int init_v6(void** context, uint64_t id, int* mask, const char*, int, int ranks, int rank, void*) {
-  return init(context, mask, id, ranks, rank, 6);
+int init_v6(void** context, uint64_t id, int* mask, const char* name, int, int ranks, int rank, void*) {
+  return init(context, mask, id, name, ranks, rank, 6);
+}
+int init_v7(void** context, uint64_t id, int* mask, const char* name, int, int ranks, int rank, void*) {
+  return init(context, mask, id, name, ranks, rank, 7);
 }
 
 template <class Descriptor>
@@ -390,6 +477,8 @@ int stop_event(void* handle) {
 int record_event_state(void* handle, int state, NcclStateDetails* details) {
   if (handle && details && state == kNcclKernelChStop && what_of(handle) == Handle::kChannel)
     stop_channel(handle, details->kernel_ch.timer_ns);
+  if (handle && details && state == kNcclKernelPhaseStop && what_of(handle) == Handle::kPhase)
+    stop_phase(handle, details->kernel_ch.timer_ns);
   return kNcclSuccess;
 }
 
@@ -405,3 +494,4 @@ int finalize(void*) { return kNcclSuccess; }
 DDL_NCCL_PROFILER(4, init_v4, NcclDescriptorV4)
 DDL_NCCL_PROFILER(5, init_v5, NcclDescriptor)
 DDL_NCCL_PROFILER(6, init_v6, NcclDescriptor)
+DDL_NCCL_PROFILER(7, init_v7, NcclDescriptor)

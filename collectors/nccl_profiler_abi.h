@@ -1,6 +1,7 @@
-// The ABI of NCCL's profiler plugins, versions 4 to 6 (NVIDIA/nccl, src/include/plugin/profiler, at v2.28.9-1): our own mirror of layouts
-// that NVIDIA has frozen under these version numbers. There is no installed header to compare it with; tests/doubles has a second,
-// independent one. Version 6 only adds members to the descriptor's union. Injected code.
+// The ABI of NCCL's profiler plugins, versions 4 to 7 (NVIDIA/nccl, src/include/plugin/profiler, at v2.28.9-1 and, of version 7, at commit
+// 889806836097): our own mirror of layouts that NVIDIA has frozen under these version numbers. There is no installed header to compare it
+// with; tests/doubles has a second, independent one. Version 6 only adds members to the descriptor's union; version 7 also adds fields at
+// the end of some that were there. Injected code.
 #pragma once
 
 #include <stddef.h>
@@ -14,7 +15,10 @@ constexpr uint64_t kNcclKernelCh = 64;
 constexpr uint64_t kNcclCollApi = 512;
 constexpr uint64_t kNcclP2pApi = 1024;
 constexpr uint64_t kNcclKernelLaunch = 2048;
+constexpr uint64_t kNcclCeColl = 4096;        ///< version 6 on
+constexpr uint64_t kNcclKernelPhase = 32768;  ///< version 7; only told together with kNcclKernelCh
 constexpr int kNcclKernelChStop = 22;
+constexpr int kNcclKernelPhaseStop = 31;
 
 struct NcclCollApi {
   const char* function;  ///< "AllReduce"
@@ -23,6 +27,7 @@ struct NcclCollApi {
   int root;
   void* stream;
   bool captured;
+  uint64_t tag;  ///< version 7; 0: none
 };
 struct NcclP2pApi {
   const char* function;
@@ -56,6 +61,25 @@ struct NcclKernelCh {
   uint8_t channel;
   uint64_t timer_ns;
 };
+/// A collective that copy engines carry out.
+struct NcclCeColl {
+  uint64_t number;
+  const char* function;
+  const void* send;
+  void* receive;
+  size_t count;
+  int root;
+  const char* datatype;
+  const char* strategy;  ///< how ranks meet: "MC" (multicast), "UC"
+};
+enum class NcclPhase : uint8_t { kInitialSync = 0, kCompute = 1, kFinalSync = 2 };
+/// A part of what one channel of a kernel does; its parent is the channel.
+struct NcclKernelPhase {
+  uint8_t channel;
+  uint8_t phase;
+  const char* name;
+  uint64_t timer_ns;
+};
 
 union NcclEventDetails {
   NcclCollApi coll_api;
@@ -63,8 +87,10 @@ union NcclEventDetails {
   NcclColl coll;
   NcclP2p p2p;
   NcclKernelCh kernel_ch;
+  NcclCeColl ce_coll;
+  NcclKernelPhase phase;
 };
-struct NcclDescriptor {  // version 5 and 6
+struct NcclDescriptor {  // version 5 to 7
   uint64_t type;
   void* parent;
   int rank;
@@ -78,6 +104,7 @@ struct NcclDescriptorV4 {
 };
 static_assert(offsetof(NcclDescriptor, details) == 24 && offsetof(NcclDescriptorV4, details) == 24);
 static_assert(offsetof(NcclColl, algorithm) == 64 && offsetof(NcclKernelCh, timer_ns) == 8);
+static_assert(offsetof(NcclCollApi, tag) == 48 && offsetof(NcclCeColl, strategy) == 56 && offsetof(NcclKernelPhase, timer_ns) == 16);
 
 union NcclStateDetails {
   struct {

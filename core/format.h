@@ -169,6 +169,7 @@ enum class RecordKind : uint32_t {
   kCompleteCall = 10,  ///< a non-blocking call whose operation was complete when it returned: a kCall and a kRequest that lasted as long.
                        ///< The reader makes those two of it
   kNcclDetails = 12,   ///< how NCCL does a collective: payload = string id of "ALGORITHM PROTOCOL":32 | warps:8 | channels:8
+  kNcclTag = 14,       ///< the number by which a program tagged a collective of NCCL: `payload`, not 0
   kNcclGroup = 13,     ///< a group of NCCL calls has more than one collective on `comm`: `payload` of them, the first is `sequence`
   kThreadSample = 14,  ///< how long the training thread has run so far, see ThreadTimes; duration 0
   kAgreement = 15,  ///< what a bitwise AND of few words said: `payload` = bits set here:32 | bits set in the result:32. Start, op, comm and
@@ -274,7 +275,7 @@ enum class DeviceKind : uint32_t {
                      ///< name: the event that was waited for; graph_node: which recording of it, 0: not told
   kOverhead = 5,     ///< time that tracing itself took; sub: CUPTI's kind >> 16 (0 compiler, 1 buffer flush, 2 instrumentation, 3 resource)
   kGraph = 6,        ///< a whole launch of a CUDA graph
-  kCollective = 7,   ///< a collective of NCCL as NCCL itself timed it
+  kCollective = 7,   ///< a collective of NCCL as NCCL itself timed it; see kDevicePhases
   kEvent = 8,  ///< a CUDA event was recorded on a stream; name and graph_node as of kSynchronize. Only its place in the stream is known:
                ///< start and end are when we heard of it
 };
@@ -309,6 +310,9 @@ enum class DeviceMemory : uint32_t {
 
 /// start and end are ns of the device clock, which DeviceClockMeta ties to ticks; without it they are ticks.
 constexpr uint32_t kDeviceTime = 1;
+/// Of kCollective: NCCL told the phases of its kernel. `bytes` is how long initial_sync took, `graph_node` final_sync, in ns: of the
+/// channel in which it took longest.
+constexpr uint32_t kDevicePhases = 2;
 
 constexpr uint32_t kContextOfLaunch = UINT32_MAX;
 
@@ -400,7 +404,7 @@ enum class MetaKind : uint32_t {
   kString = 1,         ///< StringMeta + bytes
   kContext = 2,        ///< ContextMeta
   kCommunicator = 3,   ///< CommunicatorMeta + RankRun[runs]
-  kCommName = 4,       ///< CommNameMeta: MPI_Comm_set_name, MPI_Win_set_name, the name of a file
+  kCommName = 4,       ///< CommNameMeta: MPI_Comm_set_name, MPI_Win_set_name, the name of a file, commName of NCCL's configuration
   kOperation = 5,      ///< OperationMeta + name bytes
   kModule = 6,         ///< ModuleMeta + path bytes
   kClock = 7,          ///< ClockPair
@@ -411,6 +415,7 @@ enum class MetaKind : uint32_t {
   kDeviceClock = 12,   ///< DeviceClockMeta
   kGraphNode = 13,     ///< GraphNodeMeta
   kSample = 14,        ///< SampleMeta + SampleValue[count]
+  kCommSplit = 15,     ///< CommSplitMeta
 };
 
 /// `word` = total bytes << 8 | kind, stored last (release); 0 = end of what was written. Total bytes: header + payload, padded to 8.
@@ -477,6 +482,14 @@ struct CommunicatorMeta {
 struct CommNameMeta {
   uint32_t index;
   uint32_t name;  ///< string id
+};
+
+/// How a communicator came of a split of its parent. Those of one split have the same number, and colors that tell them apart.
+struct CommSplitMeta {
+  uint32_t index;
+  uint32_t number;  ///< of what was made from the parent, from 1
+  int32_t color;
+  uint32_t reserved;
 };
 
 /// What an operation is to the analyzer. Written to the spool, so that a reader needs no table of its own.

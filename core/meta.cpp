@@ -122,6 +122,15 @@ void write_communicator_topology(uint32_t index, const char* topology) {
   write_communicator_text(MetaKind::kCommTopology, index, topology);
 }
 
+void write_communicator_name(const CommNameMeta& meta) {
+  const internal::Bytes parts[] = {{&meta, sizeof meta}};
+  write_locked(MetaKind::kCommName, parts, 1);
+}
+void write_communicator_split(const CommSplitMeta& meta) {
+  const internal::Bytes parts[] = {{&meta, sizeof meta}};
+  write_locked(MetaKind::kCommSplit, parts, 1);
+}
+
 void write_fact(const char* key, const char* value) {
   const FactMeta meta = {static_cast<uint32_t>(strlen(key)), static_cast<uint32_t>(strlen(value))};
   const internal::Bytes parts[] = {{&meta, sizeof meta}, {key, meta.key_length}, {value, meta.value_length}};

@@ -225,6 +225,14 @@ bool SpoolReader::plausible(uint64_t start_ticks, uint64_t end_ticks) const {
          (end_ticks <= latest_ticks_ || end_ticks - latest_ticks_ <= kSlackTicks);
 }
 
+bool SpoolReader::plausible(const DeviceRecord& r) const {
+  const bool known = device_kind(r.what) >= DeviceKind::kKernel && device_kind(r.what) <= DeviceKind::kEvent;
+  // The device's clock may be any; what its length is does not depend on it.
+  const bool timed = device_flags(r.what) & kDeviceTime ? r.end >= r.start && r.end - r.start <= kSlackTicks && r.end <= INT64_MAX
+                                                        : plausible(r.start, r.end);
+  return known && timed && r.bytes <= kMaxPayloadBytes;
+}
+
 bool SpoolReader::plausible(const Record& r) const {
   const uint32_t op = record_op(r.word);
   if (!plausible(r.start_ticks, r.start_ticks + record_duration_ticks(r.word))) return false;
@@ -247,6 +255,7 @@ bool SpoolReader::plausible(const Record& r) const {
     case RecordKind::kAgreement:
       return op >= kFirstCallOp;
     case RecordKind::kNcclDetails:
+    case RecordKind::kNcclTag:
     case RecordKind::kNcclGroup:
       return op >= kFirstNcclOp;
     case RecordKind::kLaunch:
@@ -342,11 +351,7 @@ void SpoolReader::read_device(const SpoolChunk& chunk, std::vector<DeviceRecord>
     DeviceRecord r;
     memcpy(&r, &bytes[at], sizeof r);
     if (r.what == 0) continue;
-    const bool known = device_kind(r.what) >= DeviceKind::kKernel && device_kind(r.what) <= DeviceKind::kEvent;
-    // The device's clock may be any; what its length is does not depend on it.
-    const bool timed = device_flags(r.what) & kDeviceTime ? r.end >= r.start && r.end - r.start <= kSlackTicks && r.end <= INT64_MAX
-                                                          : plausible(r.start, r.end);
-    if (known && timed && r.bytes <= kMaxPayloadBytes) {
+    if (plausible(r)) {
       out.push_back(r);
     } else if (bad++ == 0) {
       first_bad = at;

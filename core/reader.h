@@ -47,6 +47,7 @@ class MetaVisitor {
   virtual void on_communicator(const CommunicatorMeta&, std::span<const RankRun>) {}
   virtual void on_communicator_name(const CommNameMeta&) {}
   virtual void on_communicator_topology(const CommNameMeta&) {}
+  virtual void on_communicator_split(const CommSplitMeta&) {}
   virtual void on_operation(const OperationMeta&, std::string_view /*name*/) {}
   virtual void on_module(const ModuleMeta&, std::string_view /*path*/) {}
   virtual void on_clock(const ClockPair&) {}
@@ -58,7 +59,7 @@ class MetaVisitor {
   virtual void on_fact(std::string_view /*key*/, std::string_view /*value*/) {}
 };
 
-/// How far somebody who follows a running job has read an events, ring or meta chunk. A new one stands at the begin.
+/// How far somebody who follows a running job has read an events, ring, device or meta chunk. A new one stands at the begin.
 struct FollowPosition {
   struct Open {
     uint64_t slot;  ///< as `read`, of the record
@@ -106,8 +107,10 @@ class SpoolReader {
   /// What has come since: records of an events or ring chunk that are finished, appended to `out` in the order of the file; calls that were
   /// open and have returned come first. Costs one read where nothing has. `chunk` as of the last refresh().
   void follow_records(const SpoolChunk& chunk, FollowPosition& position, std::vector<Record>& out) const;
-  /// Leaves out all but about the newest `records` of an events chunk that nobody has begun to follow. Returns how many it holds.
+  /// Leaves out all but about the newest `records` of an events or device chunk that nobody has begun to follow. Returns how many it holds.
   uint64_t follow_from_end(const SpoolChunk& chunk, FollowPosition& position, uint64_t records) const;
+  /// follow_records() for a device chunk; follow_from_end() knows them, too.
+  void follow_device(const SpoolChunk& chunk, FollowPosition& position, std::vector<DeviceRecord>& out) const;
   /// follow_records() for entries of a meta chunk.
   void follow_meta(const SpoolChunk& chunk, FollowPosition& position, MetaVisitor& visitor) const;
   /// All chunks in the order of the file, also tables that were replaced. More may be appended by refresh(), none goes.
@@ -124,6 +127,7 @@ class SpoolReader {
   uint64_t find_chunk(uint64_t offset, bool& only_zeros) const;
   bool plausible(uint64_t start_ticks, uint64_t end_ticks) const;
   bool plausible(const Record& record) const;
+  bool plausible(const DeviceRecord& record) const;
   bool has_later(const SpoolChunk& chunk) const;  ///< one of its thread and kind
   /// Appends what the record says.
   static void add_record(const Record& record, std::vector<Record>& out);

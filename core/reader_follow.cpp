@@ -72,14 +72,35 @@ void SpoolReader::follow_records(const SpoolChunk& chunk, FollowPosition& positi
   }
 }
 
+void SpoolReader::follow_device(const SpoolChunk& chunk, FollowPosition& position, std::vector<DeviceRecord>& out) const {
+  const uint64_t slots = (chunk.header.bytes - sizeof(ChunkHeader)) / sizeof(DeviceRecord);
+  std::vector<DeviceRecord> block(kFirstBlock);
+  while (position.read < slots) {
+    const size_t wanted = static_cast<size_t>(std::min<uint64_t>(block.size(), slots - position.read));
+    const uint64_t offset = chunk.offset + sizeof(ChunkHeader) + position.read * sizeof(DeviceRecord);
+    const size_t got = read_at(offset, block.data(), wanted * sizeof(DeviceRecord)) / sizeof(DeviceRecord);
+    for (size_t i = 0; i < got; ++i, ++position.read) {
+      if (block[i].what == 0) return;
+      if (plausible(block[i])) out.push_back(block[i]);
+    }
+    if (got < wanted) return;
+    block.resize(std::min(block.size() * 4, kLargestBlock));
+  }
+}
+
 uint64_t SpoolReader::follow_from_end(const SpoolChunk& chunk, FollowPosition& position, uint64_t records) const {
-  uint64_t used = 0, end = (chunk.header.bytes - sizeof(ChunkHeader)) / sizeof(Record);  // slots are used from the front
+  const bool device = chunk.header.kind == static_cast<uint32_t>(ChunkKind::kDevice);
+  const size_t record_bytes = device ? sizeof(DeviceRecord) : sizeof(Record);
+  const auto is_used = [&](uint64_t slot) {
+    const uint64_t offset = chunk.offset + sizeof(ChunkHeader) + slot * record_bytes;
+    uint64_t word = 0;  // of a device record: `what`
+    return device ? read_at(offset + offsetof(DeviceRecord, what), &word, sizeof(uint32_t)) == sizeof(uint32_t) && word != 0
+                  : read_at(offset + offsetof(Record, word), &word, sizeof word) == sizeof word && word != 0;
+  };
+  uint64_t used = 0, end = (chunk.header.bytes - sizeof(ChunkHeader)) / record_bytes;  // slots are used from the front
   while (used < end) {
     const uint64_t middle = used + (end - used) / 2;
-    Record record;
-    const bool is_used =
-        read_at(chunk.offset + sizeof(ChunkHeader) + middle * sizeof record, &record, sizeof record) == sizeof record && record.word != 0;
-    if (is_used) {
+    if (is_used(middle)) {
       used = middle + 1;
     } else {
       end = middle;

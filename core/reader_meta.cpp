@@ -86,6 +86,12 @@ bool decode(MetaKind kind, Payload payload, MetaVisitor& visitor) {
       visitor.on_communicator_topology(meta);
       return true;
     }
+    case MetaKind::kCommSplit: {
+      CommSplitMeta meta;
+      if (!payload.take(meta)) return false;
+      visitor.on_communicator_split(meta);
+      return true;
+    }
     case MetaKind::kOperation: {
       OperationMeta meta;
       if (!payload.take(meta) || !payload.take(text, meta.name_length) || meta.op < kFirstCallOp || meta.op > 0xfff) return false;

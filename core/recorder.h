@@ -522,6 +522,8 @@ void write_operation(uint32_t op, OpClass op_class, bool nonblocking, const char
 void write_communicator(const CommunicatorMeta& meta, const RankRun* runs);
 void write_communicator_name(uint32_t index, const char* name);
 void write_communicator_topology(uint32_t index, const char* topology);
+void write_communicator_name(const CommNameMeta& meta);
+void write_communicator_split(const CommSplitMeta& meta);
 void write_fact(const char* key, const char* value);
 void write_modules();
 void write_clock();

@@ -17,11 +17,13 @@ struct alignas(64) NcclCommunicator {
   uint32_t sequence;  ///< collectives enqueued so far
   int32_t size;       ///< 0: not known yet (split, and not ready when it was)
   int32_t rank;
-  uint32_t children;  ///< communicators made from it so far
-  uint32_t parent;    ///< CommunicatorMeta::parent
-  uint32_t op;        ///< CommunicatorMeta::op
-  uint32_t profiled;  ///< it is known which of the profiler's communicators this is
-  uint64_t reserved;
+  uint32_t children;      ///< communicators made from it so far
+  uint32_t parent;        ///< CommunicatorMeta::parent
+  uint32_t op;            ///< CommunicatorMeta::op
+  uint32_t profiled : 1;  ///< it is known which of the profiler's communicators this is
+  uint32_t split : 31;    ///< CommSplitMeta::number; 0: it came of no split
+  int32_t color;          ///< CommSplitMeta::color
+  uint32_t name;          ///< string id of what the program calls it; 0: no name
 };
 static_assert(sizeof(NcclCommunicator) == 64);
 
@@ -67,8 +69,21 @@ inline bool records_nccl(const void* site) {
 NcclCommunicator* use_nccl_communicator(ncclComm_t comm, const void* site);
 /// NULL: not known.
 NcclCommunicator* find_nccl_communicator(ncclComm_t comm);
+/// What is told of a communicator beside who is in it.
+struct NcclOrigin {
+  uint32_t op;                     ///< that made it
+  const NcclCommunicator* parent;  ///< NULL: none
+  uint32_t split;                  ///< as in NcclCommunicator
+  int32_t color;
+  uint32_t name;
+};
 /// `size` 0: not known yet. A null handle is fine.
-void add_nccl_communicator(ncclComm_t comm, uint64_t uid, int size, int rank, const NcclCommunicator* parent, uint32_t op);
+void add_nccl_communicator(ncclComm_t comm, uint64_t uid, int size, int rank, const NcclOrigin& origin);
+/// The string id of the name that a program gave a communicator; 0: none. For calls that NCCL has accepted: it has read the name itself.
+uint32_t nccl_name_in(const ncclConfig_t* config);
+uint32_t nccl_name(const char* name);
+/// What NCCL's profiler calls it, where nobody else has said.
+void name_nccl_communicator(NcclCommunicator* communicator, uint32_t name);
 NcclCommunicator* remove_nccl_communicator(ncclComm_t comm);
 void restore_nccl_communicator(NcclCommunicator* removed, ncclComm_t comm);
 /// No communicator is left that is known.

@@ -23,6 +23,22 @@ typedef int ncclRedOp_t;
 
 namespace ddl {
 
+/// The begin of an ncclConfig_t, as far as its `size` and `version` say that it is there: NCCL only ever adds fields at the end.
+struct NcclConfig {
+  size_t size;
+  uint32_t magic;
+  uint32_t version;
+  int blocking;
+  int cga_cluster_size;
+  int min_ctas, max_ctas;
+  const char* net_name;
+  int split_share;
+  int traffic_class;
+  const char* comm_name;  ///< from kNcclCommName on; NULL: none
+};
+constexpr uint32_t kNcclConfigMagic = 0xcafebeef;
+constexpr uint32_t kNcclCommName = 22700;
+
 constexpr ncclResult_t kNcclSuccess = 0;
 constexpr ncclResult_t kNcclInternalError = 3;
 constexpr ncclResult_t kNcclInProgress = 7;  ///< of communicators that do not block: not an error

@@ -18,7 +18,7 @@ constexpr uint32_t kMaxCommunicators = 1u << 16;  // ever described in the spool
 constexpr uint64_t kRemoved = 1;
 
 NcclCommunicator g_table[kSlots];
-NcclCommunicator g_none = {0, 0, kNoComm, 0, 1, -1, 0, 0, 0, 0, 0};
+NcclCommunicator g_none = {0, 0, kNoComm, 0, 1, -1, 0, 0, 0, 0, 0, 0, 0};
 uint32_t g_used = 0;
 uint32_t g_count = 0;
 
@@ -44,7 +44,13 @@ NcclCommunicator* insert(const NcclCommunicator& value) {
   return slot;
 }
 
-void describe(const NcclCommunicator& c) { write_communicator({c.index, c.parent, c.uid, c.size, c.rank, c.op, kCommNccl, 0, 0}, nullptr); }
+constexpr size_t kMaxNameBytes = 255;
+
+void describe(const NcclCommunicator& c) {
+  write_communicator({c.index, c.parent, c.uid, c.size, c.rank, c.op, kCommNccl, 0, 0}, nullptr);
+  if (c.name != 0) write_communicator_name({c.index, c.name});
+  if (c.split != 0) write_communicator_split({c.index, c.split, c.color, 0});
+}
 
 bool ask(ncclComm_t comm, const void* site, int* size, int* rank) {
   using Ask = ncclResult_t (*)(ncclComm_t, int*);
@@ -134,15 +140,36 @@ NcclCommunicator* use_nccl_communicator(ncclComm_t comm, const void* site) {
   return c;
 }
 
-void add_nccl_communicator(ncclComm_t comm, uint64_t uid, int size, int rank, const NcclCommunicator* parent, uint32_t op) {
+uint32_t nccl_name(const char* name) {
+  const size_t length = name ? strnlen(name, kMaxNameBytes) : 0;
+  return length > 0 ? intern_name(name, length) : 0;
+}
+
+uint32_t nccl_name_in(const ncclConfig_t* opaque) {
+  const auto* config = reinterpret_cast<const NcclConfig*>(opaque);
+  const bool has_name =
+      config && config->size >= sizeof(NcclConfig) && config->magic == kNcclConfigMagic && config->version >= kNcclCommName;
+  return has_name ? nccl_name(config->comm_name) : 0;
+}
+
+void name_nccl_communicator(NcclCommunicator* c, uint32_t name) {
+  if (name == 0 || c->name != 0 || c->index == kNoComm) return;
+  c->name = name;
+  if (c->size > 0) write_communicator_name({c->index, name});
+}
+
+void add_nccl_communicator(ncclComm_t comm, uint64_t uid, int size, int rank, const NcclOrigin& origin) {
   if (!comm || find_nccl_communicator(comm)) return;
   NcclCommunicator value = {};
   value.key = key_of(comm);
   value.uid = uid;
   value.size = size;
   value.rank = rank;
-  value.parent = parent ? parent->index : kNoComm;
-  value.op = op;
+  value.parent = origin.parent ? origin.parent->index : kNoComm;
+  value.op = origin.op;
+  value.split = origin.split & 0x7fffffff;
+  value.color = origin.color;
+  value.name = origin.name;
   const NcclCommunicator* c = insert(value);
   if (!c) {
     count_loss(kLossCommunicators);

@@ -7,7 +7,7 @@
 -- docs/reference/schema.md is generated from this file: every table and column carries a comment.
 
 PRAGMA application_id = 0x64646c31;  -- "ddl1": a file without it is not ours
-PRAGMA user_version = 7;             -- schema version; a newer one is refused
+PRAGMA user_version = 8;             -- schema version; a newer one is refused
 
 -- ------------------------------------------------------------------------------------------------ what ran where
 
@@ -124,11 +124,18 @@ CREATE TABLE communicator_member (
   PRIMARY KEY (communicator, side, comm_rank)
 ) WITHOUT ROWID;
 
+-- Communicators that came of a split of their parent (ncclCommSplit). Those of one split serve one purpose, each for its own ranks.
+CREATE TABLE communicator_split (
+  communicator INTEGER PRIMARY KEY,  -- communicator.id
+  split INTEGER NOT NULL,            -- number among all that was made from the parent, the same of all that one split made
+  color INTEGER NOT NULL             -- as the program gave it: tells those of one split apart
+);
+
 -- The axis of parallelism that communicators serve, by the analyzer (specification.md "Axes of parallelism"). No row: none, or nobody can tell.
 CREATE TABLE communicator_axis (
   communicator INTEGER PRIMARY KEY,  -- communicator.id
   axis TEXT NOT NULL,                -- tensor, pipeline, data, context, sequence, expert, embedding, model, or several with + between; by shape: all ranks, stride N, other
-  source TEXT NOT NULL               -- name: what its framework calls it; shape: where its members lie
+  source TEXT NOT NULL               -- name: what its framework calls it; lineage: the name of what was split off with it, or of what it was split from; shape: where its members lie
 );
 
 -- Steps, phases, layers and operators: the tree of annotated ranges, merged over processes.
@@ -393,7 +400,18 @@ CREATE TABLE nccl_collective (
   share_begin INTEGER NOT NULL,  -- this one's share is [share_begin, share_end) of share_total bytes (S of all in the kernel)
   share_end INTEGER NOT NULL,    -- as share_begin
   share_total INTEGER NOT NULL,  -- as share_begin
-  comm_rank INTEGER              -- rank on the communicator that did it: a process may have several, one per GPU; NULL: not known
+  comm_rank INTEGER,             -- rank on the communicator that did it: a process may have several, one per GPU; NULL: not known
+  initial_sync_ns INTEGER,       -- nccl_phase.initial_sync_ns; NULL: NCCL did not tell
+  final_sync_ns INTEGER,         -- as initial_sync_ns
+  user_tag INTEGER               -- the number by which the program tagged the call (NCCL 2.31); NULL: none
+);
+
+-- What NCCL's profiler told of the phases of a kernel on symmetric memory (version 7, NCCL 2.31): a second estimate of its waiting, beside the
+-- one by when the members began. Not verified on a GPU (docs/gpu-validation.md).
+CREATE TABLE nccl_phase (
+  gpu_event INTEGER PRIMARY KEY,     -- gpu_event.id, of kind 7
+  initial_sync_ns INTEGER NOT NULL,  -- until it had met the other ranks: of the channel that this took longest
+  final_sync_ns INTEGER NOT NULL     -- in which it met them again at the end, as initial_sync_ns
 );
 
 -- ------------------------------------------------------------------------------------------------ filled by the analyzer
@@ -659,11 +677,12 @@ FROM profile f JOIN process p ON p.id = f.process JOIN op o ON o.id = f.op LEFT 
 GROUP BY p.world, p.rank, p.id, f.op, f.comm;
 
 -- One row per rank and collective instance of the window. source: call (MPI; the times are those of the call), kernel or profiler (NCCL; the times are those
--- of the device). fused: if more than 1, the row is a share of a kernel that carried out so many collectives. axis: communicator_axis.axis.
+-- of the device). fused: if more than 1, the row is a share of a kernel that carried out so many collectives. axis: communicator_axis.axis. initial_sync_ns: a
+-- second estimate of wait_ns, by the phases that NCCL 2.31 tells of kernels on symmetric memory; not verified on a GPU.
 CREATE VIEW v_collective AS
 SELECT p.world, p.rank, e.step, r.layer, o.name AS op, c.label AS comm, c.size AS comm_size, e.seq, k.bytes, e.start_ns AS enter_ns,
        e.start_ns + e.duration_ns AS leave_ns, e.duration_ns, k.wait_ns, k.xfer_ns, k.wait_method, k.min_duration_wait_ns, k.why, r.phase, e.bytes AS payload_bytes, e.id AS event,
-       CASE e.kind WHEN 4 THEN n.source ELSE 'call' END AS source, n.algorithm, n.protocol, n.channels, n.fused, n.comm_rank, a.axis
+       CASE e.kind WHEN 4 THEN n.source ELSE 'call' END AS source, n.algorithm, n.protocol, n.channels, n.fused, n.comm_rank, a.axis, n.initial_sync_ns, n.final_sync_ns, n.user_tag
 FROM collective k JOIN event e ON e.id = k.event JOIN process p ON p.id = e.process JOIN op o ON o.id = e.op JOIN communicator c ON c.id = e.comm
      JOIN region r ON r.id = e.region LEFT JOIN nccl_collective n ON n.event = e.id LEFT JOIN communicator_axis a ON a.communicator = c.id;
 

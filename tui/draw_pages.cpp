@@ -76,7 +76,7 @@ PageExtent page_extent(const Snapshot& s, const View& view, const Rect& r) {
     case Page::kLayers:
       return {static_cast<int>(s.layers.size()), below_header};
     case Page::kCollectives:
-      return {static_cast<int>(s.collectives.size()), below_header};
+      return {static_cast<int>(s.collectives.size()), below_header - axis_lines(s, r.height)};
     case Page::kSetup:
     case Page::kWhy:
     case Page::kMain:

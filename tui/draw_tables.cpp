@@ -54,8 +54,46 @@ int name_width(int width, int others, size_t longest) {
 
 }  // namespace
 
-void draw_collectives(Canvas& c, const Rect& r) {
+int axis_lines(const Snapshot& s, int height) {
+  const int lines = static_cast<int>(s.axes.size()) + 2;
+  return s.axes.empty() || height < lines + 5 ? 0 : lines;
+}
+
+namespace {
+
+void draw_axes(Canvas& c, const Rect& r) {
   const Snapshot& s = c.s;
+  put_rule(c, {r.x, r.y, r.width, 1}, "Axes of parallelism",
+           fmt::format("ms per {}, mean rank; FROM: what tells the axis", s.annotated ? "step" : "second"));
+  const int decimals = ms_decimals(s);
+  size_t longest = 4;
+  for (const AxisRow& row : s.axes) longest = std::max(longest, reports::display_width(row.axis));
+  std::vector<TextColumn> columns;
+  const auto column = [&](std::string header, int width, bool left, const auto& text) {
+    TextColumn col{std::move(header), width, left, {}};
+    for (const AxisRow& row : s.axes) col.cells.push_back(text(row));
+    columns.push_back(std::move(col));
+  };
+  column("AXIS", name_width(r.width, 9 + 7 + 7 + 7 + 3 * 8, longest), true, [](const AxisRow& row) { return row.axis; });
+  column("FROM", 9, true, [](const AxisRow& row) { return row.source; });
+  column("COMMS", 7, false, [](const AxisRow& row) { return std::to_string(row.communicators); });
+  column("RANKS", 7, false, [](const AxisRow& row) { return std::to_string(row.ranks); });
+  column(s.annotated ? "n/STEP" : "n/s", 7, false, [](const AxisRow& row) { return per_step_text(row.per_step); });
+  column("TIMEms", 8, false, [&](const AxisRow& row) { return ms_text(row.time_ns, decimals, 7); });
+  column("SKEWms", 8, false, [&](const AxisRow& row) { return maybe_ms(row.wait_ns, decimals, 7); });
+  column("XFERms", 8, false, [&](const AxisRow& row) { return maybe_ms(row.transfer_ns, decimals, 7); });
+  put_table(c, {r.x, r.y + 1, r.width, r.height - 1}, columns, s.axes.size());
+}
+
+}  // namespace
+
+void draw_collectives(Canvas& c, const Rect& whole) {
+  const Snapshot& s = c.s;
+  Rect r = whole;
+  if (const int lines = c.view.page == Page::kCollectives ? axis_lines(s, whole.height) : 0; lines > 0) {
+    r.height -= lines;
+    draw_axes(c, {r.x, r.bottom(), r.width, lines});
+  }
   Rect body = r;
   const std::string per = s.annotated ? "ms per step" : "ms per second";
   if (is_wide({c.frame.width(), c.frame.height()}) || c.view.page == Page::kCollectives) {
@@ -131,6 +169,11 @@ void draw_advice(Canvas& c, const Rect& r) {
   if (s.unreadable_spools > 0) {
     const std::string text = fmt::format("{} unreadable: {}", reports::plural(s.unreadable_spools, "spool"), s.unreadable_why);
     for (const std::string& part : wrap(reports::printable(text), r.width - 2, 2)) line(part, Style::kAlarm);
+  }
+  if (!s.devices_unknown.empty()) {
+    const std::string text =
+        fmt::format("GPUs of ranks {}: n/a (their records had not come for some steps)", reports::rank_list(s.devices_unknown, 4));
+    for (const std::string& part : wrap(text, r.width - 2, 2)) line(part, Style::kAlarm);
   }
   if (!s.headline.next.empty()) {
     for (const std::string& part : wrap("next: " + s.headline.next, r.width - 2, 2)) line(part, Style::kPlain);

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyzer/passes/device_partition.h"
 #include "analyzer/passes/instance.h"
 #include "analyzer/passes/message_operation.h"
 #include "analyzer/passes/operation.h"
@@ -31,8 +32,10 @@ struct JobOperation {
 struct JobCommunicator {
   std::string label;
   int32_t size = 0;
-  bool comparable = false;     ///< its members are known, and all of our world
-  std::vector<int32_t> ranks;  ///< in the world, by rank in it; empty: not known
+  bool comparable = false;       ///< its members are known, and all of our world
+  std::vector<int32_t> ranks;    ///< in the world, by rank in it; empty: not known
+  std::string axis = {};         ///< of parallelism that it serves; empty: none, or nobody can tell
+  std::string axis_source = {};  ///< name, lineage, shape
 };
 
 /// A call or a request that has ended, or a collective that a device carried out.
@@ -46,7 +49,10 @@ struct Event {
   uint32_t thread = 0;
   int32_t peer = -1;
   bool request = false;
-  bool device = false;             ///< carried out by a device, its kernel's time
+  bool device = false;      ///< carried out by a device, its kernel's time
+  int64_t share_begin = 0;  ///< of a kernel that several collectives share: this one's is [share_begin, share_end) of share_total
+  int64_t share_end = 1;
+  int64_t share_total = 1;
   bool is_sized = true;            ///< false: bytes are not known
   uint32_t layer = kNone;          ///< Job::layers: the innermost layer it was called from
   std::optional<int64_t> wait_ns;  ///< collectives: once all members are here
@@ -68,14 +74,37 @@ struct RankPart {
   bool is_there() const { return duration_ns > 0; }
 };
 
+/// A kernel, copy or memset of a running job's GPUs.
+struct DeviceWork {
+  uint64_t start_ticks = 0;
+  uint64_t end_ticks = 0;
+  uint64_t sequence = 0;   ///< of a collective: number on its communicator, a captured one's repetition in the high half; 0: not known
+  uint32_t comm = kNone;   ///< Job::communicators
+  int32_t comm_rank = -1;  ///< in it: a process may be several
+  uint16_t device = 0;     ///< the process's number for it
+  DeviceClass device_class = DeviceClass::kCompute;
+};
+
+/// What a running job's spool has said of a rank's GPUs so far.
+struct RankDevices {
+  bool launches = false;                  ///< it gives work to GPUs
+  int64_t since_ns = 0;                   ///< when that was seen first
+  std::deque<DeviceWork> work;            ///< of steps that are not finished, by begin, longest first
+  std::vector<DeviceWork> arrived;        ///< kernels of collectives that nobody has taken in yet
+  std::set<uint16_t> seen;                ///< devices that did anything
+  uint64_t from_ticks = 0;                ///< what they did before was left out
+  uint64_t answered_ticks = 0;            ///< the newest launch of which it is known what became of it
+  std::optional<uint64_t> awaited_ticks;  ///< the oldest launch of which it is not
+};
+
 struct EndedStep {
   uint64_t number = 0;
   uint64_t start_ticks = 0;
   uint64_t end_ticks = 0;
   uint64_t mpi_ticks = 0;
   uint32_t thread = 0;
-  bool second = false;             ///< of a job that marks no steps
-  std::optional<RankPart> device;  ///< what its GPUs did in it, mean over them; unset: none did, or they are not looked at
+  bool second = false;                  ///< of a job that marks no steps
+  std::optional<RankPart> device = {};  ///< what its GPUs did in it, mean over them; unset: none did, or they are not looked at
 };
 
 /// A layer that ran: its time is booked to the step it ended in.
@@ -105,6 +134,7 @@ struct Rank {
   std::string host;
   int32_t on_host = 0;  ///< number among the ranks of its host
   Life life = Life::kStarting;
+  bool uses_mpi = true;  ///< false: a rank of NCCL's alone, for which to exit is to end well
   store::ProcessClock clock;
   uint64_t newest_ticks = 0;  ///< end of the last thing it finished
   uint64_t begin_ticks = 0;
@@ -115,6 +145,7 @@ struct Rank {
 
   std::deque<Event> events;     ///< of steps that are not finished
   std::deque<EndedStep> steps;  ///< ended, not finished
+  RankDevices devices;
   std::deque<EndedLayer> layers;
   std::deque<std::pair<uint64_t, double>> samples;   ///< what it said it trained on: ticks, number
   std::set<uint64_t> posted;                         ///< when collectives were posted that are in flight
@@ -142,9 +173,9 @@ struct Job {
   std::optional<int64_t> exit_code, signal;  ///< how `ddl record` saw it end
   bool recorded_end = false;                 ///< `ddl record` has seen it end
   bool ended = false;                        ///< nothing will come any more
-  bool gpus = false;                         ///< its ranks give work to GPUs that are not looked at
-  bool device_collectives = false;           ///< GPUs that are not looked at carry out some of its collectives (NCCL)
-  bool by_device = false;                    ///< its GPUs are looked at: a replay
+  bool gpus = false;                         ///< its ranks give work to GPUs that are not looked at, or may not be
+  bool device_collectives = false;           ///< GPUs that are not looked at, or may not be, carry out some of its collectives (NCCL)
+  bool by_device = false;                    ///< of a replay: its GPUs are looked at
   int32_t unreadable_spools = 0;
   std::string unreadable_why;  ///< of one of them
   int64_t now_ns = 0;          ///< on the axis: the clock, or the moment that is replayed

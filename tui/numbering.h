@@ -30,10 +30,12 @@ class Numbering {
     std::string creator;
     uint64_t max_members = 0;
   };
-  /// Place in Job::communicators.
+  /// Place in Job::communicators. Of NCCL: its members are known when each has said so of itself.
   uint32_t communicator(Job& job, const Description& description);
   void name_communicator(uint32_t number, const std::string& name);
-  /// Brings the labels up to date: call it when all processes have been read.
+  /// It came of the split of that number of its parent, of which others may have come.
+  void split_communicator(uint32_t number, uint32_t parent, uint32_t split);
+  /// Brings labels and axes up to date: call it when all processes have been read.
   void label(Job& job);
 
  private:
@@ -41,6 +43,9 @@ class Numbering {
   std::unordered_map<std::string, uint32_t> layers_;                    ///< by phase and name
   std::map<std::pair<uint64_t, uint64_t>, uint32_t> communicator_ids_;  ///< by world key and uid
   std::vector<store::Communicator> communicators_;                      ///< as Job::communicators
+  void add_member(JobCommunicator& shown, const Description& description);
+
+  std::vector<uint32_t> parents_;  ///< as communicators_, of those that came of a split
   bool relabel_ = false;
 };
 

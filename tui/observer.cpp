@@ -33,7 +33,9 @@ std::optional<double> step_busbw(const Job& job, const FinishedStep& step) {
 
 bool ended_well(const Job& job) {
   const bool killed = job.signal.value_or(0) != 0, failed = job.exit_code.value_or(0) != 0;
-  return !killed && !failed && std::all_of(job.ranks.begin(), job.ranks.end(), [](const Rank& r) { return r.life == Life::kFinalized; });
+  return !killed && !failed && std::all_of(job.ranks.begin(), job.ranks.end(), [](const Rank& r) {
+    return r.life == Life::kFinalized || (r.life == Life::kExited && !r.uses_mpi);
+  });
 }
 
 std::string how_it_ended(const Job& job) {
@@ -44,6 +46,9 @@ std::string how_it_ended(const Job& job) {
     parts.push_back(fmt::format("killed by {}", signal_name(*job.signal)));
   } else if (lives[Life::kFinalized].size() == job.ranks.size()) {
     parts.push_back("all ranks finalized");
+  } else if (lives[Life::kExited].size() == job.ranks.size() &&
+             std::none_of(job.ranks.begin(), job.ranks.end(), [](const Rank& r) { return r.uses_mpi; })) {
+    parts.push_back("all ranks exited");
   } else {
     for (const auto& [life, word] : {std::pair{Life::kAborted, "called MPI_Abort"},
                                      {Life::kGone, "gone without a goodbye"},
@@ -60,10 +65,11 @@ std::string how_it_ended(const Job& job) {
 
 Snapshot Observer::look(Job& job, bool replay) {
   steps_.advance(job);
-  take_history(job);
   window_.clear();
   const auto& finished = steps_.finished();
   for (size_t i = finished.size() - std::min(finished.size(), kWindow); i < finished.size(); ++i) window_.push_back(&finished[i]);
+  by_device_ = are_gpus_shown(job);
+  take_history(job);
 
   Snapshot s;
   s.name = job.name.empty() ? "job" : job.name;
@@ -71,8 +77,9 @@ Snapshot Observer::look(Job& job, bool replay) {
   s.run = job.run;
   s.world_size = std::max(job.world_size, static_cast<int32_t>(job.ranks.size()));
   s.other_worlds = job.other_worlds;
-  s.gpus = job.gpus;
-  s.device_collectives = job.device_collectives;
+  s.by_device = by_device_;
+  s.gpus = job.gpus && !by_device_;
+  s.device_collectives = job.device_collectives && !by_device_;
   s.unreadable_spools = job.unreadable_spools;
   s.unreadable_why = job.unreadable_why;
   if (job.wall_clock_s != 0) s.clock = fmt::format("{:%H:%M:%S}", fmt::localtime(job.wall_clock_s));
@@ -97,9 +104,10 @@ Snapshot Observer::look(Job& job, bool replay) {
       if (samples > 0 && time_ns > 0) s.samples_per_s = samples / time_ns * 1e9;
     }
   }
-  sum_collectives();
+  sum_collectives(job);
   rank_rows(job, s);
   collective_rows(job, s);
+  axis_rows(job, s);
   layer_rows(job, s);
   s.history.assign(history_.begin(), history_.end());
   feed(job, replay, s);
@@ -107,7 +115,24 @@ Snapshot Observer::look(Job& job, bool replay) {
   return s;
 }
 
+/// The analyzer's rule (select_resources() in analyzer/passes/devices.cpp), over the window.
+bool Observer::are_gpus_shown(const Job& job) const {
+  if (job.by_device) return true;
+  double thread_exposed_ns = 0, thread_wait_ns = 0, device_wait_ns = 0;
+  bool collectives = false;
+  for (const FinishedStep* step : window_) {
+    collectives |= step->device_collectives || (job.device_collectives && !step->unknown.empty());
+    for (const RankPart& part : step->thread_parts) {
+      thread_exposed_ns += static_cast<double>(part.exposed_ns);
+      thread_wait_ns += static_cast<double>(part.wait_ns.value_or(0));
+    }
+    device_wait_ns += static_cast<double>(step->device_wait_ns);
+  }
+  return collectives && (thread_exposed_ns == 0 || device_wait_ns > thread_wait_ns);
+}
+
 void Observer::take_history(const Job& job) {
+  const bool unread = job.device_collectives && !by_device_;
   const auto& finished = steps_.finished();
   if (steps_.annotated() != annotated_) {  // seconds became steps
     annotated_ = steps_.annotated();
@@ -120,7 +145,7 @@ void Observer::take_history(const Job& job) {
     const FinishedStep& step = finished[i];
     double duration = 0, exposed = 0, wait = 0;
     bool known = true;
-    for (const RankPart& part : step.parts) {
+    for (const RankPart& part : parts(step)) {
       duration += static_cast<double>(part.duration_ns);
       exposed += static_cast<double>(part.exposed_ns);
       known &= !part.is_there() || part.wait_ns.has_value();
@@ -129,8 +154,8 @@ void Observer::take_history(const Job& job) {
     HistoryPoint point;
     point.step = step.number;
     point.step_ns = static_cast<double>(step.longest_ns);
-    if (duration > 0 && !job.device_collectives) point.exposed_ratio = exposed / duration;
-    if (duration > 0 && !job.device_collectives && known) point.wait_ratio = wait / duration;
+    if (duration > 0 && !unread) point.exposed_ratio = exposed / duration;
+    if (duration > 0 && !unread && known) point.wait_ratio = wait / duration;
     point.busbw = step_busbw(job, step);
     history_.push_back(point);
   }

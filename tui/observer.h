@@ -20,13 +20,22 @@ class Observer {
   Snapshot look(Job& job, bool replay);
 
  private:
+  bool are_gpus_shown(const Job& job) const;
+  const std::vector<RankPart>& parts(const FinishedStep& step) const { return by_device_ ? step.parts : step.thread_parts; }
+  /// Of each kind that is shown.
+  template <class Use>
+  void each_lateness(const FinishedStep& step, Use use) const {
+    use(step.by_thread);
+    if (by_device_) use(step.by_device);
+  }
   void take_history(const Job& job);
   void feed(const Job& job, bool replay, Snapshot& s) const;
   // observer_ranks.cpp
   void rank_rows(const Job& job, Snapshot& s) const;
   // observer_tables.cpp
-  void sum_collectives();
+  void sum_collectives(const Job& job);
   void collective_rows(const Job& job, Snapshot& s);
+  void axis_rows(const Job& job, Snapshot& s) const;
   void layer_rows(const Job& job, Snapshot& s) const;
   // observer_headline.cpp
   void headline(const Job& job, Snapshot& s) const;
@@ -34,7 +43,8 @@ class Observer {
 
   Steps steps_;
   bool annotated_ = false;
-  uint64_t taken_ = 0;  ///< finished steps that are in the history
+  bool by_device_ = false;  ///< ranks with GPUs are shown by them
+  uint64_t taken_ = 0;      ///< finished steps that are in the history
   std::deque<HistoryPoint> history_;
   std::map<std::tuple<uint32_t, uint32_t, int64_t>, double> best_busbw_;  ///< by operation, communicator, bytes
   std::vector<const FinishedStep*> window_;

@@ -47,7 +47,7 @@ Headline of_shares(const Snapshot& s) {
   const std::string in_mpi = reports::percent_text(*s.exposed_ratio);
   Headline h;
   if (s.device_collectives) {
-    h.text = "GPUs carry out its collectives, which is not read live: who waits for whom is for ddl report to tell";
+    h.text = "GPUs carry out its collectives, and no kernel of them was seen: who waits for whom is not known";
     h.brief = "GPU job: see ddl report";
     h.next = "ddl report";
   } else if (!s.waiting_known && *s.exposed_ratio >= kWorthShare) {
@@ -93,7 +93,9 @@ void Observer::headline(const Job& job, Snapshot& s) const {
     if (s.shares) {
       s.headline = of_shares(s);
     } else {
-      s.headline.text = s.headline.brief = s.feed == Feed::kWaiting ? "no step has ended yet" : "nothing was recorded of any step";
+      s.headline.text = s.headline.brief = !s.devices_unknown.empty() ? "what GPUs did has not come"
+                                           : s.feed == Feed::kWaiting ? "no step has ended yet"
+                                                                      : "nothing was recorded of any step";
     }
   }
 }
@@ -104,25 +106,29 @@ bool Observer::blame_straggler(const Job& job, Snapshot& s) const {
   input.step_ns = static_cast<int64_t>(s.annotated ? s.p50_ns.value_or(0) : s.now_ns.value_or(0) * static_cast<double>(window_.size()));
   input.ranks = job.ranks.size();
   const auto known = [&](const FinishedStep& step) {
-    return std::all_of(step.parts.begin(), step.parts.end(), [](const RankPart& p) { return !p.is_there() || p.wait_ns; });
+    const std::vector<RankPart>& of_ranks = parts(step);
+    return std::all_of(of_ranks.begin(), of_ranks.end(), [](const RankPart& p) { return !p.is_there() || p.wait_ns; });
   };
   for (const FinishedStep* step : window_) {
     if (known(*step)) input.steps.push_back(static_cast<int64_t>(step->number));
   }
   input.each_late = [&](const auto& use) {
     for (const FinishedStep* step : window_) {
-      for (LateRow row : step->late) {
-        if (!s.annotated) row.step = 0;
-        use(row);
-      }
+      each_lateness(*step, [&](const Lateness& lateness) {
+        for (LateRow row : lateness.late) {
+          if (!s.annotated) row.step = 0;
+          use(row);
+        }
+      });
     }
   };
   input.each_step = [&](const auto& use) {
     std::map<int64_t, StepOfRank> whole;  // without steps the window is one
     for (const FinishedStep* step : window_) {
       if (!known(*step)) continue;
-      for (size_t r = 0; r < step->parts.size(); ++r) {
-        const RankPart& part = step->parts[r];
+      const std::vector<RankPart>& of_ranks = parts(*step);
+      for (size_t r = 0; r < of_ranks.size(); ++r) {
+        const RankPart& part = of_ranks[r];
         if (!part.is_there()) continue;
         const StepOfRank row{static_cast<int64_t>(step->number),    job.ranks[r].rank,
                              static_cast<double>(part.duration_ns), static_cast<double>(part.compute_ns),

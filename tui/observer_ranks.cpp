@@ -73,8 +73,9 @@ void Observer::rank_rows(const Job& job, Snapshot& s) const {
   std::vector<std::optional<int64_t>> step_middle;  // waiting of the median rank, by step
   for (const FinishedStep* step : window_) {
     std::vector<int64_t> of_step;
-    for (size_t r = 0; r < step->parts.size(); ++r) {
-      const RankPart& part = step->parts[r];
+    const std::vector<RankPart>& of_ranks = parts(*step);
+    for (size_t r = 0; r < of_ranks.size(); ++r) {
+      const RankPart& part = of_ranks[r];
       if (!part.is_there()) continue;
       sums[r].add(part);
       all.add(part);
@@ -92,7 +93,7 @@ void Observer::rank_rows(const Job& job, Snapshot& s) const {
     if (all.comm_ns > 0 && !s.gpus) s.overlap_ratio = static_cast<double>(all.overlapped_ns()) / static_cast<double>(all.comm_ns);
     s.waiting_known = all.known;
   }
-  if (job.by_device && all.comm_ns > 0) {
+  if (by_device_ && all.comm_ns > 0) {
     const auto over = [&](int64_t ns) {
       return ns > 0 ? std::optional(static_cast<double>(all.compute_ns) / static_cast<double>(ns)) : std::nullopt;
     };
@@ -137,11 +138,19 @@ void Observer::rank_rows(const Job& job, Snapshot& s) const {
         row.wait_ns = static_cast<double>(sum.wait_ns / sum.steps);
         row.late_ns = static_cast<double>(*middle_wait - sum.waiting_ns / sum.steps);
       }
+    } else {  // what its GPUs did is not known; how long its steps took is
+      double whole_ns = 0, steps = 0;
+      for (const FinishedStep* step : window_) {
+        if (r >= step->thread_parts.size() || !step->thread_parts[r].is_there()) continue;
+        whole_ns += static_cast<double>(step->thread_parts[r].duration_ns);
+        ++steps;
+      }
+      if (steps > 0) row.step_ns = whole_ns / steps;
     }
     for (size_t i = 0; i < window_.size(); ++i) {
-      const auto& parts = window_[i]->parts;
-      const bool known = !s.device_collectives && r < parts.size() && parts[r].is_there() && parts[r].waiting_ns;
-      row.trend.push_back(known ? std::optional(static_cast<double>(*step_middle[i] - *parts[r].waiting_ns)) : std::nullopt);
+      const std::vector<RankPart>& of_ranks = parts(*window_[i]);
+      const bool known = !s.device_collectives && r < of_ranks.size() && of_ranks[r].is_there() && of_ranks[r].waiting_ns;
+      row.trend.push_back(known ? std::optional(static_cast<double>(*step_middle[i] - *of_ranks[r].waiting_ns)) : std::nullopt);
     }
     if (rank.sits_in && rank.sits_in->op != kNone) {
       const double since_ns = static_cast<double>(job.now_ns - rank.clock.time_ns(rank.sits_in->start_ticks));
@@ -159,12 +168,17 @@ void Observer::rank_rows(const Job& job, Snapshot& s) const {
   s.nodes = static_cast<int32_t>(nodes.size());
   if (alive_ns > 0) s.overhead_ratio = overhead_ns / alive_ns;
 
+  std::set<int64_t> unknown;
   for (const FinishedStep* step : window_) {
-    for (const Blamed& blamed : step->blamed) {
-      for (const auto& [waiter, ns] : blamed.waiters)
-        s.blame[{blamed.rank, waiter}] += static_cast<double>(ns) / static_cast<double>(window_.size());
-    }
+    each_lateness(*step, [&](const Lateness& lateness) {
+      for (const Blamed& blamed : lateness.blamed) {
+        for (const auto& [waiter, ns] : blamed.waiters)
+          s.blame[{blamed.rank, waiter}] += static_cast<double>(ns) / static_cast<double>(window_.size());
+      }
+    });
+    if (by_device_) unknown.insert(step->unknown.begin(), step->unknown.end());
   }
+  s.devices_unknown.assign(unknown.begin(), unknown.end());
 }
 
 }  // namespace ddl::tui

@@ -1,6 +1,8 @@
 // Collectives and layers of the window.
 #include <algorithm>
 #include <array>
+#include <map>
+#include <set>
 #include <unordered_map>
 
 #include "analyzer/statistics.h"
@@ -8,10 +10,11 @@
 
 namespace ddl::tui {
 
-void Observer::sum_collectives() {
+void Observer::sum_collectives(const Job& job) {
   std::map<std::tuple<uint32_t, uint32_t, int64_t>, CollectiveUse> sums;
   for (const FinishedStep* step : window_) {
     for (const CollectiveUse& use : step->collectives) {
+      if (!by_device_ && job.operations[use.op].operation.on_device) continue;
       CollectiveUse& sum = sums[{use.op, use.comm, use.bytes}];
       sum.op = use.op;
       sum.comm = use.comm;
@@ -52,6 +55,49 @@ void Observer::collective_rows(const Job& job, Snapshot& s) {
                    [](const CollectiveRow& a, const CollectiveRow& b) { return a.time_ns > b.time_ns; });
 }
 
+void Observer::axis_rows(const Job& job, Snapshot& s) const {
+  struct Sum {
+    std::set<uint32_t> comms;
+    std::set<int32_t> ranks;
+    int32_t unknown_ranks = 0;  ///< in communicators that do not say who is in them
+    int64_t calls = 0, time_ns = 0, wait_ns = 0;
+    bool split = true;
+    std::string source = "name";
+  };
+  std::map<std::string, Sum> sums;
+  for (const CollectiveUse& use : collectives_) {
+    const JobCommunicator& comm = job.communicators[use.comm];
+    if (comm.axis.empty()) continue;
+    Sum& sum = sums[comm.axis];
+    if (sum.comms.insert(use.comm).second) {
+      sum.ranks.insert(comm.ranks.begin(), comm.ranks.end());
+      if (comm.ranks.empty()) sum.unknown_ranks += comm.size;
+    }
+    sum.calls += use.calls;
+    sum.time_ns += use.time_ns;
+    sum.wait_ns += use.wait_ns;
+    sum.split &= use.split_calls == use.calls;
+    if (comm.axis_source == "shape" || sum.source == "name") sum.source = comm.axis_source;
+  }
+  const auto steps = static_cast<double>(std::max<size_t>(window_.size(), 1));
+  for (const auto& [axis, sum] : sums) {
+    AxisRow row;
+    row.axis = axis;
+    row.source = sum.source;
+    row.communicators = static_cast<int32_t>(sum.comms.size());
+    row.ranks = static_cast<int32_t>(sum.ranks.size()) + sum.unknown_ranks;
+    const double per = steps * std::max<double>(1, row.ranks);
+    row.per_step = static_cast<double>(sum.calls) / per;
+    row.time_ns = static_cast<double>(sum.time_ns) / per;
+    if (sum.split) {
+      row.wait_ns = static_cast<double>(sum.wait_ns) / per;
+      row.transfer_ns = row.time_ns - *row.wait_ns;
+    }
+    s.axes.push_back(std::move(row));
+  }
+  std::stable_sort(s.axes.begin(), s.axes.end(), [](const AxisRow& a, const AxisRow& b) { return a.time_ns > b.time_ns; });
+}
+
 void Observer::layer_rows(const Job& job, Snapshot& s) const {
   enum LayerColumn : size_t { kForward, kBackward, kOther, kComm, kLayerColumns };
   const auto direction = [](const std::string& phase) {
@@ -67,7 +113,7 @@ void Observer::layer_rows(const Job& job, Snapshot& s) const {
     std::map<uint32_t, std::array<double, kLayerColumns>> sums;  // by row
     double steps = 0;                                            // that the rank was in
     for (const FinishedStep* step : window_) {
-      if (r >= step->parts.size() || !step->parts[r].is_there()) continue;
+      if (r >= step->thread_parts.size() || !step->thread_parts[r].is_there()) continue;
       ++steps;
       for (const auto& [layer, use] : step->layers[r]) {
         const JobLayer& known = job.layers[layer];

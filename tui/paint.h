@@ -52,6 +52,8 @@ struct PageExtent {
   int lines = 0, rows = 0;
   int last_scroll() const { return std::max(0, lines - rows); }
 };
+/// Lines of the collectives' page that axes take; 0: there are none, or there is no room.
+int axis_lines(const Snapshot& s, int height);
 PageExtent page_extent(const Snapshot& s, const View& view, const Rect& r);  // draw_pages.cpp
 /// The first line of the page that is shown.
 int first_line_of_page(const Canvas& c, const Rect& r);

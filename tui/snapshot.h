@@ -20,7 +20,7 @@ namespace ddl::tui {
 
 constexpr size_t kWindow = 30;
 
-/// Where time goes, in the order of every screen: of each rank by its GPUs if they are looked at (replays), else by its thread. Where the
+/// Where time goes, in the order of every screen: of each rank by its GPUs if they are looked at, else by its thread. Where the
 /// waiting is not known it stays with kTransfer. kCopy: exposed copies of GPUs. Of a job whose GPUs are not looked at it is the host's time: kCompute is all that is outside MPI, and nobody knows what of it is idle.
 enum Category : size_t { kCompute, kOverlapped, kTransfer, kWaiting, kCopy, kIdle, kCategories };
 using Shares = std::array<double, kCategories>;
@@ -54,6 +54,17 @@ struct CollectiveRow {
   std::optional<double> algbw, busbw;  ///< bytes per second, from the transfer alone
   std::optional<double> of_best;       ///< busbw against the best window of this job
   bool nonblocking = false;            ///< from post to completion: an upper bound
+};
+
+/// The collectives of an axis of parallelism (specification.md "Axes of parallelism").
+struct AxisRow {
+  std::string axis;
+  std::string source;         ///< name, lineage, shape: the weakest of its communicators
+  int32_t communicators = 0;  ///< on which there were collectives
+  int32_t ranks = 0;          ///< in them
+  double per_step = 0;        ///< collectives of one rank
+  double time_ns = 0;         ///< per step of one rank, mean over `ranks`; the next two add up to it
+  std::optional<double> wait_ns, transfer_ns;
 };
 
 struct LayerRow {
@@ -92,6 +103,7 @@ struct Snapshot {
   int32_t world_size = 0;
   int32_t nodes = 0;
   int32_t other_worlds = 0;
+  bool by_device = false;           ///< ranks with GPUs are shown by them
   bool gpus = false;                ///< its ranks give work to GPUs that are not looked at
   bool device_collectives = false;  ///< GPUs carry out some of its collectives: who waits for whom is not known
   Feed feed = Feed::kWaiting;
@@ -112,6 +124,7 @@ struct Snapshot {
   };
   std::optional<ComputeRatios> gpu_ratios;  ///< of jobs whose GPUs are looked at
   bool waiting_known = false;
+  std::vector<int64_t> devices_unknown;  ///< ranks whose GPUs' records were not there for some steps of the window
   uint64_t lost = 0;
   int32_t unreadable_spools = 0;
   std::string unreadable_why;            ///< of one of them
@@ -121,6 +134,7 @@ struct Snapshot {
   std::optional<Stall> stall;
   std::vector<RankRow> ranks;                           ///< by rank
   std::vector<CollectiveRow> collectives;               ///< most time first
+  std::vector<AxisRow> axes;                            ///< most time first
   std::vector<LayerRow> layers;                         ///< as the job first ran them
   std::vector<HistoryPoint> history;                    ///< oldest first
   std::map<std::pair<int32_t, int32_t>, double> blame;  ///< (late, waiter): ns per step

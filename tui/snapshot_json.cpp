@@ -55,6 +55,8 @@ std::string to_json(const Snapshot& s) {
                {"exposed_ratio", maybe(s.exposed_ratio)},
                {"overlap_ratio", maybe(s.overlap_ratio)},
                {"waiting_known", s.waiting_known},
+               {"by_device", s.by_device},
+               {"devices_unknown", s.devices_unknown},
                {"gpu_ccr_raw", s.gpu_ratios ? maybe(s.gpu_ratios->raw) : nullptr},
                {"gpu_ccr_xfer", s.gpu_ratios ? maybe(s.gpu_ratios->transfer) : nullptr},
                {"gpu_ccr_exposed", s.gpu_ratios ? maybe(s.gpu_ratios->exposed) : nullptr},
@@ -95,6 +97,17 @@ std::string to_json(const Snapshot& s) {
                                 {"algbw_bytes_per_second", maybe(c.algbw)},
                                 {"busbw_bytes_per_second", maybe(c.busbw)},
                                 {"upper_bound", c.nonblocking}});
+  }
+  j["axes"] = ordered_json::array();
+  for (const AxisRow& a : s.axes) {
+    j["axes"].push_back({{"axis", a.axis},
+                         {"source", a.source},
+                         {"communicators", a.communicators},
+                         {"ranks", a.ranks},
+                         {"per_step", a.per_step},
+                         {"time_ns", ns(a.time_ns)},
+                         {"wait_ns", ns(a.wait_ns)},
+                         {"transfer_ns", ns(a.transfer_ns)}});
   }
   j["layers"] = ordered_json::array();
   for (const LayerRow& l : s.layers) {

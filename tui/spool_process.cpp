@@ -13,7 +13,8 @@ namespace ddl::tui {
 namespace {
 
 constexpr size_t kMaxOpen = 64;
-constexpr size_t kMaxPoints = 64;  // clock pairs of one process: begin, and the newest
+constexpr size_t kJoinedUnordered = 256;  // records of GPUs that may be in another order than that of time
+constexpr size_t kMaxPoints = 64;         // clock pairs of one process: begin, and the newest
 constexpr uint32_t kMaxContexts = 1u << 22, kMaxCommunicators = 1u << 20;
 
 bool is_collective(OpClass op_class) {
@@ -26,7 +27,8 @@ bool is_kind(const SpoolChunk& chunk, ChunkKind kind) { return chunk.header.kind
 
 }  // namespace
 
-SpoolProcess::SpoolProcess(Numbering& numbering, const std::string& path) : numbering_(numbering), reader_(path) {
+SpoolProcess::SpoolProcess(Numbering& numbering, NcclSizes& sizes, const std::string& path)
+    : numbering_(numbering), reader_(path), devices_(sizes, strings_) {
   const FileHeader& h = reader_.header();
   clock_.kind = static_cast<ClockKind>(h.clock);
   clock_.host = clean_name(fixed_text(h.host));
@@ -49,8 +51,9 @@ store::ClockEvidence SpoolProcess::clock_evidence() const {
 
 int32_t SpoolProcess::rank() const {
   const FileHeader& h = header();
-  const bool announced = (h.flags & (kMpiEntered | kNcclEntered)) && h.launch_rank >= 0 && h.launch_rank < h.launch_size;
-  return h.rank >= 0 ? h.rank : announced ? h.launch_rank : -1;
+  const bool takes_part = (h.flags & (kMpiEntered | kNcclEntered)) != 0 || gpus_;
+  const bool announced = takes_part && h.launch_rank >= 0 && h.launch_rank < h.launch_size;
+  return h.rank >= 0 ? h.rank : announced ? h.launch_rank : alone_ ? 0 : -1;
 }
 
 // ---- descriptions
@@ -69,24 +72,39 @@ void SpoolProcess::on_context(const ContextMeta& meta) {
 }
 
 void SpoolProcess::on_communicator(const CommunicatorMeta& meta, std::span<const RankRun> runs) {
-  if (meta.flags & kCommNccl || meta.flags & kCommSelf || meta.index >= kMaxCommunicators) return;
+  if (meta.flags & kCommSelf || meta.index >= kMaxCommunicators) return;
   const auto creator = ops_.find(meta.op);
   const FileHeader& h = header();
   // MPI_COMM_WORLD may be described before the header has its size.
   const int32_t world_size = std::max({h.world_size, h.launch_size, meta.flags & kCommWorld ? meta.size : 0});
-  comms_[meta.index] =
+  const uint32_t number =
       numbering_.communicator(*job_, {.world_key = h.world_key,
                                       .rank = rank(),
                                       .meta = meta,
                                       .runs = runs,
                                       .creator = creator == ops_.end() ? "" : job_->operations[creator->second].operation.name,
                                       .max_members = static_cast<uint64_t>(std::clamp(world_size, 0, kMaxWorldSize))});
+  if (meta.flags & kCommNccl) {  // who sits in a call of NCCL has only not enqueued it yet: nobody waits for others there
+    devices_.on_communicator(meta.index, number, meta.rank);
+    nccl_comms_[meta.index] = number;
+    nccl_parents_[meta.index] = meta.parent;
+  } else {
+    comms_[meta.index] = number;
+  }
 }
 
 void SpoolProcess::on_communicator_name(const CommNameMeta& meta) {
-  const auto comm = comms_.find(meta.index);
-  if (comm == comms_.end()) return;
+  const auto mpi = comms_.find(meta.index), nccl = nccl_comms_.find(meta.index);
+  const auto comm = mpi != comms_.end() ? mpi : nccl;
+  if (mpi == comms_.end() && nccl == nccl_comms_.end()) return;
   if (const auto text = strings_.find(meta.name); text != strings_.end()) numbering_.name_communicator(comm->second, text->second);
+}
+
+void SpoolProcess::on_communicator_split(const CommSplitMeta& meta) {
+  const auto comm = nccl_comms_.find(meta.index), parent_index = nccl_parents_.find(meta.index);
+  if (comm == nccl_comms_.end() || parent_index == nccl_parents_.end()) return;
+  const auto parent = nccl_comms_.find(parent_index->second);
+  if (parent != nccl_comms_.end()) numbering_.split_communicator(comm->second, parent->second, meta.number);
 }
 
 void SpoolProcess::on_operation(const OperationMeta& meta, std::string_view name) {
@@ -129,9 +147,19 @@ void SpoolProcess::find_chunks(uint64_t join_bytes) {
   const auto chunks = reader_.all_chunks();
   const bool joining = next_chunk_ == 0;
   if (joining) missed_before_ = header().loss[kLossLive];
-  std::map<uint32_t, uint64_t> wanted;  // records of the log, by thread, from the end
+  std::map<uint32_t, uint64_t> wanted;                        // records of the log, by thread, from the end
+  uint64_t devices_wanted = 2 * join_bytes / sizeof(Record);  // what was launched lately: events and waits are among it
   std::map<size_t, FollowPosition> begun;
   for (size_t i = chunks.size(); joining && i-- > 0;) {
+    if (is_kind(chunks[i], ChunkKind::kDevice)) {
+      if (devices_wanted > 0) {
+        const uint64_t used = reader_.follow_from_end(chunks[i], begun[i], devices_wanted);
+        devices_left_out_ |= used > devices_wanted;
+        devices_wanted -= std::min(devices_wanted, used);
+      } else {
+        devices_left_out_ = true;
+      }
+    }
     if (!is_kind(chunks[i], ChunkKind::kEvents)) continue;
     uint64_t& left = wanted.try_emplace(chunks[i].header.thread, join_bytes / sizeof(Record)).first->second;
     if (left == 0) {
@@ -153,8 +181,12 @@ void SpoolProcess::find_chunks(uint64_t join_bytes) {
       records_.push_back({next_chunk_, position});
     }
     if (is_kind(chunk, ChunkKind::kEvents) && !joining) records_.push_back({next_chunk_, {}});
-    if (begin != begun.end()) records_.push_back({next_chunk_, begin->second});
-    gpus_ |= is_kind(chunk, ChunkKind::kDevice);
+    if (is_kind(chunk, ChunkKind::kDevice)) {
+      gpus_ = true;
+      if (!joining || begin != begun.end()) device_chunks_.push_back({next_chunk_, joining ? begin->second : FollowPosition{}});
+    } else if (begin != begun.end()) {
+      records_.push_back({next_chunk_, begin->second});
+    }
   }
 }
 
@@ -192,6 +224,32 @@ void SpoolProcess::read(Job& job, uint64_t join_bytes) {
   samples_.clear();
   job.device_collectives |= (header().flags & kNcclEntered) != 0;
   job.gpus |= gpus_ || job.device_collectives;
+}
+
+void SpoolProcess::read_devices() {
+  if (index == kNone || device_chunks_.empty()) return;
+  const auto chunks = reader_.all_chunks();
+  for (Followed& f : device_chunks_) {
+    devices_now_.clear();
+    reader_.follow_device(chunks[f.chunk], f.position, devices_now_);
+    if (devices_left_out_ && !devices_now_.empty()) {
+      // They come about in the order of time: what ended before the first of them is not all here.
+      uint64_t from_ticks = 0;
+      for (size_t i = 0; i < std::min(devices_now_.size(), kJoinedUnordered); ++i) {
+        const DeviceRecord& r = devices_now_[i];
+        const bool timed = device_kind(r.what) <= DeviceKind::kMemset && (device_flags(r.what) & kDeviceTime) == 0;
+        if (timed) from_ticks = std::max(from_ticks, r.end);  // of events it is when we heard of them
+      }
+      devices_.joined_at(std::max<uint64_t>(from_ticks, 1));
+      devices_left_out_ = false;
+    }
+    for (const DeviceRecord& r : devices_now_) devices_.take(r);
+  }
+  if (device_chunks_.size() > 1) device_chunks_.erase(device_chunks_.begin(), device_chunks_.end() - 1);  // one writer, one chunk at a time
+}
+
+void SpoolProcess::join_devices(Job& job) {
+  if (index != kNone) devices_.join(job, job.ranks[index]);
 }
 
 /// A log chunk that is full, or that its thread has left for a later one, has nothing more to say.
@@ -265,6 +323,10 @@ void SpoolProcess::take(Rank& rank, uint32_t thread, const Record& r) {
       break;
     case RecordKind::kLaunch:
       job_->gpus = true;
+      devices_.take_launch(r);
+      break;
+    case RecordKind::kNcclGroup:
+      devices_.take_group(r);
       break;
     default:
       break;
@@ -275,8 +337,10 @@ void SpoolProcess::take_call(Rank& rank, uint32_t thread, const Record& r) {
   const auto op = ops_.find(record_op(r.word));
   if (op == ops_.end()) return;
   const Operation& operation = job_->operations[op->second].operation;
-  if (operation.on_device) {  // the call only enqueues; what the device does is not looked at live
+  const uint32_t layer = r.context < contexts_.size() ? contexts_[r.context].layer : kNone;
+  if (operation.on_device) {  // the call only enqueues
     job_->gpus = job_->device_collectives = true;
+    if (is_collective(operation.op_class)) devices_.take_call(r, thread, op->second, layer);
     return;
   }
   Event e;
@@ -287,7 +351,7 @@ void SpoolProcess::take_call(Rank& rank, uint32_t thread, const Record& r) {
   e.op = op->second;
   e.thread = thread;
   e.peer = r.peer;
-  e.layer = r.context < contexts_.size() ? contexts_[r.context].layer : kNone;
+  e.layer = layer;
   if (const auto comm = comms_.find(r.comm); comm != comms_.end()) e.comm = comm->second;
   const bool collective = is_collective(operation.op_class) && e.comm != kNone;
   if (collective && operation.nonblocking == e.request) e.sequence = r.sequence;

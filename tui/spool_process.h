@@ -10,17 +10,24 @@
 #include "core/reader.h"
 #include "store/ingest/clocks.h"
 #include "tui/numbering.h"
+#include "tui/spool_devices.h"
 
 namespace ddl::tui {
 
 class SpoolProcess : private MetaVisitor {
  public:
   /// Throws ddl::Error (kDataMissing) if this is no spool that can be read.
-  SpoolProcess(Numbering& numbering, const std::string& path);
+  SpoolProcess(Numbering& numbering, NcclSizes& sizes, const std::string& path);
 
   /// Takes in what has come. Events are of interest once the process is a rank (`index`). A log that is looked at for the first time is
   /// joined about `join_bytes` before its end, per thread. Throws ddl::Error if the file was cut off.
   void read(Job& job, uint64_t join_bytes);
+
+  /// What GPUs did, to be joined with what read() finds. Call it of all processes before that: of what a GPU had done the launch, and the
+  /// calls of the other members, are then there.
+  void read_devices();
+  /// When all processes were read, and have their clocks.
+  void join_devices(Job& job);
 
   const FileHeader& header() const { return reader_.header(); }
   const std::string& path() const { return reader_.path(); }
@@ -30,8 +37,13 @@ class SpoolProcess : private MetaVisitor {
   std::string fact(const std::string& key) const;
   /// The clock pairs that it wrote, the newest one last.
   store::ClockEvidence clock_evidence() const;
-  /// Its number if it is a rank: what MPI said, or what the launcher announced to a process that has called MPI or NCCL; else -1.
+  /// Its number if it is a rank: what MPI said, or what the launcher announced to a process that has called MPI or NCCL, or used a GPU; else -1.
   int32_t rank() const;
+  /// It has records of what a GPU did.
+  bool uses_gpu() const { return gpus_; }
+  /// Nobody else is there, and nobody announced anything: it is rank 0 of 1.
+  void be_alone() { alone_ = true; }
+  bool is_alone() const { return alone_; }
 
   uint32_t index = kNone;  ///< Job::ranks
 
@@ -50,8 +62,11 @@ class SpoolProcess : private MetaVisitor {
   void on_context(const ContextMeta& meta) override;
   void on_communicator(const CommunicatorMeta& meta, std::span<const RankRun> runs) override;
   void on_communicator_name(const CommNameMeta& meta) override;
+  void on_communicator_split(const CommSplitMeta& meta) override;
   void on_operation(const OperationMeta& meta, std::string_view name) override;
   void on_clock(const ClockPair& pair) override;
+  void on_device_clock(const DeviceClockMeta& meta) override { devices_.on_device_clock(meta); }
+  void on_graph_node(const GraphNodeMeta& meta) override { devices_.on_graph_node(meta); }
   void on_fact(std::string_view key, std::string_view value) override;
   void on_sample(const SampleMeta& meta, std::span<const SampleValue> values) override;
   std::string phase_of(uint32_t context) const;
@@ -69,15 +84,20 @@ class SpoolProcess : private MetaVisitor {
   store::ClockEvidence clock_;
   size_t next_chunk_ = 0;
   uint64_t missed_before_ = 0;  ///< FileHeader::loss[kLossLive] at the first look
-  std::vector<Followed> descriptions_, records_;
+  std::vector<Followed> descriptions_, records_, device_chunks_;
   std::unordered_map<uint32_t, std::string> strings_;
   std::vector<Context> contexts_;
+  SpoolDevices devices_;
   std::unordered_map<uint32_t, uint32_t> comms_, ops_;
+  std::unordered_map<uint32_t, uint32_t> nccl_comms_, nccl_parents_;  ///< by index: place in Job::communicators, index of the parent
   std::map<std::string, std::string> facts_;
   std::map<std::string, double> samples_;
   std::unordered_map<uint32_t, uint64_t> active_;  ///< by thread: end of the last thing that ended
   std::vector<Record> read_now_;
+  std::vector<DeviceRecord> devices_now_;
+  bool devices_left_out_ = false;  ///< the first records of GPUs
   bool gpus_ = false;
+  bool alone_ = false;
   bool joined_ = false;  ///< a part of the log was left out
   bool begun_ = false;   ///< a step has begun since
 };

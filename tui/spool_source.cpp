@@ -94,13 +94,13 @@ std::unique_ptr<SpoolProcess> SpoolSource::open(const std::filesystem::path& ste
   std::error_code error;
   if (std::filesystem::exists(live, error)) {
     try {
-      process = std::make_unique<SpoolProcess>(numbering_, live);
+      process = std::make_unique<SpoolProcess>(numbering_, sizes_, live);
     } catch (const Error&) {  // of a process that ended before it was written
     }
   }
   if (process != nullptr && process->boot_id() != boot_) return process;
   try {
-    return std::make_unique<SpoolProcess>(numbering_, spool);
+    return std::make_unique<SpoolProcess>(numbering_, sizes_, spool);
   } catch (const Error&) {
     if (process == nullptr) throw;
     return process;
@@ -124,7 +124,13 @@ void SpoolSource::choose_world(Job& job) {
   for (const auto& p : processes_) {
     if (p->rank() >= 0) ++worlds[p->header().world_key];
   }
-  if (worlds.empty()) return;
+  if (worlds.empty()) {  // as the ingest does it: one process alone that used a GPU is a job
+    const auto uses_gpu = [](const auto& p) { return p->uses_gpu(); };
+    if (std::count_if(processes_.begin(), processes_.end(), uses_gpu) != 1) return;
+    SpoolProcess& alone = **std::find_if(processes_.begin(), processes_.end(), uses_gpu);
+    alone.be_alone();
+    ++worlds[alone.header().world_key];
+  }
   if (!world_key_) {
     const auto most = std::max_element(worlds.begin(), worlds.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     world_key_ = most->first;
@@ -133,7 +139,7 @@ void SpoolSource::choose_world(Job& job) {
   for (const auto& p : processes_) {
     const FileHeader& h = p->header();
     if (p->rank() < 0 || h.world_key != *world_key_) continue;
-    job.world_size = std::max(job.world_size, h.rank >= 0 ? h.world_size : h.launch_size);
+    job.world_size = std::max(job.world_size, p->is_alone() ? 1 : h.rank >= 0 ? h.world_size : h.launch_size);
     if (p->index == kNone) add_rank(job, *p);
   }
 }
@@ -175,11 +181,12 @@ void SpoolSource::read_lives(Job& job) {
     if (p->index == kNone) continue;
     const FileHeader& h = p->header();
     Rank& rank = job.ranks[p->index];
-    rank.life = h.flags & kMpiAborted                        ? Life::kAborted
-                : h.flags & kMpiFinalized                    ? Life::kFinalized
-                : h.flags & kExited                          ? Life::kExited
-                : h.flags & (kMpiInitialized | kNcclEntered) ? Life::kRunning
-                                                             : Life::kStarting;
+    rank.uses_mpi = (h.flags & kMpiEntered) != 0;
+    rank.life = h.flags & kMpiAborted                                         ? Life::kAborted
+                : h.flags & kMpiFinalized                                     ? Life::kFinalized
+                : h.flags & kExited                                           ? Life::kExited
+                : h.flags & (kMpiInitialized | kNcclEntered) || p->uses_gpu() ? Life::kRunning
+                                                                              : Life::kStarting;
     const bool here = p->host() == host_ && p->boot_id() == boot_;
     if (!is_over(rank.life) && (job.recorded_end || (here && start_of_process(h.pid) != h.process_start))) rank.life = Life::kGone;
     all_over &= is_over(rank.life);
@@ -190,6 +197,9 @@ void SpoolSource::read_lives(Job& job) {
 void SpoolSource::read_spools(Job& job) {
   const uint64_t join_bytes = std::clamp(kJoinAllBytes / processes_.size(), kLeastJoinBytes, kJoinBytes);
   for (int pass = 0; pass < 2; ++pass) {  // once more for those that turn out to be ranks
+    for (const auto& p : processes_) {
+      if (!unreadable_.contains(p->path())) p->read_devices();
+    }
     for (const auto& p : processes_) {
       if (unreadable_.contains(p->path()) || (pass == 1 && p->index == kNone)) continue;
       try {
@@ -216,10 +226,11 @@ void SpoolSource::poll(Job& job, double) {
   read_spools(job);
   fit(job);
   read_lives(job);
-  job.unreadable_spools = static_cast<int32_t>(unreadable_.size());
-  job.unreadable_why = unreadable_.empty() ? "" : unreadable_.begin()->second;
   const int64_t now_ns = now_realtime_ns();
   job.now_ns = now_ns - epoch_realtime_ns_;
+  for (const auto& p : processes_) p->join_devices(job);
+  job.unreadable_spools = static_cast<int32_t>(unreadable_.size());
+  job.unreadable_why = unreadable_.empty() ? "" : unreadable_.begin()->second;
   job.wall_clock_s = now_ns / 1'000'000'000;
 }
 

@@ -44,6 +44,7 @@ class SpoolSource : public Source {
   RunDirectory run_;
   std::string shown_;
   Numbering numbering_;
+  NcclSizes sizes_;
   std::vector<std::unique_ptr<SpoolProcess>> processes_;
   std::set<std::filesystem::path> known_;          ///< paths of `processes_`, without .spool or .live
   std::map<std::string, std::string> unreadable_;  ///< path -> why

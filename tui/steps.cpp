@@ -64,6 +64,8 @@ void Steps::advance(Job& job) {
     count_ = 0;
   }
   take_events(job);
+  devices_.take(job);
+  std::stable_sort(device_done_.begin(), device_done_.end(), [](const Done& a, const Done& b) { return a.enter_ns < b.enter_ns; });
   if (!annotated_) end_seconds(job);
   for (;;) {
     std::optional<uint64_t> next;
@@ -84,6 +86,13 @@ Event* Steps::event_of(Job& job, const MemberRef& member) const {
 void Steps::take_events(Job& job) {
   for (uint32_t r = 0; r < job.ranks.size(); ++r) {
     Rank& rank = job.ranks[r];
+    // One thread's log is read after the other's, and GPUs' after both.
+    const auto fresh = rank.events.begin() + static_cast<ptrdiff_t>(taken_[r] - dropped_[r]);
+    const auto ends_before = [](const Event& a, const Event& b) { return end_ticks(a) < end_ticks(b); };
+    if (!std::is_sorted(fresh, rank.events.end(), ends_before)) std::stable_sort(fresh, rank.events.end(), ends_before);
+    const auto ended_before = [](const EndedLayer& a, const EndedLayer& b) { return a.end_ticks < b.end_ticks; };
+    if (!std::is_sorted(rank.layers.begin(), rank.layers.end(), ended_before))
+      std::stable_sort(rank.layers.begin(), rank.layers.end(), ended_before);
     for (; taken_[r] < dropped_[r] + rank.events.size(); ++taken_[r]) {
       const Event& e = rank.events[taken_[r] - dropped_[r]];
       if (e.sequence == 0 || !has_rule(job, e)) continue;
@@ -107,16 +116,19 @@ void Steps::bound(Job& job) {
       ++dropped_[r];
       dropped = true;
     }
+    Devices::bound(rank, most);
     while (rank.layers.size() > most) rank.layers.pop_front();
     while (rank.samples.size() > most) rank.samples.pop_front();
     while (rank.posted.size() > most) rank.posted.erase(rank.posted.begin());
   }
   if (!dropped) return;
   drop_lost_instances();
-  std::erase_if(done_, [&](const Done& done) {
-    const auto& events = job.ranks[done.rank].events;
-    return events.empty() || done.enter_ticks < events.front().start_ticks;
-  });
+  for (std::deque<Done>* all : {&done_, &device_done_}) {
+    std::erase_if(*all, [&](const Done& done) {
+      const auto& events = job.ranks[done.rank].events;
+      return events.empty() || done.enter_ticks < events.front().start_ticks;
+    });
+  }
 }
 
 void Steps::drop_lost_instances() {
@@ -150,11 +162,15 @@ void Steps::resolve(Job& job, uint32_t comm, const std::vector<MemberRef>& membe
     if (instance.operation->wait != WaitRule::kSymmetric) member.comm_rank = place_in(communicator, rank.rank);  // who is the root
     member.enter_ns = rank.clock.time_ns(e->start_ticks);
     member.duration_ns = rank.clock.duration_ns(e->start_ticks, e->duration_ticks);
+    member.share_begin = e->share_begin;
+    member.share_end = e->share_end;
+    member.share_total = e->share_total;
     member.payload_bytes = e->is_sized ? std::optional(static_cast<int64_t>(e->bytes)) : std::nullopt;
     instance.members.push_back(member);
     events.push_back(e);
   }
-  const Split split = split_waiting(instance);
+  Split split = split_waiting(instance);
+  take_share(instance, split);
   for (size_t i = 0; i < events.size(); ++i) {
     events[i]->why = split.why;
     if (!split.wait_ns.empty()) events[i]->wait_ns = split.wait_ns[i];
@@ -169,6 +185,8 @@ void Steps::resolve(Job& job, uint32_t comm, const std::vector<MemberRef>& membe
   Done done;
   done.rank = members[last].rank;
   done.enter_ticks = events[last]->start_ticks;
+  done.enter_ns = instance.members[last].enter_ns;
+  done.device = events[last]->device;
   done.use.op = events.front()->op;
   done.use.comm = comm;
   done.use.bytes = operation_bytes(instance).value_or(-1);
@@ -191,13 +209,16 @@ void Steps::resolve(Job& job, uint32_t comm, const std::vector<MemberRef>& membe
           sum_ns += share_ns;
           if (share_ns > 0) blamed.waiters.emplace_back(static_cast<int32_t>(instance.members[i].rank), share_ns);
         }
-        done.late.push_back(
+        done.lateness.late.push_back(
             {0, blamed.rank, 1.0 / static_cast<double>(ties), static_cast<double>(sum_ns), static_cast<double>(longest_ns), false});
-        if (!blamed.waiters.empty()) done.blamed.push_back(std::move(blamed));
+        if (!blamed.waiters.empty()) done.lateness.blamed.push_back(std::move(blamed));
       }
     }
   }
-  done_.push_back(std::move(done));
+  for (size_t i = 0; i < events.size() && done.device; ++i) {
+    if (events[i]->layer != kNone) done.layers.push_back({members[i].rank, events[i]->layer, instance.members[i].duration_ns});
+  }
+  (done.device ? device_done_ : done_).push_back(std::move(done));
 }
 
 void Steps::end_seconds(Job& job) {
@@ -240,6 +261,9 @@ bool Steps::is_due(const Job& job, uint64_t number) const {
     if (patient && rank.steps.empty() && !is_over(rank.life) && rank.open_step && *rank.open_step <= number) return false;
     give_up &= rank.steps.size() >= kGiveUpSteps || is_over(rank.life);
   }
+  for (const Rank& rank : job.ranks) {
+    if (!rank.steps.empty() && rank.steps.front().number == number && Devices::is_pending(job, rank, rank.steps.front())) return false;
+  }
   if (give_up || job.ended || job.now_ns - end_ns > kGiveUpNs) return true;
   for (const Rank& rank : job.ranks) {
     if (rank.steps.empty() || rank.steps.front().number != number) continue;
@@ -247,14 +271,13 @@ bool Steps::is_due(const Job& job, uint64_t number) const {
     if (!rank.posted.empty() && *rank.posted.begin() < end) return false;
     for (const Event& e : rank.events) {
       if (e.is_call() && e.start_ticks >= stop) break;
-      if (e.start_ticks < end && e.sequence > 0 && !e.wait_ns && e.why == Why::kPartialRanks && has_rule(job, e)) return false;
+      if (!e.device && e.start_ticks < end && e.sequence > 0 && !e.wait_ns && e.why == Why::kPartialRanks && has_rule(job, e)) return false;
     }
   }
   return true;
 }
 
 RankPart Steps::cut(const Job& job, const Rank& rank, const EndedStep& step) const {
-  if (step.device) return *step.device;
   const auto& clock = rank.clock;
   const Interval window{clock.time_ns(step.start_ticks), clock.time_ns(step.end_ticks)};
   const uint64_t stop = horizon(rank);
@@ -309,37 +332,41 @@ RankPart Steps::cut(const Job& job, const Rank& rank, const EndedStep& step) con
   return {part.duration_ns, part.compute_ns, part.comm_ns, part.exposed_ns, 0, wait_ns, wait_ns};
 }
 
-void Steps::book_collectives(const std::vector<const EndedStep*>& steps, const std::vector<uint64_t>& horizons, FinishedStep& into) {
+void Steps::book(std::deque<Done>& all, const std::vector<const EndedStep*>& steps, const std::vector<uint64_t>& horizons,
+                 FinishedStep& into) {
   const auto place = [&](const Done& done) {  // -1: before the step, 1: after it
     const EndedStep* step = steps[done.rank];
     return step == nullptr ? 1 : done.enter_ticks < step->start_ticks ? -1 : done.enter_ticks >= step->end_ticks ? 1 : 0;
   };
   std::deque<Done> later;
-  for (; !done_.empty(); done_.pop_front()) {
-    Done& done = done_.front();
+  for (; !all.empty(); all.pop_front()) {
+    Done& done = all.front();
     const int where = place(done);
     if (where > 0 && done.enter_ticks >= horizons[done.rank]) break;  // and all that follow
     if (where > 0) later.push_back(std::move(done));
     if (where != 0) continue;
-    for (LateRow& row : done.late) {
+    Lateness& lateness = done.device ? into.by_device : into.by_thread;
+    for (LateRow& row : done.lateness.late) {
       row.step = static_cast<int64_t>(into.number);
-      into.late.push_back(row);
+      lateness.late.push_back(row);
     }
-    for (Blamed& blamed : done.blamed) into.blamed.push_back(std::move(blamed));
+    for (Blamed& blamed : done.lateness.blamed) lateness.blamed.push_back(std::move(blamed));
+    for (const Done::InLayer& in : done.layers) into.layers[in.rank][in.layer].comm_ns += in.ns;
     merge_into(into.collectives, done.use);
   }
-  done_.insert(done_.begin(), std::make_move_iterator(later.begin()), std::make_move_iterator(later.end()));
+  all.insert(all.begin(), std::make_move_iterator(later.begin()), std::make_move_iterator(later.end()));
 }
 
 void Steps::finish(Job& job, uint64_t number) {
   FinishedStep finished;
   finished.number = number;
   finished.parts.resize(job.ranks.size());
+  finished.thread_parts.resize(job.ranks.size());
   finished.layers.resize(job.ranks.size());
   std::vector<const EndedStep*> steps(job.ranks.size());
   std::vector<uint64_t> horizons;
   for (const Rank& rank : job.ranks) horizons.push_back(horizon(rank));
-  bool partial = false, lacks_ranks = false;
+  bool partial = false, lacks_ranks = false, left_out = false;
   for (size_t r = 0; r < job.ranks.size(); ++r) {
     Rank& rank = job.ranks[r];
     if (rank.steps.empty() || rank.steps.front().number != number) {
@@ -348,11 +375,22 @@ void Steps::finish(Job& job, uint64_t number) {
     }
     const EndedStep& step = rank.steps.front();
     steps[r] = &step;
-    finished.parts[r] = cut(job, rank, step);
+    finished.parts[r] = finished.thread_parts[r] = cut(job, rank, step);
     finished.longest_ns = std::max(finished.longest_ns, finished.parts[r].duration_ns);
+    if (step.device) {
+      finished.parts[r] = *step.device;
+    } else if (const auto devices = devices_.cut(job, rank, step)) {
+      finished.parts[r] = devices->is_known ? devices->part : RankPart();
+      finished.device_collectives |= devices->has_collectives;
+      finished.device_wait_ns += devices->part.wait_ns.value_or(0);
+      if (!devices->is_known) finished.unknown.push_back(rank.rank);
+      left_out |= devices->left_out;
+      partial |= devices->is_known ? devices->has_collectives && !devices->part.wait_ns : !job.ended;
+    }
     for (const Event& e : rank.events) {
       if (e.is_call() && e.start_ticks >= horizons[r]) break;
       const bool inside = e.start_ticks >= step.start_ticks && e.start_ticks < step.end_ticks;
+      if (e.device) continue;  // booked with what it was (book())
       partial |= e.start_ticks < step.end_ticks && e.sequence > 0 && !e.wait_ns && e.why == Why::kPartialRanks && has_rule(job, e);
       if (inside && e.sequence > 0 && e.layer != kNone)
         finished.layers[r][e.layer].comm_ns += rank.clock.duration_ns(e.start_ticks, e.duration_ticks);
@@ -367,20 +405,29 @@ void Steps::finish(Job& job, uint64_t number) {
       if (rank.samples.front().first >= step.start_ticks) finished.samples = finished.samples.value_or(0) + rank.samples.front().second;
     }
   }
-  book_collectives(steps, horizons, finished);
+  book(done_, steps, horizons, finished);
+  book(device_done_, steps, horizons, finished);
+  std::vector<std::optional<int64_t>> ends_ns(job.ranks.size());
   for (size_t r = 0; r < job.ranks.size(); ++r) {
     Rank& rank = job.ranks[r];
     if (steps[r] == nullptr) continue;
     const uint64_t end = steps[r]->end_ticks;
+    ends_ns[r] = rank.clock.time_ns(end);
     for (; !rank.events.empty() && end_ticks(rank.events.front()) <= end; rank.events.pop_front()) ++dropped_[r];
+    Devices::drop(rank, *steps[r]);
     rank.posted.erase(rank.posted.begin(), rank.posted.lower_bound(steps[r]->start_ticks));  // lost, or never to end
     rank.steps.pop_front();
   }
+  int64_t over_ns = INT64_MAX;
+  for (size_t r = 0; r < job.ranks.size(); ++r) {
+    if (ends_ns[r]) over_ns = std::min(over_ns, *ends_ns[r]);
+  }
+  devices_.forget_before(over_ns == INT64_MAX ? INT64_MIN : over_ns);
   drop_lost_instances();
   // Of a job that was joined on its way the first steps lack some ranks, or some of their events.
   const bool lacking = partial && skipped_ < kMaxSkipped;
-  if (count_ == 0 && (lacking || lacks_ranks)) {
-    skipped_ += lacking ? 1 : 0;
+  if (count_ == 0 && (lacking || lacks_ranks || left_out)) {
+    skipped_ += lacking && !left_out ? 1 : 0;
     return;
   }
   ++count_;

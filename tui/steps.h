@@ -5,6 +5,8 @@
 // steps will not come: then it is cut with what is there, and the waiting that is not known is not shown. Waiting in messages is the
 // analyzer's alone: live, calls that complete messages have an unknown wait.
 //
+// What GPUs did is cut beside what threads did (devices.h); which of the two is shown is for the observer to say, who sees a whole window.
+//
 // A job without steps is cut into seconds instead. Where no step ends for long, the oldest events go: memory is bounded in any case.
 #pragma once
 
@@ -19,6 +21,7 @@
 #include "analyzer/findings/straggler_case.h"
 #include "analyzer/passes/partition.h"
 #include "tui/collective_use.h"
+#include "tui/devices.h"
 
 namespace ddl::tui {
 
@@ -33,13 +36,22 @@ struct LayerUse {
   int64_t comm_ns = 0;  ///< collectives called from it, post to completion
 };
 
-struct FinishedStep {
-  uint64_t number = 0;
-  int64_t longest_ns = 0;         ///< of its ranks
-  std::vector<RankPart> parts;    ///< as Job::ranks
-  std::optional<double> samples;  ///< that all ranks said they trained on
+/// Who was late in collectives.
+struct Lateness {
   std::vector<LateRow> late;
   std::vector<Blamed> blamed;
+};
+
+struct FinishedStep {
+  uint64_t number = 0;
+  int64_t longest_ns = 0;              ///< of its ranks
+  std::vector<RankPart> thread_parts;  ///< as Job::ranks, by their threads
+  std::vector<RankPart> parts;         ///< of each rank by its GPUs if it has any, else as above; not there: what its GPUs did is not known
+  bool device_collectives = false;     ///< GPUs carried out some
+  int64_t device_wait_ns = 0;          ///< exposed waiting in them, as far as it is known
+  std::vector<int64_t> unknown;        ///< ranks whose GPUs' records had not come
+  std::optional<double> samples;       ///< that all ranks said they trained on
+  Lateness by_thread, by_device;       ///< in calls; in kernels
   std::vector<CollectiveUse> collectives;
   std::vector<std::map<uint32_t, LayerUse>> layers;  ///< as Job::ranks, by Job::layers
 };
@@ -64,8 +76,15 @@ class Steps {
   struct Done {
     uint32_t rank;  ///< who entered last
     uint64_t enter_ticks;
-    std::vector<LateRow> late;
-    std::vector<Blamed> blamed;
+    int64_t enter_ns = 0;
+    bool device = false;
+    Lateness lateness;
+    struct InLayer {
+      uint32_t rank;
+      uint32_t layer;
+      int64_t ns;
+    };
+    std::vector<InLayer> layers;  ///< that kernels were launched from
     CollectiveUse use;
   };
 
@@ -77,13 +96,14 @@ class Steps {
   bool is_due(const Job& job, uint64_t number) const;
   void finish(Job& job, uint64_t number);
   RankPart cut(const Job& job, const Rank& rank, const EndedStep& step) const;
-  void book_collectives(const std::vector<const EndedStep*>& steps, const std::vector<uint64_t>& horizons, FinishedStep& into);
+  void book(std::deque<Done>& done, const std::vector<const EndedStep*>& steps, const std::vector<uint64_t>& horizons, FinishedStep& into);
   Event* event_of(Job& job, const MemberRef& member) const;
 
   std::map<std::pair<uint32_t, uint64_t>, std::vector<MemberRef>> assembling_;  ///< by communicator and number
-  std::deque<Done> done_;
-  std::vector<uint64_t> taken_;    ///< per rank: events ever taken
-  std::vector<uint64_t> dropped_;  ///< per rank: events ever dropped from the front
+  Devices devices_;
+  std::deque<Done> done_, device_done_;  ///< of calls; of kernels, by begin: they become known later
+  std::vector<uint64_t> taken_;          ///< per rank: events ever taken
+  std::vector<uint64_t> dropped_;        ///< per rank: events ever dropped from the front
   std::deque<FinishedStep> finished_;
   uint64_t count_ = 0;
   bool annotated_ = false;

@@ -41,9 +41,12 @@ int64_t first_row(SQLite::Database& db, const char* table, int64_t process) {
 struct StoreSource::Process {
   Process(SQLite::Database& db, int64_t process_id, int64_t from_ns)
       : id(process_id),
-        events(db,
-               "SELECT thread, kind, op, comm, seq, start_ns, duration_ns, bytes, peer, region FROM event"
-               " WHERE process = ? AND start_ns >= ? AND kind <> 3 ORDER BY start_ns"),
+        events(
+            db,
+            "SELECT e.thread, e.kind, e.op, e.comm, e.seq, coalesce(n.kernel_start_ns, e.start_ns), coalesce(n.kernel_duration_ns, e.duration_ns),"
+            " e.bytes, e.peer, e.region, coalesce(n.share_begin, 0), coalesce(n.share_end, 1), coalesce(n.share_total, 1)"
+            " FROM event e LEFT JOIN nccl_collective n ON n.event = e.id"
+            " WHERE e.process = ? AND e.start_ns >= ? AND e.kind <> 3 ORDER BY e.start_ns"),
         steps(db,
               "SELECT thread, step, start_ns, duration_ns, mpi_ns FROM step WHERE process = ? AND start_ns >= ? AND duration_ns IS NOT NULL"
               " ORDER BY start_ns"),
@@ -90,7 +93,7 @@ void StoreSource::load_names(Job& job) {
   if (!meta["exit_code"].empty()) job.exit_code = std::atoll(meta["exit_code"].c_str());
   if (!meta["signal"].empty()) job.signal = std::atoll(meta["signal"].c_str());
   epoch_realtime_ns_ = std::atoll(meta["epoch_realtime_ns"].c_str());
-  // What GPUs did is known step by step. Of jobs without steps, or whose ranks wait in MPI, it is not looked at, as live.
+  // What GPUs did is known step by step. Of jobs without steps, or whose ranks wait in MPI, it is not looked at.
   Query gpus(db_, R"(
     SELECT EXISTS (SELECT 1 FROM steady_world WHERE world = 0 AND annotated AND waits_by = 'device'),
            EXISTS (SELECT 1 FROM communicator WHERE kind = 'nccl'),
@@ -125,6 +128,13 @@ void StoreSource::load_names(Job& job) {
     c.comparable &= c.ranks.back() >= 0;
   }
   for (JobCommunicator& c : job.communicators) c.comparable &= !c.ranks.empty();
+  Query axes(db_, "SELECT communicator, axis, source FROM communicator_axis ORDER BY communicator");
+  while (axes.next()) {
+    if (static_cast<size_t>(axes.integer(0)) >= job.communicators.size()) continue;
+    JobCommunicator& c = job.communicators[static_cast<size_t>(axes.integer(0))];
+    c.axis = axes.text(1);
+    c.axis_source = axes.text(2);
+  }
   job.layers.resize(1);
   Query regions(db_,
                 "SELECT r.id, coalesce(r.layer, ''), coalesce(r.phase, ''), r.kind = 'layer' OR (r.kind = 'operator' AND p.layer IS NULL),"
@@ -236,6 +246,9 @@ void StoreSource::move_on(Job& job, Process& p) const {
     e.duration_ticks = static_cast<uint64_t>(std::max<int64_t>(0, p.events.integer(6)));
     e.bytes = static_cast<uint64_t>(p.events.integer(7));
     e.is_sized = !p.events.is_null(7);
+    e.share_begin = p.events.integer(10);
+    e.share_end = p.events.integer(11);
+    e.share_total = p.events.integer(12);
     e.peer = static_cast<int32_t>(p.events.maybe_integer(8).value_or(-1));
     const auto region = static_cast<size_t>(p.events.integer(9));
     if (region < job.layers.size() && !job.layers[region].name.empty()) e.layer = static_cast<uint32_t>(region);

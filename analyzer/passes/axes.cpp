@@ -69,21 +69,70 @@ std::string axis_of_shape(const std::vector<int64_t>& ranks, int64_t world_size)
   return stride > 0 ? fmt::format("stride {}", stride) : "other";
 }
 
+std::vector<AxisOfCommunicator> axes_of(const std::vector<AxisInput>& communicators) {
+  std::vector<AxisOfCommunicator> axes(communicators.size());
+  const auto counts = [](const AxisInput& c) { return c.groups_ranks && c.size >= 2; };
+  std::map<std::pair<size_t, int64_t>, std::set<std::string>> of_split;  // by parent and number: what those with a name serve
+  for (size_t i = 0; i < communicators.size(); ++i) {
+    const AxisInput& c = communicators[i];
+    if (!counts(c)) continue;
+    if (std::string axis = axis_in_name(c.label); !axis.empty()) axes[i] = {std::move(axis), "name"};
+    if (!axes[i].axis.empty() && c.parent && c.split != 0) of_split[{*c.parent, c.split}].insert(axes[i].axis);
+  }
+  for (size_t i = 0; i < communicators.size(); ++i) {
+    const AxisInput& c = communicators[i];
+    if (!counts(c) || !axes[i].axis.empty() || !c.parent || c.split == 0) continue;
+    const auto beside = of_split.find({*c.parent, c.split});
+    if (beside != of_split.end() && beside->second.size() == 1) axes[i] = {*beside->second.begin(), "lineage"};
+  }
+  std::vector<bool> done(communicators.size());
+  std::vector<size_t> path;
+  for (size_t i = 0; i < communicators.size(); ++i) {  // every communicator is asked once: what is above it hands its answer down
+    size_t at = i;
+    for (path.clear(); !done[at]; at = *communicators[at].parent) {
+      done[at] = true;  // a damaged store may lead in circles
+      path.push_back(at);
+      if (!axes[at].axis.empty() || !communicators[at].parent || communicators[at].split == 0) break;
+    }
+    std::string above = axes[at].axis;
+    for (; !path.empty(); path.pop_back()) {
+      AxisOfCommunicator& axis = axes[path.back()];
+      if (axis.axis.empty() && counts(communicators[path.back()]) && !above.empty()) axis = {above, "lineage"};
+      if (!axis.axis.empty()) above = axis.axis;
+    }
+  }
+  for (size_t i = 0; i < communicators.size(); ++i) {
+    const AxisInput& c = communicators[i];
+    if (!counts(c) || !axes[i].axis.empty()) continue;
+    const bool known = static_cast<int64_t>(c.ranks.size()) == c.size;
+    if (known || c.size == c.world_size) axes[i] = {known ? axis_of_shape(c.ranks, c.world_size) : "all ranks", "shape"};
+  }
+  return axes;
+}
+
 void name_axes(SQLite::Database& db, const Catalog& catalog) {
   std::map<int64_t, int64_t> world_sizes;
   for (const auto& [id, process] : catalog.processes) world_sizes[process.world] = std::max(world_sizes[process.world], process.world_size);
-  Query insert(db, "INSERT INTO communicator_axis (communicator, axis, source) VALUES (?, ?, ?)");
+  std::vector<AxisInput> inputs;
+  std::vector<int64_t> ids;
+  std::map<int64_t, size_t> places;
   for (const auto& [id, communicator] : catalog.communicators) {
     const bool groups_ranks = communicator.kind == "world" || communicator.kind == "intra" || communicator.kind == "nccl";
-    if (!groups_ranks || communicator.size < 2) continue;
-    if (const std::string axis = axis_in_name(communicator.label); !axis.empty()) {
-      insert.run(id, axis, "name");
-    } else if (static_cast<int64_t>(communicator.ranks.size()) == communicator.size) {
-      insert.run(id, axis_of_shape(communicator.ranks, world_sizes[communicator.world]), "shape");
-    } else if (communicator.size == world_sizes[communicator.world]) {
-      insert.run(id, "all ranks", "shape");
-    }
+    places[id] = inputs.size();
+    ids.push_back(id);
+    inputs.push_back({communicator.label, groups_ranks, communicator.size, communicator.ranks, world_sizes[communicator.world], {}, 0});
   }
+  Query splits(db, "SELECT s.communicator, c.parent, s.split FROM communicator_split s JOIN communicator c ON c.id = s.communicator");
+  while (splits.next()) {
+    const auto child = places.find(splits.integer(0)), parent = places.find(splits.integer(1));
+    if (child == places.end() || parent == places.end()) continue;
+    inputs[child->second].parent = parent->second;
+    inputs[child->second].split = splits.integer(2);
+  }
+  const std::vector<AxisOfCommunicator> axes = axes_of(inputs);
+  Query insert(db, "INSERT INTO communicator_axis (communicator, axis, source) VALUES (?, ?, ?)");
+  for (size_t i = 0; i < axes.size(); ++i)
+    if (!axes[i].axis.empty()) insert.run(ids[i], axes[i].axis, axes[i].source);
 }
 
 }  // namespace ddl

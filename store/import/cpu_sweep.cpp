@@ -36,8 +36,9 @@ CpuSweep::CpuSweep(ImportedRun& run, const std::function<void(double)>& step_don
           run.db_,
           "INSERT INTO event(process, thread, kind, op, comm, seq, region, step, start_ns, duration_ns, bytes, peer, tag, datatype)"
           " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
-      insert_source_(run.db_,
-                     "INSERT INTO nccl_collective VALUES (last_insert_rowid(), 'profiler', NULL, NULL, NULL, 1, ?, ?, 0, 1, 1, NULL)"),
+      insert_source_(
+          run.db_,
+          "INSERT INTO nccl_collective VALUES (last_insert_rowid(), 'profiler', NULL, NULL, NULL, 1, ?, ?, 0, 1, 1, NULL, NULL, NULL, NULL)"),
       insert_launch_(run.db_, "INSERT INTO temp.launch VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)") {}
 
 void CpuSweep::run() {

@@ -135,7 +135,8 @@ void ImportedRun::number_collectives() {
   Insert insert(db_,
                 "INSERT INTO event(process, thread, kind, op, comm, seq, region, step, start_ns, duration_ns, bytes, datatype)"
                 " VALUES (?, ?, 4, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  Insert insert_nccl(db_, "INSERT INTO nccl_collective VALUES (last_insert_rowid(), 'kernel', ?, ?, NULL, 1, ?, ?, 0, 1, 1, NULL)");
+  Insert insert_nccl(
+      db_, "INSERT INTO nccl_collective VALUES (last_insert_rowid(), 'kernel', ?, ?, NULL, 1, ?, ?, 0, 1, 1, NULL, NULL, NULL, NULL)");
   Insert update(db_, "UPDATE gpu_event SET seq = ?2 WHERE id = ?1");
   uint64_t unnumbered = 0;
   std::tuple<int64_t, int64_t, int64_t> current{0, 0, 0};

@@ -103,6 +103,10 @@ Communicators::Communicators(const std::vector<Scan>& scans, const Worlds& world
         communicator.flags = c.meta.flags;
         if (creator != scan.operations.end()) communicator.creator = creator->second.name;
         if (parent != uids.end()) communicator.parent = parent->second;
+        if (c.split) {
+          communicator.split = c.split->number;
+          communicator.color = c.split->color;
+        }
         communicator.runs = c.runs;
         communicator.topology = c.topology;
         communicator.first_index = c.meta.index;
@@ -132,6 +136,7 @@ std::map<uint32_t, uint32_t> Communicators::ids_of(const Scan& scan, int64_t wor
 
 void Communicators::write(SQLite::Database& db, const std::map<std::string, uint32_t>& op_ids) const {
   Insert insert(db, "INSERT INTO communicator VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Insert insert_split(db, "INSERT INTO communicator_split VALUES (?, ?, ?)");
   Insert insert_member(db, "INSERT INTO communicator_member VALUES (?, ?, ?, ?)");
   uint32_t id = 0;
   for (const Communicator& c : communicators_) {
@@ -143,6 +148,7 @@ void Communicators::write(SQLite::Database& db, const std::map<std::string, uint
     if (const auto found = op_ids.find(c.creator); found != op_ids.end()) op = found->second;
     insert.row(id, c.world, c.uid, c.label, int64_t{c.size} + c.other_size, parent, op, kind_of(c),
                c.topology.empty() ? std::nullopt : std::optional(c.topology));
+    if (c.split != 0) insert_split.row(id, c.split, c.color);
     const auto insert_side = [&](int64_t side, const std::vector<int64_t>& ranks) {
       int64_t comm_rank = 0;
       for (const int64_t rank : ranks) insert_member.row(id, side, comm_rank++, rank >= 0 ? std::optional(rank) : std::nullopt);

@@ -25,8 +25,10 @@ struct Communicator {
   uint32_t flags = 0;
   std::string creator;             ///< operation that made it; empty: predefined or unknown
   std::optional<uint64_t> parent;  ///< uid
-  std::vector<RankRun> runs;       ///< of the first member's group
-  int32_t other_size = 0;          ///< the other group of an intercommunicator, if ranks of our world are in it
+  uint32_t split = 0;              ///< number of the split of its parent that made it, as all that this made; 0: none
+  int32_t color = 0;
+  std::vector<RankRun> runs;  ///< of the first member's group
+  int32_t other_size = 0;     ///< the other group of an intercommunicator, if ranks of our world are in it
   std::vector<RankRun> other_runs;
   std::map<int32_t, int64_t> told;  ///< of NCCL: rank in it -> rank in the world, as each member says of itself
   std::string name;                 ///< given by the program, or the file's

@@ -143,6 +143,7 @@ uint64_t load_device(SQLite::Database& db, RunTables& run, const SpoolReader& re
   const auto text_or_null = [](const char* text) { return when(text != nullptr, std::string(text ? text : "")); };
 
   Insert insert(db, "INSERT INTO gpu_event VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Insert insert_phase(db, "INSERT INTO nccl_phase VALUES (last_insert_rowid(), ?, ?)");
   std::unordered_map<uint32_t, uint32_t> kernel_names;  // string id to gpu_name.id
   std::vector<DeviceRecord> records;
   StreamWaits waits;
@@ -161,6 +162,9 @@ uint64_t load_device(SQLite::Database& db, RunTables& run, const SpoolReader& re
         r.start = device_clock.ticks(r.start, clock);
         r.end = std::max(r.start, device_clock.ticks(r.end, clock));
       }
+      const bool phases = kind == DeviceKind::kCollective && (device_flags(r.what) & kDevicePhases) != 0;
+      const uint64_t initial_sync_ns = r.bytes, final_sync_ns = r.graph_node;
+      if (phases) r.graph_node = 0;
       const bool on_device = is_on_device(kind);
       const auto found = launches.find(r.correlation);
       const Launch* launch = found != launches.end() && r.correlation != 0 ? &found->second : nullptr;
@@ -206,6 +210,7 @@ uint64_t load_device(SQLite::Database& db, RunTables& run, const SpoolReader& re
                  launch ? std::optional(clock.time_ns(launch->start_ticks)) : std::nullopt,
                  launch ? std::optional(clock.duration_ns(launch->start_ticks, launch->duration_ticks)) : std::nullopt,
                  comm_id != 0 ? tables.comm_rank(comm) : std::nullopt);
+      if (phases) insert_phase.row(initial_sync_ns, std::min(final_sync_ns, device_ns));
       newest_ticks = std::max(newest_ticks, r.end);
     }
   }

@@ -18,11 +18,6 @@ constexpr int kRepetitionShift = 32;
 
 __extension__ typedef __int128 Wide;  // ns times bytes
 
-/// S of nccl-tests, from the largest payload of any rank.
-int64_t whole_size(const std::string& op, int64_t largest_payload, int64_t ranks) {
-  return op == "ncclAllGather" || op == "ncclGather" ? largest_payload * ranks : largest_payload;
-}
-
 struct PieceOfKernel {
   int64_t start_ns, end_ns;
   std::optional<int64_t> step;
@@ -43,6 +38,20 @@ std::vector<std::vector<PieceOfKernel>> runs_of(const std::vector<PieceOfKernel>
 
 }  // namespace
 
+int64_t nccl_whole_size(std::string_view op, int64_t largest_payload, int64_t ranks) {
+  return op == "ncclAllGather" || op == "ncclGather" ? largest_payload * ranks : largest_payload;
+}
+
+std::vector<int64_t> nccl_share_ends(const std::vector<int64_t>& sizes) {
+  std::vector<int64_t> ends;
+  int64_t total = 0;
+  for (const int64_t size : sizes) ends.push_back(total += size);
+  if (total == 0) {
+    for (int64_t& end : ends) end = ++total;
+  }
+  return ends;
+}
+
 NcclCollectives::Calls NcclCollectives::read_calls(RecordStream& stream, const Timeline& timeline, ProcessTables& tables,
                                                    std::map<Key, uint64_t>& groups) {
   struct Details {
@@ -51,12 +60,15 @@ NcclCollectives::Calls NcclCollectives::read_calls(RecordStream& stream, const T
   };
   Calls calls;
   std::map<Key, Details> details;
-  stream.rewind(bit(RecordKind::kCall) | bit(RecordKind::kNcclDetails) | bit(RecordKind::kNcclGroup));
+  std::map<Key, int64_t> tags;
+  stream.rewind(bit(RecordKind::kCall) | bit(RecordKind::kNcclDetails) | bit(RecordKind::kNcclTag) | bit(RecordKind::kNcclGroup));
   while (const Record* r = stream.next()) {
     if (record_op(r->word) < kFirstNcclOp || r->comm == kNoComm || r->sequence == kNoSequence) continue;
     const Key key = {tables.comm(r->comm), tables.comm_rank(r->comm).value_or(-1), r->sequence};
     if (record_kind(r->word) == RecordKind::kNcclGroup) {
       groups[key] = r->payload;
+    } else if (record_kind(r->word) == RecordKind::kNcclTag) {
+      tags[key] = static_cast<int64_t>(r->payload);
     } else if (record_kind(r->word) == RecordKind::kNcclDetails) {
       details[key] = {tables.string(static_cast<uint32_t>(r->payload >> 32)), static_cast<uint32_t>(r->payload & 0xff)};
     } else if (const uint32_t op = tables.op(record_op(r->word)); tables.operation(op).is_collective()) {
@@ -79,6 +91,9 @@ NcclCollectives::Calls NcclCollectives::read_calls(RecordStream& stream, const T
       call->second.method = std::move(detail.method);
       call->second.channels = detail.channels;
     }
+  }
+  for (const auto& [key, tag] : tags) {
+    if (const auto call = calls.find(key); call != calls.end()) call->second.tag = tag;
   }
   return calls;
 }
@@ -127,9 +142,11 @@ void NcclCollectives::add_timers(SQLite::Database& db, const ProcessTables& tabl
     for (size_t i = 0; e.process == tables.process() && i < e.calls.size(); ++i) known.insert(e.first.plus(static_cast<uint32_t>(i)));
   }
   std::map<Key, uint64_t> repetitions;
-  SQLite::Statement rows(db,
-                         "SELECT comm, coalesce(comm_rank, -1), seq, start_ns, duration_ns, step FROM gpu_event"
-                         " WHERE process = ? AND comm IS NOT NULL AND seq IS NOT NULL AND kind = 7 ORDER BY start_ns");
+  SQLite::Statement rows(
+      db,
+      "SELECT g.comm, coalesce(g.comm_rank, -1), g.seq, g.start_ns, g.duration_ns, g.step, f.initial_sync_ns, f.final_sync_ns"
+      " FROM gpu_event g LEFT JOIN nccl_phase f ON f.gpu_event = g.id"
+      " WHERE g.process = ? AND g.comm IS NOT NULL AND g.seq IS NOT NULL AND g.kind = 7 ORDER BY g.start_ns");
   rows.bind(1, tables.process());
   while (rows.executeStep()) {
     const Key key = {rows.getColumn(0).getUInt(), rows.getColumn(1).getInt(), rows.getColumn(2).getUInt()};
@@ -142,6 +159,9 @@ void NcclCollectives::add_timers(SQLite::Database& db, const ProcessTables& tabl
                                              : std::optional(rows.getColumn(5).getInt64());
     executions_.push_back(
         {tables.process(), key, repetition, rows.getColumn(3).getInt64(), rows.getColumn(4).getInt64(), step, true, {call->second}});
+    if (rows.isColumnNull(6)) continue;
+    executions_.back().initial_sync_ns = std::min(rows.getColumn(6).getInt64(), rows.getColumn(4).getInt64());
+    executions_.back().final_sync_ns = rows.getColumn(7).getInt64();
   }
 }
 
@@ -172,20 +192,17 @@ uint64_t NcclCollectives::write(SQLite::Database& db, const RunTables& run) cons
       db,
       "INSERT INTO event(process, thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, datatype, reduction)"
       " VALUES (?, ?, 4, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  Insert insert_nccl(db, "INSERT INTO nccl_collective VALUES (last_insert_rowid(), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Insert insert_nccl(db, "INSERT INTO nccl_collective VALUES (last_insert_rowid(), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   const auto unless_zero = [](int64_t value) { return value != 0 ? std::optional(value) : std::nullopt; };
   uint64_t rows = 0;
   for (const Execution& e : executions_) {
-    std::vector<int64_t> ends;  // of the calls' shares
-    int64_t total = 0;
+    std::vector<int64_t> sizes;
     for (size_t i = 0; i < e.calls.size(); ++i) {
       const auto largest = largest_payload_.find({e.first.comm, e.first.number + static_cast<uint32_t>(i)});
-      const int64_t size = whole_size(run.operations[e.calls[i].op].name, largest->second, run.communicators[e.first.comm].size);
-      ends.push_back(total += size);
+      sizes.push_back(nccl_whole_size(run.operations[e.calls[i].op].name, largest->second, run.communicators[e.first.comm].size));
     }
-    if (total == 0) {  // nothing moves: equal shares
-      for (int64_t& end : ends) end = ++total;
-    }
+    const std::vector<int64_t> ends = nccl_share_ends(sizes);
+    const int64_t total = ends.back();
     const auto at = [&](int64_t share) { return static_cast<int64_t>(Wide{e.duration_ns} * share / total); };
     for (size_t i = 0; i < e.calls.size(); ++i) {
       const Call& c = e.calls[i];
@@ -200,7 +217,7 @@ uint64_t NcclCollectives::write(SQLite::Database& db, const RunTables& run) cons
       insert_nccl.row(e.timed_by_nccl ? "profiler" : "kernel", part(c.method.substr(0, space)),
                       part(space == std::string::npos ? std::string() : c.method.substr(space + 1)), unless_zero(c.channels),
                       static_cast<int64_t>(e.calls.size()), e.start_ns, e.duration_ns, begin, ends[i], total,
-                      e.first.comm_rank >= 0 ? std::optional(e.first.comm_rank) : std::nullopt);
+                      e.first.comm_rank >= 0 ? std::optional(e.first.comm_rank) : std::nullopt, e.initial_sync_ns, e.final_sync_ns, c.tag);
       ++rows;
     }
   }

@@ -17,6 +17,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,12 @@ struct RunTables;
 struct Timeline;
 class RecordStream;
 class ProcessTables;
+
+/// S of nccl-tests, from the largest payload of any rank.
+int64_t nccl_whole_size(std::string_view op, int64_t largest_payload, int64_t ranks);
+
+/// Where the shares of collectives in one kernel end, by their sizes: the last one is the total. Where nothing moves they are equal.
+std::vector<int64_t> nccl_share_ends(const std::vector<int64_t>& sizes);
 
 class NcclCollectives {
  public:
@@ -54,6 +61,7 @@ class NcclCollectives {
     int64_t datatype = 0, reduction = 0;
     std::string method;  ///< "RING SIMPLE"; empty: not known
     uint32_t channels = 0;
+    std::optional<int64_t> tag;
   };
   /// One kernel, or what NCCL timed, with the calls that it carried out.
   struct Execution {
@@ -64,6 +72,7 @@ class NcclCollectives {
     std::optional<int64_t> step;
     bool timed_by_nccl = false;
     std::vector<Call> calls;
+    std::optional<int64_t> initial_sync_ns = {}, final_sync_ns = {};
   };
   using Calls = std::map<Key, Call>;
 

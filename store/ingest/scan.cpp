@@ -17,10 +17,11 @@ class Collector : public MetaVisitor {
 
   void on_string(uint32_t id, std::string_view text) override { strings_.emplace(id, text); }
   void on_communicator(const CommunicatorMeta& meta, std::span<const RankRun> runs) override {
-    communicators_.insert({meta.index, {meta, {runs.begin(), runs.end()}, {}, {}}});
+    communicators_.insert({meta.index, {meta, {runs.begin(), runs.end()}, {}, {}, {}}});
   }
   void on_communicator_name(const CommNameMeta& meta) override { names_[meta.index] = meta.name; }
   void on_communicator_topology(const CommNameMeta& meta) override { topologies_[meta.index] = meta.name; }
+  void on_communicator_split(const CommSplitMeta& meta) override { splits_[meta.index] = meta; }
   void on_operation(const OperationMeta& meta, std::string_view name) override {
     scan_.operations.insert({meta.op, {static_cast<OpClass>(meta.op_class), meta.nonblocking != 0, clean_name(name)}});
   }
@@ -39,6 +40,7 @@ class Collector : public MetaVisitor {
     for (auto& [index, communicator] : communicators_) {
       communicator.name = text_of(names_, index);
       communicator.topology = text_of(topologies_, index);
+      if (const auto split = splits_.find(index); split != splits_.end()) communicator.split = split->second;
     }
     for (auto& [index, communicator] : communicators_) scan_.communicators.push_back(std::move(communicator));
   }
@@ -53,6 +55,7 @@ class Collector : public MetaVisitor {
   Scan& scan_;
   std::unordered_map<uint32_t, std::string> strings_;
   std::map<uint32_t, ScannedCommunicator> communicators_;
+  std::map<uint32_t, CommSplitMeta> splits_;
   std::map<uint32_t, uint32_t> names_, topologies_;  ///< string id by communicator
 };
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,7 +17,8 @@ namespace ddl::store {
 struct ScannedCommunicator {
   CommunicatorMeta meta;
   std::vector<RankRun> runs;
-  std::string name;      ///< last MPI_Comm_set_name or MPI_Win_set_name, or the file's; empty: none
+  std::string name;  ///< last MPI_Comm_set_name or MPI_Win_set_name, or the file's; empty: none
+  std::optional<CommSplitMeta> split = {};
   std::string topology;  ///< "cart 4x2 periodic 1,0", "graph", "dist_graph"; empty: none
 };
 

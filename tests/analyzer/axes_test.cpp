@@ -53,6 +53,39 @@ TEST(Axes, WithoutANameAreShapes) {
   EXPECT_EQ(axis_of_shape({3}, 8), "other");
 }
 
+/// Eight ranks: the world is split into pairs, of which one has a name, then into halves, of which nobody has one; a part of the named pairs'
+/// tensor is split again.
+TEST(Axes, ComeDownFromWhatWasSplit) {
+  const AxisInput world{"world", true, 8, {0, 1, 2, 3, 4, 5, 6, 7}, 8, {}, 0};
+  const auto split = [](std::string label, std::vector<int64_t> ranks, size_t parent, int64_t number) {
+    const auto size = static_cast<int64_t>(ranks.size());
+    return AxisInput{std::move(label), true, size, std::move(ranks), 8, parent, number};
+  };
+  const std::vector<AxisInput> communicators = {world,
+                                                split("ncclCommSplit#1", {0, 1}, 0, 1),
+                                                split("mesh_tp", {2, 3}, 0, 1),
+                                                split("ncclCommSplit#2", {0, 1, 2, 3}, 0, 2),
+                                                split("ncclCommSplit#3", {0, 1}, 1, 1),
+                                                split("mesh_dp", {0, 4}, 0, 3),
+                                                split("mesh_pp", {1, 5}, 0, 3),
+                                                split("ncclCommSplit#4", {2, 6}, 0, 3),
+                                                split("ncclCommSplit#5", {0}, 1, 2)};
+  const std::vector<AxisOfCommunicator> axes = axes_of(communicators);
+  const Named kExpected[] = {{"shape", "all ranks"}, {"lineage", "tensor"}, {"name", "tensor"},
+                             {"shape", "stride 1"},  {"lineage", "tensor"}, {"name", "data"},
+                             {"name", "pipeline"},   {"shape", "stride 4"}, {"", ""}};
+  for (size_t i = 0; i < axes.size(); ++i) {
+    EXPECT_EQ(axes[i].axis, kExpected[i].axis) << communicators[i].label;
+    EXPECT_EQ(std::string(axes[i].source), kExpected[i].label) << communicators[i].label;
+  }
+}
+
+TEST(Axes, LineageThatLeadsInCirclesTellsNothing) {
+  std::vector<AxisInput> circle(2, {"ncclCommSplit#1", true, 2, {0, 1}, 8, 0, 1});
+  circle[0].parent = 1;
+  for (const AxisOfCommunicator& axis : axes_of(circle)) EXPECT_EQ(axis.axis, "stride 1");
+}
+
 /// Two by two: neighbours share a tensor, every second rank the data. On the first axis rank 1 is 2 ms late, on the second rank 2 by 5 ms.
 class TwoByTwo : public ::testing::Test {
  protected:

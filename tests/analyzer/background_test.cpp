@@ -139,7 +139,7 @@ TEST(Background, SleepIsNeitherComputingNorWaiting) {
   EXPECT_EQ(run.integers("SELECT late FROM blame"), std::vector<int64_t>{1});
   EXPECT_NE(run.text("SELECT evidence FROM finding WHERE id = 'straggler'").find("is blocked outside communication for 50.0 ms/step, the other's 20.0 ms"),
             std::string::npos);
-  EXPECT_EQ(run.text("SELECT advice FROM finding WHERE id = 'straggler'"),
+  EXPECT_EQ(run.text("SELECT try FROM finding WHERE id = 'straggler'"),
             "see what the training thread of rank 1 sleeps for: input, checkpoints, reading files, locks");
 }
 

@@ -170,7 +170,9 @@ Tables nccl_job(int64_t steps) {
     run.exec("INSERT INTO event (id, process, thread, kind, op, comm, seq, region, start_ns, duration_ns, bytes) VALUES (" + id + ", " +
              process + ", 0, " + std::to_string(kind) + ", 90, 1, " + (kind == 4 ? std::to_string(seq) : "NULL") + ", 0, " + times + ", " +
              (seq % 2 == 0 ? "4000" : "9000") + ")");
-    if (kind == 4) run.exec("INSERT INTO nccl_collective VALUES (" + id + ", 'kernel', 'RING', 'LL', 2, 1, " + times + ", 0, 1, 1, NULL)");
+    if (kind == 4)
+      run.exec("INSERT INTO nccl_collective VALUES (" + id + ", 'kernel', 'RING', 'LL', 2, 1, " + times +
+               ", 0, 1, 1, NULL, NULL, NULL, NULL)");
   };
   const auto kernel = [&](int64_t rank, int64_t name, int64_t begin_ns, int64_t end_ns, int64_t seq) {
     run.exec(

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "cli/doctor.h"
 #include "cli/flavour.h"
 #include "cli/job_file.h"
 #include "cli/library.h"
@@ -198,6 +199,14 @@ TEST(Verbs, EachHasHelpWithAnExample) {
       end = std::min(help.find('\n', at), help.size()), widest = std::max(widest, end - at);
     EXPECT_LE(widest, 132u) << help;
   }
+}
+
+/// The versions of which it was measured (NVIDIA/nccl issue 2355).
+TEST(NcclTiming, SaysWhichVersionIsDear) {
+  for (const char* cheap : {"2.29.7", "2.28.9 from /usr/lib/libnccl.so.2", "3.0", "", "?"})
+    EXPECT_EQ(cli::nccl_timing_cost(cheap), "") << cheap;
+  for (const char* dear : {"2.31.2", "2.31.2 from /usr/lib/libnccl.so.2"})
+    EXPECT_NE(cli::nccl_timing_cost(dear).find("4.3 to 13.3 %"), std::string::npos) << dear;
 }
 
 }  // namespace

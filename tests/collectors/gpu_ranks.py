@@ -102,13 +102,28 @@ def every_screen(run_dir, folder, truth):
         "Prometheus": (prometheus.read_text(), [f"ddl_gpu_ccr_{name}_ratio{{run=\"late.ddl\"}} {value}" for name, value in
                                                 (("raw", raw), ("xfer", transfer[:3]), ("exposed", bare))]),
         "ddl-top": (job.run([program / "ddl-top", "--replay", run_dir, "-b", "-n", "1"]).stdout, [f"comp/comm {raw} {transfer} {bare}", "exposed 20%"]),
+        "ddl-top, live": (job.run([program / "ddl-top", run_dir, "-b", "-n", "1"]).stdout, [f"comp/comm {raw} {transfer} {bare}", "exposed 20%"]),
         "model": (job.run([program / "ddl", "model", "compression", run_dir]).stdout, ["would give 1.19"]),
     }
     for name, (text, words) in shown.items():
         check(all(word in text for word in words), f"{name}: {words} in {text}")
+    live_is_the_replay(run_dir, program)
     drawn = page.read_text()
     check("No rank is late" not in drawn and "on the hosts" not in drawn, "HTML: the map of lateness, or the hosts' timeline, says that nobody waits")
     check([f"{json_of['ccr'][key]:.3g}" for key in ("gpu_ccr_raw", "gpu_ccr_xfer", "gpu_ccr_exposed")] == ratios, f"JSON: {json_of['ccr']}")
+
+
+def live_is_the_replay(run_dir, program):
+    """The spools of the job that has ended, read as those of a running one, say of every rank and collective what the store says."""
+    live, replay = (json.loads(job.run([program / "ddl-top", *how, run_dir, "--json", "-n", "1"], check_rc=0).stdout) for how in ((), ("--replay",)))
+    check(live["step"]["by_device"] and live["step"]["devices_unknown"] == [], f"live: {live['step']}")
+    same = {"step": ("exposed_ratio", "overlap_ratio", "waiting_known", "by_device", "gpu_ccr_raw", "gpu_ccr_xfer", "gpu_ccr_exposed", "shares")}
+    for key, names in same.items():
+        check(all(live[key][name] == replay[key][name] for name in names), f"{key}: live {live[key]}, replay {replay[key]}")
+    for name in ("late_ns", "wait_ns", "step_ns", "compute_ns", "exposed_ns", "shares"):
+        check([r[name] for r in live["ranks"]] == [r[name] for r in replay["ranks"]], f"ranks: {name}: live {live['ranks']}, replay {replay['ranks']}")
+    for table in ("collectives", "axes", "layers", "blame"):
+        check(live[table] == replay[table] != [], f"{table}: live {live[table]}, replay {replay[table]}")
 
 
 def alone(folder):

@@ -106,10 +106,12 @@ static void* exchange(void* data) {
       else
         run_message(&k->all[i]);
     }
-  k->end = (k->messages == k->calls ? k->start : maximum(k->c, k->start)) + 10000;
+  const int64_t here = k->messages == k->calls ? k->start : maximum(k->c, k->start);
+  k->end = here + 10000;
   for (int i = 0, first = 1; i < k->count; ++i) { /* one after the other: the first also waits for the other ranks */
     if (k->all[i].comm != k->c) continue;
     k->all[i].call.start_ns = first ? k->start : k->end;
+    k->all[i].call.here_ns = first ? here : k->end;
     k->all[i].call.end_ns = k->end += size_of(&k->all[i]) / 10;
     first = 0;
   }

@@ -24,6 +24,7 @@ struct fake_call {
   void* group; /* events that contain it; null: none */
   void* api;
   int64_t start_ns, end_ns; /* of its kernel, in virtual time */
+  int64_t here_ns;          /* when the last rank's kernel had begun */
 };
 
 /* What a communicator knows of the plugin that watches it. */
@@ -36,7 +37,7 @@ struct fake_profiler_comm {
   uint64_t sequence[16]; /* per function, as NCCL counts */
 };
 
-void fake_profiler_init(struct fake_profiler_comm*, int nccl_version, uint64_t id, int size, int rank);
+void fake_profiler_init(struct fake_profiler_comm*, int nccl_version, uint64_t id, const char* name, int size, int rank);
 void fake_profiler_finalize(struct fake_profiler_comm*);
 void* fake_profiler_group(struct fake_profiler_comm*);
 void fake_profiler_group_end(struct fake_profiler_comm*, void* group);

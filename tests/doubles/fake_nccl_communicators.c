@@ -31,7 +31,7 @@ API(ncclGetUniqueId, (ncclUniqueId * id)) {
   return 0;
 }
 
-static struct ncclComm* make(uint64_t id, int size, int rank, int blocking) {
+static struct ncclComm* make(uint64_t id, const char* name, int size, int rank, int blocking) {
   struct ncclComm* c = calloc(1, sizeof *c);
   c->id = id;
   c->size = size;
@@ -40,7 +40,8 @@ static struct ncclComm* make(uint64_t id, int size, int rank, int blocking) {
   c->device = fake_cuda_device ? fake_cuda_device() : 0;
   c->shared = attach(id);
   open_call_log(rank);
-  fake_profiler_init(&c->profiler, version(), id, size, rank);
+  if (name) strncpy(c->name, name, sizeof c->name - 1);
+  fake_profiler_init(&c->profiler, version(), id, name, size, rank);
   return c;
 }
 
@@ -77,9 +78,21 @@ static int blocks(const void* config) {
   return blocking != 0;
 }
 
+/* NCCL 2.27 added the field at the end of what there was. */
+static const char* name_in(const void* config) {
+  size_t size = 0;
+  unsigned version = 0;
+  const char* name = NULL;
+  if (!config) return NULL;
+  memcpy(&size, config, sizeof size);
+  memcpy(&version, (const char*)config + 12, sizeof version);
+  if (size >= 56 && version >= 22700) memcpy(&name, (const char*)config + 48, sizeof name);
+  return name;
+}
+
 static ncclResult_t init_rank(ncclComm_t* comm, int size, const ncclUniqueId* id, int rank, const void* config) {
   if (rank < 0 || rank >= size || size > MAX_RANKS) return 4;
-  *comm = join_ranks(make(id_of(id), size, rank, blocks(config)));
+  *comm = join_ranks(make(id_of(id), name_in(config), size, rank, blocks(config)));
   return blocks(config) ? 0 : 7;
 }
 API(ncclCommInitRankConfig, (ncclComm_t * comm, int size, ncclUniqueId id, int rank, void* config)) {
@@ -93,7 +106,7 @@ API(ncclCommInitAll, (ncclComm_t * comms, int count, const int* devices)) {
   ncclUniqueId id;
   make_id(&id);
   for (int i = 0; i < count; ++i) {
-    comms[i] = make(id_of(&id), count, i, 1);
+    comms[i] = make(id_of(&id), NULL, count, i, 1);
     comms[i]->device = devices ? devices[i] : i;
   }
   detach_name(id_of(&id));
@@ -102,7 +115,8 @@ API(ncclCommInitAll, (ncclComm_t * comms, int count, const int* devices)) {
 
 static ncclResult_t child(ncclComm_t comm, uint64_t which, int size, int rank, ncclComm_t* out, const void* config) {
   const uint64_t id = mix(mix(comm->id, (uint64_t)++comm->children), which);
-  *out = size > 0 ? join_ranks(make(id, size, rank, config ? blocks(config) : comm->blocking)) : NULL;
+  const char* name = config ? name_in(config) : comm->name[0] ? comm->name : NULL;
+  *out = size > 0 ? join_ranks(make(id, name, size, rank, config ? blocks(config) : comm->blocking)) : NULL;
   return comm->blocking ? 0 : 7;
 }
 API(ncclCommSplit, (ncclComm_t comm, int color, int key, ncclComm_t* out, void* config)) {

@@ -26,6 +26,7 @@ struct ncclComm {
   uint64_t id;
   int rank, size, blocking, children, device;
   struct shared* shared;
+  char name[64]; /* commName of its configuration, or its parent's */
   struct fake_profiler_comm profiler;
   pthread_t worker;
   int working;

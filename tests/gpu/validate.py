@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 """What only a GPU can confirm, in one run of less than ten minutes on a machine with one GPU: builds the probes with nvcc, runs them with and without libddl.so
-and writes a table in markdown, ready for docs/gpu-validation.md. What the machine lacks (PyTorch, NCCL, a ddl that runs here) is said in its row.
+and writes a table in markdown into docs/gpu-validation.md. What the machine lacks (PyTorch, NCCL, a ddl that runs here) is said in its row.
 
-usage: validate.py [-o FOLDER]      FOLDER gets table.md and the recordings; $DDL_BUILD: where lib/libddl.so and bin/ddl are (default: build/release)
+usage: validate.py [-o FOLDER] [--page PAGE]
+                                    FOLDER gets table.md and the recordings; the table goes into PAGE (docs/gpu-validation.md), in place of that of the same machine;
+                                    $DDL_BUILD: where lib/libddl.so and bin/ddl are (default: build/release)
        validate.py --pack           puts what bin/ddl needs of this machine's libraries beside it, for one that has none of them: then copy tests/gpu, include and $DDL_BUILD there
-Exit code 77 if no GPU answers. $DDL_NVCC_FLAGS goes to nvcc: with "-cudart shared", and the doubles' folder on LD_LIBRARY_PATH, most of it runs without a GPU, to test the script.
+Exit code 77 if no GPU answers. $DDL_NVCC_FLAGS goes to nvcc: with "-cudart shared", and the doubles' folder on LD_LIBRARY_PATH, most of it runs without a GPU, to test the script. $DDL_STEP_ENV ("NAME=value NAME=value") goes to the
+job on two streams: the doubles tell coherent times with their virtual clock.
 """
 import argparse
 import ctypes
+import json
 import os
 import re
 import shutil
@@ -23,6 +27,7 @@ ROOT = HERE.parents[1]
 BUILD = Path(os.environ.get("DDL_BUILD", ROOT / "build" / "release"))
 LIBRARY, DDL, CARRIED = BUILD / "lib" / "libddl.so", BUILD / "bin" / "ddl", BUILD / "lib" / "carried"
 CUDA = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"))
+PAGE, RUNS = ROOT / "docs" / "gpu-validation.md", "## Runs on GPUs"
 rows = []
 DEADLINE = time.monotonic() + 570  # a machine with a GPU is lent for ten minutes
 
@@ -55,6 +60,33 @@ def store(directory):
     if not (Path(directory) / "run.sqlite").exists():
         raise Missing(f"recorded, but ddl does not run here: {(done.stderr or done.stdout).strip()[:120]}; open {directory} elsewhere")
     return sqlite3.connect(Path(directory) / "run.sqlite")
+
+
+def report(directory):
+    """What `ddl report --json` says."""
+    carried = {"LD_LIBRARY_PATH": str(CARRIED)} if CARRIED.exists() else {}
+    done = subprocess.run([str(DDL), "report", str(directory), "--json"], env={**os.environ, **carried}, capture_output=True, text=True)
+    if done.returncode:
+        raise Missing(f"recorded, but ddl does not run here: {(done.stderr or done.stdout).strip()[:120]}; open {directory} elsewhere")
+    return json.loads(done.stdout)
+
+
+def are_doubles():
+    """The libraries of this machine are those of tests/doubles: nothing that they say goes on the page."""
+    try:
+        return hasattr(ctypes.CDLL("libcuda.so.1"), "fake_cuda_advance")
+    except OSError:
+        return False
+
+
+def write_page(page, machine, table):
+    """Puts the table of this machine behind the marker, in place of the one that was there."""
+    text = page.read_text()
+    if RUNS not in text:
+        raise SystemExit(f"{page} has no line {RUNS!r}")
+    head, _, runs = text.partition(RUNS)
+    others = [part for part in re.split(r"(?m)^(?=### )", runs) if part.startswith("### ") and not part.startswith(f"### {machine}\n")]
+    page.write_text(f"{head}{RUNS}\n\n### {machine}\n\n{table}\n" + "".join(f"{part.rstrip()}\n" for part in others))
 
 
 def device():
@@ -259,6 +291,106 @@ def visible_devices(folder):
     return done.returncode == 77 and not (folder / "hidden.ddl").exists(), f"without a visible device: exit {done.returncode}, recorded: {(folder / 'hidden.ddl').exists()}"
 
 
+def union(intervals):
+    """Disjoint, ascending."""
+    merged = []
+    for begin, end in sorted(intervals):
+        if merged and begin <= merged[-1][1]:
+            merged[-1][1] = max(merged[-1][1], end)
+        elif end > begin:
+            merged.append([begin, end])
+    return merged
+
+
+def length(intervals):
+    return sum(end - begin for begin, end in intervals)
+
+
+STEP_ENV = dict(item.split("=", 1) for item in os.environ.get("DDL_STEP_ENV", "").split())
+
+
+def headline(folder):
+    """A training step on two streams: what the report says first, computed a second time from the kernels that it recorded."""
+    step = build("step.cu")
+    done = run([step, 30], record=folder / "step.ddl", **STEP_ENV)
+    if done.returncode:
+        return False, f"exit {done.returncode}: {(done.stdout + done.stderr).strip()[-200:]}"
+    told, db = report(folder / "step.ddl")["ccr"], store(folder / "step.ddl")
+    compute_ns = comm_ns = exposed_ns = 0
+    for begin, end in db.execute("SELECT s.start_ns, s.start_ns + s.duration_ns FROM step s JOIN steady_number n ON n.step = s.step").fetchall():
+        kernels = [(max(a, begin), min(b, end), name) for a, b, name in db.execute(
+            "SELECT start_ns, start_ns + duration_ns, name FROM v_gpu WHERE kind = 'kernel' AND start_ns < ? AND start_ns + duration_ns > ?", (end, begin))]
+        compute, comm = (union((a, b) for a, b, name in kernels if ("nccl" in name) == which) for which in (False, True))
+        compute_ns, comm_ns, exposed_ns = compute_ns + length(compute), comm_ns + length(comm), exposed_ns + length(union(compute + comm)) - length(compute)
+    want = {"gpu_ccr_raw": compute_ns / comm_ns if comm_ns else None, "gpu_ccr_exposed": compute_ns / exposed_ns if exposed_ns else None}
+    same = comm_ns > 0 and all((told.get(k) is None) == (v is None) and (v is None or abs(told[k] / v - 1) < 1e-6) for k, v in want.items())
+    return same, f"raw, exposed: {[told.get(k) for k in want]}; from its kernels {list(want.values())}"
+
+
+def headline_truth(folder):
+    """The same against what was launched: two kernels of 300 us, and beside the second one of 400 us that is called as a collective's."""
+    launched, told = numbers(run([Path("step.cu.bin").resolve(), 30], record=folder / "truth.ddl").stdout), report(folder / "truth.ddl")["ccr"]
+    want = {"gpu_ccr_raw": launched["compute_ns"] / launched["comm_ns"], "gpu_ccr_exposed": launched["compute_ns"] / launched["exposed_ns"]}
+    good = all(told.get(k) is not None and abs(told[k] / v - 1) < (0.1 if k == "gpu_ccr_raw" else 0.25) for k, v in want.items())
+    return good, f"raw, exposed: {[told.get(k) for k in want]}, as launched {list(want.values())}"
+
+
+def collector_costs(folder):
+    """What each collector adds to that step, one beside the other: medians of three runs of 60 steps."""
+    step, taken, lost = Path("step.cu.bin").resolve(), {}, []
+    kinds = {"without": None, "library alone": "mpi", "NVTX": "mpi,nvtx", "NCCL": "mpi,nccl", "CUPTI": "mpi,cuda", "health": "mpi,node", "all": None}
+    for turn in range(3):
+        for what, collectors in kinds.items():
+            directory = None if what == "without" else folder / f"costs-{what.split()[0]}-{turn}.ddl"
+            done = run([step, 60], record=directory, **({"DDL_COLLECTORS": collectors} if collectors else {}))
+            if done.returncode:
+                return False, f"{what}: exit {done.returncode}: {(done.stdout + done.stderr).strip()[-200:]}"
+            taken.setdefault(what, []).append(numbers(done.stdout)["step_ns"])
+    lost = store(folder / "costs-all-0.ddl").execute("SELECT kind, count FROM loss").fetchall()
+    bare = statistics.median(taken["without"])
+    return not lost, f"step of {bare / 1e3:.1f} us; " + ", ".join(f"{what} {(statistics.median(ns) - bare) / 1e3:+.1f} us" for what, ns in taken.items() if what != "without") + f"; missing {lost or 'nothing'}"
+
+
+def nccl_one_process(folder):
+    """One process with one GPU, as PyTorch on a workstation: it is rank 0 of 1, its calls are there, and the profiler's version is that of its NCCL."""
+    db = store(folder / "alone.ddl")
+    ranks = db.execute("SELECT rank, world_size FROM v_rank WHERE rank IS NOT NULL").fetchall()
+    calls = db.execute("SELECT coalesce(sum(calls), 0) FROM v_call WHERE op = 'ncclAllReduce'").fetchone()[0]
+    facts = {key: value for key, value in db.execute("SELECT key, value FROM process_fact WHERE key LIKE 'nccl%' ORDER BY value")}
+    sources = sorted(r[0] for r in db.execute("SELECT value FROM process_fact WHERE key = 'nccl.source'"))
+    return ranks == [(0, 1)] and calls > 0, f"ranks {ranks}; {calls} calls of ncclAllReduce; NCCL {facts.get('nccl', '?').split()[0]}, sources {sources}"
+
+
+def nccl_phases(folder):
+    """Where CUPTI does not trace: the version of NCCL's profiler interface, its times, and from version 7 on the phases of kernels on symmetric memory against the
+    other estimate of the waiting."""
+    db = store(folder / "timed-profiler.ddl")
+    versions = sorted(r[0] for r in db.execute("SELECT DISTINCT value FROM process_fact WHERE key = 'nccl.source' AND value LIKE 'profiler%'"))
+    rows = db.execute("SELECT count(*), count(initial_sync_ns), avg(initial_sync_ns), avg(wait_ns), avg(final_sync_ns), count(user_tag) FROM v_collective WHERE source = 'profiler'").fetchone()
+    if not rows[0]:
+        return False, f"sources {versions}: no collective was timed by NCCL"
+    if "profiler v7" not in versions:
+        return True, f"{versions}: {rows[0]} collectives timed; this NCCL tells no phases (2.31 does)"
+    if not rows[1]:
+        return True, f"{versions}: {rows[0]} collectives timed, none of them by a kernel on symmetric memory, which alone has phases"
+    return True, (f"{versions}: {rows[1]} of {rows[0]} collectives with phases, initial_sync {rows[2] / 1e3:.1f} us, waiting by the other estimate "
+                  f"{'n/a' if rows[3] is None else f'{rows[3] / 1e3:.1f} us'}, final_sync {rows[4] / 1e3:.1f} us")
+
+
+def live(folder):
+    """ddl-top on the spools of that job says what its replay says."""
+    carried = {"LD_LIBRARY_PATH": str(CARRIED)} if CARRIED.exists() else {}
+    looks = []
+    for how in ((), ("--replay",)):
+        done = subprocess.run([str(DDL), "top", *how, str(folder / "step.ddl"), "--json", "-n", "1"], env={**os.environ, **carried}, capture_output=True, text=True)
+        if done.returncode:
+            raise Missing(f"ddl top does not run here: {done.stderr.strip()[:120]}")
+        looks.append(json.loads(done.stdout)["step"])
+    names = ("by_device", "exposed_ratio", "gpu_ccr_raw", "gpu_ccr_exposed")
+    same = all(looks[0][n] == looks[1][n] or (isinstance(looks[0][n], float) and abs(looks[0][n] - looks[1][n]) < 1e-6 * abs(looks[1][n])) for n in names)
+    return same and looks[0]["by_device"], f"live {[looks[0][n] for n in names]}, replay {[looks[1][n] for n in names]}"
+
+
 def default_streams(folder):
     streams = {}
     for what, flags in (("legacy", ()), ("per thread", ("--default-stream", "per-thread"))):
@@ -360,7 +492,7 @@ def nccl_timers(folder):
         if {r[0] for r in rows} != {name}:
             return False, f"expected times by {name}, got {len(rows)} rows by {({r[0] for r in rows})}"
         lengths[name] = rows[len(rows) // 2][1]
-    return abs(lengths["profiler"] / lengths["kernel"] - 1) < 0.25, f"median transfer of 16 MiB: {lengths['kernel'] / 1e3:.1f} us by CUPTI, {lengths['profiler'] / 1e3:.1f} us by NCCL's timers"
+    return lengths["kernel"] > 0 and abs(lengths["profiler"] / lengths["kernel"] - 1) < 0.25, f"median transfer of 16 MiB: {lengths['kernel'] / 1e3:.1f} us by CUPTI, {lengths['profiler'] / 1e3:.1f} us by NCCL's timers"
 
 
 def nccl_variants(folder):
@@ -507,11 +639,13 @@ CHECKS = [("CUPTI attaches from cuInit; kernel times", attach), ("cuInit calls u
           ("CUPTI itself: codes, clock, nodes of graphs, sizes of records", cupti_itself), ("CUPTI itself: the one that PyTorch brings", cupti_of_torch), ("CUPTI's own cost", cupti_cost),
           ("which stream waits for which, within a context and across two", waits), ("managed memory", managed), ("50,000 kernels a second", fast_launches), ("captured graphs by node", graphs),
           ("copies: bytes, pinned or pageable", copies), ("nothing dropped", losses), ("default streams: legacy, per thread; a second context", default_streams),
+          ("headline of a job on two streams, from its kernels", headline), ("headline of a job on two streams, as launched", headline_truth), ("ddl-top live on that job", live),
+          ("what each collector costs a training step", collector_costs),
           ("what a launch costs under us", launch_cost), ("a killed process keeps what was flushed", killed), ("ways to leave", leaving), ("Python: ways to leave", python_leaves),
           ("Python: fork before cuInit", python_forks), ("another tool's CUDA_INJECTION64_PATH", already_set),
           ("no visible device: nothing is recorded", visible_devices), ("NVML: health of the GPU", health),
-          ("NCCL: two ranks on one GPU; wait, algorithm, fused kernels", nccl), ("NCCL: bandwidths", nccl_bandwidth), ("NCCL: one rank alone", nccl_alone), ("NCCL: ncclBcast is one call", nccl_bcast),
-          ("NCCL: CUPTI's times against NCCL's timers", nccl_timers),
+          ("NCCL: two ranks on one GPU; wait, algorithm, fused kernels", nccl), ("NCCL: bandwidths", nccl_bandwidth), ("NCCL: one rank alone", nccl_alone), ("NCCL: one process with one GPU", nccl_one_process), ("NCCL: ncclBcast is one call", nccl_bcast),
+          ("NCCL: CUPTI's times against NCCL's timers", nccl_timers), ("NCCL: its profiler's version, phases of kernels", nccl_phases),
           ("NCCL: communicators that do not block, captured collectives", nccl_variants), ("PyTorch: emit_nvtx, steps, kernels in ranges", torch_ranges),
           ("PyTorch: layers, backward by seq, sums against torch.profiler", torch_layers), ("PyTorch: what a step costs", torch_step_cost), ("PyTorch: how its NCCL is seen", torch_nccl),
           ("PyTorch: DataLoader workers", torch_workers), ("torch.profiler beside us", torch_profiler), ("ncu over a recorded program", other_tools)]
@@ -520,11 +654,13 @@ CHECKS = [("CUPTI attaches from cuInit; kernel times", attach), ("cuInit calls u
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", default="gpu-validation", help="folder to make")
+    parser.add_argument("--page", type=Path, help="page that gets the table; docs/gpu-validation.md, but not over doubles")
     parser.add_argument("--pack", action="store_true", help="put the libraries of ddl beside it, and end")
     arguments = parser.parse_args()
     if arguments.pack:
         return pack()
     folder = Path(arguments.o).resolve()
+    arguments.page = arguments.page and arguments.page.absolute()
     version, why = device()
     if version is None:
         print(f"skipped: no GPU answers: {why}")
@@ -548,8 +684,13 @@ def main():
         failed += verdict.startswith("**")
         rows.append(f"| {what} | {verdict} | {str(detail).replace('|', '/')} |")
         print(f"{verdict:10} {what} ({time.monotonic() - begin:.1f} s): {detail}", flush=True)
-    (folder / "table.md").write_text(f"On {names}, driver API {version}, {time.strftime('%Y-%m-%d')}:\n\n| what | verdict | measured |\n| --- | --- | --- |\n" + "\n".join(rows) + "\n")
+    machine, table = f"{names}, driver API {version}", "| what | verdict | measured |\n| --- | --- | --- |\n" + "\n".join(rows) + "\n"
+    (folder / "table.md").write_text(f"On {machine}, {time.strftime('%Y-%m-%d')}:\n\n{table}")
     print(f"table: {folder / 'table.md'}")
+    page = arguments.page or PAGE
+    if arguments.page or (PAGE.exists() and not are_doubles()):
+        write_page(page, machine, f"{time.strftime('%Y-%m-%d')}, libddl.so of this tree.\n\n{table}")
+        print(f"page: {page}")
     return 1 if failed else 0
 
 

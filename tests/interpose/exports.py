@@ -10,7 +10,7 @@ import sys
 
 library, source, compiler, *includes = sys.argv[1:]
 ANNOTATIONS = {"ddl_range_push", "ddl_range_pop", "ddl_value_record"}
-INJECTIONS = {"InitializeInjection", "InitializeInjectionNvtx2", "InitializeInjectionNvtxExtension", "ncclProfiler_v4", "ncclProfiler_v5", "ncclProfiler_v6"}  # others look them up by name
+INJECTIONS = {"InitializeInjection", "InitializeInjectionNvtx2", "InitializeInjectionNvtxExtension", "ncclProfiler_v4", "ncclProfiler_v5", "ncclProfiler_v6", "ncclProfiler_v7"}  # others look them up by name
 OLDEST_GLIBC = (2, 28)
 
 # The rows as the preprocessor sees them: what mpi.h has decides about some.

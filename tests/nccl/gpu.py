@@ -57,7 +57,7 @@ def check_kernels(db, told, what, plugin=True, skip=0):
 
 
 def by_cupti(folder):
-    for version in (22704, 22809, 22903):
+    for version in (22704, 22809, 22903, 23102):
         db, told = record(folder, f"v{version}", FAKE_NCCL_VERSION=version)
         check_kernels(db, told, f"NCCL {version}")
         job.check("NCCL timed by CUPTI" in job.report(folder / f"v{version}.ddl").stdout, "the report does not say who timed NCCL")
@@ -84,5 +84,38 @@ def cupti_is_taken(folder):
     job.check([tuple(r) for r in rows] == [("profiler", sum(len(told[r]) for r in range(RANKS)))], f"CUPTI taken: {[tuple(r) for r in rows]}")
 
 
+def phases(folder):
+    """NCCL 2.31 tells the phases of kernels on symmetric memory, and the tag of a call: a second estimate of the waiting, the same as the first in virtual time. Not
+    where CUPTI tells of kernels, and not of other kernels."""
+    db, told = record(folder, "phases", FAKE_CUPTI_SUBSCRIBE=39, FAKE_NCCL_VERSION=23102, FAKE_NCCL_SYMMETRIC=1, FAKE_NCCL_TAG=77)
+    facts = {r[0] for r in db.execute("SELECT value FROM process_fact WHERE key = 'nccl.source'")}
+    job.check(facts == {"calls", "profiler v7"}, f"sources {facts}")
+    for rank in range(RANKS):
+        rows = db.execute("SELECT * FROM v_collective WHERE rank = ? AND op LIKE 'nccl%' ORDER BY seq", (rank,)).fetchall()
+        job.check(len(rows) == len(told[rank]), f"phases: rank {rank} has {len(rows)} collectives, the double did {len(told[rank])}")
+        at = 0
+        while at < len(rows):
+            kernel = told[rank][at:at + told[rank][at][7]]
+            start = kernel[0][5]
+            wait = max(told[r][at][5] for r in range(RANKS)) - start
+            for i, row in enumerate(rows[at:at + len(kernel)]):
+                name = f"phases: rank {rank}: {row['op']} {row['seq']}"
+                job.check(row["initial_sync_ns"] == (wait if i == 0 else 0), f"{name}: initial_sync {row['initial_sync_ns']} ns, expected {wait if i == 0 else 0}")
+                job.check(row["final_sync_ns"] == 20, f"{name}: final_sync {row['final_sync_ns']} ns")
+                job.check(row["user_tag"] == 77 and row["source"] == "profiler", f"{name}: tag {row['user_tag']}, {row['source']}")
+            at += len(kernel)
+    for name, extra in (("traced", {"FAKE_NCCL_SYMMETRIC": 1}), ("other", {"FAKE_CUPTI_SUBSCRIBE": 39})):
+        db, _ = record(folder, name, FAKE_NCCL_VERSION=23102, **extra)
+        untold = db.execute("SELECT count(*), count(initial_sync_ns), count(final_sync_ns), count(user_tag) FROM v_collective WHERE op LIKE 'nccl%'").fetchone()
+        job.check(untold[0] > 0 and tuple(untold)[1:] == (0, 0, 0), f"{name}: {tuple(untold)}")
+
+
+def copy_engines(folder):
+    """Collectives that copy engines carry out: their call says so, and what CUPTI tells of it is its time."""
+    db, _ = record(folder, "engines", FAKE_NCCL_VERSION=23102, FAKE_NCCL_CE=1)
+    rows = {(r["algorithm"], r["protocol"], r["channels"], r["source"]) for r in db.execute("SELECT * FROM v_collective WHERE op LIKE 'nccl%' AND seq < 1 << 32")}
+    job.check(rows == {("CE", "UC", None, "kernel")}, f"copy engines: {rows}")
+
+
 if __name__ == "__main__":
-    job.main(by_cupti, captured, cupti_is_taken)
+    job.main(by_cupti, captured, cupti_is_taken, phases, copy_engines)

@@ -47,6 +47,7 @@ Snapshot example_snapshot() {
     row.layers = {{0, 26.7e6}, {1, r == 11 ? 98e6 : 61.2e6}};
     s.ranks.push_back(row);
   }
+  s.axes = {{"data", "name", 1, 16, 26, 120.0e6, 34.5e6, 85.5e6}, {"all ranks", "shape", 1, 16, 1, 0.2e6, 0.2e6, 0.0}};
   s.collectives = {{"MPI_Allreduce", "dp", 16, 104 << 20, 24, 118.4e6, 34.1e6, 84.3e6, 31.0e9, 58.2e9, 0.72, false},
                    {"MPI_Allgather", "dp", 16, 8 << 20, 2, 1.6e6, 0.4e6, 1.2e6, 14.0e9, 13.1e9, 0.16, false},
                    {"MPI_Bcast", "MPI_COMM_WORLD", 16, 4, 1, 0.2e6, 0.2e6, 0.0, std::nullopt, std::nullopt, std::nullopt, false}};

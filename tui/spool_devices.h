@@ -1,0 +1,100 @@
+// What a running process's spool says of its GPUs: launches, what became of them, which collective of NCCL a kernel carries out. The join
+// that the ingest makes of a whole run (store/ingest/device.h, nccl_collectives.h), made as the two sides come.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/format.h"
+#include "tui/job.h"
+
+namespace ddl::tui {
+
+/// How large the calls of NCCL were, the largest of any rank: what shares a kernel is laid out by it. Of the newest ones.
+class NcclSizes {
+ public:
+  void add(uint32_t comm, uint32_t sequence, int64_t payload_bytes);
+  /// 0: not known.
+  int64_t largest(uint32_t comm, uint32_t sequence) const;
+
+ private:
+  std::unordered_map<uint64_t, int64_t> largest_;
+  std::deque<uint64_t> order_;
+};
+
+class SpoolDevices {
+ public:
+  /// `strings`: of the spool, by id.
+  SpoolDevices(NcclSizes& sizes, const std::unordered_map<uint32_t, std::string>& strings) : sizes_(sizes), strings_(strings) {}
+
+  /// A communicator of NCCL: `index` is the process's own, `comm` Job::communicators.
+  void on_communicator(uint32_t index, uint32_t comm, int32_t comm_rank) { comms_[index] = {comm, comm_rank}; }
+  void on_device_clock(const DeviceClockMeta& meta);
+  void on_graph_node(const GraphNodeMeta& meta);
+
+  void take_launch(const Record& record);
+  /// A collective that was enqueued. `op`: Job::operations.
+  void take_call(const Record& record, uint32_t thread, uint32_t op, uint32_t layer);
+  void take_group(const Record& record);
+  void take(const DeviceRecord& record) { waiting_.push_back({record, false}); }
+  /// The oldest records were left out: what ended before this is not known.
+  void joined_at(uint64_t ticks) { from_ticks_ = ticks; }
+
+  /// Hands what can be told on to the rank, whose clock must have its place. Call when all processes were read: what a collective moves is
+  /// told by its members.
+  void join(const Job& job, Rank& rank);
+
+ private:
+  struct Member {
+    uint32_t comm = kNone;
+    int32_t rank = -1;
+  };
+  struct Launch {
+    uint64_t start_ticks = 0, duration_ticks = 0;
+    uint32_t comm = kNoComm, sequence = kNoSequence;
+  };
+  struct Call {
+    uint32_t op = kNone, thread = 0, layer = kNone;
+    int32_t peer = -1;
+    uint64_t bytes = 0;
+  };
+  using Key = std::pair<uint32_t, uint32_t>;  ///< the process's communicator, number
+  struct Kernel {
+    uint64_t start_ticks = 0, end_ticks = 0;
+    bool is_captured = false;
+  };
+  struct Waiting {
+    DeviceRecord record;
+    bool again;  ///< its launch had not returned when it was first looked at
+  };
+
+  const GraphNodeMeta* captured(uint64_t node) const;
+  DeviceClass class_of(uint32_t name);
+  std::vector<Waiting> take_waiting(bool ended, const store::ProcessClock& clock);
+  void answer(const DeviceRecord& record, RankDevices& to);
+  void add_collectives(const Job& job, Rank& rank, const Key& first, uint32_t repetition, const Kernel& kernel);
+
+  NcclSizes& sizes_;
+  const std::unordered_map<uint32_t, std::string>& strings_;
+  std::unordered_map<uint32_t, Member> comms_;
+  std::vector<DeviceClockMeta> clocks_;
+  std::unordered_map<uint64_t, GraphNodeMeta> nodes_;
+  std::unordered_map<uint32_t, DeviceClass> classes_;  ///< by name
+  std::unordered_map<uint32_t, Launch> launches_;      ///< by correlation
+  std::deque<uint32_t> launch_order_;
+  std::set<std::pair<uint64_t, uint32_t>> awaited_;  ///< launches without an answer: when, correlation
+  std::map<Key, Call> calls_;
+  std::deque<Key> call_order_;
+  std::map<Key, uint64_t> groups_;
+  std::map<std::pair<Key, uint64_t>, uint32_t> runs_;  ///< of a captured node for a collective, so far
+  std::deque<Waiting> waiting_;                        ///< to be joined
+  uint64_t from_ticks_ = 0;
+};
+
+}  // namespace ddl::tui
