@@ -44,6 +44,8 @@ std::string hosts_text(const FindingInput& input, const CommunicatorInfo& commun
   return names.size() > kShown ? fmt::format("{} and {} more", text, names.size() - kShown) : text;
 }
 
+std::string axis_text(const std::string& axis) { return axis.empty() ? "" : fmt::format("; on the axis '{}'", axis); }
+
 // ------------------------------------------------------------------------------------------------ against like communicators
 
 /// By communicator; no entry: none that is known.
@@ -132,7 +134,7 @@ Finding describe(const FindingInput& input, const Slow& slow, size_t more) {
                                  slow.others == 1 ? "the other communicator like it" : fmt::format("{} others like it", slow.others));
   finding.evidence = fmt::format(
       "Waiting not counted it takes {} instead of {} (bus bandwidths above){}; members: {} on {}{}.", duration_text(slow.xfer_ns),
-      duration_text(slow.elsewhere_ns), slow.axis.empty() ? "" : fmt::format("; axis: {}", slow.axis), ranks_text(communicator.ranks),
+      duration_text(slow.elsewhere_ns), axis_text(slow.axis), ranks_text(communicator.ranks),
       hosts_text(input, communicator), more == 0 ? std::string() : fmt::format("; {} more communicators are slow", more));
   finding.evidence_sql = fmt::format(
       "SELECT comm, op, bytes, count(*) AS calls, avg(xfer_ns) AS mean_xfer_ns, avg(wait_ns) AS mean_wait_ns FROM v_collective"
@@ -189,6 +191,7 @@ size_t find_change(const std::vector<StepTransfer>& steps) {
 
 std::vector<Finding> slower_than_before(const FindingInput& input) {
   std::optional<Finding> worst;
+  const std::map<int64_t, std::string> axis_of = axes(input.db);
   for (const auto& [id, communicator] : input.catalog.communicators) {
     if (communicator.world != input.world || communicator.size < 2) continue;
     const std::vector<StepTransfer> steps = transfers_of(input, id);
@@ -200,14 +203,16 @@ std::vector<Finding> slower_than_before(const FindingInput& input) {
         saving_ns < kLinkMinSavingShare * static_cast<double>(input.step_ns))
       continue;
     if (worst && static_cast<double>(*worst->saving_ns) >= saving_ns) continue;
+    const auto axis = axis_of.find(id);
     Finding finding;
     finding.saving_ns = static_cast<int64_t>(saving_ns);
     finding.confidence = "likely";
     finding.sentence = fmt::format("the network of {} became slow at step {}: its collectives transfer for {}/step, before for {}/step",
                                    communicator.label, steps[change].step, duration_text(after.median_ns), duration_text(before.median_ns));
     finding.evidence =
-        fmt::format("Medians of {} steps before and {} from then on that move the same bytes, waiting not counted; members: {} on {}.",
-                    change, steps.size() - change, ranks_text(communicator.ranks), hosts_text(input, communicator));
+        fmt::format("Medians of {} steps before and {} from then on that move the same bytes, waiting not counted{}; members: {} on {}.", change,
+                    steps.size() - change, axis_text(axis == axis_of.end() ? "" : axis->second), ranks_text(communicator.ranks),
+                    hosts_text(input, communicator));
     finding.evidence_sql = fmt::format(
         "SELECT step, avg(xfer_ns) AS mean_xfer_ns, avg(wait_ns) AS mean_wait_ns, count(*) AS calls FROM v_collective WHERE world = {}"
         " AND comm = (SELECT label FROM communicator WHERE id = {}) GROUP BY step ORDER BY step",

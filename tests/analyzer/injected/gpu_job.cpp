@@ -15,7 +15,7 @@ constexpr uint64_t kHealthyGpus = 11, kGpuFault = 12;
 constexpr size_t kCold = 5;               // steps that do not count
 constexpr double kLeastGpuCost = 0.05;    // of the step
 constexpr double kAsMuch = 0.7;           // an axis that loses so much of what the worst one loses may be named in its place
-constexpr int kFewestBefore = 8, kFewestAfter = 9;
+constexpr int kFewestBefore = 10, kFewestAfter = 9;
 
 // ---------------------------------------------------------------------------------------------------------------- healthy jobs
 
@@ -35,7 +35,7 @@ GpuJob draw_healthy(uint64_t seed, GpuMesh mesh) {
   GpuJob job;
   job.seed = seed;
   draw_mesh(job, mesh, dice);
-  job.steps = static_cast<uint64_t>(dice.between(20, 26));
+  job.steps = static_cast<uint64_t>(dice.between(22, 28));
   job.layers = dice.between(1, 3);
   job.kernels_per_layer = dice.between(1, 2);
   job.microbatches = job.pipeline > 1 ? job.pipeline * dice.between(2, 3) : dice.between(1, 3);

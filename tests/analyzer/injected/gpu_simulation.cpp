@@ -239,9 +239,10 @@ class GpuSimulation {
       free_ns = std::max(free_ns, rank.over_ns[s]);
     }
     const uint64_t place = rank.at++;
-    double launch = job_.launch_ns * dice_.of(kLaunch, i, step, place).lognormal(0.2);
-    if (job_.fault == GpuFault::kHostBound && job_.strikes(static_cast<int>(i), step)) launch *= 1 + job_.size;
+    const double launch = job_.launch_ns * dice_.of(kLaunch, i, step, place).lognormal(0.2);
     const auto launch_ns = static_cast<int64_t>(launch);
+    if (job_.fault == GpuFault::kHostBound && job_.strikes(static_cast<int>(i), step))  // what it does between two launches
+      rank.host_ns += static_cast<int64_t>(launch * job_.size);
     const int64_t start_ns = std::max(free_ns, rank.host_ns + launch_ns + kLaunchLatencyNs);
     GpuActivity activity{step, start_ns, start_ns, rank.host_ns, launch_ns, op.communicator, 0, op.bytes, Axis::kAll, op.stream};
     rank.host_ns += launch_ns;

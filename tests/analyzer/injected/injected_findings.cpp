@@ -175,8 +175,12 @@ std::string told(const TrainingJob& job) {
 struct Case {
   bool right = false;
   std::vector<Found> found;
+  double cost = 0;   ///< of the only fault, as a share of the step
   std::string told;  ///< of a case that went wrong
 };
+
+double cost_of(const TrainingJob& job) { return job.faults.size() == 1 ? job.faults[0].cost : 0; }
+double cost_of(const GpuJob& job) { return job.cost; }
 
 /// Draws the job of a seed, and judges what is found in it.
 using Trial = std::function<Case(uint64_t seed, const std::string& keep)>;
@@ -186,6 +190,7 @@ Case judge(const Job& job, const std::string& keep) {
   Case result;
   result.found = findings_of(job, keep);
   result.right = is_right(job, result.found);
+  result.cost = cost_of(job);
   if (!result.right) result.told = told(job);
   return result;
 }
@@ -267,6 +272,7 @@ int run_cases(const Options& options, const std::vector<Named>& all) {
   std::map<std::string, std::map<std::string, uint64_t>> confusion;  // by kind and top finding
   std::set<std::string> columns;
   std::map<std::string, uint64_t> right;
+  std::map<std::string, std::vector<double>> told;  // saving of the right ones against what it is by simulation
   bool good = true;
   for (const Named& kind : all) {
     if (!options.chose(kind)) continue;
@@ -275,17 +281,22 @@ int run_cases(const Options& options, const std::vector<Named>& all) {
       columns.insert(top);
       ++confusion[kind.name][top];
       right[kind.name] += one.right ? 1 : 0;
+      if (one.right && one.cost > 0) told[kind.name].push_back(one.found[0].share / one.cost);
       if (options.show && !one.right) show(one);
     }
     const double share = static_cast<double>(right[kind.name]) / static_cast<double>(options.cases);
     good = good && share >= (kind.clean ? kCleanGoal : kTopGoal);
   }
-  fmt::print("{:30}{:>8}", "injected", "right");
+  fmt::print("{:30}{:>8}{:>28}", "injected", "right", "saving / cost: 10, 50, 90 %");
   for (const std::string& column : columns) fmt::print("  {}", column);
   fmt::print("\n");
   for (const Named& kind : all) {
     if (!confusion.contains(kind.name)) continue;
     fmt::print("{:30}{:>7.1f}%", kind.name, 100.0 * static_cast<double>(right[kind.name]) / static_cast<double>(options.cases));
+    std::vector<double>& ratios = told[kind.name];
+    std::sort(ratios.begin(), ratios.end());
+    const auto at = [&](size_t tenths) { return ratios.empty() ? "-" : fmt::format("{:.2f}", ratios[(ratios.size() - 1) * tenths / 10]); };
+    fmt::print("{:>28}", fmt::format("{} {} {}", at(1), at(5), at(9)));
     for (const std::string& column : columns) fmt::print("  {:>{}}", confusion[kind.name][column], column.size());
     fmt::print("\n");
   }
