@@ -201,7 +201,10 @@ Exchanged exchanged_by(const std::vector<StepOfGpus>& steps, GroupedBy by, const
     }
   }
   Exchanged bytes{median_of(own), median_of(others)};
-  bytes.explain = found.part == kComputingPiece && squares > 0 && products / squares * (bytes.own - bytes.others) >= kExplained * found.excess_ns;
+  if (found.part != kComputingPiece || squares <= 0 || bytes.others <= 0) return bytes;
+  // No more than all computing grows with the data, and of the bytes only those on the way back tell how much that is.
+  const double most_ns = 2 * (bytes.own / bytes.others - 1) * found.others[kComputingPiece];
+  bytes.explain = std::min(products / squares * (bytes.own - bytes.others), most_ns) >= kExplained * found.excess_ns;
   return bytes;
 }
 
