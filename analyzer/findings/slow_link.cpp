@@ -53,10 +53,11 @@ std::string axis_text(const std::string& axis) { return axis.empty() ? "" : fmt:
 std::map<int64_t, double> exposed_transfers(const FindingInput& input, const std::string& axis, int64_t first = INT64_MIN,
                                             int64_t last = INT64_MAX) {
   std::map<int64_t, double> exposed_ns;
-  Query rows(input.db,
-             "SELECT p.rank, avg(a.exposed_ns - a.exposed_wait_ns) FROM gpu_axis_part a JOIN process p ON p.id = a.process"
-             " JOIN steady_number n ON n.world = p.world AND n.step = a.step WHERE p.world = ?1 AND a.axis = ?2 AND a.step >= ?3 AND a.step < ?4"
-             " AND p.rank IS NOT NULL GROUP BY p.rank HAVING count(a.exposed_wait_ns) = count(*)");
+  Query rows(
+      input.db,
+      "SELECT p.rank, avg(a.exposed_ns - a.exposed_wait_ns) FROM gpu_axis_part a JOIN process p ON p.id = a.process"
+      " JOIN steady_number n ON n.world = p.world AND n.step = a.step WHERE p.world = ?1 AND a.axis = ?2 AND a.step >= ?3 AND a.step < ?4"
+      " AND p.rank IS NOT NULL GROUP BY p.rank HAVING count(a.exposed_wait_ns) = count(*)");
   rows.bind(input.world, axis, first, last);
   while (rows.next()) exposed_ns[rows.integer(0)] = rows.real(1);
   return exposed_ns;
@@ -178,10 +179,10 @@ Finding describe(const FindingInput& input, const Slow& slow, size_t more) {
   finding.sentence = fmt::format("the network of {} is slow: {} of {} moves at {}/s there, at {}/s on {}", communicator.label, op,
                                  bytes_text(static_cast<double>(slow.bytes)), bytes_text(slow.busbw), bytes_text(slow.elsewhere_busbw),
                                  slow.others == 1 ? "the other communicator like it" : fmt::format("{} others like it", slow.others));
-  finding.evidence = fmt::format(
-      "Waiting not counted it takes {} instead of {} (bus bandwidths above){}; members: {} on {}{}.", duration_text(slow.xfer_ns),
-      duration_text(slow.elsewhere_ns), axis_text(slow.axis), ranks_text(communicator.ranks),
-      hosts_text(input, communicator), more == 0 ? std::string() : fmt::format("; {} more communicators are slow", more));
+  finding.evidence =
+      fmt::format("Waiting not counted it takes {} instead of {} (bus bandwidths above){}; members: {} on {}{}.",
+                  duration_text(slow.xfer_ns), duration_text(slow.elsewhere_ns), axis_text(slow.axis), ranks_text(communicator.ranks),
+                  hosts_text(input, communicator), more == 0 ? std::string() : fmt::format("; {} more communicators are slow", more));
   finding.evidence_sql = fmt::format(
       "SELECT comm, op, bytes, count(*) AS calls, avg(xfer_ns) AS mean_xfer_ns, avg(wait_ns) AS mean_wait_ns FROM v_collective"
       " WHERE world = {} AND op = '{}' AND bytes = {} GROUP BY comm ORDER BY mean_xfer_ns DESC",
@@ -264,8 +265,8 @@ std::vector<Finding> slower_than_before(const FindingInput& input) {
     finding.sentence = fmt::format("the network of {} became slow at step {}: its collectives transfer for {}/step, before for {}/step",
                                    communicator.label, steps[change].step, duration_text(after.median_ns), duration_text(before.median_ns));
     finding.evidence =
-        fmt::format("Medians of {} steps before and {} from then on that move as many bytes, waiting not counted{}; members: {} on {}.", change,
-                    steps.size() - change, axis_text(axis == axis_of.end() ? "" : axis->second), ranks_text(communicator.ranks),
+        fmt::format("Medians of {} steps before and {} from then on that move as many bytes, waiting not counted{}; members: {} on {}.",
+                    change, steps.size() - change, axis_text(axis == axis_of.end() ? "" : axis->second), ranks_text(communicator.ranks),
                     hosts_text(input, communicator));
     finding.evidence_sql = fmt::format(
         "SELECT step, avg(xfer_ns) AS mean_xfer_ns, avg(wait_ns) AS mean_wait_ns, count(*) AS calls FROM v_collective WHERE world = {}"

@@ -145,8 +145,9 @@ std::vector<Finding> slow_gpus(const FindingInput& input) {
                   found->since_step ? fmt::format(" since step {}", *found->since_step) : "", one ? "its" : "their", one ? "" : "s",
                   one ? "computes" : "compute", duration_text(found->own_ns), duration_text(found->others_ns));
   finding.evidence += (one ? same_host_evidence(input, rank) : std::string()) + health_evidence(input.db, input.world, rank);
-  finding.advice = fmt::format("see what slows the GPU{} of {} down (clocks, power, temperature, other jobs), and whether {} more work than the others",
-                               one ? "" : "s", ranks_text(found->ranks), one ? "it gets" : "they get");
+  finding.advice =
+      fmt::format("see what slows the GPU{} of {} down (clocks, power, temperature, other jobs), and whether {} more work than the others",
+                  one ? "" : "s", ranks_text(found->ranks), one ? "it gets" : "they get");
   return {finding};
 }
 

@@ -18,9 +18,10 @@ std::vector<int64_t> ranks_on(const FindingInput& input, int64_t host) {
 }  // namespace
 
 std::optional<WaitedFor> waited_for(const FindingInput& input, std::string_view cause) {
-  Query row(input.db,
-            "SELECT rank, host, since_step, steps, late_steps, lead_ns, cause, own_ns, others_ns, comm_ns, others_comm_ns, axis, axis_ratio,"
-            " own_bytes, others_bytes FROM waited_for WHERE world = ? AND cause = ?");
+  Query row(
+      input.db,
+      "SELECT rank, host, since_step, steps, late_steps, lead_ns, cause, own_ns, others_ns, comm_ns, others_comm_ns, axis, axis_ratio,"
+      " own_bytes, others_bytes FROM waited_for WHERE world = ? AND cause = ?");
   row.bind(input.world, cause);
   if (!row.next()) return std::nullopt;
   WaitedFor found;
@@ -55,8 +56,9 @@ bool has_axes(const FindingInput& input) {
 
 std::string who(const FindingInput& input, const WaitedFor& found) {
   const int64_t rank = found.ranks.front();
-  return found.ranks.size() == 1 ? rank_on_host(input.catalog, input.world, rank)
-                                 : fmt::format("all {} ranks on {}", found.ranks.size(), input.catalog.process_of(input.world, rank)->host_name);
+  return found.ranks.size() == 1
+             ? rank_on_host(input.catalog, input.world, rank)
+             : fmt::format("all {} ranks on {}", found.ranks.size(), input.catalog.process_of(input.world, rank)->host_name);
 }
 
 Finding describe(const FindingInput& input, const WaitedFor& found) {
@@ -65,9 +67,9 @@ Finding describe(const FindingInput& input, const WaitedFor& found) {
   if (one) finding.rank = found.ranks.front();
   finding.saving_ns = static_cast<int64_t>(found.lead_ns);
   finding.confidence = "likely";
-  finding.evidence = fmt::format("In {} of {} steps nobody spends less in collectives that nothing hides: {}{}, the others {}.",
-                                 found.late_steps, found.steps, duration_text(found.comm_ns), one ? "" : " each",
-                                 duration_text(found.others_comm_ns));
+  finding.evidence =
+      fmt::format("In {} of {} steps nobody spends less in collectives that nothing hides: {}{}, the others {}.", found.late_steps,
+                  found.steps, duration_text(found.comm_ns), one ? "" : " each", duration_text(found.others_comm_ns));
   if (found.axis)
     finding.evidence += fmt::format(" {} of their waiting for it is on the axis '{}'.", percent_text(found.axis_ratio), *found.axis);
   finding.evidence_sql = fmt::format(

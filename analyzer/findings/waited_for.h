@@ -17,7 +17,7 @@ struct WaitedFor {
   int64_t steps = 0, late_steps = 0;
   double lead_ns = 0;
   std::string cause;
-  double own_ns = 0, others_ns = 0;  ///< of the cause
+  double own_ns = 0, others_ns = 0;        ///< of the cause
   double comm_ns = 0, others_comm_ns = 0;  ///< in collectives while nothing computes
   std::optional<std::string> axis;
   double axis_ratio = 0;

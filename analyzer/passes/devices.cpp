@@ -50,12 +50,14 @@ class Arrivals {
       const InstanceKey key{rows.integer(0), rows.integer(1), rows.integer(2)};
       instances[key].push_back({rows.integer(3), {rows.integer(4), rows.integer(5)}});
     }
-    std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, int64_t>> counts;  // least and most kernels of a member, by communicator and step
+    std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, int64_t>>
+        counts;  // least and most kernels of a member, by communicator and step
     Query messages(db, kMessages);
     while (messages.next()) {
       const InstanceKey key{messages.integer(0), messages.integer(1), messages.integer(2)};
       instances[key].push_back({messages.integer(3), {messages.integer(5), messages.integer(5) + messages.integer(6)}});
-      auto& [least, most] = counts.try_emplace({messages.integer(0), messages.integer(2)}, messages.integer(7), messages.integer(7)).first->second;
+      auto& [least, most] =
+          counts.try_emplace({messages.integer(0), messages.integer(2)}, messages.integer(7), messages.integer(7)).first->second;
       least = std::min(least, messages.integer(7));
       most = std::max(most, messages.integer(7));
     }

@@ -19,8 +19,8 @@ namespace {
 constexpr double kLeastLead = 0.03;      // of the step
 constexpr double kLeastLateSteps = 0.8;  // of the steps in question
 constexpr size_t kLeastSteps = 8, kLeastAside = 5;
-constexpr double kClearLead = 4;     // after the change against before it
-constexpr double kExplained = 0.5;   // of the longer computing, by the bytes
+constexpr double kClearLead = 4;    // after the change against before it
+constexpr double kExplained = 0.5;  // of the longer computing, by the bytes
 
 enum StepPiece { kComputingPiece, kCopyPiece, kInputPiece, kHostPiece, kIdling, kPieces };
 constexpr const char* kPieceNames[kPieces] = {"compute", "copy", "input", "host", "idle"};
@@ -301,8 +301,7 @@ WaitingFor waiting_for(SQLite::Database& db, int64_t world, GroupedBy by, const 
   for (const auto& [axis, ns] : longer_ns) sum_ns += ns;
   result.mean_ns = sum_ns / (static_cast<double>(first_step.ranks.size()) - own_ranks) / static_cast<double>(found.steps);
   if (sum_ns <= 0) return result;
-  const auto worst =
-      std::max_element(longer_ns.begin(), longer_ns.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto worst = std::max_element(longer_ns.begin(), longer_ns.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   result.axis = worst->first;
   result.axis_ratio = worst->second / sum_ns;
   return result;
@@ -311,9 +310,10 @@ WaitingFor waiting_for(SQLite::Database& db, int64_t world, GroupedBy by, const 
 }  // namespace
 
 void find_waited_for(SQLite::Database& db) {
-  Query insert(db,
-               "INSERT INTO waited_for (world, rank, host, since_step, steps, late_steps, lead_ns, cause, own_ns, others_ns, comm_ns, others_comm_ns,"
-               " axis, axis_ratio, own_bytes, others_bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Query insert(
+      db,
+      "INSERT INTO waited_for (world, rank, host, since_step, steps, late_steps, lead_ns, cause, own_ns, others_ns, comm_ns, others_comm_ns,"
+      " axis, axis_ratio, own_bytes, others_bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   std::vector<int64_t> worlds;
   for (Query row(db, "SELECT world FROM steady_world WHERE waits_by = 'device' AND annotated ORDER BY world"); row.next();)
     worlds.push_back(row.integer(0));

@@ -30,16 +30,18 @@ class WaitedFor : public ::testing::Test {
   void kernel(int64_t rank, int64_t name, int64_t step, int64_t begin_us, int64_t end_us, int64_t launch_us, int64_t comm = 0) {
     const int64_t t = step * kPeriodNs;
     const std::string seq = comm == 0 ? "NULL, NULL" : fmt::format("{}, {}", comm, step + 1);
-    run_.exec(fmt::format("INSERT INTO gpu_event (process, kind, name, device, context, stream, region, step, thread, start_ns, duration_ns,"
-                          " correlation, comm, seq, launch_ns, launch_duration_ns) VALUES ({}, 1, {}, 0, 1, {}, 0, {}, 0, {}, {}, 0, {}, {}, 0)",
-                          rank + 1, name, name, step, t + begin_us * 1000, (end_us - begin_us) * 1000, seq, t + launch_us * 1000));
+    run_.exec(
+        fmt::format("INSERT INTO gpu_event (process, kind, name, device, context, stream, region, step, thread, start_ns, duration_ns,"
+                    " correlation, comm, seq, launch_ns, launch_duration_ns) VALUES ({}, 1, {}, 0, 1, {}, 0, {}, 0, {}, {}, 0, {}, {}, 0)",
+                    rank + 1, name, name, step, t + begin_us * 1000, (end_us - begin_us) * 1000, seq, t + launch_us * 1000));
   }
   void collective(int64_t rank, int64_t op, int64_t step, int64_t begin_us, int64_t end_us, int64_t comm, int64_t bytes) {
     kernel(rank, op + 1, step, begin_us, end_us, 0, comm);
     const int64_t start_ns = step * kPeriodNs + begin_us * 1000, duration_ns = (end_us - begin_us) * 1000;
-    run_.exec(fmt::format("INSERT INTO event (id, process, thread, kind, op, comm, seq, region, step, start_ns, duration_ns, bytes)"
-                          " VALUES ({}, {}, 0, 4, {}, {}, {}, 0, {}, {}, {}, {})",
-                          ++events_, rank + 1, op, comm, step + 1, step, start_ns, duration_ns, bytes));
+    run_.exec(
+        fmt::format("INSERT INTO event (id, process, thread, kind, op, comm, seq, region, step, start_ns, duration_ns, bytes)"
+                    " VALUES ({}, {}, 0, 4, {}, {}, {}, 0, {}, {}, {}, {})",
+                    ++events_, rank + 1, op, comm, step + 1, step, start_ns, duration_ns, bytes));
   }
 
   /// `computes_us` of rank 3, which begin at `begin_us` and were launched at `launch_us`; `bytes` that it sends to the experts, others 1 MB.
@@ -99,8 +101,9 @@ TEST_F(WaitedFor, WhoseHostLaunchesLate) {
 
 TEST_F(WaitedFor, WhoseDataIsLate) {
   for (int64_t s = 0; s < 20; ++s)
-    run_.exec(fmt::format("INSERT INTO range_event (process, thread, region, step, start_ns, duration_ns, mpi_ns) VALUES (4, 0, 1, {}, {}, 190000, 0)",
-                          s, s * kPeriodNs));
+    run_.exec(fmt::format(
+        "INSERT INTO range_event (process, thread, region, step, start_ns, duration_ns, mpi_ns) VALUES (4, 0, 1, {}, {}, 190000, 0)", s,
+        s * kPeriodNs));
   steps(200, 195);
   run_.analyze();
   EXPECT_EQ(run_.text("SELECT cause FROM waited_for"), "input");

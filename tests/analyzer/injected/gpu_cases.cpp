@@ -78,9 +78,8 @@ GpuJob draw_gpu_case(const GpuKind& kind, uint64_t seed) {
 bool is_right(const GpuJob& job, const std::vector<Found>& found) {
   if (job.fault == GpuFault::kNone) return found.empty();
   if (found.empty() || found[0].id != expected(job.fault) || !names_place(job, found[0])) return false;
-  return std::any_of(job.axes.begin(), job.axes.end(), [&](const std::string& axis) {
-    return found[0].evidence.find(fmt::format("axis '{}'", axis)) != std::string::npos;
-  });
+  return std::any_of(job.axes.begin(), job.axes.end(),
+                     [&](const std::string& axis) { return found[0].evidence.find(fmt::format("axis '{}'", axis)) != std::string::npos; });
 }
 
 std::string told(const GpuJob& job) {

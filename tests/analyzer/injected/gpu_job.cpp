@@ -12,9 +12,9 @@ namespace ddl::test {
 namespace {
 
 constexpr uint64_t kHealthyGpus = 11, kGpuFault = 12;
-constexpr size_t kCold = 5;               // steps that do not count
-constexpr double kLeastGpuCost = 0.05;    // of the step
-constexpr double kAsMuch = 0.7;           // an axis that loses so much of what the worst one loses may be named in its place
+constexpr size_t kCold = 5;             // steps that do not count
+constexpr double kLeastGpuCost = 0.05;  // of the step
+constexpr double kAsMuch = 0.7;         // an axis that loses so much of what the worst one loses may be named in its place
 constexpr int kFewestBefore = 10, kFewestAfter = 9;
 
 // ---------------------------------------------------------------------------------------------------------------- healthy jobs
@@ -76,7 +76,8 @@ using Spans = std::vector<std::pair<int64_t, int64_t>>;
 int64_t outside_ns(int64_t begin, int64_t end, const Spans& spans) {
   int64_t ns = std::max<int64_t>(0, end - begin);
   auto span = std::lower_bound(spans.begin(), spans.end(), begin, [](const auto& s, int64_t t) { return s.second <= t; });
-  for (; span != spans.end() && span->first < end; ++span) ns -= std::max<int64_t>(0, std::min(end, span->second) - std::max(begin, span->first));
+  for (; span != spans.end() && span->first < end; ++span)
+    ns -= std::max<int64_t>(0, std::min(end, span->second) - std::max(begin, span->first));
   return ns;
 }
 

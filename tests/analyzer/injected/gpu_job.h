@@ -41,8 +41,8 @@ struct GpuJob {
   int ranks_per_node = 4;
   uint64_t steps = 20;
   int microbatches = 6, layers = 2, kernels_per_layer = 1;
-  int64_t layer_ns = 200'000;   ///< forwards, of one micro-batch; backwards twice as long
-  double expert_share = 0;      ///< of that, what the experts take with their share of the tokens
+  int64_t layer_ns = 200'000;                                       ///< forwards, of one micro-batch; backwards twice as long
+  double expert_share = 0;                                          ///< of that, what the experts take with their share of the tokens
   int64_t tensor_bytes = 0, activation_bytes = 0, token_bytes = 0;  ///< of one collective or message
   std::vector<int64_t> bucket_bytes;
   int64_t optimizer_ns = 0, input_ns = 0;
@@ -52,15 +52,15 @@ struct GpuJob {
   } links[kAxes];
   bool norm_every_step = true;  ///< a reduction of a few bytes over all ranks
   double moment_noise = 0.01, step_noise = 0.005, rank_noise = 0.003, network_noise = 0.05, token_noise = 0.02;  ///< sigmas of logarithms
-  double hiccup_chance = 0.01;                                                                                  ///< per rank and step
+  double hiccup_chance = 0.01;                                                                                   ///< per rank and step
   int64_t hiccup_ns = 0;
 
   GpuFault fault = GpuFault::kNone;
-  int place = 0;              ///< rank, node, or communicator of the axis
-  Axis axis = Axis::kTensor;  ///< of slow links
-  double size = 0;            ///< of kernels, bytes and launches: so much more of themselves; of loading: of the step
-  uint64_t from_step = 0;     ///< before it all is well
-  double cost = 0;            ///< share of the step that would be won without the fault
+  int place = 0;               ///< rank, node, or communicator of the axis
+  Axis axis = Axis::kTensor;   ///< of slow links
+  double size = 0;             ///< of kernels, bytes and launches: so much more of themselves; of loading: of the step
+  uint64_t from_step = 0;      ///< before it all is well
+  double cost = 0;             ///< share of the step that would be won without the fault
   std::set<std::string> axes;  ///< on which the others wait, or the bytes move late: those that lose most
 
   int ranks() const { return data * tensor * pipeline; }

@@ -73,16 +73,15 @@ class StepProgram {
     open_ = 0;
   }
   void collective(Stream stream, Axis axis, int64_t bytes, bool in_background = false) {
-    operations_.push_back({.stream = stream, .awaits = open_ | 1u << kComputing, .communicator = communicators_.of[static_cast<int>(axis)], .bytes = bytes});
+    operations_.push_back(
+        {.stream = stream, .awaits = open_ | 1u << kComputing, .communicator = communicators_.of[static_cast<int>(axis)], .bytes = bytes});
     open_ = in_background ? 0 : 1u << stream;
   }
   void message(Stream direction) {
     const int communicator = direction == kFromStage ? communicators_.from_stage : communicators_.to_stage;
     if (communicator < 0) return;
-    operations_.push_back({.stream = direction,
-                           .awaits = open_ | 1u << kComputing,
-                           .communicator = communicator,
-                           .bytes = job_.activation_bytes});
+    operations_.push_back(
+        {.stream = direction, .awaits = open_ | 1u << kComputing, .communicator = communicator, .bytes = job_.activation_bytes});
     open_ = 1u << direction;
   }
   void layer(double times) {
@@ -279,7 +278,9 @@ class GpuSimulation {
     const double p = static_cast<double>(communicator.members.size());
     const bool reduces = communicator.axis != Axis::kPipeline && communicator.axis != Axis::kExpert;
     // A ring moves 2 (p - 1) / p of the bytes; an all-to-all is done when the rank with most to send, or to get, is.
-    const double bytes = static_cast<double>(meeting.bytes) * (reduces ? 2 * (p - 1) / p : communicator.axis == Axis::kExpert ? (p - 1) / p : 1);
+    const double bytes = static_cast<double>(meeting.bytes) * (reduces                              ? 2 * (p - 1) / p
+                                                               : communicator.axis == Axis::kExpert ? (p - 1) / p
+                                                                                                    : 1);
     const bool is_slow = job_.fault == GpuFault::kSlowLink && job_.place == activity.communicator && step >= job_.from_step;
     const double ns = link.alpha_ns + bytes * link.ns_per_byte * (is_slow ? 1 + job_.size : 1);
     const uint64_t comm = static_cast<uint64_t>(activity.communicator), number = static_cast<uint64_t>(activity.seq);

@@ -44,9 +44,10 @@ const char* group_name(Axis axis) {
 
 void store_processes(const GpuJob& job, const GpuTrace& trace, SQLite::Database& db) {
   Insert host(db, "INSERT INTO host VALUES (?, ?, ?, 'imported', 1e9, NULL, 0, NULL, 0, 'realtime')");
-  Insert process(db,
-                 "INSERT INTO process (id, world, rank, world_size, host, pid, start_ns, end_ns, init_ns, finalize_ns, ended, clock, keep_level,"
-                 " spool, spool_bytes) VALUES (?, 0, ?, ?, ?, ?, ?, ?, NULL, NULL, 'imported', 'imported', 0, ?, 0)");
+  Insert process(
+      db,
+      "INSERT INTO process (id, world, rank, world_size, host, pid, start_ns, end_ns, init_ns, finalize_ns, ended, clock, keep_level,"
+      " spool, spool_bytes) VALUES (?, 0, ?, ?, ?, ?, ?, ?, NULL, NULL, 'imported', 'imported', 0, ?, 0)");
   Insert thread(db, "INSERT INTO thread (process, thread, tid, name) VALUES (?, 0, ?, NULL)");
   Insert gpu(db, "INSERT INTO gpu (process, device, name) VALUES (?, ?, 'NVIDIA H100')");
   for (int node = 0; node < job.ranks() / job.ranks_per_node; ++node)
@@ -68,7 +69,8 @@ void store_communicators(const GpuTrace& trace, SQLite::Database& db) {
     const auto id = static_cast<int64_t>(c + 1);
     const auto& [axis, members] = trace.communicators[c];
     const int number = ++seen[axis];
-    communicator.row(id, id, number == 1 ? group_name(axis) : fmt::format("{}#{}", group_name(axis), number), static_cast<int64_t>(members.size()));
+    communicator.row(id, id, number == 1 ? group_name(axis) : fmt::format("{}#{}", group_name(axis), number),
+                     static_cast<int64_t>(members.size()));
     for (size_t i = 0; i < members.size(); ++i) member.row(id, static_cast<int64_t>(i), members[i]);
   }
 }
@@ -95,9 +97,10 @@ void store_gpu_job(const GpuJob& job, SQLite::Database& db) {
   store_processes(job, trace, db);
   store_communicators(trace, db);
   store_steps(trace, db);
-  Insert kernel(db,
-                "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, step, thread, start_ns, duration_ns, correlation,"
-                " comm, seq, launch_ns, launch_duration_ns) VALUES (?, 1, ?, ?, 1, ?, 0, ?, 0, ?, ?, ?, ?, ?, ?, ?)");
+  Insert kernel(
+      db,
+      "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, step, thread, start_ns, duration_ns, correlation,"
+      " comm, seq, launch_ns, launch_duration_ns) VALUES (?, 1, ?, ?, 1, ?, 0, ?, 0, ?, ?, ?, ?, ?, ?, ?)");
   Insert event(db,
                "INSERT INTO event (process, thread, kind, op, comm, seq, region, step, start_ns, duration_ns, bytes)"
                " VALUES (?, 0, 4, ?, ?, ?, 0, ?, ?, ?, ?)");

@@ -237,7 +237,8 @@ Options parse(int argc, char** argv, const std::vector<Named>& all) {
     } else if (i + 1 < argc && name == "--keep") {
       options.keep = argv[++i];
     } else {
-      fmt::print(stderr, "usage: injected_findings [--cases N] [--first SEED] [--jobs mpi|gpu|gpu32] [--kind NAME] [--show] [--keep FOLDER]\n");
+      fmt::print(stderr,
+                 "usage: injected_findings [--cases N] [--first SEED] [--jobs mpi|gpu|gpu32] [--kind NAME] [--show] [--keep FOLDER]\n");
       std::exit(2);
     }
   }
