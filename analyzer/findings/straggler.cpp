@@ -154,7 +154,7 @@ std::vector<Finding> slow_gpus(const FindingInput& input) {
 }  // namespace
 
 std::vector<Finding> find_straggler(const FindingInput& input) {
-  if (has_axes(input)) return slow_gpus(input);
+  if (hands_on_lateness(input)) return slow_gpus(input);
   const size_t ranks = count_ranks(input);
   if (const auto found = find_straggler_case(rows_of(input, ranks))) return {describe(input, *found, ranks)};
   if (ranks < 2) return {};

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "analyzer/findings/findings.h"
+#include "analyzer/passes/waited_for.h"
 #include "analyzer/query.h"
 
 namespace ddl {
@@ -42,11 +43,8 @@ std::optional<WaitedFor> waited_for(const FindingInput& input, std::string_view 
   return found;
 }
 
-bool is_waited_for(const FindingInput& input) {
-  return Query(input.db, "SELECT 1 FROM waited_for WHERE world = ?").bind(input.world).next();
-}
-
-bool has_axes(const FindingInput& input) {
+bool hands_on_lateness(const FindingInput& input) {
+  if (!input.steps.annotated || input.steps.used < kLeastStepsWaitedFor) return false;
   Query row(input.db,
             "SELECT count(DISTINCT a.axis) FROM gpu_axis_part a JOIN process p ON p.id = a.process JOIN steady_world w ON w.world = p.world"
             " WHERE p.world = ? AND w.waits_by = 'device'");

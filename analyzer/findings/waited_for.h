@@ -26,10 +26,9 @@ struct WaitedFor {
 
 /// Nothing: there is nobody, or another cause.
 std::optional<WaitedFor> waited_for(const FindingInput& input, std::string_view cause);
-/// Whether there is somebody, whatever the cause.
-bool is_waited_for(const FindingInput& input);
-/// Whether collectives of GPUs serve several axes: then who entered last may only have handed on what made it late.
-bool has_axes(const FindingInput& input);
+/// Whether collectives of GPUs serve several axes, in as many steps as it takes to tell for whom everybody waits: then who entered last may
+/// only have handed on what made it late.
+bool hands_on_lateness(const FindingInput& input);
 
 /// "rank 3 (node0)", "all 4 ranks on node1".
 std::string who(const FindingInput& input, const WaitedFor& found);

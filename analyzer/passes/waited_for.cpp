@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kLeastLead = 0.03;      // of the step
 constexpr double kLeastLateSteps = 0.8;  // of the steps in question
-constexpr size_t kLeastSteps = 8, kLeastAside = 5;
+constexpr size_t kLeastAside = 5;
 constexpr double kClearLead = 4;    // after the change against before it
 constexpr double kExplained = 0.5;  // of the longer computing, by the bytes
 
@@ -172,7 +172,8 @@ std::optional<Candidate> find_among(const std::vector<StepOfGpus>& steps, Groupe
   for (const StepOfGpus& step : steps) leads.push_back(std::max(0.0, lead_in(step, by, *suspect)));
   for (const size_t first : {rise_at(leads, kLeastAside, kClearLead), size_t{0}}) {
     const Candidate found = judge_candidate(steps, by, *suspect, first);
-    if (found.steps >= kLeastSteps && static_cast<double>(found.late_steps) >= kLeastLateSteps * static_cast<double>(found.steps) &&
+    if (static_cast<int64_t>(found.steps) >= kLeastStepsWaitedFor &&
+        static_cast<double>(found.late_steps) >= kLeastLateSteps * static_cast<double>(found.steps) &&
         std::min(found.lead_ns, found.excess_ns) >= kLeastLead * found.step_ns)
       return found;
   }

@@ -15,7 +15,11 @@
 
 #include <SQLiteCpp/Database.h>
 
+#include <cstdint>
+
 namespace ddl {
+
+constexpr int64_t kLeastStepsWaitedFor = 8;  ///< with fewer nobody is told
 
 /// Fills `waited_for`, a row for each world with such a rank or host.
 void find_waited_for(SQLite::Database& db);
