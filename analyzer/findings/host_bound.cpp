@@ -1,6 +1,7 @@
-// GPUs that have nothing to do because the host had not launched yet what came next (specification.md I2). What the host spends inside MPI
-// meanwhile is communication and told by itself. One rank whose GPU waits for its host makes all others wait for it inside collectives: that is told
-// first, by what a step takes less without it (passes/waited_for.h).
+// GPUs that have nothing to do because the host had not launched yet what came next (specification.md I2). What the
+// host spends inside MPI meanwhile is communication and told by itself. One rank whose GPU waits for its host makes all
+// others wait for it inside collectives: that is told first, by what a step takes less without it
+// (passes/waited_for.h).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,10 +1,11 @@
-// Steps that wait for data: the ranks load the next batch, in ranges whose names say so (passes/input_ranges.h), and nothing else goes on.
+// Steps that wait for data: the ranks load the next batch, in ranges whose names say so (passes/input_ranges.h), and
+// nothing else goes on.
 //
-// What it would save is told step by step: the longest computing of a rank with loading and without it. So loading that another rank's
-// computing hides costs nothing. Loading between two steps belongs to the later one. Means over the steps, because loaders stall every now
-// and then: a median would not see it. Where there are GPUs, only what they idled for it counts: what the host loads while they compute is
-// free. One rank whose GPU idles for data while the others wait for it is told by what a step takes less without it
-// (passes/waited_for.h).
+// What it would save is told step by step: the longest computing of a rank with loading and without it. So loading that
+// another rank's computing hides costs nothing. Loading between two steps belongs to the later one. Means over the
+// steps, because loaders stall every now and then: a median would not see it. Where there are GPUs, only what they
+// idled for it counts: what the host loads while they compute is free. One rank whose GPU idles for data while the
+// others wait for it is told by what a step takes less without it (passes/waited_for.h).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // A network that is slower than this job itself has seen it: the same collective, of the same size, on another communicator that serves the
 // same axis and spans as many hosts; or on the same communicator in earlier steps. Transfer times only: waiting for a late rank is not the network's.
-// Of GPUs no more is won than what their computing does not hide: transfers on the axis while nothing computes, against those of ranks that use other
-// communicators, or against earlier steps.
+// Of GPUs no more is won than what their computing does not hide: transfers on the axis while nothing computes, against
+// those of ranks that use other communicators, or against earlier steps.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,7 +49,8 @@ std::string hosts_text(const FindingInput& input, const CommunicatorInfo& commun
 
 std::string axis_text(const std::string& axis) { return axis.empty() ? "" : fmt::format("; on the axis '{}'", axis); }
 
-/// A GPU's transfers on an axis while nothing computes, mean of the steady steps from `first` to before `last`; of ranks that tell it.
+/// A GPU's transfers on an axis while nothing computes, mean of the steady steps from `first` to before `last`; of
+/// ranks that tell it.
 std::map<int64_t, double> exposed_transfers(const FindingInput& input, const std::string& axis, int64_t first = INT64_MIN,
                                             int64_t last = INT64_MAX) {
   std::map<int64_t, double> exposed_ns;
@@ -202,7 +203,8 @@ struct StepTransfer {
   double bytes = 0;
 };
 
-/// The communicator's transfer by step, of the steps that move about the usual number of bytes: experts get a few tokens more or less.
+/// The communicator's transfer by step, of the steps that move about the usual number of bytes: experts get a few
+/// tokens more or less.
 std::vector<StepTransfer> transfers_of(const FindingInput& input, int64_t comm) {
   std::vector<StepTransfer> steps;
   std::vector<double> bytes;

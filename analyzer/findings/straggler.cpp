@@ -1,7 +1,8 @@
-// One rank is late again and again, to collectives or to messages, and the others wait for it: the rule is in straggler_case.h, its rows
-// come from the tables of the passes. On jobs that wait inside kernels of NCCL what GPUs did counts, not the calls of the host
-// (select_steady_waits()). Where these serve several axes of parallelism, lateness is handed on from axis to axis, and whoever entered last
-// may have been made late itself: there the rank for which everybody waits counts (passes/waited_for.h), if computing is what it does instead.
+// One rank is late again and again, to collectives or to messages, and the others wait for it: the rule is in
+// straggler_case.h, its rows come from the tables of the passes. On jobs that wait inside kernels of NCCL what GPUs did
+// counts, not the calls of the host (select_steady_waits()). Where these serve several axes of parallelism, lateness is
+// handed on from axis to axis, and whoever entered last may have been made late itself: there the rank for which
+// everybody waits counts (passes/waited_for.h), if computing is what it does instead.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// A rank that computes longer because its experts get more data than others': slow it is not. That it gets more is told by the bytes of
-// all-to-alls, that it computes longer for it by the line of computing over bytes (passes/waited_for.h).
+// A rank that computes longer because its experts get more data than others': slow it is not. That it gets more is told
+// by the bytes of all-to-alls, that it computes longer for it by the line of computing over bytes
+// (passes/waited_for.h).
 #include <fmt/format.h>
 
 #include "analyzer/findings/findings.h"

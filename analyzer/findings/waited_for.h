@@ -26,8 +26,8 @@ struct WaitedFor {
 
 /// Nothing: there is nobody, or another cause.
 std::optional<WaitedFor> waited_for(const FindingInput& input, std::string_view cause);
-/// Whether collectives of GPUs serve several axes, in as many steps as it takes to tell for whom everybody waits: then who entered last may
-/// only have handed on what made it late.
+/// Whether collectives of GPUs serve several axes, in as many steps as it takes to tell for whom everybody waits: then
+/// who entered last may only have handed on what made it late.
 bool hands_on_lateness(const FindingInput& input);
 
 /// "rank 3 (node0)", "all 4 ranks on node1".

@@ -27,8 +27,9 @@ namespace {
 /// run is the k-th of each of its nodes, as in v_collective (store/ingest/nccl_collectives.cpp).
 using InstanceKey = std::tuple<int64_t, int64_t, int64_t>;
 
-/// Messages over NCCL carry no number. But on a communicator of two ranks both run a kernel for each exchange, and in the same order: so the
-/// k-th of a step is the same one on both, if both ran as many. Their numbers are negative, the step stands in the place of the run.
+/// Messages over NCCL carry no number. But on a communicator of two ranks both run a kernel for each exchange, and in
+/// the same order: so the k-th of a step is the same one on both, if both ran as many. Their numbers are negative, the
+/// step stands in the place of the run.
 constexpr const char* kMessages =
     "SELECT g.comm, -row_number() OVER (PARTITION BY g.process, g.comm, g.comm_rank, g.step ORDER BY g.start_ns) AS seq, g.step AS run,"
     " g.process, g.comm_rank, g.start_ns, g.duration_ns, count(*) OVER (PARTITION BY g.process, g.comm, g.comm_rank, g.step) AS kernels"

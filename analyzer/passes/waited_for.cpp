@@ -42,11 +42,13 @@ struct StepOfGpus {
 enum class GroupedBy { kRanks, kHosts };
 int64_t group_of_gpu(const GpuStep& r, GroupedBy by) { return by == GroupedBy::kRanks ? r.rank : r.host; }
 
-/// The steps that all of the world's ranks with GPUs have, by number. Of several GPUs of a rank the one that spent most in collectives counts.
+/// The steps that all of the world's ranks with GPUs have, by number. Of several GPUs of a rank the one that spent most
+/// in collectives counts.
 std::vector<StepOfGpus> read_gpu_steps(SQLite::Database& db, int64_t world) {
   std::vector<StepOfGpus> steps;
   Query rows(db, R"(
-    SELECT g.step, p.rank, p.host, max(g.exposed_comm_ns), g.duration_ns, g.compute_ns, g.exposed_copy_ns, g.idle_input_ns,
+    SELECT g.step, p.rank, p.host, max(g.exposed_comm_ns), g.duration_ns,
+           g.compute_ns, g.exposed_copy_ns, g.idle_input_ns,
            g.idle_host_ns + g.idle_launch_ns, g.idle_kernel_ns + g.idle_dep_comm_ns + g.idle_dep_copy_ns + g.idle_other_ns
     FROM gpu_part g
     JOIN process p ON p.id = g.process
@@ -211,7 +213,8 @@ Exchanged exchanged_by(const std::vector<StepOfGpus>& steps, GroupedBy by, const
 
 using ByRankAndAxis = std::map<int64_t, std::map<std::string, double>>;
 
-/// Ranks by their place in the pipeline, as far as communicators of that axis tell it: their own, or those of neighbours.
+/// Ranks by their place in the pipeline, as far as communicators of that axis tell it: their own, or those of
+/// neighbours.
 std::map<int64_t, int64_t> stages_of(SQLite::Database& db, int64_t world) {
   std::map<int64_t, int64_t> stages;
   Query rows(db, R"(
@@ -233,8 +236,9 @@ std::map<int64_t, int64_t> stages_of(SQLite::Database& db, int64_t world) {
   return stages;
 }
 
-/// What a rank waits on each axis in the steps from `first_step` on. Where there is a pipeline, waiting of all ranks together is counted on its axis:
-/// at the end of a step its stages meet there, some of them later than others by its schedule.
+/// What a rank waits on each axis in the steps from `first_step` on. Where there is a pipeline, waiting of all ranks
+/// together is counted on its axis: at the end of a step its stages meet there, some of them later than others by its
+/// schedule.
 ByRankAndAxis waits_on_axes(SQLite::Database& db, int64_t world, int64_t first_step, bool pipeline) {
   Query rows(db, R"(
     SELECT p.rank, iif(?3 AND (a.axis LIKE '%pipeline%' OR a.axis = 'all ranks'), 'pipeline', a.axis), sum(a.exposed_wait_ns)
@@ -256,10 +260,10 @@ struct WaitingFor {
   std::optional<double> mean_ns;  ///< of a rank and step; nothing: its whole stage is late, and the schedule hides how much is for it
 };
 
-/// Groups of a tensor, of data or of experts make nobody wait in a healthy step, so there everything that a rank waits longer than the suspect is for
-/// the suspect. A pipeline's stages wait for each other by their schedule, all ranks of a stage alike: there it is what a rank waits longer than
-/// another one of its stage, unless it is the suspect's own, whose ranks wait for it elsewhere. If the whole stage is late, all that the others
-/// wait longer is in the pipeline.
+/// Groups of a tensor, of data or of experts make nobody wait in a healthy step, so there everything that a rank waits
+/// longer than the suspect is for the suspect. A pipeline's stages wait for each other by their schedule, all ranks of
+/// a stage alike: there it is what a rank waits longer than another one of its stage, unless it is the suspect's own,
+/// whose ranks wait for it elsewhere. If the whole stage is late, all that the others wait longer is in the pipeline.
 WaitingFor waiting_for(SQLite::Database& db, int64_t world, GroupedBy by, const Candidate& found, const StepOfGpus& first_step) {
   const std::map<int64_t, int64_t> stages = stages_of(db, world);
   ByRankAndAxis waits = waits_on_axes(db, world, first_step.number, !stages.empty());

@@ -1,4 +1,5 @@
-// The store that a GpuJob leaves: what the import of its ranks' traces would hold, with the names that Megatron-LM gives its groups.
+// The store that a GpuJob leaves: what the import of its ranks' traces would hold, with the names that Megatron-LM
+// gives its groups.
 #pragma once
 
 #include <SQLiteCpp/Database.h>

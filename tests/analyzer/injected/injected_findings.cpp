@@ -2,10 +2,10 @@
 //
 //   injected_findings [--cases N] [--first SEED] [--jobs mpi|gpu|gpu32] [--kind NAME] [--show] [--keep FOLDER]
 //
-// Of each kind N cases: of jobs over MPI (tests/support/training_job.h), which leave spools, and of jobs on 8 or 32 GPUs over several axes
-// of parallelism (gpu_job.h), which leave the store of an import. --show tells the cases that went wrong, --keep leaves the last one's run.
-// Prints the confusion matrix, and exits with 1 unless all goals are met. Seeds below kFirstReportedSeed are for tuning the rules; the
-// tests use others (CMakeLists.txt).
+// Of each kind N cases: of jobs over MPI (tests/support/training_job.h), which leave spools, and of jobs on 8 or 32
+// GPUs over several axes of parallelism (gpu_job.h), which leave the store of an import. --show tells the cases that
+// went wrong, --keep leaves the last one's run. Prints the confusion matrix, and exits with 1 unless all goals are met.
+// Seeds below kFirstReportedSeed are for tuning the rules; the tests use others (CMakeLists.txt).
 #include <fmt/format.h>
 
 #include <algorithm>
