@@ -21,6 +21,7 @@
 #include "analyzer/passes/step_changes.h"
 #include "analyzer/passes/steps.h"
 #include "analyzer/passes/straggler_scores.h"
+#include "analyzer/passes/waited_for.h"
 #include "analyzer/query.h"
 #include "analyzer/tables.h"
 #include "analyzer/verdict.h"
@@ -121,6 +122,7 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress) {
   sum_host_calls(db);
   sum_kernel_classes(db);
   select_steady_waits(db);
+  find_waited_for(db);
   analyze_gradient_noise(db);
   score_sections(db);
   find_step_changes(db);

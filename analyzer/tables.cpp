@@ -16,18 +16,19 @@ constexpr const char* kKey = "analysis.tables";  // in meta: names, with a space
 void drop_all(SQLite::Database& db, std::string_view list) {
   while (!list.empty()) {
     const std::string_view name = list.substr(0, list.find(' '));
-    db.exec(fmt::format("DROP TABLE IF EXISTS main.\"{}\"", name));
+    db.exec(fmt::format("DROP {} IF EXISTS main.\"{}\"", name.starts_with("v_") ? "VIEW" : "TABLE", name));
     list.remove_prefix(std::min(name.size() + 1, list.size()));
   }
 }
 
 std::string declared_names() {
-  constexpr std::string_view kCreate = "\nCREATE TABLE ";
   const std::string_view sql = kTablesSql;
   std::string names;
-  for (size_t at = sql.find(kCreate); at != std::string_view::npos; at = sql.find(kCreate, at + 1)) {
-    const std::string_view name = sql.substr(at + kCreate.size());
-    names += (names.empty() ? "" : " ") + std::string(name.substr(0, name.find(' ')));
+  for (const std::string_view create : {"\nCREATE TABLE ", "\nCREATE VIEW "}) {
+    for (size_t at = sql.find(create); at != std::string_view::npos; at = sql.find(create, at + 1)) {
+      const std::string_view name = sql.substr(at + create.size());
+      names += (names.empty() ? "" : " ") + std::string(name.substr(0, name.find(' ')));
+    }
   }
   return names;
 }

@@ -219,6 +219,27 @@ CREATE TABLE negotiation (
   PRIMARY KEY (process, comm, seq)
 ) WITHOUT ROWID;
 
+-- For whom everybody waits inside kernels of collectives: the rank, or all ranks of a host, whose GPUs spend least in collectives while nothing computes, in
+-- nearly every step and by so much that it counts. No row: nobody, or threads tell the waiting (steady_world.waits_by). Times are medians over its steps, of a rank's GPU.
+CREATE TABLE waited_for (
+  world INTEGER PRIMARY KEY,     -- process.world
+  rank INTEGER,                  -- process.rank; NULL: all of the host
+  host INTEGER NOT NULL,         -- host.id
+  since_step INTEGER,            -- from which on it is so; NULL: from the first steady one
+  steps INTEGER NOT NULL,        -- that count
+  late_steps INTEGER NOT NULL,   -- of those, nobody else spends less
+  lead_ns REAL NOT NULL,         -- what it spends in collectives less than the next one, no more than what the cause takes longer: a step without it takes so much less
+  cause TEXT NOT NULL,           -- what it does instead: compute; data (it computes longer for it gets more bytes in all-to-alls); host (idle until the host launches); input (idle while the host loads data); copy; idle
+  own_ns REAL NOT NULL,          -- time of the cause
+  others_ns REAL NOT NULL,       -- the same of the others
+  comm_ns REAL NOT NULL,         -- in collectives while nothing computes
+  others_comm_ns REAL NOT NULL,  -- the same of the others
+  axis TEXT,                     -- on which the others wait for it longest; NULL: no axis is known, or no waiting
+  axis_ratio REAL,               -- that axis's share of such waiting
+  own_bytes REAL,                -- that it sends in all-to-alls of a step; NULL: there are none
+  others_bytes REAL              -- the same of the others
+);
+
 -- Calls of collectives whose waiting is not known.
 CREATE TABLE unsplit (
   world INTEGER NOT NULL,  -- process.world
@@ -360,3 +381,18 @@ CREATE TABLE mean_transfer (
   xfer_ns REAL,               -- NULL: see why
   why TEXT                    -- reason of a NULL
 );
+
+-- ------------------------------------------------------------------------------------------------ for SQL of one's own
+
+-- What each rank sent in collectives, over the events that the window kept, by axis (communicator_axis.axis; NULL: none is known) and operation. In all-to-alls
+-- ranks send as much as their share of the data: mean_ratio is bytes against the mean of the ranks of the same communicator. NULL bytes: not known of some call.
+CREATE VIEW v_traffic AS
+WITH sent AS (
+  SELECT p.world, p.rank, e.comm, e.op, count(*) AS calls, iif(count(e.bytes) = count(*), sum(e.bytes), NULL) AS bytes,
+         iif(count(k.wait_ns) = count(*), sum(k.wait_ns), NULL) AS wait_ns, iif(count(k.xfer_ns) = count(*), sum(k.xfer_ns), NULL) AS xfer_ns
+  FROM collective k JOIN event e ON e.id = k.event JOIN process p ON p.id = e.process
+  GROUP BY p.world, p.rank, e.comm, e.op
+)
+SELECT s.world, s.rank, a.axis, c.label AS comm, o.name AS op, s.calls, s.bytes, s.bytes / nullif(avg(s.bytes) OVER (PARTITION BY s.world, s.comm, s.op), 0) AS mean_ratio,
+       s.wait_ns, s.xfer_ns
+FROM sent s JOIN communicator c ON c.id = s.comm JOIN op o ON o.id = s.op LEFT JOIN communicator_axis a ON a.communicator = s.comm;

@@ -43,6 +43,8 @@ void add_numbers(const RunView& run, Document& document);
 
 Table collectives_table(const RunView& run);
 Table axes_table(const RunView& run);
+Table axis_blame_table(const RunView& run);
+Table traffic_table(const RunView& run);
 Table calls_table(const RunView& run);
 Table layers_table(const RunView& run);
 Table counters_table(const RunView& run);

@@ -20,6 +20,8 @@ constexpr Section kSections[] = {
     {"open_calls", "calls that never returned", open_calls_table, 10},
     {"collectives", "by operation, size and communicator: waiting, transfer, bandwidth", collectives_table, 8},
     {"axes", "collectives by axis of parallelism: waiting, transfer, what nothing hides, who is late", axes_table, 8},
+    {"axis_blame", "who was waited for on each axis of parallelism", axis_blame_table, 0},
+    {"traffic", "bytes of all-to-alls, rank by rank", traffic_table, 8},
     {"calls", "every MPI operation", calls_table, 12},
     {"layers", "annotated layers", layers_table, 10},
     {"counters", "what ddl record --counters counted in steps, phases and layers", counters_table, 8},
@@ -40,9 +42,11 @@ void cut(Table& table, size_t rows) {
   table.note = table.note.empty() ? more : fmt::format("{}; {}", table.note, more);
 }
 
-/// Where there is one axis, the table of collectives says it all.
+/// Where there is one axis, the tables of collectives and of blame say it all.
 bool says_nothing(const Section& section, const Table& table) {
-  return table.rows.empty() || (section.build == axes_table && table.rows.size() == 1);
+  if (table.rows.empty()) return true;
+  if (section.build == axis_blame_table) return table.rows.front().back().as_text() == table.rows.back().back().as_text();
+  return section.build == axes_table && table.rows.size() == 1;
 }
 
 Document build_common(const RunView& run, const std::string& source) {

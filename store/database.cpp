@@ -1,6 +1,7 @@
 #include "store/database.h"
 
 #include <SQLiteCpp/Exception.h>
+#include <SQLiteCpp/Transaction.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -36,7 +37,10 @@ SQLite::Database create_store(const std::filesystem::path& path) {
     db.exec(
         "PRAGMA page_size = 8192; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
         " PRAGMA cache_size = -65536;");
+    // One transaction: else each of the hundred statements writes, and reads again, what the earlier ones made.
+    SQLite::Transaction transaction(db);
     db.exec(kSchemaSql);
+    transaction.commit();
     return db;
   } catch (const SQLite::Exception& error) {
     throw CannotWrite(fmt::format("cannot write {}: {}", path.string(), error.what()));

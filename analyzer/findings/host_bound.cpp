@@ -1,10 +1,13 @@
-// GPUs that have nothing to do because the host had not launched yet what came next (specification.md I2). What the host spends inside MPI
-// meanwhile is communication and told by itself.
+// GPUs that have nothing to do because the host had not launched yet what came next (specification.md I2). What the
+// host spends inside MPI meanwhile is communication and told by itself. One rank whose GPU waits for its host makes all
+// others wait for it inside collectives: that is told first, by what a step takes less without it
+// (passes/waited_for.h).
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "analyzer/findings/findings.h"
+#include "analyzer/findings/waited_for.h"
 #include "analyzer/query.h"
 
 namespace ddl {
@@ -12,9 +15,26 @@ namespace {
 
 constexpr double kHostMinSavingShare = 0.05;  // of the step
 
+constexpr const char* kHostAdvice =
+    "launch less and earlier: CUDA graphs, torch.compile or fused optimizers, a larger batch, no .item(), print or synchronisation inside "
+    "the step; look at what the host does in its gaps";
+
+Finding late_host(const FindingInput& input, const WaitedFor& found) {
+  Finding finding = describe(input, found);
+  const bool one = found.ranks.size() == 1;
+  finding.sentence = fmt::format("the others wait for {} in {} of steps{}: {} GPU{} idle{} {} until the host launches, the others' {}",
+                                 who(input, found), percent_text(static_cast<double>(found.late_steps) / static_cast<double>(found.steps)),
+                                 found.since_step ? fmt::format(" since step {}", *found.since_step) : "", one ? "its" : "their",
+                                 one ? "" : "s", one ? "s" : "", duration_text(found.own_ns), duration_text(found.others_ns));
+  finding.advice = fmt::format("see what else runs on the host of {} (cores, clocks, other load, where its threads are bound); else {}",
+                               ranks_text(found.ranks), kHostAdvice);
+  return finding;
+}
+
 }  // namespace
 
 std::vector<Finding> find_host_bound(const FindingInput& input) {
+  if (const auto late = waited_for(input, "host")) return {late_host(input, *late)};
   Query row(input.db,
             "SELECT total(idle_host_ns) / total(windows), total(duration_ns) / total(windows), (SELECT total(exposed_ns) / max(1, count(*))"
             " FROM steady_part WHERE world = ?1) FROM steady_gpu WHERE world = ?1 HAVING total(windows) > 0");
@@ -43,10 +63,7 @@ std::vector<Finding> find_host_bound(const FindingInput& input) {
       "DESC"
       " LIMIT 100",
       input.world);
-  finding.advice =
-      "launch less and earlier: CUDA graphs, torch.compile or fused optimizers, a larger batch, no .item(), print or synchronisation "
-      "inside "
-      "the step; look at what the host does in its gaps";
+  finding.advice = kHostAdvice;
   return {finding};
 }
 

@@ -1,9 +1,11 @@
-// Steps that wait for data: the ranks load the next batch, in ranges whose names say so (passes/input_ranges.h), and nothing else goes on.
+// Steps that wait for data: the ranks load the next batch, in ranges whose names say so (passes/input_ranges.h), and
+// nothing else goes on.
 //
-// What it would save is told step by step: the longest computing of a rank with loading and without it. So loading that another rank's
-// computing hides costs nothing. Loading between two steps belongs to the later one. Means over the steps, because loaders stall every now
-// and then: a median would not see it. Where there are GPUs, only what they idled for it counts: what the host loads while they compute is
-// free.
+// What it would save is told step by step: the longest computing of a rank with loading and without it. So loading that
+// another rank's computing hides costs nothing. Loading between two steps belongs to the later one. Means over the
+// steps, because loaders stall every now and then: a median would not see it. Where there are GPUs, only what they
+// idled for it counts: what the host loads while they compute is free. One rank whose GPU idles for data while the
+// others wait for it is told by what a step takes less without it (passes/waited_for.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +13,7 @@
 #include <numeric>
 
 #include "analyzer/findings/findings.h"
+#include "analyzer/findings/waited_for.h"
 #include "analyzer/passes/input_ranges.h"
 #include "analyzer/query.h"
 
@@ -85,10 +88,27 @@ std::vector<double> savings_of_gpus(const FindingInput& input) {
   return savings;
 }
 
+constexpr const char* kInputAdvice =
+    "load the next batch while this one computes: more loader processes (num_workers), prefetching (prefetch_factor, pin_memory), data on a "
+    "local disk or in memory, decoding and augmentation on the GPU";
+
+Finding late_loader(const FindingInput& input, const WaitedFor& found) {
+  Finding finding = describe(input, found);
+  const bool one = found.ranks.size() == 1;
+  finding.sentence = fmt::format("the others wait for {} in {} of steps{}: {} GPU{} idle{} {} for data, the others' {}", who(input, found),
+                                 percent_text(static_cast<double>(found.late_steps) / static_cast<double>(found.steps)),
+                                 found.since_step ? fmt::format(" since step {}", *found.since_step) : "", one ? "its" : "their",
+                                 one ? "" : "s", one ? "s" : "", duration_text(found.own_ns), duration_text(found.others_ns));
+  finding.advice = fmt::format("see how {} loads: its disk or share of the file system, its files, its loader's processes; else {}",
+                               ranks_text(found.ranks), kInputAdvice);
+  return finding;
+}
+
 }  // namespace
 
 std::vector<Finding> find_input_bound(const FindingInput& input) {
   if (!input.steps.annotated || input.step_ns <= 0) return {};
+  if (const auto late = waited_for(input, "input")) return {late_loader(input, *late)};
   std::vector<double> savings = savings_of_gpus(input);
   const bool gpus = !savings.empty();
   if (!gpus) savings = savings_of_host(input);
@@ -113,10 +133,7 @@ std::vector<Finding> find_input_bound(const FindingInput& input) {
                  input.world)
            : fmt::format("SELECT step, rank, input_ns, compute_ns, duration_ns FROM v_step WHERE world = {} ORDER BY step, rank LIMIT 200",
                          input.world);
-  finding.advice =
-      "load the next batch while this one computes: more loader processes (num_workers), prefetching (prefetch_factor, pin_memory), data "
-      "on a "
-      "local disk or in memory, decoding and augmentation on the GPU";
+  finding.advice = kInputAdvice;
   return {finding};
 }
 

@@ -1,5 +1,7 @@
 // A network that is slower than this job itself has seen it: the same collective, of the same size, on another communicator that serves the
 // same axis and spans as many hosts; or on the same communicator in earlier steps. Transfer times only: waiting for a late rank is not the network's.
+// Of GPUs no more is won than what their computing does not hide: transfers on the axis while nothing computes, against
+// those of ranks that use other communicators, or against earlier steps.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +24,8 @@ constexpr double kLinkMinSavingShare = 0.03;  // of the step
 constexpr double kLinkMinInstances = 10;
 constexpr size_t kLinkMinSteps = 5;  // before a change, and after it
 constexpr double kSlowerThanBefore = 1.05;
-constexpr double kClearRise = 4;  // against the scatter of single steps
+constexpr double kClearRise = 4;      // against the scatter of single steps
+constexpr double kUsualBytes = 0.05;  // so much more or less
 
 int64_t hosts_of(const FindingInput& input, const CommunicatorInfo& communicator) {
   std::set<int64_t> hosts;
@@ -43,6 +46,52 @@ std::string hosts_text(const FindingInput& input, const CommunicatorInfo& commun
   std::string text =
       fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, names.size())), ", "));
   return names.size() > kShown ? fmt::format("{} and {} more", text, names.size() - kShown) : text;
+}
+
+std::string axis_text(const std::string& axis) { return axis.empty() ? "" : fmt::format("; on the axis '{}'", axis); }
+
+/// A GPU's transfers on an axis while nothing computes, mean of the steady steps from `first` to before `last`; of
+/// ranks that tell it.
+std::map<int64_t, double> exposed_transfers(const FindingInput& input, const std::string& axis, int64_t first = INT64_MIN,
+                                            int64_t last = INT64_MAX) {
+  std::map<int64_t, double> exposed_ns;
+  Query rows(
+      input.db,
+      "SELECT p.rank, avg(a.exposed_ns - a.exposed_wait_ns) FROM gpu_axis_part a JOIN process p ON p.id = a.process"
+      " JOIN steady_number n ON n.world = p.world AND n.step = a.step WHERE p.world = ?1 AND a.axis = ?2 AND a.step >= ?3 AND a.step < ?4"
+      " AND p.rank IS NOT NULL GROUP BY p.rank HAVING count(a.exposed_wait_ns) = count(*)");
+  rows.bind(input.world, axis, first, last);
+  while (rows.next()) exposed_ns[rows.integer(0)] = rows.real(1);
+  return exposed_ns;
+}
+
+/// Mean of the members; nothing: some of them do not tell it.
+std::optional<double> mean_of(const std::map<int64_t, double>& exposed_ns, const CommunicatorInfo& communicator) {
+  double sum_ns = 0;
+  for (const int64_t rank : communicator.ranks) {
+    const auto known = exposed_ns.find(rank);
+    if (known == exposed_ns.end()) return std::nullopt;
+    sum_ns += known->second;
+  }
+  return communicator.ranks.empty() ? std::nullopt : std::optional(sum_ns / static_cast<double>(communicator.ranks.size()));
+}
+
+/// No more than what the members do not hide, and the others do not have.
+double limited_by_others(const FindingInput& input, const CommunicatorInfo& communicator, const std::string& axis, double saving_ns) {
+  const std::map<int64_t, double> exposed_ns = exposed_transfers(input, axis);
+  const std::optional<double> own_ns = mean_of(exposed_ns, communicator);
+  std::vector<double> others;
+  for (const auto& [rank, ns] : exposed_ns)
+    if (!communicator.comm_rank.contains(rank)) others.push_back(ns);
+  return own_ns && !others.empty() ? std::min(saving_ns, std::max(0.0, *own_ns - median_of(others))) : saving_ns;
+}
+
+/// No more than what the members hide less than before.
+double limited_by_before(const FindingInput& input, const CommunicatorInfo& communicator, const std::string& axis, int64_t change,
+                         double saving_ns) {
+  const std::optional<double> before_ns = mean_of(exposed_transfers(input, axis, INT64_MIN, change), communicator),
+                              after_ns = mean_of(exposed_transfers(input, axis, change), communicator);
+  return before_ns && after_ns ? std::min(saving_ns, std::max(0.0, *after_ns - *before_ns)) : saving_ns;
 }
 
 // ------------------------------------------------------------------------------------------------ against like communicators
@@ -119,6 +168,7 @@ std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
       s.axis = std::get<4>(key);
     }
   }
+  for (auto& [comm, s] : slow) s.saving_ns = limited_by_others(input, input.catalog.communicators.at(comm), s.axis, s.saving_ns);
   return slow;
 }
 
@@ -131,10 +181,10 @@ Finding describe(const FindingInput& input, const Slow& slow, size_t more) {
   finding.sentence = fmt::format("the network of {} is slow: {} of {} moves at {}/s there, at {}/s on {}", communicator.label, op,
                                  bytes_text(static_cast<double>(slow.bytes)), bytes_text(slow.busbw), bytes_text(slow.elsewhere_busbw),
                                  slow.others == 1 ? "the other communicator like it" : fmt::format("{} others like it", slow.others));
-  finding.evidence = fmt::format(
-      "Waiting not counted it takes {} instead of {} (bus bandwidths above){}; members: {} on {}{}.", duration_text(slow.xfer_ns),
-      duration_text(slow.elsewhere_ns), slow.axis.empty() ? "" : fmt::format("; axis: {}", slow.axis), ranks_text(communicator.ranks),
-      hosts_text(input, communicator), more == 0 ? std::string() : fmt::format("; {} more communicators are slow", more));
+  finding.evidence =
+      fmt::format("Waiting not counted it takes {} instead of {} (bus bandwidths above){}; members: {} on {}{}.",
+                  duration_text(slow.xfer_ns), duration_text(slow.elsewhere_ns), axis_text(slow.axis), ranks_text(communicator.ranks),
+                  hosts_text(input, communicator), more == 0 ? std::string() : fmt::format("; {} more communicators are slow", more));
   finding.evidence_sql = fmt::format(
       "SELECT comm, op, bytes, count(*) AS calls, avg(xfer_ns) AS mean_xfer_ns, avg(wait_ns) AS mean_wait_ns FROM v_collective"
       " WHERE world = {} AND op = '{}' AND bytes = {} GROUP BY comm ORDER BY mean_xfer_ns DESC",
@@ -151,19 +201,26 @@ Finding describe(const FindingInput& input, const Slow& slow, size_t more) {
 struct StepTransfer {
   int64_t step = 0;
   double xfer_ns = 0;
+  double bytes = 0;
 };
 
-/// The communicator's transfer by step, of the steps that move the usual number of bytes.
+/// The communicator's transfer by step, of the steps that move about the usual number of bytes: experts get a few
+/// tokens more or less.
 std::vector<StepTransfer> transfers_of(const FindingInput& input, int64_t comm) {
-  std::map<int64_t, std::vector<StepTransfer>> by_bytes;
+  std::vector<StepTransfer> steps;
+  std::vector<double> bytes;
   Query rows(input.db,
              "SELECT t.step, sum(t.xfer_ns), sum(t.bytes) FROM comm_step t JOIN steady_number n ON n.world = ?1 AND n.step = t.step"
              " WHERE t.comm = ?2 GROUP BY t.step ORDER BY t.step");
   rows.bind(input.world, comm);
-  while (rows.next()) by_bytes[rows.integer(2)].push_back({rows.integer(0), rows.real(1)});
-  const auto most =
-      std::max_element(by_bytes.begin(), by_bytes.end(), [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
-  return most == by_bytes.end() ? std::vector<StepTransfer>() : std::move(most->second);
+  while (rows.next()) {
+    steps.push_back({rows.integer(0), rows.real(1), rows.real(2)});
+    bytes.push_back(rows.real(2));
+  }
+  if (steps.empty()) return steps;
+  const double usual = median_of(bytes);
+  std::erase_if(steps, [&](const StepTransfer& s) { return std::abs(s.bytes - usual) > kUsualBytes * usual; });
+  return steps;
 }
 
 struct Typical {
@@ -190,14 +247,18 @@ size_t find_change(const std::vector<StepTransfer>& steps) {
 
 std::vector<Finding> slower_than_before(const FindingInput& input) {
   std::optional<Finding> worst;
+  const std::map<int64_t, std::string> axis_of = axes(input.db);
   for (const auto& [id, communicator] : input.catalog.communicators) {
     if (communicator.world != input.world || communicator.size < 2) continue;
     const std::vector<StepTransfer> steps = transfers_of(input, id);
     const size_t change = find_change(steps);
     if (change == 0) continue;
     const Typical before = typical_of(steps, 0, change), after = typical_of(steps, change, steps.size());
-    const double saving_ns = after.median_ns - before.median_ns;
-    if (after.median_ns < kSlowerThanBefore * before.median_ns || saving_ns < kClearRise * std::max(before.scatter_ns, after.scatter_ns) ||
+    const double longer_ns = after.median_ns - before.median_ns;
+    const auto axis = axis_of.find(id);
+    const double saving_ns =
+        axis == axis_of.end() ? longer_ns : limited_by_before(input, communicator, axis->second, steps[change].step, longer_ns);
+    if (after.median_ns < kSlowerThanBefore * before.median_ns || longer_ns < kClearRise * std::max(before.scatter_ns, after.scatter_ns) ||
         saving_ns < kLinkMinSavingShare * static_cast<double>(input.step_ns))
       continue;
     if (worst && static_cast<double>(*worst->saving_ns) >= saving_ns) continue;
@@ -207,8 +268,9 @@ std::vector<Finding> slower_than_before(const FindingInput& input) {
     finding.sentence = fmt::format("the network of {} became slow at step {}: its collectives transfer for {}/step, before for {}/step",
                                    communicator.label, steps[change].step, duration_text(after.median_ns), duration_text(before.median_ns));
     finding.evidence =
-        fmt::format("Medians of {} steps before and {} from then on that move the same bytes, waiting not counted; members: {} on {}.",
-                    change, steps.size() - change, ranks_text(communicator.ranks), hosts_text(input, communicator));
+        fmt::format("Medians of {} steps before and {} from then on that move as many bytes, waiting not counted{}; members: {} on {}.",
+                    change, steps.size() - change, axis_text(axis == axis_of.end() ? "" : axis->second), ranks_text(communicator.ranks),
+                    hosts_text(input, communicator));
     finding.evidence_sql = fmt::format(
         "SELECT step, avg(xfer_ns) AS mean_xfer_ns, avg(wait_ns) AS mean_wait_ns, count(*) AS calls FROM v_collective WHERE world = {}"
         " AND comm = (SELECT label FROM communicator WHERE id = {}) GROUP BY step ORDER BY step",
@@ -224,14 +286,17 @@ std::vector<Finding> slower_than_before(const FindingInput& input) {
 
 }  // namespace
 
+/// The more telling of both: medians over all steps do not tell what was slow in a part of them.
 std::vector<Finding> find_slow_link(const FindingInput& input) {
   if (is_crowded(input)) return {};
   const std::map<int64_t, Slow> slow = slower_than_others(input);
   const auto worst =
       std::max_element(slow.begin(), slow.end(), [](const auto& a, const auto& b) { return a.second.saving_ns < b.second.saving_ns; });
-  if (worst != slow.end() && worst->second.saving_ns >= kLinkMinSavingShare * static_cast<double>(input.step_ns))
+  std::vector<Finding> found = input.steps.annotated ? slower_than_before(input) : std::vector<Finding>();
+  if (worst != slow.end() && worst->second.saving_ns >= kLinkMinSavingShare * static_cast<double>(input.step_ns) &&
+      (found.empty() || worst->second.saving_ns > static_cast<double>(*found.front().saving_ns)))
     return {describe(input, worst->second, slow.size() - 1)};
-  return input.steps.annotated ? slower_than_before(input) : std::vector<Finding>();
+  return found;
 }
 
 }  // namespace ddl

@@ -1,6 +1,8 @@
-// One rank is late again and again, to collectives or to messages, and the others wait for it: the rule is in straggler_case.h, its rows
-// come from the tables of the passes. On jobs that wait inside kernels of NCCL what GPUs did counts, not the calls of the host
-// (select_steady_waits()).
+// One rank is late again and again, to collectives or to messages, and the others wait for it: the rule is in
+// straggler_case.h, its rows come from the tables of the passes. On jobs that wait inside kernels of NCCL what GPUs did
+// counts, not the calls of the host (select_steady_waits()). Where these serve several axes of parallelism, lateness is
+// handed on from axis to axis, and whoever entered last may have been made late itself: there the rank for which
+// everybody waits counts (passes/waited_for.h), if computing is what it does instead.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +11,7 @@
 #include "analyzer/findings/health.h"
 #include "analyzer/findings/longer_computing.h"
 #include "analyzer/findings/straggler_case.h"
+#include "analyzer/findings/waited_for.h"
 #include "analyzer/query.h"
 
 namespace ddl {
@@ -142,9 +145,28 @@ Finding describe(const FindingInput& input, const LongerComputing& found, size_t
   return finding;
 }
 
+std::vector<Finding> slow_gpus(const FindingInput& input) {
+  const auto found = waited_for(input, "compute");
+  if (!found) return {};
+  const int64_t rank = found->ranks.front();
+  const bool one = found->ranks.size() == 1;
+  Finding finding = describe(input, *found);
+  finding.sentence =
+      fmt::format("the others wait for {} in {} of steps{}: {} GPU{} {} {}, the others {}", who(input, *found),
+                  percent_text(static_cast<double>(found->late_steps) / static_cast<double>(found->steps)),
+                  found->since_step ? fmt::format(" since step {}", *found->since_step) : "", one ? "its" : "their", one ? "" : "s",
+                  one ? "computes" : "compute", duration_text(found->own_ns), duration_text(found->others_ns));
+  finding.evidence += (one ? same_host_evidence(input, rank) : std::string()) + health_evidence(input.db, input.world, rank);
+  finding.advice =
+      fmt::format("see what slows the GPU{} of {} down (clocks, power, temperature, other jobs), and whether {} more work than the others",
+                  one ? "" : "s", ranks_text(found->ranks), one ? "it gets" : "they get");
+  return {finding};
+}
+
 }  // namespace
 
 std::vector<Finding> find_straggler(const FindingInput& input) {
+  if (hands_on_lateness(input)) return slow_gpus(input);
   const size_t ranks = count_ranks(input);
   if (const auto found = find_straggler_case(rows_of(input, ranks))) return {describe(input, *found, ranks)};
   if (ranks < 2) return {};

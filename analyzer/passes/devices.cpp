@@ -27,6 +27,15 @@ namespace {
 /// run is the k-th of each of its nodes, as in v_collective (store/ingest/nccl_collectives.cpp).
 using InstanceKey = std::tuple<int64_t, int64_t, int64_t>;
 
+/// Messages over NCCL carry no number. But on a communicator of two ranks both run a kernel for each exchange, and in
+/// the same order: so the k-th of a step is the same one on both, if both ran as many. Their numbers are negative, the
+/// step stands in the place of the run.
+constexpr const char* kMessages =
+    "SELECT g.comm, -row_number() OVER (PARTITION BY g.process, g.comm, g.comm_rank, g.step ORDER BY g.start_ns) AS seq, g.step AS run,"
+    " g.process, g.comm_rank, g.start_ns, g.duration_ns, count(*) OVER (PARTITION BY g.process, g.comm, g.comm_rank, g.step) AS kernels"
+    " FROM gpu_event g JOIN communicator c ON c.id = g.comm AND c.size = 2"
+    " WHERE g.kind = 1 AND g.seq IS NULL AND g.step IS NOT NULL AND g.duration_ns > 0";
+
 /// When the last member of each collective began, where the waiting of all members can be told (W2).
 class Arrivals {
  public:
@@ -42,6 +51,22 @@ class Arrivals {
       const InstanceKey key{rows.integer(0), rows.integer(1), rows.integer(2)};
       instances[key].push_back({rows.integer(3), {rows.integer(4), rows.integer(5)}});
     }
+    std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, int64_t>>
+        counts;  // least and most kernels of a member, by communicator and step
+    Query messages(db, kMessages);
+    while (messages.next()) {
+      const InstanceKey key{messages.integer(0), messages.integer(1), messages.integer(2)};
+      instances[key].push_back({messages.integer(3), {messages.integer(5), messages.integer(5) + messages.integer(6)}});
+      auto& [least, most] =
+          counts.try_emplace({messages.integer(0), messages.integer(2)}, messages.integer(7), messages.integer(7)).first->second;
+      least = std::min(least, messages.integer(7));
+      most = std::max(most, messages.integer(7));
+    }
+    std::erase_if(instances, [&](const auto& instance) {
+      const auto& [comm, seq, run] = instance.first;
+      const auto count = seq < 0 ? counts.find({comm, run}) : counts.end();
+      return count != counts.end() && count->second.first != count->second.second;
+    });
     std::map<int64_t, std::vector<double>> waits;  // by communicator
     for (const auto& [key, members] : instances) {
       const int64_t id = std::get<0>(key);
@@ -158,13 +183,14 @@ class DevicePass {
     Query rows(
         db_,
         "SELECT g.device, g.kind, g.start_ns, g.duration_ns, g.launch_ns, g.comm, g.seq, n.class, g.step, r.layer, r.phase, g.graph_node,"
-        " g.context, g.stream, g.correlation"
+        " g.context, g.stream, g.correlation, g.comm_rank"
         " FROM gpu_event g JOIN gpu_name n ON n.id = g.name JOIN region r ON r.id = g.region"
         " WHERE g.process = ? AND g.kind IN (1, 2, 3) AND g.duration_ns > 0 ORDER BY g.start_ns, g.duration_ns DESC");
     rows.bind(process);
     std::map<int64_t, std::vector<Event>> devices;
     StreamOrder order(db_, process);
-    std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> runs;  // so far, of a node for a collective
+    std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> runs;      // so far, of a node for a collective
+    std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> messages;  // so far, on a communicator in a step as one of its ranks
     while (rows.next()) {
       ticker.add(1);
       Event e;
@@ -177,6 +203,10 @@ class DevicePass {
         e.why = Why::kPartialRanks;  // unless it can be told which collective it is
         const auto axis = rows.is_null(5) ? axis_of_.end() : axis_of_.find(rows.integer(5));
         e.axis = axis == axis_of_.end() ? static_cast<int64_t>(axes_.size()) - 1 : axis->second;
+        if (!rows.is_null(5) && rows.is_null(6) && !rows.is_null(8)) {
+          const int64_t number = --messages[{rows.integer(5), rows.integer(8), rows.maybe_integer(15).value_or(-1)}];
+          e.operation.wait_ns = arrivals_.wait_ns({rows.integer(5), number, rows.integer(8)}, e.operation.interval, e.why);
+        }
         if (!rows.is_null(5) && !rows.is_null(6)) {
           const int64_t comm = rows.integer(5), seq = rows.integer(6);
           const int64_t run = rows.is_null(11) ? 0 : runs[{comm, seq, rows.integer(11)}]++;

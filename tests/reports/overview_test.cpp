@@ -104,6 +104,29 @@ TEST(Overview, AxesAreToldApart) {
   EXPECT_NE(text.find("-          -          -  shape     stride 1"), std::string::npos) << "no GPU carried out the others: " << text;
 }
 
+TEST(Overview, AxesAreToldRankByRank) {
+  test::HandmadeRun run;
+  const RunView view = test::view_of(run.db());
+  const auto rows = [&](const char* name) { return build_section(view, name).tables.at(0).rows; };
+  run.db().exec(
+      "DELETE FROM late; INSERT OR REPLACE INTO communicator_axis VALUES (1, 'data', 'name'), (2, 'tensor', 'name');"
+      "INSERT INTO late (world, step, rank, ties, wait_ns, longest_ns, instances, message, comm) VALUES"
+      " (0, 1, 1, 1, 30, 20, 1, 0, 1), (0, 2, 0, 1, 10, 10, 1, 0, 1), (0, 3, 1, 1, 5, 5, 1, 0, 2), (0, 3, 1, 1, 5, 5, 1, 0, 2)");
+  const auto blame = rows("axis_blame");
+  ASSERT_EQ(blame.size(), 3u);
+  EXPECT_EQ(blame[0][0].as_double(), 0.75) << "of 40 on the axis";
+  EXPECT_EQ(blame[0][4].as_integer(), 1);
+  EXPECT_EQ(blame[2][3].as_integer(), 2) << "collectives";
+  EXPECT_EQ(blame[2][5].as_text(), "tensor");
+  EXPECT_TRUE(rows("traffic").empty()) << "no all-to-all ran";
+  run.db().exec("UPDATE op SET name = 'MPI_Alltoallv' WHERE name = 'MPI_Allreduce'; UPDATE event SET bytes = NULL WHERE process = 2");
+  const auto traffic = rows("traffic");
+  ASSERT_GE(traffic.size(), 2u);
+  EXPECT_FALSE(traffic[0][0].is_absent());
+  EXPECT_TRUE(traffic[1][0].is_absent()) << "not known of rank 1";
+  EXPECT_TRUE(traffic[1][1].is_absent());
+}
+
 TEST(Overview, NoLineIsWiderThanAsked) {
   for (const size_t width : {60, 72, 80, 104, 132, 200}) {
     HandmadeRun run;

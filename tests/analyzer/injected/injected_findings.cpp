@@ -1,16 +1,18 @@
 // Runs with faults of known cost: is the top finding the fault, and is nothing found in healthy ones?
 //
-//   injected_findings [--cases N] [--first SEED] [--kind NAME] [--show] [--keep FOLDER]
+//   injected_findings [--cases N] [--first SEED] [--jobs mpi|gpu|gpu32] [--kind NAME] [--show] [--keep FOLDER]
 //
-// --show tells the cases that went wrong, --keep leaves the last one's run directory.
-// Prints the confusion matrix, and exits with 1 unless all goals are met. Seeds below kFirstReportedSeed are for tuning the rules; the
-// tests use others (CMakeLists.txt).
+// Of each kind N cases: of jobs over MPI (tests/support/training_job.h), which leave spools, and of jobs on 8 or 32
+// GPUs over several axes of parallelism (gpu_job.h), which leave the store of an import. --show tells the cases that
+// went wrong, --keep leaves the last one's run. Prints the confusion matrix, and exits with 1 unless all goals are met.
+// Seeds below kFirstReportedSeed are for tuning the rules; the tests use others (CMakeLists.txt).
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <future>
 #include <map>
 #include <set>
@@ -19,10 +21,14 @@
 #include <thread>
 #include <vector>
 
+#include <SQLiteCpp/Backup.h>
+
 #include "analyzer/analyze.h"
 #include "store/database.h"
 #include "store/ingest.h"
 #include "store/run_directory.h"
+#include "tests/analyzer/injected/gpu_cases.h"
+#include "tests/analyzer/injected/gpu_store.h"
 #include "tests/support/synthetic_run.h"
 #include "tests/support/training_job.h"
 
@@ -95,12 +101,40 @@ std::string expected_finding(Fault fault) {
   return "";
 }
 
-struct Found {
-  std::string id;
-  int64_t rank;
-  std::string sentence;
-  double share;
-};
+std::vector<Found> findings_in(SQLite::Database& db) {
+  std::vector<Found> found;
+  SQLite::Statement rows(db,
+                         "SELECT id, coalesce(rank, -1), sentence, evidence, coalesce(share_ratio, 0), evidence_sql FROM finding"
+                         " ORDER BY position");
+  while (rows.executeStep()) {
+    found.push_back({rows.getColumn(0).getString(), rows.getColumn(1).getInt64(), rows.getColumn(2).getString(),
+                     rows.getColumn(3).getString(), rows.getColumn(4).getDouble()});
+    SQLite::Statement evidence(db, rows.getColumn(5).getString());
+    if (!evidence.executeStep()) throw std::logic_error("no rows stand behind: " + found.back().sentence);
+  }
+  return found;
+}
+
+/// Cheaper to copy than to make anew: half of the time of a small case.
+SQLite::Database& empty_store() {
+  thread_local SQLite::Database db(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+  if (!db.tableExists("process")) db.exec(kSchemaSql);
+  return db;
+}
+
+std::vector<Found> findings_of(const GpuJob& job, const std::string& keep) {
+  std::filesystem::path file = ":memory:";
+  if (!keep.empty()) {
+    std::filesystem::remove_all(keep);
+    std::filesystem::create_directories(keep);
+    file = std::filesystem::path(keep) / "run.sqlite";
+  }
+  SQLite::Database db(file.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+  SQLite::Backup(db, empty_store()).executeStep();
+  store_gpu_job(job, db);
+  analyze(db);
+  return findings_in(db);
+}
 
 std::vector<Found> findings_of(const TrainingJob& job, const std::string& keep) {
   const ScratchFolder scratch;
@@ -111,16 +145,7 @@ std::vector<Found> findings_of(const TrainingJob& job, const std::string& keep) 
   ingest(directory);
   SQLite::Database db = open_store(directory.store, Access::kReadWrite);
   analyze(db);
-  std::vector<Found> found;
-  SQLite::Statement rows(db,
-                         "SELECT id, coalesce(rank, -1), sentence, coalesce(share_ratio, 0), evidence_sql FROM finding ORDER BY position");
-  while (rows.executeStep()) {
-    found.push_back(
-        {rows.getColumn(0).getString(), rows.getColumn(1).getInt64(), rows.getColumn(2).getString(), rows.getColumn(3).getDouble()});
-    SQLite::Statement evidence(db, rows.getColumn(4).getString());
-    if (!evidence.executeStep()) throw std::logic_error("no rows stand behind: " + found.back().sentence);
-  }
-  return found;
+  return findings_in(db);
 }
 
 bool matches(const Found& found, const InjectedFault& fault) {
@@ -137,23 +162,65 @@ bool is_right(const TrainingJob& job, const std::vector<Found>& found) {
   });
 }
 
-void show(const TrainingJob& job, const std::vector<Found>& found) {
-  fmt::print("seed {}: {} x {} ranks, {} steps of {:.1f} ms, reduction {}, stages {}, microbatches {}\n", job.seed, job.nodes,
-             job.ranks_per_node, job.steps, step_ns_of(job) / 1e6, static_cast<int>(job.reduction), job.pipeline.stages,
-             job.pipeline.microbatches);
+std::string told(const TrainingJob& job) {
+  std::string text = fmt::format("seed {}: {} x {} ranks, {} steps of {:.1f} ms, reduction {}, stages {}, microbatches {}\n", job.seed,
+                                 job.nodes, job.ranks_per_node, job.steps, step_ns_of(job) / 1e6, static_cast<int>(job.reduction),
+                                 job.pipeline.stages, job.pipeline.microbatches);
   for (const InjectedFault& f : job.faults)
-    fmt::print("  injected {} rank {} from step {}: {:.2f} ms, {:.1f}%\n", name_of(f.kind), f.rank, f.from_step,
-               static_cast<double>(f.size_ns) / 1e6, f.cost * 100);
-  for (const Found& f : found) fmt::print("  found {} {:.1f}%: {}\n", f.id, f.share * 100, f.sentence);
+    text += fmt::format("  injected {} rank {} from step {}: {:.2f} ms, {:.1f}%\n", name_of(f.kind), f.rank, f.from_step,
+                        static_cast<double>(f.size_ns) / 1e6, f.cost * 100);
+  return text;
+}
+
+struct Case {
+  bool right = false;
+  std::vector<Found> found;
+  double cost = 0;   ///< of the only fault, as a share of the step
+  std::string told;  ///< of a case that went wrong
+};
+
+double cost_of(const TrainingJob& job) { return job.faults.size() == 1 ? job.faults[0].cost : 0; }
+double cost_of(const GpuJob& job) { return job.cost; }
+
+/// Draws the job of a seed, and judges what is found in it.
+using Trial = std::function<Case(uint64_t seed, const std::string& keep)>;
+
+template <class Job>
+Case judge(const Job& job, const std::string& keep) {
+  Case result;
+  result.found = findings_of(job, keep);
+  result.right = is_right(job, result.found);
+  result.cost = cost_of(job);
+  if (!result.right) result.told = told(job);
+  return result;
+}
+
+struct Named {
+  std::string name, jobs;
+  bool clean;
+  Trial trial;
+};
+
+std::vector<Named> all_kinds() {
+  std::vector<Named> all;
+  for (const Kind& kind : kinds())
+    all.push_back({kind.name, "mpi", kind.faults.empty(),
+                   [&kind](uint64_t seed, const std::string& keep) { return judge(draw_training_job(seed, kind.faults), keep); }});
+  for (const GpuKind& kind : gpu_kinds())
+    all.push_back({kind.name, kind.large ? "gpu32" : "gpu", kind.fault == GpuFault::kNone,
+                   [&kind](uint64_t seed, const std::string& keep) { return judge(draw_gpu_case(kind, seed), keep); }});
+  return all;
 }
 
 struct Options {
   uint64_t cases = 100, first = 1;
-  std::string kind, keep;
+  std::string jobs, kind, keep;
   bool show = false;
+
+  bool chose(const Named& named) const { return (kind.empty() || kind == named.name) && (jobs.empty() || jobs == named.jobs); }
 };
 
-Options parse(int argc, char** argv) {
+Options parse(int argc, char** argv, const std::vector<Named>& all) {
   Options options;
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
@@ -163,39 +230,33 @@ Options parse(int argc, char** argv) {
       options.cases = std::strtoull(argv[++i], nullptr, 10);
     } else if (i + 1 < argc && name == "--first") {
       options.first = std::strtoull(argv[++i], nullptr, 10);
+    } else if (i + 1 < argc && name == "--jobs") {
+      options.jobs = argv[++i];
     } else if (i + 1 < argc && name == "--kind") {
       options.kind = argv[++i];
     } else if (i + 1 < argc && name == "--keep") {
       options.keep = argv[++i];
     } else {
-      fmt::print(stderr, "usage: injected_findings [--cases N] [--first SEED] [--kind NAME] [--show] [--keep FOLDER]\n");
+      fmt::print(stderr,
+                 "usage: injected_findings [--cases N] [--first SEED] [--jobs mpi|gpu|gpu32] [--kind NAME] [--show] [--keep FOLDER]\n");
       std::exit(2);
     }
   }
-  const auto chosen = [&](const Kind& kind) { return options.kind.empty() || options.kind == kind.name; };
-  if (std::none_of(kinds().begin(), kinds().end(), chosen) || options.cases == 0) {
-    fmt::print(stderr, "injected_findings: no case of kind '{}'; kinds:", options.kind);
-    for (const Kind& kind : kinds()) fmt::print(stderr, " '{}'", kind.name);
+  if (std::none_of(all.begin(), all.end(), [&](const Named& named) { return options.chose(named); }) || options.cases == 0) {
+    fmt::print(stderr, "injected_findings: no case of jobs '{}', kind '{}'; kinds:", options.jobs, options.kind);
+    for (const Named& named : all) fmt::print(stderr, " '{}'", named.name);
     fmt::print(stderr, "\n");
     std::exit(2);
   }
   return options;
 }
 
-struct Case {
-  TrainingJob job;
-  std::vector<Found> found;
-};
-
 /// In the order of seeds. Cases know nothing of each other, so each core takes the next one.
-std::vector<Case> cases_of(const Kind& kind, const Options& options) {
+std::vector<Case> cases_of(const Named& kind, const Options& options) {
   std::vector<Case> cases(options.cases);
   std::atomic<uint64_t> next = 0;
   const auto work = [&] {
-    for (uint64_t i = next++; i < options.cases; i = next++) {
-      cases[i].job = draw_training_job(options.first + i, kind.faults);
-      cases[i].found = findings_of(cases[i].job, options.keep);
-    }
+    for (uint64_t i = next++; i < options.cases; i = next++) cases[i] = kind.trial(options.first + i, options.keep);
   };
   std::vector<std::future<void>> workers(options.keep.empty() ? std::max(1u, std::thread::hardware_concurrency()) : 1);
   for (std::future<void>& worker : workers) worker = std::async(std::launch::async, work);
@@ -203,30 +264,40 @@ std::vector<Case> cases_of(const Kind& kind, const Options& options) {
   return cases;
 }
 
-int run_cases(const Options& options) {
+void show(const Case& wrong) {
+  fmt::print("{}", wrong.told);
+  for (const Found& f : wrong.found) fmt::print("  found {} {:.1f}%: {} {}\n", f.id, f.share * 100, f.sentence, f.evidence);
+}
+
+int run_cases(const Options& options, const std::vector<Named>& all) {
   std::map<std::string, std::map<std::string, uint64_t>> confusion;  // by kind and top finding
   std::set<std::string> columns;
   std::map<std::string, uint64_t> right;
+  std::map<std::string, std::vector<double>> told;  // saving of the right ones against what it is by simulation
   bool good = true;
-  for (const Kind& kind : kinds()) {
-    if (!options.kind.empty() && options.kind != kind.name) continue;
-    for (const auto& [job, found] : cases_of(kind, options)) {
-      const std::string top = found.empty() ? "none" : found[0].id;
+  for (const Named& kind : all) {
+    if (!options.chose(kind)) continue;
+    for (const Case& one : cases_of(kind, options)) {
+      const std::string top = one.found.empty() ? "none" : one.found[0].id;
       columns.insert(top);
       ++confusion[kind.name][top];
-      const bool ok = is_right(job, found);
-      right[kind.name] += ok ? 1 : 0;
-      if (options.show && !ok) show(job, found);
+      right[kind.name] += one.right ? 1 : 0;
+      if (one.right && one.cost > 0) told[kind.name].push_back(one.found[0].share / one.cost);
+      if (options.show && !one.right) show(one);
     }
     const double share = static_cast<double>(right[kind.name]) / static_cast<double>(options.cases);
-    good = good && share >= (kind.faults.empty() ? kCleanGoal : kTopGoal);
+    good = good && share >= (kind.clean ? kCleanGoal : kTopGoal);
   }
-  fmt::print("{:30}{:>8}", "injected", "right");
+  fmt::print("{:30}{:>8}{:>28}", "injected", "right", "saving / cost: 10, 50, 90 %");
   for (const std::string& column : columns) fmt::print("  {}", column);
   fmt::print("\n");
-  for (const Kind& kind : kinds()) {
+  for (const Named& kind : all) {
     if (!confusion.contains(kind.name)) continue;
     fmt::print("{:30}{:>7.1f}%", kind.name, 100.0 * static_cast<double>(right[kind.name]) / static_cast<double>(options.cases));
+    std::vector<double>& ratios = told[kind.name];
+    std::sort(ratios.begin(), ratios.end());
+    const auto at = [&](size_t tenths) { return ratios.empty() ? "-" : fmt::format("{:.2f}", ratios[(ratios.size() - 1) * tenths / 10]); };
+    fmt::print("{:>28}", fmt::format("{} {} {}", at(1), at(5), at(9)));
     for (const std::string& column : columns) fmt::print("  {:>{}}", confusion[kind.name][column], column.size());
     fmt::print("\n");
   }
@@ -237,4 +308,7 @@ int run_cases(const Options& options) {
 }  // namespace
 }  // namespace ddl::test
 
-int main(int argc, char** argv) { return ddl::test::run_cases(ddl::test::parse(argc, argv)); }
+int main(int argc, char** argv) {
+  const auto kinds = ddl::test::all_kinds();
+  return ddl::test::run_cases(ddl::test::parse(argc, argv, kinds), kinds);
+}

@@ -1,0 +1,38 @@
+// The rank, or host, for whose GPUs everybody waits (passes/waited_for.h), in the words that findings share.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analyzer/findings/finding.h"
+
+namespace ddl {
+
+struct WaitedFor {
+  std::vector<int64_t> ranks;  ///< one, or all of a host
+  std::optional<int64_t> since_step;
+  int64_t steps = 0, late_steps = 0;
+  double lead_ns = 0;
+  std::string cause;
+  double own_ns = 0, others_ns = 0;        ///< of the cause
+  double comm_ns = 0, others_comm_ns = 0;  ///< in collectives while nothing computes
+  std::optional<std::string> axis;
+  double axis_ratio = 0;
+  std::optional<double> own_bytes, others_bytes;
+};
+
+/// Nothing: there is nobody, or another cause.
+std::optional<WaitedFor> waited_for(const FindingInput& input, std::string_view cause);
+/// Whether collectives of GPUs serve several axes, in as many steps as it takes to tell for whom everybody waits: then
+/// who entered last may only have handed on what made it late.
+bool hands_on_lateness(const FindingInput& input);
+
+/// "rank 3 (node0)", "all 4 ranks on node1".
+std::string who(const FindingInput& input, const WaitedFor& found);
+/// Rank, saving and how sure; rows behind it; what was seen, in one sentence and with the axis.
+Finding describe(const FindingInput& input, const WaitedFor& found);
+
+}  // namespace ddl

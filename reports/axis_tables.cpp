@@ -1,0 +1,70 @@
+// Axes of parallelism, rank by rank: for whom the others waited on each axis, and what ranks sent in all-to-alls.
+#include <algorithm>
+
+#include "analyzer/query.h"
+#include "reports/overview.h"
+
+namespace ddl::reports {
+
+Table axis_blame_table(const RunView& run) {
+  Table table{.id = "axis_blame",
+              .caption = "Who was waited for, axis by axis: in collectives the last rank to enter, whatever made it late",
+              .columns = {{"wait_ratio", "Wait(%)", Unit::kRatio},
+                          {"wait_ns", "Wait", Unit::kDuration},
+                          {"longest_ns", "Longest", Unit::kDuration, 2},
+                          {"instances", "Collectives", Unit::kCount, 1},
+                          {"late", "Late rank", Unit::kCount},
+                          {"axis", "Axis", Unit::kText}},
+              .rows = {},
+              .note = {},
+              .when_empty = "Nobody waited for anybody on a communicator that serves an axis, or it could not be told."};
+  Query row(run.db, R"(
+    SELECT a.axis, l.rank, sum(l.wait_ns) AS wait_ns, max(l.longest_ns), sum(l.instances), sum(sum(l.wait_ns)) OVER (PARTITION BY a.axis) AS all_ns
+    FROM late l
+    JOIN communicator_axis a ON a.communicator = l.comm
+    WHERE l.world = ?
+    GROUP BY a.axis, l.rank
+    HAVING sum(l.wait_ns) > 0
+    ORDER BY all_ns DESC, a.axis, wait_ns DESC, l.rank)");
+  row.bind(run.world);
+  while (row.next())
+    table.rows.push_back({Value::ratio(row.real(2) / row.real(5)), Value::duration_ns(row.integer(2)), Value::duration_ns(row.integer(3)),
+                          Value::count(row.integer(4)), Value::count(row.integer(1)), Value::text(row.text(0))});
+  return table;
+}
+
+Table traffic_table(const RunView& run) {
+  Table table{.id = "traffic",
+              .caption = "All-to-alls, rank by rank: with uneven bytes the others wait for data, with even ones for a slow rank",
+              .columns = {{"bytes", "Sent", Unit::kBytes},
+                          {"mean_ratio", "Of mean", Unit::kRatio},
+                          {"calls", "Calls", Unit::kCount, 3},
+                          {"wait_ns", "Wait", Unit::kDuration},
+                          {"xfer_ns", "Transfer", Unit::kDuration, 2},
+                          {"rank", "Rank", Unit::kCount},
+                          {"axis", "Axis", Unit::kText},
+                          {"op", "Name", Unit::kText, 4},
+                          {"comm", "Communicator", Unit::kText, 1}},
+              .rows = {},
+              .note = {},
+              .when_empty = "No all-to-all ran."};
+  Query row(run.db, R"(
+    SELECT bytes, mean_ratio, calls, wait_ns, xfer_ns, rank, axis, op, comm
+    FROM v_traffic
+    WHERE world = ? AND lower(op) LIKE '%alltoall%' AND rank IS NOT NULL
+    ORDER BY comm, op, bytes DESC, rank)");
+  row.bind(run.world);
+  const auto duration = [&](int column) {
+    return row.is_null(column) ? Value::absent(Unit::kDuration, "PARTIAL_RANKS") : Value::duration_ns(row.integer(column));
+  };
+  while (row.next())
+    table.rows.push_back(
+        {row.is_null(0) ? Value::absent(Unit::kBytes, "NO_DATA") : Value::bytes(row.integer(0)),
+         row.is_null(1) ? Value::absent(Unit::kRatio, row.is_null(0) ? "NO_DATA" : "ZERO_DENOM") : Value::ratio(row.real(1)),
+         Value::count(row.integer(2)), duration(3), duration(4), Value::count(row.integer(5)),
+         row.is_null(6) ? Value::absent(Unit::kText, "NOT_APPLICABLE") : Value::text(row.text(6)), Value::text(row.text(7)),
+         Value::text(row.text(8))});
+  return table;
+}
+
+}  // namespace ddl::reports

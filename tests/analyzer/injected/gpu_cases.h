@@ -1,0 +1,33 @@
+// Cases of jobs on GPUs: what is injected, what the first finding must be, and whether it was.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tests/analyzer/injected/gpu_job.h"
+
+namespace ddl::test {
+
+struct Found {
+  std::string id;
+  int64_t rank;
+  std::string sentence, evidence;
+  double share;
+};
+
+struct GpuKind {
+  const char* name;
+  GpuFault fault;
+  bool large;  ///< 2 x 4 x 4; else 2 x 2 x 2, or 8 replicas with experts
+};
+std::span<const GpuKind> gpu_kinds();
+
+GpuJob draw_gpu_case(const GpuKind& kind, uint64_t seed);
+/// The first finding is the fault, with its place and its axis; of a healthy job there is none.
+bool is_right(const GpuJob& job, const std::vector<Found>& found);
+/// The job and what was injected, one line each.
+std::string told(const GpuJob& job);
+
+}  // namespace ddl::test
