@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "analyzer/query.h"
+#include "analyzer/tables.h"
 #include "core/error.h"
 #include "reports/rows.h"
 #include "reports/safe_text.h"
@@ -43,11 +44,12 @@ std::string csv_text(std::string_view text) {
 
 std::vector<std::string> stable_views() {
   constexpr std::string_view kCreate = "\nCREATE VIEW ";
-  const std::string_view schema = kSchemaSql;
   std::vector<std::string> names;
-  for (size_t at = schema.find(kCreate); at != std::string_view::npos; at = schema.find(kCreate, at + 1)) {
-    const std::string_view name = schema.substr(at + kCreate.size());
-    if (name.starts_with("v_")) names.emplace_back(name.substr(0, name.find(' ')));
+  for (const std::string_view sql : {std::string_view(kSchemaSql), std::string_view(kTablesSql)}) {
+    for (size_t at = sql.find(kCreate); at != std::string_view::npos; at = sql.find(kCreate, at + 1)) {
+      const std::string_view name = sql.substr(at + kCreate.size());
+      if (name.starts_with("v_")) names.emplace_back(name.substr(0, name.find(' ')));
+    }
   }
   return names;
 }

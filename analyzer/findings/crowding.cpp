@@ -86,7 +86,8 @@ Crowding find_crowding(const FindingInput& input) {
   }
   for (const auto& [id, host] : hosts) std::ranges::move(crowded(host.first, host.second), std::back_inserter(crowding.groups));
   const auto threads_per_cpu = [](const CoreGroup& g) { return static_cast<double>(g.threads) / static_cast<double>(g.cpus.size()); };
-  std::ranges::stable_sort(crowding.groups, [&](const CoreGroup& a, const CoreGroup& b) { return threads_per_cpu(a) > threads_per_cpu(b); });
+  std::ranges::stable_sort(crowding.groups,
+                           [&](const CoreGroup& a, const CoreGroup& b) { return threads_per_cpu(a) > threads_per_cpu(b); });
   return crowding;
 }
 

@@ -21,8 +21,8 @@ std::string sentence(const CoreGroup& group) {
     return fmt::format("rank {} trains and communicates on {} ({})", group.ranks[0],
                        group.cpus.size() == 1 ? "one core" : fmt::format("{} cores", group.cpus.size()), cpus_text(group));
   if (in_background) {
-    return fmt::format("{}, with {} busy threads for training and communication, share {} CPU{} ({})", ranks_text(group.ranks), group.threads,
-                       group.cpus.size(), group.cpus.size() == 1 ? "" : "s", cpus_text(group));
+    return fmt::format("{}, with {} busy threads for training and communication, share {} CPU{} ({})", ranks_text(group.ranks),
+                       group.threads, group.cpus.size(), group.cpus.size() == 1 ? "" : "s", cpus_text(group));
   }
   if (group.cpus.size() == 1) return fmt::format("{} are bound to the same core ({})", ranks_text(group.ranks), cpus_text(group));
   return fmt::format("{} share {} CPUs ({})", ranks_text(group.ranks), group.cpus.size(), cpus_text(group));
@@ -48,11 +48,12 @@ std::vector<Finding> find_shared_cores(const FindingInput& input) {
       fmt::format("SELECT rank, host, local_rank, cpus, numa FROM v_rank WHERE world = {} ORDER BY host, rank", input.world);
   const bool in_background = groups[0].threads > static_cast<int64_t>(groups[0].ranks.size());
   finding.advice =
-      in_background ? "give the thread that communicates a core of its own: mpirun --bind-to none, or --map-by slot:PE=2 (what it did: "
-                      "--report-bindings), srun --cpus-per-task=2; or start fewer ranks per host"
-                    : "give each rank cores of its own: mpirun --map-by core --bind-to core (threads: --map-by slot:PE=N; what it did: --report-bindings), "
-      "srun "
-      "--cpu-bind=cores --cpus-per-task=N; or start fewer ranks per host";
+      in_background
+          ? "give the thread that communicates a core of its own: mpirun --bind-to none, or --map-by slot:PE=2 (what it did: "
+            "--report-bindings), srun --cpus-per-task=2; or start fewer ranks per host"
+          : "give each rank cores of its own: mpirun --map-by core --bind-to core (threads: --map-by slot:PE=N; what it did: --report-bindings), "
+            "srun "
+            "--cpu-bind=cores --cpus-per-task=N; or start fewer ranks per host";
   return {finding};
 }
 

@@ -86,8 +86,8 @@ Finding describe(const FindingInput& input, const StragglerCase& c, size_t ranks
   const double longer_ns = c.costs.compute_ns - c.costs.others_compute_ns;
   const bool computes_longer = longer_ns > 0.25 * static_cast<double>(*finding.saving_ns);
   const std::string seen =
-      c.messages == 0 ? fmt::format("Last {} {:.0f} of {:.0f} {} that make somebody wait; it caused", c.negotiated ? "to be ready for" : "in",
-                                    c.late, c.instances, late_to(c))
+      c.messages == 0 ? fmt::format("Last {} {:.0f} of {:.0f} {} that make somebody wait; it caused",
+                                    c.negotiated ? "to be ready for" : "in", c.late, c.instances, late_to(c))
                       : fmt::format(
                             "Of {:.0f} waits for {} it caused {:.0f}, those included that ranks passed on which it had kept waiting;"
                             " that is",
@@ -98,8 +98,9 @@ Finding describe(const FindingInput& input, const StragglerCase& c, size_t ranks
   const double blocked_longer_ns = c.costs.blocked_ns - c.costs.others_blocked_ns;
   const bool is_blocked_longer = blocked_longer_ns > 0.25 * static_cast<double>(*finding.saving_ns);
   if (is_blocked_longer) {
-    finding.evidence += fmt::format(" Its training thread is blocked outside communication for {}{}, {} {}.", duration_text(c.costs.blocked_ns),
-                                    per, ranks == 2 ? "the other's" : "the others'", duration_text(c.costs.others_blocked_ns));
+    finding.evidence +=
+        fmt::format(" Its training thread is blocked outside communication for {}{}, {} {}.", duration_text(c.costs.blocked_ns), per,
+                    ranks == 2 ? "the other's" : "the others'", duration_text(c.costs.others_blocked_ns));
   }
   finding.evidence += axis_evidence(input, suspect) + same_host_evidence(input, suspect) + health_evidence(input.db, input.world, suspect);
   finding.evidence_sql = blame_sql(input, suspect, c);
@@ -110,8 +111,8 @@ Finding describe(const FindingInput& input, const StragglerCase& c, size_t ranks
     finding.advice =
         is_blocked_longer
             ? fmt::format("see what the training thread of rank {} sleeps for: input, checkpoints, reading files, locks", suspect)
-            : fmt::format("rank {} computes no longer than the others{}: look at what it does {} - input, checkpoints, reading files", suspect,
-                          steps ? " within its steps" : "",
+            : fmt::format("rank {} computes no longer than the others{}: look at what it does {} - input, checkpoints, reading files",
+                          suspect, steps ? " within its steps" : "",
                           steps ? "between them, and before its collectives and messages" : "before its collectives and messages");
   }
   return finding;

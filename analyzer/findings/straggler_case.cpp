@@ -105,7 +105,8 @@ size_t find_change(const std::vector<StepBlame>& steps) {
 
 StragglerCosts costs_of(const StragglerInput& input, int64_t suspect, const std::set<int64_t>& steps) {
   struct One {
-    double suspect_compute = 0, compute = 0, suspect_blocked = 0, blocked = 0, suspect_exposed = 0, exposed = 0, wait = 0, least = -1, duration = 0, longest = 0;
+    double suspect_compute = 0, compute = 0, suspect_blocked = 0, blocked = 0, suspect_exposed = 0, exposed = 0, wait = 0, least = -1,
+           duration = 0, longest = 0;
     int others = 0;
   };
   std::vector<double> means, leasts, longest, compute, others_compute, blocked, others_blocked, less_in_mpi;

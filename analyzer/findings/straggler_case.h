@@ -42,7 +42,7 @@ struct StepOfRank {
 struct StragglerInput {
   bool annotated = false;   ///< steps are real; else everything is step 0
   bool negotiated = false;  ///< background threads reduce what all ranks have ready: the rows tell of readiness, not of entering
-  int64_t step_ns = 0;     ///< median step, or the duration of the run
+  int64_t step_ns = 0;      ///< median step, or the duration of the run
   size_t ranks = 0;
   std::vector<int64_t> steps;  ///< in which all waiting is known, ascending; used where `annotated`
   std::function<void(const std::function<void(const LateRow&)>&)> each_late;

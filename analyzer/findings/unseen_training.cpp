@@ -17,9 +17,10 @@ std::vector<Finding> find_unseen_training(const FindingInput& input) {
   Finding finding;
   finding.sentence = "MPI is called by background threads, and what the training threads did meanwhile was not recorded";
   finding.confidence = "sure";
-  finding.evidence = fmt::format("{:.0f} of {} such ranks have no samples of their training thread: what they computed, and how long they waited, is "
-                                 "not known.",
-                                 row.real(1), row.integer(0));
+  finding.evidence = fmt::format(
+      "{:.0f} of {} such ranks have no samples of their training thread: what they computed, and how long they waited, is "
+      "not known.",
+      row.real(1), row.integer(0));
   finding.evidence_sql = fmt::format(
       "SELECT p.rank, b.thread, b.sampled FROM background_process b JOIN process p ON p.id = b.process WHERE p.world = {} ORDER BY p.rank",
       input.world);

@@ -15,7 +15,7 @@ constexpr int64_t kIdle = 3;  ///< bits of status
 struct Job {
   bool marks = true;
   bool sampled = true;
-  bool by_bits = true;      ///< cycles are bitwise ANDs; else requests to rank 0
+  bool by_bits = true;  ///< cycles are bitwise ANDs; else requests to rank 0
   int64_t computes_ms[2] = {50, 80};
   int64_t sleeps_ms[2] = {0, 0};  ///< before computing
 };
@@ -49,7 +49,10 @@ Tables training(const Job& job) {
                         .op = job.by_bits ? "MPI_Allreduce" : "MPI_Gather",
                         .enter_ns = now_ns,
                         .leave_ns = now_ns + 100_us,
-                        .bytes = job.by_bits ? 8 : rank == 0 ? 0 : sends ? 225 : 25,
+                        .bytes = job.by_bits ? 8
+                                 : rank == 0 ? 0
+                                 : sends     ? 225
+                                             : 25,
                         .seq = seq + 1,
                         .peer = job.by_bits ? std::nullopt : std::optional<int64_t>(0),
                         .step = step,
@@ -80,9 +83,11 @@ Tables training(const Job& job) {
     }
     for (int64_t rank = 0; rank < 2 && job.marks; ++rank) run.step(rank, s, begin_ns, begin_ns + 100_ms, 0);
   }
-  run.exec("INSERT INTO thread_sample SELECT process, max(at_ns) + 10000000, max(cpu_ns), 0, max(spun_ns) FROM thread_sample GROUP BY process");
-  run.exec("UPDATE event SET datatype = CASE WHEN bytes > 1000 THEN 14 WHEN bytes = 8 THEN 12 WHEN bytes > 0 THEN 1 END,"
-           " reduction = CASE WHEN bytes > 1000 THEN 1 WHEN bytes = 8 THEN 6 END");
+  run.exec(
+      "INSERT INTO thread_sample SELECT process, max(at_ns) + 10000000, max(cpu_ns), 0, max(spun_ns) FROM thread_sample GROUP BY process");
+  run.exec(
+      "UPDATE event SET datatype = CASE WHEN bytes > 1000 THEN 14 WHEN bytes = 8 THEN 12 WHEN bytes > 0 THEN 1 END,"
+      " reduction = CASE WHEN bytes > 1000 THEN 1 WHEN bytes = 8 THEN 6 END");
   run.exec("UPDATE process SET end_ns = 2200000000, init_ns = 1000000000, finalize_ns = 2200000000");
   run.exec("COMMIT");
   run.analyze();
@@ -92,7 +97,8 @@ Tables training(const Job& job) {
 std::vector<int64_t> parts_of(Tables& run, int64_t rank) {
   const std::string from = " FROM step_part WHERE process = " + std::to_string(rank + 1) + " AND step = 6";
   std::vector<int64_t> parts;
-  for (const char* column : {"compute_ns", "wait_ns", "xfer_ns", "idle_ns"}) parts.push_back(run.integer(std::string("SELECT ") + column + from) / 1'000'000);
+  for (const char* column : {"compute_ns", "wait_ns", "xfer_ns", "idle_ns"})
+    parts.push_back(run.integer(std::string("SELECT ") + column + from) / 1'000'000);
   return parts;
 }
 
@@ -106,7 +112,8 @@ TEST(Background, WhereTheTrainingThreadsTimeWent) {
     EXPECT_EQ(parts_of(run, 0), (Parts{50, 30, 10, 10})) << by_bits;
     EXPECT_EQ(parts_of(run, 1), (Parts{80, 0, 10, 10})) << by_bits;
     EXPECT_EQ(run.integer("SELECT max(abs(compute_ns + exposed_ns + idle_ns - 100000000)) FROM step_part"), 0);
-    EXPECT_EQ(run.integer("SELECT count(*) FROM collective k JOIN event e ON e.id = k.event WHERE e.bytes <= 1000"), 0) << "coordination is split";
+    EXPECT_EQ(run.integer("SELECT count(*) FROM collective k JOIN event e ON e.id = k.event WHERE e.bytes <= 1000"), 0)
+        << "coordination is split";
     EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict'"), "wait");
   }
 }
@@ -137,7 +144,8 @@ TEST(Background, SleepIsNeitherComputingNorWaiting) {
   EXPECT_EQ(parts_of(run, 0), (Parts{40, 30, 10, 20}));
   EXPECT_EQ(parts_of(run, 1), (Parts{40, 0, 10, 50}));
   EXPECT_EQ(run.integers("SELECT late FROM blame"), std::vector<int64_t>{1});
-  EXPECT_NE(run.text("SELECT evidence FROM finding WHERE id = 'straggler'").find("is blocked outside communication for 50.0 ms/step, the other's 20.0 ms"),
+  EXPECT_NE(run.text("SELECT evidence FROM finding WHERE id = 'straggler'")
+                .find("is blocked outside communication for 50.0 ms/step, the other's 20.0 ms"),
             std::string::npos);
   EXPECT_EQ(run.text("SELECT try FROM finding WHERE id = 'straggler'"),
             "see what the training thread of rank 1 sleeps for: input, checkpoints, reading files, locks");

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 library, source, compiler, *includes = sys.argv[1:]
+YIELD = {"sched_yield"}  # how training threads wait that poll (collectors/threads.cpp)
 ANNOTATIONS = {"ddl_range_push", "ddl_range_pop", "ddl_value_record"}
 INJECTIONS = {"InitializeInjection", "InitializeInjectionNvtx2", "InitializeInjectionNvtxExtension", "ncclProfiler_v4", "ncclProfiler_v5", "ncclProfiler_v6", "ncclProfiler_v7"}  # others look them up by name
 OLDEST_GLIBC = (2, 28)
@@ -17,7 +18,7 @@ OLDEST_GLIBC = (2, 28)
 text = subprocess.run([compiler, "-std=c++20", "-E", "-P", f"-I{source}", *[f"-I{i}" for i in includes], f"{source}/interpose/entry_rows.cpp"],
                       capture_output=True, text=True, check=True).stdout
 rows = re.findall(r"DDL_ENTRY_ROW (MPIX?_\w+)", text)
-allowed = {prefix + row for row in rows for prefix in ("", "P")} | ANNOTATIONS | INJECTIONS
+allowed = {prefix + row for row in rows for prefix in ("", "P")} | YIELD | ANNOTATIONS | INJECTIONS
 if platform.machine() == "x86_64":
     for row in rows:
         if row.endswith("_c"):

@@ -104,7 +104,9 @@ void store_gpu_job(const GpuJob& job, SQLite::Database& db) {
   Insert event(db,
                "INSERT INTO event (process, thread, kind, op, comm, seq, region, step, start_ns, duration_ns, bytes)"
                " VALUES (?, 0, 4, ?, ?, ?, 0, ?, ?, ?, ?)");
-  Insert nccl(db, "INSERT INTO nccl_collective VALUES (last_insert_rowid(), 'kernel', 'RING', 'LL', NULL, 1, ?, ?, 0, 1, 1, NULL)");
+  Insert nccl(
+      db,
+      "INSERT INTO nccl_collective VALUES (last_insert_rowid(), 'kernel', 'RING', 'LL', NULL, 1, ?, ?, 0, 1, 1, NULL, NULL, NULL, NULL)");
   for (size_t rank = 0; rank < trace.activities.size(); ++rank) {
     const auto process = static_cast<int64_t>(rank + 1);
     int64_t correlation = 0;
