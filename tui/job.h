@@ -176,6 +176,7 @@ struct Job {
   bool gpus = false;                         ///< its ranks give work to GPUs that are not looked at, or may not be
   bool device_collectives = false;           ///< GPUs that are not looked at, or may not be, carry out some of its collectives (NCCL)
   bool by_device = false;                    ///< of a replay: its GPUs are looked at
+  bool background = false;                   ///< background threads make its MPI calls: where the others' time goes they do not tell
   int32_t unreadable_spools = 0;
   std::string unreadable_why;  ///< of one of them
   int64_t now_ns = 0;          ///< on the axis: the clock, or the moment that is replayed

@@ -69,6 +69,7 @@ Snapshot Observer::look(Job& job, bool replay) {
   const auto& finished = steps_.finished();
   for (size_t i = finished.size() - std::min(finished.size(), kWindow); i < finished.size(); ++i) window_.push_back(&finished[i]);
   by_device_ = are_gpus_shown(job);
+  background_ = job.background && !by_device_;
   take_history(job);
 
   Snapshot s;
@@ -80,6 +81,7 @@ Snapshot Observer::look(Job& job, bool replay) {
   s.by_device = by_device_;
   s.gpus = job.gpus && !by_device_;
   s.device_collectives = job.device_collectives && !by_device_;
+  s.background = background_;
   s.unreadable_spools = job.unreadable_spools;
   s.unreadable_why = job.unreadable_why;
   if (job.wall_clock_s != 0) s.clock = fmt::format("{:%H:%M:%S}", fmt::localtime(job.wall_clock_s));

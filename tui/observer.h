@@ -21,7 +21,9 @@ class Observer {
 
  private:
   bool are_gpus_shown(const Job& job) const;
-  const std::vector<RankPart>& parts(const FinishedStep& step) const { return by_device_ ? step.parts : step.thread_parts; }
+  const std::vector<RankPart>& parts(const FinishedStep& step) const {
+    return background_ ? none_ : by_device_ ? step.parts : step.thread_parts;
+  }
   /// Of each kind that is shown.
   template <class Use>
   void each_lateness(const FinishedStep& step, Use use) const {
@@ -43,8 +45,10 @@ class Observer {
 
   Steps steps_;
   bool annotated_ = false;
-  bool by_device_ = false;  ///< ranks with GPUs are shown by them
-  uint64_t taken_ = 0;      ///< finished steps that are in the history
+  bool by_device_ = false;   ///< ranks with GPUs are shown by them
+  bool background_ = false;  ///< as Job
+  std::vector<RankPart> none_;
+  uint64_t taken_ = 0;  ///< finished steps that are in the history
   std::deque<HistoryPoint> history_;
   std::map<std::tuple<uint32_t, uint32_t, int64_t>, double> best_busbw_;  ///< by operation, communicator, bytes
   std::vector<const FinishedStep*> window_;

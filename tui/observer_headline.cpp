@@ -89,6 +89,12 @@ void Observer::headline(const Job& job, Snapshot& s) const {
   } else if (s.feed == Feed::kEnded && !s.ended_well) {
     s.headline = {
         fmt::format("the job has ended: {}", s.how_ended), fmt::format("ended: {}", s.how_ended), "ddl report says why", true, {}};
+  } else if (s.background) {
+    s.headline = {"background threads make its MPI calls: where its training threads' time goes is for ddl report to tell",
+                  "MPI in the background: see ddl report",
+                  "ddl report",
+                  false,
+                  {}};
   } else if (s.device_collectives || !blame_straggler(job, s)) {
     if (s.shares) {
       s.headline = of_shares(s);

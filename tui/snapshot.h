@@ -106,6 +106,7 @@ struct Snapshot {
   bool by_device = false;           ///< ranks with GPUs are shown by them
   bool gpus = false;                ///< its ranks give work to GPUs that are not looked at
   bool device_collectives = false;  ///< GPUs carry out some of its collectives: who waits for whom is not known
+  bool background = false;          ///< background threads make its MPI calls: no share and no waiting is known
   Feed feed = Feed::kWaiting;
   double silent_ns = 0;   ///< since anything happened
   std::string how_ended;  ///< "all ranks finalized", "killed by SIGKILL"

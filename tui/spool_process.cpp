@@ -12,6 +12,7 @@
 namespace ddl::tui {
 namespace {
 
+constexpr uint32_t kBackgroundSamples = 200;  // a fifth of a second of them
 constexpr size_t kMaxOpen = 64;
 constexpr size_t kJoinedUnordered = 256;  // records of GPUs that may be in another order than that of time
 constexpr size_t kMaxPoints = 64;         // clock pairs of one process: begin, and the newest
@@ -327,6 +328,9 @@ void SpoolProcess::take(Rank& rank, uint32_t thread, const Record& r) {
       break;
     case RecordKind::kNcclGroup:
       devices_.take_group(r);
+      break;
+    case RecordKind::kThreadSample:  // a few are of programs whose threads take turns in MPI
+      job_->background |= ++thread_samples_ >= kBackgroundSamples;
       break;
     default:
       break;

@@ -98,8 +98,9 @@ class SpoolProcess : private MetaVisitor {
   bool devices_left_out_ = false;  ///< the first records of GPUs
   bool gpus_ = false;
   bool alone_ = false;
-  bool joined_ = false;  ///< a part of the log was left out
-  bool begun_ = false;   ///< a step has begun since
+  bool joined_ = false;          ///< a part of the log was left out
+  uint32_t thread_samples_ = 0;  ///< of its training thread, while another one made its MPI calls
+  bool begun_ = false;           ///< a step has begun since
 };
 
 }  // namespace ddl::tui

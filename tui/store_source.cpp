@@ -97,9 +97,10 @@ void StoreSource::load_names(Job& job) {
   Query gpus(db_, R"(
     SELECT EXISTS (SELECT 1 FROM steady_world WHERE world = 0 AND annotated AND waits_by = 'device'),
            EXISTS (SELECT 1 FROM communicator WHERE kind = 'nccl'),
-           EXISTS (SELECT 1 FROM gpu_event) OR EXISTS (SELECT 1 FROM gpu))");
+           EXISTS (SELECT 1 FROM gpu_event) OR EXISTS (SELECT 1 FROM gpu), EXISTS (SELECT 1 FROM background_process))");
   gpus.next();
   job.by_device = gpus.integer(0) != 0;
+  job.background = gpus.integer(3) != 0;
   job.device_collectives = !job.by_device && gpus.integer(1) != 0;
   job.gpus = !job.by_device && (job.device_collectives || gpus.integer(2) != 0);
 

@@ -44,7 +44,8 @@ class Negotiations {
 
   void add(Cycle cycle) {
     if (!cycles_.empty() && cycles_.back().by_bits != cycle.by_bits) cycles_.clear();  // what was not agreed on one way is on the other
-    if (cycles_.size() == kMaxCycles) cycles_.erase(cycles_.begin(), cycles_.begin() + kMaxCycles / 2);
+    // Where nothing is moved for so long the beginning does not matter.
+    if (cycles_.size() * cycle.words.size() >= kMaxWords) cycles_.erase(cycles_.begin(), cycles_.begin() + (cycles_.size() + 1) / 2);
     cycles_.push_back(std::move(cycle));
   }
 
@@ -67,7 +68,7 @@ class Negotiations {
   }
 
  private:
-  static constexpr size_t kMaxCycles = 1 << 16;
+  static constexpr size_t kMaxWords = 1 << 22;
 
   size_t ready_in(int64_t process, size_t last, int64_t needed) const {
     size_t first = last;
@@ -100,8 +101,9 @@ class Negotiations {
       if (!own || !then || !last_ready) continue;
       bool late = (cycle || slowest < last) && (one_clock_ ? own->enter_ns == last_ready->enter_ns : cycle.value_or(agreed) == agreed);
       int64_t ready_ns = own->enter_ns;
-      if (!cycle && !late)
-        ready_ns = cycles_.front().of(word->process)->enter_ns;  // nobody knows since when: blocked for it at most that long
+      // Nobody knows since when it was ready: it was blocked for the others at most since data was moved last.
+      const Word* earliest = cycles_.front().of(word->process);
+      if (!cycle && !late && earliest) ready_ns = earliest->enter_ns;
       const int64_t agreed_ns = std::max(ready_ns, one_clock_ ? last_ready->enter_ns : then->enter_ns);
       const auto step = steps.find(word->process);
       insert_.run(word->process, comm, seq, step == steps.end() ? std::nullopt : step->second, ready_ns, agreed_ns, late ? 1 : 0);

@@ -40,6 +40,20 @@ TEST(Replay, LastFrameIsTheLiveOne) {
   for (size_t r = 0; r < 3; ++r) EXPECT_EQ(stored.ranks[r].wait_ns, seen.ranks[r].wait_ns);
 }
 
+/// What is outside MPI on the thread that communicates says nothing of the one that trains: no share, no waiting, nobody to blame.
+TEST(Replay, OfBackgroundThreadsNothingIsClaimed) {
+  Analyzed run(test::run().ranks(3).steps(20).compute(10_ms).allreduce(1_MiB, 1_ms).slow(1, 20_ms));
+  EXPECT_EQ(last_frame(run.db).headline.rank, 1);
+  run.db.exec("INSERT INTO background_process VALUES (1, NULL, 1)");
+  const Snapshot s = last_frame(run.db);
+  EXPECT_TRUE(s.background);
+  EXPECT_FALSE(s.shares);
+  EXPECT_EQ(s.window, 20u);
+  EXPECT_EQ(s.headline.rank, std::nullopt);
+  EXPECT_EQ(s.headline.brief, "MPI in the background: see ddl report");
+  for (const auto& rank : s.ranks) EXPECT_EQ(rank.wait_ns, std::nullopt);
+}
+
 /// A step that never ended, before others that did.
 TEST(Replay, AStepWithoutAnEndDoesNotBlockTheLaterOnes) {
   Analyzed run(training());

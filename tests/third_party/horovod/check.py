@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""The real Horovod (tools/setup horovod), 2 ranks: computing of each rank against what its own script timed, steps that it does not mark, a slow rank by
+name, and losses that recording does not change. Extra: skipped where Horovod was not built.
+
+    check.py [ROUNDS]    so many runs of each kind with a slow rank and, if more than one, of clean ones; default 1
+"""
+import json
+import os
+import sys
+from pathlib import Path
+
+import job
+
+HERE = Path(__file__).resolve().parent
+HOROVOD = HERE.parents[2] / "build" / "horovod" / "lib"
+STEPS = 60
+POINTS = 0.03
+ROUNDS = int(sys.argv.pop(1)) if len(sys.argv) > 1 else 1
+
+if not HOROVOD.exists():
+    print(f"skipped: no Horovod in {HOROVOD}; tools/setup horovod builds it")
+    sys.exit(77)
+os.environ.update(PYTHONPATH=f"{HOROVOD}", OMP_NUM_THREADS="1")
+
+
+def command(*options):
+    return job.mpirun(2, ["--oversubscribe", "/usr/bin/python3", HERE / "trained.py", "--steps", STEPS, *options])
+
+
+def recorded(folder, name, *options, **env):
+    out, run = folder / f"{name}.times", folder / f"{name}.ddl"
+    done = job.run([job.DDL, "record", "-o", run, "--", *command("--out", out, *options)], check_rc=0, **env)
+    times = [json.loads((folder / f"{out.name}.{rank}").read_text()) for rank in (0, 1)]
+    return done, times, job.store(run)
+
+
+def findings(db):
+    """Without what is said of a machine with fewer cores than busy threads."""
+    return [(row["id"], row["rank"]) for row in db.execute("select id, rank from finding where id <> 'shared_cores' order by position")]
+
+
+def computing(folder):
+    for name, options in {"marked": ["--marks"], "unmarked": []}.items():
+        _, times, db = recorded(folder, name, *options)
+        n_steps = db.execute("select count(*) from step where process = 1").fetchone()[0]
+        job.check(abs(n_steps - STEPS) <= 1, f"{name}: {n_steps} steps, {STEPS} were run")
+        for rank in (0, 1):
+            steps = times[rank][5:]
+            blocked = sum(step["blocked_ns"] for step in steps) / sum(step["whole_ns"] for step in steps)
+            said = db.execute("select sum(compute_ns) * 1.0 / sum(duration_ns) from steady_part where rank = ?", (rank,)).fetchone()[0]
+            print(f"{name}, rank {rank}: computing {said:.3f}, by itself {1 - blocked:.3f}")
+            job.check(abs(said - (1 - blocked)) < POINTS, f"{name}, rank {rank}: computing {said:.3f}, by itself {1 - blocked:.3f}")
+
+
+def slow_rank(folder):
+    kinds = {"asleep": (["--marks"], {}), "spins": (["--marks", "--spin"], {}), "unmarked": ([], {}),
+             "uncached": (["--spin"], {"HOROVOD_CACHE_CAPACITY": "0"})}
+    for name, (options, env) in kinds.items():
+        found = 0
+        for i in range(ROUNDS):
+            _, _, db = recorded(folder, f"{name}{i}", "--slow-rank", i % 2, *options, **env)
+            found += findings(db)[:1] == [("straggler", i % 2)]
+            if findings(db)[:1] != [("straggler", i % 2)]:
+                print(f"{name} {i}: {findings(db)}")
+        print(f"{name}: the slow rank is the first finding in {found} of {ROUNDS} runs")
+        job.check(found >= 0.9 * ROUNDS, f"{name}: found in {found} of {ROUNDS} runs")
+
+
+def clean(folder):
+    if ROUNDS == 1:
+        return
+    quiet = 0
+    for i in range(ROUNDS):
+        found = findings(recorded(folder, f"clean{i}", *(["--marks"] if i % 2 else []))[2])
+        quiet += not any(kind == "straggler" for kind, _ in found)
+        print(f"clean {i}: {found}")
+    print(f"clean: no straggler in {quiet} of {ROUNDS} runs")
+
+
+def same_losses(folder):
+    plain = sorted(line for line in job.run(command(), check_rc=0).stdout.splitlines() if line.startswith("rank"))
+    done, _, _ = recorded(folder, "losses")
+    job.check(sorted(line for line in done.stdout.splitlines() if line.startswith("rank")) == plain, f"other losses: {plain} {done.stdout}")
+
+
+job.main(same_losses, computing, slow_rank, clean)
