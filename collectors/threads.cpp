@@ -3,8 +3,8 @@
 //
 // Sampled, not traced: at the ends of the background thread's calls, at most every half millisecond, and where the training thread ends its
 // ranges. Communication is between two such samples, so what the training thread did meanwhile is known as exactly as the kernel's account
-// of it. Rejected: to interpose what threads block in (condition variables, futexes, semaphores): versioned symbols, inlined system calls,
-// and a cost for everybody; samples by the clock alone, which would have to be as dense all the time.
+// of it. Rejected: wrappers of everything that blocks (condition variables, futexes, semaphores), which are versioned symbols or inlined system
+// calls and would cost every program; and samples by the clock alone, which would have to be as dense all the time.
 //
 // Horovod's synchronize() does not block: it polls, with sched_yield between. To the kernel that is computing. So sched_yield is ours: it
 // does what it does, and the training thread's time in it, and between one and the next, is counted.

@@ -28,7 +28,7 @@ uint32_t count_bits(const void* words, uint64_t bytes) {
   uint64_t copy[64];
   uint32_t bits = 0;
   const char* at = static_cast<const char*>(words);
-  while (bytes > 0 && bits != kNotRead) {
+  while (bytes > 0) {
     const uint64_t part = bytes < sizeof copy ? bytes : sizeof copy;
     copy[(part - 1) / sizeof *copy] = 0;
     const iovec to = {copy, part}, from = {const_cast<char*>(at), part};

@@ -79,7 +79,7 @@ std::optional<Repetition> find_equal_sums(std::span<const Batch> batches) {
       if (bytes <= 0 || (step_bytes > 0 && bytes > step_bytes)) continue;
       const Chain chain = follow(ends, first, bytes);
       if (chain.steps.size() < kMinRepetitions || chain.hits() < kMinHits) continue;
-      // Of the places in a step the one where it begins is the one that is always there.
+      // A place within a step may be the end of a batch by chance; the begin of a step always is.
       if (bytes == step_bytes && chain.misses >= best.misses) continue;
       step_bytes = bytes;
       best = chain;

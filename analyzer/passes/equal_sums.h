@@ -23,7 +23,7 @@ struct Batch {
   int64_t leave_ns = 0;
 };
 
-/// Of the result `period` is the mean number of reductions in a step, rounded, and `agreement` the share of steps that end where they should.
+/// The result's `period` is the mean number of reductions in a step, rounded; its `agreement` the share of steps that end where they should.
 /// Nothing: no such number.
 std::optional<Repetition> find_equal_sums(std::span<const Batch> batches);
 

@@ -239,7 +239,7 @@ class StepPass {
     const bool inferred = background_.at(current_).thread != step.thread;
     const std::optional<Partition> part = training_->partition(step.window, inferred ? std::vector<Interval>{} : step.events.calls);
     if (!part) return;
-    const Why why = catalog_.process(current_).damaged ? Why::kNoData : Why::kNone;
+    const Why why = catalog_.process(current_).damaged || !training_->tells_waiting() ? Why::kNoData : Why::kNone;
     write(insert_step_, step.number, *part, true, why, 0.0, std::optional<int64_t>{}, std::optional<int64_t>{});
   }
 
@@ -260,7 +260,8 @@ class StepPass {
       const ProcessInfo& process = catalog_.process(current_);
       const Interval whole{*process.init_ns, std::max(*process.init_ns, process.finalize_ns.value_or(process.end_ns))};
       if (const std::optional<Partition> part = training_->partition(whole, {}))
-        write(insert_rank_, part->duration_ns, *part, !process.thinned, process.thinned ? Why::kNoData : Why::kNone, 0.0);
+        write(insert_rank_, part->duration_ns, *part, !process.thinned,
+              process.thinned || !training_->tells_waiting() ? Why::kNoData : Why::kNone, 0.0);
     } else if (run_) {
       close_run(catalog_.process(current_));
     }

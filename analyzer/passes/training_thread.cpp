@@ -86,7 +86,17 @@ TrainingThread::TrainingThread(SQLite::Database& db, int64_t process, const Back
     if (rows.integer(2) > 0) waiting.push_back({call.begin_ns, call.begin_ns + rows.integer(2)});
   }
   Query negotiated(db, "SELECT ready_ns, agreed_ns FROM negotiation WHERE process = ?");
-  for (negotiated.bind(process); negotiated.next();) waiting.push_back({negotiated.integer(0), negotiated.integer(1)});
+  const auto n_data = static_cast<int64_t>(data.size());
+  size_t negotiations = 0;
+  for (negotiated.bind(process); negotiated.next(); ++negotiations) waiting.push_back({negotiated.integer(0), negotiated.integer(1)});
+  Query coordinates(db, R"(
+    SELECT count(*)
+    FROM coordination c
+    JOIN event e ON e.id = c.event
+    WHERE c.event BETWEEN ?1 AND ?2 AND e.process = ?3)");
+  coordinates.bind(background.first_event, background.last_event, process).next();
+  // A barrier now and then is no negotiation: where ranks negotiate, at least one call comes before each that moves data.
+  tells_waiting_ = negotiations > 0 || coordinates.integer(0) < n_data;
   data_ = IntervalSet(std::move(data));
   waiting_ = subtract(IntervalSet(std::move(waiting)), data_);
 }

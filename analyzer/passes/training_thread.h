@@ -49,11 +49,14 @@ class TrainingThread {
 
   /// `own_calls`: MPI calls of the training thread itself. Nothing: not sampled then.
   std::optional<Partition> partition(const Interval& window, const std::vector<Interval>& own_calls) const;
+  /// False: ranks negotiate, and what they say cannot be read. Then `idle` contains waiting for others.
+  bool tells_waiting() const { return tells_waiting_; }
 
  private:
   BusyTime busy_;
   IntervalSet data_;     ///< background threads move data, and nobody waits in that
   IntervalSet waiting_;  ///< for other ranks
+  bool tells_waiting_ = true;
 };
 
 }  // namespace ddl

@@ -16,6 +16,7 @@ struct Job {
   bool marks = true;
   bool sampled = true;
   bool by_bits = true;  ///< cycles are bitwise ANDs; else requests to rank 0
+  bool bits_read = true;
   int64_t computes_ms[2] = {50, 80};
   int64_t sleeps_ms[2] = {0, 0};  ///< before computing
 };
@@ -58,7 +59,7 @@ Tables training(const Job& job) {
                         .step = step,
                         .thread = 1};
         run.add(cycle);
-        if (job.by_bits) {
+        if (job.by_bits && job.bits_read) {
           const int64_t agreed = at_ms == last_ms ? kIdle + 5 : kIdle;
           run.exec("INSERT INTO agreement VALUES (" + std::to_string(rank + 1) + ", 1, " + std::to_string(seq + 1) + ", " +
                    std::to_string(ready ? kIdle + 5 : kIdle) + ", " + std::to_string(agreed) + ")");
@@ -164,6 +165,15 @@ TEST(Background, StepsAreInferredFromBytes) {
   EXPECT_EQ(run.integer("SELECT max(duration_ns) FROM step"), 100'000'000);
   EXPECT_EQ(parts_of(run, 0), (Parts{50, 30, 10, 10}));
   EXPECT_EQ(run.findings().front(), "straggler");
+}
+
+/// The kernel may forbid to read the bits (seccomp): then nobody knows who was ready when, and waiting is not 0.
+TEST(Background, UnreadReadinessLeavesWaitingUnknown) {
+  Tables run = training({.bits_read = false});
+  EXPECT_EQ(run.integer("SELECT count(*) FROM step_part WHERE wait_ns IS NULL AND xfer_ns IS NULL AND why = 'NO_DATA'"), 2 * kSteps);
+  EXPECT_EQ(run.integer("SELECT compute_ns FROM step_part WHERE process = 1 AND step = 6"), 50'000'000);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM blame"), 0);
+  EXPECT_NE(run.text("SELECT value FROM meta WHERE key = 'verdict'"), "compute");
 }
 
 TEST(Background, WithoutSamplesTheVerdictIsWithheld) {
