@@ -219,6 +219,17 @@ CREATE TABLE negotiation (
   PRIMARY KEY (process, comm, seq)
 ) WITHOUT ROWID;
 
+-- How far the training threads of jobs that negotiate had come when the run ended, or was read: who hangs says so here.
+CREATE TABLE pending_negotiation (
+  process INTEGER PRIMARY KEY,  -- process.id
+  at_ns INTEGER NOT NULL,       -- its last cycle of coordination
+  moved_ns INTEGER,             -- end of the last collective that moved its data; NULL: none did
+  requested_bytes INTEGER,      -- of requests that it sent to rank 0 and that were not moved since, about; NULL: it sends none
+  ready_bits INTEGER,           -- that it set for tensors which are ready in its last bitwise AND; NULL: it makes none
+  thread TEXT,                  -- its training thread, in the last second: computing, polling (for another thread), asleep; NULL: not sampled
+  sleeps_in TEXT                -- the system call in which it is asleep; NULL: not asleep, or not known
+);
+
 -- For whom everybody waits inside kernels of collectives: the rank, or all ranks of a host, whose GPUs spend least in collectives while nothing computes, in
 -- nearly every step and by so much that it counts. No row: nobody, or threads tell the waiting (steady_world.waits_by). Times are medians over its steps, of a rank's GPU.
 CREATE TABLE waited_for (

@@ -11,6 +11,8 @@
 //
 // The training thread is the one that opens steps; else the process's first, which runs main() or the interpreter. While it makes MPI calls
 // itself nothing is sampled but once a second whether it still does.
+//
+// A thread that did next to nothing for a second is asked once a second which system call it sleeps in: of a job that hangs this is the answer.
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -21,6 +23,7 @@
 #include <unistd.h>
 
 #include "collectors/collectors.h"
+#include "core/names.h"
 #include "core/recorder.h"
 #include "interpose/process.h"
 
@@ -30,6 +33,7 @@ namespace {
 
 constexpr uint64_t kSamplesPerSecond = 2000;
 constexpr uint64_t kFirstLooksPerSecond = 100;
+constexpr uint64_t kSleeperShare = 20;  ///< of a second: who ran for less than this part of it sleeps
 constexpr uint64_t kYieldsPerSecond = 20000;  ///< that are this close are one wait: a poll lies between them, no work
 
 __thread uint32_t t_tid __attribute__((tls_model("initial-exec"))) = 0;
@@ -39,6 +43,8 @@ uint64_t g_training_calls = 0;
 uint64_t g_look_ticks = 0;
 uint64_t g_spun_ticks = 0;
 uint64_t g_last_yield_ticks = 0;
+uint64_t g_state_ticks = 0;   // when it was looked at whether the training thread sleeps, and ...
+uint64_t g_state_cpu_ns = 0;  // ... how long it had run then
 uint32_t g_busy = 0;
 
 uint32_t own_tid() {
@@ -49,17 +55,55 @@ uint32_t own_tid() {
 /// Clocks of other threads have no name in the headers: the kernel's CPUCLOCK_PERTHREAD_MASK and CPUCLOCK_SCHED.
 clockid_t cpu_clock_of(uint32_t tid) { return static_cast<clockid_t>(~tid << 3 | 6); }
 
-/// Time that a thread was ready and had no CPU; kUnknownTime where the kernel does not tell. Opened each time: a descriptor of ours that stayed open
-/// would move the job's.
+/// Reads the beginning of a file of the thread in /proc; false: there is none. Opened each time: a descriptor of ours that stayed open would
+/// move the job's.
+template <size_t n>
+bool read_of_thread(uint32_t tid, const char* name, char (&text)[n]) {
+  static_assert(n >= 64);
+  snprintf(text, n, "/proc/self/task/%u/%s", tid, name);
+  const int fd = open(text, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const ssize_t got = read(fd, text, n - 1);
+  close(fd);
+  text[got > 0 ? got : 0] = 0;
+  return got > 0;
+}
+
+/// Of the text that a macro SYS_name expands to: -1 on an architecture that has no such call, as the macro then stays what it is.
+constexpr long call_number(const char* text) {
+  if (*text < '0' || *text > '9') return -1;
+  long number = 0;
+  for (; *text >= '0' && *text <= '9'; ++text) number = number * 10 + (*text - '0');
+  return number;
+}
+
+constexpr struct {
+  uint32_t code;
+  long number;
+} kCallNumbers[] = {
+#define DDL_TEXT_OF(macro) #macro
+#define DDL_EXPANDED(macro) DDL_TEXT_OF(macro)
+#define DDL_NUMBERED(code, name) {code, call_number(DDL_EXPANDED(SYS_##name))},
+    DDL_BLOCKING_CALLS(DDL_NUMBERED)
+#undef DDL_NUMBERED
+#undef DDL_EXPANDED
+#undef DDL_TEXT_OF
+};
+
+/// The system call in which the thread sleeps, as a code of kBlockingCalls; 0: it is in none of them.
+uint32_t sleeps_in(uint32_t tid) {
+  char text[96];
+  if (!read_of_thread(tid, "syscall", text)) return 0;
+  const long number = call_number(text);  // else "running", or "-1": in no system call
+  for (const auto& call : kCallNumbers)
+    if (call.number >= 0 && call.number == number) return call.code;
+  return 0;
+}
+
+/// Time that a thread was ready and had no CPU; kUnknownTime where the kernel does not tell.
 uint64_t ready_ns(uint32_t tid) {
   char text[96];
-  snprintf(text, sizeof text, "/proc/self/task/%u/schedstat", tid);
-  const int fd = open(text, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return kUnknownTime;
-  const ssize_t got = read(fd, text, sizeof text - 1);
-  close(fd);
-  if (got <= 0) return kUnknownTime;
-  text[got] = 0;
+  if (!read_of_thread(tid, "schedstat", text)) return kUnknownTime;
   uint64_t result = 0;
   const char* digit = strchr(text, ' ');  // "on CPU, ready, time slices"
   while (digit && *++digit >= '0' && *digit <= '9') result = result * 10 + static_cast<uint64_t>(*digit - '0');
@@ -69,11 +113,17 @@ uint64_t ready_ns(uint32_t tid) {
 bool write_sample_of(uint32_t tid, Thread* writer, uint64_t now_ticks) {
   timespec cpu;
   if (clock_gettime(cpu_clock_of(tid), &cpu) != 0) return false;  // it has ended
+  const uint64_t cpu_ns = static_cast<uint64_t>(cpu.tv_sec) * 1000000000 + static_cast<uint64_t>(cpu.tv_nsec);
+  uint32_t call = 0;
+  if (now_ticks - g_state_ticks >= second_ticks()) {
+    if (cpu_ns - g_state_cpu_ns < 1000000000 / kSleeperShare) call = sleeps_in(tid);
+    g_state_ticks = now_ticks;
+    g_state_cpu_ns = cpu_ns;
+  }
   Record record = {};
   record.start_ticks = now_ticks;
-  record.word = record_word(RecordKind::kThreadSample, 0, 0);
-  put_thread_times(record, {static_cast<uint64_t>(cpu.tv_sec) * 1000000000 + static_cast<uint64_t>(cpu.tv_nsec), ready_ns(tid),
-                            __atomic_load_n(&g_spun_ticks, __ATOMIC_RELAXED)});
+  record.word = record_word(RecordKind::kThreadSample, call, 0);
+  put_thread_times(record, {cpu_ns, ready_ns(tid), __atomic_load_n(&g_spun_ticks, __ATOMIC_RELAXED)});
   write_record(writer, keep(false, kNoSequence, now_ticks), record);
   return true;
 }
@@ -121,6 +171,7 @@ uint64_t on_sample(Thread* caller, uint64_t now_ticks) {
 void start_thread_samples() {
   g_training_tid = g_told_tid = g_busy = t_tid = 0;
   g_training_calls = g_spun_ticks = g_last_yield_ticks = 0;
+  g_state_ticks = g_state_cpu_ns = 0;
   g_look_ticks = second_ticks() / kFirstLooksPerSecond;
   if (collector_wanted("threads")) sample_threads(on_sample);
 }

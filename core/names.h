@@ -1,6 +1,7 @@
 // Codes of MPI's and NCCL's predefined datatypes and reduction operations in Record::payload. Code 0 = derived, user-defined or none.
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 namespace ddl {
@@ -30,6 +31,15 @@ namespace ddl {
   X(69, ncclUint64, 8) X(70, ncclFloat16, 2) X(71, ncclFloat32, 4) X(72, ncclFloat64, 8) X(73, ncclBfloat16, 2)        \
   X(74, ncclFloat8e4m3, 1) X(75, ncclFloat8e5m2, 1)
 #define DDL_NCCL_REDUCTIONS(X) X(64, ncclSum) X(65, ncclProd) X(66, ncclMax) X(67, ncclMin) X(68, ncclAvg)
+
+// System calls in which threads sleep: what a thread that does not come is kept by. Code 0: not asked, or none of these. The numbers are ours.
+#define DDL_BLOCKING_CALLS(X)                                                                                       \
+  X(1, futex) X(2, nanosleep) X(3, clock_nanosleep) X(4, poll) X(5, ppoll) X(6, select) X(7, pselect6)              \
+  X(8, epoll_wait) X(9, epoll_pwait) X(10, read) X(11, readv) X(12, pread64) X(13, write) X(14, writev)             \
+  X(15, pwrite64) X(16, recvfrom) X(17, recvmsg) X(18, sendto) X(19, sendmsg) X(20, accept) X(21, accept4)          \
+  X(22, connect) X(23, wait4) X(24, waitid) X(25, flock) X(26, fcntl) X(27, fsync) X(28, fdatasync) X(29, openat)   \
+  X(30, close) X(31, io_getevents) X(32, pause) X(33, rt_sigsuspend) X(34, rt_sigtimedwait) X(35, msync)            \
+  X(36, fallocate) X(37, renameat2) X(38, ioctl) X(39, io_uring_enter) X(40, statx) X(41, newfstatat) X(42, semop)
 // clang-format on
 
 constexpr uint32_t kFirstNcclCode = 64;
@@ -50,5 +60,19 @@ inline constexpr NamedCode kReductionNames[] = {
     DDL_REDUCTIONS(DDL_NAMED) DDL_NCCL_REDUCTIONS(DDL_NAMED)
 #undef DDL_NAMED
 };
+
+inline constexpr NamedCode kBlockingCalls[] = {
+#define DDL_NAMED(code, name) {code, #name},
+    DDL_BLOCKING_CALLS(DDL_NAMED)
+#undef DDL_NAMED
+};
+
+/// nullptr: no such code.
+template <size_t n>
+constexpr const char* name_of_code(const NamedCode (&names)[n], uint32_t code) {
+  for (const NamedCode& name : names)
+    if (name.code == code) return name.name;
+  return nullptr;
+}
 
 }  // namespace ddl

@@ -7,7 +7,7 @@
 -- docs/reference/schema.md is generated from this file: every table and column carries a comment.
 
 PRAGMA application_id = 0x64646c31;  -- "ddl1": a file without it is not ours
-PRAGMA user_version = 8;             -- schema version; a newer one is refused
+PRAGMA user_version = 9;             -- schema version; a newer one is refused
 
 -- ------------------------------------------------------------------------------------------------ what ran where
 
@@ -242,6 +242,7 @@ CREATE TABLE thread_sample (
   cpu_ns INTEGER NOT NULL,   -- on a CPU, since the thread began
   ready_ns INTEGER,          -- ready to run, without a CPU; NULL: the kernel does not tell
   spun_ns INTEGER NOT NULL,  -- of both, waiting for another thread in a loop of sched_yield
+  sleeps_in TEXT,            -- the system call that it was asleep in: clock_nanosleep, futex, ...; NULL: not asked, as it did something, or not known
   PRIMARY KEY (process, at_ns)
 ) WITHOUT ROWID;
 

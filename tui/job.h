@@ -19,6 +19,7 @@
 #include "analyzer/passes/message_operation.h"
 #include "analyzer/passes/operation.h"
 #include "store/ingest/clocks.h"
+#include "tui/negotiating.h"
 
 namespace ddl::tui {
 
@@ -146,6 +147,7 @@ struct Rank {
   std::deque<Event> events;     ///< of steps that are not finished
   std::deque<EndedStep> steps;  ///< ended, not finished
   RankDevices devices;
+  Negotiating negotiating;
   std::deque<EndedLayer> layers;
   std::deque<std::pair<uint64_t, double>> samples;   ///< what it said it trained on: ticks, number
   std::set<uint64_t> posted;                         ///< when collectives were posted that are in flight

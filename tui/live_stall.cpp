@@ -8,6 +8,8 @@
 #include <tuple>
 
 #include "analyzer/findings/stall_case.h"
+#include "analyzer/findings/unready_case.h"
+#include "core/names.h"
 
 namespace ddl::tui {
 namespace {
@@ -89,7 +91,64 @@ std::optional<Stall> stuck_in_init(const Job& job, double least_ns) {
   return stall;
 }
 
+/// What the training thread did in the last second.
+TrainingState training_state(const Rank& rank, int64_t now_ns) {
+  constexpr int64_t kFreshNs = 2'000'000'000;
+  const auto& samples = rank.negotiating.samples;
+  if (samples.size() < 2 || now_ns - rank.clock.time_ns(samples.back().at_ticks) > kFreshNs) return TrainingState::kUnknown;
+  const auto& first = samples.front();
+  const auto& last = samples.back();
+  const auto part = [](uint64_t before, uint64_t after) { return after > before ? static_cast<double>(after - before) : 0; };
+  const auto whole_ns = static_cast<double>(rank.clock.time_ns(last.at_ticks) - rank.clock.time_ns(first.at_ticks));
+  const double busy = part(first.busy_ns, last.busy_ns) / whole_ns;
+  const double spun = part(first.spun_ticks, last.spun_ticks) / static_cast<double>(last.at_ticks - first.at_ticks);
+  return busy < 0.5 ? TrainingState::kAsleep : spun >= 0.5 * busy ? TrainingState::kPolling : TrainingState::kComputing;
+}
+
+/// Background threads go on coordinating, and no data moves.
+std::optional<Stall> stuck_in_negotiation(const Job& job, double least_ns) {
+  const auto no_data = find_no_data(job, least_ns);
+  if (!no_data) return std::nullopt;
+  std::vector<const Negotiating*> told;
+  for (const Rank& rank : job.ranks) told.push_back(&rank.negotiating);
+  const auto requested_bytes = open_requests(told);
+  std::vector<Readiness> ranks;
+  for (const Rank& rank : job.ranks) {
+    const Negotiating& n = rank.negotiating;
+    const char* sleeps_in = name_of_code(kBlockingCalls, n.sleeps_in);
+    ranks.push_back({rank.rank, requested_bytes[ranks.size()], n.ready_bits, training_state(rank, job.now_ns), sleeps_in ? sleeps_in : ""});
+  }
+  const auto found = find_unready_case(ranks);
+  if (!found) return std::nullopt;
+  Stall stall;
+  for (const Readiness& rank : found->missing) stall.missing.push_back(rank.rank);
+  stall.waiting = found->waiting;
+  stall.waited_ns = no_data->silent_ns;
+  stall.at_least = no_data->at_least;
+  stall.unready = unready_sentence(*found);
+  return stall;
+}
+
 }  // namespace
+
+std::optional<NoData> find_no_data(const Job& job, double least_ns) {
+  int64_t since_ns = INT64_MIN;
+  double apart_ns = 0;
+  NoData found;
+  for (const Rank& rank : job.ranks) {
+    const Negotiating& n = rank.negotiating;
+    if (n.samples.empty() || is_over(rank.life)) return std::nullopt;
+    const int64_t of_rank_ns = rank.clock.time_ns(n.moved > 0 ? n.moved_ticks : n.since_ticks);
+    if (of_rank_ns > since_ns) found.at_least = n.moved == 0;
+    since_ns = std::max(since_ns, of_rank_ns);
+    if (n.moved < 2) continue;
+    const auto between_ns = static_cast<double>(rank.clock.time_ns(n.moved_ticks) - rank.clock.time_ns(n.first_moved_ticks));
+    apart_ns = std::max(apart_ns, between_ns / static_cast<double>(n.moved - 1));
+  }
+  found.silent_ns = static_cast<double>(job.now_ns - since_ns);
+  if (job.ranks.empty() || found.silent_ns < std::max(least_ns, kHangTimes * apart_ns)) return std::nullopt;
+  return found;
+}
 
 std::optional<Stall> find_live_stall(const Job& job, const std::vector<CollectiveUse>& window, double least_ns) {
   std::vector<WaitingRank> waiting;
@@ -109,10 +168,11 @@ std::optional<Stall> find_live_stall(const Job& job, const std::vector<Collectiv
     const OpenCall& call = calls.at({found->comm, found->seq});
     const auto waited_ns = static_cast<double>(job.now_ns - found->since_ns);
     if (waited_ns >= patience_ns(call, window, least_ns))
-      stall = Stall{describe(job, call), found->waiting, found->missing, found->circular, waited_ns};
+      stall = Stall{describe(job, call), found->waiting, found->missing, found->circular, waited_ns, {}, false};
   }
   if (!stall) stall = stuck_in_transfer(job, window, least_ns);
   if (!stall) stall = stuck_in_init(job, least_ns);
+  if (!stall && job.background) stall = stuck_in_negotiation(job, least_ns);
   if (!stall) return std::nullopt;
   std::sort(stall->waiting.begin(), stall->waiting.end());
   std::sort(stall->missing.begin(), stall->missing.end());

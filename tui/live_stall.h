@@ -11,4 +11,11 @@ namespace ddl::tui {
 /// `window` (analyzer/findings/stall_case.h) if that is more.
 std::optional<Stall> find_live_stall(const Job& job, const std::vector<CollectiveUse>& window, double least_ns);
 
+/// For how long no data has moved, of a job whose background threads go on coordinating; nothing if it is not unusually long, or not known.
+struct NoData {
+  double silent_ns = 0;
+  bool at_least = false;  ///< since this program looks
+};
+std::optional<NoData> find_no_data(const Job& job, double least_ns);
+
 }  // namespace ddl::tui

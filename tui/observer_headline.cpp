@@ -1,7 +1,9 @@
 // The one sentence to act on.
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 
 #include "analyzer/findings/findings.h"
 #include "reports/format.h"
@@ -18,13 +20,20 @@ std::string who(const RankRow& row) {
 
 std::string duration(double ns) { return reports::short_duration(static_cast<int64_t>(ns)); }
 
-Headline of_stall(const Stall& stall) {
+Headline of_stall(const Stall& stall, int64_t now_s) {
   Headline h;
   h.alarm = true;
   if (stall.missing.size() == 1) h.rank = static_cast<int32_t>(stall.missing.front());
   const std::string waiting = ranks_phrase(stall.waiting), missing = ranks_phrase(stall.missing), waited = duration(stall.waited_ns);
   const char* sit = stall.waiting.size() == 1 ? "sits" : "sit";
-  if (stall.missing.empty()) {
+  if (!stall.unready.empty()) {
+    const auto since_s = static_cast<std::time_t>(now_s - static_cast<int64_t>(stall.waited_ns * 1e-9));
+    const bool knows_when = now_s != 0 && !stall.at_least;
+    const std::string since = knows_when ? fmt::format("since {:%H:%M:%S}, ", fmt::localtime(since_s)) : "";
+    h.text = fmt::format("no data was moved {}for {}{}: {}", since, stall.at_least ? "at least " : "", waited, stall.unready);
+    h.brief = fmt::format("no data for {}: {}", waited, missing);
+    h.next = "gdb -p PID or py-spy dump on the rank that does not come shows what keeps it";
+  } else if (stall.missing.empty()) {
     h.text = fmt::format("{} {} in {} for {}", waiting, sit, stall.call, waited);
     h.brief = fmt::format("hung in {}", stall.call);
     h.next = "gdb -p PID or py-spy dump on one of them shows what keeps it";
@@ -83,12 +92,20 @@ std::string ranks_phrase(const std::vector<int64_t>& ranks) {
 
 void Observer::headline(const Job& job, Snapshot& s) const {
   if (s.stall) {
-    s.headline = of_stall(*s.stall);
+    s.headline = of_stall(*s.stall, job.wall_clock_s);
     const auto& missing = s.stall->missing;
     for (RankRow& row : s.ranks) row.alarm = std::find(missing.begin(), missing.end(), row.rank) != missing.end();
   } else if (s.feed == Feed::kEnded && !s.ended_well) {
     s.headline = {
         fmt::format("the job has ended: {}", s.how_ended), fmt::format("ended: {}", s.how_ended), "ddl report says why", true, {}};
+  } else if (s.no_data_ns) {
+    s.headline = {fmt::format("no data was moved for {}, while background threads go on coordinating: whose training thread does not come is for ddl "
+                              "report to tell",
+                              duration(*s.no_data_ns)),
+                  fmt::format("no data for {}", duration(*s.no_data_ns)),
+                  "ddl report",
+                  true,
+                  {}};
   } else if (s.background) {
     s.headline = {"background threads make its MPI calls: where its training threads' time goes is for ddl report to tell",
                   "MPI in the background: see ddl report",

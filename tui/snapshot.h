@@ -94,6 +94,8 @@ struct Stall {
   std::vector<int64_t> waiting, missing;  ///< ranks
   bool circular = false;                  ///< who is missing here waits in another collective
   double waited_ns = 0;
+  std::string unready = {};  ///< of a job that negotiates: no data moves, and why. `call` is empty then
+  bool at_least = false;     ///< `waited_ns` is only since this program looks
 };
 
 enum class Feed { kWaiting, kLive, kStale, kHung, kEnded, kReplay };
@@ -133,6 +135,7 @@ struct Snapshot {
   std::optional<double> own_cpu_ratio;   ///< of one core: what this program takes
   Headline headline;
   std::optional<Stall> stall;
+  std::optional<double> no_data_ns;  ///< of a job that negotiates: no data has moved for unusually long, and nobody can tell who does not come
   std::vector<RankRow> ranks;                           ///< by rank
   std::vector<CollectiveRow> collectives;               ///< most time first
   std::vector<AxisRow> axes;                            ///< most time first

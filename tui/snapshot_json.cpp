@@ -64,8 +64,10 @@ std::string to_json(const Snapshot& s) {
   j["headline"] = {{"sentence", s.headline.text}, {"alarm", s.headline.alarm}, {"rank", maybe(s.headline.rank)}};
   j["stall"] = nullptr;
   if (s.stall)
-    j["stall"] = {
-        {"call", s.stall->call}, {"waiting", s.stall->waiting}, {"missing", s.stall->missing}, {"waited_ns", ns(s.stall->waited_ns)}};
+    j["stall"] = {{"call", s.stall->call.empty() ? ordered_json() : ordered_json(s.stall->call)},
+                  {"waiting", s.stall->waiting},
+                  {"missing", s.stall->missing},
+                  {"waited_ns", ns(s.stall->waited_ns)}};
   j["ranks"] = ordered_json::array();
   for (const RankRow& r : s.ranks) {
     j["ranks"].push_back({{"rank", r.rank},

@@ -6,7 +6,9 @@
 #include <bit>
 #include <cmath>
 
+#include "analyzer/passes/background.h"
 #include "core/live_file.h"
+#include "core/names.h"
 #include "store/text.h"
 
 namespace ddl::tui {
@@ -331,6 +333,10 @@ void SpoolProcess::take(Rank& rank, uint32_t thread, const Record& r) {
       break;
     case RecordKind::kThreadSample:  // a few are of programs whose threads take turns in MPI
       job_->background |= ++thread_samples_ >= kBackgroundSamples;
+      rank.negotiating.take_sample(r, rank.clock);
+      break;
+    case RecordKind::kAgreement:
+      rank.negotiating.ready_bits = static_cast<uint32_t>(r.payload >> 32);
       break;
     default:
       break;
@@ -357,6 +363,7 @@ void SpoolProcess::take_call(Rank& rank, uint32_t thread, const Record& r) {
   e.peer = r.peer;
   e.layer = layer;
   if (const auto comm = comms_.find(r.comm); comm != comms_.end()) e.comm = comm->second;
+  if (thread_samples_ > 0 && e.comm != kNone && !e.request) take_negotiation(rank, r, operation);
   const bool collective = is_collective(operation.op_class) && e.comm != kNone;
   if (collective && operation.nonblocking == e.request) e.sequence = r.sequence;
   if (collective) rank.reach(e.comm, r.sequence);
@@ -368,6 +375,18 @@ void SpoolProcess::take_call(Rank& rank, uint32_t thread, const Record& r) {
     }
   }
   rank.events.push_back(e);
+}
+
+/// A call of a process that has a thread which trains and another one that communicates.
+void SpoolProcess::take_negotiation(Rank& rank, const Record& r, const Operation& operation) {
+  if (!operation.numbered) return;
+  const auto text = [](const char* name) { return name == nullptr ? std::string_view() : std::string_view(name); };
+  const std::string_view datatype = text(name_of_code(kDatatypeNames, payload_datatype(r.payload)));
+  const uint64_t bytes = payload_bytes(r.payload);
+  const int vote = coordination_vote(operation.op_class, datatype, text(name_of_code(kReductionNames, payload_reduction(r.payload))),
+                                     static_cast<int64_t>(bytes));
+  if (vote < 0) rank.negotiating.take_data(r.sequence, r.start_ticks + record_duration_ticks(r.word));
+  if (operation.op_class == OpClass::kAllToRoot && datatype == "MPI_BYTE" && bytes > 0) rank.negotiating.take_request(r.sequence, bytes);
 }
 
 void SpoolProcess::take_layer(Rank& rank, const Record& r, uint64_t end, uint64_t duration) {

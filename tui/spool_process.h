@@ -75,6 +75,7 @@ class SpoolProcess : private MetaVisitor {
   void drop_used_up(std::span<const SpoolChunk> chunks);
   void take(Rank& rank, uint32_t thread, const Record& r);
   void take_call(Rank& rank, uint32_t thread, const Record& r);
+  void take_negotiation(Rank& rank, const Record& r, const Operation& operation);
   void take_layer(Rank& rank, const Record& r, uint64_t end, uint64_t duration);
   void take_open(Rank& rank, std::map<uint32_t, std::vector<Record>>& open);
 

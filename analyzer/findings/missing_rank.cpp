@@ -3,13 +3,16 @@
 // The record alone cannot tell a hang from a healthy job that was killed between two arrivals. How long the others had been waiting can:
 // against the mean duration of that call, and only if the end of the run is known from elsewhere (`ddl record` notes it), because a rank
 // that waits records nothing that would move its last sign of life.
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 
 #include "analyzer/findings/behind.h"
 #include "analyzer/findings/findings.h"
 #include "analyzer/findings/job_end.h"
+#include "analyzer/findings/unready_case.h"
 #include "analyzer/query.h"
 
 namespace ddl {
@@ -65,10 +68,75 @@ std::vector<Finding> find_stuck_in_init(const FindingInput& input) {
   return {finding};
 }
 
+TrainingState state_of(const std::string& thread) {
+  return thread == "computing" ? TrainingState::kComputing
+         : thread == "polling" ? TrainingState::kPolling
+         : thread == "asleep"  ? TrainingState::kAsleep
+                               : TrainingState::kUnknown;
+}
+
+/// " at 14:03:21", in local time; empty: the time of day is not known.
+std::string time_of_day(SQLite::Database& db, int64_t at_ns) {
+  Query epoch(db, "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'epoch_realtime_ns'");
+  if (!epoch.next() || epoch.integer(0) <= 0) return {};
+  return fmt::format("{:%H:%M:%S}", fmt::localtime(static_cast<std::time_t>((epoch.integer(0) + at_ns) / 1'000'000'000)));
+}
+
+/// Background threads went on coordinating, but a training thread did not bring what was to be moved.
+std::vector<Finding> find_unready(const FindingInput& input) {
+  std::vector<Readiness> ranks;
+  int64_t moved_ns = INT64_MIN;
+  Query rows(input.db, R"(
+    SELECT p.rank, n.requested_bytes, n.ready_bits, n.thread, n.sleeps_in, n.moved_ns
+    FROM pending_negotiation n
+    JOIN process p ON p.id = n.process
+    WHERE p.world = ?
+    ORDER BY p.rank)");
+  for (rows.bind(input.world); rows.next();) {
+    ranks.push_back({rows.integer(0), rows.maybe_integer(1), rows.maybe_integer(2), state_of(rows.text(3)), rows.text(4)});
+    moved_ns = std::max(moved_ns, rows.maybe_integer(5).value_or(INT64_MIN));
+  }
+  if (ranks.empty() || moved_ns == INT64_MIN) return {};
+  const auto found = find_unready_case(ranks);
+  if (!found) return {};
+  const std::optional<int64_t> read_ns = read_while_running_ns(input);
+  const int64_t end_ns = read_ns ? *read_ns : end_of_run_ns(input).value_or(last_sign_of_life_ns(input));
+  const int64_t silent_ns = end_ns - moved_ns;
+  Query data(input.db, R"(
+    SELECT (max(e.start_ns) - min(e.start_ns)) / max(1.0, count(DISTINCT e.seq) - 1)
+    FROM event e
+    JOIN process p ON p.id = e.process
+    WHERE p.world = ? AND e.kind = 1 AND e.seq IS NOT NULL AND e.bytes > 0 AND e.id NOT IN (SELECT event FROM coordination))");
+  data.bind(input.world).next();
+  const double apart_ns = data.real(0);
+  if (silent_ns < kHangNs || static_cast<double>(silent_ns) < kHangTimes * apart_ns) return {};
+
+  std::vector<int64_t> missing;
+  for (const Readiness& rank : found->missing) missing.push_back(rank.rank);
+  const std::string clock = time_of_day(input.db, moved_ns);
+  Finding finding;
+  finding.confidence = "sure";
+  finding.sentence = fmt::format("no data was moved since {}: {}", clock.empty() ? duration_text(moved_ns) : clock, unready_sentence(*found));
+  if (missing.size() == 1) finding.rank = missing.front();
+  finding.evidence = fmt::format(
+      "The last data was moved at {}, {} before {}; until then {} lay between one collective and the next. Background threads coordinate to the "
+      "end, and {} said that {} ready what {} {} not.",
+      duration_text(moved_ns), duration_text(silent_ns), read_ns ? "the run was read" : "the end of the run", duration_text(apart_ns),
+      ranks_text(found->waiting), found->waiting.size() == 1 ? "it has" : "they have", ranks_text(missing), missing.size() == 1 ? "has" : "have");
+  finding.evidence_sql = fmt::format(
+      "SELECT r.rank, r.host, r.pid, n.* FROM pending_negotiation n JOIN v_rank r USING (process) WHERE r.world = {} ORDER BY r.rank",
+      input.world);
+  finding.advice = fmt::format(
+      "find out what keeps {}: input, a lock, a branch that depends on the rank; while the job hangs, gdb -p PID or py-spy dump on {} shows it",
+      ranks_text(missing), missing.size() == 1 ? "that rank" : "those ranks");
+  return {finding};
+}
+
 }  // namespace
 
 std::vector<Finding> find_missing_rank(const FindingInput& input) {
   if (ended_well(input)) return {};
+  if (std::vector<Finding> unready = find_unready(input); !unready.empty()) return unready;
   if (std::vector<Finding> stuck = find_stuck_in_init(input); !stuck.empty()) return stuck;
   const std::optional<Stall> stall = find_stall(input);
   if (!stall) return {};

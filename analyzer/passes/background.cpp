@@ -1,6 +1,8 @@
 #include "analyzer/passes/background.h"
 
 #include <algorithm>
+#include <initializer_list>
+#include <vector>
 
 #include "analyzer/query.h"
 
@@ -38,38 +40,50 @@ bool is_busy(SQLite::Database& db, int64_t process) {
   return row.next() && row.real(1) > 0 && row.real(0) >= kTrainsShare * row.real(1);
 }
 
-void find_coordination(SQLite::Database& db) {
-  db.exec(R"(
-    INSERT INTO coordination (event)
-    WITH candidate AS (
-      SELECT e.id, e.comm, e.seq,
-             CASE
-               WHEN r.name IN ('MPI_LAND', 'MPI_BAND', 'MPI_LOR', 'MPI_BOR', 'MPI_LXOR', 'MPI_BXOR') OR o.class = 'barrier' THEN 1
-               WHEN d.name = 'MPI_BYTE' AND o.class IN ('all_to_root', 'root_to_all') AND e.bytes <= 1048576 THEN 1
-               WHEN d.name IN ('MPI_CHAR', 'MPI_SHORT', 'MPI_INT', 'MPI_UNSIGNED', 'MPI_LONG', 'MPI_UNSIGNED_LONG', 'MPI_LONG_LONG',
-                               'MPI_UNSIGNED_LONG_LONG', 'MPI_INT32_T', 'MPI_UINT32_T', 'MPI_INT64_T', 'MPI_UINT64_T') AND e.bytes <= 64 THEN 1
-               WHEN e.bytes = 0 THEN 0
-               ELSE -1
-             END AS coordinates
-      FROM event e
-      JOIN background_process b ON b.process = e.process
-      JOIN op o ON o.id = e.op
-      LEFT JOIN datatype d ON d.id = e.datatype
-      LEFT JOIN reduction r ON r.id = e.reduction
-      WHERE e.kind = 1 AND e.seq IS NOT NULL AND e.comm IS NOT NULL AND e.thread IS NOT b.thread
-    ), instance AS (
-      SELECT comm, seq
-      FROM candidate
-      GROUP BY comm, seq
-      HAVING min(coordinates) >= 0 AND max(coordinates) = 1
-    )
-    SELECT c.id
-    FROM candidate c
-    JOIN instance i ON i.comm = c.comm AND i.seq = c.seq
-    ORDER BY c.id)");
+void find_coordination(SQLite::Database& db, const Catalog& catalog) {
+  Query rows(db, R"(
+    SELECT e.id, e.comm, e.seq, e.op, d.name, r.name, e.bytes
+    FROM event e
+    JOIN background_process b ON b.process = e.process
+    LEFT JOIN datatype d ON d.id = e.datatype
+    LEFT JOIN reduction r ON r.id = e.reduction
+    WHERE e.kind = 1 AND e.seq IS NOT NULL AND e.comm IS NOT NULL AND e.thread IS NOT b.thread
+    ORDER BY e.comm, e.seq)");
+  Query insert(db, "INSERT INTO coordination (event) VALUES (?)");
+  bool more = rows.next();
+  while (more) {
+    const int64_t comm = rows.integer(1), seq = rows.integer(2);
+    std::vector<int64_t> events;
+    int lowest = 1, highest = -1;
+    do {
+      const int vote = coordination_vote(catalog.operation(rows.integer(3)).op_class, rows.is_null(4) ? "" : rows.text(4),
+                                         rows.is_null(5) ? "" : rows.text(5), rows.integer(6));
+      lowest = std::min(lowest, vote);
+      highest = std::max(highest, vote);
+      events.push_back(rows.integer(0));
+      more = rows.next();
+    } while (more && rows.integer(1) == comm && rows.integer(2) == seq);
+    if (lowest < 0 || highest < 1) continue;
+    for (const int64_t event : events) insert.run(event);
+  }
+}
+
+bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 }  // namespace
+
+int coordination_vote(OpClass op_class, std::string_view datatype, std::string_view reduction, int64_t bytes) {
+  constexpr int64_t kRequestBytes = 1 << 20, kWordBytes = 64;
+  if (op_class == OpClass::kBarrier || is_one_of(reduction, {"MPI_LAND", "MPI_BAND", "MPI_LOR", "MPI_BOR", "MPI_LXOR", "MPI_BXOR"})) return 1;
+  const bool rooted = op_class == OpClass::kAllToRoot || op_class == OpClass::kRootToAll;
+  if (rooted && datatype == "MPI_BYTE" && bytes <= kRequestBytes) return 1;
+  const bool integers = is_one_of(datatype, {"MPI_CHAR", "MPI_SHORT", "MPI_INT", "MPI_UNSIGNED", "MPI_LONG", "MPI_UNSIGNED_LONG", "MPI_LONG_LONG",
+                                             "MPI_UNSIGNED_LONG_LONG", "MPI_INT32_T", "MPI_UINT32_T", "MPI_INT64_T", "MPI_UINT64_T"});
+  if (integers && bytes <= kWordBytes) return 1;
+  return bytes == 0 ? 0 : -1;
+}
 
 std::map<int64_t, BackgroundProcess> find_background(SQLite::Database& db, const Catalog& catalog) {
   std::map<int64_t, BackgroundProcess> found;
@@ -109,7 +123,7 @@ std::map<int64_t, BackgroundProcess> find_background(SQLite::Database& db, const
     insert.run(process, of_process.thread, sampled);
     found[process] = {of_process.thread, sampled, of_process.first_event, of_process.last_event};
   }
-  if (!found.empty()) find_coordination(db);
+  if (!found.empty()) find_coordination(db, catalog);
   return found;
 }
 

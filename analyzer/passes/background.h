@@ -15,8 +15,10 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string_view>
 
 #include "analyzer/passes/catalog.h"
+#include "analyzer/passes/operation.h"
 
 namespace ddl {
 
@@ -26,6 +28,10 @@ struct BackgroundProcess {
   int64_t first_event = 0;        ///< its calls and requests are events from here ...
   int64_t last_event = -1;        ///< ... to here
 };
+
+/// What a collective of a background thread is by its own description: 1: coordination; 0: not told (no bytes: the root of a gather); -1: it moves
+/// data. Names of predefined datatypes and reductions; empty: none of those.
+int coordination_vote(OpClass op_class, std::string_view datatype, std::string_view reduction, int64_t bytes);
 
 /// Fills tables background_process and coordination. By process.id.
 std::map<int64_t, BackgroundProcess> find_background(SQLite::Database& db, const Catalog& catalog);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analyzer/passes/instance.h"
+#include "analyzer/passes/requested_bytes.h"
 #include "analyzer/passes/training_thread.h"
 #include "analyzer/query.h"
 
@@ -17,7 +18,7 @@ namespace {
 struct Word {
   int64_t process = 0;
   int64_t enter_ns = 0;
-  std::optional<int64_t> far;  ///< bits set, or bytes of requests so far
+  std::optional<int64_t> far;  ///< bits set, or bytes of requests (RequestedBytes)
 };
 
 /// A collective in which ranks said how far they are.
@@ -115,19 +116,16 @@ class Negotiations {
   std::vector<Cycle> cycles_;  ///< since data was moved last
 };
 
-/// Bytes of a request list without a request, by process: the shortest that it ever sent.
-std::map<int64_t, int64_t> empty_requests(SQLite::Database& db) {
-  std::map<int64_t, int64_t> least;
-  Query rows(db, R"(
-    SELECT e.process, min(e.bytes)
+/// Bytes of a request list without a request: the shortest that any rank ever sent.
+int64_t empty_request(SQLite::Database& db) {
+  Query row(db, R"(
+    SELECT min(e.bytes)
     FROM coordination c
     JOIN event e ON e.id = c.event
     JOIN op o ON o.id = e.op
     JOIN datatype d ON d.id = e.datatype
-    WHERE o.class = 'all_to_root' AND d.name = 'MPI_BYTE' AND e.bytes > 0
-    GROUP BY e.process)");
-  while (rows.next()) least[rows.integer(0)] = rows.integer(1);
-  return least;
+    WHERE o.class = 'all_to_root' AND d.name = 'MPI_BYTE' AND e.bytes > 0)");
+  return row.next() ? row.integer(0) : 0;
 }
 
 bool have_one_clock(const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background) {
@@ -136,8 +134,53 @@ bool have_one_clock(const Catalog& catalog, const std::map<int64_t, BackgroundPr
   return clocks.sigma_ns() == 0.0;
 }
 
+/// How far a rank had come by its last cycle.
+struct Pending {
+  int64_t at_ns = INT64_MIN;
+  std::optional<int64_t> requested_bytes, ready_bits;
+};
+
+/// What the training thread did in the second before `until_ns`.
+struct LastSecond {
+  std::optional<std::string> thread, sleeps_in;
+};
+LastSecond last_second(SQLite::Database& db, int64_t process) {
+  constexpr int64_t kSecondNs = 1'000'000'000;
+  Query ends(db, R"(
+    WITH newest AS (SELECT * FROM thread_sample WHERE process = ?1 ORDER BY at_ns DESC LIMIT 1)
+    SELECT n.at_ns - o.at_ns, n.cpu_ns + coalesce(n.ready_ns, 0) - o.cpu_ns - coalesce(o.ready_ns, 0), n.spun_ns - o.spun_ns
+    FROM newest n, thread_sample o
+    WHERE o.process = ?1 AND o.at_ns <= n.at_ns - ?2
+    ORDER BY o.at_ns DESC
+    LIMIT 1)");
+  ends.bind(process, kSecondNs);
+  LastSecond found;
+  if (!ends.next() || ends.integer(0) <= 0) return found;
+  const double busy = ends.real(1) / ends.real(0), spun = ends.real(2) / ends.real(0);
+  found.thread = spun >= 0.5 * busy && busy >= 0.5 ? "polling" : busy >= 0.5 ? "computing" : "asleep";
+  if (*found.thread != "asleep") return found;
+  Query call(db, "SELECT sleeps_in FROM thread_sample WHERE process = ? AND sleeps_in IS NOT NULL ORDER BY at_ns DESC LIMIT 1");
+  call.bind(process);
+  if (call.next()) found.sleeps_in = call.text(0);
+  return found;
+}
+
+void write_pending(SQLite::Database& db, const std::map<int64_t, Pending>& pending) {
+  Query moved(db, R"(
+    SELECT max(start_ns + duration_ns)
+    FROM event
+    WHERE process = ? AND kind = 1 AND seq IS NOT NULL AND comm IS NOT NULL AND id NOT IN (SELECT event FROM coordination))");
+  Query insert(db, "INSERT INTO pending_negotiation VALUES (?, ?, ?, ?, ?, ?, ?)");
+  for (const auto& [process, last] : pending) {
+    moved.bind(process).next();
+    const LastSecond thread = last_second(db, process);
+    insert.run(process, last.at_ns, moved.maybe_integer(0), last.requested_bytes, last.ready_bits, thread.thread, thread.sleeps_in);
+    moved.reset();
+  }
+}
+
 void find_readiness(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background) {
-  const std::map<int64_t, int64_t> empty = empty_requests(db);
+  const int64_t empty = empty_request(db);
   Negotiations negotiations(db, have_one_clock(catalog, background));
   Query rows(db, R"(
     SELECT e.comm, e.seq, e.process, e.op, e.start_ns, e.bytes, e.step, c.event IS NOT NULL, a.own_bits, a.agreed_bits, d.name = 'MPI_BYTE'
@@ -148,7 +191,8 @@ void find_readiness(SQLite::Database& db, const Catalog& catalog, const std::map
     LEFT JOIN datatype d ON d.id = e.datatype
     WHERE e.kind < 3 AND e.seq IS NOT NULL AND e.comm IS NOT NULL
     ORDER BY e.comm, e.seq, e.process)");
-  std::map<int64_t, int64_t> requested;  // bytes of requests so far, by process
+  RequestedBytes requested;  // by process
+  std::map<int64_t, Pending> pending;
   int64_t comm = -1;
   bool more = rows.next();
   while (more) {
@@ -169,21 +213,25 @@ void find_readiness(SQLite::Database& db, const Catalog& catalog, const std::map
         cycle.by_bits = tells = true;
         cycle.agreed_bits = rows.integer(9);
         word.far = rows.integer(8);
+        pending[word.process].ready_bits = word.far;
       } else if (gathers && rows.maybe_integer(10) == 1 && rows.integer(5) > 0) {
         tells = true;
-        const auto least = empty.find(word.process);
-        word.far = requested[word.process] += rows.integer(5) - (least == empty.end() ? 0 : least->second);
+        word.far = requested.add(word.process, rows.integer(5) - empty);
+        pending[word.process].requested_bytes = word.far;
       }
+      if (!moves_data) pending[word.process].at_ns = std::max(pending[word.process].at_ns, word.enter_ns);
       steps[word.process] = rows.maybe_integer(6);
       cycle.words.push_back(word);
       more = rows.next();
     } while (more && rows.integer(0) == comm && rows.integer(1) == seq);
     if (moves_data) {
       negotiations.move_data(comm, seq, steps);
+      requested.data_moved();
     } else if (tells) {
       negotiations.add(std::move(cycle));
     }
   }
+  write_pending(db, pending);
 }
 
 /// How long the ranks that were ready were blocked for those that were not.

@@ -6,6 +6,8 @@
 // for the reduction when it entered the first cycle in which it was as far, so that is late by a cycle at most. Ranks whose clocks are not the same
 // are compared by cycle. Rank 0 sends no requests to itself: it is the late one if all others were ready earlier.
 //
+// What was not agreed on when the record ends is pending: of a job that hangs it tells who did not come.
+//
 // A rank waited as long as its training thread was blocked from its readiness to that of the last; the late one is to blame.
 #pragma once
 
@@ -19,7 +21,7 @@
 
 namespace ddl {
 
-/// Fills table negotiation and adds to late and blame.
+/// Fills tables negotiation and pending_negotiation, and adds to late and blame.
 void analyze_negotiations(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background);
 
 }  // namespace ddl

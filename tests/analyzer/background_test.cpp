@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "analyzer/findings/unready_case.h"
+#include "analyzer/passes/requested_bytes.h"
 #include "analyzer/passes/training_thread.h"
 #include "tests/analyzer/tables.h"
 
@@ -19,6 +21,8 @@ struct Job {
   bool bits_read = true;
   int64_t computes_ms[2] = {50, 80};
   int64_t sleeps_ms[2] = {0, 0};  ///< before computing
+  int64_t silent_ms = 0;          ///< cycles at the end that lead to nothing, and then both are killed
+  int64_t ready[2] = {1, 0};      ///< in those: brought what is to be reduced next
 };
 
 /// Steps of 100 ms, which both ranks begin at once. Cycles every 10 ms; each rank sleeps, computes and is ready; the cycle that begins when the last
@@ -29,7 +33,7 @@ Tables training(const Job& job) {
   run.exec("INSERT INTO thread VALUES (1, 1, 5001, 'hvd'), (2, 1, 5002, 'hvd')");
   run.exec("INSERT OR IGNORE INTO datatype VALUES (1, 'MPI_BYTE'), (12, 'MPI_LONG_LONG'), (14, 'MPI_FLOAT')");
   run.exec("INSERT OR IGNORE INTO reduction VALUES (1, 'MPI_SUM'), (6, 'MPI_BAND')");
-  int64_t seq = 0, busy_ns[2] = {0, 0}, requested[2] = {0, 0};
+  int64_t seq = 0, busy_ns[2] = {0, 0};
   for (int64_t s = 0; s < kSteps; ++s) {
     const int64_t begin_ns = 1_s + s * 100_ms;
     const std::optional<int64_t> step = job.marks ? std::optional(s) : std::nullopt;
@@ -40,7 +44,7 @@ Tables training(const Job& job) {
         const int64_t ready_ms = job.computes_ms[rank] + job.sleeps_ms[rank];
         if (job.sampled) {
           run.exec("INSERT INTO thread_sample VALUES (" + std::to_string(rank + 1) + ", " + std::to_string(now_ns) + ", " +
-                   std::to_string(busy_ns[rank] + 1'000 * s) + ", 0, " + std::to_string(1'000 * s) + ")");
+                   std::to_string(busy_ns[rank] + 1'000 * s) + ", 0, " + std::to_string(1'000 * s) + ", NULL)");
         }
         if (at_ms >= job.sleeps_ms[rank] && at_ms < ready_ms) busy_ns[rank] += 10_ms;
         if (at_ms > last_ms || at_ms == 90) continue;
@@ -84,12 +88,37 @@ Tables training(const Job& job) {
     }
     for (int64_t rank = 0; rank < 2 && job.marks; ++rank) run.step(rank, s, begin_ns, begin_ns + 100_ms, 0);
   }
+  const int64_t end_ns = 1_s + kSteps * 100_ms;
+  for (int64_t at_ms = 0; at_ms < job.silent_ms; at_ms += 50) {
+    ++seq;
+    for (int64_t rank = 0; rank < 2; ++rank) {
+      const std::string process = std::to_string(rank + 1), now = std::to_string(end_ns + at_ms * 1_ms);
+      const bool sends = at_ms == 0 && job.ready[rank] == 1;
+      run.add({.rank = rank,
+               .op = job.by_bits ? "MPI_Allreduce" : "MPI_Gather",
+               .enter_ns = end_ns + at_ms * 1_ms,
+               .leave_ns = end_ns + at_ms * 1_ms + 100_us,
+               .bytes = job.by_bits ? 8 : rank == 0 ? 0 : sends ? 225 : 25,
+               .seq = seq,
+               .peer = job.by_bits ? std::nullopt : std::optional<int64_t>(0),
+               .thread = 1});
+      if (job.by_bits) {
+        run.exec("INSERT INTO agreement VALUES (" + process + ", 1, " + std::to_string(seq) + ", " +
+                 std::to_string(kIdle + (job.ready[rank] == 1 ? 5 : 0)) + ", " + std::to_string(kIdle) + ")");
+      }
+      // Rank 1 sleeps; rank 0 polls for it.
+      const int64_t polled_ns = rank == 0 ? at_ms * 1_ms : 0;
+      run.exec("INSERT INTO thread_sample VALUES (" + process + ", " + now + ", " + std::to_string(busy_ns[rank] + polled_ns) + ", 0, " +
+               std::to_string(1'000 * kSteps + polled_ns) + ", " + (rank == 1 && at_ms >= 1000 ? "'clock_nanosleep'" : "NULL") + ")");
+    }
+  }
   run.exec(
-      "INSERT INTO thread_sample SELECT process, max(at_ns) + 10000000, max(cpu_ns), 0, max(spun_ns) FROM thread_sample GROUP BY process");
+      "INSERT INTO thread_sample SELECT process, max(at_ns) + 10000000, max(cpu_ns), 0, max(spun_ns), NULL FROM thread_sample GROUP BY process");
   run.exec(
       "UPDATE event SET datatype = CASE WHEN bytes > 1000 THEN 14 WHEN bytes = 8 THEN 12 WHEN bytes > 0 THEN 1 END,"
       " reduction = CASE WHEN bytes > 1000 THEN 1 WHEN bytes = 8 THEN 6 END");
   run.exec("UPDATE process SET end_ns = 2200000000, init_ns = 1000000000, finalize_ns = 2200000000");
+  for (int64_t rank = 0; rank < 2 && job.silent_ms > 0; ++rank) run.ended(rank, "lost", end_ns + job.silent_ms * 1_ms);
   run.exec("COMMIT");
   run.analyze();
   return run;
@@ -150,6 +179,59 @@ TEST(Background, SleepIsNeitherComputingNorWaiting) {
             std::string::npos);
   EXPECT_EQ(run.text("SELECT try FROM finding WHERE id = 'straggler'"),
             "see what the training thread of rank 1 sleeps for: input, checkpoints, reading files, locks");
+}
+
+TEST(Background, AHangSaysWhoseTrainingThreadDoesNotCome) {
+  Tables by_bits = training({.silent_ms = 4000});
+  ASSERT_EQ(by_bits.findings().front(), "missing_rank");
+  EXPECT_EQ(by_bits.text("SELECT sentence FROM finding WHERE id = 'missing_rank'"),
+            "no data was moved since 2.20 s: the training thread of rank 1 is asleep in clock_nanosleep, that of rank 0 waits for it");
+  EXPECT_EQ(by_bits.integers("SELECT rank FROM finding WHERE id = 'missing_rank'"), std::vector<int64_t>{1});
+  EXPECT_EQ(by_bits.text("SELECT group_concat(thread) FROM pending_negotiation"), "polling,asleep");
+
+  Tables rank_0 = training({.silent_ms = 4000, .ready = {0, 1}});
+  EXPECT_EQ(rank_0.integers("SELECT rank FROM finding WHERE id = 'missing_rank'"), std::vector<int64_t>{0});
+}
+
+TEST(Background, NobodyIsMissingWhereAllAreAsFarOrTheSilenceIsShort) {
+  Tables both = training({.silent_ms = 4000, .ready = {1, 1}});
+  Tables none = training({.silent_ms = 4000, .ready = {0, 0}});
+  Tables killed = training({.silent_ms = 1000});
+  for (Tables* run : {&both, &none, &killed}) EXPECT_EQ(run->integer("SELECT count(*) FROM finding WHERE id = 'missing_rank'"), 0);
+}
+
+TEST(UnreadyCase, RequestsNameWhoBroughtLess) {
+  const auto found = find_unready_case({{.rank = 0},
+                                        {.rank = 1, .requested_bytes = 900},
+                                        {.rank = 2, .requested_bytes = 0, .thread = TrainingState::kComputing},
+                                        {.rank = 3, .requested_bytes = 880}});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->waiting, (std::vector<int64_t>{0, 1, 3}));
+  EXPECT_EQ(unready_sentence(*found), "the training thread of rank 2 is computing, the others wait for it");
+}
+
+TEST(UnreadyCase, RankZeroSendsNoRequests) {
+  const Readiness waits{.rank = 1, .requested_bytes = 900, .thread = TrainingState::kPolling};
+  const auto found = find_unready_case({{.rank = 0, .thread = TrainingState::kAsleep, .sleeps_in = "read"}, waits});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(unready_sentence(*found), "the training thread of rank 0 is asleep in read, that of rank 1 waits for it");
+  EXPECT_FALSE(find_unready_case({{.rank = 0, .thread = TrainingState::kPolling}, waits}));
+  EXPECT_FALSE(find_unready_case({{.rank = 0}, {.rank = 1}}));
+}
+
+TEST(RequestedBytes, StartOverWhenAllHaveAskedForTheSame) {
+  RequestedBytes requested;
+  for (int step = 0; step < 1000; ++step) {  // lists of member 2 are split: a few bytes more
+    requested.add(1, 1000);
+    requested.add(2, 1016);
+    requested.data_moved();
+  }
+  EXPECT_EQ(requested.add(1, 0), 0);
+  requested.add(1, 1000);
+  requested.add(2, 500);
+  requested.data_moved();  // half of it
+  EXPECT_EQ(requested.add(1, 0), 1000);
+  EXPECT_TRUE(RequestedBytes::is_less(requested.add(2, 0), 1000));
 }
 
 TEST(Background, EqualRanksAreNotLate) {

@@ -162,7 +162,8 @@ TEST(Steps, OtherThreadsCommunicateInTheBackground) {
   Tables sampled(1);  // busy for the first 60 ms
   sampled.exec("INSERT INTO thread VALUES (1, 1, 77, NULL)");
   sampled.exec(
-      "INSERT INTO thread_sample VALUES (1, 0, 0, 0, 0), (1, 20000000, 20000000, 0, 0), (1, 60000000, 60000000, 0, 0), (1, 100000000, 60000000, 0, 0)");
+      "INSERT INTO thread_sample VALUES (1, 0, 0, 0, 0, NULL), (1, 20000000, 20000000, 0, 0, NULL), (1, 60000000, 60000000, 0, 0, NULL),"
+      " (1, 100000000, 60000000, 0, 0, NULL)");
   sampled.step(0, 1, 0, 100_ms, 0);
   row.enter_ns = 20_ms;
   row.leave_ns = 80_ms;

@@ -2,7 +2,9 @@
 """Jobs whose MPI calls come from a background thread, as Horovod's do (`train --runtime background`): what ddl says of the training threads against what
 they timed themselves, who was late, which steps there were, and what only coordinates."""
 import csv
+import json
 import os
+import time
 
 import job
 
@@ -90,4 +92,32 @@ def hidden_samples(folder):
     job.check(verdict == "withheld", f"without samples: {verdict}")
 
 
-job.main(partition, slow_rank, hidden_samples)
+def hang(folder):
+    """Rank 1's training thread never comes, while the background threads go on: ddl-top and the report say so."""
+    for name, options in {"hung": [], "hung_uncached": ["--cache", "no"]}.items():
+        run = folder / f"{name}.ddl"
+        process = job.start([job.DDL, "record", "-o", run, "--", *job.mpirun(2, [job.TRAIN, *JOB, "--hang-rank", "1:20", *options])])
+        shown = {}
+
+        def stands():
+            looked = job.run([job.DDL, "top", run, "--json", "-n", 1])
+            if looked.returncode != 0 or not looked.stdout:
+                return False
+            shown.update(json.loads(looked.stdout))
+            return shown["stall"] is not None or shown["headline"]["alarm"]
+
+        job.check(job.wait_until(stands, 40), f"{name}: ddl-top does not see it: {shown.get('headline')}")
+        sentence = shown["headline"]["sentence"]
+        job.check(sentence.startswith("no data was moved"), f"{name}: {sentence}")
+        if shown["stall"] is not None:  # requests that came before this look are not known to it
+            job.check(shown["stall"]["missing"] == [1] and "rank 1 is asleep in pause" in sentence, f"{name}: {shown['stall']} {sentence}")
+        time.sleep(4)  # the report also asks that it be 20 times what lay between two reductions, which ddl-top may not have seen
+        job.stop_group(process)
+        process.wait(timeout=30)
+        job.report(run)
+        found = [tuple(row) for row in job.store(run).execute("select id, rank, sentence from finding order by position")]
+        job.check(found and found[0][:2] == ("missing_rank", 1) and found[0][2].startswith("no data was moved since")
+                  and found[0][2].endswith("the training thread of rank 1 is asleep in pause, that of rank 0 waits for it"), f"{name}: {found}")
+
+
+job.main(partition, slow_rank, hidden_samples, hang)
