@@ -43,14 +43,20 @@ std::optional<UnreadyCase> find_unready_case(const std::vector<Readiness>& ranks
     }
   }
   if (found.missing.empty()) {
-    // Requests tell nothing of whom they are sent to. If that one waits like the others, nobody is missing.
-    if (!any_requests || silent.size() != 1 || found.waiting.empty()) return std::nullopt;
-    const auto works = [](TrainingState state) { return state == TrainingState::kComputing || state == TrainingState::kAsleep; };
-    const bool others_poll = std::any_of(ranks.begin(), ranks.end(), [&](const Readiness& rank) {
-      return rank.rank != silent.front().rank && rank.thread == TrainingState::kPolling;
-    });
-    if (!works(silent.front().thread) || !others_poll) return std::nullopt;
-    found.missing = std::move(silent);
+    // Requests tell nothing of the rank that they are sent to: who polls there waits, and who does something else keeps it waiting.
+    if (!any_requests || silent.size() != 1) return std::nullopt;
+    found.waiting.clear();
+    for (const Readiness& rank : ranks) {
+      if (rank.thread == TrainingState::kUnknown) return std::nullopt;
+      if (rank.thread == TrainingState::kPolling) {
+        found.waiting.push_back(rank.rank);
+      } else {
+        found.missing.push_back(rank);
+      }
+    }
+    const bool sends_none = found.missing.size() == 1 && found.missing.front().rank == silent.front().rank;
+    const bool is_polling = silent.front().thread == TrainingState::kPolling;
+    if (found.missing.empty() || found.waiting.empty() || (!sends_none && !(is_polling && most_bytes == 0))) return std::nullopt;
   } else {
     for (const Readiness& rank : silent) found.waiting.push_back(rank.rank);
   }

@@ -9,7 +9,7 @@
 namespace ddl {
 namespace {
 
-constexpr double kTrainsShare = 0.01;  // of its time a thread that trains is busy at least
+constexpr double kTrainsShare = 0.01;  // of some second a thread that trains is busy at least
 
 /// Thread ids of those that train, of processes that have another thread.
 std::map<int64_t, int64_t> training_tids(SQLite::Database& db) {
@@ -30,14 +30,16 @@ std::map<int64_t, int64_t> training_tids(SQLite::Database& db) {
   return candidates;
 }
 
-/// Has the process's first thread, which opened no step, done anything while it was sampled?
+/// Has the process's first thread, which opened no step, done anything in any second in which it was sampled? A job that hangs does nothing for long.
 bool is_busy(SQLite::Database& db, int64_t process) {
   Query row(db, R"(
     SELECT max(cpu_ns) - min(cpu_ns), max(at_ns) - min(at_ns)
     FROM thread_sample
-    WHERE process = ?)");
-  row.bind(process);
-  return row.next() && row.real(1) > 0 && row.real(0) >= kTrainsShare * row.real(1);
+    WHERE process = ?
+    GROUP BY at_ns / 1000000000)");
+  for (row.bind(process); row.next();)
+    if (row.real(1) > 0 && row.real(0) >= kTrainsShare * row.real(1)) return true;
+  return false;
 }
 
 void find_coordination(SQLite::Database& db, const Catalog& catalog) {

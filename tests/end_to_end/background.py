@@ -41,23 +41,38 @@ def recorded(folder, name, *options):
 
 
 def partition(folder):
-    """Computing and the rest, of each rank, to three points of what it timed; calls and bytes of coordination exactly."""
-    log, _, db = recorded(folder, "marked")
+    """Computing and overlap of each rank to three points of what it timed; calls and bytes of coordination exactly. A thread that nobody gives a core
+    when it is woken is blocked by its own clock, and ready by the kernel's: a run that a busy machine decided is made again, twice at most."""
+    for attempt in range(3):
+        wrong = partition_once(folder, f"marked{attempt}")
+        if not wrong:
+            return
+        print("again: " + "; ".join(wrong))
+    job.check(False, "; ".join(wrong))
+
+
+def partition_once(folder, name):
+    log, _, db = recorded(folder, name)
     job.check(db.execute("select count(*) from background_process where sampled").fetchone()[0] == 2, "not seen as background threads")
+    wrong = []
     for rank in (0, 1):
         times = own_times(log, rank)
-        row = db.execute("select count(*) n, sum(duration_ns) whole, sum(compute_ns) computing from steady_part where rank = ?", (rank,)).fetchone()
+        row = db.execute("select count(*) n, sum(duration_ns) whole, sum(compute_ns) computing, sum(comm_ns - exposed_ns) overlap from steady_part"
+                         " where rank = ?", (rank,)).fetchone()
         steps = [row[0] for row in db.execute("select step from steady_part where rank = ?", (rank,))]
         job.check(row["n"] >= STEPS - 10, f"rank {rank}: only {row['n']} of {STEPS} steps are known")
         whole = sum(times[s]["end_ns"] - times[s]["begin_ns"] for s in steps)
-        blocked = sum(times[s]["blocked_ns"] for s in steps) / whole
-        computing = row["computing"] / row["whole"]
-        print(f"rank {rank}: computing {computing:.3f}, by itself {1 - blocked:.3f}")
-        job.check(abs(computing - (1 - blocked)) < POINTS, f"rank {rank}: computing {computing:.3f}, but it was blocked for {blocked:.3f}")
-        said = {name: (calls, size) for name, calls, size in db.execute(
+        own = {"computing": 1 - sum(times[s]["blocked_ns"] for s in steps) / whole, "overlap": sum(times[s]["hidden_ns"] for s in steps) / whole}
+        for part, truth in own.items():
+            said = row[part] / row["whole"]
+            print(f"rank {rank}: {part} {said:.3f}, by itself {truth:.3f}")
+            if abs(said - truth) >= POINTS:
+                wrong.append(f"rank {rank}: {part} {said:.3f}, by itself {truth:.3f}")
+        counted = {name: (calls, size) for name, calls, size in db.execute(
             "select o.name, count(*), sum(e.bytes) from coordination c join event e on e.id = c.event join op o on o.id = e.op"
             " join process p on p.id = e.process where p.rank = ? group by o.name", (rank,))}
-        job.check(said == coordination_of(log, rank), f"rank {rank}: coordination is {said}, its own count {coordination_of(log, rank)}")
+        job.check(counted == coordination_of(log, rank), f"rank {rank}: coordination is {counted}, its own count {coordination_of(log, rank)}")
+    return wrong
 
 
 def first_findings(db):

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "workloads/train/step_log.h"
+
 namespace ddl::train {
 
 BackgroundRuntime::BackgroundRuntime(int* argc, char*** argv) : thread_([this] { serve(); }) {
@@ -65,9 +67,14 @@ void BackgroundRuntime::hand_over(std::size_t tensor, std::span<float> values) {
   ++outstanding_;
 }
 
-void BackgroundRuntime::synchronize() {
+int64_t BackgroundRuntime::synchronize() {
+  const int64_t entered_ns = monotonic_ns();
   std::unique_lock lock(mutex_);
   done_.wait(lock, [this] { return outstanding_ == 0; });
+  int64_t hidden_ns = 0;
+  for (const auto& [begin_ns, end_ns] : reductions_) hidden_ns += std::max<int64_t>(0, std::min(end_ns, entered_ns) - begin_ns);
+  reductions_.clear();
+  return hidden_ns;
 }
 
 void BackgroundRuntime::stop_cycles() {
@@ -101,12 +108,18 @@ void BackgroundRuntime::cycles(const Settings& settings, std::vector<NamedTensor
 }
 
 void BackgroundRuntime::reduce(std::span<const std::size_t> batch) {
+  int64_t begin_ns = 0, end_ns = 0;
+  const auto sum = [&](std::span<float> values) {
+    begin_ns = monotonic_ns();
+    mpi_->sum(values);
+    end_ns = monotonic_ns();
+  };
   if (batch.size() == 1) {
-    mpi_->sum(values_[batch.front()]);
+    sum(values_[batch.front()]);
   } else {
     float* end = fusion_.data();
     for (const std::size_t tensor : batch) end = std::copy(values_[tensor].begin(), values_[tensor].end(), end);
-    mpi_->sum({fusion_.data(), end});
+    sum({fusion_.data(), end});
     const float* from = fusion_.data();
     for (const std::size_t tensor : batch) {
       std::copy_n(from, values_[tensor].size(), values_[tensor].begin());
@@ -114,6 +127,7 @@ void BackgroundRuntime::reduce(std::span<const std::size_t> batch) {
     }
   }
   const std::lock_guard lock(mutex_);
+  reductions_.emplace_back(begin_ns, end_ns);
   outstanding_ -= batch.size();
   if (outstanding_ == 0) done_.notify_all();
 }

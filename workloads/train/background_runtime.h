@@ -2,11 +2,13 @@
 
 #include <condition_variable>
 #include <deque>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "workloads/train/mpi.h"
@@ -48,8 +50,8 @@ class BackgroundRuntime {
   void start_cycles(const Settings& settings, std::vector<NamedTensor> tensors);
   /** `values` are summed over all ranks, in place, and not to be touched before `synchronize` has returned. */
   void hand_over(std::size_t tensor, std::span<float> values);
-  /** Blocks until all that was handed over is reduced. */
-  void synchronize();
+  /** Blocks until all that was handed over is reduced. Returns how many ns of MPI's reductions since the last time lay before this call. */
+  int64_t synchronize();
   /** Collective, as it were: the cycles end on all ranks when one wants to, and all want to after the last step. */
   void stop_cycles();
 
@@ -69,6 +71,7 @@ class BackgroundRuntime {
   std::vector<std::span<float>> values_;  ///< of each tensor
   std::size_t outstanding_ = 0;           ///< handed over and not reduced
   bool shut_down_ = false;
+  std::vector<std::pair<int64_t, int64_t>> reductions_;  ///< begin and end of each since `synchronize`
   Buffer fusion_;  ///< the thread's alone
 
   std::optional<Mpi> mpi_;

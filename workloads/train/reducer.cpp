@@ -78,7 +78,7 @@ void Reducer::wait(std::size_t bucket) {
 
 void Reducer::synchronize() {
   const Timed timed(blocked_ns_);
-  background_->synchronize();
+  hidden_ns_ = background_->synchronize();
 }
 
 void Reducer::sum(std::size_t bucket) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,9 +48,11 @@ class Reducer {
   /** Waits for all that the background runtime was handed. */
   void synchronize();
   /** The next step begins. */
-  void reset(uint64_t step) { step_ = step, next_ = 0, own_squares_ = 0, blocked_ns_ = 0; }
+  void reset(uint64_t step) { step_ = step, next_ = 0, own_squares_ = 0, blocked_ns_ = 0, hidden_ns_.reset(); }
   /** In this step, so far: in blocking MPI calls or `synchronize`. */
   int64_t blocked_ns() const { return blocked_ns_; }
+  /** In this step: in the background runtime's reductions before `synchronize`; nothing without one. */
+  std::optional<int64_t> hidden_ns() const { return hidden_ns_; }
   /** When the last bucket so far was posted, handed over, or its blocking sum began. */
   int64_t handed_over_ns() const { return handed_over_ns_; }
   /** Sum of the squares of this rank's own gradients, of the buckets that were reduced so far in this step. */
@@ -74,6 +77,7 @@ class Reducer {
   std::size_t next_ = 0;  ///< the first bucket that this step has not reduced yet
   double own_squares_ = 0;
   int64_t blocked_ns_ = 0;
+  std::optional<int64_t> hidden_ns_;
   int64_t handed_over_ns_ = 0;
 };
 

@@ -71,6 +71,7 @@ StepResult Trainer::run_step(uint64_t step) {
   times_.input_ns = loaded_ns - times_.begin_ns;
   times_.blocked_ns = reducer_.blocked_ns();
   times_.compute_ns = updated_ns - loaded_ns - times_.blocked_ns;
+  times_.hidden_ns = reducer_.hidden_ns();
   times_.handed_over_ns = reducer_.handed_over_ns();
   times_.cpu_ns = thread_cpu_ns() - cpu_before;
   times_.end_ns = monotonic_ns();

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The real Horovod (tools/setup horovod), 2 ranks: computing of each rank against what its own script timed, steps that it does not mark, a slow rank by
-name, and losses that recording does not change. Extra: skipped where Horovod was not built.
+name, a hang, and losses that recording does not change. Extra: skipped where Horovod was not built.
 
     check.py [ROUNDS]    so many runs of each kind with a slow rank and, if more than one, of clean ones; default 1
 """
@@ -8,6 +8,7 @@ import json
 import os
 import re
 import sys
+import time
 from pathlib import Path
 
 import job
@@ -78,6 +79,31 @@ def clean(folder):
     print(f"clean: no straggler in {quiet} of {ROUNDS} runs")
 
 
+def hang(folder):
+    """One rank sleeps; the others go on negotiating. ddl-top says so while they do, and the report afterwards."""
+    for name, env in {"hung": {}, "hung_uncached": {"HOROVOD_CACHE_CAPACITY": "0"}}.items():
+        for rank in (0, 1):
+            run = folder / f"{name}{rank}.ddl"
+            process = job.start([job.DDL, "record", "-o", run, "--", *command("--hang-rank", rank)], **env)
+            shown = {}
+
+            def stands():
+                looked = job.run([job.DDL, "top", run, "--json", "-n", 1])
+                if looked.returncode == 0 and looked.stdout:
+                    shown.update(json.loads(looked.stdout))
+                return shown and shown["headline"]["alarm"] and shown["headline"]["sentence"].startswith("no data was moved")
+
+            job.check(job.wait_until(stands, 60), f"{name} {rank}: ddl-top does not see it: {shown.get('headline')}")
+            time.sleep(5)
+            job.stop_group(process)
+            process.wait(timeout=30)
+            job.report(run)
+            first = job.store(run).execute("select id, rank, sentence from finding order by position").fetchone()
+            print(f"{name} {rank}: {shown['headline']['sentence'] if shown else '-'}\n  {first['sentence'] if first else '-'}")
+            job.check(first is not None and tuple(first)[:2] == ("missing_rank", rank) and "asleep in clock_nanosleep" in first["sentence"],
+                      f"{name} {rank}: {tuple(first) if first else None}")
+
+
 def same_losses(folder):
     def losses(text):  # lines of two ranks may come without a break between them
         return sorted(re.findall(r"rank \d loss \d+\.\d{6}", text))
@@ -87,4 +113,4 @@ def same_losses(folder):
     job.check(len(plain) == 2 and losses(done.stdout) == plain, f"other losses: {plain} {done.stdout}")
 
 
-job.main(same_losses, computing, slow_rank, clean)
+job.main(same_losses, computing, slow_rank, clean, hang)

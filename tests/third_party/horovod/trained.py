@@ -14,6 +14,7 @@ parser.add_argument("--batch", type=int, default=128)
 parser.add_argument("--slow-rank", type=int, default=-1)
 parser.add_argument("--slow-ms", type=float, default=30)
 parser.add_argument("--spin", action="store_true", help="compute for so long instead of sleeping")
+parser.add_argument("--hang-rank", type=int, default=-1, help="sleeps for ever in step 20")
 parser.add_argument("--marks", action="store_true")
 parser.add_argument("--out", help="what each rank timed goes to OUT.RANK")
 options = parser.parse_args()
@@ -35,6 +36,8 @@ for step in range(options.steps):
     if annotations:
         annotations.ddl_range_push(1, None, ctypes.c_uint64(step))
     optimizer.zero_grad()
+    if step == 20 and hvd.rank() == options.hang_rank:
+        time.sleep(3600)
     slept = 0
     if hvd.rank() == options.slow_rank:
         if options.spin:
