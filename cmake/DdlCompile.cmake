@@ -19,6 +19,8 @@ endfunction()
 function(ddl_precompile target like)
   if(DDL_PRECOMPILE)
     target_precompile_headers(${target} REUSE_FROM ${like})
+    # A macro of SQLiteCpp's, without which a target that does not use the library could not take its headers over.
+    target_compile_definitions(${target} PRIVATE $<TARGET_PROPERTY:SQLiteCpp,INTERFACE_COMPILE_DEFINITIONS>)
   endif()
 endfunction()
 

@@ -97,6 +97,21 @@ def slow_rank(folder):
                 job.check(abs(steps - STEPS) <= 1, f"{name}: {steps} steps inferred, {STEPS} were run")
 
 
+def clean(folder):
+    """By hand only: on a machine that does other things a clean run is none."""
+    quiet, runs = 0, 0
+    for i in range(ROUNDS if ROUNDS > 1 else 0):
+        for name, options in {"marked": [], "unmarked": ["--no-marks"], "uncached": ["--cache", "no"]}.items():
+            found = first_findings(recorded(folder, f"clean_{name}{i}", *options)[2])
+            runs += 1
+            quiet += not found
+            if found:
+                print(f"clean, {name}: {found}")
+    if runs:
+        print(f"clean: nothing found in {quiet} of {runs} runs")
+    job.check(quiet == runs, f"clean: nothing found in {quiet} of {runs} runs")
+
+
 def hidden_samples(folder):
     """Whoever leaves the samples out is told that the verdict rests on them."""
     run = folder / "blind.ddl"
@@ -135,4 +150,4 @@ def hang(folder):
                   and found[0][2].endswith("the training thread of rank 1 is asleep in pause, that of rank 0 waits for it"), f"{name}: {found}")
 
 
-job.main(partition, slow_rank, hidden_samples, hang)
+job.main(partition, slow_rank, clean, hidden_samples, hang)
