@@ -9,6 +9,7 @@
 
 #include "analyzer/findings/behind.h"
 #include "analyzer/findings/findings.h"
+#include "analyzer/findings/hang_case.h"
 #include "analyzer/findings/job_end.h"
 #include "analyzer/query.h"
 
@@ -68,6 +69,7 @@ std::vector<Finding> find_stuck_in_init(const FindingInput& input) {
 }  // namespace
 
 std::vector<Finding> find_missing_rank(const FindingInput& input) {
+  if (has_flight_recorders(input)) return hang_findings(input, false);
   if (ended_well(input)) return {};
   if (std::vector<Finding> stuck = find_stuck_in_init(input); !stuck.empty()) return stuck;
   const std::optional<Stall> stall = find_stall(input);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/flight_dumps.h"
 #include "tests/support/synthetic_run.h"
 
 namespace ddl::test {
@@ -185,8 +186,29 @@ inline std::string layers_csv() {
   return "node,op,fwd_ms,bwd_ms\n1,Input,17.972,0.0\n2,\"Conv2d(3, 64, \"\"same\"\")\",22.307,24.613\n3,ReLU,4.446,5.553\n";
 }
 
+/// Rank 0 of a hang of two groups, with messages, batches and stacks. `protocol` 0: JSON.
+inline std::string flight_recorder_dump(int protocol) {
+  FlightJob job(4, {{"0", "default_pg", {0, 1, 2, 3}}, {"7", "mesh_tp", {0, 1}}});
+  FlightOp done;
+  done.stack = "forward";
+  FlightOp open = done;
+  open.state = FlightState::kScheduled;
+  FlightOp send = open;
+  send.name = "send";
+  send.peer = 1;
+  send.batch = 3;
+  for (int i = 0; i < 4; ++i) job.all(0, done);
+  job.add(0, send);
+  job.all(1, open);
+  job.all(0, open);
+  const FlightValue dump = flight_dump(job, 0);
+  return protocol == 0 ? as_json(dump) : as_pickle(dump, protocol);
+}
+
 inline std::vector<Sample> samples() {
   return {
+      {"flight-recorder", "nccl_trace_rank_0", flight_recorder_dump(2), ", byte "},
+      {"flight-recorder", "nccl_trace_rank_1.json", flight_recorder_dump(0), ", byte "},
       {"nsys", "report.sqlite", nsys_report(), "report.sqlite, "},
       {"horovod", "timeline.json", horovod_timeline(), ", byte "},
       {"nccl-inspector", "node0.log", inspector_log(0, 12), ", byte "},
