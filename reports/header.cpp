@@ -142,8 +142,10 @@ void add_header(const RunView& run, const std::string& source, Document& documen
   Query remembered(run.db, "SELECT count(*) FROM flight_entry f JOIN process p ON p.id = f.process WHERE p.world = ?");
   remembered.bind(run.world);
   const int64_t operations = remembered.next() ? remembered.integer(0) : 0;
-  document.data.push_back(operations > 0 && seen.events == 0 ? fmt::format("{} of flight recorders", plural(operations, "operation"))
-                                                             : fmt::format("{} kept", plural(seen.events, "event")));
+  document.data.push_back(operations > 0 && seen.events == 0
+                              ? fmt::format("{} of {}", plural(operations, "operation"),
+                                            run.meta("imported_from") == "nccl-ras" ? "NCCL RAS" : "flight recorders")
+                              : fmt::format("{} kept", plural(seen.events, "event")));
   document.data.push_back(document.loss.empty() ? "nothing missing" : "incomplete: see Missing data");
   if (run.hosts > 1)
     document.data.push_back(seen.sigma_ns ? "clock error < " + short_duration(std::llround(3 * *seen.sigma_ns)) : "clock error unknown");

@@ -88,6 +88,8 @@ Document build_overview(const RunView& run, const std::string& source) {
   }
   document.more = {run.has_steps ? "ddl report steps" : "ddl report metrics", "ddl report --json",
                    fmt::format("ddl query {} 'select * from v_collective limit 5'", source)};
+  if (tells_only_of_hangs(run))
+    document.more = {"ddl report hang", "ddl report --html FILE", fmt::format("ddl query {} 'select * from v_flight where open'", source)};
   return document;
 }
 

@@ -77,7 +77,7 @@ CREATE TABLE thread (
 CREATE TABLE loss (
   world INTEGER,         -- NULL: the run as a whole
   rank INTEGER,          -- NULL: the run as a whole, or a process without a rank
-  kind TEXT NOT NULL,    -- not_kept, records, profile_other, contexts, communicators, requests, meta, range_depth, unbalanced_ranges, threads, counters, forward_layers, gpu_not_kept, gpu_dropped, gpu_times, gpu_unread, nccl_events, pages, cannot_grow (counted by the process); torn_spool, missing_rank, killed, clock, abandoned_calls, undescribed, gpu_launches, gpu_clock, gpu_tracing, nccl_kernels, nccl_shared, nccl_untimed, job_file (found by the ingest), bad_times, negotiations, not_dumps, stacks, pg_status (found by ddl import)
+  kind TEXT NOT NULL,    -- not_kept, records, profile_other, contexts, communicators, requests, meta, range_depth, unbalanced_ranges, threads, counters, forward_layers, gpu_not_kept, gpu_dropped, gpu_times, gpu_unread, nccl_events, pages, cannot_grow (counted by the process); torn_spool, missing_rank, killed, clock, abandoned_calls, undescribed, gpu_launches, gpu_clock, gpu_tracing, nccl_kernels, nccl_shared, nccl_untimed, job_file (found by the ingest), bad_times, negotiations, not_dumps, stacks, pg_status, ras_errors, ras_ranks (found by ddl import)
   count INTEGER NOT NULL,  -- events, calls, bytes or processes: the note says which
   note TEXT NOT NULL     -- for people, reads on from the count: "3 of 16 ranks left no spool: rank 4, 7-8"
 );
@@ -224,7 +224,8 @@ CREATE TABLE open_call (
   tag INTEGER                 -- as event.tag
 );
 
--- Operations that flight recorders of PyTorch remembered when they were dumped: the last ones that each rank enqueued (ddl import flight-recorder).
+-- Operations that flight recorders of PyTorch remembered when they were dumped: the last ones that each rank enqueued (ddl import flight-recorder); and what
+-- ranks launched last by NCCL's RAS, where they differ (ddl import nccl-ras).
 CREATE TABLE flight_entry (
   id INTEGER PRIMARY KEY,       -- grouped by process, in the order of record
   process INTEGER NOT NULL,     -- process.id
@@ -236,7 +237,7 @@ CREATE TABLE flight_entry (
   op TEXT NOT NULL,             -- as PyTorch names it: all_reduce, _all_gather_base, send, recv, coalesced (behind what was batched), ...
   peer INTEGER,                 -- of send and recv: the other rank; NULL: none, or not told
   is_message INTEGER NOT NULL,  -- 1: point to point
-  state TEXT NOT NULL,          -- scheduled, started (where events are timed) or completed; of what was batched: that of the whole
+  state TEXT NOT NULL,          -- scheduled, started (where events are timed) or completed; of what was batched: that of the whole; of RAS: launched
   open INTEGER NOT NULL,        -- 1: not completed when the recorder was dumped
   retired INTEGER NOT NULL,     -- 1: PyTorch no longer watched it
   created_ns INTEGER,           -- when the host enqueued it; NULL: not told

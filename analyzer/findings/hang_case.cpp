@@ -61,7 +61,7 @@ class HangWords {
         " AND p.rank = r.rank LEFT JOIN flight_entry f ON f.id = r.entry LEFT JOIN communicator c ON c.id = f.comm"
         " LEFT JOIN flight_stack k ON k.id = f.stack WHERE r.world = ? AND r.rank = ?");
     row.bind(input_.world, rank);
-    if (!row.next()) return fmt::format("rank {} left no dump", rank);
+    if (!row.next()) return fmt::format("nothing is known of rank {}", rank);
     if (row.is_null(0)) return fmt::format("rank {} has no operation in its recorder", rank);
     std::string text = fmt::format("the last that rank {} enqueued is {}{} on {} ({})", rank, row.text(0),
                                    row.is_null(1) ? "" : fmt::format(" number {}", row.integer(1)), row.text(2), row.text(3));
@@ -110,6 +110,11 @@ std::string who_said_what(const FindingInput& input, int64_t call) {
   for (size_t i = 0; i < std::min(kMostSaid, said.size()); ++i)
     text += fmt::format("{}{} {}", text.empty() ? "" : "; ", ranks_or_none(said[i].second), said[i].first);
   return text;
+}
+
+std::string imported_from(const FindingInput& input) {
+  Query row(input.db, "SELECT value FROM meta WHERE key = 'imported_from'");
+  return row.next() ? row.text(0) : "";
 }
 
 struct HangFault {
@@ -173,6 +178,8 @@ Finding finding_of(const FindingInput& input, const HangFault& fault) {
   if (evidence.empty()) evidence = "what each rank sits in is in section hang";
   evidence[0] = static_cast<char>(evidence[0] >= 'a' && evidence[0] <= 'z' ? evidence[0] - 'a' + 'A' : evidence[0]);
   finding.evidence = evidence + ". Who waits for whom: ddl report hang.";
+  if (imported_from(input) == "nccl-ras")
+    finding.evidence += " RAS tells what ranks launched, not what completed: ask again, and if the numbers stand still the job hangs.";
   finding.evidence_sql =
       fmt::format("SELECT rank, part, said FROM hang_member WHERE world = {} AND call = {} ORDER BY rank", input.world, call.number);
   return finding;

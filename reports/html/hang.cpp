@@ -111,7 +111,7 @@ std::vector<Figure> hang_calls(const RunView& run) {
     chart.rect(kCallsLeft + static_cast<double>(place.second) * width + gap / 2, top + static_cast<double>(place.first) * kCallHeight + 1,
                width - gap, kCallHeight - 2, kLooks[look].css);
   }
-  constexpr size_t kLongest = 34;
+  constexpr size_t kLongest = 30;
   for (size_t row = 0; row < map.calls.size(); ++row) {
     std::string label = shown_name(map.labels[row]);
     if (label.size() > kLongest) label = label.substr(0, kLongest - 3) + "...";

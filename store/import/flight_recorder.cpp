@@ -280,7 +280,10 @@ class FlightDumps {
         run_.moment(process, *e.row.created_ns);
         any_time_ = true;
       }
-      if (e.row.completed_ns) run_.moment(process, *e.row.completed_ns);
+      if (e.row.completed_ns) {
+        run_.moment(process, *e.row.completed_ns);
+        any_time_ = true;
+      }
       run_.flight(process, e.row);
     }
   }

@@ -17,6 +17,7 @@ void read_flight_recorder(ImportedRun& run, const std::vector<std::filesystem::p
 void read_horovod(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read);
 void read_kineto(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read);
 void read_nccl_inspector(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read);
+void read_nccl_ras(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read);
 void read_nsys(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read);
 void read_pipedream(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read);
 

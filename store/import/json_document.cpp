@@ -14,7 +14,8 @@ constexpr int kMostLevels = 64;
 
 class JsonDocument {
  public:
-  JsonDocument(std::string_view text, PlainData& data) : text_(text), data_(data) {}
+  JsonDocument(std::string_view text, PlainData& data, bool commas_may_lack)
+      : text_(text), data_(data), commas_may_lack_(commas_may_lack) {}
 
   PlainData::Id run() {
     const PlainData::Id id = value(0);
@@ -88,7 +89,7 @@ class JsonDocument {
       data_.append(id, member);
       blanks();
       if (peek() == end) return ++at_, id;
-      expect(',');
+      if (!(keys && commas_may_lack_ && peek() == '"')) expect(',');
     }
   }
 
@@ -159,11 +160,14 @@ class JsonDocument {
 
   std::string_view text_;
   PlainData& data_;
+  bool commas_may_lack_;
   size_t at_ = 0;
 };
 
 }  // namespace
 
-PlainData::Id read_json_document(std::string_view text, PlainData& data) { return JsonDocument(text, data).run(); }
+PlainData::Id read_json_document(std::string_view text, PlainData& data, bool commas_may_lack) {
+  return JsonDocument(text, data, commas_may_lack).run();
+}
 
 }  // namespace ddl::store

@@ -72,7 +72,7 @@ class PlainData {
 
 /// What the pickle leaves on its stack. Throws BadData.
 PlainData::Id read_pickle(std::string_view bytes, PlainData& data);
-/// One document. Throws BadData.
-PlainData::Id read_json_document(std::string_view text, PlainData& data);
+/// One document. `commas_may_lack`: between the members of a dictionary. Throws BadData.
+PlainData::Id read_json_document(std::string_view text, PlainData& data, bool commas_may_lack = false);
 
 }  // namespace ddl::store

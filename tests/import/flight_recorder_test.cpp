@@ -6,6 +6,7 @@
 
 #include "store/import/plain_data.h"
 #include "tests/import/imported.h"
+#include "tests/import/samples.h"
 #include "tests/support/flight_dumps.h"
 
 namespace ddl::test {
@@ -392,7 +393,24 @@ TEST(FlightRecorder, BoundsWhatAPickleBuilds) {
   EXPECT_THROW(store::read_json_document(std::string(100, '['), json), store::BadData);
 }
 
-// The real sets (extra: need ../shared).
+TEST(NcclRas, NamesWhoLaunchedLessAndWhoIsSilent) {
+  Imported behind("nccl-ras", Imported::Files{{"ras.json", ras_answer({7, 7, 6, 7}, 0, true)}});
+  EXPECT_EQ(causes(behind), "2");
+  EXPECT_EQ(kinds(behind), "missing");
+  EXPECT_NE(first_sentence(behind).find("rank 2 never entered AllReduce number 7 on communicator 0x9e1a"), std::string::npos)
+      << first_sentence(behind);
+  EXPECT_EQ(behind.text("SELECT confidence FROM finding"), "likely");
+  EXPECT_EQ(behind.text("SELECT h.name FROM process p JOIN host h ON h.id = p.host WHERE rank = 2"), "10.0.0.1");
+  Imported silent("nccl-ras", Imported::Files{{"ras.json", ras_answer({7, 7, 7, 7}, 1)}});
+  EXPECT_EQ(causes(silent), "3");
+  EXPECT_NE(first_sentence(silent).find("rank 3 does not answer RAS"), std::string::npos) << first_sentence(silent);
+  Imported healthy("nccl-ras", Imported::Files{{"ras.json", ras_answer({7, 7, 7, 7}, 0)}});
+  EXPECT_EQ(kinds(healthy), "");
+  EXPECT_EQ(healthy.integer("SELECT count(*) FROM finding"), 0);
+  EXPECT_NE(import_error("nccl-ras", "NCCL version 2.28.9\nJob summary\n", "ras.txt").find("byte 0"), std::string::npos);
+}
+
+// The real sets (an extra: needs ../shared, skipped without it).
 void expect_real(const char* name) {
   const fs::path folder = fs::path(DDL_SOURCE_DIR "/../shared/traces/flight_recorder") / name;
   if (!fs::exists(folder)) GTEST_SKIP() << "an extra that needs dumps in " << folder;

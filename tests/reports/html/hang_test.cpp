@@ -6,9 +6,9 @@
 #include "reports/html/figure.h"
 #include "reports/one_line.h"
 #include "reports/overview.h"
+#include "reports/run_view.h"
 #include "reports/text.h"
 #include "tests/import/imported.h"
-#include "tests/reports/handmade_run.h"
 #include "tests/support/flight_dumps.h"
 
 namespace ddl::reports::html {
@@ -34,7 +34,7 @@ FlightJob hanging_job() {
 
 TEST(HangFigure, HasACellForEachMemberOfEachCall) {
   Imported run("flight-recorder", flight_files(hanging_job()));
-  const std::vector<Figure> figures = hang_calls(view_of(run.db));
+  const std::vector<Figure> figures = hang_calls(RunView(run.db, std::nullopt));
   ASSERT_EQ(figures.size(), 1u);
   EXPECT_EQ(figures[0].id, "hang");
   EXPECT_NE(figures[0].caption.find("Rank 3 never entered all_reduce number 1 on TENSOR_MODEL_PARALLEL_GROUP 2"), std::string::npos)
@@ -54,7 +54,7 @@ TEST(HangFigure, HasACellForEachMemberOfEachCall) {
 
 TEST(HangReport, SaysWhoWaitsForWhomAndFromWhere) {
   Imported run("flight-recorder", flight_files(hanging_job()));
-  const RunView view = view_of(run.db);
+  const RunView view(run.db, std::nullopt);
   const Document hang = build_section(view, "hang");
   ASSERT_EQ(hang.tables[0].rows.size(), 2u);
   EXPECT_EQ(hang.tables[0].rows[0][0].as_integer(), 1);
