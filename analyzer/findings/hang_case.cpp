@@ -151,10 +151,10 @@ Finding finding_of(const FindingInput& input, const HangFault& fault) {
     finding.advice = fmt::format(
         "look at the GPU of {} and what it was given before that call: a kernel that does not end, an error (Xid) in dmesg", who);
   } else if (fault.kind == "no dump") {
-    finding.sentence =
-        fmt::format("{} left no dump: {} {} in {}, which all other members entered{}", who, ranks_or_none(in), sit(in), where, chain);
-    finding.confidence = "maybe";
-    finding.advice = fmt::format("see whether {} still lives, and why it wrote no dump", who);
+    const bool ras = imported_from(input) == "nccl-ras";
+    finding.sentence = fmt::format("{} {}: {} {} in {}, which all other members entered{}", who,
+                                   ras ? "does not answer RAS" : "left no dump", ranks_or_none(in), sit(in), where, chain);
+    finding.advice = fmt::format("see whether {} still lives{}", who, ras ? "" : ", and why it wrote no dump");
   } else if (fault.kind == "circle") {
     finding.sentence = fmt::format("{} wait for each other: {} {} in {}", who, ranks_or_none(in), sit(in), where);
     finding.rank = std::nullopt;

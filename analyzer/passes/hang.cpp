@@ -63,6 +63,7 @@ struct Message {
   int64_t id, record;
   std::optional<int64_t> p2p_seq;
   bool open;
+  std::optional<int64_t> created_ns;
   std::string elements, types;
 };
 struct Connection {
@@ -157,18 +158,19 @@ class HangOfWorld {
     for (const OpenEntry& e : open_)
       if (e.is_message) connections_[connection_of(e.comm, e.rank, *e.peer, e.op == "send")];
     if (connections_.empty()) return;
-    Query rows(db_,
-               "SELECT f.comm, p.rank, f.peer, f.op, f.id, f.record, f.p2p_seq, f.open, f.input_elements, f.output_elements, f.input_types,"
-               " f.output_types FROM flight_entry f JOIN process p ON p.id = f.process"
-               " WHERE p.world = ? AND f.is_message AND f.peer IS NOT NULL ORDER BY f.id");
+    Query rows(
+        db_,
+        "SELECT f.comm, p.rank, f.peer, f.op, f.id, f.record, f.p2p_seq, f.open, f.created_ns, f.input_elements, f.output_elements, f.input_types,"
+        " f.output_types FROM flight_entry f JOIN process p ON p.id = f.process"
+        " WHERE p.world = ? AND f.is_message AND f.peer IS NOT NULL ORDER BY f.id");
     rows.bind(world_);
     while (rows.next()) {
       const bool sends = rows.text(3) == "send";
       const auto found = connections_.find(connection_of(rows.integer(0), rows.integer(1), rows.integer(2), sends));
       if (found == connections_.end()) continue;
       (sends ? found->second.sends : found->second.receives)
-          .push_back({rows.integer(4), rows.integer(5), rows.maybe_integer(6), rows.integer(7) != 0, rows.text(sends ? 8 : 9),
-                      rows.text(sends ? 10 : 11)});
+          .push_back({rows.integer(4), rows.integer(5), rows.maybe_integer(6), rows.integer(7) != 0, rows.maybe_integer(8),
+                      rows.text(sends ? 9 : 10), rows.text(sends ? 11 : 12)});
     }
   }
 
@@ -307,7 +309,13 @@ class HangOfWorld {
     } else {
       // Everything before the oldest open one is done, on either side.
       const auto open = std::find_if(others.begin(), others.end(), [](const Message& m) { return m.open; });
-      if (open != others.end()) result.other = &*open;
+      if (open != others.end()) {
+        result.other = &*open;
+      } else if (!others.empty() && result.mine != mine.data() && e.created_ns) {
+        // The other end is done with all of its own. Its newest was for this one if it is nearer to it in time than to the one before.
+        const std::optional<int64_t> newest = others.back().created_ns, before = (result.mine - 1)->created_ns;
+        result.passed = newest && before && std::abs(*newest - *e.created_ns) < std::abs(*newest - *before);
+      }
     }
     return result;
   }
@@ -530,7 +538,9 @@ class HangOfWorld {
       if (calls_[number].mismatched) return add_mismatch(number);
       if (fault.call == calls_.size() || calls_[number].firsts > calls_[fault.call].firsts) fault.call = number;
     }
-    fault.sure = true;
+    // Messages on different connections do not wait for each other.
+    const std::string& op = calls_[std::min(fault.call, calls_.size() - 1)].op;
+    fault.sure = op != "send" && op != "recv" && op != "message";
     if (fault.call < calls_.size()) faults_.push_back(std::move(fault));
   }
 

@@ -204,7 +204,8 @@ class RasFile {
       if (largest.empty() || counts.second > range[largest].second) largest = op;
     for (const auto& [op, counts] : range) {
       const auto& [least, most] = counts;
-      const bool uneven = least != most && told[op] == c.ranks.size();
+      if (told[op] != c.ranks.size()) continue;  // some ranks do not say
+      const bool uneven = least != most;
       if (!uneven && !(silent && op == largest && most > 0)) continue;
       const size_t group = numbers_.size();
       numbers_.push_back(

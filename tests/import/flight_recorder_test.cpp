@@ -319,7 +319,7 @@ TEST(FlightRecorder, FilesThatAreNotThere) {
   alone.all(0, op(kOpen), {3});
   Imported guess("flight-recorder", flight_files(alone, 2, {3}));
   EXPECT_EQ(kinds(guess), "no dump");
-  EXPECT_EQ(guess.text("SELECT confidence FROM finding"), "maybe");
+  EXPECT_EQ(guess.text("SELECT confidence FROM finding"), "likely");
 }
 
 TEST(FlightRecorder, ReadsVersion1) {
