@@ -40,7 +40,7 @@ struct Call {
   std::map<int64_t, Member> members;  // by rank
   std::vector<int64_t> waits_for;     // ranks
   const char* why = "nothing";
-  bool mismatched = false;
+  bool mismatched = false, is_message = false;
   size_t firsts = 0;            // ranks that sit in it before anything else
   std::vector<size_t> entries;  // into open_
   int64_t depth = 0, fault = 0;
@@ -185,6 +185,7 @@ class HangOfWorld {
       call.comm = e.comm;
       call.seq = e.is_message ? e.p2p_seq : e.seq;
       call.op = e.op;
+      call.is_message = e.is_message;
       calls_.push_back(std::move(call));
     }
     Call& call = calls_[entry->second];
@@ -461,11 +462,12 @@ class HangOfWorld {
   void add_causes(std::set<int64_t> causes) {
     while (!causes.empty() && faults_.size() < kMostFaults) {
       size_t best = calls_.size();
-      std::tuple<size_t, size_t, int64_t> best_rank;
+      std::tuple<int64_t, bool, bool, int64_t> best_rank;  // the oldest collective that somebody sits in tells most
       for (size_t i = 0; i < calls_.size(); ++i) {
         const auto missing =
             std::count_if(calls_[i].waits_for.begin(), calls_[i].waits_for.end(), [&](int64_t r) { return causes.contains(r); });
-        const std::tuple<size_t, size_t, int64_t> score{static_cast<size_t>(missing), calls_[i].firsts, -calls_[i].since_ns.value_or(0)};
+        const std::tuple<int64_t, bool, bool, int64_t> score{missing, !calls_[i].is_message, calls_[i].firsts > 0,
+                                                             -calls_[i].since_ns.value_or(0)};
         if (missing > 0 && (best == calls_.size() || score > best_rank)) best = i, best_rank = score;
       }
       if (best == calls_.size()) return;
@@ -517,7 +519,7 @@ class HangOfWorld {
     std::map<int64_t, std::vector<int64_t>> by_reached;
     for (const auto& [rank, member] : call.members)
       if (const auto reached = reached_.find({call.comm, rank}); reached != reached_.end()) by_reached[reached->second].push_back(rank);
-    if (call.op != "send" && call.op != "recv" && call.op != "message" && by_reached.size() == 2) {
+    if (!call.is_message && by_reached.size() == 2) {
       const auto& [least, behind] = *by_reached.begin();
       const auto& [most, ahead] = *by_reached.rbegin();
       if (behind.size() < ahead.size() && most - least >= 2) fault.ranks = behind;
@@ -539,9 +541,9 @@ class HangOfWorld {
       if (fault.call == calls_.size() || calls_[number].firsts > calls_[fault.call].firsts) fault.call = number;
     }
     // Messages on different connections do not wait for each other.
-    const std::string& op = calls_[std::min(fault.call, calls_.size() - 1)].op;
-    fault.sure = op != "send" && op != "recv" && op != "message";
-    if (fault.call < calls_.size()) faults_.push_back(std::move(fault));
+    if (fault.call == calls_.size()) return;
+    fault.sure = !calls_[fault.call].is_message;
+    faults_.push_back(std::move(fault));
   }
 
   /// Ranks that cannot go on before the fault is mended.
