@@ -76,8 +76,7 @@ class HangOfWorld {
   HangOfWorld(SQLite::Database& db, const Catalog& catalog, int64_t world) : db_(db), catalog_(catalog), world_(world) {}
 
   void run() {
-    load_progress();
-    load_open();
+    load_entries();
     load_connections();
     for (size_t i = 0; i < open_.size(); ++i) place(i);
     for (Call& call : calls_) settle(call);
@@ -91,62 +90,65 @@ class HangOfWorld {
 
   // ---------------------------------------------------------------------------------------------- what is known
 
-  void load_progress() {
-    Query entries(db_,
-                  "SELECT f.comm, p.rank, max(f.seq), min(CASE WHEN f.is_message THEN f.seq IS NOT NULL ELSE 1 END), max(f.is_message)"
-                  " FROM flight_entry f JOIN process p ON p.id = f.process WHERE p.world = ? GROUP BY f.comm, p.rank");
-    entries.bind(world_);
-    std::map<int64_t, int64_t> most;
-    while (entries.next()) {
-      const int64_t comm = entries.integer(0), seq = entries.is_null(2) ? 0 : entries.integer(2);
-      reached_[{comm, entries.integer(1)}] = seq;
-      most[comm] = std::max(most[comm], seq);
-      if (entries.integer(3) == 0) uncounted_.insert(comm);  // version 1 counts messages and collectives together
-    }
-    Query status(db_,
-                 "SELECT s.comm, p.rank, s.enqueued FROM flight_status s JOIN process p ON p.id = s.process"
-                 " WHERE p.world = ? AND s.enqueued IS NOT NULL");
-    status.bind(world_);
-    while (status.next()) {
-      // A larger number is that of a message.
-      const int64_t comm = status.integer(0), enqueued = status.integer(2);
-      if (enqueued > most[comm]) continue;
-      int64_t& reached = reached_[{comm, status.integer(1)}];
-      reached = std::max(reached, enqueued);
-    }
-    Query last(db_, "SELECT p.rank, max(f.id) FROM flight_entry f JOIN process p ON p.id = f.process WHERE p.world = ? GROUP BY p.rank");
-    last.bind(world_);
-    while (last.next()) last_entry_[last.integer(0)] = last.integer(1);
-    Query whole(db_,
-                "SELECT p.rank FROM flight_entry f JOIN process p ON p.id = f.process WHERE p.world = ? GROUP BY p.rank"
-                " HAVING min(f.record) = 0 AND max(f.record) = count(*) - 1");
-    whole.bind(world_);
-    while (whole.next()) whole_.insert(whole.integer(0));
-    Query latest(db_,
-                 "SELECT max(max(coalesce(f.created_ns, 0), coalesce(f.completed_ns, 0))) FROM flight_entry f JOIN process p ON p.id = "
-                 "f.process WHERE p.world = ?");
-    latest.bind(world_);
-    if (latest.next() && !latest.is_null(0)) latest_ns_ = latest.integer(0);
+  /// The rank of a process of the world.
+  std::optional<int64_t> rank_of(int64_t process) const {
+    const auto known = catalog_.processes.find(process);
+    return known != catalog_.processes.end() && known->second.world == world_ ? std::optional(known->second.rank) : std::nullopt;
   }
 
-  /// The oldest open operation of each rank on each group, of messages on each connection.
-  void load_open() {
+  /// Who got how far, and the oldest open operation of each rank on each group, of messages on each connection. One pass in the order of the
+  /// table.
+  void load_entries() {
+    struct Records {
+      int64_t least = INT64_MAX, most = -1, count = 0;
+    };
+    std::map<int64_t, Records> records;
+    std::map<int64_t, int64_t> most;
+    std::set<std::tuple<int64_t, int64_t, int64_t>> seen;  // rank, group, and of messages peer and direction
+    std::vector<OpenEntry> open;
     Query rows(
         db_,
-        "SELECT f.id, p.rank, f.record, f.comm, f.seq, f.p2p_seq, f.peer, f.created_ns, f.op, f.state, f.is_message FROM flight_entry f"
-        " JOIN process p ON p.id = f.process WHERE p.world = ? AND f.open ORDER BY f.id");
-    rows.bind(world_);
-    std::set<std::tuple<int64_t, int64_t, int64_t>> seen;  // rank, group, and of messages peer and direction
+        "SELECT id, process, record, comm, seq, p2p_seq, peer, created_ns, completed_ns, op, state, is_message, open FROM flight_entry"
+        " ORDER BY id");
     while (rows.next()) {
-      OpenEntry e{rows.integer(0),       rows.integer(1),       rows.integer(2),       rows.integer(3),
-                  rows.maybe_integer(4), rows.maybe_integer(5), rows.maybe_integer(6), rows.maybe_integer(7),
-                  rows.text(8),          rows.text(9),          rows.integer(10) != 0};
-      if (e.is_message ? !e.peer : !e.seq || uncounted_.contains(e.comm)) continue;
+      const std::optional<int64_t> rank = rank_of(rows.integer(1));
+      if (!rank) continue;
+      const int64_t comm = rows.integer(3);
+      const std::optional<int64_t> seq = rows.maybe_integer(4);
+      const bool is_message = rows.integer(11) != 0;
+      int64_t& reached = reached_[{comm, *rank}];
+      reached = std::max(reached, seq.value_or(0));
+      most[comm] = std::max(most[comm], seq.value_or(0));
+      if (is_message && !seq) uncounted_.insert(comm);  // version 1 counts messages and collectives together
+      Records& r = records[*rank];
+      r.least = std::min(r.least, rows.integer(2));
+      r.most = std::max(r.most, rows.integer(2));
+      ++r.count;
+      last_entry_[*rank] = rows.integer(0);
+      latest_ns_ = std::max({latest_ns_, rows.maybe_integer(7).value_or(0), rows.maybe_integer(8).value_or(0)});
+      if (rows.integer(12) == 0) continue;
+      OpenEntry e{rows.integer(0),       *rank,        rows.integer(2), comm,      seq, rows.maybe_integer(5), rows.maybe_integer(6),
+                  rows.maybe_integer(7), rows.text(9), rows.text(10),   is_message};
+      if (is_message ? !e.peer : !seq) continue;
+      const int64_t connection = is_message ? 2 * *e.peer + (e.op == "send" ? 1 : 0) : -1;
+      if (seen.insert({*rank, comm, connection}).second) open.push_back(std::move(e));
+    }
+    for (const auto& [rank, r] : records)
+      if (r.least == 0 && r.most == r.count - 1) whole_.insert(rank);
+    for (OpenEntry& e : open) {
+      if (!e.is_message && uncounted_.contains(e.comm)) continue;
       if (!e.is_message) first_open_.try_emplace({e.comm, e.rank}, *e.seq);
-      const int64_t connection = e.is_message ? 2 * *e.peer + (e.op == "send" ? 1 : 0) : -1;
-      if (!seen.insert({e.rank, e.comm, connection}).second) continue;
       first_of_.try_emplace(e.rank, open_.size());
       open_.push_back(std::move(e));
+    }
+    Query status(db_, "SELECT comm, process, enqueued FROM flight_status WHERE enqueued IS NOT NULL");
+    while (status.next()) {
+      // A larger number is that of a message.
+      const std::optional<int64_t> rank = rank_of(status.integer(1));
+      const int64_t comm = status.integer(0), enqueued = status.integer(2);
+      if (!rank || enqueued > most[comm]) continue;
+      int64_t& reached = reached_[{comm, *rank}];
+      reached = std::max(reached, enqueued);
     }
   }
 
@@ -160,13 +162,13 @@ class HangOfWorld {
     if (connections_.empty()) return;
     Query rows(
         db_,
-        "SELECT f.comm, p.rank, f.peer, f.op, f.id, f.record, f.p2p_seq, f.open, f.created_ns, f.input_elements, f.output_elements, f.input_types,"
-        " f.output_types FROM flight_entry f JOIN process p ON p.id = f.process"
-        " WHERE p.world = ? AND f.is_message AND f.peer IS NOT NULL ORDER BY f.id");
-    rows.bind(world_);
+        "SELECT comm, process, peer, op, id, record, p2p_seq, open, created_ns, input_elements, output_elements, input_types, output_types"
+        " FROM flight_entry WHERE is_message AND peer IS NOT NULL ORDER BY id");
     while (rows.next()) {
+      const std::optional<int64_t> rank = rank_of(rows.integer(1));
+      if (!rank) continue;
       const bool sends = rows.text(3) == "send";
-      const auto found = connections_.find(connection_of(rows.integer(0), rows.integer(1), rows.integer(2), sends));
+      const auto found = connections_.find(connection_of(rows.integer(0), *rank, rows.integer(2), sends));
       if (found == connections_.end()) continue;
       (sends ? found->second.sends : found->second.receives)
           .push_back({rows.integer(4), rows.integer(5), rows.maybe_integer(6), rows.integer(7) != 0, rows.maybe_integer(8),
@@ -250,14 +252,15 @@ class HangOfWorld {
 
   void compare(Call& call) {
     Query rows(db_,
-               "SELECT p.rank, f.op, f.input_elements, f.output_elements, f.input_types, f.output_types, f.input_sizes, f.output_sizes"
-               " FROM flight_entry f JOIN process p ON p.id = f.process WHERE f.comm = ? AND f.seq = ? AND NOT f.is_message AND p.world = ?"
-               " ORDER BY f.id");
-    rows.bind(call.comm, *call.seq, world_);
+               "SELECT process, op, input_elements, output_elements, input_types, output_types, input_sizes, output_sizes FROM flight_entry"
+               " WHERE comm = ? AND seq = ? AND NOT is_message ORDER BY id");
+    rows.bind(call.comm, *call.seq);
     std::map<int64_t, std::vector<std::string>> signatures;
     std::map<int64_t, std::string> said;
     while (rows.next()) {
-      const int64_t rank = rows.integer(0);
+      const std::optional<int64_t> known = rank_of(rows.integer(0));
+      if (!known) continue;
+      const int64_t rank = *known;
       const std::string op = rows.text(1);
       if (op == "coalesced" && signatures.contains(rank)) continue;  // behind what it holds
       signatures[rank].push_back(signature(op, rows.text(2), rows.text(3), rows.text(4), rows.text(5)));
@@ -605,11 +608,11 @@ class HangOfWorld {
   void store() {
     std::vector<size_t> order;
     for (size_t i = 0; i < calls_.size(); ++i) order.push_back(i);
-    const auto rank_of = [&](size_t i) {
+    const auto place_of = [&](size_t i) {
       const Call& c = calls_[i];
       return std::make_tuple(c.fault == 0 ? INT64_MAX : c.depth, -static_cast<int64_t>(c.firsts), c.since_ns.value_or(INT64_MAX));
     };
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return rank_of(a) < rank_of(b); });
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return place_of(a) < place_of(b); });
     std::vector<int64_t> number(calls_.size());
     for (size_t i = 0; i < order.size(); ++i) number[order[i]] = static_cast<int64_t>(i + 1);
 
