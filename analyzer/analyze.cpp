@@ -11,6 +11,7 @@
 #include "analyzer/passes/collectives.h"
 #include "analyzer/passes/devices.h"
 #include "analyzer/passes/gradient_noise.h"
+#include "analyzer/passes/hang.h"
 #include "analyzer/passes/hta.h"
 #include "analyzer/passes/inferred_steps.h"
 #include "analyzer/passes/late_roots.h"
@@ -91,6 +92,7 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress) {
   infer_steps(db, catalog, background);
 
   name_axes(db, catalog);
+  find_hangs(db, catalog);
 
   // Shares of the whole as measured on a run of two million events, half of them of messages.
   tell("splitting collectives", 0.0);

@@ -393,6 +393,55 @@ CREATE TABLE mean_transfer (
   why TEXT                    -- reason of a NULL
 );
 
+-- ------------------------------------------------------------------------------------------------ hangs, from flight recorders
+
+-- Operations that ranks sat in when flight recorders were dumped, and that decide who waits for whom (docs/decisions/0027-who-hangs.md).
+CREATE TABLE hang_call (
+  world INTEGER NOT NULL,   -- process.world
+  call INTEGER NOT NULL,    -- 1, 2, ...: from the first causes outwards
+  depth INTEGER,            -- 1: its missing ranks are a first cause; 2: they wait in a call of depth 1; ... NULL: it leads to no cause
+  fault INTEGER,            -- hang_fault.fault that it leads to; NULL as depth
+  comm INTEGER NOT NULL,    -- communicator.id
+  op TEXT NOT NULL,         -- as flight_entry.op; of messages as its ranks see it: send, recv or message
+  seq INTEGER,              -- number on the group
+  why TEXT NOT NULL,        -- what keeps it: missing, mismatch, behind (enqueued behind something else), no dump, left (some completed it: it waits for nobody), nothing (all are in it)
+  since_ns INTEGER,         -- when the first of those in it enqueued it; NULL: not told
+  ranks_in INTEGER NOT NULL,      -- ranks that enqueued it and saw no end of it
+  ranks_missing INTEGER NOT NULL, -- ranks that it waits for
+  PRIMARY KEY (world, call)
+) WITHOUT ROWID;
+
+-- The members of those calls.
+CREATE TABLE hang_member (
+  world INTEGER NOT NULL,  -- process.world
+  call INTEGER NOT NULL,   -- hang_call.call
+  rank INTEGER NOT NULL,   -- process.rank, or a rank without a dump
+  part TEXT NOT NULL,      -- in: enqueued, not completed; missing: never enqueued it; other: enqueued another operation in its place; behind: enqueued it behind one that it sits in; left: completed it; no dump
+  said TEXT,               -- of a mismatch: operation, sizes and types that the rank enqueued; NULL: not told
+  PRIMARY KEY (world, call, rank)
+) WITHOUT ROWID;
+
+-- Ranks of a job whose flight recorders were dumped.
+CREATE TABLE hang_rank (
+  world INTEGER NOT NULL,  -- process.world
+  rank INTEGER NOT NULL,   -- process.rank, or a rank without a dump
+  call INTEGER,            -- hang_call.call that it sits in first; NULL: none
+  fault INTEGER,           -- hang_fault.fault that it is the cause of; NULL: none
+  entry INTEGER,           -- flight_entry.id: what it sits in; of others the last that it enqueued; NULL: there is none
+  PRIMARY KEY (world, rank)
+) WITHOUT ROWID;
+
+-- First causes of a hang. Their ranks are in hang_rank.
+CREATE TABLE hang_fault (
+  world INTEGER NOT NULL,  -- process.world
+  fault INTEGER NOT NULL,  -- 1, 2, ...
+  kind TEXT NOT NULL,      -- missing: ranks did not enter a call; ahead: ranks entered one that most never did; behind: ranks are stuck before it; mismatch; circle: ranks wait for each other; no dump; stuck: all are in it
+  call INTEGER NOT NULL,   -- hang_call.call that tells it best
+  waiting INTEGER NOT NULL,    -- ranks that wait for it, through others too
+  sure INTEGER NOT NULL,   -- 1: no moment of a healthy job looks like this; 0: one may
+  PRIMARY KEY (world, fault)
+) WITHOUT ROWID;
+
 -- ------------------------------------------------------------------------------------------------ for SQL of one's own
 
 -- What each rank sent in collectives, over the events that the window kept, by axis (communicator_axis.axis; NULL: none is known) and operation. In all-to-alls

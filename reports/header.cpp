@@ -139,7 +139,13 @@ void add_header(const RunView& run, const std::string& source, Document& documen
           : fmt::format("{}, no steps marked", short_duration(duration_ns)));
 
   document.data.push_back(run.ranks > 0 ? fmt::format("{}/{} ranks", run.ranks, run.expected_ranks) : "no ranks");
-  document.data.push_back(fmt::format("{} kept", plural(seen.events, "event")));
+  Query remembered(run.db, "SELECT count(*) FROM flight_entry f JOIN process p ON p.id = f.process WHERE p.world = ?");
+  remembered.bind(run.world);
+  const int64_t operations = remembered.next() ? remembered.integer(0) : 0;
+  document.data.push_back(operations > 0 && seen.events == 0
+                              ? fmt::format("{} of {}", plural(operations, "operation"),
+                                            run.meta("imported_from") == "nccl-ras" ? "NCCL RAS" : "flight recorders")
+                              : fmt::format("{} kept", plural(seen.events, "event")));
   document.data.push_back(document.loss.empty() ? "nothing missing" : "incomplete: see Missing data");
   if (run.hosts > 1)
     document.data.push_back(seen.sigma_ns ? "clock error < " + short_duration(std::llround(3 * *seen.sigma_ns)) : "clock error unknown");
@@ -196,6 +202,12 @@ void add_findings(const RunView& run, Document& document) {
   const std::string verdict = run.verdict();
   if (run.ranks == 0) {
     document.no_finding = "nothing: findings compare ranks, and there are none";
+    return;
+  }
+  Query hang(run.db, "SELECT 1 FROM hang_rank WHERE world = ? LIMIT 1");
+  hang.bind(run.world);
+  if (hang.next()) {
+    document.no_finding = "nothing: no rank waits for one that did not come, and no operation differs between ranks";
     return;
   }
   document.no_finding = fmt::format("nothing: no straggler, no crowd of small collectives, no exposed tail worth a change{}{}",

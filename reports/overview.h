@@ -61,5 +61,7 @@ Table metrics_table(const RunView& run);
 std::vector<Table> tried_metric(const ddl::Metric& metric, const MetricResult& result);
 Table loss_table(const RunView& run);
 Table open_calls_table(const RunView& run);
+Table hang_table(const RunView& run);
+Table hang_stacks_table(const RunView& run);
 
 }  // namespace ddl::reports

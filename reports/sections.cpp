@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analyzer/query.h"
 #include "core/error.h"
 #include "reports/format.h"
 #include "reports/overview.h"
@@ -14,6 +15,8 @@ constexpr size_t kMostRanksShown = 16;
 
 constexpr Section kSections[] = {
     {"findings", "what to fix", nullptr, 0},
+    {"hang", "of dumps of flight recorders: who waits in which operation, and for whom", hang_table, 12},
+    {"hang_stacks", "likewise: from where, by equal stacks", hang_stacks_table, 8},
     {"ranks", "one line per rank: lateness, waiting, compute, how it ended", ranks_table, kMostRanksShown},
     {"blame", "who waited for whom, in collectives and for messages", blame_table, 0},
     {"processes", "one line per process, also those without a rank", processes_table, 0},
@@ -49,13 +52,20 @@ bool says_nothing(const Section& section, const Table& table) {
   return section.build == axes_table && table.rows.size() == 1;
 }
 
+/// Of a run made of dumps of flight recorders nothing is known of times: what would tell them says n/a everywhere.
+bool tells_only_of_hangs(const RunView& run) {
+  Query any(run.db, "SELECT 1 FROM hang_rank WHERE world = ? AND NOT EXISTS (SELECT 1 FROM event) LIMIT 1");
+  any.bind(run.world);
+  return any.next();
+}
+
 Document build_common(const RunView& run, const std::string& source) {
   Document document;
   add_loss(run, document);
   add_metrics(run, document);
   add_header(run, source, document);
   add_findings(run, document);
-  if (run.ranks > 0) add_numbers(run, document);
+  if (run.ranks > 0 && !tells_only_of_hangs(run)) add_numbers(run, document);
   return document;
 }
 
@@ -71,13 +81,15 @@ Document build_overview(const RunView& run, const std::string& source) {
     const size_t rows = instead_of_ranks ? kMostRanksShown : section.rows_in_overview;
     if (rows == 0) continue;
     Table table = section.build(run);
-    if (section.build == ranks_table && table.rows.size() > kMostRanksShown) continue;
+    if (section.build == ranks_table && (table.rows.size() > kMostRanksShown || tells_only_of_hangs(run))) continue;
     if (says_nothing(section, table)) continue;
     cut(table, rows);
     document.tables.push_back(std::move(table));
   }
   document.more = {run.has_steps ? "ddl report steps" : "ddl report metrics", "ddl report --json",
                    fmt::format("ddl query {} 'select * from v_collective limit 5'", source)};
+  if (tells_only_of_hangs(run))
+    document.more = {"ddl report hang", "ddl report --html FILE", fmt::format("ddl query {} 'select * from v_flight where open'", source)};
   return document;
 }
 
@@ -94,6 +106,7 @@ Document build_page(const RunView& run, const std::string& source) {
   Document document = build_common(run, source);
   for (const Section& section : kSections) {
     if (section.build == nullptr || section.build == metrics_table || section.build == steps_table) continue;
+    if (section.build == ranks_table && tells_only_of_hangs(run)) continue;
     Table table = section.build(run);
     if (says_nothing(section, table)) continue;
     cut(table, kMostRows);

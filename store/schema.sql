@@ -77,7 +77,7 @@ CREATE TABLE thread (
 CREATE TABLE loss (
   world INTEGER,         -- NULL: the run as a whole
   rank INTEGER,          -- NULL: the run as a whole, or a process without a rank
-  kind TEXT NOT NULL,    -- not_kept, records, profile_other, contexts, communicators, requests, meta, range_depth, unbalanced_ranges, threads, counters, forward_layers, gpu_not_kept, gpu_dropped, gpu_times, gpu_unread, nccl_events, pages, cannot_grow (counted by the process); torn_spool, missing_rank, killed, clock, abandoned_calls, undescribed, gpu_launches, gpu_clock, gpu_tracing, nccl_kernels, nccl_shared, nccl_untimed, job_file (found by the ingest), bad_times, negotiations (found by ddl import)
+  kind TEXT NOT NULL,    -- not_kept, records, profile_other, contexts, communicators, requests, meta, range_depth, unbalanced_ranges, threads, counters, forward_layers, gpu_not_kept, gpu_dropped, gpu_times, gpu_unread, nccl_events, pages, cannot_grow (counted by the process); torn_spool, missing_rank, killed, clock, abandoned_calls, undescribed, gpu_launches, gpu_clock, gpu_tracing, nccl_kernels, nccl_shared, nccl_untimed, job_file (found by the ingest), bad_times, negotiations, not_dumps, stacks, pg_status, ras_errors, ras_ranks (found by ddl import)
   count INTEGER NOT NULL,  -- events, calls, bytes or processes: the note says which
   note TEXT NOT NULL     -- for people, reads on from the count: "3 of 16 ranks left no spool: rank 4, 7-8"
 );
@@ -222,6 +222,51 @@ CREATE TABLE open_call (
   bytes INTEGER NOT NULL,     -- as event.bytes, as far as known at enter
   peer INTEGER,               -- as event.peer
   tag INTEGER                 -- as event.tag
+);
+
+-- Operations that flight recorders of PyTorch remembered when they were dumped: the last ones that each rank enqueued (ddl import flight-recorder); and what
+-- ranks launched last by NCCL's RAS, where they differ (ddl import nccl-ras).
+CREATE TABLE flight_entry (
+  id INTEGER PRIMARY KEY,       -- grouped by process, in the order of record
+  process INTEGER NOT NULL,     -- process.id
+  record INTEGER NOT NULL,      -- number of the operation on its rank: the order in which the host enqueued them
+  comm INTEGER NOT NULL,        -- communicator.id of its process group
+  seq INTEGER,                  -- number of the collective on the group, equal on all members; of messages: of collectives enqueued before it. NULL: not told
+  p2p_seq INTEGER,              -- of messages: number on the group, counted by each rank for itself; NULL: not told, or no message
+  op_id INTEGER,                -- number of all operations on the group, batched ones counted singly; NULL: not told
+  op TEXT NOT NULL,             -- as PyTorch names it: all_reduce, _all_gather_base, send, recv, coalesced (behind what was batched), ...
+  peer INTEGER,                 -- of send and recv: the other rank; NULL: none, or not told
+  is_message INTEGER NOT NULL,  -- 1: point to point
+  state TEXT NOT NULL,          -- scheduled, started (where events are timed) or completed; of what was batched: that of the whole; of RAS: launched
+  open INTEGER NOT NULL,        -- 1: not completed when the recorder was dumped
+  retired INTEGER NOT NULL,     -- 1: PyTorch no longer watched it
+  created_ns INTEGER,           -- when the host enqueued it; NULL: not told
+  started_ns INTEGER,           -- when it was seen to have started; NULL: not told
+  completed_ns INTEGER,         -- when it was seen to have completed; NULL: not told
+  timeout_ms INTEGER,           -- of its group; NULL: not told
+  input_sizes TEXT,             -- of its tensors: [[8192, 1]]; NULL: not told
+  output_sizes TEXT,            -- likewise
+  input_elements TEXT,          -- of each tensor, with blanks between; NULL: not told
+  output_elements TEXT,         -- likewise
+  input_types TEXT,             -- of each tensor: BFloat16, ...; NULL: not told
+  output_types TEXT,            -- likewise
+  stack INTEGER                 -- flight_stack.id; NULL: not told
+);
+
+-- What flight recorders said of each group of each rank.
+CREATE TABLE flight_status (
+  process INTEGER NOT NULL,  -- process.id
+  comm INTEGER NOT NULL,     -- communicator.id
+  enqueued INTEGER,          -- number of the last operation that the host enqueued; of a group with messages it may be a message's
+  started INTEGER,           -- likewise started; -1: none, or not timed
+  completed INTEGER,         -- likewise completed; -1: none
+  PRIMARY KEY (process, comm)
+) WITHOUT ROWID;
+
+-- Call stacks in dumps of flight recorders.
+CREATE TABLE flight_stack (
+  id INTEGER PRIMARY KEY,  -- 1, 2, ...
+  frames TEXT NOT NULL     -- function (file:line), innermost first, with < between
 );
 
 -- Steps of each process, from annotations; of processes in inferred_steps by the analyzer.
@@ -775,6 +820,12 @@ FROM counter_event e JOIN region r ON r.id = e.region AND r.kind = 'step' JOIN p
 CREATE VIEW v_open_call AS
 SELECT p.world, p.rank, o.name AS op, c.label AS comm, x.seq, x.step, r.layer, r.phase, x.start_ns, p.end_ns - x.start_ns AS since_ns, x.bytes, x.peer, x.tag, x.thread
 FROM open_call x JOIN process p ON p.id = x.process JOIN op o ON o.id = x.op LEFT JOIN communicator c ON c.id = x.comm JOIN region r ON r.id = x.region;
+
+-- Operations that flight recorders remembered.
+CREATE VIEW v_flight AS
+SELECT p.world, p.rank, f.record, c.label AS comm, f.seq, f.p2p_seq, f.op, f.peer, f.state, f.open, f.created_ns, f.input_sizes, f.output_sizes, f.input_types,
+       f.output_types, k.frames AS stack
+FROM flight_entry f JOIN process p ON p.id = f.process JOIN communicator c ON c.id = f.comm LEFT JOIN flight_stack k ON k.id = f.stack;
 
 -- Kernels, one row per execution that the window kept. name is as people write it; correlation is CUPTI's number of the launching call.
 CREATE VIEW v_kernel AS

@@ -7,10 +7,12 @@
 
 #include "analyzer/findings/behind.h"
 #include "analyzer/findings/findings.h"
+#include "analyzer/findings/hang_case.h"
 
 namespace ddl {
 
 std::vector<Finding> find_mismatched_calls(const FindingInput& input) {
+  if (has_flight_recorders(input)) return hang_findings(input, true);
   std::map<std::pair<int64_t, int64_t>, std::map<std::string, std::vector<int64_t>>> calls;  // (communicator, number) -> operation -> ranks
   for (const UnfinishedCall& call : open_calls(input)) {
     const Operation& operation = input.catalog.operation(call.op);

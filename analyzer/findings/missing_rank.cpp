@@ -11,6 +11,7 @@
 
 #include "analyzer/findings/behind.h"
 #include "analyzer/findings/findings.h"
+#include "analyzer/findings/hang_case.h"
 #include "analyzer/findings/job_end.h"
 #include "analyzer/findings/unready_case.h"
 #include "analyzer/query.h"
@@ -135,6 +136,7 @@ std::vector<Finding> find_unready(const FindingInput& input) {
 }  // namespace
 
 std::vector<Finding> find_missing_rank(const FindingInput& input) {
+  if (has_flight_recorders(input)) return hang_findings(input, false);
   if (ended_well(input)) return {};
   if (std::vector<Finding> unready = find_unready(input); !unready.empty()) return unready;
   if (std::vector<Finding> stuck = find_stuck_in_init(input); !stuck.empty()) return stuck;

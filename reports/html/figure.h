@@ -27,6 +27,7 @@ struct FigureKind {
 };
 std::span<const FigureKind> figure_kinds();
 
+std::vector<Figure> hang_calls(const RunView& run);
 std::vector<Figure> where_a_step_goes(const RunView& run);
 std::vector<Figure> lateness_map(const RunView& run);
 std::vector<Figure> step_times(const RunView& run);

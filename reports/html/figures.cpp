@@ -5,6 +5,7 @@ namespace ddl::reports::html {
 std::span<const FigureKind> figure_kinds() {
   // clang-format off
   static constexpr FigureKind kKinds[] = {
+      {"hang", hang_calls},
       {"where", where_a_step_goes},
       {"late", lateness_map},
       {"gpu-timeline", gpu_timeline},

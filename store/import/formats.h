@@ -13,9 +13,11 @@ class ImportedRun;
 using BytesRead = std::function<void(uint64_t bytes)>;
 
 void read_chrome(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read);
+void read_flight_recorder(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read);
 void read_horovod(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read);
 void read_kineto(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read);
 void read_nccl_inspector(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read);
+void read_nccl_ras(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read);
 void read_nsys(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read);
 void read_pipedream(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read);
 

@@ -372,6 +372,7 @@ uint64_t ImportedRun::finish(const std::function<void(double)>& step_done) {
   infer_communicators();
   step_done(0.9);
   number_collectives();
+  place_flight();
   write_communicators();
   write_operations();
   regions_.write(db_);
@@ -385,7 +386,7 @@ uint64_t ImportedRun::finish(const std::function<void(double)>& step_done) {
       "DROP TABLE temp.stage_cpu; DROP TABLE temp.stage_gpu; DROP TABLE temp.stage_wait; DROP TABLE temp.launch;"
       " DROP TABLE temp.stage_process");
   create_indices(db_);
-  return events_ + cpu_rows_ + gpu_rows_;
+  return events_ + cpu_rows_ + gpu_rows_ + flight_rows_;
 }
 
 }  // namespace ddl::store

@@ -78,6 +78,15 @@ struct ImportedOperation {
 /// Numbers are those of event.kind.
 enum class ImportedTiming { kCall = 1, kRequest = 2, kNcclProfiler = 4 };
 
+/// An operation that a flight recorder remembered: a row of flight_entry. `group`: by the importer's own numbers.
+struct FlightEntry {
+  size_t group = 0;
+  int64_t record = 0;
+  std::optional<int64_t> seq, p2p_seq, op_id, peer, created_ns, started_ns, completed_ns, timeout_ms, stack;
+  std::string op, state, input_sizes, output_sizes, input_elements, output_elements, input_types, output_types;
+  bool is_message = false, retired = false, is_open = false;
+};
+
 enum class CommunicatorOf { kProgram, kNccl };  ///< kProgram: of MPI, or of a library that does not say
 
 class ImportedRun {
@@ -106,6 +115,16 @@ class ImportedRun {
 
   /// The same number for the same name, kind and members. `ranks`: in the order of their ranks in it; empty: not known.
   uint32_t communicator(std::string_view name, std::string_view label, CommunicatorOf of, int64_t size, const std::vector<int64_t>& ranks);
+
+  void flight(size_t process, const FlightEntry& entry);
+  void flight_status(size_t process, size_t group, std::optional<int64_t> enqueued, std::optional<int64_t> started,
+                     std::optional<int64_t> completed);
+  /// Number of the stack, the same for the same text. Nothing, and counted: there are too many.
+  std::optional<int64_t> flight_stack(const std::string& text, uint64_t& left_out);
+  /// Communicators by the numbers of flight() and flight_status().
+  void flight_groups(const std::vector<uint32_t>& communicators) { flight_groups_ = communicators; }
+  /// The process was there then.
+  void moment(size_t process, int64_t time_ns) { seen(process, time_ns, 0); }
 
   Losses& losses() { return losses_; }
   void fact(const std::string& key, const std::string& value) { meta_[key] = value; }
@@ -166,6 +185,7 @@ class ImportedRun {
   void place_gpu();
   void infer_communicators();
   void number_collectives();
+  void place_flight();
   void write_communicators();
   void write_operations();
   void write_meta();
@@ -185,9 +205,13 @@ class ImportedRun {
   Losses losses_;
   std::map<std::string, std::string> meta_;
   bool one_clock_ = false;
+  std::vector<uint32_t> flight_groups_;
+  std::unordered_map<std::string, int64_t> flight_stacks_;
+  uint64_t flight_stack_bytes_ = 0;
+  std::optional<Insert> insert_flight_, insert_flight_status_;
   std::vector<std::optional<int64_t>> nccl_streams_;  ///< by kernel_collective.stream: CUDA's number
   uint64_t bad_intervals_ = 0, unnamed_ = 0, unplaced_ = 0;
-  uint64_t cpu_rows_ = 0, gpu_rows_ = 0, launches_ = 0, events_ = 0;
+  uint64_t cpu_rows_ = 0, gpu_rows_ = 0, launches_ = 0, flight_rows_ = 0, events_ = 0;
   int64_t epoch_ns_ = 0, world_size_ = 0;
   std::optional<Insert> insert_cpu_, insert_gpu_, insert_wait_;
 };

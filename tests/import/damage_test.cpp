@@ -180,7 +180,7 @@ TEST_P(ImportDamage, EndsInARunOrAnError) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, ImportDamage, testing::ValuesIn(samples()), [](const testing::TestParamInfo<Sample>& sample) {
-  std::string name = sample.param.format;
+  std::string name = sample.param.format + (sample.param.format == "flight-recorder" && sample.param.contents[0] == '{' ? "_json" : "");
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 });

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/flight_dumps.h"
 #include "tests/support/synthetic_run.h"
 
 namespace ddl::test {
@@ -185,8 +186,53 @@ inline std::string layers_csv() {
   return "node,op,fwd_ms,bwd_ms\n1,Input,17.972,0.0\n2,\"Conv2d(3, 64, \"\"same\"\")\",22.307,24.613\n3,ReLU,4.446,5.553\n";
 }
 
+/// Of a communicator whose ranks launched so many AllReduces, as NCCL 2.28.9 answers: a comma is missing. The last `silent` ranks do not answer.
+inline std::string ras_answer(const std::vector<int64_t>& launched, size_t silent, bool comma = false) {
+  std::string text =
+      "{\n  \"nccl_version\": \"2.28.9\",\n  \"timestamp\": \"2026-01-02 03:04:05\",\n  \"communicators_count\": 1,\n  \"communicators\": [\n";
+  const size_t answering = launched.size() - silent;
+  text += "    {\n      \"hash\": \"0x9e1a\",\n      \"size\": " + std::to_string(launched.size()) +
+          ",\n      \"missing_ranks_count\": " + std::to_string(silent) + (comma ? "," : "") + "\n      \"ranks\": [\n";
+  const auto gpu = [](size_t rank) {
+    return "\"rank\": " + std::to_string(rank) + ", \"host\": \"10.0.0." + std::to_string(rank / 2) +
+           "\", \"pid\": " + std::to_string(700 + rank) + ", \"cuda_dev\": " + std::to_string(rank % 2) + ", ";
+  };
+  for (size_t r = 0; r < answering; ++r) {
+    text += "        {" + gpu(r) +
+            "\"status\": {\"init_state\": 0, \"async_error\": 0}, \"collective_counts\": {\"Broadcast\": 2, \"AllReduce\": " +
+            std::to_string(launched[r]) + "}}" + (r + 1 < answering ? ",\n" : "\n");
+  }
+  text += "      ],\n      \"missing_ranks\": [\n";
+  for (size_t r = answering; r < launched.size(); ++r)
+    text += "        {" + gpu(r) + "\"status\": {\"unresponsive\": true, \"considered_dead\": true}}" +
+            (r + 1 < launched.size() ? ",\n" : "\n");
+  return text + "      ]\n    }\n  ],\n  \"ras\": {\"collection_time_sec\": 0.01, \"timeouts_count\": 0}\n}\n";
+}
+
+/// Rank 0 of a hang of two groups, with messages, batches and stacks. `protocol` 0: JSON.
+inline std::string flight_recorder_dump(int protocol) {
+  FlightJob job(4, {{"0", "default_pg", {0, 1, 2, 3}}, {"7", "mesh_tp", {0, 1}}});
+  FlightOp done;
+  done.stack = "forward";
+  FlightOp open = done;
+  open.state = FlightState::kScheduled;
+  FlightOp send = open;
+  send.name = "send";
+  send.peer = 1;
+  send.batch = 3;
+  for (int i = 0; i < 4; ++i) job.all(0, done);
+  job.add(0, send);
+  job.all(1, open);
+  job.all(0, open);
+  const FlightValue dump = flight_dump(job, 0);
+  return protocol == 0 ? as_json(dump) : as_pickle(dump, protocol);
+}
+
 inline std::vector<Sample> samples() {
   return {
+      {"nccl-ras", "ras.json", ras_answer({5, 5, 4, 5}, 1), ", byte "},
+      {"flight-recorder", "nccl_trace_rank_0", flight_recorder_dump(2), ", byte "},
+      {"flight-recorder", "nccl_trace_rank_1.json", flight_recorder_dump(0), ", byte "},
       {"nsys", "report.sqlite", nsys_report(), "report.sqlite, "},
       {"horovod", "timeline.json", horovod_timeline(), ", byte "},
       {"nccl-inspector", "node0.log", inspector_log(0, 12), ", byte "},

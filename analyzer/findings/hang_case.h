@@ -1,0 +1,18 @@
+// The first causes of a hang as flight recorders show it (analyzer/passes/hang.h), in words.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analyzer/findings/finding.h"
+
+namespace ddl {
+
+/// The run was made of dumps of flight recorders: these say what hangs, and its calls have no events.
+bool has_flight_recorders(const FindingInput& input);
+
+/// Of all faults but mismatches (`mismatches` false), or of those alone.
+std::vector<Finding> hang_findings(const FindingInput& input, bool mismatches);
+
+}  // namespace ddl
