@@ -31,6 +31,8 @@ constexpr const char* kCostHint =
 /// A fitted line that is further off at one size is not used where the times themselves are there.
 constexpr double kFitHolds = 0.1;
 constexpr size_t kCurveMinSizes = 3;
+/// A library that moves data beside computing posts in microseconds, however many bytes: this share of all time in calls shows one that does not.
+constexpr double kPostingMoves = 0.2;
 
 models::StepGradients gradients_of(const std::string& file, double forward_s, double backward_s) {
   const CsvTable table = CsvTable::read(file);
@@ -131,6 +133,14 @@ AllreduceCost allreduce_cost(const VerbOptions& options, ModelRun* run, const mo
   }
   if (run == nullptr || options.has("alpha-us") || options.has("bandwidth")) return of_link(link_of(options, run, answer));
   if (!step.nonblocking) return blocking_cost(options, *run, ranks, answer, of_link);
+  const auto moved_inside = [&](const char* why) {
+    answer.given("cost", "allreduces", Value::text("by bytes, inside calls"));
+    answer.note(fmt::format("{}: MPI moves data inside calls only, and nothing hides behind computing. Allreduces take what their calls took, in "
+                            "proportion to bytes.",
+                            why));
+    return inside_calls(step);
+  };
+  if (step.posting_s > kPostingMoves * step.exposed_s) return moved_inside("Posting an allreduce takes as long as moving data does");
   const std::vector<models::Sample> samples = models::nonblocking_samples(run->view.db, run->view.world);
   std::set<double> sizes;
   for (const models::Sample& sample : samples) sizes.insert(sample.bytes);
@@ -146,11 +156,7 @@ AllreduceCost allreduce_cost(const VerbOptions& options, ModelRun* run, const mo
     return of_link(fit.link);
   } catch (const Error& error) {
     if (error.code() != ExitCode::kDataMissing) throw;
-    answer.given("cost", "allreduces", Value::text("by bytes, inside calls"));
-    answer.note(
-        "From the last post to the end allreduces took times that do not follow their sizes: MPI moves data inside calls only, and nothing hides "
-        "behind computing. They take what their calls took, in proportion to bytes.");
-    return inside_calls(step);
+    return moved_inside("From the last post to the end allreduces took times that do not follow their sizes");
   }
 }
 

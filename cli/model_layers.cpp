@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <filesystem>
+#include <string>
 #include <unordered_map>
 
 #include "analyzer/csv_table.h"
@@ -19,6 +21,24 @@ using reports::Value;
 constexpr const char* kProfileHelp =
     "columns op, fwd_ms, bwd_ms, activation_bytes_per_minibatch, param_bytes_fp32, in the order of the forward pass";
 
+/// One size, or those of several outputs: [6291456.0; 131072.0].
+double activation_bytes(const CsvTable& table, size_t row) {
+  const std::string& text = table.text(row, "activation_bytes_per_minibatch");
+  if (!text.starts_with("[") || !text.ends_with("]")) return table.number(row, "activation_bytes_per_minibatch");
+  double sum = 0;
+  for (size_t at = 1; at < text.size();) {
+    while (text[at] == ' ') ++at;
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), value);
+    at = static_cast<size_t>(end - text.data());
+    if (error != std::errc() || value < 0 || (text[at] != ';' && text[at] != ']'))
+      throw Error(fmt::format("{}: '{}' are no sizes of activations", table.name(), text), "", ExitCode::kUsage);
+    sum += value;
+    ++at;
+  }
+  return sum;
+}
+
 // PipeDream's profile as CSV; the input is no layer.
 std::vector<models::LayerCost> profile_of(const std::string& file) {
   const CsvTable table = CsvTable::read(file);
@@ -26,7 +46,7 @@ std::vector<models::LayerCost> profile_of(const std::string& file) {
   for (size_t r = 0; r < table.rows(); ++r) {
     if (table.text(r, "op").starts_with("Input")) continue;
     layers.push_back({table.text(r, "op"), table.number(r, "fwd_ms") * 1e-3, table.number(r, "bwd_ms") * 1e-3,
-                      table.number(r, "activation_bytes_per_minibatch"), table.number(r, "param_bytes_fp32")});
+                      activation_bytes(table, r), table.number(r, "param_bytes_fp32")});
   }
   if (layers.empty())
     throw Error(fmt::format("{} has no layers", file), "columns op, fwd_ms, bwd_ms, activation_bytes_per_minibatch, param_bytes_fp32");

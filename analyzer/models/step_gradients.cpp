@@ -127,6 +127,7 @@ class StepReader {
       if (!allreduce) continue;
       const bool nonblocking = row.integer(7) != 0;
       if (!request) inside_ns += row.real(3) - (nonblocking ? 0 : static_cast<double>(row.maybe_integer(6).value_or(0)));
+      if (!request && nonblocking) result_.posting_s += row.real(3) * kToSeconds;
       if (request != nonblocking) continue;  // the call that posts: its request is the allreduce
       result_.nonblocking |= nonblocking;
       posts_.push_back({row.integer(2), row.integer(4)});
