@@ -105,8 +105,8 @@ std::vector<std::string> overridden_by_rules(const Tuned& tuned) {
   if (tuned.allreduce_rules.empty()) return notes;
   for (const Choice& choice : tuned.choices)
     if (is_decided_by_rules(choice.name) && choice.value != choice.default_value)
-      notes.push_back(fmt::format("{}={} was tuned as well, and is in no file: the rules for MPI_Allreduce decide in its place", choice.name,
-                                  choice.value));
+      notes.push_back(fmt::format("{}={} was tuned as well, and is in no file: the rules for MPI_Allreduce decide in its place",
+                                  choice.name, choice.value));
   return notes;
 }
 

@@ -46,13 +46,13 @@ struct NcclRule {
 
 struct Tuned {
   // Where it comes from.
-  std::vector<std::string> command;  ///< as typed, with its placeholders
-  std::string run;                   ///< the directory of its trials
-  std::string date;                  ///< ISO 8601, UTC
-  std::string machine;               ///< hosts and processor, in words
-  std::string mpi_library;           ///< "Open MPI v4.1.4"; empty: unknown
-  std::string goal;                  ///< in words: "samples per second at equal statistical efficiency"
-  std::string goal_kind;             ///< "efficiency", "throughput" or "loss"; empty: written by a ddl that did not say
+  std::vector<std::string> command;   ///< as typed, with its placeholders
+  std::string run;                    ///< the directory of its trials
+  std::string date;                   ///< ISO 8601, UTC
+  std::string machine;                ///< hosts and processor, in words
+  std::string mpi_library;            ///< "Open MPI v4.1.4"; empty: unknown
+  std::string goal;                   ///< in words: "samples per second at equal statistical efficiency"
+  std::string goal_kind;              ///< "efficiency", "throughput" or "loss"; empty: written by a ddl that did not say
   std::optional<double> target_loss;  ///< of "loss"
   int64_t ranks = 0, nodes = 0;
 

@@ -4,7 +4,7 @@
 usage: bench/models.py [--rounds N] [--bin DIR] [--only WORD]
 
 In a round a job is recorded with its first setting and then with every other one; the prediction is made from the recording of the same
-round, so that load which comes and goes hits both. Printed: medians over the rounds, of the recorded step and of predicted / recorded.
+round, so that load which comes and goes hits both; where the run does not tell what its allreduces took, a sweep of them is given.
 Needs two cores that nobody else uses for numbers worth quoting.
 """
 import argparse
@@ -79,9 +79,13 @@ class Bench:
         return json.loads(self.ddl("query", run, "SELECT value FROM metric WHERE id = 'step_time'", "--json"))[0]["value"] * 1e-6
 
 
-def predicted_ms(bench, run, kind, setting):
+def predicted_ms(bench, run, kind, setting, sweep):
     if kind in ("overlapped", "blocking"):
-        said = json.loads(bench.ddl("model", "fusion", run, "--rule", "fill", "--thresholds", str(int(setting * MIB)), "--json"))
+        question = ["model", "fusion", run, "--rule", "fill", "--thresholds", str(int(setting * MIB)), "--json"]
+        try:
+            said = json.loads(bench.ddl(*question))
+        except RuntimeError:  # the run does not tell what its allreduces took
+            said = json.loads(bench.ddl(*question, "--sweep", sweep))
         return said["fusion"][0][f"{kind}_step_ns"] * 1e-6
     said = json.loads(bench.ddl("model", "pipeline", run, "--micro-batches", str(setting), "--json"))
     return said["pipeline"][0]["step_ns"] * 1e-6
@@ -99,6 +103,9 @@ def main():
         table = folder / "even.csv"
         table.write_text("layer,params,fwd_macs_per_sample,act_out_elems_per_sample\n" + "".join(f"l{i},65536,1000000,4096\n" for i in range(16)))
         bench = Bench(arguments.bin, folder)
+        sweep = folder / "sweep.csv"
+        sweep.write_text(subprocess.run(["mpirun", "-np", "2", arguments.bin / "allreduce", "--bytes", "64,4K,64K,1M,4M", "--rounds", "10"],
+                                        env=bench.environment, capture_output=True, text=True, check=True).stdout)
         print("| job | calls | recorded with | foretold for | recorded step | predicted / recorded |\n| --- | --- | --- | --- | --- | --- |")
         for name, kind, runs in [*fusion_jobs(), *pipeline_jobs(str(table))]:
             if arguments.only not in name:
@@ -109,7 +116,7 @@ def main():
                 for label, job, setting in runs[1:]:
                     measured = bench.step_ms(bench.record("changed", job))
                     try:
-                        rows[label].append((measured, predicted_ms(bench, base, kind, setting) / measured))
+                        rows[label].append((measured, predicted_ms(bench, base, kind, setting, sweep) / measured))
                     except RuntimeError as refusal:
                         print(f"{name}, {label}: {refusal}", file=sys.stderr)
             for label, values in rows.items():

@@ -108,8 +108,7 @@ AllreduceCost blocking_cost(const VerbOptions& options, ModelRun& run, int64_t r
   try {
     const auto reduce = number_option(options, "reduce", 0, true);
     const auto samples = models::samples_of(models::measured_collectives(run.view.db, run.view.world));
-    const models::LinkFit fit =
-        models::fit_link(samples, algorithm_option(options), reduce ? std::optional(1e-9 / *reduce) : std::nullopt);
+    const models::LinkFit fit = models::fit_link(samples, algorithm_option(options), reduce ? std::optional(1e-9 / *reduce) : std::nullopt);
     if (fit.worst_residual <= kFitHolds || curve.points().size() < kCurveMinSizes) return of_link(link_of(options, &run, answer));
   } catch (const Error& error) {
     if (error.code() != ExitCode::kDataMissing) throw;
@@ -135,9 +134,10 @@ AllreduceCost allreduce_cost(const VerbOptions& options, ModelRun* run, const mo
   if (!step.nonblocking) return blocking_cost(options, *run, ranks, answer, of_link);
   const auto moved_inside = [&](const char* why) {
     answer.given("cost", "allreduces", Value::text("by bytes, inside calls"));
-    answer.note(fmt::format("{}: MPI moves data inside calls only, and nothing hides behind computing. Allreduces take what their calls took, in "
-                            "proportion to bytes.",
-                            why));
+    answer.note(
+        fmt::format("{}: MPI moves data inside calls only, and nothing hides behind computing. Allreduces take what their calls took, in "
+                    "proportion to bytes.",
+                    why));
     return inside_calls(step);
   };
   if (step.posting_s > kPostingMoves * step.exposed_s) return moved_inside("Posting an allreduce takes as long as moving data does");
@@ -208,7 +208,10 @@ int model_fusion(const std::vector<std::string>& arguments) {
   Answer answer("fusion");
   int64_t bytes = 0;
   for (const models::Gradient& gradient : step.gradients) bytes += gradient.bytes;
-  answer.given("tensors", run && !table ? "allreduces" : table ? "layers" : "tensors",
+  answer.given("tensors",
+               run && !table ? "allreduces"
+               : table       ? "layers"
+                             : "tensors",
                Value::count(static_cast<int64_t>(step.gradients.size())));
   answer.given("bytes", "in all", Value::bytes(bytes));
   answer.given("compute_ns", "computing", seconds_value(step.compute_s),
@@ -225,8 +228,8 @@ int model_fusion(const std::vector<std::string>& arguments) {
   answer.given("ranks", "ranks", Value::count(ranks));
   const AllreduceCost cost = allreduce_cost(options, run.get(), step, ranks, answer);
   // Of a run each kind of calls is held to what it was recorded with; of the other kind only the model is known.
-  const models::Progress full, recorded =
-      run ? progress_of(models::fuse(step.posted, 0), step.compute_s, cost.seconds, step.update_s, step.exposed_s) : full;
+  const models::Progress full,
+      recorded = run ? progress_of(models::fuse(step.posted, 0), step.compute_s, cost.seconds, step.update_s, step.exposed_s) : full;
   models::Progress beside = full;
   double blocking_factor = 1;
   if (run && step.nonblocking) {
@@ -256,9 +259,10 @@ int model_fusion(const std::vector<std::string>& arguments) {
                          seconds_value(step.compute_s + blocking_factor * blocking.comm_s + rest_s)});
   }
   if (!ready)
-    answer.note(fmt::format("How early gradients are ready is not known: {}. --table NAME tells the bytes of layers; a run that posts during "
-                            "backward shows it by itself.",
-                            step.why));
+    answer.note(
+        fmt::format("How early gradients are ready is not known: {}. --table NAME tells the bytes of layers; a run that posts during "
+                    "backward shows it by itself.",
+                    step.why));
   if (run && !step.nonblocking && ready)
     answer.note(
         "Overlapped at best: the run does not show whether MPI moves data beside computing. A run with non-blocking allreduces does.");

@@ -45,8 +45,8 @@ std::vector<models::LayerCost> profile_of(const std::string& file) {
   std::vector<models::LayerCost> layers;
   for (size_t r = 0; r < table.rows(); ++r) {
     if (table.text(r, "op").starts_with("Input")) continue;
-    layers.push_back({table.text(r, "op"), table.number(r, "fwd_ms") * 1e-3, table.number(r, "bwd_ms") * 1e-3,
-                      activation_bytes(table, r), table.number(r, "param_bytes_fp32")});
+    layers.push_back({table.text(r, "op"), table.number(r, "fwd_ms") * 1e-3, table.number(r, "bwd_ms") * 1e-3, activation_bytes(table, r),
+                      table.number(r, "param_bytes_fp32")});
   }
   if (layers.empty())
     throw Error(fmt::format("{} has no layers", file), "columns op, fwd_ms, bwd_ms, activation_bytes_per_minibatch, param_bytes_fp32");
@@ -78,7 +78,8 @@ void add_layer_options(VerbOptions& options, bool times) {
   options.add()("profile", takes<std::string>("FILE"), kProfileHelp)(
       "table", takes<std::string>("NAME"), "of a shipped network (resnet50, gpt2_small, ... as network --list), or a FILE.csv like those")(
       "batch", takes<double>("B"), "with --table: samples of a mini-batch; default: those of RUN on a rank");
-  if (times) options.add()("tflops", takes<double>("T"), "with --table and without RUN: what a worker computes, 1e12 operations per second");
+  if (times)
+    options.add()("tflops", takes<double>("T"), "with --table and without RUN: what a worker computes, 1e12 operations per second");
 }
 
 std::optional<models::NetworkTable> table_option(const VerbOptions& options) {

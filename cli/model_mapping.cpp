@@ -17,9 +17,9 @@
 namespace ddl::cli {
 namespace {
 
+using models::Traffic;
 using reports::Unit;
 using reports::Value;
-using models::Traffic;
 
 constexpr const char* kSwitch = "switch:";
 constexpr size_t kLinksShown = 8;
@@ -134,14 +134,16 @@ int model_mapping(const std::vector<std::string>& arguments) {
   auto& where = answer.table("places", "Where each rank should sit",
                              {{"rank", "rank", Unit::kCount}, {"now", "now", Unit::kText}, {"best", "best", Unit::kText}});
   for (size_t rank = 0; rank < traffic.size(); ++rank)
-    where.rows.push_back({Value::count(static_cast<int64_t>(rank)), Value::text(links.names[rank]), Value::text(links.names[best.place[rank]])});
+    where.rows.push_back(
+        {Value::count(static_cast<int64_t>(rank)), Value::text(links.names[rank]), Value::text(links.names[best.place[rank]])});
   add_busy_links(answer, links, network.network(), best);
-  answer.given("bound_ns", "bound", seconds_value(best.bound_s), best.exact ? "(the best mapping's own)" : "(no mapping is better than this)");
+  answer.given("bound_ns", "bound", seconds_value(best.bound_s),
+               best.exact ? "(the best mapping's own)" : "(no mapping is better than this)");
   if (best.exact) {
     answer.note(best.place == as_is ? "No other mapping is better." : "No mapping is better than the best.");
   } else {
-    answer.note(fmt::format("The best of a local search: no mapping can be more than {:.1f}% better.",
-                            100 * (best.busiest_s / best.bound_s - 1)));
+    answer.note(
+        fmt::format("The best of a local search: no mapping can be more than {:.1f}% better.", 100 * (best.busiest_s / best.bound_s - 1)));
   }
   answer.note("Only what ranks send one another; collectives, congestion inside a place and latencies are not in it.");
   return answer.print(options);

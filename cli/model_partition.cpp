@@ -101,11 +101,12 @@ int model_partition(const std::vector<std::string>& arguments) {
 }
 
 int model_memory(const std::vector<std::string>& arguments) {
-  VerbOptions options = model_options("memory", "[RUN] --table NAME [options]",
-                                      "Memory of training by layer: weights and gradients, the optimiser's state, outputs kept for "
-                                      "backward and their gradients. An upper bound:\n"
-                                      "frameworks free and share. Sizes are those of a profile or of a network's table; RUN tells the batch, and "
-                                      "which layers there are.");
+  VerbOptions options =
+      model_options("memory", "[RUN] --table NAME [options]",
+                    "Memory of training by layer: weights and gradients, the optimiser's state, outputs kept for "
+                    "backward and their gradients. An upper bound:\n"
+                    "frameworks free and share. Sizes are those of a profile or of a network's table; RUN tells the batch, and "
+                    "which layers there are.");
   add_layer_options(options, false);
   options.add()("optimizer", takes<std::string>("NAME", "sgd"), "sgd, momentum, adam: 0, 1, 2 more values per weight")(
       "batch-factor", takes<double>("X", 1), "wanted batch over the profile's, or --batch");

@@ -31,9 +31,7 @@ void add_recorded_stages(Answer& answer, const models::RunPipeline& pipeline) {
                               {"forward_ns", pipeline.phases ? "forward" : "all", Unit::kDuration},
                               {"backward_ns", "backward", Unit::kDuration},
                               {"other_ns", "update, others", Unit::kDuration}});
-  const auto told = [&](double seconds) {
-    return pipeline.phases ? seconds_value(seconds) : Value::absent(Unit::kDuration, "NO_DATA");
-  };
+  const auto told = [&](double seconds) { return pipeline.phases ? seconds_value(seconds) : Value::absent(Unit::kDuration, "NO_DATA"); };
   for (size_t i = 0; i < pipeline.stages.size(); ++i) {
     const models::RecordedStage& stage = pipeline.stages[i];
     table.rows.push_back(
@@ -60,7 +58,9 @@ int pipeline_of_run(const VerbOptions& options, ModelRun& run, const std::vector
   answer.given("micro_batches", "micro-batches", Value::count(pipeline.micro_batches));
   if (pipeline.chunks > 1) answer.given("chunks", "chunks", Value::count(pipeline.chunks));
   answer.given("schedule", "schedule", Value::text(pipeline.chunks > 1 ? "interleaved 1f1b" : name_of(order)),
-               typed ? "" : pipeline.order ? "(of the run)" : "(taken for it: the run does not tell)");
+               typed            ? ""
+               : pipeline.order ? "(of the run)"
+                                : "(taken for it: the run does not tell)");
   answer.given("step_ns", "step", seconds_value(measured_s), "as recorded");
   answer.given("idle_ratio", "not computing", Value::ratio(1 - busy_s / measured_s));
   answer.given("hop_ns", "message", seconds_value(pipeline.hop_s),
@@ -78,10 +78,11 @@ int pipeline_of_run(const VerbOptions& options, ModelRun& run, const std::vector
       throw Error(fmt::format("{} micro-batches on {} stages", m, stages), "interleaving needs a multiple of the stages", ExitCode::kUsage);
     const double schedule_s = pipeline.schedule_s(order, m), step_s = schedule_s + rest_s;
     if (step_s < pipeline.slowest_stage_s())
-      throw Error(fmt::format("with {} micro-batches the step would be {:.4g} ms, but one stage alone computes {:.4g} ms: the recorded step of "
-                              "{:.4g} ms is no pipeline of {} stages and {} micro-batches",
-                              m, 1e3 * step_s, 1e3 * pipeline.slowest_stage_s(), 1e3 * measured_s, stages, pipeline.micro_batches),
-                  "are --stages, --now and --schedule those of the run? without them they are recognised", ExitCode::kDataMissing);
+      throw Error(
+          fmt::format("with {} micro-batches the step would be {:.4g} ms, but one stage alone computes {:.4g} ms: the recorded step of "
+                      "{:.4g} ms is no pipeline of {} stages and {} micro-batches",
+                      m, 1e3 * step_s, 1e3 * pipeline.slowest_stage_s(), 1e3 * measured_s, stages, pipeline.micro_batches),
+          "are --stages, --now and --schedule those of the run? without them they are recognised", ExitCode::kDataMissing);
     table.rows.push_back({Value::count(m), Value::ratio(models::pipeline_bubble(stages, m, pipeline.chunks).of_total),
                           seconds_value(schedule_s), seconds_value(step_s), Value::ratio(1 - busy_s / step_s),
                           Value::number(measured_s / step_s)});
@@ -106,9 +107,9 @@ int model_pipeline(const std::vector<std::string>& arguments) {
       "chunks", takes<int64_t>("V", 1), "interleaved: chunks of the model on each device; M is then a multiple of P")(
       "now", takes<int64_t>("M"), "with --stages: micro-batches of the run")(
       "schedule", takes<std::string>("NAME"), "of a run that does not tell: gpipe (else taken for it) or 1f1b")(
-      "forward-ms", takes<double>("MS"), "of a micro-batch on a stage")("backward-ms", takes<double>("MS"),
-                                                                        "likewise, for the gradient of its input")(
-      "weight-ms", takes<double>("MS"), "likewise, for the gradient of its weights");
+      "forward-ms", takes<double>("MS"), "of a micro-batch on a stage")(
+      "backward-ms", takes<double>("MS"), "likewise, for the gradient of its input")("weight-ms", takes<double>("MS"),
+                                                                                     "likewise, for the gradient of its weights");
   options.one_of("schedule", {"gpipe", "1f1b"});
   if (!options.parse(arguments)) return 0;
   const auto counts = parse_counts(needed(options.maybe<std::string>("micro-batches"), "micro-batches", "e.g. --micro-batches 4,8,16"));

@@ -69,8 +69,7 @@ int apply_tuned(const fs::path& directory, const std::vector<std::string>& comma
   return run_job(launched(job), job.environment).shell_code();
 }
 
-int verify_tuned(const fs::path& directory, const std::vector<std::string>& given, size_t rounds,
-                 const std::optional<tune::Goal>& asked) {
+int verify_tuned(const fs::path& directory, const std::vector<std::string>& given, size_t rounds, const std::optional<tune::Goal>& asked) {
   if (rounds < tune::kMinRounds) throw Error(fmt::format("--rounds {}: at least {}", rounds, tune::kMinRounds), "", ExitCode::kUsage);
   const tune::Emitted emitted = tune::read_emitted(directory);
   const Choices choices = choices_of(emitted);

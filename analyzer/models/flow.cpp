@@ -134,7 +134,8 @@ namespace {
 /// Nodes that hang on one link have no choice: their traffic is handed to the neighbour, again and again. What is left is routed.
 class Reduction {
  public:
-  Reduction(const FlowNetwork& network, const Traffic& bytes) : network_(network), traffic_(network.nodes), leaving_(network.nodes), coming_(network.nodes) {
+  Reduction(const FlowNetwork& network, const Traffic& bytes)
+      : network_(network), traffic_(network.nodes), leaving_(network.nodes), coming_(network.nodes) {
     for (size_t i = 0; i < network.nodes; ++i) {
       traffic_[i].assign(network.nodes, 0);
       for (size_t j = 0; i < bytes.size() && j < bytes.size(); ++j) traffic_[i][j] = i == j ? 0 : bytes[i][j];
@@ -198,15 +199,15 @@ class Reduction {
     FlowNetwork rest{node_of.size(), {}};
     for (size_t a = 0; a < network_.arcs.size(); ++a) {
       const Arc& arc = network_.arcs[a];
-      if (!gone_[arc.from] && !gone_[arc.to]) rest.arcs.push_back({number[arc.from], number[arc.to], arc.bytes_per_second}), arc_of.push_back(a);
+      if (!gone_[arc.from] && !gone_[arc.to])
+        rest.arcs.push_back({number[arc.from], number[arc.to], arc.bytes_per_second}), arc_of.push_back(a);
     }
     Traffic bytes(rest.nodes, std::vector<double>(rest.nodes));
     for (size_t i = 0; i < rest.nodes; ++i)
       for (size_t j = 0; j < rest.nodes; ++j) bytes[i][j] = i == j ? 0 : traffic_[node_of[i]][node_of[j]];
     const Flow flow = Program(rest, bytes).solve(least_cost, taken_s);
     flow_.busiest_s = flow.busiest_s;
-    for (size_t a = 0; a < arc_of.size(); ++a)
-      flow_.load_bytes[arc_of[a]] = flow.load_bytes[a], flow_.length[arc_of[a]] = flow.length[a];
+    for (size_t a = 0; a < arc_of.size(); ++a) flow_.load_bytes[arc_of[a]] = flow.load_bytes[a], flow_.length[arc_of[a]] = flow.length[a];
   }
 
   const FlowNetwork& network_;

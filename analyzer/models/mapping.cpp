@@ -58,8 +58,10 @@ double least_assignment(const Matrix& cost) {
         if (least[c] < delta) delta = least[c], next = c;
       }
       for (size_t c = 0; c <= columns; ++c) {
-        if (used[c]) of_row[row_at[c]] += delta, of_column[c] -= delta;
-        else least[c] -= delta;
+        if (used[c])
+          of_row[row_at[c]] += delta, of_column[c] -= delta;
+        else
+          least[c] -= delta;
       }
       column = next;
     } while (row_at[column] != 0);
@@ -158,8 +160,7 @@ class Placement {
         const double known_s = largest(place);
         if (!less(known_s, best.busiest_s)) break;  // at least as long: it need not be routed
         const Mapping found = evaluate_and_learn(place);
-        if (less(found.busiest_s, best.busiest_s) ||
-            (!less(best.busiest_s, found.busiest_s) && less(found.distance_s, best.distance_s))) {
+        if (less(found.busiest_s, best.busiest_s) || (!less(best.busiest_s, found.busiest_s) && less(found.distance_s, best.distance_s))) {
           const double bound_s = best.bound_s;
           best = found;
           best.bound_s = bound_s;
@@ -255,7 +256,8 @@ class Placement {
         length[a] = 1 / arcs[a].bytes_per_second;
         add_metric(length);
         size_t behind = 0;  // places on the side that the arc leads to
-        for (size_t p = 0; p < network_.places_; ++p) behind += !(network_.per_byte_s_[arcs[a].from][p] < network_.per_byte_s_[arcs[a].to][p]);
+        for (size_t p = 0; p < network_.places_; ++p)
+          behind += !(network_.per_byte_s_[arcs[a].from][p] < network_.per_byte_s_[arcs[a].to][p]);
         auto& together = alike[{arcs[a].bytes_per_second, std::min(behind, network_.places_ - behind)}];
         together.resize(arcs.size(), 0);
         together[a] += length[a];
@@ -333,9 +335,7 @@ class Placement {
 
   // ---------------------------------------------------------------- exact
 
-  bool is_optimal() const {
-    return !less(bound(), best_.busiest_s) && !less(gilmore_lawler(network_.per_byte_s_), best_.distance_s);
-  }
+  bool is_optimal() const { return !less(bound(), best_.busiest_s) && !less(gilmore_lawler(network_.per_byte_s_), best_.distance_s); }
 
   /// What rank `place_.size()` at `at` adds to each bound, and to the distance at the end.
   void add_rank(size_t at, const std::vector<double>& before, std::vector<double>& after) const {
@@ -437,7 +437,8 @@ class Placement {
         for (size_t q = p + 1; q < network_.places_; ++q) {
           if (at[p] == SIZE_MAX && at[q] == SIZE_MAX) continue;
           const double unit = std::max(*std::max_element(sums.begin(), sums.end()), std::numeric_limits<double>::min());
-          for (size_t k = 0; k < metrics_.size(); ++k) changed[k] = sums[k] + (alike_[k][p] == alike_[k][q] ? 0 : change(metrics_[k], place, at, p, q));
+          for (size_t k = 0; k < metrics_.size(); ++k)
+            changed[k] = sums[k] + (alike_[k][p] == alike_[k][q] ? 0 : change(metrics_[k], place, at, p, q));
           if (!less(cost(changed, unit), cost(sums, unit))) continue;
           std::swap(at[p], at[q]);
           if (at[p] != SIZE_MAX) place[at[p]] = p;
@@ -459,8 +460,7 @@ class Placement {
     };
     if (at[p] != SIZE_MAX) moves(at[p], p, q, at[q]);
     if (at[q] != SIZE_MAX) moves(at[q], q, p, at[p]);
-    if (at[p] != SIZE_MAX && at[q] != SIZE_MAX)
-      sum += (bytes_[at[p]][at[q]] - bytes_[at[q]][at[p]]) * (metric[q][p] - metric[p][q]);
+    if (at[p] != SIZE_MAX && at[q] != SIZE_MAX) sum += (bytes_[at[p]][at[q]] - bytes_[at[q]][at[p]]) * (metric[q][p] - metric[p][q]);
     return sum;
   }
 

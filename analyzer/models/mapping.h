@@ -25,12 +25,12 @@ struct PlaceLink {
 };
 
 struct Mapping {
-  std::vector<size_t> place;  ///< of each rank
-  double busiest_s = 0;       ///< the direction of a link that is busy longest
-  double all_s = 0;           ///< all directions
-  double distance_s = 0;      ///< bytes x time per byte on the fastest route, of all pairs
-  double bound_s = 0;         ///< of best(): busiest_s of no placement is below it
-  bool exact = false;         ///< of best(): nothing is better
+  std::vector<size_t> place;            ///< of each rank
+  double busiest_s = 0;                 ///< the direction of a link that is busy longest
+  double all_s = 0;                     ///< all directions
+  double distance_s = 0;                ///< bytes x time per byte on the fastest route, of all pairs
+  double bound_s = 0;                   ///< of best(): busiest_s of no placement is below it
+  bool exact = false;                   ///< of best(): nothing is better
   std::vector<double> load_bytes = {};  ///< of each arc of network()
 };
 
@@ -52,9 +52,9 @@ class Network {
   Traffic at_places(const Traffic& bytes, const std::vector<size_t>& place) const;
 
   size_t places_;
-  FlowNetwork network_;                            ///< arcs 2i and 2i + 1 are the two directions of a link
-  std::vector<std::vector<double>> per_byte_s_;    ///< of the fastest route between two nodes
-  bool tree_ = false;                              ///< one route between any two nodes
+  FlowNetwork network_;                          ///< arcs 2i and 2i + 1 are the two directions of a link
+  std::vector<std::vector<double>> per_byte_s_;  ///< of the fastest route between two nodes
+  bool tree_ = false;                            ///< one route between any two nodes
 };
 
 /// Least sum over ranks of what their places cost, each place for one at most: cost[rank][place], not more ranks than places. Hungarian

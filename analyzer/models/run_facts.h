@@ -57,8 +57,8 @@ std::vector<LayerCost> layers_of(SQLite::Database& db, int64_t world);
 /// Collectives that a layer's range posted, in a steady step, mean over ranks.
 struct LayerTransfer {
   std::string layer;
-  double bytes = 0;                   ///< S of the collectives (specification.md "Bandwidths")
-  std::optional<double> transfer_s;   ///< exposed, without waiting; unset: one is non-blocking, or its waiting is not known
+  double bytes = 0;                  ///< S of the collectives (specification.md "Bandwidths")
+  std::optional<double> transfer_s;  ///< exposed, without waiting; unset: one is non-blocking, or its waiting is not known
 };
 /// Those that move most first. Empty: no collective lies in a layer.
 std::vector<LayerTransfer> layer_transfers(SQLite::Database& db, int64_t world);

@@ -33,25 +33,35 @@ std::map<int64_t, int64_t> read_shape(SQLite::Database& db, int64_t world, RunPi
   return stage_of;
 }
 
-/// Phases that are open in phases are not counted twice: only the outermost are asked for.
+/// Phases that are open in phases are not counted twice: only the outermost are asked for. Medians over steps: on a machine that others use a
+/// mean computing may be longer than the median step that it is compared with.
 void read_phases(SQLite::Database& db, int64_t world, const std::map<int64_t, int64_t>& stage_of, RunPipeline& pipeline) {
-  Query row(db,
-            "SELECT p.rank, g.name, sum(e.duration_ns - e.mpi_ns), (SELECT count(*) FROM step s JOIN steady_step y ON y.step = s.step AND "
-            "y.annotated WHERE s.process = p.id AND y.world = p.world) "
-            "FROM range_event e JOIN process p ON p.id = e.process JOIN region g ON g.id = e.region JOIN region u ON u.id = g.parent "
-            "JOIN steady_step s ON s.world = p.world AND s.step = e.step AND s.annotated "
-            "WHERE p.world = ?1 AND g.kind = 'phase' AND g.name IN ('forward', 'backward') AND u.kind = 'step' GROUP BY p.rank, g.name");
-  std::map<int64_t, int64_t> told;
-  for (row.bind(world); row.next();) {
-    const auto at = stage_of.find(row.integer(0));
-    if (at == stage_of.end() || row.integer(3) == 0) continue;
-    RecordedStage& stage = pipeline.stages[static_cast<size_t>(at->second)];
-    const double mean_s = row.real(2) * kSecondsPerNs / row.real(3) / static_cast<double>(pipeline.replicas);
-    (row.text(1) == "forward" ? stage.forward_s : stage.backward_s) += mean_s;
-    ++told[row.integer(0)];
+  Query row(
+      db,
+      "SELECT p.rank, g.name, e.step, sum(e.duration_ns - e.mpi_ns) FROM range_event e JOIN process p ON p.id = e.process JOIN region g ON "
+      "g.id = e.region JOIN region u ON u.id = g.parent JOIN steady_step s ON s.world = p.world AND s.step = e.step AND s.annotated "
+      "WHERE p.world = ?1 AND g.kind = 'phase' AND g.name IN ('forward', 'backward') AND u.kind = 'step' GROUP BY 1, 2, 3");
+  std::map<std::pair<int64_t, bool>, std::vector<double>> seconds;  // by rank and whether it is forward
+  for (row.bind(world); row.next();)
+    if (stage_of.contains(row.integer(0))) seconds[{row.integer(0), row.text(1) == "forward"}].push_back(row.real(3) * kSecondsPerNs);
+  for (auto& [phase, steps] : seconds) {
+    RecordedStage& stage = pipeline.stages[static_cast<size_t>(stage_of.at(phase.first))];
+    (phase.second ? stage.forward_s : stage.backward_s) += median_of(steps) / static_cast<double>(pipeline.replicas);
   }
-  pipeline.phases = told.size() == stage_of.size();
-  for (const auto& [rank, phases] : told) pipeline.phases &= phases == 2;
+  pipeline.phases = seconds.size() == 2 * stage_of.size();
+}
+
+/// All computing of a step, by rank: medians as well.
+std::map<int64_t, double> read_computing(SQLite::Database& db, int64_t world) {
+  Query row(
+      db,
+      "SELECT p.rank, t.compute_ns FROM step_part t JOIN process p ON p.id = t.process JOIN steady_step s ON s.world = p.world AND s.step "
+      "= t.step AND s.annotated WHERE p.world = ?1 AND p.rank IS NOT NULL");
+  std::map<int64_t, std::vector<double>> seconds;
+  for (row.bind(world); row.next();) seconds[row.integer(0)].push_back(row.real(1) * kSecondsPerNs);
+  std::map<int64_t, double> computing;
+  for (auto& [rank, steps] : seconds) computing[rank] = median_of(steps);
+  return computing;
 }
 
 /// All forward passes first, or a backward one before the last forward one, on the first rank of the first stage.
@@ -91,8 +101,7 @@ double RunPipeline::slowest_stage_s() const {
 double RunPipeline::schedule_s(PassOrder which, int64_t count) const {
   const auto m = static_cast<double>(count);
   std::vector<double> forward, backward;
-  for (const RecordedStage& stage : stages)
-    forward.push_back(stage.forward_s / m), backward.push_back(stage.backward_s / m);
+  for (const RecordedStage& stage : stages) forward.push_back(stage.forward_s / m), backward.push_back(stage.backward_s / m);
   if (chunks == 1) return pipeline_seconds(which, forward, backward, count, hop_s);
   // Interleaved (specification.md B3): a chunk fills and drains the pipeline in 1/chunks of the time.
   double all_s = 0, slowest_s = 0;
@@ -129,14 +138,21 @@ RunPipeline run_pipeline(SQLite::Database& db, int64_t world, const std::optiona
   read_phases(db, world, stage_of, pipeline);
   if (!pipeline.phases)
     for (RecordedStage& stage : pipeline.stages) stage = {};
+  // Of GPUs the steps are told by their devices: then the mean is what there is.
+  std::map<int64_t, double> computing;
+  if (read_facts(db, world).resource == Resource::kThread) computing = read_computing(db, world);
   for (const RankStep& rank : ranks) {
     const auto at = stage_of.find(rank.rank);
+    const auto median = computing.find(rank.rank);
     if (at != stage_of.end())
-      pipeline.stages[static_cast<size_t>(at->second)].other_s += rank.compute_s / static_cast<double>(pipeline.replicas);
+      pipeline.stages[static_cast<size_t>(at->second)].other_s +=
+          (median == computing.end() ? rank.compute_s : median->second) / static_cast<double>(pipeline.replicas);
   }
   for (RecordedStage& stage : pipeline.stages) {
-    if (!pipeline.phases) std::swap(stage.forward_s, stage.other_s);
-    else stage.other_s = std::max(0.0, stage.other_s - stage.forward_s - stage.backward_s);
+    if (!pipeline.phases)
+      std::swap(stage.forward_s, stage.other_s);
+    else
+      stage.other_s = std::max(0.0, stage.other_s - stage.forward_s - stage.backward_s);
   }
   if (!(pipeline.slowest_stage_s() > 0)) throw Error("the ranks of this run do not compute", "", ExitCode::kDataMissing);
   read_order(db, world, stage_of, pipeline);

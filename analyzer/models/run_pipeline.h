@@ -12,7 +12,7 @@
 
 namespace ddl::models {
 
-/// Seconds of a steady step outside MPI, mean over the steps and over the replicas of the stage.
+/// Seconds of a steady step outside MPI: medians over the steps (of GPUs the mean), mean over the replicas of the stage.
 struct RecordedStage {
   double forward_s = 0, backward_s = 0;  ///< in the phases of these names
   double other_s = 0;                    ///< the rest: update, input
@@ -22,11 +22,11 @@ struct RecordedStage {
 struct RunPipeline {
   int64_t replicas = 1, micro_batches = 1, chunks = 1;
   std::vector<RecordedStage> stages;
-  bool phases = false;                    ///< forward and backward were told apart; else all computing is in forward_s
-  std::optional<PassOrder> order;         ///< as the phases followed one another on the first stage; unset: they do not tell
-  double hop_s = 0;                       ///< median time of a message that its receiver waited for, from when it was sent
-  int64_t messages = 0;                   ///< that the median is over; 0: nobody waited, or the messages were not kept
-  double slowest_stage_s() const;         ///< what the stage that computes longest computes in a step
+  bool phases = false;             ///< forward and backward were told apart; else all computing is in forward_s
+  std::optional<PassOrder> order;  ///< as the phases followed one another on the first stage; unset: they do not tell
+  double hop_s = 0;                ///< median time of a message that its receiver waited for, from when it was sent
+  int64_t messages = 0;            ///< that the median is over; 0: nobody waited, or the messages were not kept
+  double slowest_stage_s() const;  ///< what the stage that computes longest computes in a step
   double schedule_s(PassOrder order, int64_t micro_batches) const;
 };
 

@@ -110,10 +110,11 @@ class StepReader {
   }
 
   void read_calls() {
-    Query row(db_,
-              "SELECT e.kind, o.name, e.start_ns, e.duration_ns, coalesce(k.bytes, e.bytes), c.size, k.wait_ns, o.nonblocking, e.seq FROM event e "
-              "JOIN op o ON o.id = e.op LEFT JOIN collective k ON k.event = e.id LEFT JOIN communicator c ON c.id = e.comm "
-              "WHERE e.process = ?1 AND e.thread = ?2 AND e.step = ?3 AND e.kind IN (1, 2) ORDER BY e.start_ns, e.kind");
+    Query row(
+        db_,
+        "SELECT e.kind, o.name, e.start_ns, e.duration_ns, coalesce(k.bytes, e.bytes), c.size, k.wait_ns, o.nonblocking, e.seq FROM event e "
+        "JOIN op o ON o.id = e.op LEFT JOIN collective k ON k.event = e.id LEFT JOIN communicator c ON c.id = e.comm "
+        "WHERE e.process = ?1 AND e.thread = ?2 AND e.step = ?3 AND e.kind IN (1, 2) ORDER BY e.start_ns, e.kind");
     std::map<int64_t, int64_t> call_by_end;  // those that complete something end when it does
     std::vector<int64_t> completions;
     double inside_ns = 0;
@@ -143,10 +144,11 @@ class StepReader {
 
   /// Of micro-batches the last: before it a gradient is not whole.
   void read_ranges() {
-    Query row(db_,
-              "SELECT g.kind, g.name, e.start_ns, e.start_ns + e.duration_ns, 2 * e.mpi_ns >= e.duration_ns FROM range_event e JOIN region g ON g.id = e.region JOIN region u "
-              "ON u.id = g.parent WHERE e.process = ?1 AND e.thread = ?2 AND e.step = ?3 AND g.phase = 'backward' AND "
-              "((g.kind = 'phase' AND u.kind = 'step') OR (g.kind IN ('layer', 'operator') AND u.kind = 'phase')) ORDER BY 4");
+    Query row(
+        db_,
+        "SELECT g.kind, g.name, e.start_ns, e.start_ns + e.duration_ns, 2 * e.mpi_ns >= e.duration_ns FROM range_event e JOIN region g ON g.id = e.region JOIN region u "
+        "ON u.id = g.parent WHERE e.process = ?1 AND e.thread = ?2 AND e.step = ?3 AND g.phase = 'backward' AND "
+        "((g.kind = 'phase' AND u.kind = 'step') OR (g.kind IN ('layer', 'operator') AND u.kind = 'phase')) ORDER BY 4");
     std::unordered_map<std::string, size_t> known;
     std::vector<BackwardLayer> all;
     for (row.bind(process_, thread_, result_.step); row.next();) {
@@ -180,11 +182,10 @@ class StepReader {
       result_.readiness = "(ends of layers in backward)";
       return;
     }
-    result_.why =
-        layers_.empty()
-            ? "its allreduces come when all gradients are there, and it names no layers in a phase 'backward'"
-            : fmt::format("its {} allreduces come after backward, which has {} layers: which gradients are whose is not told", posts_.size(),
-                          layers_.size());
+    result_.why = layers_.empty()
+                      ? "its allreduces come when all gradients are there, and it names no layers in a phase 'backward'"
+                      : fmt::format("its {} allreduces come after backward, which has {} layers: which gradients are whose is not told",
+                                    posts_.size(), layers_.size());
   }
 
   void take_layers(const std::vector<LayerGradient>& given) {
@@ -203,10 +204,11 @@ class StepReader {
       found += static_cast<double>(at->second);
     }
     if (std::abs(table_bytes - run_bytes) > kTableTolerance * run_bytes || found < (1 - kTableTolerance) * table_bytes)
-      throw Error(fmt::format("the table's layers have {:.0f} bytes of gradients, {:.0f} of them in layers that the run names; the run summed "
-                              "{:.0f} in a step",
-                              table_bytes, found, run_bytes),
-                  "is it the table of this network, with 4 bytes for each parameter?", ExitCode::kDataMissing);
+      throw Error(
+          fmt::format("the table's layers have {:.0f} bytes of gradients, {:.0f} of them in layers that the run names; the run summed "
+                      "{:.0f} in a step",
+                      table_bytes, found, run_bytes),
+          "is it the table of this network, with 4 bytes for each parameter?", ExitCode::kDataMissing);
     result_.readiness = "(ends of layers in backward, bytes of the table)";
     // The allreduces were ready with the last gradient that they hold.
     double summed = 0, ends = 0;
@@ -258,11 +260,12 @@ std::vector<Sample> nonblocking_samples(SQLite::Database& db, int64_t world) {
     one.ranks = row.integer(6), one.bytes = row.integer(7);
     if (one.members == 1 || member.post_ns > one.last.post_ns) one.last = member;
   };
-  Query row(db,
-            "SELECT e.kind, o.name, e.comm, e.seq, e.start_ns, e.start_ns + e.duration_ns, c.size, coalesce(k.bytes, 0), e.process FROM event e "
-            "JOIN op o ON o.id = e.op JOIN process p ON p.id = e.process LEFT JOIN communicator c ON c.id = e.comm LEFT JOIN collective k ON "
-            "k.event = e.id WHERE p.world = ?1 AND e.kind IN (1, 2) AND e.step IN (SELECT step FROM steady_step WHERE world = ?1 AND annotated "
-            "ORDER BY step DESC LIMIT ?2) ORDER BY e.process, 6, e.kind");
+  Query row(
+      db,
+      "SELECT e.kind, o.name, e.comm, e.seq, e.start_ns, e.start_ns + e.duration_ns, c.size, coalesce(k.bytes, 0), e.process FROM event e "
+      "JOIN op o ON o.id = e.op JOIN process p ON p.id = e.process LEFT JOIN communicator c ON c.id = e.comm LEFT JOIN collective k ON "
+      "k.event = e.id WHERE p.world = ?1 AND e.kind IN (1, 2) AND e.step IN (SELECT step FROM steady_step WHERE world = ?1 AND annotated "
+      "ORDER BY step DESC LIMIT ?2) ORDER BY e.process, 6, e.kind");
   // By their ends a call comes right before the requests that completed in it.
   int64_t process = -1, call_end_ns = 0, call_ns = 0;
   for (row.bind(world, kNonblockingSteps); row.next();) {

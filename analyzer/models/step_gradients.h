@@ -24,9 +24,9 @@ struct LayerGradient {
 struct StepGradients {
   int64_t rank = 0, step = 0, ranks = 0;  ///< ranks: of the communicator
   double compute_s = 0, measured_s = 0;   ///< of that step
-  double exposed_s = 0;                   ///< inside the allreduces, or the calls that post and complete them, without waiting for late ranks
-  double posting_s = 0;                   ///< of it inside the calls that post non-blocking ones
-  double update_s = 0;                    ///< computing behind the last gradient: it needs the sums
+  double exposed_s = 0;  ///< inside the allreduces, or the calls that post and complete them, without waiting for late ranks
+  double posting_s = 0;  ///< of it inside the calls that post non-blocking ones
+  double update_s = 0;   ///< computing behind the last gradient: it needs the sums
   bool nonblocking = false;
   std::vector<Gradient> gradients;  ///< in the order in which they are ready
   std::vector<Gradient> posted;     ///< the allreduces that the run made, ready when it had made the last of their gradients

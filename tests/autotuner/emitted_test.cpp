@@ -87,8 +87,9 @@ TEST(Overridden, ByRulesIsSaid) {
   tuned.choices.push_back({"OMPI_MCA_coll_tuned_allreduce_algorithm", "4", "unset", false});
   tuned.choices.push_back({"OMPI_MCA_coll_tuned_bcast_algorithm", "5", "unset", false});
   ASSERT_EQ(overridden_by_rules(tuned).size(), 1U);
-  EXPECT_EQ(overridden_by_rules(tuned)[0],
-            "OMPI_MCA_coll_tuned_allreduce_algorithm=4 was tuned as well, and is in no file: the rules for MPI_Allreduce decide in its place");
+  EXPECT_EQ(
+      overridden_by_rules(tuned)[0],
+      "OMPI_MCA_coll_tuned_allreduce_algorithm=4 was tuned as well, and is in no file: the rules for MPI_Allreduce decide in its place");
   tuned.allreduce_rules.clear();
   EXPECT_TRUE(overridden_by_rules(tuned).empty());
 }

@@ -330,8 +330,7 @@ TEST_F(Model, FusionTakesReadinessFromLayersOfBackward) {
   EXPECT_EQ(refused.code, 3);
   EXPECT_TRUE(has(refused.err, "--sweep FILE")) << refused.err;
   std::string csv = "layer,params,fwd_macs_per_sample,act_out_elems_per_sample\n", sweep = "bytes,time_us\n";
-  for (size_t i = std::size(layers); i-- > 0;)
-    csv += std::string(layers[i].first) + "," + std::to_string(layers[i].second / 4) + ",1,1\n";
+  for (size_t i = std::size(layers); i-- > 0;) csv += std::string(layers[i].first) + "," + std::to_string(layers[i].second / 4) + ",1,1\n";
   for (const int64_t bytes : {2_MiB, 3_MiB, 4_MiB, 5_MiB, 14_MiB})
     sweep += std::to_string(bytes) + "," + std::to_string(1e-3 * static_cast<double>(ring_ns(bytes, link))) + "\n";
   const std::string swept = file("sweep.csv", sweep);
@@ -340,7 +339,8 @@ TEST_F(Model, FusionTakesReadinessFromLayersOfBackward) {
   const Json with_table = answer({"fusion", run, "--table", file("net.csv", csv), "--sweep", swept, "--thresholds", "0,16MiB"});
   EXPECT_EQ(with_table["given"]["tensors"], 4);
   for (size_t row = 0; row < 2; ++row)
-    EXPECT_NEAR(with_table["fusion"][row]["overlapped_step_ns"].get<double>(), of_each["fusion"][row]["overlapped_step_ns"].get<double>(), 5e4);
+    EXPECT_NEAR(with_table["fusion"][row]["overlapped_step_ns"].get<double>(), of_each["fusion"][row]["overlapped_step_ns"].get<double>(),
+                5e4);
   EXPECT_EQ(ddl_command({"model", "fusion", run, "--table", "resnet50", "--sweep", swept}).code, 3);
   const Result no_table = ddl_command({"model", "fusion", run, "--table", "resnet49", "--sweep", swept});
   EXPECT_EQ(no_table.code, 2);
@@ -384,7 +384,7 @@ TEST_F(Model, PipelineOfARunOfTwoStagesAndTwoReplicas) {
   EXPECT_EQ(json["given"]["stages"], 2);
   EXPECT_EQ(json["given"]["replicas"], 2);
   EXPECT_EQ(json["given"]["micro_batches"], 4);
-  EXPECT_EQ(json["given"]["step_ns"].get<int64_t>() / 10000, 7800);  // (4 + 1) x 15 + 1 + 2 ms
+  EXPECT_EQ(json["given"]["step_ns"].get<int64_t>() / 10000, 7800);     // (4 + 1) x 15 + 1 + 2 ms
   const double expected_ms[] = {120 + 3, 75 + 3, 67.5 + 3, 60.06 + 3};  // 60 ms x (M + 1) / M
   for (size_t i = 0; i < std::size(expected_ms); ++i)
     EXPECT_NEAR(json["pipeline"][i]["step_ns"].get<double>(), 1e6 * expected_ms[i], 1e4) << i;
@@ -475,7 +475,8 @@ TEST_F(Model, LayersOfShippedTables) {
   EXPECT_EQ(memory["memory"].back()["parameter_bytes"], 2 * 4 * 25557032LL);  // layer_totals.csv
   EXPECT_EQ(memory["memory"].back()["optimizer_bytes"], 2 * 4 * 25557032LL);
   const Json cut = answer({"partition", "--table", "vgg16", "--batch", "128", "--tflops", "10", "--workers", "16", "--bandwidth", "1.25"});
-  EXPECT_NEAR(cut["given"]["total_ns"].get<double>(), 3 * 2 * 15470264320.0 * 128 / 10e12 * 1e9, 1e6);  // its multiply-adds, forward and twice back
+  EXPECT_NEAR(cut["given"]["total_ns"].get<double>(), 3 * 2 * 15470264320.0 * 128 / 10e12 * 1e9,
+              1e6);                                                            // its multiply-adds, forward and twice back
   EXPECT_EQ(ddl_command({"model", "memory", "--table", "resnet50"}).code, 2);  // a batch
   EXPECT_EQ(ddl_command({"model", "partition", "--table", "resnet50", "--batch", "8", "--stages", "2"}).code, 2);  // how fast
   EXPECT_EQ(ddl_command({"model", "memory"}).code, 2);
@@ -492,8 +493,8 @@ TEST_F(Model, LayersOfARunWithTheSizesOfItsTable) {
   EXPECT_EQ(memory["memory"].back()["activation_bytes"], 2 * 4 * 8 * 60);
   const Json cut = answer({"partition", run, "--table", table, "--workers", "2", "--bandwidth", "100"});
   EXPECT_EQ(cut["given"]["total_ns"], 91000000);
-  EXPECT_EQ(ddl_command({"model", "memory", run}).code, 3);                          // sizes are not known
-  EXPECT_EQ(ddl_command({"model", "memory", run, "--table", "resnet50"}).code, 3);   // of another network
+  EXPECT_EQ(ddl_command({"model", "memory", run}).code, 3);                         // sizes are not known
+  EXPECT_EQ(ddl_command({"model", "memory", run, "--table", "resnet50"}).code, 3);  // of another network
   EXPECT_EQ(ddl_command({"model", "partition", run, "--workers", "2", "--bandwidth", "1"}).code, 2);
 }
 
@@ -538,8 +539,8 @@ TEST_F(Model, CompressionLeavesWaitingAlone) {
 
 TEST_F(Model, CompressionTakesPairsOfSpeedUps) {
   // The shares for which the published pairs hold (sources of sparcml_speedups.csv), and back.
-  for (const auto& [whole, comm, share] : {std::tuple("1.55", "3.31", 0.508), {"1.30", "1.36", 0.872}, {"3.65", "4.53", 0.932},
-                                           {"19.12", "22.97", 0.991}}) {
+  for (const auto& [whole, comm, share] :
+       {std::tuple("1.55", "3.31", 0.508), {"1.30", "1.36", 0.872}, {"3.65", "4.53", 0.932}, {"19.12", "22.97", 0.991}}) {
     const Json json = answer({"compression", "--speedup", comm, "--whole", whole});
     EXPECT_NEAR(json["given"]["fraction_ratio"].get<double>(), share, 5e-4) << whole;
     EXPECT_NEAR(json["compression"][0]["speedup"].get<double>(), std::stod(whole), 1e-9);
@@ -552,8 +553,16 @@ TEST_F(Model, CompressionTakesPairsOfSpeedUps) {
 
 TEST_F(Model, CompressionByLayerOfARun) {  // step 20 ms: 10 computing, 6 and 4 of transfer in two layers
   const Json json = answer({"compression",
-                            write(test::run().ranks(2).steps(12).compute(10_ms).layer("fc").allreduce(6_MiB, 6_ms).end_layer().layer("conv")
-                                      .allreduce(2_MiB, 4_ms).end_layer()),
+                            write(test::run()
+                                      .ranks(2)
+                                      .steps(12)
+                                      .compute(10_ms)
+                                      .layer("fc")
+                                      .allreduce(6_MiB, 6_ms)
+                                      .end_layer()
+                                      .layer("conv")
+                                      .allreduce(2_MiB, 4_ms)
+                                      .end_layer()),
                             "--speedup", "4"});
   ASSERT_EQ(json["layers"].size(), 2U);
   EXPECT_EQ(json["layers"][0]["layer"], "fc");

@@ -100,7 +100,8 @@ TEST(Fusion, NothingHidesBehindTheUpdate) {
 TEST(Fusion, ProgressIsWhatTheRecordedStepSays) {
   const auto seconds = [](int64_t bytes) { return static_cast<double>(bytes); };
   const std::vector<Bucket> buckets = {{2, 1, 1}, {3, 1, 2}, {1, 1, 9}};  // 6 of transfers, of which 1 is exposed at best
-  for (const auto& [exposed, share, factor] : {std::tuple(6.0, 0.0, 1.0), {1.0, 1.0, 1.0}, {3.5, 0.5, 1.0}, {12.0, 0.0, 2.0}, {0.5, 1.0, 1.0}}) {
+  for (const auto& [exposed, share, factor] :
+       {std::tuple(6.0, 0.0, 1.0), {1.0, 1.0, 1.0}, {3.5, 0.5, 1.0}, {12.0, 0.0, 2.0}, {0.5, 1.0, 1.0}}) {
     const Progress progress = progress_of(buckets, 14, seconds, 5, exposed);
     EXPECT_DOUBLE_EQ(progress.beside_share, share) << exposed;
     EXPECT_DOUBLE_EQ(progress.cost_factor, factor) << exposed;

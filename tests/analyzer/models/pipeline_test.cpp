@@ -94,7 +94,8 @@ TEST(Pipeline, SchedulesPlayedThrough) {
     std::vector<double> forward(stages), backward(stages);
     for (double& s : forward) s = time(random);
     for (double& s : backward) s = time(random);
-    EXPECT_NEAR(pipeline_seconds(PassOrder::kGpipe, forward, backward, micro_batches), gpipe_seconds(forward, backward, micro_batches), 1e-9);
+    EXPECT_NEAR(pipeline_seconds(PassOrder::kGpipe, forward, backward, micro_batches), gpipe_seconds(forward, backward, micro_batches),
+                1e-9);
     double longest = 0;
     for (size_t s = 0; s < stages; ++s) longest = std::max(longest, forward[s] + backward[s]);
     EXPECT_GE(pipeline_seconds(PassOrder::k1F1B, forward, backward, micro_batches), longest * static_cast<double>(micro_batches) - 1e-9);
