@@ -52,8 +52,9 @@ def pipeline_jobs(table):
         counts = (4, 8, 16) if stages == 2 else (4, 8, 2)
         runs = [(f"M = {m}", network(ranks, stages, table, m, "--schedule", schedule, "--fixed-ms", str(32 / m)), m) for m in counts]
         yield f"network, {stages} stages x {ranks // stages}, {schedule}", "asleep", [runs[0][:2]] + runs[1:]
-    runs = [(f"M = {m}", network(2, 2, "vgg16", m, "--scale", "0.002"), m) for m in (2, 4, 8)]
-    yield "network vgg16, 2 stages", "computing", [runs[0][:2]] + runs[1:]
+    for name, words in (("few parameters", (table, "--scale", "0.05")), ("vgg16", ("vgg16", "--scale", "0.002"))):
+        runs = [(f"M = {m}", network(2, 2, words[0], m, *words[1:]), m) for m in (2, 4, 8)]
+        yield f"network, {name}, 2 stages", "computing", [runs[0][:2]] + runs[1:]
 
 
 class Bench:
@@ -101,7 +102,7 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
         table = folder / "even.csv"
-        table.write_text("layer,params,fwd_macs_per_sample,act_out_elems_per_sample\n" + "".join(f"l{i},65536,1000000,4096\n" for i in range(16)))
+        table.write_text("layer,params,fwd_macs_per_sample,act_out_elems_per_sample\n" + "".join(f"l{i},65536,30000000,4096\n" for i in range(16)))
         bench = Bench(arguments.bin, folder)
         sweep = folder / "sweep.csv"
         sweep.write_text(subprocess.run(["mpirun", "-np", "2", arguments.bin / "allreduce", "--bytes", "64,4K,64K,1M,4M", "--rounds", "10"],

@@ -66,6 +66,9 @@ constexpr SubModel kModels[] = {
      "  ddl model compression --speedup 3.31 --whole 1.55        # which share of communication is that?\n"
      "  ddl model compression slow.ddl",
      model_compression},
+    {"model dataset", "how much more data would a smaller error need?",
+     "  ddl model dataset --csv errors.csv --error 0.1,0.05      # columns samples, error", model_dataset},
+    {"model links", "what do links carry, in each direction?", "  ddl model links --bytes 100MB", model_links},
 };
 
 std::string overview() {

@@ -1,6 +1,9 @@
 // ddl model in this process: the command line, the JSON, questions to a virtual run.
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -45,7 +48,7 @@ TEST_F(Model, HelpListsEveryQuestionAndEachHasHelp) {
         names.push_back(line.substr(2, line.find(' ', 2) - 2));
     return names;
   }();
-  EXPECT_EQ(lines.size(), 13u);
+  EXPECT_EQ(lines.size(), 15u);
   for (const std::string& name : lines) {
     const Result one = ddl_command({"model", name, "--help"});
     EXPECT_EQ(one.code, 0) << name;
@@ -535,6 +538,36 @@ TEST_F(Model, CompressionLeavesWaitingAlone) {
   EXPECT_NEAR(json["given"]["fraction_ratio"].get<double>(), 0.1, 1e-9);
   ASSERT_EQ(json["compression"].size(), 4U);
   EXPECT_EQ(ddl_command({"model", "compression", "--fraction", "1.5"}).code, 2);
+}
+
+TEST_F(Model, DataThatAnErrorNeeds) {
+  std::string csv = "samples,error\n";
+  for (double m = 1e4; m < 1e7; m *= 3) csv += fmt::format("{},{}\n", m, 2 * std::pow(m, -0.2) + 0.05);
+  const std::string path = file("errors.csv", csv);
+  const Json json = answer({"dataset", "--csv", path, "--error", "0.1", "--samples", "1e6"});
+  EXPECT_NEAR(json["fit"][0]["b"].get<double>(), -0.2, 1e-4);
+  EXPECT_NEAR(json["dataset"][0]["samples"].get<double>() / std::pow(40, 5), 1, 1e-2);
+  EXPECT_NEAR(json["dataset"][1]["error"].get<double>(), 2 * std::pow(1e6, -0.2) + 0.05, 1e-6);
+  EXPECT_EQ(ddl_command({"model", "dataset", "--csv", path, "--error", "0.04"}).code, 3);
+  EXPECT_EQ(ddl_command({"model", "dataset", "--csv", path, "--error", "x"}).code, 2);
+  EXPECT_EQ(ddl_command({"model", "dataset"}).code, 2);
+}
+
+TEST_F(Model, LinksAreThePublishedOnesOfEachDirection) {  // links.csv
+  const Json json = answer({"links", "--bytes", "1GB"});
+  const auto rate = [&](const std::string& name, const char* column) {
+    for (const Json& row : json["links"])
+      if (row["link"] == name) return row[column].get<double>() * 1e-9;
+    return 0.0;
+  };
+  EXPECT_NEAR(rate("PCIe 3.0 x16", "direction_bytes_per_second"), 15.754, 5e-4);
+  EXPECT_NEAR(rate("PCIe 3.0 x16", "both_bytes_per_second"), 31.508, 1e-3);
+  EXPECT_EQ(rate("NVLink 1.0 x4", "direction_bytes_per_second"), 80);
+  EXPECT_EQ(rate("NVLink 2.0 x6", "both_bytes_per_second"), 300);
+  EXPECT_EQ(rate("HDR InfiniBand", "direction_bytes_per_second"), 25);
+  EXPECT_EQ(rate("10 Gb/s Ethernet", "both_bytes_per_second"), 2.5);
+  EXPECT_NEAR(rate("NVLink 1.0 x4", "direction_bytes_per_second") / rate("PCIe 3.0 x16", "direction_bytes_per_second"), 5.1, 0.05);
+  EXPECT_NEAR(rate("NVLink 2.0 x6", "direction_bytes_per_second") / rate("PCIe 3.0 x16", "direction_bytes_per_second"), 9.5, 0.05);
 }
 
 TEST_F(Model, CompressionTakesPairsOfSpeedUps) {
