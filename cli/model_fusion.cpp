@@ -10,6 +10,7 @@
 
 #include "analyzer/csv_table.h"
 #include "analyzer/models/microbatch.h"
+#include "analyzer/models/run_facts.h"
 #include "analyzer/models/step_gradients.h"
 #include "autotuner/predict.h"
 #include "autotuner/sweep.h"
