@@ -21,7 +21,7 @@ using reports::Value;
 
 constexpr const char* kDatasetColumns = "columns samples, error: of the same network trained on parts of the data";
 /// Beyond so many times the largest data set that was trained on a fit is a guess.
-constexpr double kFarAway = 10;
+constexpr double kFarBeyondData = 10;
 
 std::vector<double> numbers_of(const std::string& text, const char* option) {
   std::vector<double> numbers;
@@ -92,14 +92,15 @@ int model_dataset(const std::vector<std::string>& arguments) {
     bool far = false;
     const auto add = [&](double samples, double error) {
       table.rows.push_back({Value::number(samples), Value::number(error), Value::number(samples / law.largest_samples)});
-      far |= samples > kFarAway * law.largest_samples;
+      far |= samples > kFarBeyondData * law.largest_samples;
     };
     if (const auto text = options.maybe<std::string>("error"))
       for (const double error : numbers_of(*text, "error")) add(law.samples(error), error);
     if (const auto text = options.maybe<std::string>("samples"))
       for (const double samples : numbers_of(*text, "samples")) add(samples, law.error(samples));
     if (far)
-      answer.note(fmt::format("More than {:g} times the largest data set of the fit ({:g}): a guess.", kFarAway, law.largest_samples));
+      answer.note(
+          fmt::format("More than {:g} times the largest data set of the fit ({:g}): a guess.", kFarBeyondData, law.largest_samples));
   }
   answer.note(law.is_plausible()
                   ? "Exponents from -0.35 to -0.07 are what Hestness et al. saw in four domains."

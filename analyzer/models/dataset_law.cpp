@@ -16,7 +16,7 @@ constexpr double kSteepest = -2, kFlattest = -0.001;
 constexpr int kGrid = 400, kRefinements = 60;
 
 struct Line {
-  double a = 0, c = 0, squares = 0;
+  double slope = 0, offset = 0, squares = 0;
 };
 
 /// error = a x + c with x = (samples / unit)^b, by least squares; c not below 0.
@@ -36,11 +36,11 @@ Line line_for(const std::vector<DataPoint>& points, double unit, double b) {
     origin_square += x[i] * x[i];
   }
   Line line;
-  line.a = both / square;
-  line.c = mean_e - line.a * mean_x;
-  if (line.c < 0) line.c = 0, line.a = through_origin / origin_square;
+  line.slope = both / square;
+  line.offset = mean_e - line.slope * mean_x;
+  if (line.offset < 0) line.offset = 0, line.slope = through_origin / origin_square;
   for (size_t i = 0; i < points.size(); ++i) {
-    const double off = points[i].error - line.a * x[i] - line.c;
+    const double off = points[i].error - line.slope * x[i] - line.offset;
     line.squares += off * off;
   }
   return line;
@@ -82,10 +82,10 @@ DatasetLaw fit_dataset_law(const std::vector<DataPoint>& points) {
   DatasetLaw law;
   law.b = (lo + hi) / 2;
   const Line line = line_for(points, unit, law.b);
-  law.a = line.a * std::pow(unit, -law.b);
-  law.c = line.c;
+  law.a = line.slope * std::pow(unit, -law.b);
+  law.c = line.offset;
   law.largest_samples = *sizes.rbegin();
-  if (!(line.a > 0)) throw Error("no fit of errors: they do not fall with the data", "look at the rows", ExitCode::kDataMissing);
+  if (!(line.slope > 0)) throw Error("no fit of errors: they do not fall with the data", "look at the rows", ExitCode::kDataMissing);
   double mean = 0, total = 0;
   for (const DataPoint& point : points) mean += point.error / static_cast<double>(points.size());
   for (const DataPoint& point : points) {
