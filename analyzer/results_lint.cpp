@@ -128,9 +128,18 @@ std::vector<LintRemark> lint_results(const std::vector<Stated>& rows) {
   }
   if (!table.says("scaling") || table.any("scaling", "not known")) remark("LINT-11", "weak or strong scaling is not said");
   if (table.any("scaling", "mixed")) remark("LINT-11", "neither weak nor strong: local and global batch both change");
+  for (const Stated& row : rows) {
+    const auto said = row.find("scaling"), told = row.find("scaling_of_batches");
+    if (said == row.end() || told == row.end() || said->second == told->second) continue;
+    remark("LINT-11", fmt::format("{} scaling is said, but by the batches it is {}", said->second, told->second));
+    break;
+  }
   if (!table.says("base")) remark("LINT-12", "what the base is, is not said");
   if (table.says("base") && table.values("base") != std::set<std::string>{"smallest"})
     remark("LINT-12", fmt::format("the base was chosen: {}", fmt::join(table.values("base"), ", ")));
+  if (table.differs("base_size"))
+    remark("LINT-12",
+           fmt::format("efficiencies of series with different bases cannot be compared: {}", fmt::join(table.values("base_size"), ", ")));
   if (table.any("superlinear", "yes"))
     remark("LINT-12", "efficiency above 1: the base is slower than it should be, or the work is not the same");
   return remarks;

@@ -6,7 +6,7 @@
 //   LINT-02  accuracy is not that on test data                          LINT-08  other options for speed than for accuracy, or among rows
 //   LINT-03  runs, their spread or the number of trials are not said    LINT-09  batch is not said, or larger than is known to converge
 //   LINT-04  hardware is not said, or differs                           LINT-10  too few steps, or warm-up is in the numbers
-//   LINT-05  kernels instead of the whole application                   LINT-11  weak or strong is not said, or mixed
+//   LINT-05  kernels instead of the whole application                   LINT-11  weak or strong is not said, mixed, or not as the batches say
 //   LINT-06  reading the input is not in the numbers                    LINT-12  the base was chosen, or is slower than it should be
 #pragma once
 

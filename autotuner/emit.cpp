@@ -95,4 +95,19 @@ std::vector<EmittedFile> emit(const Tuned& found, const std::filesystem::path& w
   return emitted;
 }
 
+bool is_decided_by_rules(const std::string& variable) {
+  return variable.starts_with("OMPI_MCA_coll_tuned_allreduce_algorithm") || variable == "OMPI_MCA_coll_tuned_use_dynamic_rules" ||
+         variable == "OMPI_MCA_coll_tuned_dynamic_rules_filename";
+}
+
+std::vector<std::string> overridden_by_rules(const Tuned& tuned) {
+  std::vector<std::string> notes;
+  if (tuned.allreduce_rules.empty()) return notes;
+  for (const Choice& choice : tuned.choices)
+    if (is_decided_by_rules(choice.name) && choice.value != choice.default_value)
+      notes.push_back(fmt::format("{}={} was tuned as well, and is in no file: the rules for MPI_Allreduce decide in its place",
+                                  choice.name, choice.value));
+  return notes;
+}
+
 }  // namespace ddl::tune

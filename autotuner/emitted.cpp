@@ -48,6 +48,10 @@ Tuned tuned_of(const Json& json) {
   tuned.machine = value_or<std::string>(json, "machine", "");
   tuned.mpi_library = value_or<std::string>(json, "mpi_library", "");
   tuned.goal = value_or<std::string>(json, "goal", "");
+  if (json.contains("goal_kind")) {  // older files have the words only
+    tuned.goal_kind = value_or<std::string>(json, "goal_kind", "");
+    tuned.target_loss = optional<double>(json, "target_loss");
+  }
   tuned.ranks = value_or<int64_t>(json, "ranks", 0);
   tuned.nodes = value_or<int64_t>(json, "nodes", 0);
   if (const Json& g = json.at("gain"); !g.is_null())

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+#include <string_view>
+
 #include "autotuner/predict.h"
 #include "core/error.h"
 
@@ -11,6 +14,21 @@ std::string Goal::words() const {
   if (target_loss) return fmt::format("time until the loss is {:g} (mean of {} steps)", *target_loss, kLossWindow);
   if (raw_throughput) return "samples per second, whatever they are worth (raw throughput)";
   return "samples per second at equal statistical efficiency";
+}
+
+std::string Goal::kind() const { return target_loss ? "loss" : raw_throughput ? "throughput" : "efficiency"; }
+
+Goal goal_of(const Tuned& tuned) {
+  constexpr std::string_view kUntil = "time until the loss is ";
+  Goal goal;
+  goal.raw_throughput = tuned.goal_kind == "throughput" || (tuned.goal_kind.empty() && tuned.goal.ends_with("(raw throughput)"));
+  goal.target_loss = tuned.target_loss;
+  if (tuned.goal_kind.empty() && tuned.goal.starts_with(kUntil)) {
+    double loss = 0;
+    const char* begin = tuned.goal.data() + kUntil.size();
+    if (std::from_chars(begin, tuned.goal.data() + tuned.goal.size(), loss).ec == std::errc()) goal.target_loss = loss;
+  }
+  return goal;
 }
 
 void require_honest_goal(const Goal& goal, const std::vector<JobTunable>& tunables, const TrialFacts& base) {

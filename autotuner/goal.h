@@ -8,6 +8,7 @@
 #include "autotuner/search.h"
 #include "autotuner/trial_facts.h"
 #include "autotuner/tunables.h"
+#include "autotuner/tuned.h"
 
 namespace ddl::tune {
 
@@ -20,7 +21,11 @@ struct Goal {
 
   /// "samples per second at equal statistical efficiency"
   std::string words() const;
+  std::string kind() const;  ///< "efficiency", "throughput" or "loss"
 };
+
+/// What the files were tuned for. Of files that do not say: efficiency, unless their words are those of another goal.
+Goal goal_of(const Tuned& tuned);
 
 /// Throws ddl::Error (kUsage) if a numeric tunable with several values would be chosen by speed alone: a batch whose worth the job
 /// does not tell (`base`: no noise scale, no samples), or anything else that changes what is computed.

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "analyzer/models/run_facts.h"
+#include "analyzer/models/step_gradients.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
 #include "core/error.h"

@@ -46,12 +46,14 @@ struct NcclRule {
 
 struct Tuned {
   // Where it comes from.
-  std::vector<std::string> command;  ///< as typed, with its placeholders
-  std::string run;                   ///< the directory of its trials
-  std::string date;                  ///< ISO 8601, UTC
-  std::string machine;               ///< hosts and processor, in words
-  std::string mpi_library;           ///< "Open MPI v4.1.4"; empty: unknown
-  std::string goal;                  ///< in words: "samples per second at equal statistical efficiency"
+  std::vector<std::string> command;   ///< as typed, with its placeholders
+  std::string run;                    ///< the directory of its trials
+  std::string date;                   ///< ISO 8601, UTC
+  std::string machine;                ///< hosts and processor, in words
+  std::string mpi_library;            ///< "Open MPI v4.1.4"; empty: unknown
+  std::string goal;                   ///< in words: "samples per second at equal statistical efficiency"
+  std::string goal_kind;              ///< "efficiency", "throughput" or "loss"; empty: written by a ddl that did not say
+  std::optional<double> target_loss;  ///< of "loss"
   int64_t ranks = 0, nodes = 0;
 
   std::optional<Gain> gain;  ///< nothing: the defaults won, and the files say so
@@ -68,5 +70,10 @@ struct Tuned {
   std::vector<std::string> tuned_command;                        ///< with the winner's values in place of the placeholders
   std::string nccl_tuner_plugin = "libnccl-tuner-ddl.so";        ///< its path, for NCCL_TUNER_PLUGIN
 };
+
+/// Choices that no file puts in force, in words: the rules of Open MPI's algorithms that were tuned beside them decide instead.
+std::vector<std::string> overridden_by_rules(const Tuned& tuned);
+/// Whether rules for allreduces decide in place of this variable.
+bool is_decided_by_rules(const std::string& variable);
 
 }  // namespace ddl::tune

@@ -22,16 +22,18 @@ constexpr SubModel kModels[] = {
      model_fit},
     {"model fusion", "how large should gradient buckets be, and what would overlap give?",
      "  ddl model fusion slow.ddl\n"
+     "  ddl model fusion slow.ddl --table resnet50 --rule ddp --sweep sweep.csv\n"
      "  ddl model fusion --tensors tensors.csv --forward-ms 60 --backward-ms 120 --ranks 16 --alpha-us 20 --bandwidth 1.25",
      model_fusion},
     {"model pipeline", "what would M micro-batches do to the bubble?",
      "  ddl model pipeline --stages 4 --micro-batches 4,8,16,32\n"
-     "  ddl model pipeline slow.ddl --now 4 --micro-batches 8,16\n"
+     "  ddl model pipeline pipe.ddl --micro-batches 8,16\n"
      "  ddl model pipeline --stages 4 --micro-batches 8 --forward-ms 10 --backward-ms 10 --weight-ms 8",
      model_pipeline},
     {"model partition", "where should a pipeline be cut?",
      "  ddl model partition --profile vgg16.csv --stages 2,4,8\n"
      "  ddl model partition --profile vgg16.csv --workers 16 --bandwidth 1.25\n"
+     "  ddl model partition --table gpt2_small --batch 8 --tflops 50 --workers 8 --bandwidth 12.5\n"
      "  ddl model partition slow.ddl --stages 4",
      model_partition},
     {"model limits", "which limits of data parallelism has the job reached?",
@@ -46,7 +48,9 @@ constexpr SubModel kModels[] = {
      "  ddl model microbatch --csv kernels.csv --batch 256\n"
      "  ddl model microbatch --csv kernels.csv --batch 256 --workspace 64MiB",
      model_microbatch},
-    {"model memory", "how much memory does each layer need?", "  ddl model memory --profile vgg16.csv --optimizer adam --batch-factor 0.5",
+    {"model memory", "how much memory does each layer need?",
+     "  ddl model memory --table resnet50 --batch 32 --optimizer adam\n"
+     "  ddl model memory --profile vgg16.csv --batch-factor 0.5",
      model_memory},
     {"model epochs", "how many epochs will a larger batch need?", "  ddl model epochs --csv epochs.csv --batch 4096,32768", model_epochs},
     {"model train", "how long does training take, and what does it cost?",
@@ -58,9 +62,13 @@ constexpr SubModel kModels[] = {
      "  ddl model whatif slow.ddl --network 4 --healthy 3 --batch 2",
      model_whatif},
     {"model compression", "what would compressed gradients give the whole step?",
-     "  ddl model compression --fraction 0.51 --speedup 2,4,8\n"
+     "  ddl model compression --fraction 0.51 --speedup 2,3.31,8\n"
+     "  ddl model compression --speedup 3.31 --whole 1.55        # which share of communication is that?\n"
      "  ddl model compression slow.ddl",
      model_compression},
+    {"model dataset", "how much more data would a smaller error need?",
+     "  ddl model dataset --csv errors.csv --error 0.1,0.05      # columns samples, error", model_dataset},
+    {"model links", "what do links carry, in each direction?", "  ddl model links --bytes 100MB", model_links},
 };
 
 std::string overview() {

@@ -4,10 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analyzer/csv_table.h"
 #include "analyzer/models/layer_memory.h"
-#include "analyzer/models/run_facts.h"
 #include "cli/model.h"
+#include "cli/model_layers.h"
 #include "core/error.h"
 
 namespace ddl::cli {
@@ -15,23 +14,6 @@ namespace {
 
 using reports::Unit;
 using reports::Value;
-
-// PipeDream's profile as CSV; the input is no layer.
-std::vector<models::LayerCost> profile_of(const std::string& file) {
-  const CsvTable table = CsvTable::read(file);
-  std::vector<models::LayerCost> layers;
-  for (size_t r = 0; r < table.rows(); ++r) {
-    if (table.text(r, "op").starts_with("Input")) continue;
-    layers.push_back({table.text(r, "op"), table.number(r, "fwd_ms") * 1e-3, table.number(r, "bwd_ms") * 1e-3,
-                      table.number(r, "activation_bytes_per_minibatch"), table.number(r, "param_bytes_fp32")});
-  }
-  if (layers.empty())
-    throw Error(fmt::format("{} has no layers", file), "columns op, fwd_ms, bwd_ms, activation_bytes_per_minibatch, param_bytes_fp32");
-  return layers;
-}
-
-constexpr const char* kProfileHelp =
-    "columns op, fwd_ms, bwd_ms, activation_bytes_per_minibatch, param_bytes_fp32, in the order of the forward pass";
 
 void add_stages(const models::Partition& partition, const std::vector<models::LayerCost>& layers, Answer& answer,
                 const std::string& caption) {
@@ -57,20 +39,25 @@ int model_partition(const std::vector<std::string>& arguments) {
   VerbOptions options = model_options(
       "partition", "[RUN] --stages K,... [options]",
       "Cuts consecutive layers into stages such that the slowest is as fast as can be (dynamic programming, as in PipeDream). With --workers\n"
-      "and --bandwidth stages may be replicated: their weights then cost an allreduce. With RUN: its layers and their computing per step.");
-  options.add()("profile", takes<std::string>("FILE"), kProfileHelp)("stages,k", takes<std::string>("K,..."), "one worker each")(
+      "and --bandwidth stages may be replicated: their weights then cost an allreduce. Layers are those of a profile, of a network's table\n"
+      "(times by its multiply-adds) or of RUN, which tells their computing per step; with RUN and --table sizes are the table's.");
+  add_layer_options(options, true);
+  options.add()("stages,k", takes<std::string>("K,..."), "one worker each")(
       "workers", takes<int64_t>("W"), "instead: any stages and replicas on so many")("bandwidth", takes<double>("GB/S"),
                                                                                      "of a worker's link");
   if (!options.parse(arguments)) return 0;
   const auto run = maybe_run(options);
   const bool replicas = options.has("workers");
   if (replicas == options.has("stages")) throw Error("either --stages or --workers", "e.g. --stages 2,4,8", ExitCode::kUsage);
-  if (replicas && run) throw Error("a run does not tell sizes of activations and weights", "--workers needs --profile", ExitCode::kUsage);
-  const auto layers = run ? models::layers_of(run->view.db, run->view.world)
-                          : profile_of(needed(options.maybe<std::string>("profile"), "profile", kProfileHelp));
+  Answer answer("partition");
+  const GivenLayers given = given_layers(options, run.get(), answer);
+  if (replicas && !given.sizes)
+    throw Error("a run does not tell sizes of activations and weights", "--workers needs --table, or --profile in place of RUN",
+                ExitCode::kUsage);
+  if (!given.times) needed(std::optional<double>(), "tflops", "a table tells multiply-adds; how fast are they done? or name a run");
+  const std::vector<models::LayerCost>& layers = given.layers;
   double total = 0, parameters = 0;
   for (const models::LayerCost& layer : layers) total += layer.forward_s + layer.backward_s, parameters += layer.parameter_bytes;
-  Answer answer("partition");
   answer.given("layers", "layers", Value::count(static_cast<int64_t>(layers.size())));
   answer.given("total_ns", "computing", seconds_value(total), "per mini-batch");
   auto& table = answer.table("partition", "The slowest stage or transfer sets the pace",
@@ -114,22 +101,26 @@ int model_partition(const std::vector<std::string>& arguments) {
 }
 
 int model_memory(const std::vector<std::string>& arguments) {
-  VerbOptions options = model_options("memory", "--profile FILE [options]",
-                                      "Memory of training by layer: weights and gradients, the optimiser's state, outputs kept for "
-                                      "backward and their gradients. An upper bound:\n"
-                                      "frameworks free and share.");
-  options.add()("profile", takes<std::string>("FILE"), kProfileHelp)("optimizer", takes<std::string>("NAME", "sgd"),
-                                                                     "sgd, momentum, adam: 0, 1, 2 more values per weight")(
-      "batch-factor", takes<double>("X", 1), "wanted batch over the profile's");
+  VerbOptions options =
+      model_options("memory", "[RUN] --table NAME [options]",
+                    "Memory of training by layer: weights and gradients, the optimiser's state, outputs kept for "
+                    "backward and their gradients. An upper bound:\n"
+                    "frameworks free and share. Sizes are those of a profile or of a network's table; RUN tells the batch, and "
+                    "which layers there are.");
+  add_layer_options(options, false);
+  options.add()("optimizer", takes<std::string>("NAME", "sgd"), "sgd, momentum, adam: 0, 1, 2 more values per weight")(
+      "batch-factor", takes<double>("X", 1), "wanted batch over the profile's, or --batch");
   const std::vector<std::string> names = {"sgd", "momentum", "adam"};
   options.one_of("optimizer", names);
-  options.allow_words(0);
   if (!options.parse(arguments)) return 0;
   const std::string name = options.get<std::string>("optimizer");
   const auto known = std::find(names.begin(), names.end(), name);
-  const auto layers = profile_of(needed(options.maybe<std::string>("profile"), "profile", kProfileHelp));
   const double factor = *number_option(options, "batch-factor", 0, true);
+  const auto run = maybe_run(options);
   Answer answer("memory");
+  const GivenLayers given = given_layers(options, run.get(), answer);
+  if (!given.sizes)
+    throw Error("a run does not tell sizes of activations and weights", "--table NAME has those of its network", ExitCode::kDataMissing);
   answer.given("optimizer", "optimizer", Value::text(name));
   answer.given("batch_factor", "batch x", Value::number(factor));
   auto& table = answer.table("memory", "Memory by layer",
@@ -144,7 +135,7 @@ int model_memory(const std::vector<std::string>& arguments) {
     table.rows.push_back(
         {Value::text(layer), bytes(m.parameter_bytes), bytes(m.optimizer_bytes), bytes(m.activation_bytes), bytes(m.total())});
   };
-  for (const models::LayerCost& layer : layers) {
+  for (const models::LayerCost& layer : given.layers) {
     const models::Memory m = layer_memory(layer, static_cast<double>(known - names.begin()), factor);
     add(layer.name, m);
     sum.parameter_bytes += m.parameter_bytes;

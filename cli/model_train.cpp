@@ -1,6 +1,7 @@
 // ddl model train, epochs, compression: time to train, its price, and what shortens it.
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cmath>
 
 #include "analyzer/csv_table.h"
@@ -131,32 +132,85 @@ int model_epochs(const std::vector<std::string>& arguments) {
   return answer.print(options);
 }
 
+namespace {
+
+std::vector<double> speedups_of(const std::string& text) {
+  std::vector<double> speedups;
+  for (const std::string& part : split_list(text)) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+    if (error != std::errc() || end != part.data() + part.size() || !(value >= 1) || !std::isfinite(value))
+      throw Error(fmt::format("'{}' is no speed-up", part), "numbers from 1, separated by commas: 2,3.31,8", ExitCode::kUsage);
+    speedups.push_back(value);
+  }
+  return speedups;
+}
+
+void add_layers(Answer& answer, ModelRun& run, double step_s, double speedup) {
+  const std::vector<models::LayerTransfer> layers = models::layer_transfers(run.view.db, run.view.world);
+  if (layers.empty()) {
+    answer.note("No collective lies in a layer of this run: which of them pays is not known.");
+    return;
+  }
+  auto& table = answer.table("layers", fmt::format("By layer: communication of this one alone {:g} times as fast", speedup),
+                             {{"layer", "layer", Unit::kText},
+                              {"bytes", "bytes/step", Unit::kBytes},
+                              {"transfer_ns", "exposed transfer", Unit::kDuration},
+                              {"fraction_ratio", "of the step", Unit::kRatio},
+                              {"speedup", "whole step", Unit::kNumber}});
+  bool all = true;
+  for (const models::LayerTransfer& layer : layers) {
+    std::vector<Value> row = {Value::text(layer.layer), Value::bytes(std::llround(layer.bytes))};
+    if (layer.transfer_s && *layer.transfer_s <= step_s) {
+      const double share = *layer.transfer_s / step_s;
+      row.insert(row.end(), {seconds_value(*layer.transfer_s), Value::ratio(share), Value::number(models::amdahl(share, speedup))});
+    } else {
+      all = false;
+      for (const Unit unit : {Unit::kDuration, Unit::kRatio, Unit::kNumber}) row.push_back(Value::absent(unit, "NOT_APPLICABLE"));
+    }
+    table.rows.push_back(std::move(row));
+  }
+  if (!all) table.note = "Of non-blocking collectives it is not known which of them the calls that complete them were in for.";
+}
+
+}  // namespace
+
 int model_compression(const std::vector<std::string>& arguments) {
-  VerbOptions options = model_options("compression", "[RUN] [options]",
-                                      "Amdahl's law: what faster communication is worth to the whole step. With RUN the share is that of "
-                                      "exposed transfer, waiting left out:\n"
-                                      "no compression makes a late rank come earlier.");
+  VerbOptions options = model_options(
+      "compression", "[RUN] [options]",
+      "Amdahl's law: what faster communication is worth to the whole step. With RUN the share is that of exposed transfer, waiting left out\n"
+      "(no compression makes a late rank come earlier), for the step and for each layer. --whole asks the other way: which share of\n"
+      "communication makes a pair of speed-ups, of communication and of the whole step, true?");
   options.add()("fraction", takes<double>("F"), "share of communication in the step, 0 to 1")(
-      "speedup", takes<std::string>("S,...", "2,4,8,32"), "of communication, coding included");
+      "speedup", takes<std::string>("S,...", "2,4,8,32"), "of communication, coding included: 2,3.31")(
+      "whole", takes<double>("S"), "of the whole step, with one --speedup: instead of the share");
   if (!options.parse(arguments)) return 0;
   Answer answer("compression");
   const auto run = maybe_run(options);
-  std::optional<double> fraction = number_option(options, "fraction", 0);
-  if (!fraction && run) {
+  const std::vector<double> speedups = speedups_of(options.get<std::string>("speedup"));
+  std::optional<double> fraction = number_option(options, "fraction", 0), step_s;
+  std::string from;
+  if (const auto whole = number_option(options, "whole", 1)) {
+    if (fraction || run) throw Error("--whole tells the share: no RUN and no --fraction beside it", "", ExitCode::kUsage);
+    if (speedups.size() != 1) throw Error("--whole goes with one --speedup", "--speedup 3.31 --whole 1.55", ExitCode::kUsage);
+    fraction = models::amdahl_fraction(speedups[0], *whole);
+    from = fmt::format("(for {:g} in all by {:g})", *whole, speedups[0]);
+  }
+  if (run) {
     const models::MeanStep step = models::mean_step(run->view.db, run->view.world);
-    if (!step.split)
+    step_s = step.parts.step_s;
+    if (!fraction && !step.split)
       throw Error(fmt::format("not known how much of the run's communication is transfer: {}", step.why),
                   "ddl report says what could not be split", ExitCode::kDataMissing);
-    fraction = step.parts.transfer_s / step.parts.step_s;
+    if (!fraction) fraction = step.parts.transfer_s / step.parts.step_s, from = "(exposed transfer of the run)";
   }
-  const double share = needed(fraction, "fraction", "or a recorded run");
+  const double share = needed(fraction, "fraction", "or --whole, or a recorded run");
   if (share > 1) throw Error("--fraction is at most 1", "", ExitCode::kUsage);
-  answer.given("fraction_ratio", "communication", Value::ratio(share),
-               run && !options.has("fraction") ? "(exposed transfer of the run)" : "");
+  answer.given("fraction_ratio", "communication", Value::ratio(share), from);
   auto& table = answer.table("compression", "Speed-up",
                              {{"communication_speedup", "communication", Unit::kNumber}, {"speedup", "whole step", Unit::kNumber}});
-  for (const int64_t s : parse_counts(options.get<std::string>("speedup")))
-    table.rows.push_back({Value::number(static_cast<double>(s)), Value::number(models::amdahl(share, static_cast<double>(s)))});
+  for (const double s : speedups) table.rows.push_back({Value::number(s), Value::number(models::amdahl(share, s))});
+  if (run) add_layers(answer, *run, *step_s, speedups[0]);
   answer.note(share < 1 ? fmt::format("Communication for nothing would give {:.3g}.", 1 / (1 - share))
                         : "There is nothing but communication.");
   return answer.print(options);

@@ -34,15 +34,21 @@ constexpr double kFarAway = 4;
 
 using Kinds = std::map<std::string, ScalingKind>;  ///< by series
 
-Kinds kinds_of(const ScalingInput& input, const VerbOptions& options) {
+/// As the batches tell.
+Kinds told_kinds(const ScalingInput& input) {
   std::map<std::string, std::vector<models::ScalingPoint>> series;
   for (const models::ScalingPoint& point : input.points) series[point.series].push_back(point);
   Kinds kinds;
-  for (const auto& [name, points] : series) {
-    kinds[name] = models::scaling_kind(points);
-    if (kinds[name] != ScalingKind::kUnknown) continue;
-    if (options.has("weak")) kinds[name] = ScalingKind::kWeak;
-    if (options.has("strong")) kinds[name] = ScalingKind::kStrong;
+  for (const auto& [name, points] : series) kinds[name] = models::scaling_kind(points);
+  return kinds;
+}
+
+Kinds kinds_of(const ScalingInput& input, const VerbOptions& options) {
+  Kinds kinds = told_kinds(input);
+  for (auto& [name, kind] : kinds) {
+    if (kind != ScalingKind::kUnknown) continue;
+    if (options.has("weak")) kind = ScalingKind::kWeak;
+    if (options.has("strong")) kind = ScalingKind::kStrong;
   }
   return kinds;
 }
@@ -185,6 +191,9 @@ void add_projection(Answer& answer, const std::vector<ScalingRow>& rows, Scaling
 void add_lint(Answer& answer, const std::vector<ScalingRow>& rows, const ScalingInput& input, const Kinds& kinds,
               const VerbOptions& options) {
   std::vector<Stated> stated = input.stated;
+  std::map<std::string, std::string> by_batches;  // of series whose batches tell: whatever else is said
+  for (const auto& [series, kind] : told_kinds(input))
+    if (kind != ScalingKind::kUnknown) by_batches[series] = name_of(kind);
   const bool superlinear = any(rows, [](const ScalingRow& row) {
     return std::any_of(row.flags.begin(), row.flags.end(), [](const std::string& flag) { return flag.starts_with("superlinear"); });
   });
@@ -194,6 +203,10 @@ void add_lint(Answer& answer, const std::vector<ScalingRow>& rows, const Scaling
     if (said["base"].empty())
       said["base"] = options.has("base") ? fmt::format("{} {}s", options.get<double>("base"), input.worker) : "smallest";
     if (superlinear) said["superlinear"] = "yes";
+    const std::string& series = input.points[i].series;
+    if (const auto told = by_batches.find(series); told != by_batches.end()) said["scaling_of_batches"] = told->second;
+    const auto row = std::find_if(rows.begin(), rows.end(), [&](const ScalingRow& one) { return one.point.series == series; });
+    if (row != rows.end()) said["base_size"] = row->base;
   }
   answer.table({}, {}, {}) = lint_table(std::move(stated), stated_by_user(options));
 }

@@ -25,8 +25,7 @@ constexpr size_t kVerifyRounds = 6;
 tune::Goal goal_of(const VerbOptions& options) {
   tune::Goal goal;
   goal.target_loss = options.maybe<double>("target-loss");
-  const std::string word = options.get<std::string>("goal");
-  goal.raw_throughput = word == "throughput";
+  goal.raw_throughput = options.maybe<std::string>("goal").value_or("") == "throughput";
   if (goal.target_loss && goal.raw_throughput)
     throw Error("--goal throughput and --target-loss exclude each other", "choose one", ExitCode::kUsage);
   return goal;
@@ -76,8 +75,8 @@ int run_tune(const Arguments& arguments) {
                                                               "samples of a step, all ranks together, at most")(
       "max-memory", takes<std::string>("SIZE"),
       "of a rank, such as 16GiB: larger batches are foretold from the peaks of two trials, on GPUs if there are any")(
-      "goal", takes<std::string>("GOAL", "efficiency"),
-      "efficiency: samples per second, weighed by what the gradient noise scale says they are worth; throughput: samples, whatever they "
+      "goal", takes<std::string>("GOAL"),
+      "efficiency (default; of --verify: what DIR was tuned for): samples per second, weighed by what the gradient noise scale says they are worth; throughput: samples, whatever they "
       "are worth")("target-loss", takes<double>("X"), "instead: the time until the reported loss is X")("seed", takes<uint64_t>("N", 1),
                                                                                                         "of the order of trials")(
       "state", takes<std::string>("KEY=VALUE,..."),
@@ -90,18 +89,21 @@ int run_tune(const Arguments& arguments) {
   if (!options.parse_with_command(arguments, command)) return 0;
   if (options.has("apply") && options.has("verify")) throw Error("--apply and --verify exclude each other", "choose one", ExitCode::kUsage);
   if (options.has("verify"))
-    return verify_tuned(options.get<std::string>("verify"), command, options.get<size_t>("rounds"), goal_of(options));
+    return verify_tuned(options.get<std::string>("verify"), command, options.get<size_t>("rounds"),
+                        options.has("goal") || options.has("target-loss") ? std::optional(goal_of(options)) : std::nullopt);
   if (command.empty()) throw Error("what shall be tuned?", "ddl tune -- mpirun -np 4 ./train --batch {batch}", ExitCode::kUsage);
   if (options.has("apply")) return apply_tuned(options.get<std::string>("apply"), command);
 
   const TuneRequest request = request_of(options, command);
   const Tuning tuning = tune_job(request);
   const reports::Document whole = tune_document(request, tuning, true);
-  const std::vector<tune::EmittedFile> files = tune::emit(tuned_of(request, tuning), request.directory);
+  const tune::Tuned tuned = tuned_of(request, tuning);
+  const std::vector<tune::EmittedFile> files = tune::emit(tuned, request.directory);
   write_output((request.directory / "report.html").string(), reports::html::render_page(whole, tune_figures(tuning)));
   write_output((request.directory / "report.json").string(), reports::render_json(whole));
   print_out(options.has("json") ? reports::render_json(whole)
                                 : reports::render_text(tune_document(request, tuning, false), output_options()));
+  for (const std::string& note : tune::overridden_by_rules(tuned)) print_note(note);
   print_note(fmt::format("{} files and report.html in {}", files.size(), shown_path(request.directory)));
   return 0;
 }

@@ -70,6 +70,7 @@ tune::Tuned tuned_of(const TuneRequest& request, const Tuning& tuning);
 
 /// `ddl tune --apply DIR -- COMMAND` and `ddl tune --verify DIR`; the exit code. An empty command is the one that was tuned.
 int apply_tuned(const std::filesystem::path& directory, const std::vector<std::string>& command);
-int verify_tuned(const std::filesystem::path& directory, const std::vector<std::string>& command, size_t rounds, const tune::Goal& goal);
+int verify_tuned(const std::filesystem::path& directory, const std::vector<std::string>& command, size_t rounds,
+                 const std::optional<tune::Goal>& asked);
 
 }  // namespace ddl::cli

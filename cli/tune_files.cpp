@@ -37,6 +37,8 @@ tune::Tuned tuned_of(const TuneRequest& request, const Tuning& tuning) {
   tuned.machine = machine_words();
   tuned.mpi_library = tuning.base.mpi_library;
   tuned.goal = tuning.goal.words();
+  tuned.goal_kind = tuning.goal.kind();
+  tuned.target_loss = tuning.goal.target_loss;
   tuned.ranks = tuning.base.ranks;
   tuned.nodes = tuning.base.nodes;
   if (result.winner != 0) tuned.gain = result.gain;
@@ -62,7 +64,7 @@ tune::Tuned tuned_of(const TuneRequest& request, const Tuning& tuning) {
   // The rules file takes the place of a forced algorithm: it has guards for communicators of other sizes.
   const tune::PlacedJob placed = tune::place(request.command, tuning.tunables, values, "");
   for (const auto& [name, value] : placed.environment)
-    if (!name.starts_with("OMPI_MCA_coll_tuned_")) tuned.environment.emplace_back(name, value);
+    if (tuned.allreduce_rules.empty() || !tune::is_decided_by_rules(name)) tuned.environment.emplace_back(name, value);
   tuned.tuned_command = placed.command;
   tuned.nccl_tuner_plugin = find_own_library("libnccl-tuner-ddl.so").string();
   return tuned;

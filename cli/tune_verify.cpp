@@ -69,7 +69,7 @@ int apply_tuned(const fs::path& directory, const std::vector<std::string>& comma
   return run_job(launched(job), job.environment).shell_code();
 }
 
-int verify_tuned(const fs::path& directory, const std::vector<std::string>& given, size_t rounds, const tune::Goal& asked) {
+int verify_tuned(const fs::path& directory, const std::vector<std::string>& given, size_t rounds, const std::optional<tune::Goal>& asked) {
   if (rounds < tune::kMinRounds) throw Error(fmt::format("--rounds {}: at least {}", rounds, tune::kMinRounds), "", ExitCode::kUsage);
   const tune::Emitted emitted = tune::read_emitted(directory);
   const Choices choices = choices_of(emitted);
@@ -87,7 +87,10 @@ int verify_tuned(const fs::path& directory, const std::vector<std::string>& give
   const tune::PlacedJob before{tune::place(command, choices.tunables, choices.defaults, "").command, {}};
   const tune::PlacedJob after = tuned_job(emitted, command);
 
-  tune::Goal goal = asked;
+  tune::Goal goal = asked.value_or(tune::goal_of(emitted.tuned));
+  if (asked && asked->words() != emitted.tuned.goal)
+    print_note(fmt::format("{} was tuned for {}; judged by {}", shown_path(directory), emitted.tuned.goal, asked->words()));
+  for (const std::string& note : tune::overridden_by_rules(emitted.tuned)) print_note(note);
   std::vector<double> defaults, tuned, first, second;
   const auto cost = [&](const tune::PlacedJob& job, const std::map<std::string, std::string>& values, const char* name) {
     const RanTrial trial = run_trial(job, folder / (std::string(name) + ".ddl"), folder / (std::string(name) + ".log"), goal.target_loss);

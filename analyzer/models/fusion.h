@@ -34,9 +34,23 @@ struct FusedStep {
   double exposed_s = 0;  ///< step_s - compute_s
 };
 
-/// Buckets start when they are ready and the one before is over. `compute_s`: when computing ends; readiness is on that clock.
-/// Without overlap a bucket's communication also holds up the computing behind it (blocking calls).
+/// Buckets start when they are ready and the one before is over. `compute_s`: all computing of the step; readiness is on its clock. `update_s`
+/// of it, at the end, needs the sums: nothing hides behind that. Without overlap a bucket's communication also holds up the computing behind
+/// it (blocking calls).
 FusedStep schedule(const std::vector<Bucket>& buckets, double compute_s, const std::function<double(int64_t bytes)>& allreduce_s,
-                   bool overlap);
+                   bool overlap, double update_s = 0);
+
+/// How non-blocking allreduces moved in a recorded step. MPI libraries without a progress thread move data only inside calls, whatever is
+/// posted: then nothing hides.
+struct Progress {
+  double beside_share = 1;  ///< of what could hide behind computing, this part did
+  double cost_factor = 1;   ///< they took so many times what allreduce_s says; above 1 only where nothing hid
+};
+/// Such that schedule() of the recorded buckets exposes what was recorded, s.
+Progress progress_of(const std::vector<Bucket>& recorded, double compute_s, const std::function<double(int64_t bytes)>& allreduce_s,
+                     double update_s, double exposed_s);
+/// schedule() with overlap, as far as the library progresses.
+FusedStep schedule(const std::vector<Bucket>& buckets, double compute_s, const std::function<double(int64_t bytes)>& allreduce_s,
+                   const Progress& progress, double update_s);
 
 }  // namespace ddl::models

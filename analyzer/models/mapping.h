@@ -1,47 +1,64 @@
-// Which rank should sit where: ranks that exchange much belong behind fast links, and no link should carry what others could (the idea
-// is that of IBM's DDL, 1708.02188, which solves a min-cost multi-commodity flow for four vertices offline).
+// Which rank should sit where: ranks that exchange much belong behind fast links, and no link should carry what others could (the subject of
+// IBM's DDL, 1708.02188). A placement costs the time of the direction of a link that is busy longest when its traffic is routed as well as can
+// be (flow.h: several routes at once), then the bytes times the time per byte of the fastest route of each.
 //
-// Places are joined by links that carry so many bytes per second in each direction. Between two places all bytes take the route on which a
-// byte takes least time. What a mapping costs is the time of the link that is busy longest, then the time of all. The search is exact: it
-// tries all mappings, leaving out those that begin worse than the best one ends.
+// Up to kExactPlaces places the search is exact: branch and bound over placements. Lengths of links bound a placement from below (flow.h); a
+// placement that no known lengths rule out is routed, and either is the best so far or yields lengths that rule it out (cutting planes).
+// Beyond, a local search exchanges ranks, from several beginnings, over the same bounds; what it finds is routed. What no placement can be
+// better than is printed with it: of each lengths the Gilmore-Lawler bound of the quadratic assignment problem (Gilmore 1962, Lawler 1963).
 #pragma once
 
 #include <cstddef>
 #include <vector>
 
+#include "analyzer/models/flow.h"
+
 namespace ddl::models {
 
-constexpr size_t kMostPlaces = 9;
+constexpr size_t kExactPlaces = 9;
+constexpr size_t kMostPlaces = 128;
 
+/// Full duplex: so much in each direction. Links between the same nodes add up.
 struct PlaceLink {
   size_t a = 0, b = 0;
   double bytes_per_second = 0;
 };
 
 struct Mapping {
-  std::vector<size_t> place;  ///< of each rank
-  double busiest_s = 0;       ///< the link that is busy longest, one direction
-  double all_s = 0;           ///< all links
+  std::vector<size_t> place;            ///< of each rank
+  double busiest_s = 0;                 ///< the direction of a link that is busy longest
+  double all_s = 0;                     ///< all directions
+  double distance_s = 0;                ///< bytes x time per byte on the fastest route, of all pairs
+  double bound_s = 0;                   ///< of best(): busiest_s of no placement is below it
+  bool exact = false;                   ///< of best(): nothing is better
+  std::vector<double> load_bytes = {};  ///< of each arc of network()
 };
 
-/// bytes[i][j]: from rank i to rank j. A Network has the routes between its places.
 class Network {
  public:
-  /// Throws ddl::Error (kDataMissing): more than kMostPlaces, a link to nowhere, without bandwidth, or places that no route joins.
-  Network(size_t places, const std::vector<PlaceLink>& links);
+  /// Nodes 0 to places - 1 take a rank each, those behind are switches: nobody sits there. Throws ddl::Error (kDataMissing): more than
+  /// kMostPlaces places, a link to nowhere or without bandwidth, or places that no route joins.
+  Network(size_t places, size_t switches, const std::vector<PlaceLink>& links);
 
-  Mapping evaluate(const std::vector<std::vector<double>>& bytes, const std::vector<size_t>& place) const;
-  /// The best of all; on a tie the one that moves the fewest ranks from the place of their own number. Throws ddl::Error (kDataMissing) for
-  /// more ranks than places.
-  Mapping best(const std::vector<std::vector<double>>& bytes) const;
+  const FlowNetwork& network() const { return network_; }
+  /// `bytes`: between ranks.
+  Mapping evaluate(const Traffic& bytes, const std::vector<size_t>& place) const;
+  /// The best of all, or the best found; on a tie ranks stay at the place of their own number. Throws ddl::Error (kDataMissing) for more ranks
+  /// than places.
+  Mapping best(const Traffic& bytes) const;
 
  private:
-  struct Search;
-  void load(std::vector<double>& seconds, size_t from, size_t to, double bytes) const;
-  static bool better(const Mapping& a, const Mapping& b);
+  friend class Placement;
+  Traffic at_places(const Traffic& bytes, const std::vector<size_t>& place) const;
+
   size_t places_;
-  std::vector<double> per_byte_s_;           ///< of each direction of each link
-  std::vector<std::vector<size_t>> routes_;  ///< directions of links on the way from place i to place j, by i * places + j
+  FlowNetwork network_;                          ///< arcs 2i and 2i + 1 are the two directions of a link
+  std::vector<std::vector<double>> per_byte_s_;  ///< of the fastest route between two nodes
+  bool tree_ = false;                            ///< one route between any two nodes
 };
+
+/// Least sum over ranks of what their places cost, each place for one at most: cost[rank][place], not more ranks than places. Hungarian
+/// method, O(ranks^2 places).
+double least_assignment(const std::vector<std::vector<double>>& cost);
 
 }  // namespace ddl::models

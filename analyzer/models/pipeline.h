@@ -28,4 +28,13 @@ double bubble_seconds(Schedule schedule, int64_t stages, const StageTimes& times
 /// this is (micro_batches + stages - 1) x (forward + backward).
 double gpipe_seconds(const std::vector<double>& forward_s, const std::vector<double>& backward_s, int64_t micro_batches);
 
+enum class PassOrder { kGpipe, k1F1B };  ///< all forward passes before all backward ones, or one and one in turn once the pipeline is full
+
+/// Makespan of a step (s) in which stage i takes forward_s[i] and backward_s[i] for each micro-batch and a message to a neighbour hop_s, which
+/// holds up nobody but who waits for it: every pass begins when the one before it on its stage and its message are there. For hop_s = 0 and
+/// kGpipe it is gpipe_seconds(). Both orders are those of Huang et al. (1811.06965) and of Narayanan et al. (PipeDream-Flush, 2006.09503).
+/// O(stages x micro_batches).
+double pipeline_seconds(PassOrder order, const std::vector<double>& forward_s, const std::vector<double>& backward_s, int64_t micro_batches,
+                        double hop_s = 0);
+
 }  // namespace ddl::models

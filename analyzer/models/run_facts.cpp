@@ -102,41 +102,20 @@ std::vector<LayerCost> layers_of(SQLite::Database& db, int64_t world) {
   return layers;
 }
 
-StepGradients step_gradients(SQLite::Database& db, int64_t world) {
-  if (read_facts(db, world).resource != Resource::kThread)
-    throw Error("its GPUs compute: when they had each gradient ready is not known",
-                "only allreduces that threads post beside their computing", ExitCode::kDataMissing);
-  StepGradients result;
-  double longest = -1;
-  for (const RankStep& rank : rank_steps(db, world))
-    if (rank.compute_s > longest) longest = rank.compute_s, result.rank = rank.rank;
-  Query step(db,
-             "SELECT s.process, s.thread, s.step, s.start_ns, s.duration_ns, t.compute_ns FROM step s JOIN process p ON p.id = s.process "
-             "JOIN step_part t ON t.process = s.process AND t.step = s.step "
-             "JOIN steady_step y ON y.world = p.world AND y.step = s.step AND y.annotated "
-             "WHERE p.world = ?1 AND p.rank = ?2 AND t.comm_ns IS NOT NULL ORDER BY s.step DESC LIMIT 1");
-  step.bind(world, result.rank);
-  if (step.next()) {
-    result.step = step.integer(2);
-    result.measured_s = step.real(4) * 1e-9;
-    result.compute_s = step.real(5) * 1e-9;
-    // All calls and requests in order; time inside calls stops the clock of computing.
-    Query event(db,
-                "SELECT e.kind, o.name, e.start_ns, e.duration_ns, k.bytes, c.size FROM event e JOIN op o ON o.id = e.op "
-                "LEFT JOIN collective k ON k.event = e.id LEFT JOIN communicator c ON c.id = e.comm "
-                "WHERE e.process = ?1 AND e.thread = ?2 AND e.step = ?3 ORDER BY e.start_ns, e.kind DESC");
-    double in_mpi_ns = 0;
-    for (event.bind(step.integer(0), step.integer(1), step.integer(2)); event.next();) {
-      if (collective_of(event.text(1)) == Collective::kAllreduce && event.maybe_integer(4).value_or(0) > 0) {
-        result.gradients.push_back({event.integer(4), (event.real(2) - step.real(3) - in_mpi_ns) * 1e-9});
-        result.ranks = std::max(result.ranks, event.integer(5));
-      }
-      if (event.integer(0) == 1) in_mpi_ns += event.real(3);
-    }
+std::vector<LayerTransfer> layer_transfers(SQLite::Database& db, int64_t world) {
+  Query row(db,
+            "SELECT v.layer, sum(coalesce(v.bytes, 0)), iif(count(v.xfer_ns) = count(*) AND max(o.nonblocking) = 0, sum(v.xfer_ns), NULL), "
+            "(SELECT sum(ranks) FROM steady_step WHERE world = ?1 AND annotated) "
+            "FROM v_collective v JOIN op o ON o.name = v.op JOIN steady_step s ON s.world = v.world AND s.step = v.step AND s.annotated "
+            "WHERE v.world = ?1 AND v.layer IS NOT NULL GROUP BY v.layer ORDER BY 2 DESC, 1");
+  std::vector<LayerTransfer> layers;
+  for (row.bind(world); row.next();) {
+    const double steps = row.real(3);
+    if (steps <= 0) break;
+    const auto transfer_ns = row.maybe_real(2);
+    layers.push_back({row.text(0), row.real(1) / steps, transfer_ns ? std::optional(*transfer_ns * 1e-9 / steps) : std::nullopt});
   }
-  if (result.gradients.empty())
-    throw Error("no allreduce was kept in a steady step", "ddl record --steps A:B keeps all events of these steps", ExitCode::kDataMissing);
-  return result;
+  return layers;
 }
 
 }  // namespace ddl::models

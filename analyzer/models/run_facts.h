@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "analyzer/models/fusion.h"
 #include "analyzer/models/link_fit.h"
 #include "analyzer/models/partition.h"
 #include "analyzer/models/scaling.h"
@@ -55,13 +54,13 @@ std::optional<double> samples_per_step(SQLite::Database& db, int64_t world);
 /// else of their threads -; forward and everything else.
 std::vector<LayerCost> layers_of(SQLite::Database& db, int64_t world);
 
-/// The allreduces of the last steady step of the rank that computes longest, on its clock of computing: time inside MPI is left out. Refuses
-/// jobs whose GPUs did anything: their threads do not tell when a gradient was ready.
-struct StepGradients {
-  int64_t rank = 0, step = 0, ranks = 0;  ///< ranks: of the communicator
-  double compute_s = 0, measured_s = 0;   ///< of that step
-  std::vector<Gradient> gradients;
+/// Collectives that a layer's range posted, in a steady step, mean over ranks.
+struct LayerTransfer {
+  std::string layer;
+  double bytes = 0;                  ///< S of the collectives (specification.md "Bandwidths")
+  std::optional<double> transfer_s;  ///< exposed, without waiting; unset: one is non-blocking, or its waiting is not known
 };
-StepGradients step_gradients(SQLite::Database& db, int64_t world);
+/// Those that move most first. Empty: no collective lies in a layer.
+std::vector<LayerTransfer> layer_transfers(SQLite::Database& db, int64_t world);
 
 }  // namespace ddl::models

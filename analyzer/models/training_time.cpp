@@ -48,4 +48,12 @@ EpochModel fit_epochs(const std::vector<BatchEpochs>& points) {
 
 double amdahl(double fraction, double speedup) { return 1 / (1 - fraction + fraction / speedup); }
 
+double amdahl_fraction(double speedup, double whole) {
+  if (!(whole >= 1) || !(whole <= speedup) || !(speedup > 1))
+    throw Error(
+        fmt::format("no share of communication makes the step {:g} times as fast when communication is {:g} times as fast", whole, speedup),
+        "the whole gains at least nothing, and at most what its part does", ExitCode::kUsage);
+  return (1 - 1 / whole) / (1 - 1 / speedup);
+}
+
 }  // namespace ddl::models

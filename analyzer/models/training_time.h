@@ -27,5 +27,7 @@ EpochModel fit_epochs(const std::vector<BatchEpochs>& points);
 
 /// Speed-up of a whole of which `fraction` gets `speedup` times faster.
 double amdahl(double fraction, double speedup);
+/// The fraction for which amdahl() is `whole`. Throws ddl::Error (kUsage) where there is none: `whole` outside 1 to `speedup`, or both 1.
+double amdahl_fraction(double speedup, double whole);
 
 }  // namespace ddl::models

@@ -69,6 +69,8 @@ std::string manifest(const Emission& emission, const std::vector<EmittedFile>& f
                      {"command", without_secrets(tuned.command)},
                      {"tuned_command", without_secrets(tuned.tuned_command)},
                      {"goal", text_or_null(tuned.goal)},
+                     {"goal_kind", text_or_null(tuned.goal_kind)},
+                     {"target_loss", or_null(tuned.target_loss)},
                      {"gain", gain(tuned.gain)},
                      {"changes_order_of_sums", changes_order_of_sums(tuned)},
                      {"choices", choices},

@@ -5,6 +5,7 @@
 #include <functional>
 #include <random>
 
+#include "analyzer/models/run_facts.h"
 #include "analyzer/passes/device_partition.h"
 #include "tests/analyzer/tables.h"
 
@@ -157,6 +158,19 @@ class DevicesTest : public ::testing::Test {
   }
   Tables run_;
 };
+
+TEST_F(DevicesTest,
+       ModelsOfAMeanStepTakeTheDevices) {  // 0.1 of 1 ms is transfer on both, 0.2 is waiting on one; host threads call no MPI at all
+  steps(2);
+  run_.exec("UPDATE process SET init_ns = 0, finalize_ns = 2000000, end_ns = 2000000");
+  run_.analyze();
+  const models::MeanStep step = models::mean_step(run_.db(), 0);
+  EXPECT_TRUE(step.split) << step.why;
+  EXPECT_NEAR(step.parts.step_s, 1e-3, 1e-9);
+  EXPECT_NEAR(step.parts.transfer_s, 0.1e-3, 1e-9);
+  EXPECT_NEAR(step.parts.wait_s, 0.1e-3, 1e-9);
+  EXPECT_NEAR(step.parts.compute_s, 0.6e-3, 1e-9);
+}
 
 TEST_F(DevicesTest, WaitingInsideKernelsIsSplitOff) {
   steps(2);

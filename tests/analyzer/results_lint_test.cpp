@@ -56,6 +56,7 @@ TEST(ResultsLint, EachRuleHasATableThatBreaksIt) {
       {"LINT-10", {{"warmup", "0"}}},
       {"LINT-11", {{"scaling", "mixed"}}},
       {"LINT-11", {{"scaling", "not known"}}},
+      {"LINT-11", {{"scaling_of_batches", "strong"}}},
       {"LINT-12", {{"base", "8 GPUs"}}},
       {"LINT-12", {{"base", ""}}},
       {"LINT-12", {{"superlinear", "yes"}}},
@@ -71,6 +72,10 @@ TEST(ResultsLint, RowsThatDiffer) {
   Stated other = honest();
   other["hardware"] = "V100", other["precision"] = "fp16", other["options"] = "xla", other["accuracy_options"] = "xla";
   EXPECT_EQ(codes({honest(), other}), (Codes{"LINT-04", "LINT-07", "LINT-08"}));
+  Stated four = honest(), eight = honest();  // 95 % against 1 node of 4 GPUs, 89 % against one of 8
+  four["base_size"] = "1 node = 4 GPUs", eight["base_size"] = "1 node = 8 GPUs";
+  EXPECT_EQ(codes({four, eight}), (Codes{"LINT-12"}));
+  EXPECT_EQ(codes({four, four}), Codes{});
 }
 
 TEST(ResultsLint, StrongScalingDoesNotChangeWhatIsLearnt) {

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "autotuner/emit.h"
+#include "autotuner/goal.h"
 #include "core/error.h"
 #include "tests/autotuner/tuned_samples.h"
 
@@ -58,6 +59,39 @@ TEST_F(EmittedDirectory, IsWhatWasEmitted) {
   EXPECT_EQ(read.tuned.bucket_bytes, tuned.bucket_bytes);
   EXPECT_EQ(read.tuned.batch_per_rank, tuned.batch_per_rank);
   EXPECT_EQ(read.tuned.tuned_command.back(), "***");
+}
+
+TEST_F(EmittedDirectory, TellsTheGoalThatItWasTunedFor) {
+  Goal loss, throughput;
+  loss.target_loss = 0.123456789;
+  throughput.raw_throughput = true;
+  for (const Goal& goal : {loss, throughput, Goal{}}) {
+    Tuned tuned = tuned_sample();
+    tuned.goal = goal.words();
+    Tuned older = tuned;  // the words alone
+    tuned.goal_kind = goal.kind();
+    tuned.target_loss = goal.target_loss;
+    emit(tuned, place_ / goal.kind());
+    for (const Tuned& one : {read_emitted(place_ / goal.kind()).tuned, older}) {
+      const Goal read = goal_of(one);
+      EXPECT_EQ(read.words(), goal.words());
+      EXPECT_EQ(read.raw_throughput, goal.raw_throughput);
+      if (goal.target_loss) EXPECT_NEAR(read.target_loss.value_or(0), *goal.target_loss, one.goal_kind.empty() ? 1e-6 : 0);
+    }
+  }
+}
+
+TEST(Overridden, ByRulesIsSaid) {
+  Tuned tuned = tuned_sample();
+  EXPECT_TRUE(overridden_by_rules(tuned).empty());
+  tuned.choices.push_back({"OMPI_MCA_coll_tuned_allreduce_algorithm", "4", "unset", false});
+  tuned.choices.push_back({"OMPI_MCA_coll_tuned_bcast_algorithm", "5", "unset", false});
+  ASSERT_EQ(overridden_by_rules(tuned).size(), 1U);
+  EXPECT_EQ(
+      overridden_by_rules(tuned)[0],
+      "OMPI_MCA_coll_tuned_allreduce_algorithm=4 was tuned as well, and is in no file: the rules for MPI_Allreduce decide in its place");
+  tuned.allreduce_rules.clear();
+  EXPECT_TRUE(overridden_by_rules(tuned).empty());
 }
 
 TEST_F(EmittedDirectory, OfTheDefaultsChangesNothing) {

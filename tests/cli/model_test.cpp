@@ -1,6 +1,9 @@
 // ddl model in this process: the command line, the JSON, questions to a virtual run.
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -45,7 +48,7 @@ TEST_F(Model, HelpListsEveryQuestionAndEachHasHelp) {
         names.push_back(line.substr(2, line.find(' ', 2) - 2));
     return names;
   }();
-  EXPECT_EQ(lines.size(), 13u);
+  EXPECT_EQ(lines.size(), 15u);
   for (const std::string& name : lines) {
     const Result one = ddl_command({"model", name, "--help"});
     EXPECT_EQ(one.code, 0) << name;
@@ -152,12 +155,33 @@ TEST_F(Model, MappingPutsPartnersTogether) {
   const std::string run = write(test::run().ranks(2).steps(12).compute(1_ms).message(0, 1, 1_MiB, 100_us));
   EXPECT_EQ(answer({"mapping", run, "--links", links})["mapping"][0]["busiest_ns"].get<double>(), std::round(12.0 * 1048576 / 80));
   EXPECT_EQ(ddl_command({"model", "mapping", "--links", links}).code, 2);
-  EXPECT_EQ(ddl_command({"model", "mapping", "--links", links, "--traffic", file("t.csv", "from,to,bytes\n0,99,1\n")}).code, 3);
+  EXPECT_EQ(ddl_command({"model", "mapping", "--links", links, "--traffic", file("t.csv", "from,to,bytes\n0,999,1\n")}).code, 3);
   std::string many = "from,to,gb_per_s\n";
   for (int i = 0; i < 2000; ++i) many += "p" + std::to_string(i) + ",p" + std::to_string(i + 1) + ",1\n";
   const Result refused = ddl_command({"model", "mapping", "--links", file("many.csv", many), "--traffic", traffic});
-  EXPECT_EQ(refused.code, 3);  // at once: n^2 routes and n^3 steps would be made before
-  EXPECT_TRUE(has(refused.err, "2001 places: the search is exact and takes at most 9")) << refused.err;
+  EXPECT_EQ(refused.code, 3);  // at once: n^2 routes would be made before
+  EXPECT_TRUE(has(refused.err, "2001 places: at most 128 are searched")) << refused.err;
+}
+
+TEST_F(Model, MappingRoutesTheExampleOfTheDocument) {  // A, B, C, D to all over a square: 200 ms, where one route each would take 300
+  const std::string square = file("square.csv", "from,to,gb_per_s\nA,B,10\nB,C,10\nC,D,10\nD,A,10\n");
+  std::string bytes = "from,to,bytes\n";
+  for (int i = 0; i < 4; ++i)
+    for (int j = 0; j < 4; ++j)
+      if (i != j) bytes += std::to_string(i) + "," + std::to_string(j) + ",1e9\n";
+  const std::string all = file("all.csv", bytes);
+  const Json json = answer({"mapping", "--links", square, "--traffic", all});
+  EXPECT_EQ(json["mapping"][0]["busiest_ns"], 200000000);
+  EXPECT_EQ(json["mapping"][1]["busiest_ns"], 200000000);
+  EXPECT_EQ(json["given"]["bound_ns"], 200000000);
+  EXPECT_TRUE(has(ddl_command({"model", "mapping", "--links", square, "--traffic", all}).out, "No other mapping is better."));
+  // The same four around a switch: nobody sits on it, though the file names it first.
+  const std::string star = file("star.csv", "from,to,gb_per_s\nswitch:s,A,10\nswitch:s,B,10\nC,switch:s,10\nD,switch:s,10\n");
+  const Json around = answer({"mapping", "--links", star, "--traffic", all});
+  EXPECT_EQ(around["given"]["places"], 4);
+  EXPECT_EQ(around["given"]["switches"], 1);
+  EXPECT_EQ(around["mapping"][1]["busiest_ns"], 300000000);  // each sends three times 1 GB through its one link
+  for (const Json& row : around["places"]) EXPECT_FALSE(row["best"].get<std::string>().starts_with("switch:"));
 }
 
 TEST_F(Model, LimitsOfARunAndOfNumbers) {
@@ -251,9 +275,79 @@ TEST_F(Model, FusionOfARunReplaysWhatItWasRecordedWith) {
   EXPECT_NEAR(json["fusion"][0]["blocking_step_ns"].get<double>(), json["given"]["measured_ns"].get<double>(), 20000);
   EXPECT_EQ(json["fusion"][0]["buckets"], 4);
   EXPECT_EQ(json["fusion"][1]["buckets"], 1);
-  // All four in one bucket, ready 1 ms before computing ends: 6 x 50 us + 1.5 x 5.0667 MiB x 1 ns - 1 ms.
+  // All four in one bucket: 6 x 50 us + 1.5 x 5.0667 MiB x 1 ns. The 1 ms behind it is the update, which needs the sums: nothing hides there.
   const double bytes = static_cast<double>(4_KiB + 64_KiB + 1_MiB + 4_MiB);
-  EXPECT_NEAR(json["fusion"][1]["exposed_ns"].get<double>(), 300e3 + 1.5 * bytes - 1e6, 20000);
+  EXPECT_EQ(json["given"]["update_ns"], 1000000);
+  EXPECT_NEAR(json["fusion"][1]["exposed_ns"].get<double>(), 300e3 + 1.5 * bytes, 20000);
+}
+
+int64_t ring_ns(int64_t bytes, const models::Link& link) {
+  return std::llround(allreduce_seconds(models::Algorithm::kRing, 2, static_cast<double>(bytes), link) * 1e9);
+}
+
+TEST_F(Model, FusionOfARunThatOverlaps) {
+  // Layers d to a of 1 ms each in backward, whose gradients are posted as they are ready; the update waits for them one by one.
+  const models::Link link = {50e-6, 1e-9, 0};
+  const std::pair<const char*, int64_t> layers[] = {{"d", 5_MiB}, {"c", 4_MiB}, {"b", 3_MiB}, {"a", 2_MiB}};
+  auto job = test::run().ranks(2).steps(12).phase("forward").compute(4_ms).end_phase().phase("backward");
+  for (const auto& [name, bytes] : layers) job.layer(name, 1_ms).iallreduce(bytes, ring_ns(bytes, link));
+  job.end_phase().phase("update").wait().wait().wait().wait().compute(3_ms).end_phase();
+  const Json json = answer({"fusion", write(job), "--thresholds", "0,16MiB"});
+  EXPECT_EQ(json["given"]["readiness"], "(as posted)");
+  EXPECT_NEAR(json["given"]["alpha_ns"].get<double>(), 50000, 3000);
+  EXPECT_NEAR(json["given"]["update_ns"].get<double>(), 3e6, 1e4);
+  EXPECT_NEAR(json["given"]["beside_ratio"].get<double>(), 1, 0.01);
+  // Ready at 5 ms, the transfers queue up behind it: that is the recorded step.
+  int64_t sum_ns = 0;
+  for (const auto& [name, bytes] : layers) sum_ns += ring_ns(bytes, link);
+  EXPECT_NEAR(json["given"]["measured_ns"].get<double>(), 5e6 + static_cast<double>(sum_ns) + 3e6, 5e4);
+  EXPECT_NEAR(json["fusion"][0]["overlapped_step_ns"].get<double>(), json["given"]["measured_ns"].get<double>(), 5e4);
+  // In one bucket: ready at 8 ms, and nothing is hidden.
+  EXPECT_NEAR(json["fusion"][1]["overlapped_step_ns"].get<double>(), 8e6 + static_cast<double>(ring_ns(14_MiB, link)) + 3e6, 1e5);
+  EXPECT_GT(json["fusion"][1]["exposed_ns"], 14e6);
+}
+
+TEST_F(Model, FusionTakesReadinessFromLayersOfBackward) {
+  // The same computing, recorded with blocking allreduces behind backward: one for each layer; then all in one, with a table of the layers.
+  const models::Link link = {50e-6, 1e-9, 0};
+  const std::pair<const char*, int64_t> layers[] = {{"d", 5_MiB}, {"c", 4_MiB}, {"b", 3_MiB}, {"a", 2_MiB}};
+  const auto computing = [&] {
+    auto job = test::run().ranks(2).steps(12).phase("forward").compute(4_ms).end_phase().phase("backward");
+    for (const auto& [name, bytes] : layers) job.layer(name, 1_ms);
+    return job.end_phase().phase("reduce");
+  };
+  auto each = computing(), one = computing();
+  for (const auto& [name, bytes] : layers) each.allreduce(bytes, ring_ns(bytes, link));
+  each.end_phase().phase("update").compute(3_ms).end_phase();
+  one.allreduce(14_MiB, ring_ns(14_MiB, link)).end_phase().phase("update").compute(3_ms).end_phase();
+  double sum_ms = 0;
+  for (const auto& [name, bytes] : layers) sum_ms += 1e-6 * static_cast<double>(ring_ns(bytes, link));
+  const Json of_each = answer({"fusion", write(each), "--thresholds", "0,16MiB"});
+  EXPECT_EQ(of_each["given"]["readiness"], "(ends of layers in backward)");
+  EXPECT_NEAR(of_each["fusion"][0]["overlapped_step_ns"].get<double>(), 1e6 * (5 + sum_ms + 3), 5e4);
+  EXPECT_NEAR(of_each["fusion"][0]["blocking_step_ns"].get<double>(), of_each["given"]["measured_ns"].get<double>(), 5e4);
+
+  one.write(folder_ / "one.ddl");
+  const std::string run = (folder_ / "one.ddl").string();
+  const Result refused = ddl_command({"model", "fusion", run});
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_TRUE(has(refused.err, "--sweep FILE")) << refused.err;
+  std::string csv = "layer,params,fwd_macs_per_sample,act_out_elems_per_sample\n", sweep = "bytes,time_us\n";
+  for (size_t i = std::size(layers); i-- > 0;) csv += std::string(layers[i].first) + "," + std::to_string(layers[i].second / 4) + ",1,1\n";
+  for (const int64_t bytes : {2_MiB, 3_MiB, 4_MiB, 5_MiB, 14_MiB})
+    sweep += std::to_string(bytes) + "," + std::to_string(1e-3 * static_cast<double>(ring_ns(bytes, link))) + "\n";
+  const std::string swept = file("sweep.csv", sweep);
+  const Json unknown = answer({"fusion", run, "--sweep", swept, "--thresholds", "0"});
+  EXPECT_TRUE(unknown["fusion"][0]["overlapped_step_ns"].is_null());  // when the gradients in it were ready is not told
+  const Json with_table = answer({"fusion", run, "--table", file("net.csv", csv), "--sweep", swept, "--thresholds", "0,16MiB"});
+  EXPECT_EQ(with_table["given"]["tensors"], 4);
+  for (size_t row = 0; row < 2; ++row)
+    EXPECT_NEAR(with_table["fusion"][row]["overlapped_step_ns"].get<double>(), of_each["fusion"][row]["overlapped_step_ns"].get<double>(),
+                5e4);
+  EXPECT_EQ(ddl_command({"model", "fusion", run, "--table", "resnet50", "--sweep", swept}).code, 3);
+  const Result no_table = ddl_command({"model", "fusion", run, "--table", "resnet49", "--sweep", swept});
+  EXPECT_EQ(no_table.code, 2);
+  EXPECT_TRUE(has(no_table.err, "resnet50, ")) << no_table.err;
 }
 
 TEST_F(Model, PipelineFromNumbers) {
@@ -269,17 +363,67 @@ TEST_F(Model, PipelineFromNumbers) {
   EXPECT_EQ(ddl_command({"model", "pipeline", "--micro-batches", "4"}).code, 2);
 }
 
-TEST_F(Model, PipelineOfARun) {
+/// `replicas` pipelines of `stages` stages, GPipe, and an allreduce of each stage over the replicas. 5 ms forward and 10 ms backward for a
+/// micro-batch; messages take 1 ns, or what `hop_ns` says.
+test::SyntheticRun pipelines(int stages, int replicas, int micro_batches, int64_t hop_ns = 1) {
+  test::SyntheticRun job = test::run().ranks(stages * replicas).steps(12).split("stage", stages, true);
+  for (const bool forward : {true, false}) {
+    job.phase(forward ? "forward" : "backward");
+    for (int i = 0; i < micro_batches; ++i)
+      for (int replica = 0; replica < replicas; ++replica)
+        for (int k = 0; k < stages; ++k) {
+          const int s = forward ? k : stages - 1 - k, next = forward ? s + 1 : s - 1, first = replica * stages;
+          job.on_rank(first + s).compute(forward ? 5_ms : 10_ms);
+          if (next >= 0 && next < stages) job.message(first + s, first + next, 1_MiB, hop_ns);
+        }
+    job.end_phase();
+  }
+  return job.on_comm("stage").allreduce(1_MiB, 1_ms).phase("update").compute(2_ms).end_phase();
+}
+
+TEST_F(Model, PipelineOfARunOfTwoStagesAndTwoReplicas) {
+  const std::string run = write(pipelines(2, 2, 4));
+  const Json json = answer({"pipeline", run, "--micro-batches", "1,4,8,1000"});
+  EXPECT_EQ(json["given"]["stages"], 2);
+  EXPECT_EQ(json["given"]["replicas"], 2);
+  EXPECT_EQ(json["given"]["micro_batches"], 4);
+  EXPECT_EQ(json["given"]["step_ns"].get<int64_t>() / 10000, 7800);     // (4 + 1) x 15 + 1 + 2 ms
+  const double expected_ms[] = {120 + 3, 75 + 3, 67.5 + 3, 60.06 + 3};  // 60 ms x (M + 1) / M
+  for (size_t i = 0; i < std::size(expected_ms); ++i)
+    EXPECT_NEAR(json["pipeline"][i]["step_ns"].get<double>(), 1e6 * expected_ms[i], 1e4) << i;
+  EXPECT_NEAR(json["pipeline"][2]["speedup"].get<double>(), 78 / 70.5, 1e-3);
+  ASSERT_EQ(json["stages"].size(), 2U);
+  EXPECT_EQ(json["stages"][1]["forward_ns"], 20000000);
+  EXPECT_EQ(json["stages"][1]["backward_ns"], 40000000);
+  EXPECT_EQ(json["stages"][1]["other_ns"], 2000000);
+  // Taken for four stages the schedule would be shorter than what one stage computes: no answer, instead of a wrong one.
+  const Result wrong = ddl_command({"model", "pipeline", run, "--stages", "4", "--now", "1", "--micro-batches", "8"});
+  EXPECT_EQ(wrong.code, 3);
+  EXPECT_TRUE(has(wrong.err, "one stage alone computes")) << wrong.err;
+  EXPECT_EQ(ddl_command({"model", "pipeline", run, "--now", "4", "--micro-batches", "8"}).code, 2);
+  EXPECT_EQ(ddl_command({"model", "pipeline", run}).code, 2);
+}
+
+TEST_F(Model, PipelineOfARunCountsItsMessages) {  // three stages, 30 ms each; every message takes 2 ms
+  const Json json = answer({"pipeline", write(pipelines(3, 1, 2, 2_ms)), "--micro-batches", "2,8"});
+  EXPECT_EQ(json["given"]["stages"], 3);
+  EXPECT_NEAR(json["given"]["hop_ns"].get<double>(), 2e6, 1e4);
+  EXPECT_NEAR(json["pipeline"][0]["schedule_ns"].get<double>(), 1e6 * (30.0 * 4 / 2 + 8), 1e5);  // two hops there, two back
+  EXPECT_NEAR(json["pipeline"][1]["schedule_ns"].get<double>(), 1e6 * (30.0 * 10 / 8 + 8), 1e5);
+}
+
+TEST_F(Model, PipelineThatWasNotRecognised) {
   // Two ranks that compute 40 ms a step; with 2 micro-batches the schedule takes 20 x (2 + 1) = 60 ms. The step takes 70.
   const std::string run = write(test::run().ranks(2).steps(12).compute(40_ms).barrier(30_ms));
-  const Json json = answer({"pipeline", run, "--now", "2", "--micro-batches", "2,8"});
-  EXPECT_EQ(json["given"]["stages"], 2);
+  const Result unknown = ddl_command({"model", "pipeline", run, "--micro-batches", "8"});
+  EXPECT_EQ(unknown.code, 3);
+  EXPECT_TRUE(has(unknown.err, "--stages K --now M")) << unknown.err;
+  const Json json = answer({"pipeline", run, "--stages", "2", "--now", "2", "--micro-batches", "2,8"});
   EXPECT_EQ(json["given"]["rest_ns"], 10000000);
   EXPECT_EQ(json["pipeline"][0]["step_ns"], 70000000);
   EXPECT_EQ(json["pipeline"][1]["schedule_ns"], 45000000);
   EXPECT_EQ(json["pipeline"][1]["step_ns"], 55000000);
   EXPECT_NEAR(json["pipeline"][1]["idle_ratio"].get<double>(), 15.0 / 55, 1e-9);
-  EXPECT_EQ(ddl_command({"model", "pipeline", run, "--micro-batches", "8"}).code, 2);
 }
 
 TEST_F(Model, PartitionOfVgg16) {
@@ -329,6 +473,34 @@ TEST_F(Model, MemoryOfVgg16) {
   EXPECT_EQ(ddl_command({"model", "memory", "--profile", published("pipedream_profile_vgg16"), "--optimizer", "adm"}).code, 2);
 }
 
+TEST_F(Model, LayersOfShippedTables) {
+  const Json memory = answer({"memory", "--table", "resnet50", "--batch", "32", "--optimizer", "adam"});
+  EXPECT_EQ(memory["memory"].back()["parameter_bytes"], 2 * 4 * 25557032LL);  // layer_totals.csv
+  EXPECT_EQ(memory["memory"].back()["optimizer_bytes"], 2 * 4 * 25557032LL);
+  const Json cut = answer({"partition", "--table", "vgg16", "--batch", "128", "--tflops", "10", "--workers", "16", "--bandwidth", "1.25"});
+  EXPECT_NEAR(cut["given"]["total_ns"].get<double>(), 3 * 2 * 15470264320.0 * 128 / 10e12 * 1e9,
+              1e6);                                                            // its multiply-adds, forward and twice back
+  EXPECT_EQ(ddl_command({"model", "memory", "--table", "resnet50"}).code, 2);  // a batch
+  EXPECT_EQ(ddl_command({"model", "partition", "--table", "resnet50", "--batch", "8", "--stages", "2"}).code, 2);  // how fast
+  EXPECT_EQ(ddl_command({"model", "memory"}).code, 2);
+}
+
+TEST_F(Model, LayersOfARunWithTheSizesOfItsTable) {
+  const std::string table =
+      file("net.csv", "layer,params,fwd_macs_per_sample,act_out_elems_per_sample\na,1000,1,10\nb,2000,1,20\nc,3000,1,30\n");
+  auto job = test::run().ranks(2).steps(6).forward("a", 10_ms).forward("b", 10_ms).forward("relu", 1_ms).forward("c", 10_ms);
+  const std::string run = write(job.backward("c", 20_ms).backward("b", 20_ms).backward("a", 20_ms).barrier(1_ms).value("samples", 8));
+  const Json memory = answer({"memory", run, "--table", table});
+  EXPECT_EQ(memory["given"]["batch"], 8);
+  EXPECT_EQ(memory["memory"].back()["parameter_bytes"], 2 * 4 * 6000);
+  EXPECT_EQ(memory["memory"].back()["activation_bytes"], 2 * 4 * 8 * 60);
+  const Json cut = answer({"partition", run, "--table", table, "--workers", "2", "--bandwidth", "100"});
+  EXPECT_EQ(cut["given"]["total_ns"], 91000000);
+  EXPECT_EQ(ddl_command({"model", "memory", run}).code, 3);                         // sizes are not known
+  EXPECT_EQ(ddl_command({"model", "memory", run, "--table", "resnet50"}).code, 3);  // of another network
+  EXPECT_EQ(ddl_command({"model", "partition", run, "--workers", "2", "--bandwidth", "1"}).code, 2);
+}
+
 TEST_F(Model, TimeToTrainAndItsPrice) {
   const Json json =
       answer({"train", "--samples", "1.2e6", "--batch", "32", "--step-ms", "300", "--epochs", "100", "--machines", "4", "--price", "3"});
@@ -364,7 +536,73 @@ TEST_F(Model, CompressionLeavesWaitingAlone) {
   // Step 100 ms: 60 computing, 10 transfer, and 30 that rank 1 alone computes while the others wait.
   const Json json = answer({"compression", write(test::run().ranks(4).steps(12).compute(60_ms).slow(1, 30_ms).allreduce(1_MiB, 10_ms))});
   EXPECT_NEAR(json["given"]["fraction_ratio"].get<double>(), 0.1, 1e-9);
+  ASSERT_EQ(json["compression"].size(), 4U);
   EXPECT_EQ(ddl_command({"model", "compression", "--fraction", "1.5"}).code, 2);
+}
+
+TEST_F(Model, DataThatAnErrorNeeds) {
+  std::string csv = "samples,error\n";
+  for (double m = 1e4; m < 1e7; m *= 3) csv += fmt::format("{},{}\n", m, 2 * std::pow(m, -0.2) + 0.05);
+  const std::string path = file("errors.csv", csv);
+  const Json json = answer({"dataset", "--csv", path, "--error", "0.1", "--samples", "1e6"});
+  EXPECT_NEAR(json["fit"][0]["b"].get<double>(), -0.2, 1e-4);
+  EXPECT_NEAR(json["dataset"][0]["samples"].get<double>() / std::pow(40, 5), 1, 1e-2);
+  EXPECT_NEAR(json["dataset"][1]["error"].get<double>(), 2 * std::pow(1e6, -0.2) + 0.05, 1e-6);
+  EXPECT_EQ(ddl_command({"model", "dataset", "--csv", path, "--error", "0.04"}).code, 3);
+  EXPECT_EQ(ddl_command({"model", "dataset", "--csv", path, "--error", "x"}).code, 2);
+  EXPECT_EQ(ddl_command({"model", "dataset"}).code, 2);
+}
+
+TEST_F(Model, LinksAreThePublishedOnesOfEachDirection) {  // links.csv
+  const Json json = answer({"links", "--bytes", "1GB"});
+  const auto rate = [&](const std::string& name, const char* column) {
+    for (const Json& row : json["links"])
+      if (row["link"] == name) return row[column].get<double>() * 1e-9;
+    return 0.0;
+  };
+  EXPECT_NEAR(rate("PCIe 3.0 x16", "direction_bytes_per_second"), 15.754, 5e-4);
+  EXPECT_NEAR(rate("PCIe 3.0 x16", "both_bytes_per_second"), 31.508, 1e-3);
+  EXPECT_EQ(rate("NVLink 1.0 x4", "direction_bytes_per_second"), 80);
+  EXPECT_EQ(rate("NVLink 2.0 x6", "both_bytes_per_second"), 300);
+  EXPECT_EQ(rate("HDR InfiniBand", "direction_bytes_per_second"), 25);
+  EXPECT_EQ(rate("10 Gb/s Ethernet", "both_bytes_per_second"), 2.5);
+  EXPECT_NEAR(rate("NVLink 1.0 x4", "direction_bytes_per_second") / rate("PCIe 3.0 x16", "direction_bytes_per_second"), 5.1, 0.05);
+  EXPECT_NEAR(rate("NVLink 2.0 x6", "direction_bytes_per_second") / rate("PCIe 3.0 x16", "direction_bytes_per_second"), 9.5, 0.05);
+}
+
+TEST_F(Model, CompressionTakesPairsOfSpeedUps) {
+  // The shares for which the published pairs hold (sources of sparcml_speedups.csv), and back.
+  for (const auto& [whole, comm, share] :
+       {std::tuple("1.55", "3.31", 0.508), {"1.30", "1.36", 0.872}, {"3.65", "4.53", 0.932}, {"19.12", "22.97", 0.991}}) {
+    const Json json = answer({"compression", "--speedup", comm, "--whole", whole});
+    EXPECT_NEAR(json["given"]["fraction_ratio"].get<double>(), share, 5e-4) << whole;
+    EXPECT_NEAR(json["compression"][0]["speedup"].get<double>(), std::stod(whole), 1e-9);
+  }
+  EXPECT_EQ(ddl_command({"model", "compression", "--speedup", "2", "--whole", "3"}).code, 2);
+  EXPECT_EQ(ddl_command({"model", "compression", "--speedup", "2,3", "--whole", "1.5"}).code, 2);
+  for (const char* speedup : {"0.5", "x", "1.5x", ""})
+    EXPECT_EQ(ddl_command({"model", "compression", "--fraction", "0.5", "--speedup", speedup}).code, 2) << speedup;
+}
+
+TEST_F(Model, CompressionByLayerOfARun) {  // step 20 ms: 10 computing, 6 and 4 of transfer in two layers
+  const Json json = answer({"compression",
+                            write(test::run()
+                                      .ranks(2)
+                                      .steps(12)
+                                      .compute(10_ms)
+                                      .layer("fc")
+                                      .allreduce(6_MiB, 6_ms)
+                                      .end_layer()
+                                      .layer("conv")
+                                      .allreduce(2_MiB, 4_ms)
+                                      .end_layer()),
+                            "--speedup", "4"});
+  ASSERT_EQ(json["layers"].size(), 2U);
+  EXPECT_EQ(json["layers"][0]["layer"], "fc");
+  EXPECT_EQ(json["layers"][0]["bytes"], 6_MiB);
+  EXPECT_NEAR(json["layers"][0]["fraction_ratio"].get<double>(), 0.3, 1e-6);
+  EXPECT_NEAR(json["layers"][0]["speedup"].get<double>(), 1 / (0.7 + 0.3 / 4), 1e-6);
+  EXPECT_NEAR(json["layers"][1]["transfer_ns"].get<double>(), 4e6, 1);
 }
 
 }  // namespace

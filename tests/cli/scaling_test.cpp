@@ -50,6 +50,19 @@ TEST_F(Scaling, PublishedTableOfDdl) {
   EXPECT_TRUE(has(result.out, "LINT-11  weak or strong scaling is not said"));
 }
 
+TEST(ScalingLint, WhatIsSaidIsHeldAgainstBatchesAndBases) {
+  test::ScratchFolder folder;
+  const std::string csv = (folder / "two.csv").string();
+  std::ofstream(csv) << "series,gpus,nodes,images_per_s,global_batch,scaling\n"
+                        "IBM,4,1,100,256,strong\nIBM,256,64,6080,16384,strong\n"  // 95 % against 4 GPUs, 89 % against 8
+                        "Facebook,8,1,200,256,weak\nFacebook,256,32,5696,8192,weak\n";
+  const Result result = ddl_command({"scaling", csv});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_TRUE(has(result.out, "LINT-11  strong scaling is said, but by the batches it is weak")) << result.out;
+  EXPECT_TRUE(has(result.out, "LINT-12  efficiencies of series with different bases cannot be compared: 1 node = 4 GPUs, 1 node = 8 GPUs"))
+      << result.out;
+}
+
 /// A step of 10 ms of computing, an allreduce that a ring over the link takes, and a rank that is late.
 test::SyntheticRun job(int ranks, int64_t compute_ns, int64_t late_ns, double samples_per_rank) {
   auto job = test::run().ranks(ranks).steps(20).compute(compute_ns).value("samples", samples_per_rank).slow(0, late_ns);

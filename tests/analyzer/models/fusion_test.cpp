@@ -88,6 +88,27 @@ TEST(Fusion, ByHand) {
   EXPECT_EQ(schedule(buckets, 10, seconds, false).step_s, 16);
 }
 
+TEST(Fusion, NothingHidesBehindTheUpdate) {
+  const auto seconds = [](int64_t bytes) { return static_cast<double>(bytes); };
+  const std::vector<Bucket> buckets = {{2, 1, 1}, {3, 1, 2}, {1, 1, 9}};
+  const FusedStep step = schedule(buckets, 14, seconds, true, 5);  // backward ends at 9, the last transfer at 10, then 5 of update
+  EXPECT_EQ(step.step_s, 15);
+  EXPECT_EQ(step.exposed_s, 1);
+  EXPECT_EQ(schedule(buckets, 14, seconds, false, 5).step_s, 20);
+}
+
+TEST(Fusion, ProgressIsWhatTheRecordedStepSays) {
+  const auto seconds = [](int64_t bytes) { return static_cast<double>(bytes); };
+  const std::vector<Bucket> buckets = {{2, 1, 1}, {3, 1, 2}, {1, 1, 9}};  // 6 of transfers, of which 1 is exposed at best
+  for (const auto& [exposed, share, factor] :
+       {std::tuple(6.0, 0.0, 1.0), {1.0, 1.0, 1.0}, {3.5, 0.5, 1.0}, {12.0, 0.0, 2.0}, {0.5, 1.0, 1.0}}) {
+    const Progress progress = progress_of(buckets, 14, seconds, 5, exposed);
+    EXPECT_DOUBLE_EQ(progress.beside_share, share) << exposed;
+    EXPECT_DOUBLE_EQ(progress.cost_factor, factor) << exposed;
+    EXPECT_DOUBLE_EQ(schedule(buckets, 14, seconds, progress, 5).exposed_s, std::max(exposed, 1.0)) << exposed;
+  }
+}
+
 /// Time in units: one transfer at a time, oldest ready bucket first.
 int64_t simulate(const std::vector<Bucket>& buckets, int64_t compute) {
   int64_t now = 0, left = 0;

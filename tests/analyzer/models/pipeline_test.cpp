@@ -85,5 +85,29 @@ TEST(Pipeline, TheStepEqualsASimulation) {
   EXPECT_NEAR(1 - 8 * 3.0 / gpipe_seconds(equal, twice, 8), pipeline_bubble(4, 8).of_total, 1e-12);
 }
 
+TEST(Pipeline, SchedulesPlayedThrough) {
+  std::mt19937 random(4);
+  std::uniform_real_distribution<double> time(0.1, 2);
+  for (int i = 0; i < 50; ++i) {
+    const size_t stages = 1 + random() % 5;
+    const int64_t micro_batches = 1 + static_cast<int64_t>(random() % 8);
+    std::vector<double> forward(stages), backward(stages);
+    for (double& s : forward) s = time(random);
+    for (double& s : backward) s = time(random);
+    EXPECT_NEAR(pipeline_seconds(PassOrder::kGpipe, forward, backward, micro_batches), gpipe_seconds(forward, backward, micro_batches),
+                1e-9);
+    double longest = 0;
+    for (size_t s = 0; s < stages; ++s) longest = std::max(longest, forward[s] + backward[s]);
+    EXPECT_GE(pipeline_seconds(PassOrder::k1F1B, forward, backward, micro_batches), longest * static_cast<double>(micro_batches) - 1e-9);
+  }
+  // Equal stages: both orders take (m + p - 1)(f + b); messages add two hops for each boundary to the first and the last micro-batch.
+  const std::vector<double> f(4, 1), b(4, 2);
+  for (const PassOrder order : {PassOrder::kGpipe, PassOrder::k1F1B}) {
+    EXPECT_DOUBLE_EQ(pipeline_seconds(order, f, b, 8), 33);
+    EXPECT_GE(pipeline_seconds(order, f, b, 8, 0.5), 36);
+  }
+  EXPECT_DOUBLE_EQ(pipeline_seconds(PassOrder::kGpipe, f, b, 8, 0.5), 36);
+}
+
 }  // namespace
 }  // namespace ddl::models

@@ -1,0 +1,47 @@
+// Traffic over links that are full duplex, routed such that the busiest one is busy as short as can be: a min-cost multi-commodity flow (the
+// subject of IBM's DDL, 1708.02188). Bytes may take several routes at once. First the time of the busiest direction of a link is minimised,
+// then under it the time of all together. Both are linear programs with one commodity for each source, solved by Clp's simplex.
+//
+// By duality the least time of the busiest one is the largest, over lengths l of the directions with sum rate x l = 1, of
+// sum bytes(i, j) dist_l(i, j) (Iri 1971, Onaga and Kakusho 1971). The lengths of the solution are a certificate that shortest paths check,
+// and bound any other placement of the same traffic from below: mapping.h.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace ddl::models {
+
+/// One direction of a link.
+struct Arc {
+  size_t from = 0, to = 0;
+  double bytes_per_second = 0;
+};
+
+/// Nodes are 0 to nodes - 1; all of them pass traffic on.
+struct FlowNetwork {
+  size_t nodes = 0;
+  std::vector<Arc> arcs;
+};
+
+/// [i][j]: bytes from i to j; the diagonal does not count.
+using Traffic = std::vector<std::vector<double>>;
+
+struct Flow {
+  double busiest_s = 0;            ///< time of the arc that is busy longest
+  double all_s = 0;                ///< sum over all arcs
+  std::vector<double> load_bytes;  ///< of each arc
+  std::vector<double> length;      ///< of each arc, the certificate: busiest_s = sum bytes dist_length
+};
+
+/// Flow variables that are taken at most, sources times arcs, where there is a choice of routes. Simplex takes seconds for that.
+constexpr size_t kMostFlows = 20000;
+
+/// `bytes` has a row and a column for each of the first nodes. `least_cost`: also the second program; else all_s is that of the flow found.
+/// Throws ddl::Error (kDataMissing): traffic without a route, or more than kMostFlows. Thread-safe.
+Flow route(const FlowNetwork& network, const Traffic& bytes, bool least_cost);
+
+/// Shortest distances by lengths of arcs, [from][to]; infinite without a route. O(nodes arcs log nodes).
+std::vector<std::vector<double>> distances(const FlowNetwork& network, const std::vector<double>& length);
+
+}  // namespace ddl::models
