@@ -69,7 +69,7 @@ constexpr Family kFamilies[] = {
 bool is_persistent(std::string_view name) { return name.ends_with("_init") || name.ends_with("_init_c"); }
 
 std::string family_name(std::string_view name, bool nonblocking) {
-  for (const std::string_view prefix : {"MPI_", "MPIX_", "nccl"}) {
+  for (const std::string_view prefix : {"MPI_", "MPIX_", "nccl", "gloo::"}) {
     if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
   }
   if (name.ends_with("_c")) name.remove_suffix(2);  // large counts

@@ -63,7 +63,7 @@ void find_exec(std::vector<Scan>& scans) {
   }
 }
 
-/// A process that never left MPI_Init, or that uses NCCL or a GPU without MPI, is the rank that its launcher announced, unless somebody
+/// A process that never left MPI_Init, or that uses NCCL, Gloo or a GPU without MPI, is the rank that its launcher announced, unless somebody
 /// else turned out to be: children inherit the announcement with the environment.
 void take_announced_ranks(std::vector<Scan>& scans) {
   std::set<std::pair<uint64_t, int32_t>> taken;
@@ -72,7 +72,7 @@ void take_announced_ranks(std::vector<Scan>& scans) {
     const FileHeader& h = scan.header;
     if (scan.rank >= 0) {
       taken.emplace(h.world_key, scan.rank);
-    } else if ((h.flags & (kMpiEntered | kNcclEntered) || scan.used_gpu) && !scan.became_other && h.launch_rank >= 0 &&
+    } else if ((h.flags & (kMpiEntered | kNcclEntered | kGlooEntered) || scan.used_gpu) && !scan.became_other && h.launch_rank >= 0 &&
                h.launch_rank < h.launch_size && h.launch_size <= kMaxWorldSize) {
       candidates.push_back(&scan);
     }
