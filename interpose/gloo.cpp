@@ -27,9 +27,9 @@ struct GlooContext {
 GlooContext g_contexts[kSlots];
 uint32_t g_used = 0;
 uint32_t g_count = 0;
-uint32_t g_unnamed = 0;   // groups as large as the job that nobody named
-int g_owner = 0;          // process id of who has told the spool of Gloo
-uint64_t g_named[kSlots]; // hashes of names: a group's second context, or a second group of that name, is another one
+uint32_t g_unnamed = 0;    // groups as large as the job that nobody named
+int g_owner = 0;           // process id of who has told the spool of Gloo
+uint64_t g_named[kSlots];  // hashes of names: a group's second context, or a second group of that name, is another one
 
 struct Group {
   const char* name;

@@ -129,6 +129,8 @@ Operation describe_operation(std::string name, std::string_view class_name, bool
   }
   operation.wait = wait_rule(operation.op_class);
   operation.on_device = operation.name.starts_with("nccl");
+  // Gloo sends when the receiver is ready: a root that is early waits for the others just as they do for it.
+  if (operation.name.starts_with("gloo::") && operation.wait != WaitRule::kNone) operation.wait = WaitRule::kSymmetric;
 
   const std::string family = family_name(operation.name, nonblocking);
   for (const Family& known : kFamilies) {

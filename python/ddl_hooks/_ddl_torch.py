@@ -48,6 +48,7 @@ class _Here(threading.local):
         self.calls = []         # (module's id, named, entered) that are open
         self.backward = 0
         self.updating = 0
+        self.collecting = 0
 
 
 _here = _Here()
@@ -60,6 +61,7 @@ def _forget_after_fork():
 
 
 _active = True
+_trains = False  # a launcher imports torch too, and may save and collect garbage: that alone starts no recording
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_after_fork)
 
@@ -75,6 +77,11 @@ class _Steps:
     first = 0            # when the first one ended
     asked = None         # id of the data set that gave the last batch
     feeds = set()        # ids of those that training was seen to take batches from
+
+
+def _begin_recording():
+    global _trains
+    _trains = True
 
 
 def _script_marks():
@@ -264,6 +271,7 @@ def _before_forward(module, _arguments):
     if key not in _Layers.names:
         _Layers.learn(module)
     if not calls and not _here.backward:
+        _begin_recording()
         trains = module.training and _grad_enabled()
         if trains:
             if _Steps.asked is not None:
@@ -333,7 +341,7 @@ def _hook_checkpoints(torch):
     save = torch.save
 
     def marked(obj, f, *arguments, **keywords):
-        if not _active:
+        if not (_active and _trains):
             return save(obj, f, *arguments, **keywords)
         start = _place(f)
         _push(_PHASE, b"checkpoint", 0)
@@ -356,11 +364,14 @@ def _place(f):
 
 
 def _on_collection(phase, info):
-    if _active and info.get("generation") == 2:
-        if phase == "start":
-            _push(_PHASE, b"garbage collection", 0)
-        else:
-            _pop(_PHASE)
+    if not (_active and _trains) or info.get("generation") != 2:
+        return
+    if phase == "start":
+        _push(_PHASE, b"garbage collection", 0)
+        _here.collecting += 1
+    elif _here.collecting:
+        _here.collecting -= 1
+        _pop(_PHASE)
 
 
 # ---------------------------------------------------------------------------------------------------------------- loaders
@@ -394,6 +405,7 @@ def _hook_loaders(module):
     def marked(self):
         if not _active:
             return following(self)
+        _begin_recording()
         source = id(getattr(self, "_dataset", None))
         if source in _Steps.feeds and not _Steps.open and not ended(self) and threading.current_thread() is threading.main_thread():
             _open_step()
@@ -434,6 +446,7 @@ def _hook_groups(module):
             text = name.encode("utf-8", "replace")
             begin(text, array, len(ranks))
             told = True
+            _begin_recording()
         except Exception:
             pass
         try:
