@@ -239,7 +239,7 @@ CREATE TABLE step (
 CREATE TABLE thread_sample (
   process INTEGER NOT NULL,  -- process.id; which thread: process_fact training_thread, a thread id
   at_ns INTEGER NOT NULL,    -- when
-  cpu_ns INTEGER NOT NULL,   -- on a CPU, since the thread began
+  cpu_ns INTEGER NOT NULL,   -- on a CPU, since the thread began; of imported traces of PyTorch over Gloo: in operators
   ready_ns INTEGER,          -- ready to run, without a CPU; NULL: the kernel does not tell
   spun_ns INTEGER NOT NULL,  -- of both, waiting for another thread in a loop of sched_yield
   PRIMARY KEY (process, at_ns)

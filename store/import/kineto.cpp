@@ -301,12 +301,13 @@ bool KinetoFile::keep_gloo(const JsonRecord& event, std::string_view range, int6
   }
   if (known->op_class == OpClass::kBarrier) call.bytes = 0;
   gloo_.push_back(call);
-  run_.process(process_).pid = event.integer("pid");
+  run_.process(process_).pid = event.integer("pid");  // which is the number of its first thread, too
   return true;
 }
 
 void KinetoFile::add_gloo_calls() {
   if (gloo_.empty()) return;
+  run_.call_in_background();
   const ProcessGroup* of_gloo = nullptr;
   size_t groups = 0;
   for (const auto& [place, group] : groups_) {

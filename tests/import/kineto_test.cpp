@@ -83,6 +83,8 @@ TEST(Kineto, CollectivesOfGlooAreRanges) {
   EXPECT_EQ(run.integer("SELECT count(*) FROM event WHERE kind = 1"), 48);
   EXPECT_EQ(run.integer("SELECT count(*) FROM v_layer WHERE layer LIKE 'gloo%'"), 0) << "a collective is no layer's computing";
   EXPECT_EQ(run.integer("SELECT sum(wait_ns) FROM blame WHERE late = 1 AND waiter = 0"), 1200000);
+  // Operators cover 430 us of each step, and the rest of the reduction is not hidden.
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_step WHERE compute_ns = 430000"), 24);
   EXPECT_EQ(run.text("SELECT id || rank FROM finding ORDER BY position LIMIT 1"), "straggler1");
 }
 

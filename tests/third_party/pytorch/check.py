@@ -36,9 +36,9 @@ def losses(text):
     return found[0].split() if len(found) == 1 else None
 
 
-def recorded(folder, name, launcher, ranks, *options):
+def recorded(folder, name, launcher, ranks, *options, record=()):
     run, truth = folder / f"{name}.ddl", folder / f"{name}.truth"
-    done = job.run([job.DDL, "record", "-o", run, "--", *launched(launcher, ranks, "--steps", STEPS, "--truth", truth, *options)], check_rc=0)
+    done = job.run([job.DDL, "record", *record, "-o", run, "--", *launched(launcher, ranks, "--steps", STEPS, "--truth", truth, *options)], check_rc=0)
     truths = [json.loads((folder / f"{name}.truth.{rank}").read_text()) for rank in range(ranks)]
     return done, truths, job.store(run)
 
@@ -91,8 +91,9 @@ def loading_and_checkpoints(folder):
 
 
 def layer_times(folder):
-    """Against hooks of the script's own, inside of which ours lie."""
-    _, truths, db = recorded(folder, "profile", "mpirun", 2, "--profile")
+    """Against hooks of the script's own. Without samples of the training thread: where cores are shared a system call at a range's end is where the kernel takes the core away, before
+    the script has read its clock."""
+    _, truths, db = recorded(folder, "profile", "mpirun", 2, "--profile", record=["--collectors", "mpi,gloo"])
     checked = 0
     for rank in (0, 1):
         ours = dict(db.execute("select layer, sum(total_ns) from (select q.name as layer, g.time_ns as total_ns from range_profile g join region q on q.id = g.region"
