@@ -1,6 +1,6 @@
 """What ddl hears of a PyTorch job that nobody changed: steps, phases, layers, loading, checkpoints, garbage collection, and who is in which process group.
 
-Loaded by sitecustomize.py once torch is imported, under no name that the job could see. Rules: it never raises into the job, keeps no tensor and no module alive, puts nothing into
+Loaded by sitecustomize.py once torch is imported. Rules: it never raises into the job, keeps no tensor and no module alive, puts nothing into
 objects that the job may copy or pickle, and uses no random numbers. Ranges go through include/ddl/annotate.h's functions, by ctypes, which torch has imported.
 
   step        ends with the optimizer's; begins when a loader that feeds training is asked for a batch, else with the forward of a model that trains. Of several optimizers
@@ -22,7 +22,7 @@ _STEP, _PHASE, _LAYER = 1, 2, 3
 _WRAPPERS = {"module", "_fsdp_wrapped_module", "_orig_mod", "_checkpoint_wrapped_module", "_forward_module"}
 _BUDGET = 0.01
 _SHORTEST_NS = 100_000   # layers that take less are not named
-_RECORDED_NS = 4_000     # what a named call costs (bench of tests/third_party/pytorch), with what torch does for a hook
+_RECORDED_NS = 4_000     # what a named call costs (tests/third_party/pytorch/cost.py), with what torch does for a hook
 _UNNAMED_NS = 1_500      # ... and one that is only looked at
 _WARM_STEPS = 3
 
@@ -129,13 +129,15 @@ def _counts(optimizer):
 
 
 def _begin_update():
+    if _compiles():
+        return
     _here.updating += 1
     if _here.updating == 1:
         _push(_PHASE, b"optimizer", 0)
 
 
 def _end_update(optimizer, ends=True):
-    if _here.updating == 0:
+    if _compiles() or _here.updating == 0:
         return
     _here.updating -= 1
     if _here.updating == 0:

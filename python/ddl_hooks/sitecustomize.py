@@ -76,6 +76,7 @@ def _install():
                 module = type(sys)("_ddl_torch")
                 module.__file__ = folder + "/_ddl_torch.py"
                 loader = external.SourceFileLoader("_ddl_torch", module.__file__)
+                sys.modules["_ddl_torch"] = module  # torch.compile looks a hook's module up by its name
                 exec(loader.get_code("_ddl_torch"), module.__dict__)
                 loaded.append(module)
             return loaded[0]

@@ -13,7 +13,7 @@ PROBE = Path(os.environ.get("PROBE", job.BUILD / "tests" / "workloads" / "libran
 
 # What the hooks use of torch, and nothing else. Optimizers tell of their steps as torch 1.13 has them, or as 2.x.
 TORCH = {
-    "__init__.py": "from . import autograd, nn, optim\nfrom .utils.data import dataloader\ndef is_grad_enabled(): return True\ndef save(obj, f): f.write(obj)\n",
+    "__init__.py": "from . import autograd, cuda, nn, optim\nfrom .utils.data import dataloader\ndef is_grad_enabled(): return True\ndef save(obj, f): f.write(obj)\n",
     "autograd.py": "def backward(loss): loss.append('backward')\n",
     "nn/__init__.py": "from .modules import module\n",
     "nn/modules/__init__.py": "",
@@ -50,6 +50,8 @@ class SGD(Optimizer):
         print('updates')
         if NEW: [hook(self, (), {}) for hook in post]
 """,
+    "cuda/__init__.py": "from . import amp\n",
+    "cuda/amp.py": "class GradScaler:\n    def step(self, optimizer): print('overflow: skipped')\n",
     "utils/__init__.py": "",
     "utils/data/__init__.py": "",
     "utils/data/dataloader.py": """
@@ -90,7 +92,8 @@ for i, batch in enumerate(torch.utils.data.dataloader._BaseDataLoaderIter([[1, 2
             model(batch)
         except ZeroDivisionError:
             del model.module._orig_mod.forward
-    sgd.step()
+    if i == 3: torch.cuda.amp.GradScaler().step(sgd)
+    else: sgd.step()
     if i == 1: torch.save(b'12345', file)
 model.training = False
 model([8])
