@@ -14,7 +14,8 @@ namespace {
 constexpr uint32_t kSlots = 1u << 10;             // of which three quarters may be in use
 constexpr uint32_t kFirstIndex = (1u << 17) + 1;  // MPI's and NCCL's are below
 constexpr uint32_t kTags = 64;                    // collectives of a group that may run at a time, at the least
-constexpr uint32_t kTagBits = 27;                 // Record::sequence: the others tell collectives apart that PyTorch makes of one tag
+constexpr uint32_t kTagBits = 27;                 // of Record::sequence
+constexpr uint32_t kUses = 8;                     // of one tag that are told apart beside it
 constexpr uint64_t kMaxElementBytes = 16;
 
 struct GlooContext {
@@ -187,7 +188,8 @@ struct Options {
   }
 };
 
-/// The number of a collective: its tag, counted from 1, and how often its group has used it before, for there are some that are made of two.
+/// The number of a collective: its tag, counted from 1, and how often its group has used it before: PyTorch makes some of two, and other
+/// programs give no tags at all.
 uint32_t sequence_of(GlooContext* c, uint32_t tag) {
   uint64_t* entry = &c->tags[tag % kTags];
   const uint64_t first = (static_cast<uint64_t>(tag) + 1) << 32;
@@ -195,7 +197,9 @@ uint32_t sequence_of(GlooContext* c, uint32_t tag) {
   do {
     now = seen >> 32 == first >> 32 ? seen + 1 : first;
   } while (!__atomic_compare_exchange_n(entry, &seen, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-  return ((tag + 1) & ((1u << kTagBits) - 1)) | static_cast<uint32_t>(now) << kTagBits;
+  const uint32_t before = static_cast<uint32_t>(now);
+  if (before < kUses) return ((tag + 1) & ((1u << kTagBits) - 1)) | before << kTagBits;
+  return 1u << 31 | (before * kTags + tag % kTags);
 }
 
 }  // namespace

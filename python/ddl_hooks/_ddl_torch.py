@@ -79,9 +79,10 @@ class _Steps:
     feeds = set()        # ids of those that training was seen to take batches from
 
 
-def _begin_recording():
-    global _trains
+def _begin_recording(of_rank=False):
+    global _active, _trains
     _trains = True
+    _active = _active or of_rank  # a forked child that joins a group is no worker of a loader
 
 
 def _script_marks():
@@ -448,7 +449,7 @@ def _hook_groups(module):
             text = name.encode("utf-8", "replace")
             begin(text, array, len(ranks))
             told = True
-            _begin_recording()
+            _begin_recording(True)
         except Exception:
             pass
         try:

@@ -87,7 +87,7 @@ void take_announced_ranks(std::vector<Scan>& scans) {
   }
 }
 
-/// A job of NCCL that no launcher announced: its processes are numbered as they follow each other on the first communicator, if each has
+/// A job of NCCL or Gloo that no launcher announced: its processes are numbered as they follow each other on the first communicator, if each has
 /// the same number of ranks there, one after the other: one, or one per GPU that it drives.
 void take_nccl_ranks(std::vector<Scan>& scans) {
   std::optional<uint64_t> uid;
@@ -97,14 +97,14 @@ void take_nccl_ranks(std::vector<Scan>& scans) {
     if (scan.rank >= 0) return;  // the job has ranks
     if (scan.became_other) continue;
     const auto first = std::find_if(scan.communicators.begin(), scan.communicators.end(),
-                                    [](const ScannedCommunicator& c) { return c.meta.flags & kCommNccl; });
+                                    [](const ScannedCommunicator& c) { return c.meta.flags & (kCommNccl | kCommGloo); });
     if (first == scan.communicators.end()) continue;
     if (uid.value_or(first->meta.uid) != first->meta.uid) return;
     uid = first->meta.uid;
     size = first->meta.size;
     processes.emplace_back(&scan, std::set<int32_t>());
     for (const ScannedCommunicator& c : scan.communicators) {
-      if (c.meta.flags & kCommNccl && c.meta.uid == *uid) processes.back().second.insert(c.meta.rank);
+      if (c.meta.flags & (kCommNccl | kCommGloo) && c.meta.uid == *uid) processes.back().second.insert(c.meta.rank);
     }
   }
   if (processes.empty() || size <= 0 || size > kMaxWorldSize) return;

@@ -106,6 +106,21 @@ def layer_times(folder):
     job.check(checked >= 2, f"only {checked} layers were long enough to compare")
 
 
+def without_launcher(folder):
+    for how, ranks, port in (("spawn", 2, 29541), ("fork", 4, 29543)):
+        run = folder / f"{how}.ddl"
+        job.run([job.DDL, "record", "-o", run, "--", PYTHON, HERE / "spawned.py", how, ranks, port], check_rc=0)
+        db = job.store(run)
+        steps = [tuple(row) for row in db.execute("select rank, count(*) from v_step group by rank order by rank")]
+        job.check(steps == [(rank, 20) for rank in range(ranks)], f"{how}: steps {steps}")
+        groups = {row[0]: (row[1], row[2], row[3]) for row in db.execute("select comm, count(distinct rank), sum(op = 'gloo::allgather'), sum(payload_bytes) from v_collective"
+                                                                         " where op in ('gloo::reduce', 'gloo::allgather') and payload_bytes > 16 group by comm")}
+        expected = {"default_pg": (ranks, 0, 20 * ranks * 200)}
+        if ranks == 4:
+            expected.update({f"group {number}": (2, 40, 40 * 40) for number in (1, 2)})
+        job.check(groups == expected, f"{how}: {groups}, expected {expected}")
+
+
 def traced(folder):
     """What a torch that has Kineto writes of DDP over Gloo."""
     out = Path(TRIXIE) / "tmp" / "ddl-kineto"
@@ -123,7 +138,7 @@ def traced(folder):
     job.check(tuple(reductions) == (120, 120, 120, "default_pg", 2), f"reductions {tuple(reductions)}")
     members = [row[0] for row in db.execute("select m.rank from communicator_member m join communicator c on c.id = m.communicator where c.label = 'default_pg' order by 1")]
     job.check(members == [0, 1], f"members {members}")
-    job.check(db.execute("select count(*) from v_layer where layer like 'gloo%'").fetchone()[0] == 0, "a collective is a layer")
+    job.check(db.execute("select count(*) from v_layer where layer like 'gloo%' and inferred = 0").fetchone()[0] == 0, "a collective is a layer")
     found = [(row["id"], row["rank"]) for row in db.execute("select id, rank from finding order by position")]
     job.check(found[:1] == [("straggler", 1)], f"findings {found}")
     print(job.report(folder / "trace.ddl").stdout.splitlines()[1])
@@ -135,4 +150,4 @@ if sys.argv[1:] == ["trace"]:
         sys.exit(77)
     job.main(traced)
 else:
-    job.main(nothing_changes, slow_rank, loading_and_checkpoints, layer_times)
+    job.main(nothing_changes, slow_rank, loading_and_checkpoints, layer_times, without_launcher)
