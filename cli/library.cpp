@@ -99,6 +99,15 @@ std::vector<std::string> needed_libraries(const fs::path& path) {
   return result;
 }
 
+std::string python_path() {
+  std::error_code error;
+  const fs::path prefix = fs::read_symlink("/proc/self/exe", error).parent_path().parent_path();
+  const fs::path hooks = prefix / "share" / "ddl" / "python" / "ddl_hooks";
+  if (!fs::is_regular_file(hooks / "sitecustomize.py", error) || hooks.string().find(':') != std::string::npos) return "";
+  const char* before = std::getenv("PYTHONPATH");
+  return before == nullptr || *before == '\0' ? hooks.string() : hooks.string() + ":" + before;
+}
+
 std::string preload_value(const fs::path& library) {
   const std::string path = library.string();
   // The loader splits LD_PRELOAD at both and knows no quoting.

@@ -89,12 +89,13 @@ bool is_open_mpi_launcher(const std::vector<std::string>& command) {
 }
 
 std::vector<std::string> forward_settings(std::vector<std::string> command, const Settings& settings) {
-  const auto preload = std::find_if(settings.begin(), settings.end(), [](const auto& setting) { return setting.first == "LD_PRELOAD"; });
   // The user's own.
   for (size_t i = 1; i + 1 < command.size(); ++i) {
-    if (command[i] == "-x" && command[i + 1].starts_with("LD_PRELOAD=") && preload != settings.end()) {
-      const std::string theirs = command[i + 1].substr(std::string_view("LD_PRELOAD=").size());
-      command[i + 1] = "LD_PRELOAD=" + preload->second + (theirs.empty() ? "" : ":" + theirs);
+    for (const auto& [name, value] : settings) {
+      if (command[i] != "-x" || (name != "LD_PRELOAD" && name != "PYTHONPATH") || !command[i + 1].starts_with(name + "=")) continue;
+      const std::string theirs = command[i + 1].substr(name.size() + 1);
+      command[i + 1] = name + "=" + value + (theirs.empty() ? "" : ":" + theirs);
+      break;
     }
     if (command[i] == kEnvList && command[i - 1].ends_with("mca")) {
       command[i + 1] += names_for_list(settings);

@@ -14,8 +14,8 @@ using Settings = std::vector<std::pair<std::string, std::string>>;  ///< names a
 /// True if command[0] is Open MPI's mpirun, mpiexec, orterun or prterun (asked with --version; MPICH's forwards everything by itself).
 bool is_open_mpi_launcher(const std::vector<std::string>& command);
 
-/// The command with `-x NAME` for every setting, for each of its programs (they are separated by ":"). The user's own -x LD_PRELOAD=... is
-/// merged, since the last one wins; where mca_base_env_list is in use, which Open MPI refuses to mix with -x, the names are appended to it.
+/// The command with `-x NAME` for every setting, for each of its programs (they are separated by ":"). The user's own -x LD_PRELOAD=...
+/// and PYTHONPATH=... are merged, since the last one wins; where mca_base_env_list is in use, which Open MPI refuses to mix with -x, the names are appended to it.
 std::vector<std::string> forward_settings(std::vector<std::string> command, const Settings& settings);
 
 /// Where the program stands in a command that begins with Open MPI's launcher; nothing: an option is not known here, or there are several

@@ -104,6 +104,7 @@ int run_record(const Arguments& arguments) {
   const fs::path& directory = run.path();
   settings.emplace_back("DDL_OUT", directory.string());
   settings.insert(settings.end(), options.window.begin(), options.window.end());
+  if (const std::string path = options.python ? python_path() : ""; !path.empty()) settings.emplace_back("PYTHONPATH", path);
   add_own_variables(settings);
   add_injections(library.string(), settings);
 

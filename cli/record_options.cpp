@@ -114,6 +114,7 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
       "budget", takes<std::string>("SHARE"), "thin out events that cost more than this share of the time (default: 1%; off: keep all)")(
       "collectors", takes<std::string>("LIST"), known_collectors.c_str())(
       "no-cupti", "leave CUPTI, which takes one client at a time, to the job: for jobs that use torch.profiler themselves")(
+      "no-python", "leave the job's Python alone: no hooks in torch that name steps, layers, loading and checkpoints")(
       "counters", takes<std::string>("LIST"),
       "count these in every step, phase and layer: PAPI presets and events (PAPI_TOT_INS), page-faults, context-switches, task-clock")(
       "step-names", takes<std::string>("LIST"),
@@ -153,6 +154,7 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
     if (!is_share(*budget)) bad_value("budget", *budget, "a share of the time like 1% or 0.5%, or off");
     result.window.emplace_back("DDL_BUDGET", *budget);
   }
+  result.python = !options.has("no-python");
   const auto collectors = options.maybe<std::string>("collectors");
   if (collectors && !is_collector_list(*collectors))
     bad_value("collectors", *collectors, fmt::format("a list of: {}; or none", collector_names()));

@@ -15,6 +15,7 @@ struct RecordOptions {
   std::string directory;             ///< -o; empty: default name
   std::vector<std::string> command;  ///< never empty unless help
   std::optional<Flavour> flavour;    ///< --mpi; else the command decides
+  bool python = true;                ///< not --no-python: Python processes of the job get python/ddl_hooks
   Settings window;                   ///< DDL_STEPS, DDL_AFTER, ...: only what was given
 };
 

@@ -80,6 +80,7 @@ enum ProcessFlag : uint32_t {
   kCannotGrow = 1u << 4,      ///< the spool could not grow (FileHeader::grow_errno says why); events were left out
   kMpiEntered = 1u << 5,      ///< MPI_Init or MPI_Init_thread was called: a rank of the job, if it did not get a number in time, too
   kNcclEntered = 1u << 6,     ///< a communicator of NCCL was made: a rank of the job, with or without MPI
+  kGlooEntered = 1u << 7,     ///< a context of Gloo was made: likewise
 };
 
 constexpr uint32_t kLossSlots = 32;
@@ -459,6 +460,7 @@ enum CommunicatorFlag : uint32_t {
   kCommWindow = 1u << 4,  ///< the group of a window (MPI_Win)
   kCommFile = 1u << 5,    ///< the group of a file (MPI_File)
   kCommNccl = 1u << 6,    ///< of NCCL. No runs: its members are known from what each of them says of itself
+  kCommGloo = 1u << 7,    ///< of Gloo. No runs: its members are not known
 };
 
 /// The members' ranks in MPI_COMM_WORLD, in the order of the communicator: first, first+stride, ... (count of them). -1: not in our world.

@@ -17,6 +17,7 @@
 #include "core/lock_and_pages.h"
 #include "core/secrets.h"
 #include "interpose/communicators.h"
+#include "interpose/gloo.h"
 #include "interpose/nccl.h"
 #include "interpose/placement.h"
 #include "interpose/process.h"
@@ -284,6 +285,7 @@ bool try_start() {
   if (g_forked) {
     reset_communicators();
     reset_nccl_communicators();
+    reset_gloo();
     reset_requests();
   }
   static bool hooked = false;
@@ -362,6 +364,12 @@ bool start_recorder(bool from_mpi) {
 }
 
 bool start_recorder_from_nccl() { return start_collector("nccl"); }
+
+bool start_recorder_from_gloo() {
+  if (!start_collector("gloo")) return false;
+  __atomic_fetch_or(&spool_header()->flags, kGlooEntered, __ATOMIC_RELAXED);
+  return true;
+}
 
 void say(const char* format, ...) {
   if (launch_rank() > 0 && !setting("DDL_VERBOSE")) return;

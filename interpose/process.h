@@ -7,6 +7,8 @@ namespace ddl {
 bool start_recorder(bool from_mpi);
 /// The same, for a process that uses NCCL. False also where NCCL is not to be recorded.
 bool start_recorder_from_nccl();
+/// The same, of Gloo.
+bool start_recorder_from_gloo();
 /// DDL_COLLECTORS names it, or is not set. Names: collectors/collectors.def.
 bool collector_wanted(const char* name);
 /// An environment variable, also of a process that has cleared its environment; NULL: not set or empty.

@@ -34,6 +34,9 @@ Recorded recorded(const RunView& run) {
   // Ids are dense and grouped by process, so this is exact without counting ten million rows.
   Query events(run.db, "SELECT coalesce(max(id) - min(id) + 1, 0) FROM event");
   if (events.next()) result.events = events.integer(0);
+  // A trace of another tool is ranges and what GPUs did, before it is calls.
+  Query imported(run.db, "SELECT coalesce((SELECT max(rowid) FROM range_event), 0) + coalesce((SELECT max(rowid) FROM gpu_event), 0)");
+  if (!run.meta("imported_from").empty() && imported.next()) result.events += imported.integer(0);
   Query overhead(run.db, "SELECT value FROM metric WHERE world = ? AND id = 'recording_overhead'");
   overhead.bind(run.world);
   if (overhead.next()) result.overhead_ratio = overhead.maybe_real(0);

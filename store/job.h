@@ -22,7 +22,7 @@ struct Job {
   std::string problem;
 };
 
-/// Fact of jobs that talk by Gloo, which is not recorded: the word or script that says so.
+/// Fact of jobs that talk by Gloo, of which nothing is recorded where its library exports no functions: the word or script that says so.
 inline constexpr const char* kGlooFact = "gloo";
 inline constexpr const char* kGlooHint =
     "record steps and layers with ddl_annotate.py (docs/how-to/python.md), or trace it with torch.profiler: ddl import kineto";

@@ -111,7 +111,7 @@ CREATE TABLE communicator (
   size INTEGER,             -- members; of an intercommunicator: of both groups, as far as they are of this world; NULL: not known
   parent INTEGER,           -- communicator.id; NULL: predefined or unknown
   op INTEGER,               -- op.id that created it; NULL: predefined or unknown
-  kind TEXT NOT NULL,       -- world, self, intra, inter, window, file, nccl
+  kind TEXT NOT NULL,       -- world, self, intra, inter, window, file, nccl, gloo
   topology TEXT             -- cart 4x2 periodic 1,0; graph; dist_graph; NULL: none
 );
 
@@ -192,7 +192,7 @@ CREATE TABLE event (
   id INTEGER PRIMARY KEY,   -- grouped by process, in the order of start_ns within it (kind 4: after all others; of imported runs: as the trace had them)
   process INTEGER NOT NULL, -- process.id
   thread INTEGER NOT NULL,  -- thread.thread (requests: of the thread that completed it)
-  kind INTEGER NOT NULL,    -- 1 call of MPI, 2 request, 3 call of NCCL (what the host did: it only enqueues), 4 collective of NCCL as a device carried it out
+  kind INTEGER NOT NULL,    -- 1 call of MPI or Gloo, 2 request, 3 call of NCCL (what the host did: it only enqueues), 4 collective of NCCL as a device carried it out
   op INTEGER NOT NULL,      -- op.id
   comm INTEGER,             -- communicator.id
   seq INTEGER,              -- number of this collective on its communicator, from 1, equal on all members (+ k * 2^32: the k-th repetition of a captured one); NULL: not the instance of a collective, or on MPI_COMM_SELF
@@ -284,7 +284,7 @@ CREATE TABLE step (
 CREATE TABLE thread_sample (
   process INTEGER NOT NULL,  -- process.id; which thread: process_fact training_thread, a thread id
   at_ns INTEGER NOT NULL,    -- when
-  cpu_ns INTEGER NOT NULL,   -- on a CPU, since the thread began
+  cpu_ns INTEGER NOT NULL,   -- on a CPU, since the thread began; of imported traces of PyTorch over Gloo: in operators
   ready_ns INTEGER,          -- ready to run, without a CPU; NULL: the kernel does not tell
   spun_ns INTEGER NOT NULL,  -- of both, waiting for another thread in a loop of sched_yield
   sleeps_in TEXT,            -- the system call that it was asleep in: clock_nanosleep, futex, ...; NULL: not asked, as it did something, or not known
@@ -722,13 +722,13 @@ SELECT p.world, p.rank, o.name AS op, c.label AS comm, sum(f.calls) AS calls, ii
 FROM profile f JOIN process p ON p.id = f.process JOIN op o ON o.id = f.op LEFT JOIN communicator c ON c.id = f.comm
 GROUP BY p.world, p.rank, p.id, f.op, f.comm;
 
--- One row per rank and collective instance of the window. source: call (MPI; the times are those of the call), kernel or profiler (NCCL; the times are those
+-- One row per rank and collective instance of the window. source: call (MPI), gloo (in both the times are those of the call), kernel or profiler (NCCL; the times are those
 -- of the device). fused: if more than 1, the row is a share of a kernel that carried out so many collectives. axis: communicator_axis.axis. initial_sync_ns: a
 -- second estimate of wait_ns, by the phases that NCCL 2.31 tells of kernels on symmetric memory; not verified on a GPU.
 CREATE VIEW v_collective AS
 SELECT p.world, p.rank, e.step, r.layer, o.name AS op, c.label AS comm, c.size AS comm_size, e.seq, k.bytes, e.start_ns AS enter_ns,
        e.start_ns + e.duration_ns AS leave_ns, e.duration_ns, k.wait_ns, k.xfer_ns, k.wait_method, k.min_duration_wait_ns, k.why, r.phase, e.bytes AS payload_bytes, e.id AS event,
-       CASE e.kind WHEN 4 THEN n.source ELSE 'call' END AS source, n.algorithm, n.protocol, n.channels, n.fused, n.comm_rank, a.axis, n.initial_sync_ns, n.final_sync_ns, n.user_tag
+       CASE WHEN e.kind = 4 THEN n.source WHEN o.name LIKE 'gloo::%' THEN 'gloo' ELSE 'call' END AS source, n.algorithm, n.protocol, n.channels, n.fused, n.comm_rank, a.axis, n.initial_sync_ns, n.final_sync_ns, n.user_tag
 FROM collective k JOIN event e ON e.id = k.event JOIN process p ON p.id = e.process JOIN op o ON o.id = e.op JOIN communicator c ON c.id = e.comm
      JOIN region r ON r.id = e.region LEFT JOIN nccl_collective n ON n.event = e.id LEFT JOIN communicator_axis a ON a.communicator = c.id;
 

@@ -54,7 +54,7 @@ store::ClockEvidence SpoolProcess::clock_evidence() const {
 
 int32_t SpoolProcess::rank() const {
   const FileHeader& h = header();
-  const bool takes_part = (h.flags & (kMpiEntered | kNcclEntered)) != 0 || gpus_;
+  const bool takes_part = (h.flags & (kMpiEntered | kNcclEntered | kGlooEntered)) != 0 || gpus_;
   const bool announced = takes_part && h.launch_rank >= 0 && h.launch_rank < h.launch_size;
   return h.rank >= 0 ? h.rank : announced ? h.launch_rank : alone_ ? 0 : -1;
 }

@@ -182,11 +182,11 @@ void SpoolSource::read_lives(Job& job) {
     const FileHeader& h = p->header();
     Rank& rank = job.ranks[p->index];
     rank.uses_mpi = (h.flags & kMpiEntered) != 0;
-    rank.life = h.flags & kMpiAborted                                         ? Life::kAborted
-                : h.flags & kMpiFinalized                                     ? Life::kFinalized
-                : h.flags & kExited                                           ? Life::kExited
-                : h.flags & (kMpiInitialized | kNcclEntered) || p->uses_gpu() ? Life::kRunning
-                                                                              : Life::kStarting;
+    rank.life = h.flags & kMpiAborted                                                        ? Life::kAborted
+                : h.flags & kMpiFinalized                                                    ? Life::kFinalized
+                : h.flags & kExited                                                          ? Life::kExited
+                : h.flags & (kMpiInitialized | kNcclEntered | kGlooEntered) || p->uses_gpu() ? Life::kRunning
+                                                                                             : Life::kStarting;
     const bool here = p->host() == host_ && p->boot_id() == boot_;
     if (!is_over(rank.life) && (job.recorded_end || (here && start_of_process(h.pid) != h.process_start))) rank.life = Life::kGone;
     all_over &= is_over(rank.life);

@@ -83,7 +83,11 @@ Solution solve(const std::vector<Equation>& equations, const std::array<bool, kU
 
 std::optional<Collective> collective_of(std::string_view op) {
   std::string name;
-  for (const char c : op.substr(op.starts_with("MPI_I") ? 5 : op.starts_with("MPI_") ? 4 : op.starts_with("nccl") ? 4 : 0))
+  for (const char c : op.substr(op.starts_with("MPI_I")    ? 5
+                                : op.starts_with("MPI_")   ? 4
+                                : op.starts_with("nccl")   ? 4
+                                : op.starts_with("gloo::") ? 6
+                                                           : 0))
     if (c != '_') name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (name == "allreduce") return Collective::kAllreduce;
   if (name == "reducescatter" || name == "reducescatterblock") return Collective::kReduceScatter;

@@ -117,7 +117,8 @@ void name_axes(SQLite::Database& db, const Catalog& catalog) {
   std::vector<int64_t> ids;
   std::map<int64_t, size_t> places;
   for (const auto& [id, communicator] : catalog.communicators) {
-    const bool groups_ranks = communicator.kind == "world" || communicator.kind == "intra" || communicator.kind == "nccl";
+    const bool groups_ranks =
+        communicator.kind == "world" || communicator.kind == "intra" || communicator.kind == "nccl" || communicator.kind == "gloo";
     places[id] = inputs.size();
     ids.push_back(id);
     inputs.push_back({communicator.label, groups_ranks, communicator.size, communicator.ranks, world_sizes[communicator.world], {}, 0});

@@ -19,7 +19,7 @@ std::map<int64_t, int64_t> training_tids(SQLite::Database& db) {
                           (SELECT CAST(f.value AS INTEGER) FROM process_fact f WHERE f.process = p.id AND f.key = 'training_thread'),
                           p.pid)
     FROM process p
-    WHERE p.rank IS NOT NULL AND p.ended <> 'imported')");
+    WHERE p.rank IS NOT NULL AND (p.ended <> 'imported' OR EXISTS (SELECT 1 FROM op WHERE name LIKE 'gloo::%')))");
   while (row.next()) tids[row.integer(0)] = row.integer(1);
   Query threads(db, "SELECT process, tid FROM thread");
   std::map<int64_t, int64_t> candidates;
@@ -47,9 +47,10 @@ void find_coordination(SQLite::Database& db, const Catalog& catalog) {
     SELECT e.id, e.comm, e.seq, e.op, d.name, r.name, e.bytes
     FROM event e
     JOIN background_process b ON b.process = e.process
+    JOIN op o ON o.id = e.op
     LEFT JOIN datatype d ON d.id = e.datatype
     LEFT JOIN reduction r ON r.id = e.reduction
-    WHERE e.kind = 1 AND e.seq IS NOT NULL AND e.comm IS NOT NULL AND e.thread IS NOT b.thread
+    WHERE e.kind = 1 AND e.seq IS NOT NULL AND e.comm IS NOT NULL AND e.thread IS NOT b.thread AND o.name NOT LIKE 'gloo::%'
     ORDER BY e.comm, e.seq)");
   Query insert(db, "INSERT INTO coordination (event) VALUES (?)");
   bool more = rows.next();

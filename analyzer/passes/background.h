@@ -7,7 +7,8 @@
 //
 // Coordination moves no tensor: it agrees on what is to be moved (Horovod's controller). Of background threads, these are barriers, logical and
 // bitwise reductions, and small collectives over integers or, rooted, over MPI_BYTE. A collective is coordination if it is on every member that
-// tells; none of the waiting, transfer and steps of a job is in it.
+// tells; none of the waiting, transfer and steps of a job is in it. Gloo coordinates nothing: its barriers are the program's. Of traces of other
+// tools only those with Gloo's collectives have such processes.
 #pragma once
 
 #include <SQLiteCpp/Database.h>

@@ -69,7 +69,7 @@ constexpr Family kFamilies[] = {
 bool is_persistent(std::string_view name) { return name.ends_with("_init") || name.ends_with("_init_c"); }
 
 std::string family_name(std::string_view name, bool nonblocking) {
-  for (const std::string_view prefix : {"MPI_", "MPIX_", "nccl"}) {
+  for (const std::string_view prefix : {"MPI_", "MPIX_", "nccl", "gloo::"}) {
     if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
   }
   if (name.ends_with("_c")) name.remove_suffix(2);  // large counts
@@ -129,6 +129,8 @@ Operation describe_operation(std::string name, std::string_view class_name, bool
   }
   operation.wait = wait_rule(operation.op_class);
   operation.on_device = operation.name.starts_with("nccl");
+  // Gloo sends when the receiver is ready: a root that is early waits for the others just as they do for it.
+  if (operation.name.starts_with("gloo::") && operation.wait != WaitRule::kNone) operation.wait = WaitRule::kSymmetric;
 
   const std::string family = family_name(operation.name, nonblocking);
   for (const Family& known : kFamilies) {

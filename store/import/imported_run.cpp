@@ -360,6 +360,30 @@ void ImportedRun::write_meta() {
   for (const auto& [key, value] : meta_) insert.row(key, clean_text(value));
 }
 
+/// A sample at each begin and end of what operators cover, as the recorder takes them of the kernel.
+void ImportedRun::sample_training_threads() {
+  db_.exec(R"(
+    INSERT OR IGNORE INTO thread_sample (process, at_ns, cpu_ns, ready_ns, spun_ns)
+    WITH operator AS (
+      SELECT e.process, e.start_ns, e.start_ns + e.duration_ns AS end_ns,
+             max(e.start_ns + e.duration_ns) OVER (PARTITION BY e.process ORDER BY e.start_ns, e.duration_ns DESC
+                                                   ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS covered_ns
+      FROM range_event e
+      JOIN process p ON p.id = e.process
+      JOIN thread t ON t.process = e.process AND t.thread = e.thread AND t.tid = p.pid
+      JOIN region r ON r.id = e.region AND r.kind = 'operator'
+    ), piece AS (
+      SELECT process, max(start_ns, coalesce(covered_ns, start_ns)) AS start_ns, end_ns
+      FROM operator
+      WHERE end_ns > coalesce(covered_ns, start_ns)
+    ), summed AS (
+      SELECT process, start_ns, end_ns, sum(end_ns - start_ns) OVER (PARTITION BY process ORDER BY start_ns) AS cpu_ns FROM piece
+    )
+    SELECT process, start_ns, cpu_ns - (end_ns - start_ns), NULL, 0 FROM summed
+    UNION ALL
+    SELECT process, end_ns, cpu_ns, NULL, 0 FROM summed)");
+}
+
 uint64_t ImportedRun::finish(const std::function<void(double)>& step_done) {
   insert_cpu_.reset();
   insert_gpu_.reset();
@@ -376,6 +400,7 @@ uint64_t ImportedRun::finish(const std::function<void(double)>& step_done) {
   write_communicators();
   write_operations();
   regions_.write(db_);
+  if (has_background_calls_) sample_training_threads();
   gpu_names_.write(db_);
   losses_.add({}, "bad_times", bad_intervals_, "events that end before they begin: left out");
   losses_.add({}, "contexts", unplaced_ + unnamed_,

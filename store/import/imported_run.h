@@ -129,6 +129,9 @@ class ImportedRun {
   Losses& losses() { return losses_; }
   void fact(const std::string& key, const std::string& value) { meta_[key] = value; }
 
+  /// Collectives are made by threads that do nothing else: of the thread whose id is the process's, operators tell when it computed.
+  void call_in_background() { has_background_calls_ = true; }
+
   /// All ranks ran on hosts with one clock, whatever their names.
   void share_clock() { one_clock_ = true; }
 
@@ -188,6 +191,7 @@ class ImportedRun {
   void place_flight();
   void write_communicators();
   void write_operations();
+  void sample_training_threads();
   void write_meta();
 
   SQLite::Database& db_;
@@ -210,6 +214,7 @@ class ImportedRun {
   uint64_t flight_stack_bytes_ = 0;
   std::optional<Insert> insert_flight_, insert_flight_status_;
   std::vector<std::optional<int64_t>> nccl_streams_;  ///< by kernel_collective.stream: CUDA's number
+  bool has_background_calls_ = false;
   uint64_t bad_intervals_ = 0, unnamed_ = 0, unplaced_ = 0;
   uint64_t cpu_rows_ = 0, gpu_rows_ = 0, launches_ = 0, flight_rows_ = 0, events_ = 0;
   int64_t epoch_ns_ = 0, world_size_ = 0;

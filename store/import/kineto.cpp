@@ -12,6 +12,8 @@
 //                  recorded; which ranks take part is then found by order (inferred_communicators.cpp)
 //   old format     of PyTorch's profiler before Kineto, and of a PyTorch without it: no categories, processes "CPU functions" and "CUDA
 //                  functions"; refused, since it has no steps and tells of no collective
+//   Gloo           the ranges gloo:all_reduce of its threads are the collectives themselves, with "Input Dims" and "Input type" if shapes were recorded.
+//                  They name no group: it is that of distributedInfo if there is one of Gloo, else not known. They are numbered by step and begin
 //   MPI            categories mpi and mpi_request, which only `ddl export chrome-json` writes (reports/trace/kineto.cpp)
 #include <fmt/format.h>
 
@@ -77,8 +79,18 @@ std::optional<int64_t> rank_in(const std::string& file) {
 
 constexpr std::string_view kTensorDims = "args.Input Dims", kTensorTypes = "args.Input type";
 
+struct GlooRange {
+  std::string_view range, op;
+  OpClass op_class;
+};
+constexpr GlooRange kGlooRanges[] = {
+    {"all_reduce", "gloo::allreduce", OpClass::kAllToAll}, {"broadcast", "gloo::broadcast", OpClass::kRootToAll},
+    {"reduce", "gloo::reduce", OpClass::kAllToRoot},       {"all_gather", "gloo::allgather", OpClass::kAllToAll},
+    {"gather", "gloo::gather", OpClass::kAllToRoot},       {"scatter", "gloo::scatter", OpClass::kRootToAll},
+    {"all_to_all", "gloo::alltoall", OpClass::kAllToAll},  {"barrier", "gloo::barrier", OpClass::kBarrier}};
+
 struct ProcessGroup {
-  std::string name, label;
+  std::string name, label, backend;
   int64_t size = 0;
   std::vector<int64_t> ranks;
 };
@@ -104,6 +116,7 @@ class KinetoFile : public JsonVisitor {
     for (const auto& [number, name] : gpu_names_)
       if (used_gpus_.contains(number)) p.gpus[number] = name;
     if (!version_.empty()) p.facts.emplace_back("nccl", version_);
+    add_gloo_calls();
   }
 
  private:
@@ -121,6 +134,16 @@ class KinetoFile : public JsonVisitor {
   std::optional<ImportedOperation> kernel_of_nccl(const JsonRecord& event, std::string_view kernel);
   std::optional<ImportedOperation> launched_in(const JsonRecord& event, std::string_view range);
   uint32_t group_of(const JsonRecord& event, CommunicatorOf of);
+  bool keep_gloo(const JsonRecord& event, std::string_view range, int64_t start_ns, int64_t duration_ns);
+  void add_gloo_calls();
+
+  struct GlooCall {
+    int64_t start_ns, duration_ns;
+    uint32_t thread;
+    const GlooRange* range;
+    std::optional<int64_t> bytes;
+    uint32_t datatype;
+  };
 
   ImportedRun& run_;
   size_t process_;
@@ -131,6 +154,8 @@ class KinetoFile : public JsonVisitor {
   std::map<int64_t, std::string> gpu_names_;
   std::set<int64_t> used_gpus_;
   std::string version_;
+  std::vector<GlooCall> gloo_;                               ///< held until it is known which step each begins in
+  std::vector<std::pair<int64_t, int64_t>> steps_;           ///< begin, number
   std::unordered_map<std::string, uint32_t> communicators_;  ///< by what kernels say of them: a list of thousands of ranks is read once
   std::string key_;                                          // of a thread, or a communicator
 };
@@ -174,6 +199,7 @@ void KinetoFile::on_fact(const JsonField& fact) {
     ProcessGroup& group = groups_[numbers[0]];
     if (path.ends_with(".pg_name")) group.name = fact.text;
     if (path.ends_with(".pg_desc")) group.label = fact.text;
+    if (path.ends_with(".backend_config")) group.backend = fact.text;
     if (path.ends_with(".pg_size")) group.size = integer_of(fact);
     if (path.find(".ranks.") != std::string_view::npos && numbers.size() == 2) group.ranks.push_back(integer_of(fact));
   } else if (path.starts_with("deviceProperties.")) {
@@ -249,13 +275,68 @@ void KinetoFile::on_range(const JsonRecord& event, Category category, int64_t st
     if (!name.has_step) return;
     if (name.step > INT32_MAX) throw BadRecord{fmt::format("step {} is out of range", name.step)};
     run_.step(process_, thread_of(event), static_cast<int64_t>(name.step), start_ns, duration_ns);
+    steps_.emplace_back(start_ns, static_cast<int64_t>(name.step));
     return;
   }
+  if (keep_gloo(event, written, start_ns, duration_ns)) return;
   const bool of_framework = category == Category::kOperator || written.starts_with("nccl:") || written.starts_with("gloo:");
   if (kind == ContextKind::kLayer && of_framework) kind = ContextKind::kOperator;
   const std::optional<ImportedOperation> launches = launched_in(event, written);
   run_.range(process_, thread_of(event), kind, {name.text, name.length}, start_ns, duration_ns, event.integer("args.Sequence number"),
              launches ? &*launches : nullptr);
+}
+
+/// A collective of Gloo, which runs from the range's begin to its end.
+bool KinetoFile::keep_gloo(const JsonRecord& event, std::string_view range, int64_t start_ns, int64_t duration_ns) {
+  if (!range.starts_with("gloo:")) return false;
+  const GlooRange* known =
+      std::find_if(std::begin(kGlooRanges), std::end(kGlooRanges), [&](const GlooRange& r) { return r.range == range.substr(5); });
+  if (known == std::end(kGlooRanges)) return false;
+  GlooCall call = {start_ns, duration_ns, thread_of(event), known, std::nullopt, 0};
+  const JsonField *dims = event.find(kTensorDims), *types = event.find(kTensorTypes);
+  if (dims != nullptr && types != nullptr && dims->kind == JsonKind::kList && types->kind == JsonKind::kList) {
+    const TorchTensors tensors = parse_tensors(dims->text, types->text);
+    call.bytes = tensors.bytes;
+    call.datatype = tensors.datatype;
+  }
+  if (known->op_class == OpClass::kBarrier) call.bytes = 0;
+  gloo_.push_back(call);
+  run_.process(process_).pid = event.integer("pid");  // which is the number of its first thread, too
+  return true;
+}
+
+void KinetoFile::add_gloo_calls() {
+  if (gloo_.empty()) return;
+  run_.call_in_background();
+  const ProcessGroup* of_gloo = nullptr;
+  size_t groups = 0;
+  for (const auto& [place, group] : groups_) {
+    if (!group.backend.empty() && group.backend.find("gloo") == std::string::npos) continue;
+    ++groups;
+    of_gloo = &group;
+  }
+  const bool is_known = groups == 1 && of_gloo->size > 0 && static_cast<int64_t>(of_gloo->ranks.size()) == of_gloo->size;
+  const uint32_t communicator =
+      is_known ? run_.communicator(of_gloo->name, of_gloo->label, CommunicatorOf::kProgram, of_gloo->size, of_gloo->ranks) : 0;
+  std::sort(steps_.begin(), steps_.end());
+  std::stable_sort(gloo_.begin(), gloo_.end(), [](const GlooCall& a, const GlooCall& b) { return a.start_ns < b.start_ns; });
+  constexpr int64_t kMostInStep = 1 << 20;
+  int64_t number = 0, step = -1;
+  size_t next = 0;
+  for (const GlooCall& call : gloo_) {
+    for (; next < steps_.size() && steps_[next].first <= call.start_ns; ++next) {
+      step = steps_[next].second;
+      number = 0;
+    }
+    ImportedOperation operation;
+    operation.op = call.range->op;
+    operation.op_class = call.range->op_class;
+    operation.communicator = communicator;
+    if (communicator != 0 && ++number < kMostInStep) operation.seq = (step + 1) * kMostInStep + number;
+    operation.payload_bytes = call.bytes;
+    operation.datatype = call.datatype;
+    run_.call(process_, call.thread, operation, ImportedTiming::kCall, call.start_ns, call.duration_ns);
+  }
 }
 
 void KinetoFile::on_gpu(const JsonRecord& event, Category category, int64_t start_ns, int64_t duration_ns) {

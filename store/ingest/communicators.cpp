@@ -24,6 +24,7 @@ const char* kind_of(const Communicator& c) {
          : c.flags & kCommWindow ? "window"
          : c.flags & kCommFile   ? "file"
          : c.flags & kCommNccl   ? "nccl"
+         : c.flags & kCommGloo   ? "gloo"
                                  : "intra";
 }
 

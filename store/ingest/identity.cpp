@@ -63,7 +63,7 @@ void find_exec(std::vector<Scan>& scans) {
   }
 }
 
-/// A process that never left MPI_Init, or that uses NCCL or a GPU without MPI, is the rank that its launcher announced, unless somebody
+/// A process that never left MPI_Init, or that uses NCCL, Gloo or a GPU without MPI, is the rank that its launcher announced, unless somebody
 /// else turned out to be: children inherit the announcement with the environment.
 void take_announced_ranks(std::vector<Scan>& scans) {
   std::set<std::pair<uint64_t, int32_t>> taken;
@@ -72,7 +72,7 @@ void take_announced_ranks(std::vector<Scan>& scans) {
     const FileHeader& h = scan.header;
     if (scan.rank >= 0) {
       taken.emplace(h.world_key, scan.rank);
-    } else if ((h.flags & (kMpiEntered | kNcclEntered) || scan.used_gpu) && !scan.became_other && h.launch_rank >= 0 &&
+    } else if ((h.flags & (kMpiEntered | kNcclEntered | kGlooEntered) || scan.used_gpu) && !scan.became_other && h.launch_rank >= 0 &&
                h.launch_rank < h.launch_size && h.launch_size <= kMaxWorldSize) {
       candidates.push_back(&scan);
     }
@@ -87,7 +87,7 @@ void take_announced_ranks(std::vector<Scan>& scans) {
   }
 }
 
-/// A job of NCCL that no launcher announced: its processes are numbered as they follow each other on the first communicator, if each has
+/// A job of NCCL or Gloo that no launcher announced: its processes are numbered as they follow each other on the first communicator, if each has
 /// the same number of ranks there, one after the other: one, or one per GPU that it drives.
 void take_nccl_ranks(std::vector<Scan>& scans) {
   std::optional<uint64_t> uid;
@@ -97,14 +97,14 @@ void take_nccl_ranks(std::vector<Scan>& scans) {
     if (scan.rank >= 0) return;  // the job has ranks
     if (scan.became_other) continue;
     const auto first = std::find_if(scan.communicators.begin(), scan.communicators.end(),
-                                    [](const ScannedCommunicator& c) { return c.meta.flags & kCommNccl; });
+                                    [](const ScannedCommunicator& c) { return c.meta.flags & (kCommNccl | kCommGloo); });
     if (first == scan.communicators.end()) continue;
     if (uid.value_or(first->meta.uid) != first->meta.uid) return;
     uid = first->meta.uid;
     size = first->meta.size;
     processes.emplace_back(&scan, std::set<int32_t>());
     for (const ScannedCommunicator& c : scan.communicators) {
-      if (c.meta.flags & kCommNccl && c.meta.uid == *uid) processes.back().second.insert(c.meta.rank);
+      if (c.meta.flags & (kCommNccl | kCommGloo) && c.meta.uid == *uid) processes.back().second.insert(c.meta.rank);
     }
   }
   if (processes.empty() || size <= 0 || size > kMaxWorldSize) return;

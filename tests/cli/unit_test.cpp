@@ -131,6 +131,8 @@ TEST(Mpirun, EachProgramOfAJobGetsThem) {
 TEST(Mpirun, MergesAPreloadOfTheUser) {
   EXPECT_EQ(forward_settings({"mpirun", "-x", "LD_PRELOAD=/u/their.so", "./a"}, kSettings),
             (Words{"mpirun", "-x", "LD_PRELOAD", "-x", "DDL_OUT", "-x", "LD_PRELOAD=/l/libddl.so:/u/their.so", "./a"}));
+  EXPECT_EQ(forward_settings({"mpirun", "-x", "PYTHONPATH=/u/theirs", "./a"}, {{"PYTHONPATH", "/l/hooks"}}),
+            (Words{"mpirun", "-x", "PYTHONPATH", "-x", "PYTHONPATH=/l/hooks:/u/theirs", "./a"}));
 }
 
 TEST(Mpirun, AppendsToAnEnvironmentListInstead) {

@@ -39,6 +39,63 @@ std::string rank_trace(int rank, int steps, int late_us, int64_t base_us = 0, co
                      rank, events, more);
 }
 
+/// One rank of two over Gloo, in the form that PyTorch 2.6 writes on CPUs: in step n, at 1000 n us, the bucket's reduction runs on a thread of the process group from +500 (+ `late`) to
+/// +800, and the next step's broadcast of buffers from +900 on.
+std::string gloo_trace(int rank, int steps, int late_us, const std::string& groups) {
+  std::string events;
+  const auto add = [&](const std::string& event) { events += (events.empty() ? "" : ",\n") + event; };
+  const auto gloo = [&](const char* name, int64_t t, int64_t us, const char* type, const char* dims) {
+    add(fmt::format(
+        R"({{"ph": "X", "cat": "user_annotation", "name": "gloo:{}", "pid": {}, "tid": {}, "ts": {}.125, "dur": {}, "args": {{"External id": 1, "Record function id": 0, "Concrete Inputs": [""], "Input type": ["{}"], "Input Strides": [[1]], "Input Dims": [[{}]], "Ev Idx": 0}}}})",
+        name, 90 + rank, 900 + (t / 1000) % 2, t, us, type, dims));
+  };
+  for (int n = steps; n >= 1; --n) {  // a trace is in no order
+    const int64_t t = 1000 * n;
+    gloo("broadcast", t + 900, 20, "long int", "3");
+    gloo("all_reduce", t + 500 + late_us, 300 - late_us, "float", "22170");
+    add(fmt::format(R"({{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#{}", "pid": {}, "tid": {}, "ts": {}, "dur": 1000}})", n,
+                    90 + rank, 90 + rank, t));
+    add(fmt::format(R"({{"ph": "X", "cat": "cpu_op", "name": "aten::conv2d", "pid": {}, "tid": {}, "ts": {}, "dur": 400}})", 90 + rank,
+                    90 + rank, t + 50));
+    add(fmt::format(R"({{"ph": "X", "cat": "cpu_op", "name": "c10d::allreduce_", "pid": {}, "tid": {}, "ts": {}, "dur": 30}})", 90 + rank,
+                    90 + rank, t + 450));
+  }
+  return fmt::format(
+      R"({{"schemaVersion": 1, "deviceProperties": [], "distributedInfo": {{"backend": "gloo", "rank": {}, "world_size": 2, "pg_count": 1, "pg_config": [{}]}}, "record_shapes": 1, "traceEvents": [{}]}})",
+      rank, groups, events);
+}
+
+TEST(Kineto, CollectivesOfGlooAreRanges) {
+  const std::string world =
+      R"({"pg_name": "0", "pg_desc": "default_pg", "backend_config": "cpu:gloo,cuda:gloo", "pg_size": 2, "ranks": [0, 1]})";
+  Imported run("kineto", Imported::Files{{"rank0.json", gloo_trace(0, 12, 0, world)}, {"rank1.json", gloo_trace(1, 12, 100, world)}}, true);
+  EXPECT_EQ(
+      run.integer(
+          "SELECT count(*) FROM v_collective WHERE op = 'gloo::allreduce' AND source = 'gloo' AND comm = 'default_pg' AND comm_size = 2"
+          " AND payload_bytes = 88680 AND duration_ns = iif(rank = 0, 300000, 200000)"),
+      24);
+  EXPECT_EQ(
+      run.integer(
+          "SELECT count(*) FROM v_collective WHERE op = 'gloo::allreduce' AND wait_ns = iif(rank = 0, 100000, 0) AND xfer_ns = 200000"),
+      24);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE op = 'gloo::broadcast' AND payload_bytes = 24"), 24);
+  EXPECT_EQ(run.text("SELECT group_concat(rank) FROM communicator_member"), "0,1");
+  EXPECT_EQ(run.integer("SELECT count(*) FROM event WHERE kind = 1"), 48);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_layer WHERE layer LIKE 'gloo%'"), 0) << "a collective is no layer's computing";
+  EXPECT_EQ(run.integer("SELECT sum(wait_ns) FROM blame WHERE late = 1 AND waiter = 0"), 1200000);
+  // Operators cover 430 us of each step, and the rest of the reduction is not hidden.
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_step WHERE compute_ns = 430000"), 24);
+  EXPECT_EQ(run.text("SELECT id || rank FROM finding ORDER BY position LIMIT 1"), "straggler1");
+}
+
+TEST(Kineto, AmongSeveralGroupsOfGlooNobodySaysWhich) {
+  const std::string groups = R"({"pg_name": "0", "pg_desc": "default_pg", "backend_config": "cpu:gloo", "pg_size": 2, "ranks": [0, 1]},
+    {"pg_name": "1", "pg_desc": "dp", "backend_config": "cpu:gloo", "pg_size": 2, "ranks": [0, 1]})";
+  Imported run("kineto", Imported::Files{{"rank0.json", gloo_trace(0, 3, 0, groups)}, {"rank1.json", gloo_trace(1, 3, 100, groups)}}, true);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_call WHERE op = 'gloo::allreduce' AND bytes IS NOT NULL"), 2);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective"), 0);
+}
+
 /// The three rows that nvprof printed for a transposition (tests/published/nvprof_transpose.csv), one behind the other: 58.043 of 59.943 ms copy.
 TEST(Kineto, WhatOnlyCopiesIsNotComputing) {
   std::string events;

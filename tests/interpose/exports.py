@@ -10,7 +10,7 @@ import sys
 
 library, source, compiler, *includes = sys.argv[1:]
 YIELD = {"sched_yield"}  # how training threads wait that poll (collectors/threads.cpp)
-ANNOTATIONS = {"ddl_range_push", "ddl_range_pop", "ddl_value_record"}
+ANNOTATIONS = {"ddl_range_push", "ddl_range_pop", "ddl_value_record", "ddl_group_begin", "ddl_group_end"}
 INJECTIONS = {"InitializeInjection", "InitializeInjectionNvtx2", "InitializeInjectionNvtxExtension", "ncclProfiler_v4", "ncclProfiler_v5", "ncclProfiler_v6", "ncclProfiler_v7"}  # others look them up by name
 OLDEST_GLIBC = (2, 28)
 
@@ -41,6 +41,11 @@ if len(rows) != len(set(rows)):
 with open(f"{source}/interpose/nccl_calls.def") as table:
     nccl_rows = set(re.findall(r"^DDL_NCCL_\w+\((nccl\w+),", table.read(), re.M))
 allowed |= {prefix + row for row in nccl_rows for prefix in ("", "p")}
+with open(f"{source}/interpose/gloo_calls.def") as table:
+    gloo_rows = set(re.findall(r"^DDL_GLOO_COLLECTIVE\(\w+, [\w:]+, (\w+),", table.read(), re.M))
+allowed |= gloo_rows | {"_ZN4gloo10rendezvous7ContextC1Eiii"}
+if len(gloo_rows) < 11:
+    say(f"only {len(gloo_rows)} rows of Gloo: the table's form has changed, or this test is blind")
 if len(nccl_rows) < 25:
     say(f"only {len(nccl_rows)} rows of NCCL: the table's form has changed, or this test is blind")
 if len(rows) < 200:

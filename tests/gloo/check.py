@@ -1,0 +1,36 @@
+#!/usr/bin/env python3
+"""Collectives of a double of Gloo: group, members, number, bytes and waiting of each are known; what was not seen being made is passed through."""
+import os
+
+import job
+
+JOB = os.environ["GLOO_JOB"]
+
+
+def ranks_of(folder, name):
+    shared = folder / f"{name}.shared"
+    shared.write_bytes(bytes(4096))
+    return ["sh", "-c", f"export FAKE_GLOO={shared} WORLD_SIZE=2; RANK=0 {JOB} & RANK=1 {JOB}; wait $!"]
+
+
+def two_ranks(folder):
+    plain = job.run(ranks_of(folder, "plain"), check_rc=0)
+    done = job.record(folder / "gloo.ddl", ranks_of(folder, "recorded"), check_rc=0)
+    job.check(sorted(plain.stdout.splitlines()) == sorted(done.stdout.splitlines()) == ["rank 0 ends", "rank 1 ends"], f"{plain.stdout} {done.stdout}")
+    db = job.store(folder / "gloo.ddl")
+    rows = lambda sql: [tuple(row) for row in db.execute(sql)]
+    job.check(rows("select label, size, kind, group_concat(rank) from (select c.label, c.size, c.kind, m.rank from communicator c join communicator_member m on m.communicator = c.id"
+                   " where c.kind = 'gloo' order by c.label, m.comm_rank) group by label") == [("gloo", 2, "gloo", "0,1"), ("pair", 2, "gloo", "1,0")],
+              f"groups {rows('select label, size, kind from communicator')}")
+    job.check(rows("select op, comm, source, count(*), sum(payload_bytes), count(distinct seq) from v_collective group by op order by op") ==
+              [("gloo::allgather", "pair", "gloo", 24, 22 * 512, 12), ("gloo::allreduce", "gloo", "gloo", 40, 40 * 4000, 20),
+               ("gloo::broadcast", "pair", "gloo", 2, 2 * 240, 1), ("gloo::scatter", "pair", "gloo", 2, 1024, 1)],
+              f"collectives {rows('select op, comm, source, count(*), sum(payload_bytes), count(distinct seq) from v_collective group by op order by op')}")
+    late = rows("select rank, count(*), sum(wait_ns >= 15e6) from v_collective where op = 'gloo::allreduce' group by rank order by rank")
+    job.check([row[:2] for row in late] == [(0, 20), (1, 20)] and late[0][2] >= 18 and late[1][2] <= 2, f"waits of 15 ms and more: {late}")
+    first = db.execute("select id, rank from finding order by position").fetchone()
+    job.check(first is not None and tuple(first) == ("straggler", 1), f"first finding {first and tuple(first)}")
+    job.check(not rows("select kind from loss"), f"{rows('select kind, count from loss')}")
+
+
+job.main(two_ranks)

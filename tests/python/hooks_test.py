@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+"""python/ddl_hooks: what a job of Python notices of it (nothing), and what is heard of a torch of a few lines that has the real one's public hooks."""
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import job
+
+HOOKS = job.BUILD / "share" / "ddl" / "python" / "ddl_hooks"
+PROBE = Path(os.environ.get("PROBE", job.BUILD / "tests" / "workloads" / "librange_probe.so"))
+
+# What the hooks use of torch, and nothing else. Optimizers tell of their steps as torch 1.13 has them, or as 2.x.
+TORCH = {
+    "__init__.py": "from . import autograd, cuda, nn, optim\nfrom .utils.data import dataloader\ndef is_grad_enabled(): return True\ndef save(obj, f): f.write(obj)\n",
+    "autograd.py": "def backward(loss): loss.append('backward')\n",
+    "nn/__init__.py": "from .modules import module\n",
+    "nn/modules/__init__.py": "",
+    "nn/modules/module.py": """
+before, after = [], []
+class Handle:
+    def __init__(self, hooks, hook): self.hooks, self.hook = hooks, hook
+    def remove(self): self.hooks.remove(self.hook)
+def register_module_forward_pre_hook(hook): before.append(hook); return Handle(before, hook)
+def register_module_forward_hook(hook): after.append(hook); return Handle(after, hook)
+class Module:
+    training = True
+    def named_modules(self, prefix=''):
+        yield prefix, self
+        for name, child in vars(self).items():
+            if isinstance(child, Module): yield from child.named_modules(f'{prefix}.{name}' if prefix else name)
+    def __call__(self, *x):
+        for hook in before: hook(self, x)
+        y = self.forward(*x)
+        for hook in after: hook(self, x, y)
+        return y
+""",
+    "optim/__init__.py": "from . import optimizer\n",
+    "optim/optimizer.py": """
+if NEW:
+    pre, post = [], []
+    register_optimizer_step_pre_hook, register_optimizer_step_post_hook = pre.append, post.append
+class Optimizer:
+    def __init__(self): self._hook_for_profile()
+    def _hook_for_profile(self): pass
+class SGD(Optimizer):
+    def step(self):
+        if NEW: [hook(self, (), {}) for hook in pre]
+        print('updates')
+        if NEW: [hook(self, (), {}) for hook in post]
+""",
+    "cuda/__init__.py": "from . import amp\n",
+    "cuda/amp.py": "class GradScaler:\n    def step(self, optimizer): print('overflow: skipped')\n",
+    "utils/__init__.py": "",
+    "utils/data/__init__.py": "",
+    "utils/data/dataloader.py": """
+class _DatasetKind: Map = 0
+class _BaseDataLoaderIter:
+    _dataset_kind, _auto_collation, _num_yielded = 0, True, 0
+    def __init__(self, batches): self._dataset, self.batches, self.length = batches, list(batches), len(batches)
+    def __len__(self): return self.length
+    def __iter__(self): return self
+    def _next_index(self): return self.batches.pop(0)
+    def __next__(self):
+        if not self.batches: raise StopIteration
+        self._num_yielded += 1
+        return self._next_index()
+""",
+}
+
+TRAINS = """
+import io, sys, time
+import torch
+from torch.nn.modules.module import Module
+class Linear(Module):
+    def forward(self, x): time.sleep(0.0002); return x
+class Net(Module):
+    def __init__(self): self.encoder, self._orig_mod = Linear(), Linear()
+    def forward(self, x): return self._orig_mod(self.encoder(x))
+class DDP(Module):
+    def __init__(self): self.module = Net()
+    def forward(self, x): return self.module(x)
+model, sgd, file = DDP(), torch.optim.optimizer.SGD(), io.BytesIO()
+for i, batch in enumerate(torch.utils.data.dataloader._BaseDataLoaderIter([[1, 2, 3], [4, 5], [6], [7]])):
+    loss = model(batch)
+    torch.autograd.backward(loss)
+    if i == 0: continue          # accumulates
+    if i == 2:
+        try:
+            model.module._orig_mod.forward = lambda x: 1 / 0
+            model(batch)
+        except ZeroDivisionError:
+            del model.module._orig_mod.forward
+    if i == 3: torch.cuda.amp.GradScaler().step(sgd)
+    else: sgd.step()
+    if i == 1: torch.save(b'12345', file)
+model.training = False
+model([8])
+print(loss, file.getvalue(), sgd.step.__name__, torch.save.__name__, [p for p in sys.path if 'ddl_hooks' in p])
+"""
+
+def shape(text):
+    """Each line with its depth."""
+    return [re.sub(r"^( *)", lambda m: " " * (len(m[1]) // 2), line) for line in text.splitlines()]
+
+
+def fake_torch(folder, new):
+    for name, text in TORCH.items():
+        path = folder / ("new" if new else "old") / "torch" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text.replace("NEW", str(new)))
+    return folder / ("new" if new else "old")
+
+
+def python(program, *options, path=(), hooks=True, **env):
+    folders = ([HOOKS] if hooks else []) + list(path)
+    extra = {"PYTHONPATH": ":".join(map(str, folders))} if folders else {}
+    clean = {k: v for k, v in job.environment().items() if k != "PYTHONPATH"}
+    done = subprocess.run([sys.executable, *options, "-c", program], env={**clean, **extra, **env}, capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout, done.stderr
+
+
+def same(program, *options, path=(), what="", **env):
+    plain, hooked = python(program, *options, path=path, hooks=False, **env), python(program, *options, path=path, **env)
+    job.check(plain == hooked, f"{what or program} {options}: {plain} without, {hooked} with the hooks")
+    return hooked
+
+
+def it_is_not_noticed(folder):
+    tells = "import sys; print(sorted(sys.modules), [p for p in sys.path], 'sitecustomize' in sys.modules)"
+    for options in [(), ("-I",), ("-S",), ("-I", "-S"), ("-E",), ("-s",)]:
+        same(tells.replace("[p for p in sys.path]", "0") if options == ("-S",) else tells, *options)  # without site nobody takes our folder off the path
+    their = folder / "their"
+    their.mkdir()
+    (their / "sitecustomize.py").write_text("import sys\nprint('theirs', __name__, __file__[-17:])\nmark = 1\n")
+    done = same("import sitecustomize, sys; print(sitecustomize.mark, sitecustomize.__spec__.name)", path=[their])
+    job.check(done[1].startswith("theirs sitecustomize /sitecustomize.py"), f"theirs was not run: {done}")
+    (their / "sitecustomize.py").write_text("raise SystemExit(3)\n")
+    plain, hooked = python("print('never')", path=[their], hooks=False), python("print('never')", path=[their])
+    job.check(plain[:2] == hooked[:2] == (1, "") and hooked[2].endswith("SystemExit: 3\n"), f"theirs ends the program: {plain} without, {hooked} with the hooks")
+    torch = fake_torch(folder, False)
+    env = {"LD_PRELOAD": str(PROBE), "PROBE_OUT": str(folder / "replaced")}
+    same("import sys\nsys.meta_path[:] = [f for f in sys.meta_path if f.__module__.startswith('_frozen')]\nimport torch; print(len(torch.nn.module.before))", path=[torch],
+         what="a job that replaces sys.meta_path", **env)
+    broken = folder / "broken"
+    (broken / "torch").mkdir(parents=True)
+    (broken / "torch" / "__init__.py").write_text("raise ImportError('libtorch.so: no such file')\n")
+    done = same("import torch", path=[broken], what="a broken torch", LD_PRELOAD=str(PROBE), PROBE_OUT=str(folder / "broken.txt"))
+    job.check(done[0] == 1 and "no such file" in done[2], f"{done}")
+    same("try:\n import torch\nexcept ImportError as e: print(repr(e))", what="no torch", path=[their / "none"])
+
+
+def unfamiliar_torches(folder):
+    """One that has none of what the hooks look for is imported as it is."""
+    bare = folder / "bare"
+    (bare / "torch").mkdir(parents=True)
+    (bare / "torch" / "__init__.py").write_text("answer = 42\n")
+    done = same("import torch; print(torch.answer, torch.__loader__.__class__.__name__, hasattr(torch, 'save'))", path=[bare], LD_PRELOAD=str(PROBE), PROBE_OUT=str(folder / "bare.txt"))
+    job.check(done[0] == 0, f"{done}")
+
+
+def steps_and_layers(folder):
+    for new in (False, True):
+        torch = fake_torch(folder, new)
+        same(TRAINS, path=[torch], what="training without the recorder")
+        heard = folder / f"heard{new}"
+        plain = python(TRAINS, path=[torch], hooks=False)
+        hooked = python(TRAINS, path=[torch], LD_PRELOAD=str(PROBE), PROBE_OUT=str(heard))
+        job.check(plain == hooked and plain[0] == 0, f"{plain} without, {hooked} with the hooks and the recorder")
+        lines = shape(heard.read_text())
+        steps = [line for line in lines if line.startswith("step")]
+        job.check(steps == ["step 0", "step 1", "step 2"], f"steps {steps}")
+        text = "\n".join(lines)
+        first = text[text.index("step 0"):text.index("step 1")]
+        job.check(first.count("phase forward") == 2 and first.count("phase backward") == 2 and first.count("phase optimizer") == 1, f"step 0:\n{first}")
+        job.check("value samples 3" in first and "value samples 2" in first, f"step 0:\n{first}")
+        second = text[text.index("step 1"):text.index("step 2")]
+        job.check("phase input" in second and "value samples 1" in second and "MISMATCH" not in text, f"step 1:\n{second}")
+        job.check({"phase checkpoint", "phase evaluation", "value checkpoint_bytes 5"} <= {line.strip() for line in lines}, f"{text}")
+        layers = {line.strip() for line in lines if "layer" in line}
+        job.check(layers == {"layer encoder"}, f"layers {layers}")
+
+
+def children(folder):
+    torch = fake_torch(folder, True)
+    program = "import os, sys\nfrom multiprocessing import get_context\nimport torch\nfrom torch.nn.modules.module import Module\n" \
+              "class M(Module):\n  def forward(self): return 7\n" \
+              "def work(q): q.put(M()())\n" \
+              "if __name__ == '__main__':\n" \
+              "  for how in ('fork', 'spawn'):\n    c = get_context(how); q = c.Queue(); p = c.Process(target=work, args=(q,)); p.start(); print(how, q.get()); p.join(); print(p.exitcode)\n"
+    script = folder / "children.py"
+    script.write_text(program)
+    clean = {k: v for k, v in job.environment().items() if k != "PYTHONPATH"}
+    results = []
+    for hooks in ([], [HOOKS]):
+        env = {**clean, "PYTHONPATH": ":".join(map(str, [*hooks, torch]))}
+        if hooks:
+            env.update(LD_PRELOAD=str(PROBE), PROBE_OUT=str(folder / "children.txt"))
+        done = subprocess.run([sys.executable, str(script)], env=env, capture_output=True, text=True, timeout=60)
+        results.append((done.returncode, done.stdout, done.stderr))
+    job.check(results[0] == results[1] and results[0][1] == "fork 7\n0\nspawn 7\n0\n", f"{results}")
+
+
+def cost(_folder):
+    program = f"import time, runpy, sys\ncode = compile(open({str(HOOKS / 'sitecustomize.py')!r}).read(), {str(HOOKS / 'sitecustomize.py')!r}, 'exec')\n" \
+              "best = 1\nfor _ in range(30):\n  begin = time.perf_counter()\n  try: exec(code, {'__file__': code.co_filename, '__name__': 'sitecustomize'})\n" \
+              "  except ModuleNotFoundError: pass\n  best = min(best, time.perf_counter() - begin)\n  sys.meta_path.pop(0)\nprint(best)"
+    code, out, error = python(program, hooks=False)
+    job.check(code == 0 and float(out) < 0.001, f"{out}{error}")
+    print(f"without torch the hooks cost {float(out) * 1e3:.3f} ms")
+
+
+job.main(it_is_not_noticed, unfamiliar_torches, steps_and_layers, children, cost)
