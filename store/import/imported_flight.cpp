@@ -67,12 +67,13 @@ void ImportedRun::place_flight() {
   }
   const bool entries = db_.execAndGet("SELECT count(*) FROM temp.sqlite_master WHERE name = 'stage_flight'").getInt() != 0;
   if (entries) {
+    // CROSS JOIN: entries once, each with what it refers to; SQLite would else read them once for each process.
     db_.exec(
         "INSERT INTO flight_entry SELECT NULL, p.id, f.record, g.comm, f.seq, f.p2p_seq, f.op_id, f.op, f.peer, f.is_message, f.state, f.open,"
         " f.retired, f.created + s.shift, f.started + s.shift, f.completed + s.shift, f.timeout, f.input_sizes, f.output_sizes,"
         " f.input_elements, f.output_elements, f.input_types, f.output_types, f.stack FROM temp.stage_flight f"
-        " JOIN temp.stage_process p ON p.stage = f.process JOIN temp.flight_group g ON g.number = f.grp"
-        " JOIN temp.flight_shift s ON s.stage = f.process ORDER BY p.id, f.record, f.rowid;"
+        " CROSS JOIN temp.stage_process p ON p.stage = f.process CROSS JOIN temp.flight_group g ON g.number = f.grp"
+        " CROSS JOIN temp.flight_shift s ON s.stage = f.process ORDER BY p.id, f.record, f.rowid;"
         "DROP TABLE temp.stage_flight");
   }
   if (db_.execAndGet("SELECT count(*) FROM temp.sqlite_master WHERE name = 'stage_flight_status'").getInt() != 0) {
