@@ -134,8 +134,10 @@ def traced(folder):
         return
     job.run([job.DDL, "import", "kineto", "--one-clock", out / "rank0.json", out / "rank1.json", "-o", folder / "trace.ddl"], check_rc=0)
     db = job.store(folder / "trace.ddl")
-    reductions = db.execute("select count(*), sum(payload_bytes = 88680), sum(wait_ns is not null), min(comm), max(comm_size) from v_collective where op = 'gloo::allreduce'").fetchone()
-    job.check(tuple(reductions) == (120, 120, 120, "default_pg", 2), f"reductions {tuple(reductions)}")
+    reductions = db.execute("select count(*), sum(payload_bytes <> 88680), sum(wait_ns is not null), min(comm), max(comm_size) from v_collective where op = 'gloo::allreduce'").fetchone()
+    job.check(tuple(reductions) == (120, 0, 120, "default_pg", 2), f"reductions {tuple(reductions)}")
+    shaped = db.execute("select count(payload_bytes) from v_collective where op = 'gloo::allreduce'").fetchone()[0]
+    job.check(shaped >= 118, f"{shaped} reductions with bytes")  # the profiler leaves the shapes of the one out that runs when it stops
     members = [row[0] for row in db.execute("select m.rank from communicator_member m join communicator c on c.id = m.communicator where c.label = 'default_pg' order by 1")]
     job.check(members == [0, 1], f"members {members}")
     job.check(db.execute("select count(*) from v_layer where layer like 'gloo%' and inferred = 0").fetchone()[0] == 0, "a collective is a layer")
