@@ -33,7 +33,7 @@ namespace {
 
 constexpr uint64_t kSamplesPerSecond = 2000;
 constexpr uint64_t kFirstLooksPerSecond = 100;
-constexpr uint64_t kSleeperShare = 20;  ///< of a second: who ran for less than this part of it sleeps
+constexpr uint64_t kSleeperShare = 20;        ///< of a second: who ran for less than this part of it sleeps
 constexpr uint64_t kYieldsPerSecond = 20000;  ///< that are this close are one wait: a poll lies between them, no work
 
 __thread uint32_t t_tid __attribute__((tls_model("initial-exec"))) = 0;

@@ -172,8 +172,9 @@ enum class RecordKind : uint32_t {
   kNcclDetails = 12,   ///< how NCCL does a collective: payload = string id of "ALGORITHM PROTOCOL":32 | warps:8 | channels:8
   kNcclTag = 11,       ///< the number by which a program tagged a collective of NCCL: `payload`, not 0
   kNcclGroup = 13,     ///< a group of NCCL calls has more than one collective on `comm`: `payload` of them, the first is `sequence`
-  kThreadSample = 14,  ///< how long the training thread has run so far, see ThreadTimes; op = the system call in which it was found asleep, a
-                       ///< code of kBlockingCalls (names.h), 0: not asked; duration 0
+  kThreadSample =
+      14,           ///< how long the training thread has run so far, see ThreadTimes; op = the system call in which it was found asleep, a
+                    ///< code of kBlockingCalls (names.h), 0: not asked; duration 0
   kAgreement = 15,  ///< what a bitwise AND of few words said: `payload` = bits set here:32 | bits set in the result:32. Start, op, comm and
                     ///< sequence are the call's, duration 0
 };

@@ -99,13 +99,14 @@ void Observer::headline(const Job& job, Snapshot& s) const {
     s.headline = {
         fmt::format("the job has ended: {}", s.how_ended), fmt::format("ended: {}", s.how_ended), "ddl report says why", true, {}};
   } else if (s.no_data_ns) {
-    s.headline = {fmt::format("no data was moved for {}, while background threads go on coordinating: whose training thread does not come is for ddl "
-                              "report to tell",
-                              duration(*s.no_data_ns)),
-                  fmt::format("no data for {}", duration(*s.no_data_ns)),
-                  "ddl report",
-                  true,
-                  {}};
+    s.headline = {
+        fmt::format("no data was moved for {}, while background threads go on coordinating: whose training thread does not come is for ddl "
+                    "report to tell",
+                    duration(*s.no_data_ns)),
+        fmt::format("no data for {}", duration(*s.no_data_ns)),
+        "ddl report",
+        true,
+        {}};
   } else if (s.background) {
     s.headline = {"background threads make its MPI calls: where its training threads' time goes is for ddl report to tell",
                   "MPI in the background: see ddl report",

@@ -135,8 +135,9 @@ struct Snapshot {
   std::optional<double> own_cpu_ratio;   ///< of one core: what this program takes
   Headline headline;
   std::optional<Stall> stall;
-  std::optional<double> no_data_ns;  ///< of a job that negotiates: no data has moved for unusually long, and nobody can tell who does not come
-  std::vector<RankRow> ranks;                           ///< by rank
+  std::optional<double>
+      no_data_ns;              ///< of a job that negotiates: no data has moved for unusually long, and nobody can tell who does not come
+  std::vector<RankRow> ranks;  ///< by rank
   std::vector<CollectiveRow> collectives;               ///< most time first
   std::vector<AxisRow> axes;                            ///< most time first
   std::vector<LayerRow> layers;                         ///< as the job first ran them

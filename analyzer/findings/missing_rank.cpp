@@ -117,13 +117,15 @@ std::vector<Finding> find_unready(const FindingInput& input) {
   const std::string clock = time_of_day(input.db, moved_ns);
   Finding finding;
   finding.confidence = "sure";
-  finding.sentence = fmt::format("no data was moved since {}: {}", clock.empty() ? duration_text(moved_ns) : clock, unready_sentence(*found));
+  finding.sentence =
+      fmt::format("no data was moved since {}: {}", clock.empty() ? duration_text(moved_ns) : clock, unready_sentence(*found));
   if (missing.size() == 1) finding.rank = missing.front();
   finding.evidence = fmt::format(
       "The last data was moved at {}, {} before {}; until then {} lay between one collective and the next. Background threads coordinate to the "
       "end, and {} said that {} ready what {} {} not.",
       duration_text(moved_ns), duration_text(silent_ns), read_ns ? "the run was read" : "the end of the run", duration_text(apart_ns),
-      ranks_text(found->waiting), found->waiting.size() == 1 ? "it has" : "they have", ranks_text(missing), missing.size() == 1 ? "has" : "have");
+      ranks_text(found->waiting), found->waiting.size() == 1 ? "it has" : "they have", ranks_text(missing),
+      missing.size() == 1 ? "has" : "have");
   finding.evidence_sql = fmt::format(
       "SELECT r.rank, r.host, r.pid, n.* FROM pending_negotiation n JOIN v_rank r USING (process) WHERE r.world = {} ORDER BY r.rank",
       input.world);

@@ -13,10 +13,14 @@ namespace {
 /// "asleep in futex"; empty: not known.
 std::string state_text(const Readiness& rank) {
   switch (rank.thread) {
-    case TrainingState::kComputing: return "computing";
-    case TrainingState::kPolling: return "polling for another thread";
-    case TrainingState::kAsleep: return rank.sleeps_in.empty() ? "asleep" : "asleep in " + rank.sleeps_in;
-    case TrainingState::kUnknown: break;
+    case TrainingState::kComputing:
+      return "computing";
+    case TrainingState::kPolling:
+      return "polling for another thread";
+    case TrainingState::kAsleep:
+      return rank.sleeps_in.empty() ? "asleep" : "asleep in " + rank.sleeps_in;
+    case TrainingState::kUnknown:
+      break;
   }
   return {};
 }
@@ -36,7 +40,8 @@ std::optional<UnreadyCase> find_unready_case(const std::vector<Readiness>& ranks
   for (const Readiness& rank : ranks) {
     if (!rank.ready_bits && !rank.requested_bytes) {
       silent.push_back(rank);
-    } else if (rank.ready_bits.value_or(most_bits) < most_bits || RequestedBytes::is_less(rank.requested_bytes.value_or(most_bytes), most_bytes)) {
+    } else if (rank.ready_bits.value_or(most_bits) < most_bits ||
+               RequestedBytes::is_less(rank.requested_bytes.value_or(most_bytes), most_bytes)) {
       found.missing.push_back(rank);
     } else {
       found.waiting.push_back(rank.rank);
@@ -68,7 +73,8 @@ std::string unready_sentence(const UnreadyCase& found) {
   std::vector<int64_t> missing;
   for (const Readiness& rank : found.missing) missing.push_back(rank.rank);
   const std::string state = state_text(found.missing.front());
-  const bool same = std::all_of(found.missing.begin(), found.missing.end(), [&](const Readiness& rank) { return state_text(rank) == state; });
+  const bool same =
+      std::all_of(found.missing.begin(), found.missing.end(), [&](const Readiness& rank) { return state_text(rank) == state; });
   const bool one = missing.size() == 1;
   std::string text = fmt::format("the training {} of {}", one ? "thread" : "threads", ranks_text(missing));
   if (same && !state.empty()) {

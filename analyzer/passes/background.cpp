@@ -79,11 +79,13 @@ bool is_one_of(std::string_view name, std::initializer_list<std::string_view> na
 
 int coordination_vote(OpClass op_class, std::string_view datatype, std::string_view reduction, int64_t bytes) {
   constexpr int64_t kRequestBytes = 1 << 20, kWordBytes = 64;
-  if (op_class == OpClass::kBarrier || is_one_of(reduction, {"MPI_LAND", "MPI_BAND", "MPI_LOR", "MPI_BOR", "MPI_LXOR", "MPI_BXOR"})) return 1;
+  if (op_class == OpClass::kBarrier || is_one_of(reduction, {"MPI_LAND", "MPI_BAND", "MPI_LOR", "MPI_BOR", "MPI_LXOR", "MPI_BXOR"}))
+    return 1;
   const bool rooted = op_class == OpClass::kAllToRoot || op_class == OpClass::kRootToAll;
   if (rooted && datatype == "MPI_BYTE" && bytes <= kRequestBytes) return 1;
-  const bool integers = is_one_of(datatype, {"MPI_CHAR", "MPI_SHORT", "MPI_INT", "MPI_UNSIGNED", "MPI_LONG", "MPI_UNSIGNED_LONG", "MPI_LONG_LONG",
-                                             "MPI_UNSIGNED_LONG_LONG", "MPI_INT32_T", "MPI_UINT32_T", "MPI_INT64_T", "MPI_UINT64_T"});
+  const bool integers =
+      is_one_of(datatype, {"MPI_CHAR", "MPI_SHORT", "MPI_INT", "MPI_UNSIGNED", "MPI_LONG", "MPI_UNSIGNED_LONG", "MPI_LONG_LONG",
+                           "MPI_UNSIGNED_LONG_LONG", "MPI_INT32_T", "MPI_UINT32_T", "MPI_INT64_T", "MPI_UINT64_T"});
   if (integers && bytes <= kWordBytes) return 1;
   return bytes == 0 ? 0 : -1;
 }

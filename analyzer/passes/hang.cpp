@@ -27,7 +27,7 @@ struct OpenEntry {
 enum class Part { kIn, kMissing, kOther, kBehind, kLeft, kNoDump };
 constexpr const char* kPartNames[] = {"in", "missing", "other", "behind", "left", "no dump"};
 
-struct Member {
+struct GroupMember {
   Part part = Part::kMissing;
   std::string said;
 };
@@ -37,8 +37,8 @@ struct Call {
   std::optional<int64_t> seq;
   std::string op;
   std::optional<int64_t> since_ns;
-  std::map<int64_t, Member> members;  // by rank
-  std::vector<int64_t> waits_for;     // ranks
+  std::map<int64_t, GroupMember> members;  // by rank
+  std::vector<int64_t> waits_for;          // ranks
   const char* why = "nothing";
   bool mismatched = false, is_message = false;
   size_t firsts = 0;            // ranks that sit in it before anything else
@@ -212,7 +212,7 @@ class HangOfWorld {
     const auto communicator = catalog_.communicators.find(call.comm);
     if (communicator == catalog_.communicators.end()) return;
     for (const int64_t rank : communicator->second.ranks) {
-      Member& member = call.members[rank];
+      GroupMember& member = call.members[rank];
       if (member.part == Part::kIn) continue;
       if (!has_dump(rank)) {
         member.part = Part::kNoDump;
@@ -278,7 +278,7 @@ class HangOfWorld {
     }
     for (const auto& [list, ranks] : by_signature) {
       for (const int64_t rank : ranks) {
-        Member& member = call.members[rank];
+        GroupMember& member = call.members[rank];
         member.said = said[rank];
         if (holders == 1 && ranks.size() < most) member.part = Part::kOther;
         if (holders == 1 && ranks.size() == most) call.op = list.front().substr(0, list.front().find('|'));
@@ -331,7 +331,7 @@ class HangOfWorld {
 
   void add_message_members(const OpenEntry& e, Call& call) {
     const Matched matched = match(e);
-    Member& other = call.members[*e.peer];
+    GroupMember& other = call.members[*e.peer];
     if (other.part == Part::kIn) return;
     if (!has_dump(*e.peer)) {
       other.part = Part::kNoDump;

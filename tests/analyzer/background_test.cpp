@@ -98,7 +98,10 @@ Tables training(const Job& job) {
                .op = job.by_bits ? "MPI_Allreduce" : "MPI_Gather",
                .enter_ns = end_ns + at_ms * 1_ms,
                .leave_ns = end_ns + at_ms * 1_ms + 100_us,
-               .bytes = job.by_bits ? 8 : rank == 0 ? 0 : sends ? 225 : 25,
+               .bytes = job.by_bits ? 8
+                        : rank == 0 ? 0
+                        : sends     ? 225
+                                    : 25,
                .seq = seq,
                .peer = job.by_bits ? std::nullopt : std::optional<int64_t>(0),
                .thread = 1});

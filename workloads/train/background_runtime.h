@@ -1,8 +1,8 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -72,7 +72,7 @@ class BackgroundRuntime {
   std::size_t outstanding_ = 0;           ///< handed over and not reduced
   bool shut_down_ = false;
   std::vector<std::pair<int64_t, int64_t>> reductions_;  ///< begin and end of each since `synchronize`
-  Buffer fusion_;  ///< the thread's alone
+  Buffer fusion_;                                        ///< the thread's alone
 
   std::optional<Mpi> mpi_;
   std::thread thread_;  ///< last: everything above is there when it begins

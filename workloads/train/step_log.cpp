@@ -31,8 +31,9 @@ void StepLog::open(const std::string& path) {
 
 void StepLog::write(const StepTimes& t) {
   if (!file_) return;
-  std::fprintf(file_.get(), "%" PRIu64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%s\n",
-               t.step, t.begin_ns, t.end_ns, t.input_ns, t.compute_ns, t.blocked_ns, t.slept_ns, t.cpu_ns, t.handed_over_ns,
+  std::fprintf(file_.get(),
+               "%" PRIu64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%s\n", t.step,
+               t.begin_ns, t.end_ns, t.input_ns, t.compute_ns, t.blocked_ns, t.slept_ns, t.cpu_ns, t.handed_over_ns,
                t.hidden_ns ? std::to_string(*t.hidden_ns).c_str() : "");
   std::fflush(file_.get());
 }
