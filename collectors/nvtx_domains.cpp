@@ -62,7 +62,7 @@ Domain create_domain(const char* name) {
       if (i < kMaxDomains) domain = &g_domains[i];
       if (i == g_domain_count && i < kMaxDomains) {
         memcpy(domain->name, shown, sizeof shown);
-        if (!is_library(shown) && g_next_owner < kRangeOwners) domain->owner = g_next_owner++;
+        if (!is_library(shown) && g_next_owner < kHookedRanges) domain->owner = g_next_owner++;
         ++g_domain_count;
       }
     }

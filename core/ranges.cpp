@@ -12,6 +12,18 @@ constexpr size_t kMaxNameBytes = 255;
 constexpr uint32_t kAnnotations = 0;  // owner
 constexpr RangeNumbers kNoNumbers = {};
 
+bool g_program_marks_steps = false;
+
+/// The program marks steps itself: what hooks took for one is none.
+__attribute__((noinline)) void end_hooks(Thread* thread) {
+  __atomic_store_n(&g_program_marks_steps, true, __ATOMIC_RELAXED);
+  for (uint32_t i = 0; i < thread->range_depth; ++i) {
+    OpenRange& range = thread->ranges[i];
+    if (range.owner == kHookedRanges && internal::has_counters(range.kind)) internal::end_counting(thread, i, range, 0);
+    if (range.owner == kHookedRanges) range.kind = 0;
+  }
+}
+
 DDL_HOT void write_range(Thread* thread, bool to_log, const OpenRange& range, RecordKind kind, uint64_t duration_ticks,
                          uint64_t call_ticks) {
   Record* record = take_record(thread, to_log);
@@ -123,6 +135,12 @@ void open_range(Thread* thread, uint32_t owner, uint32_t kind, uint32_t context,
   if (internal::has_counters(kind)) internal::begin_counting(thread, thread->range_depth - 1);
   range.start_ticks = ticks();
   if (kind == static_cast<uint32_t>(ContextKind::kStep)) {
+    if (owner != kHookedRanges) {
+      if (!__atomic_load_n(&g_program_marks_steps, __ATOMIC_RELAXED)) end_hooks(thread);
+    } else if (thread->hooked_step.follows) {
+      range.start_ticks = thread->hooked_step.end_ticks;
+      range.call_ticks = thread->hooked_step.call_ticks;
+    }
     range.keep_step = internal::enter_step(step);
     write_range(thread, range.keep_step, range, RecordKind::kStepBegin, 0, 0);
   }
@@ -143,6 +161,32 @@ bool close_range(Thread* thread, uint32_t owner) {
   close_at(thread, depth - 1, now);
   if (__builtin_expect(is_clock_old(now), 0)) refresh_clock(now);
   return true;
+}
+
+void begin_hooked_step(uint64_t number, bool follows) {
+  if (__atomic_load_n(&g_program_marks_steps, __ATOMIC_RELAXED)) return;
+  const int saved_errno = errno;
+  if (Thread* thread = this_thread(); thread && open_ranges(thread, kHookedRanges) == 0) {
+    thread->hooked_step.follows = follows && thread->hooked_step.end_ticks != 0;
+    const uint32_t context = internal::intern_context(thread->context, ContextKind::kStep, 0, 0);
+    open_range(thread, kHookedRanges, static_cast<uint32_t>(ContextKind::kStep), context, nullptr, number, kNoNumbers);
+  }
+  errno = saved_errno;
+}
+
+void end_hooked_step() {
+  const int saved_errno = errno;
+  if (Thread* thread = this_thread(); thread && open_ranges(thread, kHookedRanges) > 0) {
+    const uint64_t now = ticks();
+    uint32_t depth = thread->range_depth;
+    while (depth > 0 && thread->ranges[depth - 1].owner != kHookedRanges) --depth;
+    if (depth > 0) close_at(thread, depth - 1, now);
+    thread->owner_overflow[kHookedRanges] = 0;
+    thread->hooked_step.end_ticks = now;
+    thread->hooked_step.call_ticks = thread->call_ticks;
+    if (is_clock_old(now)) refresh_clock(now);
+  }
+  errno = saved_errno;
 }
 
 void push_range(uint32_t kind, const char* name, uint64_t index) {

@@ -157,6 +157,7 @@ void release_thread(void* pointer) {
   leave_all_calls(thread);
   thread->range_depth = thread->tid = 0;
   memset(thread->owner_depth, 0, sizeof thread->owner_depth);
+  thread->hooked_step = {};
   memset(thread->owner_overflow, 0, sizeof thread->owner_overflow);
   thread->context = 0;
   thread->nccl_call = {};

@@ -26,7 +26,8 @@ namespace ddl {
 constexpr uint32_t kMaxRangeDepth = 64;
 constexpr uint32_t kCallSlots = 256;
 constexpr uint32_t kNameSlots = 64;
-constexpr uint32_t kRangeOwners = 32;  ///< 0 is annotate.h, the others are NVTX domains: ranges nest per owner, not among owners
+constexpr uint32_t kRangeOwners = 32;  ///< 0 is annotate.h, the last the hooks', the others NVTX domains: ranges nest per owner, not among owners
+constexpr uint32_t kHookedRanges = kRangeOwners - 1;  ///< owner: steps that hooks into a framework see, not the program
 
 /// What the thread's counters said at a moment. `known`: a bit for each that could be read.
 struct CounterValues {
@@ -128,6 +129,11 @@ struct alignas(64) Thread {
   CounterValues* counted;                 ///< at the begin of each open range; NULL: nobody asked for counters
   uint16_t owner_depth[kRangeOwners];     ///< ranges of each owner on the stack
   uint16_t owner_overflow[kRangeOwners];  ///< begun beyond kMaxRangeDepth and not yet ended
+  struct {
+    uint64_t end_ticks;   ///< of the last; 0: there was none
+    uint64_t call_ticks;  ///< at that moment
+    bool follows;         ///< the one that is being opened begins there
+  } hooked_step;
   struct {
     uint32_t comm;      ///< kNoComm: not inside an NCCL call that launches
     uint32_t sequence;  ///< the collective, the first of its group; kNoSequence: only messages
@@ -478,6 +484,10 @@ void open_range(Thread* thread, uint32_t owner, uint32_t kind, uint32_t context,
                 const RangeNumbers& numbers);
 /// Closes the owner's innermost; false: it has none, which is counted.
 bool close_range(Thread* thread, uint32_t owner);
+/// Steps that hooks into a framework see. They count as long as the program marks none itself: its first one ends them, for good. `follows`: it
+/// begins where the thread's last one ended.
+void begin_hooked_step(uint64_t number, bool follows);
+void end_hooked_step();
 /// How many ranges the owner has open on the thread.
 inline uint32_t open_ranges(const Thread* thread, uint32_t owner) { return thread->owner_depth[owner] + thread->owner_overflow[owner]; }
 /// A range that is on no stack, because another thread may end it: nothing is booked to it but its time. 0: no room, which is counted.

@@ -7,8 +7,8 @@
 namespace ddl::tui {
 namespace {
 
-constexpr int64_t kSecondNs = 1'000'000'000;
-constexpr int64_t kApartNs = kSecondNs / 16;
+constexpr int64_t kLookBackNs = 1'000'000'000;
+constexpr int64_t kApartNs = kLookBackNs / 16;
 constexpr size_t kMaxSent = 4096;
 
 }  // namespace
@@ -24,7 +24,7 @@ void Negotiating::take_sample(const Record& r, const store::ProcessClock& clock)
     return;
   }
   samples.push_back(sample);
-  while (samples.size() > 2 && before_ns(samples[1]) >= kSecondNs) samples.pop_front();
+  while (samples.size() > 2 && before_ns(samples[1]) >= kLookBackNs) samples.pop_front();
 }
 
 void Negotiating::take_request(uint32_t sequence, uint64_t bytes) {

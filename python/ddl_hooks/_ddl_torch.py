@@ -3,8 +3,9 @@
 Loaded by sitecustomize.py once torch is imported. Rules: it never raises into the job, keeps no tensor and no module alive, puts nothing into
 objects that the job may copy or pickle, and uses no random numbers. Ranges go through include/ddl/annotate.h's functions, by ctypes, which torch has imported.
 
-  step        ends with the optimizer's; begins when a loader that feeds training is asked for a batch, else with the forward of a model that trains. Of several optimizers
-              the one counts that stepped first (another, if that one has stopped). A step that a gradient scaler skips counts: the iteration was run
+  step        ends with the optimizer's; begins where the last one ended. The first one, and that after an evaluation, begins when a loader that feeds training
+              is asked for a batch, else with the forward of a model that trains. Of several optimizers the one counts that stepped first (another, if that
+              one has stopped). A step that a gradient scaler skips counts: the iteration was run. The recorder drops them once the program marks its own
   phase       forward or evaluation (the outermost call of a module), backward, optimizer, input (a loader's next batch), checkpoint, garbage collection (full ones)
   layer       the path of the module from the outermost one, without what wraps it (DDP, FSDP, torch.compile, checkpointing)
   samples     what the loader's sampler put into the batches of the step
@@ -18,7 +19,7 @@ import threading
 import time
 import weakref
 
-_STEP, _PHASE, _LAYER = 1, 2, 3
+_PHASE, _LAYER = 2, 3
 _WRAPPERS = {"module", "_fsdp_wrapped_module", "_orig_mod", "_checkpoint_wrapped_module", "_forward_module"}
 _BUDGET = 0.01
 _SHORTEST_NS = 100_000   # layers that take less are not named
@@ -31,6 +32,9 @@ _push, _pop, _value = _program.ddl_range_push, _program.ddl_range_pop, _program.
 _push.argtypes, _push.restype = (ctypes.c_int, ctypes.c_char_p, ctypes.c_uint64), None
 _pop.argtypes, _pop.restype = (ctypes.c_int,), None
 _value.argtypes, _value.restype = (ctypes.c_char_p, ctypes.c_double), None
+_begin_step, _end_step = _program.ddl_hooked_step_begin, _program.ddl_hooked_step_end
+_begin_step.argtypes, _begin_step.restype = (ctypes.c_uint64, ctypes.c_int), None
+_end_step.argtypes, _end_step.restype = (), None
 _now = time.perf_counter_ns
 
 
@@ -71,6 +75,7 @@ if hasattr(os, "register_at_fork"):
 class _Steps:
     number = 0
     open = False
+    follows = False      # nothing but training has been done since the last one
     optimizer = None     # weak: the one that counts
     others = {}          # ids of others -> steps since it last stepped
     samples = 0
@@ -92,8 +97,8 @@ def _script_marks():
 def _open_step():
     if _Steps.open or _script_marks():
         return
-    _push(_STEP, None, _Steps.number)
-    _Steps.open = True
+    _begin_step(_Steps.number, _Steps.follows)
+    _Steps.open = _Steps.follows = True
 
 
 def _close_step():
@@ -105,7 +110,7 @@ def _close_step():
             _pop(_PHASE)
     if not _Steps.open:
         return
-    _pop(_STEP)
+    _end_step()
     _Steps.open = False
     _Steps.number += 1
     if _Steps.number == _WARM_STEPS:
@@ -202,7 +207,7 @@ def _hook_optimizers(torch):
                 kind.step._ddl = True
 
         from_torch.Optimizer._hook_for_profile = _wrapped(hook, hook_for_profile)
-    scalers = {getattr(getattr(torch, place, None), "GradScaler", None) for place in ("amp",)}
+    scalers = {getattr(torch.amp, "GradScaler", None) if hasattr(torch, "amp") else None}
     scalers.add(getattr(getattr(getattr(torch, "cuda", None), "amp", None), "GradScaler", None))
     for scaler in scalers - {None}:
         if "step" in scaler.__dict__:
@@ -281,6 +286,8 @@ def _before_forward(module, _arguments):
                 _Steps.feeds.add(_Steps.asked)
                 _Steps.asked = None
             _open_step()
+        else:
+            _Steps.follows = False
         _push(_PHASE, b"forward" if trains else b"evaluation", 0)
     name = _Layers.names.get(key)
     named = name is not None and key not in _Layers.quiet

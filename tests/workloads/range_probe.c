@@ -1,5 +1,5 @@
 /*
- * Stands in for libddl.so: defines the two functions behind ddl/annotate.h, preloaded into a job with one rank, and writes what it hears to
+ * Stands in for libddl.so: defines the functions behind ddl/annotate.h and those of python/ddl_hooks, preloaded into a job with one rank, and writes what it hears to
  * $PROBE_OUT, indented by depth. An end that does not fit the innermost open range is written as MISMATCH.
  */
 #include <stdint.h>
@@ -9,6 +9,8 @@
 void ddl_range_push(int kind, const char* name, uint64_t index);
 void ddl_range_pop(int kind);
 void ddl_value_record(const char* name, double value);
+void ddl_hooked_step_begin(uint64_t number, int follows);
+void ddl_hooked_step_end(void);
 
 static int open_kinds[64];
 static int depth;
@@ -36,3 +38,11 @@ void ddl_range_pop(int kind) {
 }
 
 void ddl_value_record(const char* name, double value) { fprintf(out(), "%*svalue %s %g\n", 2 * depth, "", name, value); }
+
+/* A step that follows has begun where the last one ended. */
+void ddl_hooked_step_begin(uint64_t number, int follows) {
+  fprintf(out(), "%*sstep %llu%s\n", 2 * depth, "", (unsigned long long)number, follows ? " follows" : "");
+  open_kinds[depth++] = 1;
+}
+
+void ddl_hooked_step_end(void) { ddl_range_pop(1); }
