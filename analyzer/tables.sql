@@ -198,7 +198,8 @@ CREATE TABLE gpu_axis_part (
 CREATE TABLE background_process (
   process INTEGER PRIMARY KEY,  -- process.id
   thread INTEGER,               -- thread.thread of the one that trains; NULL: it recorded nothing itself
-  sampled INTEGER NOT NULL      -- 1: table thread_sample tells when it computed
+  sampled INTEGER NOT NULL,     -- 1: table thread_sample tells when it computed
+  cycle_ns INTEGER              -- from the begin of one cycle of coordination to that of the next, median; NULL: its ranks do not negotiate
 );
 
 -- Collectives of background threads that move no tensor: they agree on what is to be moved.

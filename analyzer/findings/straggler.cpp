@@ -146,6 +146,14 @@ Finding describe(const FindingInput& input, const LongerComputing& found, size_t
   return finding;
 }
 
+/// Of ranks that negotiate it is known to a cycle when they were ready.
+bool is_within_a_cycle(const FindingInput& input, const StragglerCase& c) {
+  if (!c.negotiated || !input.steps.annotated) return false;
+  Query row(input.db, "SELECT max(b.cycle_ns) FROM background_process b JOIN process p ON p.id = b.process WHERE p.world = ?");
+  row.bind(input.world);
+  return row.next() && c.costs.others_wait_ns * c.blame_share <= row.real(0);
+}
+
 std::vector<Finding> slow_gpus(const FindingInput& input) {
   const auto found = waited_for(input, "compute");
   if (!found) return {};
@@ -169,7 +177,8 @@ std::vector<Finding> slow_gpus(const FindingInput& input) {
 std::vector<Finding> find_straggler(const FindingInput& input) {
   if (hands_on_lateness(input)) return slow_gpus(input);
   const size_t ranks = count_ranks(input);
-  if (const auto found = find_straggler_case(rows_of(input, ranks))) return {describe(input, *found, ranks)};
+  if (const auto found = find_straggler_case(rows_of(input, ranks)); found && !is_within_a_cycle(input, *found))
+    return {describe(input, *found, ranks)};
   if (ranks < 2) return {};
   for (const Suspects suspects : {Suspects::kRanks, Suspects::kHosts}) {
     if (const auto longer = find_longer_computing(input, suspects)) return {describe(input, *longer, ranks)};

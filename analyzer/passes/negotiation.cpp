@@ -134,9 +134,13 @@ bool have_one_clock(const Catalog& catalog, const std::map<int64_t, BackgroundPr
   return clocks.sigma_ns() == 0.0;
 }
 
+constexpr size_t kMaxCycles = 10000;  // of which the median is taken
+
 /// How far a rank had come by its last cycle.
 struct Pending {
   int64_t at_ns = INT64_MIN;
+  std::optional<int64_t> cycle_ns;         ///< begin of the last cycle in which it told something
+  std::vector<int64_t> between_cycles_ns;  ///< of the first ones
   std::optional<int64_t> requested_bytes, ready_bits;
 };
 
@@ -171,9 +175,15 @@ void write_pending(SQLite::Database& db, const std::map<int64_t, Pending>& pendi
     FROM event
     WHERE process = ? AND kind = 1 AND seq IS NOT NULL AND comm IS NOT NULL AND id NOT IN (SELECT event FROM coordination))");
   Query insert(db, "INSERT INTO pending_negotiation VALUES (?, ?, ?, ?, ?, ?, ?)");
+  Query cycle(db, "UPDATE background_process SET cycle_ns = ? WHERE process = ?");
   for (const auto& [process, last] : pending) {
     moved.bind(process).next();
     const LastSecond thread = last_second(db, process);
+    if (!last.between_cycles_ns.empty()) {
+      std::vector<int64_t> between_ns = last.between_cycles_ns;
+      std::nth_element(between_ns.begin(), between_ns.begin() + static_cast<std::ptrdiff_t>(between_ns.size() / 2), between_ns.end());
+      cycle.run(between_ns[between_ns.size() / 2], process);
+    }
     insert.run(process, last.at_ns, moved.maybe_integer(0), last.requested_bytes, last.ready_bits, thread.thread, thread.sleeps_in);
     moved.reset();
   }
@@ -224,6 +234,12 @@ void find_readiness(SQLite::Database& db, const Catalog& catalog, const std::map
       cycle.words.push_back(word);
       more = rows.next();
     } while (more && rows.integer(0) == comm && rows.integer(1) == seq);
+    for (const Word& word : cycle.words) {
+      if (!tells) break;
+      Pending& told = pending[word.process];
+      if (told.cycle_ns && told.between_cycles_ns.size() < kMaxCycles) told.between_cycles_ns.push_back(word.enter_ns - *told.cycle_ns);
+      told.cycle_ns = word.enter_ns;
+    }
     if (moves_data) {
       negotiations.move_data(comm, seq, steps);
       requested.data_moved();

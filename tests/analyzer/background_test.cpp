@@ -237,6 +237,13 @@ TEST(RequestedBytes, StartOverWhenAllHaveAskedForTheSame) {
   EXPECT_TRUE(RequestedBytes::is_less(requested.add(2, 0), 1000));
 }
 
+TEST(Background, LessThanACycleIsNotLate) {
+  Tables run = training({.computes_ms = {70, 80}});
+  EXPECT_EQ(run.integers("SELECT cycle_ns FROM background_process"), (std::vector<int64_t>{10'000'000, 10'000'000}));
+  EXPECT_EQ(run.integers("SELECT late FROM blame"), std::vector<int64_t>{1});
+  EXPECT_EQ(run.findings(), std::vector<std::string>{});
+}
+
 TEST(Background, EqualRanksAreNotLate) {
   Tables run = training({.computes_ms = {70, 70}});
   EXPECT_EQ(parts_of(run, 0), (Parts{70, 0, 10, 20}));

@@ -315,6 +315,44 @@ TEST_F(RecorderTest, MoreKeysThanTheProfileHoldsAreBookedUnderOther) {
   EXPECT_LT(room, 17000u);  // bounded
 }
 
+/// Steps that hooks see are whole and without gaps, and end with the program's first own one.
+TEST_F(RecorderTest, StepsOfHooksGiveWayToTheProgramsOwn) {
+  record([] {
+    begin_hooked_step(0, true);  // there is none to follow
+    begin_hooked_step(7, false);  // inside another: none
+    call(kOp, 1);
+    end_hooked_step();
+    call(kOp, 1);
+    begin_hooked_step(1, true);
+    end_hooked_step();
+    end_hooked_step();  // none is open
+    call(kOp, 1);
+    begin_hooked_step(2, false);
+    end_hooked_step();
+    begin_hooked_step(3, true);
+    push_range(1, nullptr, 100);
+    end_hooked_step();
+    pop_range(1);
+    begin_hooked_step(4, true);
+    end_hooked_step();
+  });
+  const SpoolReader reader = spool();
+  EXPECT_EQ(reader.header().loss[kLossUnbalanced], 0u);
+  std::vector<Record> steps;
+  uint64_t in_calls = 0;
+  for (const Record& r : records(reader)) {
+    if (record_kind(r.word) == RecordKind::kStep) steps.push_back(r);
+    if (record_kind(r.word) == RecordKind::kCall && steps.size() == 1) in_calls += record_duration_ticks(r.word);
+  }
+  ASSERT_EQ(steps.size(), 4u);
+  const auto end = [&](size_t i) { return steps[i].start_ticks + record_duration_ticks(steps[i].word); };
+  EXPECT_EQ(steps[1].start_ticks, end(0));
+  EXPECT_EQ(steps[1].payload, in_calls) << "the call between the two is the second's";
+  EXPECT_GT(steps[2].start_ticks, end(1));
+  EXPECT_EQ(steps[2].payload, 0u);
+  EXPECT_EQ(steps[3].sequence, 100u);
+}
+
 TEST_F(RecorderTest, RangesKnowTheirTimeInCallsAndSurviveMisuse) {
   record([] {
     pop_range(3);  // nothing open

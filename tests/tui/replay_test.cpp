@@ -44,7 +44,7 @@ TEST(Replay, LastFrameIsTheLiveOne) {
 TEST(Replay, OfBackgroundThreadsNothingIsClaimed) {
   Analyzed run(test::run().ranks(3).steps(20).compute(10_ms).allreduce(1_MiB, 1_ms).slow(1, 20_ms));
   EXPECT_EQ(last_frame(run.db).headline.rank, 1);
-  run.db.exec("INSERT INTO background_process VALUES (1, NULL, 1)");
+  run.db.exec("INSERT INTO background_process VALUES (1, NULL, 1, NULL)");
   const Snapshot s = last_frame(run.db);
   EXPECT_TRUE(s.background);
   EXPECT_FALSE(s.shares);
