@@ -26,7 +26,8 @@ namespace ddl {
 constexpr uint32_t kMaxRangeDepth = 64;
 constexpr uint32_t kCallSlots = 256;
 constexpr uint32_t kNameSlots = 64;
-constexpr uint32_t kRangeOwners = 32;  ///< 0 is annotate.h, the last the hooks', the others NVTX domains: ranges nest per owner, not among owners
+constexpr uint32_t kRangeOwners =
+    32;  ///< 0 is annotate.h, the last the hooks', the others NVTX domains: ranges nest per owner, not among owners
 constexpr uint32_t kHookedRanges = kRangeOwners - 1;  ///< owner: steps that hooks into a framework see, not the program
 
 /// What the thread's counters said at a moment. `known`: a bit for each that could be read.

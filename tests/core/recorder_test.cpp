@@ -318,7 +318,7 @@ TEST_F(RecorderTest, MoreKeysThanTheProfileHoldsAreBookedUnderOther) {
 /// Steps that hooks see are whole and without gaps, and end with the program's first own one.
 TEST_F(RecorderTest, StepsOfHooksGiveWayToTheProgramsOwn) {
   record([] {
-    begin_hooked_step(0, true);  // there is none to follow
+    begin_hooked_step(0, true);   // there is none to follow
     begin_hooked_step(7, false);  // inside another: none
     call(kOp, 1);
     end_hooked_step();
