@@ -57,9 +57,8 @@ find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_path(DDL_RAPIDJSON_HEADERS rapidjson/reader.h REQUIRED DOC "Directory of RapidJSON's headers")
 find_package(ZLIB REQUIRED)
-# Linear programs of ddl model mapping. Its clp.pc asks for the libraries behind it as well, which the shared one brings along.
+# Linear programs of ddl model mapping: only its header, the library is loaded when one is solved (analyzer/models/clp.h).
 find_path(CLP_INCLUDE_DIR Clp_C_Interface.h PATH_SUFFIXES coin REQUIRED)
-find_library(CLP_LIBRARY Clp REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(Threads REQUIRED)
 set(DDL_BUILD_TESTS OFF)

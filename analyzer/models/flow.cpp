@@ -1,6 +1,5 @@
 #include "analyzer/models/flow.h"
 
-#include <Clp_C_Interface.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <queue>
 #include <stdexcept>
 
+#include "analyzer/models/clp.h"
 #include "core/error.h"
 
 namespace ddl::models {
@@ -20,14 +20,14 @@ constexpr double kUnlimited = std::numeric_limits<double>::max();  // what Clp t
 constexpr double kSlack = 1e-9;
 
 struct DeleteModel {
-  void operator()(Clp_Simplex* model) const { Clp_deleteModel(model); }
+  void operator()(Clp_Simplex* model) const { clp().deleteModel(model); }
 };
 
 /// Columns: flows of each source on each arc, then the time of the busiest one. Rows: what each source brings each node, then the arcs.
 /// Bytes and rates are scaled to 1: simplex works with absolute tolerances.
 class Program {
  public:
-  Program(const FlowNetwork& network, const Traffic& bytes) : network_(network), model_(Clp_newModel()) {
+  Program(const FlowNetwork& network, const Traffic& bytes) : network_(network), model_(clp().newModel()) {
     for (size_t i = 0; i < bytes.size(); ++i) {
       double sum = 0;
       for (size_t j = 0; j < bytes.size(); ++j) sum += i == j ? 0 : bytes[i][j];
@@ -50,17 +50,17 @@ class Program {
     flow.length.assign(network_.arcs.size(), 0);
     if (sources_.empty()) return flow;
     run();
-    const double busiest = Clp_getColSolution(model_.get())[time_column()];
+    const double busiest = clp().getColSolution(model_.get())[time_column()];
     take_lengths(flow);
     if (least_cost) {
-      Clp_columnUpper(model_.get())[time_column()] = std::max(busiest, other_s * rate_unit_ / bytes_unit_) * (1 + kSlack);
-      double* cost = Clp_objective(model_.get());
+      clp().columnUpper(model_.get())[time_column()] = std::max(busiest, other_s * rate_unit_ / bytes_unit_) * (1 + kSlack);
+      double* cost = clp().objective(model_.get());
       for (size_t c = 0; c < time_column(); ++c) cost[c] = rate_unit_ / network_.arcs[c % network_.arcs.size()].bytes_per_second;
       cost[time_column()] = 0;
       run();
     }
     flow.busiest_s = busiest * bytes_unit_ / rate_unit_;
-    const double* solution = Clp_getColSolution(model_.get());
+    const double* solution = clp().getColSolution(model_.get());
     for (size_t c = 0; c < time_column(); ++c) flow.load_bytes[c % network_.arcs.size()] += solution[c] * bytes_unit_;
     return flow;
   }
@@ -100,22 +100,22 @@ class Program {
     column_upper.push_back(kUnlimited);
     cost.push_back(1);
     const std::vector<double> column_lower(column_upper.size(), 0);
-    Clp_setLogLevel(model_.get(), 0);
-    Clp_loadProblem(model_.get(), static_cast<int>(cost.size()), static_cast<int>(rows), start.data(), index.data(), value.data(),
-                    column_lower.data(), column_upper.data(), cost.data(), row_lower.data(), row_upper.data());
+    clp().setLogLevel(model_.get(), 0);
+    clp().loadProblem(model_.get(), static_cast<int>(cost.size()), static_cast<int>(rows), start.data(), index.data(), value.data(),
+                      column_lower.data(), column_upper.data(), cost.data(), row_lower.data(), row_upper.data());
   }
 
   void run() {
-    Clp_dual(model_.get(), 0);
-    if (Clp_status(model_.get()) != 0) Clp_primal(model_.get(), 0);
-    if (Clp_status(model_.get()) == 1)
+    clp().dual(model_.get(), 0);
+    if (clp().status(model_.get()) != 0) clp().primal(model_.get(), 0);
+    if (clp().status(model_.get()) == 1)
       throw Error("some traffic has no route", "links must join all places that ranks sit at", ExitCode::kDataMissing);
-    if (Clp_status(model_.get()) != 0) throw std::logic_error("route: the simplex method did not end");
+    if (clp().status(model_.get()) != 0) throw std::logic_error("route: the simplex method did not end");
   }
 
   /// What a second more of each arc would be worth; scaled such that sum rate x length is 1, as the program says but for rounding.
   void take_lengths(Flow& flow) const {
-    const double* price = Clp_getRowPrice(model_.get());
+    const double* price = clp().getRowPrice(model_.get());
     double sum = 0;
     for (size_t a = 0; a < network_.arcs.size(); ++a) sum += flow.length[a] = std::max(0.0, -price[arc_row(a)]);
     for (size_t a = 0; a < network_.arcs.size(); ++a) flow.length[a] /= sum * network_.arcs[a].bytes_per_second;

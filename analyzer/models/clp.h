@@ -1,0 +1,22 @@
+// Clp (COIN-OR), the linear programs' solver, loaded when the first one is solved. Not linked: it brings LAPACK, and where that is OpenBLAS every start
+// of a tool would make threads, which take signals away from `ddl record`.
+#pragma once
+
+#include <Clp_C_Interface.h>
+
+namespace ddl {
+
+/// Clp's C interface, as far as it is used.
+struct Clp {
+#define DDL_CLP_FUNCTIONS(X) \
+  X(newModel)                \
+  X(deleteModel) X(getColSolution) X(columnUpper) X(objective) X(setLogLevel) X(loadProblem) X(dual) X(primal) X(status) X(getRowPrice)
+#define DDL_CLP_MEMBER(name) decltype(&Clp_##name) name = nullptr;
+  DDL_CLP_FUNCTIONS(DDL_CLP_MEMBER)
+#undef DDL_CLP_MEMBER
+};
+
+/// Loads it once. Throws ddl::Error where it is not installed. Any thread.
+const Clp& clp();
+
+}  // namespace ddl
