@@ -73,6 +73,12 @@ def a_job_that_talks_by_gloo(folder):
     check("ok       steps        3 steps" in said and said.count("this job talks by Gloo (marked.py)") == 2, said)
 
 
+def it_has_no_threads(folder):
+    """One that a library made would take SIGCHLD, for which record waits."""
+    done = record("threads.ddl", ["sh", "-c", "ls /proc/$PPID/task | wc -l"], check_rc=0)
+    check(done.stdout.split() == ["1"], f"ddl record has {done.stdout.strip()} threads")
+
+
 def default_name(folder):
     os.mkdir("names")
     done = subprocess.run([DDL, "record", "sh", "-c", "true"], cwd="names", capture_output=True, text=True)
@@ -139,5 +145,5 @@ def a_killed_recorder_leaves_the_job_alone(folder):
 
 
 if __name__ == "__main__":
-    main(exit_codes, streams_are_the_jobs, run_directory, a_job_that_talks_by_gloo, default_name, environment_of_the_job, signals_are_passed_on, ctrl_c_reaches_the_job_once,
+    main(exit_codes, streams_are_the_jobs, run_directory, a_job_that_talks_by_gloo, it_has_no_threads, default_name, environment_of_the_job, signals_are_passed_on, ctrl_c_reaches_the_job_once,
          a_killed_recorder_leaves_the_job_alone)
