@@ -107,7 +107,7 @@ def main():
         sweep = folder / "sweep.csv"
         sweep.write_text(subprocess.run(["mpirun", "-np", "2", arguments.bin / "allreduce", "--bytes", "64,4K,64K,1M,4M", "--rounds", "10"],
                                         env=bench.environment, capture_output=True, text=True, check=True).stdout)
-        print("| job | calls | recorded with | foretold for | recorded step | predicted / recorded |\n| --- | --- | --- | --- | --- | --- |")
+        print("| job | calls | recorded with | predicted for | recorded step | predicted / recorded |\n| --- | --- | --- | --- | --- | --- |")
         for name, kind, runs in [*fusion_jobs(), *pipeline_jobs(str(table))]:
             if arguments.only not in name:
                 continue

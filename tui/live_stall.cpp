@@ -92,7 +92,7 @@ std::optional<Stall> stuck_in_init(const Job& job, double least_ns) {
 }
 
 /// What the training thread did in the last second.
-TrainingState training_state(const Rank& rank, int64_t now_ns) {
+TrainingState state_of(const Rank& rank, int64_t now_ns) {
   constexpr int64_t kFreshNs = 2'000'000'000;
   const auto& samples = rank.negotiating.samples;
   if (samples.size() < 2 || now_ns - rank.clock.time_ns(samples.back().at_ticks) > kFreshNs) return TrainingState::kUnknown;
@@ -102,7 +102,7 @@ TrainingState training_state(const Rank& rank, int64_t now_ns) {
   const auto whole_ns = static_cast<double>(rank.clock.time_ns(last.at_ticks) - rank.clock.time_ns(first.at_ticks));
   const double busy = part(first.busy_ns, last.busy_ns) / whole_ns;
   const double spun = part(first.spun_ticks, last.spun_ticks) / static_cast<double>(last.at_ticks - first.at_ticks);
-  return busy < 0.5 ? TrainingState::kAsleep : spun >= 0.5 * busy ? TrainingState::kPolling : TrainingState::kComputing;
+  return training_state(busy, spun);
 }
 
 /// Background threads go on coordinating, and no data moves.
@@ -116,7 +116,7 @@ std::optional<Stall> stuck_in_negotiation(const Job& job, double least_ns) {
   for (const Rank& rank : job.ranks) {
     const Negotiating& n = rank.negotiating;
     const char* sleeps_in = name_of_code(kBlockingCalls, n.sleeps_in);
-    ranks.push_back({rank.rank, requested_bytes[ranks.size()], n.ready_bits, training_state(rank, job.now_ns), sleeps_in ? sleeps_in : ""});
+    ranks.push_back({rank.rank, requested_bytes[ranks.size()], n.ready_bits, state_of(rank, job.now_ns), sleeps_in ? sleeps_in : ""});
   }
   const auto found = find_unready_case(ranks);
   if (!found) return std::nullopt;

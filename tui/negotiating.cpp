@@ -15,7 +15,12 @@ constexpr size_t kMaxSent = 4096;
 
 void Negotiating::take_sample(const Record& r, const store::ProcessClock& clock) {
   const ThreadTimes times = thread_times(r);
-  if (record_op(r.word) != 0) sleeps_in = record_op(r.word);
+  if (record_op(r.word) != 0) {
+    sleeps_in = record_op(r.word);
+    asked_ticks = r.start_ticks;
+  } else if (clock.span_ns(r.start_ticks - asked_ticks) > 2 * kLookBackNs) {
+    sleeps_in = 0;  // of another sleep
+  }
   if (since_ticks == 0) since_ticks = r.start_ticks;
   const Sample sample{r.start_ticks, times.cpu_ns + (times.ready_ns == kUnknownTime ? 0 : times.ready_ns), times.spun_ticks};
   const auto before_ns = [&](const Sample& earlier) { return clock.span_ns(r.start_ticks - earlier.at_ticks); };

@@ -18,7 +18,8 @@ struct Negotiating {
     uint64_t at_ticks, busy_ns, spun_ticks;  ///< sums since the thread began; busy: on a CPU or ready for one
   };
   std::deque<Sample> samples;  ///< of the last second and a bit, oldest first
-  uint32_t sleeps_in = 0;      ///< code of kBlockingCalls, when it was asked last; 0: not asleep
+  uint32_t sleeps_in = 0;      ///< code of kBlockingCalls, if it was asked in the last two seconds; 0: not asked, or none of them
+  uint64_t asked_ticks = 0;    ///< when
 
   std::optional<uint32_t> ready_bits;               ///< in its last word
   std::deque<std::pair<uint32_t, uint64_t>> sent;   ///< requests to rank 0: number of the gather, bytes

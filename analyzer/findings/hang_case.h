@@ -12,7 +12,7 @@ namespace ddl {
 /// The run was made of dumps of flight recorders: these say what hangs, and its calls have no events.
 bool has_flight_recorders(const FindingInput& input);
 
-/// Of all faults but mismatches (`mismatches` false), or of those alone.
+/// The findings for mismatches, or for all other faults.
 std::vector<Finding> hang_findings(const FindingInput& input, bool mismatches);
 
 }  // namespace ddl

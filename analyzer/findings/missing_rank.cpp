@@ -69,14 +69,13 @@ std::vector<Finding> find_stuck_in_init(const FindingInput& input) {
   return {finding};
 }
 
-TrainingState state_of(const std::string& thread) {
-  return thread == "computing" ? TrainingState::kComputing
-         : thread == "polling" ? TrainingState::kPolling
-         : thread == "asleep"  ? TrainingState::kAsleep
-                               : TrainingState::kUnknown;
+TrainingState state_of(std::string_view thread) {
+  for (const TrainingState state : {TrainingState::kComputing, TrainingState::kPolling, TrainingState::kAsleep})
+    if (name_of(state) == thread) return state;
+  return TrainingState::kUnknown;
 }
 
-/// " at 14:03:21", in local time; empty: the time of day is not known.
+/// "14:03:21", in local time; empty: the time of day is not known.
 std::string time_of_day(SQLite::Database& db, int64_t at_ns) {
   Query epoch(db, "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'epoch_realtime_ns'");
   if (!epoch.next() || epoch.integer(0) <= 0) return {};
@@ -122,10 +121,10 @@ std::vector<Finding> find_unready(const FindingInput& input) {
   if (missing.size() == 1) finding.rank = missing.front();
   finding.evidence = fmt::format(
       "The last data was moved at {}, {} before {}; until then {} lay between one collective and the next. Background threads coordinate to the "
-      "end, and {} said that {} ready what {} {} not.",
+      "end, and {} {} not ready what {} {}.",
       duration_text(moved_ns), duration_text(silent_ns), read_ns ? "the run was read" : "the end of the run", duration_text(apart_ns),
-      ranks_text(found->waiting), found->waiting.size() == 1 ? "it has" : "they have", ranks_text(missing),
-      missing.size() == 1 ? "has" : "have");
+      ranks_text(missing), missing.size() == 1 ? "has" : "have", ranks_text(found->waiting),
+      found->waiting.size() == 1 ? "waits for" : "wait for");
   finding.evidence_sql = fmt::format(
       "SELECT r.rank, r.host, r.pid, n.* FROM pending_negotiation n JOIN v_rank r USING (process) WHERE r.world = {} ORDER BY r.rank",
       input.world);

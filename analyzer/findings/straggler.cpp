@@ -146,7 +146,7 @@ Finding describe(const FindingInput& input, const LongerComputing& found, size_t
   return finding;
 }
 
-/// Of ranks that negotiate it is known to a cycle when they were ready.
+/// Readiness is known to one cycle of the negotiation: a smaller lateness cannot be told from none.
 bool is_within_a_cycle(const FindingInput& input, const StragglerCase& c) {
   if (!c.negotiated || !input.steps.annotated) return false;
   Query row(input.db, "SELECT max(b.cycle_ns) FROM background_process b JOIN process p ON p.id = b.process WHERE p.world = ?");

@@ -11,10 +11,9 @@
 #include <string>
 #include <vector>
 
-namespace ddl {
+#include "analyzer/passes/training_thread.h"
 
-/// What the training thread of a rank does.
-enum class TrainingState { kUnknown, kComputing, kPolling, kAsleep };
+namespace ddl {
 
 struct Readiness {
   int64_t rank = 0;

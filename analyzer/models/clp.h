@@ -1,5 +1,5 @@
-// Clp (COIN-OR), the linear programs' solver, loaded when the first one is solved. Not linked: it brings LAPACK, and where that is OpenBLAS every start
-// of a tool would make threads, which take signals away from `ddl record`.
+// Clp (COIN-OR), the solver of linear programs, loaded when the first one is solved. It is not linked because it brings LAPACK: where that is OpenBLAS,
+// each tool would start with threads that it does not want, and they take signals away from `ddl record`.
 #pragma once
 
 #include <Clp_C_Interface.h>

@@ -34,8 +34,8 @@ struct FusedStep {
   double exposed_s = 0;  ///< step_s - compute_s
 };
 
-/// Buckets start when they are ready and the one before is over. `compute_s`: all computing of the step; readiness is on its clock. `update_s`
-/// of it, at the end, needs the sums: nothing hides behind that. Without overlap a bucket's communication also holds up the computing behind
+/// Buckets start when they are ready and the one before is over. `compute_s`: all computing of the step; readiness is on its clock. The last
+/// `update_s` of it is the update, which needs the sums: nothing hides behind it. Without overlap a bucket's communication also holds up the computing behind
 /// it (blocking calls).
 FusedStep schedule(const std::vector<Bucket>& buckets, double compute_s, const std::function<double(int64_t bytes)>& allreduce_s,
                    bool overlap, double update_s = 0);

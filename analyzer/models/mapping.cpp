@@ -352,7 +352,7 @@ class Placement {
     after.back() = (before.empty() ? 0 : before.back()) + added(network_.per_byte_s_);
   }
 
-  /// Of lengths that were found since the ranks before were placed.
+  /// The sum by a metric that is newer than the sums of the ranks placed so far.
   double sum_with(const Matrix& metric, size_t at) const {
     std::vector<size_t> place = place_;
     place.push_back(at);

@@ -138,7 +138,7 @@ RunPipeline run_pipeline(SQLite::Database& db, int64_t world, const std::optiona
   read_phases(db, world, stage_of, pipeline);
   if (!pipeline.phases)
     for (RecordedStage& stage : pipeline.stages) stage = {};
-  // Of GPUs the steps are told by their devices: then the mean is what there is.
+  // The steps of GPU ranks are their devices', which have means only.
   std::map<int64_t, double> computing;
   if (read_facts(db, world).resource == Resource::kThread) computing = read_computing(db, world);
   for (const RankStep& rank : ranks) {

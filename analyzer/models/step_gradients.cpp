@@ -142,7 +142,7 @@ class StepReader {
     result_.exposed_s = inside_ns * kToSeconds;
   }
 
-  /// Of micro-batches the last: before it a gradient is not whole.
+  /// Takes the last micro-batch: a gradient is whole only after it.
   void read_ranges() {
     Query row(
         db_,

@@ -144,7 +144,7 @@ struct Pending {
   std::optional<int64_t> requested_bytes, ready_bits;
 };
 
-/// What the training thread did in the second before `until_ns`.
+/// What the training thread did in its last second.
 struct LastSecond {
   std::optional<std::string> thread, sleeps_in;
 };
@@ -160,11 +160,17 @@ LastSecond last_second(SQLite::Database& db, int64_t process) {
   ends.bind(process, kSecondNs);
   LastSecond found;
   if (!ends.next() || ends.integer(0) <= 0) return found;
-  const double busy = ends.real(1) / ends.real(0), spun = ends.real(2) / ends.real(0);
-  found.thread = spun >= 0.5 * busy && busy >= 0.5 ? "polling" : busy >= 0.5 ? "computing" : "asleep";
-  if (*found.thread != "asleep") return found;
-  Query call(db, "SELECT sleeps_in FROM thread_sample WHERE process = ? AND sleeps_in IS NOT NULL ORDER BY at_ns DESC LIMIT 1");
-  call.bind(process);
+  const TrainingState state = training_state(ends.real(1) / ends.real(0), ends.real(2) / ends.real(0));
+  found.thread = name_of(state);
+  if (state != TrainingState::kAsleep) return found;
+  // Asked once a second: what is older is of another sleep.
+  Query call(db, R"(
+    SELECT sleeps_in
+    FROM thread_sample
+    WHERE process = ?1 AND sleeps_in IS NOT NULL AND at_ns >= (SELECT max(at_ns) FROM thread_sample WHERE process = ?1) - 2 * ?2
+    ORDER BY at_ns DESC
+    LIMIT 1)");
+  call.bind(process, kSecondNs);
   if (call.next()) found.sleeps_in = call.text(0);
   return found;
 }

@@ -24,6 +24,16 @@ IntervalSet inside(const IntervalSet& set, const Interval& window) {
 
 }  // namespace
 
+TrainingState training_state(double busy, double spun) {
+  if (busy < 0.5) return TrainingState::kAsleep;
+  return spun >= 0.5 * busy ? TrainingState::kPolling : TrainingState::kComputing;
+}
+
+std::string_view name_of(TrainingState state) {
+  constexpr std::string_view kNames[] = {"", "computing", "polling", "asleep"};
+  return kNames[static_cast<size_t>(state)];
+}
+
 bool BusyTime::covers(const Interval& interval) const {
   if (samples_.size() < 2) return false;
   const int64_t near_ns = std::max(kNearNs, static_cast<int64_t>(kNearShare * static_cast<double>(interval.length_ns())));

@@ -12,12 +12,20 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "analyzer/passes/background.h"
 #include "analyzer/passes/partition.h"
 
 namespace ddl {
+
+/// What the training thread of a rank does.
+enum class TrainingState { kUnknown, kComputing, kPolling, kAsleep };
+/// From its shares of a time. `busy`: on a CPU or ready for one; `spun`: of that, polling for another thread.
+TrainingState training_state(double busy, double spun);
+/// "computing", "polling", "asleep", as in table pending_negotiation; empty: unknown.
+std::string_view name_of(TrainingState state);
 
 /// How long a thread was busy, from its samples.
 class BusyTime {
