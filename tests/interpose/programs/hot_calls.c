@@ -1,4 +1,4 @@
-// Calls whose cost in instructions tests/interpose/instructions.py counts: each kind in a loop of its own, each loop a part of its own in
+// Calls whose cost in instructions tests/interpose/instructions.py counts: each kind in blocks of its own, each block a part of its own in
 // callgrind's output.
 #include <mpi.h>
 #include <stdio.h>
@@ -44,14 +44,16 @@ static const struct {
              {"isend_recv_wait", isend_recv_wait}};
 
 int main(int argc, char** argv) {
-  const int calls = argc > 1 ? atoi(argv[1]) : 1000;
+  const int calls = argc > 1 ? atoi(argv[1]) : 50, blocks = argc > 2 ? atoi(argv[2]) : 20;
   MPI_Init(&argc, &argv);
   MPI_Irecv(&out, 1, MPI_FLOAT, 0, 8, MPI_COMM_SELF, &posted);
   for (size_t k = 0; k < sizeof kinds / sizeof *kinds; ++k) {
     for (int i = 0; i < 100; ++i) kinds[k].run();
     CALLGRIND_ZERO_STATS;
-    for (int i = 0; i < calls; ++i) kinds[k].run();
-    CALLGRIND_DUMP_STATS_AT(kinds[k].name);
+    for (int block = 0; block < blocks; ++block) {
+      for (int i = 0; i < calls; ++i) kinds[k].run();
+      CALLGRIND_DUMP_STATS_AT(kinds[k].name);
+    }
   }
   MPI_Send(&in, 1, MPI_FLOAT, 0, 8, MPI_COMM_SELF);
   MPI_Wait(&posted, MPI_STATUS_IGNORE);
