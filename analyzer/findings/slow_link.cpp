@@ -307,7 +307,10 @@ std::vector<Finding> slower_than_before(const FindingInput& input) {
 }  // namespace
 
 /// The more telling of both: medians over all steps do not tell what was slow in a part of them.
-std::vector<Finding> find_slow_link(const FindingInput& input) {
+DDL_FINDING(slow_link, kSpeed, "busbw",
+            "a communicator's network is slower than on others like it (operation, bytes, members, hosts), or than "
+            "it was in earlier steps",
+            "transfer times, waiting not counted") {
   if (is_crowded(input)) return {};
   const std::map<int64_t, Slow> slow = slower_than_others(input);
   const auto worst =
