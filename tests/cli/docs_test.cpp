@@ -64,8 +64,7 @@ std::vector<Lines> commands_of(const std::string& line) {
 std::string complaint(Lines words) {
   static const std::vector<CommandTable> tables = command_tables();
   static const std::regex assignment("[A-Z_]+=.*"), verb_name("[a-z]+");
-  while (!words.empty() && (words[0] == "$" || words[0] == "sudo" || std::regex_match(words[0], assignment)))
-    words.erase(words.begin());
+  while (!words.empty() && (words[0] == "$" || words[0] == "sudo" || std::regex_match(words[0], assignment))) words.erase(words.begin());
   if (words.empty()) return "";
   const std::string program = fs::path(words[0]).filename();
   if (program != "ddl" && program != "ddl-top") return "";
