@@ -25,14 +25,17 @@ void add_to(WindowEvents& window, const Activity& a, int64_t owner) {
 
 Partition partition(const Interval& window, const WindowEvents& events, int64_t mpi_ns) {
   const IntervalSet inside({window});
-  const IntervalSet exposed = intersect(IntervalSet(events.calls), inside);
-  const IntervalSet comm = unite(exposed, intersect(IntervalSet(events.background), inside));
+  const IntervalSet called = intersect(IntervalSet(events.calls), inside);
+  const IntervalSet computing = events.computing ? intersect(IntervalSet(*events.computing), inside) : subtract(inside, called);
+  const IntervalSet exposed = subtract(called, computing);
+  const IntervalSet comm = unite(called, intersect(IntervalSet(events.background), inside));
   const IntervalSet wait = intersect(exposed, IntervalSet(events.waiting));
 
   Partition result;
   result.duration_ns = std::max<int64_t>(0, window.length_ns());
   result.exposed_ns = std::clamp(mpi_ns, exposed.length_ns(), result.duration_ns);
-  result.compute_ns = result.duration_ns - result.exposed_ns;
+  result.compute_ns = events.computing ? computing.length_ns() : result.duration_ns - result.exposed_ns;
+  result.idle_ns = result.duration_ns - result.exposed_ns - result.compute_ns;
   result.comm_ns = std::max(comm.length_ns(), result.exposed_ns);
   result.wait_ns = wait.length_ns();
   if (!events.bubble.empty()) result.bubble_ns = intersect(exposed, IntervalSet(events.bubble)).length_ns();

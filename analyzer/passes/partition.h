@@ -1,7 +1,8 @@
 // Where one window of one rank went (specification.md "Time sets" and "Computing and communication", for CPU jobs).
 //
 // The window is cut by set algebra, so that the parts add up to the nanosecond: compute + exposed + idle = duration, wait + xfer = exposed.
-//   exposed  inside MPI calls of the thread that owns the window (K, compute, is everything else; idle is 0 on CPU jobs)
+//   exposed  inside MPI calls of the thread that owns the window (K, compute, is everything else; idle is 0 on CPU jobs).
+//            Where a trace tells what computes, K is that, exposed is inside calls and outside of K, and idle is the rest
 //   comm     union of those calls, of other threads' calls, and of requests in flight (an upper bound of their transfer)
 //   wait     the part of exposed in which a collective of this rank, blocking or in flight, waited for other ranks, or in which a
 //            call waited for a message's sender or receiver (specification.md W5, W6)
@@ -39,6 +40,7 @@ struct WindowEvents {
   std::vector<Interval> bubble;       ///< those of `waiting` that are for other stages of the same pipeline
   std::vector<Interval> inputs;       ///< ranges of the owning thread that load data
   std::vector<Interval> unsplit;      ///< calls of the owning thread that completed messages, with an unknown wait
+  std::optional<std::vector<Interval>> computing;  ///< nothing: all that is outside of `calls`
   std::vector<Flight> flights;
   double sigma_ns = 0;           ///< clock sigma of `waiting`: sum over them, as if all errors went one way
   Why why = Why::kNone;          ///< why some collective could not be split; kNone: all could
@@ -72,7 +74,7 @@ struct Partition {
   int64_t bubble_ns = 0;
   int64_t input_ns = 0;
   int64_t unsplit_ns = 0;
-  int64_t idle_ns = 0;  ///< 0 but of training threads (training_thread.h)
+  int64_t idle_ns = 0;  ///< 0 but of training threads (training_thread.h), and where it is told what computes
 
   bool is_split() const { return static_cast<double>(unsplit_ns) <= kUnsplitShare * static_cast<double>(exposed_ns); }
 };

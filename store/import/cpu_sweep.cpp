@@ -38,13 +38,14 @@ CpuSweep::CpuSweep(ImportedRun& run, const std::function<void(double)>& step_don
           " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
       insert_source_(
           run.db_,
-          "INSERT INTO nccl_collective VALUES (last_insert_rowid(), 'profiler', NULL, NULL, NULL, 1, ?, ?, 0, 1, 1, NULL, NULL, NULL, NULL)"),
+          "INSERT INTO nccl_collective VALUES (last_insert_rowid(), 'profiler', ?, ?, NULL, 1, ?, ?, 0, 1, 1, NULL, NULL, NULL, NULL)"),
       insert_launch_(run.db_, "INSERT INTO temp.launch VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)") {}
 
 void CpuSweep::run() {
-  SQLite::Statement rows(run_.db_,
-                         "SELECT process, thread, start, duration, kind, number, name, seq, op, comm, bytes, peer, tag, datatype"
-                         " FROM temp.stage_cpu ORDER BY process, thread, start, duration DESC, kind");
+  SQLite::Statement rows(
+      run_.db_,
+      "SELECT process, thread, start, duration, kind, number, name, seq, op, comm, bytes, peer, tag, datatype, algorithm, protocol"
+      " FROM temp.stage_cpu ORDER BY process, thread, start, duration DESC, kind");
   const auto maybe = [&](int column) { return maybe_integer(rows, column); };
   uint64_t done = 0;
   while (rows.executeStep()) {
@@ -91,7 +92,7 @@ void CpuSweep::run() {
         ++run_.events_;
         switch (static_cast<ImportedTiming>(number)) {
           case ImportedTiming::kNcclProfiler:
-            insert_source_.row(start_ns + p.shift_ns, duration_ns);
+            insert_source_.row(maybe_text(rows, 14), maybe_text(rows, 15), start_ns + p.shift_ns, duration_ns);
             break;
           case ImportedTiming::kCall:
             for (Open& range : open_)  // one that overlaps the ranges above it may have ended before

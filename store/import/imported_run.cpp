@@ -46,13 +46,13 @@ ImportedRun::ImportedRun(SQLite::Database& db, std::string format, std::string s
       "PRAGMA temp_store = FILE;"
       // kind: 0 step (number: its number), 1 range (number: ContextKind; op and what follows: of the kernels that are launched in it), 2 launch
       // (number: correlation), 3 call (number: event.kind; name: of its layer, if no range says it)
-      "CREATE TEMP TABLE stage_cpu(process, thread, start, duration, kind, number, name, seq, op, comm, bytes, peer, tag, datatype);"
+      "CREATE TEMP TABLE stage_cpu(process, thread, start, duration, kind, number, name, seq, op, comm, bytes, peer, tag, datatype, algorithm, protocol);"
       "CREATE TEMP TABLE stage_gpu(process, kind, name, device, context, stream, start, duration, bytes, copy, source, destination,"
       " correlation, graph_node, nccl, op, comm, payload, datatype, algorithm, protocol);"
       "CREATE TEMP TABLE stage_wait(process, context, stream, correlation, on_context, on_stream, on_correlation);"
       // op and what follows: of the range of NCCL that it lies in, whose number is nccl_range
       "CREATE TEMP TABLE launch(process, correlation, thread, region, step, start, duration, nccl_range, op, comm, bytes, datatype)");
-  insert_cpu_.emplace(db_, "INSERT INTO temp.stage_cpu VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  insert_cpu_.emplace(db_, "INSERT INTO temp.stage_cpu VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   insert_wait_.emplace(db_, "INSERT INTO temp.stage_wait VALUES (?, ?, ?, ?, ?, ?, ?)");
   insert_gpu_.emplace(db_, "INSERT INTO temp.stage_gpu VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
 }
@@ -116,7 +116,7 @@ void ImportedRun::step(size_t process, uint32_t thread, int64_t number, int64_t 
   processes_[process].steps.push_back({start_ns, duration_ns, number});
   ++cpu_rows_;
   insert_cpu_->row(process, thread, start_ns, duration_ns, 0, number, std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
-                   std::nullopt, std::nullopt, std::nullopt);
+                   std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
 }
 
 void ImportedRun::range(size_t process, uint32_t thread, ContextKind kind, std::string_view name, int64_t start_ns, int64_t duration_ns,
@@ -132,7 +132,7 @@ void ImportedRun::range(size_t process, uint32_t thread, ContextKind kind, std::
     datatype = unless_zero<int64_t>(launches->datatype);
   }
   insert_cpu_->row(process, thread, start_ns, duration_ns, 1, static_cast<uint32_t>(kind), name_id(name), seq, op, comm, bytes,
-                   std::nullopt, std::nullopt, datatype);
+                   std::nullopt, std::nullopt, datatype, std::nullopt, std::nullopt);
 }
 
 void ImportedRun::launch(size_t process, uint32_t thread, int64_t correlation, int64_t start_ns, int64_t duration_ns) {
@@ -140,7 +140,7 @@ void ImportedRun::launch(size_t process, uint32_t thread, int64_t correlation, i
   ++cpu_rows_;
   ++launches_;
   insert_cpu_->row(process, thread, start_ns, duration_ns, 2, correlation, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
-                   std::nullopt, std::nullopt, std::nullopt, std::nullopt);
+                   std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
 }
 
 void ImportedRun::call(size_t process, uint32_t thread, const ImportedOperation& o, ImportedTiming timing, int64_t start_ns,
@@ -150,7 +150,8 @@ void ImportedRun::call(size_t process, uint32_t thread, const ImportedOperation&
   ++cpu_rows_;
   const std::optional<uint32_t> layer = o.layer.empty() ? std::nullopt : std::optional(name_id(o.layer));
   insert_cpu_->row(process, thread, start_ns, duration_ns, 3, static_cast<int>(timing), layer, o.seq, op_id(o, timing),
-                   unless_zero(o.communicator), o.payload_bytes, o.peer, o.tag, unless_zero(o.datatype));
+                   unless_zero(o.communicator), o.payload_bytes, o.peer, o.tag, unless_zero(o.datatype), unless_empty(o.algorithm),
+                   unless_empty(o.protocol));
 }
 
 void ImportedRun::gpu(size_t process, const GpuActivity& a, const ImportedOperation* o) {

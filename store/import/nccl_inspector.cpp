@@ -1,8 +1,13 @@
-// JSON lines of the Inspector plugin of NCCL (ext-profiler/inspector, output format 4.0), built from its README. Unverified on a real file.
+// JSON lines of the Inspector plugin of NCCL (output formats 4.0 to 4.3), built from its README. Unverified on a real file.
 //
-//   header     communicator (id), rank in it, number of its ranks
-//   metadata   hostname, pid, when it was written
-//   coll_perf  collective, its number, bytes of its argument `count`, duration in us; with NCCL_INSPECTOR_DUMP_VERBOSE=1 also when the call was made
+//   header       communicator (id), rank in it, number of its ranks
+//   metadata     hostname, pid, when it was written
+//   coll_perf    collective, its number, bytes of its argument `count`, duration in us; with NCCL_INSPECTOR_DUMP_VERBOSE=1 also when the call was made
+//   p2p_perf     a message: counted, not read
+//   proxy_trace  what a proxy waited for, by the clock of the host: counted, not read
+//   dump_stats   how many records were overwritten before they could be written
+//
+// Up to 4.2 each line has header and metadata. From 4.3 on a line with dump_stats has them, for the lines of its file up to the next one.
 //
 // A duration is that of the slowest channel of this rank, with its waiting. When a collective ran is told only nearly, so that waiting is
 // that beyond the shortest member (W3). NCCL numbers collectives by communicator and by operation; ours number them by communicator: both
@@ -40,20 +45,29 @@ constexpr InspectorName kInspectorNames[] = {{"AllReduce", "ncclAllReduce", OpCl
                                              {"Gather", "ncclGather", OpClass::kAllToRoot},
                                              {"Scatter", "ncclScatter", OpClass::kRootToAll, true}};
 
-/// One line of the log.
-struct Line {
+/// Who wrote the lines of a file, as far as it was read.
+struct Writer {
   std::string comm, host;
-  int64_t pid, rank, ranks;
+  int64_t pid = 0, rank = 0, ranks = 0;
+  std::optional<int64_t> written_ns;
 
-  explicit Line(const JsonRecord& record)
-      : comm(record.word("header.id")), host(record.word("metadata.hostname")), pid(record.integer("metadata.pid").value_or(0)) {
+  /// A line without a header leaves it as it is.
+  void read(const JsonRecord& record) {
+    const std::string_view id = record.word("header.id");
+    if (id.empty() && !comm.empty() && record.find("header.rank") == nullptr) return;
     const std::optional<int64_t> told_rank = record.integer("header.rank"), told_ranks = record.integer("header.n_ranks");
-    if (comm.empty() || !told_rank || !told_ranks) throw BadRecord{"a line without header.id, header.rank and header.n_ranks"};
+    if (id.empty() || !told_rank || !told_ranks) throw BadRecord{"a line without header.id, header.rank and header.n_ranks"};
+    comm = id;
+    host = record.word("metadata.hostname");
+    pid = record.integer("metadata.pid").value_or(0);
     rank = *told_rank;
     ranks = *told_ranks;
+    written_ns = record.decimal("metadata.dump_timestamp_us", kMicrosecondsToNs);
     if (ranks < 1 || ranks > kMaxRanks || rank < 0 || rank >= ranks) throw BadRecord{fmt::format("rank {} of {} ranks", rank, ranks)};
   }
 };
+
+constexpr int64_t kMostCollectives = int64_t{1} << 40;
 
 using ProcessKey = std::pair<std::string, int64_t>;  // host, pid
 
@@ -66,19 +80,26 @@ class Members : public JsonVisitor {
   };
   std::map<ProcessKey, Process> processes;
   std::map<std::string, int64_t> sizes;  ///< of communicators
-  std::string file;
+
+  void begin(const std::string& file) {
+    file_ = file;
+    writer_ = {};
+  }
 
  private:
   void on_fact(const JsonField&) override {}
   void on_record(const JsonRecord& record) override {
-    const Line line(record);
-    Process& process = processes[{line.host, line.pid}];
-    process.file = file;
-    process.ranks[line.comm].insert(line.rank);
-    const auto [size, is_new] = sizes.try_emplace(line.comm, line.ranks);
-    if (size->second != line.ranks)
-      throw BadRecord{fmt::format("communicator {} has {} ranks here, and {} elsewhere", line.comm, line.ranks, size->second)};
+    writer_.read(record);
+    Process& process = processes[{writer_.host, writer_.pid}];
+    process.file = file_;
+    process.ranks[writer_.comm].insert(writer_.rank);
+    const auto [size, is_new] = sizes.try_emplace(writer_.comm, writer_.ranks);
+    if (size->second != writer_.ranks)
+      throw BadRecord{fmt::format("communicator {} has {} ranks here, and {} elsewhere", writer_.comm, writer_.ranks, size->second)};
   }
+
+  std::string file_;
+  Writer writer_;
 };
 
 class Collectives : public JsonVisitor {
@@ -108,7 +129,17 @@ class Collectives : public JsonVisitor {
     }
   }
 
-  uint64_t left_out() const { return left_out_; }
+  void begin() { writer_ = {}; }
+
+  void add_losses() const {
+    run_.losses().add(
+        {}, "nccl_kernels", left_out_,
+        "operations of NCCL that are no collectives, or whose rank in the job is not known: they are no rows of v_collective");
+    run_.losses().add({}, "nccl_proxies", proxies_, "records of what NCCL's proxies waited for: they are not read");
+    run_.losses().add({}, "nccl_dropped", dropped_,
+                      "operations that Inspector overwrote before they were written: a larger ring (NCCL_INSPECTOR_DUMP_*_RING_SIZE) or "
+                      "a shorter NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS keeps them");
+  }
 
  private:
   using Ranks = std::map<int64_t, int64_t>;  ///< in the job, by rank in a communicator: a file may name millions and tell few
@@ -127,7 +158,17 @@ class Collectives : public JsonVisitor {
 
   void on_fact(const JsonField&) override {}
   void on_record(const JsonRecord& record) override {
-    const Line line(record);
+    writer_.read(record);
+    const Writer& line = writer_;
+    if (record.find("dump_stats.coll_records") != nullptr) {
+      for (const char* field : {"dump_stats.coll_dropped_since_last_dump", "dump_stats.p2p_dropped_since_last_dump"})
+        dropped_ += static_cast<uint64_t>(std::clamp<int64_t>(record.integer(field).value_or(0), 0, kMostCollectives));
+      return;
+    }
+    if (record.find("proxy_trace.record_type") != nullptr) {
+      ++proxies_;
+      return;
+    }
     const std::string_view name = record.word("coll_perf.coll");
     const auto known =
         std::find_if(std::begin(kInspectorNames), std::end(kInspectorNames), [&](const InspectorName& k) { return k.name == name; });
@@ -140,13 +181,11 @@ class Collectives : public JsonVisitor {
     const std::optional<int64_t> number = record.integer("coll_perf.coll_sn"), bytes = record.integer("coll_perf.coll_msg_size_bytes");
     const std::optional<int64_t> duration_ns = record.decimal("coll_perf.coll_exec_time_us", kMicrosecondsToNs);
     if (!number || !bytes || !duration_ns) throw BadRecord{"a collective without coll_sn, coll_msg_size_bytes and coll_exec_time_us"};
-    constexpr int64_t kMostCollectives = int64_t{1} << 40;
     if (*number < 0 || *number > kMostCollectives || *bytes < 0) throw BadRecord{"coll_sn or coll_msg_size_bytes is out of range"};
     std::optional<int64_t> start_ns = record.decimal("coll_perf.event_trace_ts.coll_start_ts", kMicrosecondsToNs);
     if (!start_ns) {
-      start_ns = record.decimal("metadata.dump_timestamp_us", kMicrosecondsToNs);
-      if (!start_ns) throw BadRecord{"a line without metadata.dump_timestamp_us"};
-      *start_ns -= *duration_ns;
+      if (!line.written_ns) throw BadRecord{"a line without metadata.dump_timestamp_us"};
+      start_ns = *line.written_ns - *duration_ns;
     }
     ImportedOperation operation;
     operation.op = known->op;
@@ -157,6 +196,8 @@ class Collectives : public JsonVisitor {
     if (known->of_each_receiver && __builtin_mul_overflow(*bytes, line.ranks, &payload_bytes))
       throw BadRecord{"coll_msg_size_bytes is out of range"};
     operation.payload_bytes = payload_bytes;
+    operation.algorithm = record.word("coll_perf.coll_algo");
+    operation.protocol = record.word("coll_perf.coll_proto");
     run_.call(process->second, run_.thread(process->second, line.comm, 0), operation, ImportedTiming::kNcclProfiler, *start_ns,
               *duration_ns);
   }
@@ -165,7 +206,8 @@ class Collectives : public JsonVisitor {
   std::map<std::pair<ProcessKey, int64_t>, size_t> processes_;
   std::map<ProcessKey, bool> several_;
   std::map<std::string, uint32_t> communicators_;
-  uint64_t left_out_ = 0;
+  Writer writer_;
+  uint64_t left_out_ = 0, proxies_ = 0, dropped_ = 0;
 };
 
 }  // namespace
@@ -174,16 +216,16 @@ void read_nccl_inspector(ImportedRun& run, const std::vector<std::filesystem::pa
   Members members;
   for (const auto& path : files) {
     InputFile file(path, {});
-    members.file = path.filename().string();
+    members.begin(path.filename().string());
     read_json_lines(file, members);
   }
   Collectives collectives(run, members);
   for (const auto& path : files) {
     InputFile file(path, read);
+    collectives.begin();
     read_json_lines(file, collectives);
   }
-  run.losses().add({}, "nccl_kernels", collectives.left_out(),
-                   "operations of NCCL that are no collectives, or whose rank in the job is not known: they are no rows of v_collective");
+  collectives.add_losses();
 }
 
 }  // namespace ddl::store

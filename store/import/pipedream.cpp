@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 #include <set>
 #include <tuple>
@@ -104,7 +105,7 @@ class WhatIf {
       process.file_bytes = bytes;
       process.rank = rank;
       process.host = "unknown, by one clock";
-      process.facts = {{"pipeline_stage", fmt::to_string(place.second)}, {"replica", fmt::to_string(place.first)}};
+      process.facts = {{"pipeline_stage", fmt::to_string(place.second)}, {"replica", fmt::to_string(place.first)}, {"computes", "layers"}};
       processes_[rank] = run.add_process(std::move(process));
       run.thread(processes_[rank], "compute", 0);
       ranks_[place] = rank;
@@ -211,12 +212,22 @@ class WhatIf {
   std::vector<int64_t> members_;                          ///< of a new one
 };
 
+bool is_parquet(const fs::path& path) {
+  char magic[4] = {};
+  std::ifstream(path, std::ios::binary).read(magic, sizeof magic);
+  return std::string_view(magic, sizeof magic) == "PAR1";
+}
+
 }  // namespace
 
 void read_pipedream(ImportedRun& run, const std::vector<fs::path>& files, const BytesRead& read) {
   if (files.size() > 1) throw Error("one CSV file is one job", "ddl import pipedream trace.csv.gz", ExitCode::kUsage);
   const fs::path& path = files[0];
   const uint64_t bytes = file_bytes(path);
+  if (is_parquet(path))
+    throw Error(fmt::format("{}: Parquet; this reads CSV", path.string()),
+                fmt::format("python3 -c 'import pandas; pandas.read_parquet(\"{}\").to_csv(\"trace.csv\", index=False)'", path.string()),
+                ExitCode::kUsage);
   InputFile file(path, read);
   CsvRows rows(file);
   if (rows.has("optype")) {

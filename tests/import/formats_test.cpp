@@ -234,6 +234,42 @@ TEST(NcclInspector, BandwidthsAreThoseThatItPrints) {
   }
 }
 
+/// From 4.3 on a line with dump_stats tells who wrote the lines after it, in its file: the same operations as of 4.0, and what was lost.
+TEST(NcclInspector, LinesBelongToTheMarkerBeforeThem) {
+  const auto marker = [](int rank, const std::string& comm, int records, int dropped, int64_t us) {
+    return R"({"header": {"id": ")" + comm + R"(", "rank": )" + std::to_string(rank) +
+           R"(, "n_ranks": 2, "nnodes": 1}, "metadata": {"inspector_output_format_version": "v4.3", "dump_timestamp_us": )" +
+           std::to_string(us) + R"(, "hostname": "node)" + std::to_string(rank) + R"(", "pid": 9}, "dump_stats": {"coll_records": )" +
+           std::to_string(records) + R"(, "coll_dropped_total": 70, "coll_dropped_since_last_dump": )" + std::to_string(dropped) +
+           R"(, "p2p_records": 1, "p2p_dropped_since_last_dump": 2, "proxy_records": 1}})"
+           "\n";
+  };
+  const auto collective = [](int number, int us) {
+    return R"({"coll_perf": {"coll": "AllReduce", "coll_algo": "RING", "coll_proto": "LL", "coll_sn": )" + std::to_string(number) +
+           R"(, "coll_msg_size_bytes": 4096, "coll_exec_time_us": )" + std::to_string(us) + "}}\n";
+  };
+  const auto log = [&](int rank) {
+    const int us = rank == 0 ? 900 : 400;
+    return marker(rank, "0x1", 2, 3, 1748030377748202) + collective(0, us) + collective(1, us) +
+           R"({"p2p_perf": {"p2p": "Send", "p2p_sn": 4}})"
+           "\n"
+           R"({"proxy_trace": {"record_type": "proxy_step", "record_sn": 41, "parent_type": "coll", "parent_sn": 1, "direction": "send",)"
+           R"( "event_trace_ts": {"send_gpu_wait_ts": 1748030377748100}}})"
+           "\n" +
+           marker(rank, "0x2", 1, 4, 1748030377758202) + collective(0, us / 2) + marker(rank, "0x2", 0, 0, 1748030377768202);
+  };
+  Imported run("nccl-inspector", Imported::Files{{"0.log", log(0)}, {"1.log", log(1)}});
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE op = 'ncclAllReduce' AND comm_size = 2"), 6);
+  EXPECT_EQ(run.integer("SELECT sum(wait_ns) FROM v_collective WHERE rank = 0"), 500'000 + 500'000 + 250'000);
+  EXPECT_EQ(run.integer("SELECT sum(wait_ns) FROM v_collective WHERE rank = 1"), 0);
+  EXPECT_EQ(run.integer("SELECT count(DISTINCT comm) FROM v_collective"), 2);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM nccl_collective WHERE algorithm = 'RING' AND protocol = 'LL' AND source = 'profiler'"), 6);
+  EXPECT_EQ(run.integer("SELECT sum(count) FROM loss WHERE kind = 'nccl_dropped'"), 2 * (3 + 2 + 4 + 2 + 0 + 2));
+  EXPECT_EQ(run.integer("SELECT sum(count) FROM loss WHERE kind = 'nccl_proxies'"), 2);
+  EXPECT_EQ(run.integer("SELECT sum(count) FROM loss WHERE kind = 'nccl_kernels'"), 2) << "the messages";
+  EXPECT_NE(import_error("nccl-inspector", collective(0, 9)).find("a line without header.id"), std::string::npos);
+}
+
 TEST(NcclInspector, SizesThatDoNotFitAreRefused) {
   const std::string line =
       R"({"header": {"id": "0x1", "rank": 0, "n_ranks": 16777216}, "metadata": {"hostname": "a", "pid": 1, "dump_timestamp_us": 1748030377748202},)"
@@ -350,6 +386,24 @@ TEST(PipeDream, WhatIfOperations) {
   EXPECT_EQ(run.integer("SELECT sum(time_ns) FROM range_profile f JOIN region r ON r.id = f.region"
                         " WHERE r.layer = 'forward-compute' AND r.kind = 'layer'"),
             2 * (50 + 60) * 1000000);
+}
+
+/// What the operations say: a rank computes in them alone, communicates in the others, and stands still for the rest of the 310 ms.
+TEST(PipeDream, ComputingIsTheOperationsThatCompute) {
+  Imported run("pipedream", Imported::Files{{"trace.csv", what_if_csv()}});
+  const auto part = [&](int rank) {
+    return run.text(
+        "SELECT (compute_ns / 1000000) || ' ' || (exposed_ns / 1000000) || ' ' || (wait_ns / 1000000) || ' ' || (idle_ns / 1000000)"
+        " FROM v_step WHERE step = 3 AND rank = " +
+        std::to_string(rank));
+  };
+  EXPECT_EQ(part(0), "50 51 10 209") << "a message of 1 ms, and 50 ms of a reduction, of which it waits 10";
+  EXPECT_EQ(part(1), "60 41 0 209");
+  EXPECT_EQ(part(2), "60 51 50 199") << "a backward and an optimizer; 51 ms for a message, of which its sender computes 50";
+}
+
+TEST(PipeDream, ParquetIsToldAsWhatItIs) {
+  EXPECT_NE(import_error("pipedream", "PAR1\x15\x04", "t.parquet").find("Parquet; this reads CSV"), std::string::npos);
 }
 
 TEST(PipeDream, RefusesAJobOfManyDays) {
