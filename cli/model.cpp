@@ -66,6 +66,17 @@ constexpr SubModel kModels[] = {
      "  ddl model compression --speedup 3.31 --whole 1.55        # which share of communication is that?\n"
      "  ddl model compression slow.ddl",
      model_compression},
+    {"model consistency", "what would asynchronous, stale, local or gossiping updates give, and how stale would they be?",
+     "  ddl model consistency slow.ddl\n"
+     "  ddl model consistency slow.ddl --rules sync,ssp:2,async,async:4,partial:1\n"
+     "  ddl model consistency --compute-ms 10,10,10,14 --transfer-ms 3 --bytes 100MB --rules sync,ssp:4,gossip --graph hypercube",
+     model_consistency},
+    {"model parallel", "by samples, rows, channels, filters, tensors or stages: which mix of forms is fastest?",
+     "  ddl model parallel --table resnet50 --ranks 16\n"
+     "  ddl model parallel --table vgg16 --ranks 4 --batch 32 --form spatial --bandwidth 12.5\n"
+     "  ddl model parallel --table gpt2_xl --ranks 16 --batch 16 --memory 16GB --optimizer adam\n"
+     "  ddl model parallel job.ddl --table resnet50 --ranks 16",
+     model_parallel},
     {"model dataset", "how much more data would a smaller error need?",
      "  ddl model dataset --csv errors.csv --error 0.1,0.05      # columns samples, error", model_dataset},
     {"model links", "what do links carry, in each direction?", "  ddl model links --bytes 100MB", model_links},

@@ -5,6 +5,7 @@
 
 #include "workloads/allreduce/allreduce.h"
 #include "workloads/train/background_runtime.h"
+#include "workloads/train/consistency.h"
 #include "workloads/train/test_aids.h"
 
 namespace ddl::train {
@@ -22,6 +23,8 @@ struct Options {
   bool overlap = true;
   allreduce::Choice allreduce;  ///< no algorithm: the MPI library's own
   std::string compress = "none";
+  ConsistencyRule consistency;
+  std::string consistency_word = "sync";  ///< as typed
   std::string device = "cpu";
   std::string reduce = "nccl";  ///< --device cuda only
   std::string runtime = "direct";
