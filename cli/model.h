@@ -43,6 +43,7 @@ int model_whatif(const std::vector<std::string>& arguments);
 int model_compression(const std::vector<std::string>& arguments);
 int model_consistency(const std::vector<std::string>& arguments);
 int model_parallel(const std::vector<std::string>& arguments);
+int model_largebatch(const std::vector<std::string>& arguments);
 int model_dataset(const std::vector<std::string>& arguments);
 int model_links(const std::vector<std::string>& arguments);
 

@@ -103,7 +103,7 @@ std::vector<int64_t> groups_of(const VerbOptions& options, int64_t ranks) {
   return groups;
 }
 
-void add_layers(Answer& answer, const NamedPlan& shown, const std::vector<models::ParallelLayer>& layers) {
+void add_form_layers(Answer& answer, const NamedPlan& shown, const std::vector<models::ParallelLayer>& layers) {
   auto& table = answer.table("layers", fmt::format("Layers of {}, groups of {}: what a rank does in a step", shown.name, shown.group),
                              {{"layer", "layer", Unit::kText},
                               {"form", "form", Unit::kText},
@@ -243,7 +243,7 @@ int model_parallel(const std::vector<std::string>& arguments) {
   forms.note = "Group: ranks that share a layer; groups share the samples. Of forms with \"+ sample\" the fastest group is shown.";
   const std::string wanted = options.maybe<std::string>("form").value_or("best mix");
   auto shown = std::find_if(plans.begin(), plans.end(), [&](const NamedPlan& p) { return p.name == wanted; });
-  if (shown != plans.end() && !shown->plan.layers.empty()) add_layers(answer, *shown, layers);
+  if (shown != plans.end() && !shown->plan.layers.empty()) add_form_layers(answer, *shown, layers);
   add_grids(answer, layers, machine.batch, machine.ranks);
   if (std::none_of(plans.begin(), plans.end(), [](const NamedPlan& p) { return p.name == "best mix"; }))
     answer.note("No mix of forms fits into the memory.");

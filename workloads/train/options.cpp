@@ -7,6 +7,7 @@
 #include "workloads/command_line.h"
 #include "workloads/train/compress/codec.h"
 #include "workloads/train/error.h"
+#include "workloads/train/gradient_sum.h"
 #include "workloads/train/models.h"
 
 namespace ddl::train {
@@ -54,9 +55,9 @@ po::options_description describe(Options& options, Typed& typed) {
       ("dims", po::value(&typed.dimensions)->value_name("AxB"),
        "with --allreduce multi_ring: ranks of each dimension, the first within the nodes; default: ranks per node x nodes")  //
       ("compress", po::value(&options.compress)->default_value(defaults.compress)->value_name("CODE"),
-       "gradients travel as none, fp16, bf16, q8, q4 (QSGD), onebit, ternary or topk:RATIO; what a code loses is kept and added to the "
-       "next "
-       "step's gradients; blocks, as --no-overlap does")  //
+       "gradients travel as none, fp16, bf16, q8, q4 (QSGD), onebit, ternary, top16_q4, topk:RATIO, threshold:T, sparcml:RATIO (top-k, "
+       "added up as sparse streams) or dgc:RATIO[:STEPS] (deep gradient compression, with a warm-up of so many steps); what a code loses "
+       "is kept and added to the next step's gradients; blocks, as --no-overlap does")  //
       ("consistency", po::value(&typed.consistency)->default_value("sync")->value_name("RULE"),
        "who waits for whose parameters: sync; ssp:S, nobody begins a step more than S steps ahead of the slowest; async; easgd:TAU, elastic "
        "averaging with a centre in every TAU-th step (in these three rank 0 is a parameter server, and the others train); gossip, the mean "
@@ -157,7 +158,7 @@ void check_reduction(Options& options, const Typed& typed) {
     options.allreduce.segment_bytes = static_cast<std::size_t>(in_range("segment-kb", typed.segment_kib, 1, 1 << 21)) * 1024;
   }
   if (options.compress != "none") {
-    make_codec(options.compress);  // throws for what is none
+    check_compression(options.compress);
     if (algorithm) throw UsageError("--compress: codes are exchanged in a way of their own, not by --allreduce " + typed.allreduce);
   }
   if (!options.adds_up_itself()) return;
