@@ -40,7 +40,16 @@ int model_largebatch(const std::vector<std::string>& arguments) {
   const double base_batch = needed(base, "base-batch", run ? "the run reports no samples" : "or a recorded run that reports its samples");
   const double rate = *number_option(options, "rate", 0, true);
   const auto network = options.maybe<std::string>("network");
-  const auto safe = network ? models::published_safe_batch(*network) : std::nullopt;
+  // Without another optimiser it is the linear rule that holds; attention networks have none that did.
+  const auto linear = network ? models::published_safe_batch(*network, BatchRule::kLinear) : std::nullopt;
+  const auto safe = linear ? linear : network ? models::published_safe_batch(*network) : std::nullopt;
+  const auto rules_for = [&](double batch) {
+    std::string names;
+    for (const models::RuleAdvice& rule : models::rule_advice())
+      if (const auto one = network ? models::published_safe_batch(*network, rule.rule) : std::nullopt; one && batch <= one->batch)
+        names += fmt::format("{}{}", names.empty() ? "" : ", ", name_of(rule.rule));
+    return names;
+  };
   const auto samples = options.has("samples") ? number_option(options, "samples", 0, true) : std::nullopt;
 
   Answer answer("largebatch");
@@ -64,16 +73,18 @@ int model_largebatch(const std::vector<std::string>& arguments) {
                               {"square_root", "square root", Unit::kNumber},
                               {"warm_up_steps", "warm-up, steps", Unit::kCount},
                               {"noise_efficiency_ratio", "worth a sample", Unit::kRatio},
-                              {"safe", "within the safe batch", Unit::kText}});
+                              {"noise_safe", "within the noise scale", Unit::kText},
+                              {"published_rules", "published to do with", Unit::kText}});
   for (const double batch : batches) {
-    const bool known = noise || safe, within = (!noise || batch <= *noise) && (!safe || batch <= safe->batch);
+    const std::string names = rules_for(batch);
     rates.rows.push_back({Value::number(batch), Value::number(batch / base_batch),
                           Value::number(scaled_rate(BatchRule::kLinear, rate, base_batch, batch)),
                           Value::number(scaled_rate(BatchRule::kSquareRoot, rate, base_batch, batch)),
                           samples ? Value::count(std::llround(std::ceil(models::rule_advice()[0].warm_up_epochs * *samples / batch)))
-                                  : Value::absent(Unit::kCount),
-                          noise ? Value::ratio((*noise + base_batch) / (*noise + batch)) : Value::absent(Unit::kRatio),
-                          known ? Value::text(within ? "yes" : "no") : Value::absent(Unit::kText)});
+                                  : Value::absent(Unit::kCount, "NOT_APPLICABLE"),
+                          noise ? Value::ratio((*noise + base_batch) / (*noise + batch)) : Value::absent(Unit::kRatio, "NOT_APPLICABLE"),
+                          noise ? Value::text(batch <= *noise ? "yes" : "no") : Value::absent(Unit::kText, "NOT_APPLICABLE"),
+                          network ? Value::text(names.empty() ? "none" : names) : Value::absent(Unit::kText, "NOT_APPLICABLE")});
   }
   rates.note =
       "Warm-up: five epochs, from the rate of the base batch up. Worth a sample: against one of the base batch (specification G4).";
@@ -95,8 +106,8 @@ int model_largebatch(const std::vector<std::string>& arguments) {
     for (const models::PublishedBatch& row : models::published_batches()) {
       if (*network != row.network) continue;
       published.rows.push_back({Value::text(std::string(name_of(row.rule))), Value::number(row.batch),
-                                row.rate > 0 ? Value::number(row.rate) : Value::absent(Unit::kNumber),
-                                row.error_percent > 0 ? Value::number(row.error_percent) : Value::absent(Unit::kNumber),
+                                row.rate > 0 ? Value::number(row.rate) : Value::absent(Unit::kNumber, "NOT_APPLICABLE"),
+                                row.error_percent > 0 ? Value::number(row.error_percent) : Value::absent(Unit::kNumber, "NOT_APPLICABLE"),
                                 Value::text(row.source)});
     }
     published.note = fmt::format("A batch did if its error is at most {:g} points above a small batch's, or was told to be as good.",

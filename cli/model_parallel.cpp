@@ -92,6 +92,13 @@ void link_into(ParallelMachine& machine, const VerbOptions& options, ModelRun* r
   answer.given("bandwidth_bytes_per_second", "bandwidth", Value::bandwidth(gigabytes * 1e9), bandwidth_from);
 }
 
+/// Whether a layer takes the form at all.
+bool takes_form(const ParallelPlan& plan, std::string_view name) {
+  return name == "sample" || std::any_of(plan.layers.begin(), plan.layers.end(), [&](const models::FormCost& cost) {
+           return name_of(cost.form) == (name == "tensor" ? "column" : name);
+         });
+}
+
 std::vector<int64_t> groups_of(const VerbOptions& options, int64_t ranks) {
   if (const auto typed = count_option(options, "group")) {
     if (ranks % *typed != 0) throw Error(fmt::format("--group {} does not divide {} ranks", *typed, ranks), "", ExitCode::kUsage);
@@ -196,7 +203,8 @@ int model_parallel(const std::vector<std::string>& arguments) {
     return a_fits ? a.step_s() < b.step_s() : a.memory_bytes < b.memory_bytes;
   };
   const auto offer = [&](const std::string& name, int64_t group, std::optional<ParallelPlan> plan) {
-    if (!plan) return;
+    const bool pure = plan && !plan->layers.empty() && name != "best mix";
+    if (!plan || (pure && !takes_form(*plan, std::string_view(name).substr(0, name.find(' '))))) return;
     const auto at = std::find_if(plans.begin(), plans.end(), [&](const NamedPlan& p) { return p.name == name; });
     if (at == plans.end()) {
       plans.push_back({name, group, *std::move(plan)});

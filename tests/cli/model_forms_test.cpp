@@ -92,12 +92,14 @@ TEST_F(ModelForms, CodesByLayer) {  // VGG-16's fc7: 4096 x 4096 and 4096 biases
 
 TEST_F(ModelForms, LargeBatchesAsPublished) {
   const Json json = form_answer({"largebatch", "--base-batch", "256", "--rate", "0.1", "--batch", "8192,65536", "--network", "resnet50",
-                                 "--samples", "1281167", "--noise-scale", "10000"});
+                                 "--samples", "1281167", "--noise-scale", "70000"});
   EXPECT_NEAR(json["rates"][0]["linear"].get<double>(), 3.2, 1e-12);
   EXPECT_NEAR(json["rates"][0]["square_root"].get<double>(), 0.5657, 5e-5);
   EXPECT_EQ(json["rates"][0]["warm_up_steps"], 782);  // 5 x 1281167 / 8192
-  EXPECT_EQ(json["rates"][0]["safe"], "yes");
-  EXPECT_EQ(json["rates"][1]["safe"], "no");
+  EXPECT_EQ(json["rates"][0]["published_rules"], "linear, LARS");
+  EXPECT_EQ(json["rates"][1]["published_rules"], "none");
+  EXPECT_EQ(json["rates"][1]["noise_safe"], "yes");
+  EXPECT_TRUE(has(json["given"]["beyond"].get<std::string>(), "65536 is more than 8192, the largest published that did"));
   EXPECT_EQ(json["rules"].size(), 5u);
   const std::string text = ddl_command({"model", "largebatch", "--base-batch", "256", "--batch", "65536", "--noise-scale", "10000"}).out;
   EXPECT_LT(text.find("BEYOND THE SAFE BATCH"), text.find("learning rate")) << text;
