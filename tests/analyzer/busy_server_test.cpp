@@ -47,8 +47,8 @@ double server_wait_ms(int steps, double compute_ms, double transfer_ms) {
 }
 
 std::string busy_server_of(Analyzed& run) {
-  Query row(run.db, "SELECT sentence FROM finding WHERE id = 'busy_server'");
-  return row.next() ? row.text(0) : "";
+  Query row(run.db, "SELECT sentence FROM finding WHERE id = ?1");
+  return row.bind(std::string("busy_server")).next() ? row.text(0) : "";
 }
 
 TEST(BusyServer, ItsLinkIsBlamed) {
