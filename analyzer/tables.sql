@@ -193,6 +193,7 @@ CREATE TABLE gpu_axis_part (
   exposed_ns INTEGER NOT NULL,       -- of comm_ns, while nothing computed
   exposed_wait_ns INTEGER            -- of exposed_ns, waiting; NULL as wait_ns
 );
+CREATE INDEX gpu_axis_part_process ON gpu_axis_part (process, step);
 
 -- Processes whose MPI calls are made by background threads only (specification.md J2, J3).
 CREATE TABLE background_process (

@@ -84,6 +84,8 @@ constexpr SubModel kModels[] = {
      model_largebatch},
     {"model dataset", "how much more data would a smaller error need?",
      "  ddl model dataset --csv errors.csv --error 0.1,0.05      # columns samples, error", model_dataset},
+    {"model fleet", "how much data does a fleet collect, and how long do machines train on it?",
+     "  ddl model fleet --cars 100 --share 0.0005 --machine-tb-per-day 0.6265 --machines 1,10 --efficiency 0.9", model_fleet},
     {"model links", "what do links carry, in each direction?", "  ddl model links --bytes 100MB", model_links},
 };
 

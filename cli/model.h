@@ -45,6 +45,7 @@ int model_consistency(const std::vector<std::string>& arguments);
 int model_parallel(const std::vector<std::string>& arguments);
 int model_largebatch(const std::vector<std::string>& arguments);
 int model_dataset(const std::vector<std::string>& arguments);
+int model_fleet(const std::vector<std::string>& arguments);
 int model_links(const std::vector<std::string>& arguments);
 
 // ---------------------------------------------------------------- what the sub-models share

@@ -608,6 +608,7 @@ CREATE TABLE gpu_part (
   why TEXT,                      -- reason of a NULL: PARTIAL_RANKS, CLOCK_UNTRUSTED
   sigma_ns REAL                  -- clock sigma of the waiting inside kernels: sum over them, as if all errors went one way; NULL as wait_ns
 );
+CREATE INDEX gpu_part_process ON gpu_part(process, step);
 
 -- What each GPU did for each layer in each step: lengths of unions over its streams, not sums.
 CREATE TABLE gpu_layer_part (

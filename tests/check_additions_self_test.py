@@ -5,7 +5,7 @@ from check_additions import Tree, missing
 # What somebody might add who knows of nothing else: (file, text after which, what is added, how many things are missing then)
 ADDITIONS = [
     ("analyzer/metrics/new_metric.sql", "", "-- id: new_metric\n", 2),
-    ("analyzer/findings/findings.def", "", '\nDDL_FINDING(new_finding, kSpeed, "nowhere", "what", "from")\n', 4),
+    ("analyzer/findings/new_finding.cpp", "", '\nDDL_FINDING(new_finding, kSpeed, "nowhere", "what", "from") {\n', 3),
     ("reports/html/figures.cpp", "kKinds[] = {\n", '      {"new", new_figure},\n', 4),
     ("core/format.h", "enum class OpClass : uint32_t {\n", "  kNewClass = 77,\n", 3),
     ("interpose/calls/messages.def", "", "\nDDL_ROW(MPI_Novel, OpClass::kOther, false)\n", 3),

@@ -8,7 +8,8 @@
 
 namespace ddl {
 
-std::vector<Finding> find_batch_too_large(const FindingInput& input) {
+DDL_FINDING(batch_too_large, kSpeed, "where", "more samples than the gradient noise scale bears",
+            "reported samples and norms of gradients") {
   const std::optional<Batch> batch = batch_of(input);
   if (!batch || !batch->noise_hi || batch->samples <= *batch->noise_hi) return {};
   const auto step_ns = static_cast<double>(input.step_ns);

@@ -24,7 +24,8 @@ double exposed_xfer_of_step_ns(const FindingInput& input) {
 
 }  // namespace
 
-std::vector<Finding> find_batch_too_small(const FindingInput& input) {
+DDL_FINDING(batch_too_small, kSpeed, "where", "few samples for the network",
+            "reported samples: exposed transfer, and the noise scale where norms are reported") {
   const std::optional<Batch> batch = batch_of(input);
   if (!batch) return {};
   const double xfer_ns = exposed_xfer_of_step_ns(input);

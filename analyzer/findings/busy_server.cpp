@@ -39,7 +39,9 @@ double waited_for_ns(const FindingInput& input, const std::vector<int64_t>& work
 
 }  // namespace
 
-std::vector<Finding> find_busy_server(const FindingInput& input) {
+DDL_FINDING(busy_server, kSpeed, "late",
+            "a parameter server cannot keep up: its link, or its computing, is busy while all workers wait for it",
+            "the push and pull pattern of messages; waiting for its messages, and how little it waits itself") {
   const auto found = models::parameter_server_of(input.db, input.world);
   const double steps = recorded_steps(input);
   if (!found || !input.steps.annotated || steps == 0) return {};

@@ -60,7 +60,8 @@ double violations(const FindingInput& input) {
 
 }  // namespace
 
-std::vector<Finding> find_clocks_uncertain(const FindingInput& input) {
+DDL_FINDING(clocks_uncertain, kTrust, "", "a host's clock did not keep an even pace",
+            "collectives that join it to others, and contradict each other") {
   const std::vector<std::string> hosts = contradicting_hosts(input);
   const double violated = violations(input);
   if (hosts.empty() && violated < kMostViolations) return {};

@@ -16,7 +16,8 @@ constexpr double kTailMinSavingShare = 0.03;  // of the step
 
 }  // namespace
 
-std::vector<Finding> find_exposed_tail(const FindingInput& input) {
+DDL_FINDING(exposed_tail, kSpeed, "timeline", "the last non-blocking collectives are not hidden",
+            "what completes after the last one was posted") {
   if (!input.steps.annotated) return {};
   struct Step {
     double xfer_ns = 0, least_ns = 0;

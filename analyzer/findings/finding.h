@@ -1,7 +1,7 @@
 // A finding: something to fix, with what it costs, how sure we are, and what to try.
 //
-// One file each, and one row in findings.def, which says its id. A finder looks at one world and returns what it found, nothing on a
-// healthy run. It may read the whole store and the tables of the passes (analyzer/tables.sql).
+// One file each, findings/NAME.cpp, with DDL_FINDING(NAME, ...). A finder looks at one world and returns what it found, nothing on a healthy
+// run. It may read the whole store and the tables of the passes (analyzer/tables.sql).
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -37,20 +37,35 @@ struct FindingInput {
   int64_t step_ns;  ///< median step; duration of the run when there are no steps; 0: not known
 };
 
-/// First what went wrong with the run, then what makes its numbers doubtful, then speed, ordered by what it saves. Where the numbers are
-/// doubtful nothing is said of speed, and no verdict is given: it would be right by luck.
-enum class FindingKind { kIntegrity, kTrust, kSpeed };
+/// Findings are shown in this order, those about speed by what they save. Where the numbers are doubtful nothing is said of speed, and no
+/// verdict is given: it would be right by luck.
+enum class FindingKind {
+  kStuck,       ///< the run went wrong: ranks wait for one that did not come
+  kMismatched,  ///< it went wrong: ranks called different operations
+  kEnded,       ///< it went wrong: a rank died
+  kTrust,       ///< the numbers are doubtful
+  kSpeed,
+};
 
 constexpr size_t kMaxFindings = 5;
 
-/// A row of findings.def.
 struct FindingRow {
   std::string_view id;
   FindingKind kind;
-  std::string_view figure;  ///< of the HTML report; empty: none
+  std::string_view figure;  ///< of the HTML report, an id of reports/html/figures.cpp; empty: none
   std::vector<Finding> (*find)(const FindingInput&);
 };
+
+/// By kind; of one kind by name.
 std::span<const FindingRow> finding_rows();
+
+/// Head of a finder, in column 1 of findings/NAME.cpp; its body sees `input`. CMake lists the finders (rows.cmake), and tools/findings_doc writes
+/// the sentences `what` and `from` (from what it is concluded) into docs/findings.md.
+#define DDL_FINDING(id, kind, figure, what, from)                               \
+  static std::vector<Finding> find_##id(const FindingInput& input);             \
+  extern const FindingRow kFinding_##id;                                        \
+  const FindingRow kFinding_##id = {#id, FindingKind::kind, figure, find_##id}; \
+  static std::vector<Finding> find_##id(const FindingInput& input)
 
 /// Runs all finders and fills table `finding`. Returns why the numbers of a world are doubtful, of those where they are.
 std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, SteadySteps>& steady);

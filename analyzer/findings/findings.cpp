@@ -32,15 +32,6 @@ std::string rounded(double value) {
 
 }  // namespace
 
-std::span<const FindingRow> finding_rows() {
-  static constexpr FindingRow kFindings[] = {
-#define DDL_FINDING(id, kind, figure, what, from) {#id, FindingKind::kind, figure, find_##id},
-#include "analyzer/findings/findings.def"
-#undef DDL_FINDING
-  };
-  return kFindings;
-}
-
 std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, SteadySteps>& steady) {
   std::vector<Found> found;
   std::map<int64_t, std::string> doubts;

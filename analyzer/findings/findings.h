@@ -1,4 +1,4 @@
-// Declarations of all finders, and the words they share.
+// The words that findings share.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,6 @@
 #include "analyzer/findings/finding.h"
 
 namespace ddl {
-
-#define DDL_FINDING(id, kind, figure, what, from) std::vector<Finding> find_##id(const FindingInput& input);
-#include "analyzer/findings/findings.def"
-#undef DDL_FINDING
 
 /// Steps of the world whose events were kept.
 double recorded_steps(const FindingInput& input);

@@ -11,7 +11,7 @@ constexpr double kHeavy = 0.05;  // of the ranks' time
 
 }  // namespace
 
-std::vector<Finding> find_heavy_recording(const FindingInput& input) {
+DDL_FINDING(heavy_recording, kTrust, "", "recording took more than 5 % of the ranks' time", "what the processes themselves estimated") {
   Query row(
       input.db,
       "SELECT sum(overhead_ns) * 1.0 / nullif(sum(end_ns - start_ns), 0), max(overhead_ns * 1.0 / nullif(end_ns - start_ns, 0)), count(*)"

@@ -33,7 +33,10 @@ Finding late_host(const FindingInput& input, const WaitedFor& found) {
 
 }  // namespace
 
-std::vector<Finding> find_host_bound(const FindingInput& input) {
+DDL_FINDING(host_bound, kSpeed, "idle",
+            "GPUs wait until the host launches the next kernel; or one rank's does, and the others wait for that",
+            "idle time before the launching call, less what the host spends in MPI; of one rank: whose GPU waits "
+            "least for others") {
   if (const auto late = waited_for(input, "host")) return {late_host(input, *late)};
   Query row(input.db,
             "SELECT total(idle_host_ns) / total(windows), total(duration_ns) / total(windows), (SELECT total(exposed_ns) / max(1, count(*))"

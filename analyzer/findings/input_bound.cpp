@@ -106,7 +106,9 @@ Finding late_loader(const FindingInput& input, const WaitedFor& found) {
 
 }  // namespace
 
-std::vector<Finding> find_input_bound(const FindingInput& input) {
+DDL_FINDING(input_bound, kSpeed, "where", "steps wait for data; or one rank does, and the others wait for it",
+            "ranges that load data: the longest computing of a step with and without them; of GPUs, what they idled "
+            "for it") {
   if (!input.steps.annotated || input.step_ns <= 0) return {};
   if (const auto late = waited_for(input, "input")) return {late_loader(input, *late)};
   std::vector<double> savings = savings_of_gpus(input);

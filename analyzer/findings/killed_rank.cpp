@@ -87,7 +87,7 @@ void describe_lost(const FindingInput& input, const Ends& ends, const std::optio
 
 }  // namespace
 
-std::vector<Finding> find_killed_rank(const FindingInput& input) {
+DDL_FINDING(killed_rank, kEnded, "", "the run went wrong: a rank was killed, or gave up", "how the processes ended, and in which order") {
   const Ends ends = how_they_ended(input);
   const auto some = [&](const std::vector<int64_t>& ranks) { return !ranks.empty() && static_cast<int64_t>(ranks.size()) < ends.ranks; };
   if (ends.aborted.empty() && ends.replaced.empty() && ends.lost.empty() && !some(ends.exited)) return {};

@@ -85,7 +85,8 @@ std::map<std::string, Layer> read_layers(const FindingInput& input) {
 
 }  // namespace
 
-std::vector<Finding> find_layer_imbalance(const FindingInput& input) {
+DDL_FINDING(layer_imbalance, kSpeed, "layers", "one layer takes some rank much longer than the mean, perhaps another rank in each step",
+            "ranges of layers, step by step") {
   if (!input.steps.annotated) return {};
   const std::map<std::string, Layer> layers = read_layers(input);
   const auto worst =

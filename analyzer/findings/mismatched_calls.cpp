@@ -11,7 +11,9 @@
 
 namespace ddl {
 
-std::vector<Finding> find_mismatched_calls(const FindingInput& input) {
+DDL_FINDING(mismatched_calls, kMismatched, "hang",
+            "the run went wrong: ranks called different operations where they should call the same one",
+            "sequence numbers of the communicator; of flight recorders also sizes and types") {
   if (has_flight_recorders(input)) return hang_findings(input, true);
   std::map<std::pair<int64_t, int64_t>, std::map<std::string, std::vector<int64_t>>> calls;  // (communicator, number) -> operation -> ranks
   for (const UnfinishedCall& call : open_calls(input)) {

@@ -136,7 +136,9 @@ std::vector<Finding> find_unready(const FindingInput& input) {
 
 }  // namespace
 
-std::vector<Finding> find_missing_rank(const FindingInput& input) {
+DDL_FINDING(missing_rank, kStuck, "hang", "the run went wrong: a rank did not come to a call that the others are in",
+            "open calls and sequence numbers; of PyTorch jobs the dumps of flight recorders, through groups back to "
+            "the first cause; always first") {
   if (has_flight_recorders(input)) return hang_findings(input, false);
   if (ended_well(input)) return {};
   if (std::vector<Finding> unready = find_unready(input); !unready.empty()) return unready;

@@ -42,7 +42,8 @@ double receiving_share(const FindingInput& input) {
 
 }  // namespace
 
-std::vector<Finding> find_pipeline_bubble(const FindingInput& input) {
+DDL_FINDING(pipeline_bubble, kSpeed, "pipeline", "a pipeline stands still for longer than its schedule asks, or has too few micro-batches",
+            "bubble measured and of the schedule (metrics B5, B1)") {
   Query row(input.db,
             "SELECT max(l.stages), min(l.micro_batches), max(l.chunks), count(DISTINCT l.first) FROM pipeline l JOIN process p"
             " ON p.id = l.process WHERE p.world = ?");

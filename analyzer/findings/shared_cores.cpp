@@ -30,7 +30,7 @@ std::string sentence(const CoreGroup& group) {
 
 }  // namespace
 
-std::vector<Finding> find_shared_cores(const FindingInput& input) {
+DDL_FINDING(shared_cores, kSpeed, "late", "more ranks than CPUs", "the CPUs that ranks were bound to") {
   const Crowding crowding = find_crowding(input);
   const std::vector<CoreGroup>& groups = crowding.groups;
   if (groups.empty()) return {};

@@ -28,7 +28,8 @@ struct OperationGroup {
 
 }  // namespace
 
-std::vector<Finding> find_slow_algorithm(const FindingInput& input) {
+DDL_FINDING(slow_algorithm, kSpeed, "busbw", "large collectives move at a lower bus bandwidth than smaller ones on the same communicator",
+            "transfer times against S f / busbw with the best bandwidth shown there") {
   if (!input.steps.annotated || is_crowded(input)) return {};
   const double steps = std::max(1.0, recorded_steps(input));
   std::map<int64_t, std::vector<OperationGroup>> communicators;

@@ -77,8 +77,7 @@ std::optional<double> mean_of(const std::map<int64_t, double>& exposed_ns, const
 }
 
 /// No more than what the members do not hide, and the others do not have.
-double limited_by_others(const FindingInput& input, const CommunicatorInfo& communicator, const std::string& axis, double saving_ns) {
-  const std::map<int64_t, double> exposed_ns = exposed_transfers(input, axis);
+double limited_by_others(const std::map<int64_t, double>& exposed_ns, const CommunicatorInfo& communicator, double saving_ns) {
   const std::optional<double> own_ns = mean_of(exposed_ns, communicator);
   std::vector<double> others;
   for (const auto& [rank, ns] : exposed_ns)
@@ -121,6 +120,17 @@ struct Slow {
   std::string axis;
 };
 
+/// Of the others, at least one: `sorted` without one `value`, which it holds.
+double median_without(const std::vector<double>& sorted, double value) {
+  const size_t own = static_cast<size_t>(std::lower_bound(sorted.begin(), sorted.end(), value) - sorted.begin());
+  const auto other = [&](size_t k) { return sorted[k < own ? k : k + 1]; };
+  const size_t others = sorted.size() - 1;
+  const double middle = other(others / 2);
+  if (others % 2 == 1) return middle;
+  const double below = other(others / 2 - 1);
+  return below + (middle - below) / 2;
+}
+
 std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
   const double steps = std::max(1.0, recorded_steps(input));
   const std::map<int64_t, std::string> axis_of = axes(input.db);
@@ -142,15 +152,16 @@ std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
   }
   std::map<int64_t, Slow> slow;
   for (const auto& [key, usages] : likes) {
+    if (usages.size() < 2) continue;
+    std::vector<double> xfer_ns, busbw;
     for (const Usage& usage : usages) {
-      std::vector<double> others, other_busbw;
-      for (const Usage& other : usages) {
-        if (other.comm == usage.comm) continue;
-        others.push_back(other.xfer_ns);
-        other_busbw.push_back(other.busbw);
-      }
-      if (others.empty()) continue;
-      const double elsewhere_ns = median_of(others);
+      xfer_ns.push_back(usage.xfer_ns);
+      busbw.push_back(usage.busbw);
+    }
+    std::sort(xfer_ns.begin(), xfer_ns.end());
+    std::sort(busbw.begin(), busbw.end());
+    for (const Usage& usage : usages) {
+      const double elsewhere_ns = median_without(xfer_ns, usage.xfer_ns);
       if (usage.xfer_ns < kSlower * elsewhere_ns) continue;
       Slow& s = slow[usage.comm];
       s.comm = usage.comm;
@@ -163,12 +174,17 @@ std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
       s.xfer_ns = usage.xfer_ns;
       s.elsewhere_ns = elsewhere_ns;
       s.busbw = usage.busbw;
-      s.elsewhere_busbw = median_of(other_busbw);
-      s.others = others.size();
+      s.elsewhere_busbw = median_without(busbw, usage.busbw);
+      s.others = usages.size() - 1;
       s.axis = std::get<4>(key);
     }
   }
-  for (auto& [comm, s] : slow) s.saving_ns = limited_by_others(input, input.catalog.communicators.at(comm), s.axis, s.saving_ns);
+  std::map<std::string, std::map<int64_t, double>> exposed_ns;  // by axis and rank
+  for (auto& [comm, s] : slow) {
+    const auto [known, is_new] = exposed_ns.try_emplace(s.axis);
+    if (is_new) known->second = exposed_transfers(input, s.axis);
+    s.saving_ns = limited_by_others(known->second, input.catalog.communicators.at(comm), s.saving_ns);
+  }
   return slow;
 }
 
@@ -255,13 +271,17 @@ std::vector<Finding> slower_than_before(const FindingInput& input) {
     if (change == 0) continue;
     const Typical before = typical_of(steps, 0, change), after = typical_of(steps, change, steps.size());
     const double longer_ns = after.median_ns - before.median_ns;
+    const auto is_worst_so_far = [&](double saving_ns) {
+      return saving_ns >= kLinkMinSavingShare * static_cast<double>(input.step_ns) &&
+             (!worst || saving_ns > static_cast<double>(*worst->saving_ns));
+    };
+    if (after.median_ns < kSlowerThanBefore * before.median_ns || longer_ns < kClearRise * std::max(before.scatter_ns, after.scatter_ns) ||
+        !is_worst_so_far(longer_ns))
+      continue;
     const auto axis = axis_of.find(id);
     const double saving_ns =
         axis == axis_of.end() ? longer_ns : limited_by_before(input, communicator, axis->second, steps[change].step, longer_ns);
-    if (after.median_ns < kSlowerThanBefore * before.median_ns || longer_ns < kClearRise * std::max(before.scatter_ns, after.scatter_ns) ||
-        saving_ns < kLinkMinSavingShare * static_cast<double>(input.step_ns))
-      continue;
-    if (worst && static_cast<double>(*worst->saving_ns) >= saving_ns) continue;
+    if (!is_worst_so_far(saving_ns)) continue;
     Finding finding;
     finding.saving_ns = static_cast<int64_t>(saving_ns);
     finding.confidence = "likely";
@@ -287,7 +307,10 @@ std::vector<Finding> slower_than_before(const FindingInput& input) {
 }  // namespace
 
 /// The more telling of both: medians over all steps do not tell what was slow in a part of them.
-std::vector<Finding> find_slow_link(const FindingInput& input) {
+DDL_FINDING(slow_link, kSpeed, "busbw",
+            "a communicator's network is slower than on others like it (operation, bytes, members, hosts), or than "
+            "it was in earlier steps",
+            "transfer times, waiting not counted") {
   if (is_crowded(input)) return {};
   const std::map<int64_t, Slow> slow = slower_than_others(input);
   const auto worst =

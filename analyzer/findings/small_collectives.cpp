@@ -103,7 +103,8 @@ double exposed_xfer_ns(const FindingInput& input) {
 
 }  // namespace
 
-std::vector<Finding> find_small_collectives(const FindingInput& input) {
+DDL_FINDING(small_collectives, kSpeed, "collectives", "many small ones where one would do",
+            "calls x transfer against one call with all bytes, between measured sizes") {
   const double steps = recorded_steps(input);
   if (!input.steps.annotated || steps == 0) return {};
   std::vector<Finding> findings;

@@ -174,7 +174,12 @@ std::vector<Finding> slow_gpus(const FindingInput& input) {
 
 }  // namespace
 
-std::vector<Finding> find_straggler(const FindingInput& input) {
+DDL_FINDING(straggler, kSpeed, "late",
+            "one rank is late, or all ranks of a host, always or since a step; the evidence says whether its host is "
+            "to blame",
+            "blame: who entered last, and is inside MPI for as much less; else who computes longest, loading data "
+            "not counted, in at least 80 % of the steps. On GPUs with several axes of parallelism: whose GPUs wait "
+            "least, and compute longer for it") {
   if (hands_on_lateness(input)) return slow_gpus(input);
   const size_t ranks = count_ranks(input);
   if (const auto found = find_straggler_case(rows_of(input, ranks)); found && !is_within_a_cycle(input, *found))

@@ -8,7 +8,10 @@
 
 namespace ddl {
 
-std::vector<Finding> find_uneven_experts(const FindingInput& input) {
+DDL_FINDING(uneven_experts, kSpeed, "late",
+            "a rank's experts get more data than others', and everybody waits for what it computes longer: uneven "
+            "data, not a slow rank",
+            "bytes of all-to-alls, rank by rank, and the line of computing over them; whose GPUs wait least") {
   const auto found = waited_for(input, "data");
   if (!found || !found->own_bytes || !found->others_bytes) return {};
   const bool one = found->ranks.size() == 1;

@@ -6,7 +6,8 @@
 
 namespace ddl {
 
-std::vector<Finding> find_unseen_training(const FindingInput& input) {
+DDL_FINDING(unseen_training, kTrust, "", "background threads make the MPI calls, and when the training threads computed is not known",
+            "samples of the training threads, which are missing") {
   Query row(input.db, R"(
     SELECT count(*), total(b.sampled = 0)
     FROM background_process b

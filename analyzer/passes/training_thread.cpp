@@ -83,7 +83,7 @@ BusyTime read_busy_time(SQLite::Database& db, int64_t process) {
 
 TrainingThread::TrainingThread(SQLite::Database& db, int64_t process, const BackgroundProcess& background)
     : busy_(read_busy_time(db, process)) {
-  std::vector<Interval> data, waiting;
+  std::vector<Interval> data, moving, waiting;
   Query rows(db, R"(
     SELECT e.start_ns, e.duration_ns, coalesce(k.wait_ns, 0)
     FROM event e
@@ -92,7 +92,8 @@ TrainingThread::TrainingThread(SQLite::Database& db, int64_t process, const Back
       AND e.id NOT IN (SELECT event FROM coordination))");
   for (rows.bind(background.first_event, background.last_event, process, background.thread); rows.next();) {
     const Interval call{rows.integer(0), rows.integer(0) + rows.integer(1)};
-    data.push_back({call.begin_ns + rows.integer(2), call.end_ns});
+    data.push_back(call);
+    moving.push_back({call.begin_ns + rows.integer(2), call.end_ns});
     if (rows.integer(2) > 0) waiting.push_back({call.begin_ns, call.begin_ns + rows.integer(2)});
   }
   Query negotiated(db, "SELECT ready_ns, agreed_ns FROM negotiation WHERE process = ?");
@@ -108,7 +109,8 @@ TrainingThread::TrainingThread(SQLite::Database& db, int64_t process, const Back
   // A barrier now and then is no negotiation: where ranks negotiate, at least one call comes before each that moves data.
   tells_waiting_ = negotiations > 0 || coordinates.integer(0) < n_data;
   data_ = IntervalSet(std::move(data));
-  waiting_ = subtract(IntervalSet(std::move(waiting)), data_);
+  moving_ = IntervalSet(std::move(moving));
+  waiting_ = subtract(IntervalSet(std::move(waiting)), moving_);
 }
 
 std::optional<Partition> TrainingThread::partition(const Interval& window, const std::vector<Interval>& own_calls) const {
@@ -116,7 +118,8 @@ std::optional<Partition> TrainingThread::partition(const Interval& window, const
   const IntervalSet whole({window});
   const IntervalSet in_mpi = intersect(IntervalSet(own_calls), whole);
   const IntervalSet outside = subtract(whole, in_mpi);
-  const IntervalSet data = intersect(inside(data_, window), outside), waiting = intersect(inside(waiting_, window), outside);
+  const auto of_window = [&](const IntervalSet& set) { return intersect(inside(set, window), outside); };
+  const IntervalSet data = of_window(data_), waiting = of_window(waiting_);
   double compute_ns = 0;
   for (const Interval& part : outside.parts()) compute_ns += busy_.busy_ns(part);
 
@@ -125,10 +128,11 @@ std::optional<Partition> TrainingThread::partition(const Interval& window, const
   result.compute_ns = std::min(result.duration_ns - in_mpi.length_ns(), int64_t{std::llround(compute_ns)});
   const int64_t blocked_ns = result.duration_ns - in_mpi.length_ns() - result.compute_ns;
   result.wait_ns = std::min(blocked_ns, int64_t{std::llround(busy_.blocked_ns(waiting))});
-  const int64_t transfer_ns = std::min(blocked_ns - result.wait_ns, int64_t{std::llround(busy_.blocked_ns(data))});
+  const int64_t transfer_ns = std::min(blocked_ns - result.wait_ns, int64_t{std::llround(busy_.blocked_ns(of_window(moving_)))});
   result.exposed_ns = in_mpi.length_ns() + result.wait_ns + transfer_ns;
   result.idle_ns = result.duration_ns - result.compute_ns - result.exposed_ns;
-  result.comm_ns = std::max(result.exposed_ns, in_mpi.length_ns() + data.length_ns() + result.wait_ns);
+  const int64_t before_ns = std::llround(busy_.blocked_ns(subtract(waiting, data)));
+  result.comm_ns = std::max(result.exposed_ns, in_mpi.length_ns() + data.length_ns() + before_ns);
   return result;
 }
 

@@ -62,8 +62,9 @@ class TrainingThread {
 
  private:
   BusyTime busy_;
-  IntervalSet data_;     ///< background threads move data, and nobody waits in that
-  IntervalSet waiting_;  ///< for other ranks
+  IntervalSet data_;     ///< H: data operations of background threads
+  IntervalSet moving_;   ///< of which nobody is waited for
+  IntervalSet waiting_;  ///< for other ranks, within data operations and before
   bool tells_waiting_ = true;
 };
 

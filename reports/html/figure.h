@@ -1,5 +1,5 @@
 // A figure of the HTML report: a drawing, the sentence that says what it shows of this run, and its numbers as a table. To add one: a
-// file with a build function, a row in figures.cpp. Findings say in their rows (analyzer/findings/findings.def) which one shows them.
+// file with a build function, a row in figures.cpp. Findings say in their heads (analyzer/findings/*.cpp) which one shows them.
 #pragma once
 
 #include <span>

@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PARTS = ["store/schema.sql", "analyzer/metrics/step_time.sql", "analyzer/findings/findings.def", "analyzer/passes/blame.cpp"]
+PARTS = ["store/schema.sql", "analyzer/metrics/step_time.sql", "analyzer/findings/straggler.cpp", "analyzer/passes/blame.cpp"]
 
 
 def version(root, parts=PARTS):

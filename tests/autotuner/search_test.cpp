@@ -62,7 +62,7 @@ TEST(Search, TheGainIsThatOfTheTruthWithinItsInterval) {
 TEST(Search, FindsGoodPointsAmongReplayedMeasurements) {
   const std::filesystem::path folder = std::filesystem::path(DDL_SOURCE_DIR) / "../shared/replay";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "an extra that needs replayed measurements in " << folder;
-  constexpr uint64_t kRuns = 6;
+  constexpr uint64_t kRuns = 3;
   for (const auto& [file, most] : {std::pair("raw_r20_net.txt", 0.10), std::pair("raw_r50_shm.txt", 0.16)}) {
     const testing::ReplayedSpace space(folder / file);
     double regret = 0;

@@ -63,15 +63,15 @@ std::vector<Lines> commands_of(const std::string& line) {
 /// What is wrong with it; empty: nothing, or it is no command of ours.
 std::string complaint(Lines words) {
   static const std::vector<CommandTable> tables = command_tables();
-  while (!words.empty() && (words[0] == "$" || words[0] == "sudo" || std::regex_match(words[0], std::regex("[A-Z_]+=.*"))))
-    words.erase(words.begin());
+  static const std::regex assignment("[A-Z_]+=.*"), verb_name("[a-z]+");
+  while (!words.empty() && (words[0] == "$" || words[0] == "sudo" || std::regex_match(words[0], assignment))) words.erase(words.begin());
   if (words.empty()) return "";
   const std::string program = fs::path(words[0]).filename();
   if (program != "ddl" && program != "ddl-top") return "";
   Lines rest(words.begin() + 1, words.end());
   std::string command = "top";
   if (program == "ddl") {
-    if (rest.empty() || !std::regex_match(rest[0], std::regex("[a-z]+"))) return "";  // ddl --help, or what it printed
+    if (rest.empty() || !std::regex_match(rest[0], verb_name)) return "";  // ddl --help, or what it printed
     command = rest[0];
     rest.erase(rest.begin());
     const auto verb = std::find_if(verbs().begin(), verbs().end(), [&](const Verb& v) { return v.name == command; });
@@ -146,7 +146,7 @@ Lines code_of(const std::string& page) {
         continued.clear();
       }
     } else {
-      const std::regex span("`((?:[^ `]*/)?ddl(?:-top)? [^`]*)`");
+      static const std::regex span("`((?:[^ `]*/)?ddl(?:-top)? [^`]*)`");
       for (std::sregex_iterator at(line.begin(), line.end(), span); at != std::sregex_iterator(); ++at) lines.push_back((*at)[1]);
     }
   }

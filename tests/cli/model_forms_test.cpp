@@ -90,6 +90,26 @@ TEST_F(ModelForms, CodesByLayer) {  // VGG-16's fc7: 4096 x 4096 and 4096 biases
   EXPECT_EQ(ddl_command({"model", "compression", "--table", "vgg16"}).code, 2);
 }
 
+TEST_F(ModelForms, FleetsOfTheDeck) {  // NVIDIA's table: 104 and 487.5 TB; 166 days on one DGX-1V, 16 (truncated) on ten
+  const Json json =
+      form_answer({"fleet", "--cars", "100", "--share", "0.0005", "--machine-tb-per-day", "0.62650602", "--machines", "1,10"});
+  EXPECT_NEAR(json["given"]["data_tb"].get<double>(), 104, 1e-9);
+  EXPECT_NEAR(json["fleet"][0]["days"].get<double>(), 166, 1e-3);
+  EXPECT_NEAR(json["fleet"][1]["days"].get<double>(), 16.6, 1e-3);
+  EXPECT_TRUE(has(json["notes"].dump(), "assumed to do as much each"));
+  const Json large = form_answer({"fleet", "--cars", "125", "--tb-per-hour", "1.5", "--hours", "10", "--days", "325", "--share", "0.0008",
+                                  "--machine-tb-per-day", "0.62650602", "--machines", "1,10", "--efficiency", "0.5"});
+  EXPECT_NEAR(large["given"]["data_tb"].get<double>(), 487.5, 1e-9);
+  EXPECT_NEAR(large["fleet"][0]["days"].get<double>(), 778, 0.5);
+  EXPECT_NEAR(large["fleet"][1]["days"].get<double>(), 155.6, 0.1);
+  // A run of 20 ms steps with 4 x 32 samples: 6400 a second.
+  const std::string run = write(test::run().ranks(4).steps(12).compute(19_ms).allreduce(1_MiB, 1_ms).value("samples", 32));
+  const Json measured = form_answer({"fleet", run, "--cars", "100", "--share", "0.0005", "--sample-bytes", "1MB", "--epochs", "10"});
+  EXPECT_NEAR(measured["given"]["machine_tb_per_day"].get<double>(), 6400 * 86400.0 * 1e-6 / 10, 0.1);
+  EXPECT_EQ(ddl_command({"model", "fleet"}).code, 2);
+  EXPECT_EQ(ddl_command({"model", "fleet", "--cars", "1", "--share", "2"}).code, 2);
+}
+
 TEST_F(ModelForms, LargeBatchesAsPublished) {
   const Json json = form_answer({"largebatch", "--base-batch", "256", "--rate", "0.1", "--batch", "8192,65536", "--network", "resnet50",
                                  "--samples", "1281167", "--noise-scale", "70000"});

@@ -82,8 +82,9 @@ TEST_F(AlignClocks, ThreeSecondsAndFiftyPpm) {
 }
 
 TEST_F(AlignClocks, EverySeedIsWithinTheBound) {
+  constexpr int kSeeds = 100;
   double sigmas = 0;
-  for (uint64_t seed = 1; seed <= 200; ++seed) {
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     std::mt19937_64 random(seed);
     const auto pick = [&](int64_t count) { return static_cast<int64_t>(random() % static_cast<uint64_t>(count)); };
     const int hosts = 2 + static_cast<int>(pick(4));
@@ -103,7 +104,7 @@ TEST_F(AlignClocks, EverySeedIsWithinTheBound) {
     expect_within_three_sigma(placed, seed);
     sigmas += *placed.rbegin()->second.sigma_ns / static_cast<double>(transfer_ns);
   }
-  EXPECT_LT(sigmas / 200, 5) << "sigma is of the order of a fast operation";
+  EXPECT_LT(sigmas / kSeeds, 5) << "sigma is of the order of a fast operation";
 }
 
 TEST_F(AlignClocks, RootedOperationsBoundOneSideEach) {

@@ -12,7 +12,7 @@
 namespace ddl {
 namespace {
 
-constexpr int kCases = 400;
+constexpr int kCases = 200;
 constexpr size_t kMemoryLimit = 64 << 20;  // SQLite's own cache is not counted: it has its own bound
 
 class IngestFuzz : public StoreTest {};

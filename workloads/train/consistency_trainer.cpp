@@ -92,7 +92,7 @@ StepResult ConsistencyTrainer::run_step(uint64_t step) {
     marks::value("batch", static_cast<double>(options_.batch));
     marks::value("loss", results_.back().loss / static_cast<double>(options_.batch));
   }
-  marks::value("wire_bytes", static_cast<double>(sent_.bytes - bytes_before));
+  if (sent()) marks::value("wire_bytes", static_cast<double>(sent_.bytes - bytes_before));
   marks::end_step();
   times_.end_ns = monotonic_ns();
   times_.compute_ns = times_.end_ns - times_.begin_ns - times_.input_ns - times_.blocked_ns;

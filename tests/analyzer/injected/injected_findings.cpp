@@ -117,7 +117,7 @@ std::vector<Found> findings_in(SQLite::Database& db) {
 
 /// Cheaper to copy than to make anew: half of the time of a small case.
 SQLite::Database& empty_store() {
-  thread_local SQLite::Database db(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+  thread_local SQLite::Database db(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE | SQLite::OPEN_NOMUTEX);
   if (!db.tableExists("process")) db.exec(kSchemaSql);
   return db;
 }
@@ -129,7 +129,7 @@ std::vector<Found> findings_of(const GpuJob& job, const std::string& keep) {
     std::filesystem::create_directories(keep);
     file = std::filesystem::path(keep) / "run.sqlite";
   }
-  SQLite::Database db(file.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+  SQLite::Database db(file.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE | SQLite::OPEN_NOMUTEX);
   SQLite::Backup(db, empty_store()).executeStep();
   store_gpu_job(job, db);
   analyze(db);

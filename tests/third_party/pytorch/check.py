@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """The real PyTorch: an unmodified CNN and a small transformer, DDP over Gloo, 2 and 4 ranks, under torchrun and mpirun. Extra: skipped where Debian's python3-torch is not installed.
 
-    check.py [trace]     also a trace of torch.profiler's, by the torch in the Debian 13 at $DDL_TRIXIE (debootstrap --include=python3-torch trixie)
+    check.py            one job of each model and launcher, a slow rank
+    check.py all        more ranks, loading, checkpoints, times of layers, ranks that the script starts itself
+    check.py trace      a trace of torch.profiler's, by the torch in the Debian 13 at $DDL_TRIXIE (debootstrap --include=python3-torch trixie)
 
 Losses are the same bit for bit with and without; steps and bytes are what the script counted; layers are its modules' paths; a slow rank is the first finding.
 """
@@ -17,6 +19,7 @@ HERE = Path(__file__).resolve().parent
 PYTHON = "/usr/bin/python3"
 STEPS = 30
 TRIXIE = os.environ.get("DDL_TRIXIE", "")
+ALL = sys.argv[1:] == ["all"]
 
 if subprocess.run([PYTHON, "-c", "import torch.distributed as d; raise SystemExit(not d.is_gloo_available())"], capture_output=True).returncode:
     print("skipped: /usr/bin/python3 has no torch with Gloo: apt-get install python3-torch")
@@ -45,7 +48,8 @@ def recorded(folder, name, launcher, ranks, *options, record=()):
 
 def nothing_changes(folder):
     layers = {"cnn": {"stem", "stem.conv", "body", "body.0", "body.0.conv", "body.1.norm"}, "transformer": {"encoder", "encoder.layers.0", "encoder.layers.1.self_attn"}}
-    for model, launcher, ranks in (("cnn", "torchrun", 2), ("transformer", "mpirun", 4), ("cnn", "mpirun", 4), ("transformer", "torchrun", 2)):
+    jobs = [("cnn", "torchrun", 2), ("transformer", "mpirun", 4)] + [("cnn", "mpirun", 4), ("transformer", "torchrun", 2)] * ALL
+    for model, launcher, ranks in jobs:
         what = f"{model}, {launcher}, {ranks} ranks"
         accumulate = 2 if (model, ranks) == ("cnn", 2) else 1
         options = ["--model", model, "--accumulate", accumulate]
@@ -71,7 +75,7 @@ def nothing_changes(folder):
 
 
 def slow_rank(folder):
-    for ranks, slow in ((2, 1), (4, 2)):
+    for ranks, slow in [(2, 1)] + [(4, 2)] * ALL:
         _, _, db = recorded(folder, f"slow{ranks}", "mpirun", ranks, "--slow-rank", slow)
         found = [(row["id"], row["rank"]) for row in db.execute("select id, rank from finding order by position")]
         print(f"{ranks} ranks, one 30 ms late: {found}")
@@ -152,4 +156,4 @@ if sys.argv[1:] == ["trace"]:
         sys.exit(77)
     job.main(traced)
 else:
-    job.main(nothing_changes, slow_rank, loading_and_checkpoints, layer_times, without_launcher)
+    job.main(nothing_changes, slow_rank, *[loading_and_checkpoints, layer_times, without_launcher] * ALL)
