@@ -65,6 +65,7 @@ struct Tuned {
   std::optional<int64_t> bucket_bytes;  ///< fusion buffer, gradient bucket
   std::optional<int64_t> default_bucket_bytes;
   std::optional<int64_t> batch_per_rank;
+  std::optional<double> noise_scale;                             ///< of the default, samples of all ranks (specification.md G3)
   int64_t element_bytes = 4;                                     ///< of a gradient
   std::vector<std::pair<std::string, std::string>> environment;  ///< variables that the winner sets, beyond the files
   std::vector<std::string> tuned_command;                        ///< with the winner's values in place of the placeholders

@@ -64,10 +64,28 @@ constexpr SubModel kModels[] = {
     {"model compression", "what would compressed gradients give the whole step?",
      "  ddl model compression --fraction 0.51 --speedup 2,3.31,8\n"
      "  ddl model compression --speedup 3.31 --whole 1.55        # which share of communication is that?\n"
+     "  ddl model compression --table vgg16 --ranks 8 --batch 32   # what each code sends, layer by layer\n"
      "  ddl model compression slow.ddl",
      model_compression},
+    {"model consistency", "what would asynchronous, stale, local or gossiping updates give, and how stale would they be?",
+     "  ddl model consistency slow.ddl\n"
+     "  ddl model consistency slow.ddl --rules sync,ssp:2,async,async:4,partial:1\n"
+     "  ddl model consistency --compute-ms 10,10,10,14 --transfer-ms 3 --bytes 100MB --rules sync,ssp:4,gossip --graph hypercube",
+     model_consistency},
+    {"model parallel", "by samples, rows, channels, filters, tensors or stages: which mix of forms is fastest?",
+     "  ddl model parallel --table resnet50 --ranks 16\n"
+     "  ddl model parallel --table vgg16 --ranks 4 --batch 32 --form spatial --bandwidth 12.5\n"
+     "  ddl model parallel --table gpt2_xl --ranks 16 --batch 16 --memory 16GB --optimizer adam\n"
+     "  ddl model parallel job.ddl --table resnet50 --ranks 16",
+     model_parallel},
+    {"model largebatch", "which learning rate, warm-up and optimiser does a larger batch ask for, and how large may it be?",
+     "  ddl model largebatch --base-batch 256 --rate 0.1 --batch 8192,16384 --network resnet50 --samples 1281167\n"
+     "  ddl model largebatch slow.ddl --batch 1024",
+     model_largebatch},
     {"model dataset", "how much more data would a smaller error need?",
      "  ddl model dataset --csv errors.csv --error 0.1,0.05      # columns samples, error", model_dataset},
+    {"model fleet", "how much data does a fleet collect, and how long do machines train on it?",
+     "  ddl model fleet --cars 100 --share 0.0005 --machine-tb-per-day 0.6265 --machines 1,10 --efficiency 0.9", model_fleet},
     {"model links", "what do links carry, in each direction?", "  ddl model links --bytes 100MB", model_links},
 };
 

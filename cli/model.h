@@ -41,7 +41,11 @@ int model_limits(const std::vector<std::string>& arguments);
 int model_mapping(const std::vector<std::string>& arguments);
 int model_whatif(const std::vector<std::string>& arguments);
 int model_compression(const std::vector<std::string>& arguments);
+int model_consistency(const std::vector<std::string>& arguments);
+int model_parallel(const std::vector<std::string>& arguments);
+int model_largebatch(const std::vector<std::string>& arguments);
 int model_dataset(const std::vector<std::string>& arguments);
+int model_fleet(const std::vector<std::string>& arguments);
 int model_links(const std::vector<std::string>& arguments);
 
 // ---------------------------------------------------------------- what the sub-models share

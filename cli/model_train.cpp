@@ -5,10 +5,13 @@
 #include <cmath>
 
 #include "analyzer/csv_table.h"
+#include "analyzer/models/code_bytes.h"
+#include "analyzer/models/parallel_forms.h"
 #include "analyzer/models/printed.h"
 #include "analyzer/models/run_facts.h"
 #include "analyzer/models/training_time.h"
 #include "cli/model.h"
+#include "cli/model_layers.h"
 #include "core/error.h"
 
 namespace ddl::cli {
@@ -173,6 +176,42 @@ void add_layers(Answer& answer, ModelRun& run, double step_s, double speedup) {
   if (!all) table.note = "Of non-blocking collectives it is not known which of them the calls that complete them were in for.";
 }
 
+/// Of each layer what a rank sends by each code, and the code that sends least.
+void add_codes(Answer& answer, const std::vector<models::GradientLayer>& layers, double ranks, double ratio,
+               std::optional<double> samples) {
+  std::vector<reports::Column> columns{
+      {"layer", "layer", Unit::kText}, {"least", "least", Unit::kText}, {"lossless", "without loss", Unit::kText}};
+  for (const models::CodedLayer& code : models::coded_bytes({"", 1, 1}, ranks, ratio, samples))
+    columns.push_back({code.code + "_bytes", code.code, Unit::kBytes});
+  auto& table = answer.table("codes", fmt::format("What a rank sends for each layer, of {:g} ranks", ranks), std::move(columns));
+  for (const models::GradientLayer& layer : layers) {
+    if (layer.values <= 0) continue;
+    const std::vector<models::CodedLayer> codes = coded_bytes(layer, ranks, ratio, samples);
+    const models::CodedLayer *least = &codes[0], *lossless = &codes[0];
+    for (const models::CodedLayer& code : codes) {
+      if (code.sent_bytes < least->sent_bytes) least = &code;
+      if (code.lossless && code.sent_bytes < lossless->sent_bytes) lossless = &code;
+    }
+    std::vector<Value> row{Value::text(layer.name), Value::text(least->code), Value::text(lossless->code)};
+    for (const models::CodedLayer& code : codes) row.push_back(Value::bytes(std::llround(code.sent_bytes)));
+    row.resize(table.columns.size(), Value::absent(Unit::kBytes, "NOT_APPLICABLE"));
+    table.rows.push_back(std::move(row));
+  }
+  table.note =
+      fmt::format("top-k and sparcml of {:g} of the values; sparcml at worst, with no value in common. Factors: of dense layers.", ratio);
+  answer.note("A code pays where what it saves of the transfer is more than coding takes, which is not in it; and steps may become more.");
+}
+
+std::vector<models::GradientLayer> coded_layers(const models::NetworkTable& table) {
+  std::vector<models::GradientLayer> layers;
+  for (const models::NetworkLayer& layer : table.layers) {
+    const models::LayerShape shape = layer_shape(layer);
+    const bool dense = shape.kind == models::LayerKind::kDense;
+    layers.push_back({layer.name, layer.parameters, dense ? std::optional(shape.input_elements + layer.activations) : std::nullopt});
+  }
+  return layers;
+}
+
 }  // namespace
 
 int model_compression(const std::vector<std::string>& arguments) {
@@ -183,7 +222,11 @@ int model_compression(const std::vector<std::string>& arguments) {
       "communication makes a pair of speed-ups, of communication and of the whole step, true?");
   options.add()("fraction", takes<double>("F"), "share of communication in the step, 0 to 1")(
       "speedup", takes<std::string>("S,...", "2,4,8,32"), "of communication, coding included: 2,3.31")(
-      "whole", takes<double>("S"), "of the whole step, with one --speedup: instead of the share");
+      "whole", takes<double>("S"), "of the whole step, with one --speedup: instead of the share")(
+      "table", takes<std::string>("NAME"), "what each code sends for the layers of a network; with RUN for the run's where left out")(
+      "ranks", takes<int64_t>("P"), "with --table; default: those of RUN")(
+      "batch", takes<double>("B"), "samples of a rank: sufficient factors")("ratio", takes<double>("R", 0.01),
+                                                                            "share that top-k codes send");
   if (!options.parse(arguments)) return 0;
   Answer answer("compression");
   const auto run = maybe_run(options);
@@ -204,13 +247,33 @@ int model_compression(const std::vector<std::string>& arguments) {
                   "ddl report says what could not be split", ExitCode::kDataMissing);
     if (!fraction) fraction = step.parts.transfer_s / step.parts.step_s, from = "(exposed transfer of the run)";
   }
-  const double share = needed(fraction, "fraction", "or --whole, or a recorded run");
+  const auto table_given = table_option(options);
+  const auto typed_ranks = count_option(options, "ranks");
+  const double ratio = *number_option(options, "ratio", 0, true);
+  if (ratio > 1) throw Error("--ratio is at most 1", "", ExitCode::kUsage);
+  const auto samples = options.has("batch") ? number_option(options, "batch", 0, true) : std::nullopt;
+  if (table_given && !run) {
+    add_codes(answer, coded_layers(*table_given), static_cast<double>(needed(typed_ranks, "ranks", "or a recorded run")), ratio, samples);
+    if (!fraction) return answer.print(options);
+  }
+  const double share = needed(fraction, "fraction", "or --whole, --table or a recorded run");
   if (share > 1) throw Error("--fraction is at most 1", "", ExitCode::kUsage);
   answer.given("fraction_ratio", "communication", Value::ratio(share), from);
   auto& table = answer.table("compression", "Speed-up",
                              {{"communication_speedup", "communication", Unit::kNumber}, {"speedup", "whole step", Unit::kNumber}});
   for (const double s : speedups) table.rows.push_back({Value::number(s), Value::number(models::amdahl(share, s))});
-  if (run) add_layers(answer, *run, *step_s, speedups[0]);
+  if (run) {
+    add_layers(answer, *run, *step_s, speedups[0]);
+    std::vector<models::GradientLayer> layers;
+    if (table_given) {
+      layers = coded_layers(*table_given);
+    } else {
+      for (const models::LayerTransfer& layer : models::layer_transfers(run->view.db, run->view.world))
+        layers.push_back({layer.layer, std::round(layer.bytes / 4), std::nullopt});
+    }
+    const int64_t ranks = typed_ranks.value_or(run->view.ranks);
+    if (!layers.empty()) add_codes(answer, layers, static_cast<double>(ranks), ratio, samples);
+  }
   answer.note(share < 1 ? fmt::format("Communication for nothing would give {:.3g}.", 1 / (1 - share))
                         : "There is nothing but communication.");
   return answer.print(options);

@@ -41,6 +41,7 @@ tune::Tuned tuned_of(const TuneRequest& request, const Tuning& tuning) {
   tuned.target_loss = tuning.goal.target_loss;
   tuned.ranks = tuning.base.ranks;
   tuned.nodes = tuning.base.nodes;
+  tuned.noise_scale = tuning.base.noise_scale;
   if (result.winner != 0) tuned.gain = result.gain;
   for (const tune::JobTunable& tunable : tuning.tunables) {
     const std::string& value = values.at(tunable.name);

@@ -36,7 +36,9 @@ NetworkTable read_network_table(const fs::path& file) {
   for (size_t r = 0; r < csv.rows(); ++r) {
     table.layers.push_back(
         {csv.text(r, "layer"), csv.number(r, "params"), csv.number(r, "fwd_macs_per_sample"), csv.number(r, "act_out_elems_per_sample")});
-    const NetworkLayer& layer = table.layers.back();
+    NetworkLayer& layer = table.layers.back();
+    if (csv.has("type")) layer.type = csv.text(r, "type");
+    if (csv.has("shape")) layer.shape = csv.text(r, "shape");
     if (layer.parameters < 0 || layer.macs < 0 || layer.activations < 0)
       throw Error(fmt::format("{}: layer {} has a negative number", file.string(), layer.name), "", ExitCode::kUsage);
   }

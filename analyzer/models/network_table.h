@@ -14,6 +14,8 @@ struct NetworkLayer {
   double parameters = 0;
   double macs = 0;         ///< multiply-adds of one sample's forward pass
   double activations = 0;  ///< elements of one sample's output
+  std::string type{};      ///< conv, fc, ...; empty: the table does not say
+  std::string shape{};     ///< 64x128x3x3->56x56, 768x3072, ...; likewise
 };
 
 struct NetworkTable {
@@ -21,7 +23,7 @@ struct NetworkTable {
   std::vector<NetworkLayer> layers;  ///< in the order of the forward pass
 };
 
-/// Columns layer, params, fwd_macs_per_sample, act_out_elems_per_sample, among others. Throws ddl::Error.
+/// Columns layer, params, fwd_macs_per_sample, act_out_elems_per_sample, among others; type and shape where they are there. Throws ddl::Error.
 NetworkTable read_network_table(const std::filesystem::path& file);
 
 /// NAME of `folder`/layers_NAME.csv, or a file where it ends in .csv. Throws ddl::Error (kUsage), naming the tables that there are.

@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <cmath>
+
+#include "analyzer/models/large_batch.h"
 #include "autotuner/emit/format.h"
 
 namespace ddl::tune {
@@ -18,6 +21,11 @@ Content emit_ddp(const Emission& emission, const Format&) {
   const std::string mib = tuned.bucket_bytes ? fmt::format("{}", static_cast<double>(*tuned.bucket_bytes) / (1024.0 * 1024.0)) : "None";
   content.text = fmt::format("BUCKET_CAP_MB = {}\n", mib);
   content.text += fmt::format("BATCH_PER_RANK = {}\n", tuned.batch_per_rank ? std::to_string(*tuned.batch_per_rank) : "None");
+  if (const auto factor = batch_factor(tuned)) {
+    content.text += "# To be multiplied with the learning rate: linear with SGD, square root with Adam and LAMB.\n";
+    content.text += fmt::format("LEARNING_RATE_FACTOR_LINEAR = {:.6g}\nLEARNING_RATE_FACTOR_SQRT = {:.6g}\nWARM_UP_EPOCHS = {:g}\n",
+                                *factor, std::sqrt(*factor), models::rule_advice()[0].warm_up_epochs);
+  }
   content.text += R"~(
 
 def ddp_arguments():

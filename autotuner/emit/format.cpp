@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
+#include "analyzer/models/large_batch.h"
 #include "store/text.h"
 
 namespace ddl::tune {
@@ -77,6 +79,23 @@ std::string numeric_choices(const Tuned& tuned) {
   return names;
 }
 
+std::optional<double> batch_factor(const Tuned& tuned) {
+  const auto choice = std::find_if(tuned.choices.begin(), tuned.choices.end(), [](const Choice& c) { return c.name == "batch"; });
+  if (!tuned.batch_per_rank || choice == tuned.choices.end()) return std::nullopt;
+  double before = 0;
+  const auto [end, error] =
+      std::from_chars(choice->default_value.data(), choice->default_value.data() + choice->default_value.size(), before);
+  if (error != std::errc() || before <= 0) return std::nullopt;
+  return static_cast<double>(*tuned.batch_per_rank) / before;
+}
+
+std::vector<std::string> batch_advice(const Tuned& tuned) {
+  const auto factor = batch_factor(tuned);
+  if (!factor) return {};
+  const double batch = static_cast<double>(*tuned.batch_per_rank) * static_cast<double>(tuned.ranks);
+  return models::batch_change_advice(batch / *factor, batch, tuned.noise_scale);
+}
+
 std::vector<std::string> heading(const Emission& emission, const Format& format, const Content& content) {
   const Tuned& tuned = emission.tuned;
   std::vector<std::string> lines = {fmt::format("{}: written by ddl tune {} for {}", format.file, DDL_VERSION, format.reader),
@@ -85,6 +104,7 @@ std::vector<std::string> heading(const Emission& emission, const Format& format,
   if (content.changes) {
     if (const std::string numeric = numeric_choices(tuned); !numeric.empty())
       lines.push_back(fmt::format("note:  the tuned job computes something else than by default ({}): compare its losses", numeric));
+    for (const std::string& sentence : batch_advice(tuned)) lines.push_back("batch: " + sentence);
     if (changes_order_of_sums(tuned))
       lines.push_back("note:  sums are added in another order than by default: results differ in their last bits");
     lines.push_back(fmt::format("undo:  {}", format.undo));

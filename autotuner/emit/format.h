@@ -36,6 +36,11 @@ std::vector<std::string> heading(const Emission& emission, const Format& format,
 /// The same as comments of at most 120 columns: NCCL's example reads lines in pieces of 255 bytes.
 std::string commented(const std::vector<std::string>& lines, std::string_view sign);
 
+/// The tuned batch over the default's; nothing: it is that one, or no number.
+std::optional<double> batch_factor(const Tuned& tuned);
+/// What a changed batch asks of the learning rate; a warning comes first. Empty: the batch is the default's, or no number.
+std::vector<std::string> batch_advice(const Tuned& tuned);
+
 /// The command as one would type it, without secrets.
 std::string typed(const std::vector<std::string>& command);
 

@@ -69,6 +69,8 @@ TEST_F(Emit, EveryFileHasWhatWasTunedInItsOwnUnit) {
   EXPECT_EQ(settings(files["horovod.env"]), "HOROVOD_CYCLE_TIME=3.5\nHOROVOD_FUSION_THRESHOLD=33554432\n");
   EXPECT_EQ(settings(files["horovod.yaml"]), "params:\n  cycle_time_ms: 3.5\n  fusion_threshold_mb: 32\n");
   EXPECT_NE(files["ddp.py"].find("BUCKET_CAP_MB = 32\nBATCH_PER_RANK = 64\n"), std::string::npos);
+  EXPECT_NE(files["ddp.py"].find("LEARNING_RATE_FACTOR_LINEAR = 2\nLEARNING_RATE_FACTOR_SQRT = 1.41421\nWARM_UP_EPOCHS = 5\n"),
+            std::string::npos);
   EXPECT_EQ(settings(files["mpich.env"]), "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM=recursive_doubling\n");
   const auto deepspeed = nlohmann::ordered_json::parse(files["ds_config.json"]);
   EXPECT_EQ(deepspeed.begin().key(), "_comment");
@@ -117,6 +119,9 @@ TEST_F(Emit, EveryTextFileBeginsWithWhereItComesFrom) {
       EXPECT_NE(text.find(part), std::string::npos) << name << ": " << part;
     EXPECT_NE(text.find("added in another order"), std::string::npos) << name;
     EXPECT_NE(text.find("(batch)"), std::string::npos) << name;
+    const size_t beyond = text.find("256 samples a step are beyond the safe batch"), factor = text.find("the learning rate times 2");
+    EXPECT_LT(beyond, factor) << name;
+    EXPECT_NE(factor, std::string::npos) << name;
     EXPECT_EQ(text.find("hunter2"), std::string::npos) << name;
     for (size_t line = 0; name == "nccl_tuner.csv" && line < text.size(); line = text.find('\n', line) + 1)
       EXPECT_LE(text.find('\n', line) - line, 250u) << "NCCL's example reads 255 bytes at a time";

@@ -26,6 +26,7 @@ inline Tuned tuned_sample() {
   tuned.bucket_bytes = 32 << 20;
   tuned.default_bucket_bytes = 25 << 20;
   tuned.batch_per_rank = 64;
+  tuned.noise_scale = 200;
   tuned.environment = {{"MESSAGE", "a 'b' \"c\" $HOME `id` \\ \x1b[31m\nsecond line;#"},
                        {"NCCL_ALGO", "allreduce:tree,ring;broadcast:ring"},
                        {"NCCL_NTHREADS", "256"},

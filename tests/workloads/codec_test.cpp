@@ -13,7 +13,7 @@
 namespace ddl::train {
 namespace {
 
-constexpr const char* kNames[] = {"fp16", "bf16", "q8", "q4", "onebit", "ternary", "topk:0.01", "topk:1"};
+constexpr const char* kNames[] = {"fp16", "bf16", "q8", "q4", "onebit", "ternary", "topk:0.01", "topk:1", "top16_q4", "threshold:0.001"};
 
 std::vector<float> drawn(std::size_t count, uint64_t seed) {
   Random random(seed, Draw::kImages, 0);
@@ -46,6 +46,8 @@ TEST(Codec, Bytes) {
   EXPECT_EQ(make_codec("onebit")->bytes(count), 3U * 8 + 64 + 64 + 13);
   EXPECT_EQ(make_codec("topk:0.01")->bytes(count), 12U * 8);
   EXPECT_EQ(make_codec("topk:0.01")->bytes(1), 8U);
+  EXPECT_EQ(make_codec("top16_q4")->bytes(count), 3U * (4 + 16 * 2 + 8));
+  EXPECT_EQ(make_codec("top16_q4")->bytes(5), 4U + 5 * 2 + 3);
   for (const char* name : kNames) EXPECT_EQ(make_codec(name)->bytes(0), 0U) << name;
 }
 
@@ -150,6 +152,27 @@ TEST(Codec, TopKKeepsTheLargest) {
   EXPECT_EQ(through(*make_codec("topk:1"), values), values);
 }
 
+TEST(Codec, TopOfEachGroup) {
+  std::vector<float> values(1024, 0.001F);
+  values[3] = 7, values[500] = -7, values[600] = 14;
+  const std::vector<float> decoded = through(*make_codec("top16_q4"), values);
+  EXPECT_EQ(decoded[3], 7);
+  EXPECT_EQ(decoded[500], -7);
+  EXPECT_EQ(decoded[600], 14);
+  EXPECT_LE(std::count_if(decoded.begin(), decoded.end(), [](float v) { return v != 0; }), 32);
+}
+
+TEST(Codec, ThresholdSendsWhatIsLarge) {
+  const auto codec = make_codec("threshold:0.5");
+  const std::vector<float> values{0.4F, -0.5F, 0, 2, -0.49F, NAN};
+  const std::vector<float> decoded = through(*codec, {0.4F, -0.5F, 0, 2, -0.49F});
+  EXPECT_EQ(decoded, (std::vector<float>{0, -0.5F, 0, 2, 0}));
+  std::vector<std::byte> code(codec->bytes(values.size()));
+  Random random(1, Draw::kRounding, 0);
+  codec->encode(values, random, code.data());
+  EXPECT_EQ(codec->size_of(code.data(), values.size()), 4U + 3 * 8);
+}
+
 /** Zeros stay zeros; what is not finite stays visible, and nothing reads or writes out of bounds for it. */
 TEST(Codec, ZerosAndValuesThatAreNotFinite) {
   for (const char* name : kNames) {
@@ -165,7 +188,8 @@ TEST(Codec, ZerosAndValuesThatAreNotFinite) {
 }
 
 TEST(Codec, NamesThatAreNone) {
-  for (const char* name : {"", "q2", "topk", "topk:", "topk:0", "topk:-0.1", "topk:1.5", "topk:nan", "topk:0.1x", "fp16 "}) {
+  for (const char* name : {"", "q2", "topk", "topk:", "topk:0", "topk:-0.1", "topk:1.5", "topk:nan", "topk:0.1x", "fp16 ",
+                           "threshold:", "threshold:0", "threshold:-1", "threshold:inf", "top16"}) {
     EXPECT_THROW(make_codec(name), UsageError) << name;
   }
 }

@@ -37,6 +37,28 @@ TEST(Options, WhoAddsUpTheGradients) {
   EXPECT_TRUE(parse({"--compress", "none"}).overlap);
 }
 
+TEST(Options, WhoWaitsForWhoseParameters) {
+  EXPECT_EQ(parse({}).consistency.kind, ConsistencyRule::Kind::kSynchronous);
+  const Options bounded = parse({"--consistency", "ssp:2", "--order", "0,0,0,1,1,1"});
+  EXPECT_EQ(bounded.consistency.value, 2U);
+  EXPECT_FALSE(bounded.overlap);
+  EXPECT_NO_THROW(check_ranks(bounded, 3));
+  EXPECT_THROW(check_ranks(bounded, 4), UsageError);  // a worker is left out
+  EXPECT_THROW(check_ranks(parse({"--consistency", "ssp:1", "--order", "0,0,0,1,1,1"}), 3), UsageError);
+  EXPECT_THROW(check_ranks(parse({"--consistency", "async", "--order", "0,1,0"}), 3), UsageError);
+  EXPECT_THROW(check_ranks(parse({"--consistency", "async"}), 1), UsageError);
+  EXPECT_NO_THROW(check_ranks(parse({"--consistency", "local:3"}), 1));
+  for (const char* rule : {"ssp", "ssp:", "ssp:x", "async:2", "easgd:0", "local:0", "gossip:1", "bsp"})
+    EXPECT_THROW(parse({"--consistency", rule}), UsageError) << rule;
+  EXPECT_THROW(parse({"--consistency", "gossip", "--order", "0,1"}), UsageError);
+  EXPECT_THROW(parse({"--consistency", "async", "--order", "0,,1"}), UsageError);
+  EXPECT_THROW(parse({"--consistency", "async", "--compress", "fp16"}), UsageError);
+  EXPECT_THROW(parse({"--consistency", "async", "--runtime", "background"}), UsageError);
+  EXPECT_THROW(parse({"--compress", "dgc:0.1:x"}), UsageError);
+  EXPECT_THROW(parse({"--compress", "sparcml:2"}), UsageError);
+  EXPECT_EQ(parse({"--compress", "dgc:0.01:50"}).update_momentum(), 0);
+}
+
 TEST(Options, WhoMakesTheMpiCalls) {
   EXPECT_EQ(parse({}).runtime, "direct");
   const Options horovod_like = parse({"--runtime", "background"});

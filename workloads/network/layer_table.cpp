@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstring>
 #include <fstream>
+#include <optional>
 
 #include "workloads/train/error.h"
 
@@ -35,13 +36,15 @@ class Reader {
     const std::size_t name = column("layer"), parameters = column("params"), macs = column("fwd_macs_per_sample"),
                       activations = column("act_out_elems_per_sample");
     columns_ = fields_.size();
+    const std::optional<std::size_t> type = maybe_column("type"), shape = maybe_column("shape");
     while (next()) {
       if (fields_.size() != columns_) {
         fail(std::to_string(fields_.size()) + " fields, the header has " + std::to_string(columns_));
       }
       if (table.layers.size() == kMostLayers) fail("more than " + std::to_string(kMostLayers) + " layers");
       table.layers.push_back({text(name), number(parameters, "params", kMostElements), number(macs, "fwd_macs_per_sample", kMostMacs),
-                              number(activations, "act_out_elems_per_sample", kMostElements)});
+                              number(activations, "act_out_elems_per_sample", kMostElements), type ? fields_[*type] : "",
+                              shape ? fields_[*shape] : ""});
     }
     if (in_.bad()) throw DataError(file_.string() + ": cannot be read");
     if (table.layers.empty()) fail("no layers");
@@ -67,10 +70,16 @@ class Reader {
     return true;
   }
 
-  std::size_t column(const std::string& name) const {
+  std::optional<std::size_t> maybe_column(const std::string& name) const {
     const auto at = std::find(fields_.begin(), fields_.end(), name);
-    if (at == fields_.end()) fail("no column '" + name + "'");
+    if (at == fields_.end()) return std::nullopt;
     return static_cast<std::size_t>(at - fields_.begin());
+  }
+
+  std::size_t column(const std::string& name) const {
+    const auto at = maybe_column(name);
+    if (!at) fail("no column '" + name + "'");
+    return *at;
   }
 
   /** Names go to terminals and profiles: nothing that a terminal would obey. */

@@ -13,6 +13,8 @@ struct Layer {
   uint64_t parameters = 0;
   uint64_t macs = 0;         ///< multiply-adds of one sample's forward pass
   uint64_t activations = 0;  ///< elements of one sample's output
+  std::string type{};        ///< conv, fc, ...; empty: the table does not say
+  std::string shape{};       ///< 64x128x3x3->56x56, ...; likewise
 };
 
 /** The layers of a network in forward order. */
@@ -32,7 +34,7 @@ inline constexpr uint64_t kMostMacs = 10'000'000'000'000;
 
 /**
  * Reads a CSV file with a header and the columns layer, params, fwd_macs_per_sample and act_out_elems_per_sample, in any order, among
- * others. Throws train::DataError with file and line.
+ * others; type and shape where they are there. Throws train::DataError with file and line.
  */
 LayerTable read_layer_table(const std::filesystem::path& file);
 

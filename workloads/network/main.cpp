@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <climits>
 #include <cstdio>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "workloads/network/job.h"
+#include "workloads/network/split_job.h"
 #include "workloads/train/error.h"
 #include "workloads/train/mpi.h"
 
@@ -34,7 +36,8 @@ void print_list() {
 
 void print_header(const Options& o, const LayerTable& table, int ranks) {
   std::printf("network %s layers %zu parameters %llu ranks %d replicas %zu stages %zu", table.name.c_str(), table.layers.size(),
-              number(table.parameters()), ranks, static_cast<std::size_t>(ranks) / o.stages, o.stages);
+              number(table.parameters()), ranks, static_cast<std::size_t>(ranks) / o.stages / o.split.ranks, o.stages);
+  if (o.split.ranks > 1) std::printf(" split %s", o.split_word.c_str());
   if (o.stages > 1) std::printf(" schedule %s", o.schedule == Schedule::kGpipe ? "gpipe" : "1f1b");
   std::printf(" micro-batches %zu batch %zu steps %llu", o.micro_batches, o.batch, number(o.steps));
   if (o.fixed_ms > 0) {
@@ -66,8 +69,27 @@ void print_stages(const Job& job, const LayerTable& table, const Mpi& mpi) {
   std::fflush(stdout);
 }
 
+/** What the layers do among the ranks of a replica. */
+void print_split(const SplitJob& job, int rank) {
+  if (rank != 0) return;
+  for (int form = 0; form <= static_cast<int>(LayerSplit::Form::kReplicated); ++form) {
+    const auto layers =
+        std::count_if(job.plan().begin(), job.plan().end(), [form](const LayerSplit& l) { return static_cast<int>(l.form) == form; });
+    if (layers > 0) std::printf("layers %s: %td\n", std::string(name_of(static_cast<LayerSplit::Form>(form))).c_str(), layers);
+  }
+  std::fflush(stdout);
+}
+
+/** Known when a step has been done. */
+void print_split_cost(const SplitJob& job, int rank) {
+  if (rank != 0) return;
+  std::printf("rank 0, each step: %llu bytes forward, %llu bytes backward, %llu bytes of gradients\n", number(job.cost().forward),
+              number(job.cost().backward), number(job.cost().gradients));
+}
+
 /** All steps; the time of the later ones, as the first also pays for page faults and connections. */
-void run_steps(Job& job, const Options& options, const Mpi& mpi) {
+template <typename AnyJob>
+void run_steps(AnyJob& job, const Options& options, const Mpi& mpi) {
   using Clock = std::chrono::steady_clock;
   auto start = Clock::now();
   for (uint64_t step = 0; step < options.steps; ++step) {
@@ -77,7 +99,7 @@ void run_steps(Job& job, const Options& options, const Mpi& mpi) {
   if (mpi.rank() != 0) return;
   const uint64_t timed = options.steps > 1 ? options.steps - 1 : 1;
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  const std::size_t replicas = static_cast<std::size_t>(mpi.size()) / options.stages;
+  const std::size_t replicas = static_cast<std::size_t>(mpi.size()) / options.stages / options.split.ranks;
   std::fprintf(stderr, "network: %.1f samples/s, %.3f ms/step, mean of %llu steps\n",
                static_cast<double>(timed * options.batch * replicas) / seconds, 1e3 * seconds / static_cast<double>(timed), number(timed));
 }
@@ -122,11 +144,18 @@ int run(Mpi& mpi, int argc, char** argv) {
     if (code != 0) return code;
   } else {
     std::unique_ptr<Job> job;
-    if (const int code = together(mpi, [&] { job = std::make_unique<Job>(options, table); })) return code;
+    std::unique_ptr<SplitJob> split_job;
+    if (const int code = together(mpi, [&] {
+          options.split.ranks > 1 ? static_cast<void>(split_job = std::make_unique<SplitJob>(options, table))
+                                  : static_cast<void>(job = std::make_unique<Job>(options, table));
+        })) {
+      return code;
+    }
     if (mpi.rank() == 0) print_header(options, table, mpi.size());
-    print_stages(*job, table, mpi);
+    split_job ? print_split(*split_job, mpi.rank()) : print_stages(*job, table, mpi);
     try {
-      run_steps(*job, options, mpi);
+      split_job ? run_steps(*split_job, options, mpi) : run_steps(*job, options, mpi);
+      if (split_job) print_split_cost(*split_job, mpi.rank());
     } catch (const std::exception& error) {  // here: unwinding would free communicators that other ranks still wait in
       print_error(error);
       Mpi::abort(1);

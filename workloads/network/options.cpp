@@ -16,7 +16,7 @@ namespace {
 /** As typed; checked afterwards. Signed, because an unsigned option would read -1 as 18446744073709551615. */
 struct Typed {
   int64_t batch, steps, stages, micro_batches, segment_kib;
-  std::string schedule, allreduce, dimensions;
+  std::string schedule, allreduce, dimensions, split;
 };
 
 po::options_description describe(Options& options, Typed& typed) {
@@ -53,7 +53,12 @@ po::options_description describe(Options& options, Typed& typed) {
       ("micro-batches", po::value(&typed.micro_batches)->default_value(1)->value_name("M"), "a divisor of --batch")                //
       ("schedule", po::value(&typed.schedule)->default_value("gpipe")->value_name("gpipe|1f1b"),                                   //
        "all forward passes before all backward passes, or one and one in turn");
-  network.add(reduction).add(pipeline);
+  po::options_description split("Layers spread over ranks");
+  split.add_options()(
+      "split", po::value(&typed.split)->value_name("FORM:G"),
+      "the layers of a replica lie on G ranks in a row: spatial (rows of images, with halos), channel, filter (reduce-scatter "
+      "and allgather), or tensor (columns and rows of dense layers in turn, with allreduce); --batch is that of the replica");
+  network.add(reduction).add(pipeline).add(split);
   return network;
 }
 
@@ -68,6 +73,14 @@ void in_range(const char* option, double value, double low, double high) {
   std::ostringstream message;
   message << "--" << option << " " << value << ": expected " << low << " to " << high;
   throw UsageError(message.str());
+}
+
+void check_split(Options& options, const Typed& typed) {
+  if (typed.split.empty()) return;
+  options.split = parse_split(typed.split);
+  options.split_word = typed.split;
+  if (options.stages > 1 || options.micro_batches > 1) throw UsageError("--split: not with --stages or --micro-batches");
+  if (options.fixed_ms > 0) throw UsageError("--split: not with --fixed-ms");
 }
 
 void check_reduction(Options& options, const Typed& typed) {
@@ -103,6 +116,7 @@ void check(Options& options, const Typed& typed) {
   if (typed.schedule != "gpipe" && typed.schedule != "1f1b") {
     throw UsageError("--schedule '" + typed.schedule + "': expected gpipe or 1f1b");
   }
+  check_split(options, typed);
   options.schedule = typed.schedule == "gpipe" ? Schedule::kGpipe : Schedule::k1F1B;
   check_reduction(options, typed);
 }
@@ -114,11 +128,14 @@ void check_fit(const Options& options, int ranks, std::size_t layers) {
   if (total % options.stages != 0) {
     throw UsageError("--stages " + std::to_string(options.stages) + ": expected a divisor of the " + std::to_string(ranks) + " rank(s)");
   }
+  if (total % options.split.ranks != 0) {
+    throw UsageError("--split " + options.split_word + ": expected a divisor of the " + std::to_string(ranks) + " rank(s)");
+  }
   if (options.stages > layers) {
     throw UsageError("--stages " + std::to_string(options.stages) + ": the network has " + std::to_string(layers) + " layers");
   }
   try {
-    allreduce::check_dimensions(options.allreduce, static_cast<int>(total / options.stages));
+    allreduce::check_dimensions(options.allreduce, static_cast<int>(total / options.stages / options.split.ranks));
   } catch (const std::invalid_argument& error) {
     throw UsageError(std::string("--dims: ") + error.what());
   }

@@ -5,6 +5,7 @@
 
 #include "workloads/allreduce/allreduce.h"
 #include "workloads/network/schedule.h"
+#include "workloads/network/split.h"
 
 namespace ddl::network {
 
@@ -16,7 +17,9 @@ struct Options {
   std::size_t stages = 1;
   std::size_t micro_batches = 1;
   Schedule schedule = Schedule::kGpipe;
-  double fixed_ms = 0.0;  ///< instead of computing; 0: compute
+  Split split{};
+  std::string split_word{};  ///< as typed
+  double fixed_ms = 0.0;     ///< instead of computing; 0: compute
   double bucket_mib = 25.0;
   bool overlap = true;
   allreduce::Choice allreduce{};  ///< no algorithm: the MPI library's own

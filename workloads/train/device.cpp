@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "workloads/train/consistency_trainer.h"
 #include "workloads/train/error.h"
 
 namespace ddl::train {
@@ -26,6 +27,7 @@ MakeCuda* open_cuda() {
 }  // namespace
 
 std::unique_ptr<Training> make_training(const Options& options, const Dataset& data, Mpi& mpi, BackgroundRuntime* background) {
+  if (options.consistency.kind != ConsistencyRule::Kind::kSynchronous) return std::make_unique<ConsistencyTrainer>(options, data, mpi);
   if (options.device == "cpu") return std::make_unique<Trainer>(options, data, mpi, background);
   return std::unique_ptr<Training>(open_cuda()(options, data, mpi));
 }

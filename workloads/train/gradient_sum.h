@@ -27,6 +27,20 @@ class GradientSum {
   virtual allreduce::Traffic sent() const = 0;
 };
 
+/** dgc:RATIO[:STEPS]: the share that is sent in the end, and the steps of the warm-up. */
+struct DgcSetting {
+  static constexpr int kStages = 4;  ///< of the warm-up
+  double ratio = 1;
+  uint64_t warm_up_steps = 0;
+  int stage(uint64_t step) const;  ///< kStages: behind the warm-up
+  double share(int stage) const;
+};
+/** Throws UsageError. */
+DgcSetting parse_dgc(const std::string& name);
+
+/** Throws UsageError for what is no --compress. */
+void check_compression(const std::string& name);
+
 /** For so many gradients over MPI_COMM_WORLD. Collective. nullptr: the options leave it to the MPI library. */
 std::unique_ptr<GradientSum> make_gradient_sum(const Options& options, std::size_t gradients);
 

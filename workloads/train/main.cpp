@@ -70,11 +70,18 @@ void print_header(const SetUp& job, int ranks) {
   if (o.allreduce.algorithm) std::printf(" allreduce %s", o.allreduce.name().c_str());
   if (o.allreduce.segment_bytes > 0) std::printf(" segment-kb %zu", o.allreduce.segment_bytes / 1024);
   if (o.compress != "none") std::printf(" compress %s", o.compress.c_str());
+  if (o.consistency.kind != ConsistencyRule::Kind::kSynchronous) std::printf(" consistency %s", o.consistency_word.c_str());
   if (o.runtime == "background") {
     std::printf(" runtime background cycle-ms %g cache %s fusion-mb %g", o.background.cycle_ms, o.background.cache ? "yes" : "no",
                 static_cast<double>(o.background.fusion_bytes) / (1024.0 * 1024.0));
   }
   std::printf("\n");
+}
+
+void print_loss(const Options& options, uint64_t step, const StepResult& result) {
+  if (options.print_every == 0 || step % options.print_every != 0) return;
+  std::printf("step %llu loss %.9g\n", static_cast<unsigned long long>(step), result.loss);
+  std::fflush(stdout);  // a job that hangs or is killed has shown how far it came
 }
 
 /** All steps; rank 0 prints. */
@@ -95,10 +102,7 @@ void train(SetUp& job, const Mpi& mpi) {
     if (const auto times = job.trainer->times()) job.step_log.write(*times);
     accuracies.push_back(result.accuracy);
     if (accuracies.size() > kLastBatches) accuracies.pop_front();
-    if (prints && options.print_every > 0 && step % options.print_every == 0) {
-      std::printf("step %llu loss %.9g\n", static_cast<unsigned long long>(step), result.loss);
-      std::fflush(stdout);  // a job that hangs or is killed has shown how far it came
-    }
+    if (prints && !job.trainer->results()) print_loss(options, step, result);
     if (step == 0 && options.steps > 1) {
       start = Clock::now();  // the first step also pays for page faults and connections
     } else {
@@ -109,12 +113,27 @@ void train(SetUp& job, const Mpi& mpi) {
   job.trainer->finish();
   job.step_log.write(mpi.tallies());
   if (!prints) return;
+  if (const std::vector<StepResult>* results = job.trainer->results()) {
+    accuracies.clear();
+    for (std::size_t step = 0; step < results->size(); ++step) {
+      print_loss(options, step, (*results)[step]);
+      if (step + kLastBatches >= results->size()) accuracies.push_back((*results)[step].accuracy);
+    }
+    result = results->back();
+  }
   const double accuracy = std::accumulate(accuracies.begin(), accuracies.end(), 0.0) / static_cast<double>(accuracies.size());
   std::printf("final loss %.9g accuracy %.4f over the last %zu batches\n", result.loss, accuracy, accuracies.size());
   if (const auto sent = job.trainer->sent()) {
     std::printf("gradients of a step: rank 0 sent %llu bytes in %llu messages\n",
                 static_cast<unsigned long long>(sent->bytes / options.steps),
                 static_cast<unsigned long long>(sent->messages / options.steps));
+  }
+  if (const auto staleness = job.trainer->staleness()) {
+    std::fprintf(stderr, "train: updates of others that an update had missed:");
+    for (std::size_t n = 0; n < staleness->size(); ++n) {
+      if ((*staleness)[n] > 0) std::fprintf(stderr, " %zu: %llu times", n, static_cast<unsigned long long>((*staleness)[n]));
+    }
+    std::fprintf(stderr, "\n");
   }
   std::fprintf(stderr, "train: %.1f samples/s, %.3f ms/step, mean of %llu steps\n",
                static_cast<double>(timed * job.trainer->global_batch()) / seconds, 1e3 * seconds / static_cast<double>(timed),

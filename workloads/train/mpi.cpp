@@ -83,6 +83,31 @@ void Mpi::wait(MPI_Request& request) {
   call_log_.returned(MpiCall::kWait);
 }
 
+void Mpi::send(std::span<const float> values, int to) {
+  MPI_Send(values.data(), mpi_count(values), MPI_FLOAT, to, 0, MPI_COMM_WORLD);
+  returned(MpiCall::kSend, Purpose::kData, values.size_bytes());
+}
+
+int Mpi::receive(std::span<float> values, int from) {
+  MPI_Status status;
+  MPI_Recv(values.data(), mpi_count(values), MPI_FLOAT, from < 0 ? MPI_ANY_SOURCE : from, 0, MPI_COMM_WORLD, &status);
+  returned(MpiCall::kRecv, Purpose::kData, values.size_bytes());
+  return status.MPI_SOURCE;
+}
+
+void Mpi::exchange(std::span<const float> out, int to, std::span<float> in, int from) {
+  MPI_Sendrecv(out.data(), mpi_count(out), MPI_FLOAT, to, 0, in.data(), mpi_count(in), MPI_FLOAT, from, 0, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
+  returned(MpiCall::kSendrecv, Purpose::kData, out.size_bytes());
+}
+
+void Mpi::sum_to_root(std::span<double> values) {
+  const bool root = rank_ == 0;
+  MPI_Reduce(root ? MPI_IN_PLACE : values.data(), root ? values.data() : nullptr, mpi_count(values), MPI_DOUBLE, MPI_SUM, 0,
+             MPI_COMM_WORLD);
+  returned(MpiCall::kReduce, Purpose::kSetUp, values.size_bytes());
+}
+
 void Mpi::and_bits(std::span<long long> words) {
   MPI_Allreduce(MPI_IN_PLACE, words.data(), mpi_count(words), MPI_LONG_LONG_INT, MPI_BAND, MPI_COMM_WORLD);
   returned(MpiCall::kAllreduce, Purpose::kCoordination, words.size_bytes());

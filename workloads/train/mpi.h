@@ -12,7 +12,7 @@ namespace ddl::train {
 enum class Purpose { kSetUp, kData, kCoordination };
 inline constexpr std::array kPurposeNames{"set-up", "data", "coordination"};
 
-/** Completed collectives of this rank and what it handed to them; of a broadcast, the buffer. */
+/** Completed collectives of this rank and what it handed to them, of a broadcast the buffer; messages, of receives what came. */
 struct Tally {
   uint64_t calls = 0;
   uint64_t bytes = 0;
@@ -48,6 +48,12 @@ class Mpi {
   void sum(std::span<float> values);               ///< in place
   MPI_Request start_sum(std::span<float> values);  ///< in place, complete after `wait`
   void wait(MPI_Request& request);
+  void send(std::span<const float> values, int to);
+  int receive(std::span<float> values, int from);  ///< from -1: from anybody; returns who sent it
+  void exchange(std::span<const float> out, int to, std::span<float> in, int from);
+
+  // Set-up.
+  void sum_to_root(std::span<double> values);  ///< in place on rank 0
 
   // Coordination.
   void and_bits(std::span<long long> words);   ///< in place

@@ -7,6 +7,7 @@
 #include "workloads/command_line.h"
 #include "workloads/train/compress/codec.h"
 #include "workloads/train/error.h"
+#include "workloads/train/gradient_sum.h"
 #include "workloads/train/models.h"
 
 namespace ddl::train {
@@ -19,7 +20,7 @@ namespace {
 struct Typed {
   int64_t batch, steps, seed, width, print_every, segment_kib;
   double fusion_mib;
-  std::string allreduce, dimensions, cache;
+  std::string allreduce, dimensions, cache, consistency, order;
   std::vector<std::string> slow, delays, hangs;
 };
 
@@ -54,9 +55,16 @@ po::options_description describe(Options& options, Typed& typed) {
       ("dims", po::value(&typed.dimensions)->value_name("AxB"),
        "with --allreduce multi_ring: ranks of each dimension, the first within the nodes; default: ranks per node x nodes")  //
       ("compress", po::value(&options.compress)->default_value(defaults.compress)->value_name("CODE"),
-       "gradients travel as none, fp16, bf16, q8, q4 (QSGD), onebit, ternary or topk:RATIO; what a code loses is kept and added to the "
-       "next "
-       "step's gradients; blocks, as --no-overlap does")  //
+       "gradients travel as none, fp16, bf16, q8, q4 (QSGD), onebit, ternary, top16_q4, topk:RATIO, threshold:T, sparcml:RATIO (top-k, "
+       "added up as sparse streams) or dgc:RATIO[:STEPS] (deep gradient compression, with a warm-up of so many steps); what a code loses "
+       "is kept and added to the next step's gradients; blocks, as --no-overlap does")  //
+      ("consistency", po::value(&typed.consistency)->default_value("sync")->value_name("RULE"),
+       "who waits for whose parameters: sync; ssp:S, nobody begins a step more than S steps ahead of the slowest; async; easgd:TAU, elastic "
+       "averaging with a centre in every TAU-th step (in these three rank 0 is a parameter server, and the others train); gossip, the mean "
+       "with both neighbours on a ring after each step; local:H, the mean of all in every H-th step")  //
+      ("order", po::value(&typed.order)->value_name("LIST"),
+       "with a server: it takes what workers 0, 1, ... (ranks 1, 2, ...) send in this order, over and over, as in 0,0,1,2,1,2; losses are "
+       "then the same in every run; default: as it comes")  //
       ("runtime", po::value(&options.runtime)->default_value(defaults.runtime)->value_name("direct|background"),
        "who makes the MPI calls: direct, the training thread; background, a thread of its own as Horovod's, which the training thread hands "
        "its buckets over to and waits for")  //
@@ -150,13 +158,24 @@ void check_reduction(Options& options, const Typed& typed) {
     options.allreduce.segment_bytes = static_cast<std::size_t>(in_range("segment-kb", typed.segment_kib, 1, 1 << 21)) * 1024;
   }
   if (options.compress != "none") {
-    make_codec(options.compress);  // throws for what is none
+    check_compression(options.compress);
     if (algorithm) throw UsageError("--compress: codes are exchanged in a way of their own, not by --allreduce " + typed.allreduce);
   }
   if (!options.adds_up_itself()) return;
   if (options.device != "cpu") throw UsageError("--device cuda: --allreduce and --compress are for --device cpu");
   if (!options.call_log.empty()) throw UsageError("--log-calls counts no messages of --allreduce and --compress");
   if (!options.step_log.empty()) throw UsageError("--log-steps counts no messages of --allreduce and --compress");
+  options.overlap = false;
+}
+
+void check_consistency_options(Options& options, const Typed& typed) {
+  options.consistency = parse_consistency(typed.consistency, typed.order);
+  options.consistency_word = typed.consistency;
+  if (options.consistency.kind == ConsistencyRule::Kind::kSynchronous) return;
+  if (options.device != "cpu") throw UsageError("--consistency: with --device cpu only");
+  if (options.runtime != "direct") throw UsageError("--consistency " + typed.consistency + ": with --runtime direct only");
+  if (options.allreduce.algorithm || options.compress != "none")
+    throw UsageError("--consistency " + typed.consistency + ": exchanges in its own way, not by --allreduce or --compress");
   options.overlap = false;
 }
 
@@ -191,6 +210,7 @@ void check_runtime(Options& options, const Typed& typed, const po::variables_map
 
 void check_ranks(const Options& options, int ranks) {
   options.faults.check_ranks(ranks);
+  check_consistency(options.consistency, ranks);
   try {
     allreduce::check_dimensions(options.allreduce, ranks);
   } catch (const std::invalid_argument& error) {
@@ -210,6 +230,7 @@ Options parse_options(int argc, const char* const* argv) {
       check(options, typed);
       check_reduction(options, typed);
       check_runtime(options, typed, typed_options);
+      check_consistency_options(options, typed);
     }
   } catch (const po::error& error) {
     throw UsageError(error.what());
@@ -221,13 +242,14 @@ std::string help_text() {
   Options options;
   Typed typed{};
   std::ostringstream text;
-  text << "train - data-parallel training over MPI, a workload with known truth for ddl\n\n"
-          "usage:   mpirun -np P train [options]\n"
-          "example: mpirun -np 2 train --model cnn --batch 16 --steps 50 --slow-rank 1:20\n\n"
-       << describe(options, typed)
-       << "\nLosses go to stdout (rank 0), the same bit for bit in every run with the same options; times go to stderr.\n"
-          "Step k trains on samples [k*P*B, (k+1)*P*B) of one seeded order: P ranks with --batch B see what one rank sees with P*B.\n"
-          "Exit codes: 0 good, 1 error, 2 usage.\n";
+  text
+      << "train - data-parallel training over MPI, a workload with known truth for ddl\n\n"
+         "usage:   mpirun -np P train [options]\n"
+         "example: mpirun -np 2 train --model cnn --batch 16 --steps 50 --slow-rank 1:20\n\n"
+      << describe(options, typed)
+      << "\nLosses go to stdout (rank 0), the same bit for bit in every run with the same options (with a server: and --order); times go to stderr.\n"
+         "Step k trains on samples [k*P*B, (k+1)*P*B) of one seeded order: P ranks with --batch B see what one rank sees with P*B.\n"
+         "Exit codes: 0 good, 1 error, 2 usage.\n";
   return text.str();
 }
 

@@ -5,6 +5,7 @@
 
 #include "workloads/allreduce/allreduce.h"
 #include "workloads/train/background_runtime.h"
+#include "workloads/train/consistency.h"
 #include "workloads/train/test_aids.h"
 
 namespace ddl::train {
@@ -22,6 +23,8 @@ struct Options {
   bool overlap = true;
   allreduce::Choice allreduce;  ///< no algorithm: the MPI library's own
   std::string compress = "none";
+  ConsistencyRule consistency;
+  std::string consistency_word = "sync";  ///< as typed
   std::string device = "cpu";
   std::string reduce = "nccl";  ///< --device cuda only
   std::string runtime = "direct";
@@ -35,6 +38,8 @@ struct Options {
 
   /** Gradients are added up by code of this repository: blocking, and every byte is counted. */
   bool adds_up_itself() const { return allreduce.algorithm != nullptr || compress != "none"; }
+  /** Of the update: deep gradient compression has it in what ranks send. */
+  double update_momentum() const { return compress.starts_with("dgc:") ? 0 : momentum; }
   std::size_t bucket_bytes() const { return static_cast<std::size_t>(bucket_mib * 1024.0 * 1024.0); }
 };
 

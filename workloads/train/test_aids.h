@@ -66,9 +66,26 @@ class Faults {
 };
 
 /** Every MPI function that the trainer calls. */
-enum class MpiCall { kInit, kInitThread, kCommRank, kCommSize, kBcast, kGather, kGatherv, kAllreduce, kIallreduce, kWait, kFinalize };
-inline constexpr std::array kMpiCallNames{"MPI_Init",    "MPI_Init_thread", "MPI_Comm_rank",  "MPI_Comm_size", "MPI_Bcast",   "MPI_Gather",
-                                          "MPI_Gatherv", "MPI_Allreduce",   "MPI_Iallreduce", "MPI_Wait",      "MPI_Finalize"};
+enum class MpiCall {
+  kInit,
+  kInitThread,
+  kCommRank,
+  kCommSize,
+  kBcast,
+  kGather,
+  kGatherv,
+  kAllreduce,
+  kIallreduce,
+  kReduce,
+  kSend,
+  kRecv,
+  kSendrecv,
+  kWait,
+  kFinalize
+};
+inline constexpr std::array kMpiCallNames{"MPI_Init",   "MPI_Init_thread", "MPI_Comm_rank", "MPI_Comm_size",  "MPI_Bcast",
+                                          "MPI_Gather", "MPI_Gatherv",     "MPI_Allreduce", "MPI_Iallreduce", "MPI_Reduce",
+                                          "MPI_Send",   "MPI_Recv",        "MPI_Sendrecv",  "MPI_Wait",       "MPI_Finalize"};
 
 /**
  * Completed MPI calls of this process: lines `MPI_Allreduce 12` for each function called so far. The file is rewritten by one pwrite after

@@ -118,7 +118,7 @@ void Trainer::update() {
     if (options_.overlap && !background_) reducer_.wait(i);
     const Bucket& bucket = reducer_.buckets()[i];
     squares_ += square_sum(arena_.gradients().subspan(bucket.offset, bucket.count));
-    arena_.update(bucket.offset, bucket.count, static_cast<float>(options_.rate), static_cast<float>(options_.momentum));
+    arena_.update(bucket.offset, bucket.count, static_cast<float>(options_.rate), static_cast<float>(options_.update_momentum()));
   }
 }
 

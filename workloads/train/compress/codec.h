@@ -21,12 +21,14 @@ class Codec {
   static constexpr std::size_t kGroup = 512;
 
   virtual ~Codec() = default;
-  /** Of the code of `count` values, whatever they are. */
+  /** Of the code of `count` values, whatever they are; of codes of varying size, the most that it may be. */
   virtual std::size_t bytes(std::size_t count) const = 0;
   /** `random` decides how stochastic codes round. */
   virtual void encode(std::span<const float> values, Random& random, std::byte* code) const = 0;
   /** Adds what the code stands for to the values. */
   virtual void add_decoded(const std::byte* code, std::span<float> values) const = 0;
+  /** Of a code: what of it has to be sent. */
+  virtual std::size_t size_of(const std::byte* /*code*/, std::size_t count) const { return bytes(count); }
   /** A sum of such codes is not of that size: they are handed to all ranks as they are, instead of being added up shard by shard. */
   virtual bool sparse() const { return false; }
 };
@@ -42,9 +44,15 @@ class Codec {
  * up to s, which error feedback would let grow without bound; to the nearest it is s/2. onebit       1/8 byte, and 8: the sign, and the
  * means of the values that are negative and that are not (Seide et al. 2014) topk:RATIO   8 bytes for each of the ceil(RATIO n) largest
  * magnitudes of all n: index and value
+ *   top16_q4     2 and a half bytes for each of the 16 largest magnitudes of a group, and 4 for the largest: place in the group, and multiples
+ * of s/7 as of q4 (Top16_Q4 of SparCML, Renggli et al. 2019) threshold:T  4 bytes, and 8 for each value of magnitude T or more: index and
+ * value (Strom 2015)
  *
  * Throws UsageError.
  */
 std::unique_ptr<Codec> make_codec(const std::string& name);
+
+/** RATIO of topk:RATIO and its kin. Throws UsageError. */
+double share_that_is_sent(const std::string& name);
 
 }  // namespace ddl::train

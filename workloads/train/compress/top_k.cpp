@@ -5,19 +5,23 @@
 
 namespace ddl::train {
 
-void TopK::encode(std::span<const float> values, Random& /*random*/, std::byte* code) const {
-  const std::size_t k = entries(values.size());
+std::vector<uint32_t> largest_magnitudes(std::span<const float> values, std::size_t k) {
   std::vector<uint32_t> order(values.size());
   std::iota(order.begin(), order.end(), 0U);
   // NaN counts as infinite: it has to be seen, and an order needs a place for it. Equal magnitudes go by index.
   const auto magnitude = [&](uint32_t i) { return std::isnan(values[i]) ? INFINITY : std::fabs(values[i]); };
   const auto before = [&](uint32_t a, uint32_t b) { return magnitude(a) != magnitude(b) ? magnitude(a) > magnitude(b) : a < b; };
   if (k < order.size()) std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(k), order.end(), before);
-  std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(k));
-  for (std::size_t i = 0; i < k; ++i) {
-    std::memcpy(code, &order[i], sizeof order[i]);
-    std::memcpy(code + sizeof order[i], &values[order[i]], sizeof values[i]);
-    code += sizeof order[i] + sizeof values[i];
+  order.resize(std::min(k, order.size()));
+  std::sort(order.begin(), order.end());
+  return order;
+}
+
+void TopK::encode(std::span<const float> values, Random& /*random*/, std::byte* code) const {
+  for (const uint32_t index : largest_magnitudes(values, entries(values.size()))) {
+    std::memcpy(code, &index, sizeof index);
+    std::memcpy(code + sizeof index, &values[index], sizeof values[index]);
+    code += sizeof index + sizeof values[index];
   }
 }
 

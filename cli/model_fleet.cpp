@@ -1,0 +1,64 @@
+// ddl model fleet: what a fleet of cars collects, and how long machines train on it.
+#include <fmt/format.h>
+
+#include "analyzer/models/run_facts.h"
+#include "cli/model.h"
+#include "core/error.h"
+
+namespace ddl::cli {
+
+using reports::Unit;
+using reports::Value;
+
+int model_fleet(const std::vector<std::string>& arguments) {
+  VerbOptions options = model_options(
+      "fleet", "[RUN] --cars N [options]",
+      "Data = cars x TB per hour x hours a day x days x the share that is kept; time = data / what a machine trains through in a day, over\n"
+      "machines x their efficiency. --machine-tb-per-day says what a machine does with all its epochs; or RUN, whose samples per second,\n"
+      "--sample-bytes and --epochs tell it: then the job of RUN is one machine.");
+  options.add()("cars", takes<double>("N"), "that collect")("tb-per-hour", takes<double>("TB", 1), "of a car, 1e12 bytes")(
+      "hours", takes<double>("H", 8), "a day")("days", takes<double>("D", 260), "of collecting")("share", takes<double>("F", 1),
+                                                                                                 "that is kept, 0 to 1")(
+      "machine-tb-per-day", takes<double>("TB"), "of the data set, all epochs done")("machines", takes<std::string>("N,...", "1"),
+                                                                                     "that train")(
+      "efficiency", takes<double>("F"), "of many machines, 0 to 1, as ddl scaling measures it; default: 1, which is assumed")(
+      "sample-bytes", takes<std::string>("SIZE"), "with RUN: of a sample as collected")("epochs", takes<double>("E", 1), "with RUN");
+  if (!options.parse(arguments)) return 0;
+  const auto run = maybe_run(options);
+  const double share = *number_option(options, "share", 0, true);
+  if (share > 1) throw Error("--share is at most 1", "", ExitCode::kUsage);
+  const double cars = needed(number_option(options, "cars", 0, true), "cars", "e.g. --cars 100");
+  const double terabytes = cars * *number_option(options, "tb-per-hour", 0, true) * *number_option(options, "hours", 0, true) *
+                           *number_option(options, "days", 0, true) * share;
+  const auto typed_efficiency = options.has("efficiency") ? number_option(options, "efficiency", 0, true) : std::nullopt;
+  if (typed_efficiency && *typed_efficiency > 1) throw Error("--efficiency is at most 1", "", ExitCode::kUsage);
+  std::optional<double> per_day = options.has("machine-tb-per-day") ? number_option(options, "machine-tb-per-day", 0, true) : std::nullopt;
+  std::string from;
+  if (run && !per_day) {
+    const auto throughput = models::metric_of(run->view.db, run->view.world, "throughput");
+    if (!throughput)
+      throw Error("the run's samples per second are not known", "ddl_value(\"samples\", n) in each step", ExitCode::kDataMissing);
+    const auto bytes = static_cast<double>(
+        parse_bytes(needed(options.maybe<std::string>("sample-bytes"), "sample-bytes", "what a sample takes of the collected data")));
+    per_day = *throughput * 86400 * bytes * 1e-12 / *number_option(options, "epochs", 0, true);
+    from = fmt::format("({:.4g} samples per second in the run)", *throughput);
+  }
+  Answer answer("fleet");
+  answer.given("data_tb", "data set, TB", Value::number(terabytes));
+  if (per_day) answer.given("machine_tb_per_day", "a machine trains through, TB a day", Value::number(*per_day), from);
+  answer.given("efficiency_ratio", "efficiency", Value::ratio(typed_efficiency.value_or(1)), typed_efficiency ? "" : "(assumed)");
+  auto& table =
+      answer.table("fleet", "Days until it is trained on", {{"machines", "machines", Unit::kCount}, {"days", "days", Unit::kNumber}});
+  if (per_day) {
+    for (const int64_t machines : parse_counts(options.get<std::string>("machines"))) {
+      const double efficiency = machines == 1 ? 1 : typed_efficiency.value_or(1);
+      table.rows.push_back({Value::count(machines), Value::number(terabytes / (*per_day * static_cast<double>(machines) * efficiency))});
+    }
+  }
+  table.when_empty = "Not known: --machine-tb-per-day, or a recorded run.";
+  if (!typed_efficiency)
+    answer.note("Several machines are assumed to do as much each as one alone: --efficiency takes what ddl scaling measured.");
+  return answer.print(options);
+}
+
+}  // namespace ddl::cli
