@@ -84,7 +84,7 @@ std::optional<OverlapReplay> replay_overlap(const FindingInput& input, bool nonb
           "SELECT e.step, e.start_ns, e.start_ns + e.duration_ns, k.xfer_ns, k.wait_ns, e.bytes, e.op FROM event e JOIN collective k ON"
           " k.event = e.id JOIN region r ON r.id = e.region LEFT JOIN communicator_axis a ON a.communicator = e.comm WHERE e.process = ?"
           " AND e.kind = {} AND e.op IN ({}) AND e.bytes >= {} AND k.xfer_ns IS NOT NULL AND coalesce(r.phase, '') NOT IN ('forward',"
-          " 'evaluation') AND (a.source IS NULL OR a.source = 'shape' OR a.axis = 'data') AND e.step IN (SELECT step FROM steady_number"
+          " 'evaluation') AND (a.source IS NULL OR a.axis IN ('data', 'all ranks')) AND e.step IN (SELECT step FROM steady_number"
           " WHERE world = ?) ORDER BY e.start_ns",
           nonblocking ? 2 : 1, list, kGradientBytes));
   std::map<int64_t, double> least;  // by step: a step is as short as its slowest rank's
