@@ -39,6 +39,11 @@ constexpr Entry kEnvironment[] = {
     {"DDL_CLOCK", "tsc or monotonic"},
     {"DDL_CLOCK_SYNC", "1: read the clocks of other hosts with a few messages"},
     {"DDL_CUPTI", "path of libcupti.so, where it is not found"},
+    {"DDL_STACKS",
+     "set by ddl record unless --stall is off: Python processes of ranks write their stacks to a file in memory when SIGURG comes"},
+    {"DDL_STALL_SENTENCE", "for the command of --on-stall: what was told"},
+    {"DDL_STALL_RANKS", "likewise: the ranks that others wait for, with commas between"},
+    {"DDL_STALL_RUN", "likewise: the run directory"},
     {"DDL_VERBOSE", "1: every process may complain, not one alone"},
     {"DDL_DISABLE", "1: record nothing"},
     {"DDL_LIBRARY", "of ddl record: path of the libddl.so to use"},
@@ -48,7 +53,8 @@ constexpr Entry kEnvironment[] = {
 };
 
 constexpr Entry kFiles[] = {
-    {"NAME.ddl", "a run: a spool per process, which survives the process, and run.sqlite, which the first report makes of them"},
+    {"NAME.ddl",
+     "a run: a spool per process, which survives the process, stalls.jsonl, if the job stalled, and run.sqlite, which the first report makes of them"},
     {"NAME.ddl.notes", "marks made in ddl-top"},
     {"$XDG_CONFIG_HOME/ddl/top.conf", "the setup that F12 saves in ddl-top; without that variable in ~/.config"},
 };

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -60,7 +61,16 @@ class Spawn {
 
   void signal_mask(const sigset_t& mask) {
     posix_spawnattr_setsigmask(&attributes_, &mask);
-    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK);
+    flags_ |= POSIX_SPAWN_SETSIGMASK;
+    posix_spawnattr_setflags(&attributes_, flags_);
+  }
+  /// What we ignore it does not: of helpers.
+  void standard_signals() {
+    sigset_t all;
+    sigfillset(&all);
+    posix_spawnattr_setsigdefault(&attributes_, &all);
+    flags_ |= POSIX_SPAWN_SETSIGDEF;
+    posix_spawnattr_setflags(&attributes_, flags_);
   }
   void redirect(int from, int to) { posix_spawn_file_actions_adddup2(&actions_, from, to); }
   void write_to(const std::string& file) {
@@ -78,6 +88,7 @@ class Spawn {
  private:
   posix_spawn_file_actions_t actions_;
   posix_spawnattr_t attributes_;
+  short flags_ = 0;
 };
 
 // Blocks the signals that are waited for, so that none is missed between two looks, and drops what came too late for the job.
@@ -119,9 +130,41 @@ std::optional<Ended> reap(pid_t pid, int flags) {
   return Ended{.exit_code = WEXITSTATUS(status), .signal = 0};
 }
 
+/// A fork of ours that runs `work` and nothing else.
+class Companion {
+ public:
+  Companion(const std::function<void(pid_t)>& work, pid_t job, const sigset_t& mask) {
+    if (!work) return;
+    const pid_t parent = getpid();
+    pid_ = fork();
+    if (pid_ != 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(0);
+    for (const int signal : kForwarded) ::signal(signal, SIG_IGN);  // of the terminal: the job may go on after them, and so do we
+    pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+    try {
+      work(job);
+    } catch (...) {  // has nobody to tell
+    }
+    _exit(0);
+  }
+  ~Companion() {
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  Companion(const Companion&) = delete;
+  Companion& operator=(const Companion&) = delete;
+
+ private:
+  pid_t pid_ = -1;
+};
+
 }  // namespace
 
-Ended run_job(const std::vector<std::string>& command, const Settings& settings, const std::string& output) {
+Ended run_job(const std::vector<std::string>& command, const Settings& settings, const std::string& output,
+              const std::function<void(pid_t job)>& beside) {
   using Clock = std::chrono::steady_clock;
   const SignalWatch watch;
   Spawn spawn;
@@ -134,6 +177,7 @@ Ended run_job(const std::vector<std::string>& command, const Settings& settings,
   if (const int error = spawn.start(command, settings, pid); error != 0)
     throw Error(fmt::format("cannot start {}: {}", command[0], std::strerror(error)),
                 error == ENOENT ? "is the name right, and is it in PATH?" : "is it a program?", ExitCode::kCannotLaunch);
+  const Companion companion(beside, pid, watch.before());
   std::map<int, Clock::time_point> passed_on;
   bool told_to_end = false;
   for (;;) {
@@ -158,19 +202,20 @@ Ended run_job(const std::vector<std::string>& command, const Settings& settings,
   }
 }
 
-Captured run_and_capture(const std::vector<std::string>& command, const Settings& settings) {
+Captured run_and_capture(const std::vector<std::string>& command, const Settings& settings, std::chrono::milliseconds patience) {
   using Clock = std::chrono::steady_clock;
   Captured captured;
   int pipe_fds[2];
   if (pipe2(pipe_fds, O_CLOEXEC) != 0) return captured;
   Spawn spawn;
+  spawn.standard_signals();
   spawn.null_input();
   spawn.redirect(pipe_fds[1], STDOUT_FILENO);
   spawn.redirect(pipe_fds[1], STDERR_FILENO);
   pid_t pid = 0;
   captured.started = spawn.start(command, settings, pid) == 0;
   close(pipe_fds[1]);
-  const auto deadline = Clock::now() + std::chrono::seconds(5);
+  const auto deadline = Clock::now() + patience;
   for (bool open = captured.started; open;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
     pollfd ready{.fd = pipe_fds[0], .events = POLLIN, .revents = 0};

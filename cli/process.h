@@ -1,6 +1,10 @@
 // Child processes: the job, and small helpers whose output we read.
 #pragma once
 
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,9 +22,10 @@ struct Ended {
 /// Runs `command` (searched in PATH) with `settings` added to our environment, and waits. It has our terminal, our standard streams and our
 /// process group. Signals that somebody sends to us alone are passed on; Ctrl-C reaches it by itself. Throws ddl::Error with
 /// ExitCode::kCannotLaunch if it cannot be started. `output`: a file that takes its standard output and standard error instead (mode 0600,
-/// written anew); standard input is empty then.
+/// written anew); standard input is empty then. `beside`: runs in a process of its own as long as the job does, with the job's process id; what it does
+/// cannot delay a signal that is passed on. It is killed when the job ends, and ends with us.
 Ended run_job(const std::vector<std::string>& command, const std::vector<std::pair<std::string, std::string>>& settings,
-              const std::string& output = {});
+              const std::string& output = {}, const std::function<void(pid_t job)>& beside = {});
 
 struct Captured {
   bool started = false;
@@ -28,7 +33,8 @@ struct Captured {
   std::string output;  ///< standard output and standard error, at most 64 KiB
 };
 
-/// Runs a helper with standard input closed; it is killed after five seconds.
-Captured run_and_capture(const std::vector<std::string>& command, const std::vector<std::pair<std::string, std::string>>& settings = {});
+/// Runs a helper with standard input closed; it is killed after `patience`.
+Captured run_and_capture(const std::vector<std::string>& command, const std::vector<std::pair<std::string, std::string>>& settings = {},
+                         std::chrono::milliseconds patience = std::chrono::seconds(5));
 
 }  // namespace ddl::cli

@@ -105,6 +105,7 @@ int run_record(const Arguments& arguments) {
   settings.emplace_back("DDL_OUT", directory.string());
   settings.insert(settings.end(), options.window.begin(), options.window.end());
   if (const std::string path = options.python ? python_path() : ""; !path.empty()) settings.emplace_back("PYTHONPATH", path);
+  if (options.stall.limit) settings.emplace_back("DDL_STACKS", "1");  // for python/ddl_hooks
   add_own_variables(settings);
   add_injections(library.string(), settings);
 
@@ -112,7 +113,8 @@ int run_record(const Arguments& arguments) {
   try {
     write_job_file(directory, job);
     const Ended ended =
-        run_job(is_open_mpi_launcher(options.command) ? forward_settings(options.command, settings) : options.command, settings);
+        run_job(is_open_mpi_launcher(options.command) ? forward_settings(options.command, settings) : options.command, settings, {},
+                options.stall.limit ? [&](pid_t pid) { watch_for_stalls(directory, options.stall, pid); } : std::function<void(pid_t)>());
     run.keep();
     job.ended_realtime_ns = realtime_ns();
     if (ended.signal != 0)

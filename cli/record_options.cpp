@@ -121,6 +121,10 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
       "more names of NVTX ranges that are steps (always: step, iteration, ProfilerStep, train_step, each with a number behind it or "
       "without)")("mpi", takes<std::string>("NAME"), "openmpi or mpich (default: what the job's program is linked to)")(
       "clock", takes<std::string>("NAME"), "tsc or monotonic (default: tsc where it is steady)")(
+      "stall", takes<std::string>("DURATION"),
+      "tell who does not come, with the stacks of all processes here, when no rank has finished a call or a step for this long (default: 5m; off)")(
+      "on-stall", takes<std::string>("COMMAND"),
+      "run this by sh when the job stalls (DDL_STALL_SENTENCE, DDL_STALL_RANKS and DDL_STALL_RUN say why), or: abort, to end the job")(
       "clock-sync",
       "exchange a few messages between hosts in MPI_Init and MPI_Finalize to read each other's clocks; every rank must run under ddl. "
       "Without it collectives tell");
@@ -172,6 +176,9 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
   if (const auto names = options.maybe<std::string>("step-names")) result.window.emplace_back("DDL_STEP_NAMES", *names);
   if (const auto mpi = options.maybe<std::string>("mpi")) result.flavour = *mpi == "mpich" ? Flavour::kMpich : Flavour::kOpenMpi;
   if (const auto clock = options.maybe<std::string>("clock")) result.window.emplace_back("DDL_CLOCK", *clock);
+  if (const auto stall = options.maybe<std::string>("stall")) result.stall.limit = parse_stall_limit(*stall);
+  result.stall.action = options.maybe<std::string>("on-stall").value_or("");
+  if (!result.stall.action.empty() && !result.stall.limit) throw Error("--on-stall needs a watch: --stall is off", {}, ExitCode::kUsage);
   if (options.has("clock-sync")) result.window.emplace_back("DDL_CLOCK_SYNC", "1");
   return result;
 }

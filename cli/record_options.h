@@ -7,6 +7,7 @@
 
 #include "cli/flavour.h"
 #include "cli/mpirun.h"
+#include "cli/stall_helper.h"
 
 namespace ddl::cli {
 
@@ -16,6 +17,7 @@ struct RecordOptions {
   std::vector<std::string> command;  ///< never empty unless help
   std::optional<Flavour> flavour;    ///< --mpi; else the command decides
   bool python = true;                ///< not --no-python: Python processes of the job get python/ddl_hooks
+  StallOptions stall;                ///< --stall, --on-stall
   Settings window;                   ///< DDL_STEPS, DDL_AFTER, ...: only what was given
 };
 

@@ -21,16 +21,16 @@ constexpr char kError[] = "error";
 
 // What the job says of its failure: the first line with "error" in it, since launchers add paragraphs of their own; else the last line.
 std::string words_of_failure(const fs::path& log) {
-  constexpr size_t kMost = 160;
+  constexpr size_t kMostCharacters = 160;
   std::ifstream file(log);
   std::string line, last;
   while (std::getline(file, line)) {
     const auto error = std::search(line.begin(), line.end(), std::begin(kError), std::end(kError) - 1,
                                    [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; });
-    if (error != line.end()) return line.substr(0, kMost);
+    if (error != line.end()) return line.substr(0, kMostCharacters);
     if (line.find_first_not_of(" \t\r-") != std::string::npos && !line.starts_with("ddl: ")) last = line;
   }
-  return last.substr(0, kMost);
+  return last.substr(0, kMostCharacters);
 }
 
 }  // namespace

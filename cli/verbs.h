@@ -24,6 +24,7 @@ int run_query(const Arguments& arguments);
 int run_analyze(const Arguments& arguments);
 int run_model(const Arguments& arguments);
 int run_diff(const Arguments& arguments);
+int run_goodput(const Arguments& arguments);
 int run_scaling(const Arguments& arguments);
 int run_tune(const Arguments& arguments);
 int run_import(const Arguments& arguments);

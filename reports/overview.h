@@ -61,6 +61,8 @@ Table metrics_table(const RunView& run);
 std::vector<Table> tried_metric(const ddl::Metric& metric, const MetricResult& result);
 Table loss_table(const RunView& run);
 Table open_calls_table(const RunView& run);
+Table stalls_table(const RunView& run);
+Table stacks_table(const RunView& run);
 Table hang_table(const RunView& run);
 Table hang_stacks_table(const RunView& run);
 

@@ -15,6 +15,8 @@ constexpr size_t kMostRanksShown = 16;
 
 constexpr Section kSections[] = {
     {"findings", "what to fix", nullptr, 0},
+    {"stalls", "what ddl record --stall told while the job ran: who did not come, since when", stalls_table, 4},
+    {"stacks", "of all ranks while the job stalled, by equal stacks", stacks_table, 8},
     {"hang", "of dumps of flight recorders: who waits in which operation, and for whom", hang_table, 12},
     {"hang_stacks", "likewise: from where, by equal stacks", hang_stacks_table, 8},
     {"ranks", "one line per rank: lateness, waiting, compute, how it ended", ranks_table, kMostRanksShown},

@@ -14,9 +14,10 @@ struct RunDirectory {
   std::filesystem::path store;  ///< directory/run.sqlite, or the file that the user named
 
   std::filesystem::path job() const { return directory / "job.json"; }
+  std::filesystem::path stalls() const { return directory / "stalls.jsonl"; }  ///< store/stalls.h
   /// All *.spool files, sorted by name.
   std::vector<std::filesystem::path> spools() const;
-  /// Newest change of job.json or a spool, realtime ns; 0 if there is neither.
+  /// Newest change of job.json, stalls.jsonl or a spool, realtime ns; 0 if there is none.
   int64_t changed_realtime_ns() const;
 };
 

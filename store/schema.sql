@@ -269,6 +269,45 @@ CREATE TABLE flight_stack (
   frames TEXT NOT NULL     -- function (file:line), innermost first, with < between
 );
 
+-- Stalls that the watch of `ddl record --stall` told while the job ran: no rank had finished a call or a step for that long, or some waited that long for others that went on.
+CREATE TABLE stall (
+  id INTEGER PRIMARY KEY,     -- 1, 2, ... in the order of telling
+  world INTEGER NOT NULL,     -- process.world
+  kind TEXT NOT NULL,         -- stall: no rank finished anything; waiting: some ranks waited while others went on
+  told_ns INTEGER NOT NULL,   -- when it was told
+  since_ns INTEGER NOT NULL,  -- the last call or step that any rank finished; waiting: when the call was entered
+  limit_ns INTEGER NOT NULL,  -- --stall
+  call TEXT,                  -- what the others wait in: operation, number, group; NULL: no collective
+  sentence TEXT NOT NULL,     -- as it was told
+  action TEXT,                -- what --on-stall did: abort, or its command; NULL: nothing
+  resumed_ns INTEGER          -- when something was finished again; NULL: not before the job ended
+);
+
+-- Ranks at the time of a stall.
+CREATE TABLE stall_rank (
+  stall INTEGER NOT NULL,  -- stall.id
+  rank INTEGER NOT NULL,   -- rank in MPI_COMM_WORLD
+  process INTEGER,         -- process.id; NULL: it left no spool
+  role TEXT NOT NULL,      -- missing: others wait for it; waiting: in the call; other
+  in_call TEXT,            -- the call that it sat in; NULL: none that is recorded
+  state TEXT,              -- of its main thread: runs, sleeps, in uninterruptible sleep, stopped, gone; NULL: not known (another host)
+  cpu_ratio REAL,          -- of one core that its main thread had used since the look before; NULL: not known
+  python_why TEXT,         -- why no Python stack is known; NULL: one is
+  c_why TEXT,              -- why no C stack is known; NULL: one is
+  PRIMARY KEY (stall, rank)
+) WITHOUT ROWID;
+
+-- Stacks of the processes of a stall's ranks on the host of `ddl record`: all threads of Python, the main thread in C.
+CREATE TABLE stall_stack (
+  stall INTEGER NOT NULL,   -- stall.id
+  rank INTEGER NOT NULL,    -- rank in MPI_COMM_WORLD
+  language TEXT NOT NULL,   -- python or c
+  position INTEGER NOT NULL,  -- 0: the main thread
+  thread TEXT NOT NULL,     -- main, or what Python calls it: its pthread_t
+  frames TEXT NOT NULL,     -- function (file:line), innermost first, with < between
+  PRIMARY KEY (stall, rank, language, position)
+) WITHOUT ROWID;
+
 -- Steps of each process, from annotations; of processes in inferred_steps by the analyzer.
 CREATE TABLE step (
   process INTEGER NOT NULL,   -- process.id

@@ -161,6 +161,10 @@ void draw_why(Canvas& c, const Rect& r) {
   const int decimals = ms_decimals(s);
   const int name = std::clamp(r.width - 2 - 3 * 10, 8, 40);
   int y = r.y + 1;
+  if (!rank.stack.empty()) {
+    for (const std::string& line : wrap("stack: " + reports::printable(rank.stack), r.width - 3, std::max(1, r.height - 6)))
+      c.frame.put(r.x + 2, y++, line, Style::kPlain, r.right());
+  }
   for (int x = r.x; x < r.right(); ++x) c.frame.put_glyph(x, y, U' ', Style::kHeader);
   c.frame.put(r.x + 2, y, "WHAT", Style::kHeader);
   const char* heads[] = {"THIS RANK", "OTHERS", "MORE"};

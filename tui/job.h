@@ -19,6 +19,7 @@
 #include "analyzer/passes/message_operation.h"
 #include "analyzer/passes/operation.h"
 #include "store/ingest/clocks.h"
+#include "store/stalls.h"
 #include "tui/negotiating.h"
 
 namespace ddl::tui {
@@ -134,10 +135,14 @@ struct Rank {
   int32_t rank = -1;
   std::string host;
   int32_t on_host = 0;  ///< number among the ranks of its host
+  int64_t pid = 0;      ///< on its host
+  bool here = false;    ///< that is this host
   Life life = Life::kStarting;
   bool uses_mpi = true;  ///< false: a rank of NCCL's alone, for which to exit is to end well
   store::ProcessClock clock;
-  uint64_t newest_ticks = 0;  ///< end of the last thing it finished
+  uint64_t newest_ticks = 0;  ///< its last sign of life
+  uint64_t finished_ticks =
+      0;  ///< end of the last call, step or range that it finished; of calls by which background threads only coordinate: not
   uint64_t begin_ticks = 0;
   uint64_t overhead_ticks = 0;
   uint64_t lost = 0;                  ///< everything that could not be recorded, or was written over before it was read here
@@ -179,6 +184,7 @@ struct Job {
   bool device_collectives = false;           ///< GPUs that are not looked at, or may not be, carry out some of its collectives (NCCL)
   bool by_device = false;                    ///< of a replay: its GPUs are looked at
   bool background = false;                   ///< background threads make its MPI calls: where the others' time goes they do not tell
+  std::optional<ToldStall> told;             ///< the stall that `ddl record --stall` told last, if it has not ended
   int32_t unreadable_spools = 0;
   std::string unreadable_why;  ///< of one of them
   int64_t now_ns = 0;          ///< on the axis: the clock, or the moment that is replayed

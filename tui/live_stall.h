@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "tui/snapshot.h"
 
@@ -10,6 +11,10 @@ namespace ddl::tui {
 /// Nothing while the job runs. A rank counts as hanging in a call after `least_ns`, or kHangTimes the mean duration of that call in
 /// `window` (analyzer/findings/stall_case.h) if that is more.
 std::optional<Stall> find_live_stall(const Job& job, const std::vector<CollectiveUse>& window, double least_ns);
+
+/// What to say of it: "rank 1 never entered MPI_Allreduce number 57 on MPI_COMM_WORLD: ranks 0, 2 sit in it for 31 s".
+/// `now_s`: Unix time, 0: not known.
+std::string stall_sentence(const Stall& stall, int64_t now_s);
 
 /// For how long no data has moved, of a job whose background threads go on coordinating; nothing if it is not unusually long, or not known.
 struct NoData {

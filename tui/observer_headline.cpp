@@ -7,6 +7,7 @@
 
 #include "analyzer/findings/findings.h"
 #include "reports/format.h"
+#include "tui/live_stall.h"
 #include "tui/observer.h"
 
 namespace ddl::tui {
@@ -23,27 +24,19 @@ std::string duration(double ns) { return reports::short_duration(static_cast<int
 Headline of_stall(const Stall& stall, int64_t now_s) {
   Headline h;
   h.alarm = true;
+  h.text = stall_sentence(stall, now_s);
   if (stall.missing.size() == 1) h.rank = static_cast<int32_t>(stall.missing.front());
-  const std::string waiting = ranks_phrase(stall.waiting), missing = ranks_phrase(stall.missing), waited = duration(stall.waited_ns);
-  const char* sit = stall.waiting.size() == 1 ? "sits" : "sit";
+  const std::string waiting = ranks_phrase(stall.waiting), missing = ranks_phrase(stall.missing);
   if (!stall.unready.empty()) {
-    const auto since_s = static_cast<std::time_t>(now_s - static_cast<int64_t>(stall.waited_ns * 1e-9));
-    const bool knows_when = now_s != 0 && !stall.at_least;
-    const std::string since = knows_when ? fmt::format("since {:%H:%M:%S}, ", fmt::localtime(since_s)) : "";
-    h.text = fmt::format("no data was moved {}for {}{}: {}", since, stall.at_least ? "at least " : "", waited, stall.unready);
-    h.brief = fmt::format("no data for {}: {}", waited, missing);
+    h.brief = fmt::format("no data for {}: {}", duration(stall.waited_ns), missing);
     h.next = "gdb -p PID or py-spy dump on the rank that does not come shows what keeps it";
   } else if (stall.missing.empty()) {
-    h.text = fmt::format("{} {} in {} for {}", waiting, sit, stall.call, waited);
     h.brief = fmt::format("hung in {}", stall.call);
     h.next = "gdb -p PID or py-spy dump on one of them shows what keeps it";
   } else if (stall.circular) {
-    h.text =
-        fmt::format("{} and {} wait for each other: the former in {} for {}, the latter elsewhere", waiting, missing, stall.call, waited);
     h.brief = fmt::format("{} and {} wait for each other", waiting, missing);
     h.next = "call collectives on different communicators in the same order on all ranks";
   } else {
-    h.text = fmt::format("{} never entered {}: {} {} in it for {}", missing, stall.call, waiting, sit, waited);
     h.brief = fmt::format("{} missing in {}", missing, stall.call);
     h.next = "gdb -p PID or py-spy dump on the rank that is missing shows what keeps it";
   }
@@ -86,6 +79,22 @@ Headline of_shares(const Snapshot& s) {
 
 }  // namespace
 
+std::string stall_sentence(const Stall& stall, int64_t now_s) {
+  const std::string waiting = ranks_phrase(stall.waiting), missing = ranks_phrase(stall.missing), waited = duration(stall.waited_ns);
+  const char* sit = stall.waiting.size() == 1 ? "sits" : "sit";
+  if (!stall.unready.empty()) {
+    const auto since_s = static_cast<std::time_t>(now_s - static_cast<int64_t>(stall.waited_ns * 1e-9));
+    const bool knows_when = now_s != 0 && !stall.at_least;
+    const std::string since = knows_when ? fmt::format("since {:%H:%M:%S}, ", fmt::localtime(since_s)) : "";
+    return fmt::format("no data was moved {}for {}{}: {}", since, stall.at_least ? "at least " : "", waited, stall.unready);
+  }
+  if (stall.missing.empty()) return fmt::format("{} {} in {} for {}", waiting, sit, stall.call, waited);
+  if (stall.circular)
+    return fmt::format("{} and {} wait for each other: the former in {} for {}, the latter elsewhere", waiting, missing, stall.call,
+                       waited);
+  return fmt::format("{} never entered {}: {} {} in it for {}", missing, stall.call, waiting, sit, waited);
+}
+
 std::string ranks_phrase(const std::vector<int64_t>& ranks) {
   return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", reports::rank_list(ranks, 4));
 }
@@ -94,6 +103,7 @@ void Observer::headline(const Job& job, Snapshot& s) const {
   if (s.stall) {
     s.headline = of_stall(*s.stall, job.wall_clock_s);
     const auto& missing = s.stall->missing;
+    if (job.told) s.headline.next = "Enter on a rank: its stack";
     for (RankRow& row : s.ranks) row.alarm = std::find(missing.begin(), missing.end(), row.rank) != missing.end();
   } else if (s.feed == Feed::kEnded && !s.ended_well) {
     s.headline = {

@@ -1,5 +1,8 @@
 // What every rank of the window did, and where the job's time went.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "analyzer/statistics.h"
@@ -65,6 +68,18 @@ std::optional<int64_t> middle_of(const std::vector<int64_t>& values) {
   return values.empty() ? std::nullopt : std::optional(upper_median_of(values));
 }
 
+/// While the job stalls, as `ddl record` took them.
+std::map<int64_t, std::string> stacks_by_rank(const Job& job) {
+  std::map<int64_t, std::string> stacks;
+  if (!job.told) return stacks;
+  for (const StackGroup& group : group_stacks(*job.told)) {
+    std::string text = group.stack.empty() ? fmt::format("not known: {}", group.why) : short_stack(group.stack, 12);
+    if (!group.inner.empty()) text += fmt::format("; in C: {}", short_stack(group.inner));
+    for (const int64_t rank : group.ranks) stacks[rank] = text;
+  }
+  return stacks;
+}
+
 }  // namespace
 
 void Observer::rank_rows(const Job& job, Snapshot& s) const {
@@ -111,6 +126,7 @@ void Observer::rank_rows(const Job& job, Snapshot& s) const {
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return job.ranks[a].rank < job.ranks[b].rank; });
   const auto node_gpus = gpus_by_node(job);
+  const auto stacks = job.ended ? std::map<int64_t, std::string>() : stacks_by_rank(job);
   double overhead_ns = 0, alive_ns = 0;
   for (const size_t r : order) {
     const Rank& rank = job.ranks[r];
@@ -159,6 +175,7 @@ void Observer::rank_rows(const Job& job, Snapshot& s) const {
         row.call_ns = std::max(0.0, since_ns);
       }
     }
+    if (const auto stack = stacks.find(rank.rank); stack != stacks.end()) row.stack = stack->second;
     if (const auto gpus = node_gpus.find(rank.host); gpus != node_gpus.end()) {
       row.gpu_ratio = gpus->second.first;
       row.memory_ratio = gpus->second.second;

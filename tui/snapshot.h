@@ -39,6 +39,7 @@ struct RankRow {
   bool stale = false;                        ///< nothing has come of it for long, while others go on
   double silent_ns = 0;                      ///< for how long
   uint64_t lost = 0;
+  std::string stack;                                ///< while the job stalls, as `ddl record --stall` took it; empty: not known
   std::optional<double> gpu_ratio, memory_ratio;    ///< busy, in use: mean of the devices of its node
   std::vector<std::pair<uint32_t, double>> layers;  ///< Snapshot::layers, own time per step
 };

@@ -84,7 +84,8 @@ std::string to_json(const Snapshot& s) {
                           {"call", text_or_null(r.call)},
                           {"call_ns", r.call.empty() ? ordered_json(nullptr) : ns(r.call_ns)},
                           {"silent_ns", ns(r.silent_ns)},
-                          {"lost_events", r.lost}});
+                          {"lost_events", r.lost},
+                          {"stack", text_or_null(r.stack)}});
   }
   j["collectives"] = ordered_json::array();
   for (const CollectiveRow& c : s.collectives) {

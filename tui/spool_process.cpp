@@ -26,6 +26,16 @@ bool is_collective(OpClass op_class) {
   return operation.is_collective();
 }
 
+std::string_view text_or_none(const char* name) { return name == nullptr ? std::string_view() : std::string_view(name); }
+
+std::string_view datatype_of(const Record& r) { return text_or_none(name_of_code(kDatatypeNames, payload_datatype(r.payload))); }
+
+/// Of a numbered call: is it no vote of a coordination?
+bool moves_data(const Record& r, const Operation& operation) {
+  return coordination_vote(operation.op_class, datatype_of(r), text_or_none(name_of_code(kReductionNames, payload_reduction(r.payload))),
+                           static_cast<int64_t>(payload_bytes(r.payload))) < 0;
+}
+
 bool is_kind(const SpoolChunk& chunk, ChunkKind kind) { return chunk.header.kind == static_cast<uint32_t>(kind); }
 
 }  // namespace
@@ -289,12 +299,24 @@ void SpoolProcess::take_open(Rank& rank, std::map<uint32_t, std::vector<Record>>
   }
 }
 
+/// Did it finish something? Samples of threads tell nothing of that, and background threads go on coordinating when training does not come.
+bool SpoolProcess::is_progress(const Record& r) const {
+  const RecordKind kind = record_kind(r.word);
+  if (kind == RecordKind::kThreadSample || kind == RecordKind::kAgreement) return false;
+  if (kind != RecordKind::kCall || thread_samples_ == 0 || !comms_.contains(r.comm)) return true;
+  const auto op = ops_.find(record_op(r.word));
+  if (op == ops_.end()) return true;
+  const Operation& operation = job_->operations[op->second].operation;
+  return !operation.numbered || moves_data(r, operation);
+}
+
 void SpoolProcess::take(Rank& rank, uint32_t thread, const Record& r) {
   const uint64_t duration = record_duration_ticks(r.word);
   const uint64_t end = r.start_ticks + duration;
   uint64_t& latest = active_[thread];
   latest = std::max(latest, end);
   rank.newest_ticks = std::max(rank.newest_ticks, end);
+  if (is_progress(r)) rank.finished_ticks = std::max(rank.finished_ticks, end);
   const uint64_t step_number = static_cast<uint64_t>(r.comm) << 32 | r.sequence;
   switch (record_kind(r.word)) {
     case RecordKind::kCall:
@@ -380,13 +402,10 @@ void SpoolProcess::take_call(Rank& rank, uint32_t thread, const Record& r) {
 /// A call of a process that has a thread which trains and another one that communicates.
 void SpoolProcess::take_negotiation(Rank& rank, const Record& r, const Operation& operation) {
   if (!operation.numbered) return;
-  const auto text = [](const char* name) { return name == nullptr ? std::string_view() : std::string_view(name); };
-  const std::string_view datatype = text(name_of_code(kDatatypeNames, payload_datatype(r.payload)));
   const uint64_t bytes = payload_bytes(r.payload);
-  const int vote = coordination_vote(operation.op_class, datatype, text(name_of_code(kReductionNames, payload_reduction(r.payload))),
-                                     static_cast<int64_t>(bytes));
-  if (vote < 0) rank.negotiating.take_data(r.sequence, r.start_ticks + record_duration_ticks(r.word));
-  if (operation.op_class == OpClass::kAllToRoot && datatype == "MPI_BYTE" && bytes > 0) rank.negotiating.take_request(r.sequence, bytes);
+  if (moves_data(r, operation)) rank.negotiating.take_data(r.sequence, r.start_ticks + record_duration_ticks(r.word));
+  if (operation.op_class == OpClass::kAllToRoot && datatype_of(r) == "MPI_BYTE" && bytes > 0)
+    rank.negotiating.take_request(r.sequence, bytes);
 }
 
 void SpoolProcess::take_layer(Rank& rank, const Record& r, uint64_t end, uint64_t duration) {

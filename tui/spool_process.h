@@ -73,6 +73,7 @@ class SpoolProcess : private MetaVisitor {
 
   void find_chunks(uint64_t join_bytes);
   void drop_used_up(std::span<const SpoolChunk> chunks);
+  bool is_progress(const Record& r) const;
   void take(Rank& rank, uint32_t thread, const Record& r);
   void take_call(Rank& rank, uint32_t thread, const Record& r);
   void take_negotiation(Rank& rank, const Record& r, const Operation& operation);

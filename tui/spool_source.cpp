@@ -118,6 +118,15 @@ void SpoolSource::read_job(Job& job) {
   if (const auto id = file.facts.find("job_id"); id != file.facts.end()) job.job_id = id->second;
 }
 
+void SpoolSource::read_told_stalls(Job& job) {
+  const int64_t changed = changed_ns(run_.stalls()).value_or(-1);
+  if (changed == stalls_changed_ns_) return;
+  stalls_changed_ns_ = changed;
+  job.told.reset();
+  for (ToldStall& stall : read_stalls(run_.stalls()))
+    if (stall.kind == "stall" && !stall.resumed_ns) job.told = std::move(stall);
+}
+
 /// Ranks that are known by now. Of several worlds the first one with the most ranks stays.
 void SpoolSource::choose_world(Job& job) {
   std::map<uint64_t, int> worlds;
@@ -152,7 +161,8 @@ void SpoolSource::add_rank(Job& job, SpoolProcess& process) {
   Rank rank;
   rank.rank = number;
   rank.host = process.host();
-  rank.begin_ticks = process.header().begin.ticks;
+  rank.begin_ticks = rank.finished_ticks = process.header().begin.ticks;
+  rank.pid = process.header().pid;
   const std::string local_rank = process.fact("local_rank");
   rank.on_host = local_rank.empty() ? -1 : std::atoi(local_rank.c_str());
   job.ranks.push_back(std::move(rank));
@@ -187,7 +197,7 @@ void SpoolSource::read_lives(Job& job) {
                 : h.flags & kExited                                                          ? Life::kExited
                 : h.flags & (kMpiInitialized | kNcclEntered | kGlooEntered) || p->uses_gpu() ? Life::kRunning
                                                                                              : Life::kStarting;
-    const bool here = p->host() == host_ && p->boot_id() == boot_;
+    const bool here = rank.here = p->host() == host_ && p->boot_id() == boot_;
     if (!is_over(rank.life) && (job.recorded_end || (here && start_of_process(h.pid) != h.process_start))) rank.life = Life::kGone;
     all_over &= is_over(rank.life);
   }
@@ -223,6 +233,7 @@ void SpoolSource::poll(Job& job, double) {
                 unreadable_.empty() ? "no process of the job has called MPI or NCCL" : unreadable_.begin()->second, ExitCode::kDataMissing);
   }
   read_job(job);
+  read_told_stalls(job);
   read_spools(job);
   fit(job);
   read_lives(job);

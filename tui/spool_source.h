@@ -35,6 +35,7 @@ class SpoolSource : public Source {
   void look_for_spools();
   std::unique_ptr<SpoolProcess> open(const std::filesystem::path& stem);
   void read_job(Job& job);
+  void read_told_stalls(Job& job);
   void read_spools(Job& job);
   void choose_world(Job& job);
   void add_rank(Job& job, SpoolProcess& process);
@@ -54,6 +55,7 @@ class SpoolSource : public Source {
   int64_t next_fit_ns_ = 0;
   int64_t directory_changed_ns_ = -1;
   int64_t job_changed_ns_ = -1;
+  int64_t stalls_changed_ns_ = -1;
   std::string host_, boot_;
 };
 

@@ -13,6 +13,7 @@
 #include <numeric>
 
 #include "analyzer/findings/findings.h"
+#include "analyzer/findings/loader_stall.h"
 #include "analyzer/findings/waited_for.h"
 #include "analyzer/passes/input_ranges.h"
 #include "analyzer/query.h"
@@ -111,6 +112,7 @@ DDL_FINDING(input_bound, kSpeed, "where", "steps wait for data; or one rank does
             "for it") {
   if (!input.steps.annotated || input.step_ns <= 0) return {};
   if (const auto late = waited_for(input, "input")) return {late_loader(input, *late)};
+  if (find_slow_loader(input)) return {};  // loader_stall
   std::vector<double> savings = savings_of_gpus(input);
   const bool gpus = !savings.empty();
   if (!gpus) savings = savings_of_host(input);

@@ -5,13 +5,13 @@
 namespace ddl {
 namespace {
 
-/// Names that PyTorch, TensorFlow and people use, in any case.
-constexpr const char* kInputRegions =
-    "SELECT id FROM region WHERE lower(name) LIKE '%dataload%' OR lower(name) LIKE '%load_data%' OR lower(name) LIKE '%data_load%'"
-    " OR lower(name) LIKE '%load_batch%' OR lower(name) LIKE '%next_batch%' OR lower(name) IN ('data', 'input', 'input_pipeline', 'load')";
+const std::string& input_regions() {
+  static const std::string kRegions = fmt::format("SELECT id FROM region WHERE {}", kInputRanges);
+  return kRegions;
+}
 
 bool exists(SQLite::Database& db) {
-  Query row(db, kInputRegions);
+  Query row(db, input_regions());
   return row.next();
 }
 
@@ -20,7 +20,7 @@ bool exists(SQLite::Database& db) {
 InputRanges::InputRanges(SQLite::Database& db)
     : any_(exists(db)),
       rows_(db, fmt::format("SELECT thread, start_ns, duration_ns FROM range_event WHERE process = ? AND region IN ({}) ORDER BY start_ns",
-                            kInputRegions)) {}
+                            input_regions())) {}
 
 std::vector<InputRange> InputRanges::of(int64_t process) {
   std::vector<InputRange> ranges;

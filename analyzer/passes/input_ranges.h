@@ -4,12 +4,18 @@
 #include <SQLiteCpp/Database.h>
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "analyzer/intervals.h"
 #include "analyzer/query.h"
 
 namespace ddl {
+
+/// SQL over column `name` of table `region`: names that PyTorch, TensorFlow and people use, in any case.
+inline constexpr std::string_view kInputRanges =
+    "lower(name) LIKE '%dataload%' OR lower(name) LIKE '%load_data%' OR lower(name) LIKE '%data_load%' OR lower(name) LIKE '%load_batch%'"
+    " OR lower(name) LIKE '%next_batch%' OR lower(name) IN ('data', 'input', 'input_pipeline', 'load')";
 
 struct InputRange {
   int64_t thread = 0;

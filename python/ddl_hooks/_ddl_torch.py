@@ -457,6 +457,7 @@ def _hook_groups(module):
             begin(text, array, len(ranks))
             told = True
             _begin_recording(True)
+            write_stacks_on_request(True)  # given by sitecustomize.py
         except Exception:
             pass
         try:

@@ -1,9 +1,33 @@
 """Started by the interpreter itself: `ddl record` puts this folder in front of PYTHONPATH, so that an unmodified PyTorch job names its steps and layers.
 
-It waits for torch to be imported and imports nothing itself; then _ddl_torch.py does the work. The sitecustomize that the job would have had runs as
+It waits for torch to be imported, and then _ddl_torch.py does the work. Nothing is imported that the interpreter does not hold itself. The sitecustomize that the job would have had runs as
 without us; where there is none, the interpreter hears that there is none. Whatever goes wrong here is dropped: the job is not ours.
 """
 import sys
+
+
+def _write_stacks_on_request(of_rank, done=[]):
+    """`ddl record --stall` asks ranks for their stacks by SIGURG, which is ignored where nobody listens, as here until now. They go to a file in memory that it
+    finds by its name, in which the number of its descriptor is: it asks nobody who has closed that one. faulthandler needs no lock of the interpreter."""
+    import os
+
+    announced = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "RANK")
+    if done or "DDL_STACKS" not in os.environ or not (of_rank or any(name in os.environ for name in announced)):
+        return
+    done.append(True)
+    import _signal
+
+    if _signal.getsignal(_signal.SIGURG) != _signal.SIG_DFL:
+        return
+    number = os.memfd_create("ddl-stacks")
+    os.close(number)
+    file = os.memfd_create(f"ddl-stacks-{number}", os.MFD_CLOEXEC)
+    if file != number:  # another thread opened something meanwhile
+        os.close(file)
+        return
+    import faulthandler
+
+    faulthandler.register(_signal.SIGURG, file=file, all_threads=True, chain=False)
 
 
 def _install():
@@ -77,6 +101,7 @@ def _install():
                 module.__file__ = folder + "/_ddl_torch.py"
                 loader = external.SourceFileLoader("_ddl_torch", module.__file__)
                 sys.modules["_ddl_torch"] = module  # torch.compile looks a hook's module up by its name
+                module.write_stacks_on_request = _write_stacks_on_request
                 exec(loader.get_code("_ddl_torch"), module.__dict__)
                 loaded.append(module)
             return loaded[0]
@@ -98,8 +123,9 @@ def _chain():
     spec.loader.exec_module(module)
 
 
-try:
-    _install()
-except Exception:
-    pass
+for _part in (_install, lambda: _write_stacks_on_request(False)):
+    try:
+        _part()
+    except Exception:
+        pass
 _chain()

@@ -19,6 +19,7 @@
 #include "store/ingest/run_facts.h"
 #include "store/ingest/scan.h"
 #include "store/ingest/spool_table.h"
+#include "store/ingest/stall_rows.h"
 #include "store/ingest/worlds.h"
 #include "store/job.h"
 
@@ -121,6 +122,7 @@ IngestSummary fill(SQLite::Database& db, const RunDirectory& run, size_t spools,
   tables.gpu_names.write(db);
   communicators.write(db, tables.operations.ids());
   write_meta(db, run, spools, clocks, ingested_at_ns, tables.losses);
+  write_stalls(db, run, clocks);
   summary.losses = tables.losses.write(db);
   create_indices(db);
   transaction.commit();

@@ -50,6 +50,7 @@ TEST(Golden, Frames) {
                         {"layers-80x24", {80, 24}, true, Page::kLayers},
                         {"collectives-80x24", {80, 24}, true, Page::kCollectives},
                         {"setup-80x24", {80, 24}, true, Page::kSetup},
+                        {"why-hung-80x24", {80, 24}, true, Page::kWhy, hung_snapshot},
                         {"hung-80x24", {80, 24}, true, Page::kMain, hung_snapshot},
                         {"map-1024-80x24", {80, 24}, true, Page::kMap, map_snapshot}};
   for (const Case& c : cases) {

@@ -103,9 +103,10 @@ std::string expected_finding(Fault fault) {
 
 std::vector<Found> findings_in(SQLite::Database& db) {
   std::vector<Found> found;
+  // That some of the virtual jobs reduce their gradients by blocking calls, layer by layer, is no fault that was put in: it is true of all their cases.
   SQLite::Statement rows(db,
                          "SELECT id, coalesce(rank, -1), sentence, evidence, coalesce(share_ratio, 0), evidence_sql FROM finding"
-                         " ORDER BY position");
+                         " WHERE id NOT IN ('blocking_collectives', 'unused_overlap') ORDER BY position");
   while (rows.executeStep()) {
     found.push_back({rows.getColumn(0).getString(), rows.getColumn(1).getInt64(), rows.getColumn(2).getString(),
                      rows.getColumn(3).getString(), rows.getColumn(4).getDouble()});

@@ -1,0 +1,141 @@
+#include "analyzer/findings/overlap_replay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "analyzer/query.h"
+
+namespace ddl {
+namespace {
+
+constexpr int64_t kGradientBytes = 64 * 1024;
+constexpr double kAtOnce = 0.9;     // of the time in flight, inside MPI: nothing is computed behind it
+constexpr double kMostBytes = 0.8;  // of what non-blocking collectives carry, waited for at once
+
+struct Reduction {
+  int64_t enter_ns = 0, leave_ns = 0;
+  double xfer_ns = 0, wait_ns = 0, bytes = 0;
+  bool at_once = true;
+};
+
+/// What the step is shorter by.
+double saving_of(const std::vector<Reduction>& step) {
+  double removed_ns = 0, free_ns = 0;  // transfer that no longer blocks; when the network is done
+  for (const Reduction& r : step) {
+    const double arrived_ns = static_cast<double>(r.enter_ns) - removed_ns + r.wait_ns;
+    free_ns = std::max(free_ns, arrived_ns) + r.xfer_ns;
+    removed_ns += r.xfer_ns;
+  }
+  const auto end_ns = static_cast<double>(step.back().leave_ns);
+  return std::max(0.0, end_ns - std::max(end_ns - removed_ns, free_ns));
+}
+
+/// Time that a thread spent inside MPI calls, up to moments that come in order.
+class InCalls {
+ public:
+  InCalls(SQLite::Database& db, int64_t process) {
+    Query calls(db, "SELECT start_ns, start_ns + duration_ns FROM event WHERE process = ? AND kind = 1 ORDER BY start_ns");
+    calls.bind(process);
+    while (calls.next()) {
+      const int64_t begin_ns = std::max(calls.integer(0), ends_.empty() ? INT64_MIN : ends_.back());
+      if (calls.integer(1) <= begin_ns) continue;
+      before_.push_back(sum_ns_);
+      begins_.push_back(begin_ns);
+      ends_.push_back(calls.integer(1));
+      sum_ns_ += static_cast<double>(calls.integer(1) - begin_ns);
+    }
+  }
+  double until(int64_t at_ns) const {
+    const auto next = static_cast<size_t>(std::upper_bound(begins_.begin(), begins_.end(), at_ns) - begins_.begin());
+    if (next == 0) return 0;
+    return before_[next - 1] + static_cast<double>(std::min(at_ns, ends_[next - 1]) - begins_[next - 1]);
+  }
+
+ private:
+  std::vector<int64_t> begins_, ends_;
+  std::vector<double> before_;
+  double sum_ns_ = 0;
+};
+
+}  // namespace
+
+std::optional<OverlapReplay> replay_overlap(const FindingInput& input, bool nonblocking) {
+  if (!input.steps.annotated || input.step_ns <= 0) return std::nullopt;
+  Query by_device(input.db, "SELECT 1 FROM steady_world WHERE world = ? AND waits_by = 'device'");
+  by_device.bind(input.world);
+  if (by_device.next()) return std::nullopt;  // calls only enqueue
+  Query ops(input.db,
+            "SELECT id, name FROM op WHERE class = 'all_to_all' AND nonblocking = ? AND (lower(name) LIKE '%allreduce%' OR lower(name) LIKE"
+            " '%all_reduce%' OR lower(name) LIKE '%reduce_scatter%')");
+  ops.bind(int64_t{nonblocking});
+  std::map<int64_t, std::string> names;
+  std::string list;
+  while (ops.next()) {
+    names[ops.integer(0)] = ops.text(1);
+    list += fmt::format("{}{}", list.empty() ? "" : ", ", ops.integer(0));
+  }
+  if (names.empty()) return std::nullopt;
+  // Through the steps of a process in order: its events are.
+  Query rows(
+      input.db,
+      fmt::format(
+          "SELECT e.step, e.start_ns, e.start_ns + e.duration_ns, k.xfer_ns, k.wait_ns, e.bytes, e.op FROM event e JOIN collective k ON"
+          " k.event = e.id JOIN region r ON r.id = e.region LEFT JOIN communicator_axis a ON a.communicator = e.comm WHERE e.process = ?"
+          " AND e.kind = {} AND e.op IN ({}) AND e.bytes >= {} AND k.xfer_ns IS NOT NULL AND coalesce(r.phase, '') NOT IN ('forward',"
+          " 'evaluation') AND (a.source IS NULL OR a.axis IN ('data', 'all ranks')) AND e.step IN (SELECT step FROM steady_number"
+          " WHERE world = ?) ORDER BY e.start_ns",
+          nonblocking ? 2 : 1, list, kGradientBytes));
+  std::map<int64_t, double> least;  // by step: a step is as short as its slowest rank's
+  OverlapReplay found;
+  double rank_steps = 0, at_once_bytes = 0;
+  std::map<int64_t, double> calls_by_op;
+  for (const auto& [id, process] : input.catalog.processes) {
+    if (process.world != input.world || process.rank < 0) continue;
+    const std::optional<InCalls> in_calls = nonblocking ? std::optional<InCalls>(std::in_place, input.db, id) : std::nullopt;
+    std::vector<Reduction> step;
+    int64_t number = 0;
+    const auto finish = [&] {
+      if (step.empty()) return;
+      const double saving_ns = saving_of(step);
+      const auto known = least.try_emplace(number, saving_ns);
+      known.first->second = std::min(known.first->second, saving_ns);
+      rank_steps += 1;
+      double inside_ns = 0;
+      for (const Reduction& r : step) {
+        found.transfer_ns += r.xfer_ns;
+        found.bytes += r.bytes;
+        found.calls += 1;
+        if (r.at_once) at_once_bytes += r.bytes;
+        inside_ns += static_cast<double>(r.leave_ns - r.enter_ns);
+      }
+      found.between_ns += std::max(0.0, static_cast<double>(step.back().leave_ns - step.front().enter_ns) - inside_ns);
+      step.clear();
+    };
+    rows.bind(id, input.world);
+    while (rows.next()) {
+      if (rows.integer(0) != number) finish();
+      number = rows.integer(0);
+      Reduction r{rows.integer(1), rows.integer(2), rows.real(3), rows.real(4), rows.real(5)};
+      if (in_calls) {
+        const double inside_ns = in_calls->until(r.leave_ns) - in_calls->until(r.enter_ns);
+        r.at_once = inside_ns >= kAtOnce * static_cast<double>(r.leave_ns - r.enter_ns);
+      }
+      calls_by_op[rows.integer(6)] += 1;
+      step.push_back(r);
+    }
+    finish();
+  }
+  if (rank_steps == 0 || (nonblocking && at_once_bytes < kMostBytes * found.bytes)) return std::nullopt;
+  for (const auto& [step, saving_ns] : least) found.saving_ns += saving_ns / static_cast<double>(least.size());
+  for (double* sum : {&found.transfer_ns, &found.between_ns, &found.calls, &found.bytes}) *sum /= rank_steps;
+  found.op = names[std::max_element(calls_by_op.begin(), calls_by_op.end(), [](const auto& a, const auto& b) {
+                     return a.second < b.second;
+                   })->first];
+  Query phases(input.db, "SELECT 1 FROM region WHERE kind = 'phase' AND name = 'forward' LIMIT 1");
+  found.phases = phases.next();
+  return found;
+}
+
+}  // namespace ddl

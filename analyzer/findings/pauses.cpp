@@ -1,0 +1,112 @@
+#include "analyzer/findings/pauses.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "analyzer/query.h"
+
+namespace ddl {
+namespace {
+
+struct Times {
+  double in_step_ns = 0, before_ns = 0;
+};
+
+/// By step and rank.
+std::map<std::pair<int64_t, int64_t>, Times> times_in(const FindingInput& input, std::string_view ranges) {
+  std::map<std::pair<int64_t, int64_t>, Times> times;
+  Query steps(
+      input.db,
+      "SELECT thread, step, start_ns, start_ns + duration_ns FROM step WHERE process = ? AND duration_ns IS NOT NULL ORDER BY start_ns");
+  Query range(
+      input.db,
+      fmt::format("SELECT thread, start_ns, duration_ns, mpi_ns FROM range_event WHERE process = ? AND region IN (SELECT id FROM region"
+                  " WHERE kind <> 'step' AND ({})) ORDER BY start_ns",
+                  ranges));
+  struct Range {
+    int64_t thread, begin_ns, end_ns;
+    double own_ratio;  ///< outside MPI
+  };
+  for (const auto& [id, process] : input.catalog.processes) {
+    if (process.world != input.world || process.rank < 0) continue;
+    std::vector<Range> all;
+    range.bind(id);
+    while (range.next()) {
+      const double duration = std::max(1.0, range.real(2));
+      all.push_back({range.integer(0), range.integer(1), range.integer(1) + range.integer(2),
+                     std::clamp((duration - range.real(3)) / duration, 0.0, 1.0)});
+    }
+    if (all.empty()) continue;
+    auto next = all.begin();
+    int64_t last_end_ns = INT64_MIN, until_ns = INT64_MIN;  // of the step before; ranges may lie within each other
+    steps.bind(id);
+    while (steps.next()) {
+      const int64_t thread = steps.integer(0), begin_ns = steps.integer(2), end_ns = steps.integer(3);
+      Times& found = times[{steps.integer(1), process.rank}];
+      for (; next != all.end() && next->begin_ns < end_ns; ++next) {
+        if (next->thread != thread) continue;
+        const auto overlap_ns = [&](int64_t from_ns, int64_t to_ns) {
+          const int64_t first_ns = std::max({next->begin_ns, until_ns, from_ns}), last_ns = std::min(next->end_ns, to_ns);
+          return last_ns > first_ns ? static_cast<double>(last_ns - first_ns) * next->own_ratio : 0.0;
+        };
+        if (last_end_ns != INT64_MIN) found.before_ns += overlap_ns(last_end_ns, begin_ns);
+        found.in_step_ns += overlap_ns(begin_ns, end_ns);
+        until_ns = std::max(until_ns, next->end_ns);
+      }
+      last_end_ns = end_ns;
+    }
+  }
+  return times;
+}
+
+}  // namespace
+
+double StepPauses::longest_pause_ns() const {
+  double longest = 0;
+  for (const RankPause& rank : ranks) longest = std::max(longest, rank.pause_ns);
+  return longest;
+}
+
+std::vector<StepPauses> pauses_in(const FindingInput& input, std::string_view ranges) {
+  std::vector<StepPauses> steps;
+  if (!input.steps.annotated || input.step_ns <= 0) return steps;
+  const auto times = times_in(input, ranges);
+  if (times.empty()) return steps;
+  Query rows(
+      input.db,
+      "SELECT w.step, w.rank, coalesce(w.duration_ns - w.wait_ns, w.compute_ns) FROM steady_wait w JOIN steady_number n ON n.world = w.world"
+      " AND n.step = w.step WHERE w.world = ? ORDER BY w.step, w.rank");
+  rows.bind(input.world);
+  while (rows.next()) {
+    if (steps.empty() || steps.back().step != rows.integer(0)) steps.push_back({rows.integer(0), {}});
+    const auto found = times.find({rows.integer(0), rows.integer(1)});
+    const Times time = found == times.end() ? Times{} : found->second;
+    const double in_step_ns = std::min(time.in_step_ns, rows.real(2));
+    steps.back().ranks.push_back({rows.integer(1), rows.real(2) + time.before_ns, in_step_ns + time.before_ns});
+  }
+  return steps;
+}
+
+double saving_without(const std::vector<StepPauses>& steps, const std::function<double(const StepPauses&, const RankPause&)>& left_out) {
+  double saved_ns = 0;
+  for (const StepPauses& step : steps) {
+    double longest_ns = 0, without_ns = 0;
+    for (const RankPause& rank : step.ranks) {
+      longest_ns = std::max(longest_ns, rank.busy_ns);
+      without_ns = std::max(without_ns, rank.busy_ns - left_out(step, rank));
+    }
+    saved_ns += longest_ns - without_ns;
+  }
+  return steps.empty() ? 0 : saved_ns / static_cast<double>(steps.size());
+}
+
+std::string pauses_sql(int64_t world, std::string_view ranges) {
+  return fmt::format(
+      "SELECT p.rank, e.step, e.start_ns, e.duration_ns, e.mpi_ns FROM range_event e JOIN process p ON p.id = e.process WHERE p.world = {} AND"
+      " e.region IN (SELECT id FROM region WHERE kind <> 'step' AND ({})) ORDER BY e.duration_ns DESC LIMIT 100",
+      world, ranges);
+}
+
+}  // namespace ddl

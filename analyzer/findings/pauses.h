@@ -1,0 +1,44 @@
+// Ranges in which a rank does not train - it writes a checkpoint, collects garbage, loads data -, step by step, and what the steps would take without them.
+//
+// What a step would be shorter by is told by replaying it as one that everybody ends together: it takes as long as the rank that is busy longest, waiting for
+// others not counted, and ranges that are left out are taken from the rank that was in them. A pause that another rank's computing hides saves nothing so.
+// Ranges between two steps belong to the later one; what they spend inside MPI is no pause. ns.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analyzer/findings/finding.h"
+
+namespace ddl {
+
+struct RankPause {
+  int64_t rank = 0;
+  double busy_ns = 0;   ///< of the step, and of the ranges before it: all but waiting for others
+  double pause_ns = 0;  ///< of busy_ns: in the ranges
+};
+
+struct StepPauses {
+  int64_t step = 0;
+  std::vector<RankPause> ranks;
+  double longest_pause_ns() const;
+};
+
+/// SQL over column `name` of table `region`: which ranges.
+inline constexpr std::string_view kCheckpointRanges =
+    "lower(name) IN ('checkpoint', 'checkpointing', 'checkpoint_save', 'torch.save') OR lower(name) LIKE '%save%checkpoint%'";
+inline constexpr std::string_view kCollectionRanges = "lower(name) IN ('garbage collection', 'garbage_collection', 'gc', 'gc.collect')";
+
+/// Of the steady steps, by number; empty without annotated steps or without such ranges.
+std::vector<StepPauses> pauses_in(const FindingInput& input, std::string_view ranges);
+
+/// Mean over the steps of what each would be shorter by if `left_out(step, rank)` were taken from the ranks.
+double saving_without(const std::vector<StepPauses>& steps, const std::function<double(const StepPauses&, const RankPause&)>& left_out);
+
+/// Rows behind a finding: the longest of the ranges.
+std::string pauses_sql(int64_t world, std::string_view ranges);
+
+}  // namespace ddl

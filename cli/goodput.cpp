@@ -1,0 +1,87 @@
+// ddl goodput: what the wall time of a job went to, over its restarts.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "analyzer/query.h"
+#include "cli/open_run.h"
+#include "cli/options.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "core/error.h"
+#include "reports/goodput.h"
+#include "reports/json.h"
+#include "reports/text.h"
+
+namespace ddl::cli {
+namespace {
+
+constexpr size_t kMostRestarts = 1000;
+
+double parse_price(const std::string& text) {
+  double price = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), price, std::chars_format::fixed);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(price) || price < 0)
+    throw Error(fmt::format("--price {}: what a rank costs for an hour is wanted, e.g. 2.49", text), "", ExitCode::kUsage);
+  return price;
+}
+
+std::vector<reports::FindingCost> costs_of(SQLite::Database& db, const std::string& name, size_t workers) {
+  std::vector<reports::FindingCost> costs;
+  Query row(
+      db,
+      "SELECT f.id, f.sentence, f.saving_ns * max(1, coalesce((SELECT count(DISTINCT step) FROM step s JOIN process p ON p.id = s.process WHERE"
+      " p.world = f.world), 0)) FROM finding f WHERE f.saving_ns > 0 ORDER BY f.world, f.position");
+  while (row.next()) costs.push_back({name, row.text(0), row.text(1), row.real(2) * static_cast<double>(workers)});
+  return costs;
+}
+
+/// Of all GPUs that NVML was asked for, in a median step.
+std::optional<double> joules_per_step(SQLite::Database& db) {
+  Query watts(db, "SELECT sum(mean) FROM v_node WHERE name = 'power_watts' AND world = 0");
+  if (!watts.next() || watts.is_null(0)) return std::nullopt;
+  Query step(db, "SELECT value FROM metric WHERE world = 0 AND id = 'step_time' AND value IS NOT NULL");
+  return step.next() ? std::optional(watts.real(0) * step.real(0) * 1e-9) : std::nullopt;
+}
+
+}  // namespace
+
+int run_goodput(const Arguments& arguments) {
+  VerbOptions options(
+      {.verb = "goodput",
+       .usage = "[RUN...] [options]",
+       .text =
+           "What the wall time of a job went to: start-up, warm-up and compilation, productive steps, waiting, loading, checkpoints, stalls,\n"
+           "steps that were lost since the last checkpoint, and the time between runs. Several RUNs are the restarts of one job, in any order.\n"
+           "Lost are steps that the next run does again by their numbers; where numbers begin anew, steps behind the last checkpoint.",
+       .example = "  ddl goodput train.ddl\n"
+                  "  ddl goodput try1.ddl try2.ddl try3.ddl --price 2.49\n"
+                  "  ddl goodput *.ddl --json | jq '.goodput[] | {id, ratio}'"});
+  options.add()("price", takes<std::string>("MONEY"), "of a rank (GPU) for an hour: what every part and finding cost")("json",
+                                                                                                                       "for programs");
+  options.allow_words(kMostRestarts);
+  if (!options.parse(arguments)) return 0;
+  std::optional<double> price;
+  if (const auto text = options.maybe<std::string>("price")) price = parse_price(*text);
+
+  std::vector<std::string> names = options.words();
+  if (names.empty()) names.emplace_back();
+  std::vector<models::RunTimes> times;
+  std::vector<reports::FindingCost> costs;
+  std::optional<double> joules;
+  bool waiting_known = true;
+  for (const std::string& name : names) {
+    Run run = open_run(name);
+    times.push_back(models::read_run_times(run.db, run.shown));
+    waiting_known &= times.back().waiting_known;
+    const auto found = costs_of(run.db, run.shown, std::max<size_t>(1, times.back().workers.size()));
+    costs.insert(costs.end(), found.begin(), found.end());
+    if (const auto of_run = joules_per_step(run.db)) joules = of_run;
+  }
+  const reports::Document document = reports::build_goodput(models::goodput_of(std::move(times)), costs, price, joules, waiting_known);
+  print_out(options.has("json") ? reports::render_json(document) : reports::render_text(document, output_options()));
+  return 0;
+}
+
+}  // namespace ddl::cli

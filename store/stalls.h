@@ -1,0 +1,69 @@
+// stalls.jsonl of a run directory: what the watch of `ddl record` told while the job ran (docs/how-to/hangs.md). One JSON object per line, appended,
+// so that ddl-top and an ingest read it at any time; a line that was cut off is left out.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ddl {
+
+/// One thread of a process, as it was found.
+struct StalledThread {
+  std::string language;  ///< python or c
+  std::string name;      ///< main, or the number that Python gives it
+  std::string frames;    ///< function (file:line), innermost first, with < between
+};
+
+struct StalledRank {
+  int64_t rank = -1;
+  int64_t pid = 0;
+  std::string host;
+  std::string role;                    ///< waiting, missing, other
+  std::string in_call;                 ///< the call that it sits in; empty: none
+  std::string state;                   ///< of its main thread: runs, sleeps, stopped, ...; empty: not known
+  std::optional<double> cpu_ratio;     ///< of one core that its main thread used since the look before
+  std::vector<StalledThread> threads;  ///< the main one of each language first
+  std::string python_why, c_why;       ///< why that stack is not known; empty: it is
+};
+
+struct ToldStall {
+  std::string kind;                   ///< stall: no rank finished anything; waiting: some wait for unusually long while others go on
+  int64_t number = 0;                 ///< 1, 2, ... in the run
+  int64_t told_ns = 0;                ///< Unix time
+  int64_t since_ns = 0;               ///< Unix time: the last call or step that any rank finished; waiting: when the call was entered
+  int64_t limit_ns = 0;               ///< --stall
+  std::string call;                   ///< that the others wait in: operation, number, group; empty: none that is known
+  std::string sentence;               ///< as it was told
+  std::string action;                 ///< what --on-stall did: abort or its command; empty: nothing
+  std::optional<int64_t> resumed_ns;  ///< Unix time: when something was finished again
+  std::vector<StalledRank> ranks;
+};
+
+/// One line, without its end.
+std::string to_json_line(const ToldStall& stall);
+std::string resumed_json_line(int64_t number, int64_t resumed_ns);
+
+/// In the order of telling; empty without the file. Never throws.
+std::vector<ToldStall> read_stalls(const std::filesystem::path& path);
+
+/// Ranks whose stacks are equal, of one stall.
+struct StackGroup {
+  std::vector<int64_t> ranks;
+  std::string stack;  ///< Python's main thread, else C's; empty: neither is known
+  std::string inner;  ///< below Python: the innermost frames in C, of the first rank
+  std::string state;  ///< if it is the same of all
+  std::string why;    ///< why there is no stack
+};
+/// Most ranks first.
+std::vector<StackGroup> group_stacks(const ToldStall& stall);
+
+/// The innermost frames, files without folders, and the outermost one: "all_reduce train.py:81 <- ... <- main train.py:120".
+std::string short_stack(const std::string& frames, size_t most = 5);
+
+/// "ranks 0-6: all_reduce train.py:81 <- ...": one line.
+std::string stack_line(const StackGroup& group);
+
+}  // namespace ddl

@@ -1,0 +1,62 @@
+"""ddl goodput on a job that is killed and restarted twice: lost steps are those of the script's own log, and the parts add up to the wall time."""
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+from job import BUILD, DDL, check, main, record, run
+
+SCRIPT = """
+import os, signal, sys, time
+import ddl_annotate as ddl
+die_at, last = int(sys.argv[1]), 30
+begin = int(open("checkpoint").read()) if os.path.exists("checkpoint") else 0
+with open("log", "a", buffering=1) as log:
+    for step in range(begin, last):
+        with ddl.step(step):
+            time.sleep(0.02)
+            if step % 5 == 4:
+                with ddl.phase("checkpoint"):
+                    time.sleep(0.04)
+                    with open("checkpoint", "w") as file:
+                        file.write(str(step + 1))
+        log.write(f"{step}\\n")
+        if step == die_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def restarts(folder):
+    Path("train.py").write_text(SCRIPT)
+    for number, die_at in enumerate((12, 23, -1)):
+        done = record(f"try{number}.ddl", [sys.executable, "train.py", die_at], PYTHONPATH=f"{BUILD}/share/ddl/python")
+        check(done.returncode == (0 if die_at < 0 else 137), done.stderr)
+    steps = [int(line) for line in Path("log").read_text().split()]
+    lost = sum(count - 1 for count in Counter(steps).values())
+    check(lost == 3 + 4, f"the script's own log: {lost}")
+    runs = [f"try{number}.ddl" for number in range(3)]
+    answer = json.loads(run([DDL, "goodput", *reversed(runs), "--price", "3.6", "--json"], check_rc=0).stdout)
+    check(answer["run"]["lost_steps"] == lost and answer["run"]["steps"] == len(steps), f"{answer['run']}")
+    check([r["lost_steps"] for r in answer["runs"]] == [3, 4, 0] and answer["runs"][0]["lost_by"] == "numbers", f"{answer['runs']}")
+    check("SIGKILL" in answer["runs"][0]["ended_by"] and answer["runs"][2]["ended_by"] == "finished", f"{answer['runs']}")
+    jobs = [json.loads(Path(r, "job.json").read_text()) for r in runs]
+    wall_ns = jobs[2]["ended_realtime_ns"] - jobs[0]["started_realtime_ns"]
+    parts = {row["id"]: row for row in answer["goodput"]}
+    told_ns = sum(row["time_ns"] for row in parts.values())
+    check(abs(told_ns - wall_ns) < 1e6 and abs(told_ns - answer["run"]["wall_ns"]) < 100, f"{told_ns} of {wall_ns} ns")
+    check(abs(sum(row["ratio"] for row in parts.values()) - 1) < 1e-6, f"{parts}")
+    down_ns = sum(b["started_realtime_ns"] - a["ended_realtime_ns"] for a, b in zip(jobs, jobs[1:]))
+    check(abs(parts["down"]["time_ns"] - down_ns) < 1e6, f"{parts['down']}: {down_ns}")
+    check(6 * 0.04e9 <= parts["checkpoints"]["time_ns"] < 6 * 0.2e9, f"{parts['checkpoints']}")
+    check(lost * 0.02e9 <= parts["lost"]["time_ns"] < lost * 0.15e9, f"{parts['lost']}")
+    check(abs(parts["productive"]["price"] - 3.6 * parts["productive"]["rank_hours"]) < 1e-12, f"{parts['productive']}")
+    text = run([DDL, "goodput", *runs], check_rc=0).stdout
+    check("7 steps lost of 37" in text and "productive steps" in text and "price" not in text, text)
+    print(text)
+    same = run([DDL, "goodput", runs[0], runs[0]])
+    check(same.returncode == 2 and "at the same time" in same.stderr, same.stderr)
+    check(run([DDL, "goodput", runs[0], "--price", "x"]).returncode == 2, "a price is a number")
+
+
+if __name__ == "__main__":
+    main(restarts)

@@ -1,0 +1,132 @@
+// When the watch of `ddl record --stall` speaks, over spools whose generator knows who hangs, and over jobs made by hand.
+#include <gtest/gtest.h>
+
+#include "tests/analyzer/analyzed.h"
+#include "tui/spool_source.h"
+#include "tui/stall_watch.h"
+
+namespace ddl::test {
+namespace {
+
+using Kind = tui::StallNews::Kind;
+
+constexpr int64_t kSecond = 1'000'000'000;
+
+/// Three ranks, of which rank 1 never comes to the seventh allreduce.
+struct HungJob {
+  HungJob() {
+    run().ranks(3).steps(10).compute(5_ms).allreduce(1_MiB, 1_ms).hang(1, 6).write(folder.path());
+    tui::SpoolSource source(find_run(folder.path().string()), "run.ddl");
+    source.poll(job, 1);
+    job.ended = false;  // its processes never were
+    for (const tui::Rank& rank : job.ranks) last_ns = std::max(last_ns, rank.clock.time_ns(rank.finished_ticks));
+  }
+  ScratchFolder folder;
+  tui::Job job;
+  int64_t last_ns = INT64_MIN;
+
+  tui::Rank& rank(int32_t number) {
+    return *std::find_if(job.ranks.begin(), job.ranks.end(), [&](const tui::Rank& r) { return r.rank == number; });
+  }
+  /// Rank `number` has finished something at `at_ns`.
+  void finish(int32_t number, int64_t at_ns) {
+    tui::Rank& r = rank(number);
+    while (r.clock.time_ns(r.finished_ticks) < at_ns) r.finished_ticks += 1000;
+  }
+};
+
+TEST(StallWatch, TellsOnceWhoIsMissingAndOnceThatItGoesOn) {
+  HungJob hung;
+  tui::StallWatch watch(3 * kSecond);
+  hung.job.now_ns = hung.last_ns + 2 * kSecond;
+  EXPECT_FALSE(watch.look(hung.job)) << "below the limit";
+  hung.job.now_ns = hung.last_ns + 4 * kSecond;
+  const auto news = watch.look(hung.job);
+  ASSERT_TRUE(news);
+  EXPECT_EQ(news->kind, Kind::kStall);
+  EXPECT_EQ(news->call, "MPI_Allreduce number 7 on MPI_COMM_WORLD");
+  EXPECT_EQ(news->missing, std::vector<int64_t>{1});
+  EXPECT_EQ(news->waiting, (std::vector<int64_t>{0, 2}));
+  EXPECT_EQ(news->since_ns, hung.last_ns);
+  EXPECT_EQ(news->sentence.find("no rank has finished a call or a step for 4.00 s"), 0u) << news->sentence;
+  EXPECT_NE(news->sentence.find("rank 1 never entered MPI_Allreduce number 7 on MPI_COMM_WORLD: ranks 0, 2 sit in it"), std::string::npos)
+      << news->sentence;
+  hung.job.now_ns += 60 * kSecond;
+  EXPECT_FALSE(watch.look(hung.job)) << "it was told";
+  hung.finish(1, hung.job.now_ns - kSecond);
+  const auto resumed = watch.look(hung.job);
+  ASSERT_TRUE(resumed);
+  EXPECT_EQ(resumed->kind, Kind::kResumed);
+  hung.job.now_ns += 10 * kSecond;
+  const auto again = watch.look(hung.job);
+  ASSERT_TRUE(again) << "another stall";
+  EXPECT_EQ(again->kind, Kind::kStall);
+}
+
+TEST(StallWatch, ARankThatGetsOnIsNoStall) {
+  HungJob hung;
+  tui::StallWatch watch(3 * kSecond);
+  int told = 0;
+  for (int second = 1; second <= 9; ++second) {  // three times the limit
+    hung.job.now_ns = hung.last_ns + second * kSecond;
+    hung.finish(1, hung.job.now_ns - kSecond / 2);
+    const auto news = watch.look(hung.job);
+    if (!news) continue;
+    ++told;
+    EXPECT_EQ(news->kind, Kind::kWaiting);
+    EXPECT_EQ(news->missing, std::vector<int64_t>{1});
+    EXPECT_NE(news->sentence.find("; rank 1 still makes progress"), std::string::npos) << news->sentence;
+  }
+  EXPECT_EQ(told, 1);
+}
+
+TEST(StallWatch, OthersThatGoOnDoNotHideWhoIsSilent) {
+  HungJob hung;
+  tui::StallWatch watch(3 * kSecond);
+  hung.job.now_ns = hung.last_ns + 4 * kSecond;
+  hung.finish(2, hung.job.now_ns - kSecond / 2);  // from a thread that has other work
+  const auto news = watch.look(hung.job);
+  ASSERT_TRUE(news);
+  EXPECT_EQ(news->kind, Kind::kWaiting);
+  EXPECT_NE(news->sentence.find("; rank 1 has finished nothing for longer than 3.00 s, while others go on"), std::string::npos)
+      << news->sentence;
+}
+
+TEST(StallWatch, SaysWhereRanksAreWhenNobodyWaitsInACollective) {
+  HungJob hung;
+  for (tui::Rank& rank : hung.job.ranks) rank.sits_in.reset();
+  tui::StallWatch watch(3 * kSecond);
+  hung.job.now_ns = hung.last_ns + 4 * kSecond;
+  const auto news = watch.look(hung.job);
+  ASSERT_TRUE(news);
+  EXPECT_NE(news->sentence.find(": ranks 0-2 are in no call that is recorded"), std::string::npos) << news->sentence;
+  EXPECT_EQ(news->call, "");
+}
+
+TEST(StallWatch, SaysNothingOfOneRankOrOfAJobThatHasEnded) {
+  HungJob hung;
+  tui::StallWatch watch(3 * kSecond);
+  hung.job.now_ns = hung.last_ns + 400 * kSecond;
+  hung.job.ended = true;
+  EXPECT_FALSE(watch.look(hung.job));
+  hung.job.ended = false;
+  hung.job.world_size = 1;
+  hung.job.ranks.resize(1);
+  EXPECT_FALSE(watch.look(hung.job));
+}
+
+TEST(StallWatch, SamplesOfThreadsAreNoProgress) {
+  ScratchFolder folder;
+  run().ranks(2).steps(4).compute(5_ms).allreduce(1_MiB, 1_ms).hang(1, 2).write(folder.path());
+  tui::SpoolSource source(find_run(folder.path().string()), "run.ddl");
+  tui::Job job;
+  source.poll(job, 1);
+  for (tui::Rank& rank : job.ranks) {
+    EXPECT_GT(rank.finished_ticks, rank.begin_ticks);
+    EXPECT_LE(rank.finished_ticks, rank.newest_ticks);
+    EXPECT_GT(rank.pid, 0);
+  }
+}
+
+}  // namespace
+}  // namespace ddl::test

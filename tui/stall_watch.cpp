@@ -1,0 +1,119 @@
+#include "tui/stall_watch.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <map>
+
+#include "reports/format.h"
+#include "tui/live_stall.h"
+#include "tui/observer.h"
+
+namespace ddl::tui {
+namespace {
+
+std::string duration(int64_t ns) { return reports::short_duration(ns); }
+
+int64_t finished_ns(const Rank& rank) { return rank.clock.time_ns(rank.finished_ticks); }
+
+std::vector<int64_t> behind(const std::vector<int64_t>& ranks, const Job& job, int64_t limit_ns, bool finished_nothing) {
+  std::vector<int64_t> found;
+  for (const Rank& rank : job.ranks) {
+    const bool silent = job.now_ns - finished_ns(rank) >= limit_ns;
+    if (silent == finished_nothing && std::find(ranks.begin(), ranks.end(), rank.rank) != ranks.end()) found.push_back(rank.rank);
+  }
+  return found;
+}
+
+/// Where ranks are, of a job in which no collective tells who is missing.
+std::string where_ranks_are(const Job& job) {
+  std::map<std::string, std::vector<int64_t>> ranks_in;
+  for (const Rank& rank : job.ranks) {
+    const std::string call = call_phrase(job, rank);
+    ranks_in[is_over(rank.life) ? "have ended" : call.empty() ? "are in no call that is recorded" : "sit in " + call].push_back(rank.rank);
+  }
+  std::string text;
+  for (const auto& [what, ranks] : ranks_in) {
+    std::string words = what;
+    if (ranks.size() == 1) {
+      if (words.starts_with("sit ")) words.replace(0, 3, "sits");
+      if (words.starts_with("are ")) words.replace(0, 3, "is");
+      if (words.starts_with("have ")) words.replace(0, 4, "has");
+    }
+    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", ranks_phrase(ranks), words);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string call_phrase(const Job& job, const Rank& rank) {
+  if (!rank.sits_in || rank.sits_in->op == kNone) return {};
+  const OpenCall& call = *rank.sits_in;
+  std::string text = job.operations[call.op].operation.name;
+  if (call.sequence > 0) text += fmt::format(" number {}", call.sequence);
+  if (call.comm != kNone && !job.communicators[call.comm].label.empty()) text += fmt::format(" on {}", job.communicators[call.comm].label);
+  return text;
+}
+
+void forget_events(Job& job) {
+  for (Rank& rank : job.ranks) {
+    rank.events.clear();
+    rank.steps.clear();
+    rank.layers.clear();
+    rank.samples.clear();
+    rank.posted.clear();
+    rank.devices.work.clear();
+    rank.devices.arrived.clear();
+  }
+}
+
+std::optional<StallNews> StallWatch::look(const Job& job) {
+  if (job.ended || job.ranks.empty() || std::max<size_t>(job.ranks.size(), static_cast<size_t>(std::max(job.world_size, 0))) < 2)
+    return std::nullopt;
+  int64_t last_ns = INT64_MIN;
+  for (const Rank& rank : job.ranks) last_ns = std::max(last_ns, finished_ns(rank));
+  StallNews news;
+  news.since_ns = last_ns;
+  if (stalled_since_ns_) {
+    if (last_ns <= *stalled_since_ns_) return std::nullopt;
+    news.kind = StallNews::Kind::kResumed;
+    news.sentence = fmt::format("the job goes on: nothing was finished for {}", duration(last_ns - *stalled_since_ns_));
+    stalled_since_ns_.reset();
+    told_waiting_.clear();
+    return news;
+  }
+  const auto stall = find_live_stall(job, {}, static_cast<double>(limit_ns_));
+  if (stall) {
+    news.call = stall->call;
+    news.waiting = stall->waiting;
+    news.missing = stall->missing;
+  }
+  if (const int64_t silent_ns = job.now_ns - last_ns; silent_ns >= limit_ns_) {
+    stalled_since_ns_ = last_ns;
+    const auto since_s = static_cast<std::time_t>(job.wall_clock_s - silent_ns / 1'000'000'000);
+    const std::string since = job.wall_clock_s != 0 ? fmt::format(", since {:%H:%M:%S}", fmt::localtime(since_s)) : "";
+    news.sentence = fmt::format("no rank has finished a call or a step for {}{}: {}", duration(silent_ns), since,
+                                stall ? stall_sentence(*stall, job.wall_clock_s) : where_ranks_are(job));
+    return news;
+  }
+  if (!stall || stall->missing.empty() || !stall->unready.empty()) return std::nullopt;
+  const std::string told = fmt::format("{} {}", stall->call, fmt::join(stall->missing, ","));
+  if (told == told_waiting_) return std::nullopt;
+  told_waiting_ = told;
+  news.kind = StallNews::Kind::kWaiting;
+  news.since_ns = job.now_ns - static_cast<int64_t>(stall->waited_ns);
+  const std::vector<int64_t> going_on = behind(stall->missing, job, limit_ns_, false);
+  const std::vector<int64_t> silent = behind(stall->missing, job, limit_ns_, true);
+  news.sentence = stall_sentence(*stall, job.wall_clock_s);
+  if (!going_on.empty())
+    news.sentence += fmt::format("; {} still {} progress", ranks_phrase(going_on), going_on.size() == 1 ? "makes" : "make");
+  if (!silent.empty())
+    news.sentence += fmt::format("; {} {} finished nothing for longer than {}, while others go on", ranks_phrase(silent),
+                                 silent.size() == 1 ? "has" : "have", duration(limit_ns_));
+  return news;
+}
+
+}  // namespace ddl::tui
