@@ -20,25 +20,24 @@ std::map<std::pair<int64_t, int64_t>, Times> times_in(const FindingInput& input,
   Query steps(
       input.db,
       "SELECT thread, step, start_ns, start_ns + duration_ns FROM step WHERE process = ? AND duration_ns IS NOT NULL ORDER BY start_ns");
-  Query range(
-      input.db,
-      fmt::format("SELECT thread, start_ns, duration_ns, mpi_ns FROM range_event WHERE process = ? AND region IN (SELECT id FROM region"
-                  " WHERE kind <> 'step' AND ({})) ORDER BY start_ns",
-                  ranges));
+  const std::string regions = fmt::format("SELECT id FROM region WHERE kind <> 'step' AND ({})", ranges);
+  if (!Query(input.db, regions + " LIMIT 1").next()) return times;
   struct Range {
     int64_t thread, begin_ns, end_ns;
     double own_ratio;  ///< outside MPI
   };
-  for (const auto& [id, process] : input.catalog.processes) {
+  std::map<int64_t, std::vector<Range>> by_process;  // in one pass: range_event has no index
+  Query range(input.db, fmt::format("SELECT process, thread, start_ns, duration_ns, mpi_ns FROM range_event WHERE region IN ({})"
+                                    " ORDER BY process, start_ns",
+                                    regions));
+  while (range.next()) {
+    const double duration = std::max(1.0, range.real(3));
+    by_process[range.integer(0)].push_back({range.integer(1), range.integer(2), range.integer(2) + range.integer(3),
+                                            std::clamp((duration - range.real(4)) / duration, 0.0, 1.0)});
+  }
+  for (const auto& [id, all] : by_process) {
+    const ProcessInfo& process = input.catalog.process(id);
     if (process.world != input.world || process.rank < 0) continue;
-    std::vector<Range> all;
-    range.bind(id);
-    while (range.next()) {
-      const double duration = std::max(1.0, range.real(2));
-      all.push_back({range.integer(0), range.integer(1), range.integer(1) + range.integer(2),
-                     std::clamp((duration - range.real(3)) / duration, 0.0, 1.0)});
-    }
-    if (all.empty()) continue;
     auto next = all.begin();
     int64_t last_end_ns = INT64_MIN, until_ns = INT64_MIN;  // of the step before; ranges may lie within each other
     steps.bind(id);
