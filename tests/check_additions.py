@@ -164,7 +164,16 @@ def nccl_calls(tree):
 
 def sections(tree):
     """Columns are known to the program alone: test ReportSchema.KnowsEveryColumnOfEverySection."""
-    schema = json.loads(tree.text("docs/reference/ddl-report.schema.json"))
+    twice = []
+
+    def unique(pairs):
+        keys = [key for key, _ in pairs]
+        twice.extend(sorted({key for key in keys if keys.count(key) > 1}))
+        return dict(pairs)
+
+    schema = json.loads(tree.text("docs/reference/ddl-report.schema.json"), object_pairs_hook=unique)
+    for key in twice:
+        yield f"docs/reference/ddl-report.schema.json: {key} is twice in one object: a section needs a name of its own"
     header, tests = tree.text("reports/overview.h"), tree.all("tests/**/*.cpp", "tests/**/*.py")
     for name, function in rows(between(tree.text("reports/sections.cpp"), "kSections[] = {", "};"), r'\{"(\w+)", "[^"]*", (\w+),', 17):
         if function != "nullptr" and f"Table {function}(const RunView& run);" not in header:
