@@ -15,19 +15,6 @@ namespace fs = std::filesystem;
 namespace ddl::cli {
 namespace {
 
-/// The file that a word of a command would run; empty if it is no program.
-fs::path program(const std::string& word) {
-  std::error_code error;
-  if (word.empty() || word.starts_with('-')) return {};
-  if (word.find('/') != std::string::npos) return fs::is_regular_file(word, error) ? fs::path(word) : fs::path();
-  const char* path = std::getenv("PATH");
-  std::istringstream folders(path ? path : "");
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    if (fs::path file = fs::path(folder.empty() ? "." : folder) / word; fs::is_regular_file(file, error)) return file;
-  }
-  return {};
-}
-
 std::optional<Flavour> linked_to(const fs::path& file) {
   try {
     for (const std::string& name : needed_libraries(file)) {
@@ -54,7 +41,10 @@ bool is_mpich_launcher(const std::vector<std::string>& command) {
 
 Flavour flavour_of(const std::vector<std::string>& command) {
   for (const std::string& word : command) {
-    const fs::path file = program(word);
+    // A path need not be executable here: something before it may start it.
+    std::error_code error;
+    const bool is_path = word.find('/') != std::string::npos && fs::is_regular_file(word, error);
+    const fs::path file = is_path ? fs::path(word) : find_program(word);
     if (file.empty()) continue;
     if (const auto flavour = linked_to(file)) return *flavour;
   }

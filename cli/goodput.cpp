@@ -37,7 +37,7 @@ std::vector<reports::FindingCost> costs_of(SQLite::Database& db, const std::stri
   return costs;
 }
 
-/// Of all GPUs that NVML was asked for, in a median step.
+/// Energy of a median step, summed over the GPUs whose power NVML reported.
 std::optional<double> joules_per_step(SQLite::Database& db) {
   Query watts(db, "SELECT sum(mean) FROM v_node WHERE name = 'power_watts' AND world = 0");
   if (!watts.next() || watts.is_null(0)) return std::nullopt;

@@ -16,6 +16,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "cli/process.h"
 #include "core/error.h"
 #include "core/secrets.h"
 #include "store/text.h"
@@ -31,25 +32,6 @@ constexpr std::array<std::string_view, 9> kLaunchers = {"mpirun", "mpiexec",  "o
                                                         "jsrun",  "torchrun", "deepspeed", "horovodrun"};
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-bool is_executable_file(const std::string& path) {
-  struct stat status {};
-  return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && access(path.c_str(), X_OK) == 0;
-}
-
-bool is_program(const std::string& word) {
-  if (word.empty() || word[0] == '-') return false;
-  if (word.find('/') != std::string::npos) return is_executable_file(word);
-  const char* path = std::getenv("PATH");
-  if (path == nullptr) return false;
-  const std::string_view folders = path;
-  for (size_t at = 0; at <= folders.size();) {
-    const size_t end = std::min(folders.find(':', at), folders.size());
-    if (is_executable_file(std::string(folders.substr(at, end - at)) + "/" + word)) return true;
-    at = end + 1;
-  }
-  return false;
-}
 
 bool speaks_of_gloo(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -103,7 +85,7 @@ std::string program_name(const std::vector<std::string>& command) {
   if (std::find(kLaunchers.begin(), kLaunchers.end(), base_name(command[0])) != kLaunchers.end()) {
     // Behind the launcher's own options: the first word that is a program. Values of options ("2", "core") hardly ever are.
     for (size_t i = 1; i < command.size(); ++i)
-      if (is_program(command[i])) {
+      if (!find_program(command[i]).empty()) {
         at = i;
         break;
       }

@@ -195,7 +195,7 @@ int model_parallel(const std::vector<std::string>& arguments) {
   const auto limit = limit_text ? std::optional(static_cast<double>(parse_bytes(*limit_text))) : std::nullopt;
   if (limit) answer.given("memory_bytes", "memory of a rank", Value::bytes(std::llround(*limit)));
 
-  // Of each form the group that is fastest within the memory; without one that fits, the one that needs least.
+  // Each form shows its fastest group within the memory limit, or the group that needs the least memory if none fits.
   std::vector<NamedPlan> plans;
   const auto better = [&](const ParallelPlan& a, const ParallelPlan& b) {
     const bool a_fits = !limit || a.memory_bytes <= *limit, b_fits = !limit || b.memory_bytes <= *limit;

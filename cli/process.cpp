@@ -12,9 +12,11 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <optional>
+#include <sstream>
 
 #include "core/error.h"
 
@@ -200,6 +202,20 @@ Ended run_job(const std::vector<std::string>& command, const Settings& settings,
       kill(pid, signal);
     }
   }
+}
+
+std::filesystem::path find_program(const std::string& word) {
+  if (word.empty() || word.starts_with('-')) return {};
+  const auto is_executable = [](const std::filesystem::path& file) {
+    std::error_code error;
+    return std::filesystem::is_regular_file(file, error) && access(file.c_str(), X_OK) == 0;
+  };
+  if (word.find('/') != std::string::npos) return is_executable(word) ? std::filesystem::path(word) : std::filesystem::path();
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path != nullptr ? path : "");
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (std::filesystem::path file = std::filesystem::path(folder.empty() ? "." : folder) / word; is_executable(file)) return file;
+  return {};
 }
 
 Captured run_and_capture(const std::vector<std::string>& command, const Settings& settings, std::chrono::milliseconds patience) {

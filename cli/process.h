@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <utility>
@@ -32,6 +33,9 @@ struct Captured {
   Ended ended;
   std::string output;  ///< standard output and standard error, at most 64 KiB
 };
+
+/// The executable that a word of a command starts: a path, or a name that $PATH finds. Empty: there is none, or the word is an option.
+std::filesystem::path find_program(const std::string& word);
 
 /// Runs a helper with standard input closed; it is killed after `patience`.
 Captured run_and_capture(const std::vector<std::string>& command, const std::vector<std::pair<std::string, std::string>>& settings = {},

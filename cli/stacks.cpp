@@ -159,11 +159,8 @@ void take_python(const std::vector<StackTarget>& targets) {
 
 /// The first of the programs that is installed, and its name; empty: none.
 std::string stack_program() {
-  for (const char* name : {"eu-stack", "gdb"}) {
-    std::istringstream path(std::getenv("PATH") != nullptr ? std::getenv("PATH") : "/usr/bin:/bin");
-    for (std::string folder; std::getline(path, folder, ':');)
-      if (access((folder + "/" + name).c_str(), X_OK) == 0) return name;
-  }
+  for (const char* name : {"eu-stack", "gdb"})
+    if (!find_program(name).empty()) return name;
   return {};
 }
 

@@ -15,7 +15,7 @@
 #include <cstdlib>
 #include <map>
 
-#include "cli/open_run.h"
+#include "cli/job_file.h"
 #include "cli/stacks.h"
 #include "cli/terminal.h"
 #include "core/error.h"
@@ -35,12 +35,6 @@ constexpr auto kMostBetweenLooks = std::chrono::seconds(10);
 constexpr auto kLeastBetweenLooks = std::chrono::milliseconds(250);
 constexpr double kBusy = 0.5;  // of a core: the thread computes, whatever it did in the moment of the look
 constexpr size_t kMostGroups = 8;
-
-int64_t unix_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 void sleep_for(nanoseconds span) {
   timespec left{span.count() / 1'000'000'000, span.count() % 1'000'000'000};
@@ -102,7 +96,7 @@ class Helper {
       if (!rank.here || rank.pid == 0) continue;
       const ThreadState state = main_thread_state(static_cast<pid_t>(rank.pid));
       CpuTime& known = cpu_[rank.rank];
-      const int64_t now_ns = unix_ns();
+      const int64_t now_ns = realtime_ns();
       if (known.at_ns != 0 && state.cpu_ticks >= known.ticks)
         known.ratio = static_cast<double>(state.cpu_ticks - known.ticks) / ticks_per_s / (static_cast<double>(now_ns - known.at_ns) * 1e-9);
       known.state = state.state == "sleeps" && known.ratio.value_or(0) >= kBusy ? "runs" : state.state;
@@ -158,14 +152,14 @@ class Helper {
   void tell(const tui::StallNews& news) {
     if (news.kind == tui::StallNews::Kind::kResumed) {
       print_note(news.sentence);
-      append_line(run_.stalls(), resumed_json_line(number_, unix_ns()));
+      append_line(run_.stalls(), resumed_json_line(number_, realtime_ns()));
       return;
     }
     const bool is_stall = news.kind == tui::StallNews::Kind::kStall;
     ToldStall told;
     told.kind = is_stall ? "stall" : "waiting";
     told.number = ++number_;
-    told.told_ns = unix_ns();
+    told.told_ns = realtime_ns();
     told.since_ns = told.told_ns - (seen_.now_ns - news.since_ns);
     told.limit_ns = options_.limit->count();
     told.call = news.call;

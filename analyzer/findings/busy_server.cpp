@@ -28,7 +28,7 @@ std::optional<ServerTime> time_of(const FindingInput& input, int64_t rank) {
   return ServerTime{row.real(0), row.real(1), row.real(2)};
 }
 
-/// Of all workers for this server, over the run.
+/// Waiting of all workers for this server, over the run.
 double waited_for_ns(const FindingInput& input, const std::vector<int64_t>& workers, int64_t server) {
   Query rows(input.db, "SELECT waiter, sum(wait_ns) FROM message_blame WHERE world = ?1 AND late = ?2 GROUP BY waiter");
   double sum = 0;

@@ -32,7 +32,7 @@ inline constexpr std::string_view kCheckpointRanges =
     "lower(name) IN ('checkpoint', 'checkpointing', 'checkpoint_save', 'torch.save') OR lower(name) LIKE '%save%checkpoint%'";
 inline constexpr std::string_view kCollectionRanges = "lower(name) IN ('garbage collection', 'garbage_collection', 'gc', 'gc.collect')";
 
-/// Of the steady steps, by number; empty without annotated steps or without such ranges.
+/// Pauses of the steady steps, in their order; empty without annotated steps or without such ranges.
 std::vector<StepPauses> pauses_in(const FindingInput& input, std::string_view ranges);
 
 /// Mean over the steps of what each would be shorter by if `left_out(step, rank)` were taken from the ranks.

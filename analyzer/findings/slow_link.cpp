@@ -120,7 +120,7 @@ struct Slow {
   std::string axis;
 };
 
-/// Of the others, at least one: `sorted` without one `value`, which it holds.
+/// Median of `sorted` without one of its values, `value`; there are at least two.
 double median_without(const std::vector<double>& sorted, double value) {
   const size_t own = static_cast<size_t>(std::lower_bound(sorted.begin(), sorted.end(), value) - sorted.begin());
   const auto other = [&](size_t k) { return sorted[k < own ? k : k + 1]; };

@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kGroup = 512, kTopOfGroup = 16;
 
-/// Of groups with `per_group` bytes beside `per_value`.
+/// Bytes of `values` coded in groups, each with `per_group` bytes beside `per_value` a value.
 double grouped(double values, double per_value, double per_group) {
   return std::ceil(values / kGroup) * per_group + std::ceil(values * per_value);
 }

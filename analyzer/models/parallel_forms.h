@@ -60,7 +60,7 @@ struct ParallelMachine {
   double optimizer_values = 0;  ///< per weight
 };
 
-/// Of a rank, in a step. `payload`: what is handed to MPI, as recordings count it: all of y for a reduce-scatter, and so on.
+/// Cost of a form for one rank and step. `payload`: what is handed to MPI, as recordings count it: all of y for a reduce-scatter, and so on.
 struct FormCost {
   Form form = Form::kSample;
   Layout in = Layout::kSamples, out = Layout::kSamples;
@@ -96,8 +96,8 @@ ParallelPlan plan_of_one_form(const std::vector<ParallelLayer>& layers, const Pa
 /// ddl::Error (usage): more stages than layers.
 ParallelPlan pipeline_plan(const std::vector<ParallelLayer>& layers, const ParallelMachine& machine, int64_t micro_batches);
 
-/// What a rank of a grid of rows x columns receives for C = A B by SUMMA (van de Geijn & Watts 1997), C staying where it is: its row's parts
-/// of A (m x k) and its column's of B (k x n), but its own; values of 4 bytes.
+/// Bytes that a rank of a rows x columns grid receives for C = A B by SUMMA (van de Geijn & Watts 1997) with C stationary: the other ranks'
+/// parts of A (m x k) in its row and of B (k x n) in its column; 4-byte values.
 double summa_bytes(double m, double n, double k, int64_t rows, int64_t columns);
 
 }  // namespace ddl::models

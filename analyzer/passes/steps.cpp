@@ -104,13 +104,16 @@ class StepPass {
             db,
             "SELECT thread, step, start_ns, duration_ns, mpi_ns FROM step WHERE process = ? AND duration_ns IS NOT NULL ORDER BY start_ns"),
         open_(db, "SELECT thread, seq, start_ns, op FROM open_call WHERE process = ?"),
-        profile_(db, "SELECT f.op, f.time_ns FROM profile f WHERE f.process = ?"),
-        layers_(
-            db,
-            "SELECT e.start_ns, e.duration_ns FROM range_event e JOIN region r ON r.id = e.region WHERE e.process = ? AND r.kind = 'layer'"
-            " ORDER BY e.start_ns") {
-    for (Query row(db, "SELECT process FROM process_fact WHERE key = 'computes' AND value = 'layers'"); row.next();)
-      layers_compute_.insert(row.integer(0));
+        profile_(db, "SELECT f.op, f.time_ns FROM profile f WHERE f.process = ?") {
+    // In one pass over all: range_event has no index.
+    Query layer(db, R"(
+      SELECT e.process, e.start_ns, e.start_ns + e.duration_ns
+      FROM process_fact f
+      JOIN range_event e ON e.process = f.process
+      JOIN region r ON r.id = e.region AND r.kind = 'layer'
+      WHERE f.key = 'computes' AND f.value = 'layers'
+      ORDER BY e.process, e.start_ns)");
+    while (layer.next()) computing_[layer.integer(0)].push_back({layer.integer(1), layer.integer(2)});
   }
 
   StepLosses run(const PassProgress& progress) {
@@ -201,10 +204,8 @@ class StepPass {
         ++losses_.repeated_steps;
       }
     }
-    told_ = layers_compute_.contains(id);
-    computing_.clear();
-    layers_.bind(id);
-    while (told_ && layers_.next()) computing_.push_back({layers_.integer(0), layers_.integer(0) + layers_.integer(1)});
+    const auto told = computing_.find(id);
+    told_computing_ = told == computing_.end() ? nullptr : &told->second;
     const ProcessInfo& process = catalog_.process(id);
     if (const auto how = background_.find(id); how != background_.end()) training_.emplace(db_, id, how->second);
     if (process.init_ns && !process.blind)
@@ -218,10 +219,13 @@ class StepPass {
     }
     for (Step& step : waiting_steps_) {
       if (step.window.begin_ns >= a.interval.end_ns) break;
-      if (step.window.end_ns > a.interval.begin_ns) add_to(step.events, a, told_ ? a.thread : step.thread);
+      if (step.window.end_ns > a.interval.begin_ns) add_to(step.events, a, owner_of(a, step));
     }
     if (run_) run_->add(a);
   }
+
+  /// Where it is told what computes, messages lie on threads of their own, and block the step as its own thread's calls do.
+  int64_t owner_of(const Activity& a, const Step& step) const { return told_computing_ != nullptr ? a.thread : step.thread; }
 
   void close(Step& step) {
     while (!loading_.empty() && loading_.front().interval.end_ns <= step.window.begin_ns) loading_.pop_front();
@@ -230,15 +234,15 @@ class StepPass {
       if (range.thread == step.thread && range.interval.end_ns > step.window.begin_ns) step.events.inputs.push_back(range.interval);
     }
     if (training_) return close_in_background(step);
-    if (told_) {
+    if (told_computing_ != nullptr) {
       step.events.computing.emplace();
-      while (!computing_.empty() && computing_.front().end_ns <= step.window.begin_ns) computing_.pop_front();
-      for (const Interval& range : computing_) {
+      while (!told_computing_->empty() && told_computing_->front().end_ns <= step.window.begin_ns) told_computing_->pop_front();
+      for (const Interval& range : *told_computing_) {
         if (range.begin_ns >= step.window.end_ns) break;
         step.events.computing->push_back(range);
       }
     }
-    const Partition part = partition(step.window, step.events, told_ ? 0 : step.mpi_ns);
+    const Partition part = partition(step.window, step.events, told_computing_ != nullptr ? 0 : step.mpi_ns);
     Why why = step.events.why;
     const bool kept = !step.events.calls.empty() || step.mpi_ns == 0;
     if (why == Why::kNone && !part.is_split()) why = step.events.unsplit_why;
@@ -326,14 +330,13 @@ class StepPass {
   Pipelines pipelines_;
   InputRanges inputs_;
   Query insert_step_, insert_rank_, insert_tail_;
-  Query steps_, open_, profile_, layers_;
-  std::set<int64_t> pending_;         ///< processes not seen yet
-  bool messages_ = false;             ///< somebody waited for messages, or it is not known
-  std::set<int64_t> layers_compute_;  ///< processes that compute in layers, and at no other time
-  bool told_ = false;                 ///< the current process is one
-  std::deque<Interval> computing_;    ///< its layers, from the current step on
-  bool staged_ = false;               ///< the current process is a stage of a pipeline
-  std::deque<InputRange> loading_;    ///< of the current process, from the current step on
+  Query steps_, open_, profile_;
+  std::set<int64_t> pending_;                          ///< processes not seen yet
+  bool messages_ = false;                              ///< somebody waited for messages, or it is not known
+  std::map<int64_t, std::deque<Interval>> computing_;  ///< of processes that compute in layers, and at no other time
+  std::deque<Interval>* told_computing_ = nullptr;     ///< of the current process, from the current step on; null: not told
+  bool staged_ = false;                                ///< the current process is a stage of a pipeline
+  std::deque<InputRange> loading_;                     ///< of the current process, from the current step on
   int64_t current_ = 0;
   std::deque<Step> waiting_steps_;  ///< of the current process, by begin; the front ones are being filled
   std::optional<RunWindow> run_;

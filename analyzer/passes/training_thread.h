@@ -63,7 +63,7 @@ class TrainingThread {
  private:
   BusyTime busy_;
   IntervalSet data_;     ///< H: data operations of background threads
-  IntervalSet moving_;   ///< of which nobody is waited for
+  IntervalSet moving_;   ///< H without the waiting in it
   IntervalSet waiting_;  ///< for other ranks, within data operations and before
   bool tells_waiting_ = true;
 };
