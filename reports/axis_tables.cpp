@@ -49,7 +49,8 @@ Table traffic_table(const RunView& run) {
               .note = {},
               .when_empty = "No all-to-all ran."};
   // v_traffic goes through all events.
-  if (!Query(run.db, "SELECT 1 FROM op WHERE lower(name) LIKE '%alltoall%'").next()) return table;
+  if (!Query(run.db, "SELECT 1 FROM collective_group g JOIN op o ON o.id = g.op WHERE lower(o.name) LIKE '%alltoall%'").next())
+    return table;
   Query row(run.db, R"(
     SELECT bytes, mean_ratio, calls, wait_ns, xfer_ns, rank, axis, op, comm
     FROM v_traffic
