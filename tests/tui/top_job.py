@@ -173,8 +173,9 @@ def another_host(folder):
             os.kill(pid, signal.SIGKILL)
         job.stop_group(process)
         process.wait(timeout=30)
-    shown = look(seen, "-b", "-n", 1, "--ascii")
-    job.check("ended" in shown.splitlines()[0], f"a killed job is not shown as ended:\n{shown}")
+    # A killed process is there until the kernel has taken it apart: mpirun's end says nothing about its ranks.
+    job.check(job.wait_until(lambda: "ended" in look(seen, "-b", "-n", 1, "--ascii").splitlines()[0], 10),
+              f"a killed job is not shown as ended:\n{look(seen, '-b', '-n', 1, '--ascii')}")
     job.report(run)  # what is beside the spools is no concern of the store
 
 
