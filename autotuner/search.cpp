@@ -156,6 +156,7 @@ class Search {
   bool is_for_halving() const;
   bool halve();
   std::vector<size_t> in_order(const std::vector<size_t>& field, size_t first_trial) const;
+  bool none_is_better(const std::vector<size_t>& field) const;
   bool race();
   void put_back_idle();
   Conclusion confirm(bool finished);
@@ -236,29 +237,19 @@ bool Search::is_for_halving() const {
          bench_.trials_left() >= confirming_trials() + kHalvings * candidates().size();
 }
 
-// Successive halving: all points once, the best third of them three times, the best ninth nine times ... each time in rounds of its own. As long
-// as a point was measured a few times only, its neighbours help to judge it; then the median of its own times does, which trials that are far off
-// do not move. Ranked by either alone, it loses more on measured spaces (docs/performance.md).
+// Successive halving: all points once, the best third of them three times, the best ninth nine times ... each time in rounds of its own. Points are
+// ranked by what is believed of them, which neighbours help to judge; the medians of their own times alone lose more (docs/performance.md).
 bool Search::halve() {
   std::vector<size_t> field = candidates();
-  std::map<size_t, std::vector<double>> seen;
   has_halved_ = true;
   for (size_t repeats = 1; field.size() > 1; repeats *= kEta) {
-    for (size_t i = 0; i < repeats && bench_.trials_left() >= confirming_trials() + field.size(); ++i) {
-      const size_t begin = result_.trials.size();
+    for (size_t i = 0; i < repeats && bench_.trials_left() >= confirming_trials() + field.size(); ++i)
       if (!measure_round(repeats == 1 ? Stage::kExplore : Stage::kRace, field)) return false;
-      for (size_t trial = begin; trial < result_.trials.size(); ++trial)
-        if (result_.trials[trial].outcome.cost) seen[result_.trials[trial].point].push_back(std::log(*result_.trials[trial].outcome.cost));
-    }
     std::erase_if(field, [&](size_t point) { return !feasible_[point]; });
     const std::vector<Belief> beliefs = surrogate_.beliefs(field, field.front());
-    const bool is_by_own = repeats > kEta;
-    std::map<size_t, double> score;
-    for (size_t i = 0; i < field.size(); ++i) {
-      std::vector<double>& own = seen[field[i]];
-      score[field[i]] = is_by_own ? (own.empty() ? std::numeric_limits<double>::infinity() : median_of(own)) : beliefs[i].mean;
-    }
-    std::stable_sort(field.begin(), field.end(), [&](size_t a, size_t b) { return score[a] < score[b]; });
+    std::map<size_t, double> mean;
+    for (size_t i = 0; i < field.size(); ++i) mean[field[i]] = beliefs[i].mean;
+    std::stable_sort(field.begin(), field.end(), [&](size_t a, size_t b) { return mean[a] < mean[b]; });
     field.resize(std::max<size_t>(1, field.size() / kEta));
   }
   result_.best_seen = field.front();
@@ -301,6 +292,14 @@ std::vector<size_t> Search::in_order(const std::vector<size_t>& field, size_t fi
   return order;
 }
 
+// Whether none of the others can be better than the first by as much as is worth while: then racing them tells nothing that matters.
+bool Search::none_is_better(const std::vector<size_t>& field) const {
+  constexpr double kSds = 2;
+  const std::vector<Belief> beliefs = surrogate_.beliefs(field, field.front());
+  return std::all_of(beliefs.begin() + 1, beliefs.end(),
+                     [&](const Belief& belief) { return belief.mean - kSds * belief.sd > -std::log1p(settings_.worth_while); });
+}
+
 // Halves the field until one is left, or what is left of the budget is needed to confirm. Each halving has its share of the trials, one
 // round at least. The default runs along, to be told apart from.
 bool Search::race() {
@@ -317,7 +316,8 @@ bool Search::race() {
       if (!leaves_time_to_confirm(round)) break;
       if (!measure_round(Stage::kRace, round)) return false;
       field = in_order(field, first_trial);
-    } while (result_.trials.size() + field.size() < begin + share);
+      if (!field.empty() && none_is_better(field)) field.resize(1);
+    } while (field.size() > 1 && result_.trials.size() + field.size() < begin + share);
     if (result_.trials.size() == begin) break;
     field.resize(std::min(field.size(), most));
   }

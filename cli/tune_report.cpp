@@ -87,7 +87,7 @@ Table choices_table(const Tuning& tuning) {
 }
 
 const char* cost_name(const Tuning& tuning) {
-  if (tuning.goal.metric) return tuning.goal.metric->lower_is_better ? "Metric" : "1 / metric";
+  if (tuning.goal.metric) return "Metric";
   return tuning.goal.elapsed ? "Elapsed" : tuning.goal.target_loss ? "To loss" : "Per sample";
 }
 
@@ -97,13 +97,21 @@ std::optional<double> predicted_s(const Tuning& tuning, size_t point) {
   return std::exp(tuning.prediction[point]);
 }
 
+// As the job told it where that is the goal.
+Value cost_value(const Tuning& tuning, std::optional<double> cost) {
+  if (!tuning.goal.metric) return seconds(cost);
+  if (!cost) return Value::null(Unit::kReal);
+  return Value::real(tuning.goal.metric->lower_is_better ? *cost : 1 / *cost);
+}
+
 Table trials_table(const Tuning& tuning) {
   Table table{.id = "trials",
               .caption = fmt::format("Trials: {}.", tuning.goal.words()),
               .columns = {{"round", "Round", Unit::kCount},
                           {"stage", "Stage", Unit::kText},
                           {"point", "Point", Unit::kText},
-                          {"cost_ns", cost_name(tuning), Unit::kDuration},
+                          tuning.goal.metric ? reports::Column{"metric", cost_name(tuning), Unit::kReal}
+                                             : reports::Column{"cost_ns", cost_name(tuning), Unit::kDuration},
                           {"predicted_ns", "Predicted", Unit::kDuration, 3},
                           {"why", "Failed", Unit::kText, 2}},
               .rows = {},
@@ -111,7 +119,7 @@ Table trials_table(const Tuning& tuning) {
               .when_empty = {}};
   for (const tune::Trial& trial : tuning.result.trials) {
     table.rows.push_back({Value::count(static_cast<int64_t>(trial.round)), Value::text(std::string(tune::name_of(trial.stage))),
-                          Value::text(tuning.space.words(trial.point)), seconds(trial.outcome.cost),
+                          Value::text(tuning.space.words(trial.point)), cost_value(tuning, trial.outcome.cost),
                           seconds(predicted_s(tuning, trial.point)), text_or_dash(trial.outcome.why)});
   }
   return table;
@@ -203,6 +211,7 @@ reports::Document tune_document(const TuneRequest& request, const Tuning& tuning
 }
 
 std::vector<reports::html::Figure> tune_figures(const Tuning& tuning) {
+  if (tuning.goal.metric) return {};  // the drawings are of times
   const auto ns = [](std::optional<double> s) { return s ? std::optional(*s * 1e9) : std::nullopt; };
   std::vector<reports::html::TrialMark> marks;
   for (const tune::Trial& trial : tuning.result.trials)
