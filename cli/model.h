@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analyzer/models/allreduce_cost.h"
+#include "analyzer/models/link_fit.h"
 #include "cli/open_run.h"
 #include "cli/options.h"
 #include "reports/document.h"
@@ -105,6 +106,9 @@ struct ModelRun {
   ModelRun(const ModelRun&) = delete;  // the view refers to the database beside it
 };
 std::unique_ptr<ModelRun> maybe_run(const VerbOptions& options);
+
+/// Where a link's numbers come from: "(fitted to 4KiB .. 64MiB, R2 0.998)".
+std::string fitted_words(const models::LinkFit& fit);
 
 /// --alpha-us, --bandwidth, --reduce, --algorithm: the link's, or fitted from the run.
 void add_link_options(VerbOptions& options);

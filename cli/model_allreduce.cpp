@@ -160,7 +160,8 @@ int model_fit(const std::vector<std::string>& arguments) {
   VerbOptions options = model_options(
       "fit", "[RUN] [options]",
       "Latency (alpha), bandwidth (1/beta) and speed of reduction (1/gamma) from transfer times, never from raw ones: waiting for late\n"
-      "ranks is no latency. Refuses (exit code 3) where the data cannot carry a fit. Reduce-scatter and allgather count as rings,\n"
+      "ranks is no latency. Two fits, each with its range, where small and large operations go by different protocols. Refuses (exit\n"
+      "code 3) where the data cannot carry a fit. Reduce-scatter and allgather count as rings,\n"
       "broadcast and reduce as binomial trees, allreduce as --algorithm.");
   options.add()("csv", takes<std::string>("FILE"), "without a run: columns bytes, time_us, and if wanted ranks, op")(
       "ranks", takes<int64_t>("P"), "of a CSV without column ranks")("reduce", takes<double>("GB/S"),
@@ -187,12 +188,15 @@ int model_fit(const std::vector<std::string>& arguments) {
   }
   const models::Algorithm algorithm = algorithm_option(options);
   const auto reduce = number_option(options, "reduce", 0, true);
-  const models::LinkFit fit = fit_link(samples_of(collectives), algorithm, reduce ? std::optional(1e-9 / *reduce) : std::nullopt);
+  const std::vector<models::LinkFit> fits =
+      fit_links(samples_of(collectives), algorithm, reduce ? std::optional(1e-9 / *reduce) : std::nullopt);
 
   Answer answer("fit");
   answer.given("algorithm", "allreduce is", Value::text(std::string(name_of(algorithm))));
   auto& result = answer.table("fit", "Fit",
-                              {{"alpha_ns", "latency", Unit::kDuration},
+                              {{"from_bytes", "from", Unit::kBytes},
+                               {"to_bytes", "to", Unit::kBytes},
+                               {"alpha_ns", "latency", Unit::kDuration},
                                {"alpha_error_ns", "+-", Unit::kDuration},
                                {"bandwidth_bytes_per_second", "bandwidth", Unit::kBandwidth},
                                {"beta_error_ratio", "+-", Unit::kRatio},
@@ -200,11 +204,15 @@ int model_fit(const std::vector<std::string>& arguments) {
                                {"r2", "R2", Unit::kNumber},
                                {"worst_residual_ratio", "worst residual", Unit::kRatio},
                                {"sizes", "sizes", Unit::kCount}});
-  const auto& link = fit.link;
-  result.rows.push_back({seconds_value(link.alpha_s), fit.alpha_is_zero ? Value::absent(Unit::kDuration) : seconds_value(fit.alpha_error_s),
-                         Value::bandwidth(1 / link.beta_s_per_byte), Value::ratio(fit.beta_error_s_per_byte / link.beta_s_per_byte),
-                         link.gamma_s_per_byte > 0 ? Value::bandwidth(1 / link.gamma_s_per_byte) : Value::absent(Unit::kBandwidth),
-                         Value::number(fit.r2), Value::ratio(fit.worst_residual), Value::count(static_cast<int64_t>(fit.sizes))});
+  for (const models::LinkFit& fit : fits) {
+    const auto& link = fit.link;
+    result.rows.push_back({Value::bytes(std::llround(fit.from_bytes)), Value::bytes(std::llround(fit.to_bytes)),
+                           seconds_value(link.alpha_s),
+                           fit.alpha_is_zero ? Value::absent(Unit::kDuration) : seconds_value(fit.alpha_error_s),
+                           Value::bandwidth(1 / link.beta_s_per_byte), Value::ratio(fit.beta_error_s_per_byte / link.beta_s_per_byte),
+                           link.gamma_s_per_byte > 0 ? Value::bandwidth(1 / link.gamma_s_per_byte) : Value::absent(Unit::kBandwidth),
+                           Value::number(fit.r2), Value::ratio(fit.worst_residual), Value::count(static_cast<int64_t>(fit.sizes))});
+  }
   auto& points = answer.table("points", "What it was fitted to",
                               {{"op", "operation", Unit::kText},
                                {"ranks", "ranks", Unit::kCount},
@@ -215,13 +223,19 @@ int model_fit(const std::vector<std::string>& arguments) {
                                {"residual_ratio", "off by", Unit::kRatio}});
   for (const auto& [op, sample] : collectives) {
     if (!models::collective_of(op)) continue;
-    const double fitted = collective_work(sample.collective, algorithm, sample.ranks, sample.bytes).seconds(link);
+    const models::LinkFit& fit = sample.bytes <= fits.front().to_bytes ? fits.front() : fits.back();
+    const double fitted = collective_work(sample.collective, algorithm, sample.ranks, sample.bytes).seconds(fit.link);
     points.rows.push_back({Value::text(op), Value::count(sample.ranks), Value::bytes(std::llround(sample.bytes)),
                            Value::count(std::llround(sample.instances)), seconds_value(sample.transfer_s), seconds_value(fitted),
                            Value::ratio(fitted / sample.transfer_s - 1)});
   }
-  if (fit.alpha_is_zero) answer.note("Latency is too small to be seen in these sizes: taken as 0.");
-  if (fit.gamma_in_beta)
+  if (fits.size() > 1)
+    answer.note(fmt::format(
+        "Up to {} and from {} on the times follow different laws, as those of different protocols or algorithms do. Models take the second.",
+        reports::size_text(std::llround(fits[0].to_bytes)), reports::size_text(std::llround(fits[1].from_bytes))));
+  if (std::any_of(fits.begin(), fits.end(), [](const auto& fit) { return fit.alpha_is_zero; }))
+    answer.note("Latency is too small to be seen in these sizes: taken as 0.");
+  if (std::any_of(fits.begin(), fits.end(), [](const auto& fit) { return fit.gamma_in_beta; }))
     answer.note(
         "All of these reduce as many bytes per byte moved: the time of reducing is inside the bandwidth. Allgathers or broadcasts would "
         "tell them apart, --reduce sets it.");

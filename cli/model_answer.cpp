@@ -147,6 +147,11 @@ models::Link typed_link(const VerbOptions& options, const char* alpha, const cha
   return {alpha_us * 1e-6, 1e-9 / gb_per_s, reduce_gb_per_s ? 1e-9 / *reduce_gb_per_s : 0};
 }
 
+std::string fitted_words(const models::LinkFit& fit) {
+  return fmt::format("(fitted to {} .. {}, R2 {:.3f})", reports::size_text(std::llround(fit.from_bytes)),
+                     reports::size_text(std::llround(fit.to_bytes)), fit.r2);
+}
+
 models::Link link_of(const VerbOptions& options, ModelRun* run, Answer& answer) {
   const bool typed = options.has("alpha-us") || options.has("bandwidth");
   models::Link link;
@@ -158,7 +163,7 @@ models::Link link_of(const VerbOptions& options, ModelRun* run, Answer& answer) 
     const auto samples = models::samples_of(models::measured_collectives(run->view.db, run->view.world));
     const models::LinkFit fit = models::fit_link(samples, algorithm_option(options), reduce ? std::optional(1e-9 / *reduce) : std::nullopt);
     link = fit.link;
-    from = fmt::format("(fitted, R2 {:.3f})", fit.r2);
+    from = fitted_words(fit);
   }
   answer.given("alpha_ns", "latency", seconds_value(link.alpha_s), from);
   answer.given("bandwidth_bytes_per_second", "bandwidth", reports::Value::bandwidth(1 / link.beta_s_per_byte), from);

@@ -82,7 +82,7 @@ void link_into(ParallelMachine& machine, const VerbOptions& options, ModelRun* r
     try {
       const models::LinkFit fit = models::fit_link(samples, algorithm_option(options), std::nullopt);
       alpha_us = fit.link.alpha_s * 1e6, gigabytes = 1e-9 / fit.link.beta_s_per_byte;
-      alpha_from = bandwidth_from = fmt::format("(fitted, R2 {:.3f})", fit.r2);
+      alpha_from = bandwidth_from = fitted_words(fit);
     } catch (const Error& error) {
       answer.note(fmt::format("Latency and bandwidth are assumed: {}.", error.what()));
     }

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/math/distributions/fisher_f.hpp>
 #include <cmath>
-#include <set>
+#include <span>
 
 #include "core/error.h"
 
@@ -79,6 +80,100 @@ Solution solve(const std::vector<Equation>& equations, const std::array<bool, kU
   throw Error("no alpha-beta fit: " + why, hint, ExitCode::kDataMissing);
 }
 
+struct Fitted {
+  LinkFit fit;
+  double residual = 0;  ///< weighted sum of squares
+  size_t equations = 0, unknowns = 0;
+};
+
+/// Of samples in ascending order of bytes.
+Fitted fitted(std::span<const Sample> samples, Algorithm algorithm, std::optional<double> gamma_s_per_byte) {
+  std::vector<Equation> equations;
+  double least_ratio = INFINITY, most_ratio = 0;  // bytes reduced per byte moved
+  Fitted result;
+  LinkFit& fit = result.fit;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const Sample& s = samples[i];
+    const Work work = collective_work(s.collective, algorithm, s.ranks, s.bytes);
+    const double known_s = gamma_s_per_byte.value_or(0) * work.reduced_bytes;
+    equations.push_back(
+        {{work.messages, work.moved_bytes, work.reduced_bytes}, s.transfer_s - known_s, s.instances / (s.transfer_s * s.transfer_s)});
+    fit.sizes += i == 0 || s.bytes != samples[i - 1].bytes;
+    least_ratio = std::min(least_ratio, work.reduced_bytes / work.moved_bytes);
+    most_ratio = std::max(most_ratio, work.reduced_bytes / work.moved_bytes);
+  }
+  fit.from_bytes = samples.front().bytes;
+  fit.to_bytes = samples.back().bytes;
+  fit.gamma_in_beta = !gamma_s_per_byte && most_ratio - least_ratio < 0.05;
+  std::array<bool, kUnknowns> on = {true, true, !gamma_s_per_byte && !fit.gamma_in_beta};
+  Solution solution = solve(equations, on);
+  if (on[kGamma] && solution.value[kGamma] < 0) {  // reducing is too fast to be seen
+    on[kGamma] = false;
+    solution = solve(equations, on);
+  }
+  if (solution.value[kAlpha] < 0) {
+    fit.alpha_is_zero = true;
+    on[kAlpha] = false;
+    solution = solve(equations, on);
+  }
+  if (solution.value[kBeta] <= 0) refuse("the transfer times do not grow with the size", "are the messages too small to show a bandwidth?");
+  fit.link = {solution.value[kAlpha], solution.value[kBeta], gamma_s_per_byte.value_or(solution.value[kGamma])};
+  fit.alpha_error_s = solution.error[kAlpha];
+  fit.beta_error_s_per_byte = solution.error[kBeta];
+
+  double weights = 0, mean = 0;
+  for (const Equation& e : equations) weights += e.weight, mean += e.weight * e.seconds;
+  mean /= weights;
+  double total = 0;
+  for (const Equation& e : equations) {
+    const double predicted = e.x[kAlpha] * fit.link.alpha_s + e.x[kBeta] * fit.link.beta_s_per_byte + e.x[kGamma] * solution.value[kGamma];
+    result.residual += e.weight * (e.seconds - predicted) * (e.seconds - predicted);
+    total += e.weight * (e.seconds - mean) * (e.seconds - mean);
+    fit.worst_residual = std::max(fit.worst_residual, std::abs(predicted / e.seconds - 1));
+  }
+  fit.r2 = total > 0 ? 1 - result.residual / total : 0;
+  result.equations = equations.size();
+  result.unknowns = static_cast<size_t>(std::count(on.begin(), on.end(), true));
+  return result;
+}
+
+void require_followed(const LinkFit& fit) {
+  if (fit.r2 >= kFitMinR2) return;
+  refuse(fmt::format("R2 is {:.2f}, below {}: the transfer times do not follow latency + bytes / bandwidth", fit.r2, kFitMinR2),
+         "several algorithms or links may be mixed; look at: ddl report RUN collectives");
+}
+
+/// A flat law has hardly any variance that R2 could explain.
+bool is_followed(const LinkFit& fit) { return fit.r2 >= kFitMinR2 || fit.worst_residual <= kFitWorstResidual; }
+
+/// The best cut into small and large, if it is one. `begins`: where another size begins. `one`: the law for all of them, if there is one.
+std::optional<std::vector<LinkFit>> two_protocols(std::span<const Sample> samples, const std::vector<size_t>& begins,
+                                                  const std::optional<Fitted>& one, Algorithm algorithm,
+                                                  std::optional<double> gamma_s_per_byte) {
+  constexpr double kByChance = 0.001;
+  std::optional<std::pair<Fitted, Fitted>> best;
+  for (size_t cut = kFitMinSizes; cut + kFitMinSizes <= begins.size(); ++cut) {
+    try {
+      const Fitted small = fitted(samples.first(begins[cut]), algorithm, gamma_s_per_byte);
+      const Fitted large = fitted(samples.subspan(begins[cut]), algorithm, gamma_s_per_byte);
+      if (!is_followed(small.fit) || !is_followed(large.fit)) continue;
+      if (!best || small.residual + large.residual < best->first.residual + best->second.residual) best = {small, large};
+    } catch (const Error&) {  // no law on one side of this cut
+    }
+  }
+  if (!best) return std::nullopt;
+  const auto& [small, large] = *best;
+  if (one) {
+    const double residual = small.residual + large.residual;
+    const size_t unknowns = small.unknowns + large.unknowns + 1;  // the cut
+    if (one->equations <= unknowns) return std::nullopt;
+    const auto extra = static_cast<double>(unknowns - one->unknowns), free = static_cast<double>(one->equations - unknowns);
+    const double f = (one->residual - residual) / extra / std::max(residual / free, 1e-300);
+    if (!(f > boost::math::quantile(boost::math::complement(boost::math::fisher_f(extra, free), kByChance)))) return std::nullopt;
+  }
+  return std::vector<LinkFit>{small.fit, large.fit};
+}
+
 }  // namespace
 
 std::optional<Collective> collective_of(std::string_view op) {
@@ -115,59 +210,37 @@ Work collective_work(Collective collective, Algorithm algorithm, int64_t ranks, 
   return {};
 }
 
-LinkFit fit_link(const std::vector<Sample>& samples, Algorithm algorithm, std::optional<double> gamma_s_per_byte) {
-  std::vector<Equation> equations;
-  std::set<double> sizes;
-  double least_ratio = INFINITY, most_ratio = 0;  // bytes reduced per byte moved
-  for (const Sample& s : samples) {
-    if (s.ranks < 2 || s.bytes <= 0 || s.transfer_s <= 0) continue;
-    const Work work = collective_work(s.collective, algorithm, s.ranks, s.bytes);
-    const double known_s = gamma_s_per_byte.value_or(0) * work.reduced_bytes;
-    equations.push_back(
-        {{work.messages, work.moved_bytes, work.reduced_bytes}, s.transfer_s - known_s, s.instances / (s.transfer_s * s.transfer_s)});
-    sizes.insert(s.bytes);
-    least_ratio = std::min(least_ratio, work.reduced_bytes / work.moved_bytes);
-    most_ratio = std::max(most_ratio, work.reduced_bytes / work.moved_bytes);
-  }
-  if (sizes.size() < kFitMinSizes) {
-    refuse(fmt::format("{} distinct sizes with a transfer time, {} are needed", sizes.size(), kFitMinSizes),
+std::vector<LinkFit> fit_links(const std::vector<Sample>& given, Algorithm algorithm, std::optional<double> gamma_s_per_byte) {
+  std::vector<Sample> samples;
+  for (const Sample& s : given)
+    if (s.ranks >= 2 && s.bytes > 0 && s.transfer_s > 0) samples.push_back(s);
+  std::stable_sort(samples.begin(), samples.end(), [](const Sample& a, const Sample& b) { return a.bytes < b.bytes; });
+  std::vector<size_t> begins;  // where another size begins
+  for (size_t i = 0; i < samples.size(); ++i)
+    if (i == 0 || samples[i].bytes != samples[i - 1].bytes) begins.push_back(i);
+  if (begins.size() < kFitMinSizes) {
+    refuse(fmt::format("{} distinct sizes with a transfer time, {} are needed", begins.size(), kFitMinSizes),
            "record a run with more sizes, or give --alpha-us and --bandwidth");
   }
-  LinkFit fit;
-  fit.sizes = sizes.size();
-  fit.gamma_in_beta = !gamma_s_per_byte && most_ratio - least_ratio < 0.05;
-  std::array<bool, kUnknowns> on = {true, true, !gamma_s_per_byte && !fit.gamma_in_beta};
-  Solution solution = solve(equations, on);
-  if (on[kGamma] && solution.value[kGamma] < 0) {  // reducing is too fast to be seen
-    on[kGamma] = false;
-    solution = solve(equations, on);
+  const std::span<const Sample> all(samples);
+  // Times of the whole that do not grow with bytes may still be two laws, of which one is flat.
+  std::optional<Fitted> one;
+  std::string why_not;
+  try {
+    one = fitted(all, algorithm, gamma_s_per_byte);
+  } catch (const Error& error) {
+    why_not = error.what();
   }
-  if (solution.value[kAlpha] < 0) {
-    fit.alpha_is_zero = true;
-    on[kAlpha] = false;
-    solution = solve(equations, on);
+  if (!one || one->fit.worst_residual > kFitWorstResidual) {
+    if (auto two = two_protocols(all, begins, one, algorithm, gamma_s_per_byte)) return *two;
   }
-  if (solution.value[kBeta] <= 0) refuse("the transfer times do not grow with the size", "are the messages too small to show a bandwidth?");
-  fit.link = {solution.value[kAlpha], solution.value[kBeta], gamma_s_per_byte.value_or(solution.value[kGamma])};
-  fit.alpha_error_s = solution.error[kAlpha];
-  fit.beta_error_s_per_byte = solution.error[kBeta];
+  if (!one) throw Error(why_not, "are the messages too small to show a bandwidth?", ExitCode::kDataMissing);
+  require_followed(one->fit);
+  return {one->fit};
+}
 
-  double weights = 0, mean = 0;
-  for (const Equation& e : equations) weights += e.weight, mean += e.weight * e.seconds;
-  mean /= weights;
-  double residual = 0, total = 0;
-  for (const Equation& e : equations) {
-    const double predicted = e.x[kAlpha] * fit.link.alpha_s + e.x[kBeta] * fit.link.beta_s_per_byte + e.x[kGamma] * solution.value[kGamma];
-    residual += e.weight * (e.seconds - predicted) * (e.seconds - predicted);
-    total += e.weight * (e.seconds - mean) * (e.seconds - mean);
-    fit.worst_residual = std::max(fit.worst_residual, std::abs(predicted / e.seconds - 1));
-  }
-  fit.r2 = total > 0 ? 1 - residual / total : 0;
-  if (!(fit.r2 >= kFitMinR2)) {
-    refuse(fmt::format("R2 is {:.2f}, below {}: the transfer times do not follow latency + bytes / bandwidth", fit.r2, kFitMinR2),
-           "several algorithms or links may be mixed; look at: ddl report RUN collectives");
-  }
-  return fit;
+LinkFit fit_link(const std::vector<Sample>& samples, Algorithm algorithm, std::optional<double> gamma_s_per_byte) {
+  return fit_links(samples, algorithm, gamma_s_per_byte).back();
 }
 
 }  // namespace ddl::models

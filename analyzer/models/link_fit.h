@@ -33,18 +33,26 @@ struct LinkFit {
   Link link;
   double alpha_error_s = 0;  ///< standard errors
   double beta_error_s_per_byte = 0;
-  bool alpha_is_zero = false;  ///< the best alpha would be negative: latency is below what the data show
-  bool gamma_in_beta = false;  ///< all samples reduce as many bytes per byte moved: gamma cannot be told from beta
-  double r2 = 0;               ///< weighted
-  double worst_residual = 0;   ///< largest |predicted / measured - 1|
-  size_t sizes = 0;            ///< distinct ones
+  bool alpha_is_zero = false;           ///< the best alpha would be negative: latency is below what the data show
+  bool gamma_in_beta = false;           ///< all samples reduce as many bytes per byte moved: gamma cannot be told from beta
+  double r2 = 0;                        ///< weighted
+  double worst_residual = 0;            ///< largest |predicted / measured - 1|
+  size_t sizes = 0;                     ///< distinct ones
+  double from_bytes = 0, to_bytes = 0;  ///< the smallest and the largest of them: where it holds
 };
 
 constexpr size_t kFitMinSizes = 4;
 constexpr double kFitMinR2 = 0.8;
 
-/// `gamma_s_per_byte`: known from elsewhere, not to be fitted. Throws ddl::Error (kDataMissing), saying why, if the samples cannot carry a
-/// fit: fewer than kFitMinSizes distinct sizes, times that do not grow with bytes, or R2 below kFitMinR2.
+/// `gamma_s_per_byte`: known from elsewhere, not to be fitted. One fit, or two in the order of their sizes where a library switches protocol: small
+/// and large operations then follow laws of their own. Two are taken where no law for all sizes comes within kFitWorstResidual, both sides
+/// have kFitMinSizes sizes, and the F test of the residuals says that chance does not explain the difference (1 in 1,000). Throws ddl::Error
+/// (kDataMissing), saying why, if the samples cannot carry a fit: fewer than kFitMinSizes distinct sizes, times that do not grow with bytes, or R2
+/// below kFitMinR2 in one of them.
+std::vector<LinkFit> fit_links(const std::vector<Sample>& samples, Algorithm algorithm, std::optional<double> gamma_s_per_byte = {});
+constexpr double kFitWorstResidual = 0.1;
+
+/// The one of fit_links() for large operations, which models of gradients are about. Throws as that.
 LinkFit fit_link(const std::vector<Sample>& samples, Algorithm algorithm, std::optional<double> gamma_s_per_byte = {});
 
 }  // namespace ddl::models

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "analyzer/models/run_facts.h"
@@ -39,6 +40,44 @@ TEST(LinkFit, AllreduceAloneTellsAlphaAndBetaWithGammaInside) {
   EXPECT_EQ(fit.link.gamma_s_per_byte, 0);
   EXPECT_NEAR(fit.r2, 1, 1e-12);
   EXPECT_EQ(fit.sizes, 6u);
+}
+
+// Small messages go at once, large ones wait for their receiver and then run at the link's speed.
+TEST(LinkFit, TwoProtocolsAreTwoFitsEachWithItsRange) {
+  const Link eager = {2e-6, 1 / 1.5e9, 0}, rendezvous = {60e-6, 1 / 12e9, 0};
+  std::mt19937 random(20261124);
+  for (const double noise : {0.0, 0.03}) {
+    std::normal_distribution<double> error(0, noise);
+    std::vector<Sample> all;
+    for (double bytes = 1024; bytes <= 256 << 20; bytes *= 2) {
+      const Link& link = bytes <= 65536 ? eager : rendezvous;
+      const double s =
+          collective_work(Collective::kAllgather, Algorithm::kRing, 8, bytes).seconds(link) * (1 + (noise > 0 ? error(random) : 0));
+      all.push_back({Collective::kAllgather, 8, bytes, s, 10});
+    }
+    std::shuffle(all.begin(), all.end(), random);
+    const std::vector<LinkFit> fits = fit_links(all, Algorithm::kRing);
+    ASSERT_EQ(fits.size(), 2u) << noise;
+    EXPECT_EQ(fits[0].from_bytes, 1024);
+    EXPECT_EQ(fits[0].to_bytes, 65536);
+    EXPECT_EQ(fits[1].from_bytes, 131072);
+    EXPECT_EQ(fits[1].to_bytes, 256 << 20);
+    EXPECT_NEAR(fits[0].link.alpha_s, eager.alpha_s, (noise + 1e-9) * eager.alpha_s * 4);
+    EXPECT_NEAR(fits[1].link.alpha_s, rendezvous.alpha_s, (noise + 1e-9) * rendezvous.alpha_s * 4);
+    EXPECT_NEAR(fits[1].link.beta_s_per_byte, rendezvous.beta_s_per_byte, (noise + 1e-9) * rendezvous.beta_s_per_byte * 4);
+    for (const LinkFit& fit : fits) EXPECT_LE(fit.worst_residual, 4 * noise + 1e-9);
+    EXPECT_EQ(fit_link(all, Algorithm::kRing).from_bytes, 131072) << "models take the law of large operations";
+  }
+}
+
+TEST(LinkFit, OneLawWithNoiseStaysOne) {
+  int cut = 0;
+  for (uint32_t seed = 0; seed < 300; ++seed) {
+    std::vector<double> sizes;
+    for (double bytes = 1024; bytes <= 64 << 20; bytes *= 2) sizes.push_back(bytes);
+    cut += fit_links(samples({Collective::kAllreduce}, sizes, 0.1, seed), Algorithm::kRing).size() > 1;
+  }
+  EXPECT_LE(cut, 6);
 }
 
 TEST(LinkFit, AKnownGammaIsTakenOut) {
