@@ -48,13 +48,13 @@ Table ranks_table(const RunView& run) {
   std::set<std::string> bindings;
   for (const RankFacts& rank : run.facts.ranks) {
     if (!row.next()) break;
-    const auto per_step = [&](std::optional<int64_t> ns) {
-      return ns ? Value::duration_ns(*ns) : Value::absent(Unit::kDuration, rank.why);
+    const auto per_step = [&](std::optional<int64_t> ns, Value::Bound bound = Value::Bound::kNone) {
+      return ns ? Value::duration_ns(*ns).bounded(rank.bounded ? bound : Value::Bound::kNone) : Value::absent(Unit::kDuration, rank.why);
     };
     bindings.insert(row.text(3));
-    table.rows.push_back({Value::count(rank.rank), per_step(rank.late_ns), per_step(rank.wait_ns), per_step(rank.xfer_ns),
-                          per_step(rank.compute_ns), Value::text(how_it_ended(row, 1, 2)), Value::text(rank.host),
-                          row.is_null(3) ? Value::absent(Unit::kText, "NO_DATA") : Value::text(row.text(3))});
+    table.rows.push_back({Value::count(rank.rank), per_step(rank.late_ns), per_step(rank.wait_ns, Value::Bound::kLower),
+                          per_step(rank.xfer_ns, Value::Bound::kUpper), per_step(rank.compute_ns), Value::text(how_it_ended(row, 1, 2)),
+                          Value::text(rank.host), row.is_null(3) ? Value::absent(Unit::kText, "NO_DATA") : Value::text(row.text(3))});
   }
   if (bindings.size() > 1) table.columns[kCpus].keep = 1;  // of interest where ranks are bound, and not all to the same
   return table;
