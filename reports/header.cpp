@@ -41,11 +41,7 @@ Recorded recorded(const RunView& run) {
   Query overhead(run.db, "SELECT value FROM metric WHERE world = ? AND id = 'recording_overhead'");
   overhead.bind(run.world);
   if (overhead.next()) result.overhead_ratio = overhead.maybe_real(0);
-  Query variance(run.db,
-                 "SELECT sum(sigma_ns * sigma_ns), count(*) = count(sigma_ns) FROM (SELECT DISTINCT boot_id, offset_ns, sigma_ns FROM host"
-                 " WHERE id IN (SELECT host FROM process WHERE world = ?) ORDER BY sigma_ns IS NOT NULL, sigma_ns DESC LIMIT 2)");
-  variance.bind(run.world);
-  if (variance.next() && variance.integer(1) != 0 && !variance.is_null(0)) result.sigma_ns = std::sqrt(variance.real(0));
+  result.sigma_ns = run.clock_sigma_ns();
   return result;
 }
 

@@ -198,7 +198,7 @@ class StepPass {
     pending_.erase(id);
     unrecorded_ = &catalog_.unrecorded_ranks(catalog_.process(id).world);
     staged_ = pipelines_.contains(id);
-    const std::vector<InputRange> loading = inputs_.of(id);
+    const std::vector<InputRange>& loading = inputs_.of(id);
     loading_.assign(loading.begin(), loading.end());
     std::set<int64_t> numbers;
     steps_.bind(id);
