@@ -121,8 +121,8 @@ void add_where_it_goes(const RunView& run, Document& document) {
     line.title = "WHERE IT GOES";
     line.remark = of[static_cast<size_t>(facts.resource)];
     const CoverageFacts& known = facts.coverage;
-    if (known.ranks < known.world_size) line.remark += fmt::format("; {} of {} ranks are known", known.ranks, known.world_size);
-    if (facts.headline.bounded) line.remark += ", and may have waited for the others (estimator lower_bound)";
+    if (known.ranks < known.world_size) line.remark += fmt::format("; {} of {} ranks known", known.ranks, known.world_size);
+    if (facts.headline.bounded) line.remark += "; estimator lower_bound";
     document.lines.push_back(std::move(line));
   }
   if (facts.resource == Resource::kThread || !facts.threads_tell()) return;

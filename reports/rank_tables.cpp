@@ -144,7 +144,7 @@ Table steps_table(const RunView& run) {
              iif(g.rank IS NULL OR NOT ?2, s.wait_ns, g.wait_ns) AS wait_ns
       FROM v_step s
       LEFT JOIN device g ON g.rank = s.rank AND g.step = s.step
-      WHERE s.world = ?1 AND s.duration_ns IS NOT NULL
+      WHERE s.world = ?1 AND s.duration_ns IS NOT NULL AND (s.world, s.rank) NOT IN (SELECT world, rank FROM torn_rank)
     )
     SELECT step, max(duration_ns), avg(compute_ns),
            iif(count(xfer_ns) = count(*), avg(xfer_ns), NULL),
@@ -155,11 +155,13 @@ Table steps_table(const RunView& run) {
     ORDER BY step)");
   row.bind(run.world, run.facts.waits_by == Resource::kDevice);
   while (row.next()) {
-    const auto part = [&](int column) {
-      return row.is_null(column) ? Value::absent(Unit::kDuration) : Value::duration_ns(row.integer(column));
+    const auto part = [&](int column, Value::Bound bound = Value::Bound::kNone) {
+      return row.is_null(column)
+                 ? Value::absent(Unit::kDuration)
+                 : Value::duration_ns(row.integer(column)).bounded(run.facts.coverage.bounded ? bound : Value::Bound::kNone);
     };
-    table.rows.push_back(
-        {Value::count(row.integer(0)), part(1), part(2), part(3), part(4), Value::count(row.integer(5)), Value::count(row.integer(6))});
+    table.rows.push_back({Value::count(row.integer(0)), part(1), part(2), part(3, Value::Bound::kUpper), part(4, Value::Bound::kLower),
+                          Value::count(row.integer(5)), Value::count(row.integer(6))});
   }
   return table;
 }

@@ -24,8 +24,9 @@ InputRanges::InputRanges(SQLite::Database& db) : db_(db), any_(exists(db)) {}
 const std::vector<InputRange>& InputRanges::of(int64_t process) {
   static const std::vector<InputRange> kNone;
   if (any_ && !std::exchange(read_, true)) {
-    Query rows(db_, fmt::format("SELECT process, thread, start_ns, duration_ns FROM range_event WHERE region IN ({}) ORDER BY process, start_ns",
-                                input_regions()));
+    Query rows(db_,
+               fmt::format("SELECT process, thread, start_ns, duration_ns FROM range_event WHERE region IN ({}) ORDER BY process, start_ns",
+                           input_regions()));
     while (rows.next()) ranges_[rows.integer(0)].push_back({rows.integer(1), {rows.integer(2), rows.integer(2) + rows.integer(3)}});
   }
   const auto known = ranges_.find(process);

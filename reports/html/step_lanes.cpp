@@ -133,7 +133,8 @@ std::optional<double> clock_error_ns(const RunView& run) {
 
 std::string clock_note(const RunView& run) {
   const std::optional<double> error_ns = clock_error_ns(run);
-  if (!error_ns) return " Clocks of the hosts are not known against each other: lanes of different hosts, and a path between them, may be off.";
+  if (!error_ns)
+    return " Clocks of the hosts are not known against each other: lanes of different hosts, and a path between them, may be off.";
   if (*error_ns <= 0) return "";
   return fmt::format(" Lanes of different hosts may be off by {} against each other: so much of a path between them is clock error.",
                      short_duration(static_cast<int64_t>(*error_ns)));

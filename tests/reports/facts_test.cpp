@@ -280,8 +280,8 @@ TEST(Facts, OfARunThatLacksARank) {
     if (metric["id"] == "f_xfer") EXPECT_EQ(metric["bound"], "upper");
     if (metric["id"] == "ccr_raw") EXPECT_TRUE(metric["bound"].is_null());
   }
-  for (const char* words : {"waiting at least 20.5%", "exposed transfer at most 7.7%", "3 of 4 ranks are known", "estimator lower_bound",
-                            "wait at least 20.5%"})
+  for (const char* words :
+       {"waiting at least 20.5%", "exposed transfer at most 7.7%", "3 of 4 ranks known", "estimator lower_bound", "wait at least 20.5%"})
     EXPECT_NE(facts.text().find(words), std::string::npos) << words << " in\n" << facts.text();
   EXPECT_NE(facts.one_line().find("waiting at least 20.5%"), std::string::npos) << facts.one_line();
   EXPECT_NE(facts.prometheus().find("ddl_lower_bound{run=\"job.ddl\"} 1\n"), std::string::npos);

@@ -367,9 +367,11 @@ TEST(LikeGroups, AreOneRowWithTheirSpreadAndTheWorstByName) {
                               Value::bytes(1 << 20)};
   };
   Table table;
-  table.rows = {row("MPI_Allreduce", "MPI_COMM_WORLD", 10, 300, Value::duration_ns(7)), row("MPI_Allreduce", "dp#0", 10, 100, Value::duration_ns(1)),
+  table.rows = {row("MPI_Allreduce", "MPI_COMM_WORLD", 10, 300, Value::duration_ns(7)),
+                row("MPI_Allreduce", "dp#0", 10, 100, Value::duration_ns(1)),
                 row("MPI_Allreduce", "dp#11", 10, 400, Value::duration_ns(2).bounded(Value::Bound::kLower)),
-                row("MPI_Allgather", "dp#0", 5, 50, Value::duration_ns(5)), row("MPI_Allreduce", "dp#2", 20, 120, Value::duration_ns(3)),
+                row("MPI_Allgather", "dp#0", 5, 50, Value::duration_ns(5)),
+                row("MPI_Allreduce", "dp#2", 20, 120, Value::duration_ns(3)),
                 row("MPI_Allgather", "tp#1", 5, 30, Value::absent(Unit::kDuration, "PARTIAL_RANKS"))};
   merge_like_groups(table);
   ASSERT_EQ(table.rows.size(), 4u);
