@@ -96,8 +96,7 @@ void find_unrecorded(Catalog& catalog) {
       const bool torn = process != nullptr && (process->damaged || (process->ended == "lost" && process->end_ns < usual_end_ns));
       if (process == nullptr || torn) unrecorded.insert(rank);
     }
-    if (!unrecorded.empty() && 2 * static_cast<int64_t>(unrecorded.size()) <= world.size)
-      catalog.unrecorded[number] = std::move(unrecorded);
+    if (!unrecorded.empty() && 2 * static_cast<int64_t>(unrecorded.size()) < world.size) catalog.unrecorded[number] = std::move(unrecorded);
   }
 }
 

@@ -79,7 +79,7 @@ struct Catalog {
   /// The process of a rank; null if it left nothing.
   const ProcessInfo* process_of(int64_t world, int64_t rank) const;
   const HostClock& clock_of(const ProcessInfo& process) const { return host_clocks.at(process.host); }
-  /// Ranks of whose record all or the end is missing (specification.md J7), where the others can bound what they did: they are no more than
+  /// Ranks of whose record all or the end is missing (specification.md J7), where the others can bound what they did: they are fewer than
   /// half of the world. Else nothing.
   const std::set<int64_t>& unrecorded_ranks(int64_t world) const;
   bool is_unrecorded(int64_t world, int64_t rank) const { return unrecorded_ranks(world).contains(rank); }

@@ -107,7 +107,9 @@ class InstanceReader {
     out.instance.complete = distinct && !out.mismatched && present == out.communicator->size;
     out.instance.partial = distinct && !out.mismatched && present < out.communicator->size;
     out.instance.size = out.communicator->kind == "inter" ? 0 : out.communicator->size;
-    out.instance.bounded = out.instance.partial && present + absent_unrecorded(out) == out.communicator->size;
+    // Kernels of GPUs are cut by tables that know of no bounds (devices.h).
+    out.instance.bounded =
+        out.instance.partial && !out.instance.operation->on_device && present + absent_unrecorded(out) == out.communicator->size;
     if (out.near_in_time) out.sigma_ns.reset();
     out.instance.clock_trusted = out.sigma_ns == 0.0;
   }
