@@ -34,7 +34,8 @@ struct LossKind {
   const char* kind;
   const char* note;
 };
-constexpr LossKind kPartial{"partial_collectives", "collectives of which not all members were recorded: their waiting is not known"};
+constexpr LossKind kPartial{"partial_collectives",
+                            "collectives of which not all members were recorded: their waiting is not known, or only what it is at least"};
 constexpr LossKind kMismatched{"mismatched_collectives", "collectives whose members called different operations"};
 constexpr LossKind kViolations{"clock_violations",
                                "calls that ended before the last member entered: the clocks disagree, waits were clipped"};
@@ -116,7 +117,7 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress) {
   tell("cutting steps of GPUs", 0.85);
   analyze_devices(db, catalog, [&](double done) { tell("cutting steps of GPUs", 0.85 + 0.05 * done); });
   analyze_hta(db);
-  const std::map<int64_t, SteadySteps> steady = select_steady_steps(db);
+  const std::map<int64_t, SteadySteps> steady = select_steady_steps(db, catalog);
   store_steady_steps(db, steady);
   sum_job_windows(db, catalog);
   select_steady_devices(db);

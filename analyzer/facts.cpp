@@ -20,6 +20,9 @@ ResourceTime& next_step(std::vector<ResourceTime>& resources, int64_t rank, std:
   return resources.back();
 }
 
+/// Beside a known waiting: some members left no record, and it is a lower bound.
+constexpr const char* kBoundedWait = "PARTIAL_RANKS";
+
 /// A window's exposed communication, split where its waiting is known.
 void add_exposed(double exposed_ns, std::optional<double> wait_ns, const std::string& why, ResourceTime& one) {
   if (!wait_ns) {
@@ -27,6 +30,7 @@ void add_exposed(double exposed_ns, std::optional<double> wait_ns, const std::st
     one.why = std::max(one.why, why);
     return;
   }
+  one.bounded |= why == kBoundedWait;
   one.mean.wait_ns += *wait_ns;
   one.mean.transfer_ns += exposed_ns - *wait_ns;
 }
@@ -47,6 +51,7 @@ void add(const ResourceTime& sums, JobTime& job) {
   job.sum += sums.mean;
   job.windows += static_cast<double>(sums.steps);
   if (sums.mean.unsplit_ns > 0) job.why = std::max(job.why, sums.why);
+  job.bounded |= sums.bounded;
 }
 
 /// From sums to means; `all` gets all of them, the headline those of ranks whose resource they are.
@@ -157,6 +162,7 @@ void read_ranks(SQLite::Database& db, int64_t world, const std::map<int64_t, Res
 
     const bool by_device = rank.resource == Resource::kDevice && facts.waits_by == Resource::kDevice;
     const auto [waits_first, waits_last] = of_rank(by_device ? facts.by_device : facts.by_thread, rank.rank);
+    if (waits_first == waits_last) rank.why = "NO_DATA";
     if (waits_first == waits_last) continue;
     const auto resources = static_cast<double>(waits_last - waits_first);
     TimeParts parts;
@@ -166,6 +172,7 @@ void read_ranks(SQLite::Database& db, int64_t world, const std::map<int64_t, Res
       parts += one->mean / resources;
       waiting_ns += one->waiting_ns.value_or(0) / resources;
       is_split &= one->waiting_ns.has_value();
+      rank.bounded |= one->bounded;
       rank.why = std::max(rank.why, one->why);
     }
     if (!is_split) continue;
@@ -221,6 +228,8 @@ Facts read_facts(SQLite::Database& db, int64_t world) {
   if (waits.next()) facts.waits_by = Resource::kDevice;
   read_ranks(db, world, resource_of, facts);
   facts.coordination = read_coordination(db, world);
+  Query coverage(db, "SELECT ranks, world_size, bounded FROM steady_world WHERE world = ?");
+  if (coverage.bind(world).next()) facts.coverage = {coverage.integer(0), coverage.integer(1), coverage.integer(2) != 0};
   const int64_t by_devices = facts.ranks_by(Resource::kDevice);
   if (by_devices > 0) facts.resource = facts.ranks_by(Resource::kThread) > 0 ? Resource::kMixed : Resource::kDevice;
   return facts;

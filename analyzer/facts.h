@@ -49,6 +49,7 @@ struct ResourceTime {
   TimeParts mean;
   std::optional<double> waiting_ns = 0;  ///< all waiting, of GPUs also where they compute beside it; unset if one step does not tell
   std::string why;                       ///< of what is not split
+  bool bounded = false;                  ///< waits are lower bounds, transfers upper ones (specification.md J7)
 };
 
 /// All of one kind together: sums over ranks and steps, so that a share is a ratio of sums.
@@ -56,6 +57,8 @@ struct JobTime {
   TimeParts sum;
   double windows = 0;  ///< resources times steps: sum / windows is a mean step
   std::string why;     ///< of what is not split: PARTIAL_RANKS, CLOCK_UNTRUSTED, ...; empty: all is
+  /// Ranks left no record, and the others may have waited for them longer: the waiting is a lower bound, the transfer an upper one.
+  bool bounded = false;
 
   bool is_known() const { return sum.total_ns() > 0; }
   /// None of the communication could be split.
@@ -79,6 +82,14 @@ struct RankFacts {
   /// computing hides is lateness as well.
   std::optional<int64_t> late_ns;
   std::string why;
+  bool bounded = false;  ///< wait_ns is a lower bound, xfer_ns an upper one
+};
+
+/// Of how many ranks the numbers tell (specification.md J7).
+struct CoverageFacts {
+  int64_t ranks = 0;       ///< with a record that is not torn
+  int64_t world_size = 0;  ///< that there were
+  bool bounded = false;    ///< waits are lower bounds for it, transfers upper ones
 };
 
 /// How background threads agree on what they move next (J3). In no waiting and no transfer.
@@ -105,6 +116,7 @@ struct Facts {
   std::vector<ResourceTime> by_thread, by_device;  ///< by rank
   std::vector<RankFacts> ranks;                    ///< every rank that was recorded
   CoordinationFacts coordination;
+  CoverageFacts coverage;
 
   int64_t ranks_by(Resource which) const;  ///< ranks whose resource it is
   /// Beside GPUs, threads that communicate nothing do nothing but compute, as far as calls of MPI tell.

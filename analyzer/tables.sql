@@ -14,6 +14,9 @@ CREATE TABLE steady_world (
   used INTEGER NOT NULL,        -- steady steps; 0 without
   warmup INTEGER NOT NULL,      -- steps left out at the beginning
   incomplete INTEGER NOT NULL,  -- steps left out because some rank has no record of them
+  ranks INTEGER NOT NULL,       -- that the numbers are over: those with a record, without table torn_rank
+  world_size INTEGER NOT NULL,  -- ranks that there were
+  bounded INTEGER NOT NULL,     -- 1: waits of steady_part are lower bounds, and transfers upper ones, because ranks left no record
   waits_by TEXT NOT NULL DEFAULT 'thread'  -- device: GPUs carry out collectives, and no thread communicates or GPUs wait longer; thread: else
 );
 
@@ -22,6 +25,13 @@ CREATE TABLE steady_number (
   world INTEGER NOT NULL,  -- process.world
   step INTEGER NOT NULL,   -- step.step
   PRIMARY KEY (world, step)
+) WITHOUT ROWID;
+
+-- Ranks whose record is damaged, or stops so early that more is known without them: their steps do not count, as if they had left no record.
+CREATE TABLE torn_rank (
+  world INTEGER NOT NULL,  -- process.world
+  rank INTEGER NOT NULL,   -- process.rank
+  PRIMARY KEY (world, rank)
 ) WITHOUT ROWID;
 
 -- Where each steady step of each rank went on the threads of the host: step_part, by rank. compute_ns + exposed_ns = duration_ns.
@@ -36,7 +46,7 @@ CREATE TABLE steady_part (
   exposed_ns INTEGER NOT NULL,   -- inside MPI
   wait_ns INTEGER,               -- of exposed_ns, waiting; NULL: see why
   xfer_ns INTEGER,               -- of exposed_ns, the rest; NULL as wait_ns
-  why TEXT,                      -- reason of a NULL
+  why TEXT,                      -- reason of a NULL; PARTIAL_RANKS beside a wait_ns: that is a lower bound
   input_ns INTEGER,              -- of compute_ns, loading data; NULL: the run names no range that does
   bubble_ns INTEGER,             -- of wait_ns, waiting of a pipeline's stage for its neighbours; NULL: not a stage, or not known
   staged INTEGER NOT NULL,       -- 1: the rank is a stage of a pipeline
@@ -58,7 +68,7 @@ CREATE TABLE steady_step (
   xfer_ns INTEGER,                      -- sum; NULL: see why
   longest_ns INTEGER NOT NULL,          -- duration on the slowest rank: the time of the step
   longest_exposed_ns INTEGER NOT NULL,  -- exposed_ns of the rank that has most
-  why TEXT,                             -- reason of a NULL
+  why TEXT,                             -- reason of a NULL; PARTIAL_RANKS beside a wait_ns: that is a lower bound
   input_ns INTEGER,                     -- sum
   bubble_ns INTEGER,                    -- sum over the stages of pipelines
   staged INTEGER NOT NULL,              -- ranks that are stages of pipelines
@@ -86,7 +96,7 @@ CREATE TABLE steady_rank (
   compute_ns INTEGER NOT NULL,   -- sum
   exposed_ns INTEGER NOT NULL,   -- sum
   wait_ns INTEGER,               -- sum; NULL: not known of one of the steps, see why
-  why TEXT,                      -- reason of a NULL
+  why TEXT,                      -- reason of a NULL; PARTIAL_RANKS beside a wait_ns: that is a lower bound
   sigma_ns REAL,                 -- sum of what is known
   PRIMARY KEY (world, rank)
 ) WITHOUT ROWID;

@@ -29,25 +29,29 @@ Verdict decide(std::vector<Share> shares, const char* whole) {
   if (shares.empty() && not_split == 0) return {"", fmt::format("not known how much of the {} is waiting or transfer", whole)};
   std::stable_sort(shares.begin(), shares.end(), [](const Share& a, const Share& b) { return a.value > b.value; });
   std::string numbers;
-  const auto tell = [&](const std::string& name, double value) {
-    numbers += fmt::format("{}{} {:.1f}%", numbers.empty() ? "" : ", ", name, value * 100);
+  const auto tell = [&](const std::string& name, const std::string& bound, double value) {
+    numbers += fmt::format("{}{} {}{}{:.1f}%", numbers.empty() ? "" : ", ", name, bound, bound.empty() ? "" : " ", value * 100);
   };
-  for (const Share& share : shares) tell(share.shown.empty() ? share.name : share.shown, share.value);
-  if (not_split > 0) tell(kNotSplit, not_split);
+  for (const Share& share : shares) tell(share.shown.empty() ? share.name : share.shown, share.bound, share.value);
+  if (not_split > 0) tell(kNotSplit, "", not_split);
   numbers += fmt::format(" of the {} (threshold {:.0f}%)", whole, kBoundThreshold * 100);
 
   const double next = std::max(kBoundThreshold, shares.size() > 1 ? shares[1].value : 0);
   if (not_split > kBoundThreshold && (shares.empty() || shares.front().value <= next + not_split))
     return {"undecided", fmt::format("undecided: what is not split may be waiting or transfer: {}", numbers)};
   const Share& first = shares.front();
-  if (first.value <= kBoundThreshold) return {"compute", "bound by computing: " + numbers};
+  if (first.value <= kBoundThreshold) {
+    double waiting = 0;  // as much as there may be
+    for (const Share& share : shares) waiting += (share.name == "wait" ? share.value : 0) + (share.bound.empty() ? 0 : share.unsplit);
+    if (waiting > kBoundThreshold) return {"undecided", "undecided between computing and wait: " + numbers};
+    return {"compute", "bound by computing: " + numbers};
+  }
   if (shares.size() > 1 && shares[1].value > kBoundThreshold && cannot_be_told_apart(first, shares[1])) {
     return {"undecided", fmt::format("undecided between {} and {}: {}", first.name, shares[1].name, numbers)};
   }
   std::string unsplit;
   if (first.unsplit > kBoundThreshold) {
-    unsplit =
-        fmt::format("; {:.1f}% are calls that only test (MPI_Test, MPI_Iprobe), whose waiting is not told apart", first.unsplit * 100);
+    unsplit = fmt::format("; {:.1f}% are {}", first.unsplit * 100, first.unsplit_what);
   }
   if (first.value - first.unsplit <= next)
     return {"undecided", fmt::format("undecided between {} and wait: {}{}", first.name, numbers, unsplit)};
@@ -66,6 +70,28 @@ double polling_share(SQLite::Database& db, int64_t world) {
     WHERE p.world = ? AND o.class <> 'lifecycle')");
   row.bind(world);
   return row.next() && row.real(1) > 0 ? row.real(0) / row.real(1) : 0;
+}
+
+/// Share of the time in transfers that may be waiting for ranks without a record, which nothing tells apart.
+double share_of_bounds(SQLite::Database& db, int64_t world, const JobTime& time) {
+  Query row(db, R"(
+    SELECT total(k.xfer_ns)
+    FROM collective k
+    JOIN event e ON e.id = k.event
+    JOIN process p ON p.id = e.process
+    WHERE p.world = ?1 AND k.wait_method = 'lower-bound'
+      AND (e.step IN (SELECT step FROM steady_number WHERE world = ?1) OR NOT EXISTS (SELECT 1 FROM steady_number WHERE world = ?1)))");
+  Query messages(db, R"(
+    SELECT total(e.duration_ns)
+    FROM call_wait w
+    JOIN event e ON e.id = w.event
+    JOIN process p ON p.id = e.process
+    WHERE p.world = ?1 AND w.wait_ns IS NULL
+      AND (e.step IN (SELECT step FROM steady_number WHERE world = ?1) OR NOT EXISTS (SELECT 1 FROM steady_number WHERE world = ?1)))");
+  double ns = 0;
+  for (Query* part : {&row, &messages})
+    if (part->bind(world).next()) ns += part->real(0);
+  return ns / time.sum.total_ns();
 }
 
 /// With the 95 % interval over the steady steps, if `column` of steady_step is known in all of them.
@@ -89,6 +115,14 @@ std::vector<Share> thread_shares(SQLite::Database& db, int64_t world, const JobT
                                with_interval(db, world, "transfer", time.shown_share(&TimeParts::transfer_ns), "xfer_ns")};
   const double in_mpi = time.sum.communication_ns() / time.sum.total_ns();
   shares[1].unsplit = std::min(shares[1].value, in_mpi * polling_share(db, world));
+  if (time.bounded) {
+    shares[0].bound = "at least";
+    shares[1].bound = "at most";
+    if (const double bounds = share_of_bounds(db, world, time); bounds > shares[1].unsplit) {
+      shares[1].unsplit = std::min(shares[1].value, bounds);
+      shares[1].unsplit_what = "in collectives and messages with ranks that left no record, which others may have waited for";
+    }
+  }
   if (time.sum.unsplit_ns > 0) shares.push_back({kNotSplit, time.shown_share(&TimeParts::unsplit_ns)});
   return shares;
 }

@@ -19,7 +19,9 @@ struct Share {
   std::string name;  ///< wait, transfer, host, input, copy, bubble; kNotSplit, which is no candidate
   double value = 0;
   std::optional<double> lo = {}, hi = {};
-  double unsplit = 0;  ///< transfer: the part of `value` that may be waiting as well, as calls that only test (MPI_Test, MPI_Iprobe) are
+  double unsplit = 0;  ///< transfer: the part of `value` that may be waiting as well
+  std::string unsplit_what = "calls that only test (MPI_Test, MPI_Iprobe), whose waiting is not told apart";  ///< what that is
+  std::string bound = {};  ///< "at least", "at most": `value` is a bound (specification.md J7)
   std::string shown = {};  ///< on screens, where `value` is not what WHERE IT GOES shows under the name
 };
 /// Communication of which nobody can tell what was waiting: any candidate might be larger by so much.

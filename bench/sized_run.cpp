@@ -1,7 +1,9 @@
 // Writes the run directory of a virtual job of a given size, for bench/growth.py.
 //   bench_sized_run FOLDER RANKS STEPS LAYERS CALLS [KERNELS]
+//   bench_sized_run FOLDER RANKS
 // CALLS: reductions of a step; events grow with RANKS * STEPS * (CALLS + LAYERS). KERNELS: that each layer launches on the rank's GPU, forward and
-// backward; the job then reduces as it likes.
+// backward; the job then reduces as it likes. With RANKS alone, a multiple of 8: nodes with clocks of their own, communicators of the world, the
+// node and the data-parallel group, 20 steps of ten collectives, and one rank that is late (many_ranks_job() in tests/support/training_job.h).
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -11,11 +13,15 @@
 
 int main(int argc, char** argv) {
   using namespace ddl::test;
+  const auto number = [&](int i) { return std::atoi(argv[i]); };
+  if (argc == 3 && number(2) > 0 && number(2) % 8 == 0) {
+    write_training_job(many_ranks_job(number(2)), argv[1]);
+    return 0;
+  }
   if (argc != 6 && argc != 7) {
-    std::cerr << "usage: bench_sized_run FOLDER RANKS STEPS LAYERS CALLS [KERNELS]\n";
+    std::cerr << "usage: bench_sized_run FOLDER RANKS [STEPS LAYERS CALLS [KERNELS]]\n";
     return 2;
   }
-  const auto number = [&](int i) { return std::atoi(argv[i]); };
   if (argc == 7) {
     TrainingJob job = draw_training_job(1, {Fault::kHostBound});
     job.nodes = 1;

@@ -21,8 +21,6 @@ using reports::Unit;
 using reports::Value;
 
 constexpr size_t kShownRanks = 8;
-/// A replay that is further from the recording than this says little.
-constexpr double kFarFromRecorded = 0.05;
 
 void add_scenarios(Answer& answer, const models::Replay& replay, double now_s, const VerbOptions& options, int64_t worst_rank) {
   auto& table = answer.table("whatif", "What if",
@@ -58,11 +56,17 @@ void add_shares(Answer& answer, const models::Slowdown& slowdown) {
     add(fmt::format("only rank {}", slowdown.ranks[i].number), slowdown.ranks[i].slowdown);
   for (const models::SlowdownShare& stage : slowdown.stages) add(fmt::format("only stage {}", stage.number), stage.slowdown);
   if (slowdown.ranks.size() > kShownRanks) table.note = fmt::format("The {} worst of {} ranks.", kShownRanks, slowdown.ranks.size());
-  std::vector<int64_t> worst = slowdown.worst_ranks;
-  const std::string who = fmt::format("{} {}", worst.size() == 1 ? "rank" : "ranks", reports::rank_list(worst));
-  answer.given("fixed_by_ranks_ratio", who + " would repair",
-               slowdown.fixed_by_ranks ? Value::ratio(*slowdown.fixed_by_ranks) : Value::absent(Unit::kRatio, "ZERO_DENOM"),
-               "of the slowness (M_W)");
+  const auto repaired = [](const std::optional<double>& share) {
+    return share ? Value::ratio(*share) : Value::absent(Unit::kRatio, "ZERO_DENOM");
+  };
+  const std::vector<int64_t>& worst = slowdown.worst_ranks;
+  const std::string who = fmt::format("rank {} would repair", worst.front());
+  if (worst.size() == 1) {
+    answer.given("fixed_by_ranks_ratio", who, repaired(slowdown.fixed_by_ranks), "of the slowness (M_W)");
+  } else {
+    answer.given("fixed_by_worst_rank_ratio", who, repaired(slowdown.fixed_by_worst_rank), "of the slowness");
+    answer.given("fixed_by_ranks_ratio", fmt::format("the {} worst ranks", worst.size()), repaired(slowdown.fixed_by_ranks), "of it (M_W)");
+  }
   if (slowdown.fixed_by_last_stage)
     answer.given("fixed_by_last_stage_ratio", "the last stage", Value::ratio(*slowdown.fixed_by_last_stage), "of it (M_S)");
 }
@@ -95,7 +99,7 @@ int model_whatif(const std::vector<std::string>& arguments) {
   add_scenarios(answer, recorded.replay, slowdown.step_s, options, slowdown.ranks[0].number);
   add_shares(answer, slowdown);
   const double off = slowdown.step_s / recorded.recorded_step_s - 1;
-  if (std::abs(off) > kFarFromRecorded)
+  if (std::abs(off) > models::kFarFromRecorded)
     answer.note(fmt::format(
         "The replay is {:+.1f}% off the recording: something that is not in it holds the ranks up. Take the answers with that much salt.",
         100 * off));

@@ -61,6 +61,8 @@ SpoolReader::~SpoolReader() {
 SpoolReader::SpoolReader(SpoolReader&& other) noexcept
     : path_(std::move(other.path_)),
       fd_(std::exchange(other.fd_, -1)),
+      device_(other.device_),
+      inode_(other.inode_),
       file_bytes_(other.file_bytes_),
       next_offset_(other.next_offset_),
       latest_ticks_(other.latest_ticks_),
@@ -71,10 +73,26 @@ SpoolReader::SpoolReader(SpoolReader&& other) noexcept
       tail_(std::move(other.tail_)),
       header_damaged_(other.header_damaged_) {}
 
+void SpoolReader::release() {
+  if (fd_ >= 0) close(std::exchange(fd_, -1));
+}
+
+bool SpoolReader::reopen() const {
+  fd_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  struct stat status;
+  if (fd_ < 0 || fstat(fd_, &status) != 0) return false;
+  if (status.st_dev == device_ && status.st_ino == inode_) return true;
+  close(std::exchange(fd_, -1));
+  errno = ESTALE;
+  return false;
+}
+
 void SpoolReader::refresh() {
   struct stat status;
-  if (fstat(fd_, &status) != 0) throw unreadable(path_, strerror(errno));
+  if ((fd_ < 0 && !reopen()) || fstat(fd_, &status) != 0) throw unreadable(path_, strerror(errno));
   if (!S_ISREG(status.st_mode)) throw unreadable(path_, "not a regular file");
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
   file_bytes_ = static_cast<uint64_t>(status.st_size);
   read_header();
   for (SpoolChunk& chunk : chunks_) {  // rings are written: their headers change
@@ -131,6 +149,7 @@ void SpoolReader::read_header() {
 
 size_t SpoolReader::read_at(uint64_t offset, void* to, size_t bytes) const {
   size_t done = 0;
+  if (fd_ < 0 && !reopen()) return 0;
   while (done < bytes) {
     const ssize_t got = pread(fd_, static_cast<char*>(to) + done, bytes - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;

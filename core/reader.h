@@ -113,6 +113,9 @@ class SpoolReader {
   void follow_device(const SpoolChunk& chunk, FollowPosition& position, std::vector<DeviceRecord>& out) const;
   /// follow_records() for entries of a meta chunk.
   void follow_meta(const SpoolChunk& chunk, FollowPosition& position, MetaVisitor& visitor) const;
+  /// Closes the file until the next read opens it again, for a program that follows more files than it may have open. Only the file that
+  /// it was counts: in the place of a removed or another one refresh() throws, and other reads find nothing.
+  void release();
   /// All chunks in the order of the file, also tables that were replaced. More may be appended by refresh(), none goes.
   std::span<const SpoolChunk> all_chunks() const { return chunks_; }
 
@@ -132,8 +135,11 @@ class SpoolReader {
   /// Appends what the record says.
   static void add_record(const Record& record, std::vector<Record>& out);
 
+  bool reopen() const;
+
   std::string path_;
-  int fd_ = -1;
+  mutable int fd_ = -1;  ///< -1: released
+  uint64_t device_ = 0, inode_ = 0;
   uint64_t file_bytes_ = 0;
   uint64_t next_offset_ = 0;   ///< where the walk over the chunks goes on
   uint64_t latest_ticks_ = 0;  ///< newest moment that a checked field names

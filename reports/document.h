@@ -19,6 +19,8 @@ struct Finding {
   std::optional<int64_t> saving_ns;
   std::optional<double> share_ratio;
   std::string confidence;
+  std::string
+      estimator;  ///< lower_bound: ranks left no record, and its waiting is known from below (specification.md J7); empty: all of it is known
   std::string evidence;
   std::string try_next;
 };
@@ -30,6 +32,7 @@ struct Metric {
   std::string why;
   std::optional<double> lo, hi;
   std::optional<double> sigma;  ///< of the clocks; nothing: it compares none
+  Value::Bound bound = Value::Bound::kNone;
 };
 
 /// "WHERE IT GOES   compute 69.0%   waiting 8.3%": a label and named numbers, then a remark.

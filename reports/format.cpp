@@ -92,8 +92,9 @@ std::string count_text(int64_t count) {
   return grouped;
 }
 
-std::string table_text(const Value& value) {
-  if (value.is_absent()) return absent_text(value);
+namespace {
+
+std::string plain_text(const Value& value) {
   switch (value.unit()) {
     case Unit::kText:
       return value.as_text();
@@ -121,11 +122,20 @@ std::string table_text(const Value& value) {
   return {};
 }
 
+}  // namespace
+
+std::string table_text(const Value& value) {
+  if (value.is_absent()) return absent_text(value);
+  constexpr const char* kSigns[] = {"", ">=", "<="};
+  return kSigns[static_cast<size_t>(value.bound())] + plain_text(value);
+}
+
 std::string line_text(const Value& value) {
   if (value.is_absent()) return fmt::format("n/a({})", value.why());
-  if (value.unit() == Unit::kDuration) return short_duration(value.as_integer());
-  if (value.unit() == Unit::kCount) return count_text(value.as_integer());
-  return table_text(value);
+  constexpr const char* kWords[] = {"", "at least ", "at most "};
+  return kWords[static_cast<size_t>(value.bound())] + (value.unit() == Unit::kDuration ? short_duration(value.as_integer())
+                                                       : value.unit() == Unit::kCount  ? count_text(value.as_integer())
+                                                                                       : plain_text(value));
 }
 
 std::string plural(int64_t count, std::string_view noun) {

@@ -18,9 +18,9 @@ std::string percent_text(double ratio);               ///< 0.0834 -> "8.3%"
 std::string number_text(double number);               ///< three significant digits
 std::string count_text(int64_t count);                ///< "40,320"
 
-/// A cell of a table. Absent values print n/a(why), those that are not defined at all "-".
+/// A cell of a table. Bounds print ">=21.0%". Absent values print n/a(why), those that are not defined at all "-".
 std::string table_text(const Value& value);
-/// The same within a sentence or a line of numbers: spaced units, grouped digits.
+/// The same within a sentence or a line of numbers: spaced units, grouped digits, "at least 21.0%".
 std::string line_text(const Value& value);
 
 /// "1 rank", "2 ranks".

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "analyzer/findings/job_end.h"
+#include "analyzer/metrics/metrics.h"
 #include "analyzer/query.h"
 #include "reports/format.h"
 #include "reports/overview.h"
@@ -40,11 +41,7 @@ Recorded recorded(const RunView& run) {
   Query overhead(run.db, "SELECT value FROM metric WHERE world = ? AND id = 'recording_overhead'");
   overhead.bind(run.world);
   if (overhead.next()) result.overhead_ratio = overhead.maybe_real(0);
-  Query variance(run.db,
-                 "SELECT sum(sigma_ns * sigma_ns), count(*) = count(sigma_ns) FROM (SELECT DISTINCT boot_id, offset_ns, sigma_ns FROM host"
-                 " WHERE id IN (SELECT host FROM process WHERE world = ?) ORDER BY sigma_ns IS NOT NULL, sigma_ns DESC LIMIT 2)");
-  variance.bind(run.world);
-  if (variance.next() && variance.integer(1) != 0 && !variance.is_null(0)) result.sigma_ns = std::sqrt(variance.real(0));
+  result.sigma_ns = run.clock_sigma_ns();
   return result;
 }
 
@@ -110,6 +107,8 @@ void add_alerts(const RunView& run, Document& document) {
 }
 
 }  // namespace
+
+constexpr const char* kLowerBound = "lower_bound";
 
 std::string job_name(const RunView& run) {
   if (std::string name = run.meta("name"); !name.empty()) return name;
@@ -182,6 +181,8 @@ void add_header(const RunView& run, const std::string& source, Document& documen
                     {"exit_code", number("exit_code")},
                     {"signal", number("signal")},
                     {"events", Value::count(seen.events)},
+                    {"known_ranks", run.ranks == 0 ? Value::absent(Unit::kCount, "NO_DATA") : Value::count(run.facts.coverage.ranks)},
+                    {"estimator", run.facts.coverage.bounded ? Value::text(kLowerBound) : Value::null(Unit::kText)},
                     {"clock_sigma_ns", seen.sigma_ns ? Value::number(*seen.sigma_ns) : Value::absent(Unit::kNumber, "CLOCK_UNTRUSTED")},
                     {"verdict", text(run.meta(run.world == 0 ? "verdict" : fmt::format("verdict.{}", run.world)))}};
   add_alerts(run, document);
@@ -199,6 +200,7 @@ void add_findings(const RunView& run, Document& document) {
                                  .saving_ns = row.maybe_integer(3),
                                  .share_ratio = row.maybe_real(4),
                                  .confidence = row.text(5),
+                                 .estimator = run.facts.coverage.bounded && !row.is_null(3) ? kLowerBound : "",
                                  .evidence = row.text(6),
                                  .try_next = row.text(7)});
   document.saving_per = run.has_steps ? "step" : "run";
@@ -220,6 +222,10 @@ void add_findings(const RunView& run, Document& document) {
 void add_metrics(const RunView& run, Document& document) {
   Query row(run.db, "SELECT id, unit, value, why, lo, hi, sigma FROM metric WHERE world = ? ORDER BY id");
   row.bind(run.world);
+  const auto bound_of = [&](const std::string& id) {
+    const std::optional<ddl::MetricBound> bound = run.facts.coverage.bounded ? ddl::bound_of(id) : std::nullopt;
+    return !bound ? Value::Bound::kNone : *bound == ddl::MetricBound::kLower ? Value::Bound::kLower : Value::Bound::kUpper;
+  };
   while (row.next())
     document.metrics.push_back({.id = row.text(0),
                                 .unit = row.text(1),
@@ -227,7 +233,8 @@ void add_metrics(const RunView& run, Document& document) {
                                 .why = row.text(3),
                                 .lo = row.maybe_real(4),
                                 .hi = row.maybe_real(5),
-                                .sigma = row.maybe_real(6)});
+                                .sigma = row.maybe_real(6),
+                                .bound = row.is_null(2) ? Value::Bound::kNone : bound_of(row.text(0))});
 }
 
 void add_loss(const RunView& run, Document& document) {

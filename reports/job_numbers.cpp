@@ -79,6 +79,7 @@ JobNumbers job_numbers(const RunView& run, const std::string& shown) {
   job.ranks = run.ranks;
   job.expected_ranks = run.expected_ranks;
   job.nodes = run.hosts;
+  job.bounded = run.facts.coverage.bounded;
   add_metrics(run, job);
   add_steps(run, job);
   add_shares(run, job);

@@ -34,6 +34,7 @@ struct JobNumbers {
   std::optional<bool> stalled;      ///< ranks sit in a collective that others never entered
   std::optional<double> silent_ns;  ///< since anything happened
   int64_t ranks = 0, expected_ranks = 0, nodes = 0;
+  std::optional<bool> bounded;  ///< ranks left no record: waits are lower bounds, transfers upper ones (specification.md J7)
   std::optional<int64_t> step;  ///< newest
   std::optional<double> step_p99_ns;
   std::optional<double> samples_per_s;

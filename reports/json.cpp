@@ -23,6 +23,8 @@ Json to_json(const Value& value) {
   return std::isfinite(value.as_double()) ? Json(value.as_double()) : Json(nullptr);
 }
 
+const char* name_of(Value::Bound bound) { return bound == Value::Bound::kLower ? "lower" : "upper"; }
+
 Json to_json(const Finding& finding) {
   return {{"id", finding.id},
           {"sentence", finding.sentence},
@@ -30,6 +32,7 @@ Json to_json(const Finding& finding) {
           {"saving_ns", nullable(finding.saving_ns)},
           {"share_ratio", nullable(finding.share_ratio)},
           {"confidence", finding.confidence},
+          {"estimator", nullable_text(finding.estimator)},
           {"evidence", finding.evidence},
           {"try", finding.try_next}};
 }
@@ -41,15 +44,18 @@ Json to_json(const Metric& metric) {
           {"why", nullable_text(metric.why)},
           {"lo", nullable(metric.lo)},
           {"hi", nullable(metric.hi)},
-          {"sigma", nullable(metric.sigma)}};
+          {"sigma", nullable(metric.sigma)},
+          {"bound", metric.bound == Value::Bound::kNone ? Json(nullptr) : Json(name_of(metric.bound))}};
 }
 
 Json to_json(const Loss& loss) { return {{"rank", nullable(loss.rank)}, {"kind", loss.kind}, {"count", loss.count}, {"note", loss.note}}; }
 
-// A value that is absent says why beside itself: "busbw_bytes_per_second": null, "busbw_bytes_per_second_why": "PARTIAL_RANKS".
+// A value that is absent says why beside itself: "busbw_bytes_per_second": null, "busbw_bytes_per_second_why": "PARTIAL_RANKS". One that is a bound
+// says which: "waiting_ratio_bound": "lower".
 void put(Json& object, const std::string& key, const Value& value) {
   object[key] = to_json(value);
   if (!value.why().empty()) object[key + "_why"] = value.why();
+  if (value.bound() != Value::Bound::kNone) object[key + "_bound"] = name_of(value.bound());
 }
 
 Json to_json(const Table& table) {

@@ -56,6 +56,7 @@ NumberLine line_of(std::string id, std::string title, const MetricItem (&items)[
     Value value = !number                     ? Value::absent(item.unit, metric->second.why)
                   : item.unit == Unit::kRatio ? Value::ratio(*number)
                                               : Value::number(*number);
+    value = value.bounded(metric->second.bound);
     line.items.push_back({item.metric, item.name, std::move(value), number ? item.note : ""});
   }
   return line;
@@ -82,7 +83,11 @@ void add_step(const RunView& run, Document& document) {
 
 /// The parts of `time`, which add up to 1 as printed. What cannot be told stays a part: "not split", or "in MPI" where nothing can be told.
 NumberLine parts_line(const JobTime& time, Resource resource) {
-  const auto share = [&](double TimeParts::*part) { return Value::ratio(time.shown_share(part)); };
+  const auto share = [&](double TimeParts::*part) {
+    const bool is_bound = time.bounded && (part == &TimeParts::wait_ns || part == &TimeParts::transfer_ns);
+    const Value::Bound bound = part == &TimeParts::wait_ns ? Value::Bound::kLower : Value::Bound::kUpper;
+    return Value::ratio(time.shown_share(part)).bounded(is_bound ? bound : Value::Bound::kNone);
+  };
   NumberLine line;
   line.items.push_back({"compute_ratio", "compute", Value::ratio(time.shown_computing()), ""});
   if (time.nothing_split()) {
@@ -115,6 +120,9 @@ void add_where_it_goes(const RunView& run, Document& document) {
     line.id = "where_it_goes";
     line.title = "WHERE IT GOES";
     line.remark = of[static_cast<size_t>(facts.resource)];
+    const CoverageFacts& known = facts.coverage;
+    if (known.ranks < known.world_size) line.remark += fmt::format("; {} of {} ranks known", known.ranks, known.world_size);
+    if (facts.headline.bounded) line.remark += "; estimator lower_bound";
     document.lines.push_back(std::move(line));
   }
   if (facts.resource == Resource::kThread || !facts.threads_tell()) return;

@@ -42,6 +42,9 @@ void add_loss(const RunView& run, Document& document);
 void add_numbers(const RunView& run, Document& document);
 
 Table collectives_table(const RunView& run);
+/// Rows of collectives_table() that differ in the number of their communicator only (dp#0, dp#1, ...) as one row with their spread, the worst
+/// by name: sums, the least and the largest time, and the median bandwidth.
+void merge_like_groups(Table& collectives);
 Table axes_table(const RunView& run);
 Table axis_blame_table(const RunView& run);
 Table traffic_table(const RunView& run);

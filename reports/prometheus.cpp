@@ -25,6 +25,8 @@ constexpr Fixed kFixed[] = {
     {"ddl_silence_seconds", "gauge", "Since the job last showed a sign of life. Of running jobs."},
     {"ddl_ranks", "gauge", "Ranks that were recorded."},
     {"ddl_expected_ranks", "gauge", "Size of MPI_COMM_WORLD."},
+    {"ddl_lower_bound", "gauge",
+     "1: ranks left no record, so that waiting is a lower bound and transfer an upper one; 0: both are known. Running jobs do not tell."},
     {"ddl_nodes", "gauge", "Hosts that the ranks run on."},
     {"ddl_step_number", "gauge", "Number of the newest step that has ended."},
     {"ddl_step_p99_seconds", "gauge", "Time of a step, 99th percentile; see ddl_step_seconds."},
@@ -204,6 +206,7 @@ std::string render_prometheus(const JobNumbers& job, const PrometheusLimits& lim
   fixed.add("ddl_silence_seconds", seconds(job.silent_ns));
   fixed.add("ddl_ranks", static_cast<double>(job.ranks));
   fixed.add("ddl_expected_ranks", static_cast<double>(job.expected_ranks));
+  fixed.add("ddl_lower_bound", ratio(job.bounded));
   fixed.add("ddl_nodes", static_cast<double>(job.nodes));
   if (job.step) fixed.add("ddl_step_number", static_cast<double>(*job.step));
   fixed.add("ddl_step_p99_seconds", seconds(job.step_p99_ns));

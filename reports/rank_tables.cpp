@@ -48,13 +48,13 @@ Table ranks_table(const RunView& run) {
   std::set<std::string> bindings;
   for (const RankFacts& rank : run.facts.ranks) {
     if (!row.next()) break;
-    const auto per_step = [&](std::optional<int64_t> ns) {
-      return ns ? Value::duration_ns(*ns) : Value::absent(Unit::kDuration, rank.why);
+    const auto per_step = [&](std::optional<int64_t> ns, Value::Bound bound = Value::Bound::kNone) {
+      return ns ? Value::duration_ns(*ns).bounded(rank.bounded ? bound : Value::Bound::kNone) : Value::absent(Unit::kDuration, rank.why);
     };
     bindings.insert(row.text(3));
-    table.rows.push_back({Value::count(rank.rank), per_step(rank.late_ns), per_step(rank.wait_ns), per_step(rank.xfer_ns),
-                          per_step(rank.compute_ns), Value::text(how_it_ended(row, 1, 2)), Value::text(rank.host),
-                          row.is_null(3) ? Value::absent(Unit::kText, "NO_DATA") : Value::text(row.text(3))});
+    table.rows.push_back({Value::count(rank.rank), per_step(rank.late_ns), per_step(rank.wait_ns, Value::Bound::kLower),
+                          per_step(rank.xfer_ns, Value::Bound::kUpper), per_step(rank.compute_ns), Value::text(how_it_ended(row, 1, 2)),
+                          Value::text(rank.host), row.is_null(3) ? Value::absent(Unit::kText, "NO_DATA") : Value::text(row.text(3))});
   }
   if (bindings.size() > 1) table.columns[kCpus].keep = 1;  // of interest where ranks are bound, and not all to the same
   return table;
@@ -144,7 +144,7 @@ Table steps_table(const RunView& run) {
              iif(g.rank IS NULL OR NOT ?2, s.wait_ns, g.wait_ns) AS wait_ns
       FROM v_step s
       LEFT JOIN device g ON g.rank = s.rank AND g.step = s.step
-      WHERE s.world = ?1 AND s.duration_ns IS NOT NULL
+      WHERE s.world = ?1 AND s.duration_ns IS NOT NULL AND (s.world, s.rank) NOT IN (SELECT world, rank FROM torn_rank)
     )
     SELECT step, max(duration_ns), avg(compute_ns),
            iif(count(xfer_ns) = count(*), avg(xfer_ns), NULL),
@@ -155,11 +155,13 @@ Table steps_table(const RunView& run) {
     ORDER BY step)");
   row.bind(run.world, run.facts.waits_by == Resource::kDevice);
   while (row.next()) {
-    const auto part = [&](int column) {
-      return row.is_null(column) ? Value::absent(Unit::kDuration) : Value::duration_ns(row.integer(column));
+    const auto part = [&](int column, Value::Bound bound = Value::Bound::kNone) {
+      return row.is_null(column)
+                 ? Value::absent(Unit::kDuration)
+                 : Value::duration_ns(row.integer(column)).bounded(run.facts.coverage.bounded ? bound : Value::Bound::kNone);
     };
-    table.rows.push_back(
-        {Value::count(row.integer(0)), part(1), part(2), part(3), part(4), Value::count(row.integer(5)), Value::count(row.integer(6))});
+    table.rows.push_back({Value::count(row.integer(0)), part(1), part(2), part(3, Value::Bound::kUpper), part(4, Value::Bound::kLower),
+                          Value::count(row.integer(5)), Value::count(row.integer(6))});
   }
   return table;
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "analyzer/query.h"
 #include "core/error.h"
 
@@ -62,6 +64,15 @@ std::string RunView::meta(std::string_view key) const {
   Query query(db, "SELECT value FROM meta WHERE key = ?");
   query.bind(key);
   return query.next() ? query.text(0) : std::string();
+}
+
+std::optional<double> RunView::clock_sigma_ns() const {
+  Query variance(db,
+                 "SELECT sum(sigma_ns * sigma_ns), count(*) = count(sigma_ns) FROM (SELECT DISTINCT boot_id, offset_ns, sigma_ns FROM host"
+                 " WHERE id IN (SELECT host FROM process WHERE world = ?) ORDER BY sigma_ns IS NOT NULL, sigma_ns DESC LIMIT 2)");
+  variance.bind(world);
+  if (!variance.next() || variance.integer(1) == 0 || variance.is_null(0)) return std::nullopt;
+  return std::sqrt(variance.real(0));
 }
 
 std::string RunView::verdict() const { return meta(world == 0 ? "verdict.text" : fmt::format("verdict.{}.text", world)); }

@@ -22,6 +22,9 @@ struct RunView {
 
   std::string meta(std::string_view key) const;  ///< "" if absent
   std::string verdict() const;                   ///< one line of the analyzer
+  /// What the times of two hosts may be off by against each other, one sigma: of the two whose clocks are known least. 0: one clock; nothing:
+  /// not known.
+  std::optional<double> clock_sigma_ns() const;
 
   SQLite::Database& db;
   int64_t world = 0;

@@ -85,6 +85,7 @@ Document build_overview(const RunView& run, const std::string& source) {
     Table table = section.build(run);
     if (section.build == ranks_table && (table.rows.size() > kMostRanksShown || tells_only_of_hangs(run))) continue;
     if (says_nothing(section, table)) continue;
+    if (section.build == collectives_table) merge_like_groups(table);
     cut(table, rows);
     document.tables.push_back(std::move(table));
   }

@@ -2,11 +2,15 @@
 // ranks.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "analyzer/metrics/metrics.h"
 #include "analyzer/query.h"
+#include "analyzer/statistics.h"
 #include "reports/format.h"
 #include "reports/overview.h"
 
@@ -57,27 +61,90 @@ Table collectives_table(const RunView& run) {
   const int64_t all_ns = total(run.db, "SELECT sum(time_ns) FROM collective_group WHERE world = ?", run.world);
   Query row(run.db,
             "SELECT o.name, c.label, g.bytes, g.instances, g.calls, g.time_ns, g.min_ns, g.max_ns, g.wait_ns, g.xfer_ns, g.busbw_xfer, "
-            "g.upper_bound, g.why, c.kind"
+            "g.upper_bound, g.why, c.kind, g.wait_method IS 'lower-bound'"
             " FROM collective_group g JOIN op o ON o.id = g.op JOIN communicator c ON c.id = g.comm WHERE g.world = ? ORDER BY g.time_ns "
             "DESC, g.op, g.comm, g.bytes");
   row.bind(run.world);
   bool any_bound = false;
   while (row.next()) {
     const std::string op = row.text(0), comm = row.text(1), why = row.text(12);
-    const bool bound = row.integer(11) != 0;
+    const bool bound = row.integer(11) != 0, known_from_below = row.integer(14) != 0;
     any_bound = any_bound || bound;
     const std::string size = row.is_null(2) || row.integer(2) == 0 ? "" : fmt::format(" {}", size_text(row.integer(2)));
-    table.rows.push_back(
-        {share(row.integer(5), all_ns), Value::duration_ns(row.integer(5)), Value::count(row.integer(4)),
-         average(row.integer(5), row.integer(4)), Value::duration_ns(row.integer(6)), Value::duration_ns(row.integer(7)),
-         integer_or_absent(row, 8, Value::duration_ns, Unit::kDuration, bound && why == "NOT_APPLICABLE" ? "NO_DATA" : why),
-         row.is_null(10) ? Value::absent(Unit::kBandwidth, why) : Value::bandwidth(row.real(10)),
-         Value::text(fmt::format("{}{}{} {}", op, bound ? "*" : "", size, row.text(13) == "world" ? "world" : comm)), Value::text(op),
-         Value::text(comm), integer_or_absent(row, 2, Value::bytes, Unit::kBytes, why), Value::count(row.integer(3)),
-         integer_or_absent(row, 9, Value::duration_ns, Unit::kDuration, why), Value::count(bound ? 1 : 0)});
+    table.rows.push_back({share(row.integer(5), all_ns), Value::duration_ns(row.integer(5)), Value::count(row.integer(4)),
+                          average(row.integer(5), row.integer(4)), Value::duration_ns(row.integer(6)), Value::duration_ns(row.integer(7)),
+                          integer_or_absent(row, 8, Value::duration_ns, Unit::kDuration, bound && why == "NOT_APPLICABLE" ? "NO_DATA" : why)
+                              .bounded(known_from_below ? Value::Bound::kLower : Value::Bound::kNone),
+                          row.is_null(10) ? Value::absent(Unit::kBandwidth, why) : Value::bandwidth(row.real(10)),
+                          Value::text(fmt::format("{}{}{} {}", op, bound ? "*" : "", size, row.text(13) == "world" ? "world" : comm)),
+                          Value::text(op), Value::text(comm), integer_or_absent(row, 2, Value::bytes, Unit::kBytes, why),
+                          Value::count(row.integer(3)),
+                          integer_or_absent(row, 9, Value::duration_ns, Unit::kDuration, why)
+                              .bounded(known_from_below ? Value::Bound::kUpper : Value::Bound::kNone),
+                          Value::count(bound ? 1 : 0)});
   }
   if (any_bound) table.note = "* non-blocking, from post to completion: hidden time included, so no bandwidth can be told";
   return table;
+}
+
+void merge_like_groups(Table& collectives) {
+  enum : size_t { kRatio, kTime, kCalls, kAvg, kMin, kMax, kWait, kBusbw, kName, kOp, kComm, kBytes };
+  using Row = std::vector<Value>;
+  const auto family = [](const Row& row) {
+    const std::string comm = row[kComm].as_text();
+    return fmt::format("{} {} {}", row[kOp].as_text(), table_text(row[kBytes]), comm.substr(0, comm.find_last_not_of("0123456789") + 1));
+  };
+  std::map<std::string, std::vector<const Row*>> like;
+  std::vector<std::string> order;
+  for (const Row& row : collectives.rows) {
+    const bool numbered = !row[kComm].as_text().empty() && std::isdigit(static_cast<unsigned char>(row[kComm].as_text().back()));
+    const std::string key = numbered ? family(row) : fmt::format("{} alone", order.size());
+    if (like[key].empty()) order.push_back(key);
+    like[key].push_back(&row);
+  }
+  std::vector<Row> merged;
+  for (const std::string& key : order) {
+    const std::vector<const Row*>& rows = like[key];
+    Row one = *rows.front();
+    if (rows.size() > 1) {
+      int64_t time_ns = 0, calls = 0, wait_ns = 0, min_ns = INT64_MAX, max_ns = 0;
+      double ratio = 0;
+      std::vector<double> busbw;
+      const Value *no_wait = nullptr, *any_bound = nullptr;
+      const auto avg_of = [](const Row* row) { return (*row)[kAvg].is_absent() ? 0 : (*row)[kAvg].as_integer(); };
+      for (const Row* row : rows) {
+        time_ns += (*row)[kTime].as_integer();
+        calls += (*row)[kCalls].as_integer();
+        min_ns = std::min(min_ns, (*row)[kMin].as_integer());
+        max_ns = std::max(max_ns, (*row)[kMax].as_integer());
+        if (!(*row)[kRatio].is_absent()) ratio += (*row)[kRatio].as_double();
+        if (!(*row)[kBusbw].is_absent()) busbw.push_back((*row)[kBusbw].as_double());
+        const Value& wait = (*row)[kWait];
+        if (wait.is_absent()) no_wait = &wait;
+        if (wait.bound() != Value::Bound::kNone) any_bound = &wait;
+        wait_ns += wait.is_absent() ? 0 : wait.as_integer();
+      }
+      const auto by_avg = std::minmax_element(rows.begin(), rows.end(), [&](const Row* a, const Row* b) { return avg_of(a) < avg_of(b); });
+      if (!one[kRatio].is_absent()) one[kRatio] = Value::ratio(ratio);
+      one[kTime] = Value::duration_ns(time_ns);
+      one[kCalls] = Value::count(calls);
+      one[kAvg] = average(time_ns, calls);
+      one[kMin] = Value::duration_ns(min_ns);
+      one[kMax] = Value::duration_ns(max_ns);
+      one[kWait] =
+          no_wait != nullptr ? *no_wait : Value::duration_ns(wait_ns).bounded(any_bound ? any_bound->bound() : Value::Bound::kNone);
+      if (!busbw.empty()) one[kBusbw] = Value::bandwidth(median_of(busbw));
+      const std::string first = one[kName].as_text();
+      const std::string what = first.substr(0, first.size() - one[kComm].as_text().size());
+      const std::string comm = one[kComm].as_text();
+      one[kName] = Value::text(fmt::format(
+          "{}{}*: {} groups, avg {} to {}, worst {}", what, comm.substr(0, comm.find_last_not_of("0123456789") + 1), rows.size(),
+          table_duration(avg_of(*by_avg.first)), table_duration(avg_of(*by_avg.second)), (**by_avg.second)[kComm].as_text()));
+    }
+    merged.push_back(std::move(one));
+  }
+  std::stable_sort(merged.begin(), merged.end(), [](const Row& a, const Row& b) { return a[kTime].as_integer() > b[kTime].as_integer(); });
+  collectives.rows = std::move(merged);
 }
 
 Table axes_table(const RunView& run) {
@@ -102,7 +169,7 @@ Table axes_table(const RunView& run) {
       SELECT a.axis, min(a.source) AS source, count(DISTINCT g.comm) AS communicators, sum(g.calls) AS calls, sum(g.time_ns) AS time_ns,
              iif(sum(g.split_calls) = sum(g.calls), sum(g.wait_ns), NULL) AS wait_ns,
              iif(sum(g.split_calls) = sum(g.calls), sum(g.xfer_ns), NULL) AS xfer_ns,
-             max(g.why) AS why
+             max(g.why) AS why, max(g.wait_method IS 'lower-bound') AS bounded
       FROM collective_group g
       JOIN communicator_axis a ON a.communicator = g.comm
       WHERE g.world = ?1
@@ -121,7 +188,8 @@ Table axes_table(const RunView& run) {
       WHERE p.world = ?1 AND g.step IS NULL AND g.axis IS NOT NULL
       GROUP BY g.axis
     )
-    SELECT x.axis, x.source, x.communicators, x.calls, x.time_ns, x.wait_ns, x.xfer_ns, x.why, e.exposed_ns, b.rank, b.wait_ns * 1.0 / nullif(b.all_ns, 0)
+    SELECT x.axis, x.source, x.communicators, x.calls, x.time_ns, x.wait_ns, x.xfer_ns, x.why, e.exposed_ns, b.rank, b.wait_ns * 1.0 / nullif(b.all_ns, 0),
+           x.bounded
     FROM axis x
     LEFT JOIN blamed b ON b.axis = x.axis AND b.place = 1
     LEFT JOIN exposed e ON e.axis = x.axis
@@ -132,14 +200,15 @@ Table axes_table(const RunView& run) {
             run.world);
   while (row.next()) {
     const std::string why = row.text(7);
-    const bool blamed = !row.is_null(10);
-    table.rows.push_back({share(row.integer(4), all_ns), Value::duration_ns(row.integer(4)), Value::count(row.integer(3)),
-                          integer_or_absent(row, 5, Value::duration_ns, Unit::kDuration, why),
-                          integer_or_absent(row, 6, Value::duration_ns, Unit::kDuration, why),
-                          integer_or_absent(row, 8, Value::duration_ns, Unit::kDuration, "NOT_APPLICABLE"),
-                          blamed ? Value::count(row.integer(9)) : Value::absent(Unit::kCount, "NOT_APPLICABLE"),
-                          blamed ? Value::ratio(row.real(10)) : Value::absent(Unit::kRatio, "NOT_APPLICABLE"), Value::count(row.integer(2)),
-                          Value::text(row.text(1)), Value::text(row.text(0))});
+    const bool blamed = !row.is_null(10), bounded = row.integer(11) != 0;
+    table.rows.push_back(
+        {share(row.integer(4), all_ns), Value::duration_ns(row.integer(4)), Value::count(row.integer(3)),
+         integer_or_absent(row, 5, Value::duration_ns, Unit::kDuration, why).bounded(bounded ? Value::Bound::kLower : Value::Bound::kNone),
+         integer_or_absent(row, 6, Value::duration_ns, Unit::kDuration, why).bounded(bounded ? Value::Bound::kUpper : Value::Bound::kNone),
+         integer_or_absent(row, 8, Value::duration_ns, Unit::kDuration, "NOT_APPLICABLE"),
+         blamed ? Value::count(row.integer(9)) : Value::absent(Unit::kCount, "NOT_APPLICABLE"),
+         blamed ? Value::ratio(row.real(10)) : Value::absent(Unit::kRatio, "NOT_APPLICABLE"), Value::count(row.integer(2)),
+         Value::text(row.text(1)), Value::text(row.text(0))});
   }
   return table;
 }

@@ -10,6 +10,12 @@ Value Value::absent(Unit unit, std::string why) {
   return value;
 }
 
+Value Value::bounded(Bound bound) const {
+  Value value = *this;
+  if (!is_absent()) value.bound_ = bound;
+  return value;
+}
+
 double Value::as_double() const {
   if (const int64_t* integer = std::get_if<int64_t>(&data_)) return static_cast<double>(*integer);
   return std::get<double>(data_);

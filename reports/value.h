@@ -28,11 +28,16 @@ class Value {
   static Value factor(double factor) { return Value(Unit::kFactor, factor); }        ///< 1.179: three decimals, halves up
   static Value absent(Unit unit, std::string why = "NO_DATA");
 
+  /// The number is not known, but what it is at least, or at most (specification.md J7).
+  enum class Bound { kNone, kLower, kUpper };
+  Value bounded(Bound bound) const;
+
   static Value null(Unit unit) { return Value(unit, std::monostate{}); }  ///< absent, and no reason is known
 
   Unit unit() const { return unit_; }
   bool is_absent() const { return std::holds_alternative<std::monostate>(data_); }
   const std::string& why() const { return why_; }
+  Bound bound() const { return bound_; }
   /// The text of a kText value.
   const std::string& as_text() const { return std::get<std::string>(data_); }
   /// kCount, kBytes, kDuration. The unit says which of the three accessors is right.
@@ -47,6 +52,7 @@ class Value {
   Unit unit_;
   Data data_;
   std::string why_;
+  Bound bound_ = Bound::kNone;
 };
 
 /// A metric's value, in the unit that its file names: "ns", "bytes", "bytes/s", else a plain number.

@@ -507,7 +507,7 @@ CREATE TABLE collective (
   bytes INTEGER,              -- S of nccl-tests: size of the whole operation; NULL: not known without the missing members
   wait_ns INTEGER,            -- waiting for other ranks; NULL: see why. wait_ns + xfer_ns = duration_ns
   xfer_ns INTEGER,            -- the rest
-  wait_method TEXT,           -- max-start (W2), min-duration (W3), max-post (non-blocking: xfer_ns is an upper bound), late-root (W9), early-reduce (W8)
+  wait_method TEXT,           -- max-start (W2), min-duration (W3), max-post (non-blocking: xfer_ns is an upper bound), late-root (W9), early-reduce (W8), lower-bound (J7: members left no record; wait_ns is at least, xfer_ns at most so long)
   min_duration_wait_ns INTEGER,  -- the same wait by W3, clock-free, for symmetric blocking collectives; checks wait_ns
   sigma_ns REAL,              -- clock sigma of wait_ns; 0 within one host
   why TEXT                    -- reason of a NULL: PARTIAL_RANKS, CLOCK_UNTRUSTED, NOT_APPLICABLE
@@ -599,7 +599,7 @@ CREATE TABLE step_part (
   wait_ns INTEGER,              -- the waiting in exposed_ns; NULL: not known
   xfer_ns INTEGER,              -- exposed_ns - wait_ns
   idle_ns INTEGER NOT NULL,     -- |I|: 0 on CPU jobs, where what is outside MPI counts as compute
-  why TEXT,                     -- reason of a NULL: NO_DATA, PARTIAL_RANKS, CLOCK_UNTRUSTED
+  why TEXT,                     -- reason of a NULL: NO_DATA, PARTIAL_RANKS, CLOCK_UNTRUSTED; PARTIAL_RANKS beside a wait_ns: that is a lower bound
   input_ns INTEGER,             -- of compute_ns: in ranges of the step's thread that load data; NULL: the run names none, or they were not kept
   bubble_ns INTEGER,            -- of wait_ns: for other stages of the same pipeline; NULL: in no pipeline, or wait_ns is NULL
   sigma_ns REAL,                -- clock sigma of wait_ns and xfer_ns: sum over its waits, as if all errors went one way; 0 within one host; NULL as wait_ns

@@ -100,6 +100,7 @@ void draw_numbers(Canvas& c, const Rect& r) {
     pieces.push_back({fmt::format("window {} {}", s.window, s.annotated ? "steps" : "s"), 1});
     pieces.push_back({fmt::format("lost {} events", s.lost), s.lost > 0 ? 7 : 3, s.lost > 0 ? Style::kAlarm : Style::kPlain});
     pieces.push_back({unreadable_text(s), 7, Style::kAlarm});
+    if (s.spools_in_turns > 0) pieces.push_back({fmt::format("{} in turns: descriptors", reports::plural(s.spools_in_turns, "spool")), 6});
     if (s.overhead_ratio) pieces.push_back({fmt::format("overhead {:.1f}%", 100 * *s.overhead_ratio), 3});
     if (s.own_cpu_ratio) pieces.push_back({fmt::format("ddl-top {:.1f}% of a core", 100 * *s.own_cpu_ratio), 2, Style::kDim});
   }

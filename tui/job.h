@@ -185,6 +185,7 @@ struct Job {
   bool by_device = false;                    ///< of a replay: its GPUs are looked at
   bool background = false;                   ///< background threads make its MPI calls: where the others' time goes they do not tell
   std::optional<ToldStall> told;             ///< the stall that `ddl record --stall` told last, if it has not ended
+  int32_t spools_in_turns = 0;               ///< that are opened for each look only: there are more than descriptors
   int32_t unreadable_spools = 0;
   std::string unreadable_why;  ///< of one of them
   int64_t now_ns = 0;          ///< on the axis: the clock, or the moment that is replayed

@@ -82,6 +82,7 @@ Snapshot Observer::look(Job& job, bool replay) {
   s.gpus = job.gpus && !by_device_;
   s.device_collectives = job.device_collectives && !by_device_;
   s.background = background_;
+  s.spools_in_turns = job.spools_in_turns;
   s.unreadable_spools = job.unreadable_spools;
   s.unreadable_why = job.unreadable_why;
   if (job.wall_clock_s != 0) s.clock = fmt::format("{:%H:%M:%S}", fmt::localtime(job.wall_clock_s));

@@ -14,6 +14,8 @@ namespace ddl::tui {
 namespace {
 
 constexpr double kWorthShare = 0.02;  // of a step: less than this is no problem
+constexpr double kByFar = 4;          // as late as the next rank
+constexpr size_t kLeastSteps = 5;     // of the window
 
 std::string who(const RankRow& row) {
   return row.node.empty() ? fmt::format("rank {}", row.rank) : fmt::format("rank {} ({})", row.rank, row.node);
@@ -77,6 +79,30 @@ Headline of_shares(const Snapshot& s) {
   return h;
 }
 
+/// A rank that is later than all others by far. On several communicators the others are late in turn because of it, and the blame is spread over
+/// them; who waits least is not.
+bool name_latest(Snapshot& s) {
+  if (!s.annotated || !s.p50_ns || s.window < kLeastSteps || s.ranks.size() < 3) return false;
+  RankRow* latest = nullptr;
+  double next_ns = 0;
+  for (RankRow& row : s.ranks) {
+    if (!row.late_ns) return false;
+    if (latest == nullptr || *row.late_ns > *latest->late_ns) {
+      if (latest != nullptr) next_ns = std::max(next_ns, *latest->late_ns);
+      latest = &row;
+    } else {
+      next_ns = std::max(next_ns, *row.late_ns);
+    }
+  }
+  const double late_ns = *latest->late_ns;
+  if (late_ns < kWorthShare * *s.p50_ns || late_ns < kByFar * next_ns) return false;
+  latest->alarm = true;
+  s.headline = {fmt::format("{} enters collectives {}/step later than the median rank, the next one {}: the others wait for it",
+                            who(*latest), duration(late_ns), duration(next_ns)),
+                fmt::format("rank {} late by {}", latest->rank, duration(late_ns)), "Enter on its row: why", true, latest->rank};
+  return true;
+}
+
 }  // namespace
 
 std::string stall_sentence(const Stall& stall, int64_t now_s) {
@@ -124,6 +150,7 @@ void Observer::headline(const Job& job, Snapshot& s) const {
                   false,
                   {}};
   } else if (s.device_collectives || !blame_straggler(job, s)) {
+    if (!s.device_collectives && name_latest(s)) return;
     if (s.shares) {
       s.headline = of_shares(s);
     } else {

@@ -130,6 +130,7 @@ struct Snapshot {
   bool waiting_known = false;
   std::vector<int64_t> devices_unknown;  ///< ranks whose GPUs' records were not there for some steps of the window
   uint64_t lost = 0;
+  int32_t spools_in_turns = 0;  ///< opened for each look only: there are more of them than descriptors
   int32_t unreadable_spools = 0;
   std::string unreadable_why;            ///< of one of them
   std::optional<double> overhead_ratio;  ///< what recording takes from the job, as the recorder estimates it

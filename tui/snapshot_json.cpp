@@ -46,7 +46,8 @@ std::string to_json(const Snapshot& s) {
   j["cost"] = {{"own_cpu_ratio", maybe(s.own_cpu_ratio)},
                {"recording_overhead_ratio", maybe(s.overhead_ratio)},
                {"lost_events", s.lost},
-               {"unreadable_spools", s.unreadable_spools}};
+               {"unreadable_spools", s.unreadable_spools},
+               {"spools_in_turns", s.spools_in_turns}};
   j["window"] = {{"annotated", s.annotated}, {"steps", s.window}, {"first_step", maybe(s.first_step)}, {"last_step", maybe(s.step)}};
   j["step"] = {{"now_ns", ns(s.now_ns)},
                {"p50_ns", ns(s.p50_ns)},

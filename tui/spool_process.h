@@ -29,6 +29,9 @@ class SpoolProcess : private MetaVisitor {
   /// When all processes were read, and have their clocks.
   void join_devices(Job& job);
 
+  /// Closes the spool until it is read again.
+  void release() { reader_.release(); }
+
   const FileHeader& header() const { return reader_.header(); }
   const std::string& path() const { return reader_.path(); }
   const std::string& host() const { return clock_.host; }

@@ -1,6 +1,7 @@
 #include "tui/spool_source.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@ namespace {
 constexpr uint64_t kJoinBytes = 128 * 1024;  // of a thread's log, when a job is joined that has been running
 constexpr uint64_t kJoinAllBytes = 6 << 20;  // of all of them
 constexpr uint64_t kLeastJoinBytes = 24 * 1024;
+constexpr size_t kOtherDescriptors = 64, kLeastOpen = 8;  // terminal, store, /proc, the job's files
 constexpr int64_t kFirstFitNs = 1'000'000'000;
 constexpr int64_t kMaxFitNs = 60'000'000'000;
 constexpr int64_t kSettledNs = 2'000'000'000;    // a directory that has not changed for this long shows all its files
@@ -57,7 +59,18 @@ std::string program_name(const SpoolProcess& process) {
 
 }  // namespace
 
-SpoolSource::SpoolSource(RunDirectory run, std::string shown) : run_(std::move(run)), shown_(std::move(shown)) {
+size_t SpoolSource::descriptors_for_spools() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kLeastOpen;
+  if (limit.rlim_cur < limit.rlim_max) {
+    const rlimit raised{limit.rlim_max, limit.rlim_max};
+    if (setrlimit(RLIMIT_NOFILE, &raised) == 0) limit = raised;
+  }
+  return std::max<size_t>(kLeastOpen, limit.rlim_cur - std::min<rlim_t>(limit.rlim_cur, kOtherDescriptors));
+}
+
+SpoolSource::SpoolSource(RunDirectory run, std::string shown, size_t most_open)
+    : run_(std::move(run)), shown_(std::move(shown)), most_open_(most_open) {
   char name[256] = {};
   if (gethostname(name, sizeof name - 1) == 0) host_ = name;
   boot_ = first_line("/proc/sys/kernel/random/boot_id");
@@ -78,6 +91,7 @@ void SpoolSource::look_for_spools() {
     if (known_.contains(stem)) continue;
     try {
       processes_.push_back(open(stem));
+      release(processes_.size() - 1);
       known_.insert(stem);
       unreadable_.erase(stem.string());
     } catch (const Error& error) {
@@ -86,6 +100,11 @@ void SpoolSource::look_for_spools() {
       if (now_realtime_ns() - changed_ns(spool += ".spool").value_or(0) > kBeingMadeNs) unreadable_[stem.string()] = error.what();
     }
   }
+}
+
+/// Of those that are read in turns.
+void SpoolSource::release(size_t process) {
+  if (process >= most_open_) processes_[process]->release();
 }
 
 std::unique_ptr<SpoolProcess> SpoolSource::open(const std::filesystem::path& stem) {
@@ -207,16 +226,19 @@ void SpoolSource::read_lives(Job& job) {
 void SpoolSource::read_spools(Job& job) {
   const uint64_t join_bytes = std::clamp(kJoinAllBytes / processes_.size(), kLeastJoinBytes, kJoinBytes);
   for (int pass = 0; pass < 2; ++pass) {  // once more for those that turn out to be ranks
-    for (const auto& p : processes_) {
-      if (!unreadable_.contains(p->path())) p->read_devices();
+    for (size_t i = 0; i < processes_.size(); ++i) {
+      if (!unreadable_.contains(processes_[i]->path())) processes_[i]->read_devices();
+      release(i);
     }
-    for (const auto& p : processes_) {
+    for (size_t i = 0; i < processes_.size(); ++i) {
+      const auto& p = processes_[i];
       if (unreadable_.contains(p->path()) || (pass == 1 && p->index == kNone)) continue;
       try {
         p->read(job, join_bytes);
       } catch (const Error& error) {
         unreadable_[p->path()] = error.what();  // cut off under us; what was read stays
       }
+      release(i);
     }
     const size_t before = job.ranks.size();
     choose_world(job);
@@ -240,6 +262,7 @@ void SpoolSource::poll(Job& job, double) {
   const int64_t now_ns = now_realtime_ns();
   job.now_ns = now_ns - epoch_realtime_ns_;
   for (const auto& p : processes_) p->join_devices(job);
+  job.spools_in_turns = static_cast<int32_t>(processes_.size() - std::min(processes_.size(), most_open_));
   job.unreadable_spools = static_cast<int32_t>(unreadable_.size());
   job.unreadable_why = unreadable_.empty() ? "" : unreadable_.begin()->second;
   job.wall_clock_s = now_ns / 1'000'000'000;

@@ -7,6 +7,9 @@
 // Whether a process is still there is looked up in /proc where it runs on this host; of others, silence is all that can be seen. Of those
 // the live file is read where there is one (core/live_file.h): what stores into their mapped spool reaches this host when its kernel sees
 // fit.
+//
+// A spool keeps a descriptor open. Jobs of more ranks than the process may have descriptors are read in turns, which costs two system calls more
+// for each spool and look.
 #pragma once
 
 #include <filesystem>
@@ -26,13 +29,18 @@ namespace ddl::tui {
 
 class SpoolSource : public Source {
  public:
-  /// `shown`: the run's name as the user would type it.
-  SpoolSource(RunDirectory run, std::string shown);
+  /// `shown`: the run's name as the user would type it. `most_open`: of more spools those that have come later are opened for each look and
+  /// closed again.
+  SpoolSource(RunDirectory run, std::string shown, size_t most_open = descriptors_for_spools());
+
+  /// Raises the soft limit of descriptors to the hard one; what that leaves for spools.
+  static size_t descriptors_for_spools();
 
   void poll(Job& job, double interval_s) override;
 
  private:
   void look_for_spools();
+  void release(size_t process);
   std::unique_ptr<SpoolProcess> open(const std::filesystem::path& stem);
   void read_job(Job& job);
   void read_told_stalls(Job& job);
@@ -44,6 +52,7 @@ class SpoolSource : public Source {
 
   RunDirectory run_;
   std::string shown_;
+  size_t most_open_;
   Numbering numbering_;
   NcclSizes sizes_;
   std::vector<std::unique_ptr<SpoolProcess>> processes_;

@@ -24,6 +24,14 @@ int64_t typical_step_ns(SQLite::Database& db, int64_t world, bool annotated) {
   return query.next() ? static_cast<int64_t>(query.real(0)) : 0;
 }
 
+/// What findings of speed rest on where ranks left no record (specification.md J7); empty: all did.
+std::string coverage_evidence(SQLite::Database& db, int64_t world) {
+  Query row(db, "SELECT ranks, world_size FROM steady_world WHERE world = ? AND bounded");
+  if (!row.bind(world).next()) return "";
+  return fmt::format(" Known of {} of {} ranks: waiting is a lower bound (estimator lower_bound), transfer an upper one.", row.integer(0),
+                     row.integer(1));
+}
+
 /// Three significant digits.
 std::string rounded(double value) {
   const double size = std::abs(value);
@@ -37,9 +45,11 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
   std::map<int64_t, std::string> doubts;
   for (const auto& [world, steps] : steady) {
     const FindingInput input{db, catalog, world, steps, typical_step_ns(db, world, steps.annotated)};
+    const std::string coverage = coverage_evidence(db, world);
     for (const FindingRow& row : finding_rows()) {
       if (row.kind == FindingKind::kSpeed && doubts.contains(world)) continue;
       for (Finding& finding : row.find(input)) {
+        if (row.kind == FindingKind::kSpeed) finding.evidence += coverage;
         if (row.kind == FindingKind::kTrust) doubts.try_emplace(world, finding.sentence);
         found.push_back({std::move(finding), &row, world, input.step_ns});
       }

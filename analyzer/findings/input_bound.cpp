@@ -37,7 +37,7 @@ ByStepAndRank input_between_steps(const FindingInput& input) {
       "SELECT thread, step, start_ns, start_ns + duration_ns FROM step WHERE process = ? AND duration_ns IS NOT NULL ORDER BY start_ns");
   for (const auto& [id, process] : input.catalog.processes) {
     if (process.world != input.world || process.rank < 0) continue;
-    const std::vector<InputRange> all = ranges.of(id);
+    const std::vector<InputRange>& all = ranges.of(id);
     auto range = all.begin();
     int64_t loaded_until_ns = INT64_MIN;  // ranges may lie within each other
     bool first = true;

@@ -12,6 +12,7 @@
 #include "analyzer/findings/longer_computing.h"
 #include "analyzer/findings/straggler_case.h"
 #include "analyzer/findings/waited_for.h"
+#include "analyzer/models/rank_saving.h"
 #include "analyzer/query.h"
 
 namespace ddl {
@@ -27,6 +28,8 @@ StragglerInput rows_of(const FindingInput& input, size_t ranks) {
       .annotated = input.steps.annotated, .step_ns = input.step_ns, .ranks = ranks, .steps = {}, .each_late = {}, .each_step = {}};
   Query negotiated(input.db, "SELECT 1 FROM negotiation n JOIN process p ON p.id = n.process WHERE p.world = ? LIMIT 1");
   rows.negotiated = negotiated.bind(input.world).next();
+  Query bounded(input.db, "SELECT 1 FROM steady_world WHERE world = ? AND bounded");
+  rows.bounded = bounded.bind(input.world).next();
   Query known(input.db, "SELECT step FROM steady_step WHERE world = ? AND wait_ns IS NOT NULL ORDER BY step");
   known.bind(input.world);
   while (known.next()) rows.steps.push_back(known.integer(0));
@@ -73,13 +76,21 @@ std::string axis_evidence(const FindingInput& input, int64_t rank) {
   return fmt::format(" {} of it on the axis '{}'.", percent_text(row.real(1)), row.text(0));
 }
 
+/// What the replay of the steps says that the ranks cost (specification.md J8); where they cannot be replayed, what the rule
+/// says. A bound of the replay gives way to the rule where that says more.
+int64_t saving_of(const FindingInput& input, const std::vector<int64_t>& ranks, std::optional<int64_t> since, double by_rule_ns) {
+  const std::optional<models::RankSaving> replayed = models::saving_without(input.db, input.world, ranks, since);
+  if (!replayed) return static_cast<int64_t>(by_rule_ns);
+  return static_cast<int64_t>(std::max(replayed->lower_bound ? by_rule_ns : 0, replayed->seconds * 1e9));
+}
+
 Finding describe(const FindingInput& input, const StragglerCase& c, size_t ranks) {
   const int64_t suspect = c.rank;
   const bool steps = input.steps.annotated;
   const char* per = steps ? "/step" : "";
   Finding finding;
   finding.rank = suspect;
-  finding.saving_ns = static_cast<int64_t>(c.costs.saving_ns(c.blame_share));
+  finding.saving_ns = saving_of(input, {suspect}, c.since, c.costs.saving_ns(c.blame_share));
   finding.confidence = is_sure(c) ? "sure" : "likely";
   finding.sentence = straggler_sentence(c, rank_on_host(input.catalog, input.world, suspect), per, ranks);
 
@@ -124,7 +135,7 @@ Finding describe(const FindingInput& input, const LongerComputing& found, size_t
   const char* plural = ranks - found.ranks.size() == 1 ? "" : "s";
   Finding finding;
   if (one) finding.rank = rank;
-  finding.saving_ns = static_cast<int64_t>(found.saving_ns);
+  finding.saving_ns = saving_of(input, found.ranks, found.since_step, found.saving_ns);
   finding.confidence = "likely";
   finding.sentence =
       fmt::format("{} {} longest in {} of steps{}: {}, the other{} {}",

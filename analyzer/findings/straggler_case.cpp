@@ -24,6 +24,7 @@ constexpr size_t kStragglerMinSteps = 5;           // in which the rank was late
 constexpr double kStragglerMinInstances = 20;      // the same, in runs without steps
 constexpr size_t kCandidates = 3;
 constexpr double kExplainedShare = 0.5;  // of the others' waiting must be missing from the rank's own time inside MPI
+constexpr double kOwnShare = 0.5;        // of the lateness, that ranks without a record cannot have caused
 constexpr double kClearIncrease = 4;     // blame after the change against before it
 
 /// What the instances of one step say about one rank.
@@ -105,11 +106,11 @@ size_t find_change(const std::vector<StepBlame>& steps) {
 
 StragglerCosts costs_of(const StragglerInput& input, int64_t suspect, const std::set<int64_t>& steps) {
   struct One {
-    double suspect_compute = 0, compute = 0, suspect_blocked = 0, blocked = 0, suspect_exposed = 0, exposed = 0, wait = 0, least = -1,
-           duration = 0, longest = 0;
+    double suspect_compute = 0, compute = 0, suspect_blocked = 0, blocked = 0, suspect_exposed = 0, suspect_transfer = 0, exposed = 0,
+           wait = 0, least = -1, duration = 0, longest = 0;
     int others = 0;
   };
-  std::vector<double> means, leasts, longest, compute, others_compute, blocked, others_blocked, less_in_mpi;
+  std::vector<double> means, leasts, longest, compute, others_compute, blocked, others_blocked, less_in_mpi, transfer;
   double wait_ns = 0;
   double duration_ns = 0;
   One now;
@@ -125,6 +126,7 @@ StragglerCosts costs_of(const StragglerInput& input, int64_t suspect, const std:
     blocked.push_back(now.suspect_blocked);
     others_blocked.push_back(now.blocked / now.others);
     less_in_mpi.push_back(now.exposed / now.others - now.suspect_exposed);
+    transfer.push_back(now.suspect_transfer);
   };
   int64_t current = -1;
   input.each_step([&](const StepOfRank& row) {
@@ -140,6 +142,7 @@ StragglerCosts costs_of(const StragglerInput& input, int64_t suspect, const std:
       now.suspect_compute = row.compute_ns;
       now.suspect_blocked = blocked_ns;
       now.suspect_exposed = row.exposed_ns;
+      now.suspect_transfer = row.exposed_ns - row.wait_ns;
       return;
     }
     ++now.others;
@@ -162,6 +165,7 @@ StragglerCosts costs_of(const StragglerInput& input, int64_t suspect, const std:
   costs.blocked_ns = median_of(blocked);
   costs.others_blocked_ns = median_of(others_blocked);
   costs.less_in_mpi_ns = median_of(less_in_mpi);
+  costs.transfer_ns = median_of(transfer);
   return costs;
 }
 
@@ -169,6 +173,7 @@ std::optional<StragglerCase> judge(const StragglerInput& input, int64_t suspect,
   StragglerCase c;
   c.rank = suspect;
   c.negotiated = input.negotiated;
+  c.bounded = input.bounded;
   double all_ns = 0;
   double rank_ns = 0;
   std::set<int64_t> numbers;
@@ -220,7 +225,10 @@ std::optional<StragglerCase> find_straggler_case(const StragglerInput& input) {
   return std::nullopt;
 }
 
-bool is_sure(const StragglerCase& c) { return c.blame_share > 0.8 && c.late_rate > 0.5 && c.late >= kStragglerMinInstances; }
+bool is_sure(const StragglerCase& c) {
+  const bool own = !c.bounded || c.costs.transfer_ns <= (1 - kOwnShare) * c.costs.others_wait_ns * c.blame_share;
+  return own && c.blame_share > 0.8 && c.late_rate > 0.5 && c.late >= kStragglerMinInstances;
+}
 
 const char* late_to(const StragglerCase& c) {
   return c.negotiated ? "reductions" : c.messages == 0 ? "collectives" : c.messages < c.late ? "collectives and messages" : "messages";

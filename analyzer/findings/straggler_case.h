@@ -41,6 +41,7 @@ struct StepOfRank {
 
 struct StragglerInput {
   bool annotated = false;   ///< steps are real; else everything is step 0
+  bool bounded = false;     ///< ranks left no record, and waits are lower bounds (specification.md J7)
   bool negotiated = false;  ///< background threads reduce what all ranks have ready: the rows tell of readiness, not of entering
   int64_t step_ns = 0;      ///< median step, or the duration of the run
   size_t ranks = 0;
@@ -60,6 +61,8 @@ struct StragglerCosts {
   double blocked_ns = 0;  ///< of the suspect, neither computing nor in communication, median
   double others_blocked_ns = 0;
   double less_in_mpi_ns = 0;  ///< than the others, median over steps
+  double transfer_ns =
+      0;  ///< of the suspect, inside MPI and not known to wait, median: all that it can have waited for ranks without a record
 
   double saving_ns(double blame_share) const;
 };
@@ -74,13 +77,15 @@ struct StragglerCase {
   double instances = 0;
   size_t late_steps = 0;
   bool negotiated = false;  ///< as StragglerInput
+  bool bounded = false;     ///< as StragglerInput
   StragglerCosts costs;
 };
 
 /// Nothing if no rank is late often enough, or its lateness costs too little.
 std::optional<StragglerCase> find_straggler_case(const StragglerInput& input);
 
-/// Lateness as clear as this is no accident.
+/// Lateness as clear as this is no accident. Where ranks left no record, the suspect may have waited for one of them and be
+/// late for it: then most of its lateness must remain even if all of its transfers were such waiting.
 bool is_sure(const StragglerCase& found);
 /// What the rank is late to: "collectives", "messages" or both.
 const char* late_to(const StragglerCase& found);

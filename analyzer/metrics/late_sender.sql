@@ -3,6 +3,7 @@
 -- unit: ns
 -- better: lower
 -- scope: job
+-- bound: lower
 -- source: specification.md W5
 -- sentence: Time that receivers spent in calls before the message was sent, over the whole run and all ranks, of the messages whose two ends are known.
 SELECT iif(sum(t.call_ns) > 0 OR sum(t.unsplit_ns) = 0, sum(t.late_sender_wait_ns), NULL) AS value,

@@ -3,6 +3,7 @@
 -- unit: ratio
 -- better: lower
 -- scope: job
+-- bound: lower
 -- source: specification.md W11, W5, W6
 -- sentence: Waiting for late senders and receivers over the time in calls in which messages completed, of those calls whose waiting is known.
 SELECT sum(t.late_sender_wait_ns + t.late_receiver_wait_ns) * 1.0 / nullif(sum(t.call_ns), 0) AS value,

@@ -110,8 +110,8 @@ Metric parse_metric(std::string_view file, std::string_view text) {
   };
   Metric metric;
   const std::map<std::string_view, std::string Metric::*> fields = {
-      {"id", &Metric::id},       {"name", &Metric::name},     {"unit", &Metric::unit},        {"better", &Metric::better},
-      {"scope", &Metric::scope}, {"source", &Metric::source}, {"sentence", &Metric::sentence}};
+      {"id", &Metric::id},       {"name", &Metric::name},     {"unit", &Metric::unit},         {"better", &Metric::better},
+      {"scope", &Metric::scope}, {"source", &Metric::source}, {"sentence", &Metric::sentence}, {"bound", &Metric::bound}};
   while (text.starts_with("-- ")) {
     const size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = text.substr(3, end - 3);
@@ -122,12 +122,13 @@ Metric parse_metric(std::string_view file, std::string_view text) {
     metric.*field->second = line.substr(colon + 2);
   }
   for (const auto& [key, field] : fields) {
-    if ((metric.*field).empty()) refuse(fmt::format("the header has no '{}'", key));
+    if ((metric.*field).empty() && field != &Metric::bound) refuse(fmt::format("the header has no '{}'", key));
   }
   if (metric.id + ".sql" != file) refuse(fmt::format("its id is {}", metric.id));
   if (std::none_of(std::begin(kScopes), std::end(kScopes), [&](const ScopeColumns& s) { return s.scope == metric.scope; }))
     refuse("scope is neither job, step nor rank");
   if (metric.better != "higher" && metric.better != "lower" && metric.better != "none") refuse("better is neither higher, lower nor none");
+  if (!metric.bound.empty() && metric.bound != "lower" && metric.bound != "upper") refuse("bound is neither lower nor upper");
   if (metric.scope == "rank" && metric.better == "none") refuse("the worst rank's value is the job's, so one must be better");
   metric.sql = text;
   return metric;
@@ -140,6 +141,13 @@ const std::vector<Metric>& all_metrics() {
     return parsed;
   }();
   return metrics;
+}
+
+std::optional<MetricBound> bound_of(std::string_view id) {
+  const std::vector<Metric>& metrics = all_metrics();
+  const auto found = std::find_if(metrics.begin(), metrics.end(), [&](const Metric& metric) { return metric.id == id; });
+  if (found == metrics.end() || found->bound.empty()) return std::nullopt;
+  return found->bound == "lower" ? MetricBound::kLower : MetricBound::kUpper;
 }
 
 MetricResult evaluate(SQLite::Database& db, const Metric& metric, int64_t world) {

@@ -5,6 +5,7 @@
 //   -- unit: ...           ns, ratio, samples/s
 //   -- better: higher|lower|none
 //   -- scope: job|step|rank
+//   -- bound: lower|upper  may be left out: what the value is where waits are lower bounds (specification.md J7)
 //   -- source: ...         its definition, an id of docs/specification.md: specification.md W5
 //   -- sentence: ...       what it says; shown as help
 //
@@ -25,12 +26,16 @@
 namespace ddl {
 
 struct Metric {
-  std::string id, name, unit, better, scope, source, sentence;
+  std::string id, name, unit, better, scope, source, sentence, bound;
   std::string sql;
 };
 
 /// All metrics by id.
 const std::vector<Metric>& all_metrics();
+
+enum class MetricBound { kLower, kUpper };
+/// What the metric's value is where waits are lower bounds; nothing: it rests on none.
+std::optional<MetricBound> bound_of(std::string_view id);
 
 /// Throws ddl::Error (ExitCode::kUsage) naming `file` if the header is not complete.
 Metric parse_metric(std::string_view file, std::string_view text);

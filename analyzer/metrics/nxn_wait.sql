@@ -3,6 +3,7 @@
 -- unit: ns
 -- better: lower
 -- scope: job
+-- bound: lower
 -- source: specification.md W1, W2
 -- sentence: Waiting for the last rank to enter collectives in which all send to all (MPI_Allreduce, MPI_Allgather, MPI_Alltoall, ...), over the whole run and all ranks, of those that could be split.
 SELECT sum(g.wait_ns) AS value, coalesce((SELECT u.why FROM unsplit u JOIN op o ON o.id = u.op WHERE u.world = :world AND o.class = 'all_to_all' ORDER BY u.calls DESC LIMIT 1), 'NO_DATA') AS why, sum(g.sigma_ns) AS sigma

@@ -3,6 +3,7 @@
 -- unit: ratio
 -- better: lower
 -- scope: job
+-- bound: lower
 -- source: specification.md W11
 -- sentence: Waiting over duration, of all recorded collectives that could be split. Non-blocking ones count from post to completion, hidden or not.
 SELECT sum(wait_ns) * 1.0 / nullif(sum(wait_ns + xfer_ns), 0) AS value,

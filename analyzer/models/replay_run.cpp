@@ -12,6 +12,7 @@
 #include "analyzer/passes/operation.h"
 #include "analyzer/passes/partition.h"
 #include "analyzer/query.h"
+#include "analyzer/statistics.h"
 #include "core/error.h"
 
 namespace ddl::models {
@@ -39,6 +40,7 @@ struct Event {
   int64_t bytes = 0;
   Interval interval;
   std::optional<int64_t> wait_ns, xfer_ns;
+  bool bounded = false;  ///< xfer_ns is an upper bound: members left no record, and the others may have waited for them
 };
 
 class RunReader {
@@ -91,20 +93,24 @@ class RunReader {
     }
     Query rows(
         db_,
-        steps ? "SELECT s.process, p.rank, s.thread, s.step, s.start_ns, s.start_ns + s.duration_ns FROM step s JOIN process p ON p.id = "
-                "s.process JOIN steady_step y ON y.world = p.world AND y.step = s.step WHERE p.world = ?1 AND s.step >= ?2 AND "
-                "s.duration_ns IS NOT NULL AND p.rank IS NOT NULL ORDER BY p.rank, s.start_ns"
-              : "SELECT p.id, p.rank, 0, 0, coalesce(p.init_ns, p.start_ns), coalesce(p.finalize_ns, p.end_ns) FROM process p WHERE "
-                "p.world = ?1 AND ?2 = ?2 AND p.rank IS NOT NULL ORDER BY p.rank");
+        steps
+            ? "SELECT s.process, p.rank, s.thread, s.step, s.start_ns, s.start_ns + s.duration_ns FROM step s JOIN process p ON p.id = "
+              "s.process JOIN steady_step y ON y.world = p.world AND y.step = s.step WHERE p.world = ?1 AND s.step >= ?2 AND "
+              "s.duration_ns IS NOT NULL AND p.rank IS NOT NULL AND (p.world, p.rank) NOT IN (SELECT world, rank FROM torn_rank) ORDER BY p.rank, s.start_ns"
+            : "SELECT p.id, p.rank, 0, 0, coalesce(p.init_ns, p.start_ns), coalesce(p.finalize_ns, p.end_ns) FROM process p WHERE "
+              "p.world = ?1 AND ?2 = ?2 AND p.rank IS NOT NULL AND (p.world, p.rank) NOT IN (SELECT world, rank FROM torn_rank) ORDER BY p.rank");
     for (rows.bind(world_, first); rows.next();)
       windows_.push_back({rows.integer(0), rows.integer(1), rows.integer(2), rows.integer(3), {rows.integer(4), rows.integer(5)}});
     if (!steps) result_.steps = 1;
     if (windows_.empty()) throw Error("the run has nothing to replay", "ddl report loss says what is missing", ExitCode::kDataMissing);
     Query kept(
         db_,
-        steps ? "SELECT count(*) FROM step_part t JOIN process p ON p.id = t.process JOIN steady_step y ON y.world = p.world AND "
-                "y.step = t.step WHERE p.world = ?1 AND t.step >= ?2 AND t.comm_ns IS NULL"
-              : "SELECT count(*) FROM rank_part t JOIN process p ON p.id = t.process WHERE p.world = ?1 AND ?2 = ?2 AND t.comm_ns IS NULL");
+        steps
+            ? "SELECT count(*) FROM step_part t JOIN process p ON p.id = t.process JOIN steady_step y ON y.world = p.world AND "
+              "y.step = t.step WHERE p.world = ?1 AND t.step >= ?2 AND t.comm_ns IS NULL AND (p.world, p.rank) NOT IN (SELECT world, rank FROM "
+              "torn_rank)"
+            : "SELECT count(*) FROM rank_part t JOIN process p ON p.id = t.process WHERE p.world = ?1 AND ?2 = ?2 AND t.comm_ns IS NULL"
+              " AND (p.world, p.rank) NOT IN (SELECT world, rank FROM torn_rank)");
     if (kept.bind(world_, first).next() && kept.integer(0) > 0)
       throw Error("not all events of the steps were kept", "ddl record --steps A:B keeps all of those steps", ExitCode::kDataMissing);
     double sum_ns = 0;
@@ -116,7 +122,7 @@ class RunReader {
     Query rows(
         db_,
         "SELECT e.id, e.thread, e.kind, e.op, e.comm, e.seq, e.start_ns, e.duration_ns, coalesce(k.bytes, e.bytes), e.peer, k.wait_ns, "
-        "k.xfer_ns FROM event e LEFT JOIN collective k ON k.event = e.id WHERE e.process = ?1 AND e.kind IN (1, 2) AND e.start_ns >= ?2 "
+        "k.xfer_ns, k.wait_method IS 'lower-bound' FROM event e LEFT JOIN collective k ON k.event = e.id WHERE e.process = ?1 AND e.kind IN (1, 2) AND e.start_ns >= ?2 "
         "AND e.start_ns < ?3 ORDER BY e.start_ns, e.kind");
     std::vector<Event> events;
     for (size_t w = 0; w < windows_.size(); ++w) {
@@ -134,7 +140,8 @@ class RunReader {
                           rows.integer(8),
                           {rows.integer(6), rows.integer(6) + rows.integer(7)},
                           rows.maybe_integer(10),
-                          rows.maybe_integer(11)});
+                          rows.maybe_integer(11),
+                          rows.integer(12) != 0});
       }
       read_window(window, events);
     }
@@ -221,8 +228,29 @@ class RunReader {
     return row.bind(comm, *comm_rank).next() ? row.maybe_integer(0) : std::nullopt;
   }
 
+  /// What a collective takes in which members without a record may have kept the others waiting: what its like take of which all members are
+  /// known, else the shortest of its like. By kind.
+  std::unordered_map<size_t, int64_t> typical_transfers() const {
+    std::unordered_map<size_t, std::vector<double>> known;
+    std::unordered_map<size_t, int64_t> shortest;
+    for (const auto& [instance, members] : instances_) {
+      for (const auto& [event, member] : members) {
+        if (!event.xfer_ns) continue;
+        const size_t kind = result_.replay.ops()[member.op].kind;
+        if (!event.bounded) known[kind].push_back(static_cast<double>(*event.xfer_ns));
+        const auto [at, fresh] = shortest.try_emplace(kind, *event.xfer_ns);
+        if (!fresh) at->second = std::min(at->second, *event.xfer_ns);
+      }
+    }
+    for (auto& [kind, xfers_ns] : known) shortest[kind] = static_cast<int64_t>(median_of(xfers_ns));
+    return shortest;
+  }
+
   void meet() {
     int64_t group = 0;
+    std::unordered_map<size_t, int64_t> typical;
+    const bool any_bound = std::any_of(instances_.begin(), instances_.end(), [](const auto& one) { return one.second[0].first.bounded; });
+    if (any_bound) typical = typical_transfers();
     for (auto& [instance, members] : instances_) {
       const Operation& operation = operations_.at(members[0].first.op);
       if (operation.wait == WaitRule::kSymmetric) {
@@ -230,7 +258,8 @@ class RunReader {
         for (const auto& [event, member] : members)
           if (member.xfer_ns && (!shortest || *member.xfer_ns < *shortest)) shortest = member.xfer_ns;
         for (const auto& [event, member] : members) {
-          const std::optional<int64_t> xfer_ns = operation.nonblocking ? shortest : member.xfer_ns;
+          std::optional<int64_t> xfer_ns = operation.nonblocking ? shortest : member.xfer_ns;
+          if (xfer_ns && event.bounded) xfer_ns = std::min(*xfer_ns, typical.at(result_.replay.ops()[member.op].kind));
           if (xfer_ns) {
             result_.replay.meet(member.op, group, static_cast<double>(*xfer_ns) * kNs);
           } else {

@@ -6,6 +6,8 @@
 //   non-blocking ones       begin when the last member has posted and take the shortest transfer seen among them (an upper bound: what
 //   completes
 //                           while a rank computes is seen when it asks); the completing call waits for them
+//   members without a record  take no part; what their collectives take is what their like take of which all members are known, else the
+//                           shortest of their like
 //   messages                receives wait for their send to begin; a send waits for its receive only where it was seen to
 //   other calls             take as long as they took
 // In the ideal job computing before the same call of a step (operation, bytes, how many before it), or in the same place of it, is of one
@@ -31,6 +33,8 @@ struct RunReplay {
 };
 
 constexpr int64_t kMostReplayedEvents = 1'000'000;
+/// A replay that is further from the recording than this says little.
+constexpr double kFarFromRecorded = 0.05;
 
 /// Replays the steady steps of an analyzed run, or the whole run where there are none. Throws ddl::Error (kDataMissing):
 /// a job of GPUs, whose host does not wait in its calls; events that were not kept; or more than a hundredth of the time inside calls whose

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <unordered_set>
 
 #include "analyzer/statistics.h"
 #include "core/error.h"
@@ -113,6 +114,8 @@ Slowdown slowdown_of(const Replay& replay, const std::function<int64_t(int64_t r
   };
   const std::vector<int64_t>& bad = result.worst_ranks;
   result.fixed_by_ranks = fixed_by([&](const ReplayOp& op) { return std::find(bad.begin(), bad.end(), op.rank) != bad.end(); });
+  result.fixed_by_worst_rank =
+      bad.size() == 1 ? result.fixed_by_ranks : fixed_by([&](const ReplayOp& op) { return op.rank == bad.front(); });
   if (!stage_of) return result;
 
   std::map<int64_t, std::vector<int64_t>> stages;
@@ -128,13 +131,18 @@ std::vector<double> faster_network(const Replay& replay, double factor) {
   return changed(replay, [&](const ReplayOp& op) { return is_transfer(replay, op) ? op.seconds / factor : op.seconds; });
 }
 
-std::vector<double> healthy_rank(const Replay& replay, int64_t rank) {
-  const std::vector<int64_t>& ranks = replay.ranks();
-  if (!std::binary_search(ranks.begin(), ranks.end(), rank))
-    throw Error(fmt::format("there is no rank {}", rank), fmt::format("ranks are {} to {}", ranks.front(), ranks.back()), ExitCode::kUsage);
-  const std::vector<double> others = means(replay, [&](const ReplayOp& op) { return op.rank != rank; });
+std::vector<double> healthy_rank(const Replay& replay, int64_t rank) { return healthy_ranks(replay, {rank}); }
+
+std::vector<double> healthy_ranks(const Replay& replay, const std::vector<int64_t>& ranks) {
+  const std::vector<int64_t>& all = replay.ranks();
+  for (const int64_t rank : ranks)
+    if (!std::binary_search(all.begin(), all.end(), rank))
+      throw Error(fmt::format("there is no rank {}", rank), fmt::format("ranks are {} to {}", all.front(), all.back()), ExitCode::kUsage);
+  const std::unordered_set<int64_t> healed(ranks.begin(), ranks.end());
+  const std::vector<double> others = means(replay, [&](const ReplayOp& op) { return !healed.contains(op.rank); });
   return changed(replay, [&](const ReplayOp& op) {
-    const bool heals = op.rank == rank && !is_transfer(replay, op) && !std::isnan(others[op.kind]);  // what only this rank does it keeps
+    const bool heals =
+        healed.contains(op.rank) && !is_transfer(replay, op) && !std::isnan(others[op.kind]);  // what only these do they keep
     return heals ? others[op.kind] : op.seconds;
   });
 }

@@ -30,6 +30,7 @@ struct Slowdown {
   std::vector<SlowdownShare> ranks;           ///< S_w, worst first; at most kMostReplayedRanks: those that compute longest beyond the mean
   std::vector<SlowdownShare> stages;          ///< the same of pipeline stages, in their order; empty without
   std::vector<int64_t> worst_ranks;           ///< those that M_W fixes: 3 % of the ranks, one at least
+  std::optional<double> fixed_by_worst_rank;  ///< the same as M_W of the first of them alone
   std::optional<double> fixed_by_ranks;       ///< M_W: (T - T without their slowness) / (T - T_ideal); unset: T is not above T_ideal
   std::optional<double> fixed_by_last_stage;  ///< M_S: the same of the last stage; unset also without stages
 };
@@ -45,6 +46,8 @@ Slowdown slowdown_of(const Replay& replay, const std::function<int64_t(int64_t r
 std::vector<double> faster_network(const Replay& replay, double factor);
 /// `rank` computes as its kind does in the mean over the other ranks. Throws ddl::Error (usage) if there is no such rank.
 std::vector<double> healthy_rank(const Replay& replay, int64_t rank);
+/// The same of several ranks: the mean is over those that are not among them.
+std::vector<double> healthy_ranks(const Replay& replay, const std::vector<int64_t>& ranks);
 /// Computing in proportion to the batch, transfers as they were.
 std::vector<double> larger_batch(const Replay& replay, double factor);
 /// All computing at the mean of its kind, transfers as they were.

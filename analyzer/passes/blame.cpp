@@ -10,8 +10,8 @@ Blame::Blame(SQLite::Database& db)
           db,
           "INSERT INTO late (world, step, rank, ties, wait_ns, longest_ns, instances, comm, message) VALUES (?, ?, ?, ?, ?, ?, 1, ?, 0)") {}
 
-void Blame::add(int64_t world, int64_t communicator, const Instance& instance, const Split& split, double sigma_ns) {
-  if (split.late.empty() || split.wait_ns.empty() || instance.members.size() < 2) return;
+int64_t Blame::add(int64_t world, int64_t communicator, const Instance& instance, const Split& split, double sigma_ns) {
+  if (split.late.empty() || split.wait_ns.empty() || instance.members.size() < 2) return 0;
   const auto ties = static_cast<int64_t>(split.late.size());
   const int64_t longest_ns = *std::max_element(split.wait_ns.begin(), split.wait_ns.end());
   for (int64_t part = 0; part < ties; ++part) {
@@ -28,6 +28,7 @@ void Blame::add(int64_t world, int64_t communicator, const Instance& instance, c
     }
     insert_late_.run(world, late.step, late.rank, ties, blamed_ns, longest_ns, communicator);
   }
+  return db_.getLastInsertRowid() - ties + 1;
 }
 
 void Blame::write() {

@@ -21,8 +21,8 @@ class Blame {
  public:
   explicit Blame(SQLite::Database& db);
 
-  /// `sigma_ns`: clock sigma of each wait.
-  void add(int64_t world, int64_t communicator, const Instance& instance, const Split& split, double sigma_ns);
+  /// `sigma_ns`: clock sigma of each wait. Returns the rowid of the first row in `late`; 0: the instance has none.
+  int64_t add(int64_t world, int64_t communicator, const Instance& instance, const Split& split, double sigma_ns);
   /// Fills table `blame`.
   void write();
 

@@ -1,9 +1,11 @@
 #include "analyzer/passes/catalog.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "analyzer/query.h"
+#include "analyzer/statistics.h"
 
 namespace ddl {
 namespace {
@@ -71,6 +73,33 @@ void load_communicators(SQLite::Database& db, Catalog& catalog) {
   }
 }
 
+/// A rank left no record, or one of which the end is torn off: parts of it are lost, or it stops before those of most others do.
+void find_unrecorded(Catalog& catalog) {
+  struct World {
+    int64_t size = 0;
+    std::vector<const ProcessInfo*> ranks;
+  };
+  std::map<int64_t, World> worlds;
+  for (const auto& [id, process] : catalog.processes) {
+    if (process.rank < 0) continue;
+    World& world = worlds[process.world];
+    world.size = std::max(world.size, process.world_size);
+    world.ranks.push_back(&process);
+  }
+  for (const auto& [number, world] : worlds) {
+    std::vector<int64_t> ends_ns;
+    for (const ProcessInfo* process : world.ranks) ends_ns.push_back(process->end_ns);
+    const int64_t usual_end_ns = upper_median_of(std::move(ends_ns));
+    std::set<int64_t> unrecorded;
+    for (int64_t rank = 0; rank < world.size; ++rank) {
+      const ProcessInfo* process = catalog.process_of(number, rank);
+      const bool torn = process != nullptr && (process->damaged || (process->ended == "lost" && process->end_ns < usual_end_ns));
+      if (process == nullptr || torn) unrecorded.insert(rank);
+    }
+    if (!unrecorded.empty() && 2 * static_cast<int64_t>(unrecorded.size()) < world.size) catalog.unrecorded[number] = std::move(unrecorded);
+  }
+}
+
 }  // namespace
 
 void ClockSpread::add(const HostClock& host) {
@@ -111,6 +140,13 @@ Catalog::Catalog(SQLite::Database& db) {
   while (hosts.next()) host_clocks[hosts.integer(0)] = {hosts.maybe_integer(2).value_or(hosts.integer(0)), hosts.maybe_real(1)};
   load_processes(db, *this);
   load_communicators(db, *this);
+  find_unrecorded(*this);
+}
+
+const std::set<int64_t>& Catalog::unrecorded_ranks(int64_t world) const {
+  static const std::set<int64_t> kNone;
+  const auto found = unrecorded.find(world);
+  return found == unrecorded.end() ? kNone : found->second;
 }
 
 const Operation& Catalog::operation(int64_t id) const {

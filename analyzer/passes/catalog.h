@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -78,12 +79,17 @@ struct Catalog {
   /// The process of a rank; null if it left nothing.
   const ProcessInfo* process_of(int64_t world, int64_t rank) const;
   const HostClock& clock_of(const ProcessInfo& process) const { return host_clocks.at(process.host); }
+  /// Ranks of whose record all or the end is missing (specification.md J7), where the others can bound what they did: they are fewer than
+  /// half of the world. Else nothing.
+  const std::set<int64_t>& unrecorded_ranks(int64_t world) const;
+  bool is_unrecorded(int64_t world, int64_t rank) const { return unrecorded_ranks(world).contains(rank); }
 
   std::map<int64_t, ProcessInfo> processes;  ///< by process.id
   std::map<int64_t, CommunicatorInfo> communicators;
   std::map<int64_t, Operation> operations;
   std::map<int64_t, HostClock> host_clocks;                    ///< by host.id
   std::map<std::pair<int64_t, int64_t>, int64_t> process_ids;  ///< by world and rank
+  std::map<int64_t, std::set<int64_t>> unrecorded;             ///< by world; see unrecorded_ranks()
 };
 
 }  // namespace ddl

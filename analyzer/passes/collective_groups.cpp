@@ -82,7 +82,8 @@ void CollectiveGroups::add(const CommunicatorInfo& communicator, int64_t op, con
   } else {
     group.split_calls += static_cast<int64_t>(n);
     group.xfer_ns += xfer_sum_ns;
-    group.method = split.method;
+    if (group.method != WaitMethod::kLowerBound) group.method = split.method;
+    if (split.method == WaitMethod::kLowerBound) group.why = Why::kPartialRanks;
   }
   if (split.completion_ns) group.completion_ns = group.completion_ns.value_or(0) + *split.completion_ns;
 }
@@ -112,7 +113,7 @@ void CollectiveGroups::write(SQLite::Database& db, const Catalog& catalog) const
       const std::optional<double> raw_ns = group.raw_times.median();
       busbw_raw = scaled(rate(key.bytes, raw_ns ? raw_ns : group.partial_times.median()), factor);
       busbw_max = scaled(rate(key.bytes, group.longest_times.median()), factor);
-      if (!algbw) why = split ? Why::kZeroDenominator : group.why;
+      if (!algbw) why = split && group.why != Why::kPartialRanks ? Why::kZeroDenominator : group.why;
     }
     const auto if_split = [split](int64_t value) { return split ? std::optional(value) : std::nullopt; };
     insert.run(communicator.world, key.op, key.communicator, key.bytes < 0 ? std::nullopt : std::optional(key.bytes), group.instances,

@@ -9,6 +9,7 @@
 #include "analyzer/passes/blame.h"
 #include "analyzer/passes/collective_groups.h"
 #include "analyzer/passes/instance.h"
+#include "analyzer/passes/passed_on.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
 
@@ -106,12 +107,29 @@ class InstanceReader {
     out.instance.complete = distinct && !out.mismatched && present == out.communicator->size;
     out.instance.partial = distinct && !out.mismatched && present < out.communicator->size;
     out.instance.size = out.communicator->kind == "inter" ? 0 : out.communicator->size;
+    // Kernels of GPUs are cut by tables that know of no bounds (devices.h).
+    out.instance.bounded =
+        out.instance.partial && !out.instance.operation->on_device && present + absent_unrecorded(out) == out.communicator->size;
     if (out.near_in_time) out.sigma_ns.reset();
     out.instance.clock_trusted = out.sigma_ns == 0.0;
   }
 
+  /// Members that are not here for they left no record of it.
+  int64_t absent_unrecorded(const Assembled& one) const {
+    const CommunicatorInfo& communicator = *one.communicator;
+    const std::set<int64_t>& unrecorded = catalog_.unrecorded_ranks(communicator.world);
+    if (unrecorded.empty() || communicator.kind == "inter") return 0;
+    const auto [known, fresh] = unrecorded_members_.try_emplace(communicator.id, 0);
+    if (fresh)
+      known->second =
+          std::count_if(communicator.ranks.begin(), communicator.ranks.end(), [&](int64_t r) { return unrecorded.contains(r); });
+    const auto& members = one.instance.members;
+    return known->second - std::count_if(members.begin(), members.end(), [&](const Member& m) { return unrecorded.contains(m.rank); });
+  }
+
   const Catalog& catalog_;
   Query rows_;
+  mutable std::unordered_map<int64_t, int64_t> unrecorded_members_;  ///< by communicator
   bool more_ = false;
   int64_t bad_intervals_ = 0;
 };
@@ -170,7 +188,8 @@ class TransferBySteps {
 
   void add(int64_t comm, const Instance& instance, const Split& split, std::optional<int64_t> bytes) {
     const std::optional<int64_t> step = instance.members.front().step;
-    if (!step || instance.nonblocking || split.wait_ns.empty() || bytes.value_or(0) == 0) return;
+    const bool bound = split.method == WaitMethod::kLowerBound;  // of the transfer an upper one
+    if (!step || instance.nonblocking || bound || split.wait_ns.empty() || bytes.value_or(0) == 0) return;
     OneStep& sum = sums_[comm];
     if (*step != sum.step) {
       write(comm, sum);
@@ -227,6 +246,7 @@ CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalo
   const std::set<int64_t> trusted = trusted_across_hosts(db, catalog);
   CollectiveLosses losses;
   Blame blame(db);
+  PassedOn passed_on(catalog);
   CollectiveGroups groups;
   Reached reached;
   TransferBySteps transfers(db);
@@ -262,7 +282,8 @@ CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalo
                  at(split.min_duration_wait_ns, i), uses_clock ? next.sigma_ns : std::optional(0.0), name_of(split.why));
     }
     const double sigma_ns = uses_clock ? next.sigma_ns.value_or(0) : 0;
-    blame.add(next.communicator->world, next.communicator->id, instance, split, sigma_ns);
+    if (const int64_t row = blame.add(next.communicator->world, next.communicator->id, instance, split, sigma_ns); row > 0)
+      passed_on.add(*next.communicator, instance, split, next.sigma_ns, row);
     if (!next.mismatched) {
       groups.add(*next.communicator, next.op, instance, bytes, split, sigma_ns);
       sums.add(*next.communicator, next.op, instance, split, bytes);
@@ -271,6 +292,7 @@ CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalo
     reached.add(next.communicator->id, next.seq, instance.members);
   }
   blame.write();
+  passed_on.move(db);
   groups.write(db, catalog);
   reached.write(db);
   transfers.flush();

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace ddl {
 namespace {
 
@@ -17,17 +19,18 @@ bool exists(SQLite::Database& db) {
 
 }  // namespace
 
-InputRanges::InputRanges(SQLite::Database& db)
-    : any_(exists(db)),
-      rows_(db, fmt::format("SELECT thread, start_ns, duration_ns FROM range_event WHERE process = ? AND region IN ({}) ORDER BY start_ns",
-                            input_regions())) {}
+InputRanges::InputRanges(SQLite::Database& db) : db_(db), any_(exists(db)) {}
 
-std::vector<InputRange> InputRanges::of(int64_t process) {
-  std::vector<InputRange> ranges;
-  if (!any_) return ranges;
-  rows_.bind(process);
-  while (rows_.next()) ranges.push_back({rows_.integer(0), {rows_.integer(1), rows_.integer(1) + rows_.integer(2)}});
-  return ranges;
+const std::vector<InputRange>& InputRanges::of(int64_t process) {
+  static const std::vector<InputRange> kNone;
+  if (any_ && !std::exchange(read_, true)) {
+    Query rows(db_,
+               fmt::format("SELECT process, thread, start_ns, duration_ns FROM range_event WHERE region IN ({}) ORDER BY process, start_ns",
+                           input_regions()));
+    while (rows.next()) ranges_[rows.integer(0)].push_back({rows.integer(1), {rows.integer(2), rows.integer(2) + rows.integer(3)}});
+  }
+  const auto known = ranges_.find(process);
+  return known == ranges_.end() ? kNone : known->second;
 }
 
 }  // namespace ddl

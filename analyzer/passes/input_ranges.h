@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "analyzer/intervals.h"
@@ -28,12 +29,14 @@ class InputRanges {
 
   /// Whether the run names any, also where none was kept.
   bool any() const { return any_; }
-  /// Of one process, as far as the window kept them, by begin.
-  std::vector<InputRange> of(int64_t process);
+  /// Of one process, as far as the window kept them, by begin. Those of all are read at once, for range_event has no index.
+  const std::vector<InputRange>& of(int64_t process);
 
  private:
+  SQLite::Database& db_;
   bool any_;
-  Query rows_;
+  bool read_ = false;
+  std::unordered_map<int64_t, std::vector<InputRange>> ranges_;  ///< by process
 };
 
 }  // namespace ddl

@@ -112,6 +112,8 @@ const char* name_of(WaitMethod method) {
       return "late-root";
     case WaitMethod::kEarlyReduce:
       return "early-reduce";
+    case WaitMethod::kLowerBound:
+      return "lower-bound";
   }
   return nullptr;
 }
@@ -154,14 +156,19 @@ Split split_waiting(const Instance& instance) {
     split.why = Why::kNotApplicable;
     return split;
   }
-  if (!instance.complete) {
+  if (!instance.complete && !instance.bounded) {
     split.why = Why::kPartialRanks;
     return split;
   }
   // A data operation without data lets everybody go at once: what it takes is not waiting (W1, "receivers with 0 bytes").
-  const bool moves_nothing = instance.operation->size != SizeRule::kZero && operation_bytes(instance) == 0;
+  const auto sends_nothing = [](const Member& m) { return m.payload_bytes == 0; };
+  const bool moves_nothing = instance.operation->size != SizeRule::kZero &&
+                             (operation_bytes(instance) == 0 ||
+                              (instance.bounded && std::all_of(instance.members.begin(), instance.members.end(), sends_nothing)));
   if (rule == WaitRule::kSymmetric) {
     split_symmetric(instance, moves_nothing, split);
+    if (instance.bounded && !split.wait_ns.empty()) split.method = WaitMethod::kLowerBound;
+    if (instance.bounded) split.min_duration_wait_ns.clear(), split.completion_ns.reset();
     return split;
   }
   if (!instance.clock_trusted) {
@@ -169,12 +176,20 @@ Split split_waiting(const Instance& instance) {
     return split;
   }
   const Member* root = find_root(instance);
-  if (root == nullptr) {
+  if (root == nullptr && instance.bounded && instance.root) {
+    // Others wait for a late root, for how long nobody knows; for an early one they wait for nobody.
+    split.method = rule == WaitRule::kLateRoot ? WaitMethod::kLowerBound : WaitMethod::kEarlyReduce;
+    split.wait_ns.assign(instance.members.size(), 0);
+  } else if (root == nullptr) {
     split.why = Why::kNotApplicable;
   } else if (rule == WaitRule::kLateRoot) {
     split_late_root(instance, *root, moves_nothing, split);
   } else {
     split_early_root(instance, *root, moves_nothing, split);
+    if (instance.bounded) {  // one without a record may have been the first
+      split.method = WaitMethod::kLowerBound;
+      split.wait_ns.assign(instance.members.size(), 0);
+    }
   }
   return split;
 }

@@ -5,6 +5,10 @@
 // same. Non-blocking operations use W2 with the post as the enter; what remains up to the completing call is an upper bound of the
 // transfer.
 //
+// Where members left no record the last one known bounds the last one from below, and so its estimator the waiting: waits are at least,
+// transfers at most what is told (J7). Who waits for a root does so for the root alone, so that only a root without a record, or a root that
+// waits for others, leaves a bound.
+//
 // Pure functions over plain values: units are ns on the run's axis; wait_ns + xfer_ns = duration_ns holds exactly by construction.
 #pragma once
 
@@ -33,7 +37,7 @@ struct Member {
 };
 
 enum class Why { kNone, kNoData, kZeroDenominator, kClockUntrusted, kPartialRanks, kNotApplicable };
-enum class WaitMethod { kNone, kMaxStart, kMinDuration, kMaxPost, kLateRoot, kEarlyReduce };
+enum class WaitMethod { kNone, kMaxStart, kMinDuration, kMaxPost, kLateRoot, kEarlyReduce, kLowerBound };
 
 /// Waits that compare clocks are trusted while the clocks' sigma is below this share of their median (W2).
 constexpr double kTrustedSigmaShare = 0.1;
@@ -47,6 +51,7 @@ struct Instance {
   bool nonblocking = false;     ///< enter is the post, leave the completion
   bool complete = false;        ///< all members of the communicator are here, each once
   bool partial = false;         ///< some are missing; those that are here are here once, in the same operation
+  bool bounded = false;         ///< partial, and the missing ones were there without leaving a record: the others bound the waiting (J7)
   int64_t size = 0;             ///< how many there are in the communicator; 0: of two groups
   bool clock_trusted = true;    ///< the members' clocks may be compared
   std::optional<int64_t> root;  ///< comm rank

@@ -10,6 +10,7 @@ void add_to(WindowEvents& window, const Activity& a, int64_t owner) {
   if (own_call && a.completion) window.completions.push_back(a.interval);
   if (a.request && a.collective) window.flights.push_back({a.interval, a.bytes});
   if (!own_call && !a.request) return;
+  window.bounded |= a.bounded;
   if (a.wait_ns.value_or(0) > 0) {
     window.waiting.push_back({a.interval.begin_ns, a.interval.begin_ns + *a.wait_ns});
     window.sigma_ns += a.sigma_ns;
@@ -49,6 +50,7 @@ Partition partition(const Interval& window, const WindowEvents& events, int64_t 
 
 std::optional<Tail> tail_of(const Interval& window, const WindowEvents& events) {
   if (events.why != Why::kNone && events.why != Why::kClockUntrusted) return std::nullopt;
+  if (events.bounded) return std::nullopt;
   Tail tail;
   tail.split = events.why == Why::kNone;
   Interval last{window.begin_ns - 1, window.begin_ns};

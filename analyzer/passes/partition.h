@@ -45,6 +45,7 @@ struct WindowEvents {
   double sigma_ns = 0;           ///< clock sigma of `waiting`: sum over them, as if all errors went one way
   Why why = Why::kNone;          ///< why some collective could not be split; kNone: all could
   Why unsplit_why = Why::kNone;  ///< the same of `unsplit`
+  bool bounded = false;          ///< some of `waiting` is a lower bound (specification.md J7)
 };
 
 /// One event, as far as windows care.
@@ -57,7 +58,8 @@ struct Activity {
   bool bubble = false;   ///< waits for another stage of its pipeline
   bool unsplit = false;  ///< a call in which messages completed, and nobody knows how long it waited; see `why`
   std::optional<int64_t> wait_ns;
-  double sigma_ns = 0;  ///< clock sigma of wait_ns
+  double sigma_ns = 0;   ///< clock sigma of wait_ns
+  bool bounded = false;  ///< wait_ns is a lower bound
   Why why = Why::kNone;
   int64_t bytes = 0;
 };

@@ -1,7 +1,9 @@
 #include "analyzer/passes/steady_steps.h"
 
+#include <algorithm>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "analyzer/passes/instance.h"
@@ -16,7 +18,7 @@ constexpr const char* kWholeRuns = R"(
   SELECT p.world, 0, p.rank, 0, t.duration_ns, t.compute_ns, t.comm_ns, t.exposed_ns, t.wait_ns, t.xfer_ns, t.why, 0, t.sigma_ns
   FROM rank_part t
   JOIN process p ON p.id = t.process
-  WHERE p.world = ? AND p.rank IS NOT NULL)";
+  WHERE p.world = ? AND p.rank IS NOT NULL AND (p.world, p.rank) NOT IN (SELECT world, rank FROM torn_rank))";
 
 constexpr const char* kSteadyParts = R"(
   INSERT OR IGNORE INTO steady_part
@@ -27,7 +29,7 @@ constexpr const char* kSteadyParts = R"(
   JOIN process p ON p.id = t.process
   JOIN steady_number n ON n.world = p.world AND n.step = t.step
   LEFT JOIN pipeline l ON l.process = t.process
-  WHERE p.rank IS NOT NULL)";
+  WHERE p.rank IS NOT NULL AND (p.world, p.rank) NOT IN (SELECT world, rank FROM torn_rank))";
 
 constexpr const char* kSteadySteps = R"(
   INSERT INTO steady_step
@@ -79,9 +81,25 @@ constexpr const char* kJobWindows = R"(
   FROM whole
   GROUP BY world)";
 
+constexpr const char* kCoverage = R"(
+  UPDATE steady_world
+  SET ranks = (SELECT count(*) FROM steady_rank r WHERE r.world = steady_world.world),
+      world_size = (SELECT max(max(coalesce(p.world_size, 0)), count(DISTINCT p.rank)) FROM process p WHERE p.world = steady_world.world),
+      bounded = EXISTS (SELECT 1 FROM steady_rank r WHERE r.world = steady_world.world AND r.wait_ns IS NOT NULL AND r.why = 'PARTIAL_RANKS'))";
+
 struct WorldSteps {
-  std::set<int64_t> ranks;             // that recorded any step
-  std::map<int64_t, int64_t> seen_by;  // step -> number of ranks
+  std::map<int64_t, std::vector<int64_t>> steps_of;  // of each rank that recorded any
+  std::map<int64_t, int64_t> seen_by;                // step -> number of ranks
+
+  /// As if the rank had left no record.
+  void leave_out(int64_t rank) {
+    for (const int64_t step : steps_of[rank]) --seen_by[step];
+    steps_of.erase(rank);
+  }
+  int64_t complete() const {
+    const auto all = static_cast<int64_t>(steps_of.size());
+    return std::count_if(seen_by.begin(), seen_by.end(), [&](const auto& step) { return step.second == all; });
+  }
 };
 
 std::map<int64_t, WorldSteps> count_ranks(SQLite::Database& db) {
@@ -91,14 +109,44 @@ std::map<int64_t, WorldSteps> count_ranks(SQLite::Database& db) {
   Query rows(db, "SELECT p.world, p.rank, t.step FROM step_part t JOIN process p ON p.id = t.process WHERE p.rank IS NOT NULL");
   while (rows.next()) {
     WorldSteps& world = worlds[rows.integer(0)];
-    world.ranks.insert(rows.integer(1));
+    std::vector<int64_t>& steps = world.steps_of[rows.integer(1)];
+    steps.push_back(rows.integer(2));
     ++world.seen_by[rows.integer(2)];
   }
   return worlds;
 }
 
+/// Damaged records say nothing of waiting. Of those that stop early the shortest are left out as long as what is left, ranks times steps,
+/// grows by it.
+std::vector<int64_t> leave_out_torn(const Catalog& catalog, int64_t world, WorldSteps& steps) {
+  std::vector<int64_t> left_out, short_ones;
+  for (const int64_t rank : catalog.unrecorded_ranks(world)) {
+    const ProcessInfo* process = catalog.process_of(world, rank);
+    if (process == nullptr) continue;
+    (process->damaged ? left_out : short_ones).push_back(rank);
+  }
+  for (const int64_t rank : left_out) steps.leave_out(rank);
+  const auto length = [&](int64_t rank) { return steps.steps_of.contains(rank) ? steps.steps_of.at(rank).size() : 0; };
+  std::stable_sort(short_ones.begin(), short_ones.end(), [&](int64_t a, int64_t b) { return length(a) < length(b); });
+  const auto known = [](const WorldSteps& w) { return static_cast<int64_t>(w.steps_of.size()) * w.complete(); };
+  WorldSteps trial = steps;
+  int64_t most = known(steps);
+  size_t best = 0;
+  for (size_t i = 0; i < short_ones.size(); ++i) {
+    trial.leave_out(short_ones[i]);
+    if (known(trial) <= most) continue;
+    most = known(trial);
+    best = i + 1;
+  }
+  for (size_t i = 0; i < best; ++i) {
+    steps.leave_out(short_ones[i]);
+    left_out.push_back(short_ones[i]);
+  }
+  return left_out;
+}
+
 void select(SQLite::Database& db, int64_t world, const WorldSteps& steps, SteadySteps& result) {
-  const auto all = static_cast<int64_t>(steps.ranks.size());
+  const auto all = static_cast<int64_t>(steps.steps_of.size());
   std::vector<int64_t> complete;
   for (const auto& [step, ranks] : steps.seen_by) {
     if (ranks == all) complete.push_back(step);
@@ -113,11 +161,16 @@ void select(SQLite::Database& db, int64_t world, const WorldSteps& steps, Steady
 
 }  // namespace
 
-std::map<int64_t, SteadySteps> select_steady_steps(SQLite::Database& db) {
+std::map<int64_t, SteadySteps> select_steady_steps(SQLite::Database& db, const Catalog& catalog) {
   std::map<int64_t, SteadySteps> result;
-  Query insert_world(db, "INSERT INTO steady_world (world, annotated, inferred, used, warmup, incomplete) VALUES (?, ?, ?, ?, ?, ?)");
+  Query insert_world(db,
+                     "INSERT INTO steady_world (world, annotated, inferred, used, warmup, incomplete, ranks, world_size, bounded)"
+                     " VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0)");
+  Query insert_torn(db, "INSERT INTO torn_rank (world, rank) VALUES (?, ?)");
   Query whole_run(db, kWholeRuns);
-  for (const auto& [world, steps] : count_ranks(db)) {
+  std::map<int64_t, WorldSteps> worlds = count_ranks(db);
+  for (auto& [world, steps] : worlds) {
+    for (const int64_t rank : leave_out_torn(catalog, world, steps)) insert_torn.run(world, rank);
     SteadySteps& steady = result[world];
     select(db, world, steps, steady);
     Query inferred(db, "SELECT 1 FROM inferred_steps i JOIN process p ON p.id = i.process WHERE p.world = ? LIMIT 1");
@@ -129,6 +182,7 @@ std::map<int64_t, SteadySteps> select_steady_steps(SQLite::Database& db) {
   db.exec(kSteadyParts);
   db.exec(kSteadySteps);
   db.exec(kSteadyRanks);
+  db.exec(kCoverage);
   return result;
 }
 

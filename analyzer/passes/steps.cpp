@@ -49,6 +49,7 @@ class RunWindow {
     return sum_;
   }
   double sigma_ns() const { return sigma_ns_; }
+  bool bounded() const { return bounded_; }
   Why why() const { return why_ == Why::kNone && !sum_.is_split() ? unsplit_why_ : why_; }
 
  private:
@@ -60,6 +61,7 @@ class RunWindow {
     sum_.wait_ns += part.wait_ns;
     sum_.unsplit_ns += part.unsplit_ns;
     sigma_ns_ += std::exchange(slice_.sigma_ns, 0);
+    bounded_ |= slice_.bounded;
     if (slice_.why != Why::kNone) why_ = slice_.why;
     if (slice_.unsplit_why != Why::kNone) unsplit_why_ = slice_.unsplit_why;
     const auto over = [end_ns](const Interval& i) { return i.end_ns <= end_ns; };
@@ -79,6 +81,7 @@ class RunWindow {
   WindowEvents slice_;
   Partition sum_;
   double sigma_ns_ = 0;
+  bool bounded_ = false;
   Why why_ = Why::kNone;
   Why unsplit_why_ = Why::kNone;
 };
@@ -124,7 +127,7 @@ class StepPass {
     Query any_message(db_, "SELECT 1 FROM call_wait LIMIT 1");
     messages_ = any_message.next();
     Query events(db_, std::string("SELECT e.process, e.thread, e.kind, e.op, e.start_ns, e.duration_ns, e.seq IS NOT NULL, k.wait_ns, "
-                                  "k.why, k.bytes, e.comm, k.sigma_ns") +
+                                  "k.why, k.bytes, e.comm, k.sigma_ns, k.wait_method IS 'lower-bound'") +
                           (messages_ ? ", w.wait_ns, w.why, w.late, w.sigma_ns" : "") +
                           " FROM event e LEFT JOIN collective k ON k.event = e.id" +
                           (messages_ ? " LEFT JOIN call_wait w ON w.event = e.id" : "") + " WHERE e.kind < 3 ORDER BY " +
@@ -159,11 +162,17 @@ class StepPass {
     a.wait_ns = row.maybe_integer(7);
     if (a.collective && !a.wait_ns) a.why = why_from(row.text(8));
     a.sigma_ns = row.real(11);
+    a.bounded = row.integer(12) != 0;
     if (messages_ && !a.collective && !a.request) {
-      a.wait_ns = row.maybe_integer(12);
-      a.unsplit = !row.is_null(13);
-      if (a.unsplit) a.why = why_from(row.text(13));
-      a.sigma_ns = row.real(15);
+      a.wait_ns = row.maybe_integer(13);
+      a.unsplit = !row.is_null(14);
+      if (a.unsplit) a.why = why_from(row.text(14));
+      a.sigma_ns = row.real(16);
+      if (a.why == Why::kPartialRanks && !unrecorded_->empty()) {  // it waited for 0 ns at least
+        a.unsplit = false;
+        a.bounded = true;
+        a.why = Why::kNone;
+      }
     }
     if (!a.request && !a.collective && may_have_waited(row)) {
       a.unsplit = true;
@@ -171,7 +180,7 @@ class StepPass {
     }
     a.bytes = row.integer(9);
     if (staged_ && a.wait_ns)
-      a.bubble = a.collective ? pipelines_.spans(row.integer(10)) : messages_ && pipelines_.same(row.integer(0), row.integer(14));
+      a.bubble = a.collective ? pipelines_.spans(row.integer(10)) : messages_ && pipelines_.same(row.integer(0), row.integer(15));
     return a;
   }
 
@@ -187,8 +196,9 @@ class StepPass {
   void begin_process(int64_t id) {
     current_ = id;
     pending_.erase(id);
+    unrecorded_ = &catalog_.unrecorded_ranks(catalog_.process(id).world);
     staged_ = pipelines_.contains(id);
-    const std::vector<InputRange> loading = inputs_.of(id);
+    const std::vector<InputRange>& loading = inputs_.of(id);
     loading_.assign(loading.begin(), loading.end());
     std::set<int64_t> numbers;
     steps_.bind(id);
@@ -248,8 +258,8 @@ class StepPass {
     if (why == Why::kNone && !part.is_split()) why = step.events.unsplit_why;
     if (!kept || catalog_.process(current_).damaged) why = Why::kNoData;
     const bool told = inputs_.any() && (!step.events.inputs.empty() || !catalog_.process(current_).thinned);
-    write(insert_step_, step.number, part, kept, why, step.events.sigma_ns, told ? std::optional(part.input_ns) : std::nullopt,
-          staged_ && why == Why::kNone ? std::optional(part.bubble_ns) : std::nullopt);
+    write(insert_step_, step.number, part, kept, why, step.events.bounded, step.events.sigma_ns,
+          told ? std::optional(part.input_ns) : std::nullopt, staged_ && why == Why::kNone ? std::optional(part.bubble_ns) : std::nullopt);
     const std::optional<Tail> tail = tail_of(step.window, step.events);
     if (tail) {
       insert_tail_.run(current_, step.number, tail->xfer_ns, tail->buckets, tail->bytes, tail->all_buckets, tail->all_bytes,
@@ -263,13 +273,15 @@ class StepPass {
     const std::optional<Partition> part = training_->partition(step.window, inferred ? std::vector<Interval>{} : step.events.calls);
     if (!part) return;
     const Why why = catalog_.process(current_).damaged || !training_->tells_waiting() ? Why::kNoData : Why::kNone;
-    write(insert_step_, step.number, *part, true, why, 0.0, std::optional<int64_t>{}, std::optional<int64_t>{});
+    write(insert_step_, step.number, *part, true, why, false, 0.0, std::optional<int64_t>{}, std::optional<int64_t>{});
   }
 
-  /// `second` is the column after `process`: the step's number or the run's duration.
+  /// `second` is the column after `process`: the step's number or the run's duration. `bounded`: the waiting is a lower bound.
   template <typename... More>
-  void write(Query& insert, int64_t second, const Partition& part, bool kept, Why why, double sigma_ns, const More&... more) const {
+  void write(Query& insert, int64_t second, const Partition& part, bool kept, Why why, bool bounded, double sigma_ns,
+             const More&... more) const {
     const bool split = why == Why::kNone;
+    if (split && bounded) why = Why::kPartialRanks;
     insert.run(current_, second, part.compute_ns, kept ? std::optional(part.comm_ns) : std::nullopt, part.exposed_ns,
                split ? std::optional(part.wait_ns) : std::nullopt, split ? std::optional(part.exposed_ns - part.wait_ns) : std::nullopt,
                part.idle_ns, name_of(why), split ? std::optional(sigma_ns) : std::nullopt, more...);
@@ -284,7 +296,7 @@ class StepPass {
       const Interval whole{*process.init_ns, std::max(*process.init_ns, process.finalize_ns.value_or(process.end_ns))};
       if (const std::optional<Partition> part = training_->partition(whole, {}))
         write(insert_rank_, part->duration_ns, *part, !process.thinned,
-              process.thinned || !training_->tells_waiting() ? Why::kNoData : Why::kNone, 0.0);
+              process.thinned || !training_->tells_waiting() ? Why::kNoData : Why::kNone, false, 0.0);
     } else if (run_) {
       close_run(catalog_.process(current_));
     }
@@ -321,7 +333,7 @@ class StepPass {
     const Partition part = run_->finish(mpi_ns + open_ns);
     Why why = open_why == Why::kNone ? run_->why() : open_why;
     if (process.thinned) why = Why::kNoData;
-    write(insert_rank_, part.duration_ns, part, !process.thinned, why, run_->sigma_ns());
+    write(insert_rank_, part.duration_ns, part, !process.thinned, why, run_->bounded(), run_->sigma_ns());
   }
 
   SQLite::Database& db_;
@@ -335,6 +347,7 @@ class StepPass {
   bool messages_ = false;                              ///< somebody waited for messages, or it is not known
   std::map<int64_t, std::deque<Interval>> computing_;  ///< of processes that compute in layers, and at no other time
   std::deque<Interval>* told_computing_ = nullptr;     ///< of the current process, from the current step on; null: not told
+  const std::set<int64_t>* unrecorded_ = nullptr;      ///< ranks of the current process's world (Catalog::unrecorded_ranks())
   bool staged_ = false;                                ///< the current process is a stage of a pipeline
   std::deque<InputRange> loading_;                     ///< of the current process, from the current step on
   int64_t current_ = 0;

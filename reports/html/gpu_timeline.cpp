@@ -155,6 +155,7 @@ std::vector<Figure> gpu_timeline(const RunView& run) {
     height += 70 + kLaneHeight * static_cast<double>(panel.gpus.size());
     figure.caption += (figure.caption.empty() ? "" : " ") + caption_of(panel);
   }
+  figure.caption += clock_note(run);
   for (const GpuPanel& panel : panels)
     for (const Lane& lane : panel.lanes) all.push_back(&lane);
   if (all.empty()) return {};

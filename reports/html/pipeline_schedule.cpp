@@ -117,6 +117,7 @@ std::vector<Figure> pipeline_schedule(const RunView& run) {
                     *bubble > 1.5 * *model && *bubble - *model > 0.01 ? ": the rest is stages that take unequally long, or transfers" : "");
   else if (bubble)
     figure.caption += ".";
+  figure.caption += clock_note(run);
   figure.reading = fmt::format("Step {}, the median one. Gaps below {} are not drawn.", *step, short_duration(gap_ns));
   if (pipeline.others > 0) figure.reading += fmt::format(" The first of {} pipelines.", pipeline.others + 1);
   if (shown.size() < pipeline.ranks.size()) figure.reading += fmt::format(" The first {} stages; the table has all.", shown.size());

@@ -1,8 +1,11 @@
 #include "reports/html/step_lanes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "analyzer/query.h"
+#include "reports/format.h"
 
 namespace ddl::reports::html {
 
@@ -120,6 +123,21 @@ std::vector<PathPart> critical_path(StepLanes& lanes) {
   }
   std::reverse(path.begin(), path.end());
   return path;
+}
+
+std::optional<double> clock_error_ns(const RunView& run) {
+  if (run.hosts < 2) return 0;
+  const std::optional<double> sigma_ns = run.clock_sigma_ns();
+  return sigma_ns ? std::optional(3 * *sigma_ns) : std::nullopt;
+}
+
+std::string clock_note(const RunView& run) {
+  const std::optional<double> error_ns = clock_error_ns(run);
+  if (!error_ns)
+    return " Clocks of the hosts are not known against each other: lanes of different hosts, and a path between them, may be off.";
+  if (*error_ns <= 0) return "";
+  return fmt::format(" Lanes of different hosts may be off by {} against each other: so much of a path between them is clock error.",
+                     short_duration(static_cast<int64_t>(*error_ns)));
 }
 
 }  // namespace ddl::reports::html

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "analyzer/intervals.h"
@@ -74,5 +75,10 @@ struct PathPart {
   Interval interval;
 };
 std::vector<PathPart> critical_path(StepLanes& lanes);
+
+/// How far lanes of different hosts may be off against each other, for a caption, with a blank before it; empty: all have one clock.
+std::string clock_note(const RunView& run);
+/// How far a moment of one host may be off against one of another: 3 sigma; 0: not at all; nothing: not known.
+std::optional<double> clock_error_ns(const RunView& run);
 
 }  // namespace ddl::reports::html

@@ -61,11 +61,21 @@ IntervalSet path_on(const std::vector<PathPart>& path, int64_t rank) {
   return IntervalSet(parts);
 }
 
-std::string caption_of(Panel& panel) {
-  const Interval window = panel.lanes.window();
+// Begins and ends of several hosts would stretch a step by the errors of their clocks: within these it is as long as on its slowest rank.
+std::string length_of(const RunView& run, const StepLanes& lanes) {
+  const int64_t window_ns = lanes.window().length_ns();
+  Query row(run.db, "SELECT longest_ns FROM steady_step WHERE world = ? AND step = ?");
+  row.bind(run.world, lanes.step());
+  const int64_t longest_ns = row.next() ? row.integer(0) : window_ns;
+  const std::optional<double> error_ns = clock_error_ns(run);
+  if (!error_ns || static_cast<double>(window_ns - longest_ns) <= *error_ns)
+    return fmt::format("{} on its slowest rank", short_duration(longest_ns));
+  return fmt::format("{} from its first begin to its last end", short_duration(window_ns));
+}
+
+std::string caption_of(const RunView& run, Panel& panel) {
   const auto on = time_on(panel.path);
-  std::string text = fmt::format("The {} step (step {}) takes {} from its first begin to its last end.", panel.which, panel.lanes.step(),
-                                 short_duration(window.length_ns()));
+  std::string text = fmt::format("The {} step (step {}) takes {}.", panel.which, panel.lanes.step(), length_of(run, panel.lanes));
   if (on.empty()) return text;
   int64_t computing_ns = 0, all_ns = 0;
   for (const auto& [rank, ns] : on) {
@@ -126,9 +136,10 @@ std::vector<Figure> step_timeline(const RunView& run) {
     Panel& panel = panels.emplace_back(Panel{which, StepLanes(run, step), {}, {}});
     panel.path = critical_path(panel.lanes);
     panel.shown = choose(panel.lanes.ranks(), time_on(panel.path));
-    figure.caption += (figure.caption.empty() ? "" : " ") + caption_of(panel);
+    figure.caption += (figure.caption.empty() ? "" : " ") + caption_of(run, panel);
     add_rows(panel, figure.data);
   }
+  figure.caption += clock_note(run);
 
   int64_t longest_ns = 1;
   double height = 0;

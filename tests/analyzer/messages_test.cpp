@@ -514,29 +514,33 @@ TEST(Messages, WaitingInMessagesIsWaitingOfTheStep) {
   EXPECT_EQ(run.integers("SELECT wait_ns FROM rank_part ORDER BY process"), (Numbers{20_ms, 30_ms}));
 }
 
-/// Rank 1 receives from rank 0 for `known_ns` of which half is waiting, and from a rank without records for `unknown_ns`.
-Tables partly_known(int64_t known_ns, int64_t unknown_ns) {
+/// Rank 1 receives from rank 0 for `known_ns` of which half is waiting, and from a rank without such a record, or without any, for `unknown_ns`.
+Tables partly_known(int64_t known_ns, int64_t unknown_ns, bool recorded) {
   Tables run(3);
   RankRows(run, 0).in_step(1).call("MPI_Send", 1, 7, 10_ms + known_ns / 2, 10_ms + known_ns / 2 + 1);
   RankRows(run, 1).in_step(1).call("MPI_Recv", 0, 7, 10_ms, 10_ms + known_ns).call("MPI_Recv", 2, 7, 200_ms, 200_ms + unknown_ns);
   run.step(0, 1, 0, 300_ms, 1);
   run.step(1, 1, 0, 300_ms, known_ns + unknown_ns);
-  run.exec("DELETE FROM process WHERE rank = 2");
+  if (!recorded) run.exec("DELETE FROM process WHERE rank = 2");
   run.analyze();
   return run;
 }
 
 TEST(Messages, AStepMostOfWhichIsKnownHasAWait) {
-  Tables little = partly_known(99_ms, 1_ms);
+  Tables little = partly_known(99_ms, 1_ms, true);
   EXPECT_EQ(little.integer("SELECT wait_ns FROM v_step WHERE rank = 1"), 49'500'000);
   EXPECT_EQ(little.integer("SELECT xfer_ns FROM v_step WHERE rank = 1"), 50'500'000);  // what is not known counts as transfer
-  Tables more = partly_known(99_ms, 1'000'001);
+  Tables more = partly_known(99_ms, 1'000'001, true);
   EXPECT_TRUE(more.is_null("SELECT wait_ns FROM v_step WHERE rank = 1"));
   EXPECT_TRUE(more.is_null("SELECT xfer_ns FROM v_step WHERE rank = 1"));
   EXPECT_EQ(more.text("SELECT why FROM step_part WHERE process = 2"), "PARTIAL_RANKS");
   EXPECT_EQ(more.integer("SELECT exposed_ns FROM v_step WHERE rank = 1"), 99_ms + 1'000'001);
   EXPECT_TRUE(more.is_null("SELECT wait_ns FROM rank_part WHERE process = 2"));
   EXPECT_EQ(more.integer("SELECT wait_ns FROM v_step WHERE rank = 0"), 0);
+  // A rank that left no record at all: what others wait for it is not known, but at least 0.
+  Tables bounded = partly_known(99_ms, 50_ms, false);
+  EXPECT_EQ(bounded.integer("SELECT wait_ns FROM v_step WHERE rank = 1"), 49'500'000);
+  EXPECT_EQ(bounded.text("SELECT why FROM step_part WHERE process = 2"), "PARTIAL_RANKS");
 }
 
 TEST(Messages, ACallThatNeverReturnedIsNotSplit) {

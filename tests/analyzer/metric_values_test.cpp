@@ -285,7 +285,7 @@ TEST(MetricValues, StepsThatNoRankSharesAreNotInferred) {
   Tables run(2);
   run.exec("INSERT INTO inferred_steps VALUES (1, 1, 4, 1.0)");
   make_tables(run.db());
-  const std::map<int64_t, SteadySteps> steady = select_steady_steps(run.db());
+  const std::map<int64_t, SteadySteps> steady = select_steady_steps(run.db(), Catalog(run.db()));
   EXPECT_FALSE(steady.at(0).annotated);
   EXPECT_FALSE(steady.at(0).inferred);
 }

@@ -60,6 +60,10 @@ class OneSetOfFacts {
 
   double shown(const char* key) const { return json_["where_it_goes"][key].get<double>(); }
   bool is_unknown(const char* key) const { return json_["where_it_goes"][key].is_null(); }
+  const json& outputs_json() const { return json_; }
+  const std::string& text() const { return text_; }
+  const std::string& one_line() const { return line_; }
+  std::string prometheus() const { return render_prometheus(numbers_, {}); }
   Resource resource() const { return view_.facts.resource; }
   const std::vector<RankFacts>& ranks() const { return view_.facts.ranks; }
 
@@ -246,6 +250,8 @@ TEST(Facts, OfAJobThatWaits) {
   slow_job().write(folder.path());
   OneSetOfFacts facts(folder.path());
   EXPECT_EQ(facts.check(), "wait");
+  EXPECT_TRUE(facts.outputs_json()["run"]["estimator"].is_null());
+  EXPECT_NE(facts.prometheus().find("ddl_lower_bound{run=\"job.ddl\"} 0\n"), std::string::npos);
   // Steps of 13 ms on four ranks: three wait 4 ms, and one computes in that time; all transfer for 1 ms.
   EXPECT_EQ(facts.shown("waiting_ratio"), 0.231) << "12 of 52 ms";
   EXPECT_EQ(facts.shown("exposed_transfer_ratio"), 0.077) << "4 of 52 ms";
@@ -256,8 +262,29 @@ TEST(Facts, OfARunThatLacksARank) {
   test::ScratchFolder folder;
   slow_job().missing(1).write(folder.path());
   OneSetOfFacts facts(folder.path());
-  EXPECT_EQ(facts.check(), "n/a") << "no collective has all its members";
-  EXPECT_TRUE(facts.is_unknown("waiting_ratio"));
+  EXPECT_EQ(facts.check(), "wait");
+  // The three that are known: two wait 4 ms of 13 at least, all transfer for 1 ms at most.
+  EXPECT_EQ(facts.shown("waiting_ratio"), 0.205) << "8 of 39 ms";
+  EXPECT_EQ(facts.shown("exposed_transfer_ratio"), 0.077) << "3 of 39 ms";
+  const json& all = facts.outputs_json();
+  EXPECT_EQ(all["where_it_goes"]["waiting_ratio_bound"], "lower");
+  EXPECT_EQ(all["where_it_goes"]["exposed_transfer_ratio_bound"], "upper");
+  EXPECT_FALSE(all["where_it_goes"].contains("compute_ratio_bound"));
+  EXPECT_EQ(all["run"]["known_ranks"], 3);
+  EXPECT_EQ(all["run"]["expected_ranks"], 4);
+  EXPECT_EQ(all["run"]["estimator"], "lower_bound");
+  EXPECT_EQ(all["findings"][0]["estimator"], "lower_bound");
+  EXPECT_EQ(all["ranks"][0]["wait_ns_bound"], "lower");
+  for (const json& metric : all["metrics"]) {
+    if (metric["id"] == "f_wait") EXPECT_EQ(metric["bound"], "lower");
+    if (metric["id"] == "f_xfer") EXPECT_EQ(metric["bound"], "upper");
+    if (metric["id"] == "ccr_raw") EXPECT_TRUE(metric["bound"].is_null());
+  }
+  for (const char* words :
+       {"waiting at least 20.5%", "exposed transfer at most 7.7%", "3 of 4 ranks known", "estimator lower_bound", "wait at least 20.5%"})
+    EXPECT_NE(facts.text().find(words), std::string::npos) << words << " in\n" << facts.text();
+  EXPECT_NE(facts.one_line().find("waiting at least 20.5%"), std::string::npos) << facts.one_line();
+  EXPECT_NE(facts.prometheus().find("ddl_lower_bound{run=\"job.ddl\"} 1\n"), std::string::npos);
 }
 
 /// GPUs compute, and threads reduce what they computed: who is late the calls of MPI tell.

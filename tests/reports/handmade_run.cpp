@@ -68,7 +68,7 @@ HandmadeRun::HandmadeRun() : db_(create_store(folder_ / "run.sqlite")) { fill(db
 
 reports::RunView view_of(SQLite::Database& db) {
   make_tables(db);
-  select_steady_steps(db);
+  select_steady_steps(db, Catalog(db));
   select_steady_devices(db);
   select_resources(db);
   return {db, std::nullopt};

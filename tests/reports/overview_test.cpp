@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "reports/csv.h"
+#include "reports/format.h"
 #include "reports/json.h"
 #include "reports/rows.h"
 #include "reports/safe_text.h"
@@ -348,6 +349,45 @@ TEST(Rows, HintNamesTheViews) {
   } catch (const Error& error) {
     EXPECT_NE(error.hint().find("v_collective"), std::string::npos);
   }
+}
+
+TEST(LikeGroups, AreOneRowWithTheirSpreadAndTheWorstByName) {
+  const auto row = [](const char* op, const std::string& comm, int64_t calls, int64_t time_ns, Value wait) {
+    return std::vector<Value>{Value::ratio(static_cast<double>(time_ns) / 1000),
+                              Value::duration_ns(time_ns),
+                              Value::count(calls),
+                              Value::duration_ns(time_ns / calls),
+                              Value::duration_ns(time_ns / calls - 1),
+                              Value::duration_ns(time_ns / calls + 1),
+                              std::move(wait),
+                              Value::bandwidth(1e9 * static_cast<double>(calls)),
+                              Value::text(std::string(op) + " 1MiB " + comm),
+                              Value::text(op),
+                              Value::text(comm),
+                              Value::bytes(1 << 20)};
+  };
+  Table table;
+  table.rows = {row("MPI_Allreduce", "MPI_COMM_WORLD", 10, 300, Value::duration_ns(7)),
+                row("MPI_Allreduce", "dp#0", 10, 100, Value::duration_ns(1)),
+                row("MPI_Allreduce", "dp#11", 10, 400, Value::duration_ns(2).bounded(Value::Bound::kLower)),
+                row("MPI_Allgather", "dp#0", 5, 50, Value::duration_ns(5)),
+                row("MPI_Allreduce", "dp#2", 20, 120, Value::duration_ns(3)),
+                row("MPI_Allgather", "tp#1", 5, 30, Value::absent(Unit::kDuration, "PARTIAL_RANKS"))};
+  merge_like_groups(table);
+  ASSERT_EQ(table.rows.size(), 4u);
+  const std::vector<Value>& merged = table.rows[0];  // the longest: 620 of 1,000 ns
+  EXPECT_EQ(merged[8].as_text(), "MPI_Allreduce 1MiB dp#*: 3 groups, avg 6ns to 40ns, worst dp#11");
+  EXPECT_EQ(merged[0].as_double(), 0.62);
+  EXPECT_EQ(merged[1].as_integer(), 620);
+  EXPECT_EQ(merged[2].as_integer(), 40);
+  EXPECT_EQ(merged[3].as_integer(), 16);
+  EXPECT_EQ(merged[4].as_integer(), 5);
+  EXPECT_EQ(merged[5].as_integer(), 41);
+  EXPECT_EQ(table_text(merged[6]), ">=6ns");
+  EXPECT_EQ(merged[7].as_double(), 10e9);
+  EXPECT_EQ(table.rows[1][8].as_text(), "MPI_Allreduce 1MiB MPI_COMM_WORLD");
+  EXPECT_EQ(table.rows[2][8].as_text(), "MPI_Allgather 1MiB dp#0");
+  EXPECT_TRUE(table.rows[3][6].is_absent());
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace ddl::test {
 namespace {
 
-constexpr uint64_t kHealthy = 1, kFault = 2;
+constexpr uint64_t kHealthy = 1, kFault = 2, kLoss = 3;
 constexpr uint64_t kWarmup = 5;
 constexpr int kMostSmallTensors = 120, kFewestSmallTensors = 12;
 
@@ -76,13 +76,14 @@ void draw_gpu(TrainingJob& job, double compute_ns, Dice& dice) {
   job.gpu.input_bytes = share_of(dice.uniform(0.001, 0.01), compute_ns / job.gpu.copy_ns_per_byte) + 4096;
 }
 
-TrainingJob draw_healthy(uint64_t seed, const std::vector<Fault>& faults) {
+TrainingJob draw_healthy(uint64_t seed, const std::vector<Fault>& faults, bool large) {
   Dice dice = Dice(seed).of(kHealthy);
   TrainingJob job;
   job.seed = seed;
   job.nodes = dice.between(has(faults, Fault::kClockJump) ? 2 : 1, 3);
   job.ranks_per_node = job.nodes == 1 ? dice.between(2, 6) : dice.between(1, 3);
   if (has(faults, Fault::kSlowNode)) job.nodes = dice.between(2, 3), job.ranks_per_node = dice.between(2, 3);
+  if (large) job.nodes = dice.between(3, 8), job.ranks_per_node = 8;
   job.steps = static_cast<uint64_t>(dice.between(22, 40));
   job.named_layers = dice.chance(0.5);
   const double compute_ns = has(faults, Fault::kSmallTensors) ? dice.log_uniform(8e6, 30e6) : dice.log_uniform(8e6, 400e6);
@@ -101,7 +102,7 @@ TrainingJob draw_healthy(uint64_t seed, const std::vector<Fault>& faults) {
   job.hiccup_chance = dice.uniform(0, 0.03);
   job.hiccup_ns = share_of(dice.uniform(0.01, 0.05), compute_ns);
   job.loss_every_step = dice.chance(0.7);
-  if (has(faults, Fault::kBubble) || (faults.empty() && dice.chance(0.15))) draw_pipeline(job, compute_ns, dice);
+  if (has(faults, Fault::kBubble) || (faults.empty() && !large && dice.chance(0.15))) draw_pipeline(job, compute_ns, dice);
   for (int node = 0; node < job.nodes; ++node) {
     job.clock_offset_ns.push_back(node == 0 ? 0 : static_cast<int64_t>(dice.uniform(-1e9, 1e9)));
     job.clock_drift_ppm.push_back(node == 0 ? 0 : dice.uniform(-60, 60));
@@ -235,6 +236,11 @@ const InjectedFault* TrainingJob::fault(Fault kind) const {
   return nullptr;
 }
 
+bool TrainingJob::is_recorded(int rank) const {
+  const auto has_it = [rank](const std::vector<int>& ranks) { return std::find(ranks.begin(), ranks.end(), rank) != ranks.end(); };
+  return !has_it(removed) && !has_it(torn);
+}
+
 TrainingJob TrainingJob::without(Fault kind) const {
   TrainingJob job = *this;
   std::erase_if(job.faults, [&](const InjectedFault& fault) { return fault.kind == kind; });
@@ -249,9 +255,11 @@ TrainingJob TrainingJob::without(Fault kind) const {
   return job;
 }
 
-TrainingJob draw_training_job(uint64_t seed, const std::vector<Fault>& faults) {
+namespace {
+
+TrainingJob draw_job(uint64_t seed, const std::vector<Fault>& faults, bool large) {
   constexpr int kTries = 12;
-  TrainingJob job = draw_healthy(seed, faults);
+  TrainingJob job = draw_healthy(seed, faults, large);
   Dice dice = Dice(seed).of(kFault);
   for (const Fault kind : faults) {
     job.faults.push_back(draw_fault(job, kind, dice));
@@ -277,6 +285,43 @@ TrainingJob draw_training_job(uint64_t seed, const std::vector<Fault>& faults) {
     if (enough) return job;
   }
   throw std::logic_error("training job: a fault that costs too little, seed " + std::to_string(seed));
+}
+
+}  // namespace
+
+TrainingJob draw_training_job(uint64_t seed, const std::vector<Fault>& faults) { return draw_job(seed, faults, false); }
+TrainingJob draw_large_training_job(uint64_t seed, const std::vector<Fault>& faults) { return draw_job(seed, faults, true); }
+
+void lose_ranks(TrainingJob& job, double share) {
+  Dice dice = Dice(job.seed).of(kLoss);
+  const int lost = std::max(1, static_cast<int>(share * job.ranks()));
+  while (static_cast<int>(job.removed.size() + job.torn.size()) < lost) {
+    const int rank = dice.between(0, job.ranks() - 1);
+    if (job.is_recorded(rank)) (dice.chance(0.5) ? job.removed : job.torn).push_back(rank);
+  }
+}
+
+TrainingJob many_ranks_job(int ranks) {
+  TrainingJob job;
+  job.seed = static_cast<uint64_t>(ranks);
+  job.ranks_per_node = 8;
+  job.nodes = ranks / job.ranks_per_node;
+  job.steps = 20;
+  job.forward_ns.assign(3, 1'300'000);
+  job.backward_ns.assign(3, 2'600'000);
+  job.input_ns = 50'000;
+  job.optimizer_ns = 300'000;
+  job.inside = {1e3, 1 / 20.0};
+  job.between = {3e3, 1 / 10.0};
+  job.buckets = {{2, 400'000}, {1, 400'000}, {0, 400'000}};
+  job.reduction = Reduction::kHierarchical;
+  Dice dice(job.seed);
+  for (int node = 0; node < job.nodes; ++node) {
+    job.clock_offset_ns.push_back(node == 0 ? 0 : static_cast<int64_t>(dice.uniform(-1e9, 1e9)));
+    job.clock_drift_ppm.push_back(node == 0 ? 0 : dice.uniform(-60, 60));
+  }
+  job.faults.push_back({.kind = Fault::kSlowRank, .size_ns = 3'000'000, .rank = ranks / 2 + 3});
+  return job;
 }
 
 void write_training_job(const TrainingJob& job, const std::filesystem::path& folder) {

@@ -176,9 +176,14 @@ void TrainingSimulation::finalize() {
 void TrainingSimulation::write(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
-  for (Rank& rank : ranks_) {
-    rank.process->finish();
-    rank.process->spool().write(folder / rank.process->file_name());
+  for (int r = 0; r < job_.ranks(); ++r) {
+    const auto is_in = [r](const std::vector<int>& ranks) { return std::find(ranks.begin(), ranks.end(), r) != ranks.end(); };
+    if (is_in(job_.removed)) continue;
+    SyntheticProcess& process = *at(r).process;
+    process.finish();
+    const std::filesystem::path spool = folder / process.file_name();
+    process.spool().write(spool);
+    if (is_in(job_.torn)) std::filesystem::resize_file(spool, std::filesystem::file_size(spool) * 3 / 5);
   }
 }
 

@@ -1,6 +1,7 @@
 // What the live view says of a window must be what the report says of the same steps: both are computed here, from the same spools, and
 // compared to the nanosecond; and what a virtual job's generator knows to be true.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cmath>
 #include <filesystem>
@@ -212,6 +213,61 @@ TEST(Live, SentenceNamesTheSlowRankAsTheReportDoes) {
   EXPECT_EQ(*s.ranks[2].late_ns, 30e6);
   EXPECT_EQ(*s.ranks[2].wait_ns, 0);
   EXPECT_EQ(*s.ranks[0].wait_ns, 30e6);
+}
+
+/// Its group waits for it, and then the nodes for the group: most blame is on ranks that are not late by themselves.
+TEST(Live, ARankThatIsLateByFarIsNamedWhereBlameIsSpread) {
+  const auto job = [] {
+    return run()
+        .ranks(64)
+        .steps(25)
+        .split("node", 8)
+        .split("dp", 8, true)
+        .jitter(40_us)
+        .compute(11_ms)
+        .on_comm("dp")
+        .allreduce(1_MiB, 200_us)
+        .on_comm("node")
+        .allreduce(1_MiB, 200_us);
+  };
+  ScratchFolder folder;
+  job().slow(35, 3_ms).write(folder.path());
+  const Snapshot s = look_at(folder.path());
+  EXPECT_EQ(s.headline.rank, 35) << s.headline.text;
+  EXPECT_TRUE(s.headline.alarm);
+  EXPECT_EQ(s.headline.text.find("no rank stands out"), std::string::npos) << s.headline.text;
+  ScratchFolder healthy;
+  job().write(healthy.path());
+  EXPECT_FALSE(look_at(healthy.path()).headline.rank);
+}
+
+/// With fewer descriptors than spools all of them are read all the same.
+TEST(Live, SpoolsBeyondTheDescriptorsAreReadInTurns) {
+  ScratchFolder folder;
+  run().ranks(12).steps(25).compute(20_ms).allreduce(4_MiB, 1_ms).slow(2, 30_ms).write(folder.path());
+  const auto open_files = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
+  };
+  const auto before = open_files();
+  tui::SpoolSource source(find_run(folder.path().string()), "run.ddl", 3);
+  tui::Job job;
+  tui::Observer observer;
+  source.poll(job, 1);
+  EXPECT_EQ(open_files() - before, 3);
+  source.poll(job, 1);
+  EXPECT_EQ(open_files() - before, 3);
+  const Snapshot s = observer.look(job, false), all = look_at(folder.path());
+  EXPECT_EQ(s.spools_in_turns, 9);
+  EXPECT_EQ(all.spools_in_turns, 0);
+  EXPECT_EQ(s.unreadable_spools, 0);
+  EXPECT_EQ(s.headline.text, all.headline.text);
+  EXPECT_EQ(s.window, all.window);
+  for (size_t r = 0; r < 12; ++r) EXPECT_EQ(s.ranks[r].wait_ns, all.ranks[r].wait_ns);
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  tui::SpoolSource::descriptors_for_spools();
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_EQ(limit.rlim_cur, limit.rlim_max);
 }
 
 /// Ranks that jitter, each last in its turn.

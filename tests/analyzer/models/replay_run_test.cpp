@@ -199,7 +199,7 @@ TEST(ReplayRun, KnowsTheStagesOfAPipeline) {
 }
 
 TEST(ReplayRun, RefusesWhatItDoesNotKnow) {
-  EXPECT_THROW(Replayed(test::run().ranks(4).steps(16).compute(10_ms).allreduce(1_MiB, 4_ms).missing(3)), Error);
+  EXPECT_THROW(Replayed(test::run().ranks(4).steps(16).compute(10_ms).allreduce(1_MiB, 4_ms).missing(1).missing(2).missing(3)), Error);
   EXPECT_THROW(Replayed(test::run().ranks(4).steps(16).compute(1_ms).collective("MPI_Scan", 1_MiB, 4_ms)), Error);
   EXPECT_THROW(Replayed(test::run().ranks(2).steps(64).compute(1_ms).allreduce(1_MiB, 4_ms).window(0, 9)), Error);
 }

@@ -1,0 +1,82 @@
+// Who is late to a collective because another one, on another communicator, had kept it waiting: that lateness is booked to the rank with
+// which it began (specification.md J8).
+//
+// A rank that computes longer is last in its data-parallel group; the others of that group are last on their nodes in turn, and soon every
+// rank of the job has kept somebody waiting, all but one of them without fault. So instances are gone through in the order of time. Whoever
+// enters one last left its collective before that at some moment, and those that wait for it left theirs. As far as the last one left later
+// than they did, and that collective was late itself, the wait is passed on: if that is at least half of it, the instance is booked to the
+// rank to which the collective before was booked. All else is the last rank's own. Ranks that come about as late as the last one keep the
+// cause of their own lateness, and what a whole world takes part in leaves nobody later than anybody else.
+//
+// Times of several hosts are compared although waits of single collectives may be too short for that: what is passed on must be long against
+// the error of the clocks.
+//
+// Memory: 40 bytes per member of an instance, and nothing where a world has one communicator only, for then all leave the collective before
+// together. Time: that of sorting the instances.
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "analyzer/passes/catalog.h"
+#include "analyzer/passes/instance.h"
+
+namespace ddl {
+
+class PassedOn {
+ public:
+  explicit PassedOn(const Catalog& catalog);
+
+  /// `first_row`: rowid in table `late` of the instance's first late rank; the others follow. To be called for instances with such rows.
+  /// `sigma_ns`: of the members' clocks against each other; nothing: not known, and nothing is passed on.
+  void add(const CommunicatorInfo& communicator, const Instance& instance, const Split& split, std::optional<double> sigma_ns,
+           int64_t first_row);
+  /// Moves rows of `late` to the ranks where the lateness began.
+  void move(SQLite::Database& db);
+
+ private:
+  struct Visit {
+    int64_t enter_ns;
+    int64_t leave_ns;
+    int64_t wait_ns;
+    uint32_t rank;  ///< place in ranks_
+    bool late;      ///< entered last
+  };
+  struct One {
+    int64_t last_enter_ns;
+    int64_t first_row;
+    int64_t step;  ///< -1: outside steps
+    size_t first_visit;
+    uint32_t visits;
+    double sigma_ns;
+    bool whole;  ///< of all ranks: nobody leaves it later than others
+  };
+  /// How late a rank left a collective, and because of whom.
+  struct Late {
+    int64_t leave_ns;
+    int64_t late_ns;
+    int64_t step;
+    uint32_t root;
+  };
+
+  const Late* before(uint32_t rank, int64_t enter_ns);
+  uint32_t root_of(const One& one, uint32_t last);
+  void leave(const One& one, uint32_t root);
+
+  const Catalog& catalog_;
+  std::map<int64_t, int> communicators_;    ///< by world: those of several members
+  std::map<int64_t, int64_t> world_sizes_;  ///< members of its largest communicator
+  std::unordered_map<int64_t, uint32_t> place_of_;
+  std::vector<int64_t> ranks_;
+  std::vector<Visit> visits_;
+  std::vector<One> instances_;
+  std::vector<std::vector<Late>> left_;  ///< by place: of each rank those that may still be the last one before an enter
+};
+
+}  // namespace ddl
