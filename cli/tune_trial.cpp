@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <cctype>
 #include <chrono>
-#include <fstream>
+#include <sstream>
 
 #include "cli/mpirun.h"
 #include "cli/open_run.h"
 #include "cli/process.h"
 #include "core/error.h"
+#include "core/regular_file.h"
 
 namespace fs = std::filesystem;
 
@@ -22,7 +23,13 @@ constexpr char kError[] = "error";
 // What the job says of its failure: the first line with "error" in it, since launchers add paragraphs of their own; else the last line.
 std::string words_of_failure(const fs::path& log) {
   constexpr size_t kMostCharacters = 160;
-  std::ifstream file(log);
+  std::string text;
+  try {
+    text = read_regular_file(log.string(), NamedBy::kFolder);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  std::istringstream file(text);
   std::string line, last;
   while (std::getline(file, line)) {
     const auto error = std::search(line.begin(), line.end(), std::begin(kError), std::end(kError) - 1,

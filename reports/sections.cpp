@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "reports/format.h"
 #include "reports/overview.h"
+#include "store/text.h"
 
 namespace ddl::reports {
 namespace {
@@ -114,8 +115,9 @@ Document build_page(const RunView& run, const std::string& source) {
     cut(table, kMostRows);
     document.tables.push_back(std::move(table));
   }
-  document.more = {fmt::format("ddl report {}", source), fmt::format("ddl report {} --json", source),
-                   fmt::format("ddl query {} 'select * from v_collective limit 5'", source)};
+  const std::string typed = shell_quoted(source);
+  document.more = {fmt::format("ddl report {}", typed), fmt::format("ddl report {} --json", typed),
+                   fmt::format("ddl query {} 'select * from v_collective limit 5'", typed)};
   return document;
 }
 
