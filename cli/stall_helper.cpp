@@ -168,7 +168,7 @@ class Helper {
     told.sentence = news.sentence + states_phrase(told.ranks);
     print_note(told.sentence);
     if (is_stall) {
-      told.action = options_.action;
+      told.action = without_secrets(std::string_view(options_.action));
       std::vector<StackTarget> targets;
       for (StalledRank& rank : told.ranks)
         if (rank.python_why.empty() && rank.pid > 0) targets.push_back({&rank, static_cast<pid_t>(rank.pid)});
