@@ -63,12 +63,14 @@ double violations(const FindingInput& input) {
 /// What a host's clock says that no clock can say; empty: nothing.
 std::string impossible_clocks(const FindingInput& input) {
   constexpr double kLeastTicks = 1e7, kMostTicks = 1e10;  // a second, of counters that processors have
+  constexpr double kMostUneven = 0.01;  // of the run; daemons that correct clocks slew them by a thousandth at most for long
+  constexpr double kLeastOffNs = 1e6;   // a pair of readings may be interrupted
   constexpr int64_t kLongestNs = 366LL * 86'400 * 1'000'000'000;
   constexpr int64_t kSlackNs = 10'000'000'000;  // of the job's own times, which the date tells
   Query row(input.db, R"(
     SELECT h.name, h.clock = 'tsc' AND h.ticks_per_second NOT BETWEEN ?2 AND ?3, h.ticks_per_second, max(p.end_ns) - min(p.start_ns),
            (SELECT CAST(e.value AS INTEGER) - CAST(s.value AS INTEGER) FROM meta e JOIN meta s ON s.key = 'started_realtime_ns'
-            WHERE e.key = 'ended_realtime_ns')
+            WHERE e.key = 'ended_realtime_ns'), coalesce(max(h.fit_residual_ns), 0)
     FROM host h JOIN process p ON p.host = h.id
     WHERE p.world = ?1
     GROUP BY h.id
@@ -78,6 +80,8 @@ std::string impossible_clocks(const FindingInput& input) {
     const std::optional<int64_t> job_ns = row.maybe_integer(4);
     if (row.integer(1) != 0)
       return fmt::format("The counter of {} ticks {:.3g} times a second by its clock, as none does.", row.text(0), row.real(2));
+    if (const double off_ns = row.real(5); off_ns > kLeastOffNs && off_ns > kMostUneven * static_cast<double>(span_ns))
+      return fmt::format("The clock of {} is up to {} off the pace of its processors' counter.", row.text(0), duration_text(off_ns));
     if (span_ns > kLongestNs || (job_ns && *job_ns >= 0 && span_ns / 2 > *job_ns + kSlackNs))
       return fmt::format("By the clock of {} its processes ran for {}{}.", row.text(0), duration_text(span_ns),
                          job_ns ? fmt::format(", by the date the job took {}", duration_text(*job_ns)) : "");

@@ -91,6 +91,12 @@ TEST(Trust, AClockThatCannotBeTrueIsNamedOnOneHost) {
   fast.exec("UPDATE host SET clock = 'tsc', ticks_per_second = 2.4e9");
   EXPECT_FALSE(told(fast));
 
+  Tables uneven = late_rank_on_one_host(0);  // of one of two processes
+  uneven.exec("UPDATE process SET start_ns = 0, end_ns = 1000000000; UPDATE host SET fit_residual_ns = 9e6");
+  EXPECT_FALSE(told(uneven));
+  uneven.exec("UPDATE host SET fit_residual_ns = 5e7");
+  EXPECT_TRUE(told(uneven));
+
   Tables long_run = late_rank_on_one_host(0);
   long_run.exec(
       "UPDATE process SET start_ns = 0, end_ns = 60000000000; INSERT INTO meta VALUES ('started_realtime_ns', '1000'),"
