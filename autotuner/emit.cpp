@@ -49,6 +49,7 @@ Variables environment_of(const Tuned& tuned, const std::filesystem::path& direct
     check_variable(name, value);
     set(variables, name, value);
   }
+  for (const auto& [name, value] : tuned.default_environment) check_variable(name, value);
   if (!tuned.allreduce_rules.empty()) {
     set(variables, "OMPI_MCA_coll_tuned_use_dynamic_rules", "1");
     set(variables, "OMPI_MCA_coll_tuned_dynamic_rules_filename", (directory / "allreduce.rules").string());
@@ -62,7 +63,7 @@ Variables environment_of(const Tuned& tuned, const std::filesystem::path& direct
   return variables;
 }
 
-/// Where the defaults won no file changes anything, whatever else is known of the search.
+/// Where the default is kept no file changes anything, whatever else is known of the search.
 Tuned in_force(const Tuned& tuned) {
   Tuned result = tuned;
   if (tuned.gain) return result;

@@ -1,5 +1,5 @@
 // The config files that carry a tuned job away: one per runtime that reads them (emit/formats.def), and manifest.json, which says what they
-// are. Every file is left also when the defaults won or when nothing of its concern was tuned: it says so then and changes nothing.
+// are. Every file is left also when the default is kept or when nothing of its concern was tuned: it says so then and changes nothing.
 #pragma once
 
 #include <cstdint>

@@ -51,10 +51,18 @@ Tuned tuned_of(const Json& json) {
     tuned.goal_kind = value_or<std::string>(json, "goal_kind", "");
     tuned.target_loss = optional<double>(json, "target_loss");
   }
+  if (json.contains("metric") && !json.at("metric").is_null()) {
+    const Json& m = json.at("metric");
+    tuned.metric = Metric{m.at("pattern"), value_or<std::string>(m, "file", ""), m.at("lower_is_better")};
+  }
   tuned.ranks = value_or<int64_t>(json, "ranks", 0);
   tuned.nodes = value_or<int64_t>(json, "nodes", 0);
   if (const Json& g = json.at("gain"); !g.is_null())
-    tuned.gain = Gain{g.at("ratio"), g.at("lo"), g.at("hi"), g.at("rounds"), g.at("noise_lo"), g.at("noise_hi")};
+    tuned.gain =
+        Gain{g.at("ratio"), g.at("lo"), g.at("hi"), g.at("rounds"), g.at("noise_lo"), g.at("noise_hi"), g.value("of_rounds", false)};
+  if (json.contains("kept")) tuned.kept = value_or<std::string>(json, "kept", "");
+  if (json.contains("default_environment"))
+    for (const auto& [name, value] : json.at("default_environment").items()) tuned.default_environment.emplace_back(name, value);
   for (const Json& c : json.at("choices")) tuned.choices.push_back({c.at("name"), c.at("value"), c.at("default"), c.at("numeric")});
   for (const Json& r : json.at("allreduce_rules"))
     tuned.allreduce_rules.push_back({r.at("from_bytes"), r.at("algorithm"), r.at("name"), r.at("segment_bytes")});

@@ -11,18 +11,26 @@
 namespace ddl::tune {
 
 std::string Goal::words() const {
+  if (metric)
+    return fmt::format("'{}' in {}, {} is better", metric->pattern, metric->file.empty() ? "the output" : metric->file,
+                       metric->lower_is_better ? "lower" : "higher");
+  if (elapsed) return "elapsed time of the job, from MPI_Init's end to MPI_Finalize";
   if (target_loss) return fmt::format("time until the loss is {:g} (mean of {} steps)", *target_loss, kLossWindow);
   if (raw_throughput) return "samples per second, whatever they are worth (raw throughput)";
   return "samples per second at equal statistical efficiency";
 }
 
-std::string Goal::kind() const { return target_loss ? "loss" : raw_throughput ? "throughput" : "efficiency"; }
+std::string Goal::kind() const {
+  return metric ? "metric" : elapsed ? "elapsed" : target_loss ? "loss" : raw_throughput ? "throughput" : "efficiency";
+}
 
 Goal goal_of(const Tuned& tuned) {
   constexpr std::string_view kUntil = "time until the loss is ";
   Goal goal;
   goal.raw_throughput = tuned.goal_kind == "throughput" || (tuned.goal_kind.empty() && tuned.goal.ends_with("(raw throughput)"));
   goal.target_loss = tuned.target_loss;
+  goal.elapsed = tuned.goal_kind == "elapsed";
+  goal.metric = tuned.metric;
   if (tuned.goal_kind.empty() && tuned.goal.starts_with(kUntil)) {
     double loss = 0;
     const char* begin = tuned.goal.data() + kUntil.size();
@@ -32,7 +40,7 @@ Goal goal_of(const Tuned& tuned) {
 }
 
 void require_honest_goal(const Goal& goal, const std::vector<JobTunable>& tunables, const TrialFacts& base) {
-  if (goal.raw_throughput || goal.target_loss) return;
+  if (goal.raw_throughput || goal.target_loss || goal.metric) return;
   for (const JobTunable& tunable : tunables) {
     if (!tunable.numeric || tunable.values.size() < 2) continue;
     if (tunable.name == kBatch && base.noise_scale && base.samples) continue;
@@ -40,12 +48,21 @@ void require_honest_goal(const Goal& goal, const std::vector<JobTunable>& tunabl
         tunable.name == kBatch
             ? "larger batches are not worth as much a sample, and the job does not say how much: it reports no gradient norms"
             : fmt::format("{} changes what is computed: speed alone must not choose it", tunable.name),
-        "--target-loss X takes the time to a loss; --goal throughput counts samples, whatever they are worth; or leave it at one value",
+        "--target-loss X takes the time to a loss; --goal throughput counts samples, whatever they are worth; --metric takes a number that "
+        "the job prints; or leave it at one value",
         ExitCode::kUsage);
   }
 }
 
 Outcome outcome_of(const TrialFacts& facts, const Goal& goal, std::optional<double> batch_per_rank) {
+  if (goal.metric) {
+    if (!facts.metric)
+      return {std::nullopt, fmt::format("no line of {} has the number that '{}' is to match",
+                                        goal.metric->file.empty() ? "the output" : goal.metric->file, goal.metric->pattern)};
+    if (!(*facts.metric > 0)) return {std::nullopt, fmt::format("'{}' gives {:g}: not above 0", goal.metric->pattern, *facts.metric)};
+    return {goal.metric->lower_is_better ? *facts.metric : 1 / *facts.metric, ""};
+  }
+  if (goal.elapsed) return {facts.elapsed_s, ""};
   if (goal.target_loss) {
     if (!facts.target_s) return {std::nullopt, fmt::format("the loss did not come to {:g} in {} steps", *goal.target_loss, facts.steps)};
     return {*facts.target_s, ""};

@@ -29,6 +29,10 @@ constexpr size_t kLeastConfirmRounds = 3;
 constexpr size_t kConfirmShare = 4;  ///< a quarter of the trials is kept for confirming
 constexpr size_t kMostConfirmRounds = 12;
 constexpr double kExpectedGain = 0.0005;  ///< exploring ends when no point promises more
+constexpr size_t kTellingNoise = 12;      ///< trials after which the noise is known well enough to choose by
+constexpr double kLoud = 0.08;            ///< with more noise than that a model of few trials is worth less than many trials
+constexpr size_t kEta = 3;                ///< of halving: what is left of the field, and how many times as often it is measured
+constexpr size_t kHalvings = 3;           ///< stages that the trials must be enough for
 constexpr double kEarlyConfidence = 0.99;
 
 // By how much a point is expected to be cheaper than the one that the belief is relative to, where it is.
@@ -49,14 +53,15 @@ class Search {
         bench_(bench),
         settings_(settings),
         random_(settings.seed),
-        surrogate_(space, prediction),
-        budget_(bench.trials_left()) {}
+        surrogate_(space, prediction) {}
 
   SearchResult run(const std::vector<Trial>& calibrating) {
     for (const Trial& trial : calibrating) keep(trial);
+    first_trial_ = result_.trials.size();
     if (!measured_.contains(0)) throw std::invalid_argument("search: the default has to be among the calibrating trials");
-    const bool finished = explore() && race() && confirm();
-    result_.interrupted = !finished || (!explored_ && !result_.gain);
+    const bool finished = explore() && (has_halved_ || race());
+    if (!finished) result_.best_seen = ranked().front();  // what is believed so far, though nothing more can be tried
+    result_.conclusion = confirm(finished);
     return std::move(result_);
   }
 
@@ -64,6 +69,9 @@ class Search {
   void keep(const Trial& trial) {
     result_.trials.push_back(trial);
     round_ = std::max(round_, trial.round + 1);
+    Walls& walls = walls_[trial.point];
+    walls.sum_s += trial.outcome.wall_s;
+    ++walls.trials;
     if (trial.outcome.cost) {
       surrogate_.add({trial.point, trial.round, std::log(*trial.outcome.cost)});
       measured_.insert(trial.point);
@@ -105,22 +113,53 @@ class Search {
     return points;
   }
 
+  // What a trial is expected to take: as those of its point did; of one that was never tried, as those of the others.
+  double expected_s(size_t point) const {
+    const auto own = walls_.find(point);
+    if (own != walls_.end()) return own->second.mean_s();
+    Walls others;
+    for (const auto& [other, walls] : walls_) {
+      if (other == 0) continue;
+      others.sum_s += walls.sum_s;
+      others.trials += walls.trials;
+    }
+    return others.trials > 0 ? others.mean_s() : walls_.at(0).mean_s();
+  }
+  double expected_s(const std::vector<size_t>& points) const {
+    double sum_s = 0;
+    for (const size_t point : points) sum_s += expected_s(point);
+    return sum_s;
+  }
+  double confirming_s() const { return static_cast<double>(kLeastConfirmRounds) * expected_s({ranked().front(), 0, 0}); }
+  // Whether there is time for a round and still for the rounds that confirm what it finds.
+  bool leaves_time_to_confirm(const std::vector<size_t>& round) const {
+    const std::optional<double> left_s = bench_.seconds_left();
+    return !left_s || *left_s >= expected_s(round) + confirming_s();
+  }
+
+  // Made and left: where time is what is limited it depends on how long trials turn out to take.
+  size_t budget() const { return result_.trials.size() - first_trial_ + bench_.trials_left(); }
+
   // What exploring and racing leave.
   size_t confirming_trials() const {
-    return kConfirmTrials * std::clamp(budget_ / kConfirmShare / kConfirmTrials, kLeastConfirmRounds, kMostConfirmRounds);
+    return kConfirmTrials * std::clamp(budget() / kConfirmShare / kConfirmTrials, kLeastConfirmRounds, kMostConfirmRounds);
   }
 
   // What exploring leaves to the race: a noisy machine needs many rounds to tell the best few apart.
   size_t racing_trials() const {
     const double wanted = static_cast<double>(kFinalists) * std::pow(surrogate_.noise() / kToldApart, 2);
-    return static_cast<size_t>(std::min(wanted, static_cast<double>(budget_ - std::min(budget_, confirming_trials())) / 2));
+    return static_cast<size_t>(std::min(wanted, static_cast<double>(budget() - std::min(budget(), confirming_trials())) / 2));
   }
 
   std::vector<size_t> next_round() const;
   bool explore();
+  bool is_for_halving() const;
+  bool halve();
   std::vector<size_t> in_order(const std::vector<size_t>& field, size_t first_trial) const;
+  bool none_is_better(const std::vector<size_t>& field) const;
   bool race();
-  bool confirm();
+  void put_back_idle();
+  Conclusion confirm(bool finished);
 
   const Space& space_;
   const std::vector<double>& prediction_;
@@ -130,9 +169,16 @@ class Search {
   std::mt19937_64 random_;
   Surrogate surrogate_;
   std::set<size_t> measured_;
-  size_t budget_;
+  struct Walls {
+    double sum_s = 0;
+    size_t trials = 0;
+    double mean_s() const { return sum_s / static_cast<double>(trials); }
+  };
+  std::map<size_t, Walls> walls_;  ///< by point
+  size_t first_trial_ = 0;         ///< of the search's own
   size_t round_ = 0;
-  bool explored_ = false;  ///< the budget allowed to look for something better
+  bool explored_ = false;    ///< the budget allowed to look for something better
+  bool has_halved_ = false;  ///< the field is down to one
   SearchResult result_;
 };
 
@@ -140,7 +186,7 @@ class Search {
 // cost what is believed of them, since their neighbours promise less then. One point only: nothing promises anything.
 std::vector<size_t> Search::next_round() const {
   const size_t best = ranked().front();
-  const bool early = result_.trials.size() < budget_ / kLeastExploredShare;
+  const bool early = result_.trials.size() < budget() / kLeastExploredShare;
   std::vector<size_t> round = {best};
   Surrogate imagined = surrogate_;
   const double level = prediction_[best];
@@ -169,12 +215,44 @@ std::vector<size_t> Search::next_round() const {
 
 bool Search::explore() {
   surrogate_.fit();
-  while (bench_.trials_left() >= confirming_trials() + racing_trials() + kExplored + 1) {
-    const std::vector<size_t> round = next_round();
+  // Before the first round nothing but the default tells how long a trial takes, and others may be much faster.
+  const auto has_trials = [&] { return bench_.trials_left() >= confirming_trials() + racing_trials() + kExplored + 1; };
+  while (has_trials() || (!explored_ && bench_.seconds_left())) {
+    std::vector<size_t> round = next_round();
+    if (round.size() < 2) {
+      explored_ = true;
+      return true;
+    }
+    while (round.size() > 2 && !leaves_time_to_confirm(round)) round.pop_back();
+    if (!leaves_time_to_confirm(round)) return true;
     explored_ = true;
-    if (round.size() < 2) return true;
     if (!measure_round(Stage::kExplore, round)) return false;
+    if (is_for_halving()) return halve();
   }
+  return true;
+}
+
+bool Search::is_for_halving() const {
+  return result_.trials.size() - first_trial_ >= kTellingNoise && surrogate_.noise() > kLoud && !bench_.seconds_left() &&
+         bench_.trials_left() >= confirming_trials() + kHalvings * candidates().size();
+}
+
+// Successive halving: all points once, the best third of them three times, the best ninth nine times ... each time in rounds of its own. Points are
+// ranked by what is believed of them, which neighbours help to judge; the medians of their own times alone lose more (docs/performance.md).
+bool Search::halve() {
+  std::vector<size_t> field = candidates();
+  has_halved_ = true;
+  for (size_t repeats = 1; field.size() > 1; repeats *= kEta) {
+    for (size_t i = 0; i < repeats && bench_.trials_left() >= confirming_trials() + field.size(); ++i)
+      if (!measure_round(repeats == 1 ? Stage::kExplore : Stage::kRace, field)) return false;
+    std::erase_if(field, [&](size_t point) { return !feasible_[point]; });
+    const std::vector<Belief> beliefs = surrogate_.beliefs(field, field.front());
+    std::map<size_t, double> mean;
+    for (size_t i = 0; i < field.size(); ++i) mean[field[i]] = beliefs[i].mean;
+    std::stable_sort(field.begin(), field.end(), [&](size_t a, size_t b) { return mean[a] < mean[b]; });
+    field.resize(std::max<size_t>(1, field.size() / kEta));
+  }
+  result_.best_seen = field.front();
   return true;
 }
 
@@ -214,6 +292,14 @@ std::vector<size_t> Search::in_order(const std::vector<size_t>& field, size_t fi
   return order;
 }
 
+// Whether none of the others can be better than the first by as much as is worth while: then racing them tells nothing that matters.
+bool Search::none_is_better(const std::vector<size_t>& field) const {
+  constexpr double kSds = 2;
+  const std::vector<Belief> beliefs = surrogate_.beliefs(field, field.front());
+  return std::all_of(beliefs.begin() + 1, beliefs.end(),
+                     [&](const Belief& belief) { return belief.mean - kSds * belief.sd > -std::log1p(settings_.worth_while); });
+}
+
 // Halves the field until one is left, or what is left of the budget is needed to confirm. Each halving has its share of the trials, one
 // round at least. The default runs along, to be told apart from.
 bool Search::race() {
@@ -227,9 +313,11 @@ bool Search::race() {
       if (bench_.trials_left() < confirming_trials() + field.size() + 1) break;
       std::vector<size_t> round = field;
       if (std::find(round.begin(), round.end(), size_t{0}) == round.end()) round.push_back(0);
+      if (!leaves_time_to_confirm(round)) break;
       if (!measure_round(Stage::kRace, round)) return false;
       field = in_order(field, first_trial);
-    } while (result_.trials.size() + field.size() < begin + share);
+      if (!field.empty() && none_is_better(field)) field.resize(1);
+    } while (field.size() > 1 && result_.trials.size() + field.size() < begin + share);
     if (result_.trials.size() == begin) break;
     field.resize(std::min(field.size(), most));
   }
@@ -237,17 +325,36 @@ bool Search::race() {
   return true;
 }
 
+// What does nothing is not recommended: a tunable of the best point goes back to its default where that is believed to lose less than what is
+// worth while.
+void Search::put_back_idle() {
+  for (size_t i = 0; i < space_.tunables().size(); ++i) {
+    const size_t point = space_.with(result_.best_seen, i, 0);
+    if (point == result_.best_seen || !feasible_[point]) continue;
+    const Belief loss = surrogate_.beliefs({point}, result_.best_seen)[0];
+    if (loss.mean + loss.sd >= std::log1p(settings_.worth_while)) continue;
+    result_.idle.push_back(i);
+    result_.best_seen = point;
+  }
+}
+
 // Looked at after every round, the interval may end it early only where it is beyond doubt: 99 % each time, 95 % at the end.
-bool Search::confirm() {
+Conclusion Search::confirm(bool finished) {
+  put_back_idle();
   for (size_t i = 0; i < space_.tunables().size(); ++i)
     result_.worth.push_back(surrogate_.beliefs({space_.with(result_.best_seen, i, 0)}, result_.best_seen)[0]);
   const size_t winner = result_.best_seen;
-  if (winner == 0) return true;
-  if (surrogate_.beliefs({0}, winner)[0].mean < std::log1p(settings_.worth_while)) return true;
+  if (winner == 0 || surrogate_.beliefs({0}, winner)[0].mean < std::log1p(settings_.worth_while))
+    return finished && explored_ ? Conclusion::kNoneBetter : Conclusion::kNotExplored;
+  if (!finished) return Conclusion::kNotConfirmed;
 
   std::vector<double> tuned, base, first, second;
-  const auto compared = [&](double confidence) { return compare(base, tuned, confidence); };
+  const auto compared = [&](double confidence) { return compare_beside_noise(base, tuned, first, second, confidence); };
   while (bench_.trials_left() >= kConfirmTrials && tuned.size() < kMostConfirmRounds) {
+    // Begun only where the least that says anything fits; what was begun is not given up for trials that took longer than they used to.
+    const std::optional<double> left_s = bench_.seconds_left();
+    const size_t rounds = tuned.size() < kLeastConfirmRounds ? kLeastConfirmRounds - tuned.size() : 1;
+    if (left_s && *left_s < static_cast<double>(rounds) * expected_s({winner, 0, 0}) && (tuned.empty() || rounds == 1)) break;
     const size_t begin = result_.trials.size();
     if (!measure_round(Stage::kConfirm, {winner, 0, 0})) break;
     std::vector<double> defaults;
@@ -260,7 +367,7 @@ bool Search::confirm() {
       else
         won = *trial.outcome.cost;
     }
-    if (!won) return true;  // it fails now and then: not to be recommended
+    if (!won) return Conclusion::kFails;  // now and then: not to be recommended
     if (defaults.size() < 2) continue;
     tuned.push_back(*won);
     base.push_back(std::sqrt(defaults[0] * defaults[1]));
@@ -270,11 +377,12 @@ bool Search::confirm() {
     const PairedRatio sure = compared(kEarlyConfidence);
     if (sure.excludes_one() || sure.hi < 1 + settings_.worth_while) break;
   }
-  if (tuned.size() < kMinRounds) return false;
+  if (tuned.size() < kMinRounds) return Conclusion::kNotConfirmed;
   const PairedRatio ratio = compared(kConfidence), noise = compare(first, second, kConfidence);
-  result_.gain = Gain{ratio.ratio, ratio.lo, ratio.hi, static_cast<int64_t>(ratio.rounds), noise.lo, noise.hi};
-  if (ratio.lo > 1 && ratio.ratio >= 1 + settings_.worth_while) result_.winner = winner;
-  return true;
+  result_.gain = Gain{ratio.ratio, ratio.lo, ratio.hi, static_cast<int64_t>(ratio.rounds), noise.lo, noise.hi, ratio.of_rounds};
+  if (ratio.lo <= 1 || ratio.ratio < 1 + settings_.worth_while) return Conclusion::kNoDifference;
+  result_.winner = winner;
+  return Conclusion::kBetterFound;
 }
 
 }  // namespace

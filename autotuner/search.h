@@ -26,6 +26,7 @@ namespace ddl::tune {
 struct Outcome {
   std::optional<double> cost;  ///< seconds per sample at equal statistical efficiency, positive; unset: it failed
   std::string why;             ///< it failed
+  double wall_s = 0;           ///< what the trial took of the time that is left
 };
 
 enum class Stage { kCalibrate, kExplore, kRace, kConfirm, kExplain };  ///< the last is not of the search
@@ -46,6 +47,8 @@ class Bench {
   virtual std::optional<Outcome> measure(size_t round, Stage stage, size_t point) = 0;
   /// Trials that may still be made; asked before each round, may shrink as time passes.
   virtual size_t trials_left() const = 0;
+  /// Time for trials that is left; nothing: they are only counted.
+  virtual std::optional<double> seconds_left() const { return std::nullopt; }
 };
 
 struct SearchSettings {
@@ -53,11 +56,22 @@ struct SearchSettings {
   double worth_while = 0.01;  ///< gains below are none
 };
 
+/// What may be said of the default.
+enum class Conclusion {
+  kBetterFound,   ///< the winner's gain is confirmed
+  kNoneBetter,    ///< nothing that was explored is believed to be better by as much as is worth while
+  kNoDifference,  ///< the best of the others was measured in rounds of its own, and its interval includes no gain
+  kFails,         ///< the best of the others failed when it was to be confirmed
+  kNotConfirmed,  ///< something is believed to be better, and the search ended before that was confirmed
+  kNotExplored,   ///< the search ended before it had looked
+};
+
 struct SearchResult {
-  size_t winner = 0;         ///< 0: the default
-  std::optional<Gain> gain;  ///< of the winner over the default; set if it was confirmed, whether or not it is one
-  bool interrupted = false;  ///< ended before it could explore, or confirm what it had found
+  Conclusion conclusion = Conclusion::kNotExplored;
+  size_t winner = 0;         ///< 0: the default, unless the conclusion is kBetterFound
+  std::optional<Gain> gain;  ///< of best_seen over the default; set by kMinRounds confirming rounds, whether or not it is a gain
   size_t best_seen = 0;      ///< the point that is believed best, confirmed or not
+  std::vector<size_t> idle;  ///< tunables that best_seen has at their default because the value that was best does nothing
   /// By tunable: how much log cost the best point would lose by going back to the tunable's default; 0 where it is at its default.
   std::vector<Belief> worth;
   std::vector<Trial> trials;  ///< in the order in which they were made, calibrating ones first

@@ -35,7 +35,7 @@ std::optional<double> seconds_to_loss(SQLite::Database& db, int64_t world, doubl
 
 }  // namespace
 
-TrialFacts read_trial(SQLite::Database& db, std::optional<double> target_loss) {
+TrialFacts read_trial(SQLite::Database& db, std::optional<double> target_loss, bool needs_steps) {
   TrialFacts facts;
   Query job(db,
             "SELECT world, count(*), count(DISTINCT host) FROM process WHERE rank IS NOT NULL GROUP BY world ORDER BY count(*) DESC, world "
@@ -44,6 +44,10 @@ TrialFacts read_trial(SQLite::Database& db, std::optional<double> target_loss) {
   const int64_t world = job.integer(0);
   facts.ranks = job.integer(1);
   facts.nodes = job.integer(2);
+  Query span(
+      db, "SELECT max(coalesce(finalize_ns, end_ns)) - max(coalesce(init_ns, start_ns)) FROM process WHERE world = ? AND rank IS NOT NULL");
+  span.bind(world);
+  if (span.next()) facts.elapsed_s = span.real(0) * 1e-9;
 
   Query basis(db, "SELECT warmup FROM steady_world WHERE world = ?");
   basis.bind(world);
@@ -51,18 +55,22 @@ TrialFacts read_trial(SQLite::Database& db, std::optional<double> target_loss) {
   std::vector<double> longest;
   Query steps(db, "SELECT longest_ns FROM steady_step WHERE world = ?1 AND annotated");
   for (steps.bind(world); steps.next();) longest.push_back(steps.real(0) * 1e-9);
-  if (longest.empty())
-    throw Error("it has no complete steps", "let it run longer, or name steps with ddl/annotate.h, ddl_annotate.py or NVTX",
+  if (longest.empty() && needs_steps)
+    throw Error("it has no complete steps",
+                "let it run longer; mark steps (ddl/annotate.h, ddl_annotate.py, NVTX); or tune by what it prints (--metric 'images/sec: "
+                "([0-9.]+)') or by its elapsed time (--goal elapsed)",
                 ExitCode::kDataMissing);
   facts.steps = static_cast<int64_t>(longest.size());
-  facts.step_s = median_of(longest);
-  for (const models::RankStep& rank : models::rank_steps(db, world)) facts.compute_s = std::max(facts.compute_s, rank.compute_s);
-  if (const models::MeanStep mean = models::mean_step(db, world); mean.split) {
-    facts.wait_s = mean.parts.wait_s;
-    facts.transfer_s = mean.parts.transfer_s;
+  if (facts.steps > 0) {
+    facts.step_s = median_of(longest);
+    for (const models::RankStep& rank : models::rank_steps(db, world)) facts.compute_s = std::max(facts.compute_s, rank.compute_s);
+    if (const models::MeanStep mean = models::mean_step(db, world); mean.split) {
+      facts.wait_s = mean.parts.wait_s;
+      facts.transfer_s = mean.parts.transfer_s;
+    }
+    facts.samples = models::samples_per_step(db, world);
+    facts.noise_scale = models::metric_of(db, world, "noise_scale");
   }
-  facts.samples = models::samples_per_step(db, world);
-  facts.noise_scale = models::metric_of(db, world, "noise_scale");
   if (target_loss) facts.target_s = seconds_to_loss(db, world, *target_loss);
 
   Query calls(

@@ -14,7 +14,7 @@ namespace ddl::tune {
 
 struct TrialFacts {
   int64_t ranks = 0, nodes = 0;
-  int64_t steps = 0;                         ///< steady ones, annotated or inferred
+  int64_t steps = 0;                         ///< steady ones, annotated or inferred; 0: then nothing is known of a step
   int64_t warmup_steps = 0;                  ///< left out before them
   double step_s = 0;                         ///< median over them, of the slowest rank
   double compute_s = 0;                      ///< mean, of the rank that computes longest
@@ -25,6 +25,9 @@ struct TrialFacts {
   /// The most that a rank needed: on its GPU, whoever used that, where GPUs were sampled; else resident on its host.
   std::optional<double> memory_bytes;
   bool memory_of_gpu = false;
+  /// From when the last rank had left MPI_Init (where there is none: had begun) to when the last one entered MPI_Finalize or ended.
+  double elapsed_s = 0;
+  std::optional<double> metric;  ///< as the job told it (Goal::metric)
   struct Pipeline {
     int64_t micro_batches = 1, chunks = 1;
     double others_s = 0;  ///< mean computing of a step, of all stages but the one that computes longest
@@ -38,7 +41,7 @@ struct TrialFacts {
 /// The loss is at the target when the mean of this many steps is.
 constexpr size_t kLossWindow = 5;
 
-/// Of an analyzed run. Throws ddl::Error (kDataMissing) if it has no steps.
-TrialFacts read_trial(SQLite::Database& db, std::optional<double> target_loss = {});
+/// Of an analyzed run. Throws ddl::Error (kDataMissing) if it has no steps, unless they are not needed.
+TrialFacts read_trial(SQLite::Database& db, std::optional<double> target_loss = {}, bool needs_steps = true);
 
 }  // namespace ddl::tune

@@ -95,20 +95,23 @@ const std::vector<KnownTunable>& known_tunables() {
 JobTunable parse_tunable(const std::string& text, const std::vector<std::string>& words) {
   const size_t equals = text.find('=');
   const std::string name = text.substr(0, equals);
-  if (equals == std::string::npos || !is_name(name))
+  const KnownTunable* known_row = known(name);
+  const bool has_values = equals != std::string::npos || (known_row != nullptr && *known_row->values != '\0');
+  if (!has_values || !is_name(name))
     throw Error(fmt::format("'{}' names no tunable with its values", text),
                 "--tunable NAME=1,2,4: the first is what the job runs with today", ExitCode::kUsage);
-  const std::string list = text.substr(equals + 1);
+  const std::string list = equals == std::string::npos ? known_row->values : text.substr(equals + 1);
   std::vector<std::string> values = words_of(list, list.find(';') != std::string::npos ? ';' : ',');
   JobTunable tunable = {name, How::kVariable, name, false, values, false};
-  if (const KnownTunable* row = known(name))
-    tunable = from_row(*row, values);
+  if (known_row != nullptr)
+    tunable = from_row(*known_row, values);
   else if (has_placeholder(words, name))
     tunable.how = How::kCommand;
   if (tunable.how == How::kCommand && !has_placeholder(words, name))
     throw Error(fmt::format("the command does not say where {} goes", name),
                 fmt::format("write {{{}}} in its place, such as --{} {{{}}}", name, name, name), ExitCode::kUsage);
   check_values(tunable);
+  tunable.guessed = equals == std::string::npos;
   return tunable;
 }
 
@@ -137,6 +140,11 @@ void refuse_secrets(const std::vector<std::string>& words, const std::vector<Job
       throw Error(fmt::format("{} is a secret by its name, and what is tuned is written into files that are passed on", tunable.name),
                   "set it outside of the tuning, or give it another name", ExitCode::kUsage);
   }
+}
+
+std::string without_effect(const JobTunable& tunable, int64_t nodes) {
+  const bool between_hosts = tunable.variable == "HOROVOD_HIERARCHICAL_ALLREDUCE" || tunable.variable == "HOROVOD_HIERARCHICAL_ALLGATHER";
+  return between_hosts && nodes == 1 ? "Horovod ignores it on one host" : "";
 }
 
 std::map<std::string, std::string> values_at(const Space& space, size_t point) {

@@ -36,7 +36,8 @@ struct JobTunable {
   bool guessed = false;                  ///< nobody said that the first is what the job runs with today
 };
 
-/// Of `--tunable NAME=VALUES`: values are separated by commas, or by semicolons where values have commas. A name that is known is what
+/// Of `--tunable NAME=VALUES`: values are separated by commas, or by semicolons where values have commas; NAME alone has the values of
+/// tunables.def, if that has some. A name that is known is what
 /// tunables.def says; another one is the user's own: part of the command where that has {NAME}, else an environment variable. Throws
 /// ddl::Error (kUsage).
 JobTunable parse_tunable(const std::string& text, const std::vector<std::string>& command);
@@ -48,6 +49,9 @@ std::vector<JobTunable> tunables_of_command(const std::vector<std::string>& comm
 /// What is tuned is written into files that are passed on. Throws ddl::Error (kUsage) for a tunable that is a secret by its own name or by
 /// that of the argument that it is part of.
 void refuse_secrets(const std::vector<std::string>& command, const std::vector<JobTunable>& tunables);
+
+/// Why no value of a tunable can change anything on so many hosts, in words; empty: nothing is known against it.
+std::string without_effect(const JobTunable& tunable, int64_t nodes);
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 

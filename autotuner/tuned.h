@@ -10,13 +10,21 @@
 namespace ddl::tune {
 
 /// How much faster the tuned job is: ratio of costs (seconds per sample at equal statistical efficiency), default over tuned; 1.10: 10 %
-/// more samples per second. A 95 % interval over paired rounds that took no part in choosing the winner.
+/// more samples per second. A 95 % interval over paired rounds that took no part in choosing the winner (autotuner/paired.h).
 struct Gain {
   double ratio = 1;
   double lo = 1, hi = 1;
   int64_t rounds = 0;
   /// The default against itself, in the same rounds: what the machine's noise alone does to such a ratio.
   double noise_lo = 1, noise_hi = 1;
+  bool of_rounds = false;  ///< lo and hi are the lowest and the highest round: each is a gain far above the noise
+};
+
+/// A number in the words of the job: the median of what the first group of a regular expression (ECMAScript) matches in its lines.
+struct Metric {
+  std::string pattern;
+  std::string file;  ///< that the job writes; empty: its output
+  bool lower_is_better = false;
 };
 
 /// One tunable: the value that won beside the one that the job ran with.
@@ -52,11 +60,13 @@ struct Tuned {
   std::string machine;                ///< hosts and processor, in words
   std::string mpi_library;            ///< "Open MPI v4.1.4"; empty: unknown
   std::string goal;                   ///< in words: "samples per second at equal statistical efficiency"
-  std::string goal_kind;              ///< "efficiency", "throughput" or "loss"; empty: written by a ddl that did not say
+  std::string goal_kind;              ///< Goal::kind(); empty: written by a ddl that did not say
   std::optional<double> target_loss;  ///< of "loss"
+  std::optional<Metric> metric;       ///< of "metric"
   int64_t ranks = 0, nodes = 0;
 
-  std::optional<Gain> gain;  ///< nothing: the defaults won, and the files say so
+  std::optional<Gain> gain;  ///< nothing: the default is kept, and no file changes anything
+  std::string kept;          ///< why it is kept, in words; empty: it is not
   std::vector<Choice> choices;
 
   // What the formats need, of the winner; unset or empty: was not tuned, or stays as it is.
@@ -65,11 +75,12 @@ struct Tuned {
   std::optional<int64_t> bucket_bytes;  ///< fusion buffer, gradient bucket
   std::optional<int64_t> default_bucket_bytes;
   std::optional<int64_t> batch_per_rank;
-  std::optional<double> noise_scale;                             ///< of the default, samples of all ranks (specification.md G3)
-  int64_t element_bytes = 4;                                     ///< of a gradient
-  std::vector<std::pair<std::string, std::string>> environment;  ///< variables that the winner sets, beyond the files
-  std::vector<std::string> tuned_command;                        ///< with the winner's values in place of the placeholders
-  std::string nccl_tuner_plugin = "libnccl-tuner-ddl.so";        ///< its path, for NCCL_TUNER_PLUGIN
+  std::optional<double> noise_scale;                                     ///< of the default, samples of all ranks (specification.md G3)
+  int64_t element_bytes = 4;                                             ///< of a gradient
+  std::vector<std::pair<std::string, std::string>> environment;          ///< variables that the winner sets, beyond the files
+  std::vector<std::pair<std::string, std::string>> default_environment;  ///< variables that the default set, for whoever compares with it
+  std::vector<std::string> tuned_command;                                ///< with the winner's values in place of the placeholders
+  std::string nccl_tuner_plugin = "libnccl-tuner-ddl.so";                ///< its path, for NCCL_TUNER_PLUGIN
 };
 
 /// Choices that no file puts in force, in words: the rules of Open MPI's algorithms that were tuned beside them decide instead.

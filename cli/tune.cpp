@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <regex>
+
 #include "autotuner/emit.h"
 #include "cli/lint_table.h"
 #include "cli/model.h"
@@ -22,12 +24,35 @@ namespace {
 
 constexpr size_t kVerifyRounds = 6;
 
+tune::Metric metric_of(const VerbOptions& options) {
+  tune::Metric metric{.pattern = options.get<std::string>("metric"),
+                      .file = options.maybe<std::string>("metric-file").value_or(""),
+                      .lower_is_better = options.has("lower-is-better")};
+  size_t groups = 0;
+  try {
+    groups = std::regex(metric.pattern).mark_count();
+  } catch (const std::regex_error& error) {
+    throw Error(fmt::format("--metric '{}' is not a regular expression: {}", metric.pattern, error.what()), "'images/sec: ([0-9.]+)'",
+                ExitCode::kUsage);
+  }
+  if (groups == 0)
+    throw Error(fmt::format("--metric '{}' does not say where the number is", metric.pattern),
+                "put it in parentheses: 'images/sec: ([0-9.]+)'", ExitCode::kUsage);
+  return metric;
+}
+
 tune::Goal goal_of(const VerbOptions& options) {
   tune::Goal goal;
   goal.target_loss = options.maybe<double>("target-loss");
-  goal.raw_throughput = options.maybe<std::string>("goal").value_or("") == "throughput";
-  if (goal.target_loss && goal.raw_throughput)
-    throw Error("--goal throughput and --target-loss exclude each other", "choose one", ExitCode::kUsage);
+  const std::string asked = options.maybe<std::string>("goal").value_or("");
+  goal.raw_throughput = asked == "throughput";
+  goal.elapsed = asked == "elapsed";
+  if (options.has("metric")) goal.metric = metric_of(options);
+  if (!goal.metric && (options.has("metric-file") || options.has("lower-is-better")))
+    throw Error("--metric-file and --lower-is-better say more about --metric, which is not there", "--metric 'time: ([0-9.]+)'",
+                ExitCode::kUsage);
+  if (goal.target_loss.has_value() + !asked.empty() + goal.metric.has_value() > 1)
+    throw Error("--goal, --target-loss and --metric exclude each other", "choose one", ExitCode::kUsage);
   return goal;
 }
 
@@ -65,6 +90,7 @@ int run_tune(const Arguments& arguments) {
        .example = "  ddl tune -o tuned -- mpirun -np 4 ./train --steps 30 --batch {batch} --bucket-mb {bucket_mb}\n"
                   "  ddl tune --tunable workers=2,1,4 --budget 5m -- mpirun -np 4 ./train --workers {workers}\n"
                   "  ddl tune --tunable NCCL_ALGO=unset,Ring,Tree -- mpirun -np 8 ./job\n"
+                  "  ddl tune --metric 'images/sec: ([0-9.]+)' --tunable HOROVOD_CYCLE_TIME=1,2.5,5 -- mpirun -np 4 python3 job.py\n"
                   "  ddl tune --apply tuned -- mpirun -np 4 ./train --steps 1000 --batch {batch} --bucket-mb {bucket_mb}\n"
                   "  ddl tune --verify tuned                                  # exit code 4: not used, or no better"});
   options.add()("output,o", takes<std::string>("DIR", "tuned"), "where files, report and trials go")(
@@ -77,20 +103,26 @@ int run_tune(const Arguments& arguments) {
       "of a rank, such as 16GiB: larger batches are foretold from the peaks of two trials, on GPUs if there are any")(
       "goal", takes<std::string>("GOAL"),
       "efficiency (default; of --verify: what DIR was tuned for): samples per second, weighed by what the gradient noise scale says they are worth; throughput: samples, whatever they "
-      "are worth")("target-loss", takes<double>("X"), "instead: the time until the reported loss is X")("seed", takes<uint64_t>("N", 1),
-                                                                                                        "of the order of trials")(
+      "are worth; elapsed: the time from MPI_Init to MPI_Finalize")(
+      "metric", takes<std::string>("REGEX"),
+      "instead: the number in its first parentheses, in the job's output; the median "
+      "of all; higher is better")("metric-file", takes<std::string>("FILE"), "the job writes that number to FILE")(
+      "lower-is-better", "of --metric: seconds, not speed")(
+      "target-loss", takes<double>("X"), "instead: the time until the reported loss is X")("seed", takes<uint64_t>("N", 1),
+                                                                                           "of the order of trials")(
       "state", takes<std::string>("KEY=VALUE,..."),
       "what is known about how the numbers are got, as of ddl scaling: what nobody says is in the report (LINT-01 to LINT-12)")(
       "json", "the report for programs")("apply", takes<std::string>("DIR"), "run COMMAND with what DIR's files say")(
       "verify", takes<std::string>("DIR"), "measure default and tuned again, interleaved, and prove that the files are in force")(
       "rounds", takes<size_t>("N", kVerifyRounds), "of --verify");
-  options.one_of("goal", {"efficiency", "throughput"});
+  options.one_of("goal", {"efficiency", "throughput", "elapsed"});
   std::vector<std::string> command;
   if (!options.parse_with_command(arguments, command)) return 0;
   if (options.has("apply") && options.has("verify")) throw Error("--apply and --verify exclude each other", "choose one", ExitCode::kUsage);
   if (options.has("verify"))
-    return verify_tuned(options.get<std::string>("verify"), command, options.get<size_t>("rounds"),
-                        options.has("goal") || options.has("target-loss") ? std::optional(goal_of(options)) : std::nullopt);
+    return verify_tuned(
+        options.get<std::string>("verify"), command, options.get<size_t>("rounds"),
+        options.has("goal") || options.has("target-loss") || options.has("metric") ? std::optional(goal_of(options)) : std::nullopt);
   if (command.empty()) throw Error("what shall be tuned?", "ddl tune -- mpirun -np 4 ./train --batch {batch}", ExitCode::kUsage);
   if (options.has("apply")) return apply_tuned(options.get<std::string>("apply"), command);
 

@@ -65,6 +65,9 @@ Tuning tune_job(const TuneRequest& request);
 /// "node1, Intel Xeon"
 std::string machine_words();
 
+/// "kind=good: +41.2% [...] over the default ...", or why the default is kept.
+std::string conclusion_words(const Tuning& tuning);
+
 /// What the emitted files say of it.
 tune::Tuned tuned_of(const TuneRequest& request, const Tuning& tuning);
 

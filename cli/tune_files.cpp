@@ -39,10 +39,14 @@ tune::Tuned tuned_of(const TuneRequest& request, const Tuning& tuning) {
   tuned.goal = tuning.goal.words();
   tuned.goal_kind = tuning.goal.kind();
   tuned.target_loss = tuning.goal.target_loss;
+  tuned.metric = tuning.goal.metric;
   tuned.ranks = tuning.base.ranks;
   tuned.nodes = tuning.base.nodes;
   tuned.noise_scale = tuning.base.noise_scale;
-  if (result.winner != 0) tuned.gain = result.gain;
+  if (result.winner != 0)
+    tuned.gain = result.gain;
+  else
+    tuned.kept = conclusion_words(tuning);
   for (const tune::JobTunable& tunable : tuning.tunables) {
     const std::string& value = values.at(tunable.name);
     tuned.choices.push_back({tunable.name, value, tunable.values[0], tunable.numeric});
@@ -66,6 +70,7 @@ tune::Tuned tuned_of(const TuneRequest& request, const Tuning& tuning) {
   const tune::PlacedJob placed = tune::place(request.command, tuning.tunables, values, "");
   for (const auto& [name, value] : placed.environment)
     if (tuned.allreduce_rules.empty() || !tune::is_decided_by_rules(name)) tuned.environment.emplace_back(name, value);
+  tuned.default_environment = tune::place(request.command, tuning.tunables, tune::values_at(tuning.space, 0), "").environment;
   tuned.tuned_command = placed.command;
   tuned.nccl_tuner_plugin = find_own_library("libnccl-tuner-ddl.so").string();
   return tuned;

@@ -29,22 +29,6 @@ std::string interval(double ratio, double lo, double hi) {
   return fmt::format("{:+.1f}% [{:+.1f}%, {:+.1f}%]", 100 * (ratio - 1), 100 * (lo - 1), 100 * (hi - 1));
 }
 
-std::string verdict(const Tuning& tuning) {
-  const tune::SearchResult& result = tuning.result;
-  const auto& gain = result.gain;
-  if (result.winner != 0)
-    return fmt::format("{}: {} over the default, by {} of paired trials", tuning.space.words(result.winner),
-                       interval(gain->ratio, gain->lo, gain->hi), reports::plural(gain->rounds, "round"));
-  if (gain)
-    return fmt::format("no significant difference: keep the default. The best of the others, {}, gave {}",
-                       tuning.space.words(result.best_seen), interval(gain->ratio, gain->lo, gain->hi));
-  if (result.interrupted)
-    return result.best_seen == 0 ? "ended before anything better than the default was seen"
-                                 : fmt::format("ended before it was confirmed: keep the default. The best so far is {}",
-                                               tuning.space.words(result.best_seen));
-  return "nothing was better than the default: keep it";
-}
-
 // Why the winner won, of its recorded step and the default's.
 Table split_table(const Tuning& tuning) {
   Table table{
@@ -64,8 +48,9 @@ Table split_table(const Tuning& tuning) {
       .note = {},
       .when_empty = {}};
   const auto row = [&](const std::string& name, const tune::TrialFacts& facts) {
-    table.rows.push_back({Value::text(name), seconds(facts.step_s), seconds(facts.compute_s), seconds(facts.wait_s),
-                          seconds(facts.transfer_s),
+    const auto of_steps = [&](std::optional<double> value) { return seconds(facts.steps > 0 ? value : std::nullopt); };
+    table.rows.push_back({Value::text(name), of_steps(facts.step_s), of_steps(facts.compute_s), of_steps(facts.wait_s),
+                          of_steps(facts.transfer_s),
                           facts.memory_bytes ? Value::bytes(static_cast<int64_t>(*facts.memory_bytes)) : Value::null(Unit::kBytes),
                           facts.samples ? Value::real(*facts.samples) : Value::null(Unit::kReal),
                           Value::count(static_cast<int64_t>(facts.gradients.size()))});
@@ -101,12 +86,22 @@ Table choices_table(const Tuning& tuning) {
   return table;
 }
 
-const char* cost_name(const Tuning& tuning) { return tuning.goal.target_loss ? "To loss" : "Per sample"; }
+const char* cost_name(const Tuning& tuning) {
+  if (tuning.goal.metric) return "Metric";
+  return tuning.goal.elapsed ? "Elapsed" : tuning.goal.target_loss ? "To loss" : "Per sample";
+}
 
-// Times to a loss are not predicted.
+// Only what follows from the times of steps is predicted.
 std::optional<double> predicted_s(const Tuning& tuning, size_t point) {
-  if (tuning.goal.target_loss || tuning.prediction.empty()) return std::nullopt;
+  if (tuning.goal.target_loss || !tuning.goal.needs_steps() || tuning.prediction.empty()) return std::nullopt;
   return std::exp(tuning.prediction[point]);
+}
+
+// As the job told it where that is the goal.
+Value cost_value(const Tuning& tuning, std::optional<double> cost) {
+  if (!tuning.goal.metric) return seconds(cost);
+  if (!cost) return Value::null(Unit::kReal);
+  return Value::real(tuning.goal.metric->lower_is_better ? *cost : 1 / *cost);
 }
 
 Table trials_table(const Tuning& tuning) {
@@ -115,7 +110,8 @@ Table trials_table(const Tuning& tuning) {
               .columns = {{"round", "Round", Unit::kCount},
                           {"stage", "Stage", Unit::kText},
                           {"point", "Point", Unit::kText},
-                          {"cost_ns", cost_name(tuning), Unit::kDuration},
+                          tuning.goal.metric ? reports::Column{"metric", cost_name(tuning), Unit::kReal}
+                                             : reports::Column{"cost_ns", cost_name(tuning), Unit::kDuration},
                           {"predicted_ns", "Predicted", Unit::kDuration, 3},
                           {"why", "Failed", Unit::kText, 2}},
               .rows = {},
@@ -123,7 +119,7 @@ Table trials_table(const Tuning& tuning) {
               .when_empty = {}};
   for (const tune::Trial& trial : tuning.result.trials) {
     table.rows.push_back({Value::count(static_cast<int64_t>(trial.round)), Value::text(std::string(tune::name_of(trial.stage))),
-                          Value::text(tuning.space.words(trial.point)), seconds(trial.outcome.cost),
+                          Value::text(tuning.space.words(trial.point)), cost_value(tuning, trial.outcome.cost),
                           seconds(predicted_s(tuning, trial.point)), text_or_dash(trial.outcome.why)});
   }
   return table;
@@ -151,6 +147,30 @@ Table rules_table(const Tuning& tuning) {
 
 }  // namespace
 
+std::string conclusion_words(const Tuning& tuning) {
+  const tune::SearchResult& result = tuning.result;
+  const auto& gain = result.gain;
+  const std::string best = tuning.space.words(result.best_seen);
+  switch (result.conclusion) {
+    case tune::Conclusion::kBetterFound:
+      return fmt::format("{}: {} over the default, by {} of paired trials{}", best, interval(gain->ratio, gain->lo, gain->hi),
+                         reports::plural(gain->rounds, "round"),
+                         gain->of_rounds ? "; the interval is that of single rounds, each far above the noise" : "");
+    case tune::Conclusion::kNoneBetter:
+      return "nothing was better than the default: keep it";
+    case tune::Conclusion::kNoDifference:
+      return fmt::format("no significant difference: keep the default. The best of the others, {}, gave {}", best,
+                         interval(gain->ratio, gain->lo, gain->hi));
+    case tune::Conclusion::kFails:
+      return fmt::format("the best of the others, {}, failed when it was to be confirmed: keep the default", best);
+    case tune::Conclusion::kNotConfirmed:
+      return fmt::format("not confirmed: the tuning ended first. Keep the default; the best so far is {}", best);
+    case tune::Conclusion::kNotExplored:
+      break;
+  }
+  return "not explored: the tuning ended before anything better than the default was seen";
+}
+
 reports::Document tune_document(const TuneRequest& request, const Tuning& tuning, bool every_trial) {
   reports::Document document;
   const tune::SearchResult& result = tuning.result;
@@ -163,7 +183,7 @@ reports::Document tune_document(const TuneRequest& request, const Tuning& tuning
                    reports::short_duration(static_cast<int64_t>(tuning.spent_s * 1e9)) + " of trials"};
   if (failed > 0) document.data.push_back(fmt::format("{} failed", failed));
   document.source = request.directory.string();
-  document.verdict = verdict(tuning);
+  document.verdict = conclusion_words(tuning);
   document.facts = {{"winner", Value::text(tuning.space.words(result.winner))},
                     {"default", Value::text(tuning.space.words(0))},
                     {"goal", Value::text(tuning.goal.words())},
@@ -191,6 +211,7 @@ reports::Document tune_document(const TuneRequest& request, const Tuning& tuning
 }
 
 std::vector<reports::html::Figure> tune_figures(const Tuning& tuning) {
+  if (tuning.goal.metric) return {};  // the drawings are of times
   const auto ns = [](std::optional<double> s) { return s ? std::optional(*s * 1e9) : std::nullopt; };
   std::vector<reports::html::TrialMark> marks;
   for (const tune::Trial& trial : tuning.result.trials)

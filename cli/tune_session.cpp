@@ -10,6 +10,7 @@
 #include "autotuner/calibration.h"
 #include "autotuner/memory.h"
 #include "autotuner/openmpi_rules.h"
+#include "autotuner/paired.h"
 #include "autotuner/predict.h"
 #include "cli/mpirun.h"
 #include "cli/openmpi_info.h"
@@ -246,6 +247,12 @@ Tuning tune_job(const TuneRequest& request) {
   if (request.max_memory && !tuning.base.memory_bytes)
     throw Error("--max-memory: the trial does not tell how much memory the job needs", "its ranks have to end by themselves",
                 ExitCode::kDataMissing);
+  for (JobTunable& tunable : tuning.tunables) {
+    const std::string why = tune::without_effect(tunable, tuning.base.nodes);
+    if (why.empty() || tunable.values.size() < 2) continue;
+    tunable.values.resize(1);
+    tuning.notes.push_back(fmt::format("{} was not tried: {}", tunable.name, why));
+  }
   add_algorithms(request, trials, folder, trials.spent_s(), tuning);
   tuning.space = space_of(tuning.tunables, tuning.base.pipeline.has_value());
   const Space& space = tuning.space;
@@ -295,8 +302,16 @@ Tuning tune_job(const TuneRequest& request) {
   tune::Calibration calibration =
       tune::calibration_of(calibrating_trial(tuning.base, 0), calibrating_trial(second, other), tuning.sweep, tuning.rules);
   if (tunes_batch && !tuning.goal.raw_throughput) calibration.noise_scale = tuning.goal.noise_scale;
-  tuning.prediction = tune::predict(space, calibration);
+  // Of a number that the job prints nothing is known beforehand.
+  tuning.prediction = tuning.goal.needs_steps() ? tune::predict(space, calibration) : std::vector<double>(space.size(), 0.0);
   tuning.result = tune::search(space, tuning.prediction, feasible, calibrating, trials, {.seed = request.seed});
+  for (const size_t i : tuning.result.idle)
+    tuning.notes.push_back(fmt::format("{} makes no difference beside the rest: left at {}", space.tunables()[i].name, space.value(0, i)));
+  if (tuning.result.conclusion == tune::Conclusion::kNotExplored || tuning.result.conclusion == tune::Conclusion::kNotConfirmed)
+    tuning.notes.push_back(fmt::format(
+        "--budget {} is short: a trial of the default takes {}, and a claim needs at least {} of them beside those that explore",
+        reports::short_duration(static_cast<int64_t>(request.budget_s * 1e9)),
+        reports::short_duration(static_cast<int64_t>(first->wall_s * 1e9)), 2 * tune::kMinRounds));
   if (tuning.result.winner != 0) {
     explain(trials, feasible, tuning);
     tuning.best = trials.facts(space.words(tuning.result.winner));

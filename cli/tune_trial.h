@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "autotuner/goal.h"
 #include "autotuner/trial_facts.h"
 #include "autotuner/tunables.h"
 
@@ -19,8 +20,7 @@ struct RanTrial {
 };
 
 /// Records the job into `run` (removed first if it is there) with its output in `log`. Never throws for what the job does.
-RanTrial run_trial(const tune::PlacedJob& job, const std::filesystem::path& run, const std::filesystem::path& log,
-                   std::optional<double> target_loss);
+RanTrial run_trial(const tune::PlacedJob& job, const std::filesystem::path& run, const std::filesystem::path& log, const tune::Goal& goal);
 
 /// The command with the job's variables, as it is started: where it is Open MPI's launcher they are forwarded to other hosts.
 std::vector<std::string> launched(const tune::PlacedJob& job);

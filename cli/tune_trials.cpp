@@ -64,15 +64,15 @@ std::optional<Outcome> Trials::measure_values(size_t round, Stage stage, const s
   if (ended_) return std::nullopt;
   if (const std::optional<tune::LoggedTrial> before = log_.replay(round, stage, words)) {
     ++count_;
-    spent_s_ += before->wall_s;
+    spend(before->wall_s, point);
     if (!before->run.empty()) runs_[words] = before->run;
-    return Outcome{before->cost, before->why};
+    return Outcome{before->cost, before->why, before->wall_s};
   }
   tune::LoggedTrial row{.round = round, .stage = std::string(tune::name_of(stage)), .point = words};
   const std::string number = fmt::format("{:04}", ++count_);
   const fs::path run = folder_ / (number + ".ddl");
   const RanTrial ran = run_trial(tune::place(request_.command, tunables_, values, (folder_ / "allreduce.rules").string()), run,
-                                 folder_ / (number + ".log"), goal_.target_loss);
+                                 folder_ / (number + ".log"), goal_);
   if (ran.told_to_end) {
     ended_ = true;
     std::error_code ignored;
@@ -95,8 +95,8 @@ std::optional<Outcome> Trials::measure_values(size_t round, Stage stage, const s
   }
   row.cost = outcome.cost;
   row.why = outcome.why;
-  row.wall_s = ran.wall_s;
-  spent_s_ += ran.wall_s;
+  row.wall_s = outcome.wall_s = ran.wall_s;
+  spend(ran.wall_s, point);
   // What only chose among points is in the log; runs that claims rest on are kept.
   if (stage == Stage::kExplore || stage == Stage::kRace) {
     std::error_code ignored;
@@ -113,19 +113,26 @@ std::optional<Outcome> Trials::measure_values(size_t round, Stage stage, const s
 size_t Trials::trials_left() const {
   if (ended_) return 0;
   const size_t by_count = request_.trials ? *request_.trials - std::min(*request_.trials, count_) : kNoLimit;
-  const double mean_s = count_ == 0 ? 1 : spent_s_ / static_cast<double>(count_);
-  const double left_s = std::max(0.0, request_.budget_s - spent_s_ - sweep_s_);
-  return std::min(by_count, static_cast<size_t>(left_s / std::max(mean_s, 1e-3)));
+  // The default may be much slower than what is tried in its place.
+  const double mean_s = others_ > 0 ? others_s_ / static_cast<double>(others_) : count_ > 0 ? spent_s_ / static_cast<double>(count_) : 1;
+  return std::min(by_count, static_cast<size_t>(*seconds_left() / std::max(mean_s, 1e-3)));
+}
+
+void Trials::spend(double seconds, std::optional<size_t> point) {
+  spent_s_ += seconds;
+  if (!point || *point == 0) return;
+  others_s_ += seconds;
+  ++others_;
 }
 
 tune::TrialFacts Trials::facts(const std::string& words) const {
   SQLite::Database db = std::move(open_run(runs_.at(words)).db);
-  return tune::read_trial(db, goal_.target_loss);
+  return tune::read_trial(db, goal_.target_loss, goal_.needs_steps());
 }
 
 // Whether what differs from the default is known to the predictor.
 bool Trials::is_predicted(size_t point) const {
-  if (prediction_ == nullptr || prediction_->empty() || goal_.target_loss || point == 0) return false;
+  if (prediction_ == nullptr || prediction_->empty() || goal_.target_loss || !goal_.needs_steps() || point == 0) return false;
   for (size_t i = 0; i < space_->tunables().size(); ++i)
     if (space_->value_index(point, i) != 0 && !space_->tunables()[i].modelled) return false;
   return true;
@@ -137,7 +144,9 @@ void Trials::tell(Stage stage, const std::string& words, const Outcome& outcome,
                                : reports::short_duration(static_cast<int64_t>(std::max(0.0, request_.budget_s - spent_s()) * 1e9));
   std::string result = outcome.why;
   if (outcome.cost) {
-    result = reports::short_duration(static_cast<int64_t>(ran.facts->step_s * 1e9)) + "/step";
+    result = goal_.metric    ? fmt::format("{:g}", *ran.facts->metric)
+             : goal_.elapsed ? reports::short_duration(static_cast<int64_t>(ran.facts->elapsed_s * 1e9)) + " elapsed"
+                             : reports::short_duration(static_cast<int64_t>(ran.facts->step_s * 1e9)) + "/step";
     if (goal_.target_loss) result += fmt::format(", {} to the loss", reports::short_duration(static_cast<int64_t>(*outcome.cost * 1e9)));
     if (point && is_predicted(*point))
       result += fmt::format(" ({:+.0f}% from the prediction)", 100 * (*outcome.cost / std::exp((*prediction_)[*point]) - 1));

@@ -1,6 +1,7 @@
 // The trials of one tuning: made now, or read from the log of an earlier run of it.
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -27,6 +28,7 @@ class Trials : public tune::Bench {
   /// The job with these values, before there is a space.
   std::optional<tune::Outcome> measure_first(const std::string& words, const std::map<std::string, std::string>& values);
   size_t trials_left() const override;
+  std::optional<double> seconds_left() const override { return std::max(0.0, request_.budget_s - spent_s()); }
 
   /// Of the last trial with these words whose recording was kept; those of exploring and racing are not.
   tune::TrialFacts facts(const std::string& words) const;
@@ -40,6 +42,7 @@ class Trials : public tune::Bench {
  private:
   std::optional<tune::Outcome> measure_values(size_t round, tune::Stage stage, const std::string& words,
                                               const std::map<std::string, std::string>& values, std::optional<size_t> point);
+  void spend(double seconds, std::optional<size_t> point);
   bool is_predicted(size_t point) const;
   void tell(tune::Stage stage, const std::string& words, const tune::Outcome& outcome, const RanTrial& ran,
             std::optional<size_t> point) const;
@@ -52,8 +55,8 @@ class Trials : public tune::Bench {
   tune::Goal goal_;
   const std::vector<double>* prediction_ = nullptr;
   std::map<std::string, std::string> runs_;  ///< recordings by words
-  size_t count_ = 0;
-  double spent_s_ = 0, sweep_s_ = 0;
+  size_t count_ = 0, others_ = 0;            ///< trials, and those that were not the default's
+  double spent_s_ = 0, sweep_s_ = 0, others_s_ = 0;
   bool ended_ = false;
 };
 

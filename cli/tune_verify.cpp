@@ -79,12 +79,12 @@ int verify_tuned(const fs::path& directory, const std::vector<std::string>& give
     throw Error("the tuned command had secrets, which the files do not tell",
                 fmt::format("ddl tune --verify {} -- COMMAND", directory.string()), ExitCode::kUsage);
   if (!emitted.changes_anything && choices.tuned == choices.defaults) {
-    print_note(fmt::format("{} changes nothing: the defaults had won", shown_path(directory)));
+    print_note(fmt::format("{} changes nothing: {}", shown_path(directory), emitted.tuned.kept));
     return static_cast<int>(ExitCode::kGate);
   }
   const fs::path folder = fs::absolute(directory) / "verify";
   fs::create_directories(folder);
-  const tune::PlacedJob before{tune::place(command, choices.tunables, choices.defaults, "").command, {}};
+  const tune::PlacedJob before{tune::place(command, choices.tunables, choices.defaults, "").command, emitted.tuned.default_environment};
   const tune::PlacedJob after = tuned_job(emitted, command);
 
   tune::Goal goal = asked.value_or(tune::goal_of(emitted.tuned));
@@ -93,7 +93,7 @@ int verify_tuned(const fs::path& directory, const std::vector<std::string>& give
   for (const std::string& note : tune::overridden_by_rules(emitted.tuned)) print_note(note);
   std::vector<double> defaults, tuned, first, second;
   const auto cost = [&](const tune::PlacedJob& job, const std::map<std::string, std::string>& values, const char* name) {
-    const RanTrial trial = run_trial(job, folder / (std::string(name) + ".ddl"), folder / (std::string(name) + ".log"), goal.target_loss);
+    const RanTrial trial = run_trial(job, folder / (std::string(name) + ".ddl"), folder / (std::string(name) + ".log"), goal);
     if (trial.told_to_end) throw Error("interrupted");
     if (!trial.facts)
       throw Error(fmt::format("the {} job fails: {}", name, trial.why),
@@ -117,12 +117,13 @@ int verify_tuned(const fs::path& directory, const std::vector<std::string>& give
     print_note(fmt::format("round {} of {}: tuned {:+.1f}%, the default against itself {:+.1f}%", round + 1, rounds,
                            100 * (defaults.back() / tuned.back() - 1), 100 * (first.back() / second.back() - 1)));
   }
-  const tune::PairedRatio gain = tune::compare(defaults, tuned), noise = tune::compare(first, second);
+  const tune::PairedRatio gain = tune::compare_beside_noise(defaults, tuned, first, second), noise = tune::compare(first, second);
   const std::optional<tune::Proof> proof = prove(emitted, command, folder);
 
   const bool better = gain.lo > 1;
-  print_out(fmt::format("gain    {:+.1f}% [{:+.1f}%, {:+.1f}%] over {}: {}\n", 100 * (gain.ratio - 1), 100 * (gain.lo - 1),
-                        100 * (gain.hi - 1), reports::plural(static_cast<int64_t>(rounds), "round"),
+  print_out(fmt::format("gain    {:+.1f}% [{:+.1f}%, {:+.1f}%]{} over {}: {}\n", 100 * (gain.ratio - 1), 100 * (gain.lo - 1),
+                        100 * (gain.hi - 1), gain.of_rounds ? ", lowest and highest round," : "",
+                        reports::plural(static_cast<int64_t>(rounds), "round"),
                         better ? "better than the default" : "not better than the default"));
   print_out(fmt::format("noise   the default against itself [{:+.1f}%, {:+.1f}%]\n", 100 * (noise.lo - 1), 100 * (noise.hi - 1)));
   print_out(fmt::format("goal    {}\n", goal.words()));

@@ -1,27 +1,36 @@
 #!/usr/bin/env python3
 """Checks that files which are compiled together agree on names.
 
-usage: check_batch_names.py ROOT         names what two files of a library both declare
+usage: check_batch_names.py ROOT         names what two files of a library or program both declare
        check_batch_names.py --self-test  shows that it notices what it should
 
-The release preset compiles the sources of a library in batches (CMAKE_UNITY_BUILD), and which files share a batch changes with every file that is
-added. So constants, types, aliases and functions (with their parameters' types: overloads are fine) of unnamed namespaces are unique in a library.
+The release preset compiles the sources of a library, and of a unit test's program, in batches (CMAKE_UNITY_BUILD), and which files share a batch
+changes with every file that is added. So constants, types, aliases and functions (with their parameters' types: overloads are fine) of unnamed
+namespaces are unique in a library or program.
 """
 import collections
 import pathlib
 import re
 import sys
 
-LIBRARIES = {
-    "store": ["store", "store/import", "store/ingest"],
-    "analyzer": ["analyzer", "analyzer/passes", "analyzer/metrics", "analyzer/findings", "analyzer/models"],
-    "reports": ["reports", "reports/html", "reports/trace"],
-    "tui": ["tui"],
-    "autotuner": ["autotuner", "autotuner/emit"],
-    "cli": ["cli"],
-    "workloads/train": ["workloads/train", "workloads/train/compress"],
-    "workloads/network": ["workloads/network"],
-    "workloads/allreduce": ["workloads/allreduce"],
+BATCHED = {
+    "store": ["store/*.cpp", "store/import/*.cpp", "store/ingest/*.cpp"],
+    "analyzer": ["analyzer/*.cpp", "analyzer/passes/*.cpp", "analyzer/metrics/*.cpp", "analyzer/findings/*.cpp", "analyzer/models/*.cpp"],
+    "reports": ["reports/*.cpp", "reports/html/*.cpp", "reports/trace/*.cpp"],
+    "tui": ["tui/*.cpp"],
+    "autotuner": ["autotuner/*.cpp", "autotuner/emit/*.cpp"],
+    "cli": ["cli/*.cpp"],
+    "workloads/train": ["workloads/train/*.cpp", "workloads/train/compress/*.cpp"],
+    "workloads/network": ["workloads/network/*.cpp"],
+    "workloads/allreduce": ["workloads/allreduce/*.cpp"],
+    "analyzer_test": ["tests/analyzer/*_test.cpp", "tests/analyzer/models/*_test.cpp"],
+    "autotuner_test": ["tests/autotuner/*_test.cpp"],
+    "cli_test": ["tests/cli/*_test.cpp"],
+    "import_test": ["tests/import/*_test.cpp"],
+    "reports_test": ["tests/reports/*_test.cpp", "tests/reports/html/*_test.cpp"],
+    "store_test": ["tests/store/*_test.cpp"],
+    "tui_test": ["tests/tui/*_test.cpp"],
+    "workloads_test": ["tests/workloads/*_test.cpp"],
 }
 OPENS = re.compile(r"^namespace(?: ([\w:]+))? \{$")
 CLOSES = re.compile(r"^\}  // namespace")
@@ -80,11 +89,11 @@ def main(arguments):
         return self_test()
     root = pathlib.Path(arguments[0])
     found = 0
-    for library, folders in LIBRARIES.items():
-        files = {str(path.relative_to(root)): path.read_text(encoding="utf-8") for folder in folders for path in (root / folder).glob("*.cpp")}
-        assert files, f"no sources in {folders}"
+    for library, patterns in BATCHED.items():
+        files = {str(path.relative_to(root)): path.read_text(encoding="utf-8") for pattern in patterns for path in root.glob(pattern)}
+        assert files, f"no sources in {patterns}"
         for name, where in clashes(files):
-            print(f"{library}: {name} is declared in {' and '.join(where)}: files of a library are compiled together, rename all but one")
+            print(f"{library}: {name} is declared in {' and '.join(where)}: they are compiled together, rename all but one")
             found += 1
     return 1 if found else 0
 

@@ -25,23 +25,37 @@ std::string yaml_number(const std::string& value) {
   return good ? value : "";
 }
 
+/// Horovod takes a variable's number above 0 for yes.
+std::string yaml_switch(const std::string& value) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  return error == std::errc() && end == value.data() + value.size() ? (number > 0 ? "true" : "false") : "";
+}
+
+struct Key {
+  const char *variable, *key;
+  std::string (*text)(const std::string&);
+};
+constexpr Key kKeys[] = {{kHorovodFusion, "fusion_threshold_mb", mebibytes},
+                         {"HOROVOD_CYCLE_TIME", "cycle_time_ms", yaml_number},
+                         {"HOROVOD_CACHE_CAPACITY", "cache_capacity", yaml_number},
+                         {"HOROVOD_HIERARCHICAL_ALLREDUCE", "hierarchical_allreduce", yaml_switch},
+                         {"HOROVOD_HIERARCHICAL_ALLGATHER", "hierarchical_allgather", yaml_switch},
+                         {"HOROVOD_TORUS_ALLREDUCE", "torus_allreduce", yaml_switch}};
+
 }  // namespace
 
 Content emit_horovod_yaml(const Emission& emission, const Format&) {
   Content content;
   std::string left_out;
   for (const auto& [name, value] : horovod_variables(emission)) {
-    const bool fusion = name == kHorovodFusion;
-    const char* key = fusion                             ? "fusion_threshold_mb"
-                      : name == "HOROVOD_CYCLE_TIME"     ? "cycle_time_ms"
-                      : name == "HOROVOD_CACHE_CAPACITY" ? "cache_capacity"
-                                                         : nullptr;
-    const std::string text = key == nullptr ? "" : fusion ? mebibytes(value) : yaml_number(value);
+    const Key* key = std::find_if(std::begin(kKeys), std::end(kKeys), [&](const Key& one) { return name == one.variable; });
+    const std::string text = key == std::end(kKeys) ? "" : key->text(value);
     if (text.empty()) {
       left_out += (left_out.empty() ? "" : ", ") + name;
       continue;
     }
-    content.text += fmt::format("  {}: {}\n", key, text);
+    content.text += fmt::format("  {}: {}\n", key->key, text);
     content.changes = true;
   }
   // Without a key the document is still a mapping.

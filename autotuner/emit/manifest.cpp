@@ -22,8 +22,18 @@ Json or_null(const std::optional<T>& value) {
 
 Json gain(const std::optional<Gain>& gain) {
   if (!gain) return nullptr;
-  return {{"ratio", gain->ratio},      {"lo", gain->lo}, {"hi", gain->hi}, {"rounds", gain->rounds}, {"noise_lo", gain->noise_lo},
-          {"noise_hi", gain->noise_hi}};
+  return {{"ratio", gain->ratio},
+          {"lo", gain->lo},
+          {"hi", gain->hi},
+          {"rounds", gain->rounds},
+          {"noise_lo", gain->noise_lo},
+          {"noise_hi", gain->noise_hi},
+          {"of_rounds", gain->of_rounds}};
+}
+
+Json metric(const std::optional<Metric>& metric) {
+  if (!metric) return nullptr;
+  return {{"pattern", metric->pattern}, {"file", text_or_null(metric->file)}, {"lower_is_better", metric->lower_is_better}};
 }
 
 Json files_json(const std::vector<EmittedFile>& files) {
@@ -43,7 +53,7 @@ Json files_json(const std::vector<EmittedFile>& files) {
 
 std::string manifest(const Emission& emission, const std::vector<EmittedFile>& files) {
   const Tuned& tuned = emission.tuned;
-  Json choices = Json::array(), allreduce = Json::array(), nccl = Json::array(), environment = Json::object();
+  Json choices = Json::array(), allreduce = Json::array(), nccl = Json::array(), environment = Json::object(), before = Json::object();
   for (const Choice& c : tuned.choices)
     choices.push_back({{"name", c.name}, {"value", c.value}, {"default", c.default_value}, {"numeric", c.numeric}});
   for (const AllreduceRule& r : tuned.allreduce_rules)
@@ -58,6 +68,7 @@ std::string manifest(const Emission& emission, const std::vector<EmittedFile>& f
                     {"channels", count_or_null(r.channels)}});
   }
   for (const auto& [name, value] : emission.environment) environment[name] = value;
+  for (const auto& [name, value] : tuned.default_environment) before[name] = value;
   const Json json = {{"schema", 1},
                      {"ddl_version", DDL_VERSION},
                      {"run", text_or_null(tuned.run)},
@@ -71,7 +82,9 @@ std::string manifest(const Emission& emission, const std::vector<EmittedFile>& f
                      {"goal", text_or_null(tuned.goal)},
                      {"goal_kind", text_or_null(tuned.goal_kind)},
                      {"target_loss", or_null(tuned.target_loss)},
+                     {"metric", metric(tuned.metric)},
                      {"gain", gain(tuned.gain)},
+                     {"kept", text_or_null(tuned.kept)},
                      {"changes_order_of_sums", changes_order_of_sums(tuned)},
                      {"choices", choices},
                      {"allreduce_rules", allreduce},
@@ -81,6 +94,7 @@ std::string manifest(const Emission& emission, const std::vector<EmittedFile>& f
                      {"batch_per_rank", or_null(tuned.batch_per_rank)},
                      {"element_bytes", tuned.element_bytes},
                      {"environment", environment},
+                     {"default_environment", before},
                      {"directory", emission.directory.string()},
                      {"files", files_json(files)}};
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";

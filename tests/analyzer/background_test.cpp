@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kSteps = 12;
 constexpr int64_t kIdle = 3;  ///< bits of status
 
-struct Job {
+struct BackgroundJob {
   bool marks = true;
   bool sampled = true;
   bool by_bits = true;  ///< cycles are bitwise ANDs; else requests to rank 0
@@ -27,7 +27,7 @@ struct Job {
 
 /// Steps of 100 ms, which both ranks begin at once. Cycles every 10 ms; each rank sleeps, computes and is ready; the cycle that begins when the last
 /// one is (within 80 ms) is the last: it agrees on 5 tensors, whose data moves in the last 10 ms of the step, in batches that differ.
-Tables training(const Job& job) {
+Tables training(const BackgroundJob& job) {
   Tables run(2);
   run.exec("BEGIN");
   run.exec("INSERT INTO thread VALUES (1, 1, 5001, 'hvd'), (2, 1, 5002, 'hvd')");

@@ -14,8 +14,8 @@ namespace ddl::test {
 namespace {
 
 /// An analyzed job with what fills most of the tables.
-struct Job {
-  explicit Job(const std::vector<Fault>& faults) {
+struct FaultyJob {
+  explicit FaultyJob(const std::vector<Fault>& faults) {
     write_training_job(draw_training_job(410'003, faults), folder.path());
     const RunDirectory directory = find_run(folder.path().string());
     ingest(directory);
@@ -54,7 +54,7 @@ std::vector<std::string> declared() {
 class DeclaredTables : public ::testing::TestWithParam<std::vector<Fault>> {};
 
 TEST_P(DeclaredTables, HoldWhatTheirColumnsSay) {
-  Job job(GetParam());
+  FaultyJob job(GetParam());
   EXPECT_TRUE(job.list("SELECT name FROM sqlite_temp_master").empty()) << "no pass hands on in secret";
   for (const std::string& table : declared()) {
     for (const std::string& column : job.list("SELECT name FROM pragma_table_info('" + table + "')")) {
@@ -69,7 +69,7 @@ TEST_P(DeclaredTables, HoldWhatTheirColumnsSay) {
 }
 
 TEST_P(DeclaredTables, AreTheSameAfterAnotherAnalysis) {
-  Job job(GetParam());
+  FaultyJob job(GetParam());
   std::string before, after;
   for (const std::string& table : declared()) before += table + "\n" + job.content(table);
   analyze(*job.db);

@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kMs = 1'000'000;
 
 /// Steps of 50 ms: `tensors` are reduced in order, in batches that are drawn anew in each step, after a pause of 40 ms.
-std::vector<Batch> training(size_t steps, const std::vector<int64_t>& tensors, uint64_t seed) {
+std::vector<Batch> equal_batches(size_t steps, const std::vector<int64_t>& tensors, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<Batch> batches;
   for (size_t s = 0; s < steps; ++s) {
@@ -30,7 +30,7 @@ std::vector<Batch> training(size_t steps, const std::vector<int64_t>& tensors, u
 
 TEST(EqualSums, BatchesDifferAndTheirBytesDoNot) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
-    const std::vector<Batch> batches = training(30, {40, 1'536, 589'824, 1'536, 589'824, 15'360}, seed);
+    const std::vector<Batch> batches = equal_batches(30, {40, 1'536, 589'824, 1'536, 589'824, 15'360}, seed);
     const auto found = find_equal_sums(batches);
     ASSERT_TRUE(found) << seed;
     EXPECT_EQ(found->steps.size(), 29u) << seed;  // of the first nobody knows when it began
@@ -45,7 +45,7 @@ TEST(EqualSums, BatchesDifferAndTheirBytesDoNot) {
 }
 
 TEST(EqualSums, WhatComesBeforeTheStepsIsNone) {
-  std::vector<Batch> batches = training(20, {7'000, 300, 2'000}, 1);
+  std::vector<Batch> batches = equal_batches(20, {7'000, 300, 2'000}, 1);
   for (Batch& batch : batches) batch.enter_ns += kMs, batch.leave_ns += kMs;
   batches.insert(batches.begin(), {{123, 0, kMs / 10}, {45, kMs / 10, kMs / 5}});
   const auto found = find_equal_sums(batches);

@@ -9,10 +9,10 @@
 namespace ddl::test {
 namespace {
 
-constexpr size_t kRange = 200;
+constexpr size_t kTimes = 200;
 
 std::vector<bool> bits_of(const std::vector<Interval>& intervals) {
-  std::vector<bool> bits(kRange);
+  std::vector<bool> bits(kTimes);
   for (const Interval& i : intervals) {
     for (int64_t t = i.begin_ns; t < i.end_ns; ++t) bits[static_cast<size_t>(t)] = true;
   }
@@ -22,8 +22,8 @@ std::vector<bool> bits_of(const std::vector<Interval>& intervals) {
 std::vector<Interval> random_intervals(std::mt19937& random, int most) {
   std::vector<Interval> intervals(random() % static_cast<unsigned>(most + 1));
   for (Interval& i : intervals) {
-    i.begin_ns = static_cast<int64_t>(random() % (kRange - 1));
-    i.end_ns = i.begin_ns + 1 + static_cast<int64_t>(random() % (kRange - static_cast<size_t>(i.begin_ns) - 1));
+    i.begin_ns = static_cast<int64_t>(random() % (kTimes - 1));
+    i.end_ns = i.begin_ns + 1 + static_cast<int64_t>(random() % (kTimes - static_cast<size_t>(i.begin_ns) - 1));
   }
   return intervals;
 }

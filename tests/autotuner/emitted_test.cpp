@@ -76,9 +76,35 @@ TEST_F(EmittedDirectory, TellsTheGoalThatItWasTunedFor) {
       const Goal read = goal_of(one);
       EXPECT_EQ(read.words(), goal.words());
       EXPECT_EQ(read.raw_throughput, goal.raw_throughput);
-      if (goal.target_loss) EXPECT_NEAR(read.target_loss.value_or(0), *goal.target_loss, one.goal_kind.empty() ? 1e-6 : 0);
+      EXPECT_EQ(read.target_loss.has_value(), goal.target_loss.has_value());
+      EXPECT_NEAR(read.target_loss.value_or(0), goal.target_loss.value_or(0), one.goal_kind.empty() ? 1e-6 : 0);
     }
   }
+}
+
+TEST_F(EmittedDirectory, TellsTheMetricAndWhatTheDefaultRanWith) {
+  Goal elapsed, metric;
+  elapsed.elapsed = true;
+  metric.metric = Metric{"s/it: ([0-9.]+)", "out \"of\" job.txt", true};
+  for (const Goal& goal : {elapsed, metric}) {
+    Tuned tuned = tuned_sample();
+    tuned.goal = goal.words();
+    tuned.goal_kind = goal.kind();
+    tuned.metric = goal.metric;
+    tuned.default_environment = {{"HOROVOD_CYCLE_TIME", "250"}, {"MESSAGE", "what it \n was"}};
+    emit(tuned, place_ / goal.kind());
+    const Tuned read = read_emitted(place_ / goal.kind()).tuned;
+    EXPECT_EQ(goal_of(read).words(), goal.words());
+    EXPECT_FALSE(goal_of(read).needs_steps());
+    EXPECT_EQ(read.default_environment, tuned.default_environment);
+  }
+}
+
+TEST_F(EmittedDirectory, SaysWhyTheDefaultIsKept) {
+  emit(default_sample(), place_ / "kept");
+  const Emitted read = read_emitted(place_ / "kept");
+  EXPECT_EQ(read.tuned.kept, default_sample().kept);
+  EXPECT_FALSE(read.changes_anything);
 }
 
 TEST(Overridden, ByRulesIsSaid) {

@@ -100,7 +100,7 @@ def test_what_was_emitted(folder):
         job.check(answers == [(None, 0)] * 5, f"{ranks} ranks on {nodes} nodes: {answers}")
     directory = folder / "default"
     job.run([SAMPLE, "default", directory], check_rc=0)
-    job.check(ask(folder, (directory / "nccl_tuner.csv").read_text(), calls)[0] == [(None, 0)] * 5, "the defaults won, and rules apply")
+    job.check(ask(folder, (directory / "nccl_tuner.csv").read_text(), calls)[0] == [(None, 0)] * 5, "the default is kept, and rules apply")
 
 
 def test_wrong_files_are_not_used(folder):

@@ -14,7 +14,7 @@ namespace {
 using Verdict = Proof::Verdict;
 
 // By default 4 ranks use ring below 16 bytes, recursive doubling below 8 KiB, then Rabenseifner.
-constexpr const char* kRules = "1 2 3  0 1  0 0 0 0   4 3  0 3 0 0  8192 5 0 4096  1048576 0 0 0   5 1  0 0 0 0";
+constexpr const char* kRulesText = "1 2 3  0 1  0 0 0 0   4 3  0 3 0 0  8192 5 0 4096  1048576 0 0 0   5 1  0 0 0 0";
 
 ProbeRow row(int64_t elements, int64_t asked, int64_t segment = 0, int64_t ranks = 4) {
   return {ranks, elements, elements * 4, asked, asked, segment, true, 10};
@@ -29,7 +29,7 @@ std::vector<ProbeFile> all_ranks(const std::vector<ProbeRow>& rows) {
 TEST(Proof, OneCallOtherwiseIsEnoughToFail) {
   const std::vector<ProbeRow> good = {row(2, kRecursiveDoubling), row(1000, kRecursiveDoubling), row(10000, kSegmentedRing, 4096),
                                       row(1000000, kRabenseifner), row(1000, kRing, 0, 2)};
-  const Proof proof = prove_openmpi(all_ranks(good), kRules, 4);
+  const Proof proof = prove_openmpi(all_ranks(good), kRulesText, 4);
   EXPECT_EQ(proof.verdict, Verdict::kInForce) << proof.sentence;
   EXPECT_NE(proof.sentence.find("80 calls"), std::string::npos)
       << proof.sentence;  // 1,000 elements by default too; the fourth and fifth have no rule
@@ -38,12 +38,12 @@ TEST(Proof, OneCallOtherwiseIsEnoughToFail) {
   for (const ProbeRow& bad : {row(3, kRing), row(10000, kRabenseifner), row(10000, kSegmentedRing, 8192), row(20000, kRing)}) {
     std::vector<ProbeFile> files = all_ranks(good);
     files[2].rows.push_back(bad);
-    EXPECT_EQ(prove_openmpi(files, kRules, 4).verdict, Verdict::kNotInForce);
+    EXPECT_EQ(prove_openmpi(files, kRulesText, 4).verdict, Verdict::kNotInForce);
   }
 }
 
 TEST(Proof, WhatTheDefaultWouldDoTooProvesNothing) {
-  const Proof proof = prove_openmpi(all_ranks({row(1000, kRecursiveDoubling)}), kRules, 4);
+  const Proof proof = prove_openmpi(all_ranks({row(1000, kRecursiveDoubling)}), kRulesText, 4);
   EXPECT_EQ(proof.verdict, Verdict::kCannotTell);
   EXPECT_EQ(proof.rows.at(0).match, ProofRow::Match::kSameAsDefault);
   // Segments of 0 bytes are what the table has.
@@ -52,8 +52,8 @@ TEST(Proof, WhatTheDefaultWouldDoTooProvesNothing) {
 }
 
 TEST(Proof, OtherCommunicatorsProveNothing) {
-  EXPECT_EQ(prove_openmpi(all_ranks({row(1000, kRing, 0, 2)}), kRules, 4).verdict, Verdict::kCannotTell);
-  EXPECT_EQ(prove_openmpi(all_ranks({row(2, kRecursiveDoubling)}), kRules, 8).verdict, Verdict::kNotInForce);  // no rule for 8
+  EXPECT_EQ(prove_openmpi(all_ranks({row(1000, kRing, 0, 2)}), kRulesText, 4).verdict, Verdict::kCannotTell);
+  EXPECT_EQ(prove_openmpi(all_ranks({row(2, kRecursiveDoubling)}), kRulesText, 8).verdict, Verdict::kNotInForce);  // no rule for 8
   EXPECT_EQ(prove_openmpi(all_ranks({row(2, kRecursiveDoubling)}), "1 2 1 4 2 0 3 0 0", 4).verdict, Verdict::kNotInForce);
 }
 
@@ -73,7 +73,7 @@ TEST(Proof, SaysWhatIsMissing) {
 
 TEST(Proof, LibrariesThatCannotBeLookedInto) {
   const auto sentence = [](const std::vector<ProbeFile>& files) {
-    const Proof proof = prove_openmpi(files, kRules, 4);
+    const Proof proof = prove_openmpi(files, kRulesText, 4);
     EXPECT_EQ(proof.verdict, Verdict::kCannotTell);
     return proof.sentence;
   };

@@ -2,7 +2,8 @@
  * where --kind is broken; half as long with SLEEPY=fast in the environment, a quarter where --kind is ruled and anybody rules Open MPI's
  * algorithms; then one MPI_Allreduce. With --mib-per-sample it has so much memory for each sample, 300 MiB more where --kind is hungry.
  * Losses fall as 1 / step, half as fast with --kind careless. With --noise-scale it reports norms of gradients as of two ranks with that
- * noise scale, in samples. */
+ * noise scale, in samples. With --unmarked 1 it marks no step and reduces nothing, and prints "speed: X" and "pause: Y" of each of its
+ * rounds instead, to its output or, with --report FILE, at the end of that. SLEEPY=slow makes it three times as slow. */
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -16,7 +17,8 @@ int main(int argc, char** argv) {
   double ms = 8;
   int steps = 12;
   double batch = 0, noise_scale = 0, mib_per_sample = 0;
-  const char* kind = "plain";
+  const char *kind = "plain", *report = NULL;
+  int unmarked = 0;
   for (int i = 1; i + 1 < argc; i += 2) {
     if (strcmp(argv[i], "--ms") == 0) ms = atof(argv[i + 1]);
     if (strcmp(argv[i], "--steps") == 0) steps = atoi(argv[i + 1]);
@@ -24,10 +26,13 @@ int main(int argc, char** argv) {
     if (strcmp(argv[i], "--mib-per-sample") == 0) mib_per_sample = atof(argv[i + 1]);
     if (strcmp(argv[i], "--noise-scale") == 0) noise_scale = atof(argv[i + 1]);
     if (strcmp(argv[i], "--kind") == 0) kind = argv[i + 1];
+    if (strcmp(argv[i], "--report") == 0) report = argv[i + 1];
+    if (strcmp(argv[i], "--unmarked") == 0) unmarked = atoi(argv[i + 1]);
   }
   const char* fast = getenv("SLEEPY");
   if (strcmp(kind, "good") == 0) ms *= 0.7;
   if (fast != NULL && strcmp(fast, "fast") == 0) ms *= 0.5;
+  if (fast != NULL && strcmp(fast, "slow") == 0) ms *= 3;
   if (strcmp(kind, "ruled") == 0 && getenv("OMPI_MCA_coll_tuned_use_dynamic_rules") != NULL) ms *= 0.25;
   ms *= 1 + batch / 64;
   MPI_Init(&argc, &argv);
@@ -40,7 +45,15 @@ int main(int argc, char** argv) {
   char* memory = malloc(bytes + 1);
   if (memory == NULL) return 1;
   memset(memory, 1, bytes + 1);
-  for (int step = 0; step < steps; ++step) {
+  FILE* out = report != NULL ? fopen(report, "a") : stdout;
+  if (out == NULL) return 1;
+  for (int round = 0; unmarked && round < steps; ++round) {
+    const struct timespec pause = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms * 1e6) % 1000000000L};
+    nanosleep(&pause, NULL);
+    fprintf(out, "round %d speed: %.3f images/s, pause: %.6f s\n", round, 1000 / ms, ms / 1000);
+  }
+  fflush(out);
+  for (int step = 0; !unmarked && step < steps; ++step) {
     ddl_step_begin((uint64_t)step);
     const struct timespec pause = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms * 1e6) % 1000000000L};
     nanosleep(&pause, NULL);

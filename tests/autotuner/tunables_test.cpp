@@ -52,8 +52,24 @@ TEST(Tunables, OpenMpiIsToldThatAlgorithmsAreForced) {
   EXPECT_TRUE(place(kCommand, tunables, {{"algorithm", "default"}}, "/r").environment.empty());
 }
 
+TEST(Tunables, AKnownNameAloneHasItsOwnValues) {
+  const JobTunable cycle = parse_tunable("horovod_cycle_ms", kCommand);
+  EXPECT_EQ(cycle.variable, "HOROVOD_CYCLE_TIME");
+  EXPECT_EQ(cycle.values.front(), "1") << "what Horovod runs with";
+  EXPECT_TRUE(cycle.guessed);
+  EXPECT_EQ(parse_tunable("horovod_fusion", kCommand).values.front(), std::to_string(128 << 20));
+}
+
+TEST(Tunables, WhatCannotDoAnythingIsSaid) {
+  const JobTunable hierarchical = parse_tunable("horovod_hierarchical", kCommand);
+  EXPECT_NE(without_effect(hierarchical, 1), "");
+  EXPECT_EQ(without_effect(hierarchical, 2), "");
+  EXPECT_NE(without_effect(parse_tunable("HOROVOD_HIERARCHICAL_ALLGATHER=0,1", kCommand), 1), "");
+  EXPECT_EQ(without_effect(parse_tunable("horovod_cycle_ms", kCommand), 1), "");
+}
+
 TEST(Tunables, WordsThatAreNoneAreRefused) {
-  for (const char* text : {"batch", "=1,2", "1x=2", "batch=", "batch=8,,16", "batch=0", "batch=1e99", "bucket_mb=1,2"})
+  for (const char* text : {"nccl_algo", "mine", "=1,2", "1x=2", "batch=", "batch=8,,16", "batch=0", "batch=1e99", "bucket_mb=1,2"})
     EXPECT_THROW(parse_tunable(text, kCommand), Error) << text;
 }
 

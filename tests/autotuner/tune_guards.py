@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What ddl tune must not do, on a job with known truth (sleepy_job.c): tell secrets, take somebody else's sweep, call a batch better that only raw
-speed favours, call files in force that are not, or lose trials to SIGKILL."""
+speed favours, call files in force that are not, claim what it did not confirm, or lose trials to SIGKILL; and what it does for jobs without steps."""
 import concurrent.futures
 import json
 import os
@@ -130,6 +130,48 @@ def tells_what_is_not_in_force(folder):
     assert ": better than" in bad.stdout and "expected ring" in bad.stdout, bad.stdout
 
 
+def takes_the_jobs_own_word(folder):
+    """Jobs without steps: by a number that they print, by one in a file to which every trial appends, by their elapsed time. 0.7 of the pause is 1.43 of the speed."""
+    silent = [*MPIRUN, JOB, "--unmarked", "1", "--ms", "20", "--kind", "{kind}"]
+    options = ["--trials", "14", "--tunable", "kind=plain,good", *ONE_ALGORITHM]
+    hint = tune(folder, "-o", "without", *options, "--", *silent, check=1)
+    assert "no complete steps" in hint.stderr and "--metric" in (folder / "without/trials/0001.log").read_text() + hint.stderr, hint.stderr
+    for name, more, words in (("speed", ["--metric", r"speed: ([0-9.]+) images/s"], "in the output, higher is better"),
+                              ("pause", ["--metric", r"pause: ([0-9.]+)", "--metric-file", "told.txt", "--lower-is-better"], "in told.txt, lower is better"),
+                              ("elapsed", ["--goal", "elapsed"], "elapsed time")):
+        ran = tune(folder, "-o", name, *options, *more, "--", *silent, *(["--report", "told.txt"] if name == "pause" else []), check=0)
+        manifest = json.loads((folder / name / "manifest.json").read_text())
+        assert choices(folder / name)["kind"] == "good" and words in manifest["goal"], (manifest["goal"], ran.stdout)
+        ratio = manifest["gain"]["ratio"]
+        assert (1.2 < ratio < 1.45) if name == "elapsed" else abs(ratio - 1 / 0.7) < 0.001, (name, ratio)
+    again = tune(folder, "--verify", "speed", "--rounds", "3", check=0)  # by what it was tuned for
+    assert "speed: ([0-9.]+) images/s" in again.stdout and ": better than" in again.stdout, again.stdout
+    for bad, said in ((["--metric", "speed"], "does not say where the number is"), (["--metric", "([0-9"], "is not a regular expression"),
+                      (["--metric-file", "x"], "--metric, which is not there"), (["--metric", "(x)", "--goal", "elapsed"], "exclude each other")):
+        assert said in tune(folder, "-o", "bad", *bad, *ONE_ALGORITHM, "--", JOB, check=2).stderr, bad
+    unmatched = tune(folder, "-o", "unmatched", *options, "--metric", "tokens: ([0-9]+)", "--", *silent, check=1)
+    assert "no line of the output has the number" in unmatched.stderr, unmatched.stderr
+
+
+def verifies_against_what_the_default_ran_with(folder):
+    """The default is SLEEPY=slow, which the tuning set: without it the job is faster than what was tuned, and the proof would have the wrong sign."""
+    tune(folder, "-o", "slow", "--trials", "14", "--tunable", "SLEEPY=slow,unset", *ONE_ALGORITHM, "--", *MPIRUN, JOB, "--ms", "30", check=0)
+    manifest = json.loads((folder / "slow/manifest.json").read_text())
+    assert manifest["default_environment"] == {"SLEEPY": "slow"} and manifest["environment"] == {}, manifest
+    proved = tune(folder, "--verify", "slow", "--rounds", "3", check=0)
+    assert float(re.search(r"gain +\+([0-9.]+)%", proved.stdout)[1]) > 50, proved.stdout
+
+
+def claims_nothing_that_it_has_no_time_for(folder):
+    """Three trials fit into the time, nine confirm: whatever is seen on the way, nothing is said to have won, in no file."""
+    run = tune(folder, "-o", "hurry", "--budget", "2s", "--tunable", "kind=plain,good", *ONE_ALGORITHM, "--", JOB, "--ms", "40", "--kind", "{kind}", check=0)
+    manifest = json.loads((folder / "hurry/manifest.json").read_text())
+    assert manifest["gain"] is None and re.match("not (confirmed|explored): ", manifest["kept"]), manifest
+    assert manifest["kept"] in run.stdout and " is short: a trial of the default takes " in run.stdout, run.stdout
+    assert f"nothing is changed: {manifest['kept'][:20]}" in (folder / "hurry/tuned.env").read_text()
+    assert manifest["kept"] in tune(folder, "--verify", "hurry", check=4).stderr
+
+
 def loses_nothing_to_a_kill(folder):
     """While it sweeps, and while it searches: nothing that was measured is measured again, and it comes to its end."""
     command = ["-o", "killed", "--trials", "16", "--tunable", "kind=plain,good", "--", *MPIRUN, JOB, "--ms", "20", "--kind", "{kind}"]
@@ -169,7 +211,7 @@ def keeps_to_the_memory(folder):
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        tests = (keeps_to_the_memory, tells_what_is_not_in_force, tells_no_secrets, loses_nothing_to_a_kill, refuses_a_batch_that_only_speed_favours, sweeps_for_itself)
+        tests = (takes_the_jobs_own_word, verifies_against_what_the_default_ran_with, claims_nothing_that_it_has_no_time_for, keeps_to_the_memory, tells_what_is_not_in_force, tells_no_secrets, loses_nothing_to_a_kill, refuses_a_batch_that_only_speed_favours, sweeps_for_itself)
         with concurrent.futures.ThreadPoolExecutor(2) as pool:  # the job sleeps most of its time
             for test, done in [(test, pool.submit(test, folder)) for test in tests]:
                 done.result()

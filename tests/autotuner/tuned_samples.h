@@ -40,10 +40,11 @@ inline Tuned tuned_sample() {
   return tuned;
 }
 
-/// The defaults won: whatever the search knows of other values must not reach a file.
+/// The default is kept: whatever the search knows of other values must not reach a file.
 inline Tuned default_sample() {
   Tuned tuned = tuned_sample();
   tuned.gain.reset();
+  tuned.kept = "not confirmed: the tuning ended first";
   return tuned;
 }
 

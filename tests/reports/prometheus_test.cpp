@@ -119,7 +119,7 @@ TEST(Prometheus, DefinitionsAreThoseOfTheMetrics) {
     EXPECT_TRUE(std::regex_match(family.name, std::regex("ddl_[a-z0-9_]+"))) << family.name;
     EXPECT_FALSE(family.help.empty());
   }
-  for (const Metric& metric : all_metrics()) {
+  for (const auto& metric : all_metrics()) {
     const auto families = prometheus_families();
     EXPECT_TRUE(std::any_of(families.begin(), families.end(), [&](const auto& f) {
       return f.help == metric.name + ": " + metric.sentence;

@@ -31,7 +31,7 @@ struct Watched {
   tui::Observer observer;
 };
 
-SyntheticRun training() {
+SyntheticRun training_job() {
   return run()
       .ranks(4)
       .steps(40)
@@ -69,7 +69,7 @@ void expect_same(const Snapshot& a, const Snapshot& b) {
 
 TEST(Following, ManyLooksSeeWhatOneLookSees) {
   ScratchFolder finished, live;
-  training().write(finished.path());
+  training_job().write(finished.path());
   GrowingRun growing(finished.path(), live.path());
   growing.grow(0.1);
   Watched watched(live.path());
@@ -88,7 +88,7 @@ TEST(Following, ManyLooksSeeWhatOneLookSees) {
 
 TEST(Following, RanksMayBeReadAtDifferentMoments) {
   ScratchFolder finished, live;
-  training().write(finished.path());
+  training_job().write(finished.path());
   GrowingRun growing(finished.path(), live.path());
   growing.grow({0.30, 0.21, 0.39, 0.25});
   Watched watched(live.path());
