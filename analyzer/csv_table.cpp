@@ -4,18 +4,20 @@
 
 #include <charconv>
 #include <cmath>
-#include <fstream>
-#include <sstream>
 
 #include "core/error.h"
+#include "core/regular_file.h"
 
 namespace ddl {
 
 CsvTable CsvTable::read(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) throw Error(fmt::format("cannot read {}", path.string()), "a CSV file with a header line");
-  return parse(text.str(), path.string());
+  std::string text;
+  try {
+    text = read_regular_file(path.string(), NamedBy::kUser);
+  } catch (const Error& error) {
+    throw Error(error.what(), "a CSV file with a header line");
+  }
+  return parse(text, path.string());
 }
 
 CsvTable CsvTable::parse(std::string_view text, const std::string& name) {

@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "autotuner/emit/manifest.h"
 #include "autotuner/emit/write_files.h"
 #include "core/error.h"
+#include "core/regular_file.h"
 
 namespace ddl::tune {
 
@@ -22,11 +21,11 @@ constexpr const char* kAgain = "write it again: ddl tune -o DIRECTORY";
 [[noreturn]] void refuse(const std::string& message) { throw Error(message, kAgain, ExitCode::kDataMissing); }
 
 std::string read(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) refuse(fmt::format("cannot read {}", path.string()));
-  return text.str();
+  try {
+    return read_regular_file(path.string(), NamedBy::kFolder);
+  } catch (const Error& error) {
+    refuse(error.what());
+  }
 }
 
 template <typename T>

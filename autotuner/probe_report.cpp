@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
@@ -12,6 +11,7 @@
 #include "autotuner/openmpi_allreduce.h"
 #include "autotuner/openmpi_rules.h"
 #include "core/error.h"
+#include "core/regular_file.h"
 #include "store/text.h"
 
 namespace ddl::tune {
@@ -22,9 +22,7 @@ namespace {
 
 class Parser {
  public:
-  explicit Parser(const fs::path& path) : path_(path), stream_(path) {
-    if (!stream_) throw Error(fmt::format("cannot read {}", path.string()));
-  }
+  explicit Parser(const fs::path& path) : path_(path), stream_(read_regular_file(path.string(), NamedBy::kFolder)) {}
 
   ProbeFile parse() {
     ProbeFile file;
@@ -69,7 +67,7 @@ class Parser {
   }
 
   fs::path path_;
-  std::ifstream stream_;
+  std::istringstream stream_;
   int line_ = 0;
 };
 

@@ -5,6 +5,8 @@
 
 #include "analyzer/query.h"
 #include "core/error.h"
+#include "core/regular_file.h"
+#include "store/database.h"
 
 namespace ddl::tune {
 namespace {
@@ -38,7 +40,7 @@ CREATE TABLE IF NOT EXISTS sweep (  -- of the algorithms of a collective
 
 SQLite::Database open(const std::filesystem::path& file) {
   try {
-    SQLite::Database db(file.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE, kLockedMs);
+    SQLite::Database db(checked_database(file, NamedBy::kFolder), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE, kLockedMs);
     db.exec(kSchema);
     return db;
   } catch (const SQLite::Exception& error) {

@@ -135,7 +135,7 @@ void refuse_secrets(const std::vector<std::string>& words, const std::vector<Job
   const std::vector<std::string> told = without_secrets(words);
   for (const JobTunable& tunable : tunables) {
     const bool secret = tunable.how == How::kCommand ? count_of(told, tunable.name) < count_of(words, tunable.name)
-                                                     : is_secret_variable(tunable.variable.data(), tunable.variable.size());
+                                                     : is_secret_name(tunable.variable.data(), tunable.variable.size());
     if (secret)
       throw Error(fmt::format("{} is a secret by its name, and what is tuned is written into files that are passed on", tunable.name),
                   "set it outside of the tuning, or give it another name", ExitCode::kUsage);

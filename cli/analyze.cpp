@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "analyzer/metrics/metrics.h"
 #include "cli/open_run.h"
@@ -11,6 +9,7 @@
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "core/error.h"
+#include "core/regular_file.h"
 #include "reports/overview.h"
 #include "reports/rows.h"
 #include "reports/text.h"
@@ -32,11 +31,14 @@ std::vector<std::string> metric_names() {
 }
 
 Metric read_metric(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf()))
-    throw Error(fmt::format("cannot read {}", path), "a metric file, such as analyzer/metrics/step_time.sql", ExitCode::kUsage);
-  return parse_metric(std::filesystem::path(path).filename().string(), text.str());
+  const std::string name = std::filesystem::path(path).filename().string();
+  std::string text;
+  try {
+    text = read_regular_file(path, NamedBy::kUser);
+  } catch (const Error& error) {
+    throw Error(error.what(), "a metric file, such as analyzer/metrics/step_time.sql", ExitCode::kUsage);
+  }
+  return parse_metric(name, text);
 }
 
 void try_metric(const std::string& path, const std::string& run_name, std::optional<int64_t> world) {

@@ -12,6 +12,7 @@
 #include "cli/options.h"
 #include "cli/output_file.h"
 #include "cli/progress_bar.h"
+#include "cli/share.h"
 #include "cli/terminal.h"
 #include "cli/trace_options.h"
 #include "cli/verbs.h"
@@ -30,6 +31,7 @@ struct Request {
   Run& run;
   const VerbOptions& options;
   std::optional<std::string> output;  ///< -o
+  Readers readers;
 };
 
 struct ExportFormat {
@@ -52,8 +54,8 @@ fs::path output_folder(const std::string& name) {
   return name;
 }
 
-void write_one_csv(SQLite::Database& db, const std::string& table, const std::string& path) {
-  OutputFile file(path);
+void write_one_csv(SQLite::Database& db, const std::string& table, const std::string& path, Readers who) {
+  OutputFile file(path, who);
   reports::write_csv(db, table, [&](std::string_view text) {
     Interrupts::check();
     file.write(text);
@@ -63,11 +65,11 @@ void write_one_csv(SQLite::Database& db, const std::string& table, const std::st
 
 void export_csv(const Request& request) {
   if (const auto table = request.options.maybe<std::string>("table"))
-    return write_one_csv(request.run.db, *table, request.output.value_or("-"));
+    return write_one_csv(request.run.db, *table, request.output.value_or("-"), request.readers);
   if (!request.output)
     throw Error("which table?", "--table NAME, e.g. --table v_step; or -o DIR for a file of each view", ExitCode::kUsage);
   const fs::path folder = output_folder(*request.output);
-  for (const std::string& view : reports::stable_views()) write_one_csv(request.run.db, view, folder / (view + ".csv"));
+  for (const std::string& view : reports::stable_views()) write_one_csv(request.run.db, view, folder / (view + ".csv"), request.readers);
 }
 
 void export_perfetto(const Request& request) {
@@ -76,7 +78,7 @@ void export_perfetto(const Request& request) {
     throw Error("a trace is no text for a terminal", "-o FILE, or | a program that reads it", ExitCode::kUsage);
   const reports::TraceRequest wanted = trace_request(request.options);
   const reports::RunView view(request.run.db, request.options.maybe<int64_t>("world"));
-  OutputFile file(path);
+  OutputFile file(path, request.readers);
   ProgressBar bar;
   const auto write = [&](std::string_view bytes) {
     Interrupts::check();
@@ -98,7 +100,7 @@ void export_chrome_json(const Request& request) {
   const fs::path place = folder ? output_folder(*request.output) : fs::path(request.output.value_or("-"));
   ProgressBar bar;
   for (size_t i = 0; i < traces.size(); ++i) {
-    OutputFile file(folder ? place / traces.file_name(i) : place);
+    OutputFile file(folder ? place / traces.file_name(i) : place, request.readers);
     traces.write(i, [&](std::string_view text) {
       Interrupts::check();
       file.write(text);
@@ -110,7 +112,7 @@ void export_chrome_json(const Request& request) {
 
 void export_folded(const Request& request) {
   const reports::RunView view(request.run.db, request.options.maybe<int64_t>("world"));
-  OutputFile file(request.output.value_or("-"));
+  OutputFile file(request.output.value_or("-"), request.readers);
   const reports::FoldedSummary summary = reports::write_folded(view, [&](std::string_view text) {
     Interrupts::check();
     file.write(text);
@@ -131,16 +133,16 @@ void export_prometheus_numbers(const std::string& run, const VerbOptions& option
 }
 
 const ExportFormat kFormats[] = {
-    {"csv", "one view or table (--table), or every view v_* as a file of its own (-o DIR)", {"table"}, export_csv},
+    {"csv", "one view or table (--table), or every view v_* as a file of its own (-o DIR)", {"table", "share", "anonymous"}, export_csv},
     {"perfetto",
      "a trace for ui.perfetto.dev: ranks, steps, layers, waiting and transfer of collectives",
-     {"steps", "ranks", "world"},
+     {"steps", "ranks", "world", "share", "anonymous"},
      export_perfetto},
     {"chrome-json",
      "traces in the JSON of PyTorch's profiler, one a rank, for HTA and others (-o DIR)",
-     {"steps", "ranks", "world"},
+     {"steps", "ranks", "world", "share", "anonymous"},
      export_chrome_json},
-    {"folded", "stacks for flame graphs: rank, phase, layer, call, waiting; ns", {"world"}, export_folded},
+    {"folded", "stacks for flame graphs: rank, phase, layer, call, waiting; ns", {"world", "share", "anonymous"}, export_folded},
     {"prometheus",
      "a job's numbers for a monitoring system, also while it runs",
      {"textfile", "watch", "top"},
@@ -195,6 +197,7 @@ int run_export(const Arguments& arguments) {
       "textfile", takes<std::string>("DIR"), "prometheus: into a file in DIR, the textfile folder of node_exporter")(
       "watch", takes<std::string>("TIME"), "prometheus: again every TIME, at least 30s, until the job ends")(
       "top", takes<size_t>("N"), "prometheus: rows for the N latest ranks (=16)");
+  add_share_options(options);
   options.suggest("table", reports::stable_views());
   options.allow_words(2, WordKind::kRun, format_names());
   if (!options.parse(arguments)) return 0;
@@ -209,8 +212,10 @@ int run_export(const Arguments& arguments) {
       format.write_live(name, options);
       return 0;
     }
+    const Readers who = readers(options);
     Run run = open_run(name);
-    format.write({run, options, options.maybe<std::string>("output")});
+    share(run, options);
+    format.write({run, options, options.maybe<std::string>("output"), who});
   } catch (const Error&) {
     Interrupts::obey();
     throw;

@@ -26,6 +26,8 @@ namespace {
 constexpr double kFastest_s = 30;  // a scrape of every node is not to cost more than what it tells
 constexpr double kLook_s = 1;
 
+// What is written here is for node_exporter, which is another user: Readers::kAll.
+
 /// ddl-NAME.prom, whatever the name holds: node_exporter reads *.prom.
 std::string file_of(const PrometheusRequest& request, const fs::path& run) {
   if (!request.textfile) return request.output.value_or("-");
@@ -91,7 +93,7 @@ bool write_if_it_runs(const RunDirectory& run, const std::string& file, const re
   }
   if (watch.ended()) return false;
   watch.observe();
-  write_output(file, watch.page(limits));
+  write_output(file, watch.page(limits), Readers::kAll);
   return true;
 }
 
@@ -101,7 +103,7 @@ void write_while_it_runs(Watch& watch, const std::string& file, double interval_
       Interrupts::check();
       watch.look();
       if (tui::monotonic_s() < next_s && !watch.ended()) continue;
-      write_output(file, watch.page(limits));
+      write_output(file, watch.page(limits), Readers::kAll);
       next_s = tui::monotonic_s() + interval_s;
     }
   } catch (const Error&) {
@@ -130,7 +132,7 @@ void export_prometheus(const PrometheusRequest& request) {
   if (write_if_it_runs(run, file, limits)) return;
   Run stored = open_run(request.run);
   const reports::RunView view(stored.db, std::nullopt);
-  write_output(file, reports::render_prometheus(reports::job_numbers(view, stored.directory.string()), limits));
+  write_output(file, reports::render_prometheus(reports::job_numbers(view, stored.directory.string()), limits), Readers::kAll);
 }
 
 }  // namespace ddl::cli

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "analyzer/analyze.h"
 #include "cli/interrupts.h"
@@ -15,6 +16,7 @@
 #include "core/error.h"
 #include "reports/format.h"
 #include "store/import.h"
+#include "store/text.h"
 
 namespace fs = std::filesystem;
 
@@ -39,7 +41,8 @@ const ImportFormat& import_format(const std::string& name) {
   throw Error(fmt::format("unknown format '{}'", name), did_you_mean(name, import_names(), "see: ddl import --help"), ExitCode::kUsage);
 }
 
-void make_run(const ImportFormat& format, const std::vector<fs::path>& files, const std::string& name, bool one_clock) {
+void make_run(const ImportFormat& format, const std::vector<fs::path>& files, const std::string& name, bool one_clock,
+              std::optional<uint64_t> most_events) {
   NewRun run(name, {format.name}, ExitCode::kOurs);
   ProgressBar bar;
   const auto show = [&](const std::string& what, double done) {
@@ -49,6 +52,7 @@ void make_run(const ImportFormat& format, const std::vector<fs::path>& files, co
   ImportOptions options;
   options.output = run.path() / "run.sqlite";
   options.one_clock = one_clock;
+  if (most_events) options.most_events = *most_events;
   options.progress = [&](const Progress& p) {
     show(p.stage, p.total_bytes == 0 ? 0 : static_cast<double>(p.done_bytes) / static_cast<double>(p.total_bytes));
   };
@@ -58,7 +62,7 @@ void make_run(const ImportFormat& format, const std::vector<fs::path>& files, co
   const std::string shown = shown_path(run.path());
   print_note(fmt::format("{}: {}, {}{}; see: ddl report {}", shown, reports::plural(static_cast<int64_t>(summary.ranks), "rank"),
                          reports::plural(static_cast<int64_t>(summary.events), "event"),
-                         summary.losses > 0 ? ", and gaps that the report names" : "", shown));
+                         summary.losses > 0 ? ", and gaps that the report names" : "", shell_quoted(shown)));
 }
 
 }  // namespace
@@ -71,7 +75,8 @@ int run_import(const Arguments& arguments) {
                        .example = "  ddl import kineto worker*.pt.trace.json.gz -o job.ddl\n"
                                   "  ddl report job.ddl"});
   options.add()("output,o", takes<std::string>("NAME.ddl"), "the run directory to make (default: FORMAT-DATE-TIME.ddl)")(
-      "one-clock", "the clocks of all ranks agree, as on one machine: waiting may be told by them");
+      "one-clock", "the clocks of all ranks agree, as on one machine: waiting may be told by them")(
+      "max-events", takes<size_t>("N"), "end with an error where there are more (=100000000)");
   constexpr size_t kMostFiles = 1'000'000;
   options.allow_words(kMostFiles, WordKind::kFile, import_names());
   if (!options.parse(arguments)) return 0;
@@ -82,7 +87,8 @@ int run_import(const Arguments& arguments) {
 
   const Interrupts interrupts;
   try {
-    make_run(format, {words.begin() + 1, words.end()}, options.maybe<std::string>("output").value_or(""), options.has("one-clock"));
+    make_run(format, {words.begin() + 1, words.end()}, options.maybe<std::string>("output").value_or(""), options.has("one-clock"),
+             options.maybe<size_t>("max-events"));
   } catch (const Error&) {
     Interrupts::obey();
     throw;

@@ -59,7 +59,7 @@ nlohmann::ordered_json nullable(const std::optional<T>& value) {
 
 /// On a full disk nothing can be written beside the file, but the blocks that it has are ours.
 bool overwrite(const std::filesystem::path& path, const std::string& text) {
-  const int fd = open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+  const int fd = open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   struct stat status {};
   const bool fits = fd >= 0 && fstat(fd, &status) == 0 && static_cast<int64_t>(text.size()) >= status.st_size &&
                     static_cast<int64_t>(text.size()) <= status.st_blocks * 512;
@@ -74,7 +74,7 @@ bool overwrite(const std::filesystem::path& path, const std::string& text) {
 }  // namespace
 
 bool is_recorded_variable(std::string_view name) {
-  if (is_secret_variable(name.data(), name.size())) return false;
+  if (is_secret_name(name.data(), name.size())) return false;
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end() ||
          std::any_of(kPrefixes.begin(), kPrefixes.end(), [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
@@ -115,7 +115,7 @@ JobFile describe_job(const std::vector<std::string>& command, const char* const*
     const std::string_view entry = *environment;
     const size_t equals = entry.find('=');
     if (equals != std::string_view::npos && is_recorded_variable(entry.substr(0, equals)))
-      job.env.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+      job.env.emplace(entry.substr(0, equals), without_secrets(entry.substr(equals + 1)));
   }
   if (!command.empty()) {
     const std::string name = base_name(command[0]);

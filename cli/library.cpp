@@ -6,11 +6,10 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <optional>
 
 #include "core/error.h"
+#include "core/regular_file.h"
 
 namespace fs = std::filesystem;
 
@@ -70,8 +69,7 @@ fs::path find_own_library(const char* name) {
 }
 
 std::vector<std::string> needed_libraries(const fs::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  const std::string file((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+  const std::string file = read_regular_file(path.string(), NamedBy::kUser, size_t{4} << 30);
   const auto header = read_at<Elf64_Ehdr>(file, 0);
   const unsigned char own_order = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
   if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64 ||

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <functional>
 #include <set>
 #include <sstream>
@@ -17,6 +16,7 @@
 #include "cli/model.h"
 #include "cli/model_layers.h"
 #include "core/error.h"
+#include "core/regular_file.h"
 
 namespace ddl::cli {
 namespace {
@@ -70,10 +70,12 @@ struct AllreduceCost {
 };
 
 tune::Curve curve_of_file(const std::string& file, int64_t ranks) {
-  std::ifstream input(file, std::ios::binary);
-  std::ostringstream whole;
-  if (!input || !(whole << input.rdbuf())) throw Error(fmt::format("cannot read {}", file), kCostHint, ExitCode::kUsage);
-  const std::string text = whole.str();
+  std::string text;
+  try {
+    text = read_regular_file(file, NamedBy::kUser);
+  } catch (const Error& error) {
+    throw Error(error.what(), kCostHint, ExitCode::kUsage);
+  }
   if (text.starts_with("# allreduce")) {
     const tune::Sweep sweep = tune::read_sweep(text);
     if (sweep.ranks != ranks)

@@ -11,6 +11,7 @@
 #include <ctime>
 
 #include "cli/job_file.h"
+#include "core/spool_file.h"
 
 namespace fs = std::filesystem;
 
@@ -45,6 +46,9 @@ NewRun::NewRun(const std::string& name, const std::vector<std::string>& command,
     const std::string chosen = !name.empty() ? name : number == 1 ? base + ".ddl" : fmt::format("{}-{}.ddl", base, number);
     path_ = fs::absolute(chosen).lexically_normal();
     if (!path_.has_filename()) path_ = path_.parent_path();  // a trailing slash
+    if (path_.string().size() > kMostDirectoryBytes)
+      throw Error(fmt::format("the run directory's name has {} bytes, more than {}", path_.string().size(), kMostDirectoryBytes),
+                  "name a folder whose path is shorter: -o /tmp/NAME.ddl", ExitCode::kUsage);
     ours_ = mkdir(path_.c_str(), 0700) == 0;
     if (ours_) return;
     const int error = errno;

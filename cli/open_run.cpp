@@ -3,17 +3,14 @@
 #include <SQLiteCpp/Exception.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 
 #include "analyzer/analyze.h"
 #include "cli/progress_bar.h"
+#include "cli/scratch_folder.h"
 #include "cli/terminal.h"
 #include "core/error.h"
 #include "store/database.h"
+#include "store/draft.h"
 #include "store/ingest.h"
 #include "store/run_directory.h"
 
@@ -22,14 +19,16 @@ namespace fs = std::filesystem;
 namespace ddl::cli {
 namespace {
 
-void bring_up_to_date(const RunDirectory& run, bool fresh, bool analyze_again) {
+/// Makes `target` of the spools, or of the store with its metrics computed again. A store never changes once it has its name: what reads it
+/// goes on reading the old one.
+void bring_up_to_date(const RunDirectory& run, const fs::path& target, bool fresh) {
   ProgressBar bar;
   const auto analyze_with_bar = [&](SQLite::Database& db) {
     analyze(db, [&](std::string_view what, double done) { bar.update(std::string(what), done); });
   };
   if (!fresh) {
     // Analyzed before it takes its place: an epilogue may read the run while `ddl record` still does.
-    ingest(run, {.output = run.store,
+    ingest(run, {.output = target,
                  .progress =
                      [&](const Progress& p) {
                        bar.update(p.stage, p.total_bytes == 0 ? 0 : static_cast<double>(p.done_bytes) / static_cast<double>(p.total_bytes));
@@ -37,61 +36,51 @@ void bring_up_to_date(const RunDirectory& run, bool fresh, bool analyze_again) {
                  .finish = analyze_with_bar});
     return;
   }
-  if (!analyze_again) {
-    SQLite::Database db = open_store(run.store, Access::kRead);
-    if (is_analyzed(db)) return;
-  }
+  const auto cannot_write = [&](const char* why) { return CannotWrite(fmt::format("cannot write {}: {}", target.string(), why)); };
+  store::Draft draft(target);
+  std::error_code error;
+  fs::copy_file(run.store, draft.path(), error);
+  if (error) throw cannot_write(error.message().c_str());
   try {
-    SQLite::Database db = open_store(run.store, Access::kReadWrite);
+    SQLite::Database db = open_store(draft.path(), Access::kReadWrite);
+    db.exec("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE");
     analyze_with_bar(db);
-  } catch (const SQLite::Exception& error) {
-    const int code = error.getErrorCode();
+  } catch (const SQLite::Exception& failed) {
+    const int code = failed.getErrorCode();
     if (code != SQLITE_FULL && code != SQLITE_IOERR && code != SQLITE_READONLY && code != SQLITE_CANTOPEN) throw;
-    throw CannotWrite(fmt::format("cannot write {}: {}", run.store.string(), error.what()));
+    throw cannot_write(failed.what());
   }
+  draft.finish();
 }
-
-/// A folder for what nobody keeps, gone with this object. What is open in it stays readable.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    const char* place = std::getenv("TMPDIR");
-    std::string name = fmt::format("{}/ddl-XXXXXX", place != nullptr && *place != '\0' ? place : "/tmp");
-    if (mkdtemp(name.data()) == nullptr)
-      throw CannotWrite(fmt::format("cannot make {}: {}", name, std::strerror(errno)), "set TMPDIR to a place with room");
-    path_ = name;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 /// The run lies where nothing can be written: a full disk, an archive, somebody else's directory. It is read all the same, each time again.
 Run open_aside(const RunDirectory& run, bool fresh, const std::string& why) {
   const ScratchFolder scratch;
   print_note(fmt::format("{}: it is read into {} for now", why, scratch.path().parent_path().string()));
-  const RunDirectory aside = {run.directory, scratch.path() / "run.sqlite"};
-  if (fresh) fs::copy_file(run.store, aside.store);
-  bring_up_to_date(aside, fresh, true);
-  return {.directory = run.directory, .shown = shown_path(run.directory), .db = open_store(aside.store, Access::kRead)};
+  const fs::path store = scratch.path() / "run.sqlite";
+  bring_up_to_date(run, store, fresh);
+  return {.directory = run.directory, .shown = shown_path(run.directory), .db = open_store(store)};
 }
 
 Run open_analyzed(const std::string& argument, bool analyze_again) {
   const RunDirectory run = argument.empty() ? find_run() : find_run(argument);
-  const bool fresh = is_ingested(run);
+  std::optional<SQLite::Database> db;
   try {
-    bring_up_to_date(run, fresh, analyze_again);
+    db = open_if_ingested(run);
+  } catch (const DamagedStore& damaged) {
+    if (run.spools().empty()) throw;
+    print_note(fmt::format("{}: it is made again from the spools", damaged.what()));
+  }
+  if (db && !analyze_again && is_analyzed(*db))
+    return {.directory = run.directory, .shown = shown_path(run.directory), .db = std::move(*db)};
+  const bool fresh = db.has_value();
+  db.reset();
+  try {
+    bring_up_to_date(run, run.store, fresh);
   } catch (const CannotWrite& error) {
     return open_aside(run, fresh, error.what());
   }
-  return {.directory = run.directory, .shown = shown_path(run.directory), .db = open_store(run.store, Access::kRead)};
+  return {.directory = run.directory, .shown = shown_path(run.directory), .db = open_store(run.store)};
 }
 
 }  // namespace
@@ -104,7 +93,8 @@ bool looks_like_run(const std::string& word) {
 std::string shown_path(const fs::path& path) {
   std::error_code error;
   std::string relative = fs::proximate(path, error).string();
-  return error || relative.size() >= path.string().size() ? path.string() : relative;
+  if (error || relative.size() >= path.string().size()) relative = path.string();
+  return relative.starts_with('-') ? "./" + relative : relative;
 }
 
 Run open_run(const std::string& argument) { return open_analyzed(argument, false); }

@@ -12,13 +12,13 @@ namespace ddl::cli {
 /// True for words that can only be meant as a run: something that exists, or a name that ends in .ddl or .sqlite.
 bool looks_like_run(const std::string& word);
 
-/// The shorter one of a path's absolute and relative names.
+/// The shorter one of a path's absolute and relative names; never one that begins with a dash, as options do.
 std::string shown_path(const std::filesystem::path& path);
 
 struct Run {
   std::filesystem::path directory;
   std::string shown;    ///< its name as short as it can be typed here
-  SQLite::Database db;  ///< read-only
+  SQLite::Database db;  ///< read-only, or a copy of its own (cli/share.h)
 };
 
 /// Ingests if run.sqlite is absent or older than a spool (a bare, a killed or a still running job), analyzes if that has not been done, and

@@ -10,12 +10,13 @@
 #include <cstring>
 #include <filesystem>
 
+#include "cli/interrupts.h"
 #include "cli/terminal.h"
 #include "core/error.h"
 
 namespace ddl::cli {
 
-OutputFile::OutputFile(const std::string& path) : path_(path) {
+OutputFile::OutputFile(const std::string& path, Readers readers) : path_(path) {
   if (path == "-") return;
   struct stat there {};
   if (stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
@@ -26,7 +27,7 @@ OutputFile::OutputFile(const std::string& path) : path_(path) {
     const std::filesystem::path real = std::filesystem::weakly_canonical(path, ignored);  // through a link, to what it names
     target_ = real.empty() ? path : real.string();
     const std::string aside = fmt::format("{}.{}.new", target_, getpid());
-    fd_ = open(aside.c_str(), O_WRONLY | O_CLOEXEC | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
+    fd_ = open(aside.c_str(), O_WRONLY | O_CLOEXEC | O_CREAT | O_EXCL | O_NOFOLLOW, readers == Readers::kAll ? 0666 : 0600);
     if (fd_ >= 0) aside_ = aside;
   }
   if (fd_ < 0) fail(errno);
@@ -45,6 +46,8 @@ void OutputFile::write(std::string_view text) {
       text.remove_prefix(static_cast<size_t>(written));
     else if (errno != EINTR)
       fail(errno);
+    else
+      Interrupts::check();  // the reader of a pipe may never read on
   }
 }
 
@@ -62,8 +65,8 @@ void OutputFile::fail(int error) const {
               error == ENOSPC ? "the disk is full" : "name a file in a folder that you may write to; - is standard output");
 }
 
-void write_output(const std::string& path, std::string_view text) {
-  OutputFile file(path);
+void write_output(const std::string& path, std::string_view text, Readers readers) {
+  OutputFile file(path, readers);
   file.write(text);
   file.finish();
 }

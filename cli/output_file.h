@@ -6,11 +6,13 @@
 
 namespace ddl::cli {
 
+enum class Readers { kOwner, kAll };  ///< kAll: as far as the umask lets them
+
 /// Written aside and renamed by finish(), so that nobody ever reads half of it, and a full disk or an error leaves the old file. "-" is
 /// standard output; what is not a regular file (a pipe, /dev/null) is written to as it is. All but the destructor throw ddl::Error.
 class OutputFile {
  public:
-  explicit OutputFile(const std::string& path);
+  explicit OutputFile(const std::string& path, Readers readers = Readers::kOwner);
   ~OutputFile();  ///< without finish(): as if nothing had been written
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -27,6 +29,6 @@ class OutputFile {
 };
 
 /// All of `text` as one OutputFile.
-void write_output(const std::string& path, std::string_view text);
+void write_output(const std::string& path, std::string_view text, Readers readers = Readers::kOwner);
 
 }  // namespace ddl::cli

@@ -1,5 +1,6 @@
 // ddl query: SQL on a recorded run, read-only.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "analyzer/query.h"
 #include "cli/open_run.h"
@@ -38,7 +39,9 @@ int run_query(const Arguments& arguments) {
        .example = "  ddl query 'SELECT op, sum(calls), sum(bytes) FROM v_call GROUP BY op'\n"
                   "  ddl query slow.ddl 'SELECT rank, sum(wait_ns) / 1e6 AS wait_ms FROM v_collective GROUP BY rank' --csv\n"
                   "  ddl query --tables"});
-  options.add()("json", "rows as JSON objects")("csv", "RFC 4180 with a header")("no-header", "text without the line of column names")(
+  options.add()("timeout", takes<std::string>("TIME", "60s"), "end with an error after so long: 90s, 10m, 2h")(
+      "limit", takes<size_t>("N"), "so many rows at most; 0: all (default: 1000 on a terminal, else all)")("json", "rows as JSON objects")(
+      "csv", "RFC 4180 with a header")("no-header", "text without the line of column names")(
       "tables", "list all views and tables with their columns");
   options.allow_words(2);
   if (!options.parse(arguments)) return 0;
@@ -52,17 +55,28 @@ int run_query(const Arguments& arguments) {
     print_tables(run.db);
     return 0;
   }
+  const double timeout_s = parse_duration(options.get<std::string>("timeout"));
+  if (!(timeout_s > 0)) throw Error("--timeout must be more than nothing", "e.g. --timeout 10m", ExitCode::kUsage);
   reports::Rows rows(run.db, words.back());
   if (const auto parameter = rows.parameter())
     throw Error(fmt::format("SQL: {} has no value", *parameter), "write the value itself: world = 0", ExitCode::kUsage);
+  rows.limit_time(timeout_s);
+  constexpr size_t kMostOnTerminal = 1000;
+  const size_t most = options.maybe<size_t>("limit").value_or(isatty(STDOUT_FILENO) == 1 ? kMostOnTerminal : 0);
+  if (most > 0) rows.limit_rows(most);
+  const auto tell_of_cut = [&] {
+    if (rows.cut()) print_note(fmt::format("the first {} rows: --limit 0 shows all", most));
+  };
   if (options.has("csv")) {
     reports::write_csv(rows, print_out);
+    tell_of_cut();
     return 0;
   }
   const reports::Table table = reports::to_table(rows);
   std::string text = options.has("json") ? reports::render_json(table) : reports::render_table(table, output_options());
   if (options.has("no-header") && !options.has("json")) text.erase(0, text.find('\n') + 1);
   print_out(text);
+  tell_of_cut();
   return 0;
 }
 

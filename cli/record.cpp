@@ -22,6 +22,7 @@
 #include "reports/format.h"
 #include "store/job.h"
 #include "store/run_directory.h"
+#include "store/text.h"
 
 namespace fs = std::filesystem;
 
@@ -71,8 +72,8 @@ void finish(const fs::path& directory, const JobFile& job, const Ended& ended) {
                                  ? fmt::format("{} of {}", counts.ranks, reports::plural(counts.ranks + counts.missing, "rank"))
                              : counts.ranks > 0 ? reports::plural(counts.ranks, "rank")
                                                 : fmt::format("{} without MPI", reports::plural(counts.processes, "process"));
-    print_note(
-        fmt::format("recorded {} to {} ({}) - see it with: ddl report {}", what, shown, reports::plural(counts.events, "event"), shown));
+    print_note(fmt::format("recorded {} to {} ({}) - see it with: ddl report {}", what, shown, reports::plural(counts.events, "event"),
+                           shell_quoted(shown)));
   } catch (const Error& error) {
     print_note(fmt::format("the job is recorded in {}, but cannot be read: {}", shown, error.what()));
     if (!error.hint().empty()) print_note("hint: " + error.hint());

@@ -6,6 +6,7 @@
 #include "cli/open_run.h"
 #include "cli/options.h"
 #include "cli/output_file.h"
+#include "cli/share.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "core/error.h"
@@ -69,7 +70,7 @@ int run_report(const Arguments& arguments) {
                        .text = text,
                        .example = "  ddl report\n"
                                   "  ddl report slow.ddl collectives\n"
-                                  "  ddl report slow.ddl --html slow.html\n"
+                                  "  ddl report slow.ddl --html slow.html --share --anonymous\n"
                                   "  ddl report slow.ddl --json | jq '.findings[0].sentence'\n"
                                   "  ddl report slow.ddl --csv v_step > steps.csv"});
   options.add()("json", "everything, for programs (docs/reference/ddl-report.schema.json)")(
@@ -77,6 +78,7 @@ int run_report(const Arguments& arguments) {
       "html", takes<std::string>("FILE"), "a page of figures in one file that needs no network; - is standard output")(
       "one-line", "one line, for the end of a batch job's log")("strict", "exit code 3 if any data are missing")(
       "world", takes<int64_t>("N"), "which MPI_COMM_WORLD, if there are several");
+  add_share_options(options);
   options.suggest("csv", reports::stable_views());
   options.allow_words(2, WordKind::kRun, section_names());
   if (!options.parse(arguments)) return 0;
@@ -85,7 +87,9 @@ int run_report(const Arguments& arguments) {
   const Words words = sort_words(options.words());
   if ((options.has("html") || options.has("one-line")) && words.section != kOverview)
     throw Error("--html and --one-line are of the whole run", fmt::format("leave {} out", words.section), ExitCode::kUsage);
+  const Readers who = readers(options);
   Run run = open_run(words.run);
+  share(run, options);
 
   if (const auto view = options.maybe<std::string>("csv")) {
     reports::write_csv(run.db, *view, print_out);
@@ -94,7 +98,7 @@ int run_report(const Arguments& arguments) {
   const reports::RunView view(run.db, options.maybe<int64_t>("world"));
   const bool overview = words.section == kOverview;
   if (const auto file = options.maybe<std::string>("html")) {
-    write_output(*file, reports::html::render_page(reports::build_page(view, run.shown), reports::html::build_figures(view)));
+    write_output(*file, reports::html::render_page(reports::build_page(view, run.shown), reports::html::build_figures(view)), who);
   } else if (options.has("one-line")) {
     print_out(reports::render_one_line(reports::build_overview(view, run.shown)));
   } else if (options.has("json")) {

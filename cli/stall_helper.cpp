@@ -22,6 +22,7 @@
 #include "reports/format.h"
 #include "store/run_directory.h"
 #include "store/stalls.h"
+#include "store/text.h"
 #include "tui/observer.h"
 #include "tui/spool_source.h"
 #include "tui/stall_watch.h"
@@ -45,7 +46,7 @@ void sleep_for(nanoseconds span) {
 /// One write: beside the job's own lines.
 void append_line(const std::filesystem::path& file, std::string line) {
   line += '\n';
-  const int fd = open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+  const int fd = open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
   if (fd < 0) return;
   for (size_t done = 0; done < line.size();) {
     const ssize_t count = write(fd, line.data() + done, line.size() - done);
@@ -167,7 +168,7 @@ class Helper {
     told.sentence = news.sentence + states_phrase(told.ranks);
     print_note(told.sentence);
     if (is_stall) {
-      told.action = options_.action;
+      told.action = without_secrets(std::string_view(options_.action));
       std::vector<StackTarget> targets;
       for (StalledRank& rank : told.ranks)
         if (rank.python_why.empty() && rank.pid > 0) targets.push_back({&rank, static_cast<pid_t>(rank.pid)});
@@ -182,7 +183,7 @@ class Helper {
     const std::vector<StackGroup> groups = group_stacks(told);
     for (size_t i = 0; i < groups.size() && i < kMostGroups; ++i) print_note("  " + stack_line(groups[i]));
     if (groups.size() > kMostGroups)
-      print_note(fmt::format("  {} more: ddl report {} stacks", groups.size() - kMostGroups, shown_path(run_.directory)));
+      print_note(fmt::format("  {} more: ddl report {} stacks", groups.size() - kMostGroups, shell_quoted(shown_path(run_.directory))));
   }
 
   void act(const ToldStall& told) {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/interrupts.h"
 #include "core/error.h"
 #include "reports/safe_text.h"
 
@@ -37,7 +38,10 @@ bool color() {
 void write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EINTR) {
+      Interrupts::check();  // the reader of a pipe may never read on
+      continue;
+    }
     if (written < 0 && errno == EPIPE) {  // the reader has seen enough; some parents ignore SIGPIPE for us
       signal(SIGPIPE, SIG_DFL);
       raise(SIGPIPE);

@@ -6,9 +6,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "cli/terminal.h"
 #include "core/error.h"
+#include "core/regular_file.h"
 
 namespace ddl::cli {
 namespace {
@@ -60,7 +62,15 @@ tui::Column parse_column(const std::string& text) {
 
 tui::View load_setup() {
   tui::View view;
-  std::ifstream file(setup_path());
+  std::error_code error;
+  if (setup_path().empty() || !std::filesystem::exists(setup_path(), error)) return view;
+  std::string text;
+  try {
+    text = read_regular_file(setup_path().string(), NamedBy::kUser, 1 << 20);  // people link their configuration
+  } catch (const Error& unreadable) {
+    print_note(fmt::format("{}: left out", unreadable.what()));
+  }
+  std::istringstream file(text);
   int number = 0;
   for (std::string line; std::getline(file, line);) {
     ++number;
@@ -83,6 +93,8 @@ std::string save_setup(const tui::View& view) {
   std::filesystem::create_directories(path.parent_path(), error);
   std::string panels;
   for (const bool shown : view.panels) panels += shown ? '1' : '0';
+  if (const std::string why = why_no_file(path.string(), NamedBy::kUser); !why.empty() || std::filesystem::is_fifo(path, error))
+    return fmt::format("cannot write {}: it is {}", path.string(), why.empty() ? "a FIFO, not a file" : why);
   std::ofstream file(path);
   file << fmt::format("# ddl-top\nsort={}\ninverted={}\nby_node={}\ninterval_s={}\npanels={}\n", lower(tui::name_of(view.sort)),
                       view.inverted ? 1 : 0, view.by_node ? 1 : 0, view.interval_s, panels);

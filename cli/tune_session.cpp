@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <limits>
 #include <sstream>
 
@@ -21,6 +20,7 @@
 #include "cli/tune.h"
 #include "cli/tune_trials.h"
 #include "core/error.h"
+#include "core/regular_file.h"
 #include "reports/format.h"
 
 namespace fs = std::filesystem;
@@ -59,12 +59,7 @@ std::string words_of_defaults(const std::vector<JobTunable>& tunables) {
 
 fs::path beside_us(const char* program) { return fs::read_symlink("/proc/self/exe").parent_path() / program; }
 
-std::string read_text(const fs::path& file) {
-  std::ifstream stream(file);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
+std::string read_text(const fs::path& file) { return read_regular_file(file.string(), NamedBy::kFolder); }
 
 /// The launcher of the job with bin/allreduce in place of its program.
 std::optional<tune::Sweep> sweep_algorithms(const TuneRequest& request, Trials& trials, const fs::path& folder, int64_t ranks,

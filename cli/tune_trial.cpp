@@ -8,12 +8,14 @@
 #include <chrono>
 #include <fstream>
 #include <regex>
+#include <sstream>
 
 #include "analyzer/statistics.h"
 #include "cli/mpirun.h"
 #include "cli/open_run.h"
 #include "cli/process.h"
 #include "core/error.h"
+#include "core/regular_file.h"
 
 namespace fs = std::filesystem;
 
@@ -25,7 +27,13 @@ constexpr char kError[] = "error";
 // What the job says of its failure: the first line with "error" in it, since launchers add paragraphs of their own; else the last line.
 std::string words_of_failure(const fs::path& log) {
   constexpr size_t kMostCharacters = 160;
-  std::ifstream file(log);
+  std::string text;
+  try {
+    text = read_regular_file(log.string(), NamedBy::kFolder);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  std::istringstream file(text);
   std::string line, last;
   while (std::getline(file, line)) {
     const auto error = std::search(line.begin(), line.end(), std::begin(kError), std::end(kError) - 1,
@@ -40,6 +48,7 @@ std::string words_of_failure(const fs::path& log) {
 std::vector<double> numbers_in(const fs::path& file, const std::regex& pattern) {
   constexpr size_t kMostCharacters = 4096;  // the library's matcher needs stack for every character
   std::vector<double> numbers;
+  if (std::error_code error; !fs::is_regular_file(file, error)) return numbers;  // nobody waits for the writer of a pipe
   std::ifstream stream(file);
   for (std::string line; std::getline(stream, line);) {
     if (line.size() > kMostCharacters) line.resize(kMostCharacters);

@@ -1,7 +1,6 @@
 #include "core/reader.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/regular_file.h"
 
 namespace ddl {
 
@@ -44,8 +44,7 @@ void add_skip(std::vector<Skip>* skips, uint64_t offset, uint64_t bytes, const c
 // ---------------------------------------------------------------------------------------------------------------- opening
 
 SpoolReader::SpoolReader(const std::string& path) : path_(path) {
-  fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);  // non-blocking: somebody's FIFO must not hang us
-  if (fd_ < 0) throw unreadable(path, strerror(errno));
+  fd_ = open_regular_file(path, NamedBy::kFolder);
   try {
     refresh();
   } catch (...) {

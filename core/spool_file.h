@@ -4,12 +4,16 @@
 // the file again and checks that it is still ours. Every function leaves errno as it found it.
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/format.h"
 #include "core/live_file.h"
 
 namespace ddl {
+
+/// Of the run directory's absolute name: what is left of PATH_MAX is for the names of the files in it.
+constexpr size_t kMostDirectoryBytes = 3800;
 
 class SpoolFile {
  public:

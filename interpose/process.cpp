@@ -16,6 +16,7 @@
 #include "collectors/collectors.h"
 #include "core/lock_and_pages.h"
 #include "core/secrets.h"
+#include "core/spool_file.h"
 #include "interpose/communicators.h"
 #include "interpose/gloo.h"
 #include "interpose/nccl.h"
@@ -117,8 +118,8 @@ const char* job_id() {
 /// in the step of its daemons: not the same for one job.
 const char* job_step_id() { return setting("SLURM_JOB_ID") && !setting("OMPI_COMM_WORLD_RANK") ? setting("SLURM_STEP_ID") : nullptr; }
 
-/// $DDL_OUT, else ./ddl-<job id, or what identifies the launch>.ddl
-void choose_directory() {
+/// $DDL_OUT, else ./ddl-<job id, or what identifies the launch>.ddl. False: its name is too long, or nobody can say where we are.
+bool choose_directory() {
   char* name = g_text[0];
   constexpr size_t kNameBytes = 256;
   const char* out = setting("DDL_OUT");
@@ -138,8 +139,14 @@ void choose_directory() {
   }
   char* here = g_text[1];
   here[0] = 0;
-  if (out[0] != '/' && getcwd(here, kTextBytes / 2 - 1)) strcat(here, "/");
-  snprintf(g_directory, sizeof g_directory, "%s%.2000s", here, out);
+  if (out[0] != '/') {
+    if (!getcwd(here, kTextBytes - 2)) return false;
+    strcat(here, "/");
+  }
+  g_directory[0] = 0;
+  if (strlen(here) + strlen(out) > kMostDirectoryBytes) return false;
+  strcat(strcat(g_directory, here), out);
+  return true;
 }
 
 uint64_t hash_text(const char* text) {
@@ -195,6 +202,21 @@ RecorderOptions options_from_environment() {
   return options;
 }
 
+/// Puts text together in g_text[1]; what does not fit is left out.
+class Pieces {
+ public:
+  Pieces() { g_text[1][0] = 0; }
+  void operator()(const char* piece, size_t bytes) {
+    const size_t fits = bytes < kTextBytes - 1 - used_ ? bytes : kTextBytes - 1 - used_;
+    memcpy(g_text[1] + used_, piece, fits);
+    used_ += fits;
+    g_text[1][used_] = 0;
+  }
+
+ private:
+  size_t used_ = 0;
+};
+
 void write_command_line() {
   char* raw = g_text[0];
   const int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
@@ -202,14 +224,17 @@ void write_command_line() {
   if (fd >= 0) close(fd);
   if (got <= 0) return;
   raw[got] = 0;
+  const bool cut = got == static_cast<ssize_t>(kTextBytes - 1);  // of half an argument nobody can say what is secret in it
   SecretArguments secrets;
-  size_t used = 0;
+  Pieces command;
   for (const char* argument = raw; argument < raw + got; argument += strlen(argument) + 1) {
     const size_t length = strlen(argument);
-    const size_t told = secrets.told(argument, length);
-    used += static_cast<size_t>(snprintf(g_text[1] + used, kTextBytes - used, "%s%.*s%s", used ? " " : "", static_cast<int>(told), argument,
-                                         told < length ? kSecretShownAs : ""));
-    if (used >= kTextBytes) break;
+    if (argument > raw) command(" ", 1);
+    if (cut && argument + length >= raw + got) {
+      command("...", 3);
+    } else {
+      secrets.tell(argument, length, [&](const char* piece, size_t bytes) { command(piece, bytes); });
+    }
   }
   write_fact("command", g_text[1]);
 }
@@ -223,7 +248,7 @@ void write_link(const char* key, const char* link) {
 
 /// Addresses of daemons help nobody later, and what may be a secret must not be in a file that people pass on.
 bool may_be_told(const char* name, size_t length) {
-  return !is_secret_variable(name, length) && !memmem(name, length, "uri", 3) && !memmem(name, length, "URI", 3);
+  return !is_secret_name(name, length) && !memmem(name, length, "uri", 3) && !memmem(name, length, "URI", 3);
 }
 
 void write_facts() {
@@ -241,7 +266,9 @@ void write_facts() {
       if (strncmp(*variable, prefix, strlen(prefix)) != 0) continue;
       char key[160];
       snprintf(key, sizeof key, "env.%.*s", static_cast<int>(equals - *variable < 128 ? equals - *variable : 128), *variable);
-      write_fact(key, equals + 1);
+      Pieces value;
+      mask_secrets(equals + 1, strlen(equals + 1), [&](const char* piece, size_t bytes) { value(piece, bytes); });
+      write_fact(key, g_text[1]);
     }
   }
 }
@@ -281,7 +308,11 @@ __attribute__((destructor)) void at_exit() {
 
 bool try_start() {
   if (is_on("DDL_DISABLE")) return false;
-  choose_directory();
+  if (!choose_directory()) {
+    say("not recording: the run directory's name would have more than %zu bytes, or the working folder is gone: set DDL_OUT",
+        kMostDirectoryBytes);
+    return false;
+  }
   if (g_forked) {
     reset_communicators();
     reset_nccl_communicators();

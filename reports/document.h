@@ -63,6 +63,7 @@ struct Table {
   std::vector<std::vector<Value>> rows;
   std::string note;        ///< below, e.g. how many rows were left out
   std::string when_empty;  ///< printed instead of a table without rows; "" = print nothing at all
+  size_t left_out = 0;     ///< rows that follow and were not built (RunView::rows_wanted)
 };
 
 /// Something that is missing from the data.

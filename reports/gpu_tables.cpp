@@ -1,6 +1,8 @@
 // What GPUs did: the table that nvprof prints, the same by layer, and what the links carried. Times are sums over ranks and streams.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 
 #include "analyzer/query.h"
@@ -35,12 +37,12 @@ std::string note_of_unclassified(const RunView& run) {
                   percent_text(share.real(0)), share.integer(1) == 1 ? "one" : fmt::format("{} names", share.integer(1)));
   Query names(run.db, R"(
     SELECT n.name
-    FROM gpu_event g
-    JOIN gpu_name n ON n.id = g.name AND n.class = 'unclassified'
-    JOIN process p ON p.id = g.process
-    WHERE p.world = ? AND g.kind = 1 AND g.comm IS NULL
-    GROUP BY n.id
-    ORDER BY sum(g.duration_ns) DESC, n.name
+    FROM (SELECT name, sum(duration_ns) AS time_ns
+          FROM gpu_event
+          WHERE kind = 1 AND comm IS NULL AND process IN (SELECT id FROM process WHERE world = ?)
+          GROUP BY name) s
+    JOIN gpu_name n ON n.id = s.name AND n.class = 'unclassified'
+    ORDER BY s.time_ns DESC, n.name
     LIMIT 3)");
   names.bind(run.world);
   for (bool first = true; names.next(); first = false) {
@@ -69,12 +71,22 @@ Table gpu_table(const RunView& run) {
               .rows = {},
               .note = {},
               .when_empty = "No GPU activity was recorded."};
-  Query row(run.db,
-            "SELECT n.name, n.class, sum(g.duration_ns), count(*), min(g.duration_ns), max(g.duration_ns), sum(g.bytes),"
-            " sum(sum(g.duration_ns)) OVER () FROM gpu_event g JOIN gpu_name n ON n.id = g.name JOIN process p ON p.id = g.process"
-            " WHERE p.world = ? AND g.kind IN (1, 2, 3) GROUP BY n.id ORDER BY 3 DESC, n.name");
-  row.bind(run.world);
+  // Summed by number before names are looked at.
+  Query row(run.db, R"(
+    WITH named AS MATERIALIZED (
+      SELECT g.name AS id, sum(g.duration_ns) AS time_ns, count(*) AS calls, min(g.duration_ns) AS least_ns, max(g.duration_ns) AS most_ns,
+             sum(g.bytes) AS bytes
+      FROM gpu_event g
+      WHERE g.kind IN (1, 2, 3) AND g.process IN (SELECT id FROM process WHERE world = ?1)
+      GROUP BY g.name)
+    SELECT n.name, n.class, s.time_ns, s.calls, s.least_ns, s.most_ns, s.bytes, (SELECT sum(time_ns) FROM named), (SELECT count(*) FROM named)
+    FROM named s
+    JOIN gpu_name n ON n.id = s.id
+    ORDER BY s.time_ns DESC, n.name
+    LIMIT ?2)");
+  row.bind(run.world, static_cast<int64_t>(std::min<size_t>(run.rows_wanted, INT64_MAX)));
   while (row.next()) {
+    table.left_out = static_cast<size_t>(row.integer(8)) - table.rows.size() - 1;
     const int64_t time_ns = row.integer(2), calls = row.integer(3);
     table.rows.push_back({part_of(time_ns, row.integer(7)), Value::duration_ns(time_ns), Value::count(calls),
                           Value::duration_ns((time_ns + calls / 2) / calls), Value::duration_ns(row.integer(4)),

@@ -149,7 +149,11 @@ void add_header(const RunView& run, const std::string& source, Document& documen
                                             run.meta("imported_from") == "nccl-ras" ? "NCCL RAS" : "flight recorders")
                               : fmt::format("{} kept", plural(seen.events, "event")));
   document.data.push_back(document.loss.empty() ? "nothing missing" : "incomplete: see Missing data");
-  if (run.hosts > 1)
+  Query doubted(run.db, "SELECT 1 FROM finding WHERE world = ? AND id = 'clocks_uncertain'");
+  doubted.bind(run.world);
+  if (doubted.next())
+    document.data.push_back("clocks contradict each other");
+  else if (run.hosts > 1)
     document.data.push_back(seen.sigma_ns ? "clock error < " + short_duration(std::llround(3 * *seen.sigma_ns)) : "clock error unknown");
   else
     document.data.push_back("one clock");

@@ -68,9 +68,32 @@ Rows::Rows(SQLite::Database& db, const std::string& sql) : db_(db) {
     throw Error("SQL: more than one statement", "ask one question at a time", ExitCode::kUsage);
 }
 
+void Rows::Unlimited::operator()(SQLite::Database* db) const { sqlite3_progress_handler(db->getHandle(), 0, nullptr, nullptr); }
+
+void Rows::limit_time(double seconds) {
+  constexpr int kInstructionsBetweenLooks = 10'000;  // a tenth of a millisecond
+  using Clock = std::chrono::steady_clock;
+  deadline_ = std::make_unique<Deadline>();
+  deadline_->at = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  deadline_->seconds = seconds;
+  const auto look = [](void* given) {
+    auto* deadline = static_cast<Deadline*>(given);
+    deadline->passed = Clock::now() > deadline->at;
+    return deadline->passed ? 1 : 0;
+  };
+  sqlite3_progress_handler(db_.getHandle(), kInstructionsBetweenLooks, look, deadline_.get());
+  limited_.reset(&db_);
+}
+
 bool Rows::next() {
   const int code = sqlite3_step(statement_.get());
-  if (code == SQLITE_ROW) return true;
+  if (code == SQLITE_INTERRUPT && deadline_ && deadline_->passed)
+    throw Error(fmt::format("SQL: it was not done after {:g} s", deadline_->seconds), "give it more: --timeout 10m", ExitCode::kUsage);
+  if (code == SQLITE_ROW) {
+    cut_ = read_ == most_;
+    read_ += cut_ ? 0 : 1;
+    return !cut_;
+  }
   if (code != SQLITE_DONE) throw_error(db_, code);
   return false;
 }

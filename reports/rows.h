@@ -3,6 +3,9 @@
 
 #include <SQLiteCpp/Database.h>
 
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +22,11 @@ class Rows {
   /// Throws ddl::Error with ExitCode::kUsage: not one statement, not a SELECT, or an error in it (with a hint).
   Rows(SQLite::Database& db, const std::string& sql);
 
+  /// Throws ddl::Error (kUsage) where next() goes on for longer than this from now on, all calls together; nobody limits it before.
+  void limit_time(double seconds);
+  /// next() ends after so many rows; cut(): there were more.
+  void limit_rows(size_t most) { most_ = most; }
+  bool cut() const { return cut_; }
   bool next();
   int columns() const;
   /// The first of the parameters that somebody would have to bind, ":world"; nothing: it has none.
@@ -30,7 +38,19 @@ class Rows {
   struct Finalize {
     void operator()(sqlite3_stmt* statement) const;
   };
+  struct Deadline {
+    std::chrono::steady_clock::time_point at;
+    double seconds = 0;
+    bool passed = false;
+  };
+  struct Unlimited {
+    void operator()(SQLite::Database* db) const;
+  };
   SQLite::Database& db_;
+  size_t most_ = SIZE_MAX, read_ = 0;
+  bool cut_ = false;
+  std::unique_ptr<Deadline> deadline_;  ///< where SQLite finds it
+  std::unique_ptr<SQLite::Database, Unlimited> limited_;
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;
 };
 

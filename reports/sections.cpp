@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "reports/format.h"
 #include "reports/overview.h"
+#include "store/text.h"
 
 namespace ddl::reports {
 namespace {
@@ -40,9 +41,9 @@ constexpr Section kSections[] = {
 };
 
 void cut(Table& table, size_t rows) {
-  if (table.rows.size() <= rows) return;
-  const size_t left_out = table.rows.size() - rows;
-  table.rows.erase(table.rows.begin() + static_cast<ptrdiff_t>(rows), table.rows.end());
+  const size_t shown = std::min(rows, table.rows.size()), left_out = table.rows.size() - shown + table.left_out;
+  if (left_out == 0) return;
+  table.rows.erase(table.rows.begin() + static_cast<ptrdiff_t>(shown), table.rows.end());
   const std::string more = fmt::format("{} more: ddl report {}", count_text(static_cast<int64_t>(left_out)), table.id);
   table.note = table.note.empty() ? more : fmt::format("{}; {}", table.note, more);
 }
@@ -77,12 +78,14 @@ std::span<const Section> sections() { return kSections; }
 
 Document build_overview(const RunView& run, const std::string& source) {
   Document document = build_common(run, source);
+  RunView brief = run;
   for (const Section& section : kSections) {
     if (section.build == nullptr) continue;
     const bool instead_of_ranks = run.ranks == 0 && section.build == processes_table;
     const size_t rows = instead_of_ranks ? kMostRanksShown : section.rows_in_overview;
     if (rows == 0) continue;
-    Table table = section.build(run);
+    brief.rows_wanted = rows;
+    Table table = section.build(brief);
     if (section.build == ranks_table && (table.rows.size() > kMostRanksShown || tells_only_of_hangs(run))) continue;
     if (says_nothing(section, table)) continue;
     if (section.build == collectives_table) merge_like_groups(table);
@@ -107,16 +110,19 @@ Document build_everything(const RunView& run, const std::string& source) {
 Document build_page(const RunView& run, const std::string& source) {
   constexpr size_t kMostRows = 100;
   Document document = build_common(run, source);
+  RunView brief = run;
+  brief.rows_wanted = kMostRows;
   for (const Section& section : kSections) {
     if (section.build == nullptr || section.build == metrics_table || section.build == steps_table) continue;
     if (section.build == ranks_table && tells_only_of_hangs(run)) continue;
-    Table table = section.build(run);
+    Table table = section.build(brief);
     if (says_nothing(section, table)) continue;
     cut(table, kMostRows);
     document.tables.push_back(std::move(table));
   }
-  document.more = {fmt::format("ddl report {}", source), fmt::format("ddl report {} --json", source),
-                   fmt::format("ddl query {} 'select * from v_collective limit 5'", source)};
+  const std::string typed = shell_quoted(source);
+  document.more = {fmt::format("ddl report {}", typed), fmt::format("ddl report {} --json", typed),
+                   fmt::format("ddl query {} 'select * from v_collective limit 5'", typed)};
   return document;
 }
 

@@ -2,6 +2,7 @@
 
 #include <SQLiteCpp/Exception.h>
 #include <SQLiteCpp/Transaction.h>
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -9,7 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/error.h"
+#include <fstream>
+#include <string_view>
+
+#include "store/seal.h"
 
 namespace ddl {
 
@@ -17,6 +21,27 @@ namespace {
 
 Error refused(const std::filesystem::path& path, const std::string& why, const std::string& hint) {
   return Error(fmt::format("cannot read {}: {}", path.string(), why), hint, ExitCode::kDataMissing);
+}
+
+/// By its first bytes: a file that was cut behind them, or to nothing.
+bool was_a_store(const std::filesystem::path& path) {
+  constexpr size_t kIdAt = 68;
+  char bytes[kIdAt + 4] = {};
+  std::ifstream file(path, std::ios::binary);
+  if (!file.read(bytes, sizeof bytes)) return file.gcount() == 0;
+  int32_t id = 0;
+  for (size_t i = kIdAt; i < sizeof bytes; ++i) id = id << 8 | static_cast<unsigned char>(bytes[i]);
+  return std::string_view(bytes, 16) == std::string_view("SQLite format 3", 16) && id == kApplicationId;
+}
+
+/// As SQLite takes names with parameters behind them.
+std::string uri_of(const std::filesystem::path& path) {
+  std::string uri = "file:";
+  for (const char c : path.string()) {
+    const bool plain = isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_' || c == '-' || (c == '/' && !uri.ends_with('/'));
+    uri += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return uri + "?immutable=1";
 }
 
 int pragma(SQLite::Database& db, const char* name) { return db.execAndGet(fmt::format("PRAGMA {}", name)).getInt(); }
@@ -49,12 +74,22 @@ SQLite::Database create_store(const std::filesystem::path& path) {
 
 SQLite::Database open_store(const std::filesystem::path& path, Access access) {
   std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored))
+  if (!std::filesystem::exists(std::filesystem::symlink_status(path, ignored)))
     throw refused(path, "no such file", "record a job first: ddl record -- mpirun -np 2 ./train");
+  const Seal seal = access == Access::kRead ? check_seal(path) : Seal::kWhole;
+  const auto damaged = [&](const char* why) {
+    return DamagedStore(fmt::format("cannot read {}: {}", path.string(), why),
+                        "an imported run: import it again; a recorded one: its spools are gone, from which it would be made again",
+                        ExitCode::kDataMissing);
+  };
+  constexpr const char* kCut = "it is damaged: it was cut off, or another program wrote into it";
+  if (seal == Seal::kBroken) throw damaged("it is damaged: its content is not what ddl wrote");
   try {
-    const int mode = access == Access::kRead ? SQLite::OPEN_READONLY : SQLite::OPEN_READWRITE;
-    SQLite::Database db(path.string(), mode | SQLite::OPEN_NOMUTEX, 10000);
+    SQLite::Database db = access == Access::kRead
+                              ? SQLite::Database(uri_of(path), SQLite::OPEN_READONLY | SQLite::OPEN_URI | SQLite::OPEN_NOMUTEX)
+                              : SQLite::Database(path.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_NOMUTEX, 10000);
     if (pragma(db, "application_id") != kApplicationId) {
+      if (seal == Seal::kNone && was_a_store(path)) throw damaged(kCut);
       throw refused(path, "an SQLite file, but not one of ddl's", "name a run directory (NAME.ddl) or the run.sqlite in it");
     }
     const int version = pragma(db, "user_version");
@@ -66,11 +101,23 @@ SQLite::Database open_store(const std::filesystem::path& path, Access access) {
       throw refused(path, fmt::format("its schema {} is older than this program's {}", version, kSchemaVersion),
                     "delete the file; it is made again from the spools. An imported run has none: import it again");
     }
+    if (seal == Seal::kNone) throw damaged(kCut);
     return db;
   } catch (const SQLite::Exception& error) {
+    if (seal == Seal::kNone && was_a_store(path)) throw damaged(kCut);
     throw refused(path, error.what(),
                   error.getErrorCode() == SQLITE_NOTADB ? "delete the file if it should be a run's; it is made again from the spools" : "");
   }
+}
+
+std::string checked_database(const std::filesystem::path& path, NamedBy by) {
+  for (const char* suffix : {"", "-journal", "-wal", "-shm"}) {
+    const std::string file = path.string() + suffix;
+    const std::string why = why_no_file(file, *suffix == '\0' ? by : NamedBy::kFolder);
+    std::error_code ignored;
+    if (!why.empty() || std::filesystem::is_fifo(file, ignored)) throw refused(file, why.empty() ? "a FIFO, not a file" : why, "remove it");
+  }
+  return path.string();
 }
 
 }  // namespace ddl

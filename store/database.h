@@ -6,11 +6,15 @@
 #include <SQLiteCpp/Database.h>
 
 #include <filesystem>
+#include <string>
+
+#include "core/error.h"
+#include "core/regular_file.h"
 
 namespace ddl {
 
 constexpr int kApplicationId = 0x64646c31;  ///< "ddl1", as in schema.sql
-constexpr int kSchemaVersion = 10;          ///< as in schema.sql
+constexpr int kSchemaVersion = 11;          ///< as in schema.sql
 
 /// Text of store/schema.sql.
 extern const char* const kSchemaSql;
@@ -21,7 +25,18 @@ enum class Access { kRead, kReadWrite };
 /// loading: nothing in it is safe until the connection is closed.
 SQLite::Database create_store(const std::filesystem::path& path);
 
-/// Opens a store. Throws with kDataMissing: no such file, not SQLite, not ours, of a newer or older schema.
+/// A store of ours whose content is not what ddl wrote (store/seal.h): bits were flipped, it was cut, or another program wrote into it.
+class DamagedStore : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Opens a store that is finished, having compared its content with its seal; what is in it never changes, so nothing is locked and no
+/// journal looked for. Throws with kDataMissing: no such file, no regular file, not SQLite, not ours, of a newer or older schema, DamagedStore.
+/// kReadWrite: a draft, or a store that is being tampered with: nothing is compared, and whoever is done seals it.
 SQLite::Database open_store(const std::filesystem::path& path, Access access = Access::kRead);
+
+/// The name of an SQLite file of somebody else's, for opening. Throws Error (kDataMissing) where it, its journal or its log is no regular file.
+std::string checked_database(const std::filesystem::path& path, NamedBy by);
 
 }  // namespace ddl

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "core/error.h"
+#include "store/seal.h"
 
 namespace ddl::store {
 
@@ -23,6 +24,7 @@ Draft::~Draft() {
 }
 
 void Draft::finish() {
+  seal_store(path_);
   std::error_code error;
   fs::rename(path_, target_, error);
   if (error) throw CannotWrite(fmt::format("cannot write {}: {}", target_.string(), error.message()));

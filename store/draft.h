@@ -15,7 +15,7 @@ class Draft {
   Draft& operator=(const Draft&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  /// Takes the target's place. Throws CannotWrite.
+  /// Seals the store (store/seal.h), which nobody has open, and puts it in the target's place. Throws CannotWrite.
   void finish();
 
  private:

@@ -37,6 +37,7 @@ std::span<const ImportFormat> import_formats();
 struct ImportOptions {
   std::filesystem::path output;                   ///< run.sqlite to be; must not exist
   bool one_clock = false;                         ///< all ranks ran on hosts whose clocks agree
+  uint64_t most_events = 100'000'000;             ///< of all files; more are an Error
   std::function<void(const Progress&)> progress;  ///< as IngestOptions
   std::function<void(SQLite::Database&)> finish;  ///< as IngestOptions
 };

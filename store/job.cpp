@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "core/error.h"
+#include "core/regular_file.h"
 #include "store/text.h"
 
 namespace ddl {
@@ -14,7 +15,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int64_t kKnownSchema = 1;
-constexpr std::uintmax_t kMaxFileBytes = 16 << 20;
+constexpr size_t kMaxFileBytes = 16 << 20;
 
 std::optional<std::string> as_text(const json& value) {
   if (value.is_string()) return clean_text(value.get_ref<const std::string&>());
@@ -38,16 +39,17 @@ bool is_own_field(const std::string& name) {
 Job read_job(const std::filesystem::path& path) {
   Job job;
   std::error_code error;
-  if (!std::filesystem::exists(path, error)) return job;
-  const std::uintmax_t bytes = std::filesystem::file_size(path, error);
-  if (error || bytes > kMaxFileBytes) {
-    job.problem = "job.json is not a file of a job";
+  if (std::filesystem::symlink_status(path, error).type() == std::filesystem::file_type::not_found) return job;
+  std::string content;
+  try {
+    content = read_regular_file(path, NamedBy::kFolder, kMaxFileBytes);
+  } catch (const Error& unreadable) {
+    job.problem = unreadable.what();
     return job;
   }
-  std::ifstream file(path);
-  const json root = json::parse(file, nullptr, false);
+  const json root = json::parse(content, nullptr, false);
   if (!root.is_object()) {
-    job.problem = file.good() || file.eof() ? "job.json is not valid JSON" : "job.json cannot be read";
+    job.problem = "job.json is not valid JSON";
     return job;
   }
   if (integer(root, "schema").value_or(kKnownSchema) > kKnownSchema)

@@ -74,7 +74,7 @@ RunDirectory find_run(const std::optional<std::string>& argument) {
   if (!fs::exists(status)) throw Error(fmt::format("there is no {}", path.string()), kRecordHint, ExitCode::kDataMissing);
   if (fs::is_directory(status)) {
     RunDirectory run = in_directory(path);
-    const bool has_store = fs::exists(run.store, error);
+    const bool has_store = fs::exists(fs::symlink_status(run.store, error));
     if (!has_store && !fs::exists(run.job(), error) && run.spools().empty()) {
       const auto inside = newest_run(path);
       throw Error(fmt::format("{} is not a run directory: no spools, no run.sqlite", path.string()),
@@ -86,29 +86,33 @@ RunDirectory find_run(const std::optional<std::string>& argument) {
     throw Error(fmt::format("{} is one process of a run", path.string()),
                 fmt::format("name its directory: {}", fs::absolute(path).parent_path().string()), ExitCode::kUsage);
   }
-  return {path.has_parent_path() ? path.parent_path() : fs::path("."), path};
+  const fs::path file = fs::is_symlink(path, error) ? fs::canonical(path) : path;  // the user may name a link; what it names is the store
+  return {file.has_parent_path() ? file.parent_path() : fs::path("."), file};
 }
 
-bool is_ingested(const RunDirectory& run) {
+bool is_ingested(const RunDirectory& run) { return open_if_ingested(run).has_value(); }
+
+std::optional<SQLite::Database> open_if_ingested(const RunDirectory& run) {
   std::error_code error;
-  if (!fs::exists(run.store, error)) return false;
+  if (!fs::exists(fs::symlink_status(run.store, error))) return std::nullopt;
   SQLite::Database db = open_store(run.store);
   const size_t spools = run.spools().size();
-  if (spools == 0) return true;  // a store that was copied out of its directory
+  if (spools == 0) return db;  // a store that was copied out of its directory
   try {
     SQLite::Statement query(
         db,
         "SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'ingested_at'), (SELECT count(*) FROM process WHERE ended = 'lost'), "
         "(SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'spools')");
-    if (!query.executeStep() || query.getColumn(0).isNull()) return false;
+    if (!query.executeStep() || query.getColumn(0).isNull()) return std::nullopt;
     // Spools that were fetched from another host later may carry any time stamp.
-    if (!query.getColumn(2).isNull() && static_cast<uint64_t>(query.getColumn(2).getInt64()) < spools) return false;
+    if (!query.getColumn(2).isNull() && static_cast<uint64_t>(query.getColumn(2).getInt64()) < spools) return std::nullopt;
     const int64_t ingested_at = query.getColumn(0).getInt64();
     const bool may_have_run_on = query.getColumn(1).getInt64() > 0;
-    return ingested_at >= run.changed_realtime_ns() + (may_have_run_on ? kSettleNs : 0);
+    if (ingested_at < run.changed_realtime_ns() + (may_have_run_on ? kSettleNs : 0)) return std::nullopt;
   } catch (const SQLite::Exception&) {
-    return false;  // ours, but not whole
+    return std::nullopt;  // ours, but not whole
   }
+  return db;
 }
 
 }  // namespace ddl

@@ -1,6 +1,8 @@
 // A run directory NAME.ddl: job.json, one *.spool a process, run.sqlite. The only interface between a job and the tools.
 #pragma once
 
+#include <SQLiteCpp/Database.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -28,8 +30,9 @@ std::optional<int64_t> changed_ns(const std::filesystem::path& path);
 /// current directory. Throws Error (kDataMissing) with a hint when there is none. Does not look whether run.sqlite exists.
 RunDirectory find_run(const std::optional<std::string>& argument = std::nullopt);
 
-/// True if run.sqlite is there and holds all that the spools hold now. False: ingest() is due. A job that was killed less than a minute
+/// The store, open, if run.sqlite is there and holds all that the spools hold now. Nothing, or false: ingest() is due. A job that was killed less than a minute
 /// before it was read counts as still running. Throws as open_store() when the file is there and is not ours to replace.
+std::optional<SQLite::Database> open_if_ingested(const RunDirectory& run);
 bool is_ingested(const RunDirectory& run);
 
 }  // namespace ddl

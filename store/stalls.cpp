@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <tuple>
 
+#include "core/regular_file.h"
 #include "store/text.h"
 
 namespace ddl {
@@ -16,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::uintmax_t kMaxStallBytes = 64 << 20;
+constexpr size_t kMaxStallBytes = 64 << 20;
 
 std::string text_of(const json& object, const char* name) {
   const auto found = object.find(name);
@@ -130,9 +131,8 @@ std::string resumed_json_line(int64_t number, int64_t resumed_ns) {
 std::vector<ToldStall> read_stalls(const std::filesystem::path& path) {
   std::vector<ToldStall> stalls;
   std::error_code error;
-  const std::uintmax_t bytes = std::filesystem::file_size(path, error);
-  if (error || bytes > kMaxStallBytes) return stalls;
-  std::ifstream file(path);
+  if (std::filesystem::symlink_status(path, error).type() == std::filesystem::file_type::not_found) return stalls;
+  std::istringstream file(read_regular_file(path, NamedBy::kFolder, kMaxStallBytes));
   for (std::string line; std::getline(file, line);) {
     const json object = json::parse(line, nullptr, false);
     if (!object.is_object()) continue;

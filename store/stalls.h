@@ -46,7 +46,7 @@ struct ToldStall {
 std::string to_json_line(const ToldStall& stall);
 std::string resumed_json_line(int64_t number, int64_t resumed_ns);
 
-/// In the order of telling; empty without the file. Never throws.
+/// In the order of telling; empty without the file. Throws Error as read_regular_file().
 std::vector<ToldStall> read_stalls(const std::filesystem::path& path);
 
 /// Ranks whose stacks are equal, of one stall.

@@ -63,10 +63,16 @@ std::vector<std::string> without_secrets(const std::vector<std::string>& command
   std::vector<std::string> result;
   SecretArguments secrets;
   for (const std::string& argument : command) {
-    const size_t told = secrets.told(argument.data(), argument.size());
-    result.push_back(told == argument.size() ? argument : argument.substr(0, told) + kSecretShownAs);
+    std::string& shown = result.emplace_back();
+    secrets.tell(argument.data(), argument.size(), [&](const char* piece, size_t length) { shown.append(piece, length); });
   }
   return result;
+}
+
+std::string without_secrets(std::string_view text) {
+  std::string shown;
+  mask_secrets(text.data(), text.size(), [&](const char* piece, size_t length) { shown.append(piece, length); });
+  return shown;
 }
 
 }  // namespace ddl

@@ -18,7 +18,10 @@ std::string clean_name(std::string_view bytes);
 /// A command line as one would type it: arguments with blanks or quotes in single quotes.
 std::string shell_quoted(std::string_view argument);
 
-/// A command line for a file that people pass on: *** for the values of arguments whose names say that they are secret (core/secrets.h).
+/// A command line for a file that people pass on: *** for what is secret in its arguments (core/secrets.h).
 std::vector<std::string> without_secrets(const std::vector<std::string>& command);
+
+/// The same for any text: the value of a variable, a table's cell.
+std::string without_secrets(std::string_view text);
 
 }  // namespace ddl

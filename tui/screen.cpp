@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "core/error.h"
+#include "core/regular_file.h"
 #include "tui/session.h"
 #include "tui/snapshot_json.h"
 
@@ -16,7 +17,7 @@ namespace {
 /// Writes beside what is there, never over it. Returns what came of it.
 std::string save_new(const std::filesystem::path& path, const std::string& text) {
   std::error_code error;
-  if (std::filesystem::exists(path, error)) return fmt::format("{} is there already", path.string());
+  if (std::filesystem::exists(std::filesystem::symlink_status(path, error))) return fmt::format("{} is there already", path.string());
   std::ofstream file(path);
   file << text;
   file.close();
@@ -34,6 +35,8 @@ std::string export_frame(const Session& session, const Frame& frame) {
 
 /// The user's own file beside the run: what belongs to the run stays as the job wrote it.
 std::string add_note(const std::filesystem::path& path, const Snapshot& s, const std::string& text) {
+  if (const std::string why = why_no_file(path.string(), NamedBy::kFolder); !why.empty())
+    return fmt::format("cannot write {}: it is {}", path.string(), why);
   std::ofstream file(path, std::ios::app);
   file << "step " << s.step.value_or(0) << "  " << s.clock << "  " << text << "\n";
   file.close();

@@ -142,8 +142,13 @@ void SpoolSource::read_told_stalls(Job& job) {
   if (changed == stalls_changed_ns_) return;
   stalls_changed_ns_ = changed;
   job.told.reset();
-  for (ToldStall& stall : read_stalls(run_.stalls()))
-    if (stall.kind == "stall" && !stall.resumed_ns) job.told = std::move(stall);
+  try {
+    for (ToldStall& stall : read_stalls(run_.stalls()))
+      if (stall.kind == "stall" && !stall.resumed_ns) job.told = std::move(stall);
+    unreadable_.erase(run_.stalls().string());
+  } catch (const Error& error) {
+    unreadable_[run_.stalls().string()] = error.what();
+  }
 }
 
 /// Ranks that are known by now. Of several worlds the first one with the most ranks stays.

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "core/error.h"
+#include "store/text.h"
 #include "tui/snapshot.h"
 
 namespace ddl::tui {
@@ -191,7 +192,8 @@ void StoreSource::load_processes(Job& job) {
     job.ranks.push_back(std::move(rank));
     processes_.push_back(std::move(process));
   }
-  if (processes_.empty()) throw Error(shown_ + " has no ranks to show", "see what it has: ddl report " + shown_, ExitCode::kDataMissing);
+  if (processes_.empty())
+    throw Error(shown_ + " has no ranks to show", "see what it has: ddl report " + shell_quoted(shown_), ExitCode::kDataMissing);
   Query samples(db_,
                 "SELECT v.process, v.time_ns, v.value FROM value v WHERE v.name = 'samples' AND v.value IS NOT NULL AND v.time_ns >= ? "
                 "ORDER BY v.time_ns");

@@ -2,6 +2,9 @@
 // machine that was suspended or migrated, a clock that was set. Who was late across hosts cannot be told then; where it matters no verdict
 // is given. A clock that nothing joins to the others, or whose error is known, is no contradiction: waits between such hosts are found
 // without clocks, or not at all (specification.md W3).
+//
+// And clocks that cannot be true, on one host as well: one that a library fakes for some of the processes. They show in calls that end before
+// what they wait for begins, in a processor whose counter ticks at a pace that none has, and in a run that took longer than the job.
 #include <fmt/format.h>
 
 #include <map>
@@ -52,19 +55,58 @@ double violations(const FindingInput& input) {
   Query row(input.db,
             "SELECT (SELECT total(count) FROM loss WHERE kind = 'clock_violations' AND world = ?1)"
             " / max(1, (SELECT total(calls) FROM collective_group WHERE world = ?1)"
-            " + (SELECT total(m.receives) FROM message_part m JOIN process p ON p.id = m.process WHERE p.world = ?1))"
-            " WHERE (SELECT count(DISTINCT host) FROM process WHERE world = ?1 AND rank IS NOT NULL) > 1");
+            " + (SELECT total(m.receives) FROM message_part m JOIN process p ON p.id = m.process WHERE p.world = ?1))");
   row.bind(input.world);
   return row.next() ? row.real(0) : 0;
+}
+
+/// What a host's clock says that no clock can say; empty: nothing.
+std::string impossible_clocks(const FindingInput& input) {
+  constexpr double kLeastTicks = 1e7, kMostTicks = 1e10;  // a second, of counters that processors have
+  constexpr double kMostUneven = 0.01;  // of the run; daemons that correct clocks slew them by a thousandth at most for long
+  constexpr double kLeastOffNs = 1e6;   // a pair of readings may be interrupted
+  constexpr int64_t kLongestNs = 366LL * 86'400 * 1'000'000'000;
+  constexpr int64_t kSlackNs = 10'000'000'000;  // of the job's own times, which the date tells
+  Query row(input.db, R"(
+    SELECT h.name, h.clock = 'tsc' AND h.ticks_per_second NOT BETWEEN ?2 AND ?3, h.ticks_per_second, max(p.end_ns) - min(p.start_ns),
+           (SELECT CAST(e.value AS INTEGER) - CAST(s.value AS INTEGER) FROM meta e JOIN meta s ON s.key = 'started_realtime_ns'
+            WHERE e.key = 'ended_realtime_ns'), coalesce(max(h.fit_residual_ns), 0)
+    FROM host h JOIN process p ON p.host = h.id
+    WHERE p.world = ?1
+    GROUP BY h.id
+    ORDER BY h.id)");
+  for (row.bind(input.world, kLeastTicks, kMostTicks); row.next();) {
+    const int64_t span_ns = row.integer(3);
+    const std::optional<int64_t> job_ns = row.maybe_integer(4);
+    if (row.integer(1) != 0)
+      return fmt::format("The counter of {} ticks {:.3g} times a second by its clock, as none does.", row.text(0), row.real(2));
+    if (const double off_ns = row.real(5); off_ns > kLeastOffNs && off_ns > kMostUneven * static_cast<double>(span_ns))
+      return fmt::format("The clock of {} is up to {} off the pace of its processors' counter.", row.text(0), duration_text(off_ns));
+    if (span_ns > kLongestNs || (job_ns && *job_ns >= 0 && span_ns / 2 > *job_ns + kSlackNs))
+      return fmt::format("By the clock of {} its processes ran for {}{}.", row.text(0), duration_text(span_ns),
+                         job_ns ? fmt::format(", by the date the job took {}", duration_text(*job_ns)) : "");
+  }
+  return "";
+}
+
+std::vector<std::string> hosts_of_world(const FindingInput& input) {
+  Query row(input.db, "SELECT DISTINCT h.name FROM host h JOIN process p ON p.host = h.id WHERE p.world = ? ORDER BY h.id LIMIT 4");
+  std::vector<std::string> names;
+  for (row.bind(input.world); row.next();) names.push_back(row.text(0));
+  return names;
 }
 
 }  // namespace
 
 DDL_FINDING(clocks_uncertain, kTrust, "", "a host's clock did not keep an even pace",
-            "collectives that join it to others, and contradict each other") {
+            "collectives that join it to others, and contradict each other; calls that end before what they wait for begins; durations and "
+            "rates that no clock has") {
   const std::vector<std::string> hosts = contradicting_hosts(input);
   const double violated = violations(input);
-  if (hosts.empty() && violated < kMostViolations) return {};
+  const std::string impossible = impossible_clocks(input);
+  if (hosts.empty() && violated < kMostViolations && impossible.empty()) return {};
+  const std::vector<std::string> all_hosts = hosts_of_world(input);
+  const bool one_host = all_hosts.size() < 2;
   Finding finding;
   finding.confidence = "sure";
   if (!hosts.empty()) {
@@ -74,6 +116,10 @@ DDL_FINDING(clocks_uncertain, kTrust, "", "a host's clock did not keep an even p
                                    hosts.size() == 1 ? "" : "s", fmt::join(hosts.begin(), hosts.begin() + shown, ", "),
                                    hosts.size() > kShown ? fmt::format(" and {} more", hosts.size() - kShown) : "");
     finding.evidence = "Collectives join these hosts to others, and no steady offset and drift agree with all of them.";
+  } else if (one_host || !impossible.empty()) {
+    finding.sentence =
+        fmt::format("the clocks of the processes on {} cannot all be true: no time of this run is sure", fmt::join(all_hosts, ", "));
+    finding.evidence = impossible;
   } else {
     finding.sentence = "the hosts' clocks contradict each other: who waited for whom across hosts is not sure";
   }
@@ -81,6 +127,10 @@ DDL_FINDING(clocks_uncertain, kTrust, "", "a host's clock did not keep an even p
     finding.evidence += fmt::format("{}{} of the calls ended before the last member had entered, or the message was sent.",
                                     finding.evidence.empty() ? "" : " ", percent_text(violated));
   finding.evidence_sql = "SELECT name, clock, method, offset_ns, drift_ppm, sigma_ns, fit_residual_ns FROM host ORDER BY id";
+  if (one_host) {
+    finding.advice = "see whether something fakes the clock of the job (libfaketime, a time namespace, a debugger), and record without it";
+    return {finding};
+  }
   finding.advice =
       "find out what set, suspended or migrated these hosts (journalctl -u chronyd, the hypervisor), and record again; ddl record "
       "--clock-sync adds messages of its own";

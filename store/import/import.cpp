@@ -60,6 +60,7 @@ ImportSummary import_traces(const ImportFormat& format, const std::vector<fs::pa
     store::ImportedRun run(db, format.name, files.size() == 1 ? first : fmt::format("{} and {} more", first, files.size() - 1));
     run.fact("ingested_at", fmt::to_string(now_ns));
     if (options.one_clock) run.share_clock();
+    run.limit_events(options.most_events);
     format.read(run, files, read);
     summary.events = run.finish([&](double ratio) { tell("sorting", static_cast<uint64_t>(ratio * 1000), 1000); });
     transaction.commit();

@@ -96,6 +96,10 @@ int64_t ImportedRun::op_id(const ImportedOperation& o, ImportedTiming timing) {
 }
 
 bool ImportedRun::seen(size_t process, int64_t start_ns, int64_t duration_ns) {
+  if (++told_events_ > most_events_) {
+    throw Error(fmt::format("{}: there are more than {} events", source_, most_events_), "take a part of the trace, or give --max-events N",
+                ExitCode::kDataMissing);
+  }
   if (duration_ns < 0) {
     ++bad_intervals_;
     return false;

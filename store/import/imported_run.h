@@ -133,6 +133,8 @@ class ImportedRun {
   void call_in_background() { has_background_calls_ = true; }
 
   /// All ranks ran on hosts with one clock, whatever their names.
+  /// More events than that are an Error: somebody's disk is to be filled on purpose only.
+  void limit_events(uint64_t most) { most_events_ = most; }
   void share_clock() { one_clock_ = true; }
 
   /// Fills the store but for what the analyzer does. `step_done(ratio)` for progress. Returns the number of events. Throws Error if two
@@ -216,6 +218,7 @@ class ImportedRun {
   std::vector<std::optional<int64_t>> nccl_streams_;  ///< by kernel_collective.stream: CUDA's number
   bool has_background_calls_ = false;
   uint64_t bad_intervals_ = 0, unnamed_ = 0, unplaced_ = 0;
+  uint64_t most_events_ = UINT64_MAX, told_events_ = 0;
   uint64_t cpu_rows_ = 0, gpu_rows_ = 0, launches_ = 0, flight_rows_ = 0, events_ = 0;
   int64_t epoch_ns_ = 0, world_size_ = 0;
   std::optional<Insert> insert_cpu_, insert_gpu_, insert_wait_;

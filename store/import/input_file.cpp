@@ -1,12 +1,13 @@
 #include "store/import/input_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+
+#include "core/regular_file.h"
 
 namespace ddl::store {
 
@@ -28,8 +29,7 @@ uint64_t file_bytes(const std::filesystem::path& path) {
 
 InputFile::InputFile(const std::filesystem::path& path, std::function<void(uint64_t)> progress)
     : path_(path), progress_(std::move(progress)), block_(kBlockBytes), next_(block_.data()), end_(block_.data()) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) throw cannot_read(path, std::strerror(errno));
+  const int fd = open_regular_file(path.string(), NamedBy::kUser);
   file_ = gzdopen(fd, "rb");  // reads what is not packed as it is
   if (file_ == nullptr) {
     close(fd);

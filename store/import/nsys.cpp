@@ -20,6 +20,8 @@
 #include <set>
 
 #include "core/range_names.h"
+#include "core/regular_file.h"
+#include "store/database.h"
 #include "store/import/call_class.h"
 #include "store/import/formats.h"
 #include "store/import/imported_run.h"
@@ -82,7 +84,7 @@ class Rows {
 class NsysFile {
  public:
   NsysFile(ImportedRun& run, const fs::path& path, uint64_t bytes)
-      : run_(run), path_(path), bytes_(bytes), db_(path.string(), SQLite::OPEN_READONLY) {
+      : run_(run), path_(path), bytes_(bytes), db_(checked_database(path, NamedBy::kUser), SQLite::OPEN_READONLY) {
     db_.exec("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON");
     // Views are somebody's program, which may never end.
     SQLite::Statement tables(db_, "SELECT name FROM sqlite_master WHERE type = 'table'");

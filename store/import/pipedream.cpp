@@ -213,6 +213,7 @@ class WhatIf {
 };
 
 bool is_parquet(const fs::path& path) {
+  if (std::error_code error; !fs::is_regular_file(path, error)) return false;  // what a pipe holds can be read once
   char magic[4] = {};
   std::ifstream(path, std::ios::binary).read(magic, sizeof magic);
   return std::string_view(magic, sizeof magic) == "PAR1";

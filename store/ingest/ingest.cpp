@@ -122,7 +122,7 @@ IngestSummary fill(SQLite::Database& db, const RunDirectory& run, size_t spools,
   tables.gpu_names.write(db);
   communicators.write(db, tables.operations.ids());
   write_meta(db, run, spools, clocks, ingested_at_ns, tables.losses);
-  write_stalls(db, run, clocks);
+  write_stalls(db, run, clocks, tables.losses);
   summary.losses = tables.losses.write(db);
   create_indices(db);
   transaction.commit();
@@ -136,7 +136,10 @@ IngestSummary ingest(const RunDirectory& run, const IngestOptions& options) {
   const int64_t ingested_at_ns = realtime_now_ns();  // before the first byte is read: what changes later is newer
   const fs::path output = options.output.empty() ? run.store : options.output;
   std::error_code ignored;
-  if (fs::exists(output, ignored)) open_store(output);  // throws rather than replace what is not ours
+  try {
+    if (fs::exists(output, ignored)) open_store(output);  // throws rather than replace what is not ours
+  } catch (const DamagedStore&) {
+  }
   const std::vector<fs::path> spools = run.spools();
   if (spools.empty()) {
     const Job job = read_job(run.job());

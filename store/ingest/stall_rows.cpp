@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "core/error.h"
 #include "store/insert.h"
 #include "store/stalls.h"
 
@@ -30,8 +31,13 @@ std::optional<std::string> text_or_null(const std::string& text) { return text.e
 
 }  // namespace
 
-void write_stalls(SQLite::Database& db, const RunDirectory& run, const Clocks& clocks) {
-  const std::vector<ToldStall> stalls = read_stalls(run.stalls());
+void write_stalls(SQLite::Database& db, const RunDirectory& run, const Clocks& clocks, Losses& losses) {
+  std::vector<ToldStall> stalls;
+  try {
+    stalls = read_stalls(run.stalls());
+  } catch (const Error& error) {
+    losses.add({}, "stall_file", 1, error.what());
+  }
   if (stalls.empty()) return;
   const auto processes = rank_processes(db);
   Insert insert(db, "INSERT INTO stall VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");

@@ -49,6 +49,67 @@ TEST(Trust, RecordingThatTakesTooMuchIsSaidInsteadOfAVerdict) {
   EXPECT_EQ(run.integer("SELECT count(*) FROM (" + run.text("SELECT evidence_sql FROM finding") + ")"), 2);
 }
 
+/// Two ranks on one host, rank 1 late by 5 ms of each step.
+Tables late_rank_on_one_host(int64_t early_end_ns) {
+  Tables run(2);
+  for (int64_t s = 0; s < 50; ++s) {
+    for (int64_t rank : {0, 1}) run.step(rank, s, s * 20_ms, s * 20_ms + 18_ms, rank == 0 ? 5_ms : 10_ms);
+    for (int64_t rank : {0, 1}) {
+      Row row;
+      row.rank = rank;
+      row.comm = 1;
+      row.seq = s + 1;
+      row.bytes = 1'000;
+      row.step = s;
+      row.enter_ns = s * 20_ms + 5_ms + rank * 5_ms;
+      row.leave_ns = s * 20_ms + 11_ms - (rank == 0 ? early_end_ns : 0);
+      run.add(row);
+    }
+  }
+  return run;
+}
+
+TEST(Trust, AClockThatCannotBeTrueIsNamedOnOneHost) {
+  const auto told = [](Tables& run) {
+    run.analyze();
+    return run.integer("SELECT count(*) FROM finding WHERE id = 'clocks_uncertain'") == 1 &&
+           run.text("SELECT value FROM meta WHERE key = 'verdict'") == "withheld" &&
+           run.integer("SELECT count(*) FROM finding WHERE id = 'straggler'") == 0;
+  };
+  Tables healthy = late_rank_on_one_host(0);
+  EXPECT_FALSE(told(healthy));
+  EXPECT_EQ(healthy.findings(), Ids{"straggler"});
+
+  Tables violated = late_rank_on_one_host(3_ms);  // rank 0 leaves before rank 1 enters
+  EXPECT_TRUE(told(violated));
+  EXPECT_TRUE(has(violated.text("SELECT sentence FROM finding"), "cannot all be true")) << violated.text("SELECT sentence FROM finding");
+  EXPECT_TRUE(has(violated.text("SELECT sentence FROM finding"), violated.text("SELECT name FROM host")));
+
+  Tables fast = late_rank_on_one_host(0);  // a clock at a tenth of the pace: the counter seems ten times as fast
+  fast.exec("UPDATE host SET clock = 'tsc', ticks_per_second = 2.4e10");
+  EXPECT_TRUE(told(fast));
+  fast.exec("UPDATE host SET clock = 'tsc', ticks_per_second = 2.4e9");
+  EXPECT_FALSE(told(fast));
+
+  Tables uneven = late_rank_on_one_host(0);  // of one of two processes
+  uneven.exec("UPDATE process SET start_ns = 0, end_ns = 1000000000; UPDATE host SET fit_residual_ns = 9e6");
+  EXPECT_FALSE(told(uneven));
+  uneven.exec("UPDATE host SET fit_residual_ns = 5e7");
+  EXPECT_TRUE(told(uneven));
+
+  Tables long_run = late_rank_on_one_host(0);
+  long_run.exec(
+      "UPDATE process SET start_ns = 0, end_ns = 60000000000; INSERT INTO meta VALUES ('started_realtime_ns', '1000'),"
+      " ('ended_realtime_ns', '60000001000')");
+  EXPECT_FALSE(told(long_run));
+  long_run.exec("UPDATE process SET end_ns = 160000000000");
+  EXPECT_TRUE(told(long_run));
+  long_run.exec("DELETE FROM meta WHERE key LIKE '%realtime_ns'");
+  EXPECT_FALSE(told(long_run)) << "nobody knows how long the job took";
+  long_run.exec("UPDATE process SET end_ns = 1795302000000000000");  // 498,695 hours
+  EXPECT_TRUE(told(long_run));
+}
+
 TEST(Trust, EachWorldHasItsOwnDoubts) {
   Tables run(4, 2);
   run.exec(

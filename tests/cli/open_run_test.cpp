@@ -1,8 +1,11 @@
 // What was analyzed by another version of ddl is analyzed again before anybody reads it.
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "analyzer/analyze.h"
 #include "store/database.h"
+#include "store/seal.h"
 #include "tests/cli/ddl_command.h"
 #include "tests/support/synthetic_run.h"
 
@@ -19,7 +22,10 @@ class OpenRun : public testing::Test {
   }
 
   std::string metrics() const { return ddl_command({"query", run_.string(), "SELECT count(*) FROM metric", "--csv"}).out; }
-  SQLite::Database store() const { return open_store(run_ / "run.sqlite", Access::kReadWrite); }
+  void change(const char* sql) const {
+    open_store(run_ / "run.sqlite", Access::kReadWrite).exec(sql);
+    seal_store(run_ / "run.sqlite");
+  }
 
   test::ScratchFolder folder_;
   std::filesystem::path run_ = folder_ / "job.ddl";
@@ -28,16 +34,60 @@ class OpenRun : public testing::Test {
 TEST_F(OpenRun, WhatAnotherVersionAnalyzedIsAnalyzedAgain) {
   const std::string all = metrics();
   // Such as ddl left it before it knew another metric.
-  store().exec("DELETE FROM metric WHERE id = 'step_time'; UPDATE meta SET value = '7' WHERE key = 'analysis.version'");
+  change("DELETE FROM metric WHERE id = 'step_time'; UPDATE meta SET value = '7' WHERE key = 'analysis.version'");
   EXPECT_EQ(metrics(), all);
-  SQLite::Database db = store();
+  SQLite::Database db = open_store(run_ / "run.sqlite");
   EXPECT_EQ(db.execAndGet("SELECT value FROM meta WHERE key = 'analysis.version'").getString(), analysis_version());
 }
 
 TEST_F(OpenRun, WhatThisVersionAnalyzedIsLeftAlone) {
   const std::string all = metrics();
-  store().exec("DELETE FROM metric WHERE id = 'step_time'");
+  change("DELETE FROM metric WHERE id = 'step_time'");
   EXPECT_NE(metrics(), all);
+}
+
+class DamagedRun : public OpenRun {
+ protected:
+  void flip_a_bit() const {
+    std::fstream file(run_ / "run.sqlite", std::ios::in | std::ios::out | std::ios::binary);
+    const std::streamoff middle = static_cast<std::streamoff>(std::filesystem::file_size(run_ / "run.sqlite") / 2);
+    file.seekg(middle);
+    const int byte = file.get();
+    file.seekp(middle);
+    file.put(static_cast<char>(byte ^ 4));
+  }
+  Result json() const { return ddl_command({"report", run_.string(), "--json"}); }
+};
+
+TEST_F(DamagedRun, ItIsMadeAgainFromTheSpools) {
+  const Result before = json();
+  flip_a_bit();
+  const Result after = json();
+  EXPECT_EQ(after.code, 0);
+  EXPECT_TRUE(after.out == before.out);
+  EXPECT_TRUE(has(after.err, "it is damaged")) << after.err;
+  EXPECT_TRUE(has(after.err, "made again from the spools")) << after.err;
+  EXPECT_EQ(json().err, "") << "and is whole from then on";
+  std::filesystem::resize_file(run_ / "run.sqlite", 20000);
+  EXPECT_TRUE(json().out == before.out);
+  std::filesystem::resize_file(run_ / "run.sqlite", 0);
+  EXPECT_TRUE(json().out == before.out);
+}
+
+TEST_F(DamagedRun, WithoutSpoolsNothingIsAnswered) {
+  json();
+  for (const auto& entry : std::filesystem::directory_iterator(run_))
+    if (entry.path().extension() == ".spool") std::filesystem::remove(entry.path());
+  EXPECT_EQ(json().code, 0) << "the store alone is a run";
+  flip_a_bit();
+  for (const Arguments& verb : {Arguments{"report", run_.string(), "--json"}, Arguments{"query", run_.string(), "SELECT 1"},
+                                Arguments{"export", "csv", run_.string(), "--table", "v_rank"}, Arguments{"analyze", run_.string()},
+                                Arguments{"top", run_.string(), "-b", "-n", "1"}}) {
+    const Result result = ddl_command(verb);
+    EXPECT_EQ(result.code, 3) << verb[0];
+    EXPECT_EQ(result.out, "") << verb[0];
+    EXPECT_TRUE(has(result.err, "it is damaged")) << result.err;
+  }
 }
 
 }  // namespace

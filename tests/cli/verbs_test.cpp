@@ -180,6 +180,22 @@ TEST_F(Query, TextCsvJson) {
   EXPECT_TRUE(has(ddl_command({"query", run, "--tables"}).out, "v_step(world, rank, step,"));
 }
 
+TEST_F(Query, EndsAndIsBounded) {
+  const std::string run = write(slow_job());
+  const std::string endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT ";
+  const Result silent = ddl_command({"query", run, endless + "max(i) FROM n", "--timeout", "0.2s"});
+  EXPECT_EQ(silent.code, 2);
+  EXPECT_TRUE(has(silent.err, "not done after 0.2 s") && has(silent.err, "--timeout")) << silent.err;
+  const Result rows = ddl_command({"query", run, endless + "i FROM n", "--csv", "--limit", "3"});
+  EXPECT_EQ(rows.code, 0);
+  EXPECT_EQ(rows.out, "i\r\n1\r\n2\r\n3\r\n");
+  EXPECT_TRUE(has(rows.err, "the first 3 rows")) << rows.err;
+  const Result json = ddl_command({"query", run, "SELECT rank FROM v_rank ORDER BY rank", "--json", "--limit", "4"});
+  EXPECT_EQ(nlohmann::json::parse(json.out).size(), 4u);
+  EXPECT_EQ(json.err, "") << "there are no more";
+  EXPECT_EQ(ddl_command({"query", run, "SELECT 1", "--timeout", "0"}).code, 2);
+}
+
 TEST_F(Query, MistakesAreUsageErrors) {
   const std::string run = write(slow_job());
   EXPECT_EQ(ddl_command({"query", run, "DELETE FROM meta"}).code, 2);

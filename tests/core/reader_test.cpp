@@ -218,7 +218,7 @@ TEST_F(ReaderTest, RefusesWhatIsNoSpool) {
   EXPECT_NE(std::string(refusal_of(std::vector<unsigned char>(kPageBytes, 'x')).what()).find("not a ddl spool"), std::string::npos);
   ASSERT_EQ(unlink(path().c_str()), 0);
   ASSERT_EQ(mkfifo(path().c_str(), 0600), 0);
-  EXPECT_NE(std::string(refusal().what()).find("regular"), std::string::npos) << "and must not hang";
+  EXPECT_NE(std::string(refusal().what()).find("not a file"), std::string::npos) << "and must not hang";
 }
 
 TEST_F(ReaderTest, RefusesAForeignByteOrderAndOtherFormats) {

@@ -135,6 +135,8 @@ def nothing_to_report(folder):
     here = place(folder, "nothing")
     (here / "other.ddl").mkdir()
     (here / "other.ddl" / "job.json").write_text('{"job_id": "1"}')
+    (here / "fifo.ddl").mkdir()
+    os.mkfifo(here / "fifo.ddl" / "job.json")  # holds whoever opens it; what else may lie there: epilogue.py
     cluster.wait(cluster.submit(here, "true"))
     job.check([path.name for path in (here / "other.ddl").iterdir()] == ["job.json"], "the epilogue wrote into somebody else's recording")
     states = cluster.on("nodea", ["sinfo", "-h", "-N", "-o", "%T"]).stdout.split()

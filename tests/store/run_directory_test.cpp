@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "store/job.h"
+#include "store/seal.h"
 #include "store/text.h"
 #include "tests/store/store_fixture.h"
 
@@ -136,6 +137,7 @@ TEST_F(RunDirectoryTest, ANewerOrOlderSchemaIsRefusedByName) {
   ingest(run);
   const auto set_version = [&](int version) {
     open_store(run.store, Access::kReadWrite).exec("PRAGMA user_version = " + std::to_string(version));
+    seal_store(run.store);
   };
   set_version(kSchemaVersion + 1);
   const Error newer = error_of([&] { open_store(run.store); });
@@ -154,6 +156,7 @@ TEST_F(RunDirectoryTest, GarbageAndAbsenceAreErrorsOfOurs) {
 
 TEST_F(RunDirectoryTest, SchemaFileAndConstantsAgree) {
   create_store("new.sqlite");
+  seal_store("new.sqlite");
   SQLite::Database db = open_store("new.sqlite");
   EXPECT_EQ(db.execAndGet("PRAGMA application_id").getInt(), kApplicationId);
   EXPECT_EQ(db.execAndGet("PRAGMA user_version").getInt(), kSchemaVersion);

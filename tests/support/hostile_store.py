@@ -2,6 +2,8 @@
 import itertools
 import sqlite3
 
+from seal import seal
+
 HOSTILE = "</style></title></svg><script>alert(1)</script><img src=x onerror=alert(1)>'\"]]>--><!-- &lt; \x1b[31m\u202e\u200b=1+1 " + "x" * 10_000
 # What the program itself parses, and would rightly refuse.
 PARSED = {("meta", "key"), ("meta", "value"), ("op", "class"), ("communicator", "kind"), ("region", "kind"), ("process", "ended"), ("metric", "id"),
@@ -23,4 +25,5 @@ def poison(store):
     db.execute("INSERT OR REPLACE INTO meta VALUES ('name', ?), ('job_id', ?)", (HOSTILE, HOSTILE))
     db.commit()
     db.close()
+    seal(store)
     return fields

@@ -8,6 +8,7 @@ import subprocess
 
 import fault
 import job
+from seal import seal
 
 CLONE_NEWNS, CLONE_NEWUTS = 0x00020000, 0x04000000
 
@@ -67,6 +68,7 @@ def read_only(folder):
     with sqlite3.connect(run / "run.sqlite") as db:
         db.execute("UPDATE meta SET value = 'another' WHERE key = 'analysis.version'")
     db.close()
+    seal(run / "run.sqlite")
     left = (run / "run.sqlite").read_bytes()
     subprocess.run(["mount", "--bind", run, run], check=True)
     subprocess.run(["mount", "-o", "remount,bind,ro", run], check=True)

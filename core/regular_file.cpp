@@ -1,0 +1,84 @@
+#include "core/regular_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "core/error.h"
+
+namespace ddl {
+
+namespace {
+
+Error unreadable_file(const std::string& path, const std::string& why, std::string hint = {}) {
+  return Error("cannot read " + path + ": " + why, std::move(hint), ExitCode::kDataMissing);
+}
+
+const char* name_of_kind(mode_t mode) {
+  if (S_ISREG(mode)) return "";
+  if (S_ISDIR(mode)) return "a folder, not a file";
+  if (S_ISFIFO(mode)) return "a FIFO, not a file";
+  if (S_ISSOCK(mode)) return "a socket, not a file";
+  if (S_ISLNK(mode)) return "a symbolic link, not a file";
+  return "a device, not a file";
+}
+
+/// Of a pipe without a name in any folder.
+bool is_anonymous_pipe(int fd) {
+  char text[16] = {};
+  const ssize_t length = readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), text, sizeof text - 1);
+  return length > 0 && strncmp(text, "pipe:", 5) == 0;
+}
+
+const char* const kHint = "ddl opens regular files only: remove it, or put the file in its place";
+
+}  // namespace
+
+std::string why_no_file(const std::string& path, NamedBy by) {
+  struct stat status;
+  const int failed = by == NamedBy::kFolder ? lstat(path.c_str(), &status) : stat(path.c_str(), &status);
+  if (failed != 0 || (by == NamedBy::kUser && S_ISFIFO(status.st_mode))) return "";
+  return name_of_kind(status.st_mode);
+}
+
+int open_regular_file(const std::string& path, NamedBy by) {
+  // Looked at first: to open a device may do something.
+  if (const std::string why = why_no_file(path, by); !why.empty()) throw unreadable_file(path, why, kHint);
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (by == NamedBy::kFolder ? O_NOFOLLOW : 0));
+  if (fd < 0) throw unreadable_file(path, strerror(errno));
+  struct stat status;
+  std::string why = fstat(fd, &status) != 0 ? strerror(errno) : name_of_kind(status.st_mode);
+  if (by == NamedBy::kUser && S_ISFIFO(status.st_mode) && is_anonymous_pipe(fd)) why.clear();
+  if (!why.empty()) {
+    close(fd);
+    throw unreadable_file(path, why, kHint);
+  }
+  fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);  // a pipe is to be waited for
+  return fd;
+}
+
+std::string read_regular_file(const std::string& path, NamedBy by, size_t most_bytes) {
+  const int fd = open_regular_file(path, by);
+  std::string text;
+  constexpr size_t kPiece = 64 << 10;
+  for (;;) {
+    const size_t before = text.size();
+    text.resize(before + kPiece);
+    const ssize_t got = read(fd, text.data() + before, kPiece);
+    const int reason = errno;
+    text.resize(before + static_cast<size_t>(got > 0 ? got : 0));
+    if (got == 0) break;
+    if ((got < 0 && reason != EINTR) || text.size() > most_bytes) {
+      close(fd);
+      throw unreadable_file(path, got < 0 ? strerror(reason) : "longer than " + std::to_string(most_bytes >> 20) + " MiB");
+    }
+  }
+  close(fd);
+  return text;
+}
+
+}  // namespace ddl

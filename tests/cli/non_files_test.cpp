@@ -1,0 +1,261 @@
+// FIFOs, sockets, devices, folders and links in the place of every file that a verb opens: it ends within a second, and names the file.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "cli/verbs.h"
+#include "tests/support/synthetic_run.h"
+
+namespace ddl::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace test::literals;
+
+constexpr double kMost_s = 1;
+
+struct Ended {
+  int code = -1;  ///< -1: by a signal
+  double time_s = 0;
+  std::string text;  ///< of both streams
+};
+
+/// The verb in a process of its own, which is told to end after `term_s`, and killed if it does not.
+Ended in_child(const Arguments& arguments, const fs::path& folder, double term_s = 20) {
+  const fs::path log = folder / "log";
+  const auto begin = std::chrono::steady_clock::now();
+  const auto passed_s = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
+  const pid_t child = fork();
+  if (child == 0) {
+    const int fd = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    const int nothing = open("/dev/null", O_RDONLY);
+    if (fd < 0 || dup2(nothing, 0) < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0) _exit(99);
+    _exit(run_ddl(arguments));
+  }
+  Ended ended;
+  int status = 0;
+  bool told = false;
+  while (waitpid(child, &status, WNOHANG) == 0) {
+    if (!told && passed_s() > term_s) {
+      kill(child, SIGTERM);
+      told = true;
+    }
+    if (passed_s() > term_s + 5) kill(child, SIGKILL);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ended.time_s = passed_s() - (told ? term_s : 0);
+  if (WIFEXITED(status)) ended.code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) ended.text = "(it had to be killed)";
+  std::ostringstream text;
+  text << std::ifstream(log).rdbuf();
+  ended.text += text.str();
+  return ended;
+}
+
+enum class Kind { kFifo, kFolder, kSocket, kLink, kLinkToNothing, kDevice };
+constexpr Kind kKinds[] = {Kind::kFifo, Kind::kFolder, Kind::kSocket, Kind::kLink, Kind::kLinkToNothing, Kind::kDevice};
+const char* const kKindNames[] = {"FIFO", "folder", "socket", "symbolic link", "symbolic link", "device"};
+
+/// What was there stands under another name behind the link. False: this user cannot make one (devices).
+bool put(Kind kind, const fs::path& place) {
+  const fs::path aside = place.parent_path() / "aside";
+  fs::remove_all(aside);
+  if (fs::exists(fs::symlink_status(place))) fs::rename(place, aside);
+  switch (kind) {
+    case Kind::kFifo:
+      return mkfifo(place.c_str(), 0600) == 0;
+    case Kind::kFolder:
+      return fs::create_directory(place);
+    case Kind::kSocket: {
+      const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+      sockaddr_un address{};
+      address.sun_family = AF_UNIX;
+      if (place.string().size() >= sizeof address.sun_path) return false;
+      place.string().copy(address.sun_path, sizeof address.sun_path - 1);
+      const bool made = bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+      close(fd);
+      return made;
+    }
+    case Kind::kLink:
+      fs::create_symlink(aside, place);
+      return true;
+    case Kind::kLinkToNothing:
+      fs::create_symlink(place.parent_path() / "nowhere", place);
+      return true;
+    case Kind::kDevice:
+      return mknod(place.c_str(), S_IFCHR | 0600, makedev(5, 0)) == 0;
+  }
+  return false;
+}
+
+void take_away(const fs::path& place) {
+  fs::remove_all(place);
+  const fs::path aside = place.parent_path() / "aside";
+  if (fs::exists(aside)) fs::rename(aside, place);
+}
+
+class NonFiles : public testing::Test {
+ protected:
+  NonFiles() {
+    test::run().ranks(2).steps(4).compute(10_ms).allreduce(1_MiB, 1_ms).job_json().write(run_);
+    EXPECT_EQ(in_child({"report", run_.string()}, folder_.path()).code, 0);
+    std::ofstream(run_ / "stalls.jsonl") << "";
+    for (const auto& entry : fs::directory_iterator(run_))
+      if (entry.path().extension() == ".spool") spool_ = entry.path();
+  }
+  test::ScratchFolder folder_;
+  fs::path run_ = folder_ / "job.ddl";
+  fs::path spool_;
+};
+
+TEST_F(NonFiles, InARunDirectory) {
+  const std::string run = run_.string();
+  const Arguments verbs[] = {{"report", run},
+                             {"analyze", run},
+                             {"doctor", run},
+                             {"diff", run, run},
+                             {"goodput", run},
+                             {"query", run, "SELECT 1"},
+                             {"export", "csv", run, "--table", "v_rank"},
+                             {"export", "prometheus", run},
+                             {"top", run, "-b", "-n", "1"}};
+  struct Place {
+    fs::path file;
+    bool refused;  ///< no verb that reads the store goes on without it
+    bool named;    ///< where the run is read all the same, the report says what was left out
+  };
+  const Place places[] = {{run_ / "run.sqlite", true, true},
+                          {run_ / "job.json", false, true},
+                          {run_ / "stalls.jsonl", false, true},
+                          {spool_, false, true},
+                          {fs::path(spool_).replace_extension(".live"), false, false},
+                          {run_ / "run.sqlite-journal", false, false},
+                          {run_ / "run.sqlite-wal", false, false}};
+  size_t cases = 0;
+  for (const Place& place : places) {
+    for (const Kind kind : kKinds) {
+      if (!put(kind, place.file)) continue;
+      const std::string name = place.file.filename().string(), what = kKindNames[static_cast<int>(kind)];
+      if (!place.refused && place.named) fs::remove(run_ / "run.sqlite");  // made again, of what is there now
+      for (const Arguments& verb : verbs) {
+        if (verb[0] != "report" && (cases++ % 3 != static_cast<size_t>(kind) % 3) && !place.refused) continue;  // a third of them, in turn
+        const Ended ended = in_child(verb, folder_.path());
+        EXPECT_LT(ended.time_s, kMost_s) << verb[0] << " " << name << " " << what;
+        EXPECT_GE(ended.code, 0) << verb[0] << " " << name << " " << what << ": " << ended.text;
+        const bool of_store = verb[0] != "top" && !(place.refused && kind == Kind::kLinkToNothing);
+        if (place.refused && of_store) {
+          EXPECT_EQ(ended.code, 3) << verb[0] << " " << what << ": " << ended.text;
+          EXPECT_NE(ended.text.find("run.sqlite: a " + what), std::string::npos) << verb[0] << ": " << ended.text;
+        }
+      }
+      if (!place.refused && place.named) {
+        const Ended ended = in_child({"report", run, "loss"}, folder_.path());
+        EXPECT_NE(ended.text.find(name + ": a " + what), std::string::npos) << ended.text;
+        fs::remove(run_ / "run.sqlite");
+      }
+      take_away(place.file);
+    }
+  }
+  EXPECT_EQ(in_child({"report", run}, folder_.path()).code, 0) << "nothing was lost by it";
+}
+
+TEST_F(NonFiles, InWhatAUserNames) {
+  const fs::path file = folder_ / "input.csv";
+  const std::string name = file.string();
+  std::vector<Arguments> verbs;
+  for (const char* format : {"kineto", "nsys", "horovod", "nccl-inspector", "nccl-ras", "chrome", "pipedream"})
+    verbs.push_back({"import", format, name, "-o", (folder_ / "new.ddl").string()});
+  verbs.push_back({"analyze", run_.string(), "--try", name});
+  verbs.push_back({"query", name, "SELECT 1"});
+  verbs.push_back({"scaling", name});
+  for (const Kind kind : kKinds) {
+    if (kind == Kind::kLink || !put(kind, file)) continue;  // a user may name a link
+    for (const Arguments& verb : verbs) {
+      const Ended ended = in_child(verb, folder_.path());
+      EXPECT_LT(ended.time_s, kMost_s) << verb[0] << " " << verb[1] << " " << kKindNames[static_cast<int>(kind)];
+      EXPECT_GT(ended.code, 0) << verb[0] << " " << verb[1] << ": " << ended.text;
+      EXPECT_FALSE(fs::exists(folder_ / "new.ddl"));
+    }
+    take_away(file);
+  }
+}
+
+TEST_F(NonFiles, ALinkThatTheUserNamesIsFollowed) {
+  fs::create_symlink(run_ / "run.sqlite", folder_ / "link.sqlite");
+  EXPECT_EQ(in_child({"query", (folder_ / "link.sqlite").string(), "SELECT 1"}, folder_.path()).code, 0);
+}
+
+TEST_F(NonFiles, InFilesOfTheTuner) {
+  const fs::path tuned = folder_ / "tuned";
+  fs::create_directory(tuned);
+  struct Case {
+    const char* file;
+    Arguments verb;
+  };
+  const Case cases[] = {{"tune.sqlite", {"tune", "-o", tuned.string(), "--tunable", "n=1,2", "--", "true", "{n}"}},
+                        {"tune.sqlite-journal", {"tune", "-o", tuned.string(), "--tunable", "n=1,2", "--", "true", "{n}"}},
+                        {"manifest.json", {"tune", "--apply", tuned.string(), "--", "true"}}};
+  for (const Case& c : cases) {
+    for (const Kind kind : kKinds) {
+      if (kind == Kind::kLinkToNothing || !put(kind, tuned / c.file)) continue;
+      const Ended ended = in_child(c.verb, folder_.path());
+      EXPECT_LT(ended.time_s, kMost_s) << c.file << " " << kKindNames[static_cast<int>(kind)];
+      EXPECT_GT(ended.code, 0) << c.file << " " << kKindNames[static_cast<int>(kind)] << ": " << ended.text;
+      take_away(tuned / c.file);
+      fs::remove_all(tuned);
+      fs::create_directory(tuned);
+    }
+  }
+}
+
+TEST_F(NonFiles, TheSetupOfTop) {
+  setenv("XDG_CONFIG_HOME", folder_.path().c_str(), 1);
+  fs::create_directory(folder_ / "ddl");
+  const fs::path file = folder_ / "ddl" / "top.conf";
+  for (const Kind kind : kKinds) {
+    if (!put(kind, file)) continue;
+    const Ended ended = in_child({"top", run_.string(), "-b", "-n", "1"}, folder_.path());
+    EXPECT_LT(ended.time_s, kMost_s) << kKindNames[static_cast<int>(kind)];
+    EXPECT_EQ(ended.code, 0) << ended.text;
+    if (kind != Kind::kLink && kind != Kind::kLinkToNothing) EXPECT_NE(ended.text.find("top.conf: a "), std::string::npos) << ended.text;
+    take_away(file);
+  }
+  unsetenv("XDG_CONFIG_HOME");
+}
+
+TEST_F(NonFiles, SigtermEndsWhatWaits) {
+  const fs::path output = folder_ / "output";
+  ASSERT_EQ(mkfifo(output.c_str(), 0600), 0);
+  const Arguments verbs[] = {
+      {"export", "csv", run_.string(), "--table", "v_rank", "-o", output.string()},
+      {"export", "perfetto", run_.string(), "-o", output.string()},
+      {"report", run_.string(), "--html", output.string()},
+      {"export", "prometheus", (folder_ / "none.ddl").string(), "--watch", "30s"},
+      {"query", run_.string(), "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"},
+      {"top", run_.string(), "-b", "-n", "1000"}};
+  for (const Arguments& verb : verbs) {
+    const Ended ended = in_child(verb, folder_.path(), 0.2);
+    EXPECT_LT(ended.time_s, kMost_s) << verb[0] << " " << verb[1] << ended.text;
+    EXPECT_EQ(ended.code, -1) << verb[0] << " " << verb[1] << ": ended by itself: " << ended.text;
+  }
+  // A reader that has stopped: the pipe is full.
+  const int reader = open(output.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  const Ended ended = in_child({"report", run_.string(), "--html", output.string()}, folder_.path(), 1);
+  EXPECT_LT(ended.time_s, kMost_s) << ended.text;
+  close(reader);
+}
+
+}  // namespace
+}  // namespace ddl::cli
