@@ -233,7 +233,7 @@ bool Search::explore() {
 }
 
 bool Search::is_for_halving() const {
-  return result_.trials.size() - first_trial_ >= kTellingNoise && surrogate_.noise() > kLoud && !bench_.seconds_left() &&
+  return result_.trials.size() - first_trial_ >= kTellingNoise && surrogate_.noise() > kLoud &&
          bench_.trials_left() >= confirming_trials() + kHalvings * candidates().size();
 }
 
@@ -243,8 +243,10 @@ bool Search::halve() {
   std::vector<size_t> field = candidates();
   has_halved_ = true;
   for (size_t repeats = 1; field.size() > 1; repeats *= kEta) {
-    for (size_t i = 0; i < repeats && bench_.trials_left() >= confirming_trials() + field.size(); ++i)
+    for (size_t i = 0; i < repeats; ++i) {
+      if (bench_.trials_left() < confirming_trials() + field.size() || !leaves_time_to_confirm(field)) break;
       if (!measure_round(repeats == 1 ? Stage::kExplore : Stage::kRace, field)) return false;
+    }
     std::erase_if(field, [&](size_t point) { return !feasible_[point]; });
     const std::vector<Belief> beliefs = surrogate_.beliefs(field, field.front());
     std::map<size_t, double> mean;
@@ -351,10 +353,13 @@ Conclusion Search::confirm(bool finished) {
   std::vector<double> tuned, base, first, second;
   const auto compared = [&](double confidence) { return compare_beside_noise(base, tuned, first, second, confidence); };
   while (bench_.trials_left() >= kConfirmTrials && tuned.size() < kMostConfirmRounds) {
-    // Begun only where the least that says anything fits; what was begun is not given up for trials that took longer than they used to.
+    // Begun only where the least that says anything fits, give or take what trials differ by; what was begun is not given up for trials that
+    // took longer than they used to.
+    constexpr double kAbout = 0.8;
     const std::optional<double> left_s = bench_.seconds_left();
-    const size_t rounds = tuned.size() < kLeastConfirmRounds ? kLeastConfirmRounds - tuned.size() : 1;
-    if (left_s && *left_s < static_cast<double>(rounds) * expected_s({winner, 0, 0}) && (tuned.empty() || rounds == 1)) break;
+    const bool is_begun = !tuned.empty() && tuned.size() < kLeastConfirmRounds;
+    const size_t rounds = tuned.empty() ? kLeastConfirmRounds : 1;
+    if (left_s && !is_begun && *left_s < kAbout * static_cast<double>(rounds) * expected_s({winner, 0, 0})) break;
     const size_t begin = result_.trials.size();
     if (!measure_round(Stage::kConfirm, {winner, 0, 0})) break;
     std::vector<double> defaults;

@@ -308,10 +308,13 @@ Tuning tune_job(const TuneRequest& request) {
   for (const size_t i : tuning.result.idle)
     tuning.notes.push_back(fmt::format("{} makes no difference beside the rest: left at {}", space.tunables()[i].name, space.value(0, i)));
   if (tuning.result.conclusion == tune::Conclusion::kNotExplored || tuning.result.conclusion == tune::Conclusion::kNotConfirmed)
-    tuning.notes.push_back(fmt::format(
-        "--budget {} is short: a trial of the default takes {}, and a claim needs at least {} of them beside those that explore",
-        reports::short_duration(static_cast<int64_t>(request.budget_s * 1e9)),
-        reports::short_duration(static_cast<int64_t>(first->wall_s * 1e9)), 2 * tune::kMinRounds));
+    tuning.notes.push_back(
+        request.trials
+            ? fmt::format("--trials {} are few: a claim needs at least {} beside those that explore", *request.trials, 3 * tune::kMinRounds)
+            : fmt::format(
+                  "--budget {} is short: a trial of the default takes {}, and a claim needs at least {} of them beside those that explore",
+                  reports::short_duration(static_cast<int64_t>(request.budget_s * 1e9)),
+                  reports::short_duration(static_cast<int64_t>(first->wall_s * 1e9)), 2 * tune::kMinRounds));
   if (tuning.result.winner != 0) {
     explain(trials, feasible, tuning);
     tuning.best = trials.facts(space.words(tuning.result.winner));

@@ -115,7 +115,7 @@ size_t Trials::trials_left() const {
   const size_t by_count = request_.trials ? *request_.trials - std::min(*request_.trials, count_) : kNoLimit;
   // The default may be much slower than what is tried in its place.
   const double mean_s = others_ > 0 ? others_s_ / static_cast<double>(others_) : count_ > 0 ? spent_s_ / static_cast<double>(count_) : 1;
-  return std::min(by_count, static_cast<size_t>(*seconds_left() / std::max(mean_s, 1e-3)));
+  return std::min(by_count, static_cast<size_t>(budget_left_s() / std::max(mean_s, 1e-3)));
 }
 
 void Trials::spend(double seconds, std::optional<size_t> point) {

@@ -28,7 +28,7 @@ class Trials : public tune::Bench {
   /// The job with these values, before there is a space.
   std::optional<tune::Outcome> measure_first(const std::string& words, const std::map<std::string, std::string>& values);
   size_t trials_left() const override;
-  std::optional<double> seconds_left() const override { return std::max(0.0, request_.budget_s - spent_s()); }
+  std::optional<double> seconds_left() const override { return request_.trials ? std::nullopt : std::optional(budget_left_s()); }
 
   /// Of the last trial with these words whose recording was kept; those of exploring and racing are not.
   tune::TrialFacts facts(const std::string& words) const;
@@ -43,6 +43,7 @@ class Trials : public tune::Bench {
   std::optional<tune::Outcome> measure_values(size_t round, tune::Stage stage, const std::string& words,
                                               const std::map<std::string, std::string>& values, std::optional<size_t> point);
   void spend(double seconds, std::optional<size_t> point);
+  double budget_left_s() const { return std::max(0.0, request_.budget_s - spent_s()); }
   bool is_predicted(size_t point) const;
   void tell(tune::Stage stage, const std::string& words, const tune::Outcome& outcome, const RanTrial& ran,
             std::optional<size_t> point) const;
