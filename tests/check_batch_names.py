@@ -24,6 +24,7 @@ BATCHED = {
     "workloads/network": ["workloads/network/*.cpp"],
     "workloads/allreduce": ["workloads/allreduce/*.cpp"],
     "analyzer_test": ["tests/analyzer/*_test.cpp", "tests/analyzer/models/*_test.cpp"],
+    "injected_findings": ["tests/analyzer/injected/*.cpp"],
     "autotuner_test": ["tests/autotuner/*_test.cpp"],
     "cli_test": ["tests/cli/*_test.cpp"],
     "import_test": ["tests/import/*_test.cpp"],

@@ -13,7 +13,7 @@ namespace {
 
 enum Op : int64_t { kAllReduce = 1, kAllToAll, kSend };
 enum Name : int64_t { kGemm = 1, kReduceKernel, kMessageKernel };
-constexpr int64_t kLoading = 1;  // region
+constexpr int64_t kLoadingRegion = 1;  // region
 constexpr int64_t kStreamOfComputing = 7;
 
 constexpr const char* kFixed = R"(
@@ -83,7 +83,7 @@ void store_steps(const GpuTrace& trace, SQLite::Database& db) {
     int64_t number = 0;
     for (const GpuTrace::Step& s : trace.steps[rank]) {
       step.row(process, number, s.begin_ns, s.end_ns - s.begin_ns);
-      loading.row(process, kLoading, number++, s.begin_ns, s.loaded_ns - s.begin_ns);
+      loading.row(process, kLoadingRegion, number++, s.begin_ns, s.loaded_ns - s.begin_ns);
     }
   }
 }
