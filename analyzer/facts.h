@@ -85,7 +85,7 @@ struct RankFacts {
   bool bounded = false;  ///< wait_ns is a lower bound, xfer_ns an upper one
 };
 
-/// Of how many ranks the numbers tell (specification.md J7).
+/// How many of the job's ranks the numbers cover (specification.md J7).
 struct CoverageFacts {
   int64_t ranks = 0;       ///< with a record that is not torn
   int64_t world_size = 0;  ///< that there were

@@ -41,7 +41,7 @@ struct TrialFacts {
 /// The loss is at the target when the mean of this many steps is.
 constexpr size_t kLossWindow = 5;
 
-/// Of an analyzed run. Throws ddl::Error (kDataMissing) if it has no steps, unless they are not needed.
+/// Reads an analyzed run. Throws ddl::Error (kDataMissing) if it has no steps, unless `needs_steps` is false.
 TrialFacts read_trial(SQLite::Database& db, std::optional<double> target_loss = {}, bool needs_steps = true);
 
 }  // namespace ddl::tune

@@ -36,10 +36,9 @@ struct JobTunable {
   bool guessed = false;                  ///< nobody said that the first is what the job runs with today
 };
 
-/// Of `--tunable NAME=VALUES`: values are separated by commas, or by semicolons where values have commas; NAME alone has the values of
-/// tunables.def, if that has some. A name that is known is what
-/// tunables.def says; another one is the user's own: part of the command where that has {NAME}, else an environment variable. Throws
-/// ddl::Error (kUsage).
+/// Parses `--tunable NAME=VALUES`. Commas separate values, or semicolons where values contain commas; NAME alone takes its
+/// values from tunables.def. A name that tunables.def does not have is the user's own: part of the command where that has
+/// {NAME}, else an environment variable. Throws ddl::Error (kUsage).
 JobTunable parse_tunable(const std::string& text, const std::vector<std::string>& command);
 
 /// The known ones that the command names and that `given` does not; then every {word} of the command that nothing gives values to is an

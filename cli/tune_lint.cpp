@@ -26,8 +26,10 @@ std::string base_words(const Tuning& tuning) {
 
 Stated row_of(const Tuning& tuning, const tune::TrialFacts& facts, size_t point) {
   Stated row = {{"scope", "application"}, {"tuned", "yes"}, {"trials", fmt::format("{}", tuning.result.trials.size())}};
-  row["steps"] = fmt::format("{}", facts.steps);
-  row["warmup"] = fmt::format("{}", facts.warmup_steps);
+  if (facts.steps > 0) {  // else the job was judged by its own words
+    row["steps"] = fmt::format("{}", facts.steps);
+    row["warmup"] = fmt::format("{}", facts.warmup_steps);
+  }
   row["options"] = options_at(tuning, point);
   if (facts.samples) row["global_batch"] = fmt::format("{:g}", *facts.samples);
   if (tuning.base.noise_scale) row["safe_batch"] = fmt::format("{:g}", *tuning.base.noise_scale);

@@ -302,19 +302,22 @@ Tuning tune_job(const TuneRequest& request) {
   tune::Calibration calibration =
       tune::calibration_of(calibrating_trial(tuning.base, 0), calibrating_trial(second, other), tuning.sweep, tuning.rules);
   if (tunes_batch && !tuning.goal.raw_throughput) calibration.noise_scale = tuning.goal.noise_scale;
-  // Of a number that the job prints nothing is known beforehand.
+  // Nothing predicts a number that the job prints.
   tuning.prediction = tuning.goal.needs_steps() ? tune::predict(space, calibration) : std::vector<double>(space.size(), 0.0);
   tuning.result = tune::search(space, tuning.prediction, feasible, calibrating, trials, {.seed = request.seed});
   for (const size_t i : tuning.result.idle)
     tuning.notes.push_back(fmt::format("{} makes no difference beside the rest: left at {}", space.tunables()[i].name, space.value(0, i)));
-  if (tuning.result.conclusion == tune::Conclusion::kNotExplored || tuning.result.conclusion == tune::Conclusion::kNotConfirmed)
+  const bool is_open =
+      tuning.result.conclusion == tune::Conclusion::kNotExplored || tuning.result.conclusion == tune::Conclusion::kNotConfirmed;
+  if (is_open && !trials.is_interrupted()) {
+    const auto words = [](double seconds) { return reports::short_duration(static_cast<int64_t>(seconds * 1e9)); };
     tuning.notes.push_back(
         request.trials
-            ? fmt::format("--trials {} are few: a claim needs at least {} beside those that explore", *request.trials, 3 * tune::kMinRounds)
-            : fmt::format(
-                  "--budget {} is short: a trial of the default takes {}, and a claim needs at least {} of them beside those that explore",
-                  reports::short_duration(static_cast<int64_t>(request.budget_s * 1e9)),
-                  reports::short_duration(static_cast<int64_t>(first->wall_s * 1e9)), 2 * tune::kMinRounds));
+            ? fmt::format("--trials {} is too few: confirming a gain takes at least {} beside those that explore", *request.trials,
+                          3 * tune::kMinRounds)
+            : fmt::format("--budget {} is too short: a trial of the default takes {}, and confirming a gain takes at least {} of them",
+                          words(request.budget_s), words(first->wall_s), 2 * tune::kMinRounds));
+  }
   if (tuning.result.winner != 0) {
     explain(trials, feasible, tuning);
     tuning.best = trials.facts(space.words(tuning.result.winner));

@@ -36,6 +36,7 @@ class Trials : public tune::Bench {
   tune::TrialLog& log() { return log_; }
   void spend_on_sweep(double seconds) { sweep_s_ += seconds; }
   void end() { ended_ = true; }
+  bool is_interrupted() const { return ended_; }  ///< by Ctrl-C, or by end()
   double spent_s() const { return spent_s_ + sweep_s_; }
   size_t resumed() const { return log_.resumed(); }
 

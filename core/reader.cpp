@@ -77,7 +77,7 @@ void SpoolReader::release() {
 }
 
 bool SpoolReader::reopen() const {
-  fd_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  fd_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
   struct stat status;
   if (fd_ < 0 || fstat(fd_, &status) != 0) return false;
   if (status.st_dev == device_ && status.st_ino == inode_) return true;

@@ -27,7 +27,7 @@ const char* name_of_kind(mode_t mode) {
   return "a device, not a file";
 }
 
-/// Of a pipe without a name in any folder.
+/// Whether it is a pipe that has no name in any folder.
 bool is_anonymous_pipe(int fd) {
   char text[16] = {};
   const ssize_t length = readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), text, sizeof text - 1);

@@ -12,7 +12,7 @@
 
 namespace ddl {
 
-/// Of the run directory's absolute name: what is left of PATH_MAX is for the names of the files in it.
+/// Longest absolute name of a run directory: the rest of PATH_MAX is for the names of the files in it.
 constexpr size_t kMostDirectoryBytes = 3800;
 
 class SpoolFile {

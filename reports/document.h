@@ -19,8 +19,8 @@ struct Finding {
   std::optional<int64_t> saving_ns;
   std::optional<double> share_ratio;
   std::string confidence;
-  std::string
-      estimator;  ///< lower_bound: ranks left no record, and its waiting is known from below (specification.md J7); empty: all of it is known
+  /// "lower_bound": ranks left no record, and its waiting is known from below only (specification.md J7); empty: it is known.
+  std::string estimator;
   std::string evidence;
   std::string try_next;
 };

@@ -92,10 +92,11 @@ Document build_overview(const RunView& run, const std::string& source) {
     cut(table, rows);
     document.tables.push_back(std::move(table));
   }
+  const std::string typed = shell_quoted(source);
   document.more = {run.has_steps ? "ddl report steps" : "ddl report metrics", "ddl report --json",
-                   fmt::format("ddl query {} 'select * from v_collective limit 5'", source)};
+                   fmt::format("ddl query {} 'select * from v_collective limit 5'", typed)};
   if (tells_only_of_hangs(run))
-    document.more = {"ddl report hang", "ddl report --html FILE", fmt::format("ddl query {} 'select * from v_flight where open'", source)};
+    document.more = {"ddl report hang", "ddl report --html FILE", fmt::format("ddl query {} 'select * from v_flight where open'", typed)};
   return document;
 }
 

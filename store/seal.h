@@ -22,7 +22,7 @@ enum class Seal {
 /// Reads the whole file. Throws Error (kDataMissing): not a regular file, cannot be read.
 Seal check_seal(const std::filesystem::path& path);
 
-/// Of a store that nobody has open. What another seal left behind the pages goes. Throws CannotWrite.
+/// Seals a store that nobody has open, in place of an earlier seal. Throws CannotWrite.
 void seal_store(const std::filesystem::path& path);
 
 /// 64 bits, of bytes that come in pieces of a multiple of 64. A change within one aligned word of 8 bytes changes them for sure, any other one

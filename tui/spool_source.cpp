@@ -102,7 +102,7 @@ void SpoolSource::look_for_spools() {
   }
 }
 
-/// Of those that are read in turns.
+/// Closes the spool of a process that is read in turns.
 void SpoolSource::release(size_t process) {
   if (process >= most_open_) processes_[process]->release();
 }

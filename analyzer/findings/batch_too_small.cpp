@@ -13,13 +13,15 @@
 namespace ddl {
 namespace {
 
-/// Exposed transfer of a mean step: that of the ranks or, if larger, that of the GPUs.
+/// Exposed transfer of a mean step: that of the ranks or, if larger, that of the GPUs. Where ranks left no record the former is an upper
+/// bound, which waiting for them may be in: it proves nothing.
 double exposed_xfer_of_step_ns(const FindingInput& input) {
   Query gpus(input.db,
              "SELECT (total(exposed_comm_ns) - total(exposed_wait_ns)) / total(windows) FROM steady_gpu WHERE world = ?"
              " HAVING count(*) > 0 AND count(exposed_wait_ns) = count(*)");
   gpus.bind(input.world);
-  return std::max(models::metric_of(input.db, input.world, "exposed_xfer").value_or(0), gpus.next() ? gpus.real(0) : 0);
+  const double of_ranks = input.bounded ? 0 : models::metric_of(input.db, input.world, "exposed_xfer").value_or(0);
+  return std::max(of_ranks, gpus.next() ? gpus.real(0) : 0);
 }
 
 }  // namespace

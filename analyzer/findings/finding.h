@@ -35,6 +35,7 @@ struct FindingInput {
   int64_t world;
   SteadySteps steps;
   int64_t step_ns;  ///< median step; duration of the run when there are no steps; 0: not known
+  bool bounded;     ///< ranks left no record: waiting is a lower bound, transfer an upper one (specification.md J7)
 };
 
 /// Findings are shown in this order, those about speed by what they save. Where the numbers are doubtful nothing is said of speed, and no

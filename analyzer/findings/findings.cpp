@@ -24,7 +24,7 @@ int64_t typical_step_ns(SQLite::Database& db, int64_t world, bool annotated) {
   return query.next() ? static_cast<int64_t>(query.real(0)) : 0;
 }
 
-/// What findings of speed rest on where ranks left no record (specification.md J7); empty: all did.
+/// What a saving rests on where ranks left no record (specification.md J7); empty: all left one.
 std::string coverage_evidence(SQLite::Database& db, int64_t world) {
   Query row(db, "SELECT ranks, world_size FROM steady_world WHERE world = ? AND bounded");
   if (!row.bind(world).next()) return "";
@@ -44,12 +44,12 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
   std::vector<Found> found;
   std::map<int64_t, std::string> doubts;
   for (const auto& [world, steps] : steady) {
-    const FindingInput input{db, catalog, world, steps, typical_step_ns(db, world, steps.annotated)};
     const std::string coverage = coverage_evidence(db, world);
+    const FindingInput input{db, catalog, world, steps, typical_step_ns(db, world, steps.annotated), !coverage.empty()};
     for (const FindingRow& row : finding_rows()) {
       if (row.kind == FindingKind::kSpeed && doubts.contains(world)) continue;
       for (Finding& finding : row.find(input)) {
-        if (row.kind == FindingKind::kSpeed) finding.evidence += coverage;
+        if (row.kind == FindingKind::kSpeed && finding.saving_ns) finding.evidence += coverage;
         if (row.kind == FindingKind::kTrust) doubts.try_emplace(world, finding.sentence);
         found.push_back({std::move(finding), &row, world, input.step_ns});
       }

@@ -28,8 +28,7 @@ StragglerInput rows_of(const FindingInput& input, size_t ranks) {
       .annotated = input.steps.annotated, .step_ns = input.step_ns, .ranks = ranks, .steps = {}, .each_late = {}, .each_step = {}};
   Query negotiated(input.db, "SELECT 1 FROM negotiation n JOIN process p ON p.id = n.process WHERE p.world = ? LIMIT 1");
   rows.negotiated = negotiated.bind(input.world).next();
-  Query bounded(input.db, "SELECT 1 FROM steady_world WHERE world = ? AND bounded");
-  rows.bounded = bounded.bind(input.world).next();
+  rows.bounded = input.bounded;
   Query known(input.db, "SELECT step FROM steady_step WHERE world = ? AND wait_ns IS NOT NULL ORDER BY step");
   known.bind(input.world);
   while (known.next()) rows.steps.push_back(known.integer(0));

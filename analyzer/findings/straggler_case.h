@@ -61,8 +61,8 @@ struct StragglerCosts {
   double blocked_ns = 0;  ///< of the suspect, neither computing nor in communication, median
   double others_blocked_ns = 0;
   double less_in_mpi_ns = 0;  ///< than the others, median over steps
-  double transfer_ns =
-      0;  ///< of the suspect, inside MPI and not known to wait, median: all that it can have waited for ranks without a record
+  /// The suspect's median time inside MPI that is not known to be waiting: the most that it can have waited for ranks without a record.
+  double transfer_ns = 0;
 
   double saving_ns(double blame_share) const;
 };

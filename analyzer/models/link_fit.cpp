@@ -86,7 +86,7 @@ struct Fitted {
   size_t equations = 0, unknowns = 0;
 };
 
-/// Of samples in ascending order of bytes.
+/// The law of all samples, which ascend in bytes. Throws as fit_links() where they do not grow, but for R2.
 Fitted fitted(std::span<const Sample> samples, Algorithm algorithm, std::optional<double> gamma_s_per_byte) {
   std::vector<Equation> equations;
   double least_ratio = INFINITY, most_ratio = 0;  // bytes reduced per byte moved
@@ -135,12 +135,6 @@ Fitted fitted(std::span<const Sample> samples, Algorithm algorithm, std::optiona
   result.equations = equations.size();
   result.unknowns = static_cast<size_t>(std::count(on.begin(), on.end(), true));
   return result;
-}
-
-void require_followed(const LinkFit& fit) {
-  if (fit.r2 >= kFitMinR2) return;
-  refuse(fmt::format("R2 is {:.2f}, below {}: the transfer times do not follow latency + bytes / bandwidth", fit.r2, kFitMinR2),
-         "several algorithms or links may be mixed; look at: ddl report RUN collectives");
 }
 
 /// A flat law has hardly any variance that R2 could explain.
@@ -225,17 +219,20 @@ std::vector<LinkFit> fit_links(const std::vector<Sample>& given, Algorithm algor
   const std::span<const Sample> all(samples);
   // Times of the whole that do not grow with bytes may still be two laws, of which one is flat.
   std::optional<Fitted> one;
-  std::string why_not;
+  std::optional<Error> why_not;
   try {
     one = fitted(all, algorithm, gamma_s_per_byte);
   } catch (const Error& error) {
-    why_not = error.what();
+    why_not = error;
   }
   if (!one || one->fit.worst_residual > kFitWorstResidual) {
     if (auto two = two_protocols(all, begins, one, algorithm, gamma_s_per_byte)) return *two;
   }
-  if (!one) throw Error(why_not, "are the messages too small to show a bandwidth?", ExitCode::kDataMissing);
-  require_followed(one->fit);
+  if (!one) throw *why_not;
+  if (!(one->fit.r2 >= kFitMinR2)) {
+    refuse(fmt::format("R2 is {:.2f}, below {}: the transfer times do not follow latency + bytes / bandwidth", one->fit.r2, kFitMinR2),
+           "several algorithms or links may be mixed; look at: ddl report RUN collectives");
+  }
   return {one->fit};
 }
 

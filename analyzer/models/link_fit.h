@@ -44,11 +44,12 @@ struct LinkFit {
 constexpr size_t kFitMinSizes = 4;
 constexpr double kFitMinR2 = 0.8;
 
-/// `gamma_s_per_byte`: known from elsewhere, not to be fitted. One fit, or two in the order of their sizes where a library switches protocol: small
-/// and large operations then follow laws of their own. Two are taken where no law for all sizes comes within kFitWorstResidual, both sides
-/// have kFitMinSizes sizes, and the F test of the residuals says that chance does not explain the difference (1 in 1,000). Throws ddl::Error
-/// (kDataMissing), saying why, if the samples cannot carry a fit: fewer than kFitMinSizes distinct sizes, times that do not grow with bytes, or R2
-/// below kFitMinR2 in one of them.
+/// `gamma_s_per_byte`: known from elsewhere, not to be fitted. One fit, or two in ascending order of sizes where the
+/// library switches protocol between small and large operations. Two are returned where one law misses a time by more
+/// than kFitWorstResidual, both sides have kFitMinSizes sizes and a fit (R2 of kFitMinR2, or every time within
+/// kFitWorstResidual), and the F test of the residuals rules out chance (1 in 1,000). Throws ddl::Error (kDataMissing),
+/// saying why, if the samples cannot carry a fit: fewer than kFitMinSizes distinct sizes, times that do not grow with
+/// bytes, or R2 of the one law below kFitMinR2.
 std::vector<LinkFit> fit_links(const std::vector<Sample>& samples, Algorithm algorithm, std::optional<double> gamma_s_per_byte = {});
 constexpr double kFitWorstResidual = 0.1;
 

@@ -29,7 +29,8 @@ class InputRanges {
 
   /// Whether the run names any, also where none was kept.
   bool any() const { return any_; }
-  /// Of one process, as far as the window kept them, by begin. Those of all are read at once, for range_event has no index.
+  /// One process's ranges in the order of their begins, as far as the window kept them. The first call reads the ranges of
+  /// all processes: range_event has no index.
   const std::vector<InputRange>& of(int64_t process);
 
  private:

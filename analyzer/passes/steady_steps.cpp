@@ -134,9 +134,10 @@ std::vector<int64_t> leave_out_torn(const Catalog& catalog, int64_t world, World
   size_t best = 0;
   for (size_t i = 0; i < short_ones.size(); ++i) {
     trial.leave_out(short_ones[i]);
-    if (known(trial) <= most) continue;
-    most = known(trial);
-    best = i + 1;
+    if (const int64_t now = known(trial); now > most) {
+      most = now;
+      best = i + 1;
+    }
   }
   for (size_t i = 0; i < best; ++i) {
     steps.leave_out(short_ones[i]);

@@ -272,8 +272,13 @@ class StepPass {
     const bool inferred = background_.at(current_).thread != step.thread;
     const std::optional<Partition> part = training_->partition(step.window, inferred ? std::vector<Interval>{} : step.events.calls);
     if (!part) return;
-    const Why why = catalog_.process(current_).damaged || !training_->tells_waiting() ? Why::kNoData : Why::kNone;
-    write(insert_step_, step.number, *part, true, why, false, 0.0, std::optional<int64_t>{}, std::optional<int64_t>{});
+    const bool known = !catalog_.process(current_).damaged && training_->tells_waiting();
+    write(insert_step_, step.number, *part, true, why_in_background(step.window, known), training_->is_bounded(step.window), 0.0,
+          std::optional<int64_t>{}, std::optional<int64_t>{});
+  }
+
+  Why why_in_background(const Interval& window, bool known) const {
+    return !known ? Why::kNoData : training_->is_unsplit(window) ? Why::kPartialRanks : Why::kNone;
   }
 
   /// `second` is the column after `process`: the step's number or the run's duration. `bounded`: the waiting is a lower bound.
@@ -296,7 +301,7 @@ class StepPass {
       const Interval whole{*process.init_ns, std::max(*process.init_ns, process.finalize_ns.value_or(process.end_ns))};
       if (const std::optional<Partition> part = training_->partition(whole, {}))
         write(insert_rank_, part->duration_ns, *part, !process.thinned,
-              process.thinned || !training_->tells_waiting() ? Why::kNoData : Why::kNone, false, 0.0);
+              why_in_background(whole, !process.thinned && training_->tells_waiting()), training_->is_bounded(whole), 0.0);
     } else if (run_) {
       close_run(catalog_.process(current_));
     }

@@ -83,9 +83,10 @@ BusyTime read_busy_time(SQLite::Database& db, int64_t process) {
 
 TrainingThread::TrainingThread(SQLite::Database& db, int64_t process, const BackgroundProcess& background)
     : busy_(read_busy_time(db, process)) {
-  std::vector<Interval> data, moving, waiting;
+  std::vector<Interval> data, moving, waiting, bounded, unsplit;
   Query rows(db, R"(
-    SELECT e.start_ns, e.duration_ns, coalesce(k.wait_ns, 0)
+    SELECT e.start_ns, e.duration_ns, coalesce(k.wait_ns, 0), k.wait_method IS 'lower-bound',
+           k.wait_ns IS NULL AND k.why IS 'PARTIAL_RANKS'
     FROM event e
     LEFT JOIN collective k ON k.event = e.id
     WHERE e.id BETWEEN ?1 AND ?2 AND e.process = ?3 AND e.kind < 3 AND e.thread IS NOT ?4
@@ -93,6 +94,8 @@ TrainingThread::TrainingThread(SQLite::Database& db, int64_t process, const Back
   for (rows.bind(background.first_event, background.last_event, process, background.thread); rows.next();) {
     const Interval call{rows.integer(0), rows.integer(0) + rows.integer(1)};
     data.push_back(call);
+    if (rows.integer(3) != 0) bounded.push_back(call);
+    if (rows.integer(4) != 0) unsplit.push_back(call);
     moving.push_back({call.begin_ns + rows.integer(2), call.end_ns});
     if (rows.integer(2) > 0) waiting.push_back({call.begin_ns, call.begin_ns + rows.integer(2)});
   }
@@ -111,7 +114,11 @@ TrainingThread::TrainingThread(SQLite::Database& db, int64_t process, const Back
   data_ = IntervalSet(std::move(data));
   moving_ = IntervalSet(std::move(moving));
   waiting_ = subtract(IntervalSet(std::move(waiting)), moving_);
+  bounded_ = IntervalSet(std::move(bounded));
+  unsplit_ = IntervalSet(std::move(unsplit));
 }
+
+bool TrainingThread::reaches_into(const IntervalSet& set, const Interval& window) { return inside(set, window).length_ns() > 0; }
 
 std::optional<Partition> TrainingThread::partition(const Interval& window, const std::vector<Interval>& own_calls) const {
   if (!busy_.covers(window)) return std::nullopt;

@@ -59,12 +59,20 @@ class TrainingThread {
   std::optional<Partition> partition(const Interval& window, const std::vector<Interval>& own_calls) const;
   /// False: ranks negotiate, and what they say cannot be read. Then `idle` contains waiting for others.
   bool tells_waiting() const { return tells_waiting_; }
+  /// Whether the waiting of a window is a lower bound: ranks left no record of a data operation in it (specification.md J7).
+  bool is_bounded(const Interval& window) const { return reaches_into(bounded_, window); }
+  /// Whether it holds data operations of whose waiting nothing is known, because too many ranks left no record.
+  bool is_unsplit(const Interval& window) const { return reaches_into(unsplit_, window); }
 
  private:
+  static bool reaches_into(const IntervalSet& set, const Interval& window);
+
   BusyTime busy_;
   IntervalSet data_;     ///< H: data operations of background threads
   IntervalSet moving_;   ///< H without the waiting in it
   IntervalSet waiting_;  ///< for other ranks, within data operations and before
+  IntervalSet bounded_;  ///< data operations whose waiting is a lower bound
+  IntervalSet unsplit_;  ///< data operations whose waiting is not known
   bool tells_waiting_ = true;
 };
 

@@ -23,6 +23,7 @@ struct BackgroundJob {
   int64_t sleeps_ms[2] = {0, 0};  ///< before computing
   int64_t silent_ms = 0;          ///< cycles at the end that lead to nothing, and then both are killed
   int64_t ready[2] = {1, 0};      ///< in those: brought what is to be reduced next
+  int64_t unrecorded = 0;         ///< more ranks than these two, which left no record
 };
 
 /// Steps of 100 ms, which both ranks begin at once. Cycles every 10 ms; each rank sleeps, computes and is ready; the cycle that begins when the last
@@ -121,6 +122,12 @@ Tables training(const BackgroundJob& job) {
       "UPDATE event SET datatype = CASE WHEN bytes > 1000 THEN 14 WHEN bytes = 8 THEN 12 WHEN bytes > 0 THEN 1 END,"
       " reduction = CASE WHEN bytes > 1000 THEN 1 WHEN bytes = 8 THEN 6 END");
   run.exec("UPDATE process SET end_ns = 2200000000, init_ns = 1000000000, finalize_ns = 2200000000");
+  for (int64_t rank = 2; rank < 2 + job.unrecorded; ++rank) {
+    const std::string number = std::to_string(rank);
+    run.exec("UPDATE process SET world_size = " + std::to_string(rank + 1));
+    run.exec("UPDATE communicator SET size = " + std::to_string(rank + 1));
+    run.exec("INSERT INTO communicator_member SELECT id, 0, " + number + ", " + number + " FROM communicator");
+  }
   for (int64_t rank = 0; rank < 2 && job.silent_ms > 0; ++rank) run.ended(rank, "lost", end_ns + job.silent_ms * 1_ms);
   run.exec("COMMIT");
   run.analyze();
@@ -149,6 +156,20 @@ TEST(Background, WhereTheTrainingThreadsTimeWent) {
         << "coordination is split";
     EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict'"), "wait");
   }
+}
+
+// A third rank may have kept both waiting within what looks like transfer; of two ranks of four nothing is known.
+TEST(Background, RanksWithoutARecordLeaveBoundsOrNothing) {
+  const std::string split = "SELECT count(*) FROM step_part WHERE wait_ns IS NOT NULL AND coalesce(why, '') = ";
+  Tables all = training({});
+  EXPECT_EQ(all.integer(split + "''"), 2 * kSteps);
+  Tables one = training({.unrecorded = 1});
+  EXPECT_EQ(one.integer(split + "'PARTIAL_RANKS'"), 2 * kSteps);
+  EXPECT_EQ(parts_of(one, 0), (Parts{50, 30, 10, 10}));
+  EXPECT_EQ(one.integer("SELECT bounded FROM steady_world"), 1);
+  Tables two = training({.unrecorded = 2});
+  EXPECT_EQ(two.integer("SELECT count(*) FROM step_part WHERE wait_ns IS NULL AND why = 'PARTIAL_RANKS'"), 2 * kSteps);
+  EXPECT_EQ(two.integer("SELECT bounded FROM steady_world"), 0);
 }
 
 TEST(Background, WhoWasLate) {

@@ -58,7 +58,7 @@ FORMS = [["--password=S"], ["--auth=S"], ["--pass=S"], ["--pwd", "S"], ["--crede
 
 
 def secrets_reach_no_file(folder):
-    """Of the arguments and the environment of a job: in no file of its run directory, and in nothing that is made of it."""
+    """Secrets in the arguments and the environment of a job are in no file of its run directory, and in nothing that is made of it."""
     program = BUILD / "tests" / "programs" / "tiny_calls"
     if not program.exists():
         raise Skip("tiny_calls is not built")

@@ -12,7 +12,7 @@ def rotated(value):
 
 
 def checksum(data):
-    """Of bytes whose number is a multiple of 64."""
+    """The sum of bytes whose number is a multiple of 64."""
     words = struct.unpack(f"<{len(data) // 8}Q", data)
     value = len(data)
     for lane in range(8):

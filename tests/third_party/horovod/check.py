@@ -114,4 +114,23 @@ def same_losses(folder):
     job.check(len(plain) == 2 and losses(done.stdout) == plain, f"other losses: {plain} {done.stdout}")
 
 
-job.main(same_losses, computing, slow_rank, clean, hang)
+READ_CONFIG = """
+import json, sys
+from horovod.runner.common.util.config_parser import set_env_from_args
+from horovod.runner.launch import parse_args
+sys.argv = ["horovodrun", "-np", "2", "--config-file", sys.argv[1], "true"]
+environment = {}
+set_env_from_args(environment, parse_args())
+print(json.dumps({name: environment.get(name) for name in ("HOROVOD_CYCLE_TIME", "HOROVOD_FUSION_THRESHOLD")}))
+"""
+
+
+def emitted_yaml(folder):
+    """What horovodrun makes of the file that ddl tune emits for it."""
+    job.run([job.BUILD / "tests" / "programs" / "emit_sample", "tuned", folder / "tuned"], check_rc=0)
+    done = job.run(["/usr/bin/python3", "-c", READ_CONFIG, folder / "tuned" / "horovod.yaml"], check_rc=0)
+    read = json.loads(done.stdout.splitlines()[-1])
+    job.check(read == {"HOROVOD_CYCLE_TIME": "3.5", "HOROVOD_FUSION_THRESHOLD": str(32 << 20)}, f"horovodrun reads {read}")
+
+
+job.main(same_losses, emitted_yaml, computing, slow_rank, clean, hang)

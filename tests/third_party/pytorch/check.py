@@ -9,6 +9,7 @@ Losses are the same bit for bit with and without; steps and bytes are what the s
 """
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -80,6 +81,25 @@ def slow_rank(folder):
         found = [(row["id"], row["rank"]) for row in db.execute("select id, rank from finding order by position")]
         print(f"{ranks} ranks, one 30 ms late: {found}")
         job.check(found[:1] == [("straggler", slow)], f"{ranks} ranks: {found}")
+
+
+def missing_rank(folder):
+    """The record of one rank is lost: the slow one is named as before, or, if it is that one's, nobody is, and what the others say is a bound of the truth."""
+    slow = 2
+    _, _, db = recorded(folder, "whole", "mpirun", 4, "--slow-rank", slow)
+    shares = "select sum(wait_ns) * 1.0 / sum(duration_ns), sum(xfer_ns) * 1.0 / sum(duration_ns) from steady_part where rank not in (?)"
+    pids = dict(db.execute("select rank, pid from process").fetchall())
+    for lost in (0, slow):
+        wait, transfer = db.execute(shares, (lost,)).fetchone()
+        run = folder / f"without{lost}.ddl"
+        shutil.copytree(folder / "whole.ddl", run, ignore=shutil.ignore_patterns("run.sqlite", f"*.{pids[lost]}.*"))
+        job.report(run)
+        part = job.store(run)
+        at_least, at_most = part.execute(shares, (lost,)).fetchone()
+        named = [tuple(row) for row in part.execute("select id, rank from finding where saving_ns is not null order by position")]
+        print(f"without rank {lost}: waiting {at_least:.3f} of {wait:.3f}, transfer {at_most:.3f} of {transfer:.3f}, {named}")
+        job.check(at_least <= wait + 0.001 and at_most >= transfer - 0.001, f"without rank {lost}: no bounds")
+        job.check(named[:1] == [("straggler", slow)] if lost != slow else not any(name == "straggler" for name, _ in named), f"without rank {lost}: {named}")
 
 
 def loading_and_checkpoints(folder):
@@ -156,4 +176,4 @@ if sys.argv[1:] == ["trace"]:
         sys.exit(77)
     job.main(traced)
 else:
-    job.main(nothing_changes, slow_rank, *[loading_and_checkpoints, layer_times, without_launcher] * ALL)
+    job.main(nothing_changes, slow_rank, *[missing_rank, loading_and_checkpoints, layer_times, without_launcher] * ALL)
