@@ -85,7 +85,7 @@ std::vector<ChangePoint> change_points(const std::vector<double>& values) {
   std::vector<size_t> cuts;
   cut(series, 0, kept.size(), cuts);
 
-  // Cuts that are no change to speak of are left out, and the stretches beside them are one.
+  // Cuts that mark no real change are left out, and the stretches beside them are one.
   for (bool again = true; again;) {
     again = false;
     for (size_t i = 0; i < cuts.size(); ++i) {

@@ -77,7 +77,7 @@ double CsvTable::number(size_t row, const std::string& column) const {
   double value = 0;
   const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
   if (error != std::errc() || end != field.data() + field.size() || !std::isfinite(value)) {
-    throw Error(fmt::format("{}:{}: '{}' in column '{}' is no number", name_, lines_[row], field, column));
+    throw Error(fmt::format("{}:{}: invalid number '{}' in column '{}'", name_, lines_[row], field, column));
   }
   return value;
 }

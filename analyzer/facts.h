@@ -17,7 +17,8 @@ namespace ddl {
 
 /// Where the time of a rank's thread, or of a GPU, went (specification.md T5, J1). What cannot be told is a part of its own, never 0 of another.
 struct TimeParts {
-  double compute_ns = 0;   ///< with nothing on the network. Of a thread: all that is outside MPI; of a GPU: kernels that are no collectives
+  double compute_ns =
+      0;  ///< with nothing on the network. For a thread: all that is outside MPI; of a GPU: kernels that are not collectives
   double overlap_ns = 0;   ///< the same, with communication beside it; 0 if that is not known
   double transfer_ns = 0;  ///< exposed communication: nothing computes
   double wait_ns = 0;      ///< exposed waiting for other ranks

@@ -16,7 +16,7 @@ constexpr double kBoundThreshold = 0.05;  ///< share of the step from which on s
 
 /// One candidate: its share of the step, with the 95 % interval where there is one.
 struct Share {
-  std::string name;  ///< wait, transfer, host, input, copy, bubble; kNotSplit, which is no candidate
+  std::string name;  ///< wait, transfer, host, input, copy, bubble; kNotSplit, which is not a candidate
   double value = 0;
   std::optional<double> lo = {}, hi = {};
   double unsplit = 0;  ///< transfer: the part of `value` that may be waiting as well

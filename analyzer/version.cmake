@@ -1,6 +1,6 @@
 # Writes the C++ source with the hash of everything that decides what analysis writes:
 #   cmake -DROOT=FOLDER -DOUTPUT=FILE -DINPUTS=analyzer/NAME.sql,store/schema.sql -P version.cmake
-# Of names within ROOT and of texts only: where the sources lie and when they were touched makes no other version. Prints it.
+# For names within ROOT and of texts only: where the sources lie and when they were touched makes no other version. Prints it.
 string(REPLACE "," ";" inputs "${INPUTS}")
 list(SORT inputs)
 set(all "")

@@ -36,7 +36,7 @@ void set(Variables& variables, const std::string& name, const std::string& value
 void check_variable(const std::string& name, const std::string& value) {
   constexpr std::string_view kDigits = "0123456789", kOf = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
   if (name.empty() || name.find_first_not_of(kOf) != std::string::npos || kDigits.find(name[0]) != std::string_view::npos)
-    throw Error(fmt::format("'{}' is no name of an environment variable", name), "letters, digits and _, no digit first");
+    throw Error(fmt::format("invalid name of an environment variable '{}'", name), "letters, digits and _, no digit first");
   if (is_secret_name(name.data(), name.size()))
     throw Error(fmt::format("{} is a secret by its name, and the files are passed on", name), "set it where the job is started");
   if (value.find('\0') != std::string::npos) throw Error(fmt::format("the value of {} has a NUL", name));

@@ -18,7 +18,7 @@ struct Goal {
   bool raw_throughput = false;        ///< asked for: what the samples are worth is left out
   bool elapsed = false;               ///< asked for: TrialFacts::elapsed_s
   std::optional<Metric> metric;       ///< asked for: TrialFacts::metric
-  // Of the default's trial, for efficiency:
+  // For the default's trial, for efficiency:
   std::optional<double> noise_scale;
   double base_samples = 0;  ///< of its step, all ranks
 
@@ -29,7 +29,7 @@ struct Goal {
   bool needs_steps() const { return !elapsed && !metric; }
 };
 
-/// What the files were tuned for. Of files that do not say: efficiency, unless their words are those of another goal.
+/// What the files were tuned for. For files that do not say: efficiency, unless their words are those of another goal.
 Goal goal_of(const Tuned& tuned);
 
 /// Throws ddl::Error (kUsage) if a numeric tunable with several values would be chosen by speed alone: a batch whose worth the job

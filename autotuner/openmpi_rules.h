@@ -1,7 +1,7 @@
 // Open MPI's file of dynamic rules (coll_tuned_dynamic_rules_filename): which algorithm of MPI_Allreduce runs on communicators of how many
 // ranks from how many bytes on. Written without a version line, which 4.x, 5.x and later read alike.
 //
-// The library's reader drops the whole file without a word at the first thing that it does not like, and the job then runs with the
+// The library's reader silently drops the whole file at the first thing that it does not like, and the job then runs with the
 // defaults. So what was written is read again here by the same rules, and the answer says what the library would do with it.
 #pragma once
 

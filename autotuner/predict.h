@@ -38,7 +38,7 @@ std::vector<models::Bucket> buckets_of(BucketRule rule, const std::vector<models
 /// The one that makes of the tensors most nearly what was seen at that size.
 BucketRule bucket_rule(const std::vector<models::Gradient>& tensors, const std::vector<models::Gradient>& seen, int64_t bytes);
 
-/// Of a pipeline at the default's micro-batches.
+/// For a pipeline at the default's micro-batches.
 struct PipelineFacts {
   int64_t micro_batches = 1, chunks = 1;
   double others_s = 0;  ///< computing of a step of all stages but the one that computes longest

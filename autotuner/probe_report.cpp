@@ -27,7 +27,7 @@ class Parser {
   ProbeFile parse() {
     ProbeFile file;
     file.name = path_.filename().string();
-    if (line() != "ddl-probe-openmpi 1") fail("this is no file of libddl-probe-openmpi.so, version 1");
+    if (line() != "ddl-probe-openmpi 1") fail("this is not a file of libddl-probe-openmpi.so, version 1");
     file.library = clean_name(after("library "));
     std::istringstream rank(after("rank "));
     std::string of;

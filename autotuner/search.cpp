@@ -101,7 +101,7 @@ class Search {
     return points;
   }
 
-  // Of those that were measured, best first.
+  // Among those that were measured, best first.
   std::vector<size_t> ranked() const {
     std::vector<size_t> points;
     for (const size_t point : measured_)

@@ -22,7 +22,7 @@
 
 namespace ddl::tune {
 
-/// Of one trial.
+/// What one trial gave.
 struct Outcome {
   std::optional<double> cost;  ///< seconds per sample at equal statistical efficiency, positive; unset: it failed
   std::string why;             ///< it failed

@@ -23,7 +23,7 @@ Number number(std::string_view word, size_t line) {
   Number value{};
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
   if (error != std::errc() || end != word.data() + word.size())
-    throw Error(fmt::format("sweep of the algorithms, line {}: '{}' is no number", line, word));
+    throw Error(fmt::format("sweep of the algorithms, line {}: invalid number '{}'", line, word));
   return value;
 }
 
@@ -56,7 +56,7 @@ struct Pairs {
   std::vector<double> first, second;
 };
 
-// Of rounds that have both.
+// Only rounds that have both.
 Pairs pairs(const std::map<int64_t, double>& first, const std::map<int64_t, double>& second) {
   Pairs result;
   for (const auto& [round, seconds] : first) {
@@ -183,7 +183,7 @@ int64_t bytes_of(const std::string& word) {
   const std::string_view unit(end, word.data() + word.size());
   const int shift = unit.empty() ? 0 : unit == "K" ? 10 : unit == "M" ? 20 : -1;
   if (error != std::errc() || shift < 0 || value < 0 || value > (int64_t{1} << 40))
-    throw Error(fmt::format("'{}' is no number of bytes", word), "such as 65536, 64K or 1M", ExitCode::kUsage);
+    throw Error(fmt::format("invalid number of bytes '{}'", word), "such as 65536, 64K or 1M", ExitCode::kUsage);
   return value << shift;
 }
 

@@ -77,7 +77,7 @@ void check_values(const JobTunable& tunable) {
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
     if (error != std::errc() || end != value.data() + value.size() || !(number >= 0) || number > 1e9 ||
         (tunable.name != kBucketMb && number < 1) || (whole && number != std::floor(number)))
-      throw Error(fmt::format("'{}' is no value of {}", value, tunable.name), "a number", ExitCode::kUsage);
+      throw Error(fmt::format("invalid value '{}' of {}", value, tunable.name), "a number", ExitCode::kUsage);
   }
 }
 
@@ -170,7 +170,7 @@ PlacedJob place(const std::vector<std::string>& words, const std::vector<JobTuna
       job.environment.emplace_back(tunable.variable, value);
       continue;
     }
-    job.environment.emplace_back("OMPI_MCA_coll_tuned_use_dynamic_rules", "1");  // without it a forced algorithm is ignored without a word
+    job.environment.emplace_back("OMPI_MCA_coll_tuned_use_dynamic_rules", "1");  // without it a forced algorithm is silently ignored
     if (value == kRules) {
       job.environment.emplace_back("OMPI_MCA_coll_tuned_dynamic_rules_filename", rules_file);
       continue;

@@ -45,7 +45,7 @@ int positive(const char* text) {
   const char* end = text + strlen(text);
   const auto [stopped, error] = std::from_chars(text, end, value);
   if (error != std::errc() || stopped != end || value < 1 || value > 1'000'000)
-    fail(fmt::format("{} is no number from 1 to 1000000", text));
+    fail(fmt::format("{} is not a number from 1 to 1000000", text));
   return value;
 }
 

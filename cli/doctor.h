@@ -14,7 +14,7 @@ struct Check {
   std::string hint;    ///< for problems, and for what is off
 };
 
-/// Where ddl works without it, "off" is no problem.
+/// Where ddl works without it, "off" is not a problem.
 std::vector<Check> check_machine();
 /// The libraries that tell of GPUs, NCCL and counters.
 std::vector<Check> check_sources();

@@ -75,7 +75,7 @@ void export_csv(const Request& request) {
 void export_perfetto(const Request& request) {
   const std::string path = request.output.value_or("-");
   if (path == "-" && isatty(STDOUT_FILENO))
-    throw Error("a trace is no text for a terminal", "-o FILE, or | a program that reads it", ExitCode::kUsage);
+    throw Error("a trace is not text for a terminal", "-o FILE, or | a program that reads it", ExitCode::kUsage);
   const reports::TraceRequest wanted = trace_request(request.options);
   const reports::RunView view(request.run.db, request.options.maybe<int64_t>("world"));
   OutputFile file(path, request.readers);

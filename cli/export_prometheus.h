@@ -14,7 +14,7 @@ struct PrometheusRequest {
   size_t ranks = 16;                    ///< at most
 };
 
-/// Of a job that runs: the newest steps, read from its spools as ddl-top does. Of one that has ended: the whole run, from its store. Throws
+/// For a job that runs: the newest steps, read from its spools as ddl-top does. For one that has ended: the whole run, from its store. Throws
 /// ddl::Error. A file that is watched is removed when a signal ends the watching: nobody would keep it up to date.
 void export_prometheus(const PrometheusRequest& request);
 

@@ -8,7 +8,7 @@ namespace ddl::cli {
 
 enum class Flavour { kOpenMpi, kMpich };  ///< kMpich: its ABI, which Intel MPI, MVAPICH and Cray MPI share
 
-/// Of the programs that the command names, the first that is linked to an MPI library decides; if none is (Python, scripts), the
+/// Among the programs that the command names, the first that is linked to an MPI library decides; if none is (Python, scripts), the
 /// launcher's own --version; if that says nothing either, Open MPI.
 Flavour flavour_of(const std::vector<std::string>& command);
 

@@ -175,16 +175,15 @@ std::string entries(const char* heading, const Entry (&rows)[N]) {
 }  // namespace
 
 std::string ddl_manual(const std::vector<CommandTable>& tables) {
-  std::string out =
-      title("ddl") +
-      "ddl \\- where the time of a distributed training job goes\n"
-      ".SH SYNOPSIS\n.B ddl\n.I VERB\n[options]\n"
-      ".SH DESCRIPTION\n" +
-      prose(
-          "Records jobs that nobody changed, splits every collective into waiting and transfer, and names the rank to blame.\n"
-          "\n"
-          "RUN is a recorded directory, NAME.ddl; where none is named it is the newest *.ddl here.") +
-      ".SH VERBS\n";
+  std::string out = title("ddl") +
+                    "ddl \\- where the time of a distributed training job goes\n"
+                    ".SH SYNOPSIS\n.B ddl\n.I VERB\n[options]\n"
+                    ".SH DESCRIPTION\n" +
+                    prose(
+                        "Records unmodified jobs, splits every collective into waiting and transfer, and names the rank to blame.\n"
+                        "\n"
+                        "RUN is a recorded directory, NAME.ddl; where none is named it is the newest *.ddl here.") +
+                    ".SH VERBS\n";
   for (const Verb& verb : verbs()) out += entry(verb.name, verb.summary);
   out += ".SH COMMANDS\n";
   for (const CommandTable& table : tables) out += command_section(table);

@@ -150,7 +150,7 @@ int model_allreduce(const std::vector<std::string>& arguments) {
     if (std::isfinite(crossover))
       answer.note(fmt::format("Rabenseifner beats the butterfly from {} on.", reports::size_text(std::llround(crossover))));
   }
-  if (cluster) answer.note("Of the flat algorithms every message pays for the link between nodes.");
+  if (cluster) answer.note("In flat algorithms every message pays for the link between nodes.");
   if (cluster) add_plans(*cluster, static_cast<double>(*std::max_element(sizes.begin(), sizes.end())), answer);
   answer.note("The models know neither congestion nor implementations: in them ring never beats Rabenseifner, on machines it does.");
   return answer.print(options);
@@ -160,7 +160,7 @@ int model_fit(const std::vector<std::string>& arguments) {
   VerbOptions options = model_options(
       "fit", "[RUN] [options]",
       "Latency (alpha), bandwidth (1/beta) and speed of reduction (1/gamma) from transfer times, never from raw ones: waiting for late\n"
-      "ranks is no latency. Two fits, each with its range, where small and large operations go by different protocols. Refuses (exit\n"
+      "ranks is not latency. Two fits, each with its range, where small and large operations go by different protocols. Refuses (exit\n"
       "code 3) where the data cannot carry a fit. Reduce-scatter and allgather count as rings,\n"
       "broadcast and reduce as binomial trees, allreduce as --algorithm.");
   options.add()("csv", takes<std::string>("FILE"), "without a run: columns bytes, time_us, and if wanted ranks, op")(

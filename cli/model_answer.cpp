@@ -88,7 +88,7 @@ std::vector<int64_t> parse_counts(const std::string& text) {
     int64_t count = 0;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), count);
     if (error != std::errc() || end != part.data() + part.size() || count < 1)
-      throw Error(fmt::format("'{}' is no count", part), "whole numbers from 1, separated by commas", ExitCode::kUsage);
+      throw Error(fmt::format("invalid count '{}'", part), "whole numbers from 1, separated by commas", ExitCode::kUsage);
     counts.push_back(count);
   }
   return counts;

@@ -116,7 +116,7 @@ void add_staleness(Answer& answer, const std::vector<std::pair<std::string, mode
     row.push_back(Value::count(static_cast<int64_t>(replay.staleness.size()) - 1));
     table.rows.push_back(std::move(row));
   }
-  table.note = "Of partial: exchanged so many collectives late.";
+  table.note = "Partial collectives: exchanged so many collectives late.";
 }
 
 void say_losses(Answer& answer, const models::RunConsistency& recorded, const std::vector<std::pair<int64_t, double>>& losses) {

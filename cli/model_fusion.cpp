@@ -230,7 +230,7 @@ int model_fusion(const std::vector<std::string>& arguments) {
   }
   answer.given("ranks", "ranks", Value::count(ranks));
   const AllreduceCost cost = allreduce_cost(options, run.get(), step, ranks, answer);
-  // Of a run each kind of calls is held to what it was recorded with; of the other kind only the model is known.
+  // For a run each kind of calls is held to what it was recorded with; of the other kind only the model is known.
   const models::Progress full,
       recorded = run ? progress_of(models::fuse(step.posted, 0), step.compute_s, cost.seconds, step.update_s, step.exposed_s) : full;
   models::Progress beside = full;

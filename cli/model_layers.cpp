@@ -32,14 +32,14 @@ double activation_bytes(const CsvTable& table, size_t row) {
     const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), value);
     at = static_cast<size_t>(end - text.data());
     if (error != std::errc() || value < 0 || (text[at] != ';' && text[at] != ']'))
-      throw Error(fmt::format("{}: '{}' are no sizes of activations", table.name(), text), "", ExitCode::kUsage);
+      throw Error(fmt::format("{}: '{}' are not sizes of activations", table.name(), text), "", ExitCode::kUsage);
     sum += value;
     ++at;
   }
   return sum;
 }
 
-// PipeDream's profile as CSV; the input is no layer.
+// PipeDream's profile as CSV; the input is not a layer.
 std::vector<models::LayerCost> profile_of(const std::string& file) {
   const CsvTable table = CsvTable::read(file);
   std::vector<models::LayerCost> layers;

@@ -248,7 +248,7 @@ int model_parallel(const std::vector<std::string>& arguments) {
                           Value::text(!limit                            ? "-"
                                       : one.plan.memory_bytes <= *limit ? "yes"
                                                                         : "no")});
-  forms.note = "Group: ranks that share a layer; groups share the samples. Of forms with \"+ sample\" the fastest group is shown.";
+  forms.note = "Group: ranks that share a layer; groups share the samples. For forms with \"+ sample\" the fastest group is shown.";
   const std::string wanted = options.maybe<std::string>("form").value_or("best mix");
   auto shown = std::find_if(plans.begin(), plans.end(), [&](const NamedPlan& p) { return p.name == wanted; });
   if (shown != plans.end() && !shown->plan.layers.empty()) add_form_layers(answer, *shown, layers);

@@ -80,7 +80,7 @@ int pipeline_of_run(const VerbOptions& options, ModelRun& run, const std::vector
     if (step_s < pipeline.slowest_stage_s())
       throw Error(
           fmt::format("with {} micro-batches the step would be {:.4g} ms, but one stage alone computes {:.4g} ms: the recorded step of "
-                      "{:.4g} ms is no pipeline of {} stages and {} micro-batches",
+                      "{:.4g} ms is not a pipeline of {} stages and {} micro-batches",
                       m, 1e3 * step_s, 1e3 * pipeline.slowest_stage_s(), 1e3 * measured_s, stages, pipeline.micro_batches),
           "are --stages, --now and --schedule those of the run? without them they are recognised", ExitCode::kDataMissing);
     table.rows.push_back({Value::count(m), Value::ratio(models::pipeline_bubble(stages, m, pipeline.chunks).of_total),
@@ -151,7 +151,7 @@ int model_pipeline(const std::vector<std::string>& arguments) {
     }
     table.rows.push_back(std::move(row));
   }
-  answer.note("Of the total: GPipe's (p-1)/(m+p-1). Of the ideal: Megatron's (p-1)/m. Equal stages, free transfers.");
+  answer.note("Share of the total: GPipe's (p-1)/(m+p-1); of the ideal: Megatron's (p-1)/m. Equal stages, free transfers.");
   return answer.print(options);
 }
 

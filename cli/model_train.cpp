@@ -143,7 +143,7 @@ std::vector<double> speedups_of(const std::string& text) {
     double value = 0;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
     if (error != std::errc() || end != part.data() + part.size() || !(value >= 1) || !std::isfinite(value))
-      throw Error(fmt::format("'{}' is no speed-up", part), "numbers from 1, separated by commas: 2,3.31,8", ExitCode::kUsage);
+      throw Error(fmt::format("invalid speed-up '{}'", part), "numbers from 1, separated by commas: 2,3.31,8", ExitCode::kUsage);
     speedups.push_back(value);
   }
   return speedups;
@@ -173,10 +173,10 @@ void add_layers(Answer& answer, ModelRun& run, double step_s, double speedup) {
     }
     table.rows.push_back(std::move(row));
   }
-  if (!all) table.note = "Of non-blocking collectives it is not known which of them the calls that complete them were in for.";
+  if (!all) table.note = "It is not known for which non-blocking collectives the calls that complete them waited.";
 }
 
-/// Of each layer what a rank sends by each code, and the code that sends least.
+/// For each layer what a rank sends by each code, and the code that sends least.
 void add_codes(Answer& answer, const std::vector<models::GradientLayer>& layers, double ranks, double ratio,
                std::optional<double> samples) {
   std::vector<reports::Column> columns{

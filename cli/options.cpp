@@ -55,7 +55,7 @@ double parse_duration(const std::string& text) {
   const std::string_view unit(end, text.data() + text.size());
   const double factor = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
   if (error != std::errc() || factor == 0 || !(value > 0) || value > 1e6)
-    throw Error(fmt::format("'{}' is no time", text), "such as 90s, 10m or 1h", ExitCode::kUsage);
+    throw Error(fmt::format("invalid duration '{}'", text), "such as 90s, 10m or 1h", ExitCode::kUsage);
   return value * factor;
 }
 

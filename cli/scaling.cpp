@@ -123,7 +123,7 @@ void add_losses(Answer& answer, const std::vector<ScalingRow>& rows, const Scali
 
 void add_pop(Answer& answer, const std::vector<ScalingRow>& rows, const ScalingInput& input, const Kinds& kinds) {
   if (input.pop.size() < 2) return;
-  // Of runs, which are one series; of several as large as the base the first is the base.
+  // For runs, which are one series; of several as large as the base the first is the base.
   const auto base = std::find_if(rows.begin(), rows.end(), [](const ScalingRow& row) { return row.point.workers == row.base_workers; });
   const models::PopFacts& base_facts = input.pop.at(base->point.label);
   const ScalingKind kind = kinds.begin()->second;

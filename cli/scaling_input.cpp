@@ -90,7 +90,7 @@ ScalingInput scaling_from_runs(const VerbOptions& options) {
     throw Error("the runs report their samples: weak or strong is told from them", "leave --weak or --strong out", ExitCode::kUsage);
   if (!without_batch.empty()) input.result = options.has("weak") ? "ranks x steps" : "steps";
   const auto differs = [&](const auto& point) { return *point.nodes / point.workers != *input.points[0].nodes / input.points[0].workers; };
-  if (std::any_of(input.points.begin(), input.points.end(), differs))  // then a node is no unit: the base is named by its ranks
+  if (std::any_of(input.points.begin(), input.points.end(), differs))  // then a node is not a unit: the base is named by its ranks
     for (models::ScalingPoint& point : input.points) point.nodes.reset();
   return input;
 }

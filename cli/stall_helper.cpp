@@ -244,8 +244,7 @@ std::optional<nanoseconds> parse_stall_limit(const std::string& text) {
   const double seconds = number * (unit == "h" ? 3600 : unit == "m" || unit == "min" ? 60 : 1);
   const bool known_unit = unit.empty() || unit == "s" || unit == "m" || unit == "min" || unit == "h";
   if (error != std::errc() || !known_unit || !(seconds >= 1) || seconds > 1e7)
-    throw Error(fmt::format("--stall '{}' is not a duration of at least a second, or off", text),
-                "e.g. --stall 60s, --stall 5m, --stall off", ExitCode::kUsage);
+    throw Error(fmt::format("--stall: invalid duration '{}'", text), "at least a second, such as 60s or 5m; or off", ExitCode::kUsage);
   return nanoseconds(static_cast<int64_t>(seconds * 1e9));
 }
 

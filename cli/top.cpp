@@ -40,7 +40,7 @@ tui::Size parse_size(const std::string& text) {
   if (std::sscanf(text.c_str(), "%4dx%4d%n", &size.width, &size.height, &used) != 2 || static_cast<size_t>(used) != text.size() ||
       size.width < tui::kSmallest.width || size.height < tui::kSmallest.height || size.width > tui::kLargest.width ||
       size.height > tui::kLargest.height)
-    throw Error(fmt::format("'{}' is no size", text),
+    throw Error(fmt::format("invalid size '{}'", text),
                 fmt::format("WIDTHxHEIGHT from {}x{} to {}x{}: --size 80x24", tui::kSmallest.width, tui::kSmallest.height,
                             tui::kLargest.width, tui::kLargest.height),
                 ExitCode::kUsage);

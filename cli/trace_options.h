@@ -6,7 +6,7 @@
 
 namespace ddl::cli {
 
-/// Of options "steps" and "ranks", where they are given. Throws ddl::Error (usage).
+/// For options "steps" and "ranks", where they are given. Throws ddl::Error (usage).
 reports::TraceRequest trace_request(const VerbOptions& options);
 
 }  // namespace ddl::cli

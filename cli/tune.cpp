@@ -83,7 +83,7 @@ int run_tune(const Arguments& arguments) {
        .text =
            "Finds values for {placeholders} of the command and for the algorithms of its collectives that make the job faster: a few\n"
            "trials to calibrate, a prediction of every combination, then rounds of trials, in which the default always runs along. What\n"
-           "is recommended was confirmed in rounds of its own; where the interval of its gain holds none, the default is kept. Leaves\n"
+           "is recommended was confirmed in rounds of its own; where the confidence interval includes no gain, the default is kept. Leaves\n"
            "config files for Open MPI, NCCL, Horovod, PyTorch, DeepSpeed, MPICH and Slurm in DIR, a report, and every trial in\n"
            "DIR/tune.sqlite; started again it goes on from there. {batch}, {bucket_mb} and {micro_batches} have values of their own;\n"
            "the first value of a tunable is what the job runs with today.",
@@ -100,7 +100,7 @@ int run_tune(const Arguments& arguments) {
       "trials", takes<size_t>("N"), "at most so many trials")("max-global-batch", takes<int64_t>("N"),
                                                               "samples of a step, all ranks together, at most")(
       "max-memory", takes<std::string>("SIZE"),
-      "of a rank, such as 16GiB: larger batches are foretold from the peaks of two trials, on GPUs if there are any")(
+      "of a rank, such as 16GiB: larger batches are predicted from the peaks of two trials, on GPUs if there are any")(
       "goal", takes<std::string>("GOAL"),
       "efficiency (default; of --verify: what DIR was tuned for): samples per second, weighed by what the gradient noise scale says they are worth; throughput: samples, whatever they "
       "are worth; elapsed: the time from MPI_Init to MPI_Finalize")(

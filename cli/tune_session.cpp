@@ -138,7 +138,7 @@ void add_algorithms(const TuneRequest& request, Trials& trials, const fs::path& 
   tuning.tunables.push_back(tunable);
 }
 
-// Of values that are numbers the largest or smallest that may be tried.
+// Among values that are numbers the largest or smallest that may be tried.
 std::string extreme(const JobTunable& tunable, bool largest, double most) {
   std::string best = tunable.values[0];
   for (const std::string& value : tunable.values)
@@ -181,12 +181,12 @@ std::vector<bool> feasible_points(const TuneRequest& request, double most_batch,
   return feasible;
 }
 
-/// Points of which it is foretold that they need more than --max-memory.
+/// Points that are predicted to need more than --max-memory.
 void refuse_by_memory(const TuneRequest& request, const std::optional<tune::MemoryModel>& model, Tuning& tuning,
                       std::vector<bool>& feasible) {
   if (!model) {
     tuning.notes.emplace_back(
-        "memory is not foretold, for lack of trials with two batches: a trial that needs more than --max-memory counts as failed");
+        "memory is not predicted, for lack of trials with two batches: a trial that needs more than --max-memory counts as failed");
     return;
   }
   const auto limit = static_cast<double>(*request.max_memory);

@@ -30,7 +30,7 @@ class Trials : public tune::Bench {
   size_t trials_left() const override;
   std::optional<double> seconds_left() const override { return request_.trials ? std::nullopt : std::optional(budget_left_s()); }
 
-  /// Of the last trial with these words whose recording was kept; those of exploring and racing are not.
+  /// For the last trial with these words whose recording was kept; those of exploring and racing are not.
   tune::TrialFacts facts(const std::string& words) const;
 
   tune::TrialLog& log() { return log_; }

@@ -201,7 +201,7 @@ void end_stand_in() {
   t_stand_in.call.thread->call_ticks = t_stand_in.outer_ticks;
 }
 
-/// Of the call that is `slot`: the number by which the program told it from others.
+/// For the call that is `slot`: the number by which the program told it from others.
 void write_tag(const Slot& slot, uint64_t tag) {
   Thread* thread = tag != 0 ? this_thread() : nullptr;
   if (!thread || !slot.communicator || slot.sequence == kNoSequence) return;

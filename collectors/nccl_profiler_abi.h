@@ -1,6 +1,6 @@
 // The ABI of NCCL's profiler plugins, versions 4 to 7 (NVIDIA/nccl, src/include/plugin/profiler, at v2.28.9-1 and, of version 7, at commit
 // 889806836097): our own mirror of layouts that NVIDIA has frozen under these version numbers. There is no installed header to compare it
-// with; tests/doubles has a second, independent one. Version 6 only adds members to the descriptor's union; version 7 also adds fields at
+// with; tests/mocks has a second, independent one. Version 6 only adds members to the descriptor's union; version 7 also adds fields at
 // the end of some that were there. Injected code.
 #pragma once
 

@@ -69,7 +69,7 @@ bool read_of_thread(uint32_t tid, const char* name, char (&text)[n]) {
   return got > 0;
 }
 
-/// Of the text that a macro SYS_name expands to: -1 on an architecture that has no such call, as the macro then stays what it is.
+/// For the text that a macro SYS_name expands to: -1 on an architecture that has no such call, as the macro then stays what it is.
 constexpr long call_number(const char* text) {
   if (*text < '0' || *text > '9') return -1;
   long number = 0;
@@ -196,7 +196,7 @@ DDL_HOT int yield() {
 #endif
 }
 
-/// Of a process whose training thread is sampled.
+/// For a process whose training thread is sampled.
 __attribute__((noinline)) int yield_and_count(uint32_t training) {
   if (!ddl::g_process.active || ddl::own_tid() != training) return yield();
   const uint64_t before = ddl::ticks();

@@ -313,7 +313,7 @@ enum class DeviceMemory : uint32_t {
 
 /// start and end are ns of the device clock, which DeviceClockMeta ties to ticks; without it they are ticks.
 constexpr uint32_t kDeviceTime = 1;
-/// Of kCollective: NCCL told the phases of its kernel. `bytes` is how long initial_sync took, `graph_node` final_sync, in ns: of the
+/// For kCollective: NCCL told the phases of its kernel. `bytes` is how long initial_sync took, `graph_node` final_sync, in ns: of the
 /// channel in which it took longest.
 constexpr uint32_t kDevicePhases = 2;
 
@@ -359,7 +359,7 @@ struct ProfileEntry {
   uint16_t op;
   uint8_t size_class;      ///< 0: no bytes; k: 2^(k-1) <= bytes < 2^k, capped at 63
   uint8_t bucket;          ///< the writer's: where in the histogram the last duration fell
-  uint32_t usual_span;     ///< the writer's: durations of usual_ticks and up to this much more fall there, too, and are no new extremes
+  uint32_t usual_span;     ///< the writer's: durations of usual_ticks and up to this much more fall there, too, and are not new extremes
   uint64_t untimed_calls;  ///< beside those of the histogram; not in ticks and extremes. Any: the time is an estimate
   uint64_t bytes;          ///< send payload; received bytes for receives
   uint64_t ticks;          ///< sum of durations

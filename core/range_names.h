@@ -27,7 +27,7 @@ RangeName parse_range_name(const char* text, size_t length, const char* step_nam
 /// Kind that a category of that name gives to its ranges ("step", "phase", "layer"); 0: none of ours.
 uint32_t kind_of_category(const char* name);
 
-/// Wide text as UTF-8, terminated and cut at `capacity`; what is no character becomes '?'. Returns the length.
+/// Wide text as UTF-8, terminated and cut at `capacity`; what is not a character becomes '?'. Returns the length.
 size_t narrow(const wchar_t* wide, char* to, size_t capacity);
 
 }  // namespace ddl

@@ -1,6 +1,6 @@
 // Following a running job: what a chunk has got since it was last looked at, for the price of a small read where that is nothing.
 //
-// A log chunk has one writer, which fills it from front to back, so the first slot without a word is where the next record will come. A
+// A log chunk has one writer, which fills it from front to back, so the next record will come in the first empty slot. A
 // call that has not returned has a record already, which changes in place: such slots are looked at again each time. A ring is written
 // round and round; how many records it ever got says what is new, and what was written over while it was read is recognised by the count
 // after it.

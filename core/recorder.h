@@ -255,7 +255,7 @@ DDL_HOT uint64_t differs(const CallSlot* slot, const Thread* thread, uint64_t ca
 DDL_HOT bool is_slot_of(const CallSlot* slot, const Thread* thread, uint64_t caller, uint32_t comm, PayloadKey key) {
   return (differs(slot, thread, caller, key) | (slot->comm ^ comm)) == 0;
 }
-/// Of a message, whose key has the communicator's handle.
+/// For a message, whose key has the communicator's handle.
 DDL_HOT bool is_slot_of_message(const CallSlot* slot, const Thread* thread, uint64_t caller, PayloadKey key) {
   return (differs(slot, thread, caller, key) | (slot->handles ^ __atomic_load_n(&g_process.handles, __ATOMIC_RELAXED))) == 0;
 }

@@ -11,7 +11,7 @@ namespace ddl {
 /// be, and may be a pipe that a shell made: <(zcat trace.json.gz), /dev/stdin.
 enum class NamedBy { kFolder, kUser };
 
-/// "a FIFO, not a file", "a symbolic link, not a file" and so on; empty: a regular file, or nothing that can be looked at. Of pipes that the
+/// "a FIFO, not a file", "a symbolic link, not a file" and so on; empty: a regular file, or nothing that can be looked at. For pipes that the
 /// user named only opening tells.
 std::string why_no_file(const std::string& path, NamedBy by);
 

@@ -108,9 +108,9 @@ DDL_HOT uint64_t end_repeated_call(const OpenCall& call, ProfileEntry* entry, ui
 DDL_HOT uint64_t end_repeated_call(const OpenCall& call, RecordKind kind = RecordKind::kCall) {
   return end_repeated_call(call, call.entry, payload_bytes(call.payload), kind);
 }
-/// Of none.
+/// The same for a wait, which has no payload.
 DDL_HOT uint64_t end_repeated_wait(const OpenCall& call) { return end_repeated_call(call, call.entry, 0, RecordKind::kCall); }
-/// Of one that is known only now.
+/// The same for a payload that is known only now.
 DDL_HOT uint64_t end_repeated_call(const OpenCall& call, uint64_t payload) {
   if (call.record->start_ticks == call.start_ticks) call.record->payload = payload;
   return end_repeated_call(call, entry_for(call, payload_bytes(payload)), payload_bytes(payload), RecordKind::kCall);

@@ -200,7 +200,7 @@ void mask_secrets(const char* text, size_t length, const Put& put) {
     const bool colon = sign < length && text[sign] == ':' && !(sign + 2 < length && text[sign + 1] == '/' && text[sign + 2] == '/');
     const bool option = text[at] == '-' && end < length && is_blank(text[end]) && sign < length && text[sign] != '-';
     size_t name = at;
-    if (colon) {  // token.example.org:8080 is no name of a token
+    if (colon) {  // token.example.org:8080 is not a name of a token
       for (size_t i = at; i < end; ++i)
         if (text[i] == '.') name = i + 1;
     }

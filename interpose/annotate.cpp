@@ -18,7 +18,7 @@ extern "C" void ddl_range_pop(int kind) {
   if (recording()) ddl::pop_range(static_cast<uint32_t>(kind));
 }
 
-/// Of python/ddl_hooks.
+/// For python/ddl_hooks.
 extern "C" __attribute__((visibility("default"))) void ddl_hooked_step_begin(uint64_t number, int follows) {
   if (recording()) ddl::begin_hooked_step(number, follows != 0);
 }

@@ -59,7 +59,7 @@ uint64_t hash_ids(const ncclUniqueId* ids, int count, int ranks) {
   return hash;
 }
 
-/// Of communicators that are all in this process.
+/// For communicators that are all in this process.
 uint64_t hash_process(uint32_t occurrence) {
   const FileHeader* header = spool_header();
   return nccl_hash(nccl_hash(nccl_hash(header->process_start, header->pid), header->begin.realtime_ns), occurrence);
@@ -118,7 +118,7 @@ ncclResult_t ncclGroupStart_recorded(Real real, const void* site) {
   return result;
 }
 
-/// The outermost end launches what the group has collected. Of several communicators NCCL's profiler tells which is being launched.
+/// The outermost end launches what the group has collected. Among several communicators NCCL's profiler tells which is being launched.
 template <class Real>
 ncclResult_t ncclGroupEnd_recorded(Real real, const void* site) {
   Thread* thread = this_thread();

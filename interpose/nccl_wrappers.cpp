@@ -7,7 +7,7 @@
 namespace ddl {
 namespace {
 
-/// Of a communicator that is not known: 1, its size cannot be told.
+/// For a communicator that is not known: 1, its size cannot be told.
 size_t ranks_of(const NcclCommunicator* c) { return c->size > 0 ? static_cast<size_t>(c->size) : 1; }
 
 bool is_left_to_profiler(const NcclCommunicator* c) { return c->index == kNoComm && g_nccl_profiled; }

@@ -17,7 +17,7 @@ constexpr PayloadKey kUnknownPayload = {0, kAskLater, kIsPayload};
 
 /// What the arguments come to; kAskLater: not known before the call.
 uint64_t known_payload(PayloadKey key);
-/// Of receives: the datatype's code; the bytes come with the status.
+/// For receives: the datatype's code; the bytes come with the status.
 uint64_t received_type(PayloadKey key);
 
 /// The function `payload` of the table's rows before the call. Its result says what there is to send, and is not looked up where the call

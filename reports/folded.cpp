@@ -120,7 +120,7 @@ class Folder {
             "SELECT e.process, e.thread, e.kind = 2, e.region, e.op, e.start_ns, e.duration_ns, coalesce(k.wait_ns, w.ns, 0) FROM event e"
             " LEFT JOIN collective k ON k.event = e.id LEFT JOIN temp.folded_wait w ON w.event = e.id AND e.kind = 1 AND e.seq IS NULL"
             " WHERE e.kind < 3 ORDER BY e.process, e.start_ns"),
-        // Of ranges that begin and end together the inner one comes last: parents are numbered before their children.
+        // For ranges that begin and end together the inner one comes last: parents are numbered before their children.
         ranges_(
             run.db,
             "SELECT process, thread, region, start_ns, duration_ns FROM range_event ORDER BY process, start_ns, duration_ns DESC, region") {

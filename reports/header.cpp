@@ -91,14 +91,15 @@ void add_alerts(const RunView& run, Document& document) {
   };
   tell(ranks_that(run, "exited", true), "exited without MPI_Finalize.");
   tell(ranks_that(run, "exec"), "became another program (exec) without MPI_Finalize.");
-  tell(ranks_that(run, "lost"), fmt::format("left without a goodbye: killed, crashed{} All that was recorded until then is here.",
-                                            end.seen ? " or _exit." : ", _exit, or still running."));
+  tell(ranks_that(run, "lost"),
+       fmt::format("ended without MPI_Finalize or exit: killed, crashed{} All that was recorded until then is here.",
+                   end.seen ? " or _exit." : ", _exit, or still running."));
   Query lost(run.db,
              "SELECT pid, coalesce(exe, '?'), (SELECT o.name FROM open_call x JOIN op o ON o.id = x.op WHERE x.process = p.id LIMIT 1)"
              " FROM process p WHERE world = ? AND rank IS NULL AND ended = 'lost' ORDER BY id");
   lost.bind(run.world);
   while (lost.next())
-    document.alerts.push_back(fmt::format("process {} ({}), which had no rank, left without a goodbye{}.", lost.integer(0),
+    document.alerts.push_back(fmt::format("process {} ({}), which had no rank, ended abnormally{}.", lost.integer(0),
                                           lost.text(1).substr(lost.text(1).rfind('/') + 1),
                                           lost.is_null(2) ? "" : fmt::format(", in {}", lost.text(2))));
   if (run.worlds > 1)

@@ -14,13 +14,13 @@
 namespace ddl::reports {
 
 struct JobNumbers {
-  /// Of a step, mean over the steady ones (live: over the newest).
+  /// For a step, mean over the steady ones (live: over the newest).
   struct Rank {
     int64_t rank = 0;
     std::string node;
     std::optional<double> late_ns, wait_ns, step_ns;
   };
-  /// Of a call, mean over calls and ranks.
+  /// For a call, mean over calls and ranks.
   struct Collective {
     std::string op, comm;
     std::optional<int64_t> bytes;

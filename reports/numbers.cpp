@@ -112,8 +112,8 @@ void add_where_it_goes(const RunView& run, Document& document) {
   const std::string of[] = {
       facts.coordination.ranks > 0 ? fmt::format("all ranks{}: their training threads, for which background threads communicate", whole)
                                    : fmt::format("all ranks{}", whole),
-      fmt::format("all GPUs{}; compute: kernels that are no collectives", whole),
-      fmt::format("the GPUs of {}, the threads of {} without{}; compute: kernels that are no collectives, or what is outside MPI",
+      fmt::format("all GPUs{}; compute: kernels that are not collectives", whole),
+      fmt::format("the GPUs of {}, the threads of {} without{}; compute: kernels that are not collectives, or what is outside MPI",
                   plural(facts.ranks_by(Resource::kDevice), "rank"), plural(facts.ranks_by(Resource::kThread), "rank"), whole)};
   if (facts.headline.is_known()) {
     NumberLine line = parts_line(facts.headline, facts.resource);
@@ -186,9 +186,9 @@ void add_numbers(const RunView& run, Document& document) {
   const bool by_gpus = run.facts.resource != Resource::kThread;
   const bool ratios_of_gpus = by_gpus && (run.facts.waits_by == Resource::kDevice || !run.facts.threads_tell());
   add_line(ratios_of_gpus ? line_of("ccr", "COMPUTE / COMM", kGpuRatios, metrics) : line_of("ccr", "COMPUTE / COMM", kRatios, metrics),
-           fmt::format("{}more is better; transfer = without waiting: the one to tune by", ratios_of_gpus ? "of GPUs; "
-                                                                                           : by_gpus      ? "of hosts; "
-                                                                                                          : ""),
+           fmt::format("{}higher is better; tune by 'transfer', which excludes waiting", ratios_of_gpus ? "of GPUs; "
+                                                                                         : by_gpus      ? "of hosts; "
+                                                                                                        : ""),
            document);
   NumberLine efficiency =
       by_gpus ? line_of("efficiency", "EFFICIENCY", kGpuEfficiency, metrics) : line_of("efficiency", "EFFICIENCY", kEfficiency, metrics);

@@ -60,7 +60,7 @@ Table processes_table(const RunView& run);
 Table blame_table(const RunView& run);
 Table steps_table(const RunView& run);
 Table metrics_table(const RunView& run);
-/// A metric that is no part of ddl: its value, and that of each rank if it has one.
+/// A metric that is not part of ddl: its value, and that of each rank if it has one.
 std::vector<Table> tried_metric(const ddl::Metric& metric, const MetricResult& result);
 Table loss_table(const RunView& run);
 Table open_calls_table(const RunView& run);

@@ -55,7 +55,7 @@ bool says_nothing(const Section& section, const Table& table) {
   return section.build == axes_table && table.rows.size() == 1;
 }
 
-/// Of a run made of dumps of flight recorders nothing is known of times: what would tell them says n/a everywhere.
+/// For a run made of dumps of flight recorders nothing is known of times: what would tell them says n/a everywhere.
 bool tells_only_of_hangs(const RunView& run) {
   Query any(run.db, "SELECT 1 FROM hang_rank WHERE world = ? AND NOT EXISTS (SELECT 1 FROM event) LIMIT 1");
   any.bind(run.world);

@@ -338,7 +338,7 @@ std::vector<Table> tried_metric(const ddl::Metric& metric, const MetricResult& r
   add_metric_row(shown, metric.name, job);
   if (metric.scope != "rank") return {std::move(job)};
   Table ranks{.id = "rank_metric_table",
-              .caption = "Of each rank",
+              .caption = "For each rank",
               .columns = {{"rank", "Rank", Unit::kCount}, {"value", "Value", Unit::kNumber}},
               .rows = {},
               .note = "",

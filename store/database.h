@@ -36,7 +36,7 @@ class DamagedStore : public Error {
 /// kReadWrite: a draft, or a store that is being tampered with: nothing is compared, and whoever is done seals it.
 SQLite::Database open_store(const std::filesystem::path& path, Access access = Access::kRead);
 
-/// The name of an SQLite file of somebody else's, for opening. Throws Error (kDataMissing) where it, its journal or its log is no regular file.
+/// The name of an SQLite file of somebody else's, for opening. Throws Error (kDataMissing) where it, its journal or its log is not a regular file.
 std::string checked_database(const std::filesystem::path& path, NamedBy by);
 
 }  // namespace ddl

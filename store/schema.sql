@@ -530,7 +530,7 @@ CREATE TABLE message (
   receive INTEGER,           -- event.id of the receive, likewise; of matched receives (MPI_Mrecv) the probe that took the message
   send_call INTEGER,         -- event.id of the call in which the send completed (itself, or MPI_Wait ...), where the sender may wait; NULL: none was seen
   receive_call INTEGER,      -- event.id of the call in which the receive completed, or of the MPI_Probe before it if the waiting was there; NULL: none was seen, or one that does not wait (MPI_Test ...)
-  late_sender_wait_ns INTEGER,    -- waiting of the receiver in receive_call for the send to begin; NULL: see why. Of several messages that complete in one call the longest wait counts, the others have 0
+  late_sender_wait_ns INTEGER,    -- waiting of the receiver in receive_call for the send to begin; NULL: see why. Among several messages that complete in one call the longest wait counts, the others have 0
   late_receiver_wait_ns INTEGER,  -- waiting of the sender in send_call for the receive to be posted; likewise, and 0 if a late sender counts in that call
   sigma_ns REAL,             -- clock sigma of both; 0 within one host; NULL: unknown
   why TEXT                   -- reason of a NULL: PARTIAL_RANKS (the other end, or all that comes before it, was not recorded), CLOCK_UNTRUSTED, NOT_APPLICABLE (another world, or several threads in one channel)

@@ -7,7 +7,7 @@
 
 namespace ddl {
 
-/// Valid UTF-8 without control characters: each control character and each byte that is no text becomes U+FFFD. SQLite would cut at a NUL,
+/// Valid UTF-8 without control characters: each control character and each byte that is not text becomes U+FFFD. SQLite would cut at a NUL,
 /// JSON would refuse the rest.
 std::string clean_text(std::string_view bytes);
 

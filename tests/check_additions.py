@@ -154,10 +154,10 @@ def mpi_calls(tree):
 
 
 def nccl_calls(tree):
-    programs, double = tree.all("tests/nccl/programs/*"), tree.all("tests/doubles/fake_nccl*")
+    programs, double = tree.all("tests/nccl/programs/*"), tree.all("tests/mocks/fake_nccl*")
     for name in rows(tree.text("interpose/nccl_calls.def"), r"^DDL_NCCL_\w+\((nccl\w+)", 25):
         if name not in double:
-            yield f"interpose/nccl_calls.def: {name}: tests/doubles/fake_nccl.c lacks it"
+            yield f"interpose/nccl_calls.def: {name}: tests/mocks/fake_nccl.c lacks it"
         if name not in programs and name not in NOT_IN_NCCL_PROGRAMS:
             yield f"interpose/nccl_calls.def: {name}: no program of tests/nccl/programs uses it"
 

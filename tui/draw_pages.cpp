@@ -46,7 +46,7 @@ std::vector<HelpLine> help_lines(const Theme& theme, int width) {
       {"", ""},
       {"LATE", "how much later than the median rank it enters the collectives of a step; waiting least is the same"},
       {"WAIT", "waiting for others inside of collectives, ms per step"},
-      {"SKEW XFER", "waiting, and moving data: BUSBW is of XFER alone, of BEST compares with the best this job has shown"},
+      {"WAIT XFER", "waiting, and moving data: BUSBW is of XFER alone, of BEST compares with the best this job has shown"},
       {"-", "not known. Waiting in messages is split by ddl report only"},
   };
   constexpr const char* kCategoryTexts[] = {

@@ -1,4 +1,4 @@
-// Collectives with TIME = SKEW + XFER, layers, and what to do.
+// Collectives with TIME = WAIT + XFER, layers, and what to do.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -80,7 +80,7 @@ void draw_axes(Canvas& c, const Rect& r) {
   column("RANKS", 7, false, [](const AxisRow& row) { return std::to_string(row.ranks); });
   column(s.annotated ? "n/STEP" : "n/s", 7, false, [](const AxisRow& row) { return per_step_text(row.per_step); });
   column("TIMEms", 8, false, [&](const AxisRow& row) { return ms_text(row.time_ns, decimals, 7); });
-  column("SKEWms", 8, false, [&](const AxisRow& row) { return maybe_ms(row.wait_ns, decimals, 7); });
+  column("WAITms", 8, false, [&](const AxisRow& row) { return maybe_ms(row.wait_ns, decimals, 7); });
   column("XFERms", 8, false, [&](const AxisRow& row) { return maybe_ms(row.transfer_ns, decimals, 7); });
   put_table(c, {r.x, r.y + 1, r.width, r.height - 1}, columns, s.axes.size());
 }
@@ -97,7 +97,7 @@ void draw_collectives(Canvas& c, const Rect& whole) {
   Rect body = r;
   const std::string per = s.annotated ? "ms per step" : "ms per second";
   if (is_wide({c.frame.width(), c.frame.height()}) || c.view.page == Page::kCollectives) {
-    put_rule(c, {r.x, r.y, r.width, 1}, "Collectives", fmt::format("{}, mean rank; TIME = SKEW (waiting) + XFER", per));
+    put_rule(c, {r.x, r.y, r.width, 1}, "Collectives", fmt::format("{}, mean rank; TIME = WAIT + XFER", per));
     body = {r.x, r.y + 1, r.width, r.height - 1};
   }
   const int decimals = ms_decimals(s);
@@ -124,7 +124,7 @@ void draw_collectives(Canvas& c, const Rect& whole) {
   column("BYTES", 10, false, [](const CollectiveRow& row) { return row.bytes ? reports::size_text(*row.bytes) : "-"; });
   column(s.annotated ? "n/STEP" : "n/s", 7, false, [](const CollectiveRow& row) { return per_step_text(row.per_step); });
   column("TIMEms", 8, false, [&](const CollectiveRow& row) { return ms_text(row.time_ns, decimals, 7); });
-  column("SKEWms", 8, false, [&](const CollectiveRow& row) { return maybe_ms(row.wait_ns, decimals, 7); });
+  column("WAITms", 8, false, [&](const CollectiveRow& row) { return maybe_ms(row.wait_ns, decimals, 7); });
   column("XFERms", 8, false, [&](const CollectiveRow& row) { return maybe_ms(row.transfer_ns, decimals, 7); });
   column("BUSBW GB/s", 12, false, [](const CollectiveRow& row) { return gigabytes(row.busbw); });
   column("of BEST", 9, false, [](const CollectiveRow& row) { return row.of_best ? percent(*row.of_best) : "-"; });

@@ -6,7 +6,7 @@
 
 namespace ddl::tui {
 
-/// Of the window, the newest kWindow finished steps.
+/// For the window, the newest kWindow finished steps.
 reports::JobNumbers job_numbers(const Snapshot& snapshot);
 
 }  // namespace ddl::tui

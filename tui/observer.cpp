@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kStaleNs = 3e9;   // a feed that has been silent for this long, and ...
 constexpr double kStaleSteps = 3;  // ... for this many steps, is stale
-constexpr double kStallSteps = 3;  // what takes less than these is no hang, either
+constexpr double kStallSteps = 3;  // what takes less than these is not a hang, either
 
 /// The bandwidth of what moves the most bytes in a step.
 std::optional<double> step_busbw(const Job& job, const FinishedStep& step) {
@@ -51,7 +51,7 @@ std::string how_it_ended(const Job& job) {
     parts.push_back("all ranks exited");
   } else {
     for (const auto& [life, word] : {std::pair{Life::kAborted, "called MPI_Abort"},
-                                     {Life::kGone, "gone without a goodbye"},
+                                     {Life::kGone, "ended abnormally"},
                                      {Life::kExited, "exited without MPI_Finalize"}}) {
       const auto& ranks = lives[life];
       if (!ranks.empty()) parts.push_back(fmt::format("{} {}", ranks.size() == job.ranks.size() ? "all ranks" : ranks_phrase(ranks), word));

@@ -24,7 +24,7 @@ class Observer {
   const std::vector<RankPart>& parts(const FinishedStep& step) const {
     return background_ ? none_ : by_device_ ? step.parts : step.thread_parts;
   }
-  /// Of each kind that is shown.
+  /// For each kind that is shown.
   template <class Use>
   void each_lateness(const FinishedStep& step, Use use) const {
     use(step.by_thread);

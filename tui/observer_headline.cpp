@@ -13,7 +13,7 @@
 namespace ddl::tui {
 namespace {
 
-constexpr double kWorthShare = 0.02;  // of a step: less than this is no problem
+constexpr double kWorthShare = 0.02;  // of a step: less than this is not a problem
 constexpr double kByFar = 4;          // as late as the next rank
 constexpr size_t kLeastSteps = 5;     // of the window
 
@@ -45,7 +45,7 @@ Headline of_stall(const Stall& stall, int64_t now_s) {
   return h;
 }
 
-/// Of a job in which no rank stands out: what most of its time goes to.
+/// For a job in which no rank stands out: what most of its time goes to.
 Headline of_shares(const Snapshot& s) {
   const double transfer = (*s.shares)[kTransfer], waiting = (*s.shares)[kWaiting];
   const std::string in_mpi = reports::percent_text(*s.exposed_ratio);

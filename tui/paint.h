@@ -47,7 +47,7 @@ void put_bar(Canvas& c, int x, int y, const Shares& shares, int width);
 char32_t spark(const Theme& theme, double value, double low, double high);
 /// A rule with a title: the top of a panel.
 void put_rule(Canvas& c, const Rect& r, const std::string& title, const std::string& more);
-/// Of a page that takes the screen: how many lines it has, and how many rows there are for them.
+/// For a page that takes the screen: how many lines it has, and how many rows there are for them.
 struct PageExtent {
   int lines = 0, rows = 0;
   int last_scroll() const { return std::max(0, lines - rows); }

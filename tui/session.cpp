@@ -60,7 +60,7 @@ void Session::find(bool forward) {
       return;
     }
   }
-  view_.message = fmt::format("'{}' is no rank, node or call here", view_.find);
+  view_.message = fmt::format("'{}' is not a rank, node or call here", view_.find);
 }
 
 Session::Wish Session::type(int key) {

@@ -21,7 +21,7 @@ namespace ddl::tui {
 constexpr size_t kWindow = 30;
 
 /// Where time goes, in the order of every screen: of each rank by its GPUs if they are looked at, else by its thread. Where the
-/// waiting is not known it stays with kTransfer. kCopy: exposed copies of GPUs. Of a job whose GPUs are not looked at it is the host's time: kCompute is all that is outside MPI, and nobody knows what of it is idle.
+/// waiting is not known it stays with kTransfer. kCopy: exposed copies of GPUs. For a job whose GPUs are not looked at it is the host's time: kCompute is all that is outside MPI, and nobody knows what of it is idle.
 enum Category : size_t { kCompute, kOverlapped, kTransfer, kWaiting, kCopy, kIdle, kCategories };
 using Shares = std::array<double, kCategories>;
 

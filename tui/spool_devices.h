@@ -16,7 +16,7 @@
 
 namespace ddl::tui {
 
-/// How large the calls of NCCL were, the largest of any rank: what shares a kernel is laid out by it. Of the newest ones.
+/// How large the calls of NCCL were, the largest of any rank: what shares a kernel is laid out by it. For the newest ones.
 class NcclSizes {
  public:
   void add(uint32_t comm, uint32_t sequence, int64_t payload_bytes);

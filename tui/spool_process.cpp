@@ -30,7 +30,7 @@ std::string_view text_or_none(const char* name) { return name == nullptr ? std::
 
 std::string_view datatype_of(const Record& r) { return text_or_none(name_of_code(kDatatypeNames, payload_datatype(r.payload))); }
 
-/// Of a numbered call: is it no vote of a coordination?
+/// For a numbered call: is it no vote of a coordination?
 bool moves_data(const Record& r, const Operation& operation) {
   return coordination_vote(operation.op_class, datatype_of(r), text_or_none(name_of_code(kReductionNames, payload_reduction(r.payload))),
                            static_cast<int64_t>(payload_bytes(r.payload))) < 0;

@@ -16,7 +16,7 @@ namespace ddl::tui {
 
 class SpoolProcess : private MetaVisitor {
  public:
-  /// Throws ddl::Error (kDataMissing) if this is no spool that can be read.
+  /// Throws ddl::Error (kDataMissing) if this is not a spool that can be read.
   SpoolProcess(Numbering& numbering, NcclSizes& sizes, const std::string& path);
 
   /// Takes in what has come. Events are of interest once the process is a rank (`index`). A log that is looked at for the first time is

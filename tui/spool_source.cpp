@@ -151,7 +151,7 @@ void SpoolSource::read_told_stalls(Job& job) {
   }
 }
 
-/// Ranks that are known by now. Of several worlds the first one with the most ranks stays.
+/// Ranks that are known by now. Among several worlds the first one with the most ranks stays.
 void SpoolSource::choose_world(Job& job) {
   std::map<uint64_t, int> worlds;
   for (const auto& p : processes_) {

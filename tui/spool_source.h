@@ -4,7 +4,7 @@
 // What a poll costs goes with what is new, and a few system calls per process: 1,024 ranks are a few milliseconds. A job that has been
 // running for long is joined at the end of its logs, not read from the begin.
 //
-// Whether a process is still there is looked up in /proc where it runs on this host; of others, silence is all that can be seen. Of those
+// Whether a process is still there is looked up in /proc where it runs on this host; of others, silence is all that can be seen. For those
 // the live file is read where there is one (core/live_file.h): what stores into their mapped spool reaches this host when its kernel sees
 // fit.
 //

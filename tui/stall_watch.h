@@ -3,7 +3,7 @@
 //
 // A stall is that no rank has finished a call, a step or a range for the limit: what any rank finishes is progress of the job, so that a long
 // evaluation on one rank is none. There the others wait for longer than the limit all the same, which is told once, as what it is: rank X still makes progress.
-// Calls by which background threads only coordinate are no progress (docs/decisions/0027). Pure: no clock, no file, no process is looked at.
+// Calls by which background threads only coordinate are not progress (docs/decisions/0027). Pure: no clock, no file, no process is looked at.
 #pragma once
 
 #include <cstdint>

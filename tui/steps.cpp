@@ -424,7 +424,7 @@ void Steps::finish(Job& job, uint64_t number) {
   }
   devices_.forget_before(over_ns == INT64_MAX ? INT64_MIN : over_ns);
   drop_lost_instances();
-  // Of a job that was joined on its way the first steps lack some ranks, or some of their events.
+  // For a job that was joined on its way the first steps lack some ranks, or some of their events.
   const bool lacking = partial && skipped_ < kMaxSkipped;
   if (count_ == 0 && (lacking || lacks_ranks || left_out)) {
     skipped_ += lacking && !left_out ? 1 : 0;

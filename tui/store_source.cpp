@@ -94,7 +94,7 @@ void StoreSource::load_names(Job& job) {
   if (!meta["exit_code"].empty()) job.exit_code = std::atoll(meta["exit_code"].c_str());
   if (!meta["signal"].empty()) job.signal = std::atoll(meta["signal"].c_str());
   epoch_realtime_ns_ = std::atoll(meta["epoch_realtime_ns"].c_str());
-  // What GPUs did is known step by step. Of jobs without steps, or whose ranks wait in MPI, it is not looked at.
+  // What GPUs did is known step by step. For jobs without steps, or whose ranks wait in MPI, it is not looked at.
   Query gpus(db_, R"(
     SELECT EXISTS (SELECT 1 FROM steady_world WHERE world = 0 AND annotated AND waits_by = 'device'),
            EXISTS (SELECT 1 FROM communicator WHERE kind = 'nccl'),

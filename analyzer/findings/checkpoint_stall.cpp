@@ -15,7 +15,7 @@ namespace ddl {
 namespace {
 
 constexpr double kMinSavedShare = 0.01;    // of the step, on average
-constexpr double kCheckpointShare = 0.01;  // of the step: less is no checkpoint
+constexpr double kCheckpointShare = 0.01;  // of the step: less is not a checkpoint
 constexpr double kWriterShare = 0.1;       // of the longest writing: who does less takes no part
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Clocks that contradict each other: collectives join a host to others, and still no even pace explains what they say of its clock - a
 // machine that was suspended or migrated, a clock that was set. Who was late across hosts cannot be told then; where it matters no verdict
-// is given. A clock that nothing joins to the others, or whose error is known, is no contradiction: waits between such hosts are found
+// is given. A clock that nothing joins to the others, or whose error is known, is not a contradiction: waits between such hosts are found
 // without clocks, or not at all (specification.md W3).
 //
 // And clocks that cannot be true, on one host as well: one that a library fakes for some of the processes. They show in calls that end before

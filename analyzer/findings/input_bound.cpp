@@ -22,7 +22,7 @@ namespace ddl {
 namespace {
 
 constexpr double kInputMinSavingShare = 0.03;  // of the step
-constexpr double kStalledShare = 0.01;         // of the step: less is no stall
+constexpr double kStalledShare = 0.01;         // of the step: less is not a stall
 constexpr size_t kMinStalledSteps = 3;
 
 using ByStepAndRank = std::map<std::pair<int64_t, int64_t>, double>;

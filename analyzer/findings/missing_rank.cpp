@@ -19,9 +19,10 @@
 namespace ddl {
 namespace {
 
-constexpr int64_t kShortNs = 500'000'000;    // less than this, or ...
-constexpr double kShortTimes = 5;            // ... less than this is how any job looks when it is killed
-constexpr int64_t kGraceNs = 3'000'000'000;  // after a rank failed, mpirun takes up to 2 s to end those that wait for it: that is no hang
+constexpr int64_t kShortNs = 500'000'000;  // less than this, or ...
+constexpr double kShortTimes = 5;          // ... less than this is how any job looks when it is killed
+constexpr int64_t kGraceNs =
+    3'000'000'000;  // after a rank failed, mpirun takes up to 2 s to end those that wait for it: that is not a hang
 
 bool ended_well(const FindingInput& input) {
   return std::all_of(input.catalog.processes.begin(), input.catalog.processes.end(), [&](const auto& p) {

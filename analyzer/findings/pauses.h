@@ -2,7 +2,7 @@
 //
 // What a step would be shorter by is told by replaying it as one that everybody ends together: it takes as long as the rank that is busy longest, waiting for
 // others not counted, and ranges that are left out are taken from the rank that was in them. A pause that another rank's computing hides saves nothing so.
-// Ranges between two steps belong to the later one; what they spend inside MPI is no pause. ns.
+// Ranges between two steps belong to the later one; what they spend inside MPI is not a pause. ns.
 #pragma once
 
 #include <cstdint>

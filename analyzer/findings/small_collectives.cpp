@@ -95,7 +95,7 @@ double post_ns(const FindingInput& input, const Small& small) {
   return post.next() ? post.real(0) : 0;
 }
 
-/// Of the step; where waiting is not known, waiting included.
+/// Share of the step; includes waiting where waiting is not known.
 double exposed_xfer_ns(const FindingInput& input) {
   const std::optional<double> known = models::metric_of(input.db, input.world, "exposed_xfer");
   return known ? *known : models::metric_of(input.db, input.world, "exposed_comm_mean").value_or(0);

@@ -99,9 +99,9 @@ Finding describe(const FindingInput& input, const StragglerCase& c, size_t ranks
       c.messages == 0 ? fmt::format("Last {} {:.0f} of {:.0f} {} that make somebody wait; it caused",
                                     c.negotiated ? "to be ready for" : "in", c.late, c.instances, late_to(c))
                       : fmt::format(
-                            "Of {:.0f} waits for {} it caused {:.0f}, those included that ranks passed on which it had kept waiting;"
+                            "It caused {:.0f} of {:.0f} waits for {}, including those that ranks passed on which it had kept waiting;"
                             " that is",
-                            c.instances, late_to(c), c.late);
+                            c.late, c.instances, late_to(c));
   finding.evidence = fmt::format("{} {} of all waiting, which is {} of the others' time. It computes {}{}, {} {}.", seen,
                                  percent_text(c.blame_share), percent_text(c.costs.wait_share), duration_text(c.costs.compute_ns), per,
                                  ranks == 2 ? "the other" : "the others", duration_text(c.costs.others_compute_ns));

@@ -84,7 +84,7 @@ struct StragglerCase {
 /// Nothing if no rank is late often enough, or its lateness costs too little.
 std::optional<StragglerCase> find_straggler_case(const StragglerInput& input);
 
-/// Lateness as clear as this is no accident. Where ranks left no record, the suspect may have waited for one of them and be
+/// Lateness as clear as this is not an accident. Where ranks left no record, the suspect may have waited for one of them and be
 /// late for it: then most of its lateness must remain even if all of its transfers were such waiting.
 bool is_sure(const StragglerCase& found);
 /// What the rank is late to: "collectives", "messages" or both.

@@ -4,7 +4,7 @@
 -- better: higher
 -- scope: step
 -- source: specification.md C9
--- sentence: Arithmetic of the model in a step (ddl_value "model_flops") over the bytes that the collectives of that step put on the wire, S times the bus factor of each, all ranks together. Of the steps whose events were kept.
+-- sentence: Arithmetic of the model in a step (ddl_value "model_flops") over the bytes that the collectives of that step put on the wire, S times the bus factor of each, all ranks together. For the steps whose events were kept.
 SELECT s.step, iif(s.comm_ns IS NOT NULL AND r.ranks = w.ranks, r.total / nullif(b.bytes, 0), NULL) AS value,
        CASE WHEN r.ranks IS NULL OR s.comm_ns IS NULL THEN 'NO_DATA' WHEN r.ranks < w.ranks THEN 'PARTIAL_RANKS' ELSE 'ZERO_DENOM' END AS why
 FROM steady_step s JOIN (SELECT max(world_size) AS ranks FROM counted WHERE world = :world) w

@@ -35,7 +35,7 @@ struct Work {
   double seconds(const Link& link) const;
 };
 
-/// An allreduce of `bytes` on `ranks`. Where the number of ranks is no power of two the tree takes ceil(lg p) rounds, and butterfly and
+/// An allreduce of `bytes` on `ranks`. Where the number of ranks is not a power of two the tree takes ceil(lg p) rounds, and butterfly and
 /// Rabenseifner first fold the surplus ranks onto others and unfold at the end: 2 alpha + 2 n beta + n gamma. One rank: nothing.
 Work allreduce_work(Algorithm algorithm, int64_t ranks, double bytes);
 double allreduce_seconds(Algorithm algorithm, int64_t ranks, double bytes, const Link& link);

@@ -20,7 +20,7 @@ struct CodedLayer {
   bool lossless = false;
 };
 
-/// `ratio`: the share that top-k codes send. Of p ranks and n values:
+/// `ratio`: the share that top-k codes send. For p ranks and n values:
 ///
 ///   none              2 (p-1)/p 4n, a ring
 ///   fp16, q8, q4, ternary, onebit   2 (p-1) codes of n/p values

@@ -39,7 +39,7 @@ class Program {
     if (flows > kMostFlows)
       throw Error(fmt::format("{} sources over {} directions of links: routing takes at most {} flows", sources_.size(),
                               network.arcs.size(), kMostFlows),
-                  "group ranks that sit together anyway, or leave links out that are no alternative", ExitCode::kDataMissing);
+                  "group ranks that sit together anyway, or leave out links that are not an alternative", ExitCode::kDataMissing);
     if (!sources_.empty()) load(bytes);
   }
 

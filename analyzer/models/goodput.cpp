@@ -45,8 +45,8 @@ std::string how_it_ended(SQLite::Database& db, bool& failed) {
   failed = end.signal != 0 || exit_code.value_or(0) != 0 || (!exit_code && lost_processes > 0);
   std::string text = end.signal != 0              ? fmt::format("killed by {}", signal_name(end.signal))
                      : exit_code.value_or(0) != 0 ? fmt::format("exit code {}", *exit_code)
-                     : failed ? fmt::format("{} without a goodbye", lost_processes == 1 ? "a process gone" : "processes gone")
-                              : "finished";
+                     : failed                     ? fmt::format("{} ended abnormally", lost_processes == 1 ? "a process" : "some processes")
+                                                  : "finished";
   Query blamed(db,
                "SELECT sentence FROM finding WHERE id IN ('missing_rank', 'mismatched_calls', 'killed_rank') ORDER BY position LIMIT 1");
   if (failed && blamed.next()) text += ": " + blamed.text(0);
@@ -288,7 +288,7 @@ Goodput goodput_of(std::vector<RunTimes> runs) {
     if (next != nullptr) {
       const int64_t down_ns = next->start_realtime_ns - run.start_realtime_ns - run.wall_ns;
       if (down_ns < -std::min(kMostApartNs, run.wall_ns / 2))
-        throw Error(fmt::format("{} and {} ran at the same time: they are no restarts of one job", run.name, next->name),
+        throw Error(fmt::format("{} and {} ran at the same time: they are not restarts of one job", run.name, next->name),
                     "give one job's runs", ExitCode::kUsage);
       goodput.parts[kDown] += static_cast<double>(std::max<int64_t>(0, down_ns));
       lasts_ns += static_cast<double>(std::max<int64_t>(0, down_ns));

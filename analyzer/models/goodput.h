@@ -86,7 +86,7 @@ struct Goodput {
   int64_t lost_steps = 0, steps = 0;
 };
 
-/// Throws ddl::Error (kUsage) if runs overlap in time: they are no restarts of one job.
+/// Throws ddl::Error (kUsage) if runs overlap in time: they are not restarts of one job.
 Goodput goodput_of(std::vector<RunTimes> runs);
 
 }  // namespace ddl::models

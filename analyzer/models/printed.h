@@ -14,14 +14,14 @@ struct Printed {
   double value = 0, lo = 0, hi = 0;
 
   static Printed exactly(double value) { return {value, value, value}; }
-  /// From "3.9" 3.9, which was 3.85 to 3.95. Throws ddl::Error for what is no decimal number.
+  /// From "3.9" 3.9, which was 3.85 to 3.95. Throws ddl::Error for what is not a decimal number.
   static Printed parse(std::string_view text);
 
   /// Some number between `lo` and `hi` is also between those of `other`.
   bool agrees_with(const Printed& other) const;
 };
 
-// Of positive numbers.
+// Both for positive numbers only.
 Printed operator*(const Printed& a, const Printed& b);
 Printed operator/(const Printed& a, const Printed& b);
 

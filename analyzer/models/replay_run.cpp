@@ -167,7 +167,7 @@ class RunReader {
     before_ = add_compute(window, now, window.interval.end_ns, "at the end", "at the end");
   }
 
-  /// Of a kind that is decided when all have been read: by the call that follows, or by its place in the step.
+  /// For a kind that is decided when all have been read: by the call that follows, or by its place in the step.
   Replay::Op add_compute(const Window& window, int64_t begin_ns, int64_t end_ns, const std::string& by_call,
                          const std::string& by_position) {
     const Replay::Op op = add(window, kind_of(by_call, "compute", false), static_cast<double>(end_ns - begin_ns) * kNs);

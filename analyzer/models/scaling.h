@@ -81,7 +81,7 @@ struct ScalingTrend {
   /// Throws ddl::Error (usage) for a size that is not positive.
   Projection project(double workers) const;
 
-  // Of the interval: residual standard deviation, mean and squared spread of f, number of points, Student's t.
+  // For the interval: residual standard deviation, mean and squared spread of f, number of points, Student's t.
   double sigma = 0, mean_f = 0, spread_f = 0, points = 0, t = 0, base_workers = 1;
 };
 

@@ -107,7 +107,7 @@ Slowdown slowdown_of(const Replay& replay, const std::function<int64_t(int64_t r
   for (size_t i = 0; i < std::min(worst, result.ranks.size()); ++i) result.worst_ranks.push_back(result.ranks[i].number);
 
   const double lost_s = result.step_s - ideal_s;
-  const bool lost = lost_s > 1e-9 * ideal_s;  // rounding is no loss
+  const bool lost = lost_s > 1e-9 * ideal_s;  // rounding is not a loss
   const auto fixed_by = [&](const std::function<bool(const ReplayOp&)>& fixed) -> std::optional<double> {
     if (!lost) return std::nullopt;
     return (result.step_s - attribution.only([&](const ReplayOp& op) { return !fixed(op); })) / lost_s;

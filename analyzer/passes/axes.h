@@ -33,7 +33,7 @@ std::string axis_of_shape(const std::vector<int64_t>& ranks, int64_t world_size)
 /// What is known of a communicator.
 struct AxisInput {
   std::string label;
-  bool groups_ranks = true;  ///< it is no file, no window, and not between two groups
+  bool groups_ranks = true;  ///< it is not a file, no window, and not between two groups
   int64_t size = 0;
   std::vector<int64_t> ranks;  ///< in the communicator's order; empty, or -1 in it: not known
   int64_t world_size = 0;

@@ -5,9 +5,9 @@
 // opens the steps; else it is the process's first thread, unless that was never seen to do anything (the first thread of a JVM sleeps while
 // main() runs on another).
 //
-// Coordination moves no tensor: it agrees on what is to be moved (Horovod's controller). Of background threads, these are barriers, logical and
+// Coordination moves no tensor: it agrees on what is to be moved (Horovod's controller). For background threads, these are barriers, logical and
 // bitwise reductions, and small collectives over integers or, rooted, over MPI_BYTE. A collective is coordination if it is on every member that
-// tells; none of the waiting, transfer and steps of a job is in it. Gloo coordinates nothing: its barriers are the program's. Of traces of other
+// tells; none of the waiting, transfer and steps of a job is in it. Gloo coordinates nothing: its barriers are the program's. For traces of other
 // tools only those with Gloo's collectives have such processes.
 #pragma once
 

@@ -11,7 +11,7 @@
 //   launch  what is left after that, if it is less than kLaunchLatencyNs
 //   kernel  launched before the gap began, and shorter than kKernelWaitNs: what lies between two kernels
 //   dep     launched before the gap began, and waiting for an event behind a collective or a copy that still ran, on another GPU (what runs
-//           on this one is no gap): until that was done
+//           on this one is not a gap): until that was done
 //   other   the rest
 #pragma once
 

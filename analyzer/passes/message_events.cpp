@@ -80,7 +80,7 @@ int32_t MessageWorld::peer(int32_t process, int64_t comm, std::optional<int64_t>
   if (!peers.communicator) return MessageEvent::kMissing;
   const size_t at = peers.communicator->index_of(processes_[static_cast<size_t>(process)]->rank, *peer);
   if (at < peers.processes.size()) return peers.processes[at];
-  // Of an intercommunicator with another world that group is not known.
+  // For an intercommunicator with another world that group is not known.
   return peers.communicator->kind == "inter" ? MessageEvent::kNotApplicable : MessageEvent::kMissing;
 }
 

@@ -3,7 +3,7 @@
 //
 // Period: the shortest lag at which the sequence agrees with itself well over a stretch that is most of it, and not much worse than at the
 // best lag (a checkpoint every ten steps makes ten steps the best one). Agreement is corrected for chance, so that forty equal calls and
-// another one are a period of 41 and not of 1. What comes before and after the stretch (reading input, printing statistics) is no step.
+// another one are a period of 41 and not of 1. What comes before and after the stretch (reading input, printing statistics) is not a step.
 // Begin: of the places in the period that can be told (a run of calls that occurs once in it) the one with the longest pause before it,
 // because between the last collective of a step and the first of the next lie the update and the forward pass.
 //
@@ -28,7 +28,7 @@ struct Beat {
 constexpr size_t kMaxPeriod = 2000;  ///< collectives
 constexpr size_t kMinRepetitions = 4;
 constexpr double kMinAgreement = 0.7;      ///< kappa
-constexpr int64_t kMinPeriodNs = 100'000;  ///< a loop that is faster is no training step
+constexpr int64_t kMinPeriodNs = 100'000;  ///< a loop that is faster is not a training step
 
 struct Repetition {
   size_t period = 0;     ///< collectives

@@ -116,7 +116,7 @@ std::map<int64_t, WorldSteps> count_ranks(SQLite::Database& db) {
   return worlds;
 }
 
-/// Damaged records say nothing of waiting. Of those that stop early the shortest are left out as long as what is left, ranks times steps,
+/// Damaged records say nothing of waiting. Among those that stop early the shortest are left out as long as what is left, ranks times steps,
 /// grows by it.
 std::vector<int64_t> leave_out_torn(const Catalog& catalog, int64_t world, WorldSteps& steps) {
   std::vector<int64_t> left_out, short_ones;

@@ -19,7 +19,7 @@ struct StepLosses {
   int64_t repeated_steps = 0;  ///< steps whose number the process had used before: left out
 };
 
-/// Needs `collective`, `call_wait` and `negotiation`. Of processes in `background` where the training thread's time went (training_thread.h):
+/// Needs `collective`, `call_wait` and `negotiation`. For processes in `background` where the training thread's time went (training_thread.h):
 /// nothing where that was not sampled. Fills `step_part`, `rank_part` and `tail`.
 StepLosses analyze_steps(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background,
                          const PassProgress& progress);

@@ -24,7 +24,7 @@ class StreamOrder {
   StreamOrder(SQLite::Database& db, int64_t process);
   bool empty() const { return waits_.empty(); }
   void add(const Stream& stream, int64_t call, const DeviceOperation& operation);
-  /// Unset: for nothing, or what is done last of it is no collective and no copy.
+  /// Unset: for nothing, or what is done last of it is not a collective and no copy.
   std::optional<Awaited> awaited(const Stream& stream, int64_t call) const;
 
  private:

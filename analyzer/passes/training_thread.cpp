@@ -109,7 +109,7 @@ TrainingThread::TrainingThread(SQLite::Database& db, int64_t process, const Back
     JOIN event e ON e.id = c.event
     WHERE c.event BETWEEN ?1 AND ?2 AND e.process = ?3)");
   coordinates.bind(background.first_event, background.last_event, process).next();
-  // A barrier now and then is no negotiation: where ranks negotiate, at least one call comes before each that moves data.
+  // A barrier now and then is not a negotiation: where ranks negotiate, at least one call comes before each that moves data.
   tells_waiting_ = negotiations > 0 || coordinates.integer(0) < n_data;
   data_ = IntervalSet(std::move(data));
   moving_ = IntervalSet(std::move(moving));

@@ -42,7 +42,7 @@ struct StepOfGpus {
 enum class GroupedBy { kRanks, kHosts };
 int64_t group_of_gpu(const GpuStep& r, GroupedBy by) { return by == GroupedBy::kRanks ? r.rank : r.host; }
 
-/// The steps that all of the world's ranks with GPUs have, by number. Of several GPUs of a rank the one that spent most
+/// The steps that all of the world's ranks with GPUs have, by number. Among several GPUs of a rank the one that spent most
 /// in collectives counts.
 std::vector<StepOfGpus> read_gpu_steps(SQLite::Database& db, int64_t world) {
   std::vector<StepOfGpus> steps;

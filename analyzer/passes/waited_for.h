@@ -9,7 +9,7 @@
 // the bytes of the others move with nothing to hide them. No clocks are compared.
 //
 // Where its time goes instead - the parts of a step add up (specification.md J1) - is the cause: computing, idling for
-// the host or for data, copies. Computing that is longer because a rank's experts get more data is no matter of the
+// the host or for data, copies. Computing that is longer because a rank's experts get more data is not a matter of the
 // rank: that is told by the bytes of all-to-alls. If the line of computing over bytes, through all ranks and steps by
 // their distance from the step's mean, gives half of what the rank computes longer, and it gets so much more that this
 // can be, the cause is the data.

@@ -20,7 +20,7 @@ Content emit_allreduce_rules(const Emission& emission, const Format&) {
     content.note =
         "a ring needs operations that commute, and Open MPI does not ask: with an MPI_Op of the program's own that does not, on "
         "communicators of this size, results would be WRONG. MPI_SUM, MPI_MAX and the like commute";
-  // The library would drop a file that it does not like without a word.
+  // The library would silently drop a file that it does not like.
   const OpenMpiRules read = read_openmpi_rules(content.text);
   if (!read.dropped.empty())
     throw Error(fmt::format("allreduce.rules would be ignored by Open MPI: {}", read.dropped), "please report this");

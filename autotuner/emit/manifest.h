@@ -11,7 +11,7 @@ namespace ddl::tune {
 
 std::string manifest(const Emission& emission, const std::vector<EmittedFile>& files);
 
-/// Of bytes, as 64 hexadecimal digits.
+/// SHA-256 of `bytes`, as 64 hexadecimal digits.
 std::string sha256(std::string_view bytes);
 
 }  // namespace ddl::tune

@@ -1,5 +1,5 @@
 /* libddl-probe-openmpi.so: which algorithm of MPI_Allreduce Open MPI ran, for LD_PRELOAD. A rules file that the library does not like is
- * dropped without a word, and some algorithms give way to others in silence; this counts what ran.
+ * dropped silently, and some algorithms give way to others in silence; this counts what ran.
  *
  * Open MPI 4 and 5 built with components as files of their own (Debian is) call the algorithms of coll/base through the PLT, so the
  * definitions here come first. Each forwards its arguments and counts (ranks, elements, bytes, algorithm asked for, algorithm that ran,

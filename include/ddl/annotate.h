@@ -38,7 +38,7 @@ __attribute__((weak, visibility("default"))) void ddl_range_push(int kind, const
 /** Closes the innermost open range of `kind` on the calling thread, and whatever was left open inside it. */
 __attribute__((weak, visibility("default"))) void ddl_range_pop(int kind);
 /**
- * Records a number with its moment and step: loss, accuracy, whatever. Of these names metrics are made:
+ * Records a number with its moment and step: loss, accuracy, whatever. For these names metrics are made:
  *   samples                that this rank worked on in the step: throughput
  *   local_gradient_norm    of the mean gradient over this rank's samples, before it is reduced, and
  *   gradient_norm          of the mean gradient over all ranks' samples: with `samples`, the gradient noise scale

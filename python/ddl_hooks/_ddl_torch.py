@@ -1,10 +1,10 @@
-"""What ddl hears of a PyTorch job that nobody changed: steps, phases, layers, loading, checkpoints, garbage collection, and who is in which process group.
+"""What ddl hears of an unmodified PyTorch job: steps, phases, layers, loading, checkpoints, garbage collection, and who is in which process group.
 
 Loaded by sitecustomize.py once torch is imported. Rules: it never raises into the job, keeps no tensor and no module alive, puts nothing into
 objects that the job may copy or pickle, and uses no random numbers. Ranges go through include/ddl/annotate.h's functions, by ctypes, which torch has imported.
 
   step        ends with the optimizer's; begins where the last one ended. The first one, and that after an evaluation, begins when a loader that feeds training
-              is asked for a batch, else with the forward of a model that trains. Of several optimizers the one counts that stepped first (another, if that
+              is asked for a batch, else with the forward of a model that trains. Among several optimizers the one counts that stepped first (another, if that
               one has stopped). A step that a gradient scaler skips counts: the iteration was run. The recorder drops them once the program marks its own
   phase       forward or evaluation (the outermost call of a module), backward, optimizer, input (a loader's next batch), checkpoint, garbage collection (full ones)
   layer       the path of the module from the outermost one, without what wraps it (DDP, FSDP, torch.compile, checkpointing)
@@ -46,7 +46,7 @@ _compiles = _never_compiles
 
 
 class _Here(threading.local):
-    """Of a thread."""
+    """For a thread."""
 
     def __init__(self):
         self.calls = []         # (module's id, named, entered) that are open
@@ -87,7 +87,7 @@ class _Steps:
 def _begin_recording(of_rank=False):
     global _active, _trains
     _trains = True
-    _active = _active or of_rank  # a forked child that joins a group is no worker of a loader
+    _active = _active or of_rank  # a forked child that joins a group is not a worker of a loader
 
 
 def _script_marks():

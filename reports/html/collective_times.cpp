@@ -30,7 +30,7 @@ std::string caption_of(const std::vector<Group>& groups) {
   if (all.rest_ns() < all.time_ns)
     text += fmt::format(" {} of all that could be split is waiting for ranks that came later, which no faster network would shorten.",
                         ratio(all.wait_ns, all.wait_ns + all.xfer_ns));
-  if (all.rest_ns() > 0) text += fmt::format(" Of {} nobody knows what was waiting.", ratio(all.rest_ns(), all.time_ns));
+  if (all.rest_ns() > 0) text += fmt::format(" {} could not be split.", ratio(all.rest_ns(), all.time_ns));
   return text;
 }
 

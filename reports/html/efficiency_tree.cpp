@@ -1,4 +1,4 @@
-// The efficiencies that multiply to the whole, after POP: which factor loses the time. Of ranks, and of GPUs.
+// The efficiencies that multiply to the whole, after POP: which factor loses the time. For ranks, and of GPUs.
 #include <fmt/format.h>
 
 #include <optional>

@@ -124,7 +124,7 @@ std::vector<Figure> hang_calls(const RunView& run) {
   figure.svg = chart.take();
   figure.reading =
       "The first rows are the operations that a first cause keeps waiting. Each further row waits for ranks that are stuck in a row above it. An empty "
-      "cell: the rank is no member of the group.";
+      "cell: the rank is not a member of the group.";
   if (per_column > 1) figure.reading += fmt::format(" A column stands for {}.", plural(static_cast<int64_t>(per_column), "rank"));
   return {std::move(figure)};
 }

@@ -52,7 +52,7 @@ void add_host(const RunView& run, std::vector<Figure>& figures) {
             .heading = {},
             .parts = {{"compute", "c0"}, {"in MPI: transfer", "c2"}, {"in MPI: waiting", "c3"}, {"in MPI, waiting not known", "c4"}},
             .bars = {}};
-  // Of non-blocking collectives the waiting counts where they were posted, and is not inside the time in MPI there.
+  // For non-blocking collectives the waiting counts where they were posted, and is not inside the time in MPI there.
   Query nonblocking(run.db, "SELECT 1 FROM collective_group WHERE world = ? AND upper_bound = 1 LIMIT 1");
   nonblocking.bind(run.world);
   const bool inside = !nonblocking.next();

@@ -160,7 +160,7 @@ class Page {
     out_.close();
   }
 
-  // Of a run: findings, or that there are none. Of a tuning: its verdict. A table of scaling speaks for itself.
+  // For a run: findings, or that there are none. For a tuning: its verdict. A table of scaling speaks for itself.
   bool of_run() const { return !document_.findings.empty() || !document_.no_finding.empty(); }
   bool has_result() const { return of_run() || !document_.verdict.empty(); }
   const char* result_title() const { return of_run() ? "What to fix" : "Result"; }

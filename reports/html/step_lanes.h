@@ -19,7 +19,7 @@ struct Blocked {
   int64_t culprit = -1;  ///< rank; -1: not known
 };
 
-/// Of a rank compute, transfer, wait and unsplit are disjoint and make up the window. Of a GPU so do compute, overlap, transfer, wait,
+/// For a rank compute, transfer, wait and unsplit are disjoint and make up the window. For a GPU so do compute, overlap, transfer, wait,
 /// unsplit and copy, and what is missing is idling.
 struct Lane {
   int64_t rank = 0;

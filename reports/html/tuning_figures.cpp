@@ -81,7 +81,7 @@ Figure history_figure(const std::vector<TrialMark>& trials, const std::string& c
   for (const TrialMark& trial : trials) range.add(trial.cost_ns);
   const std::vector<MarkName> legend = legend_of(trials);
   const double top = mark_legend_height(legend) + 22, bottom = top + kTuningHeight;
-  Chart chart(figure.id, figure.title, "A mark for each trial: its cost from bottom to top, less is better; trials follow each other.",
+  Chart chart(figure.id, figure.title, "A mark for each trial: its cost from bottom to top, lower is better; trials follow each other.",
               bottom + 24);
   draw_mark_legend(chart, legend);
   const Scale y = cost_scale(range.least, range.most, bottom, top);
@@ -113,7 +113,7 @@ Figure history_figure(const std::vector<TrialMark>& trials, const std::string& c
   return figure;
 }
 
-// Of one configuration.
+// For one configuration.
 struct Predicted {
   TrialMark mark;
   double log_sum = 0;

@@ -9,7 +9,7 @@
 
 namespace ddl::reports::html {
 
-/// One trial. Costs are time per sample, or to the target loss: less is better.
+/// One trial. Costs are time per sample, or to the target loss: lower is better.
 struct TrialMark {
   std::string stage;              ///< of the search; trials of one stage follow each other
   std::string point;              ///< in words: "batch=32 bucket_mb=4"

@@ -81,8 +81,8 @@ std::string caption_of(const std::vector<ResourceTime>& shares, const JobTime& t
   for (const Category& category : categories) parts.push_back(time.shown_share(category.part));
   std::vector<std::string> words;  // what rounds to nothing is in the table
   for (size_t c = 0; c < categories.size(); ++c)
-    if (parts[c] > 0) words.push_back(fmt::format("{} is {}", percent_text(parts[c]), categories[c].name));
-  std::string text = fmt::format("Of {} ", whole);
+    if (parts[c] > 0) words.push_back(fmt::format("{} {}", percent_text(parts[c]), categories[c].name));
+  std::string text = fmt::format("Parts of {}: ", whole);
   for (size_t i = 0; i < words.size(); ++i) text += (i == 0 ? "" : i + 1 == words.size() ? " and " : ", ") + words[i];
   text += ".";
   const auto less_wait = [](const ResourceTime& a, const ResourceTime& b) { return a.mean.wait_ns < b.mean.wait_ns; };

@@ -203,7 +203,7 @@ class KinetoFile {
   }
 
   void write_gpu() {
-    // Of a kernel that carried out several collectives at once Kineto cannot say which: it stays a kernel.
+    // For a kernel that carried out several collectives at once Kineto cannot say which: it stays a kernel.
     Query row(
         db_,
         "SELECT g.kind, n.name, g.start_ns, g.duration_ns, g.device, g.context, g.stream, g.correlation, g.graph_node, g.bytes, g.copy,"

@@ -142,7 +142,7 @@ void collect_last_ranks(SQLite::Database& db) {
 }  // namespace
 
 void write_compute(PerfettoTracks& tracks) {
-  // Of jobs on GPUs the kernels are the computing; what their threads do between calls is not.
+  // For jobs on GPUs the kernels are the computing; what their threads do between calls is not.
   Query gpu(tracks.db, "SELECT 1 FROM gpu_event WHERE process = ? AND kind = 1 LIMIT 1");
   for (const TraceProcess& process : tracks.processes)
     if (gpu.bind(process.id); !gpu.next()) ComputeTracks(tracks, process).write();

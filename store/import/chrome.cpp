@@ -136,7 +136,7 @@ class ChromeFile : public JsonVisitor {
     if (!comm.empty() && size && *size > 0 && *size <= kMaxRanks) {
       const bool of_nccl = name.starts_with("nccl");
       operation.communicator = run_.communicator(comm, comm, of_nccl ? CommunicatorOf::kNccl : CommunicatorOf::kProgram, *size, {});
-      // What a call of MPI only posts runs until a request is completed, of which the trace says nothing: it is no instance of a
+      // What a call of MPI only posts runs until a request is completed, of which the trace says nothing: it is not an instance of a
       // collective.
       if (of_nccl || !call.nonblocking) operation.seq = event.integer("args.seq");
     }

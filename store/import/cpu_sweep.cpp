@@ -109,7 +109,7 @@ void CpuSweep::run() {
   }
   close_until(INT64_MAX);
   end_process();
-  // Of two calls with one correlation id (a function of the runtime and that of the driver in it) the outer counts.
+  // Among two calls with one correlation id (a function of the runtime and that of the driver in it) the outer counts.
   run_.db_.exec(
       "CREATE TEMP TABLE outer_launch AS SELECT process, correlation, thread, region, step, start, max(duration) AS duration, nccl_range, op,"
       " comm, bytes, datatype FROM temp.launch GROUP BY process, correlation; DROP TABLE temp.launch; ALTER TABLE temp.outer_launch RENAME TO launch;"

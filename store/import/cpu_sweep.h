@@ -43,7 +43,7 @@ class CpuSweep {
     [[nodiscard]] bool add(int64_t duration_ns, std::optional<int64_t> more_bytes, int64_t inside_mpi_ns);
   };
 
-  /// Of a call at this time: what the trace says of the communicator before what only a name says.
+  /// For a call at this time: what the trace says of the communicator before what only a name says.
   const Launches* launches_at(int64_t time_ns) const;
   void close_until(int64_t time_ns);
   void close(const Open& range);
@@ -51,7 +51,7 @@ class CpuSweep {
   void add(Totals& totals, int64_t duration_ns, std::optional<int64_t> bytes, int64_t mpi_ns) const;
   [[noreturn]] void refuse_sums() const;
   uint32_t current() const { return open_.empty() ? 0 : open_.back().region; }
-  /// Of a call whose layer the trace names: in the step, whatever other ranges it begins in.
+  /// For a call whose layer the trace names: in the step, whatever other ranges it begins in.
   uint32_t layer_in_step(uint32_t name) const;
 
   ImportedRun& run_;

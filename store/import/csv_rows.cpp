@@ -59,13 +59,13 @@ const std::string& CsvRows::text(std::string_view column) const {
 
 int64_t CsvRows::integer(std::string_view column) const {
   const std::optional<int64_t> value = whole(text(column));
-  if (!value) fail(fmt::format("{} is \"{:.40}\", which is no whole number that fits", column, text(column)));
+  if (!value) fail(fmt::format("{} is \"{:.40}\", which is not a whole number that fits", column, text(column)));
   return *value;
 }
 
 int64_t CsvRows::decimal(std::string_view column, int places) const {
   const std::optional<int64_t> value = scaled(text(column), places);
-  if (!value) fail(fmt::format("{} is \"{:.40}\", which is no number that fits", column, text(column)));
+  if (!value) fail(fmt::format("{} is \"{:.40}\", which is not a number that fits", column, text(column)));
   return *value;
 }
 

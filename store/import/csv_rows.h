@@ -19,7 +19,7 @@ class CsvRows {
   /// The next row; false at the end. Throws Error, with the byte, for a row of another length than the header's, or with a quote that is
   /// never closed.
   bool next();
-  /// Of the current row. All throw Error with the place of the row if there is no such column, or if it is no such number.
+  /// For the current row. All throw Error with the place of the row if there is no such column, or if it is no such number.
   const std::string& text(std::string_view column) const;
   int64_t integer(std::string_view column) const;
   int64_t decimal(std::string_view column, int places) const;

@@ -121,7 +121,7 @@ class FlightDumps {
     }
     if (!not_dumps_.empty()) {
       run_.losses().add({}, "not_dumps", not_dumps_.size(),
-                        fmt::format("files that are no dumps: {}{}", not_dumps_.front(), not_dumps_.size() > 1 ? ", ..." : ""));
+                        fmt::format("files that are not dumps: {}{}", not_dumps_.front(), not_dumps_.size() > 1 ? ", ..." : ""));
     }
     run_.losses().add({}, "stacks", stacks_left_out_, "stacks beyond 64 MiB of different ones: left out");
     run_.losses().add({}, "pg_status", unmapped_, "ranks whose pg_status cannot be told by group: their entries alone count");
@@ -268,7 +268,7 @@ class FlightDumps {
     rows.reserve(members.size());
     for (const Id member : members) {
       here_ = member;
-      if (!data_->is_dict(member)) throw BadRecord{"an entry is no dictionary"};
+      if (!data_->is_dict(member)) throw BadRecord{"an entry is not a dictionary"};
       rows.push_back(entry(rank, member, rows.size(), local, by_id));
     }
     std::stable_sort(rows.begin(), rows.end(), [](const Entry& a, const Entry& b) { return a.row.record < b.row.record; });

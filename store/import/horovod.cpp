@@ -12,7 +12,7 @@
 // because that of one batch may begin (a thread waits for the GPU) when the next batch has begun.
 //
 // Rows. Each rank that negotiation names becomes a rank of the run. An operation lasts on a rank from when its last tensor of the batch was
-// ready there to the end, as rank 0 saw both. Of operations that the cache answered only rank 0's part is known, from the begin of the operation.
+// ready there to the end, as rank 0 saw both. For operations that the cache answered only rank 0's part is known, from the begin of the operation.
 //
 // Steps. A tensor is reduced once in a step, so that a step ends where the name of a tensor comes back. The timeline does not say what the
 // training thread does. It is taken to compute until it has handed over its last tensor of the step, and to wait in `synchronize` then
@@ -76,7 +76,7 @@ int64_t elements_of(std::string_view shape) {
   return elements;
 }
 
-/// Of a tensor, as its end tells it; unset: it does not.
+/// For a tensor, as its end tells it; unset: it does not.
 std::optional<int64_t> payload_of(const JsonRecord& end) {
   const std::optional<int64_t> size = bytes_of(end.word("args.dtype"));
   if (!size) return std::nullopt;

@@ -70,7 +70,7 @@ struct ImportedOperation {
   std::optional<int64_t> peer, tag;
   uint32_t datatype = 0;            ///< core/names.h; 0: none
   std::string algorithm, protocol;  ///< of NCCL; empty: not known
-  /// Of calls: the layer they belong to, where no range of the trace says so; empty: that of the ranges around the call.
+  /// For calls: the layer they belong to, where no range of the trace says so; empty: that of the ranges around the call.
   std::string_view layer{};
 };
 
@@ -96,7 +96,7 @@ class ImportedRun {
 
   size_t add_process(ImportedProcess process);
   ImportedProcess& process(size_t number) { return processes_[number].told; }
-  /// Of a process, by any name that tells it from its others. `tid`: 0 if there is none.
+  /// For a process, by any name that tells it from its others. `tid`: 0 if there is none.
   uint32_t thread(size_t process, std::string_view key, int64_t tid);
   void name_thread(size_t process, uint32_t thread, std::string_view name);
 
@@ -175,7 +175,7 @@ class ImportedRun {
   uint32_t name_id(std::string_view name);
   int64_t op_id(const ImportedOperation& operation, ImportedTiming timing);
   std::optional<int64_t> communicator_id(int64_t number) const;
-  /// Of an NCCL stream of one rank, or of those of all ranks. size 0: not known.
+  /// For an NCCL stream of one rank, or of those of all ranks. size 0: not known.
   int64_t add_inferred_communicator(const std::string& label, int64_t size);
   std::string host_of(const Process& process) const;
   bool is_one_clock() const;

@@ -21,7 +21,7 @@ constexpr size_t kMaxList = 4096;    // bytes of a list that is told
   std::string shown = field.text.substr(0, kShown);
   if (field.text.size() > kShown) shown += "...";
   throw BadRecord{
-      fmt::format("{} is {}, which is no {}", field.path, field.kind == JsonKind::kText ? fmt::format("\"{}\"", shown) : shown, wanted)};
+      fmt::format("{} is {}, which is not a {}", field.path, field.kind == JsonKind::kText ? fmt::format("\"{}\"", shown) : shown, wanted)};
 }
 
 }  // namespace
@@ -65,7 +65,7 @@ class JsonRecords {
   bool Uint(unsigned) { return false; }
   bool Int64(int64_t) { return false; }
   bool Uint64(uint64_t) { return false; }
-  bool Double(double d) { return value(JsonKind::kText, fmt::format("{}", d)); }  // NaN and Inf, which are no JSON and no numbers
+  bool Double(double d) { return value(JsonKind::kText, fmt::format("{}", d)); }  // NaN and Inf, which are not JSON and no numbers
   bool RawNumber(const char* text, rapidjson::SizeType length, bool) { return value(JsonKind::kNumber, {text, length}); }
   bool String(const char* text, rapidjson::SizeType length, bool) { return value(JsonKind::kText, {text, length}); }
   bool Key(const char* text, rapidjson::SizeType length, bool) {
@@ -228,7 +228,7 @@ class Bytes {
   Ch Peek() const { return file_.peek(); }
   Ch Take() { return file_.take(); }
   size_t Tell() const { return file_.offset(); }
-  // Of streams that are written to.
+  // For streams that are written to.
   void Put(Ch) {}
   void Flush() {}
   Ch* PutBegin() { return nullptr; }
@@ -246,7 +246,7 @@ void parse(InputFile& file, JsonRecords& records) {
   const rapidjson::ParseResult result = reader.Parse<kFlags>(bytes, records);
   if (!result.IsError() || (file.at_end() && records.is_open())) return;
   file.fail(result.Offset(), file.at_end() ? "the file ends in the middle: it was cut, or is still being written"
-                                           : fmt::format("this is no JSON: {}", rapidjson::GetParseError_En(result.Code())));
+                                           : fmt::format("this is not JSON: {}", rapidjson::GetParseError_En(result.Code())));
 }
 
 void skip_blanks(InputFile& file) {

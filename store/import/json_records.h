@@ -47,7 +47,7 @@ class JsonVisitor {
   virtual void on_record(const JsonRecord& record) = 0;
   /// A value outside of records.
   virtual void on_fact(const JsonField& fact) = 0;
-  /// Of a record: tells it as one text. It is left out if it is long, or has objects in it.
+  /// For a record: tells it as one text. It is left out if it is long, or has objects in it.
   virtual bool wants_list(std::string_view path) const {
     (void)path;
     return false;
@@ -55,7 +55,7 @@ class JsonVisitor {
 };
 
 /// Reads one file of a document that holds records. A bare array may end behind any of its records: that is how it looks while it is being
-/// written. Both throw Error, with file and byte, for what is no JSON, for what has no records, and
+/// written. Both throw Error, with file and byte, for what is not JSON, for what has no records, and
 /// for what the visitor throws as BadRecord.
 void read_json(InputFile& file, std::string_view records, JsonVisitor& visitor);
 /// A file of documents, each of them a record.

@@ -35,7 +35,7 @@ NcclKernel parse_nccl_kernel(std::string_view name);
 
 /// Null: no collective or message of NCCL that we know.
 const TorchCollective* find_torch_collective(std::string_view name);
-/// Of the range around its launch: "nccl:all_reduce", "nccl:send 0->1".
+/// For the range around its launch: "nccl:all_reduce", "nccl:send 0->1".
 const TorchCollective* find_torch_range(std::string_view name);
 
 /// By NCCL's name of it; the most usual one. Null: torch has none.
@@ -59,7 +59,7 @@ struct TorchTypeName {
   std::string_view name;
   int64_t bytes = 0;
 };
-/// Of a code of core/names.h; empty: torch has none.
+/// For a code of core/names.h; empty: torch has none.
 TorchTypeName find_torch_type_of(uint32_t code);
 
 /// "[0, 1, 2]"; empty if it is not all of the list ("[0, 1, ..., 63]").

@@ -57,7 +57,7 @@ Category category_of(std::string_view name) {
   return found == kCategories.end() ? Category::kOther : found->second;
 }
 
-/// Of the calls of a runtime only those that give work to a device, or wait for it, are ever asked for.
+/// For the calls of a runtime only those that give work to a device, or wait for it, are ever asked for.
 bool gives_work(std::string_view name) {
   for (const std::string_view part : {"Launch", "emcpy", "emset", "ynchronize", "StreamWait"})
     if (name.find(part) != std::string_view::npos) return true;
@@ -105,7 +105,7 @@ class KinetoFile : public JsonVisitor {
     process_ = run.add_process(std::move(process));
   }
 
-  /// Of the profiler before Kineto: nothing but operators, without a category.
+  /// For the profiler before Kineto: nothing but operators, without a category.
   bool is_old_format() const { return is_old_ && first_ns_ == INT64_MAX; }
 
   void finish() {
@@ -176,7 +176,7 @@ std::vector<int64_t> numbers_in(std::string_view path) {
 
 int64_t integer_of(const JsonField& fact) {
   const std::optional<int64_t> value = whole(fact.text);
-  if (!value) throw BadRecord{fmt::format("{} is no whole number that fits", fact.path)};
+  if (!value) throw BadRecord{fmt::format("{} is not a whole number that fits", fact.path)};
   return *value;
 }
 
@@ -385,7 +385,7 @@ void KinetoFile::on_gpu(const JsonRecord& event, Category category, int64_t star
   run_.gpu(process_, a);
 }
 
-/// Of a stream. Which recording of the event was meant Kineto has found out.
+/// For a stream. Which recording of the event was meant Kineto has found out.
 void KinetoFile::on_wait(const JsonRecord& event, const GpuActivity& wait) {
   const std::optional<int64_t> context = event.integer("args.context"), on_stream = event.integer("args.wait_on_stream"),
                                recorded = event.integer("args.wait_on_cuda_event_record_corr_id");
@@ -458,7 +458,7 @@ std::optional<ImportedOperation> KinetoFile::kernel_of_nccl(const JsonRecord& ev
   std::optional<ImportedOperation> operation = collective_of(event);
   const NcclKernel parts = parse_nccl_kernel(kernel);
   if (!operation) {
-    // One that tells a collective or group that ddl does not know is no matter of inference.
+    // One that tells a collective or group that ddl does not know is not a matter of inference.
     if (!parts.is_nccl || event.find("args.Collective name") != nullptr) return std::nullopt;
     operation.emplace();
     operation->payload_bytes.reset();

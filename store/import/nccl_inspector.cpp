@@ -134,7 +134,7 @@ class Collectives : public JsonVisitor {
   void add_losses() const {
     run_.losses().add(
         {}, "nccl_kernels", left_out_,
-        "operations of NCCL that are no collectives, or whose rank in the job is not known: they are no rows of v_collective");
+        "operations of NCCL that are not collectives, or whose rank in the job is not known: they are not rows of v_collective");
     run_.losses().add({}, "nccl_proxies", proxies_, "records of what NCCL's proxies waited for: they are not read");
     run_.losses().add({}, "nccl_dropped", dropped_,
                       "operations that Inspector overwrote before they were written: a larger ring (NCCL_INSPECTOR_DUMP_*_RING_SIZE) or "

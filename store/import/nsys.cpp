@@ -62,7 +62,7 @@ class Rows {
   std::optional<int64_t> maybe(int column) const {
     const SQLite::Column value = statement_->getColumn(column + 1);
     if (value.isNull()) return std::nullopt;
-    if (!value.isInteger()) throw BadRecord{fmt::format("{} is no whole number", value.getName())};
+    if (!value.isInteger()) throw BadRecord{fmt::format("{} is not a whole number", value.getName())};
     return value.getInt64();
   }
   int64_t integer(int column) const {
@@ -92,7 +92,7 @@ class NsysFile {
   }
 
   void read() {
-    if (!tables_.contains("StringIds")) fail("there is no table StringIds: this is no report of Nsight Systems");
+    if (!tables_.contains("StringIds")) fail("there is no table StringIds: this is not a report of Nsight Systems");
     each("StringIds", {"id", "value"}, [&](const Rows& row) { strings_[row.integer(0)] = row.text(1).value_or(""); });
     each("TARGET_INFO_SYSTEM_ENV", {"name", "value"}, [&](const Rows& row) {
       if (row.text(0) == "Hostname") host_ = row.text(1);

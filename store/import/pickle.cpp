@@ -108,7 +108,7 @@ class Unpickler {
   }
   void add_to(PlainKind kind, const std::vector<Id>& items) {
     const Id container = top();
-    if (data_.kind(container) != kind) fail("members for what is no list or dictionary");
+    if (data_.kind(container) != kind) fail("members for what is not a list or dictionary");
     if (kind == PlainKind::kDict && items.size() % 2 != 0) fail("a key without a value");
     filled(container, items);
   }

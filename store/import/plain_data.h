@@ -30,14 +30,14 @@ class PlainData {
   PlainKind kind(Id id) const { return nodes_[id].kind; }
   bool is_dict(Id id) const { return kind(id) == PlainKind::kDict; }
   bool is_list(Id id) const { return kind(id) == PlainKind::kList; }
-  /// Of a list its members; of a dictionary keys and values in turn.
+  /// The members of a list; for a dictionary, keys and values in turn.
   const std::vector<Id>& members(Id id) const { return members_[nodes_[id].index]; }
   /// The last value under a key; nothing: `dict` is none, or has it not.
   std::optional<Id> find(Id dict, std::string_view key) const;
 
-  /// Empty for what is no text.
+  /// Empty for what is not text.
   std::string_view text(Id id) const { return kind(id) == PlainKind::kText ? std::string_view(texts_[nodes_[id].index]) : ""; }
-  /// Of a number without a fraction, a truth value, or a text that is such a number.
+  /// For a number without a fraction, a truth value, or a text that is such a number.
   std::optional<int64_t> integer(Id id) const;
 
   Id none() { return add({PlainKind::kNone, 0, 0}); }

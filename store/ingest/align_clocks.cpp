@@ -103,7 +103,7 @@ ClockBand::Verdict make_edge(ClockLink& link, double most_bend, const std::vecto
   return band.verdict;
 }
 
-/// Of the largest connected part the domain that comes first in the order of ranks.
+/// For the largest connected part the domain that comes first in the order of ranks.
 size_t find_reference(const Worlds& worlds, const Clocks& clocks, const std::vector<Edge>& edges) {
   std::vector<size_t> part(clocks.domains.size());
   std::iota(part.begin(), part.end(), size_t{0});

@@ -22,7 +22,7 @@ struct Launch {
 
 using Launches = std::unordered_map<uint32_t, Launch>;
 
-/// Of two calls with one correlation id (a runtime function and the driver function in it) the outer counts.
+/// Among two calls with one correlation id (a runtime function and the driver function in it) the outer counts.
 Launches read_launches(RecordStream& stream) {
   Launches launches;
   stream.rewind(1u << static_cast<uint32_t>(RecordKind::kLaunch));

@@ -133,7 +133,7 @@ void NcclCollectives::add_kernels(SQLite::Database& db, RunTables& run, const Pr
     }
   }
   run.losses.add(tables.place(), "nccl_kernels", without_call,
-                 "kernels of NCCL whose calls were not recorded: they are no rows of v_collective");
+                 "kernels of NCCL whose calls were not recorded: they are not rows of v_collective");
 }
 
 void NcclCollectives::add_timers(SQLite::Database& db, const ProcessTables& tables, const Calls& calls) {
@@ -182,8 +182,9 @@ void NcclCollectives::read(SQLite::Database& db, RunTables& run, RecordStream& s
   }
   // One rank alone has nothing to exchange: NCCL may give the device nothing to do.
   std::erase_if(calls, [&](const auto& call) { return run.communicators[call.first.comm].size <= 1; });
-  run.losses.add(tables.place(), "nccl_untimed", calls.size(),
-                 "collectives of NCCL that were called and that neither CUPTI nor NCCL's profiler timed: they are no rows of v_collective");
+  run.losses.add(
+      tables.place(), "nccl_untimed", calls.size(),
+      "collectives of NCCL that were called and that neither CUPTI nor NCCL's profiler timed: they are not rows of v_collective");
 }
 
 uint64_t NcclCollectives::write(SQLite::Database& db, const RunTables& run) const {

@@ -36,7 +36,7 @@ std::vector<int64_t> nccl_share_ends(const std::vector<int64_t>& sizes);
 
 class NcclCollectives {
  public:
-  /// Of one process whose gpu_events are in the store.
+  /// For one process whose gpu_events are in the store.
   void read(SQLite::Database& db, RunTables& run, RecordStream& stream, const Timeline& timeline, ProcessTables& tables);
   /// All of them; returns how many.
   uint64_t write(SQLite::Database& db, const RunTables& run) const;

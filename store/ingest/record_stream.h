@@ -25,7 +25,7 @@ class RecordStream {
   void rewind(uint32_t kinds);
   /// The next record, or nullptr at the end. Valid until the next call.
   const Record* next();
-  /// Of that record.
+  /// For that record.
   uint32_t thread() const { return loaded_.front().thread; }
   /// Bytes of chunks read since rewind().
   uint64_t bytes_read() const { return bytes_read_; }

@@ -47,7 +47,7 @@ struct Scan {
   std::map<uint32_t, ScannedOperation> operations;
 };
 
-/// Throws Error if the file is no spool that can be read.
+/// Throws Error if the file is not a spool that can be read.
 Scan scan_spool(const std::filesystem::path& path);
 
 }  // namespace ddl::store

@@ -288,7 +288,7 @@ TEST_F(DevicesTest, TheWindowOfAJobStepIsFromTheFirstBeginToTheLastEnd) {
   };
   shifted_steps(run_, add);
   run_.analyze();
-  // Of 7 steady steps 5 take the job 1.25 ms, 2 take it 1.1 ms. No rank-step is longer than 1 ms.
+  // For 7 steady steps 5 take the job 1.25 ms, 2 take it 1.1 ms. No rank-step is longer than 1 ms.
   EXPECT_EQ(run_.integer("SELECT duration_ns FROM job_window"), 5 * 1'250'000 + 2 * 1'100'000);
   const double windows = 8'450;
   EXPECT_NEAR(*run_.metric("gpu_parallel_efficiency"), 7 * (600 + 400) / 2 / windows, 1e-12);

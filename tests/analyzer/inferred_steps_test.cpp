@@ -85,7 +85,7 @@ TEST(Repetition, NoneInRandomSequencesAndFastLoops) {
   for (int64_t i = 0; i < 3000; ++i) noise.push_back({static_cast<int64_t>(random() % 7), i * 1'000'000, i * 1'000'000 + 10});
   EXPECT_FALSE(find_repetition(noise));
   EXPECT_FALSE(find_repetition(beats({1}, {1'000}, 1000)));
-  EXPECT_FALSE(find_repetition(beats({1, 2, 3}, {1'000'000, 1, 1}, 3)));  // three times is no habit
+  EXPECT_FALSE(find_repetition(beats({1, 2, 3}, {1'000'000, 1, 1}, 3)));  // three times is not a habit
   EXPECT_FALSE(find_repetition({}));
 }
 

@@ -23,7 +23,7 @@ std::map<std::string, std::pair<std::string, std::optional<double>>> metrics_of(
   return result;
 }
 
-/// Random arrivals; `scale` multiplies all times, `order` says which rank plays whose part. Of two hosts ranks 0 and 1 are on the first.
+/// Random arrivals; `scale` multiplies all times, `order` says which rank plays whose part. For two hosts ranks 0 and 1 are on the first.
 Tables random_run(unsigned seed, int64_t scale, const std::vector<int64_t>& order, int64_t hosts = 1) {
   Tables run(3, hosts);
   run.exec("UPDATE host SET sigma_ns = 0");

@@ -136,7 +136,7 @@ TEST(MetricValues, OutliersAreAQuarterOfAllMembersSeenOrNot) {
   EXPECT_EQ(outliers({3, 3, 3, 3, 3, 3, 3, 3}), 0);
   EXPECT_EQ(outliers({3, 3, 3, 3, 3, 3, 2, 3}), 1);
   EXPECT_EQ(outliers({3, 3, 3, 3, 2, 2}), 2) << "two of eight, of whom two left no data";
-  EXPECT_EQ(outliers({3, 3, 3, 3, 3, 2, 2, 2}), 0) << "three of eight are no outliers";
+  EXPECT_EQ(outliers({3, 3, 3, 3, 3, 2, 2, 2}), 0) << "three of eight are not outliers";
   EXPECT_EQ(outliers({3, 3, 3, 3, 3, 3, 3, 0}), 1) << "who completed none is behind too";
   Tables none(2);
   none.analyze();

@@ -181,7 +181,7 @@ TEST(Pipelines, BubbleIsThatOfTheSchedule) {
     };
     EXPECT_DOUBLE_EQ(metric("bubble_model"), model);
     EXPECT_NEAR(metric("bubble_model"), metric("bubble_model_ideal") / (1 + metric("bubble_model_ideal")), 1e-12);
-    // The allreduce adds 1 ms to the step, which is no bubble: the share is that much smaller.
+    // The allreduce adds 1 ms to the step, which is not a bubble: the share is that much smaller.
     const double busy_ms = 30.0 * micro_batches, step_ms = busy_ms / (1 - model) + 1;
     EXPECT_NEAR(metric("bubble"), (step_ms - 1 - busy_ms) / step_ms, 1e-3);
     EXPECT_NEAR(metric("bubble_excess"), metric("bubble") - model, 1e-12);
@@ -222,7 +222,7 @@ TEST(Pipelines, NoneInOtherJobs) {
 }
 
 TEST(Pipelines, ReplicasReduceAcrossPipelines) {
-  // Two pipelines of two stages, ranks 0-1 and 2-3; the second is slower. What the first waits for it in the gradients is no bubble.
+  // Two pipelines of two stages, ranks 0-1 and 2-3; the second is slower. What the first waits for it in the gradients is not a bubble.
   SyntheticRun job = run().ranks(4).steps(8).split("stage", 2, true);
   for (const bool forward : {true, false}) {
     for (int i = 0; i < 4; ++i) {

@@ -104,7 +104,7 @@ TEST(ResultsLint, KeysAreTheOnesThatRulesRead) {
     });
     EXPECT_TRUE(is_read) << "no rule reads " << key.key;
   }
-  EXPECT_EQ(all.size(), keys) << "something is stated that is no key";
+  EXPECT_EQ(all.size(), keys) << "something is stated that is not a key";
 }
 
 }  // namespace

@@ -92,7 +92,7 @@ TEST(Statistics, IntervalOfARatioByHand) {
   EXPECT_FALSE(interval_of_ratio({0, 0, 0, 0, 0}, {0, 0, 0, 0, 0})) << "no whole";
 }
 
-/// Of a thousand draws of 30 steps 95 % intervals hold the true ratio in nearly 950; with 30 steps a little less is usual.
+/// For a thousand draws of 30 steps 95 % intervals hold the true ratio in nearly 950; with 30 steps a little less is usual.
 TEST(Statistics, IntervalOfARatioHoldsTheTruth) {
   std::mt19937 random(11);
   std::uniform_real_distribution<double> whole(5, 15), share(0.1, 0.5);

@@ -154,7 +154,7 @@ TEST(Findings, KilledRank) {
   EXPECT_TRUE(has(evidence, "the last step complete on all ranks is 9")) << evidence;
 }
 
-/// The launcher's exit code tells how one rank ended; the ones that waited for it were ended a moment later, which is no hang.
+/// The launcher's exit code tells how one rank ended; the ones that waited for it were ended a moment later, which is not a hang.
 std::string sentence_after_exit_code(Tables run, int64_t code) {
   saw_it_end(run, run.integer("SELECT max(end_ns) FROM process") + 2'000_ms);
   run.meta("exit_code", std::to_string(code));

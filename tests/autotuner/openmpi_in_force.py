@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Emitted rules under the real Open MPI: a preloaded library counts which algorithms ran, per message and communicator, and the port of the rules' reader
-has foretold each; guards, a file that is dropped, silent ways out, operations that do not commute."""
+has predicted each; guards, a file that is dropped, silent ways out, operations that do not commute."""
 import os
 import re
 from pathlib import Path
@@ -59,7 +59,7 @@ def test_rules_are_in_force(folder):
     for ranks, size, calls, match, expected, ran in rows:
         where = f"{ranks} ranks, {size} bytes: {match}, expected {expected}, ran {ran}"
         job.check(calls == ranks, where)
-        if ranks != 4:  # guards: the built-in table, which is foretold too
+        if ranks != 4:  # guards: the built-in table, which is predicted too
             job.check(match == "not ruled" and expected == f"Open MPI's own choice ({ran.split(',')[0]})", where)
         elif size < 2097152:
             job.check(match in ("as ruled", "same as default") and ran.split(",")[0] == wanted(size), where)
@@ -71,7 +71,7 @@ def test_rules_are_in_force(folder):
     job.check(not notes, f"{notes}")
 
 
-def test_what_gives_way_is_foretold(folder):
+def test_what_gives_way_is_predicted(folder):
     """Every algorithm for all sizes, on 2 to 5 ranks: what ran is what the port says."""
     ways = set()
     for ranks in (3, 5):
@@ -202,5 +202,5 @@ def test_the_library_is_inert(folder):
 
 if __name__ == "__main__":
     os.environ.pop("LD_PRELOAD", None)
-    job.main(test_the_library_is_inert, test_rules_are_in_force, test_what_gives_way_is_foretold, test_built_in_table, test_a_file_with_one_wrong_count,
+    job.main(test_the_library_is_inert, test_rules_are_in_force, test_what_gives_way_is_predicted, test_built_in_table, test_a_file_with_one_wrong_count,
              test_rules_that_say_what_the_default_does, test_operations_that_do_not_commute, test_beside_the_recorder, test_python, test_what_cannot_be_looked_into)

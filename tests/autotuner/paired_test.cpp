@@ -36,7 +36,7 @@ TEST(Paired, WhatHitsAWholeRoundStaysOutOfTheRatio) {
   EXPECT_TRUE(ratio.excludes_one());
 }
 
-// Rounds that differ by far more than noise, all of them gains: their spread is no doubt that there is one.
+// Rounds that differ by far more than noise, all of them gains: their spread does not make it doubtful that there is one.
 TEST(Paired, GainsFarAboveTheNoiseAreGainsHoweverTheyDiffer) {
   const std::vector<double> first = {1.02, 0.98, 1.01}, second = {0.98, 1.01, 1.03};
   std::vector<double> base;

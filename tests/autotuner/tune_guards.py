@@ -99,7 +99,7 @@ def sweeps_for_itself(folder):
     (folder / "swept/trials/sweep.csv").write_text(RING_IS_MAGIC)
     tune(folder, *command, check=0)
     assert rules(folder / "swept") == before
-    # Of another number of ranks, as where the batch system now gives others: said, and left out.
+    # For another number of ranks, as where the batch system now gives others: said, and left out.
     with sqlite3.connect(folder / "swept/tune.sqlite") as db:
         db.execute("UPDATE sweep SET text = ?", (RING_IS_MAGIC.replace("ranks=2", "ranks=64"),))
     run = tune(folder, *command, check=0)

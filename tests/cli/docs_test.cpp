@@ -60,7 +60,7 @@ std::vector<Lines> commands_of(const std::string& line) {
   return commands;
 }
 
-/// What is wrong with it; empty: nothing, or it is no command of ours.
+/// What is wrong with it; empty: nothing, or it is not a command of ours.
 std::string complaint(Lines words) {
   static const std::vector<CommandTable> tables = command_tables();
   static const std::regex assignment("[A-Z_]+=.*"), verb_name("[a-z]+");

@@ -151,7 +151,7 @@ TEST_F(Model, MappingPutsPartnersTogether) {
   const auto node = [&](size_t rank) { return json["places"][rank]["best"].get<std::string>()[0]; };
   EXPECT_EQ(node(0), node(2));
   EXPECT_EQ(node(1), node(3));
-  // Of a run: rank 0 sends to rank 1 only.
+  // For a run: rank 0 sends to rank 1 only.
   const std::string run = write(test::run().ranks(2).steps(12).compute(1_ms).message(0, 1, 1_MiB, 100_us));
   EXPECT_EQ(answer({"mapping", run, "--links", links})["mapping"][0]["busiest_ns"].get<double>(), std::round(12.0 * 1048576 / 80));
   EXPECT_EQ(ddl_command({"model", "mapping", "--links", links}).code, 2);

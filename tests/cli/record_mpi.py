@@ -76,7 +76,7 @@ def secrets_reach_no_file(folder):
     for name, text in made.items():
         check(SECRET not in text and token[4:] not in text, f"{name} holds a secret: {text[max(0, text.find(SECRET) - 200):][:400]}")
     command = json.loads(made["secret.ddl/job.json"])["command"]
-    check(command[-3:] == ["--steps", "5", "***"] and "https://u:***@h.example.org/" in command, f"what is no secret stays: {command}")
+    check(command[-3:] == ["--steps", "5", "***"] and "https://u:***@h.example.org/" in command, f"what is not a secret stays: {command}")
 
 
 def long_and_odd_names(folder):

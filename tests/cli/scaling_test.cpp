@@ -77,7 +77,7 @@ TEST_F(Scaling, WeakRunsLoseWhatWasMadeSlow) {
   const std::string small = write("n2.ddl", job(2, 10_ms, 0, 32)), large = write("n8.ddl", job(8, 10_ms, 3_ms, 32));
   const Json json = answer({large, small});
   EXPECT_EQ(json["given"]["scaling"], "weak");
-  EXPECT_EQ(json["given"]["base"], "2 ranks");  // of one node both: nodes are no unit
+  EXPECT_EQ(json["given"]["base"], "2 ranks");  // of one node both: nodes are not a unit
   const auto transfer_ms = [](double p) { return 4 * 2 * (p - 1) * 0.05 + 2 * (p - 1) / p * (65536 + 262144 + 1048576 + 4194304) * 1e-6; };
   // The late rank is in its own step what waiting is in the others'.
   const double step2 = 10 + transfer_ms(2), step8 = 13 + transfer_ms(8);
@@ -178,7 +178,7 @@ TEST_F(Scaling, MistakesAreClear) {
   EXPECT_EQ(few.code, 3);
   EXPECT_TRUE(has(few.err, "2 distinct sizes are too few")) << few.err;
   const Result number = ddl_command({"scaling", file("b.csv", "gpus,speedup\n1,1\n2,fast\n")});
-  EXPECT_TRUE(has(number.err, "b.csv:3: 'fast' in column 'speedup' is no number")) << number.err;
+  EXPECT_TRUE(has(number.err, "b.csv:3: invalid number 'fast' in column 'speedup'")) << number.err;
 }
 
 }  // namespace

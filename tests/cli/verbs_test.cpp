@@ -123,7 +123,7 @@ TEST_F(Report, AHungJobNamesWhoIsMissing) {
 TEST_F(Report, AKilledRank) {
   const Result result = ddl_command({"report", write(slow_job().killed(3, 9))});
   EXPECT_EQ(result.code, 0);
-  EXPECT_TRUE(has(result.out, "without a goodbye")) << result.out;
+  EXPECT_TRUE(has(result.out, "ended without MPI_Finalize")) << result.out;
 }
 
 TEST_F(Report, HostileNamesDoNotReachTheTerminal) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counters of steps and layers: exact over a double of PAPI, with reasons where nobody has them, and over the real PAPI if it is installed.
+"""Counters of steps and layers: exact against a mock of PAPI, with reasons where nobody has them, and over the real PAPI if it is installed.
 
 usage: counters.py PROGRAM DOUBLES_DIR
 """
@@ -7,7 +7,7 @@ import sys
 
 import job
 
-PROGRAM, DOUBLES = sys.argv[1:]
+PROGRAM, MOCKS = sys.argv[1:]
 NAMES = "PAPI_TOT_INS,PAPI_TOT_CYC,test::EVENT,PAPI_L3_TCM,page-faults,nonsense"
 
 
@@ -25,7 +25,7 @@ def values(db, counter):
 
 
 def known_numbers(folder):
-    done, db = record(folder / "a.ddl", NAMES, "double", LD_LIBRARY_PATH=DOUBLES)
+    done, db = record(folder / "a.ddl", NAMES, "double", LD_LIBRARY_PATH=MOCKS)
     job.check(done.stdout == "sets 1\n", f"sets of ended threads are left: {done.stdout!r}")
     job.check(sources(db) == {"PAPI_TOT_INS": ("papi", None), "PAPI_TOT_CYC": ("papi", None),
                               "test::EVENT": (None, "PAPI: Event exists, but cannot be counted due to counter resource limitations"),
@@ -48,10 +48,10 @@ def known_numbers(folder):
 
 
 def nothing_can_be_started(folder):
-    _, db = record(folder / "b.ddl", "PAPI_TOT_INS,page-faults", "double", LD_LIBRARY_PATH=DOUBLES, FAKE_PAPI_START=0)
+    _, db = record(folder / "b.ddl", "PAPI_TOT_INS,page-faults", "double", LD_LIBRARY_PATH=MOCKS, FAKE_PAPI_START=0)
     job.check(sources(db) == {"PAPI_TOT_INS": (None, "PAPI does not start: Permission level does not permit operation"), "page-faults": ("getrusage", None)},
               f"sources are {sources(db)}")
-    _, db = record(folder / "c.ddl", "PAPI_TOT_INS", "double", LD_LIBRARY_PATH=DOUBLES, FAKE_PAPI_VERSION="0x09000000")
+    _, db = record(folder / "c.ddl", "PAPI_TOT_INS", "double", LD_LIBRARY_PATH=MOCKS, FAKE_PAPI_VERSION="0x09000000")
     job.check(sources(db) == {"PAPI_TOT_INS": (None, "libpapi of an unknown version")}, f"sources are {sources(db)}")
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The CUPTI collector over doubles of CUDA, one process: every way in which CUPTI fails. What is recorded is known to the nanosecond, the job must print the same
+"""The CUPTI collector against mocks of CUDA, one process: every way in which CUPTI fails. What is recorded is known to the nanosecond, the job must print the same
 whatever happens, the report must say what is missing, and what is left must be right. (All versions of records, with two ranks: gpu_ranks.py.)
 
 usage: gpu.py GPU_JOB GPU_JOB_MPI DOUBLES_DIR
@@ -15,10 +15,10 @@ import job
 from gpu_truth import Job, idling, layers, parts
 from job import check
 
-PROGRAM, MPI_PROGRAM, DOUBLES = sys.argv[1:4]
+PROGRAM, MPI_PROGRAM, MOCKS = sys.argv[1:4]
 STEPS, LAUNCHES = 3, 14
-VIRTUAL = {"FAKE_CUDA_CLOCK": "virtual", "DDL_CLOCK": "monotonic", "LD_LIBRARY_PATH": DOUBLES}
-OUTPUT = job.run([PROGRAM, STEPS], LD_LIBRARY_PATH=DOUBLES).stdout
+VIRTUAL = {"FAKE_CUDA_CLOCK": "virtual", "DDL_CLOCK": "monotonic", "LD_LIBRARY_PATH": MOCKS}
+OUTPUT = job.run([PROGRAM, STEPS], LD_LIBRARY_PATH=MOCKS).stdout
 number, report = 0, ""
 
 
@@ -202,17 +202,17 @@ def test_which_cupti(folder):
     def chosen(**knobs):
         return record(**knobs).execute("SELECT value FROM process_fact WHERE key = 'cupti'").fetchone()[0].split(" ", 1)[1]
 
-    double = Path(DOUBLES, "libcupti.so.13").resolve()
-    loader = folder / "loader"  # one of each version where the loader looks, behind the doubles' folder without CUPTI
+    double = Path(MOCKS, "libcupti.so.13").resolve()
+    loader = folder / "loader"  # one of each version where the loader looks, behind the mocks' folder without CUPTI
     others = folder / "others"
     loader.mkdir()
     others.mkdir()
     for name in ("libcuda.so.1", "libcudart.so.13"):
-        (others / name).symlink_to(Path(DOUBLES, name).resolve())
+        (others / name).symlink_to(Path(MOCKS, name).resolve())
     for name in ("libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so.11.2"):
         shutil.copy(double, loader / name)
     path = f"{others}:{loader}"
-    # The copies find the double of libcuda by its soname, which is loaded already.
+    # The copies find the mock of libcuda by its soname, which is loaded already.
     for version, name in ((13000, "libcupti.so.13"), (12040, "libcupti.so.12"), (11080, "libcupti.so.11.8")):
         check(chosen(FAKE_CUDA_VERSION=version, LD_LIBRARY_PATH=path) == str(loader / name), f"driver {version}: {number}")
     (loader / "libcupti.so.11.8").unlink()  # of an old version, because this machine may have newer ones itself
@@ -227,14 +227,14 @@ def test_which_cupti(folder):
     for package in ("cuda_runtime", "cuda_cupti"):
         (packages / package / "lib").mkdir(parents=True)
     for name in ("libcuda.so.1", "libcudart.so.13"):
-        shutil.copy(Path(DOUBLES, name).resolve(), packages / "cuda_runtime/lib" / name)
+        shutil.copy(Path(MOCKS, name).resolve(), packages / "cuda_runtime/lib" / name)
     shutil.copy(double, packages / "cuda_cupti/lib/libcupti.so.11.2")
     found = chosen(FAKE_CUDA_VERSION=11080, LD_LIBRARY_PATH=packages / "cuda_runtime/lib")
     check(Path(found).resolve() == packages / "cuda_cupti/lib/libcupti.so.11.2", "beside the runtime of pip")
 
 
 def test_a_killed_job_loses_the_last_second(_):
-    environment = job.environment(LD_PRELOAD=job.LIBRARY, DDL_OUT="killed.ddl", LD_LIBRARY_PATH=DOUBLES)
+    environment = job.environment(LD_PRELOAD=job.LIBRARY, DDL_OUT="killed.ddl", LD_LIBRARY_PATH=MOCKS)
     process = subprocess.Popen([PROGRAM, "100000000"], env=environment)
     try:
         job.wait_until(lambda: any(path.stat().st_size > 1 << 20 for path in Path("killed.ddl").glob("*.spool")))

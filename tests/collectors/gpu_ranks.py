@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Two ranks, two threads and two streams over the doubles of CUDA, CUPTI and NCCL: for every version of CUPTI's records, with and without captured graphs, every
+"""Two ranks, two threads and two streams against the mocks of CUDA, CUPTI and NCCL: for every version of CUPTI's records, with and without captured graphs, every
 kernel, copy and collective, and what is made of them - where each step of each GPU went, what it did for each layer, how long kernels of collectives waited for
 the slower rank - is the one that gpu_truth.py computes, to the nanosecond."""
 import json

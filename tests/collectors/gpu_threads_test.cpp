@@ -1,4 +1,4 @@
-// GPUs driven by many threads at once over doubles of CUDA, CUPTI and NCCL: launches, captured graphs, events, collectives with NCCL's
+// GPUs driven by many threads at once against mocks of CUDA, CUPTI and NCCL: launches, captured graphs, events, collectives with NCCL's
 // profiler, while CUPTI gives its buffers back on threads of its own and ours reads them. Known truth: what the threads gave the devices to
 // do. Meant for ThreadSanitizer as much as for its own assertions.
 #include <ddl/annotate.h>
@@ -36,7 +36,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId*), ncclCommInitRank(ncclComm_t*, int, 
 ncclResult_t ncclAllReduce(const void*, void*, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t, cudaStream_t);
 }
 
-/// Asked by AddressSanitizer. The doubles free nothing: late records may name it.
+/// Asked by AddressSanitizer. The mocks free nothing: late records may name it.
 extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }
 
 namespace ddl {

@@ -1,4 +1,4 @@
-"""What programs/gpu_job.c and gpu_pair.c do over the doubles with the virtual clock, computed a second time from the rules in tests/doubles/fake_cuda.h and fake_nccl.c,
+"""What programs/gpu_job.c and gpu_pair.c do against the mocks with the virtual clock, computed a second time from the rules in tests/mocks/fake_cuda.h and fake_nccl.c,
 and what docs/specification.md says of that: where each step of the GPU went, and what it did for each layer."""
 from collections import namedtuple
 

@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 import job  # noqa: E402
 from job import check  # noqa: E402
 
-PROGRAM, DOUBLES, CUPTI = sys.argv[1:4]
+PROGRAM, MOCKS, CUPTI = sys.argv[1:4]
 TOOLKIT = Path(CUPTI).parent
 
 
@@ -25,8 +25,8 @@ def call(library, expression, **env):
 
 
 def test_the_real_cupti_refuses(_):
-    """The double of the driver calls us, the real CUPTI finds no driver that it knows."""
-    env = {"LD_LIBRARY_PATH": DOUBLES, "DDL_CUPTI": CUPTI}
+    """The mock of the driver calls us, the real CUPTI finds no driver that it knows."""
+    env = {"LD_LIBRARY_PATH": MOCKS, "DDL_CUPTI": CUPTI}
     plain = job.run([PROGRAM, 2], **env)
     done = job.run([PROGRAM, 2], LD_PRELOAD=job.LIBRARY, DDL_OUT="refused.ddl", **env)
     check((done.returncode, done.stdout) == (0, plain.stdout), f"{done}")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import job
 
-GPU_JOB, DOUBLES = sys.argv[1:]
+GPU_JOB, MOCKS = sys.argv[1:]
 VIRTUAL = ("veth", "docker", "br-", "virbr", "cali", "cni", "flannel", "vxlan", "tap", "tun", "lxc")
 
 
@@ -37,7 +37,7 @@ def network(folder):
 
 
 def gpus(folder):
-    job.run([GPU_JOB, 4000], check_rc=0, LD_PRELOAD=job.LIBRARY, DDL_OUT=folder / "b.ddl", LD_LIBRARY_PATH=DOUBLES, FAKE_CUDA_CLOCK="virtual", DDL_CLOCK="monotonic")
+    job.run([GPU_JOB, 4000], check_rc=0, LD_PRELOAD=job.LIBRARY, DDL_OUT=folder / "b.ddl", LD_LIBRARY_PATH=MOCKS, FAKE_CUDA_CLOCK="virtual", DDL_CLOCK="monotonic")
     db = job.store(folder / "b.ddl")
     found = {(r["device"], r["name"]): (r["mean"], r["throttled"]) for r in db.execute("SELECT * FROM v_node WHERE device LIKE 'gpu%'")}
     job.check(found.get(("gpu 00000000:5E:00.0", "throttle_reasons")) == (72, 1) and found.get(("gpu 00000000:3B:00.0", "throttle_reasons")) == (1, 0)
@@ -51,7 +51,7 @@ def links(folder):
                           ("switch", {"HtoD": (None, None), "DtoH": (None, None), "PtoP": ("NVLink 4.0 x6", 150e9)}),
                           ("none", {"HtoD": (None, None), "DtoH": (None, None), "PtoP": (None, None)})):
         run_dir = folder / f"{fabric}.ddl"
-        job.run([GPU_JOB, 4000], check_rc=0, LD_PRELOAD=job.LIBRARY, DDL_OUT=run_dir, LD_LIBRARY_PATH=DOUBLES, FAKE_CUDA_CLOCK="virtual", DDL_CLOCK="monotonic",
+        job.run([GPU_JOB, 4000], check_rc=0, LD_PRELOAD=job.LIBRARY, DDL_OUT=run_dir, LD_LIBRARY_PATH=MOCKS, FAKE_CUDA_CLOCK="virtual", DDL_CLOCK="monotonic",
                 FAKE_NVML_FABRIC=fabric, FAKE_NVML_CUDA_BUS=1)
         found = {r["kind"]: (r["link"], r["peak_bytes_per_second"]) for r in job.store(run_dir).execute("SELECT * FROM v_link WHERE device = 0")}
         job.check(found == known, f"{fabric}: {found}, not {known}")
@@ -64,8 +64,8 @@ def links(folder):
 
 
 def doctor(_):
-    said = job.run([job.DDL, "doctor"], LD_LIBRARY_PATH=DOUBLES).stdout
-    job.check(any(line.split()[:3] == ["ok", "NVML", f"{DOUBLES}/libnvidia-ml.so.1:"] for line in said.splitlines()), f"doctor says {said}")
+    said = job.run([job.DDL, "doctor"], LD_LIBRARY_PATH=MOCKS).stdout
+    job.check(any(line.split()[:3] == ["ok", "NVML", f"{MOCKS}/libnvidia-ml.so.1:"] for line in said.splitlines()), f"doctor says {said}")
 
 
 def not_wanted(folder):

@@ -1,4 +1,4 @@
-// Samples of a node's health over a /sys of our own, and over a double of NVML (LD_LIBRARY_PATH names its folder).
+// Samples of a node's health over a /sys of our own, and against a mock of NVML (LD_LIBRARY_PATH names its folder).
 #include "collectors/node_health.h"
 
 #include <gtest/gtest.h>

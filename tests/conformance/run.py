@@ -40,7 +40,7 @@ Program = namedtuple("Program", "name binding ranks threads cases unsteady")
 Check = namedtuple("Check", "program binary case expected threads label")
 Flavour = namedtuple("Flavour", "mpirun library bindings jobs environment")
 FLAVOURS = {
-    # Of jobs at a time: ranks of Open MPI let go of the processor while they wait, and most of a run is mpirun's coming and going; MPICH's do not.
+    # Jobs at a time: ranks of Open MPI let go of the processor while they wait, and most of a run is mpirun's coming and going; MPICH's do not.
     # The treematch of 4.1.4 hangs in one of some hundred MPI_Dist_graph_create, without us and whatever it is asked. Windows need
     # single copies: emulated ones where a container forbids process_vm_readv.
     "openmpi": Flavour("mpirun.openmpi", "libddl.so", ("c", "mpif_h", "mpi", "f08"), 3, {"OMPI_MCA_topo": "basic", "OMPI_MCA_btl_vader_single_copy_mechanism": "emulated", **job.QUICK}),

@@ -108,7 +108,7 @@ def cancelled(folder):
         cluster.wait(job_id, "CANCELLED")
         reports = [path.read_text() for path in here.glob("*.ddl/report.txt")]
         job.check(len(reports) == 1, f"{name}: {len(reports)} reports")
-        for part in (f"Slurm job {job_id} on nodea,nodeb has ended.", f"job {job_id}.0   4 ranks on 2 hosts", "ranks 0-3 left without a goodbye", *words):
+        for part in (f"Slurm job {job_id} on nodea,nodeb has ended.", f"job {job_id}.0   4 ranks on 2 hosts", "ranks 0-3 ended without MPI_Finalize", *words):
             job.check(part in "".join(reports), f"{name}: the report does not say '{part}':\n{''.join(reports)[:500]}")
 
 

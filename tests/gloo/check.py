@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Collectives of a double of Gloo: group, members, number, bytes and waiting of each are known; what was not seen being made is passed through."""
+"""Collectives of a mock of Gloo: group, members, number, bytes and waiting of each are known; what was not seen being made is passed through."""
 import os
 
 import job

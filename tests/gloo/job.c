@@ -1,4 +1,4 @@
-/* A job of $WORLD_SIZE ranks over the double of Gloo, as PyTorch calls it: rank 1 is 20 ms late in each of 20 steps. Options are laid out as Gloo's. */
+/* A job of $WORLD_SIZE ranks against the mock of Gloo, as PyTorch calls it: rank 1 is 20 ms late in each of 20 steps. Options are laid out as Gloo's. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""tests/gpu/validate.py over the doubles, so that its own mistakes do not cost the time of a machine with a GPU: its probes are built with nvcc, and the checks that the
-doubles can answer must be confirmed. No check may fail by itself.
+"""tests/gpu/validate.py against the mocks, so that its own mistakes do not cost the time of a machine with a GPU: its probes are built with nvcc, and the checks that the
+mocks can answer must be confirmed. No check may fail by itself.
 
 usage: dry_run.py DOUBLES_DIR      exit code 77 without nvcc
 """
@@ -38,7 +38,7 @@ if not (Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "bin" / "nvcc").e
     sys.exit(77)
 with tempfile.TemporaryDirectory() as folder:
     library = Path(os.environ.get("DDL_BUILD", Path(__file__).resolve().parents[2] / "build" / "release")) / "lib" / "libddl.so"
-    # The virtual clock is the double's before libc's only where that is preloaded: the probes are not linked to it.
+    # The virtual clock is the mock's before libc's only where that is preloaded: the probes are not linked to it.
     paths = ":".join(filter(None, (sys.argv[1], os.environ.get("LD_LIBRARY_PATH"))))
     page, real = Path(folder) / "page.md", Path(__file__).resolve().parents[2] / "docs" / "gpu-validation.md"
     before = real.read_text()
@@ -48,7 +48,7 @@ with tempfile.TemporaryDirectory() as folder:
     print(done.stdout, done.stderr)
     written = page.read_text().startswith(before.rstrip().split("## Runs on GPUs")[0]) and page.read_text().count("| what | verdict | measured |") == 1
     if not written or real.read_text() != before:
-        print("the table is not on the page that was named, or what doubles said went to the repository's")
+        print("the table is not on the page that was named, or what mocks said went to the repository's")
         sys.exit(1)
     verdicts = {what: verdict for what, verdict in re.findall(r"^\| (.*?) \| (\*\*\w+\*\*|confirmed|not run) \|", (Path(folder) / "out" / "table.md").read_text(), re.M)}
 wrong = {what: verdicts.get(what) for what in CONFIRMED if verdicts.get(what) != "confirmed"}

@@ -6,8 +6,8 @@ usage: validate.py [-o FOLDER] [--page PAGE]
                                     FOLDER gets table.md and the recordings; the table goes into PAGE (docs/gpu-validation.md), in place of that of the same machine;
                                     $DDL_BUILD: where lib/libddl.so and bin/ddl are (default: build/release)
        validate.py --pack           puts what bin/ddl needs of this machine's libraries beside it, for one that has none of them: then copy tests/gpu, include and $DDL_BUILD there
-Exit code 77 if no GPU answers. $DDL_NVCC_FLAGS goes to nvcc: with "-cudart shared", and the doubles' folder on LD_LIBRARY_PATH, most of it runs without a GPU, to test the script. $DDL_STEP_ENV ("NAME=value NAME=value") goes to the
-job on two streams: the doubles tell coherent times with their virtual clock.
+Exit code 77 if no GPU answers. $DDL_NVCC_FLAGS goes to nvcc: with "-cudart shared", and the mocks' folder on LD_LIBRARY_PATH, most of it runs without a GPU, to test the script. $DDL_STEP_ENV ("NAME=value NAME=value") goes to the
+job on two streams: the mocks tell coherent times with their virtual clock.
 """
 import argparse
 import ctypes
@@ -71,8 +71,8 @@ def report(directory):
     return json.loads(done.stdout)
 
 
-def are_doubles():
-    """The libraries of this machine are those of tests/doubles: nothing that they say goes on the page."""
+def are_mocks():
+    """The libraries of this machine are those of tests/mocks: nothing that they say goes on the page."""
     try:
         return hasattr(ctypes.CDLL("libcuda.so.1"), "fake_cuda_advance")
     except OSError:
@@ -146,7 +146,7 @@ def losses(folder):
 
 
 def with_cupti(first=""):
-    """LD_LIBRARY_PATH of programs that need the toolkit: the machine's own, so that doubles come first, then the toolkit's."""
+    """LD_LIBRARY_PATH of programs that need the toolkit: the machine's own, so that mocks come first, then the toolkit's."""
     return ":".join(str(place) for place in (first, os.environ.get("LD_LIBRARY_PATH"), CUDA / "lib64", CUDA / "lib", CUDA / "extras/CUPTI/lib64") if place)
 
 
@@ -654,7 +654,7 @@ CHECKS = [("CUPTI attaches from cuInit; kernel times", attach), ("cuInit calls u
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", default="gpu-validation", help="folder to make")
-    parser.add_argument("--page", type=Path, help="page that gets the table; docs/gpu-validation.md, but not over doubles")
+    parser.add_argument("--page", type=Path, help="page that gets the table; docs/gpu-validation.md, but not against mock libraries")
     parser.add_argument("--pack", action="store_true", help="put the libraries of ddl beside it, and end")
     arguments = parser.parse_args()
     if arguments.pack:
@@ -688,7 +688,7 @@ def main():
     (folder / "table.md").write_text(f"On {machine}, {time.strftime('%Y-%m-%d')}:\n\n{table}")
     print(f"table: {folder / 'table.md'}")
     page = arguments.page or PAGE
-    if arguments.page or (PAGE.exists() and not are_doubles()):
+    if arguments.page or (PAGE.exists() and not are_mocks()):
         write_page(page, machine, f"{time.strftime('%Y-%m-%d')}, libddl.so of this tree.\n\n{table}")
         print(f"page: {page}")
     return 1 if failed else 0

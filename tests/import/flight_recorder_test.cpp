@@ -341,7 +341,7 @@ TEST(FlightRecorder, FoldersAndOtherFiles) {
   const fs::path root = fs::path(folder / "x").parent_path();
   Imported run("flight-recorder", std::vector<fs::path>{root});
   EXPECT_EQ(causes(run), "1");
-  EXPECT_EQ(run.text("SELECT note FROM loss WHERE kind = 'not_dumps'"), "files that are no dumps: notes");
+  EXPECT_EQ(run.text("SELECT note FROM loss WHERE kind = 'not_dumps'"), "files that are not dumps: notes");
 }
 
 TEST(FlightRecorder, RefusesPicklesThatRunCode) {

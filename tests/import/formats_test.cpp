@@ -82,7 +82,7 @@ TEST(Nsys, NamesTableAndRow) {
     Imported run("nsys", {path});
     FAIL();
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("report.sqlite, table CUPTI_ACTIVITY_KIND_KERNEL, row 1: start is no whole number"),
+    EXPECT_NE(std::string(error.what()).find("report.sqlite, table CUPTI_ACTIVITY_KIND_KERNEL, row 1: start is not a whole number"),
               std::string::npos)
         << error.what();
   }
@@ -419,9 +419,9 @@ TEST(PipeDream, TakesWhatSpreadsheetsWrite) {
 }
 
 TEST(PipeDream, NamesTheRow) {
-  EXPECT_NE(
-      import_error("pipedream", "op,fwd_ms,bwd_ms\na,1,x\n", "p.csv").find("p.csv, byte 17: bwd_ms is \"x\", which is no number that fits"),
-      std::string::npos);
+  EXPECT_NE(import_error("pipedream", "op,fwd_ms,bwd_ms\na,1,x\n", "p.csv")
+                .find("p.csv, byte 17: bwd_ms is \"x\", which is not a number that fits"),
+            std::string::npos);
   EXPECT_NE(import_error("pipedream", "op,fwd_ms,bwd_ms\na,1\n", "p.csv").find("p.csv, byte 17: a row of 2 fields below a header of 3"),
             std::string::npos);
   EXPECT_NE(import_error("pipedream", "a,b\n1,2\n", "p.csv").find("p.csv, byte 0: neither a column optype"), std::string::npos);

@@ -43,7 +43,7 @@ Planned on_stream(Planned planned, int stream) {
   return planned;
 }
 
-/// Of a rank's collective at a place in a step: begin and end, both ns behind the begin of that place's slot.
+/// For a rank's collective at a place in a step: begin and end, both ns behind the begin of that place's slot.
 using Times = std::function<std::pair<int64_t, int64_t>(int rank, int step, int place)>;
 /// What a rank does in a step.
 using Program = std::function<std::vector<Planned>(int rank, int step)>;
@@ -289,7 +289,7 @@ TEST(InferredCommunicators, MissingRanksMeanNoWaiting) {
   EXPECT_EQ(half.integer("SELECT count(*) FROM communicator_member"), 0);
   EXPECT_EQ(half.integer("SELECT count(*) FROM collective_group WHERE busbw_raw IS NOT NULL OR busbw_xfer IS NOT NULL"), 0);
   EXPECT_EQ(half.text("SELECT group_concat(DISTINCT why) FROM collective_group"), "PARTIAL_RANKS");
-  // Of two ranks nobody else can be in a communicator with one of them.
+  // For two ranks nobody else can be in a communicator with one of them.
   Imported pair("kineto", Imported::Files{{"rank1.json", trace_of(1, 2, kSteps, same(plan), together)}});
   EXPECT_EQ(pair.integer("SELECT count(*) FROM v_collective WHERE comm = 'world (inferred)' AND comm_size = 2 AND why = 'PARTIAL_RANKS'"),
             kSteps * 2);

@@ -88,14 +88,15 @@ TEST_F(JsonRecordsTest, NamesThePlaceOfWhatIsWrong) {
   EXPECT_EQ(error(R"({"traceEvents": [{"name": "a"}, 5]})"), "t.json, byte 33: an object was expected");
   EXPECT_EQ(error(R"({"traceEvents": [{"name": "a"}]} x)"), "t.json, byte 33: there is more behind the end of the document");
   EXPECT_EQ(error(R"({"traceEvents": [{"name": "bad", "ts": "soon"}]})"),
-            "t.json, byte 17: ts is \"soon\", which is no whole number that fits");
-  EXPECT_EQ(error(R"({"traceEvents": [{"name": "bad", "ts": 1e30}]})"), "t.json, byte 17: ts is 1e30, which is no whole number that fits");
+            "t.json, byte 17: ts is \"soon\", which is not a whole number that fits");
+  EXPECT_EQ(error(R"({"traceEvents": [{"name": "bad", "ts": 1e30}]})"),
+            "t.json, byte 17: ts is 1e30, which is not a whole number that fits");
   EXPECT_EQ(error("{\"traceEvents\": [" + std::string(100, '[')), "t.json, byte 79: more than 64 objects and arrays inside each other");
-  EXPECT_NE(error("{\"a\": tru}").find("t.json, byte 9: this is no JSON: "), std::string::npos);
+  EXPECT_NE(error("{\"a\": tru}").find("t.json, byte 9: this is not JSON: "), std::string::npos);
   EXPECT_NE(error(std::string("\x7f"
                               "ELF\0\1",
                               6))
-                .find("t.json, byte 0: this is no JSON: "),
+                .find("t.json, byte 0: this is not JSON: "),
             std::string::npos);
 }
 

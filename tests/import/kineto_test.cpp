@@ -81,7 +81,7 @@ TEST(Kineto, CollectivesOfGlooAreRanges) {
   EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE op = 'gloo::broadcast' AND payload_bytes = 24"), 24);
   EXPECT_EQ(run.text("SELECT group_concat(rank) FROM communicator_member"), "0,1");
   EXPECT_EQ(run.integer("SELECT count(*) FROM event WHERE kind = 1"), 48);
-  EXPECT_EQ(run.integer("SELECT count(*) FROM v_layer WHERE layer LIKE 'gloo%'"), 0) << "a collective is no layer's computing";
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_layer WHERE layer LIKE 'gloo%'"), 0) << "a collective is not a layer's computing";
   EXPECT_EQ(run.integer("SELECT sum(wait_ns) FROM blame WHERE late = 1 AND waiter = 0"), 1200000);
   // Operators cover 430 us of each step, and the rest of the reduction is not hidden.
   EXPECT_EQ(run.integer("SELECT count(*) FROM v_step WHERE compute_ns = 430000"), 24);
@@ -234,18 +234,18 @@ TEST(Kineto, NamesWhatIsWrongAndWhere) {
     const std::string error = import_error("kineto", with(event));
     EXPECT_NE(error.find("trace.json, byte 17: " + part), std::string::npos) << error;
   };
-  says(R"("ts": "x", "dur": 1)", "ts is \"x\", which is no number that fits");
+  says(R"("ts": "x", "dur": 1)", "ts is \"x\", which is not a number that fits");
   says(R"("ts": 1)", "an event without ts and dur");
-  says(R"("ts": 1e40, "dur": 1)", "ts is 1e40, which is no number that fits");
+  says(R"("ts": 1e40, "dur": 1)", "ts is 1e40, which is not a number that fits");
   says(R"("ts": 1, "dur": 3000000000000000)", "it takes longer than twelve days");
-  says(R"("ts": 1, "dur": 1, "args": {"stream": "abc"})", "args.stream is \"abc\", which is no whole number that fits");
+  says(R"("ts": 1, "dur": 1, "args": {"stream": "abc"})", "args.stream is \"abc\", which is not a whole number that fits");
   EXPECT_NE(
       import_error("kineto", R"([{"name": "aten::empty", "ph": "X", "ts": 268, "dur": 47, "tid": 1, "pid": "CPU functions", "args": {}}])")
           .find("the format of PyTorch's profiler before Kineto"),
       std::string::npos);
   EXPECT_NE(import_error("kineto", R"({"traceEvents": []})").find("trace.json: no event that ddl knows"), std::string::npos);
   EXPECT_NE(
-      import_error("kineto", R"({"distributedInfo": {"rank": 1.5}, "traceEvents": []})").find("distributedInfo.rank is no whole number"),
+      import_error("kineto", R"({"distributedInfo": {"rank": 1.5}, "traceEvents": []})").find("distributedInfo.rank is not a whole number"),
       std::string::npos);
 }
 

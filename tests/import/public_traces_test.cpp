@@ -167,7 +167,7 @@ TEST(PublicTraces, KnowsCollectivesOfTracesThatDoNotNameThem) {
       one_of_two.integer("SELECT count(*) FROM v_collective WHERE op = 'ncclAllReduce' AND comm = 'world (inferred)' AND comm_size = 2"
                          " AND payload_bytes IS NULL AND bytes IS NULL"),
       2020);
-  // Of four kernels the launch was not recorded: what SendRecv carries its name does not tell.
+  // The launch of four kernels was not recorded: what SendRecv carries its name does not tell.
   Imported begun_early("kineto", {kTraces / "hta/trace_diff/test/test.json.gz"});
   EXPECT_EQ(begun_early.integer("SELECT count(*) FROM v_collective"), 63);
   EXPECT_EQ(begun_early.integer("SELECT count FROM loss WHERE kind = 'nccl_kernels'"), 1);

@@ -186,7 +186,7 @@ inline std::string layers_csv() {
   return "node,op,fwd_ms,bwd_ms\n1,Input,17.972,0.0\n2,\"Conv2d(3, 64, \"\"same\"\")\",22.307,24.613\n3,ReLU,4.446,5.553\n";
 }
 
-/// Of a communicator whose ranks launched so many AllReduces, as NCCL 2.28.9 answers: a comma is missing. The last `silent` ranks do not answer.
+/// For a communicator whose ranks launched so many AllReduces, as NCCL 2.28.9 answers: a comma is missing. The last `silent` ranks do not answer.
 inline std::string ras_answer(const std::vector<int64_t>& launched, size_t silent, bool comma = false) {
   std::string text =
       "{\n  \"nccl_version\": \"2.28.9\",\n  \"timestamp\": \"2026-01-02 03:04:05\",\n  \"communicators_count\": 1,\n  \"communicators\": [\n";

@@ -15,7 +15,7 @@
 #include "tests/interpose/mailbox.h"
 #include "tests/interpose/recording.h"
 
-// The double's side of MPI: handles are addresses, so void* will do.
+// The mock's side of MPI: handles are addresses, so void* will do.
 extern "C" {
 int MPI_Init_thread(int*, char***, int, int*);
 int MPI_Finalize();

@@ -10,7 +10,7 @@
 
 #include "tests/interpose/recording.h"
 
-// The double's side of MPI: handles are addresses, so void* will do.
+// The mock's side of MPI: handles are addresses, so void* will do.
 extern "C" {
 struct FakeStatus {
   int source, tag, error, cancelled;

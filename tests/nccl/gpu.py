@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Collectives of NCCL with the doubles of CUDA, CUPTI and NCCL under mpirun, in virtual time: each is one row however many sources tell of it, with the
+"""Collectives of NCCL with the mocks of CUDA, CUPTI and NCCL under mpirun, in virtual time: each is one row however many sources tell of it, with the
 interval of its kernel, the waiting for the last rank, its share of a fused kernel, and the algorithm that the profiler tells."""
 import job
 import nccl_job
@@ -30,7 +30,7 @@ def check_kernels(db, told, what, plugin=True, skip=0):
     for rank in range(RANKS):
         rows = db.execute("SELECT * FROM v_collective WHERE rank = ? AND op LIKE 'nccl%' AND seq < 1 << 32 ORDER BY seq", (rank,)).fetchall()
         want = told[rank][skip:]
-        job.check(len(rows) == len(told[rank]), f"{what}: rank {rank} has {len(rows)} collectives, the double did {len(told[rank])}")
+        job.check(len(rows) == len(told[rank]), f"{what}: rank {rank} has {len(rows)} collectives, the mock did {len(told[rank])}")
         rows = rows[skip:]
         at = 0
         while at < len(want):
@@ -92,7 +92,7 @@ def phases(folder):
     job.check(facts == {"calls", "profiler v7"}, f"sources {facts}")
     for rank in range(RANKS):
         rows = db.execute("SELECT * FROM v_collective WHERE rank = ? AND op LIKE 'nccl%' ORDER BY seq", (rank,)).fetchall()
-        job.check(len(rows) == len(told[rank]), f"phases: rank {rank} has {len(rows)} collectives, the double did {len(told[rank])}")
+        job.check(len(rows) == len(told[rank]), f"phases: rank {rank} has {len(rows)} collectives, the mock did {len(told[rank])}")
         at = 0
         while at < len(rows):
             kernel = told[rank][at:at + told[rank][at][7]]

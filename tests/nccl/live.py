@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ddl-top on a running job of GPUs: train --device cuda over doubles of CUDA, CUPTI and NCCL. While it runs its ranks and its collectives are told by what the devices did; of one
+"""ddl-top on a running job of GPUs: train --device cuda against mocks of CUDA, CUPTI and NCCL. While it runs its ranks and its collectives are told by what the devices did; of one
 that was killed nobody claims that its GPUs idled in the end; of one that has ended the spools, of which only the ends are read, say what the store says."""
 import json
 import signal

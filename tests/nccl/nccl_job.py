@@ -1,4 +1,4 @@
-"""Runs the programs of tests/nccl over the double of NCCL, as Open MPI or as PyTorch starts jobs, and reads what the double says of each collective."""
+"""Runs the programs of tests/nccl against the mock of NCCL, as Open MPI or as PyTorch starts jobs, and reads what the mock says of each collective."""
 import os
 import subprocess
 from pathlib import Path
@@ -6,12 +6,12 @@ from pathlib import Path
 import job
 
 PROGRAMS = job.BUILD / "tests" / "programs"
-DOUBLES = job.BUILD / "doubles"
+MOCKS = job.BUILD / "mocks"
 
 
 def environment(**extra):
     path = os.environ.get("LD_LIBRARY_PATH")
-    return {"LD_LIBRARY_PATH": f"{DOUBLES}:{path}" if path else str(DOUBLES), **{k: v for k, v in extra.items() if v is not None}}
+    return {"LD_LIBRARY_PATH": f"{MOCKS}:{path}" if path else str(MOCKS), **{k: v for k, v in extra.items() if v is not None}}
 
 
 def torchrun(program, folder, ranks=2, run_dir=None, arguments=(), expected=0, **extra):
@@ -32,7 +32,7 @@ def torchrun(program, folder, ranks=2, run_dir=None, arguments=(), expected=0, *
 
 
 def told(log, ranks):
-    """What the double did: rank -> [(uid, function, count, root, S, start_ns, end_ns, calls in the kernel)] in the order of the device."""
+    """What the mock did: rank -> [(uid, function, count, root, S, start_ns, end_ns, calls in the kernel)] in the order of the device."""
     result = {}
     for rank in range(ranks):
         rows = [line.split() for line in Path(f"{log}.{rank}").read_text().splitlines()]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""train --device cuda under mpirun over doubles of CUDA, cuBLAS, cuDNN and NCCL that compute on the CPU: the losses of the CPU, gradients by NCCL or by way of the host,
+"""train --device cuda under mpirun against mocks of CUDA, cuBLAS, cuDNN and NCCL that compute on the CPU: the losses of the CPU, gradients by NCCL or by way of the host,
 and a recording with kernels, copies and collectives in their layers."""
 import re
 

@@ -31,7 +31,7 @@ class EmptyRun {
   SQLite::Database db_;
 };
 
-/// Of what a test wrote into `step_part` and `rank_part`: selects the steady steps, as an analysis does, and reads the rest as it is.
+/// For what a test wrote into `step_part` and `rank_part`: selects the steady steps, as an analysis does, and reads the rest as it is.
 reports::RunView view_of(SQLite::Database& db);
 
 }  // namespace ddl::test

@@ -81,7 +81,7 @@ TEST(Overview, ProcessesSayHowTheyEnded) {
   EXPECT_TRUE(document.tables[0].rows[1][1].is_absent()) << "it has no rank";
 }
 
-/// Of one axis nothing is shown that the table of collectives does not say.
+/// For one axis nothing is shown that the table of collectives does not say.
 TEST(Overview, AxesAreToldApart) {
   test::HandmadeRun run;
   const RunView view = test::view_of(run.db());
@@ -207,7 +207,7 @@ TEST(Overview, SaysHowTheJobEnded) {
   run.db().exec("INSERT INTO meta VALUES ('signal', '9'); UPDATE process SET ended = 'lost', finalize_ns = NULL WHERE rank = 1");
   const std::string text = overview_of(run.db());
   EXPECT_NE(text.find("killed by SIGKILL"), std::string::npos) << text;
-  EXPECT_NE(text.find("rank 1 left without a goodbye"), std::string::npos) << text;
+  EXPECT_NE(text.find("rank 1 ended without MPI_Finalize"), std::string::npos) << text;
 }
 
 TEST(Overview, NoRankCannotBeAnswered) {
@@ -222,7 +222,7 @@ TEST(Overview, WithoutRanksThereAreProcesses) {
       " DELETE FROM finding");
   const std::string text = overview_of(run.db());
   EXPECT_NE(text.find("2 processes without a rank on 1 host"), std::string::npos) << text;
-  EXPECT_NE(text.find("(worker), which had no rank, left without a goodbye"), std::string::npos) << text;
+  EXPECT_NE(text.find("(worker), which had no rank, ended abnormally"), std::string::npos) << text;
   EXPECT_NE(text.find("Processes that recorded something"), std::string::npos) << text;
   EXPECT_NE(text.find("findings compare ranks"), std::string::npos) << text;
 }

@@ -16,7 +16,7 @@ struct PrometheusText {
   std::map<std::string, std::string> types;                      ///< by family
   std::map<std::string, std::map<std::string, double>> samples;  ///< family, labels as written
 
-  /// Of the only sample whose labels contain `part`; NaN: none.
+  /// For the only sample whose labels contain `part`; NaN: none.
   double value(const std::string& family, const std::string& part = "") const {
     double found = std::numeric_limits<double>::quiet_NaN();
     const auto rows = samples.find(family);

@@ -20,7 +20,7 @@ class Ledger {
   void begin_step(int rank, uint64_t step, int64_t t);
   void end_step(int rank, uint64_t step, int64_t t);
   void open_range(int rank, int64_t t);
-  /// Of the innermost open range; steps are opened by begin_step().
+  /// For the innermost open range; steps are opened by begin_step().
   void close_range(int rank, const std::string& kind, const std::string& region, int64_t t);
   void call(int rank, const std::string& op, const std::string& comm, const std::string& region, int64_t bytes, int64_t enter_ns,
             int64_t leave_ns);

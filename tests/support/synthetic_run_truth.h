@@ -50,7 +50,7 @@ struct MessageTruth {
   int64_t bytes = 0;
   int64_t send_ns = 0, receive_ns = 0;  ///< when each was posted
   std::optional<uint64_t> step;         ///< of the receiver
-  // Nothing while an end is not over. Of several messages that end in one call only the longest wait counts, a late sender before a late
+  // Nothing while an end is not over. Among several messages that end in one call only the longest wait counts, a late sender before a late
   // receiver.
   std::optional<int64_t> late_sender_wait_ns;    ///< of the receiver, in the call in which the receive ended
   std::optional<int64_t> late_receiver_wait_ns;  ///< of the sender, in the call in which the send ended

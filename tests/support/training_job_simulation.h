@@ -40,7 +40,7 @@ class TrainingSimulation {
   /// `recorded`: the ranks write spools.
   TrainingSimulation(const TrainingJob& job, bool recorded);
   void run();
-  /// Of every step, the longest time over the ranks.
+  /// For every step, the longest time over the ranks.
   const std::vector<int64_t>& step_ns() const { return step_ns_; }
   void write(const std::filesystem::path& folder);
 

@@ -7,7 +7,7 @@
  * bytes, its own request table, its own idea of what a communicator is. Made for tests, so simple: one world, one thread in MPI at a time.
  * Compiled once against Open MPI's mpi.h and once against MPICH's.
  *
- * Where: the members of the communicator as ranks in MPI_COMM_WORLD ("0,2,1"), so communicators with equal members are one. Of an
+ * Where: the members of the communicator as ranks in MPI_COMM_WORLD ("0,2,1"), so communicators with equal members are one. For an
  * intercommunicator the members on our side ("inter:0,1"); "window:" and "file:" likewise; "-" for calls that have none. A request counts
  * where it was posted; a completing call has no communicator, whatever it completes.
  *

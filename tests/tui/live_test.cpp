@@ -345,7 +345,7 @@ TEST(Live, AHungJobSaysWhoIsMissing) {
   EXPECT_EQ(stall->waiting, (std::vector<int64_t>{0, 2}));
   EXPECT_EQ(stall->call, "MPI_Allreduce number 7 on MPI_COMM_WORLD");
   job.now_ns -= 7'000'000'000;
-  EXPECT_FALSE(tui::find_live_stall(job, {}, 2e9)) << "a second in a call is no hang";
+  EXPECT_FALSE(tui::find_live_stall(job, {}, 2e9)) << "a second in a call is not a hang";
 }
 
 }  // namespace

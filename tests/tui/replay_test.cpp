@@ -81,7 +81,7 @@ TEST(Replay, StepsComeInTheOrderOfTime) {
   EXPECT_GE(s.window, 8u);
 }
 
-/// Requests of messages are no collectives: a step is finished although one is under way at its end.
+/// Requests of messages are not collectives: a step is finished although one is under way at its end.
 TEST(Replay, MessagesInFlightDoNotHoldUpSteps) {
   Analyzed run(test::run().ranks(2).steps(20).compute(5_ms).isendrecv_ring(1_MiB, 1_ms).waitall());
   run.db.exec("UPDATE event SET duration_ns = 2000000000 WHERE kind = 2 AND start_ns > 15000000 AND start_ns < 25000000");

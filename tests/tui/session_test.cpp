@@ -170,7 +170,7 @@ TEST(Session, AClickOnARowPutsTheCursorThere) {
   EXPECT_EQ(visible_lines(session.shown(), session.view())[static_cast<size_t>(session.view().cursor)].row->rank, 6);
 }
 
-/// The keys that a row of the table names; words that are no keys are left out.
+/// The keys that a row of the table names; words that are not keys are left out.
 std::vector<int> keys_of(const std::string& row) {
   const std::map<std::string, int> kNamed = {{"Esc", kEscape}, {"Enter", kReturn}, {"space", ' '}, {"arrows", kDown}, {"Tab", kTab}};
   std::vector<int> keys;

@@ -176,7 +176,7 @@ def another_host(folder):
     # A killed process is there until the kernel has taken it apart: mpirun's end says nothing about its ranks.
     job.check(job.wait_until(lambda: "ended" in look(seen, "-b", "-n", 1, "--ascii").splitlines()[0], 10),
               f"a killed job is not shown as ended:\n{look(seen, '-b', '-n', 1, '--ascii')}")
-    job.report(run)  # what is beside the spools is no concern of the store
+    job.report(run)  # what is beside the spools does not concern the store
 
 
 def replay(folder):

@@ -323,7 +323,7 @@ void formulas(const Group& group) {
           seen.sent_bytes + seen.received_bytes);
   }
 
-  // Of two ranks that fold, the odd one sends once and is told once; the even one, besides, tells it. On the way through the even one lie
+  // For two ranks that fold, the odd one sends once and is told once; the even one, besides, tells it. On the way through the even one lie
   // what it receives first, its exchanges, and what it sends last.
   const bool folds = rank < 2 * surplus;
   const bool waits = folds && rank % 2 == 1;

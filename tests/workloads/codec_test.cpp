@@ -72,7 +72,7 @@ TEST(Codec, HalfPrecisionIsIeee) {
   std::vector<float> halves;
   for (int exponent = -15; exponent <= 15; ++exponent) {
     for (int mantissa = 0; mantissa < 1024; ++mantissa) {
-      // Of the definition of binary16; the lowest exponent has the numbers without a leading one.
+      // For the definition of binary16; the lowest exponent has the numbers without a leading one.
       halves.push_back(exponent == -15 ? std::ldexp(static_cast<float>(mantissa), -24)
                                        : std::ldexp(1 + static_cast<float>(mantissa) / 1024, exponent));
     }

@@ -174,7 +174,7 @@ std::vector<double> sequential_losses(const Options& options, const Dataset& dat
   return job.losses();
 }
 
-/** Of a rank in all steps, by the table in workloads/README.md. */
+/** For a rank in all steps, by the table in workloads/README.md. */
 uint64_t sent_bytes(const Options& options, uint64_t rank, uint64_t ranks, uint64_t parameters) {
   using Kind = ConsistencyRule::Kind;
   const ConsistencyRule& rule = options.consistency;

@@ -36,7 +36,7 @@ class Bench {
     }
   }
 
-  /** Tokens are no numbers to differentiate by. */
+  /** Tokens are not numbers to differentiate by. */
   void check(bool inputs_are_tokens = false) {
     std::vector<Tensor> input_gradients;
     for (const Tensor& input : inputs_) {

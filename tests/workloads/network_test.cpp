@@ -116,7 +116,7 @@ uint64_t cost_of(const std::vector<uint64_t>& costs, const Stage& stage) {
                          uint64_t{0});
 }
 
-/// Of all ways to cut, by trying them.
+/// Among all ways to cut, by trying them.
 uint64_t least_cost(const std::vector<uint64_t>& costs, std::size_t begin, std::size_t stages) {
   if (stages == 1) return cost_of(costs, {begin, costs.size()});
   uint64_t least = UINT64_MAX;

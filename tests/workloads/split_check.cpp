@@ -67,7 +67,7 @@ namespace {
 int failures = 0;
 uint64_t checked_bytes = 0;
 
-/// Of all ranks together.
+/// For all ranks together.
 double predicted(const LayerTable& table, const Options& options, const std::string& form, int ranks) {
   std::vector<models::ParallelLayer> layers;
   for (const Layer& layer : table.layers) {
@@ -84,7 +84,7 @@ double predicted(const LayerTable& table, const Options& options, const std::str
   double sum = 0;
   for (const models::FormCost& cost : plan_of_one_form(layers, machine, form).layers) {
     double among = cost.forward_bytes + cost.backward_bytes;
-    // Of halos the prediction is for a rank with two neighbours; two ranks of a replica have one.
+    // For halos the prediction is for a rank with two neighbours; two ranks of a replica have one.
     if (cost.form == models::Form::kSpatial && group > 2) among *= static_cast<double>(group - 1) / static_cast<double>(group);
     sum += among + cost.moved_bytes + cost.gradient_bytes;
   }

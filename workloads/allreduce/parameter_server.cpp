@@ -3,7 +3,7 @@
 namespace ddl::allreduce {
 
 /*
- * Rank 0 is the server: everybody pushes to it and pulls the sum. Of k clients its link carries 2k alpha + 2kn beta, k = p - 1: what the
+ * Rank 0 is the server: everybody pushes to it and pulls the sum. For k clients its link carries 2k alpha + 2kn beta, k = p - 1: what the
  * server itself contributes does not travel.
  */
 void parameter_server(Exchange& x, const Settings& /*settings*/) {

@@ -19,7 +19,7 @@ class Pipeline {
         sent_(p_) {
     for (std::size_t block = 0; block < p_; ++block) sent_[block].resize(segments(block), MPI_REQUEST_NULL);
     for (std::size_t step = 0; step < steps(); ++step) {
-      // Of the reduce-scatter first, then, without a seam, of the allgather.
+      // First those of the reduce-scatter, then, without a seam, those of the allgather.
       const std::size_t block = (me_ + 3 * p_ - 2 - step) % p_;
       for (std::size_t i = 0; i < segments(block); ++i) arrivals_.push_back({step, block, i});
     }

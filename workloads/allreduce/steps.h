@@ -20,7 +20,7 @@ void ring_allgather(Exchange& x, std::span<const int> group, std::size_t me, Ran
 std::vector<int> all_ranks(const Exchange& x);
 
 /**
- * Where the number of ranks is no power of two: of the first 2 (p - 2^k) ranks each odd one hands its contribution to the even one before
+ * Where the number of ranks is not a power of two: of the first 2 (p - 2^k) ranks each odd one hands its contribution to the even one before
  * it (`fold`), which takes part for both and hands the result back at the end (`unfold`). Neighbours in rank order, so that operations
  * that do not commute stay in order.
  */

@@ -70,7 +70,7 @@ Job::~Job() {
   MPI_Comm_free(&pipeline_);
 }
 
-/** Of all ranks of the node: without, the kernel would end one of them when the gradients are written, with no word about why. */
+/** For all ranks of the node: without, the kernel would end one of them when the gradients are written, with no word about why. */
 void Job::check_memory(uint64_t bytes) const {
   MPI_Comm node = MPI_COMM_NULL;
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);

@@ -90,7 +90,7 @@ class ConsistencyTrainer : public Training {
   allreduce::Traffic sent_;
   std::vector<StepResult> results_;  ///< sums over this rank's samples, then means over all
 
-  // Of the server.
+  // For the server.
   std::size_t next_ = 0;                ///< in the order
   std::vector<uint64_t> done_, known_;  ///< by worker: steps it has pushed, and updates in what it was sent last
   std::vector<std::size_t> held_;       ///< workers that are not answered yet

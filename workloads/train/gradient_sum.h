@@ -38,7 +38,7 @@ struct DgcSetting {
 /** Throws UsageError. */
 DgcSetting parse_dgc(const std::string& name);
 
-/** Throws UsageError for what is no --compress. */
+/** Throws UsageError for what is not a --compress. */
 void check_compression(const std::string& name);
 
 /** For so many gradients over MPI_COMM_WORLD. Collective. nullptr: the options leave it to the MPI library. */

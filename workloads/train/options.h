@@ -38,7 +38,7 @@ struct Options {
 
   /** Gradients are added up by code of this repository: blocking, and every byte is counted. */
   bool adds_up_itself() const { return allreduce.algorithm != nullptr || compress != "none"; }
-  /** Of the update: deep gradient compression has it in what ranks send. */
+  /** For the update: deep gradient compression has it in what ranks send. */
   double update_momentum() const { return compress.starts_with("dgc:") ? 0 : momentum; }
   std::size_t bucket_bytes() const { return static_cast<std::size_t>(bucket_mib * 1024.0 * 1024.0); }
 };

@@ -43,7 +43,7 @@ class Reducer {
   /** Posts the buckets that are complete now that `finished_parameters` gradients are final. */
   void post_ready(std::size_t finished_parameters);
   void wait(std::size_t bucket);
-  /** Of what was not posted. */
+  /** For what was not posted. */
   void reduce_all();
   /** Waits for all that the background runtime was handed. */
   void synchronize();

@@ -26,7 +26,7 @@ struct AlignedAllocator {
 
 using Buffer = std::vector<float, AlignedAllocator<float>>;
 
-/** Of one sample. A plain feature vector is `channels` x 1 x 1. */
+/** For one sample. A plain feature vector is `channels` x 1 x 1. */
 struct Shape {
   std::size_t channels = 1;
   std::size_t height = 1;

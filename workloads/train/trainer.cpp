@@ -62,7 +62,7 @@ StepResult Trainer::run_step(uint64_t step) {
   marks::value("samples", static_cast<double>(options_.batch));
   marks::value("batch", static_cast<double>(options_.batch));
   marks::value("loss", result.loss);
-  // Of the mean gradient over this rank's samples, and over all ranks': how much samples differ, which bounds the batch that is worth
+  // For the mean gradient over this rank's samples, and over all ranks': how much samples differ, which bounds the batch that is worth
   // while. Each rank's gradients are divided by the samples of all ranks before they are added up.
   marks::value("local_gradient_norm", std::sqrt(reducer_.own_squares()) * static_cast<double>(mpi_.size()));
   marks::value("gradient_norm", std::sqrt(squares_));

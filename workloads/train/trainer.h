@@ -14,7 +14,7 @@
 
 namespace ddl::train {
 
-/** Of the global batch, before the step's update. */
+/** For the global batch, before the step's update. */
 struct StepResult {
   double loss = 0.0;
   double accuracy = 0.0;
@@ -34,11 +34,11 @@ class Training {
   virtual std::size_t global_batch() const = 0;
   /** What this rank has sent to add up gradients; nothing where only the MPI library knows. */
   virtual std::optional<allreduce::Traffic> sent() const { return {}; }
-  /** Of all steps, after finish(), where single steps are not known before: then what run_step returned is a part of the truth. nullptr: they are. */
+  /** For all steps, after finish(), where single steps are not known before: then what run_step returned is a part of the truth. nullptr: they are. */
   virtual const std::vector<StepResult>* results() const { return nullptr; }
   /** [n]: updates that came n updates of others after their parameters were read; nothing where none does. */
   virtual std::optional<std::vector<uint64_t>> staleness() const { return {}; }
-  /** Of the last step; nothing where nobody takes them. */
+  /** For the last step; nothing where nobody takes them. */
   virtual std::optional<StepTimes> times() const { return {}; }
 };
 

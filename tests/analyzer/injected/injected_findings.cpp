@@ -2,7 +2,7 @@
 //
 //   injected_findings [--cases N] [--first SEED] [--jobs mpi|large|gpu|gpu32] [--missing PERCENT] [--kind NAME] [--show] [--keep FOLDER]
 //
-// Of each kind N cases: of jobs over MPI (tests/support/training_job.h), which leave spools, and of jobs on 8 or 32
+// For each kind N cases: of jobs over MPI (tests/support/training_job.h), which leave spools, and of jobs on 8 or 32
 // GPUs over several axes of parallelism (gpu_job.h), which leave the store of an import. --show tells the cases that
 // went wrong or whose saving is 10 % off, --keep leaves the last one's run. Prints the confusion matrix, and exits with 1 unless all goals are met.
 // Seeds below kFirstReportedSeed are for tuning the rules; the tests use others (CMakeLists.txt).
@@ -105,7 +105,7 @@ std::string expected_finding(Fault fault) {
 
 std::vector<Found> findings_in(SQLite::Database& db) {
   std::vector<Found> found;
-  // That some of the virtual jobs reduce their gradients by blocking calls, layer by layer, is no fault that was put in: it is true of all their cases.
+  // That some of the virtual jobs reduce their gradients by blocking calls, layer by layer, is not a fault that was put in: it is true of all their cases.
   SQLite::Statement rows(
       db,
       "SELECT id, coalesce(rank, -1), sentence, evidence, coalesce(share_ratio, 0), evidence_sql, confidence FROM finding"

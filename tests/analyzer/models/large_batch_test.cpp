@@ -36,7 +36,7 @@ TEST(LargeBatch, RatesAreThePublishedOnes) {
   EXPECT_DOUBLE_EQ(scaled_rate(BatchRule::kLars, 0.1, 256, 512), 0.2);
 }
 
-/// Of each batch in the table of AlexNet without LARS the best accuracy is in ours.
+/// For each batch in the table of AlexNet without LARS the best accuracy is in ours.
 TEST(LargeBatch, AlexnetWithoutLars) {
   const CsvTable table = published("lars_alexnet_batch");
   size_t found = 0;

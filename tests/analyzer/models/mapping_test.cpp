@@ -15,7 +15,7 @@ namespace {
 
 Traffic everybody_to_everybody(size_t n, double bytes = 1e6) { return Traffic(n, std::vector<double>(n, bytes)); }
 
-/// What leaves a set of nodes takes at least its bytes over the rates that leave it. Of traffic that is symmetric among four vertices the
+/// What leaves a set of nodes takes at least its bytes over the rates that leave it. For traffic that is symmetric among four vertices the
 /// largest of these is what the best routes reach (Papernov 1976: with K4 as demands cuts suffice).
 double cut_s(const std::vector<PlaceLink>& links, const Traffic& bytes, const std::vector<size_t>& place) {
   double seconds = 0;

@@ -1,4 +1,4 @@
-/* Steps and layers in which PAPI's double counts known numbers, and in which a known number of pages is touched. */
+/* Steps and layers in which PAPI's mock counts known numbers, and in which a known number of pages is touched. */
 #define _GNU_SOURCE
 #include <ddl/annotate.h>
 #include <dlfcn.h>
@@ -28,7 +28,7 @@ static void* helper(void* unused) {
 static void nothing(int event, long long n) { (void)event, (void)n; }
 
 int main(int argc, char** argv) {
-  /* Where the real PAPI, or none, is to be found, the double is not linked to. */
+  /* Where the real PAPI, or none, is to be found, the mock is not linked to. */
   void* papi = argc > 1 && strcmp(argv[1], "double") == 0 ? dlopen("libpapi.so.7.0", RTLD_LAZY) : NULL;
   count = papi ? (void (*)(int, long long))dlsym(papi, "fake_papi_count") : nothing;
   if (!count) return 2;

@@ -1,4 +1,4 @@
-/* A training job of known shape over the doubles of CUDA (tests/doubles/fake_cuda.h): two threads, two streams, STEPS steps. The threads
+/* A training job of known shape against the mocks of CUDA (tests/mocks/fake_cuda.h): two threads, two streams, STEPS steps. The threads
  * take turns, so that with the virtual clock every number of the run is known; tests/collectors/gpu_truth.py computes them a second time.
  *
  * Three programs: alone; ranks of MPI (WITH_MPI); ranks that only NCCL ties together, told who they are by RANK and WORLD_SIZE (WITH_NCCL):
@@ -19,7 +19,7 @@
 #include "tests/nccl/programs/nccl_api.h"
 #endif
 
-#include "tests/doubles/fake_cuda.h"
+#include "tests/mocks/fake_cuda.h"
 
 struct dim3 {
   unsigned x, y, z;

@@ -1,4 +1,4 @@
-/* A process with two GPUs of the doubles of CUDA, which are two ranks of one communicator of NCCL, alone or as one of several such
+/* A process with two GPUs of the mocks of CUDA, which are two ranks of one communicator of NCCL, alone or as one of several such
  * processes (PAIR_NUMBER of PAIR_COUNT, ID_FILE); with the virtual clock every number of the run is known (tests/collectors/gpu_truth.py
  * computes them a second time).
  *
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/doubles/fake_cuda.h"
+#include "tests/mocks/fake_cuda.h"
 #include "tests/nccl/programs/nccl_api.h"
 
 extern ncclResult_t ncclCommInitAll(ncclComm_t*, int, const int*);

@@ -41,7 +41,7 @@ program io
 
 contains
 
-  ! What a write or read says; a read also what it read. Of its status only the count: Open MPI's files write nothing else, and give Fortran
+  ! What a write or read says; a read also what it read. For its status only the count: Open MPI's files write nothing else, and give Fortran
   ! what lies on the stack there.
   subroutine wrote(call)
     character(*), intent(in) :: call

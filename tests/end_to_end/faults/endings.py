@@ -20,7 +20,7 @@ ENDINGS = [
     ("kill", 1, {0: "lost", 1: "lost"}, [r"rank 1 was killed \(SIGKILL\) at"]),
     ("mpi_abort", 1, {0: "lost", 1: "aborted"}, [r"rank 1 called MPI_Abort\(42\) at"]),
     ("init_again", 1, {0: "lost", 1: "lost"}, [r"rank 1 stopped without MPI_Finalize \(exit code 1\)", "MPI_Init"]),
-    ("exec", 1, {0: "lost", 1: "lost"}, ["rank 1 stopped without MPI_Finalize", "left without a goodbye"]),
+    ("exec", 1, {0: "lost", 1: "lost"}, ["rank 1 stopped without MPI_Finalize", "ended without MPI_Finalize"]),
 ]
 
 
@@ -55,7 +55,7 @@ def in_mpi_init(folder):
     fault.reported("in MPI_Init", run, "nobody left MPI_Init: ranks 0 and 2 sit in it, rank 1 never called it", "SIGALRM", "of 3 ranks left no spool: rank 1")
     # Nothing announces a rank to a process that was started by hand.
     traced, run, logs = fault.both(folder, "init_alone", [fault.PROGRAMS / "in_init"])
-    fault.reported("in MPI_Init, alone", run, "1 process without a rank", "which had no rank, left without a goodbye, in MPI_Init")
+    fault.reported("in MPI_Init, alone", run, "1 process without a rank", "which had no rank, ended abnormally, in MPI_Init")
 
 
 def became_another(folder):

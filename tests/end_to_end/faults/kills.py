@@ -85,7 +85,7 @@ def kill_one(folder, attempt, rng):
             job.check(calls <= events <= calls + 1 or not budget, f"kill {attempt}, rank {rank}, {op}: {events} events, {calls} had returned")
             returned += calls
     if is_reported(attempt):
-        fault.reported(f"kill {attempt}", run, "left without a goodbye|without MPI_Finalize")
+        fault.reported(f"kill {attempt}", run, "without MPI_Finalize")
         for rank, log_path in enumerate(logs):
             calls = fault.recorded(job.store(run))[0].get(rank, {})
             for op, (count, _) in counters(log_path)[1].items():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The run directory is no good, or stops being good while the job runs: the job does not notice, what was recorded before is there, and it is said."""
+"""The run directory is unusable, or stops being usable while the job runs: the job does not notice, what was recorded before is there, and it is said."""
 import os
 import shutil
 

@@ -1,5 +1,5 @@
-/* Two layers a step on one stream over the doubles of CUDA and NCCL: a kernel that takes longer on higher ranks, then an AllReduce; a
- * kernel that takes longer on lower ranks, then three collectives in one group. The double of NCCL logs what it did. usage: nccl_gpu STEPS
+/* Two layers a step on one stream against the mocks of CUDA and NCCL: a kernel that takes longer on higher ranks, then an AllReduce; a
+ * kernel that takes longer on lower ranks, then three collectives in one group. The mock of NCCL logs what it did. usage: nccl_gpu STEPS
  * [graph] graph: a third layer, captured once, replayed in every step. */
 #include <ddl/annotate.h>
 #include <mpi.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "nccl_api.h"
-#include "tests/doubles/fake_cuda.h"
+#include "tests/mocks/fake_cuda.h"
 
 struct dim3 {
   unsigned x, y, z;

@@ -16,7 +16,7 @@ INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u
 class Page:
     def __init__(self, data):
         self.size = len(data)
-        self.text = data.decode("utf-8")  # strict: a byte that is no UTF-8 is a failure
+        self.text = data.decode("utf-8")  # strict: a byte that is not UTF-8 is a failure
         self.root = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(self.text)
 
     def all(self, tag):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """ddl export chrome-json: what a reader of Kineto's traces needs is there, and `ddl import kineto` makes a run of it with the same steps, layers, calls, collectives,
-kernels, copies and metrics, times to the nanosecond. The runs: virtual MPI jobs, a virtual job on GPUs, one recorded over the doubles of CUDA and NCCL, and public
+kernels, copies and metrics, times to the nanosecond. The runs: virtual MPI jobs, a virtual job on GPUs, one recorded against the mocks of CUDA and NCCL, and public
 traces."""
 import json
 import os

@@ -165,7 +165,7 @@ def check_message_waits(trace, expected):
 
 
 def check_compute(trace, expected):
-    """Between calls, in steps whose events were kept: as much as v_step says, and the polls that found nothing, which are no events."""
+    """Between calls, in steps whose events were kept: as much as v_step says, and the polls that found nothing, which are not events."""
     found = defaultdict(int)
     for s in trace.of("compute"):
         found[trace.process_of(s.track)] += s.duration

@@ -16,7 +16,7 @@ class ControlVariable {
     int number;
   };
 
-  /** Nothing: the library has no such variable, or one that is no number. */
+  /** Nothing: the library has no such variable, or one that is not a number. */
   static std::optional<ControlVariable> find(const char* name);
   ~ControlVariable();
   ControlVariable(ControlVariable&& other) noexcept;

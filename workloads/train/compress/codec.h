@@ -21,13 +21,13 @@ class Codec {
   static constexpr std::size_t kGroup = 512;
 
   virtual ~Codec() = default;
-  /** Of the code of `count` values, whatever they are; of codes of varying size, the most that it may be. */
+  /** For the code of `count` values, whatever they are; of codes of varying size, the most that it may be. */
   virtual std::size_t bytes(std::size_t count) const = 0;
   /** `random` decides how stochastic codes round. */
   virtual void encode(std::span<const float> values, Random& random, std::byte* code) const = 0;
   /** Adds what the code stands for to the values. */
   virtual void add_decoded(const std::byte* code, std::span<float> values) const = 0;
-  /** Of a code: what of it has to be sent. */
+  /** For a code: what of it has to be sent. */
   virtual std::size_t size_of(const std::byte* /*code*/, std::size_t count) const { return bytes(count); }
   /** A sum of such codes is not of that size: they are handed to all ranks as they are, instead of being added up shard by shard. */
   virtual bool sparse() const { return false; }

@@ -47,7 +47,7 @@ std::size_t CompressedSum::exchange(const std::byte* code, std::size_t bytes, st
   if (bytes > 0) traffic_.messages += 1;
   traffic_.bytes += bytes;
   constexpr int kTag = 1;
-  // Of an empty shard nothing is sent; both sides know its size.
+  // For an empty shard nothing is sent; both sides know its size.
   const int receiver = bytes > 0 ? static_cast<int>(to) : MPI_PROC_NULL;
   const int sender = bytes_in > 0 ? static_cast<int>(from) : MPI_PROC_NULL;
   MPI_Status status;

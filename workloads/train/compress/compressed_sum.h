@@ -11,7 +11,7 @@
 namespace ddl::train {
 
 /**
- * Adds up an array over all ranks with codes on the wire. An allreduce of codes is none: a sum of codes is no code. So, with p ranks:
+ * Adds up an array over all ranks with codes on the wire. An allreduce of codes is none: a sum of codes is not a code. So, with p ranks:
  *
  * - dense codes: each rank encodes p - 1 shards of its values and sends each to its owner, who adds them to its own values, encodes the
  *   sum and sends that to the others. A rank sends the code of every other's shard once and that of its own p - 1 times.

@@ -46,7 +46,7 @@ static inline void close_file(void) {
   CALL(MPI_Barrier, world);
 }
 
-/* Of the status only what is defined for files. */
+/* For the status only what is defined for files. */
 static inline void note_amount(MPI_Status* status) {
   int count = UNTOUCHED;
   PMPI_Get_count(status, MPI_INT, &count);

@@ -137,7 +137,7 @@ static inline void note_status(const char* label, const MPI_Status* status, MPI_
        status->MPI_ERROR, count, elements, bytes, cancelled);
 }
 
-/* Of a collective only the error is defined; Open MPI has the same in the other fields every time. */
+/* For a collective only the error is defined; Open MPI has the same in the other fields every time. */
 static inline void note_collective_status(const char* label, const MPI_Status* status) {
 #ifdef OPEN_MPI
   note_status(label, status, MPI_INT);

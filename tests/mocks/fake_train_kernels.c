@@ -1,5 +1,5 @@
 /* The kernels of train --device cuda (workloads/train/cuda/kernels.cu) as loops on the CPU, written a second time from what kernels.h says
- * they do. Arguments are those of the kernels. Part of the double of libcudart: "device memory" is ordinary memory. */
+ * they do. Arguments are those of the kernels. Part of the mock of libcudart: "device memory" is ordinary memory. */
 #include <math.h>
 #include <stdint.h>
 #include <string.h>

@@ -1,7 +1,7 @@
-/* What the doubles of CUDA share, and what test programs may use beside CUDA's own functions. The doubles are found by soname, as the real
+/* What the mocks of CUDA share, and what test programs may use beside CUDA's own functions. The mocks are found by soname, as the real
  * libraries are: libcuda.so.1, libcudart.so.13, libcupti.so.13 (and libnccl.so.2) of one folder on LD_LIBRARY_PATH.
  *
- * One clock for device and host. FAKE_CUDA_CLOCK=virtual: it stands still but for what each call of the doubles costs (FAKE_CUDA_CALL_NS,
+ * One clock for device and host. FAKE_CUDA_CLOCK=virtual: it stands still but for what each call of the mocks costs (FAKE_CUDA_CALL_NS,
  * default 1000) and fake_cuda_advance(); then CLOCK_MONOTONIC and CLOCK_REALTIME are this clock for callers in libddl*.so as well, so that
  * every number of a run is known to the nanosecond. Otherwise it is the machine's CLOCK_MONOTONIC.
  *
@@ -43,7 +43,7 @@ struct fake_op {
   uint32_t event;     /* events, and waiting for them: which */
   uint64_t recording; /* likewise: which recording of it */
   struct fake_stream* stream;
-  /* filled by the double */
+  /* filled by the mock */
   uint64_t start, end; /* ns of fake_cuda_now() */
   uint32_t correlation, stream_id, context_id;
   uint64_t node;
@@ -77,7 +77,7 @@ struct fake_graph* fake_cuda_end_capture(struct fake_stream* stream);
 struct fake_graph* fake_cuda_instantiate(struct fake_graph* graph);
 void fake_cuda_launch_graph(struct fake_graph* graph, struct fake_stream* stream);
 
-/* What the double of CUPTI hooks into, as the real one hooks into the driver. */
+/* What the mock of CUPTI hooks into, as the real one hooks into the driver. */
 struct fake_hooks {
   void (*api)(int domain, int cbid, int exit, const char* function, uint32_t correlation, uint64_t* data);
   void (*node)(int cloned, uint64_t node, uint64_t original); /* handles and ids are the same number */

@@ -1,4 +1,4 @@
-/* The double of libcupti.so.13 (or .12, .11.8: the same file under another name), over the double of libcuda.so.1. It writes activity
+/* The mock of libcupti.so.13 (or .12, .11.8: the same file under another name), against the mock of libcuda.so.1. It writes activity
  * records field by field at the offsets that were read from the headers of CUPTI 11.0 to 13.0, shares no declaration with the product, and
  * misbehaves on request:
  *

@@ -1,7 +1,7 @@
 /* A libnccl.so.2 without a GPU: "device memory" is ordinary memory, collectives reduce across the processes of a host through shared
  * memory, and time is virtual, so that a test knows every nanosecond of it.
  *
- * With the doubles of CUDA (fake_cuda.h) kernels are theirs. Without, each process has one stream of virtual time, which the program
+ * With the mocks of CUDA (fake_cuda.h) kernels are theirs. Without, each process has one stream of virtual time, which the program
  * advances with fake_nccl_compute(ns). A kernel starts there on each rank and ends on all when the last one has started + 10 us + S / 10
  * ns; S is the size of the whole operation. All work of a group on a communicator is one kernel. What was done is written to
  * $FAKE_NCCL_LOG.<rank of the first communicator>, a line per collective: uid function count root S start end calls-in-kernel.
@@ -43,7 +43,7 @@ static void tell(const struct operation* o, int64_t start, int64_t end, int call
   pthread_mutex_unlock(&log_lock);
 }
 
-/* With the doubles of CUDA in the process the kernel is one of theirs, in the stream and the clock of the program; else time is ours alone.
+/* With the mocks of CUDA in the process the kernel is one of theirs, in the stream and the clock of the program; else time is ours alone.
  */
 uint64_t fake_cuda_now(void) __attribute__((weak));
 uint64_t fake_cuda_ready(struct fake_stream*, int) __attribute__((weak));

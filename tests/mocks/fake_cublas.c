@@ -1,4 +1,4 @@
-/* libcublas.so.13 as far as train --device cuda uses it: column-major sgemm, as a kernel of the double of CUDA, computed at once on the
+/* libcublas.so.13 as far as train --device cuda uses it: column-major sgemm, as a kernel of the mock of CUDA, computed at once on the
  * CPU. */
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ FAKE_EXPORT int cublasSetStream_v2(struct handle* handle, struct fake_stream* st
   handle->stream = stream;
   return 0;
 }
-FAKE_EXPORT const char* cublasGetStatusString(int status) { return status ? "an error of the double" : "success"; }
+FAKE_EXPORT const char* cublasGetStatusString(int status) { return status ? "an error of the mock" : "success"; }
 
 FAKE_EXPORT int cublasSgemm_v2(struct handle* handle, int transpose_a, int transpose_b, int m, int n, int k, const float* alpha,
                                const float* a, int lda, const float* b, int ldb, const float* beta, float* c, int ldc) {

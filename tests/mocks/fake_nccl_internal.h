@@ -1,4 +1,4 @@
-/* What the files of the double of libnccl share. */
+/* What the files of the mock of libnccl share. */
 #pragma once
 
 #include "fake_nccl.h"

@@ -1,4 +1,4 @@
-/* The double of libnccl: the ranks' shared memory, and what each operation does with data. */
+/* The mock of libnccl: the ranks' shared memory, and what each operation does with data. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>

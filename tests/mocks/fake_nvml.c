@@ -1,6 +1,6 @@
 /* NVML with two GPUs whose health is known. The second lets nobody see its power, as in a container, and is throttled by heat. Four NVLinks
  * of version 2 join them, two more of the first lead to the host, as on POWER9. FAKE_NVML_FABRIC=switch: six each of version 4 lead to a
- * switch, and the driver calls them 5; none: there are no NVLinks. FAKE_NVML_CUDA_BUS=1: the GPUs are those of the double of libcuda. */
+ * switch, and the driver calls them 5; none: there are no NVLinks. FAKE_NVML_CUDA_BUS=1: the GPUs are those of the mock of libcuda. */
 #include <stdlib.h>
 #include <string.h>
 

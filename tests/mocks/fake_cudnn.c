@@ -1,4 +1,4 @@
-/* libcudnn.so.9 as far as train --device cuda uses it: convolutions of single precision images, NCHW, each a kernel of the double of CUDA,
+/* libcudnn.so.9 as far as train --device cuda uses it: convolutions of single precision images, NCHW, each a kernel of the mock of CUDA,
  * computed at once on the CPU straight from the definition. Beta is 0 or 1, alpha is 1. */
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ UNMAKE(cudnnDestroyFilterDescriptor, struct shape)
 MAKE(cudnnCreateConvolutionDescriptor, struct window)
 UNMAKE(cudnnDestroyConvolutionDescriptor, struct window)
 
-FAKE_EXPORT const char* cudnnGetErrorString(int status) { return status ? "an error of the double" : "success"; }
+FAKE_EXPORT const char* cudnnGetErrorString(int status) { return status ? "an error of the mock" : "success"; }
 FAKE_EXPORT int cudnnSetStream(struct handle* handle, struct fake_stream* stream) {
   handle->stream = stream;
   return 0;

@@ -97,7 +97,7 @@ BOTH(Query_thread, (int* level), (level), {
   return 0;
 })
 BOTH(Get_library_version, (char* text, int* length), (text, length), {
-  *length = (int)strlen(strcpy(text, "Open MPI, a test double"));
+  *length = (int)strlen(strcpy(text, "Open MPI, a mock library"));
   return 0;
 })
 BOTH(Comm_rank, (void* comm, int* rank), (comm, rank), { return (void)comm, *rank = 0; })

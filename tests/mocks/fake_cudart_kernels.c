@@ -1,6 +1,6 @@
 /* How code that nvcc has compiled launches its kernels: it registers them by the address of a host function, and launches by that. The
  * device's code is nothing that we could run; kernels that a test needs the results of have a body here, found by their name
- * (fake_train_kernels.c). Part of the double of libcudart. */
+ * (fake_train_kernels.c). Part of the mock of libcudart. */
 #include <string.h>
 
 #include "fake_cuda.h"

@@ -1,4 +1,4 @@
-/* The double of libnccl.so.2: its API as far as the tests' programs use it, and what its two halves share. */
+/* The mock of libnccl.so.2: its API as far as the tests' programs use it, and what its two halves share. */
 #pragma once
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* The double of libnccl: its communicators. */
+/* The mock of libnccl: its communicators. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ API(ncclGetVersion, (int* out)) {
   *out = version();
   return 0;
 }
-const char* pncclGetErrorString(ncclResult_t result) { return result ? "an error of the double" : "no error"; }
+const char* pncclGetErrorString(ncclResult_t result) { return result ? "an error of the mock" : "no error"; }
 const char* ncclGetErrorString(ncclResult_t result) __attribute__((weak, alias("pncclGetErrorString")));
 static void make_id(ncclUniqueId* id) {
   static int count = 0;

@@ -1,4 +1,4 @@
-/* The double of libcudart.so.13: the functions that the tests' programs and the double of NCCL use, over the double of libcuda.so.1 that
+/* The mock of libcudart.so.13: the functions that the tests' programs and the mock of NCCL use, against the mock of libcuda.so.1 that
  * fake_cuda.h describes. Device memory is ordinary memory. cudaMallocHost() is pinned memory, all else on the host is pageable. */
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* The double of libcuda.so.1: see fake_cuda.h. It has the few functions of the driver that anybody here calls, and the streams, graphs and
- * correlation ids that the other doubles stand on. One lock guards it all; no callback is called under it. */
+/* The mock of libcuda.so.1: see fake_cuda.h. It has the few functions of the driver that anybody here calls, and the streams, graphs and
+ * correlation ids that the other mocks stand on. One lock guards it all; no callback is called under it. */
 #define _GNU_SOURCE
 #include "fake_cuda.h"
 
