@@ -39,6 +39,14 @@ uint64_t file_offset(const std::vector<Elf64_Phdr>& segments, uint64_t address) 
   return UINT64_MAX;
 }
 
+/// An installed copy has its libraries in lib/ddl, where no linker finds them by name; a build folder has them in lib.
+fs::path own_library(std::string_view name) {
+  std::error_code error;
+  const fs::path lib = fs::read_symlink("/proc/self/exe", error).parent_path().parent_path() / "lib";
+  const fs::path installed = lib / "ddl" / name;
+  return fs::is_regular_file(installed, error) ? installed : lib / name;
+}
+
 }  // namespace
 
 fs::path find_library(Flavour flavour) {
@@ -50,9 +58,8 @@ fs::path find_library(Flavour flavour) {
                   ExitCode::kCannotLaunch);
     return path;
   }
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
   const bool mpich = flavour == Flavour::kMpich;
-  fs::path path = program.parent_path().parent_path() / "lib" / (mpich ? "libddl-mpich.so" : "libddl.so");
+  fs::path path = own_library(mpich ? "libddl-mpich.so" : "libddl.so");
   if (!fs::is_regular_file(path, error))
     throw Error(fmt::format("the preload library is not at {}", path.string()),
                 mpich ? "the job uses MPICH: build with its mpi.h (cmake says \"MPICH flavour\"), or set DDL_LIBRARY=.../libddl-mpich.so"
@@ -63,7 +70,7 @@ fs::path find_library(Flavour flavour) {
 
 fs::path find_own_library(const char* name) {
   std::error_code error;
-  fs::path path = fs::read_symlink("/proc/self/exe", error).parent_path().parent_path() / "lib" / name;
+  fs::path path = own_library(name);
   if (!fs::is_regular_file(path, error)) throw Error(fmt::format("{} is not there", path.string()), "build it: tools/build");
   return path;
 }

@@ -57,14 +57,18 @@ std::string words_of_defaults(const std::vector<JobTunable>& tunables) {
   return words.empty() ? "as it is" : fmt::format("{}", fmt::join(words, " "));
 }
 
-fs::path beside_us(const char* program) { return fs::read_symlink("/proc/self/exe").parent_path() / program; }
+/// bin/allreduce of a build folder; an installed copy keeps it out of the users' PATH, in libexec/ddl.
+fs::path allreduce_program() {
+  const fs::path bin = fs::read_symlink("/proc/self/exe").parent_path(), installed = bin.parent_path() / "libexec" / "ddl" / "allreduce";
+  return fs::exists(installed) ? installed : bin / "allreduce";
+}
 
 std::string read_text(const fs::path& file) { return read_regular_file(file.string(), NamedBy::kFolder); }
 
 /// The launcher of the job with bin/allreduce in place of its program.
 std::optional<tune::Sweep> sweep_algorithms(const TuneRequest& request, Trials& trials, const fs::path& folder, int64_t ranks,
                                             double seconds, std::vector<std::string>& notes) {
-  const fs::path program = beside_us("allreduce"), output = folder / "sweep.csv";
+  const fs::path program = allreduce_program(), output = folder / "sweep.csv";
   const std::optional<size_t> at = program_of(request.command);
   if (!at || !fs::exists(program)) {
     notes.push_back(

@@ -130,8 +130,8 @@ def says_what_is_wrong(folder):
         (["--", "x", "{what}"], "nothing says what values"),
         (["--tunable", "kind", "--", "x"], "names no tunable"),
         (["--tunable", "batch=8,16", "--", "x"], "does not say where batch goes"),
-        (["--tunable", "batch=8,many", "--", "x", "{batch}"], "no value of batch"),
-        (["--budget", "soon", "--", "x"], "no time"),
+        (["--tunable", "batch=8,many", "--", "x", "{batch}"], "invalid value 'many' of batch"),
+        (["--budget", "soon", "--", "x"], "invalid duration 'soon'"),
         (["--goal", "effiency", "--", "x"], "did you mean efficiency"),
         (["--"], "what shall be tuned"),
     ]:

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""The packages of tools/package, where nothing of the build is: they record a job and report on it.
+
+    check.py tar    unpacked elsewhere; its programs use its own libraries, and find_package(ddl) its header
+    check.py deb    lintian; then in a bare Debian 12 made by debootstrap: apt install, the first report, apt purge that leaves nothing
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import job
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ROOT / "build" / "packages"
+SLEEPY = job.BUILD / "tests" / "programs" / "sleepy_job"
+
+
+def made(kind, pattern):
+    for old in PACKAGES.glob(pattern):
+        old.unlink()
+    done = job.run([ROOT / "tools" / "package", "--as-built", kind])
+    job.check(done.returncode == 0, f"tools/package {kind}: {done.stdout}{done.stderr}")
+    (package,) = PACKAGES.glob(pattern)
+    return package
+
+
+def tells_of_the_job(report):
+    job.check("WHERE IT GOES" in report and "2 ranks" in report, f"not a report of the job:\n{report}")
+
+
+def test_tar(folder):
+    package = made("tar", "*.tar.zst")
+    again = made("tar", "*.tar.zst").read_bytes()
+    job.check(package.read_bytes() == again, "the same build was packed into other bytes")
+    place = folder / "opt"
+    place.mkdir()
+    subprocess.run(["tar", "--zstd", "-xf", package, "-C", place], check=True)
+    (tree,) = place.iterdir()
+    ddl = tree / "bin" / "ddl"
+    elsewhere = [line.strip() for program in ("ddl", "ddl-top") for line in job.run(["ldd", tree / "bin" / program]).stdout.splitlines()
+                 if "=>" in line and str(tree) not in line and not re.search(r"lib(c|m|dl|rt|pthread)\.so", line)]
+    job.check(not elsewhere, f"libraries from elsewhere: {elsewhere}")
+    preload = job.run([ddl, "record", "-o", folder / "sh.ddl", "--no-python", "--", "sh", "-c", "echo $LD_PRELOAD"]).stdout
+    job.check("libddl.so" in preload, f"no library was preloaded: {preload}")
+    named = [path for path in tree.rglob("*") if path.is_file() and not path.is_symlink() and str(job.BUILD).encode() in path.read_bytes()]
+    job.check(not named, f"these name the folder of the build: {named}")
+    run = folder / "job.ddl"
+    done = job.run([ddl, "record", "-o", run, "--", *job.mpirun(2, [SLEEPY, "--ms", "5", "--steps", "20"])])
+    job.check(done.returncode == 0, f"recording: {done.stdout}{done.stderr}")
+    tells_of_the_job(job.run([ddl, "report", run]).stdout)
+    project = folder / "project"
+    project.mkdir()
+    (project / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.16)\nproject(p C)\nfind_package(ddl 0.1 REQUIRED)\n"
+                                            "add_executable(p p.c)\ntarget_link_libraries(p ddl::annotate)\n")
+    (project / "p.c").write_text('#include <ddl/annotate.h>\nint main(void) { ddl_step_begin(0); ddl_step_end(); return 0; }\n')
+    for command in (["cmake", "-S", project, "-B", project / "b", f"-DCMAKE_PREFIX_PATH={tree}"], ["cmake", "--build", project / "b"], [project / "b" / "p"]):
+        done = job.run(command)
+        job.check(done.returncode == 0, f"{command}: {done.stdout}{done.stderr}")
+
+
+def test_deb(folder):
+    if os.geteuid() != 0 or not shutil.which("debootstrap") or not shutil.which("lintian"):
+        raise job.Skip("needs root, debootstrap and lintian (tools/setup package)")
+    package = made("deb", "ddl_*.deb")
+    said = job.run(["lintian", "--fail-on", "error,warning", package])
+    job.check(said.returncode == 0, f"lintian: {said.stdout}{said.stderr}")
+    bare = folder / "bare"
+    if subprocess.run(["debootstrap", "--variant=minbase", "bookworm", bare], stdout=subprocess.DEVNULL).returncode != 0:
+        raise job.Skip("debootstrap cannot make a Debian 12 here: is there a network?")
+
+    def inside(command, code=0):
+        done = job.run(["chroot", bare, "/usr/bin/env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "DEBIAN_FRONTEND=noninteractive",
+                        "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "sh", "-ec", command], timeout=600)
+        job.check(done.returncode == code, f"{command}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+        return done.stdout
+
+    subprocess.run(["mount", "-t", "proc", "proc", bare / "proc"], check=True)
+    try:
+        tried_in(bare, inside, package)
+    finally:
+        subprocess.run(["umount", bare / "proc"])
+
+
+def tried_in(bare, inside, package):
+    shutil.copy(package, bare / "root" / package.name)
+    shutil.copy(SLEEPY, bare / "root" / "job")
+    inside("apt-get update -q")
+    inside("apt-get install -q -y --no-install-recommends openmpi-bin openssh-client")  # the job's own
+    before = set(inside("find / -xdev -path /proc -prune -o -path /var -prune -o -print").split("\n"))
+    started = time.monotonic()
+    inside(f"apt-get install -q -y --no-install-recommends /root/{package.name}")
+    inside("cd /root; ddl record -o job.ddl -- mpirun -np 2 --oversubscribe /root/job --ms 5 --steps 20")
+    tells_of_the_job(inside("ddl report /root/job.ddl"))
+    print(f"from apt install to the first report: {time.monotonic() - started:.1f} s")
+    inside("rm -r /root/job.ddl; apt-get purge -q -y ddl; apt-get autoremove -q -y --purge; ldconfig")
+    left = {path for path in set(inside("find / -xdev -path /proc -prune -o -path /var -prune -o -print").split("\n")) - before if "ddl" in path}
+    job.check(not left, f"left behind: {sorted(left)}")
+
+
+if len(sys.argv) != 2 or sys.argv[1] not in ("tar", "deb"):
+    sys.exit(__doc__)
+job.main({"tar": test_tar, "deb": test_deb}[sys.argv.pop()])
