@@ -53,13 +53,18 @@ void bring_up_to_date(const RunDirectory& run, const fs::path& target, bool fres
   draft.finish();
 }
 
+/// Into a folder that is gone afterwards: the open store stays readable.
+Run read_aside(const RunDirectory& run, bool fresh, const ScratchFolder& scratch) {
+  const fs::path store = scratch.path() / "run.sqlite";
+  bring_up_to_date(run, store, fresh);
+  return {.directory = run.directory, .shown = shown_path(run.directory), .db = open_store(store)};
+}
+
 /// The run lies where nothing can be written: a full disk, an archive, somebody else's directory. It is read all the same, each time again.
 Run open_aside(const RunDirectory& run, bool fresh, const std::string& why) {
   const ScratchFolder scratch;
   print_note(fmt::format("{}: it is read into {} for now", why, scratch.path().parent_path().string()));
-  const fs::path store = scratch.path() / "run.sqlite";
-  bring_up_to_date(run, store, fresh);
-  return {.directory = run.directory, .shown = shown_path(run.directory), .db = open_store(store)};
+  return read_aside(run, fresh, scratch);
 }
 
 Run open_analyzed(const std::string& argument, bool analyze_again) {
@@ -100,5 +105,14 @@ std::string shown_path(const fs::path& path) {
 Run open_run(const std::string& argument) { return open_analyzed(argument, false); }
 
 Run open_run_and_analyze(const std::string& argument) { return open_analyzed(argument, true); }
+
+std::string demo_run(const std::string& argument) {
+  if (!argument.empty()) throw Error("--demo and RUN exclude each other", fmt::format("leave {} out", argument), ExitCode::kUsage);
+  fs::path path = fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "share" / "ddl" / "demo" / "train.ddl";
+  if (!fs::exists(path)) throw Error(fmt::format("there is no {}", path.string()), "ddl was installed without it", ExitCode::kDataMissing);
+  return path;
+}
+
+Run open_demo(const std::string& argument) { return read_aside(find_run(demo_run(argument)), false, ScratchFolder()); }
 
 }  // namespace ddl::cli

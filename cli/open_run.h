@@ -26,6 +26,13 @@ struct Run {
 /// here. Where the run cannot be written it is read into a temporary file, with a note. Throws ddl::Error.
 Run open_run(const std::string& argument);
 
+/// The run of option --demo, which shows ddl to somebody who has none yet: in share/ddl/demo beside the program. Throws ddl::Error
+/// (usage) if `argument` names a run as well, (kDataMissing) if this copy of ddl was installed without it.
+std::string demo_run(const std::string& argument);
+
+/// As open_run(demo_run(argument)), but leaves nothing in the folder of the installation, also not as root.
+Run open_demo(const std::string& argument);
+
 /// As open_run(), but computes the metrics and findings again, also when they are there.
 Run open_run_and_analyze(const std::string& argument);
 

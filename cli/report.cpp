@@ -68,7 +68,8 @@ int run_report(const Arguments& arguments) {
   VerbOptions options({.verb = "report",
                        .usage = "[RUN] [SECTION] [options]",
                        .text = text,
-                       .example = "  ddl report\n"
+                       .example = "  ddl report --demo\n"
+                                  "  ddl report\n"
                                   "  ddl report slow.ddl collectives\n"
                                   "  ddl report slow.ddl --html slow.html --share --anonymous\n"
                                   "  ddl report slow.ddl --json | jq '.findings[0].sentence'\n"
@@ -76,6 +77,7 @@ int run_report(const Arguments& arguments) {
   options.add()("json", "everything, for programs (docs/reference/ddl-report.schema.json)")(
       "csv", takes<std::string>("VIEW"), "one view or table of the store, e.g. v_collective")(
       "html", takes<std::string>("FILE"), "a page of figures in one file that needs no network; - is standard output")(
+      "demo", "the run that ships with ddl: a trainer on 4 ranks, one of which is slowed")(
       "one-line", "one line, for the end of a batch job's log")("strict", "exit code 3 if any data are missing")(
       "world", takes<int64_t>("N"), "which MPI_COMM_WORLD, if there are several");
   add_share_options(options);
@@ -88,7 +90,7 @@ int run_report(const Arguments& arguments) {
   if ((options.has("html") || options.has("one-line")) && words.section != kOverview)
     throw Error("--html and --one-line are of the whole run", fmt::format("leave {} out", words.section), ExitCode::kUsage);
   const Readers who = readers(options);
-  Run run = open_run(words.run);
+  Run run = options.has("demo") ? open_demo(words.run) : open_run(words.run);
   share(run, options);
 
   if (const auto view = options.maybe<std::string>("csv")) {

@@ -89,6 +89,7 @@ int run_top(const Arguments& arguments) {
       ("json", "one JSON object per frame and line (docs/reference/ddl-top.schema.json)")
       ("size", takes<std::string>("WxH"), "of text frames (=80x24)")
       ("replay", "from the run's store, as if it were running")
+      ("demo", "a replay of the run that ships with ddl: a trainer on 4 ranks, one of which is slowed")
       ("speed", takes<double>("X", 1.0), "of the replay: X seconds of the job in a second")
       ("sort", takes<std::string>("COLUMN"), "rank, node, late, wait, step or gpu (=late)")
       ("filter", takes<std::string>("EXPR"), "ranks to show: 'late>5 & node~nid004', 'rank=8..15'")
@@ -111,7 +112,7 @@ int run_top(const Arguments& arguments) {
   if (const auto filter = options.maybe<std::string>("filter")) top.view.filter = tui::Filter(*filter);
   const auto color = options.get<std::string>("color");
   top.json = options.has("json");
-  top.replay = options.has("replay");
+  top.replay = options.has("replay") || options.has("demo");
   const bool on_terminal = isatty(STDOUT_FILENO) == 1 && isatty(STDIN_FILENO) == 1;
   const bool printed = top.json || options.has("batch") || !on_terminal;
   if (printed && !top.json && !options.has("batch") && !top.frames) top.frames = 1;
@@ -123,14 +124,15 @@ int run_top(const Arguments& arguments) {
 
   raise_file_limit();
   const std::string argument = options.words().empty() ? "" : options.words()[0];
+  const bool demo = options.has("demo");
   std::optional<Run> stored;
   std::unique_ptr<tui::Source> source;
-  const RunDirectory run = find_run(argument.empty() ? std::nullopt : std::optional(argument));
+  const RunDirectory run = find_run(demo ? std::optional(demo_run(argument)) : argument.empty() ? std::nullopt : std::optional(argument));
   top.notes = notes_path(run.directory);
   std::error_code error;
   top.replay |= run.spools().empty() && std::filesystem::exists(run.store, error);  // only its store was kept
   if (top.replay) {
-    stored.emplace(open_run(argument));
+    stored.emplace(demo ? open_demo(argument) : open_run(argument));
     source = std::make_unique<tui::StoreSource>(stored->db, stored->shown, speed, printed ? top.frames : std::nullopt);
   } else {
     source = std::make_unique<tui::SpoolSource>(run, shown_path(run.directory));

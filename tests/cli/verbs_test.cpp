@@ -126,6 +126,34 @@ TEST_F(Report, AKilledRank) {
   EXPECT_TRUE(has(result.out, "ended without MPI_Finalize")) << result.out;
 }
 
+/// The shipped run was recorded by ddl 0.1.0, with rank 2 slowed by 10 ms a step: what was told of it then holds in every version since.
+TEST(Demo, TellsOfARunOfVersion01WhatThatVersionTold) {
+  const Result result = ddl_command({"report", "--demo", "--one-line"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.out,
+            "train, 4 ranks on 1 host, 60 steps in 985 ms: step 10.6 ms, compute 26.2%, exposed transfer 3.9%, waiting 69.9%, compute / "
+            "communication raw 0.354, transfer 6.55, exposed 0.354; 2 findings, first: rank 2 (vm) enters last in 100% of collectives: the "
+            "others wait 9.86 ms/step\n");
+  const std::filesystem::path run = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "../share/ddl/demo/train.ddl";
+  // 60 steps of 4 ranks; each reduces as many bytes as MPI_Bcast gave it parameters, and two floats: loss and hits.
+  const Result calls = ddl_command({"query", "--csv", run.string(),
+                                    "SELECT sum(calls) FILTER (WHERE op = 'MPI_Iallreduce') AS calls, sum(bytes) FILTER (WHERE op = "
+                                    "'MPI_Iallreduce') - 60 * sum(bytes) FILTER (WHERE op = 'MPI_Bcast') AS more FROM v_call"});
+  EXPECT_EQ(calls.out, "calls,more\r\n240,1920\r\n") << calls.err;
+}
+
+TEST(Demo, LeavesNothingBehindAndTakesNoOtherRun) {
+  const std::filesystem::path store =
+      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "../share/ddl/demo/train.ddl/run.sqlite";
+  std::filesystem::remove(store);
+  EXPECT_EQ(ddl_command({"report", "--demo", "ranks"}).code, 0);
+  EXPECT_EQ(ddl_command({"top", "--demo", "-b", "-n", "1"}).code, 0);
+  EXPECT_FALSE(std::filesystem::exists(store));
+  const Result both = ddl_command({"report", "--demo", "job.ddl"});
+  EXPECT_EQ(both.code, 2);
+  EXPECT_TRUE(has(both.err, "--demo and RUN exclude each other")) << both.err;
+}
+
 TEST_F(Report, HostileNamesDoNotReachTheTerminal) {
   const std::string run = write(slow_job().names(test::hostile_names()));
   for (const Arguments& arguments : {Arguments{"report", run}, {"report", run, "layers"}, {"query", run, "SELECT layer FROM v_layer"}}) {

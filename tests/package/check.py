@@ -44,9 +44,10 @@ def test_tar(folder):
     elsewhere = [line.strip() for program in ("ddl", "ddl-top") for line in job.run(["ldd", tree / "bin" / program]).stdout.splitlines()
                  if "=>" in line and str(tree) not in line and not re.search(r"lib(c|m|dl|rt|pthread)\.so", line)]
     job.check(not elsewhere, f"libraries from elsewhere: {elsewhere}")
+    job.check("rank 2" in job.run([ddl, "report", "--demo"]).stdout, "the run that ships with ddl")
     preload = job.run([ddl, "record", "-o", folder / "sh.ddl", "--no-python", "--", "sh", "-c", "echo $LD_PRELOAD"]).stdout
     job.check("libddl.so" in preload, f"no library was preloaded: {preload}")
-    named = [path for path in tree.rglob("*") if path.is_file() and not path.is_symlink() and str(job.BUILD).encode() in path.read_bytes()]
+    named = [path for path in tree.rglob("*") if path.is_file() and "demo" not in path.parts and str(job.BUILD).encode() in path.read_bytes()]
     job.check(not named, f"these name the folder of the build: {named}")
     run = folder / "job.ddl"
     done = job.run([ddl, "record", "-o", run, "--", *job.mpirun(2, [SLEEPY, "--ms", "5", "--steps", "20"])])
@@ -93,6 +94,7 @@ def tried_in(bare, inside, package):
     before = set(inside("find / -xdev -path /proc -prune -o -path /var -prune -o -print").split("\n"))
     started = time.monotonic()
     inside(f"apt-get install -q -y --no-install-recommends /root/{package.name}")
+    job.check("rank 2" in inside("ddl report --demo"), "the run that ships with ddl")
     inside("cd /root; ddl record -o job.ddl -- mpirun -np 2 --oversubscribe /root/job --ms 5 --steps 20")
     tells_of_the_job(inside("ddl report /root/job.ddl"))
     print(f"from apt install to the first report: {time.monotonic() - started:.1f} s")
