@@ -22,7 +22,7 @@ SLEEPY = job.BUILD / "tests" / "programs" / "sleepy_job"
 def made(kind, pattern):
     for old in PACKAGES.glob(pattern):
         old.unlink()
-    done = job.run([ROOT / "tools" / "package", "--as-built", kind])
+    done = job.run([ROOT / "tools" / "package", "--as-built", kind], SOURCE_DATE_EPOCH=1767225600)
     job.check(done.returncode == 0, f"tools/package {kind}: {done.stdout}{done.stderr}")
     (package,) = PACKAGES.glob(pattern)
     return package
