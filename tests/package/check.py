@@ -2,6 +2,7 @@
 """The packages of tools/package, where nothing of the build is: they record a job and report on it.
 
     check.py tar    unpacked elsewhere; its programs use its own libraries, and find_package(ddl) its header
+    check.py wheel  in a virtual environment without a network: commands, and runs as DataFrames of Debian's pandas
     check.py deb    lintian; then in a bare Debian 12 made by debootstrap: apt install, the first report, apt purge that leaves nothing
 """
 import os
@@ -63,6 +64,49 @@ def test_tar(folder):
         job.check(done.returncode == 0, f"{command}: {done.stdout}{done.stderr}")
 
 
+READ = """
+import sys
+import ddl
+with ddl.open(sys.argv[1]) as run:
+    steps = run.steps()
+    assert type(steps).__module__.startswith("pandas") == (sys.argv[2] == "pandas"), type(steps)
+    assert len(steps) == 40 and len(run.ranks()) == 2, (len(steps), len(run.ranks()))
+    print(run.query("SELECT count(*) AS n FROM v_step"))
+"""
+
+
+def test_wheel(folder):
+    python = "/usr/bin/python3"
+    for module, name in (("wheel", "python3-wheel"), ("ensurepip", "python3-venv")):
+        if job.run([python, "-c", f"import {module}"]).returncode != 0:
+            raise job.Skip(f"no {name} (tools/setup package)")
+    package = made("wheel", "*.whl")
+    again = made("wheel", "*.whl").read_bytes()
+    job.check(package.read_bytes() == again, "the same build was packed into other bytes")
+    begin = time.monotonic()
+    for packages in ("alone", "pandas") if job.run([python, "-c", "import pandas"]).returncode == 0 else ("alone",):
+        place = folder / packages
+        subprocess.run([python, "-m", "venv", *(["--system-site-packages"] if packages == "pandas" else []), place], check=True)
+        done = job.run([place / "bin" / "pip", "install", "--no-index", "--no-deps", package])
+        job.check(done.returncode == 0, f"pip install: {done.stdout}{done.stderr}")
+        ddl = place / "bin" / "ddl"
+        job.check("rank 2" in job.run([ddl, "report", "--demo"]).stdout, "the run that ships with ddl")
+        if packages == "alone":
+            print(f"from making the environment to the first report: {time.monotonic() - begin:.1f} s")
+        run = folder / f"{packages}.ddl"
+        done = job.run([ddl, "record", "-o", run, "--", *job.mpirun(2, [SLEEPY, "--ms", "5", "--steps", "20"])])
+        job.check(done.returncode == 0, f"recording: {done.stdout}{done.stderr}")
+        tells_of_the_job(job.run([ddl, "report", run]).stdout)
+        done = job.run([place / "bin" / "python", "-c", READ, run, packages])
+        job.check(done.returncode == 0, f"reading: {done.stdout}{done.stderr}")
+        marks = job.run([ddl, "record", "-o", folder / "marks.ddl", "--", place / "bin" / "python", "-c", "import ddl_annotate; print(ddl_annotate.RECORDED)"])
+        job.check(marks.stdout == "True\n", f"ddl_annotate: {marks.stdout}{marks.stderr}")
+        shutil.rmtree(folder / "marks.ddl", ignore_errors=True)
+        job.run([place / "bin" / "pip", "uninstall", "-y", "ddl-profiler"])
+        left = [path for path in place.rglob("*ddl*") if "__pycache__" not in path.parts]
+        job.check(not left, f"left behind: {left}")
+
+
 def test_deb(folder):
     if os.geteuid() != 0 or not shutil.which("debootstrap") or not shutil.which("lintian"):
         raise job.Skip("needs root, debootstrap and lintian (tools/setup package)")
@@ -103,6 +147,6 @@ def tried_in(bare, inside, package):
     job.check(not left, f"left behind: {sorted(left)}")
 
 
-if len(sys.argv) != 2 or sys.argv[1] not in ("tar", "deb"):
+if len(sys.argv) != 2 or sys.argv[1] not in ("tar", "wheel", "deb"):
     sys.exit(__doc__)
-job.main({"tar": test_tar, "deb": test_deb}[sys.argv.pop()])
+job.main({"tar": test_tar, "wheel": test_wheel, "deb": test_deb}[sys.argv.pop()])
