@@ -332,7 +332,7 @@ TEST(Live, TornSpoolsAreGapsNotCrashes) {
   EXPECT_GE(steps.size(), 2u) << "some were cut among their events";
 }
 
-/// Of jobs with background threads: what the samples say of the last second, and nothing when they are old.
+/// For jobs with background threads: what the samples say of the last second, and nothing when they are old.
 TEST(Live, ATrainingThreadComputesWhatItIsBusyAndDoesNotPoll) {
   tui::Rank rank;
   rank.clock = {};                    // a tick is a nanosecond
