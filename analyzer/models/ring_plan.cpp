@@ -10,7 +10,7 @@ class Search {
   Search(const Cluster& cluster, double bytes, size_t most) : cluster_(cluster), bytes_(bytes), most_(most) {}
 
   std::vector<RingPlan> run() {
-    extend(cluster_.ranks);
+    extend(ranks_of(cluster_));
     return std::move(best_);
   }
 
@@ -45,12 +45,43 @@ class Search {
 
 }  // namespace
 
+int64_t ranks_of(const Cluster& cluster) {
+  int64_t ranks = 1;
+  for (const Dimension& tier : cluster) ranks *= tier.ranks;
+  return ranks;
+}
+
+Cluster first_ranks(const Cluster& cluster, int64_t ranks) {
+  Cluster some;
+  for (const Dimension& tier : cluster) {
+    if (ranks % tier.ranks == 0) {
+      some.push_back(tier);
+      ranks /= tier.ranks;
+    } else if (ranks < tier.ranks) {
+      some.push_back({ranks, tier.link});
+      ranks = 1;
+    } else {
+      return {};
+    }
+    if (ranks == 1) return some;
+  }
+  return {};
+}
+
 std::vector<Dimension> dimensions_of(const std::vector<int64_t>& factors, const Cluster& cluster) {
   std::vector<Dimension> dimensions;
   int64_t span = 1;  // consecutive ranks that the dimensions so far cover
   for (const int64_t factor : factors) {
     span *= factor;
-    dimensions.push_back({factor, cluster.ranks_per_node % span == 0 ? cluster.inner : cluster.outer});
+    int64_t inside = 1;  // ranks that a group of the tier holds
+    const Link* link = &cluster.back().link;
+    for (const Dimension& tier : cluster) {
+      inside *= tier.ranks;
+      if (inside % span != 0) continue;
+      link = &tier.link;
+      break;
+    }
+    dimensions.push_back({factor, *link});
   }
   return dimensions;
 }
