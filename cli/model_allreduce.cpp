@@ -107,12 +107,12 @@ void add_learners(const TieredCluster& cluster, const std::vector<int64_t>& lear
                               {"rings_efficiency_ratio", "efficiency", Unit::kRatio},
                               {"plan", "their plan", Unit::kText}});
   for (const int64_t count : learners) {
-    const models::Cluster some = count == 1 ? models::Cluster{{1, cluster.alone}} : models::first_ranks(cluster.tiers, count);
+    const models::Cluster some = count == 1 ? models::Cluster{{1, cluster.alone[0]}} : models::first_ranks(cluster.tiers, count);
     if (some.empty())
       throw Error(fmt::format("{} learners fill no whole groups of the tiers", count), "such as 4, 8, 16, ... where a host has 4",
                   ExitCode::kUsage);
     // The outermost link that so many learners use.
-    const models::Link alone = some.size() == cluster.tiers.size() ? cluster.alone : some.back().link;
+    const models::Link& alone = cluster.alone[some.size() - 1];
     const models::Algorithm mpi = as_model(count > 1 ? tune::openmpi_fixed_allreduce(count, std::llround(bytes)) : tune::kRing);
     const models::Algorithm gloo = bytes < kGlooRingBytes ? models::Algorithm::kRabenseifner : models::Algorithm::kRing;
     const models::RingPlan plan = models::best_ring_plans(some, bytes, 1)[0];
@@ -196,7 +196,7 @@ int model_allreduce(const std::vector<std::string>& arguments) {
       throw Error(fmt::format("plans are searched up to {} ranks", models::kMostPlannedRanks), "leave --per-node out", ExitCode::kUsage);
     models::Link inner = typed_link(options, "inner-alpha-us", "inner-bandwidth", "reduce");
     inner.gamma_s_per_byte = link.gamma_s_per_byte;
-    cluster = {{{*per_node, inner}, {ranks / *per_node, link}}, link};
+    cluster = {{{*per_node, inner}, {ranks / *per_node, link}}, {inner, link}};
     answer.given("ranks_per_node", "on a node", Value::count(*per_node));
     answer.given("inner_alpha_ns", "there latency", seconds_value(inner.alpha_s));
     answer.given("inner_bandwidth_bytes_per_second", "bandwidth", Value::bandwidth(1 / inner.beta_s_per_byte));
@@ -207,8 +207,8 @@ int model_allreduce(const std::vector<std::string>& arguments) {
     const double compute_s = typed_ms ? *typed_ms * 1e-3 : models::mean_step(run->view.db, run->view.world).parts.compute_s;
     answer.given("compute_ns", "computing", seconds_value(compute_s), typed_ms ? "" : "(of the run, mean step)");
     if (sizes.size() > 1) throw Error("--learners takes one size", "--bytes: all gradients of a step", ExitCode::kUsage);
-    add_learners(cluster.value_or(TieredCluster{{{ranks, link}}, link}), parse_counts(*learners), static_cast<double>(sizes[0]), compute_s,
-                 answer);
+    add_learners(cluster.value_or(TieredCluster{{{ranks, link}}, {link}}), parse_counts(*learners), static_cast<double>(sizes[0]),
+                 compute_s, answer);
   }
 
   std::vector<reports::Column> columns = {{"bytes", "bytes", Unit::kBytes},
@@ -236,8 +236,8 @@ int model_allreduce(const std::vector<std::string>& arguments) {
       if (seconds < best) best = seconds, best_name = name;
     };
     for (const models::Algorithm algorithm : models::kAlgorithms)
-      add(models::name_of(algorithm),
-          cluster ? flat_seconds(algorithm, cluster->tiers, cluster->alone, bytes) : allreduce_seconds(algorithm, ranks, bytes, link));
+      add(models::name_of(algorithm), cluster ? flat_seconds(algorithm, cluster->tiers, cluster->alone.back(), bytes)
+                                              : allreduce_seconds(algorithm, ranks, bytes, link));
     if (cluster) {
       add("hierarchical", multi_ring_seconds(cluster->tiers, bytes));
       add("leaders", leader_seconds(cluster->tiers, bytes));

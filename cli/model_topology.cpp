@@ -182,8 +182,10 @@ TieredCluster cluster_of(const Topology& topology, double gamma_s_per_byte) {
     if (!rate || !tier.alpha_s)
       throw Error(fmt::format("nobody says what a message over tier '{}' takes", tier.name),
                   fmt::format("--tier '{}=GB/S:US', or a recorded run whose transfers tell", tier.name), ExitCode::kDataMissing);
-    cluster.tiers.push_back({one.count, {*tier.alpha_s, 1 / rate->shared, gamma_s_per_byte}});
-    cluster.alone = {*tier.alpha_s, 1 / rate->alone, gamma_s_per_byte};
+    const double inner_shared = cluster.tiers.empty() ? 0 : cluster.tiers.back().link.beta_s_per_byte;
+    const double inner_alone = cluster.alone.empty() ? 0 : cluster.alone.back().beta_s_per_byte;
+    cluster.tiers.push_back({one.count, {*tier.alpha_s, std::max(1 / rate->shared, inner_shared), gamma_s_per_byte}});
+    cluster.alone.push_back({*tier.alpha_s, std::max(1 / rate->alone, inner_alone), gamma_s_per_byte});
   }
   return cluster;
 }
@@ -200,10 +202,11 @@ TieredCluster typed_cluster(const std::string& text, double gamma_s_per_byte) {
         (ranks *= count) > models::kMostPlannedRanks)
       throw Error(fmt::format("--tiers {}: COUNT:GB/S:US of each tier is wanted, at most {} ranks", part, models::kMostPlannedRanks),
                   "innermost first: 4:80:3,16:12.5:10,3:10:15", ExitCode::kUsage);
-    cluster.alone = {alpha_us * 1e-6, 1e-9 / rate, gamma_s_per_byte};
-    if (count > 1) cluster.tiers.push_back({count, cluster.alone});
+    const models::Link link = {alpha_us * 1e-6, 1e-9 / rate, gamma_s_per_byte};
+    if (count == 1 && !cluster.tiers.empty()) continue;
+    cluster.tiers.push_back({count, link});
+    cluster.alone.push_back(link);
   }
-  if (cluster.tiers.empty()) cluster.tiers.push_back({1, cluster.alone});
   return cluster;
 }
 

@@ -29,12 +29,12 @@ std::optional<Seats> seats_of(const VerbOptions& options, ModelRun* run);
 /// A row for each tier: how many places it joins, what it carries, how much of the run it was fitted to, and where that is from.
 void add_tier_table(Answer& answer, const Seats& seats);
 
-/// The tiers as a cluster of equal groups, with what each rank gets while all send, and the outermost link for whoever uses it alone (a flat
-/// ring has one message at a time on it). Throws ddl::Error (kDataMissing) where groups differ in size, or latency or bandwidth of a tier is
+/// The tiers as a cluster of equal groups, with what each rank gets while all send, and by tier the link of whoever uses it alone (a flat
+/// ring has one message at a time on it). What crosses a tier crosses those inside as well, and is no faster than they are. Throws ddl::Error (kDataMissing) where groups differ in size, or latency or bandwidth of a tier is
 /// not known.
 struct TieredCluster {
   models::Cluster tiers;
-  models::Link alone;
+  std::vector<models::Link> alone;  ///< as many as tiers
 };
 TieredCluster cluster_of(const models::Topology& topology, double gamma_s_per_byte);
 /// --tiers COUNT:GB/S:US,...: bandwidths are those of each rank.

@@ -28,8 +28,8 @@ class Sender {
       up ? send(below, above, bytes) : send(above, below, bytes);
     }
   }
-  void exchange(size_t participants, size_t distance, double bytes) {
-    for (size_t i = 0; i < participants; ++i) send(i, i ^ distance, bytes);
+  void exchange(const std::vector<size_t>& participants, size_t distance, double bytes) {
+    for (size_t i = 0; i < participants.size(); ++i) send(participants[i], participants[i ^ distance], bytes);
   }
 
  private:
@@ -61,8 +61,13 @@ void add_allreduce(Sender& sender, const TrafficPlan& plan, double bytes) {
   if (!plan.dimensions.empty() && product == static_cast<int64_t>(p)) return add_multi_ring(sender, plan.dimensions, bytes);
   size_t power = 1;
   while (2 * power <= p) power *= 2;
-  const auto fold = [&] {  // surplus members hand over before, and get the result after
-    for (size_t i = power; i < p; ++i) sender.send(i, i - power, bytes), sender.send(i - power, i, bytes);
+  // Of the first neighbours as many pairs fold as there are surplus members: the odd one hands over before, and gets the result after.
+  const size_t surplus = p - power;
+  std::vector<size_t> participants;
+  for (size_t i = 0; i < p; ++i)
+    if (i >= 2 * surplus || i % 2 == 0) participants.push_back(i);
+  const auto fold = [&] {
+    for (size_t i = 0; i < surplus; ++i) sender.send(2 * i + 1, 2 * i, bytes), sender.send(2 * i, 2 * i + 1, bytes);
   };
   switch (plan.algorithm) {
     case Algorithm::kParameterServer:
@@ -74,12 +79,12 @@ void add_allreduce(Sender& sender, const TrafficPlan& plan, double bytes) {
       break;
     case Algorithm::kButterfly:
       fold();
-      for (size_t distance = 1; distance < power; distance *= 2) sender.exchange(power, distance, bytes);
+      for (size_t distance = 1; distance < power; distance *= 2) sender.exchange(participants, distance, bytes);
       break;
     case Algorithm::kRabenseifner: {
       fold();
       double part = bytes;
-      for (size_t distance = 1; distance < power; distance *= 2) sender.exchange(power, distance, 2 * (part /= 2));
+      for (size_t distance = 1; distance < power; distance *= 2) sender.exchange(participants, distance, 2 * (part /= 2));
       break;
     }
     case Algorithm::kRing:
