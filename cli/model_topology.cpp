@@ -186,6 +186,7 @@ TieredCluster cluster_of(const Topology& topology, double gamma_s_per_byte) {
     const double inner_alone = cluster.alone.empty() ? 0 : cluster.alone.back().beta_s_per_byte;
     cluster.tiers.push_back({one.count, {*tier.alpha_s, std::max(1 / rate->shared, inner_shared), gamma_s_per_byte}});
     cluster.alone.push_back({*tier.alpha_s, std::max(1 / rate->alone, inner_alone), gamma_s_per_byte});
+    cluster.tiers.back().alone_s_per_byte = cluster.alone.back().beta_s_per_byte;
   }
   return cluster;
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -44,6 +45,9 @@ double allreduce_seconds(Algorithm algorithm, int64_t ranks, double bytes, const
 struct Dimension {
   int64_t ranks;
   Link link;
+  /// As tier of a cluster (ring_plan.h): what a byte takes where one rank alone uses a link that others could use as well; unset: each has
+  /// a link of its own.
+  std::optional<double> alone_s_per_byte = {};
 };
 /// A dimension for each tier is the hierarchical allreduce: ring within each node (reduce-scatter), ring between nodes on the shards, ring
 /// within each node (allgather). Every rank sends between nodes, the outer link is what one of them gets.

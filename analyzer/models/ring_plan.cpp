@@ -58,7 +58,7 @@ Cluster first_ranks(const Cluster& cluster, int64_t ranks) {
       some.push_back(tier);
       ranks /= tier.ranks;
     } else if (ranks < tier.ranks) {
-      some.push_back({ranks, tier.link});
+      some.push_back({ranks, tier.link, tier.alone_s_per_byte});
       ranks = 1;
     } else {
       return {};
@@ -72,16 +72,17 @@ std::vector<Dimension> dimensions_of(const std::vector<int64_t>& factors, const 
   std::vector<Dimension> dimensions;
   int64_t span = 1;  // consecutive ranks that the dimensions so far cover
   for (const int64_t factor : factors) {
+    const int64_t rings = span;  // beside each other, of neighbours
     span *= factor;
-    int64_t inside = 1;  // ranks that a group of the tier holds
-    const Link* link = &cluster.back().link;
-    for (const Dimension& tier : cluster) {
-      inside *= tier.ranks;
-      if (inside % span != 0) continue;
-      link = &tier.link;
-      break;
+    int64_t inside = 1;  // ranks in a group of the tier below
+    size_t t = 0;
+    for (; t + 1 < cluster.size() && inside * cluster[t].ranks % span != 0; ++t) inside *= cluster[t].ranks;
+    Dimension dimension = {factor, cluster[t].link};
+    if (const auto& alone = cluster[t].alone_s_per_byte; alone && inside > 1) {
+      const double sharing = static_cast<double>(std::min(rings, inside) - 1) / static_cast<double>(inside - 1);
+      dimension.link.beta_s_per_byte = *alone + (dimension.link.beta_s_per_byte - *alone) * sharing;
     }
-    dimensions.push_back({factor, *link});
+    dimensions.push_back(dimension);
   }
   return dimensions;
 }

@@ -22,7 +22,8 @@ struct RingPlan {
   double seconds = 0;
 };
 
-/// The dimensions of a plan with their links: the innermost tier that its rings stay within.
+/// The dimensions of a plan with their links: the innermost tier that its rings stay within. Where
+/// ranks share that link it is shared by as many rings as leave a group: one of a flat ring, all ranks of a host in the dimension between hosts.
 std::vector<Dimension> dimensions_of(const std::vector<int64_t>& factors, const Cluster& cluster);
 
 /// The `most` cheapest of all ordered factorisations of the ranks into factors of at least 2, cheapest first; ties go to fewer dimensions.

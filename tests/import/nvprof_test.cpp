@@ -16,23 +16,23 @@ std::string slide(const std::string& head, const std::string& open, const std::s
          open + "CUDA memcpy HtoD" + close + "\n3.17% 1.9000ms 1 1.9000ms naiveTransposeKernel\n";
 }
 
-constexpr const char* kText = R"(==4242== Profiling result:
+constexpr const char* kText = R"X(==4242== Profiling result:
             Type  Time(%)      Time     Calls       Avg       Min       Max  Name
  GPU activities:   49.35%  29.581ms         1  29.581ms  29.581ms  29.581ms  [CUDA memcpy DtoH]
                    47.48%  28.462ms         1  28.462ms  28.462ms  28.462ms  [CUDA memcpy HtoD]
                     3.17%  1.9000ms         1  1.9000ms  1.9000ms  1.9000ms  naiveTransposeKernel
       API calls:   71.63%  150.03ms         2  75.014ms  29.6ms  120.43ms  cudaMemcpy
                    28.37%  59.421ms         1  59.421ms  59.421ms  59.421ms  cudaMalloc
-)";
+)X";
 
-constexpr const char* kCsv = R"(==4242== Profiling result:
+constexpr const char* kCsv = R"X(==4242== Profiling result:
 "Type","Time(%)","Time","Calls","Avg","Min","Max","Name"
 ,%,ms,,ms,ms,ms,
 "GPU activities",49.348548,29.581000,1,29.581000,29.581000,29.581000,"[CUDA memcpy DtoH]"
 "GPU activities",47.481774,28.462000,1,28.462000,28.462000,28.462000,"[CUDA memcpy HtoD]"
 "GPU activities",3.169678,1.900000,1,1.900000,1.900000,1.900000,"naiveTransposeKernel"
 "API calls",71.630000,150.030000,2,75.014000,29.600000,120.430000,"cudaMemcpy"
-)";
+)X";
 
 std::map<std::string, std::pair<int64_t, int64_t>> sums(Imported& run) {
   std::map<std::string, std::pair<int64_t, int64_t>> result;  // calls, ns

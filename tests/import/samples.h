@@ -84,7 +84,7 @@ inline std::string inspector_log(int rank, int pid) {
 
 /// Copies and a kernel as nvprof --print-gpu-trace --csv printed them.
 inline std::string nvprof_trace() {
-  return R"(==4242== NVPROF is profiling process 4242, command: ./transpose
+  return R"X(==4242== NVPROF is profiling process 4242, command: ./transpose
 ==4242== Profiling application: ./transpose
 ==4242== Profiling result:
 "Start","Duration","Grid X","Grid Y","Grid Z","Block X","Block Y","Block Z","Registers Per Thread","Static SMem","Dynamic SMem","Size","Throughput","SrcMemType","DstMemType","Device","Context","Stream","Name","Correlation_ID"
@@ -92,7 +92,7 @@ ms,ms,,,,,,,,KB,KB,MB,GB/s,,,,,,,
 207.245,28.462,,,,,,,,,,190.734863,6.544,"Pageable","Device","Tesla P100-SXM2-16GB (0)","1","7","[CUDA memcpy HtoD]",105
 236.000,1.900,1024,1024,1,32,8,1,8,0.000000,0.000000,,,,,"Tesla P100-SXM2-16GB (0)","1","7","naiveTransposeKernel(float*, float const *, int) [110]",110
 238.000,29.581,,,,,,,,,,190.734863,6.296,"Device","Pageable","Tesla P100-SXM2-16GB (0)","1","7","[CUDA memcpy DtoH]",112
-)";
+)X";
 }
 
 inline std::string horovod_timeline() {

@@ -416,14 +416,20 @@ void messages_of_the_model(const Group& group) {
     models::Traffic traffic(p, std::vector<double>(p, 0));
     models::add_collective(traffic, models::Collective::kAllreduce, plan, members, 0, elements * 4.0, 1);
     Allreduce allreduce(group.comm, {find_algorithm(name), 0, dimensions}, one_node);
-    for (int to = 0; to < group.ranks; ++to) {
-      between_nodes = [&](int receiver) { return receiver == to; };
-      counted(allreduce, MPI_IN_PLACE, values.data(), elements, MPI_FLOAT, MPI_SUM, name);
-      between_nodes = nullptr;
-      const double wanted = traffic[static_cast<std::size_t>(group.rank)][static_cast<std::size_t>(to)];
-      check(std::abs(static_cast<double>(seen.sent_between_nodes) - wanted) < 1e-6,
-            std::string(name) + " to " + std::to_string(to) + " of " + std::to_string(p) + ": " + std::to_string(seen.sent_between_nodes) +
-                " bytes, not " + std::to_string(wanted));
+    std::vector<uint64_t> sent_to(p, 0);
+    uint64_t before = 0;
+    between_nodes = [&](int to) {  // asked after each send has been counted
+      sent_to[static_cast<std::size_t>(to)] += seen.sent_bytes - before;
+      before = seen.sent_bytes;
+      return false;
+    };
+    counted(allreduce, MPI_IN_PLACE, values.data(), elements, MPI_FLOAT, MPI_SUM, name);
+    between_nodes = nullptr;
+    for (std::size_t to = 0; to < p; ++to) {
+      const double wanted = traffic[static_cast<std::size_t>(group.rank)][to];
+      check(std::abs(static_cast<double>(sent_to[to]) - wanted) < 1e-6, std::string(name) + " to " + std::to_string(to) + " of " +
+                                                                            std::to_string(p) + ": " + std::to_string(sent_to[to]) +
+                                                                            " bytes, not " + std::to_string(wanted));
     }
   };
   for (const models::Algorithm algorithm : models::kAlgorithms) compare(std::string(name_of(algorithm)).c_str(), {}, {algorithm, {}, {}});

@@ -255,6 +255,15 @@ TEST(RingPlan, ThreeTiersEqualTheSearchOfAllPlans) {
   EXPECT_NEAR(leader_seconds(racks, 1e6), 4 * 2e-6 + 4e6 / 80e9 + 8 * 5e-6 + 8e6 / 10e9 + 4 * 9e-6 + 4e6 / 3 / 4e9, 1e-12);
 }
 
+TEST(RingPlan, RingsShareTheLinkOfTheirHost) {  // 10 GB/s for four ranks
+  const Cluster hosts = {{4, {0, 1 / 80e9, 0}}, {2, {0, 4 / 10e9, 0}, 1 / 10e9}};
+  EXPECT_DOUBLE_EQ(dimensions_of({8}, hosts)[0].link.beta_s_per_byte, 1 / 10e9) << "one ring leaves each host";
+  EXPECT_DOUBLE_EQ(dimensions_of({4, 2}, hosts)[1].link.beta_s_per_byte, 4 / 10e9) << "a ring for each rank";
+  EXPECT_DOUBLE_EQ(dimensions_of({2, 4}, hosts)[1].link.beta_s_per_byte, 2 / 10e9);
+  // Then what a host sends and receives is the same with all of them, and the ring has nothing else to do.
+  EXPECT_EQ(best_ring_plans(hosts, 1e8, 1)[0].factors, (std::vector<int64_t>{8}));
+}
+
 TEST(RingPlan, FewerRanksFillTheInnermostTiersFirst) {
   const Cluster racks = {{4, {}}, {16, {}}, {3, {}}};
   const auto shape = [&](int64_t ranks) {
