@@ -135,7 +135,7 @@ void write_placement(const std::filesystem::path& folder, const models::Topology
     const auto is_plain = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '.' || c == '_' || c == ':' || c == ' '; };
     if (one.host.empty() || one.host.find(' ') != std::string::npos || !std::all_of(one.host.begin(), one.host.end(), is_plain) ||
         !std::all_of(one.place.begin(), one.place.end(), is_plain))
-      throw Error(fmt::format("'{}' is no name of a host", one.host), "files of launchers need hosts as places, or HOST/NAME",
+      throw Error(fmt::format("invalid name of a host '{}'", one.host), "files of launchers need hosts as places, or HOST/NAME",
                   ExitCode::kDataMissing);
     hostfile += one.host + "\n";
     rankfile += fmt::format("rank {}={} slot={}\n", rank, one.host, one.slot);

@@ -61,7 +61,7 @@ void add_allreduce(Sender& sender, const TrafficPlan& plan, double bytes) {
   if (!plan.dimensions.empty() && product == static_cast<int64_t>(p)) return add_multi_ring(sender, plan.dimensions, bytes);
   size_t power = 1;
   while (2 * power <= p) power *= 2;
-  // Of the first neighbours as many pairs fold as there are surplus members: the odd one hands over before, and gets the result after.
+  // As many pairs of the first neighbours fold as there are surplus members: the odd one hands over before, and gets the result after.
   const size_t surplus = p - power;
   std::vector<size_t> participants;
   for (size_t i = 0; i < p; ++i)
