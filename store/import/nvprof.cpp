@@ -21,13 +21,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view kRemark = "==";  // ==1234== Profiling result:
 constexpr const char* kWanted = "nvprof --print-gpu-trace --csv is wanted";
 
-/// "[ CUDA memcpy DtoH ]" is "[CUDA memcpy DtoH]".
-std::string plain_name(std::string name) {
-  if (name.starts_with("[ ")) name.erase(1, 1);
-  if (name.ends_with(" ]")) name.erase(name.size() - 2, 1);
-  return name;
-}
-
 /// Decimal places from a unit of time to ns; nothing if it is none.
 std::optional<int> places_of(std::string_view unit) {
   if (unit == "s") return kSecondsToNs;
@@ -66,8 +59,6 @@ class NvprofFile {
     }
     run_.gpu(process_, activity);
   }
-
-  // ---------------------------------------------------------------- CSV
 
   void read_csv(InputFile& file) {
     CsvRows rows(file, kRemark);
@@ -115,7 +106,7 @@ class NvprofFile {
       }
       if (size_unit > 0 && !rows.text("Size").empty())
         activity.bytes = std::llround(static_cast<double>(rows.decimal("Size", kSizePlaces)) * 1e-9 * size_unit);
-      std::string name = plain_name(rows.text("Name"));
+      std::string name = rows.text("Name");
       // "gemm(float*) [123]": its correlation, in versions without a column of it.
       if (const size_t open = name.rfind(" [");
           open != std::string::npos && name.ends_with("]") && whole(name.substr(open + 2, name.size() - open - 3)))
