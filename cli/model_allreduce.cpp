@@ -87,11 +87,34 @@ models::Algorithm as_model(int64_t openmpi) {
 /// Gloo halves and doubles up to about a million elements, and goes around a ring beyond (Goyal et al., 1706.02677).
 constexpr double kGlooRingBytes = 4e6;
 
-/// A flat algorithm on tiers: messages pay for the outermost link. Around a ring one at a time is on it; where all exchange at once each has
-/// its share.
-double flat_seconds(models::Algorithm algorithm, const models::Cluster& cluster, const models::Link& alone, double bytes) {
-  const bool all_at_once = algorithm == models::Algorithm::kButterfly || algorithm == models::Algorithm::kRabenseifner;
-  return allreduce_seconds(algorithm, ranks_of(cluster), bytes, all_at_once ? cluster.back().link : alone);
+/// A flat algorithm on tiers. Where each rank has a link of its own, every message pays for the outermost one. Where ranks share the link of
+/// their host, one message of a ring, a tree or a server is on it at a time; halving and doubling with neighbours first shares it among the
+/// pairs that cross it. Nothing where these fold ranks: nobody says which pairs share a link then.
+std::optional<double> flat_seconds(models::Algorithm algorithm, const models::Cluster& cluster, const models::Link& alone, double bytes) {
+  const int64_t ranks = ranks_of(cluster);
+  const bool in_pairs = algorithm == models::Algorithm::kButterfly || algorithm == models::Algorithm::kRabenseifner;
+  if (!in_pairs || !cluster.back().alone_s_per_byte) return allreduce_seconds(algorithm, ranks, bytes, alone);
+  if (!std::has_single_bit(static_cast<uint64_t>(ranks))) return std::nullopt;
+  const std::vector<int64_t> twos(static_cast<size_t>(std::countr_zero(static_cast<uint64_t>(ranks))), 2);
+  const auto rounds = models::dimensions_of(twos, cluster);
+  if (algorithm == models::Algorithm::kRabenseifner) return multi_ring_seconds(rounds, bytes);
+  double seconds = 0;
+  for (const models::Dimension& round : rounds) seconds += models::Work{1, bytes, bytes}.seconds(round.link);
+  return seconds;
+}
+
+/// A dimension for each tier.
+double hierarchical_seconds(const TieredCluster& cluster, double bytes) {
+  std::vector<int64_t> counts;
+  for (const models::Dimension& tier : cluster.tiers) counts.push_back(tier.ranks);
+  return multi_ring_seconds(models::dimensions_of(counts, cluster.tiers), bytes);
+}
+
+/// Leaders alone use what leaves their group.
+double leaders_seconds(const TieredCluster& cluster, double bytes) {
+  std::vector<models::Dimension> tiers;
+  for (size_t t = 0; t < cluster.tiers.size(); ++t) tiers.push_back({cluster.tiers[t].ranks, cluster.alone[t]});
+  return leader_seconds(tiers, bytes);
 }
 
 void add_learners(const TieredCluster& cluster, const std::vector<int64_t>& learners, double bytes, double compute_s, Answer& answer) {
@@ -117,10 +140,10 @@ void add_learners(const TieredCluster& cluster, const std::vector<int64_t>& lear
     const models::Algorithm gloo = bytes < kGlooRingBytes ? models::Algorithm::kRabenseifner : models::Algorithm::kRing;
     const models::RingPlan plan = models::best_ring_plans(some, bytes, 1)[0];
     std::vector<Value> row = {Value::count(count)};
-    for (const double seconds : {flat_seconds(mpi, some, alone, bytes), flat_seconds(models::Algorithm::kRing, some, alone, bytes),
-                                 flat_seconds(gloo, some, alone, bytes), plan.seconds}) {
-      row.push_back(Value::ratio(seconds / compute_s));
-      row.push_back(Value::ratio(compute_s / (compute_s + seconds)));
+    for (const auto& seconds : {flat_seconds(mpi, some, alone, bytes), flat_seconds(models::Algorithm::kRing, some, alone, bytes),
+                                flat_seconds(gloo, some, alone, bytes), std::optional(plan.seconds)}) {
+      row.push_back(seconds ? Value::ratio(*seconds / compute_s) : Value::absent(Unit::kRatio));
+      row.push_back(seconds ? Value::ratio(compute_s / (compute_s + *seconds)) : Value::absent(Unit::kRatio));
     }
     row.push_back(Value::text(plan.factors.empty() ? "-" : plan_text(plan.factors)));
     table.rows.push_back(std::move(row));
@@ -231,16 +254,16 @@ int model_allreduce(const std::vector<std::string>& arguments) {
     std::vector<Value> row = {Value::bytes(size)};
     double best = INFINITY;
     std::string best_name;
-    const auto add = [&](std::string_view name, double seconds) {
-      row.push_back(seconds_value(seconds));
-      if (seconds < best) best = seconds, best_name = name;
+    const auto add = [&](std::string_view name, std::optional<double> seconds) {
+      row.push_back(seconds ? seconds_value(*seconds) : Value::absent(Unit::kDuration));
+      if (seconds && *seconds < best) best = *seconds, best_name = name;
     };
     for (const models::Algorithm algorithm : models::kAlgorithms)
       add(models::name_of(algorithm), cluster ? flat_seconds(algorithm, cluster->tiers, cluster->alone.back(), bytes)
                                               : allreduce_seconds(algorithm, ranks, bytes, link));
     if (cluster) {
-      add("hierarchical", multi_ring_seconds(cluster->tiers, bytes));
-      add("leaders", leader_seconds(cluster->tiers, bytes));
+      add("hierarchical", hierarchical_seconds(*cluster, bytes));
+      add("leaders", leaders_seconds(*cluster, bytes));
       add("rings", best_ring_plans(cluster->tiers, bytes, 1)[0].seconds);
     }
     if (!cluster) row.push_back(seconds_value(lower_bound_seconds(ranks, bytes, link)));

@@ -182,11 +182,9 @@ TieredCluster cluster_of(const Topology& topology, double gamma_s_per_byte) {
     if (!rate || !tier.alpha_s)
       throw Error(fmt::format("nobody says what a message over tier '{}' takes", tier.name),
                   fmt::format("--tier '{}=GB/S:US', or a recorded run whose transfers tell", tier.name), ExitCode::kDataMissing);
-    const double inner_shared = cluster.tiers.empty() ? 0 : cluster.tiers.back().link.beta_s_per_byte;
     const double inner_alone = cluster.alone.empty() ? 0 : cluster.alone.back().beta_s_per_byte;
-    cluster.tiers.push_back({one.count, {*tier.alpha_s, std::max(1 / rate->shared, inner_shared), gamma_s_per_byte}});
+    cluster.tiers.push_back({one.count, {*tier.alpha_s, 1 / rate->shared, gamma_s_per_byte}, 1 / rate->alone});
     cluster.alone.push_back({*tier.alpha_s, std::max(1 / rate->alone, inner_alone), gamma_s_per_byte});
-    cluster.tiers.back().alone_s_per_byte = cluster.alone.back().beta_s_per_byte;
   }
   return cluster;
 }

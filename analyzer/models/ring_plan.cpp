@@ -78,9 +78,11 @@ std::vector<Dimension> dimensions_of(const std::vector<int64_t>& factors, const 
     size_t t = 0;
     for (; t + 1 < cluster.size() && inside * cluster[t].ranks % span != 0; ++t) inside *= cluster[t].ranks;
     Dimension dimension = {factor, cluster[t].link};
-    if (const auto& alone = cluster[t].alone_s_per_byte; alone && inside > 1) {
-      const double sharing = static_cast<double>(std::min(rings, inside) - 1) / static_cast<double>(inside - 1);
-      dimension.link.beta_s_per_byte = *alone + (dimension.link.beta_s_per_byte - *alone) * sharing;
+    // What leaves a rack leaves a host before: the narrowest of all links on the way, by the rings that share each.
+    for (size_t u = 0; cluster[t].alone_s_per_byte && u <= t; ++u) {
+      if (!cluster[u].alone_s_per_byte) continue;
+      const double shared = std::min(*cluster[u].alone_s_per_byte * static_cast<double>(rings), cluster[u].link.beta_s_per_byte);
+      dimension.link.beta_s_per_byte = u == 0 ? shared : std::max(dimension.link.beta_s_per_byte, shared);
     }
     dimensions.push_back(dimension);
   }

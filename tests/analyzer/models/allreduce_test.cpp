@@ -260,8 +260,9 @@ TEST(RingPlan, RingsShareTheLinkOfTheirHost) {  // 10 GB/s for four ranks
   EXPECT_DOUBLE_EQ(dimensions_of({8}, hosts)[0].link.beta_s_per_byte, 1 / 10e9) << "one ring leaves each host";
   EXPECT_DOUBLE_EQ(dimensions_of({4, 2}, hosts)[1].link.beta_s_per_byte, 4 / 10e9) << "a ring for each rank";
   EXPECT_DOUBLE_EQ(dimensions_of({2, 4}, hosts)[1].link.beta_s_per_byte, 2 / 10e9);
-  // Then what a host sends and receives is the same with all of them, and the ring has nothing else to do.
-  EXPECT_EQ(best_ring_plans(hosts, 1e8, 1)[0].factors, (std::vector<int64_t>{8}));
+  EXPECT_NEAR(multi_ring_seconds(dimensions_of({8}, hosts), 1e8), 1.75e8 / 10e9, 1e-12);
+  EXPECT_NEAR(multi_ring_seconds(dimensions_of({4, 2}, hosts), 1e8), 1.5e8 / 80e9 + 1e8 / 10e9, 1e-12) << "four rings of a quarter each";
+  EXPECT_EQ(best_ring_plans(hosts, 1e8, 1)[0].factors, (std::vector<int64_t>{4, 2}));
 }
 
 TEST(RingPlan, FewerRanksFillTheInnermostTiersFirst) {
