@@ -79,10 +79,12 @@ std::vector<Dimension> dimensions_of(const std::vector<int64_t>& factors, const 
     for (; t + 1 < cluster.size() && inside * cluster[t].ranks % span != 0; ++t) inside *= cluster[t].ranks;
     Dimension dimension = {factor, cluster[t].link};
     // What leaves a rack leaves a host before: the narrowest of all links on the way, by the rings that share each.
-    for (size_t u = 0; cluster[t].alone_s_per_byte && u <= t; ++u) {
-      if (!cluster[u].alone_s_per_byte) continue;
-      const double shared = std::min(*cluster[u].alone_s_per_byte * static_cast<double>(rings), cluster[u].link.beta_s_per_byte);
-      dimension.link.beta_s_per_byte = u == 0 ? shared : std::max(dimension.link.beta_s_per_byte, shared);
+    if (cluster[t].alone_s_per_byte) {
+      double narrowest = 0;
+      for (size_t u = 0; u <= t; ++u)
+        if (const auto& alone = cluster[u].alone_s_per_byte)
+          narrowest = std::max(narrowest, std::min(*alone * static_cast<double>(rings), cluster[u].link.beta_s_per_byte));
+      dimension.link.beta_s_per_byte = narrowest;
     }
     dimensions.push_back(dimension);
   }
