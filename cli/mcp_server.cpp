@@ -88,7 +88,7 @@ class Asked {
   const Json& given_;
 };
 
-std::vector<std::string> section_names() {
+std::vector<std::string> tables_of_the_report() {
   std::vector<std::string> names;
   for (const reports::Section& section : reports::sections()) names.emplace_back(section.name);
   return names;
@@ -120,7 +120,7 @@ class McpServer::Tools {
         {"report",
          "Where the time of a run went: what to fix first, step time, computing, exposed transfer and waiting, ranks, collectives, layers, what "
          "is missing. All on one screen, or one section whole. n/a is never 0: the reason stands beside it.",
-         {run, {"section", "string", false, "One table or block instead of the overview.", section_names()}},
+         {run, {"section", "string", false, "One table or block instead of the overview.", tables_of_the_report()}},
          [this](const Asked& asked) { return report(asked.text("run"), asked.text("section")); }},
         {"findings",
          "What slows a run down, most important first, as JSON: sentence, rank, saving_ns per step (what a replay without the fault saves), "
