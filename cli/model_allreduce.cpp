@@ -281,7 +281,10 @@ int model_allreduce(const std::vector<std::string>& arguments) {
     if (std::isfinite(crossover))
       answer.note(fmt::format("Rabenseifner beats the butterfly from {} on.", reports::size_text(std::llround(crossover))));
   }
-  if (cluster) answer.note("In flat algorithms every message pays for the outermost link.");
+  if (cluster)
+    answer.note(
+        seats ? "Ranks of a host share its link: one message at a time of a ring, a tree or a server is on it, of pairs all that cross it."
+              : "In flat algorithms every message pays for the outermost link.");
   if (cluster) add_plans(cluster->tiers, static_cast<double>(*std::max_element(sizes.begin(), sizes.end())), answer);
   answer.note("The models know neither congestion nor implementations: in them ring never beats Rabenseifner, on machines it does.");
   return answer.print(options);
