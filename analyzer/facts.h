@@ -39,8 +39,8 @@ inline constexpr double TimeParts::*kTimeParts[] = {&TimeParts::compute_ns, &Tim
                                                     &TimeParts::idle_ns};
 
 /// Which resource tells where the time went (J1): what a device did says more than that its host waited for it. Mixed: some ranks have a
-/// device that did something, others have none.
-enum class Resource { kThread, kDevice, kMixed };
+/// device that did something, others have none. Unseen: collectives ran on GPUs of which nothing was recorded, so that nobody knows what was computed.
+enum class Resource { kThread, kDevice, kMixed, kUnseen };
 
 /// One of them, its mean step.
 struct ResourceTime {
@@ -110,7 +110,7 @@ struct StepFacts {
 struct Facts {
   StepFacts step;
   JobTime threads, devices;  ///< all of one kind
-  JobTime headline;          ///< each rank by its own resource: what the job is said to spend its time on
+  JobTime headline;          ///< each rank by its own resource: what the job is said to spend its time on; unknown if that of one is unseen
   Resource resource = Resource::kThread;
   /// Whose waiting and transfer the ranks show: GPUs that carry out collectives, unless threads wait longer in MPI. kThread or kDevice.
   Resource waits_by = Resource::kThread;
