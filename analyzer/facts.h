@@ -103,7 +103,7 @@ struct CoordinationFacts {
 struct StepFacts {
   bool has_steps = false;  ///< marked or inferred; false: the run counts as one
   int64_t used = 0;        ///< steady steps
-  /// Durations of the slowest rank over the steady steps (nearest-rank percentiles); unset where no rank tells a time.
+  /// Durations of the slowest rank over the steady steps (p50: the median, as metric step_time; p99: nearest rank); unset where no rank tells a time.
   std::optional<int64_t> p50_ns, p99_ns, min_ns, max_ns;
 };
 
