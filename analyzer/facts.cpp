@@ -103,7 +103,10 @@ void read_devices(SQLite::Database& db, int64_t world, Facts& facts) {
 std::map<int64_t, Resource> read_resources(SQLite::Database& db, int64_t world) {
   std::map<int64_t, Resource> resources;
   Query row(db, "SELECT rank, resource FROM rank_resource WHERE world = ?");
-  for (row.bind(world); row.next();) resources[row.integer(0)] = row.text(1) == "device" ? Resource::kDevice : Resource::kThread;
+  for (row.bind(world); row.next();)
+    resources[row.integer(0)] = row.text(1) == "device"   ? Resource::kDevice
+                                : row.text(1) == "unseen" ? Resource::kUnseen
+                                                          : Resource::kThread;
   return resources;
 }
 
@@ -116,10 +119,10 @@ void read_steps(SQLite::Database& db, int64_t world, StepFacts& step) {
   }
   step.used = static_cast<int64_t>(longest.size());
   if (longest.empty()) return;
-  step.p50_ns = static_cast<int64_t>(percentile_of(longest, 0.5));
   step.p99_ns = static_cast<int64_t>(percentile_of(longest, 0.99));
   step.min_ns = static_cast<int64_t>(longest.front());
   step.max_ns = static_cast<int64_t>(longest.back());
+  step.p50_ns = static_cast<int64_t>(median_of(longest));  // last: it moves them about
 }
 
 CoordinationFacts read_coordination(SQLite::Database& db, int64_t world) {
@@ -157,13 +160,16 @@ void read_ranks(SQLite::Database& db, int64_t world, const std::map<int64_t, Res
     const auto [first, last] = of_rank(rank.resource == Resource::kDevice ? facts.by_device : facts.by_thread, rank.rank);
     TimeParts mean;
     for (auto one = first; one != last; ++one) mean += one->mean / static_cast<double>(last - first);
-    if (first != last) rank.compute_ns = static_cast<int64_t>(mean.computing_ns());
+    const bool unseen = rank.resource == Resource::kUnseen;
+    if (first != last && !unseen) rank.compute_ns = static_cast<int64_t>(mean.computing_ns());
     if (first != last && facts.step.has_steps) rank.step_ns = mean.total_ns();
 
     const bool by_device = rank.resource == Resource::kDevice && facts.waits_by == Resource::kDevice;
     const auto [waits_first, waits_last] = of_rank(by_device ? facts.by_device : facts.by_thread, rank.rank);
-    if (waits_first == waits_last) rank.why = "NO_DATA";
-    if (waits_first == waits_last) continue;
+    // Threads that never wait in MPI say nothing about collectives of GPUs.
+    const bool untold = waits_first == waits_last || (unseen && facts.threads.sum.communication_ns() == 0);
+    if (untold || unseen) rank.why = "NO_DATA";
+    if (untold) continue;
     const auto resources = static_cast<double>(waits_last - waits_first);
     TimeParts parts;
     double waiting_ns = 0;
@@ -231,6 +237,11 @@ Facts read_facts(SQLite::Database& db, int64_t world) {
   Query coverage(db, "SELECT ranks, world_size, bounded FROM steady_world WHERE world = ?");
   if (coverage.bind(world).next()) facts.coverage = {coverage.integer(0), coverage.integer(1), coverage.integer(2) != 0};
   const int64_t by_devices = facts.ranks_by(Resource::kDevice);
+  if (facts.ranks_by(Resource::kUnseen) > 0) {
+    facts.resource = Resource::kUnseen;
+    facts.headline = {};
+    return facts;
+  }
   if (by_devices > 0) facts.resource = facts.ranks_by(Resource::kThread) > 0 ? Resource::kMixed : Resource::kDevice;
   return facts;
 }

@@ -39,8 +39,8 @@ inline constexpr double TimeParts::*kTimeParts[] = {&TimeParts::compute_ns, &Tim
                                                     &TimeParts::idle_ns};
 
 /// Which resource tells where the time went (J1): what a device did says more than that its host waited for it. Mixed: some ranks have a
-/// device that did something, others have none.
-enum class Resource { kThread, kDevice, kMixed };
+/// device that did something, others have none. Unseen: collectives ran on GPUs of which nothing was recorded, so that nobody knows what was computed.
+enum class Resource { kThread, kDevice, kMixed, kUnseen };
 
 /// One of them, its mean step.
 struct ResourceTime {
@@ -103,14 +103,14 @@ struct CoordinationFacts {
 struct StepFacts {
   bool has_steps = false;  ///< marked or inferred; false: the run counts as one
   int64_t used = 0;        ///< steady steps
-  /// Durations of the slowest rank over the steady steps (nearest-rank percentiles); unset where no rank tells a time.
+  /// Durations of the slowest rank over the steady steps (p50: the median, as metric step_time; p99: nearest rank); unset where no rank tells a time.
   std::optional<int64_t> p50_ns, p99_ns, min_ns, max_ns;
 };
 
 struct Facts {
   StepFacts step;
   JobTime threads, devices;  ///< all of one kind
-  JobTime headline;          ///< each rank by its own resource: what the job is said to spend its time on
+  JobTime headline;          ///< each rank by its own resource: what the job is said to spend its time on; unknown if that of one is unseen
   Resource resource = Resource::kThread;
   /// Whose waiting and transfer the ranks show: GPUs that carry out collectives, unless threads wait longer in MPI. kThread or kDevice.
   Resource waits_by = Resource::kThread;

@@ -134,7 +134,7 @@ CREATE TABLE steady_gpu (
 CREATE TABLE rank_resource (
   world INTEGER NOT NULL,  -- process.world
   rank INTEGER NOT NULL,   -- process.rank
-  resource TEXT NOT NULL,  -- device: its GPUs did something in the steady steps; thread: they did not, or it has none
+  resource TEXT NOT NULL,  -- device: its GPUs did something in the steady steps; thread: it has none, or they did nothing; unseen: it calls NCCL, and what its GPUs did was not recorded
   PRIMARY KEY (world, rank)
 ) WITHOUT ROWID;
 

@@ -151,7 +151,7 @@ void add_bubble_and_input(SQLite::Database& db, int64_t world, std::vector<Share
 /// Where GPUs tell more: their collectives where those cost more than the host's calls, copies that nothing hides, and idling: because the host
 /// was late - less what the host spent in MPI meanwhile, which is told by its own shares -, while data was loaded, and for all other reasons.
 void add_device_shares(SQLite::Database& db, int64_t world, const Facts& facts, std::vector<Share>& shares) {
-  if (facts.resource == Resource::kThread) return;
+  if (facts.resource == Resource::kThread || facts.resource == Resource::kUnseen) return;
   std::erase_if(shares, [&](const Share& share) {
     const bool of_mpi = share.name == "wait" || share.name == "transfer";
     return share.name == "input" ||                                // what the host did while GPUs computed costs nothing
@@ -190,11 +190,16 @@ void add_device_shares(SQLite::Database& db, int64_t world, const Facts& facts, 
 
 void store_verdict(SQLite::Database& db, int64_t world, const std::string& doubt) {
   const Facts facts = read_facts(db, world);
-  std::vector<Share> shares = thread_shares(db, world, facts.threads);
+  const bool unseen = facts.resource == Resource::kUnseen;
+  std::vector<Share> shares;
+  if (facts.threads_tell() || !unseen) shares = thread_shares(db, world, facts.threads);
+  if (unseen && !shares.empty()) shares.push_back({kNotSplit, facts.threads.shown_computing()});  // outside MPI GPUs are waited for as well
   if (!shares.empty()) add_bubble_and_input(db, world, shares);
   add_device_shares(db, world, facts, shares);
-  const Verdict verdict =
-      doubt.empty() ? decide(std::move(shares), facts.step.has_steps ? "step" : "run") : Verdict{"withheld", "withheld: " + doubt};
+  const char* whole = facts.step.has_steps ? "step" : "run";
+  Verdict verdict = doubt.empty() ? decide(std::move(shares), whole) : Verdict{"withheld", "withheld: " + doubt};
+  if (unseen && verdict.name.empty())
+    verdict.text = fmt::format("not known where the {} goes: collectives of NCCL, and no record of what GPUs did", whole);
   const std::string key = world == 0 ? "verdict" : fmt::format("verdict.{}", world);
   Query insert(db, "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)");
   insert.run(key, verdict.name.empty() ? "n/a" : verdict.name);

@@ -24,24 +24,26 @@ std::string how_it_ended(const Query& row, int ended, int abort_code) {
 // A rank's lateness: how much later than the median rank it enters the collectives of a step. Entering late and waiting little are the same
 // number: all members of a collective leave off waiting at the same moment.
 Table ranks_table(const RunView& run) {
-  Table table{.id = "ranks",
-              .caption = fmt::format("Ranks, {}{}. Late: {} later than the median rank.", run.has_steps ? "mean step" : "whole run",
-                                     run.facts.resource == Resource::kThread   ? ""
-                                     : run.facts.waits_by == Resource::kThread ? "; compute: of their GPUs, all else: of their threads"
-                                     : run.facts.resource == Resource::kDevice ? ", by their GPUs"
-                                                                               : ", by their GPUs where they have any",
-                                     run.facts.coordination.ranks > 0 ? "is ready for reductions" : "enters collectives"),
-              .columns = {{"rank", "Rank", Unit::kCount},
-                          {"late_ns", "Late", Unit::kDuration},
-                          {"wait_ns", "Wait", Unit::kDuration},
-                          {"xfer_ns", "Transfer", Unit::kDuration, 1},
-                          {"compute_ns", "Compute", Unit::kDuration},
-                          {"ended", "Ended", Unit::kText},
-                          {"host", "Host", Unit::kText, 2},
-                          {"cpus", "CPUs", Unit::kText, 0}},
-              .rows = {},
-              .note = {},
-              .when_empty = {}};
+  Table table{
+      .id = "ranks",
+      .caption = fmt::format("Ranks, {}{}. Late: {} later than the median rank.", run.has_steps ? "mean step" : "whole run",
+                             run.facts.resource == Resource::kThread   ? ""
+                             : run.facts.resource == Resource::kUnseen ? "; by their threads in MPI: what their GPUs did was not recorded"
+                             : run.facts.waits_by == Resource::kThread ? "; compute: of their GPUs, all else: of their threads"
+                             : run.facts.resource == Resource::kDevice ? ", by their GPUs"
+                                                                       : ", by their GPUs where they have any",
+                             run.facts.coordination.ranks > 0 ? "is ready for reductions" : "enters collectives"),
+      .columns = {{"rank", "Rank", Unit::kCount},
+                  {"late_ns", "Late", Unit::kDuration},
+                  {"wait_ns", "Wait", Unit::kDuration},
+                  {"xfer_ns", "Transfer", Unit::kDuration, 1},
+                  {"compute_ns", "Compute", Unit::kDuration},
+                  {"ended", "Ended", Unit::kText},
+                  {"host", "Host", Unit::kText, 2},
+                  {"cpus", "CPUs", Unit::kText, 0}},
+      .rows = {},
+      .note = {},
+      .when_empty = {}};
   Query row(run.db, "SELECT rank, ended, abort_code, cpus FROM v_rank WHERE world = ? AND rank IS NOT NULL ORDER BY rank, process");
   row.bind(run.world);
   constexpr size_t kCpus = 7;
@@ -139,9 +141,9 @@ Table steps_table(const RunView& run) {
       GROUP BY g.rank, g.step
     ), part AS (
       SELECT s.step, s.rank, s.duration_ns,
-             coalesce(g.compute_ns, s.compute_ns) AS compute_ns,
-             iif(g.rank IS NULL OR NOT ?2, s.xfer_ns, g.exposed_ns - g.wait_ns) AS xfer_ns,
-             iif(g.rank IS NULL OR NOT ?2, s.wait_ns, g.wait_ns) AS wait_ns
+             iif(?3, NULL, coalesce(g.compute_ns, s.compute_ns)) AS compute_ns,
+             CASE WHEN ?4 THEN NULL WHEN g.rank IS NULL OR NOT ?2 THEN s.xfer_ns ELSE g.exposed_ns - g.wait_ns END AS xfer_ns,
+             CASE WHEN ?4 THEN NULL WHEN g.rank IS NULL OR NOT ?2 THEN s.wait_ns ELSE g.wait_ns END AS wait_ns
       FROM v_step s
       LEFT JOIN device g ON g.rank = s.rank AND g.step = s.step
       WHERE s.world = ?1 AND s.duration_ns IS NOT NULL AND (s.world, s.rank) NOT IN (SELECT world, rank FROM torn_rank)
@@ -153,7 +155,8 @@ Table steps_table(const RunView& run) {
     FROM part
     GROUP BY step
     ORDER BY step)");
-  row.bind(run.world, run.facts.waits_by == Resource::kDevice);
+  const bool unseen = run.facts.resource == Resource::kUnseen;
+  row.bind(run.world, run.facts.waits_by == Resource::kDevice, unseen, unseen && !run.facts.threads_tell());
   while (row.next()) {
     const auto part = [&](int column, Value::Bound bound = Value::Bound::kNone) {
       return row.is_null(column)

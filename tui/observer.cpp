@@ -102,8 +102,8 @@ Snapshot Observer::look(Job& job, bool replay) {
     s.now_ns = durations.back();
     std::sort(durations.begin(), durations.end());
     if (s.annotated) {
-      s.p50_ns = percentile_of(durations, 0.5);
       s.p99_ns = percentile_of(durations, 0.99);
+      s.p50_ns = median_of(durations);  // last: it moves them about
       if (samples > 0 && time_ns > 0) s.samples_per_s = samples / time_ns * 1e9;
     }
   }

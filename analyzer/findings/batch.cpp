@@ -9,6 +9,9 @@ namespace ddl {
 
 std::optional<Batch> batch_of(const FindingInput& input) {
   if (!input.steps.annotated || input.step_ns <= 0) return {};
+  Query unseen(input.db, "SELECT 1 FROM rank_resource WHERE world = ? AND resource = 'unseen'");
+  unseen.bind(input.world);
+  if (unseen.next()) return {};  // what they compute is not known
   const std::vector<models::RankStep> ranks = models::rank_steps(input.db, input.world);
   Batch batch;
   batch.samples = models::samples_per_step(input.db, input.world).value_or(0);

@@ -34,12 +34,25 @@ std::string health_evidence(SQLite::Database& db, int64_t world, int64_t rank) {
 }
 
 std::string same_host_evidence(const FindingInput& input, int64_t rank) {
-  constexpr double kTheHost = 0.5;  // of the rank's lead: with so much of it the others there are slow too
+  constexpr double kTheHost = 0.5;     // of the rank's lead: with so much of it the others there are slow too
+  constexpr double kLeastLead = 0.01;  // of what ranks elsewhere compute: less is chance
   const ProcessInfo* own = input.catalog.process_of(input.world, rank);
   if (own == nullptr) return {};
   double own_ns = 0;
   std::vector<double> there, elsewhere;
-  Query rows(input.db, "SELECT rank, avg(compute_ns - coalesce(input_ns, 0)) FROM steady_part WHERE world = ? GROUP BY rank");
+  Query rows(input.db, R"(
+    SELECT p.rank, avg(g.compute_ns * 1.0 / g.windows)
+    FROM steady_gpu g
+    JOIN process p ON p.id = g.process
+    JOIN steady_world w ON w.world = p.world AND w.waits_by = 'device'
+    WHERE p.world = ?1 AND p.rank IS NOT NULL
+    GROUP BY p.rank
+    UNION ALL
+    SELECT s.rank, avg(s.compute_ns - coalesce(s.input_ns, 0))
+    FROM steady_part s
+    JOIN steady_world w ON w.world = s.world AND w.waits_by <> 'device'
+    WHERE s.world = ?1
+    GROUP BY s.rank)");
   rows.bind(input.world);
   while (rows.next()) {
     const ProcessInfo* process = input.catalog.process_of(input.world, rows.integer(0));
@@ -52,7 +65,7 @@ std::string same_host_evidence(const FindingInput& input, int64_t rank) {
   }
   if (there.empty() || elsewhere.empty()) return {};
   const double there_ns = median_of(there), elsewhere_ns = median_of(elsewhere);
-  if (own_ns <= elsewhere_ns) return {};
+  if (own_ns - elsewhere_ns < kLeastLead * elsewhere_ns) return {};
   if (there_ns - elsewhere_ns > kTheHost * (own_ns - elsewhere_ns))
     return fmt::format(" The other ranks on its host compute longer too ({}, elsewhere {}): it is the host.", duration_text(there_ns),
                        duration_text(elsewhere_ns));

@@ -31,8 +31,19 @@ std::vector<Sample> samples_of(const std::vector<MeasuredCollective>& collective
   return samples;
 }
 
+namespace {
+
+void require_seen(const Facts& facts) {
+  if (facts.resource == Resource::kUnseen)
+    throw Error("the run does not tell what its GPUs did: it has collectives of NCCL, and no activity of a GPU",
+                "record with CUPTI (ddl doctor says whether it is there), or profile with activities of CUDA", ExitCode::kDataMissing);
+}
+
+}  // namespace
+
 std::vector<RankStep> rank_steps(SQLite::Database& db, int64_t world) {
   const Facts facts = read_facts(db, world);
+  require_seen(facts);
   std::vector<RankStep> ranks;
   for (const RankFacts& rank : facts.ranks)
     if (facts.step.has_steps && rank.compute_ns) ranks.push_back({rank.rank, static_cast<double>(*rank.compute_ns) * 1e-9});
@@ -50,6 +61,7 @@ std::optional<double> metric_of(SQLite::Database& db, int64_t world, const std::
 
 MeanStep mean_step(SQLite::Database& db, int64_t world) {
   const Facts facts = read_facts(db, world);
+  require_seen(facts);
   const JobTime& time = facts.headline;
   if (time.is_known()) {
     const TimeParts mean = time.sum / (time.windows * 1e9);

@@ -167,12 +167,13 @@ class DevicePass {
     for (const auto& [id, process] : catalog_.processes) {
       const std::map<int64_t, std::vector<Event>> devices = read(id, ticker);
       if (devices.empty()) continue;
-      const std::vector<Window> windows = windows_of(process);
+      const std::vector<Window> windows = windows_of(process, known_until_ns(process, devices));
       const std::vector<Interval> inputs = inputs_of(id);
       for (const auto& [device, events] : devices) {
-        int64_t longest_ns = 0;
+        int64_t longest_ns = 0, longest_input_ns = 0;
+        for (const Interval& i : inputs) longest_input_ns = std::max(longest_input_ns, i.length_ns());
         for (const Event& e : events) longest_ns = std::max(longest_ns, e.operation.interval.length_ns());
-        for (const Window& window : windows) write_part(id, device, window, events, longest_ns, inputs);
+        for (const Window& window : windows) write_part(id, device, window, events, longest_ns, inputs, longest_input_ns);
         write_layers(id, device, events);
       }
     }
@@ -236,17 +237,29 @@ class DevicePass {
     return devices;
   }
 
-  std::vector<Window> windows_of(const ProcessInfo& process) {
+  /// What the GPUs of a killed process did last was never handed over: behind the last activity nobody knows that they idled.
+  static int64_t known_until_ns(const ProcessInfo& process, const std::map<int64_t, std::vector<Event>>& devices) {
+    if (process.ended != "lost") return INT64_MAX;
+    int64_t last_ns = INT64_MIN;
+    for (const auto& [device, events] : devices)
+      for (const Event& e : events) last_ns = std::max(last_ns, e.operation.interval.end_ns);
+    return last_ns;
+  }
+
+  /// Steps that ended by `known_until_ns`, and the run up to there.
+  std::vector<Window> windows_of(const ProcessInfo& process, int64_t known_until_ns) {
     std::vector<Window> windows;
     Query steps(db_, "SELECT step, start_ns, duration_ns FROM step WHERE process = ? AND duration_ns IS NOT NULL ORDER BY start_ns");
     steps.bind(process.id);
     std::set<int64_t> seen;
     while (steps.next()) {
       if (!seen.insert(steps.integer(0)).second) continue;  // a number used twice: the first counts
+      if (steps.integer(1) + steps.integer(2) > known_until_ns) continue;
       windows.push_back({steps.integer(0), {steps.integer(1), steps.integer(1) + steps.integer(2)}});
     }
     const int64_t begin_ns = process.init_ns.value_or(process.start_ns);
-    windows.push_back({std::nullopt, {begin_ns, std::max(begin_ns, process.finalize_ns.value_or(process.end_ns))}});
+    const int64_t end_ns = std::min(process.finalize_ns.value_or(process.end_ns), known_until_ns);
+    windows.push_back({std::nullopt, {begin_ns, std::max(begin_ns, end_ns)}});
     return windows;
   }
 
@@ -263,7 +276,7 @@ class DevicePass {
   }
 
   void write_part(int64_t process, int64_t device, const Window& window, const std::vector<Event>& events, int64_t longest_ns,
-                  const std::vector<Interval>& all_inputs) {
+                  const std::vector<Interval>& all_inputs, int64_t longest_input_ns) {
     // Sorted by begin, and few are long: what began up to the longest one's length before the window may reach into it.
     const auto begins_before = [](const Event& e, int64_t ns) { return e.operation.interval.begin_ns < ns; };
     const auto first = std::lower_bound(events.begin(), events.end(), window.interval.begin_ns - longest_ns, begins_before);
@@ -278,9 +291,10 @@ class DevicePass {
       if (e->why != Why::kNone) why = e->why;
     }
     std::vector<Interval> inputs;
-    for (const Interval& i : all_inputs) {
-      if (i.begin_ns < window.interval.end_ns && i.end_ns > window.interval.begin_ns) inputs.push_back(i);
-    }
+    auto input = std::lower_bound(all_inputs.begin(), all_inputs.end(), window.interval.begin_ns - longest_input_ns,
+                                  [](const Interval& i, int64_t ns) { return i.begin_ns < ns; });
+    for (; input != all_inputs.end() && input->begin_ns < window.interval.end_ns; ++input)
+      if (input->end_ns > window.interval.begin_ns) inputs.push_back(*input);
     write_axes(process, device, window, first, last);
     const DevicePartition p = partition_device(window.interval, operations, last != events.end() ? &last->operation : nullptr, inputs);
     const auto if_split = [&](int64_t ns) { return p.split ? std::optional(ns) : std::nullopt; };
@@ -390,11 +404,24 @@ void select_steady_devices(SQLite::Database& db) {
 void select_resources(SQLite::Database& db) {
   db.exec(R"(
     INSERT INTO rank_resource (world, rank, resource)
-    SELECT p.world, p.rank, iif(total(g.active_ns) > 0, 'device', 'thread')
+    SELECT p.world, p.rank,
+           CASE WHEN total(g.active_ns) > 0 THEN 'device'
+                WHEN max(p.id IN (SELECT f.process FROM profile f JOIN op o ON o.id = f.op
+                                  WHERE o.name LIKE 'nccl%' AND o.class NOT IN ('lifecycle', 'communicator', 'other') AND f.calls > 0)
+                         OR p.id IN (SELECT process FROM range_event WHERE region IN (SELECT id FROM region WHERE name LIKE 'nccl:%')))
+                THEN 'unseen'
+                ELSE 'thread' END
     FROM process p
     LEFT JOIN steady_gpu g ON g.process = p.id
     WHERE p.rank IS NOT NULL
     GROUP BY p.world, p.rank)");
+  db.exec(R"(
+    UPDATE steady_world
+    SET ranks = (SELECT count(*) FROM (SELECT r.rank FROM steady_rank r WHERE r.world = steady_world.world
+                                       UNION
+                                       SELECT p.rank FROM steady_gpu g JOIN process p ON p.id = g.process
+                                       WHERE p.world = steady_world.world AND p.rank IS NOT NULL
+                                         AND (p.world, p.rank) NOT IN (SELECT world, rank FROM torn_rank))))");
   db.exec(R"(
     UPDATE steady_world
     SET waits_by = 'device'

@@ -106,7 +106,18 @@ std::map<int64_t, WorldSteps> count_ranks(SQLite::Database& db) {
   std::map<int64_t, WorldSteps> worlds;
   Query worlds_with_ranks(db, "SELECT DISTINCT world FROM process WHERE rank IS NOT NULL");
   while (worlds_with_ranks.next()) worlds[worlds_with_ranks.integer(0)];
-  Query rows(db, "SELECT p.world, p.rank, t.step FROM step_part t JOIN process p ON p.id = t.process WHERE p.rank IS NOT NULL");
+  // A killed process's last steps, of which its GPUs' records were not handed over any more, are steps that it lacks.
+  Query rows(db, R"(
+    WITH unseen AS (
+      SELECT s.process, s.step
+      FROM step s
+      JOIN process p ON p.id = s.process AND p.ended = 'lost'
+      WHERE s.process IN (SELECT process FROM gpu_part) AND (s.process, s.step) NOT IN (SELECT process, step FROM gpu_part WHERE step IS NOT NULL)
+    )
+    SELECT p.world, p.rank, t.step
+    FROM step_part t
+    JOIN process p ON p.id = t.process
+    WHERE p.rank IS NOT NULL AND (t.process, t.step) NOT IN (SELECT process, step FROM unseen))");
   while (rows.next()) {
     WorldSteps& world = worlds[rows.integer(0)];
     std::vector<int64_t>& steps = world.steps_of[rows.integer(1)];

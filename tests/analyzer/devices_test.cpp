@@ -5,6 +5,7 @@
 #include <functional>
 #include <random>
 
+#include "analyzer/facts.h"
 #include "analyzer/models/run_facts.h"
 #include "analyzer/passes/device_partition.h"
 #include "tests/analyzer/tables.h"
@@ -516,6 +517,47 @@ TEST_F(DevicesTest, TheVerdictListensToGpus) {
       std::string::npos);
   run_.exec("DELETE FROM gpu_event");
   EXPECT_EQ(verdict(), "compute");
+}
+
+/// What a killed process's GPU did last was never handed over: neither that step nor the time up to its end is idling.
+TEST_F(DevicesTest, WhatAKilledProcessDidLastIsNotIdling) {
+  steps(20);
+  run_.exec(
+      "UPDATE process SET init_ns = 0, finalize_ns = 20000000, end_ns = 20000000;"
+      " UPDATE process SET finalize_ns = NULL WHERE rank = 1; DELETE FROM gpu_event WHERE process = 2 AND step >= 18");
+  run_.ended(1, "lost", 20'500'000);
+  run_.analyze();
+  EXPECT_EQ(run_.integer("SELECT count(*) FROM gpu_part WHERE process = 2 AND step IS NOT NULL"), 17)
+      << "the last one seen may have gone on";
+  EXPECT_EQ(run_.integer("SELECT duration_ns FROM gpu_part WHERE process = 2 AND step IS NULL"), 17'900'000);
+  EXPECT_EQ(run_.integer("SELECT max(step) FROM steady_number"), 16) << "steps that a rank lacks";
+  EXPECT_NEAR(*run_.metric("gpu_parallel_efficiency"), 0.6, 1e-12) << "as of a run that nobody killed";
+}
+
+/// Collectives of NCCL, and no activity of a GPU: the thread may wait for it wherever it is outside MPI.
+TEST_F(DevicesTest, WhatGpusComputeIsNotKnownWhereNobodyRecordedIt) {
+  for (int64_t s = 0; s < 20; ++s)
+    for (const int64_t rank : {0, 1}) run_.step(rank, s, s * 1'000'000, (s + 1) * 1'000'000, 0);
+  run_.exec(
+      "INSERT INTO op (id, name, class, nonblocking) VALUES (900, 'ncclAllReduce', 'all_to_all', 1), (901, 'ncclCommInitRank', 'communicator', 0);"
+      " INSERT INTO profile (process, region, op, comm, size_class, calls, time_ns, time_estimated)"
+      " VALUES (1, 0, 901, 1, 0, 1, 100, 0), (2, 0, 901, 1, 0, 1, 100, 0)");
+  run_.analyze();
+  EXPECT_TRUE(read_facts(run_.db(), 0).headline.is_known()) << "nothing was ever reduced by NCCL";
+  EXPECT_EQ(run_.text("SELECT value FROM meta WHERE key = 'verdict'"), "compute");
+  run_.exec(
+      "INSERT INTO profile (process, region, op, comm, size_class, calls, time_ns, time_estimated) VALUES (2, 0, 900, 1, 0, 1, 100, 0)");
+  run_.analyze();
+  const Facts facts = read_facts(run_.db(), 0);
+  EXPECT_EQ(facts.resource, Resource::kUnseen);
+  EXPECT_FALSE(facts.headline.is_known());
+  ASSERT_EQ(facts.ranks.size(), 2U);
+  EXPECT_EQ(facts.ranks[0].compute_ns, 1'000'000);
+  EXPECT_FALSE(facts.ranks[1].compute_ns);
+  EXPECT_EQ(facts.ranks[1].why, "NO_DATA");
+  EXPECT_EQ(facts.step.p50_ns, 1'000'000) << "how long a step takes is known";
+  EXPECT_EQ(run_.text("SELECT value FROM meta WHERE key = 'verdict'"), "n/a");
+  EXPECT_THROW(models::mean_step(run_.db(), 0), Error);
 }
 
 TEST_F(DevicesTest, WithoutGpusTheirMetricsDoNotApply) {

@@ -77,6 +77,17 @@ TEST_F(WaitedFor, WhoComputesLonger) {
   EXPECT_NE(first("evidence").find("67% of their waiting for it is on the axis 'expert'"), std::string::npos) << first("evidence");
 }
 
+/// Ranks of its host are judged by what their GPUs compute, not by their threads, which only launch.
+TEST_F(WaitedFor, WhetherItIsTheHost) {
+  steps(0, 0);
+  run_.exec(
+      "INSERT INTO host SELECT 2, 'node2', 'boot2', clock, ticks_per_second, fit_residual_ns, offset_ns, drift_ppm, sigma_ns, method FROM host");
+  run_.exec("UPDATE process SET host = 2 WHERE rank IN (0, 1)");
+  run_.analyze();
+  EXPECT_NE(first("evidence").find("The other ranks on its host do not compute longer than those elsewhere"), std::string::npos)
+      << first("evidence");
+}
+
 TEST_F(WaitedFor, WhoGetsMoreData) {
   steps(0, 0, 1'500'000);
   run_.analyze();

@@ -69,6 +69,8 @@ TEST(PublicTraces, HtaRulesGiveItsValues) {
   Imported without_gpu("kineto", {kTraces / "hta/rank_non_gpu/rank_non_gpu.json.gz"});
   EXPECT_EQ(without_gpu.integer("SELECT count(*) FROM v_hta"), 0);
   EXPECT_EQ(without_gpu.text("SELECT why FROM metric WHERE id = 'hta_idle'"), "NOT_APPLICABLE");
+  EXPECT_EQ(without_gpu.text("SELECT resource FROM rank_resource"), "unseen") << "it has all-to-alls of NCCL, and no kernel";
+  EXPECT_EQ(without_gpu.text("SELECT value FROM meta WHERE key = 'verdict'"), "n/a");
 }
 
 /// Shares of the GPU's time within the marked steps, in percent, from the JSON alone by unions of intervals in Python (kernels whose name has

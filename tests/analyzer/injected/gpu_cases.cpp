@@ -45,9 +45,13 @@ const char* expected(GpuFault fault) {
   return "";
 }
 
+/// As findings list them: all, or the first three and how many more.
 std::string members_text(const GpuJob& job) {
-  const GpuTrace trace = run_gpu_job(job);
-  return fmt::format("{}", fmt::join(trace.communicators[static_cast<size_t>(job.place)].members, ", "));
+  const auto first = job.members.begin();
+  const auto ranks = static_cast<std::ptrdiff_t>(job.members.size());
+  const std::ptrdiff_t shown = ranks <= 4 ? ranks - 1 : 3;
+  const std::string text = fmt::format("ranks {}", fmt::join(first, first + shown, ", "));
+  return ranks <= 4 ? fmt::format("{} and {}", text, job.members.back()) : fmt::format("{} and {} more", text, ranks - shown);
 }
 
 /// Whether it says the place: rank, node, or the communicator by its members.
@@ -55,12 +59,9 @@ bool names_place(const GpuJob& job, const Found& found) {
   switch (job.fault) {
     case GpuFault::kSlowNode:
       return found.sentence.find(fmt::format("ranks on node{} ", job.place)) != std::string::npos;
-    case GpuFault::kSlowLink: {
-      std::string members = members_text(job);
-      if (const size_t last = members.rfind(", "); last != std::string::npos && std::count(members.begin(), members.end(), ',') < 4)
-        members.replace(last, 2, " and ");
-      return std::count(members.begin(), members.end(), ',') >= 4 || found.evidence.find("ranks " + members + " on") != std::string::npos;
-    }
+    case GpuFault::kSlowLink:
+      return found.sentence.find(fmt::format("the network of {} ", job.link)) != std::string::npos &&
+             found.evidence.find(fmt::format("members: {} on", members_text(job))) != std::string::npos;
     default:
       return found.rank == job.place;
   }
@@ -86,9 +87,10 @@ std::string told(const GpuJob& job) {
   std::string text = fmt::format("seed {}: data {} x tensor {} x pipeline {}, expert {}, {} ranks per node, {} steps, {} micro-batches\n",
                                  job.seed, job.data, job.tensor, job.pipeline, job.expert, job.ranks_per_node, job.steps, job.microbatches);
   if (job.fault == GpuFault::kNone) return text;
-  return text + fmt::format("  injected {} at {} from step {}: {:.1f}%, axis {}\n", expected(job.fault),
-                            job.fault == GpuFault::kSlowLink ? members_text(job) : fmt::format("{}", job.place), job.from_step,
-                            job.cost * 100, fmt::join(job.axes, " or "));
+  return text +
+         fmt::format("  injected {} at {} from step {}: {:.1f}%, axis {}\n", expected(job.fault),
+                     job.fault == GpuFault::kSlowLink ? fmt::format("{} ({})", job.link, members_text(job)) : fmt::format("{}", job.place),
+                     job.from_step, job.cost * 100, fmt::join(job.axes, " or "));
 }
 
 }  // namespace ddl::test

@@ -87,8 +87,7 @@ struct Outcome {
 };
 
 /// Over the steps that count: the slowest rank's time, and what the axes lost on all ranks together.
-Outcome outcome_of(const GpuJob& job, bool transfers) {
-  const GpuTrace trace = run_gpu_job(job);
+Outcome outcome_of(const GpuJob& job, const GpuTrace& trace, bool transfers) {
   Outcome outcome;
   const uint64_t first = std::max<uint64_t>(job.from_step, kCold);
   for (uint64_t step = first; step < job.steps; ++step) {
@@ -96,30 +95,33 @@ Outcome outcome_of(const GpuJob& job, bool transfers) {
     for (const auto& steps : trace.steps) longest_ns = std::max(longest_ns, steps[step].end_ns - steps[step].begin_ns);
     outcome.step_ns += static_cast<double>(longest_ns) / static_cast<double>(job.steps - first);
   }
-  std::map<std::pair<int, int64_t>, int64_t> last_ns;  // when the last member came, by communicator and number
+  std::vector<std::vector<int64_t>> last_ns(trace.communicators.size());  // when the last member came, by communicator and number
   std::vector<Spans> computing(trace.activities.size());
   for (size_t rank = 0; rank < trace.activities.size(); ++rank) {
     for (const GpuActivity& a : trace.activities[rank]) {
-      if (a.communicator < 0) computing[rank].emplace_back(a.start_ns, a.end_ns);
-      int64_t& last = last_ns[{a.communicator, a.seq}];
-      if (a.communicator >= 0) last = std::max(last, a.start_ns);
+      if (a.communicator < 0) {
+        computing[rank].emplace_back(a.start_ns, a.end_ns);
+        continue;
+      }
+      auto& of_communicator = last_ns[static_cast<size_t>(a.communicator)];
+      const auto number = static_cast<size_t>(a.seq);
+      if (of_communicator.size() <= number) of_communicator.resize(number + 1, 0);
+      of_communicator[number] = std::max(of_communicator[number], a.start_ns);
     }
   }
   for (size_t rank = 0; rank < trace.activities.size(); ++rank) {
     for (const GpuActivity& a : trace.activities[rank]) {
       if (a.communicator < 0 || a.step < first) continue;
-      const int64_t came_ns = last_ns.at({a.communicator, a.seq});
+      const int64_t came_ns = last_ns[static_cast<size_t>(a.communicator)][static_cast<size_t>(a.seq)];
       outcome.lost_ns[a.axis] += static_cast<double>(transfers ? a.end_ns - came_ns : outside_ns(a.start_ns, came_ns, computing[rank]));
     }
   }
   return outcome;
 }
 
-void measure(GpuJob& job) {
-  GpuJob healthy = job;
-  healthy.fault = GpuFault::kNone;
-  const bool is_link = job.fault == GpuFault::kSlowLink;
-  const Outcome with = outcome_of(job, is_link), without = outcome_of(healthy, is_link);
+/// `without`: of the same job without the fault.
+void measure(GpuJob& job, const Outcome& without) {
+  const Outcome with = outcome_of(job, run_gpu_job(job), job.fault == GpuFault::kSlowLink);
   job.cost = (with.step_ns - without.step_ns) / with.step_ns;
   std::map<Axis, double> more;
   for (const auto& [axis, ns] : with.lost_ns) more[axis] = ns - without.lost_ns.at(axis);
@@ -130,16 +132,17 @@ void measure(GpuJob& job) {
 }
 
 /// One communicator of an axis that moves much.
-void draw_link(GpuJob& job, Dice& dice) {
+void draw_link(GpuJob& job, const GpuTrace& trace, Dice& dice) {
   std::vector<Axis> axes{Axis::kData};
   if (job.tensor > 1) axes.push_back(Axis::kTensor);
   if (job.expert > 1 && job.expert < job.data) axes = {Axis::kExpert};  // of one alone nothing is like it
   job.axis = axes[static_cast<size_t>(dice.between(0, static_cast<int>(axes.size()) - 1))];
-  const GpuTrace trace = run_gpu_job(job);
   std::vector<int> places;
   for (size_t c = 0; c < trace.communicators.size(); ++c)
     if (trace.communicators[c].axis == job.axis) places.push_back(static_cast<int>(c));
   job.place = places[static_cast<size_t>(dice.between(0, static_cast<int>(places.size()) - 1))];
+  job.link = trace.communicators[static_cast<size_t>(job.place)].label;
+  job.members = trace.communicators[static_cast<size_t>(job.place)].members;
   if (places.size() == 1) job.from_step = std::max<uint64_t>(job.from_step, kFewestBefore);
 }
 
@@ -157,19 +160,21 @@ GpuJob draw_gpu_job(uint64_t seed, GpuFault fault, GpuMesh mesh) {
   if (fault == GpuFault::kNone) return job;
   Dice dice = Dice(seed).of(kGpuFault);
   const double share = dice.log_uniform(0.06, 0.35);
-  const double step_ns = outcome_of(job, false).step_ns;
+  const GpuTrace healthy = run_gpu_job(job);
+  const double step_ns = outcome_of(job, healthy, false).step_ns;
   if (dice.chance(0.35)) job.from_step = static_cast<uint64_t>(dice.between(kFewestBefore, static_cast<int>(job.steps) - kFewestAfter));
   job.fault = fault;
   job.place = dice.between(0, (fault == GpuFault::kSlowNode ? job.ranks() / job.ranks_per_node : job.ranks()) - 1);
   job.size = share / (1 - share);
   if (fault == GpuFault::kLateLoader) job.size *= step_ns;
   if (fault == GpuFault::kHostBound) {  // nothing is lost before the host takes longer than the GPU
-    const size_t kernels = run_gpu_job(job).activities[0].size() / job.steps;
+    const size_t kernels = healthy.activities[0].size() / job.steps;
     job.size = (1 + job.size) * step_ns / static_cast<double>(kernels) / job.launch_ns;
   }
-  if (fault == GpuFault::kSlowLink) draw_link(job, dice);
+  if (fault == GpuFault::kSlowLink) draw_link(job, healthy, dice);
+  const Outcome without = outcome_of(job, healthy, fault == GpuFault::kSlowLink);
   for (int i = 0; i < kMostTries; ++i) {
-    measure(job);
+    measure(job, without);
     if (job.cost >= std::max(kLeastGpuCost, 0.5 * share)) return job;
     job.size *= kMore;
   }

@@ -58,6 +58,8 @@ struct GpuJob {
   GpuFault fault = GpuFault::kNone;
   int place = 0;               ///< rank, node, or communicator of the axis
   Axis axis = Axis::kTensor;   ///< of slow links
+  std::string link;            ///< label of the slow one's communicator
+  std::vector<int> members;    ///< of it
   double size = 0;             ///< of kernels, bytes and launches: so much more of themselves; of loading: of the step
   uint64_t from_step = 0;      ///< before it all is well
   double cost = 0;             ///< share of the step that would be won without the fault
@@ -86,6 +88,7 @@ struct GpuActivity {
 struct GpuTrace {
   struct Communicator {
     Axis axis;
+    std::string label;
     std::vector<int> members;
   };
   struct Step {

@@ -1,4 +1,6 @@
 // Carries a GpuJob out.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <stdexcept>
@@ -24,6 +26,22 @@ struct Operation {
   int communicator = -1;
   int64_t bytes = 0;
 };
+
+const char* group_name(Axis axis) {
+  switch (axis) {
+    case Axis::kTensor:
+      return "TENSOR_MODEL_PARALLEL_GROUP";
+    case Axis::kPipeline:
+      return "PIPELINE_MODEL_PARALLEL_GROUP";
+    case Axis::kData:
+      return "DATA_PARALLEL_GROUP";
+    case Axis::kExpert:
+      return "EXPERT_MODEL_PARALLEL_GROUP";
+    case Axis::kAll:
+      return "default_pg";
+  }
+  return "";
+}
 
 /// A rank's communicators by axis; those of the pipeline by direction.
 struct Communicators {
@@ -154,7 +172,10 @@ class GpuSimulation {
       Communicators& own = ranks_[static_cast<size_t>(member)].communicators;
       (axis != Axis::kPipeline ? own.of[static_cast<int>(axis)] : member == members[0] ? own.to_stage : own.from_stage) = number;
     }
-    trace_.communicators.push_back({axis, std::move(members)});
+    const int64_t of_axis =
+        1 + std::count_if(trace_.communicators.begin(), trace_.communicators.end(), [&](const auto& c) { return c.axis == axis; });
+    trace_.communicators.push_back(
+        {axis, of_axis == 1 ? group_name(axis) : fmt::format("{}#{}", group_name(axis), of_axis), std::move(members)});
   }
   void make_communicators() {
     const int d = job_.data, t = job_.tensor, p = job_.pipeline;

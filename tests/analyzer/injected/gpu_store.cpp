@@ -3,9 +3,9 @@
 #include <SQLiteCpp/Transaction.h>
 #include <fmt/format.h>
 
-#include <map>
 #include <optional>
 
+#include "store/ingest/run_facts.h"
 #include "store/insert.h"
 
 namespace ddl::test {
@@ -25,22 +25,6 @@ constexpr const char* kFixed = R"(
   INSERT INTO gpu_name (id, name, class) VALUES
     (1, 'gemm', 'compute'), (2, 'ncclDevKernel_AllReduce_Sum_bf16_RING_LL', 'communication'), (3, 'ncclDevKernel_SendRecv', 'communication');
 )";
-
-const char* group_name(Axis axis) {
-  switch (axis) {
-    case Axis::kTensor:
-      return "TENSOR_MODEL_PARALLEL_GROUP";
-    case Axis::kPipeline:
-      return "PIPELINE_MODEL_PARALLEL_GROUP";
-    case Axis::kData:
-      return "DATA_PARALLEL_GROUP";
-    case Axis::kExpert:
-      return "EXPERT_MODEL_PARALLEL_GROUP";
-    case Axis::kAll:
-      return "default_pg";
-  }
-  return "";
-}
 
 void store_processes(const GpuJob& job, const GpuTrace& trace, SQLite::Database& db) {
   Insert host(db, "INSERT INTO host VALUES (?, ?, ?, 'imported', 1e9, NULL, 0, NULL, 0, 'realtime')");
@@ -64,13 +48,10 @@ void store_processes(const GpuJob& job, const GpuTrace& trace, SQLite::Database&
 void store_communicators(const GpuTrace& trace, SQLite::Database& db) {
   Insert communicator(db, "INSERT INTO communicator (id, world, uid, label, size, kind) VALUES (?, 0, ?, ?, ?, 'nccl')");
   Insert member(db, "INSERT INTO communicator_member (communicator, side, comm_rank, rank) VALUES (?, 0, ?, ?)");
-  std::map<Axis, int> seen;
   for (size_t c = 0; c < trace.communicators.size(); ++c) {
     const auto id = static_cast<int64_t>(c + 1);
-    const auto& [axis, members] = trace.communicators[c];
-    const int number = ++seen[axis];
-    communicator.row(id, id, number == 1 ? group_name(axis) : fmt::format("{}#{}", group_name(axis), number),
-                     static_cast<int64_t>(members.size()));
+    const auto& [axis, label, members] = trace.communicators[c];
+    communicator.row(id, id, label, static_cast<int64_t>(members.size()));
     for (size_t i = 0; i < members.size(); ++i) member.row(id, static_cast<int64_t>(i), members[i]);
   }
 }
@@ -126,6 +107,7 @@ void store_gpu_job(const GpuJob& job, SQLite::Database& db) {
       nccl.row(a.start_ns, a.end_ns - a.start_ns);
     }
   }
+  store::create_indices(db);  // as in any run: without them each rank's pass would look at all ranks' events
   transaction.commit();
 }
 
