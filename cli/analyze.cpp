@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "analyzer/metrics/metrics.h"
+#include "cli/describe_metric.h"
 #include "cli/open_run.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
@@ -16,13 +17,6 @@
 
 namespace ddl::cli {
 namespace {
-
-std::string describe(const Metric& metric) {
-  std::string text = fmt::format("{}  ({}; {}; {}; of a {}; {})\n", metric.id, metric.name, metric.unit,
-                                 metric.better == "none" ? "neither is better" : metric.better + " is better", metric.scope, metric.source);
-  for (const std::string& line : reports::wrap(metric.sentence, 96)) text += "    " + line + "\n";
-  return text;
-}
 
 std::vector<std::string> metric_names() {
   std::vector<std::string> names;
@@ -72,7 +66,7 @@ int run_analyze(const Arguments& arguments) {
   if (options.has("list")) {
     std::string text;
     for (const Metric& metric : all_metrics())
-      if (!wanted || metric.id == *wanted) text += describe(metric) + (wanted ? "\n" + metric.sql : "");
+      if (!wanted || metric.id == *wanted) text += describe_metric(metric) + (wanted ? "\n" + metric.sql : "");
     print_out(text);
     return 0;
   }

@@ -14,7 +14,8 @@ constexpr SubModel kModels[] = {
     {"model allreduce", "what does an allreduce cost by each algorithm, and on which plan of rings?",
      "  ddl model allreduce --ranks 16 --bytes 100MB --alpha-us 5 --bandwidth 12.5 --reduce 100\n"
      "  ddl model allreduce slow.ddl --bytes 1MiB,64MiB          # with the run's own latency and bandwidth\n"
-     "  ddl model allreduce --ranks 256 --per-node 4 --bytes 100MB --alpha-us 10 --bandwidth 12.5 --inner-alpha-us 3 --inner-bandwidth 80",
+     "  ddl model allreduce --ranks 256 --per-node 4 --bytes 100MB --alpha-us 10 --bandwidth 12.5 --inner-alpha-us 3 --inner-bandwidth 80\n"
+     "  ddl model allreduce --tiers 4:80:3,16:12.5:10,3:10:15 --bytes 102MB --compute-ms 150 --learners 4,16,64,192",
      model_allreduce},
     {"model fit", "which latency and bandwidth do the transfer times of a run show?",
      "  ddl model fit slow.ddl\n"
@@ -42,7 +43,8 @@ constexpr SubModel kModels[] = {
      model_limits},
     {"model mapping", "which rank should sit where?",
      "  ddl model mapping --links links.csv --traffic traffic.csv\n"
-     "  ddl model mapping halo.ddl --links links.csv            # columns from, to, gb_per_s",
+     "  ddl model mapping halo.ddl --links links.csv            # columns from, to, gb_per_s\n"
+     "  ddl model mapping job.ddl --links topology.conf --host topo.txt --tier 'leaf switch=12.5' --emit placed",
      model_mapping},
     {"model microbatch", "which micro-batches fit the workspace?",
      "  ddl model microbatch --csv kernels.csv --batch 256\n"

@@ -67,15 +67,20 @@ Run open_aside(const RunDirectory& run, bool fresh, const std::string& why) {
   return read_aside(run, fresh, scratch);
 }
 
-Run open_analyzed(const std::string& argument, bool analyze_again) {
-  const RunDirectory run = argument.empty() ? find_run() : find_run(argument);
-  std::optional<SQLite::Database> db;
+/// Nothing: there is none, or one that is to be made again.
+std::optional<SQLite::Database> open_usable(const RunDirectory& run) {
   try {
-    db = open_if_ingested(run);
+    return open_if_ingested(run);
   } catch (const DamagedStore& damaged) {
     if (run.spools().empty()) throw;
     print_note(fmt::format("{}: it is made again from the spools", damaged.what()));
+    return std::nullopt;
   }
+}
+
+Run open_analyzed(const std::string& argument, bool analyze_again) {
+  const RunDirectory run = argument.empty() ? find_run() : find_run(argument);
+  std::optional<SQLite::Database> db = open_usable(run);
   if (db && !analyze_again && is_analyzed(*db))
     return {.directory = run.directory, .shown = shown_path(run.directory), .db = std::move(*db)};
   const bool fresh = db.has_value();
@@ -105,6 +110,13 @@ std::string shown_path(const fs::path& path) {
 Run open_run(const std::string& argument) { return open_analyzed(argument, false); }
 
 Run open_run_and_analyze(const std::string& argument) { return open_analyzed(argument, true); }
+
+Run open_run_without_writing(const std::string& argument) {
+  const RunDirectory run = find_run(argument);
+  std::optional<SQLite::Database> db = open_usable(run);
+  if (db && is_analyzed(*db)) return {.directory = run.directory, .shown = shown_path(run.directory), .db = std::move(*db)};
+  return read_aside(run, db.has_value(), ScratchFolder());
+}
 
 std::string demo_run(const std::string& argument) {
   if (!argument.empty()) throw Error("--demo and RUN exclude each other", fmt::format("leave {} out", argument), ExitCode::kUsage);

@@ -33,6 +33,9 @@ std::string demo_run(const std::string& argument);
 /// As open_run(demo_run(argument)), but leaves nothing in the folder of the installation, also not as root.
 Run open_demo(const std::string& argument);
 
+/// As open_run(), but leaves the run as it is: what is not ingested or analyzed is read into a temporary file.
+Run open_run_without_writing(const std::string& argument);
+
 /// As open_run(), but computes the metrics and findings again, also when they are there.
 Run open_run_and_analyze(const std::string& argument);
 

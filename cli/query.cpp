@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "analyzer/query.h"
 #include "cli/open_run.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
@@ -14,22 +13,6 @@
 #include "reports/text.h"
 
 namespace ddl::cli {
-namespace {
-
-// Every view, then every table, with its columns.
-void print_tables(SQLite::Database& db) {
-  std::string text;
-  for (const std::string& name : reports::view_names(db)) {
-    Query column(db, "SELECT name FROM pragma_table_info(?)");
-    column.bind(name);
-    std::vector<std::string> columns;
-    while (column.next()) columns.push_back(column.text(0));
-    text += fmt::format("{}({})\n", name, fmt::join(columns, ", "));
-  }
-  print_out(text);
-}
-
-}  // namespace
 
 int run_query(const Arguments& arguments) {
   VerbOptions options(
@@ -52,7 +35,7 @@ int run_query(const Arguments& arguments) {
   const bool has_run = words.size() == 2 || (tables && words.size() == 1);
   Run run = open_run(has_run ? words[0] : "");
   if (tables) {
-    print_tables(run.db);
+    print_out(reports::list_tables(run.db));
     return 0;
   }
   const double timeout_s = parse_duration(options.get<std::string>("timeout"));

@@ -106,6 +106,10 @@ int run_record(const Arguments& arguments) {
   settings.emplace_back("DDL_OUT", directory.string());
   settings.insert(settings.end(), options.window.begin(), options.window.end());
   if (const std::string path = options.python ? python_path() : ""; !path.empty()) settings.emplace_back("PYTHONPATH", path);
+  if (options.horovod_timeline) {
+    settings.emplace_back("HOROVOD_TIMELINE", RunDirectory{directory, {}}.horovod_timeline().string());
+    settings.emplace_back("HOROVOD_CACHE_CAPACITY", "0");  // what the cache answers names no ranks
+  }
   if (options.stall.limit) settings.emplace_back("DDL_STACKS", "1");  // for python/ddl_hooks
   add_own_variables(settings);
   add_injections(library.string(), settings);

@@ -115,6 +115,9 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
       "collectors", takes<std::string>("LIST"), known_collectors.c_str())(
       "no-cupti", "leave CUPTI, which takes one client at a time, to the job: for jobs that use torch.profiler themselves")(
       "no-python", "leave the job's Python alone: no hooks in torch that name steps, layers, loading and checkpoints")(
+      "horovod-timeline",
+      "let Horovod write its timeline into NAME.ddl, with its response cache off (HOROVOD_TIMELINE, HOROVOD_CACHE_CAPACITY=0): "
+      "reductions get the names of their tensors, and of each rank is known when it had them ready")(
       "counters", takes<std::string>("LIST"),
       "count these in every step, phase and layer: PAPI presets and events (PAPI_TOT_INS), page-faults, context-switches, task-clock")(
       "step-names", takes<std::string>("LIST"),
@@ -159,6 +162,9 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
     result.window.emplace_back("DDL_BUDGET", *budget);
   }
   result.python = !options.has("no-python");
+  result.horovod_timeline = options.has("horovod-timeline");
+  if (result.horovod_timeline && std::getenv("HOROVOD_TIMELINE") != nullptr)
+    throw Error("--horovod-timeline: HOROVOD_TIMELINE is set, and Horovod writes one timeline", "unset HOROVOD_TIMELINE", ExitCode::kUsage);
   const auto collectors = options.maybe<std::string>("collectors");
   if (collectors && !is_collector_list(*collectors))
     bad_value("collectors", *collectors, fmt::format("a list of: {}; or none", collector_names()));

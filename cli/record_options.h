@@ -17,6 +17,7 @@ struct RecordOptions {
   std::vector<std::string> command;  ///< never empty unless help
   std::optional<Flavour> flavour;    ///< --mpi; else the command decides
   bool python = true;                ///< not --no-python: Python processes of the job get python/ddl_hooks
+  bool horovod_timeline = false;     ///< --horovod-timeline: the job's Horovod writes it into the run directory
   StallOptions stall;                ///< --stall, --on-stall
   Settings window;                   ///< DDL_STEPS, DDL_AFTER, ...: only what was given
 };

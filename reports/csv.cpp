@@ -62,6 +62,18 @@ std::vector<std::string> view_names(SQLite::Database& db) {
   return names;
 }
 
+std::string list_tables(SQLite::Database& db) {
+  std::string text;
+  for (const std::string& name : view_names(db)) {
+    Query column(db, "SELECT name FROM pragma_table_info(?)");
+    column.bind(name);
+    std::vector<std::string> columns;
+    while (column.next()) columns.push_back(column.text(0));
+    text += fmt::format("{}({})\n", name, fmt::join(columns, ", "));
+  }
+  return text;
+}
+
 void write_csv(SQLite::Database& db, std::string_view name, const Sink& sink) {
   const std::vector<std::string> names = view_names(db);
   const std::string asked(name);

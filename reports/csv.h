@@ -28,5 +28,7 @@ std::vector<std::string> stable_views();
 
 /// Views first, then tables.
 std::vector<std::string> view_names(SQLite::Database& db);
+/// A line for each of them: its name, and its columns in parentheses.
+std::string list_tables(SQLite::Database& db);
 
 }  // namespace ddl::reports

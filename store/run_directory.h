@@ -17,9 +17,12 @@ struct RunDirectory {
 
   std::filesystem::path job() const { return directory / "job.json"; }
   std::filesystem::path stalls() const { return directory / "stalls.jsonl"; }  ///< store/stalls.h
+  std::filesystem::path horovod_timeline() const {
+    return directory / "horovod_timeline.json";
+  }  ///< written by the job, if it was asked to
   /// All *.spool files, sorted by name.
   std::vector<std::filesystem::path> spools() const;
-  /// Newest change of job.json, stalls.jsonl or a spool, realtime ns; 0 if there is none.
+  /// Newest change of job.json, stalls.jsonl, horovod_timeline.json or a spool, realtime ns; 0 if there is none.
   int64_t changed_realtime_ns() const;
 };
 

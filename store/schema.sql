@@ -7,7 +7,7 @@
 -- docs/reference/schema.md is generated from this file: every table and column carries a comment.
 
 PRAGMA application_id = 0x64646c31;  -- "ddl1": a file without it is not ours
-PRAGMA user_version = 11;            -- schema version; a newer one is refused
+PRAGMA user_version = 12;            -- schema version; a newer one is refused
 
 -- ------------------------------------------------------------------------------------------------ what ran where
 
@@ -338,6 +338,27 @@ CREATE TABLE agreement (
   own_bits INTEGER NOT NULL,     -- bits set in what this rank brought: tensors that it has ready, and a few of status
   agreed_bits INTEGER NOT NULL,  -- bits set in the result: what all ranks have ready
   PRIMARY KEY (process, comm, seq)
+) WITHOUT ROWID;
+
+-- Operations of Horovod as its timeline tells them (ddl record --horovod-timeline): tensors that were fused are one.
+CREATE TABLE horovod_operation (
+  id INTEGER PRIMARY KEY,     -- 1, 2, ... in the order of their ends
+  op TEXT NOT NULL,           -- ALLREDUCE, ALLGATHER, BROADCAST, ...
+  name TEXT NOT NULL,         -- name of a tensor, and how many more there are; layer of the collective
+  tensors INTEGER NOT NULL,   -- how many were fused
+  bytes INTEGER,              -- of all of them on one rank; NULL: the timeline does not tell (broadcasts)
+  start_ns INTEGER NOT NULL,  -- rank 0 began it, by its clock
+  end_ns INTEGER NOT NULL,    -- rank 0 had done all of it
+  comm INTEGER,               -- event.comm of the collective that moved its data; NULL: none was recorded
+  seq INTEGER                 -- event.seq of it
+);
+
+-- When ranks had all tensors of such an operation ready, as rank 0 heard: a cycle of coordination later at most.
+CREATE TABLE horovod_ready (
+  operation INTEGER NOT NULL,  -- horovod_operation.id
+  rank INTEGER NOT NULL,       -- process.rank
+  ready_ns INTEGER NOT NULL,   -- when, by the clock of rank 0
+  PRIMARY KEY (operation, rank)
 ) WITHOUT ROWID;
 
 -- The health of nodes, about once a second, as one process of each told it: counters of network interfaces (rx_bytes, tx_bytes, errors, since the host

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Comments name files that are there: `clock.cpp` or `tests/core/clock_test.cpp` exists, and `keep() in core/budget.cpp` is in that file.
+So does docs/architecture.md, whose functions stand behind the file that has them, in the same line: `core/recorder.h`: `keep()`.
 
     check_named_files.py [ROOT]       exit code 1 and one line per name that leads nowhere
     check_named_files.py --self-test  makes every mistake once in a small tree and sees that it is noticed
@@ -18,6 +19,10 @@ WORD_IN_FILE = re.compile(r"\b(\w+)\(\)(?:,)? in ((?:[\w-]+/)*[\w-]+\.(?:cpp|h|c
 FOREIGN = {"mpi.h", "mpif.h", "mpif-ext.h", "mpi-ext.h", "nccl.h", "cupti.h", "nvml.h", "x86intrin.h", "coll_tuned_decision_fixed.c"}
 SELF = "tests/check_named_files.py"
 FOREIGN_FOLDERS = {"torch", "nvtx3", "valgrind"}
+ARCHITECTURE = "docs/architecture.md"
+CODE = re.compile(r"`([^`]+)`")
+PATH = re.compile(r"[\w./-]+\.(?:cpp|h|c|def|py|cmake|sql)")
+FUNCTION = re.compile(r"(\w+)\(\)")
 
 
 def files_of(root):
@@ -39,7 +44,22 @@ def comments_of(text):
             begin, words = 0, []
 
 
+def wrong_in_architecture(root):
+    page = root / ARCHITECTURE
+    for number, line in enumerate(page.read_text().splitlines() if page.exists() else [], 1):
+        text = ""  # of the file named last
+        for code in CODE.findall(line):
+            if PATH.fullmatch(code):
+                file = root / code
+                text = file.read_text() if file.is_file() else ""
+                if not text:
+                    yield f"{ARCHITECTURE}:{number}: there is no {code}"
+            elif (function := FUNCTION.fullmatch(code)) and not re.search(rf"\b{function[1]}\(", text):
+                yield f"{ARCHITECTURE}:{number}: there is no {code} in the file before it"
+
+
 def wrong_names(root):
+    yield from wrong_in_architecture(root)
     files = list(files_of(root))
     by_name = {}
     for path in files:
@@ -77,6 +97,10 @@ def self_test():
         for file, text in bad.items():
             (root / "core" / file).write_text(text)
         wrong = sorted(wrong_names(root))
+        (root / "docs").mkdir()
+        (root / ARCHITECTURE).write_text("`core/good.cpp`: `keep()`, `drop()`\n`core/gone.h`: `keep()`\n`MPI_Init` and `keep()`\n")
+        pages = list(wrong_in_architecture(root))
+        assert [line.split(":")[1] for line in pages] == ["1", "2", "2", "3"], pages
         assert [line.split(":")[0] for line in wrong] == sorted(f"core/{file}" for file in bad), wrong
     print(f"all {len(bad)} names that lead nowhere were noticed")
 

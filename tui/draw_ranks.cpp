@@ -166,6 +166,8 @@ void draw_ranks(Canvas& c, const Rect& r) {
         if (!shown.empty()) c.frame.put(x, y, shown.front(), text, x + k.bar);
       } else if (row.shares) {
         put_bar(c, x, y, *row.shares, k.bar);
+      } else if (row.computing_ratio) {
+        c.frame.put(x, y, fmt::format("computes {} of the last second", reports::percent_text(*row.computing_ratio)), text, x + k.bar);
       }
     }
     x += k.bar;

@@ -91,18 +91,9 @@ std::optional<Stall> stuck_in_init(const Job& job, double least_ns) {
   return stall;
 }
 
-/// What the training thread did in the last second.
 TrainingState state_of(const Rank& rank, int64_t now_ns) {
-  constexpr int64_t kFreshNs = 2'000'000'000;
-  const auto& samples = rank.negotiating.samples;
-  if (samples.size() < 2 || now_ns - rank.clock.time_ns(samples.back().at_ticks) > kFreshNs) return TrainingState::kUnknown;
-  const auto& first = samples.front();
-  const auto& last = samples.back();
-  const auto part = [](uint64_t before, uint64_t after) { return after > before ? static_cast<double>(after - before) : 0; };
-  const auto whole_ns = static_cast<double>(rank.clock.time_ns(last.at_ticks) - rank.clock.time_ns(first.at_ticks));
-  const double busy = part(first.busy_ns, last.busy_ns) / whole_ns;
-  const double spun = part(first.spun_ticks, last.spun_ticks) / static_cast<double>(last.at_ticks - first.at_ticks);
-  return training_state(busy, spun);
+  const auto last = last_second(rank, now_ns);
+  return last ? training_state(last->busy, last->spun) : TrainingState::kUnknown;
 }
 
 /// Background threads go on coordinating, and no data moves.
@@ -130,6 +121,18 @@ std::optional<Stall> stuck_in_negotiation(const Job& job, double least_ns) {
 }
 
 }  // namespace
+
+std::optional<LastSecond> last_second(const Rank& rank, int64_t now_ns) {
+  constexpr int64_t kFreshNs = 2'000'000'000;
+  const auto& samples = rank.negotiating.samples;
+  if (samples.size() < 2 || now_ns - rank.clock.time_ns(samples.back().at_ticks) > kFreshNs) return std::nullopt;
+  const auto& first = samples.front();
+  const auto& last = samples.back();
+  const auto part = [](uint64_t before, uint64_t after) { return after > before ? static_cast<double>(after - before) : 0; };
+  const auto whole_ns = static_cast<double>(rank.clock.time_ns(last.at_ticks) - rank.clock.time_ns(first.at_ticks));
+  return LastSecond{part(first.busy_ns, last.busy_ns) / whole_ns,
+                    part(first.spun_ticks, last.spun_ticks) / static_cast<double>(last.at_ticks - first.at_ticks)};
+}
 
 std::optional<NoData> find_no_data(const Job& job, double least_ns) {
   int64_t since_ns = INT64_MIN;

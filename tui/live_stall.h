@@ -23,4 +23,12 @@ struct NoData {
 };
 std::optional<NoData> find_no_data(const Job& job, double least_ns);
 
+/// What a training thread did in its last second, of jobs whose MPI calls come from a background thread (specification.md J2). Ratios of that second.
+struct LastSecond {
+  double busy = 0;  ///< on a CPU, or ready for one
+  double spun = 0;  ///< of that, polling for another thread: what is left is computing
+};
+/// Nothing if no samples of the thread came lately.
+std::optional<LastSecond> last_second(const Rank& rank, int64_t now_ns);
+
 }  // namespace ddl::tui

@@ -45,6 +45,32 @@ Headline of_stall(const Stall& stall, int64_t now_s) {
   return h;
 }
 
+/// For a job whose MPI calls come from background threads. Waiting follows from all that ranks told each other in a step, which is for the report.
+Headline of_training_threads(const Snapshot& s) {
+  Headline h;
+  h.next = "ddl report";
+  double sum = 0;
+  int64_t known = 0;
+  const RankRow* least = nullptr;
+  for (const RankRow& row : s.ranks) {
+    if (!row.computing_ratio) continue;
+    sum += *row.computing_ratio;
+    ++known;
+    if (!least || *row.computing_ratio < *least->computing_ratio) least = &row;
+  }
+  if (!least) {
+    h.text = "background threads make its MPI calls: where its training threads' time goes is for ddl report to tell";
+    h.brief = "MPI in the background: see ddl report";
+    return h;
+  }
+  const std::string mean = reports::percent_text(sum / static_cast<double>(known));
+  h.text = fmt::format("training threads computed {} of the last second", mean);
+  if (known > 1) h.text += fmt::format(" ({} least, {})", who(*least), reports::percent_text(*least->computing_ratio));
+  h.text += ": what they were blocked for is for ddl report to tell";
+  h.brief = fmt::format("training threads compute {}", mean);
+  return h;
+}
+
 /// For a job in which no rank stands out: what most of its time goes to.
 Headline of_shares(const Snapshot& s) {
   const double transfer = (*s.shares)[kTransfer], waiting = (*s.shares)[kWaiting];
@@ -148,11 +174,7 @@ void Observer::headline(const Job& job, Snapshot& s) const {
         true,
         {}};
   } else if (s.background) {
-    s.headline = {"background threads make its MPI calls: where its training threads' time goes is for ddl report to tell",
-                  "MPI in the background: see ddl report",
-                  "ddl report",
-                  false,
-                  {}};
+    s.headline = of_training_threads(s);
   } else if (s.device_collectives || !blame_straggler(job, s)) {
     if (!s.device_collectives && name_latest(s)) return;
     if (s.shares) {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "analyzer/statistics.h"
+#include "tui/live_stall.h"
 #include "tui/observer.h"
 
 namespace ddl::tui {
@@ -174,6 +175,9 @@ void Observer::rank_rows(const Job& job, Snapshot& s) const {
         row.call = job.operations[rank.sits_in->op].operation.name;
         row.call_ns = std::max(0.0, since_ns);
       }
+    }
+    if (s.background && !job.ended) {
+      if (const auto last = last_second(rank, job.now_ns)) row.computing_ratio = std::clamp(last->busy - last->spun, 0.0, 1.0);
     }
     if (const auto stack = stacks.find(rank.rank); stack != stacks.end()) row.stack = stack->second;
     if (const auto gpus = node_gpus.find(rank.host); gpus != node_gpus.end()) {

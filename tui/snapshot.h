@@ -33,6 +33,7 @@ struct RankRow {
   bool alarm = false;
   std::optional<double> late_ns, wait_ns, step_ns, compute_ns, exposed_ns;  ///< per step
   std::optional<Shares> shares;
+  std::optional<double> computing_ratio;     ///< of a job with background threads: its training thread, of the last second
   std::vector<std::optional<double>> trend;  ///< lateness by step, oldest first
   std::string call;                          ///< what it sits in; empty: nothing
   double call_ns = 0;                        ///< since when
@@ -109,7 +110,8 @@ struct Snapshot {
   bool by_device = false;           ///< ranks with GPUs are shown by them
   bool gpus = false;                ///< its ranks give work to GPUs that are not looked at
   bool device_collectives = false;  ///< GPUs carry out some of its collectives: who waits for whom is not known
-  bool background = false;          ///< background threads make its MPI calls: no share and no waiting is known
+  bool background =
+      false;  ///< background threads make its MPI calls: no share of a step and no waiting is known, only RankRow::computing_ratio
   Feed feed = Feed::kWaiting;
   double silent_ns = 0;   ///< since anything happened
   std::string how_ended;  ///< "all ranks finalized", "killed by SIGKILL"

@@ -82,6 +82,7 @@ std::string to_json(const Snapshot& s) {
                           {"compute_ns", ns(r.compute_ns)},
                           {"exposed_ns", ns(r.exposed_ns)},
                           {"shares", shares(r.shares, s.gpus)},
+                          {"computing_ratio", maybe(r.computing_ratio)},
                           {"call", text_or_null(r.call)},
                           {"call_ns", r.call.empty() ? ordered_json(nullptr) : ns(r.call_ns)},
                           {"silent_ns", ns(r.silent_ns)},

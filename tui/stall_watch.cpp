@@ -78,9 +78,13 @@ std::optional<StallNews> StallWatch::look(const Job& job) {
   StallNews news;
   news.since_ns = last_ns;
   if (stalled_since_ns_) {
-    if (last_ns <= *stalled_since_ns_) return std::nullopt;
+    // By ticks: the line to the time axis is fitted anew with each pair of clocks.
+    const bool goes_on =
+        std::any_of(job.ranks.begin(), job.ranks.end(), [&](const Rank& rank) { return rank.finished_ticks > stalled_at_[rank.rank]; });
+    if (!goes_on) return std::nullopt;
     news.kind = StallNews::Kind::kResumed;
-    news.sentence = fmt::format("the job goes on: nothing was finished for {}", duration(last_ns - *stalled_since_ns_));
+    news.sentence =
+        fmt::format("the job goes on: nothing was finished for {}", duration(std::max<int64_t>(0, last_ns - *stalled_since_ns_)));
     stalled_since_ns_.reset();
     told_waiting_.clear();
     return news;
@@ -93,6 +97,8 @@ std::optional<StallNews> StallWatch::look(const Job& job) {
   }
   if (const int64_t silent_ns = job.now_ns - last_ns; silent_ns >= limit_ns_) {
     stalled_since_ns_ = last_ns;
+    stalled_at_.clear();
+    for (const Rank& rank : job.ranks) stalled_at_[rank.rank] = rank.finished_ticks;
     const auto since_s = static_cast<std::time_t>(job.wall_clock_s - silent_ns / 1'000'000'000);
     const std::string since = job.wall_clock_s != 0 ? fmt::format(", since {:%H:%M:%S}", fmt::localtime(since_s)) : "";
     news.sentence = fmt::format("no rank has finished a call or a step for {}{}: {}", duration(silent_ns), since,

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,6 +35,7 @@ class StallWatch {
  private:
   int64_t limit_ns_;
   std::optional<int64_t> stalled_since_ns_;  ///< of the stall that was told and has not ended
+  std::map<int32_t, uint64_t> stalled_at_;   ///< Rank::finished_ticks then, by rank
   std::string told_waiting_;                 ///< call and ranks of the waiting that was told last
 };
 

@@ -72,13 +72,12 @@ double multi_ring_seconds(const std::vector<Dimension>& dimensions, double bytes
   return seconds;
 }
 
-double hierarchical_seconds(int64_t ranks_per_node, int64_t nodes, double bytes, const Link& inner, const Link& outer) {
-  return multi_ring_seconds({{ranks_per_node, inner}, {nodes, outer}}, bytes);
-}
-
-double leader_seconds(int64_t ranks_per_node, int64_t nodes, double bytes, const Link& inner, const Link& outer) {
+double leader_seconds(const std::vector<Dimension>& tiers, double bytes) {
   // Reduce and broadcast along a binomial tree are together what the tree allreduce is.
-  return allreduce_seconds(Algorithm::kTree, ranks_per_node, bytes, inner) + allreduce_seconds(Algorithm::kRing, nodes, bytes, outer);
+  double seconds = allreduce_seconds(Algorithm::kRing, tiers.back().ranks, bytes, tiers.back().link);
+  for (size_t tier = 0; tier + 1 < tiers.size(); ++tier)
+    seconds += allreduce_seconds(Algorithm::kTree, tiers[tier].ranks, bytes, tiers[tier].link);
+  return seconds;
 }
 
 double lower_bound_seconds(int64_t ranks, double bytes, const Link& link) {

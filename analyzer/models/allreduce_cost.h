@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -40,18 +41,20 @@ struct Work {
 Work allreduce_work(Algorithm algorithm, int64_t ranks, double bytes);
 double allreduce_seconds(Algorithm algorithm, int64_t ranks, double bytes, const Link& link);
 
-/// Ring within each node (reduce-scatter), ring between nodes on the shards, ring within each node (allgather): every rank sends between
-/// nodes, `outer` is what one of them gets.
-double hierarchical_seconds(int64_t ranks_per_node, int64_t nodes, double bytes, const Link& inner, const Link& outer);
-/// Binomial reduce to one leader per node, ring between the leaders on whole buffers, binomial broadcast.
-double leader_seconds(int64_t ranks_per_node, int64_t nodes, double bytes, const Link& inner, const Link& outer);
-
 /// One dimension of a multi-dimensional ring: rings of `ranks` over `link`, on the shards that the dimensions before it left.
 struct Dimension {
   int64_t ranks;
   Link link;
+  /// As tier of a cluster (ring_plan.h): what a byte takes where one rank alone uses a link that others could use as well; unset: each has
+  /// a link of its own.
+  std::optional<double> alone_s_per_byte = {};
 };
+/// A dimension for each tier is the hierarchical allreduce: ring within each node (reduce-scatter), ring between nodes on the shards, ring
+/// within each node (allgather). Every rank sends between nodes, the outer link is what one of them gets.
 double multi_ring_seconds(const std::vector<Dimension>& dimensions, double bytes);
+/// Binomial reduce to one leader per node, and on to one per group of each tier but the last, ring between those leaders on whole buffers,
+/// binomial broadcast back. Tiers innermost first, at least one.
+double leader_seconds(const std::vector<Dimension>& tiers, double bytes);
 
 /// No algorithm can be faster: bandwidth 2 (p-1)/p n beta, latency alpha lg p.
 double lower_bound_seconds(int64_t ranks, double bytes, const Link& link);

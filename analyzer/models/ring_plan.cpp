@@ -10,7 +10,7 @@ class Search {
   Search(const Cluster& cluster, double bytes, size_t most) : cluster_(cluster), bytes_(bytes), most_(most) {}
 
   std::vector<RingPlan> run() {
-    extend(cluster_.ranks);
+    extend(ranks_of(cluster_));
     return std::move(best_);
   }
 
@@ -45,12 +45,48 @@ class Search {
 
 }  // namespace
 
+int64_t ranks_of(const Cluster& cluster) {
+  int64_t ranks = 1;
+  for (const Dimension& tier : cluster) ranks *= tier.ranks;
+  return ranks;
+}
+
+Cluster first_ranks(const Cluster& cluster, int64_t ranks) {
+  Cluster some;
+  for (const Dimension& tier : cluster) {
+    if (ranks % tier.ranks == 0) {
+      some.push_back(tier);
+      ranks /= tier.ranks;
+    } else if (ranks < tier.ranks) {
+      some.push_back({ranks, tier.link, tier.alone_s_per_byte});
+      ranks = 1;
+    } else {
+      return {};
+    }
+    if (ranks == 1) return some;
+  }
+  return {};
+}
+
 std::vector<Dimension> dimensions_of(const std::vector<int64_t>& factors, const Cluster& cluster) {
   std::vector<Dimension> dimensions;
   int64_t span = 1;  // consecutive ranks that the dimensions so far cover
   for (const int64_t factor : factors) {
+    const int64_t rings = span;  // beside each other, of neighbours
     span *= factor;
-    dimensions.push_back({factor, cluster.ranks_per_node % span == 0 ? cluster.inner : cluster.outer});
+    int64_t inside = 1;  // ranks in a group of the tier below
+    size_t t = 0;
+    for (; t + 1 < cluster.size() && inside * cluster[t].ranks % span != 0; ++t) inside *= cluster[t].ranks;
+    Dimension dimension = {factor, cluster[t].link};
+    // What leaves a rack leaves a host before: the narrowest of all links on the way, by the rings that share each.
+    if (cluster[t].alone_s_per_byte) {
+      double narrowest = 0;
+      for (size_t u = 0; u <= t; ++u)
+        if (const auto& alone = cluster[u].alone_s_per_byte)
+          narrowest = std::max(narrowest, std::min(*alone * static_cast<double>(rings), cluster[u].link.beta_s_per_byte));
+      dimension.link.beta_s_per_byte = narrowest;
+    }
+    dimensions.push_back(dimension);
   }
   return dimensions;
 }

@@ -10,20 +10,20 @@
 
 namespace ddl::models {
 
-/// Ranks are numbered through the nodes: 0 .. ranks_per_node-1 on the first.
-struct Cluster {
-  int64_t ranks = 1;
-  int64_t ranks_per_node = 1;  ///< a divisor of ranks
-  Link inner;                  ///< between ranks of a node
-  Link outer;                  ///< between nodes: what each rank gets while all of its node send
-};
+/// Tiers, innermost first: {4, NVLink}, {16, InfiniBand}, {3, spine} are three racks of 16 hosts of four ranks, numbered through the tiers.
+/// The link of a tier is what each rank gets while all others use theirs. At least one tier.
+using Cluster = std::vector<Dimension>;
+int64_t ranks_of(const Cluster& cluster);
+/// As many ranks of the cluster as `ranks`, the innermost tiers first: 8 of 4 x 16 x 3 are 4 x 2. Empty where that many fill no whole groups.
+Cluster first_ranks(const Cluster& cluster, int64_t ranks);
 
 struct RingPlan {
   std::vector<int64_t> factors;  ///< first dimension first: neighbours in rank order
   double seconds = 0;
 };
 
-/// The dimensions of a plan with their links: a dimension whose rings stay within nodes uses the inner one.
+/// The dimensions of a plan with their links: the innermost tier that its rings stay within. Where
+/// ranks share that link it is shared by as many rings as leave a group: one of a flat ring, all ranks of a host in the dimension between hosts.
 std::vector<Dimension> dimensions_of(const std::vector<int64_t>& factors, const Cluster& cluster);
 
 /// The `most` cheapest of all ordered factorisations of the ranks into factors of at least 2, cheapest first; ties go to fewer dimensions.

@@ -39,6 +39,10 @@ class Negotiations {
   /// `one_clock`: times of all processes can be compared.
   Negotiations(SQLite::Database& db, bool one_clock)
       : one_clock_(one_clock),
+        named_(db,
+               "SELECT p.id, r.ready_ns, r.rank FROM horovod_operation o JOIN horovod_ready r ON r.operation = o.id"
+               " JOIN process p ON p.rank = r.rank AND p.world = (SELECT world FROM process WHERE id = ?3) WHERE o.comm = ?1 AND o.seq = ?2"
+               " ORDER BY r.rank"),
         insert_(
             db,
             "INSERT INTO negotiation (process, comm, seq, step, ready_ns, agreed_ns, late, wait_ns) VALUES (?, ?, ?, ?, ?, ?, ?, NULL)") {}
@@ -64,12 +68,32 @@ class Negotiations {
       for (const Word& word : cycles_[last].words)
         if (word.far) needed = std::min(needed.value_or(*word.far), *word.far);
     }
-    if (needed) write(comm, seq, last, *needed, steps);
+    read_told(comm, seq);
+    if (needed || !told_.empty()) write(comm, seq, last, needed.value_or(0), steps);
     cycles_.clear();
   }
 
  private:
   static constexpr size_t kMaxWords = 1 << 22;
+
+  /// Process and time, by rank: what a timeline of Horovod says. Only with rank 0, which heard the others.
+  void read_told(int64_t comm, int64_t seq) {
+    told_.clear();
+    for (named_.bind(comm, seq, cycles_.back().words.front().process); named_.next();)
+      if (!told_.empty() || named_.integer(2) == 0) told_.emplace_back(named_.integer(0), named_.integer(1));
+    named_.reset();
+  }
+
+  /// The cycle in which rank 0 heard that the process was ready.
+  std::optional<size_t> heard_in(int64_t process, size_t last) const {
+    const auto told = std::find_if(told_.begin(), told_.end(), [&](const auto& t) { return t.first == process; });
+    if (told == told_.end()) return std::nullopt;
+    for (size_t i = last; i > 0; --i) {
+      const Word* own = cycles_[i].of(told_.front().first);
+      if (own && own->enter_ns <= told->second) return i;
+    }
+    return 0;
+  }
 
   size_t ready_in(int64_t process, size_t last, int64_t needed) const {
     size_t first = last;
@@ -86,8 +110,10 @@ class Negotiations {
     std::vector<std::pair<const Word*, std::optional<size_t>>> ready;
     bool all_tell = true;
     for (const Word& word : cycles_[last].words) {
-      ready.emplace_back(&word, word.far ? std::optional(ready_in(word.process, last, needed)) : std::nullopt);
-      all_tell &= word.far.has_value();
+      std::optional<size_t> since = heard_in(word.process, last);
+      if (!since && word.far) since = ready_in(word.process, last, needed);
+      ready.emplace_back(&word, since);
+      all_tell &= since.has_value();
       slowest = std::max(slowest, ready.back().second.value_or(0));
     }
     const size_t agreed = all_tell ? slowest : last;
@@ -112,8 +138,10 @@ class Negotiations {
   }
 
   bool one_clock_;
+  Query named_;
   Query insert_;
-  std::vector<Cycle> cycles_;  ///< since data was moved last
+  std::vector<std::pair<int64_t, int64_t>> told_;  ///< of the data operation at hand
+  std::vector<Cycle> cycles_;                      ///< since data was moved last
 };
 
 /// Bytes of a request list without a request: the shortest that any rank ever sent.

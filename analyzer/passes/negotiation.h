@@ -5,6 +5,7 @@
 // requests that it sends to rank 0. What a reduction needs is what the rank that was least far had by the cycle that led to it; a rank was ready
 // for the reduction when it entered the first cycle in which it was as far, so that is late by a cycle at most. Ranks whose clocks are not the same
 // are compared by cycle. Rank 0 sends no requests to itself: it is the late one if all others were ready earlier.
+// Where a timeline of Horovod was recorded beside (table horovod_ready) that names the cycle, of rank 0 as well.
 //
 // What was not agreed on when the record ends is pending: of a job that hangs it tells who did not come.
 //

@@ -8,8 +8,8 @@
 
 namespace ddl::store {
 
-CsvRows::CsvRows(InputFile& file) : file_(file) {
-  if (!file_.line(line_)) file_.fail(0, "the file is empty");
+CsvRows::CsvRows(InputFile& file, std::string_view remark) : file_(file), remark_(remark) {
+  if (!line()) file_.fail(0, "the file is empty");
   if (line_.starts_with("\xef\xbb\xbf")) line_.erase(0, 3);  // a BOM, as spreadsheets write it
   split(line_);
   columns_ = fields_;
@@ -17,10 +17,17 @@ CsvRows::CsvRows(InputFile& file) : file_(file) {
 
 bool CsvRows::has(std::string_view column) const { return std::find(columns_.begin(), columns_.end(), column) != columns_.end(); }
 
-bool CsvRows::next() {
+bool CsvRows::line() {
   do {
     offset_ = file_.offset();
     if (!file_.line(line_)) return false;
+  } while (!remark_.empty() && (line_.empty() || line_.starts_with(remark_)));
+  return true;
+}
+
+bool CsvRows::next() {
+  do {
+    if (!line()) return false;
   } while (line_.empty());
   split(line_);
   if (fields_.size() != columns_.size()) fail(fmt::format("a row of {} fields below a header of {}", fields_.size(), columns_.size()));

@@ -12,8 +12,8 @@ namespace ddl::store {
 
 class CsvRows {
  public:
-  /// Reads the header. Throws Error if there is none.
-  explicit CsvRows(InputFile& file);
+  /// Reads the header. Lines that begin with `remark` are no rows; empty: there are none of these. Throws Error if there is no header.
+  explicit CsvRows(InputFile& file, std::string_view remark = {});
 
   bool has(std::string_view column) const;
   /// The next row; false at the end. Throws Error, with the byte, for a row of another length than the header's, or with a quote that is
@@ -26,9 +26,12 @@ class CsvRows {
   [[noreturn]] void fail(const std::string& what) const;
 
  private:
+  /// The next line that is no remark; false at the end.
+  bool line();
   void split(const std::string& line);
 
   InputFile& file_;
+  std::string remark_;
   std::vector<std::string> columns_, fields_;
   std::string line_;
   uint64_t offset_ = 0;  ///< of the row

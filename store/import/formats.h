@@ -19,6 +19,7 @@ void read_kineto(ImportedRun& run, const std::vector<std::filesystem::path>& fil
 void read_nccl_inspector(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read);
 void read_nccl_ras(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read);
 void read_nsys(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read);
+void read_nvprof(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read);
 void read_pipedream(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read);
 
 }  // namespace ddl::store

@@ -1,15 +1,4 @@
-// The timeline of Horovod (HOROVOD_TIMELINE), as 0.28.1 writes it over MPI.
-//
-// Rank 0 writes it, as Chrome trace events. Each tensor is a "process" there, named by a metadata event; its events nest:
-//
-//   NEGOTIATE_ALLREDUCE   from the first rank that is ready to the last; inside, an instant event named after each rank when it
-//                         became ready - unless the response cache answered, which counts ranks without asking who they are
-//   ALLREDUCE             the operation, with activities inside (MEMCPY_IN_FUSION_BUFFER, MPI_ALLREDUCE, QUEUE, NCCL_ALLREDUCE, ...); its
-//                         end tells type and shape of the tensor, those of broadcasts excepted
-//
-// Batches. Tensors that were fused repeat the events of the one operation that they share: all begin, and then each activity begins and ends in
-// all of them. Such a batch is one operation here, with the bytes of all. Which tensors belong together tells the first activity,
-// because that of one batch may begin (a thread waits for the GPU) when the next batch has begun.
+// The timeline of Horovod (store/import/horovod_timeline.h) as a run.
 //
 // Rows. Each rank that negotiation names becomes a rank of the run. An operation lasts on a rank from when its last tensor of the batch was
 // ready there to the end, as rank 0 saw both. For operations that the cache answered only rank 0's part is known, from the begin of the operation.
@@ -26,8 +15,8 @@
 #include <memory>
 #include <set>
 
-#include "store/import/decimal.h"
 #include "store/import/formats.h"
+#include "store/import/horovod_timeline.h"
 #include "store/import/imported_run.h"
 #include "store/import/json_records.h"
 
@@ -35,70 +24,7 @@ namespace ddl::store {
 
 namespace {
 
-constexpr std::string_view kNegotiate = "NEGOTIATE_";
-
-struct KnownOp {
-  std::string_view name;
-  OpClass op_class;
-};
-constexpr KnownOp kOps[] = {{"ALLREDUCE", OpClass::kAllToAll}, {"ADASUM", OpClass::kAllToAll},        {"ALLGATHER", OpClass::kAllToAll},
-                            {"ALLTOALL", OpClass::kAllToAll},  {"REDUCESCATTER", OpClass::kAllToAll}, {"BROADCAST", OpClass::kRootToAll},
-                            {"BARRIER", OpClass::kBarrier}};
-
-std::optional<int64_t> bytes_of(std::string_view type) {
-  static const std::map<std::string_view, int64_t> kBytes = {{"uint8", 1},   {"int8", 1},    {"bool", 1},     {"uint16", 2},
-                                                             {"int16", 2},   {"float16", 2}, {"bfloat16", 2}, {"int32", 4},
-                                                             {"float32", 4}, {"int64", 8},   {"float64", 8}};
-  const auto found = kBytes.find(type);
-  return found == kBytes.end() ? std::nullopt : std::optional(found->second);
-}
-
-const KnownOp* known_op(std::string_view name) {
-  const auto known = std::find_if(std::begin(kOps), std::end(kOps), [&](const KnownOp& op) { return op.name == name; });
-  return known == std::end(kOps) ? nullptr : known;
-}
-
-/// "[512, 3]" is 1536, "[]" is 1.
-int64_t elements_of(std::string_view shape) {
-  int64_t elements = 1, number = 0;
-  bool digits = false;
-  for (const char c : shape) {
-    if (c >= '0' && c <= '9') {
-      digits = true;
-      if (__builtin_mul_overflow(number, 10, &number) || __builtin_add_overflow(number, c - '0', &number))
-        throw BadRecord{"its shape is out of range"};
-    } else if (digits) {
-      if (__builtin_mul_overflow(elements, number, &elements)) throw BadRecord{"its shape is out of range"};
-      number = 0;
-      digits = false;
-    }
-  }
-  return elements;
-}
-
-/// For a tensor, as its end tells it; unset: it does not.
-std::optional<int64_t> payload_of(const JsonRecord& end) {
-  const std::optional<int64_t> size = bytes_of(end.word("args.dtype"));
-  if (!size) return std::nullopt;
-  int64_t bytes = 0;
-  if (__builtin_mul_overflow(elements_of(end.word("args.shape")), *size, &bytes)) throw BadRecord{"its shape is out of range"};
-  return bytes;
-}
-
-/// Tensors that are reduced by one operation.
-struct Batch {
-  const KnownOp* op = nullptr;
-  std::vector<std::string> tensors;  ///< keys; of the first one the activities are told
-  std::string label;
-  size_t ended = 0;
-  int64_t start_ns = INT64_MAX, end_ns = 0;
-  std::optional<int64_t> bytes = 0;
-  std::map<int64_t, int64_t> ready_ns;  ///< by rank: its last tensor
-  int64_t negotiated_ns = INT64_MIN;    ///< the last tensor's negotiation began: its first rank was ready; INT64_MIN: not seen
-  size_t round = 0;
-};
-
-class Timeline : public JsonVisitor {
+class Timeline : public HorovodTimeline {
  public:
   Timeline(ImportedRun& run, const std::filesystem::path& path, uint64_t bytes)
       : run_(run), file_(path.filename().string()), bytes_(bytes) {
@@ -107,7 +33,7 @@ class Timeline : public JsonVisitor {
 
   /// Rows need the communicator, and that its size: so they are made when the last rank has been seen.
   void finish() {
-    close_round(open_ == 0);
+    close_round(open() == 0);
     write_steps();
     std::vector<int64_t> ranks;
     const int64_t size = ranks_.rbegin()->first + 1;
@@ -115,7 +41,7 @@ class Timeline : public JsonVisitor {
     const uint32_t everybody = run_.communicator("horovod", "horovod", CommunicatorOf::kProgram, size, ranks);
     if (everybody != kEverybody) throw BadRecord{"another communicator came first"};
     for (const auto& [number, process] : ranks_) run_.process(process).world_size = size;
-    if (open_ > 0) run_.losses().add({}, "abandoned_calls", open_, "operations that the timeline does not see ending: they are left out");
+    if (open() > 0) run_.losses().add({}, "abandoned_calls", open(), "operations that the timeline does not see ending: they are left out");
     if (cached_ > 0)
       run_.losses().add(
           {}, "negotiations", cached_,
@@ -126,18 +52,6 @@ class Timeline : public JsonVisitor {
  private:
   static constexpr uint32_t kEverybody = 1;  ///< the one communicator there is
 
-  struct Range {
-    std::string name;
-    int64_t start_ns;
-  };
-  struct Tensor {
-    std::string name;
-    std::vector<Range> open;
-    std::map<int64_t, int64_t> ready_ns;   ///< by rank
-    std::optional<int64_t> negotiated_ns;  ///< begin of the negotiation
-    size_t round = 0;                      ///< the last one that it came in
-    std::shared_ptr<Batch> batch;          ///< of the operation that is open
-  };
   struct Round {
     int64_t start_ns, end_ns;
     std::set<int64_t> ranks;  ///< whose readiness is known
@@ -156,67 +70,19 @@ class Timeline : public JsonVisitor {
     return ranks_[number] = run_.add_process(std::move(process));
   }
 
-  void on_fact(const JsonField&) override {}
-
-  void on_record(const JsonRecord& event) override {
-    const std::string_view phase = event.word("ph");
-    const std::string key(event.word("pid"));
-    if (phase == "M") {
-      if (event.word("name") == "process_name") tensors_[key].name = event.word("args.name");
-      if (const auto start_ns = event.decimal("args.start_time_since_epoch_in_micros", kMicrosecondsToNs)) {
-        base_ns_ = *start_ns;
-        for (const auto& [number, process] : ranks_) {
-          run_.process(process).base_ns = base_ns_;
-          run_.process(process).is_realtime = true;
-        }
-      }
-      return;
-    }
-    if (phase != "B" && phase != "E" && phase != "X") return;
-    const std::optional<int64_t> time_ns = event.decimal("ts", kMicrosecondsToNs);
-    if (!time_ns) throw BadRecord{"an event without ts"};
-    Tensor& tensor = tensors_[key];
-    const std::string_view name = event.word("name");
-    if (phase == "B") {
-      begin(tensor, key, name, *time_ns);
-    } else if (phase == "X") {
-      const std::optional<int64_t> number = whole(name);
-      const bool negotiates = !tensor.open.empty() && tensor.open.front().name.starts_with(kNegotiate);
-      if (!negotiates || !number) return;
-      if (*number < 0 || *number >= kMaxRanks) throw BadRecord{fmt::format("rank {} is ready", *number)};
-      rank(*number);
-      tensor.ready_ns.try_emplace(*number, *time_ns);
-    } else {
-      end(tensor, key, *time_ns, event);
+  void on_epoch(int64_t unix_ns) override {
+    base_ns_ = unix_ns;
+    for (const auto& [number, process] : ranks_) {
+      run_.process(process).base_ns = base_ns_;
+      run_.process(process).is_realtime = true;
     }
   }
 
-  void begin(Tensor& tensor, const std::string& key, std::string_view name, int64_t start_ns) {
-    constexpr size_t kDeepest = 64;
-    if (tensor.open.size() == kDeepest) throw BadRecord{"too many activities inside each other"};
-    tensor.open.push_back({std::string(name), start_ns});
-    if (tensor.open.size() > 1) {
-      if (tensor.batch && tensor.open.size() == 2) begin_activity(tensor, key, name);
-      return;
-    }
-    ++open_;
-    if (name.starts_with(kNegotiate)) {
-      tensor.ready_ns.clear();
-      tensor.negotiated_ns = start_ns;
-      if (name.substr(kNegotiate.size()) != "BROADCAST") come(tensor, start_ns);
-      return;
-    }
-    const KnownOp* op = known_op(name);
-    if (op == nullptr) return;
-    if (!gathering_ || gathering_->op != op) {
-      gathering_ = std::make_shared<Batch>();
-      gathering_->op = op;
-    }
-    join(tensor, key, gathering_);
-  }
+  void on_rank(int64_t number) override { rank(number); }
 
   /// A tensor comes to the round that is open, or begins the next one if it came to that before.
-  void come(Tensor& tensor, int64_t time_ns) {
+  void on_negotiation(Tensor& tensor, std::string_view op, int64_t time_ns) override {
+    if (op == "BROADCAST") return;
     if (round_ == 0 || tensor.round == round_) {
       close_round(true);
       ++round_;
@@ -225,66 +91,14 @@ class Timeline : public JsonVisitor {
     tensor.round = round_;
   }
 
-  static void join(Tensor& tensor, const std::string& key, const std::shared_ptr<Batch>& batch) {
-    tensor.batch = batch;
-    batch->tensors.push_back(key);
-  }
-
-  /// The first activity of a tensor says which of the tensors that have begun are a batch: those in which it begins in a row.
-  void begin_activity(Tensor& tensor, const std::string& key, std::string_view name) {
-    if (tensor.batch != gathering_) return;
-    if (!starting_ || activity_ != name) {
-      starting_ = std::make_shared<Batch>();
-      starting_->op = gathering_->op;
-      activity_ = name;
-    }
-    std::erase(gathering_->tensors, key);
-    if (gathering_->tensors.empty()) gathering_.reset();
-    join(tensor, key, starting_);
-  }
-
-  void end(Tensor& tensor, const std::string& key, int64_t end_ns, const JsonRecord& event) {
-    starting_.reset();
-    if (tensor.open.empty()) return;  // its begin came before the timeline
-    const Range range = tensor.open.back();
-    tensor.open.pop_back();
-    if (!tensor.open.empty()) {
-      if (tensor.batch && tensor.batch->tensors.front() == key && tensor.open.size() == 1) activity(range, end_ns);
-      return;
-    }
-    --open_;
-    if (range.name.starts_with(kNegotiate)) return;
-    const std::shared_ptr<Batch> batch = std::move(tensor.batch);
-    tensor.batch.reset();
-    if (!batch) return;
-    if (batch == gathering_) gathering_.reset();
-    if (batch->label.empty()) batch->label = tensor.name.empty() ? key : tensor.name;
-    batch->start_ns = std::min(batch->start_ns, range.start_ns);
-    batch->end_ns = std::max(batch->end_ns, end_ns);
-    batch->round = std::max(batch->round, batch->op->op_class == OpClass::kRootToAll ? 0 : tensor.round);
-    const std::optional<int64_t> bytes = payload_of(event);
-    if (!bytes) batch->bytes.reset();
-    if (batch->bytes && __builtin_add_overflow(*batch->bytes, *bytes, &*batch->bytes)) throw BadRecord{"its shape is out of range"};
-    for (const auto& [number, ready_ns] : tensor.ready_ns) {
-      int64_t& last_ns = batch->ready_ns.try_emplace(number, ready_ns).first->second;
-      last_ns = std::max(last_ns, ready_ns);
-    }
-    batch->negotiated_ns = std::max(batch->negotiated_ns, tensor.negotiated_ns.value_or(INT64_MIN));
-    tensor.ready_ns.clear();
-    tensor.negotiated_ns.reset();
-    if (++batch->ended == batch->tensors.size()) complete(batch);
-  }
-
-  /// What rank 0's background thread, or its device, did for a batch.
-  void activity(const Range& range, int64_t end_ns) {
+  void on_activity(HorovodBatch&, const HorovodRange& range, int64_t end_ns) override {
     ImportedOperation operation;
     operation.op = range.name;
     operation.payload_bytes.reset();
     run_.call(rank(0), run_.thread(rank(0), "background", 0), operation, ImportedTiming::kCall, range.start_ns, end_ns - range.start_ns);
   }
 
-  void complete(const std::shared_ptr<Batch>& batch) {
-    if (batch->tensors.size() > 1) batch->label += fmt::format(" and {} more", batch->tensors.size() - 1);
+  void on_batch(const std::shared_ptr<HorovodBatch>& batch) override {
     if (batch->ready_ns.empty()) ++cached_;
     ImportedOperation operation;
     operation.op = batch->op->name;
@@ -308,7 +122,7 @@ class Timeline : public JsonVisitor {
   uint32_t training(int64_t number) { return run_.thread(rank(number), "training", 0); }
 
   /// A layer that did not keep the training waiting: no time of it.
-  void hidden(int64_t number, const Batch& batch) {
+  void hidden(int64_t number, const HorovodBatch& batch) {
     run_.range(rank(number), training(number), ContextKind::kLayer, batch.label, batch.end_ns - 1, 0);
   }
 
@@ -368,17 +182,13 @@ class Timeline : public JsonVisitor {
   uint64_t bytes_;
   int64_t base_ns_ = 0;
   std::map<int64_t, size_t> ranks_;  ///< number in the run
-  std::map<std::string, Tensor> tensors_;
-  std::shared_ptr<Batch> gathering_;  ///< tensors that have begun, one after the other, without an activity
-  std::shared_ptr<Batch> starting_;   ///< tensors of it in which the same activity has begun
-  std::string activity_;
-  size_t round_ = 0;  ///< from 1
+  size_t round_ = 0;                 ///< from 1
   int64_t round_start_ns_ = 0;
-  std::optional<int64_t> ended_ns_;              ///< of the operations before the round, the last end
-  std::vector<std::shared_ptr<Batch>> batches_;  ///< of the round, whole
+  std::optional<int64_t> ended_ns_;                     ///< of the operations before the round, the last end
+  std::vector<std::shared_ptr<HorovodBatch>> batches_;  ///< of the round, whole
   std::vector<Round> rounds_;
   int64_t instances_ = 0;
-  uint64_t open_ = 0, cached_ = 0;
+  uint64_t cached_ = 0;
 };
 
 }  // namespace

@@ -27,9 +27,9 @@ uint64_t file_bytes(const std::filesystem::path& path) {
   return error ? 0 : bytes;
 }
 
-InputFile::InputFile(const std::filesystem::path& path, std::function<void(uint64_t)> progress)
+InputFile::InputFile(const std::filesystem::path& path, std::function<void(uint64_t)> progress, NamedBy by)
     : path_(path), progress_(std::move(progress)), block_(kBlockBytes), next_(block_.data()), end_(block_.data()) {
-  const int fd = open_regular_file(path.string(), NamedBy::kUser);
+  const int fd = open_regular_file(path.string(), by);
   file_ = gzdopen(fd, "rb");  // reads what is not packed as it is
   if (file_ == nullptr) {
     close(fd);
@@ -56,7 +56,7 @@ void InputFile::fill() {
   if (progress_) {
     const int64_t place = gzoffset(file_);
     const int64_t read = place >= 0 ? place : static_cast<int64_t>(block_offset_) + std::max(0, bytes);  // a pipe knows no places
-    if (read > reported_) progress_(static_cast<uint64_t>(read - reported_));
+    if (progress_ && read > reported_) progress_(static_cast<uint64_t>(read - reported_));
     reported_ = std::max<int64_t>(read, reported_);
   }
   if (block_offset_ > mark_ + kMaxPieceBytes)

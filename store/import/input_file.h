@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/regular_file.h"
 
 namespace ddl::store {
 
@@ -25,8 +26,8 @@ uint64_t file_bytes(const std::filesystem::path& path);
 
 class InputFile {
  public:
-  /// `progress` is told how many bytes of the file were read since last time. Throws Error if the file cannot be opened.
-  InputFile(const std::filesystem::path& path, std::function<void(uint64_t bytes)> progress);
+  /// `progress`, if any, is told how many bytes of the file were read since last time. Throws Error if the file cannot be opened.
+  InputFile(const std::filesystem::path& path, std::function<void(uint64_t bytes)> progress, NamedBy by = NamedBy::kUser);
   ~InputFile();
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;

@@ -66,15 +66,15 @@ void read_layers(ImportedRun& run, CsvRows& rows, const fs::path& path, uint64_t
 
 // ------------------------------------------------------------------------------------------------ what-if
 
-struct Job {
+struct WhatIfJob {
   int64_t replicas = 0, stages = 0;
   std::map<int64_t, std::pair<int64_t, int64_t>> places;  ///< replica and stage of each rank
   std::map<int64_t, int64_t> length_ns;                   ///< of each step
 };
 
 /// The first pass: who there is, and how long steps are.
-Job survey(CsvRows& rows) {
-  Job job;
+WhatIfJob survey(CsvRows& rows) {
+  WhatIfJob job;
   while (rows.next()) {
     const int64_t rank = rows.integer("rank"), replica = rows.integer("dp_rank"), stage = rows.integer("stage");
     for (const int64_t number : {rank, replica, stage})
@@ -98,7 +98,7 @@ Job survey(CsvRows& rows) {
 
 class WhatIf {
  public:
-  WhatIf(ImportedRun& run, const Job& job, const fs::path& path, uint64_t bytes) : run_(run), job_(job) {
+  WhatIf(ImportedRun& run, const WhatIfJob& job, const fs::path& path, uint64_t bytes) : run_(run), job_(job) {
     for (const auto& [rank, place] : job.places) {
       ImportedProcess process;
       process.file = path.filename().string();
@@ -204,7 +204,7 @@ class WhatIf {
   }
 
   ImportedRun& run_;
-  const Job& job_;
+  const WhatIfJob& job_;
   std::map<int64_t, size_t> processes_;                   ///< by rank
   std::map<std::pair<int64_t, int64_t>, int64_t> ranks_;  ///< by replica and stage
   std::map<int64_t, int64_t> begins_ns_;                  ///< of steps
@@ -232,7 +232,7 @@ void read_pipedream(ImportedRun& run, const std::vector<fs::path>& files, const 
   InputFile file(path, read);
   CsvRows rows(file);
   if (rows.has("optype")) {
-    const Job job = survey(rows);
+    const WhatIfJob job = survey(rows);
     InputFile again(path, {});
     CsvRows second(again);
     try {

@@ -15,6 +15,7 @@
 #include "store/ingest/align_clocks.h"
 #include "store/ingest/communicators.h"
 #include "store/ingest/identity.h"
+#include "store/ingest/joined_timeline.h"
 #include "store/ingest/process_load.h"
 #include "store/ingest/run_facts.h"
 #include "store/ingest/scan.h"
@@ -118,6 +119,7 @@ IngestSummary fill(SQLite::Database& db, const RunDirectory& run, size_t spools,
   reporter.begin("indexing", 1);
   summary.events += tables.nccl.write(db, tables);
   tables.operations.write(db);
+  join_horovod_timeline(db, run, clocks, tables.regions, tables.losses);
   tables.regions.write(db);
   tables.gpu_names.write(db);
   communicators.write(db, tables.operations.ids());

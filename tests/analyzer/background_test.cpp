@@ -23,6 +23,7 @@ struct BackgroundJob {
   int64_t sleeps_ms[2] = {0, 0};  ///< before computing
   int64_t silent_ms = 0;          ///< cycles at the end that lead to nothing, and then both are killed
   int64_t ready[2] = {1, 0};      ///< in those: brought what is to be reduced next
+  bool told = false;              ///< a timeline of Horovod says when each rank was ready, as rank 0 heard 50 us into the cycle
   int64_t unrecorded = 0;         ///< more ranks than these two, which left no record
 };
 
@@ -76,6 +77,14 @@ Tables training(const BackgroundJob& job) {
                                                                         : std::vector<std::pair<int64_t, int64_t>>{{90, 8_MB}};
     for (size_t b = 0; b < batches.size(); ++b) {
       ++seq;
+      if (job.told) {
+        run.exec(
+            "INSERT INTO horovod_operation (op, name, tensors, start_ns, end_ns, comm, seq) VALUES ('ALLREDUCE', 'a and 1 more', 2, 0, 0, 1, " +
+            std::to_string(seq) + ")");
+        for (int64_t rank = 0; rank < 2; ++rank)
+          run.exec("INSERT INTO horovod_ready VALUES (last_insert_rowid(), " + std::to_string(rank) + ", " +
+                   std::to_string(begin_ns + (job.computes_ms[rank] + job.sleeps_ms[rank]) * 1_ms + 50'000) + ")");
+      }
       const int64_t end_ms = b + 1 < batches.size() ? batches[b + 1].first : 100;
       for (int64_t rank = 0; rank < 2; ++rank) {
         run.add({.rank = rank,
@@ -191,6 +200,16 @@ TEST(Background, RankZeroIsLateWhenAllOthersWereReady) {
     EXPECT_EQ(parts_of(run, 1), (Parts{50, 30, 10, 10})) << by_bits;
     EXPECT_EQ(run.integers("SELECT late FROM blame"), std::vector<int64_t>{0}) << by_bits;
   }
+}
+
+/// Rank 0 sends no requests to itself: its sleep before it computes could be waiting, unless a timeline says since when it was ready.
+TEST(Background, ATimelineSaysWhenRankZeroWasReady) {
+  Tables untold = training({.by_bits = false, .computes_ms = {40, 80}, .sleeps_ms = {20, 0}});
+  EXPECT_EQ(parts_of(untold, 0), (Parts{40, 40, 10, 10}));
+  Tables run = training({.by_bits = false, .computes_ms = {40, 80}, .sleeps_ms = {20, 0}, .told = true});
+  EXPECT_EQ(parts_of(run, 0), (Parts{40, 20, 10, 30}));
+  EXPECT_EQ(parts_of(run, 1), (Parts{80, 0, 10, 10}));
+  EXPECT_EQ(run.integers("SELECT late FROM blame"), std::vector<int64_t>{1});
 }
 
 TEST(Background, SleepIsNeitherComputingNorWaiting) {

@@ -12,7 +12,8 @@ EVENTS = '{"ph": "X", "name": "range", "pid": 0, "tid": 1, "ts": 7, "dur": 5},\n
 def signals_leave_nothing(folder):
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # A shell's <(...): a pipe without a name; those with one are refused.
-        importing = subprocess.Popen([DDL, "import", "chrome", "/dev/stdin", "-o", "job.ddl"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        importing = subprocess.Popen([DDL, "import", "chrome", "/dev/stdin", "-o", "job.ddl"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                     preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))  # nohup ignores it, for children too
         try:
             with importing.stdin as trace:
                 trace.write("[\n" + EVENTS)

@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "analyzer/models/allreduce_cost.h"
 #include "analyzer/models/printed.h"
+#include "cli/model.h"
 #include "tests/cli/ddl_command.h"
 #include "tests/support/synthetic_run.h"
 
@@ -55,6 +58,38 @@ TEST_F(Model, HelpListsEveryQuestionAndEachHasHelp) {
     EXPECT_TRUE(has(one.out, "usage: ddl model " + name)) << one.out;
     EXPECT_TRUE(has(one.out, "example:\n  ddl model " + name)) << one.out;
   }
+}
+
+// Those that ask a recorded run have tests of their own.
+TEST_F(Model, ExamplesWithoutARunRun) {
+  const std::filesystem::path published = std::filesystem::path(DDL_SOURCE_DIR) / "tests/published";
+  std::filesystem::copy_file(published / "param_tensors_resnet50.csv", folder_ / "tensors.csv");
+  std::filesystem::copy_file(published / "pipedream_profile_vgg16.csv", folder_ / "vgg16.csv");
+  file("links.csv", "from,to,gb_per_s\na0,a1,80\nb0,b1,80\na1,b0,12.5\n");
+  file("traffic.csv", "from,to,bytes\n0,2,80e9\n2,0,80e9\n1,3,80e9\n3,1,80e9\n");
+  file("kernels.csv", "micro_batch,time_ms,workspace_bytes\n256,30,67108864\n128,16,33554432\n64,9,1\n");
+  file("epochs.csv", "batch,epochs\n1024,60\n4096,62\n16384,66\n65536,86\n");
+  file("errors.csv", "samples,error\n1e4,0.31698\n1e5,0.2\n1e6,0.126191\n1e7,0.0796214\n");
+  file("allreduce.csv", "bytes,time_us\n4096,20\n65536,80\n1048576,1000\n16777216,15900\n");
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(std::filesystem::path(folder_ / "."));
+  int ran = 0;
+  for (const std::string& question : model_questions()) {
+    std::istringstream help(ddl_command({"model", question, "--help"}).out);
+    bool examples = false;
+    for (std::string line; std::getline(help, line);) {
+      examples = examples || line == "example:";
+      if (!examples || !line.starts_with("  ddl ") || has(line, ".ddl")) continue;
+      std::istringstream words(line.substr(6, line.find(" #") - 6));
+      Arguments arguments;
+      for (std::string word; words >> word;) arguments.push_back(word);
+      const Result result = ddl_command(arguments);
+      EXPECT_EQ(result.code, 0) << line << "\n" << result.err;
+      ++ran;
+    }
+  }
+  std::filesystem::current_path(before);
+  EXPECT_GE(ran, 25);
 }
 
 TEST_F(Model, MistakesAreUsageErrors) {

@@ -42,6 +42,10 @@ def run_directory(folder):
     check(job["started_realtime_ns"] < job["ended_realtime_ns"], text)
     check(sorted(p.name for p in Path("dir.ddl").iterdir()) == ["job.json"], "nothing else lies in it")
 
+    done = run([DDL, "record", "--horovod-timeline", "-o", "timed.ddl", "--", "sh", "-c", 'echo "$HOROVOD_CACHE_CAPACITY $HOROVOD_TIMELINE"'])
+    check(done.stdout == f"0 {os.path.abspath('timed.ddl/horovod_timeline.json')}\n", done.stdout)
+    done = run([DDL, "record", "--horovod-timeline", "-o", "twice.ddl", "--", "true"], HOROVOD_TIMELINE="mine.json")
+    check(done.returncode == 2 and "HOROVOD_TIMELINE is set" in done.stderr, done.stderr)
     check(record("dir.ddl", ["true"]).returncode == 2, "a run is never overwritten")
     check(json.loads(Path("dir.ddl/job.json").read_text()) == job, "... not even touched")
     os.mkdir("empty.ddl", 0o755)

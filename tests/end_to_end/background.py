@@ -103,6 +103,35 @@ def clean(folder):
     job.check(quiet == runs, f"clean: nothing found in {quiet} of {runs} runs")
 
 
+def timeline(folder):
+    """A timeline that the job writes beside is joined: every reduction has the names of its tensors, with their bytes, and who had them ready last."""
+    log, run = folder / "timeline.log", folder / "timeline.ddl"
+    # Rank 0 sends no requests to itself, so that only the timeline tells of it.
+    job.run([job.DDL, "record", "--horovod-timeline", "-o", run, "--", *job.mpirun(2, [job.TRAIN, *JOB, "--log-steps", log, "--slow-rank", f"0:{SLOW_MS}"])], check_rc=0)
+    job.report(run)
+    db = job.store(run)
+    told, bytes_told, tensors = db.execute("select count(*), sum(bytes), sum(tensors) from horovod_operation where op = 'ALLREDUCE'").fetchone()
+    with open(f"{log}.0") as file:
+        moved = [line.split() for line in file if line.startswith("# data MPI_Allreduce")]
+    job.check([(told, bytes_told)] == [(int(words[4]), int(words[6])) for words in moved], f"timeline: {told} operations of {bytes_told} bytes, the trainer counts {moved}")
+    job.check(told < tensors, f"timeline: nothing was fused: {told} operations of {tensors} tensors")
+    joined = db.execute("select count(*), sum(c.payload_bytes = h.bytes), sum(c.layer = h.name), sum(c.rank = 0 and c.enter_ns >= h.start_ns - 1000000 and c.leave_ns <= h.end_ns + 1000000) from horovod_operation h"
+                        " join event e on e.comm = h.comm and e.seq = h.seq join v_collective c on c.event = e.id").fetchone()
+    job.check(tuple(joined) == (2 * told,) * 3 + (told,), f"timeline: of {2 * told} calls {tuple(joined)} are joined, have its bytes, its name, and on rank 0 its time")
+    last = db.execute("select p.rank, sum(n.late) from negotiation n join process p on p.id = n.process where n.step is not null group by p.rank order by 2 desc").fetchone()
+    job.check(last is not None and last[0] == 0, f"timeline: ready last: {last}")
+    found = first_findings(db)
+    job.check(found and found[0][:2] == ("straggler", 0), f"timeline: {found}")
+    db.close()
+    written = run / "horovod_timeline.json"
+    text = written.read_text()
+    written.write_text(text[: len(text) // 2] + '{"ph": torn')
+    db = job.store(run)
+    half = db.execute("select sum(seq is not null) from horovod_operation").fetchone()[0]
+    losses = [tuple(row) for row in db.execute("select kind, count from loss")]
+    job.check(0 < half < told and losses == [("horovod_timeline", 1)], f"torn timeline: {half} of {told} operations joined, {losses}")
+
+
 def hidden_samples(folder):
     """Whoever leaves the samples out is told that the verdict rests on them."""
     run = folder / "blind.ddl"
@@ -114,10 +143,10 @@ def hidden_samples(folder):
 
 
 def hang(folder):
-    """Rank 1's training thread never comes, while the background threads go on: ddl-top and the report say so."""
+    """Rank 1's training thread never comes, while the background threads go on: ddl-top, the stall watch and the report say so."""
     for name, options in {"hung": [], "hung_uncached": ["--cache", "no"]}.items():
         run = folder / f"{name}.ddl"
-        process = job.start([job.DDL, "record", "-o", run, "--", *job.mpirun(2, [job.TRAIN, *JOB, "--hang-rank", "1:20", *options])])
+        process = job.start([job.DDL, "record", "--stall", "4s", "-o", run, "--", *job.mpirun(2, [job.TRAIN, *JOB, "--hang-rank", "1:20", *options])])
         shown = {}
 
         def stands():
@@ -125,13 +154,19 @@ def hang(folder):
             if looked.returncode != 0 or not looked.stdout:
                 return False
             shown.update(json.loads(looked.stdout))
-            return shown["stall"] is not None or shown["headline"]["alarm"]
+            if shown["stall"] is not None:  # where it sleeps is asked once a second: a look sees the last moments only
+                return "asleep in" in shown["headline"]["sentence"]
+            return shown["headline"]["alarm"]
 
         job.check(job.wait_until(stands, 40), f"{name}: ddl-top does not see it: {shown.get('headline')}")
         sentence = shown["headline"]["sentence"]
         job.check(sentence.startswith("no data was moved"), f"{name}: {sentence}")
         if shown["stall"] is not None:  # requests that came before this look are not known to it
             job.check(shown["stall"]["missing"] == [1] and "rank 1 is asleep in pause" in sentence, f"{name}: {shown['stall']} {sentence}")
+        job.check([row["computing_ratio"] is None or row["computing_ratio"] < 0.2 for row in shown["ranks"]] == [True, True], f"{name}: computing {shown['ranks']}")
+        stalls = run / "stalls.jsonl"
+        told = job.wait_until(stalls.exists, 30) and json.loads(stalls.read_text().splitlines()[0])["sentence"]
+        job.check(told and "no data was moved" in told and "rank 1 is asleep in pause" in told, f"{name}: the stall watch says {told}")
         time.sleep(4)  # the report also asks that it be 20 times what lay between two reductions, which ddl-top may not have seen
         job.stop_group(process)
         process.wait(timeout=30)
@@ -141,4 +176,4 @@ def hang(folder):
                   and found[0][2].endswith("the training thread of rank 1 is asleep in pause, that of rank 0 waits for it"), f"{name}: {found}")
 
 
-job.main(partition, slow_rank, clean, hidden_samples, hang)
+job.main(partition, slow_rank, clean, timeline, hidden_samples, hang)

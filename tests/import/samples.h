@@ -82,6 +82,19 @@ inline std::string inspector_log(int rank, int pid) {
   return log;
 }
 
+/// Copies and a kernel as nvprof --print-gpu-trace --csv printed them.
+inline std::string nvprof_trace() {
+  return R"X(==4242== NVPROF is profiling process 4242, command: ./transpose
+==4242== Profiling application: ./transpose
+==4242== Profiling result:
+"Start","Duration","Grid X","Grid Y","Grid Z","Block X","Block Y","Block Z","Registers Per Thread","Static SMem","Dynamic SMem","Size","Throughput","SrcMemType","DstMemType","Device","Context","Stream","Name","Correlation_ID"
+ms,ms,,,,,,,,KB,KB,MB,GB/s,,,,,,,
+207.245,28.462,,,,,,,,,,190.734863,6.544,"Pageable","Device","Tesla P100-SXM2-16GB (0)","1","7","[CUDA memcpy HtoD]",105
+236.000,1.900,1024,1024,1,32,8,1,8,0.000000,0.000000,,,,,"Tesla P100-SXM2-16GB (0)","1","7","naiveTransposeKernel(float*, float const *, int) [110]",110
+238.000,29.581,,,,,,,,,,190.734863,6.296,"Device","Pageable","Tesla P100-SXM2-16GB (0)","1","7","[CUDA memcpy DtoH]",112
+)X";
+}
+
 inline std::string horovod_timeline() {
   return R"([
 {"name": "process_name", "ph": "M", "pid": 0, "args": {"start_time_since_epoch_in_micros":1700000000000000}},
@@ -234,6 +247,7 @@ inline std::vector<Sample> samples() {
       {"flight-recorder", "nccl_trace_rank_0", flight_recorder_dump(2), ", byte "},
       {"flight-recorder", "nccl_trace_rank_1.json", flight_recorder_dump(0), ", byte "},
       {"nsys", "report.sqlite", nsys_report(), "report.sqlite, "},
+      {"nvprof", "nvprof.4242.csv", nvprof_trace(), ", byte "},
       {"horovod", "timeline.json", horovod_timeline(), ", byte "},
       {"nccl-inspector", "node0.log", inspector_log(0, 12), ", byte "},
       {"chrome", "trace.json", chrome_trace(), ", byte "},

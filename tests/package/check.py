@@ -2,6 +2,8 @@
 """The packages of tools/package, where nothing of the build is: they record a job and report on it.
 
     check.py tar    unpacked elsewhere; its programs use its own libraries, and find_package(ddl) its header
+    check.py wheel  in a virtual environment without a network: commands, and runs as DataFrames of Debian's pandas
+    check.py rpm    installed by rpm --root into a bare Debian 12, whose glibc is all that it needs, and removed again
     check.py deb    lintian; then in a bare Debian 12 made by debootstrap: apt install, the first report, apt purge that leaves nothing
 """
 import os
@@ -63,12 +65,60 @@ def test_tar(folder):
         job.check(done.returncode == 0, f"{command}: {done.stdout}{done.stderr}")
 
 
+READ = """
+import sys
+import ddl
+with ddl.open(sys.argv[1]) as run:
+    steps = run.steps()
+    assert type(steps).__module__.startswith("pandas") == (sys.argv[2] == "pandas"), type(steps)
+    assert len(steps) == 40 and len(run.ranks()) == 2, (len(steps), len(run.ranks()))
+    print(run.query("SELECT count(*) AS n FROM v_step"))
+"""
+
+
+def test_wheel(folder):
+    python = "/usr/bin/python3"
+    for module, name in (("wheel", "python3-wheel"), ("ensurepip", "python3-venv")):
+        if job.run([python, "-c", f"import {module}"]).returncode != 0:
+            raise job.Skip(f"no {name} (tools/setup package)")
+    package = made("wheel", "*.whl")
+    again = made("wheel", "*.whl").read_bytes()
+    job.check(package.read_bytes() == again, "the same build was packed into other bytes")
+    begin = time.monotonic()
+    for packages in ("alone", "pandas") if job.run([python, "-c", "import pandas"]).returncode == 0 else ("alone",):
+        place = folder / packages
+        subprocess.run([python, "-m", "venv", *(["--system-site-packages"] if packages == "pandas" else []), place], check=True)
+        done = job.run([place / "bin" / "pip", "install", "--no-index", "--no-deps", package])
+        job.check(done.returncode == 0, f"pip install: {done.stdout}{done.stderr}")
+        ddl = place / "bin" / "ddl"
+        job.check("rank 2" in job.run([ddl, "report", "--demo"]).stdout, "the run that ships with ddl")
+        if packages == "alone":
+            print(f"from making the environment to the first report: {time.monotonic() - begin:.1f} s")
+        run = folder / f"{packages}.ddl"
+        done = job.run([ddl, "record", "-o", run, "--", *job.mpirun(2, [SLEEPY, "--ms", "5", "--steps", "20"])])
+        job.check(done.returncode == 0, f"recording: {done.stdout}{done.stderr}")
+        tells_of_the_job(job.run([ddl, "report", run]).stdout)
+        done = job.run([place / "bin" / "python", "-c", READ, run, packages])
+        job.check(done.returncode == 0, f"reading: {done.stdout}{done.stderr}")
+        marks = job.run([ddl, "record", "-o", folder / "marks.ddl", "--", place / "bin" / "python", "-c", "import ddl_annotate; print(ddl_annotate.RECORDED)"])
+        job.check(marks.stdout == "True\n", f"ddl_annotate: {marks.stdout}{marks.stderr}")
+        shutil.rmtree(folder / "marks.ddl", ignore_errors=True)
+        job.run([place / "bin" / "pip", "uninstall", "-y", "ddl-profiler"])
+        left = [path for path in place.rglob("*ddl*") if "__pycache__" not in path.parts]
+        job.check(not left, f"left behind: {left}")
+
+
 def test_deb(folder):
     if os.geteuid() != 0 or not shutil.which("debootstrap") or not shutil.which("lintian"):
         raise job.Skip("needs root, debootstrap and lintian (tools/setup package)")
     package = made("deb", "ddl_*.deb")
     said = job.run(["lintian", "--fail-on", "error,warning", package])
     job.check(said.returncode == 0, f"lintian: {said.stdout}{said.stderr}")
+    in_bare_debian(folder, package, tried_in)
+
+
+def in_bare_debian(folder, package, tried):
+    """tried(folder of a Debian 12 with nothing in it, function that runs a command there, package)."""
     bare = folder / "bare"
     if subprocess.run(["debootstrap", "--variant=minbase", "bookworm", bare], stdout=subprocess.DEVNULL).returncode != 0:
         raise job.Skip("debootstrap cannot make a Debian 12 here: is there a network?")
@@ -81,17 +131,55 @@ def test_deb(folder):
 
     subprocess.run(["mount", "-t", "proc", "proc", bare / "proc"], check=True)
     try:
-        tried_in(bare, inside, package)
+        tried(bare, inside, package)
     finally:
         subprocess.run(["umount", bare / "proc"])
 
 
-def tried_in(bare, inside, package):
-    shutil.copy(package, bare / "root" / package.name)
+ALL_FILES = "find / -xdev -path /proc -prune -o -path /var -prune -o -print"
+
+
+def give_job(bare, inside):
     shutil.copy(SLEEPY, bare / "root" / "job")
     inside("apt-get update -q")
     inside("apt-get install -q -y --no-install-recommends openmpi-bin openssh-client")  # the job's own
-    before = set(inside("find / -xdev -path /proc -prune -o -path /var -prune -o -print").split("\n"))
+
+
+def test_rpm(folder):
+    if os.geteuid() != 0 or not shutil.which("debootstrap") or not shutil.which("rpmbuild"):
+        raise job.Skip("needs root, debootstrap and rpm (tools/setup package)")
+    package = made("rpm", "ddl-*.rpm")
+    again = made("rpm", "ddl-*.rpm").read_bytes()
+    job.check(package.read_bytes() == again, "the same build was packed into other bytes")
+    files = job.run(["rpm", "-qlp", package]).stdout.split("\n")
+    job.check({"/usr/bin/ddl", "/opt/ddl/bin/ddl", "/opt/ddl/lib/ddl/libddl.so", "/usr/share/man/man1/ddl.1.gz"} <= set(files), f"{files}")
+    in_bare_debian(folder, package, rpm_tried_in)
+
+
+def rpm_tried_in(bare, inside, package):
+    give_job(bare, inside)
+    before = set(inside(ALL_FILES).split("\n"))
+    rpm = ["rpm", "--root", bare, "--dbpath", "/var/lib/rpm"]
+    started = time.monotonic()
+    # That no package of an RPM database is called glibc is all that is amiss in a Debian.
+    done = job.run([*rpm, "-i", "--nodeps", package])
+    job.check(done.returncode == 0, f"rpm -i: {done.stdout}{done.stderr}")
+    job.check("rank 2" in inside("ddl report --demo"), "the run that ships with ddl")
+    inside("cd /root; ddl record -o job.ddl -- mpirun -np 2 --oversubscribe /root/job --ms 5 --steps 20")
+    tells_of_the_job(inside("ddl report /root/job.ddl"))
+    print(f"from rpm -i to the first report: {time.monotonic() - started:.1f} s")
+    job.check(job.run([*rpm, "-q", "--requires", "ddl"]).stdout.split("\n")[0].startswith("glibc >= "), "needs glibc and nothing else")
+    done = job.run([*rpm, "-e", "ddl"])
+    job.check(done.returncode == 0, f"rpm -e: {done.stdout}{done.stderr}")
+    inside("rm -r /root/job.ddl")
+    left = {path for path in set(inside(ALL_FILES).split("\n")) - before if "ddl" in path}
+    job.check(not left, f"left behind: {sorted(left)}")
+
+
+def tried_in(bare, inside, package):
+    shutil.copy(package, bare / "root" / package.name)
+    give_job(bare, inside)
+    before = set(inside(ALL_FILES).split("\n"))
     started = time.monotonic()
     inside(f"apt-get install -q -y --no-install-recommends /root/{package.name}")
     job.check("rank 2" in inside("ddl report --demo"), "the run that ships with ddl")
@@ -99,10 +187,10 @@ def tried_in(bare, inside, package):
     tells_of_the_job(inside("ddl report /root/job.ddl"))
     print(f"from apt install to the first report: {time.monotonic() - started:.1f} s")
     inside("rm -r /root/job.ddl; apt-get purge -q -y ddl; apt-get autoremove -q -y --purge; ldconfig")
-    left = {path for path in set(inside("find / -xdev -path /proc -prune -o -path /var -prune -o -print").split("\n")) - before if "ddl" in path}
+    left = {path for path in set(inside(ALL_FILES).split("\n")) - before if "ddl" in path}
     job.check(not left, f"left behind: {sorted(left)}")
 
 
-if len(sys.argv) != 2 or sys.argv[1] not in ("tar", "deb"):
+if len(sys.argv) != 2 or sys.argv[1] not in ("tar", "wheel", "rpm", "deb"):
     sys.exit(__doc__)
-job.main({"tar": test_tar, "deb": test_deb}[sys.argv.pop()])
+job.main({"tar": test_tar, "wheel": test_wheel, "rpm": test_rpm, "deb": test_deb}[sys.argv.pop()])

@@ -332,6 +332,21 @@ TEST(Live, TornSpoolsAreGapsNotCrashes) {
   EXPECT_GE(steps.size(), 2u) << "some were cut among their events";
 }
 
+/// For jobs with background threads: what the samples say of the last second, and nothing when they are old.
+TEST(Live, ATrainingThreadComputesWhatItIsBusyAndDoesNotPoll) {
+  tui::Rank rank;
+  rank.clock = {};                    // a tick is a nanosecond
+  for (uint64_t i = 0; i <= 40; ++i)  // busy for 80 % of the time, of that polling for a quarter
+    rank.negotiating.samples.push_back({1'000'000'000 + i * 25'000'000, i * 20'000'000, i * 5'000'000});
+  const auto last = tui::last_second(rank, 2'100'000'000);
+  ASSERT_TRUE(last);
+  EXPECT_NEAR(last->busy, 0.8, 1e-9);
+  EXPECT_NEAR(last->spun, 0.2, 1e-9);
+  EXPECT_FALSE(tui::last_second(rank, 5'000'000'000)) << "3 s old";
+  rank.negotiating.samples.resize(1);
+  EXPECT_FALSE(tui::last_second(rank, 1'100'000'000));
+}
+
 TEST(Live, AHungJobSaysWhoIsMissing) {
   ScratchFolder folder;
   run().ranks(3).steps(10).compute(5_ms).allreduce(1_MiB, 1_ms).hang(1, 6).write(folder.path());

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <complex>
 #include <cstdio>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include <stdexcept>
 
 #include "analyzer/models/allreduce_cost.h"
+#include "analyzer/models/collective_traffic.h"
 #include "tests/workloads/allreduce_counts.h"
 #include "workloads/allreduce/allreduce.h"
 
@@ -401,6 +403,40 @@ void formulas(const Group& group) {
   }
 }
 
+/** What ddl model mapping takes an algorithm to send from rank to rank is what it sends. */
+void messages_of_the_model(const Group& group) {
+  constexpr int kElements = 2520, kHalvable = 2048;  // parts are equal
+  const Topology one_node = blocks_of(group.ranks, group.ranks);
+  const auto p = static_cast<std::size_t>(group.ranks);
+  std::vector<std::size_t> members(p);
+  for (std::size_t i = 0; i < p; ++i) members[i] = i;
+  std::vector<float> values(kElements);
+  const auto compare = [&](const char* name, const std::vector<int>& dimensions, const models::TrafficPlan& plan) {
+    const int elements = plan.algorithm == models::Algorithm::kRabenseifner ? kHalvable : kElements;
+    models::Traffic traffic(p, std::vector<double>(p, 0));
+    models::add_collective(traffic, models::Collective::kAllreduce, plan, members, 0, elements * 4.0, 1);
+    Allreduce allreduce(group.comm, {find_algorithm(name), 0, dimensions}, one_node);
+    std::vector<uint64_t> sent_to(p, 0);
+    uint64_t before = 0;
+    between_nodes = [&](int to) {  // asked after each send has been counted
+      sent_to[static_cast<std::size_t>(to)] += seen.sent_bytes - before;
+      before = seen.sent_bytes;
+      return false;
+    };
+    counted(allreduce, MPI_IN_PLACE, values.data(), elements, MPI_FLOAT, MPI_SUM, name);
+    between_nodes = nullptr;
+    for (std::size_t to = 0; to < p; ++to) {
+      const double wanted = traffic[static_cast<std::size_t>(group.rank)][to];
+      check(std::abs(static_cast<double>(sent_to[to]) - wanted) < 1e-6, std::string(name) + " to " + std::to_string(to) + " of " +
+                                                                            std::to_string(p) + ": " + std::to_string(sent_to[to]) +
+                                                                            " bytes, not " + std::to_string(wanted));
+    }
+  };
+  for (const models::Algorithm algorithm : models::kAlgorithms) compare(std::string(name_of(algorithm)).c_str(), {}, {algorithm, {}, {}});
+  for (const std::vector<int>& dimensions : ordered_factorisations(group.ranks))
+    compare("multi_ring", dimensions, {models::Algorithm::kRing, {dimensions.begin(), dimensions.end()}, {}});
+}
+
 /** Nodes of two ranks, each node's far apart in rank order: the first dimension must stay within the nodes all the same. */
 void dimensions_follow_nodes(const Group& group) {
   const Topology nodes = dealt(group.ranks, group.ranks / 2);
@@ -458,6 +494,7 @@ int main(int argc, char** argv) {
     every_size(group);
     order_of_ranks(group);
     if (p > 1) formulas(group);
+    if (p > 1) messages_of_the_model(group);
     if (p == 4) mistakes(group);
     if (p == 4) topologies(group);
     if (p == 3 || p == 4) large_messages(group);

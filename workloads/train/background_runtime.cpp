@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include "workloads/train/step_log.h"
@@ -90,7 +91,12 @@ void BackgroundRuntime::cycles(const Settings& settings, std::vector<NamedTensor
   std::size_t total = 0;
   for (const NamedTensor& tensor : tensors) total += tensor.floats;
   fusion_.resize(std::min(most, total));
-  Negotiation negotiation(*mpi_, tensors, settings.cache);
+  // As Horovod's users ask for them.
+  const char* const path = mpi_->rank() == 0 ? std::getenv("HOROVOD_TIMELINE") : nullptr;
+  const char* const capacity = std::getenv("HOROVOD_CACHE_CAPACITY");
+  if (path != nullptr && *path != '\0') timeline_.emplace(path, tensors);
+  Negotiation negotiation(*mpi_, tensors, settings.cache && (capacity == nullptr || std::atoi(capacity) != 0),
+                          timeline_ ? &*timeline_ : nullptr);
   for (;;) {
     const auto start = Clock::now();
     std::vector<std::size_t> handed_over;
@@ -102,7 +108,10 @@ void BackgroundRuntime::cycles(const Settings& settings, std::vector<NamedTensor
     }
     const Negotiation::Outcome agreed = negotiation.agree(handed_over, shut_down);
     for (const std::vector<std::size_t>& batch : fuse(agreed.tensors, tensors, most)) reduce(batch);
-    if (agreed.shut_down) return;
+    if (agreed.shut_down) {
+      timeline_.reset();
+      return;
+    }
     std::this_thread::sleep_until(start + cycle);
   }
 }
@@ -126,6 +135,7 @@ void BackgroundRuntime::reduce(std::span<const std::size_t> batch) {
       from += values_[tensor].size();
     }
   }
+  if (timeline_) timeline_->reduced(batch, begin_ns, end_ns);
   const std::lock_guard lock(mutex_);
   reductions_.emplace_back(begin_ns, end_ns);
   outstanding_ -= batch.size();

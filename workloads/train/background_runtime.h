@@ -14,6 +14,7 @@
 #include "workloads/train/mpi.h"
 #include "workloads/train/negotiation.h"
 #include "workloads/train/tensor.h"
+#include "workloads/train/timeline.h"
 
 namespace ddl::train {
 
@@ -25,7 +26,8 @@ namespace ddl::train {
  *
  * Between `start_cycles` and `stop_cycles` the thread works in cycles: agree with the other ranks on what is ready everywhere
  * (negotiation.h), pack it into the fusion buffer, reduce each batch by one MPI_Allreduce, unpack, sleep for the rest of the cycle. A
- * batch of one tensor is reduced where it lies.
+ * batch of one tensor is reduced where it lies. HOROVOD_TIMELINE=FILE has rank 0 write a timeline (timeline.h), HOROVOD_CACHE_CAPACITY=0 switches
+ * the response cache off.
  */
 class BackgroundRuntime {
  public:
@@ -72,6 +74,7 @@ class BackgroundRuntime {
   std::size_t outstanding_ = 0;           ///< handed over and not reduced
   bool shut_down_ = false;
   std::vector<std::pair<int64_t, int64_t>> reductions_;  ///< begin and end of each since `synchronize`
+  std::optional<Timeline> timeline_;                     ///< rank 0's, while cycles go on, if it was asked for
   Buffer fusion_;                                        ///< the thread's alone
 
   std::optional<Mpi> mpi_;

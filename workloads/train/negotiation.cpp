@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "workloads/train/error.h"
+#include "workloads/train/timeline.h"
 
 namespace ddl::train {
 
@@ -122,11 +123,13 @@ std::vector<std::byte> Negotiation::gather(const std::vector<std::byte>& own) {
 
 Negotiation::Outcome Negotiation::answer(std::span<const std::byte> requests) {
   Outcome result;
-  while (!requests.empty()) {
+  for (int number = 0; !requests.empty(); ++number) {
     const Outcome rank = read_message(requests, tensors_);
     result.shut_down = result.shut_down || rank.shut_down;
     for (const std::size_t tensor : rank.tensors) {
+      if (timeline_ != nullptr) timeline_->rank_is_ready(tensor, number);
       if (++asked_[tensor] < mpi_.size()) continue;
+      if (timeline_ != nullptr) timeline_->all_are_ready(tensor);
       asked_[tensor] = 0;
       result.tensors.push_back(tensor);
     }

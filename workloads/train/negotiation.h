@@ -22,6 +22,8 @@
  */
 namespace ddl::train {
 
+class Timeline;
+
 struct NamedTensor {
   std::string name;
   std::size_t floats = 0;
@@ -50,8 +52,9 @@ class Negotiation {
     bool shut_down = false;            ///< some rank wants to
   };
 
-  /** Not collective. The tensors are those of every rank; a number in what follows is a place in them. */
-  Negotiation(Mpi& mpi, std::vector<NamedTensor> tensors, bool cache) : mpi_(mpi), tensors_(std::move(tensors)), cache_(cache) {
+  /** Not collective. `timeline`, of rank 0, is told what requests say. The tensors are those of every rank; a number in what follows is a place in them. */
+  Negotiation(Mpi& mpi, std::vector<NamedTensor> tensors, bool cache, Timeline* timeline = nullptr)
+      : mpi_(mpi), tensors_(std::move(tensors)), cache_(cache), timeline_(timeline) {
     place_.assign(tensors_.size(), kNowhere);
     asked_.assign(tensors_.size(), 0);
   }
@@ -71,6 +74,7 @@ class Negotiation {
   Mpi& mpi_;
   std::vector<NamedTensor> tensors_;
   bool cache_;
+  Timeline* timeline_;
   std::vector<std::size_t> cached_;  ///< tensors, in the order in which they were first agreed on
   std::vector<std::size_t> place_;   ///< of each tensor in `cached_`
   std::vector<bool> ready_;          ///< of each cached tensor: handed over here, not agreed on yet

@@ -159,7 +159,7 @@ TEST(AllreduceCost, GoldenValues) {  // specification.md G-D
   EXPECT_NEAR(allreduce_seconds(Algorithm::kRabenseifner, 16, 1e8, link), .0159775, 5e-9);
   EXPECT_NEAR(allreduce_seconds(Algorithm::kRing, 16, 1e8, link), .0160875, 5e-9);
   const Link inner = {3e-6, 1 / 80e9, 1 / 100e9}, outer = {10e-6, 1 / 12.5e9, 1 / 100e9};
-  EXPECT_NEAR(hierarchical_seconds(4, 64, 1e8, inner, outer), .00808659, 5e-9);
+  EXPECT_NEAR(multi_ring_seconds({{4, inner}, {64, outer}}, 1e8), .00808659, 5e-9);
   EXPECT_NEAR(allreduce_seconds(Algorithm::kRing, 256, 1e8, outer), .02203359, 5e-9);
 }
 
@@ -191,11 +191,14 @@ int64_t count_factorisations(int64_t n) {
 
 /// The least time to go from `span` ranks covered to all: what comes next depends on nothing else.
 double cheapest(const Cluster& cluster, double bytes, int64_t span = 1) {
-  if (span == cluster.ranks) return 0;
+  const int64_t ranks = ranks_of(cluster);
+  if (span == ranks) return 0;
   double least = INFINITY;
-  for (int64_t factor = 2; span * factor <= cluster.ranks; ++factor) {
-    if (cluster.ranks % (span * factor) != 0) continue;
-    const Link& link = cluster.ranks_per_node % (span * factor) == 0 ? cluster.inner : cluster.outer;
+  for (int64_t factor = 2; span * factor <= ranks; ++factor) {
+    if (ranks % (span * factor) != 0) continue;
+    size_t tier = 0;
+    for (int64_t inside = cluster[0].ranks; inside % (span * factor) != 0; inside *= cluster[tier].ranks) ++tier;
+    const Link& link = cluster[tier].link;
     const double d = static_cast<double>(factor), n = bytes / static_cast<double>(span);
     const double here = 2 * (d - 1) * link.alpha_s + (d - 1) / d * n * (2 * link.beta_s_per_byte + link.gamma_s_per_byte);
     least = std::min(least, here + cheapest(cluster, bytes, span * factor));
@@ -206,7 +209,7 @@ double cheapest(const Cluster& cluster, double bytes, int64_t span = 1) {
 TEST(RingPlan, TheSearchFindsTheOptimum) {
   for (const auto& [p, g] : {std::pair<int64_t, int64_t>{64, 16}, {64, 4}, {48, 6}, {30, 5}, {36, 12}, {17, 1}, {96, 96}, {1, 1}})
     for (const double n : {8.0, 1e4, 1e6, 1e8}) {
-      const Cluster cluster = {p, g, {2e-6, 1 / 80e9, 1e-11}, {10e-6, 1 / 12.5e9, 1e-11}};
+      const Cluster cluster = {{g, {2e-6, 1 / 80e9, 1e-11}}, {p / g, {10e-6, 1 / 12.5e9, 1e-11}}};
       const auto plans = best_ring_plans(cluster, n, 1'000'000);
       EXPECT_EQ(static_cast<int64_t>(plans.size()), count_factorisations(p));
       EXPECT_NEAR(plans[0].seconds, cheapest(cluster, n), 1e-12) << p << " " << n;
@@ -220,14 +223,64 @@ TEST(RingPlan, TheSearchFindsTheOptimum) {
 }
 
 TEST(RingPlan, TheFastLinkComesFirst) {  // 4 nodes of 16 ranks: most bytes stay inside
-  const Cluster cluster = {64, 16, {2e-6, 1 / 80e9, 0}, {2e-6, 1 / 12.5e9, 0}};
+  const Cluster cluster = {{16, {2e-6, 1 / 80e9, 0}}, {4, {2e-6, 1 / 12.5e9, 0}}};
   const auto plans = best_ring_plans(cluster, 1e8, 1);
   const auto dimensions = dimensions_of(plans[0].factors, cluster);
   int64_t inside = 1;
   for (const Dimension& d : dimensions)
-    if (d.link.beta_s_per_byte == cluster.inner.beta_s_per_byte) inside *= d.ranks;
+    if (d.link.beta_s_per_byte == cluster[0].link.beta_s_per_byte) inside *= d.ranks;
   EXPECT_EQ(inside, 16);
-  EXPECT_LE(plans[0].seconds, hierarchical_seconds(16, 4, 1e8, cluster.inner, cluster.outer));
+  EXPECT_LE(plans[0].seconds, multi_ring_seconds(cluster, 1e8));
+}
+
+// The machine of IBM's document: 48 hosts of four GPUs in three racks (Cho, 2018).
+TEST(RingPlan, ThreeTiersEqualTheSearchOfAllPlans) {
+  const Cluster racks = {{4, {2e-6, 1 / 80e9, 0}}, {16, {5e-6, 1 / 10e9, 0}}, {3, {9e-6, 1 / 4e9, 0}}};
+  ASSERT_EQ(ranks_of(racks), 192);
+  for (const double n : {1e4, 1e6, 1e8}) {
+    const auto plans = best_ring_plans(racks, n, 1'000'000);
+    EXPECT_EQ(static_cast<int64_t>(plans.size()), count_factorisations(192));
+    EXPECT_NEAR(plans[0].seconds, cheapest(racks, n), 1e-12);
+  }
+  // By hand, a dimension for each tier: 6 messages and 1.5 n at 80 GB/s, 30 and 1.875 n/4 at 10, 4 and 4/3 n/64 at 4.
+  EXPECT_NEAR(multi_ring_seconds(racks, 1e8), 6 * 2e-6 + 1.5e8 / 80e9 + 30 * 5e-6 + 1.875e8 / 4 / 10e9 + 4 * 9e-6 + 4e8 / 3 / 64 / 4e9,
+              1e-12);
+  // 4 x 16 x 3 beside 12 x 16: rings of twelve do not stay on a host, nor in a rack.
+  const auto crossing = dimensions_of({12, 16}, racks);
+  EXPECT_EQ(crossing[0].link.beta_s_per_byte, 1 / 4e9);
+  const auto fitting = dimensions_of({2, 2, 16, 3}, racks);
+  EXPECT_EQ(fitting[1].link.beta_s_per_byte, 1 / 80e9);
+  EXPECT_EQ(fitting[2].link.beta_s_per_byte, 1 / 10e9);
+  EXPECT_EQ(fitting[3].link.beta_s_per_byte, 1 / 4e9);
+  EXPECT_NEAR(leader_seconds(racks, 1e6), 4 * 2e-6 + 4e6 / 80e9 + 8 * 5e-6 + 8e6 / 10e9 + 4 * 9e-6 + 4e6 / 3 / 4e9, 1e-12);
+}
+
+TEST(RingPlan, RingsShareTheLinkOfTheirHost) {  // 10 GB/s for four ranks
+  const Cluster hosts = {{4, {0, 1 / 80e9, 0}}, {2, {0, 4 / 10e9, 0}, 1 / 10e9}};
+  EXPECT_DOUBLE_EQ(dimensions_of({8}, hosts)[0].link.beta_s_per_byte, 1 / 10e9) << "one ring leaves each host";
+  EXPECT_DOUBLE_EQ(dimensions_of({4, 2}, hosts)[1].link.beta_s_per_byte, 4 / 10e9) << "a ring for each rank";
+  EXPECT_DOUBLE_EQ(dimensions_of({2, 4}, hosts)[1].link.beta_s_per_byte, 2 / 10e9);
+  EXPECT_NEAR(multi_ring_seconds(dimensions_of({8}, hosts), 1e8), 1.75e8 / 10e9, 1e-12);
+  EXPECT_NEAR(multi_ring_seconds(dimensions_of({4, 2}, hosts), 1e8), 1.5e8 / 80e9 + 1e8 / 10e9, 1e-12) << "four rings of a quarter each";
+  EXPECT_EQ(best_ring_plans(hosts, 1e8, 1)[0].factors, (std::vector<int64_t>{4, 2}));
+}
+
+TEST(RingPlan, FewerRanksFillTheInnermostTiersFirst) {
+  const Cluster racks = {{4, {}}, {16, {}}, {3, {}}};
+  const auto shape = [&](int64_t ranks) {
+    std::vector<int64_t> counts;
+    for (const Dimension& tier : first_ranks(racks, ranks)) counts.push_back(tier.ranks);
+    return counts;
+  };
+  EXPECT_EQ(shape(2), (std::vector<int64_t>{2}));
+  EXPECT_EQ(shape(4), (std::vector<int64_t>{4}));
+  EXPECT_EQ(shape(8), (std::vector<int64_t>{4, 2}));
+  EXPECT_EQ(shape(64), (std::vector<int64_t>{4, 16}));
+  EXPECT_EQ(shape(128), (std::vector<int64_t>{4, 16, 2}));
+  EXPECT_EQ(shape(192), (std::vector<int64_t>{4, 16, 3}));
+  EXPECT_TRUE(shape(6).empty());
+  EXPECT_TRUE(shape(96).empty()) << "a rack and a half";
+  EXPECT_TRUE(shape(256).empty());
 }
 
 }  // namespace

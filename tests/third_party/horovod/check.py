@@ -69,6 +69,17 @@ def slow_rank(folder):
         job.check(found >= 0.9 * ROUNDS, f"{name}: found in {found} of {ROUNDS} runs")
 
 
+def timeline(folder):
+    """Written beside and joined: every reduction of rank 0 has the names of its tensors."""
+    run = folder / "timeline.ddl"
+    job.run([job.DDL, "record", "--horovod-timeline", "-o", run, "--", *command("--slow-rank", 0)], check_rc=0)
+    db = job.store(run)
+    moved = db.execute("select count(*), sum(layer is not null) from v_collective where rank = 0 and op = 'MPI_Allreduce' and step is not null").fetchone()
+    told, joined, ready = db.execute("select count(*), sum(seq is not null), (select count(*) from horovod_ready) from horovod_operation where op = 'ALLREDUCE'").fetchone()
+    print(f"timeline: {moved[1]} of {moved[0]} reductions named, {joined} of {told} operations joined, {ready} times of readiness")
+    job.check(moved[0] > 0 and moved[0] == moved[1] and joined == told and ready >= 2 * told, f"timeline: {tuple(moved)}, {told, joined, ready}")
+
+
 def clean(folder):
     if ROUNDS == 1:
         return
@@ -133,4 +144,4 @@ def emitted_yaml(folder):
     job.check(read == {"HOROVOD_CYCLE_TIME": "3.5", "HOROVOD_FUSION_THRESHOLD": str(32 << 20)}, f"horovodrun reads {read}")
 
 
-job.main(same_losses, emitted_yaml, computing, slow_rank, clean, hang)
+job.main(same_losses, emitted_yaml, computing, slow_rank, timeline, clean, hang)

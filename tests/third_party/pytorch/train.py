@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""An ordinary training script: DDP over Gloo on CPUs, a small CNN or transformer. It knows nothing of ddl.
+"""An ordinary training script: DDP over Gloo or MPI on CPUs, a small CNN or transformer. It knows nothing of ddl.
 
 Rank 0 prints the losses of every step, in full precision, and what the script itself counted. --truth FILE.RANK gets that as JSON.
 """
@@ -29,6 +29,7 @@ parser.add_argument("--save-every", type=int, default=10)
 parser.add_argument("--collect", action="store_true", help="a full garbage collection on changing ranks")
 parser.add_argument("--profile", action="store_true")
 parser.add_argument("--kineto")
+parser.add_argument("--backend", choices=["gloo", "mpi"], default="gloo")
 parser.add_argument("--truth")
 options = parser.parse_args()
 
@@ -38,7 +39,7 @@ for name, mpi in (("RANK", "OMPI_COMM_WORLD_RANK"), ("WORLD_SIZE", "OMPI_COMM_WO
 os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
 os.environ.setdefault("MASTER_PORT", "29511")
 torch.set_num_threads(1)
-dist.init_process_group("gloo")
+dist.init_process_group(options.backend)
 rank, ranks = dist.get_rank(), dist.get_world_size()
 torch.manual_seed(7)
 

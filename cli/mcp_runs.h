@@ -1,0 +1,34 @@
+// Runs as ddl mcp reads them: inside one folder, without writing into it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <list>
+#include <string>
+#include <vector>
+
+#include "cli/open_run.h"
+
+namespace ddl::cli {
+
+class McpRuns {
+ public:
+  explicit McpRuns(const std::filesystem::path& folder);
+
+  /// Run directories in the folder, newest first, as they are named in questions.
+  std::vector<std::filesystem::path> all() const;
+
+  /// "" is the newest. Opened runs stay open, a few at a time, until their spools change. Throws ddl::Error: no such run, or outside of the folder.
+  Run& open(const std::string& name);
+
+ private:
+  struct Opened {
+    std::filesystem::path directory;
+    int64_t changed_ns = 0;
+    Run run;
+  };
+  std::filesystem::path folder_;
+  std::list<Opened> opened_;  ///< the one asked for last is first
+};
+
+}  // namespace ddl::cli

@@ -1,0 +1,27 @@
+// A session of the protocol's own client with ddl mcp: node client.mjs DDL FOLDER. The client checks every answer against the protocol's schema.
+import assert from "node:assert";
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+
+const [ddl, folder] = process.argv.slice(2);
+const client = new Client({ name: "ddl-test", version: "1" });
+await client.connect(new StdioClientTransport({ command: ddl, args: ["mcp", folder] }));
+assert.equal(client.getServerVersion().name, "ddl");
+await client.ping();
+const { tools } = await client.listTools();
+assert.equal(tools.length, 7);
+const call = async (name, args = {}) => {
+  const { content, isError } = await client.callTool({ name, arguments: args });
+  return { text: content[0].text, isError };
+};
+const runs = await call("list_runs");
+assert.match(runs.text, /"run":"job.ddl"/);
+const report = await call("report", { run: "job.ddl" });
+assert.match(report.text, /WHERE IT GOES/);
+const findings = JSON.parse((await call("findings")).text);
+assert.equal(findings[0].rank, 2);
+assert.deepEqual(JSON.parse((await call("query", { sql: "SELECT count(*) AS ranks FROM process" })).text), [{ ranks: 4 }]);
+assert.equal((await call("query", { sql: "DELETE FROM event" })).isError, true);
+await assert.rejects(client.callTool({ name: "shell", arguments: {} }), /unknown tool/);
+await client.close();
+console.log(`${tools.length} tools, first finding: ${findings[0].sentence}`);

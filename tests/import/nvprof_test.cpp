@@ -1,0 +1,39 @@
+// The transposition that nvprof's summary in IBM's slides on parallel training is of, as a trace of nvprof.
+#include <gtest/gtest.h>
+
+#include "tests/import/imported.h"
+#include "tests/import/samples.h"
+
+namespace ddl::test {
+namespace {
+
+TEST(ImportNvprof, TracesHaveMomentsBytesAndDevices) {
+  Imported run("nvprof", Imported::Files{{"nvprof.4242.csv", nvprof_trace()}});
+  EXPECT_EQ(run.integer("SELECT count(*) FROM gpu_event"), 3);
+  EXPECT_EQ(run.integer("SELECT max(start_ns) - min(start_ns) FROM gpu_event"), 30'755'000);
+  EXPECT_EQ(run.integer("SELECT bytes FROM gpu_event WHERE copy = 'HtoD'"), 200'000'000);
+  EXPECT_EQ(run.text("SELECT n.name FROM gpu_event e JOIN gpu_name n ON n.id = e.name WHERE e.kind = 1"),
+            "naiveTransposeKernel(float*, float const *, int)");
+  EXPECT_EQ(run.integer("SELECT min(stream) FROM gpu_event"), 7);
+  // The shares that the slides print: 49.35, 47.48 and 3.17 % of 59.943 ms.
+  EXPECT_NEAR(run.real("SELECT 100.0 * duration_ns / (SELECT sum(duration_ns) FROM gpu_event) FROM gpu_event WHERE copy = 'DtoH'"), 49.3485,
+              5e-5);
+}
+
+TEST(ImportNvprof, WhatIsNoneIsRefused) {
+  for (const auto& [text, words] :
+       {std::pair<const char*, const char*>{"hello\n", "no trace of nvprof"},
+        {"a,b\n1,2\n", "no trace of nvprof"},
+        {"\"Start\",\"Duration\",\"Name\"\nms,ms,\n1,1,\"cudaMalloc\"\n", "a trace without devices"},
+        {"\"Time(%)\",\"Time\",\"Calls\",\"Avg\",\"Name\"\n%,ms,,ms,\n10,5,1,5,\"x\"\n", "a summary, which has no moments"}}) {
+    try {
+      Imported run("nvprof", Imported::Files{{"nvprof.csv", text}});
+      ADD_FAILURE() << text;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ddl::test
