@@ -80,6 +80,10 @@ Headline of_shares(const Snapshot& s) {
     h.text = "GPUs carry out its collectives, and no kernel of them was seen: who waits for whom is not known";
     h.brief = "GPU job: see ddl report";
     h.next = "ddl report";
+  } else if (!s.waiting_known && s.by_device && *s.exposed_ratio >= kWorthShare) {
+    h.text = fmt::format("GPUs spend {} of the time in collectives that nothing hides; how much of it is waiting is not known", in_mpi);
+    h.brief = fmt::format("{} in collectives", in_mpi);
+    h.next = "ddl report";
   } else if (!s.waiting_known && *s.exposed_ratio >= kWorthShare) {
     h.text = fmt::format("{} of the time is spent inside MPI; who waits for whom in messages is for ddl report to tell", in_mpi);
     h.brief = fmt::format("{} inside MPI", in_mpi);

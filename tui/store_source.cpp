@@ -94,10 +94,14 @@ void StoreSource::load_names(Job& job) {
   if (!meta["exit_code"].empty()) job.exit_code = std::atoll(meta["exit_code"].c_str());
   if (!meta["signal"].empty()) job.signal = std::atoll(meta["signal"].c_str());
   epoch_realtime_ns_ = std::atoll(meta["epoch_realtime_ns"].c_str());
-  // What GPUs did is known step by step. For jobs without steps, or whose ranks wait in MPI, it is not looked at.
+  // What GPUs did is known step by step. For jobs without steps, or whose ranks wait in MPI, it is not looked at. A rank that is unseen calls
+  // NCCL, and nothing of its GPUs was recorded.
   Query gpus(db_, R"(
-    SELECT EXISTS (SELECT 1 FROM steady_world WHERE world = 0 AND annotated AND waits_by = 'device'),
-           EXISTS (SELECT 1 FROM communicator WHERE kind = 'nccl'),
+    SELECT EXISTS (SELECT 1 FROM steady_world WHERE world = 0 AND annotated AND waits_by = 'device')
+             OR (EXISTS (SELECT 1 FROM steady_world WHERE world = 0 AND annotated)
+                 AND EXISTS (SELECT 1 FROM rank_resource WHERE world = 0 AND resource = 'device')
+                 AND (SELECT total(exposed_ns) FROM steady_part WHERE world = 0) = 0),
+           EXISTS (SELECT 1 FROM communicator WHERE kind = 'nccl') OR EXISTS (SELECT 1 FROM rank_resource WHERE resource = 'unseen'),
            EXISTS (SELECT 1 FROM gpu_event) OR EXISTS (SELECT 1 FROM gpu), EXISTS (SELECT 1 FROM background_process))");
   gpus.next();
   job.by_device = gpus.integer(0) != 0;
