@@ -61,7 +61,7 @@ int run_mcp(const Arguments& arguments) {
        .text = "Answers agents and editors about the runs in FOLDER (here, if none is named) over the Model Context Protocol, on\n"
                "standard input and output: list runs, report, findings, SQL, diff, metrics. It reads only, starts no program, opens\n"
                "no port, and ends with its input.",
-       .example = "  claude mcp add ddl -- ddl mcp ~/runs\n"
+       .example = "  ddl mcp ~/runs\n"
                   "  echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}' | ddl mcp"});
   options.allow_words(1, WordKind::kFile);
   if (!options.parse(arguments)) return 0;
