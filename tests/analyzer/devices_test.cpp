@@ -8,6 +8,7 @@
 #include "analyzer/facts.h"
 #include "analyzer/models/run_facts.h"
 #include "analyzer/passes/device_partition.h"
+#include "core/error.h"
 #include "tests/analyzer/tables.h"
 
 namespace ddl::test {
