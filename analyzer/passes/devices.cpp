@@ -237,13 +237,15 @@ class DevicePass {
     return devices;
   }
 
-  /// What the GPUs of a killed process did last was never handed over: behind the last activity nobody knows that they idled.
-  static int64_t known_until_ns(const ProcessInfo& process, const std::map<int64_t, std::vector<Event>>& devices) {
+  /// What the GPUs of a killed process did last was not handed over where it began another step behind their last activity: from there on nobody knows that they
+  /// idled. A process that handed everything over before it was left has no such step.
+  int64_t known_until_ns(const ProcessInfo& process, const std::map<int64_t, std::vector<Event>>& devices) {
     if (process.ended != "lost") return INT64_MAX;
     int64_t last_ns = INT64_MIN;
     for (const auto& [device, events] : devices)
       for (const Event& e : events) last_ns = std::max(last_ns, e.operation.interval.end_ns);
-    return last_ns;
+    Query later(db_, "SELECT 1 FROM step WHERE process = ? AND start_ns >= ?");
+    return later.bind(process.id, last_ns).next() ? last_ns : INT64_MAX;
   }
 
   /// Steps that ended by `known_until_ns`, and the run up to there.
