@@ -49,21 +49,25 @@ cmp first second || fail "two runs with q4 differ"
 bytes=$(sent first)
 expect "wire_bytes of five steps" "5 ${bytes% *}" "$(awk '$2 == "wire_bytes" { ++n; v = $3 } END { print n, v }' heard)"
 
-# What makes no sense together.
-while read -r words options; do
+# What makes no sense together, also for a rank alone; then what two ranks cannot do.
+while read -r ranks words options; do
   code=0
-  job 2 --width 8 --steps 1 $options >out 2>err || code=$?
+  if [ "$ranks" = 1 ]; then
+    "$TRAIN" --width 8 --steps 1 $options >out 2>err || code=$?
+  else
+    job "$ranks" --width 8 --steps 1 $options >out 2>err || code=$?
+  fi
   expect "exit code of: $options" 2 "$code"
   grep '^train: error: ' err | tr ' ' '_' | grep -qF -e "$words" || fail "$options: expected '$words' in $(grep '^train: error' err)"
 done <<END
-no_such_algorithm --allreduce rings
-do_not_make_2_ranks --allreduce multi_ring --dims 3x2
-takes_no_dimensions --allreduce ring --dims 2
-only_--allreduce_multi_ring --dims 2
-only_--allreduce_segmented_ring --segment-kb 4
-only_--allreduce_segmented_ring --allreduce ring --segment-kb 4
-expected_none,_fp16 --compress zip
-a_way_of_their_own --compress q8 --allreduce ring
-counts_no_messages --compress q8 --log-calls calls
-for_--device_cpu --allreduce ring --device cuda
+1 no_such_algorithm --allreduce rings
+2 do_not_make_2_ranks --allreduce multi_ring --dims 3x2
+1 takes_no_dimensions --allreduce ring --dims 2
+1 only_--allreduce_multi_ring --dims 2
+1 only_--allreduce_segmented_ring --segment-kb 4
+1 only_--allreduce_segmented_ring --allreduce ring --segment-kb 4
+1 expected_none,_fp16 --compress zip
+1 a_way_of_their_own --compress q8 --allreduce ring
+1 counts_no_messages --compress q8 --log-calls calls
+1 for_--device_cpu --allreduce ring --device cuda
 END
