@@ -34,8 +34,9 @@ void Negotiating::take_sample(const Record& r, const store::ProcessClock& clock)
 
 void Negotiating::take_request(uint32_t sequence, uint64_t bytes) {
   if (sent_since == 0) sent_since = sequence;
-  least_bytes = std::min(least_bytes, bytes);
   if (bytes == least_bytes) return;
+  // The first list may hold requests: what is less than all before it is kept as well, until the least of all ranks is known.
+  least_bytes = std::min(least_bytes, bytes);
   sent.emplace_back(sequence, bytes);
   if (sent.size() <= kMaxSent) return;
   sent_since = sent.front().first + 1;

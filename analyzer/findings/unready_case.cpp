@@ -64,6 +64,7 @@ std::optional<UnreadyCase> find_unready_case(const std::vector<Readiness>& ranks
     if (found.missing.empty() || found.waiting.empty() || (!sends_none && !(is_polling && most_bytes == 0))) return std::nullopt;
   } else {
     for (const Readiness& rank : silent) found.waiting.push_back(rank.rank);
+    if (found.waiting.empty()) return std::nullopt;  // each is behind by one of the two: they contradict each other
   }
   std::sort(found.waiting.begin(), found.waiting.end());
   return found;

@@ -262,6 +262,12 @@ TEST(UnreadyCase, RankZeroSendsNoRequests) {
   EXPECT_FALSE(find_unready_case({{.rank = 0}, {.rank = 1}}));
 }
 
+TEST(UnreadyCase, BitsAndRequestsThatContradictEachOtherNameNobody) {
+  const Readiness by_bits{.rank = 0, .requested_bytes = 900, .ready_bits = 3};
+  EXPECT_FALSE(find_unready_case({by_bits, {.rank = 1, .requested_bytes = 500, .ready_bits = 9}}));
+  EXPECT_TRUE(find_unready_case({by_bits, {.rank = 1, .requested_bytes = 500, .ready_bits = 3}}));
+}
+
 TEST(RequestedBytes, StartOverWhenAllHaveAskedForTheSame) {
   RequestedBytes requested;
   for (int step = 0; step < 1000; ++step) {  // lists of member 2 are split: a few bytes more
