@@ -3,6 +3,7 @@
 -- unit: ratio
 -- better: higher
 -- scope: step
+-- needs: computing
 -- source: specification.md C1
 -- sentence: Compute time over communication time, waiting included; with non-blocking collectives the communication time is an upper bound.
 SELECT step, compute_ns * 1.0 / nullif(comm_ns, 0) AS value, iif(comm_ns = 0, 'ZERO_DENOM', 'NO_DATA') AS why

@@ -102,6 +102,16 @@ MetricResult of_ranks(const Metric& metric, Query& rows) {
   return result;
 }
 
+/// Whether it needs what the threads do not tell, because the GPUs of a rank that uses them were not recorded.
+bool is_untold(SQLite::Database& db, const Metric& metric, int64_t world) {
+  if (metric.needs.empty()) return false;
+  Query row(db,
+            "SELECT 1 FROM rank_resource WHERE world = ?1 AND resource = 'unseen'"
+            " AND (?2 OR (SELECT total(exposed_ns) FROM steady_rank WHERE world = ?1) = 0)");
+  row.bind(world, metric.needs == "computing");
+  return row.next();
+}
+
 }  // namespace
 
 Metric parse_metric(std::string_view file, std::string_view text) {
@@ -111,7 +121,8 @@ Metric parse_metric(std::string_view file, std::string_view text) {
   Metric metric;
   const std::map<std::string_view, std::string Metric::*> fields = {
       {"id", &Metric::id},       {"name", &Metric::name},     {"unit", &Metric::unit},         {"better", &Metric::better},
-      {"scope", &Metric::scope}, {"source", &Metric::source}, {"sentence", &Metric::sentence}, {"bound", &Metric::bound}};
+      {"scope", &Metric::scope}, {"source", &Metric::source}, {"sentence", &Metric::sentence}, {"bound", &Metric::bound},
+      {"needs", &Metric::needs}};
   while (text.starts_with("-- ")) {
     const size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = text.substr(3, end - 3);
@@ -122,13 +133,14 @@ Metric parse_metric(std::string_view file, std::string_view text) {
     metric.*field->second = line.substr(colon + 2);
   }
   for (const auto& [key, field] : fields) {
-    if ((metric.*field).empty() && field != &Metric::bound) refuse(fmt::format("the header has no '{}'", key));
+    if ((metric.*field).empty() && field != &Metric::bound && field != &Metric::needs) refuse(fmt::format("the header has no '{}'", key));
   }
   if (metric.id + ".sql" != file) refuse(fmt::format("its id is {}", metric.id));
   if (std::none_of(std::begin(kScopes), std::end(kScopes), [&](const ScopeColumns& s) { return s.scope == metric.scope; }))
     refuse("scope is neither job, step nor rank");
   if (metric.better != "higher" && metric.better != "lower" && metric.better != "none") refuse("better is neither higher, lower nor none");
   if (!metric.bound.empty() && metric.bound != "lower" && metric.bound != "upper") refuse("bound is neither lower nor upper");
+  if (!metric.needs.empty() && metric.needs != "computing" && metric.needs != "communication") refuse("needs is neither computing nor communication");
   if (metric.scope == "rank" && metric.better == "none") refuse("the worst rank's value is the job's, so one must be better");
   metric.sql = text;
   return metric;
@@ -162,6 +174,10 @@ MetricResult evaluate(SQLite::Database& db, const Metric& metric, int64_t world)
   if (!result.value && result.why.empty())
     throw Error(fmt::format("metric {} has neither a value nor a reason", metric.id), "why is NO_DATA, ZERO_DENOM, ... where value is NULL",
                 ExitCode::kUsage);
+  if (is_untold(db, metric, world)) {
+    result = MetricResult();
+    result.why = "NO_DATA";
+  }
   if (!result.value) result.sigma.reset();
   return result;
 }

@@ -4,6 +4,7 @@
 -- better: higher
 -- scope: job
 -- bound: lower
+-- needs: computing
 -- source: specification.md P4 (variant: run time without detected waiting, as Scalasca)
 -- sentence: Largest compute time of a rank over the longest time of a rank without its waiting: what computing in turns costs. Times transfer_efficiency: communication efficiency.
 WITH ideal AS (SELECT iif(count(wait_ns) = count(*), max(duration_ns - wait_ns), NULL) AS ns FROM steady_rank WHERE world = :world)

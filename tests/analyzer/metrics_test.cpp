@@ -118,6 +118,32 @@ TEST(Metrics, ByHand) {
   EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict'"), "wait");
 }
 
+/// Rank 1 calls NCCL, and nothing was recorded of its GPUs: its thread computes nothing that anybody knows of.
+TEST(Metrics, ThreadsDoNotTellWhatUnseenGpusDo) {
+  const auto with_nccl = [](Tables run) {
+    const int64_t op = run.op("ncclAllReduce");
+    run.exec("INSERT INTO profile(process, op, region, size_class, calls, time_ns, time_estimated) VALUES (2, " + std::to_string(op) + ", 0, 13, 20, 1000, 0)");
+    run.analyze();
+    return run;
+  };
+  Tables mpi = with_nccl(two_ranks(20));
+  for (const char* id : {"parallel_efficiency", "load_balance", "communication_efficiency", "compute_time", "ccr_raw", "overlap"}) {
+    EXPECT_FALSE(mpi.metric(id)) << id;
+    EXPECT_EQ(mpi.why(id), "NO_DATA") << id;
+  }
+  EXPECT_NEAR(*mpi.metric("f_wait"), 0.15, 1e-9) << "its MPI calls are known";
+  Tables silent(2);
+  for (int64_t rank : {0, 1}) {
+    for (int64_t s = 0; s < 20; ++s) silent.step(rank, s, s * 100_ms, s * 100_ms + 100_ms, 0);
+  }
+  Tables nccl = with_nccl(std::move(silent));
+  for (const char* id : {"parallel_efficiency", "compute_time", "comm_overhead", "exposed_comm", "f_wait", "f_xfer"}) {
+    EXPECT_FALSE(nccl.metric(id)) << id;
+    EXPECT_EQ(nccl.why(id), "NO_DATA") << id;
+  }
+  EXPECT_EQ(*nccl.metric("step_time"), 100e6);
+}
+
 TEST(Metrics, EfficienciesMultiply) {
   Tables run(3);
   int64_t now_ns = 0;

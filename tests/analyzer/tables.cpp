@@ -61,6 +61,7 @@ const std::map<std::string, KnownOp> kOps = {
     {"MPI_Iprobe", {"probe", false}},
     {"MPI_Mprobe", {"probe", false}},
     {"MPI_Improbe", {"probe", false}},
+    {"ncclAllReduce", {"all_to_all", false}},
 };
 
 }  // namespace

@@ -132,7 +132,7 @@ def tells_what_is_not_in_force(folder):
 
 def takes_the_jobs_own_word(folder):
     """Jobs without steps: by a number that they print, by one in a file to which every trial appends, by their elapsed time. 0.7 of the pause is 1.43 of the speed."""
-    silent = [*MPIRUN, JOB, "--unmarked", "1", "--ms", "20", "--kind", "{kind}"]
+    silent = [JOB, "--unmarked", "1", "--ms", "20", "--kind", "{kind}"]
     kinds = ["--tunable", "kind=plain,good", *ONE_ALGORITHM]
     options = ["--trials", "14", *kinds]
     hint = tune(folder, "-o", "without", *options, "--", *silent, check=1)
@@ -165,8 +165,8 @@ def takes_the_jobs_own_word(folder):
 
 def verifies_against_what_the_default_ran_with(folder):
     """The default is SLEEPY=slow, which the tuning set: without it the job is as fast as what was tuned, and the proof would tell of no gain."""
-    tune(folder, "-o", "slow", "--trials", "14", "--tunable", "SLEEPY=slow,unset", *ONE_ALGORITHM, "--metric", "pause: ([0-9.]+)", "--lower-is-better", "--", *MPIRUN,
-         JOB, "--unmarked", "1", "--ms", "10", check=0)
+    tune(folder, "-o", "slow", "--trials", "14", "--tunable", "SLEEPY=slow,unset", *ONE_ALGORITHM, "--metric", "pause: ([0-9.]+)", "--lower-is-better", "--", JOB,
+         "--unmarked", "1", "--ms", "10", check=0)
     manifest = json.loads((folder / "slow/manifest.json").read_text())
     assert manifest["default_environment"] == {"SLEEPY": "slow"} and manifest["environment"] == {}, manifest
     proved = tune(folder, "--verify", "slow", "--rounds", "3", check=0)
