@@ -59,7 +59,7 @@ def programs(flavour, bindings):
         cases = [case.split(":") for case in facts["cases"].split(",")] if "cases" in facts else [[None, "0"]]
         for binding in ("c",) if source.suffix == ".c" else FORTRAN:
             if binding in bindings:
-                yield Program(source.stem, binding, [int(ranks) for ranks in facts["ranks"].split("/")], facts.get("threads") == "yes",
+                yield Program(source.stem, binding, [int(ranks) for ranks in facts["ranks"].split("/")], facts.get("threads", "no").split("/"),
                               [(name, codes.split("/")) for name, codes in cases], facts.get("unsteady") == flavour)
 
 
@@ -213,7 +213,7 @@ def checks_of(chosen, flavour, binaries):
             continue
         for case, codes in program.cases:
             expected = of_flavour(codes, flavour)
-            for threads in (1, 2) if program.threads else (1,):
+            for threads in (1, 2) if of_flavour(program.threads, flavour) == "yes" else (1,):
                 label = program.name + (f" {case}" if case else "") + (" on two threads" if threads > 1 else "")
                 if program.binding != "c":
                     label = f"{program.binding} {label}"

@@ -1,5 +1,5 @@
 /* Communicators from every constructor: who is in them, what they inherit (attributes with their callbacks, error handlers, names,
- * topologies), what freeing does, and that messages on one are not seen on another. conformance: ranks=4 threads=yes */
+ * topologies), what freeing does, and that messages on one are not seen on another. conformance: ranks=4/3 threads=yes */
 #include "support/transcript.h"
 
 static __thread int keyval = MPI_KEYVAL_INVALID, refusing = MPI_KEYVAL_INVALID;

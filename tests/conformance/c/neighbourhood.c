@@ -1,5 +1,5 @@
 /* Topologies and the collectives of neighbours on them: a ring, a grid with edges (MPI_PROC_NULL), a graph, distributed graphs with
- * weights. conformance: ranks=4 threads=yes */
+ * weights. conformance: ranks=4 threads=yes/no */
 #include "support/transcript.h"
 
 #define MAX 8 /* neighbours */
