@@ -2,6 +2,7 @@
 """Jobs on two hosts: one recording, one report, the right rank on the right host, also where the hosts' clocks disagree."""
 import shutil
 import statistics
+import sys
 from pathlib import Path
 
 import job
@@ -138,4 +139,7 @@ def mpich(folder):
     job.check(len(waits) == 2 and abs(waits[0] - 200e6) <= 20e6 and waits[1] == 0, f"rank 1 came 200 ms late; the ranks waited {waits}")
 
 
-job.main(one_report, delay_under_skew, estimators_agree_under_skew, bare_preload, no_shared_disk, mpich)
+if sys.argv[1:] == ["clocks"]:  # alone on the machine
+    job.main(delay_under_skew, estimators_agree_under_skew)
+else:
+    job.main(one_report, bare_preload, no_shared_disk, mpich)
