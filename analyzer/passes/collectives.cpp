@@ -9,6 +9,7 @@
 #include "analyzer/passes/blame.h"
 #include "analyzer/passes/collective_groups.h"
 #include "analyzer/passes/instance.h"
+#include "analyzer/passes/instance_events.h"
 #include "analyzer/passes/passed_on.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
@@ -29,35 +30,26 @@ struct Assembled {
 /// Reads instance after instance, those of all communicators mixed. One member on one-rank communicators, where equal numbers mean nothing.
 class InstanceReader {
  public:
-  InstanceReader(SQLite::Database& db, const Catalog& catalog)
-      : catalog_(catalog),
-        rows_(db,
-              "SELECT e.id, e.comm, e.seq, e.process, e.kind, e.op, coalesce(n.kernel_start_ns, e.start_ns), coalesce(n.kernel_duration_ns,"
-              " e.duration_ns), e.bytes, e.peer, e.step, n.source = 'profiler', n.share_begin, n.share_end, n.share_total, n.comm_rank "
-              "FROM event e"
-              " LEFT JOIN nccl_collective n ON n.event = e.id WHERE e.seq IS NOT NULL AND e.comm IS NOT NULL"
-              " AND e.id NOT IN (SELECT event FROM coordination) ORDER BY e.seq, e.comm") {
-    more_ = rows_.next();
-  }
+  InstanceReader(SQLite::Database& db, const Catalog& catalog) : catalog_(catalog), events_(db) { event_ = events_.next(); }
 
   bool next(Assembled& out) {
-    while (more_ && !catalog_.communicators.contains(rows_.integer(1))) more_ = rows_.next();
-    if (!more_) return false;
-    const int64_t comm = rows_.integer(1);
-    const int64_t op = rows_.integer(5);
-    out = {};
+    while (event_ != nullptr && !catalog_.communicators.contains(event_->communicator)) event_ = events_.next();
+    if (event_ == nullptr) return false;
+    const int64_t comm = event_->communicator, op = event_->op;
     out.communicator = &catalog_.communicators.at(comm);
     out.op = op;
-    out.seq = rows_.integer(2);
+    out.seq = event_->seq;
+    out.mismatched = out.near_in_time = false;
     out.instance.operation = &catalog_.operation(op);
-    out.instance.nonblocking = rows_.integer(4) == 2;
-    out.instance.root = rows_.maybe_integer(9);
+    out.instance.nonblocking = event_->nonblocking;
+    out.instance.root = event_->root;
+    out.instance.members.clear();
     do {
-      out.mismatched |= rows_.integer(5) != op;
-      out.near_in_time |= rows_.maybe_integer(11) == 1;
+      out.mismatched |= event_->op != op;
+      out.near_in_time |= event_->near_in_time;
       out.instance.members.push_back(member(*out.communicator));
-      more_ = rows_.next();
-    } while (more_ && out.communicator->size > 1 && rows_.integer(1) == comm && rows_.integer(2) == out.seq);
+      event_ = events_.next();
+    } while (event_ != nullptr && out.communicator->size > 1 && event_->communicator == comm && event_->seq == out.seq);
     finish(out);
     return true;
   }
@@ -67,24 +59,23 @@ class InstanceReader {
  private:
   Member member(const CommunicatorInfo& communicator) {
     Member m;
-    m.event = rows_.integer(0);
-    m.process = rows_.integer(3);
+    m.event = event_->id;
+    m.process = event_->process;
     m.rank = catalog_.process(m.process).rank;
     const auto known = communicator.comm_rank.find(m.rank);
-    m.comm_rank = rows_.maybe_integer(15).value_or(known == communicator.comm_rank.end() ? -1 : known->second);
-    m.enter_ns = rows_.integer(6);
-    m.duration_ns = rows_.integer(7);
+    m.comm_rank = event_->comm_rank ? *event_->comm_rank : known == communicator.comm_rank.end() ? -1 : known->second;
+    m.enter_ns = event_->enter_ns;
+    m.duration_ns = event_->duration_ns;
     if (m.duration_ns < 0) {
       ++bad_intervals_;
       m.duration_ns = 0;
     }
-    m.payload_bytes = rows_.maybe_integer(8);
-    m.step = rows_.maybe_integer(10);
-    if (!rows_.is_null(12)) {
-      m.share_begin = rows_.integer(12);
-      m.share_end = rows_.integer(13);
-      m.share_total = rows_.integer(14);
-    }
+    m.payload_bytes = event_->payload_bytes;
+    m.step = event_->step;
+    const InstanceEvent::Share& share = events_.share_of(*event_);
+    m.share_begin = share.begin;
+    m.share_end = share.end;
+    m.share_total = share.total;
     return m;
   }
 
@@ -128,10 +119,47 @@ class InstanceReader {
   }
 
   const Catalog& catalog_;
-  Query rows_;
+  InstanceEvents events_;
+  const InstanceEvent* event_;                                       ///< the first one of the next instance
   mutable std::unordered_map<int64_t, int64_t> unrecorded_members_;  ///< by communicator
-  bool more_ = false;
   int64_t bad_intervals_ = 0;
+};
+
+/// Table collective, written in the order of its key: instance by instance each row would go to another page.
+class CollectiveRows {
+ public:
+  explicit CollectiveRows(SQLite::Database& db)
+      : insert_(db,
+                "INSERT INTO collective (event, bytes, wait_ns, xfer_ns, wait_method, min_duration_wait_ns, sigma_ns, why)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)") {}
+
+  void add(const Instance& instance, const Split& split, std::optional<int64_t> bytes, std::optional<double> sigma_ns) {
+    const auto at = [](const std::vector<int64_t>& values, size_t i) { return values.empty() ? std::nullopt : std::optional(values[i]); };
+    for (size_t i = 0; i < instance.members.size(); ++i) {
+      const Member& m = instance.members[i];
+      rows_.push_back({m.event, m.duration_ns, bytes, at(split.wait_ns, i), at(split.min_duration_wait_ns, i), sigma_ns, split.method, split.why});
+    }
+    if (rows_.size() >= kHeld) write();
+  }
+  void write() {
+    std::sort(rows_.begin(), rows_.end(), [](const Row& a, const Row& b) { return a.event < b.event; });
+    for (const Row& r : rows_)
+      insert_.run(r.event, r.bytes, r.wait_ns, r.wait_ns ? std::optional(r.duration_ns - *r.wait_ns) : std::nullopt, name_of(r.method),
+                  r.min_duration_wait_ns, r.sigma_ns, name_of(r.why));
+    rows_.clear();
+  }
+
+ private:
+  static constexpr size_t kHeld = 1 << 20;
+  struct Row {
+    int64_t event, duration_ns;
+    std::optional<int64_t> bytes, wait_ns, min_duration_wait_ns;
+    std::optional<double> sigma_ns;
+    WaitMethod method;
+    Why why;
+  };
+  Query insert_;
+  std::vector<Row> rows_;
 };
 
 /// Communicators across hosts whose waits are long enough against the error of the clocks.
@@ -251,9 +279,7 @@ CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalo
   Reached reached;
   TransferBySteps transfers(db);
   Sums sums;
-  Query insert(db,
-               "INSERT INTO collective (event, bytes, wait_ns, xfer_ns, wait_method, min_duration_wait_ns, sigma_ns, why) VALUES (?, ?, ?, "
-               "?, ?, ?, ?, ?)");
+  CollectiveRows rows(db);
   Query count(db, "SELECT count(*) FROM event WHERE seq IS NOT NULL");
   Ticker ticker(progress, count.next() ? count.integer(0) : 0);
   InstanceReader reader(db, catalog);
@@ -274,13 +300,7 @@ CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalo
     take_share(instance, split);
     const std::optional<int64_t> bytes = operation_bytes(instance);
     const bool uses_clock = split.method != WaitMethod::kMinDuration;
-    const auto at = [](const std::vector<int64_t>& values, size_t i) { return values.empty() ? std::nullopt : std::optional(values[i]); };
-    for (size_t i = 0; i < instance.members.size(); ++i) {
-      const Member& m = instance.members[i];
-      const std::optional<int64_t> wait_ns = at(split.wait_ns, i);
-      insert.run(m.event, bytes, wait_ns, wait_ns ? std::optional(m.duration_ns - *wait_ns) : std::nullopt, name_of(split.method),
-                 at(split.min_duration_wait_ns, i), uses_clock ? next.sigma_ns : std::optional(0.0), name_of(split.why));
-    }
+    rows.add(instance, split, bytes, uses_clock ? next.sigma_ns : std::optional(0.0));
     const double sigma_ns = uses_clock ? next.sigma_ns.value_or(0) : 0;
     if (const int64_t row = blame.add(next.communicator->world, next.communicator->id, instance, split, sigma_ns); row > 0)
       passed_on.add(*next.communicator, instance, split, next.sigma_ns, row);
@@ -291,6 +311,7 @@ CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalo
     transfers.add(next.communicator->id, instance, split, bytes);
     reached.add(next.communicator->id, next.seq, instance.members);
   }
+  rows.write();
   blame.write();
   passed_on.move(db);
   groups.write(db, catalog);

@@ -1,0 +1,56 @@
+// The events of collectives in the order of their instances: by number, then communicator, then event.
+//
+// The store holds them process by process. Its index leads from one event to the next of an instance by a jump into the table for each, which
+// takes twenty times as long as reading the table from its begin to its end; so that is done, and what was read is sorted here, a bounded
+// piece of the numbers at a time.
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "analyzer/query.h"
+
+namespace ddl {
+
+/// A row of `event`, and of `nccl_collective` where that has one: times are then those of the kernel.
+struct InstanceEvent {
+  struct Share {
+    int64_t begin = 0, end = 1, total = 1;
+  };
+  int64_t id = 0, seq = 0;
+  int64_t enter_ns = 0, duration_ns = 0;
+  std::optional<int64_t> payload_bytes, step, root;
+  uint32_t communicator = 0, process = 0, op = 0;
+  std::optional<int32_t> comm_rank;  ///< NCCL's, if it is known
+  uint32_t share = 0;                ///< place in InstanceEvents::share_of(); 0: none
+  bool nonblocking = false;
+  bool near_in_time = false;  ///< timed by NCCL's profiler
+};
+
+class InstanceEvents {
+ public:
+  /// At most about so many are held; those of one number, or of 1/4096 of the numbers up to it, are held together however many they are.
+  static constexpr int64_t kHeld = 1 << 21;
+
+  explicit InstanceEvents(SQLite::Database& db, int64_t held = kHeld);
+
+  /// The next one; null: there are no more. Valid until the next call.
+  const InstanceEvent* next();
+  const InstanceEvent::Share& share_of(const InstanceEvent& event) const { return shares_[event.share]; }
+
+ private:
+  void cut(SQLite::Database& db, int64_t held);
+  void read_piece();
+
+  Query rows_;
+  std::vector<int64_t> ends_;  ///< of the pieces: first number behind each, the last one is beyond all
+  size_t next_piece_ = 0;
+  std::vector<InstanceEvent> events_;
+  size_t next_event_ = 0;
+  std::vector<InstanceEvent::Share> shares_;
+};
+
+}  // namespace ddl
