@@ -15,6 +15,7 @@
 #include "analyzer/passes/hta.h"
 #include "analyzer/passes/inferred_steps.h"
 #include "analyzer/passes/late_roots.h"
+#include "analyzer/passes/layer_totals.h"
 #include "analyzer/passes/messages.h"
 #include "analyzer/passes/metric_inputs.h"
 #include "analyzer/passes/negotiation.h"
@@ -123,6 +124,7 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress) {
   select_steady_devices(db);
   select_resources(db);
   sum_host_calls(db);
+  sum_layers(db);
   sum_kernel_classes(db);
   select_steady_waits(db);
   find_waited_for(db);

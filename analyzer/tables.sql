@@ -151,6 +151,17 @@ CREATE TABLE steady_wait (
   PRIMARY KEY (world, step, rank)
 ) WITHOUT ROWID;
 
+-- Layers of all ranks together, whole run: sums of v_layer, which has them by rank.
+CREATE TABLE layer_total (
+  world INTEGER,       -- process.world
+  layer TEXT NOT NULL, -- region.layer
+  phase TEXT,          -- NULL: none, or inferred
+  calls INTEGER,       -- of all ranks
+  compute_ns INTEGER,  -- own time outside MPI
+  exposed_ns INTEGER,  -- own time in MPI
+  wait_ns INTEGER      -- NULL: none of its calls waited, or not known
+);
+
 -- ------------------------------------------------------------------------------------------------ who waited
 
 -- Instances of collectives and who entered last (specification.md W10); and, as message = 1, waiting for messages by who was late where it began.

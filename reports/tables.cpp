@@ -228,22 +228,24 @@ Table calls_table(const RunView& run) {
               .rows = {},
               .note = {},
               .when_empty = "No MPI call was completed."};
-  const int64_t all_ns = total(run.db, "SELECT sum(time_ns) FROM v_call WHERE world = ?", run.world);
   Query row(run.db,
             "SELECT op, sum(calls), iif(count(bytes) = count(*), sum(bytes), NULL), sum(time_ns), min(min_ns), max(max_ns),"
             " max(time_estimated) FROM v_call WHERE world = ?"
             " GROUP BY op ORDER BY 4 DESC, op");
   row.bind(run.world);
   bool any_estimated = false;
+  int64_t all_ns = 0;
   while (row.next()) {
     const bool estimated = row.integer(6) != 0;
     any_estimated = any_estimated || estimated;
-    table.rows.push_back({share(row.integer(3), all_ns), Value::duration_ns(row.integer(3)), Value::count(row.integer(1)),
+    all_ns += row.integer(3);
+    table.rows.push_back({Value::absent(Unit::kRatio, "ZERO_DENOM"), Value::duration_ns(row.integer(3)), Value::count(row.integer(1)),
                           average(row.integer(3), row.integer(1)), integer_or_absent(row, 4, Value::duration_ns, Unit::kDuration),
                           integer_or_absent(row, 5, Value::duration_ns, Unit::kDuration),
                           integer_or_absent(row, 2, Value::bytes, Unit::kBytes), Value::text(row.text(0) + (estimated ? " ~" : "")),
                           Value::count(estimated ? 1 : 0)});
   }
+  for (auto& cells : table.rows) cells[0] = share(cells[1].as_integer(), all_ns);
   if (any_estimated) table.note = "~ some of these calls were timed and the time scaled up; calls and bytes are exact";
   return table;
 }
@@ -264,8 +266,8 @@ Table layers_table(const RunView& run) {
               .note = {},
               .when_empty = {}};
   Query row(run.db,
-            "SELECT layer, phase, sum(calls), sum(compute_ns), sum(exposed_ns), sum(wait_ns) FROM v_layer WHERE world = ?"
-            " GROUP BY layer, phase ORDER BY sum(compute_ns + exposed_ns) DESC, layer, phase");
+            "SELECT layer, phase, calls, compute_ns, exposed_ns, wait_ns FROM layer_total WHERE world = ?"
+            " ORDER BY compute_ns + exposed_ns DESC, layer, phase");
   row.bind(run.world);
   int64_t all_ns = 0;
   while (row.next()) {

@@ -140,7 +140,8 @@ Metric parse_metric(std::string_view file, std::string_view text) {
     refuse("scope is neither job, step nor rank");
   if (metric.better != "higher" && metric.better != "lower" && metric.better != "none") refuse("better is neither higher, lower nor none");
   if (!metric.bound.empty() && metric.bound != "lower" && metric.bound != "upper") refuse("bound is neither lower nor upper");
-  if (!metric.needs.empty() && metric.needs != "computing" && metric.needs != "communication") refuse("needs is neither computing nor communication");
+  if (!metric.needs.empty() && metric.needs != "computing" && metric.needs != "communication")
+    refuse("needs is neither computing nor communication");
   if (metric.scope == "rank" && metric.better == "none") refuse("the worst rank's value is the job's, so one must be better");
   metric.sql = text;
   return metric;

@@ -135,10 +135,10 @@ Catalog::Catalog(SQLite::Database& db) {
   // Hosts of one boot that share a clock (containers) were placed together, to the ns.
   Query hosts(
       db,
-      "SELECT h.id, h.sigma_ns, (SELECT min(o.id) FROM host o WHERE o.boot_id = h.boot_id AND o.boot_id <> '' AND o.offset_ns = h.offset_ns"
-      " AND o.drift_ppm IS h.drift_ppm AND o.method = h.method) FROM host h");
+      "SELECT id, sigma_ns, iif(boot_id <> '', min(id) OVER (PARTITION BY boot_id, offset_ns, drift_ppm, method), NULL) FROM host");
   while (hosts.next()) host_clocks[hosts.integer(0)] = {hosts.maybe_integer(2).value_or(hosts.integer(0)), hosts.maybe_real(1)};
   load_processes(db, *this);
+  for (const auto& [id, process] : processes) process_at_.emplace(id, &process);
   load_communicators(db, *this);
   find_unrecorded(*this);
 }

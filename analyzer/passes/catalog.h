@@ -73,9 +73,12 @@ class ClockSpread {
 
 struct Catalog {
   explicit Catalog(SQLite::Database& db);
+  Catalog(const Catalog&) = delete;
+  Catalog& operator=(const Catalog&) = delete;
 
   const Operation& operation(int64_t id) const;
-  const ProcessInfo& process(int64_t id) const { return processes.at(id); }
+  /// Asked for each member of each collective. Throws std::out_of_range.
+  const ProcessInfo& process(int64_t id) const { return *process_at_.at(id); }
   /// The process of a rank; null if it left nothing.
   const ProcessInfo* process_of(int64_t world, int64_t rank) const;
   const HostClock& clock_of(const ProcessInfo& process) const { return host_clocks.at(process.host); }
@@ -90,6 +93,9 @@ struct Catalog {
   std::map<int64_t, HostClock> host_clocks;                    ///< by host.id
   std::map<std::pair<int64_t, int64_t>, int64_t> process_ids;  ///< by world and rank
   std::map<int64_t, std::set<int64_t>> unrecorded;             ///< by world; see unrecorded_ranks()
+
+ private:
+  std::unordered_map<int64_t, const ProcessInfo*> process_at_;  ///< in `processes`
 };
 
 }  // namespace ddl

@@ -137,7 +137,8 @@ class CollectiveRows {
     const auto at = [](const std::vector<int64_t>& values, size_t i) { return values.empty() ? std::nullopt : std::optional(values[i]); };
     for (size_t i = 0; i < instance.members.size(); ++i) {
       const Member& m = instance.members[i];
-      rows_.push_back({m.event, m.duration_ns, bytes, at(split.wait_ns, i), at(split.min_duration_wait_ns, i), sigma_ns, split.method, split.why});
+      rows_.push_back(
+          {m.event, m.duration_ns, bytes, at(split.wait_ns, i), at(split.min_duration_wait_ns, i), sigma_ns, split.method, split.why});
     }
     if (rows_.size() >= kHeld) write();
   }

@@ -122,7 +122,8 @@ TEST(Metrics, ByHand) {
 TEST(Metrics, ThreadsDoNotTellWhatUnseenGpusDo) {
   const auto with_nccl = [](Tables run) {
     const int64_t op = run.op("ncclAllReduce");
-    run.exec("INSERT INTO profile(process, op, region, size_class, calls, time_ns, time_estimated) VALUES (2, " + std::to_string(op) + ", 0, 13, 20, 1000, 0)");
+    run.exec("INSERT INTO profile(process, op, region, size_class, calls, time_ns, time_estimated) VALUES (2, " + std::to_string(op) +
+             ", 0, 13, 20, 1000, 0)");
     run.analyze();
     return run;
   };

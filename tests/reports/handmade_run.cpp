@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "analyzer/passes/devices.h"
+#include "analyzer/passes/layer_totals.h"
 #include "analyzer/passes/steady_steps.h"
 #include "analyzer/tables.h"
 #include "store/database.h"
@@ -71,6 +72,7 @@ reports::RunView view_of(SQLite::Database& db) {
   select_steady_steps(db, Catalog(db));
   select_steady_devices(db);
   select_resources(db);
+  sum_layers(db);
   return {db, std::nullopt};
 }
 
