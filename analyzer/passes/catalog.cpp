@@ -133,9 +133,8 @@ Catalog::Catalog(SQLite::Database& db) {
   Query ops(db, "SELECT id, name, class, nonblocking FROM op");
   while (ops.next()) operations[ops.integer(0)] = describe_operation(ops.text(1), ops.text(2), ops.integer(3) != 0);
   // Hosts of one boot that share a clock (containers) were placed together, to the ns.
-  Query hosts(
-      db,
-      "SELECT id, sigma_ns, iif(boot_id <> '', min(id) OVER (PARTITION BY boot_id, offset_ns, drift_ppm, method), NULL) FROM host");
+  Query hosts(db,
+              "SELECT id, sigma_ns, iif(boot_id <> '', min(id) OVER (PARTITION BY boot_id, offset_ns, drift_ppm, method), NULL) FROM host");
   while (hosts.next()) host_clocks[hosts.integer(0)] = {hosts.maybe_integer(2).value_or(hosts.integer(0)), hosts.maybe_real(1)};
   load_processes(db, *this);
   for (const auto& [id, process] : processes) process_at_.emplace(id, &process);
