@@ -24,7 +24,9 @@ StepLanes::StepLanes(const RunView& run, int64_t step) : run_(run), step_(step) 
     if (end_ns > window_.end_ns) window_.end_ns = end_ns, last_rank_ = rank;
   }
   if (ranks_.empty()) window_ = {};
-  if (!ranks_.empty()) read_messages();
+  if (ranks_.empty()) return;
+  read_messages();
+  read_backward();
 }
 
 // In one go for all ranks: the table of messages has no index by call.
@@ -42,6 +44,27 @@ void StepLanes::read_messages() {
         {{row.integer(1), row.integer(1) + row.integer(2)}, row.maybe_integer(3), row.maybe_integer(4).value_or(-1)});
 }
 
+// Likewise.
+void StepLanes::read_backward() {
+  Query row(run_.db,
+            "SELECT e.process, e.start_ns, e.duration_ns FROM range_event e JOIN region r ON r.id = e.region WHERE e.step = ? AND"
+            " r.kind = 'phase' AND r.name LIKE 'backward%'");
+  row.bind(step_);
+  while (row.next()) backward_[row.integer(0)].push_back({row.integer(1), row.integer(1) + row.integer(2)});
+}
+
+/// The rank that entered it last. One collective has thousands of members, and each of them asks.
+int64_t StepLanes::last_to_enter(int64_t comm, int64_t seq, int64_t kind) {
+  const auto [known, fresh] = last_to_enter_.try_emplace({comm, seq, kind}, -1);
+  if (fresh) {
+    Query row(run_.db,
+              "SELECT p.rank FROM event o JOIN process p ON p.id = o.process WHERE o.comm = ? AND o.seq = ? AND o.kind = ?"
+              " ORDER BY o.start_ns DESC LIMIT 1");
+    if (row.bind(comm, seq, kind).next()) known->second = row.maybe_integer(0).value_or(-1);
+  }
+  return known->second;
+}
+
 const Lane& StepLanes::lane(int64_t rank) {
   const auto found = lanes_.find(rank);
   return found != lanes_.end() ? found->second : lanes_.emplace(rank, read(rank)).first->second;
@@ -49,15 +72,13 @@ const Lane& StepLanes::lane(int64_t rank) {
 
 void StepLanes::read_collectives(const Place& place, Lane& lane, std::vector<Interval>& waits) {
   Query row(run_.db,
-            "SELECT e.start_ns, k.wait_ns, (SELECT p.rank FROM event o JOIN process p ON p.id = o.process WHERE o.comm = e.comm AND o.seq "
-            "= e.seq AND o.kind = e.kind"
-            " ORDER BY o.start_ns DESC LIMIT 1) FROM event e JOIN collective k ON k.event = e.id"
+            "SELECT e.start_ns, k.wait_ns, e.comm, e.seq, e.kind FROM event e JOIN collective k ON k.event = e.id"
             " WHERE e.process = ? AND e.start_ns BETWEEN ? AND ? AND e.kind < 3 AND k.wait_ns > 0");
   row.bind(place.process, place.window.begin_ns, place.window.end_ns);
   while (row.next()) {
     const Interval wait{row.integer(0), row.integer(0) + row.integer(1)};
     waits.push_back(wait);
-    lane.blocked.push_back({wait.begin_ns, wait.end_ns, row.maybe_integer(2).value_or(-1)});
+    lane.blocked.push_back({wait.begin_ns, wait.end_ns, last_to_enter(row.integer(2), row.integer(3), row.integer(4))});
   }
 }
 
@@ -66,7 +87,7 @@ Lane StepLanes::read(int64_t rank) {
   Lane lane;
   lane.rank = rank;
   lane.window = place.window;
-  std::vector<Interval> calls, waits, unsplit, backward;
+  std::vector<Interval> calls, waits, unsplit;
   Query call(run_.db, "SELECT start_ns, duration_ns FROM event WHERE process = ? AND start_ns BETWEEN ? AND ? AND kind = 1 AND thread = ?");
   call.bind(place.process, place.window.begin_ns, place.window.end_ns, place.thread);
   while (call.next()) calls.push_back({call.integer(0), call.integer(0) + call.integer(1)});
@@ -78,19 +99,12 @@ Lane StepLanes::read(int64_t rank) {
     lane.blocked.push_back({waits.back().begin_ns, waits.back().end_ns, message.culprit});
   }
   std::sort(lane.blocked.begin(), lane.blocked.end(), [](const Blocked& a, const Blocked& b) { return a.end_ns < b.end_ns; });
-  Query range(run_.db,
-              "SELECT e.start_ns, e.duration_ns FROM range_event e JOIN region r ON r.id = e.region WHERE e.process = ? AND e.step = ? AND "
-              "r.kind = 'phase' AND r.name LIKE "
-              "'backward%'");
-  range.bind(place.process, step_);
-  while (range.next()) backward.push_back({range.integer(0), range.integer(0) + range.integer(1)});
-
   const IntervalSet inside({place.window}), exposed = intersect(IntervalSet(calls), inside);
   lane.wait = intersect(exposed, IntervalSet(waits));
   lane.unsplit = subtract(intersect(exposed, IntervalSet(unsplit)), lane.wait);
   lane.transfer = subtract(subtract(exposed, lane.wait), lane.unsplit);
   lane.compute = subtract(inside, exposed);
-  lane.backward = intersect(lane.compute, IntervalSet(backward));
+  lane.backward = intersect(lane.compute, IntervalSet(backward_[place.process]));
   return lane;
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "analyzer/intervals.h"
@@ -57,11 +58,15 @@ class StepLanes {
   Lane read(int64_t rank);
   void read_collectives(const Place& place, Lane& lane, std::vector<Interval>& waits);
   void read_messages();
+  void read_backward();
+  int64_t last_to_enter(int64_t comm, int64_t seq, int64_t kind);
 
   const RunView& run_;
   int64_t step_;
   std::map<int64_t, Place> places_;                   // by rank
-  std::map<int64_t, std::vector<Message>> messages_;  // by process
+  std::map<int64_t, std::vector<Message>> messages_;   // by process
+  std::map<int64_t, std::vector<Interval>> backward_;  // by process: phases of that name
+  std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> last_to_enter_;  // by communicator, number and kind of event: rank, or -1
   std::vector<int64_t> ranks_;
   Interval window_;
   int64_t last_rank_ = 0;
