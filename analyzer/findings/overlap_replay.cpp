@@ -68,7 +68,7 @@ std::optional<OverlapReplay> replay_overlap(const FindingInput& input, bool nonb
   if (by_device.next()) return std::nullopt;  // calls only enqueue
   Query ops(input.db,
             "SELECT id, name FROM op WHERE class = 'all_to_all' AND nonblocking = ? AND (lower(name) LIKE '%allreduce%' OR lower(name) LIKE"
-            " '%all_reduce%' OR lower(name) LIKE '%reduce_scatter%')");
+            " '%all_reduce%' OR lower(name) LIKE '%reduce_scatter%') AND id IN (SELECT op FROM profile)");
   ops.bind(int64_t{nonblocking});
   std::map<int64_t, std::string> names;
   std::string list;
