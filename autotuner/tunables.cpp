@@ -115,10 +115,11 @@ JobTunable parse_tunable(const std::string& text, const std::vector<std::string>
   return tunable;
 }
 
-std::vector<JobTunable> tunables_of_command(const std::vector<std::string>& words, const std::vector<JobTunable>& given) {
+std::vector<JobTunable> tunables_of_command(const std::vector<std::string>& words, const std::vector<JobTunable>& given, bool has_hosts) {
   std::vector<JobTunable> result;
   std::set<std::string> done;
   for (const JobTunable& tunable : given) done.insert(tunable.name);
+  if (has_hosts) done.insert("hosts");
   for (const std::string& name : placeholders(words)) {
     if (!done.insert(name).second) continue;
     const KnownTunable* row = known(name);

@@ -42,8 +42,9 @@ struct JobTunable {
 JobTunable parse_tunable(const std::string& text, const std::vector<std::string>& command);
 
 /// The known ones that the command names and that `given` does not; then every {word} of the command that nothing gives values to is an
-/// error. Throws ddl::Error (kUsage).
-std::vector<JobTunable> tunables_of_command(const std::vector<std::string>& command, const std::vector<JobTunable>& given);
+/// error, but for {hosts} where trials are told their nodes. Throws ddl::Error (kUsage).
+std::vector<JobTunable> tunables_of_command(const std::vector<std::string>& command, const std::vector<JobTunable>& given,
+                                            bool has_hosts = false);
 
 /// What is tuned is written into files that are passed on. Throws ddl::Error (kUsage) for a tunable that is a secret by its own name or by
 /// that of the argument that it is part of.
