@@ -57,6 +57,9 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 
 /// The value of `algorithm` that stands for a file of rules by message size.
 constexpr const char* kRules = "rules";
+/// What else stands for a file of rules (preset_rules()): NAME.rules beside the other one.
+constexpr const char* kPresets[] = {"baidu_ring", "gloo"};
+bool is_preset(std::string_view value);
 
 /// A job at one point.
 struct PlacedJob {

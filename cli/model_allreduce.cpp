@@ -61,8 +61,13 @@ void add_plans(const models::Cluster& cluster, double bytes, Answer& answer) {
     }
     table.rows.push_back({Value::text(plan_text(plan.factors)), seconds_value(plan.seconds), Value::text(tiers)});
   }
-  answer.note(fmt::format("Tier 1 is the innermost. train and allreduce run a plan by --allreduce multi_ring --dims {}.",
-                          fmt::join(plans[0].factors, "x")));
+  std::vector<std::string> dims = {fmt::format("{}", ranks_of(cluster))};  // the flat ring, which they are held against
+  for (const auto& plan : plans)
+    if (std::string words = fmt::format("{}", fmt::join(plan.factors, "x")); words != dims[0]) dims.push_back(std::move(words));
+  answer.note(
+      fmt::format("Tier 1 is the innermost. train and allreduce run a plan by --allreduce multi_ring --dims {}; to try them: ddl tune "
+                  "--tunable dims={} -- mpirun -np {} train --allreduce multi_ring --dims {{dims}}",
+                  fmt::join(plans[0].factors, "x"), fmt::join(dims, ","), dims[0]));
 }
 
 // ---------------------------------------------------------------- learners

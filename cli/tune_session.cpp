@@ -122,7 +122,16 @@ void add_algorithms(const TuneRequest& request, Trials& trials, const fs::path& 
       if (id != 0) tunable.values.push_back(name);
     if (tunable.values.size() > 1) tuning.tunables.push_back(tunable);
   }
-  if (!tuning.base.blocking || find(tuning.tunables, tune::kAlgorithm) != nullptr) return;
+  if (const JobTunable* asked = find(tuning.tunables, tune::kAlgorithm)) {
+    for (const std::string& value : asked->values) {
+      if (!tune::is_preset(value)) continue;
+      const auto rules = tune::preset_rules(value, tune::openmpi_algorithms(info, "coll_tuned_allreduce_algorithm"));
+      if (rules.empty()) throw Error(fmt::format("algorithm={}: this Open MPI lacks what it is made of", value), "", ExitCode::kUsage);
+      write_output((folder / (value + ".rules")).string(), tune::write_openmpi_rules(tuning.base.ranks, rules));
+    }
+    return;
+  }
+  if (!tuning.base.blocking) return;
   const auto ids = tune::openmpi_algorithms(info, "coll_tuned_allreduce_algorithm");
   if (ids.empty()) return;
   JobTunable tunable{tune::kAlgorithm, tune::How::kOpenmpiAllreduce, "", false, {"default"}, false};
@@ -235,6 +244,9 @@ void explain(Trials& trials, const std::vector<bool>& feasible, Tuning& tuning) 
 }  // namespace
 
 Tuning tune_job(const TuneRequest& request) {
+  if (const JobTunable* algorithm = find(request.tunables, tune::kAlgorithm); algorithm != nullptr && tune::is_preset(algorithm->values[0]))
+    throw Error(fmt::format("algorithm={} cannot be what the job runs with today", algorithm->values[0]), "--tunable algorithm=default,...",
+                ExitCode::kUsage);
   for (const LaneHosts& lane : request.lanes) placed_on({request.command, {}}, lane);  // refused before anything is made
   const fs::path folder = fs::absolute(request.directory) / "trials";
   fs::create_directories(folder);

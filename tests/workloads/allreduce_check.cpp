@@ -385,6 +385,17 @@ void formulas(const Group& group) {
     check(sum_over(group, seen.sent_messages) == 2 * (p - q) + q * 2 * (q - 1), "hierarchical: total");
   }
 
+  run("baidu_ring", 0, {}, one_node, kElements);
+  sent("Baidu's ring", 2 * (p - 1), 2 * (p - 1) * n / p);
+  run("rabenseifner", 0, {}, one_node, kElements);
+  const Seen halved = seen;
+  run("gloo", 0, {}, one_node, kElements);
+  sent("gloo, small", halved.sent_messages, halved.sent_bytes);
+  constexpr int kMany = 400 * kElements;  // 4.03 MB
+  values.resize(kMany);
+  run("gloo", 0, {}, one_node, kMany);
+  sent("gloo, large", 2 * (p - 1), 2 * (p - 1) * kMany * sizeof(float) / p);
+
   for (const std::vector<int>& dimensions : ordered_factorisations(group.ranks)) {
     uint64_t messages = 0;
     uint64_t bytes = 0;
