@@ -68,6 +68,7 @@ Topology dealt(int ranks, int nodes) {
 std::vector<Choice> all_choices(int ranks, const std::vector<std::size_t>& segments = {1, 24, 1 << 20}) {
   std::vector<Choice> choices;
   for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.preset && algorithm.run == ring) continue;  // only another name
     if (algorithm.takes_segment) {
       for (const std::size_t bytes : segments) choices.push_back({&algorithm, bytes, {}});
     } else if (algorithm.takes_dimensions) {
