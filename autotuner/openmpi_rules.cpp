@@ -119,6 +119,15 @@ void check(int64_t ranks, const std::vector<AllreduceRule>& rules) {
 
 }  // namespace
 
+std::vector<AllreduceRule> preset_rules(std::string_view name, const std::map<std::string, int64_t>& ids) {
+  constexpr int64_t kGlooRingBytes = 4'000'000;
+  const auto ring = ids.find("ring"), halving = ids.find("rabenseifner");
+  if (ring == ids.end()) return {};
+  if (name == "baidu_ring") return {{0, ring->second, "ring", 0}};
+  if (name != "gloo" || halving == ids.end()) return {};
+  return {{0, halving->second, "rabenseifner", 0}, {kGlooRingBytes, ring->second, "ring", 0}};
+}
+
 std::string write_openmpi_rules(int64_t ranks, const std::vector<AllreduceRule>& rules) {
   check(ranks, rules);
   std::string text = fmt::format("1  # collectives\n{}  # allreduce\n3  # communicator sizes\n", kAllreduce);

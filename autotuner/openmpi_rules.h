@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,10 @@ struct OpenMpiRules {
 struct OpenMpiDecision {
   int64_t algorithm = 0, segment_bytes = 0;
 };
+
+/// What another library is known to do, by Open MPI's algorithms: "baidu_ring", a ring; "gloo", Rabenseifner's halving and doubling below 4 MB and a
+/// ring beyond (Goyal et al., 1706.02677). Nothing: it is no such name, or the library has not those algorithms.
+std::vector<AllreduceRule> preset_rules(std::string_view name, const std::map<std::string, int64_t>& ids);
 
 /// Rules for communicators of `ranks`, and guards that leave all smaller and larger ones to the library: without the first, its first rule
 /// would serve smaller communicators too. Comments say what the built-in table would have chosen. Throws ddl::Error if the rules are none

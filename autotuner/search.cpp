@@ -53,6 +53,7 @@ class Search {
         bench_(bench),
         settings_(settings),
         random_(settings.seed),
+        lanes_(std::max<size_t>(1, bench.lanes())),
         surrogate_(space, prediction) {}
 
   SearchResult run(const std::vector<Trial>& calibrating) {
@@ -80,18 +81,29 @@ class Search {
     }
   }
 
-  // False: the bench wants to end.
-  bool measure_round(Stage stage, std::vector<size_t> points) {
-    std::shuffle(points.begin(), points.end(), random_);
-    const size_t round = round_;
-    for (const size_t point : points) {
-      const std::optional<Outcome> outcome = bench_.measure(round, stage, point);
-      if (!outcome) return false;
-      keep({round, stage, point, *outcome});
+  // At most as many as there are lanes. False: the bench wants to end.
+  bool measure_rounds(Stage stage, const std::vector<std::vector<size_t>>& points) {
+    std::vector<Round> rounds;
+    for (const std::vector<size_t>& of_round : points) {
+      rounds.push_back({round_ + rounds.size(), of_round});
+      std::shuffle(rounds.back().points.begin(), rounds.back().points.end(), random_);
     }
-    round_ = round + 1;
+    const std::vector<std::vector<Outcome>> outcomes = bench_.measure_rounds(stage, rounds);
+    bool whole = outcomes.size() == rounds.size();
+    for (size_t r = 0; r < outcomes.size(); ++r) {
+      for (size_t i = 0; i < outcomes[r].size(); ++i) keep({rounds[r].number, stage, rounds[r].points[i], outcomes[r][i]});
+      whole = whole && outcomes[r].size() == rounds[r].points.size();
+    }
+    if (!whole) return false;
+    round_ = rounds.back().number + 1;
     surrogate_.fit();
     return true;
+  }
+  // The same round several times, but not more often than there are lanes, and trials beside those that are `kept`. Once at least.
+  bool measure_alike(Stage stage, const std::vector<size_t>& points, size_t most, size_t kept = 0) {
+    const size_t left = bench_.trials_left();
+    const size_t affordable = left > kept ? (left - kept) / points.size() : 1;
+    return measure_rounds(stage, std::vector(std::clamp<size_t>(std::min(most, affordable), 1, lanes_), points));
   }
 
   std::vector<size_t> candidates() const {
@@ -130,7 +142,11 @@ class Search {
     for (const size_t point : points) sum_s += expected_s(point);
     return sum_s;
   }
-  double confirming_s() const { return static_cast<double>(kLeastConfirmRounds) * expected_s({ranked().front(), 0, 0}); }
+  // Of so many rounds of the same points, those of different lanes at the same time.
+  double expected_s(size_t rounds, const std::vector<size_t>& points) const {
+    return static_cast<double>((rounds + lanes_ - 1) / lanes_) * expected_s(points);
+  }
+  double confirming_s() const { return expected_s(kLeastConfirmRounds, {ranked().front(), 0, 0}); }
   // Whether there is time for a round and still for the rounds that confirm what it finds.
   bool leaves_time_to_confirm(const std::vector<size_t>& round) const {
     const std::optional<double> left_s = bench_.seconds_left();
@@ -151,7 +167,7 @@ class Search {
     return static_cast<size_t>(std::min(wanted, static_cast<double>(budget() - std::min(budget(), confirming_trials())) / 2));
   }
 
-  std::vector<size_t> next_round() const;
+  std::vector<std::vector<size_t>> next_rounds() const;
   bool explore();
   bool is_for_halving() const;
   bool halve();
@@ -167,6 +183,7 @@ class Search {
   Bench& bench_;
   const SearchSettings& settings_;
   std::mt19937_64 random_;
+  const size_t lanes_;
   Surrogate surrogate_;
   std::set<size_t> measured_;
   struct Walls {
@@ -182,35 +199,45 @@ class Search {
   SearchResult result_;
 };
 
-// The next round: the best so far, and the points that promise most beside it. They are chosen one after the other, as if those before had
-// cost what is believed of them, since their neighbours promise less then. One point only: nothing promises anything.
-std::vector<size_t> Search::next_round() const {
-  const size_t best = ranked().front();
+// The next rounds, one for each lane that trials are left for: each has the best so far, and points that promise most beside it. They are chosen one
+// after the other, as if those before had cost what is believed of them, since their neighbours promise less then. Nothing promises
+// anything: none.
+std::vector<std::vector<size_t>> Search::next_rounds() const {
+  const size_t best = ranked().front(), kept = confirming_trials() + racing_trials(), left = bench_.trials_left();
+  const size_t most = std::clamp<size_t>(left > kept ? (left - kept) / (kExplored + 1) : 0, 1, lanes_);
   const bool early = result_.trials.size() < budget() / kLeastExploredShare;
-  std::vector<size_t> round = {best};
+  std::vector<std::vector<size_t>> rounds;
+  std::set<size_t> chosen = {best};
   Surrogate imagined = surrogate_;
   const double level = prediction_[best];
-  imagined.add({best, round_, level});
-  imagined.condition();
   std::vector<size_t> asked = candidates();
-  while (round.size() <= kExplored) {
-    const std::vector<Belief> beliefs = imagined.beliefs(asked, best);
-    std::vector<std::pair<double, size_t>> promises;
-    for (size_t i = 0; i < asked.size(); ++i)
-      if (std::find(round.begin(), round.end(), asked[i]) == round.end()) promises.emplace_back(expected_improvement(beliefs[i]), i);
-    const auto most = std::max_element(promises.begin(), promises.end());
-    if (most == promises.end() || (most->first < kExpectedGain && !early)) break;
-    round.push_back(asked[most->second]);
-    imagined.add({round.back(), round_, level + beliefs[most->second].mean});
+  while (rounds.size() < most) {
+    const size_t number = round_ + rounds.size();
+    std::vector<size_t> round = {best};
+    imagined.add({best, number, level});
     imagined.condition();
-    // Promises shrink by what is imagined: those that are far behind need not be asked again.
-    const size_t kept = std::min(promises.size(), kAskedAgain);
-    std::partial_sort(promises.begin(), promises.begin() + static_cast<std::ptrdiff_t>(kept), promises.end(), std::greater<>());
-    std::vector<size_t> next;
-    for (size_t i = 0; i < kept; ++i) next.push_back(asked[promises[i].second]);
-    asked = next;
+    while (round.size() <= kExplored) {
+      const std::vector<Belief> beliefs = imagined.beliefs(asked, best);
+      std::vector<std::pair<double, size_t>> promises;
+      for (size_t i = 0; i < asked.size(); ++i)
+        if (!chosen.contains(asked[i])) promises.emplace_back(expected_improvement(beliefs[i]), i);
+      const auto next_best = std::max_element(promises.begin(), promises.end());
+      if (next_best == promises.end() || (next_best->first < kExpectedGain && !early)) break;
+      round.push_back(asked[next_best->second]);
+      chosen.insert(round.back());
+      imagined.add({round.back(), number, level + beliefs[next_best->second].mean});
+      imagined.condition();
+      // Promises shrink by what is imagined: those that are far behind need not be asked again.
+      const size_t kept_points = std::min(promises.size(), kAskedAgain);
+      std::partial_sort(promises.begin(), promises.begin() + static_cast<std::ptrdiff_t>(kept_points), promises.end(), std::greater<>());
+      std::vector<size_t> next;
+      for (size_t i = 0; i < kept_points; ++i) next.push_back(asked[promises[i].second]);
+      asked = next;
+    }
+    if (round.size() < 2) break;
+    rounds.push_back(round);
   }
-  return round;
+  return rounds;
 }
 
 bool Search::explore() {
@@ -218,15 +245,16 @@ bool Search::explore() {
   // Before the first round nothing but the default tells how long a trial takes, and others may be much faster.
   const auto has_trials = [&] { return bench_.trials_left() >= confirming_trials() + racing_trials() + kExplored + 1; };
   while (has_trials() || (!explored_ && bench_.seconds_left())) {
-    std::vector<size_t> round = next_round();
-    if (round.size() < 2) {
+    std::vector<std::vector<size_t>> rounds = next_rounds();
+    if (rounds.empty()) {
       explored_ = true;
       return true;
     }
-    while (round.size() > 2 && !leaves_time_to_confirm(round)) round.pop_back();
-    if (!leaves_time_to_confirm(round)) return true;
+    for (std::vector<size_t>& round : rounds)
+      while (round.size() > 2 && !leaves_time_to_confirm(round)) round.pop_back();
+    if (!leaves_time_to_confirm(rounds.front())) return true;
     explored_ = true;
-    if (!measure_round(Stage::kExplore, round)) return false;
+    if (!measure_rounds(Stage::kExplore, rounds)) return false;
     if (is_for_halving()) return halve();
   }
   return true;
@@ -243,9 +271,11 @@ bool Search::halve() {
   std::vector<size_t> field = candidates();
   has_halved_ = true;
   for (size_t repeats = 1; field.size() > 1; repeats *= kEta) {
-    for (size_t i = 0; i < repeats; ++i) {
+    for (size_t i = 0; i < repeats;) {
       if (bench_.trials_left() < confirming_trials() + field.size() || !leaves_time_to_confirm(field)) break;
-      if (!measure_round(repeats == 1 ? Stage::kExplore : Stage::kRace, field)) return false;
+      const size_t before = round_;
+      if (!measure_alike(repeats == 1 ? Stage::kExplore : Stage::kRace, field, repeats - i, confirming_trials())) return false;
+      i += round_ - before;
     }
     std::erase_if(field, [&](size_t point) { return !feasible_[point]; });
     const std::vector<Belief> beliefs = surrogate_.beliefs(field, field.front());
@@ -316,7 +346,9 @@ bool Search::race() {
       std::vector<size_t> round = field;
       if (std::find(round.begin(), round.end(), size_t{0}) == round.end()) round.push_back(0);
       if (!leaves_time_to_confirm(round)) break;
-      if (!measure_round(Stage::kRace, round)) return false;
+      const size_t made = result_.trials.size() - begin;
+      const size_t of_share = share > made ? (share - made + field.size() - 1) / field.size() : 1;
+      if (!measure_alike(Stage::kRace, round, of_share, confirming_trials())) return false;
       field = in_order(field, first_trial);
       if (!field.empty() && none_is_better(field)) field.resize(1);
     } while (field.size() > 1 && result_.trials.size() + field.size() < begin + share);
@@ -359,25 +391,27 @@ Conclusion Search::confirm(bool finished) {
     const std::optional<double> left_s = bench_.seconds_left();
     const bool is_begun = !tuned.empty() && tuned.size() < kLeastConfirmRounds;
     const size_t rounds = tuned.empty() ? kLeastConfirmRounds : 1;
-    if (left_s && !is_begun && *left_s < kAbout * static_cast<double>(rounds) * expected_s({winner, 0, 0})) break;
-    const size_t begin = result_.trials.size();
-    if (!measure_round(Stage::kConfirm, {winner, 0, 0})) break;
-    std::vector<double> defaults;
-    std::optional<double> won;
-    for (size_t i = begin; i < result_.trials.size(); ++i) {
-      const Trial& trial = result_.trials[i];
-      if (!trial.outcome.cost) continue;
-      if (trial.point == 0)
-        defaults.push_back(*trial.outcome.cost);
-      else
-        won = *trial.outcome.cost;
+    if (left_s && !is_begun && *left_s < kAbout * expected_s(rounds, {winner, 0, 0})) break;
+    const size_t begin = result_.trials.size(), first_round = round_;
+    if (!measure_alike(Stage::kConfirm, {winner, 0, 0}, kMostConfirmRounds - tuned.size())) break;
+    for (size_t round = first_round; round < round_; ++round) {
+      std::vector<double> defaults;
+      std::optional<double> won;
+      for (size_t i = begin; i < result_.trials.size(); ++i) {
+        const Trial& trial = result_.trials[i];
+        if (trial.round != round || !trial.outcome.cost) continue;
+        if (trial.point == 0)
+          defaults.push_back(*trial.outcome.cost);
+        else
+          won = *trial.outcome.cost;
+      }
+      if (!won) return Conclusion::kFails;  // now and then: not to be recommended
+      if (defaults.size() < 2) continue;
+      tuned.push_back(*won);
+      base.push_back(std::sqrt(defaults[0] * defaults[1]));
+      first.push_back(defaults[0]);
+      second.push_back(defaults[1]);
     }
-    if (!won) return Conclusion::kFails;  // now and then: not to be recommended
-    if (defaults.size() < 2) continue;
-    tuned.push_back(*won);
-    base.push_back(std::sqrt(defaults[0] * defaults[1]));
-    first.push_back(defaults[0]);
-    second.push_back(defaults[1]);
     if (tuned.size() < kLeastConfirmRounds) continue;
     const PairedRatio sure = compared(kEarlyConfidence);
     if (sure.excludes_one() || sure.hi < 1 + settings_.worth_while) break;
@@ -391,6 +425,19 @@ Conclusion Search::confirm(bool finished) {
 }
 
 }  // namespace
+
+std::vector<std::vector<Outcome>> Bench::measure_rounds(Stage stage, const std::vector<Round>& rounds) {
+  std::vector<std::vector<Outcome>> outcomes;
+  for (const Round& round : rounds) {
+    outcomes.emplace_back();
+    for (const size_t point : round.points) {
+      const std::optional<Outcome> outcome = measure(round.number, stage, point);
+      if (!outcome) return outcomes;
+      outcomes.back().push_back(*outcome);
+    }
+  }
+  return outcomes;
+}
 
 std::string_view name_of(Stage stage) {
   constexpr std::array<std::string_view, 5> kNames = {"calibrate", "explore", "race", "confirm", "explain"};

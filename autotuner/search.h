@@ -5,6 +5,9 @@
 //   race      the best few and the default twice, all in the same rounds, halving the field after each
 //   confirm   the one that is left and the default twice: only these rounds make the claim, since none of them chose the winner
 //
+// Where the bench has several lanes, so many rounds are measured side by side. Trials are compared within their round only, so that nodes that are faster
+// than others tell nothing of points.
+//
 // Peers pick the best of noisy scores and never look again; on replayed measurements that loses more than any optimiser wins
 // (docs/performance.md).
 #pragma once
@@ -39,13 +42,23 @@ struct Trial {
   Outcome outcome;
 };
 
-/// Runs trials. A round is measured one after the other, as close together as can be.
+/// Points that are compared with each other.
+struct Round {
+  size_t number = 0;
+  std::vector<size_t> points;  ///< in the order in which they are to be tried
+};
+
+/// Runs trials. A round is measured one after the other, as close together as can be and on the same nodes.
 class Bench {
  public:
   virtual ~Bench() = default;
   /// Nothing: the search shall end here (Ctrl-C, time is over); it then says what it knows.
   virtual std::optional<Outcome> measure(size_t round, Stage stage, size_t point) = 0;
-  /// Trials that may still be made; asked before each round, may shrink as time passes.
+  /// Rounds that can be measured side by side, each on nodes of its own.
+  virtual size_t lanes() const { return 1; }
+  /// At most lanes() rounds. What they gave, in their order; fewer, or shorter ones: the search shall end here.
+  virtual std::vector<std::vector<Outcome>> measure_rounds(Stage stage, const std::vector<Round>& rounds);
+  /// Trials that may still be made, on all lanes; asked before each round, may shrink as time passes.
   virtual size_t trials_left() const = 0;
   /// Time for trials that is left; nothing: they are only counted.
   virtual std::optional<double> seconds_left() const { return std::nullopt; }
@@ -78,7 +91,8 @@ struct SearchResult {
 };
 
 /// `prediction`: log cost by point. `feasible`: points that may be tried; the default is. `calibrating`: trials made before, all of one
-/// round (numbered 0), the default among them. The result is a function of the arguments and of what the bench says.
+/// round (numbered 0), the default among them. The result is a function of the arguments and of what the bench says, whichever of several rounds
+/// ends first.
 SearchResult search(const Space& space, const std::vector<double>& prediction, const std::vector<bool>& feasible,
                     const std::vector<Trial>& calibrating, Bench& bench, const SearchSettings& settings = {});
 

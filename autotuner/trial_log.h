@@ -25,7 +25,8 @@ struct LoggedTrial {
   double step_s = 0;
   std::optional<double> samples = {}, noise_scale = {}, wait_s = {}, transfer_s = {};
   double wall_s = 0;
-  std::string run = {};  ///< directory of its recording; empty: it was not kept
+  std::string run = {};    ///< directory of its recording; empty: it was not kept
+  std::string hosts = {};  ///< nodes that it was given; empty: it ran where its launcher put it
 };
 
 class TrialLog {
@@ -36,7 +37,7 @@ class TrialLog {
 
   /// The next trial of an earlier run of this search; nothing: there is none, or what comes next is another. Once it is another, the rest
   /// of the earlier run is forgotten. This, add() and keep_sweep() throw CannotWrite.
-  std::optional<LoggedTrial> replay(size_t round, Stage stage, const std::string& point);
+  std::optional<LoggedTrial> replay(size_t round, Stage stage, const std::string& point, const std::string& hosts = {});
   void add(const LoggedTrial& trial);
 
   /// What the sweep of this tuning printed; a file of it might be that of another one.

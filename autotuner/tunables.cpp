@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <set>
 
 #include "autotuner/predict.h"
@@ -115,14 +116,15 @@ JobTunable parse_tunable(const std::string& text, const std::vector<std::string>
   return tunable;
 }
 
-std::vector<JobTunable> tunables_of_command(const std::vector<std::string>& words, const std::vector<JobTunable>& given) {
+std::vector<JobTunable> tunables_of_command(const std::vector<std::string>& words, const std::vector<JobTunable>& given, bool has_hosts) {
   std::vector<JobTunable> result;
   std::set<std::string> done;
   for (const JobTunable& tunable : given) done.insert(tunable.name);
+  if (has_hosts) done.insert("hosts");
   for (const std::string& name : placeholders(words)) {
     if (!done.insert(name).second) continue;
     const KnownTunable* row = known(name);
-    if (row == nullptr || row->how != How::kCommand)
+    if (row == nullptr || row->how != How::kCommand || *row->values == '\0')
       throw Error(fmt::format("the command has {{{}}}, but nothing says what values it may take", name),
                   fmt::format("--tunable {}=A,B,C: the first is what the job runs with today", name), ExitCode::kUsage);
     result.push_back(from_row(*row, words_of(row->values, ',')));
@@ -146,6 +148,8 @@ std::string without_effect(const JobTunable& tunable, int64_t nodes) {
   const bool between_hosts = tunable.variable == "HOROVOD_HIERARCHICAL_ALLREDUCE" || tunable.variable == "HOROVOD_HIERARCHICAL_ALLGATHER";
   return between_hosts && nodes == 1 ? "Horovod ignores it on one host" : "";
 }
+
+bool is_preset(std::string_view value) { return std::find(std::begin(kPresets), std::end(kPresets), value) != std::end(kPresets); }
 
 std::map<std::string, std::string> values_at(const Space& space, size_t point) {
   std::map<std::string, std::string> values;
@@ -171,8 +175,10 @@ PlacedJob place(const std::vector<std::string>& words, const std::vector<JobTuna
       continue;
     }
     job.environment.emplace_back("OMPI_MCA_coll_tuned_use_dynamic_rules", "1");  // without it a forced algorithm is silently ignored
-    if (value == kRules) {
-      job.environment.emplace_back("OMPI_MCA_coll_tuned_dynamic_rules_filename", rules_file);
+    if (value == kRules || is_preset(value)) {
+      const std::string file =
+          value == kRules ? rules_file : (std::filesystem::path(rules_file).parent_path() / (value + ".rules")).string();
+      job.environment.emplace_back("OMPI_MCA_coll_tuned_dynamic_rules_filename", file);
       continue;
     }
     const size_t colon = value.find(':');

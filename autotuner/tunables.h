@@ -42,8 +42,9 @@ struct JobTunable {
 JobTunable parse_tunable(const std::string& text, const std::vector<std::string>& command);
 
 /// The known ones that the command names and that `given` does not; then every {word} of the command that nothing gives values to is an
-/// error. Throws ddl::Error (kUsage).
-std::vector<JobTunable> tunables_of_command(const std::vector<std::string>& command, const std::vector<JobTunable>& given);
+/// error, but for {hosts} where trials are told their nodes. Throws ddl::Error (kUsage).
+std::vector<JobTunable> tunables_of_command(const std::vector<std::string>& command, const std::vector<JobTunable>& given,
+                                            bool has_hosts = false);
 
 /// What is tuned is written into files that are passed on. Throws ddl::Error (kUsage) for a tunable that is a secret by its own name or by
 /// that of the argument that it is part of.
@@ -56,6 +57,9 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 
 /// The value of `algorithm` that stands for a file of rules by message size.
 constexpr const char* kRules = "rules";
+/// What else stands for a file of rules (preset_rules()): NAME.rules beside the other one.
+constexpr const char* kPresets[] = {"baidu_ring", "gloo"};
+bool is_preset(std::string_view value);
 
 /// A job at one point.
 struct PlacedJob {

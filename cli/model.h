@@ -19,9 +19,10 @@
 namespace ddl::cli {
 
 struct SubModel {
-  const char* verb;     ///< "model allreduce"
-  const char* summary;  ///< the question it answers
-  const char* example;  ///< lines to type; the first one stands in `ddl model --help`
+  const char* verb;       ///< "model allreduce"
+  std::string_view kind;  ///< what it is about: heads its group in `ddl model --help`
+  const char* summary;    ///< the question it answers
+  const char* example;    ///< lines to type
   int (*run)(const std::vector<std::string>& arguments);
   std::string_view name() const { return std::string_view(verb).substr(6); }
 };
@@ -72,7 +73,8 @@ class Answer {
   std::vector<std::string> notes_;
 };
 
-/// Options of a sub-model: at most one word, the run; --json, --world, and the example from the table of sub-models.
+/// Options of a sub-model: --json, the example from the table of sub-models, and, if `usage` has a RUN, --world and one word, the run. Its --help is
+/// at most one screen, 24 lines of 100.
 VerbOptions model_options(std::string_view name, std::string_view usage, std::string_view text);
 
 /// What commas separate; one empty part of an empty text.

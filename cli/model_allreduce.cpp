@@ -61,8 +61,13 @@ void add_plans(const models::Cluster& cluster, double bytes, Answer& answer) {
     }
     table.rows.push_back({Value::text(plan_text(plan.factors)), seconds_value(plan.seconds), Value::text(tiers)});
   }
-  answer.note(fmt::format("Tier 1 is the innermost. train and allreduce run a plan by --allreduce multi_ring --dims {}.",
-                          fmt::join(plans[0].factors, "x")));
+  std::vector<std::string> dims = {fmt::format("{}", ranks_of(cluster))};  // the flat ring, which they are held against
+  for (const auto& plan : plans)
+    if (std::string words = fmt::format("{}", fmt::join(plan.factors, "x")); words != dims[0]) dims.push_back(std::move(words));
+  answer.note(
+      fmt::format("Tier 1 is the innermost. train and allreduce run a plan by --allreduce multi_ring --dims {}; to try them: ddl tune "
+                  "--tunable dims={} -- mpirun -np {} train --allreduce multi_ring --dims {{dims}}",
+                  fmt::join(plans[0].factors, "x"), fmt::join(dims, ","), dims[0]));
 }
 
 // ---------------------------------------------------------------- learners
@@ -158,18 +163,20 @@ void add_learners(const TieredCluster& cluster, const std::vector<int64_t>& lear
 int model_allreduce(const std::vector<std::string>& arguments) {
   VerbOptions options = model_options(
       "allreduce", "[RUN] [options]",
-      "Time of an allreduce by algorithm, from latency, bandwidth and speed of reduction. With RUN: those fitted from its transfer\n"
-      "times, its ranks and sizes, and what it took. With --per-node, --tiers or --links: hierarchical ones and rings over every ordered\n"
-      "factorisation of the ranks, by tiers of links.");
+      "Time of an allreduce by algorithm, from latency, bandwidth and speed of reduction; with RUN from those fitted to its transfer times. "
+      "With --per-node, --tiers or --links also hierarchical ones, and rings over every ordered factorisation of the ranks.");
   options.add()("ranks", takes<int64_t>("P"), "how many")("bytes", takes<std::string>("N,..."), "sizes of the buffer: 25e6, 25MB, 25MiB")(
       "per-node", takes<int64_t>("G"), "ranks on each node; --alpha-us and --bandwidth are then between nodes")(
       "inner-alpha-us", takes<double>("US"), "latency within a node")("inner-bandwidth", takes<double>("GB/S"),
                                                                       "of a rank's link within a node")(
-      "tiers", takes<std::string>("COUNT:GB/S:US,..."), "any number of tiers, innermost first, with what each rank gets of their links")(
+      "tiers", takes<std::string>("COUNT:GB/S:US,..."), "innermost first, with what each rank gets of their links")(
       "learners", takes<std::string>("P,..."), "overhead and efficiency of so many of the ranks, the innermost tiers filled first")(
       "compute-ms", takes<double>("MS"), "for --learners: computing of a step");
+  options.one_row({"ranks", "bytes"}, "how many; sizes of the buffer: 25e6, 25MB, 25MiB");
+  options.one_row({"per-node", "inner-alpha-us", "inner-bandwidth"}, "ranks on a node; links within it");
+  options.one_row({"learners", "compute-ms"}, "overhead and efficiency of so many ranks; computing of a step");
   add_link_options(options);
-  add_topology_options(options);
+  add_topology_options(options, false);
   if (!options.parse(arguments)) return 0;
   Answer answer("allreduce");
   const auto run = maybe_run(options);
@@ -293,17 +300,15 @@ int model_allreduce(const std::vector<std::string>& arguments) {
 int model_fit(const std::vector<std::string>& arguments) {
   VerbOptions options = model_options(
       "fit", "[RUN] [options]",
-      "Latency (alpha), bandwidth (1/beta) and speed of reduction (1/gamma) from transfer times, never from raw ones: waiting for late\n"
-      "ranks is not latency. Two fits, each with its range, where small and large operations go by different protocols. Refuses (exit\n"
-      "code 3) where the data cannot carry a fit. Reduce-scatter and allgather count as rings,\n"
-      "broadcast and reduce as binomial trees, allreduce as --algorithm. Where ranks are on several hosts, or --links joins them, also by\n"
-      "tier of links.");
+      "Latency (alpha), bandwidth (1/beta) and speed of reduction (1/gamma) from transfer times, without waiting for late ranks: two fits where "
+      "small and large operations go by different protocols, and one for each tier of links of several hosts or --links. Exit code 3: the data "
+      "cannot carry a fit.");
   options.add()("csv", takes<std::string>("FILE"), "without a run: columns bytes, time_us, and if wanted ranks, op")(
       "ranks", takes<int64_t>("P"), "of a CSV without column ranks")("reduce", takes<double>("GB/S"),
                                                                      "speed of reduction, if known: not fitted then")(
       "algorithm", takes<std::string>("NAME", "ring"), "parameter_server, tree, butterfly, rabenseifner, ring");
   options.one_of("algorithm", algorithm_names());
-  add_topology_options(options);
+  add_topology_options(options, false);
   if (!options.parse(arguments)) return 0;
   const auto csv = options.maybe<std::string>("csv");
   const auto run = maybe_run(options);

@@ -131,6 +131,8 @@ void add_link_options(VerbOptions& options) {
       "algorithm", takes<std::string>("NAME", "ring"),
       "what the run's allreduce does, for the fit: parameter_server, tree, butterfly, rabenseifner, ring");
   options.one_of("algorithm", algorithm_names());
+  options.one_row({"alpha-us", "bandwidth"}, "latency of a message; what a rank's link carries in one direction");
+  options.one_row({"reduce", "algorithm"}, "speed of reducing, else free; how RUN's allreduces send, else ring");
 }
 
 models::Algorithm algorithm_option(const VerbOptions& options) {

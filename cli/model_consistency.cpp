@@ -153,10 +153,9 @@ void say_where_from(Answer& answer, const models::RunConsistency& recorded, doub
 int model_consistency(const std::vector<std::string>& arguments) {
   VerbOptions options = model_options(
       "consistency", "[RUN] [options]",
-      "Replays what each rank computed and transferred in each step under other rules of parameter consistency: synchronous; bounded\n"
-      "staleness (ssp:S: nobody begins a step more than S steps ahead of the slowest); asynchronous with a parameter server, or with its\n"
-      "parameters sharded over several (async:SERVERS); gossip with the neighbours in a graph; elastic averaging with a centre in every\n"
-      "TAU-th step (EASGD); averaging in every H-th step (local SGD); collectives that do not wait for the slowest K (partial).");
+      "Replays what each rank computed and transferred under other rules: synchronous; ssp:S, nobody begins a step more than S ahead of the "
+      "slowest; async with a parameter server, async:N with N; gossip with neighbours in a graph; easgd:TAU, a centre every TAU steps; "
+      "local:H, averaging every H steps; partial:K, not waiting for the slowest K.");
   options.add()("rules", takes<std::string>("LIST"), kRuleHint)("graph", takes<std::string>("NAME", "ring"),
                                                                 "of gossip: ring, hypercube, all, or a FILE.csv with columns from, to")(
       "bytes", takes<std::string>("SIZE"), "gradients of a step; default: what the run's ranks reduce or push")(

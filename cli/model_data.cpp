@@ -64,13 +64,12 @@ std::vector<NamedLink> known_links() {
 }  // namespace
 
 int model_dataset(const std::vector<std::string>& arguments) {
-  VerbOptions options =
-      model_options("dataset", "--csv FILE [--error E,...] [--samples N,...]",
-                    "Fits e(m) = a m^b + c, the error on test data by the samples trained on (Hestness et al., 1712.00409): which "
-                    "error more data\nwould give, and how much data an error would need.");
+  VerbOptions options = model_options(
+      "dataset", "--csv FILE [--error E,...] [--samples N,...]",
+      "Fits e(m) = a m^b + c, the error on test data by the samples trained on (Hestness et al., 1712.00409): which error more data would "
+      "give, and how much data an error would need.");
   options.add()("csv", takes<std::string>("FILE"), kDatasetColumns)("error", takes<std::string>("E,..."), "how much data would they need?")(
       "samples", takes<std::string>("N,..."), "which error would they give?");
-  options.allow_words(0);
   if (!options.parse(arguments)) return 0;
   const CsvTable csv = CsvTable::read(needed(options.maybe<std::string>("csv"), "csv", kDatasetColumns));
   std::vector<models::DataPoint> points;
@@ -111,12 +110,11 @@ int model_dataset(const std::vector<std::string>& arguments) {
 }
 
 int model_links(const std::vector<std::string>& arguments) {
-  VerbOptions options =
-      model_options("links", "[--bytes N]",
-                    "Links by what they carry in each direction and in both together: tables of vendors mix the two. Line rates after "
-                    "encoding of lanes,\nbefore headers: transfers reach 80 to 95 % of them.");
+  VerbOptions options = model_options(
+      "links", "[--bytes N]",
+      "Links by what they carry in each direction and in both together, which tables of vendors mix. Line rates after encoding of lanes, before "
+      "headers: transfers reach 80 to 95 % of them.");
   options.add()("bytes", takes<std::string>("N", "1GB"), "of which the time in one direction is shown");
-  options.allow_words(0);
   if (!options.parse(arguments)) return 0;
   const int64_t bytes = parse_bytes(options.get<std::string>("bytes"));
   Answer answer("links");

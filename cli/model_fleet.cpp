@@ -13,9 +13,8 @@ using reports::Value;
 int model_fleet(const std::vector<std::string>& arguments) {
   VerbOptions options = model_options(
       "fleet", "[RUN] --cars N [options]",
-      "Data = cars x TB per hour x hours a day x days x the share that is kept; time = data / what a machine trains through in a day, over\n"
-      "machines x their efficiency. --machine-tb-per-day says what a machine does with all its epochs; or RUN, whose samples per second,\n"
-      "--sample-bytes and --epochs tell it: then the job of RUN is one machine.");
+      "Data = cars x TB per hour x hours a day x days x the share that is kept; time = data / what a machine trains through in a day, over "
+      "machines x their efficiency. That is --machine-tb-per-day, or what RUN did with --sample-bytes and --epochs: its job is one machine.");
   options.add()("cars", takes<double>("N"), "that collect")("tb-per-hour", takes<double>("TB", 1), "of a car, 1e12 bytes")(
       "hours", takes<double>("H", 8), "a day")("days", takes<double>("D", 260), "of collecting")("share", takes<double>("F", 1),
                                                                                                  "that is kept, 0 to 1")(

@@ -24,7 +24,7 @@ namespace {
 using reports::Unit;
 using reports::Value;
 
-constexpr const char* kTensorsHelp = "columns bytes_fp32 (or bytes) in the order of the forward pass; ready_ms if known";
+constexpr const char* kTensorsHelp = "columns bytes_fp32 (or bytes) and, if known, ready_ms; forward order";
 constexpr const char* kCostHint =
     "--sweep FILE has what `mpirun ... allreduce` or a CSV with columns bytes, time_us says; or record with buckets of four sizes or more; or give "
     "--alpha-us and --bandwidth";
@@ -173,18 +173,18 @@ std::vector<models::Bucket> buckets_of(const std::string& rule, const std::vecto
 int model_fusion(const std::vector<std::string>& arguments) {
   VerbOptions options = model_options(
       "fusion", "[RUN] [options]",
-      "Gradients collected into buckets up to a threshold, allreduced one after the other: behind backward, or blocking. What comes behind the\n"
-      "last gradient needs the sums: nothing hides behind it. With RUN: its allreduces as they were posted, or its layers in backward with the\n"
-      "bytes that --table gives them; what allreduces take is fitted to the run's own, blocking or not, or read from --sweep.");
+      "Gradients in buckets, allreduced one after the other: behind backward, or blocking. Nothing hides behind what needs the sums. With RUN: "
+      "its allreduces as they were posted, or its layers in backward with the bytes of --table; what allreduces take is fitted or of --sweep.");
   options.add()("thresholds", takes<std::string>("N,...", "0,1MiB,4MiB,16MiB,25MiB,64MiB,128MiB"), "sizes of buckets")(
       "rule", takes<std::string>("NAME", "fuse"),
-      "fuse: closed before it exceeds its size (Horovod); fill: closed when it holds it; ddp: likewise, the first at 1 MiB")(
+      "buckets close before they exceed it (fuse: Horovod) or when they hold it (fill; ddp: the first at 1 MiB)")(
       "tensors", takes<std::string>("FILE"), kTensorsHelp)("table", takes<std::string>("NAME"),
-                                                           "layers of a shipped network (network --list), or a FILE.csv like those")(
-      "sweep", takes<std::string>("FILE"), "what allreduces take: output of the program allreduce, or columns bytes, time_us")(
+                                                           "of a shipped network (network --list), or a FILE.csv like those")(
+      "sweep", takes<std::string>("FILE"), "what allreduces take: output of `allreduce`, or bytes, time_us")(
       "forward-ms", takes<double>("MS"), "without RUN: of the step")("backward-ms", takes<double>("MS"), "likewise")(
       "update-ms", takes<double>("MS"), "likewise: computing that needs the sums")("ranks", takes<int64_t>("P"), "how many");
   options.one_of("rule", {"fuse", "fill", "ddp"});
+  options.one_row({"forward-ms", "backward-ms", "update-ms"}, "of the step, without RUN");
   add_link_options(options);
   if (!options.parse(arguments)) return 0;
   const auto run = maybe_run(options);
@@ -275,13 +275,12 @@ int model_fusion(const std::vector<std::string>& arguments) {
 }
 
 int model_microbatch(const std::vector<std::string>& arguments) {
-  VerbOptions options = model_options("microbatch", "--csv FILE --batch B [options]",
-                                      "Cuts a batch into micro-batches whose kernels fit a workspace (mu-cuDNN): the fastest way for each "
-                                      "workspace, by dynamic programming. Of\n"
-                                      "several layers with --workspace in all, one choice each, by knapsack.");
+  VerbOptions options = model_options(
+      "microbatch", "--csv FILE --batch B [options]",
+      "Cuts a batch into micro-batches whose kernels fit a workspace (mu-cuDNN): the fastest way for each workspace, by dynamic programming. Of "
+      "several layers with --workspace in all, one choice each, by knapsack.");
   options.add()("csv", takes<std::string>("FILE"), "columns micro_batch, time_ms, workspace_bytes, and if wanted kernel, layer")(
       "batch", takes<int64_t>("B"), "samples in all")("workspace", takes<std::string>("N"), "limit, of all layers together");
-  options.allow_words(0);
   if (!options.parse(arguments)) return 0;
   const CsvTable csv = CsvTable::read(needed(options.maybe<std::string>("csv"), "csv", "columns micro_batch, time_ms, workspace_bytes"));
   const int64_t batch = needed(count_option(options, "batch"), "batch", "e.g. --batch 256");

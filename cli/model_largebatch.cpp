@@ -18,9 +18,9 @@ using reports::Value;
 int model_largebatch(const std::vector<std::string>& arguments) {
   VerbOptions options = model_options(
       "largebatch", "[RUN] --batch B,... [options]",
-      "What a larger global batch asks of training, as published: the learning rate by the linear and the square-root rule, warm-up, LARS,\n"
-      "LARC and LAMB with their settings and where they were seen to hold; and how large the batch may be, by the gradient noise scale of\n"
-      "RUN and by published results of a network. RUN tells the batch and, if it reports norms of gradients, the noise scale.");
+      "What a larger global batch asks of training, as published: learning rate by the linear and the square-root rule, warm-up, LARS, LARC and "
+      "LAMB; and how large it may be, by the gradient noise scale and published results of a network. RUN tells the batch and, if it reports "
+      "norms of gradients, the noise scale.");
   options.add()("batch", takes<std::string>("B,..."), "wanted samples of a step, all ranks")(
       "base-batch", takes<double>("B"), "that --rate belongs to; default: RUN's")("rate", takes<double>("LR", 0.1), "its learning rate")(
       "network", takes<std::string>("NAME"), "whose published batches count")(

@@ -75,11 +75,10 @@ void add_sizes(std::vector<models::LayerCost>& layers, const std::vector<models:
 }  // namespace
 
 void add_layer_options(VerbOptions& options, bool times) {
-  options.add()("profile", takes<std::string>("FILE"), kProfileHelp)(
-      "table", takes<std::string>("NAME"), "of a shipped network (resnet50, gpt2_small, ... as network --list), or a FILE.csv like those")(
-      "batch", takes<double>("B"), "with --table: samples of a mini-batch; default: those of RUN on a rank");
-  if (times)
-    options.add()("tflops", takes<double>("T"), "with --table and without RUN: what a worker computes, 1e12 operations per second");
+  options.add()("profile", takes<std::string>("FILE"), kProfileHelp)("table", takes<std::string>("NAME"),
+                                                                     "of a shipped network (network --list), or a FILE.csv like those")(
+      "batch", takes<double>("B"), "with --table: samples of a mini-batch; default: RUN's on a rank");
+  if (times) options.add()("tflops", takes<double>("T"), "with --table, without RUN: 1e12 operations a worker does per second");
 }
 
 std::optional<models::NetworkTable> table_option(const VerbOptions& options) {

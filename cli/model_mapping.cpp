@@ -162,17 +162,16 @@ void write_placement(const std::filesystem::path& folder, const models::Topology
 int model_mapping(const std::vector<std::string>& arguments) {
   VerbOptions options = model_options(
       "mapping", "[RUN] [options]",
-      "Places ranks such that the link that is busy longest is busy as short as can be, by what ranks send one another: messages and\n"
-      "collectives of RUN, or --traffic. Bytes take several routes at once where that is faster (multi-commodity flow). Exact up to nine\n"
-      "places, beyond a local search with a bound that nothing can be better than. Ranks of RUN sit where they ran if --links names their\n"
-      "hosts, else rank i at place i. Without --links: the hosts of RUN, behind one switch.");
+      "Places ranks such that the busiest link is busy as short as can be, by what ranks send one another, over several routes where that "
+      "is faster (multi-commodity flow). Exact up to nine places, beyond a local search with a bound. Ranks of RUN sit where they ran if "
+      "--links names their hosts, else in order.");
   options.add()("traffic", takes<std::string>("FILE"), "columns from, to (ranks), bytes")(
-      "algorithm", takes<std::string>("NAME", "ring"),
-      "how the run's allreduces send: parameter_server, tree, butterfly, rabenseifner, ring")(
-      "dims", takes<std::string>("AxB"), "rings over several dimensions, first one along neighbours, instead")(
-      "emit", takes<std::string>("DIR"), "write the placement: hostfile and rankfile of mpirun, slurm.sh, places.csv");
+      "algorithm", takes<std::string>("NAME", "ring"), "how RUN's allreduces send: parameter_server, tree, butterfly, rabenseifner, ring")(
+      "dims", takes<std::string>("AxB"), "rings over several dimensions instead, the first one along neighbours")(
+      "emit", takes<std::string>("DIR"), "writes hostfile and rankfile of mpirun, slurm.sh, places.csv");
   options.one_of("algorithm", algorithm_names());
-  add_topology_options(options);
+  options.one_row({"algorithm", "dims"}, "how RUN's allreduces send: ring, tree, ...; or rings over dimensions");
+  add_topology_options(options, true);
   if (!options.parse(arguments)) return 0;
   const auto run = maybe_run(options);
   const auto seats = seats_of(options, run.get());

@@ -154,16 +154,19 @@ void add_grids(Answer& answer, const std::vector<models::ParallelLayer>& layers,
 int model_parallel(const std::vector<std::string>& arguments) {
   VerbOptions options = model_options(
       "parallel", "[RUN] --table NAME [options]",
-      "Spreads the layers of a network over ranks by samples, rows (spatial), input channels, filters, tensors (Megatron's columns and\n"
-      "rows) or as a pipeline: time, bytes and memory of a rank in a step. Ranks form groups that share the samples; within a group each\n"
-      "form is tried, and the mix of forms that is fastest within the memory is found by a dynamic program over the layers, with what it\n"
-      "takes to bring activations from one layout into the next. RUN tells how long layers compute, ranks, samples and link.");
+      "Spreads layers over ranks by samples, rows (spatial), input channels, filters, tensors (Megatron's) or as a pipeline: time, bytes and "
+      "memory of a rank in a step. Groups of ranks share the samples; within a group the fastest mix of forms within the memory is found by a "
+      "dynamic program over the layers, with the costs of changing layouts.");
   add_layer_options(options, true);
   options.add()("ranks", takes<int64_t>("N"), "default: those of RUN")("group", takes<int64_t>("G"), "only groups of so many ranks")(
-      "form", takes<std::string>("NAME"), "whose layers are shown: sample, spatial, channel, filter, tensor; default: the best mix")(
+      "form", takes<std::string>("NAME"), "shows the layers of sample, spatial, channel, filter or tensor")(
       "memory", takes<std::string>("SIZE"), "of a rank: 16GB")("optimizer", takes<std::string>("NAME", "momentum"),
                                                                "sgd, momentum, adam: 0, 1, 2 more values per weight")(
-      "micro-batches", takes<int64_t>("M"), "of the pipelines; default: four a stage, if there are so many samples");
+      "micro-batches", takes<int64_t>("M"), "of the pipelines; default: four a stage, if samples suffice");
+  options.one_row({"profile", "table"}, "measured layers (CSV), or a network's: ddl model memory --help");
+  options.one_row({"batch", "tflops"}, "samples of a mini-batch; without RUN: 1e12 operations per second");
+  options.one_row({"optimizer", "micro-batches"}, "sgd, momentum, adam; of pipelines, else four a stage");
+  options.one_row({"ranks", "group", "memory"}, "default: RUN's; only groups of so many; of a rank: 16GB");
   add_link_options(options);
   const std::vector<std::string> optimizers = {"sgd", "momentum", "adam"};
   options.one_of("optimizer", optimizers);

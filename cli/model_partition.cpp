@@ -38,9 +38,8 @@ void add_stages(const models::Partition& partition, const std::vector<models::La
 int model_partition(const std::vector<std::string>& arguments) {
   VerbOptions options = model_options(
       "partition", "[RUN] --stages K,... [options]",
-      "Cuts consecutive layers into stages such that the slowest is as fast as can be (dynamic programming, as in PipeDream). With --workers\n"
-      "and --bandwidth stages may be replicated: their weights then cost an allreduce. Layers are those of a profile, of a network's table\n"
-      "(times by its multiply-adds) or of RUN, which tells their computing per step; with RUN and --table sizes are the table's.");
+      "Cuts consecutive layers into stages whose slowest is as fast as can be (dynamic programming, as in PipeDream); with --workers stages may "
+      "be replicated, and their weights cost an allreduce. Layers are those of a profile, of a table (times by multiply-adds) or of RUN.");
   add_layer_options(options, true);
   options.add()("stages,k", takes<std::string>("K,..."), "one worker each")(
       "workers", takes<int64_t>("W"), "instead: any stages and replicas on so many")("bandwidth", takes<double>("GB/S"),

@@ -99,9 +99,8 @@ int pipeline_of_run(const VerbOptions& options, ModelRun& run, const std::vector
 int model_pipeline(const std::vector<std::string>& arguments) {
   VerbOptions options = model_options(
       "pipeline", "[RUN] --micro-batches M,... [options]",
-      "Idle share of a pipeline by number of micro-batches: GPipe and 1F1B, interleaved with --chunks, and the zero-bubble schedules if the\n"
-      "times of a micro-batch are given. With RUN: its stages, replicas and micro-batches as they were recognised, what each stage computes\n"
-      "forward and backward, and what a message takes; the schedule is played through with other micro-batches.");
+      "Idle share of a pipeline by number of micro-batches: GPipe, 1F1B, interleaved with --chunks, zero-bubble schedules if times are given. "
+      "With RUN: its stages, replicas, micro-batches and times as recorded; the schedule is played through with other micro-batches.");
   options.add()("micro-batches,m", takes<std::string>("M,..."), "how many")(
       "stages,p", takes<int64_t>("P"), "devices in a row; of a run, with --now, where it was not recognised: rank r is stage r modulo P")(
       "chunks", takes<int64_t>("V", 1), "interleaved: chunks of the model on each device; M is then a multiple of P")(

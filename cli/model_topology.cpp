@@ -82,13 +82,14 @@ void set_typed_tiers(const VerbOptions& options, Topology& topology, std::vector
 
 }  // namespace
 
-void add_topology_options(VerbOptions& options) {
+void add_topology_options(VerbOptions& options, bool in_full) {
   options.add()("links", takes<std::string>("FILE"),
                 "what joins places: CSV (from, to, gb_per_s of each direction, if wanted tier, alpha_us; names that begin with switch: are "
                 "switches, where no rank sits), lstopo --of xml, nvidia-smi topo -m, or Slurm's topology.conf. Default: hosts of RUN")(
       "host", takes<std::string>("FILE"), "what is inside each place of --links: any of these files")(
       "per-host", takes<int64_t>("N"), "N ranks on each place of --links, alike")(
       "tier", takes<std::string>("NAME=GB/S[:US],..."), "what links of a tier carry, and what a message over them takes");
+  if (!in_full) options.one_row({"links", "host", "per-host"}, "what joins places, what is in each: ddl model mapping --help");
 }
 
 std::optional<Seats> seats_of(const VerbOptions& options, ModelRun* run) {

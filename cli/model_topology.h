@@ -12,8 +12,8 @@
 
 namespace ddl::cli {
 
-/// --links, --host, --per-host, --tier.
-void add_topology_options(VerbOptions& options);
+/// --links, --host, --per-host, --tier; `in_full`: --help has a row for each of them.
+void add_topology_options(VerbOptions& options, bool in_full);
 
 struct Seats {
   models::Topology topology;

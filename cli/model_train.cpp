@@ -108,7 +108,6 @@ int model_epochs(const std::vector<std::string>& arguments) {
                     "Fits E(B) = E0 (1 + B / B0), the epochs to the target by global batch size, and what they would be at other sizes.");
   options.add()("csv", takes<std::string>("FILE"), "columns batch, epochs: at least three batch sizes")(
       "batch", takes<std::string>("B,..."), "global batch sizes to ask for");
-  options.allow_words(0);
   if (!options.parse(arguments)) return 0;
   const models::EpochModel model = epochs_of(needed(options.maybe<std::string>("csv"), "csv", "columns batch, epochs"));
   Answer answer("epochs");

@@ -76,10 +76,9 @@ void add_shares(Answer& answer, const models::Slowdown& slowdown) {
 int model_whatif(const std::vector<std::string>& arguments) {
   VerbOptions options = model_options(
       "whatif", "[RUN] [options]",
-      "Replays the recorded steps with other durations: computing and calls of each rank in their order, collectives and messages\n"
-      "as they tied the ranks together. Transfers are replayed without the waiting in them: that is what comes out. Then: how much\n"
-      "slower the job is than one in which every operation takes what its kind does in the mean (computing) or median (transfers),\n"
-      "and how much of that each type of operation and each rank would cause alone.");
+      "Replays the recorded steps with other durations, transfers without the waiting in them: that is what comes out. Then how much slower "
+      "the job is than one in which every operation takes what its kind does in the mean (computing) or median (transfers), and how much "
+      "of that each type of operation and each rank would cause alone.");
   options.add()("network", takes<double>("X", 2), "transfers so many times as fast")("batch", takes<double>("X", 2),
                                                                                      "so many times the batch: computing in proportion")(
       "healthy", takes<int64_t>("RANK"), "which rank would compute as the others do; default: the worst");

@@ -37,11 +37,57 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 HelpReader* help_reader = nullptr;
 
-/// Boost's "NAME (=value)".
+constexpr size_t kHelpWidth = 100, kWidestNames = 30;
+
+/// Boost's "NAME (=value)", and its 0.10000000000000001.
 void split_parameter(const std::string& text, OptionRow& row) {
   const size_t bracket = text.find(" (=");
   row.argument = text.substr(0, bracket);
-  if (bracket != std::string::npos) row.default_value = text.substr(bracket + 3, text.size() - bracket - 4);
+  if (bracket == std::string::npos) return;
+  row.default_value = text.substr(bracket + 3, text.size() - bracket - 4);
+  double number = 0;
+  const char* const end = row.default_value.data() + row.default_value.size();
+  if (row.default_value.find('.') != std::string::npos && std::from_chars(row.default_value.data(), end, number).ptr == end)
+    row.default_value = fmt::format("{:g}", number);
+}
+
+/// Fills lines of kHelpWidth, each but the first behind `indent` spaces; the first one has `used` characters already.
+std::string wrapped(std::string_view text, size_t indent, size_t used) {
+  std::string out;
+  size_t column = used;
+  std::istringstream words{std::string(text)};
+  for (std::string word; words >> word;) {
+    const bool first = column == used && out.empty();
+    if (!first && column + 1 + word.size() > kHelpWidth) {
+      out += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (!first) {
+      out += ' ', ++column;
+    }
+    out += word;
+    column += word.size();
+  }
+  return out;
+}
+
+/// Paragraphs in lines of kHelpWidth; lines that begin with two spaces stay as they are.
+std::string reflowed(std::string_view text) {
+  std::string out, paragraph;
+  const auto end_paragraph = [&] {
+    if (!paragraph.empty()) out += wrapped(paragraph, 0, 0) + "\n";
+    paragraph.clear();
+  };
+  std::istringstream lines{std::string(text)};
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty() && !line.starts_with("  ")) {
+      paragraph += line + " ";
+      continue;
+    }
+    end_paragraph();
+    out += line + "\n";
+  }
+  end_paragraph();
+  return out;
 }
 
 }  // namespace
@@ -82,6 +128,7 @@ struct VerbOptions::Parsed {
   po::options_description shown{"options", 100, 60};
   po::variables_map values;
   std::map<std::string, Known> known;
+  std::vector<std::pair<std::vector<std::string>, std::string>> rows;  ///< one_row()
 };
 
 VerbOptions::VerbOptions(const VerbHelp& help) : help_(help), parsed_(std::make_unique<Parsed>()) { add()("help,h", "show this text"); }
@@ -125,6 +172,10 @@ void VerbOptions::allow_words(size_t most, WordKind kind, std::vector<std::strin
   most_words_ = most;
   word_kind_ = kind;
   word_names_ = std::move(names);
+}
+
+void VerbOptions::one_row(std::vector<std::string> options, std::string text) {
+  parsed_->rows.emplace_back(std::move(options), std::move(text));
 }
 
 void VerbOptions::one_of(const char* option, std::vector<std::string> values) {
@@ -180,9 +231,42 @@ void VerbOptions::print_help() const {
     help_reader->tables.push_back(table());
     return;
   }
-  std::ostringstream options;
-  options << parsed_->shown;
-  print_out(fmt::format("usage: ddl {} {}\n\n{}\n\n{}\nexample:\n{}\n", help_.verb, help_.usage, help_.text, options.str(), help_.example));
+  const CommandTable table = this->table();
+  const auto names_of = [](const OptionRow& option) {
+    return (option.letter.empty() ? "" : "-" + option.letter + ", ") + "--" + option.name +
+           (option.argument.empty() ? "" : " " + option.argument);
+  };
+  std::vector<std::pair<std::string, std::string>> rows;  // names, text
+  std::map<std::string, size_t> row_of_first;
+  for (const OptionRow& option : table.options) {
+    const auto shared = std::find_if(parsed_->rows.begin(), parsed_->rows.end(), [&](const auto& row) {
+      return std::find(row.first.begin(), row.first.end(), option.name) != row.first.end();
+    });
+    if (shared == parsed_->rows.end()) {
+      rows.emplace_back(names_of(option),
+                        option.text + (option.default_value.empty() ? "" : fmt::format(" (default {})", option.default_value)));
+    } else if (shared->first.front() == option.name) {
+      row_of_first[option.name] = rows.size();
+      rows.emplace_back(names_of(option), shared->second);
+    } else {
+      rows[row_of_first.at(shared->first.front())].first += " " + names_of(option);
+    }
+  }
+  size_t widest = 0;
+  for (const auto& [names, text] : rows)
+    if (names.size() <= kWidestNames) widest = std::max(widest, names.size());
+  const size_t column = widest + 4;
+  std::string options;
+  for (const auto& [names, text] : rows) {
+    std::string line = fmt::format("  {:<{}}", names, widest + 2);
+    if (names.size() > widest) {
+      line = "  " + names + "  ";
+      if (line.size() + text.size() > kHelpWidth) line = "  " + names + "\n" + std::string(column, ' ');
+    }
+    options += line + wrapped(text, column, line.find('\n') == std::string::npos ? line.size() : column) + "\n";
+  }
+  print_out(fmt::format("usage: ddl {} {}\n\n{}\noptions:\n{}\nexample:\n{}\n", help_.verb, help_.usage, reflowed(help_.text), options,
+                        help_.example));
 }
 
 bool VerbOptions::parse(const std::vector<std::string>& arguments) {

@@ -89,6 +89,9 @@ class VerbOptions {
   /// At most `most` words without dashes; read them with words(). `names` are for completion only: the verb refuses other words.
   void allow_words(size_t most, WordKind kind = WordKind::kRun, std::vector<std::string> names = {});
 
+  /// --help shows these options in one row with `text`, where the first of them stands; the manual shows each with its own.
+  void one_row(std::vector<std::string> options, std::string text);
+
   /// parse() refuses any other value of `option`.
   void one_of(const char* option, std::vector<std::string> values);
   /// Completion offers these values of `option`; `list`: several, with commas between. The verb may take others.

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -132,6 +133,64 @@ std::optional<Ended> reap(pid_t pid, int flags) {
   return Ended{.exit_code = WEXITSTATUS(status), .signal = 0};
 }
 
+/// Jobs that run at the same time, and what is sent to us and meant for them.
+class Jobs {
+ public:
+  struct End {
+    pid_t pid;
+    Ended ended;
+  };
+  const sigset_t& mask() const { return watch_.before(); }
+  bool told_to_end() const { return told_to_end_; }
+
+  pid_t start(const Launch& launch) {
+    Spawn spawn;
+    spawn.signal_mask(watch_.before());
+    if (!launch.output.empty()) {
+      spawn.null_input();
+      spawn.write_to(launch.output);
+    }
+    pid_t pid = 0;
+    if (const int error = spawn.start(launch.command, launch.settings, pid); error != 0)
+      throw Error(fmt::format("cannot start {}: {}", launch.command[0], std::strerror(error)),
+                  error == ENOENT ? "is the name right, and is it in PATH?" : "is it a program?", ExitCode::kCannotLaunch);
+    pids_.push_back(pid);
+    return pid;
+  }
+
+  /// Waits for one of them.
+  End next_end() {
+    for (;;) {
+      for (const pid_t pid : pids_)
+        if (std::optional<Ended> ended = reap(pid, WNOHANG)) {
+          pids_.erase(std::find(pids_.begin(), pids_.end(), pid));
+          ended->told_to_end = told_to_end_;
+          return {pid, *ended};
+        }
+      siginfo_t info{};
+      const int signal = watch_.wait(info);
+      if (signal == SIGCHLD) continue;
+      told_to_end_ = told_to_end_ || signal == SIGINT || signal == SIGTERM;
+      // From the terminal (SI_KERNEL) the whole group has it already. timeout(1) sends twice, to us and to the group: pass one on.
+      if (signal > 0 && info.si_code != SI_KERNEL) pass_on(signal);
+    }
+  }
+
+ private:
+  void pass_on(int signal) {
+    const auto now = std::chrono::steady_clock::now();
+    const auto last = passed_on_.find(signal);
+    if (last != passed_on_.end() && now - last->second < std::chrono::seconds(1)) return;
+    passed_on_[signal] = now;
+    for (const pid_t pid : pids_) kill(pid, signal);
+  }
+
+  SignalWatch watch_;
+  std::vector<pid_t> pids_;
+  std::map<int, std::chrono::steady_clock::time_point> passed_on_;
+  bool told_to_end_ = false;
+};
+
 /// A fork of ours that runs `work` and nothing else.
 class Companion {
  public:
@@ -167,41 +226,42 @@ class Companion {
 
 Ended run_job(const std::vector<std::string>& command, const Settings& settings, const std::string& output,
               const std::function<void(pid_t job)>& beside) {
+  Jobs jobs;
+  const pid_t pid = jobs.start({command, settings, output});
+  const Companion companion(beside, pid, jobs.mask());
+  return jobs.next_end().ended;
+}
+
+std::vector<std::vector<LaneEnd>> run_lanes(const std::vector<std::vector<Launch>>& lanes) {
   using Clock = std::chrono::steady_clock;
-  const SignalWatch watch;
-  Spawn spawn;
-  spawn.signal_mask(watch.before());
-  if (!output.empty()) {
-    spawn.null_input();
-    spawn.write_to(output);
-  }
-  pid_t pid = 0;
-  if (const int error = spawn.start(command, settings, pid); error != 0)
-    throw Error(fmt::format("cannot start {}: {}", command[0], std::strerror(error)),
-                error == ENOENT ? "is the name right, and is it in PATH?" : "is it a program?", ExitCode::kCannotLaunch);
-  const Companion companion(beside, pid, watch.before());
-  std::map<int, Clock::time_point> passed_on;
-  bool told_to_end = false;
-  for (;;) {
-    siginfo_t info{};
-    const int signal = watch.wait(info);
-    if (signal == SIGCHLD) {
-      if (std::optional<Ended> ended = reap(pid, WNOHANG)) {
-        ended->told_to_end = told_to_end;
-        return *ended;
-      }
-      continue;
-    }
-    told_to_end = told_to_end || signal == SIGINT || signal == SIGTERM;
-    if (signal > 0 && info.si_code != SI_KERNEL) {
-      // From the terminal (SI_KERNEL) the whole group has it already. timeout(1) sends twice, to us and to the group: pass one on.
+  struct Running {
+    size_t lane;
+    Clock::time_point since;
+  };
+  Jobs jobs;
+  std::map<pid_t, Running> running;
+  std::vector<std::vector<LaneEnd>> ends(lanes.size());
+  std::optional<Error> failed;
+  const auto start_next = [&](size_t lane) {
+    if (jobs.told_to_end() || failed || ends[lane].size() == lanes[lane].size()) return;
+    try {
       const Clock::time_point now = Clock::now();
-      const auto last = passed_on.find(signal);
-      if (last != passed_on.end() && now - last->second < std::chrono::seconds(1)) continue;
-      passed_on[signal] = now;
-      kill(pid, signal);
+      running[jobs.start(lanes[lane][ends[lane].size()])] = {lane, now};
+    } catch (const Error& error) {
+      failed = error;
+      for (const auto& [pid, job] : running) kill(pid, SIGTERM);
     }
+  };
+  for (size_t lane = 0; lane < lanes.size(); ++lane) start_next(lane);
+  while (!running.empty()) {
+    const Jobs::End end = jobs.next_end();
+    const Running job = running.at(end.pid);
+    running.erase(end.pid);
+    ends[job.lane].push_back({end.ended, std::chrono::duration<double>(Clock::now() - job.since).count()});
+    start_next(job.lane);
   }
+  if (failed) throw Error(*failed);
+  return ends;
 }
 
 std::filesystem::path find_program(const std::string& word) {

@@ -28,6 +28,21 @@ struct Ended {
 Ended run_job(const std::vector<std::string>& command, const std::vector<std::pair<std::string, std::string>>& settings,
               const std::string& output = {}, const std::function<void(pid_t job)>& beside = {});
 
+/// A job, as run_job() takes it.
+struct Launch {
+  std::vector<std::string> command;
+  std::vector<std::pair<std::string, std::string>> settings;
+  std::string output;
+};
+struct LaneEnd {
+  Ended ended;
+  double wall_s = 0;  ///< from its start to its end
+};
+
+/// Runs the jobs of each lane one after the other, those of different lanes side by side; signals go to all that run. How they ended, by lane: fewer
+/// than were asked for where somebody told us to end. Throws as run_job(), once all have ended.
+std::vector<std::vector<LaneEnd>> run_lanes(const std::vector<std::vector<Launch>>& lanes);
+
 struct Captured {
   bool started = false;
   Ended ended;

@@ -56,12 +56,23 @@ tune::Goal goal_of(const VerbOptions& options) {
   return goal;
 }
 
+std::vector<LaneHosts> lanes_asked(const VerbOptions& options) {
+  if (!options.has("parallel") && !options.has("hosts")) return {};
+  const int64_t lanes = options.maybe<int64_t>("parallel").value_or(1);
+  if (lanes < 1) throw Error("--parallel: at least 1", "", ExitCode::kUsage);
+  if (lanes > 1 && options.has("metric-file"))
+    throw Error("--metric-file beside --parallel: trials that run side by side would write the same file", "let the job print the number",
+                ExitCode::kUsage);
+  return lanes_of(options.maybe<std::string>("hosts"), static_cast<size_t>(lanes));
+}
+
 TuneRequest request_of(const VerbOptions& options, std::vector<std::string> command) {
   TuneRequest request{.command = std::move(command), .directory = options.get<std::string>("output")};
   if (options.has("tunable"))
     for (const std::string& text : options.get<std::vector<std::string>>("tunable"))
       request.tunables.push_back(tune::parse_tunable(text, request.command));
-  for (tune::JobTunable& tunable : tune::tunables_of_command(request.command, request.tunables))
+  request.lanes = lanes_asked(options);
+  for (tune::JobTunable& tunable : tune::tunables_of_command(request.command, request.tunables, !request.lanes.empty()))
     request.tunables.push_back(std::move(tunable));
   tune::refuse_secrets(request.command, request.tunables);
   request.max_global_batch = options.maybe<int64_t>("max-global-batch");
@@ -91,14 +102,18 @@ int run_tune(const Arguments& arguments) {
                   "  ddl tune --tunable workers=2,1,4 --budget 5m -- mpirun -np 4 ./train --workers {workers}\n"
                   "  ddl tune --tunable NCCL_ALGO=unset,Ring,Tree -- mpirun -np 8 ./job\n"
                   "  ddl tune --metric 'images/sec: ([0-9.]+)' --tunable HOROVOD_CYCLE_TIME=1,2.5,5 -- mpirun -np 4 python3 job.py\n"
+                  "  ddl tune --parallel 4 --hosts n1:8,n2:8,n3:8,n4:8 -- mpirun -np 8 ./train --batch {batch}\n"
                   "  ddl tune --apply tuned -- mpirun -np 4 ./train --steps 1000 --batch {batch} --bucket-mb {bucket_mb}\n"
                   "  ddl tune --verify tuned                                  # exit code 4: not used, or no better"});
   options.add()("output,o", takes<std::string>("DIR", "tuned"), "where files, report and trials go")(
       "tunable", takes<std::vector<std::string>>("NAME=A,B,..."),
       "values to try; {NAME} in the command, else the environment variable NAME; may be repeated")(
-      "budget", takes<std::string>("TIME", "10m"), "for all trials together: 90s, 10m, 1h")(
-      "trials", takes<size_t>("N"), "at most so many trials")("max-global-batch", takes<int64_t>("N"),
-                                                              "samples of a step, all ranks together, at most")(
+      "budget", takes<std::string>("TIME", "10m"), "for all trials together: 90s, 10m, 1h")("trials", takes<size_t>("N"),
+                                                                                            "at most so many trials")(
+      "parallel", takes<int64_t>("N"),
+      "rounds of trials side by side, each on nodes of its own: those of the Slurm allocation, or --hosts; what is compared ran on the same ones")(
+      "hosts", takes<std::string>("A,B:SLOTS,..."), "nodes for trials: --host of mpirun, --nodelist of srun, else in place of {hosts}")(
+      "max-global-batch", takes<int64_t>("N"), "samples of a step, all ranks together, at most")(
       "max-memory", takes<std::string>("SIZE"),
       "of a rank, such as 16GiB: larger batches are predicted from the peaks of two trials, on GPUs if there are any")(
       "goal", takes<std::string>("GOAL"),
@@ -119,12 +134,16 @@ int run_tune(const Arguments& arguments) {
   std::vector<std::string> command;
   if (!options.parse_with_command(arguments, command)) return 0;
   if (options.has("apply") && options.has("verify")) throw Error("--apply and --verify exclude each other", "choose one", ExitCode::kUsage);
+  if (options.has("parallel") && (options.has("apply") || options.has("verify")))
+    throw Error("--parallel is for tuning: --apply and --verify run one job at a time", "leave it out", ExitCode::kUsage);
+  const auto hosts = [&] { return options.has("hosts") ? lanes_asked(options).front() : LaneHosts(); };
   if (options.has("verify"))
     return verify_tuned(
         options.get<std::string>("verify"), command, options.get<size_t>("rounds"),
-        options.has("goal") || options.has("target-loss") || options.has("metric") ? std::optional(goal_of(options)) : std::nullopt);
+        options.has("goal") || options.has("target-loss") || options.has("metric") ? std::optional(goal_of(options)) : std::nullopt,
+        hosts());
   if (command.empty()) throw Error("what shall be tuned?", "ddl tune -- mpirun -np 4 ./train --batch {batch}", ExitCode::kUsage);
-  if (options.has("apply")) return apply_tuned(options.get<std::string>("apply"), command);
+  if (options.has("apply")) return apply_tuned(options.get<std::string>("apply"), command, hosts());
 
   const TuneRequest request = request_of(options, command);
   const Tuning tuning = tune_job(request);

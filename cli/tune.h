@@ -14,6 +14,7 @@
 #include "autotuner/sweep.h"
 #include "autotuner/tunables.h"
 #include "autotuner/tuned.h"
+#include "cli/tune_hosts.h"
 
 namespace ddl::cli {
 
@@ -27,7 +28,8 @@ struct TuneRequest {
   std::optional<size_t> trials = {};
   tune::Goal goal = {};
   uint64_t seed = 1;
-  Stated stated = {};  ///< what the user knows of how the numbers are got
+  Stated stated = {};                 ///< what the user knows of how the numbers are got
+  std::vector<LaneHosts> lanes = {};  ///< nodes of the trials that run side by side; none: jobs run where their launcher puts them
 };
 
 struct RefusedPoints {
@@ -71,9 +73,10 @@ std::string conclusion_words(const Tuning& tuning);
 /// What the emitted files say of it.
 tune::Tuned tuned_of(const TuneRequest& request, const Tuning& tuning);
 
-/// `ddl tune --apply DIR -- COMMAND` and `ddl tune --verify DIR`; the exit code. An empty command is the one that was tuned.
-int apply_tuned(const std::filesystem::path& directory, const std::vector<std::string>& command);
+/// `ddl tune --apply DIR -- COMMAND` and `ddl tune --verify DIR`; the exit code. An empty command is the one that was tuned. `hosts`: where the job
+/// runs; none: where its launcher puts it.
+int apply_tuned(const std::filesystem::path& directory, const std::vector<std::string>& command, const LaneHosts& hosts);
 int verify_tuned(const std::filesystem::path& directory, const std::vector<std::string>& command, size_t rounds,
-                 const std::optional<tune::Goal>& asked);
+                 const std::optional<tune::Goal>& asked, const LaneHosts& hosts);
 
 }  // namespace ddl::cli

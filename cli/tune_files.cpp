@@ -6,6 +6,7 @@
 #include <ctime>
 #include <fstream>
 
+#include "autotuner/openmpi_rules.h"
 #include "autotuner/predict.h"
 #include "cli/library.h"
 #include "cli/openmpi_info.h"
@@ -59,6 +60,8 @@ tune::Tuned tuned_of(const TuneRequest& request, const Tuning& tuning) {
     if (tunable.name != tune::kAlgorithm || value == "default") continue;
     if (value == tune::kRules) {
       tuned.allreduce_rules = tuning.rules;
+    } else if (tune::is_preset(value)) {
+      tuned.allreduce_rules = tune::preset_rules(value, tune::openmpi_algorithms(openmpi_parameters(), "coll_tuned_allreduce_algorithm"));
     } else {
       const size_t colon = value.find(':');
       const std::string name = value.substr(0, colon);

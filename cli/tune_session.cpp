@@ -69,7 +69,8 @@ std::string read_text(const fs::path& file) { return read_regular_file(file.stri
 std::optional<tune::Sweep> sweep_algorithms(const TuneRequest& request, Trials& trials, const fs::path& folder, int64_t ranks,
                                             double seconds, std::vector<std::string>& notes) {
   const fs::path program = allreduce_program(), output = folder / "sweep.csv";
-  const std::optional<size_t> at = program_of(request.command);
+  const std::vector<std::string> job = trials.placed({request.command, {}}).command;
+  const std::optional<size_t> at = program_of(job);
   if (!at || !fs::exists(program)) {
     notes.push_back(
         at ? "bin/allreduce is not there: the algorithms were not swept in one launch, but raced as they are"
@@ -78,7 +79,7 @@ std::optional<tune::Sweep> sweep_algorithms(const TuneRequest& request, Trials& 
   }
   std::optional<std::string> text = trials.log().sweep();
   if (!text) {
-    std::vector<std::string> command(request.command.begin(), request.command.begin() + static_cast<std::ptrdiff_t>(*at));
+    std::vector<std::string> command(job.begin(), job.begin() + static_cast<std::ptrdiff_t>(*at));
     for (const std::string& word : {program.string(), std::string("--algorithms"), std::string("openmpi"), std::string("--segments"),
                                     std::string("128K,1M"), std::string("--seconds"), fmt::format("{:.0f}", seconds)})
       command.push_back(word);
@@ -121,7 +122,16 @@ void add_algorithms(const TuneRequest& request, Trials& trials, const fs::path& 
       if (id != 0) tunable.values.push_back(name);
     if (tunable.values.size() > 1) tuning.tunables.push_back(tunable);
   }
-  if (!tuning.base.blocking || find(tuning.tunables, tune::kAlgorithm) != nullptr) return;
+  if (const JobTunable* asked = find(tuning.tunables, tune::kAlgorithm)) {
+    for (const std::string& value : asked->values) {
+      if (!tune::is_preset(value)) continue;
+      const auto rules = tune::preset_rules(value, tune::openmpi_algorithms(info, "coll_tuned_allreduce_algorithm"));
+      if (rules.empty()) throw Error(fmt::format("algorithm={}: this Open MPI lacks what it is made of", value), "", ExitCode::kUsage);
+      write_output((folder / (value + ".rules")).string(), tune::write_openmpi_rules(tuning.base.ranks, rules));
+    }
+    return;
+  }
+  if (!tuning.base.blocking) return;
   const auto ids = tune::openmpi_algorithms(info, "coll_tuned_allreduce_algorithm");
   if (ids.empty()) return;
   JobTunable tunable{tune::kAlgorithm, tune::How::kOpenmpiAllreduce, "", false, {"default"}, false};
@@ -234,6 +244,10 @@ void explain(Trials& trials, const std::vector<bool>& feasible, Tuning& tuning) 
 }  // namespace
 
 Tuning tune_job(const TuneRequest& request) {
+  if (const JobTunable* algorithm = find(request.tunables, tune::kAlgorithm); algorithm != nullptr && tune::is_preset(algorithm->values[0]))
+    throw Error(fmt::format("algorithm={} cannot be what the job runs with today", algorithm->values[0]), "--tunable algorithm=default,...",
+                ExitCode::kUsage);
+  for (const LaneHosts& lane : request.lanes) placed_on({request.command, {}}, lane);  // refused before anything is made
   const fs::path folder = fs::absolute(request.directory) / "trials";
   fs::create_directories(folder);
   Trials trials(request, folder);

@@ -7,9 +7,9 @@
 #include <charconv>
 #include <chrono>
 #include <fstream>
-#include <regex>
 #include <sstream>
 
+#include "analyzer/query.h"
 #include "analyzer/statistics.h"
 #include "cli/mpirun.h"
 #include "cli/open_run.h"
@@ -75,40 +75,35 @@ std::vector<std::string> launched(const tune::PlacedJob& job) {
   return !job.environment.empty() && is_open_mpi_launcher(job.command) ? forward_settings(job.command, job.environment) : job.command;
 }
 
-RanTrial run_trial(const tune::PlacedJob& job, const fs::path& run, const fs::path& log, const tune::Goal& goal) {
-  using Clock = std::chrono::steady_clock;
+TrialRun::TrialRun(const tune::PlacedJob& job, fs::path run, fs::path log, const tune::Goal& goal)
+    : run_(std::move(run)), log_(std::move(log)), goal_(goal) {
   std::error_code ignored;
-  fs::remove_all(run, ignored);
-  std::vector<std::string> command = {fs::read_symlink("/proc/self/exe").string(), "record", "-o", run.string(), "--"};
-  for (std::string& word : launched(job)) command.push_back(std::move(word));
+  fs::remove_all(run_, ignored);
+  launch_ = {{fs::read_symlink("/proc/self/exe").string(), "record", "-o", run_.string(), "--"}, job.environment, log_.string()};
+  for (std::string& word : launched(job)) launch_.command.push_back(std::move(word));
+  if (!goal.metric) return;
+  pattern_.emplace(goal.metric->pattern);
+  told_ = goal.metric->file.empty() ? log_ : fs::path(goal.metric->file);
+  if (goal.metric->file.empty()) return;
+  before_ = numbers_in(told_, *pattern_);
+  written_ = fs::last_write_time(told_, ignored);
+}
 
-  std::optional<std::regex> pattern;
-  fs::path told;
-  fs::file_time_type written{};
-  std::vector<double> before;
-  if (goal.metric) {
-    pattern.emplace(goal.metric->pattern);
-    told = goal.metric->file.empty() ? log : fs::path(goal.metric->file);
-    if (!goal.metric->file.empty()) {
-      before = numbers_in(told, *pattern);
-      written = fs::last_write_time(told, ignored);
-    }
-  }
-
+RanTrial TrialRun::finish(const Ended& ended, double wall_s) const {
   RanTrial trial;
-  const Clock::time_point start = Clock::now();
-  const Ended ended = run_job(command, job.environment, log.string());
-  trial.wall_s = std::chrono::duration<double>(Clock::now() - start).count();
+  trial.wall_s = wall_s;
   trial.told_to_end = ended.told_to_end;
   if (ended.shell_code() != 0) {
-    trial.why = fmt::format("exit code {}: {}", ended.shell_code(), words_of_failure(log));
+    trial.why = fmt::format("exit code {}: {}", ended.shell_code(), words_of_failure(log_));
     return trial;
   }
+  std::error_code ignored;
   try {
-    SQLite::Database db = std::move(open_run(run.string()).db);
-    trial.facts = tune::read_trial(db, goal.target_loss, goal.needs_steps());
-    if (pattern && (goal.metric->file.empty() || fs::last_write_time(told, ignored) != written)) {
-      std::vector<double> numbers = added(before, numbers_in(told, *pattern));
+    SQLite::Database db = std::move(open_run(run_.string()).db);
+    trial.facts = tune::read_trial(db, goal_.target_loss, goal_.needs_steps());
+    for (Query row(db, "SELECT name || ' ' || boot_id FROM host"); row.next();) trial.hosts.insert(row.text(0));
+    if (pattern_ && (goal_.metric->file.empty() || fs::last_write_time(told_, ignored) != written_)) {
+      std::vector<double> numbers = added(before_, numbers_in(told_, *pattern_));
       if (!numbers.empty()) trial.facts->metric = median_of(numbers);
     }
   } catch (const Error& error) {
@@ -117,6 +112,14 @@ RanTrial run_trial(const tune::PlacedJob& job, const fs::path& run, const fs::pa
     trial.why = error.what();
   }
   return trial;
+}
+
+RanTrial run_trial(const tune::PlacedJob& job, const fs::path& run, const fs::path& log, const tune::Goal& goal) {
+  using Clock = std::chrono::steady_clock;
+  const TrialRun trial(job, run, log, goal);
+  const Clock::time_point start = Clock::now();
+  const Ended ended = run_job(trial.launch().command, trial.launch().settings, trial.launch().output);
+  return trial.finish(ended, std::chrono::duration<double>(Clock::now() - start).count());
 }
 
 }  // namespace ddl::cli

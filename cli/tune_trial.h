@@ -3,12 +3,15 @@
 
 #include <filesystem>
 #include <optional>
+#include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "autotuner/goal.h"
 #include "autotuner/trial_facts.h"
 #include "autotuner/tunables.h"
+#include "cli/process.h"
 
 namespace ddl::cli {
 
@@ -16,7 +19,27 @@ struct RanTrial {
   std::optional<tune::TrialFacts> facts;  ///< unset: it failed
   std::string why;
   double wall_s = 0;
-  bool told_to_end = false;  ///< Ctrl-C: neither good nor bad
+  bool told_to_end = false;          ///< Ctrl-C: neither good nor bad
+  std::set<std::string> hosts = {};  ///< that its ranks ran on, as recorded: names and boots
+};
+
+/// A trial that somebody else starts and waits for.
+class TrialRun {
+ public:
+  /// Removes `run` if it is there. All of it must outlive this.
+  TrialRun(const tune::PlacedJob& job, std::filesystem::path run, std::filesystem::path log, const tune::Goal& goal);
+  const Launch& launch() const { return launch_; }
+  const std::filesystem::path& recording() const { return run_; }
+  /// Reads back what it recorded. Never throws for what the job did.
+  RanTrial finish(const Ended& ended, double wall_s) const;
+
+ private:
+  std::filesystem::path run_, log_, told_;
+  const tune::Goal& goal_;
+  Launch launch_;
+  std::optional<std::regex> pattern_;
+  std::filesystem::file_time_type written_{};
+  std::vector<double> before_;  ///< numbers that were in its file when it began
 };
 
 /// Records the job into `run` (removed first if it is there) with its output in `log`. Never throws for what the job does.

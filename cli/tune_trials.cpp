@@ -8,6 +8,8 @@
 #include "autotuner/predict.h"
 #include "cli/open_run.h"
 #include "cli/terminal.h"
+#include "cli/tune_hosts.h"
+#include "core/error.h"
 #include "reports/format.h"
 #include "store/text.h"
 
@@ -28,6 +30,22 @@ std::string question_of(const std::vector<JobTunable>& tunables) {
   return text;
 }
 
+/// Rounds that ran at the same time shared no node, whatever their commands made of what they were told.
+void require_apart(const std::vector<std::vector<RanTrial>>& rounds) {
+  std::map<std::string, size_t> lane_of;
+  for (size_t lane = 0; lane < rounds.size(); ++lane)
+    for (const RanTrial& trial : rounds[lane])
+      for (const std::string& host : trial.hosts)
+        if (const auto [known, is_new] = lane_of.emplace(host, lane); !is_new && known->second != lane)
+          throw Error(fmt::format("two trials ran on {} at the same time: neither time is worth anything", host.substr(0, host.find(' '))),
+                      "does the command start its ranks on the nodes that --host, --nodelist or {hosts} tell it?");
+}
+
+void discard(const TrialRun& trial) {
+  std::error_code ignored;
+  fs::remove_all(trial.recording(), ignored);
+}
+
 }  // namespace
 
 Trials::Trials(const TuneRequest& request, fs::path folder)
@@ -39,7 +57,8 @@ Trials::Trials(const TuneRequest& request, fs::path folder)
             {"goal", request.goal.words()},
             {"most samples", request.max_global_batch ? std::to_string(*request.max_global_batch) : "any"},
             {"most memory", request.max_memory ? std::to_string(*request.max_memory) : "any"},
-            {"seed", std::to_string(request.seed)}}),
+            {"seed", std::to_string(request.seed)},
+            {"trials side by side", request.lanes.size() > 1 ? std::to_string(request.lanes.size()) : ""}}),
       tunables_(request.tunables),
       goal_(request.goal) {}
 
@@ -51,38 +70,35 @@ void Trials::search_in(const tune::Space& space, const std::vector<JobTunable>& 
   prediction_ = &prediction;
 }
 
-std::optional<Outcome> Trials::measure(size_t round, Stage stage, size_t point) {
-  return measure_values(round, stage, space_->words(point), tune::values_at(*space_, point), point);
+std::string Trials::hosts_of(size_t lane) const { return request_.lanes.empty() ? "" : words_of(request_.lanes[lane]); }
+
+tune::PlacedJob Trials::placed(tune::PlacedJob job, size_t lane) const {
+  return placed_on(std::move(job), request_.lanes.empty() ? LaneHosts() : request_.lanes[lane]);
 }
 
-std::optional<Outcome> Trials::measure_first(const std::string& words, const std::map<std::string, std::string>& values) {
-  return measure_values(0, Stage::kCalibrate, words, values, std::nullopt);
+bool Trials::is_known(Wanted& wanted) {
+  wanted.number = ++count_;
+  const std::optional<tune::LoggedTrial> before = log_.replay(wanted.round, wanted.stage, wanted.words, hosts_of(wanted.lane));
+  if (!before) return false;
+  if (!before->run.empty()) runs_[wanted.words] = before->run;
+  wanted.outcome = Outcome{before->cost, before->why, before->wall_s};
+  count(before->wall_s, wanted.point);
+  return true;
 }
 
-std::optional<Outcome> Trials::measure_values(size_t round, Stage stage, const std::string& words,
-                                              const std::map<std::string, std::string>& values, std::optional<size_t> point) {
-  if (ended_) return std::nullopt;
-  if (const std::optional<tune::LoggedTrial> before = log_.replay(round, stage, words)) {
-    ++count_;
-    spend(before->wall_s, point);
-    if (!before->run.empty()) runs_[words] = before->run;
-    return Outcome{before->cost, before->why, before->wall_s};
-  }
-  tune::LoggedTrial row{.round = round, .stage = std::string(tune::name_of(stage)), .point = words};
-  const std::string number = fmt::format("{:04}", ++count_);
-  const fs::path run = folder_ / (number + ".ddl");
-  const RanTrial ran = run_trial(tune::place(request_.command, tunables_, values, (folder_ / "allreduce.rules").string()), run,
-                                 folder_ / (number + ".log"), goal_);
-  if (ran.told_to_end) {
-    ended_ = true;
-    std::error_code ignored;
-    fs::remove_all(run, ignored);
-    return std::nullopt;
-  }
+TrialRun Trials::run_of(const Wanted& wanted) const {
+  const std::string number = fmt::format("{:04}", wanted.number);
+  return {placed(tune::place(request_.command, tunables_, wanted.values, (folder_ / "allreduce.rules").string()), wanted.lane),
+          folder_ / (number + ".ddl"), folder_ / (number + ".log"), goal_};
+}
+
+void Trials::keep(Wanted& wanted, const RanTrial& ran, const fs::path& recording) {
+  tune::LoggedTrial row{
+      .round = wanted.round, .stage = std::string(tune::name_of(wanted.stage)), .point = wanted.words, .hosts = hosts_of(wanted.lane)};
   Outcome outcome{std::nullopt, ran.why};
   if (ran.facts) {
-    const auto batch = values.find(tune::kBatch);
-    outcome = tune::outcome_of(*ran.facts, goal_, batch == values.end() ? std::nullopt : std::optional(std::stod(batch->second)));
+    const auto batch = wanted.values.find(tune::kBatch);
+    outcome = tune::outcome_of(*ran.facts, goal_, batch == wanted.values.end() ? std::nullopt : std::optional(std::stod(batch->second)));
     if (request_.max_memory && ran.facts->memory_bytes.value_or(0) > static_cast<double>(*request_.max_memory))
       outcome = {std::nullopt,
                  fmt::format("needed {} of a rank, more than --max-memory {}",
@@ -96,30 +112,106 @@ std::optional<Outcome> Trials::measure_values(size_t round, Stage stage, const s
   row.cost = outcome.cost;
   row.why = outcome.why;
   row.wall_s = outcome.wall_s = ran.wall_s;
-  spend(ran.wall_s, point);
+  count(ran.wall_s, wanted.point);
   // What only chose among points is in the log; runs that claims rest on are kept.
-  if (stage == Stage::kExplore || stage == Stage::kRace) {
+  if (wanted.stage == Stage::kExplore || wanted.stage == Stage::kRace) {
     std::error_code ignored;
-    fs::remove_all(run, ignored);
+    fs::remove_all(recording, ignored);
   } else {
-    row.run = run.string();
-    if (ran.facts) runs_[words] = row.run;
+    row.run = recording.string();
+    if (ran.facts) runs_[wanted.words] = row.run;
   }
   log_.add(row);
-  tell(stage, words, outcome, ran, point);
-  return outcome;
+  wanted.outcome = outcome;
+  tell(wanted, ran);
+}
+
+std::optional<Outcome> Trials::measure_one(Wanted wanted) {
+  if (ended_) return std::nullopt;
+  if (!is_known(wanted)) {
+    const TrialRun trial = run_of(wanted);
+    const LaneEnd end = run_lanes({{trial.launch()}}).at(0).at(0);
+    const RanTrial ran = trial.finish(end.ended, end.wall_s);
+    if (ran.told_to_end) {
+      ended_ = true;
+      discard(trial);
+      return std::nullopt;
+    }
+    spent_s_ += ran.wall_s;
+    keep(wanted, ran, trial.recording());
+  } else {
+    spent_s_ += wanted.outcome->wall_s;
+  }
+  return wanted.outcome;
+}
+
+std::optional<Outcome> Trials::measure(size_t round, Stage stage, size_t point) {
+  return measure_one({round, stage, point, space_->words(point), tune::values_at(*space_, point)});
+}
+
+std::optional<Outcome> Trials::measure_first(const std::string& words, const std::map<std::string, std::string>& values) {
+  return measure_one({0, Stage::kCalibrate, std::nullopt, words, values});
+}
+
+std::vector<std::vector<Outcome>> Trials::measure_rounds(Stage stage, const std::vector<tune::Round>& rounds) {
+  if (rounds.size() < 2) return Bench::measure_rounds(stage, rounds);
+  std::vector<std::vector<Outcome>> outcomes;
+  if (ended_) return outcomes;
+  std::vector<std::vector<Wanted>> wanted(rounds.size());
+  std::vector<std::vector<TrialRun>> trials(rounds.size());
+  std::vector<std::vector<Launch>> launches(rounds.size());
+  std::vector<double> elapsed_s(rounds.size(), 0);
+  for (size_t lane = 0; lane < rounds.size(); ++lane)
+    for (const size_t point : rounds[lane].points) {
+      Wanted& one =
+          wanted[lane].emplace_back(Wanted{rounds[lane].number, stage, point, space_->words(point), tune::values_at(*space_, point), lane});
+      if (is_known(one)) {
+        elapsed_s[lane] += one.outcome->wall_s;
+      } else {
+        trials[lane].push_back(run_of(one));
+        launches[lane].push_back(trials[lane].back().launch());
+      }
+    }
+  const std::vector<std::vector<LaneEnd>> ends = run_lanes(launches);
+  std::vector<std::vector<RanTrial>> ran(rounds.size());
+  for (size_t lane = 0; lane < rounds.size(); ++lane)
+    for (size_t i = 0; i < ends[lane].size(); ++i) {
+      ran[lane].push_back(trials[lane][i].finish(ends[lane][i].ended, ends[lane][i].wall_s));
+      elapsed_s[lane] += ends[lane][i].wall_s;
+    }
+  require_apart(ran);
+  spent_s_ += *std::max_element(elapsed_s.begin(), elapsed_s.end());
+  for (size_t lane = 0; lane < rounds.size(); ++lane) {
+    outcomes.emplace_back();
+    size_t next = 0;
+    for (Wanted& one : wanted[lane]) {
+      if (!one.outcome) {
+        if (next == ran[lane].size() || ran[lane][next].told_to_end) {
+          ended_ = true;
+          // What comes later in the log could not be read back without this one.
+          for (size_t later = lane; later < rounds.size(); ++later)
+            for (size_t i = later == lane ? next : 0; i < trials[later].size(); ++i) discard(trials[later][i]);
+          return outcomes;
+        }
+        keep(one, ran[lane][next], trials[lane][next].recording());
+        ++next;
+      }
+      outcomes.back().push_back(*one.outcome);
+    }
+  }
+  return outcomes;
 }
 
 size_t Trials::trials_left() const {
   if (ended_) return 0;
   const size_t by_count = request_.trials ? *request_.trials - std::min(*request_.trials, count_) : kNoLimit;
   // The default may be much slower than what is tried in its place.
-  const double mean_s = others_ > 0 ? others_s_ / static_cast<double>(others_) : count_ > 0 ? spent_s_ / static_cast<double>(count_) : 1;
-  return std::min(by_count, static_cast<size_t>(budget_left_s() / std::max(mean_s, 1e-3)));
+  const double mean_s = others_ > 0 ? others_s_ / static_cast<double>(others_) : count_ > 0 ? all_s_ / static_cast<double>(count_) : 1;
+  return std::min(by_count, static_cast<size_t>(static_cast<double>(lanes()) * budget_left_s() / std::max(mean_s, 1e-3)));
 }
 
-void Trials::spend(double seconds, std::optional<size_t> point) {
-  spent_s_ += seconds;
+void Trials::count(double seconds, std::optional<size_t> point) {
+  all_s_ += seconds;
   if (!point || *point == 0) return;
   others_s_ += seconds;
   ++others_;
@@ -138,7 +230,8 @@ bool Trials::is_predicted(size_t point) const {
   return true;
 }
 
-void Trials::tell(Stage stage, const std::string& words, const Outcome& outcome, const RanTrial& ran, std::optional<size_t> point) const {
+void Trials::tell(const Wanted& wanted, const RanTrial& ran) const {
+  const Outcome& outcome = *wanted.outcome;
   const std::string left = request_.trials
                                ? reports::plural(static_cast<int64_t>(trials_left()), "trial")
                                : reports::short_duration(static_cast<int64_t>(std::max(0.0, request_.budget_s - spent_s()) * 1e9));
@@ -148,10 +241,11 @@ void Trials::tell(Stage stage, const std::string& words, const Outcome& outcome,
              : goal_.elapsed ? reports::short_duration(static_cast<int64_t>(ran.facts->elapsed_s * 1e9)) + " elapsed"
                              : reports::short_duration(static_cast<int64_t>(ran.facts->step_s * 1e9)) + "/step";
     if (goal_.target_loss) result += fmt::format(", {} to the loss", reports::short_duration(static_cast<int64_t>(*outcome.cost * 1e9)));
-    if (point && is_predicted(*point))
-      result += fmt::format(" ({:+.0f}% from the prediction)", 100 * (*outcome.cost / std::exp((*prediction_)[*point]) - 1));
+    if (wanted.point && is_predicted(*wanted.point))
+      result += fmt::format(" ({:+.0f}% from the prediction)", 100 * (*outcome.cost / std::exp((*prediction_)[*wanted.point]) - 1));
   }
-  print_note(fmt::format("trial {} ({}) {}: {}; {} left", count_, tune::name_of(stage), words, result, left));
+  const std::string where = request_.lanes.empty() ? "" : " on " + hosts_of(wanted.lane);
+  print_note(fmt::format("trial {} ({}) {}{}: {}; {} left", wanted.number, tune::name_of(wanted.stage), wanted.words, where, result, left));
 }
 
 }  // namespace ddl::cli

@@ -25,10 +25,16 @@ class Trials : public tune::Bench {
                  const std::vector<double>& prediction);
 
   std::optional<tune::Outcome> measure(size_t round, tune::Stage stage, size_t point) override;
+  size_t lanes() const override { return std::max<size_t>(1, request_.lanes.size()); }
+  /// Nothing is read back before all of them have ended: it would take CPUs of a node that trials run on.
+  std::vector<std::vector<tune::Outcome>> measure_rounds(tune::Stage stage, const std::vector<tune::Round>& rounds) override;
   /// The job with these values, before there is a space.
   std::optional<tune::Outcome> measure_first(const std::string& words, const std::map<std::string, std::string>& values);
   size_t trials_left() const override;
   std::optional<double> seconds_left() const override { return request_.trials ? std::nullopt : std::optional(budget_left_s()); }
+
+  /// A job on the nodes of the lane, or where its launcher puts it.
+  tune::PlacedJob placed(tune::PlacedJob job, size_t lane = 0) const;
 
   /// For the last trial with these words whose recording was kept; those of exploring and racing are not.
   tune::TrialFacts facts(const std::string& words) const;
@@ -41,13 +47,28 @@ class Trials : public tune::Bench {
   size_t resumed() const { return log_.resumed(); }
 
  private:
-  std::optional<tune::Outcome> measure_values(size_t round, tune::Stage stage, const std::string& words,
-                                              const std::map<std::string, std::string>& values, std::optional<size_t> point);
-  void spend(double seconds, std::optional<size_t> point);
+  /// A trial that is wanted: its values, and what came of it.
+  struct Wanted {
+    size_t round = 0;
+    tune::Stage stage = tune::Stage::kCalibrate;
+    std::optional<size_t> point = {};  ///< none before there is a space
+    std::string words;
+    std::map<std::string, std::string> values;
+    size_t lane = 0;
+    size_t number = 0;
+    std::optional<tune::Outcome> outcome = {};
+  };
+  std::optional<tune::Outcome> measure_one(Wanted wanted);
+  std::string hosts_of(size_t lane) const;
+  /// Counts it. True: an earlier run of this search has its outcome.
+  bool is_known(Wanted& wanted);
+  TrialRun run_of(const Wanted& wanted) const;
+  /// Logs and tells it.
+  void keep(Wanted& wanted, const RanTrial& ran, const std::filesystem::path& recording);
+  void count(double seconds, std::optional<size_t> point);
   double budget_left_s() const { return std::max(0.0, request_.budget_s - spent_s()); }
   bool is_predicted(size_t point) const;
-  void tell(tune::Stage stage, const std::string& words, const tune::Outcome& outcome, const RanTrial& ran,
-            std::optional<size_t> point) const;
+  void tell(const Wanted& wanted, const RanTrial& ran) const;
 
   const TuneRequest& request_;
   std::filesystem::path folder_;
@@ -58,7 +79,8 @@ class Trials : public tune::Bench {
   const std::vector<double>* prediction_ = nullptr;
   std::map<std::string, std::string> runs_;  ///< recordings by words
   size_t count_ = 0, others_ = 0;            ///< trials, and those that were not the default's
-  double spent_s_ = 0, sweep_s_ = 0, others_s_ = 0;
+  double spent_s_ = 0;                       ///< while trials ran, those side by side counted once
+  double all_s_ = 0, sweep_s_ = 0, others_s_ = 0;
   bool ended_ = false;
 };
 

@@ -41,18 +41,18 @@ Choices choices_of(const tune::Emitted& emitted) {
   return choices;
 }
 
-tune::PlacedJob tuned_job(const tune::Emitted& emitted, const std::vector<std::string>& command) {
+tune::PlacedJob tuned_job(const tune::Emitted& emitted, const std::vector<std::string>& command, const LaneHosts& hosts) {
   const Choices choices = choices_of(emitted);
-  return {tune::place(command, choices.tunables, choices.tuned, "").command, emitted.environment};
+  return placed_on({tune::place(command, choices.tunables, choices.tuned, "").command, emitted.environment}, hosts);
 }
 
 /// One more launch, with the probe and without recording. Nothing where the files leave Open MPI's algorithms alone.
-std::optional<tune::Proof> prove(const tune::Emitted& emitted, const std::vector<std::string>& command, const fs::path& folder) {
+std::optional<tune::Proof> prove(const tune::Emitted& emitted, const tune::PlacedJob& tuned, const fs::path& folder) {
   if (emitted.tuned.allreduce_rules.empty()) return std::nullopt;
   const fs::path out = folder / "probes";
   fs::remove_all(out);
   fs::create_directories(out);
-  tune::PlacedJob job = tuned_job(emitted, command);
+  tune::PlacedJob job = tuned;
   job.environment.emplace_back("LD_PRELOAD", preload_value(find_own_library("libddl-probe-openmpi.so")));
   job.environment.emplace_back("DDL_PROBE_OUT", out.string());
   const Ended ended = run_job(launched(job), job.environment, (folder / "probe.log").string());
@@ -64,12 +64,13 @@ std::optional<tune::Proof> prove(const tune::Emitted& emitted, const std::vector
 
 }  // namespace
 
-int apply_tuned(const fs::path& directory, const std::vector<std::string>& command) {
-  const tune::PlacedJob job = tuned_job(tune::read_emitted(directory), command);
+int apply_tuned(const fs::path& directory, const std::vector<std::string>& command, const LaneHosts& hosts) {
+  const tune::PlacedJob job = tuned_job(tune::read_emitted(directory), command, hosts);
   return run_job(launched(job), job.environment).shell_code();
 }
 
-int verify_tuned(const fs::path& directory, const std::vector<std::string>& given, size_t rounds, const std::optional<tune::Goal>& asked) {
+int verify_tuned(const fs::path& directory, const std::vector<std::string>& given, size_t rounds, const std::optional<tune::Goal>& asked,
+                 const LaneHosts& hosts) {
   if (rounds < tune::kMinRounds) throw Error(fmt::format("--rounds {}: at least {}", rounds, tune::kMinRounds), "", ExitCode::kUsage);
   const tune::Emitted emitted = tune::read_emitted(directory);
   const Choices choices = choices_of(emitted);
@@ -84,8 +85,9 @@ int verify_tuned(const fs::path& directory, const std::vector<std::string>& give
   }
   const fs::path folder = fs::absolute(directory) / "verify";
   fs::create_directories(folder);
-  const tune::PlacedJob before{tune::place(command, choices.tunables, choices.defaults, "").command, emitted.tuned.default_environment};
-  const tune::PlacedJob after = tuned_job(emitted, command);
+  const tune::PlacedJob before =
+      placed_on({tune::place(command, choices.tunables, choices.defaults, "").command, emitted.tuned.default_environment}, hosts);
+  const tune::PlacedJob after = tuned_job(emitted, command, hosts);
 
   tune::Goal goal = asked.value_or(tune::goal_of(emitted.tuned));
   if (asked && asked->words() != emitted.tuned.goal)
@@ -118,7 +120,7 @@ int verify_tuned(const fs::path& directory, const std::vector<std::string>& give
                            100 * (defaults.back() / tuned.back() - 1), 100 * (first.back() / second.back() - 1)));
   }
   const tune::PairedRatio gain = tune::compare_beside_noise(defaults, tuned, first, second), noise = tune::compare(first, second);
-  const std::optional<tune::Proof> proof = prove(emitted, command, folder);
+  const std::optional<tune::Proof> proof = prove(emitted, after, folder);
 
   const bool better = gain.lo > 1;
   print_out(fmt::format("gain    {:+.1f}% [{:+.1f}%, {:+.1f}%]{} over {}: {}\n", 100 * (gain.ratio - 1), 100 * (gain.lo - 1),

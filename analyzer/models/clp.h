@@ -10,7 +10,8 @@ namespace ddl {
 struct Clp {
 #define DDL_CLP_FUNCTIONS(X) \
   X(newModel)                \
-  X(deleteModel) X(getColSolution) X(columnUpper) X(objective) X(setLogLevel) X(loadProblem) X(dual) X(primal) X(status) X(getRowPrice)
+  X(deleteModel)             \
+  X(getColSolution) X(columnUpper) X(objective) X(setLogLevel) X(loadProblem) X(dual) X(primal) X(status) X(getRowPrice) X(addColumns)
 #define DDL_CLP_MEMBER(name) decltype(&Clp_##name) name = nullptr;
   DDL_CLP_FUNCTIONS(DDL_CLP_MEMBER)
 #undef DDL_CLP_MEMBER

@@ -1,7 +1,5 @@
 #include "analyzer/models/flow.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -10,6 +8,7 @@
 #include <stdexcept>
 
 #include "analyzer/models/clp.h"
+#include "analyzer/models/flow_columns.h"
 #include "core/error.h"
 
 namespace ddl::models {
@@ -35,11 +34,6 @@ class Program {
       bytes_unit_ = std::max(bytes_unit_, sum);
     }
     for (const Arc& arc : network.arcs) rate_unit_ = std::max(rate_unit_, arc.bytes_per_second);
-    const size_t flows = sources_.size() * network.arcs.size();
-    if (flows > kMostFlows)
-      throw Error(fmt::format("{} sources over {} directions of links: routing takes at most {} flows", sources_.size(),
-                              network.arcs.size(), kMostFlows),
-                  "group ranks that sit together anyway, or leave out links that are not an alternative", ExitCode::kDataMissing);
     if (!sources_.empty()) load(bytes);
   }
 
@@ -145,7 +139,7 @@ class Reduction {
     flow_.length.assign(network.arcs.size(), 0);
   }
 
-  Flow route(bool least_cost) {
+  Flow route(bool least_cost, size_t most_flows) {
     gone_.assign(network_.nodes, false);
     std::vector<size_t> pendant;
     for (size_t node = 0; node < network_.nodes; ++node)
@@ -162,7 +156,7 @@ class Reduction {
     size_t busiest = 0;
     for (size_t a = 0; a < network_.arcs.size(); ++a)
       if (const double seconds = flow_.load_bytes[a] / network_.arcs[a].bytes_per_second; seconds > taken_s) taken_s = seconds, busiest = a;
-    route_rest(least_cost, taken_s);
+    route_rest(least_cost, taken_s, most_flows);
     if (taken_s >= flow_.busiest_s && taken_s > 0) {
       flow_.busiest_s = taken_s;
       flow_.length.assign(network_.arcs.size(), 0);
@@ -192,7 +186,7 @@ class Reduction {
     std::erase(coming_[neighbour], out);
   }
 
-  void route_rest(bool least_cost, double taken_s) {
+  void route_rest(bool least_cost, double taken_s, size_t most_flows) {
     std::vector<size_t> number(network_.nodes, 0), node_of, arc_of;
     for (size_t node = 0; node < network_.nodes; ++node)
       if (!gone_[node]) number[node] = node_of.size(), node_of.push_back(node);
@@ -203,9 +197,13 @@ class Reduction {
         rest.arcs.push_back({number[arc.from], number[arc.to], arc.bytes_per_second}), arc_of.push_back(a);
     }
     Traffic bytes(rest.nodes, std::vector<double>(rest.nodes));
-    for (size_t i = 0; i < rest.nodes; ++i)
+    size_t sources = 0;
+    for (size_t i = 0; i < rest.nodes; ++i) {
       for (size_t j = 0; j < rest.nodes; ++j) bytes[i][j] = i == j ? 0 : traffic_[node_of[i]][node_of[j]];
-    const Flow flow = Program(rest, bytes).solve(least_cost, taken_s);
+      sources += std::any_of(bytes[i].begin(), bytes[i].end(), [](double sent) { return sent > 0; });
+    }
+    const Flow flow = sources * rest.arcs.size() > most_flows ? route_by_columns(rest, bytes, least_cost, taken_s)
+                                                              : Program(rest, bytes).solve(least_cost, taken_s);
     flow_.busiest_s = flow.busiest_s;
     for (size_t a = 0; a < arc_of.size(); ++a) flow_.load_bytes[arc_of[a]] = flow.load_bytes[a], flow_.length[arc_of[a]] = flow.length[a];
   }
@@ -219,7 +217,9 @@ class Reduction {
 
 }  // namespace
 
-Flow route(const FlowNetwork& network, const Traffic& bytes, bool least_cost) { return Reduction(network, bytes).route(least_cost); }
+Flow route(const FlowNetwork& network, const Traffic& bytes, bool least_cost, size_t most_flows) {
+  return Reduction(network, bytes).route(least_cost, most_flows);
+}
 
 std::vector<std::vector<double>> distances(const FlowNetwork& network, const std::vector<double>& length) {
   constexpr double kNowhere = std::numeric_limits<double>::infinity();

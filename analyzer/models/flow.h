@@ -1,6 +1,7 @@
 // Traffic over links that are full duplex, routed such that the busiest one is busy as short as can be: a min-cost multi-commodity flow (the
 // subject of IBM's DDL, 1708.02188). Bytes may take several routes at once. First the time of the busiest direction of a link is minimised,
-// then under it the time of all together. Both are linear programs with one commodity for each source, solved by Clp's simplex.
+// then under it the time of all together. Both are linear programs with one commodity for each source, solved by Clp's simplex; where that is
+// large, by routes that are added as they are found to help (flow_columns.h).
 //
 // By duality the least time of the busiest one is the largest, over lengths l of the directions with sum rate x l = 1, of
 // sum bytes(i, j) dist_l(i, j) (Iri 1971, Onaga and Kakusho 1971). The lengths of the solution are a certificate that shortest paths check,
@@ -34,12 +35,12 @@ struct Flow {
   std::vector<double> length;      ///< of each arc, the certificate: busiest_s = sum bytes dist_length
 };
 
-/// Flow variables that are taken at most, sources times arcs, where there is a choice of routes. Simplex takes seconds for that.
-constexpr size_t kMostFlows = 20000;
+/// Flow variables of one program at most, sources times arcs, where there is a choice of routes; with more it is one of routes.
+constexpr size_t kMostFlows = 2000;
 
 /// `bytes` has a row and a column for each of the first nodes. `least_cost`: also the second program; else all_s is that of the flow found.
-/// Throws ddl::Error (kDataMissing): traffic without a route, or more than kMostFlows. Thread-safe.
-Flow route(const FlowNetwork& network, const Traffic& bytes, bool least_cost);
+/// Throws ddl::Error (kDataMissing): traffic without a route, or of more than kMostPairs (flow_columns.h). Thread-safe.
+Flow route(const FlowNetwork& network, const Traffic& bytes, bool least_cost, size_t most_flows = kMostFlows);
 
 /// Shortest distances by lengths of arcs, [from][to]; infinite without a route. O(nodes arcs log nodes).
 std::vector<std::vector<double>> distances(const FlowNetwork& network, const std::vector<double>& length);

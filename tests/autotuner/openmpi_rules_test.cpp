@@ -32,6 +32,17 @@ TEST(OpenMpiRules, WhatIsWrittenIsReadBackWithGuards) {
   for (const int64_t ranks : {2, 3, 5, 4096}) EXPECT_EQ(ruled(rules, ranks, 20000).algorithm, kIgnore) << ranks;
 }
 
+TEST(OpenMpiRules, PresetsAreWhatOtherLibrariesDo) {
+  const std::map<std::string, int64_t> ids = {{"ring", kRing}, {"rabenseifner", kRabenseifner}, {"recursive_doubling", kRecursiveDoubling}};
+  const OpenMpiRules baidu = read_openmpi_rules(write_openmpi_rules(8, preset_rules("baidu_ring", ids)));
+  for (const int64_t bytes : {1, 4096, 1 << 30}) EXPECT_EQ(ruled(baidu, 8, bytes).algorithm, kRing) << bytes;
+  const OpenMpiRules gloo = read_openmpi_rules(write_openmpi_rules(8, preset_rules("gloo", ids)));
+  EXPECT_EQ(ruled(gloo, 8, 3999999).algorithm, kRabenseifner);  // up to a million elements: Goyal et al., 1706.02677
+  EXPECT_EQ(ruled(gloo, 8, 4000000).algorithm, kRing);
+  EXPECT_TRUE(preset_rules("nccl", ids).empty());
+  EXPECT_TRUE(preset_rules("gloo", {{"ring", kRing}}).empty());
+}
+
 TEST(OpenMpiRules, SayWhatTheDefaultWouldHaveUsed) {
   const std::string text = write_openmpi_rules(2, {{0, kRabenseifner, "rabenseifner", 0}, {65536, kRing, "ring", 0}});
   EXPECT_NE(

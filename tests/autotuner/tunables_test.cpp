@@ -52,6 +52,25 @@ TEST(Tunables, OpenMpiIsToldThatAlgorithmsAreForced) {
   EXPECT_TRUE(place(kCommand, tunables, {{"algorithm", "default"}}, "/r").environment.empty());
 }
 
+TEST(Tunables, PresetsOfTheAlgorithmAreFilesOfRules) {
+  const JobTunable algorithm = parse_tunable("algorithm=default,baidu_ring,gloo", {"mpirun", "x"});
+  const PlacedJob job = place({"mpirun", "x"}, {algorithm}, {{"algorithm", "gloo"}}, "/t/allreduce.rules");
+  EXPECT_EQ(job.environment,
+            (Environment{{"OMPI_MCA_coll_tuned_use_dynamic_rules", "1"}, {"OMPI_MCA_coll_tuned_dynamic_rules_filename", "/t/gloo.rules"}}));
+}
+
+TEST(Tunables, PlacesOfRanksHaveNames) {
+  const std::vector<std::string> command = {"srun", "--distribution={distribution}", "x"};
+  const std::vector<JobTunable> found = tunables_of_command(command, {});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(place(command, found, {{"distribution", "cyclic"}}, "").command[1], "--distribution=cyclic");
+  EXPECT_EQ(tunables_of_command({"mpirun", "--map-by", "{map_by}", "x"}, {})[0].values, (std::vector<std::string>{"slot", "node"}));
+  EXPECT_THROW(tunables_of_command({"x", "--dims", "{dims}"}, {}), Error) << "nobody but the user knows how many ranks there are";
+  EXPECT_EQ(parse_tunable("dims=8,4x2", {"x", "--dims", "{dims}"}).how, How::kCommand);
+  EXPECT_TRUE(tunables_of_command({"x", "-hosts", "{hosts}"}, {}, true).empty());
+  EXPECT_THROW(tunables_of_command({"x", "-hosts", "{hosts}"}, {}), Error);
+}
+
 TEST(Tunables, AKnownNameAloneHasItsOwnValues) {
   const JobTunable cycle = parse_tunable("horovod_cycle_ms", kCommand);
   EXPECT_EQ(cycle.variable, "HOROVOD_CYCLE_TIME");

@@ -209,6 +209,31 @@ TEST(Documentation, ExamplesOfHelpAreGood) {
       ADD_FAILURE() << table.verb << ": " << text;
 }
 
+/// Every row of it names its tests; those of GoogleTest's and files are looked for.
+TEST(Documentation, SourcesNameTestsThatAreThere) {
+  const fs::path root = DDL_SOURCE_DIR;
+  std::string tests;
+  for (const auto& entry : fs::recursive_directory_iterator(root / "tests"))
+    if (entry.path().extension() == ".cpp") tests += contents(entry.path());
+  tests = std::regex_replace(tests, std::regex("\\n *"), " ");
+  std::istringstream lines(contents(root / "docs/reference/sources.md"));
+  const std::regex code("`([^`]+)`"), test("([A-Z]\\w+)\\.([A-Z]\\w+)"), file("tests/[\\w./]+");
+  size_t named = 0;
+  for (std::string line; std::getline(lines, line);) {
+    for (std::sregex_iterator at(line.begin(), line.end(), code); at != std::sregex_iterator(); ++at) {
+      const std::string words = (*at)[1];
+      std::smatch parts;
+      if (std::regex_match(words, parts, test)) {
+        ++named;
+        EXPECT_NE(tests.find(fmt::format("({}, {})", parts[1].str(), parts[2].str())), std::string::npos) << words;
+      } else if (std::regex_match(words, file)) {
+        EXPECT_TRUE(fs::exists(root / words)) << words;
+      }
+    }
+  }
+  EXPECT_GT(named, 50U);
+}
+
 TEST(Documentation, LinksLeadSomewhere) {
   const std::regex link(R"(\]\(([^)#:]+)(#[^)]*)?\))");
   for (const fs::path& path : pages()) {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +11,7 @@
 #include <sstream>
 
 #include "analyzer/models/allreduce_cost.h"
+#include "analyzer/models/network_table.h"
 #include "analyzer/models/printed.h"
 #include "cli/model.h"
 #include "tests/cli/ddl_command.h"
@@ -40,28 +42,49 @@ class Model : public testing::Test {
   test::ScratchFolder folder_;
 };
 
+/// A screen of 24 lines of 100 characters.
+void expect_one_screen(const std::string& help) {
+  EXPECT_LE(std::count(help.begin(), help.end(), '\n'), 24) << help;
+  std::istringstream lines(help);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
+}
+
 TEST_F(Model, HelpListsEveryQuestionAndEachHasHelp) {
   const Result help = ddl_command({"model", "--help"});
   EXPECT_EQ(help.code, 0);
-  const auto lines = [&] {
-    std::vector<std::string> names;
-    std::istringstream text(help.out);
-    for (std::string line; std::getline(text, line);)
-      if (line.starts_with("  ") && line.size() > 2 && line[2] != ' ' && !line.starts_with("  ddl"))
-        names.push_back(line.substr(2, line.find(' ', 2) - 2));
-    return names;
-  }();
-  EXPECT_EQ(lines.size(), 19u);
-  for (const std::string& name : lines) {
+  expect_one_screen(help.out);
+  constexpr size_t kName = 13;  // behind the kind, which the first of its questions shows
+  std::vector<std::string> names;
+  std::istringstream text(help.out);
+  for (std::string line; std::getline(text, line) && line != "example:";)
+    if (line.starts_with("  ") && line.size() > kName) names.push_back(line.substr(kName, line.find(' ', kName) - kName));
+  EXPECT_EQ(names, model_questions());
+  EXPECT_EQ(names.size(), 19u);
+  for (const std::string& name : names) {
     const Result one = ddl_command({"model", name, "--help"});
     EXPECT_EQ(one.code, 0) << name;
     EXPECT_TRUE(has(one.out, "usage: ddl model " + name)) << one.out;
     EXPECT_TRUE(has(one.out, "example:\n  ddl model " + name)) << one.out;
+    expect_one_screen(one.out);
   }
 }
 
-// Those that ask a recorded run have tests of their own.
-TEST_F(Model, ExamplesWithoutARunRun) {
+/// Four ranks of eight samples that train the network of a table, layer by layer, and reduce gradients in several sizes.
+test::SyntheticRun training(const std::string& network) {
+  const auto layers = models::find_network_table(network, std::string(DDL_SOURCE_DIR) + "/workloads/network/tables").layers;
+  test::SyntheticRun job = test::run().ranks(4).steps(10).slow(2, 3_ms).value("samples", 8).value("loss", 1);
+  for (const auto& layer : layers) job.forward(layer.name, 100_us);
+  for (size_t i = layers.size(); i-- > 0;) job.backward(layers[i].name, 200_us);
+  double parameters = 0;
+  for (const auto& layer : layers) parameters += layer.parameters;
+  const int64_t rest = 4 * std::llround(parameters) - 4_KiB - 64_KiB - 1_MiB;
+  for (const int64_t bytes : {4_KiB, 64_KiB, 1_MiB, rest}) job.allreduce(bytes, 100_us + bytes);
+  return job.phase("update").compute(1_ms).end_phase();
+}
+
+test::SyntheticRun pipelines(int stages, int replicas, int micro_batches, int64_t hop_ns = 1);
+
+TEST_F(Model, EveryExampleOfHelpRuns) {
   const std::filesystem::path published = std::filesystem::path(DDL_SOURCE_DIR) / "tests/published";
   std::filesystem::copy_file(published / "param_tensors_resnet50.csv", folder_ / "tensors.csv");
   std::filesystem::copy_file(published / "pipedream_profile_vgg16.csv", folder_ / "vgg16.csv");
@@ -71,6 +94,13 @@ TEST_F(Model, ExamplesWithoutARunRun) {
   file("epochs.csv", "batch,epochs\n1024,60\n4096,62\n16384,66\n65536,86\n");
   file("errors.csv", "samples,error\n1e4,0.31698\n1e5,0.2\n1e6,0.126191\n1e7,0.0796214\n");
   file("allreduce.csv", "bytes,time_us\n4096,20\n65536,80\n1048576,1000\n16777216,15900\n");
+  file("sweep.csv", "bytes,time_us\n4096,20\n65536,80\n1048576,1000\n16777216,15900\n134217728,140000\n");
+  file("topology.conf", "SwitchName=leaf Nodes=node[0-1]\n");
+  file("topo.txt", "\tGPU0\tGPU1\nGPU0\t X \tNV4\nGPU1\tNV4\t X \n");
+  training("resnet50").write(folder_ / "slow.ddl");
+  training("resnet50").write(folder_ / "job.ddl");
+  pipelines(2, 1, 4).write(folder_ / "pipe.ddl");
+  test::run().ranks(4).steps(10).compute(1_ms).halo(1_MiB, 100_us).write(folder_ / "halo.ddl");
   const auto before = std::filesystem::current_path();
   std::filesystem::current_path(std::filesystem::path(folder_ / "."));
   int ran = 0;
@@ -79,7 +109,7 @@ TEST_F(Model, ExamplesWithoutARunRun) {
     bool examples = false;
     for (std::string line; std::getline(help, line);) {
       examples = examples || line == "example:";
-      if (!examples || !line.starts_with("  ddl ") || has(line, ".ddl")) continue;
+      if (!examples || !line.starts_with("  ddl ")) continue;
       std::istringstream words(line.substr(6, line.find(" #") - 6));
       Arguments arguments;
       for (std::string word; words >> word;) arguments.push_back(word);
@@ -89,7 +119,7 @@ TEST_F(Model, ExamplesWithoutARunRun) {
     }
   }
   std::filesystem::current_path(before);
-  EXPECT_GE(ran, 25);
+  EXPECT_GE(ran, 40);
 }
 
 TEST_F(Model, MistakesAreUsageErrors) {
@@ -400,7 +430,7 @@ TEST_F(Model, PipelineFromNumbers) {
 
 /// `replicas` pipelines of `stages` stages, GPipe, and an allreduce of each stage over the replicas. 5 ms forward and 10 ms backward for a
 /// micro-batch; messages take 1 ns, or what `hop_ns` says.
-test::SyntheticRun pipelines(int stages, int replicas, int micro_batches, int64_t hop_ns = 1) {
+test::SyntheticRun pipelines(int stages, int replicas, int micro_batches, int64_t hop_ns) {
   test::SyntheticRun job = test::run().ranks(stages * replicas).steps(12).split("stage", stages, true);
   for (const bool forward : {true, false}) {
     job.phase(forward ? "forward" : "backward");

@@ -9,7 +9,7 @@ from job import BUILD, DDL, Skip, check, main, run
 
 SHARE = BUILD / "share"
 COMPLETIONS = SHARE / "completions"
-OPTION = re.compile(r"^  (?:-(\w) \[ --([\w-]+) \]|--([\w-]+))(?: (\S+))?", re.M)
+OPTION = re.compile(r"(?:-(\w), )?--([\w-]+)(?: ([^\s-]\S*))?")  # -m, --micro-batches M,...
 
 
 def text(*command):
@@ -21,11 +21,12 @@ def commands():
     found = {}
     for verb in re.findall(r"^  (\w+) ", text(DDL, "--help").split("RUN is")[0], re.M):
         helped = text(DDL, verb, "--help")
-        questions = re.findall(r"^  (\w+) ", helped.split("example:")[0], re.M) if verb == "model" else []
+        questions = re.findall(r"^  .{11}(\w+) ", helped.split("example:")[0], re.M) if verb == "model" else []
         for name in [f"{verb} {question}" for question in questions] or [verb]:
             options = text(DDL, *name.split(), "--help").split("options:")[1].split("\nexample:")[0]
-            rows = [(f"-{m[1]}" if m[1] else None, f"--{m[2] or m[3]}", bool(m[4])) for m in OPTION.finditer(options)]
-            check(len(rows) == len(re.findall(r"^  -", options, re.M)) and rows, f"{name}: every option of --help was read")
+            names = re.findall(r"^  (-.*?)(?:  |$)", options, re.M)  # of a row: options and their values, two spaces, text
+            rows = [(f"-{m[1]}" if m[1] else None, f"--{m[2]}", bool(m[3])) for row in names for m in OPTION.finditer(row)]
+            check(rows and OPTION.sub("", " ".join(names)).strip() == "", f"{name}: every option of --help was read")
             found[name] = rows
     return found
 

@@ -6,15 +6,17 @@ namespace {
 
 // clang-format off
 constexpr Algorithm kAlgorithms[] = {
-    // name             run               keeps order, segment, dimensions
-    {"parameter_server", parameter_server, true,  false, false},
-    {"tree",             tree,             true,  false, false},
-    {"butterfly",        butterfly,        true,  false, false},
-    {"rabenseifner",     rabenseifner,     true,  false, false},
-    {"ring",             ring,             false, false, false},
-    {"segmented_ring",   segmented_ring,   false, true,  false},
-    {"hierarchical",     hierarchical,     false, false, false},
-    {"multi_ring",       multi_ring,       false, false, true},
+    // name             run               keeps order, segment, dimensions, preset
+    {"parameter_server", parameter_server, true,  false, false, false},
+    {"tree",             tree,             true,  false, false, false},
+    {"butterfly",        butterfly,        true,  false, false, false},
+    {"rabenseifner",     rabenseifner,     true,  false, false, false},
+    {"ring",             ring,             false, false, false, false},
+    {"segmented_ring",   segmented_ring,   false, true,  false, false},
+    {"hierarchical",     hierarchical,     false, false, false, false},
+    {"multi_ring",       multi_ring,       false, false, true,  false},
+    {"baidu_ring",       ring,             false, false, false, true},
+    {"gloo",             gloo,             false, false, false, true},
 };
 // clang-format on
 

@@ -29,6 +29,7 @@ void ring(Exchange& x, const Settings& settings);
 void segmented_ring(Exchange& x, const Settings& settings);
 void hierarchical(Exchange& x, const Settings& settings);
 void multi_ring(Exchange& x, const Settings& settings);
+void gloo(Exchange& x, const Settings& settings);
 
 struct Algorithm {
   std::string_view name;
@@ -36,6 +37,7 @@ struct Algorithm {
   bool keeps_order;  ///< combines contributions in the order of ranks, as operations that do not commute need it
   bool takes_segment;
   bool takes_dimensions;
+  bool preset;  ///< what another library does, made of those above: a sweep of all leaves it out
 };
 
 /** All of them: one row each. */

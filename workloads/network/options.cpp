@@ -41,7 +41,7 @@ po::options_description describe(Options& options, Typed& typed) {
       ("no-overlap", po::bool_switch(), "blocking MPI_Allreduce after backward instead of MPI_Iallreduce during it")               //
       ("allreduce", po::value(&typed.allreduce)->default_value("mpi")->value_name("NAME"),                                         //
        "mpi (the library), or messages of our own: parameter_server, tree, butterfly, rabenseifner, ring, segmented_ring, "        //
-       "hierarchical, multi_ring; these block, as --no-overlap does")                                                              //
+       "hierarchical, multi_ring, baidu_ring, gloo; these block, as --no-overlap does")                                            //
       ("segment-kb", po::value(&typed.segment_kib)->default_value(0, "128")->value_name("K"),                                      //
        "with --allreduce segmented_ring: KiB (2^10 bytes) per segment")                                                            //
       ("dims", po::value(&typed.dimensions)->value_name("AxB"), "with --allreduce multi_ring: ranks of each dimension");

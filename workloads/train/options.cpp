@@ -49,7 +49,7 @@ po::options_description describe(Options& options, Typed& typed) {
       ("allreduce", po::value(&typed.allreduce)->default_value("mpi")->value_name("NAME"),
        "who adds up the gradients: mpi (the library), or messages of our own: parameter_server, tree, butterfly, rabenseifner, ring, "
        "segmented_ring, "
-       "hierarchical, multi_ring; these block, as --no-overlap does")  //
+       "hierarchical, multi_ring, baidu_ring, gloo; these block, as --no-overlap does")  //
       ("segment-kb", po::value(&typed.segment_kib)->default_value(0, "128")->value_name("K"),
        "with --allreduce segmented_ring: KiB (2^10 bytes) per segment")  //
       ("dims", po::value(&typed.dimensions)->value_name("AxB"),

@@ -23,7 +23,8 @@ class Maker {
     if (word == "default" || word == "default_again") return;  // always there
     if (word == "all" || word == "openmpi") add_openmpi("");
     if (word == "all" || word == "own") {
-      for (const Algorithm& algorithm : algorithms()) add_own(std::string(algorithm.name));
+      for (const Algorithm& algorithm : algorithms())
+        if (!algorithm.preset) add_own(std::string(algorithm.name));
     }
     if (word == "all" || word == "openmpi" || word == "own") return;
     if (word.starts_with(kOpenMpiPrefix)) {
