@@ -471,10 +471,24 @@ def _hook_groups(module):
 
 # ---------------------------------------------------------------------------------------------------------------- all of it
 
-def _try(hook, *arguments):
+_missing = []  # parts that are not hooked
+
+
+def _try(part, hook, *arguments):
     try:
         hook(*arguments)
-    except Exception:  # another version of torch: that part is not hooked
+    except Exception:  # another version of torch
+        _missing.append(part)
+
+
+def _tell(torch):
+    """The report says what could not be hooked."""
+    try:
+        tell = _program.ddl_hooks_tell
+        tell.argtypes, tell.restype = (ctypes.c_char_p,), None
+        version = str(getattr(torch, "__version__", "of unknown version"))
+        tell((version + ("; without " + ", ".join(_missing) if _missing else "")).encode("ascii", "replace"))
+    except Exception:
         pass
 
 
@@ -484,14 +498,17 @@ _seen = set()
 def loaded(name, module):
     """`module` has been imported; what is not there yet is heard of later."""
     if name == "torch":
-        for hook in (_hook_optimizers, _hook_modules, _hook_backward, _hook_checkpoints):
-            _try(hook, module)
+        for part, hook in (("steps", _hook_optimizers), ("layers", _hook_modules), ("backward", _hook_backward), ("checkpoints", _hook_checkpoints)):
+            _try(part, hook, module)
         gc.callbacks.append(_on_collection)
         for part in ("torch.utils.data.dataloader", "torch.distributed.distributed_c10d"):
             if part in sys.modules:
                 loaded(part, sys.modules[part])
+        _tell(module)
         return
     if name in _seen:
         return
     _seen.add(name)
-    _try(_hook_loaders if name.endswith("dataloader") else _hook_groups, module)
+    _try(*(("loaders", _hook_loaders) if name.endswith("dataloader") else ("process groups", _hook_groups)), module)
+    if _missing:
+        _tell(sys.modules.get("torch"))
