@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string_view>
@@ -129,14 +130,19 @@ Lost lost_steps(const RunTimes& run, const RunTimes* next) {
     return lost;
   }
   if (next == nullptr && !run.failed) return lost;
-  int64_t saved_ns = INT64_MIN;  // end of the last checkpoint that was finished
+  // The last checkpoint that was finished holds what the rank that wrote it had done: others may have ended the same step a little later.
+  const WorkerTimes* saver = nullptr;
+  int64_t saved_ns = INT64_MIN;
   for (const WorkerTimes& worker : run.workers)
-    for (const Span& checkpoint : worker.checkpoints) saved_ns = std::max(saved_ns, checkpoint.end_ns);
-  if (saved_ns == INT64_MIN && next == nullptr) return lost;  // nobody knows whether it would have gone on from somewhere
-  for (const WorkerTimes& worker : run.workers)
-    for (const StepSpan& step : worker.steps)
-      if (step.end_ns > saved_ns && steps.contains(step.number)) lost.numbers.insert(step.number);
-  if (!lost.numbers.empty()) lost.by = saved_ns == INT64_MIN ? "no checkpoint" : "checkpoint";
+    for (const Span& checkpoint : worker.checkpoints)
+      if (checkpoint.end_ns > saved_ns) saved_ns = checkpoint.end_ns, saver = &worker;
+  if (saver == nullptr && next == nullptr) return lost;  // nobody knows whether it would have gone on from somewhere
+  std::set<int64_t> kept;
+  if (saver != nullptr)
+    for (const StepSpan& step : saver->steps)
+      if (step.end_ns <= saved_ns) kept.insert(step.number);
+  std::set_difference(steps.begin(), steps.end(), kept.begin(), kept.end(), std::inserter(lost.numbers, lost.numbers.end()));
+  if (!lost.numbers.empty()) lost.by = saver == nullptr ? "no checkpoint" : "checkpoint";
   return lost;
 }
 

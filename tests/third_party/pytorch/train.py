@@ -5,6 +5,7 @@ Rank 0 prints the losses of every step, in full precision, and what the script i
 """
 import argparse
 import gc
+import io
 import json
 import os
 import time
@@ -26,9 +27,11 @@ parser.add_argument("--slow-loader", type=int, default=-1)
 parser.add_argument("--workers", type=int, default=0)
 parser.add_argument("--save")
 parser.add_argument("--save-every", type=int, default=10)
-parser.add_argument("--collect", action="store_true", help="a full garbage collection on changing ranks")
-parser.add_argument("--profile", action="store_true")
+parser.add_argument("--save-s", type=float, default=0, help="what the disk takes for a checkpoint")
+parser.add_argument("--collect", type=int, default=0, metavar="OBJECTS", help="a full garbage collection on changing ranks, in every other step")
+parser.add_argument("--profile", action="store_true", help="record_function around each module")
 parser.add_argument("--kineto")
+parser.add_argument("--count-calls", action="store_true")
 parser.add_argument("--backend", choices=["gloo", "mpi"], default="gloo")
 parser.add_argument("--truth")
 options = parser.parse_args()
@@ -89,7 +92,19 @@ model = DistributedDataParallel(model, bucket_cap_mb=options.bucket_mb)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 lossy = nn.CrossEntropyLoss()
 loader = DataLoader(Slow(data), batch_size=8, num_workers=options.workers)
-losses, begin, steps, saved = [], time.perf_counter(), 0, 0
+losses, begin, steps, saved, collected = [], time.perf_counter(), 0, 0, []
+held = [[] for _ in range(options.collect)]  # what a full collection looks at
+if options.collect:
+    gc.disable()
+
+
+class Disk(io.FileIO):
+    """Takes --save-s for what is written to it first."""
+
+    def write(self, data):
+        if self.tell() == 0:
+            time.sleep(options.save_s)
+        return super().write(data)
 
 
 def iterate(profiler=None):
@@ -110,44 +125,57 @@ def iterate(profiler=None):
             optimizer.step()
             optimizer.zero_grad()
             steps += 1
-            if options.collect and steps % ranks == rank and steps % 4 < 2:
-                keep = [[] for _ in range(1_500_000)]
+            if options.collect and steps % 2 == 0 and steps // 2 % ranks == rank:
+                began = time.perf_counter()
                 gc.collect()
-                del keep
+                collected.append(time.perf_counter() - began)
             if options.save and steps % options.save_every == 0:
                 if rank == 0:
-                    torch.save(model.state_dict(), options.save)
+                    with Disk(options.save, "w") as file:
+                        torch.save(model.state_dict(), file)
                     saved += os.path.getsize(options.save)
                 dist.barrier()
             if profiler:
                 profiler.step()
 
 
-spans = {}
+spans, module_calls = {}, [0]
+if options.count_calls:
+    from torch.nn.modules.module import register_module_forward_pre_hook
+
+    def count(*_):
+        module_calls[0] += 1
+
+    register_module_forward_pre_hook(count)
 if options.kineto:
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as profiler:
         iterate(profiler)
     profiler.export_chrome_trace(f"{options.kineto}/rank{rank}.json")
 elif options.profile:
-    paths = {module: name for name, module in model.module.named_modules() if name}
     opened = []
-    for module in paths:
-        module.register_forward_pre_hook(lambda m, _: opened.append((m, time.perf_counter_ns())) and None)
 
-        def leave(m, *_):
-            _, entered = opened.pop()
-            spans[paths[m]] = spans.get(paths[m], 0) + time.perf_counter_ns() - entered
+    def enter(name):
+        opened.append(torch.autograd.profiler.record_function(f"module {name}"))
+        opened[-1].__enter__()
 
-        module.register_forward_hook(leave)
-    iterate()
+    for name, module in model.module.named_modules():
+        if name:
+            module.register_forward_pre_hook(lambda *_, name=name: enter(name))
+            module.register_forward_hook(lambda *_: opened.pop().__exit__(None, None, None))
+    with torch.autograd.profiler.profile() as profiler:
+        iterate()
+    spans = {event.key[7:]: event.cpu_time_total * 1000 for event in profiler.key_averages() if event.key.startswith("module ")}
 else:
     iterate()
 seconds = time.perf_counter() - begin
+sizes = model._get_ddp_logging_data()
+sizes = {kind: sizes[f"{kind}bucket_sizes"] for kind in ("", "rebuilt_") if sizes.get(f"{kind}bucket_sizes")}
 if rank == 0:
     print("losses", *losses, flush=True)
 if options.truth:
     with open(f"{options.truth}.{rank}", "w") as out:
         json.dump({"steps": steps, "seconds": seconds, "saved": saved, "spans": spans,
+                   "collected": collected, "module_calls": module_calls[0], "sizes": {kind: sorted(map(int, text.split(", "))) for kind, text in sizes.items()},
                    "bytes": sum(p.numel() * p.element_size() for p in model.parameters())}, out)
 dist.barrier()
 dist.destroy_process_group()
