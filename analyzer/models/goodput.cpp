@@ -158,7 +158,7 @@ void take(double wanted, double& left, double& into) {
 Parts parts_of(const WorkerTimes& worker, const RunTimes& run, const Lost& lost, double median_step_ns) {
   Parts parts{};
   const int64_t begin_ns = -run.offset_ns, end_ns = begin_ns + run.wall_ns;
-  Cursor stalls(run.stalls), checkpoints(worker.checkpoints), loading(worker.loading);
+  Cursor stalls(run.stalls), checkpoints(worker.checkpoints), loading(worker.loading), compiling(worker.compiling);
   int64_t at_ns = begin_ns;
   // What lies outside of steps.
   const auto outside = [&](int64_t to_ns, WallPart part) {
@@ -181,6 +181,7 @@ Parts parts_of(const WorkerTimes& worker, const RunTimes& run, const Lost& lost,
     } else {
       take(checkpoints.overlap(at_ns, to_ns), left, parts[kCheckpoints]);
       take(loading.overlap(at_ns, to_ns), left, parts[kLoading]);
+      take(compiling.overlap(at_ns, to_ns), left, parts[kWarmUp]);
       take(step.wait_ns, left, parts[kWaitingPart]);
       if (static_cast<int64_t>(index) < run.warmup) take(left - median_step_ns, left, parts[kWarmUp]);
       parts[kProductive] += left;
@@ -234,7 +235,7 @@ RunTimes read_run_times(SQLite::Database& db, const std::string& name) {
       "SELECT s.step, s.start_ns, s.duration_ns, w.wait_ns FROM step s JOIN process p ON p.id = s.process LEFT JOIN steady_wait w ON w.world ="
       " p.world AND w.step = s.step AND w.rank = p.rank WHERE s.process = ? ORDER BY s.start_ns");
   Query waits(db, "SELECT step, wait_ns FROM step_part WHERE process = ? AND wait_ns IS NOT NULL");
-  Query checkpoints(db, ranges_sql(kCheckpointRanges)), loading(db, ranges_sql(kInputRanges));
+  Query checkpoints(db, ranges_sql(kCheckpointRanges)), loading(db, ranges_sql(kInputRanges)), compiling(db, ranges_sql(kCompilationRanges));
   Query processes(
       db,
       "SELECT id, end_ns FROM process p WHERE EXISTS (SELECT 1 FROM step WHERE process = p.id) OR (NOT EXISTS (SELECT 1 FROM step) AND"
@@ -260,6 +261,7 @@ RunTimes read_run_times(SQLite::Database& db, const std::string& name) {
     }
     worker.checkpoints = ranges_of(checkpoints, id);
     worker.loading = ranges_of(loading, id);
+    worker.compiling = ranges_of(compiling, id);
     run.workers.push_back(std::move(worker));
   }
   return run;

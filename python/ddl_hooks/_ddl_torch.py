@@ -6,10 +6,11 @@ objects that the job may copy or pickle, and uses no random numbers. Ranges go t
   step        ends with the optimizer's; begins where the last one ended. The first one, and that after an evaluation, begins when a loader that feeds training
               is asked for a batch, else with the forward of a model that trains. Among several optimizers the one counts that stepped first (another, if that
               one has stopped). A step that a gradient scaler skips counts: the iteration was run. The recorder drops them once the program marks its own
-  phase       forward or evaluation (the outermost call of a module), backward, optimizer, input (a loader's next batch), checkpoint, garbage collection (full ones)
+  phase       forward or evaluation (the outermost call of a module), backward, optimizer, input (a loader's next batch), checkpoint, garbage collection (full ones),
+              compilation (torch.compile)
   layer       the path of the module from the outermost one, without what wraps it (DDP, FSDP, torch.compile, checkpointing)
   samples     what the loader's sampler put into the batches of the step
-  bytes       checkpoint_bytes: what torch.save wrote
+  bytes       checkpoint_bytes: what torch.save wrote; of torch.distributed.checkpoint what all ranks have, told by the first
 """
 import ctypes
 import gc
@@ -52,6 +53,8 @@ class _Here(threading.local):
         self.calls = []         # (module's id, named, entered) that are open
         self.backward = 0
         self.updating = 0
+        self.saving = 0
+        self.compiling = 0
         self.collecting = 0
 
 
@@ -354,16 +357,80 @@ def _hook_checkpoints(torch):
         if not (_active and _trains):
             return save(obj, f, *arguments, **keywords)
         start = _place(f)
-        _push(_PHASE, b"checkpoint", 0)
+        _begin_saving()
         try:
             return save(obj, f, *arguments, **keywords)
         finally:
             end = _place(f)
-            if end is not None:
+            if end is not None and _here.saving == 1:
                 _value(b"checkpoint_bytes", end - (start or 0) if hasattr(f, "tell") else end)
-            _pop(_PHASE)
+            _end_saving()
 
     torch.save = _wrapped(save, marked)
+
+
+def _begin_saving():
+    _here.saving += 1
+    if _here.saving == 1:
+        _push(_PHASE, b"checkpoint", 0)
+
+
+def _end_saving():
+    if _here.saving == 1:
+        _pop(_PHASE)
+    _here.saving -= 1
+
+
+def _hook_sharded_checkpoints(module):
+    """torch.distributed.checkpoint. What async_save writes in a thread of its own holds nobody up: only what it takes before that is marked."""
+    def around(function):
+        def marked(*arguments, **keywords):
+            if not (_active and _trains) or threading.current_thread() is not threading.main_thread():
+                return function(*arguments, **keywords)
+            _begin_saving()
+            try:
+                saved = function(*arguments, **keywords)
+                if _here.saving == 1:
+                    _tell_sharded_bytes(saved)
+                return saved
+            finally:
+                _end_saving()
+
+        return _wrapped(function, marked)
+
+    for name in ("save", "save_state_dict", "async_save"):
+        if hasattr(module, name):
+            setattr(module, name, around(getattr(module, name)))
+
+
+def _tell_sharded_bytes(metadata):
+    """Every rank is handed what all have written: the first one tells."""
+    try:
+        group = sys.modules["torch.distributed.distributed_c10d"]
+        if not group.is_initialized() or group.get_rank() == 0:
+            _value(b"checkpoint_bytes", sum(piece.length for piece in metadata.storage_data.values()))
+    except Exception:  # a future, or a storage that does not tell
+        pass
+
+
+def _begin_compiling(*_):
+    if _active and _trains:
+        _here.compiling += 1
+        if _here.compiling == 1:
+            _push(_PHASE, b"compilation", 0)
+
+
+def _end_compiling(*_):
+    if _here.compiling:
+        _here.compiling -= 1
+        if _here.compiling == 0:
+            _pop(_PHASE)
+
+
+def _hook_compiler(module):
+    """Since torch 2.5; reset() of the compiler forgets them."""
+    module.on_compile_start(_begin_compiling)
+    module.on_compile_end(_end_compiling)
 
 
 def _place(f):
@@ -493,6 +560,12 @@ def _tell(torch):
 
 
 _seen = set()
+_PARTS = {
+    "torch.utils.data.dataloader": ("loaders", _hook_loaders),
+    "torch.distributed.distributed_c10d": ("process groups", _hook_groups),
+    "torch.distributed.checkpoint.state_dict_saver": ("torch.distributed.checkpoint", _hook_sharded_checkpoints),
+    "torch._dynamo": ("compilations", _hook_compiler),
+}
 
 
 def loaded(name, module):
@@ -501,7 +574,7 @@ def loaded(name, module):
         for part, hook in (("steps", _hook_optimizers), ("layers", _hook_modules), ("backward", _hook_backward), ("checkpoints", _hook_checkpoints)):
             _try(part, hook, module)
         gc.callbacks.append(_on_collection)
-        for part in ("torch.utils.data.dataloader", "torch.distributed.distributed_c10d"):
+        for part in _PARTS:
             if part in sys.modules:
                 loaded(part, sys.modules[part])
         _tell(module)
@@ -509,6 +582,6 @@ def loaded(name, module):
     if name in _seen:
         return
     _seen.add(name)
-    _try(*(("loaders", _hook_loaders) if name.endswith("dataloader") else ("process groups", _hook_groups)), module)
+    _try(*_PARTS[name], module)
     if _missing:
         _tell(sys.modules.get("torch"))

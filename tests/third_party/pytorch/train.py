@@ -32,6 +32,8 @@ parser.add_argument("--collect", type=int, default=0, metavar="OBJECTS", help="a
 parser.add_argument("--profile", action="store_true", help="record_function around each module")
 parser.add_argument("--kineto")
 parser.add_argument("--count-calls", action="store_true")
+parser.add_argument("--compile", action="store_true", help="batches of another size in steps 10 and 20 are compiled anew")
+parser.add_argument("--sharded", action="store_true", help="--save FOLDER by torch.distributed.checkpoint")
 parser.add_argument("--backend", choices=["gloo", "mpi"], default="gloo")
 parser.add_argument("--truth")
 options = parser.parse_args()
@@ -90,6 +92,7 @@ class Slow(torch.utils.data.Dataset):
 model, data = model_and_data()
 model = DistributedDataParallel(model, bucket_cap_mb=options.bucket_mb)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+compiled = torch.compile(model, backend="eager", dynamic=False) if options.compile else model
 lossy = nn.CrossEntropyLoss()
 loader = DataLoader(Slow(data), batch_size=8, num_workers=options.workers)
 losses, begin, steps, saved, collected = [], time.perf_counter(), 0, 0, []
@@ -112,13 +115,15 @@ def iterate(profiler=None):
     for i, (x, y) in enumerate(loader):
         if rank == options.slow_rank:
             time.sleep(options.slow_ms / 1000)
+        if options.compile and steps in (10, 20):
+            x, y = x[:8 - steps // 10], y[:8 - steps // 10]
         last = (i + 1) % options.accumulate == 0
         if last:
-            loss = lossy(model(x), y)
+            loss = lossy(compiled(x), y)
             loss.backward()
         else:
             with model.no_sync():
-                loss = lossy(model(x), y)
+                loss = lossy(compiled(x), y)
                 loss.backward()
         losses.append(float(loss).hex())
         if last:
@@ -129,7 +134,14 @@ def iterate(profiler=None):
                 began = time.perf_counter()
                 gc.collect()
                 collected.append(time.perf_counter() - began)
-            if options.save and steps % options.save_every == 0:
+            if options.sharded and steps % options.save_every == 0:
+                import torch.distributed.checkpoint as sharded
+
+                folder = f"{options.save}/{steps}"
+                os.makedirs(folder, exist_ok=True)
+                sharded.save({"model": model.state_dict()}, storage_writer=sharded.FileSystemWriter(folder))
+                saved += sum(file.stat().st_size for file in os.scandir(folder) if file.name.endswith(".distcp"))
+            elif options.save and steps % options.save_every == 0:
                 if rank == 0:
                     with Disk(options.save, "w") as file:
                         torch.save(model.state_dict(), file)
@@ -164,10 +176,20 @@ elif options.profile:
             module.register_forward_hook(lambda *_: opened.pop().__exit__(None, None, None))
     with torch.autograd.profiler.profile() as profiler:
         iterate()
-    spans = {event.key[7:]: event.cpu_time_total * 1000 for event in profiler.key_averages() if event.key.startswith("module ")}
+    for event in profiler.function_events:
+        if event.name.startswith("module "):
+            spans.setdefault(event.name[7:], []).append(event.time_range.elapsed_us() * 1000)
 else:
     iterate()
 seconds = time.perf_counter() - begin
+
+
+def graphs():
+    from torch._dynamo.utils import counters
+
+    return counters["stats"]["unique_graphs"]
+
+
 sizes = model._get_ddp_logging_data()
 sizes = {kind: sizes[f"{kind}bucket_sizes"] for kind in ("", "rebuilt_") if sizes.get(f"{kind}bucket_sizes")}
 if rank == 0:
@@ -175,7 +197,7 @@ if rank == 0:
 if options.truth:
     with open(f"{options.truth}.{rank}", "w") as out:
         json.dump({"steps": steps, "seconds": seconds, "saved": saved, "spans": spans,
-                   "collected": collected, "module_calls": module_calls[0], "sizes": {kind: sorted(map(int, text.split(", "))) for kind, text in sizes.items()},
+                   "collected": collected, "module_calls": module_calls[0], "graphs": graphs() if options.compile else 0, "sizes": {kind: sorted(map(int, text.split(", "))) for kind, text in sizes.items()},
                    "bytes": sum(p.numel() * p.element_size() for p in model.parameters())}, out)
 dist.barrier()
 dist.destroy_process_group()
