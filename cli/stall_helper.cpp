@@ -150,6 +150,12 @@ class Helper {
     return text;
   }
 
+  /// A compilation on all ranks, say: nobody waits for anybody, and all use their CPUs.
+  static bool compute(const std::vector<StalledRank>& ranks) {
+    return !ranks.empty() &&
+           std::all_of(ranks.begin(), ranks.end(), [](const StalledRank& rank) { return rank.state == "runs" && rank.in_call.empty(); });
+  }
+
   void tell(const tui::StallNews& news) {
     if (news.kind == tui::StallNews::Kind::kResumed) {
       print_note(news.sentence);
@@ -166,9 +172,11 @@ class Helper {
     told.call = news.call;
     told.ranks = describe_ranks(news);
     told.sentence = news.sentence + states_phrase(told.ranks);
+    const bool all_compute = is_stall && news.waiting.empty() && compute(told.ranks);
+    if (all_compute) told.sentence += fmt::format("; all compute{}", options_.action.empty() ? "" : ", so --on-stall is not done");
     print_note(told.sentence);
     if (is_stall) {
-      told.action = without_secrets(std::string_view(options_.action));
+      if (!all_compute) told.action = without_secrets(std::string_view(options_.action));
       std::vector<StackTarget> targets;
       for (StalledRank& rank : told.ranks)
         if (rank.python_why.empty() && rank.pid > 0) targets.push_back({&rank, static_cast<pid_t>(rank.pid)});
@@ -176,7 +184,7 @@ class Helper {
       print_stacks(told);
     }
     append_line(run_.stalls(), to_json_line(told));
-    if (is_stall) act(told);
+    if (is_stall && !all_compute) act(told);
   }
 
   void print_stacks(const ToldStall& told) {

@@ -47,13 +47,14 @@ DDL_FINDING(recompilation, kSpeed, "late", "torch.compile compiles again after t
   const bool all = ranks.size() == steps.front().ranks.size();
   if (ranks.size() == 1 && !all) finding.rank = *ranks.begin();
   finding.sentence = fmt::format("{} again in {} of {} steps behind the first ones: {} each",
-                                 all              ? std::string("all ranks compile")
-                                 : finding.rank   ? ranks_text({*finding.rank}) + " compiles"
-                                                  : ranks_text({ranks.begin(), ranks.end()}) + " compile",
+                                 all            ? std::string("all ranks compile")
+                                 : finding.rank ? ranks_text({*finding.rank}) + " compiles"
+                                                : ranks_text({ranks.begin(), ranks.end()}) + " compile",
                                  paused, steps.size(), duration_text(sum_ns / static_cast<double>(count)));
   finding.saving_ns = static_cast<int64_t>(saving_ns);
   finding.confidence = "likely";
-  finding.evidence = fmt::format("{} steps of a rank in which it compiled, up to {} long, the last in step {}.", count, duration_text(longest_ns), last_step);
+  finding.evidence = fmt::format("{} steps of a rank in which it compiled, up to {} long, the last in step {}.", count,
+                                 duration_text(longest_ns), last_step);
   finding.evidence_sql = pauses_sql(input.world, kCompilationRanges);
   finding.advice =
       "TORCH_LOGS=recompiles says why; drop_last=True for the last batch, batches padded to few shapes, torch.compile(dynamic=True), numbers that change handed "

@@ -190,7 +190,8 @@ std::vector<Finding> beside_its_loader(const FindingInput& input, Finding findin
   if (!loader || loader->rank != *finding.rank || !finding.saving_ns) return {finding};
   const double left_ns = static_cast<double>(*finding.saving_ns) - loader->saving_ns;
   if (left_ns < kLeastLeft * static_cast<double>(*finding.saving_ns)) return {};
-  finding.evidence += fmt::format(" Of what it costs, {} are its loader's (loader_stall), and not counted here.", duration_text(loader->saving_ns));
+  finding.evidence +=
+      fmt::format(" Of what it costs, {} are its loader's (loader_stall), and not counted here.", duration_text(loader->saving_ns));
   finding.saving_ns = static_cast<int64_t>(left_ns);
   return {finding};
 }

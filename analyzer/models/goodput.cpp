@@ -235,7 +235,8 @@ RunTimes read_run_times(SQLite::Database& db, const std::string& name) {
       "SELECT s.step, s.start_ns, s.duration_ns, w.wait_ns FROM step s JOIN process p ON p.id = s.process LEFT JOIN steady_wait w ON w.world ="
       " p.world AND w.step = s.step AND w.rank = p.rank WHERE s.process = ? ORDER BY s.start_ns");
   Query waits(db, "SELECT step, wait_ns FROM step_part WHERE process = ? AND wait_ns IS NOT NULL");
-  Query checkpoints(db, ranges_sql(kCheckpointRanges)), loading(db, ranges_sql(kInputRanges)), compiling(db, ranges_sql(kCompilationRanges));
+  Query checkpoints(db, ranges_sql(kCheckpointRanges)), loading(db, ranges_sql(kInputRanges)),
+      compiling(db, ranges_sql(kCompilationRanges));
   Query processes(
       db,
       "SELECT id, end_ns FROM process p WHERE EXISTS (SELECT 1 FROM step WHERE process = p.id) OR (NOT EXISTS (SELECT 1 FROM step) AND"

@@ -46,9 +46,9 @@ struct Span {
 
 /// One process of a run.
 struct WorkerTimes {
-  std::vector<StepSpan> steps;             ///< that ended, by begin
-  std::optional<int64_t> open_step_ns;     ///< begin of the one that did not
-  int64_t end_ns = 0;                      ///< last sign of life
+  std::vector<StepSpan> steps;                        ///< that ended, by begin
+  std::optional<int64_t> open_step_ns;                ///< begin of the one that did not
+  int64_t end_ns = 0;                                 ///< last sign of life
   std::vector<Span> checkpoints, loading, compiling;  ///< by begin; may overlap
 };
 

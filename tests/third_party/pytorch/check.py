@@ -31,16 +31,17 @@ ALL = len(sys.argv) > 1
 if subprocess.run([PYTHON, "-c", "import torch.distributed as d; raise SystemExit(not d.is_gloo_available())"], capture_output=True).returncode:
     print("skipped: /usr/bin/python3 has no torch with Gloo: apt-get install python3-torch")
     sys.exit(77)
-os.environ.update(OMP_NUM_THREADS="1", USE_LIBUV="0")
+PORT = 20000 + os.getpid() % 10000  # of one at a time
+os.environ.update(OMP_NUM_THREADS="1", USE_LIBUV="0", MASTER_PORT=str(PORT))
 VERSION = subprocess.run([PYTHON, "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True).stdout.strip()
 IS_OLD = VERSION.startswith("1.")
 
 
-def launched(launcher, ranks, *options, script="train.py", python=(PYTHON,)):
+def launched(launcher, ranks, *options, script="train.py", python=(PYTHON,), port=PORT + 1):
     if launcher == "mpirun":
         return job.mpirun(ranks, ["--oversubscribe", *python, HERE / script, *options])
     if IS_OLD:  # -r and -t: torch 1.13 cannot parse its own default under Python 3.11
-        return [*python, "-m", "torch.distributed.run", "-r", "1", "-t", "1", "--master_port", 29520, "--nproc_per_node", ranks, HERE / script, *options]
+        return [*python, "-m", "torch.distributed.run", "-r", "1", "-t", "1", "--master_port", port, "--nproc_per_node", ranks, HERE / script, *options]
     return [*python, HERE / "torchrun.py", "--standalone", "--local-addr", "127.0.0.1", "--nproc_per_node", ranks, HERE / script, *options]
 
 
@@ -158,7 +159,7 @@ def loading_and_checkpoints(folder):
 
 
 def layer_times(folder):
-    """Against record_function of torch.profiler around the same modules. A call's median: where cores are shared the kernel takes one away between the two readings of the clock now and then.
+    """Against record_function of torch.profiler around the same modules, call by call, in the median: where cores are shared the kernel takes one away between the two readings of the clock now and then.
     Without samples of the training thread: a system call at a range's end is where it does so most."""
     for model in ("cnn", "transformer"):
         _, truths, db = recorded(folder, f"profile{model}", "mpirun", 2, "--model", model, "--profile", record=["--collectors", "mpi,gloo"])
@@ -169,31 +170,31 @@ def layer_times(folder):
                                         " where p.rank = ? and q.kind = 'layer' order by e.start_ns", (rank,)):
                 ours.setdefault(layer, []).append(ns)
             for layer, spans in truths[rank]["spans"].items():
-                if len(ours.get(layer, [])) != len(spans) or median(spans) < 500_000:
+                if len(ours.get(layer, [])) != len(spans) or median(spans) < 1_000_000:
                     continue
-                far = abs(median(ours[layer]) / median(spans) - 1)
+                far = abs(median(our / span for our, span in zip(ours[layer], spans)) - 1)
                 apart.append((far, f"rank {rank}, {layer}: {median(ours[layer]) / 1e6:.3f} ms, by the profiler {median(spans) / 1e6:.3f} ms"))
                 sums.append(abs(sum(ours[layer]) / sum(spans) - 1))
         apart.sort()
         if job.check(len(apart) >= 4, f"{model}: only {len(apart)} layers were long enough to compare"):
-            print(f"torch {VERSION}, {model}: {len(apart)} layers of 0.5 ms and more: a call at most {100 * apart[-1][0]:.2f} % from the profiler ({apart[-1][1]}),"
+            print(f"torch {VERSION}, {model}: {len(apart)} layers of 1 ms and more: a call at most {100 * apart[-1][0]:.2f} % from the profiler ({apart[-1][1]}),"
                   f" all calls at most {100 * max(sums):.2f} %, in the median {100 * median(sums):.2f} %", flush=True)
         for far, text in apart:
             job.check(far < 0.05, f"{model}: {text}")
 
 
 def compilations(folder):
-    """Batches of another shape in steps 10 and 20: as many compilations as the compiler counts graphs, and the finding."""
+    """Batches of another shape in steps 10 and 20: as many compilations as the compiler counts frames, and the finding."""
     if IS_OLD:
         return
-    plain = job.run(launched("mpirun", 2, "--steps", STEPS, "--compile"), check_rc=0)
-    done, truths, db = recorded(folder, "compiles", "mpirun", 2, "--compile")
+    plain = job.run(launched("mpirun", 2, "--steps", STEPS, "--compile", "--bucket-mb", 25), check_rc=0)
+    done, truths, db = recorded(folder, "compiles", "mpirun", 2, "--compile", "--bucket-mb", 25)
     job.check(losses(plain.stdout) == losses(done.stdout), "torch.compile: other losses")
     steps = [row[0] for row in db.execute("select distinct e.step from range_event e join region q on q.id = e.region where q.name = 'compilation' order by 1")]
     count = db.execute("select count(*) from range_event e join region q on q.id = e.region join process p on p.id = e.process where q.name = 'compilation' and p.rank = 0").fetchone()[0]
     found = [(row["id"], row["sentence"], row["saving_ns"]) for row in db.execute("select id, sentence, saving_ns from finding order by position")]
-    print(f"torch {VERSION}, torch.compile: {count} compilations in steps {steps}, the compiler counts {truths[0]['graphs']} graphs; {found[:2]}", flush=True)
-    job.check(count == truths[0]["graphs"] and {10, 20} <= set(steps) <= {0, 1, 10, 20, 21}, f"{count} compilations in steps {steps}, {truths[0]['graphs']} graphs")
+    print(f"torch {VERSION}, torch.compile: {count} compilations in steps {steps}, the compiler counts {truths[0]['frames']} frames; {found[:2]}", flush=True)
+    job.check(count == truths[0]["frames"] and {10, 20} <= set(steps) <= {0, 1, 10, 20, 21}, f"{count} compilations in steps {steps}, {truths[0]['frames']} frames")
     job.check("recompilation" in [name for name, _, _ in found], f"{found}")
 
 
@@ -207,11 +208,14 @@ def sharded_checkpoints(folder):
     job.check(ranges == [(0, 3), (1, 3)] and told == [(0, 3, truths[0]["saved"])], f"ranges {ranges}, bytes {told}, in files {truths[0]['saved']}")
 
 
-def stalled(how, port, folder, *arguments, limit=4, ranks=4, guilty=1, launcher="mpirun", action="abort"):
+LIMIT = 8  # s: longer than any import on a busy machine
+
+
+def stalled(how, port, folder, *arguments, limit=LIMIT, ranks=4, guilty=1, launcher="mpirun", action="abort"):
     run = folder / f"stall-{how}-{launcher}.ddl"
     begin = time.monotonic()
     done = subprocess.run([str(word) for word in (job.DDL, "record", "-o", run, "--stall", limit, "--on-stall", action, "--",
-                           *launched(launcher, ranks, how, guilty, *arguments, script="stall_job.py"))],
+                           *launched(launcher, ranks, how, guilty, *arguments, script="stall_job.py", port=port))],
                           env=job.environment(MASTER_PORT=port, **job.QUICK), cwd=folder, capture_output=True, text=True, timeout=300)
     said = [line for line in done.stderr.splitlines() if line.startswith("ddl: ")]
     print(f"torch {VERSION}, {launcher}, {how}: {time.monotonic() - begin:.0f} s", *said, sep="\n    ", flush=True)
@@ -225,7 +229,7 @@ def hangs(folder):
 
     def one(numbered):
         number, (how, launcher) = numbered
-        return how, stalled(how, 29571 + number, folder, launcher=launcher)
+        return how, stalled(how, PORT + 2 + number, folder, launcher=launcher)
 
     with ThreadPoolExecutor(2) as pool:
         for how, (done, said, run) in pool.map(one, enumerate(cases)):
@@ -233,7 +237,7 @@ def hangs(folder):
             stalls = db.execute("select * from stall").fetchall()
             if not job.check(len(stalls) == 1 and stalls[0]["kind"] == "stall", f"{how}: {said}"):
                 continue
-            late = (stalls[0]["told_ns"] - stalls[0]["since_ns"]) / 1e9 - 4
+            late = (stalls[0]["told_ns"] - stalls[0]["since_ns"]) / 1e9 - LIMIT
             job.check(0 <= late < 10, f"{how}: told {late} s after the limit")
             ranks = {row["rank"]: row for row in db.execute("select * from stall_rank")}
             job.check([rank for rank, row in ranks.items() if row["role"] == "missing"] == [1], f"{how}: {said}")
@@ -253,10 +257,10 @@ def hangs(folder):
 
 def no_false_alarms(folder):
     """One rank evaluates for three times the limit while the others wait: it is told that it makes progress. Each is slow now and then: nothing is told."""
-    done, said, run = stalled("evaluates", 29581, folder, 12, action="touch alarm")
+    done, said, run = stalled("evaluates", PORT, folder, 3 * LIMIT, action="touch alarm")
     job.check(done.returncode == 0 and not (folder / "alarm").exists(), f"{said}")
     job.check([row[0] for row in job.store(run).execute("select kind from stall")] == ["waiting"] and any("rank 1 still makes progress" in line for line in said), f"{said}")
-    done, said, run = stalled("turns", 29582, folder, 2, action="touch alarm")
+    done, said, run = stalled("turns", PORT, folder, LIMIT / 2, action="touch alarm")
     job.check(done.returncode == 0 and not (folder / "alarm").exists() and job.store(run).execute("select count(*) from stall").fetchone()[0] == 0, f"{said}")
 
 

@@ -184,10 +184,10 @@ else:
 seconds = time.perf_counter() - begin
 
 
-def graphs():
+def frames():
     from torch._dynamo.utils import counters
 
-    return counters["stats"]["unique_graphs"]
+    return counters["frames"]["total"]
 
 
 sizes = model._get_ddp_logging_data()
@@ -197,7 +197,7 @@ if rank == 0:
 if options.truth:
     with open(f"{options.truth}.{rank}", "w") as out:
         json.dump({"steps": steps, "seconds": seconds, "saved": saved, "spans": spans,
-                   "collected": collected, "module_calls": module_calls[0], "graphs": graphs() if options.compile else 0, "sizes": {kind: sorted(map(int, text.split(", "))) for kind, text in sizes.items()},
+                   "collected": collected, "module_calls": module_calls[0], "frames": frames() if options.compile else 0, "sizes": {kind: sorted(map(int, text.split(", "))) for kind, text in sizes.items()},
                    "bytes": sum(p.numel() * p.element_size() for p in model.parameters())}, out)
 dist.barrier()
 dist.destroy_process_group()
