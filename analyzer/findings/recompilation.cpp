@@ -13,7 +13,7 @@ namespace ddl {
 namespace {
 
 constexpr double kMinCompilingShare = 0.01;  // of the step, on average
-constexpr double kPauseShare = 0.01;         // of the step: shorter ones are noise
+constexpr double kCompilingShare = 0.01;     // of the step: shorter ones are noise
 
 }  // namespace
 
@@ -31,7 +31,7 @@ DDL_FINDING(recompilation, kSpeed, "late", "torch.compile compiles again after t
   for (const StepPauses& step : steps) {
     bool here = false;
     for (const RankPause& rank : step.ranks) {
-      if (rank.pause_ns < kPauseShare * step_ns) continue;
+      if (rank.pause_ns < kCompilingShare * step_ns) continue;
       here = true;
       ranks.insert(rank.rank);
       ++count;

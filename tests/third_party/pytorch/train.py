@@ -184,10 +184,11 @@ else:
 seconds = time.perf_counter() - begin
 
 
-def frames():
-    from torch._dynamo.utils import counters
+def compilations():
+    """Seconds of each, by the compiler itself."""
+    from torch._dynamo.utils import get_compilation_metrics
 
-    return counters["frames"]["total"]
+    return [metrics.duration_us / 1e6 for metrics in get_compilation_metrics()]
 
 
 sizes = model._get_ddp_logging_data()
@@ -197,7 +198,7 @@ if rank == 0:
 if options.truth:
     with open(f"{options.truth}.{rank}", "w") as out:
         json.dump({"steps": steps, "seconds": seconds, "saved": saved, "spans": spans,
-                   "collected": collected, "module_calls": module_calls[0], "frames": frames() if options.compile else 0, "sizes": {kind: sorted(map(int, text.split(", "))) for kind, text in sizes.items()},
+                   "collected": collected, "module_calls": module_calls[0], "compilations": compilations() if options.compile else [], "sizes": {kind: sorted(map(int, text.split(", "))) for kind, text in sizes.items()},
                    "bytes": sum(p.numel() * p.element_size() for p in model.parameters())}, out)
 dist.barrier()
 dist.destroy_process_group()
