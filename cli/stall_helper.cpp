@@ -36,6 +36,8 @@ constexpr auto kMostBetweenLooks = std::chrono::seconds(10);
 constexpr auto kLeastBetweenLooks = std::chrono::milliseconds(250);
 constexpr double kBusy = 0.5;  // of a core: the thread computes, whatever it did in the moment of the look
 constexpr size_t kMostGroups = 8;
+constexpr auto kGrace = std::chrono::seconds(
+    60);  // torchrun itself takes 30 s until it kills a rank that does not heed SIGTERM: killed before, it would leave that one behind
 
 void sleep_for(nanoseconds span) {
   timespec left{span.count() / 1'000'000'000, span.count() % 1'000'000'000};
@@ -199,7 +201,7 @@ class Helper {
     if (options_.action == "abort") {
       print_note("--on-stall abort: the job is ended");
       kill(job_, SIGTERM);
-      sleep_for(std::chrono::seconds(30));  // the end of the job ends us
+      sleep_for(kGrace);  // the end of the job ends us
       kill(job_, SIGKILL);
       return;
     }

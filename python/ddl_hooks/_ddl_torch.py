@@ -427,8 +427,21 @@ def _end_compiling(*_):
             _pop(_PHASE)
 
 
+def _codes():
+    """Of every function of this file."""
+    function = type(_codes)
+    holders = [value for value in globals().values() if isinstance(value, type) and value.__module__ == __name__]
+    members = [member for holder in [globals(), *map(vars, holders)] for member in holder.values()]
+    found = [member.__code__ for member in (getattr(member, "__func__", member) for member in members) if isinstance(member, function) and member.__module__ == __name__]
+    for code in found:  # grows
+        found.extend(inner for inner in code.co_consts if isinstance(inner, type(code)))
+    return found
+
+
 def _hook_compiler(module):
-    """Since torch 2.5; reset() of the compiler forgets them."""
+    """Since torch 2.5; reset() of the compiler forgets them. Where the program's own frames are not compiled, as those of DDP, hooks would be: they are left alone."""
+    for code in _codes():
+        module.eval_frame.skip_code(code)
     module.on_compile_start(_begin_compiling)
     module.on_compile_end(_end_compiling)
 

@@ -184,11 +184,12 @@ def layer_times(folder):
 
 
 def compilations(folder):
-    """Batches of another shape in steps 10 and 20: as many compilations as the compiler itself counts, of its durations, and the finding."""
+    """Batches of another shape in steps 10 and 20: the compilations that the compiler itself counts, no more than without ddl, of its durations, and the finding."""
     if IS_OLD:
         return
     options = ["--compile", "--bucket-mb", 25]
-    plain = job.run(launched("mpirun", 2, "--steps", STEPS, *options), check_rc=0)
+    plain = job.run(launched("mpirun", 2, "--steps", STEPS, "--truth", folder / "plain", *options), check_rc=0)
+    alone = json.loads((folder / "plain.0").read_text())["compilations"]
     done, truths, db = recorded(folder, "compiles", "mpirun", 2, *options)
     job.check(losses(plain.stdout) == losses(done.stdout), "torch.compile: other losses")
     ranges = db.execute("select e.step, e.duration_ns from range_event e join region q on q.id = e.region join process p on p.id = e.process"
@@ -197,7 +198,9 @@ def compilations(folder):
     theirs = truths[0]["compilations"]
     found = [(row["id"], row["sentence"]) for row in db.execute("select id, sentence from finding order by position")]
     print(f"torch {VERSION}, torch.compile: {len(ranges)} compilations of {seconds:.2f} s in steps {steps}, by the compiler {len(theirs)} of {sum(theirs):.2f} s; {found[:2]}", flush=True)
-    job.check(len(ranges) == len(theirs) and steps == [0, 10, 20], f"{len(ranges)} compilations in steps {steps}, by the compiler {len(theirs)}")
+    job.check(len(theirs) == len(alone), f"{len(theirs)} compilations, {len(alone)} without ddl")
+    # The last one of the compiler's is a frame that it gives up before it calls anybody.
+    job.check(0 <= len(theirs) - len(ranges) <= 1 and steps == [0, 10, 20], f"{len(ranges)} compilations in steps {steps}, by the compiler {len(theirs)}")
     job.check(0.9 < seconds / sum(theirs) < 1.1, f"{seconds} s, by the compiler {sum(theirs)} s")
     job.check(found[0][0] == "recompilation" and "in 2 of " in found[0][1], f"{found}")
 

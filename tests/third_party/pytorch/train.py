@@ -45,6 +45,7 @@ os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
 os.environ.setdefault("MASTER_PORT", "29511")
 torch.set_num_threads(1)
 dist.init_process_group(options.backend)
+dist._DEFAULT_FIRST_BUCKET_BYTES = int(options.bucket_mb * 2**20)  # else the first bucket has up to 1 MB
 rank, ranks = dist.get_rank(), dist.get_world_size()
 torch.manual_seed(7)
 
