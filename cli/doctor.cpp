@@ -90,6 +90,20 @@ std::vector<Check> check_run(SQLite::Database& db) {
                           "mark them: ddl_step_begin(k) of ddl/annotate.h, or step(k) of ddl_annotate.py"));
   checks.push_back(source(db, "layers", "SELECT count(DISTINCT layer) FROM region WHERE layer IS NOT NULL", "layer",
                           "mark them: ddl_layer_begin(name) of ddl/annotate.h, layer(name) of ddl_annotate.py, or NVTX ranges"));
+  for (Query row(db, "SELECT value, count(DISTINCT process) FROM process_fact WHERE key = 'torch.hooks' GROUP BY value ORDER BY value");
+       row.next();) {
+    const std::string value = row.text(0), processes = reports::plural(row.integer(1), "process");
+    const bool is_whole = value != "none" && value.find("; without ") == std::string::npos;
+    checks.push_back(
+        {.state = is_whole ? State::kOk : State::kOff,
+         .what = "torch",
+         .detail = value == "none" ? fmt::format("not hooked in {}: no steps, layers and phases by themselves", processes)
+                                   : fmt::format("hooked in {}: {}", processes, value),
+         .hint = is_whole ? ""
+                 : value == "none"
+                     ? "ddl record --no-python, python -I, -S or -E, a frozen program, or one that replaces sys.meta_path or PYTHONPATH"
+                     : "this torch is not known to this version of ddl"});
+  }
   if (Query row(db, "SELECT substr(key, 6), min(value), count(*) FROM process_fact WHERE key LIKE 'held.%' GROUP BY key"); row.next()) do
       checks.push_back(
           {.state = State::kOff,

@@ -30,7 +30,9 @@ using Clock = std::chrono::steady_clock;
 constexpr int kStackSignal = SIGURG;  // as in python/ddl_hooks/sitecustomize.py: where nobody listens it is ignored
 constexpr size_t kMaxFrames = 64;
 constexpr auto kPythonTime = std::chrono::milliseconds(1500);
+constexpr auto kWorkersTime = std::chrono::milliseconds(1000);
 constexpr auto kCTime = std::chrono::milliseconds(4500);
+constexpr size_t kMostWorkers = 4;  // of a rank: what one of a loader's does, all of them do
 
 std::string read_text(const std::string& path, std::streamoff from = 0) {
   std::ifstream file(path, std::ios::binary);
@@ -154,6 +156,40 @@ void take_python(const std::vector<StackTarget>& targets) {
     const std::vector<StalledThread> threads = parse_faulthandler(read_text(a.file.path, a.from));
     a.rank->threads.insert(a.rank->threads.end(), threads.begin(), threads.end());
     if (threads.empty()) a.rank->python_why = "the process did not answer";
+  }
+}
+
+std::vector<pid_t> children_of(pid_t pid) {
+  std::vector<pid_t> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(fmt::format("/proc/{}/task", pid), error), end; !error && entry != end; entry.increment(error)) {
+    std::istringstream list(read_text(entry->path().string() + "/children"));
+    for (pid_t child; list >> child;) found.push_back(child);
+  }
+  return found;
+}
+
+/// What the processes do that those ranks have started for whom others wait: workers of a loader. A forked one shares the file of its parent, so that one after
+/// the other is asked.
+void take_workers(const std::vector<StackTarget>& targets) {
+  const auto deadline = Clock::now() + kWorkersTime;
+  for (const StackTarget& target : targets) {
+    if (target.rank->role != "missing" || target.rank->threads.empty()) continue;
+    size_t asked = 0;
+    for (const pid_t child : children_of(target.pid)) {
+      if (asked == kMostWorkers || Clock::now() >= deadline) break;
+      const PythonFile file = python_file(child);
+      if (file.path.empty() || main_thread_state(child).state == "stopped") continue;
+      const std::streamoff from = file.size();
+      if (!ask(child)) continue;
+      ++asked;
+      for (std::streamoff size = from, last = -1; (size == from || size != last) && Clock::now() < deadline; size = file.size()) {
+        last = size;
+        usleep(20'000);
+      }
+      const std::vector<StalledThread> threads = parse_faulthandler(read_text(file.path, from));
+      if (!threads.empty()) target.rank->threads.push_back({"python", fmt::format("{}{}", kWorkerThread, child), threads.front().frames});
+    }
   }
 }
 
@@ -288,7 +324,7 @@ std::vector<StalledThread> parse_faulthandler(std::string_view text) {
       if (!threads.empty() && frame.starts_with("Garbage-collecting")) frames.emplace_back("garbage collection");
       continue;
     }
-    if (frames.size() >= kMaxFrames) continue;
+    if (frames.size() >= kMaxFrames || frame.substr(0, number).ends_with("/ddl_hooks/_ddl_torch.py")) continue;  // not the job's
     frames.push_back(
         fmt::format("{} ({}:{})", frame.substr(in + 4), frame.substr(6, number - 6), frame.substr(number + 8, in - number - 8)));
   }
@@ -330,6 +366,10 @@ void take_stacks(const std::vector<StackTarget>& targets) {
     }
   }
   take_python(asked);
+  take_workers(asked);
+  // Those first for whom others wait: a debugger that reads the symbols of a large program takes seconds.
+  std::stable_sort(asked.begin(), asked.end(),
+                   [](const StackTarget& a, const StackTarget& b) { return (a.rank->role == "missing") > (b.rank->role == "missing"); });
   take_c(asked);
 }
 

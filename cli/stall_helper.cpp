@@ -36,6 +36,8 @@ constexpr auto kMostBetweenLooks = std::chrono::seconds(10);
 constexpr auto kLeastBetweenLooks = std::chrono::milliseconds(250);
 constexpr double kBusy = 0.5;  // of a core: the thread computes, whatever it did in the moment of the look
 constexpr size_t kMostGroups = 8;
+constexpr auto kGrace = std::chrono::seconds(
+    60);  // torchrun itself takes 30 s until it kills a rank that does not heed SIGTERM: killed before, it would leave that one behind
 
 void sleep_for(nanoseconds span) {
   timespec left{span.count() / 1'000'000'000, span.count() % 1'000'000'000};
@@ -150,6 +152,12 @@ class Helper {
     return text;
   }
 
+  /// A compilation on all ranks, say: nobody waits for anybody, and all use their CPUs.
+  static bool compute(const std::vector<StalledRank>& ranks) {
+    return !ranks.empty() &&
+           std::all_of(ranks.begin(), ranks.end(), [](const StalledRank& rank) { return rank.state == "runs" && rank.in_call.empty(); });
+  }
+
   void tell(const tui::StallNews& news) {
     if (news.kind == tui::StallNews::Kind::kResumed) {
       print_note(news.sentence);
@@ -166,9 +174,11 @@ class Helper {
     told.call = news.call;
     told.ranks = describe_ranks(news);
     told.sentence = news.sentence + states_phrase(told.ranks);
+    const bool all_compute = is_stall && news.waiting.empty() && compute(told.ranks);
+    if (all_compute) told.sentence += fmt::format("; all compute{}", options_.action.empty() ? "" : ", so --on-stall is not done");
     print_note(told.sentence);
     if (is_stall) {
-      told.action = without_secrets(std::string_view(options_.action));
+      if (!all_compute) told.action = without_secrets(std::string_view(options_.action));
       std::vector<StackTarget> targets;
       for (StalledRank& rank : told.ranks)
         if (rank.python_why.empty() && rank.pid > 0) targets.push_back({&rank, static_cast<pid_t>(rank.pid)});
@@ -176,7 +186,7 @@ class Helper {
       print_stacks(told);
     }
     append_line(run_.stalls(), to_json_line(told));
-    if (is_stall) act(told);
+    if (is_stall && !all_compute) act(told);
   }
 
   void print_stacks(const ToldStall& told) {
@@ -191,7 +201,7 @@ class Helper {
     if (options_.action == "abort") {
       print_note("--on-stall abort: the job is ended");
       kill(job_, SIGTERM);
-      sleep_for(std::chrono::seconds(30));  // the end of the job ends us
+      sleep_for(kGrace);  // the end of the job ends us
       kill(job_, SIGKILL);
       return;
     }

@@ -2,6 +2,7 @@
 #include "ddl/annotate.h"
 
 #include "interpose/mpi_abi.h"
+#include "interpose/process.h"
 
 namespace {
 
@@ -26,6 +27,9 @@ extern "C" __attribute__((visibility("default"))) void ddl_hooked_step_begin(uin
 extern "C" __attribute__((visibility("default"))) void ddl_hooked_step_end() {
   if (recording()) ddl::end_hooked_step();
 }
+
+/// The same. What was hooked of torch, in words; it starts no recording.
+extern "C" __attribute__((visibility("default"))) void ddl_hooks_tell(const char* text) { ddl::tell_hooks(text); }
 
 extern "C" void ddl_value_record(const char* name, double value) {
   if (recording()) ddl::record_value(name, value);

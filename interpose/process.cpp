@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -32,12 +33,14 @@ namespace {
 
 constexpr uint64_t kDefaultCapBytes = 128ull << 20;
 constexpr double kDefaultBudget = 0.01;
+constexpr char kTorchHooks[] = "torch.hooks";  // process_fact
 
 enum class Start : uint32_t { kNotYet, kStarting, kOn, kOff };
 Start g_start = Start::kNotYet;
 __thread bool t_starting __attribute__((tls_model("initial-exec"))) = false;
 bool g_forked = false;  // a child of a recorded process, and MPI was not initialized in it
 pid_t g_owner = 0;
+char g_hooks[200];  // what python/ddl_hooks says that it hooked; empty: nothing
 char g_directory[4096];
 char* g_first_environment = nullptr;  // what the process was started with, if it has cleared its environment since; NAME=VALUE, ends empty
 
@@ -256,6 +259,7 @@ void write_facts() {
   write_link("exe", "/proc/self/exe");
   write_link("cwd", "/proc/self/cwd");
   write_placement();
+  if (g_hooks[0]) write_fact(kTorchHooks, g_hooks);
   if (const char* job = job_id()) write_fact("job_id", job);
   if (const char* step = job_step_id()) write_fact("job_step_id", step);
   for (char** variable = environ; variable && *variable; ++variable) {
@@ -297,8 +301,13 @@ void write_peak_memory() {
   write_fact("peak_memory_bytes", g_text[1]);
 }
 
+int is_torch(dl_phdr_info* library, size_t, void*) {
+  return library->dlpi_name && strstr(library->dlpi_name, "/libtorch_python.so") ? 1 : 0;
+}
+
 __attribute__((destructor)) void at_exit() {
   if (g_start != Start::kOn || g_owner != getpid()) return;
+  if (!g_hooks[0] && dl_iterate_phdr(is_torch, nullptr) == 1) write_fact(kTorchHooks, "none");
   write_placement_if_moved();
   write_peak_memory();
   end_node_health();
@@ -338,6 +347,13 @@ bool try_start() {
 }
 
 }  // namespace
+
+void tell_hooks(const char* text) {
+  const size_t length = strnlen(text, sizeof g_hooks - 1);
+  memcpy(g_hooks, text, length);
+  g_hooks[length] = 0;
+  if (g_start == Start::kOn && g_owner == getpid()) write_fact(kTorchHooks, g_hooks);
+}
 
 bool is_forked_child() { return g_forked; }
 

@@ -45,6 +45,22 @@ Recorded recorded(const RunView& run) {
   return result;
 }
 
+/// What ddl record could not hook in torch: "torch not hooked on 2 ranks", "torch 3.1 without layers".
+std::vector<std::string> unhooked(const RunView& run) {
+  std::vector<std::string> texts;
+  Query row(
+      run.db,
+      "SELECT value, count(DISTINCT f.process) FROM process_fact f JOIN process p ON p.id = f.process WHERE p.world = ? AND key = 'torch.hooks' AND"
+      " (value = 'none' OR value LIKE '%; without %') GROUP BY value ORDER BY value");
+  row.bind(run.world);
+  while (row.next()) {
+    std::string text = row.text(0);
+    if (const size_t version = text.find(';'); version != std::string::npos) text.erase(version, 1);
+    texts.push_back(text == "none" ? fmt::format("torch not hooked in {}", plural(row.integer(1), "process")) : "torch " + text);
+  }
+  return texts;
+}
+
 /// Who told when NCCL's collectives ran; empty: NCCL was not used.
 std::string nccl_source(const RunView& run) {
   Query any(run.db, "SELECT 1 FROM op WHERE name LIKE 'nccl%' LIMIT 1");
@@ -159,6 +175,7 @@ void add_header(const RunView& run, const std::string& source, Document& documen
   else
     document.data.push_back("one clock");
   if (std::string nccl = nccl_source(run); !nccl.empty()) document.data.push_back(std::move(nccl));
+  for (std::string& text : unhooked(run)) document.data.push_back(std::move(text));
   if (seen.overhead_ratio)
     document.data.push_back("overhead " + (*seen.overhead_ratio < 0.0005 ? "<0.1%" : percent_text(*seen.overhead_ratio)));
   document.source = version.empty() ? source : fmt::format("{} (ddl {})", source, version);

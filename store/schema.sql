@@ -297,13 +297,14 @@ CREATE TABLE stall_rank (
   PRIMARY KEY (stall, rank)
 ) WITHOUT ROWID;
 
--- Stacks of the processes of a stall's ranks on the host of `ddl record`: all threads of Python, the main thread in C.
+-- Stacks of the processes of a stall's ranks on the host of `ddl record`: all threads of Python, the main thread in C; of ranks that did not come also the main
+-- threads of processes that they started, such as a loader's workers.
 CREATE TABLE stall_stack (
   stall INTEGER NOT NULL,   -- stall.id
   rank INTEGER NOT NULL,    -- rank in MPI_COMM_WORLD
   language TEXT NOT NULL,   -- python or c
   position INTEGER NOT NULL,  -- 0: the main thread
-  thread TEXT NOT NULL,     -- main, or what Python calls it: its pthread_t
+  thread TEXT NOT NULL,     -- main, what Python calls it: its pthread_t, or 'worker PID'
   frames TEXT NOT NULL,     -- function (file:line), innermost first, with < between
   PRIMARY KEY (stall, rank, language, position)
 ) WITHOUT ROWID;

@@ -173,6 +173,9 @@ std::vector<StackGroup> group_stacks(const ToldStall& stall) {
     } else {
       group.why = rank.c_why.empty() ? rank.python_why : rank.c_why;
     }
+    for (const StalledThread& thread : rank.threads)
+      if (thread.name.starts_with(kWorkerThread) && group.worker.empty())
+        group.worker = fmt::format("its {}: {}", thread.name, short_stack(thread.frames));
     const std::string stopped = rank.state == "stopped" ? rank.state : "";
     auto& all = groups.try_emplace({group.stack, group.why, stopped}, group).first->second;
     if (all.ranks.empty()) all.state = rank.state;
@@ -198,6 +201,7 @@ std::string stack_line(const StackGroup& group) {
   if (group.stack.empty()) return fmt::format("{}: stack not known: {}", line, group.why);
   line += fmt::format(": {}", short_stack(group.stack));
   if (!group.inner.empty()) line += fmt::format("; in C: {}", short_stack(group.inner, 4));
+  if (!group.worker.empty()) line += "; " + group.worker;
   return line;
 }
 

@@ -6,14 +6,18 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ddl {
 
+inline constexpr std::string_view kWorkerThread =
+    "worker ";  ///< name of the main thread of a process that the rank started: its number follows
+
 /// One thread of a process, as it was found.
 struct StalledThread {
   std::string language;  ///< python or c
-  std::string name;      ///< main, or the number that Python gives it
+  std::string name;      ///< main, the number that Python gives it, or kWorkerThread with a process id
   std::string frames;    ///< function (file:line), innermost first, with < between
 };
 
@@ -52,10 +56,11 @@ std::vector<ToldStall> read_stalls(const std::filesystem::path& path);
 /// Ranks whose stacks are equal, of one stall.
 struct StackGroup {
   std::vector<int64_t> ranks;
-  std::string stack;  ///< Python's main thread, else C's; empty: neither is known
-  std::string inner;  ///< below Python: the innermost frames in C, of the first rank
-  std::string state;  ///< if it is the same of all
-  std::string why;    ///< why there is no stack
+  std::string stack;   ///< Python's main thread, else C's; empty: neither is known
+  std::string inner;   ///< below Python: the innermost frames in C, of the first rank
+  std::string worker;  ///< of a process that it started, of the first rank; empty: none was asked
+  std::string state;   ///< if it is the same of all
+  std::string why;     ///< why there is no stack
 };
 /// Most ranks first.
 std::vector<StackGroup> group_stacks(const ToldStall& stall);

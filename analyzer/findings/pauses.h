@@ -1,4 +1,4 @@
-// Ranges in which a rank does not train - it writes a checkpoint, collects garbage, loads data -, step by step, and what the steps would take without them.
+// Ranges in which a rank does not train - it writes a checkpoint, collects garbage, compiles, loads data -, step by step, and what the steps would take without them.
 //
 // What a step would be shorter by is told by replaying it as one that everybody ends together: it takes as long as the rank that is busy longest, waiting for
 // others not counted, and ranges that are left out are taken from the rank that was in them. A pause that another rank's computing hides saves nothing so.
@@ -31,6 +31,8 @@ struct StepPauses {
 inline constexpr std::string_view kCheckpointRanges =
     "lower(name) IN ('checkpoint', 'checkpointing', 'checkpoint_save', 'torch.save') OR lower(name) LIKE '%save%checkpoint%'";
 inline constexpr std::string_view kCollectionRanges = "lower(name) IN ('garbage collection', 'garbage_collection', 'gc', 'gc.collect')";
+
+inline constexpr std::string_view kCompilationRanges = "lower(name) IN ('compilation', 'recompilation', 'torch.compile')";
 
 /// Pauses of the steady steps, in their order; empty without annotated steps or without such ranges.
 std::vector<StepPauses> pauses_in(const FindingInput& input, std::string_view ranges);

@@ -9,6 +9,7 @@
 
 #include "analyzer/findings/findings.h"
 #include "analyzer/findings/health.h"
+#include "analyzer/findings/loader_stall.h"
 #include "analyzer/findings/longer_computing.h"
 #include "analyzer/findings/straggler_case.h"
 #include "analyzer/findings/waited_for.h"
@@ -182,6 +183,19 @@ std::vector<Finding> slow_gpus(const FindingInput& input) {
   return {finding};
 }
 
+/// A rank that is late because it loads is told by loader_stall; here only what it would still cost with the others' loader.
+std::vector<Finding> beside_its_loader(const FindingInput& input, Finding finding) {
+  constexpr double kLeastLeft = 0.25;  // of the saving
+  const auto loader = finding.rank ? find_slow_loader(input) : std::nullopt;
+  if (!loader || loader->rank != *finding.rank || !finding.saving_ns) return {finding};
+  const double left_ns = static_cast<double>(*finding.saving_ns) - loader->saving_ns;
+  if (left_ns < kLeastLeft * static_cast<double>(*finding.saving_ns)) return {};
+  finding.evidence +=
+      fmt::format(" Of what it costs, {} are its loader's (loader_stall), and not counted here.", duration_text(loader->saving_ns));
+  finding.saving_ns = static_cast<int64_t>(left_ns);
+  return {finding};
+}
+
 }  // namespace
 
 DDL_FINDING(straggler, kSpeed, "late",
@@ -193,10 +207,10 @@ DDL_FINDING(straggler, kSpeed, "late",
   if (hands_on_lateness(input)) return slow_gpus(input);
   const size_t ranks = count_ranks(input);
   if (const auto found = find_straggler_case(rows_of(input, ranks)); found && !is_within_a_cycle(input, *found))
-    return {describe(input, *found, ranks)};
+    return beside_its_loader(input, describe(input, *found, ranks));
   if (ranks < 2) return {};
   for (const Suspects suspects : {Suspects::kRanks, Suspects::kHosts}) {
-    if (const auto longer = find_longer_computing(input, suspects)) return {describe(input, *longer, ranks)};
+    if (const auto longer = find_longer_computing(input, suspects)) return beside_its_loader(input, describe(input, *longer, ranks));
   }
   return {};
 }

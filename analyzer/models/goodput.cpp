@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string_view>
@@ -129,14 +130,19 @@ Lost lost_steps(const RunTimes& run, const RunTimes* next) {
     return lost;
   }
   if (next == nullptr && !run.failed) return lost;
-  int64_t saved_ns = INT64_MIN;  // end of the last checkpoint that was finished
+  // The last checkpoint that was finished holds what the rank that wrote it had done: others may have ended the same step a little later.
+  const WorkerTimes* saver = nullptr;
+  int64_t saved_ns = INT64_MIN;
   for (const WorkerTimes& worker : run.workers)
-    for (const Span& checkpoint : worker.checkpoints) saved_ns = std::max(saved_ns, checkpoint.end_ns);
-  if (saved_ns == INT64_MIN && next == nullptr) return lost;  // nobody knows whether it would have gone on from somewhere
-  for (const WorkerTimes& worker : run.workers)
-    for (const StepSpan& step : worker.steps)
-      if (step.end_ns > saved_ns && steps.contains(step.number)) lost.numbers.insert(step.number);
-  if (!lost.numbers.empty()) lost.by = saved_ns == INT64_MIN ? "no checkpoint" : "checkpoint";
+    for (const Span& checkpoint : worker.checkpoints)
+      if (checkpoint.end_ns > saved_ns) saved_ns = checkpoint.end_ns, saver = &worker;
+  if (saver == nullptr && next == nullptr) return lost;  // nobody knows whether it would have gone on from somewhere
+  std::set<int64_t> kept;
+  if (saver != nullptr)
+    for (const StepSpan& step : saver->steps)
+      if (step.end_ns <= saved_ns) kept.insert(step.number);
+  std::set_difference(steps.begin(), steps.end(), kept.begin(), kept.end(), std::inserter(lost.numbers, lost.numbers.end()));
+  if (!lost.numbers.empty()) lost.by = saver == nullptr ? "no checkpoint" : "checkpoint";
   return lost;
 }
 
@@ -152,7 +158,7 @@ void take(double wanted, double& left, double& into) {
 Parts parts_of(const WorkerTimes& worker, const RunTimes& run, const Lost& lost, double median_step_ns) {
   Parts parts{};
   const int64_t begin_ns = -run.offset_ns, end_ns = begin_ns + run.wall_ns;
-  Cursor stalls(run.stalls), checkpoints(worker.checkpoints), loading(worker.loading);
+  Cursor stalls(run.stalls), checkpoints(worker.checkpoints), loading(worker.loading), compiling(worker.compiling);
   int64_t at_ns = begin_ns;
   // What lies outside of steps.
   const auto outside = [&](int64_t to_ns, WallPart part) {
@@ -175,6 +181,7 @@ Parts parts_of(const WorkerTimes& worker, const RunTimes& run, const Lost& lost,
     } else {
       take(checkpoints.overlap(at_ns, to_ns), left, parts[kCheckpoints]);
       take(loading.overlap(at_ns, to_ns), left, parts[kLoading]);
+      take(compiling.overlap(at_ns, to_ns), left, parts[kWarmUp]);
       take(step.wait_ns, left, parts[kWaitingPart]);
       if (static_cast<int64_t>(index) < run.warmup) take(left - median_step_ns, left, parts[kWarmUp]);
       parts[kProductive] += left;
@@ -228,7 +235,8 @@ RunTimes read_run_times(SQLite::Database& db, const std::string& name) {
       "SELECT s.step, s.start_ns, s.duration_ns, w.wait_ns FROM step s JOIN process p ON p.id = s.process LEFT JOIN steady_wait w ON w.world ="
       " p.world AND w.step = s.step AND w.rank = p.rank WHERE s.process = ? ORDER BY s.start_ns");
   Query waits(db, "SELECT step, wait_ns FROM step_part WHERE process = ? AND wait_ns IS NOT NULL");
-  Query checkpoints(db, ranges_sql(kCheckpointRanges)), loading(db, ranges_sql(kInputRanges));
+  Query checkpoints(db, ranges_sql(kCheckpointRanges)), loading(db, ranges_sql(kInputRanges)),
+      compiling(db, ranges_sql(kCompilationRanges));
   Query processes(
       db,
       "SELECT id, end_ns FROM process p WHERE EXISTS (SELECT 1 FROM step WHERE process = p.id) OR (NOT EXISTS (SELECT 1 FROM step) AND"
@@ -254,6 +262,7 @@ RunTimes read_run_times(SQLite::Database& db, const std::string& name) {
     }
     worker.checkpoints = ranges_of(checkpoints, id);
     worker.loading = ranges_of(loading, id);
+    worker.compiling = ranges_of(compiling, id);
     run.workers.push_back(std::move(worker));
   }
   return run;

@@ -18,7 +18,7 @@ namespace ddl::models {
 
 enum WallPart : size_t {
   kStartUp,     ///< before the first step
-  kWarmUp,      ///< what the first steps take longer than a median one: compilation, caches
+  kWarmUp,      ///< compilation in steps, and what the first steps take longer than a median one
   kProductive,  ///< steps whose result was kept, less the next three
   kWaitingPart,
   kLoading,
@@ -46,10 +46,10 @@ struct Span {
 
 /// One process of a run.
 struct WorkerTimes {
-  std::vector<StepSpan> steps;             ///< that ended, by begin
-  std::optional<int64_t> open_step_ns;     ///< begin of the one that did not
-  int64_t end_ns = 0;                      ///< last sign of life
-  std::vector<Span> checkpoints, loading;  ///< by begin; may overlap
+  std::vector<StepSpan> steps;                        ///< that ended, by begin
+  std::optional<int64_t> open_step_ns;                ///< begin of the one that did not
+  int64_t end_ns = 0;                                 ///< last sign of life
+  std::vector<Span> checkpoints, loading, compiling;  ///< by begin; may overlap
 };
 
 struct RunTimes {

@@ -6,10 +6,11 @@ objects that the job may copy or pickle, and uses no random numbers. Ranges go t
   step        ends with the optimizer's; begins where the last one ended. The first one, and that after an evaluation, begins when a loader that feeds training
               is asked for a batch, else with the forward of a model that trains. Among several optimizers the one counts that stepped first (another, if that
               one has stopped). A step that a gradient scaler skips counts: the iteration was run. The recorder drops them once the program marks its own
-  phase       forward or evaluation (the outermost call of a module), backward, optimizer, input (a loader's next batch), checkpoint, garbage collection (full ones)
+  phase       forward or evaluation (the outermost call of a module), backward, optimizer, input (a loader's next batch), checkpoint, garbage collection (full ones),
+              compilation (torch.compile)
   layer       the path of the module from the outermost one, without what wraps it (DDP, FSDP, torch.compile, checkpointing)
   samples     what the loader's sampler put into the batches of the step
-  bytes       checkpoint_bytes: what torch.save wrote
+  bytes       checkpoint_bytes: what torch.save wrote; of torch.distributed.checkpoint what all ranks have, told by the first
 """
 import ctypes
 import gc
@@ -52,6 +53,8 @@ class _Here(threading.local):
         self.calls = []         # (module's id, named, entered) that are open
         self.backward = 0
         self.updating = 0
+        self.saving = 0
+        self.compiling = 0
         self.collecting = 0
 
 
@@ -354,16 +357,93 @@ def _hook_checkpoints(torch):
         if not (_active and _trains):
             return save(obj, f, *arguments, **keywords)
         start = _place(f)
-        _push(_PHASE, b"checkpoint", 0)
+        _begin_saving()
         try:
             return save(obj, f, *arguments, **keywords)
         finally:
             end = _place(f)
-            if end is not None:
+            if end is not None and _here.saving == 1:
                 _value(b"checkpoint_bytes", end - (start or 0) if hasattr(f, "tell") else end)
-            _pop(_PHASE)
+            _end_saving()
 
     torch.save = _wrapped(save, marked)
+
+
+def _begin_saving():
+    _here.saving += 1
+    if _here.saving == 1:
+        _push(_PHASE, b"checkpoint", 0)
+
+
+def _end_saving():
+    if _here.saving == 1:
+        _pop(_PHASE)
+    _here.saving -= 1
+
+
+def _hook_sharded_checkpoints(module):
+    """torch.distributed.checkpoint. What async_save writes in a thread of its own holds nobody up: only what it takes before that is marked."""
+    def around(function):
+        def marked(*arguments, **keywords):
+            if not (_active and _trains) or threading.current_thread() is not threading.main_thread():
+                return function(*arguments, **keywords)
+            _begin_saving()
+            try:
+                saved = function(*arguments, **keywords)
+                if _here.saving == 1:
+                    _tell_sharded_bytes(saved)
+                return saved
+            finally:
+                _end_saving()
+
+        return _wrapped(function, marked)
+
+    for name in ("save", "save_state_dict", "async_save"):
+        if hasattr(module, name):
+            setattr(module, name, around(getattr(module, name)))
+
+
+def _tell_sharded_bytes(metadata):
+    """Every rank is handed what all have written: the first one tells."""
+    try:
+        group = sys.modules["torch.distributed.distributed_c10d"]
+        if not group.is_initialized() or group.get_rank() == 0:
+            _value(b"checkpoint_bytes", sum(piece.length for piece in metadata.storage_data.values()))
+    except Exception:  # a future, or a storage that does not tell
+        pass
+
+
+def _begin_compiling(*_):
+    if _active and _trains:
+        _here.compiling += 1
+        if _here.compiling == 1:
+            _push(_PHASE, b"compilation", 0)
+
+
+def _end_compiling(*_):
+    if _here.compiling:
+        _here.compiling -= 1
+        if _here.compiling == 0:
+            _pop(_PHASE)
+
+
+def _codes():
+    """Of every function of this file."""
+    function = type(_codes)
+    holders = [value for value in globals().values() if isinstance(value, type) and value.__module__ == __name__]
+    members = [member for holder in [globals(), *map(vars, holders)] for member in holder.values()]
+    found = [member.__code__ for member in (getattr(member, "__func__", member) for member in members) if isinstance(member, function) and member.__module__ == __name__]
+    for code in found:  # grows
+        found.extend(inner for inner in code.co_consts if isinstance(inner, type(code)))
+    return found
+
+
+def _hook_compiler(module):
+    """Since torch 2.5; reset() of the compiler forgets them. Where the program's own frames are not compiled, as those of DDP, hooks would be: they are left alone."""
+    for code in _codes():
+        module.eval_frame.skip_code(code)
+    module.on_compile_start(_begin_compiling)
+    module.on_compile_end(_end_compiling)
 
 
 def _place(f):
@@ -471,27 +551,50 @@ def _hook_groups(module):
 
 # ---------------------------------------------------------------------------------------------------------------- all of it
 
-def _try(hook, *arguments):
+_missing = []  # parts that are not hooked
+
+
+def _try(part, hook, *arguments):
     try:
         hook(*arguments)
-    except Exception:  # another version of torch: that part is not hooked
+    except Exception:  # another version of torch
+        _missing.append(part)
+
+
+def _tell(torch):
+    """The report says what could not be hooked."""
+    try:
+        tell = _program.ddl_hooks_tell
+        tell.argtypes, tell.restype = (ctypes.c_char_p,), None
+        version = str(getattr(torch, "__version__", "of unknown version"))
+        tell((version + ("; without " + ", ".join(_missing) if _missing else "")).encode("ascii", "replace"))
+    except Exception:
         pass
 
 
 _seen = set()
+_PARTS = {
+    "torch.utils.data.dataloader": ("loaders", _hook_loaders),
+    "torch.distributed.distributed_c10d": ("process groups", _hook_groups),
+    "torch.distributed.checkpoint.state_dict_saver": ("torch.distributed.checkpoint", _hook_sharded_checkpoints),
+    "torch._dynamo": ("compilations", _hook_compiler),
+}
 
 
 def loaded(name, module):
     """`module` has been imported; what is not there yet is heard of later."""
     if name == "torch":
-        for hook in (_hook_optimizers, _hook_modules, _hook_backward, _hook_checkpoints):
-            _try(hook, module)
+        for part, hook in (("steps", _hook_optimizers), ("layers", _hook_modules), ("backward", _hook_backward), ("checkpoints", _hook_checkpoints)):
+            _try(part, hook, module)
         gc.callbacks.append(_on_collection)
-        for part in ("torch.utils.data.dataloader", "torch.distributed.distributed_c10d"):
+        for part in _PARTS:
             if part in sys.modules:
                 loaded(part, sys.modules[part])
+        _tell(module)
         return
     if name in _seen:
         return
     _seen.add(name)
-    _try(_hook_loaders if name.endswith("dataloader") else _hook_groups, module)
+    _try(*_PARTS[name], module)
+    if _missing:
+        _tell(sys.modules.get("torch"))

@@ -63,9 +63,9 @@ class StepLanes {
 
   const RunView& run_;
   int64_t step_;
-  std::map<int64_t, Place> places_;                   // by rank
-  std::map<int64_t, std::vector<Message>> messages_;   // by process
-  std::map<int64_t, std::vector<Interval>> backward_;  // by process: phases of that name
+  std::map<int64_t, Place> places_;                                         // by rank
+  std::map<int64_t, std::vector<Message>> messages_;                        // by process
+  std::map<int64_t, std::vector<Interval>> backward_;                       // by process: phases of that name
   std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> last_to_enter_;  // by communicator, number and kind of event: rank, or -1
   std::vector<int64_t> ranks_;
   Interval window_;

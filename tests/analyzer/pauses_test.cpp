@@ -77,6 +77,12 @@ TEST(Pauses, GarbageCollectionsAtDifferentTimes) {
   EXPECT_TRUE(has(judged.sentence, "each rank at other times: 100 ms each")) << judged.sentence;
 }
 
+TEST(Pauses, AllRanksCompileAgain) {
+  Judged judged({{"compilation", 10, -1, 400_ms}}, "recompilation");
+  EXPECT_TRUE(has(judged.sentence, "all ranks compile again in ")) << judged.sentence;
+  EXPECT_TRUE(has(judged.sentence, ": 400 ms each")) << judged.sentence;
+}
+
 TEST(Pauses, OneSlowLoader) {
   Judged judged({{"input", 1, -1, 1_ms, false}, {"input", 3, 5, 60_ms}}, "loader_stall");
   EXPECT_TRUE(has(judged.sentence, "the others wait for the loader of rank 5")) << judged.sentence;

@@ -51,8 +51,11 @@ def judge_stall(how, done, seconds):
 
 
 def judge_progress(how, done, seconds):
-    check("no rank has finished" not in done.stderr, f"{how}: a false alarm: {done.stderr}")
+    check(how == "all_compute" or "no rank has finished" not in done.stderr, f"{how}: a false alarm: {done.stderr}")
     check(done.returncode == 0, done.stderr)
+    if how == "all_compute":
+        check("all compute, so --on-stall is not done" in done.stderr and not Path("compute_alarm").exists(), done.stderr)
+        return
     if how == "takes_turns":
         check("never" not in done.stderr and done.stderr.count("\n") == 1, f"a false alarm: {done.stderr}")
         return
@@ -65,7 +68,7 @@ def judge_progress(how, done, seconds):
 def jobs_that_stall_and_jobs_that_do_not(folder):
     if PYTHON is None:
         raise Skip("python3-mpi4py is not installed")
-    cases = [("evaluates", judge_progress, ["--on-stall", "touch alarm"]), ("takes_turns", judge_progress, [])]
+    cases = [("evaluates", judge_progress, ["--on-stall", "touch alarm"]), ("takes_turns", judge_progress, []), ("all_compute", judge_progress, ["--on-stall", "touch compute_alarm"])]
     cases += [(how, judge_stall, ["--on-stall", "abort"]) for how in ("loader", "lock", "stopped", "never")]
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
         for (_, judge, _), result in zip(cases, pool.map(lambda c: stalled(c[0], *c[2]), cases)):

@@ -80,6 +80,9 @@ TEST(Goodput, WhereNumbersBeginAnewTheLastCheckpointTells) {
   expect_sums(goodput);
   EXPECT_EQ(goodput.runs[0].lost_steps, 5) << "5 to 9 ended behind it";
   EXPECT_EQ(goodput.runs[0].lost_by, "checkpoint");
+  first.workers[1].steps[4].end_ns += 10_ms;
+  first.workers[1].steps[5].start_ns += 10_ms;
+  EXPECT_EQ(goodput_of({first, second}).runs[0].lost_steps, 5) << "rank 0 saved step 4, which rank 1 ended after that";
   first.workers[0].checkpoints.clear();
   EXPECT_EQ(goodput_of({first, second}).runs[0].lost_steps, 10);
   EXPECT_EQ(goodput_of({first}).lost_steps, 0) << "nobody knows";

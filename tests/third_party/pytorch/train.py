@@ -5,6 +5,7 @@ Rank 0 prints the losses of every step, in full precision, and what the script i
 """
 import argparse
 import gc
+import io
 import json
 import os
 import time
@@ -26,9 +27,13 @@ parser.add_argument("--slow-loader", type=int, default=-1)
 parser.add_argument("--workers", type=int, default=0)
 parser.add_argument("--save")
 parser.add_argument("--save-every", type=int, default=10)
-parser.add_argument("--collect", action="store_true", help="a full garbage collection on changing ranks")
-parser.add_argument("--profile", action="store_true")
+parser.add_argument("--save-s", type=float, default=0, help="what the disk takes for a checkpoint")
+parser.add_argument("--collect", type=int, default=0, metavar="OBJECTS", help="a full garbage collection on changing ranks, in every other step")
+parser.add_argument("--profile", action="store_true", help="record_function around each module")
 parser.add_argument("--kineto")
+parser.add_argument("--count-calls", action="store_true")
+parser.add_argument("--compile", action="store_true", help="batches of another size in steps 10 and 20 are compiled anew")
+parser.add_argument("--sharded", action="store_true", help="--save FOLDER by torch.distributed.checkpoint")
 parser.add_argument("--backend", choices=["gloo", "mpi"], default="gloo")
 parser.add_argument("--truth")
 options = parser.parse_args()
@@ -40,6 +45,7 @@ os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
 os.environ.setdefault("MASTER_PORT", "29511")
 torch.set_num_threads(1)
 dist.init_process_group(options.backend)
+dist._DEFAULT_FIRST_BUCKET_BYTES = int(options.bucket_mb * 2**20)  # else the first bucket has up to 1 MB
 rank, ranks = dist.get_rank(), dist.get_world_size()
 torch.manual_seed(7)
 
@@ -87,9 +93,22 @@ class Slow(torch.utils.data.Dataset):
 model, data = model_and_data()
 model = DistributedDataParallel(model, bucket_cap_mb=options.bucket_mb)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+compiled = torch.compile(model, backend="eager", dynamic=False) if options.compile else model
 lossy = nn.CrossEntropyLoss()
 loader = DataLoader(Slow(data), batch_size=8, num_workers=options.workers)
-losses, begin, steps, saved = [], time.perf_counter(), 0, 0
+losses, begin, steps, saved, collected = [], time.perf_counter(), 0, 0, []
+held = [[] for _ in range(options.collect)]  # what a full collection looks at
+if options.collect:
+    gc.disable()
+
+
+class Disk(io.FileIO):
+    """Takes --save-s for what is written to it first."""
+
+    def write(self, data):
+        if self.tell() == 0:
+            time.sleep(options.save_s)
+        return super().write(data)
 
 
 def iterate(profiler=None):
@@ -97,57 +116,90 @@ def iterate(profiler=None):
     for i, (x, y) in enumerate(loader):
         if rank == options.slow_rank:
             time.sleep(options.slow_ms / 1000)
+        if options.compile and steps in (10, 20):
+            x, y = x[:8 - steps // 10], y[:8 - steps // 10]
         last = (i + 1) % options.accumulate == 0
         if last:
-            loss = lossy(model(x), y)
+            loss = lossy(compiled(x), y)
             loss.backward()
         else:
             with model.no_sync():
-                loss = lossy(model(x), y)
+                loss = lossy(compiled(x), y)
                 loss.backward()
         losses.append(float(loss).hex())
         if last:
             optimizer.step()
             optimizer.zero_grad()
             steps += 1
-            if options.collect and steps % ranks == rank and steps % 4 < 2:
-                keep = [[] for _ in range(1_500_000)]
+            if options.collect and steps % 2 == 0 and steps // 2 % ranks == rank:
+                began = time.perf_counter()
                 gc.collect()
-                del keep
-            if options.save and steps % options.save_every == 0:
+                collected.append(time.perf_counter() - began)
+            if options.sharded and steps % options.save_every == 0:
+                import torch.distributed.checkpoint as sharded
+
+                folder = f"{options.save}/{steps}"
+                os.makedirs(folder, exist_ok=True)
+                sharded.save({"model": model.state_dict()}, storage_writer=sharded.FileSystemWriter(folder))
+                saved += sum(file.stat().st_size for file in os.scandir(folder) if file.name.endswith(".distcp"))
+            elif options.save and steps % options.save_every == 0:
                 if rank == 0:
-                    torch.save(model.state_dict(), options.save)
+                    with Disk(options.save, "w") as file:
+                        torch.save(model.state_dict(), file)
                     saved += os.path.getsize(options.save)
                 dist.barrier()
             if profiler:
                 profiler.step()
 
 
-spans = {}
+spans, module_calls = {}, [0]
+if options.count_calls:
+    from torch.nn.modules.module import register_module_forward_pre_hook
+
+    def count(*_):
+        module_calls[0] += 1
+
+    register_module_forward_pre_hook(count)
 if options.kineto:
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as profiler:
         iterate(profiler)
     profiler.export_chrome_trace(f"{options.kineto}/rank{rank}.json")
 elif options.profile:
-    paths = {module: name for name, module in model.module.named_modules() if name}
     opened = []
-    for module in paths:
-        module.register_forward_pre_hook(lambda m, _: opened.append((m, time.perf_counter_ns())) and None)
 
-        def leave(m, *_):
-            _, entered = opened.pop()
-            spans[paths[m]] = spans.get(paths[m], 0) + time.perf_counter_ns() - entered
+    def enter(name):
+        opened.append(torch.autograd.profiler.record_function(f"module {name}"))
+        opened[-1].__enter__()
 
-        module.register_forward_hook(leave)
-    iterate()
+    for name, module in model.module.named_modules():
+        if name:
+            module.register_forward_pre_hook(lambda *_, name=name: enter(name))
+            module.register_forward_hook(lambda *_: opened.pop().__exit__(None, None, None))
+    with torch.autograd.profiler.profile() as profiler:
+        iterate()
+    for event in profiler.function_events:
+        if event.name.startswith("module "):
+            spans.setdefault(event.name[7:], []).append(event.time_range.elapsed_us() * 1000)
 else:
     iterate()
 seconds = time.perf_counter() - begin
+
+
+def compilations():
+    """Seconds of each, by the compiler itself."""
+    from torch._dynamo.utils import get_compilation_metrics
+
+    return [metrics.duration_us / 1e6 for metrics in get_compilation_metrics()]
+
+
+sizes = model._get_ddp_logging_data()
+sizes = {kind: sizes[f"{kind}bucket_sizes"] for kind in ("", "rebuilt_") if sizes.get(f"{kind}bucket_sizes")}
 if rank == 0:
     print("losses", *losses, flush=True)
 if options.truth:
     with open(f"{options.truth}.{rank}", "w") as out:
         json.dump({"steps": steps, "seconds": seconds, "saved": saved, "spans": spans,
+                   "collected": collected, "module_calls": module_calls[0], "compilations": compilations() if options.compile else [], "sizes": {kind: sorted(map(int, text.split(", "))) for kind, text in sizes.items()},
                    "bytes": sum(p.numel() * p.element_size() for p in model.parameters())}, out)
 dist.barrier()
 dist.destroy_process_group()
