@@ -21,12 +21,20 @@ namespace ddl {
 
 namespace {
 
-constexpr char kSealMagic[9] = "ddlseal1";
+constexpr char kSealMagic[9] = "ddlseal2";
 constexpr size_t kBlockBytes = 256 << 10;    // stays in the cache of a core
 constexpr uint64_t kBlocksWorthAThread = 8;  // a thread costs a tenth of a millisecond
 constexpr unsigned kMostThreads = 4;
 constexpr size_t kHeaderBytes = 100;           // of an SQLite file
-constexpr uint64_t kOdd = 0x9E3779B97F4A7C15;  // 2^64 / golden ratio
+
+__extension__ using Product = unsigned __int128;
+/// Both halves of the product: a changed bit of either factor changes bits above it in one, and below it in the other.
+uint64_t folded(uint64_t a, uint64_t b) {
+  const Product product = static_cast<Product>(a) * b;
+  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+}
+/// Digits of pi: what they are does not matter, but that no two are alike.
+constexpr uint64_t kDigits[] = {0x243F6A8885A308D3, 0x13198A2E03707344, 0xA4093822299F31D0, 0x082EFA98EC4E6C89};
 
 struct SealText {
   char magic[8];
@@ -64,7 +72,7 @@ bool read_whole(int fd, void* to, size_t bytes, uint64_t offset) {
 /// The checksum of the checksums of blocks, which several threads compute: of what lies in memory already, reading takes as long as
 /// computing. False: the file ends earlier, or cannot be read.
 bool checksum_of(int fd, uint64_t bytes, uint64_t& value) {
-  constexpr size_t kValuesOfPiece = 8;  // Checksum takes 64 bytes at a time
+  constexpr size_t kValuesOfPiece = Checksum::kPieceBytes / sizeof(uint64_t);
   const uint64_t blocks = (bytes + kBlockBytes - 1) / kBlockBytes;
   std::vector<uint64_t> values((blocks + kValuesOfPiece - 1) / kValuesOfPiece * kValuesOfPiece);
   std::atomic<uint64_t> next = 0;
@@ -112,14 +120,11 @@ uint64_t page_bytes(int fd) {
 void Checksum::add(const unsigned char* bytes, size_t count) {
   uint64_t lanes[kLanes];
   memcpy(lanes, lanes_, sizeof lanes);
-  for (size_t at = 0; at + sizeof lanes <= count; at += sizeof lanes) {
-    uint64_t words[kLanes];
+  for (size_t at = 0; at + kPieceBytes <= count; at += kPieceBytes) {
+    uint64_t words[2 * kLanes];
     memcpy(words, bytes + at, sizeof words);
-#pragma GCC unroll 8
-    for (size_t i = 0; i < kLanes; ++i) {
-      const uint64_t product = (std::rotl(lanes[i], 29) ^ words[i]) * kOdd;
-      lanes[i] = product ^ product >> 32;  // multiplication moves differences up only
-    }
+#pragma GCC unroll 4
+    for (size_t i = 0; i < kLanes; ++i) lanes[i] = folded(words[2 * i] ^ lanes[i], words[2 * i + 1] ^ kDigits[i]);
   }
   memcpy(lanes_, lanes, sizeof lanes);
   bytes_ += count;
@@ -127,10 +132,7 @@ void Checksum::add(const unsigned char* bytes, size_t count) {
 
 uint64_t Checksum::value() const {
   uint64_t value = bytes_;
-  for (const uint64_t lane : lanes_) {
-    value = (std::rotl(value, 29) ^ lane) * kOdd;
-    value ^= value >> 32;
-  }
+  for (size_t i = 0; i < kLanes; ++i) value = folded(value ^ lanes_[i], kDigits[i] | 1);
   return value;
 }
 
@@ -145,7 +147,7 @@ Seal check_seal(const std::filesystem::path& path) {
   }
   if (memcmp(seal.magic, kSealMagic, sizeof seal.magic) != 0) return Seal::kNone;
   uint64_t found = 0;
-  const bool whole = seal.page_bytes == bytes && bytes % 64 == 0 && checksum_of(*file, bytes, found) && found == seal.checksum;
+  const bool whole = seal.page_bytes == bytes && bytes % Checksum::kPieceBytes == 0 && checksum_of(*file, bytes, found) && found == seal.checksum;
   return whole ? Seal::kWhole : Seal::kBroken;
 }
 

@@ -75,7 +75,7 @@ uint32_t ImportedRun::thread(size_t process, std::string_view key, int64_t tid) 
   Process& p = processes_[process];
   const auto known = p.threads.find(key);
   if (known != p.threads.end()) return known->second;
-  if (threads_++ == kMostThreads) refuse_more_than(kMostThreads, "threads");
+  if (threads_++ == kMostImportedThreads) refuse_more_than(kMostImportedThreads, "threads");
   const auto number = static_cast<uint32_t>(p.threads.size());
   p.threads.emplace(key, number);
   p.thread_rows.emplace_back(tid, "");
@@ -337,7 +337,7 @@ void ImportedRun::number_communicators() {
     Communicator& c = communicators_[i];
     by_size.push_back(i);
     if (!c.ranks.empty() || c.size != world_size_ || c.size > kMaxMembers) continue;
-    if ((members += static_cast<size_t>(c.size)) > kMostMembers) continue;
+    if ((members += static_cast<size_t>(c.size)) > kMostCommunicatorMembers) continue;
     for (int64_t rank = 0; rank < c.size; ++rank) c.ranks.push_back(rank);
   }
   std::stable_sort(by_size.begin(), by_size.end(), [&](size_t a, size_t b) { return communicators_[a].size > communicators_[b].size; });

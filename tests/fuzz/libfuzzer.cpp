@@ -1,4 +1,5 @@
 // The program of libFuzzer: DDL_FUZZ_TARGET names what it fuzzes (tools/fuzz). With DDL_FUZZ_SEEDS it writes the seeds into that folder and ends.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

@@ -16,13 +16,15 @@ constexpr double kMost_s = 10;  ///< of one input
 
 class Fuzz : public testing::TestWithParam<Target> {};
 
-/// Text of both streams is thrown away.
+std::string said;  ///< on standard error
+
+/// What it prints is thrown away.
 bool quietly(const Target& target, const std::string& input) {
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
   const bool taken = target.take(input);
   testing::internal::GetCapturedStdout();
-  testing::internal::GetCapturedStderr();
+  said = testing::internal::GetCapturedStderr();
   return taken;
 }
 
@@ -30,7 +32,7 @@ TEST_P(Fuzz, SeedsAreTakenAndDamagedOnesDoNoHarm) {
   const Target& target = GetParam();
   const std::vector<std::string> seeds = target.seeds();
   ASSERT_FALSE(seeds.empty());
-  for (const std::string& seed : seeds) EXPECT_TRUE(quietly(target, seed)) << seed.substr(0, 200);
+  for (const std::string& seed : seeds) EXPECT_TRUE(quietly(target, seed)) << seed.substr(0, 200) << said;
   const uint64_t first = test::fuzz_seed();
   const int cases = test::fuzz_cases(kCases);
   int taken = 0;

@@ -22,13 +22,16 @@ namespace {
 namespace fs = std::filesystem;
 using namespace test::literals;
 
-/// A folder with a run that has been reported, and nothing else.
+/// A folder with two runs that have been reported, and nothing else.
 const fs::path& run_folder() {
   static const fs::path folder = [] {
     fs::path made = scratch() / "words";
     fs::create_directories(made);
-    test::run().ranks(2).steps(4).forward("fc1", 1_ms).allreduce(1_MiB, 1_ms).job_json().write(made / "job.ddl");
-    verb({"report", (made / "job.ddl").string()});
+    for (const int ranks : {2, 4}) {
+      const fs::path run = made / (ranks == 2 ? "job.ddl" : "two.ddl");
+      test::run().ranks(ranks).steps(20).forward("fc1", 1_ms).allreduce(1_MiB, 1_ms).value("samples", 32).job_json().write(run);
+      verb({"report", run.string()});
+    }
     return made;
   }();
   return folder;
@@ -59,16 +62,16 @@ std::vector<std::string> command_lines() {
   return {"report\njob.ddl",
           "report\njob.ddl\nranks\n--json",
           "record\n-o\nx.ddl\n--steps\n2:9\n--stall\n5m\n--\nmpirun\n-np\n2\n-x\nA=b\n./train\n--password\nsecret\n--url=https://u:p@h/",
-          "diff\njob.ddl\njob.ddl\n--fail-above\n5",
+          "diff\njob.ddl\ntwo.ddl\n--fail-over\n500%",
           "goodput\njob.ddl\n--price\n2.5",
           "analyze\njob.ddl",
-          "scaling\njob.ddl",
+          "scaling\njob.ddl\ntwo.ddl",
           "export\ncsv\njob.ddl\n--table\nv_rank",
-          "export\nchrome\njob.ddl",
+          "export\nchrome-json\njob.ddl\n-o\ntraces",
           "completion\nbash",
           "manual\nddl",
           "model\nallreduce\n--ranks\n16\n--bytes\n100MB\n--alpha-us\n5\n--bandwidth\n12.5\n--reduce\n100",
-          "model\nallreduce\n--tiers\n4:80:3,16:12.5:10\n--bytes\n1MB\n--learners\n4,16",
+          "model\nallreduce\n--tiers\n4:80:3,16:12.5:10\n--bytes\n1MB\n--compute-ms\n150\n--learners\n4,16",
           "model\npipeline\n--stages\n4\n--micro-batches\n4,8",
           "model\nlimits\n--ranks\n512\n--global-batch\n256\n--memory\n80GB\n--sample-memory\n1.2GB\n--fixed-memory\n4GB",
           "model\ntrain\n--samples\n1.2e6\n--batch\n32\n--step-ms\n300\n--epochs\n100\n--machines\n4\n--price\n3.06",
@@ -99,7 +102,7 @@ bool take_command_line(const std::string& input) {
   fs::current_path(run_folder());
   const bool taken = verb(words);
   for (const auto& entry : fs::directory_iterator(run_folder()))
-    if (entry.path().filename() != "job.ddl") fs::remove_all(entry.path());
+    if (entry.path().extension() != ".ddl") fs::remove_all(entry.path());
   fs::current_path(before);
   return taken;
 }

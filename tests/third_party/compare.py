@@ -26,7 +26,7 @@ import run_job  # noqa: E402
 BUILD = pathlib.Path(os.environ.get("DDL_BUILD", HERE.parents[1] / "build" / "release"))
 
 
-TIMED = re.compile(r"\d\s*(s|ms|us|sec\w*|[MGk]?B/s|[MGmg]flops?\w*)\b|\b(time|rate|date|wall|cpu|bandwidth)\b|\d:\s*\d", re.IGNORECASE)
+TIMED = re.compile(r"\d\s*(s|ms|us|sec\w*|[MGk]?B/s|[MGmg]flops?\w*)\b|\b(time|rate|date|wall|cpu|bandwidth|used)\b|\d:\s*\d", re.IGNORECASE)
 
 
 def skeleton(line):
