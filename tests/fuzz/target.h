@@ -28,6 +28,9 @@ std::span<const Target> targets();
 /// Runs a verb in this process. True: exit code 0; false: a ddl::Error, or another exit code.
 bool verb(const std::vector<std::string>& words);
 
+/// For work that is worth doing with one of `n` inputs; always the same ones, and all in tests.
+bool is_one_of(size_t n, const std::string& input);
+
 /// Where targets write their files: a folder of this process, in memory where there is such a place.
 const std::filesystem::path& scratch();
 /// Writes the file, and returns its path.

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include <fstream>
+#include <functional>
 
 #include "cli/verbs.h"
 #include "core/error.h"
@@ -53,6 +54,11 @@ bool verb(const std::vector<std::string>& words) {
   } catch (const Error&) {
   }
   return false;
+}
+
+bool is_one_of(size_t n, const std::string& input) {
+  static const bool fuzzing = getenv("DDL_FUZZ_TARGET") != nullptr && getenv("DDL_FUZZ_SEEDS") == nullptr;
+  return !fuzzing || std::hash<std::string>()(input) % n == 0;
 }
 
 const std::filesystem::path& scratch() {
