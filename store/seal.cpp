@@ -25,7 +25,7 @@ constexpr char kSealMagic[9] = "ddlseal2";
 constexpr size_t kBlockBytes = 256 << 10;    // stays in the cache of a core
 constexpr uint64_t kBlocksWorthAThread = 8;  // a thread costs a tenth of a millisecond
 constexpr unsigned kMostThreads = 4;
-constexpr size_t kHeaderBytes = 100;           // of an SQLite file
+constexpr size_t kHeaderBytes = 100;  // of an SQLite file
 
 __extension__ using Product = unsigned __int128;
 /// Both halves of the product: a changed bit of either factor changes bits above it in one, and below it in the other.
@@ -147,7 +147,8 @@ Seal check_seal(const std::filesystem::path& path) {
   }
   if (memcmp(seal.magic, kSealMagic, sizeof seal.magic) != 0) return Seal::kNone;
   uint64_t found = 0;
-  const bool whole = seal.page_bytes == bytes && bytes % Checksum::kPieceBytes == 0 && checksum_of(*file, bytes, found) && found == seal.checksum;
+  const bool whole =
+      seal.page_bytes == bytes && bytes % Checksum::kPieceBytes == 0 && checksum_of(*file, bytes, found) && found == seal.checksum;
   return whole ? Seal::kWhole : Seal::kBroken;
 }
 

@@ -98,8 +98,7 @@ uint32_t ImportedRun::name_id(std::string_view name) {
 }
 
 int64_t ImportedRun::op_id(const ImportedOperation& o, ImportedTiming timing) {
-  if (ops_.size() == kMostOperations && !ops_.contains(clean_name(o.op)))
-    refuse_more_than(kMostOperations, "operations");
+  if (ops_.size() == kMostOperations && !ops_.contains(clean_name(o.op))) refuse_more_than(kMostOperations, "operations");
   const Op op{static_cast<int64_t>(ops_.size() + 1), o.op_class, o.nonblocking || timing != ImportedTiming::kCall};
   return ops_.try_emplace(clean_name(o.op), op).first->second.id;
 }

@@ -29,7 +29,8 @@
 namespace ddl::store {
 
 /// What memory grows with, of all files together: a trace that has more of them is refused.
-constexpr size_t kMostProcesses = 1 << 17, kMostImportedThreads = 1 << 18, kMostSteps = 1 << 21, kMostCommunicators = 1 << 16, kMostOperations = 1 << 16;
+constexpr size_t kMostProcesses = 1 << 17, kMostImportedThreads = 1 << 18, kMostSteps = 1 << 21, kMostCommunicators = 1 << 16,
+                 kMostOperations = 1 << 16;
 constexpr size_t kMostCommunicatorMembers = size_t{1} << 24;  ///< of all communicators: of those beyond it the members are not known
 constexpr int64_t kMaxRanks = 1 << 24;  ///< a trace that speaks of more is damaged: nothing may be allocated by such a number
 

@@ -142,7 +142,8 @@ std::vector<Arguments> verbs_of(const std::string& run, const fs::path& folder) 
                                   {"top", run, "-b", "-n", "1"},
                                   {"top", run, "--replay", "--json", "-n", "1"},
                                   {"mcp", folder.string()}};
-  for (const char* model : {"allreduce", "fit", "fusion", "pipeline", "partition", "limits", "train", "whatif", "compression", "consistency"})
+  for (const char* model :
+       {"allreduce", "fit", "fusion", "pipeline", "partition", "limits", "train", "whatif", "compression", "consistency"})
     verbs.push_back({"model", model, run});
   return verbs;
 }
@@ -193,7 +194,8 @@ TEST_F(NonFiles, InARunDirectory) {
           EXPECT_EQ(ended.code, 3) << which << ended.text;
           EXPECT_NE(ended.text.find("run.sqlite: a " + what), std::string::npos) << which << ended.text;
         }
-        if (place.store && of_store && verb[0] == "mcp") EXPECT_NE(ended.text.find("run.sqlite: a " + what), std::string::npos) << ended.text;
+        if (place.store && of_store && verb[0] == "mcp")
+          EXPECT_NE(ended.text.find("run.sqlite: a " + what), std::string::npos) << ended.text;
         if (!place.store && place.named && verb[0] == "report" && verb.size() > 2 && verb[2] == "loss")
           EXPECT_NE(ended.text.find(name + ": a " + what), std::string::npos) << ended.text;
         for (const char* made : {"page.html", "trace", "traces", "job.share"}) fs::remove_all(folder_ / made);

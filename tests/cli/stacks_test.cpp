@@ -85,7 +85,8 @@ TEST(Stalls, ThousandsAndImpossibleRanksAreRead) {
   {
     std::ofstream file(path);
     for (int i = 1; i <= 20'000; ++i)  // by all pairs of them it would take minutes
-      file << R"({"kind":"stall","number":)" << i << R"(,"ranks":[{"rank":9223372036854775807},{"rank":-5},{"rank":3}]})" << "\n";
+      file << R"({"kind":"stall","number":)" << i << R"(,"ranks":[{"rank":9223372036854775807},{"rank":-5},{"rank":3}]})"
+           << "\n";
   }
   const auto begin = std::chrono::steady_clock::now();
   const std::vector<ToldStall> stalls = read_stalls(path);

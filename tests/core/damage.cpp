@@ -282,7 +282,7 @@ std::string damage_cells(const std::string& database, std::mt19937_64& random) {
     SQLite::Statement all(db, "SELECT t.name, c.name FROM sqlite_master t, pragma_table_info(t.name) c WHERE t.type = 'table'");
     while (all.executeStep()) columns.emplace_back(all.getColumn(0).getString(), all.getColumn(1).getString());
     all.reset();
-    for (uint64_t n = 1 + random() % 3; n > 0; --n) {
+    for (uint64_t n = 1 + random() % 3; n > 0 && !columns.empty(); --n) {
       const auto& [table, column] = columns[random() % columns.size()];
       if (random() % 8 == 0) {
         db.tryExec(fmt::format("DROP TABLE IF EXISTS \"{}\"", table));
@@ -297,7 +297,6 @@ std::string damage_cells(const std::string& database, std::mt19937_64& random) {
   std::filesystem::remove(path);
   return damaged;
 }
-
 
 uint64_t fuzz_seed() {
   const uint64_t seed = number_from("DDL_FUZZ_SEED", 1);

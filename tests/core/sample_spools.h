@@ -39,15 +39,7 @@ inline std::vector<Image> sample_spools() {
           .iallreduce(1_KiB, 1_ms)
           .waitall()
           .value("loss", 0.5));
-  add(run()
-          .ranks(2)
-          .steps(40)
-          .window(3, 5)
-          .split("dp", 2)
-          .compute(1_ms)
-          .sendrecv_ring(64_KiB, 1_ms)
-          .bcast(8_KiB, 1_ms)
-          .polls(10, 500_ns));
+  add(run().ranks(2).steps(40).window(3, 5).split("dp", 2).compute(1_ms).sendrecv_ring(64_KiB, 1_ms).bcast(8_KiB, 1_ms).polls(10, 500_ns));
   add(run().ranks(2).steps(10).compute(1_ms).allreduce(4_MiB, 1_ms).killed(1, 5).tsc(2.5e9));
   SpoolBuilder tiny;
   tiny.append(tiny.add_chunk(ChunkKind::kEvents), {1, record_word(RecordKind::kCall, 20, 1), 0, 0, 0, 0, -1});

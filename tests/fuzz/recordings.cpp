@@ -92,8 +92,8 @@ std::vector<std::string> spools() {
   const size_t log = gpu.add_chunk(ChunkKind::kEvents), device = gpu.add_chunk(ChunkKind::kDevice);
   for (uint32_t i = 0; i < 20; ++i) {
     gpu.append(log, Record{1000000 + i * 100, record_word(RecordKind::kLaunch, 1, 50), i, 0, 1, 0, -1});
-    gpu.append_device(device, {1000000 + i * 100, 1000080 + i * 100, i, 0, device_what(static_cast<DeviceKind>(1 + i % 7), i % 12, 1, 1, 0), 0, 1,
-                               i, 2, 0, kContextOfLaunch, 0, 0});
+    gpu.append_device(device, {1000000 + i * 100, 1000080 + i * 100, i, 0, device_what(static_cast<DeviceKind>(1 + i % 7), i % 12, 1, 1, 0),
+                               0, 1, i, 2, 0, kContextOfLaunch, 0, 0});
   }
   const test::Image image = gpu.image();
   seeds.emplace_back(image.begin(), image.end());

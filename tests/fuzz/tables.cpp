@@ -49,7 +49,8 @@ std::vector<std::string> sweeps() { return {test::sweep_text(), kSweepTable}; }
 bool take_sweep(const std::string& input) {
   const std::string file = write(scratch() / "sweep.csv", input);
   const std::string tensors = write(scratch() / "tensors.csv", "name,bytes\na,4000000\nb,1000\n");
-  const bool taken = verb({"model", "fusion", "--tensors", tensors, "--forward-ms", "60", "--backward-ms", "120", "--ranks", "4", "--sweep", file});
+  const bool taken =
+      verb({"model", "fusion", "--tensors", tensors, "--forward-ms", "60", "--backward-ms", "120", "--ranks", "4", "--sweep", file});
   return verb({"model", "fit", "--csv", file, "--ranks", "4"}) || taken;
 }
 

@@ -32,7 +32,8 @@ bool take_trace_of(Format format, const std::string& input) {
   std::filesystem::remove_all(run);
   if (is_one_of(16, input)) return verb({"import", name_of(format), trace, "-o", run.string()}) && verb({"report", run.string()});
   const auto formats = import_formats();
-  const auto known = std::find_if(formats.begin(), formats.end(), [&](const ImportFormat& f) { return f.name == std::string(name_of(format)); });
+  const auto known =
+      std::find_if(formats.begin(), formats.end(), [&](const ImportFormat& f) { return f.name == std::string(name_of(format)); });
   std::filesystem::create_directories(run);
   ImportOptions options;
   options.output = run / "run.sqlite";

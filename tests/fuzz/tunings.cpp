@@ -84,7 +84,8 @@ bool take_manifest(const std::string& input) {
 }
 
 std::vector<std::string> rule_files() {
-  return {kRules, tune::write_openmpi_rules(4, tune::tuned_sample().allreduce_rules), "1 2 3  2 3  0 1 0 0  4096 2 0 0  1024 3 0 0  8 1  0 4 0 0  4 1  0 6 0 0"};
+  return {kRules, tune::write_openmpi_rules(4, tune::tuned_sample().allreduce_rules),
+          "1 2 3  2 3  0 1 0 0  4096 2 0 0  1024 3 0 0  8 1  0 4 0 0  4 1  0 6 0 0"};
 }
 
 bool take_rule_file(const std::string& input) {
@@ -95,7 +96,8 @@ bool take_rule_file(const std::string& input) {
 }
 
 std::vector<std::string> probe_files() {
-  return {"ddl-probe-openmpi 1\nlibrary Open MPI v4.1.4\nrank 0 of 4\nsymbols 1\nlost 0\n4 1 4 3 3 0 1 7\n4 10000 40000 5 5 4096 1 9\nend\n"};
+  return {
+      "ddl-probe-openmpi 1\nlibrary Open MPI v4.1.4\nrank 0 of 4\nsymbols 1\nlost 0\n4 1 4 3 3 0 1 7\n4 10000 40000 5 5 4096 1 9\nend\n"};
 }
 
 bool take_probe_file(const std::string& input) {

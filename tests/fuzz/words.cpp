@@ -83,7 +83,8 @@ std::vector<std::string> command_lines() {
 bool take_command_line(const std::string& input) {
   const std::vector<std::string> words = lines_of(input);
   // Verbs that end by themselves, start no program and write nowhere but here.
-  static const std::string_view kTried[] = {"report", "analyze", "diff", "goodput", "scaling", "export", "completion", "manual", "model", "record"};
+  static const std::string_view kTried[] = {"report", "analyze",    "diff",   "goodput", "scaling",
+                                            "export", "completion", "manual", "model",   "record"};
   if (std::find(std::begin(kTried), std::end(kTried), words[0]) == std::end(kTried)) return false;
   for (const std::string& word : words)
     if (word.find('\0') != std::string::npos) return false;  // not in a command line
@@ -133,12 +134,13 @@ bool take_filter(const std::string& input) {
 }
 
 std::vector<std::string> messages() {
-  return {R"({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}})",
-          R"({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})",
-          R"({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "list_runs", "arguments": {}}})",
-          R"({"jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": {"name": "report", "arguments": {"run": "job.ddl"}}})",
-          R"({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "query", "arguments": {"run": "job.ddl", "sql": "SELECT rank FROM v_rank"}}})",
-          R"({"jsonrpc": "2.0", "method": "notifications/initialized"})"};
+  return {
+      R"({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}})",
+      R"({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})",
+      R"({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "list_runs", "arguments": {}}})",
+      R"({"jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": {"name": "report", "arguments": {"run": "job.ddl"}}})",
+      R"({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "query", "arguments": {"run": "job.ddl", "sql": "SELECT rank FROM v_rank"}}})",
+      R"({"jsonrpc": "2.0", "method": "notifications/initialized"})"};
 }
 
 bool take_message(const std::string& input) {

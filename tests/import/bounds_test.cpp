@@ -48,12 +48,14 @@ TEST(ImportBounds, RangesThatAllOverlapAreRefused) {
 }
 
 TEST(ImportBounds, ThousandsOfThreadsAndCommunicatorsAreTold) {
-  const auto threads = trace(300'000, [](size_t i) { return fmt::format(R"({{"ph":"X","name":"r","pid":0,"tid":{},"ts":1,"dur":1}})", i); });
+  const auto threads =
+      trace(300'000, [](size_t i) { return fmt::format(R"({{"ph":"X","name":"r","pid":0,"tid":{},"ts":1,"dur":1}})", i); });
   EXPECT_NE(import_error("chrome", threads).find("more than 262144 threads"), std::string::npos);
   const auto communicators = [](size_t count, const char* name) {
     return trace(count, [&](size_t i) {
-      return fmt::format(R"({{"ph":"X","name":"MPI_Barrier","cat":"mpi","pid":0,"tid":1,"ts":{},"dur":1,"args":{{"comm":"{}","comm_size":{}}}}})",
-                         i, fmt::format(fmt::runtime(name), i), i % 2 == 0 ? i + 2 : 1);
+      return fmt::format(
+          R"({{"ph":"X","name":"MPI_Barrier","cat":"mpi","pid":0,"tid":1,"ts":{},"dur":1,"args":{{"comm":"{}","comm_size":{}}}}})", i,
+          fmt::format(fmt::runtime(name), i), i % 2 == 0 ? i + 2 : 1);
     });
   };
   EXPECT_NE(import_error("chrome", communicators(70'000, "c{}")).find("more than 65536 communicators"), std::string::npos);

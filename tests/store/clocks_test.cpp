@@ -156,5 +156,16 @@ TEST(Clocks, MonotonicOfAYearKeepsItsNanoseconds) {
   EXPECT_EQ(clocks.processes[0].duration_ns(year + 1, 3), 3);
 }
 
+TEST(ProcessClock, TimesOfADamagedSpoolStaySubtractable) {  // found by tools/fuzz live
+  ProcessClock clock;
+  for (const int64_t offset_ns : {INT64_MIN, INT64_MAX}) {
+    clock.offset_ns = offset_ns;
+    for (const uint64_t ticks : {uint64_t{0}, UINT64_MAX}) {
+      EXPECT_LE(clock.time_ns(ticks), kFarthestNs);
+      EXPECT_GE(clock.time_ns(ticks), -kFarthestNs);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace ddl::store

@@ -78,7 +78,8 @@ BY_FD(ssize_t, write, (int fd, const void* bytes, size_t count), (fd, bytes, cou
 BY_FD(ssize_t, writev, (int fd, const struct iovec* pieces, int count), (fd, pieces, count), int, const struct iovec*, int)
 BY_FD(ssize_t, pwrite, (int fd, const void* bytes, size_t count, off_t at), (fd, bytes, count, at), int, const void*, size_t, off_t)
 BY_FD(ssize_t, pwrite64, (int fd, const void* bytes, size_t count, off64_t at), (fd, bytes, count, at), int, const void*, size_t, off64_t)
-BY_FD(ssize_t, pwritev, (int fd, const struct iovec* pieces, int count, off_t at), (fd, pieces, count, at), int, const struct iovec*, int, off_t)
+BY_FD(ssize_t, pwritev, (int fd, const struct iovec* pieces, int count, off_t at), (fd, pieces, count, at), int, const struct iovec*, int,
+      off_t)
 BY_FD(int, fallocate, (int fd, int mode, off_t at, off_t bytes), (fd, mode, at, bytes), int, int, off_t, off_t)
 BY_FD(int, fallocate64, (int fd, int mode, off64_t at, off64_t bytes), (fd, mode, at, bytes), int, int, off64_t, off64_t)
 BY_FD(int, ftruncate, (int fd, off_t bytes), (fd, bytes), int, off_t)
@@ -88,25 +89,25 @@ BY_FD(int, fdatasync, (int fd), (fd), int)
 
 static mode_t mode_of(int flags, va_list rest) { return flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, mode_t) : 0; }
 
-#define OPENS(name)                                           \
-  int name(const char* path, int flags, ...) {                \
-    va_list rest;                                             \
-    va_start(rest, flags);                                    \
-    const mode_t mode = mode_of(flags, rest);                 \
-    va_end(rest);                                             \
-    if (flags & O_CREAT && fails_at(AT_FDCWD, path)) return -1; \
+#define OPENS(name)                                                      \
+  int name(const char* path, int flags, ...) {                           \
+    va_list rest;                                                        \
+    va_start(rest, flags);                                               \
+    const mode_t mode = mode_of(flags, rest);                            \
+    va_end(rest);                                                        \
+    if (flags & O_CREAT && fails_at(AT_FDCWD, path)) return -1;          \
     return REAL(int, name, const char*, int, mode_t)(path, flags, mode); \
   }
 OPENS(open)
 OPENS(open64)
 
-#define OPENS_AT(name)                                          \
-  int name(int folder, const char* path, int flags, ...) {      \
-    va_list rest;                                               \
-    va_start(rest, flags);                                      \
-    const mode_t mode = mode_of(flags, rest);                   \
-    va_end(rest);                                               \
-    if (flags & O_CREAT && fails_at(folder, path)) return -1;   \
+#define OPENS_AT(name)                                                                \
+  int name(int folder, const char* path, int flags, ...) {                            \
+    va_list rest;                                                                     \
+    va_start(rest, flags);                                                            \
+    const mode_t mode = mode_of(flags, rest);                                         \
+    va_end(rest);                                                                     \
+    if (flags & O_CREAT && fails_at(folder, path)) return -1;                         \
     return REAL(int, name, int, const char*, int, mode_t)(folder, path, flags, mode); \
   }
 OPENS_AT(openat)
@@ -114,8 +115,6 @@ OPENS_AT(openat64)
 
 int mkdir(const char* path, mode_t mode) { return fails_at(AT_FDCWD, path) ? -1 : REAL(int, mkdir, const char*, mode_t)(path, mode); }
 
-int rename(const char* from, const char* to) {
-  return fails_at(AT_FDCWD, to) ? -1 : REAL(int, rename, const char*, const char*)(from, to);
-}
+int rename(const char* from, const char* to) { return fails_at(AT_FDCWD, to) ? -1 : REAL(int, rename, const char*, const char*)(from, to); }
 
 int link(const char* from, const char* to) { return fails_at(AT_FDCWD, to) ? -1 : REAL(int, link, const char*, const char*)(from, to); }

@@ -372,7 +372,7 @@ TEST(Live, AHungJobSaysWhoIsMissing) {
   EXPECT_FALSE(tui::find_live_stall(job, {}, 2e9)) << "a second in a call is not a hang";
 }
 
-TEST(LiveStall, AJobWithoutRanksIsNotSilent) {  // found by tools/fuzz live: the time since nothing is no number
+TEST(LiveStall, AJobWithoutRanksIsNotSilent) {  // found by tools/fuzz live: INT64_MIN was subtracted
   tui::Job job;
   job.now_ns = 1'800'000'000'000'000'000;
   EXPECT_FALSE(tui::find_no_data(job, 1e9));
