@@ -39,7 +39,7 @@ bool robust_line(const std::vector<TickPoint>& sorted, ClockLine& line) {
     const TickPoint& a = sorted[i];
     const TickPoint& b = sorted[i + half];
     if (b.ticks > a.ticks && b.monotonic_ns > a.monotonic_ns) {
-      slopes.push_back(static_cast<double>(b.monotonic_ns - a.monotonic_ns) / difference(b.ticks, a.ticks));
+      slopes.push_back(static_cast<double>(saturating_subtract(b.monotonic_ns, a.monotonic_ns)) / difference(b.ticks, a.ticks));
     }
   }
   if (slopes.empty()) return false;
@@ -189,7 +189,7 @@ Clocks fit_clocks(const std::vector<ClockEvidence>& evidence, const std::set<std
   }
   for (auto& [name, domain] : domains) {
     domain.line = fit_line(std::move(domain.tsc));
-    if (!domain.realtime.empty()) domain.realtime_offset = median(std::move(domain.realtime));
+    if (!domain.realtime.empty()) domain.realtime_offset = std::clamp(median(std::move(domain.realtime)), -kFarthestNs, kFarthestNs);
   }
   Clocks clocks;
   clocks.domains.resize(domains.size(),

@@ -156,6 +156,11 @@ TEST(Clocks, MonotonicOfAYearKeepsItsNanoseconds) {
   EXPECT_EQ(clocks.processes[0].duration_ns(year + 1, 3), 3);
 }
 
+TEST(ClockLine, PointsOfADamagedSpoolAreAsFarApartAsNumbersAre) {  // found by tools/fuzz live
+  const ClockLine line = fit_line({{1, INT64_MIN}, {2, 5}, {UINT64_MAX, INT64_MAX}});
+  line.monotonic_ns(7);
+}
+
 TEST(ProcessClock, TimesOfADamagedSpoolStaySubtractable) {  // found by tools/fuzz live
   ProcessClock clock;
   for (const int64_t offset_ns : {INT64_MIN, INT64_MAX}) {
