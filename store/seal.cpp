@@ -33,6 +33,11 @@ uint64_t folded(uint64_t a, uint64_t b) {
   const Product product = static_cast<Product>(a) * b;
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
+uint64_t word(const unsigned char* at) {
+  uint64_t value;
+  memcpy(&value, at, sizeof value);
+  return value;
+}
 /// Digits of pi: what they are does not matter, but that no two are alike.
 constexpr uint64_t kDigits[] = {0x243F6A8885A308D3, 0x13198A2E03707344, 0xA4093822299F31D0, 0x082EFA98EC4E6C89};
 
@@ -118,15 +123,15 @@ uint64_t page_bytes(int fd) {
 }  // namespace
 
 void Checksum::add(const unsigned char* bytes, size_t count) {
-  uint64_t lanes[kLanes];
-  memcpy(lanes, lanes_, sizeof lanes);
-  for (size_t at = 0; at + kPieceBytes <= count; at += kPieceBytes) {
-    uint64_t words[2 * kLanes];
-    memcpy(words, bytes + at, sizeof words);
-#pragma GCC unroll 4
-    for (size_t i = 0; i < kLanes; ++i) lanes[i] = folded(words[2 * i] ^ lanes[i], words[2 * i + 1] ^ kDigits[i]);
+  // Lanes by name, and words where they lie: arrays would go through the stack, which is half of the instructions.
+  uint64_t a = lanes_[0], b = lanes_[1], c = lanes_[2], d = lanes_[3];
+  for (const unsigned char* const end = bytes + count / kPieceBytes * kPieceBytes; bytes != end; bytes += kPieceBytes) {
+    a = folded(word(bytes) ^ a, word(bytes + 8) ^ kDigits[0]);
+    b = folded(word(bytes + 16) ^ b, word(bytes + 24) ^ kDigits[1]);
+    c = folded(word(bytes + 32) ^ c, word(bytes + 40) ^ kDigits[2]);
+    d = folded(word(bytes + 48) ^ d, word(bytes + 56) ^ kDigits[3]);
   }
-  memcpy(lanes_, lanes, sizeof lanes);
+  lanes_[0] = a, lanes_[1] = b, lanes_[2] = c, lanes_[3] = d;
   bytes_ += count;
 }
 
