@@ -29,13 +29,13 @@ def rank_processes(mpirun_pid, name):
 
 
 def stopped_rank(folder):
-    """The job goes on as if nothing had been, and the report says who was waited for, and for how long."""
-    command = job.mpirun(2, [job.TRAIN, "--model", "mlp", "--width", 16, "--batch", 2, "--steps", 1500])
+    """The job goes on as if nothing had been, and the record says for how long."""
+    command = job.mpirun(2, [job.TRAIN, "--model", "mlp", "--width", 16, "--batch", 2, "--steps", 500, "--slow-rank", "1:5"])
     plain = job.run(command)
     run = folder / "stopped.ddl"
-    process = job.start([job.DDL, "record", "--stall", "off", "-o", run, "--", *command])
+    process = job.start([job.DDL, "record", "--stall", "off", "-o", run, "--", *command], **fault.EVERYTHING)
     job.wait_until(lambda: len(list(run.glob("*.spool"))) == 2 or process.poll() is not None)
-    time.sleep(0.3)
+    time.sleep(1)  # MPI_Init is behind them
     pid = rank_processes(process.pid, "train").get(1)
     if not job.check(pid is not None, "stopped: no rank 1"):
         job.stop_group(process)
@@ -48,11 +48,10 @@ def stopped_rank(folder):
     losses = [[line for line in text.splitlines() if "loss" in line and "ms" not in line] for text in (plain.stdout, out)]
     job.check(losses[0] == losses[1], f"stopped: output {losses}")
     db = job.store(run)
-    waited = db.execute("select max(wait_ns) from v_collective where rank = 0").fetchone()[0]
-    if not job.check(waited is not None and waited > 0.9e9 * PAUSE_S, f"stopped: rank 0 waited {waited} ns for a rank that stood for {PAUSE_S} s"):
-        return
-    job.check(waited < 1e9 * (PAUSE_S + 20), f"stopped: rank 0 waited {waited} ns")
-    print(f"stopped for {PAUSE_S} s: rank 0 waited {waited / 1e9:.3f} s in one collective")
+    # Waiting where rank 1 was stopped between its calls, as it mostly is; transfer where it had entered.
+    longest, waited = db.execute("select duration_ns, wait_ns from v_collective where rank = 0 order by duration_ns desc limit 1").fetchone()
+    job.check(0.9e9 * PAUSE_S < longest < 1e9 * (PAUSE_S + 20), f"stopped: the longest collective of rank 0 took {longest} ns, rank 1 stood for {PAUSE_S} s")
+    print(f"stopped for {PAUSE_S} s: a collective of rank 0 took {longest / 1e9:.3f} s, of which it waited {waited / 1e9:.3f} s")
 
 
 def abort_while_read(folder):
