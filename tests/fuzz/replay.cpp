@@ -40,6 +40,7 @@ TEST_P(Fuzz, SeedsAreTakenAndDamagedOnesDoNoHarm) {
     SCOPED_TRACE(fmt::format("DDL_FUZZ_SEED={} case {}", first, i));
     std::mt19937_64 random(first * 1'000'003 + static_cast<uint64_t>(i));
     const std::string input = target.damage(seeds[static_cast<size_t>(i) % seeds.size()], random);
+    SCOPED_TRACE(testing::PrintToString(input.substr(0, 400)));
     const auto begin = std::chrono::steady_clock::now();
     taken += quietly(target, input) ? 1 : 0;
     EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), kMost_s);
