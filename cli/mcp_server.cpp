@@ -70,7 +70,7 @@ class Asked {
   Asked(const std::vector<Parameter>& parameters, const Json& given) : given_(given) {
     if (!given.is_object()) throw ProtocolError{kInvalidParameters, "arguments are an object"};
     for (const auto& [key, value] : given.items()) {
-      const auto p = std::find_if(parameters.begin(), parameters.end(), [&](const Parameter& each) { return each.name == key; });
+      const auto p = std::find_if(parameters.begin(), parameters.end(), [&name = key](const Parameter& each) { return each.name == name; });
       if (p == parameters.end()) throw ProtocolError{kInvalidParameters, fmt::format("unknown argument '{}'", key)};
       const bool fits = p->type == std::string_view("integer") ? value.is_number_unsigned() : value.is_string();
       if (!fits) throw ProtocolError{kInvalidParameters, fmt::format("argument '{}' must be of type {}", key, p->type)};

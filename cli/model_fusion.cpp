@@ -41,10 +41,14 @@ models::StepGradients gradients_of(const std::string& file, double forward_s, do
   models::StepGradients step;
   step.compute_s = forward_s + backward_s;
   const double n = static_cast<double>(table.rows());
+  constexpr double kMostBytes = 1e15;  // of a tensor
   for (size_t r = table.rows(); r-- > 0;) {
+    const double bytes = table.number(r, column);
+    if (!(bytes >= 0 && bytes <= kMostBytes))
+      throw Error(fmt::format("{}: {} of row {} must be from 0 to {:g}", file, column, r + 1, kMostBytes), "", ExitCode::kDataMissing);
     const double done = static_cast<double>(step.gradients.size() + 1) / n;
     const double ready = table.has("ready_ms") ? table.number(r, "ready_ms") * 1e-3 : forward_s + backward_s * done;
-    step.gradients.push_back({std::llround(table.number(r, column)), ready});
+    step.gradients.push_back({std::llround(bytes), ready});
   }
   return step;
 }

@@ -63,7 +63,9 @@ void finish(const fs::path& directory, const JobFile& job, const Ended& ended) {
           : ended.shell_code() == 0                    ? "no process of the job called MPI or used ddl/annotate.h or ddl_annotate.py"
                                     : fmt::format("the job failed ({}) before any process of it called MPI", ended.shell_code());
       print_note(fmt::format("nothing was recorded to {}: {} (see: ddl doctor)", shown, why));
-      if (ended.shell_code() == 0 && !job.gloo.empty()) print_note(fmt::format("hint: {}", kGlooHint));
+      if (ended.shell_code() == 0)
+        print_note(fmt::format(
+            "hint: {}", job.gloo.empty() ? "calls of an MPI that is linked statically, or looked up with dlsym, are not seen" : kGlooHint));
       return;
     }
     Run run = open_run(directory.string());

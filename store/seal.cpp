@@ -21,12 +21,25 @@ namespace ddl {
 
 namespace {
 
-constexpr char kSealMagic[9] = "ddlseal1";
+constexpr char kSealMagic[9] = "ddlseal2";
 constexpr size_t kBlockBytes = 256 << 10;    // stays in the cache of a core
 constexpr uint64_t kBlocksWorthAThread = 8;  // a thread costs a tenth of a millisecond
 constexpr unsigned kMostThreads = 4;
-constexpr size_t kHeaderBytes = 100;           // of an SQLite file
-constexpr uint64_t kOdd = 0x9E3779B97F4A7C15;  // 2^64 / golden ratio
+constexpr size_t kHeaderBytes = 100;  // of an SQLite file
+
+__extension__ using Product = unsigned __int128;
+/// Both halves of the product: a changed bit of either factor changes bits above it in one, and below it in the other.
+uint64_t folded(uint64_t a, uint64_t b) {
+  const Product product = static_cast<Product>(a) * b;
+  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+}
+uint64_t word(const unsigned char* at) {
+  uint64_t value;
+  memcpy(&value, at, sizeof value);
+  return value;
+}
+/// Digits of pi: what they are does not matter, but that no two are alike.
+constexpr uint64_t kDigits[] = {0x243F6A8885A308D3, 0x13198A2E03707344, 0xA4093822299F31D0, 0x082EFA98EC4E6C89};
 
 struct SealText {
   char magic[8];
@@ -64,7 +77,7 @@ bool read_whole(int fd, void* to, size_t bytes, uint64_t offset) {
 /// The checksum of the checksums of blocks, which several threads compute: of what lies in memory already, reading takes as long as
 /// computing. False: the file ends earlier, or cannot be read.
 bool checksum_of(int fd, uint64_t bytes, uint64_t& value) {
-  constexpr size_t kValuesOfPiece = 8;  // Checksum takes 64 bytes at a time
+  constexpr size_t kValuesOfPiece = Checksum::kPieceBytes / sizeof(uint64_t);
   const uint64_t blocks = (bytes + kBlockBytes - 1) / kBlockBytes;
   std::vector<uint64_t> values((blocks + kValuesOfPiece - 1) / kValuesOfPiece * kValuesOfPiece);
   std::atomic<uint64_t> next = 0;
@@ -110,27 +123,21 @@ uint64_t page_bytes(int fd) {
 }  // namespace
 
 void Checksum::add(const unsigned char* bytes, size_t count) {
-  uint64_t lanes[kLanes];
-  memcpy(lanes, lanes_, sizeof lanes);
-  for (size_t at = 0; at + sizeof lanes <= count; at += sizeof lanes) {
-    uint64_t words[kLanes];
-    memcpy(words, bytes + at, sizeof words);
-#pragma GCC unroll 8
-    for (size_t i = 0; i < kLanes; ++i) {
-      const uint64_t product = (std::rotl(lanes[i], 29) ^ words[i]) * kOdd;
-      lanes[i] = product ^ product >> 32;  // multiplication moves differences up only
-    }
+  // Lanes by name, and words where they lie: arrays would go through the stack, which is half of the instructions.
+  uint64_t a = lanes_[0], b = lanes_[1], c = lanes_[2], d = lanes_[3];
+  for (const unsigned char* const end = bytes + count / kPieceBytes * kPieceBytes; bytes != end; bytes += kPieceBytes) {
+    a = folded(word(bytes) ^ a, word(bytes + 8) ^ kDigits[0]);
+    b = folded(word(bytes + 16) ^ b, word(bytes + 24) ^ kDigits[1]);
+    c = folded(word(bytes + 32) ^ c, word(bytes + 40) ^ kDigits[2]);
+    d = folded(word(bytes + 48) ^ d, word(bytes + 56) ^ kDigits[3]);
   }
-  memcpy(lanes_, lanes, sizeof lanes);
+  lanes_[0] = a, lanes_[1] = b, lanes_[2] = c, lanes_[3] = d;
   bytes_ += count;
 }
 
 uint64_t Checksum::value() const {
   uint64_t value = bytes_;
-  for (const uint64_t lane : lanes_) {
-    value = (std::rotl(value, 29) ^ lane) * kOdd;
-    value ^= value >> 32;
-  }
+  for (size_t i = 0; i < kLanes; ++i) value = folded(value ^ lanes_[i], kDigits[i] | 1);
   return value;
 }
 
@@ -145,7 +152,8 @@ Seal check_seal(const std::filesystem::path& path) {
   }
   if (memcmp(seal.magic, kSealMagic, sizeof seal.magic) != 0) return Seal::kNone;
   uint64_t found = 0;
-  const bool whole = seal.page_bytes == bytes && bytes % 64 == 0 && checksum_of(*file, bytes, found) && found == seal.checksum;
+  const bool whole =
+      seal.page_bytes == bytes && bytes % Checksum::kPieceBytes == 0 && checksum_of(*file, bytes, found) && found == seal.checksum;
   return whole ? Seal::kWhole : Seal::kBroken;
 }
 

@@ -2,7 +2,7 @@
 // so one that differs from its seal was damaged or written by somebody else, and nothing in it can be relied on. SQLite reads as many pages
 // as its header says and passes the seal over.
 //
-//   "ddlseal1"   bytes of the pages   checksum        8 bytes each, little-endian
+//   "ddlseal2"   bytes of the pages   checksum        8 bytes each, little-endian
 #pragma once
 
 #include <cstddef>
@@ -25,16 +25,17 @@ Seal check_seal(const std::filesystem::path& path);
 /// Seals a store that nobody has open, in place of an earlier seal. Throws CannotWrite.
 void seal_store(const std::filesystem::path& path);
 
-/// 64 bits, of bytes that come in pieces of a multiple of 64. A change within one aligned word of 8 bytes changes them for sure, any other one
-/// but for one in 2^64. A seal has that of the checksums of all blocks of 256 KiB, with the size.
+/// 64 bits, of bytes that come in pieces of a multiple of kPieceBytes. Any change changes them, but for one in 2^64. A seal has that of the checksums of
+/// all blocks of 256 KiB, with the size.
 class Checksum {
  public:
+  static constexpr size_t kPieceBytes = 64;
   void add(const unsigned char* bytes, size_t count);
   uint64_t value() const;
 
  private:
-  static constexpr size_t kLanes = 8;  ///< independent of each other: a core multiplies one a cycle
-  uint64_t lanes_[kLanes] = {1, 2, 3, 4, 5, 6, 7, 8};
+  static constexpr size_t kLanes = 4;  ///< independent of each other: a core multiplies one a cycle
+  uint64_t lanes_[kLanes] = {1, 2, 3, 4};
   uint64_t bytes_ = 0;
 };
 

@@ -39,6 +39,7 @@ const json& list_of(const json& object, const char* name) {
 StalledRank rank_of(const json& object) {
   StalledRank rank;
   rank.rank = integer_of(object, "rank").value_or(-1);
+  if (rank.rank < 0 || rank.rank > INT32_MAX) rank.rank = -1;  // as one that is not known
   rank.pid = integer_of(object, "pid").value_or(0);
   rank.host = text_of(object, "host");
   rank.role = text_of(object, "role");
@@ -133,6 +134,7 @@ std::vector<ToldStall> read_stalls(const std::filesystem::path& path) {
   std::error_code error;
   if (std::filesystem::symlink_status(path, error).type() == std::filesystem::file_type::not_found) return stalls;
   std::istringstream file(read_regular_file(path, NamedBy::kFolder, kMaxStallBytes));
+  std::map<int64_t, size_t> places;  // in `stalls`, by number
   for (std::string line; std::getline(file, line);) {
     const json object = json::parse(line, nullptr, false);
     if (!object.is_object()) continue;
@@ -140,12 +142,11 @@ std::vector<ToldStall> read_stalls(const std::filesystem::path& path) {
     stall.kind = text_of(object, "kind");
     stall.number = integer_of(object, "number").value_or(0);
     if (stall.kind == "resumed") {
-      for (ToldStall& told : stalls)
-        if (told.number == stall.number) told.resumed_ns = integer_of(object, "resumed_ns");
+      if (const auto told = places.find(stall.number); told != places.end())
+        stalls[told->second].resumed_ns = integer_of(object, "resumed_ns");
       continue;
     }
-    const bool is_new = std::none_of(stalls.begin(), stalls.end(), [&](const ToldStall& told) { return told.number == stall.number; });
-    if ((stall.kind != "stall" && stall.kind != "waiting") || stall.number <= 0 || !is_new) continue;
+    if ((stall.kind != "stall" && stall.kind != "waiting") || stall.number <= 0 || places.contains(stall.number)) continue;
     stall.told_ns = integer_of(object, "told_ns").value_or(0);
     stall.since_ns = integer_of(object, "since_ns").value_or(0);
     stall.limit_ns = integer_of(object, "limit_ns").value_or(0);
@@ -154,6 +155,7 @@ std::vector<ToldStall> read_stalls(const std::filesystem::path& path) {
     stall.action = text_of(object, "action");
     for (const json& rank : list_of(object, "ranks"))
       if (rank.is_object()) stall.ranks.push_back(rank_of(rank));
+    places[stall.number] = stalls.size();
     stalls.push_back(std::move(stall));
   }
   return stalls;

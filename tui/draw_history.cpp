@@ -94,7 +94,7 @@ void draw_history(Canvas& c, const Rect& r) {
   if (both) c.frame.put_right(x, y, to, Style::kDim, right);
   for (const auto& [step, text] : c.view.marks) {
     const auto at = std::find_if(s.history.begin() + static_cast<ptrdiff_t>(first), s.history.end(),
-                                 [&](const HistoryPoint& p) { return p.step >= step; });
+                                 [&marked = step](const HistoryPoint& p) { return p.step >= marked; });
     if (at == s.history.end()) continue;
     const int column = r.x + kAxis + static_cast<int>(at - s.history.begin()) - static_cast<int>(first);
     const int end = both ? right - static_cast<int>(to.size()) - 1 : right;

@@ -10,7 +10,7 @@ constexpr int kFewCollectives = 3;
 constexpr int kLeastHistory = 5;
 
 std::vector<Placed> stacked(Size size, const Contents& c) {
-  const auto [width, height] = size;
+  const int width = size.width, height = size.height;
   // What a taller screen adds, in this order.
   const int headline = c.headline > width && c.headline <= 2 * width - 8 && height >= 16 ? 2 : 1;
   const bool numbers = height >= 6, bar = height >= 7, status = height >= 13 && width >= 60, legend = height >= 12;

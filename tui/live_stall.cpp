@@ -135,6 +135,7 @@ std::optional<LastSecond> last_second(const Rank& rank, int64_t now_ns) {
 }
 
 std::optional<NoData> find_no_data(const Job& job, double least_ns) {
+  if (job.ranks.empty()) return std::nullopt;
   int64_t since_ns = INT64_MIN;
   double apart_ns = 0;
   NoData found;
@@ -149,7 +150,7 @@ std::optional<NoData> find_no_data(const Job& job, double least_ns) {
     apart_ns = std::max(apart_ns, between_ns / static_cast<double>(n.moved - 1));
   }
   found.silent_ns = static_cast<double>(job.now_ns - since_ns);
-  if (job.ranks.empty() || found.silent_ns < std::max(least_ns, kHangTimes * apart_ns)) return std::nullopt;
+  if (found.silent_ns < std::max(least_ns, kHangTimes * apart_ns)) return std::nullopt;
   return found;
 }
 

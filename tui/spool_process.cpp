@@ -281,7 +281,7 @@ void SpoolProcess::take_open(Rank& rank, std::map<uint32_t, std::vector<Record>>
   const auto is_earlier = [](const Record& a, const Record& b) { return a.start_ticks < b.start_ticks; };
   rank.sits_in.reset();
   for (auto& [thread, calls] : open) {  // the lowest thread that is in a call: mostly the one with the steps
-    std::erase_if(calls, [&](const Record& r) { return r.start_ticks < active_[thread]; });
+    std::erase_if(calls, [&, of = thread](const Record& r) { return r.start_ticks < active_[of]; });
     if (calls.empty() || rank.sits_in) continue;
     const Record& r = *std::min_element(calls.begin(), calls.end(), is_earlier);
     const auto op = ops_.find(record_op(r.word));

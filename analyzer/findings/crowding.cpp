@@ -50,8 +50,8 @@ std::vector<CoreGroup> crowded(const std::string& host, const std::vector<Bindin
   for (const Binding& b : bindings) by_set.try_emplace({b.cpus.size(), b.cpus}, CoreGroup{host, {}, b.cpus, b.text, 0});
   std::vector<CoreGroup> found;
   for (auto& [key, group] : by_set) {
-    const auto is_inside = [&](const CpuSet& inner) {
-      return std::includes(group.cpus.begin(), group.cpus.end(), inner.begin(), inner.end());
+    const auto is_inside = [&cpus = group.cpus](const CpuSet& inner) {
+      return std::includes(cpus.begin(), cpus.end(), inner.begin(), inner.end());
     };
     if (std::any_of(found.begin(), found.end(), [&](const CoreGroup& smaller) { return is_inside(smaller.cpus); })) continue;
     for (const Binding& b : bindings) {

@@ -88,8 +88,8 @@ MetricResult of_ranks(const Metric& metric, Query& rows) {
   std::map<std::string, int64_t> reasons;
   MetricResult result;
   while (rows.next()) {
-    const MetricResult::OfRank& rank =
-        result.ranks.emplace_back(rows.integer(0), rows.maybe_real(1), Columns::value(rows, columns.sigma), rows.text(2));
+    const MetricResult::OfRank& rank = result.ranks.emplace_back(
+        MetricResult::OfRank{rows.integer(0), rows.maybe_real(1), Columns::value(rows, columns.sigma), rows.text(2)});
     if (!rank.value) {
       ++reasons[rank.why];
       continue;

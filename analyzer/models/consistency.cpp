@@ -91,7 +91,8 @@ ConsistencyTrace bounded(const ConsistencyJob& job, size_t bound) {
   };
   for (size_t r = 0; r < ranks; ++r) begin(r, 0);
   while (slowest.done() < steps) {
-    const auto [now, r] = finishes.top();
+    const double now = finishes.top().first;
+    const size_t r = finishes.top().second;
     finishes.pop();
     RankTrace& rank = trace.ranks[r];
     rank.transfer_s += exchange_of(job, rank.end_s.size());

@@ -14,6 +14,7 @@ namespace fs = std::filesystem;
 namespace ddl::models {
 namespace {
 
+constexpr double kMostValues = 1e15;  // of a layer: their bytes, of all layers, are an int64_t
 constexpr double kBytesPerValue = 4;
 constexpr double kFlopsPerMac = 2, kBackwardPerForward = 2;
 
@@ -39,6 +40,8 @@ NetworkTable read_network_table(const fs::path& file) {
     NetworkLayer& layer = table.layers.back();
     if (csv.has("type")) layer.type = csv.text(r, "type");
     if (csv.has("shape")) layer.shape = csv.text(r, "shape");
+    if (std::max({layer.parameters, layer.activations}) > kMostValues)
+      throw Error(fmt::format("{}: layer {} has more than {:g} values", file.string(), layer.name, kMostValues), "", ExitCode::kUsage);
     if (layer.parameters < 0 || layer.macs < 0 || layer.activations < 0)
       throw Error(fmt::format("{}: layer {} has a negative number", file.string(), layer.name), "", ExitCode::kUsage);
   }

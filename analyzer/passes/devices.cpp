@@ -332,7 +332,7 @@ class DevicePass {
       const IntervalSet comm = intersect(IntervalSet(std::move(axis.kernels)), inside);
       const IntervalSet transfer = intersect(IntervalSet(std::move(axis.transfers)), inside);
       const int64_t exposed_ns = subtract(comm, compute).length_ns();
-      const auto if_split = [&](int64_t ns) { return axis.split ? std::optional(ns) : std::nullopt; };
+      const auto if_split = [split = axis.split](int64_t ns) { return split ? std::optional(ns) : std::nullopt; };
       insert_axis_.run(process, device, window.step, axes_[static_cast<size_t>(index)], comm.length_ns(),
                        if_split(comm.length_ns() - transfer.length_ns()), exposed_ns,
                        if_split(exposed_ns - subtract(transfer, compute).length_ns()));

@@ -106,7 +106,7 @@ Pipelines::Pipelines(SQLite::Database& db, const Catalog& catalog) {
     insert.run(process, at.first, at.place.stage, at.place.stages, at.place.micro_batches, at.place.chunks);
 
   for (const auto& [id, communicator] : catalog.communicators) {
-    const auto process_of = [&](int64_t rank) { return rank < 0 ? nullptr : catalog.process_of(communicator.world, rank); };
+    const auto process_of = [&, world = communicator.world](int64_t rank) { return rank < 0 ? nullptr : catalog.process_of(world, rank); };
     if (communicator.ranks.size() < 2 || communicator.kind == "inter") continue;
     const ProcessInfo* first = process_of(communicator.ranks.front());
     const bool all = first && std::all_of(communicator.ranks.begin(), communicator.ranks.end(), [&](int64_t rank) {

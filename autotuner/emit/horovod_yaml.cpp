@@ -49,7 +49,8 @@ Content emit_horovod_yaml(const Emission& emission, const Format&) {
   Content content;
   std::string left_out;
   for (const auto& [name, value] : horovod_variables(emission)) {
-    const Key* key = std::find_if(std::begin(kKeys), std::end(kKeys), [&](const Key& one) { return name == one.variable; });
+    const Key* key =
+        std::find_if(std::begin(kKeys), std::end(kKeys), [&variable = name](const Key& one) { return variable == one.variable; });
     const std::string text = key == std::end(kKeys) ? "" : key->text(value);
     if (text.empty()) {
       left_out += (left_out.empty() ? "" : ", ") + name;

@@ -15,6 +15,8 @@ namespace {
 
 enum Row { kStep, kRange, kLaunch, kCall };
 
+constexpr size_t kMostOpen = 4096;  ///< ranges of a thread at a time; Python's own limit of calls inside each other is 1000
+
 }  // namespace
 
 bool CpuSweep::Totals::add(int64_t duration_ns, std::optional<int64_t> more_bytes, int64_t inside_mpi_ns) {
@@ -64,10 +66,12 @@ void CpuSweep::run() {
     const std::optional<int64_t> step = run_.step_at(static_cast<size_t>(process), start_ns);
     switch (rows.getColumn(4).getInt()) {
       case kStep:
+        make_room(start_ns);
         open_.push_back(
             {start_ns, start_ns + duration_ns, run_.region(current(), ContextKind::kStep, 0), true, number, std::nullopt, std::nullopt});
         break;
       case kRange:
+        make_room(start_ns);
         open_.push_back({start_ns, start_ns + duration_ns,
                          run_.region(current(), static_cast<ContextKind>(number), rows.getColumn(6).getUInt()), false, 0, maybe(7),
                          std::nullopt});
@@ -136,6 +140,19 @@ void CpuSweep::close_until(int64_t time_ns) {
     const Open range = open_.back();
     open_.pop_back();
     close(range);
+  }
+}
+
+void CpuSweep::make_room(int64_t time_ns) {
+  if (open_.size() < kMostOpen) return;
+  std::erase_if(open_, [&](const Open& range) {  // below one that goes on for longer
+    if (range.end_ns > time_ns) return false;
+    close(range);
+    return true;
+  });
+  if (open_.size() == kMostOpen) {
+    throw Error(fmt::format("{}: more than {} ranges of a thread are open at a time", run_.source_, kMostOpen),
+                "ranges that overlap belong to threads of their own", ExitCode::kDataMissing);
   }
 }
 

@@ -46,6 +46,8 @@ class CpuSweep {
   /// For a call at this time: what the trace says of the communicator before what only a name says.
   const Launches* launches_at(int64_t time_ns) const;
   void close_until(int64_t time_ns);
+  /// For one more that is open. Throws Error if there are too many at a time: each call looks at all of them.
+  void make_room(int64_t time_ns);
   void close(const Open& range);
   void end_process();
   void add(Totals& totals, int64_t duration_ns, std::optional<int64_t> bytes, int64_t mpi_ns) const;

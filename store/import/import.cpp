@@ -6,6 +6,9 @@
 #include <sqlite3.h>
 
 #include <chrono>
+#include <exception>
+#include <functional>
+#include <optional>
 
 #include "core/error.h"
 #include "store/database.h"
@@ -34,6 +37,34 @@ constexpr ImportFormat kFormats[] = {
 };
 
 constexpr uint64_t kImportReportEveryBytes = 1 << 20;
+constexpr int kSqliteInstructionsBetweenReports = 1 << 20;  // some hundredths of a second
+
+/// While it lives, calls `report` as SQLite works: sorting and indexing can take minutes in one call. What it throws ends that call, and is kept
+/// in `thrown`.
+class SqliteReports {
+ public:
+  SqliteReports(SQLite::Database& db, std::function<void()> report, std::exception_ptr& thrown)
+      : db_(db), report_(std::move(report)), thrown_(thrown) {
+    const auto call = [](void* self) { return static_cast<SqliteReports*>(self)->call(); };
+    sqlite3_progress_handler(db_.getHandle(), kSqliteInstructionsBetweenReports, call, this);
+  }
+  ~SqliteReports() { sqlite3_progress_handler(db_.getHandle(), 0, nullptr, nullptr); }
+  SqliteReports(const SqliteReports&) = delete;
+  SqliteReports& operator=(const SqliteReports&) = delete;
+
+ private:
+  int call() noexcept {
+    try {
+      report_();
+    } catch (...) {
+      thrown_ = std::current_exception();
+    }
+    return thrown_ ? 1 : 0;
+  }
+  SQLite::Database& db_;
+  std::function<void()> report_;
+  std::exception_ptr& thrown_;
+};
 
 }  // namespace
 
@@ -45,15 +76,24 @@ ImportSummary import_traces(const ImportFormat& format, const std::vector<fs::pa
   const auto tell = [&](const char* stage, uint64_t done, uint64_t total) {
     if (options.progress) options.progress({stage, done, total});
   };
+  std::optional<double> sorted_ratio;  // unset: still reading
+  const auto tell_again = [&] {
+    if (sorted_ratio) {
+      tell("sorting", static_cast<uint64_t>(*sorted_ratio * 1000), 1000);
+    } else {
+      tell("reading", std::min(done_bytes, total_bytes), total_bytes);
+    }
+  };
   const auto read = [&](uint64_t bytes) {
     done_bytes += bytes;  // of a pipe the size is not known
     if (done_bytes - reported < kImportReportEveryBytes) return;
     reported = done_bytes;
-    tell("reading", std::min(done_bytes, total_bytes), total_bytes);
+    tell_again();
   };
   const auto now_ns = std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
   store::Draft draft(options.output);
   ImportSummary summary;
+  std::exception_ptr stopped;
   try {
     SQLite::Database db = create_store(draft.path());
     SQLite::Transaction transaction(db);
@@ -62,13 +102,22 @@ ImportSummary import_traces(const ImportFormat& format, const std::vector<fs::pa
     run.fact("ingested_at", fmt::to_string(now_ns));
     if (options.one_clock) run.share_clock();
     run.limit_events(options.most_events);
-    format.read(run, files, read);
-    summary.events = run.finish([&](double ratio) { tell("sorting", static_cast<uint64_t>(ratio * 1000), 1000); });
+    run.report_events(tell_again);
+    {
+      const SqliteReports reports(db, tell_again, stopped);
+      format.read(run, files, read);
+      sorted_ratio = 0;
+      summary.events = run.finish([&](double ratio) {
+        sorted_ratio = ratio;
+        tell_again();
+      });
+    }
     transaction.commit();
     summary.ranks = static_cast<uint64_t>(db.execAndGet("SELECT count(*) FROM process").getInt64());
     summary.losses = static_cast<uint64_t>(db.execAndGet("SELECT count(*) FROM loss").getInt64());
     if (options.finish) options.finish(db);
   } catch (const SQLite::Exception& error) {
+    if (stopped) std::rethrow_exception(stopped);
     if (error.getErrorCode() == SQLITE_ERROR)
       throw Error(fmt::format("cannot import {}: {}", files.front().string(), error.what()));  // sums beyond 64 bits
     throw CannotWrite(fmt::format("cannot write {}: {}", options.output.string(), error.what()));

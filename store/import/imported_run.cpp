@@ -23,6 +23,7 @@ namespace {
 constexpr size_t kMaxNames = 1 << 20;    // of ranges and kernels
 constexpr size_t kMaxRegions = 1 << 16;  // as recorders
 constexpr int64_t kMaxMembers = 1 << 20;
+constexpr uint64_t kEventsBetweenReports = 1 << 14;
 constexpr int64_t kLatestNs = 4'000'000'000'000'000'000;          // about the year 2096; the difference of two is an int64_t
 constexpr int64_t kLongestNs = int64_t{12} * 86'400'000'000'000;  // of a trace
 
@@ -57,9 +58,14 @@ ImportedRun::ImportedRun(SQLite::Database& db, std::string format, std::string s
   insert_gpu_.emplace(db_, "INSERT INTO temp.stage_gpu VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
 }
 
+void ImportedRun::refuse_more_than(uint64_t most, const char* what) const {
+  throw Error(fmt::format("{}: there are more than {} {}", source_, most, what), "take a part of the trace", ExitCode::kDataMissing);
+}
+
 // ------------------------------------------------------------------------------------------------ what the trace says
 
 size_t ImportedRun::add_process(ImportedProcess process) {
+  if (processes_.size() == kMostProcesses) refuse_more_than(kMostProcesses, "processes");
   processes_.push_back({});
   processes_.back().told = std::move(process);
   return processes_.size() - 1;
@@ -69,6 +75,7 @@ uint32_t ImportedRun::thread(size_t process, std::string_view key, int64_t tid) 
   Process& p = processes_[process];
   const auto known = p.threads.find(key);
   if (known != p.threads.end()) return known->second;
+  if (threads_++ == kMostImportedThreads) refuse_more_than(kMostImportedThreads, "threads");
   const auto number = static_cast<uint32_t>(p.threads.size());
   p.threads.emplace(key, number);
   p.thread_rows.emplace_back(tid, "");
@@ -91,6 +98,7 @@ uint32_t ImportedRun::name_id(std::string_view name) {
 }
 
 int64_t ImportedRun::op_id(const ImportedOperation& o, ImportedTiming timing) {
+  if (ops_.size() == kMostOperations && !ops_.contains(clean_name(o.op))) refuse_more_than(kMostOperations, "operations");
   const Op op{static_cast<int64_t>(ops_.size() + 1), o.op_class, o.nonblocking || timing != ImportedTiming::kCall};
   return ops_.try_emplace(clean_name(o.op), op).first->second.id;
 }
@@ -100,6 +108,7 @@ bool ImportedRun::seen(size_t process, int64_t start_ns, int64_t duration_ns) {
     throw Error(fmt::format("{}: there are more than {} events", source_, most_events_), "take a part of the trace, or give --max-events N",
                 ExitCode::kDataMissing);
   }
+  if (told_ && told_events_ % kEventsBetweenReports == 0) told_();
   if (duration_ns < 0) {
     ++bad_intervals_;
     return false;
@@ -117,6 +126,7 @@ bool ImportedRun::seen(size_t process, int64_t start_ns, int64_t duration_ns) {
 
 void ImportedRun::step(size_t process, uint32_t thread, int64_t number, int64_t start_ns, int64_t duration_ns) {
   if (!seen(process, start_ns, duration_ns)) return;
+  if (steps_++ == kMostSteps) refuse_more_than(kMostSteps, "steps of all ranks");
   processes_[process].steps.push_back({start_ns, duration_ns, number});
   ++cpu_rows_;
   insert_cpu_->row(process, thread, start_ns, duration_ns, 0, number, std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
@@ -185,6 +195,8 @@ void ImportedRun::stream_wait(size_t process, const ImportedWait& w) {
 uint32_t ImportedRun::communicator(std::string_view name, std::string_view label, CommunicatorOf of, int64_t size,
                                    const std::vector<int64_t>& ranks) {
   const std::string key = fmt::format("{}|{}|{}|{}", name, static_cast<int>(of), size, fmt::join(ranks, ","));
+  if (communicators_.size() == kMostCommunicators && !communicator_numbers_.contains(key))
+    refuse_more_than(kMostCommunicators, "communicators");
   const auto [entry, is_new] = communicator_numbers_.try_emplace(key, static_cast<uint32_t>(communicators_.size() + 1));
   if (is_new) communicators_.push_back({std::string(name), clean_name(label), of, size, ranks});
   return entry->second;
@@ -301,8 +313,13 @@ void ImportedRun::write_hosts_and_processes() {
     for (const auto& [device, gpu] : p.told.gpus) insert_gpu.row(p.id, device, clean_name(gpu));
   }
   std::vector<int64_t> missing;
+  auto next = order_.begin();  // by rank
   for (int64_t rank = 0; rank < world_size_ && missing.size() < 4; ++rank) {
-    if (std::none_of(order_.begin(), order_.end(), [&](size_t i) { return processes_[i].told.rank == rank; })) missing.push_back(rank);
+    if (next != order_.end() && processes_[*next].told.rank == rank) {
+      ++next;
+    } else {
+      missing.push_back(rank);
+    }
   }
   const uint64_t absent = static_cast<uint64_t>(world_size_) - std::min<uint64_t>(order_.size(), static_cast<uint64_t>(world_size_));
   if (!missing.empty()) {
@@ -314,10 +331,12 @@ void ImportedRun::write_hosts_and_processes() {
 
 void ImportedRun::number_communicators() {
   std::vector<size_t> by_size;
+  size_t members = 0;
   for (size_t i = 0; i < communicators_.size(); ++i) {
     Communicator& c = communicators_[i];
     by_size.push_back(i);
     if (!c.ranks.empty() || c.size != world_size_ || c.size > kMaxMembers) continue;
+    if ((members += static_cast<size_t>(c.size)) > kMostCommunicatorMembers) continue;
     for (int64_t rank = 0; rank < c.size; ++rank) c.ranks.push_back(rank);
   }
   std::stable_sort(by_size.begin(), by_size.end(), [&](size_t a, size_t b) { return communicators_[a].size > communicators_[b].size; });
@@ -340,10 +359,12 @@ void ImportedRun::write_communicators() {
   Insert insert(db_, "INSERT INTO communicator VALUES (?, 0, ?, ?, ?, NULL, NULL, ?, NULL)");
   Insert insert_member(db_, "INSERT INTO communicator_member VALUES (?, 0, ?, ?)");
   std::set<std::string> labels;
+  std::map<std::string, int> numbers;  // of the last one that is called so
   for (const Communicator& c : communicators_) {
-    std::string label = c.label.empty() ? clean_name(c.name) : c.label;
-    for (int number = 2; !labels.insert(label).second; ++number)
-      label = fmt::format("{}#{}", c.label.empty() ? clean_name(c.name) : c.label, number);
+    const std::string name = c.label.empty() ? clean_name(c.name) : c.label;
+    std::string label = name;
+    for (int& number = numbers.try_emplace(name, 1).first->second; !labels.insert(label).second;)
+      label = fmt::format("{}#{}", name, ++number);
     insert.row(c.id, c.id, label, unless_zero(c.size), c.of == CommunicatorOf::kNccl ? "nccl" : "intra");
     for (size_t i = 0; i < c.ranks.size(); ++i) insert_member.row(c.id, i, c.ranks[i]);
   }

@@ -28,6 +28,10 @@
 
 namespace ddl::store {
 
+/// What memory grows with, of all files together: a trace that has more of them is refused.
+constexpr size_t kMostProcesses = 1 << 17, kMostImportedThreads = 1 << 18, kMostSteps = 1 << 21, kMostCommunicators = 1 << 16,
+                 kMostOperations = 1 << 16;
+constexpr size_t kMostCommunicatorMembers = size_t{1} << 24;  ///< of all communicators: of those beyond it the members are not known
 constexpr int64_t kMaxRanks = 1 << 24;  ///< a trace that speaks of more is damaged: nothing may be allocated by such a number
 
 struct ImportedProcess {
@@ -135,6 +139,8 @@ class ImportedRun {
   /// All ranks ran on hosts with one clock, whatever their names.
   /// More events than that are an Error: somebody's disk is to be filled on purpose only.
   void limit_events(uint64_t most) { most_events_ = most; }
+  /// Called every few thousand events that are told; may throw to stop.
+  void report_events(std::function<void()> told) { told_ = std::move(told); }
   void share_clock() { one_clock_ = true; }
 
   /// Fills the store but for what the analyzer does. `step_done(ratio)` for progress. Returns the number of events. Throws Error if two
@@ -172,6 +178,7 @@ class ImportedRun {
     bool nonblocking;
   };
 
+  [[noreturn]] void refuse_more_than(uint64_t most, const char* what) const;
   uint32_t name_id(std::string_view name);
   int64_t op_id(const ImportedOperation& operation, ImportedTiming timing);
   std::optional<int64_t> communicator_id(int64_t number) const;
@@ -219,6 +226,8 @@ class ImportedRun {
   bool has_background_calls_ = false;
   uint64_t bad_intervals_ = 0, unnamed_ = 0, unplaced_ = 0;
   uint64_t most_events_ = UINT64_MAX, told_events_ = 0;
+  std::function<void()> told_;
+  size_t threads_ = 0, steps_ = 0;
   uint64_t cpu_rows_ = 0, gpu_rows_ = 0, launches_ = 0, flight_rows_ = 0, events_ = 0;
   int64_t epoch_ns_ = 0, world_size_ = 0;
   std::optional<Insert> insert_cpu_, insert_gpu_, insert_wait_;

@@ -282,7 +282,7 @@ std::vector<ClockLink> ClockSamples::links() const {
       }
       ++instance;
       for (size_t i = 0; i < pairs.size(); ++i) {
-        const auto [hub, other] = pairs[i];
+        const size_t hub = pairs[i].first, other = pairs[i].second;
         const Part& here = of_domain[hub];
         const Part& there = of_domain[other];
         const auto add = [&](std::vector<ClockBound>& to, int64_t here_ns, int64_t there_ns, int64_t slack_ns) {

@@ -39,7 +39,7 @@ bool robust_line(const std::vector<TickPoint>& sorted, ClockLine& line) {
     const TickPoint& a = sorted[i];
     const TickPoint& b = sorted[i + half];
     if (b.ticks > a.ticks && b.monotonic_ns > a.monotonic_ns) {
-      slopes.push_back(static_cast<double>(b.monotonic_ns - a.monotonic_ns) / difference(b.ticks, a.ticks));
+      slopes.push_back(static_cast<double>(saturating_subtract(b.monotonic_ns, a.monotonic_ns)) / difference(b.ticks, a.ticks));
     }
   }
   if (slopes.empty()) return false;
@@ -99,12 +99,13 @@ int64_t ProcessClock::duration_ns(int64_t start_ns, uint64_t start_ticks, uint64
 }
 
 int64_t ProcessClock::time_ns(uint64_t ticks) const {
-  if (pieces.empty()) return saturating_add(line.monotonic_ns(ticks), offset_ns);
+  const auto bounded = [](int64_t ns) { return std::clamp(ns, -kFarthestNs, kFarthestNs); };
+  if (pieces.empty()) return bounded(saturating_add(line.monotonic_ns(ticks), offset_ns));
   auto piece = pieces.begin();
   if (pieces.size() > 1) {
     piece = std::upper_bound(piece + 1, pieces.end(), ticks, [](uint64_t t, const Piece& p) { return t < p.from_ticks; }) - 1;
   }
-  return saturating_add(piece->line.monotonic_ns(ticks), offset_ns);
+  return bounded(saturating_add(piece->line.monotonic_ns(ticks), offset_ns));
 }
 
 int64_t ProcessClock::span_ns(uint64_t ticks) const {
@@ -188,7 +189,7 @@ Clocks fit_clocks(const std::vector<ClockEvidence>& evidence, const std::set<std
   }
   for (auto& [name, domain] : domains) {
     domain.line = fit_line(std::move(domain.tsc));
-    if (!domain.realtime.empty()) domain.realtime_offset = median(std::move(domain.realtime));
+    if (!domain.realtime.empty()) domain.realtime_offset = std::clamp(median(std::move(domain.realtime)), -kFarthestNs, kFarthestNs);
   }
   Clocks clocks;
   clocks.domains.resize(domains.size(),
@@ -214,7 +215,7 @@ void begin_with_earliest(Clocks& clocks, const std::vector<ClockEvidence>& evide
   int64_t earliest_ns = INT64_MAX;
   for (size_t i = 0; i < evidence.size(); ++i) earliest_ns = std::min(earliest_ns, clocks.processes[i].time_ns(evidence[i].begin.ticks));
   for (ProcessClock& clock : clocks.processes) clock.offset_ns = saturating_subtract(clock.offset_ns, earliest_ns);
-  clocks.epoch_realtime_ns = saturating_add(clocks.epoch_realtime_ns, earliest_ns);
+  clocks.epoch_realtime_ns = std::clamp(saturating_add(clocks.epoch_realtime_ns, earliest_ns), -kFarthestNs, kFarthestNs);
 }
 
 }  // namespace ddl::store

@@ -52,6 +52,8 @@ struct ClockEvidence {
   TickPoint begin;
 };
 
+constexpr int64_t kFarthestNs = int64_t{1} << 61;  ///< 73 years
+
 /// Places the moments of one process on the run's axis.
 struct ProcessClock {
   /// From some moment on, ticks go straight to the axis (less `offset_ns`).
@@ -65,6 +67,7 @@ struct ProcessClock {
   double pace = 1;            ///< ns of the axis per ns of this host's clock, over all pieces
   size_t domain = 0;          ///< in Clocks::domains
 
+  /// At most kFarthestNs from 0, whatever a damaged spool says: the difference of two times, or of one and now, is an int64_t.
   int64_t time_ns(uint64_t ticks) const;
   /// Distance of two moments on the axis, so that start + duration is exactly where another process sees the same moment.
   int64_t duration_ns(uint64_t start_ticks, uint64_t duration_ticks) const;

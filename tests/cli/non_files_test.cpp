@@ -31,16 +31,18 @@ struct Ended {
   std::string text;  ///< of both streams
 };
 
-/// The verb in a process of its own, which is told to end after `term_s`, and killed if it does not.
-Ended in_child(const Arguments& arguments, const fs::path& folder, double term_s = 20) {
+/// The verb in a process of its own, which is told to end after `term_s`, and killed if it does not. `output`: where its output goes, if not
+/// to the text. Its input is `folder`/question, where there is one.
+Ended in_child(const Arguments& arguments, const fs::path& folder, double term_s = 20, int output = -1) {
   const fs::path log = folder / "log";
   const auto begin = std::chrono::steady_clock::now();
   const auto passed_s = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
   const pid_t child = fork();
   if (child == 0) {
     const int fd = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    const int nothing = open("/dev/null", O_RDONLY);
-    if (fd < 0 || dup2(nothing, 0) < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0) _exit(99);
+    const fs::path question = folder / "question";
+    const int input = open(fs::exists(question) ? question.c_str() : "/dev/null", O_RDONLY);
+    if (fd < 0 || dup2(input, 0) < 0 || dup2(output < 0 ? fd : output, 1) < 0 || dup2(fd, 2) < 0) _exit(99);
     _exit(run_ddl(arguments));
   }
   Ended ended;
@@ -119,21 +121,51 @@ class NonFiles : public testing::Test {
   fs::path spool_;
 };
 
+/// Every verb that reads a run, each of which can be the first one that does.
+std::vector<Arguments> verbs_of(const std::string& run, const fs::path& folder) {
+  std::vector<Arguments> verbs = {{"report", run},
+                                  {"report", run, "--json"},
+                                  {"report", run, "loss"},
+                                  {"report", run, "--html", (folder / "page.html").string()},
+                                  {"report", run, "--share"},
+                                  {"analyze", run},
+                                  {"doctor", run},
+                                  {"diff", run, run},
+                                  {"goodput", run},
+                                  {"scaling", run},
+                                  {"query", run, "SELECT 1"},
+                                  {"export", "csv", run, "--table", "v_rank"},
+                                  {"export", "perfetto", run, "-o", (folder / "trace").string()},
+                                  {"export", "chrome-json", run, "-o", (folder / "traces").string()},
+                                  {"export", "folded", run},
+                                  {"export", "prometheus", run},
+                                  {"top", run, "-b", "-n", "1"},
+                                  {"top", run, "--replay", "--json", "-n", "1"},
+                                  {"mcp", folder.string()}};
+  for (const char* model :
+       {"allreduce", "fit", "fusion", "pipeline", "partition", "limits", "train", "whatif", "compression", "consistency"})
+    verbs.push_back({"model", model, run});
+  for (Arguments& verb : verbs)
+    if (verb[0] == "model" && verb[1] == "pipeline") verb.insert(verb.end(), {"--micro-batches", "8"});
+  return verbs;
+}
+
+/// A question to ddl mcp, which reads standard input.
+void ask_about_the_run(const fs::path& folder) {
+  std::ofstream(folder / "question")
+      << R"({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "report", "arguments": {"run": "job.ddl"}}})"
+      << "\n";
+}
+
 TEST_F(NonFiles, InARunDirectory) {
   const std::string run = run_.string();
-  const Arguments verbs[] = {{"report", run},
-                             {"analyze", run},
-                             {"doctor", run},
-                             {"diff", run, run},
-                             {"goodput", run},
-                             {"query", run, "SELECT 1"},
-                             {"export", "csv", run, "--table", "v_rank"},
-                             {"export", "prometheus", run},
-                             {"top", run, "-b", "-n", "1"}};
+  const std::vector<Arguments> verbs = verbs_of(run, folder_.path());
+  const bool all = getenv("DDL_TEST_ALL") != nullptr;
+  ask_about_the_run(folder_.path());
   struct Place {
     fs::path file;
-    bool refused;  ///< no verb that reads the store goes on without it
-    bool named;    ///< where the run is read all the same, the report says what was left out
+    bool store;  ///< no verb that reads the store goes on without it
+    bool named;  ///< where the run is read all the same, the report says what was left out
   };
   const Place places[] = {{run_ / "run.sqlite", true, true},
                           {run_ / "job.json", false, true},
@@ -141,33 +173,62 @@ TEST_F(NonFiles, InARunDirectory) {
                           {spool_, false, true},
                           {fs::path(spool_).replace_extension(".live"), false, false},
                           {run_ / "run.sqlite-journal", false, false},
-                          {run_ / "run.sqlite-wal", false, false}};
-  size_t cases = 0;
+                          {run_ / "run.sqlite-wal", false, false},
+                          {folder_ / "job.ddl.notes", false, false}};
+  size_t cases = 0, place_number = 0;
   for (const Place& place : places) {
+    ++place_number;
     for (const Kind kind : kKinds) {
       if (!put(kind, place.file)) continue;
       const std::string name = place.file.filename().string(), what = kKindNames[static_cast<int>(kind)];
-      if (!place.refused && place.named) fs::remove(run_ / "run.sqlite");  // made again, of what is there now
+      size_t verb_number = 0;
       for (const Arguments& verb : verbs) {
-        if (verb[0] != "report" && (cases++ % 3 != static_cast<size_t>(kind) % 3) && !place.refused) continue;  // a third of them, in turn
+        // Each pair of a verb, a place and a kind, and each verb with a FIFO, which is what waits, in what it reads: the other triples are for soak.
+        const bool waits = kind == Kind::kFifo && (place.store || place.named);
+        if (!all && !waits && (verb_number++ + place_number) % std::size(kKinds) != static_cast<size_t>(kind)) continue;
+        if (!place.store && place.named) fs::remove(run_ / "run.sqlite");  // made again, of what is there now
         const Ended ended = in_child(verb, folder_.path());
-        EXPECT_LT(ended.time_s, kMost_s) << verb[0] << " " << name << " " << what;
-        EXPECT_GE(ended.code, 0) << verb[0] << " " << name << " " << what << ": " << ended.text;
-        const bool of_store = verb[0] != "top" && !(place.refused && kind == Kind::kLinkToNothing);
-        if (place.refused && of_store) {
-          EXPECT_EQ(ended.code, 3) << verb[0] << " " << what << ": " << ended.text;
-          EXPECT_NE(ended.text.find("run.sqlite: a " + what), std::string::npos) << verb[0] << ": " << ended.text;
+        ++cases;
+        const std::string which = verb[0] + " " + verb[1] + ", " + name + ": a " + what + ": ";
+        EXPECT_LT(ended.time_s, kMost_s) << which;
+        EXPECT_GE(ended.code, 0) << which << ended.text;
+        const bool of_store = (verb[0] != "top" || verb[2] == "--replay") && !(place.store && kind == Kind::kLinkToNothing);
+        if (place.store && of_store && verb[0] != "mcp") {
+          EXPECT_EQ(ended.code, 3) << which << ended.text;
+          EXPECT_NE(ended.text.find("run.sqlite: a " + what), std::string::npos) << which << ended.text;
         }
+        if (place.store && of_store && verb[0] == "mcp")
+          EXPECT_NE(ended.text.find("run.sqlite: a " + what), std::string::npos) << ended.text;
+        if (!place.store && place.named && verb[0] == "report" && verb.size() > 2 && verb[2] == "loss")
+          EXPECT_NE(ended.text.find(name + ": a " + what), std::string::npos) << ended.text;
+        for (const char* made : {"page.html", "trace", "traces", "job.share"}) fs::remove_all(folder_ / made);
       }
-      if (!place.refused && place.named) {
-        const Ended ended = in_child({"report", run, "loss"}, folder_.path());
-        EXPECT_NE(ended.text.find(name + ": a " + what), std::string::npos) << ended.text;
-        fs::remove(run_ / "run.sqlite");
-      }
+      if (!place.store && place.named) fs::remove(run_ / "run.sqlite");
       take_away(place.file);
     }
   }
   EXPECT_EQ(in_child({"report", run}, folder_.path()).code, 0) << "nothing was lost by it";
+  std::printf("%zu verbs in %zu places with a file that is none\n", cases, std::size(places));
+}
+
+/// A verb that is told to end while it waits, wherever that is: at a FIFO that somebody named for its output or its input, at a stopped reader.
+TEST_F(NonFiles, SigtermEndsEveryVerb) {
+  const fs::path fifo = folder_ / "fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  for (const Arguments& verb : verbs_of(run_.string(), folder_.path())) {
+    if (verb[0] == "mcp") continue;
+    // Nobody reads what it prints.
+    int ends[2];
+    ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    ASSERT_GT(fcntl(ends[1], F_SETPIPE_SZ, 4096), 0);
+    const std::string filler(4096, 'x');
+    ASSERT_EQ(write(ends[1], filler.data(), filler.size()), 4096);
+    const Ended ended = in_child(verb, folder_.path(), 0.1, ends[1]);
+    close(ends[0]);
+    close(ends[1]);
+    EXPECT_LT(ended.time_s, kMost_s) << verb[0] << " " << verb[1];
+    EXPECT_EQ(ended.text.find("killed"), std::string::npos) << verb[0] << " " << verb[1];
+  }
 }
 
 TEST_F(NonFiles, InWhatAUserNames) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
 
 #include "cli/stacks.h"
@@ -76,6 +77,25 @@ TEST(Stacks, EqualOnesAreToldTogether) {
                                       "ranks 0, 2: reduce train.py:81 <- <module> train.py:120; in C: poll <- progress <- PMPI_Allreduce",
                                       "ranks 4-5 (runs): MPI_Recv <- main a.c:3"}));
   EXPECT_EQ(short_stack("a (x/f.py:1) < b (f.py:2) < c (f.py:3) < d (f.py:4)", 3), "a f.py:1 <- b f.py:2 <- ... <- d f.py:4");
+}
+
+TEST(Stalls, ThousandsAndImpossibleRanksAreRead) {
+  ScratchFolder folder;
+  const auto path = folder.path() / "stalls.jsonl";
+  {
+    std::ofstream file(path);
+    for (int i = 1; i <= 20'000; ++i)  // by all pairs of them it would take minutes
+      file << R"({"kind":"stall","number":)" << i << R"(,"ranks":[{"rank":9223372036854775807},{"rank":-5},{"rank":3}]})"
+           << "\n";
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  const std::vector<ToldStall> stalls = read_stalls(path);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  ASSERT_EQ(stalls.size(), 20'000u);
+  ASSERT_EQ(stalls[7].ranks.size(), 3u);
+  EXPECT_EQ(stalls[7].ranks[0].rank, -1);
+  EXPECT_EQ(stalls[7].ranks[1].rank, -1);
+  EXPECT_EQ(stalls[7].ranks[2].rank, 3);
 }
 
 TEST(Stalls, ComeBackAsTheyWereWritten) {

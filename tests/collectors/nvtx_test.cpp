@@ -181,7 +181,7 @@ TEST_F(NvtxTest, HostileNamesAndOrders) {
       }
       EXPECT_EQ(errno, 1234);
     }
-    for (int i = 0; i < 300; ++i) domain(("domain " + std::to_string(i)).c_str());
+    for (int i = 0; i < 10000; ++i) domain(("domain " + std::to_string(i)).c_str());
     const Domain late = domain("one too many");
     EXPECT_EQ(push(late, event("x")), kNoPushPopTracking);
   });

@@ -1,9 +1,18 @@
 #include "tests/core/damage.h"
 
+#include <SQLiteCpp/Database.h>
+#include <SQLiteCpp/Exception.h>
+#include <SQLiteCpp/Statement.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
 
 #include "core/format.h"
 
@@ -144,6 +153,95 @@ class Damage {
   std::mt19937_64& random_;
 };
 
+/// Cut, wrong types, huge numbers, deep nesting, hostile strings, swapped and repeated pieces, any byte.
+class TextDamage {
+ public:
+  explicit TextDamage(std::mt19937_64& random) : random_(random) {}
+
+  std::string operator()(std::string text) {
+    for (uint64_t n = 1 + below(3); n > 0; --n) change(text);
+    return text;
+  }
+
+ private:
+  uint64_t below(uint64_t n) { return random_() % n; }
+
+  void change(std::string& text) {
+    if (text.empty()) return;
+    static const char* const kValues[] = {"1e999",
+                                          "-1e999",
+                                          "99999999999999999999999",
+                                          "9223372036854775807",
+                                          "-9223372036854775808",
+                                          "4000000000000000000",
+                                          "0.0000000000000000000001",
+                                          "-1",
+                                          "0",
+                                          "4294967296",
+                                          "2147483648",
+                                          "null",
+                                          "true",
+                                          "[]",
+                                          "{}",
+                                          "\"\"",
+                                          "\"x\"",
+                                          "NaN",
+                                          "\"<script>alert(1)</script>\"",
+                                          "\"\\u001b[2J\\u0000\"",
+                                          "\"\xff\xfe\xed\xa0\x80\"",
+                                          "\"'; DROP TABLE event; --\"",
+                                          "[[1]]",
+                                          "{\"a\": {\"b\": 1}}",
+                                          "1,2",
+                                          ",",
+                                          ":",
+                                          ""};
+    const size_t at = below(text.size());
+    switch (below(9)) {
+      case 0:
+        text.resize(at);
+        break;
+      case 1:
+        text[at] = static_cast<char>(below(256));
+        break;
+      case 2:
+      case 3:
+      case 4:
+        replace_value(text, at, kValues[below(std::size(kValues))]);
+        break;
+      case 5: {
+        const char open = below(2) ? '[' : '{';
+        text.insert(at, std::string(1 + below(3000), open));
+        break;
+      }
+      case 6:
+        text.erase(at, 1 + below(200));
+        break;
+      case 7:
+        text.insert(below(text.size()), text.substr(at, 1 + below(400)));
+        break;
+      default:
+        text.insert(at, std::string(1 + below(70000), "x\\\"\n0"[below(5)]));
+    }
+  }
+
+  /// The number or text nearest behind `at` becomes another value.
+  static void replace_value(std::string& text, size_t at, const std::string& value) {
+    const size_t begin = text.find_first_of("0123456789\"", at);
+    if (begin == std::string::npos) return;
+    size_t end = begin + 1;
+    if (text[begin] == '"') {
+      end = text.find('"', end);
+      end = end == std::string::npos ? text.size() : end + 1;
+    } else {
+      end = std::min(text.find_first_not_of("0123456789.eE+-", end), text.size());
+    }
+    text.replace(begin, end - begin, value);
+  }
+
+  std::mt19937_64& random_;
+};
+
 uint64_t number_from(const char* name, uint64_t otherwise) {
   const char* text = std::getenv(name);
   return text ? std::strtoull(text, nullptr, 10) : otherwise;
@@ -154,6 +252,50 @@ uint64_t number_from(const char* name, uint64_t otherwise) {
 void damage(Image& image, std::mt19937_64& random) {
   Damage damage(image, random);
   for (uint64_t n = 1 + random() % 4; n > 0; --n) damage.once();
+}
+
+std::string damage_text(std::string text, std::mt19937_64& random) { return TextDamage(random)(std::move(text)); }
+
+std::string damage_cells(const std::string& database, std::mt19937_64& random) {
+  static const char* const kValues[] = {"NULL",
+                                        "'text'",
+                                        "x'00ff1b'",
+                                        "9223372036854775807",
+                                        "-9223372036854775808",
+                                        "-1",
+                                        "0",
+                                        "4294967296",
+                                        "1e300",
+                                        "1.5",
+                                        "'<script>alert(1)</script>'",
+                                        "char(27, 91, 50, 74, 0)",
+                                        "zeroblob(70000)",
+                                        "randomblob(8)"};
+  std::string path = (std::filesystem::temp_directory_path() / "ddl-cells-XXXXXX").string();
+  const int fd = mkstemp(path.data());
+  if (fd < 0) throw std::runtime_error("cannot make " + path);
+  close(fd);
+  std::ofstream(path, std::ios::binary) << database;
+  try {
+    SQLite::Database db(path, SQLite::OPEN_READWRITE);
+    std::vector<std::pair<std::string, std::string>> columns;
+    SQLite::Statement all(db, "SELECT t.name, c.name FROM sqlite_master t, pragma_table_info(t.name) c WHERE t.type = 'table'");
+    while (all.executeStep()) columns.emplace_back(all.getColumn(0).getString(), all.getColumn(1).getString());
+    all.reset();
+    for (uint64_t n = 1 + random() % 3; n > 0 && !columns.empty(); --n) {
+      const auto& [table, column] = columns[random() % columns.size()];
+      if (random() % 8 == 0) {
+        db.tryExec(fmt::format("DROP TABLE IF EXISTS \"{}\"", table));
+      } else {
+        db.tryExec(fmt::format("UPDATE \"{}\" SET \"{}\" = {}", table, column, kValues[random() % std::size(kValues)]));
+      }
+    }
+  } catch (const SQLite::Exception&) {  // it was damaged before
+  }
+  std::ifstream file(path, std::ios::binary);
+  const std::string damaged = {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::filesystem::remove(path);
+  return damaged;
 }
 
 uint64_t fuzz_seed() {

@@ -86,7 +86,7 @@ TEST(ClockLine, ExtremesSaturate) {
   ProcessClock clock;
   clock.line = line;
   clock.offset_ns = INT64_MAX;
-  EXPECT_EQ(clock.time_ns(at(5).ticks), INT64_MAX);
+  EXPECT_EQ(clock.time_ns(at(5).ticks), kFarthestNs);
   EXPECT_GE(clock.duration_ns(0, UINT64_MAX), 0);
 }
 
@@ -154,6 +154,22 @@ TEST(Clocks, MonotonicOfAYearKeepsItsNanoseconds) {
   const Clocks clocks = fit_clocks({process("boot", {{year, static_cast<int64_t>(year)}}, 0, ClockKind::kMonotonic)});
   EXPECT_EQ(clocks.processes[0].time_ns(year + 123'456'789), 123'456'789);
   EXPECT_EQ(clocks.processes[0].duration_ns(year + 1, 3), 3);
+}
+
+TEST(ClockLine, PointsOfADamagedSpoolAreAsFarApartAsNumbersAre) {  // found by tools/fuzz live
+  const ClockLine line = fit_line({{1, INT64_MIN}, {2, 5}, {UINT64_MAX, INT64_MAX}});
+  line.monotonic_ns(7);
+}
+
+TEST(ProcessClock, TimesOfADamagedSpoolStaySubtractable) {  // found by tools/fuzz live
+  ProcessClock clock;
+  for (const int64_t offset_ns : {INT64_MIN, INT64_MAX}) {
+    clock.offset_ns = offset_ns;
+    for (const uint64_t ticks : {uint64_t{0}, UINT64_MAX}) {
+      EXPECT_LE(clock.time_ns(ticks), kFarthestNs);
+      EXPECT_GE(clock.time_ns(ticks), -kFarthestNs);
+    }
+  }
 }
 
 }  // namespace

@@ -3,25 +3,23 @@ import struct
 from pathlib import Path
 
 MASK = (1 << 64) - 1
-ODD = 0x9E3779B97F4A7C15
+DIGITS = [0x243F6A8885A308D3, 0x13198A2E03707344, 0xA4093822299F31D0, 0x082EFA98EC4E6C89]  # of pi
 BLOCK = 256 << 10
 
 
-def rotated(value):
-    return (value << 29 | value >> 35) & MASK
+def folded(a, b):
+    return (a * b & MASK) ^ (a * b >> 64)
 
 
 def checksum(data):
     """The sum of bytes whose number is a multiple of 64."""
     words = struct.unpack(f"<{len(data) // 8}Q", data)
     value = len(data)
-    for lane in range(8):
+    for lane, digits in enumerate(DIGITS):
         state = lane + 1
-        for word in words[lane::8]:
-            state = (((state << 29 | state >> 35) & MASK) ^ word) * ODD & MASK
-            state ^= state >> 32
-        value = (rotated(value) ^ state) * ODD & MASK
-        value ^= value >> 32
+        for first, second in zip(words[2 * lane::8], words[2 * lane + 1::8]):
+            state = folded(first ^ state, second ^ digits)
+        value = folded(value ^ state, digits | 1)
     return value
 
 
@@ -34,4 +32,4 @@ def seal(store):
     blocks = [checksum(data[at:at + BLOCK]) for at in range(0, size, BLOCK)]
     blocks += [0] * (-len(blocks) % 8)
     total = checksum(struct.pack(f"<{len(blocks)}Q", *blocks)) ^ size
-    Path(store).write_bytes(data + b"ddlseal1" + struct.pack("<QQ", size, total))
+    Path(store).write_bytes(data + b"ddlseal2" + struct.pack("<QQ", size, total))

@@ -372,5 +372,11 @@ TEST(Live, AHungJobSaysWhoIsMissing) {
   EXPECT_FALSE(tui::find_live_stall(job, {}, 2e9)) << "a second in a call is not a hang";
 }
 
+TEST(LiveStall, AJobWithoutRanksIsNotSilent) {  // found by tools/fuzz live: INT64_MIN was subtracted
+  tui::Job job;
+  job.now_ns = 1'800'000'000'000'000'000;
+  EXPECT_FALSE(tui::find_no_data(job, 1e9));
+}
+
 }  // namespace
 }  // namespace ddl::test
