@@ -142,7 +142,7 @@ class Search {
     for (const size_t point : points) sum_s += expected_s(point);
     return sum_s;
   }
-  // Of so many rounds of the same points, those of different lanes at the same time.
+  // So many rounds of the same points; lanes run side by side.
   double expected_s(size_t rounds, const std::vector<size_t>& points) const {
     return static_cast<double>((rounds + lanes_ - 1) / lanes_) * expected_s(points);
   }

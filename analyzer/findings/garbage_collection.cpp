@@ -3,9 +3,6 @@
 // Ranges of full collections, as python/ddl_hooks marks them, replayed without them.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <map>
-
 #include "analyzer/findings/findings.h"
 #include "analyzer/findings/pauses.h"
 
@@ -24,37 +21,20 @@ DDL_FINDING(garbage_collection, kSpeed, "late", "Python collects garbage, on oth
   const double saving_ns = saving_without(steps, [](const StepPauses&, const RankPause& rank) { return rank.pause_ns; });
   const auto step_ns = static_cast<double>(input.step_ns);
   if (steps.empty() || saving_ns < kMinCollectedShare * step_ns) return {};
-  std::map<int64_t, int64_t> collections;
-  size_t paused = 0, alone = 0;
-  double longest_ns = 0, sum_ns = 0;
-  int64_t count = 0;
-  for (const StepPauses& step : steps) {
-    size_t here = 0;
-    for (const RankPause& rank : step.ranks) {
-      if (rank.pause_ns < kPauseShare * step_ns) continue;
-      ++here;
-      ++collections[rank.rank];
-      ++count;
-      sum_ns += rank.pause_ns;
-      longest_ns = std::max(longest_ns, rank.pause_ns);
-    }
-    paused += here > 0;
-    alone += here > 0 && 2 * here <= step.ranks.size();
-  }
-  if (count == 0) return {};
-  const bool scattered = 2 * alone > paused && collections.size() > 1;
-  std::vector<int64_t> ranks;
-  for (const auto& [rank, n] : collections) ranks.push_back(rank);
+  const PauseCount pauses = count_pauses(steps, kPauseShare * step_ns);
+  if (pauses.count == 0) return {};
+  const bool scattered = 2 * pauses.steps_of_few > pauses.steps && pauses.ranks.size() > 1;
+  const std::vector<int64_t> ranks(pauses.ranks.begin(), pauses.ranks.end());
 
   Finding finding;
-  finding.sentence = fmt::format("garbage collections of {} stop {} of {} steps{}: {} each", ranks_text(ranks), paused, steps.size(),
-                                 scattered ? ", each rank at other times" : "", duration_text(sum_ns / static_cast<double>(count)));
+  finding.sentence = fmt::format("garbage collections of {} stop {} of {} steps{}: {} each", ranks_text(ranks), pauses.steps, steps.size(),
+                                 scattered ? ", each rank at other times" : "", duration_text(pauses.mean_ns()));
   if (ranks.size() == 1 && steps.front().ranks.size() > 1) finding.rank = ranks.front();
   finding.saving_ns = static_cast<int64_t>(saving_ns);
   finding.confidence = "likely";
-  finding.evidence =
-      fmt::format("{} full collections in {} rank-steps, up to {}; in {} of the {} steps at most half of the ranks collected.", count,
-                  steps.size() * steps.front().ranks.size(), duration_text(longest_ns), alone, paused);
+  finding.evidence = fmt::format(
+      "{} full collections in {} rank-steps, up to {}; in {} of the {} steps at most half of the ranks collected.", pauses.count,
+      steps.size() * steps.front().ranks.size(), duration_text(pauses.longest_ns), pauses.steps_of_few, pauses.steps);
   finding.evidence_sql = pauses_sql(input.world, kCollectionRanges);
   finding.advice =
       "gc.freeze() after the first steps, so that what stays is not searched again; gc.disable() and gc.collect() on all ranks in the same steps, e.g. "

@@ -101,6 +101,26 @@ double saving_without(const std::vector<StepPauses>& steps, const std::function<
   return steps.empty() ? 0 : saved_ns / static_cast<double>(steps.size());
 }
 
+PauseCount count_pauses(const std::vector<StepPauses>& steps, double least_ns) {
+  PauseCount pauses;
+  for (const StepPauses& step : steps) {
+    size_t here = 0;
+    for (const RankPause& rank : step.ranks) {
+      if (rank.pause_ns < least_ns) continue;
+      ++here;
+      ++pauses.count;
+      pauses.ranks.insert(rank.rank);
+      pauses.sum_ns += rank.pause_ns;
+      pauses.longest_ns = std::max(pauses.longest_ns, rank.pause_ns);
+    }
+    if (here == 0) continue;
+    ++pauses.steps;
+    pauses.steps_of_few += 2 * here <= step.ranks.size();
+    pauses.last_step = std::max(pauses.last_step, step.step);
+  }
+  return pauses;
+}
+
 std::string pauses_sql(int64_t world, std::string_view ranges) {
   return fmt::format(
       "SELECT p.rank, e.step, e.start_ns, e.duration_ns, e.mpi_ns FROM range_event e JOIN process p ON p.id = e.process WHERE p.world = {} AND"

@@ -1,4 +1,5 @@
-// Ranges in which a rank does not train - it writes a checkpoint, collects garbage, compiles, loads data -, step by step, and what the steps would take without them.
+// Ranges in which a rank does not train - it writes a checkpoint, collects garbage, compiles, loads data -, step by step, and what the steps
+// would take without them.
 //
 // What a step would be shorter by is told by replaying it as one that everybody ends together: it takes as long as the rank that is busy longest, waiting for
 // others not counted, and ranges that are left out are taken from the rank that was in them. A pause that another rank's computing hides saves nothing so.
@@ -7,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +41,19 @@ std::vector<StepPauses> pauses_in(const FindingInput& input, std::string_view ra
 
 /// Mean over the steps of what each would be shorter by if `left_out(step, rank)` were taken from the ranks.
 double saving_without(const std::vector<StepPauses>& steps, const std::function<double(const StepPauses&, const RankPause&)>& left_out);
+
+/// Pauses of at least `least_ns`, over all steps and ranks.
+struct PauseCount {
+  std::set<int64_t> ranks;  ///< that paused
+  int64_t count = 0;        ///< steps of a rank in which it paused
+  size_t steps = 0;         ///< in which some rank paused
+  size_t steps_of_few = 0;  ///< in which at most half of the ranks did
+  int64_t last_step = 0;
+  double sum_ns = 0, longest_ns = 0;
+
+  double mean_ns() const { return sum_ns / static_cast<double>(count); }  ///< count > 0
+};
+PauseCount count_pauses(const std::vector<StepPauses>& steps, double least_ns);
 
 /// Rows behind a finding: the longest of the ranges.
 std::string pauses_sql(int64_t world, std::string_view ranges);

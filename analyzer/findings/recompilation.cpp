@@ -3,9 +3,6 @@
 // Ranges of compilations, as python/ddl_hooks marks them, replayed without them.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <set>
-
 #include "analyzer/findings/findings.h"
 #include "analyzer/findings/pauses.h"
 
@@ -24,41 +21,26 @@ DDL_FINDING(recompilation, kSpeed, "late", "torch.compile compiles again after t
   const double saving_ns = saving_without(steps, [](const StepPauses&, const RankPause& rank) { return rank.pause_ns; });
   const auto step_ns = static_cast<double>(input.step_ns);
   if (steps.empty() || saving_ns < kMinCompilingShare * step_ns) return {};
-  std::set<int64_t> ranks;
-  size_t paused = 0;
-  int64_t count = 0, last_step = 0;
-  double sum_ns = 0, longest_ns = 0;
-  for (const StepPauses& step : steps) {
-    bool here = false;
-    for (const RankPause& rank : step.ranks) {
-      if (rank.pause_ns < kCompilingShare * step_ns) continue;
-      here = true;
-      ranks.insert(rank.rank);
-      ++count;
-      sum_ns += rank.pause_ns;
-      longest_ns = std::max(longest_ns, rank.pause_ns);
-    }
-    paused += here;
-    if (here) last_step = std::max(last_step, step.step);
-  }
-  if (count == 0) return {};
+  const PauseCount pauses = count_pauses(steps, kCompilingShare * step_ns);
+  if (pauses.count == 0) return {};
+  const std::vector<int64_t> ranks(pauses.ranks.begin(), pauses.ranks.end());
 
   Finding finding;
   const bool all = ranks.size() == steps.front().ranks.size();
-  if (ranks.size() == 1 && !all) finding.rank = *ranks.begin();
+  if (ranks.size() == 1 && !all) finding.rank = ranks.front();
   finding.sentence = fmt::format("{} again in {} of {} steps behind the first ones: {} each",
                                  all            ? std::string("all ranks compile")
-                                 : finding.rank ? ranks_text({*finding.rank}) + " compiles"
-                                                : ranks_text({ranks.begin(), ranks.end()}) + " compile",
-                                 paused, steps.size(), duration_text(sum_ns / static_cast<double>(count)));
+                                 : finding.rank ? ranks_text(ranks) + " compiles"
+                                                : ranks_text(ranks) + " compile",
+                                 pauses.steps, steps.size(), duration_text(pauses.mean_ns()));
   finding.saving_ns = static_cast<int64_t>(saving_ns);
   finding.confidence = "likely";
-  finding.evidence = fmt::format("{} steps of a rank in which it compiled, up to {} long, the last in step {}.", count,
-                                 duration_text(longest_ns), last_step);
+  finding.evidence = fmt::format("{} steps of a rank in which it compiled, up to {} long, the last in step {}.", pauses.count,
+                                 duration_text(pauses.longest_ns), pauses.last_step);
   finding.evidence_sql = pauses_sql(input.world, kCompilationRanges);
   finding.advice =
-      "TORCH_LOGS=recompiles says why; drop_last=True for the last batch, batches padded to few shapes, torch.compile(dynamic=True), numbers that change handed "
-      "over as tensors";
+      "TORCH_LOGS=recompiles says why; drop_last=True for the last batch, batches padded to few shapes, torch.compile(dynamic=True), "
+      "numbers that change passed as tensors";
   return {finding};
 }
 

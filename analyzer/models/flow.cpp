@@ -221,28 +221,37 @@ Flow route(const FlowNetwork& network, const Traffic& bytes, bool least_cost, si
   return Reduction(network, bytes).route(least_cost, most_flows);
 }
 
-std::vector<std::vector<double>> distances(const FlowNetwork& network, const std::vector<double>& length) {
-  constexpr double kNowhere = std::numeric_limits<double>::infinity();
+std::vector<std::vector<size_t>> leaving_arcs(const FlowNetwork& network) {
   std::vector<std::vector<size_t>> leaving(network.nodes);
   for (size_t a = 0; a < network.arcs.size(); ++a) leaving[network.arcs[a].from].push_back(a);
-  std::vector<std::vector<double>> all;
-  for (size_t source = 0; source < network.nodes; ++source) {
-    std::vector<double> distance(network.nodes, kNowhere);
-    std::priority_queue<std::pair<double, size_t>, std::vector<std::pair<double, size_t>>, std::greater<>> next;
-    distance[source] = 0;
-    for (next.emplace(0, source); !next.empty();) {
-      const auto [so_far, node] = next.top();
-      next.pop();
-      if (so_far > distance[node]) continue;
-      for (const size_t a : leaving[node]) {
-        const double further = so_far + length[a];
-        if (further >= distance[network.arcs[a].to]) continue;
-        distance[network.arcs[a].to] = further;
-        next.emplace(further, network.arcs[a].to);
-      }
+  return leaving;
+}
+
+ShortestPaths shortest_paths(const FlowNetwork& network, const std::vector<std::vector<size_t>>& leaving, size_t source,
+                             const std::vector<double>& length) {
+  ShortestPaths paths{std::vector<double>(network.nodes, std::numeric_limits<double>::infinity()), std::vector<size_t>(network.nodes, 0)};
+  std::priority_queue<std::pair<double, size_t>, std::vector<std::pair<double, size_t>>, std::greater<>> next;
+  paths.distance[source] = 0;
+  for (next.emplace(0, source); !next.empty();) {
+    const auto [so_far, node] = next.top();
+    next.pop();
+    if (so_far > paths.distance[node]) continue;
+    for (const size_t a : leaving[node]) {
+      const double further = so_far + length[a];
+      const size_t to = network.arcs[a].to;
+      if (further >= paths.distance[to]) continue;
+      paths.distance[to] = further;
+      paths.arc_to[to] = a;
+      next.emplace(further, to);
     }
-    all.push_back(std::move(distance));
   }
+  return paths;
+}
+
+std::vector<std::vector<double>> distances(const FlowNetwork& network, const std::vector<double>& length) {
+  const std::vector<std::vector<size_t>> leaving = leaving_arcs(network);
+  std::vector<std::vector<double>> all;
+  for (size_t source = 0; source < network.nodes; ++source) all.push_back(shortest_paths(network, leaving, source, length).distance);
   return all;
 }
 

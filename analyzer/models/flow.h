@@ -42,6 +42,17 @@ constexpr size_t kMostFlows = 2000;
 /// Throws ddl::Error (kDataMissing): traffic without a route, or of more than kMostPairs (flow_columns.h). Thread-safe.
 Flow route(const FlowNetwork& network, const Traffic& bytes, bool least_cost, size_t most_flows = kMostFlows);
 
+/// Arcs that leave each node.
+std::vector<std::vector<size_t>> leaving_arcs(const FlowNetwork& network);
+
+/// From one node by lengths of arcs, not negative (Dijkstra). O(arcs log nodes).
+struct ShortestPaths {
+  std::vector<double> distance;  ///< by node; infinite without a route
+  std::vector<size_t> arc_to;    ///< by node: the last arc of the route to it; 0 for `source` and where there is none
+};
+ShortestPaths shortest_paths(const FlowNetwork& network, const std::vector<std::vector<size_t>>& leaving, size_t source,
+                             const std::vector<double>& length);
+
 /// Shortest distances by lengths of arcs, [from][to]; infinite without a route. O(nodes arcs log nodes).
 std::vector<std::vector<double>> distances(const FlowNetwork& network, const std::vector<double>& length);
 

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 #include <memory>
-#include <queue>
 #include <set>
 #include <stdexcept>
 
@@ -30,7 +29,8 @@ using Route = std::vector<size_t>;  // arcs, from the destination back
 /// Rows: what each pair sends, then the arcs. Columns: the time of the busiest arc, then routes. Bytes and rates are scaled to 1.
 class ColumnProgram {
  public:
-  ColumnProgram(const FlowNetwork& network, const Traffic& bytes) : network_(network), model_(clp().newModel()), leaving_(network.nodes) {
+  ColumnProgram(const FlowNetwork& network, const Traffic& bytes)
+      : network_(network), model_(clp().newModel()), leaving_(leaving_arcs(network)) {
     for (size_t i = 0; i < bytes.size(); ++i) {
       double sum = 0;
       size_t first = pairs_.size();
@@ -44,7 +44,6 @@ class ColumnProgram {
                               kMostPairs),
                   "group ranks that sit together anyway, or leave out links that are not an alternative", ExitCode::kDataMissing);
     for (const Arc& arc : network.arcs) rate_unit_ = std::max(rate_unit_, arc.bytes_per_second);
-    for (size_t a = 0; a < network.arcs.size(); ++a) leaving_[network.arcs[a].from].push_back(a);
   }
 
   Flow solve(bool least_cost, double other_s) {
@@ -116,7 +115,7 @@ class ColumnProgram {
       for (const Source& source : sources_) {
         const double most = *std::max_element(busy.begin(), busy.end());
         for (size_t a = 0; a < busy.size(); ++a) length[a] = slowness(a) * std::exp(most > 0 ? kSpread * busy[a] / most : 0);
-        const auto [distance, arc_to] = shortest(source.node, length);
+        const auto [distance, arc_to] = shortest_paths(network_, leaving_, source.node, length);
         for (size_t p = source.first; p < source.last; ++p) {
           if (distance[pairs_[p].to] == std::numeric_limits<double>::infinity())
             throw Error("some traffic has no route", "links must join all places that ranks sit at", ExitCode::kDataMissing);
@@ -138,7 +137,7 @@ class ColumnProgram {
     const size_t before = routes_.size();
     double gain = 0, all = 0;  // what all bytes would gain on the shortest routes bounds what is left to gain
     for (const Source& source : sources_) {
-      const auto [distance, arc_to] = shortest(source.node, length);
+      const auto [distance, arc_to] = shortest_paths(network_, leaving_, source.node, length);
       for (size_t p = source.first; p < source.last; ++p) {
         const double shorter = price[p] - distance[pairs_[p].to];
         all += pairs_[p].bytes * distance[pairs_[p].to];
@@ -180,26 +179,6 @@ class ColumnProgram {
     Route route;
     for (size_t node = pairs_[pair].to; node != source.node; node = network_.arcs[arc_to[node]].from) route.push_back(arc_to[node]);
     return route;
-  }
-
-  std::pair<std::vector<double>, std::vector<size_t>> shortest(size_t source, const std::vector<double>& length) const {
-    std::vector<double> distance(network_.nodes, std::numeric_limits<double>::infinity());
-    std::vector<size_t> arc_to(network_.nodes, 0);
-    std::priority_queue<std::pair<double, size_t>, std::vector<std::pair<double, size_t>>, std::greater<>> next;
-    distance[source] = 0;
-    for (next.emplace(0, source); !next.empty();) {
-      const auto [so_far, node] = next.top();
-      next.pop();
-      if (so_far > distance[node]) continue;
-      for (const size_t a : leaving_[node]) {
-        const double further = so_far + length[a];
-        if (further >= distance[network_.arcs[a].to]) continue;
-        distance[network_.arcs[a].to] = further;
-        arc_to[network_.arcs[a].to] = a;
-        next.emplace(further, network_.arcs[a].to);
-      }
-    }
-    return {std::move(distance), std::move(arc_to)};
   }
 
   std::vector<double> worth_of_arcs() const {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kBucketBits = 12;
 
-/// Numbers up to 4,096 are buckets of their own; above, each power of two is cut into 4,096.
+/// Numbers below 8,192 are buckets of their own; above, each power of two is cut into 4,096.
 size_t bucket_of(int64_t seq) {
   const auto number = static_cast<uint64_t>(std::max<int64_t>(seq, 0));
   const int shift = std::max(0, static_cast<int>(std::bit_width(number)) - kBucketBits - 1);
