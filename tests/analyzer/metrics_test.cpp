@@ -59,6 +59,8 @@ Metric tried(const std::string& scope, const std::string& sql) {
           .scope = scope,
           .source = "specification.md W5",
           .sentence = "Tried.",
+          .bound = {},
+          .needs = {},
           .sql = sql};
 }
 

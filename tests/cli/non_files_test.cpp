@@ -197,10 +197,12 @@ TEST_F(NonFiles, InARunDirectory) {
           EXPECT_EQ(ended.code, 3) << which << ended.text;
           EXPECT_NE(ended.text.find("run.sqlite: a " + what), std::string::npos) << which << ended.text;
         }
-        if (place.store && of_store && verb[0] == "mcp")
+        if (place.store && of_store && verb[0] == "mcp") {
           EXPECT_NE(ended.text.find("run.sqlite: a " + what), std::string::npos) << ended.text;
-        if (!place.store && place.named && verb[0] == "report" && verb.size() > 2 && verb[2] == "loss")
+        }
+        if (!place.store && place.named && verb[0] == "report" && verb.size() > 2 && verb[2] == "loss") {
           EXPECT_NE(ended.text.find(name + ": a " + what), std::string::npos) << ended.text;
+        }
         for (const char* made : {"page.html", "trace", "traces", "job.share"}) fs::remove_all(folder_ / made);
       }
       if (!place.store && place.named) fs::remove(run_ / "run.sqlite");
@@ -289,7 +291,9 @@ TEST_F(NonFiles, TheSetupOfTop) {
     const Ended ended = in_child({"top", run_.string(), "-b", "-n", "1"}, folder_.path());
     EXPECT_LT(ended.time_s, kMost_s) << kKindNames[static_cast<int>(kind)];
     EXPECT_EQ(ended.code, 0) << ended.text;
-    if (kind != Kind::kLink && kind != Kind::kLinkToNothing) EXPECT_NE(ended.text.find("top.conf: a "), std::string::npos) << ended.text;
+    if (kind != Kind::kLink && kind != Kind::kLinkToNothing) {
+      EXPECT_NE(ended.text.find("top.conf: a "), std::string::npos) << ended.text;
+    }
     take_away(file);
   }
   unsetenv("XDG_CONFIG_HOME");

@@ -200,7 +200,9 @@ TEST(Secrets, OrdinaryArgumentsStayReadable) {
   const Words told = without_secrets(words);
   ASSERT_EQ(told.size(), words.size());
   for (size_t i = 0; i < words.size(); ++i)
-    if (words[i] != "--secretary-free") EXPECT_EQ(told[i], words[i]);
+    if (words[i] != "--secretary-free") {
+      EXPECT_EQ(told[i], words[i]);
+    }
 }
 
 TEST(Secrets, OneListForVariablesAndArguments) {

@@ -67,7 +67,9 @@ TEST_F(Share, FilesAreTheOwnersUnlessShared) {
       const Result result = ddl_command(words);
       EXPECT_EQ(result.code, 0) << result.err;
       EXPECT_EQ(mode_of(file), shared ? 0644u : 0600u) << writer[0] << " " << writer[1];
-      if (shared) EXPECT_EQ(text_of(file).find("hush4Hush"), std::string::npos) << writer[0] << " " << writer[1];
+      if (shared) {
+        EXPECT_EQ(text_of(file).find("hush4Hush"), std::string::npos) << writer[0] << " " << writer[1];
+      }
     }
   }
   const fs::path folder = folder_ / "csv";

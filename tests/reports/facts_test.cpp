@@ -276,9 +276,15 @@ TEST(Facts, OfARunThatLacksARank) {
   EXPECT_EQ(all["findings"][0]["estimator"], "lower_bound");
   EXPECT_EQ(all["ranks"][0]["wait_ns_bound"], "lower");
   for (const json& metric : all["metrics"]) {
-    if (metric["id"] == "f_wait") EXPECT_EQ(metric["bound"], "lower");
-    if (metric["id"] == "f_xfer") EXPECT_EQ(metric["bound"], "upper");
-    if (metric["id"] == "ccr_raw") EXPECT_TRUE(metric["bound"].is_null());
+    if (metric["id"] == "f_wait") {
+      EXPECT_EQ(metric["bound"], "lower");
+    }
+    if (metric["id"] == "f_xfer") {
+      EXPECT_EQ(metric["bound"], "upper");
+    }
+    if (metric["id"] == "ccr_raw") {
+      EXPECT_TRUE(metric["bound"].is_null());
+    }
   }
   for (const char* words :
        {"waiting at least 20.5%", "exposed transfer at most 7.7%", "3 of 4 ranks known", "estimator lower_bound", "wait at least 20.5%"})

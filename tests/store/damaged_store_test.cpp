@@ -51,7 +51,9 @@ class DamagedStoreTest : public testing::Test {
       std::string damaged = whole;
       const int bits = i % 2 == 0 ? 1 : 20;
       for (int bit = 0; bit < bits; ++bit) damaged[random_() % damaged.size()] ^= static_cast<char>(1 << random_() % 8);
-      if (damaged != whole) EXPECT_TRUE(refused(damaged)) << "case " << i;
+      if (damaged != whole) {
+        EXPECT_TRUE(refused(damaged)) << "case " << i;
+      }
     }
   }
   void cut(int cases) {
@@ -72,11 +74,15 @@ class DamagedStoreTest : public testing::Test {
         const size_t page = random_() % pages;
         damaged.replace(page * kPage, kPage, other, page * kPage, kPage);
       }
-      if (damaged != whole) EXPECT_TRUE(refused(damaged)) << "case " << i;
+      if (damaged != whole) {
+        EXPECT_TRUE(refused(damaged)) << "case " << i;
+      }
       std::string swapped = whole;  // its own pages, in another order
       const size_t a = random_() % pages, b = random_() % pages;
       swapped.replace(a * kPage, kPage, whole, b * kPage, kPage).replace(b * kPage, kPage, whole, a * kPage, kPage);
-      if (swapped != whole) EXPECT_TRUE(refused(swapped)) << "case " << i;
+      if (swapped != whole) {
+        EXPECT_TRUE(refused(swapped)) << "case " << i;
+      }
     }
   }
 
