@@ -1,6 +1,9 @@
 # Sourced by the other tools: errors with a hint, steps of one line each.
 # shellcheck shell=bash
 
+# Cores that this process may use. nproc alone takes OMP_NUM_THREADS for their number, which job scripts export.
+cores() { env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc; }
+
 die() { # MESSAGE [HINT]
   echo "${0##*/}: error: $1" >&2
   [ -z "${2-}" ] || echo "${0##*/}: hint: $2" >&2
