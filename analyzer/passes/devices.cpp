@@ -29,12 +29,19 @@ using InstanceKey = std::tuple<int64_t, int64_t, int64_t>;
 
 /// Messages over NCCL carry no number. But on a communicator of two ranks both run a kernel for each exchange, and in
 /// the same order: so the k-th of a step is the same one on both, if both ran as many. Their numbers are negative, the
-/// step stands in the place of the run.
+/// step stands in the place of the run. Without marked steps the whole run counts as one, kNoStep: inferred ones end at
+/// another moment on each rank.
+constexpr int64_t kNoStep = -1;
 constexpr const char* kMessages =
-    "SELECT g.comm, -row_number() OVER (PARTITION BY g.process, g.comm, g.comm_rank, g.step ORDER BY g.start_ns) AS seq, g.step AS run,"
-    " g.process, g.comm_rank, g.start_ns, g.duration_ns, count(*) OVER (PARTITION BY g.process, g.comm, g.comm_rank, g.step) AS kernels"
-    " FROM gpu_event g JOIN communicator c ON c.id = g.comm AND c.size = 2"
-    " WHERE g.kind = 1 AND g.seq IS NULL AND g.step IS NOT NULL AND g.duration_ns > 0";
+    "SELECT m.comm, -row_number() OVER (PARTITION BY m.process, m.comm, m.comm_rank, m.run ORDER BY m.start_ns) AS seq, m.run, m.process,"
+    " m.comm_rank, m.start_ns, m.duration_ns, count(*) OVER (PARTITION BY m.process, m.comm, m.comm_rank, m.run) AS kernels"
+    " FROM (SELECT g.*, iif(?1, g.step, -1) AS run FROM gpu_event g JOIN communicator c ON c.id = g.comm AND c.size = 2"
+    " WHERE g.kind = 1 AND g.seq IS NULL AND g.duration_ns > 0) m WHERE m.run IS NOT NULL";
+
+bool has_marked_steps(SQLite::Database& db) {
+  Query row(db, "SELECT EXISTS (SELECT 1 FROM step) AND NOT EXISTS (SELECT 1 FROM inferred_steps)");
+  return row.next() && row.integer(0) != 0;
+}
 
 /// When the last member of each collective began, where the waiting of all members can be told (W2).
 class Arrivals {
@@ -54,6 +61,7 @@ class Arrivals {
     std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, int64_t>>
         counts;  // least and most kernels of a member, by communicator and step
     Query messages(db, kMessages);
+    messages.bind(has_marked_steps(db) ? 1 : 0);
     while (messages.next()) {
       const InstanceKey key{messages.integer(0), messages.integer(1), messages.integer(2)};
       instances[key].push_back({messages.integer(3), {messages.integer(5), messages.integer(5) + messages.integer(6)}});
@@ -159,6 +167,7 @@ class DevicePass {
       axis_of_.emplace(axes.integer(0), axis.first->second);
     }
     axes_.emplace_back();  // of what no communicator tells
+    has_marked_steps_ = has_marked_steps(db);
   }
 
   void run(const PassProgress& progress) {
@@ -204,9 +213,10 @@ class DevicePass {
         e.why = Why::kPartialRanks;  // unless it can be told which collective it is
         const auto axis = rows.is_null(5) ? axis_of_.end() : axis_of_.find(rows.integer(5));
         e.axis = axis == axis_of_.end() ? static_cast<int64_t>(axes_.size()) - 1 : axis->second;
-        if (!rows.is_null(5) && rows.is_null(6) && !rows.is_null(8)) {
-          const int64_t number = --messages[{rows.integer(5), rows.integer(8), rows.maybe_integer(15).value_or(-1)}];
-          e.operation.wait_ns = arrivals_.wait_ns({rows.integer(5), number, rows.integer(8)}, e.operation.interval, e.why);
+        if (!rows.is_null(5) && rows.is_null(6) && (!rows.is_null(8) || !has_marked_steps_)) {
+          const int64_t run = has_marked_steps_ ? rows.integer(8) : kNoStep;
+          const int64_t number = --messages[{rows.integer(5), run, rows.maybe_integer(15).value_or(-1)}];
+          e.operation.wait_ns = arrivals_.wait_ns({rows.integer(5), number, run}, e.operation.interval, e.why);
         }
         if (!rows.is_null(5) && !rows.is_null(6)) {
           const int64_t comm = rows.integer(5), seq = rows.integer(6);
@@ -368,6 +378,7 @@ class DevicePass {
   Query insert_part_, insert_layer_, insert_axis_;
   std::vector<std::optional<std::string>> axes_;  ///< the last one is unset
   std::map<std::string, int64_t> axes_by_name_;
+  bool has_marked_steps_ = false;
   std::unordered_map<int64_t, int64_t> axis_of_;                                                 ///< by communicator
   std::map<std::pair<std::optional<std::string>, std::optional<std::string>>, int64_t> layers_;  ///< by layer and phase
 };

@@ -32,6 +32,8 @@ class ChromeFile : public JsonVisitor {
   void finish() {
     if (open_ > 0) run_.losses().add({}, "abandoned_calls", open_, "ranges that begin and never end: they are left out");
   }
+  /// PyTorch's profiler wrote it.
+  bool is_kineto() const { return is_kineto_; }
 
  private:
   struct Open {
@@ -51,7 +53,7 @@ class ChromeFile : public JsonVisitor {
     process.file = processes_.empty() ? file_ : fmt::format("{}, process {}", file_, pid);
     process.file_bytes = processes_.empty() ? bytes_ : 0;
     process.pid = whole(pid);
-    process.host = file_;  // one file has one clock
+    process.host = fmt::format("host of {}", file_);  // one file has one clock
     return processes_[pid] = run_.add_process(std::move(process));
   }
 
@@ -65,7 +67,10 @@ class ChromeFile : public JsonVisitor {
     return threads_.emplace(key_, Thread{number, run_.thread(number, key_, whole(tid).value_or(0)), {}}).first->second;
   }
 
-  void on_fact(const JsonField&) override {}
+  void on_fact(const JsonField& fact) override {
+    for (const std::string_view only_kineto : {"schemaVersion", "deviceProperties.", "distributedInfo."})
+      is_kineto_ = is_kineto_ || fact.path.starts_with(only_kineto);
+  }
 
   void on_record(const JsonRecord& event) override {
     const std::string_view phase = event.word("ph");
@@ -172,17 +177,22 @@ class ChromeFile : public JsonVisitor {
   std::map<size_t, int64_t> next_step_;
   std::string key_;
   uint64_t open_ = 0;
+  bool is_kineto_ = false;
 };
 
 }  // namespace
 
 void read_chrome(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read) {
+  uint64_t of_kineto = 0;
   for (const auto& path : files) {
     InputFile file(path, read);
     ChromeFile trace(run, path, file_bytes(path));
     read_json(file, kTraceEvents, trace);
     trace.finish();
+    of_kineto += trace.is_kineto();
   }
+  run.losses().add({}, "other_format", of_kineto,
+                   "traces of PyTorch's profiler, read as Chrome's: ranks, process groups and operators are left out; see ddl import kineto");
 }
 
 }  // namespace ddl::store

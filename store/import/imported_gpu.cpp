@@ -12,6 +12,7 @@
 
 #include "store/import/columns.h"
 #include "store/import/imported_run.h"
+#include "store/import/kernel_names.h"
 
 namespace ddl::store {
 
@@ -48,6 +49,11 @@ void ImportedRun::place_gpu() {
   std::map<int64_t, uint64_t> without_launch;        // by process
   std::map<std::tuple<size_t, int64_t, int64_t, int64_t>, int64_t> streams;
   uint64_t untold = 0, contradicted = 0, messages = 0;
+  // By one clock the whole of a run without steps may be matched as if it were one: who does not belong together is seen by how collectives end.
+  const bool is_one_step = is_one_clock() && std::all_of(processes_.begin(), processes_.end(), [](const Process& p) { return p.steps.empty(); });
+  // Two ranks can exchange messages with each other only.
+  const bool is_pair = order_.size() == 2 && world_size_ == 2 && is_one_clock();
+  std::optional<int64_t> pair;
   while (rows.executeStep()) {
     const auto process = static_cast<size_t>(rows.getColumn(0).getInt64());
     const Process& p = processes_[process];
@@ -74,10 +80,16 @@ void ImportedRun::place_gpu() {
       datatype = maybe(30);
     }
     if (is_contradicted) comm.reset();
+    const bool may_exchange = is_pair && is_nccl && !comm && (!op || classes[static_cast<size_t>(*op)] == OpClass::kDeviceMessage);
+    const bool is_exchange = may_exchange && parse_nccl_kernel(*names_[name]).is_exchange;
+    if (is_exchange) {
+      if (!pair) pair = add_inferred_communicator("pair (inferred)", 2);
+      comm = pair;
+    }
     insert.row(p.id, static_cast<uint32_t>(kind), gpu_name, maybe(3), maybe(4), maybe(5), region, step, thread, start_ns + p.shift_ns,
                duration_ns, maybe(8), text(9), text(10), text(11), rows.getColumn(12).getInt64(), maybe(13), comm,
                launch_ns ? std::optional(*launch_ns + p.shift_ns) : std::nullopt, maybe(24));
-    if (!is_nccl) continue;
+    if (!is_nccl || is_exchange) continue;
     const OpClass op_class = op ? classes[static_cast<size_t>(*op)] : OpClass::kOther;
     if (!comm && (!op || is_contradicted || op_class == OpClass::kDeviceMessage)) {
       ++(!op ? untold : is_contradicted ? contradicted : messages);
@@ -88,7 +100,10 @@ void ImportedRun::place_gpu() {
     const auto after =
         std::upper_bound(p.steps.begin(), p.steps.end(), moment_ns, [](int64_t ns, const Step& s) { return ns < s.start_ns; });
     std::optional<int64_t> bucket;
-    if (after != p.steps.begin() && is_numbered(op_class)) bucket = (after - 1)->number;
+    if (is_numbered(op_class)) {
+      if (after != p.steps.begin()) bucket = (after - 1)->number;
+      if (is_one_step) bucket = 0;
+    }
     const std::tuple stream(process, maybe(3).value_or(-1), maybe(4).value_or(-1), maybe(5).value_or(-1));
     const auto [number, is_new] = streams.try_emplace(stream, static_cast<int64_t>(streams.size()));
     if (is_new) nccl_streams_.push_back(maybe(5));

@@ -129,6 +129,7 @@ NcclKernel parse_nccl_kernel(std::string_view name) {
   std::string_view operation = name.substr(4);
   for (const std::string_view prefix : {"DevKernel_", "Kernel_"})
     if (operation.starts_with(prefix)) operation.remove_prefix(prefix.size());
+  kernel.is_exchange = operation.starts_with("SendRecv");
   for (const auto& [part, torch] : kKernelOperations) {
     if (!operation.starts_with(part)) continue;
     kernel.collective = find_torch_collective(torch);

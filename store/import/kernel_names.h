@@ -29,6 +29,7 @@ struct TorchCollective {
 struct NcclKernel {
   bool is_nccl = false;
   const TorchCollective* collective = nullptr;  ///< null: SendRecv, Generic and the like carry out several kinds
+  bool is_exchange = false;                     ///< SendRecv: messages, or what is made of them
   std::string algorithm, protocol;
 };
 NcclKernel parse_nccl_kernel(std::string_view name);

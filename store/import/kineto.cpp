@@ -33,6 +33,7 @@
 #include "store/import/imported_run.h"
 #include "store/import/json_records.h"
 #include "store/import/kernel_names.h"
+#include "store/import/unread_events.h"
 
 namespace ddl::store {
 
@@ -42,7 +43,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kUnixEra = 1'000'000'000'000'000'000;  // ns: later times count from 1970
 
-enum class Category { kOther, kKernel, kMemcpy, kMemset, kSync, kOverhead, kOperator, kAnnotation, kModule, kRuntime, kCall, kRequest };
+enum class Category { kUnknown, kUnused, kKernel, kMemcpy, kMemset, kSync, kOverhead, kOperator, kAnnotation, kModule, kRuntime, kCall, kRequest };
 
 Category category_of(std::string_view name) {
   static const std::unordered_map<std::string_view, Category> kCategories = {
@@ -51,10 +52,13 @@ Category category_of(std::string_view name) {
       {"cuda_sync", Category::kSync},         {"overhead", Category::kOverhead},    {"cpu_op", Category::kOperator},
       {"Operator", Category::kOperator},      {"operator", Category::kOperator},    {"user_annotation", Category::kAnnotation},
       {"python_function", Category::kModule}, {"cuda_runtime", Category::kRuntime}, {"cuda_driver", Category::kRuntime},
-      {"Runtime", Category::kRuntime},        {"runtime", Category::kRuntime},      {"mpi", Category::kCall},
-      {"mpi_request", Category::kRequest}};
+      {"Runtime", Category::kRuntime},        {"runtime", Category::kRuntime},      {"xpu_runtime", Category::kRuntime},
+      {"xpu_driver", Category::kRuntime},     {"mpi", Category::kCall},             {"mpi_request", Category::kRequest},
+      // What other events tell as well, the trace itself, and readings of counters.
+      {"gpu_user_annotation", Category::kUnused}, {"external_correlation", Category::kUnused}, {"cpu_instant_event", Category::kUnused},
+      {"Trace", Category::kUnused}, {"cuda_profiler_range", Category::kUnused}, {"gpu_pm_counter", Category::kUnused}};
   const auto found = kCategories.find(name);
-  return found == kCategories.end() ? Category::kOther : found->second;
+  return found == kCategories.end() ? Category::kUnknown : found->second;
 }
 
 /// For the calls of a runtime only those that give work to a device, or wait for it, are ever asked for.
@@ -64,11 +68,14 @@ bool gives_work(std::string_view name) {
   return false;
 }
 
-/// "HOST_PID.MILLISECONDS.pt.trace.json.gz", as tensorboard_trace_handler() names files.
+/// "HOST_PID.MILLISECONDS.pt.trace.json.gz", as tensorboard_trace_handler() names files. A name that a job chose for its workers
+/// ("worker0_step_5.1623143089861.pt.trace.json") is not that of a host.
 std::optional<std::string> host_in(const std::string& file) {
-  static const std::regex pattern(R"((.+)_\d+\.\d+\.pt\.trace\.json(\.gz)?)");
+  static const std::regex pattern(R"((.+)_\d+\.\d+\.pt\.trace\.json(\.gz)?)"), of_worker("worker|rank|step|epoch", std::regex::icase);
   std::smatch match;
-  return std::regex_match(file, match, pattern) ? std::optional(match[1].str()) : std::nullopt;
+  if (!std::regex_match(file, match, pattern)) return std::nullopt;
+  const std::string name = match[1].str();
+  return std::regex_search(name, of_worker) ? std::nullopt : std::optional(name);
 }
 
 std::optional<int64_t> rank_in(const std::string& file) {
@@ -97,7 +104,7 @@ struct ProcessGroup {
 
 class KinetoFile : public JsonVisitor {
  public:
-  KinetoFile(ImportedRun& run, const fs::path& path, uint64_t bytes) : run_(run) {
+  KinetoFile(ImportedRun& run, UnreadEvents& unread, const fs::path& path, uint64_t bytes) : run_(run), unread_(unread) {
     ImportedProcess process;
     process.file = path.filename().string();
     process.file_bytes = bytes;
@@ -146,6 +153,7 @@ class KinetoFile : public JsonVisitor {
   };
 
   ImportedRun& run_;
+  UnreadEvents& unread_;
   size_t process_;
   int64_t first_ns_ = INT64_MAX;
   bool is_old_ = false;
@@ -230,8 +238,10 @@ void KinetoFile::on_record(const JsonRecord& event) {
   if (phase == "M") on_metadata(event);
   if (phase != "X") return;
   const Category category = category_of(event.word("cat"));
-  if (category == Category::kOther) {
+  if (category == Category::kUnused) return;
+  if (category == Category::kUnknown) {
     is_old_ = is_old_ || event.word("pid") == "CPU functions" || event.word("pid") == "CUDA functions";
+    unread_.add(event.word("cat"));
     return;
   }
   const std::optional<int64_t> start_ns = event.decimal("ts", kMicrosecondsToNs);
@@ -494,9 +504,10 @@ std::optional<ImportedOperation> KinetoFile::launched_in(const JsonRecord& event
 }  // namespace
 
 void read_kineto(ImportedRun& run, const std::vector<fs::path>& files, const BytesRead& read) {
+  UnreadEvents unread;
   for (const fs::path& path : files) {
     InputFile file(path, read);
-    KinetoFile trace(run, path, file_bytes(path));
+    KinetoFile trace(run, unread, path, file_bytes(path));
     read_json(file, kTraceEvents, trace);
     if (trace.is_old_format()) {
       throw Error(fmt::format("{} is in the format of PyTorch's profiler before Kineto: functions without steps, ranks or collectives",
@@ -511,6 +522,7 @@ void read_kineto(ImportedRun& run, const std::vector<fs::path>& files, const Byt
       file.fail(0, bad.what);
     }
   }
+  unread.write(run.losses(), "events of categories");
 }
 
 }  // namespace ddl::store

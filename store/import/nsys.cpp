@@ -1,21 +1,27 @@
-// Reports of Nsight Systems as `nsys export --type sqlite` writes them, built from the documentation of their tables. Unverified on a real
-// file.
+// Reports of Nsight Systems as `nsys export --type sqlite` writes them, built from the documentation of their tables; tried on an export
+// of 2024.5 (tests/import/public_traces_test.cpp).
 //
 // Every table may be absent, and columns have come and gone over the years: what is not there is left out. Times are ns since the session
-// began. Processes are told by globalPid (vm, pid); their ranks by MPI_RANKS, else by the order in which the
-// tables first name them (those of a file follow those of the files before it). StringIds, and the names of threads, are held in memory.
+// began. Processes are told by globalPid (vm, pid). Their ranks are those of MPI_RANKS; else those of the launcher's variables in the
+// environment that nsys was started in, if each file has one process and each tells another rank; else, of the processes of one file, those
+// of their GPUs, if each has one of its own; else the order in which the tables first name them (those of a file follow those of the files
+// before it). StringIds, and the names of threads, are held in memory.
 //
 //   CUPTI_ACTIVITY_KIND_KERNEL, _MEMCPY, _MEMSET, _SYNCHRONIZATION    what GPUs did; names in StringIds
 //   CUPTI_ACTIVITY_KIND_RUNTIME                                       launches, by correlationId
 //   NVTX_EVENTS                                                       ranges: 59 push/pop, 60 start/end
+//   CUPTI_ACTIVITY_KIND_GRAPH_TRACE                                   graphs as a whole, without what ran in them
 //   MPI_COLLECTIVES_EVENTS, MPI_P2P_EVENTS                            calls of MPI; they tell no number and no communicator
-//   TARGET_INFO_GPU, TARGET_INFO_SYSTEM_ENV, TARGET_INFO_SESSION_START_TIME
+//   TARGET_INFO_GPU, TARGET_INFO_SYSTEM_ENV, TARGET_INFO_SESSION_START_TIME, META_DATA_CAPTURE (the environment)
+//
+// Kernels of NCCL tell by their names what they carry out; which belong together is found by order (inferred_communicators.cpp).
 #include <SQLiteCpp/Exception.h>
 #include <SQLiteCpp/Statement.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <set>
 
@@ -26,6 +32,8 @@
 #include "store/import/formats.h"
 #include "store/import/imported_run.h"
 #include "store/import/input_file.h"
+#include "store/import/kernel_names.h"
+#include "store/import/unread_events.h"
 
 namespace ddl::store {
 
@@ -81,10 +89,65 @@ class Rows {
   std::optional<SQLite::Statement> statement_;
 };
 
+/// The variables by which launchers tell a process its rank, and how many there are. The nearest launcher first: mpirun may run in a job of
+/// Slurm, and torchrun under either.
+struct Launcher {
+  const char *rank, *size;
+};
+constexpr Launcher kLaunchers[] = {{"RANK", "WORLD_SIZE"},
+                                   {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                   {"PMIX_RANK", nullptr},
+                                   {"PMI_RANK", "PMI_SIZE"},
+                                   {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
+                                   {"PALS_RANKID", nullptr},
+                                   {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
+
+/// What a file says of its processes' ranks, other than by MPI_RANKS.
+struct RankHints {
+  std::vector<size_t> processes;
+  std::map<std::string, int64_t> environment;        ///< of kLaunchers
+  std::map<size_t, std::set<int64_t>> devices;       ///< by process
+};
+
+std::optional<int64_t> told(const RankHints& file, const char* variable) {
+  if (variable == nullptr) return std::nullopt;
+  const auto found = file.environment.find(variable);
+  return found == file.environment.end() ? std::nullopt : std::optional(found->second);
+}
+
+bool rank_by_environment(ImportedRun& run, const std::vector<RankHints>& files) {
+  if (!std::all_of(files.begin(), files.end(), [](const RankHints& file) { return file.processes.size() == 1; })) return false;
+  for (const Launcher& launcher : kLaunchers) {
+    std::set<int64_t> ranks;
+    for (const RankHints& file : files) {
+      const std::optional<int64_t> rank = told(file, launcher.rank);
+      if (rank && *rank >= 0 && *rank < kMaxRanks) ranks.insert(*rank);
+    }
+    if (ranks.size() != files.size()) continue;  // not told, or told of a launcher that started several of them as one
+    for (const RankHints& file : files) {
+      ImportedProcess& process = run.process(file.processes.front());
+      process.rank = told(file, launcher.rank);
+      const std::optional<int64_t> size = told(file, launcher.size);
+      if (size && *size > *process.rank && *size <= kMaxRanks) process.world_size = size;
+    }
+    return true;
+  }
+  return false;
+}
+
+void rank_by_device(ImportedRun& run, const RankHints& file) {
+  std::map<int64_t, size_t> by_device;
+  for (const auto& [process, devices] : file.devices)
+    if (devices.size() == 1) by_device.emplace(*devices.begin(), process);
+  if (by_device.size() != file.processes.size()) return;
+  int64_t rank = 0;
+  for (const auto& [device, process] : by_device) run.process(process).rank = rank++;
+}
+
 class NsysFile {
  public:
-  NsysFile(ImportedRun& run, const fs::path& path, uint64_t bytes)
-      : run_(run), path_(path), bytes_(bytes), db_(checked_database(path, NamedBy::kUser), SQLite::OPEN_READONLY) {
+  NsysFile(ImportedRun& run, UnreadEvents& unread, const fs::path& path, uint64_t bytes)
+      : run_(run), unread_(unread), path_(path), bytes_(bytes), db_(checked_database(path, NamedBy::kUser), SQLite::OPEN_READONLY) {
     db_.exec("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON");
     // Views are somebody's program, which may never end.
     SQLite::Statement tables(db_, "SELECT name FROM sqlite_master WHERE type = 'table'");
@@ -99,8 +162,13 @@ class NsysFile {
     });
     each("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"}, [&](const Rows& row) { base_ns_ = in_range(row.maybe(0).value_or(0)); });
     each("TARGET_INFO_GPU", {"id", "name"}, [&](const Rows& row) { gpus_[row.integer(0)] = row.text(1).value_or(""); });
-    each("MPI_RANKS", {"globalPid", "rank"},
-         [&](const Rows& row) { run_.process(process(row.integer(0))).rank = rank_in(row.integer(1)); });
+    each("MPI_RANKS", {"globalPid", "rank"}, [&](const Rows& row) {
+      run_.process(process(row.integer(0))).rank = rank_in(row.integer(1));
+      has_ranks_ = true;
+    });
+    each("META_DATA_CAPTURE", {"name", "value"}, [&](const Rows& row) {
+      if (row.text(0).value_or("").ends_with(":ENVIRONMENT_VARIABLE")) add_variable(row.text(1).value_or(""));
+    });
     each("ThreadNames", {"globalTid", "nameId"}, [&](const Rows& row) {
       const int64_t tid = row.integer(0);
       names_of_threads_[tid] = string(row.maybe(1)).value_or("");
@@ -118,9 +186,17 @@ class NsysFile {
     };
     each("CUPTI_ACTIVITY_KIND_KERNEL", with({"demangledName", "shortName"}), [&](const Rows& row) {
       GpuActivity a = activity(row, DeviceKind::kKernel);
-      std::string name = string(row.maybe(8)).value_or(string(row.maybe(9)).value_or("?"));
+      const std::string name = string(row.maybe(8)).value_or(string(row.maybe(9)).value_or("?"));
       a.name = name;
-      run_.gpu(process(row.integer(2)), a);
+      const std::optional<ImportedOperation> collective = operation_of(parse_nccl_kernel(name));
+      run_.gpu(of_gpu(row), a, collective ? &*collective : nullptr);
+    });
+    each("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", with({"graphId"}), [&](const Rows& row) {
+      GpuActivity a = activity(row, DeviceKind::kKernel);
+      const std::string name = fmt::format("[CUDA graph {}]", row.maybe(8).value_or(0));
+      a.name = name;
+      run_.gpu(of_gpu(row), a);
+      ++whole_graphs_;
     });
     each("CUPTI_ACTIVITY_KIND_MEMCPY", with({"bytes", "copyKind", "srcKind", "dstKind"}), [&](const Rows& row) {
       GpuActivity a = activity(row, DeviceKind::kMemcpy);
@@ -130,20 +206,20 @@ class NsysFile {
       a.destination = name_in(kNsysMemories, row.maybe(11), "");
       const std::string name = fmt::format("[CUDA memcpy {}]", a.copy);
       a.name = name;
-      run_.gpu(process(row.integer(2)), a);
+      run_.gpu(of_gpu(row), a);
     });
     each("CUPTI_ACTIVITY_KIND_MEMSET", with({"bytes", "memKind"}), [&](const Rows& row) {
       GpuActivity a = activity(row, DeviceKind::kMemset);
       a.bytes = row.maybe(8);
       a.destination = name_in(kNsysMemories, row.maybe(9), "");
       a.name = "[CUDA memset]";
-      run_.gpu(process(row.integer(2)), a);
+      run_.gpu(of_gpu(row), a);
     });
     each("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", device, [&](const Rows& row) {
       GpuActivity a = activity(row, DeviceKind::kSynchronize);
       a.device.reset();
       a.name = "[CUDA synchronisation]";
-      run_.gpu(process(row.integer(2)), a);
+      run_.gpu(of_gpu(row), a);
     });
     each("MPI_COLLECTIVES_EVENTS", {"start", "end", "globalTid", "textId", "size"}, [&](const Rows& row) { add_call(row); });
     each("MPI_P2P_EVENTS", {"start", "end", "globalTid", "textId", "size", "tag"}, [&](const Rows& row) { add_call(row, row.maybe(5)); });
@@ -151,9 +227,19 @@ class NsysFile {
       ImportedProcess& p = run_.process(number);
       p.base_ns = base_ns_;
       p.is_realtime = base_ns_ != 0;
-      p.host = host_;
+      p.host = host_.value_or(fmt::format("host of {}", path_.filename().string()));  // one file has one clock
+      hints_.processes.push_back(number);
     }
+    run_.losses().add({}, "whole_graphs", whole_graphs_,
+                      fmt::format("CUDA graphs in {} that were traced as a whole: what ran in them counts as computing, and is told by nsys "
+                                  "profile --cuda-graph-trace=node",
+                                  path_.filename().string()));
+    count_unread();
   }
+
+  /// Somebody said who is which rank.
+  bool has_ranks() const { return has_ranks_; }
+  const RankHints& hints() const { return hints_; }
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
@@ -175,6 +261,49 @@ class NsysFile {
     } catch (const SQLite::Exception& error) {
       fail(fmt::format("{}: {}", place, error.what()));
     }
+  }
+
+  /// Activities of devices in tables that are not read.
+  void count_unread() {
+    constexpr std::string_view kActivities = "CUPTI_ACTIVITY_KIND_";
+    static const std::set<std::string_view> kRead = {"KERNEL", "MEMCPY", "MEMSET", "SYNCHRONIZATION", "GRAPH_TRACE", "RUNTIME",
+                                                     // neither work of a device nor a launch
+                                                     "OVERHEAD", "CUDA_EVENT"};
+    for (const std::string& table : tables_) {
+      if (!table.starts_with(kActivities) || kRead.contains(std::string_view(table).substr(kActivities.size()))) continue;
+      uint64_t rows = 0;
+      each(table, {"start"}, [&](const Rows&) { ++rows; });
+      if (rows > 0) unread_.add(table, rows);
+    }
+  }
+
+  /// NAME="value", of the process that nsys started.
+  void add_variable(std::string_view variable) {
+    const size_t equals = variable.find('=');
+    if (equals == std::string_view::npos) return;
+    const std::string_view name = variable.substr(0, equals);
+    const bool is_known = std::any_of(std::begin(kLaunchers), std::end(kLaunchers),
+                                      [&](const Launcher& l) { return name == l.rank || (l.size != nullptr && name == l.size); });
+    if (!is_known) return;
+    std::string_view value = variable.substr(equals + 1);
+    if (value.size() >= 2 && value.front() == '"' && value.back() == '"') value = value.substr(1, value.size() - 2);
+    int64_t number = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (error == std::errc() && end == value.data() + value.size()) hints_.environment[std::string(name)] = number;
+  }
+
+  /// What a kernel of NCCL carries out, by its name.
+  static std::optional<ImportedOperation> operation_of(const NcclKernel& kernel) {
+    if (!kernel.is_nccl) return std::nullopt;
+    ImportedOperation operation;
+    operation.payload_bytes.reset();
+    if (kernel.collective != nullptr) {
+      operation.op = kernel.collective->op;
+      operation.op_class = kernel.collective->op_class;
+    }
+    operation.algorithm = kernel.algorithm;
+    operation.protocol = kernel.protocol;
+    return operation;
   }
 
   static int64_t rank_in(int64_t rank) {
@@ -211,6 +340,15 @@ class NsysFile {
     return processes_[id] = run_.add_process(std::move(process));
   }
 
+  /// The process of a row of `device`. Exports of 2019 do not tell it.
+  size_t of_gpu(const Rows& row) {
+    const std::optional<int64_t> global = row.maybe(2);
+    if (!global && processes_.size() > 1) throw BadRecord{"it does not tell which process it is of (globalPid), and there are several"};
+    const size_t number = global ? process(*global) : processes_.empty() ? process(0) : processes_.begin()->second;
+    if (const std::optional<int64_t> device = row.maybe(3)) hints_.devices[number].insert(*device);
+    return number;
+  }
+
   std::pair<size_t, uint32_t> place(int64_t global_tid) {
     const size_t number = process(global_tid);
     const auto known = threads_.find(global_tid);
@@ -244,9 +382,12 @@ class NsysFile {
     const auto [p, thread] = place(row.integer(3));
     const RangeName name = parse_range_name(written.data(), written.size(), nullptr);
     if (name.kind == 0) return;
-    const auto kind = static_cast<ContextKind>(name.kind);
+    auto kind = static_cast<ContextKind>(name.kind);
     if (kind != ContextKind::kStep) {
       const auto seq = name.numbers.has_seq ? std::optional(static_cast<int64_t>(name.numbers.seq)) : std::nullopt;
+      // NCCL marks its own calls.
+      const TorchCollective* call = find_torch_collective_of(written);
+      if (call != nullptr && kind == ContextKind::kLayer) kind = ContextKind::kOperator;
       run_.range(p, thread, kind, {name.text, name.length}, start(row), span(row), seq);
       return;
     }
@@ -270,9 +411,13 @@ class NsysFile {
   }
 
   ImportedRun& run_;
+  UnreadEvents& unread_;
   fs::path path_;
   uint64_t bytes_;
   SQLite::Database db_;
+  RankHints hints_;
+  bool has_ranks_ = false;
+  uint64_t whole_graphs_ = 0;
   std::set<std::string> tables_;
   std::unordered_map<int64_t, std::string> strings_;
   std::map<int64_t, std::string> gpus_, names_of_threads_;
@@ -286,17 +431,26 @@ class NsysFile {
 }  // namespace
 
 void read_nsys(ImportedRun& run, const std::vector<fs::path>& files, const BytesRead& read) {
+  UnreadEvents unread;
+  std::vector<RankHints> hints;
+  bool has_ranks = false;
   for (const fs::path& path : files) {
     InputFile(path, {});  // says why, if it cannot be opened
     const uint64_t bytes = file_bytes(path);
     try {
-      NsysFile(run, path, bytes).read();
+      NsysFile file(run, unread, path, bytes);
+      file.read();
+      has_ranks = has_ranks || file.has_ranks();
+      hints.push_back(file.hints());
     } catch (const SQLite::Exception& error) {
       throw Error(fmt::format("{}, byte 0: {}", path.string(), error.what()), "export the report again: nsys export --type sqlite",
                   ExitCode::kDataMissing);
     }
     read(bytes);
   }
+  unread.write(run.losses(), "rows of tables");
+  if (has_ranks || hints.empty()) return;
+  if (!rank_by_environment(run, hints) && hints.size() == 1) rank_by_device(run, hints.front());
 }
 
 }  // namespace ddl::store

@@ -427,5 +427,16 @@ TEST(PipeDream, NamesTheRow) {
   EXPECT_NE(import_error("pipedream", "a,b\n1,2\n", "p.csv").find("p.csv, byte 0: neither a column optype"), std::string::npos);
 }
 
+TEST(Chrome, ATraceOfKinetoIsSaidToBeOne) {
+  const std::string events = chrome_trace();
+  const std::string kineto = R"({"schemaVersion": 1, "distributedInfo": {"rank": 0}, "traceEvents": )" + events.substr(events.find('[')) +
+                             (events.front() == '[' ? "}" : "");
+  Imported run("chrome", Imported::Files{{"trace.json", kineto}});
+  EXPECT_EQ(run.integer("SELECT count FROM loss WHERE kind = 'other_format'"), 1);
+  EXPECT_NE(run.text("SELECT note FROM loss WHERE kind = 'other_format'").find("see ddl import kineto"), std::string::npos);
+  Imported plain("chrome", Imported::Files{{"trace.json", events}});
+  EXPECT_EQ(plain.integer("SELECT count(*) FROM loss WHERE kind = 'other_format'"), 0);
+}
+
 }  // namespace
 }  // namespace ddl::test

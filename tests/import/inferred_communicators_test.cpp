@@ -425,13 +425,18 @@ TEST(InferredCommunicators, WhatIsToldCounts) {
   EXPECT_EQ(loss(beside, "beside others that tell it"), fmt::to_string(kRanks * kSteps));
 }
 
-TEST(InferredCommunicators, WithoutStepsNothingIsMatched) {
+TEST(InferredCommunicators, WithoutStepsOneClockIsNeeded) {
   Imported::Files files;
   for (int rank = 0; rank < kRanks; ++rank)
     files.emplace_back(fmt::format("rank{}.json", rank), trace_of(rank, kRanks, kSteps, same({kGradients}), together, false));
-  Imported run("kineto", files, true);
+  Imported run("kineto", files);
   EXPECT_EQ(run.integer("SELECT count(*) FROM event"), 0);
   EXPECT_EQ(loss(run, "outside annotated steps"), fmt::to_string(kRanks * kSteps));
+  // By one clock each has the waiting that it has in the same trace with steps.
+  Imported one("kineto", files, true), with_steps("kineto", job(same({kGradients})), true);
+  const std::string waits = "SELECT group_concat(rank || ':' || wait_ns, ' ') FROM (SELECT rank, wait_ns FROM v_collective ORDER BY rank, enter_ns)";
+  EXPECT_EQ(one.integer("SELECT count(wait_ns) FROM v_collective"), kRanks * kSteps);
+  EXPECT_EQ(one.text(waits), with_steps.text(waits));
 }
 
 TEST(InferredCommunicators, DamagedShapesAreNoBytes) {

@@ -146,6 +146,29 @@ TEST(Kineto, TwoRanksBecomeOneRun) {
   EXPECT_EQ(run.integer("SELECT count(*) FROM loss"), 0);
 }
 
+TEST(Kineto, WhatIsNotUnderstoodIsALoss) {
+  std::string more;
+  for (int n = 0; n < 5; ++n)
+    more += fmt::format(R"(, {{"ph": "X", "cat": "mtia_ccp_events", "name": "job", "pid": 3, "tid": 1, "ts": {}, "dur": 7}})", 1100 + n);
+  more += R"(, {"ph": "X", "cat": "hpu_op", "name": "op", "pid": 3, "tid": 1, "ts": 1200, "dur": 7}
+    , {"ph": "X", "cat": "gpu_user_annotation", "name": "forward", "pid": 0, "tid": 7, "ts": 1200, "dur": 7})";
+  Imported run("kineto", Imported::Files{{"rank0.json", rank_trace(0, 2, 0, 0, more)}, {"rank1.json", rank_trace(1, 2, 0)}});
+  EXPECT_EQ(run.integer("SELECT count FROM loss WHERE kind = 'not_understood'"), 6);
+  EXPECT_EQ(run.text("SELECT note FROM loss WHERE kind = 'not_understood'"),
+            "events of categories that ddl does not understand: mtia_ccp_events (5), hpu_op (1): left out");
+  Imported whole("kineto", Imported::Files{{"rank0.json", rank_trace(0, 2, 0)}, {"rank1.json", rank_trace(1, 2, 0)}});
+  EXPECT_EQ(whole.integer("SELECT count(*) FROM loss WHERE kind = 'not_understood'"), 0);
+}
+
+TEST(Kineto, NamesOfWorkersAreNotHosts) {
+  const auto host = [](const std::string& file) {
+    Imported run("kineto", Imported::Files{{file, rank_trace(0, 2, 0)}});
+    return run.text("SELECT name FROM host");
+  };
+  EXPECT_EQ(host("node7_4242.1623143089861.pt.trace.json"), "node7");
+  EXPECT_EQ(host("worker0_5.1623143089861.pt.trace.json"), "host of worker0_5.1623143089861.pt.trace.json");
+}
+
 TEST(Kineto, ClocksOfUnknownHostsAreNotTrusted) {
   const Imported::Files files{{"worker0.json", rank_trace(0, 3, 0)}, {"worker1.json", rank_trace(1, 3, 100)}};
   Imported apart("kineto", files);

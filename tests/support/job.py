@@ -152,9 +152,9 @@ def main(*tests):
     os.chdir(folder)
     try:
         for test in tests:
-            begin = time.monotonic()
+            begin, before = time.monotonic(), len(failures)
             judged(test, folder)
-            print(f"{test.__name__}: {'ok' if not failures else 'FAILED'} in {time.monotonic() - begin:.1f} s", flush=True)
+            print(f"{test.__name__}: {'ok' if len(failures) == before else 'FAILED'} in {time.monotonic() - begin:.1f} s", flush=True)
     except Skip as reason:
         print("skipped:", reason)
         shutil.rmtree(folder, ignore_errors=True)
