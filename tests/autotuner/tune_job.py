@@ -38,7 +38,7 @@ def trials(directory):
 
 def finds_the_best(folder):
     """1 / (0.7 * 0.5) of the default's sleeping; algorithms do not matter beside 30 ms; what is broken is tried once and said to be."""
-    tune(folder, "-o", "tuned", "--trials", "34", "--tunable", "kind=plain,good,broken", "--tunable", "SLEEPY=unset,fast", "--tunable", "algorithm=default", "--",
+    tune(folder, "-o", "tuned", "--trials", "26", "--tunable", "kind=plain,good,broken", "--tunable", "SLEEPY=unset,fast", "--tunable", "algorithm=default", "--",
          *MPIRUN, JOB, "--ms", "30", "--kind", "{kind}", check=0)
     manifest = json.loads((folder / "tuned/manifest.json").read_text())
     values = {choice["name"]: choice["value"] for choice in manifest["choices"]}
@@ -51,7 +51,7 @@ def finds_the_best(folder):
     broken = [row for row in rows if "kind=broken" in row[2]]
     assert len({row[2] for row in broken}) == len(broken), "a point that failed was tried again"
     assert all(row[3] is None and "exit code 7" in row[4] for row in broken), broken
-    assert len(rows) <= 34
+    assert len(rows) <= 26
     report = json.loads((folder / "tuned/report.json").read_text())
     assert report["run"]["confirmed"] == "yes", report["run"]
     with sqlite3.connect(folder / "tuned/tune.sqlite") as db:  # the default beside the winner is the one that was measured last
@@ -64,7 +64,7 @@ def finds_the_best(folder):
 
 def goes_on_where_it_was(folder, before):
     """The same question again: every trial is read from the log, none is made."""
-    run = tune(folder, "-o", "tuned", "--trials", "34", "--tunable", "kind=plain,good,broken", "--tunable", "SLEEPY=unset,fast", "--tunable", "algorithm=default",
+    run = tune(folder, "-o", "tuned", "--trials", "26", "--tunable", "kind=plain,good,broken", "--tunable", "SLEEPY=unset,fast", "--tunable", "algorithm=default",
                "--", *MPIRUN, JOB, "--ms", "30", "--kind", "{kind}", check=0)
     assert trials(folder / "tuned") == before
     assert "trial " not in run.stderr.replace("trials", ""), run.stderr
@@ -74,7 +74,7 @@ def goes_on_where_it_was(folder, before):
 
 def loses_nothing_when_interrupted(folder):
     """SIGINT to the group, as a terminal sends it: what was measured is there, the files say that the defaults stay, and it goes on later."""
-    command = [DDL, "tune", "-o", "cut", "--trials", "30", "--tunable", "kind=plain,good", "--tunable", "algorithm=default", "--", *MPIRUN, JOB, "--kind", "{kind}"]
+    command = [DDL, "tune", "-o", "cut", "--trials", "20", "--tunable", "kind=plain,good", "--tunable", "algorithm=default", "--", *MPIRUN, JOB, "--kind", "{kind}"]
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=job.environment(), start_new_session=True)
     deadline = time.time() + 60
     while time.time() < deadline and len(trials(folder / "cut")) < 3:
@@ -86,15 +86,15 @@ def loses_nothing_when_interrupted(folder):
     kept = trials(folder / "cut")
     assert len(kept) >= 3 and all(row[3] is not None for row in kept), kept
     assert json.loads((folder / "cut/manifest.json").read_text())["gain"] is None
-    tune(folder, "-o", "cut", "--trials", "30", "--tunable", "kind=plain,good", "--tunable", "algorithm=default", "--", *MPIRUN, JOB, "--kind", "{kind}", check=0)
+    tune(folder, "-o", "cut", "--trials", "20", "--tunable", "kind=plain,good", "--tunable", "algorithm=default", "--", *MPIRUN, JOB, "--kind", "{kind}", check=0)
     again = trials(folder / "cut")
     assert again[: len(kept)] == kept, "earlier trials were made again"
 
 
 def takes_the_loss_into_account(folder):
     """careless is as fast a step, and takes twice as many: the time to the loss must not choose it. broken never gets there."""
-    tune(folder, "-o", "loss", "--target-loss", "0.2", "--trials", "20", "--tunable", "kind=careless,plain", "--tunable", "algorithm=default", "--", *MPIRUN, JOB,
-         "--ms", "25", "--steps", "30", "--kind", "{kind}", check=0)
+    tune(folder, "-o", "loss", "--target-loss", "0.2", "--trials", "16", "--tunable", "kind=careless,plain", "--tunable", "algorithm=default", "--", JOB, "--ms", "25",
+         "--steps", "30", "--kind", "{kind}", check=0)
     manifest = json.loads((folder / "loss/manifest.json").read_text())
     assert {choice["name"]: choice["value"] for choice in manifest["choices"]}["kind"] == "plain", manifest["choices"]
     assert 1.35 < manifest["gain"]["ratio"] < 1.65, manifest["gain"]  # the mean of five losses is at 0.2 after 12 against 8 steps
