@@ -6,6 +6,8 @@
     check.py rpm    installed by rpm --root into a bare Debian 12, whose glibc is all that it needs, and removed again
     check.py deb    lintian; then in a bare Debian 12 made by debootstrap: apt install, the first report, apt purge that leaves nothing
 """
+import hashlib
+import json
 import os
 import re
 import shutil
@@ -47,6 +49,13 @@ def test_tar(folder):
                  if "=>" in line and str(tree) not in line and not re.search(r"lib(c|m|dl|rt|pthread)\.so", line)]
     job.check(not elsewhere, f"libraries from elsewhere: {elsewhere}")
     job.check("rank 2" in job.run([ddl, "report", "--demo"]).stdout, "the run that ships with ddl")
+    bill = json.loads(job.run([ROOT / "tools" / "sbom", "--build", job.BUILD, package], check_rc=0, SOURCE_DATE_EPOCH=1767225600).stdout)
+    job.check(bill["packages"][0]["checksums"][0]["checksumValue"] == hashlib.sha256(package.read_bytes()).hexdigest(), f"bill of materials: {bill['packages'][0]}")
+    told = {name for p in bill["packages"] for name in (p["name"],)}
+    for library in (tree / "lib" / "ddl").iterdir():  # what it brings
+        owner = job.run(["dpkg", "-S", library.name]).stdout.split(":")[0]
+        job.check(owner in told, f"{library.name} of {owner} is not in the bill of materials: {told}")
+    job.check({r["relatedSpdxElement"] for r in bill["relationships"]} == {p["SPDXID"] for p in bill["packages"]}, "parts and relationships differ")
     preload = job.run([ddl, "record", "-o", folder / "sh.ddl", "--no-python", "--", "sh", "-c", "echo $LD_PRELOAD"]).stdout
     job.check("libddl.so" in preload, f"no library was preloaded: {preload}")
     named = [path for path in tree.rglob("*") if path.is_file() and "demo" not in path.parts and str(job.BUILD).encode() in path.read_bytes()]
