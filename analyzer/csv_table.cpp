@@ -51,10 +51,12 @@ CsvTable CsvTable::parse(std::string_view text, const std::string& name) {
         fields.back() += c;
       }
     }
-    if (quoted) throw Error(fmt::format("{}:{}: a quote is never closed", name, first_line));
+    if (quoted)
+      throw Error(fmt::format("{}:{}: unclosed quote", name, first_line), "close it; a quote inside a quoted field is written twice");
     if (fields.size() == 1 && fields[0].empty()) continue;  // an empty line
     if (!records.empty() && fields.size() != records[0].size()) {
-      throw Error(fmt::format("{}:{}: {} fields, the header has {}", name, first_line, fields.size(), records[0].size()));
+      throw Error(fmt::format("{}:{}: {} fields, but the header has {}", name, first_line, fields.size(), records[0].size()),
+                  "quote fields that hold commas");
     }
     records.push_back(std::move(fields));
     lines.push_back(first_line);

@@ -89,7 +89,8 @@ int run_analyze(const Arguments& arguments) {
     print_out(metric.value ? fmt::format("{}\n", *metric.value) : fmt::format("n/a({})\n", metric.why));
     return metric.value ? 0 : static_cast<int>(ExitCode::kDataMissing);
   }
-  throw Error(fmt::format("the run has no metric '{}'", *wanted), "", ExitCode::kDataMissing);
+  throw Error(fmt::format("the run has no metric '{}'", *wanted), "ddl analyze without --metric lists those that it has",
+              ExitCode::kDataMissing);
 }
 
 }  // namespace ddl::cli

@@ -42,7 +42,7 @@ int run_completion(const Arguments& arguments) {
   const std::vector<std::string> shells = {"bash", "zsh", "fish"};
   options.allow_words(1, WordKind::kName, shells);
   if (!options.parse(arguments)) return 0;
-  if (options.words().empty()) throw Error("for which shell?", "bash, zsh or fish", ExitCode::kUsage);
+  if (options.words().empty()) throw Error("no shell given", "ddl completion SHELL: bash, zsh or fish", ExitCode::kUsage);
   const std::string& shell = options.words()[0];
   const std::vector<CommandTable> tables = command_tables();
   if (shell == "bash") {

@@ -24,7 +24,7 @@ double parse_share(const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value) || value < 0)
-    throw Error(fmt::format("--fail-over {}: a share such as 5% or 0.05 is wanted", text), "", ExitCode::kUsage);
+    throw Error(fmt::format("--fail-over: invalid share '{}'", text), "such as 5% or 0.05", ExitCode::kUsage);
   return text.ends_with('%') ? value / 100 : value;
 }
 
@@ -57,7 +57,7 @@ int run_diff(const Arguments& arguments) {
   if (!limit_text) return 0;
   const SlowdownGate gate = slowdown_gate(metrics);
   if (!gate.known)
-    throw Error("--fail-over cannot tell: no interval of the step time, which takes five steady steps in each run", "record more steps",
+    throw Error("--fail-over cannot decide: the step time has no interval", "record at least five steady steps in each run",
                 ExitCode::kDataMissing);
   if (!gate.seen || *gate.slower <= limit) return 0;
   print_note(fmt::format("slower by {}, more than --fail-over {}", reports::percent_text(*gate.slower), *limit_text));

@@ -67,7 +67,7 @@ void export_csv(const Request& request) {
   if (const auto table = request.options.maybe<std::string>("table"))
     return write_one_csv(request.run.db, *table, request.output.value_or("-"), request.readers);
   if (!request.output)
-    throw Error("which table?", "--table NAME, e.g. --table v_step; or -o DIR for a file of each view", ExitCode::kUsage);
+    throw Error("no table given", "--table NAME, e.g. --table v_step; or -o DIR for a file of each view", ExitCode::kUsage);
   const fs::path folder = output_folder(*request.output);
   for (const std::string& view : reports::stable_views()) write_one_csv(request.run.db, view, folder / (view + ".csv"), request.readers);
 }
@@ -75,7 +75,8 @@ void export_csv(const Request& request) {
 void export_perfetto(const Request& request) {
   const std::string path = request.output.value_or("-");
   if (path == "-" && isatty(STDOUT_FILENO))
-    throw Error("a trace is not text for a terminal", "-o FILE, or | a program that reads it", ExitCode::kUsage);
+    throw Error("a trace is binary: it is not written to a terminal", "name a file with -o FILE, or pipe it into a program that reads it",
+                ExitCode::kUsage);
   const reports::TraceRequest wanted = trace_request(request.options);
   const reports::RunView view(request.run.db, request.options.maybe<int64_t>("world"));
   OutputFile file(path, request.readers);
@@ -96,7 +97,8 @@ void export_chrome_json(const Request& request) {
   const bool folder = request.output && *request.output != "-" &&
                       (traces.size() > 1 || request.output->ends_with('/') || fs::is_directory(*request.output));
   if (traces.size() > 1 && !folder)
-    throw Error(fmt::format("{} ranks are as many files", traces.size()), "-o DIR, or --ranks N for one of them", ExitCode::kUsage);
+    throw Error(fmt::format("{} ranks make as many files", traces.size()), "name a folder for them with -o DIR, or one rank with --ranks N",
+                ExitCode::kUsage);
   const fs::path place = folder ? output_folder(*request.output) : fs::path(request.output.value_or("-"));
   ProgressBar bar;
   for (size_t i = 0; i < traces.size(); ++i) {

@@ -23,7 +23,7 @@ double parse_price(const std::string& text) {
   double price = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), price, std::chars_format::fixed);
   if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(price) || price < 0)
-    throw Error(fmt::format("--price {}: what a rank costs for an hour is wanted, e.g. 2.49", text), "", ExitCode::kUsage);
+    throw Error(fmt::format("--price: invalid price '{}'", text), "the price of a rank for an hour, such as 2.49", ExitCode::kUsage);
   return price;
 }
 

@@ -68,7 +68,7 @@ bool overwrite(const std::filesystem::path& path, const std::string& text) {
 }
 
 [[noreturn]] void throw_errno(const std::filesystem::path& path) {
-  throw Error(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
+  throw Error(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)), "is the disk full, or the folder read-only?");
 }
 
 }  // namespace

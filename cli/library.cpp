@@ -61,7 +61,7 @@ fs::path find_library(Flavour flavour) {
   const bool mpich = flavour == Flavour::kMpich;
   fs::path path = own_library(mpich ? "libddl-mpich.so" : "libddl.so");
   if (!fs::is_regular_file(path, error))
-    throw Error(fmt::format("the preload library is not at {}", path.string()),
+    throw Error(fmt::format("the preload library is missing: {}", path.string()),
                 mpich ? "the job uses MPICH: build with its mpi.h (cmake says \"MPICH flavour\"), or set DDL_LIBRARY=.../libddl-mpich.so"
                       : "build it (ninja ddl_preload), or set DDL_LIBRARY=.../libddl.so",
                 ExitCode::kCannotLaunch);
@@ -71,7 +71,8 @@ fs::path find_library(Flavour flavour) {
 fs::path find_own_library(const char* name) {
   std::error_code error;
   fs::path path = own_library(name);
-  if (!fs::is_regular_file(path, error)) throw Error(fmt::format("{} is not there", path.string()), "build it: tools/build");
+  if (!fs::is_regular_file(path, error))
+    throw Error(fmt::format("{} is missing", path.string()), "build it: tools/build; or install ddl again");
   return path;
 }
 
@@ -81,7 +82,7 @@ std::vector<std::string> needed_libraries(const fs::path& path) {
   const unsigned char own_order = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
   if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64 ||
       header->e_ident[EI_DATA] != own_order || (header->e_type != ET_DYN && header->e_type != ET_EXEC))
-    throw Error(fmt::format("{} is not a program or library for this machine", path.string()));
+    throw Error(fmt::format("{} is not a program or library for this machine", path.string()), "build it for this machine");
 
   const std::vector<Elf64_Phdr> segments = program_headers(file, *header);
   std::vector<uint64_t> names;
@@ -97,7 +98,8 @@ std::vector<std::string> needed_libraries(const fs::path& path) {
   }
   std::vector<std::string> result;
   for (const uint64_t name : names) {
-    if (strings > file.size() || name >= file.size() - strings) throw Error(fmt::format("{} is damaged", path.string()));
+    if (strings > file.size() || name >= file.size() - strings)
+      throw Error(fmt::format("{} is damaged", path.string()), "build or install it again");
     const size_t start = strings + name;
     result.push_back(file.substr(start, file.find('\0', start) - start));
   }

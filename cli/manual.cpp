@@ -26,7 +26,7 @@ int run_manual(const Arguments& arguments) {
   } else if (program == "ddl-top") {
     print_out(ddl_top_manual(command_table("top")));
   } else {
-    throw Error(fmt::format("no page of '{}'", program), did_you_mean(program, programs, "ddl or ddl-top"), ExitCode::kUsage);
+    throw Error(fmt::format("no manual page for '{}'", program), did_you_mean(program, programs, "ddl or ddl-top"), ExitCode::kUsage);
   }
   return 0;
 }

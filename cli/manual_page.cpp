@@ -41,7 +41,7 @@ constexpr Entry kEnvironment[] = {
     {"DDL_CUPTI", "path of libcupti.so, where it is not found"},
     {"DDL_STACKS",
      "set by ddl record unless --stall is off: Python processes of ranks write their stacks to a file in memory when SIGURG comes"},
-    {"DDL_STALL_SENTENCE", "for the command of --on-stall: what was told"},
+    {"DDL_STALL_SENTENCE", "for the command of --on-stall: the sentence that was printed"},
     {"DDL_STALL_RANKS", "likewise: the ranks that others wait for, with commas between"},
     {"DDL_STALL_RUN", "likewise: the run directory"},
     {"DDL_VERBOSE", "1: every process may complain, not one alone"},

@@ -43,7 +43,7 @@ class Lines {
     ssize_t count;
     do count = read(STDIN_FILENO, bytes, sizeof bytes);
     while (count < 0 && errno == EINTR);
-    if (count < 0) throw Error(std::string("cannot read standard input: ") + std::strerror(errno));
+    if (count < 0) throw Error(std::string("cannot read standard input: ") + std::strerror(errno), "the client must keep it open");
     held_.append(bytes, static_cast<size_t>(count));
     return count > 0;
   }

@@ -137,7 +137,7 @@ void add_learners(const TieredCluster& cluster, const std::vector<int64_t>& lear
   for (const int64_t count : learners) {
     const models::Cluster some = count == 1 ? models::Cluster{{1, cluster.alone[0]}} : models::first_ranks(cluster.tiers, count);
     if (some.empty())
-      throw Error(fmt::format("{} learners fill no whole groups of the tiers", count), "such as 4, 8, 16, ... where a host has 4",
+      throw Error(fmt::format("{} learners do not fill whole groups of the tiers", count), "such as 4, 8, 16, ... where a host has 4",
                   ExitCode::kUsage);
     // The outermost link that so many learners use.
     const models::Link& alone = cluster.alone[some.size() - 1];
@@ -186,10 +186,12 @@ int model_allreduce(const std::vector<std::string>& arguments) {
   const auto reduce = number_option(options, "reduce", 0, true);
   const auto tiers_text = options.maybe<std::string>("tiers");
   auto typed = tiers_text ? std::optional(typed_cluster(*tiers_text, reduce ? 1e-9 / *reduce : 0)) : std::nullopt;
-  if (typed && options.has("links")) throw Error("--tiers beside --links", "the file says the tiers", ExitCode::kUsage);
+  if (typed && options.has("links"))
+    throw Error("--tiers and --links exclude each other", "leave --tiers out: the file of --links gives the tiers", ExitCode::kUsage);
   const auto seats = options.has("links") ? seats_of(options, run.get()) : std::nullopt;
   if (seats && typed_ranks)
-    throw Error("--ranks beside --links", "as many ranks as places; --learners P,... asks for fewer", ExitCode::kUsage);
+    throw Error("--ranks and --links exclude each other",
+                "leave --ranks out: there is a rank for each place of --links; --learners P,... asks for fewer", ExitCode::kUsage);
   const auto ranks_of_tiers = typed   ? std::optional(ranks_of(typed->tiers))
                               : seats ? std::optional(static_cast<int64_t>(seats->topology.places))
                                       : std::nullopt;
@@ -218,12 +220,14 @@ int model_allreduce(const std::vector<std::string>& arguments) {
     add_tier_table(answer, *seats);
   }
   if (const auto per_node = count_option(options, "per-node")) {
-    if (cluster) throw Error("--per-node beside --tiers or --links", "they say how many ranks a node has", ExitCode::kUsage);
+    if (cluster)
+      throw Error("--per-node excludes --tiers and --links", "leave --per-node out: they say how many ranks a node has", ExitCode::kUsage);
     if (ranks % *per_node != 0)
-      throw Error(fmt::format("{} ranks do not fill nodes of {}", ranks, *per_node), "--ranks must be a multiple of --per-node",
+      throw Error(fmt::format("{} ranks do not fill nodes of {}", ranks, *per_node), "make --ranks a multiple of --per-node",
                   ExitCode::kUsage);
     if (ranks > models::kMostPlannedRanks)
-      throw Error(fmt::format("plans are searched up to {} ranks", models::kMostPlannedRanks), "leave --per-node out", ExitCode::kUsage);
+      throw Error(fmt::format("too many ranks to search plans for: {}, at most {}", ranks, models::kMostPlannedRanks),
+                  "leave --per-node out", ExitCode::kUsage);
     models::Link inner = typed_link(options, "inner-alpha-us", "inner-bandwidth", "reduce");
     inner.gamma_s_per_byte = link.gamma_s_per_byte;
     cluster = {{{*per_node, inner}, {ranks / *per_node, link}}, {inner, link}};
@@ -236,7 +240,7 @@ int model_allreduce(const std::vector<std::string>& arguments) {
     if (!typed_ms && !run) missing_option("compute-ms", "how long a learner computes in a step, or a recorded run");
     const double compute_s = typed_ms ? *typed_ms * 1e-3 : models::mean_step(run->view.db, run->view.world).parts.compute_s;
     answer.given("compute_ns", "computing", seconds_value(compute_s), typed_ms ? "" : "(of the run, mean step)");
-    if (sizes.size() > 1) throw Error("--learners takes one size", "--bytes: all gradients of a step", ExitCode::kUsage);
+    if (sizes.size() > 1) throw Error("--learners needs one size, not several", "--bytes: all gradients of a step", ExitCode::kUsage);
     add_learners(cluster.value_or(TieredCluster{{{ranks, link}}, {link}}), parse_counts(*learners), static_cast<double>(sizes[0]),
                  compute_s, answer);
   }
@@ -312,7 +316,7 @@ int model_fit(const std::vector<std::string>& arguments) {
   if (!options.parse(arguments)) return 0;
   const auto csv = options.maybe<std::string>("csv");
   const auto run = maybe_run(options);
-  if (csv.has_value() == (run != nullptr)) throw Error("either a run or --csv", "e.g. ddl model fit job.ddl", ExitCode::kUsage);
+  if (csv.has_value() == (run != nullptr)) throw Error("name either a run or --csv FILE", "e.g. ddl model fit job.ddl", ExitCode::kUsage);
   std::vector<models::MeasuredCollective> collectives;
   if (run) {
     collectives = models::measured_collectives(run->view.db, run->view.world);
@@ -329,7 +333,8 @@ int model_fit(const std::vector<std::string>& arguments) {
   }
   const models::Algorithm algorithm = algorithm_option(options);
   const auto reduce = number_option(options, "reduce", 0, true);
-  if (csv && options.has("links")) throw Error("--links with --csv", "times of a CSV belong to no ranks", ExitCode::kUsage);
+  if (csv && options.has("links"))
+    throw Error("--links and --csv exclude each other", "leave --links out: times in a CSV file belong to no rank", ExitCode::kUsage);
   const auto seats = run ? seats_of(options, run.get()) : std::nullopt;
   const bool has_tiers = seats && seats->topology.tiers.size() > 1;
 

@@ -16,7 +16,7 @@ namespace ddl::cli {
 namespace {
 
 [[noreturn]] void bad_option(std::string_view name, std::string_view text, std::string_view wanted) {
-  throw Error(fmt::format("--{} {}: {} is wanted", name, text, wanted), "", ExitCode::kUsage);
+  throw Error(fmt::format("--{}: invalid value '{}'", name, text), fmt::format("give {}", wanted), ExitCode::kUsage);
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ NamedRule parse_rule(const std::string& text) {
     const bool is_number = !value.empty() && error == std::errc() && end == value.data() + value.size() && number >= 0;
     if (word.size() == text.size() ? known.without >= 0 : known.takes_value && is_number) return {text, {known.kind, number}};
   }
-  throw Error(fmt::format("--rules: no rule '{}'", text), kRuleHint, ExitCode::kUsage);
+  throw Error(fmt::format("--rules: unknown rule '{}'", text), kRuleHint, ExitCode::kUsage);
 }
 
 std::vector<NamedRule> rules_of(const VerbOptions& options, size_t ranks) {
@@ -67,7 +67,8 @@ std::vector<NamedRule> rules_of(const VerbOptions& options, size_t ranks) {
     for (size_t r = 0; r < table.rows(); ++r) {
       const double from = table.number(r, "from"), to = table.number(r, "to");
       if (from < 0 || to < 0 || from != std::floor(from) || to != std::floor(to))
-        throw Error(fmt::format("{}: ranks are whole numbers from 0", name), "", ExitCode::kUsage);
+        throw Error(fmt::format("{}: row {} does not join two ranks", name, r + 1), "columns from and to hold whole numbers from 0",
+                    ExitCode::kUsage);
       graph.emplace_back(static_cast<size_t>(from), static_cast<size_t>(to));
     }
   } else {
@@ -78,13 +79,13 @@ std::vector<NamedRule> rules_of(const VerbOptions& options, size_t ranks) {
 }
 
 models::ConsistencyJob typed_job(const VerbOptions& options) {
-  constexpr const char* kHint = "computing of each rank in a step: 10,10,10,14; or a recorded run";
+  constexpr const char* kHint = "milliseconds that each rank computes in a step, above 0: 10,10,10,14; or a recorded run";
   models::ConsistencyJob job;
   for (const std::string& text : split_list(needed(options.maybe<std::string>("compute-ms"), "compute-ms", kHint))) {
     double ms = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ms);
     if (error != std::errc() || end != text.data() + text.size() || !(ms > 0) || !std::isfinite(ms))
-      throw Error(fmt::format("--compute-ms {}: milliseconds above 0 are wanted", text), kHint, ExitCode::kUsage);
+      throw Error(fmt::format("--compute-ms: invalid time '{}'", text), kHint, ExitCode::kUsage);
     job.compute_s.emplace_back(100, ms * 1e-3);
   }
   const double transfer_ms = needed(number_option(options, "transfer-ms", 0), "transfer-ms", "exchanging the gradients of a step");
@@ -168,7 +169,7 @@ int model_consistency(const std::vector<std::string>& arguments) {
   if (!options.parse(arguments)) return 0;
   const auto run = maybe_run(options);
   if (run && (options.has("compute-ms") || options.has("transfer-ms")))
-    throw Error("--compute-ms and --transfer-ms are for jobs without RUN: a run tells its times", "", ExitCode::kUsage);
+    throw Error("--compute-ms and --transfer-ms exclude RUN", "leave them out: the run has its own times", ExitCode::kUsage);
   std::optional<models::RunConsistency> recorded;
   if (run) recorded = models::run_consistency(run->view.db, run->view.world);
   models::ConsistencyJob job = recorded ? recorded->job : typed_job(options);

@@ -29,7 +29,7 @@ std::vector<double> numbers_of(const std::string& text, const char* option) {
     double value = 0;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
     if (error != std::errc() || end != part.data() + part.size() || !(value > 0) || !std::isfinite(value))
-      throw Error(fmt::format("--{} {}: numbers above 0 are wanted, separated by commas", option, text), "", ExitCode::kUsage);
+      throw Error(fmt::format("--{}: invalid number '{}'", option, part), "numbers above 0, separated by commas", ExitCode::kUsage);
     numbers.push_back(value);
   }
   return numbers;

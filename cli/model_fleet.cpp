@@ -25,18 +25,20 @@ int model_fleet(const std::vector<std::string>& arguments) {
   if (!options.parse(arguments)) return 0;
   const auto run = maybe_run(options);
   const double share = *number_option(options, "share", 0, true);
-  if (share > 1) throw Error("--share is at most 1", "", ExitCode::kUsage);
+  if (share > 1) throw Error("--share is above 1", "a share lies between 0 and 1", ExitCode::kUsage);
   const double cars = needed(number_option(options, "cars", 0, true), "cars", "e.g. --cars 100");
   const double terabytes = cars * *number_option(options, "tb-per-hour", 0, true) * *number_option(options, "hours", 0, true) *
                            *number_option(options, "days", 0, true) * share;
   const auto typed_efficiency = options.has("efficiency") ? number_option(options, "efficiency", 0, true) : std::nullopt;
-  if (typed_efficiency && *typed_efficiency > 1) throw Error("--efficiency is at most 1", "", ExitCode::kUsage);
+  if (typed_efficiency && *typed_efficiency > 1)
+    throw Error("--efficiency is above 1", "an efficiency lies between 0 and 1", ExitCode::kUsage);
   std::optional<double> per_day = options.has("machine-tb-per-day") ? number_option(options, "machine-tb-per-day", 0, true) : std::nullopt;
   std::string from;
   if (run && !per_day) {
     const auto throughput = models::metric_of(run->view.db, run->view.world, "throughput");
     if (!throughput)
-      throw Error("the run's samples per second are not known", "ddl_value(\"samples\", n) in each step", ExitCode::kDataMissing);
+      throw Error("the run does not report its samples", "call ddl_value(\"samples\", n) in each step, or give --machine-tb-per-day",
+                  ExitCode::kDataMissing);
     const auto bytes = static_cast<double>(
         parse_bytes(needed(options.maybe<std::string>("sample-bytes"), "sample-bytes", "what a sample takes of the collected data")));
     per_day = *throughput * 86400 * bytes * 1e-12 / *number_option(options, "epochs", 0, true);
@@ -54,7 +56,7 @@ int model_fleet(const std::vector<std::string>& arguments) {
       table.rows.push_back({Value::count(machines), Value::number(terabytes / (*per_day * static_cast<double>(machines) * efficiency))});
     }
   }
-  table.when_empty = "Not known: --machine-tb-per-day, or a recorded run.";
+  table.when_empty = "Not known: give --machine-tb-per-day, or a recorded run.";
   if (!typed_efficiency)
     answer.note("Several machines are assumed to do as much each as one alone: --efficiency takes what ddl scaling measured.");
   return answer.print(options);

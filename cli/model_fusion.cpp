@@ -45,7 +45,8 @@ models::StepGradients gradients_of(const std::string& file, double forward_s, do
   for (size_t r = table.rows(); r-- > 0;) {
     const double bytes = table.number(r, column);
     if (!(bytes >= 0 && bytes <= kMostBytes))
-      throw Error(fmt::format("{}: {} of row {} must be from 0 to {:g}", file, column, r + 1, kMostBytes), "", ExitCode::kDataMissing);
+      throw Error(fmt::format("{}: {} of row {} is out of range", file, column, r + 1), fmt::format("give 0 to {:g} bytes", kMostBytes),
+                  ExitCode::kDataMissing);
     const double done = static_cast<double>(step.gradients.size() + 1) / n;
     const double ready = table.has("ready_ms") ? table.number(r, "ready_ms") * 1e-3 : forward_s + backward_s * done;
     step.gradients.push_back({std::llround(bytes), ready});
@@ -59,7 +60,9 @@ models::StepGradients gradients_of(const models::NetworkTable& table, double for
   step.compute_s = forward_s + backward_s;
   double all = 0, done = 0;
   for (const models::NetworkLayer& layer : table.layers) all += layer.macs;
-  if (!(all > 0)) throw Error(fmt::format("the layers of {} compute nothing", table.name), "", ExitCode::kUsage);
+  if (!(all > 0))
+    throw Error(fmt::format("the layers of {} compute nothing", table.name), "give fwd_macs_per_sample above 0 for at least one layer",
+                ExitCode::kUsage);
   for (auto layer = table.layers.rbegin(); layer != table.layers.rend(); ++layer) {
     done += layer->macs;
     if (layer->parameters > 0) step.gradients.push_back({std::llround(4 * layer->parameters), forward_s + backward_s * done / all});
@@ -83,17 +86,19 @@ tune::Curve curve_of_file(const std::string& file, int64_t ranks) {
   if (text.starts_with("# allreduce")) {
     const tune::Sweep sweep = tune::read_sweep(text);
     if (sweep.ranks != ranks)
-      throw Error(fmt::format("{} was swept with {} ranks, not {}", file, sweep.ranks, ranks), "", ExitCode::kDataMissing);
+      throw Error(fmt::format("{} holds a sweep of {} ranks, not {}", file, sweep.ranks, ranks),
+                  "sweep with as many ranks, or leave --ranks out", ExitCode::kDataMissing);
     return tune::curve_of(sweep, {"default", 0});
   }
   const CsvTable table = CsvTable::parse(text, file);
   tune::Curve curve;
   for (size_t r = 0; r < table.rows(); ++r) {
     const double bytes = table.number(r, "bytes"), time_us = table.number(r, "time_us");
-    if (!(bytes > 0) || !(time_us > 0)) throw Error(fmt::format("{}: bytes and time_us are above 0", file), "", ExitCode::kUsage);
+    if (!(bytes > 0) || !(time_us > 0))
+      throw Error(fmt::format("{}: row {} has no time or no size", file, r + 1), "bytes and time_us are above 0", ExitCode::kUsage);
     curve.add(bytes, time_us * 1e-6);
   }
-  if (curve.empty()) throw Error(fmt::format("{} has no rows", file), "columns bytes, time_us", ExitCode::kUsage);
+  if (curve.empty()) throw Error(fmt::format("{} has no rows", file), "give rows with columns bytes, time_us", ExitCode::kUsage);
   return curve;
 }
 
@@ -152,9 +157,10 @@ AllreduceCost allreduce_cost(const VerbOptions& options, ModelRun* run, const mo
   std::set<double> sizes;
   for (const models::Sample& sample : samples) sizes.insert(sample.bytes);
   if (sizes.size() < models::kFitMinSizes)
-    throw Error(fmt::format("what its non-blocking allreduces took cannot be told: of {} sizes somebody waited for the end, {} are needed",
-                            sizes.size(), models::kFitMinSizes),
-                kCostHint, ExitCode::kDataMissing);
+    throw Error(
+        fmt::format("the time of the run's non-blocking allreduces is not known: ranks waited for their end at {} sizes, {} are needed",
+                    sizes.size(), models::kFitMinSizes),
+        kCostHint, ExitCode::kDataMissing);
   try {
     const models::LinkFit fit = models::fit_link(samples, algorithm);
     const std::string from = fmt::format("(last post to end, R2 {:.3f})", fit.r2);
@@ -193,9 +199,10 @@ int model_fusion(const std::vector<std::string>& arguments) {
   if (!options.parse(arguments)) return 0;
   const auto run = maybe_run(options);
   const auto table = table_option(options);
-  if (options.has("tensors") && (run || table)) throw Error("--tensors, --table or a run", "--table may go with a run", ExitCode::kUsage);
+  if (options.has("tensors") && (run || table))
+    throw Error("--tensors excludes --table and RUN", "give one of them; only --table and RUN go together", ExitCode::kUsage);
   if (run && (options.has("forward-ms") || options.has("backward-ms") || options.has("update-ms")))
-    throw Error("a run tells its own times", "leave RUN or --forward-ms, --backward-ms and --update-ms out", ExitCode::kUsage);
+    throw Error("--forward-ms, --backward-ms and --update-ms exclude RUN", "leave them out: the run has its own times", ExitCode::kUsage);
   models::StepGradients step;
   if (run) {
     std::vector<models::LayerGradient> layers;
@@ -296,7 +303,8 @@ int model_microbatch(const std::vector<std::string>& arguments) {
     if (l == names.size()) names.push_back(layer), kernels.emplace_back();
     const double micro = csv.number(r, "micro_batch"), time = csv.number(r, "time_ms"), workspace = csv.number(r, "workspace_bytes");
     if (micro < 1 || micro > 1e9 || micro != std::floor(micro) || time < 0 || workspace < 0 || workspace > 1e18)
-      throw Error(fmt::format("row {}: micro_batch is a count, time_ms and workspace_bytes are not negative", r + 1), "", ExitCode::kUsage);
+      throw Error(fmt::format("row {} of the kernels is out of range", r + 1),
+                  "micro_batch is a count from 1, time_ms and workspace_bytes are 0 or more", ExitCode::kUsage);
     kernels[l].push_back({static_cast<int64_t>(micro), time, std::llround(workspace), csv.has("kernel") ? csv.text(r, "kernel") : ""});
   }
   Answer answer("microbatch");
@@ -307,12 +315,14 @@ int model_microbatch(const std::vector<std::string>& arguments) {
   for (const auto& layer : kernels) fronts.push_back(models::micro_batching_front(layer, batch));
   for (size_t l = 0; l < fronts.size(); ++l)
     if (fronts[l].empty())
-      throw Error(fmt::format("no micro-batches of {} add up to {}", names[l].empty() ? "these" : names[l], batch), "",
-                  ExitCode::kDataMissing);
+      throw Error(fmt::format("no micro-batches of {} add up to {}", names[l].empty() ? "these" : names[l], batch),
+                  "measure more of them, or give another --batch", ExitCode::kDataMissing);
   std::optional<std::vector<size_t>> choice;
   if (limit) {
     choice = models::choose_fronts(fronts, *limit);
-    if (!choice) throw Error("nothing fits this workspace", "see what it takes without --workspace", ExitCode::kDataMissing);
+    if (!choice)
+      throw Error("no choice of kernels fits this workspace", "without --workspace all are listed with what they need",
+                  ExitCode::kDataMissing);
   }
   auto& table = answer.table("microbatch", choice ? "The fastest that fits" : "Nothing is faster with as little workspace",
                              {{"layer", "layer", Unit::kText, names.size() > 1 ? 9 : 0},

@@ -32,7 +32,8 @@ double activation_bytes(const CsvTable& table, size_t row) {
     const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), value);
     at = static_cast<size_t>(end - text.data());
     if (error != std::errc() || value < 0 || (text[at] != ';' && text[at] != ']'))
-      throw Error(fmt::format("{}: '{}' are not sizes of activations", table.name(), text), "", ExitCode::kUsage);
+      throw Error(fmt::format("{}: invalid sizes of activations '{}'", table.name(), text), "such as 1024 or [1024; 2048]",
+                  ExitCode::kUsage);
     sum += value;
     ++at;
   }
@@ -49,7 +50,8 @@ std::vector<models::LayerCost> profile_of(const std::string& file) {
                       table.number(r, "param_bytes_fp32")});
   }
   if (layers.empty())
-    throw Error(fmt::format("{} has no layers", file), "columns op, fwd_ms, bwd_ms, activation_bytes_per_minibatch, param_bytes_fp32");
+    throw Error(fmt::format("{} has no layers", file),
+                "give rows with columns op, fwd_ms, bwd_ms, activation_bytes_per_minibatch, param_bytes_fp32");
   return layers;
 }
 
@@ -90,9 +92,11 @@ std::optional<models::NetworkTable> table_option(const VerbOptions& options) {
 GivenLayers given_layers(const VerbOptions& options, ModelRun* run, Answer& answer) {
   const auto table = table_option(options);
   const auto profile = options.maybe<std::string>("profile");
-  if (profile && (table || run)) throw Error("--profile has all that is needed: no RUN and no --table beside it", "", ExitCode::kUsage);
+  if (profile && (table || run))
+    throw Error("--profile excludes RUN and --table", "leave them out: the profile has all that is needed", ExitCode::kUsage);
   if (profile) return {profile_of(*profile), true, true};
-  if (!table && !run) throw Error("--profile, --table or a recorded run is needed", kProfileHelp, ExitCode::kUsage);
+  if (!table && !run)
+    throw Error("no layers given: name a RUN, --table or --profile", fmt::format("--profile FILE: {}", kProfileHelp), ExitCode::kUsage);
   GivenLayers given;
   if (run) given.layers = models::layers_of(run->view.db, run->view.world);
   given.sizes = table.has_value();
@@ -107,7 +111,7 @@ GivenLayers given_layers(const VerbOptions& options, ModelRun* run, Answer& answ
   answer.given("network", "network", Value::text(table->name));
   answer.given("batch", "batch", Value::number(samples), from);
   const auto tflops = options.has("tflops") ? number_option(options, "tflops", 0, true) : std::nullopt;
-  if (run && tflops) throw Error("--tflops is for tables without RUN: a run tells its times", "", ExitCode::kUsage);
+  if (run && tflops) throw Error("--tflops excludes RUN", "leave it out: the run has its own times", ExitCode::kUsage);
   const std::vector<models::LayerCost> costs = layer_costs(*table, samples, tflops.value_or(1) * 1e12);
   if (run) {
     add_sizes(given.layers, costs, table->name);

@@ -35,7 +35,8 @@ int model_limits(const std::vector<std::string>& arguments) {
   job.ranks = static_cast<double>(wanted ? *wanted : run ? run->view.ranks : needed(wanted, "ranks", "or a recorded run"));
   job.global_batch = number_option(options, "global-batch", 0, true);
   job.transfer_share = number_option(options, "transfer-share", 0);
-  if (job.transfer_share && *job.transfer_share > 1) throw Error("--transfer-share is at most 1", "", ExitCode::kUsage);
+  if (job.transfer_share && *job.transfer_share > 1)
+    throw Error("--transfer-share is above 1", "a share lies between 0 and 1", ExitCode::kUsage);
   job.memory_bytes = size("memory"), job.sample_bytes = size("sample-memory"), job.fixed_bytes = size("fixed-memory");
   job.safe_batch = number_option(options, "safe-batch", 0, true);
   if (run) {
@@ -52,7 +53,7 @@ int model_limits(const std::vector<std::string>& arguments) {
   auto& table = answer.table("limits", "Limits reached", {{"limit", "limit", Unit::kText}, {"sentence", "what it means", Unit::kText}});
   for (const models::LimitReached& reached : limits_reached(job))
     table.rows.push_back({Value::text(name_of(reached.limit)), Value::text(reached.sentence)});
-  table.when_empty = "None of those that could be checked.";
+  table.when_empty = "None of the limits that could be checked.";
   const std::pair<bool, const char*> known[] = {
       {job.transfer_share.has_value(), "communication: --transfer-share, or a run"},
       {job.global_batch.has_value(), "samples: --global-batch, or a run that reports its samples"},

@@ -31,8 +31,8 @@ constexpr size_t kLinksShown = 8;
 void add(Traffic& traffic, double from, double to, double bytes) {
   if (!(from >= 0) || !(to >= 0) || from >= static_cast<double>(models::kMostPlaces) || to >= static_cast<double>(models::kMostPlaces) ||
       !(bytes >= 0) || from != std::floor(from) || to != std::floor(to))
-    throw Error(fmt::format("{:g} bytes from rank {:g} to {:g}", bytes, from, to),
-                fmt::format("ranks 0 to {}; more of them go in groups", models::kMostPlaces - 1), ExitCode::kDataMissing);
+    throw Error(fmt::format("invalid traffic: {:g} bytes from rank {:g} to {:g}", bytes, from, to),
+                fmt::format("ranks 0 to {}, bytes from 0; merge more ranks into groups", models::kMostPlaces - 1), ExitCode::kDataMissing);
   const auto a = static_cast<size_t>(from), b = static_cast<size_t>(to);
   const size_t ranks = std::max({traffic.size(), a + 1, b + 1});
   traffic.resize(ranks);
@@ -46,7 +46,8 @@ Traffic traffic_of(const VerbOptions& options, ModelRun* run, const models::Traf
     const CsvTable table = CsvTable::read(*file);
     Traffic traffic;
     for (size_t r = 0; r < table.rows(); ++r) add(traffic, table.number(r, "from"), table.number(r, "to"), table.number(r, "bytes"));
-    if (traffic.empty()) throw Error("no traffic is given", "columns from, to, bytes", ExitCode::kDataMissing);
+    if (traffic.empty())
+      throw Error("no traffic is given", "--traffic FILE has a row for each pair of ranks: from, to, bytes", ExitCode::kDataMissing);
     return traffic;
   }
   if (run == nullptr) missing_option("traffic", "columns from, to, bytes; or a recorded run");
@@ -135,7 +136,7 @@ void write_placement(const std::filesystem::path& folder, const models::Topology
     const auto is_plain = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '.' || c == '_' || c == ':' || c == ' '; };
     if (one.host.empty() || one.host.find(' ') != std::string::npos || !std::all_of(one.host.begin(), one.host.end(), is_plain) ||
         !std::all_of(one.place.begin(), one.place.end(), is_plain))
-      throw Error(fmt::format("invalid name of a host '{}'", one.host), "files of launchers need hosts as places, or HOST/NAME",
+      throw Error(fmt::format("invalid host name '{}'", one.host), "files of launchers need hosts as places, or HOST/NAME",
                   ExitCode::kDataMissing);
     hostfile += one.host + "\n";
     rankfile += fmt::format("rank {}={} slot={}\n", rank, one.host, one.slot);
@@ -153,7 +154,7 @@ void write_placement(const std::filesystem::path& folder, const models::Topology
                                    {"places.csv", &places}}) {
     std::ofstream file(folder / name);
     file << *text;
-    if (!file.flush()) throw Error(fmt::format("cannot write {}", (folder / name).string()));
+    if (!file.flush()) throw Error(fmt::format("cannot write {}", (folder / name).string()), "is the disk full, or the folder read-only?");
   }
 }
 

@@ -41,10 +41,10 @@ std::vector<models::ParallelLayer> parallel_layers(const VerbOptions& options, c
     for (models::ParallelLayer& layer : layers) layer.seconds_per_sample = 6 * layer.layer.macs / (tflops * 1e12);
     return layers;
   }
-  if (options.has("tflops")) throw Error("--tflops is for tables without RUN: a run tells its times", "", ExitCode::kUsage);
+  if (options.has("tflops")) throw Error("--tflops excludes RUN", "leave it out: the run has its own times", ExitCode::kUsage);
   const auto samples = models::samples_per_step(run->view.db, run->view.world);
   if (!samples)
-    throw Error("the run reports no samples: how long a sample takes is not known", "ddl_value(\"samples\", n) in each step",
+    throw Error("the run does not report its samples, so the time of a sample is not known", "call ddl_value(\"samples\", n) in each step",
                 ExitCode::kDataMissing);
   const double per_rank = *samples / static_cast<double>(run->view.ranks);
   std::unordered_map<std::string, size_t> by_name;
@@ -58,7 +58,7 @@ std::vector<models::ParallelLayer> parallel_layers(const VerbOptions& options, c
     layers[at->second].seconds_per_sample += (cost.forward_s + cost.backward_s) / per_rank;
   }
   if (known_s <= 0)
-    throw Error(fmt::format("no layer of the run has the name of one of {}", table.name), "is it the table of this network?",
+    throw Error(fmt::format("no layer of the run has the name of a layer of {}", table.name), "is it the table of this network?",
                 ExitCode::kDataMissing);
   answer.given("known_ratio", "computing in layers of the table", Value::ratio(known_s / all_s));
   return layers;
@@ -101,7 +101,9 @@ bool takes_form(const ParallelPlan& plan, std::string_view name) {
 
 std::vector<int64_t> groups_of(const VerbOptions& options, int64_t ranks) {
   if (const auto typed = count_option(options, "group")) {
-    if (ranks % *typed != 0) throw Error(fmt::format("--group {} does not divide {} ranks", *typed, ranks), "", ExitCode::kUsage);
+    if (ranks % *typed != 0)
+      throw Error(fmt::format("--group {} does not divide {} ranks", *typed, ranks), "give a divisor of the number of ranks",
+                  ExitCode::kUsage);
     return {*typed};
   }
   std::vector<int64_t> groups;
@@ -172,7 +174,7 @@ int model_parallel(const std::vector<std::string>& arguments) {
   options.one_of("optimizer", optimizers);
   options.one_of("form", {kPureForms[0], kPureForms[1], kPureForms[2], kPureForms[3], kPureForms[4]});
   if (!options.parse(arguments)) return 0;
-  if (options.has("profile")) throw Error("--profile does not tell channels and rows", "--table NAME does", ExitCode::kUsage);
+  if (options.has("profile")) throw Error("--profile has no channels and rows", "give --table NAME instead", ExitCode::kUsage);
   const auto table = needed(table_option(options), "table", "a network: resnet50, gpt2_small, ... as network --list");
   const auto run = maybe_run(options);
   Answer answer("parallel");

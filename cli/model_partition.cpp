@@ -47,12 +47,11 @@ int model_partition(const std::vector<std::string>& arguments) {
   if (!options.parse(arguments)) return 0;
   const auto run = maybe_run(options);
   const bool replicas = options.has("workers");
-  if (replicas == options.has("stages")) throw Error("either --stages or --workers", "e.g. --stages 2,4,8", ExitCode::kUsage);
+  if (replicas == options.has("stages")) throw Error("give either --stages or --workers", "e.g. --stages 2,4,8", ExitCode::kUsage);
   Answer answer("partition");
   const GivenLayers given = given_layers(options, run.get(), answer);
   if (replicas && !given.sizes)
-    throw Error("a run does not tell sizes of activations and weights", "--workers needs --table, or --profile in place of RUN",
-                ExitCode::kUsage);
+    throw Error("a run has no sizes of activations and weights", "--workers needs --table, or --profile in place of RUN", ExitCode::kUsage);
   if (!given.times) needed(std::optional<double>(), "tflops", "a table tells multiply-adds; how fast are they done? or name a run");
   const std::vector<models::LayerCost>& layers = given.layers;
   double total = 0, parameters = 0;
@@ -78,7 +77,7 @@ int model_partition(const std::vector<std::string>& arguments) {
   } else {
     for (const int64_t k : parse_counts(options.get<std::string>("stages"))) {
       if (k > static_cast<int64_t>(layers.size()))
-        throw Error(fmt::format("{} stages of {} layers", k, layers.size()), "at most one per layer", ExitCode::kUsage);
+        throw Error(fmt::format("too many stages: {} for {} layers", k, layers.size()), "at most one per layer", ExitCode::kUsage);
       found.push_back(models::partition_layers(layers, k));
     }
   }
@@ -119,7 +118,7 @@ int model_memory(const std::vector<std::string>& arguments) {
   Answer answer("memory");
   const GivenLayers given = given_layers(options, run.get(), answer);
   if (!given.sizes)
-    throw Error("a run does not tell sizes of activations and weights", "--table NAME has those of its network", ExitCode::kDataMissing);
+    throw Error("a run has no sizes of activations and weights", "give --table NAME of its network", ExitCode::kDataMissing);
   answer.given("optimizer", "optimizer", Value::text(name));
   answer.given("batch_factor", "batch x", Value::number(factor));
   auto& table = answer.table("memory", "Memory by layer",

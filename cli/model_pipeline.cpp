@@ -21,7 +21,8 @@ std::optional<models::StatedPipeline> stated_pipeline(const VerbOptions& options
   const auto stages = count_option(options, "stages"), now = count_option(options, "now");
   if (!stages && !now) return std::nullopt;
   if (!stages || !now)
-    throw Error("--stages and --now say together what the pipeline of RUN is", "leave both out to have it recognised", ExitCode::kUsage);
+    throw Error("--stages and --now describe the pipeline of RUN together", "give both, or neither to have it recognised",
+                ExitCode::kUsage);
   return models::StatedPipeline{*stages, *now};
 }
 
@@ -75,7 +76,8 @@ int pipeline_of_run(const VerbOptions& options, ModelRun& run, const std::vector
                               {"speedup", "speed-up", Unit::kNumber}});
   for (const int64_t m : counts) {
     if (pipeline.chunks > 1 && m % stages != 0)
-      throw Error(fmt::format("{} micro-batches on {} stages", m, stages), "interleaving needs a multiple of the stages", ExitCode::kUsage);
+      throw Error(fmt::format("{} micro-batches are not a multiple of {} stages", m, stages), "interleaving (--chunks) needs one",
+                  ExitCode::kUsage);
     const double schedule_s = pipeline.schedule_s(order, m), step_s = schedule_s + rest_s;
     if (step_s < pipeline.slowest_stage_s())
       throw Error(
@@ -115,10 +117,11 @@ int model_pipeline(const std::vector<std::string>& arguments) {
   const int64_t chunks = *count_option(options, "chunks");
   Answer answer("pipeline");
   if (const auto run = maybe_run(options)) {
-    if (chunks != 1) throw Error("--chunks is for numbers: a run tells its own", "leave RUN or --chunks out", ExitCode::kUsage);
+    if (chunks != 1) throw Error("--chunks excludes RUN", "leave it out: the run has its own", ExitCode::kUsage);
     return pipeline_of_run(options, *run, counts, answer);
   }
-  if (options.has("now") || options.has("schedule")) throw Error("--now and --schedule are of a recorded run", "name it", ExitCode::kUsage);
+  if (options.has("now") || options.has("schedule"))
+    throw Error("--now and --schedule describe a recorded run", "name the run, or leave them out", ExitCode::kUsage);
   const int64_t stages = needed(count_option(options, "stages"), "stages", "or a recorded run, which tells them");
   answer.given("stages", "stages", Value::count(stages));
   if (chunks > 1) answer.given("chunks", "chunks", Value::count(chunks));
@@ -138,7 +141,8 @@ int model_pipeline(const std::vector<std::string>& arguments) {
   auto& table = answer.table("pipeline", chunks > 1 ? "Bubble, interleaved 1F1B" : "Bubble, GPipe and 1F1B", columns);
   for (const int64_t m : counts) {
     if (chunks > 1 && m % stages != 0)
-      throw Error(fmt::format("{} micro-batches on {} stages", m, stages), "interleaving needs a multiple of the stages", ExitCode::kUsage);
+      throw Error(fmt::format("{} micro-batches are not a multiple of {} stages", m, stages), "interleaving (--chunks) needs one",
+                  ExitCode::kUsage);
     const models::Bubble bubble = models::pipeline_bubble(stages, m, chunks);
     std::vector<Value> row = {Value::count(m), Value::ratio(bubble.of_total), Value::ratio(bubble.of_ideal)};
     if (timed) {

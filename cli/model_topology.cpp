@@ -73,8 +73,8 @@ void set_typed_tiers(const VerbOptions& options, Topology& topology, std::vector
     char colon = 0, end = 0;
     const int read = equals == std::string::npos ? 0 : std::sscanf(part.c_str() + equals + 1, "%lf%c%lf%c", &rate, &colon, &alpha_us, &end);
     if (!(read == 1 || (read == 3 && colon == ':' && alpha_us >= 0)) || !(rate > 0) || !std::isfinite(rate) || !std::isfinite(alpha_us))
-      throw Error(fmt::format("--tier {}: a tier's name, GB/s and if wanted microseconds are wanted", part),
-                  "such as --tier network=12.5:3", ExitCode::kUsage);
+      throw Error(fmt::format("--tier: invalid tier '{}'", part), "NAME=GB/S or NAME=GB/S:US, such as --tier network=12.5:3",
+                  ExitCode::kUsage);
     typed.push_back(part.substr(0, equals));
     topology.set_tier(typed.back(), rate * 1e9, read == 3 ? std::optional(alpha_us * 1e-6) : std::nullopt, "--tier");
   }
@@ -98,12 +98,15 @@ std::optional<Seats> seats_of(const VerbOptions& options, ModelRun* run) {
   const auto per_host = count_option(options, "per-host");
   const auto host_of_rank = run ? models::hosts_of_ranks(run->view.db, run->view.world) : std::vector<std::string>();
   if (!links && (host || per_host)) missing_option("links", "--host and --per-host say what is inside its places");
-  if (host && per_host) throw Error("--host and --per-host", "the file says how many places a host has", ExitCode::kUsage);
+  if (host && per_host)
+    throw Error("--host and --per-host exclude each other", "leave --per-host out: the file says how many places a host has",
+                ExitCode::kUsage);
   if (links) {
     seats.topology = models::read_topology(*links);
     if (host) seats.topology = models::nested(seats.topology, models::read_topology(*host));
     if (per_host && *per_host > 1) {
-      if (*per_host > static_cast<int64_t>(models::kMostHosts)) throw Error("--per-host: too many", "", ExitCode::kUsage);
+      if (*per_host > static_cast<int64_t>(models::kMostHosts))
+        throw Error(fmt::format("--per-host {}: too many", *per_host), fmt::format("at most {}", models::kMostHosts), ExitCode::kUsage);
       seats.topology = models::nested(seats.topology, models::star(numbered(static_cast<size_t>(*per_host)), "switch:host", "host"));
     }
   } else {
@@ -119,8 +122,8 @@ std::optional<Seats> seats_of(const VerbOptions& options, ModelRun* run) {
   seats.by_host = !seats.place_of_rank.empty();
   if (!seats.by_host) {
     if (host_of_rank.size() > seats.topology.places)
-      throw Error(fmt::format("{} ranks on {} places: each needs one", host_of_rank.size(), seats.topology.places),
-                  "--per-host N, or --host FILE, says what is inside a place", ExitCode::kDataMissing);
+      throw Error(fmt::format("{} ranks do not fit on {} places", host_of_rank.size(), seats.topology.places),
+                  "--per-host N or --host FILE says how many places a host has", ExitCode::kDataMissing);
     for (size_t rank = 0; rank < host_of_rank.size(); ++rank) seats.place_of_rank.push_back(rank);
   }
   std::vector<std::vector<size_t>> groups = seats.topology.all_groups();
@@ -181,7 +184,7 @@ TieredCluster cluster_of(const Topology& topology, double gamma_s_per_byte) {
     const models::Tier& tier = topology.tiers[one.tier];
     const auto rate = models::rate_of_tier(topology, one.tier);
     if (!rate || !tier.alpha_s)
-      throw Error(fmt::format("nobody says what a message over tier '{}' takes", tier.name),
+      throw Error(fmt::format("the latency or bandwidth of tier '{}' is not known", tier.name),
                   fmt::format("--tier '{}=GB/S:US', or a recorded run whose transfers tell", tier.name), ExitCode::kDataMissing);
     const double inner_alone = cluster.alone.empty() ? 0 : cluster.alone.back().beta_s_per_byte;
     cluster.tiers.push_back({one.count, {*tier.alpha_s, 1 / rate->shared, gamma_s_per_byte}, 1 / rate->alone});
@@ -200,8 +203,8 @@ TieredCluster typed_cluster(const std::string& text, double gamma_s_per_byte) {
     if (std::sscanf(part.c_str(), "%lld:%lf:%lf%c", &count, &rate, &alpha_us, &end) != 3 || count < 1 || !(rate > 0) || !(alpha_us >= 0) ||
         !std::isfinite(rate) || !std::isfinite(alpha_us) || count > models::kMostPlannedRanks ||
         (ranks *= count) > models::kMostPlannedRanks)
-      throw Error(fmt::format("--tiers {}: COUNT:GB/S:US of each tier is wanted, at most {} ranks", part, models::kMostPlannedRanks),
-                  "innermost first: 4:80:3,16:12.5:10,3:10:15", ExitCode::kUsage);
+      throw Error(fmt::format("--tiers: invalid tier '{}', or more than {} ranks", part, models::kMostPlannedRanks),
+                  "COUNT:GB/S:US, innermost first: 4:80:3,16:12.5:10,3:10:15", ExitCode::kUsage);
     const models::Link link = {alpha_us * 1e-6, 1e-9 / rate, gamma_s_per_byte};
     if (count == 1 && !cluster.tiers.empty()) continue;
     cluster.tiers.push_back({count, link});

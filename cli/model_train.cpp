@@ -85,7 +85,7 @@ int model_train(const std::vector<std::string>& arguments) {
   if (const auto quoted = options.maybe<std::string>("quoted-days")) {
     const models::Printed days = models::Printed::exactly(hours / 24);
     const double said = models::Printed::parse(*quoted).value;
-    if (!(said > 0)) throw Error("--quoted-days is above 0", "", ExitCode::kUsage);
+    if (!(said > 0)) throw Error("--quoted-days is not above 0", "give the days that were quoted, such as 3.5", ExitCode::kUsage);
     switch (check_quote(days, *quoted)) {
       case models::Quote::kAgrees:
         answer.note(fmt::format("The quoted {} days follow.", *quoted));
@@ -233,8 +233,9 @@ int model_compression(const std::vector<std::string>& arguments) {
   std::optional<double> fraction = number_option(options, "fraction", 0), step_s;
   std::string from;
   if (const auto whole = number_option(options, "whole", 1)) {
-    if (fraction || run) throw Error("--whole tells the share: no RUN and no --fraction beside it", "", ExitCode::kUsage);
-    if (speedups.size() != 1) throw Error("--whole goes with one --speedup", "--speedup 3.31 --whole 1.55", ExitCode::kUsage);
+    if (fraction || run)
+      throw Error("--whole excludes RUN and --fraction", "leave them out: --whole and --speedup give the share", ExitCode::kUsage);
+    if (speedups.size() != 1) throw Error("--whole needs one --speedup, not several", "e.g. --speedup 3.31 --whole 1.55", ExitCode::kUsage);
     fraction = models::amdahl_fraction(speedups[0], *whole);
     from = fmt::format("(for {:g} in all by {:g})", *whole, speedups[0]);
   }
@@ -242,21 +243,21 @@ int model_compression(const std::vector<std::string>& arguments) {
     const models::MeanStep step = models::mean_step(run->view.db, run->view.world);
     step_s = step.parts.step_s;
     if (!fraction && !step.split)
-      throw Error(fmt::format("not known how much of the run's communication is transfer: {}", step.why),
+      throw Error(fmt::format("it is not known how much of the run's communication is transfer: {}", step.why),
                   "ddl report says what could not be split", ExitCode::kDataMissing);
     if (!fraction) fraction = step.parts.transfer_s / step.parts.step_s, from = "(exposed transfer of the run)";
   }
   const auto table_given = table_option(options);
   const auto typed_ranks = count_option(options, "ranks");
   const double ratio = *number_option(options, "ratio", 0, true);
-  if (ratio > 1) throw Error("--ratio is at most 1", "", ExitCode::kUsage);
+  if (ratio > 1) throw Error("--ratio is above 1", "a ratio lies between 0 and 1", ExitCode::kUsage);
   const auto samples = options.has("batch") ? number_option(options, "batch", 0, true) : std::nullopt;
   if (table_given && !run) {
     add_codes(answer, coded_layers(*table_given), static_cast<double>(needed(typed_ranks, "ranks", "or a recorded run")), ratio, samples);
     if (!fraction) return answer.print(options);
   }
   const double share = needed(fraction, "fraction", "or --whole, --table or a recorded run");
-  if (share > 1) throw Error("--fraction is at most 1", "", ExitCode::kUsage);
+  if (share > 1) throw Error("--fraction is above 1", "a fraction lies between 0 and 1", ExitCode::kUsage);
   answer.given("fraction_ratio", "communication", Value::ratio(share), from);
   auto& table = answer.table("compression", "Speed-up",
                              {{"communication_speedup", "communication", Unit::kNumber}, {"speedup", "whole step", Unit::kNumber}});

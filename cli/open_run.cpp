@@ -63,7 +63,7 @@ Run read_aside(const RunDirectory& run, bool fresh, const ScratchFolder& scratch
 /// The run lies where nothing can be written: a full disk, an archive, somebody else's directory. It is read all the same, each time again.
 Run open_aside(const RunDirectory& run, bool fresh, const std::string& why) {
   const ScratchFolder scratch;
-  print_note(fmt::format("{}: it is read into {} for now", why, scratch.path().parent_path().string()));
+  print_note(fmt::format("{}: reading the run into {} for this command", why, scratch.path().parent_path().string()));
   return read_aside(run, fresh, scratch);
 }
 
@@ -73,7 +73,7 @@ std::optional<SQLite::Database> open_usable(const RunDirectory& run) {
     return open_if_ingested(run);
   } catch (const DamagedStore& damaged) {
     if (run.spools().empty()) throw;
-    print_note(fmt::format("{}: it is made again from the spools", damaged.what()));
+    print_note(fmt::format("{}: rebuilding it from the spools", damaged.what()));
     return std::nullopt;
   }
 }
@@ -121,7 +121,9 @@ Run open_run_without_writing(const std::string& argument) {
 std::string demo_run(const std::string& argument) {
   if (!argument.empty()) throw Error("--demo and RUN exclude each other", fmt::format("leave {} out", argument), ExitCode::kUsage);
   fs::path path = fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "share" / "ddl" / "demo" / "train.ddl";
-  if (!fs::exists(path)) throw Error(fmt::format("there is no {}", path.string()), "ddl was installed without it", ExitCode::kDataMissing);
+  if (!fs::exists(path))
+    throw Error(fmt::format("the demo run is missing: {}", path.string()), "this ddl was installed without it: tools/demo records one",
+                ExitCode::kDataMissing);
   return path;
 }
 

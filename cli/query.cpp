@@ -31,7 +31,7 @@ int run_query(const Arguments& arguments) {
   const std::vector<std::string>& words = options.words();
   const bool tables = options.has("tables");
   if (words.size() > 1 && tables) throw Error("--tables takes no SQL", "ddl query [RUN] --tables", ExitCode::kUsage);
-  if (words.empty() && !tables) throw Error("which question?", "e.g. ddl query 'SELECT * FROM v_rank'", ExitCode::kUsage);
+  if (words.empty() && !tables) throw Error("no SQL given", "e.g. ddl query 'SELECT * FROM v_rank'", ExitCode::kUsage);
   const bool has_run = words.size() == 2 || (tables && words.size() == 1);
   Run run = open_run(has_run ? words[0] : "");
   if (tables) {
@@ -39,7 +39,7 @@ int run_query(const Arguments& arguments) {
     return 0;
   }
   const double timeout_s = parse_duration(options.get<std::string>("timeout"));
-  if (!(timeout_s > 0)) throw Error("--timeout must be more than nothing", "e.g. --timeout 10m", ExitCode::kUsage);
+  if (!(timeout_s > 0)) throw Error("--timeout must be above 0", "e.g. --timeout 10m", ExitCode::kUsage);
   reports::Rows rows(run.db, words.back());
   if (const auto parameter = rows.parameter())
     throw Error(fmt::format("SQL: {} has no value", *parameter), "write the value itself: world = 0", ExitCode::kUsage);
@@ -48,7 +48,7 @@ int run_query(const Arguments& arguments) {
   const size_t most = options.maybe<size_t>("limit").value_or(isatty(STDOUT_FILENO) == 1 ? kMostOnTerminal : 0);
   if (most > 0) rows.limit_rows(most);
   const auto tell_of_cut = [&] {
-    if (rows.cut()) print_note(fmt::format("the first {} rows: --limit 0 shows all", most));
+    if (rows.cut()) print_note(fmt::format("only the first {} rows are shown: --limit 0 shows all", most));
   };
   if (options.has("csv")) {
     reports::write_csv(rows, print_out);

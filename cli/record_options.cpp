@@ -184,7 +184,8 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
   if (const auto clock = options.maybe<std::string>("clock")) result.window.emplace_back("DDL_CLOCK", *clock);
   if (const auto stall = options.maybe<std::string>("stall")) result.stall.limit = parse_stall_limit(*stall);
   result.stall.action = options.maybe<std::string>("on-stall").value_or("");
-  if (!result.stall.action.empty() && !result.stall.limit) throw Error("--on-stall needs a watch: --stall is off", {}, ExitCode::kUsage);
+  if (!result.stall.action.empty() && !result.stall.limit)
+    throw Error("--on-stall does nothing with --stall off", "give --stall a duration, such as 60s", ExitCode::kUsage);
   if (options.has("clock-sync")) result.window.emplace_back("DDL_CLOCK_SYNC", "1");
   return result;
 }

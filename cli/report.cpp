@@ -88,7 +88,7 @@ int run_report(const Arguments& arguments) {
     throw Error("--json, --csv, --html and --one-line exclude each other", "choose one", ExitCode::kUsage);
   const Words words = sort_words(options.words());
   if ((options.has("html") || options.has("one-line")) && words.section != kOverview)
-    throw Error("--html and --one-line are of the whole run", fmt::format("leave {} out", words.section), ExitCode::kUsage);
+    throw Error("--html and --one-line show the whole run, not a section", fmt::format("leave {} out", words.section), ExitCode::kUsage);
   const Readers who = readers(options);
   Run run = options.has("demo") ? open_demo(words.run) : open_run(words.run);
   share(run, options);
@@ -114,7 +114,7 @@ int run_report(const Arguments& arguments) {
   reports::Document loss;
   reports::add_loss(view, loss);
   const bool complete = loss.loss.empty() && view.ranks == view.expected_ranks;
-  if (!complete) print_note("data are missing: ddl report loss (--strict)");
+  if (!complete) print_note("--strict: data are missing; see: ddl report loss");
   return complete ? 0 : static_cast<int>(ExitCode::kDataMissing);
 }
 

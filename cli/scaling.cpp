@@ -255,7 +255,7 @@ int run_scaling(const Arguments& arguments) {
   if (words.empty()) throw Error("which runs?", "e.g. ddl scaling n1.ddl n2.ddl n4.ddl, or a CSV file", ExitCode::kUsage);
   if (options.has("json") && options.has("html")) throw Error("--json and --html exclude each other", "choose one", ExitCode::kUsage);
   const bool csv = words.size() == 1 && words[0].ends_with(".csv");
-  if (!csv && options.has("map")) throw Error("--map is for a CSV file", "", ExitCode::kUsage);
+  if (!csv && options.has("map")) throw Error("--map needs a CSV file", "leave it out: runs have no columns", ExitCode::kUsage);
   ScalingInput input = csv ? scaling_from_csv(words[0], options) : scaling_from_runs(options);
   const std::vector<ScalingRow> rows = scaling_rows(input.points, number_option(options, "base", 0, true), input.worker);
   const Kinds kinds = kinds_of(input, options);

@@ -90,7 +90,7 @@ void add_share_options(VerbOptions& options) {
 }
 
 Readers readers(const VerbOptions& options) {
-  if (options.has("anonymous") && !options.has("share")) throw Error("--anonymous is of what is shared", "add --share", ExitCode::kUsage);
+  if (options.has("anonymous") && !options.has("share")) throw Error("--anonymous needs --share", "add --share", ExitCode::kUsage);
   return options.has("share") ? Readers::kAll : Readers::kOwner;
 }
 

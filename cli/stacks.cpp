@@ -76,10 +76,10 @@ PythonFile python_file(pid_t pid) {
     std::error_code ignored;
     const std::string target = fs::read_symlink(entry->path(), ignored).string();
     if (target.find(fmt::format("memfd:ddl-stacks-{} ", entry->path().filename().string())) == std::string::npos) continue;
-    if (!catches(pid, kStackSignal)) return {{}, "the program has taken the signal for itself"};
+    if (!catches(pid, kStackSignal)) return {{}, "the program has a handler of its own for SIGURG"};
     return {entry->path().string(), {}};
   }
-  if (!readable) return {{}, "the process may not be looked at"};
+  if (!readable) return {{}, "no permission to read /proc of the process"};
   return {{}, "no Python with the hooks of ddl record (python -I, -S or -E, --no-python, or another language)"};
 }
 
@@ -136,7 +136,7 @@ void take_python(const std::vector<StackTarget>& targets) {
     if (file.path.empty()) continue;
     const std::streamoff size = file.size();
     if (!ask(target.pid)) {
-      target.rank->python_why = "the process may not be asked";
+      target.rank->python_why = "no permission to signal the process";
       continue;
     }
     asked.push_back({target.rank, std::move(file), size, size, Clock::now()});
@@ -231,7 +231,7 @@ void take_c(const std::vector<StackTarget>& targets) {
       StalledRank& rank = *targets[i].rank;
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
       if (left.count() <= 0) {
-        rank.c_why = "there was no time left for it";
+        rank.c_why = "no time was left to ask the process";
         continue;
       }
       const Captured printed = run_and_capture(stack_command(program, targets[i].pid), {{"DEBUGINFOD_URLS", ""}}, left);

@@ -242,7 +242,7 @@ void watch_for_stalls(const std::filesystem::path& directory, const StallOptions
   try {
     Helper(directory, options, job).run();
   } catch (const std::exception& error) {
-    print_note(fmt::format("stalls are no longer watched for: {}", error.what()));
+    print_note(fmt::format("no longer watching for stalls: {}", error.what()));
   }
 }
 

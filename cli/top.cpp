@@ -74,7 +74,7 @@ std::filesystem::path notes_path(const std::filesystem::path& run) {
 template <class T>
 T in_range(T value, T least, T most, const char* what) {
   if (value >= least && value <= most) return value;
-  throw Error(fmt::format("{} must be from {} to {}", what, least, most), {}, ExitCode::kUsage);
+  throw Error(fmt::format("{} {} is out of range", what, value), fmt::format("give {} to {}", least, most), ExitCode::kUsage);
 }
 
 }  // namespace

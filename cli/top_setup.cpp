@@ -68,7 +68,7 @@ tui::View load_setup() {
   try {
     text = read_regular_file(setup_path().string(), NamedBy::kUser, 1 << 20);  // people link their configuration
   } catch (const Error& unreadable) {
-    print_note(fmt::format("{}: left out", unreadable.what()));
+    print_note(fmt::format("{}: using the defaults", unreadable.what()));
   }
   std::istringstream file(text);
   int number = 0;
@@ -81,7 +81,7 @@ tui::View load_setup() {
       good = equals != std::string::npos && take(view, line.substr(0, equals), line.substr(equals + 1));
     } catch (const Error&) {
     }
-    if (!good) print_note(fmt::format("{}:{}: not understood, left out: {}", setup_path().string(), number, line));
+    if (!good) print_note(fmt::format("{}:{}: ignored, invalid setting: {}", setup_path().string(), number, line));
   }
   return view;
 }

@@ -38,7 +38,9 @@ std::optional<reports::TraceRequest::Steps> range(std::string_view text, char se
 std::vector<int64_t> ranks_of(std::string_view text) {
   constexpr int64_t kMostRanks = 1 << 20;
   std::vector<int64_t> ranks;
-  const auto refuse = [&] { return Error(fmt::format("--ranks {} is not a list of ranks", text), "e.g. --ranks 0-3,8", ExitCode::kUsage); };
+  const auto refuse = [&] {
+    return Error(fmt::format("--ranks: invalid list of ranks '{}'", text), "e.g. --ranks 0-3,8", ExitCode::kUsage);
+  };
   for (std::string_view rest = text;;) {
     const size_t comma = std::min(rest.find(','), rest.size());
     const std::string_view part = rest.substr(0, comma);
@@ -60,8 +62,7 @@ reports::TraceRequest trace_request(const VerbOptions& options) {
   reports::TraceRequest request;
   if (const auto steps = options.maybe<std::string>("steps")) {
     request.steps = range(*steps, ':');
-    if (!request.steps)
-      throw Error(fmt::format("--steps {} is not a range A:B of step numbers", *steps), "e.g. --steps 100:109", ExitCode::kUsage);
+    if (!request.steps) throw Error(fmt::format("--steps: invalid range '{}'", *steps), "e.g. --steps 100:109", ExitCode::kUsage);
   }
   if (const auto ranks = options.maybe<std::string>("ranks")) request.ranks = ranks_of(*ranks);
   return request;

@@ -56,7 +56,7 @@ void write_collector_facts() {
     char key[64];
     snprintf(key, sizeof key, "held.%s", row.name);
     write_fact(key, value);
-    say("%s is set to %s: what would tell us more of %s goes there", row.variable, value, row.name);
+    say("%s is set to %s: ddl records less of %s; unset it to record all", row.variable, value, row.name);
   }
 }
 

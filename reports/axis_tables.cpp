@@ -17,7 +17,7 @@ Table axis_blame_table(const RunView& run) {
                           {"axis", "Axis", Unit::kText}},
               .rows = {},
               .note = {},
-              .when_empty = "Nobody waited for anybody on a communicator that serves an axis, or it could not be told."};
+              .when_empty = "No rank waited on a communicator that serves an axis, or its waiting is not known (ddl report loss)."};
   Query row(run.db, R"(
     SELECT a.axis, l.rank, sum(l.wait_ns) AS wait_ns, max(l.longest_ns), sum(l.instances), sum(sum(l.wait_ns)) OVER (PARTITION BY a.axis) AS all_ns
     FROM late l
@@ -47,7 +47,7 @@ Table traffic_table(const RunView& run) {
                           {"comm", "Communicator", Unit::kText, 1}},
               .rows = {},
               .note = {},
-              .when_empty = "No all-to-all ran."};
+              .when_empty = "The job called no all-to-all."};
   // v_traffic goes through all events.
   if (!Query(run.db, "SELECT 1 FROM collective_group g JOIN op o ON o.id = g.op WHERE lower(o.name) LIKE '%alltoall%'").next())
     return table;

@@ -17,7 +17,7 @@ Table counters_table(const RunView& run) {
                           {"layer", "Name", Unit::kText}},
               .rows = {},
               .note = {},
-              .when_empty = {}};
+              .when_empty = "No counters were recorded. Name some: ddl record --counters PAPI_TOT_INS,PAPI_TOT_CYC."};
   Query row(run.db,
             "SELECT counter, sum(value), sum(calls), max(coalesce(source, why)), kind, phase, layer FROM v_counter WHERE world = ?"
             " GROUP BY counter, kind, phase, layer ORDER BY counter, kind = 'step' DESC, sum(value) DESC, phase, layer");

@@ -102,7 +102,7 @@ Document build_diff(const NamedRun& before, const NamedRun& after, const std::ve
     const std::string by =
         gate.by->interval ? fmt::format(" ({} to {})", signed_percent(gate.by->interval->lo), signed_percent(gate.by->interval->hi)) : "";
     document.verdict =
-        !gate.known  ? fmt::format("{} {}; with fewer than five steps in a run nobody can tell whether that is a change", gate.by->id,
+        !gate.known  ? fmt::format("{} {}; fewer than five steps in a run cannot tell whether that is a change", gate.by->id,
                                    signed_percent(*gate.by->ratio))
         : !gate.seen ? fmt::format("no change seen: {} {}{}", gate.by->id, signed_percent(*gate.by->ratio), by)
                      : fmt::format("{}: {} {}{}", *gate.slower > 0 ? "slower" : "faster", gate.by->id, signed_percent(*gate.by->ratio), by);

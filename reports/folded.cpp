@@ -243,8 +243,8 @@ class Folder {
 FoldedSummary write_folded(const RunView& run, const Sink& sink) {
   const FoldedSummary summary = Folder(run).write(sink);
   if (summary.ranks == 0)
-    throw Error("no events were kept that a flame graph could be made of",
-                "record again without --steps, --after and --cap, with --budget off", ExitCode::kDataMissing);
+    throw Error("no events were kept to make a flame graph of", "record again without --steps, --after and --cap, with --budget off",
+                ExitCode::kDataMissing);
   return summary;
 }
 

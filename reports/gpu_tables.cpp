@@ -70,7 +70,7 @@ Table gpu_table(const RunView& run) {
                           {"class", "", Unit::kText, 0}},
               .rows = {},
               .note = {},
-              .when_empty = "No GPU activity was recorded."};
+              .when_empty = "No GPU activity was recorded. If the job used GPUs, ddl report loss says why."};
   // Summed by number before names are looked at.
   Query row(run.db, R"(
     WITH named AS MATERIALIZED (
@@ -112,7 +112,7 @@ Table gpu_layers_table(const RunView& run) {
                           {"layer", "Name", Unit::kText}},
               .rows = {},
               .note = {},
-              .when_empty = "No GPU activity was recorded."};
+              .when_empty = "No GPU activity was recorded. If the job used GPUs, ddl report loss says why."};
   Query row(run.db,
             "SELECT layer, phase, sum(kernels), sum(compute_ns), sum(comm_ns), sum(copy_ns), sum(copy_bytes),"
             " sum(compute_ns + comm_ns + copy_ns) AS time_ns, sum(sum(compute_ns + comm_ns + copy_ns)) OVER () FROM v_gpu_layer"
@@ -187,7 +187,7 @@ Table gpus_table(const RunView& run) {
                           {"name", "Name", Unit::kText}},
               .rows = {},
               .note = {},
-              .when_empty = "No GPU activity was recorded."};
+              .when_empty = "No GPU activity was recorded. If the job used GPUs, ddl report loss says why."};
   Query row(
       run.db,
       "SELECT p.rank, g.device, u.name, max(g.why), count(*), count(g.exposed_wait_ns), sum(g.duration_ns), sum(g.compute_ns), "

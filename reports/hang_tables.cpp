@@ -46,7 +46,7 @@ Table hang_table(const RunView& run) {
                {"since_ns", "enqueued at", Unit::kDuration, 3}},
               {},
               "",
-              ""};
+              "No operation hangs, or the run has no dumps of flight recorders (ddl import flight-recorder)."};
   auto parts = parts_by_call(run);
   Query row(run.db,
             "SELECT h.call, h.depth, h.op, h.seq, c.label, a.axis, h.why, h.since_ns FROM hang_call h JOIN communicator c ON c.id = h.comm"
@@ -76,7 +76,7 @@ Table hang_stacks_table(const RunView& run) {
                {"stack", "stack", Unit::kText}},
               {},
               "",
-              ""};
+              "No stacks: the run has no dumps of flight recorders, or none of them holds stacks."};
   struct Group {
     std::vector<int64_t> ranks;
     int64_t first;

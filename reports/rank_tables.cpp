@@ -43,7 +43,7 @@ Table ranks_table(const RunView& run) {
                   {"cpus", "CPUs", Unit::kText, 0}},
       .rows = {},
       .note = {},
-      .when_empty = {}};
+      .when_empty = "No process is a rank of this world: ddl report processes lists those that recorded something."};
   Query row(run.db, "SELECT rank, ended, abort_code, cpus FROM v_rank WHERE world = ? AND rank IS NOT NULL ORDER BY rank, process");
   row.bind(run.world);
   constexpr size_t kCpus = 7;
@@ -74,7 +74,7 @@ Table blame_table(const RunView& run) {
                           {"kind", "In", Unit::kText}},
               .rows = {},
               .note = {},
-              .when_empty = "Nobody waited for anybody, or it could not be told."};
+              .when_empty = "No rank waited for another, or its waiting is not known (ddl report loss)."};
   Query row(
       run.db,
       "SELECT wait_ns * 1.0 / nullif(sum(wait_ns) OVER (), 0), wait_ns, sigma_ns, calls, late, waiter, kind FROM v_blame WHERE world = ?"
@@ -101,7 +101,7 @@ Table processes_table(const RunView& run) {
                           {"exe", "Program", Unit::kText}},
               .rows = {},
               .note = {},
-              .when_empty = {}};
+              .when_empty = "No process recorded anything: ddl report loss says why."};
   Query row(run.db,
             "SELECT pid, rank, start_ns, end_ns, ended, abort_code, (SELECT o.name FROM open_call x JOIN op o ON o.id = x.op"
             " WHERE x.process = r.process ORDER BY x.start_ns LIMIT 1), host, exe FROM v_rank r WHERE world = ? ORDER BY process");
@@ -129,7 +129,7 @@ Table steps_table(const RunView& run) {
                           {"slowest_rank", "Slowest rank", Unit::kCount}},
               .rows = {},
               .note = {},
-              .when_empty = "The job marks no steps (ddl/annotate.h: ddl_step_begin; ddl_annotate.py: step)."};
+              .when_empty = "The job marks no steps. Mark them with ddl/annotate.h (ddl_step_begin), ddl_annotate.py (step) or NVTX."};
   // Each rank by its resource, as in facts.h: of several GPUs the mean.
   Query row(run.db, R"(
     WITH device AS (

@@ -62,7 +62,7 @@ Rows::Rows(SQLite::Database& db, const std::string& sql) : db_(db) {
   sqlite3_set_authorizer(connection, nullptr, nullptr);
   statement_.reset(statement);
   if (code != SQLITE_OK) throw_error(db, code);
-  if (statement == nullptr) throw Error("SQL: nothing to do", "e.g. 'SELECT * FROM v_rank'", ExitCode::kUsage);
+  if (statement == nullptr) throw Error("SQL: empty statement", "e.g. 'SELECT * FROM v_rank'", ExitCode::kUsage);
   if (sqlite3_column_count(statement) == 0) throw Error("SQL: not a SELECT", kReadOnly, ExitCode::kUsage);
   if (std::strspn(tail, " \t\r\n;") != std::strlen(tail))
     throw Error("SQL: more than one statement", "ask one question at a time", ExitCode::kUsage);
@@ -88,7 +88,7 @@ void Rows::limit_time(double seconds) {
 bool Rows::next() {
   const int code = sqlite3_step(statement_.get());
   if (code == SQLITE_INTERRUPT && deadline_ && deadline_->passed)
-    throw Error(fmt::format("SQL: it was not done after {:g} s", deadline_->seconds), "give it more: --timeout 10m", ExitCode::kUsage);
+    throw Error(fmt::format("SQL: stopped after {:g} s", deadline_->seconds), "give it more time: --timeout 10m", ExitCode::kUsage);
   if (code == SQLITE_ROW) {
     cut_ = read_ == most_;
     read_ += cut_ ? 0 : 1;

@@ -34,7 +34,7 @@ RunView::RunView(SQLite::Database& database, std::optional<int64_t> wanted_world
   if (worlds == 0) {
     Query without_ranks(db, "SELECT min(world) FROM process");
     if (!without_ranks.next() || without_ranks.is_null(0))
-      throw Error("the run holds no process", "its spools could not be read: ddl report loss", ExitCode::kDataMissing);
+      throw Error("the run holds no process", "its spools could not be read: see ddl report loss", ExitCode::kDataMissing);
     world = without_ranks.integer(0);
     worlds = 1;
     found = !wanted_world || *wanted_world == world;

@@ -47,16 +47,16 @@ Value text_or_none(const std::string& text) { return text.empty() ? Value::absen
 
 Table stalls_table(const RunView& run) {
   Table table{"stalls",
-              "STALLS that ddl record told while the job ran",
+              "STALLS that ddl record reported while the job ran",
               {{"number", "number", Unit::kCount},
                {"kind", "kind", Unit::kText, 6},
                {"since_ns", "since", Unit::kDuration},
                {"lasted_ns", "for", Unit::kDuration},
-               {"sentence", "what was told", Unit::kText},
+               {"sentence", "report", Unit::kText},
                {"action", "--on-stall", Unit::kText, 3}},
               {},
               "",
-              "No stall was told while the job ran (ddl record --stall)."};
+              "No stall was reported while the job ran (ddl record --stall)."};
   Query row(
       run.db,
       "SELECT id, kind, since_ns, coalesce(resumed_ns, (SELECT max(end_ns) FROM process WHERE world = stall.world)) - since_ns, sentence, action"
@@ -82,7 +82,7 @@ Table stacks_table(const RunView& run) {
                {"in_c", "below it, in C", Unit::kText, 3}},
               {},
               "",
-              "No stacks: no stall was told while the job ran (ddl record --stall)."};
+              "No stacks: no stall was reported while the job ran (ddl record --stall)."};
   for (const auto& [number, stall] : stalls_with_ranks(run)) {
     std::map<int64_t, std::string> roles;
     for (const StalledRank& rank : stall.ranks) roles[rank.rank] = rank.role;

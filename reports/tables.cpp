@@ -57,7 +57,7 @@ Table collectives_table(const RunView& run) {
                           {"upper_bound", "", Unit::kCount, 0}},
               .rows = {},
               .note = {},
-              .when_empty = "No collective was kept: the window held none, or the job makes none."};
+              .when_empty = "No collective was kept: the job calls none, or none ran in the window (--steps, --after)."};
   const int64_t all_ns = total(run.db, "SELECT sum(time_ns) FROM collective_group WHERE world = ?", run.world);
   Query row(run.db,
             "SELECT o.name, c.label, g.bytes, g.instances, g.calls, g.time_ns, g.min_ns, g.max_ns, g.wait_ns, g.xfer_ns, g.busbw_xfer, "
@@ -264,7 +264,7 @@ Table layers_table(const RunView& run) {
                           {"layer", "Name", Unit::kText}},
               .rows = {},
               .note = {},
-              .when_empty = {}};
+              .when_empty = "The job names no layers. Name them with ddl/annotate.h, ddl_annotate.py or NVTX."};
   Query row(run.db,
             "SELECT layer, phase, calls, compute_ns, exposed_ns, wait_ns FROM layer_total WHERE world = ?"
             " ORDER BY compute_ns + exposed_ns DESC, layer, phase");
@@ -302,7 +302,7 @@ Table empty_metrics_table() {
                       {"meaning", "Meaning", Unit::kText, 3}},
           .rows = {},
           .note = "what exactly each one says: ddl analyze --list",
-          .when_empty = "No metric was computed."};
+          .when_empty = "No metric was computed. Compute them with: ddl analyze RUN."};
 }
 
 void add_metric_row(const Metric& metric, const std::string& meaning, Table& table) {
@@ -344,7 +344,7 @@ std::vector<Table> tried_metric(const ddl::Metric& metric, const MetricResult& r
               .columns = {{"rank", "Rank", Unit::kCount}, {"value", "Value", Unit::kNumber}},
               .rows = {},
               .note = "",
-              .when_empty = "It has no rank."};
+              .when_empty = "The run has no rank."};
   for (const MetricResult::OfRank& rank : result.ranks)
     ranks.rows.push_back({Value::count(rank.rank), metric_value(rank.value, metric.unit, rank.why)});
   return {std::move(job), std::move(ranks)};

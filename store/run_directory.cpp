@@ -83,7 +83,7 @@ RunDirectory find_run(const std::optional<std::string>& argument) {
     return run;
   }
   if (path.extension() == ".spool") {
-    throw Error(fmt::format("{} is one process of a run", path.string()),
+    throw Error(fmt::format("{} is the spool of one process, not a run", path.string()),
                 fmt::format("name its directory: {}", fs::absolute(path).parent_path().string()), ExitCode::kUsage);
   }
   const fs::path file = fs::is_symlink(path, error) ? fs::canonical(path) : path;  // the user may name a link; what it names is the store

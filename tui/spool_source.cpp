@@ -256,8 +256,10 @@ void SpoolSource::poll(Job& job, double) {
   job.run = shown_;
   look_for_spools();
   if (processes_.empty()) {
-    throw Error(fmt::format("there is nothing to look at in {} yet", shown_),
-                unreadable_.empty() ? "no process of the job has called MPI or NCCL" : unreadable_.begin()->second, ExitCode::kDataMissing);
+    throw Error(
+        fmt::format("{} has nothing to show yet", shown_),
+        unreadable_.empty() ? "no process of the job has called MPI or NCCL so far: try again in a moment" : unreadable_.begin()->second,
+        ExitCode::kDataMissing);
   }
   read_job(job);
   read_told_stalls(job);

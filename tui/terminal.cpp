@@ -67,7 +67,7 @@ Paint paint_of(Style style) {
 Terminal::Terminal(Color color) {
   set_escdelay(50);
   if (newterm(nullptr, stdout, stdin) == nullptr)
-    throw Error(std::string("this terminal cannot be drawn on: TERM=") + (std::getenv("TERM") != nullptr ? std::getenv("TERM") : ""),
+    throw Error(std::string("ncurses cannot draw on this terminal: TERM=") + (std::getenv("TERM") != nullptr ? std::getenv("TERM") : ""),
                 "ddl-top -b prints frames as text");
   raw();  // Ctrl-C comes as a key, and the screen is put back in any case
   noecho();

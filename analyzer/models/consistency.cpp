@@ -275,28 +275,29 @@ void check_rule(const ConsistencyJob& job, const ConsistencyRule& rule) {
   const auto ranks = static_cast<int64_t>(job.compute_s.size());
   const auto refuse = [](std::string text) { throw Error(std::move(text), "", ExitCode::kUsage); };
   for (const std::vector<double>& rank : job.compute_s)  // a rank without would do any number of steps while others do one
-    if (std::any_of(rank.begin(), rank.end(), [](double seconds) { return !(seconds > 0); })) refuse("a rank computes for 0 s in a step");
+    if (std::any_of(rank.begin(), rank.end(), [](double seconds) { return !(seconds > 0); }))
+      refuse("invalid computing time: a rank computes for 0 s in a step; give times above 0");
   switch (rule.kind) {
     case Consistency::kSynchronous:
       break;
     case Consistency::kBounded:
-      if (rule.value < 0) refuse("a bound of staleness is at least 0");
+      if (rule.value < 0) refuse("invalid staleness bound: give 0 or more steps");
       break;
     case Consistency::kAsynchronous:
-      if (rule.value < 1) refuse("servers: at least 1");
+      if (rule.value < 1) refuse("invalid number of servers: give at least 1");
       break;
     case Consistency::kElastic:
     case Consistency::kLocal:
-      if (rule.value < 1) refuse("a period is at least 1 step");
+      if (rule.value < 1) refuse("invalid period: give at least 1 step");
       break;
     case Consistency::kPartial:
       if (rule.value < 0 || rule.value >= ranks)
-        refuse(fmt::format("a collective that does not wait for the slowest {} of {} ranks has nobody", rule.value, ranks));
+        refuse(fmt::format("a collective cannot leave out the slowest {} of {} ranks: leave out 0 to {}", rule.value, ranks, ranks - 1));
       break;
     case Consistency::kGossip:
       for (const auto& [a, b] : rule.graph)
         if (a == b || std::max(a, b) >= job.compute_s.size())
-          refuse(fmt::format("the graph has an edge {}-{}: there are ranks 0 to {}", a, b, ranks - 1));
+          refuse(fmt::format("invalid edge {}-{} in the graph: join two different ranks from 0 to {}", a, b, ranks - 1));
       break;
   }
 }
@@ -379,12 +380,13 @@ std::vector<std::pair<size_t, size_t>> gossip_graph(std::string_view name, size_
       for (size_t b = a + 1; b < ranks; ++b) graph.emplace_back(a, b);
   } else if (name == "hypercube") {
     if ((ranks & (ranks - 1)) != 0)
-      throw Error(fmt::format("a hypercube has a power of two of ranks, not {}", ranks), "", ExitCode::kUsage);
+      throw Error(fmt::format("a hypercube needs a power of two of ranks, not {}", ranks), "use ring or all, or another number of ranks",
+                  ExitCode::kUsage);
     for (size_t a = 0; a < ranks; ++a)
       for (size_t bit = 1; bit < ranks; bit <<= 1)
         if ((a & bit) == 0) graph.emplace_back(a, a | bit);
   } else {
-    throw Error(fmt::format("no graph '{}'", name), "ring, hypercube, all, or a FILE.csv with columns from, to", ExitCode::kUsage);
+    throw Error(fmt::format("unknown graph '{}'", name), "ring, hypercube, all, or a FILE.csv with columns from, to", ExitCode::kUsage);
   }
   return graph;
 }

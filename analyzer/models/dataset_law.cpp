@@ -61,7 +61,8 @@ DatasetLaw fit_dataset_law(const std::vector<DataPoint>& points) {
   std::set<double> sizes;
   double mean_log = 0;
   for (const DataPoint& point : points) {
-    if (!(point.samples > 0) || !(point.error >= 0)) throw Error("samples are above 0, errors not below", "", ExitCode::kUsage);
+    if (!(point.samples > 0) || !(point.error >= 0))
+      throw Error("sample counts must be above 0, and errors 0 or more", "correct the rows", ExitCode::kUsage);
     sizes.insert(point.samples);
     mean_log += std::log(point.samples) / static_cast<double>(points.size());
   }
@@ -85,7 +86,9 @@ DatasetLaw fit_dataset_law(const std::vector<DataPoint>& points) {
   law.a = line.slope * std::pow(unit, -law.b);
   law.c = line.offset;
   law.largest_samples = *sizes.rbegin();
-  if (!(line.slope > 0)) throw Error("no fit of errors: they do not fall with the data", "look at the rows", ExitCode::kDataMissing);
+  if (!(line.slope > 0))
+    throw Error("no fit of errors: they do not fall as the data grow",
+                "check the rows, or leave out the sizes where the error no longer falls", ExitCode::kDataMissing);
   double mean = 0, total = 0;
   for (const DataPoint& point : points) mean += point.error / static_cast<double>(points.size());
   for (const DataPoint& point : points) {

@@ -103,7 +103,8 @@ class Program {
     clp().dual(model_.get(), 0);
     if (clp().status(model_.get()) != 0) clp().primal(model_.get(), 0);
     if (clp().status(model_.get()) == 1)
-      throw Error("some traffic has no route", "links must join all places that ranks sit at", ExitCode::kDataMissing);
+      throw Error("some traffic has no route between its places", "add links until every place with a rank can be reached",
+                  ExitCode::kDataMissing);
     if (clp().status(model_.get()) != 0) throw std::logic_error("route: the simplex method did not end");
   }
 

@@ -118,7 +118,8 @@ class ColumnProgram {
         const auto [distance, arc_to] = shortest_paths(network_, leaving_, source.node, length);
         for (size_t p = source.first; p < source.last; ++p) {
           if (distance[pairs_[p].to] == std::numeric_limits<double>::infinity())
-            throw Error("some traffic has no route", "links must join all places that ranks sit at", ExitCode::kDataMissing);
+            throw Error("some traffic has no route between its places", "add links until every place with a rank can be reached",
+                        ExitCode::kDataMissing);
           const Route route = route_of(source, p, arc_to);
           for (const size_t a : route) busy[a] += pairs_[p].bytes * slowness(a);
           know(p, route);

@@ -212,9 +212,12 @@ RunTimes read_run_times(SQLite::Database& db, const std::string& name) {
   RunTimes run;
   run.name = name;
   const auto epoch = meta_number(db, "epoch_realtime_ns");
-  if (!epoch) throw Error(fmt::format("{} does not say when it ran", name), {}, ExitCode::kDataMissing);
+  if (!epoch)
+    throw Error(fmt::format("{} does not say when it ran, so it cannot be put beside other runs", name), "leave it out",
+                ExitCode::kDataMissing);
   Query span(db, "SELECT min(start_ns), max(end_ns) FROM process");
-  if (!span.next() || span.is_null(0)) throw Error(fmt::format("{} holds no process", name), {}, ExitCode::kDataMissing);
+  if (!span.next() || span.is_null(0))
+    throw Error(fmt::format("{} holds no process", name), "leave it out; ddl report loss says what is missing", ExitCode::kDataMissing);
   const int64_t first_ns = *epoch + span.integer(0), last_ns = *epoch + span.integer(1);
   const auto started = meta_number(db, "started_realtime_ns"), ended = meta_number(db, "ended_realtime_ns");
   run.start_realtime_ns = started && *started <= first_ns + kMostApartNs ? std::min(*started, first_ns) : first_ns;

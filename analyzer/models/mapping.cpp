@@ -74,16 +74,19 @@ double least_assignment(const Matrix& cost) {
 }
 
 Network::Network(size_t places, size_t switches, const std::vector<PlaceLink>& links) : places_(places) {
-  if (places == 0) throw Error("no places", "names that begin with switch: are switches, where no rank sits", ExitCode::kDataMissing);
-  if (places > kMostPlaces)
-    throw Error(fmt::format("{} places: at most {} are searched", places, kMostPlaces), "group ranks that sit together anyway",
+  if (places == 0)
+    throw Error("the links name switches only, no place for a rank", "names that begin with switch: are switches; name at least one host",
                 ExitCode::kDataMissing);
+  if (places > kMostPlaces)
+    throw Error(fmt::format("too many places: {}, at most {} are searched", places, kMostPlaces),
+                "merge places whose ranks sit together anyway", ExitCode::kDataMissing);
   network_.nodes = places + switches;
   std::map<std::pair<size_t, size_t>, double> joined;
   for (const PlaceLink& link : links) {
     if (link.a >= network_.nodes || link.b >= network_.nodes || link.a == link.b || !(link.bytes_per_second > 0) ||
         !std::isfinite(link.bytes_per_second))
-      throw Error("a link joins two places and carries something", "", ExitCode::kDataMissing);
+      throw Error("invalid link: it must join two different places and carry more than 0 GB/s", "correct the table of links",
+                  ExitCode::kDataMissing);
     joined[std::minmax(link.a, link.b)] += link.bytes_per_second;
   }
   std::vector<double> per_byte;
@@ -94,7 +97,7 @@ Network::Network(size_t places, size_t switches, const std::vector<PlaceLink>& l
   for (size_t i = 0; i < places; ++i)
     if (std::find(per_byte_s_[i].begin(), per_byte_s_[i].begin() + static_cast<std::ptrdiff_t>(places), kNowhere) !=
         per_byte_s_[i].begin() + static_cast<std::ptrdiff_t>(places))
-      throw Error("no route joins all places", "add links", ExitCode::kDataMissing);
+      throw Error("the links do not join all places", "add links until every place can be reached", ExitCode::kDataMissing);
   tree_ = joined.size() + 1 == network_.nodes && std::find(per_byte_s_[0].begin(), per_byte_s_[0].end(), kNowhere) == per_byte_s_[0].end();
 }
 

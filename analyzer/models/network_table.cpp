@@ -41,11 +41,12 @@ NetworkTable read_network_table(const fs::path& file) {
     if (csv.has("type")) layer.type = csv.text(r, "type");
     if (csv.has("shape")) layer.shape = csv.text(r, "shape");
     if (std::max({layer.parameters, layer.activations}) > kMostValues)
-      throw Error(fmt::format("{}: layer {} has more than {:g} values", file.string(), layer.name, kMostValues), "", ExitCode::kUsage);
+      throw Error(fmt::format("{}: layer {} has more than {:g} values", file.string(), layer.name, kMostValues),
+                  "correct its params or act_out_elems_per_sample", ExitCode::kUsage);
     if (layer.parameters < 0 || layer.macs < 0 || layer.activations < 0)
-      throw Error(fmt::format("{}: layer {} has a negative number", file.string(), layer.name), "", ExitCode::kUsage);
+      throw Error(fmt::format("{}: layer {} has a negative number", file.string(), layer.name), "numbers are 0 or more", ExitCode::kUsage);
   }
-  if (table.layers.empty()) throw Error(fmt::format("{} has no layers", file.string()), "", ExitCode::kUsage);
+  if (table.layers.empty()) throw Error(fmt::format("{} has no layers", file.string()), "add a row for each layer", ExitCode::kUsage);
   return table;
 }
 
@@ -53,7 +54,7 @@ NetworkTable find_network_table(const std::string& name, const fs::path& folder)
   if (name.ends_with(".csv")) return read_network_table(name);
   const fs::path file = folder / fmt::format("layers_{}.csv", name);
   if (name.find('/') != std::string::npos || !fs::exists(file))
-    throw Error(fmt::format("no table of a network '{}'", name),
+    throw Error(fmt::format("unknown network '{}'", name),
                 fmt::format("there are {}; or a FILE.csv with columns layer, params, fwd_macs_per_sample, act_out_elems_per_sample",
                             fmt::join(table_names(folder), ", ")),
                 ExitCode::kUsage);

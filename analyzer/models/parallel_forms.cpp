@@ -275,7 +275,8 @@ ParallelPlan plan_of_one_form(const std::vector<ParallelLayer>& layers, const Pa
 
 ParallelPlan pipeline_plan(const std::vector<ParallelLayer>& layers, const ParallelMachine& machine, int64_t micro_batches) {
   if (machine.group > static_cast<int64_t>(layers.size()))
-    throw Error("a pipeline has at most a stage for each layer", "", ExitCode::kUsage);
+    throw Error(fmt::format("a pipeline of {} stages needs as many layers, not {}", machine.group, layers.size()), "make --group smaller",
+                ExitCode::kUsage);
   const Grid grid(machine);
   std::vector<LayerCost> costs;
   for (const ParallelLayer& layer : layers)

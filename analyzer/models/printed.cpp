@@ -44,7 +44,7 @@ Printed Printed::parse(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = error == std::errc() && end == text.data() + text.size() && std::isfinite(value);
   const double half = whole ? last_digit(text) / 2 : 0;
-  if (!whole || !std::isfinite(half)) throw Error(fmt::format("invalid decimal number '{}'", text), "", ExitCode::kDataMissing);
+  if (!whole || !std::isfinite(half)) throw Error(fmt::format("invalid decimal number '{}'", text), "such as 12.5", ExitCode::kDataMissing);
   return {value, value - half, value + half};
 }
 

@@ -84,8 +84,8 @@ void Replay::order() {
       if (--waits[followers[f]] == 0) ready.push_back(followers[f]);
   }
   if (order_.size() != ops_.size())
-    throw Error(fmt::format("{} of {} operations wait for one another in a circle: the replay cannot order them",
-                            ops_.size() - order_.size(), ops_.size()),
+    throw Error(fmt::format("{} of {} operations wait for one another in a cycle: they cannot be replayed", ops_.size() - order_.size(),
+                            ops_.size()),
                 "", ExitCode::kDataMissing);
 }
 

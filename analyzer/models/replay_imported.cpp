@@ -53,7 +53,8 @@ std::optional<ImportedReplay> imported_replay(SQLite::Database& db, int64_t worl
     ops.push_back({place->second.replica, place->second.stage, rows.integer(1), rows.text(2),
                    numbers[{place->first, rows.integer(1), rows.text(2)}]++, rows.real(3) * 1e-9, rows.real(4) * 1e-9});
   }
-  if (ops.empty()) throw Error("the run holds no operations to replay", "", ExitCode::kDataMissing);
+  if (ops.empty())
+    throw Error("the run holds no operations to replay", "import a trace of a pipeline: ddl import pipedream", ExitCode::kDataMissing);
   PipelineReplay job = pipeline_replay(ops);
   for (const auto& [process, place] : places) {
     if (place.rank != place.stage * job.replicas + place.replica)

@@ -64,8 +64,8 @@ class Builder {
     const Replay::Op at = result_.replay.add(
         {.rank = op.stage * result_.replicas + op.replica, .step = op.step, .kind = kinds_[op.type], .seconds = op.duration_s});
     if (!at_.emplace(key(op), at).second)
-      throw Error(fmt::format("step {}: {} {} of stage {}, replica {} is there twice", op.step, op.type, op.number, op.stage, op.replica),
-                  "", ExitCode::kDataMissing);
+      throw Error(fmt::format("step {}: {} {} of stage {}, replica {} occurs twice", op.step, op.type, op.number, op.stage, op.replica), "",
+                  ExitCode::kDataMissing);
     if (is_message) {
       const bool sends = message->second == "send";
       const int64_t sender = sends ? op.stage : op.stage - message->first->next;
@@ -83,7 +83,7 @@ class Builder {
   void meet(const Meeting& meeting, const std::vector<Replay::Op>& members) {
     const bool message = std::get<1>(meeting) == kDirections[0].name || std::get<1>(meeting) == kDirections[1].name;
     if (message && members.size() != 2)
-      throw Error(fmt::format("step {}: {} message {} of stage {}, replica {} has one end only", std::get<0>(meeting), std::get<1>(meeting),
+      throw Error(fmt::format("step {}: {} message {} of stage {}, replica {} has only one end", std::get<0>(meeting), std::get<1>(meeting),
                               std::get<2>(meeting), std::get<3>(meeting), std::get<4>(meeting)),
                   "sends and receives are needed from both stages", ExitCode::kDataMissing);
     double last_s = ops_[members[0]].start_s;

@@ -55,8 +55,8 @@ class RunReader {
   RunReplay read() {
     Query gpu(db_, "SELECT 1 FROM gpu_part g JOIN process p ON p.id = g.process WHERE p.world = ?1 LIMIT 1");
     if (gpu.bind(world_).next())
-      throw Error("the job computes on GPUs: its hosts do not wait where it waits", "only calls of MPI are replayed",
-                  ExitCode::kDataMissing);
+      throw Error("the job computes on GPUs, and its waiting there is not in its MPI calls",
+                  "only jobs that compute on CPUs can be replayed", ExitCode::kDataMissing);
     select_windows();
     read_processes();
     meet();

@@ -57,7 +57,8 @@ struct StepRow {
 std::map<int64_t, std::map<int64_t, StepRow>> step_rows(SQLite::Database& db, int64_t world) {
   Query gpu(db, "SELECT 1 FROM gpu_part g JOIN process p ON p.id = g.process WHERE p.world = ?1 LIMIT 1");
   if (gpu.bind(world).next())
-    throw Error("the job computes on GPUs: its hosts do not wait where it waits", "only calls of MPI are replayed", ExitCode::kDataMissing);
+    throw Error("the job computes on GPUs, and its waiting there is not in its MPI calls", "only jobs that compute on CPUs can be replayed",
+                ExitCode::kDataMissing);
   std::map<int64_t, std::map<int64_t, StepRow>> steps;
   Query rows(
       db,
@@ -66,7 +67,7 @@ std::map<int64_t, std::map<int64_t, StepRow>> step_rows(SQLite::Database& db, in
       "p.world = ?1 AND p.rank IS NOT NULL AND s.duration_ns IS NOT NULL");
   for (rows.bind(world); rows.next();) {
     if (rows.is_null(3))
-      throw Error("how long ranks waited is not known", "ddl report loss, or ddl analyze --metric wait_share, says why",
+      throw Error("it is not known how long ranks waited", "ddl report loss, or ddl analyze --metric wait_share, says why",
                   ExitCode::kDataMissing);
     steps[rows.integer(0)][rows.integer(1)] = {rows.real(2) * 1e-9, rows.real(3) * 1e-9, rows.real(4) * 1e-9};
   }
@@ -164,7 +165,9 @@ RunConsistency run_consistency(SQLite::Database& db, int64_t world) {
     double transfer_s = 0;
     for (size_t r = 0; r < run.ranks.size(); ++r) {
       const auto row = rows.find(run.ranks[r]);
-      if (row == rows.end()) throw Error("the ranks of the run's steps change", "", ExitCode::kDataMissing);
+      if (row == rows.end())
+        throw Error("the run's steps are not all of the same ranks",
+                    "record a part of the job in which ranks neither come nor go: ddl record --steps A:B", ExitCode::kDataMissing);
       run.job.compute_s[r].push_back(std::max(1e-9, row->second.compute_s));
       transfer_s += row->second.transfer_s;
       step_s += row->second.step_s;

@@ -69,7 +69,7 @@ MeanStep mean_step(SQLite::Database& db, int64_t world) {
             mean.unsplit_ns == 0,
             time.why};
   }
-  throw Error("the run tells no time of its ranks", "ddl report loss says what is missing", ExitCode::kDataMissing);
+  throw Error("the run holds no times of its ranks", "ddl report loss says what is missing", ExitCode::kDataMissing);
 }
 
 std::optional<double> samples_per_step(SQLite::Database& db, int64_t world) {

@@ -132,7 +132,8 @@ RunPipeline run_pipeline(SQLite::Database& db, int64_t world, const std::optiona
   for (const auto& [rank, stage] : stage_of) ++members[static_cast<size_t>(stage)];
   if (static_cast<int64_t>(stage_of.size()) % stages != 0 ||
       std::any_of(members.begin(), members.end(), [&](int64_t count) { return count != members[0]; }))
-    throw Error(fmt::format("{} ranks are not whole pipelines of {} stages", stage_of.size(), stages), "", ExitCode::kDataMissing);
+    throw Error(fmt::format("{} ranks do not make whole pipelines of {} stages", stage_of.size(), stages), "give another --stages",
+                ExitCode::kDataMissing);
   pipeline.replicas = members[0];
 
   read_phases(db, world, stage_of, pipeline);
@@ -154,7 +155,9 @@ RunPipeline run_pipeline(SQLite::Database& db, int64_t world, const std::optiona
     else
       stage.other_s = std::max(0.0, stage.other_s - stage.forward_s - stage.backward_s);
   }
-  if (!(pipeline.slowest_stage_s() > 0)) throw Error("the ranks of this run do not compute", "", ExitCode::kDataMissing);
+  if (!(pipeline.slowest_stage_s() > 0))
+    throw Error("the ranks of this run do not compute", "give the times as numbers, without RUN: --forward-ms, --backward-ms",
+                ExitCode::kDataMissing);
   read_order(db, world, stage_of, pipeline);
   if (!stated) read_hops(db, world, pipeline);
   return pipeline;

@@ -117,17 +117,16 @@ std::vector<std::vector<ScalingRow>> by_series(const std::vector<ScalingRow>& ro
 
 std::vector<ScalingRow> scaling_rows(const std::vector<ScalingPoint>& points, std::optional<double> base_workers,
                                      const std::string& worker) {
-  if (points.empty()) throw Error("no sizes to compare", "", ExitCode::kDataMissing);
+  if (points.empty()) throw Error("no sizes to compare", "give at least one run, or one row", ExitCode::kDataMissing);
   std::vector<std::string> order;
   for (const ScalingPoint& point : points) {
     const std::string of = point.series.empty() ? "" : " of " + point.series;
     if (!(point.workers > 0) || !std::isfinite(point.workers))
-      throw Error(fmt::format("{} {}s{}: a size is above 0", point.workers, worker, of), "", ExitCode::kDataMissing);
+      throw Error(fmt::format("invalid size of {} {}s{}", point.workers, worker, of), "sizes are above 0", ExitCode::kDataMissing);
     const Printed& x = point.throughput;
     if (!(x.lo > 0) || !(x.lo <= x.value) || !(x.value <= x.hi) || !std::isfinite(x.hi))
-      throw Error(
-          fmt::format("{}{}: throughput, speed-up and time are above 0, also within their digits", counted(point.workers, worker), of), "",
-          ExitCode::kDataMissing);
+      throw Error(fmt::format("{}{}: the result is not above 0 within its printed digits", counted(point.workers, worker), of),
+                  "throughput, speed-up and time are above 0: give more digits", ExitCode::kDataMissing);
     if (std::find(order.begin(), order.end(), point.series) == order.end()) order.push_back(point.series);
   }
   std::vector<ScalingRow> rows;
@@ -139,8 +138,8 @@ std::vector<ScalingRow> scaling_rows(const std::vector<ScalingPoint>& points, st
     const auto base = std::find_if(series.begin(), series.end(),
                                    [&](const ScalingPoint& point) { return !base_workers || point.workers == *base_workers; });
     if (base == series.end())
-      throw Error(fmt::format("no base of {}{}", counted(*base_workers, worker), name.empty() ? "" : " in " + name),
-                  "efficiency is against a size that was measured", ExitCode::kDataMissing);
+      throw Error(fmt::format("the base of {} was not measured{}", counted(*base_workers, worker), name.empty() ? "" : " in " + name),
+                  "choose a --base that was", ExitCode::kDataMissing);
     size_t before = 0;  // rows of this series
     for (const ScalingPoint& point : series) {
       ScalingRow row = make_row(point, *base, worker);
@@ -158,7 +157,7 @@ ScalingTrend fit_trend(const std::vector<ScalingRow>& series) {
   std::set<double> sizes;
   for (const ScalingRow& row : series) sizes.insert(row.point.workers);
   if (sizes.size() < kTrendMinSizes)
-    throw Error(fmt::format("{} distinct sizes are too few for a projection, {} are needed", sizes.size(), kTrendMinSizes),
+    throw Error(fmt::format("too few distinct sizes for a projection: {}, at least {} are needed", sizes.size(), kTrendMinSizes),
                 "measure more sizes", ExitCode::kDataMissing);
   const double base = series[0].base_workers;
   const auto n = static_cast<double>(series.size());
@@ -185,12 +184,12 @@ ScalingTrend fit_trend(const std::vector<ScalingRow>& series) {
 }
 
 Projection ScalingTrend::project(double workers) const {
-  if (!(workers > 0)) throw Error("a size is above 0", "", ExitCode::kUsage);
+  if (!(workers > 0)) throw Error(fmt::format("invalid size {:g}", workers), "sizes are above 0", ExitCode::kUsage);
   const double f = linear ? workers / base_workers : std::log2(workers / base_workers);
   const double inverse = a + b * f;
   const double off = t * sigma * std::sqrt(1 + 1 / points + (f - mean_f) * (f - mean_f) / spread_f);
   if (!(inverse - off > 0))
-    throw Error(fmt::format("the trend says nothing of {:g}: its interval reaches beyond any efficiency", workers), "measure larger sizes",
+    throw Error(fmt::format("{:g} is too far for a projection: its interval holds every efficiency", workers), "measure larger sizes",
                 ExitCode::kDataMissing);
   return {workers, {1 / inverse, 1 / (inverse + off), 1 / (inverse - off)}};
 }

@@ -35,7 +35,9 @@ class Reader {
  public:
   Reader(const CsvTable& csv, const std::map<std::string, std::string>& names) : csv_(csv), names_(names) {
     for (const auto& [name, column] : names)
-      if (!csv.has(column)) throw Error(fmt::format("there is no column '{}' for {}", column, name), "", ExitCode::kUsage);
+      if (!csv.has(column))
+        throw Error(fmt::format("{} has no column '{}' for {}", csv.name(), column, name), "--map NAME=COLUMN names a column of its header",
+                    ExitCode::kUsage);
   }
 
   std::optional<std::string> column(std::string_view name) const {
@@ -49,12 +51,12 @@ class Reader {
     ScalingTable table;
     const SizeColumn* size = first<SizeColumn>(kSizes);
     if (!size)
-      throw Error(csv_.name() + ": no column says how many GPUs", "gpus, accelerators, ranks or workers; see ddl scaling --help",
-                  ExitCode::kUsage);
+      throw Error(csv_.name() + ": no column with the number of GPUs",
+                  "name it gpus, accelerators, ranks or workers, or use --map; see ddl scaling --help", ExitCode::kUsage);
     const ResultColumn* result = first<ResultColumn>(kResults);
     if (!result)
-      throw Error(csv_.name() + ": no column has the results", "speedup, throughput, time_s, ...; see ddl scaling --help",
-                  ExitCode::kUsage);
+      throw Error(csv_.name() + ": no column with results",
+                  "name it speedup, throughput, time_s, ..., or use --map; see ddl scaling --help", ExitCode::kUsage);
     const std::optional<std::string> global = column("global_batch"), local = column("local_batch");
     if (result->result == Result::kStep && !global && !local)
       throw Error(csv_.name() + ": times of steps need their batch",
@@ -108,7 +110,9 @@ class Reader {
       case Result::kStep:
         break;
     }
-    if (!point.global_batch) throw Error(fmt::format("{}: row {} has no batch", csv_.name(), row + 1), "", ExitCode::kDataMissing);
+    if (!point.global_batch)
+      throw Error(fmt::format("{}: row {} has no batch", csv_.name(), row + 1),
+                  "times of steps need global_batch or local_batch in every row", ExitCode::kDataMissing);
     return Printed::exactly(*point.global_batch / result.seconds) / printed;
   }
 

@@ -236,8 +236,8 @@ class StepReader {
 
 StepGradients step_gradients(SQLite::Database& db, int64_t world, const std::vector<LayerGradient>& layers) {
   if (read_facts(db, world).resource != Resource::kThread)
-    throw Error("its GPUs compute: when they had each gradient ready is not known",
-                "only allreduces that threads post beside their computing", ExitCode::kDataMissing);
+    throw Error("the job computes on GPUs: it is not known when each gradient was ready", "only jobs that compute on CPUs can be asked",
+                ExitCode::kDataMissing);
   StepGradients result = StepReader(db, world).read(layers);
   if (result.gradients.empty())
     throw Error("no allreduce was kept in a steady step", "ddl record --steps A:B keeps all events of these steps", ExitCode::kDataMissing);

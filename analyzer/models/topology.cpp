@@ -15,7 +15,7 @@ double Topology::rate_of(const TopologyLink& link) const {
   if (link.bytes_per_second) return *link.bytes_per_second;
   const Tier& tier = tiers[link.tier];
   if (!tier.bytes_per_second)
-    throw Error(fmt::format("nobody says what a link of tier '{}' carries", tier.name),
+    throw Error(fmt::format("the bandwidth of a link of tier '{}' is not known", tier.name),
                 fmt::format("--tier '{}=12.5' (GB/s in each direction), or a recorded run whose transfers tell", tier.name),
                 ExitCode::kDataMissing);
   return *tier.bytes_per_second * link.lanes;
@@ -54,7 +54,7 @@ void Topology::set_tier(std::string_view name, std::optional<double> bytes_per_s
   if (tier == tiers.end()) {
     std::string known;
     for (const Tier& one : tiers) known += (known.empty() ? "" : ", ") + one.name;
-    throw Error(fmt::format("no tier '{}'", name), "there are: " + known, ExitCode::kUsage);
+    throw Error(fmt::format("unknown tier '{}'", name), "there are: " + known, ExitCode::kUsage);
   }
   if (bytes_per_second) {
     tier->bytes_per_second = bytes_per_second;

@@ -425,7 +425,7 @@ Topology of_slurm(const std::string& text, const std::string& name) {
 
 std::vector<std::string> expand_hosts(std::string_view list) {
   const auto refuse = [&](const std::string& why) -> void {
-    throw Error(fmt::format("'{}' is no list of hosts: {}", list.substr(0, 80), why), "such as tux[0-3,7],login", ExitCode::kDataMissing);
+    throw Error(fmt::format("invalid list of hosts '{}': {}", list.substr(0, 80), why), "such as tux[0-3,7],login", ExitCode::kDataMissing);
   };
   std::vector<std::string> result;
   size_t at = 0;

@@ -34,7 +34,8 @@ EpochModel fit_epochs(const std::vector<BatchEpochs>& points) {
   EpochModel model;
   model.least_epochs = mean_epochs - slope * mean_batch;
   if (model.least_epochs <= 0)
-    throw Error("no fit of epochs: they fall to nothing at small batches", "look at the rows", ExitCode::kDataMissing);
+    throw Error("no fit of epochs: the line reaches 0 epochs at small batches", "check the rows, or leave out the smallest batches",
+                ExitCode::kDataMissing);
   model.knee_batch = slope > 0 ? model.least_epochs / slope : std::numeric_limits<double>::infinity();
   double residual = 0;
   for (const BatchEpochs& p : points) {
@@ -52,7 +53,7 @@ double amdahl_fraction(double speedup, double whole) {
   if (!(whole >= 1) || !(whole <= speedup) || !(speedup > 1))
     throw Error(
         fmt::format("no share of communication makes the step {:g} times as fast when communication is {:g} times as fast", whole, speedup),
-        "the whole gains at least nothing, and at most what its part does", ExitCode::kUsage);
+        "--whole must lie between 1 and --speedup", ExitCode::kUsage);
   return (1 - 1 / whole) / (1 - 1 / speedup);
 }
 

@@ -89,7 +89,9 @@ Slowdown slowdown_of(const Replay& replay, const std::function<int64_t(int64_t r
   Attribution attribution(replay);
   result.step_s = replay.mean_step_seconds(replay.recorded());
   const double ideal_s = result.ideal_step_s = attribution.ideal_s();
-  if (!(ideal_s > 0)) throw Error("the operations take no time: no slowdown can be told", "", ExitCode::kDataMissing);
+  if (!(ideal_s > 0))
+    throw Error("the operations take no time, so there is no slowdown to explain", "check the durations in the trace",
+                ExitCode::kDataMissing);
   result.slowdown = result.step_s / ideal_s;
 
   for (const ReplayKind& kind : replay.kinds()) {

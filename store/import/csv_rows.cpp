@@ -54,7 +54,7 @@ void CsvRows::split(const std::string& line) {
       field += c;
     }
   }
-  if (quoted) fail("a quote is never closed");
+  if (quoted) fail("unclosed quote");
   fields_.push_back(std::move(field));
 }
 

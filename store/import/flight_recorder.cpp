@@ -62,7 +62,9 @@ std::vector<fs::path> files_in(const std::vector<fs::path>& paths) {
     for (const auto& entry : fs::directory_iterator(path, error))
       if (entry.is_regular_file(error) && entry.path().extension() != ".log" && entry.path().extension() != ".txt")
         inside.push_back(entry.path());
-    if (error) throw Error(fmt::format("cannot read {}: {}", path.string(), error.message()), "", ExitCode::kDataMissing);
+    if (error)
+      throw Error(fmt::format("cannot read {}: {}", path.string(), error.message()), "name the files, or a folder that you may read",
+                  ExitCode::kDataMissing);
     std::sort(inside.begin(), inside.end());
     files.insert(files.end(), inside.begin(), inside.end());
   }

@@ -195,7 +195,8 @@ class Timeline : public HorovodTimeline {
 
 void read_horovod(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read) {
   if (files.size() > 1)
-    throw Error("a timeline of Horovod is one file", "rank 0 writes it for all ranks: ddl import horovod timeline.json", ExitCode::kUsage);
+    throw Error("several files given: a Horovod timeline is one file", "rank 0 writes it for all ranks: ddl import horovod timeline.json",
+                ExitCode::kUsage);
   InputFile file(files[0], read);
   Timeline timeline(run, files[0], file_bytes(files[0]));
   read_json(file, kTraceEvents, timeline);

@@ -119,7 +119,8 @@ ImportSummary import_traces(const ImportFormat& format, const std::vector<fs::pa
   } catch (const SQLite::Exception& error) {
     if (stopped) std::rethrow_exception(stopped);
     if (error.getErrorCode() == SQLITE_ERROR)
-      throw Error(fmt::format("cannot import {}: {}", files.front().string(), error.what()));  // sums beyond 64 bits
+      throw Error(fmt::format("cannot import {}: {}", files.front().string(), error.what()),
+                  "check durations and sizes in the trace");  // sums beyond 64 bits
     throw CannotWrite(fmt::format("cannot write {}: {}", options.output.string(), error.what()));
   }
   draft.finish();

@@ -253,7 +253,8 @@ void ImportedRun::settle() {
     std::sort(p.steps.begin(), p.steps.end(), [](const Step& a, const Step& b) { return a.start_ns < b.start_ns; });
     if (!p.begin_ns) continue;
     if (std::abs(p.told.base_ns) > kLatestNs || std::abs(p.told.base_ns + *p.begin_ns) > kLatestNs)
-      throw Error(fmt::format("{} begins at a time that is out of range", p.told.file), "", ExitCode::kDataMissing);
+      throw Error(fmt::format("{} begins at a time that is out of range", p.told.file), "leave it out, or correct its times",
+                  ExitCode::kDataMissing);
     first_ns = std::min(first_ns.value_or(INT64_MAX), p.told.base_ns + *p.begin_ns);
   }
   if (!first_ns) {

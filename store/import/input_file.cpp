@@ -82,7 +82,8 @@ bool InputFile::line(std::string& text) {
 }
 
 void InputFile::fail(uint64_t offset, const std::string& what) const {
-  throw Error(fmt::format("{}, byte {}: {}", path_.string(), offset, what), "", ExitCode::kDataMissing);
+  throw Error(fmt::format("{}, byte {}: {}", path_.string(), offset, what), "is the file whole, and of this format? see: ddl import --help",
+              ExitCode::kDataMissing);
 }
 
 }  // namespace ddl::store

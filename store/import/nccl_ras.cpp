@@ -62,7 +62,7 @@ class RasFile {
     }
     const size_t begin = text.find_first_not_of(" \t\r\n");
     if (begin == std::string::npos || text[begin] != '{') {
-      throw Error(fmt::format("{}, byte 0: no JSON", path_.string()), "ask with: ncclras -f json (NCCL 2.28.7 and later)",
+      throw Error(fmt::format("{}, byte 0: not JSON", path_.string()), "ask with: ncclras -f json (NCCL 2.28.7 and later)",
                   ExitCode::kDataMissing);
     }
     try {

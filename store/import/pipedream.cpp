@@ -222,11 +222,13 @@ bool is_parquet(const fs::path& path) {
 }  // namespace
 
 void read_pipedream(ImportedRun& run, const std::vector<fs::path>& files, const BytesRead& read) {
-  if (files.size() > 1) throw Error("one CSV file is one job", "ddl import pipedream trace.csv.gz", ExitCode::kUsage);
+  if (files.size() > 1)
+    throw Error("several files given: one CSV file holds one job", "import each by itself: ddl import pipedream trace.csv.gz",
+                ExitCode::kUsage);
   const fs::path& path = files[0];
   const uint64_t bytes = file_bytes(path);
   if (is_parquet(path))
-    throw Error(fmt::format("{}: Parquet; this reads CSV", path.string()),
+    throw Error(fmt::format("{} is a Parquet file, not CSV", path.string()),
                 fmt::format("python3 -c 'import pandas; pandas.read_parquet(\"{}\").to_csv(\"trace.csv\", index=False)'", path.string()),
                 ExitCode::kUsage);
   InputFile file(path, read);

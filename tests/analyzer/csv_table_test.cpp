@@ -31,8 +31,8 @@ std::string message(const std::string& text, const std::string& column = "a") {
 
 TEST(CsvTable, MistakesNameTheLine) {
   EXPECT_EQ(message(""), "t.csv is empty");
-  EXPECT_EQ(message("a,b\n1,2\n3"), "t.csv:3: 1 fields, the header has 2");
-  EXPECT_EQ(message("a\n\"1"), "t.csv:2: a quote is never closed");
+  EXPECT_EQ(message("a,b\n1,2\n3"), "t.csv:3: 1 fields, but the header has 2");
+  EXPECT_EQ(message("a\n\"1"), "t.csv:2: unclosed quote");
   EXPECT_EQ(message("a\n1\n\nx"), "t.csv:4: invalid number 'x' in column 'a'");
   EXPECT_EQ(message("a\ninf"), "t.csv:2: invalid number 'inf' in column 'a'");
   EXPECT_EQ(message("a\n1", "b"), "t.csv has no column 'b'");

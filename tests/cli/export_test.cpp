@@ -109,7 +109,7 @@ TEST_F(Export, ATraceOfEachRank) {
   EXPECT_EQ(contents(folder_ / "one.json"), one.out);
   const Result both = ddl_command({"export", "chrome-json", run});
   EXPECT_EQ(both.code, 2);
-  EXPECT_TRUE(has(both.err, "2 ranks are as many files")) << both.err;
+  EXPECT_TRUE(has(both.err, "2 ranks make as many files")) << both.err;
 }
 
 TEST_F(Export, PartsThatAreNotThere) {

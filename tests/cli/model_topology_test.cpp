@@ -94,7 +94,7 @@ TEST_F(ModelTopology, WhatNobodySaysIsAskedFor) {
   const std::string run = write(test::run().ranks(4).steps(10).hosts(2, 0).compute(1_ms).allreduce(1_MiB, 1_ms));
   const Result asks = ddl_command({"model", "mapping", run});
   EXPECT_EQ(asks.code, 3);
-  EXPECT_TRUE(has(asks.err, "nobody says what a link of tier 'host' carries")) << asks.err;
+  EXPECT_TRUE(has(asks.err, "the bandwidth of a link of tier 'host' is not known")) << asks.err;
   EXPECT_EQ(ddl_command({"model", "mapping", run, "--tier", "rack=3"}).code, 2);
   EXPECT_EQ(ddl_command({"model", "mapping", run, "--tier", "host=x"}).code, 2);
   EXPECT_EQ(ddl_command({"model", "mapping", run, "--host", "file"}).code, 2);

@@ -66,7 +66,7 @@ TEST_F(DamagedRun, ItIsMadeAgainFromTheSpools) {
   EXPECT_EQ(after.code, 0);
   EXPECT_TRUE(after.out == before.out);
   EXPECT_TRUE(has(after.err, "it is damaged")) << after.err;
-  EXPECT_TRUE(has(after.err, "made again from the spools")) << after.err;
+  EXPECT_TRUE(has(after.err, "rebuilding it from the spools")) << after.err;
   EXPECT_EQ(json().err, "") << "and is whole from then on";
   std::filesystem::resize_file(run_ / "run.sqlite", 20000);
   EXPECT_TRUE(json().out == before.out);

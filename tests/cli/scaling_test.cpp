@@ -139,7 +139,7 @@ TEST_F(Scaling, RunsWithoutSamplesNeedAWord) {
   const std::string small = write("n2.ddl", silent(2, 19_ms)), large = write("n4.ddl", silent(4, 19_ms));
   const Result refused = ddl_command({"scaling", small, large});
   EXPECT_EQ(refused.code, 3);
-  EXPECT_TRUE(has(refused.err, "reports no samples")) << refused.err;
+  EXPECT_TRUE(has(refused.err, "does not report its samples")) << refused.err;
   EXPECT_NEAR(answer({small, large, "--weak"})["scaling"][1]["efficiency"].get<double>(), 1, 1e-6);
   EXPECT_NEAR(answer({small, large, "--strong"})["scaling"][1]["efficiency"].get<double>(), 0.5, 1e-6);
   EXPECT_EQ(ddl_command({"scaling", small, large, "--strong", "--weak"}).code, 2);
@@ -176,7 +176,7 @@ TEST_F(Scaling, MistakesAreClear) {
   EXPECT_EQ(ddl_command({"scaling", file("a.csv", "gpus,speedup\n1,0e" + std::string(400, '9') + "\n")}).code, 3);
   const Result few = ddl_command({"scaling", file("a.csv", "gpus,speedup\n1,1\n2,1.9\n"), "--project", "8"});
   EXPECT_EQ(few.code, 3);
-  EXPECT_TRUE(has(few.err, "2 distinct sizes are too few")) << few.err;
+  EXPECT_TRUE(has(few.err, "too few distinct sizes for a projection: 2")) << few.err;
   const Result number = ddl_command({"scaling", file("b.csv", "gpus,speedup\n1,1\n2,fast\n")});
   EXPECT_TRUE(has(number.err, "b.csv:3: invalid number 'fast' in column 'speedup'")) << number.err;
 }

@@ -213,7 +213,7 @@ TEST_F(Query, EndsAndIsBounded) {
   const std::string endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT ";
   const Result silent = ddl_command({"query", run, endless + "max(i) FROM n", "--timeout", "0.2s"});
   EXPECT_EQ(silent.code, 2);
-  EXPECT_TRUE(has(silent.err, "not done after 0.2 s") && has(silent.err, "--timeout")) << silent.err;
+  EXPECT_TRUE(has(silent.err, "stopped after 0.2 s") && has(silent.err, "--timeout")) << silent.err;
   const Result rows = ddl_command({"query", run, endless + "i FROM n", "--csv", "--limit", "3"});
   EXPECT_EQ(rows.code, 0);
   EXPECT_EQ(rows.out, "i\r\n1\r\n2\r\n3\r\n");

@@ -108,7 +108,7 @@ def unwanted(folder):
     db = job.store(folder / "off.ddl")  # for the annotations
     job.check(db.execute("SELECT count(*) FROM event").fetchone()[0] == 0, "events of NCCL without its collector")
     outputs = nccl_job.torchrun("nccl_calls_dlopen", folder, 2, folder / "dlopen.ddl", NCCL_PROFILER_PLUGIN="none")
-    hint = "ddl: NCCL_PROFILER_PLUGIN is set to none: what would tell us more of nccl goes there\n"
+    hint = "ddl: NCCL_PROFILER_PLUGIN is set to none: ddl records less of nccl; unset it to record all\n"
     job.check(outputs == ["rank 0 done\n" + hint, "rank 1 done\n"], f"{outputs}")
 
 

@@ -113,7 +113,7 @@ TEST_F(GpuTables, GpusAreMeansOverSteadySteps) {
 
 TEST_F(GpuTables, ARunWithoutGpusDoesNotMentionThem) {
   EXPECT_EQ(render_text(build_overview(view_, "x.ddl"), {}).find("GPU"), std::string::npos);
-  EXPECT_EQ(lines("gpu"), (Cells{"No GPU activity was recorded."}));
+  EXPECT_EQ(lines("gpu"), (Cells{"No GPU activity was recorded. If the job used GPUs, ddl report loss says why."}));
 }
 
 }  // namespace
