@@ -1,10 +1,13 @@
 // SQLite. The journal is the classic one and not a write-ahead log: that needs memory which all writers share, so all of them on one node. A writer takes its turn
 // at BEGIN IMMEDIATE: a transaction that begins by reading and then wants to write may find that it cannot, and would have to start again.
 #include <SQLiteCpp/Database.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "core/error.h"
@@ -109,9 +112,12 @@ std::unique_ptr<Connection> open_sqlite(const std::string& path, Access access) 
       fs::create_directories(folder, error);
       if (error) throw CannotWrite(fmt::format("cannot make {}: {}", folder.string(), error.message()));
     }
-  } else {
-    checked_database(path, NamedBy::kUser);
+    // Nobody else's business, unless somebody made it beforehand with other rights.
+    const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) throw CannotWrite(fmt::format("cannot make {}: {}", path, std::strerror(errno)));
+    close(fd);
   }
+  checked_database(path, NamedBy::kUser);
   return std::make_unique<Sqlite>(path, access);
 }
 

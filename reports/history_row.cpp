@@ -199,6 +199,26 @@ void add_loss(const RunView& run, RunRow& row) {
   if (!row.loss) row.why["loss"] = "NO_DATA";
 }
 
+/// Of what nothing above has said: a job outside of a batch system has no id, what nobody recorded has no value.
+void add_reasons(RunRow& row) {
+  const auto missing = [&](const auto& value, const char* column, const char* why) {
+    if (!value) row.why.try_emplace(column, why);
+  };
+  missing(row.command, "command", "NO_DATA");
+  missing(row.commit_id, "commit_id", "NO_DATA");
+  missing(row.job_id, "job_id", "NOT_APPLICABLE");
+  missing(row.job_step_id, "job_step_id", "NOT_APPLICABLE");
+  missing(row.duration_ns, "duration_ns", "NO_DATA");
+  missing(row.exit_code, "exit_code", "NO_DATA");
+  missing(row.signal, "signal", "NOT_APPLICABLE");
+  missing(row.verdict, "verdict", "NO_DATA");
+  missing(row.ddl_version, "ddl_version", "NO_DATA");
+  missing(row.analysis, "analysis", "NO_DATA");
+  missing(row.throughput, "throughput", "NO_DATA");
+  missing(row.efficiency, "efficiency", "NO_DATA");
+  missing(row.ccr, "ccr", "NO_DATA");
+}
+
 }  // namespace
 
 RunRow history_row(const RunView& run, const std::string& path) {
@@ -225,6 +245,7 @@ RunRow history_row(const RunView& run, const std::string& path) {
   add_findings(run, row);
   add_hosts(run, row);
   add_loss(run, row);
+  add_reasons(row);
   return row;
 }
 

@@ -60,6 +60,10 @@ TEST_F(HistoryVerb, ARunIsOneRowWithTheNumbersOfItsReport) {
   EXPECT_EQ(row["finding"], "straggler");
   EXPECT_TRUE(has(row["command"], "***")) << row["command"];
   EXPECT_FALSE(has(row["command"], "geheim")) << row["command"];
+  EXPECT_TRUE(row["job_id"].is_null());
+  EXPECT_TRUE(has(ddl_command({"history", "--rows", "1"}).out, "n/a(NO_DATA)")) << "the commit";
+  EXPECT_EQ(std::filesystem::status(folder_ / "runs.sqlite").permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   const Json report = Json::parse(ddl_command({"report", run, "--json"}).out);
   for (const Json& metric : report["metrics"]) {
     for (const auto& [id, key] : {std::pair("parallel_efficiency", "efficiency"), {"ccr_xfer", "ccr"}, {"throughput", "throughput"}})
