@@ -3,6 +3,7 @@
 import json
 import os
 import pwd
+import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -67,7 +68,7 @@ def recorded(folder):
     for run in ("mpirun.ddl", "srun.ddl"):
         text = (here / run / "report.txt").read_text()
         job.check(f"Slurm job {job_id} on nodea,nodeb has ended. What it left:\ntrain   job {job_id}" in text, f"epilogue of {run}: {text[:300]}")
-        job.check(f"added {run}: train" in text.replace(f"{here}/", ""), f"the epilogue did not add {run}: {text[-300:]}")
+        job.check(re.search(rf"added \S*/{run}: train, 4 ranks on 2 hosts", text), f"the epilogue did not add {run}: {text[-300:]}")
     rows = [row for row in json.loads(job.run([job.DDL, "history", "list", "--json", "--database", HISTORY], check_rc=0).stdout)["runs"] if row["job_id"] == job_id]
     job.check(len(rows) == 2 and all((row["ranks"], row["hosts"], row["name"]) == (4, 2, "train") for row in rows), f"the history: {rows}")
 
