@@ -18,7 +18,7 @@ using history::RunChange;
 using history::RunRow;
 
 constexpr double kRunsLeft = 76, kRunsRight = kWidth - 24, kRunsTop = 22, kRunsHeight = 220;
-constexpr size_t kDateRoom = 90;  // between dates below the axis
+constexpr size_t kDateRoom = 130;  // between dates below the axis
 constexpr size_t kMostRunRows = 200;
 
 /// Begins of the stretches between changes, and the number of runs.
