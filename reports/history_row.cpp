@@ -162,12 +162,13 @@ void add_hosts(const RunView& run, RunRow& row) {
   std::map<int64_t, std::string> of_rank;
   std::map<std::string, RunRow::Host> hosts;
   std::map<int64_t, std::string> of_id;
+  std::map<std::string, std::string> of_hostname;
   Query process(run.db, R"(
-    SELECT p.rank, h.id, coalesce((SELECT f.value FROM process_fact f WHERE f.process = p.id AND f.key = 'env.SLURMD_NODENAME'), h.name)
+    SELECT p.rank, h.id, coalesce((SELECT f.value FROM process_fact f WHERE f.process = p.id AND f.key = 'env.SLURMD_NODENAME'), h.name), h.name
     FROM process p JOIN host h ON h.id = p.host WHERE p.world = ? AND p.rank IS NOT NULL ORDER BY p.rank)");
   for (process.bind(run.world); process.next();) {
     const std::string name = process.text(2);
-    of_rank[process.integer(0)] = of_id[process.integer(1)] = name;
+    of_rank[process.integer(0)] = of_id[process.integer(1)] = of_hostname[process.text(3)] = name;
     hosts[name].host = name;
     ++hosts[name].ranks;
   }
@@ -183,7 +184,10 @@ void add_hosts(const RunView& run, RunRow& row) {
       if (const auto host = of_rank.find(*finding.rank); host != of_rank.end()) name_slow(host->second, finding.rank);
       continue;
     }
-    Query whole(run.db, "SELECT host FROM waited_for WHERE world = ? AND rank IS NULL");  // all ranks of a host
+    // All ranks of a host: of GPUs the table says which, of threads the sentence alone (findings/straggler.cpp).
+    for (const auto& [hostname, node] : of_hostname)
+      if (finding.sentence.starts_with(fmt::format("all {} ranks on {} ", hosts[node].ranks, hostname))) name_slow(node, std::nullopt);
+    Query whole(run.db, "SELECT host FROM waited_for WHERE world = ? AND rank IS NULL");
     if (whole.bind(run.world).next()) name_slow(of_id[whole.integer(0)], std::nullopt);
   }
   for (auto& [name, host] : hosts) row.on.push_back(std::move(host));

@@ -75,6 +75,17 @@ TEST_F(HistoryVerb, ARunIsOneRowWithTheNumbersOfItsReport) {
   EXPECT_EQ(node["p"], 0.5);
 }
 
+TEST_F(HistoryVerb, AHostOfWhichAllRanksAreSlowIsNamed) {
+  const auto job = test::run().ranks(6).hosts(3).steps(40).compute(10_ms).jitter(200_us).allreduce(1_MiB, 2_ms).slow(2, 4_ms).slow(3, 4_ms);
+  EXPECT_EQ(ddl_command({"history", "add", write("a.ddl", job)}).code, 0);
+  const Json row = history({})["runs"][0];
+  ASSERT_EQ(row["finding"], "straggler");
+  const Json nodes = history({"nodes"})["nodes"];
+  ASSERT_EQ(nodes.size(), 1u);
+  EXPECT_TRUE(has(ddl_command({"report", (folder_ / "a.ddl").string()}).out, "all 2 ranks on " + nodes[0]["host"].get<std::string>()));
+  EXPECT_NEAR(nodes[0]["p"].get<double>(), 1.0 / 3, 1e-12);
+}
+
 TEST_F(HistoryVerb, ARunThatWasMovedOrAnalyzedAgainIsTheSame) {
   const std::string run = write("a.ddl", job_of_two_hosts(2_ms)), moved = (folder_ / "b.ddl").string();
   EXPECT_EQ(ddl_command({"history", "add", run}).code, 0);
