@@ -1,9 +1,6 @@
 // ddl diff: two runs compared, and a gate for scripts.
 #include <fmt/format.h>
 
-#include <charconv>
-#include <cmath>
-
 #include "analyzer/run_diff.h"
 #include "cli/open_run.h"
 #include "cli/options.h"
@@ -16,20 +13,6 @@
 #include "reports/text.h"
 
 namespace ddl::cli {
-namespace {
-
-/// "5%" or "0.05".
-double parse_share(const std::string& text) {
-  const std::string digits = text.ends_with('%') ? text.substr(0, text.size() - 1) : text;
-  double value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value) || value < 0)
-    throw Error(fmt::format("--fail-over: invalid share '{}'", text), "such as 5% or 0.05", ExitCode::kUsage);
-  return text.ends_with('%') ? value / 100 : value;
-}
-
-}  // namespace
-
 int run_diff(const Arguments& arguments) {
   VerbOptions options(
       {.verb = "diff",
@@ -47,7 +30,7 @@ int run_diff(const Arguments& arguments) {
   if (!options.parse(arguments)) return 0;
   if (options.words().size() != 2) throw Error("which two runs?", "e.g. ddl diff before.ddl after.ddl", ExitCode::kUsage);
   const auto limit_text = options.maybe<std::string>("fail-over");
-  const double limit = limit_text ? parse_share(*limit_text) : 0;
+  const double limit = limit_text ? parse_share("fail-over", *limit_text) : 0;
 
   Run before = open_run(options.words()[0]), after = open_run(options.words()[1]);
   const reports::RunView before_view(before.db, std::nullopt), after_view(after.db, std::nullopt);

@@ -19,6 +19,7 @@
 #include "cli/process.h"
 #include "core/error.h"
 #include "core/secrets.h"
+#include "history/commit.h"
 #include "store/text.h"
 
 namespace ddl::cli {
@@ -130,6 +131,7 @@ JobFile describe_job(const std::vector<std::string>& command, const char* const*
   job.host = host;
   std::error_code error;
   job.cwd = std::filesystem::current_path(error).string();
+  job.commit = history::commit_now(job.cwd).value_or("");
   return job;
 }
 
@@ -142,6 +144,7 @@ std::string to_json(const JobFile& job) {
                                        {"command", without_secrets(job.command)},
                                        {"name", program_name(job.command)},
                                        {"cwd", job.cwd},
+                                       {"commit", text(job.commit)},
                                        {"host", job.host},
                                        {"launcher", text(job.launcher)},
                                        {"job_id", text(job.job_id)},

@@ -44,6 +44,7 @@ constexpr Entry kEnvironment[] = {
     {"DDL_STALL_SENTENCE", "for the command of --on-stall: the sentence that was printed"},
     {"DDL_STALL_RANKS", "likewise: the ranks that others wait for, with commas between"},
     {"DDL_STALL_RUN", "likewise: the run directory"},
+    {"DDL_HISTORY", "of ddl history: its database, a file or postgresql://..."},
     {"DDL_VERBOSE", "1: every process may complain, not one alone"},
     {"DDL_DISABLE", "1: record nothing"},
     {"DDL_LIBRARY", "of ddl record: path of the libddl.so to use"},

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <sstream>
@@ -94,6 +95,15 @@ std::string reflowed(std::string_view text) {
 
 HelpReader::HelpReader() { help_reader = this; }
 HelpReader::~HelpReader() { help_reader = nullptr; }
+
+double parse_share(std::string_view option, const std::string& text) {
+  const std::string digits = text.ends_with('%') ? text.substr(0, text.size() - 1) : text;
+  double value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value) || value < 0)
+    throw Error(fmt::format("--{} {}: a share such as 5% or 0.05 is wanted", option, text), "", ExitCode::kUsage);
+  return text.ends_with('%') ? value / 100 : value;
+}
 
 double parse_duration(const std::string& text) {
   double value = 0;

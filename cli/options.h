@@ -128,6 +128,9 @@ class VerbOptions {
 /// Seconds of "90", "90s", "10m" or "1h". Throws ddl::Error (usage).
 double parse_duration(const std::string& text);
 
+/// 0.05 of "5%" or "0.05". Throws ddl::Error (usage), naming the option.
+double parse_share(std::string_view option, const std::string& text);
+
 /// The name in `names` that `word` was probably meant to be; empty if none is near.
 std::string nearest(std::string_view word, const std::vector<std::string>& names);
 

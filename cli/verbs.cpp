@@ -21,6 +21,7 @@ constexpr Verb kVerbs[] = {
     {"analyze", "compute the metrics of a run, again or one of them", run_analyze},
     {"diff", "what changed from one run to another, with a gate for scripts", run_diff},
     {"goodput", "what the wall time of a job and its restarts went to, lost steps, price", run_goodput},
+    {"history", "many runs in one database: what got slower since when, which hosts are slow", run_history, history_questions},
     {"scaling", "how well several runs, or a table, use more workers", run_scaling},
     {"model", "what if: costs of allreduce, fusion, pipelines, batches, from a run or from numbers", run_model, model_questions},
     {"tune", "find the batch, bucket and algorithms that are worth it, prove the gain, write config files", run_tune},

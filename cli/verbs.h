@@ -25,6 +25,8 @@ int run_analyze(const Arguments& arguments);
 int run_model(const Arguments& arguments);
 int run_diff(const Arguments& arguments);
 int run_goodput(const Arguments& arguments);
+int run_history(const Arguments& arguments);
+std::vector<std::string> history_questions();
 int run_scaling(const Arguments& arguments);
 int run_tune(const Arguments& arguments);
 int run_import(const Arguments& arguments);

@@ -201,13 +201,13 @@ def verbs(tree):
 def environment(tree):
     described = set(rows(between(tree.text("cli/manual_page.cpp"), "kEnvironment[] = {", "};"), r'\{"(\w+)",', 15))
     read = {}
-    for folder in ("core", "interpose", "collectors", "cli"):
+    for folder in ("core", "interpose", "collectors", "history", "cli"):
         for path in tree.files(f"{folder}/**/*.cpp") + tree.files(f"{folder}/**/*.h"):
             read.update((name, path) for name in VARIABLE.findall(tree.text(path)))
     assert {"DDL_OUT", "DDL_CAP", "DDL_DISABLE"} <= read.keys(), f"the sources were searched: {sorted(read)}"
     for name in sorted(read.keys() - described):
         yield f"{read[name]}: {name}: no row of kEnvironment in cli/manual_page.cpp"
-    sources = tree.all("core/*", "interpose/*", "collectors/*", "cli/*.cpp")
+    sources = tree.all("core/*", "interpose/*", "collectors/*", "history/*", "cli/*.cpp")
     for name in sorted(described - read.keys()):
         if name.startswith("DDL_") and sources.count(f'"{name}"') < 2:
             yield f"cli/manual_page.cpp: {name}: nobody reads it"

@@ -16,6 +16,7 @@ import sys
 BATCHED = {
     "store": ["store/*.cpp", "store/import/*.cpp", "store/ingest/*.cpp"],
     "analyzer": ["analyzer/*.cpp", "analyzer/passes/*.cpp", "analyzer/metrics/*.cpp", "analyzer/findings/*.cpp", "analyzer/models/*.cpp"],
+    "history": ["history/*.cpp"],
     "reports": ["reports/*.cpp", "reports/html/*.cpp", "reports/trace/*.cpp"],
     "tui": ["tui/*.cpp"],
     "autotuner": ["autotuner/*.cpp", "autotuner/emit/*.cpp"],
@@ -24,6 +25,7 @@ BATCHED = {
     "workloads/network": ["workloads/network/*.cpp"],
     "workloads/allreduce": ["workloads/allreduce/*.cpp"],
     "analyzer_test": ["tests/analyzer/*_test.cpp", "tests/analyzer/models/*_test.cpp"],
+    "history_test": ["tests/history/*_test.cpp"],
     "injected_findings": ["tests/analyzer/injected/*.cpp"],
     "autotuner_test": ["tests/autotuner/*_test.cpp"],
     "cli_test": ["tests/cli/*_test.cpp"],

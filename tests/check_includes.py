@@ -17,10 +17,11 @@ HOUSE = {
     "collectors": ["core", "interpose", "include"],
     "store": ["core"],
     "analyzer": ["core", "store"],
-    "reports": ["core", "store", "analyzer"],
+    "history": ["core", "store"],
+    "reports": ["core", "store", "analyzer", "history"],
     "tui": ["core", "store", "analyzer", "reports"],  # safe_text.h, format.h
     "autotuner": ["core", "store", "analyzer"],
-    "cli": ["core", "store", "analyzer", "reports", "tui", "autotuner", "collectors/collectors.def"],
+    "cli": ["core", "store", "analyzer", "history", "reports", "tui", "autotuner", "collectors/collectors.def"],
     "workloads": ["include"],
     "bench": ["core", "store", "analyzer", "autotuner", "collectors", "include", "tests", "tui"],
 }

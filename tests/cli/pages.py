@@ -21,7 +21,8 @@ def commands():
     found = {}
     for verb in re.findall(r"^  (\w+) ", text(DDL, "--help").split("RUN is")[0], re.M):
         helped = text(DDL, verb, "--help")
-        questions = re.findall(r"^  .{11}(\w+) ", helped.split("example:")[0], re.M) if verb == "model" else []
+        of_questions = {"model": r"^  .{11}(\w+) ", "history": r"^  (\w+) "}.get(verb)  # of a verb whose first word has options of its own
+        questions = re.findall(of_questions, helped.split("example:")[0], re.M) if of_questions else []
         for name in [f"{verb} {question}" for question in questions] or [verb]:
             options = text(DDL, *name.split(), "--help").split("options:")[1].split("\nexample:")[0]
             names = re.findall(r"^  (-.*?)(?:  |$)", options, re.M)  # of a row: options and their values, two spaces, text

@@ -3,6 +3,7 @@
 import json
 import os
 import pwd
+import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -17,6 +18,7 @@ TRAIN = f"{job.TRAIN} --no-overlap --width 64 --print-every 0"
 PRELOAD = f"export LD_PRELOAD={job.LIBRARY}\n"
 ENDLESS = f"srun --mpi=pmix {TRAIN} --steps 100000 --slow-rank 0:5"
 PREFIX = Path("/run/ddl")  # the shape of an installation
+HISTORY = Path("/run/history/runs.sqlite")
 cluster = None
 
 
@@ -48,7 +50,12 @@ def start_cluster(folder):
     for source, installed in ((job.DDL, PREFIX / "bin" / "ddl"), (Path(__file__).parents[2] / "tools" / "slurm" / "epilog.sh", epilog)):
         installed.parent.mkdir(parents=True)
         shutil.copy(source, installed)
-    cluster = slurm.Cluster(virtual_hosts.Hosts(folder), epilog=epilog)
+    # As an operator writes it: the epilogue that ships, with a history.
+    site = PREFIX / "epilog-of-the-site.sh"
+    site.write_text(f"#!/bin/sh\nDDL_HISTORY={HISTORY} exec {epilog}\n")
+    site.chmod(0o755)
+    HISTORY.parent.mkdir(mode=0o777)
+    cluster = slurm.Cluster(virtual_hosts.Hosts(folder), epilog=site)
 
 
 @slurm.unless_mpi_crashes
@@ -61,6 +68,9 @@ def recorded(folder):
     for run in ("mpirun.ddl", "srun.ddl"):
         text = (here / run / "report.txt").read_text()
         job.check(f"Slurm job {job_id} on nodea,nodeb has ended. What it left:\ntrain   job {job_id}" in text, f"epilogue of {run}: {text[:300]}")
+        job.check(re.search(rf"added \S*/{run}: train, 4 ranks on 2 hosts", text), f"the epilogue did not add {run}: {text[-300:]}")
+    rows = [row for row in json.loads(job.run([job.DDL, "history", "list", "--json", "--database", HISTORY], check_rc=0).stdout)["runs"] if row["job_id"] == job_id]
+    job.check(len(rows) == 2 and all((row["ranks"], row["hosts"], row["name"]) == (4, 2, "train") for row in rows), f"the history: {rows}")
 
 
 @slurm.unless_mpi_crashes

@@ -6,6 +6,7 @@
 # Looks in the folder that the job was submitted from (sbatch --chdir) for what the job recorded: ddl-JOB.ddl, ddl-JOB.STEP.ddl, and any *.ddl that `ddl record`
 # made in that job. Runs on the first node of the job, as the user of the job from the first look at that folder on. The folder is the user's, and may hold anything:
 # only regular files are opened, and all of it ends after DDL_EPILOG_SECONDS (120). At most 16 recordings of at most 64 GiB are read, and 64 KiB of each job.json.
+# With DDL_HISTORY in its environment (a file or postgresql://..., without a password: the user's processes may read it) each recording is added to the history of runs.
 # Harmless for jobs without a recording; always ends with 0, since Slurm drains a node whose epilogue fails.
 self=$(readlink -f "$0")
 ddl=${DDL:-${self%/*}/../../../bin/ddl}
@@ -55,6 +56,7 @@ report_all() {
         echo "(not read by the epilogue: its spools hold $bytes bytes, more than $most_bytes. Try: ddl report)"
       else
         "$ddl" report "$run" </dev/null || echo "(ddl report: exit code $?)"
+        if [ -n "${DDL_HISTORY-}" ]; then "$ddl" history add "$run" </dev/null || echo "(ddl history add: exit code $?)"; fi
       fi
     } >"$draft" 2>&1
     mv -fT "$draft" "$run/report.txt"
@@ -78,5 +80,5 @@ fi
 cd / || exit 0
 # shellcheck disable=SC2086  # of numbers and words of ours
 timeout --kill-after=1 "$seconds" $drop env -i PATH=/usr/bin:/bin DDL="$ddl" SLURM_JOB_ID="$SLURM_JOB_ID" SLURM_JOB_WORK_DIR="$SLURM_JOB_WORK_DIR" \
-  SLURM_JOB_NODELIST="$nodes" "$self" --report-all >/dev/null 2>&1 </dev/null
+  SLURM_JOB_NODELIST="$nodes" DDL_HISTORY="${DDL_HISTORY-}" "$self" --report-all >/dev/null 2>&1 </dev/null
 exit 0

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""ddl report --html, ddl scaling --html and the page of a tuning in a real browser (headless Chromium): nothing leaves the file, nothing is said on the console, the page never scrolls sideways, words in drawings
+"""ddl report --html, ddl scaling --html, the page of a tuning and of a history in a real browser (headless Chromium): nothing leaves the file, nothing is said on the console, the page never scrolls sideways, words in drawings
 do not run into each other, contrast and roles satisfy axe-core where it is installed (npm ci --prefix tests/reports/html).
 
     browser.py [FOLDER]    keep the pictures in FOLDER, to be looked at
@@ -8,6 +8,7 @@ import base64
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,9 @@ try:
 except ImportError as missing:
     print(f"skipped: {missing} (apt-get install python3-selenium)")
     sys.exit(77)
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "support"))
+from copied_runs import growing  # noqa: E402
 
 BUILD = Path(os.environ.get("DDL_BUILD", Path(__file__).resolve().parents[3] / "build/release")).resolve()
 AXE = Path(__file__).with_name("node_modules") / "axe-core" / "axe.min.js"
@@ -142,6 +146,15 @@ def check_the_checks(driver, folder):
     list(requests_of(driver))
 
 
+def history_page(folder):
+    database = folder / "runs.sqlite"
+    subprocess.run([BUILD / "bin" / "ddl", "history", "add", folder / "small.ddl", folder / "hostile.ddl", "--database", database], check=True, stdout=subprocess.DEVNULL)
+    with sqlite3.connect(database) as history:
+        columns = [row[1] for row in history.execute("PRAGMA table_info(ddl_run)")]
+        history.executescript(growing(columns, 120))
+    subprocess.run([BUILD / "bin" / "ddl", "history", "html", "--database", database, "-o", folder / "history.html"], check=True)
+
+
 def main():
     pictures = Path(sys.argv[1]) if len(sys.argv) > 1 else None
     with tempfile.TemporaryDirectory() as name:
@@ -162,6 +175,8 @@ def main():
                 check_page(driver, file, pictures)
             subprocess.run([BUILD / "tests" / "programs" / "html_jobs", folder, "tuning"], check=True)
             check_page(driver, folder / "tuning.html", pictures)
+            history_page(folder)
+            check_page(driver, folder / "history.html", pictures)
         finally:
             driver.quit()
     print("axe-core: checked" if AXE.exists() else f"axe-core: not checked, {AXE} is not there (npm ci --prefix tests/reports/html)")

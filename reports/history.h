@@ -1,0 +1,53 @@
+// What the history says: jobs and their change points, runs, hosts that were slow again and again.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "history/nodes.h"
+#include "history/trend.h"
+#include "reports/document.h"
+
+namespace ddl::reports {
+
+constexpr size_t kLatelyRuns = 50;  ///< a slowdown that is older than this many runs of the job is no news
+
+/// What a builder reads; `series` and `nodes` point into `rows`.
+struct HistoryView {
+  explicit HistoryView(std::vector<history::RunRow> all_rows, std::string shown_place);
+  HistoryView(const HistoryView&) = delete;
+
+  std::vector<history::RunRow> rows;  ///< by start
+  std::string place;
+  std::vector<history::JobSeries> series;
+  history::SlowHosts nodes;
+};
+
+/// Jobs, changes, the newest `most_runs` runs, hosts. Alerts are jobs that got slower lately.
+Document build_history(const HistoryView& view, size_t most_runs);
+
+/// Jobs and changes: `ddl history check`.
+Document build_trends(const HistoryView& view);
+
+/// Hosts: `ddl history nodes`.
+Document build_nodes(const HistoryView& view);
+
+/// Commands for Slurm, each with its reason, for a person to read and run; with lines that begin with # for what is left out, and why.
+std::string drain_list(const HistoryView& view);
+
+/// "train on 16 ranks, 2 hosts".
+std::string series_title(const history::JobSeries& series);
+/// "job 4711", else the name of the run's folder.
+std::string run_word(const history::RunRow& run);
+/// "2026-11-03", UTC.
+std::string date_of_run(const history::RunRow& run);
+/// "step time +7.0% since job 4711, 2026-11-03: exposed transfer, data axis (+4.2 ms of +5.1 ms)".
+std::string change_sentence(const history::JobSeries& series, const history::RunChange& change);
+/// About the job as a whole: its last change, that there is none, or that too few runs tell.
+std::string trend_sentence(const history::JobSeries& series);
+
+/// An SVG for a page about the job: its step time now, and by how much it got slower lately.
+std::string render_badge(const history::JobSeries& series);
+
+}  // namespace ddl::reports
