@@ -101,7 +101,7 @@ double parse_share(std::string_view option, const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value) || value < 0)
-    throw Error(fmt::format("--{} {}: a share such as 5% or 0.05 is wanted", option, text), "", ExitCode::kUsage);
+    throw Error(fmt::format("--{}: invalid share '{}'", option, text), "such as 5% or 0.05", ExitCode::kUsage);
   return text.ends_with('%') ? value / 100 : value;
 }
 

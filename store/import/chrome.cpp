@@ -191,8 +191,9 @@ void read_chrome(ImportedRun& run, const std::vector<std::filesystem::path>& fil
     trace.finish();
     of_kineto += trace.is_kineto();
   }
-  run.losses().add({}, "other_format", of_kineto,
-                   "traces of PyTorch's profiler, read as Chrome's: ranks, process groups and operators are left out; see ddl import kineto");
+  run.losses().add(
+      {}, "other_format", of_kineto,
+      "traces of PyTorch's profiler, read as Chrome's: ranks, process groups and operators are left out; see ddl import kineto");
 }
 
 }  // namespace ddl::store

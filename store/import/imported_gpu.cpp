@@ -50,7 +50,8 @@ void ImportedRun::place_gpu() {
   std::map<std::tuple<size_t, int64_t, int64_t, int64_t>, int64_t> streams;
   uint64_t untold = 0, contradicted = 0, messages = 0;
   // By one clock the whole of a run without steps may be matched as if it were one: who does not belong together is seen by how collectives end.
-  const bool is_one_step = is_one_clock() && std::all_of(processes_.begin(), processes_.end(), [](const Process& p) { return p.steps.empty(); });
+  const bool is_one_step =
+      is_one_clock() && std::all_of(processes_.begin(), processes_.end(), [](const Process& p) { return p.steps.empty(); });
   // Two ranks can exchange messages with each other only.
   const bool is_pair = order_.size() == 2 && world_size_ == 2 && is_one_clock();
   std::optional<int64_t> pair;

@@ -43,20 +43,52 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kUnixEra = 1'000'000'000'000'000'000;  // ns: later times count from 1970
 
-enum class Category { kUnknown, kUnused, kKernel, kMemcpy, kMemset, kSync, kOverhead, kOperator, kAnnotation, kModule, kRuntime, kCall, kRequest };
+enum class Category {
+  kUnknown,
+  kUnused,
+  kKernel,
+  kMemcpy,
+  kMemset,
+  kSync,
+  kOverhead,
+  kOperator,
+  kAnnotation,
+  kModule,
+  kRuntime,
+  kCall,
+  kRequest
+};
 
 Category category_of(std::string_view name) {
   static const std::unordered_map<std::string_view, Category> kCategories = {
-      {"kernel", Category::kKernel},          {"Kernel", Category::kKernel},        {"gpu_memcpy", Category::kMemcpy},
-      {"Memcpy", Category::kMemcpy},          {"gpu_memset", Category::kMemset},    {"Memset", Category::kMemset},
-      {"cuda_sync", Category::kSync},         {"overhead", Category::kOverhead},    {"cpu_op", Category::kOperator},
-      {"Operator", Category::kOperator},      {"operator", Category::kOperator},    {"user_annotation", Category::kAnnotation},
-      {"python_function", Category::kModule}, {"cuda_runtime", Category::kRuntime}, {"cuda_driver", Category::kRuntime},
-      {"Runtime", Category::kRuntime},        {"runtime", Category::kRuntime},      {"xpu_runtime", Category::kRuntime},
-      {"xpu_driver", Category::kRuntime},     {"mpi", Category::kCall},             {"mpi_request", Category::kRequest},
+      {"kernel", Category::kKernel},
+      {"Kernel", Category::kKernel},
+      {"gpu_memcpy", Category::kMemcpy},
+      {"Memcpy", Category::kMemcpy},
+      {"gpu_memset", Category::kMemset},
+      {"Memset", Category::kMemset},
+      {"cuda_sync", Category::kSync},
+      {"overhead", Category::kOverhead},
+      {"cpu_op", Category::kOperator},
+      {"Operator", Category::kOperator},
+      {"operator", Category::kOperator},
+      {"user_annotation", Category::kAnnotation},
+      {"python_function", Category::kModule},
+      {"cuda_runtime", Category::kRuntime},
+      {"cuda_driver", Category::kRuntime},
+      {"Runtime", Category::kRuntime},
+      {"runtime", Category::kRuntime},
+      {"xpu_runtime", Category::kRuntime},
+      {"xpu_driver", Category::kRuntime},
+      {"mpi", Category::kCall},
+      {"mpi_request", Category::kRequest},
       // What other events tell as well, the trace itself, and readings of counters.
-      {"gpu_user_annotation", Category::kUnused}, {"external_correlation", Category::kUnused}, {"cpu_instant_event", Category::kUnused},
-      {"Trace", Category::kUnused}, {"cuda_profiler_range", Category::kUnused}, {"gpu_pm_counter", Category::kUnused}};
+      {"gpu_user_annotation", Category::kUnused},
+      {"external_correlation", Category::kUnused},
+      {"cpu_instant_event", Category::kUnused},
+      {"Trace", Category::kUnused},
+      {"cuda_profiler_range", Category::kUnused},
+      {"gpu_pm_counter", Category::kUnused}};
   const auto found = kCategories.find(name);
   return found == kCategories.end() ? Category::kUnknown : found->second;
 }

@@ -105,8 +105,8 @@ constexpr Launcher kLaunchers[] = {{"RANK", "WORLD_SIZE"},
 /// What a file says of its processes' ranks, other than by MPI_RANKS.
 struct RankHints {
   std::vector<size_t> processes;
-  std::map<std::string, int64_t> environment;        ///< of kLaunchers
-  std::map<size_t, std::set<int64_t>> devices;       ///< by process
+  std::map<std::string, int64_t> environment;   ///< of kLaunchers
+  std::map<size_t, std::set<int64_t>> devices;  ///< by process
 };
 
 std::optional<int64_t> told(const RankHints& file, const char* variable) {
@@ -230,10 +230,11 @@ class NsysFile {
       p.host = host_.value_or(fmt::format("host of {}", path_.filename().string()));  // one file has one clock
       hints_.processes.push_back(number);
     }
-    run_.losses().add({}, "whole_graphs", whole_graphs_,
-                      fmt::format("CUDA graphs in {} that were traced as a whole: what ran in them counts as computing, and is told by nsys "
-                                  "profile --cuda-graph-trace=node",
-                                  path_.filename().string()));
+    run_.losses().add(
+        {}, "whole_graphs", whole_graphs_,
+        fmt::format("CUDA graphs in {} that were traced as a whole: what ran in them counts as computing, and is told by nsys "
+                    "profile --cuda-graph-trace=node",
+                    path_.filename().string()));
     count_unread();
   }
 

@@ -434,7 +434,8 @@ TEST(InferredCommunicators, WithoutStepsOneClockIsNeeded) {
   EXPECT_EQ(loss(run, "outside annotated steps"), fmt::to_string(kRanks * kSteps));
   // By one clock each has the waiting that it has in the same trace with steps.
   Imported one("kineto", files, true), with_steps("kineto", job(same({kGradients})), true);
-  const std::string waits = "SELECT group_concat(rank || ':' || wait_ns, ' ') FROM (SELECT rank, wait_ns FROM v_collective ORDER BY rank, enter_ns)";
+  const std::string waits =
+      "SELECT group_concat(rank || ':' || wait_ns, ' ') FROM (SELECT rank, wait_ns FROM v_collective ORDER BY rank, enter_ns)";
   EXPECT_EQ(one.integer("SELECT count(wait_ns) FROM v_collective"), kRanks * kSteps);
   EXPECT_EQ(one.text(waits), with_steps.text(waits));
 }

@@ -14,7 +14,8 @@ enum Name { kAllReduce = 1, kSendReceive, kGemm };
 /// A report without steps, of processes of one host; times in us.
 class Report {
  public:
-  explicit Report(bool tells_process = true) : db_(folder_ / "report.sqlite", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE), tells_process_(tells_process) {
+  explicit Report(bool tells_process = true)
+      : db_(folder_ / "report.sqlite", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE), tells_process_(tells_process) {
     db_.exec(fmt::format(
         "CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT NOT NULL);"
         "INSERT INTO StringIds VALUES ({}, 'ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)'),"
@@ -26,8 +27,9 @@ class Report {
   }
 
   Report& kernel(int process, int device, Name name, int64_t begin_us, int64_t end_us) {
-    db_.exec(fmt::format("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({}, {}, {}, 1, {}, 0, {}{})", 1000 * begin_us, 1000 * end_us, device,
-                         name == kGemm ? 7 : 20, tells_process_ ? fmt::format("{}, ", process * kProcess) : "", static_cast<int>(name)));
+    db_.exec(fmt::format("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({}, {}, {}, 1, {}, 0, {}{})", 1000 * begin_us, 1000 * end_us,
+                         device, name == kGemm ? 7 : 20, tells_process_ ? fmt::format("{}, ", process * kProcess) : "",
+                         static_cast<int>(name)));
     return *this;
   }
   Report& variable(const std::string& name, const std::string& value) {
@@ -87,7 +89,12 @@ TEST(Nsys, RanksThatDoNotLeaveTogetherAreNotMatched) {
 
 TEST(Nsys, RanksAreThoseOfTheLauncher) {
   const auto file = [](const char* rank) {
-    return Report().variable("SLURM_PROCID", "0").variable("OMPI_COMM_WORLD_RANK", rank).variable("OMPI_COMM_WORLD_SIZE", "3").kernel(9, 0, kGemm, 0, 5).contents();
+    return Report()
+        .variable("SLURM_PROCID", "0")
+        .variable("OMPI_COMM_WORLD_RANK", rank)
+        .variable("OMPI_COMM_WORLD_SIZE", "3")
+        .kernel(9, 0, kGemm, 0, 5)
+        .contents();
   };
   Imported run("nsys", Imported::Files{{"a.sqlite", file("2")}, {"b.sqlite", file("0")}});
   EXPECT_EQ(run.text("SELECT group_concat(rank, ' ') FROM (SELECT rank FROM process ORDER BY rank)"), "0 2");
@@ -102,20 +109,22 @@ TEST(Nsys, ExportsOf2019DoNotTellTheProcess) {
   Imported run = Report(false).kernel(0, 0, kGemm, 0, 5).imported();
   EXPECT_EQ(run.integer("SELECT sum(duration_ns) FROM v_kernel WHERE name = 'gemm'"), 5000);
   Report several(false);
-  several.kernel(0, 0, kGemm, 0, 5).sql(
-      "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME(start INTEGER, end INTEGER, globalTid INTEGER, correlationId INTEGER);"
-      "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (0, 1, 1 << 24, 1), (0, 1, 2 << 24, 2)");
+  several.kernel(0, 0, kGemm, 0, 5)
+      .sql(
+          "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME(start INTEGER, end INTEGER, globalTid INTEGER, correlationId INTEGER);"
+          "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (0, 1, 1 << 24, 1), (0, 1, 2 << 24, 2)");
   EXPECT_NE(import_error("nsys", several.contents(), "report.sqlite").find("which process it is of"), std::string::npos);
 }
 
 TEST(Nsys, WholeGraphsAndTablesThatAreNotReadAreTold) {
   Report report;
-  report.kernel(4, 0, kGemm, 0, 5).sql(fmt::format(
-      "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE(start INTEGER, end INTEGER, deviceId INTEGER, graphId INTEGER, contextId INTEGER,"
-      " streamId INTEGER, correlationId INTEGER, globalPid INTEGER);"
-      "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (10000, 30000, 0, 109, 1, 7, 0, {0}), (40000, 60000, 0, 109, 1, 7, 0, {0});"
-      "CREATE TABLE CUPTI_ACTIVITY_KIND_TELEPORT(start INTEGER, end INTEGER); INSERT INTO CUPTI_ACTIVITY_KIND_TELEPORT VALUES (1, 2)",
-      4 * kProcess));
+  report.kernel(4, 0, kGemm, 0, 5)
+      .sql(fmt::format(
+          "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE(start INTEGER, end INTEGER, deviceId INTEGER, graphId INTEGER, contextId INTEGER,"
+          " streamId INTEGER, correlationId INTEGER, globalPid INTEGER);"
+          "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (10000, 30000, 0, 109, 1, 7, 0, {0}), (40000, 60000, 0, 109, 1, 7, 0, {0});"
+          "CREATE TABLE CUPTI_ACTIVITY_KIND_TELEPORT(start INTEGER, end INTEGER); INSERT INTO CUPTI_ACTIVITY_KIND_TELEPORT VALUES (1, 2)",
+          4 * kProcess));
   Imported run = report.imported();
   EXPECT_EQ(run.integer("SELECT sum(duration_ns) FROM v_kernel WHERE name = '[CUDA graph 109]'"), 40000);
   EXPECT_EQ(run.integer("SELECT count FROM loss WHERE kind = 'whole_graphs'"), 2);
