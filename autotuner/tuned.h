@@ -64,6 +64,7 @@ struct Tuned {
   std::optional<double> target_loss;  ///< of "loss"
   std::optional<Metric> metric;       ///< of "metric"
   int64_t ranks = 0, nodes = 0;
+  bool in_run = false;  ///< measured by blocks of steps of one run, not by launches
 
   std::optional<Gain> gain;  ///< nothing: the default is kept, and no file changes anything
   std::string kept;          ///< why it is kept, in words; empty: it is not

@@ -83,6 +83,7 @@ std::string manifest(const Emission& emission, const std::vector<EmittedFile>& f
                      {"goal_kind", text_or_null(tuned.goal_kind)},
                      {"target_loss", or_null(tuned.target_loss)},
                      {"metric", metric(tuned.metric)},
+                     {"measured", tuned.in_run ? "in_run" : "launches"},
                      {"gain", gain(tuned.gain)},
                      {"kept", text_or_null(tuned.kept)},
                      {"changes_order_of_sums", changes_order_of_sums(tuned)},
