@@ -62,9 +62,9 @@ def same_on_all_ranks(directory, log, ranks):
 
 
 def finds_the_best(folder):
-    """x=8 is 1.9 times as fast as x=1; y and Horovod's cycle do nothing; nobody confirms by launching."""
+    """x=8 is four times as fast as x=1; y and Horovod's cycle do nothing; nobody confirms by launching."""
     log = folder / "values"
-    ran = tune(folder, "-o", "best", "--in-run", "--end-job", "--budget", "40s", *KNOB, "--tunable", "HOROVOD_CYCLE_TIME=1,5", "--tunable", "z=1,2", "--", *TWO, "--ms", "4",
+    ran = tune(folder, "-o", "best", "--in-run", "--end-job", "--trials", "30", *KNOB, "--tunable", "HOROVOD_CYCLE_TIME=1,5", "--tunable", "z=1,2", "--", *TWO, "--ms", "2",
                "--steps", "100000", "--x", "{x}", "--log", log, check=0)
     said = manifest(folder / "best")
     assert choices(folder / "best") == {"x": "8", "HOROVOD_CYCLE_TIME": "1", "z": "1"}, ran.stdout + ran.stderr
@@ -72,8 +72,8 @@ def finds_the_best(folder):
     for part in ("paired blocks of steps in one run", "measured in one run, by blocks of its steps",
                  "HOROVOD_CYCLE_TIME cannot change while the job runs, and stays at 1: Horovod reads HOROVOD_CYCLE_TIME once, when it starts",
                  "z cannot change while the job runs, and stays at 1: the job does not ask for it, only for x, y"):
-        assert part in ran.stdout, f"{part}\n{ran.stdout}"
-    assert "blocks of steps of one run" in (folder / "best/tuned.env").read_text()
+        assert part in " ".join(ran.stdout.split()), f"{part}\n{ran.stdout}"
+    assert "blocks of steps of one run" in (folder / "best/tuned.env").read_text().replace("\n#        ", " ")
     assert len(list((folder / "best/trials").glob("*.ddl"))) == 1 and not list((folder / "best/trials").glob("schedule.[0-9]*"))
     same_on_all_ranks(folder / "best", log, 2)
     print(f"x=8: {said['gain']} in {ran.took_s:.1f} s")
@@ -82,7 +82,7 @@ def finds_the_best(folder):
 
 def is_verified_in_a_run(folder):
     gain = finds_the_best(folder)["gain"]
-    proved = tune(folder, "--verify", "best", "--in-run", "--rounds", "3", "--", JOB, "--ms", "4", "--steps", "100000", "--x", "{x}", check=0)
+    proved = tune(folder, "--verify", "best", "--in-run", "--rounds", "3", "--", JOB, "--ms", "2", "--steps", "100000", "--x", "{x}", check=0)
     assert ": better than" in proved.stdout and "blocks of steps in one run" in proved.stdout, proved.stdout
     print(gain, proved.stdout.splitlines()[0])
 
@@ -112,7 +112,7 @@ def claims_nothing_of_a_job_that_ends(folder):
     run = tune(folder, "-o", "short", "--in-run", *KNOB, "--", JOB, "--ms", "4", "--steps", "300", check=0)
     said = manifest(folder / "short")
     assert said["gain"] is None and said["kept"].startswith(("not confirmed: ", "not explored: ")), said
-    assert "the job ended after 300 steps, before the tuning was over" in run.stdout, run.stdout
+    assert "the job ended after 300 steps, before the tuning was over" in " ".join(run.stdout.split()), run.stdout
 
 
 def tells_of_jobs_that_take_no_proper_part(folder):
@@ -161,7 +161,7 @@ def drift_is_no_gain(folder, flat, drift, seed):
     print(f"flat {flat}, drift {drift:+}, seed {seed}: x={chosen}, {said['gain'] and round(said['gain']['ratio'], 3)}, {said['kept']}, {run.took_s:.0f} s")
     if flat:
         return chosen == "1"
-    return chosen == "8" and 1.75 < said["gain"]["ratio"] < 2.05
+    return chosen == "8" and 3.3 < said["gain"]["ratio"] < 4.2
 
 
 def soak_drift(folder):
@@ -175,7 +175,7 @@ def soak_nothing_to_gain(folder, seeds=10):
     assert kept == seeds
 
 
-BACKGROUND = ["--runtime", "background", "--width", 384, "--batch", 96, "--bucket-mb", 0.25, "--print-every", 0, "--cycle-ms", "{cycle_ms}", "--fusion-mb", "{fusion_mb}"]
+BACKGROUND = ["--runtime", "background", "--width", 128, "--batch", 16, "--bucket-mb", 0.0625, "--print-every", 0, "--cycle-ms", "{cycle_ms}", "--fusion-mb", "{fusion_mb}"]
 SPACE = ["--tunable", "cycle_ms=250,100,50,25,10,5,2.5,1", "--tunable", "fusion_mb=0.0625,0.25,1,4,16"]
 
 
@@ -189,7 +189,7 @@ def soak_background_runtime(folder, budgets=("120s", "30s")):
             different = db.execute("select count(*) from (select v.step, v.name from value v where v.name in ('cycle_ms', 'fusion_mb') group by 1, 2 having count(distinct v.value) > 1)").fetchone()[0]
             compared = db.execute("select count(*) from (select v.step from value v where v.name = 'cycle_ms' group by 1 having count(*) = 2)").fetchone()[0]
         print(f"budget {budget}: {choices(folder / name)}, {said['gain']}, {said['kept']}, {run.took_s:.0f} s; {compared} steps of 2 ranks compared, {different} differ")
-        assert different == 0 and compared > 100
+        assert different == 0 and compared > 50
         assert (said["gain"] is None) == (said["kept"] is not None)
         if said["gain"] is None:
             continue

@@ -1,4 +1,4 @@
-/* A job that is tuned while it runs, whose best value is known: a step sleeps --ms, times 1 + 0.3 |log2(x / 8)| with knob x, unless --flat 1; knob y does nothing.
+/* A job that is tuned while it runs, whose best value is known: a step sleeps --ms, times 1 + |log2(x / 8)| with knob x, unless --flat 1; knob y does nothing.
  * What has nothing to do with knobs: --drift D makes it 1 + D step / steps times as long, and --noise P up to so many percent longer or shorter,
  * drawn for each step alike on all ranks. --log FILE has each rank write the values of each step into FILE.<rank>.
  * --mode: deaf, never asks; half, rank 0 alone does; unmarked, marks no steps; wrong, asks for the step after; silent, asks for no value. */
@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
     if (marks) ddl_step_begin(step);
     state = state * 6364136223846793005UL + 1442695040888963407UL;
     const double drawn = 2 * (double)(state >> 11) / 9007199254740992.0 - 1;
-    double pause_ms = ms * (flat ? 1 : 1 + 0.3 * fabs(log2(x / 8)));
+    double pause_ms = ms * (flat ? 1 : 1 + fabs(log2(x / 8)));
     pause_ms *= (1 + drift * (double)step / (double)steps) * (1 + noise * drawn);
     const struct timespec pause = {.tv_sec = (time_t)(pause_ms / 1000), .tv_nsec = (long)(pause_ms * 1e6) % 1000000000L};
     nanosleep(&pause, NULL);
