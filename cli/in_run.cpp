@@ -41,7 +41,7 @@ constexpr const char* kHook =
     "ddl_annotate.py; ddl tune without --in-run starts the job for each trial instead";
 
 /// What each of a point's two parts in a round is to take.
-double wanted_s(Stage stage) { return stage == Stage::kConfirm ? 0.4 : stage == Stage::kRace ? 0.25 : 0.15; }
+double wanted_s(Stage stage) { return stage == Stage::kConfirm ? 0.8 : stage == Stage::kRace ? 0.25 : 0.15; }
 
 std::string ranks_words(const std::set<int32_t>& ranks) { return tui::ranks_phrase({ranks.begin(), ranks.end()}); }
 

@@ -24,6 +24,9 @@ namespace {
 using tune::JobTunable;
 using tune::Space;
 
+// Rounds are cheap and many, and a neighbour's load lasts for several: more is asked for than of launches.
+constexpr double kConfidence = 0.99, kEarlyConfidence = 0.999;
+
 std::string duration_words(double seconds) { return reports::short_duration(static_cast<int64_t>(seconds * 1e9)); }
 
 Space plain_space(const std::vector<JobTunable>& tunables) {
@@ -168,8 +171,9 @@ Tuning tune_in_run(const TuneRequest& request, std::unique_ptr<InRun>& run) {
   if (!first || !first->cost)
     throw Error(first ? first->why : run->why_over() + ", before the default was measured", fmt::format("see {}", run->output().string()),
                 ExitCode::kDataMissing);
-  tuning.result = tune::search(tuning.space, tuning.prediction, std::vector<bool>(tuning.space.size(), true),
-                               {{0, tune::Stage::kCalibrate, 0, *first}}, *run, {.seed = request.seed});
+  tuning.result =
+      tune::search(tuning.space, tuning.prediction, std::vector<bool>(tuning.space.size(), true), {{0, tune::Stage::kCalibrate, 0, *first}},
+                   *run, {.seed = request.seed, .confidence = kConfidence, .early_confidence = kEarlyConfidence});
   tuning.prediction.clear();
   const std::optional<uint64_t> settled = run->settle(tuning.result.winner);
   if (settled)

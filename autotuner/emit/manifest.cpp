@@ -28,7 +28,8 @@ Json gain(const std::optional<Gain>& gain) {
           {"rounds", gain->rounds},
           {"noise_lo", gain->noise_lo},
           {"noise_hi", gain->noise_hi},
-          {"of_rounds", gain->of_rounds}};
+          {"of_rounds", gain->of_rounds},
+          {"confidence", gain->confidence}};
 }
 
 Json metric(const std::optional<Metric>& metric) {

@@ -161,7 +161,7 @@ def drift_is_no_gain(folder, flat, drift, seed):
     print(f"flat {flat}, drift {drift:+}, seed {seed}: x={chosen}, {said['gain'] and round(said['gain']['ratio'], 3)}, {said['kept']}, {run.took_s:.0f} s")
     if flat:
         return chosen == "1"
-    return chosen == "8" and 3.3 < said["gain"]["ratio"] < 4.2
+    return chosen == "8" and 2 < said["gain"]["ratio"] < 4.2
 
 
 def soak_drift(folder):
