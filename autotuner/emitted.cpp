@@ -58,8 +58,15 @@ Tuned tuned_of(const Json& json) {
   tuned.ranks = value_or<int64_t>(json, "ranks", 0);
   tuned.nodes = value_or<int64_t>(json, "nodes", 0);
   if (const Json& g = json.at("gain"); !g.is_null())
-    tuned.gain =
-        Gain{g.at("ratio"), g.at("lo"), g.at("hi"), g.at("rounds"), g.at("noise_lo"), g.at("noise_hi"), g.value("of_rounds", false)};
+    tuned.gain = Gain{g.at("ratio"),
+                      g.at("lo"),
+                      g.at("hi"),
+                      g.at("rounds"),
+                      g.at("noise_lo"),
+                      g.at("noise_hi"),
+                      g.value("of_rounds", false),
+                      g.value("confidence", 0.95)};
+  if (json.contains("measured")) tuned.in_run = json.at("measured") == "in_run";
   if (json.contains("kept")) tuned.kept = value_or<std::string>(json, "kept", "");
   if (json.contains("default_environment"))
     for (const auto& [name, value] : json.at("default_environment").items()) tuned.default_environment.emplace_back(name, value);

@@ -33,7 +33,6 @@ constexpr size_t kTellingNoise = 12;      ///< trials after which the noise is k
 constexpr double kLoud = 0.08;            ///< with more noise than that a model of few trials is worth less than many trials
 constexpr size_t kEta = 3;                ///< of halving: what is left of the field, and how many times as often it is measured
 constexpr size_t kHalvings = 3;           ///< stages that the trials must be enough for
-constexpr double kEarlyConfidence = 0.99;
 
 // By how much a point is expected to be cheaper than the one that the belief is relative to, where it is.
 double expected_improvement(const Belief& belief) {
@@ -372,7 +371,7 @@ void Search::put_back_idle() {
   }
 }
 
-// Looked at after every round, the interval may end it early only where it is beyond doubt: 99 % each time, 95 % at the end.
+// Looked at after every round, the interval may end it early only where it is beyond doubt: more is asked for each time than at the end.
 Conclusion Search::confirm(bool finished) {
   put_back_idle();
   for (size_t i = 0; i < space_.tunables().size(); ++i)
@@ -413,12 +412,13 @@ Conclusion Search::confirm(bool finished) {
       second.push_back(defaults[1]);
     }
     if (tuned.size() < kLeastConfirmRounds) continue;
-    const PairedRatio sure = compared(kEarlyConfidence);
+    const PairedRatio sure = compared(settings_.early_confidence);
     if (sure.excludes_one() || sure.hi < 1 + settings_.worth_while) break;
   }
   if (tuned.size() < kMinRounds) return Conclusion::kNotConfirmed;
-  const PairedRatio ratio = compared(kConfidence), noise = compare(first, second, kConfidence);
-  result_.gain = Gain{ratio.ratio, ratio.lo, ratio.hi, static_cast<int64_t>(ratio.rounds), noise.lo, noise.hi, ratio.of_rounds};
+  const PairedRatio ratio = compared(settings_.confidence), noise = compare(first, second, settings_.confidence);
+  result_.gain =
+      Gain{ratio.ratio, ratio.lo, ratio.hi, static_cast<int64_t>(ratio.rounds), noise.lo, noise.hi, ratio.of_rounds, settings_.confidence};
   if (ratio.lo <= 1 || ratio.ratio < 1 + settings_.worth_while) return Conclusion::kNoDifference;
   result_.winner = winner;
   return Conclusion::kBetterFound;

@@ -94,6 +94,12 @@ std::optional<LoggedTrial> TrialLog::replay(size_t round, Stage stage, const std
   return std::nullopt;
 }
 
+void TrialLog::forget_earlier() {
+  write("DELETE FROM trial");
+  earlier_.clear();
+  replayed_ = 0;
+}
+
 void TrialLog::add(const LoggedTrial& trial) {
   write(
       "INSERT INTO trial VALUES ((SELECT coalesce(max(number), 0) + 1 FROM trial), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",

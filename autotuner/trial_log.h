@@ -39,6 +39,8 @@ class TrialLog {
   /// of the earlier run is forgotten. This, add() and keep_sweep() throw CannotWrite.
   std::optional<LoggedTrial> replay(size_t round, Stage stage, const std::string& point, const std::string& hosts = {});
   void add(const LoggedTrial& trial);
+  /// Removes all trials of earlier runs, of which none can be compared with what is to come. Throws CannotWrite.
+  void forget_earlier();
 
   /// What the sweep of this tuning printed; a file of it might be that of another one.
   std::optional<std::string> sweep();

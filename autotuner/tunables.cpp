@@ -149,6 +149,25 @@ std::string without_effect(const JobTunable& tunable, int64_t nodes) {
   return between_hosts && nodes == 1 ? "Horovod ignores it on one host" : "";
 }
 
+std::string not_in_run(const JobTunable& tunable) {
+  if (tunable.how == How::kOpenmpiAllreduce || tunable.how == How::kOpenmpiIallreduce)
+    return "Open MPI chooses by it when a communicator is made";
+  if (tunable.numeric) return "it changes what is computed, which the time of a step does not judge";
+  for (const char* name : {"map_by", "rankfile", "distribution", "dims"})
+    if (tunable.name == name) return "where ranks belong is settled when they are started";
+  if (tunable.name == kMicroBatches) return "the schedule of a pipeline is settled when it is started";
+  if (tunable.how != How::kVariable) return "";
+  constexpr std::pair<const char*, const char*> kReadOnce[] = {{"HOROVOD_", "Horovod"}, {"NCCL_", "NCCL"},       {"OMPI_MCA_", "Open MPI"},
+                                                               {"UCX_", "UCX"},         {"MPIR_CVAR_", "MPICH"}, {"FI_", "libfabric"}};
+  for (const auto& [prefix, reader] : kReadOnce)
+    if (tunable.variable.starts_with(prefix)) return fmt::format("{} reads {} once, when it starts", reader, tunable.variable);
+  return "";
+}
+
+bool is_left_alone(std::string_view value) {
+  return std::find(std::begin(kLeftAlone), std::end(kLeftAlone), value) != std::end(kLeftAlone);
+}
+
 bool is_preset(std::string_view value) { return std::find(std::begin(kPresets), std::end(kPresets), value) != std::end(kPresets); }
 
 std::map<std::string, std::string> values_at(const Space& space, size_t point) {
@@ -169,7 +188,7 @@ PlacedJob place(const std::vector<std::string>& words, const std::vector<JobTuna
           word.replace(at, sign.size(), value);
       continue;
     }
-    if (std::find(std::begin(kLeftAlone), std::end(kLeftAlone), value) != std::end(kLeftAlone)) continue;
+    if (is_left_alone(value)) continue;
     if (tunable.how != How::kOpenmpiAllreduce) {
       job.environment.emplace_back(tunable.variable, value);
       continue;

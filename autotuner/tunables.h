@@ -53,6 +53,12 @@ void refuse_secrets(const std::vector<std::string>& command, const std::vector<J
 /// Why no value of a tunable can change anything on so many hosts, in words; empty: nothing is known against it.
 std::string without_effect(const JobTunable& tunable, int64_t nodes);
 
+/// Why a running job cannot be given another value of it, in words; empty: it is up to the job.
+std::string not_in_run(const JobTunable& tunable);
+
+/// Values that set nothing: "default", "unset".
+bool is_left_alone(std::string_view value);
+
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
 /// The value of `algorithm` that stands for a file of rules by message size.

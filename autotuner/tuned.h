@@ -10,14 +10,15 @@
 namespace ddl::tune {
 
 /// How much faster the tuned job is: ratio of costs (seconds per sample at equal statistical efficiency), default over tuned; 1.10: 10 %
-/// more samples per second. A 95 % interval over paired rounds that took no part in choosing the winner (autotuner/paired.h).
+/// more samples per second. An interval over paired rounds that took no part in choosing the winner (autotuner/paired.h).
 struct Gain {
   double ratio = 1;
   double lo = 1, hi = 1;
   int64_t rounds = 0;
   /// The default against itself, in the same rounds: what the machine's noise alone does to such a ratio.
   double noise_lo = 1, noise_hi = 1;
-  bool of_rounds = false;  ///< lo and hi are the lowest and the highest round: each is a gain far above the noise
+  bool of_rounds = false;    ///< lo and hi are the lowest and the highest round: each is a gain far above the noise
+  double confidence = 0.95;  ///< of the interval, if it is not that
 };
 
 /// A number in the words of the job: the median of what the first group of a regular expression (ECMAScript) matches in its lines.
@@ -64,6 +65,7 @@ struct Tuned {
   std::optional<double> target_loss;  ///< of "loss"
   std::optional<Metric> metric;       ///< of "metric"
   int64_t ranks = 0, nodes = 0;
+  bool in_run = false;  ///< measured by blocks of steps of one run, not by launches
 
   std::optional<Gain> gain;  ///< nothing: the default is kept, and no file changes anything
   std::string kept;          ///< why it is kept, in words; empty: it is not

@@ -45,6 +45,8 @@ constexpr Entry kEnvironment[] = {
     {"DDL_STALL_RANKS", "likewise: the ranks that others wait for, with commas between"},
     {"DDL_STALL_RUN", "likewise: the run directory"},
     {"DDL_HISTORY", "of ddl history: its database, a file or postgresql://..."},
+    {"DDL_TUNE_FILE",
+     "set by ddl tune --in-run: where the values of the steps to come are, for ddl_tune() of ddl/annotate.h and tune() of ddl_annotate.py"},
     {"DDL_VERBOSE", "1: every process may complain, not one alone"},
     {"DDL_DISABLE", "1: record nothing"},
     {"DDL_LIBRARY", "of ddl record: path of the libddl.so to use"},

@@ -117,6 +117,11 @@ class SignalWatch {
 
   const sigset_t& before() const { return before_; }
   int wait(siginfo_t& info) const { return sigwaitinfo(&watched_, &info); }
+  /// Below zero: none came in that time.
+  int wait(siginfo_t& info, std::chrono::nanoseconds most) const {
+    const timespec span{most.count() / 1'000'000'000, most.count() % 1'000'000'000};
+    return sigtimedwait(&watched_, &info, &span);
+  }
 
  private:
   sigset_t watched_, before_;
@@ -161,22 +166,41 @@ class Jobs {
   /// Waits for one of them.
   End next_end() {
     for (;;) {
-      for (const pid_t pid : pids_)
-        if (std::optional<Ended> ended = reap(pid, WNOHANG)) {
-          pids_.erase(std::find(pids_.begin(), pids_.end(), pid));
-          ended->told_to_end = told_to_end_;
-          return {pid, *ended};
-        }
+      if (const std::optional<End> end = ended()) return *end;
       siginfo_t info{};
-      const int signal = watch_.wait(info);
-      if (signal == SIGCHLD) continue;
-      told_to_end_ = told_to_end_ || signal == SIGINT || signal == SIGTERM;
-      // From the terminal (SI_KERNEL) the whole group has it already. timeout(1) sends twice, to us and to the group: pass one on.
-      if (signal > 0 && info.si_code != SI_KERNEL) pass_on(signal);
+      take(watch_.wait(info), info);
+    }
+  }
+  /// The same, for so long. Nothing: none has ended.
+  std::optional<End> next_end(std::chrono::nanoseconds most) {
+    const auto until = std::chrono::steady_clock::now() + most;
+    for (;;) {
+      if (const std::optional<End> end = ended()) return end;
+      const auto left = until - std::chrono::steady_clock::now();
+      if (left <= std::chrono::nanoseconds(0)) return std::nullopt;
+      siginfo_t info{};
+      take(watch_.wait(info, left), info);
     }
   }
 
  private:
+  std::optional<End> ended() {
+    for (const pid_t pid : pids_)
+      if (std::optional<Ended> ended = reap(pid, WNOHANG)) {
+        pids_.erase(std::find(pids_.begin(), pids_.end(), pid));
+        ended->told_to_end = told_to_end_;
+        return End{pid, *ended};
+      }
+    return std::nullopt;
+  }
+
+  void take(int signal, const siginfo_t& info) {
+    if (signal <= 0 || signal == SIGCHLD) return;
+    told_to_end_ = told_to_end_ || signal == SIGINT || signal == SIGTERM;
+    // From the terminal (SI_KERNEL) the whole group has it already. timeout(1) sends twice, to us and to the group: pass one on.
+    if (info.si_code != SI_KERNEL) pass_on(signal);
+  }
+
   void pass_on(int signal) {
     const auto now = std::chrono::steady_clock::now();
     const auto last = passed_on_.find(signal);
@@ -231,6 +255,40 @@ Ended run_job(const std::vector<std::string>& command, const Settings& settings,
   const Companion companion(beside, pid, jobs.mask());
   return jobs.next_end().ended;
 }
+
+struct RunningJob::Parts {
+  Jobs jobs;
+  pid_t pid = 0;
+  std::optional<Ended> ended;
+};
+
+RunningJob::RunningJob(const Launch& launch) : parts_(std::make_unique<Parts>()) { parts_->pid = parts_->jobs.start(launch); }
+
+RunningJob::~RunningJob() {
+  if (parts_->ended) return;
+  end();
+  try {
+    wait();
+  } catch (const Error&) {  // lost track of it
+  }
+}
+
+std::optional<Ended> RunningJob::wait(std::chrono::milliseconds most) {
+  if (!parts_->ended)
+    if (const auto end = parts_->jobs.next_end(most)) parts_->ended = end->ended;
+  return parts_->ended;
+}
+
+Ended RunningJob::wait() {
+  if (!parts_->ended) parts_->ended = parts_->jobs.next_end().ended;
+  return *parts_->ended;
+}
+
+void RunningJob::end() {
+  if (!parts_->ended) kill(parts_->pid, SIGTERM);
+}
+
+bool RunningJob::told_to_end() const { return parts_->jobs.told_to_end(); }
 
 std::vector<std::vector<LaneEnd>> run_lanes(const std::vector<std::vector<Launch>>& lanes) {
   using Clock = std::chrono::steady_clock;

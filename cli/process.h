@@ -6,6 +6,8 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,6 +36,31 @@ struct Launch {
   std::vector<std::pair<std::string, std::string>> settings;
   std::string output;
 };
+
+/// A job that the caller looks at while it runs. Until it is gone, signals that come to us wait for wait(), which passes them on; one at a time. Ended by
+/// SIGTERM and waited for where it still runs when this goes.
+class RunningJob {
+ public:
+  /// Throws as run_job().
+  explicit RunningJob(const Launch& launch);
+  ~RunningJob();
+  RunningJob(const RunningJob&) = delete;
+  RunningJob& operator=(const RunningJob&) = delete;
+
+  /// Waits so long for its end. Nothing: it runs on.
+  std::optional<Ended> wait(std::chrono::milliseconds most);
+  /// Waits for it.
+  Ended wait();
+  /// SIGTERM to it, of us: it is no sign that somebody told the job to end.
+  void end();
+  /// SIGINT or SIGTERM have come.
+  bool told_to_end() const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
 struct LaneEnd {
   Ended ended;
   double wall_s = 0;  ///< from its start to its end

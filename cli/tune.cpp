@@ -6,6 +6,7 @@
 #include <regex>
 
 #include "autotuner/emit.h"
+#include "cli/in_run.h"
 #include "cli/lint_table.h"
 #include "cli/model.h"
 #include "cli/open_run.h"
@@ -85,6 +86,34 @@ TuneRequest request_of(const VerbOptions& options, std::vector<std::string> comm
   return request;
 }
 
+/// Files, report, and what is printed.
+void leave(const TuneRequest& request, const Tuning& tuning, bool json) {
+  const reports::Document whole = tune_document(request, tuning, true);
+  const tune::Tuned tuned = tuned_of(request, tuning);
+  const std::vector<tune::EmittedFile> files = tune::emit(tuned, request.directory);
+  write_output((request.directory / "report.html").string(), reports::html::render_page(whole, tune_figures(tuning)));
+  write_output((request.directory / "report.json").string(), reports::render_json(whole));
+  print_out(json ? reports::render_json(whole) : reports::render_text(tune_document(request, tuning, false), output_options()));
+  for (const std::string& note : tune::overridden_by_rules(tuned)) print_note(note);
+  print_note(fmt::format("{} files and report.html in {}", files.size(), shown_path(request.directory)));
+}
+
+/// The job goes on with what won, and we with it: it is ours to end by Ctrl-C.
+int tune_and_go_on(const TuneRequest& request, bool json, bool end_job) {
+  std::unique_ptr<InRun> run;
+  const Tuning tuning = tune_in_run(request, run);
+  leave(request, tuning, json);
+  if (run->has_ended()) return 0;
+  if (end_job) {
+    run->end_job();
+    run->wait_for_end();
+    return 0;
+  }
+  print_note(fmt::format("the job goes on with {}; see it with: ddl top {}", tuning.space.words(tuning.result.winner),
+                         shown_path(run->recording())));
+  return run->wait_for_end().shell_code();
+}
+
 }  // namespace
 
 int run_tune(const Arguments& arguments) {
@@ -97,12 +126,14 @@ int run_tune(const Arguments& arguments) {
            "is recommended was confirmed in rounds of its own; where the confidence interval includes no gain, the default is kept. Leaves\n"
            "config files for Open MPI, NCCL, Horovod, PyTorch, DeepSpeed, MPICH and Slurm in DIR, a report, and every trial in\n"
            "DIR/tune.sqlite; started again it goes on from there. {batch}, {bucket_mb} and {micro_batches} have values of their own;\n"
-           "the first value of a tunable is what the job runs with today.",
+           "the first value of a tunable is what the job runs with today. With --in-run the job is started once, and knobs that can\n"
+           "change between two of its steps are compared by blocks of steps; it then goes on with what won.",
        .example = "  ddl tune -o tuned -- mpirun -np 4 ./train --steps 30 --batch {batch} --bucket-mb {bucket_mb}\n"
                   "  ddl tune --tunable workers=2,1,4 --budget 5m -- mpirun -np 4 ./train --workers {workers}\n"
                   "  ddl tune --tunable NCCL_ALGO=unset,Ring,Tree -- mpirun -np 8 ./job\n"
                   "  ddl tune --metric 'images/sec: ([0-9.]+)' --tunable HOROVOD_CYCLE_TIME=1,2.5,5 -- mpirun -np 4 python3 job.py\n"
                   "  ddl tune --parallel 4 --hosts n1:8,n2:8,n3:8,n4:8 -- mpirun -np 8 ./train --batch {batch}\n"
+                  "  ddl tune --in-run --tunable cycle_ms=1,2.5,5,10 -- mpirun -np 4 ./job --cycle-ms {cycle_ms}\n"
                   "  ddl tune --apply tuned -- mpirun -np 4 ./train --steps 1000 --batch {batch} --bucket-mb {bucket_mb}\n"
                   "  ddl tune --verify tuned                                  # exit code 4: not used, or no better"});
   options.add()("output,o", takes<std::string>("DIR", "tuned"), "where files, report and trials go")(
@@ -110,6 +141,8 @@ int run_tune(const Arguments& arguments) {
       "values to try; {NAME} in the command, else the environment variable NAME; may be repeated")(
       "budget", takes<std::string>("TIME", "10m"), "for all trials together: 90s, 10m, 1h")("trials", takes<size_t>("N"),
                                                                                             "at most so many trials")(
+      "in-run", "in one run of a job that reads DDL_TUNE_FILE between steps (ddl/annotate.h, ddl_annotate.py); also of --verify")(
+      "end-job", "of --in-run: ends the job once it is tuned; else it goes on with what won")(
       "parallel", takes<int64_t>("N"),
       "rounds of trials side by side, each on nodes of its own: those of the Slurm allocation, or --hosts; what is compared ran on the same ones")(
       "hosts", takes<std::string>("A,B:SLOTS,..."), "nodes for trials: --host of mpirun, --nodelist of srun, else in place of {hosts}")(
@@ -136,26 +169,22 @@ int run_tune(const Arguments& arguments) {
   if (options.has("apply") && options.has("verify")) throw Error("--apply and --verify exclude each other", "choose one", ExitCode::kUsage);
   if (options.has("parallel") && (options.has("apply") || options.has("verify")))
     throw Error("--parallel is for tuning: --apply and --verify run one job at a time", "leave it out", ExitCode::kUsage);
+  if (options.has("end-job") && (!options.has("in-run") || options.has("verify") || options.has("apply")))
+    throw Error("--end-job is of a tuning with --in-run", "leave it out", ExitCode::kUsage);
+  if (options.has("apply") && options.has("in-run"))
+    throw Error("--in-run is no way to apply what was tuned: --apply starts the job with it", "leave it out", ExitCode::kUsage);
   const auto hosts = [&] { return options.has("hosts") ? lanes_asked(options).front() : LaneHosts(); };
   if (options.has("verify"))
     return verify_tuned(
         options.get<std::string>("verify"), command, options.get<size_t>("rounds"),
         options.has("goal") || options.has("target-loss") || options.has("metric") ? std::optional(goal_of(options)) : std::nullopt,
-        hosts());
+        hosts(), options.has("in-run"));
   if (command.empty()) throw Error("what shall be tuned?", "ddl tune -- mpirun -np 4 ./train --batch {batch}", ExitCode::kUsage);
   if (options.has("apply")) return apply_tuned(options.get<std::string>("apply"), command, hosts());
 
   const TuneRequest request = request_of(options, command);
-  const Tuning tuning = tune_job(request);
-  const reports::Document whole = tune_document(request, tuning, true);
-  const tune::Tuned tuned = tuned_of(request, tuning);
-  const std::vector<tune::EmittedFile> files = tune::emit(tuned, request.directory);
-  write_output((request.directory / "report.html").string(), reports::html::render_page(whole, tune_figures(tuning)));
-  write_output((request.directory / "report.json").string(), reports::render_json(whole));
-  print_out(options.has("json") ? reports::render_json(whole)
-                                : reports::render_text(tune_document(request, tuning, false), output_options()));
-  for (const std::string& note : tune::overridden_by_rules(tuned)) print_note(note);
-  print_note(fmt::format("{} files and report.html in {}", files.size(), shown_path(request.directory)));
+  if (options.has("in-run")) return tune_and_go_on(request, options.has("json"), options.has("end-job"));
+  leave(request, tune_job(request), options.has("json"));
   return 0;
 }
 

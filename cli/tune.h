@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -59,10 +60,16 @@ struct Tuning {
   std::vector<RefusedPoints> refused = {};
   std::vector<std::string> notes = {};  ///< what could not be had, and what that means
   double spent_s = 0;
+  bool in_run = false;  ///< measured by blocks of steps of one run; of a step nothing but its time is known then
 };
 
 /// Calibrates and searches. Trials are logged in the directory as they end; what is there already of the same question is not made again.
 Tuning tune_job(const TuneRequest& request);
+
+class InRun;
+/// The same by blocks of steps of one job, which goes on as `run` with what won. Throws ddl::Error where nothing of it can change while the job
+/// runs, or the job does not follow.
+Tuning tune_in_run(const TuneRequest& request, std::unique_ptr<InRun>& run);
 
 /// "node1, Intel Xeon"
 std::string machine_words();
@@ -76,7 +83,16 @@ tune::Tuned tuned_of(const TuneRequest& request, const Tuning& tuning);
 /// `ddl tune --apply DIR -- COMMAND` and `ddl tune --verify DIR`; the exit code. An empty command is the one that was tuned. `hosts`: where the job
 /// runs; none: where its launcher puts it.
 int apply_tuned(const std::filesystem::path& directory, const std::vector<std::string>& command, const LaneHosts& hosts);
+/// `in_run`: by blocks of steps of one job, which is ended afterwards; else by launches.
 int verify_tuned(const std::filesystem::path& directory, const std::vector<std::string>& command, size_t rounds,
-                 const std::optional<tune::Goal>& asked, const LaneHosts& hosts);
+                 const std::optional<tune::Goal>& asked, const LaneHosts& hosts, bool in_run);
+
+/// Seconds of a step by round: the default's geometric mean, the tuned one's, the default's first and second time.
+struct InRunVerification {
+  std::vector<double> defaults, tuned, first, second;
+};
+/// `tunables`: first the default's value, then the tuned one if it is another. Throws ddl::Error.
+InRunVerification verify_in_run(const std::filesystem::path& directory, const std::vector<std::string>& command,
+                                const std::vector<tune::JobTunable>& tunables, size_t rounds, const LaneHosts& hosts);
 
 }  // namespace ddl::cli

@@ -43,6 +43,7 @@ tune::Tuned tuned_of(const TuneRequest& request, const Tuning& tuning) {
   tuned.metric = tuning.goal.metric;
   tuned.ranks = tuning.base.ranks;
   tuned.nodes = tuning.base.nodes;
+  tuned.in_run = tuning.in_run;
   tuned.noise_scale = tuning.base.noise_scale;
   if (result.winner != 0)
     tuned.gain = result.gain;

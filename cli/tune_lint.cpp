@@ -52,7 +52,7 @@ std::vector<Stated> stated_of(const Tuning& tuning, const std::string& machine) 
     if (tuning.base.nodes == 1) row["hardware"] = machine;  // of the others nothing is known
     if (!tuning.result.gain) continue;
     row["runs"] = fmt::format("{}", tuning.result.gain->rounds);
-    row["interval"] = "95% over paired rounds";
+    row["interval"] = fmt::format("{:g}% over paired rounds", 100 * tuning.result.gain->confidence);
   }
   return rows;
 }

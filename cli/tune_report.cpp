@@ -153,8 +153,8 @@ std::string conclusion_words(const Tuning& tuning) {
   const std::string best = tuning.space.words(result.best_seen);
   switch (result.conclusion) {
     case tune::Conclusion::kBetterFound:
-      return fmt::format("{}: {} over the default, by {} of paired trials{}", best, interval(gain->ratio, gain->lo, gain->hi),
-                         reports::plural(gain->rounds, "round"),
+      return fmt::format("{}: {} over the default, by {} of paired {}{}", best, interval(gain->ratio, gain->lo, gain->hi),
+                         reports::plural(gain->rounds, "round"), tuning.in_run ? "blocks of steps in one run" : "trials",
                          gain->of_rounds ? "; the interval is that of single rounds, each far above the noise" : "");
     case tune::Conclusion::kNoneBetter:
       return "nothing was better than the default: keep it";
@@ -180,14 +180,20 @@ reports::Document tune_document(const TuneRequest& request, const Tuning& tuning
   for (const tune::Trial& trial : result.trials) failed += !trial.outcome.cost;
   document.data = {fmt::format("{} of {}", reports::plural(static_cast<int64_t>(result.trials.size()), "trial"),
                                reports::plural(static_cast<int64_t>(tuning.space.size()), "point")),
-                   reports::short_duration(static_cast<int64_t>(tuning.spent_s * 1e9)) + " of trials"};
+                   reports::short_duration(static_cast<int64_t>(tuning.spent_s * 1e9)) + (tuning.in_run ? " of the run" : " of trials")};
+  if (tuning.in_run) {
+    const auto words = [](double step_s) { return reports::short_duration(static_cast<int64_t>(step_s * 1e9)) + " a step"; };
+    document.data.push_back("default " + words(tuning.base.step_s));
+    if (tuning.best) document.data.push_back("tuned " + words(tuning.best->step_s));
+  }
   if (failed > 0) document.data.push_back(fmt::format("{} failed", failed));
   document.source = request.directory.string();
   document.verdict = conclusion_words(tuning);
   document.facts = {{"winner", Value::text(tuning.space.words(result.winner))},
                     {"default", Value::text(tuning.space.words(0))},
                     {"goal", Value::text(tuning.goal.words())},
-                    {"confirmed", Value::text(result.winner != 0 ? "yes" : "no")}};
+                    {"confirmed", Value::text(result.winner != 0 ? "yes" : "no")},
+                    {"measured", Value::text(tuning.in_run ? "in one run" : "by launches")}};
   if (result.gain) {
     for (const auto& [key, value] :
          {std::pair("gain", result.gain->ratio), std::pair("gain_lo", result.gain->lo), std::pair("gain_hi", result.gain->hi),
@@ -196,7 +202,8 @@ reports::Document tune_document(const TuneRequest& request, const Tuning& tuning
     document.verdict += fmt::format(". The default against itself, in the same rounds: [{:+.1f}%, {:+.1f}%]",
                                     100 * (result.gain->noise_lo - 1), 100 * (result.gain->noise_hi - 1));
   }
-  document.tables = {split_table(tuning), choices_table(tuning)};
+  if (!tuning.in_run) document.tables.push_back(split_table(tuning));
+  document.tables.push_back(choices_table(tuning));
   if (!tuning.rules.empty()) document.tables.push_back(rules_table(tuning));
   if (every_trial) document.tables.push_back(trials_table(tuning));
   document.tables.push_back(lint_table(stated_of(tuning, machine_words()), request.stated));
@@ -205,7 +212,8 @@ reports::Document tune_document(const TuneRequest& request, const Tuning& tuning
   for (const std::string& note : tuning.notes) document.alerts.push_back(note);
   const std::string directory = request.directory.string();
   if (result.winner != 0) {
-    document.more = {fmt::format("ddl tune --apply {} -- COMMAND", directory), fmt::format("ddl tune --verify {}", directory)};
+    document.more = {fmt::format("ddl tune --apply {} -- COMMAND", directory),
+                     fmt::format("ddl tune --verify {}{}", directory, tuning.in_run ? " --in-run" : "")};
   }
   return document;
 }

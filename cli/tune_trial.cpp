@@ -24,26 +24,6 @@ namespace {
 
 constexpr char kError[] = "error";
 
-// What the job says of its failure: the first line with "error" in it, since launchers add paragraphs of their own; else the last line.
-std::string words_of_failure(const fs::path& log) {
-  constexpr size_t kMostCharacters = 160;
-  std::string text;
-  try {
-    text = read_regular_file(log.string(), NamedBy::kFolder);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  std::istringstream file(text);
-  std::string line, last;
-  while (std::getline(file, line)) {
-    const auto error = std::search(line.begin(), line.end(), std::begin(kError), std::end(kError) - 1,
-                                   [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; });
-    if (error != line.end()) return line.substr(0, kMostCharacters);
-    if (line.find_first_not_of(" \t\r-") != std::string::npos && !line.starts_with("ddl: ")) last = line;
-  }
-  return last.substr(0, kMostCharacters);
-}
-
 // What the job says of itself, line by line. Without the file nothing.
 std::vector<double> numbers_in(const fs::path& file, const std::regex& pattern) {
   constexpr size_t kMostCharacters = 4096;  // the library's matcher needs stack for every character
@@ -70,6 +50,25 @@ std::vector<double> added(const std::vector<double>& before, std::vector<double>
 }
 
 }  // namespace
+
+std::string words_of_failure(const fs::path& log) {
+  constexpr size_t kMostCharacters = 160;
+  std::string text;
+  try {
+    text = read_regular_file(log.string(), NamedBy::kFolder);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  std::istringstream file(text);
+  std::string line, last;
+  while (std::getline(file, line)) {
+    const auto error = std::search(line.begin(), line.end(), std::begin(kError), std::end(kError) - 1,
+                                   [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; });
+    if (error != line.end()) return line.substr(0, kMostCharacters);
+    if (line.find_first_not_of(" \t\r-") != std::string::npos && !line.starts_with("ddl: ")) last = line;
+  }
+  return last.substr(0, kMostCharacters);
+}
 
 std::vector<std::string> launched(const tune::PlacedJob& job) {
   return !job.environment.empty() && is_open_mpi_launcher(job.command) ? forward_settings(job.command, job.environment) : job.command;

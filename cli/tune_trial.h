@@ -45,6 +45,9 @@ class TrialRun {
 /// Records the job into `run` (removed first if it is there) with its output in `log`. Never throws for what the job does.
 RanTrial run_trial(const tune::PlacedJob& job, const std::filesystem::path& run, const std::filesystem::path& log, const tune::Goal& goal);
 
+/// What a job says of its failure in its output: the first line with "error" in it, since launchers add paragraphs of their own; else the last line.
+std::string words_of_failure(const std::filesystem::path& log);
+
 /// The command with the job's variables, as it is started: where it is Open MPI's launcher they are forwarded to other hosts.
 std::vector<std::string> launched(const tune::PlacedJob& job);
 

@@ -41,6 +41,22 @@ Choices choices_of(const tune::Emitted& emitted) {
   return choices;
 }
 
+/// The same as knobs of a running job: what is not part of the command is a variable.
+std::vector<tune::JobTunable> tunables_in_run(const tune::Emitted& emitted) {
+  std::vector<tune::JobTunable> tunables = choices_of(emitted).tunables;
+  for (tune::JobTunable& tunable : tunables) {
+    const std::string sign = fmt::format("{{{}}}", tunable.name);
+    const bool is_of_command = std::any_of(emitted.tuned.command.begin(), emitted.tuned.command.end(),
+                                           [&](const std::string& word) { return word.find(sign) != std::string::npos; });
+    if (is_of_command) continue;
+    tunable.how = tune::How::kVariable;
+    tunable.variable = tunable.name;
+    for (const tune::KnownTunable& known : tune::known_tunables())
+      if (known.name == tunable.name && known.how != tune::How::kCommand) tunable.how = known.how, tunable.variable = known.variable;
+  }
+  return tunables;
+}
+
 tune::PlacedJob tuned_job(const tune::Emitted& emitted, const std::vector<std::string>& command, const LaneHosts& hosts) {
   const Choices choices = choices_of(emitted);
   return placed_on({tune::place(command, choices.tunables, choices.tuned, "").command, emitted.environment}, hosts);
@@ -70,7 +86,7 @@ int apply_tuned(const fs::path& directory, const std::vector<std::string>& comma
 }
 
 int verify_tuned(const fs::path& directory, const std::vector<std::string>& given, size_t rounds, const std::optional<tune::Goal>& asked,
-                 const LaneHosts& hosts) {
+                 const LaneHosts& hosts, bool in_run) {
   if (rounds < tune::kMinRounds) throw Error(fmt::format("--rounds {}: at least {}", rounds, tune::kMinRounds), "", ExitCode::kUsage);
   const tune::Emitted emitted = tune::read_emitted(directory);
   const Choices choices = choices_of(emitted);
@@ -93,7 +109,13 @@ int verify_tuned(const fs::path& directory, const std::vector<std::string>& give
   if (asked && asked->words() != emitted.tuned.goal)
     print_note(fmt::format("{} was tuned for {}; judged by {}", shown_path(directory), emitted.tuned.goal, asked->words()));
   for (const std::string& note : tune::overridden_by_rules(emitted.tuned)) print_note(note);
+  if (in_run && (!goal.needs_steps() || goal.target_loss))
+    throw Error(fmt::format("--in-run compares by the time of steps, not by {}", goal.words()), "leave --in-run out", ExitCode::kUsage);
   std::vector<double> defaults, tuned, first, second;
+  if (in_run) {
+    InRunVerification run = verify_in_run(directory, command, tunables_in_run(emitted), rounds, hosts);
+    defaults = std::move(run.defaults), tuned = std::move(run.tuned), first = std::move(run.first), second = std::move(run.second);
+  }
   const auto cost = [&](const tune::PlacedJob& job, const std::map<std::string, std::string>& values, const char* name) {
     const RanTrial trial = run_trial(job, folder / (std::string(name) + ".ddl"), folder / (std::string(name) + ".log"), goal);
     if (trial.told_to_end) throw Error("interrupted");
@@ -111,7 +133,7 @@ int verify_tuned(const fs::path& directory, const std::vector<std::string>& give
     if (!outcome.cost) throw Error(fmt::format("the {} job: {}", name, outcome.why));
     return *outcome.cost;
   };
-  for (size_t round = 0; round < rounds; ++round) {
+  for (size_t round = 0; round < rounds && !in_run; ++round) {
     first.push_back(cost(before, choices.defaults, "default"));
     tuned.push_back(cost(after, choices.tuned, "tuned"));
     second.push_back(cost(before, choices.defaults, "default-again"));
@@ -129,6 +151,7 @@ int verify_tuned(const fs::path& directory, const std::vector<std::string>& give
                         better ? "better than the default" : "not better than the default"));
   print_out(fmt::format("noise   the default against itself [{:+.1f}%, {:+.1f}%]\n", 100 * (noise.lo - 1), 100 * (noise.hi - 1)));
   print_out(fmt::format("goal    {}\n", goal.words()));
+  if (in_run) print_out("by      blocks of steps in one run\n");
   if (proof) {
     print_out(fmt::format("in use  {}\n", proof->sentence));
     for (const tune::ProofRow& row : proof->rows)

@@ -1,4 +1,4 @@
-"""Tell ddl where steps, phases and layers of a Python program begin and end: ddl/annotate.h for Python.
+"""Tell ddl where steps, phases and layers of a Python program begin and end, and let ddl tune change values between steps: ddl/annotate.h for Python.
 
     import ddl_annotate as ddl
 
@@ -11,6 +11,11 @@
     @ddl.layer("encoder")          # or @ddl.layer: by the function's own name
     def encoder(x): ...
 
+A job that can change a value between two steps is tuned while it runs (ddl tune --in-run) with two lines more, before each step, on every rank:
+
+        ddl.tune(k)
+        cycle_ms = ddl.tuned("cycle_ms", cycle_ms)
+
 One file, standard library only: put it on PYTHONPATH or beside the program. Under `ddl record`, or wherever libddl.so is preloaded, marks are recorded; without it
 they do nothing, and a decorated function is the function itself.
 
@@ -20,8 +25,9 @@ them. A mark never raises because of what it is given: what cannot be recorded (
 import ctypes
 import functools
 import inspect
+import os
 
-__all__ = ["RECORDED", "layer", "phase", "step", "value"]
+__all__ = ["RECORDED", "layer", "phase", "step", "tune", "tuned", "value"]
 
 _STEP, _PHASE, _LAYER = 1, 2, 3  # enum ddl_range_kind
 
@@ -39,6 +45,19 @@ def _recorder():
     return push, pop, record
 
 
+def _schedule():
+    """(follow, value) of the preloaded library, None without it."""
+    try:
+        program = ctypes.PyDLL(None)
+        follow, tuned_value = program.ddl_tune_follow, program.ddl_tune_value
+    except (AttributeError, OSError, TypeError):
+        return None
+    follow.argtypes, follow.restype = (ctypes.c_uint64,), None
+    tuned_value.argtypes, tuned_value.restype = (ctypes.c_char_p,), ctypes.c_char_p
+    return follow, tuned_value
+
+
+_tuner = _schedule()
 _library = _recorder()
 RECORDED = _library is not None
 """Whether anybody listens: for programs that compute a value only to report it."""
@@ -135,3 +154,31 @@ def value(name, number):
     except (TypeError, ValueError, OverflowError):
         return
     _library[2](_bytes(name), number)
+
+
+def tune(number):
+    """Step `number` is the next one on this rank: from here on tuned() gives the values that hold in it, the same on every rank. By one thread, which also calls tuned(). It
+    reads a file where a value may change, and does nothing where DDL_TUNE_FILE, which ddl tune --in-run sets, is not set."""
+    try:
+        number = int(number)
+    except (TypeError, ValueError, OverflowError):
+        return
+    if _tuner and 0 <= number < (1 << 64) - 1:
+        _tuner[0](number)
+
+
+def tuned(name, otherwise):
+    """The value of a knob: what the tuner tries now; else the environment variable of that name, as tuned.env and ddl tune --apply set it; else `otherwise`, whose type (bool, int,
+    float, str) the result has. `otherwise` also where the text is nothing of that type."""
+    text = _tuner[1](_bytes(name)) if _tuner else None
+    text = os.environ.get(str(name)) if text is None else text.decode("utf-8", "surrogateescape")
+    if text is None:
+        return otherwise
+    try:
+        if isinstance(otherwise, bool):
+            return {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}[text.lower()]
+        if isinstance(otherwise, (int, float)):
+            return type(otherwise)(text)
+    except (KeyError, ValueError):
+        return otherwise
+    return text

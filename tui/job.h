@@ -109,6 +109,13 @@ struct EndedStep {
   std::optional<RankPart> device = {};  ///< what its GPUs did in it, mean over them; unset: none did, or they are not looked at
 };
 
+/// What a rank that follows a schedule of the tuner has said of it (interpose/tune.cpp).
+struct TuneMark {
+  uint64_t ticks = 0;
+  std::string knob;  ///< it was asked for; empty: the rank's next step is in block `value`
+  double value = 0;
+};
+
 /// A layer that ran: its time is booked to the step it ended in.
 struct EndedLayer {
   uint64_t end_ticks = 0;
@@ -130,6 +137,8 @@ constexpr const char* name_of(Life life) {
 }
 /// Nothing more is to be expected of it.
 constexpr bool is_over(Life life) { return life != Life::kStarting && life != Life::kRunning; }
+
+constexpr size_t kMostTuneMarks = 65'536;
 
 struct Rank {
   int32_t rank = -1;
@@ -155,6 +164,7 @@ struct Rank {
   Negotiating negotiating;
   std::deque<EndedLayer> layers;
   std::deque<std::pair<uint64_t, double>> samples;   ///< what it said it trained on: ticks, number
+  std::deque<TuneMark> tune_marks;                   ///< the newest kMostTuneMarks, until forget_events()
   std::set<uint64_t> posted;                         ///< when collectives were posted that are in flight
   std::unordered_map<uint32_t, uint32_t> reached;    ///< by communicator: highest collective that it entered
   std::unordered_map<std::string, double> counters;  ///< latest value by name, of the node's devices too
@@ -174,6 +184,7 @@ struct JobLayer {
 struct Job {
   std::string name;    ///< of the program
   std::string job_id;  ///< of the batch system; empty: none
+  std::string mpi;     ///< its library and version, of a running job; empty: not known
   std::string run;     ///< the directory as the user would type it
   int32_t world_size = 0;
   int32_t other_worlds = 0;

@@ -135,7 +135,8 @@ void SpoolProcess::on_clock(const ClockPair& pair) {
 }
 
 void SpoolProcess::on_fact(std::string_view key, std::string_view value) {
-  if (key == "exe" || key == "command" || key == "job_id" || key == "local_rank") facts_[std::string(key)] = clean_name(value);
+  if (key == "exe" || key == "command" || key == "job_id" || key == "local_rank" || key == "mpi")
+    facts_[std::string(key)] = clean_name(value);
 }
 
 void SpoolProcess::on_sample(const SampleMeta& meta, std::span<const SampleValue> values) {
@@ -343,8 +344,7 @@ void SpoolProcess::take(Rank& rank, uint32_t thread, const Record& r) {
       take_layer(rank, r, end, duration);
       break;
     case RecordKind::kValue:
-      if (const auto name = strings_.find(r.context); name != strings_.end() && name->second == "samples")
-        rank.samples.push_back({r.start_ticks, std::bit_cast<double>(r.payload)});
+      if (const auto name = strings_.find(r.context); name != strings_.end()) take_value(rank, name->second, r);
       break;
     case RecordKind::kLaunch:
       job_->gpus = true;
@@ -363,6 +363,15 @@ void SpoolProcess::take(Rank& rank, uint32_t thread, const Record& r) {
     default:
       break;
   }
+}
+
+void SpoolProcess::take_value(Rank& rank, const std::string& name, const Record& r) {
+  constexpr std::string_view kAskedFor = "ddl_tuned ";
+  const auto value = std::bit_cast<double>(r.payload);
+  if (name == "samples") rank.samples.push_back({r.start_ticks, value});
+  if (name == "ddl_tune_block") rank.tune_marks.push_back({r.start_ticks, "", value});
+  if (name.starts_with(kAskedFor)) rank.tune_marks.push_back({r.start_ticks, name.substr(kAskedFor.size()), value});
+  if (rank.tune_marks.size() > kMostTuneMarks) rank.tune_marks.pop_front();
 }
 
 void SpoolProcess::take_call(Rank& rank, uint32_t thread, const Record& r) {

@@ -36,7 +36,7 @@ class SpoolProcess : private MetaVisitor {
   const std::string& path() const { return reader_.path(); }
   const std::string& host() const { return clock_.host; }
   const std::string& boot_id() const { return clock_.boot; }
-  /// "exe", "command", "job_id", "local_rank"; empty: it did not say.
+  /// "exe", "command", "job_id", "local_rank", "mpi"; empty: it did not say.
   std::string fact(const std::string& key) const;
   /// The clock pairs that it wrote, the newest one last.
   store::ClockEvidence clock_evidence() const;
@@ -79,6 +79,7 @@ class SpoolProcess : private MetaVisitor {
   bool is_progress(const Record& r) const;
   void take(Rank& rank, uint32_t thread, const Record& r);
   void take_call(Rank& rank, uint32_t thread, const Record& r);
+  void take_value(Rank& rank, const std::string& name, const Record& r);
   void take_negotiation(Rank& rank, const Record& r, const Operation& operation);
   void take_layer(Rank& rank, const Record& r, uint64_t end, uint64_t duration);
   void take_open(Rank& rank, std::map<uint32_t, std::vector<Record>>& open);

@@ -174,6 +174,7 @@ void SpoolSource::choose_world(Job& job) {
     if (p->rank() < 0 || h.world_key != *world_key_) continue;
     job.world_size = std::max(job.world_size, p->is_alone() ? 1 : h.rank >= 0 ? h.world_size : h.launch_size);
     if (p->index == kNone) add_rank(job, *p);
+    if (job.mpi.empty()) job.mpi = p->fact("mpi");
   }
 }
 

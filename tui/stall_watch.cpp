@@ -64,6 +64,7 @@ void forget_events(Job& job) {
     rank.steps.clear();
     rank.layers.clear();
     rank.samples.clear();
+    rank.tune_marks.clear();
     rank.posted.clear();
     rank.devices.work.clear();
     rank.devices.arrived.clear();

@@ -28,7 +28,8 @@ Json gain(const std::optional<Gain>& gain) {
           {"rounds", gain->rounds},
           {"noise_lo", gain->noise_lo},
           {"noise_hi", gain->noise_hi},
-          {"of_rounds", gain->of_rounds}};
+          {"of_rounds", gain->of_rounds},
+          {"confidence", gain->confidence}};
 }
 
 Json metric(const std::optional<Metric>& metric) {
@@ -83,6 +84,7 @@ std::string manifest(const Emission& emission, const std::vector<EmittedFile>& f
                      {"goal_kind", text_or_null(tuned.goal_kind)},
                      {"target_loss", or_null(tuned.target_loss)},
                      {"metric", metric(tuned.metric)},
+                     {"measured", tuned.in_run ? "in_run" : "launches"},
                      {"gain", gain(tuned.gain)},
                      {"kept", text_or_null(tuned.kept)},
                      {"changes_order_of_sums", changes_order_of_sums(tuned)},

@@ -1,7 +1,7 @@
 /*
- * ddl/annotate.h - tell ddl where steps, phases and layers begin and end.
+ * ddl/annotate.h - tell ddl where steps, phases and layers begin and end, and let ddl tune change values between steps.
  *
- * Header only, C99 and C++. Nothing to link: the two functions behind it are weak symbols that libddl.so defines when it is preloaded.
+ * Header only, C99 and C++. Nothing to link: the functions behind it are weak symbols that libddl.so defines when it is preloaded.
  * Without the library each call is one load and one branch; the program runs the same.
  *
  *     ddl_step_begin(k);
@@ -10,6 +10,11 @@
  *       ddl_phase_end();
  *       ddl_value("samples", batch);
  *     ddl_step_end();
+ *
+ * A job that can change a value between two steps is tuned while it runs (ddl tune --in-run) with two lines more, before each step, on every rank:
+ *
+ *     ddl_tune(k);
+ *     cycle_ms = ddl_tuned("cycle_ms", cycle_ms);
  *
  * Threads: ranges nest per thread; any thread may open them. Ends without a begin are counted and otherwise ignored.
  * Names: any bytes up to the first NUL, cut at 255 bytes, copied; they need not outlive the call. Use a bounded set of names (no counters
@@ -21,6 +26,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -46,6 +52,10 @@ __attribute__((weak, visibility("default"))) void ddl_range_pop(int kind);
  *   peak_flops_per_second  of its device, at the precision in use, without sparsity: model FLOP utilisation
  */
 __attribute__((weak, visibility("default"))) void ddl_value_record(const char* name, double value);
+/** Behind ddl_tune(). */
+__attribute__((weak, visibility("default"))) void ddl_tune_follow(uint64_t step);
+/** Behind ddl_tuned(). NULL: the schedule has no such name, or there is no schedule. */
+__attribute__((weak, visibility("default"))) const char* ddl_tune_value(const char* name);
 
 #ifdef __cplusplus
 }
@@ -61,6 +71,8 @@ __attribute__((weak, visibility("default"))) void ddl_value_record(const char* n
 static void* ddl_range_push_address_ = (void*)-1;
 static void* ddl_range_pop_address_ = (void*)-1;
 static void* ddl_value_record_address_ = (void*)-1;
+static void* ddl_tune_follow_address_ = (void*)-1;
+static void* ddl_tune_value_address_ = (void*)-1;
 static inline void* ddl_resolve_(void** address, const char* symbol) {
   if (*address == (void*)-1) *address = dlsym(NULL /* RTLD_DEFAULT */, symbol);
   return *address;
@@ -80,6 +92,30 @@ static inline void ddl_phase_end(void) { DDL_CALL_(ddl_range_pop, (DDL_RANGE_PHA
 static inline void ddl_layer_begin(const char* name) { DDL_CALL_(ddl_range_push, (DDL_RANGE_LAYER, name, 0)); }
 static inline void ddl_layer_end(void) { DDL_CALL_(ddl_range_pop, (DDL_RANGE_LAYER)); }
 static inline void ddl_value(const char* name, double value) { DDL_CALL_(ddl_value_record, (name, value)); }
+
+/**
+ * Step `step` is the next one on this rank: from here on ddl_tuned() gives the values that hold in it. They are the same on every rank, which all
+ * number their steps alike, and change only here. Call it on every rank, by one thread, which also calls ddl_tuned(). It reads a file
+ * where a value may change, and does nothing where DDL_TUNE_FILE, which ddl tune --in-run sets, is not set.
+ */
+static inline void ddl_tune(uint64_t step) { DDL_CALL_(ddl_tune_follow, (step)); }
+/**
+ * The value of a knob, as text: what the tuner tries now; else the environment variable of that name, which is how tuned.env and ddl tune
+ * --apply set it; else `otherwise`. Valid until the name is asked for again.
+ */
+static inline const char* ddl_tuned_text(const char* name, const char* otherwise) {
+  __typeof__(&ddl_tune_value) function = DDL_RESOLVE_(ddl_tune_value);
+  const char* text = function ? function(name) : NULL;
+  if (text == NULL) text = getenv(name);
+  return text != NULL ? text : otherwise;
+}
+/** The same of a knob that is a number: `otherwise` also where the text is none. */
+static inline double ddl_tuned(const char* name, double otherwise) {
+  const char* text = ddl_tuned_text(name, NULL);
+  char* end = NULL;
+  const double number = text != NULL ? strtod(text, &end) : otherwise;
+  return text != NULL && (end == text || *end != '\0') ? otherwise : number;
+}
 
 #undef DDL_CALL_
 #undef DDL_RESOLVE_

@@ -95,4 +95,37 @@ def a_recording_has_it(folder):
     job.check(tuple(samples) == (2, 16.0), f"samples {tuple(samples)}")
 
 
-job.main(a_library_hears_it_all, nobody_hears_it, a_recording_has_it)
+TUNED = '''
+import os
+import ddl_annotate as ddl
+seen = []
+for k in range(6):
+    ddl.tune(k)
+    seen.append((ddl.tuned("cycle", 1), ddl.tuned("ratio", 0.5), ddl.tuned("name", "ring"), ddl.tuned("on", True), ddl.tuned("nothing", 7)))
+    with ddl.step(k):
+        pass
+for number in (None, "x", -1, 1 << 64, float("nan")):
+    ddl.tune(number)
+print(seen)
+'''
+
+
+def values_come_from_the_schedule(folder):
+    """Of the type of what is there without; what is nothing of that type is not taken. Without a schedule from the environment, else as it was."""
+    def block(number, steps, values):
+        (folder / f"values.{number}").write_text(f"ddl-tune 1 tuner\nblock {number}\nsteps {steps}\nfillers 1 60\n{values}end\n")
+
+    block(0, "0 2", "cycle=5\nratio=0.25\nname=tree\non=no\n")
+    block(1, "2 4", "cycle=x\nratio=1e-3\n")
+    block(2, "4 -", "cycle=9\n")
+    run = folder / "tuned.ddl"
+    done = job.record(run, [sys.executable, "-c", TUNED], check_rc=0, PYTHONPATH=MODULE, DDL_TUNE_FILE=folder / "values", nothing="8")
+    expected = 2 * [(5, 0.25, "tree", False, 8)] + 2 * [(1, 0.001, "ring", True, 8)] + 2 * [(9, 0.5, "ring", True, 8)]
+    job.check(done.stdout == f"{expected}\n", f"{done.stdout}{done.stderr}")
+    blocks = [row[0] for row in job.store(run).execute("select value from value where name = 'ddl_tune_block' order by time_ns")]
+    job.check(blocks == [0, 0, 1, 1, 2, 2], f"blocks told: {blocks}")
+    alone = python(TUNED, cycle="3", ratio="0.75", name="flat", on="off")
+    job.check(alone.stdout == f"{6 * [(3, 0.75, 'flat', False, 7)]}\n", f"by the environment: {alone.stdout}{alone.stderr}")
+
+
+job.main(a_library_hears_it_all, nobody_hears_it, a_recording_has_it, values_come_from_the_schedule)

@@ -57,8 +57,15 @@ void BackgroundRuntime::start_cycles(const Settings& settings, std::vector<Named
   const std::lock_guard lock(mutex_);
   values_.resize(tensors.size());
   shut_down_ = false;
-  functions_.emplace_back([this, settings, tensors = std::move(tensors)] { cycles(settings, tensors); });
+  settings_ = settings;
+  functions_.emplace_back([this, tensors = std::move(tensors)] { cycles(tensors); });
   work_.notify_one();
+}
+
+void BackgroundRuntime::change(double cycle_ms, std::size_t fusion_bytes) {
+  const std::lock_guard lock(mutex_);
+  settings_.cycle_ms = cycle_ms;
+  settings_.fusion_bytes = fusion_bytes;
 }
 
 void BackgroundRuntime::hand_over(std::size_t tensor, std::span<float> values) {
@@ -84,28 +91,34 @@ void BackgroundRuntime::stop_cycles() {
   done_.wait(lock, [this] { return functions_.empty() && !running_; });
 }
 
-void BackgroundRuntime::cycles(const Settings& settings, std::vector<NamedTensor> tensors) {
+void BackgroundRuntime::cycles(std::vector<NamedTensor> tensors) {
   using Clock = std::chrono::steady_clock;
-  const auto cycle = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(settings.cycle_ms));
-  const std::size_t most = settings.fusion_bytes / sizeof(float);
   std::size_t total = 0;
   for (const NamedTensor& tensor : tensors) total += tensor.floats;
-  fusion_.resize(std::min(most, total));
   // As Horovod's users ask for them.
   const char* const path = mpi_->rank() == 0 ? std::getenv("HOROVOD_TIMELINE") : nullptr;
   const char* const capacity = std::getenv("HOROVOD_CACHE_CAPACITY");
   if (path != nullptr && *path != '\0') timeline_.emplace(path, tensors);
-  Negotiation negotiation(*mpi_, tensors, settings.cache && (capacity == nullptr || std::atoi(capacity) != 0),
-                          timeline_ ? &*timeline_ : nullptr);
+  bool cache = capacity == nullptr || std::atoi(capacity) != 0;
+  {
+    const std::lock_guard lock(mutex_);
+    cache = cache && settings_.cache;
+  }
+  Negotiation negotiation(*mpi_, tensors, cache, timeline_ ? &*timeline_ : nullptr);
   for (;;) {
     const auto start = Clock::now();
     std::vector<std::size_t> handed_over;
     bool shut_down = false;
+    Settings settings;
     {
       const std::lock_guard lock(mutex_);
       handed_over.swap(handed_over_);
       shut_down = shut_down_;
+      settings = settings_;  // with what was handed over: a tensor is never cut by the settings of another step than its own
     }
+    const auto cycle = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(settings.cycle_ms));
+    const std::size_t most = settings.fusion_bytes / sizeof(float);
+    fusion_.resize(std::max(fusion_.size(), std::min(most, total)));
     const Negotiation::Outcome agreed = negotiation.agree(handed_over, shut_down);
     for (const std::vector<std::size_t>& batch : fuse(agreed.tensors, tensors, most)) reduce(batch);
     if (agreed.shut_down) {

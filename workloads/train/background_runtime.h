@@ -49,6 +49,9 @@ class BackgroundRuntime {
   /** Runs it on the thread, and returns when it is done. Not between `start_cycles` and `stop_cycles`. */
   void call(std::function<void()> function);
 
+  /// Other cycles and batches from here on. What was handed over before has to be reduced: the ranks, which all do this before the same step, then
+  /// cut what they hand over in it alike.
+  void change(double cycle_ms, std::size_t fusion_bytes);
   void start_cycles(const Settings& settings, std::vector<NamedTensor> tensors);
   /** `values` are summed over all ranks, in place, and not to be touched before `synchronize` has returned. */
   void hand_over(std::size_t tensor, std::span<float> values);
@@ -59,7 +62,7 @@ class BackgroundRuntime {
 
  private:
   void serve();
-  void cycles(const Settings& settings, std::vector<NamedTensor> tensors);
+  void cycles(std::vector<NamedTensor> tensors);
   void reduce(std::span<const std::size_t> batch);
 
   std::mutex mutex_;
@@ -73,6 +76,7 @@ class BackgroundRuntime {
   std::vector<std::span<float>> values_;  ///< of each tensor
   std::size_t outstanding_ = 0;           ///< handed over and not reduced
   bool shut_down_ = false;
+  Settings settings_;                                    ///< of the cycles
   std::vector<std::pair<int64_t, int64_t>> reductions_;  ///< begin and end of each since `synchronize`
   std::optional<Timeline> timeline_;                     ///< rank 0's, while cycles go on, if it was asked for
   Buffer fusion_;                                        ///< the thread's alone

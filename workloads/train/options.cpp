@@ -224,7 +224,7 @@ Options parse_options(int argc, const char* const* argv) {
   const po::options_description description = describe(options, typed);
   try {
     const po::variables_map typed_options = parse_command_line(argc, argv, description);
-    options.overlap = !typed_options["no-overlap"].as<bool>();
+    options.overlap = options.may_overlap = !typed_options["no-overlap"].as<bool>();
     options.marks = !typed_options["no-marks"].as<bool>();
     if (!options.help) {
       check(options, typed);

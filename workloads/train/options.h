@@ -21,6 +21,7 @@ struct Options {
   std::string data_folder;  ///< empty: the drawn set
   double bucket_mib = 0.25;
   bool overlap = true;
+  bool may_overlap = true;      ///< as asked for; `overlap` is false too where what adds up blocks
   allreduce::Choice allreduce;  ///< no algorithm: the MPI library's own
   std::string compress = "none";
   ConsistencyRule consistency;

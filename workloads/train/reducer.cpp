@@ -25,12 +25,14 @@ class Timed {
 
 Reducer::Reducer(Mpi& mpi, BackgroundRuntime* background, ParameterArena& arena, std::vector<Bucket> buckets,
                  std::function<void()> before_first)
-    : mpi_(mpi),
-      background_(background),
-      arena_(arena),
-      buckets_(std::move(buckets)),
-      requests_(buckets_.size(), MPI_REQUEST_NULL),
-      before_first_(std::move(before_first)) {
+    : mpi_(mpi), background_(background), arena_(arena), before_first_(std::move(before_first)) {
+  cut(std::move(buckets));
+}
+
+void Reducer::cut(std::vector<Bucket> buckets) {
+  buckets_ = std::move(buckets);
+  requests_.assign(buckets_.size(), MPI_REQUEST_NULL);
+  names_.clear();
   for (std::size_t i = 0; i < buckets_.size(); ++i) names_.push_back("bucket" + std::to_string(i));
 }
 

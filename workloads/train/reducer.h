@@ -37,6 +37,8 @@ class Reducer {
   const GradientSum* replacement() const { return sum_.get(); }
 
   const std::vector<Bucket>& buckets() const { return buckets_; }
+  /** Other buckets from the next step on; not with a background runtime, which knows those that it was started with. */
+  void cut(std::vector<Bucket> buckets);
   /** What is reduced at once, by the names that profiles have. */
   std::vector<NamedTensor> tensors();
 

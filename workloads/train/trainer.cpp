@@ -1,6 +1,8 @@
 #include "workloads/train/trainer.h"
 
 #include <cmath>
+#include <cstdlib>
+#include <stdexcept>
 
 #include "workloads/train/loss.h"
 #include "workloads/train/marks.h"
@@ -22,7 +24,8 @@ Trainer::Trainer(const Options& options, const Dataset& data, Mpi& mpi, Backgrou
       arena_(model_),
       reducer_(mpi, background, arena_, assign_buckets(arena_.counts(), options.bucket_bytes()),
                [this] { times_.slept_ns += faults_.before_first_reduction(step_); }),
-      labels_(options.batch) {
+      labels_(options.batch),
+      is_tuned_(std::getenv("DDL_TUNE_FILE") != nullptr) {
   arena_.initialise(options.seed);
 }
 
@@ -41,8 +44,44 @@ void Trainer::finish() {
 }
 
 std::optional<allreduce::Traffic> Trainer::sent() const {
-  if (!reducer_.replacement()) return {};
+  if (!reducer_.replacement() || has_changed_) return {};
   return reducer_.replacement()->sent();
+}
+
+/**
+ * What can change at the begin of a step, on all ranks of the same one: how the background runtime cycles and fuses; else who adds up, and in
+ * what buckets. The names are those of the options.
+ */
+void Trainer::take_tuned_values(uint64_t step) {
+  constexpr double kMib = 1024.0 * 1024.0;
+  ddl_tune(step);
+  const auto number = [](const char* name, double now, double most) {
+    const double value = ddl_tuned(name, now);
+    if (!(value >= 0 && value <= most)) throw std::runtime_error(std::string(name) + " is tuned to what --help does not allow");
+    return value;
+  };
+  if (background_) {
+    BackgroundRuntime::Settings& settings = options_.background;
+    settings.cycle_ms = number("cycle_ms", settings.cycle_ms, 1e4);
+    settings.fusion_bytes = static_cast<std::size_t>(number("fusion_mb", static_cast<double>(settings.fusion_bytes) / kMib, 4096) * kMib);
+    background_->change(settings.cycle_ms, settings.fusion_bytes);
+    marks::value("cycle_ms", settings.cycle_ms);
+    marks::value("fusion_mb", static_cast<double>(settings.fusion_bytes) / kMib);
+    return;
+  }
+  if (const double bucket_mib = number("bucket_mb", options_.bucket_mib, 4096); bucket_mib != options_.bucket_mib) {
+    options_.bucket_mib = bucket_mib;
+    reducer_.cut(assign_buckets(arena_.counts(), options_.bucket_bytes()));
+  }
+  marks::value("bucket_mb", options_.bucket_mib);
+  if (options_.compress != "none") return;
+  const std::string now = options_.allreduce.algorithm ? options_.allreduce.name() : "mpi";
+  const std::string name = ddl_tuned_text("allreduce", now.c_str());
+  if (name == now) return;
+  options_.allreduce = name == "mpi" ? allreduce::Choice() : allreduce::parse_choice(name);
+  options_.overlap = options_.may_overlap && !options_.allreduce.algorithm;
+  reducer_.use(make_gradient_sum(options_, arena_.size()));
+  has_changed_ = true;
 }
 
 StepResult Trainer::run_step(uint64_t step) {
@@ -51,6 +90,7 @@ StepResult Trainer::run_step(uint64_t step) {
   times_ = {.step = step, .begin_ns = monotonic_ns()};
   const int64_t cpu_before = thread_cpu_ns();
   marks::begin_step(step);
+  if (is_tuned_) take_tuned_values(step);
   load_batch(step);
   const int64_t loaded_ns = monotonic_ns();
   forward(step);

@@ -61,6 +61,7 @@ class Trainer : public Training {
   std::optional<StepTimes> times() const override { return times_; }
 
  private:
+  void take_tuned_values(uint64_t step);
   void load_batch(uint64_t step);
   void forward(uint64_t step);
   void backward();
@@ -79,6 +80,8 @@ class Trainer : public Training {
   double squares_ = 0;  ///< sum of the squares of this step's reduced gradients
   Reducer reducer_;
   std::vector<uint8_t> labels_;
+  bool is_tuned_;             ///< while it runs (ddl tune --in-run)
+  bool has_changed_ = false;  ///< who adds up: what was sent is not of one algorithm
 };
 
 }  // namespace ddl::train

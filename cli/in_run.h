@@ -1,0 +1,125 @@
+// One running job in which points are compared by blocks of its steps (autotuner/blocks.h): the bench of `ddl tune --in-run`.
+//
+// The job is started once, under `ddl record`, with its defaults, and follows the schedule that is written while it runs (core/tune_schedule.h). How long its
+// steps take is read from its spools, as ddl-top does. A round's blocks are written at once; the next round is decided when the last step of
+// this one has ended on all ranks, and meanwhile ranks go on with the values that they have. Nothing is begun before every rank was seen to follow.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "autotuner/search.h"
+#include "autotuner/space.h"
+#include "autotuner/tunables.h"
+#include "cli/live_steps.h"
+#include "cli/process.h"
+#include "core/tune_schedule.h"
+
+namespace ddl::cli {
+
+class InRun : public tune::Bench {
+ public:
+  struct Request {
+    tune::PlacedJob job;                  ///< with the defaults, where it is to run
+    std::filesystem::path folder;         ///< for its recording, its output and the schedule; on a file system that all its ranks see
+    tune::Environment start;              ///< names and values of the knobs that it begins with
+    std::optional<double> budget_s = {};  ///< from its start on
+    std::optional<size_t> trials = {};
+  };
+  /// What was measured of one point in one round.
+  struct Trial {
+    size_t round = 0;
+    tune::Stage stage = tune::Stage::kCalibrate;
+    size_t point = 0;
+    std::optional<double> step_s = {};  ///< unset: none of its steps could be counted
+    double wall_s = 0;
+  };
+  /// `told`: of each trial once it is known.
+  using Tell = std::function<void(const Trial&)>;
+
+  /// Starts it, and waits until all ranks follow the schedule and steps have ended. Throws ddl::Error where that does not come.
+  InRun(Request request, Tell told);
+  /// Ends it if it runs, and removes the schedule.
+  ~InRun() override;
+
+  /// Whether every rank has asked for the knob's value.
+  bool is_asked_for(const std::string& knob) const { return steps_.asking_for(knob) == static_cast<size_t>(steps_.ranks()); }
+  std::set<std::string> knobs() const { return steps_.knobs(); }  ///< that any rank has asked for
+  int64_t ranks() const { return steps_.ranks(); }
+  int64_t hosts() const { return steps_.hosts(); }
+  const std::string& mpi() const { return steps_.mpi(); }
+  std::optional<double> samples() const { return steps_.samples(); }
+  double default_step_s() const { return default_step_s_; }
+  std::filesystem::path recording() const { return request_.folder / "in-run.ddl"; }
+  std::filesystem::path output() const { return request_.folder / "in-run.log"; }
+  double spent_s() const;
+  uint64_t steps_counted() const { return steps_counted_; }
+  uint64_t steps_left_out() const { return steps_left_out_; }  ///< the first ones of blocks
+
+  /// What measure_rounds() is about; must outlive this. Costs are seconds of a step, over `samples` of it.
+  void search_in(const tune::Space& space, double samples);
+
+  std::optional<tune::Outcome> measure(size_t round, tune::Stage stage, size_t point) override;
+  std::vector<std::vector<tune::Outcome>> measure_rounds(tune::Stage stage, const std::vector<tune::Round>& rounds) override;
+  size_t trials_left() const override;
+  std::optional<double> seconds_left() const override;
+
+  /// The values that hold from now on. The first step in which they do; nothing: the job has ended, or has given the schedule up.
+  std::optional<uint64_t> settle(size_t point);
+  bool has_ended() const { return ended_.has_value(); }
+  bool was_interrupted() const { return job_ && job_->told_to_end(); }
+  /// Why nothing more can be measured, in words; empty: nothing keeps it from being.
+  const std::string& why_over() const { return why_over_; }
+  /// SIGTERM.
+  void end_job() { job_->end(); }
+  Ended wait_for_end();
+  /// A table of the blocks: first step, the step behind the last one, who made it, its values.
+  std::string schedule_csv() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Block {
+    uint64_t begin = 0, end = 0;
+    bool of_rank = false;
+    std::string values;
+  };
+
+  void begin();
+  void clear_away();
+  void fail_if_it_does_not_follow();
+  [[noreturn]] void fail(const std::string& why, const std::string& hint);
+  void check(int32_t rank, uint64_t step, int64_t block);
+  std::string text_of(size_t point) const;
+  double expected_step_s(size_t point) const;
+  void adopt();  ///< blocks that ranks have made
+  std::optional<size_t> publish(const std::string& text, std::optional<uint64_t> steps, double step_s);
+  bool look();  ///< false: it has ended
+  bool wait_for_step(uint64_t step);
+  std::vector<tune::Outcome> measure_round(tune::Stage stage, const tune::Round& round);
+
+  Request request_;
+  Tell told_;
+  TuneFiles files_;
+  std::vector<Block> blocks_;  ///< by number
+  LiveSteps steps_;
+  std::unique_ptr<RunningJob> job_;
+  Clock::time_point started_ = {};
+  std::optional<Clock::time_point> first_step_, first_follower_;
+  std::optional<Ended> ended_;
+  std::string why_over_, trouble_;
+  const tune::Space* space_ = nullptr;
+  double samples_ = 1;
+  double default_step_s_ = 0;
+  std::map<size_t, double> known_step_s_;  ///< by point
+  size_t count_ = 0, others_ = 0;          ///< trials, and those that were not the default's
+  double all_s_ = 0, others_s_ = 0;
+  uint64_t steps_counted_ = 0, steps_left_out_ = 0;
+};
+
+}  // namespace ddl::cli

@@ -1,0 +1,87 @@
+// The steps of a running job as they end, read from its spools as ddl-top reads them, and what its ranks say of the schedule that they follow
+// (core/tune_schedule.h).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "tui/spool_source.h"
+
+namespace ddl::cli {
+
+class LiveSteps {
+ public:
+  /// Of the job that is recorded into this directory, which need not be there yet.
+  explicit LiveSteps(std::filesystem::path directory) : directory_(std::move(directory)) {}
+
+  /// Takes in what has come.
+  void look();
+
+  int32_t ranks() const { return job_.world_size; }  ///< 0: none has been seen
+  int64_t hosts() const;
+  const std::string& mpi() const { return job_.mpi; }  ///< library and version; empty: not known
+  bool has_ended() const { return job_.ended; }
+  /// All ranks that there are to be have been seen, and follow the schedule.
+  bool all_follow() const { return ranks() > 0 && following_.size() == static_cast<size_t>(ranks()); }
+  const std::set<int32_t>& following() const { return following_; }  ///< ranks
+  std::set<int32_t> not_following() const;
+  /// A rank has asked for the values of so many steps, and has ended none.
+  bool asks_without_steps(size_t steps) const;
+  /// Ranks that have asked for a value of this name.
+  size_t asking_for(const std::string& knob) const;
+  std::set<std::string> knobs() const;
+
+  /// That of the slowest rank, seconds; nothing until all ranks have ended it.
+  std::optional<double> step_s(uint64_t step) const;
+  uint64_t ended() const { return ended_; }  ///< steps that all ranks have ended, ever
+  size_t most_ended() const;                 ///< of one rank, ever
+  struct Back {
+    int32_t rank = 0;
+    uint64_t from = 0, to = 0;
+  };
+  /// A rank whose step's number was not above that of the step before.
+  const std::optional<Back>& went_back() const { return went_back_; }
+  std::optional<uint64_t> newest() const { return newest_; }  ///< number of the newest that all ranks have ended
+  /// Forgets steps before this one.
+  void forget_before(uint64_t step) { steps_.erase(steps_.begin(), steps_.lower_bound(step)); }
+  /// In a step, all ranks together, as they said last; nothing: one of them did not.
+  std::optional<double> samples() const;
+
+  /// Which block a rank said to be in at which step; called once for each.
+  using OnBlock = std::function<void(int32_t rank, uint64_t step, int64_t block)>;
+  void on_block(OnBlock function) { on_block_ = std::move(function); }
+
+ private:
+  struct Step {
+    size_t ranks = 0;
+    int64_t longest_ns = 0;
+  };
+  struct Follower {
+    std::deque<std::pair<uint64_t, int64_t>> blocks;  ///< ticks and number, of steps that have not ended
+    size_t ended = 0;                                 ///< steps
+    std::optional<uint64_t> last;                     ///< its number
+    std::optional<double> samples;
+  };
+  void take(tui::Rank& rank);
+
+  std::filesystem::path directory_;
+  std::unique_ptr<tui::SpoolSource> source_;
+  tui::Job job_;
+  std::map<uint64_t, Step> steps_;
+  uint64_t ended_ = 0;
+  std::optional<uint64_t> newest_;
+  std::optional<Back> went_back_;
+  std::map<int32_t, Follower> followers_;
+  std::set<int32_t> following_;
+  std::map<std::string, std::set<int32_t>> asked_;
+  OnBlock on_block_;
+};
+
+}  // namespace ddl::cli
