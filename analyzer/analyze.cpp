@@ -3,6 +3,9 @@
 #include <SQLiteCpp/Transaction.h>
 #include <fmt/format.h>
 
+#include <memory>
+#include <utility>
+
 #include "analyzer/findings/finding.h"
 #include "analyzer/metrics/metrics.h"
 #include "analyzer/passes/axes.h"
@@ -81,11 +84,18 @@ bool is_analyzed(SQLite::Database& db) {
   return version.next() && version.text(0) == analysis_version();
 }
 
-void analyze(SQLite::Database& db, const AnalyzeProgress& progress) {
+void analyze(SQLite::Database& db, const AnalyzeProgress& progress, unsigned threads) {
   const auto tell = [&](std::string_view what, double done) {
     if (progress) progress(what, done);
   };
-  SQLite::Transaction transaction(db);
+  auto transaction = std::make_unique<SQLite::Transaction>(db);
+  // Other connections see what is committed.
+  const auto let_others_read = [&] {
+    if (threads > 1) std::exchange(transaction, nullptr)->commit();
+  };
+  const auto write_on = [&] {
+    if (!transaction) transaction = std::make_unique<SQLite::Transaction>(db);
+  };
   clear(db);
   const Catalog catalog(db);
   tell("looking for steps", 0.0);
@@ -98,7 +108,10 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress) {
 
   // Shares of the whole as measured on a run of two million events, half of them of messages.
   tell("splitting collectives", 0.0);
-  const CollectiveLosses collectives = analyze_collectives(db, catalog, [&](double done) { tell("splitting collectives", 0.35 * done); });
+  let_others_read();
+  const CollectiveLosses collectives = analyze_collectives(
+      db, catalog, [&](double done) { tell("splitting collectives", 0.35 * done); }, threads);
+  write_on();
   book(db, kPartial, collectives.partial);
   book(db, kMismatched, collectives.mismatched);
   tell("matching messages", 0.35);
@@ -113,7 +126,10 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress) {
   find_late_roots(db);
 
   tell("cutting steps", 0.7);
-  const StepLosses steps = analyze_steps(db, catalog, background, [&](double done) { tell("cutting steps", 0.7 + 0.15 * done); });
+  let_others_read();
+  const StepLosses steps = analyze_steps(
+      db, catalog, background, [&](double done) { tell("cutting steps", 0.7 + 0.15 * done); }, threads);
+  write_on();
   book(db, kRepeated, steps.repeated_steps);
   tell("cutting steps of GPUs", 0.85);
   analyze_devices(db, catalog, [&](double done) { tell("cutting steps of GPUs", 0.85 + 0.05 * done); });
@@ -134,11 +150,13 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress) {
   gather_metric_inputs(db);
 
   tell("computing metrics", 0.9);
-  for (const auto& [world, used] : steady) compute_metrics(db, world);
+  let_others_read();
+  for (const auto& [world, used] : steady) compute_metrics(db, world, threads);
   tell("looking for findings", 0.95);
-  const std::map<int64_t, std::string> doubts = store_findings(db, catalog, steady);
+  const std::map<int64_t, std::string> doubts = store_findings(db, catalog, steady, threads);
+  write_on();
   for (const auto& [world, used] : steady) store_verdict(db, world, doubts.contains(world) ? doubts.at(world) : "");
-  transaction.commit();
+  transaction->commit();
   tell("done", 1.0);
 }
 

@@ -23,7 +23,8 @@ bool is_analyzed(SQLite::Database& db);
 /// Fills all tables that schema.sql lists under "filled by the analyzer", makes and fills those of tables.sql, and writes the analyzer's rows of `loss` (partial_collectives,
 /// mismatched_collectives, unmatched_messages, clock_violations, bad_intervals, repeated_steps) and of `meta` (verdict*, analysis.*). What
 /// is there already is replaced. One transaction: on an exception (ddl::Error) the store is as it was. Memory grows with ranks,
-/// communicators, steps and messages under way at a time, not with events.
-void analyze(SQLite::Database& db, const AnalyzeProgress& progress = {});
+/// communicators, steps and messages under way at a time, not with events. With several `threads` what has been filled is committed before
+/// metrics and findings read it, which is for drafts: on an exception part of it is there. The results are the same for any number of them.
+void analyze(SQLite::Database& db, const AnalyzeProgress& progress = {}, unsigned threads = 1);
 
 }  // namespace ddl

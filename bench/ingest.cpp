@@ -66,14 +66,14 @@ class Rows : public store::RowSource {
 };
 
 void by_vtab(SQLite::Database& db, int64_t rows, bool numbered) {
-  store::SpoolTable table(db);
+  const std::string sql = std::string("INSERT INTO event(") + kColumns +
+                          ") SELECT ?1, thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, tag, datatype,"
+                          " reduction FROM spool_records";
+  Statements statements(db);
+  store::SpoolTable table(statements);
   Rows source(rows, numbered);
   SQLite::Transaction transaction(db);
-  table.pull(source,
-             std::string("INSERT INTO event(") + kColumns +
-                 ") SELECT ?1, thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, tag, datatype, "
-                 "reduction FROM spool_records",
-             1);
+  table.pull(source, sql.c_str(), 1);
   transaction.commit();
 }
 

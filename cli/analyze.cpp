@@ -8,6 +8,7 @@
 #include "cli/open_run.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
+#include "cli/threads_option.h"
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "core/regular_file.h"
@@ -35,9 +36,9 @@ Metric read_metric(const std::string& path) {
   return parse_metric(name, text);
 }
 
-void try_metric(const std::string& path, const std::string& run_name, std::optional<int64_t> world) {
+void try_metric(const std::string& path, const std::string& run_name, std::optional<int64_t> world, unsigned threads) {
   const Metric metric = read_metric(path);
-  Run run = open_run(run_name);
+  Run run = open_run(run_name, threads);
   const reports::RunView view(run.db, world);
   const reports::Rows checked(run.db, metric.sql);  // one SELECT, that only reads; says what is wrong with it
   reports::Document document;
@@ -59,6 +60,7 @@ int run_analyze(const Arguments& arguments) {
       "metric", takes<std::string>("NAME"), "print the value of one metric only, without a unit")(
       "list", "what metrics there are and what they say; with --metric also how it is computed")(
       "world", takes<int64_t>("N"), "which MPI_COMM_WORLD, if there are several");
+  add_threads_option(options);
   options.one_of("metric", metric_names());
   options.allow_words(1);
   if (!options.parse(arguments)) return 0;
@@ -73,10 +75,10 @@ int run_analyze(const Arguments& arguments) {
   const std::string run_name = options.words().empty() ? "" : options.words()[0];
   if (const auto tried = options.maybe<std::string>("try")) {
     if (wanted) throw Error("--try and --metric name two metrics", "ask for one at a time", ExitCode::kUsage);
-    try_metric(*tried, run_name, options.maybe<int64_t>("world"));
+    try_metric(*tried, run_name, options.maybe<int64_t>("world"), threads_of(options));
     return 0;
   }
-  Run run = open_run_and_analyze(run_name);
+  Run run = open_run_and_analyze(run_name, threads_of(options));
   const reports::RunView view(run.db, options.maybe<int64_t>("world"));
   if (!wanted) {
     print_out(reports::render_text(reports::build_section(view, "metrics"), output_options()));

@@ -217,7 +217,7 @@ class McpServer::Tools {
   std::string findings(const std::string& name) {
     Run& run = runs_.open(name);
     const reports::RunView view(run.db, std::nullopt);
-    const Json all = Json::parse(reports::render_json(reports::build_everything(view, run.shown)));
+    const Json all = Json::parse(reports::render_json(reports::build_section(view, "findings")));
     return all.at("findings").dump(1, ' ', false, Json::error_handler_t::replace);
   }
 

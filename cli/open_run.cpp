@@ -12,6 +12,7 @@
 #include "store/database.h"
 #include "store/draft.h"
 #include "store/ingest.h"
+#include "store/ordered_work.h"
 #include "store/run_directory.h"
 
 namespace fs = std::filesystem;
@@ -21,10 +22,11 @@ namespace {
 
 /// Makes `target` of the spools, or of the store with its metrics computed again. A store never changes once it has its name: what reads it
 /// goes on reading the old one.
-void bring_up_to_date(const RunDirectory& run, const fs::path& target, bool fresh) {
+void bring_up_to_date(const RunDirectory& run, const fs::path& target, bool fresh, unsigned threads) {
   ProgressBar bar;
   const auto analyze_with_bar = [&](SQLite::Database& db) {
-    analyze(db, [&](std::string_view what, double done) { bar.update(std::string(what), done); });
+    analyze(
+        db, [&](std::string_view what, double done) { bar.update(std::string(what), done); }, store::threads_for(threads));
   };
   if (!fresh) {
     // Analyzed before it takes its place: an epilogue may read the run while `ddl record` still does.
@@ -33,7 +35,8 @@ void bring_up_to_date(const RunDirectory& run, const fs::path& target, bool fres
                      [&](const Progress& p) {
                        bar.update(p.stage, p.total_bytes == 0 ? 0 : static_cast<double>(p.done_bytes) / static_cast<double>(p.total_bytes));
                      },
-                 .finish = analyze_with_bar});
+                 .finish = analyze_with_bar,
+                 .threads = threads});
     return;
   }
   const auto cannot_write = [&](const char* why) { return CannotWrite(fmt::format("cannot write {}: {}", target.string(), why)); };
@@ -43,7 +46,7 @@ void bring_up_to_date(const RunDirectory& run, const fs::path& target, bool fres
   if (error) throw cannot_write(error.message().c_str());
   try {
     SQLite::Database db = open_store(draft.path(), Access::kReadWrite);
-    db.exec("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE");
+    db.exec("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -65536");
     analyze_with_bar(db);
   } catch (const SQLite::Exception& failed) {
     const int code = failed.getErrorCode();
@@ -54,17 +57,17 @@ void bring_up_to_date(const RunDirectory& run, const fs::path& target, bool fres
 }
 
 /// Into a folder that is gone afterwards: the open store stays readable.
-Run read_aside(const RunDirectory& run, bool fresh, const ScratchFolder& scratch) {
+Run read_aside(const RunDirectory& run, bool fresh, const ScratchFolder& scratch, unsigned threads) {
   const fs::path store = scratch.path() / "run.sqlite";
-  bring_up_to_date(run, store, fresh);
+  bring_up_to_date(run, store, fresh, threads);
   return {.directory = run.directory, .shown = shown_path(run.directory), .db = open_store(store)};
 }
 
 /// The run lies where nothing can be written: a full disk, an archive, somebody else's directory. It is read all the same, each time again.
-Run open_aside(const RunDirectory& run, bool fresh, const std::string& why) {
+Run open_aside(const RunDirectory& run, bool fresh, const std::string& why, unsigned threads) {
   const ScratchFolder scratch;
   print_note(fmt::format("{}: reading the run into {} for this command", why, scratch.path().parent_path().string()));
-  return read_aside(run, fresh, scratch);
+  return read_aside(run, fresh, scratch, threads);
 }
 
 /// Nothing: there is none, or one that is to be made again.
@@ -78,7 +81,7 @@ std::optional<SQLite::Database> open_usable(const RunDirectory& run) {
   }
 }
 
-Run open_analyzed(const std::string& argument, bool analyze_again) {
+Run open_analyzed(const std::string& argument, bool analyze_again, unsigned threads) {
   const RunDirectory run = argument.empty() ? find_run() : find_run(argument);
   std::optional<SQLite::Database> db = open_usable(run);
   if (db && !analyze_again && is_analyzed(*db))
@@ -86,9 +89,9 @@ Run open_analyzed(const std::string& argument, bool analyze_again) {
   const bool fresh = db.has_value();
   db.reset();
   try {
-    bring_up_to_date(run, run.store, fresh);
+    bring_up_to_date(run, run.store, fresh, threads);
   } catch (const CannotWrite& error) {
-    return open_aside(run, fresh, error.what());
+    return open_aside(run, fresh, error.what(), threads);
   }
   return {.directory = run.directory, .shown = shown_path(run.directory), .db = open_store(run.store)};
 }
@@ -107,15 +110,15 @@ std::string shown_path(const fs::path& path) {
   return relative.starts_with('-') ? "./" + relative : relative;
 }
 
-Run open_run(const std::string& argument) { return open_analyzed(argument, false); }
+Run open_run(const std::string& argument, unsigned threads) { return open_analyzed(argument, false, threads); }
 
-Run open_run_and_analyze(const std::string& argument) { return open_analyzed(argument, true); }
+Run open_run_and_analyze(const std::string& argument, unsigned threads) { return open_analyzed(argument, true, threads); }
 
 Run open_run_without_writing(const std::string& argument) {
   const RunDirectory run = find_run(argument);
   std::optional<SQLite::Database> db = open_usable(run);
   if (db && is_analyzed(*db)) return {.directory = run.directory, .shown = shown_path(run.directory), .db = std::move(*db)};
-  return read_aside(run, db.has_value(), ScratchFolder());
+  return read_aside(run, db.has_value(), ScratchFolder(), 0);
 }
 
 std::string demo_run(const std::string& argument) {
@@ -127,6 +130,8 @@ std::string demo_run(const std::string& argument) {
   return path;
 }
 
-Run open_demo(const std::string& argument) { return read_aside(find_run(demo_run(argument)), false, ScratchFolder()); }
+Run open_demo(const std::string& argument, unsigned threads) {
+  return read_aside(find_run(demo_run(argument)), false, ScratchFolder(), threads);
+}
 
 }  // namespace ddl::cli

@@ -23,20 +23,21 @@ struct Run {
 
 /// Ingests if run.sqlite is absent or older than a spool (a bare, a killed or a still running job), analyzes if that has not been done, and
 /// opens the result read-only. Progress goes to standard error if that is a terminal and it takes more than a second. "" = the newest *.ddl
-/// here. Where the run cannot be written it is read into a temporary file, with a note. Throws ddl::Error.
-Run open_run(const std::string& argument);
+/// here. Where the run cannot be written it is read into a temporary file, with a note. `threads` at most read and analyze; 0: one for each core
+/// that this process may use. Throws ddl::Error.
+Run open_run(const std::string& argument, unsigned threads = 0);
 
 /// The run of option --demo, which shows ddl to somebody who has none yet: in share/ddl/demo beside the program. Throws ddl::Error
 /// (usage) if `argument` names a run as well, (kDataMissing) if this copy of ddl was installed without it.
 std::string demo_run(const std::string& argument);
 
 /// As open_run(demo_run(argument)), but leaves nothing in the folder of the installation, also not as root.
-Run open_demo(const std::string& argument);
+Run open_demo(const std::string& argument, unsigned threads = 0);
 
 /// As open_run(), but leaves the run as it is: what is not ingested or analyzed is read into a temporary file.
 Run open_run_without_writing(const std::string& argument);
 
 /// As open_run(), but computes the metrics and findings again, also when they are there.
-Run open_run_and_analyze(const std::string& argument);
+Run open_run_and_analyze(const std::string& argument, unsigned threads = 0);
 
 }  // namespace ddl::cli

@@ -8,6 +8,7 @@
 #include "cli/output_file.h"
 #include "cli/share.h"
 #include "cli/terminal.h"
+#include "cli/threads_option.h"
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "reports/csv.h"
@@ -21,6 +22,8 @@ namespace ddl::cli {
 namespace {
 
 constexpr std::string_view kOverview = "overview";
+// With more ranks the JSON has so many rows of each table that has one for each rank, or pair of ranks: else it is a gigabyte.
+constexpr size_t kMostRanksInJson = 1024;
 
 std::string section_list() {
   std::string text = fmt::format("  {:<12} {}\n", kOverview, "all of it on one screen (default)");
@@ -79,7 +82,9 @@ int run_report(const Arguments& arguments) {
       "html", takes<std::string>("FILE"), "a page of figures in one file that needs no network; - is standard output")(
       "demo", "the run that ships with ddl: a trainer on 4 ranks, one of which is slowed")(
       "one-line", "one line, for the end of a batch job's log")("strict", "exit code 3 if any data are missing")(
+      "ranks", "with --json: also in jobs of more than 1,024 ranks all rows of the tables that have one for each rank or pair of ranks")(
       "world", takes<int64_t>("N"), "which MPI_COMM_WORLD, if there are several");
+  add_threads_option(options);
   add_share_options(options);
   options.suggest("csv", reports::stable_views());
   options.allow_words(2, WordKind::kRun, section_names());
@@ -87,10 +92,13 @@ int run_report(const Arguments& arguments) {
   if (options.has("json") + options.has("csv") + options.has("html") + options.has("one-line") > 1)
     throw Error("--json, --csv, --html and --one-line exclude each other", "choose one", ExitCode::kUsage);
   const Words words = sort_words(options.words());
+  if (options.has("ranks") && (!options.has("json") || words.section != kOverview))
+    throw Error("--ranks is of ddl report --json", "leave it out: a section has all its rows", ExitCode::kUsage);
   if ((options.has("html") || options.has("one-line")) && words.section != kOverview)
     throw Error("--html and --one-line show the whole run, not a section", fmt::format("leave {} out", words.section), ExitCode::kUsage);
   const Readers who = readers(options);
-  Run run = options.has("demo") ? open_demo(words.run) : open_run(words.run);
+  const unsigned threads = threads_of(options);
+  Run run = options.has("demo") ? open_demo(words.run, threads) : open_run(words.run, threads);
   share(run, options);
 
   if (const auto view = options.maybe<std::string>("csv")) {
@@ -103,9 +111,12 @@ int run_report(const Arguments& arguments) {
     write_output(*file, reports::html::render_page(reports::build_page(view, run.shown), reports::html::build_figures(view)), who);
   } else if (options.has("one-line")) {
     print_out(reports::render_one_line(reports::build_overview(view, run.shown)));
+  } else if (options.has("json") && overview) {
+    const bool all_rows = options.has("ranks") || static_cast<size_t>(view.ranks) <= kMostRanksInJson;
+    reports::write_everything(view, run.shown, all_rows ? SIZE_MAX : kMostRanksInJson, print_out);
   } else if (options.has("json")) {
-    const reports::Document document = overview ? reports::build_everything(view, run.shown) : reports::build_section(view, words.section);
-    print_out(overview || document.tables.empty() ? reports::render_json(document) : reports::render_json(document.tables[0]));
+    const reports::Document document = reports::build_section(view, words.section);
+    print_out(document.tables.empty() ? reports::render_json(document) : reports::render_json(document.tables[0]));
   } else {
     print_out(reports::render_text(overview ? reports::build_overview(view, run.shown) : reports::build_section(view, words.section),
                                    output_options()));

@@ -61,12 +61,12 @@ Table traffic_table(const RunView& run) {
     return row.is_null(column) ? Value::absent(Unit::kDuration, "PARTIAL_RANKS") : Value::duration_ns(row.integer(column));
   };
   while (row.next())
-    table.rows.push_back(
-        {row.is_null(0) ? Value::absent(Unit::kBytes, "NO_DATA") : Value::bytes(row.integer(0)),
-         row.is_null(1) ? Value::absent(Unit::kRatio, row.is_null(0) ? "NO_DATA" : "ZERO_DENOM") : Value::ratio(row.real(1)),
-         Value::count(row.integer(2)), duration(3), duration(4), Value::count(row.integer(5)),
-         row.is_null(6) ? Value::absent(Unit::kText, "NOT_APPLICABLE") : Value::text(row.text(6)), Value::text(row.text(7)),
-         Value::text(row.text(8))});
+    add_row(run, table,
+            {row.is_null(0) ? Value::absent(Unit::kBytes, "NO_DATA") : Value::bytes(row.integer(0)),
+             row.is_null(1) ? Value::absent(Unit::kRatio, row.is_null(0) ? "NO_DATA" : "ZERO_DENOM") : Value::ratio(row.real(1)),
+             Value::count(row.integer(2)), duration(3), duration(4), Value::count(row.integer(5)),
+             row.is_null(6) ? Value::absent(Unit::kText, "NOT_APPLICABLE") : Value::text(row.text(6)), Value::text(row.text(7)),
+             Value::text(row.text(8))});
   return table;
 }
 

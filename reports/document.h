@@ -64,6 +64,7 @@ struct Table {
   std::string note;        ///< below, e.g. how many rows were left out
   std::string when_empty;  ///< printed instead of a table without rows; "" = print nothing at all
   size_t left_out = 0;     ///< rows that follow and were not built (RunView::rows_wanted)
+  size_t handed_on = 0;    ///< rows that are not here for RunView::each_row has them
 };
 
 /// Something that is missing from the data.

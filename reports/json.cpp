@@ -58,13 +58,15 @@ void put(Json& object, const std::string& key, const Value& value) {
   if (value.bound() != Value::Bound::kNone) object[key + "_bound"] = name_of(value.bound());
 }
 
+Json to_json(const std::vector<Column>& columns, const std::vector<Value>& cells) {
+  Json row = Json::object();
+  for (size_t c = 0; c < cells.size(); ++c) put(row, columns[c].key, cells[c]);
+  return row;
+}
+
 Json to_json(const Table& table) {
   Json rows = Json::array();
-  for (const auto& cells : table.rows) {
-    Json row = Json::object();
-    for (size_t c = 0; c < cells.size(); ++c) put(row, table.columns[c].key, cells[c]);
-    rows.push_back(std::move(row));
-  }
+  for (const auto& cells : table.rows) rows.push_back(to_json(table.columns, cells));
   return rows;
 }
 
@@ -82,23 +84,88 @@ Json list(const std::vector<T>& items) {
   return array;
 }
 
-std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+constexpr int kIndent = 2;
+constexpr size_t kPieceBytes = 256 << 10;  // of what is handed out at a time
+
+std::string text_of(const Json& json) { return json.dump(kIndent, ' ', false, Json::error_handler_t::replace); }
+
+std::string dump(const Json& json) { return text_of(json) + "\n"; }
+
+/// `json` as it stands inside of `depth` others: every line but the first is moved in. Strings of JSON hold no line ends.
+void append_inside(std::string& to, std::string_view json, size_t depth) {
+  for (size_t end = 0; (end = json.find('\n')) != std::string_view::npos; json.remove_prefix(end + 1)) {
+    to += json.substr(0, end + 1);
+    to.append(depth * kIndent, ' ');
+  }
+  to += json;
+}
 
 }  // namespace
 
+void JsonStream::member(std::string_view key, const std::string& json) {
+  text_ += text_of(Json(key));
+  text_ += ": ";
+  append_inside(text_, json, 1);
+  text_ += ",\n  ";
+}
+
+void JsonStream::begin(const Document& document) {
+  text_ += "{\n  ";
+  member("schema", text_of(kJsonSchema));
+  Json facts = Json::object();
+  for (const Fact& fact : document.facts) put(facts, fact.key, fact.value);
+  member("run", text_of(facts));
+  member("alerts", text_of(document.alerts));
+  member("findings", text_of(list(document.findings)));
+  member("saving_per", text_of(document.saving_per));
+  member("verdict", text_of(nullable_text(document.verdict)));
+  member("metrics", text_of(list(document.metrics)));
+  for (const NumberLine& line : document.lines) member(line.id, text_of(to_json(line)));
+}
+
+void JsonStream::begin_table(std::string_view id) {
+  text_ += text_of(Json(id));
+  text_ += ": [";
+  any_row_ = false;
+}
+
+void JsonStream::row(const std::vector<Column>& columns, const std::vector<Value>& cells) {
+  text_ += any_row_ ? ",\n    " : "\n    ";
+  any_row_ = true;
+  append_inside(text_, text_of(to_json(columns, cells)), 2);
+  if (text_.size() < kPieceBytes) return;
+  out_(text_);
+  text_.clear();
+}
+
+void JsonStream::end_table() { text_ += any_row_ ? "\n  ],\n  " : "],\n  "; }
+
+void JsonStream::left_out(const std::vector<std::pair<std::string, size_t>>& rows_of_tables) {
+  if (rows_of_tables.empty()) return;
+  Json json = Json::object();
+  for (const auto& [table, rows] : rows_of_tables) json[table] = rows;
+  member("left_out", text_of(json));
+}
+
+void JsonStream::end(const Document& document) {
+  text_ += "\"loss\": ";
+  append_inside(text_, text_of(list(document.loss)), 1);
+  text_ += "\n}\n";
+  out_(text_);
+  text_.clear();
+}
+
 std::string render_json(const Document& document) {
-  Json json = {{"schema", kJsonSchema}};
-  json["run"] = Json::object();
-  for (const Fact& fact : document.facts) put(json["run"], fact.key, fact.value);
-  json["alerts"] = document.alerts;
-  json["findings"] = list(document.findings);
-  json["saving_per"] = document.saving_per;
-  json["verdict"] = nullable_text(document.verdict);
-  json["metrics"] = list(document.metrics);
-  for (const NumberLine& line : document.lines) json[line.id] = to_json(line);
-  for (const Table& table : document.tables) json[table.id] = to_json(table);
-  json["loss"] = list(document.loss);
-  return dump(json);
+  std::string text;
+  JsonStream stream([&text](std::string_view piece) { text += piece; });
+  stream.begin(document);
+  for (const Table& table : document.tables) {
+    stream.begin_table(table.id);
+    for (const auto& cells : table.rows) stream.row(table.columns, cells);
+    stream.end_table();
+  }
+  stream.end(document);
+  return text;
 }
 
 std::string render_json(std::string_view model, const Document& answer, const std::vector<std::string>& notes) {

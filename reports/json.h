@@ -2,8 +2,10 @@
 // absent is null.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "reports/document.h"
@@ -12,7 +14,32 @@ namespace ddl::reports {
 
 constexpr int kJsonSchema = 1;
 
-/// Always valid UTF-8 (bytes that are not become U+FFFD), two spaces of indentation, a newline at the end.
+/// A document member by member and row by row, as it becomes known: of a table of a million rows no more than one is held.
+/// `out` gets the text in pieces. Always valid UTF-8 (bytes that are not become U+FFFD), two spaces of indentation, a newline at the end.
+class JsonStream {
+ public:
+  using Out = std::function<void(std::string_view)>;
+  explicit JsonStream(Out out) : out_(std::move(out)) {}
+
+  /// All but its tables and what is missing.
+  void begin(const Document& document);
+  void begin_table(std::string_view id);
+  void row(const std::vector<Column>& columns, const std::vector<Value>& cells);
+  void end_table();
+  /// "left_out": {"blame": 12, ...}; nothing if none was.
+  void left_out(const std::vector<std::pair<std::string, size_t>>& rows_of_tables);
+  /// What is missing, and the end.
+  void end(const Document& document);
+
+ private:
+  void member(std::string_view key, const std::string& json);
+
+  Out out_;
+  std::string text_;  ///< not handed out yet
+  bool any_row_ = false;
+};
+
+/// Likewise, as one text.
 std::string render_json(const Document& document);
 
 /// What a model answers: {"schema":1,"model":"fit","given":{...},"fit":[...],"notes":[...]}. `answer`: its lines are what was given.

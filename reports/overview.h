@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "analyzer/metrics/metrics.h"
 #include "reports/document.h"
@@ -18,6 +20,9 @@ Document build_overview(const RunView& run, const std::string& source);
 /// `ddl report --json`: the same with whole tables, and those that the overview leaves out.
 Document build_everything(const RunView& run, const std::string& source);
 
+/// Its JSON, written as it is made, in pieces. `rows_by_rank`: how many rows of tables that have one for each rank, or pair of ranks.
+void write_everything(const RunView& run, const std::string& source, size_t rows_by_rank, const std::function<void(std::string_view)>& out);
+
 /// `ddl report --html`: between the two, tables cut where they would make a page of a thousand ranks heavy.
 Document build_page(const RunView& run, const std::string& source);
 
@@ -29,8 +34,12 @@ struct Section {
   const char* summary;
   Table (*build)(const RunView& run);  ///< null: not a table
   size_t rows_in_overview;             ///< 0: not in the overview
+  bool by_rank = false;                ///< a row for each rank, process, or pair of ranks
 };
 std::span<const Section> sections();
+
+/// A row more of `table`: into it, or to RunView::each_row; beyond RunView::rows_wanted it is counted in Table::left_out.
+void add_row(const RunView& run, Table& table, std::vector<Value> cells);
 
 // The parts.
 /// What the job is called: by its user, else after its program, behind python after its script.

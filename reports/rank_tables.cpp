@@ -54,9 +54,10 @@ Table ranks_table(const RunView& run) {
       return ns ? Value::duration_ns(*ns).bounded(rank.bounded ? bound : Value::Bound::kNone) : Value::absent(Unit::kDuration, rank.why);
     };
     bindings.insert(row.text(3));
-    table.rows.push_back({Value::count(rank.rank), per_step(rank.late_ns), per_step(rank.wait_ns, Value::Bound::kLower),
-                          per_step(rank.xfer_ns, Value::Bound::kUpper), per_step(rank.compute_ns), Value::text(how_it_ended(row, 1, 2)),
-                          Value::text(rank.host), row.is_null(3) ? Value::absent(Unit::kText, "NO_DATA") : Value::text(row.text(3))});
+    add_row(run, table,
+            {Value::count(rank.rank), per_step(rank.late_ns), per_step(rank.wait_ns, Value::Bound::kLower),
+             per_step(rank.xfer_ns, Value::Bound::kUpper), per_step(rank.compute_ns), Value::text(how_it_ended(row, 1, 2)),
+             Value::text(rank.host), row.is_null(3) ? Value::absent(Unit::kText, "NO_DATA") : Value::text(row.text(3))});
   }
   if (bindings.size() > 1) table.columns[kCpus].keep = 1;  // of interest where ranks are bound, and not all to the same
   return table;
@@ -75,16 +76,23 @@ Table blame_table(const RunView& run) {
               .rows = {},
               .note = {},
               .when_empty = "No rank waited for another, or its waiting is not known (ddl report loss)."};
-  Query row(
-      run.db,
-      "SELECT wait_ns * 1.0 / nullif(sum(wait_ns) OVER (), 0), wait_ns, sigma_ns, calls, late, waiter, kind FROM v_blame WHERE world = ?"
-      " ORDER BY wait_ns DESC, late, waiter, kind");
+  // Pairs of ranks: there may be millions. With a limit SQLite sorts no more than it returns, without one it does so on disk.
+  Query all(run.db, "SELECT count(*), sum(wait_ns) FROM v_blame WHERE world = ?");
+  all.bind(run.world);
+  const size_t rows = all.next() ? static_cast<size_t>(all.integer(0)) : 0;
+  const double all_ns = all.real(1);
+  const bool limited = run.rows_wanted < rows;
+  Query row(run.db, std::string("SELECT wait_ns, sigma_ns, calls, late, waiter, kind FROM v_blame WHERE world = ?1"
+                                " ORDER BY wait_ns DESC, late, waiter, kind") +
+                        (limited ? " LIMIT ?2" : ""));
   row.bind(run.world);
+  if (limited) row.bind(run.world, static_cast<int64_t>(run.rows_wanted));
   while (row.next())
-    table.rows.push_back({row.is_null(0) ? Value::absent(Unit::kRatio, "ZERO_DENOM") : Value::ratio(row.real(0)),
-                          Value::duration_ns(row.integer(1)), Value::duration_ns(static_cast<int64_t>(row.real(2))),
-                          Value::count(row.integer(3)), Value::count(row.integer(4)), Value::count(row.integer(5)),
-                          Value::text(row.text(6))});
+    add_row(run, table,
+            {all_ns == 0 ? Value::absent(Unit::kRatio, "ZERO_DENOM") : Value::ratio(row.real(0) / all_ns),
+             Value::duration_ns(row.integer(0)), Value::duration_ns(static_cast<int64_t>(row.real(1))), Value::count(row.integer(2)),
+             Value::count(row.integer(3)), Value::count(row.integer(4)), Value::text(row.text(5))});
+  table.left_out = rows - table.rows.size() - table.handed_on;
   return table;
 }
 
@@ -110,10 +118,10 @@ Table processes_table(const RunView& run) {
     return row.is_null(column) ? Value::absent(Unit::kText, "NOT_APPLICABLE") : Value::text(row.text(column));
   };
   while (row.next())
-    table.rows.push_back({Value::count(row.integer(0)),
-                          row.is_null(1) ? Value::absent(Unit::kCount, "NOT_APPLICABLE") : Value::count(row.integer(1)),
-                          Value::duration_ns(row.integer(2)), Value::duration_ns(row.integer(3)), Value::text(how_it_ended(row, 4, 5)),
-                          text(6), text(7), text(8)});
+    add_row(run, table,
+            {Value::count(row.integer(0)), row.is_null(1) ? Value::absent(Unit::kCount, "NOT_APPLICABLE") : Value::count(row.integer(1)),
+             Value::duration_ns(row.integer(2)), Value::duration_ns(row.integer(3)), Value::text(how_it_ended(row, 4, 5)), text(6), text(7),
+             text(8)});
   return table;
 }
 

@@ -5,14 +5,19 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "analyzer/facts.h"
+#include "reports/value.h"
 
 namespace ddl::reports {
+
+struct Table;
 
 /// Numbers describe one world. Per-step numbers are means over the steady steps: complete on all ranks, without the first ones. A run
 /// without annotated steps counts as one step, from leaving MPI_Init to entering MPI_Finalize.
@@ -33,13 +38,16 @@ struct RunView {
   int64_t ranks = 0;           ///< recorded; 0: a program without MPI, or nobody got as far as having a rank
   int64_t expected_ranks = 0;  ///< size of MPI_COMM_WORLD
   int64_t hosts = 0;
-  bool has_steps = false;         ///< annotated or inferred
-  bool inferred_steps = false;    ///< found by the repetition of collectives
-  int64_t steps = 0;              ///< steady ones; 1 without annotation
-  int64_t warmup_steps = 0;       ///< left out at the beginning
-  int64_t all_steps = 0;          ///< seen on any rank
-  size_t rows_wanted = SIZE_MAX;  ///< of a table with a row for each name, of which there may be a million: others need not be built
-  Facts facts;                    ///< of the world: what all outputs say of steps, ranks and shares
+  bool has_steps = false;       ///< annotated or inferred
+  bool inferred_steps = false;  ///< found by the repetition of collectives
+  int64_t steps = 0;            ///< steady ones; 1 without annotation
+  int64_t warmup_steps = 0;     ///< left out at the beginning
+  int64_t all_steps = 0;        ///< seen on any rank
+  size_t rows_wanted =
+      SIZE_MAX;  ///< of a table with a row for each name or rank, of which there may be a million: others need not be built
+  /// Takes rows of such tables as soon as they are made (add_row() in overview.h); none: they go into the table.
+  std::function<void(const Table& table, const std::vector<Value>& cells)> each_row;
+  Facts facts;  ///< of the world: what all outputs say of steps, ranks and shares
 };
 
 }  // namespace ddl::reports

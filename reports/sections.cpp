@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "analyzer/query.h"
 #include "core/error.h"
 #include "reports/format.h"
+#include "reports/json.h"
 #include "reports/overview.h"
 #include "store/text.h"
 
@@ -20,14 +22,14 @@ constexpr Section kSections[] = {
     {"stacks", "of all ranks while the job stalled, by equal stacks", stacks_table, 8},
     {"hang", "of dumps of flight recorders: who waits in which operation, and for whom", hang_table, 12},
     {"hang_stacks", "likewise: from where, by equal stacks", hang_stacks_table, 8},
-    {"ranks", "one line per rank: lateness, waiting, compute, how it ended", ranks_table, kMostRanksShown},
-    {"blame", "who waited for whom, in collectives and for messages", blame_table, 0},
-    {"processes", "one line per process, also those without a rank", processes_table, 0},
+    {"ranks", "one line per rank: lateness, waiting, compute, how it ended", ranks_table, kMostRanksShown, true},
+    {"blame", "who waited for whom, in collectives and for messages", blame_table, 0, true},
+    {"processes", "one line per process, also those without a rank", processes_table, 0, true},
     {"open_calls", "calls that never returned", open_calls_table, 10},
     {"collectives", "by operation, size and communicator: waiting, transfer, bandwidth", collectives_table, 8},
     {"axes", "collectives by axis of parallelism: waiting, transfer, what nothing hides, who is late", axes_table, 8},
-    {"axis_blame", "who was waited for on each axis of parallelism", axis_blame_table, 0},
-    {"traffic", "bytes of all-to-alls, rank by rank", traffic_table, 8},
+    {"axis_blame", "who was waited for on each axis of parallelism", axis_blame_table, 0, true},
+    {"traffic", "bytes of all-to-alls, rank by rank", traffic_table, 8, true},
     {"calls", "every MPI operation", calls_table, 12},
     {"layers", "annotated layers", layers_table, 10},
     {"counters", "what ddl record --counters counted in steps, phases and layers", counters_table, 8},
@@ -76,6 +78,17 @@ Document build_common(const RunView& run, const std::string& source) {
 
 std::span<const Section> sections() { return kSections; }
 
+void add_row(const RunView& run, Table& table, std::vector<Value> cells) {
+  if (table.rows.size() + table.handed_on >= run.rows_wanted) {
+    ++table.left_out;
+  } else if (run.each_row) {
+    run.each_row(table, cells);
+    ++table.handed_on;
+  } else {
+    table.rows.push_back(std::move(cells));
+  }
+}
+
 Document build_overview(const RunView& run, const std::string& source) {
   Document document = build_common(run, source);
   RunView brief = run;
@@ -86,7 +99,7 @@ Document build_overview(const RunView& run, const std::string& source) {
     if (rows == 0) continue;
     brief.rows_wanted = rows;
     Table table = section.build(brief);
-    if (section.build == ranks_table && (table.rows.size() > kMostRanksShown || tells_only_of_hangs(run))) continue;
+    if (section.build == ranks_table && (table.rows.size() + table.left_out > kMostRanksShown || tells_only_of_hangs(run))) continue;
     if (says_nothing(section, table)) continue;
     if (section.build == collectives_table) merge_like_groups(table);
     cut(table, rows);
@@ -106,6 +119,29 @@ Document build_everything(const RunView& run, const std::string& source) {
     if (section.build != nullptr && section.build != metrics_table && section.build != loss_table)
       document.tables.push_back(section.build(run));
   return document;
+}
+
+void write_everything(const RunView& run, const std::string& source, size_t rows_by_rank,
+                      const std::function<void(std::string_view)>& out) {
+  const Document document = build_common(run, source);
+  JsonStream json(out);
+  json.begin(document);
+  RunView part = run;
+  part.each_row = [&](const Table& table, const std::vector<Value>& cells) { json.row(table.columns, cells); };
+  std::vector<std::pair<std::string, size_t>> left_out;
+  for (const Section& section : kSections) {
+    if (section.build == nullptr || section.build == metrics_table || section.build == loss_table) continue;
+    const size_t most = section.by_rank ? rows_by_rank : SIZE_MAX;
+    part.rows_wanted = most;
+    json.begin_table(section.name);
+    const Table table = section.build(part);
+    const size_t rows = std::min(most, table.rows.size());
+    for (size_t i = 0; i < rows; ++i) json.row(table.columns, table.rows[i]);
+    json.end_table();
+    if (const size_t more = table.left_out + table.rows.size() - rows; more > 0) left_out.emplace_back(section.name, more);
+  }
+  json.left_out(left_out);
+  json.end(document);
 }
 
 Document build_page(const RunView& run, const std::string& source) {

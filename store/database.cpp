@@ -110,6 +110,12 @@ SQLite::Database open_store(const std::filesystem::path& path, Access access) {
   }
 }
 
+SQLite::Database open_beside(const SQLite::Database& db) {
+  SQLite::Database beside(uri_of(db.getFilename()), SQLite::OPEN_READONLY | SQLite::OPEN_URI | SQLite::OPEN_NOMUTEX);
+  beside.exec("PRAGMA cache_size = -16384");
+  return beside;
+}
+
 std::string checked_database(const std::filesystem::path& path, NamedBy by) {
   for (const char* suffix : {"", "-journal", "-wal", "-shm"}) {
     const std::string file = path.string() + suffix;

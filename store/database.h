@@ -36,6 +36,10 @@ class DamagedStore : public Error {
 /// kReadWrite: a draft, or a store that is being tampered with: nothing is compared, and whoever is done seals it.
 SQLite::Database open_store(const std::filesystem::path& path, Access access = Access::kRead);
 
+/// Another connection to the file that `db` is open on, which only reads, for another thread. `db` writes nothing while it is used, and has no
+/// open transaction. Throws SQLite::Exception.
+SQLite::Database open_beside(const SQLite::Database& db);
+
 /// The name of an SQLite file of somebody else's, for opening. Throws Error (kDataMissing) where it, its journal or its log is not a regular file.
 std::string checked_database(const std::filesystem::path& path, NamedBy by);
 

@@ -1,7 +1,7 @@
 // From the spools of a run to its run.sqlite (schema.sql), up to but not including what the analyzer fills in.
 //
 // Memory is bounded by the numbers of ranges, call sites, communicators, steps and profile keys and by a few chunks (megabytes) of records;
-// events stream from the spool into SQLite. The same spools give the same tables, row for row, whenever and wherever they are read (only
+// events stream from the spool into SQLite; of spools of less than a megabyte some are read ahead, as many as there are threads. The same spools give the same tables, row for row, whenever and wherever they are read (only
 // meta.ingested_at differs).
 //
 // The file is written beside its final place and renamed, so that a reader sees either the old store or the whole new one. What could not
@@ -28,6 +28,7 @@ struct IngestOptions {
   std::filesystem::path output;                   ///< empty: run.store
   std::function<void(const Progress&)> progress;  ///< called a few times per second of work from the calling thread; may throw to stop
   std::function<void(SQLite::Database&)> finish;  ///< called with the filled store before it takes its place; may throw to stop
+  unsigned threads = 0;  ///< that read spools, the calling one included; 0: one for each core. The store is the same
 };
 
 struct IngestSummary {

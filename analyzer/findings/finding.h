@@ -1,7 +1,7 @@
 // A finding: something to fix, with what it costs, how sure we are, and what to try.
 //
 // One file each, findings/NAME.cpp, with DDL_FINDING(NAME, ...). A finder looks at one world and returns what it found, nothing on a healthy
-// run. It may read the whole store and the tables of the passes (analyzer/tables.sql).
+// run. It may read the whole store and the tables of the passes (analyzer/tables.sql); several run at a time, each on a connection of its own.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -68,7 +68,9 @@ std::span<const FindingRow> finding_rows();
   const FindingRow kFinding_##id = {#id, FindingKind::kind, figure, find_##id}; \
   static std::vector<Finding> find_##id(const FindingInput& input)
 
-/// Runs all finders and fills table `finding`. Returns why the numbers of a world are doubtful, of those where they are.
-std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, SteadySteps>& steady);
+/// Runs all finders and fills table `finding`. Returns why the numbers of a world are doubtful, of those where they are. `threads` as
+/// read_in_parallel() takes them (analyzer/parallel_reads.h).
+std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, SteadySteps>& steady,
+                                              unsigned threads = 1);
 
 }  // namespace ddl

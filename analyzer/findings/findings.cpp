@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analyzer/parallel_reads.h"
 #include "analyzer/query.h"
 
 namespace ddl {
@@ -40,18 +41,29 @@ std::string rounded(double value) {
 
 }  // namespace
 
-std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, SteadySteps>& steady) {
+std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, SteadySteps>& steady,
+                                              unsigned threads) {
   std::vector<Found> found;
   std::map<int64_t, std::string> doubts;
   for (const auto& [world, steps] : steady) {
     const std::string coverage = coverage_evidence(db, world);
-    const FindingInput input{db, catalog, world, steps, typical_step_ns(db, world, steps.annotated), !coverage.empty()};
-    for (const FindingRow& row : finding_rows()) {
-      if (row.kind == FindingKind::kSpeed && doubts.contains(world)) continue;
-      for (Finding& finding : row.find(input)) {
-        if (row.kind == FindingKind::kSpeed && finding.saving_ns) finding.evidence += coverage;
-        if (row.kind == FindingKind::kTrust) doubts.try_emplace(world, finding.sentence);
-        found.push_back({std::move(finding), &row, world, input.step_ns});
+    const int64_t step_ns = typical_step_ns(db, world, steps.annotated);
+    const bool bounded = !coverage.empty();
+    for (const bool speed : {false, true}) {
+      if (speed && doubts.contains(world)) continue;
+      std::vector<const FindingRow*> rows;
+      for (const FindingRow& row : finding_rows())
+        if ((row.kind == FindingKind::kSpeed) == speed) rows.push_back(&row);
+      std::vector<std::vector<Finding>> findings(rows.size());
+      read_in_parallel(db, threads, rows.size(), [&](size_t i, SQLite::Database& connection) {
+        findings[i] = rows[i]->find({connection, catalog, world, steps, step_ns, bounded});
+      });
+      for (size_t i = 0; i < rows.size(); ++i) {
+        for (Finding& finding : findings[i]) {
+          if (speed && finding.saving_ns) finding.evidence += coverage;
+          if (rows[i]->kind == FindingKind::kTrust) doubts.try_emplace(world, finding.sentence);
+          found.push_back({std::move(finding), rows[i], world, step_ns});
+        }
       }
     }
   }

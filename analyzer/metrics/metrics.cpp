@@ -1,5 +1,6 @@
 #include "analyzer/metrics/metrics.h"
 
+#include <SQLiteCpp/Savepoint.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <optional>
 
 #include "analyzer/metrics/sources.h"
+#include "analyzer/parallel_reads.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
 #include "core/error.h"
@@ -183,18 +185,25 @@ MetricResult evaluate(SQLite::Database& db, const Metric& metric, int64_t world)
   return result;
 }
 
-void compute_metrics(SQLite::Database& db, int64_t world) {
+void compute_metrics(SQLite::Database& db, int64_t world, unsigned threads) {
+  const std::vector<Metric>& metrics = all_metrics();
+  std::vector<MetricResult> results(metrics.size());
+  read_in_parallel(db, threads, metrics.size(),
+                   [&](size_t i, SQLite::Database& connection) { results[i] = evaluate(connection, metrics[i], world); });
+  SQLite::Savepoint savepoint(db, "metrics");
   Query insert(db,
                "INSERT INTO metric (id, world, value, unit, why, lo, hi, p10, p90, steps, sigma) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   Query insert_rank(db, "INSERT INTO rank_metric (id, world, rank, value, why, sigma) VALUES (?, ?, ?, ?, ?, ?)");
   const auto reason = [](const std::optional<double>& value, const std::string& why) { return value ? std::nullopt : std::optional(why); };
-  for (const Metric& metric : all_metrics()) {
-    const MetricResult result = evaluate(db, metric, world);
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    const Metric& metric = metrics[i];
+    const MetricResult& result = results[i];
     for (const MetricResult::OfRank& rank : result.ranks)
       insert_rank.run(metric.id, world, rank.rank, rank.value, reason(rank.value, rank.why), rank.sigma);
     insert.run(metric.id, world, result.value, metric.unit, reason(result.value, result.why), result.lo, result.hi, result.p10, result.p90,
                result.steps, result.sigma);
   }
+  savepoint.release();
 }
 
 }  // namespace ddl

@@ -58,7 +58,7 @@ struct MetricResult {
 /// `db` is an analyzed run. Throws ddl::Error (ExitCode::kUsage) if the SELECT has other columns or rows than the scope asks for.
 MetricResult evaluate(SQLite::Database& db, const Metric& metric, int64_t world);
 
-/// Fills tables `metric` and `rank_metric` for one world.
-void compute_metrics(SQLite::Database& db, int64_t world);
+/// Fills tables `metric` and `rank_metric` for one world. `threads` as read_in_parallel() takes them (analyzer/parallel_reads.h).
+void compute_metrics(SQLite::Database& db, int64_t world, unsigned threads = 1);
 
 }  // namespace ddl

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <unordered_map>
 #include <vector>
@@ -43,13 +44,41 @@ struct Event {
   bool bounded = false;  ///< xfer_ns is an upper bound: members left no record, and the others may have waited for them
 };
 
+/// A member of a collective.
+struct Participant {
+  int64_t comm = 0, seq = 0, op = 0;
+  std::optional<int64_t> root;
+  bool bounded = false;  ///< as Event
+  Member member;
+};
+using Participants = std::span<const Participant>;  ///< of one collective
+
+/// What operations of one kind have in common.
+struct KindKey {
+  enum What { kBeforeCall, kAtPosition, kAtTheEnd, kTransfer, kOfOneRank } what;
+  int64_t a = 0, b = 0, c = 0, d = 0;
+  bool operator==(const KindKey&) const = default;
+};
+struct HashOfKind {
+  size_t operator()(const KindKey& key) const {
+    uint64_t hash = static_cast<uint64_t>(key.what);
+    for (const int64_t part : {key.a, key.b, key.c, key.d}) hash = (hash ^ static_cast<uint64_t>(part)) * 0x9e3779b97f4a7c15u ^ hash >> 29;
+    return static_cast<size_t>(hash);
+  }
+};
+
 class RunReader {
  public:
-  RunReader(SQLite::Database& db, int64_t world) : db_(db), world_(world) {
+  RunReader(SQLite::Database& db, int64_t world)
+      : db_(db),
+        world_(world),
+        member_(db, "SELECT rank FROM communicator_member WHERE communicator = ?1 AND side = 0 AND comm_rank = ?2") {
     Query ops(db, "SELECT id, name, class, nonblocking FROM op");
     while (ops.next()) operations_.emplace(ops.integer(0), describe_operation(ops.text(1), ops.text(2), ops.integer(3) != 0));
     Query comms(db, "SELECT id, size FROM communicator");
     while (comms.next()) comm_sizes_[comms.integer(0)] = comms.integer(1);
+    Query any_message(db, "SELECT 1 FROM message LIMIT 1");
+    messages_ = any_message.next();
   }
 
   RunReplay read() {
@@ -155,21 +184,19 @@ class RunReader {
       const Event& event = events[i];
       if (event.kind == 2 || event.thread != window.thread || event.interval.begin_ns < now) continue;  // of a call, or within another one
       const int64_t number = seen[{event.op, event.bytes}]++;
-      const Replay::Op compute =
-          add_compute(window, now, event.interval.begin_ns, fmt::format("before {} {} {}", event.op, event.bytes, number),
-                      fmt::format("at {}", position++));
+      const Replay::Op compute = add_compute(window, now, event.interval.begin_ns, {KindKey::kBeforeCall, event.op, event.bytes, number},
+                                             {KindKey::kAtPosition, position++});
       for (size_t r = i + 1; r < events.size() && events[r].interval.begin_ns == event.interval.begin_ns; ++r)
         if (events[r].kind == 2) add_request(window, events[r], operations_.at(events[r].op), compute, pending);
       const int64_t end_ns = std::min(event.interval.end_ns, window.interval.end_ns);
       before_ = add_call(window, event, operations_.at(event.op), compute, pending, end_ns);
       now = end_ns;
     }
-    before_ = add_compute(window, now, window.interval.end_ns, "at the end", "at the end");
+    before_ = add_compute(window, now, window.interval.end_ns, {KindKey::kAtTheEnd}, {KindKey::kAtTheEnd});
   }
 
   /// For a kind that is decided when all have been read: by the call that follows, or by its place in the step.
-  Replay::Op add_compute(const Window& window, int64_t begin_ns, int64_t end_ns, const std::string& by_call,
-                         const std::string& by_position) {
+  Replay::Op add_compute(const Window& window, int64_t begin_ns, int64_t end_ns, const KindKey& by_call, const KindKey& by_position) {
     const Replay::Op op = add(window, kind_of(by_call, "compute", false), static_cast<double>(end_ns - begin_ns) * kNs);
     if (before_) result_.replay.after(op, *before_);
     by_position_.emplace_back(op, kind_of(by_position, "compute", false));
@@ -190,8 +217,8 @@ class RunReader {
     }
     pending.erase(first, last);
     const Member member{op, compute, window.rank, {event.interval.begin_ns, end_ns}, event.xfer_ns};
-    members_by_event_[event.id] = member;
-    if (collective) instances_[{*event.comm, *event.seq}].push_back({event, member});
+    if (messages_) members_by_event_[event.id] = member;
+    if (collective) participants_.push_back({*event.comm, *event.seq, event.op, event.root, event.bounded, member});
     return op;
   }
 
@@ -203,16 +230,16 @@ class RunReader {
     result_.replay.after(op, posted);
     const Member member{op, posted, window.rank, event.interval, event.xfer_ns};
     pending.emplace(event.interval.end_ns, member);
-    members_by_event_[event.id] = member;
-    if (event.seq && event.comm) instances_[{*event.comm, *event.seq}].push_back({event, member});
+    if (messages_) members_by_event_[event.id] = member;
+    if (event.seq && event.comm) participants_.push_back({*event.comm, *event.seq, event.op, event.root, event.bounded, member});
   }
 
   size_t transfer_kind(const Event& event, const Operation& operation) {
     const int64_t size = event.comm ? comm_sizes_[*event.comm] : 0;
-    return kind_of(fmt::format("{} {} {} {}", event.kind, event.op, size, event.bytes), operation.name, true, event.kind == 2);
+    return kind_of({KindKey::kTransfer, event.kind, event.op, size, event.bytes}, operation.name, true, event.kind == 2);
   }
 
-  size_t kind_of(const std::string& key, const std::string& type, bool transfer, bool upper_bound = false) {
+  size_t kind_of(const KindKey& key, const std::string& type, bool transfer, bool upper_bound = false) {
     const auto [at, fresh] = kinds_.try_emplace(key, 0);
     if (fresh) at->second = result_.replay.add_kind(type, transfer, upper_bound);
     return at->second;
@@ -224,8 +251,7 @@ class RunReader {
 
   std::optional<int64_t> rank_of(int64_t comm, std::optional<int64_t> comm_rank) {
     if (!comm_rank) return std::nullopt;
-    Query row(db_, "SELECT rank FROM communicator_member WHERE communicator = ?1 AND side = 0 AND comm_rank = ?2");
-    return row.bind(comm, *comm_rank).next() ? row.maybe_integer(0) : std::nullopt;
+    return member_.bind(comm, *comm_rank).next() ? member_.maybe_integer(0) : std::nullopt;
   }
 
   /// What a collective takes in which members without a record may have kept the others waiting: what its like take of which all members are
@@ -233,14 +259,12 @@ class RunReader {
   std::unordered_map<size_t, int64_t> typical_transfers() const {
     std::unordered_map<size_t, std::vector<double>> known;
     std::unordered_map<size_t, int64_t> shortest;
-    for (const auto& [instance, members] : instances_) {
-      for (const auto& [event, member] : members) {
-        if (!event.xfer_ns) continue;
-        const size_t kind = result_.replay.ops()[member.op].kind;
-        if (!event.bounded) known[kind].push_back(static_cast<double>(*event.xfer_ns));
-        const auto [at, fresh] = shortest.try_emplace(kind, *event.xfer_ns);
-        if (!fresh) at->second = std::min(at->second, *event.xfer_ns);
-      }
+    for (const Participant& one : participants_) {
+      if (!one.member.xfer_ns) continue;
+      const size_t kind = result_.replay.ops()[one.member.op].kind;
+      if (!one.bounded) known[kind].push_back(static_cast<double>(*one.member.xfer_ns));
+      const auto [at, fresh] = shortest.try_emplace(kind, *one.member.xfer_ns);
+      if (!fresh) at->second = std::min(at->second, *one.member.xfer_ns);
     }
     for (auto& [kind, xfers_ns] : known) shortest[kind] = static_cast<int64_t>(median_of(xfers_ns));
     return shortest;
@@ -249,17 +273,23 @@ class RunReader {
   void meet() {
     int64_t group = 0;
     std::unordered_map<size_t, int64_t> typical;
-    const bool any_bound = std::any_of(instances_.begin(), instances_.end(), [](const auto& one) { return one.second[0].first.bounded; });
+    std::stable_sort(participants_.begin(), participants_.end(),
+                     [](const Participant& a, const Participant& b) { return std::pair(a.comm, a.seq) < std::pair(b.comm, b.seq); });
+    const bool any_bound = std::any_of(participants_.begin(), participants_.end(), [](const Participant& one) { return one.bounded; });
     if (any_bound) typical = typical_transfers();
-    for (auto& [instance, members] : instances_) {
-      const Operation& operation = operations_.at(members[0].first.op);
+    for (auto first = participants_.begin(), last = first; first != participants_.end(); first = last) {
+      last = std::find_if(first, participants_.end(),
+                          [&](const Participant& one) { return one.comm != first->comm || one.seq != first->seq; });
+      const Participants members(first, last);
+      const Operation& operation = operations_.at(members[0].op);
       if (operation.wait == WaitRule::kSymmetric) {
         std::optional<int64_t> shortest;
-        for (const auto& [event, member] : members)
-          if (member.xfer_ns && (!shortest || *member.xfer_ns < *shortest)) shortest = member.xfer_ns;
-        for (const auto& [event, member] : members) {
+        for (const Participant& one : members)
+          if (one.member.xfer_ns && (!shortest || *one.member.xfer_ns < *shortest)) shortest = one.member.xfer_ns;
+        for (const Participant& one : members) {
+          const Member& member = one.member;
           std::optional<int64_t> xfer_ns = operation.nonblocking ? shortest : member.xfer_ns;
-          if (xfer_ns && event.bounded) xfer_ns = std::min(*xfer_ns, typical.at(result_.replay.ops()[member.op].kind));
+          if (xfer_ns && one.bounded) xfer_ns = std::min(*xfer_ns, typical.at(result_.replay.ops()[member.op].kind));
           if (xfer_ns) {
             result_.replay.meet(member.op, group, static_cast<double>(*xfer_ns) * kNs);
           } else {
@@ -268,27 +298,28 @@ class RunReader {
         }
         ++group;
       } else if (operation.wait != WaitRule::kNone) {
-        meet_root(instance.first, operation, members);
+        meet_root(operation, members);
       } else if (members.size() > 1) {
-        for (const auto& [event, member] : members) unsplit_ns_ += static_cast<double>(member.interval.length_ns());
+        for (const Participant& one : members) unsplit_ns_ += static_cast<double>(one.member.interval.length_ns());
       }
     }
   }
 
-  void meet_root(int64_t comm, const Operation& operation, const std::vector<std::pair<Event, Member>>& members) {
-    const std::optional<int64_t> root = rank_of(comm, members[0].first.root);
-    const auto at = std::find_if(members.begin(), members.end(), [&](const auto& m) { return root && m.second.rank == *root; });
-    for (const auto& [event, member] : members) {
+  void meet_root(const Operation& operation, Participants members) {
+    const std::optional<int64_t> root = rank_of(members[0].comm, members[0].root);
+    const auto at = std::find_if(members.begin(), members.end(), [&](const Participant& one) { return root && one.member.rank == *root; });
+    for (const Participant& one : members) {
+      const Member& member = one.member;
       if (at == members.end() || !member.xfer_ns) {
         unsplit_ns_ += static_cast<double>(member.interval.length_ns());
-      } else if (operation.wait == WaitRule::kLateRoot && member.op != at->second.op) {
-        result_.replay.after(member.op, at->second.before);
+      } else if (operation.wait == WaitRule::kLateRoot && member.op != at->member.op) {
+        result_.replay.after(member.op, at->member.before);
         result_.replay.meet(member.op, -1, static_cast<double>(*member.xfer_ns) * kNs);
-      } else if (operation.wait == WaitRule::kEarlyRoot && member.op == at->second.op) {
+      } else if (operation.wait == WaitRule::kEarlyRoot && member.op == at->member.op) {
         int64_t last_ns = member.interval.begin_ns;
-        for (const auto& [other_event, other] : members) {
-          result_.replay.after(member.op, other.before);
-          last_ns = std::max(last_ns, other.interval.begin_ns);
+        for (const Participant& other : members) {
+          result_.replay.after(member.op, other.member.before);
+          last_ns = std::max(last_ns, other.member.interval.begin_ns);
         }
         result_.replay.meet(member.op, -1, static_cast<double>(std::max<int64_t>(0, member.interval.end_ns - last_ns)) * kNs);
       }
@@ -341,7 +372,7 @@ class RunReader {
       int64_t& rank = who[op.kind];
       rank = rank == kNobody || rank == op.rank ? op.rank : kSeveral;
     }
-    const size_t alone = kind_of("compute of one rank", "compute", false);
+    const size_t alone = kind_of({KindKey::kOfOneRank}, "compute", false);
     for (const auto& [op, kind] : by_position_)
       if (who[replay.ops()[op].kind] != kSeveral) result_.replay.relabel(op, alone);
   }
@@ -362,14 +393,16 @@ class RunReader {
 
   SQLite::Database& db_;
   int64_t world_;
+  Query member_;
   RunReplay result_;
   std::unordered_map<int64_t, Operation> operations_;
   std::unordered_map<int64_t, int64_t> comm_sizes_;
   std::vector<Window> windows_;
   std::optional<Replay::Op> before_;  ///< the last operation of the process that is read
-  std::unordered_map<std::string, size_t> kinds_;
-  std::map<std::pair<int64_t, int64_t>, std::vector<std::pair<Event, Member>>> instances_;
-  std::unordered_map<int64_t, Member> members_by_event_;
+  std::unordered_map<KindKey, size_t, HashOfKind> kinds_;
+  std::vector<Participant> participants_;                       ///< in the order of reading, then of communicators and numbers
+  bool messages_ = false;                                       ///< the run has any
+  std::unordered_map<int64_t, Member> members_by_event_;        ///< for messages
   std::vector<std::pair<Replay::Op, size_t>> by_position_;      ///< computing, and its kind by its place in the step
   std::vector<std::pair<Replay::Op, Replay::Op>> completions_;  ///< call, request that completed in it
   double call_ns_ = 0, unsplit_ns_ = 0;

@@ -1,16 +1,14 @@
 #include "analyzer/passes/blame.h"
 
 #include <algorithm>
+#include <tuple>
+
+#include "analyzer/query.h"
 
 namespace ddl {
 
-Blame::Blame(SQLite::Database& db)
-    : db_(db),
-      insert_late_(
-          db,
-          "INSERT INTO late (world, step, rank, ties, wait_ns, longest_ns, instances, comm, message) VALUES (?, ?, ?, ?, ?, ?, 1, ?, 0)") {}
-
-int64_t Blame::add(int64_t world, int64_t communicator, const Instance& instance, const Split& split, double sigma_ns) {
+int64_t Blame::add(int64_t world, int64_t communicator, const Instance& instance, const Split& split, double sigma_ns,
+                   std::vector<LateRankRow>& rows) {
   if (split.late.empty() || split.wait_ns.empty() || instance.members.size() < 2) return 0;
   const auto ties = static_cast<int64_t>(split.late.size());
   const int64_t longest_ns = *std::max_element(split.wait_ns.begin(), split.wait_ns.end());
@@ -26,15 +24,23 @@ int64_t Blame::add(int64_t world, int64_t communicator, const Instance& instance
       sum.wait_ns += share_ns;
       sum.sigma_ns += sigma_ns / static_cast<double>(ties);
     }
-    insert_late_.run(world, late.step, late.rank, ties, blamed_ns, longest_ns, communicator);
+    rows.push_back({world, late.step, late.rank, ties, blamed_ns, longest_ns, communicator});
   }
-  return db_.getLastInsertRowid() - ties + 1;
+  rows_ += ties;
+  return rows_ - ties + 1;
 }
 
-void Blame::write() {
-  Query insert(db_, "INSERT INTO blame (world, late, waiter, instances, wait_ns, sigma_ns) VALUES (?, ?, ?, ?, ?, ?)");
-  for (const auto& [key, sum] : sums_)
-    insert.run(std::get<0>(key), std::get<1>(key), std::get<2>(key), sum.instances, sum.wait_ns, sum.sigma_ns);
+void Blame::write(SQLite::Database& db) {
+  Query insert(db, "INSERT INTO blame (world, late, waiter, instances, wait_ns, sigma_ns) VALUES (?, ?, ?, ?, ?, ?)");
+  std::vector<const std::pair<const Pair, Sum>*> in_order;
+  in_order.reserve(sums_.size());
+  for (const auto& one : sums_) in_order.push_back(&one);
+  std::sort(in_order.begin(), in_order.end(), [](const auto* a, const auto* b) {
+    return std::tie(a->first.world, a->first.late, a->first.waiter) < std::tie(b->first.world, b->first.late, b->first.waiter);
+  });
+  for (const auto* one : in_order)
+    insert.run(one->first.world, one->first.late, one->first.waiter, one->second.instances, one->second.wait_ns, one->second.sigma_ns);
+  sums_ = {};
 }
 
 }  // namespace ddl

@@ -9,22 +9,29 @@
 #include <SQLiteCpp/Database.h>
 
 #include <cstdint>
-#include <map>
-#include <tuple>
+#include <optional>
+#include <unordered_map>
+#include <vector>
 
 #include "analyzer/passes/instance.h"
-#include "analyzer/query.h"
 
 namespace ddl {
 
+/// A row of table `late`; message is 0 and instances 1.
+struct LateRankRow {
+  int64_t world;
+  std::optional<int64_t> step;
+  int64_t rank, ties, wait_ns, longest_ns, communicator;
+};
+
 class Blame {
  public:
-  explicit Blame(SQLite::Database& db);
-
-  /// `sigma_ns`: clock sigma of each wait. Returns the rowid of the first row in `late`; 0: the instance has none.
-  int64_t add(int64_t world, int64_t communicator, const Instance& instance, const Split& split, double sigma_ns);
+  /// `sigma_ns`: clock sigma of each wait. Appends the instance's rows to `rows`. Returns the number of the first of them, among all from 1, which
+  /// is its rowid; 0: the instance has none.
+  int64_t add(int64_t world, int64_t communicator, const Instance& instance, const Split& split, double sigma_ns,
+              std::vector<LateRankRow>& rows);
   /// Fills table `blame`.
-  void write();
+  void write(SQLite::Database& db);
 
  private:
   struct Sum {
@@ -32,9 +39,19 @@ class Blame {
     int64_t wait_ns = 0;
     double sigma_ns = 0;
   };
-  SQLite::Database& db_;
-  Query insert_late_;
-  std::map<std::tuple<int64_t, int64_t, int64_t>, Sum> sums_;  ///< world, late, waiter
+  int64_t rows_ = 0;
+  struct Pair {
+    int64_t world, late, waiter;
+    bool operator==(const Pair&) const = default;
+  };
+  struct HashOfPair {
+    size_t operator()(const Pair& pair) const {
+      uint64_t hash = static_cast<uint64_t>(pair.world);
+      for (const int64_t rank : {pair.late, pair.waiter}) hash = (hash ^ static_cast<uint64_t>(rank)) * 0x9e3779b97f4a7c15u ^ hash >> 31;
+      return static_cast<size_t>(hash);
+    }
+  };
+  std::unordered_map<Pair, Sum, HashOfPair> sums_;
 };
 
 }  // namespace ddl

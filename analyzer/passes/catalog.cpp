@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "analyzer/query.h"
@@ -10,20 +12,40 @@
 namespace ddl {
 namespace {
 
+/// What table `loss` says of a rank.
+struct RankLosses {
+  bool kept_less = false;   ///< events were not kept
+  bool incomplete = false;  ///< nobody knows whether all calls are there
+  bool requests = false;
+  bool threads = false;
+  bool damaged = false;
+};
+
+/// By world and rank, read once: the table has no index, and a row for each rank maybe.
+std::map<std::pair<int64_t, int64_t>, RankLosses> read_losses(SQLite::Database& db) {
+  constexpr std::string_view kIncomplete[] = {"communicators", "threads",         "cannot_grow", "torn_spool",
+                                              "pages",         "abandoned_calls", "undescribed"};
+  std::map<std::pair<int64_t, int64_t>, RankLosses> losses;
+  Query rows(db, "SELECT world, rank, kind, count > 0 FROM loss WHERE world IS NOT NULL AND rank IS NOT NULL");
+  while (rows.next()) {
+    RankLosses& rank = losses[{rows.integer(0), rows.integer(1)}];
+    const std::string kind = rows.text(2);
+    rank.threads |= kind == "threads";
+    if (rows.integer(3) == 0) continue;
+    rank.kept_less |= kind == "not_kept" || kind == "records";
+    rank.incomplete |= std::find(std::begin(kIncomplete), std::end(kIncomplete), kind) != std::end(kIncomplete);
+    rank.requests |= kind == "requests";
+    rank.damaged |= kind == "torn_spool" || kind == "pages";
+  }
+  return losses;
+}
+
 void load_processes(SQLite::Database& db, Catalog& catalog) {
+  const std::map<std::pair<int64_t, int64_t>, RankLosses> losses = read_losses(db);
   Query processes(
       db,
       "SELECT p.id, p.world, p.rank, p.world_size, p.host, h.name, p.start_ns, p.end_ns, p.init_ns, p.finalize_ns, p.ended, p.abort_code,"
-      "       (SELECT count(*) FROM thread t WHERE t.process = p.id),"
-      "       p.keep_level > 0 OR EXISTS (SELECT 1 FROM loss l WHERE l.world = p.world AND l.rank = p.rank"
-      "                                   AND l.kind IN ('not_kept', 'records') AND l.count > 0),"
-      "       EXISTS (SELECT 1 FROM loss l WHERE l.world = p.world AND l.rank = p.rank AND l.count > 0"
-      "               AND l.kind IN ('communicators', 'threads', 'cannot_grow', 'torn_spool', 'pages', 'abandoned_calls', 'undescribed')),"
-      "       EXISTS (SELECT 1 FROM loss l WHERE l.world = p.world AND l.rank = p.rank AND l.kind = 'requests' AND l.count > 0),"
-      "       p.thread_level,"
-      "       EXISTS (SELECT 1 FROM loss l WHERE l.world = p.world AND l.rank = p.rank AND l.kind = 'threads'),"
-      "       EXISTS (SELECT 1 FROM loss l WHERE l.world = p.world AND l.rank = p.rank AND l.count > 0 AND l.kind IN ('torn_spool', "
-      "'pages'))"
+      "       (SELECT count(*) FROM thread t WHERE t.process = p.id), p.keep_level > 0, p.thread_level"
       " FROM process p JOIN host h ON h.id = p.host");
   while (processes.next()) {
     ProcessInfo p;
@@ -33,6 +55,7 @@ void load_processes(SQLite::Database& db, Catalog& catalog) {
     p.world_size = processes.integer(3);
     p.host = processes.integer(4);
     p.host_name = processes.text(5);
+    p.clock = catalog.host_clocks.at(p.host);
     p.start_ns = processes.integer(6);
     p.end_ns = processes.integer(7);
     p.init_ns = processes.maybe_integer(8);
@@ -40,12 +63,14 @@ void load_processes(SQLite::Database& db, Catalog& catalog) {
     p.ended = processes.text(10);
     p.abort_code = processes.maybe_integer(11);
     p.threads = processes.integer(12);
-    p.thinned = processes.integer(13) != 0;
-    if (p.thinned || processes.integer(14) != 0) p.complete_until_ns = INT64_MIN;
-    p.lost_requests = processes.integer(15) != 0;
-    p.calls_overlap = p.threads > 1 && processes.text(16) == "MPI_THREAD_MULTIPLE";
-    p.damaged = processes.integer(18) != 0;
-    p.blind = p.damaged || processes.integer(17) != 0;
+    const auto known = losses.find({p.world, p.rank});
+    const RankLosses lost = known == losses.end() ? RankLosses() : known->second;
+    p.thinned = processes.integer(13) != 0 || lost.kept_less;
+    if (p.thinned || lost.incomplete) p.complete_until_ns = INT64_MIN;
+    p.lost_requests = lost.requests;
+    p.calls_overlap = p.threads > 1 && processes.text(14) == "MPI_THREAD_MULTIPLE";
+    p.damaged = lost.damaged;
+    p.blind = p.damaged || lost.threads;
     if (p.rank >= 0) catalog.process_ids.emplace(std::pair(p.world, p.rank), p.id);
     catalog.processes.emplace(p.id, std::move(p));
   }
@@ -137,7 +162,9 @@ Catalog::Catalog(SQLite::Database& db) {
               "SELECT id, sigma_ns, iif(boot_id <> '', min(id) OVER (PARTITION BY boot_id, offset_ns, drift_ppm, method), NULL) FROM host");
   while (hosts.next()) host_clocks[hosts.integer(0)] = {hosts.maybe_integer(2).value_or(hosts.integer(0)), hosts.maybe_real(1)};
   load_processes(db, *this);
-  for (const auto& [id, process] : processes) process_at_.emplace(id, &process);
+  process_at_.resize(processes.size() + 1);
+  for (const auto& [id, process] : processes)
+    if (const auto place = static_cast<size_t>(id); place < process_at_.size()) process_at_[place] = &process;
   load_communicators(db, *this);
   find_unrecorded(*this);
 }

@@ -17,6 +17,12 @@
 
 namespace ddl {
 
+/// What a host's times may be wrong by.
+struct HostClock {
+  int64_t clock = 0;               ///< hosts of the same number share their clock
+  std::optional<double> sigma_ns;  ///< against the reference's clock; nothing: unknown
+};
+
 struct ProcessInfo {
   int64_t id = 0;
   int64_t world = 0;
@@ -36,6 +42,7 @@ struct ProcessInfo {
   bool lost_requests = false;             ///< some of its requests were never seen to complete
   bool calls_overlap = false;             ///< several threads may be in MPI at a time
   bool damaged = false;                   ///< parts of its spool are lost, and nobody knows of what
+  HostClock clock;                        ///< of its host
   bool blind = false;  ///< damaged, or some of its threads recorded nothing: nobody knows what it did between the calls of the others
 };
 
@@ -51,12 +58,6 @@ struct CommunicatorInfo {
 
   /// Where in `ranks` the member is that `rank`, of the world, calls `peer`; past the end where that is not known.
   size_t index_of(int64_t rank, int64_t peer) const;
-};
-
-/// What a host's times may be wrong by.
-struct HostClock {
-  int64_t clock = 0;               ///< hosts of the same number share their clock
-  std::optional<double> sigma_ns;  ///< against the reference's clock; nothing: unknown
 };
 
 /// The worst error between any two of several clocks. Their errors against the reference are independent: variances add up.
@@ -78,10 +79,13 @@ struct Catalog {
 
   const Operation& operation(int64_t id) const;
   /// Asked for each member of each collective. Throws std::out_of_range.
-  const ProcessInfo& process(int64_t id) const { return *process_at_.at(id); }
+  const ProcessInfo& process(int64_t id) const {
+    const auto place = static_cast<size_t>(id);
+    return place < process_at_.size() && process_at_[place] != nullptr ? *process_at_[place] : processes.at(id);
+  }
   /// The process of a rank; null if it left nothing.
   const ProcessInfo* process_of(int64_t world, int64_t rank) const;
-  const HostClock& clock_of(const ProcessInfo& process) const { return host_clocks.at(process.host); }
+  static const HostClock& clock_of(const ProcessInfo& process) { return process.clock; }
   /// Ranks of whose record all or the end is missing (specification.md J7), where the others can bound what they did: they are fewer than
   /// half of the world. Else nothing.
   const std::set<int64_t>& unrecorded_ranks(int64_t world) const;
@@ -95,7 +99,7 @@ struct Catalog {
   std::map<int64_t, std::set<int64_t>> unrecorded;             ///< by world; see unrecorded_ranks()
 
  private:
-  std::unordered_map<int64_t, const ProcessInfo*> process_at_;  ///< in `processes`
+  std::vector<const ProcessInfo*> process_at_;  ///< in `processes`, by process.id, which begin with 1; null: none of that number
 };
 
 }  // namespace ddl

@@ -1,6 +1,9 @@
 #include "analyzer/passes/collectives.h"
 
+#include <SQLiteCpp/Savepoint.h>
+
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -13,6 +16,7 @@
 #include "analyzer/passes/passed_on.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
+#include "store/made_ahead.h"
 
 namespace ddl {
 namespace {
@@ -30,7 +34,10 @@ struct Assembled {
 /// Reads instance after instance, those of all communicators mixed. One member on one-rank communicators, where equal numbers mean nothing.
 class InstanceReader {
  public:
-  InstanceReader(SQLite::Database& db, const Catalog& catalog) : catalog_(catalog), events_(db) { event_ = events_.next(); }
+  InstanceReader(InstanceEvents& events, const Catalog& catalog) : catalog_(catalog), events_(events) {
+    events_.rewind();
+    event_ = events_.next();
+  }
 
   bool next(Assembled& out) {
     while (event_ != nullptr && !catalog_.communicators.contains(event_->communicator)) event_ = events_.next();
@@ -42,7 +49,7 @@ class InstanceReader {
     out.mismatched = out.near_in_time = false;
     out.instance.operation = &catalog_.operation(op);
     out.instance.nonblocking = event_->nonblocking;
-    out.instance.root = event_->root;
+    out.instance.root = event_->root == InstanceEvent::kNobody ? std::nullopt : std::optional<int64_t>(event_->root);
     out.instance.members.clear();
     do {
       out.mismatched |= event_->op != op;
@@ -63,15 +70,18 @@ class InstanceReader {
     m.process = event_->process;
     m.rank = catalog_.process(m.process).rank;
     const auto known = communicator.comm_rank.find(m.rank);
-    m.comm_rank = event_->comm_rank ? *event_->comm_rank : known == communicator.comm_rank.end() ? -1 : known->second;
+    m.comm_rank = event_->comm_rank != InstanceEvent::kNobody ? event_->comm_rank
+                  : known == communicator.comm_rank.end()     ? -1
+                                                              : known->second;
     m.enter_ns = event_->enter_ns;
     m.duration_ns = event_->duration_ns;
     if (m.duration_ns < 0) {
       ++bad_intervals_;
       m.duration_ns = 0;
     }
-    m.payload_bytes = event_->payload_bytes;
-    m.step = event_->step;
+    const auto unless_none = [](int64_t value) { return value == InstanceEvent::kNone ? std::nullopt : std::optional(value); };
+    m.payload_bytes = unless_none(event_->payload_bytes);
+    m.step = unless_none(event_->step);
     const InstanceEvent::Share& share = events_.share_of(*event_);
     m.share_begin = share.begin;
     m.share_end = share.end;
@@ -119,52 +129,75 @@ class InstanceReader {
   }
 
   const Catalog& catalog_;
-  InstanceEvents events_;
+  InstanceEvents& events_;
   const InstanceEvent* event_;                                       ///< the first one of the next instance
   mutable std::unordered_map<int64_t, int64_t> unrecorded_members_;  ///< by communicator
   int64_t bad_intervals_ = 0;
 };
 
-/// Table collective, written in the order of its key: instance by instance each row would go to another page.
-class CollectiveRows {
- public:
-  explicit CollectiveRows(SQLite::Database& db)
-      : insert_(db,
-                "INSERT INTO collective (event, bytes, wait_ns, xfer_ns, wait_method, min_duration_wait_ns, sigma_ns, why)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)") {}
+/// A row of table collective. Millions are held: no std::optional.
+struct CollectiveRow {
+  static constexpr int64_t kNone = INT64_MIN;
+  int64_t event, duration_ns, bytes, wait_ns, min_duration_wait_ns;
+  double sigma_ns;  ///< NaN: not known
+  WaitMethod method;
+  Why why;
+};
 
+/// What comes of so many instances, for the tables that grow with them.
+struct SplitRows {
+  std::vector<CollectiveRow> collective;
+  std::vector<LateRankRow> late;
+  struct CommStep {
+    int64_t communicator, step;
+    double xfer_ns;
+    int64_t bytes;
+  };
+  std::vector<CommStep> comm_step;
+
+  void clear() {
+    collective.clear();
+    late.clear();
+    comm_step.clear();
+  }
   void add(const Instance& instance, const Split& split, std::optional<int64_t> bytes, std::optional<double> sigma_ns) {
-    const auto at = [](const std::vector<int64_t>& values, size_t i) { return values.empty() ? std::nullopt : std::optional(values[i]); };
+    const auto at = [](const std::vector<int64_t>& values, size_t i) { return values.empty() ? CollectiveRow::kNone : values[i]; };
     for (size_t i = 0; i < instance.members.size(); ++i) {
       const Member& m = instance.members[i];
-      rows_.push_back(
-          {m.event, m.duration_ns, bytes, at(split.wait_ns, i), at(split.min_duration_wait_ns, i), sigma_ns, split.method, split.why});
+      collective.push_back({m.event, m.duration_ns, bytes.value_or(CollectiveRow::kNone), at(split.wait_ns, i),
+                            at(split.min_duration_wait_ns, i), sigma_ns.value_or(NAN), split.method, split.why});
     }
-    if (rows_.size() >= kHeld) write();
   }
-  void write() {
-    std::sort(rows_.begin(), rows_.end(), [](const Row& a, const Row& b) { return a.event < b.event; });
-    for (const Row& r : rows_)
-      insert_.run(r.event, r.bytes, r.wait_ns, r.wait_ns ? std::optional(r.duration_ns - *r.wait_ns) : std::nullopt, name_of(r.method),
-                  r.min_duration_wait_ns, r.sigma_ns, name_of(r.why));
-    rows_.clear();
+};
+
+class SplitRowsWriter {
+ public:
+  explicit SplitRowsWriter(SQLite::Database& db)
+      : collective_(db,
+                    "INSERT INTO collective (event, bytes, wait_ns, xfer_ns, wait_method, min_duration_wait_ns, sigma_ns, why)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"),
+        late_(
+            db,
+            "INSERT INTO late (world, step, rank, ties, wait_ns, longest_ns, instances, comm, message) VALUES (?, ?, ?, ?, ?, ?, 1, ?, 0)"),
+        comm_step_(db, "INSERT INTO comm_step (comm, step, xfer_ns, bytes) VALUES (?, ?, ?, ?)") {}
+
+  void write(const SplitRows& rows) {
+    const auto unless_none = [](int64_t value) { return value == CollectiveRow::kNone ? std::nullopt : std::optional(value); };
+    for (const CollectiveRow& r : rows.collective) {
+      const std::optional<int64_t> wait_ns = unless_none(r.wait_ns);
+      collective_.run(r.event, unless_none(r.bytes), wait_ns, wait_ns ? std::optional(r.duration_ns - *wait_ns) : std::nullopt,
+                      Query::Lasting{name_of(r.method)}, unless_none(r.min_duration_wait_ns), r.sigma_ns, Query::Lasting{name_of(r.why)});
+    }
+    for (const LateRankRow& r : rows.late) late_.run(r.world, r.step, r.rank, r.ties, r.wait_ns, r.longest_ns, r.communicator);
+    for (const SplitRows::CommStep& r : rows.comm_step) comm_step_.run(r.communicator, r.step, r.xfer_ns, r.bytes);
   }
 
  private:
-  static constexpr size_t kHeld = 1 << 20;
-  struct Row {
-    int64_t event, duration_ns;
-    std::optional<int64_t> bytes, wait_ns, min_duration_wait_ns;
-    std::optional<double> sigma_ns;
-    WaitMethod method;
-    Why why;
-  };
-  Query insert_;
-  std::vector<Row> rows_;
+  Query collective_, late_, comm_step_;
 };
 
 /// Communicators across hosts whose waits are long enough against the error of the clocks.
-std::set<int64_t> trusted_across_hosts(SQLite::Database& db, const Catalog& catalog) {
+std::set<int64_t> trusted_across_hosts(InstanceEvents& events, const Catalog& catalog) {
   std::set<int64_t> trusted;
   const auto usable = [](const auto& host) { return host.second.sigma_ns && *host.second.sigma_ns > 0; };
   if (std::none_of(catalog.host_clocks.begin(), catalog.host_clocks.end(), usable)) return trusted;
@@ -173,7 +206,7 @@ std::set<int64_t> trusted_across_hosts(SQLite::Database& db, const Catalog& cata
     double sigma_ns = 0;
   };
   std::map<int64_t, Waits> by_communicator;
-  InstanceReader reader(db, catalog);
+  InstanceReader reader(events, catalog);
   for (Assembled next; reader.next(next);) {
     if (next.instance.clock_trusted || !next.sigma_ns) continue;
     Waits& waits = by_communicator[next.communicator->id];
@@ -213,22 +246,21 @@ class Reached {
 /// Transfer of each communicator by step: table comm_step. Non-blocking collectives only tell an upper bound and stay out.
 class TransferBySteps {
  public:
-  explicit TransferBySteps(SQLite::Database& db) : insert_(db, "INSERT INTO comm_step (comm, step, xfer_ns, bytes) VALUES (?, ?, ?, ?)") {}
-
-  void add(int64_t comm, const Instance& instance, const Split& split, std::optional<int64_t> bytes) {
+  void add(int64_t comm, const Instance& instance, const Split& split, std::optional<int64_t> bytes, SplitRows& rows) {
     const std::optional<int64_t> step = instance.members.front().step;
     const bool bound = split.method == WaitMethod::kLowerBound;  // of the transfer an upper one
     if (!step || instance.nonblocking || bound || split.wait_ns.empty() || bytes.value_or(0) == 0) return;
     OneStep& sum = sums_[comm];
     if (*step != sum.step) {
-      write(comm, sum);
+      write(comm, sum, rows);
       sum = {.step = *step};
     }
     sum.xfer_ns += transfer_time_ns(instance, split);
     sum.bytes += *bytes;
   }
-  void flush() {
-    for (const auto& [comm, sum] : sums_) write(comm, sum);
+  void flush(SplitRows& rows) {
+    for (const auto& [comm, sum] : sums_) write(comm, sum, rows);
+    sums_.clear();
   }
 
  private:
@@ -237,11 +269,10 @@ class TransferBySteps {
     double xfer_ns = 0;
     int64_t bytes = 0;
   };
-  void write(int64_t comm, const OneStep& sum) {
-    if (sum.bytes > 0) insert_.run(comm, sum.step, sum.xfer_ns, sum.bytes);
+  static void write(int64_t comm, const OneStep& sum, SplitRows& rows) {
+    if (sum.bytes > 0) rows.comm_step.push_back({comm, sum.step, sum.xfer_ns, sum.bytes});
   }
 
-  Query insert_;
   std::map<int64_t, OneStep> sums_;  ///< by communicator: the step at hand
 };
 
@@ -269,57 +300,104 @@ class Sums {
   std::map<std::tuple<int64_t, int64_t, Why>, int64_t> unsplit_calls_;  ///< by world, operation and reason
 };
 
-}  // namespace
+/// Goes through the instances once: rows of the tables that grow with them come batch by batch, what others are filled from is summed up.
+class Splitter {
+ public:
+  Splitter(InstanceEvents& events, const Catalog& catalog, const std::set<int64_t>& trusted)
+      : trusted_(trusted), reader_(events, catalog), passed_on_(catalog) {}
 
-CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress) {
-  const std::set<int64_t> trusted = trusted_across_hosts(db, catalog);
-  CollectiveLosses losses;
-  Blame blame(db);
-  PassedOn passed_on(catalog);
-  CollectiveGroups groups;
-  Reached reached;
-  TransferBySteps transfers(db);
-  Sums sums;
-  CollectiveRows rows(db);
-  Query count(db, "SELECT count(*) FROM event WHERE seq IS NOT NULL");
-  Ticker ticker(progress, count.next() ? count.integer(0) : 0);
-  InstanceReader reader(db, catalog);
-  for (Assembled next; reader.next(next);) {
-    ticker.add(static_cast<int64_t>(next.instance.members.size()));
+  /// The rows of the next instances, in the order of events: instance by instance each would go to another page. False: there are no more.
+  bool next(SplitRows& rows) {
+    rows.clear();
+    if (ended_) return false;
+    Assembled one;
+    while (rows.collective.size() < kHeld && !ended_) {
+      if (reader_.next(one))
+        add(one, rows);
+      else
+        ended_ = true;
+    }
+    if (ended_) transfers_.flush(rows);
+    std::sort(rows.collective.begin(), rows.collective.end(),
+              [](const CollectiveRow& a, const CollectiveRow& b) { return a.event < b.event; });
+    return true;
+  }
+
+  /// When there are no more.
+  CollectiveLosses finish(SQLite::Database& db, const Catalog& catalog) {
+    blame_.write(db);
+    passed_on_.move(db);
+    groups_.write(db, catalog);
+    reached_.write(db);
+    sums_.write(db);
+    losses_.bad_intervals = reader_.bad_intervals();
+    return losses_;
+  }
+
+ private:
+  static constexpr size_t kHeld = 1 << 19;
+
+  void add(Assembled& next, SplitRows& rows) {
     Instance& instance = next.instance;
-    instance.clock_trusted |= !next.near_in_time && trusted.contains(next.communicator->id);
+    instance.clock_trusted |= !next.near_in_time && trusted_.contains(next.communicator->id);
     Split split;
     if (next.communicator->kind == "inter") {
       split.why = Why::kNotApplicable;  // the other group's members are not ours to see
     } else {
       split = split_waiting(instance);
-      losses.partial += !instance.complete && !next.mismatched ? 1 : 0;
-      losses.mismatched += next.mismatched ? 1 : 0;
+      losses_.partial += !instance.complete && !next.mismatched ? 1 : 0;
+      losses_.mismatched += next.mismatched ? 1 : 0;
     }
-    if (split.clock_violations > 0) losses.clock_violations[next.communicator->world] += split.clock_violations;
+    if (split.clock_violations > 0) losses_.clock_violations[next.communicator->world] += split.clock_violations;
 
     take_share(instance, split);
     const std::optional<int64_t> bytes = operation_bytes(instance);
     const bool uses_clock = split.method != WaitMethod::kMinDuration;
     rows.add(instance, split, bytes, uses_clock ? next.sigma_ns : std::optional(0.0));
     const double sigma_ns = uses_clock ? next.sigma_ns.value_or(0) : 0;
-    if (const int64_t row = blame.add(next.communicator->world, next.communicator->id, instance, split, sigma_ns); row > 0)
-      passed_on.add(*next.communicator, instance, split, next.sigma_ns, row);
+    const int64_t row = blame_.add(next.communicator->world, next.communicator->id, instance, split, sigma_ns, rows.late);
+    if (row > 0) passed_on_.add(*next.communicator, instance, split, next.sigma_ns, row);
     if (!next.mismatched) {
-      groups.add(*next.communicator, next.op, instance, bytes, split, sigma_ns);
-      sums.add(*next.communicator, next.op, instance, split, bytes);
+      groups_.add(*next.communicator, next.op, instance, bytes, split, sigma_ns);
+      sums_.add(*next.communicator, next.op, instance, split, bytes);
     }
-    transfers.add(next.communicator->id, instance, split, bytes);
-    reached.add(next.communicator->id, next.seq, instance.members);
+    transfers_.add(next.communicator->id, instance, split, bytes, rows);
+    reached_.add(next.communicator->id, next.seq, instance.members);
   }
-  rows.write();
-  blame.write();
-  passed_on.move(db);
-  groups.write(db, catalog);
-  reached.write(db);
-  transfers.flush();
-  sums.write(db);
-  losses.bad_intervals = reader.bad_intervals();
+
+  const std::set<int64_t>& trusted_;
+  InstanceReader reader_;
+  bool ended_ = false;
+  CollectiveLosses losses_;
+  Blame blame_;
+  PassedOn passed_on_;
+  CollectiveGroups groups_;
+  Reached reached_;
+  TransferBySteps transfers_;
+  Sums sums_;
+};
+
+}  // namespace
+
+CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress, unsigned threads) {
+  InstanceEvents events(db, InstanceEvents::kHeld, threads);
+  const std::set<int64_t> trusted = trusted_across_hosts(events, catalog);
+  Query count(db, "SELECT count(*) FROM event WHERE seq IS NOT NULL");
+  Ticker ticker(progress, count.next() ? count.integer(0) : 0);
+  Splitter splitter(events, catalog, trusted);
+  SQLite::Savepoint savepoint(db, "collectives");
+  {
+    SplitRowsWriter writer(db);
+    // Where events come in several pieces they are read on the connection that rows are written on.
+    store::MadeAhead<SplitRows> batches(threads > 1 && events.are_held(), [&](SplitRows& rows) { return splitter.next(rows); });
+    for (SplitRows rows; batches.next(rows);) {
+      writer.write(rows);
+      ticker.add(static_cast<int64_t>(rows.collective.size()));
+    }
+  }
+  events.forget();
+  CollectiveLosses losses = splitter.finish(db, catalog);
+  savepoint.release();
   return losses;
 }
 

@@ -1,7 +1,7 @@
 // Pass 1: puts the collectives together from the ranks' events and splits every one into waiting and transfer (specification.md "Waiting").
 //
-// Events are streamed in the order (communicator, sequence number), which ingest keeps an index for, so that only one instance is in memory
-// at a time; its members go through split_waiting() and on to the blame, the groups and table `collective`.
+// Events come in the order of instances (instance_events.h); the members of one go through split_waiting() and on to the blame, the groups and
+// table `collective`.
 //
 // Clocks: members on one host share a clock. Across hosts the max-start estimate is used on a communicator only if the offset's sigma is
 // below a tenth of the median wait found with it (W2), which takes a first pass over the events of those communicators.
@@ -25,7 +25,8 @@ struct CollectiveLosses {
   int64_t bad_intervals = 0;                    ///< events that end before they begin
 };
 
-/// Fills `collective`, `blame`, `collective_group`, `late`, `reached`, `comm_step`, `wire` and `unsplit`.
-CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress);
+/// Fills `collective`, `blame`, `collective_group`, `late`, `reached`, `comm_step`, `wire` and `unsplit`. With several `threads` one splits while
+/// the calling one writes.
+CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress, unsigned threads);
 
 }  // namespace ddl

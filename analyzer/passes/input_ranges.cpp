@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 namespace ddl {
 namespace {
 
@@ -23,7 +21,8 @@ InputRanges::InputRanges(SQLite::Database& db) : db_(db), any_(exists(db)) {}
 
 const std::vector<InputRange>& InputRanges::of(int64_t process) {
   static const std::vector<InputRange> kNone;
-  if (any_ && !std::exchange(read_, true)) {
+  if (any_ && !read_) {
+    read_ = true;
     Query rows(db_,
                fmt::format("SELECT process, thread, start_ns, duration_ns FROM range_event WHERE region IN ({}) ORDER BY process, start_ns",
                            input_regions()));

@@ -30,7 +30,7 @@ class InputRanges {
   /// Whether the run names any, also where none was kept.
   bool any() const { return any_; }
   /// One process's ranges in the order of their begins, as far as the window kept them. The first call reads the ranges of
-  /// all processes: range_event has no index.
+  /// all processes: range_event has no index. After it several threads may ask.
   const std::vector<InputRange>& of(int64_t process);
 
  private:

@@ -10,6 +10,7 @@ namespace {
 
 constexpr double kMostOfIt = 0.5;  // of a wait: what it is then booked to
 constexpr size_t kMostPending = 64;
+constexpr uint32_t kMostRanks = INT32_MAX;
 
 bool is_most_of(int64_t part_ns, int64_t whole_ns) { return static_cast<double>(part_ns) >= kMostOfIt * static_cast<double>(whole_ns); }
 
@@ -36,9 +37,9 @@ void PassedOn::add(const CommunicatorInfo& communicator, const Instance& instanc
     const Member& m = instance.members[i];
     const auto [place, fresh] = place_of_.try_emplace(m.process, static_cast<uint32_t>(ranks_.size()));
     if (fresh) ranks_.push_back(m.rank);
-    visits_.push_back({m.enter_ns, m.leave_ns(), split.wait_ns[i], place->second, false});
+    visits_.push_back({m.enter_ns, m.leave_ns(), split.wait_ns[i], place->second & kMostRanks, 0});
   }
-  for (const size_t late : split.late) visits_[instances_.back().first_visit + late].late = true;
+  for (const size_t late : split.late) visits_[instances_.back().first_visit + late].late = 1;
 }
 
 /// The last collective that the rank left before `enter_ns`; null: there is none.

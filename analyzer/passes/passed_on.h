@@ -11,7 +11,7 @@
 // Times of several hosts are compared although waits of single collectives may be too short for that: what is passed on must be long against
 // the error of the clocks.
 //
-// Memory: 40 bytes per member of an instance, and nothing where a world has one communicator only, for then all leave the collective before
+// Memory: 32 bytes per member of an instance, and nothing where a world has one communicator only, for then all leave the collective before
 // together. Time: that of sorting the instances.
 #pragma once
 
@@ -45,8 +45,8 @@ class PassedOn {
     int64_t enter_ns;
     int64_t leave_ns;
     int64_t wait_ns;
-    uint32_t rank;  ///< place in ranks_
-    bool late;      ///< entered last
+    uint32_t rank : 31;  ///< place in ranks_
+    uint32_t late : 1;   ///< entered last
   };
   struct One {
     int64_t last_enter_ns;

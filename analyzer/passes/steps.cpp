@@ -1,10 +1,14 @@
 #include "analyzer/passes/steps.h"
 
+#include <SQLiteCpp/Savepoint.h>
+
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <set>
 #include <utility>
 
+#include "analyzer/parallel_reads.h"
 #include "analyzer/passes/input_ranges.h"
 #include "analyzer/passes/message_operation.h"
 #include "analyzer/passes/partition.h"
@@ -16,6 +20,7 @@ namespace ddl {
 namespace {
 
 constexpr size_t kSliceEvents = 100'000;
+constexpr size_t kHeldRows = 4096;
 
 Why why_from(const std::string& name) {
   return name == "PARTIAL_RANKS" ? Why::kPartialRanks : name == "CLOCK_UNTRUSTED" ? Why::kClockUntrusted : Why::kNotApplicable;
@@ -86,28 +91,10 @@ class RunWindow {
   Why unsplit_why_ = Why::kNone;
 };
 
-class StepPass {
- public:
-  StepPass(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background)
-      : db_(db),
-        catalog_(catalog),
-        background_(background),
-        pipelines_(db, catalog),
-        inputs_(db),
-        insert_step_(db,
-                     "INSERT INTO step_part (process, step, compute_ns, comm_ns, exposed_ns, wait_ns, xfer_ns, idle_ns, why, sigma_ns,"
-                     " input_ns, bubble_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
-        insert_rank_(db,
-                     "INSERT INTO rank_part (process, duration_ns, compute_ns, comm_ns, exposed_ns, wait_ns, xfer_ns, idle_ns, why,"
-                     " sigma_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
-        insert_tail_(db,
-                     "INSERT INTO tail (process, step, xfer_ns, buckets, bytes, all_buckets, all_bytes, last_bytes, split)"
-                     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"),
-        steps_(
-            db,
-            "SELECT thread, step, start_ns, duration_ns, mpi_ns FROM step WHERE process = ? AND duration_ns IS NOT NULL ORDER BY start_ns"),
-        open_(db, "SELECT thread, seq, start_ns, op FROM open_call WHERE process = ?"),
-        profile_(db, "SELECT f.op, f.time_ns FROM profile f WHERE f.process = ?") {
+/// What several passes read of the run as a whole.
+struct StepSources {
+  StepSources(SQLite::Database& db, const Catalog& run, const std::map<int64_t, BackgroundProcess>& background_processes)
+      : catalog(run), background(background_processes), pipelines(db, run), inputs(db) {
     // In one pass over all: range_event has no index.
     Query layer(db, R"(
       SELECT e.process, e.start_ns, e.start_ns + e.duration_ns
@@ -116,22 +103,113 @@ class StepPass {
       JOIN region r ON r.id = e.region AND r.kind = 'layer'
       WHERE f.key = 'computes' AND f.value = 'layers'
       ORDER BY e.process, e.start_ns)");
-    while (layer.next()) computing_[layer.integer(0)].push_back({layer.integer(1), layer.integer(2)});
+    while (layer.next()) computing[layer.integer(0)].push_back({layer.integer(1), layer.integer(2)});
+    inputs.of(0);  // reads those of all
+    Query any_message(db, "SELECT 1 FROM call_wait LIMIT 1");
+    messages = any_message.next();
+    // Ids follow (process, thread, start); with one thread each, that is the order of start already and nothing has to be sorted.
+    sorted = std::any_of(catalog.processes.begin(), catalog.processes.end(), [](const auto& p) { return p.second.threads > 1; });
   }
 
-  StepLosses run(const PassProgress& progress) {
-    for (const auto& [id, process] : catalog_.processes) pending_.insert(id);
-    // Ids follow (process, thread, start); with one thread each, that is the order of start already and nothing has to be sorted.
-    const bool threads =
-        std::any_of(catalog_.processes.begin(), catalog_.processes.end(), [](const auto& p) { return p.second.threads > 1; });
-    Query any_message(db_, "SELECT 1 FROM call_wait LIMIT 1");
-    messages_ = any_message.next();
-    Query events(db_, std::string("SELECT e.process, e.thread, e.kind, e.op, e.start_ns, e.duration_ns, e.seq IS NOT NULL, k.wait_ns, "
-                                  "k.why, k.bytes, e.comm, k.sigma_ns, k.wait_method IS 'lower-bound'") +
-                          (messages_ ? ", w.wait_ns, w.why, w.late, w.sigma_ns" : "") +
-                          " FROM event e LEFT JOIN collective k ON k.event = e.id" +
-                          (messages_ ? " LEFT JOIN call_wait w ON w.event = e.id" : "") + " WHERE e.kind < 3 ORDER BY " +
-                          (threads ? "e.process, e.start_ns" : "e.id"));
+  const Catalog& catalog;
+  const std::map<int64_t, BackgroundProcess>& background;
+  const Pipelines pipelines;
+  InputRanges inputs;
+  std::map<int64_t, std::deque<Interval>> computing;  ///< of processes that compute in layers, and at no other time; used up by their pass
+  bool messages = false;                              ///< somebody waited for messages, or it is not known
+  bool sorted = false;                                ///< events are read in the order of process and start
+};
+
+/// Neighbouring processes, and the ids of their events.
+struct ProcessRange {
+  int64_t first_process = INT64_MIN, last_process = INT64_MAX;
+  int64_t first_event = INT64_MIN, end_event = INT64_MAX;
+};
+
+/// Rows for the tables step_part, rank_part and tail.
+struct StepRows {
+  struct Part {
+    int64_t process, second;  ///< the step's number, or the run's duration
+    Partition part;
+    bool kept, split;
+    const char* why;
+    double sigma_ns;
+    std::optional<int64_t> input_ns, bubble_ns;
+  };
+  struct OfTail {
+    int64_t process, step;
+    Tail tail;
+  };
+  std::vector<Part> steps, ranks;
+  std::vector<OfTail> tails;
+};
+
+class StepRowsWriter {
+ public:
+  explicit StepRowsWriter(SQLite::Database& db)
+      : step_(db,
+              "INSERT INTO step_part (process, step, compute_ns, comm_ns, exposed_ns, wait_ns, xfer_ns, idle_ns, why, sigma_ns,"
+              " input_ns, bubble_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+        rank_(db,
+              "INSERT INTO rank_part (process, duration_ns, compute_ns, comm_ns, exposed_ns, wait_ns, xfer_ns, idle_ns, why,"
+              " sigma_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+        tail_(db,
+              "INSERT INTO tail (process, step, xfer_ns, buckets, bytes, all_buckets, all_bytes, last_bytes, split)"
+              " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)") {}
+
+  void write(StepRows& rows) {
+    for (const StepRows::Part& row : rows.steps) write(step_, row, row.input_ns, row.bubble_ns);
+    for (const StepRows::Part& row : rows.ranks) write(rank_, row);
+    for (const auto& [process, step, tail] : rows.tails)
+      tail_.run(process, step, tail.xfer_ns, tail.buckets, tail.bytes, tail.all_buckets, tail.all_bytes, tail.last_bytes, tail.split);
+    rows = {};
+  }
+
+ private:
+  template <typename... More>
+  static void write(Query& insert, const StepRows::Part& row, const More&... more) {
+    const Partition& part = row.part;
+    insert.run(row.process, row.second, part.compute_ns, row.kept ? std::optional(part.comm_ns) : std::nullopt, part.exposed_ns,
+               row.split ? std::optional(part.wait_ns) : std::nullopt,
+               row.split ? std::optional(part.exposed_ns - part.wait_ns) : std::nullopt, part.idle_ns, Query::Lasting{row.why},
+               row.split ? std::optional(row.sigma_ns) : std::nullopt, more...);
+  }
+
+  Query step_, rank_, tail_;
+};
+
+class StepPass {
+ public:
+  StepPass(SQLite::Database& db, StepSources& sources)
+      : db_(db),
+        sources_(sources),
+        catalog_(sources.catalog),
+        background_(sources.background),
+        pipelines_(sources.pipelines),
+        inputs_(sources.inputs),
+        messages_(sources.messages),
+        steps_(
+            db,
+            "SELECT thread, step, start_ns, duration_ns, mpi_ns FROM step WHERE process = ? AND duration_ns IS NOT NULL ORDER BY start_ns"),
+        open_(db, "SELECT thread, seq, start_ns, op FROM open_call WHERE process = ?"),
+        profile_(db, "SELECT f.op, f.time_ns FROM profile f WHERE f.process = ?") {}
+
+  /// `use` gets the rows of one or several processes at a time, and empties them.
+  StepLosses run(const ProcessRange& range, const PassProgress& progress, const std::function<void(StepRows&)>& use) {
+    for (auto process = catalog_.processes.lower_bound(range.first_process);
+         process != catalog_.processes.end() && process->first <= range.last_process; ++process)
+      pending_.insert(process->first);
+    Query events(
+        db_,
+        std::string("SELECT e.process, e.thread, e.kind, e.op, e.start_ns, e.duration_ns, e.seq IS NOT NULL, k.wait_ns, "
+                    "k.why, k.bytes, e.comm, k.sigma_ns, k.wait_method IS 'lower-bound'") +
+            (messages_ ? ", w.wait_ns, w.why, w.late, w.sigma_ns" : "") + " FROM event e LEFT JOIN collective k ON k.event = e.id" +
+            (messages_ ? " LEFT JOIN call_wait w ON w.event = e.id" : "") + " WHERE e.kind < 3 AND " +
+            (sources_.sorted ? "e.process BETWEEN ?1 AND ?2 ORDER BY e.process, e.start_ns" : "e.id >= ?1 AND e.id < ?2 ORDER BY e.id"));
+    if (sources_.sorted)
+      events.bind(range.first_process, range.last_process);
+    else
+      events.bind(range.first_event, range.end_event);
     Query last(db_, "SELECT max(id) FROM event");
     Ticker ticker(progress, last.next() ? last.integer(0) : 0);
     while (events.next()) {
@@ -139,6 +217,7 @@ class StepPass {
       const int64_t process = events.integer(0);
       if (process != current_) {
         end_process();
+        if (rows_.steps.size() >= kHeldRows) use(rows_);
         begin_process(process);
       }
       add(read(events));
@@ -148,6 +227,7 @@ class StepPass {
       begin_process(process);
       end_process();
     }
+    use(rows_);
     return losses_;
   }
 
@@ -214,8 +294,8 @@ class StepPass {
         ++losses_.repeated_steps;
       }
     }
-    const auto told = computing_.find(id);
-    told_computing_ = told == computing_.end() ? nullptr : &told->second;
+    const auto told = sources_.computing.find(id);
+    told_computing_ = told == sources_.computing.end() ? nullptr : &told->second;
     const ProcessInfo& process = catalog_.process(id);
     if (const auto how = background_.find(id); how != background_.end()) training_.emplace(db_, id, how->second);
     if (process.init_ns && !process.blind)
@@ -258,13 +338,9 @@ class StepPass {
     if (why == Why::kNone && !part.is_split()) why = step.events.unsplit_why;
     if (!kept || catalog_.process(current_).damaged) why = Why::kNoData;
     const bool told = inputs_.any() && (!step.events.inputs.empty() || !catalog_.process(current_).thinned);
-    write(insert_step_, step.number, part, kept, why, step.events.bounded, step.events.sigma_ns,
+    write(rows_.steps, step.number, part, kept, why, step.events.bounded, step.events.sigma_ns,
           told ? std::optional(part.input_ns) : std::nullopt, staged_ && why == Why::kNone ? std::optional(part.bubble_ns) : std::nullopt);
-    const std::optional<Tail> tail = tail_of(step.window, step.events);
-    if (tail) {
-      insert_tail_.run(current_, step.number, tail->xfer_ns, tail->buckets, tail->bytes, tail->all_buckets, tail->all_bytes,
-                       tail->last_bytes, tail->split);
-    }
+    if (const std::optional<Tail> tail = tail_of(step.window, step.events)) rows_.tails.push_back({current_, step.number, *tail});
   }
 
   void close_in_background(const Step& step) {
@@ -273,8 +349,7 @@ class StepPass {
     const std::optional<Partition> part = training_->partition(step.window, inferred ? std::vector<Interval>{} : step.events.calls);
     if (!part) return;
     const bool known = !catalog_.process(current_).damaged && training_->tells_waiting();
-    write(insert_step_, step.number, *part, true, why_in_background(step.window, known), training_->is_bounded(step.window), 0.0,
-          std::optional<int64_t>{}, std::optional<int64_t>{});
+    write(rows_.steps, step.number, *part, true, why_in_background(step.window, known), training_->is_bounded(step.window), 0.0);
   }
 
   Why why_in_background(const Interval& window, bool known) const {
@@ -282,14 +357,11 @@ class StepPass {
   }
 
   /// `second` is the column after `process`: the step's number or the run's duration. `bounded`: the waiting is a lower bound.
-  template <typename... More>
-  void write(Query& insert, int64_t second, const Partition& part, bool kept, Why why, bool bounded, double sigma_ns,
-             const More&... more) const {
+  void write(std::vector<StepRows::Part>& rows, int64_t second, const Partition& part, bool kept, Why why, bool bounded, double sigma_ns,
+             std::optional<int64_t> input_ns = {}, std::optional<int64_t> bubble_ns = {}) const {
     const bool split = why == Why::kNone;
     if (split && bounded) why = Why::kPartialRanks;
-    insert.run(current_, second, part.compute_ns, kept ? std::optional(part.comm_ns) : std::nullopt, part.exposed_ns,
-               split ? std::optional(part.wait_ns) : std::nullopt, split ? std::optional(part.exposed_ns - part.wait_ns) : std::nullopt,
-               part.idle_ns, name_of(why), split ? std::optional(sigma_ns) : std::nullopt, more...);
+    rows.push_back({current_, second, part, kept, split, name_of(why), sigma_ns, input_ns, bubble_ns});
   }
 
   void end_process() {
@@ -300,7 +372,7 @@ class StepPass {
       const ProcessInfo& process = catalog_.process(current_);
       const Interval whole{*process.init_ns, std::max(*process.init_ns, process.finalize_ns.value_or(process.end_ns))};
       if (const std::optional<Partition> part = training_->partition(whole, {}))
-        write(insert_rank_, part->duration_ns, *part, !process.thinned,
+        write(rows_.ranks, part->duration_ns, *part, !process.thinned,
               why_in_background(whole, !process.thinned && training_->tells_waiting()), training_->is_bounded(whole), 0.0);
     } else if (run_) {
       close_run(catalog_.process(current_));
@@ -338,23 +410,23 @@ class StepPass {
     const Partition part = run_->finish(mpi_ns + open_ns);
     Why why = open_why == Why::kNone ? run_->why() : open_why;
     if (process.thinned) why = Why::kNoData;
-    write(insert_rank_, part.duration_ns, part, !process.thinned, why, run_->bounded(), run_->sigma_ns());
+    write(rows_.ranks, part.duration_ns, part, !process.thinned, why, run_->bounded(), run_->sigma_ns());
   }
 
   SQLite::Database& db_;
+  StepSources& sources_;
   const Catalog& catalog_;
   const std::map<int64_t, BackgroundProcess>& background_;
-  Pipelines pipelines_;
-  InputRanges inputs_;
-  Query insert_step_, insert_rank_, insert_tail_;
+  const Pipelines& pipelines_;
+  InputRanges& inputs_;
+  const bool messages_;
   Query steps_, open_, profile_;
-  std::set<int64_t> pending_;                          ///< processes not seen yet
-  bool messages_ = false;                              ///< somebody waited for messages, or it is not known
-  std::map<int64_t, std::deque<Interval>> computing_;  ///< of processes that compute in layers, and at no other time
-  std::deque<Interval>* told_computing_ = nullptr;     ///< of the current process, from the current step on; null: not told
-  const std::set<int64_t>* unrecorded_ = nullptr;      ///< ranks of the current process's world (Catalog::unrecorded_ranks())
-  bool staged_ = false;                                ///< the current process is a stage of a pipeline
-  std::deque<InputRange> loading_;                     ///< of the current process, from the current step on
+  StepRows rows_;
+  std::set<int64_t> pending_;                       ///< processes not seen yet
+  std::deque<Interval>* told_computing_ = nullptr;  ///< of the current process, from the current step on; null: not told
+  const std::set<int64_t>* unrecorded_ = nullptr;   ///< ranks of the current process's world (Catalog::unrecorded_ranks())
+  bool staged_ = false;                             ///< the current process is a stage of a pipeline
+  std::deque<InputRange> loading_;                  ///< of the current process, from the current step on
   int64_t current_ = 0;
   std::deque<Step> waiting_steps_;  ///< of the current process, by begin; the front ones are being filled
   std::optional<RunWindow> run_;
@@ -362,11 +434,59 @@ class StepPass {
   StepLosses losses_;
 };
 
+/// Where ranges of processes begin and end that several threads go through; one range of all where that cannot be told.
+std::vector<ProcessRange> cut_processes(SQLite::Database& db, const StepSources& sources, size_t most) {
+  const auto& processes = sources.catalog.processes;
+  const size_t count = std::min(most, processes.size());
+  // Imported runs have their events as the trace had them.
+  const auto imported = [](const auto& process) { return process.second.ended == "imported"; };
+  if (count < 2 || std::any_of(processes.begin(), processes.end(), imported)) return {ProcessRange()};
+  Query first_event(db, "SELECT id FROM event WHERE process >= ? AND kind < 3 ORDER BY process, start_ns LIMIT 1");
+  std::vector<ProcessRange> ranges(count);
+  size_t place = 0, next = 0;
+  for (const auto& [id, process] : processes) {
+    if (place++ != next * processes.size() / count) continue;
+    if (next > 0) {
+      if (first_event.bind(id).next()) ranges[next].first_event = first_event.integer(0);
+      ranges[next].first_process = id;
+      ranges[next - 1].last_process = id - 1;
+      ranges[next - 1].end_event = next > 0 && ranges[next].first_event == INT64_MIN ? INT64_MAX : ranges[next].first_event;
+      if (ranges[next].first_event == INT64_MIN) ranges[next].first_event = INT64_MAX;  // no process from here on left any
+    }
+    ++next;
+  }
+  const auto backwards = [](const ProcessRange& range) { return range.first_event > range.end_event; };
+  if (std::any_of(ranges.begin(), ranges.end(), backwards)) return {ProcessRange()};
+  return ranges;
+}
+
 }  // namespace
 
 StepLosses analyze_steps(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background,
-                         const PassProgress& progress) {
-  return StepPass(db, catalog, background).run(progress);
+                         const PassProgress& progress, unsigned threads) {
+  constexpr size_t kRangesPerThread = 8;
+  StepSources sources(db, catalog, background);
+  const std::vector<ProcessRange> ranges = cut_processes(db, sources, threads > 1 ? kRangesPerThread * threads : 1);
+  StepLosses losses;
+  if (ranges.size() == 1) {
+    SQLite::Savepoint savepoint(db, "steps");
+    StepRowsWriter writer(db);
+    losses = StepPass(db, sources).run(ranges[0], progress, [&](StepRows& rows) { writer.write(rows); });
+    savepoint.release();
+    return losses;
+  }
+  std::vector<std::vector<StepRows>> rows(ranges.size());
+  std::vector<StepLosses> lost(ranges.size());
+  read_in_parallel(db, threads, ranges.size(), [&](size_t i, SQLite::Database& connection) {
+    lost[i] = StepPass(connection, sources).run(ranges[i], {}, [&](StepRows& some) { rows[i].push_back(std::exchange(some, {})); });
+  });
+  SQLite::Savepoint savepoint(db, "steps");
+  StepRowsWriter writer(db);
+  for (std::vector<StepRows>& of_range : rows)
+    for (StepRows& some : of_range) writer.write(some);
+  savepoint.release();
+  for (const StepLosses& of_range : lost) losses.repeated_steps += of_range.repeated_steps;
+  return losses;
 }
 
 }  // namespace ddl

@@ -21,7 +21,8 @@ struct StepLosses {
 
 /// Needs `collective`, `call_wait` and `negotiation`. For processes in `background` where the training thread's time went (training_thread.h):
 /// nothing where that was not sampled. Fills `step_part`, `rank_part` and `tail`.
+/// `threads` as read_in_parallel() takes them (analyzer/parallel_reads.h): ranges of processes are read at the same time.
 StepLosses analyze_steps(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background,
-                         const PassProgress& progress);
+                         const PassProgress& progress, unsigned threads);
 
 }  // namespace ddl

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "store/ingest/clock_samples.h"
+#include "store/ordered_work.h"
 
 namespace ddl::store {
 
@@ -259,14 +260,15 @@ std::vector<size_t> number_hosts(const std::vector<Scan>& scans, const std::vect
   return hosts;
 }
 
-Clocks align_clocks(const std::vector<Scan>& scans, const Worlds& worlds, Clocks clocks, Losses& losses,
+Clocks align_clocks(const std::vector<Scan>& scans, const Worlds& worlds, Clocks clocks, Losses& losses, unsigned threads,
                     const std::function<void(uint64_t bytes)>& step_done) {
   const std::vector<size_t> hosts = number_hosts(scans, worlds.order);
   std::optional<ClockSamples> samples;
   const auto sample = [&] {
     samples.emplace(scans, worlds, hosts, clocks);
+    OrderedWork<ClockSamples::Log> logs(scans.size(), threads, kSpoolsAhead, [&](size_t i) { return samples->read(scans[i], i); });
     for (size_t i = 0; i < scans.size(); ++i) {
-      samples->read(scans[i], i);
+      samples->add(logs.next());
       step_done(scans[i].file_bytes);
     }
   };

@@ -25,8 +25,8 @@ namespace ddl::store {
 /// Numbers the hosts (name and boot id) of all scans from 0, in the order of `order`.
 std::vector<size_t> number_hosts(const std::vector<Scan>& scans, const std::vector<size_t>& order);
 
-/// `clocks`: of all scans, by date. `step_done` is told the bytes of spools read.
-Clocks align_clocks(const std::vector<Scan>& scans, const Worlds& worlds, Clocks clocks, Losses& losses,
+/// `clocks`: of all scans, by date. `threads` read spools. `step_done` is told the bytes of spools read, on the calling thread.
+Clocks align_clocks(const std::vector<Scan>& scans, const Worlds& worlds, Clocks clocks, Losses& losses, unsigned threads,
                     const std::function<void(uint64_t bytes)>& step_done);
 
 }  // namespace ddl::store

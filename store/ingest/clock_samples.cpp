@@ -20,8 +20,9 @@ constexpr size_t kHubs = 4;
 constexpr uint32_t kFirstSync = 1u << 31;  // their numbers as instances
 // A process stamps its header every second in which it does something; an old one every 1/256 of its age (core/recorder.h).
 constexpr uint64_t kMaxUnseenTicks = 1ull << 34, kAgePerUnseen = 128;
-constexpr int64_t kSlackNs = 100;        // stamps are not serialised, and cores' counters differ by tens of ns
-constexpr double kMaxDistance = 0x1p57;  // four years
+constexpr int64_t kSlackNs = 100;               // stamps are not serialised, and cores' counters differ by tens of ns
+constexpr double kMaxDistance = 0x1p57;         // four years
+constexpr uint64_t kHeldLogBytes = 1ull << 20;  // of a spool whose samples are held at once
 
 enum Direction : uint8_t { kNone = 0, kMutual = 1, kFromRoot = 2, kToRoot = 3 };
 
@@ -94,16 +95,17 @@ ClockSamples::ClockSamples(const std::vector<Scan>& scans, const Worlds& worlds,
   max_instances_ = std::clamp(kMaxParts / std::max<size_t>(columns, 1), kMinInstances, kMaxInstances);
 }
 
-std::vector<ClockSamples::Membership> ClockSamples::memberships(const Scan& scan, size_t number) {
+std::vector<ClockSamples::Membership> ClockSamples::memberships(const Scan& scan, size_t number) const {
   std::vector<Membership> by_index;
   for (const ScannedCommunicator& c : scan.communicators) {
     const auto found = communicators_.find({*worlds_.places[number].world, c.meta.uid});
     if (found == communicators_.end() || c.meta.flags & (kCommSelf | kCommInter | kCommFound | kCommNccl) || c.meta.index >= kMaxCommIndex)
       continue;
-    Communicator& communicator = found->second;
+    const Communicator& communicator = found->second;
     const auto column = std::lower_bound(communicator.hosts.begin(), communicator.hosts.end(), hosts_[number]);
     if (by_index.size() <= c.meta.index) by_index.resize(c.meta.index + 1);
-    by_index[c.meta.index] = {&communicator, static_cast<size_t>(column - communicator.hosts.begin()), c.meta.rank};
+    by_index[c.meta.index] = {const_cast<Communicator*>(&communicator), static_cast<size_t>(column - communicator.hosts.begin()),
+                              c.meta.rank};
   }
   return by_index;
 }
@@ -129,53 +131,83 @@ ClockSamples::Part* ClockSamples::part_of(Communicator& communicator, size_t kin
   return &stratum.parts[entry->second * width + column];
 }
 
-void ClockSamples::read(const Scan& scan, size_t number) {
-  const std::vector<Membership> by_index = memberships(scan, number);
-  if (by_index.empty()) return;
+ClockSamples::Log ClockSamples::read(const Scan& scan, size_t number) const {
+  Log log;
+  log.by_index_ = memberships(scan, number);
+  if (log.by_index_.empty()) return log;
+  log.scan_ = &scan;
+  log.line_ = &clocks_.processes[number].line;
+  log.domain_ = clocks_.processes[number].domain;
+  log.reader_ = std::make_unique<SpoolReader>(scan.path);
+  if (scan.file_bytes > kHeldLogBytes) return log;
+  for (const SpoolChunk& chunk : log.reader_->chunks(ChunkKind::kEvents)) log.read(chunk);
+  log.reader_.reset();
+  return log;
+}
+
+void ClockSamples::Log::read(const SpoolChunk& chunk) {
   struct Rule {
     Direction direction = kNone;
     bool nonblocking = false, needs_bytes = true;
   };
   std::array<Rule, 0x1000> rules;
-  for (const auto& [op, operation] : scan.operations) {
+  for (const auto& [op, operation] : scan_->operations) {
     rules[op & 0xfff] = {direction_of(operation), operation.nonblocking, operation.op_class != OpClass::kBarrier};
   }
-  const ClockLine& line = clocks_.processes[number].line;
-  Span& span = spans_[clocks_.processes[number].domain];
-  const uint64_t latest_ticks = scan.header.latest.ticks;
-  const uint64_t age = latest_ticks - std::min(scan.header.begin.ticks, latest_ticks);
+  const uint64_t latest_ticks = scan_->header.latest.ticks;
+  const uint64_t age = latest_ticks - std::min(scan_->header.begin.ticks, latest_ticks);
   const uint64_t unseen = std::max(kMaxUnseenTicks, age / kAgePerUnseen);
   const uint64_t end_of_life = latest_ticks == 0 ? UINT64_MAX : latest_ticks + std::min(unseen, UINT64_MAX - latest_ticks);
-  const SpoolReader reader(scan.path);
   std::vector<Record> records;
-  for (const SpoolChunk& chunk : reader.chunks(ChunkKind::kEvents)) {
-    reader.read_records(chunk, records);
-    uint64_t first_ticks = UINT64_MAX, last_ticks = 0;
-    for (const Record& r : records) {
-      const RecordKind record_is = record_kind(r.word);
-      if ((record_is != RecordKind::kCall && record_is != RecordKind::kRequest) || r.comm >= by_index.size()) continue;
-      const Membership& member = by_index[r.comm];
-      if (!member.communicator) continue;
-      const uint64_t end_ticks = r.start_ticks + record_duration_ticks(r.word);
-      if (end_ticks > end_of_life) continue;  // damage, which would stretch the interval by hours
-      first_ticks = std::min(first_ticks, r.start_ticks);
-      last_ticks = std::max(last_ticks, end_ticks);
-      const Rule& rule = rules[record_op(r.word)];
-      if (rule.direction == kNone || rule.nonblocking != (record_is == RecordKind::kRequest) || r.sequence == kNoSequence) continue;
-      const size_t kind = rule.direction * 2u + (rule.nonblocking ? 1 : 0);
-      Part* part = part_of(*member.communicator, kind, member.column, r.sequence);
-      if (!part) continue;
-      const bool is_root = r.peer == member.rank;
-      const bool is_waited_for =
-          (payload_bytes(r.payload) > 0 || !rule.needs_bytes) && (rule.direction == kMutual || is_root == (rule.direction == kFromRoot));
-      const bool waits = rule.direction == kMutual || is_root == (rule.direction == kToRoot);
-      if (is_waited_for) part->last_enter_ns = std::max(part->last_enter_ns, line.monotonic_ns(r.start_ticks));
-      if (waits) part->first_leave_ns = std::min(part->first_leave_ns, line.monotonic_ns(end_ticks));
+  reader_->read_records(chunk, records);
+  uint64_t first_ticks = UINT64_MAX, last_ticks = 0;
+  for (const Record& r : records) {
+    const RecordKind record_is = record_kind(r.word);
+    if ((record_is != RecordKind::kCall && record_is != RecordKind::kRequest) || r.comm >= by_index_.size()) continue;
+    const Membership& member = by_index_[r.comm];
+    if (!member.communicator) continue;
+    const uint64_t end_ticks = r.start_ticks + record_duration_ticks(r.word);
+    if (end_ticks > end_of_life) continue;  // damage, which would stretch the interval by hours
+    first_ticks = std::min(first_ticks, r.start_ticks);
+    last_ticks = std::max(last_ticks, end_ticks);
+    const Rule& rule = rules[record_op(r.word)];
+    if (rule.direction == kNone || rule.nonblocking != (record_is == RecordKind::kRequest) || r.sequence == kNoSequence) continue;
+    Sample sample{member.communicator, member.column, r.sequence, rule.direction * 2u + (rule.nonblocking ? 1 : 0), {}};
+    const bool is_root = r.peer == member.rank;
+    const bool is_waited_for =
+        (payload_bytes(r.payload) > 0 || !rule.needs_bytes) && (rule.direction == kMutual || is_root == (rule.direction == kFromRoot));
+    const bool waits = rule.direction == kMutual || is_root == (rule.direction == kToRoot);
+    if (is_waited_for) sample.part.last_enter_ns = line_->monotonic_ns(r.start_ticks);
+    if (waits) sample.part.first_leave_ns = line_->monotonic_ns(end_ticks);
+    samples_.push_back(sample);
+  }
+  if (first_ticks <= last_ticks) {
+    span_.first_ns = std::min(span_.first_ns, line_->monotonic_ns(first_ticks));
+    span_.last_ns = std::max(span_.last_ns, line_->monotonic_ns(last_ticks));
+  }
+}
+
+void ClockSamples::add(Log log) {
+  if (log.by_index_.empty()) return;
+  add(log.samples_);
+  if (log.reader_) {
+    for (const SpoolChunk& chunk : log.reader_->chunks(ChunkKind::kEvents)) {
+      log.samples_.clear();
+      log.read(chunk);
+      add(log.samples_);
     }
-    if (first_ticks <= last_ticks) {
-      span.first_ns = std::min(span.first_ns, line.monotonic_ns(first_ticks));
-      span.last_ns = std::max(span.last_ns, line.monotonic_ns(last_ticks));
-    }
+  }
+  Span& span = spans_[log.domain_];
+  span.first_ns = std::min(span.first_ns, log.span_.first_ns);
+  span.last_ns = std::max(span.last_ns, log.span_.last_ns);
+}
+
+void ClockSamples::add(const std::vector<Sample>& samples) {
+  for (const Sample& sample : samples) {
+    Part* part = part_of(*sample.communicator, sample.kind, sample.column, sample.sequence);
+    if (!part) continue;
+    part->last_enter_ns = std::max(part->last_enter_ns, sample.part.last_enter_ns);
+    part->first_leave_ns = std::min(part->first_leave_ns, sample.part.first_leave_ns);
   }
 }
 

@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/reader.h"
 #include "store/ingest/clock_band.h"
 #include "store/ingest/clocks.h"
 #include "store/ingest/scan.h"
@@ -45,8 +46,10 @@ class ClockSamples {
   /// `hosts`: by scan, numbered from 0. Domains of `clocks` consist of whole hosts.
   ClockSamples(const std::vector<Scan>& scans, const Worlds& worlds, const std::vector<size_t>& hosts, const Clocks& clocks);
 
-  /// Reads the log of one spool.
-  void read(const Scan& scan, size_t number);
+  class Log;
+  /// What the log of one spool says, read chunk by chunk. All of a small one is there at once. On any thread, also while others are added.
+  Log read(const Scan& scan, size_t number) const;
+  void add(Log log);
 
   /// Two hosts of one domain: with a clock in common no bound can be broken.
   struct Shared {
@@ -89,11 +92,21 @@ class ClockSamples {
     int32_t rank = -1;
   };
 
-  std::vector<Membership> memberships(const Scan& scan, size_t number);
+  std::vector<Membership> memberships(const Scan& scan, size_t number) const;
   Part* part_of(Communicator& communicator, size_t kind, size_t column, uint32_t sequence);
   template <class Function>
   void each_instance(const Communicator& communicator, Function function) const;
   std::vector<size_t> distances() const;
+
+  /// A call of one process.
+  struct Sample {
+    Communicator* communicator;
+    size_t column;
+    uint32_t sequence;
+    uint32_t kind;
+    Part part;
+  };
+  void add(const std::vector<Sample>& samples);
 
   const Worlds& worlds_;
   const std::vector<size_t>& hosts_;
@@ -102,6 +115,20 @@ class ClockSamples {
   std::vector<Span> spans_;
   std::map<std::pair<int64_t, uint64_t>, Communicator> communicators_;  ///< by world and uid; only those that join hosts
   size_t max_instances_;
+};
+
+class ClockSamples::Log {
+ private:
+  friend class ClockSamples;
+  void read(const SpoolChunk& chunk);
+
+  std::vector<Membership> by_index_;  ///< by the process's number of the communicator; empty: it joins no hosts
+  const Scan* scan_ = nullptr;
+  const ClockLine* line_ = nullptr;
+  size_t domain_ = 0;
+  Span span_;
+  std::vector<Sample> samples_;
+  std::unique_ptr<SpoolReader> reader_;  ///< null: all is read
 };
 
 }  // namespace ddl::store

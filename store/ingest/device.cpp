@@ -5,7 +5,6 @@
 #include <unordered_map>
 
 #include "store/ingest/stream_waits.h"
-#include "store/insert.h"
 
 namespace ddl::store {
 
@@ -130,7 +129,7 @@ uint64_t DeviceClock::ticks(uint64_t device_ns, const ProcessClock& clock) const
   return near.ticks + static_cast<uint64_t>(std::llround(ticks));
 }
 
-uint64_t load_device(SQLite::Database& db, RunTables& run, const SpoolReader& reader, RecordStream& stream, const Timeline& timeline,
+uint64_t load_device(Statements& db, RunTables& run, const SpoolReader& reader, RecordStream& stream, const Timeline& timeline,
                      ProcessTables& tables, std::vector<Skip>& skips) {
   const std::vector<SpoolChunk> chunks = reader.chunks(ChunkKind::kDevice);
   if (chunks.empty()) return 0;

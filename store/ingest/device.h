@@ -5,8 +5,6 @@
 // bytes for each one that the window kept.
 #pragma once
 
-#include <SQLiteCpp/Database.h>
-
 #include <cstdint>
 #include <vector>
 
@@ -14,6 +12,7 @@
 #include "store/ingest/process_load.h"
 #include "store/ingest/record_stream.h"
 #include "store/ingest/timeline.h"
+#include "store/insert.h"
 
 namespace ddl::store {
 
@@ -29,7 +28,7 @@ class DeviceClock {
 };
 
 /// Returns the end of the last thing that a device did, in ticks; 0: nothing.
-uint64_t load_device(SQLite::Database& db, RunTables& run, const SpoolReader& reader, RecordStream& stream, const Timeline& timeline,
+uint64_t load_device(Statements& db, RunTables& run, const SpoolReader& reader, RecordStream& stream, const Timeline& timeline,
                      ProcessTables& tables, std::vector<Skip>& skips);
 
 }  // namespace ddl::store

@@ -6,8 +6,6 @@
 #include <iterator>
 #include <map>
 
-#include "store/insert.h"
-
 namespace ddl::store {
 
 namespace {
@@ -69,7 +67,7 @@ Link nvlink(unsigned count, unsigned version, unsigned mbps) {
   return {fmt::format("NVLink{}{} x{}", *name ? " " : "", name, count), each * count};
 }
 
-void write_gpus(SQLite::Database& db, int64_t host, const ProcessTables& tables) {
+void write_gpus(Statements& db, int64_t host, const ProcessTables& tables) {
   std::map<int, Gpu> gpus;
   Insert insert_nvlink(db, "INSERT OR IGNORE INTO nvlink VALUES (?, ?, ?, ?, ?)");
   for (const auto& [key, value] : tables.facts()) {

@@ -2,13 +2,12 @@
 // nvlink.
 #pragma once
 
-#include <SQLiteCpp/Database.h>
-
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "store/ingest/process_load.h"
+#include "store/insert.h"
 
 namespace ddl::store {
 
@@ -23,6 +22,6 @@ std::optional<Link> pcie_link(std::string_view text);
 /// `count` NVLinks of NVML's `version` (0: not known) at a line rate of `mbps` MB/s (0: not known). A rate of 0: not known.
 Link nvlink(unsigned count, unsigned version, unsigned mbps);
 
-void write_gpus(SQLite::Database& db, int64_t host, const ProcessTables& tables);
+void write_gpus(Statements& db, int64_t host, const ProcessTables& tables);
 
 }  // namespace ddl::store

@@ -23,6 +23,7 @@
 #include "store/ingest/stall_rows.h"
 #include "store/ingest/worlds.h"
 #include "store/job.h"
+#include "store/ordered_work.h"
 
 namespace ddl {
 
@@ -59,12 +60,13 @@ class Reporter {
   uint64_t reported_ = 0;
 };
 
-std::vector<Scan> scan_all(const std::vector<fs::path>& spools, Losses& losses, Reporter& reporter) {
+std::vector<Scan> scan_all(const std::vector<fs::path>& spools, unsigned threads, Losses& losses, Reporter& reporter) {
   std::vector<Scan> scans;
   std::exception_ptr first_error;
+  OrderedWork<Scan> work(spools.size(), threads, kSpoolsAhead, [&](size_t i) { return scan_spool(spools[i]); });
   for (const fs::path& spool : spools) {
     try {
-      scans.push_back(scan_spool(spool));
+      scans.push_back(work.next());
     } catch (const Error& error) {
       if (!first_error) first_error = std::current_exception();
       std::error_code ignored;
@@ -81,7 +83,7 @@ std::vector<Scan> scan_all(const std::vector<fs::path>& spools, Losses& losses, 
 int64_t realtime_now_ns() { return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 IngestSummary fill(SQLite::Database& db, const RunDirectory& run, size_t spools, const std::vector<Scan>& scans, Losses losses,
-                   int64_t ingested_at_ns, Reporter& reporter) {
+                   int64_t ingested_at_ns, unsigned threads, Reporter& reporter) {
   std::vector<ClockEvidence> evidence;
   uint64_t total_bytes = 0;
   for (const Scan& scan : scans) {
@@ -95,7 +97,7 @@ IngestSummary fill(SQLite::Database& db, const RunDirectory& run, size_t spools,
   const std::vector<size_t> hosts_of = number_hosts(scans, worlds.order);
   if (std::any_of(hosts_of.begin(), hosts_of.end(), [](size_t host) { return host > 0; })) {
     reporter.begin("aligning clocks", total_bytes);
-    clocks = align_clocks(scans, worlds, std::move(clocks), losses, [&](uint64_t bytes) { reporter.add(bytes); });
+    clocks = align_clocks(scans, worlds, std::move(clocks), losses, threads, [&](uint64_t bytes) { reporter.add(bytes); });
   }
   add_missing_ranks(worlds, losses);
   const Communicators communicators(scans, worlds);
@@ -103,17 +105,20 @@ IngestSummary fill(SQLite::Database& db, const RunDirectory& run, size_t spools,
   for (const size_t i : worlds.order) tables.operations.learn(scans[i]);
 
   SQLite::Transaction transaction(db);
-  SpoolTable spool_table(db);
+  Statements statements(db);
+  SpoolTable spool_table(statements);
   create_event_order(db);
   write_names(db);
   const std::vector<int64_t> hosts = write_hosts(db, scans, worlds.order, clocks);
   IngestSummary summary;
   reporter.begin("reading", total_bytes);
   uint64_t done_bytes = 0;
+  OrderedWork<DecodedSpool> decoded(worlds.order.size(), threads, kSpoolsAhead,
+                                    [&](size_t place) { return decode_spool(scans[worlds.order[place]]); });
   for (const size_t i : worlds.order) {
     ++summary.processes;
-    summary.events += load_process(db, spool_table, tables, scans[i], static_cast<int64_t>(summary.processes), hosts[i], worlds.places[i],
-                                   clocks.processes[i], [&](uint64_t bytes) { reporter.add(bytes); });
+    summary.events += load_process(statements, spool_table, tables, scans[i], decoded.next(), static_cast<int64_t>(summary.processes),
+                                   hosts[i], worlds.places[i], clocks.processes[i], [&](uint64_t bytes) { reporter.add(bytes); });
     reporter.to(done_bytes += scans[i].file_bytes);
   }
   reporter.begin("indexing", 1);
@@ -161,13 +166,14 @@ IngestSummary ingest(const RunDirectory& run, const IngestOptions& options) {
   Reporter reporter(options.progress);
   Losses losses;
   reporter.begin("scanning", spools.size());
-  std::vector<Scan> scans = scan_all(spools, losses, reporter);
+  const unsigned threads = threads_for(options.threads);
+  std::vector<Scan> scans = scan_all(spools, threads, losses, reporter);
   settle_identities(scans, losses);
   Draft draft(output);
   IngestSummary summary;
   try {
     SQLite::Database db = create_store(draft.path());
-    summary = fill(db, run, spools.size(), scans, std::move(losses), ingested_at_ns, reporter);
+    summary = fill(db, run, spools.size(), scans, std::move(losses), ingested_at_ns, threads, reporter);
     if (options.finish) options.finish(db);
   } catch (const SQLite::Exception& error) {
     throw CannotWrite(fmt::format("cannot write {}: {}", output.string(), error.what()));

@@ -129,7 +129,7 @@ class RecordRows : public RowSource {
   uint64_t reported_ = 0;
 };
 
-void write_steps(SQLite::Database& db, const Timeline& timeline, const ProcessTables& tables) {
+void write_steps(Statements& db, const Timeline& timeline, const ProcessTables& tables) {
   Insert insert(db, "INSERT INTO step VALUES (?, ?, ?, ?, ?, ?)");
   const ProcessClock& clock = tables.clock();
   for (const Step& step : timeline.steps) {
@@ -142,7 +142,7 @@ void write_steps(SQLite::Database& db, const Timeline& timeline, const ProcessTa
   }
 }
 
-void write_open_calls(SQLite::Database& db, const Timeline& timeline, ProcessTables& tables) {
+void write_open_calls(Statements& db, const Timeline& timeline, ProcessTables& tables) {
   Insert insert(db, "INSERT INTO open_call VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   const auto id_or_null = [](int64_t id) { return id ? std::optional(id) : std::nullopt; };
   StepIndex::Cursor steps(timeline.step_index);
@@ -165,7 +165,7 @@ std::optional<std::string> take_fact(const ProcessTables& tables, const std::str
 }
 
 /// Facts "counter.N" say NAME|SOURCE|WHY.
-void write_counters(SQLite::Database& db, const ProcessTables& tables) {
+void write_counters(Statements& db, const ProcessTables& tables) {
   Insert insert(db, "INSERT OR IGNORE INTO counter VALUES (?, ?, ?, ?, ?)");
   const auto text_or_null = [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); };
   for (uint32_t number = 0; number < kMaxCounters; ++number) {
@@ -178,7 +178,7 @@ void write_counters(SQLite::Database& db, const ProcessTables& tables) {
   }
 }
 
-void write_samples(SQLite::Database& db, const ProcessTables& tables) {
+void write_samples(Statements& db, const ProcessTables& tables) {
   Insert insert(db, "INSERT INTO node_sample VALUES (?, ?, ?, ?, ?)");
   for (const ProcessTables::Sample& sample : tables.samples()) {
     if (!std::isfinite(sample.value)) continue;  // damage
@@ -200,7 +200,7 @@ const char* thread_level_name(int32_t level) {
 }
 
 /// The process's own row, its facts and threads, and the losses that its header and its end tell of.
-void write_process(SQLite::Database& db, RunTables& run, const Scan& scan, const SpoolReader& reader, int64_t host, uint64_t newest_ticks,
+void write_process(Statements& db, RunTables& run, const Scan& scan, const SpoolReader& reader, int64_t host, uint64_t newest_ticks,
                    const ProcessTables& tables) {
   const FileHeader& header = reader.header();
   const ProcessClock& clock = tables.clock();
@@ -251,21 +251,28 @@ void write_process(SQLite::Database& db, RunTables& run, const Scan& scan, const
 
 }  // namespace
 
-uint64_t load_process(SQLite::Database& db, SpoolTable& spool_table, RunTables& run, const Scan& scan, int64_t process, int64_t host,
-                      const Place& place, const ProcessClock& clock, const std::function<void(uint64_t bytes)>& step_done) {
-  const SpoolReader reader(scan.path);
+DecodedSpool decode_spool(const Scan& scan) {
+  SpoolReader reader(scan.path);
+  Timeline timeline = read_timeline(reader);
+  return {std::move(reader), std::move(timeline)};
+}
+
+uint64_t load_process(Statements& db, SpoolTable& spool_table, RunTables& run, const Scan& scan, const DecodedSpool& spool, int64_t process,
+                      int64_t host, const Place& place, const ProcessClock& clock, const std::function<void(uint64_t bytes)>& step_done) {
+  const SpoolReader& reader = spool.reader;
+  const Timeline& timeline = spool.timeline;
   std::vector<Skip> skips = reader.skipped();
   ProcessTables tables(run, scan, process, place, clock);
   tables.read(reader, skips);
   load_profile(db, reader, tables, skips);
-  const Timeline timeline = read_timeline(reader);
   skips.insert(skips.end(), timeline.skips.begin(), timeline.skips.end());
   write_steps(db, timeline, tables);
   write_open_calls(db, timeline, tables);
 
   RecordStream stream(reader, timeline);
   const std::function<void(uint64_t)> silent = [](uint64_t) {};
-  const auto pull = [&](const char* sql, uint32_t kinds, const std::function<void(uint64_t)>& progress) {
+  const auto pull = [&](const char* sql, uint32_t kinds, const std::function<void(uint64_t)>& progress) -> int64_t {
+    if (!timeline.has(kinds)) return 0;
     RecordRows rows(stream, timeline, tables, progress);
     stream.rewind(kinds);
     return spool_table.pull(rows, sql, process);
@@ -277,7 +284,7 @@ uint64_t load_process(SQLite::Database& db, SpoolTable& spool_table, RunTables& 
 
   load_training_thread(db, stream, tables);
   const uint64_t device_ticks = load_device(db, run, reader, stream, timeline, tables, skips);
-  run.nccl.read(db, run, stream, timeline, tables);
+  run.nccl.read(db.db, run, stream, timeline, tables);
 
   write_gpus(db, host, tables);
   write_counters(db, tables);

@@ -1,8 +1,6 @@
 // Everything that one spool adds to the store, and the tables that translate its local numbers into the run's.
 #pragma once
 
-#include <SQLiteCpp/Database.h>
-
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -19,6 +17,8 @@
 #include "store/ingest/nccl_collectives.h"
 #include "store/ingest/operations.h"
 #include "store/ingest/spool_table.h"
+#include "store/ingest/timeline.h"
+#include "store/insert.h"
 
 namespace ddl::store {
 
@@ -95,8 +95,15 @@ class ProcessTables : public MetaVisitor {
   uint64_t unresolved_ = 0;
 };
 
-/// Reads the spool of `scan` and writes all its rows; returns how many events there were. `step_done` is told the bytes read, for progress.
-uint64_t load_process(SQLite::Database& db, SpoolTable& spool_table, RunTables& run, const Scan& scan, int64_t process, int64_t host,
-                      const Place& place, const ProcessClock& clock, const std::function<void(uint64_t bytes)>& step_done);
+/// What can be read of a spool without knowing the run: on any thread.
+struct DecodedSpool {
+  SpoolReader reader;
+  Timeline timeline;
+};
+DecodedSpool decode_spool(const Scan& scan);
+
+/// Writes all rows of the spool of `scan`; returns how many events there were. `step_done` is told the bytes read, for progress.
+uint64_t load_process(Statements& db, SpoolTable& spool_table, RunTables& run, const Scan& scan, const DecodedSpool& spool, int64_t process,
+                      int64_t host, const Place& place, const ProcessClock& clock, const std::function<void(uint64_t bytes)>& step_done);
 
 }  // namespace ddl::store

@@ -5,8 +5,6 @@
 #include <map>
 #include <tuple>
 
-#include "store/insert.h"
-
 namespace ddl::store {
 
 namespace {
@@ -50,7 +48,7 @@ int64_t scaled_ns(const Totals& t, const ProcessClock& clock) {
 
 }  // namespace
 
-void load_profile(SQLite::Database& db, const SpoolReader& reader, ProcessTables& tables, std::vector<Skip>& skips) {
+void load_profile(Statements& db, const SpoolReader& reader, ProcessTables& tables, std::vector<Skip>& skips) {
   std::map<CallKey, Totals> calls;
   std::map<uint32_t, Totals> ranges;
   std::map<std::pair<uint32_t, uint32_t>, Totals> counters;  // by region and number

@@ -26,9 +26,9 @@ void RecordStream::rewind(uint32_t kinds) {
   waiting_.clear();
   for (const auto& [thread, chunks] : timeline_.events)
     for (const EventChunk& chunk : chunks)
-      if ((chunk.kinds & kinds_) != 0) waiting_.push_back({chunk, thread});
+      if ((chunk.kinds & kinds_) != 0) waiting_.push_back({&chunk, thread});
   std::stable_sort(waiting_.begin(), waiting_.end(),
-                   [](const Waiting& a, const Waiting& b) { return a.chunk.first_ticks > b.chunk.first_ticks; });
+                   [](const Waiting& a, const Waiting& b) { return a.chunk->first_ticks > b.chunk->first_ticks; });
 }
 
 void RecordStream::load(const Waiting& waiting) {
@@ -38,8 +38,13 @@ void RecordStream::load(const Waiting& waiting) {
     spare_.pop_back();
   }
   loaded.thread = waiting.thread;
-  reader_.read_records(waiting.chunk.chunk, loaded.records);
-  bytes_read_ += waiting.chunk.chunk.header.bytes;
+  const EventChunk& chunk = *waiting.chunk;
+  if (chunk.records.empty()) {
+    reader_.read_records(chunk.chunk, loaded.records);
+  } else {
+    loaded.records = chunk.records;
+  }
+  bytes_read_ += chunk.chunk.header.bytes;
   std::erase_if(loaded.records, [&](const Record& r) { return (kinds_ >> static_cast<uint32_t>(record_kind(r.word)) & 1) == 0; });
   if (!std::is_sorted(loaded.records.begin(), loaded.records.end(), starts_earlier)) {
     std::stable_sort(loaded.records.begin(), loaded.records.end(), starts_earlier);
@@ -66,7 +71,7 @@ const Record* RecordStream::next() {
   }
   const size_t most = kMaxChunks + timeline_.events.size();
   while (!waiting_.empty() && loaded_.size() < most &&
-         (loaded_.empty() || waiting_.back().chunk.first_ticks <= loaded_.front().front().start_ticks)) {
+         (loaded_.empty() || waiting_.back().chunk->first_ticks <= loaded_.front().front().start_ticks)) {
     const Waiting next = waiting_.back();
     waiting_.pop_back();
     load(next);

@@ -32,7 +32,7 @@ class RecordStream {
 
  private:
   struct Waiting {
-    EventChunk chunk;
+    const EventChunk* chunk;
     uint32_t thread;
   };
   struct Loaded {

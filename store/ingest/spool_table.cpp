@@ -1,7 +1,6 @@
 #include "store/ingest/spool_table.h"
 
 #include <SQLiteCpp/Exception.h>
-#include <SQLiteCpp/Statement.h>
 #include <sqlite3.h>
 
 #include <utility>
@@ -165,19 +164,22 @@ constexpr sqlite3_module kModule = make_module();
 
 }  // namespace
 
-SpoolTable::SpoolTable(SQLite::Database& db) : db_(db) {
-  if (sqlite3_create_module(db.getHandle(), "spool_records", &kModule, &state_) != SQLITE_OK) throw SQLite::Exception(db.getHandle());
+SpoolTable::SpoolTable(Statements& statements) : statements_(statements) {
+  sqlite3* db = statements.db.getHandle();
+  if (sqlite3_create_module(db, "spool_records", &kModule, &state_) != SQLITE_OK) throw SQLite::Exception(db);
 }
 
-int64_t SpoolTable::pull(RowSource& source, const std::string& sql, int64_t process) {
+int64_t SpoolTable::pull(RowSource& source, const char* sql, int64_t process) {
+  SQLite::Statement& statement = statements_.prepared(sql);
   state_ = {&source, nullptr};
   try {
-    SQLite::Statement statement(db_, sql);
     statement.bind(1, process);
     const int64_t changed = statement.exec();
+    statement.reset();
     state_ = {};
     return changed;
   } catch (const SQLite::Exception&) {
+    statement.tryReset();
     if (const std::exception_ptr failure = std::exchange(state_, {}).failure) std::rethrow_exception(failure);
     throw;
   }

@@ -12,6 +12,8 @@
 #include <optional>
 #include <string>
 
+#include "store/insert.h"
+
 namespace ddl::store {
 
 /// One row. Unset optionals and zero ids are NULL. Columns have the members' names.
@@ -45,14 +47,14 @@ class RowSource {
 
 class SpoolTable {
  public:
-  /// Makes the table known to `db`, which must not outlive this object's last pull().
-  explicit SpoolTable(SQLite::Database& db);
+  /// Makes the table known to the connection of `statements`, which must not outlive this object's last pull().
+  explicit SpoolTable(Statements& statements);
   SpoolTable(const SpoolTable&) = delete;
   SpoolTable& operator=(const SpoolTable&) = delete;
 
-  /// Runs `sql`, a statement that reads spool_records once from begin to end. `process` binds ?1. Returns the number of rows it changed.
+  /// Runs `sql`, a literal: a statement that reads spool_records once from begin to end. `process` binds ?1. Returns the number of rows it changed.
   /// What the source throws comes out here.
-  int64_t pull(RowSource& source, const std::string& sql, int64_t process);
+  int64_t pull(RowSource& source, const char* sql, int64_t process);
 
   struct State {
     RowSource* source = nullptr;
@@ -60,7 +62,7 @@ class SpoolTable {
   };
 
  private:
-  SQLite::Database& db_;
+  Statements& statements_;
   State state_;
 };
 

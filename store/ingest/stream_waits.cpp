@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "store/insert.h"
-
 namespace ddl::store {
 
 bool StreamWaits::add(const DeviceRecord& r) {
@@ -28,7 +26,7 @@ const StreamWaits::Recorded* StreamWaits::recorded_for(const DeviceRecord& wait)
   return after == found->second.begin() ? nullptr : &*(after - 1);
 }
 
-void StreamWaits::write(SQLite::Database& db, int64_t process) {
+void StreamWaits::write(Statements& db, int64_t process) {
   if (waits_.empty()) return;
   for (auto& [event, all] : of_event_)
     std::sort(all.begin(), all.end(), [](const Recorded& a, const Recorded& b) { return a.correlation < b.correlation; });

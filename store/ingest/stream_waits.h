@@ -6,8 +6,6 @@
 // tell nothing and are left out.
 #pragma once
 
-#include <SQLiteCpp/Database.h>
-
 #include <cstdint>
 #include <map>
 #include <unordered_map>
@@ -15,6 +13,7 @@
 #include <vector>
 
 #include "core/format.h"
+#include "store/insert.h"
 
 namespace ddl::store {
 
@@ -22,7 +21,7 @@ class StreamWaits {
  public:
   /// True: a recording of an event, which is nothing that a GPU does.
   bool add(const DeviceRecord& record);
-  void write(SQLite::Database& db, int64_t process);
+  void write(Statements& db, int64_t process);
 
  private:
   struct Recorded {

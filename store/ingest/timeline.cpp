@@ -7,7 +7,8 @@ namespace ddl::store {
 
 namespace {
 
-constexpr size_t kMaxOpenPerThread = 64;  // calls nest a few deep
+constexpr size_t kMaxOpenPerThread = 64;      // calls nest a few deep
+constexpr uint64_t kSmallBytes = 1ull << 20;  // of a spool
 
 uint64_t step_number(const Record& r) { return static_cast<uint64_t>(r.comm) << 32 | r.sequence; }
 
@@ -133,7 +134,10 @@ Timeline read_timeline(const SpoolReader& reader) {
         kinds |= 1u << static_cast<uint32_t>(record_kind(record.word));
         timeline.has_nccl_calls |= record_kind(record.word) == RecordKind::kCall && record_op(record.word) >= kFirstNcclOp;
       }
-      if (kind == ChunkKind::kEvents && !records.empty()) timeline.events[chunk.header.thread].push_back({chunk, first_ticks, kinds});
+      if (kind != ChunkKind::kEvents || records.empty()) continue;
+      timeline.all_kinds |= kinds;
+      timeline.events[chunk.header.thread].push_back({chunk, first_ticks, kinds, {}});
+      if (reader.file_bytes() <= kSmallBytes) timeline.events[chunk.header.thread].back().records = records;
     }
   }
   builder.finish();

@@ -61,8 +61,9 @@ class StepIndex {
 
 struct EventChunk {
   SpoolChunk chunk;
-  uint64_t first_ticks;  ///< earliest start of a record in it
-  uint32_t kinds;        ///< of its records: bits 1 << RecordKind
+  uint64_t first_ticks;         ///< earliest start of a record in it
+  uint32_t kinds;               ///< of its records: bits 1 << RecordKind
+  std::vector<Record> records;  ///< all of them, where the spool is small: it is not read again for each kind
 };
 
 struct ThreadRecord {
@@ -79,6 +80,10 @@ struct Timeline {
   uint64_t newest_ticks = 0;  ///< last moment that anything in the spool names
   uint64_t abandoned = 0;     ///< open records that their thread left behind
   std::vector<Skip> skips;    ///< damaged records
+
+  /// Are there records of these kinds (bits 1 << RecordKind)?
+  bool has(uint32_t kinds) const { return (all_kinds & kinds) != 0; }
+  uint32_t all_kinds = 0;
 };
 
 Timeline read_timeline(const SpoolReader& reader);

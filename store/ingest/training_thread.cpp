@@ -4,7 +4,6 @@
 #include <string>
 
 #include "core/names.h"
-#include "store/insert.h"
 
 namespace ddl::store {
 
@@ -12,7 +11,7 @@ namespace {
 constexpr uint64_t kMaxThreadNs = uint64_t{1} << 60;  // 36 years
 }
 
-void load_training_thread(SQLite::Database& db, RecordStream& stream, ProcessTables& tables) {
+void load_training_thread(Statements& db, RecordStream& stream, ProcessTables& tables) {
   Insert insert_sample(db, "INSERT OR IGNORE INTO thread_sample VALUES (?, ?, ?, ?, ?, ?)");
   Insert insert_agreement(db, "INSERT OR IGNORE INTO agreement VALUES (?, ?, ?, ?, ?)");
   const ProcessClock& clock = tables.clock();

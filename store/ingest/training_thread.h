@@ -2,13 +2,12 @@
 // ready for each other (interpose/agreement.h): tables thread_sample and agreement.
 #pragma once
 
-#include <SQLiteCpp/Database.h>
-
 #include "store/ingest/process_load.h"
 #include "store/ingest/record_stream.h"
+#include "store/insert.h"
 
 namespace ddl::store {
 
-void load_training_thread(SQLite::Database& db, RecordStream& stream, ProcessTables& tables);
+void load_training_thread(Statements& db, RecordStream& stream, ProcessTables& tables);
 
 }  // namespace ddl::store

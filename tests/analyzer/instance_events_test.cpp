@@ -45,6 +45,16 @@ TEST(InstanceEvents, ComeInTheOrderOfTheirInstances) {
     InstanceEvents events(run.db(), held);
     while (const InstanceEvent* e = events.next()) found.emplace_back(e->seq, e->communicator, e->id);
     EXPECT_EQ(found, expected) << held << " held";
+    events.rewind();
+    found.clear();
+    while (const InstanceEvent* e = events.next()) found.emplace_back(e->seq, e->communicator, e->id);
+    EXPECT_EQ(found, expected) << held << " held, once more";
+  }
+  for (const unsigned threads : {2u, 3u, 100u}) {
+    std::vector<std::tuple<int64_t, int64_t, int64_t>> found;
+    InstanceEvents events(run.db(), 1'000'000, threads);
+    while (const InstanceEvent* e = events.next()) found.emplace_back(e->seq, e->communicator, e->id);
+    EXPECT_EQ(found, expected) << threads << " threads";
   }
   Tables none(2);
   make_tables(none.db());

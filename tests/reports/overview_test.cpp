@@ -277,6 +277,40 @@ TEST(Json, KeepsTheContract) {
   EXPECT_EQ(json["run"]["ranks"], 2);
 }
 
+std::string written(const RunView& view, size_t rows_by_rank) {
+  std::string text;
+  write_everything(view, "train.ddl", rows_by_rank, [&text](std::string_view piece) { text += piece; });
+  return text;
+}
+
+TEST(Json, WrittenRowByRowItIsTheSame) {
+  HandmadeRun run;
+  const RunView view = test::view_of(run.db());
+  const std::string text = written(view, SIZE_MAX);
+  EXPECT_EQ(text, render_json(build_everything(view, "train.ddl")));
+  EXPECT_EQ(text, nlohmann::ordered_json::parse(text).dump(2) + "\n") << "as a library would have laid it out";
+}
+
+TEST(Json, TablesByRankEndWhereTheyAreToldTo) {
+  HandmadeRun run;
+  const RunView view = test::view_of(run.db());
+  const nlohmann::json all = nlohmann::json::parse(written(view, SIZE_MAX)), some = nlohmann::json::parse(written(view, 1));
+  ASSERT_GT(all["ranks"].size(), 1u);
+  ASSERT_GT(all["processes"].size(), 1u);
+  EXPECT_FALSE(all.contains("left_out"));
+  for (const auto& [key, value] : all.items()) {
+    const bool by_rank = key == "ranks" || key == "blame" || key == "processes" || key == "axis_blame" || key == "traffic";
+    if (!by_rank || value.size() <= 1) {
+      EXPECT_EQ(some[key], value) << key;
+      EXPECT_FALSE(some["left_out"].contains(key)) << key;
+      continue;
+    }
+    ASSERT_EQ(some[key].size(), 1u) << key;
+    EXPECT_EQ(some[key][0], value[0]) << key;
+    EXPECT_EQ(some["left_out"][key], value.size() - 1) << key;
+  }
+}
+
 TEST(Json, HostileNamesStayValidUtf8) {
   HandmadeRun run;
   SQLite::Statement update(run.db(), "UPDATE communicator SET label = ?");

@@ -42,7 +42,8 @@ class SpoolTableTest : public ::testing::Test {
       "INSERT INTO t SELECT ?1, thread, comm, seq, site, step, peer, tag, datatype, reduction, name, number FROM spool_records";
 
   SQLite::Database db_{":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE};
-  SpoolTable table_{db_};
+  Statements statements_{db_};
+  SpoolTable table_{statements_};
 };
 
 TEST_F(SpoolTableTest, ZeroIdsAndUnsetValuesAreNull) {
