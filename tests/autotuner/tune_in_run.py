@@ -140,7 +140,7 @@ def goes_back_without_the_tuner(folder):
     """SIGKILL to ddl tune alone: the job goes on, and a minute later with its defaults."""
     log = folder / "left"
     with (folder / "left.err").open("w") as err:
-        process = subprocess.Popen([DDL, "tune", "-o", "left_dir", "--in-run", "--budget", "300s", "--tunable", "x=1,2,3,4,5,6,7,8,9,10,11,12", "--", JOB, "--ms", "20", "--steps", "6000",
+        process = subprocess.Popen([DDL, "tune", "-o", "left_dir", "--in-run", "--budget", "300s", "--tunable", "x=1,2,3,4,5,6,7,8,9,10,11,12", "--", JOB, "--ms", "10", "--steps", "6000",
                                     "--x", "{x}", "--log", log], cwd=folder, stdout=err, stderr=err, env=job.environment())
     trials = lambda: (folder / "left.err").read_text().count("(explore)")
     assert job.wait_until(lambda: trials() >= 4, 60), (folder / "left.err").read_text()

@@ -108,6 +108,7 @@ TEST(TextReport, ColourOnlyWhenAskedFor) {
                         .saving_ns = 1,
                         .share_ratio = 0.5,
                         .confidence = "sure",
+                        .estimator = "",
                         .evidence = "",
                         .try_next = ""}};
   EXPECT_EQ(render_text(document, {}).find('\x1b'), std::string::npos);

@@ -86,7 +86,6 @@ void print_loss(const Options& options, uint64_t step, const StepResult& result)
 
 /** All steps; rank 0 prints. */
 void train(SetUp& job, const Mpi& mpi) {
-  using Clock = std::chrono::steady_clock;
   constexpr std::size_t kLastBatches = 10;
   const bool prints = mpi.rank() == 0;
   if (prints) print_header(job, mpi.size());
@@ -95,7 +94,7 @@ void train(SetUp& job, const Mpi& mpi) {
   const Options& options = job.options;
   StepResult result;
   std::deque<double> accuracies;
-  auto start = Clock::now();
+  auto start = std::chrono::steady_clock::now();
   uint64_t timed = 0;
   for (uint64_t step = 0; step < options.steps; ++step) {
     result = job.trainer->run_step(step);
@@ -104,12 +103,12 @@ void train(SetUp& job, const Mpi& mpi) {
     if (accuracies.size() > kLastBatches) accuracies.pop_front();
     if (prints && !job.trainer->results()) print_loss(options, step, result);
     if (step == 0 && options.steps > 1) {
-      start = Clock::now();  // the first step also pays for page faults and connections
+      start = std::chrono::steady_clock::now();  // the first step also pays for page faults and connections
     } else {
       ++timed;
     }
   }
-  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   job.trainer->finish();
   job.step_log.write(mpi.tallies());
   if (!prints) return;
