@@ -67,8 +67,8 @@ class Bench {
 struct SearchSettings {
   uint64_t seed = 1;          ///< of the order within rounds
   double worth_while = 0.01;  ///< gains below are none
-  /// Of the interval that has to exclude no gain, and of those that are looked at after each round and may end confirming early. Where rounds cost
-  /// little more of both can be asked for.
+  /// Confidence of the interval that has to exclude no gain, and of the intervals that are looked at after each round and may end the
+  /// confirmation early. Both may be higher where rounds are cheap.
   double confidence = 0.95, early_confidence = 0.99;
 };
 

@@ -18,7 +18,7 @@ namespace ddl::cli {
 
 class LiveSteps {
  public:
-  /// Of the job that is recorded into this directory, which need not be there yet.
+  /// Follows the job that is recorded into `directory`, which may not exist yet.
   explicit LiveSteps(std::filesystem::path directory) : directory_(std::move(directory)) {}
 
   /// Takes in what has come.

@@ -1,5 +1,5 @@
-// Which commit a job ran: read from the files of the Git repository that it ran in. Git itself is not asked: it may not be there, and it runs what repositories
-// of others configure.
+// Which commit a job ran: read from the files of the Git repository that it ran in. Git is not run: it may be missing,
+// and it executes what a repository's configuration says, which may be somebody else's.
 #pragma once
 
 #include <cstdint>

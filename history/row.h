@@ -17,7 +17,7 @@ struct RunRow {
   std::optional<int64_t> duration_ns, exit_code, signal, step_time_ns, step_p99_ns;
   std::optional<double> step_lo_ns, step_hi_ns, throughput, efficiency, ccr, compute_ns, overlap_ns, transfer_ns, wait_ns, unsplit_ns,
       copy_ns, idle_ns, loss;
-  std::map<std::string, std::string> why;  ///< of what is not known: column -> reason
+  std::map<std::string, std::string> why;  ///< why a column is NULL: column -> reason
 
   struct Metric {
     std::string id;

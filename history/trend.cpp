@@ -127,7 +127,7 @@ std::optional<double> median_of_runs(const std::vector<const RunRow*>& runs, siz
   std::vector<double> values;
   for (size_t i = first; i < last; ++i)
     if (const std::optional<double> value = of(*runs[i])) values.push_back(*value);
-  // Of most of them, or it is not the same runs that are compared.
+  // Known for more than half of the runs: otherwise the two medians describe different runs.
   return 2 * values.size() > last - first ? std::optional(median(std::move(values))) : std::nullopt;
 }
 

@@ -45,7 +45,7 @@ std::string statement(SQLite::Database& db, bool joined) {
   return sql;
 }
 
-/// Of numbers of ranks, of which damaged ones are nobody's whatever they are; -1 is that of members whose rank is not known.
+/// A rank in 32 bits. A damaged number becomes -2 or INT32_MAX, which no member has; -1 stands for a member whose rank is not known.
 int32_t narrow(int64_t rank) { return static_cast<int32_t>(std::clamp<int64_t>(rank, -2, INT32_MAX)); }
 
 }  // namespace

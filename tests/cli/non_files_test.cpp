@@ -183,9 +183,9 @@ TEST_F(NonFiles, InARunDirectory) {
       const std::string name = place.file.filename().string(), what = kKindNames[static_cast<int>(kind)];
       size_t verb_number = 0;
       for (const Arguments& verb : verbs) {
-        // Each verb with a FIFO, which is what waits, for the store and a spool; of the others every second pair of a verb and a place, with one kind
-        // each. All triples are for soak.
-        const bool waits = kind == Kind::kFifo && (place.store || place.file == spool_);
+        // Each verb with a FIFO, which is what waits, in what it reads; of the others every second pair of a verb and a place, with one kind each. All
+        // triples are for soak.
+        const bool waits = kind == Kind::kFifo && (place.store || place.named);
         if (!all && !waits && (verb_number++ + place_number) % (2 * std::size(kKinds)) != static_cast<size_t>(kind)) continue;
         if (!place.store && place.named) fs::remove(run_ / "run.sqlite");  // made again, of what is there now
         const Ended ended = in_child(verb, folder_.path());
