@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Collectives of a mock of Gloo: group, members, number, bytes and waiting of each are known; what was not seen being made is passed through."""
 import os
+import re
+from statistics import median
 
 import job
 
 JOB = os.environ["GLOO_JOB"]
 
 
-def ranks_of(folder, name):
+def ranks_of(folder, name, *options):
     shared = folder / f"{name}.shared"
     shared.write_bytes(bytes(4096))
-    return ["sh", "-c", f"export FAKE_GLOO={shared} WORLD_SIZE=2; RANK=0 {JOB} & RANK=1 {JOB}; wait $!"]
+    command = " ".join([JOB, *options])
+    return ["sh", "-c", f"export FAKE_GLOO={shared} WORLD_SIZE=2; RANK=0 {command} & RANK=1 {command}; wait $!"]
 
 
 def two_ranks(folder):
@@ -34,4 +37,14 @@ def two_ranks(folder):
     job.check(not rows("select kind from loss"), f"{rows('select kind, count from loss')}")
 
 
-job.main(two_ranks)
+def another_thread(folder):
+    """A rank whose background thread waits in one long call: the training thread computed until that call began and was blocked from then on, by its own clock. Before calls were sampled
+    where they begin, the blocked time was spread over the computing. The kernel tells what a thread was ready for only once it runs again."""
+    done = job.record(folder / "thread.ddl", ranks_of(folder, "thread", "background"), check_rc=0)
+    own = {int(step): int(ns) for step, ns in re.findall(r"rank 0 step (\d+) blocked (\d+)", done.stdout)}
+    told = {row[0]: row[1] for row in job.store(folder / "thread.ddl").execute("select step, exposed_ns from v_step where rank = 0 and exposed_ns is not null")}
+    shares = [told[step] / own[step] for step in own if step in told]
+    job.check(len(own) == 20 and len(shares) >= 15 and 0.85 < median(shares) < 1.1, f"blocked in communication, of what the thread itself says: {shares}")
+
+
+job.main(two_ranks, another_thread)
