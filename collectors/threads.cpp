@@ -37,7 +37,7 @@ constexpr uint64_t kSleeperShare = 20;        ///< of a second: who ran for less
 constexpr uint64_t kYieldsPerSecond = 20000;  ///< that are this close are one wait: a poll lies between them, no work
 
 __thread uint32_t t_tid __attribute__((tls_model("initial-exec"))) = 0;
-uint32_t g_told_tid = 0;      // the last that the spool was told of
+uint32_t g_told_tid = 0;  // the last that the spool was told of
 uint64_t g_training_calls = 0;
 uint64_t g_look_ticks = 0;
 uint64_t g_spun_ticks = 0;
