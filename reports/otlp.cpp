@@ -9,7 +9,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// Units of UCUM by the ends of names; empty: none, or a count of something.
-const char* unit_of(std::string_view name) {
+const char* otlp_unit(std::string_view name) {
   constexpr std::pair<std::string_view, const char*> kEnds[] = {{"_bytes_per_second", "By/s"},
                                                                 {"_samples_per_second", "{sample}/s"},
                                                                 {"_flop_per_second", "{FLOP}/s"},
@@ -29,7 +29,7 @@ class OtlpMetrics : public JobSeries {
   explicit OtlpMetrics(int64_t time_ns) : time_(std::to_string(time_ns)) {}
 
   void family(const PrometheusFamily& family) override {
-    Json metric = {{"name", family.name}, {"description", family.help}, {"unit", unit_of(family.name)}};
+    Json metric = {{"name", family.name}, {"description", family.help}, {"unit", otlp_unit(family.name)}};
     points_ = family.type == "counter" ? "sum" : "gauge";
     metric[points_] = {{"dataPoints", Json::array()}};
     if (family.type == "counter") {

@@ -28,7 +28,7 @@ class JobSeries {
  public:
   virtual ~JobSeries() = default;
   virtual void family(const PrometheusFamily& family) = 0;
-  /// Of the last family; no two have the same labels.
+  /// Belongs to the last family; no two of one have the same labels.
   virtual void sample(double value, const SeriesLabels& labels) = 0;
 };
 void tell_job_series(const JobNumbers& job, const PrometheusLimits& limits, JobSeries& to);
