@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "analyzer/name_diff.h"
 #include "tests/import/imported.h"
 
 namespace ddl::test {
@@ -71,6 +74,42 @@ TEST(Launches, GapsOfStreamsSayWhatTheyWaitedFor) {
           " || ' ' || (other_ns / 1000), ', ') FROM (SELECT * FROM v_stream_idle ORDER BY stream, start_ns)"),
       "7@300: 0 0 20 0, 7@340: 60 30 0 0, 7@480: 620 50 0 0, 8@400: 0 0 0 100");
   EXPECT_EQ(run.integer("SELECT count(*) FROM v_stream_idle WHERE host_ns + launch_ns + kernel_ns + other_ns <> duration_ns"), 0);
+}
+
+/// A run of one step more, in which gemm takes twice as long in step 1, the collective is gone and an operator is new.
+TEST(NameDiff, TellsWhatChangedInAMeanStep) {
+  Imported before("kineto", Imported::Files{{"worker0.json", two_steps()}});
+  std::string changed = two_steps();
+  const auto replace = [&](const std::string& from, const std::string& to) { changed.replace(changed.find(from), from.size(), to); };
+  replace("ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)", "relu");
+  replace(R"("ts":150,"dur":100)", R"("ts":150,"dur":300)");
+  const std::string work = work_of(8, 7, 2020, 60);
+  changed.insert(changed.rfind("]}"),
+                 R"J(,{"ph":"X","cat":"cpu_op","name":"aten::relu","pid":9,"tid":9,"ts":50,"dur":40},)J"
+                 R"J({"ph":"X","cat":"user_annotation","name":"ProfilerStep#3","pid":9,"tid":9,"ts":2000,"dur":100},)J" +
+                     launch_of(8, 2010, 5) + work.substr(0, work.size() - 1));
+  Imported after("kineto", Imported::Files{{"worker0.json", changed}});
+  const NameDiff diff = compare_names(NamesOf::kKernels, before.db, 0, after.db, 0);
+  EXPECT_TRUE(diff.per_step);
+  EXPECT_EQ(diff.steps_before, 2);
+  EXPECT_EQ(diff.steps_after, 3);
+  ASSERT_EQ(diff.names.size(), 4U);
+  // Before: 100 + 50 + 50 + 40 + 100 us of gemm in five launches and two steps; what was launched before the trace is in step 1 by its begin.
+  const NameChange& gemm = diff.names[0];
+  EXPECT_EQ(gemm.name, "gemm");
+  EXPECT_DOUBLE_EQ(gemm.before->calls, 6 / 2.0);
+  EXPECT_DOUBLE_EQ(gemm.before->time_ns, 440e3 / 2);
+  EXPECT_DOUBLE_EQ(gemm.after->calls, 7 / 3.0);
+  EXPECT_DOUBLE_EQ(gemm.after->time_ns, (440e3 + 200e3 + 60e3) / 3);
+  std::set<std::string> rest;
+  for (size_t i = 1; i < diff.names.size(); ++i)
+    rest.insert(diff.names[i].name.substr(0, 20) + (!diff.names[i].before ? ": new" : !diff.names[i].after ? ": gone" : ""));
+  EXPECT_EQ(rest, (std::set<std::string>{"ncclKernel_AllReduce: gone", "relu: new", "[CUDA memcpy HtoD]"}));
+  const NameDiff operators = compare_names(NamesOf::kOperators, before.db, 0, after.db, 0);
+  EXPECT_FALSE(operators.per_step) << "one of them has none";
+  ASSERT_EQ(operators.names.size(), 1U);
+  EXPECT_FALSE(operators.names[0].before);
+  EXPECT_DOUBLE_EQ(operators.names[0].after->time_ns, 40e3);
 }
 
 TEST(Hta, LeavesOutTheLastStepAndWhatItDoesNotSeeLaunched) {

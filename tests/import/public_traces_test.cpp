@@ -143,6 +143,17 @@ TEST(PublicTraces, AnswersAreThoseThatHtaPrints) {
   }
 }
 
+/// What HTA's TraceDiff sums up of iteration 1010.
+TEST(PublicTraces, EventsOfAStepAreThoseThatHtaCompares) {
+  SKIP_WITHOUT_TRACES();
+  const auto told = [](const char* file) {
+    Imported run("kineto", {kTraces / "hta/trace_diff" / file});
+    return run.text("SELECT count(*) || ' ' || sum(duration_ns) FROM v_gpu WHERE kind IN ('kernel', 'memcpy', 'memset') AND step = 1010");
+  };
+  EXPECT_EQ(told("control/control.json.gz"), "1575 78284000");
+  EXPECT_EQ(told("test/test.json.gz"), "2503 151422000");
+}
+
 /// Shares of the GPU's time within the marked steps, in percent, from the JSON alone by unions of intervals in Python (kernels whose name has
 /// nccl or rccl are collectives; copies and collectives count where nothing above them runs).
 struct StepShares {
