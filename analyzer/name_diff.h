@@ -29,7 +29,7 @@ struct NameDiff {
   std::vector<NameChange> names;  ///< the largest change of time first, whichever way
 };
 
-/// Kernels: also copies and memsets. Of a recording that was thinned, the steps whose events were kept.
+/// Kernels: also copies and memsets. Where a recording was thinned, only steps whose events were kept count.
 NameDiff compare_names(NamesOf of, SQLite::Database& before, int64_t world_before, SQLite::Database& after, int64_t world_after);
 
 }  // namespace ddl
