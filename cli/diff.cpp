@@ -1,6 +1,13 @@
 // ddl diff: two runs compared, and a gate for scripts.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+#include "analyzer/name_diff.h"
 #include "analyzer/run_diff.h"
 #include "cli/open_run.h"
 #include "cli/options.h"
@@ -13,6 +20,55 @@
 #include "reports/text.h"
 
 namespace ddl::cli {
+namespace {
+
+constexpr std::pair<std::string_view, NamesOf> kDiffNames[] = {
+    {"kernel", NamesOf::kKernels}, {"operator", NamesOf::kOperators}, {"layer", NamesOf::kLayers}};
+
+reports::Table names_table(const NameDiff& diff, const std::string& by) {
+  using reports::Unit;
+  using reports::Value;
+  reports::Table table{
+      .id = "name_changes",
+      .caption = diff.per_step
+                     ? fmt::format("Each {} in a mean step, all ranks together ({} and {} steps)", by, diff.steps_before, diff.steps_after)
+                     : fmt::format("Each {} in the whole run, all ranks together: one of the runs marks no steps", by),
+      .columns = {{"state", "", Unit::kText},
+                  {"calls_before", "calls before", Unit::kNumber, 4},
+                  {"calls_after", "after", Unit::kNumber, 4},
+                  {"time_before_ns", "time before", Unit::kDuration, 5},
+                  {"time_after_ns", "after", Unit::kDuration, 5},
+                  {"change_ns", "change", Unit::kDuration},
+                  {"name", by, Unit::kText}},
+      .rows = {},
+      .note = "",
+      .when_empty = fmt::format("No {} in either run.", by)};
+  const auto calls = [](const std::optional<NameChange::Side>& side) {
+    return side ? Value::number(side->calls) : Value::absent(Unit::kNumber, "NOT_APPLICABLE");
+  };
+  const auto time = [](const std::optional<NameChange::Side>& side) {
+    return side ? Value::duration_ns(std::llround(side->time_ns)) : Value::absent(Unit::kDuration, "NOT_APPLICABLE");
+  };
+  for (const NameChange& change : diff.names) {
+    table.rows.push_back({Value::text(!change.before  ? "new"
+                                      : !change.after ? "gone"
+                                                      : ""),
+                          calls(change.before), calls(change.after), time(change.before), time(change.after),
+                          Value::duration_ns(std::llround(change.change_ns())), Value::text(change.name)});
+  }
+  return table;
+}
+
+/// Each name of both runs, instead of the metrics.
+void print_names(const std::string& by, const reports::RunView& before, const reports::RunView& after, bool json) {
+  const auto known = std::find_if(std::begin(kDiffNames), std::end(kDiffNames), [&](const auto& name) { return name.first == by; });
+  if (known == std::end(kDiffNames)) throw Error(fmt::format("--by {}: kernel, operator or layer", by), "", ExitCode::kUsage);
+  const reports::Table table = names_table(compare_names(known->second, before.db, before.world, after.db, after.world), by);
+  print_out(json ? reports::render_json(table) : reports::render_table(table, output_options()));
+}
+
+}  // namespace
+
 int run_diff(const Arguments& arguments) {
   VerbOptions options(
       {.verb = "diff",
@@ -23,9 +79,12 @@ int run_diff(const Arguments& arguments) {
            "slower by more than S and the interval says that it is slower; by throughput where both runs report their samples, else by the\n"
            "median step. 3 if too few steps tell.",
        .example = "  ddl diff before.ddl after.ddl\n"
+                  "  ddl diff before.ddl after.ddl --by kernel\n"
                   "  ddl diff base.ddl new.ddl --fail-over 5%                # in CI\n"
                   "  ddl diff base.ddl new.ddl --json | jq .metric_changes[0]"});
-  options.add()("fail-over", takes<std::string>("SHARE"), "exit code 4 if slower by more: 5%, 0.05")("json", "for programs");
+  options.add()("fail-over", takes<std::string>("SHARE"), "exit code 4 if slower by more: 5%, 0.05")(
+      "by", takes<std::string>("WHAT"), "each kernel, operator or layer instead: calls and time in a step, what is new and gone")(
+      "json", "for programs");
   options.allow_words(2);
   if (!options.parse(arguments)) return 0;
   if (options.words().size() != 2) throw Error("which two runs?", "e.g. ddl diff before.ddl after.ddl", ExitCode::kUsage);
@@ -34,6 +93,11 @@ int run_diff(const Arguments& arguments) {
 
   Run before = open_run(options.words()[0]), after = open_run(options.words()[1]);
   const reports::RunView before_view(before.db, std::nullopt), after_view(after.db, std::nullopt);
+  if (const auto by = options.maybe<std::string>("by")) {
+    if (limit_text) throw Error("--by and --fail-over exclude each other", "choose one", ExitCode::kUsage);
+    print_names(*by, before_view, after_view, options.has("json"));
+    return 0;
+  }
   const std::vector<MetricChange> metrics = compare_metrics(before.db, before_view.world, after.db, after_view.world);
   const reports::Document document = reports::build_diff({before_view, before.shown}, {after_view, after.shown}, metrics);
   print_out(options.has("json") ? reports::render_json(document) : reports::render_text(document, output_options()));

@@ -134,6 +134,13 @@ void export_prometheus_numbers(const std::string& run, const VerbOptions& option
   export_prometheus(request);
 }
 
+void export_otlp_numbers(const std::string& run, const VerbOptions& options) {
+  PrometheusRequest request{.run = run, .output = options.maybe<std::string>("output"), .textfile = std::nullopt, .watch_s = std::nullopt};
+  request.otlp = true;
+  if (const auto ranks = options.maybe<size_t>("top")) request.ranks = *ranks;
+  export_prometheus(request);
+}
+
 const ExportFormat kFormats[] = {
     {"csv", "one view or table (--table), or every view v_* as a file of its own (-o DIR)", {"table", "share", "anonymous"}, export_csv},
     {"perfetto",
@@ -150,6 +157,7 @@ const ExportFormat kFormats[] = {
      {"textfile", "watch", "top"},
      nullptr,
      export_prometheus_numbers},
+    {"otlp", "the same numbers as OpenTelemetry's metrics: OTLP's JSON", {"top"}, nullptr, export_otlp_numbers},
 };
 
 std::string formats_text() {
@@ -198,7 +206,7 @@ int run_export(const Arguments& arguments) {
       "world", takes<int64_t>("N"), "traces, folded: which MPI_COMM_WORLD, if there are several")(
       "textfile", takes<std::string>("DIR"), "prometheus: into a file in DIR, the textfile folder of node_exporter")(
       "watch", takes<std::string>("TIME"), "prometheus: again every TIME, at least 30s, until the job ends")(
-      "top", takes<size_t>("N"), "prometheus: rows for the N latest ranks (=16)");
+      "top", takes<size_t>("N"), "prometheus, otlp: rows for the N latest ranks (=16)");
   add_share_options(options);
   options.suggest("table", reports::stable_views());
   options.allow_words(2, WordKind::kRun, format_names());

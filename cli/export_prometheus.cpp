@@ -1,16 +1,19 @@
 #include "cli/export_prometheus.h"
 
+#include <SQLiteCpp/Statement.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 #include <filesystem>
 
 #include "cli/interrupts.h"
 #include "cli/open_run.h"
 #include "cli/output_file.h"
 #include "core/error.h"
+#include "reports/otlp.h"
 #include "reports/prometheus.h"
 #include "store/run_directory.h"
 #include "tui/job_numbers.h"
@@ -43,6 +46,23 @@ std::string file_of(const PrometheusRequest& request, const fs::path& run) {
   return *request.textfile + "/ddl-" + name.substr(0, kMost) + ".prom";
 }
 
+struct Rendering {
+  reports::PrometheusLimits limits;
+  bool otlp;
+
+  std::string page(const reports::JobNumbers& job, int64_t time_ns) const {
+    return otlp ? reports::render_otlp(job, limits, time_ns) : reports::render_prometheus(job, limits);
+  }
+};
+
+int64_t unix_ns() { return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
+/// When the run ended; now, if it does not know the time of day.
+int64_t end_ns(SQLite::Database& db) {
+  SQLite::Statement row(db, "SELECT e.value + d.value FROM meta e JOIN meta d ON d.key = 'duration_ns' WHERE e.key = 'epoch_realtime_ns'");
+  return row.executeStep() ? row.getColumn(0).getInt64() : unix_ns();
+}
+
 /// A job that is looked at from beside it.
 class Watch {
  public:
@@ -56,9 +76,7 @@ class Watch {
   }
   void observe() { snapshot_ = observer_.look(job_, false); }
   bool ended() const { return job_.ended; }
-  std::string page(const reports::PrometheusLimits& limits) const {
-    return reports::render_prometheus(tui::job_numbers(snapshot_), limits);
-  }
+  std::string page(const Rendering& rendering) const { return rendering.page(tui::job_numbers(snapshot_), unix_ns()); }
 
  private:
   tui::SpoolSource source_;
@@ -82,7 +100,7 @@ RunDirectory wait_for_run(const std::string& name, double patience_s) {
 }
 
 /// False: it has ended, or its spools tell nothing.
-bool write_if_it_runs(const RunDirectory& run, const std::string& file, const reports::PrometheusLimits& limits) {
+bool write_if_it_runs(const RunDirectory& run, const std::string& file, const Rendering& rendering) {
   if (run.spools().empty()) return false;
   Watch watch(run);
   try {
@@ -93,17 +111,17 @@ bool write_if_it_runs(const RunDirectory& run, const std::string& file, const re
   }
   if (watch.ended()) return false;
   watch.observe();
-  write_output(file, watch.page(limits), Readers::kAll);
+  write_output(file, watch.page(rendering), Readers::kAll);
   return true;
 }
 
-void write_while_it_runs(Watch& watch, const std::string& file, double interval_s, const reports::PrometheusLimits& limits) {
+void write_while_it_runs(Watch& watch, const std::string& file, double interval_s, const Rendering& rendering) {
   try {
     for (double next_s = 0; !watch.ended(); usleep(static_cast<useconds_t>(1e6 * kLook_s))) {
       Interrupts::check();
       watch.look();
       if (tui::monotonic_s() < next_s && !watch.ended()) continue;
-      write_output(file, watch.page(limits), Readers::kAll);
+      write_output(file, watch.page(rendering), Readers::kAll);
       next_s = tui::monotonic_s() + interval_s;
     }
   } catch (const Error&) {
@@ -120,19 +138,19 @@ void export_prometheus(const PrometheusRequest& request) {
   if (request.watch_s && !(*request.watch_s >= kFastest_s))
     throw Error(fmt::format("--watch: at least {:g}s lie between two times", kFastest_s), "ddl-top shows a job every second",
                 ExitCode::kUsage);
-  const reports::PrometheusLimits limits{.ranks = request.ranks};
+  const Rendering rendering{.limits = {.ranks = request.ranks}, .otlp = request.otlp};
   if (request.watch_s) {
     const RunDirectory run = wait_for_run(request.run, *request.watch_s);
     Watch watch(run);
-    write_while_it_runs(watch, file_of(request, run.directory), *request.watch_s, limits);
+    write_while_it_runs(watch, file_of(request, run.directory), *request.watch_s, rendering);
     return;
   }
   const RunDirectory run = find_run(request.run.empty() ? std::nullopt : std::optional(request.run));
   const std::string file = file_of(request, run.directory);
-  if (write_if_it_runs(run, file, limits)) return;
+  if (write_if_it_runs(run, file, rendering)) return;
   Run stored = open_run(request.run);
   const reports::RunView view(stored.db, std::nullopt);
-  write_output(file, reports::render_prometheus(reports::job_numbers(view, stored.directory.string()), limits), Readers::kAll);
+  write_output(file, rendering.page(reports::job_numbers(view, stored.directory.string()), end_ns(stored.db)), Readers::kAll);
 }
 
 }  // namespace ddl::cli

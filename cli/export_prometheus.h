@@ -1,4 +1,4 @@
-// ddl export prometheus: the numbers of a job for a monitoring system, once or again and again while it runs.
+// ddl export prometheus, and otlp: the numbers of a job for a monitoring system, once or again and again while it runs.
 #pragma once
 
 #include <optional>
@@ -12,6 +12,7 @@ struct PrometheusRequest {
   std::optional<std::string> textfile;  ///< a folder that node_exporter reads
   std::optional<double> watch_s;        ///< as long as the job runs, so often; else once
   size_t ranks = 16;                    ///< at most
+  bool otlp = false;                    ///< as OpenTelemetry's metrics
 };
 
 /// For a job that runs: the newest steps, read from its spools as ddl-top does. For one that has ended: the whole run, from its store. Throws

@@ -98,30 +98,51 @@ std::string escaped(std::string_view text, bool quotes) {
 
 using Labels = std::vector<std::pair<const char*, std::string>>;
 
-class Page {
+class PrometheusPage : public JobSeries {
  public:
-  explicit Page(std::string run) : run_(std::move(run)) {}
-
-  void family(const PrometheusFamily& family) {
+  void family(const PrometheusFamily& family) override {
     out_ += fmt::format("# HELP {} {}\n# TYPE {} {}\n", family.name, escaped(family.help, false), family.name, family.type);
     name_ = family.name;
-    seen_.clear();
   }
-  /// False: two names have become the same label.
-  bool sample(double value, const Labels& labels = {}) {
-    std::string text = fmt::format("{}{{run=\"{}\"", name_, label(run_));
-    for (const auto& [key, name] : labels) text += fmt::format(",{}=\"{}\"", key, label(name));
-    if (!seen_.insert(text).second) return false;
-    out_ += fmt::format("{}}} {}\n", text, value);
-    return true;
+  void sample(double value, const SeriesLabels& labels) override {
+    out_ += name_;
+    char before = '{';
+    for (const auto& [key, name] : labels) {
+      out_ += fmt::format("{}{}=\"{}\"", before, key, escaped(name, true));
+      before = ',';
+    }
+    out_ += fmt::format("}} {}\n", value);
   }
   std::string take() { return std::move(out_); }
 
  private:
-  static std::string label(const std::string& name) { return escaped(shorten_middle(printable(name), kMostLabelColumns), true); }
+  std::string out_, name_;
+};
 
-  std::string run_, out_, name_;
-  std::set<std::string> seen_;
+/// Names as labels, of which no two become the same.
+class Page {
+ public:
+  Page(std::string run, JobSeries& to) : run_(std::move(run)), to_(to) {}
+
+  void family(const PrometheusFamily& family) {
+    to_.family(family);
+    seen_.clear();
+  }
+  /// False: two names have become the same label.
+  bool sample(double value, const Labels& labels = {}) {
+    SeriesLabels all = {{"run", label(run_)}};
+    for (const auto& [key, name] : labels) all.emplace_back(key, label(name));
+    if (!seen_.insert(all).second) return false;
+    to_.sample(value, all);
+    return true;
+  }
+
+ private:
+  static std::string label(const std::string& name) { return shorten_middle(printable(name), kMostLabelColumns); }
+
+  std::string run_;
+  JobSeries& to_;
+  std::set<SeriesLabels> seen_;
 };
 
 /// A family is written when its first sample is: one without samples is none.
@@ -197,8 +218,8 @@ size_t add_collectives(const JobNumbers& job, size_t most, Families& page) {
 
 }  // namespace
 
-std::string render_prometheus(const JobNumbers& job, const PrometheusLimits& limits) {
-  Page page(job.run);
+void tell_job_series(const JobNumbers& job, const PrometheusLimits& limits, JobSeries& to) {
+  Page page(job.run, to);
   Families fixed(page);
   fixed.add("ddl_run_info", 1, {{"name", job.name}, {"job_id", job.job_id}});
   fixed.add("ddl_running", job.running ? 1 : 0);
@@ -223,6 +244,11 @@ std::string render_prometheus(const JobNumbers& job, const PrometheusLimits& lim
     page.family({family_of(metric), "gauge", help_of(metric)});
     page.sample(value->second / base_unit(metric).in_one);
   }
+}
+
+std::string render_prometheus(const JobNumbers& job, const PrometheusLimits& limits) {
+  PrometheusPage page;
+  tell_job_series(job, limits, page);
   return page.take();
 }
 

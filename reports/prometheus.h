@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reports/job_numbers.h"
@@ -18,6 +19,19 @@ struct PrometheusLimits {
 };
 
 std::string render_prometheus(const JobNumbers& job, const PrometheusLimits& limits);
+
+struct PrometheusFamily;
+using SeriesLabels = std::vector<std::pair<std::string, std::string>>;
+
+/// Takes what there is of a job, family by family. Labels are printable and cut; the first is the run.
+class JobSeries {
+ public:
+  virtual ~JobSeries() = default;
+  virtual void family(const PrometheusFamily& family) = 0;
+  /// Belongs to the last family; no two of one have the same labels.
+  virtual void sample(double value, const SeriesLabels& labels) = 0;
+};
+void tell_job_series(const JobNumbers& job, const PrometheusLimits& limits, JobSeries& to);
 
 /// What render_prometheus() may emit.
 struct PrometheusFamily {

@@ -684,17 +684,19 @@ CREATE TABLE gpu_layer_part (
   exposed_comm_ns INTEGER NOT NULL  -- of comm_ns, while no kernel of the same step computed on this GPU
 );
 
--- GPUs of each process by the rules of HTA (github.com/facebookresearch/HolisticTraceAnalysis), for comparison with it: whole run, all devices together.
+-- GPUs of each process by the rules of HTA (github.com/facebookresearch/HolisticTraceAnalysis), for comparison with it: all devices together.
 -- idle_ns + compute_ns + non_compute_ns = kernel_time_ns.
 CREATE TABLE hta_part (
-  process INTEGER PRIMARY KEY,     -- process.id
+  process INTEGER NOT NULL,        -- process.id
+  whole INTEGER NOT NULL,          -- 1: all that GPUs did; 0: what HTA keeps of it, v_hta_event
   kernel_time_ns INTEGER NOT NULL, -- from the first begin to the last end of kernels, copies and memsets
   idle_ns INTEGER NOT NULL,        -- of which nothing ran
   compute_ns INTEGER NOT NULL,     -- of which a kernel computed, whatever ran beside it
   non_compute_ns INTEGER NOT NULL, -- the rest
   comm_ns INTEGER NOT NULL,        -- some kernel of a collective ran, by its name
-  overlap_ns INTEGER NOT NULL      -- of which some kernel computed
-);
+  overlap_ns INTEGER NOT NULL,     -- of which some kernel computed
+  PRIMARY KEY (process, whole)
+) WITHOUT ROWID;
 
 -- Collectives by operation, communicator and size, over the events that the window kept.
 CREATE TABLE collective_group (
@@ -911,6 +913,7 @@ FROM gpu_event g JOIN process p ON p.id = g.process JOIN region r ON r.id = g.re
 
 -- What copies of each rank's GPUs carried, by direction and by the host's memory: pageable memory is copied twice. The peak is that of one direction of the
 -- link: to the host NVLink where that leads there, else PCIe; to another GPU NVLink, direct or through a switch, where NVML told of it; of other copies there is none.
+-- bytes NULL: not known of some copy.
 CREATE VIEW v_link AS
 SELECT p.world, p.rank, c.device, c.kind, c.memory, c.calls, c.bytes, c.time_ns, c.bytes * 1e9 / nullif(c.time_ns, 0) AS bytes_per_second,
        coalesce(n.link, s.link, CASE WHEN c.to_host THEN u.link END) AS link,
@@ -918,7 +921,7 @@ SELECT p.world, p.rank, c.device, c.kind, c.memory, c.calls, c.bytes, c.time_ns,
        c.bytes * 1e9 / nullif(c.time_ns, 0) / coalesce(n.link_bytes_per_second, min(s.link_bytes_per_second, t.link_bytes_per_second),
                                                        CASE WHEN c.to_host AND n.link IS NULL THEN u.link_bytes_per_second END) AS peak_ratio, c.peer_device
 FROM (SELECT process, device, copy AS kind, CASE WHEN copy IN ('HtoD', 'HtoA') THEN source WHEN copy IN ('DtoH', 'AtoH') THEN destination END AS memory, peer_device,
-             coalesce(copy IN ('HtoD', 'HtoA', 'DtoH', 'AtoH'), 0) AS to_host, count(*) AS calls, sum(bytes) AS bytes, sum(duration_ns) AS time_ns
+             coalesce(copy IN ('HtoD', 'HtoA', 'DtoH', 'AtoH'), 0) AS to_host, count(*) AS calls, iif(count(bytes) = count(*), sum(bytes), NULL) AS bytes, sum(duration_ns) AS time_ns
       FROM gpu_event WHERE kind = 2 GROUP BY process, device, copy, 4, peer_device) c JOIN process p ON p.id = c.process
      LEFT JOIN gpu u ON u.process = c.process AND u.device = c.device LEFT JOIN gpu w ON w.process = c.process AND w.device = c.peer_device
      LEFT JOIN nvlink n ON n.host = p.host AND n.bus = u.bus AND n.peer = CASE WHEN c.to_host THEN 'cpu' ELSE w.bus END
@@ -946,9 +949,57 @@ CREATE VIEW v_gpu_layer_part AS
 SELECT p.world, p.rank, g.device, g.step, g.layer, g.phase, g.compute_ns, g.comm_ns, g.copy_ns, g.exposed_comm_ns
 FROM gpu_layer_part g JOIN process p ON p.id = g.process;
 
--- The temporal breakdown and the overlap of HTA for each rank: its numbers under names like its own; times in ns (its are in us), *_pctg in percent as there.
+-- Kernels, copies and memsets that HTA looks at. It reads a trace of several steps without the last one: only what was launched before that began, and nothing whose launch
+-- the trace lacks. class as HTA tells it, by the name: COMMUNICATION, MEMORY, COMPUTATION.
+CREATE VIEW v_hta_event AS
+SELECT p.world, p.rank, g.step, CASE WHEN g.kind <> 1 THEN 'MEMORY' WHEN n.name GLOB 'nccl*' THEN 'COMMUNICATION' ELSE 'COMPUTATION' END AS class, n.name, g.device, g.stream,
+       g.start_ns, g.duration_ns, g.bytes, g.correlation, g.launch_ns, g.launch_duration_ns, g.process, g.id AS event
+FROM gpu_event g JOIN process p ON p.id = g.process JOIN gpu_name n ON n.id = g.name
+     LEFT JOIN (SELECT process, max(start_ns) AS last_ns FROM step GROUP BY process) s ON s.process = g.process AND (SELECT count(DISTINCT step) FROM step) > 1
+WHERE g.kind IN (1, 2, 3) AND (s.last_ns IS NULL OR g.launch_ns < s.last_ns);
+
+-- The temporal breakdown and the overlap of HTA for each rank, over v_hta_event: its numbers under names like its own; times in ns (its are in us), *_pctg in percent as there.
 CREATE VIEW v_hta AS
 SELECT p.world, p.rank, h.kernel_time_ns, h.idle_ns, h.compute_ns, h.non_compute_ns, h.comm_ns, h.overlap_ns, 100.0 * h.idle_ns / nullif(h.kernel_time_ns, 0) AS idle_pctg,
        100.0 * h.compute_ns / nullif(h.kernel_time_ns, 0) AS compute_pctg, 100.0 * h.non_compute_ns / nullif(h.kernel_time_ns, 0) AS non_compute_pctg,
        100.0 * h.overlap_ns / nullif(h.comm_ns, 0) AS comp_comm_overlap_pctg
-FROM hta_part h JOIN process p ON p.id = h.process;
+FROM hta_part h JOIN process p ON p.id = h.process WHERE h.whole = 0;
+
+-- Launches: the call that gave work to a GPU, and what came of it. launch_delay_ns: from the end of the call to the begin of the work; 0: it began before the call ended.
+CREATE VIEW v_launch AS
+SELECT p.world, p.rank, g.step, r.layer, CASE g.kind WHEN 1 THEN 'kernel' WHEN 2 THEN 'memcpy' ELSE 'memset' END AS kind, n.name, g.device, g.stream, g.launch_ns,
+       g.launch_duration_ns, g.start_ns, g.duration_ns, max(0, g.start_ns - g.launch_ns - g.launch_duration_ns) AS launch_delay_ns, g.correlation, g.thread, g.id AS event
+FROM gpu_event g JOIN process p ON p.id = g.process JOIN region r ON r.id = g.region JOIN gpu_name n ON n.id = g.name
+WHERE g.kind IN (1, 2, 3) AND g.launch_ns IS NOT NULL;
+
+-- How many kernels, copies and memsets had been given to a stream and had not begun, at each change: it holds until the stream's next row.
+CREATE VIEW v_queue AS
+SELECT p.world, p.rank, q.device, q.stream, q.time_ns,
+       sum(q.change) OVER (PARTITION BY q.process, q.device, q.stream ORDER BY q.time_ns, q.change DESC, q.event ROWS UNBOUNDED PRECEDING) AS length
+FROM (SELECT process, device, stream, launch_ns AS time_ns, 1 AS change, id AS event FROM gpu_event WHERE kind IN (1, 2, 3) AND launch_ns IS NOT NULL
+      UNION ALL SELECT process, device, stream, max(start_ns, launch_ns), -1, id FROM gpu_event WHERE kind IN (1, 2, 3) AND launch_ns IS NOT NULL) q
+     JOIN process p ON p.id = q.process;
+
+-- What copies and memsets of a kind moved together, at each change: it holds until the kind's next row. kind as in v_memcpy.
+CREATE VIEW v_copy_rate AS
+SELECT p.world, p.rank, c.kind, c.time_ns,
+       round(sum(c.change) OVER (PARTITION BY c.process, c.kind ORDER BY c.time_ns, c.change, c.event ROWS UNBOUNDED PRECEDING), 3) AS bytes_per_second
+FROM (SELECT process, coalesce(copy, 'memset') AS kind, start_ns AS time_ns, bytes * 1e9 / duration_ns AS change, id AS event FROM gpu_event
+      WHERE kind IN (2, 3) AND bytes IS NOT NULL AND duration_ns > 0
+      UNION ALL SELECT process, coalesce(copy, 'memset'), start_ns + duration_ns, -bytes * 1e9 / duration_ns, id FROM gpu_event
+      WHERE kind IN (2, 3) AND bytes IS NOT NULL AND duration_ns > 0) c
+     JOIN process p ON p.id = c.process;
+
+-- Time between two kernels, copies or memsets of one stream, by what it waited for. host: from then on until the host had begun the next launch; launch: the rest of gaps in which
+-- the host came late; kernel: gaps below 30 us for which everything had been launched; other: longer ones. HTA counts all of a gap in which the host came late as host_wait.
+CREATE VIEW v_stream_idle AS
+SELECT p.world, p.rank, g.device, g.stream, g.end_ns AS start_ns, g.next_ns - g.end_ns AS duration_ns,
+       CASE WHEN g.launch_ns > g.end_ns THEN min(g.launch_ns, g.next_ns) - g.end_ns ELSE 0 END AS host_ns,
+       CASE WHEN g.launch_ns > g.end_ns THEN g.next_ns - min(g.launch_ns, g.next_ns) ELSE 0 END AS launch_ns,
+       CASE WHEN coalesce(g.launch_ns, g.end_ns) <= g.end_ns AND g.next_ns - g.end_ns < 30000 THEN g.next_ns - g.end_ns ELSE 0 END AS kernel_ns,
+       CASE WHEN coalesce(g.launch_ns, g.end_ns) <= g.end_ns AND g.next_ns - g.end_ns >= 30000 THEN g.next_ns - g.end_ns ELSE 0 END AS other_ns
+FROM (SELECT process, device, stream, start_ns AS next_ns, launch_ns,
+             max(start_ns + duration_ns) OVER (PARTITION BY process, device, context, stream ORDER BY start_ns, id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS end_ns
+      FROM gpu_event WHERE kind IN (1, 2, 3)) g JOIN process p ON p.id = g.process
+WHERE g.next_ns > g.end_ns;
+

@@ -18,8 +18,8 @@ constexpr double kOffPeak = 0.6;              // of it: less than that is slow
 /// The copies of one kind, from or to one kind of memory of the host.
 struct Copies {
   std::string kind, memory;
-  double calls = 0, bytes = 0, time_ns = 0;
-  std::optional<double> rate, peak_ratio;
+  double calls = 0, time_ns = 0;
+  std::optional<double> bytes, rate, peak_ratio;  ///< unset: not known of all of them
 
   bool pageable() const { return memory == "pageable"; }
   bool slow() const { return pageable() || peak_ratio.value_or(1) < kOffPeak; }
@@ -42,11 +42,14 @@ DDL_FINDING(memcpy_bound, kSpeed, "where", "copies that nothing hides: of pageab
   double all_ns = 0, gain_ns = 0;
   std::optional<Copies> worst;
   Query links(input.db,
-              "SELECT kind, coalesce(memory, ''), sum(calls), sum(bytes), sum(time_ns), sum(bytes) * 1e9 / nullif(sum(time_ns), 0),"
-              " sum(bytes) * 1e9 / nullif(sum(time_ns), 0) / min(peak_bytes_per_second) FROM v_link WHERE world = ? GROUP BY 1, 2");
+              "SELECT kind, memory, calls, time_ns, bytes, bytes * 1e9 / nullif(time_ns, 0), bytes * 1e9 / nullif(time_ns, 0) / peak FROM"
+              " (SELECT kind, coalesce(memory, '') AS memory, sum(calls) AS calls, sum(time_ns) AS time_ns,"
+              " iif(count(bytes) = count(*), sum(bytes), NULL) AS bytes, min(peak_bytes_per_second) AS peak"
+              " FROM v_link WHERE world = ? GROUP BY 1, 2)");
   links.bind(input.world);
   while (links.next()) {
-    Copies copies{links.text(0), links.text(1), links.real(2), links.real(3), links.real(4), links.maybe_real(5), links.maybe_real(6)};
+    Copies copies{links.text(0),       links.text(1),       links.real(2),      links.real(3),
+                  links.maybe_real(4), links.maybe_real(5), links.maybe_real(6)};
     all_ns += copies.time_ns;
     if (copies.slow()) gain_ns += copies.time_ns * copies.gain();
     if (!worst || copies.slow() > worst->slow() || (copies.slow() == worst->slow() && copies.time_ns > worst->time_ns)) worst = copies;
@@ -61,10 +64,11 @@ DDL_FINDING(memcpy_bound, kSpeed, "where", "copies that nothing hides: of pageab
                                  input.steps.annotated ? "step" : "run", worst->kind,
                                  worst->memory.empty() ? "" : fmt::format(" of {} memory", worst->memory),
                                  worst->rate ? fmt::format(" at {}/s", bytes_text(*worst->rate)) : "");
-  finding.evidence = fmt::format("{:.0f} of them carry {} in {}{}; of all copies {}{} is not hidden.", worst->calls,
-                                 bytes_text(worst->bytes), duration_text(worst->time_ns),
-                                 worst->peak_ratio ? fmt::format(", {} of the link's line rate", percent_text(*worst->peak_ratio)) : "",
-                                 duration_text(exposed_ns), input.steps.annotated ? "/step" : "");
+  finding.evidence =
+      fmt::format("{:.0f} of them {} {}{}; of all copies {}{} is not hidden.", worst->calls,
+                  worst->bytes ? fmt::format("carry {} in", bytes_text(*worst->bytes)) : "take", duration_text(worst->time_ns),
+                  worst->peak_ratio ? fmt::format(", {} of the link's line rate", percent_text(*worst->peak_ratio)) : "",
+                  duration_text(exposed_ns), input.steps.annotated ? "/step" : "");
   finding.evidence_sql = fmt::format("SELECT * FROM v_link WHERE world = {} ORDER BY time_ns DESC", input.world);
   finding.advice =
       slow && worst->pageable()

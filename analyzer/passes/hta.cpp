@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "analyzer/query.h"
 
@@ -23,34 +25,56 @@ class UnionLength {
   int64_t length_ns_ = 0;
 };
 
+/// What HTA prints of events of one process that come by their begin.
+class HtaPart {
+ public:
+  void add(int64_t start_ns, int64_t end_ns, const std::string& of) {
+    if (!any_) begin_ns_ = start_ns;
+    any_ = true;
+    all_.add(start_ns, end_ns);
+    if (of == "MEMORY") return;
+    kernels_.add(start_ns, end_ns);
+    (of == "COMMUNICATION" ? comm_ : compute_).add(start_ns, end_ns);
+  }
+  void write(Query& insert, int64_t process, bool whole) const {
+    if (!any_) return;
+    const int64_t kernel_time_ns = all_.end_ns() - begin_ns_, idle_ns = kernel_time_ns - all_.length_ns();
+    insert.run(process, whole ? 1 : 0, kernel_time_ns, idle_ns, compute_.length_ns(), kernel_time_ns - idle_ns - compute_.length_ns(),
+               comm_.length_ns(), compute_.length_ns() + comm_.length_ns() - kernels_.length_ns());
+  }
+
+ private:
+  UnionLength all_, compute_, comm_, kernels_;
+  int64_t begin_ns_ = 0;
+  bool any_ = false;
+};
+
 }  // namespace
 
 void analyze_hta(SQLite::Database& db) {
-  Query insert(db, "INSERT INTO hta_part VALUES (?, ?, ?, ?, ?, ?, ?)");
-  Query processes(db, "SELECT id FROM process ORDER BY id");
+  Query insert(db, "INSERT INTO hta_part VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
+  // As v_hta_event; sorted once for both.
+  Query processes(db,
+                  "SELECT p.id, (SELECT max(s.start_ns) FROM step s WHERE s.process = p.id AND (SELECT count(DISTINCT step) FROM step) > 1)"
+                  " FROM process p ORDER BY p.id");
   Query events(
       db,
-      "SELECT g.start_ns, g.duration_ns, CASE WHEN g.kind <> 1 THEN 'memory' WHEN n.name GLOB 'nccl*' THEN 'communication' ELSE 'compute' END"
-      " FROM gpu_event g"
+      "SELECT g.start_ns, g.duration_ns, CASE WHEN g.kind <> 1 THEN 'MEMORY' WHEN n.name GLOB 'nccl*' THEN 'COMMUNICATION' ELSE 'COMPUTATION' END,"
+      " g.launch_ns FROM gpu_event g"
       " JOIN gpu_name n ON n.id = g.name WHERE g.process = ? AND g.kind IN (1, 2, 3) ORDER BY g.start_ns");
   while (processes.next()) {
-    events.bind(processes.integer(0));
-    UnionLength all, compute, comm, kernels;
-    int64_t begin_ns = 0;
-    bool any = false;
+    const int64_t process = processes.integer(0);
+    const std::optional<int64_t> last_step_ns = processes.maybe_integer(1);
+    events.bind(process);
+    HtaPart whole, kept;
     while (events.next()) {
       const int64_t start_ns = events.integer(0), end_ns = start_ns + std::max<int64_t>(0, events.integer(1));
-      if (!any) begin_ns = start_ns;
-      any = true;
-      all.add(start_ns, end_ns);
-      if (events.text(2) == "memory") continue;
-      kernels.add(start_ns, end_ns);
-      (events.text(2) == "communication" ? comm : compute).add(start_ns, end_ns);
+      const std::string of = events.text(2);
+      whole.add(start_ns, end_ns, of);
+      if (!last_step_ns || (!events.is_null(3) && events.integer(3) < *last_step_ns)) kept.add(start_ns, end_ns, of);
     }
-    if (!any) continue;
-    const int64_t kernel_time_ns = all.end_ns() - begin_ns, idle_ns = kernel_time_ns - all.length_ns();
-    insert.run(processes.integer(0), kernel_time_ns, idle_ns, compute.length_ns(), kernel_time_ns - idle_ns - compute.length_ns(),
-               comm.length_ns(), compute.length_ns() + comm.length_ns() - kernels.length_ns());
+    kept.write(insert, process, false);
+    whole.write(insert, process, true);
   }
 }
 

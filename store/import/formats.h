@@ -21,5 +21,6 @@ void read_nccl_ras(ImportedRun& run, const std::vector<std::filesystem::path>& f
 void read_nsys(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read);
 void read_nvprof(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read);
 void read_pipedream(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read);
+void read_rocm(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read);
 
 }  // namespace ddl::store

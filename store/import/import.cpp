@@ -26,6 +26,7 @@ namespace fs = std::filesystem;
 constexpr ImportFormat kFormats[] = {
     {"kineto", "traces of PyTorch's profiler (Kineto), a file a rank: JSON", "worker*.pt.trace.json.gz", store::read_kineto},
     {"nsys", "reports of Nsight Systems, exported with nsys export --type sqlite", "report*.sqlite", store::read_nsys},
+    {"rocm", "traces of AMD's profilers: databases of rocprofv3 (rocpd) and of RPD, JSON of rocprofv3", "*_results.db", store::read_rocm},
     {"nvprof", "traces of nvprof --print-gpu-trace --csv, a file a process", "nvprof.%p.csv", store::read_nvprof},
     {"horovod", "the timeline of Horovod, which rank 0 writes", "timeline.json", store::read_horovod},
     {"nccl-inspector", "JSON lines of NCCL's Inspector plugin, a file a process", "nccl-inspector-*/*.log", store::read_nccl_inspector},

@@ -56,8 +56,11 @@ std::optional<int64_t> JsonRecord::decimal(std::string_view path, int places) co
 /// RapidJSON's handler. Every function returns false to stop, which is never: what is wrong is thrown.
 class JsonRecords {
  public:
-  JsonRecords(InputFile& file, std::optional<std::string_view> records, JsonVisitor& visitor)
-      : file_(file), records_(records), visitor_(visitor) {}
+  /// Where records are: in one array at the top, the whole document, or where the visitor says.
+  enum class In { kArray, kDocument, kChosen };
+
+  JsonRecords(InputFile& file, In in, std::string_view records, JsonVisitor& visitor)
+      : file_(file), in_(in), records_(records), visitor_(visitor) {}
 
   bool Null() { return value(JsonKind::kNull, "null"); }
   bool Bool(bool b) { return value(JsonKind::kBool, b ? "true" : "false"); }
@@ -83,6 +86,8 @@ class JsonRecords {
       record_depth_ = levels_.size();
       record_offset_ = file_.offset();
       record_.count_ = 0;
+      record_arrays_ = arrays_;
+      outer_path_ = path_;
       path_.clear();
     }
     push(false);
@@ -93,6 +98,7 @@ class JsonRecords {
     if (in_record_ && levels_.size() == record_depth_) {
       in_record_ = false;
       any_ = true;
+      path_ = outer_path_;
       try {
         visitor_.on_record(record_);
       } catch (const BadRecord& bad) {
@@ -103,7 +109,7 @@ class JsonRecords {
   }
   bool StartArray() {
     begin_element();
-    if (records_ && !in_record_ && (levels_.empty() || (levels_.size() == 1 && path_ == *records_))) {
+    if (!in_record_ && begins_records()) {
       records_depth_ = levels_.size() + 1;
       any_ = true;
     }
@@ -157,8 +163,19 @@ class JsonRecords {
     if (!path_.empty()) path_ += '.';
     path_ += fmt::format_int(levels_.back().elements++).c_str();
   }
+  bool begins_records() {
+    switch (in_) {
+      case In::kArray:
+        return levels_.empty() || (levels_.size() == 1 && path_ == records_);
+      case In::kDocument:
+        return false;
+      case In::kChosen:
+        return records_depth_ == 0 && visitor_.begins_records(path_);
+    }
+    return false;
+  }
   /// Inside a record.
-  bool in_array() const { return levels_.back().array || arrays_ > (records_ ? 1 : 0); }
+  bool in_array() const { return levels_.back().array || arrays_ > record_arrays_; }
   void add_to_list(std::string_view text) {
     if (list_depth_ == 0) return;
     if (list_.back() != '[') list_ += ',';
@@ -174,7 +191,7 @@ class JsonRecords {
     field.kind = kind;
     field.text = text;
   }
-  bool is_record() const { return records_ ? records_depth_ > 0 && levels_.size() == records_depth_ : levels_.empty(); }
+  bool is_record() const { return in_ == In::kDocument ? levels_.empty() : records_depth_ > 0 && levels_.size() == records_depth_; }
 
   bool value(JsonKind kind, std::string_view text) {
     begin_element();
@@ -203,11 +220,13 @@ class JsonRecords {
   }
 
   InputFile& file_;
-  std::optional<std::string_view> records_;
+  In in_;
+  std::string_view records_;
   JsonVisitor& visitor_;
   std::vector<Level> levels_;
-  int arrays_ = 0;  ///< of levels_
-  std::string path_;
+  int arrays_ = 0;                 ///< of levels_
+  int record_arrays_ = 0;          ///< around the record
+  std::string path_, outer_path_;  ///< in a record: its own, and that of the array around it
   bool any_ = false;
   bool in_record_ = false;
   size_t record_depth_ = 0, records_depth_ = 0;  ///< 0: not in the array of records
@@ -260,17 +279,24 @@ void skip_blanks(InputFile& file) {
 }  // namespace
 
 void read_json(InputFile& file, std::string_view records, JsonVisitor& visitor) {
-  JsonRecords handler(file, records, visitor);
+  JsonRecords handler(file, JsonRecords::In::kArray, records, visitor);
   parse(file, handler);
   skip_blanks(file);
   if (!file.at_end()) file.fail(file.offset(), "there is more behind the end of the document");
   if (!handler.any()) file.fail(0, fmt::format("no array \"{}\" in this file", records));
 }
 
+void read_json(InputFile& file, JsonVisitor& visitor) {
+  JsonRecords handler(file, JsonRecords::In::kChosen, {}, visitor);
+  parse(file, handler);
+  skip_blanks(file);
+  if (!file.at_end()) file.fail(file.offset(), "there is more behind the end of the document");
+}
+
 void read_json_lines(InputFile& file, JsonVisitor& visitor) {
   bool any = false;
   for (skip_blanks(file); !file.at_end(); skip_blanks(file)) {
-    JsonRecords handler(file, std::nullopt, visitor);
+    JsonRecords handler(file, JsonRecords::In::kDocument, {}, visitor);
     const uint64_t offset = file.offset();
     parse(file, handler);
     if (!handler.any()) file.fail(offset, "a JSON object was expected");

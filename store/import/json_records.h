@@ -47,6 +47,11 @@ class JsonVisitor {
   virtual void on_record(const JsonRecord& record) = 0;
   /// A value outside of records.
   virtual void on_fact(const JsonField& fact) = 0;
+  /// For read_json() without a name: whether the elements of the array at this path are records. What they were is told before the first one.
+  virtual bool begins_records(std::string_view path) {
+    (void)path;
+    return false;
+  }
   /// For a record: tells it as one text. It is left out if it is long, or has objects in it.
   virtual bool wants_list(std::string_view path) const {
     (void)path;
@@ -55,9 +60,11 @@ class JsonVisitor {
 };
 
 /// Reads one file of a document that holds records. A bare array may end behind any of its records: that is how it looks while it is being
-/// written. Both throw Error, with file and byte, for what is not JSON, for what has no records, and
+/// written. All throw Error, with file and byte, for what is not JSON, for what has no records, and
 /// for what the visitor throws as BadRecord.
 void read_json(InputFile& file, std::string_view records, JsonVisitor& visitor);
+/// One whose records lie in arrays anywhere that the visitor chooses.
+void read_json(InputFile& file, JsonVisitor& visitor);
 /// A file of documents, each of them a record.
 void read_json_lines(InputFile& file, JsonVisitor& visitor);
 

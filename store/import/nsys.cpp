@@ -16,23 +16,20 @@
 //
 // Kernels of NCCL tell by their names what they carry out; which belong together is found by order (inferred_communicators.cpp).
 #include <SQLiteCpp/Exception.h>
-#include <SQLiteCpp/Statement.h>
 #include <fmt/format.h>
-#include <sqlite3.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <set>
 
 #include "core/range_names.h"
-#include "core/regular_file.h"
-#include "store/database.h"
 #include "store/import/call_class.h"
 #include "store/import/formats.h"
 #include "store/import/imported_run.h"
 #include "store/import/input_file.h"
-#include "store/import/kernel_names.h"
+#include "store/import/nccl_operation.h"
+#include "store/import/rank_hints.h"
+#include "store/import/trace_database.h"
 #include "store/import/unread_events.h"
 
 namespace ddl::store {
@@ -52,129 +49,33 @@ const char* name_in(const char* const (&names)[N], std::optional<int64_t> code, 
   return code && *code >= 0 && static_cast<size_t>(*code) < N ? names[*code] : otherwise;
 }
 
-/// Rows of one table, and where in it we are.
-class Rows {
- public:
-  /// Columns that the table lacks are NULL.
-  Rows(SQLite::Database& db, const std::string& table, const std::vector<std::string>& columns) : table_(table) {
-    std::set<std::string> there;
-    SQLite::Statement info(db, "SELECT name FROM pragma_table_info(?)");
-    info.bind(1, table);
-    while (info.executeStep()) there.insert(info.getColumn(0).getString());
-    std::string list;
-    for (const std::string& column : columns)
-      list += (list.empty() ? "" : ", ") + (there.contains(column) ? fmt::format("\"{}\"", column) : "NULL");
-    statement_.emplace(db, fmt::format("SELECT rowid, {} FROM \"{}\"", list, table));
-  }
-  bool next() { return statement_->executeStep(); }
-  std::optional<int64_t> maybe(int column) const {
-    const SQLite::Column value = statement_->getColumn(column + 1);
-    if (value.isNull()) return std::nullopt;
-    if (!value.isInteger()) throw BadRecord{fmt::format("{} is not a whole number", value.getName())};
-    return value.getInt64();
-  }
-  int64_t integer(int column) const {
-    const std::optional<int64_t> value = maybe(column);
-    if (!value) throw BadRecord{fmt::format("{} is missing", statement_->getColumn(column + 1).getName())};
-    return *value;
-  }
-  std::optional<std::string> text(int column) const {
-    const SQLite::Column value = statement_->getColumn(column + 1);
-    return value.isNull() ? std::nullopt : std::optional(value.getString());
-  }
-  std::string place() const { return fmt::format("table {}, row {}", table_, statement_->getColumn(0).getInt64()); }
-
- private:
-  std::string table_;
-  std::optional<SQLite::Statement> statement_;
-};
-
-/// The variables by which launchers tell a process its rank, and how many there are. The nearest launcher first: mpirun may run in a job of
-/// Slurm, and torchrun under either.
-struct Launcher {
-  const char *rank, *size;
-};
-constexpr Launcher kLaunchers[] = {{"RANK", "WORLD_SIZE"},
-                                   {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                                   {"PMIX_RANK", nullptr},
-                                   {"PMI_RANK", "PMI_SIZE"},
-                                   {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
-                                   {"PALS_RANKID", nullptr},
-                                   {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
-
-/// What a file says of its processes' ranks, other than by MPI_RANKS.
-struct RankHints {
-  std::vector<size_t> processes;
-  std::map<std::string, int64_t> environment;   ///< of kLaunchers
-  std::map<size_t, std::set<int64_t>> devices;  ///< by process
-};
-
-std::optional<int64_t> told(const RankHints& file, const char* variable) {
-  if (variable == nullptr) return std::nullopt;
-  const auto found = file.environment.find(variable);
-  return found == file.environment.end() ? std::nullopt : std::optional(found->second);
-}
-
-bool rank_by_environment(ImportedRun& run, const std::vector<RankHints>& files) {
-  if (!std::all_of(files.begin(), files.end(), [](const RankHints& file) { return file.processes.size() == 1; })) return false;
-  for (const Launcher& launcher : kLaunchers) {
-    std::set<int64_t> ranks;
-    for (const RankHints& file : files) {
-      const std::optional<int64_t> rank = told(file, launcher.rank);
-      if (rank && *rank >= 0 && *rank < kMaxRanks) ranks.insert(*rank);
-    }
-    if (ranks.size() != files.size()) continue;  // not told, or told of a launcher that started several of them as one
-    for (const RankHints& file : files) {
-      ImportedProcess& process = run.process(file.processes.front());
-      process.rank = told(file, launcher.rank);
-      const std::optional<int64_t> size = told(file, launcher.size);
-      if (size && *size > *process.rank && *size <= kMaxRanks) process.world_size = size;
-    }
-    return true;
-  }
-  return false;
-}
-
-void rank_by_device(ImportedRun& run, const RankHints& file) {
-  std::map<int64_t, size_t> by_device;
-  for (const auto& [process, devices] : file.devices)
-    if (devices.size() == 1) by_device.emplace(*devices.begin(), process);
-  if (by_device.size() != file.processes.size()) return;
-  int64_t rank = 0;
-  for (const auto& [device, process] : by_device) run.process(process).rank = rank++;
-}
-
 class NsysFile {
  public:
   NsysFile(ImportedRun& run, UnreadEvents& unread, const fs::path& path, uint64_t bytes)
-      : run_(run), unread_(unread), path_(path), bytes_(bytes), db_(checked_database(path, NamedBy::kUser), SQLite::OPEN_READONLY) {
-    db_.exec("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON");
-    // Views are somebody's program, which may never end.
-    SQLite::Statement tables(db_, "SELECT name FROM sqlite_master WHERE type = 'table'");
-    while (tables.executeStep()) tables_.insert(tables.getColumn(0).getString());
-  }
+      : run_(run), unread_(unread), path_(path), bytes_(bytes), db_(path) {}
 
   void read() {
-    if (!tables_.contains("StringIds")) fail("there is no table StringIds: this is not a report of Nsight Systems");
-    each("StringIds", {"id", "value"}, [&](const Rows& row) { strings_[row.integer(0)] = row.text(1).value_or(""); });
-    each("TARGET_INFO_SYSTEM_ENV", {"name", "value"}, [&](const Rows& row) {
+    if (!db_.has("StringIds")) db_.fail("there is no table StringIds: this is not a report of Nsight Systems");
+    each("StringIds", {"id", "value"}, [&](const TraceRows& row) { strings_[row.integer(0)] = row.text(1).value_or(""); });
+    each("TARGET_INFO_SYSTEM_ENV", {"name", "value"}, [&](const TraceRows& row) {
       if (row.text(0) == "Hostname") host_ = row.text(1);
     });
-    each("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"}, [&](const Rows& row) { base_ns_ = in_range(row.maybe(0).value_or(0)); });
-    each("TARGET_INFO_GPU", {"id", "name"}, [&](const Rows& row) { gpus_[row.integer(0)] = row.text(1).value_or(""); });
-    each("MPI_RANKS", {"globalPid", "rank"}, [&](const Rows& row) {
+    each("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"},
+         [&](const TraceRows& row) { base_ns_ = time_in_range(row.maybe(0).value_or(0)); });
+    each("TARGET_INFO_GPU", {"id", "name"}, [&](const TraceRows& row) { gpus_[row.integer(0)] = row.text(1).value_or(""); });
+    each("MPI_RANKS", {"globalPid", "rank"}, [&](const TraceRows& row) {
       run_.process(process(row.integer(0))).rank = rank_in(row.integer(1));
       has_ranks_ = true;
     });
-    each("META_DATA_CAPTURE", {"name", "value"}, [&](const Rows& row) {
+    each("META_DATA_CAPTURE", {"name", "value"}, [&](const TraceRows& row) {
       if (row.text(0).value_or("").ends_with(":ENVIRONMENT_VARIABLE")) add_variable(row.text(1).value_or(""));
     });
-    each("ThreadNames", {"globalTid", "nameId"}, [&](const Rows& row) {
+    each("ThreadNames", {"globalTid", "nameId"}, [&](const TraceRows& row) {
       const int64_t tid = row.integer(0);
       names_of_threads_[tid] = string(row.maybe(1)).value_or("");
     });
-    each("NVTX_EVENTS", {"start", "end", "eventType", "globalTid", "text", "textId"}, [&](const Rows& row) { add_range(row); });
-    each("CUPTI_ACTIVITY_KIND_RUNTIME", {"start", "end", "globalTid", "correlationId"}, [&](const Rows& row) {
+    each("NVTX_EVENTS", {"start", "end", "eventType", "globalTid", "text", "textId"}, [&](const TraceRows& row) { add_range(row); });
+    each("CUPTI_ACTIVITY_KIND_RUNTIME", {"start", "end", "globalTid", "correlationId"}, [&](const TraceRows& row) {
       const auto [p, thread] = place(row.integer(2));
       if (const auto correlation = row.maybe(3)) run_.launch(p, thread, *correlation, start(row), span(row));
     });
@@ -184,21 +85,21 @@ class NsysFile {
       more.insert(more.begin(), device.begin(), device.end());
       return more;
     };
-    each("CUPTI_ACTIVITY_KIND_KERNEL", with({"demangledName", "shortName"}), [&](const Rows& row) {
+    each("CUPTI_ACTIVITY_KIND_KERNEL", with({"demangledName", "shortName"}), [&](const TraceRows& row) {
       GpuActivity a = activity(row, DeviceKind::kKernel);
       const std::string name = string(row.maybe(8)).value_or(string(row.maybe(9)).value_or("?"));
       a.name = name;
       const std::optional<ImportedOperation> collective = operation_of(parse_nccl_kernel(name));
       run_.gpu(of_gpu(row), a, collective ? &*collective : nullptr);
     });
-    each("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", with({"graphId"}), [&](const Rows& row) {
+    each("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", with({"graphId"}), [&](const TraceRows& row) {
       GpuActivity a = activity(row, DeviceKind::kKernel);
       const std::string name = fmt::format("[CUDA graph {}]", row.maybe(8).value_or(0));
       a.name = name;
       run_.gpu(of_gpu(row), a);
       ++whole_graphs_;
     });
-    each("CUPTI_ACTIVITY_KIND_MEMCPY", with({"bytes", "copyKind", "srcKind", "dstKind"}), [&](const Rows& row) {
+    each("CUPTI_ACTIVITY_KIND_MEMCPY", with({"bytes", "copyKind", "srcKind", "dstKind"}), [&](const TraceRows& row) {
       GpuActivity a = activity(row, DeviceKind::kMemcpy);
       a.bytes = row.maybe(8);
       a.copy = name_in(kNsysCopies, row.maybe(9), "?");
@@ -208,21 +109,22 @@ class NsysFile {
       a.name = name;
       run_.gpu(of_gpu(row), a);
     });
-    each("CUPTI_ACTIVITY_KIND_MEMSET", with({"bytes", "memKind"}), [&](const Rows& row) {
+    each("CUPTI_ACTIVITY_KIND_MEMSET", with({"bytes", "memKind"}), [&](const TraceRows& row) {
       GpuActivity a = activity(row, DeviceKind::kMemset);
       a.bytes = row.maybe(8);
       a.destination = name_in(kNsysMemories, row.maybe(9), "");
       a.name = "[CUDA memset]";
       run_.gpu(of_gpu(row), a);
     });
-    each("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", device, [&](const Rows& row) {
+    each("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", device, [&](const TraceRows& row) {
       GpuActivity a = activity(row, DeviceKind::kSynchronize);
       a.device.reset();
       a.name = "[CUDA synchronisation]";
       run_.gpu(of_gpu(row), a);
     });
-    each("MPI_COLLECTIVES_EVENTS", {"start", "end", "globalTid", "textId", "size"}, [&](const Rows& row) { add_call(row); });
-    each("MPI_P2P_EVENTS", {"start", "end", "globalTid", "textId", "size", "tag"}, [&](const Rows& row) { add_call(row, row.maybe(5)); });
+    each("MPI_COLLECTIVES_EVENTS", {"start", "end", "globalTid", "textId", "size"}, [&](const TraceRows& row) { add_call(row); });
+    each("MPI_P2P_EVENTS", {"start", "end", "globalTid", "textId", "size", "tag"},
+         [&](const TraceRows& row) { add_call(row, row.maybe(5)); });
     for (const auto& [pid, number] : processes_) {
       ImportedProcess& p = run_.process(number);
       p.base_ns = base_ns_;
@@ -243,25 +145,8 @@ class NsysFile {
   const RankHints& hints() const { return hints_; }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const {
-    throw Error(fmt::format("{}, {}", path_.string(), what), "", ExitCode::kDataMissing);
-  }
-
-  void each(const std::string& table, const std::vector<std::string>& columns, const std::function<void(const Rows&)>& take) {
-    if (!tables_.contains(table)) return;
-    std::string place = fmt::format("table {}", table);
-    try {
-      Rows rows(db_, table, columns);
-      while (rows.next()) {
-        try {
-          take(rows);
-        } catch (const BadRecord& bad) {
-          fail(fmt::format("{}: {}", rows.place(), bad.what));
-        }
-      }
-    } catch (const SQLite::Exception& error) {
-      fail(fmt::format("{}: {}", place, error.what()));
-    }
+  void each(const std::string& table, const std::vector<std::string>& columns, const std::function<void(const TraceRows&)>& take) {
+    db_.each(table, columns, take);
   }
 
   /// Activities of devices in tables that are not read.
@@ -270,10 +155,10 @@ class NsysFile {
     static const std::set<std::string_view> kRead = {"KERNEL", "MEMCPY", "MEMSET", "SYNCHRONIZATION", "GRAPH_TRACE", "RUNTIME",
                                                      // neither work of a device nor a launch
                                                      "OVERHEAD", "CUDA_EVENT"};
-    for (const std::string& table : tables_) {
+    for (const std::string& table : db_.tables()) {
       if (!table.starts_with(kActivities) || kRead.contains(std::string_view(table).substr(kActivities.size()))) continue;
       uint64_t rows = 0;
-      each(table, {"start"}, [&](const Rows&) { ++rows; });
+      each(table, {"start"}, [&](const TraceRows&) { ++rows; });
       if (rows > 0) unread_.add(table, rows);
     }
   }
@@ -282,29 +167,7 @@ class NsysFile {
   void add_variable(std::string_view variable) {
     const size_t equals = variable.find('=');
     if (equals == std::string_view::npos) return;
-    const std::string_view name = variable.substr(0, equals);
-    const bool is_known = std::any_of(std::begin(kLaunchers), std::end(kLaunchers),
-                                      [&](const Launcher& l) { return name == l.rank || (l.size != nullptr && name == l.size); });
-    if (!is_known) return;
-    std::string_view value = variable.substr(equals + 1);
-    if (value.size() >= 2 && value.front() == '"' && value.back() == '"') value = value.substr(1, value.size() - 2);
-    int64_t number = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (error == std::errc() && end == value.data() + value.size()) hints_.environment[std::string(name)] = number;
-  }
-
-  /// What a kernel of NCCL carries out, by its name.
-  static std::optional<ImportedOperation> operation_of(const NcclKernel& kernel) {
-    if (!kernel.is_nccl) return std::nullopt;
-    ImportedOperation operation;
-    operation.payload_bytes.reset();
-    if (kernel.collective != nullptr) {
-      operation.op = kernel.collective->op;
-      operation.op_class = kernel.collective->op_class;
-    }
-    operation.algorithm = kernel.algorithm;
-    operation.protocol = kernel.protocol;
-    return operation;
+    hints_.add_variable(variable.substr(0, equals), variable.substr(equals + 1));
   }
 
   static int64_t rank_in(int64_t rank) {
@@ -312,15 +175,9 @@ class NsysFile {
     return rank;
   }
 
-  /// The difference of two is an int64_t.
-  static int64_t in_range(int64_t time_ns) {
-    constexpr int64_t kLatestTimeNs = 4'000'000'000'000'000'000;
-    if (time_ns < -kLatestTimeNs || time_ns > kLatestTimeNs) throw BadRecord{"its time is out of range"};
-    return time_ns;
-  }
   // Columns 0 and 1 of everything that takes time.
-  static int64_t start(const Rows& row) { return in_range(row.integer(0)); }
-  static int64_t span(const Rows& row) { return in_range(row.integer(1)) - start(row); }
+  static int64_t start(const TraceRows& row) { return time_in_range(row.integer(0)); }
+  static int64_t span(const TraceRows& row) { return time_in_range(row.integer(1)) - start(row); }
 
   std::optional<std::string> string(std::optional<int64_t> id) const {
     if (!id) return std::nullopt;
@@ -342,7 +199,7 @@ class NsysFile {
   }
 
   /// The process of a row of `device`. Exports of 2019 do not tell it.
-  size_t of_gpu(const Rows& row) {
+  size_t of_gpu(const TraceRows& row) {
     const std::optional<int64_t> global = row.maybe(2);
     if (!global && processes_.size() > 1) throw BadRecord{"it does not tell which process it is of (globalPid), and there are several"};
     const size_t number = global ? process(*global) : processes_.empty() ? process(0) : processes_.begin()->second;
@@ -361,7 +218,7 @@ class NsysFile {
     return {number, thread};
   }
 
-  static GpuActivity activity(const Rows& row, DeviceKind kind) {
+  static GpuActivity activity(const TraceRows& row, DeviceKind kind) {
     GpuActivity a;
     a.kind = kind;
     a.start_ns = start(row);
@@ -375,7 +232,7 @@ class NsysFile {
     return a;
   }
 
-  void add_range(const Rows& row) {
+  void add_range(const TraceRows& row) {
     constexpr int64_t kPushPop = 59, kStartEnd = 60;
     const std::optional<int64_t> type = row.maybe(2);
     if ((type != kPushPop && type != kStartEnd) || !row.maybe(1)) return;
@@ -398,7 +255,7 @@ class NsysFile {
     run_.step(p, thread, number, start(row), span(row));
   }
 
-  void add_call(const Rows& row, std::optional<int64_t> tag = std::nullopt) {
+  void add_call(const TraceRows& row, std::optional<int64_t> tag = std::nullopt) {
     const std::string name = string(row.maybe(3)).value_or("MPI_?");
     const CallClass call = class_of_call(name);
     ImportedOperation operation;
@@ -415,11 +272,10 @@ class NsysFile {
   UnreadEvents& unread_;
   fs::path path_;
   uint64_t bytes_;
-  SQLite::Database db_;
+  TraceDatabase db_;
   RankHints hints_;
   bool has_ranks_ = false;
   uint64_t whole_graphs_ = 0;
-  std::set<std::string> tables_;
   std::unordered_map<int64_t, std::string> strings_;
   std::map<int64_t, std::string> gpus_, names_of_threads_;
   std::map<int64_t, size_t> processes_;  ///< by globalPid without its lowest bits

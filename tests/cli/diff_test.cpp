@@ -45,6 +45,16 @@ TEST_F(Diff, ThroughputIsTheMeasureWhereBothTellIt) {
   EXPECT_TRUE(has(result.out, "samples per step: before 64, after 128")) << result.out;
 }
 
+TEST_F(Diff, ByNameTellsEachLayer) {
+  const std::string base = write("base.ddl", job(10_ms, 1)), slow = write("slow.ddl", job(12_ms, 3));
+  const Result none = ddl_command({"diff", base, slow, "--by", "kernel"});
+  EXPECT_EQ(none.code, 0);
+  EXPECT_TRUE(has(none.out, "No kernel in either run.")) << none.out;
+  EXPECT_EQ(ddl_command({"diff", base, slow, "--by", "kernel", "--json"}).code, 0);
+  EXPECT_EQ(ddl_command({"diff", base, slow, "--by", "colour"}).code, 2);
+  EXPECT_EQ(ddl_command({"diff", base, slow, "--by", "kernel", "--fail-over", "5%"}).code, 2);
+}
+
 TEST_F(Diff, TooFewStepsCannotTell) {
   const Result result = ddl_command({"diff", write("a.ddl", job(10_ms, 1, 3)), write("b.ddl", job(20_ms, 2, 3)), "--fail-over", "5%"});
   EXPECT_EQ(result.code, 3);

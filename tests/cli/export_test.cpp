@@ -126,6 +126,10 @@ TEST_F(Export, PartsThatAreNotThere) {
 
 TEST_F(Export, NumbersForPrometheus) {
   const std::string run = write(job());
+  const Result otlp = ddl_command({"export", "otlp", run, "--top", "1"});
+  EXPECT_EQ(otlp.code, 0) << otlp.err;
+  EXPECT_TRUE(otlp.out.starts_with(R"({"resourceMetrics":[)")) << otlp.out.substr(0, 200);
+  EXPECT_EQ(ddl_command({"export", "otlp", run, "--watch", "30s"}).code, 2);
   const Result shown = ddl_command({"export", "prometheus", run});
   EXPECT_EQ(shown.code, 0);
   test::read_prometheus(shown.out);

@@ -240,7 +240,7 @@ TEST_F(NonFiles, InWhatAUserNames) {
   const fs::path file = folder_ / "input.csv";
   const std::string name = file.string();
   std::vector<Arguments> verbs;
-  for (const char* format : {"kineto", "nsys", "horovod", "nccl-inspector", "nccl-ras", "chrome", "pipedream"})
+  for (const char* format : {"kineto", "nsys", "rocm", "horovod", "nccl-inspector", "nccl-ras", "chrome", "pipedream"})
     verbs.push_back({"import", format, name, "-o", (folder_ / "new.ddl").string()});
   verbs.push_back({"analyze", run_.string(), "--try", name});
   verbs.push_back({"query", name, "SELECT 1"});

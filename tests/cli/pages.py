@@ -89,7 +89,7 @@ OFFERS = {
     "ddl report on": {"one.ddl"},
     "ddl report one.ddl colle": {"collectives"},
     "ddl report collectives ": {"one.ddl"},
-    "ddl report --csv v_co": {"v_collective", "v_counter"},
+    "ddl report --csv v_co": {"v_collective", "v_copy_rate", "v_counter"},
     "ddl report --html t": {"table.csv", "trace.json"},
     "ddl import ki": {"kineto"},
     "ddl import kineto tr": {"trace.json"},

@@ -29,6 +29,7 @@ constexpr Target kTargets[] = {
     {"flight-recorder", "dumps of PyTorch's flight recorder: pickles and JSON", traces<Format::kFlightRecorder>,
      take_trace<Format::kFlightRecorder>},
     {"pipedream", "CSV of PipeDream's profiler and of what-if analyses", traces<Format::kPipedream>, take_trace<Format::kPipedream>},
+    {"rocm", "databases of rocprofv3 and RPD, JSON of rocprofv3", traces<Format::kRocm>, take_trace<Format::kRocm>, damage_database},
     {"topology", "--links of ddl model: CSV, hwloc, nvidia-smi, Slurm", topologies, take_topology},
     {"sweep", "times of allreduces: of bin/allreduce, and CSV", sweeps, take_sweep},
     {"profile", "other tables of ddl model: layers, tensors, traffic, kernels, epochs, errors", profiles, take_profile},
@@ -79,7 +80,8 @@ std::string damage_spool(std::string input, std::mt19937_64& random) {
 }
 
 std::string damage_database(std::string input, std::mt19937_64& random) {
-  return random() % 2 == 0 ? test::damage_cells(input, random) : test::damage_text(std::move(input), random);
+  return input.starts_with("SQLite format 3") && random() % 2 == 0 ? test::damage_cells(input, random)
+                                                                   : test::damage_text(std::move(input), random);
 }
 
 }  // namespace ddl::fuzz

@@ -10,8 +10,8 @@
 namespace ddl::fuzz {
 namespace {
 
-constexpr const char* kNames[] = {"chrome",         "kineto",   "horovod",         "nsys",     "nvprof",
-                                  "nccl-inspector", "nccl-ras", "flight-recorder", "pipedream"};
+constexpr const char* kNames[] = {"chrome",         "kineto",   "horovod",         "nsys",      "nvprof",
+                                  "nccl-inspector", "nccl-ras", "flight-recorder", "pipedream", "rocm"};
 
 const char* name_of(Format format) { return kNames[static_cast<int>(format)]; }
 

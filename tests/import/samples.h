@@ -18,12 +18,17 @@ struct Sample {
   std::string place;  ///< how an error names a place in the file
 };
 
+inline std::string database_of(const std::string& sql) {
+  const ScratchFolder folder;
+  SQLite::Database(folder / "trace.sqlite", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE)
+      .exec("PRAGMA synchronous = OFF; BEGIN;" + sql + ";COMMIT");
+  std::ifstream file(folder / "trace.sqlite", std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
 /// A report of Nsight Systems with one process of one rank.
 inline std::string nsys_report() {
-  const ScratchFolder folder;
-  {
-    SQLite::Database db(folder / "report.sqlite", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
-    db.exec(R"J(
+  return database_of(R"J(
       CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT NOT NULL);
       INSERT INTO StringIds VALUES (1, 'void gemm<float>(float*)'), (2, 'MPI_Allreduce'), (3, 'MPI_Send'), (4, 'main thread'), (5, 'step 1');
       CREATE TABLE TARGET_INFO_SYSTEM_ENV(name TEXT, value TEXT); INSERT INTO TARGET_INFO_SYSTEM_ENV VALUES ('Hostname', 'node7');
@@ -52,10 +57,172 @@ inline std::string nsys_report() {
       INSERT INTO MPI_COLLECTIVES_EVENTS SELECT 400000, 500000, globalTid, 2, 4096 FROM ThreadNames;
       CREATE TABLE MPI_P2P_EVENTS(start INTEGER, end INTEGER, globalTid INTEGER, textId INTEGER, size INTEGER, tag INTEGER, remoteRank INTEGER);
       INSERT INTO MPI_P2P_EVENTS SELECT 600000, 610000, globalTid, 3, 128, 5, 0 FROM ThreadNames;
-    )J");
+  )J");
+}
+
+/// A database of RPD, schema 3: two processes on a GPU each, the one of the smaller number on GPU 3. A step of 1 ms with a copy, a kernel and an allreduce of RCCL
+/// that begins 30 us later on GPU 5 and ends together.
+inline std::string rpd_sql() {
+  std::string sql = R"J(
+    CREATE TABLE rocpd_metadata(id INTEGER PRIMARY KEY, tag TEXT, value TEXT); INSERT INTO rocpd_metadata(tag, value) VALUES ('schema_version', '3');
+    CREATE TABLE rocpd_string(id INTEGER PRIMARY KEY, string TEXT);
+    INSERT INTO rocpd_string VALUES (1, ''), (2, 'hipLaunchKernel'), (3, 'hipMemcpyWithStream'), (4, 'UserMarker'), (5, 'KernelExecution'), (6, 'CopyHostToDevice'),
+      (7, 'void gemm<float>(float*)'), (8, 'ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)'), (9, 'hipExtLaunchKernel'), (10, 'hipGetDevice'),
+      (11, 'hip'), (12, 'roctx'), (13, 'FillBuffer'), (14, 'Barrier'), (15, 'hipMemsetAsync');
+    CREATE TABLE rocpd_ustring(id INTEGER PRIMARY KEY, string TEXT); INSERT INTO rocpd_ustring VALUES (1, ''), (2, 'step 4'), (3, 'forward'), (4, 'conv1');
+    CREATE TABLE rocpd_api(id INTEGER PRIMARY KEY, pid INTEGER, tid INTEGER, start INTEGER, end INTEGER, apiName_id INTEGER, category_id INTEGER, domain_id INTEGER, args_id INTEGER);
+    CREATE TABLE rocpd_op(id INTEGER PRIMARY KEY, gpuId INTEGER, queueId INTEGER, sequenceId INTEGER, start INTEGER, end INTEGER, description_id INTEGER, opType_id INTEGER);
+    CREATE TABLE rocpd_api_ops(id INTEGER PRIMARY KEY, api_id INTEGER, op_id INTEGER);
+    CREATE TABLE rocpd_copyapi(api_ptr_id INTEGER PRIMARY KEY, stream TEXT, size INTEGER, width INTEGER, height INTEGER, kind INTEGER, dst TEXT, src TEXT, dstDevice INTEGER,
+      srcDevice INTEGER, sync BOOL, pinned BOOL);
+    CREATE TABLE rocpd_monitor(id INTEGER PRIMARY KEY, deviceType TEXT, deviceId INTEGER, monitorType TEXT, start INTEGER, end INTEGER, value TEXT);
+    INSERT INTO rocpd_monitor VALUES (1, 'gpu', 3, 'sclk', 1000, 2000, '1700');
+  )J";
+  for (int process = 0; process < 2; ++process) {
+    const std::string pid = process == 0 ? "71" : "70", gpu = process == 0 ? "3" : "5";
+    const int base = 100 * (process + 1), late = 30000 * process;
+    const auto id = [&](int n) { return std::to_string(base + n); };
+    const auto at = [&](int ns) { return std::to_string(5000000000000 + ns); };
+    const auto call = [&](int n, int start, int end, int name, int text) {
+      sql += "INSERT INTO rocpd_api VALUES (" + id(n) + ", " + pid + ", " + pid + ", " + at(start) + ", " + at(end) + ", " +
+             std::to_string(name) + ", 1, 11, " + std::to_string(text) + ");";
+    };
+    const auto op = [&](int n, int start, int end, int description, int type, int of) {
+      sql += "INSERT INTO rocpd_op VALUES (" + id(n) + ", " + gpu + ", 0, 0, " + at(start) + ", " + at(end) + ", " +
+             std::to_string(description) + ", " + std::to_string(type) + ");";
+      if (of > 0) sql += "INSERT INTO rocpd_api_ops(api_id, op_id) VALUES (" + id(of) + ", " + id(n) + ");";
+    };
+    call(1, 0, 1000000, 4, 2);
+    call(2, 1000, 400000, 4, 3);
+    call(3, 2000, 300000, 4, 4);
+    call(4, 2500, 2600, 10, 1);
+    call(5, 3000, 9000, 3, 1);
+    call(6, 10000, 15000, 2, 1);
+    call(7, 20000, 22000, 9, 1);
+    call(8, 410000, 412000, 15, 1);
+    op(1, 5000, 25000, 1, 6, 5);
+    op(2, 30000, 130000, 7, 5, 6);
+    op(3, 200000 + late, 350000, 8, 5, 7);
+    op(4, 420000, 421000, 1, 13, 8);
+    op(5, 430000, 431000, 1, 14, 8);
+    sql += "INSERT INTO rocpd_copyapi VALUES (" + id(5) + ", '0x0', 65536, '', '', 1, '0x1', '0x2', 0, 0, 0, 0);";
   }
-  std::ifstream file(folder / "report.sqlite", std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  return sql;
+}
+inline std::string rpd_trace() { return database_of(rpd_sql()); }
+
+/// What the same step is to rocprofv3, of one process: rank 1 of 2 by its environment. `schema` 3: rows with times; 4: with tracks and timestamps. `rccl` is
+/// the call around the launch of a kernel whose name does not tell what it carries out.
+inline std::string rocpd_sql(int schema) {
+  const std::string u = "_0000b253_e83e";
+  const bool direct = schema == 3;
+  std::string sql = R"J(
+    CREATE TABLE rocpd_metadata@(id INTEGER PRIMARY KEY, tag TEXT, value TEXT);
+    CREATE TABLE rocpd_string@(id INTEGER PRIMARY KEY, string TEXT);
+    INSERT INTO rocpd_string@ VALUES (1, 'HIP_RUNTIME_API_EXT'), (2, 'MARKER_CORE_RANGE_API'), (3, 'KERNEL_DISPATCH'), (4, 'MEMORY_COPY'), (5, 'RCCL_API'), (6, 'hipLaunchKernel'),
+      (7, 'hipMemcpyAsync'), (8, 'roctxThreadRangeA'), (9, 'MEMORY_COPY_HOST_TO_DEVICE'), (10, 'ncclAllGather'), (11, 'hipExtLaunchKernel'), (12, 'hipGetDevice');
+    CREATE TABLE rocpd_info_node@(id INTEGER PRIMARY KEY, hostname TEXT); INSERT INTO rocpd_info_node@ VALUES (9, 'frontier1');
+    CREATE TABLE rocpd_info_process@(id INTEGER PRIMARY KEY, nid INTEGER, pid INTEGER, environment TEXT);
+    INSERT INTO rocpd_info_process@ VALUES (4711, 9, 4711, '{"HOME": "/root", "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"}');
+    CREATE TABLE rocpd_info_agent@(id INTEGER PRIMARY KEY, nid INTEGER, pid INTEGER, type TEXT, type_index INTEGER, name TEXT, product_name TEXT);
+    INSERT INTO rocpd_info_agent@ VALUES (0, 9, 4711, 'CPU', 0, 'EPYC', ''), (6, 9, 4711, 'GPU', 2, 'gfx90a', 'AMD Instinct MI250X');
+    CREATE TABLE rocpd_info_kernel_symbol@(id INTEGER PRIMARY KEY, kernel_name TEXT, display_name TEXT);
+    INSERT INTO rocpd_info_kernel_symbol@ VALUES (1, '_Z4gemmIfEvPT_.kd', 'void gemm<float>(float*)'), (2, 'ncclDevKernel_Generic_1', 'ncclDevKernel_Generic_1(ncclDevKernelArgsStorage<4096ul>)');
+    CREATE TABLE rocpd_event@(id INTEGER PRIMARY KEY, category_id INTEGER, stack_id INTEGER, parent_stack_id INTEGER, correlation_id INTEGER, extdata TEXT);
+    CREATE TABLE rocpd_pmc_event@(id INTEGER PRIMARY KEY, event_id INTEGER, pmc_id INTEGER, value REAL); INSERT INTO rocpd_pmc_event@ VALUES (1, 1, 1, 2.5);
+  )J";
+  if (direct) {
+    sql += R"J(
+      CREATE TABLE rocpd_region@(id INTEGER PRIMARY KEY, nid INTEGER, pid INTEGER, tid INTEGER, start BIGINT, end BIGINT, name_id INTEGER, event_id INTEGER);
+      CREATE TABLE rocpd_kernel_dispatch@(id INTEGER PRIMARY KEY, nid INTEGER, pid INTEGER, tid INTEGER, agent_id INTEGER, kernel_id INTEGER, queue_id INTEGER, stream_id INTEGER,
+        start BIGINT, end BIGINT, event_id INTEGER);
+      CREATE TABLE rocpd_memory_copy@(id INTEGER PRIMARY KEY, nid INTEGER, pid INTEGER, tid INTEGER, start BIGINT, end BIGINT, name_id INTEGER, dst_agent_id INTEGER,
+        src_agent_id INTEGER, size INTEGER, queue_id INTEGER, stream_id INTEGER, event_id INTEGER);)J";
+  } else {
+    sql += R"J(
+      CREATE TABLE rocpd_track@(id INTEGER PRIMARY KEY, nid INTEGER, pid INTEGER, tid INTEGER, agent_id INTEGER, queue_id INTEGER, stream_id INTEGER);
+      INSERT INTO rocpd_track@ VALUES (1, 9, 4711, 4711, NULL, NULL, NULL), (2, 9, 4711, 4711, 6, 1, 4);
+      CREATE TABLE rocpd_timestamp@(id INTEGER PRIMARY KEY, value BIGINT, phase INTEGER, track_id INTEGER);
+      CREATE TABLE rocpd_region@(id INTEGER PRIMARY KEY, track_id INTEGER, name_id INTEGER, start_id INTEGER, end_id INTEGER, event_id INTEGER);
+      CREATE TABLE rocpd_kernel_dispatch@(id INTEGER PRIMARY KEY, track_id INTEGER, kernel_id INTEGER, start_id INTEGER, end_id INTEGER, event_id INTEGER);
+      CREATE TABLE rocpd_memory_copy@(id INTEGER PRIMARY KEY, track_id INTEGER, start_id INTEGER, end_id INTEGER, name_id INTEGER, dst_agent_id INTEGER, src_agent_id INTEGER,
+        size INTEGER, event_id INTEGER);)J";
+  }
+  int next = 0;
+  const auto row = [&](const std::string& table, int number, int category, const std::string& message, int64_t start, int64_t end,
+                       const std::string& place, const std::string& rest, const std::string& direct_place) {
+    const std::string id = std::to_string(++next), begin = std::to_string(7000000000000 + start),
+                      stop = std::to_string(7000000000000 + end);
+    sql += "INSERT INTO rocpd_event@ VALUES (" + id + ", " + std::to_string(category) + ", " + std::to_string(number) + ", 0, 0, '" +
+           (message.empty() ? "{}" : "{\"message\": \"" + message + "\"}") + "');";
+    std::string columns, values;
+    if (direct) {
+      columns = "start, end, " + direct_place.substr(0, direct_place.find('=')),
+      values = begin + ", " + stop + ", " + direct_place.substr(direct_place.find('=') + 1);
+    } else {
+      sql += "INSERT INTO rocpd_timestamp@ VALUES (" + std::to_string(2 * next) + ", " + begin + ", 1, 1), (" +
+             std::to_string(2 * next + 1) + ", " + stop + ", 2, 1);";
+      columns = "start_id, end_id, track_id", values = std::to_string(2 * next) + ", " + std::to_string(2 * next + 1) + ", " + place;
+    }
+    sql += "INSERT INTO " + table + "@(" + columns + ", event_id, " + rest.substr(0, rest.find('=')) + ") VALUES (" + values + ", " + id +
+           ", " + rest.substr(rest.find('=') + 1) + ");";
+  };
+  const auto region = [&](int number, int category, int name, const std::string& message, int64_t start, int64_t end) {
+    row("rocpd_region", number, category, message, start, end, "1", "name_id=" + std::to_string(name), "pid, tid=4711, 4711");
+  };
+  region(1, 2, 8, "step 4", 0, 1000000);
+  region(2, 2, 8, "forward", 1000, 400000);
+  region(3, 1, 7, "", 3000, 9000);
+  region(4, 1, 6, "", 10000, 15000);
+  region(5, 5, 10, "", 19000, 23000);
+  region(6, 1, 11, "", 20000, 22000);
+  region(7, 1, 12, "", 24000, 24100);
+  const std::string gpu = "pid, tid, agent_id, queue_id, stream_id=4711, 4711, 6, 1, 4";
+  row("rocpd_kernel_dispatch", 4, 3, "", 30000, 130000, "2", "kernel_id=1", gpu);
+  row("rocpd_kernel_dispatch", 6, 3, "", 200000, 350000, "2", "kernel_id=2", gpu);
+  row("rocpd_memory_copy", 3, 4, "", 5000, 25000, "2", "name_id, dst_agent_id, src_agent_id, size=9, 6, 0, 65536",
+      "pid, tid, queue_id, stream_id=4711, 4711, 1, 4");
+  std::string named;
+  for (const char c : sql) c == '@' ? named += u : named += c;
+  return named;
+}
+inline std::string rocpd_trace(int schema) { return database_of(rocpd_sql(schema)); }
+
+/// The same as JSON of rocprofv3.
+inline std::string rocprofiler_json() {
+  return R"J({"rocprofiler-sdk-tool": [{
+ "metadata": {"node": {"id": 9, "hostname": "frontier1"}, "pid": 4711, "init_time": 1, "fini_time": 2, "command": ["./train"], "config": {"environment": {"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"}}},
+ "agents": [{"size": 1, "id": {"handle": 1}, "type": 1, "logical_node_type_id": 0, "name": "EPYC", "product_name": ""},
+  {"size": 1, "id": {"handle": 12345678901234567890}, "type": 2, "logical_node_type_id": 2, "name": "gfx90a", "product_name": "AMD Instinct MI250X"}],
+ "counters": [],
+ "strings": {"callback_records": [],
+  "buffer_records": [{"kind": "NONE", "operations": []}, {"kind": "HIP_RUNTIME_API_EXT", "operations": ["hipGetDevice", "hipLaunchKernel", "hipMemcpyAsync", "hipExtLaunchKernel"]},
+   {"kind": "MARKER_CORE_RANGE_API", "operations": ["roctxMarkA", "roctxThreadRangeA"]}, {"kind": "MEMORY_COPY", "operations": ["MEMORY_COPY_NONE", "MEMORY_COPY_HOST_TO_DEVICE"]},
+   {"kind": "KERNEL_DISPATCH", "operations": ["NONE", "ENQUEUE", "COMPLETE"]}, {"kind": "RCCL_API", "operations": ["ncclAllGather"]}],
+  "marker_api": [{"key": 1, "value": "step 4"}, {"key": 2, "value": "forward"}], "correlation_id": {"external": []}},
+ "code_objects": [], "kernel_symbols": [{"size": 1, "kernel_id": 1, "kernel_name": "_Z4gemmIfEvPT_.kd", "formatted_kernel_name": "void gemm<float>(float*)"},
+  {"size": 1, "kernel_id": 2, "kernel_name": "ncclDevKernel_Generic_1", "formatted_kernel_name": "ncclDevKernel_Generic_1(ncclDevKernelArgsStorage<4096ul>)"}],
+ "summary": [], "callback_records": {"counter_collection": [{"dispatch_data": {"dispatch_info": {"kernel_id": 1}}, "records": [{"value": 2.5}]}]},
+ "buffer_records": {
+  "kernel_dispatch": [
+   {"size": 184, "kind": 4, "operation": 2, "thread_id": 4711, "correlation_id": {"internal": 4, "external": 0}, "start_timestamp": 7000000030000, "end_timestamp": 7000000130000,
+    "dispatch_info": {"size": 72, "agent_id": {"handle": 12345678901234567890}, "queue_id": {"handle": 1}, "kernel_id": 1, "grid_size": {"x": 4, "y": 1, "z": 1}}, "stream_id": {"handle": 4}},
+   {"size": 184, "kind": 4, "operation": 2, "thread_id": 4711, "correlation_id": {"internal": 6, "external": 0}, "start_timestamp": 7000000200000, "end_timestamp": 7000000350000,
+    "dispatch_info": {"size": 72, "agent_id": {"handle": 12345678901234567890}, "queue_id": {"handle": 1}, "kernel_id": 2, "grid_size": {"x": 4, "y": 1, "z": 1}}, "stream_id": {"handle": 4}}],
+  "hip_api": [
+   {"size": 1, "kind": 1, "operation": 2, "correlation_id": {"internal": 3, "external": 0}, "start_timestamp": 7000000003000, "end_timestamp": 7000000009000, "thread_id": 4711, "args": [1]},
+   {"size": 1, "kind": 1, "operation": 1, "correlation_id": {"internal": 4, "external": 0}, "start_timestamp": 7000000010000, "end_timestamp": 7000000015000, "thread_id": 4711},
+   {"size": 1, "kind": 1, "operation": 3, "correlation_id": {"internal": 6, "external": 0}, "start_timestamp": 7000000020000, "end_timestamp": 7000000022000, "thread_id": 4711},
+   {"size": 1, "kind": 1, "operation": 0, "correlation_id": {"internal": 7, "external": 0}, "start_timestamp": 7000000024000, "end_timestamp": 7000000024100, "thread_id": 4711}],
+  "hsa_api": [{"size": 1, "kind": 0, "operation": 0, "correlation_id": {"internal": 8}, "start_timestamp": 1, "end_timestamp": 2, "thread_id": 4711}],
+  "marker_api": [
+   {"size": 1, "kind": 2, "operation": 1, "correlation_id": {"internal": 1, "external": 0}, "start_timestamp": 7000000000000, "end_timestamp": 7000001000000, "thread_id": 4711},
+   {"size": 1, "kind": 2, "operation": 1, "correlation_id": {"internal": 2, "external": 0}, "start_timestamp": 7000000001000, "end_timestamp": 7000000400000, "thread_id": 4711}],
+  "rccl_api": [{"size": 1, "kind": 5, "operation": 0, "correlation_id": {"internal": 5}, "start_timestamp": 7000000019000, "end_timestamp": 7000000023000, "thread_id": 4711}],
+  "memory_copy": [{"size": 1, "kind": 3, "operation": 1, "correlation_id": {"internal": 3}, "thread_id": 4711, "start_timestamp": 7000000005000, "end_timestamp": 7000000025000,
+   "dst_agent_id": {"handle": 12345678901234567890}, "src_agent_id": {"handle": 1}, "bytes": 65536, "stream_id": {"handle": 4}}],
+  "scratch_memory": [{"size": 1, "kind": 0, "operation": 0}]}
+}]})J";
 }
 
 /// Allreduces of two communicators, as rank `rank` of two logged them; the one of rank 1 is the shorter one.
@@ -247,6 +414,10 @@ inline std::vector<Sample> samples() {
       {"flight-recorder", "nccl_trace_rank_0", flight_recorder_dump(2), ", byte "},
       {"flight-recorder", "nccl_trace_rank_1.json", flight_recorder_dump(0), ", byte "},
       {"nsys", "report.sqlite", nsys_report(), "report.sqlite, "},
+      {"rocm", "trace.rpd", rpd_trace(), "trace.rpd, "},
+      {"rocm", "results.db", rocpd_trace(3), "results.db, "},
+      {"rocm", "results4.sqlite", rocpd_trace(4), "results4.sqlite, "},
+      {"rocm", "results.json", rocprofiler_json(), ", byte "},
       {"nvprof", "nvprof.4242.csv", nvprof_trace(), ", byte "},
       {"horovod", "timeline.json", horovod_timeline(), ", byte "},
       {"nccl-inspector", "node0.log", inspector_log(0, 12), ", byte "},

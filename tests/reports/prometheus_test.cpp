@@ -7,8 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
+#include <sstream>
 
 #include "analyzer/metrics/metrics.h"
+#include "reports/otlp.h"
 #include "reports/safe_text.h"
 #include "tests/analyzer/analyzed.h"
 #include "tests/reports/golden.h"
@@ -55,6 +57,65 @@ TEST(Prometheus, AJobWithAKnownTruth) {
   for (const auto& [labels, share] : page.samples.at("ddl_time_share_ratio")) whole += share;
   EXPECT_NEAR(whole, 1, 1e-12);
   EXPECT_NEAR(page.value("ddl_time_share_ratio", "waiting"), 75.0 / 320, 1e-6);
+}
+
+/// Every sample of the text, and no other, with its labels; the request is what OTLP's JSON asks for.
+TEST(Otlp, HasTheSamplesOfPrometheus) {
+  test::Analyzed run(test::run().ranks(4).steps(20).compute(50_ms).allreduce(4_MiB, 5_ms).slow(2, 25_ms).value("samples", 32));
+  JobNumbers job = job_numbers(test::view_of(run.db), "runs/train.ddl");
+  job.name = "a \"name\" \\ with\nmore \xff";
+  const std::string line = render_otlp(job, {.ranks = 2}, 1700000000123456789);
+  EXPECT_EQ(std::count(line.begin(), line.end(), '\n'), 1) << "one line, as collectors read files";
+  const nlohmann::json request = nlohmann::json::parse(line);
+  const nlohmann::json& resource = request.at("resourceMetrics").at(0);
+  EXPECT_EQ(resource.at("resource").at("attributes").at(0),
+            nlohmann::json::parse(R"({"key": "service.name", "value": {"stringValue": "ddl"}})"));
+  std::map<std::string, std::map<std::string, double>> samples;
+  for (const nlohmann::json& metric : resource.at("scopeMetrics").at(0).at("metrics")) {
+    const std::string name = metric.at("name");
+    const bool counts = name.ends_with("_total");
+    EXPECT_EQ(metric.contains("sum"), counts) << name;
+    EXPECT_EQ(metric.contains("gauge"), !counts) << name;
+    if (counts) {
+      EXPECT_EQ(metric.at("sum").at("aggregationTemporality"), 2);
+      EXPECT_EQ(metric.at("sum").at("isMonotonic"), true);
+    }
+    if (name.ends_with("_seconds")) {
+      EXPECT_EQ(metric.at("unit"), "s");
+    }
+    if (name.ends_with("_bytes_per_second")) {
+      EXPECT_EQ(metric.at("unit"), "By/s");
+    }
+    for (const nlohmann::json& point : metric.at(counts ? "sum" : "gauge").at("dataPoints")) {
+      EXPECT_EQ(point.at("timeUnixNano"), "1700000000123456789");
+      std::string labels;
+      for (const nlohmann::json& a : point.at("attributes"))
+        labels += a.at("key").get<std::string>() + "=" + a.at("value").at("stringValue").get<std::string>() + "\x1f";
+      EXPECT_TRUE(samples[name].emplace(labels, point.at("asDouble")).second) << name << " " << labels;
+    }
+  }
+  const std::string text = render_prometheus(job, {.ranks = 2});
+  size_t lines = 0;
+  static const std::regex sample(R"re(([a-z0-9_]+)\{(.*)\} (\S+))re"), label(R"re(([a-z_]+)="((?:[^"\\]|\\.)*)")re");
+  std::istringstream in(text);
+  for (std::string row; std::getline(in, row);) {
+    std::smatch match;
+    if (row.starts_with('#') || !std::regex_match(row, match, sample)) continue;
+    ++lines;
+    std::string labels;
+    const std::string list = match[2].str();
+    for (auto l = std::sregex_iterator(list.begin(), list.end(), label); l != std::sregex_iterator(); ++l) {
+      const std::string name =
+          std::regex_replace(std::regex_replace((*l)[2].str(), std::regex(R"(\\")"), "\""), std::regex(R"(\\\\)"), "\\");
+      labels += (*l)[1].str() + "=" + name + "\x1f";
+    }
+    ASSERT_TRUE(samples[match[1].str()].contains(labels)) << row;
+    EXPECT_DOUBLE_EQ(samples[match[1].str()][labels], std::stod(match[3].str())) << row;
+  }
+  size_t points = 0;
+  for (const auto& [name, of] : samples) points += of.size();
+  EXPECT_EQ(points, lines);
+  EXPECT_GT(lines, 40U);
 }
 
 TEST(Prometheus, TheNumberOfRowsIsBoundedAndSaysSo) {

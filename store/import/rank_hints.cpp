@@ -1,0 +1,72 @@
+#include "store/import/rank_hints.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <optional>
+
+namespace ddl::store {
+
+namespace {
+
+/// The variables by which launchers tell a process its rank, and how many there are. The nearest launcher first: mpirun may run in a job of
+/// Slurm, and torchrun under either.
+struct RankLauncher {
+  const char *rank, *size;
+};
+constexpr RankLauncher kLaunchers[] = {{"RANK", "WORLD_SIZE"},
+                                       {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                       {"PMIX_RANK", nullptr},
+                                       {"PMI_RANK", "PMI_SIZE"},
+                                       {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
+                                       {"PALS_RANKID", nullptr},
+                                       {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
+
+std::optional<int64_t> told_rank(const RankHints& file, const char* variable) {
+  if (variable == nullptr) return std::nullopt;
+  const auto found = file.environment.find(variable);
+  return found == file.environment.end() ? std::nullopt : std::optional(found->second);
+}
+
+}  // namespace
+
+void RankHints::add_variable(std::string_view name, std::string_view value) {
+  const bool is_known = std::any_of(std::begin(kLaunchers), std::end(kLaunchers),
+                                    [&](const RankLauncher& l) { return name == l.rank || (l.size != nullptr && name == l.size); });
+  if (!is_known) return;
+  if (value.size() >= 2 && value.front() == '"' && value.back() == '"') value = value.substr(1, value.size() - 2);
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error == std::errc() && end == value.data() + value.size()) environment[std::string(name)] = number;
+}
+
+bool rank_by_environment(ImportedRun& run, const std::vector<RankHints>& files) {
+  if (!std::all_of(files.begin(), files.end(), [](const RankHints& file) { return file.processes.size() == 1; })) return false;
+  for (const RankLauncher& launcher : kLaunchers) {
+    std::set<int64_t> ranks;
+    for (const RankHints& file : files) {
+      const std::optional<int64_t> rank = told_rank(file, launcher.rank);
+      if (rank && *rank >= 0 && *rank < kMaxRanks) ranks.insert(*rank);
+    }
+    if (ranks.size() != files.size()) continue;  // not told, or told of a launcher that started several of them as one
+    for (const RankHints& file : files) {
+      ImportedProcess& process = run.process(file.processes.front());
+      process.rank = told_rank(file, launcher.rank);
+      const std::optional<int64_t> size = told_rank(file, launcher.size);
+      if (size && *size > *process.rank && *size <= kMaxRanks) process.world_size = size;
+    }
+    return true;
+  }
+  return false;
+}
+
+void rank_by_device(ImportedRun& run, const RankHints& file) {
+  std::map<int64_t, size_t> by_device;
+  for (const auto& [process, devices] : file.devices)
+    if (devices.size() == 1) by_device.emplace(*devices.begin(), process);
+  if (by_device.size() != file.processes.size()) return;
+  int64_t rank = 0;
+  for (const auto& [device, process] : by_device) run.process(process).rank = rank++;
+}
+
+}  // namespace ddl::store
