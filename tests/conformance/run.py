@@ -159,10 +159,10 @@ def recorded(run_dir, sql):
 
 def read_record(run_dir):
     """Calls by (rank, operation), summed over worlds; operations that were entered and never left."""
-    calls = Counter({(int(row["rank"]), row["op"]): int(row["calls"])
-                     for row in recorded(run_dir, "SELECT rank, op, sum(calls) AS calls FROM v_call WHERE rank IS NOT NULL GROUP BY rank, op")})
-    unfinished = {row["op"] for row in recorded(run_dir, "SELECT DISTINCT o.name AS op FROM open_call c JOIN op o ON o.id = c.op")}
-    return calls, unfinished
+    rows = recorded(run_dir, "SELECT rank, op, sum(calls) AS calls FROM v_call WHERE rank IS NOT NULL GROUP BY rank, op"
+                             " UNION ALL SELECT DISTINCT NULL, o.name, NULL FROM open_call c JOIN op o ON o.id = c.op")
+    calls = Counter({(int(row["rank"]), row["op"]): int(row["calls"]) for row in rows if row["rank"]})
+    return calls, {row["op"] for row in rows if not row["rank"]}
 
 
 def sites_outside(run_dir, binary):
