@@ -25,8 +25,9 @@ endfunction()
 function(ddl_precompile target like)
   if(DDL_PRECOMPILE)
     target_precompile_headers(${target} REUSE_FROM ${like})
-    # A macro of SQLiteCpp's, without which a target that does not use the library could not take its headers over.
-    target_compile_definitions(${target} PRIVATE $<TARGET_PROPERTY:SQLiteCpp,INTERFACE_COMPILE_DEFINITIONS>)
+    # Macros of these libraries, without which a target that does not use them could not take its headers over.
+    target_compile_definitions(${target} PRIVATE $<TARGET_PROPERTY:SQLiteCpp,INTERFACE_COMPILE_DEFINITIONS>
+                               $<TARGET_PROPERTY:fmt::fmt,INTERFACE_COMPILE_DEFINITIONS>)
   endif()
 endfunction()
 

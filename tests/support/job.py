@@ -33,6 +33,8 @@ MPI_ENV = {
 }
 # For jobs in which a rank fails: mpirun sends the others SIGKILL right behind SIGTERM, and not a second or two later.
 QUICK = {"OMPI_MCA_odls_base_sigkill_timeout": "0"}
+# For jobs of one process that are started again and again: no daemon of Open MPI beside each, which takes longer than the job.
+ALONE = {"OMPI_MCA_ess_singleton_isolated": "1"}
 DDL_VARIABLES = [name for name in os.environ if name.startswith("DDL_")]
 
 failures = []
