@@ -1,9 +1,9 @@
 // When the training thread computed, of jobs whose MPI calls all come from a background thread (Horovod, DDP over MPI): the thread that
 // trains is in no call of ours then, and what it does must be asked of the kernel.
 //
-// Sampled, not traced: at the ends of the background thread's calls, at most every half millisecond, and where the training thread ends its
-// ranges. Communication is between two such samples, so what the training thread did meanwhile is known as exactly as the kernel's account
-// of it. Rejected: wrappers of everything that blocks (condition variables, futexes, semaphores), which are versioned symbols or inlined system
+// Sampled, not traced: where collectives of the background thread begin, where its calls end, and where the training thread ends its ranges,
+// at most every half millisecond. Communication is between two such samples, so what the training thread did meanwhile is known as exactly as
+// the kernel's account of it. Rejected: wrappers of everything that blocks (condition variables, futexes, semaphores), which are versioned symbols or inlined system
 // calls and would cost every program; and samples by the clock alone, which would have to be as dense all the time.
 //
 // Horovod's synchronize() does not block: it polls, with sched_yield between. To the kernel that is computing. So sched_yield is ours: it
@@ -37,8 +37,7 @@ constexpr uint64_t kSleeperShare = 20;        ///< of a second: who ran for less
 constexpr uint64_t kYieldsPerSecond = 20000;  ///< that are this close are one wait: a poll lies between them, no work
 
 __thread uint32_t t_tid __attribute__((tls_model("initial-exec"))) = 0;
-uint32_t g_training_tid = 0;  // 0: nobody communicates for another thread, as far as is known
-uint32_t g_told_tid = 0;      // the last that the spool was told of
+uint32_t g_told_tid = 0;  // the last that the spool was told of
 uint64_t g_training_calls = 0;
 uint64_t g_look_ticks = 0;
 uint64_t g_spun_ticks = 0;
@@ -144,9 +143,9 @@ uint64_t look(Thread* caller, uint64_t now_ticks) {
   const uint64_t calls = ticks_in_calls(training);
   const bool communicates = calls != g_training_calls;
   g_training_calls = calls;
-  const bool sampling = __atomic_load_n(&g_training_tid, __ATOMIC_RELAXED) == training;
+  const bool sampling = __atomic_load_n(&g_process.training_tid, __ATOMIC_RELAXED) == training;
   if (communicates || (caller->tid == training && !sampling)) {
-    __atomic_store_n(&g_training_tid, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&g_process.training_tid, 0, __ATOMIC_RELAXED);
     const uint64_t wait = g_look_ticks;
     g_look_ticks = g_look_ticks * 2 < second ? g_look_ticks * 2 : second;
     return wait;
@@ -154,7 +153,7 @@ uint64_t look(Thread* caller, uint64_t now_ticks) {
   g_look_ticks = second / kFirstLooksPerSecond;
   tell(training);
   const bool alive = write_sample_of(training, caller, now_ticks);
-  __atomic_store_n(&g_training_tid, alive ? training : 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&g_process.training_tid, alive ? training : 0, __ATOMIC_RELAXED);
   return alive ? second / kSamplesPerSecond : second;
 }
 
@@ -169,7 +168,7 @@ uint64_t on_sample(Thread* caller, uint64_t now_ticks) {
 }  // namespace
 
 void start_thread_samples() {
-  g_training_tid = g_told_tid = g_busy = t_tid = 0;
+  g_process.training_tid = g_told_tid = g_busy = t_tid = 0;
   g_training_calls = g_spun_ticks = g_last_yield_ticks = 0;
   g_state_ticks = g_state_cpu_ns = 0;
   g_look_ticks = second_ticks() / kFirstLooksPerSecond;
@@ -177,7 +176,7 @@ void start_thread_samples() {
 }
 
 bool is_background_thread() {
-  const uint32_t training = __atomic_load_n(&g_training_tid, __ATOMIC_RELAXED);
+  const uint32_t training = __atomic_load_n(&g_process.training_tid, __ATOMIC_RELAXED);
   return training != 0 && own_tid() != training;
 }
 
@@ -212,6 +211,6 @@ __attribute__((noinline)) int yield_and_count(uint32_t training) {
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) int sched_yield() {
-  const uint32_t training = __atomic_load_n(&ddl::g_training_tid, __ATOMIC_RELAXED);
+  const uint32_t training = __atomic_load_n(&ddl::g_process.training_tid, __ATOMIC_RELAXED);
   return __builtin_expect(training == 0, 1) ? yield() : yield_and_count(training);
 }

@@ -241,6 +241,13 @@ void sample_threads(uint64_t (*take)(Thread* caller, uint64_t now_ticks)) {
   wait_for_first_due();
 }
 
+void sample_training_thread() {
+  const uint64_t now_ticks = ticks();
+  if (!t_thread || now_ticks < __atomic_load_n(&g_sample_due_ticks, __ATOMIC_RELAXED)) return;
+  take_sample(now_ticks);
+  wait_for_first_due();
+}
+
 void refresh_clock(uint64_t now_ticks) {
   // Every second at first, then every 1/256 of the run's age: a week-long job needs a few thousand pairs, not a million.
   const uint64_t age = now_ticks - internal::g_file.header()->begin.ticks;

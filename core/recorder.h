@@ -161,8 +161,9 @@ struct alignas(kPageBytes) Process {
   uint64_t refresh_at_ticks;  ///< when the clocks are due to be read again
   uint64_t refresh_ticks;     ///< how far apart that is: about a second
   Keep keep;
-  bool active;       ///< records are being taken
-  uint32_t handles;  ///< changes whenever a handle may mean another communicator than before
+  bool active;            ///< records are being taken
+  uint32_t training_tid;  ///< for which other threads communicate; 0: there is none, as far as is known
+  uint32_t handles;       ///< changes whenever a handle may mean another communicator than before
 };
 extern Process g_process __attribute__((visibility("hidden")));
 extern __thread Thread* t_thread __attribute__((tls_model("initial-exec")));
@@ -228,6 +229,11 @@ Record* next_ring_record(Thread* thread);
 void settle_account(Thread* thread, uint64_t now_ticks);
 bool ask_keep(bool collective, uint32_t sequence, uint64_t start_ticks);
 void refresh_clock(uint64_t now_ticks);
+void sample_training_thread();
+/// What the training thread did until a background thread of its process enters a collective. Before the call is opened, whose time it would be.
+DDL_HOT void before_collective() {
+  if (__builtin_expect(__atomic_load_n(&g_process.training_tid, __ATOMIC_RELAXED) != 0, 0)) sample_training_thread();
+}
 DDL_HOT bool is_clock_old(uint64_t now_ticks) { return now_ticks > __atomic_load_n(&g_process.refresh_at_ticks, __ATOMIC_RELAXED); }
 /// Never NULL. For what has no call slot: ranges, and what is known only when a call has ended.
 ProfileEntry* profile_entry(Thread* thread, uint32_t context, uint32_t comm, uint32_t op, uint64_t bytes);
@@ -544,7 +550,7 @@ void write_graph_node(const GraphNodeMeta& meta);
 void write_sample(const SampleMeta& meta, const SampleValue* values);
 /// `call` comes after each refresh_clock(), on whatever thread that was; NULL: no more.
 void each_clock(void (*call)());
-/// `take` comes at the end of a call or range once the moment has come that it returned before (ticks; at first: at once), on whatever
+/// `take` comes before a collective of a background thread, and at the end of a call or range, once the moment has come that it returned before (ticks; at first: at once), on whatever
 /// thread that was, maybe on two at a time. NULL: no more.
 void sample_threads(uint64_t (*take)(Thread* caller, uint64_t now_ticks));
 /// Ticks that a thread has spent in calls; 0: it has recorded nothing.

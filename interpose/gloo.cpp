@@ -231,6 +231,7 @@ using namespace ddl;
     if (!c) return real(options);                                                                                                 \
     is_inside_call(__builtin_dwarf_cfa());                                                                                        \
     const uint64_t payload = record_payload(PAYLOAD, 0, 0);                                                                       \
+    before_collective();                                                                                                          \
     const OpenCall call = begin_call(kOp_gloo_##NAME, site, c->index, true, sequence_of(c, static_cast<uint32_t>(o.number(TAG_AT))), \
                                      (ROOT_AT) < 0 ? -1 : o.number((ROOT_AT) < 0 ? 0 : (ROOT_AT)), payload);                      \
     real(options);                                                                                                                \

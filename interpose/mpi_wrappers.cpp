@@ -14,10 +14,12 @@ namespace {
 
 /// A collective is counted on its communicator whether or not this thread records, or the ranks' numbers would drift apart.
 DDL_INLINE OpenCall begin_numbered(uint32_t op, const void* site, Communicator* c, int root, PayloadKey key) {
+  before_collective();
   return begin_call(op, site, c->index, true, next_sequence(c), root, key, known_payload);
 }
 
 DDL_INLINE OpenCall begin_numbered(uint32_t op, const void* site, Communicator* c, int root, uint64_t payload) {
+  before_collective();
   return begin_call(op, site, c->index, true, next_sequence(c), root, payload);
 }
 

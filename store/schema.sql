@@ -319,8 +319,8 @@ CREATE TABLE step (
   mpi_ns INTEGER              -- inside MPI calls of the same thread; NULL: never ended, or inferred
 );
 
--- What the thread that trains had done so far, of processes whose MPI calls come from background threads: sampled at the ends of those calls,
--- at most every half millisecond, as far as the window kept them.
+-- What the thread that trains had done so far, of processes whose MPI calls come from background threads: sampled where their
+-- collectives begin and where those calls end, at most every half millisecond, as far as the window kept them.
 CREATE TABLE thread_sample (
   process INTEGER NOT NULL,  -- process.id; which thread: process_fact training_thread, a thread id
   at_ns INTEGER NOT NULL,    -- when

@@ -215,19 +215,31 @@ void SpoolProcess::read(Job& job, uint64_t join_bytes) {
   Rank& rank = job.ranks[index];
   std::map<uint32_t, std::vector<Record>> open;
   uint64_t missed = 0;
+  size_t sources = 0;
   for (Followed& f : records_) {
     read_now_.clear();
     const SpoolChunk& chunk = chunks[f.chunk];
     reader_.follow_records(chunk, f.position, read_now_);
     missed += f.position.missed;
     const uint32_t thread = chunk.header.thread;
-    for (const Record& r : read_now_) take(rank, thread, r);
+    sources += read_now_.empty() ? 0 : 1;
+    uint64_t written_ticks = 0;
+    for (const Record& r : read_now_) {
+      const RecordKind kind = record_kind(r.word);
+      const bool is_call = kind == RecordKind::kCall || kind == RecordKind::kRequest;  // their place is taken when they begin
+      written_ticks = std::max(written_ticks, is_call ? r.start_ticks : r.start_ticks + record_duration_ticks(r.word));
+      written_.push_back({written_ticks, thread, r});
+    }
     if (!f.position.open.empty()) {
       auto& of_thread = open[thread];
       for (const auto& o : f.position.open) of_thread.push_back(o.record);
       if (f.position.open.size() > kMaxOpen) f.position.open.erase(f.position.open.begin(), f.position.open.end() - kMaxOpen);
     }
   }
+  // Where recording is thinned, every other step of a thread is in its log and the ones between are in its ring: each lets go of what was before it.
+  if (sources > 1) std::stable_sort(written_.begin(), written_.end(), [](const Written& a, const Written& b) { return a.ticks < b.ticks; });
+  for (const Written& w : written_) take(rank, w.thread, w.record);
+  written_.clear();
   drop_used_up(chunks);
   take_open(rank, open);
   rank.newest_ticks = std::max(rank.newest_ticks, header().latest.ticks);

@@ -100,6 +100,12 @@ class SpoolProcess : private MetaVisitor {
   std::map<std::string, double> samples_;
   std::unordered_map<uint32_t, uint64_t> active_;  ///< by thread: end of the last thing that ended
   std::vector<Record> read_now_;
+  struct Written {
+    uint64_t ticks;
+    uint32_t thread;
+    Record record;
+  };
+  std::vector<Written> written_;  ///< what was read now of all threads, in the order of time
   std::vector<DeviceRecord> devices_now_;
   bool devices_left_out_ = false;  ///< the first records of GPUs
   bool gpus_ = false;

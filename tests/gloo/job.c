@@ -1,8 +1,15 @@
-/* A job of $WORLD_SIZE ranks against the mock of Gloo, as PyTorch calls it: rank 1 is 20 ms late in each of 20 steps. Options are laid out as Gloo's. */
+/* A job of $WORLD_SIZE ranks against the mock of Gloo, as PyTorch calls it: rank 1 is 40 ms late in each of 20 steps. Options are laid out as Gloo's.
+ * With an argument another thread carries out the collectives, as DDP's do: the one that trains computes for 20 ms, hands over, and prints how long it then
+ * had nothing to do; rank 1 hands over 40 ms after rank 0, however long that took. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "ddl/annotate.h"
@@ -36,8 +43,63 @@ static void begin(const struct context* context) {
   put(0, &context, sizeof context);
 }
 
-int main(void) {
+static void reduce(const struct context* context, int step) {
+  begin(context);
+  put_word(80, 1000);
+  put_word(88, 4);
+  put_number(128, step);
+  _ZN4gloo9allreduceERKNS_16AllreduceOptionsE(options);
+}
+
+static int64_t now_ns(clockid_t clock) {
+  struct timespec now;
+  clock_gettime(clock, &now);
+  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+static struct context trains_in;
+static sem_t handed_over, reduced;
+
+static void* reduce_all(void* unused) {
+  (void)unused;
+  for (int step = 0; step < 20; ++step) {
+    sem_wait(&handed_over);
+    reduce(&trains_in, step);
+    sem_post(&reduced);
+  }
+  return NULL;
+}
+
+static int train(int rank, int ranks) {
+  _ZN4gloo10rendezvous7ContextC1Eiii(&trains_in, rank, ranks, 2);
+  sem_init(&handed_over, 0, 0);
+  sem_init(&reduced, 0, 0);
+  const uint64_t* entered = mmap(NULL, 4096, PROT_READ, MAP_SHARED, open(getenv("FAKE_GLOO"), O_RDONLY), 0); /* the mock's, of both ranks */
+  if (entered == MAP_FAILED) return 1;
+  pthread_t worker;
+  if (pthread_create(&worker, NULL, reduce_all, NULL) != 0) return 1;
+  for (int step = 0; step < 20; ++step) {
+    ddl_step_begin((uint64_t)step);
+    for (const int64_t until_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) + 20000000; now_ns(CLOCK_THREAD_CPUTIME_ID) < until_ns;) {
+    }
+    if (rank == 1) {
+      while (__atomic_load_n(entered, __ATOMIC_SEQ_CST) == 2 * (uint64_t)step) usleep(100);
+      usleep(40000);
+    }
+    const int64_t begin_ns = now_ns(CLOCK_MONOTONIC);
+    sem_post(&handed_over);
+    sem_wait(&reduced);
+    printf("rank %d step %d blocked %lld\n", rank, step, (long long)(now_ns(CLOCK_MONOTONIC) - begin_ns));
+    ddl_step_end();
+  }
+  pthread_join(worker, NULL);
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  (void)argv;
   const int rank = atoi(getenv("RANK")), ranks = atoi(getenv("WORLD_SIZE"));
+  if (argc > 1) return train(rank, ranks);
   struct context all, pair, unseen = {NULL, rank, ranks, 2, ""};
   _ZN4gloo10rendezvous7ContextC1Eiii(&all, rank, ranks, 2);
   const int members[] = {1, 0};
@@ -48,12 +110,8 @@ int main(void) {
   struct buffer sent = {NULL, NULL, 512};
   for (int step = 0; step < 20; ++step) {
     ddl_step_begin((uint64_t)step);
-    if (rank == 1) usleep(20000);
-    begin(&all);
-    put_word(80, 1000);
-    put_word(88, 4);
-    put_number(128, step);
-    _ZN4gloo9allreduceERKNS_16AllreduceOptionsE(options);
+    if (rank == 1) usleep(40000);
+    reduce(&all, step);
     ddl_step_end();
   }
   begin(&pair);

@@ -99,6 +99,19 @@ TEST(Following, RanksMayBeReadAtDifferentMoments) {
   expect_same(watched.look(), Watched(finished.path()).look());
 }
 
+/// Where a rank keeps every other step, its log has these, and its ring the ones between.
+TEST(Following, LogAndRingAreOneSequence) {
+  ScratchFolder whole, parts;
+  const auto job = [] { return run().ranks(3).steps(30).layer("conv", 5_ms).allreduce(1_MiB, 1_ms).slow(1, 2_ms); };
+  job().write(whole.path());
+  job().keep_level(1, 1).write(parts.path());
+  const Snapshot s = Watched(parts.path()).look(), of_whole = Watched(whole.path()).look();
+  EXPECT_EQ(s.window, 30u);
+  expect_same(s, of_whole);
+  ASSERT_EQ(s.ranks[1].layers.size(), 1u);
+  EXPECT_EQ(s.ranks[1].layers[0].second, of_whole.ranks[1].layers[0].second);
+}
+
 /// A rank that left in the middle was there in fewer steps: its layers are divided by those, in the table and in the row alike.
 TEST(Following, LayersAreMeansOverTheStepsOfTheRank) {
   ScratchFolder finished, live;
