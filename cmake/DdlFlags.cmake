@@ -18,3 +18,10 @@ target_compile_options(ddl_injected_flags INTERFACE -Wall -Wextra -Wshadow -fvis
                        -O2 -fno-tree-slp-vectorize  # moving two words at once through vector registers costs more than it saves
                        $<$<BOOL:${DDL_WERROR}>:-Werror>)
 target_include_directories(ddl_injected_flags INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
+
+# Unit tests of injected code have the objects of the preload libraries, which saves compiling them twice. Where sanitizers or warnings are asked for,
+# they are compiled once more, under ddl_tool_flags.
+set(DDL_TESTS_HAVE_INJECTED_OBJECTS ON)
+if(DDL_SANITIZE OR DDL_WERROR)
+  set(DDL_TESTS_HAVE_INJECTED_OBJECTS OFF)
+endif()

@@ -22,7 +22,7 @@ KNOB = ["--tunable", "x=1,4,8,32"]
 
 def tune(directory, *arguments, check):
     began = time.time()
-    run = subprocess.run([DDL, "tune", *map(str, arguments)], cwd=directory, capture_output=True, text=True, env=job.environment(), timeout=600)
+    run = subprocess.run([DDL, "tune", *map(str, arguments)], cwd=directory, capture_output=True, text=True, env=job.environment(**job.ALONE), timeout=600)
     if run.returncode != check:
         raise AssertionError(f"ddl tune {arguments}: exit code {run.returncode}, expected {check}\n{run.stdout}\n{run.stderr}")
     run.took_s = time.time() - began
@@ -141,7 +141,7 @@ def goes_back_without_the_tuner(folder):
     log = folder / "left"
     with (folder / "left.err").open("w") as err:
         process = subprocess.Popen([DDL, "tune", "-o", "left_dir", "--in-run", "--budget", "300s", "--tunable", "x=1,2,3,4,5,6,7,8,9,10,11,12", "--", JOB, "--ms", "10", "--steps", "6000",
-                                    "--x", "{x}", "--log", log], cwd=folder, stdout=err, stderr=err, env=job.environment())
+                                    "--x", "{x}", "--log", log], cwd=folder, stdout=err, stderr=err, env=job.environment(**job.ALONE))
     trials = lambda: (folder / "left.err").read_text().count("(explore)")
     assert job.wait_until(lambda: trials() >= 4, 60), (folder / "left.err").read_text()
     process.kill()

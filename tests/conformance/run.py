@@ -38,13 +38,13 @@ TIMEOUT_S = 60  # a run takes 1 to 5
 UNSTEADY_TIMEOUT_S = 20  # what hangs by itself is tried again
 Program = namedtuple("Program", "name binding ranks threads cases unsteady")
 Check = namedtuple("Check", "program binary case expected threads label")
-Flavour = namedtuple("Flavour", "mpirun library bindings jobs environment")
+Flavour = namedtuple("Flavour", "mpirun library bindings jobs environment shim")
 FLAVOURS = {
-    # Jobs at a time: ranks of Open MPI let go of the processor while they wait, and most of a run is mpirun's coming and going; MPICH's do not.
+    # Jobs at a time: ranks let go of the processor while they wait, and most of a run is mpirun's coming and going.
     # The treematch of 4.1.4 hangs in one of some hundred MPI_Dist_graph_create, without us and whatever it is asked. Windows need
     # single copies: emulated ones where a container forbids process_vm_readv.
-    "openmpi": Flavour("mpirun.openmpi", "libddl.so", ("c", "mpif_h", "mpi", "f08"), 3, {"OMPI_MCA_topo": "basic", "OMPI_MCA_btl_vader_single_copy_mechanism": "emulated", **job.QUICK}),
-    "mpich": Flavour("mpirun.mpich", "libddl-mpich.so", ("c",), 1, {}),
+    "openmpi": Flavour("mpirun.openmpi", "libddl.so", ("c", "mpif_h", "mpi", "f08"), 3, {"OMPI_MCA_topo": "basic", "OMPI_MCA_btl_vader_single_copy_mechanism": "emulated", **job.QUICK}, None),
+    "mpich": Flavour("mpirun.mpich", "libddl-mpich.so", ("c",), 2, {}, job.YIELDING),
 }
 FORTRAN = ("mpif_h", "mpi", "f08")
 
@@ -99,8 +99,8 @@ class Run:
         (folder / "transcripts").mkdir()
         self.record = folder / "run.ddl"
         extra = {"CONFORMANCE_OUT": folder / "transcripts", "CONFORMANCE_THREADS": threads, "DDL_OUT": self.record, **flavour.environment}
-        if library:
-            extra["LD_PRELOAD"] = library
+        if preloaded := [str(path) for path in (library, flavour.shim) if path]:
+            extra["LD_PRELOAD"] = " ".join(preloaded)
         command = [flavour.mpirun, "-np", str(ranks), str(binary)] + ([case] if case else [])
         with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err:
             process = subprocess.Popen(command, cwd=folder, env=job.environment(**extra), stdin=subprocess.DEVNULL, stdout=out, stderr=err,
@@ -159,10 +159,10 @@ def recorded(run_dir, sql):
 
 def read_record(run_dir):
     """Calls by (rank, operation), summed over worlds; operations that were entered and never left."""
-    calls = Counter({(int(row["rank"]), row["op"]): int(row["calls"])
-                     for row in recorded(run_dir, "SELECT rank, op, sum(calls) AS calls FROM v_call WHERE rank IS NOT NULL GROUP BY rank, op")})
-    unfinished = {row["op"] for row in recorded(run_dir, "SELECT DISTINCT o.name AS op FROM open_call c JOIN op o ON o.id = c.op")}
-    return calls, unfinished
+    rows = recorded(run_dir, "SELECT rank, op, sum(calls) AS calls FROM v_call WHERE rank IS NOT NULL GROUP BY rank, op"
+                             " UNION ALL SELECT DISTINCT NULL, o.name, NULL FROM open_call c JOIN op o ON o.id = c.op")
+    calls = Counter({(int(row["rank"]), row["op"]): int(row["calls"]) for row in rows if row["rank"]})
+    return calls, {row["op"] for row in rows if not row["rank"]}
 
 
 def sites_outside(run_dir, binary):

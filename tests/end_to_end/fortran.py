@@ -55,8 +55,8 @@ def compare(what, truth, found):
 
 def count(program, folder):
     run = folder / "run.ddl"
-    mpirun = "mpirun.mpich" if "_mpich_" in program.name else "mpirun.openmpi"
-    done = job.record(run, [mpirun, "-np", RANKS, program], STENCIL_OUT=folder, check_rc=0)
+    mpirun, more = ("mpirun.mpich", {"LD_PRELOAD": job.YIELDING}) if "_mpich_" in program.name else ("mpirun.openmpi", {})
+    done = job.record(run, [mpirun, "-np", RANKS, program], STENCIL_OUT=folder, check_rc=0, **more)
     job.check("stencil:" in done.stdout, f"{program.name} did not get to its end:\n{done.stdout}{done.stderr}")
     truth = counted(folder)
     db = job.store(run)

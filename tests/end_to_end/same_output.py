@@ -2,6 +2,8 @@
 """The trainer prints the same losses, bit for bit, and ends with the same code, with and without the library."""
 import job
 
+del job.MPI_ENV["OMPI_MCA_pml"]  # as users' jobs: with all libraries of fabrics that MPI_Init loads
+
 CASES = [
     ("mlp", []),
     ("mlp", ["--no-overlap"]),

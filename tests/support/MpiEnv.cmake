@@ -1,6 +1,7 @@
 # Environment in which the tests run mpirun, for the test property ENVIRONMENT. Line by line the same as mpi_env.sh, which has the reasons.
 set(DDL_MPI_ENV
   OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  OMPI_MCA_pml=ob1
   OMPI_MCA_rmaps_base_oversubscribe=1
   OMPI_MCA_mpi_yield_when_idle=1
   OMPI_MCA_hwloc_base_binding_policy=none

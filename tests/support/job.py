@@ -23,6 +23,7 @@ LIBRARY = BUILD / "lib" / "libddl.so"
 MPI_ENV = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_pml": "ob1",  # what it chooses without a fabric, after 0.2 s of looking for one at every start
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
     "OMPI_MCA_hwloc_base_binding_policy": "none",
     "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
@@ -32,6 +33,10 @@ MPI_ENV = {
 }
 # For jobs in which a rank fails: mpirun sends the others SIGKILL right behind SIGTERM, and not a second or two later.
 QUICK = {"OMPI_MCA_odls_base_sigkill_timeout": "0"}
+# For jobs of one process that are started again and again: no daemon of Open MPI beside each, which takes longer than the job.
+ALONE = {"OMPI_MCA_ess_singleton_isolated": "1"}
+# To be preloaded into jobs of MPICH: their ranks let go of the processor while they wait, as Open MPI's do (yielding_shim.c).
+YIELDING = BUILD / "tests" / "programs" / "libyielding_shim.so"
 DDL_VARIABLES = [name for name in os.environ if name.startswith("DDL_")]
 
 failures = []

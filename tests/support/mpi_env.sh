@@ -1,6 +1,7 @@
 # shellcheck shell=sh
 # Environment in which the tests run mpirun: `. tests/support/mpi_env.sh`. Line by line the same as MpiEnv.cmake, which ctest uses.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1  # containers and chroots
+export OMPI_MCA_pml=ob1                                           # what it chooses without a fabric, after a while of looking for one
 export OMPI_MCA_rmaps_base_oversubscribe=1                        # more ranks than cores
 export OMPI_MCA_mpi_yield_when_idle=1                             # ... that do not steal each other's core while they wait
 export OMPI_MCA_hwloc_base_binding_policy=none                    # ... and are not pinned two to a core

@@ -17,7 +17,7 @@ REST = 64 * 1024 + 4 * 1024 * 1024
 
 def many(folder, what, n, cap=CAP, growth_kib=256, says=(), rest=REST, **env):
     run, growth = folder / f"{what}.ddl", folder / f"{what}.growth"
-    done = job.run([MANY, what, n], check_rc=0, timeout=3600, LD_PRELOAD=job.LIBRARY, DDL_OUT=run, DDL_CAP=cap, CALL_LOG=folder / f"{what}.log", GROWTH=growth, **env)
+    done = job.run([MANY, what, n], check_rc=0, timeout=3600, LD_PRELOAD=job.LIBRARY, DDL_OUT=run, DDL_CAP=cap, CALL_LOG=folder / f"{what}.log", GROWTH=growth, **job.ALONE, **env)
     job.check("ddl:" not in done.stderr, done.stderr)
     spool = next(run.glob("*.spool"))
     size, grown = spool.stat().st_size, int(growth.read_text())
