@@ -35,9 +35,12 @@ void PassedOn::add(const CommunicatorInfo& communicator, const Instance& instanc
                         *sigma_ns, communicator.size == world_sizes_[communicator.world]});
   for (size_t i = 0; i < instance.members.size(); ++i) {
     const Member& m = instance.members[i];
-    const auto [place, fresh] = place_of_.try_emplace(m.process, static_cast<uint32_t>(ranks_.size()));
-    if (fresh) ranks_.push_back(m.rank);
-    visits_.push_back({m.enter_ns, m.leave_ns(), split.wait_ns[i], place->second & kMostRanks, 0});
+    uint32_t& place = place_of_[static_cast<uint64_t>(m.process)];
+    if (place == 0) {
+      ranks_.push_back(m.rank);
+      place = static_cast<uint32_t>(ranks_.size());
+    }
+    visits_.push_back({m.enter_ns, m.leave_ns(), split.wait_ns[i], (place - 1) & kMostRanks, 0});
   }
   for (const size_t late : split.late) visits_[instances_.back().first_visit + late].late = 1;
 }

@@ -195,14 +195,14 @@ class StepPass {
         profile_(db, "SELECT f.op, f.time_ns FROM profile f WHERE f.process = ?") {}
 
   /// `use` gets the rows of one or several processes at a time, and empties them.
-  StepLosses run(const ProcessRange& range, const PassProgress& progress, const std::function<void(StepRows&)>& use) {
+  StepResults run(const ProcessRange& range, const PassProgress& progress, const std::function<void(StepRows&)>& use) {
     for (auto process = catalog_.processes.lower_bound(range.first_process);
          process != catalog_.processes.end() && process->first <= range.last_process; ++process)
       pending_.insert(process->first);
     Query events(
         db_,
         std::string("SELECT e.process, e.thread, e.kind, e.op, e.start_ns, e.duration_ns, e.seq IS NOT NULL, k.wait_ns, "
-                    "k.why, k.bytes, e.comm, k.sigma_ns, k.wait_method IS 'lower-bound'") +
+                    "k.why, k.bytes, e.comm, k.sigma_ns, k.wait_method IS 'lower-bound', e.region") +
             (messages_ ? ", w.wait_ns, w.why, w.late, w.sigma_ns" : "") + " FROM event e LEFT JOIN collective k ON k.event = e.id" +
             (messages_ ? " LEFT JOIN call_wait w ON w.event = e.id" : "") + " WHERE e.kind < 3 AND " +
             (sources_.sorted ? "e.process BETWEEN ?1 AND ?2 ORDER BY e.process, e.start_ns" : "e.id >= ?1 AND e.id < ?2 ORDER BY e.id"));
@@ -220,7 +220,9 @@ class StepPass {
         if (rows_.steps.size() >= kHeldRows) use(rows_);
         begin_process(process);
       }
-      add(read(events));
+      const Activity activity = read(events);
+      if (!events.is_null(7)) results_.waits.add(process, events.integer(13), events.integer(7));
+      add(activity);
     }
     end_process();
     for (const std::set<int64_t> quiet = pending_; int64_t process : quiet) {  // left no events
@@ -228,7 +230,7 @@ class StepPass {
       end_process();
     }
     use(rows_);
-    return losses_;
+    return std::move(results_);
   }
 
  private:
@@ -244,10 +246,10 @@ class StepPass {
     a.sigma_ns = row.real(11);
     a.bounded = row.integer(12) != 0;
     if (messages_ && !a.collective && !a.request) {
-      a.wait_ns = row.maybe_integer(13);
-      a.unsplit = !row.is_null(14);
-      if (a.unsplit) a.why = why_from(row.text(14));
-      a.sigma_ns = row.real(16);
+      a.wait_ns = row.maybe_integer(14);
+      a.unsplit = !row.is_null(15);
+      if (a.unsplit) a.why = why_from(row.text(15));
+      a.sigma_ns = row.real(17);
       if (a.why == Why::kPartialRanks && !unrecorded_->empty()) {  // it waited for 0 ns at least
         a.unsplit = false;
         a.bounded = true;
@@ -260,7 +262,7 @@ class StepPass {
     }
     a.bytes = row.integer(9);
     if (staged_ && a.wait_ns)
-      a.bubble = a.collective ? pipelines_.spans(row.integer(10)) : messages_ && pipelines_.same(row.integer(0), row.integer(15));
+      a.bubble = a.collective ? pipelines_.spans(row.integer(10)) : messages_ && pipelines_.same(row.integer(0), row.integer(16));
     return a;
   }
 
@@ -291,7 +293,7 @@ class StepPass {
       if (numbers.insert(step.number).second) {
         waiting_steps_.push_back(std::move(step));
       } else {
-        ++losses_.repeated_steps;
+        ++results_.repeated_steps;
       }
     }
     const auto told = sources_.computing.find(id);
@@ -431,7 +433,7 @@ class StepPass {
   std::deque<Step> waiting_steps_;  ///< of the current process, by begin; the front ones are being filled
   std::optional<RunWindow> run_;
   std::optional<TrainingThread> training_;  ///< of the current process, if background threads communicate for it
-  StepLosses losses_;
+  StepResults results_;
 };
 
 /// Where ranges of processes begin and end that several threads go through; one range of all where that cannot be told.
@@ -462,31 +464,34 @@ std::vector<ProcessRange> cut_processes(SQLite::Database& db, const StepSources&
 
 }  // namespace
 
-StepLosses analyze_steps(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background,
+StepResults analyze_steps(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background,
                          const PassProgress& progress, unsigned threads) {
   constexpr size_t kRangesPerThread = 8;
   StepSources sources(db, catalog, background);
   const std::vector<ProcessRange> ranges = cut_processes(db, sources, threads > 1 ? kRangesPerThread * threads : 1);
-  StepLosses losses;
+  StepResults results;
   if (ranges.size() == 1) {
     SQLite::Savepoint savepoint(db, "steps");
     StepRowsWriter writer(db);
-    losses = StepPass(db, sources).run(ranges[0], progress, [&](StepRows& rows) { writer.write(rows); });
+    results = StepPass(db, sources).run(ranges[0], progress, [&](StepRows& rows) { writer.write(rows); });
     savepoint.release();
-    return losses;
+    return results;
   }
   std::vector<std::vector<StepRows>> rows(ranges.size());
-  std::vector<StepLosses> lost(ranges.size());
+  std::vector<StepResults> of_ranges(ranges.size());
   read_in_parallel(db, threads, ranges.size(), [&](size_t i, SQLite::Database& connection) {
-    lost[i] = StepPass(connection, sources).run(ranges[i], {}, [&](StepRows& some) { rows[i].push_back(std::exchange(some, {})); });
+    of_ranges[i] = StepPass(connection, sources).run(ranges[i], {}, [&](StepRows& some) { rows[i].push_back(std::exchange(some, {})); });
   });
   SQLite::Savepoint savepoint(db, "steps");
   StepRowsWriter writer(db);
   for (std::vector<StepRows>& of_range : rows)
     for (StepRows& some : of_range) writer.write(some);
   savepoint.release();
-  for (const StepLosses& of_range : lost) losses.repeated_steps += of_range.repeated_steps;
-  return losses;
+  for (const StepResults& of_range : of_ranges) {
+    results.repeated_steps += of_range.repeated_steps;
+    results.waits.add(of_range.waits);
+  }
+  return results;
 }
 
 }  // namespace ddl
