@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyzer/passes/process_steps.h"
 #include "analyzer/query.h"
 
 namespace ddl {
@@ -22,9 +23,7 @@ bool comes_before(const Times& a, const Times& b) { return std::pair(a.step, a.r
 /// By step and rank; a step that a rank had several times is several ones.
 std::vector<Times> times_in(const FindingInput& input, std::string_view ranges) {
   std::vector<Times> times;
-  Query steps(
-      input.db,
-      "SELECT thread, step, start_ns, start_ns + duration_ns FROM step WHERE process = ? AND duration_ns IS NOT NULL ORDER BY start_ns");
+  ProcessSteps steps(input.db);
   const std::string regions = fmt::format("SELECT id FROM region WHERE kind <> 'step' AND ({})", ranges);
   if (!Query(input.db, regions + " LIMIT 1").next()) return times;
   struct Range {
@@ -45,10 +44,9 @@ std::vector<Times> times_in(const FindingInput& input, std::string_view ranges) 
     if (process.world != input.world || process.rank < 0) continue;
     auto next = all.begin();
     int64_t last_end_ns = INT64_MIN, until_ns = INT64_MIN;  // of the step before; ranges may lie within each other
-    steps.bind(id);
-    while (steps.next()) {
-      const int64_t thread = steps.integer(0), begin_ns = steps.integer(2), end_ns = steps.integer(3);
-      Times found{steps.integer(1), process.rank};
+    for (const ProcessStep& step : steps.of(id)) {
+      const int64_t thread = step.thread, begin_ns = step.begin_ns, end_ns = step.end_ns;
+      Times found{step.step, process.rank};
       for (; next != all.end() && next->begin_ns < end_ns; ++next) {
         if (next->thread != thread) continue;
         const auto overlap_ns = [&](int64_t from_ns, int64_t to_ns) {

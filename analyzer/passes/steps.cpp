@@ -13,6 +13,7 @@
 #include "analyzer/passes/message_operation.h"
 #include "analyzer/passes/partition.h"
 #include "analyzer/passes/pipelines.h"
+#include "analyzer/passes/process_steps.h"
 #include "analyzer/passes/training_thread.h"
 #include "analyzer/query.h"
 
@@ -188,9 +189,7 @@ class StepPass {
         pipelines_(sources.pipelines),
         inputs_(sources.inputs),
         messages_(sources.messages),
-        steps_(
-            db,
-            "SELECT thread, step, start_ns, duration_ns, mpi_ns FROM step WHERE process = ? AND duration_ns IS NOT NULL ORDER BY start_ns"),
+        steps_(db),
         open_(db, "SELECT thread, seq, start_ns, op FROM open_call WHERE process = ?"),
         profile_(db, "SELECT f.op, f.time_ns FROM profile f WHERE f.process = ?") {}
 
@@ -283,13 +282,12 @@ class StepPass {
     const std::vector<InputRange>& loading = inputs_.of(id);
     loading_.assign(loading.begin(), loading.end());
     std::set<int64_t> numbers;
-    steps_.bind(id);
-    while (steps_.next()) {
+    for (const ProcessStep& one : steps_.of(id)) {
       Step step;
-      step.thread = steps_.integer(0);
-      step.number = steps_.integer(1);
-      step.window = {steps_.integer(2), steps_.integer(2) + steps_.integer(3)};
-      step.mpi_ns = steps_.integer(4);
+      step.thread = one.thread;
+      step.number = one.step;
+      step.window = {one.begin_ns, one.end_ns};
+      step.mpi_ns = one.mpi_ns;
       if (numbers.insert(step.number).second) {
         waiting_steps_.push_back(std::move(step));
       } else {
@@ -422,7 +420,8 @@ class StepPass {
   const Pipelines& pipelines_;
   InputRanges& inputs_;
   const bool messages_;
-  Query steps_, open_, profile_;
+  ProcessSteps steps_;
+  Query open_, profile_;
   StepRows rows_;
   std::set<int64_t> pending_;                       ///< processes not seen yet
   std::deque<Interval>* told_computing_ = nullptr;  ///< of the current process, from the current step on; null: not told

@@ -20,7 +20,7 @@ Tables many_events() {
   Tables run(4);
   run.allreduce(1, {0, 0, 0, 0}, 1, 8);  // brings the operation
   std::mt19937 random(1);
-  for (int i = 0; i < 3000; ++i) {
+  for (int i = 0; i < 3400; ++i) {
     const int64_t range = i % 3 == 0 ? 20 : i % 3 == 1 ? 30'000 : 5;
     const int64_t seq = std::uniform_int_distribution<int64_t>(-1, range)(random) + (i % 3 == 2 ? (int64_t{i} % 7) << 32 : 0);
     const int64_t comm = std::uniform_int_distribution<int64_t>(1, 5)(random);
