@@ -110,8 +110,9 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress, unsigned thr
   // Shares of the whole as measured on a run of two million events, half of them of messages.
   tell("splitting collectives", 0.0);
   let_others_read();
+  InstanceEvents events(db, InstanceEvents::kHeld, threads);
   const CollectiveLosses collectives = analyze_collectives(
-      db, catalog, [&](double done) { tell("splitting collectives", 0.35 * done); }, threads);
+      db, catalog, events, [&](double done) { tell("splitting collectives", 0.35 * done); }, threads);
   write_on();
   book(db, kPartial, collectives.partial);
   book(db, kMismatched, collectives.mismatched);
@@ -129,7 +130,8 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress, unsigned thr
   tell("cutting steps", 0.7);
   let_others_read();
   StepResults steps = analyze_steps(
-      db, catalog, background, [&](double done) { tell("cutting steps", 0.7 + 0.15 * done); }, threads);
+      db, catalog, background, events, [&](double done) { tell("cutting steps", 0.7 + 0.15 * done); }, threads);
+  events.forget();
   write_on();
   book(db, kRepeated, steps.repeated_steps);
   tell("cutting steps of GPUs", 0.85);

@@ -6,6 +6,7 @@
 #include <map>
 #include <unordered_set>
 
+#include "analyzer/passes/process_events.h"
 #include "analyzer/query.h"
 
 namespace ddl {
@@ -91,10 +92,11 @@ std::optional<OverlapReplay> replay_overlap(const FindingInput& input, bool nonb
   std::unordered_set<int64_t> steps;
   for (steady.bind(input.world); steady.next();) steps.insert(steady.integer(0));
   // Through the steps of a process in order: its events are.
+  ProcessEvents events(input.db);
   Query rows(input.db, fmt::format("SELECT e.step, e.start_ns, e.start_ns + e.duration_ns, k.xfer_ns, k.wait_ns, e.bytes, e.op, e.region, e.comm"
-                                   " FROM event e JOIN collective k ON k.event = e.id WHERE e.process = ? AND e.kind = {} AND e.op IN ({})"
-                                   " AND e.bytes >= {} AND e.step IS NOT NULL AND k.xfer_ns IS NOT NULL ORDER BY e.start_ns",
-                                   nonblocking ? 2 : 1, list, kGradientBytes));
+                                   " FROM event e CROSS JOIN collective k ON k.event = e.id WHERE {} AND e.kind = {} AND e.op IN ({})"
+                                   " AND e.bytes >= {} AND e.step IS NOT NULL AND k.xfer_ns IS NOT NULL ORDER BY {}",
+                                   events.condition(), nonblocking ? 2 : 1, list, kGradientBytes, events.order()));
   std::map<int64_t, double> least;  // by step: a step is as short as its slowest rank's
   OverlapReplay found;
   double rank_steps = 0, at_once_bytes = 0;
@@ -121,7 +123,8 @@ std::optional<OverlapReplay> replay_overlap(const FindingInput& input, bool nonb
       found.between_ns += std::max(0.0, static_cast<double>(step.back().leave_ns - step.front().enter_ns) - inside_ns);
       step.clear();
     };
-    rows.bind(id);
+    const ProcessEvents::Parameters parameters = events.of(id);
+    rows.bind(parameters.first, parameters.second);
     while (rows.next()) {
       if (!steps.contains(rows.integer(0)) || others_regions.contains(rows.integer(7)) || others_axes.contains(rows.integer(8))) continue;
       if (rows.integer(0) != number) finish();

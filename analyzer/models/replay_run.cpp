@@ -15,6 +15,7 @@
 
 #include "analyzer/passes/operation.h"
 #include "analyzer/passes/partition.h"
+#include "analyzer/passes/process_events.h"
 #include "analyzer/places_by_key.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
@@ -184,41 +185,55 @@ class RunReader {
   }
 
   void read_processes() {
-    Query rows(
-        db_,
-        "SELECT e.id, e.thread, e.kind, e.op, e.comm, e.seq, e.start_ns, e.duration_ns, coalesce(k.bytes, e.bytes), e.peer, k.wait_ns, "
-        "k.xfer_ns, k.wait_method IS 'lower-bound' FROM event e LEFT JOIN collective k ON k.event = e.id WHERE e.process = ?1 AND e.kind IN (1, 2) AND e.start_ns >= ?2 "
-        "AND e.start_ns < ?3 ORDER BY e.start_ns");
+    ProcessEvents of_processes(db_);
+    Query rows(db_, fmt::format("SELECT e.id, e.thread, e.kind, e.op, e.comm, e.seq, e.start_ns, e.duration_ns, coalesce(k.bytes, e.bytes), e.peer,"
+                                " k.wait_ns, k.xfer_ns, k.wait_method IS 'lower-bound' FROM event e LEFT JOIN collective k ON k.event = e.id"
+                                " WHERE {} AND e.kind IN (1, 2) AND e.start_ns >= ?3 AND e.start_ns < ?4 ORDER BY {}",
+                                of_processes.condition(), of_processes.order()));
     const auto events_held = static_cast<size_t>(events_);
     participants_.reserve(events_held);
     by_position_.reserve(events_held + windows_.size());
     result_.replay.reserve(2 * events_held + windows_.size());
     std::vector<Event> events;
-    for (size_t w = 0; w < windows_.size(); ++w) {
-      const Window& window = windows_[w];
-      if (w == 0 || windows_[w - 1].process != window.process) before_.reset();
-      events.clear();
-      for (rows.bind(window.process, window.interval.begin_ns, window.interval.end_ns); rows.next();) {
-        events.push_back({rows.integer(0),
-                          rows.integer(1),
-                          rows.integer(2),
-                          rows.integer(3),
-                          rows.maybe_integer(4),
-                          rows.maybe_integer(5),
-                          rows.maybe_integer(9),
-                          rows.integer(8),
-                          {rows.integer(6), rows.integer(6) + rows.integer(7)},
-                          rows.maybe_integer(10),
-                          rows.maybe_integer(11),
-                          rows.integer(12) != 0});
+    for (size_t first = 0, end = 0; first < windows_.size(); first = end) {
+      // Steps of one thread do not overlap: all of a process are filled as its events come.
+      const int64_t process = windows_[first].process;
+      do {
+        ++end;
+      } while (of_processes.in_order() && end < windows_.size() && windows_[end].process == process);
+      if (first == 0 || windows_[first - 1].process != process) before_.reset();
+      const ProcessEvents::Parameters where = of_processes.of(process);
+      rows.bind(where.first, where.second, windows_[first].interval.begin_ns, windows_[end - 1].interval.end_ns);
+      bool more = rows.next();
+      for (size_t w = first; w < end; ++w) {
+        const Window& window = windows_[w];
+        events.clear();
+        for (; more && rows.integer(6) < window.interval.end_ns; more = rows.next())
+          if (rows.integer(6) >= window.interval.begin_ns) events.push_back(event_of(rows));
+        // Calls before the requests that they posted. SQLite would sort what lies in order nearly everywhere.
+        const auto before = [](const Event& a, const Event& b) {
+          return std::pair(a.interval.begin_ns, a.kind) < std::pair(b.interval.begin_ns, b.kind);
+        };
+        if (!std::is_sorted(events.begin(), events.end(), before)) std::stable_sort(events.begin(), events.end(), before);
+        read_window(window, events);
       }
-      // Calls before the requests that they posted. SQLite would sort what lies in order nearly everywhere.
-      const auto before = [](const Event& a, const Event& b) {
-        return std::pair(a.interval.begin_ns, a.kind) < std::pair(b.interval.begin_ns, b.kind);
-      };
-      if (!std::is_sorted(events.begin(), events.end(), before)) std::stable_sort(events.begin(), events.end(), before);
-      read_window(window, events);
+      rows.reset();
     }
+  }
+
+  static Event event_of(const Query& rows) {
+    return {rows.integer(0),
+            rows.integer(1),
+            rows.integer(2),
+            rows.integer(3),
+            rows.maybe_integer(4),
+            rows.maybe_integer(5),
+            rows.maybe_integer(9),
+            rows.integer(8),
+            {rows.integer(6), rows.integer(6) + rows.integer(7)},
+            rows.maybe_integer(10),
+            rows.maybe_integer(11),
+            rows.integer(12) != 0};
   }
 
   void read_window(const Window& window, const std::vector<Event>& events) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analyzer/query.h"
+#include "analyzer/made_rows.h"
 
 namespace ddl {
 
@@ -46,11 +46,15 @@ void Blame::write(SQLite::Database& db) {
   sums_.each([&](uint64_t pair, const Sum& sum) { rows.emplace_back(pair, sum); });
   sums_ = {};
   std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  Query insert(db, "INSERT INTO blame (world, late, waiter, instances, wait_ns, sigma_ns) VALUES (?, ?, ?, ?, ?, ?)");
-  for (const auto& [pair, sum] : rows) {
-    const auto& [world, late] = ranks_[pair >> 32];
-    insert.run(world, late, ranks_[pair & UINT32_MAX].second, sum.instances, sum.wait_ns, sum.sigma_ns);
-  }
+  auto next = rows.begin();
+  MadeRows(db).insert(
+      "INSERT INTO blame (world, late, waiter, instances, wait_ns, sigma_ns) SELECT c0, c1, c2, c3, c4, c5 FROM made_rows", [&](MadeRow& row) {
+        if (next == rows.end()) return false;
+        const auto& [pair, sum] = *next++;
+        const auto& [world, late] = ranks_[pair >> 32];
+        row.set(world, late, ranks_[pair & UINT32_MAX].second, sum.instances, sum.wait_ns, sum.sigma_ns);
+        return true;
+      });
 }
 
 }  // namespace ddl

@@ -328,8 +328,13 @@ class Reached {
     rows.reserve(seq_.size());
     seq_.each([&](uint64_t key, const Number& highest) { rows.emplace_back(key, highest.seq); });
     std::sort(rows.begin(), rows.end());
-    Query insert(db, "INSERT INTO reached (comm, process, seq) VALUES (?, ?, ?)");
-    for (const auto& [key, seq] : rows) insert.run(key >> 32, key & UINT32_MAX, seq);
+    auto next = rows.begin();
+    MadeRows(db).insert("INSERT INTO reached (comm, process, seq) SELECT c0, c1, c2 FROM made_rows", [&](MadeRow& row) {
+      if (next == rows.end()) return false;
+      row.set(next->first >> 32, next->first & UINT32_MAX, next->second);
+      ++next;
+      return true;
+    });
   }
 
  private:
@@ -491,8 +496,8 @@ class Splitter {
 
 }  // namespace
 
-CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress, unsigned threads) {
-  InstanceEvents events(db, InstanceEvents::kHeld, threads);
+CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalog, InstanceEvents& events, const PassProgress& progress,
+                                     unsigned threads) {
   const std::set<int64_t> trusted = trusted_across_hosts(events, catalog);
   Query count(db, "SELECT count(*) FROM event WHERE seq IS NOT NULL");
   Ticker ticker(progress, count.next() ? count.integer(0) : 0);
@@ -508,7 +513,7 @@ CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalo
       ticker.add(rows.members);
     }
   }
-  events.forget();
+  events.keep_rows();
   CollectiveLosses losses = splitter.finish(db, catalog);
   savepoint.release();
   return losses;

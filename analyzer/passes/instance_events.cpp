@@ -168,7 +168,23 @@ void InstanceEvents::rewind() {
   next_piece_ = 0;
 }
 
+InstanceEvents::Rows::Rows(const InstanceEvents& events, int64_t first_event) : events_(events) {
+  const auto before = [](const Slot& slot, int64_t event) { return slot.row.event < event; };
+  for (; run_ < events_.runs_.size(); ++run_) {
+    const std::vector<Slot>& slots = events_.runs_[run_].slots;
+    place_ = static_cast<size_t>(std::lower_bound(slots.begin(), slots.end(), first_event, before) - slots.begin());
+    if (place_ < slots.size()) return;
+  }
+}
+
+void InstanceEvents::keep_rows() {
+  if (!read_) return forget();
+  for (Run& run : runs_) run.order = {};
+  kernels_ = {};
+}
+
 void InstanceEvents::forget() {
+  read_ = false;
   for (Run& run : runs_) run = {};
   kernels_ = {};
   next_piece_ = ends_.size();

@@ -72,7 +72,8 @@ class InstanceEvents {
   /// The rows of the piece, of whose events all were replaced, one after the other in the order of events; null: there are no more.
   class Rows {
    public:
-    explicit Rows(const InstanceEvents& events) : events_(events) {}
+    /// From that of `first_event` on.
+    explicit Rows(const InstanceEvents& events, int64_t first_event = INT64_MIN);
     const SplitEvent* operator()() {
       while (run_ < events_.runs_.size() && place_ == events_.runs_[run_].slots.size()) ++run_, place_ = 0;
       return run_ == events_.runs_.size() ? nullptr : &events_.runs_[run_].slots[place_++].row;
@@ -87,6 +88,10 @@ class InstanceEvents {
   void rewind();
   /// Are all of them held, so that the store is not read any more once next_piece() was called?
   bool are_held() const { return ends_.size() <= 1; }
+  /// Have all of the store's been replaced, and are held?
+  bool has_all_rows() const { return read_ && runs_.front().order.empty(); }
+  /// When all were replaced: gives back what leads from instance to instance.
+  void keep_rows();
   /// Gives their memory back: there are no more.
   void forget();
 
