@@ -31,15 +31,15 @@ std::vector<Times> times_in(const FindingInput& input, std::string_view ranges) 
     double own_ratio;  ///< outside MPI
   };
   std::map<int64_t, std::vector<Range>> by_process;  // in one pass: range_event has no index
-  Query range(input.db, fmt::format("SELECT process, thread, start_ns, duration_ns, mpi_ns FROM range_event WHERE region IN ({})"
-                                    " ORDER BY process, start_ns",
-                                    regions));
+  Query range(input.db, fmt::format("SELECT process, thread, start_ns, duration_ns, mpi_ns FROM range_event WHERE region IN ({})", regions));
   while (range.next()) {
     const double duration = std::max(1.0, range.real(3));
     by_process[range.integer(0)].push_back({range.integer(1), range.integer(2), range.integer(2) + range.integer(3),
                                             std::clamp((duration - range.real(4)) / duration, 0.0, 1.0)});
   }
-  for (const auto& [id, all] : by_process) {
+  const auto earlier = [](const Range& a, const Range& b) { return a.begin_ns < b.begin_ns; };
+  for (auto& [id, all] : by_process) {
+    if (!std::is_sorted(all.begin(), all.end(), earlier)) std::stable_sort(all.begin(), all.end(), earlier);
     const ProcessInfo& process = input.catalog.process(id);
     if (process.world != input.world || process.rank < 0) continue;
     auto next = all.begin();

@@ -404,12 +404,12 @@ class Sums {
 /// Goes through the instances once: rows of the tables that grow with them come batch by batch, what others are filled from is summed up.
 class Splitter {
  public:
-  Splitter(InstanceEvents& events, const Catalog& catalog, const std::set<int64_t>& trusted)
+  Splitter(InstanceEvents& events, const Catalog& catalog, const std::set<int64_t>& trusted, int64_t count)
       : events_(events),
         trusted_(trusted),
         reader_(events, catalog, [](const CommunicatorInfo&) { return true; }),
         blame_(catalog),
-        passed_on_(catalog) {
+        passed_on_(catalog, count) {
     events_.rewind();
   }
 
@@ -500,8 +500,9 @@ CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalo
                                      unsigned threads) {
   const std::set<int64_t> trusted = trusted_across_hosts(events, catalog);
   Query count(db, "SELECT count(*) FROM event WHERE seq IS NOT NULL");
-  Ticker ticker(progress, count.next() ? count.integer(0) : 0);
-  Splitter splitter(events, catalog, trusted);
+  const int64_t all = count.next() ? count.integer(0) : 0;
+  Ticker ticker(progress, all);
+  Splitter splitter(events, catalog, trusted, all);
   SQLite::Savepoint savepoint(db, "collectives");
   {
     SplitRowsWriter writer(db);

@@ -63,7 +63,10 @@ InstanceEvents::InstanceEvents(SQLite::Database& db, int64_t held, unsigned thre
     return;
   }
   if (last_id > 0) ends_ = {std::numeric_limits<int64_t>::max()};
-  if (last_id > 0 && threads > 1 && !joined_) read_runs(db, last_id, threads);
+  if (last_id > 0 && threads > 1 && !joined_)
+    read_runs(db, last_id, threads);
+  else
+    runs_[0].slots.reserve(static_cast<size_t>(std::max<int64_t>(0, last_id)));
 }
 
 void InstanceEvents::cut(SQLite::Database& db, int64_t held) {

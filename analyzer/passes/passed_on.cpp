@@ -16,13 +16,15 @@ bool is_most_of(int64_t part_ns, int64_t whole_ns) { return static_cast<double>(
 
 }  // namespace
 
-PassedOn::PassedOn(const Catalog& catalog) : catalog_(catalog) {
+PassedOn::PassedOn(const Catalog& catalog, int64_t events) : catalog_(catalog) {
   for (const auto& [id, communicator] : catalog.communicators)
     if (communicator.size > 1 && communicator.kind != "inter") {
       ++communicators_[communicator.world];
       int64_t& most = world_sizes_[communicator.world];
       most = std::max(most, communicator.size);
     }
+  const bool any = std::any_of(communicators_.begin(), communicators_.end(), [](const auto& world) { return world.second > 1; });
+  if (any) visits_.reserve(static_cast<size_t>(events));
 }
 
 void PassedOn::add(const CommunicatorInfo& communicator, const Instance& instance, const Split& split, std::optional<double> sigma_ns,

@@ -31,7 +31,8 @@ namespace ddl {
 
 class PassedOn {
  public:
-  explicit PassedOn(const Catalog& catalog);
+  /// Of `events` members at most.
+  PassedOn(const Catalog& catalog, int64_t events);
 
   /// `first_row`: rowid in table `late` of the instance's first late rank; the others follow. To be called for instances with such rows.
   /// `sigma_ns`: of the members' clocks against each other; nothing: not known, and nothing is passed on.
