@@ -14,7 +14,7 @@ namespace ddl {
 class PlacesByKey {
  public:
   void reserve(size_t count) { items_.reserve(count); }
-  /// Of the next one.
+  /// That of the next thing.
   void add(uint64_t key) {
     items_.push_back({key, static_cast<uint32_t>(items_.size())});
     most_ = std::max(most_, key);

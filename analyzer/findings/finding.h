@@ -36,8 +36,8 @@ struct FindingInput {
   const Catalog& catalog;
   int64_t world;
   SteadySteps steps;
-  int64_t step_ns;  ///< median step; duration of the run when there are no steps; 0: not known
-  bool bounded;     ///< ranks left no record: waiting is a lower bound, transfer an upper one (specification.md J7)
+  int64_t step_ns;        ///< median step; duration of the run when there are no steps; 0: not known
+  bool bounded;           ///< ranks left no record: waiting is a lower bound, transfer an upper one (specification.md J7)
   SharedAnswers& shared;  ///< findings/shared.h
 };
 

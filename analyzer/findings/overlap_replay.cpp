@@ -93,10 +93,11 @@ std::optional<OverlapReplay> replay_overlap(const FindingInput& input, bool nonb
   for (steady.bind(input.world); steady.next();) steps.insert(steady.integer(0));
   // Through the steps of a process in order: its events are.
   ProcessEvents events(input.db);
-  Query rows(input.db, fmt::format("SELECT e.step, e.start_ns, e.start_ns + e.duration_ns, k.xfer_ns, k.wait_ns, e.bytes, e.op, e.region, e.comm"
-                                   " FROM event e CROSS JOIN collective k ON k.event = e.id WHERE {} AND e.kind = {} AND e.op IN ({})"
-                                   " AND e.bytes >= {} AND e.step IS NOT NULL AND k.xfer_ns IS NOT NULL ORDER BY {}",
-                                   events.condition(), nonblocking ? 2 : 1, list, kGradientBytes, events.order()));
+  Query rows(input.db,
+             fmt::format("SELECT e.step, e.start_ns, e.start_ns + e.duration_ns, k.xfer_ns, k.wait_ns, e.bytes, e.op, e.region, e.comm"
+                         " FROM event e CROSS JOIN collective k ON k.event = e.id WHERE {} AND e.kind = {} AND e.op IN ({})"
+                         " AND e.bytes >= {} AND e.step IS NOT NULL AND k.xfer_ns IS NOT NULL ORDER BY {}",
+                         events.condition(), nonblocking ? 2 : 1, list, kGradientBytes, events.order()));
   std::map<int64_t, double> least;  // by step: a step is as short as its slowest rank's
   OverlapReplay found;
   double rank_steps = 0, at_once_bytes = 0;

@@ -31,7 +31,8 @@ std::vector<Times> times_in(const FindingInput& input, std::string_view ranges) 
     double own_ratio;  ///< outside MPI
   };
   std::map<int64_t, std::vector<Range>> by_process;  // in one pass: range_event has no index
-  Query range(input.db, fmt::format("SELECT process, thread, start_ns, duration_ns, mpi_ns FROM range_event WHERE region IN ({})", regions));
+  Query range(input.db,
+              fmt::format("SELECT process, thread, start_ns, duration_ns, mpi_ns FROM range_event WHERE region IN ({})", regions));
   while (range.next()) {
     const double duration = std::max(1.0, range.real(3));
     by_process[range.integer(0)].push_back({range.integer(1), range.integer(2), range.integer(2) + range.integer(3),

@@ -63,8 +63,8 @@ class Replay {
   std::vector<std::pair<Op, Op>> edges_;  ///< (later, earlier), sorted by finish()
   std::vector<uint32_t> first_edge_;      ///< of each operation, one more at the end
   std::vector<int64_t> ranks_, steps_;
-  std::vector<uint32_t> step_of_;       ///< index into steps_
-  std::vector<Op> order_;               ///< groups whole, one after the other, each after all that its members wait for
+  std::vector<uint32_t> step_of_;         ///< index into steps_
+  std::vector<Op> order_;                 ///< groups whole, one after the other, each after all that its members wait for
   std::vector<uint32_t> order_of_group_;  ///< where in order_ each group begins, one more at the end
   bool chained_ = false;
 };

@@ -186,10 +186,11 @@ class RunReader {
 
   void read_processes() {
     ProcessEvents of_processes(db_);
-    Query rows(db_, fmt::format("SELECT e.id, e.thread, e.kind, e.op, e.comm, e.seq, e.start_ns, e.duration_ns, coalesce(k.bytes, e.bytes), e.peer,"
-                                " k.wait_ns, k.xfer_ns, k.wait_method IS 'lower-bound' FROM event e LEFT JOIN collective k ON k.event = e.id"
-                                " WHERE {} AND e.kind IN (1, 2) AND e.start_ns >= ?3 AND e.start_ns < ?4 ORDER BY {}",
-                                of_processes.condition(), of_processes.order()));
+    Query rows(db_, fmt::format(
+                        "SELECT e.id, e.thread, e.kind, e.op, e.comm, e.seq, e.start_ns, e.duration_ns, coalesce(k.bytes, e.bytes), e.peer,"
+                        " k.wait_ns, k.xfer_ns, k.wait_method IS 'lower-bound' FROM event e LEFT JOIN collective k ON k.event = e.id"
+                        " WHERE {} AND e.kind IN (1, 2) AND e.start_ns >= ?3 AND e.start_ns < ?4 ORDER BY {}",
+                        of_processes.condition(), of_processes.order()));
     const auto events_held = static_cast<size_t>(events_);
     participants_.reserve(events_held);
     by_position_.reserve(events_held + windows_.size());
@@ -222,18 +223,10 @@ class RunReader {
   }
 
   static Event event_of(const Query& rows) {
-    return {rows.integer(0),
-            rows.integer(1),
-            rows.integer(2),
-            rows.integer(3),
-            rows.maybe_integer(4),
-            rows.maybe_integer(5),
-            rows.maybe_integer(9),
-            rows.integer(8),
-            {rows.integer(6), rows.integer(6) + rows.integer(7)},
-            rows.maybe_integer(10),
-            rows.maybe_integer(11),
-            rows.integer(12) != 0};
+    return {rows.integer(0),        rows.integer(1),        rows.integer(2),
+            rows.integer(3),        rows.maybe_integer(4),  rows.maybe_integer(5),
+            rows.maybe_integer(9),  rows.integer(8),        {rows.integer(6), rows.integer(6) + rows.integer(7)},
+            rows.maybe_integer(10), rows.maybe_integer(11), rows.integer(12) != 0};
   }
 
   void read_window(const Window& window, const std::vector<Event>& events) {
@@ -356,9 +349,8 @@ class RunReader {
     const std::vector<uint32_t> order = by_collective();
     for (auto first = order.begin(), last = first; first != order.end(); first = last) {
       const Participant& head = participants_[*first];
-      last = std::find_if(first, order.end(), [&](uint32_t place) {
-        return participants_[place].comm != head.comm || participants_[place].seq != head.seq;
-      });
+      last = std::find_if(first, order.end(),
+                          [&](uint32_t place) { return participants_[place].comm != head.comm || participants_[place].seq != head.seq; });
       const Participants members(participants_, std::span(first, last));
       const Operation& operation = operations_.at(head.op);
       if (operation.wait == WaitRule::kSymmetric) {

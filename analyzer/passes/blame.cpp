@@ -47,14 +47,14 @@ void Blame::write(SQLite::Database& db) {
   sums_ = {};
   std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   auto next = rows.begin();
-  MadeRows(db).insert(
-      "INSERT INTO blame (world, late, waiter, instances, wait_ns, sigma_ns) SELECT c0, c1, c2, c3, c4, c5 FROM made_rows", [&](MadeRow& row) {
-        if (next == rows.end()) return false;
-        const auto& [pair, sum] = *next++;
-        const auto& [world, late] = ranks_[pair >> 32];
-        row.set(world, late, ranks_[pair & UINT32_MAX].second, sum.instances, sum.wait_ns, sum.sigma_ns);
-        return true;
-      });
+  MadeRows(db).insert("INSERT INTO blame (world, late, waiter, instances, wait_ns, sigma_ns) SELECT c0, c1, c2, c3, c4, c5 FROM made_rows",
+                      [&](MadeRow& row) {
+                        if (next == rows.end()) return false;
+                        const auto& [pair, sum] = *next++;
+                        const auto& [world, late] = ranks_[pair >> 32];
+                        row.set(world, late, ranks_[pair & UINT32_MAX].second, sum.instances, sum.wait_ns, sum.sigma_ns);
+                        return true;
+                      });
 }
 
 }  // namespace ddl

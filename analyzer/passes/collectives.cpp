@@ -32,8 +32,8 @@ struct Assembled {
   int64_t seq = 0;
   bool mismatched = false;
   std::vector<const InstanceEvent*> events;  ///< of the members
-  bool near_in_time = false;       ///< the members' times are sure in their length, and only near in their place
-  std::optional<double> sigma_ns;  ///< of the members' clocks against each other
+  bool near_in_time = false;                 ///< the members' times are sure in their length, and only near in their place
+  std::optional<double> sigma_ns;            ///< of the members' clocks against each other
 };
 
 /// Reads instance after instance of a piece, those of all communicators mixed. One member on one-rank communicators, where equal numbers mean nothing.
@@ -119,7 +119,7 @@ class InstanceReader {
     std::vector<size_t> order(out.events.size());
     std::iota(order.begin(), order.end(), size_t{0});
     std::stable_sort(order.begin(), order.end(),
-              [&](size_t a, size_t b) { return identity(out.instance.members[a]) < identity(out.instance.members[b]); });
+                     [&](size_t a, size_t b) { return identity(out.instance.members[a]) < identity(out.instance.members[b]); });
     std::vector<Member> members;
     std::vector<const InstanceEvent*> events;
     for (const size_t i : order) {

@@ -25,8 +25,7 @@ std::unordered_map<int64_t, RegionOfLayer> read_regions(SQLite::Database& db) {
     FROM region r
     LEFT JOIN region u ON u.id = r.parent)");
   const auto text = [&](int column) { return rows.is_null(column) ? std::nullopt : std::optional(rows.text(column)); };
-  while (rows.next())
-    regions[rows.integer(0)] = {rows.maybe_integer(1).value_or(-1), rows.integer(4) != 0, text(2), text(3)};
+  while (rows.next()) regions[rows.integer(0)] = {rows.maybe_integer(1).value_or(-1), rows.integer(4) != 0, text(2), text(3)};
   return regions;
 }
 
@@ -83,8 +82,9 @@ void add_ranges(SQLite::Database& db, const std::unordered_map<int64_t, int64_t>
 }
 
 void add_inferred(SQLite::Database& db, const std::unordered_map<int64_t, int64_t>& worlds, const RegionWaits& waits, LayerTotals& totals) {
-  Query rows(db,
-             "SELECT l.process, l.region, r.layer, l.calls, l.compute_ns, l.exposed_ns FROM inferred_layer l JOIN region r ON r.id = l.region");
+  Query rows(
+      db,
+      "SELECT l.process, l.region, r.layer, l.calls, l.compute_ns, l.exposed_ns FROM inferred_layer l JOIN region r ON r.id = l.region");
   while (rows.next()) {
     const auto world = worlds.find(rows.integer(0));
     if (world == worlds.end()) continue;
@@ -100,7 +100,8 @@ void add_inferred(SQLite::Database& db, const std::unordered_map<int64_t, int64_
 
 RegionWaits read_region_waits(SQLite::Database& db, bool of_devices_only) {
   RegionWaits waits;
-  Query rows(db, std::string("SELECT e.process, e.region, k.wait_ns FROM event e JOIN collective k ON k.event = e.id WHERE k.wait_ns IS NOT NULL") +
+  Query rows(db, std::string(
+                     "SELECT e.process, e.region, k.wait_ns FROM event e JOIN collective k ON k.event = e.id WHERE k.wait_ns IS NOT NULL") +
                      (of_devices_only ? " AND e.kind >= 3" : ""));
   while (rows.next()) waits.add(rows.integer(0), rows.integer(1), rows.integer(2));
   return waits;

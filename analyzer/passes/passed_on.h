@@ -73,7 +73,7 @@ class PassedOn {
   const Catalog& catalog_;
   std::map<int64_t, int> communicators_;    ///< by world: those of several members
   std::map<int64_t, int64_t> world_sizes_;  ///< members of its largest communicator
-  FlatMap<uint32_t> place_of_;  ///< by process.id, from 1
+  FlatMap<uint32_t> place_of_;              ///< by process.id, from 1
   std::vector<int64_t> ranks_;
   std::vector<Visit> visits_;
   std::vector<One> instances_;

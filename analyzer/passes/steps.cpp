@@ -167,7 +167,8 @@ class StepRowsWriter {
         " SELECT c0, c1, c2, c3, c4, c5, c6, c7, c8 FROM made_rows",
         rows.tails, [](const StepRows::OfTail& one, MadeRow& row) {
           const Tail& tail = one.tail;
-          row.set(one.process, one.step, tail.xfer_ns, tail.buckets, tail.bytes, tail.all_buckets, tail.all_bytes, tail.last_bytes, tail.split);
+          row.set(one.process, one.step, tail.xfer_ns, tail.buckets, tail.bytes, tail.all_buckets, tail.all_bytes, tail.last_bytes,
+                  tail.split);
         });
     rows = {};
   }
@@ -188,8 +189,9 @@ class StepRowsWriter {
   static void set(const StepRows::Part& one, MadeRow& row, const More&... more) {
     const Partition& part = one.part;
     row.set(one.process, one.second, part.compute_ns, one.kept ? std::optional(part.comm_ns) : std::nullopt, part.exposed_ns,
-            one.split ? std::optional(part.wait_ns) : std::nullopt, one.split ? std::optional(part.exposed_ns - part.wait_ns) : std::nullopt,
-            part.idle_ns, Query::Lasting{one.why}, one.split ? std::optional(one.sigma_ns) : std::nullopt, more...);
+            one.split ? std::optional(part.wait_ns) : std::nullopt,
+            one.split ? std::optional(part.exposed_ns - part.wait_ns) : std::nullopt, part.idle_ns, Query::Lasting{one.why},
+            one.split ? std::optional(one.sigma_ns) : std::nullopt, more...);
   }
 
   MadeRows rows_;
@@ -218,14 +220,14 @@ class StepPass {
     const bool held = !sources_.sorted && sources_.events.has_all_rows();
     InstanceEvents::Rows next_split(sources_.events, held ? range.first_event : INT64_MAX);
     const SplitEvent* split = held ? next_split() : nullptr;
-    Query events(
-        db_,
-        std::string("SELECT e.process, e.thread, e.kind, e.op, e.start_ns, e.duration_ns, e.seq IS NOT NULL, ") +
-            (held ? "e.id, NULL, NULL, e.comm, NULL, NULL" : "k.wait_ns, k.why, k.bytes, e.comm, k.sigma_ns, k.wait_method IS 'lower-bound'") +
-            ", e.region" + (messages_ ? ", w.wait_ns, w.why, w.late, w.sigma_ns" : "") + " FROM event e" +
-            (held ? "" : " LEFT JOIN collective k ON k.event = e.id") +
-            (messages_ ? " LEFT JOIN call_wait w ON w.event = e.id" : "") + " WHERE e.kind < 3 AND " +
-            (sources_.sorted ? "e.process BETWEEN ?1 AND ?2 ORDER BY e.process, e.start_ns" : "e.id >= ?1 AND e.id < ?2 ORDER BY e.id"));
+    Query events(db_, std::string("SELECT e.process, e.thread, e.kind, e.op, e.start_ns, e.duration_ns, e.seq IS NOT NULL, ") +
+                          (held ? "e.id, NULL, NULL, e.comm, NULL, NULL"
+                                : "k.wait_ns, k.why, k.bytes, e.comm, k.sigma_ns, k.wait_method IS 'lower-bound'") +
+                          ", e.region" + (messages_ ? ", w.wait_ns, w.why, w.late, w.sigma_ns" : "") + " FROM event e" +
+                          (held ? "" : " LEFT JOIN collective k ON k.event = e.id") +
+                          (messages_ ? " LEFT JOIN call_wait w ON w.event = e.id" : "") + " WHERE e.kind < 3 AND " +
+                          (sources_.sorted ? "e.process BETWEEN ?1 AND ?2 ORDER BY e.process, e.start_ns"
+                                           : "e.id >= ?1 AND e.id < ?2 ORDER BY e.id"));
     if (sources_.sorted)
       events.bind(range.first_process, range.last_process);
     else
@@ -513,8 +515,7 @@ std::vector<ProcessRange> cut_processes(SQLite::Database& db, const StepSources&
 }  // namespace
 
 StepResults analyze_steps(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background,
-                          const InstanceEvents& events,
-                         const PassProgress& progress, unsigned threads) {
+                          const InstanceEvents& events, const PassProgress& progress, unsigned threads) {
   constexpr size_t kRangesPerThread = 8;
   StepSources sources(db, catalog, background, events);
   const std::vector<ProcessRange> ranges = cut_processes(db, sources, threads > 1 ? kRangesPerThread * threads : 1);

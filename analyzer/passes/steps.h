@@ -27,7 +27,6 @@ struct StepResults {
 /// `events`: what analyze_collectives() left. `threads` as read_in_parallel() takes them (analyzer/parallel_reads.h): ranges of processes are read
 /// at the same time.
 StepResults analyze_steps(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background,
-                          const InstanceEvents& events,
-                         const PassProgress& progress, unsigned threads);
+                          const InstanceEvents& events, const PassProgress& progress, unsigned threads);
 
 }  // namespace ddl
