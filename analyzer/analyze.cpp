@@ -3,6 +3,7 @@
 #include <SQLiteCpp/Transaction.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -109,8 +110,9 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress, unsigned thr
   // Shares of the whole as measured on a run of two million events, half of them of messages.
   tell("splitting collectives", 0.0);
   let_others_read();
+  InstanceEvents events(db, InstanceEvents::kHeld, threads);
   const CollectiveLosses collectives = analyze_collectives(
-      db, catalog, [&](double done) { tell("splitting collectives", 0.35 * done); }, threads);
+      db, catalog, events, [&](double done) { tell("splitting collectives", 0.35 * done); }, threads);
   write_on();
   book(db, kPartial, collectives.partial);
   book(db, kMismatched, collectives.mismatched);
@@ -127,8 +129,9 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress, unsigned thr
 
   tell("cutting steps", 0.7);
   let_others_read();
-  const StepLosses steps = analyze_steps(
-      db, catalog, background, [&](double done) { tell("cutting steps", 0.7 + 0.15 * done); }, threads);
+  StepResults steps = analyze_steps(
+      db, catalog, background, events, [&](double done) { tell("cutting steps", 0.7 + 0.15 * done); }, threads);
+  events.forget();
   write_on();
   book(db, kRepeated, steps.repeated_steps);
   tell("cutting steps of GPUs", 0.85);
@@ -140,7 +143,9 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress, unsigned thr
   select_steady_devices(db);
   select_resources(db);
   sum_host_calls(db);
-  sum_layers(db);
+  const auto on_device = [](const auto& operation) { return operation.second.on_device; };
+  if (std::any_of(catalog.operations.begin(), catalog.operations.end(), on_device)) steps.waits.add(read_region_waits(db, true));
+  sum_layers(db, std::move(steps.waits));
   sum_kernel_classes(db);
   select_steady_waits(db);
   find_waited_for(db);

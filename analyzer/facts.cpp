@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "analyzer/flat_map.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
 
@@ -66,10 +67,18 @@ void close(std::vector<ResourceTime>& resources, Resource kind, const std::map<i
 }
 
 void read_threads(SQLite::Database& db, int64_t world, Facts& facts) {
+  // In the order in which they lie, step by step, and not rank by rank, for which SQLite would sort them.
   Query row(db,
-            "SELECT rank, compute_ns, comm_ns, exposed_ns, wait_ns, duration_ns, why FROM steady_part WHERE world = ? ORDER BY rank, step");
+            "SELECT rank, compute_ns, comm_ns, exposed_ns, wait_ns, duration_ns, why FROM steady_part WHERE world = ? ORDER BY step, rank");
+  FlatMap<uint32_t> places;  // by rank, from 1
   for (row.bind(world); row.next();) {
-    ResourceTime& one = next_step(facts.by_thread, row.integer(0), std::nullopt);
+    uint32_t& place = places[static_cast<uint64_t>(row.integer(0))];
+    if (place == 0) {
+      facts.by_thread.push_back({.rank = row.integer(0), .device = {}, .steps = 0, .mean = {}, .why = {}});
+      place = static_cast<uint32_t>(facts.by_thread.size());
+    }
+    ResourceTime& one = facts.by_thread[place - 1];
+    ++one.steps;
     const double exposed_ns = row.real(3);
     add_exposed(exposed_ns, row.maybe_real(4), row.text(6), one);
     add_waiting(row.maybe_real(4), one);
@@ -77,6 +86,7 @@ void read_threads(SQLite::Database& db, int64_t world, Facts& facts) {
     one.mean.idle_ns += row.real(5) - row.real(1) - exposed_ns;
     if (!one.waiting_ns) one.why = std::max(one.why, row.text(6));
   }
+  std::sort(facts.by_thread.begin(), facts.by_thread.end(), [](const ResourceTime& a, const ResourceTime& b) { return a.rank < b.rank; });
 }
 
 void read_devices(SQLite::Database& db, int64_t world, Facts& facts) {

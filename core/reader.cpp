@@ -233,9 +233,10 @@ std::vector<Skip> SpoolReader::skipped() const {
 
 // ---------------------------------------------------------------------------------------------------------------- chunks
 
-void SpoolReader::read_chunk(const SpoolChunk& chunk, std::vector<unsigned char>& bytes) const {
-  bytes.resize(std::min<uint64_t>(chunk.header.bytes, kMaxChunkBytes));
-  bytes.resize(read_at(chunk.offset, bytes.data(), bytes.size()));
+std::span<const unsigned char> SpoolReader::read_chunk(const SpoolChunk& chunk, std::vector<unsigned char>& buffer) const {
+  const size_t bytes = std::min<uint64_t>(chunk.header.bytes, kMaxChunkBytes);
+  if (buffer.size() < bytes) buffer.resize(bytes);
+  return {buffer.data(), read_at(chunk.offset, buffer.data(), bytes)};
 }
 
 bool SpoolReader::plausible(uint64_t start_ticks, uint64_t end_ticks) const {
@@ -303,10 +304,10 @@ bool SpoolReader::has_later(const SpoolChunk& chunk) const {
 void SpoolReader::read_records(const SpoolChunk& chunk, std::vector<Record>& out, std::vector<Skip>* skips) const {
   out.clear();
   const bool ring = chunk.header.kind == static_cast<uint32_t>(ChunkKind::kRing);
-  std::vector<unsigned char> bytes, again;
-  read_chunk(chunk, bytes);
+  thread_local std::vector<unsigned char> buffer, buffer_again;
+  const std::span<const unsigned char> bytes = read_chunk(chunk, buffer);
   // A ring's slots are written over while we read. A slot that is the same in two reads was not being written at the first.
-  if (ring) read_chunk(chunk, again);
+  const std::span<const unsigned char> again = ring ? read_chunk(chunk, buffer_again) : std::span<const unsigned char>();
   const size_t end = ring ? std::min(bytes.size(), again.size()) : bytes.size();
   uint64_t bad = 0, missing = 0, empty = 0;
   uint64_t first_bad = 0, first_missing = 0;
@@ -338,8 +339,8 @@ void SpoolReader::read_records(const SpoolChunk& chunk, std::vector<Record>& out
 
 void SpoolReader::read_profile(const SpoolChunk& chunk, std::vector<ProfileEntry>& out, std::vector<Skip>* skips) const {
   out.clear();
-  std::vector<unsigned char> bytes;
-  read_chunk(chunk, bytes);
+  thread_local std::vector<unsigned char> buffer;
+  const std::span<const unsigned char> bytes = read_chunk(chunk, buffer);
   uint64_t bad = 0;
   uint64_t first_bad = 0;
   for (size_t at = kProfileOffset; at + sizeof(ProfileEntry) <= bytes.size(); at += sizeof(ProfileEntry)) {
@@ -361,8 +362,8 @@ void SpoolReader::read_profile(const SpoolChunk& chunk, std::vector<ProfileEntry
 
 void SpoolReader::read_device(const SpoolChunk& chunk, std::vector<DeviceRecord>& out, std::vector<Skip>* skips) const {
   out.clear();
-  std::vector<unsigned char> bytes;
-  read_chunk(chunk, bytes);
+  thread_local std::vector<unsigned char> buffer;
+  const std::span<const unsigned char> bytes = read_chunk(chunk, buffer);
   uint64_t bad = 0;
   uint64_t first_bad = 0;
   for (size_t at = sizeof(ChunkHeader); at + sizeof(DeviceRecord) <= bytes.size(); at += sizeof(DeviceRecord)) {

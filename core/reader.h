@@ -124,7 +124,8 @@ class SpoolReader {
 
  private:
   size_t read_at(uint64_t offset, void* to, size_t bytes) const;
-  void read_chunk(const SpoolChunk& chunk, std::vector<unsigned char>& bytes) const;
+  /// What there is of the chunk, in `buffer`, which only ever grows: whoever reads many chunks keeps it.
+  std::span<const unsigned char> read_chunk(const SpoolChunk& chunk, std::vector<unsigned char>& buffer) const;
   void read_header();
   void index();
   uint64_t find_chunk(uint64_t offset, bool& only_zeros) const;

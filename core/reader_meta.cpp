@@ -158,8 +158,8 @@ bool decode(MetaKind kind, Payload payload, MetaVisitor& visitor) {
 }  // namespace
 
 void SpoolReader::read_meta(const SpoolChunk& chunk, MetaVisitor& visitor, std::vector<Skip>* skips) const {
-  std::vector<unsigned char> bytes;
-  read_chunk(chunk, bytes);
+  thread_local std::vector<unsigned char> buffer;
+  const std::span<const unsigned char> bytes = read_chunk(chunk, buffer);
   const auto skip = [&](size_t at, size_t count, const char* reason) {
     if (skips) skips->push_back({chunk.offset + at, count, reason});
   };
@@ -169,9 +169,9 @@ void SpoolReader::read_meta(const SpoolChunk& chunk, MetaVisitor& visitor, std::
     const uint64_t total = meta_total_bytes(entry.word);
     const size_t left = bytes.size() - at;
     if (entry.word == 0) {  // the end, unless the process died while it wrote the next one
-      size_t rest = at + sizeof entry;
-      while (rest < bytes.size() && bytes[rest] == 0) ++rest;
-      if (rest < bytes.size()) skip(at, left, "half-written meta entry");
+      const std::span<const unsigned char> rest = bytes.subspan(at + sizeof entry);
+      const bool only_zeros = rest.empty() || (rest[0] == 0 && memcmp(rest.data(), rest.data() + 1, rest.size() - 1) == 0);
+      if (!only_zeros) skip(at, left, "half-written meta entry");
       return;
     }
     if (total < sizeof entry || total > left || total % 8 != 0) {

@@ -33,7 +33,7 @@ Recorded recorded(const RunView& run) {
   span.bind(run.world, run.ranks == 0 ? 1 : 0);
   if (span.next()) result.start_ns = span.integer(0), result.end_ns = span.integer(1);
   // Ids are dense and grouped by process, so this is exact without counting ten million rows.
-  Query events(run.db, "SELECT coalesce(max(id) - min(id) + 1, 0) FROM event");
+  Query events(run.db, "SELECT coalesce((SELECT max(id) FROM event) - (SELECT min(id) FROM event) + 1, 0)");
   if (events.next()) result.events = events.integer(0);
   // A trace of another tool is ranges and what GPUs did, before it is calls.
   Query imported(run.db, "SELECT coalesce((SELECT max(rowid) FROM range_event), 0) + coalesce((SELECT max(rowid) FROM gpu_event), 0)");

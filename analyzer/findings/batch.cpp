@@ -12,10 +12,10 @@ std::optional<Batch> batch_of(const FindingInput& input) {
   Query unseen(input.db, "SELECT 1 FROM rank_resource WHERE world = ? AND resource = 'unseen'");
   unseen.bind(input.world);
   if (unseen.next()) return {};  // what they compute is not known
-  const std::vector<models::RankStep> ranks = models::rank_steps(input.db, input.world);
   Batch batch;
   batch.samples = models::samples_per_step(input.db, input.world).value_or(0);
   if (batch.samples <= 0) return {};
+  const std::vector<models::RankStep> ranks = models::rank_steps(input.db, input.world);
   batch.per_rank = batch.samples / static_cast<double>(ranks.size());
   batch.compute_ns = models::metric_of(input.db, input.world, "compute_time").value_or(0);
   Query noise(input.db, "SELECT value, hi FROM metric WHERE id = 'noise_scale' AND world = ? AND value IS NOT NULL");

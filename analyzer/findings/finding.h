@@ -29,13 +29,16 @@ struct Finding {
   std::string advice;                ///< what to try
 };
 
+struct SharedAnswers;
+
 struct FindingInput {
   SQLite::Database& db;
   const Catalog& catalog;
   int64_t world;
   SteadySteps steps;
-  int64_t step_ns;  ///< median step; duration of the run when there are no steps; 0: not known
-  bool bounded;     ///< ranks left no record: waiting is a lower bound, transfer an upper one (specification.md J7)
+  int64_t step_ns;        ///< median step; duration of the run when there are no steps; 0: not known
+  bool bounded;           ///< ranks left no record: waiting is a lower bound, transfer an upper one (specification.md J7)
+  SharedAnswers& shared;  ///< findings/shared.h
 };
 
 /// Findings are shown in this order, those about speed by what they save. Where the numbers are doubtful nothing is said of speed, and no

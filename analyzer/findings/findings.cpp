@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analyzer/findings/shared.h"
 #include "analyzer/parallel_reads.h"
 #include "analyzer/query.h"
 
@@ -49,6 +50,7 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
     const std::string coverage = coverage_evidence(db, world);
     const int64_t step_ns = typical_step_ns(db, world, steps.annotated);
     const bool bounded = !coverage.empty();
+    SharedAnswers shared;
     for (const bool speed : {false, true}) {
       if (speed && doubts.contains(world)) continue;
       std::vector<const FindingRow*> rows;
@@ -56,7 +58,7 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
         if ((row.kind == FindingKind::kSpeed) == speed) rows.push_back(&row);
       std::vector<std::vector<Finding>> findings(rows.size());
       read_in_parallel(db, threads, rows.size(), [&](size_t i, SQLite::Database& connection) {
-        findings[i] = rows[i]->find({connection, catalog, world, steps, step_ns, bounded});
+        findings[i] = rows[i]->find({connection, catalog, world, steps, step_ns, bounded, shared});
       });
       for (size_t i = 0; i < rows.size(); ++i) {
         for (Finding& finding : findings[i]) {

@@ -16,6 +16,7 @@
 #include "analyzer/findings/loader_stall.h"
 #include "analyzer/findings/waited_for.h"
 #include "analyzer/passes/input_ranges.h"
+#include "analyzer/passes/process_steps.h"
 #include "analyzer/query.h"
 
 namespace ddl {
@@ -32,26 +33,23 @@ ByStepAndRank input_between_steps(const FindingInput& input) {
   ByStepAndRank between;
   InputRanges ranges(input.db);
   if (!ranges.any()) return between;
-  Query steps(
-      input.db,
-      "SELECT thread, step, start_ns, start_ns + duration_ns FROM step WHERE process = ? AND duration_ns IS NOT NULL ORDER BY start_ns");
+  ProcessSteps steps(input.db);
   for (const auto& [id, process] : input.catalog.processes) {
     if (process.world != input.world || process.rank < 0) continue;
     const std::vector<InputRange>& all = ranges.of(id);
     auto range = all.begin();
     int64_t loaded_until_ns = INT64_MIN;  // ranges may lie within each other
     bool first = true;
-    steps.bind(id);
-    while (steps.next()) {
-      for (; range != all.end() && range->interval.begin_ns < steps.integer(2); ++range) {
+    for (const ProcessStep& step : steps.of(id)) {
+      for (; range != all.end() && range->interval.begin_ns < step.begin_ns; ++range) {
         const int64_t begin_ns = std::max(range->interval.begin_ns, loaded_until_ns),
-                      end_ns = std::min(range->interval.end_ns, steps.integer(2));
-        if (range->thread != steps.integer(0) || first || end_ns <= begin_ns) continue;  // before the first step: a cold start
-        between[{steps.integer(1), process.rank}] += static_cast<double>(end_ns - begin_ns);
+                      end_ns = std::min(range->interval.end_ns, step.begin_ns);
+        if (range->thread != step.thread || first || end_ns <= begin_ns) continue;  // before the first step: a cold start
+        between[{step.step, process.rank}] += static_cast<double>(end_ns - begin_ns);
         loaded_until_ns = end_ns;
       }
       first = false;
-      loaded_until_ns = std::max(loaded_until_ns, steps.integer(3));
+      loaded_until_ns = std::max(loaded_until_ns, step.end_ns);
     }
   }
   return between;

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "analyzer/findings/findings.h"
@@ -38,13 +41,28 @@ struct Layer {
 
 std::map<std::string, Layer> read_layers(const FindingInput& input) {
   std::map<std::string, Layer> layers;
-  std::map<std::pair<std::string, int64_t>, double> of_process;  // by layer and step
-  int64_t process = 0;
+  std::unordered_map<int64_t, Layer*> layer_of;  // by region
+  Query regions(input.db, "SELECT id, layer FROM region WHERE kind = 'layer'");
+  while (regions.next()) layer_of[regions.integer(0)] = &layers[regions.text(1)];
+  std::unordered_set<int64_t> steady;
+  Query numbers(input.db, "SELECT step FROM steady_number WHERE world = ?");
+  for (numbers.bind(input.world); numbers.next();) steady.insert(numbers.integer(0));
+
+  struct Own {
+    Layer* layer;
+    int64_t step;
+    double ns;
+  };
+  std::vector<Own> of_process;
+  int64_t process = 0, rank = -1;  // no rank: another world's, or none
   const auto close = [&] {
-    if (process == 0) return;
-    const int64_t rank = input.catalog.process(process).rank;
-    for (const auto& [key, ns] : of_process) {
-      Spread& spread = layers[key.first].steps[key.second];
+    std::stable_sort(of_process.begin(), of_process.end(),
+                     [](const Own& a, const Own& b) { return std::pair(a.layer, a.step) < std::pair(b.layer, b.step); });
+    for (auto own = of_process.begin(); own != of_process.end();) {
+      const auto [layer, step, first_ns] = *own;
+      double ns = 0;
+      for (; own != of_process.end() && own->layer == layer && own->step == step; ++own) ns += own->ns;
+      Spread& spread = layer->steps[step];
       spread.sum_ns += ns;
       ++spread.ranks;
       if (ns > spread.longest_ns) {
@@ -55,19 +73,21 @@ std::map<std::string, Layer> read_layers(const FindingInput& input) {
     of_process.clear();
   };
   // Rows lie by process already: one process's layers and steps are in memory at a time, and one row per layer and step for all of them.
-  Query rows(input.db,
-             "SELECT e.process, r.layer, e.step, e.duration_ns - e.mpi_ns, e.region FROM range_event e JOIN region r ON r.id = e.region"
-             " JOIN process p ON p.id = e.process JOIN steady_number n ON n.world = p.world AND n.step = e.step"
-             " WHERE p.world = ? AND p.rank IS NOT NULL AND r.kind = 'layer' ORDER BY e.rowid");
-  rows.bind(input.world);
+  Query rows(input.db, "SELECT process, region, step, duration_ns - mpi_ns FROM range_event WHERE step IS NOT NULL ORDER BY rowid");
   while (rows.next()) {
-    if (rows.integer(0) != process) close();
-    process = rows.integer(0);
-    const std::string layer = rows.text(1);
-    of_process[{layer, rows.integer(2)}] += rows.real(3);
-    layers[layer].region = rows.integer(4);
+    if (rows.integer(0) != process) {
+      close();
+      process = rows.integer(0);
+      const ProcessInfo& info = input.catalog.process(process);
+      rank = info.world == input.world ? info.rank : -1;
+    }
+    const auto layer = rank < 0 ? layer_of.end() : layer_of.find(rows.integer(1));
+    if (layer == layer_of.end() || !steady.contains(rows.integer(2))) continue;
+    of_process.push_back({layer->second, rows.integer(2), rows.real(3)});
+    layer->second->region = rows.integer(1);
   }
   close();
+  std::erase_if(layers, [](const auto& layer) { return layer.second.steps.empty(); });
   for (auto& [name, layer] : layers) {
     std::map<int64_t, size_t> longest;
     for (const auto& [step, spread] : layer.steps) {

@@ -9,6 +9,7 @@
 
 #include "analyzer/findings/findings.h"
 #include "analyzer/findings/pauses.h"
+#include "analyzer/findings/shared.h"
 #include "analyzer/passes/input_ranges.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
@@ -27,9 +28,7 @@ double median_of_others(const StepPauses& step, int64_t rank) {
   return others.empty() ? 0 : median_of(others);
 }
 
-}  // namespace
-
-std::optional<SlowLoader> find_slow_loader(const FindingInput& input) {
+std::optional<SlowLoader> look_for_slow_loader(const FindingInput& input) {
   Query by_device(input.db, "SELECT 1 FROM steady_world WHERE world = ? AND waits_by = 'device'");
   by_device.bind(input.world);
   if (by_device.next()) return std::nullopt;  // what the host loads while its GPU computes is free: input_bound tells
@@ -58,6 +57,12 @@ std::optional<SlowLoader> find_slow_loader(const FindingInput& input) {
   }
   found.own_ns = most->second / static_cast<double>(steps.size());
   return found;
+}
+
+}  // namespace
+
+std::optional<SlowLoader> find_slow_loader(const FindingInput& input) {
+  return input.shared.slow_loader.get([&] { return look_for_slow_loader(input); });
 }
 
 DDL_FINDING(loader_stall, kSpeed, "late", "one rank's loader is slower than the others', which wait for it",

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_set>
 
+#include "analyzer/passes/process_events.h"
 #include "analyzer/query.h"
 
 namespace ddl {
@@ -59,6 +61,12 @@ class InCalls {
   double sum_ns_ = 0;
 };
 
+std::unordered_set<int64_t> ids(SQLite::Database& db, const char* sql) {
+  std::unordered_set<int64_t> found;
+  for (Query rows(db, sql); rows.next();) found.insert(rows.integer(0));
+  return found;
+}
+
 }  // namespace
 
 std::optional<OverlapReplay> replay_overlap(const FindingInput& input, bool nonblocking) {
@@ -77,16 +85,19 @@ std::optional<OverlapReplay> replay_overlap(const FindingInput& input, bool nonb
     list += fmt::format("{}{}", list.empty() ? "" : ", ", ops.integer(0));
   }
   if (names.empty()) return std::nullopt;
+  const std::unordered_set<int64_t> others_regions = ids(input.db, "SELECT id FROM region WHERE phase IN ('forward', 'evaluation')");
+  const std::unordered_set<int64_t> others_axes =
+      ids(input.db, "SELECT communicator FROM communicator_axis WHERE axis NOT IN ('data', 'all ranks')");
+  Query steady(input.db, "SELECT step FROM steady_number WHERE world = ?");
+  std::unordered_set<int64_t> steps;
+  for (steady.bind(input.world); steady.next();) steps.insert(steady.integer(0));
   // Through the steps of a process in order: its events are.
-  Query rows(
-      input.db,
-      fmt::format(
-          "SELECT e.step, e.start_ns, e.start_ns + e.duration_ns, k.xfer_ns, k.wait_ns, e.bytes, e.op FROM event e JOIN collective k ON"
-          " k.event = e.id JOIN region r ON r.id = e.region LEFT JOIN communicator_axis a ON a.communicator = e.comm WHERE e.process = ?"
-          " AND e.kind = {} AND e.op IN ({}) AND e.bytes >= {} AND k.xfer_ns IS NOT NULL AND coalesce(r.phase, '') NOT IN ('forward',"
-          " 'evaluation') AND (a.source IS NULL OR a.axis IN ('data', 'all ranks')) AND e.step IN (SELECT step FROM steady_number"
-          " WHERE world = ?) ORDER BY e.start_ns",
-          nonblocking ? 2 : 1, list, kGradientBytes));
+  ProcessEvents events(input.db);
+  Query rows(input.db,
+             fmt::format("SELECT e.step, e.start_ns, e.start_ns + e.duration_ns, k.xfer_ns, k.wait_ns, e.bytes, e.op, e.region, e.comm"
+                         " FROM event e CROSS JOIN collective k ON k.event = e.id WHERE {} AND e.kind = {} AND e.op IN ({})"
+                         " AND e.bytes >= {} AND e.step IS NOT NULL AND k.xfer_ns IS NOT NULL ORDER BY {}",
+                         events.condition(), nonblocking ? 2 : 1, list, kGradientBytes, events.order()));
   std::map<int64_t, double> least;  // by step: a step is as short as its slowest rank's
   OverlapReplay found;
   double rank_steps = 0, at_once_bytes = 0;
@@ -113,8 +124,10 @@ std::optional<OverlapReplay> replay_overlap(const FindingInput& input, bool nonb
       found.between_ns += std::max(0.0, static_cast<double>(step.back().leave_ns - step.front().enter_ns) - inside_ns);
       step.clear();
     };
-    rows.bind(id, input.world);
+    const ProcessEvents::Parameters parameters = events.of(id);
+    rows.bind(parameters.first, parameters.second);
     while (rows.next()) {
+      if (!steps.contains(rows.integer(0)) || others_regions.contains(rows.integer(7)) || others_axes.contains(rows.integer(8))) continue;
       if (rows.integer(0) != number) finish();
       number = rows.integer(0);
       Reduction r{rows.integer(1), rows.integer(2), rows.real(3), rows.real(4), rows.real(5)};

@@ -4,22 +4,26 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
+#include <vector>
 
+#include "analyzer/passes/process_steps.h"
 #include "analyzer/query.h"
 
 namespace ddl {
 namespace {
 
 struct Times {
+  int64_t step = 0, rank = 0;
   double in_step_ns = 0, before_ns = 0;
 };
 
-/// By step and rank.
-std::map<std::pair<int64_t, int64_t>, Times> times_in(const FindingInput& input, std::string_view ranges) {
-  std::map<std::pair<int64_t, int64_t>, Times> times;
-  Query steps(
-      input.db,
-      "SELECT thread, step, start_ns, start_ns + duration_ns FROM step WHERE process = ? AND duration_ns IS NOT NULL ORDER BY start_ns");
+bool comes_before(const Times& a, const Times& b) { return std::pair(a.step, a.rank) < std::pair(b.step, b.rank); }
+
+/// By step and rank; a step that a rank had several times is several ones.
+std::vector<Times> times_in(const FindingInput& input, std::string_view ranges) {
+  std::vector<Times> times;
+  ProcessSteps steps(input.db);
   const std::string regions = fmt::format("SELECT id FROM region WHERE kind <> 'step' AND ({})", ranges);
   if (!Query(input.db, regions + " LIMIT 1").next()) return times;
   struct Range {
@@ -27,23 +31,23 @@ std::map<std::pair<int64_t, int64_t>, Times> times_in(const FindingInput& input,
     double own_ratio;  ///< outside MPI
   };
   std::map<int64_t, std::vector<Range>> by_process;  // in one pass: range_event has no index
-  Query range(input.db, fmt::format("SELECT process, thread, start_ns, duration_ns, mpi_ns FROM range_event WHERE region IN ({})"
-                                    " ORDER BY process, start_ns",
-                                    regions));
+  Query range(input.db,
+              fmt::format("SELECT process, thread, start_ns, duration_ns, mpi_ns FROM range_event WHERE region IN ({})", regions));
   while (range.next()) {
     const double duration = std::max(1.0, range.real(3));
     by_process[range.integer(0)].push_back({range.integer(1), range.integer(2), range.integer(2) + range.integer(3),
                                             std::clamp((duration - range.real(4)) / duration, 0.0, 1.0)});
   }
-  for (const auto& [id, all] : by_process) {
+  const auto earlier = [](const Range& a, const Range& b) { return a.begin_ns < b.begin_ns; };
+  for (auto& [id, all] : by_process) {
+    if (!std::is_sorted(all.begin(), all.end(), earlier)) std::stable_sort(all.begin(), all.end(), earlier);
     const ProcessInfo& process = input.catalog.process(id);
     if (process.world != input.world || process.rank < 0) continue;
     auto next = all.begin();
     int64_t last_end_ns = INT64_MIN, until_ns = INT64_MIN;  // of the step before; ranges may lie within each other
-    steps.bind(id);
-    while (steps.next()) {
-      const int64_t thread = steps.integer(0), begin_ns = steps.integer(2), end_ns = steps.integer(3);
-      Times& found = times[{steps.integer(1), process.rank}];
+    for (const ProcessStep& step : steps.of(id)) {
+      const int64_t thread = step.thread, begin_ns = step.begin_ns, end_ns = step.end_ns;
+      Times found{step.step, process.rank};
       for (; next != all.end() && next->begin_ns < end_ns; ++next) {
         if (next->thread != thread) continue;
         const auto overlap_ns = [&](int64_t from_ns, int64_t to_ns) {
@@ -54,9 +58,11 @@ std::map<std::pair<int64_t, int64_t>, Times> times_in(const FindingInput& input,
         found.in_step_ns += overlap_ns(begin_ns, end_ns);
         until_ns = std::max(until_ns, next->end_ns);
       }
+      times.push_back(found);
       last_end_ns = end_ns;
     }
   }
+  std::stable_sort(times.begin(), times.end(), comes_before);
   return times;
 }
 
@@ -71,8 +77,9 @@ double StepPauses::longest_pause_ns() const {
 std::vector<StepPauses> pauses_in(const FindingInput& input, std::string_view ranges) {
   std::vector<StepPauses> steps;
   if (!input.steps.annotated || input.step_ns <= 0) return steps;
-  const auto times = times_in(input, ranges);
+  const std::vector<Times> times = times_in(input, ranges);
   if (times.empty()) return steps;
+  auto next = times.begin();
   Query rows(
       input.db,
       "SELECT w.step, w.rank, coalesce(w.duration_ns - w.wait_ns, w.compute_ns) FROM steady_wait w JOIN steady_number n ON n.world = w.world"
@@ -80,8 +87,12 @@ std::vector<StepPauses> pauses_in(const FindingInput& input, std::string_view ra
   rows.bind(input.world);
   while (rows.next()) {
     if (steps.empty() || steps.back().step != rows.integer(0)) steps.push_back({rows.integer(0), {}});
-    const auto found = times.find({rows.integer(0), rows.integer(1)});
-    const Times time = found == times.end() ? Times{} : found->second;
+    Times time{rows.integer(0), rows.integer(1)};
+    while (next != times.end() && comes_before(*next, time)) ++next;
+    for (; next != times.end() && !comes_before(time, *next); ++next) {
+      time.in_step_ns += next->in_step_ns;
+      time.before_ns += next->before_ns;
+    }
     const double in_step_ns = std::min(time.in_step_ns, rows.real(2));
     steps.back().ranks.push_back({rows.integer(1), rows.real(2) + time.before_ns, in_step_ns + time.before_ns});
   }

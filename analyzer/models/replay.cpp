@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "analyzer/places_by_key.h"
 #include "core/error.h"
 
 namespace ddl::models {
@@ -23,6 +24,11 @@ size_t Replay::add_kind(std::string type, bool transfer, bool upper_bound) {
   return kinds_.size() - 1;
 }
 
+void Replay::reserve(size_t ops) {
+  ops_.reserve(ops);
+  edges_.reserve(ops);
+}
+
 Replay::Op Replay::add(const ReplayOp& op) {
   ops_.push_back(op);
   return static_cast<Op>(ops_.size() - 1);
@@ -37,13 +43,21 @@ void Replay::meet(Op op, int64_t group, double seconds) {
 
 void Replay::finish(bool chained) {
   chained_ = chained;
+  // Operations come rank by rank and step by step: what changes is told, not each.
   std::vector<int64_t> ranks, steps;
-  for (const ReplayOp& op : ops_) ranks.push_back(op.rank), steps.push_back(op.step);
+  for (const ReplayOp& op : ops_) {
+    if (ranks.empty() || ranks.back() != op.rank) ranks.push_back(op.rank);
+    if (steps.empty() || steps.back() != op.step) steps.push_back(op.step);
+  }
   ranks_ = distinct(std::move(ranks));
   steps_ = distinct(std::move(steps));
-  for (const ReplayOp& op : ops_)
-    step_of_.push_back(static_cast<uint32_t>(std::lower_bound(steps_.begin(), steps_.end(), op.step) - steps_.begin()));
-  std::sort(edges_.begin(), edges_.end());
+  step_of_.reserve(ops_.size());
+  for (const ReplayOp& op : ops_) {
+    const bool as_before = !step_of_.empty() && steps_[step_of_.back()] == op.step;
+    step_of_.push_back(as_before ? step_of_.back()
+                                 : static_cast<uint32_t>(std::lower_bound(steps_.begin(), steps_.end(), op.step) - steps_.begin()));
+  }
+  if (!std::is_sorted(edges_.begin(), edges_.end())) std::sort(edges_.begin(), edges_.end());
   first_edge_.assign(ops_.size() + 1, 0);
   for (const auto& [later, earlier] : edges_) ++first_edge_[later + 1];
   std::partial_sum(first_edge_.begin(), first_edge_.end(), first_edge_.begin());
@@ -52,35 +66,38 @@ void Replay::finish(bool chained) {
 
 // Groups, an operation without one being its own, are sorted such that each comes after all that one of its members waits for.
 void Replay::order() {
-  std::vector<Op> by_group(ops_.size());
-  std::iota(by_group.begin(), by_group.end(), 0);
-  std::stable_sort(by_group.begin(), by_group.end(), [&](Op a, Op b) { return ops_[a].group < ops_[b].group; });
-  std::vector<size_t> begin;  // of each group in by_group
-  std::vector<size_t> group_of(ops_.size());
-  for (size_t i = 0; i < by_group.size(); ++i) {
+  PlacesByKey places;
+  places.reserve(ops_.size());
+  for (const ReplayOp& op : ops_) places.add(static_cast<uint64_t>(op.group) + 1);  // those without one first
+  const std::vector<Op> by_group = places.sorted();
+  std::vector<uint32_t> begin;  // of each group in by_group
+  std::vector<uint32_t> group_of(ops_.size());
+  for (uint32_t i = 0; i < by_group.size(); ++i) {
     const int64_t group = ops_[by_group[i]].group;
     if (i == 0 || group < 0 || group != ops_[by_group[i - 1]].group) begin.push_back(i);
-    group_of[by_group[i]] = begin.size() - 1;
+    group_of[by_group[i]] = static_cast<uint32_t>(begin.size() - 1);
   }
-  begin.push_back(by_group.size());
+  begin.push_back(static_cast<uint32_t>(by_group.size()));
 
-  std::vector<size_t> waits(begin.size() - 1, 0), first(begin.size(), 0);
-  std::vector<size_t> followers(edges_.size());  // groups, by what they follow
+  std::vector<uint32_t> waits(begin.size() - 1, 0), first(begin.size(), 0);
+  std::vector<uint32_t> followers(edges_.size());  // groups, by what they follow
   for (const auto& [later, earlier] : edges_) ++waits[group_of[later]], ++first[group_of[earlier] + 1];
   std::partial_sum(first.begin(), first.end(), first.begin());
-  std::vector<size_t> next = first;
+  std::vector<uint32_t> next = first;
   for (const auto& [later, earlier] : edges_) followers[next[group_of[earlier]]++] = group_of[later];
 
-  std::vector<size_t> ready;
-  for (size_t g = 0; g < waits.size(); ++g)
+  std::vector<uint32_t> ready;
+  ready.reserve(waits.size());
+  for (uint32_t g = 0; g < waits.size(); ++g)
     if (waits[g] == 0) ready.push_back(g);
   order_of_group_ = {0};
+  order_of_group_.reserve(begin.size());
+  order_.reserve(ops_.size());
   for (size_t done = 0; done < ready.size(); ++done) {
-    const size_t g = ready[done];
-    order_.insert(order_.end(), by_group.begin() + static_cast<std::ptrdiff_t>(begin[g]),
-                  by_group.begin() + static_cast<std::ptrdiff_t>(begin[g + 1]));
-    order_of_group_.push_back(order_.size());
-    for (size_t f = first[g]; f < first[g + 1]; ++f)
+    const uint32_t g = ready[done];
+    order_.insert(order_.end(), by_group.begin() + begin[g], by_group.begin() + begin[g + 1]);
+    order_of_group_.push_back(static_cast<uint32_t>(order_.size()));
+    for (uint32_t f = first[g]; f < first[g + 1]; ++f)
       if (--waits[followers[f]] == 0) ready.push_back(followers[f]);
   }
   if (order_.size() != ops_.size())
@@ -91,6 +108,7 @@ void Replay::order() {
 
 std::vector<double> Replay::recorded() const {
   std::vector<double> durations;
+  durations.reserve(ops_.size());
   for (const ReplayOp& op : ops_) durations.push_back(op.seconds);
   return durations;
 }

@@ -32,6 +32,8 @@ class Replay {
   using Op = uint32_t;  ///< index into ops()
 
   size_t add_kind(std::string type, bool transfer, bool upper_bound = false);
+  /// About so many operations, and as many edges, will come.
+  void reserve(size_t ops);
   Op add(const ReplayOp& op);
   void after(Op later, Op earlier);
   /// `op` becomes a member of `group`, and takes `seconds` from when all of it have come.
@@ -59,11 +61,11 @@ class Replay {
   std::vector<ReplayKind> kinds_;
   std::vector<ReplayOp> ops_;
   std::vector<std::pair<Op, Op>> edges_;  ///< (later, earlier), sorted by finish()
-  std::vector<size_t> first_edge_;        ///< of each operation, one more at the end
+  std::vector<uint32_t> first_edge_;      ///< of each operation, one more at the end
   std::vector<int64_t> ranks_, steps_;
-  std::vector<uint32_t> step_of_;       ///< index into steps_
-  std::vector<Op> order_;               ///< groups whole, one after the other, each after all that its members wait for
-  std::vector<size_t> order_of_group_;  ///< where in order_ each group begins, one more at the end
+  std::vector<uint32_t> step_of_;         ///< index into steps_
+  std::vector<Op> order_;                 ///< groups whole, one after the other, each after all that its members wait for
+  std::vector<uint32_t> order_of_group_;  ///< where in order_ each group begins, one more at the end
   bool chained_ = false;
 };
 

@@ -4,14 +4,19 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "analyzer/passes/operation.h"
 #include "analyzer/passes/partition.h"
+#include "analyzer/passes/process_events.h"
+#include "analyzer/places_by_key.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
 #include "core/error.h"
@@ -44,14 +49,25 @@ struct Event {
   bool bounded = false;  ///< xfer_ns is an upper bound: members left no record, and the others may have waited for them
 };
 
-/// A member of a collective.
+/// A member of a collective. A million are held.
 struct Participant {
   int64_t comm = 0, seq = 0, op = 0;
   std::optional<int64_t> root;
   bool bounded = false;  ///< as Event
   Member member;
 };
-using Participants = std::span<const Participant>;  ///< of one collective
+
+/// Those of one collective.
+class Participants {
+ public:
+  Participants(const std::vector<Participant>& all, std::span<const uint32_t> places) : all_(all), places_(places) {}
+  size_t size() const { return places_.size(); }
+  const Participant& operator[](size_t i) const { return all_[places_[i]]; }
+
+ private:
+  const std::vector<Participant>& all_;
+  std::span<const uint32_t> places_;
+};
 
 /// What operations of one kind have in common.
 struct KindKey {
@@ -106,18 +122,16 @@ class RunReader {
     const bool steps = annotated.bind(world_).next() && annotated.integer(0) != 0;
     int64_t first = INT64_MIN;
     if (steps) {
-      Query events(
-          db_,
-          "SELECT e.step, count(*) FROM event e JOIN process p ON p.id = e.process WHERE p.world = ?1 AND e.step IN (SELECT step FROM "
-          "steady_step WHERE world = ?1) GROUP BY e.step ORDER BY e.step DESC");
+      const std::map<int64_t, int64_t> events = count_events();
       int64_t sum = 0;
-      for (events.bind(world_); events.next();) {
-        if (result_.steps > 0 && (sum += events.integer(1)) > kMostReplayedEvents) {
+      for (auto step = events.rbegin(); step != events.rend(); ++step) {
+        if (result_.steps > 0 && (sum += step->second) > kMostReplayedEvents) {
           ++result_.left_out;
           continue;
         }
-        first = events.integer(0);
+        first = step->first;
         ++result_.steps;
+        events_ += step->second;
       }
     }
     Query rows(
@@ -147,33 +161,72 @@ class RunReader {
     result_.recorded_step_s = sum_ns * kNs / static_cast<double>(windows_.size());
   }
 
-  void read_processes() {
-    Query rows(
-        db_,
-        "SELECT e.id, e.thread, e.kind, e.op, e.comm, e.seq, e.start_ns, e.duration_ns, coalesce(k.bytes, e.bytes), e.peer, k.wait_ns, "
-        "k.xfer_ns, k.wait_method IS 'lower-bound' FROM event e LEFT JOIN collective k ON k.event = e.id WHERE e.process = ?1 AND e.kind IN (1, 2) AND e.start_ns >= ?2 "
-        "AND e.start_ns < ?3 ORDER BY e.start_ns, e.kind");
-    std::vector<Event> events;
-    for (size_t w = 0; w < windows_.size(); ++w) {
-      const Window& window = windows_[w];
-      if (w == 0 || windows_[w - 1].process != window.process) before_.reset();
-      events.clear();
-      for (rows.bind(window.process, window.interval.begin_ns, window.interval.end_ns); rows.next();) {
-        events.push_back({rows.integer(0),
-                          rows.integer(1),
-                          rows.integer(2),
-                          rows.integer(3),
-                          rows.maybe_integer(4),
-                          rows.maybe_integer(5),
-                          rows.maybe_integer(9),
-                          rows.integer(8),
-                          {rows.integer(6), rows.integer(6) + rows.integer(7)},
-                          rows.maybe_integer(10),
-                          rows.maybe_integer(11),
-                          rows.integer(12) != 0});
-      }
-      read_window(window, events);
+  /// Events of the world's steady steps.
+  std::map<int64_t, int64_t> count_events() {
+    std::map<int64_t, int64_t> counts;
+    std::unordered_set<int64_t> processes;
+    Query of_world(db_, "SELECT id FROM process WHERE world = ?1");
+    for (of_world.bind(world_); of_world.next();) processes.insert(of_world.integer(0));
+    Query steady(db_, "SELECT step FROM steady_step WHERE world = ?1");
+    for (steady.bind(world_); steady.next();) counts[steady.integer(0)] = 0;
+    auto at = counts.end();
+    int64_t process = -1;
+    bool counts_here = false;
+    // Grouped by process: what the last event said holds for the next one mostly.
+    for (Query rows(db_, "SELECT process, step FROM event WHERE step IS NOT NULL"); rows.next();) {
+      if (const int64_t of_row = rows.integer(0); of_row != std::exchange(process, of_row)) counts_here = processes.contains(of_row);
+      if (!counts_here) continue;
+      const int64_t step = rows.integer(1);
+      if (at == counts.end() || at->first != step) at = counts.find(step);
+      if (at != counts.end()) ++at->second;
     }
+    std::erase_if(counts, [](const auto& step) { return step.second == 0; });
+    return counts;
+  }
+
+  void read_processes() {
+    ProcessEvents of_processes(db_);
+    Query rows(db_, fmt::format(
+                        "SELECT e.id, e.thread, e.kind, e.op, e.comm, e.seq, e.start_ns, e.duration_ns, coalesce(k.bytes, e.bytes), e.peer,"
+                        " k.wait_ns, k.xfer_ns, k.wait_method IS 'lower-bound' FROM event e LEFT JOIN collective k ON k.event = e.id"
+                        " WHERE {} AND e.kind IN (1, 2) AND e.start_ns >= ?3 AND e.start_ns < ?4 ORDER BY {}",
+                        of_processes.condition(), of_processes.order()));
+    const auto events_held = static_cast<size_t>(events_);
+    participants_.reserve(events_held);
+    by_position_.reserve(events_held + windows_.size());
+    result_.replay.reserve(2 * events_held + windows_.size());
+    std::vector<Event> events;
+    for (size_t first = 0, end = 0; first < windows_.size(); first = end) {
+      // Steps of one thread do not overlap: all of a process are filled as its events come.
+      const int64_t process = windows_[first].process;
+      do {
+        ++end;
+      } while (of_processes.in_order() && end < windows_.size() && windows_[end].process == process);
+      if (first == 0 || windows_[first - 1].process != process) before_.reset();
+      const ProcessEvents::Parameters where = of_processes.of(process);
+      rows.bind(where.first, where.second, windows_[first].interval.begin_ns, windows_[end - 1].interval.end_ns);
+      bool more = rows.next();
+      for (size_t w = first; w < end; ++w) {
+        const Window& window = windows_[w];
+        events.clear();
+        for (; more && rows.integer(6) < window.interval.end_ns; more = rows.next())
+          if (rows.integer(6) >= window.interval.begin_ns) events.push_back(event_of(rows));
+        // Calls before the requests that they posted. SQLite would sort what lies in order nearly everywhere.
+        const auto before = [](const Event& a, const Event& b) {
+          return std::pair(a.interval.begin_ns, a.kind) < std::pair(b.interval.begin_ns, b.kind);
+        };
+        if (!std::is_sorted(events.begin(), events.end(), before)) std::stable_sort(events.begin(), events.end(), before);
+        read_window(window, events);
+      }
+      rows.reset();
+    }
+  }
+
+  static Event event_of(const Query& rows) {
+    return {rows.integer(0),        rows.integer(1),        rows.integer(2),
+            rows.integer(3),        rows.maybe_integer(4),  rows.maybe_integer(5),
+            rows.maybe_integer(9),  rows.integer(8),        {rows.integer(6), rows.integer(6) + rows.integer(7)},
+            rows.maybe_integer(10), rows.maybe_integer(11), rows.integer(12) != 0};
   }
 
   void read_window(const Window& window, const std::vector<Event>& events) {
@@ -270,26 +323,46 @@ class RunReader {
     return shortest;
   }
 
+  /// Places of the participants in the order of communicators and numbers.
+  std::vector<uint32_t> by_collective() const {
+    const auto key = [](const Participant& one) { return std::pair(one.comm, one.seq); };
+    const auto narrow = [](int64_t number) { return number >= 0 && number <= INT32_MAX; };
+    PlacesByKey places;
+    places.reserve(participants_.size());
+    for (const Participant& one : participants_) {
+      if (!narrow(one.comm) || !narrow(one.seq)) break;
+      places.add(static_cast<uint64_t>(one.comm) << 32 | static_cast<uint64_t>(one.seq));
+    }
+    std::vector<uint32_t> order = places.sorted();
+    if (order.size() == participants_.size()) return order;
+    order.resize(participants_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return key(participants_[a]) < key(participants_[b]); });
+    return order;
+  }
+
   void meet() {
     int64_t group = 0;
     std::unordered_map<size_t, int64_t> typical;
-    std::stable_sort(participants_.begin(), participants_.end(),
-                     [](const Participant& a, const Participant& b) { return std::pair(a.comm, a.seq) < std::pair(b.comm, b.seq); });
     const bool any_bound = std::any_of(participants_.begin(), participants_.end(), [](const Participant& one) { return one.bounded; });
     if (any_bound) typical = typical_transfers();
-    for (auto first = participants_.begin(), last = first; first != participants_.end(); first = last) {
-      last = std::find_if(first, participants_.end(),
-                          [&](const Participant& one) { return one.comm != first->comm || one.seq != first->seq; });
-      const Participants members(first, last);
-      const Operation& operation = operations_.at(members[0].op);
+    const std::vector<uint32_t> order = by_collective();
+    for (auto first = order.begin(), last = first; first != order.end(); first = last) {
+      const Participant& head = participants_[*first];
+      last = std::find_if(first, order.end(),
+                          [&](uint32_t place) { return participants_[place].comm != head.comm || participants_[place].seq != head.seq; });
+      const Participants members(participants_, std::span(first, last));
+      const Operation& operation = operations_.at(head.op);
       if (operation.wait == WaitRule::kSymmetric) {
         std::optional<int64_t> shortest;
-        for (const Participant& one : members)
-          if (one.member.xfer_ns && (!shortest || *one.member.xfer_ns < *shortest)) shortest = one.member.xfer_ns;
-        for (const Participant& one : members) {
-          const Member& member = one.member;
+        for (size_t i = 0; i < members.size(); ++i) {
+          const Member& member = members[i].member;
+          if (member.xfer_ns && (!shortest || *member.xfer_ns < *shortest)) shortest = member.xfer_ns;
+        }
+        for (size_t i = 0; i < members.size(); ++i) {
+          const Member& member = members[i].member;
           std::optional<int64_t> xfer_ns = operation.nonblocking ? shortest : member.xfer_ns;
-          if (xfer_ns && one.bounded) xfer_ns = std::min(*xfer_ns, typical.at(result_.replay.ops()[member.op].kind));
+          if (xfer_ns && members[i].bounded) xfer_ns = std::min(*xfer_ns, typical.at(result_.replay.ops()[member.op].kind));
           if (xfer_ns) {
             result_.replay.meet(member.op, group, static_cast<double>(*xfer_ns) * kNs);
           } else {
@@ -300,26 +373,27 @@ class RunReader {
       } else if (operation.wait != WaitRule::kNone) {
         meet_root(operation, members);
       } else if (members.size() > 1) {
-        for (const Participant& one : members) unsplit_ns_ += static_cast<double>(one.member.interval.length_ns());
+        for (size_t i = 0; i < members.size(); ++i) unsplit_ns_ += static_cast<double>(members[i].member.interval.length_ns());
       }
     }
   }
 
-  void meet_root(const Operation& operation, Participants members) {
+  void meet_root(const Operation& operation, const Participants& members) {
     const std::optional<int64_t> root = rank_of(members[0].comm, members[0].root);
-    const auto at = std::find_if(members.begin(), members.end(), [&](const Participant& one) { return root && one.member.rank == *root; });
-    for (const Participant& one : members) {
-      const Member& member = one.member;
-      if (at == members.end() || !member.xfer_ns) {
+    size_t at = 0;
+    while (at < members.size() && !(root && members[at].member.rank == *root)) ++at;
+    for (size_t i = 0; i < members.size(); ++i) {
+      const Member& member = members[i].member;
+      if (at == members.size() || !member.xfer_ns) {
         unsplit_ns_ += static_cast<double>(member.interval.length_ns());
-      } else if (operation.wait == WaitRule::kLateRoot && member.op != at->member.op) {
-        result_.replay.after(member.op, at->member.before);
+      } else if (operation.wait == WaitRule::kLateRoot && i != at) {
+        result_.replay.after(member.op, members[at].member.before);
         result_.replay.meet(member.op, -1, static_cast<double>(*member.xfer_ns) * kNs);
-      } else if (operation.wait == WaitRule::kEarlyRoot && member.op == at->member.op) {
+      } else if (operation.wait == WaitRule::kEarlyRoot && i == at) {
         int64_t last_ns = member.interval.begin_ns;
-        for (const Participant& other : members) {
-          result_.replay.after(member.op, other.member.before);
-          last_ns = std::max(last_ns, other.member.interval.begin_ns);
+        for (size_t other = 0; other < members.size(); ++other) {
+          result_.replay.after(member.op, members[other].member.before);
+          last_ns = std::max(last_ns, members[other].member.interval.begin_ns);
         }
         result_.replay.meet(member.op, -1, static_cast<double>(std::max<int64_t>(0, member.interval.end_ns - last_ns)) * kNs);
       }
@@ -393,6 +467,7 @@ class RunReader {
 
   SQLite::Database& db_;
   int64_t world_;
+  int64_t events_ = 0;  ///< of the steps that are replayed; 0 without steps
   Query member_;
   RunReplay result_;
   std::unordered_map<int64_t, Operation> operations_;
@@ -400,7 +475,7 @@ class RunReader {
   std::vector<Window> windows_;
   std::optional<Replay::Op> before_;  ///< the last operation of the process that is read
   std::unordered_map<KindKey, size_t, HashOfKind> kinds_;
-  std::vector<Participant> participants_;                       ///< in the order of reading, then of communicators and numbers
+  std::vector<Participant> participants_;                       ///< in the order of reading
   bool messages_ = false;                                       ///< the run has any
   std::unordered_map<int64_t, Member> members_by_event_;        ///< for messages
   std::vector<std::pair<Replay::Op, size_t>> by_position_;      ///< computing, and its kind by its place in the step

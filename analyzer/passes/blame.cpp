@@ -1,11 +1,20 @@
 #include "analyzer/passes/blame.h"
 
 #include <algorithm>
-#include <tuple>
 
-#include "analyzer/query.h"
+#include "analyzer/made_rows.h"
 
 namespace ddl {
+
+Blame::Blame(const Catalog& catalog) {
+  for (const auto& [id, process] : catalog.processes) ranks_.emplace_back(process.world, process.rank);
+  std::sort(ranks_.begin(), ranks_.end());
+  ranks_.erase(std::unique(ranks_.begin(), ranks_.end()), ranks_.end());
+  for (const auto& [id, process] : catalog.processes) {
+    const auto place = std::lower_bound(ranks_.begin(), ranks_.end(), std::pair(process.world, process.rank)) - ranks_.begin();
+    rank_of_[static_cast<uint64_t>(id)] = static_cast<uint32_t>(place);
+  }
+}
 
 int64_t Blame::add(int64_t world, int64_t communicator, const Instance& instance, const Split& split, double sigma_ns,
                    std::vector<LateRankRow>& rows) {
@@ -14,12 +23,13 @@ int64_t Blame::add(int64_t world, int64_t communicator, const Instance& instance
   const int64_t longest_ns = *std::max_element(split.wait_ns.begin(), split.wait_ns.end());
   for (int64_t part = 0; part < ties; ++part) {
     const Member& late = instance.members[split.late[static_cast<size_t>(part)]];
+    const uint64_t of_late = uint64_t{rank_of(late)} << 32;
     int64_t blamed_ns = 0;
     for (size_t i = 0; i < instance.members.size(); ++i) {
       const int64_t share_ns = share_of(split.wait_ns[i], ties, part);
       if (share_ns == 0) continue;
       blamed_ns += share_ns;
-      Sum& sum = sums_[{world, late.rank, instance.members[i].rank}];
+      Sum& sum = sums_[of_late | rank_of(instance.members[i])];
       ++sum.instances;
       sum.wait_ns += share_ns;
       sum.sigma_ns += sigma_ns / static_cast<double>(ties);
@@ -31,16 +41,20 @@ int64_t Blame::add(int64_t world, int64_t communicator, const Instance& instance
 }
 
 void Blame::write(SQLite::Database& db) {
-  Query insert(db, "INSERT INTO blame (world, late, waiter, instances, wait_ns, sigma_ns) VALUES (?, ?, ?, ?, ?, ?)");
-  std::vector<const std::pair<const Pair, Sum>*> in_order;
-  in_order.reserve(sums_.size());
-  for (const auto& one : sums_) in_order.push_back(&one);
-  std::sort(in_order.begin(), in_order.end(), [](const auto* a, const auto* b) {
-    return std::tie(a->first.world, a->first.late, a->first.waiter) < std::tie(b->first.world, b->first.late, b->first.waiter);
-  });
-  for (const auto* one : in_order)
-    insert.run(one->first.world, one->first.late, one->first.waiter, one->second.instances, one->second.wait_ns, one->second.sigma_ns);
+  std::vector<std::pair<uint64_t, Sum>> rows;
+  rows.reserve(sums_.size());
+  sums_.each([&](uint64_t pair, const Sum& sum) { rows.emplace_back(pair, sum); });
   sums_ = {};
+  std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  auto next = rows.begin();
+  MadeRows(db).insert("INSERT INTO blame (world, late, waiter, instances, wait_ns, sigma_ns) SELECT c0, c1, c2, c3, c4, c5 FROM made_rows",
+                      [&](MadeRow& row) {
+                        if (next == rows.end()) return false;
+                        const auto& [pair, sum] = *next++;
+                        const auto& [world, late] = ranks_[pair >> 32];
+                        row.set(world, late, ranks_[pair & UINT32_MAX].second, sum.instances, sum.wait_ns, sum.sigma_ns);
+                        return true;
+                      });
 }
 
 }  // namespace ddl

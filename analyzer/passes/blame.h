@@ -10,9 +10,11 @@
 
 #include <cstdint>
 #include <optional>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "analyzer/flat_map.h"
+#include "analyzer/passes/catalog.h"
 #include "analyzer/passes/instance.h"
 
 namespace ddl {
@@ -26,6 +28,8 @@ struct LateRankRow {
 
 class Blame {
  public:
+  explicit Blame(const Catalog& catalog);
+
   /// `sigma_ns`: clock sigma of each wait. Appends the instance's rows to `rows`. Returns the number of the first of them, among all from 1, which
   /// is its rowid; 0: the instance has none.
   int64_t add(int64_t world, int64_t communicator, const Instance& instance, const Split& split, double sigma_ns,
@@ -39,19 +43,12 @@ class Blame {
     int64_t wait_ns = 0;
     double sigma_ns = 0;
   };
+  uint32_t rank_of(const Member& member) { return rank_of_[static_cast<uint64_t>(member.process)]; }
+
   int64_t rows_ = 0;
-  struct Pair {
-    int64_t world, late, waiter;
-    bool operator==(const Pair&) const = default;
-  };
-  struct HashOfPair {
-    size_t operator()(const Pair& pair) const {
-      uint64_t hash = static_cast<uint64_t>(pair.world);
-      for (const int64_t rank : {pair.late, pair.waiter}) hash = (hash ^ static_cast<uint64_t>(rank)) * 0x9e3779b97f4a7c15u ^ hash >> 31;
-      return static_cast<size_t>(hash);
-    }
-  };
-  std::unordered_map<Pair, Sum, HashOfPair> sums_;
+  std::vector<std::pair<int64_t, int64_t>> ranks_;  ///< world and rank, ascending
+  FlatMap<uint32_t> rank_of_;                       ///< place in them, by process.id
+  FlatMap<Sum> sums_;                               ///< by the places of who was late and who waited, 32 bits each
 };
 
 }  // namespace ddl

@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 #include <set>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
 
+#include "analyzer/flat_map.h"
+#include "analyzer/made_rows.h"
 #include "analyzer/passes/blame.h"
 #include "analyzer/passes/collective_groups.h"
 #include "analyzer/passes/instance.h"
@@ -27,23 +31,31 @@ struct Assembled {
   int64_t op = 0;
   int64_t seq = 0;
   bool mismatched = false;
-  bool near_in_time = false;       ///< the members' times are sure in their length, and only near in their place
-  std::optional<double> sigma_ns;  ///< of the members' clocks against each other
+  std::vector<const InstanceEvent*> events;  ///< of the members
+  bool near_in_time = false;                 ///< the members' times are sure in their length, and only near in their place
+  std::optional<double> sigma_ns;            ///< of the members' clocks against each other
 };
 
-/// Reads instance after instance, those of all communicators mixed. One member on one-rank communicators, where equal numbers mean nothing.
+/// Reads instance after instance of a piece, those of all communicators mixed. One member on one-rank communicators, where equal numbers mean nothing.
 class InstanceReader {
  public:
-  InstanceReader(InstanceEvents& events, const Catalog& catalog) : catalog_(catalog), events_(events) {
-    events_.rewind();
-    event_ = events_.next();
+  using Wanted = std::function<bool(const CommunicatorInfo&)>;
+
+  /// Only those of communicators that are `wanted`.
+  InstanceReader(InstanceEvents& events, const Catalog& catalog, const Wanted& wanted) : catalog_(catalog), events_(events) {
+    for (const auto& [id, communicator] : catalog.communicators)
+      if (wanted(communicator)) communicators_.emplace(static_cast<uint32_t>(id), &communicator);
   }
 
+  /// After each InstanceEvents::next_piece().
+  void begin_piece() { event_ = events_.next(); }
+
   bool next(Assembled& out) {
-    while (event_ != nullptr && !catalog_.communicators.contains(event_->communicator)) event_ = events_.next();
+    const CommunicatorInfo* communicator = nullptr;
+    while (event_ != nullptr && (communicator = wanted(event_->communicator)) == nullptr) event_ = events_.next();
     if (event_ == nullptr) return false;
-    const int64_t comm = event_->communicator, op = event_->op;
-    out.communicator = &catalog_.communicators.at(comm);
+    const uint32_t comm = event_->communicator, op = event_->op;
+    out.communicator = communicator;
     out.op = op;
     out.seq = event_->seq;
     out.mismatched = out.near_in_time = false;
@@ -51,12 +63,15 @@ class InstanceReader {
     out.instance.nonblocking = event_->nonblocking;
     out.instance.root = event_->root == InstanceEvent::kNobody ? std::nullopt : std::optional<int64_t>(event_->root);
     out.instance.members.clear();
+    out.events.clear();
     do {
+      const KernelOfEvent& kernel = events_.kernel_of(*event_);
       out.mismatched |= event_->op != op;
-      out.near_in_time |= event_->near_in_time;
-      out.instance.members.push_back(member(*out.communicator));
+      out.near_in_time |= kernel.near_in_time;
+      out.instance.members.push_back(member(*communicator, kernel, out.instance.root.has_value()));
+      out.events.push_back(event_);
       event_ = events_.next();
-    } while (event_ != nullptr && out.communicator->size > 1 && event_->communicator == comm && event_->seq == out.seq);
+    } while (event_ != nullptr && communicator->size > 1 && event_->communicator == comm && event_->seq == out.seq);
     finish(out);
     return true;
   }
@@ -64,15 +79,26 @@ class InstanceReader {
   int64_t bad_intervals() const { return bad_intervals_; }
 
  private:
-  Member member(const CommunicatorInfo& communicator) {
+  const CommunicatorInfo* wanted(uint32_t id) {
+    if (id != last_asked_) {
+      const auto found = communicators_.find(id);
+      last_asked_ = id;
+      last_wanted_ = found == communicators_.end() ? nullptr : found->second;
+    }
+    return last_wanted_;
+  }
+
+  Member member(const CommunicatorInfo& communicator, const KernelOfEvent& kernel, bool rooted) {
     Member m;
     m.event = event_->id;
     m.process = event_->process;
     m.rank = catalog_.process(m.process).rank;
-    const auto known = communicator.comm_rank.find(m.rank);
-    m.comm_rank = event_->comm_rank != InstanceEvent::kNobody ? event_->comm_rank
-                  : known == communicator.comm_rank.end()     ? -1
-                                                              : known->second;
+    if (kernel.comm_rank != InstanceEvent::kNobody) {
+      m.comm_rank = kernel.comm_rank;
+    } else if (rooted || events_.of_kernels()) {  // who is the root, or which of a process's GPUs it is
+      const auto known = communicator.comm_rank.find(m.rank);
+      m.comm_rank = known == communicator.comm_rank.end() ? -1 : known->second;
+    }
     m.enter_ns = event_->enter_ns;
     m.duration_ns = event_->duration_ns;
     if (m.duration_ns < 0) {
@@ -82,18 +108,35 @@ class InstanceReader {
     const auto unless_none = [](int64_t value) { return value == InstanceEvent::kNone ? std::nullopt : std::optional(value); };
     m.payload_bytes = unless_none(event_->payload_bytes);
     m.step = unless_none(event_->step);
-    const InstanceEvent::Share& share = events_.share_of(*event_);
-    m.share_begin = share.begin;
-    m.share_end = share.end;
-    m.share_total = share.total;
+    m.share_begin = kernel.share_begin;
+    m.share_end = kernel.share_end;
+    m.share_total = kernel.share_total;
     return m;
   }
 
+  /// Members by process, which they are in nearly always.
+  static void sort_members(Assembled& out) {
+    std::vector<size_t> order(out.events.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return identity(out.instance.members[a]) < identity(out.instance.members[b]); });
+    std::vector<Member> members;
+    std::vector<const InstanceEvent*> events;
+    for (const size_t i : order) {
+      members.push_back(out.instance.members[i]);
+      events.push_back(out.events[i]);
+    }
+    out.instance.members = std::move(members);
+    out.events = std::move(events);
+  }
+
+  /// Of NCCL a process may have several.
+  static std::pair<int64_t, int64_t> identity(const Member& m) { return {m.process, m.comm_rank}; }
+
   void finish(Assembled& out) const {
-    auto& members = out.instance.members;
-    const auto identity = [](const Member& m) { return std::pair(m.process, m.comm_rank); };  // of NCCL a process may have several
-    const auto in_order = [&](const Member& a, const Member& b) { return identity(a) < identity(b); };
-    if (!std::is_sorted(members.begin(), members.end(), in_order)) std::sort(members.begin(), members.end(), in_order);
+    const auto& members = out.instance.members;
+    const auto in_order = [](const Member& a, const Member& b) { return identity(a) < identity(b); };
+    if (!std::is_sorted(members.begin(), members.end(), in_order)) sort_members(out);
     bool distinct = true;
     ClockSpread clocks;
     int64_t host = -1;
@@ -130,23 +173,16 @@ class InstanceReader {
 
   const Catalog& catalog_;
   InstanceEvents& events_;
-  const InstanceEvent* event_;                                       ///< the first one of the next instance
+  std::unordered_map<uint32_t, const CommunicatorInfo*> communicators_;
+  uint32_t last_asked_ = 0;  ///< which no communicator has
+  const CommunicatorInfo* last_wanted_ = nullptr;
+  const InstanceEvent* event_ = nullptr;                             ///< the first one of the next instance
   mutable std::unordered_map<int64_t, int64_t> unrecorded_members_;  ///< by communicator
   int64_t bad_intervals_ = 0;
 };
 
-/// A row of table collective. Millions are held: no std::optional.
-struct CollectiveRow {
-  static constexpr int64_t kNone = INT64_MIN;
-  int64_t event, duration_ns, bytes, wait_ns, min_duration_wait_ns;
-  double sigma_ns;  ///< NaN: not known
-  WaitMethod method;
-  Why why;
-};
-
 /// What comes of so many instances, for the tables that grow with them.
 struct SplitRows {
-  std::vector<CollectiveRow> collective;
   std::vector<LateRankRow> late;
   struct CommStep {
     int64_t communicator, step;
@@ -154,47 +190,96 @@ struct SplitRows {
     int64_t bytes;
   };
   std::vector<CommStep> comm_step;
+  int64_t members = 0;
+  bool ends_piece = false;  ///< the rows of table `collective` can be had of the events
 
   void clear() {
-    collective.clear();
     late.clear();
     comm_step.clear();
-  }
-  void add(const Instance& instance, const Split& split, std::optional<int64_t> bytes, std::optional<double> sigma_ns) {
-    const auto at = [](const std::vector<int64_t>& values, size_t i) { return values.empty() ? CollectiveRow::kNone : values[i]; };
-    for (size_t i = 0; i < instance.members.size(); ++i) {
-      const Member& m = instance.members[i];
-      collective.push_back({m.event, m.duration_ns, bytes.value_or(CollectiveRow::kNone), at(split.wait_ns, i),
-                            at(split.min_duration_wait_ns, i), sigma_ns.value_or(NAN), split.method, split.why});
-    }
+    members = 0;
+    ends_piece = false;
   }
 };
+
+/// Puts rows of table `collective` in the place of an instance's events.
+void put_rows(const Assembled& one, const Split& split, std::optional<int64_t> bytes, std::optional<double> sigma_ns) {
+  const auto at = [](const std::vector<int64_t>& values, size_t i) { return values.empty() ? SplitEvent::kNone : values[i]; };
+  for (size_t i = 0; i < one.events.size(); ++i) {
+    const Member& m = one.instance.members[i];
+    InstanceEvents::put(*one.events[i], {m.event, m.duration_ns, bytes.value_or(SplitEvent::kNone), at(split.wait_ns, i),
+                                         at(split.min_duration_wait_ns, i), sigma_ns.value_or(NAN), split.method, split.why});
+  }
+}
 
 class SplitRowsWriter {
  public:
-  explicit SplitRowsWriter(SQLite::Database& db)
-      : collective_(db,
-                    "INSERT INTO collective (event, bytes, wait_ns, xfer_ns, wait_method, min_duration_wait_ns, sigma_ns, why)"
-                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"),
-        late_(
-            db,
-            "INSERT INTO late (world, step, rank, ties, wait_ns, longest_ns, instances, comm, message) VALUES (?, ?, ?, ?, ?, ?, 1, ?, 0)"),
-        comm_step_(db, "INSERT INTO comm_step (comm, step, xfer_ns, bytes) VALUES (?, ?, ?, ?)") {}
+  explicit SplitRowsWriter(SQLite::Database& db) : rows_(db) {}
 
   void write(const SplitRows& rows) {
-    const auto unless_none = [](int64_t value) { return value == CollectiveRow::kNone ? std::nullopt : std::optional(value); };
-    for (const CollectiveRow& r : rows.collective) {
-      const std::optional<int64_t> wait_ns = unless_none(r.wait_ns);
-      collective_.run(r.event, unless_none(r.bytes), wait_ns, wait_ns ? std::optional(r.duration_ns - *wait_ns) : std::nullopt,
-                      Query::Lasting{name_of(r.method)}, unless_none(r.min_duration_wait_ns), r.sigma_ns, Query::Lasting{name_of(r.why)});
-    }
-    for (const LateRankRow& r : rows.late) late_.run(r.world, r.step, r.rank, r.ties, r.wait_ns, r.longest_ns, r.communicator);
-    for (const SplitRows::CommStep& r : rows.comm_step) comm_step_.run(r.communicator, r.step, r.xfer_ns, r.bytes);
+    auto late = rows.late.begin();
+    rows_.insert(
+        "INSERT INTO late (world, step, rank, ties, wait_ns, longest_ns, instances, comm, message)"
+        " SELECT c0, c1, c2, c3, c4, c5, 1, c6, 0 FROM made_rows",
+        [&](MadeRow& row) {
+          if (late == rows.late.end()) return false;
+          row.set(late->world, late->step, late->rank, late->ties, late->wait_ns, late->longest_ns, late->communicator);
+          ++late;
+          return true;
+        });
+    auto of_step = rows.comm_step.begin();
+    rows_.insert("INSERT INTO comm_step (comm, step, xfer_ns, bytes) SELECT c0, c1, c2, c3 FROM made_rows", [&](MadeRow& row) {
+      if (of_step == rows.comm_step.end()) return false;
+      row.set(of_step->communicator, of_step->step, of_step->xfer_ns, of_step->bytes);
+      ++of_step;
+      return true;
+    });
+  }
+
+  void write(const InstanceEvents& events) {
+    const auto unless_none = [](int64_t value) { return value == SplitEvent::kNone ? std::nullopt : std::optional(value); };
+    InstanceEvents::Rows next(events);
+    rows_.insert(
+        "INSERT INTO collective (event, bytes, wait_ns, xfer_ns, wait_method, min_duration_wait_ns, sigma_ns, why)"
+        " SELECT c0, c1, c2, c3, c4, c5, c6, c7 FROM made_rows",
+        [&](MadeRow& row) {
+          const SplitEvent* r = next();
+          if (r == nullptr) return false;
+          const std::optional<int64_t> wait_ns = unless_none(r->wait_ns);
+          row.set(r->event, unless_none(r->bytes), wait_ns, wait_ns ? std::optional(r->duration_ns - *wait_ns) : std::nullopt,
+                  Query::Lasting{name_of(r->method)}, unless_none(r->min_duration_wait_ns), r->sigma_ns, Query::Lasting{name_of(r->why)});
+          return true;
+        });
   }
 
  private:
-  Query collective_, late_, comm_step_;
+  MadeRows rows_;
 };
+
+/// By world and rank: the clock of its processes; nothing: they have several.
+using ClocksOfRanks = std::map<std::pair<int64_t, int64_t>, std::optional<int64_t>>;
+
+ClocksOfRanks clocks_of_ranks(const Catalog& catalog) {
+  ClocksOfRanks clocks;
+  for (const auto& [id, process] : catalog.processes) {
+    std::optional<int64_t>& clock = clocks.try_emplace({process.world, process.rank}, process.clock.clock).first->second;
+    if (clock != process.clock.clock) clock.reset();
+  }
+  return clocks;
+}
+
+/// Do all members that may have left a record read one clock, so that nothing is to be asked of their times?
+bool share_a_clock(const CommunicatorInfo& communicator, const ClocksOfRanks& clocks) {
+  if (communicator.size == 0 || static_cast<int64_t>(communicator.ranks.size()) != communicator.size) return false;
+  std::optional<int64_t> first;
+  for (const int64_t rank : communicator.ranks) {
+    if (rank < 0) return false;
+    const auto known = clocks.find({communicator.world, rank});
+    if (known == clocks.end()) continue;  // it left no record
+    if (!known->second || (first && *first != *known->second)) return false;
+    first = known->second;
+  }
+  return true;
+}
 
 /// Communicators across hosts whose waits are long enough against the error of the clocks.
 std::set<int64_t> trusted_across_hosts(InstanceEvents& events, const Catalog& catalog) {
@@ -206,14 +291,20 @@ std::set<int64_t> trusted_across_hosts(InstanceEvents& events, const Catalog& ca
     double sigma_ns = 0;
   };
   std::map<int64_t, Waits> by_communicator;
-  InstanceReader reader(events, catalog);
-  for (Assembled next; reader.next(next);) {
-    if (next.instance.clock_trusted || !next.sigma_ns) continue;
-    Waits& waits = by_communicator[next.communicator->id];
-    waits.sigma_ns = std::max(waits.sigma_ns, *next.sigma_ns);
-    next.instance.clock_trusted = true;
-    for (int64_t wait_ns : split_waiting(next.instance).wait_ns) {
-      if (wait_ns > 0) waits.waits_ns.add(static_cast<double>(wait_ns));
+  const ClocksOfRanks clocks = clocks_of_ranks(catalog);
+  InstanceReader reader(events, catalog, [&](const CommunicatorInfo& c) { return !share_a_clock(c, clocks); });
+  Assembled next;
+  Split split;
+  for (events.rewind(); events.next_piece();) {
+    for (reader.begin_piece(); reader.next(next);) {
+      if (next.instance.clock_trusted || !next.sigma_ns) continue;
+      Waits& waits = by_communicator[next.communicator->id];
+      waits.sigma_ns = std::max(waits.sigma_ns, *next.sigma_ns);
+      next.instance.clock_trusted = true;
+      split_waiting(next.instance, split);
+      for (const int64_t wait_ns : split.wait_ns) {
+        if (wait_ns > 0) waits.waits_ns.add(static_cast<double>(wait_ns));
+      }
     }
   }
   for (const auto& [comm, waits] : by_communicator) {
@@ -227,20 +318,30 @@ std::set<int64_t> trusted_across_hosts(InstanceEvents& events, const Catalog& ca
 class Reached {
  public:
   void add(int64_t comm, int64_t seq, const std::vector<Member>& members) {
-    auto& of_comm = seq_[comm];
     for (const Member& m : members) {
-      int64_t& highest = of_comm[m.process];
-      highest = std::max(highest, seq);
+      Number& highest = seq_[static_cast<uint64_t>(comm) << 32 | static_cast<uint64_t>(m.process)];
+      highest.seq = std::max(highest.seq, seq);
     }
   }
   void write(SQLite::Database& db) const {
-    Query insert(db, "INSERT INTO reached (comm, process, seq) VALUES (?, ?, ?)");
-    for (const auto& [comm, processes] : seq_)
-      for (const auto& [process, seq] : processes) insert.run(comm, process, seq);
+    std::vector<std::pair<uint64_t, int64_t>> rows;
+    rows.reserve(seq_.size());
+    seq_.each([&](uint64_t key, const Number& highest) { rows.emplace_back(key, highest.seq); });
+    std::sort(rows.begin(), rows.end());
+    auto next = rows.begin();
+    MadeRows(db).insert("INSERT INTO reached (comm, process, seq) SELECT c0, c1, c2 FROM made_rows", [&](MadeRow& row) {
+      if (next == rows.end()) return false;
+      row.set(next->first >> 32, next->first & UINT32_MAX, next->second);
+      ++next;
+      return true;
+    });
   }
 
  private:
-  std::map<int64_t, std::unordered_map<int64_t, int64_t>> seq_;  ///< by communicator and process
+  struct Number {
+    int64_t seq = 0;
+  };
+  FlatMap<Number> seq_;  ///< by communicator and process, 32 bits each as InstanceEvent has them
 };
 
 /// Transfer of each communicator by step: table comm_step. Non-blocking collectives only tell an upper bound and stay out.
@@ -303,23 +404,33 @@ class Sums {
 /// Goes through the instances once: rows of the tables that grow with them come batch by batch, what others are filled from is summed up.
 class Splitter {
  public:
-  Splitter(InstanceEvents& events, const Catalog& catalog, const std::set<int64_t>& trusted)
-      : trusted_(trusted), reader_(events, catalog), passed_on_(catalog) {}
+  Splitter(InstanceEvents& events, const Catalog& catalog, const std::set<int64_t>& trusted, int64_t count)
+      : events_(events),
+        trusted_(trusted),
+        reader_(events, catalog, [](const CommunicatorInfo&) { return true; }),
+        blame_(catalog),
+        passed_on_(catalog, count) {
+    events_.rewind();
+  }
 
-  /// The rows of the next instances, in the order of events: instance by instance each would go to another page. False: there are no more.
+  /// The rows of the next instances, of one piece. False: there are no more.
   bool next(SplitRows& rows) {
     rows.clear();
     if (ended_) return false;
-    Assembled one;
-    while (rows.collective.size() < kHeld && !ended_) {
-      if (reader_.next(one))
-        add(one, rows);
-      else
+    if (!inside_) {
+      if (!events_.next_piece()) {
         ended_ = true;
+        transfers_.flush(rows);
+        return true;
+      }
+      inside_ = true;
+      reader_.begin_piece();
     }
-    if (ended_) transfers_.flush(rows);
-    std::sort(rows.collective.begin(), rows.collective.end(),
-              [](const CollectiveRow& a, const CollectiveRow& b) { return a.event < b.event; });
+    while (inside_ && rows.members < kHeld) {
+      inside_ = reader_.next(one_);
+      if (inside_) add(one_, rows);
+    }
+    rows.ends_piece = !inside_;
     return true;
   }
 
@@ -335,16 +446,17 @@ class Splitter {
   }
 
  private:
-  static constexpr size_t kHeld = 1 << 19;
+  static constexpr int64_t kHeld = 1 << 19;
 
   void add(Assembled& next, SplitRows& rows) {
     Instance& instance = next.instance;
     instance.clock_trusted |= !next.near_in_time && trusted_.contains(next.communicator->id);
-    Split split;
+    Split& split = split_;
     if (next.communicator->kind == "inter") {
+      split.clear();
       split.why = Why::kNotApplicable;  // the other group's members are not ours to see
     } else {
-      split = split_waiting(instance);
+      split_waiting(instance, split);
       losses_.partial += !instance.complete && !next.mismatched ? 1 : 0;
       losses_.mismatched += next.mismatched ? 1 : 0;
     }
@@ -353,7 +465,8 @@ class Splitter {
     take_share(instance, split);
     const std::optional<int64_t> bytes = operation_bytes(instance);
     const bool uses_clock = split.method != WaitMethod::kMinDuration;
-    rows.add(instance, split, bytes, uses_clock ? next.sigma_ns : std::optional(0.0));
+    put_rows(next, split, bytes, uses_clock ? next.sigma_ns : std::optional(0.0));
+    rows.members += static_cast<int64_t>(instance.members.size());
     const double sigma_ns = uses_clock ? next.sigma_ns.value_or(0) : 0;
     const int64_t row = blame_.add(next.communicator->world, next.communicator->id, instance, split, sigma_ns, rows.late);
     if (row > 0) passed_on_.add(*next.communicator, instance, split, next.sigma_ns, row);
@@ -365,8 +478,12 @@ class Splitter {
     reached_.add(next.communicator->id, next.seq, instance.members);
   }
 
+  InstanceEvents& events_;
   const std::set<int64_t>& trusted_;
   InstanceReader reader_;
+  Assembled one_;
+  Split split_;
+  bool inside_ = false;  ///< a piece
   bool ended_ = false;
   CollectiveLosses losses_;
   Blame blame_;
@@ -379,12 +496,13 @@ class Splitter {
 
 }  // namespace
 
-CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress, unsigned threads) {
-  InstanceEvents events(db, InstanceEvents::kHeld, threads);
+CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalog, InstanceEvents& events, const PassProgress& progress,
+                                     unsigned threads) {
   const std::set<int64_t> trusted = trusted_across_hosts(events, catalog);
   Query count(db, "SELECT count(*) FROM event WHERE seq IS NOT NULL");
-  Ticker ticker(progress, count.next() ? count.integer(0) : 0);
-  Splitter splitter(events, catalog, trusted);
+  const int64_t all = count.next() ? count.integer(0) : 0;
+  Ticker ticker(progress, all);
+  Splitter splitter(events, catalog, trusted, all);
   SQLite::Savepoint savepoint(db, "collectives");
   {
     SplitRowsWriter writer(db);
@@ -392,10 +510,11 @@ CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalo
     store::MadeAhead<SplitRows> batches(threads > 1 && events.are_held(), [&](SplitRows& rows) { return splitter.next(rows); });
     for (SplitRows rows; batches.next(rows);) {
       writer.write(rows);
-      ticker.add(static_cast<int64_t>(rows.collective.size()));
+      if (rows.ends_piece) writer.write(events);
+      ticker.add(rows.members);
     }
   }
-  events.forget();
+  events.keep_rows();
   CollectiveLosses losses = splitter.finish(db, catalog);
   savepoint.release();
   return losses;

@@ -13,6 +13,7 @@
 #include <map>
 
 #include "analyzer/passes/catalog.h"
+#include "analyzer/passes/instance_events.h"
 #include "analyzer/passes/ticker.h"
 
 namespace ddl {
@@ -26,7 +27,8 @@ struct CollectiveLosses {
 };
 
 /// Fills `collective`, `blame`, `collective_group`, `late`, `reached`, `comm_step`, `wire` and `unsplit`. With several `threads` one splits while
-/// the calling one writes.
-CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress, unsigned threads);
+/// the calling one writes. In the place of `events`, which nothing was taken of yet, there are then the rows of table `collective`, if all are held.
+CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalog, InstanceEvents& events, const PassProgress& progress,
+                                     unsigned threads);
 
 }  // namespace ddl

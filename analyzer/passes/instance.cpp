@@ -149,16 +149,32 @@ std::optional<int64_t> operation_bytes(const Instance& instance) {
   return std::nullopt;
 }
 
+void Split::clear() {
+  method = WaitMethod::kNone;
+  why = Why::kNone;
+  completion_ns.reset();
+  clock_violations = 0;
+  wait_ns.clear();
+  min_duration_wait_ns.clear();
+  late.clear();
+}
+
 Split split_waiting(const Instance& instance) {
   Split split;
+  split_waiting(instance, split);
+  return split;
+}
+
+void split_waiting(const Instance& instance, Split& split) {
+  split.clear();
   const WaitRule rule = instance.operation->wait;
   if (rule == WaitRule::kNone) {
     split.why = Why::kNotApplicable;
-    return split;
+    return;
   }
   if (!instance.complete && !instance.bounded) {
     split.why = Why::kPartialRanks;
-    return split;
+    return;
   }
   // A data operation without data lets everybody go at once: what it takes is not waiting (W1, "receivers with 0 bytes").
   const auto sends_nothing = [](const Member& m) { return m.payload_bytes == 0; };
@@ -169,11 +185,11 @@ Split split_waiting(const Instance& instance) {
     split_symmetric(instance, moves_nothing, split);
     if (instance.bounded && !split.wait_ns.empty()) split.method = WaitMethod::kLowerBound;
     if (instance.bounded) split.min_duration_wait_ns.clear(), split.completion_ns.reset();
-    return split;
+    return;
   }
   if (!instance.clock_trusted) {
     split.why = Why::kClockUntrusted;
-    return split;
+    return;
   }
   const Member* root = find_root(instance);
   if (root == nullptr && instance.bounded && instance.root) {
@@ -191,7 +207,6 @@ Split split_waiting(const Instance& instance) {
       split.wait_ns.assign(instance.members.size(), 0);
     }
   }
-  return split;
 }
 
 void take_share(Instance& instance, Split& split) {

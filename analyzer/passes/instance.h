@@ -67,12 +67,17 @@ struct Split {
       completion_ns;             ///< what the members stayed after the first one left, all had entered (W7); blocking symmetric ones
   int64_t clock_violations = 0;  ///< members that left before the last one entered: clipped (n_ccv)
   std::vector<size_t> late;      ///< members that entered last (W10); empty: not symmetric or not known
+
+  /// As a new one, but for the memory.
+  void clear();
 };
 
 /// S of specification.md "Bandwidths"; nothing if it depends on members that are missing, or on payloads that are not known.
 std::optional<int64_t> operation_bytes(const Instance& instance);
 
 Split split_waiting(const Instance& instance);
+/// The same in place of `split`, whose memory is used again.
+void split_waiting(const Instance& instance, Split& split);
 
 /// From the kernel that several collectives share to this one's part of it: durations and waits in proportion, so that the parts add up.
 void take_share(Instance& instance, Split& split);

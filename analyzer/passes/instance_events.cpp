@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "analyzer/parallel_reads.h"
+#include "analyzer/places_by_key.h"
 
 namespace ddl {
 namespace {
@@ -51,7 +54,8 @@ int32_t narrow(int64_t rank) { return static_cast<int32_t>(std::clamp<int64_t>(r
 }  // namespace
 
 InstanceEvents::InstanceEvents(SQLite::Database& db, int64_t held, unsigned threads)
-    : joined_(has_rows(db, "nccl_collective")), sql_(statement(db, joined_)), rows_(db, sql_), runs_(1), shares_(1) {
+    : joined_(has_rows(db, "nccl_collective")), sql_(statement(db, joined_)), rows_(db, sql_), runs_(1) {
+  for (Query known(db, "SELECT id FROM communicator"); known.next();) communicators_.insert(known.integer(0));
   Query last(db, "SELECT max(id) FROM event");
   const int64_t last_id = last.next() ? last.integer(0) : 0;
   if (last_id > held) {
@@ -59,7 +63,10 @@ InstanceEvents::InstanceEvents(SQLite::Database& db, int64_t held, unsigned thre
     return;
   }
   if (last_id > 0) ends_ = {std::numeric_limits<int64_t>::max()};
-  if (last_id > 0 && threads > 1 && !joined_) read_runs(db, last_id, threads);
+  if (last_id > 0 && threads > 1 && !joined_)
+    read_runs(db, last_id, threads);
+  else
+    runs_[0].slots.reserve(static_cast<size_t>(std::max<int64_t>(0, last_id)));
 }
 
 void InstanceEvents::cut(SQLite::Database& db, int64_t held) {
@@ -71,7 +78,7 @@ void InstanceEvents::cut(SQLite::Database& db, int64_t held) {
     if (counts.size() <= bucket) counts.resize(bucket + 1);
     ++counts[bucket];
   }
-  runs_[0].events.reserve(static_cast<size_t>(std::min(all, held)));
+  runs_[0].slots.reserve(static_cast<size_t>(std::min(all, held)));
   int64_t inside = 0;
   for (size_t bucket = 0; bucket < counts.size(); ++bucket) {
     if (inside > 0 && inside + counts[bucket] > held) {
@@ -91,73 +98,119 @@ void InstanceEvents::read_runs(SQLite::Database& db, int64_t last_id, unsigned t
     Query rows(connection, sql_ + " AND e.id >= ?3 AND e.id < ?4");
     const int64_t begin = i == 0 ? std::numeric_limits<int64_t>::min() : begin_id(i);
     rows.bind(std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(), begin, begin_id(i + 1));
-    runs_[i].events.reserve(static_cast<size_t>(begin_id(i + 1) - begin_id(i)));
+    runs_[i].slots.reserve(static_cast<size_t>(begin_id(i + 1) - begin_id(i)));
     read(rows, runs_[i]);
   });
-  next_piece_ = ends_.size();
+  read_ = true;
 }
 
-void InstanceEvents::read_piece() {
-  shares_.assign(1, {});
-  rows_.bind(next_piece_ == 0 ? std::numeric_limits<int64_t>::min() : ends_[next_piece_ - 1], ends_[next_piece_]);
-  ++next_piece_;
+bool InstanceEvents::next_piece() {
+  if (next_piece_ == ends_.size()) return false;
+  const size_t piece = next_piece_++;
+  if (read_) return true;
+  rows_.bind(piece == 0 ? std::numeric_limits<int64_t>::min() : ends_[piece - 1], ends_[piece]);
   read(rows_, runs_[0]);
   rows_.reset();
+  read_ = are_held();
+  return true;
 }
 
 void InstanceEvents::read(Query& rows, Run& run) {
-  run.events.clear();
+  run.slots.clear();
   run.next = 0;
+  if (joined_) kernels_.clear();  // else several threads read
+  int64_t least_seq = std::numeric_limits<int64_t>::max(), most_seq = std::numeric_limits<int64_t>::min();
+  int64_t comm = 0;
+  bool known = false;
   while (rows.next()) {
-    InstanceEvent& e = run.events.emplace_back();
+    if (const int64_t of_row = rows.integer(1); of_row != std::exchange(comm, of_row)) known = communicators_.contains(of_row);
+    if (!known) continue;
+    InstanceEvent e = {};
     e.id = rows.integer(0);
-    e.communicator = static_cast<uint32_t>(rows.integer(1));
+    e.communicator = static_cast<uint32_t>(comm);
     e.seq = rows.integer(2);
     e.process = static_cast<uint32_t>(rows.integer(3));
     e.nonblocking = rows.integer(4) == 2;
-    e.op = static_cast<uint32_t>(rows.integer(5));
+    e.op = static_cast<uint32_t>(rows.integer(5)) & INT32_MAX;
     e.enter_ns = rows.integer(6);
     e.duration_ns = rows.integer(7);
-    if (!rows.is_null(8)) e.payload_bytes = rows.integer(8);
-    if (!rows.is_null(9)) e.root = narrow(rows.integer(9));
-    if (!rows.is_null(10)) e.step = rows.integer(10);
+    e.payload_bytes = rows.is_null(8) ? InstanceEvent::kNone : rows.integer(8);
+    e.root = rows.is_null(9) ? InstanceEvent::kNobody : narrow(rows.integer(9));
+    e.step = rows.is_null(10) ? InstanceEvent::kNone : rows.integer(10);
+    run.slots.push_back({e});
+    least_seq = std::min(least_seq, e.seq);
+    most_seq = std::max(most_seq, e.seq);
     if (!joined_) continue;
-    e.near_in_time = rows.maybe_integer(11) == 1;
+    KernelOfEvent& kernel = kernels_.emplace_back();
+    kernel.near_in_time = rows.maybe_integer(11) == 1;
     if (!rows.is_null(12)) {
-      e.share = static_cast<uint32_t>(shares_.size());
-      shares_.push_back({rows.integer(12), rows.integer(13), rows.integer(14)});
+      kernel.share_begin = rows.integer(12);
+      kernel.share_end = rows.integer(13);
+      kernel.share_total = rows.integer(14);
     }
-    if (!rows.is_null(15)) e.comm_rank = static_cast<int32_t>(rows.integer(15));
+    if (!rows.is_null(15)) kernel.comm_rank = static_cast<int32_t>(rows.integer(15));
   }
-  std::sort(run.events.begin(), run.events.end(), comes_before);
+  uint64_t comms = 1;
+  for (const Slot& slot : run.slots) comms = std::max<uint64_t>(comms, uint64_t{slot.event.communicator} + 1);
+  if (run.slots.empty() || static_cast<uint64_t>(most_seq) - static_cast<uint64_t>(least_seq) < uint64_t{1} << 32) {
+    PlacesByKey places;
+    places.reserve(run.slots.size());
+    for (const Slot& slot : run.slots)
+      places.add((static_cast<uint64_t>(slot.event.seq) - static_cast<uint64_t>(least_seq)) * comms + slot.event.communicator);
+    run.order = places.sorted();
+  } else {
+    run.order.resize(run.slots.size());
+    std::iota(run.order.begin(), run.order.end(), 0);
+    std::sort(run.order.begin(), run.order.end(),
+              [&](uint32_t a, uint32_t b) { return comes_before(run.slots[a].event, run.slots[b].event); });
+  }
 }
 
 void InstanceEvents::rewind() {
   for (Run& run : runs_) run.next = 0;
-  if (are_held()) return;
-  runs_[0].events.clear();
   next_piece_ = 0;
 }
 
+InstanceEvents::Rows::Rows(const InstanceEvents& events, int64_t first_event) : events_(events) {
+  const auto before = [](const Slot& slot, int64_t event) { return slot.row.event < event; };
+  for (; run_ < events_.runs_.size(); ++run_) {
+    const std::vector<Slot>& slots = events_.runs_[run_].slots;
+    place_ = static_cast<size_t>(std::lower_bound(slots.begin(), slots.end(), first_event, before) - slots.begin());
+    if (place_ < slots.size()) return;
+  }
+}
+
+void InstanceEvents::keep_rows() {
+  if (!read_) return forget();
+  for (Run& run : runs_) run.order = {};
+  kernels_ = {};
+}
+
 void InstanceEvents::forget() {
+  read_ = false;
   for (Run& run : runs_) run = {};
+  kernels_ = {};
   next_piece_ = ends_.size();
 }
 
 const InstanceEvent* InstanceEvents::next() {
-  if (runs_.size() > 1) {
-    Run* first = nullptr;
-    for (Run& run : runs_)
-      if (run.next < run.events.size() && (first == nullptr || comes_before(run.events[run.next], first->events[first->next])))
-        first = &run;
-    return first == nullptr ? nullptr : &first->events[first->next++];
-  }
-  Run& run = runs_[0];
-  while (run.next == run.events.size()) {
-    if (next_piece_ == ends_.size()) return nullptr;
-    read_piece();
-  }
-  return &run.events[run.next++];
+  Run* first = nullptr;
+  for (Run& run : runs_)
+    if (run.next < run.order.size() && (first == nullptr || comes_before(run.front(), first->front()))) first = &run;
+  if (first == nullptr) return nullptr;
+  constexpr size_t kFetched = 12;  // instances lie all over the table
+  if (first->next + kFetched < first->order.size()) __builtin_prefetch(&first->slots[first->order[first->next + kFetched]]);
+  return &first->slots[first->order[first->next++]].event;
+}
+
+const KernelOfEvent& InstanceEvents::kernel_of(const InstanceEvent& event) const {
+  static const KernelOfEvent kNone;
+  if (!joined_) return kNone;
+  return kernels_[static_cast<size_t>(reinterpret_cast<const Slot*>(&event) - runs_[0].slots.data())];
+}
+
+void InstanceEvents::put(const InstanceEvent& event, const SplitEvent& row) {
+  reinterpret_cast<Slot*>(const_cast<InstanceEvent*>(&event))->row = row;
 }
 
 }  // namespace ddl

@@ -3,6 +3,8 @@
 // The store holds them process by process. Its index leads from one event to the next of an instance by a jump into the table for each, which
 // takes twenty times as long as reading the table from its begin to its end; so that is done, and what was read is sorted here, a bounded
 // piece of the numbers at a time. Where all of them are one piece they are read once, however often they are gone through.
+//
+// What comes of an event, a row of table `collective`, takes its place: millions are held, and their rows come out in the order of the store.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -10,29 +12,44 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
+#include "analyzer/passes/instance.h"
 #include "analyzer/query.h"
 
 namespace ddl {
 
 /// A row of `event`, and of `nccl_collective` where that has one: times are then those of the kernel.
 struct InstanceEvent {
-  struct Share {
-    int64_t begin = 0, end = 1, total = 1;
-  };
   static constexpr int64_t kNone = INT64_MIN;  ///< millions are held: no std::optional
   static constexpr int32_t kNobody = INT32_MIN;
 
-  int64_t id = 0, seq = 0;
-  int64_t enter_ns = 0, duration_ns = 0;
-  int64_t payload_bytes = kNone, step = kNone;
-  uint32_t communicator = 0, process = 0, op = 0;
-  int32_t root = kNobody;       ///< comm rank
-  int32_t comm_rank = kNobody;  ///< NCCL's, if it is known
-  uint32_t share = 0;           ///< place in InstanceEvents::share_of(); 0: none
-  bool nonblocking = false;
-  bool near_in_time = false;  ///< timed by NCCL's profiler
+  int64_t id, seq;
+  int64_t enter_ns, duration_ns;
+  int64_t payload_bytes, step;  ///< kNone
+  uint32_t communicator, process;
+  uint32_t op : 31;
+  uint32_t nonblocking : 1;
+  int32_t root;  ///< comm rank; kNobody
+};
+
+/// A row of `collective`.
+struct SplitEvent {
+  static constexpr int64_t kNone = InstanceEvent::kNone;
+
+  int64_t event, duration_ns;
+  int64_t bytes, wait_ns, min_duration_wait_ns;  ///< kNone
+  double sigma_ns;                               ///< NaN: not known
+  WaitMethod method;
+  Why why;
+};
+
+/// What `nccl_collective` says beside its times.
+struct KernelOfEvent {
+  int64_t share_begin = 0, share_end = 1, share_total = 1;
+  int32_t comm_rank = InstanceEvent::kNobody;  ///< if it is known
+  bool near_in_time = false;                   ///< timed by NCCL's profiler
 };
 
 class InstanceEvents {
@@ -40,37 +57,69 @@ class InstanceEvents {
   /// At most about so many are held; those of one number, or of 1/4096 of the numbers up to it, are held together however many they are.
   static constexpr int64_t kHeld = 7 << 19;
 
-  /// `threads` as read_in_parallel() takes them (analyzer/parallel_reads.h).
+  /// Those of communicators that the store describes. `threads` as read_in_parallel() takes them (analyzer/parallel_reads.h).
   explicit InstanceEvents(SQLite::Database& db, int64_t held = kHeld, unsigned threads = 1);
 
-  /// The next one; null: there are no more. Valid until the next call.
+  /// Goes to the next piece, at first to the first one; false: there are no more. Instances are not divided. Forgets what was put.
+  bool next_piece();
+  /// The next event of the piece; null: there are no more. Valid until the next piece, or until put() takes its place.
   const InstanceEvent* next();
-  /// Starts over.
+  const KernelOfEvent& kernel_of(const InstanceEvent& event) const;
+  /// Does the run have any of those?
+  bool of_kernels() const { return joined_; }
+  /// In place of `event`, which next() returned.
+  static void put(const InstanceEvent& event, const SplitEvent& row);
+  /// The rows of the piece, of whose events all were replaced, one after the other in the order of events; null: there are no more.
+  class Rows {
+   public:
+    /// From that of `first_event` on.
+    explicit Rows(const InstanceEvents& events, int64_t first_event = INT64_MIN);
+    const SplitEvent* operator()() {
+      while (run_ < events_.runs_.size() && place_ == events_.runs_[run_].slots.size()) ++run_, place_ = 0;
+      return run_ == events_.runs_.size() ? nullptr : &events_.runs_[run_].slots[place_++].row;
+    }
+
+   private:
+    const InstanceEvents& events_;
+    size_t run_ = 0, place_ = 0;
+  };
+
+  /// Starts over, where nothing was put.
   void rewind();
-  /// Are all of them held, so that next() does not read the store any more once it was called?
+  /// Are all of them held, so that the store is not read any more once next_piece() was called?
   bool are_held() const { return ends_.size() <= 1; }
+  /// Have all of the store's been replaced, and are held?
+  bool has_all_rows() const { return read_ && runs_.front().order.empty(); }
+  /// When all were replaced: gives back what leads from instance to instance.
+  void keep_rows();
   /// Gives their memory back: there are no more.
   void forget();
-  const InstanceEvent::Share& share_of(const InstanceEvent& event) const { return shares_[event.share]; }
 
  private:
-  /// In the order of instances.
+  union Slot {
+    InstanceEvent event;
+    SplitEvent row;
+  };
+  /// In the order of the store, and of instances.
   struct Run {
-    std::vector<InstanceEvent> events;
+    std::vector<Slot> slots;
+    std::vector<uint32_t> order;
     size_t next = 0;
+    const InstanceEvent& front() const { return slots[order[next]].event; }
   };
   void cut(SQLite::Database& db, int64_t held);
-  void read_piece();
   void read_runs(SQLite::Database& db, int64_t last_id, unsigned threads);
   void read(Query& rows, Run& run);
 
   bool joined_;  ///< rows have the columns of nccl_collective
   std::string sql_;
   Query rows_;
+  std::unordered_set<int64_t> communicators_;
   std::vector<int64_t> ends_;  ///< of the pieces: first number behind each, the last one is beyond all
   size_t next_piece_ = 0;
-  std::vector<Run> runs_;  ///< of the piece at hand: one, or as many as threads read; earlier events are in earlier ones
-  std::vector<InstanceEvent::Share> shares_;
+  bool read_ = false;                   ///< the one piece that there is
+  std::vector<Run> runs_;               ///< of the piece at hand: one, or as many as threads read; earlier events are in earlier ones
+  std::vector<KernelOfEvent> kernels_;  ///< of joined ones, by place in the run
 };
 
 }  // namespace ddl

@@ -16,13 +16,15 @@ bool is_most_of(int64_t part_ns, int64_t whole_ns) { return static_cast<double>(
 
 }  // namespace
 
-PassedOn::PassedOn(const Catalog& catalog) : catalog_(catalog) {
+PassedOn::PassedOn(const Catalog& catalog, int64_t events) : catalog_(catalog) {
   for (const auto& [id, communicator] : catalog.communicators)
     if (communicator.size > 1 && communicator.kind != "inter") {
       ++communicators_[communicator.world];
       int64_t& most = world_sizes_[communicator.world];
       most = std::max(most, communicator.size);
     }
+  const bool any = std::any_of(communicators_.begin(), communicators_.end(), [](const auto& world) { return world.second > 1; });
+  if (any) visits_.reserve(static_cast<size_t>(events));
 }
 
 void PassedOn::add(const CommunicatorInfo& communicator, const Instance& instance, const Split& split, std::optional<double> sigma_ns,
@@ -35,9 +37,12 @@ void PassedOn::add(const CommunicatorInfo& communicator, const Instance& instanc
                         *sigma_ns, communicator.size == world_sizes_[communicator.world]});
   for (size_t i = 0; i < instance.members.size(); ++i) {
     const Member& m = instance.members[i];
-    const auto [place, fresh] = place_of_.try_emplace(m.process, static_cast<uint32_t>(ranks_.size()));
-    if (fresh) ranks_.push_back(m.rank);
-    visits_.push_back({m.enter_ns, m.leave_ns(), split.wait_ns[i], place->second & kMostRanks, 0});
+    uint32_t& place = place_of_[static_cast<uint64_t>(m.process)];
+    if (place == 0) {
+      ranks_.push_back(m.rank);
+      place = static_cast<uint32_t>(ranks_.size());
+    }
+    visits_.push_back({m.enter_ns, m.leave_ns(), split.wait_ns[i], (place - 1) & kMostRanks, 0});
   }
   for (const size_t late : split.late) visits_[instances_.back().first_visit + late].late = 1;
 }

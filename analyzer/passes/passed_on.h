@@ -21,9 +21,9 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <unordered_map>
 #include <vector>
 
+#include "analyzer/flat_map.h"
 #include "analyzer/passes/catalog.h"
 #include "analyzer/passes/instance.h"
 
@@ -31,7 +31,8 @@ namespace ddl {
 
 class PassedOn {
  public:
-  explicit PassedOn(const Catalog& catalog);
+  /// Of `events` members at most.
+  PassedOn(const Catalog& catalog, int64_t events);
 
   /// `first_row`: rowid in table `late` of the instance's first late rank; the others follow. To be called for instances with such rows.
   /// `sigma_ns`: of the members' clocks against each other; nothing: not known, and nothing is passed on.
@@ -72,7 +73,7 @@ class PassedOn {
   const Catalog& catalog_;
   std::map<int64_t, int> communicators_;    ///< by world: those of several members
   std::map<int64_t, int64_t> world_sizes_;  ///< members of its largest communicator
-  std::unordered_map<int64_t, uint32_t> place_of_;
+  FlatMap<uint32_t> place_of_;              ///< by process.id, from 1
   std::vector<int64_t> ranks_;
   std::vector<Visit> visits_;
   std::vector<One> instances_;

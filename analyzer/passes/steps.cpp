@@ -3,16 +3,19 @@
 #include <SQLiteCpp/Savepoint.h>
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <functional>
 #include <set>
 #include <utility>
 
+#include "analyzer/made_rows.h"
 #include "analyzer/parallel_reads.h"
 #include "analyzer/passes/input_ranges.h"
 #include "analyzer/passes/message_operation.h"
 #include "analyzer/passes/partition.h"
 #include "analyzer/passes/pipelines.h"
+#include "analyzer/passes/process_steps.h"
 #include "analyzer/passes/training_thread.h"
 #include "analyzer/query.h"
 
@@ -93,8 +96,9 @@ class RunWindow {
 
 /// What several passes read of the run as a whole.
 struct StepSources {
-  StepSources(SQLite::Database& db, const Catalog& run, const std::map<int64_t, BackgroundProcess>& background_processes)
-      : catalog(run), background(background_processes), pipelines(db, run), inputs(db) {
+  StepSources(SQLite::Database& db, const Catalog& run, const std::map<int64_t, BackgroundProcess>& background_processes,
+              const InstanceEvents& instance_events)
+      : catalog(run), background(background_processes), events(instance_events), pipelines(db, run), inputs(db) {
     // In one pass over all: range_event has no index.
     Query layer(db, R"(
       SELECT e.process, e.start_ns, e.start_ns + e.duration_ns
@@ -113,6 +117,7 @@ struct StepSources {
 
   const Catalog& catalog;
   const std::map<int64_t, BackgroundProcess>& background;
+  const InstanceEvents& events;
   const Pipelines pipelines;
   InputRanges inputs;
   std::map<int64_t, std::deque<Interval>> computing;  ///< of processes that compute in layers, and at no other time; used up by their pass
@@ -146,36 +151,50 @@ struct StepRows {
 
 class StepRowsWriter {
  public:
-  explicit StepRowsWriter(SQLite::Database& db)
-      : step_(db,
-              "INSERT INTO step_part (process, step, compute_ns, comm_ns, exposed_ns, wait_ns, xfer_ns, idle_ns, why, sigma_ns,"
-              " input_ns, bubble_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
-        rank_(db,
-              "INSERT INTO rank_part (process, duration_ns, compute_ns, comm_ns, exposed_ns, wait_ns, xfer_ns, idle_ns, why,"
-              " sigma_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
-        tail_(db,
-              "INSERT INTO tail (process, step, xfer_ns, buckets, bytes, all_buckets, all_bytes, last_bytes, split)"
-              " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)") {}
+  explicit StepRowsWriter(SQLite::Database& db) : rows_(db) {}
 
   void write(StepRows& rows) {
-    for (const StepRows::Part& row : rows.steps) write(step_, row, row.input_ns, row.bubble_ns);
-    for (const StepRows::Part& row : rows.ranks) write(rank_, row);
-    for (const auto& [process, step, tail] : rows.tails)
-      tail_.run(process, step, tail.xfer_ns, tail.buckets, tail.bytes, tail.all_buckets, tail.all_bytes, tail.last_bytes, tail.split);
+    insert(
+        "INSERT INTO step_part (process, step, compute_ns, comm_ns, exposed_ns, wait_ns, xfer_ns, idle_ns, why, sigma_ns, input_ns, bubble_ns)"
+        " SELECT c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11 FROM made_rows",
+        rows.steps, [](const StepRows::Part& one, MadeRow& row) { set(one, row, one.input_ns, one.bubble_ns); });
+    insert(
+        "INSERT INTO rank_part (process, duration_ns, compute_ns, comm_ns, exposed_ns, wait_ns, xfer_ns, idle_ns, why, sigma_ns)"
+        " SELECT c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 FROM made_rows",
+        rows.ranks, [](const StepRows::Part& one, MadeRow& row) { set(one, row); });
+    insert(
+        "INSERT INTO tail (process, step, xfer_ns, buckets, bytes, all_buckets, all_bytes, last_bytes, split)"
+        " SELECT c0, c1, c2, c3, c4, c5, c6, c7, c8 FROM made_rows",
+        rows.tails, [](const StepRows::OfTail& one, MadeRow& row) {
+          const Tail& tail = one.tail;
+          row.set(one.process, one.step, tail.xfer_ns, tail.buckets, tail.bytes, tail.all_buckets, tail.all_bytes, tail.last_bytes,
+                  tail.split);
+        });
     rows = {};
   }
 
  private:
-  template <typename... More>
-  static void write(Query& insert, const StepRows::Part& row, const More&... more) {
-    const Partition& part = row.part;
-    insert.run(row.process, row.second, part.compute_ns, row.kept ? std::optional(part.comm_ns) : std::nullopt, part.exposed_ns,
-               row.split ? std::optional(part.wait_ns) : std::nullopt,
-               row.split ? std::optional(part.exposed_ns - part.wait_ns) : std::nullopt, part.idle_ns, Query::Lasting{row.why},
-               row.split ? std::optional(row.sigma_ns) : std::nullopt, more...);
+  template <typename Row, typename Set>
+  void insert(const char* sql, const std::vector<Row>& rows, const Set& set_row) {
+    if (rows.empty()) return;
+    auto next = rows.begin();
+    rows_.insert(sql, [&](MadeRow& row) {
+      if (next == rows.end()) return false;
+      set_row(*next++, row);
+      return true;
+    });
   }
 
-  Query step_, rank_, tail_;
+  template <typename... More>
+  static void set(const StepRows::Part& one, MadeRow& row, const More&... more) {
+    const Partition& part = one.part;
+    row.set(one.process, one.second, part.compute_ns, one.kept ? std::optional(part.comm_ns) : std::nullopt, part.exposed_ns,
+            one.split ? std::optional(part.wait_ns) : std::nullopt,
+            one.split ? std::optional(part.exposed_ns - part.wait_ns) : std::nullopt, part.idle_ns, Query::Lasting{one.why},
+            one.split ? std::optional(one.sigma_ns) : std::nullopt, more...);
+  }
+
+  MadeRows rows_;
 };
 
 class StepPass {
@@ -188,24 +207,27 @@ class StepPass {
         pipelines_(sources.pipelines),
         inputs_(sources.inputs),
         messages_(sources.messages),
-        steps_(
-            db,
-            "SELECT thread, step, start_ns, duration_ns, mpi_ns FROM step WHERE process = ? AND duration_ns IS NOT NULL ORDER BY start_ns"),
+        steps_(db),
         open_(db, "SELECT thread, seq, start_ns, op FROM open_call WHERE process = ?"),
         profile_(db, "SELECT f.op, f.time_ns FROM profile f WHERE f.process = ?") {}
 
   /// `use` gets the rows of one or several processes at a time, and empties them.
-  StepLosses run(const ProcessRange& range, const PassProgress& progress, const std::function<void(StepRows&)>& use) {
+  StepResults run(const ProcessRange& range, const PassProgress& progress, const std::function<void(StepRows&)>& use) {
     for (auto process = catalog_.processes.lower_bound(range.first_process);
          process != catalog_.processes.end() && process->first <= range.last_process; ++process)
       pending_.insert(process->first);
-    Query events(
-        db_,
-        std::string("SELECT e.process, e.thread, e.kind, e.op, e.start_ns, e.duration_ns, e.seq IS NOT NULL, k.wait_ns, "
-                    "k.why, k.bytes, e.comm, k.sigma_ns, k.wait_method IS 'lower-bound'") +
-            (messages_ ? ", w.wait_ns, w.why, w.late, w.sigma_ns" : "") + " FROM event e LEFT JOIN collective k ON k.event = e.id" +
-            (messages_ ? " LEFT JOIN call_wait w ON w.event = e.id" : "") + " WHERE e.kind < 3 AND " +
-            (sources_.sorted ? "e.process BETWEEN ?1 AND ?2 ORDER BY e.process, e.start_ns" : "e.id >= ?1 AND e.id < ?2 ORDER BY e.id"));
+    // Where rows of `collective` are held they need not be looked for.
+    const bool held = !sources_.sorted && sources_.events.has_all_rows();
+    InstanceEvents::Rows next_split(sources_.events, held ? range.first_event : INT64_MAX);
+    const SplitEvent* split = held ? next_split() : nullptr;
+    Query events(db_, std::string("SELECT e.process, e.thread, e.kind, e.op, e.start_ns, e.duration_ns, e.seq IS NOT NULL, ") +
+                          (held ? "e.id, NULL, NULL, e.comm, NULL, NULL"
+                                : "k.wait_ns, k.why, k.bytes, e.comm, k.sigma_ns, k.wait_method IS 'lower-bound'") +
+                          ", e.region" + (messages_ ? ", w.wait_ns, w.why, w.late, w.sigma_ns" : "") + " FROM event e" +
+                          (held ? "" : " LEFT JOIN collective k ON k.event = e.id") +
+                          (messages_ ? " LEFT JOIN call_wait w ON w.event = e.id" : "") + " WHERE e.kind < 3 AND " +
+                          (sources_.sorted ? "e.process BETWEEN ?1 AND ?2 ORDER BY e.process, e.start_ns"
+                                           : "e.id >= ?1 AND e.id < ?2 ORDER BY e.id"));
     if (sources_.sorted)
       events.bind(range.first_process, range.last_process);
     else
@@ -220,7 +242,16 @@ class StepPass {
         if (rows_.steps.size() >= kHeldRows) use(rows_);
         begin_process(process);
       }
-      add(read(events));
+      OfCollective of_collective;
+      if (held) {
+        const int64_t id = events.integer(7);
+        while (split != nullptr && split->event < id) split = next_split();
+        if (split != nullptr && split->event == id) of_collective = OfCollective(*split);
+      } else {
+        of_collective = OfCollective(events);
+      }
+      if (of_collective.wait_ns) results_.waits.add(process, events.integer(13), *of_collective.wait_ns);
+      add(read(events, of_collective));
     }
     end_process();
     for (const std::set<int64_t> quiet = pending_; int64_t process : quiet) {  // left no events
@@ -228,26 +259,47 @@ class StepPass {
       end_process();
     }
     use(rows_);
-    return losses_;
+    return std::move(results_);
   }
 
  private:
-  Activity read(const Query& row) const {
+  /// What table `collective` says of an event.
+  struct OfCollective {
+    std::optional<int64_t> wait_ns;
+    Why why = Why::kNotApplicable;  ///< why there is none
+    double sigma_ns = 0;
+    bool bounded = false;
+    int64_t bytes = 0;
+
+    OfCollective() = default;
+    explicit OfCollective(const Query& row)
+        : wait_ns(row.maybe_integer(7)), sigma_ns(row.real(11)), bounded(row.integer(12) != 0), bytes(row.integer(9)) {
+      if (!wait_ns) why = why_from(row.text(8));
+    }
+    explicit OfCollective(const SplitEvent& row)
+        : sigma_ns(std::isnan(row.sigma_ns) ? 0 : row.sigma_ns), bounded(row.method == WaitMethod::kLowerBound) {
+      if (row.wait_ns != SplitEvent::kNone) wait_ns = row.wait_ns;
+      if (row.bytes != SplitEvent::kNone) bytes = row.bytes;
+      if (row.why == Why::kPartialRanks || row.why == Why::kClockUntrusted) why = row.why;
+    }
+  };
+
+  Activity read(const Query& row, const OfCollective& of_collective) const {
     Activity a;
     a.thread = row.integer(1);
     a.request = row.integer(2) == 2;
     a.completion = catalog_.operation(row.integer(3)).op_class == OpClass::kCompletion;
     a.interval = {row.integer(4), row.integer(4) + row.integer(5)};
     a.collective = row.integer(6) != 0;
-    a.wait_ns = row.maybe_integer(7);
-    if (a.collective && !a.wait_ns) a.why = why_from(row.text(8));
-    a.sigma_ns = row.real(11);
-    a.bounded = row.integer(12) != 0;
+    a.wait_ns = of_collective.wait_ns;
+    if (a.collective && !a.wait_ns) a.why = of_collective.why;
+    a.sigma_ns = of_collective.sigma_ns;
+    a.bounded = of_collective.bounded;
     if (messages_ && !a.collective && !a.request) {
-      a.wait_ns = row.maybe_integer(13);
-      a.unsplit = !row.is_null(14);
-      if (a.unsplit) a.why = why_from(row.text(14));
-      a.sigma_ns = row.real(16);
+      a.wait_ns = row.maybe_integer(14);
+      a.unsplit = !row.is_null(15);
+      if (a.unsplit) a.why = why_from(row.text(15));
+      a.sigma_ns = row.real(17);
       if (a.why == Why::kPartialRanks && !unrecorded_->empty()) {  // it waited for 0 ns at least
         a.unsplit = false;
         a.bounded = true;
@@ -258,9 +310,9 @@ class StepPass {
       a.unsplit = true;
       a.why = Why::kPartialRanks;
     }
-    a.bytes = row.integer(9);
+    a.bytes = of_collective.bytes;
     if (staged_ && a.wait_ns)
-      a.bubble = a.collective ? pipelines_.spans(row.integer(10)) : messages_ && pipelines_.same(row.integer(0), row.integer(15));
+      a.bubble = a.collective ? pipelines_.spans(row.integer(10)) : messages_ && pipelines_.same(row.integer(0), row.integer(16));
     return a;
   }
 
@@ -281,17 +333,16 @@ class StepPass {
     const std::vector<InputRange>& loading = inputs_.of(id);
     loading_.assign(loading.begin(), loading.end());
     std::set<int64_t> numbers;
-    steps_.bind(id);
-    while (steps_.next()) {
+    for (const ProcessStep& one : steps_.of(id)) {
       Step step;
-      step.thread = steps_.integer(0);
-      step.number = steps_.integer(1);
-      step.window = {steps_.integer(2), steps_.integer(2) + steps_.integer(3)};
-      step.mpi_ns = steps_.integer(4);
+      step.thread = one.thread;
+      step.number = one.step;
+      step.window = {one.begin_ns, one.end_ns};
+      step.mpi_ns = one.mpi_ns;
       if (numbers.insert(step.number).second) {
         waiting_steps_.push_back(std::move(step));
       } else {
-        ++losses_.repeated_steps;
+        ++results_.repeated_steps;
       }
     }
     const auto told = sources_.computing.find(id);
@@ -420,7 +471,8 @@ class StepPass {
   const Pipelines& pipelines_;
   InputRanges& inputs_;
   const bool messages_;
-  Query steps_, open_, profile_;
+  ProcessSteps steps_;
+  Query open_, profile_;
   StepRows rows_;
   std::set<int64_t> pending_;                       ///< processes not seen yet
   std::deque<Interval>* told_computing_ = nullptr;  ///< of the current process, from the current step on; null: not told
@@ -431,7 +483,7 @@ class StepPass {
   std::deque<Step> waiting_steps_;  ///< of the current process, by begin; the front ones are being filled
   std::optional<RunWindow> run_;
   std::optional<TrainingThread> training_;  ///< of the current process, if background threads communicate for it
-  StepLosses losses_;
+  StepResults results_;
 };
 
 /// Where ranges of processes begin and end that several threads go through; one range of all where that cannot be told.
@@ -462,31 +514,34 @@ std::vector<ProcessRange> cut_processes(SQLite::Database& db, const StepSources&
 
 }  // namespace
 
-StepLosses analyze_steps(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background,
-                         const PassProgress& progress, unsigned threads) {
+StepResults analyze_steps(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background,
+                          const InstanceEvents& events, const PassProgress& progress, unsigned threads) {
   constexpr size_t kRangesPerThread = 8;
-  StepSources sources(db, catalog, background);
+  StepSources sources(db, catalog, background, events);
   const std::vector<ProcessRange> ranges = cut_processes(db, sources, threads > 1 ? kRangesPerThread * threads : 1);
-  StepLosses losses;
+  StepResults results;
   if (ranges.size() == 1) {
     SQLite::Savepoint savepoint(db, "steps");
     StepRowsWriter writer(db);
-    losses = StepPass(db, sources).run(ranges[0], progress, [&](StepRows& rows) { writer.write(rows); });
+    results = StepPass(db, sources).run(ranges[0], progress, [&](StepRows& rows) { writer.write(rows); });
     savepoint.release();
-    return losses;
+    return results;
   }
   std::vector<std::vector<StepRows>> rows(ranges.size());
-  std::vector<StepLosses> lost(ranges.size());
+  std::vector<StepResults> of_ranges(ranges.size());
   read_in_parallel(db, threads, ranges.size(), [&](size_t i, SQLite::Database& connection) {
-    lost[i] = StepPass(connection, sources).run(ranges[i], {}, [&](StepRows& some) { rows[i].push_back(std::exchange(some, {})); });
+    of_ranges[i] = StepPass(connection, sources).run(ranges[i], {}, [&](StepRows& some) { rows[i].push_back(std::exchange(some, {})); });
   });
   SQLite::Savepoint savepoint(db, "steps");
   StepRowsWriter writer(db);
   for (std::vector<StepRows>& of_range : rows)
     for (StepRows& some : of_range) writer.write(some);
   savepoint.release();
-  for (const StepLosses& of_range : lost) losses.repeated_steps += of_range.repeated_steps;
-  return losses;
+  for (const StepResults& of_range : of_ranges) {
+    results.repeated_steps += of_range.repeated_steps;
+    results.waits.add(of_range.waits);
+  }
+  return results;
 }
 
 }  // namespace ddl

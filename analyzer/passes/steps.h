@@ -11,18 +11,22 @@
 
 #include "analyzer/passes/background.h"
 #include "analyzer/passes/catalog.h"
+#include "analyzer/passes/instance_events.h"
+#include "analyzer/passes/layer_totals.h"
 #include "analyzer/passes/ticker.h"
 
 namespace ddl {
 
-struct StepLosses {
+struct StepResults {
   int64_t repeated_steps = 0;  ///< steps whose number the process had used before: left out
+  RegionWaits waits;           ///< in collectives that threads carried out
 };
 
 /// Needs `collective`, `call_wait` and `negotiation`. For processes in `background` where the training thread's time went (training_thread.h):
 /// nothing where that was not sampled. Fills `step_part`, `rank_part` and `tail`.
-/// `threads` as read_in_parallel() takes them (analyzer/parallel_reads.h): ranges of processes are read at the same time.
-StepLosses analyze_steps(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background,
-                         const PassProgress& progress, unsigned threads);
+/// `events`: what analyze_collectives() left. `threads` as read_in_parallel() takes them (analyzer/parallel_reads.h): ranges of processes are read
+/// at the same time.
+StepResults analyze_steps(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background,
+                          const InstanceEvents& events, const PassProgress& progress, unsigned threads);
 
 }  // namespace ddl

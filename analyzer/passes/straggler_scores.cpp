@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "analyzer/query.h"
@@ -37,12 +40,18 @@ std::map<int64_t, size_t> windows_of(SQLite::Database& db, int64_t world) {
   return windows;
 }
 
+/// How long a rank was in a section.
+struct SectionTime {
+  int64_t rank, section, step;
+  double ns;
+};
+
 class Reader {
  public:
-  explicit Reader(std::map<int64_t, size_t> windows) : windows_(std::move(windows)) {}
+  explicit Reader(std::map<int64_t, size_t> windows) : windows_(windows.begin(), windows.end()) {}
 
-  /// Rows of (rank, section, step, ns), grouped by rank.
-  std::map<int64_t, std::map<int64_t, SectionTimes>> read(Query& rows) {
+  /// `next` sets the next one, false: there are no more. Grouped by rank.
+  std::map<int64_t, std::map<int64_t, SectionTimes>> read(const std::function<bool(SectionTime&)>& next) {
     std::map<int64_t, std::map<int64_t, SectionTimes>> result;
     std::map<int64_t, Sketches> sections;
     std::optional<int64_t> rank;
@@ -50,15 +59,15 @@ class Reader {
       for (const auto& [section, sketches] : sections) result[*rank][section] = times_of(sketches);
       sections.clear();
     };
-    while (rows.next()) {
-      if (rank != rows.integer(0)) {
+    for (SectionTime one; next(one);) {
+      if (rank != one.rank) {
         if (rank) flush();
-        rank = rows.integer(0);
+        rank = one.rank;
       }
-      const auto window = windows_.find(rows.integer(2));
+      const auto window = windows_.find(one.step);
       if (window == windows_.end()) continue;
-      Sketches& sketches = sections[rows.integer(1)];
-      const double ns = std::max(0.0, rows.real(3));
+      Sketches& sketches = sections[one.section];
+      const double ns = std::max(0.0, one.ns);
       sketches.all.add(ns);
       sketches.windows[window->second].add(ns);
       sketches.total_ns += ns;
@@ -68,7 +77,7 @@ class Reader {
   }
 
  private:
-  std::map<int64_t, size_t> windows_;
+  std::unordered_map<int64_t, size_t> windows_;
 };
 
 }  // namespace
@@ -109,14 +118,27 @@ void score_sections(SQLite::Database& db) {
   while (worlds.next()) {
     const int64_t world = worlds.integer(0), ranks = worlds.integer(1);
     Reader reader(windows_of(db, world));
+    std::unordered_map<int64_t, int64_t> ranks_of;  // by process
+    Query members(db, "SELECT id, rank FROM process WHERE world = ? AND rank IS NOT NULL");
+    for (members.bind(world); members.next();) ranks_of[members.integer(0)] = members.integer(1);
     std::map<int64_t, std::map<int64_t, SectionTimes>> sections;
     for (const char* kind : {"layer", "phase"}) {
-      Query rows(
-          db,
-          "SELECT p.rank, e.region, e.step, e.duration_ns - e.mpi_ns FROM range_event e JOIN process p ON p.id = e.process AND p.world"
-          " = ?1 AND p.rank IS NOT NULL WHERE e.region IN (SELECT id FROM region WHERE kind = ?2) AND e.step IS NOT NULL ORDER BY e.rowid");
-      rows.bind(world, kind);
-      sections = reader.read(rows);
+      std::unordered_set<int64_t> regions;
+      Query of_kind(db, "SELECT id FROM region WHERE kind = ?");
+      for (of_kind.bind(kind); of_kind.next();) regions.insert(of_kind.integer(0));
+      if (regions.empty()) continue;
+      Query rows(db, "SELECT process, region, step, duration_ns - mpi_ns FROM range_event WHERE step IS NOT NULL ORDER BY rowid");
+      int64_t process = -1;
+      auto rank = ranks_of.end();
+      sections = reader.read([&](SectionTime& one) {
+        while (rows.next()) {
+          if (const int64_t of_row = rows.integer(0); of_row != std::exchange(process, of_row)) rank = ranks_of.find(of_row);
+          if (rank == ranks_of.end() || !regions.contains(rows.integer(1))) continue;
+          one = {rank->second, rows.integer(1), rows.integer(2), rows.real(3)};
+          return true;
+        }
+        return false;
+      });
       if (!sections.empty()) break;
     }
     if (sections.empty()) {
@@ -125,7 +147,11 @@ void score_sections(SQLite::Database& db) {
           "SELECT p.rank, 0, t.step, t.compute_ns FROM step_part t JOIN process p ON p.id = t.process WHERE p.world = ? AND p.rank IS"
           " NOT NULL ORDER BY t.process, t.step");
       rows.bind(world);
-      sections = reader.read(rows);
+      sections = reader.read([&](SectionTime& one) {
+        if (!rows.next()) return false;
+        one = {rows.integer(0), rows.integer(1), rows.integer(2), rows.real(3)};
+        return true;
+      });
     }
     const bool all = static_cast<int64_t>(sections.size()) == ranks;
     for (const auto& [rank, score] : score_sections(sections)) {

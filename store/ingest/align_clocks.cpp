@@ -19,6 +19,7 @@ namespace {
 
 constexpr size_t kMaxBroken = 2;  // instances that may contradict a shared clock: damaged records
 constexpr size_t kInstancesPerBroken = 20;
+constexpr size_t kLinksAhead = 256;
 
 std::vector<ClockEvidence> evidence_of(const std::vector<Scan>& scans) {
   std::vector<ClockEvidence> evidence;
@@ -85,12 +86,17 @@ struct Placed {
   ClockMethod method = ClockMethod::kRealtime;
 };
 
+struct Fit {
+  ClockBand::Verdict verdict = ClockBand::Verdict::kTooFew;
+  std::optional<Edge> edge = {};
+};
+
 /// An edge for the link, or the reason why there is none.
-ClockBand::Verdict make_edge(ClockLink& link, double most_bend, const std::vector<ClockSamples::Span>& spans, std::vector<Edge>& edges) {
+Fit fit_edge(ClockLink& link, double most_bend, const std::vector<ClockSamples::Span>& spans) {
   const ClockSamples::Span& span = spans[link.b];
   const auto since_base = [&](int64_t ns) { return static_cast<double>(saturating_subtract(ns, span.base_ns)); };
   const ClockBand band = find_clock_band(std::move(link.bounds), since_base(span.first_ns), since_base(span.last_ns), most_bend);
-  if (band.verdict != ClockBand::Verdict::kFound) return band.verdict;
+  if (band.verdict != ClockBand::Verdict::kFound) return {band.verdict};
   std::vector<Course::Knot> knots;
   for (const ClockKnot& knot : band.knots) {
     const int64_t at_ns = std::llround(knot.at_ns);
@@ -99,9 +105,8 @@ ClockBand::Verdict make_edge(ClockLink& link, double most_bend, const std::vecto
   }
   const double error_ns = band.error_ns();
   Edge edge = {link.a, link.b, Course(std::move(knots)), error_ns * error_ns / 3, link.synced};
-  if (!edge.course.runs_forwards()) return ClockBand::Verdict::kContradiction;
-  edges.push_back(std::move(edge));
-  return band.verdict;
+  if (!edge.course.runs_forwards()) return {ClockBand::Verdict::kContradiction};
+  return {band.verdict, std::move(edge)};
 }
 
 /// For the largest connected part the domain that comes first in the order of ranks.
@@ -204,7 +209,8 @@ std::set<std::string> boots_apart(const std::vector<Scan>& scans, const std::vec
   return apart;
 }
 
-void place_domains(const std::vector<Scan>& scans, const Worlds& worlds, const ClockSamples& samples, Clocks& clocks, Losses& losses) {
+void place_domains(const std::vector<Scan>& scans, const Worlds& worlds, const ClockSamples& samples, Clocks& clocks, Losses& losses,
+                   unsigned threads) {
   std::vector<bool> has_rate(clocks.domains.size(), true), is_tsc(clocks.domains.size(), true);
   for (size_t i = 0; i < scans.size(); ++i) {
     const ProcessClock& clock = clocks.processes[i];
@@ -215,12 +221,16 @@ void place_domains(const std::vector<Scan>& scans, const Worlds& worlds, const C
   std::vector<bool> scarce(clocks.domains.size()), uneven(clocks.domains.size());
   std::vector<ClockLink> links = samples.links();
   samples.add_syncs(scans, links);
-  for (ClockLink& link : links) {
-    if (!has_rate[link.a] || !has_rate[link.b]) continue;
-    const double most_bend = is_tsc[link.a] && is_tsc[link.b] ? kMaxBendOfTsc : kMaxBend;
-    const ClockBand::Verdict verdict = make_edge(link, most_bend, samples.spans(), edges);
-    if (verdict == ClockBand::Verdict::kContradiction) uneven[link.a] = uneven[link.b] = true;
-    if (verdict == ClockBand::Verdict::kTooFew) scarce[link.a] = scarce[link.b] = true;
+  std::erase_if(links, [&](const ClockLink& link) { return !has_rate[link.a] || !has_rate[link.b]; });
+  OrderedWork<Fit> fits(links.size(), threads, kLinksAhead, [&](size_t i) {
+    ClockLink& link = links[i];
+    return fit_edge(link, is_tsc[link.a] && is_tsc[link.b] ? kMaxBendOfTsc : kMaxBend, samples.spans());
+  });
+  for (const ClockLink& link : links) {
+    Fit fit = fits.next();
+    if (fit.edge) edges.push_back(std::move(*fit.edge));
+    if (fit.verdict == ClockBand::Verdict::kContradiction) uneven[link.a] = uneven[link.b] = true;
+    if (fit.verdict == ClockBand::Verdict::kTooFew) scarce[link.a] = scarce[link.b] = true;
   }
   const size_t reference = find_reference(worlds, clocks, edges);
   const std::vector<Placed> placed = place_all(clocks.domains.size(), reference, edges);
@@ -277,7 +287,7 @@ Clocks align_clocks(const std::vector<Scan>& scans, const Worlds& worlds, Clocks
     clocks = fit_clocks(evidence_of(scans), apart);
     sample();
   }
-  if (clocks.domains.size() > 1) place_domains(scans, worlds, *samples, clocks, losses);
+  if (clocks.domains.size() > 1) place_domains(scans, worlds, *samples, clocks, losses, threads);
   return clocks;
 }
 

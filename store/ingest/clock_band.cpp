@@ -29,8 +29,10 @@ double cross(const ClockBound& o, const ClockBound& a, const ClockBound& b) {
 /// The bounds that can touch a line: the upper hull of lower bounds (sign 1), the lower hull of upper ones (sign -1).
 std::vector<ClockBound> hull(Bounds bounds, double sign, const Excluded& excluded) {
   std::vector<ClockBound> points;
+  points.reserve(bounds.size());
+  const bool one = excluded.size() == 1;  // nearly always none or one
   for (const ClockBound& bound : bounds) {
-    if (!excluded.empty() && excluded.count(bound.instance)) continue;
+    if (one ? *excluded.begin() == bound.instance : !excluded.empty() && excluded.count(bound.instance) > 0) continue;
     while (points.size() >= 2 && sign * cross(points[points.size() - 2], points.back(), bound) >= 0) points.pop_back();
     points.push_back(bound);
   }

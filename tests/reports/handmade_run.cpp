@@ -72,7 +72,7 @@ reports::RunView view_of(SQLite::Database& db) {
   select_steady_steps(db, Catalog(db));
   select_steady_devices(db);
   select_resources(db);
-  sum_layers(db);
+  sum_layers(db, read_region_waits(db, false));
   return {db, std::nullopt};
 }
 

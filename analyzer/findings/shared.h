@@ -1,0 +1,31 @@
+// What several finders ask of a world, found once for all of them; they may run at a time.
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "analyzer/findings/loader_stall.h"
+
+namespace ddl {
+
+template <class Answer>
+class FoundOnce {
+ public:
+  /// What the first `find` of all returned.
+  template <class Find>
+  const Answer& get(const Find& find) {
+    std::call_once(asked_, [&] { answer_ = find(); });
+    return *answer_;
+  }
+
+ private:
+  std::once_flag asked_;
+  std::optional<Answer> answer_;
+};
+
+struct SharedAnswers {
+  FoundOnce<std::optional<SlowLoader>> slow_loader;
+};
+
+}  // namespace ddl

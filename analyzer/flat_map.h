@@ -1,0 +1,64 @@
+// Values by number in one block of memory: for sums that every event adds to, where a tree or a list for each key would cost a jump and an
+// allocation. Open addressing, at most seven eighths full; nothing is ever removed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace ddl {
+
+template <class Value>
+class FlatMap {
+ public:
+  /// What belongs to `key`, any number but UINT64_MAX; Value() if there was nothing. Valid until the next call.
+  Value& operator[](uint64_t key) {
+    if (8 * (size_ + 1) > 7 * entries_.size()) grow();
+    Entry& entry = entries_[place_of(key)];
+    if (entry.key == kNobody) {
+      entry.key = key;
+      ++size_;
+    }
+    return entry.value;
+  }
+  size_t size() const { return size_; }
+  /// Null: there is nothing. Valid until the next operator[].
+  const Value* find(uint64_t key) const {
+    if (entries_.empty()) return nullptr;
+    const Entry& entry = entries_[place_of(key)];
+    return entry.key == key ? &entry.value : nullptr;
+  }
+
+  /// Calls `use(key, value)` for each, in no order.
+  template <class Use>
+  void each(const Use& use) const {
+    for (const Entry& entry : entries_)
+      if (entry.key != kNobody) use(entry.key, entry.value);
+  }
+
+ private:
+  static constexpr uint64_t kNobody = UINT64_MAX;
+  struct Entry {
+    uint64_t key = kNobody;
+    Value value = {};
+  };
+
+  size_t place_of(uint64_t key) const {
+    const size_t mask = entries_.size() - 1;
+    size_t place = static_cast<size_t>((key ^ key >> 32) * 0x9e3779b97f4a7c15u >> 20) & mask;
+    while (entries_[place].key != kNobody && entries_[place].key != key) place = (place + 1) & mask;
+    return place;
+  }
+
+  void grow() {
+    const std::vector<Entry> old = std::exchange(entries_, std::vector<Entry>(entries_.empty() ? 64 : 2 * entries_.size()));
+    for (const Entry& entry : old)
+      if (entry.key != kNobody) entries_[place_of(entry.key)] = entry;
+  }
+
+  std::vector<Entry> entries_;
+  size_t size_ = 0;
+};
+
+}  // namespace ddl

@@ -1,0 +1,89 @@
+// The SQLite virtual table `made_rows`: rows that C++ makes one at a time, so that they enter the store by one statement,
+//   INSERT INTO t (a, b) SELECT c0, c1 FROM made_rows
+// A prepared INSERT that is bound and run for each row takes twice as long (store/ingest/spool_table.h).
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <string_view>
+
+#include "analyzer/query.h"
+
+namespace ddl {
+
+/// The values of c0, c1, ...
+class MadeRow {
+ public:
+  static constexpr int kMostColumns = 24;
+
+  /// From c0 on. Text is Query::Lasting: it outlives the statement.
+  template <typename... Values>
+  void set(const Values&... values) {
+    static_assert(sizeof...(Values) <= kMostColumns);
+    size_t column = 0;
+    (set_one(cells_[column++], values), ...);
+  }
+
+  struct Cell {
+    enum class Type : uint8_t { kNull, kInteger, kReal, kText } type = Type::kNull;
+    union {
+      int64_t integer = 0;
+      double real;
+      const char* text;
+    };
+  };
+  const Cell& cell(int column) const { return cells_[static_cast<size_t>(column)]; }
+
+ private:
+  static void set_one(Cell& cell, std::integral auto value) {
+    cell.type = Cell::Type::kInteger;
+    cell.integer = static_cast<int64_t>(value);
+  }
+  static void set_one(Cell& cell, double value) {
+    cell.type = Cell::Type::kReal;
+    cell.real = value;
+  }
+  static void set_one(Cell& cell, const Query::Lasting& value) {
+    cell.type = value.text == nullptr ? Cell::Type::kNull : Cell::Type::kText;
+    cell.text = value.text;
+  }
+  template <typename Value>
+  static void set_one(Cell& cell, const std::optional<Value>& value) {
+    if (value) {
+      set_one(cell, *value);
+    } else {
+      cell.type = Cell::Type::kNull;
+    }
+  }
+
+  std::array<Cell, kMostColumns> cells_;
+};
+
+class MadeRows {
+ public:
+  /// Makes the table known to the connection, for as long as this object lives.
+  explicit MadeRows(SQLite::Database& db);
+  ~MadeRows();
+  MadeRows(const MadeRows&) = delete;
+  MadeRows& operator=(const MadeRows&) = delete;
+
+  /// Runs `sql`, which reads made_rows once. `next` sets the next row; false: there are no more. What it throws comes out here.
+  void insert(std::string_view sql, const std::function<bool(MadeRow&)>& next);
+
+  struct State {
+    const std::function<bool(MadeRow&)>* next = nullptr;
+    std::exception_ptr failure;
+  };
+
+ private:
+  SQLite::Database& db_;
+  State state_;
+};
+
+}  // namespace ddl

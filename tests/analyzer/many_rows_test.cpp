@@ -1,0 +1,89 @@
+// What the passes keep and insert millions of: against what SQLite and the standard library do.
+#include <SQLiteCpp/Database.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "analyzer/flat_map.h"
+#include "analyzer/made_rows.h"
+#include "analyzer/places_by_key.h"
+#include "analyzer/query.h"
+
+namespace ddl {
+namespace {
+
+TEST(ManyRows, SumsByNumberAreThoseOfATree) {
+  std::mt19937_64 random(1);
+  FlatMap<int64_t> flat;
+  std::map<uint64_t, int64_t> tree;
+  EXPECT_EQ(flat.find(0), nullptr);
+  for (int64_t i = 0; i < 20'000; ++i) {
+    const uint64_t key = i % 3 == 0 ? random() % 1000 : (random() % 500) << 32 | random() % 20;
+    flat[key] += i;
+    tree[key] += i;
+  }
+  EXPECT_EQ(flat.size(), tree.size());
+  std::map<uint64_t, int64_t> found;
+  flat.each([&](uint64_t key, int64_t sum) { found[key] = sum; });
+  EXPECT_EQ(found, tree);
+  for (uint64_t key = 0; key < 2000; ++key) {
+    const int64_t* sum = flat.find(key);
+    EXPECT_EQ(sum != nullptr ? std::optional(*sum) : std::nullopt, tree.contains(key) ? std::optional(tree.at(key)) : std::nullopt);
+  }
+}
+
+TEST(ManyRows, PlacesComeInTheOrderOfKeysAndStayInTheirsWhereKeysAreEqual) {
+  std::mt19937_64 random(2);
+  for (const uint64_t most : {uint64_t{1}, uint64_t{100}, uint64_t{1} << 40, UINT64_MAX}) {
+    std::vector<uint64_t> keys(3000);
+    PlacesByKey places;
+    for (uint64_t& key : keys) places.add(key = random() % most);
+    std::vector<uint32_t> expected(keys.size());
+    std::iota(expected.begin(), expected.end(), 0);
+    std::stable_sort(expected.begin(), expected.end(), [&](uint32_t a, uint32_t b) { return keys[a] < keys[b]; });
+    EXPECT_EQ(places.sorted(), expected) << most;
+  }
+  EXPECT_TRUE(PlacesByKey().sorted().empty());
+}
+
+TEST(ManyRows, MadeRowsAreInsertedAsTheyAre) {
+  SQLite::Database db(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+  db.exec("CREATE TABLE t (a INTEGER PRIMARY KEY, b REAL, c TEXT, d INTEGER)");
+  MadeRows rows(db);
+  int64_t i = 0;
+  rows.insert("INSERT INTO t (a, b, c, d) SELECT c0, c1, c2, c3 FROM made_rows", [&](MadeRow& row) {
+    if (++i > 3) return false;
+    row.set(i, i == 2 ? NAN : 0.5 * static_cast<double>(i), Query::Lasting{i == 3 ? nullptr : "text"},
+            i == 1 ? std::optional<int64_t>() : std::optional(INT64_MIN));
+    return true;
+  });
+  EXPECT_EQ(
+      db.execAndGet("SELECT group_concat(a || ' ' || coalesce(b, '-') || ' ' || coalesce(c, '-') || ' ' || coalesce(d, '-'), '; ') FROM t")
+          .getString(),
+      "1 0.5 text -; 2 - text -9223372036854775808; 3 1.5 - -9223372036854775808");
+}
+
+TEST(ManyRows, WhatMakingARowThrowsComesOutAndTheTableCanBeUsedAgain) {
+  SQLite::Database db(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+  db.exec("CREATE TABLE t (a INTEGER NOT NULL)");
+  MadeRows rows(db);
+  constexpr const char* kInsert = "INSERT INTO t (a) SELECT c0 FROM made_rows";
+  EXPECT_THROW(rows.insert(kInsert, [](MadeRow&) -> bool { throw std::out_of_range("no more"); }), std::out_of_range);
+  bool more = true;
+  rows.insert(kInsert, [&](MadeRow& row) {
+    row.set(7);
+    return std::exchange(more, false);
+  });
+  EXPECT_EQ(db.execAndGet("SELECT sum(a) FROM t").getInt(), 7);
+}
+
+}  // namespace
+}  // namespace ddl
