@@ -2,12 +2,6 @@
 # every file includes read once. Preset dev has neither, so that every file includes what it needs.
 option(DDL_PRECOMPILE "Read the headers that most files include once (precompiled headers)" OFF)
 
-# GCC collects its garbage from 128 MB on and again whenever that has doubled, for a tenth of its time. From 1 GB on it needs no more memory for the
-# largest batches than it did (1.2 GB).
-if(DDL_PRECOMPILE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:--param ggc-min-heapsize=1048576>")
-endif()
-
 # What the libraries of the tools share. Measured: these cost 1.7 s a batch.
 set(DDL_COMMON_HEADERS
   <algorithm> <array> <cmath> <cstdint> <cstring> <filesystem> <functional> <map> <memory> <optional> <set> <string> <string_view> <unordered_map>
