@@ -290,6 +290,9 @@ void RunningJob::end() {
 
 bool RunningJob::told_to_end() const { return parts_->jobs.told_to_end(); }
 
+/// Between the first jobs of two lanes: of two mpirun of Open MPI 4.1 that make their user's folder for sessions in one moment, one fails ("File exists").
+constexpr std::chrono::milliseconds kApart{100};
+
 std::vector<std::vector<LaneEnd>> run_lanes(const std::vector<std::vector<Launch>>& lanes) {
   using Clock = std::chrono::steady_clock;
   struct Running {
@@ -310,14 +313,18 @@ std::vector<std::vector<LaneEnd>> run_lanes(const std::vector<std::vector<Launch
       for (const auto& [pid, job] : running) kill(pid, SIGTERM);
     }
   };
-  for (size_t lane = 0; lane < lanes.size(); ++lane) start_next(lane);
-  while (!running.empty()) {
-    const Jobs::End end = jobs.next_end();
+  const auto finish = [&](const Jobs::End& end) {
     const Running job = running.at(end.pid);
     running.erase(end.pid);
     ends[job.lane].push_back({end.ended, std::chrono::duration<double>(Clock::now() - job.since).count()});
     start_next(job.lane);
+  };
+  for (size_t lane = 0; lane < lanes.size(); ++lane) {
+    if (!running.empty())
+      if (const auto end = jobs.next_end(kApart)) finish(*end);
+    start_next(lane);
   }
+  while (!running.empty()) finish(jobs.next_end());
   if (failed) throw Error(*failed);
   return ends;
 }
