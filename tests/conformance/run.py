@@ -171,16 +171,23 @@ def sites_outside(run_dir, binary):
     return sorted((row["op"], row["module"]) for row in rows if row["module"] != str(binary))
 
 
+class FailsByItself(Exception):
+    """Without the library, which is not judged by it."""
+
+
 def conform(flavour, rows, ranks, case, expected, threads, binary, folder, library, unsteady):
-    """Runs a program both ways, and an unsteady one up to three times. Returns what is wrong, and the operations that were recorded."""
-    for attempt in range(3 if unsteady else 1):
+    """Runs a program both ways; up to three times one that is unsteady, or fails by itself. Returns what is wrong, and the operations that were recorded."""
+    for attempt in range(3):
         here = folder / str(attempt)
         here.mkdir()
-        wrong, ops, summary = conform_once(flavour, rows, ranks, case, expected, threads, binary, here, library, UNSTEADY_TIMEOUT_S if unsteady else TIMEOUT_S)
-        if not wrong:
+        by_itself = unsteady
+        try:
+            wrong, ops, summary = conform_once(flavour, rows, ranks, case, expected, threads, binary, here, library, UNSTEADY_TIMEOUT_S if unsteady else TIMEOUT_S)
+        except FailsByItself as failure:
+            wrong, ops, summary, by_itself = [str(failure)], set(), "", True
+        if not wrong or not by_itself:
             break
-        if unsteady:
-            print(f"{binary.name}, unsteady by itself, attempt {attempt + 1}: {wrong[0]}", flush=True)
+        print(f"{binary.name}, by itself, attempt {attempt + 1}: {wrong[0]}", flush=True)
     return wrong, ops, summary
 
 
@@ -189,7 +196,7 @@ def conform_once(flavour, rows, ranks, case, expected, threads, binary, folder, 
     if plain.code == 77:
         return [], set(), "skipped: " + " ".join(plain.stderr)
     if plain.code != expected:
-        return [f"exit code {plain.code} without the library, expected {expected}\n" + "\n".join(plain.stderr[-20:])], set(), ""
+        raise FailsByItself(f"exit code {plain.code} without the library, expected {expected}\n" + "\n".join(plain.stderr[-20:]))
     if not plain.transcripts or not all(plain.transcripts.values()):
         return [f"wrote no transcript: {sorted(plain.transcripts)}"], set(), ""
     traced = Run(flavour, binary, ranks, case, threads, folder / "traced", library, timeout_s)
