@@ -22,7 +22,7 @@ ONE_ALGORITHM = ["--tunable", "algorithm=default"]
 
 
 def tune(directory, *arguments, check):
-    run = subprocess.run([DDL, "tune", *map(str, arguments)], cwd=directory, capture_output=True, text=True, env=job.environment(**job.ALONE))
+    run = subprocess.run([DDL, "tune", *map(str, arguments)], cwd=directory, capture_output=True, text=True, env=job.environment())
     if run.returncode != check:
         raise AssertionError(f"ddl tune {arguments}: exit code {run.returncode}, expected {check}\n{run.stdout}\n{run.stderr}")
     return run
@@ -49,7 +49,7 @@ def choices(directory):
 def killed(folder, command, ready):
     """SIGKILL to all of it once `ready()`."""
     with (folder / "killed.log").open("w") as log:
-        process = subprocess.Popen([DDL, "tune", *map(str, command)], cwd=folder, stdout=log, stderr=log, env=job.environment(**job.ALONE), start_new_session=True)
+        process = subprocess.Popen([DDL, "tune", *map(str, command)], cwd=folder, stdout=log, stderr=log, env=job.environment(), start_new_session=True)
     deadline = time.time() + 90
     came_so_far = False  # what is waited for may be over a moment later
     while not came_so_far and process.poll() is None and time.time() < deadline:
