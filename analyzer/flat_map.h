@@ -9,6 +9,11 @@
 
 namespace ddl {
 
+/// Two numbers of 32 bits, such as ids of the store, as one key.
+inline uint64_t key_of_pair(int64_t a, int64_t b) {
+  return static_cast<uint64_t>(a) << 32 | static_cast<uint64_t>(static_cast<uint32_t>(b));
+}
+
 template <class Value>
 class FlatMap {
  public:

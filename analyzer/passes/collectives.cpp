@@ -130,7 +130,7 @@ class InstanceReader {
     out.events = std::move(events);
   }
 
-  /// Of NCCL a process may have several.
+  /// A process may be several members of one communicator of NCCL.
   static std::pair<int64_t, int64_t> identity(const Member& m) { return {m.process, m.comm_rank}; }
 
   void finish(Assembled& out) const {
@@ -319,7 +319,7 @@ class Reached {
  public:
   void add(int64_t comm, int64_t seq, const std::vector<Member>& members) {
     for (const Member& m : members) {
-      Number& highest = seq_[static_cast<uint64_t>(comm) << 32 | static_cast<uint64_t>(m.process)];
+      Number& highest = seq_[key_of_pair(comm, m.process)];
       highest.seq = std::max(highest.seq, seq);
     }
   }

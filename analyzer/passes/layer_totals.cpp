@@ -56,14 +56,11 @@ void add_ranges(SQLite::Database& db, const std::unordered_map<int64_t, int64_t>
     int64_t time_ns = 0, mpi_ns = 0;
   };
   FlatMap<Inside> inside;
-  const auto key = [](int64_t process, int64_t region) {
-    return static_cast<uint64_t>(process) << 32 | static_cast<uint64_t>(static_cast<uint32_t>(region));
-  };
   Query rows(db, "SELECT process, region, calls, time_ns, mpi_ns FROM range_profile NOT INDEXED");
   while (rows.next()) {
     const auto region = regions.find(rows.integer(1));
     if (region == regions.end() || region->second.parent < 0) continue;
-    Inside& sum = inside[key(rows.integer(0), region->second.parent)];
+    Inside& sum = inside[key_of_pair(rows.integer(0), region->second.parent)];
     sum.time_ns += rows.integer(3);
     sum.mpi_ns += rows.integer(4);
   }
@@ -72,7 +69,7 @@ void add_ranges(SQLite::Database& db, const std::unordered_map<int64_t, int64_t>
     const auto world = worlds.find(rows.integer(0));
     if (region == regions.end() || !region->second.layer || world == worlds.end()) continue;
     LayerSums& sums = totals[{world->second, *region->second.layer, region->second.phase}];
-    const Inside* less = inside.find(key(rows.integer(0), rows.integer(1)));
+    const Inside* less = inside.find(key_of_pair(rows.integer(0), rows.integer(1)));
     const int64_t mpi_ns = rows.integer(4) - (less != nullptr ? less->mpi_ns : 0);
     if (region->second.counted) sums.calls += rows.integer(2);
     sums.compute_ns += rows.integer(3) - (less != nullptr ? less->time_ns : 0) - mpi_ns;

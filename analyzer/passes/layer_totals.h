@@ -9,20 +9,17 @@
 
 namespace ddl {
 
-/// Waiting in calls by where they were made; what is not known adds nothing.
+/// Waiting time by process and calling region. Calls whose waiting is not known add nothing.
 class RegionWaits {
  public:
-  void add(int64_t process, int64_t region, int64_t wait_ns) { sums_ns_[key(process, region)] += wait_ns; }
+  void add(int64_t process, int64_t region, int64_t wait_ns) { sums_ns_[key_of_pair(process, region)] += wait_ns; }
   void add(const RegionWaits& other) {
     other.sums_ns_.each([this](uint64_t where, int64_t wait_ns) { sums_ns_[where] += wait_ns; });
   }
   /// Null: nothing was added.
-  const int64_t* find(int64_t process, int64_t region) const { return sums_ns_.find(key(process, region)); }
+  const int64_t* find(int64_t process, int64_t region) const { return sums_ns_.find(key_of_pair(process, region)); }
 
  private:
-  static uint64_t key(int64_t process, int64_t region) {
-    return static_cast<uint64_t>(process) << 32 | static_cast<uint64_t>(static_cast<uint32_t>(region));
-  }
   FlatMap<int64_t> sums_ns_;
 };
 

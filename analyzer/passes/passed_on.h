@@ -31,7 +31,7 @@ namespace ddl {
 
 class PassedOn {
  public:
-  /// Of `events` members at most.
+  /// `events`: number of members that will be added, at most.
   PassedOn(const Catalog& catalog, int64_t events);
 
   /// `first_row`: rowid in table `late` of the instance's first late rank; the others follow. To be called for instances with such rows.

@@ -3,40 +3,14 @@
 #include <SQLiteCpp/Exception.h>
 #include <sqlite3.h>
 
+#include <string>
 #include <utility>
+
+#include "store/pulled_table.h"
 
 namespace ddl::store {
 
 namespace {
-
-struct Table {
-  sqlite3_vtab base;  // first: SQLite sees only this
-  SpoolTable::State* state;
-};
-
-struct Cursor {
-  sqlite3_vtab_cursor base;
-  SpoolTable::State* state;
-  SpoolRow row;
-  sqlite3_int64 rowid;
-  bool at_end;
-};
-
-constexpr const char* kColumns =
-    "CREATE TABLE spool_records(thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, tag, datatype,"
-    " reduction, mpi_ns, name, number)";
-
-int advance(Cursor& cursor) {
-  try {
-    cursor.at_end = !cursor.state->source || !cursor.state->source->next(cursor.row);
-    ++cursor.rowid;
-    return SQLITE_OK;
-  } catch (...) {  // no exception may cross SQLite's C frames
-    cursor.state->failure = std::current_exception();
-    cursor.at_end = true;
-    return SQLITE_ERROR;
-  }
-}
 
 void unless_zero(sqlite3_context* context, int64_t value) {
   if (value != 0) sqlite3_result_int64(context, value);
@@ -46,45 +20,20 @@ void if_set(sqlite3_context* context, const std::optional<int64_t>& value) {
   if (value) sqlite3_result_int64(context, *value);
 }
 
-int connect(sqlite3* db, void* state, int, const char* const*, sqlite3_vtab** table, char**) {
-  const int code = sqlite3_declare_vtab(db, kColumns);
-  if (code != SQLITE_OK) return code;
-  *table = &(new Table{{}, static_cast<SpoolTable::State*>(state)})->base;
-  return SQLITE_OK;
-}
+struct SpoolRecords {
+  using State = SpoolTable::State;
+  using Row = SpoolRow;
 
-int disconnect(sqlite3_vtab* table) {
-  delete reinterpret_cast<Table*>(table);
-  return SQLITE_OK;
-}
+  static std::string columns() {
+    return "CREATE TABLE spool_records(thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, tag, datatype,"
+           " reduction, mpi_ns, name, number)";
+  }
+  static bool next(State& state, SpoolRow& row) { return state.source && state.source->next(row); }
+  static void column(sqlite3_context* context, const SpoolRow& row, int index);
+};
 
-int best_index(sqlite3_vtab*, sqlite3_index_info* info) {
-  info->estimatedCost = 1e9;
-  return SQLITE_OK;
-}
-
-int open_cursor(sqlite3_vtab* table, sqlite3_vtab_cursor** cursor) {
-  *cursor = &(new Cursor{{}, reinterpret_cast<Table*>(table)->state, {}, 0, true})->base;
-  return SQLITE_OK;
-}
-
-int close_cursor(sqlite3_vtab_cursor* cursor) {
-  delete reinterpret_cast<Cursor*>(cursor);
-  return SQLITE_OK;
-}
-
-int filter(sqlite3_vtab_cursor* cursor, int, const char*, int, sqlite3_value**) { return advance(*reinterpret_cast<Cursor*>(cursor)); }
-int next(sqlite3_vtab_cursor* cursor) { return advance(*reinterpret_cast<Cursor*>(cursor)); }
-int eof(sqlite3_vtab_cursor* cursor) { return reinterpret_cast<Cursor*>(cursor)->at_end; }
-
-int rowid(sqlite3_vtab_cursor* cursor, sqlite3_int64* id) {
-  *id = reinterpret_cast<Cursor*>(cursor)->rowid;
-  return SQLITE_OK;
-}
-
-int column(sqlite3_vtab_cursor* cursor, sqlite3_context* context, int index) {
-  const SpoolRow& row = reinterpret_cast<Cursor*>(cursor)->row;
-  switch (index) {  // in the order of kColumns; what sets nothing is NULL
+void SpoolRecords::column(sqlite3_context* context, const SpoolRow& row, int index) {
+  switch (index) {  // in the order of columns()
     case 0:
       sqlite3_result_int64(context, row.thread);
       break;
@@ -142,31 +91,13 @@ int column(sqlite3_vtab_cursor* cursor, sqlite3_context* context, int index) {
     default:
       break;
   }
-  return SQLITE_OK;
 }
-
-constexpr sqlite3_module make_module() {
-  sqlite3_module module = {};  // xCreate stays NULL: the table is there by its name alone
-  module.xConnect = connect;
-  module.xBestIndex = best_index;
-  module.xDisconnect = disconnect;
-  module.xOpen = open_cursor;
-  module.xClose = close_cursor;
-  module.xFilter = filter;
-  module.xNext = next;
-  module.xEof = eof;
-  module.xColumn = column;
-  module.xRowid = rowid;
-  return module;
-}
-
-constexpr sqlite3_module kModule = make_module();
 
 }  // namespace
 
 SpoolTable::SpoolTable(Statements& statements) : statements_(statements) {
   sqlite3* db = statements.db.getHandle();
-  if (sqlite3_create_module(db, "spool_records", &kModule, &state_) != SQLITE_OK) throw SQLite::Exception(db);
+  if (sqlite3_create_module(db, "spool_records", &PulledTable<SpoolRecords>::kModule, &state_) != SQLITE_OK) throw SQLite::Exception(db);
 }
 
 int64_t SpoolTable::pull(RowSource& source, const char* sql, int64_t process) {

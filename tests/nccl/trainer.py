@@ -39,6 +39,10 @@ def check_model(folder, model):
         n = STEPS * buckets
         expected = [(rank, n, whole, n, buckets, "kernel") for rank in range(RANKS)] if reduce == "nccl" else []
         job.check([tuple(r) for r in rows] == expected, f"{what}: collectives {[tuple(r) for r in rows]}, expected {expected}")
+        of_view = "SELECT world, layer, phase, sum(calls), sum(compute_ns), sum(exposed_ns), sum(wait_ns) FROM v_layer GROUP BY world, layer, phase ORDER BY world, layer, phase"
+        of_table = "SELECT world, layer, phase, calls, compute_ns, exposed_ns, wait_ns FROM layer_total ORDER BY world, layer, phase"
+        view, table = ([tuple(r) for r in db.execute(sql)] for sql in (of_view, of_table))
+        job.check(view == table and any(row[-1] for row in table), f"{what}: layer_total {table}, v_layer {view}")
         lost = [tuple(r) for r in db.execute("SELECT kind, count, note FROM loss")]
         job.check(not lost, f"{what}: missing {lost}")
 
