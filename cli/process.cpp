@@ -290,7 +290,8 @@ void RunningJob::end() {
 
 bool RunningJob::told_to_end() const { return parts_->jobs.told_to_end(); }
 
-/// Between the first jobs of two lanes: of two mpirun of Open MPI 4.1 that make their user's folder for sessions in one moment, one fails ("File exists").
+/// Between the first jobs of two lanes. Two mpirun of Open MPI 4.1 that start in the same moment race for the session folder of their user, and one of
+/// them fails ("File exists").
 constexpr std::chrono::milliseconds kApart{100};
 
 std::vector<std::vector<LaneEnd>> run_lanes(const std::vector<std::vector<Launch>>& lanes) {

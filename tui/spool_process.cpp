@@ -236,7 +236,8 @@ void SpoolProcess::read(Job& job, uint64_t join_bytes) {
       if (f.position.open.size() > kMaxOpen) f.position.open.erase(f.position.open.begin(), f.position.open.end() - kMaxOpen);
     }
   }
-  // Where recording is thinned, every other step of a thread is in its log and the ones between are in its ring: each lets go of what was before it.
+  // Where recording is thinned, the steps of a thread alternate between its log and its ring. A step that is finished drops what came before it, so
+  // records are taken in by time.
   if (sources > 1) std::stable_sort(written_.begin(), written_.end(), [](const Written& a, const Written& b) { return a.ticks < b.ticks; });
   for (const Written& w : written_) take(rank, w.thread, w.record);
   written_.clear();
