@@ -94,6 +94,8 @@ class Spawn {
   short flags_ = 0;
 };
 
+}  // namespace
+
 // Blocks the signals that are waited for, so that none is missed between two looks, and drops what came too late for the job.
 class SignalWatch {
  public:
@@ -127,6 +129,8 @@ class SignalWatch {
   sigset_t watched_, before_;
 };
 
+namespace {
+
 std::optional<Ended> reap(pid_t pid, int flags) {
   int status = 0;
   pid_t result = 0;
@@ -137,6 +141,8 @@ std::optional<Ended> reap(pid_t pid, int flags) {
   if (WIFSIGNALED(status)) return Ended{.exit_code = 0, .signal = WTERMSIG(status)};
   return Ended{.exit_code = WEXITSTATUS(status), .signal = 0};
 }
+
+}  // namespace
 
 /// Jobs that run at the same time, and what is sent to us and meant for them.
 class Jobs {
@@ -214,6 +220,8 @@ class Jobs {
   std::map<int, std::chrono::steady_clock::time_point> passed_on_;
   bool told_to_end_ = false;
 };
+
+namespace {
 
 /// A fork of ours that runs `work` and nothing else.
 class Companion {

@@ -7,7 +7,6 @@
 #include <set>
 #include <tuple>
 
-#include "analyzer/findings/stall_case.h"
 #include "analyzer/findings/unready_case.h"
 #include "core/names.h"
 
@@ -40,17 +39,16 @@ std::string describe(const Job& job, const OpenCall& call) {
 }
 
 /// The longest that a rank may sit in the call and the job still be well.
-double patience_ns(const OpenCall& call, const std::vector<CollectiveUse>& window, double least_ns) {
+double patience_ns(const OpenCall& call, const std::vector<CollectiveUse>& window, const Patience& patience) {
   CollectiveUse all;
   for (const CollectiveUse& use : window) {
     if (use.op == call.op && use.comm == call.comm) all.add(use);
   }
-  const double mean_ns = all.calls == 0 ? 0 : static_cast<double>(all.time_ns) / static_cast<double>(all.calls);
-  return std::max(least_ns, kHangTimes * mean_ns);
+  return patience.ns(all.calls == 0 ? 0 : static_cast<double>(all.time_ns) / static_cast<double>(all.calls));
 }
 
 /// A collective that all its members have entered and some do not leave.
-std::optional<Stall> stuck_in_transfer(const Job& job, const std::vector<CollectiveUse>& window, double least_ns) {
+std::optional<Stall> stuck_in_transfer(const Job& job, const std::vector<CollectiveUse>& window, const Patience& patience) {
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, std::vector<const Rank*>> together;
   for (const Rank& rank : job.ranks) {
     if (sits_in_collective(rank)) together[{rank.sits_in->comm, rank.sits_in->sequence, rank.sits_in->op}].push_back(&rank);
@@ -62,7 +60,7 @@ std::optional<Stall> stuck_in_transfer(const Job& job, const std::vector<Collect
     for (const Rank* rank : ranks) since_ns = std::max(since_ns, entered_ns(*rank));
     Stall stall;
     stall.waited_ns = static_cast<double>(job.now_ns - since_ns);
-    if (stall.waited_ns < patience_ns(call, window, least_ns) || (worst && ranks.size() <= worst->waiting.size())) continue;
+    if (stall.waited_ns < patience_ns(call, window, patience) || (worst && ranks.size() <= worst->waiting.size())) continue;
     if (!members_behind(job, job.communicators[call.comm], call.comm, call.sequence).empty()) continue;
     stall.call = describe(job, call);
     for (const Rank* rank : ranks) stall.waiting.push_back(rank->rank);
@@ -72,7 +70,7 @@ std::optional<Stall> stuck_in_transfer(const Job& job, const std::vector<Collect
 }
 
 /// Nobody has left MPI_Init: it returns when all ranks have called it.
-std::optional<Stall> stuck_in_init(const Job& job, double least_ns) {
+std::optional<Stall> stuck_in_init(const Job& job, const Patience& patience) {
   Stall stall;
   stall.call = "MPI_Init";
   int64_t since_ns = INT64_MIN;
@@ -83,7 +81,7 @@ std::optional<Stall> stuck_in_init(const Job& job, double least_ns) {
   }
   if (stall.waiting.empty()) return std::nullopt;
   stall.waited_ns = static_cast<double>(job.now_ns - since_ns);
-  if (stall.waited_ns < 2 * least_ns) return std::nullopt;  // hosts do not start at the same time
+  if (stall.waited_ns < 2 * patience.least_ns) return std::nullopt;  // hosts do not start at the same time
   const std::set<int64_t> inside(stall.waiting.begin(), stall.waiting.end());
   for (int64_t rank = 0; rank < job.world_size; ++rank) {
     if (!inside.contains(rank)) stall.missing.push_back(rank);
@@ -97,8 +95,8 @@ TrainingState state_of(const Rank& rank, int64_t now_ns) {
 }
 
 /// Background threads go on coordinating, and no data moves.
-std::optional<Stall> stuck_in_negotiation(const Job& job, double least_ns) {
-  const auto no_data = find_no_data(job, least_ns);
+std::optional<Stall> stuck_in_negotiation(const Job& job, const Patience& patience) {
+  const auto no_data = find_no_data(job, patience);
   if (!no_data) return std::nullopt;
   std::vector<const Negotiating*> told;
   for (const Rank& rank : job.ranks) told.push_back(&rank.negotiating);
@@ -134,7 +132,7 @@ std::optional<LastSecond> last_second(const Rank& rank, int64_t now_ns) {
                     part(first.spun_ticks, last.spun_ticks) / static_cast<double>(last.at_ticks - first.at_ticks)};
 }
 
-std::optional<NoData> find_no_data(const Job& job, double least_ns) {
+std::optional<NoData> find_no_data(const Job& job, const Patience& patience) {
   if (job.ranks.empty()) return std::nullopt;
   int64_t since_ns = INT64_MIN;
   double apart_ns = 0;
@@ -150,11 +148,11 @@ std::optional<NoData> find_no_data(const Job& job, double least_ns) {
     apart_ns = std::max(apart_ns, between_ns / static_cast<double>(n.moved - 1));
   }
   found.silent_ns = static_cast<double>(job.now_ns - since_ns);
-  if (found.silent_ns < std::max(least_ns, kHangTimes * apart_ns)) return std::nullopt;
+  if (found.silent_ns < patience.ns(apart_ns)) return std::nullopt;
   return found;
 }
 
-std::optional<Stall> find_live_stall(const Job& job, const std::vector<CollectiveUse>& window, double least_ns) {
+std::optional<Stall> find_live_stall(const Job& job, const std::vector<CollectiveUse>& window, const Patience& patience) {
   std::vector<WaitingRank> waiting;
   std::map<std::pair<int64_t, int64_t>, OpenCall> calls;
   for (const Rank& rank : job.ranks) {
@@ -163,7 +161,7 @@ std::optional<Stall> find_live_stall(const Job& job, const std::vector<Collectiv
     waiting.push_back({rank.rank, call.comm, call.sequence, entered_ns(rank)});
     calls[{call.comm, call.sequence}] = call;
   }
-  const auto found = find_stall_case(waiting, job.now_ns - static_cast<int64_t>(least_ns), [&](int64_t comm, int64_t sequence) {
+  const auto found = find_stall_case(waiting, job.now_ns - static_cast<int64_t>(patience.least_ns), [&](int64_t comm, int64_t sequence) {
     const auto number = static_cast<uint32_t>(comm);
     return members_behind(job, job.communicators[number], number, static_cast<uint32_t>(sequence));
   });
@@ -171,12 +169,12 @@ std::optional<Stall> find_live_stall(const Job& job, const std::vector<Collectiv
   if (found) {
     const OpenCall& call = calls.at({found->comm, found->seq});
     const auto waited_ns = static_cast<double>(job.now_ns - found->since_ns);
-    if (waited_ns >= patience_ns(call, window, least_ns))
+    if (waited_ns >= patience_ns(call, window, patience))
       stall = Stall{describe(job, call), found->waiting, found->missing, found->circular, waited_ns, {}, false};
   }
-  if (!stall) stall = stuck_in_transfer(job, window, least_ns);
-  if (!stall) stall = stuck_in_init(job, least_ns);
-  if (!stall && job.background) stall = stuck_in_negotiation(job, least_ns);
+  if (!stall) stall = stuck_in_transfer(job, window, patience);
+  if (!stall) stall = stuck_in_init(job, patience);
+  if (!stall && job.background) stall = stuck_in_negotiation(job, patience);
   if (!stall) return std::nullopt;
   std::sort(stall->waiting.begin(), stall->waiting.end());
   std::sort(stall->missing.begin(), stall->missing.end());

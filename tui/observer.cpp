@@ -180,16 +180,16 @@ void Observer::feed(const Job& job, bool replay, Snapshot& s) const {
   }
   s.feed = replay ? Feed::kReplay : window_.empty() && history_.empty() ? Feed::kWaiting : Feed::kLive;
   if (replay) return;
-  const double least_ns = std::max(static_cast<double>(kHangNs), kStallSteps * step_ns);
-  s.stall = find_live_stall(job, collectives_, least_ns);
-  if (const auto no_data = find_no_data(job, least_ns); no_data && job.background && !s.stall) s.no_data_ns = no_data->silent_ns;
-  const double patience_ns = std::max(kStaleNs, kStaleSteps * step_ns);
+  const Patience patience{std::max(static_cast<double>(kHangNs), kStallSteps * step_ns)};
+  s.stall = find_live_stall(job, collectives_, patience);
+  if (const auto no_data = find_no_data(job, patience); no_data && job.background && !s.stall) s.no_data_ns = no_data->silent_ns;
+  const double stale_ns = std::max(kStaleNs, kStaleSteps * step_ns);
   if (s.stall) {
     s.feed = Feed::kHung;
-  } else if (s.silent_ns > patience_ns) {
+  } else if (s.silent_ns > stale_ns) {
     s.feed = Feed::kStale;
   }
-  for (RankRow& row : s.ranks) row.stale = s.feed == Feed::kLive && !is_over(row.life) && row.silent_ns > patience_ns;
+  for (RankRow& row : s.ranks) row.stale = s.feed == Feed::kLive && !is_over(row.life) && row.silent_ns > stale_ns;
 }
 
 }  // namespace ddl::tui

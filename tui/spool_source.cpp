@@ -18,6 +18,7 @@ namespace {
 constexpr uint64_t kJoinBytes = 128 * 1024;  // of a thread's log, when a job is joined that has been running
 constexpr uint64_t kJoinAllBytes = 6 << 20;  // of all of them
 constexpr uint64_t kLeastJoinBytes = 24 * 1024;
+constexpr uint64_t kWholeLog = UINT64_MAX / 4;
 constexpr size_t kOtherDescriptors = 64, kLeastOpen = 8;  // terminal, store, /proc, the job's files
 constexpr int64_t kFirstFitNs = 1'000'000'000;
 constexpr int64_t kMaxFitNs = 60'000'000'000;
@@ -69,8 +70,8 @@ size_t SpoolSource::descriptors_for_spools() {
   return std::max<size_t>(kLeastOpen, limit.rlim_cur - std::min<rlim_t>(limit.rlim_cur, kOtherDescriptors));
 }
 
-SpoolSource::SpoolSource(RunDirectory run, std::string shown, size_t most_open)
-    : run_(std::move(run)), shown_(std::move(shown)), most_open_(most_open) {
+SpoolSource::SpoolSource(RunDirectory run, std::string shown, Join join, size_t most_open)
+    : run_(std::move(run)), shown_(std::move(shown)), join_(join), most_open_(most_open) {
   char name[256] = {};
   if (gethostname(name, sizeof name - 1) == 0) host_ = name;
   boot_ = first_line("/proc/sys/kernel/random/boot_id");
@@ -230,7 +231,8 @@ void SpoolSource::read_lives(Job& job) {
 }
 
 void SpoolSource::read_spools(Job& job) {
-  const uint64_t join_bytes = std::clamp(kJoinAllBytes / processes_.size(), kLeastJoinBytes, kJoinBytes);
+  const uint64_t lately_bytes = std::clamp(kJoinAllBytes / processes_.size(), kLeastJoinBytes, kJoinBytes);
+  const uint64_t join_bytes = join_ == Join::kFromBegin ? kWholeLog : lately_bytes;
   for (int pass = 0; pass < 2; ++pass) {  // once more for those that turn out to be ranks
     for (size_t i = 0; i < processes_.size(); ++i) {
       if (!unreadable_.contains(processes_[i]->path())) processes_[i]->read_devices();

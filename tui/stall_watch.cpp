@@ -76,6 +76,9 @@ std::optional<StallNews> StallWatch::look(const Job& job) {
     return std::nullopt;
   int64_t last_ns = INT64_MIN;
   for (const Rank& rank : job.ranks) last_ns = std::max(last_ns, finished_ns(rank));
+  // A log that is joined late may leave out collectives that moved data.
+  if (const auto no_data = find_no_data(job, {.least_ns = 0, .times = 0}); no_data && job.background)
+    last_ns = std::max(last_ns, job.now_ns - static_cast<int64_t>(no_data->silent_ns));
   StallNews news;
   news.since_ns = last_ns;
   if (stalled_since_ns_) {
@@ -90,7 +93,8 @@ std::optional<StallNews> StallWatch::look(const Job& job) {
     told_waiting_.clear();
     return news;
   }
-  const auto stall = find_live_stall(job, {}, static_cast<double>(limit_ns_));
+  // The user's limit alone counts, however long a step takes.
+  const auto stall = find_live_stall(job, {}, {.least_ns = static_cast<double>(limit_ns_), .times = 0});
   if (stall) {
     news.call = stall->call;
     news.waiting = stall->waiting;

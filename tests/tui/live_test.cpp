@@ -249,7 +249,7 @@ TEST(Live, SpoolsBeyondTheDescriptorsAreReadInTurns) {
     return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
   };
   const auto before = open_files();
-  tui::SpoolSource source(find_run(folder.path().string()), "run.ddl", 3);
+  tui::SpoolSource source(find_run(folder.path().string()), "run.ddl", tui::SpoolSource::Join::kLately, 3);
   tui::Job job;
   tui::Observer observer;
   source.poll(job, 1);
@@ -363,19 +363,19 @@ TEST(Live, AHungJobSaysWhoIsMissing) {
   tui::Job job;
   source.poll(job, 1);
   job.now_ns = job.ranks[0].clock.time_ns(job.ranks[0].sits_in->start_ticks) + 8'000'000'000;
-  const auto stall = tui::find_live_stall(job, {}, 2e9);
+  const auto stall = tui::find_live_stall(job, {}, {.least_ns = 2e9});
   ASSERT_TRUE(stall);
   EXPECT_EQ(stall->missing, std::vector<int64_t>{1});
   EXPECT_EQ(stall->waiting, (std::vector<int64_t>{0, 2}));
   EXPECT_EQ(stall->call, "MPI_Allreduce number 7 on MPI_COMM_WORLD");
   job.now_ns -= 7'000'000'000;
-  EXPECT_FALSE(tui::find_live_stall(job, {}, 2e9)) << "a second in a call is not a hang";
+  EXPECT_FALSE(tui::find_live_stall(job, {}, {.least_ns = 2e9})) << "a second in a call is not a hang";
 }
 
 TEST(LiveStall, AJobWithoutRanksIsNotSilent) {  // found by tools/fuzz live: INT64_MIN was subtracted
   tui::Job job;
   job.now_ns = 1'800'000'000'000'000'000;
-  EXPECT_FALSE(tui::find_no_data(job, 1e9));
+  EXPECT_FALSE(tui::find_no_data(job, {.least_ns = 1e9}));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/analyzer/analyzed.h"
+#include "tui/live_stall.h"
 #include "tui/spool_source.h"
 #include "tui/stall_watch.h"
 
@@ -115,6 +116,52 @@ TEST(StallWatch, SaysNothingOfOneRankOrOfAJobThatHasEnded) {
   hung.job.world_size = 1;
   hung.job.ranks.resize(1);
   EXPECT_FALSE(watch.look(hung.job));
+}
+
+/// Background threads coordinate for ever; rank 1 has not ready what rank 0 has. A tick is a nanosecond.
+tui::Job unready_job() {
+  tui::Job job;
+  job.background = true;
+  job.world_size = 2;
+  for (const int32_t number : {0, 1}) {
+    tui::Rank rank;
+    rank.rank = number;
+    rank.life = tui::Life::kRunning;
+    rank.finished_ticks = static_cast<uint64_t>(kSecond);
+    rank.negotiating.since_ticks = static_cast<uint64_t>(kSecond);
+    rank.negotiating.samples.push_back({static_cast<uint64_t>(kSecond), 0, 0});
+    rank.negotiating.ready_bits = number == 0 ? 3 : 0;
+    job.ranks.push_back(rank);
+  }
+  return job;
+}
+
+TEST(StallWatch, WhatALogLeftOutMayHaveMovedData) {
+  tui::Job job = unready_job();
+  for (tui::Rank& rank : job.ranks) rank.negotiating.since_ticks += static_cast<uint64_t>(kSecond);  // it was joined a second later
+  tui::StallWatch watch(3 * kSecond);
+  job.now_ns = 4 * kSecond + kSecond / 2;
+  EXPECT_FALSE(watch.look(job)) << "the training threads are silent for 3.5 s, the coordination is known of 2.5 s";
+  job.now_ns += kSecond;
+  const auto news = watch.look(job);
+  ASSERT_TRUE(news);
+  EXPECT_EQ(news->missing, std::vector<int64_t>{1});
+  EXPECT_NE(news->sentence.find("no data was moved for at least 3.50 s: the training thread of rank 1"), std::string::npos)
+      << news->sentence;
+}
+
+TEST(StallWatch, TheUsersLimitCountsHoweverLongStepsAre) {
+  tui::Job job = unready_job();
+  for (tui::Rank& rank : job.ranks) {
+    rank.negotiating.take_data(1, static_cast<uint64_t>(kSecond) / 2);
+    rank.negotiating.take_data(2, static_cast<uint64_t>(kSecond));
+  }
+  tui::StallWatch watch(3 * kSecond);
+  job.now_ns = 5 * kSecond;
+  EXPECT_FALSE(tui::find_no_data(job, {.least_ns = 3.0 * kSecond})) << "eight steps long, not twenty";
+  const auto news = watch.look(job);
+  ASSERT_TRUE(news);
+  EXPECT_EQ(news->missing, std::vector<int64_t>{1});
 }
 
 TEST(StallWatch, SamplesOfThreadsAreNoProgress) {
