@@ -64,7 +64,7 @@ def same_on_all_ranks(directory, log, ranks):
 def finds_the_best(folder):
     """x=8 is four times as fast as x=1; y and Horovod's cycle do nothing; nobody confirms by launching."""
     log = folder / "values"
-    ran = tune(folder, "-o", "best", "--in-run", "--end-job", "--trials", "30", *KNOB, "--tunable", "HOROVOD_CYCLE_TIME=1,5", "--tunable", "z=1,2", "--", *TWO, "--ms", "2",
+    ran = tune(folder, "-o", "best", "--in-run", "--end-job", "--trials", "30", *KNOB, "--tunable", "HOROVOD_CYCLE_TIME=1,5", "--tunable", "z=1,2", "--", *TWO, "--ms", "6",
                "--steps", "100000", "--x", "{x}", "--log", log, check=0)
     said = manifest(folder / "best")
     assert choices(folder / "best") == {"x": "8", "HOROVOD_CYCLE_TIME": "1", "z": "1"}, ran.stdout + ran.stderr
@@ -82,7 +82,7 @@ def finds_the_best(folder):
 
 def is_verified_in_a_run(folder):
     gain = finds_the_best(folder)["gain"]
-    proved = tune(folder, "--verify", "best", "--in-run", "--rounds", "3", "--", JOB, "--ms", "2", "--steps", "100000", "--x", "{x}", check=0)
+    proved = tune(folder, "--verify", "best", "--in-run", "--rounds", "3", "--", JOB, "--ms", "6", "--steps", "100000", "--x", "{x}", check=0)
     assert ": better than" in proved.stdout and "blocks of steps in one run" in proved.stdout, proved.stdout
     print(gain, proved.stdout.splitlines()[0])
 
