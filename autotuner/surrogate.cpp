@@ -144,11 +144,11 @@ Surrogate::Process::Evidence Surrogate::Process::evidence() const {
 
 // The log of the likelihood of the measurements.
 double Surrogate::Process::solve(const Evidence& evidence) {
-  const Eigen::MatrixXd lower = errors_.matrixL();
-  Eigen::MatrixXd inner = lower.transpose() * evidence.precision * lower;
+  Eigen::MatrixXd inner = errors_.matrixU() * evidence.precision;
+  inner *= errors_.matrixL();
   inner.diagonal().array() += 1;
   factor_.compute(inner);
-  const Eigen::VectorXd pull = lower.transpose() * evidence.pull;
+  const Eigen::VectorXd pull = errors_.matrixU() * evidence.pull;
   weights_ = factor_.solve(pull);
   const double explained = pull.dot(weights_);
   errors_.matrixU().solveInPlace(weights_);

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
+#include <memory>
 
 #include "analyzer/facts.h"
 #include "analyzer/models/replay_imported.h"
@@ -19,11 +21,19 @@ const fs::path kTraces = DDL_SOURCE_DIR "/../shared/traces";
 #define SKIP_WITHOUT_TRACES() \
   if (!fs::exists(kTraces)) GTEST_SKIP() << "an extra that needs public traces in " << kTraces
 
+/// Imported once for all tests, which only read: `file` below kTraces.
+Imported& kineto(const std::string& file) {
+  static std::map<std::string, std::unique_ptr<Imported>> known;
+  auto& run = known[file];
+  if (run == nullptr) run = std::make_unique<Imported>("kineto", std::vector<fs::path>{kTraces / file});
+  return *run;
+}
+
 std::vector<fs::path> all_traces() {
   std::vector<fs::path> traces;
   for (const char* folder : {"hta", "kineto_tb"})
     for (const auto& entry : fs::recursive_directory_iterator(kTraces / folder))
-      if (entry.path().extension() == ".gz") traces.push_back(entry.path());
+      if (entry.path().extension() == ".gz") traces.push_back(fs::relative(entry.path(), kTraces));
   return traces;
 }
 
@@ -46,7 +56,7 @@ TEST(PublicTraces, HtaRulesGiveItsValuesOfWholeTraces) {
   SKIP_WITHOUT_TRACES();
   for (const Published& published : kPublished) {
     SCOPED_TRACE(published.file);
-    Imported run("kineto", {kTraces / published.file});
+    Imported& run = kineto(published.file);
     SQLite::Statement row(run.db,
                           "SELECT kernel_time_ns, idle_ns, compute_ns, non_compute_ns, comm_ns, 100.0 * overlap_ns / nullif(comm_ns, 0)"
                           " FROM hta_part WHERE whole = 1");
@@ -68,7 +78,7 @@ TEST(PublicTraces, HtaRulesGiveItsValuesOfWholeTraces) {
       EXPECT_NEAR(row.getColumn(5).getDouble(), published.overlap, 0.005);
     }
   }
-  Imported without_gpu("kineto", {kTraces / "hta/rank_non_gpu/rank_non_gpu.json.gz"});
+  Imported& without_gpu = kineto("hta/rank_non_gpu/rank_non_gpu.json.gz");
   EXPECT_EQ(without_gpu.integer("SELECT count(*) FROM v_hta"), 0);
   EXPECT_EQ(without_gpu.text("SELECT why FROM metric WHERE id = 'hta_idle'"), "NOT_APPLICABLE");
   EXPECT_EQ(without_gpu.text("SELECT resource FROM rank_resource"), "unseen") << "it has all-to-alls of NCCL, and no kernel";
@@ -106,7 +116,7 @@ TEST(PublicTraces, AnswersAreThoseThatHtaPrints) {
       "(SELECT *, count(*) OVER (PARTITION BY correlation) AS of_launch FROM v_hta_event WHERE launch_ns IS NOT NULL)";
   for (const HtaAnswers& hta : kHtaAnswers) {
     SCOPED_TRACE(hta.file);
-    Imported run("kineto", {kTraces / "hta" / hta.file});
+    Imported& run = kineto(std::string("hta/") + hta.file);
     EXPECT_EQ(run.text("SELECT " + us("kernel_time_ns") + " || '|' || " + us("idle_ns") + " || '|' || " + us("compute_ns") + " || '|' || " +
                        us("non_compute_ns") + " || '|' || round(comp_comm_overlap_pctg, 2) FROM v_hta"),
               hta.breakdown);
@@ -147,7 +157,7 @@ TEST(PublicTraces, AnswersAreThoseThatHtaPrints) {
 TEST(PublicTraces, EventsOfAStepAreThoseThatHtaCompares) {
   SKIP_WITHOUT_TRACES();
   const auto told = [](const char* file) {
-    Imported run("kineto", {kTraces / "hta/trace_diff" / file});
+    Imported& run = kineto(std::string("hta/trace_diff/") + file);
     return run.text("SELECT count(*) || ' ' || sum(duration_ns) FROM v_gpu WHERE kind IN ('kernel', 'memcpy', 'memset') AND step = 1010");
   };
   EXPECT_EQ(told("control/control.json.gz"), "1575 78284000");
@@ -169,7 +179,7 @@ TEST(PublicTraces, WhereItGoesIsWhatTheGpuDid) {
   SKIP_WITHOUT_TRACES();
   for (const StepShares& known : kStepShares) {
     SCOPED_TRACE(known.file);
-    Imported run("kineto", {kTraces / known.file});
+    Imported& run = kineto(known.file);
     SQLite::Statement verdict(run.db, "SELECT value FROM meta WHERE key = 'verdict.text'");
     const Facts facts = read_facts(run.db, 0);
     EXPECT_EQ(facts.resource, Resource::kDevice);
@@ -188,7 +198,7 @@ TEST(PublicTraces, PartitionAddsUpToTheNanosecond) {
   int with_gpu = 0;
   for (const fs::path& path : all_traces()) {
     SCOPED_TRACE(path.string());
-    Imported run("kineto", {path});
+    Imported& run = kineto(path.string());
     with_gpu += run.integer("SELECT count(*) FROM gpu_part WHERE step IS NULL") > 0;
     EXPECT_EQ(run.integer("SELECT count(*) FROM gpu_part WHERE compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns <> duration_ns"
                           " OR idle_input_ns + idle_host_ns + idle_launch_ns + idle_kernel_ns + idle_dep_comm_ns + idle_dep_copy_ns + "
@@ -207,15 +217,15 @@ TEST(PublicTraces, PartitionAddsUpToTheNanosecond) {
 
 TEST(PublicTraces, KnowsWhichStreamsWaitForWhich) {
   SKIP_WITHOUT_TRACES();
-  const fs::path folder = kTraces / "hta/critical_path";
-  Imported one("kineto", {folder / "cuda_event_sync_multi_stream/event_sync_trace.json.gz"});
+  const std::string folder = "hta/critical_path/";
+  Imported& one = kineto(folder + "cuda_event_sync_multi_stream/event_sync_trace.json.gz");
   EXPECT_EQ(
       one.text("SELECT group_concat(context || '/' || stream || '/' || correlation || ' on ' || on_context || '/' || on_stream || '/' ||"
                " on_correlation) FROM stream_wait"),
       "1/24/1389 on 1/20/1385");
-  Imported none("kineto", {folder / "cuda_event_sync/event_sync_trace.json.gz"});
+  Imported& none = kineto(folder + "cuda_event_sync/event_sync_trace.json.gz");
   EXPECT_EQ(none.integer("SELECT count(*) FROM stream_wait"), 0) << "there only the host waits";
-  Imported many("kineto", {folder / "alexnet/benchmark_result_2869224_1695835535_trace.json.gz"});
+  Imported& many = kineto(folder + "alexnet/benchmark_result_2869224_1695835535_trace.json.gz");
   EXPECT_EQ(many.integer("SELECT count(*) FROM stream_wait"), 20);
   EXPECT_EQ(many.integer("SELECT count(*) FROM stream_wait WHERE on_correlation = correlation - 1"), 18)
       << "most were recorded just before";
@@ -223,7 +233,7 @@ TEST(PublicTraces, KnowsWhichStreamsWaitForWhich) {
 
 TEST(PublicTraces, KnowsCollectivesOfATraceThatNamesThem) {
   SKIP_WITHOUT_TRACES();
-  Imported run("kineto", {kTraces / "hta/nccl_parser_config/nccl_data.json.gz"});
+  Imported& run = kineto("hta/nccl_parser_config/nccl_data.json.gz");
   EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective"), 21);
   EXPECT_EQ(
       run.integer(
@@ -238,20 +248,20 @@ TEST(PublicTraces, KnowsCollectivesOfATraceThatNamesThem) {
 /// Counted and multiplied from the JSON alone, in Python: kernels by the range around the launch, bytes by its "Input Dims".
 TEST(PublicTraces, KnowsCollectivesOfTracesThatDoNotNameThem) {
   SKIP_WITHOUT_TRACES();
-  Imported one_of_eight("kineto", {kTraces / "hta/trace_diff/control/control.json.gz"});
+  Imported& one_of_eight = kineto("hta/trace_diff/control/control.json.gz");
   EXPECT_EQ(one_of_eight.text("SELECT group_concat(op || ' ' || n, ', ') FROM (SELECT op, count(*) AS n FROM v_collective"
                               " WHERE why = 'PARTIAL_RANKS' AND comm_size IS NULL GROUP BY op ORDER BY op)"),
             "ncclAllReduce 18, ncclAlltoAll 42");
   EXPECT_EQ(one_of_eight.integer("SELECT count(*) FROM v_collective WHERE op = 'ncclAllReduce' AND payload_bytes = 4 * 45310188"), 6);
   EXPECT_EQ(one_of_eight.integer("SELECT count(*) FROM v_collective WHERE op = 'ncclAlltoAll' AND payload_bytes = 4 * 8 * 1024 * 8816"), 6);
   EXPECT_EQ(one_of_eight.integer("SELECT count(*) FROM v_collective WHERE payload_bytes IS NULL"), 0);
-  Imported one_of_two("kineto", {kTraces / "hta/df_index_resolver/df_index_resolver.json.gz"});
+  Imported& one_of_two = kineto("hta/df_index_resolver/df_index_resolver.json.gz");
   EXPECT_EQ(
       one_of_two.integer("SELECT count(*) FROM v_collective WHERE op = 'ncclAllReduce' AND comm = 'world (inferred)' AND comm_size = 2"
                          " AND payload_bytes IS NULL AND bytes IS NULL"),
       2020);
   // The launch of four kernels was not recorded: what SendRecv carries its name does not tell.
-  Imported begun_early("kineto", {kTraces / "hta/trace_diff/test/test.json.gz"});
+  Imported& begun_early = kineto("hta/trace_diff/test/test.json.gz");
   EXPECT_EQ(begun_early.integer("SELECT count(*) FROM v_collective"), 63);
   EXPECT_EQ(begun_early.integer("SELECT count FROM loss WHERE kind = 'nccl_kernels'"), 1);
 }
@@ -284,13 +294,13 @@ TEST(PublicTraces, StragglerJobIsAsSlowAsPublished) {
 
 TEST(PublicTraces, InputBoundWithoutWorkersAndNotWithFour) {
   SKIP_WITHOUT_TRACES();
-  Imported none("kineto", {kTraces / "kineto_tb/samples/resnet50_num_workers_0/worker0.1623143089861.pt.trace.json.gz"});
+  Imported& none = kineto("kineto_tb/samples/resnet50_num_workers_0/worker0.1623143089861.pt.trace.json.gz");
   EXPECT_EQ(none.text("SELECT value FROM meta WHERE key = 'verdict'"), "input");
   EXPECT_EQ(none.text("SELECT id FROM finding WHERE position = 1"), "input_bound");
   EXPECT_NE(none.text("SELECT value FROM meta WHERE key = 'verdict.text'").find("input 33.9%, host 8.2%"), std::string::npos);
   // Every step, not only the first one.
   EXPECT_EQ(none.integer("SELECT count(*) FROM v_gpu_part WHERE step IS NOT NULL AND idle_input_ns > 0.29 * duration_ns"), 6);
-  Imported four("kineto", {kTraces / "kineto_tb/samples/resnet50_num_workers_4/worker0.1623212756351.pt.trace.json.gz"});
+  Imported& four = kineto("kineto_tb/samples/resnet50_num_workers_4/worker0.1623212756351.pt.trace.json.gz");
   EXPECT_NE(four.text("SELECT value FROM meta WHERE key = 'verdict'"), "input");
   EXPECT_EQ(four.integer("SELECT count(*) FROM finding WHERE id = 'input_bound'"), 0);
   // The host loads data in both; without workers for 70 ms of each step, with them for 1.4.
@@ -304,7 +314,7 @@ TEST(PublicTraces, LaunchesOfGraphsCountOnce) {
   SKIP_WITHOUT_TRACES();
   // From the JSON alone, in Python: every call that launched something once, by the step in which it began. 12 launches of graphs have up to
   // 502 kernels each, and the trace does not tell that these are nodes.
-  Imported run("kineto", {kTraces / "hta/trace_diff/test/test.json.gz"});
+  Imported& run = kineto("hta/trace_diff/test/test.json.gz");
   EXPECT_EQ(run.text("SELECT group_concat(step || ' ' || ns, ', ') FROM (SELECT step, ns FROM host_gpu ORDER BY step)"),
             "1009 50111000, 1010 67430000, 1011 110727000, 1012 26752000, 1013 55403000, 1014 118087000");
 }
