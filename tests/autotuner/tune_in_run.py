@@ -115,6 +115,19 @@ def claims_nothing_of_a_job_that_ends(folder):
     assert "the job ended after 300 steps, before the tuning was over" in " ".join(run.stdout.split()), run.stdout
 
 
+def ends_with_its_job_when_told(folder):
+    """SIGTERM, by launches and in a run: a job that would take a minute ends too."""
+    for name, options in (("told", []), ("told_in_run", ["--in-run"])):
+        pid = folder / f"{name}.pid"
+        process = subprocess.Popen([DDL, "tune", "-o", name, *options, *KNOB, "--", "sh", "-c", f"echo $$ > {pid}.new; mv {pid}.new {pid}; exec sleep 60", "{x}"], cwd=folder,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=job.environment(**job.ALONE))
+        assert job.wait_until(pid.exists, 30), f"{name}: the job never began"
+        process.terminate()
+        _, said = process.communicate(timeout=30)
+        assert process.returncode == 1 and "interrupted before anything was measured" in said, (name, process.returncode, said)
+        assert not pathlib.Path(f"/proc/{pid.read_text().strip()}").exists(), f"{name}: the job is still there"
+
+
 def tells_of_jobs_that_take_no_proper_part(folder):
     for mode, said in (("unmarked", "but marks no steps"), ("silent", "the job reads DDL_TUNE_FILE, and asks for no value"),
                        ("wrong", "with the values of another step: ddl_tune(k) has to be called before step k")):
@@ -200,7 +213,7 @@ def soak_background_runtime(folder, budgets=("120s", "30s")):
 
 def main():
     soak = sys.argv[1:2] == ["soak"]
-    tests = (is_verified_in_a_run, tells_that_it_was_not_heard, tells_what_cannot_be_tuned_in_a_run, claims_nothing_of_a_job_that_ends)
+    tests = (is_verified_in_a_run, tells_that_it_was_not_heard, tells_what_cannot_be_tuned_in_a_run, ends_with_its_job_when_told, claims_nothing_of_a_job_that_ends)
     if soak:
         tests = (tells_of_jobs_that_take_no_proper_part, goes_on_with_what_won, soak_drift, soak_nothing_to_gain, soak_background_runtime, goes_back_without_the_tuner)
         if len(sys.argv) > 2:
