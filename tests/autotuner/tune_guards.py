@@ -19,10 +19,11 @@ DDL = BUILD / "bin/ddl"
 JOB = BUILD / "tests/programs/sleepy_job"
 MPIRUN = ["mpirun", "-np", "2", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
 ONE_ALGORITHM = ["--tunable", "algorithm=default"]
+VIRTUAL = {"SLEEPY_CLOCK": "virtual", "DDL_CLOCK": "monotonic"}  # pauses of seconds, which take no time
 
 
-def tune(directory, *arguments, check):
-    run = subprocess.run([DDL, "tune", *map(str, arguments)], cwd=directory, capture_output=True, text=True, env=job.environment())
+def tune(directory, *arguments, check, clock=VIRTUAL):
+    run = subprocess.run([DDL, "tune", *map(str, arguments)], cwd=directory, capture_output=True, text=True, env=job.environment(**clock))
     if run.returncode != check:
         raise AssertionError(f"ddl tune {arguments}: exit code {run.returncode}, expected {check}\n{run.stdout}\n{run.stderr}")
     return run
@@ -108,20 +109,20 @@ def sweeps_for_itself(folder):
 
 def refuses_a_batch_that_only_speed_favours(folder):
     """64 samples take 2 / 1.125 times as long as 8 do, but at a noise scale of 8 samples they are worth 24 / 136 each: 0.79 of the default."""
-    tune(folder, "-o", "fast", "--goal", "throughput", "--trials", "12", "--tunable", "batch=8,64", *ONE_ALGORITHM, "--", *MPIRUN, JOB, "--ms", "20", "--noise-scale", "8",
+    tune(folder, "-o", "fast", "--goal", "throughput", "--trials", "12", "--tunable", "batch=8,64", *ONE_ALGORITHM, "--", *MPIRUN, JOB, "--ms", "2000", "--noise-scale", "8",
          "--batch", "{batch}", check=0)
     assert choices(folder / "fast")["batch"] == "64"
     fast = tune(folder, "--verify", "fast", "--rounds", "3", check=0)  # by the goal that it was tuned for
     assert "raw throughput" in fast.stdout and ": better than" in fast.stdout, fast.stdout
     honest = tune(folder, "--verify", "fast", "--goal", "efficiency", "--rounds", "3", check=4)
     assert "not better than the default" in honest.stdout and "equal statistical efficiency" in honest.stdout, honest.stdout
-    blind = tune(folder, "--verify", "fast", "--goal", "efficiency", "--rounds", "3", "--", *MPIRUN, JOB, "--ms", "20", "--batch", "{batch}", check=2)
+    blind = tune(folder, "--verify", "fast", "--goal", "efficiency", "--rounds", "3", "--", *MPIRUN, JOB, "--ms", "2000", "--batch", "{batch}", check=2)
     assert "reports no gradient norms" in blind.stderr, blind.stderr
 
 
 def tells_what_is_not_in_force(folder):
     """Anybody's rules make this job faster: it is better with rules that Open MPI never reads, and the exit code says that they are not used."""
-    run = [*MPIRUN, JOB, "--ms", "40", "--kind", "ruled"]
+    run = [*MPIRUN, JOB, "--ms", "4000", "--kind", "ruled"]
     tune(folder, "-o", "ruled", "--trials", "16", "--tunable", "algorithm=default,ring", "--", *run, check=0)
     assert choices(folder / "ruled")["algorithm"] == "ring"
     good = tune(folder, "--verify", "ruled", "--rounds", "3", check=0)
@@ -141,7 +142,8 @@ def takes_the_jobs_own_word(folder):
                               ("pause", ["--metric", r"pause: ([0-9.]+)", "--metric-file", "told.txt", "--lower-is-better"], "in told.txt, lower is better"),
                               ("elapsed", ["--goal", "elapsed"], "elapsed time")):
         few = ["--trials", "4", *kinds] if name == "elapsed" else options
-        ran = tune(folder, "-o", name, *few, *more, "--", *silent, *(["--report", "told.txt"] if name == "pause" else []), check=0)
+        ran = tune(folder, "-o", name, *few, *more, "--", *silent, *(["--report", "told.txt"] if name == "pause" else []), check=0,
+                   clock={} if name == "elapsed" else VIRTUAL)
         manifest = json.loads((folder / name / "manifest.json").read_text())
         assert words in manifest["goal"], manifest["goal"]
         made = [(row[3], 0.02 * (0.7 if "good" in row[2] else 1), row[5]) for row in trials(folder / name)]
@@ -175,7 +177,7 @@ def verifies_against_what_the_default_ran_with(folder):
 
 def claims_nothing_that_it_has_no_time_for(folder):
     """Three trials fit into the time, nine confirm: whatever is seen on the way, nothing is said to have won, in no file."""
-    run = tune(folder, "-o", "hurry", "--budget", "2s", "--tunable", "kind=plain,good", *ONE_ALGORITHM, "--", JOB, "--ms", "40", "--kind", "{kind}", check=0)
+    run = tune(folder, "-o", "hurry", "--budget", "2s", "--tunable", "kind=plain,good", *ONE_ALGORITHM, "--", JOB, "--ms", "40", "--kind", "{kind}", check=0, clock={})
     manifest = json.loads((folder / "hurry/manifest.json").read_text())
     assert manifest["gain"] is None and re.match("not (confirmed|explored): ", manifest["kept"]), manifest
     assert manifest["kept"] in run.stdout and " is too short: a trial of the default takes " in run.stdout, run.stdout
@@ -194,7 +196,7 @@ def loses_nothing_to_a_kill(folder):
     second, sweep = trials(tuned), rows(tuned, "SELECT text FROM sweep")
     assert second[:1] == first and len(sweep) == 1, second
     assert not (tuned / "manifest.json").exists()
-    tune(folder, *command, check=0)
+    tune(folder, *command, check=0, clock={})
     assert trials(tuned)[: len(second)] == second and rows(tuned, "SELECT text FROM sweep") == sweep
     assert "kind" in choices(tuned)
 
@@ -202,7 +204,7 @@ def loses_nothing_to_a_kill(folder):
 def keeps_to_the_memory(folder):
     """A rank has 4 MiB for each sample, and some 20 to 60 beside: 16 samples fit into 125 MiB, 32 do not, and are not tried."""
     tune(folder, "-o", "memory", "--goal", "throughput", "--trials", "16", "--max-memory", "125MiB", "--tunable", "batch=8,4,16,32,64", *ONE_ALGORITHM, "--", JOB,
-         "--ms", "20", "--mib-per-sample", "4", "--batch", "{batch}", check=0)
+         "--ms", "2000", "--mib-per-sample", "4", "--batch", "{batch}", check=0)
     tried = {row[2] for row in trials(folder / "memory")}
     assert "batch=4 algorithm=default" in tried and not any(word in point for point in tried for word in ("=32", "=64")), tried
     report = json.loads((folder / "memory/report.json").read_text())
@@ -210,7 +212,7 @@ def keeps_to_the_memory(folder):
     assert refused.startswith("2 points not tried: more than 125MiB of a rank (--max-memory): "), refused
     assert re.search(r" and (3\.9\d*|4(\.0\d*)?)MiB a sample, by the peak memory of two trials", refused), refused
     # Whatever else needs memory is found out by trying it, once.
-    tune(folder, "-o", "hungry", "--trials", "16", "--max-memory", "125MiB", "--tunable", "kind=plain,hungry", *ONE_ALGORITHM, "--", JOB, "--ms", "20", "--kind",
+    tune(folder, "-o", "hungry", "--trials", "16", "--max-memory", "125MiB", "--tunable", "kind=plain,hungry", *ONE_ALGORITHM, "--", JOB, "--ms", "2000", "--kind",
          "{kind}", check=0)
     hungry = [row for row in trials(folder / "hungry") if "hungry" in row[2]]
     assert len(hungry) == 1 and hungry[0][3] is None and "of a rank, more than --max-memory 125MiB" in hungry[0][4], hungry
@@ -223,7 +225,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         tests = (takes_the_jobs_own_word, verifies_against_what_the_default_ran_with, claims_nothing_that_it_has_no_time_for, keeps_to_the_memory, tells_what_is_not_in_force, tells_no_secrets, loses_nothing_to_a_kill, refuses_a_batch_that_only_speed_favours, sweeps_for_itself)
-        with concurrent.futures.ThreadPoolExecutor(2) as pool:  # the job sleeps most of its time
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
             for test, done in [(test, pool.submit(test, folder)) for test in tests]:
                 done.result()
                 print(test.__name__.replace("_", " "))

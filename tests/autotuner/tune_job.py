@@ -20,8 +20,11 @@ JOB = BUILD / "tests/programs/sleepy_job"
 MPIRUN = ["mpirun", "-np", "2", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
 
 
+VIRTUAL = {"SLEEPY_CLOCK": "virtual", "DDL_CLOCK": "monotonic"}  # pauses of seconds, which take no time
+
+
 def tune(directory, *arguments, check=None):
-    run = subprocess.run([DDL, "tune", *map(str, arguments)], cwd=directory, capture_output=True, text=True, env=job.environment(**job.ALONE))
+    run = subprocess.run([DDL, "tune", *map(str, arguments)], cwd=directory, capture_output=True, text=True, env=job.environment(**job.ALONE, **VIRTUAL))
     if check is not None and run.returncode != check:
         sys.exit(f"ddl tune {arguments}: exit code {run.returncode}, expected {check}\n{run.stdout}\n{run.stderr}")
     return run
@@ -37,9 +40,9 @@ def trials(directory):
 
 
 def finds_the_best(folder):
-    """1 / (0.7 * 0.5) of the default's sleeping; algorithms do not matter beside 30 ms; what is broken is tried once and said to be."""
+    """1 / (0.7 * 0.5) of the default's sleeping; algorithms do not matter beside 3 s; what is broken is tried once and said to be."""
     tune(folder, "-o", "tuned", "--trials", "26", "--tunable", "kind=plain,good,broken", "--tunable", "SLEEPY=unset,fast", "--tunable", "algorithm=default", "--",
-         *MPIRUN, JOB, "--ms", "30", "--kind", "{kind}", check=0)
+         *MPIRUN, JOB, "--ms", "3000", "--kind", "{kind}", check=0)
     manifest = json.loads((folder / "tuned/manifest.json").read_text())
     values = {choice["name"]: choice["value"] for choice in manifest["choices"]}
     assert values["kind"] == "good" and values["SLEEPY"] == "fast", values
@@ -65,7 +68,7 @@ def finds_the_best(folder):
 def goes_on_where_it_was(folder, before):
     """The same question again: every trial is read from the log, none is made."""
     run = tune(folder, "-o", "tuned", "--trials", "26", "--tunable", "kind=plain,good,broken", "--tunable", "SLEEPY=unset,fast", "--tunable", "algorithm=default",
-               "--", *MPIRUN, JOB, "--ms", "30", "--kind", "{kind}", check=0)
+               "--", *MPIRUN, JOB, "--ms", "3000", "--kind", "{kind}", check=0)
     assert trials(folder / "tuned") == before
     assert "trial " not in run.stderr.replace("trials", ""), run.stderr
     other = tune(folder, "-o", "tuned", "--tunable", "kind=plain,good", "--", *MPIRUN, JOB, "--kind", "{kind}", check=2)
@@ -75,7 +78,7 @@ def goes_on_where_it_was(folder, before):
 def loses_nothing_when_interrupted(folder):
     """SIGINT to the group, as a terminal sends it: what was measured is there, the files say that the defaults stay, and it goes on later."""
     command = [DDL, "tune", "-o", "cut", "--trials", "20", "--tunable", "kind=plain,good", "--tunable", "algorithm=default", "--", *MPIRUN, JOB, "--kind", "{kind}"]
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=job.environment(**job.ALONE), start_new_session=True)
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=job.environment(**job.ALONE, **VIRTUAL), start_new_session=True)
     deadline = time.time() + 60
     while time.time() < deadline and len(trials(folder / "cut")) < 3:
         time.sleep(0.05)
@@ -93,7 +96,7 @@ def loses_nothing_when_interrupted(folder):
 
 def takes_the_loss_into_account(folder):
     """careless is as fast a step, and takes twice as many: the time to the loss must not choose it. broken never gets there."""
-    tune(folder, "-o", "loss", "--target-loss", "0.2", "--trials", "16", "--tunable", "kind=careless,plain", "--tunable", "algorithm=default", "--", JOB, "--ms", "25",
+    tune(folder, "-o", "loss", "--target-loss", "0.2", "--trials", "16", "--tunable", "kind=careless,plain", "--tunable", "algorithm=default", "--", JOB, "--ms", "2500",
          "--steps", "30", "--kind", "{kind}", check=0)
     manifest = json.loads((folder / "loss/manifest.json").read_text())
     assert {choice["name"]: choice["value"] for choice in manifest["choices"]}["kind"] == "plain", manifest["choices"]
@@ -106,7 +109,7 @@ def applies_and_verifies(folder):
     good = tune(folder, "--verify", "tuned", "--rounds", "3", check=0)
     assert "better than the default" in good.stdout, good.stdout
     # A job that what was tuned makes slower. (One that it leaves as it is will not do: 1 of 40 such jobs is better within its 95 % interval.)
-    slower = f'[ "$SLEEPY" = fast ] && set -- --ms 20; SLEEPY= exec {JOB} "$@"'
+    slower = f'ms=2000; [ "$SLEEPY" = fast ] && ms=6000; SLEEPY= exec {JOB} --ms $ms'
     worse = tune(folder, "--verify", "tuned", "--rounds", "3", "--", *MPIRUN, "sh", "-c", slower, "sh", check=4)
     assert "not better" in worse.stdout, worse.stdout
     environment = folder / "tuned/tuned.env0"
