@@ -159,7 +159,8 @@ void free_rest(int result, int count, MPI_Request* requests, MPI_Status* statuse
   if (!g_mpi.failed_waitall_frees || (result & kClassOfCode) != MPI_ERR_IN_STATUS) return;
   for (int i = 0; i < count; ++i) {
     const RequestInfo* entry = entry_of(i);
-    if (!entry || entry->flags & kRequestPersistent || requests[i] == g_mpi.request_null || statuses[i].MPI_ERROR != MPI_ERR_PENDING) continue;
+    if (requests[i] == g_mpi.request_null || statuses[i].MPI_ERROR != MPI_ERR_PENDING) continue;
+    if (entry ? entry->flags & kRequestPersistent : !is_shared_request(requests[i])) continue;
     memset(&statuses[i], 0, sizeof statuses[i]);
     g_mpi.p.Request_free(&requests[i]);
   }

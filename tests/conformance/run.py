@@ -38,17 +38,23 @@ TIMEOUT_S = 60  # a run takes 1 to 5
 UNSTEADY_TIMEOUT_S = 20  # what hangs by itself is tried again
 Program = namedtuple("Program", "name binding ranks threads cases unsteady")
 Check = namedtuple("Check", "program binary case expected threads label")
-Flavour = namedtuple("Flavour", "mpirun library bindings jobs environment shim not_asked")
+Flavour = namedtuple("Flavour", "mpirun library bindings jobs environment shim not_asked loses_codes")
 FLAVOURS = {
     # Jobs at a time: ranks let go of the processor while they wait, and most of a run is mpirun's coming and going.
     # The treematch of 4.1.4 hangs in one of some hundred MPI_Dist_graph_create, without us and whatever it is asked. Windows need
     # single copies: emulated ones where a container forbids process_vm_readv.
-    "openmpi": Flavour("mpirun.openmpi", "libddl.so", ("c", "mpif_h", "mpi", "f08"), 3, {"OMPI_MCA_topo": "basic", "OMPI_MCA_btl_vader_single_copy_mechanism": "emulated", **job.QUICK}, None, set()),
-    "mpich": Flavour("mpirun.mpich", "libddl-mpich.so", ("c",), 2, {}, job.YIELDING, set()),
-    # The launcher of 5.0.7 ends by SIGSEGV when one program spawns two others.
-    "openmpi5": Flavour("mpirun.openmpi", "libddl.so", ("c", "mpif_h", "mpi", "f08"), 3, {}, None, {"mpi_comm_spawn_multiple"}),
+    "openmpi": Flavour("mpirun.openmpi", "libddl.so", ("c", "mpif_h", "mpi", "f08"), 3, {"OMPI_MCA_topo": "basic", "OMPI_MCA_btl_vader_single_copy_mechanism": "emulated", **job.QUICK}, None, set(), False),
+    "mpich": Flavour("mpirun.mpich", "libddl-mpich.so", ("c",), 2, {}, job.YIELDING, set(), False),
+    # Its launcher ends with 0 now and then where a rank did not, without us too.
+    "mpich42": Flavour("mpirun.mpich", "libddl-mpich.so", ("c",), 2, {}, job.YIELDING, set(), True),
+    # 5.0.7: collective writes of its default, vulcan, hang now and then, and its launcher ends by SIGSEGV when one call spawns two programs.
+    "openmpi5": Flavour("mpirun.openmpi", "libddl.so", ("c", "mpif_h", "mpi", "f08"), 3, {"OMPI_MCA_fcoll": "dynamic"}, None,
+                        {"mpi_comm_spawn_multiple"}, False),
 }
 FORTRAN = ("mpif_h", "mpi", "f08")
+# What Open MPI 5 has of MPI 4: called by the programs in C, from Fortran only the persistent collectives.
+NOT_FROM_FORTRAN = {f"mpi_{name}" for name in ("comm_create_from_group", "comm_idup_with_info", "intercomm_create_from_groups", "isendrecv", "isendrecv_replace", "parrived", "pready",
+                                               "pready_list", "pready_range", "precv_init", "psend_init", "session_finalize", "session_init")}
 
 
 def programs(flavour, bindings, binaries):
@@ -63,12 +69,12 @@ def programs(flavour, bindings, binaries):
         for binding in ("c",) if source.suffix == ".c" else FORTRAN:
             if binding in bindings:
                 yield Program(source.stem, binding, [int(ranks) for ranks in facts["ranks"].split("/")], facts.get("threads", "no").split("/"),
-                              [(name, codes.split("/")) for name, codes in cases], facts.get("unsteady") == flavour.rstrip("5"))
+                              [(name, codes.split("/")) for name, codes in cases], facts.get("unsteady") in (flavour, flavour.rstrip("0123456789")))
 
 
 def of_flavour(values, flavour):
     """Of what a program's head says, A, A/B or A/B/C."""
-    column = {"openmpi": 0, "mpich": 1, "openmpi5": 2}[flavour]
+    column = {"openmpi": 0, "mpich": 1, "mpich42": 1, "openmpi5": 2}[flavour]
     return values[column] if column < len(values) else values[0]
 
 
@@ -137,15 +143,15 @@ def first_difference(name, plain, traced):
     return None
 
 
-def differences(plain, traced):
-    if plain.code != traced.code:
+def differences(plain, traced, loses_codes):
+    if plain.code != traced.code and not (loses_codes and 0 in (plain.code, traced.code)):
         yield f"exit code {plain.code} without, {traced.code} with the library\n" + "\n".join(traced.stderr[-20:])
     if plain.transcripts.keys() != traced.transcripts.keys():
         yield f"transcripts {sorted(plain.transcripts)} without, {sorted(traced.transcripts)} with the library"
     for name in plain.transcripts.keys() & traced.transcripts.keys():
         if said := first_difference(name, plain.transcripts[name], traced.transcripts[name]):
             yield said
-    if plain.code != 0:  # the launcher loses lines of a job that fails
+    if plain.code != 0 or traced.code != 0:  # the launcher loses lines of a job that fails
         if loud := [line for line in traced.stderr if line.startswith("ddl:")]:
             yield f"said on stderr: {loud}"
         return
@@ -199,12 +205,12 @@ def conform_once(flavour, rows, ranks, case, expected, threads, binary, folder, 
     plain = Run(flavour, binary, ranks, case, threads, folder / "plain", None, timeout_s)
     if plain.code == 77:
         return [], set(), "skipped: " + " ".join(plain.stderr)
-    if plain.code != expected:
+    if plain.code != expected and not (flavour.loses_codes and plain.code == 0):
         raise FailsByItself(f"exit code {plain.code} without the library, expected {expected}\n" + "\n".join(plain.stderr[-20:]))
     if not plain.transcripts or not all(plain.transcripts.values()):
         return [f"wrote no transcript: {sorted(plain.transcripts)}"], set(), ""
     traced = Run(flavour, binary, ranks, case, threads, folder / "traced", library, timeout_s)
-    wrong = list(differences(plain, traced))
+    wrong = list(differences(plain, traced, flavour.loses_codes))
     calls, unfinished = read_record(traced.record) if library and traced.record.exists() else (Counter(), set())
     if library:
         for rank, op in sorted(traced.calls.keys() | calls.keys() if traced.calls else ()):
@@ -279,7 +285,7 @@ def main():
             failed += bool(wrong)
     print(f"{len(chosen)} programs, {failed} runs differ, {time.monotonic() - began:.1f} s")
     for binding in bindings if not options.without else ():
-        missing = rows[binding] - covered[binding] - flavour.not_asked
+        missing = rows[binding] - covered[binding] - flavour.not_asked - (NOT_FROM_FORTRAN if binding in FORTRAN else set())
         print(f"row coverage, {options.flavour} {binding}: {len(rows[binding]) - len(missing)} of {len(rows[binding])} rows")
         if without[binding]:
             print("  without a function in this binding:", " ".join(sorted(without[binding])))

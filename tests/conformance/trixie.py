@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The conformance programs with Debian 13's Open MPI 5.0 and MPICH 4.2, under the libraries that were built here.
 
-    DDL_TRIXIE=FOLDER trixie.py [--flavour openmpi5|mpich] [PROGRAM...]
+    DDL_TRIXIE=FOLDER trixie.py [--flavour openmpi5|mpich42] [PROGRAM...]
 
 FOLDER: debootstrap --include=openmpi-bin,libopenmpi-dev,mpich,libmpich-dev,gcc,gfortran,libc6-dev,python3 trixie FOLDER. As root. Programs are
 compiled there, with its compiler wrappers; run.py runs there too.
@@ -35,7 +35,7 @@ def compile_all(flavour, folder):
     jobs = []
     for source in sorted(HERE.glob("c/*.c")) + sorted(HERE.glob("c/mpi4/*.c")):
         if not NOT_THERE.get(flavour, lambda _: False)(source):
-            jobs.append([f"mpicc.{flavour.rstrip('5')}", *FLAGS, source, "-o", folder / source.stem])
+            jobs.append([f"mpicc.{flavour.rstrip('0123456789')}", *FLAGS, source, "-o", folder / source.stem])
     if flavour == "openmpi5":
         done = inside("env", "-C", folder, "gfortran", *FORTRAN_FLAGS, "-c", HERE / "fortran/support/transcript.f90")
         job.check(done.returncode == 0, done.stderr)
@@ -43,7 +43,7 @@ def compile_all(flavour, folder):
             counted = folder / source.name
             subprocess.run([sys.executable, HERE / "fortran/support/insert_counts.py", source, counted], check=True)
             text = counted.read_text().replace("MPIX_", "MPI_")  # no extensions any more
-            text = re.sub(r"call set_for_open_mpi\(.*", "continue", text)  # it has other components, and its defaults work
+            text = re.sub(r"call set_for_open_mpi\(.*", "continue", text)  # it has other components
             counted.write_text(re.sub(r"call spawn_multiple$", "continue", text, flags=re.M))  # which the launcher of 5.0.7 does not survive
             for binding in ("mpif_h", "mpi", "f08"):
                 loose = ["-fallow-argument-mismatch", "-w"] if binding == "mpif_h" else []
@@ -56,14 +56,14 @@ def compile_all(flavour, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--flavour", choices=("openmpi5", "mpich"), action="append")
+    parser.add_argument("--flavour", choices=("openmpi5", "mpich42"), action="append")
     parser.add_argument("program", nargs="*", help="default: all")
     options = parser.parse_args()
     if not os.environ.get("DDL_TRIXIE") or os.geteuid() != 0:
         print("skipped: needs root, and a Debian 13 at $DDL_TRIXIE (see the head of this file)")
         return 77
     code = 0
-    for flavour in options.flavour or ("openmpi5", "mpich"):
+    for flavour in options.flavour or ("openmpi5", "mpich42"):
         folder = job.BUILD / "tests" / "conformance" / "trixie" / flavour
         shutil.rmtree(folder, ignore_errors=True)
         compile_all(flavour, folder)
