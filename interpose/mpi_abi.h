@@ -89,7 +89,7 @@ enum class MpiState : uint32_t {
 
 struct Mpi {
   MpiState state;
-  bool multiple;  ///< MPI_THREAD_MULTIPLE
+  bool multiple;              ///< MPI_THREAD_MULTIPLE
   bool failed_waitall_frees;  ///< MPI_Waitall that fails lets go of all requests if it is asked for no statuses (MPICH 4.2 and later)
   PmpiTable p;
   MPI_Comm comm_null;
