@@ -1,5 +1,5 @@
 /* Persistent messages: started singly and together, over and over with new data, completed in all ways, inactive, cancelled, freed.
- * conformance: ranks=2 threads=yes */
+ * conformance: ranks=2 threads=yes unsteady=openmpi5 */
 #include "support/transcript.h"
 
 #define N 10
