@@ -47,14 +47,16 @@ FLAVOURS = {
     "mpich": Flavour("mpirun.mpich", "libddl-mpich.so", ("c",), 2, {}, job.YIELDING, set(), False),
     # Its launcher ends with 0 now and then where a rank did not, without us too.
     "mpich42": Flavour("mpirun.mpich", "libddl-mpich.so", ("c",), 2, {}, job.YIELDING, set(), True),
-    # 5.0.7: collective writes of its default, vulcan, hang now and then, and its launcher ends by SIGSEGV when one call spawns two programs.
+    # 5.0.7: collective writes of its default, vulcan, hang now and then; its launcher ends by SIGSEGV when one call spawns
+    # two programs.
     "openmpi5": Flavour("mpirun.openmpi", "libddl.so", ("c", "mpif_h", "mpi", "f08"), 3, {"OMPI_MCA_fcoll": "dynamic"}, None,
                         {"mpi_comm_spawn_multiple"}, False),
 }
 FORTRAN = ("mpif_h", "mpi", "f08")
 # What Open MPI 5 has of MPI 4: called by the programs in C, from Fortran only the persistent collectives.
-NOT_FROM_FORTRAN = {f"mpi_{name}" for name in ("comm_create_from_group", "comm_idup_with_info", "intercomm_create_from_groups", "isendrecv", "isendrecv_replace", "parrived", "pready",
-                                               "pready_list", "pready_range", "precv_init", "psend_init", "session_finalize", "session_init")}
+NOT_FROM_FORTRAN = {f"mpi_{name}" for name in (
+    "comm_create_from_group", "comm_idup_with_info", "intercomm_create_from_groups", "isendrecv", "isendrecv_replace", "parrived",
+    "pready", "pready_list", "pready_range", "precv_init", "psend_init", "session_finalize", "session_init")}
 
 
 def programs(flavour, bindings, binaries):
@@ -86,7 +88,8 @@ def shown_by(library):
 def rows_of(library, binding, binaries):
     """Names of the rows, in lower case, that programs of a binding can call, and those that they cannot: the MPI library has no such function."""
     rows = {name.lower() for name in shown_by(library) if re.match("MPIX?_", name)}
-    some_program = next(path for path in sorted((binaries / ("" if binding == "c" else binding)).iterdir()) if os.access(path, os.X_OK) and path.is_file())
+    folder = binaries if binding == "c" else binaries / binding
+    some_program = next(path for path in sorted(folder.iterdir()) if os.access(path, os.X_OK) and path.is_file())
     loaded = re.findall(r"=> (\S*/libmpi\S*)", subprocess.run(["ldd", some_program], capture_output=True, text=True, check=True).stdout)
     functions = {name.lower() for name in set().union(*map(shown_by, loaded))}
     names = {"c": ("{}",), "f08": ("{}_f08_", "{}_f08ts_")}.get(binding, ("{}_",))

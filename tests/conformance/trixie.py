@@ -3,8 +3,8 @@
 
     DDL_TRIXIE=FOLDER trixie.py [--flavour openmpi5|mpich42] [PROGRAM...]
 
-FOLDER: debootstrap --include=openmpi-bin,libopenmpi-dev,mpich,libmpich-dev,gcc,gfortran,libc6-dev,python3 trixie FOLDER. As root. Programs are
-compiled there, with its compiler wrappers; run.py runs there too.
+FOLDER is made as docs/how-to/install.md says. As root. Programs are compiled there, with its compiler wrappers; run.py
+runs there too.
 """
 import argparse
 import concurrent.futures
@@ -44,11 +44,13 @@ def compile_all(flavour, folder):
             subprocess.run([sys.executable, HERE / "fortran/support/insert_counts.py", source, counted], check=True)
             text = counted.read_text().replace("MPIX_", "MPI_")  # no extensions any more
             text = re.sub(r"call set_for_open_mpi\(.*", "continue", text)  # it has other components
-            counted.write_text(re.sub(r"call spawn_multiple$", "continue", text, flags=re.M))  # which the launcher of 5.0.7 does not survive
+            # What the launcher of 5.0.7 does not survive is left out.
+            counted.write_text(re.sub(r"call spawn_multiple$", "continue", text, flags=re.M))
             for binding in ("mpif_h", "mpi", "f08"):
                 loose = ["-fallow-argument-mismatch", "-w"] if binding == "mpif_h" else []
-                jobs.append(["env", "-C", folder / binding, "mpifort.openmpi", *FORTRAN_FLAGS, *loose, f"-DBINDING_{binding.upper()}", f"-I{folder}", f"-I{HERE}/fortran/support",
-                             counted, folder / "transcript.o", "-o", folder / binding / source.stem])
+                jobs.append(["env", "-C", folder / binding, "mpifort.openmpi", *FORTRAN_FLAGS, *loose,
+                             f"-DBINDING_{binding.upper()}", f"-I{folder}", f"-I{HERE}/fortran/support", counted,
+                             folder / "transcript.o", "-o", folder / binding / source.stem])
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for command, done in zip(jobs, pool.map(lambda command: inside(*command), jobs)):
             job.check(done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stderr[-3000:]}")
@@ -69,8 +71,8 @@ def main():
         compile_all(flavour, folder)
         if job.failures:
             return 1
-        bindings = [f"--binding={binding}" for binding in ("c", "mpif_h", "mpi", "f08")] if flavour == "openmpi5" else []
-        code |= subprocess.run([IN_TRIXIE, "python3", HERE / "run.py", "--flavour", flavour, "--programs", folder, *bindings, *options.program]).returncode
+        command = ["python3", HERE / "run.py", "--flavour", flavour, "--programs", folder, *options.program]
+        code |= subprocess.run([IN_TRIXIE, *command]).returncode
     return code
 
 

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Blocks of commands in README and the how-tos do what they say: each page's are run in a shell, in a folder with the runs and programs that they name.
+"""Blocks of commands in README and the how-tos do what they say: each page's are run in a folder with the runs and
+programs that they name.
 
     blocks.py quick    but for those that start jobs
     blocks.py all      all
     blocks.py all docs/how-to/top.md
 
-A block is indented by four blanks, or fenced. Every one is run, or stands in not_run.txt with the reason. In one that shows a dialogue ("$ command"), what the command
-prints holds every line that is shown, in their order; "..." is any number of lines.
+A block is indented by four blanks, or fenced. Every one is run, or stands in not_run.txt with the reason. In one that
+shows a dialogue ("$ command"), what the command prints holds every line that is shown, in their order; "..." is any
+number of lines.
 """
 import os
 import re
@@ -60,14 +62,16 @@ def not_run():
     return rows
 
 
-PUBLISHED = {"tensors.csv": "param_tensors_resnet50.csv", "vgg16.csv": "pipedream_profile_vgg16.csv", "layers.csv": "pipedream_profile_vgg16.csv"}
+PUBLISHED = {"tensors.csv": "param_tensors_resnet50.csv", "vgg16.csv": "pipedream_profile_vgg16.csv",
+             "layers.csv": "pipedream_profile_vgg16.csv"}
 PAIRS = [(a, b) for a in range(4) for b in range(4) if a != b]
 WRITTEN = {
     # Four places in a square, which all send to all.
     "square.csv": "from,to,gb_per_s\n" + "".join(f"p{a},p{(a + 1) % 4},10\n" for a in range(4)),
     "all.csv": "from,to,bytes\n" + "".join(f"{a},{b},1000000000\n" for a, b in PAIRS),
     # Three racks of 16 hosts.
-    "topology.conf": "".join(f"SwitchName=rack{r} Nodes=node[{16 * r + 1}-{16 * r + 16}]\n" for r in range(3)) + "SwitchName=top Switches=rack[0-2]\n",
+    "topology.conf": "".join(f"SwitchName=rack{r} Nodes=node[{16 * r + 1}-{16 * r + 16}]\n" for r in range(3)) +
+                     "SwitchName=top Switches=rack[0-2]\n",
     "epochs.csv": "batch,epochs\n256,50\n1024,52\n4096,60\n8192,72\n",
 }
 
@@ -113,14 +117,16 @@ def dialogue(lines):
 
 
 def starts_jobs(lines):
-    return any(STARTS_JOBS.search(command) for command, _ in ([(line, []) for line in lines] if not lines[0].startswith("$ ") else dialogue(lines)))
+    commands = [command for command, _ in dialogue(lines)] if lines[0].startswith("$ ") else lines
+    return any(map(STARTS_JOBS.search, commands))
 
 
 def in_shell(text, folder):
     home = folder / "home"
     home.mkdir(exist_ok=True)
     environment = job.environment(HOME=home, PATH=f"{job.BUILD}/bin:{os.environ['PATH']}")
-    return subprocess.run(["bash", "-eu", "-c", text], cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT_S)
+    return subprocess.run(["bash", "-eu", "-c", text], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=TIMEOUT_S)
 
 
 def is_shown(wanted, printed):
@@ -142,10 +148,12 @@ def run_block(place, lines, folder):
         shutil.rmtree(folder / name)
     if not lines[0].startswith("$ "):
         done = in_shell("\n".join(lines), folder)
-        return job.check(done.returncode == 0, f"{place}: exit code {done.returncode}\n{done.stdout[-1500:]}{done.stderr[-1500:]}")
+        told = done.stdout[-1500:] + done.stderr[-1500:]
+        job.check(done.returncode == 0, f"{place}: exit code {done.returncode}\n{told}")
+        return
     for command, shown in dialogue(lines):
         done = in_shell(command, folder)
-        job.check(done.returncode == 0, f"{place}: {command}: exit code {done.returncode}\n{done.stdout[-1500:]}{done.stderr[-1500:]}")
+        job.check(done.returncode == 0, f"{place}: {command}: exit code {done.returncode}\n{done.stderr[-1500:]}")
         lost = is_shown(shown, done.stdout.splitlines())
         job.check(lost is None, f"{place}: {command}: does not print, where it should\n{lost}\nbut\n{done.stdout}")
 

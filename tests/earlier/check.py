@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs that earlier versions recorded, and what those said of them: this version reads them, and every number and key of `ddl report --json` is still there, the same.
+"""Runs that earlier versions recorded, and what those said of them: this version reads them, and every number and key
+of `ddl report --json` is still there, the same.
 
     check.py                 all archives of this folder: VERSION-NAME.tar.gz holds NAME.ddl and NAME.json
     check.py record FOLDER   records such runs with this version, for its release, and packs them into FOLDER
@@ -18,10 +19,10 @@ import job
 
 HERE = Path(__file__).resolve().parent
 TRAIN = ["--model", "mlp", "--width", "32", "--batch", "8", "--print-every", "0"]
+RANK_1_IS_KILLED = 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then exec timeout -s KILL 2 "$0" "$@"; fi; exec "$0" "$@"'
 RUNS = {
     "slow": ([*job.mpirun(3, ["./train", *TRAIN, "--steps", "20", "--slow-rank", "1:5"])], 0),
-    "killed": ([*job.mpirun(2, ["sh", "-c", 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then exec timeout -s KILL 2 "$0" "$@"; fi; exec "$0" "$@"', "./train", *TRAIN, "--steps",
-                                "1000000", "--slow-rank", "0:200"])], None),
+    "killed": ([*job.mpirun(2, ["sh", "-c", RANK_1_IS_KILLED, "./train", *TRAIN, "--steps", "1000000", "--slow-rank", "0:200"])], None),
     "stepless": ([*job.mpirun(2, ["./sleepy_job", "--ms", "5", "--steps", "12"])], 0),
 }
 
@@ -64,7 +65,8 @@ def numbers_of(value):
 
 
 def pack(folder, name, archive):
-    subprocess.run(f"tar -C {folder} --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 --exclude='run.sqlite*' -cf - {name}.ddl {name}.json | gzip -9n > {archive}",
+    same_bytes = "--sort=name --owner=0 --group=0 --numeric-owner --mtime=@0"
+    subprocess.run(f"tar -C {folder} {same_bytes} --exclude='run.sqlite*' -cf - {name}.ddl {name}.json | gzip -9n > {archive}",
                    shell=True, check=True)
 
 
@@ -75,7 +77,8 @@ def record(target):
             shutil.copy(program, ".")
         done = job.record(f"{name}.ddl", command)
         job.check(code is None or done.returncode == code, f"{name}: {done.stdout}{done.stderr}")
-        for path in (Path("train"), Path("sleepy_job"), *Path(f"{name}.ddl").glob("run.sqlite*")):  # none of them is there when the test reads
+        # None of these is there when the test reads.
+        for path in (Path("train"), Path("sleepy_job"), *Path(f"{name}.ddl").glob("run.sqlite*")):
             path.unlink()
         Path(f"{name}.json").write_text(json.dumps(said_of(f"{name}.ddl"), indent=1))
         pack(Path.cwd(), name, target / f"{version}-{name}.tar.gz")
