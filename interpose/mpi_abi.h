@@ -14,19 +14,26 @@
 #include <stdint.h>
 
 #ifdef OPEN_MPI
-#include <mpi-ext.h>
 #undef OMPI_PREDEFINED_GLOBAL
 #define OMPI_PREDEFINED_GLOBAL(type, global) (static_cast<type>(::ddl::mpi_object(#global)))
+// Open MPI 5 shares its ABI with Open MPI 4 and has most of MPI 4, large counts apart. Built with the mpi.h of either, libddl.so is for both.
+#define DDL_MPI4 1
+#if OMPI_MAJOR_VERSION < 5
+typedef struct ompi_instance_t* MPI_Session;
+extern "C" int PMPI_Group_from_session_pset(MPI_Session session, const char* set, MPI_Group* group);
+#endif
 #elif !defined(MPICH_VERSION)
 #error "these wrappers are for the ABIs of Open MPI and MPICH"
+#elif MPI_VERSION >= 4
+#define DDL_MPI4 1
+#else
+#define DDL_MPI4 0
 #endif
 
-#if MPI_VERSION >= 4
-#if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION < 40100000
+#if (defined(MPICH_NUMVERSION) && MPICH_NUMVERSION < 40100000) || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION <= 5)
 #define DDL_PARTITIONS int  // the standard's const is missing there
 #else
 #define DDL_PARTITIONS const int
-#endif
 #endif
 
 #include "core/recorder.h"
@@ -65,7 +72,7 @@ inline uint64_t key_of(int handle) { return static_cast<uint32_t>(handle); }
   X(Query_thread) X(Get_library_version) X(Comm_rank) X(Comm_size) X(Comm_group) X(Comm_remote_group)       \
   X(Comm_remote_size) X(Comm_test_inter) X(Group_translate_ranks) X(Group_free) X(Group_size) X(Group_rank) \
   X(Type_size_x) X(Win_get_group) X(File_get_group) X(Topo_test) X(Cartdim_get) X(Cart_get)                 \
-  X(Graph_neighbors_count) X(Dist_graph_neighbors_count)
+  X(Graph_neighbors_count) X(Dist_graph_neighbors_count) X(Request_free)
 // clang-format on
 
 struct PmpiTable {
@@ -82,7 +89,8 @@ enum class MpiState : uint32_t {
 
 struct Mpi {
   MpiState state;
-  bool multiple;  ///< MPI_THREAD_MULTIPLE
+  bool multiple;              ///< MPI_THREAD_MULTIPLE
+  bool failed_waitall_frees;  ///< MPI_Waitall that fails lets go of all requests if it is asked for no statuses (MPICH 4.2 and later)
   PmpiTable p;
   MPI_Comm comm_null;
   MPI_Comm comm_world;

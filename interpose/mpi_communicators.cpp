@@ -32,7 +32,7 @@ DDL_INLINE int MPI_Comm_idup_recorded(Real real, const void* site, MPI_Comm comm
   return post_duplicate(kOp_MPI_Comm_idup, site, comm, newcomm, request, [&] { return real(comm, newcomm, request); });
 }
 
-#if MPI_VERSION >= 4
+#if DDL_MPI4
 template <class Real>
 DDL_INLINE int MPI_Comm_idup_with_info_recorded(Real real, const void* site, MPI_Comm comm, MPI_Info mpi_info, MPI_Comm* newcomm,
                                                 MPI_Request* request) {
@@ -114,7 +114,7 @@ using namespace ddl;
 
 // clang-format off
 DDL_EXPORTS(MPI_Comm_idup, (MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request), (comm, newcomm, request))
-#if MPI_VERSION >= 4
+#if DDL_MPI4
 DDL_EXPORTS(MPI_Comm_idup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI_Request* request), (comm, info, newcomm, request))
 #endif
 DDL_EXPORTS(MPI_Comm_free, (MPI_Comm* comm), (comm))

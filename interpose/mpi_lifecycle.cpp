@@ -1,5 +1,6 @@
 // MPI's beginning and end in this process.
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -28,6 +29,15 @@ constexpr OpRow kOps[] = {
 #include "interpose/mpi_calls.def"
 };
 
+/// What the MPI library says of itself, which may be asked at any time; empty: nothing.
+const char* library_version(const void* caller) {
+  static char text[16384];  // the largest MPI_MAX_LIBRARY_VERSION_STRING of any library is 8192, whatever our mpi.h says
+  const auto version = reinterpret_cast<decltype(&PMPI_Get_library_version)>(resolve("PMPI_Get_library_version", caller));
+  int length = 0;
+  if (!version || version(text, &length) != MPI_SUCCESS) text[0] = 0;
+  return text;
+}
+
 /// Looks up what we call ourselves. False: something is missing.
 bool learn_mpi(const void* caller) {
 #define DDL_PMPI_RESOLVE(name)                                                             \
@@ -40,7 +50,13 @@ bool learn_mpi(const void* caller) {
   g_mpi.request_null = MPI_REQUEST_NULL;
   g_mpi.datatype_null = MPI_DATATYPE_NULL;
   g_mpi.group_null = MPI_GROUP_NULL;
-#ifdef OPEN_MPI
+#ifndef OPEN_MPI
+  int major = 0, minor = 0;
+  const char* version = strstr(library_version(caller), "MPICH Version:");
+  if (version && sscanf(version, "MPICH Version: %d.%d", &major, &minor) == 2) {
+    g_mpi.failed_waitall_frees = major > 4 || (major == 4 && minor >= 2);
+  }
+#else
   g_mpi.request_empty = static_cast<MPI_Request>(mpi_object("ompi_request_empty"));
 #endif
   reserve_request_slots();
@@ -196,7 +212,7 @@ int MPI_Pcontrol_recorded(Real real, const void* site, int level, const void* ar
   return result;
 }
 
-#if MPI_VERSION >= 4
+#if DDL_MPI4
 uint64_t g_world_session = 0;  // the one that g_mpi.world_group comes from
 
 /// A program without MPI_COMM_WORLD: its world is the process set of that name.
@@ -247,14 +263,11 @@ void say_other_flavour() {
 }
 
 bool is_our_flavour(const void* caller) {
-  const auto version = reinterpret_cast<decltype(&PMPI_Get_library_version)>(resolve("PMPI_Get_library_version", caller));
-  static char text[16384];  // the largest MPI_MAX_LIBRARY_VERSION_STRING of any library is 8192, whatever our mpi.h says
-  int length = 0;
-  if (!version || version(text, &length) != MPI_SUCCESS) return false;
+  const char* version = library_version(caller);
 #ifdef OPEN_MPI
-  return strstr(text, "Open MPI") != nullptr;
+  return strstr(version, "Open MPI") != nullptr;
 #else
-  return strstr(text, "Open MPI") == nullptr;
+  return version[0] && strstr(version, "Open MPI") == nullptr;
 #endif
 }
 
@@ -290,7 +303,7 @@ bool unless_inside(const void* site, bool fortran, const void* frame) {
 DDL_EXPORTS_IF(MPI_Init, (int* argc, char*** argv), (argc, argv), always, unless_inside)
 DDL_EXPORTS_IF(MPI_Init_thread, (int* argc, char*** argv, int required, int* provided), (argc, argv, required, provided), always, unless_inside)
 DDL_EXPORTS(MPI_Abort, (MPI_Comm comm, int errorcode), (comm, errorcode))
-#if MPI_VERSION >= 4
+#if DDL_MPI4
 DDL_EXPORTS_IF(MPI_Session_init, (MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session), (info, errhandler, session), always, unless_inside)
 DDL_EXPORTS(MPI_Session_finalize, (MPI_Session* session), (session))
 #endif

@@ -38,20 +38,31 @@ TIMEOUT_S = 60  # a run takes 1 to 5
 UNSTEADY_TIMEOUT_S = 20  # what hangs by itself is tried again
 Program = namedtuple("Program", "name binding ranks threads cases unsteady")
 Check = namedtuple("Check", "program binary case expected threads label")
-Flavour = namedtuple("Flavour", "mpirun library bindings jobs environment shim")
+Flavour = namedtuple("Flavour", "mpirun library bindings jobs environment shim not_asked loses_codes")
 FLAVOURS = {
     # Jobs at a time: ranks let go of the processor while they wait, and most of a run is mpirun's coming and going.
     # The treematch of 4.1.4 hangs in one of some hundred MPI_Dist_graph_create, without us and whatever it is asked. Windows need
     # single copies: emulated ones where a container forbids process_vm_readv.
-    "openmpi": Flavour("mpirun.openmpi", "libddl.so", ("c", "mpif_h", "mpi", "f08"), 3, {"OMPI_MCA_topo": "basic", "OMPI_MCA_btl_vader_single_copy_mechanism": "emulated", **job.QUICK}, None),
-    "mpich": Flavour("mpirun.mpich", "libddl-mpich.so", ("c",), 2, {}, job.YIELDING),
+    "openmpi": Flavour("mpirun.openmpi", "libddl.so", ("c", "mpif_h", "mpi", "f08"), 3, {"OMPI_MCA_topo": "basic", "OMPI_MCA_btl_vader_single_copy_mechanism": "emulated", **job.QUICK}, None, set(), False),
+    "mpich": Flavour("mpirun.mpich", "libddl-mpich.so", ("c",), 2, {}, job.YIELDING, set(), False),
+    # Its launcher ends with 0 now and then where a rank did not, without us too.
+    "mpich42": Flavour("mpirun.mpich", "libddl-mpich.so", ("c",), 2, {}, job.YIELDING, set(), True),
+    # 5.0.7: collective writes of its default, vulcan, hang now and then; its launcher ends by SIGSEGV when one call spawns
+    # two programs.
+    "openmpi5": Flavour("mpirun.openmpi", "libddl.so", ("c", "mpif_h", "mpi", "f08"), 3, {"OMPI_MCA_fcoll": "dynamic"}, None,
+                        {"mpi_comm_spawn_multiple"}, False),
 }
 FORTRAN = ("mpif_h", "mpi", "f08")
+# What Open MPI 5 has of MPI 4: called by the programs in C, from Fortran only the persistent collectives.
+NOT_FROM_FORTRAN = {f"mpi_{name}" for name in (
+    "comm_create_from_group", "comm_idup_with_info", "intercomm_create_from_groups", "isendrecv", "isendrecv_replace", "parrived",
+    "pready", "pready_list", "pready_range", "precv_init", "psend_init", "session_finalize", "session_init")}
 
 
-def programs(flavour, bindings):
-    """Every source in c/ and fortran/ is one, in each of its bindings; those in c/mpi4 need MPI 4."""
-    for source in sorted(HERE.glob("c/*.c")) + sorted(HERE.glob("c/mpi4/*.c") if flavour == "mpich" else ()) + sorted(HERE.glob("fortran/*.F90")):
+def programs(flavour, bindings, binaries):
+    """Every source in c/ and fortran/ is one, in each of its bindings; those in c/mpi4, which need MPI 4 or some of it, where they were built."""
+    of_mpi4 = [source for source in sorted(HERE.glob("c/mpi4/*.c")) if (binaries / source.stem).exists()]
+    for source in sorted(HERE.glob("c/*.c")) + of_mpi4 + sorted(HERE.glob("fortran/*.F90")):
         said = re.search(r"conformance:((?:[\s*!]+\w+=[\w:,/.-]+)+)", source.read_text())
         if not said:
             sys.exit(f"{source}: says nowhere how it is run (conformance: ranks=...)")
@@ -60,11 +71,13 @@ def programs(flavour, bindings):
         for binding in ("c",) if source.suffix == ".c" else FORTRAN:
             if binding in bindings:
                 yield Program(source.stem, binding, [int(ranks) for ranks in facts["ranks"].split("/")], facts.get("threads", "no").split("/"),
-                              [(name, codes.split("/")) for name, codes in cases], facts.get("unsteady") == flavour)
+                              [(name, codes.split("/")) for name, codes in cases], facts.get("unsteady") in (flavour, flavour.rstrip("0123456789")))
 
 
 def of_flavour(values, flavour):
-    return values[-1 if flavour == "mpich" else 0]
+    """Of what a program's head says, A, A/B or A/B/C."""
+    column = {"openmpi": 0, "mpich": 1, "mpich42": 1, "openmpi5": 2}[flavour]
+    return values[column] if column < len(values) else values[0]
 
 
 def shown_by(library):
@@ -73,14 +86,14 @@ def shown_by(library):
 
 
 def rows_of(library, binding, binaries):
-    """Names of the rows, in lower case, that programs of a binding can call, and those that they cannot."""
+    """Names of the rows, in lower case, that programs of a binding can call, and those that they cannot: the MPI library has no such function."""
     rows = {name.lower() for name in shown_by(library) if re.match("MPIX?_", name)}
-    if binding == "c":
-        return rows, set()
-    some_program = next(path for path in sorted((binaries / binding).iterdir()) if os.access(path, os.X_OK) and path.is_file())
+    folder = binaries if binding == "c" else binaries / binding
+    some_program = next(path for path in sorted(folder.iterdir()) if os.access(path, os.X_OK) and path.is_file())
     loaded = re.findall(r"=> (\S*/libmpi\S*)", subprocess.run(["ldd", some_program], capture_output=True, text=True, check=True).stdout)
-    functions = set().union(*map(shown_by, loaded))
-    callable_rows = {row for row in rows if functions & ({f"{row}_f08_", f"{row}_f08ts_"} if binding == "f08" else {f"{row}_"})}
+    functions = {name.lower() for name in set().union(*map(shown_by, loaded))}
+    names = {"c": ("{}",), "f08": ("{}_f08_", "{}_f08ts_")}.get(binding, ("{}_",))
+    callable_rows = {row for row in rows if any(name.format(row) in functions for name in names)}
     return callable_rows, rows - callable_rows
 
 
@@ -89,6 +102,16 @@ def normalised(text):
     text = re.sub(r"0x[0-9a-f]+", "0xN", text)
     text = re.sub(r"/[\w./-]*/conformance-[\w/.-]+/(plain|traced)", "FOLDER", text)
     return sorted(re.sub(r"\d{3,}", "N", line) for line in text.splitlines())
+
+
+def end_ranks_of(folder):
+    said = f"CONFORMANCE_OUT={folder / 'transcripts'}".encode()
+    for process in Path("/proc").iterdir():
+        try:
+            if process.name.isdigit() and said in (process / "environ").read_bytes().split(b"\0"):
+                os.kill(int(process.name), signal.SIGKILL)
+        except OSError:  # has ended, or is somebody else's
+            continue
 
 
 class Run:
@@ -115,6 +138,8 @@ class Run:
                     os.killpg(process.pid, signal.SIGKILL)
                     process.wait()
                 self.code = f"no end within {timeout_s} s"
+        if flavour.loses_codes:  # and leaves the other ranks
+            end_ranks_of(folder)
         self.stdout, self.stderr = (normalised((folder / name).read_text(errors="replace")) for name in ("stdout", "stderr"))
         self.transcripts, self.calls = {}, Counter()
         for file in sorted((folder / "transcripts").iterdir()):
@@ -133,15 +158,15 @@ def first_difference(name, plain, traced):
     return None
 
 
-def differences(plain, traced):
-    if plain.code != traced.code:
+def differences(plain, traced, loses_codes):
+    if plain.code != traced.code and not (loses_codes and 0 in (plain.code, traced.code)):
         yield f"exit code {plain.code} without, {traced.code} with the library\n" + "\n".join(traced.stderr[-20:])
     if plain.transcripts.keys() != traced.transcripts.keys():
         yield f"transcripts {sorted(plain.transcripts)} without, {sorted(traced.transcripts)} with the library"
     for name in plain.transcripts.keys() & traced.transcripts.keys():
         if said := first_difference(name, plain.transcripts[name], traced.transcripts[name]):
             yield said
-    if plain.code != 0:  # the launcher loses lines of a job that fails
+    if plain.code != 0 or traced.code != 0:  # the launcher loses lines of a job that fails
         if loud := [line for line in traced.stderr if line.startswith("ddl:")]:
             yield f"said on stderr: {loud}"
         return
@@ -195,12 +220,12 @@ def conform_once(flavour, rows, ranks, case, expected, threads, binary, folder, 
     plain = Run(flavour, binary, ranks, case, threads, folder / "plain", None, timeout_s)
     if plain.code == 77:
         return [], set(), "skipped: " + " ".join(plain.stderr)
-    if plain.code != expected:
+    if plain.code != expected and not (flavour.loses_codes and plain.code == 0):
         raise FailsByItself(f"exit code {plain.code} without the library, expected {expected}\n" + "\n".join(plain.stderr[-20:]))
     if not plain.transcripts or not all(plain.transcripts.values()):
         return [f"wrote no transcript: {sorted(plain.transcripts)}"], set(), ""
     traced = Run(flavour, binary, ranks, case, threads, folder / "traced", library, timeout_s)
-    wrong = list(differences(plain, traced))
+    wrong = list(differences(plain, traced, flavour.loses_codes))
     calls, unfinished = read_record(traced.record) if library and traced.record.exists() else (Counter(), set())
     if library:
         for rank, op in sorted(traced.calls.keys() | calls.keys() if traced.calls else ()):
@@ -232,12 +257,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--flavour", choices=FLAVOURS, default="openmpi")
     parser.add_argument("--binding", choices=("c", *FORTRAN), action="append", help="programs of this binding only (repeatable)")
+    parser.add_argument("--programs", type=Path, help="the folder with the compiled programs; default: those of the build")
     parser.add_argument("--without", action="store_true", help="both runs without the library: is what the programs write repeatable?")
     parser.add_argument("program", nargs="*", help="default: all; coverage is judged only then")
     options = parser.parse_args()
     flavour = FLAVOURS[options.flavour]
     library = job.BUILD / "lib" / flavour.library
-    binaries = job.BUILD / "tests" / "conformance" / options.flavour
+    binaries = options.programs or job.BUILD / "tests" / "conformance" / options.flavour
     for needed, what in ((shutil.which(flavour.mpirun), f"{flavour.mpirun} is not installed"), (library.exists(), f"{library} was not built"),
                          (binaries.exists(), f"{binaries} was not built")):
         if not needed:
@@ -247,7 +273,7 @@ def main():
     if not bindings:
         print("skipped: no program was built; is there a Fortran compiler, and what has the MPI library for it?")
         return 77
-    chosen = [p for p in programs(options.flavour, bindings) if (not options.program or p.name in options.program)]
+    chosen = [p for p in programs(options.flavour, bindings, binaries) if (not options.program or p.name in options.program)]
     rows, without = {}, {}
     for binding in bindings:
         rows[binding], without[binding] = rows_of(library, binding, binaries)
@@ -274,7 +300,7 @@ def main():
             failed += bool(wrong)
     print(f"{len(chosen)} programs, {failed} runs differ, {time.monotonic() - began:.1f} s")
     for binding in bindings if not options.without else ():
-        missing = rows[binding] - covered[binding]
+        missing = rows[binding] - covered[binding] - flavour.not_asked - (NOT_FROM_FORTRAN if binding in FORTRAN else set())
         print(f"row coverage, {options.flavour} {binding}: {len(rows[binding]) - len(missing)} of {len(rows[binding])} rows")
         if without[binding]:
             print("  without a function in this binding:", " ".join(sorted(without[binding])))

@@ -19,6 +19,7 @@ struct Row {
 const std::vector<Row>& recorded() {
   static const std::vector<Row> rows = {
 #define MPI_VERSION 4
+#define DDL_MPI4 1
 #define DDL_MPI_ROW(name, op_class, nonblocking) {#name, op_class, nonblocking},
 #include "interpose/mpi_calls.def"
 #define DDL_NCCL_ROW(name, op_class, collective) {#name, op_class, true},

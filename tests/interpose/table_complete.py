@@ -38,6 +38,9 @@ EXEMPT = {
     "asks a session: local": r"Session_get_(info|nth_pset|num_psets|pset_info)",
 }
 
+# Rows of libddl.so, which serves Open MPI 4 and 5, whichever mpi.h this is: the persistent collectives under both their names, and what 5 has of MPI 4.
+OF_OTHER_RELEASES = (r"MPIX?_\w+_init|MPI_(Session_(init|finalize)|(Comm|Intercomm)_create_from_groups?|Comm_idup_with_info|Isendrecv(_replace)?|Parrived|Pready(_range|_list)?)")
+
 
 def declared():
     """Names of the functions that the preprocessed header declares: a type, the name, a parenthesis, outside of any other."""
@@ -76,6 +79,6 @@ if len(functions) < 350:
     say("too few functions seen in mpi.h, this test is blind", functions or {"none"})
 say("neither a row nor exempt", functions - rows - exempt.keys())
 say("a row and exempt", rows & exempt.keys())
-say("a row that mpi.h does not declare", rows - functions)
+say("a row that mpi.h does not declare", {name for name in rows - functions if not re.fullmatch(OF_OTHER_RELEASES, name)})
 print(f"{len(functions)} functions = {len(rows & functions)} rows + {len(exempt)} exempt" + (" + the failed" if failed else ""))
 sys.exit(1 if failed else 0)

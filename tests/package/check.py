@@ -4,6 +4,7 @@
     check.py tar    unpacked elsewhere; its programs use its own libraries, and find_package(ddl) its header
     check.py wheel  in a virtual environment without a network: commands, and runs as DataFrames of Debian's pandas
     check.py rpm    installed by rpm --root into a bare Debian 12, whose glibc is all that it needs, and removed again
+    check.py container  an image on top of a bare Debian 12, in which ddl reports, and records a job that is there too
     check.py deb    lintian; then in a bare Debian 12 made by debootstrap: apt install, the first report, apt purge that leaves nothing
 """
 import hashlib
@@ -20,6 +21,7 @@ import job
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ROOT / "build" / "packages"
+VERSION = re.search(r"^project\(ddl VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text(), re.M)[1]
 SLEEPY = job.BUILD / "tests" / "programs" / "sleepy_job"
 
 
@@ -186,6 +188,34 @@ def rpm_tried_in(bare, inside, package):
     job.check(not left, f"left behind: {sorted(left)}")
 
 
+def test_container(folder):
+    if os.geteuid() != 0 or not shutil.which("debootstrap") or not shutil.which("buildah"):
+        raise job.Skip("needs root, debootstrap and buildah (tools/setup package)")
+    bare, base, image = folder / "bare", folder / "base.tar", PACKAGES / f"ddl-{VERSION}-container.tar"
+    if subprocess.run(["debootstrap", "--variant=minbase", "bookworm", bare], stdout=subprocess.DEVNULL).returncode != 0:
+        raise job.Skip("debootstrap cannot make a Debian 12 here: is there a network?")
+    buildah = ["buildah", "--root", folder / "storage"]
+    chroot = {"BUILDAH_ISOLATION": "chroot", "STORAGE_DRIVER": "vfs"}
+
+    def must(*command):
+        done = job.run(command, timeout=600, **chroot)
+        job.check(done.returncode == 0, f"{' '.join(map(str, command))}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+        return done.stdout.strip()
+
+    scratch = must(*buildah, "from", "scratch")
+    must(*buildah, "copy", "-q", scratch, bare, "/")
+    must(*buildah, "commit", "-q", scratch, f"docker-archive:{base}")
+    must(ROOT / "tools" / "package", "--as-built", "container", f"docker-archive:{base}")
+    name = must(*buildah, "pull", "-q", f"docker-archive:{image}")
+    place = must(*buildah, "from", name)
+    run = [*buildah, "run", "-e", "OMPI_ALLOW_RUN_AS_ROOT=1", "-e", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", place, "--"]
+    job.check("rank 2" in must(*run, "ddl", "report", "--demo"), "the run that ships with ddl")
+    must(*buildah, "copy", "-q", place, SLEEPY, "/root/job")
+    must(*run, "sh", "-ec", "apt-get update -q; apt-get install -q -y --no-install-recommends openmpi-bin openssh-client")
+    must(*run, "sh", "-ec", "ddl record -o job.ddl -- mpirun -np 2 --oversubscribe /root/job --ms 5 --steps 20")
+    tells_of_the_job(must(*run, "ddl", "report", "/runs/job.ddl"))
+
+
 def tried_in(bare, inside, package):
     shutil.copy(package, bare / "root" / package.name)
     give_job(bare, inside)
@@ -201,6 +231,6 @@ def tried_in(bare, inside, package):
     job.check(not left, f"left behind: {sorted(left)}")
 
 
-if len(sys.argv) != 2 or sys.argv[1] not in ("tar", "wheel", "rpm", "deb"):
+if len(sys.argv) != 2 or sys.argv[1] not in ("tar", "wheel", "rpm", "deb", "container"):
     sys.exit(__doc__)
-job.main({"tar": test_tar, "wheel": test_wheel, "rpm": test_rpm, "deb": test_deb}[sys.argv.pop()])
+job.main({"tar": test_tar, "wheel": test_wheel, "rpm": test_rpm, "deb": test_deb, "container": test_container}[sys.argv.pop()])

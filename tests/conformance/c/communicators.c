@@ -99,7 +99,7 @@ static void copies(void) {
   wait_for_collective(&request);
   examine("idup", third);
   end(&third);
-#if MPI_VERSION >= 4
+#ifdef HAS_MPI4
   PMPI_Info_create(&info);
   CALL(MPI_Comm_idup_with_info, world, info, &third, &request);
   wait_for_collective(&request);

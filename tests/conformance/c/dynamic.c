@@ -1,5 +1,5 @@
 /* Processes that come later: spawned, spawned as several programs, connected by a port, joined by a socket. Errors of each.
- * conformance: ranks=2 threads=no cases=spawn:0,multiple:0,connect:0,join:0 unsteady=openmpi */
+ * conformance: ranks=2 threads=no cases=spawn:0,multiple:0/0/-,connect:0,join:0 unsteady=openmpi */
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* Beginnings and ends of MPI: what is known before and after, callbacks of MPI_Finalize, MPI_Pcontrol, and every way not to end well
  * (by rank 1 alone, while the other waits, so that the launcher always hears it of the same).
- * conformance: ranks=2
- * cases=plain:0,funneled:0,multiple:0,unfinished:0,code:3,twice:1/0,abort:7,abort_self:9,fatal:6,before:1,after:1,no_finalize:1/-,exits_early:4/-
+ * conformance: ranks=2 unsteady=mpich42
+ * cases=plain:0,funneled:0,multiple:0,unfinished:0,code:3,twice:1/0,abort:7,abort_self:9,fatal:6,before:1/1/14,after:1/1/14,no_finalize:1/-,exits_early:4/-
  */
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,5 +1,6 @@
 /* Persistent messages: started singly and together, over and over with new data, completed in all ways, inactive, cancelled, freed.
- * conformance: ranks=2 threads=yes */
+ * Open MPI 5.0.7, two threads: in 1 of 60 runs without us a large message is not there when its receive is complete.
+ * conformance: ranks=2 threads=yes unsteady=openmpi5 */
 #include "support/transcript.h"
 
 #define N 10

@@ -206,7 +206,7 @@ static void too_much(void) {
 
 /* Isendrecv came with MPI 4. Its statuses in MPICH 4.0 are those of anything. */
 static void immediate_sendrecv(void) {
-#if MPI_VERSION >= 4
+#ifdef HAS_MPI4
   const int next = (me + 1) % size, previous = (me + size - 1) % size;
   MPI_Request request;
   note("== immediate sendrecv");

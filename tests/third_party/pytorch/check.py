@@ -5,7 +5,7 @@
     check.py all        all of the cases below, several minutes; or those that are named
     check.py trace      a trace of torch.profiler's, by the torch in the Debian 13 at $DDL_TRIXIE (debootstrap --include=python3-torch trixie)
 
-The same with torch 2.6: DDL_TRIXIE=FOLDER in_trixie tests/third_party/pytorch/check.py all
+The same with torch 2.6: DDL_TRIXIE=FOLDER tests/support/in_trixie tests/third_party/pytorch/check.py all
 
 Losses are the same bit for bit with and without; steps and bytes are what the script counted; layers are its modules' paths; a slow rank is the first finding.
 """

@@ -55,9 +55,11 @@ static void body(void) {
     CALL(MPI_Request_free, &request);
     note_requests(&request, 1);
   }
+#ifndef OPEN_MPI /* which does not look before it uses them */
   note("== refused");
   CALL(MPI_Psend_init, data, PARTS, EACH, MPI_INT, 99, 3, world, MPI_INFO_NULL, &request);
   CALL(MPI_Precv_init, got, PARTS, EACH, MPI_INT, 0, 3, MPI_COMM_NULL, MPI_INFO_NULL, &request);
+#endif
 }
 
 int main(int argc, char** argv) { return conformance(&argc, &argv, body); }

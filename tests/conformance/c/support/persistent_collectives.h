@@ -6,6 +6,8 @@
 
 #ifdef OPEN_MPI
 #include <mpi-ext.h>
+#endif
+#ifdef OMPI_HAVE_MPI_EXT_PCOLLREQ /* Open MPI 4 */
 #define PERSISTENT(CALL_IT, INIT, ...) CALL_IT(MPIX_##INIT, __VA_ARGS__)
 #else
 #define PERSISTENT(CALL_IT, INIT, ...) CALL_IT(MPI_##INIT, __VA_ARGS__)

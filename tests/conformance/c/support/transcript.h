@@ -19,6 +19,9 @@
 #include <string.h>
 
 #define MAX_THREADS 2
+#if MPI_VERSION >= 4 || (defined(OPEN_MPI) && OMPI_MAJOR_VERSION >= 5) /* which says 3 and has most of 4 */
+#define HAS_MPI4
+#endif
 
 /* ------------------------------------------------------------------------------------------------ state of a thread */
 
