@@ -113,8 +113,8 @@ IngestSummary fill(SQLite::Database& db, const RunDirectory& run, size_t spools,
   IngestSummary summary;
   reporter.begin("reading", total_bytes);
   uint64_t done_bytes = 0;
-  OrderedWork<DecodedSpool> decoded(worlds.order.size(), threads, kSpoolsAhead,
-                                    [&](size_t place) { return decode_spool(scans[worlds.order[place]]); });
+  OrderedWork<Timeline> decoded(worlds.order.size(), threads, kSpoolsAhead,
+                                [&](size_t place) { return decode_spool(scans[worlds.order[place]]); });
   for (const size_t i : worlds.order) {
     ++summary.processes;
     summary.events += load_process(statements, spool_table, tables, scans[i], decoded.next(), static_cast<int64_t>(summary.processes),
@@ -174,7 +174,7 @@ IngestSummary ingest(const RunDirectory& run, const IngestOptions& options) {
   try {
     SQLite::Database db = create_store(draft.path());
     summary = fill(db, run, spools.size(), scans, std::move(losses), ingested_at_ns, threads, reporter);
-    scans = {};  // of 16,384 ranks a hundred megabytes, which the analysis has a use for
+    scans = std::vector<Scan>();  // of 16,384 ranks a hundred megabytes, which the analysis has a use for
     if (options.finish) options.finish(db);
   } catch (const SQLite::Exception& error) {
     throw CannotWrite(fmt::format("cannot write {}: {}", output.string(), error.what()));
