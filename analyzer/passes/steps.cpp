@@ -221,16 +221,17 @@ class StepPass {
     const bool held = !sources_.sorted && sources_.events.has_all_rows();
     InstanceEvents::Rows next_split(sources_.events, held ? range.first_event : INT64_MAX);
     const SplitEvent* split = held ? next_split() : nullptr;
-    // In the order of the index, or of the table.
     EachRow events(db_,
                    std::string("e.process, e.thread, e.kind, e.op, e.start_ns, e.duration_ns, e.seq IS NOT NULL, ") +
                        (held ? "e.id, NULL, NULL, e.comm, NULL, NULL"
                              : "k.wait_ns, k.why, k.bytes, e.comm, k.sigma_ns, k.wait_method IS 'lower-bound'") +
                        ", e.region" + (messages_ ? ", w.wait_ns, w.why, w.late, w.sigma_ns" : ""),
-                   std::string("event e ") + (sources_.sorted ? "INDEXED BY event_process" : "NOT INDEXED") +
+                   std::string(sources_.sorted ? "(SELECT id FROM event WHERE process BETWEEN ?1 AND ?2 ORDER BY process, start_ns) o"
+                                                 " CROSS JOIN event e ON e.id = o.id"
+                                               : "event e NOT INDEXED") +
                        (held ? "" : " LEFT JOIN collective k ON k.event = e.id") +
-                       (messages_ ? " LEFT JOIN call_wait w ON w.event = e.id" : "") + " WHERE e.kind < 3 AND " +
-                       (sources_.sorted ? "e.process BETWEEN ?1 AND ?2" : "e.id >= ?1 AND e.id < ?2"));
+                       (messages_ ? " LEFT JOIN call_wait w ON w.event = e.id" : "") + " WHERE e.kind < 3" +
+                       (sources_.sorted ? "" : " AND e.id >= ?1 AND e.id < ?2"));
     Query last(db_, "SELECT max(id) FROM event");
     Ticker ticker(progress, last.next() ? last.integer(0) : 0);
     const auto add_event = [&](const RowValues& event) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <numeric>
 #include <utility>
 
 #include "core/error.h"
@@ -172,7 +173,8 @@ IngestSummary ingest(const RunDirectory& run, const IngestOptions& options) {
   Draft draft(output);
   IngestSummary summary;
   try {
-    SQLite::Database db = create_store(draft.path());
+    const auto add_bytes = [](uint64_t sum, const Scan& scan) { return sum + scan.file_bytes; };
+    SQLite::Database db = create_store(draft.path(), std::accumulate(scans.begin(), scans.end(), uint64_t{0}, add_bytes));
     summary = fill(db, run, spools.size(), scans, std::move(losses), ingested_at_ns, threads, reporter);
     scans = std::vector<Scan>();  // of 16,384 ranks a hundred megabytes, which the analysis has a use for
     if (options.finish) options.finish(db);

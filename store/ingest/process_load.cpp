@@ -22,9 +22,10 @@ namespace {
 
 constexpr uint64_t kMaxRecords = 1ull << 48;  // what a damaged counter may claim
 
+// All columns in the order of the table: SQLite then does not copy each of them once more.
 constexpr const char* kInsertEvents =
-    "INSERT INTO event(process, thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, tag, datatype,"
-    " reduction) SELECT ?1, thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, tag, datatype, reduction"
+    "INSERT INTO event(id, process, thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, tag, datatype,"
+    " reduction) SELECT NULL, ?1, thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, tag, datatype, reduction"
     " FROM spool_records";
 constexpr const char* kInsertRanges =
     "INSERT INTO range_event(process, thread, region, step, start_ns, duration_ns, mpi_ns, seq, op_id) "
