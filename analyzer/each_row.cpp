@@ -30,8 +30,8 @@ SQLite::Database& knowing_each_row(SQLite::Database& db) {
   const bool known = sqlite3_prepare_v2(db.getHandle(), "SELECT each_row(0)", -1, &statement, nullptr) == SQLITE_OK;
   sqlite3_finalize(statement);
   // Not again: that would end what the connection has prepared.
-  if (!known && sqlite3_create_function(db.getHandle(), "each_row", -1, SQLITE_UTF8, nullptr, nullptr, use_row, [](sqlite3_context*) {}) !=
-                    SQLITE_OK)
+  if (!known &&
+      sqlite3_create_function(db.getHandle(), "each_row", -1, SQLITE_UTF8, nullptr, nullptr, use_row, [](sqlite3_context*) {}) != SQLITE_OK)
     throw SQLite::Exception(db.getHandle());
   return db;
 }

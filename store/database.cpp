@@ -61,9 +61,10 @@ SQLite::Database create_store(const std::filesystem::path& path, uint64_t source
     SQLite::Database db(path.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_NOFOLLOW | SQLite::OPEN_NOMUTEX);
     // The file is thrown away if anything fails, so nothing needs to be undone or to survive a power cut. Pages of 8 KiB: millions of
     // rows are written and sorted faster by a tenth than with 4. Of 32 KiB another twelfth; but each of the tables has a page.
-    db.exec(fmt::format("PRAGMA page_size = {}; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
-                        " PRAGMA cache_size = -65536;",
-                        source_bytes < kLargeBytes ? 8192 : 32768));
+    db.exec(
+        fmt::format("PRAGMA page_size = {}; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
+                    " PRAGMA cache_size = -65536;",
+                    source_bytes < kLargeBytes ? 8192 : 32768));
     // One transaction: else each of the hundred statements writes, and reads again, what the earlier ones made.
     SQLite::Transaction transaction(db);
     db.exec(kSchemaSql);

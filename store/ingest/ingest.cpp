@@ -3,6 +3,7 @@
 #include <SQLiteCpp/Exception.h>
 #include <SQLiteCpp/Transaction.h>
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <chrono>
@@ -177,6 +178,7 @@ IngestSummary ingest(const RunDirectory& run, const IngestOptions& options) {
     SQLite::Database db = create_store(draft.path(), std::accumulate(scans.begin(), scans.end(), uint64_t{0}, add_bytes));
     summary = fill(db, run, spools.size(), scans, std::move(losses), ingested_at_ns, threads, reporter);
     scans = std::vector<Scan>();  // of 16,384 ranks a hundred megabytes, which the analysis has a use for
+    malloc_trim(0);               // also what helper threads allocated
     if (options.finish) options.finish(db);
   } catch (const SQLite::Exception& error) {
     throw CannotWrite(fmt::format("cannot write {}: {}", output.string(), error.what()));

@@ -99,8 +99,11 @@ TEST(ManyRows, EachRowIsUsedOnceInTheOrderOfItsTable) {
   EachRow rows(db, "a, b, 't' || a", "t NOT INDEXED WHERE a < ?1");
   for (const int64_t end : {4, 1, 9}) {
     std::string text;
-    rows.run([&](const RowValues& row) { text += row.text(2) + (row.is_null(1) ? " -; " : row.real(1) == 0.5 * (row.integer(0) - 1) ? "; " : " wrong; "); },
-             end);
+    rows.run(
+        [&](const RowValues& row) {
+          text += row.text(2) + (row.is_null(1) ? " -; " : row.real(1) == 0.5 * (row.integer(0) - 1) ? "; " : " wrong; ");
+        },
+        end);
     EXPECT_EQ(text, std::string("t1 -; t2; t3; t4; ").substr(0, end == 4 ? 14 : end == 1 ? 0 : 18));
   }
 }
