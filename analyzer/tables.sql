@@ -177,6 +177,15 @@ CREATE TABLE late (
   message INTEGER NOT NULL      -- 1: calls that waited for messages, 0: a collective
 );
 
+-- What table blame says, summed over those who waited.
+CREATE TABLE caused (
+  world INTEGER NOT NULL,    -- process.world
+  late INTEGER NOT NULL,     -- rank that entered last
+  wait_ns INTEGER NOT NULL,  -- sum
+  sigma_ns REAL NOT NULL,    -- sum
+  PRIMARY KEY (world, late)
+) WITHOUT ROWID;
+
 -- The highest sequence number that each process completed on each communicator.
 CREATE TABLE reached (
   comm INTEGER NOT NULL,     -- communicator.id

@@ -72,6 +72,10 @@ SpoolReader::SpoolReader(SpoolReader&& other) noexcept
       tail_(std::move(other.tail_)),
       header_damaged_(other.header_damaged_) {}
 
+void SpoolReader::acquire() {
+  if (fd_ < 0 && !reopen()) throw unreadable(path_, strerror(errno));
+}
+
 void SpoolReader::release() {
   if (fd_ >= 0) close(std::exchange(fd_, -1));
 }
@@ -165,14 +169,14 @@ void SpoolReader::index() {
   if (next_offset_ == 0) next_offset_ = header_.header_bytes;
   while (next_offset_ < file_bytes_) {
     bool only_zeros = false;
-    const uint64_t found = find_chunk(next_offset_, only_zeros);
+    SpoolChunk chunk = {};
+    const uint64_t found = find_chunk(next_offset_, chunk.header, only_zeros);
     if (found == file_bytes_) {  // zeros: space that was allocated for later
       if (!only_zeros) tail_ = Skip{next_offset_, file_bytes_ - next_offset_, "no chunk header"};
       return;
     }
     if (found > next_offset_) skips_.push_back({next_offset_, found - next_offset_, "damaged chunk header"});
-    SpoolChunk chunk = {found, {}};
-    if (read_at(found, &chunk.header, sizeof chunk.header) != sizeof chunk.header || !is_chunk(chunk.header)) return;  // changed under us
+    chunk.offset = found;
     next_offset_ = found + chunk.header.bytes;
     if (chunk.header.kind == 0 || chunk.header.kind > static_cast<uint32_t>(ChunkKind::kDevice)) {
       skips_.push_back({found, chunk.header.bytes, "chunk of an unknown kind"});
@@ -186,13 +190,12 @@ void SpoolReader::index() {
   if (next_offset_ > file_bytes_) tail_ = Skip{file_bytes_, next_offset_ - file_bytes_, "the file ends inside a chunk"};
 }
 
-/// Offset of the first valid chunk header at or after `offset`, on page boundaries relative to the first chunk; the file's size if there is
-/// none.
-uint64_t SpoolReader::find_chunk(uint64_t offset, bool& only_zeros) const {
-  ChunkHeader first;
-  if (read_at(offset, &first, sizeof first) == sizeof first && is_chunk(first)) return offset;
+/// Offset of the first valid chunk header at or after `offset`, on page boundaries relative to the first chunk, and that header; the file's
+/// size if there is none.
+uint64_t SpoolReader::find_chunk(uint64_t offset, ChunkHeader& header, bool& only_zeros) const {
+  if (read_at(offset, &header, sizeof header) == sizeof header && is_chunk(header)) return offset;
   only_zeros = true;
-  std::vector<unsigned char> block(64 * kPageBytes);
+  thread_local std::vector<unsigned char> block(64 * kPageBytes);
   while (offset < file_bytes_) {
     const size_t got = read_at(offset, block.data(), block.size());
     if (got == 0) break;
@@ -201,10 +204,9 @@ uint64_t SpoolReader::find_chunk(uint64_t offset, bool& only_zeros) const {
       const size_t bytes = std::min<size_t>(kPageBytes, got - at);
       if (all_zero(&block[at], bytes)) continue;
       zeros = only_zeros = false;
-      ChunkHeader h;
-      if (bytes < sizeof h) continue;
-      memcpy(&h, &block[at], sizeof h);
-      if (is_chunk(h)) return offset + at;
+      if (bytes < sizeof header) continue;
+      memcpy(&header, &block[at], sizeof header);
+      if (is_chunk(header)) return offset + at;
     }
     offset += got;
     if (zeros && offset < file_bytes_) {  // a file may claim terabytes that are holes

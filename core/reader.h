@@ -116,6 +116,8 @@ class SpoolReader {
   /// Closes the file until the next read opens it again, for a program that follows more files than it may have open. Only the file that
   /// it was counts: in the place of a removed or another one refresh() throws, and other reads find nothing.
   void release();
+  /// Opens it before the next read does; throws if that cannot be done.
+  void acquire();
   /// All chunks in the order of the file, also tables that were replaced. More may be appended by refresh(), none goes.
   std::span<const SpoolChunk> all_chunks() const { return chunks_; }
 
@@ -128,7 +130,7 @@ class SpoolReader {
   std::span<const unsigned char> read_chunk(const SpoolChunk& chunk, std::vector<unsigned char>& buffer) const;
   void read_header();
   void index();
-  uint64_t find_chunk(uint64_t offset, bool& only_zeros) const;
+  uint64_t find_chunk(uint64_t offset, ChunkHeader& header, bool& only_zeros) const;
   bool plausible(uint64_t start_ticks, uint64_t end_ticks) const;
   bool plausible(const Record& record) const;
   bool plausible(const DeviceRecord& record) const;

@@ -229,9 +229,9 @@ Table calls_table(const RunView& run) {
               .note = {},
               .when_empty = "No MPI call was completed."};
   Query row(run.db,
-            "SELECT op, sum(calls), iif(count(bytes) = count(*), sum(bytes), NULL), sum(time_ns), min(min_ns), max(max_ns),"
-            " max(time_estimated) FROM v_call WHERE world = ?"
-            " GROUP BY op ORDER BY 4 DESC, op");
+            "SELECT o.name, sum(f.calls), iif(count(f.bytes) = count(*), sum(f.bytes), NULL), sum(f.time_ns), min(f.min_ns), max(f.max_ns),"
+            " max(f.time_estimated) FROM profile f JOIN process p ON p.id = f.process JOIN op o ON o.id = f.op WHERE p.world = ?"
+            " GROUP BY o.name ORDER BY 4 DESC, o.name");
   row.bind(run.world);
   bool any_estimated = false;
   int64_t all_ns = 0;

@@ -44,11 +44,13 @@ std::string uri_of(const std::filesystem::path& path) {
   return uri + "?immutable=1";
 }
 
+constexpr uint64_t kLargeBytes = uint64_t{32} << 20;
+
 int pragma(SQLite::Database& db, const char* name) { return db.execAndGet(fmt::format("PRAGMA {}", name)).getInt(); }
 
 }  // namespace
 
-SQLite::Database create_store(const std::filesystem::path& path) {
+SQLite::Database create_store(const std::filesystem::path& path, uint64_t source_bytes) {
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) {
     const int reason = errno;
@@ -58,10 +60,11 @@ SQLite::Database create_store(const std::filesystem::path& path) {
   try {
     SQLite::Database db(path.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_NOFOLLOW | SQLite::OPEN_NOMUTEX);
     // The file is thrown away if anything fails, so nothing needs to be undone or to survive a power cut. Pages of 8 KiB: millions of
-    // rows are written and sorted faster by a tenth than with 4.
+    // rows are written and sorted faster by a tenth than with 4. Of 32 KiB another twelfth; but each of the tables has a page.
     db.exec(
-        "PRAGMA page_size = 8192; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
-        " PRAGMA cache_size = -65536;");
+        fmt::format("PRAGMA page_size = {}; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
+                    " PRAGMA cache_size = -65536;",
+                    source_bytes < kLargeBytes ? 8192 : 32768));
     // One transaction: else each of the hundred statements writes, and reads again, what the earlier ones made.
     SQLite::Transaction transaction(db);
     db.exec(kSchemaSql);

@@ -22,8 +22,8 @@ extern const char* const kSchemaSql;
 enum class Access { kRead, kReadWrite };
 
 /// Makes `path`, which must not exist, private to the user (0600) and never through a symlink, with all tables and views and tuned for
-/// loading: nothing in it is safe until the connection is closed.
-SQLite::Database create_store(const std::filesystem::path& path);
+/// loading: nothing in it is safe until the connection is closed. `source_bytes`: of what it is made of, as far as that is known.
+SQLite::Database create_store(const std::filesystem::path& path, uint64_t source_bytes = 0);
 
 /// A store of ours whose content is not what ddl wrote (store/seal.h): bits were flipped, it was cut, or another program wrote into it.
 class DamagedStore : public Error {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyzer/each_row.h"
 #include "analyzer/findings/findings.h"
 #include "analyzer/models/run_facts.h"
 #include "analyzer/query.h"
@@ -73,19 +74,19 @@ std::map<std::string, Layer> read_layers(const FindingInput& input) {
     of_process.clear();
   };
   // Rows lie by process already: one process's layers and steps are in memory at a time, and one row per layer and step for all of them.
-  Query rows(input.db, "SELECT process, region, step, duration_ns - mpi_ns FROM range_event WHERE step IS NOT NULL ORDER BY rowid");
-  while (rows.next()) {
-    if (rows.integer(0) != process) {
+  EachRow rows(input.db, "process, region, step, duration_ns - mpi_ns", "range_event WHERE step IS NOT NULL");
+  rows.run([&](const RowValues& range) {
+    if (range.integer(0) != process) {
       close();
-      process = rows.integer(0);
+      process = range.integer(0);
       const ProcessInfo& info = input.catalog.process(process);
       rank = info.world == input.world ? info.rank : -1;
     }
-    const auto layer = rank < 0 ? layer_of.end() : layer_of.find(rows.integer(1));
-    if (layer == layer_of.end() || !steady.contains(rows.integer(2))) continue;
-    of_process.push_back({layer->second, rows.integer(2), rows.real(3)});
-    layer->second->region = rows.integer(1);
-  }
+    const auto layer = rank < 0 ? layer_of.end() : layer_of.find(range.integer(1));
+    if (layer == layer_of.end() || !steady.contains(range.integer(2))) return;
+    of_process.push_back({layer->second, range.integer(2), range.real(3)});
+    layer->second->region = range.integer(1);
+  });
   close();
   std::erase_if(layers, [](const auto& layer) { return layer.second.steps.empty(); });
   for (auto& [name, layer] : layers) {

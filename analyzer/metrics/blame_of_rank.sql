@@ -5,7 +5,7 @@
 -- scope: rank
 -- source: specification.md R8, W10
 -- sentence: Share of all waiting in symmetric collectives that this rank caused by entering last. 1 / ranks is nobody's fault.
-WITH caused AS (SELECT late, sum(wait_ns) AS wait_ns, sum(sigma_ns) AS sigma_ns FROM blame WHERE world = :world GROUP BY late), whole AS (SELECT sum(wait_ns) AS wait_ns, count(*) AS n FROM caused)
+WITH whole AS (SELECT sum(wait_ns) AS wait_ns, count(*) AS n FROM caused WHERE world = :world)
 SELECT p.rank, iif(whole.n = 0, NULL, coalesce(c.wait_ns, 0) * 1.0 / nullif(whole.wait_ns, 0)) AS value, iif(whole.n = 0, 'NO_DATA', 'ZERO_DENOM') AS why,
        coalesce(c.sigma_ns, 0) / nullif(whole.wait_ns, 0) AS sigma
-FROM process p JOIN whole LEFT JOIN caused c ON c.late = p.rank WHERE p.world = :world AND p.rank IS NOT NULL GROUP BY p.rank ORDER BY p.rank
+FROM process p JOIN whole LEFT JOIN caused c ON c.world = p.world AND c.late = p.rank WHERE p.world = :world AND p.rank IS NOT NULL GROUP BY p.rank ORDER BY p.rank

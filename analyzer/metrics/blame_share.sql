@@ -5,5 +5,4 @@
 -- scope: job
 -- source: specification.md R8, W10
 -- sentence: Share of all waiting in symmetric collectives that one rank caused by entering last: the rank that caused most. 1 / ranks is nobody's fault.
-WITH caused AS (SELECT late, sum(wait_ns) AS wait_ns, sum(sigma_ns) AS sigma_ns FROM blame WHERE world = :world GROUP BY late)
-SELECT max(wait_ns) * 1.0 / nullif(sum(wait_ns), 0) AS value, iif(count(*) = 0, 'NO_DATA', 'ZERO_DENOM') AS why, sum(sigma_ns) / nullif(sum(wait_ns), 0) AS sigma FROM caused
+SELECT max(wait_ns) * 1.0 / nullif(sum(wait_ns), 0) AS value, iif(count(*) = 0, 'NO_DATA', 'ZERO_DENOM') AS why, sum(sigma_ns) / nullif(sum(wait_ns), 0) AS sigma FROM caused WHERE world = :world

@@ -1,6 +1,7 @@
 #include "analyzer/models/rank_saving.h"
 
 #include <cmath>
+#include <numeric>
 
 #include "analyzer/models/replay_run.h"
 #include "analyzer/models/what_if.h"
@@ -18,7 +19,8 @@ std::optional<RankSaving> saving_without(SQLite::Database& db, int64_t world, co
     const std::vector<double> recorded = run.replay.step_seconds(run.replay.recorded());
     const std::vector<double> healthy = run.replay.step_seconds(healthy_ranks(run.replay, ranks));
     Query missing(db, "SELECT 1 FROM steady_world WHERE world = ? AND bounded");
-    const double off = run.replay.mean_step_seconds(run.replay.recorded()) / run.recorded_step_s - 1;
+    const double mean_s = std::accumulate(recorded.begin(), recorded.end(), 0.0) / static_cast<double>(recorded.size());
+    const double off = mean_s / run.recorded_step_s - 1;
     if (std::abs(off) > kFarFromRecorded && !missing.bind(world).next()) return std::nullopt;
     const std::vector<int64_t>& steps = run.replay.steps();
     double saved_s = 0, count = 0;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyzer/each_row.h"
 #include "analyzer/passes/operation.h"
 #include "analyzer/passes/partition.h"
 #include "analyzer/passes/process_events.h"
@@ -173,13 +174,13 @@ class RunReader {
     int64_t process = -1;
     bool counts_here = false;
     // Grouped by process: what the last event said holds for the next one mostly.
-    for (Query rows(db_, "SELECT process, step FROM event WHERE step IS NOT NULL"); rows.next();) {
-      if (const int64_t of_row = rows.integer(0); of_row != std::exchange(process, of_row)) counts_here = processes.contains(of_row);
-      if (!counts_here) continue;
-      const int64_t step = rows.integer(1);
+    EachRow(db_, "process, step", "event NOT INDEXED WHERE step IS NOT NULL").run([&](const RowValues& event) {
+      if (const int64_t of_row = event.integer(0); of_row != std::exchange(process, of_row)) counts_here = processes.contains(of_row);
+      if (!counts_here) return;
+      const int64_t step = event.integer(1);
       if (at == counts.end() || at->first != step) at = counts.find(step);
       if (at != counts.end()) ++at->second;
-    }
+    });
     std::erase_if(counts, [](const auto& step) { return step.second == 0; });
     return counts;
   }

@@ -26,6 +26,8 @@ int64_t Blame::add(int64_t world, int64_t communicator, const Instance& instance
     const uint64_t of_late = uint64_t{rank_of(late)} << 32;
     int64_t blamed_ns = 0;
     for (size_t i = 0; i < instance.members.size(); ++i) {
+      constexpr size_t kFetched = 8;
+      if (i + kFetched < instance.members.size()) sums_.fetch(of_late | rank_of(instance.members[i + kFetched]));
       const int64_t share_ns = share_of(split.wait_ns[i], ties, part);
       if (share_ns == 0) continue;
       blamed_ns += share_ns;

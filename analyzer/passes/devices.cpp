@@ -419,9 +419,14 @@ void select_resources(SQLite::Database& db) {
     INSERT INTO rank_resource (world, rank, resource)
     SELECT p.world, p.rank,
            CASE WHEN total(g.active_ns) > 0 THEN 'device'
-                WHEN max(p.id IN (SELECT f.process FROM profile f JOIN op o ON o.id = f.op
-                                  WHERE o.name LIKE 'nccl%' AND o.class NOT IN ('lifecycle', 'communicator', 'other') AND f.calls > 0)
-                         OR p.id IN (SELECT process FROM range_event WHERE region IN (SELECT id FROM region WHERE name LIKE 'nccl:%')))
+                WHEN max(iif(EXISTS (SELECT 1 FROM op WHERE name LIKE 'nccl%'),
+                             p.id IN (SELECT f.process FROM profile f JOIN op o ON o.id = f.op
+                                      WHERE o.name LIKE 'nccl%' AND o.class NOT IN ('lifecycle', 'communicator', 'other') AND f.calls > 0),
+                             0)
+                         OR iif(EXISTS (SELECT 1 FROM region WHERE name LIKE 'nccl:%'),
+                                p.id IN (SELECT process FROM range_event
+                                         WHERE region IN (SELECT id FROM region WHERE name LIKE 'nccl:%')),
+                                0))
                 THEN 'unseen'
                 ELSE 'thread' END
     FROM process p

@@ -10,12 +10,14 @@
 
 #include "analyzer/parallel_reads.h"
 #include "analyzer/places_by_key.h"
+#include "analyzer/query.h"
 
 namespace ddl {
 namespace {
 
 constexpr int kBucketBits = 12;
 constexpr size_t kMostRuns = 8;  // the next event is the least of so many
+constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(), kMost = std::numeric_limits<int64_t>::max();
 
 /// Numbers below 8,192 are buckets of their own; above, each power of two is cut into 4,096.
 size_t bucket_of(int64_t seq) {
@@ -36,25 +38,13 @@ bool comes_before(const InstanceEvent& a, const InstanceEvent& b) {
 
 bool has_rows(SQLite::Database& db, const char* table) { return Query(db, std::string("SELECT 1 FROM ") + table + " LIMIT 1").next(); }
 
-/// Looking for rows in tables that have none, for each event, takes as long as reading it.
-std::string statement(SQLite::Database& db, bool joined) {
-  std::string sql = "SELECT e.id, e.comm, e.seq, e.process, e.kind, e.op, ";
-  sql += joined ? "coalesce(n.kernel_start_ns, e.start_ns), coalesce(n.kernel_duration_ns, e.duration_ns), e.bytes, e.peer, e.step,"
-                  " n.source = 'profiler', n.share_begin, n.share_end, n.share_total, n.comm_rank"
-                  " FROM event e NOT INDEXED LEFT JOIN nccl_collective n ON n.event = e.id"
-                : "e.start_ns, e.duration_ns, e.bytes, e.peer, e.step FROM event e NOT INDEXED";
-  sql += " WHERE e.seq >= ?1 AND e.seq < ?2 AND e.comm IS NOT NULL";
-  if (has_rows(db, "coordination")) sql += " AND e.id NOT IN (SELECT event FROM coordination)";
-  return sql;
-}
-
 /// A rank in 32 bits. A damaged number becomes -2 or INT32_MAX, which no member has; -1 stands for a member whose rank is not known.
 int32_t narrow(int64_t rank) { return static_cast<int32_t>(std::clamp<int64_t>(rank, -2, INT32_MAX)); }
 
 }  // namespace
 
 InstanceEvents::InstanceEvents(SQLite::Database& db, int64_t held, unsigned threads)
-    : joined_(has_rows(db, "nccl_collective")), sql_(statement(db, joined_)), rows_(db, sql_), runs_(1) {
+    : joined_(has_rows(db, "nccl_collective")), coordinates_(has_rows(db, "coordination")), rows_(rows_of(db)), runs_(1) {
   for (Query known(db, "SELECT id FROM communicator"); known.next();) communicators_.insert(known.integer(0));
   Query last(db, "SELECT max(id) FROM event");
   const int64_t last_id = last.next() ? last.integer(0) : 0;
@@ -67,6 +57,19 @@ InstanceEvents::InstanceEvents(SQLite::Database& db, int64_t held, unsigned thre
     read_runs(db, last_id, threads);
   else
     runs_[0].slots.reserve(static_cast<size_t>(std::max<int64_t>(0, last_id)));
+}
+
+/// Looking for rows in tables that have none, for each event, takes as long as reading it.
+EachRow InstanceEvents::rows_of(SQLite::Database& db) const {
+  std::string columns = "e.id, e.comm, e.seq, e.process, e.kind, e.op, ";
+  columns += joined_ ? "coalesce(n.kernel_start_ns, e.start_ns), coalesce(n.kernel_duration_ns, e.duration_ns), e.bytes, e.peer, e.step,"
+                       " n.source = 'profiler', n.share_begin, n.share_end, n.share_total, n.comm_rank"
+                     : "e.start_ns, e.duration_ns, e.bytes, e.peer, e.step";
+  std::string from = "event e NOT INDEXED";
+  if (joined_) from += " LEFT JOIN nccl_collective n ON n.event = e.id";
+  from += " WHERE e.seq >= ?1 AND e.seq < ?2 AND e.comm IS NOT NULL AND e.id >= ?3 AND e.id < ?4";
+  if (coordinates_) from += " AND e.id NOT IN (SELECT event FROM coordination)";
+  return {db, columns, from};
 }
 
 void InstanceEvents::cut(SQLite::Database& db, int64_t held) {
@@ -95,11 +98,9 @@ void InstanceEvents::read_runs(SQLite::Database& db, int64_t last_id, unsigned t
   runs_.resize(std::min<size_t>(threads, kMostRuns));
   const auto begin_id = [&](size_t run) { return 1 + last_id * static_cast<int64_t>(run) / static_cast<int64_t>(runs_.size()); };
   read_in_parallel(db, threads, runs_.size(), [&](size_t i, SQLite::Database& connection) {
-    Query rows(connection, sql_ + " AND e.id >= ?3 AND e.id < ?4");
-    const int64_t begin = i == 0 ? std::numeric_limits<int64_t>::min() : begin_id(i);
-    rows.bind(std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(), begin, begin_id(i + 1));
+    EachRow rows = rows_of(connection);
     runs_[i].slots.reserve(static_cast<size_t>(begin_id(i + 1) - begin_id(i)));
-    read(rows, runs_[i]);
+    read(rows, runs_[i], kLeast, kMost, i == 0 ? kLeast : begin_id(i), begin_id(i + 1));
   });
   read_ = true;
 }
@@ -108,48 +109,47 @@ bool InstanceEvents::next_piece() {
   if (next_piece_ == ends_.size()) return false;
   const size_t piece = next_piece_++;
   if (read_) return true;
-  rows_.bind(piece == 0 ? std::numeric_limits<int64_t>::min() : ends_[piece - 1], ends_[piece]);
-  read(rows_, runs_[0]);
-  rows_.reset();
+  read(rows_, runs_[0], piece == 0 ? kLeast : ends_[piece - 1], ends_[piece], kLeast, kMost);
   read_ = are_held();
   return true;
 }
 
-void InstanceEvents::read(Query& rows, Run& run) {
+void InstanceEvents::read(EachRow& rows, Run& run, int64_t first_seq, int64_t end_seq, int64_t first_id, int64_t end_id) {
   run.slots.clear();
   run.next = 0;
   if (joined_) kernels_.clear();  // else several threads read
-  int64_t least_seq = std::numeric_limits<int64_t>::max(), most_seq = std::numeric_limits<int64_t>::min();
+  int64_t least_seq = kMost, most_seq = kLeast;
   int64_t comm = 0;
   bool known = false;
-  while (rows.next()) {
-    if (const int64_t of_row = rows.integer(1); of_row != std::exchange(comm, of_row)) known = communicators_.contains(of_row);
-    if (!known) continue;
+  const auto add = [&](const RowValues& row) {
+    if (const int64_t of_row = row.integer(1); of_row != std::exchange(comm, of_row)) known = communicators_.contains(of_row);
+    if (!known) return;
     InstanceEvent e = {};
-    e.id = rows.integer(0);
+    e.id = row.integer(0);
     e.communicator = static_cast<uint32_t>(comm);
-    e.seq = rows.integer(2);
-    e.process = static_cast<uint32_t>(rows.integer(3));
-    e.nonblocking = rows.integer(4) == 2;
-    e.op = static_cast<uint32_t>(rows.integer(5)) & INT32_MAX;
-    e.enter_ns = rows.integer(6);
-    e.duration_ns = rows.integer(7);
-    e.payload_bytes = rows.is_null(8) ? InstanceEvent::kNone : rows.integer(8);
-    e.root = rows.is_null(9) ? InstanceEvent::kNobody : narrow(rows.integer(9));
-    e.step = rows.is_null(10) ? InstanceEvent::kNone : rows.integer(10);
+    e.seq = row.integer(2);
+    e.process = static_cast<uint32_t>(row.integer(3));
+    e.nonblocking = row.integer(4) == 2;
+    e.op = static_cast<uint32_t>(row.integer(5)) & INT32_MAX;
+    e.enter_ns = row.integer(6);
+    e.duration_ns = row.integer(7);
+    e.payload_bytes = row.is_null(8) ? InstanceEvent::kNone : row.integer(8);
+    e.root = row.is_null(9) ? InstanceEvent::kNobody : narrow(row.integer(9));
+    e.step = row.is_null(10) ? InstanceEvent::kNone : row.integer(10);
     run.slots.push_back({e});
     least_seq = std::min(least_seq, e.seq);
     most_seq = std::max(most_seq, e.seq);
-    if (!joined_) continue;
+    if (!joined_) return;
     KernelOfEvent& kernel = kernels_.emplace_back();
-    kernel.near_in_time = rows.maybe_integer(11) == 1;
-    if (!rows.is_null(12)) {
-      kernel.share_begin = rows.integer(12);
-      kernel.share_end = rows.integer(13);
-      kernel.share_total = rows.integer(14);
+    kernel.near_in_time = row.maybe_integer(11) == 1;
+    if (!row.is_null(12)) {
+      kernel.share_begin = row.integer(12);
+      kernel.share_end = row.integer(13);
+      kernel.share_total = row.integer(14);
     }
-    if (!rows.is_null(15)) kernel.comm_rank = static_cast<int32_t>(rows.integer(15));
-  }
+    if (!row.is_null(15)) kernel.comm_rank = static_cast<int32_t>(row.integer(15));
+  };
+  rows.run(add, first_seq, end_seq, first_id, end_id);
   uint64_t comms = 1;
   for (const Slot& slot : run.slots) comms = std::max<uint64_t>(comms, uint64_t{slot.event.communicator} + 1);
   if (run.slots.empty() || static_cast<uint64_t>(most_seq) - static_cast<uint64_t>(least_seq) < uint64_t{1} << 32) {

@@ -15,8 +15,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "analyzer/each_row.h"
 #include "analyzer/passes/instance.h"
-#include "analyzer/query.h"
 
 namespace ddl {
 
@@ -109,11 +109,13 @@ class InstanceEvents {
   };
   void cut(SQLite::Database& db, int64_t held);
   void read_runs(SQLite::Database& db, int64_t last_id, unsigned threads);
-  void read(Query& rows, Run& run);
+  EachRow rows_of(SQLite::Database& db) const;
+  /// Those with these numbers and ids, the ends excluded.
+  void read(EachRow& rows, Run& run, int64_t first_seq, int64_t end_seq, int64_t first_id, int64_t end_id);
 
-  bool joined_;  ///< rows have the columns of nccl_collective
-  std::string sql_;
-  Query rows_;
+  bool joined_;       ///< rows have the columns of nccl_collective
+  bool coordinates_;  ///< some events are in table coordination
+  EachRow rows_;
   std::unordered_set<int64_t> communicators_;
   std::vector<int64_t> ends_;  ///< of the pieces: first number behind each, the last one is beyond all
   size_t next_piece_ = 0;

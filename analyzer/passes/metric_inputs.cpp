@@ -1,5 +1,12 @@
 #include "analyzer/passes/metric_inputs.h"
 
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "analyzer/each_row.h"
+#include "analyzer/query.h"
+
 namespace ddl {
 namespace {
 
@@ -103,10 +110,29 @@ constexpr const char* kMeanTransfer = R"(
   LEFT JOIN device g ON g.world = s.world
   GROUP BY s.world)";
 
+/// Table `caused`. Rows of `blame` lie by who was late; there are as many as pairs of ranks.
+void sum_blame(SQLite::Database& db) {
+  struct Sum {
+    int64_t wait_ns = 0;
+    double sigma_ns = 0;
+  };
+  std::map<std::pair<int64_t, int64_t>, Sum> sums;  // by world and rank
+  auto at = sums.end();
+  EachRow(db, "world, late, wait_ns, sigma_ns", "blame").run([&](const RowValues& row) {
+    const std::pair late(row.integer(0), row.integer(1));
+    if (at == sums.end() || at->first != late) at = sums.try_emplace(late).first;
+    at->second.wait_ns += row.integer(2);
+    at->second.sigma_ns += row.real(3);
+  });
+  Query insert(db, "INSERT INTO caused (world, late, wait_ns, sigma_ns) VALUES (?, ?, ?, ?)");
+  for (const auto& [late, sum] : sums) insert.run(late.first, late.second, sum.wait_ns, sum.sigma_ns);
+}
+
 }  // namespace
 
 void gather_metric_inputs(SQLite::Database& db) {
   for (const char* sql : {kReported, kCounted, kPipelineModel, kBatchFit, kMeanTransfer}) db.exec(sql);
+  sum_blame(db);
 }
 
 }  // namespace ddl

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "analyzer/each_row.h"
 #include "analyzer/made_rows.h"
 #include "analyzer/parallel_reads.h"
 #include "analyzer/passes/input_ranges.h"
@@ -220,23 +221,22 @@ class StepPass {
     const bool held = !sources_.sorted && sources_.events.has_all_rows();
     InstanceEvents::Rows next_split(sources_.events, held ? range.first_event : INT64_MAX);
     const SplitEvent* split = held ? next_split() : nullptr;
-    Query events(db_, std::string("SELECT e.process, e.thread, e.kind, e.op, e.start_ns, e.duration_ns, e.seq IS NOT NULL, ") +
-                          (held ? "e.id, NULL, NULL, e.comm, NULL, NULL"
-                                : "k.wait_ns, k.why, k.bytes, e.comm, k.sigma_ns, k.wait_method IS 'lower-bound'") +
-                          ", e.region" + (messages_ ? ", w.wait_ns, w.why, w.late, w.sigma_ns" : "") + " FROM event e" +
-                          (held ? "" : " LEFT JOIN collective k ON k.event = e.id") +
-                          (messages_ ? " LEFT JOIN call_wait w ON w.event = e.id" : "") + " WHERE e.kind < 3 AND " +
-                          (sources_.sorted ? "e.process BETWEEN ?1 AND ?2 ORDER BY e.process, e.start_ns"
-                                           : "e.id >= ?1 AND e.id < ?2 ORDER BY e.id"));
-    if (sources_.sorted)
-      events.bind(range.first_process, range.last_process);
-    else
-      events.bind(range.first_event, range.end_event);
+    EachRow events(db_,
+                   std::string("e.process, e.thread, e.kind, e.op, e.start_ns, e.duration_ns, e.seq IS NOT NULL, ") +
+                       (held ? "e.id, NULL, NULL, e.comm, NULL, NULL"
+                             : "k.wait_ns, k.why, k.bytes, e.comm, k.sigma_ns, k.wait_method IS 'lower-bound'") +
+                       ", e.region" + (messages_ ? ", w.wait_ns, w.why, w.late, w.sigma_ns" : ""),
+                   std::string(sources_.sorted ? "(SELECT id FROM event WHERE process BETWEEN ?1 AND ?2 ORDER BY process, start_ns) o"
+                                                 " CROSS JOIN event e ON e.id = o.id"
+                                               : "event e NOT INDEXED") +
+                       (held ? "" : " LEFT JOIN collective k ON k.event = e.id") +
+                       (messages_ ? " LEFT JOIN call_wait w ON w.event = e.id" : "") + " WHERE e.kind < 3" +
+                       (sources_.sorted ? "" : " AND e.id >= ?1 AND e.id < ?2"));
     Query last(db_, "SELECT max(id) FROM event");
     Ticker ticker(progress, last.next() ? last.integer(0) : 0);
-    while (events.next()) {
+    const auto add_event = [&](const RowValues& event) {
       ticker.add(1);
-      const int64_t process = events.integer(0);
+      const int64_t process = event.integer(0);
       if (process != current_) {
         end_process();
         if (rows_.steps.size() >= kHeldRows) use(rows_);
@@ -244,15 +244,19 @@ class StepPass {
       }
       OfCollective of_collective;
       if (held) {
-        const int64_t id = events.integer(7);
+        const int64_t id = event.integer(7);
         while (split != nullptr && split->event < id) split = next_split();
         if (split != nullptr && split->event == id) of_collective = OfCollective(*split);
       } else {
-        of_collective = OfCollective(events);
+        of_collective = OfCollective(event);
       }
-      if (of_collective.wait_ns) results_.waits.add(process, events.integer(13), *of_collective.wait_ns);
-      add(read(events, of_collective));
-    }
+      if (of_collective.wait_ns) results_.waits.add(process, event.integer(13), *of_collective.wait_ns);
+      add(read(event, of_collective));
+    };
+    if (sources_.sorted)
+      events.run(add_event, range.first_process, range.last_process);
+    else
+      events.run(add_event, range.first_event, range.end_event);
     end_process();
     for (const std::set<int64_t> quiet = pending_; int64_t process : quiet) {  // left no events
       begin_process(process);
@@ -272,7 +276,7 @@ class StepPass {
     int64_t bytes = 0;
 
     OfCollective() = default;
-    explicit OfCollective(const Query& row)
+    explicit OfCollective(const RowValues& row)
         : wait_ns(row.maybe_integer(7)), sigma_ns(row.real(11)), bounded(row.integer(12) != 0), bytes(row.integer(9)) {
       if (!wait_ns) why = why_from(row.text(8));
     }
@@ -284,7 +288,7 @@ class StepPass {
     }
   };
 
-  Activity read(const Query& row, const OfCollective& of_collective) const {
+  Activity read(const RowValues& row, const OfCollective& of_collective) const {
     Activity a;
     a.thread = row.integer(1);
     a.request = row.integer(2) == 2;
@@ -317,7 +321,7 @@ class StepPass {
   }
 
   /// A call of which is not known what it was, or, of a collective, with which calls of other ranks it belongs together.
-  bool may_have_waited(const Query& row) const {
+  bool may_have_waited(const RowValues& row) const {
     const Operation& operation = catalog_.operation(row.integer(3));
     if (operation.op_class == OpClass::kUnknown) return true;
     if (!operation.numbered || operation.nonblocking) return false;

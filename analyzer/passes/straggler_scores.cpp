@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
+#include "analyzer/each_row.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
 
@@ -50,34 +50,36 @@ class Reader {
  public:
   explicit Reader(std::map<int64_t, size_t> windows) : windows_(windows.begin(), windows.end()) {}
 
-  /// `next` sets the next one, false: there are no more. Grouped by rank.
-  std::map<int64_t, std::map<int64_t, SectionTimes>> read(const std::function<bool(SectionTime&)>& next) {
-    std::map<int64_t, std::map<int64_t, SectionTimes>> result;
-    std::map<int64_t, Sketches> sections;
-    std::optional<int64_t> rank;
-    const auto flush = [&] {
-      for (const auto& [section, sketches] : sections) result[*rank][section] = times_of(sketches);
-      sections.clear();
-    };
-    for (SectionTime one; next(one);) {
-      if (rank != one.rank) {
-        if (rank) flush();
-        rank = one.rank;
-      }
-      const auto window = windows_.find(one.step);
-      if (window == windows_.end()) continue;
-      Sketches& sketches = sections[one.section];
-      const double ns = std::max(0.0, one.ns);
-      sketches.all.add(ns);
-      sketches.windows[window->second].add(ns);
-      sketches.total_ns += ns;
+  /// They come grouped by rank.
+  void add(const SectionTime& one) {
+    if (rank_ != one.rank) {
+      flush();
+      rank_ = one.rank;
     }
-    if (rank) flush();
-    return result;
+    const auto window = windows_.find(one.step);
+    if (window == windows_.end()) return;
+    Sketches& sketches = sections_[one.section];
+    const double ns = std::max(0.0, one.ns);
+    sketches.all.add(ns);
+    sketches.windows[window->second].add(ns);
+    sketches.total_ns += ns;
+  }
+  /// By rank and section. Starts over.
+  std::map<int64_t, std::map<int64_t, SectionTimes>> finish() {
+    flush();
+    return std::exchange(result_, {});
   }
 
  private:
+  void flush() {
+    for (const auto& [section, sketches] : sections_) result_[rank_][section] = times_of(sketches);
+    sections_.clear();
+  }
+
   std::unordered_map<int64_t, size_t> windows_;
+  std::map<int64_t, Sketches> sections_;  ///< of the rank at hand
+  int64_t rank_ = -1;
+  std::map<int64_t, std::map<int64_t, SectionTimes>> result_;
 };
 
 }  // namespace
@@ -127,18 +129,15 @@ void score_sections(SQLite::Database& db) {
       Query of_kind(db, "SELECT id FROM region WHERE kind = ?");
       for (of_kind.bind(kind); of_kind.next();) regions.insert(of_kind.integer(0));
       if (regions.empty()) continue;
-      Query rows(db, "SELECT process, region, step, duration_ns - mpi_ns FROM range_event WHERE step IS NOT NULL ORDER BY rowid");
       int64_t process = -1;
       auto rank = ranks_of.end();
-      sections = reader.read([&](SectionTime& one) {
-        while (rows.next()) {
-          if (const int64_t of_row = rows.integer(0); of_row != std::exchange(process, of_row)) rank = ranks_of.find(of_row);
-          if (rank == ranks_of.end() || !regions.contains(rows.integer(1))) continue;
-          one = {rank->second, rows.integer(1), rows.integer(2), rows.real(3)};
-          return true;
-        }
-        return false;
+      EachRow rows(db, "process, region, step, duration_ns - mpi_ns", "range_event WHERE step IS NOT NULL");
+      rows.run([&](const RowValues& range) {
+        if (const int64_t of_row = range.integer(0); of_row != std::exchange(process, of_row)) rank = ranks_of.find(of_row);
+        if (rank != ranks_of.end() && regions.contains(range.integer(1)))
+          reader.add({rank->second, range.integer(1), range.integer(2), range.real(3)});
       });
+      sections = reader.finish();
       if (!sections.empty()) break;
     }
     if (sections.empty()) {
@@ -146,12 +145,8 @@ void score_sections(SQLite::Database& db) {
           db,
           "SELECT p.rank, 0, t.step, t.compute_ns FROM step_part t JOIN process p ON p.id = t.process WHERE p.world = ? AND p.rank IS"
           " NOT NULL ORDER BY t.process, t.step");
-      rows.bind(world);
-      sections = reader.read([&](SectionTime& one) {
-        if (!rows.next()) return false;
-        one = {rows.integer(0), rows.integer(1), rows.integer(2), rows.real(3)};
-        return true;
-      });
+      for (rows.bind(world); rows.next();) reader.add({rows.integer(0), rows.integer(1), rows.integer(2), rows.real(3)});
+      sections = reader.finish();
     }
     const bool all = static_cast<int64_t>(sections.size()) == ranks;
     for (const auto& [rank, score] : score_sections(sections)) {

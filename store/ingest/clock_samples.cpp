@@ -138,10 +138,11 @@ ClockSamples::Log ClockSamples::read(const Scan& scan, size_t number) const {
   log.scan_ = &scan;
   log.line_ = &clocks_.processes[number].line;
   log.domain_ = clocks_.processes[number].domain;
-  log.reader_ = std::make_unique<SpoolReader>(scan.path);
+  scan.reader->acquire();
   if (scan.file_bytes > kHeldLogBytes) return log;
-  for (const SpoolChunk& chunk : log.reader_->chunks(ChunkKind::kEvents)) log.read(chunk);
-  log.reader_.reset();
+  for (const SpoolChunk& chunk : scan.reader->chunks(ChunkKind::kEvents)) log.read(chunk);
+  scan.reader->release();
+  log.held_ = true;
   return log;
 }
 
@@ -159,7 +160,7 @@ void ClockSamples::Log::read(const SpoolChunk& chunk) {
   const uint64_t unseen = std::max(kMaxUnseenTicks, age / kAgePerUnseen);
   const uint64_t end_of_life = latest_ticks == 0 ? UINT64_MAX : latest_ticks + std::min(unseen, UINT64_MAX - latest_ticks);
   std::vector<Record> records;
-  reader_->read_records(chunk, records);
+  scan_->reader->read_records(chunk, records);
   uint64_t first_ticks = UINT64_MAX, last_ticks = 0;
   for (const Record& r : records) {
     const RecordKind record_is = record_kind(r.word);
@@ -190,12 +191,14 @@ void ClockSamples::Log::read(const SpoolChunk& chunk) {
 void ClockSamples::add(Log log) {
   if (log.by_index_.empty()) return;
   add(log.samples_);
-  if (log.reader_) {
-    for (const SpoolChunk& chunk : log.reader_->chunks(ChunkKind::kEvents)) {
+  if (!log.held_) {
+    SpoolReader& reader = *log.scan_->reader;
+    for (const SpoolChunk& chunk : reader.chunks(ChunkKind::kEvents)) {
       log.samples_.clear();
       log.read(chunk);
       add(log.samples_);
     }
+    reader.release();
   }
   Span& span = spans_[log.domain_];
   span.first_ns = std::min(span.first_ns, log.span_.first_ns);

@@ -128,7 +128,7 @@ class ClockSamples::Log {
   size_t domain_ = 0;
   Span span_;
   std::vector<Sample> samples_;
-  std::unique_ptr<SpoolReader> reader_;  ///< null: all is read
+  bool held_ = false;  ///< all is read
 };
 
 }  // namespace ddl::store

@@ -3,10 +3,12 @@
 #include <SQLiteCpp/Exception.h>
 #include <SQLiteCpp/Transaction.h>
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <numeric>
 #include <utility>
 
 #include "core/error.h"
@@ -113,8 +115,8 @@ IngestSummary fill(SQLite::Database& db, const RunDirectory& run, size_t spools,
   IngestSummary summary;
   reporter.begin("reading", total_bytes);
   uint64_t done_bytes = 0;
-  OrderedWork<DecodedSpool> decoded(worlds.order.size(), threads, kSpoolsAhead,
-                                    [&](size_t place) { return decode_spool(scans[worlds.order[place]]); });
+  OrderedWork<Timeline> decoded(worlds.order.size(), threads, kSpoolsAhead,
+                                [&](size_t place) { return decode_spool(scans[worlds.order[place]]); });
   for (const size_t i : worlds.order) {
     ++summary.processes;
     summary.events += load_process(statements, spool_table, tables, scans[i], decoded.next(), static_cast<int64_t>(summary.processes),
@@ -172,9 +174,11 @@ IngestSummary ingest(const RunDirectory& run, const IngestOptions& options) {
   Draft draft(output);
   IngestSummary summary;
   try {
-    SQLite::Database db = create_store(draft.path());
+    const auto add_bytes = [](uint64_t sum, const Scan& scan) { return sum + scan.file_bytes; };
+    SQLite::Database db = create_store(draft.path(), std::accumulate(scans.begin(), scans.end(), uint64_t{0}, add_bytes));
     summary = fill(db, run, spools.size(), scans, std::move(losses), ingested_at_ns, threads, reporter);
-    scans = {};  // of 16,384 ranks a hundred megabytes, which the analysis has a use for
+    scans = std::vector<Scan>();  // of 16,384 ranks a hundred megabytes, which the analysis has a use for
+    malloc_trim(0);               // also what helper threads allocated
     if (options.finish) options.finish(db);
   } catch (const SQLite::Exception& error) {
     throw CannotWrite(fmt::format("cannot write {}: {}", output.string(), error.what()));

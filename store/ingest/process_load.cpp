@@ -22,9 +22,10 @@ namespace {
 
 constexpr uint64_t kMaxRecords = 1ull << 48;  // what a damaged counter may claim
 
+// All columns in the order of the table: SQLite then does not copy each of them once more.
 constexpr const char* kInsertEvents =
-    "INSERT INTO event(process, thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, tag, datatype,"
-    " reduction) SELECT ?1, thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, tag, datatype, reduction"
+    "INSERT INTO event(id, process, thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, tag, datatype,"
+    " reduction) SELECT NULL, ?1, thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, tag, datatype, reduction"
     " FROM spool_records";
 constexpr const char* kInsertRanges =
     "INSERT INTO range_event(process, thread, region, step, start_ns, duration_ns, mpi_ns, seq, op_id) "
@@ -251,16 +252,14 @@ void write_process(Statements& db, RunTables& run, const Scan& scan, const Spool
 
 }  // namespace
 
-DecodedSpool decode_spool(const Scan& scan) {
-  SpoolReader reader(scan.path);
-  Timeline timeline = read_timeline(reader);
-  return {std::move(reader), std::move(timeline)};
+Timeline decode_spool(const Scan& scan) {
+  scan.reader->acquire();
+  return read_timeline(*scan.reader);
 }
 
-uint64_t load_process(Statements& db, SpoolTable& spool_table, RunTables& run, const Scan& scan, const DecodedSpool& spool, int64_t process,
+uint64_t load_process(Statements& db, SpoolTable& spool_table, RunTables& run, const Scan& scan, const Timeline& timeline, int64_t process,
                       int64_t host, const Place& place, const ProcessClock& clock, const std::function<void(uint64_t bytes)>& step_done) {
-  const SpoolReader& reader = spool.reader;
-  const Timeline& timeline = spool.timeline;
+  const SpoolReader& reader = *scan.reader;
   std::vector<Skip> skips = reader.skipped();
   ProcessTables tables(run, scan, process, place, clock);
   tables.read(reader, skips);
@@ -295,6 +294,7 @@ uint64_t load_process(Statements& db, SpoolTable& spool_table, RunTables& run, c
                  "calls that were entered and never left although their thread went on; they are in no table");
   run.losses.add(place, "undescribed", tables.unresolved(),
                  "references to a range, call site or communicator that the spool does not describe");
+  scan.reader->release();
   return static_cast<uint64_t>(events);
 }
 

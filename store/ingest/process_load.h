@@ -95,15 +95,12 @@ class ProcessTables : public MetaVisitor {
   uint64_t unresolved_ = 0;
 };
 
-/// What can be read of a spool without knowing the run: on any thread.
-struct DecodedSpool {
-  SpoolReader reader;
-  Timeline timeline;
-};
-DecodedSpool decode_spool(const Scan& scan);
+/// What can be read of a spool without knowing the run: on any thread. Acquires its reader.
+Timeline decode_spool(const Scan& scan);
 
-/// Writes all rows of the spool of `scan`; returns how many events there were. `step_done` is told the bytes read, for progress.
-uint64_t load_process(Statements& db, SpoolTable& spool_table, RunTables& run, const Scan& scan, const DecodedSpool& spool, int64_t process,
+/// Writes all rows of the spool of `scan`, and releases its reader; returns how many events there were. `step_done` is told the bytes read, for
+/// progress.
+uint64_t load_process(Statements& db, SpoolTable& spool_table, RunTables& run, const Scan& scan, const Timeline& timeline, int64_t process,
                       int64_t host, const Place& place, const ProcessClock& clock, const std::function<void(uint64_t bytes)>& step_done);
 
 }  // namespace ddl::store

@@ -62,10 +62,10 @@ class Collector : public MetaVisitor {
 }  // namespace
 
 Scan scan_spool(const std::filesystem::path& path) {
-  const SpoolReader reader(path.string());
-  const FileHeader& header = reader.header();
   Scan scan;
-  scan.path = path.string();
+  scan.reader = std::make_unique<SpoolReader>(path.string());
+  SpoolReader& reader = *scan.reader;
+  const FileHeader& header = reader.header();
   scan.file_name = clean_text(path.filename().string());
   scan.file_bytes = reader.file_bytes();
   scan.header = header;
@@ -85,6 +85,7 @@ Scan scan_spool(const std::filesystem::path& path) {
   }
   scan.used_gpu = !reader.chunks(ChunkKind::kDevice).empty();
   reader.read_meta(collector);
+  reader.release();
   collector.finish();
   return scan;
 }

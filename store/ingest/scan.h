@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -31,7 +32,7 @@ struct ScannedOperation {
 constexpr size_t kMaxClockSyncs = 256;  // per process; the writer keeps a few
 
 struct Scan {
-  std::string path;
+  std::unique_ptr<SpoolReader> reader;  ///< knows where the chunks are; whoever reads them acquires and releases it
   std::string file_name;
   uint64_t file_bytes = 0;
   FileHeader header = {};

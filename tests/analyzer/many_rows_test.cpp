@@ -9,9 +9,11 @@
 #include <optional>
 #include <random>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "analyzer/each_row.h"
 #include "analyzer/flat_map.h"
 #include "analyzer/made_rows.h"
 #include "analyzer/places_by_key.h"
@@ -83,6 +85,59 @@ TEST(ManyRows, WhatMakingARowThrowsComesOutAndTheTableCanBeUsedAgain) {
     return std::exchange(more, false);
   });
   EXPECT_EQ(db.execAndGet("SELECT sum(a) FROM t").getInt(), 7);
+}
+
+/// A connection with a table t of the rows (1, NULL), (2, 0.5), (3, 1.0), (4, 1.5).
+SQLite::Database four_rows() {
+  SQLite::Database db(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+  db.exec("CREATE TABLE t (a INTEGER PRIMARY KEY, b REAL); INSERT INTO t VALUES (3, 1.0), (4, 1.5), (1, NULL), (2, 0.5)");
+  return db;
+}
+
+TEST(ManyRows, EachRowIsUsedOnceInTheOrderOfItsTable) {
+  SQLite::Database db = four_rows();
+  EachRow rows(db, "a, b, 't' || a", "t NOT INDEXED WHERE a < ?1");
+  for (const int64_t end : {4, 1, 9}) {
+    std::string text;
+    rows.run(
+        [&](const RowValues& row) {
+          text += row.text(2) + (row.is_null(1) ? " -; " : row.real(1) == 0.5 * (row.integer(0) - 1) ? "; " : " wrong; ");
+        },
+        end);
+    EXPECT_EQ(text, std::string("t1 -; t2; t3; t4; ").substr(0, end == 4 ? 14 : end == 1 ? 0 : 18));
+  }
+}
+
+TEST(ManyRows, RowsThatAreSortedFirstComeSorted) {
+  SQLite::Database db = four_rows();
+  std::vector<int64_t> order;
+  EachRow(db, "e.a", "(SELECT a FROM t ORDER BY b DESC, a) o CROSS JOIN t e ON e.a = o.a").run([&](const RowValues& row) {
+    order.push_back(row.integer(0));
+  });
+  EXPECT_EQ(order, (std::vector<int64_t>{4, 3, 2, 1}));
+}
+
+TEST(ManyRows, LoopsOverRowsLieWithinOthersAndWhatTheirUseThrowsComesOut) {
+  SQLite::Database db = four_rows();
+  std::vector<int64_t> sums;
+  EachRow outer(db, "a", "t"), inner(db, "a", "t WHERE a <= ?1");
+  const auto loop = [&] {
+    outer.run([&](const RowValues& row) {
+      int64_t sum = 0;
+      inner.run(
+          [&](const RowValues& below) {
+            sum += below.integer(0);
+            if (sum > 6) throw std::out_of_range("too much");
+          },
+          row.integer(0));
+      sums.push_back(sum);
+    });
+  };
+  EXPECT_THROW(loop(), std::out_of_range);
+  EXPECT_EQ(sums, (std::vector<int64_t>{1, 3, 6}));
+  int64_t count = 0;
+  outer.run([&](const RowValues&) { ++count; });
+  EXPECT_EQ(count, 4);
 }
 
 }  // namespace
