@@ -1,8 +1,8 @@
 #include "analyzer/passes/blame.h"
+#include "store/made_rows.h"
 
 #include <algorithm>
 
-#include "analyzer/made_rows.h"
 
 namespace ddl {
 

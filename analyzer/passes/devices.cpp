@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <map>
 #include <set>
 #include <string>
@@ -139,6 +140,24 @@ struct LaunchHash {
   size_t operator()(const LaunchKey& key) const {
     return std::hash<uint64_t>()(static_cast<uint64_t>(key.first) * 0x9e3779b97f4a7c15U + static_cast<uint64_t>(key.second));
   }
+};
+
+/// Which of up to `count` numbers were added more than once, and a few others.
+class RepeatedNumbers {
+ public:
+  explicit RepeatedNumbers(size_t count) : mask_(std::bit_ceil(std::clamp<size_t>(16 * count, 64, kMostBits)) - 1), once_(mask_ + 1), twice_(mask_ + 1) {}
+  void add(int64_t number) {
+    const size_t place = place_of(number);
+    if (once_[place]) twice_[place] = true;
+    once_[place] = true;
+  }
+  bool contains(int64_t number) const { return number != 0 && twice_[place_of(number)]; }
+
+ private:
+  static constexpr size_t kMostBits = 1 << 27;
+  size_t place_of(int64_t number) const { return std::hash<uint64_t>()(static_cast<uint64_t>(number) * 0x9e3779b97f4a7c15U) >> 20 & mask_; }
+  size_t mask_;
+  std::vector<bool> once_, twice_;
 };
 
 struct Window {
@@ -546,22 +565,29 @@ void select_resources(SQLite::Database& db) {
 
 void sum_host_calls(SQLite::Database& db) {
   // That a stream waits for another holds up no host.
-  Query calls(db, R"(
-    SELECT g.step, CASE g.kind WHEN 4 THEN g.duration_ns ELSE g.launch_duration_ns END AS ns,
-           CASE g.kind WHEN 4 THEN 0 ELSE g.correlation END, coalesce(g.launch_ns, 0)
+  constexpr const char* kCalls = R"(
     FROM gpu_event g
-    WHERE g.process = ? AND g.step IS NOT NULL AND ns IS NOT NULL
-      AND (g.kind IN (1, 2, 3, 6) OR (g.kind = 4 AND g.name NOT IN (SELECT id FROM gpu_name WHERE name LIKE '%stream wait%')))
-    ORDER BY g.start_ns)");
-  Query processes(db, "SELECT id, world FROM process WHERE rank IS NOT NULL ORDER BY id");
+    WHERE g.process = ? AND g.step IS NOT NULL AND iif(g.kind = 4, g.duration_ns, g.launch_duration_ns) IS NOT NULL
+      AND (g.kind IN (1, 2, 3, 6) OR (g.kind = 4 AND g.name NOT IN (SELECT id FROM gpu_name WHERE name LIKE '%stream wait%'))))";
+  Query numbers(db, std::string("SELECT g.correlation") + kCalls + " AND g.kind <> 4 AND g.correlation <> 0");
+  Query calls(db, std::string("SELECT g.step, iif(g.kind = 4, g.duration_ns, g.launch_duration_ns), iif(g.kind = 4, 0, g.correlation),"
+                              " coalesce(g.launch_ns, 0)") +
+                      kCalls + " ORDER BY g.start_ns");
+  Query processes(db,
+                  "SELECT p.id, p.world, count(g.process) FROM process p LEFT JOIN gpu_event g ON g.process = p.id WHERE p.rank IS NOT NULL"
+                  " GROUP BY p.id ORDER BY p.id");
   std::map<std::pair<int64_t, int64_t>, int64_t> sums;  // by world and step
   while (processes.next()) {
+    if (processes.integer(2) == 0) continue;
     // What one call launched shares its correlation: the nodes of a CUDA graph, of which traces need not tell the node, nor the launch as an
-    // event of its own. Numbers of calls may begin again, so that the moment counts as well.
+    // event of its own. Numbers of calls may begin again, so that the moment counts as well. Few calls launch more than one thing, and only
+    // those are remembered.
+    RepeatedNumbers repeated(static_cast<size_t>(processes.integer(2)));
+    for (numbers.bind(processes.integer(0)); numbers.next();) repeated.add(numbers.integer(0));
     std::unordered_set<LaunchKey, LaunchHash> launches;
     calls.bind(processes.integer(0));
     while (calls.next()) {
-      if (calls.integer(2) != 0 && !launches.insert({calls.integer(2), calls.integer(3)}).second) continue;
+      if (repeated.contains(calls.integer(2)) && !launches.insert({calls.integer(2), calls.integer(3)}).second) continue;
       sums[{processes.integer(1), calls.integer(0)}] += calls.integer(1);
     }
   }
