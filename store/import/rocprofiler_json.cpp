@@ -139,7 +139,7 @@ class RocprofilerFile : public JsonVisitor {
       if (path == "key") p.key = whole(fact.text).value_or(0);
       if (path == "value") {
         if (p.markers.size() == kMostRocmMarkers) throw BadRecord{fmt::format("more than {} markers", kMostRocmMarkers)};
-        p.markers[p.key] = name(fact.text);
+        p.markers[p.key] = name(std::string(fact.text));
       }
     } else if (take(path, "kernel_symbols.")) {
       if (!take_number(path)) return;

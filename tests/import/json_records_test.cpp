@@ -17,11 +17,11 @@ class Notes : public JsonVisitor {
 
  private:
   bool wants_list(std::string_view path) const override { return path == "list" || path == "args.list"; }
-  void on_fact(const JsonField& fact) override { text += fact.path + "=" + fact.text + ";"; }
+  void on_fact(const JsonField& fact) override { text += std::string(fact.path).append("=").append(fact.text).append(";"); }
   void on_record(const JsonRecord& record) override {
     text += "{";
     for (const char* path : {"name", "ts", "args.stream", "args.deep.x", "grid", "none", "list", "args.list"})
-      if (const JsonField* field = record.find(path)) text += std::string(path) + "=" + field->text + " ";
+      if (const JsonField* field = record.find(path)) text += std::string(path).append("=").append(field->text).append(" ");
     if (record.word("name") == "bad") record.integer("ts");
     text += "}";
   }
