@@ -39,6 +39,7 @@ class SortedRecords {
  public:
   void add(const Record& record) {
     if (block_.size() == kBlockRecords) spill();
+    if (block_.empty()) block_.reserve(kBlockRecords);
     block_.push_back(record);
   }
 
@@ -69,8 +70,8 @@ class SortedRecords {
   }
 
  private:
-  static constexpr size_t kBlockRecords = (size_t{12} << 20) / sizeof(Record);
-  static constexpr size_t kMergeBytes = 8 << 20, kLeastBufferBytes = 16 << 10, kMostBufferBytes = 256 << 10;
+  static constexpr size_t kBlockRecords = (size_t{4} << 20) / sizeof(Record);
+  static constexpr size_t kMergeBytes = 8 << 20, kLeastBufferBytes = 16 << 10, kMostBufferBytes = 64 << 10;
 
   /// A block on the disk.
   struct Run {

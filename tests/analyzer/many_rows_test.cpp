@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "analyzer/flat_map.h"
-#include "analyzer/made_rows.h"
 #include "analyzer/places_by_key.h"
 #include "analyzer/query.h"
+#include "store/made_rows.h"
 
 namespace ddl {
 namespace {
@@ -61,7 +61,7 @@ TEST(ManyRows, MadeRowsAreInsertedAsTheyAre) {
   int64_t i = 0;
   rows.insert("INSERT INTO t (a, b, c, d) SELECT c0, c1, c2, c3 FROM made_rows", [&](MadeRow& row) {
     if (++i > 3) return false;
-    row.set(i, i == 2 ? NAN : 0.5 * static_cast<double>(i), Query::Lasting{i == 3 ? nullptr : "text"},
+    row.set(i, i == 2 ? NAN : 0.5 * static_cast<double>(i), Lasting{i == 3 ? nullptr : "text"},
             i == 1 ? std::optional<int64_t>() : std::optional(INT64_MIN));
     return true;
   });
