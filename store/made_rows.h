@@ -16,7 +16,6 @@
 #include <utility>
 #include <vector>
 
-
 namespace ddl {
 
 /// Text that outlives the statement it is bound to, such as a literal: it is not copied. Null: NULL.

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-
 namespace ddl {
 
 Blame::Blame(const Catalog& catalog) {

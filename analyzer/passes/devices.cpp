@@ -145,7 +145,8 @@ struct LaunchHash {
 /// Which of up to `count` numbers were added more than once, and a few others.
 class RepeatedNumbers {
  public:
-  explicit RepeatedNumbers(size_t count) : mask_(std::bit_ceil(std::clamp<size_t>(16 * count, 64, kMostBits)) - 1), once_(mask_ + 1), twice_(mask_ + 1) {}
+  explicit RepeatedNumbers(size_t count)
+      : mask_(std::bit_ceil(std::clamp<size_t>(16 * count, 64, kMostBits)) - 1), once_(mask_ + 1), twice_(mask_ + 1) {}
   void add(int64_t number) {
     const size_t place = place_of(number);
     if (once_[place]) twice_[place] = true;
@@ -304,11 +305,11 @@ class DeviceSweep {
   const std::vector<Window>& windows_;
   const std::vector<Interval>& inputs_;
   int64_t longest_input_ns_ = 0;
-  std::vector<Event> events_;      ///< by begin: of the piece
-  size_t carried_ = 0;             ///< of them, that began in earlier pieces
-  int64_t begin_ns_ = INT64_MIN;   ///< of the piece
-  size_t window_ = 0;              ///< the next one that begins
-  std::vector<size_t> open_;       ///< windows of steps
+  std::vector<Event> events_;     ///< by begin: of the piece
+  size_t carried_ = 0;            ///< of them, that began in earlier pieces
+  int64_t begin_ns_ = INT64_MIN;  ///< of the piece
+  size_t window_ = 0;             ///< the next one that begins
+  std::vector<size_t> open_;      ///< windows of steps
   bool run_ended_ = false;
   std::vector<WindowSums> sums_;  ///< by window
   std::map<std::pair<int64_t, int64_t>, GpuLayerSums> layers_;
@@ -354,11 +355,12 @@ class DevicePass {
   StreamOrder stream_order(int64_t process) {
     StreamOrder order(db_, process);
     if (order.empty()) return order;
-    Query rows(db_,
-               "SELECT g.kind, g.start_ns + g.duration_ns, g.comm IS NOT NULL OR n.class = 'communication', g.context, g.stream, g.correlation"
-               " FROM gpu_event g JOIN gpu_name n ON n.id = g.name"
-               " WHERE g.process = ? AND g.kind IN (1, 2, 3) AND g.duration_ns > 0 AND g.correlation <> 0"
-               " ORDER BY g.start_ns, g.duration_ns DESC");
+    Query rows(
+        db_,
+        "SELECT g.kind, g.start_ns + g.duration_ns, g.comm IS NOT NULL OR n.class = 'communication', g.context, g.stream, g.correlation"
+        " FROM gpu_event g JOIN gpu_name n ON n.id = g.name"
+        " WHERE g.process = ? AND g.kind IN (1, 2, 3) AND g.duration_ns > 0 AND g.correlation <> 0"
+        " ORDER BY g.start_ns, g.duration_ns DESC");
     rows.bind(process);
     while (rows.next()) {
       const DeviceClass device_class = rows.integer(0) != 1   ? DeviceClass::kCopy

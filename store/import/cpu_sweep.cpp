@@ -31,9 +31,10 @@ CpuSweep::CpuSweep(ImportedRun& run, MadeRows& made, const std::function<void(do
       insert_step_(run.db_, "INSERT INTO step VALUES (?, ?, ?, ?, ?, ?)"),
       insert_source_(run.db_, "INSERT INTO nccl_collective VALUES (?, 'profiler', ?, ?, NULL, 1, ?, ?, 0, 1, 1, NULL, NULL, NULL, NULL)"),
       insert_range_(made, "INSERT INTO range_event SELECT c0, c1, c2, c3, c4, c5, c6, c7, NULL FROM made_rows"),
-      insert_event_(made,
-                    "INSERT INTO event(id, process, thread, kind, op, comm, seq, region, step, start_ns, duration_ns, bytes, peer, tag, datatype)"
-                    " SELECT c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c14 FROM made_rows") {}
+      insert_event_(
+          made,
+          "INSERT INTO event(id, process, thread, kind, op, comm, seq, region, step, start_ns, duration_ns, bytes, peer, tag, datatype)"
+          " SELECT c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c14 FROM made_rows") {}
 
 void CpuSweep::run() {
   uint64_t done = 0;
@@ -90,8 +91,8 @@ void CpuSweep::run() {
       case CpuKind::kCall: {
         const uint32_t region = row->name != kNoName ? layer_in_step(row->name) : current();
         const std::optional<int64_t> comm = run_.communicator_id(row->comm);
-        insert_event_.row(++events_, p.id, row->thread, number, row->op, comm, row->has_seq ? std::optional(row->seq) : std::nullopt, region,
-                          step, start_ns + p.shift_ns, duration_ns, bytes, row->has_peer ? std::optional(row->peer) : std::nullopt,
+        insert_event_.row(++events_, p.id, row->thread, number, row->op, comm, row->has_seq ? std::optional(row->seq) : std::nullopt,
+                          region, step, start_ns + p.shift_ns, duration_ns, bytes, row->has_peer ? std::optional(row->peer) : std::nullopt,
                           row->has_tag ? std::optional(row->tag) : std::nullopt,
                           row->datatype != 0 ? std::optional(row->datatype) : std::nullopt);
         ++run_.events_;

@@ -64,8 +64,8 @@ class CpuSweep {
   std::vector<Open> open_;
   std::map<uint32_t, Totals> ranges_;                                    ///< of the process, by region
   std::map<std::tuple<int64_t, int64_t, uint32_t, int>, Totals> calls_;  ///< by op, communicator, region, size class
-  size_t open_launches_ = 0;  ///< of open_, that have launches
-  int64_t events_ = 0;        ///< event.id of the last one
+  size_t open_launches_ = 0;                                             ///< of open_, that have launches
+  int64_t events_ = 0;                                                   ///< event.id of the last one
   Insert insert_step_, insert_source_;
   RowBuffer insert_range_, insert_event_;
 };

@@ -58,9 +58,10 @@ void ImportedRun::place_gpu(MadeRows& made) {
       // unmatched: 1: in a step in which the ranks of its inferred communicator show different sequences
       "CREATE TEMP TABLE kernel_collective(event INTEGER PRIMARY KEY, process, comm, op, step, bucket, start, duration, thread, region,"
       " payload, datatype, algorithm, protocol, stream, nccl_range, unmatched)");
-  RowBuffer insert(made,
-                   "INSERT INTO gpu_event SELECT c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c14, c15, NULL, c16, c17, c18, NULL,"
-                   " c19, c20, NULL FROM made_rows");
+  RowBuffer insert(
+      made,
+      "INSERT INTO gpu_event SELECT c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c14, c15, NULL, c16, c17, c18, NULL,"
+      " c19, c20, NULL FROM made_rows");
   Insert insert_collective(db_, "INSERT INTO temp.kernel_collective VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)");
   std::vector<OpClass> classes(ops_.size() + 1);
   for (const auto& [name, op] : ops_) classes[static_cast<size_t>(op.id)] = op.op_class;
@@ -131,8 +132,8 @@ void ImportedRun::place_gpu(MadeRows& made) {
     const std::tuple stream(static_cast<size_t>(g.process), device.value_or(-1), context.value_or(-1), stream_number.value_or(-1));
     const auto [number, is_new] = streams.try_emplace(stream, static_cast<int64_t>(streams.size()));
     if (is_new) nccl_streams_.push_back(stream_number);
-    insert_collective.row(event, p.id, comm, *op, step, bucket, g.start_ns + p.shift_ns, g.duration_ns, thread.value_or(0), l.region, payload,
-                          datatype, text_of(g.algorithm).text, text_of(g.protocol).text, number->second, range);
+    insert_collective.row(event, p.id, comm, *op, step, bucket, g.start_ns + p.shift_ns, g.duration_ns, thread.value_or(0), l.region,
+                          payload, datatype, text_of(g.algorithm).text, text_of(g.protocol).text, number->second, range);
   }
   insert.flush();
   launched_.reset();

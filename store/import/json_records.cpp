@@ -23,8 +23,8 @@ constexpr size_t kMostPlainDepth = 16;
   constexpr size_t kShown = 40;
   std::string shown(field.text.substr(0, kShown));
   if (field.text.size() > kShown) shown += "...";
-  throw BadRecord{
-      fmt::format("{}{}{} is {}, which is not a {}", field.outer, field.outer.empty() ? "" : ".", field.path, field.kind == JsonKind::kText ? fmt::format("\"{}\"", shown) : shown, wanted)};
+  throw BadRecord{fmt::format("{}{}{} is {}, which is not a {}", field.outer, field.outer.empty() ? "" : ".", field.path,
+                              field.kind == JsonKind::kText ? fmt::format("\"{}\"", shown) : shown, wanted)};
 }
 
 }  // namespace

@@ -26,7 +26,8 @@ struct CpuRecord {
 };
 struct CpuOrder {
   bool operator()(const CpuRecord& a, const CpuRecord& b) const {
-    return std::tie(a.process, a.thread, a.start_ns, b.duration_ns, a.kind) < std::tie(b.process, b.thread, b.start_ns, a.duration_ns, b.kind);
+    return std::tie(a.process, a.thread, a.start_ns, b.duration_ns, a.kind) <
+           std::tie(b.process, b.thread, b.start_ns, a.duration_ns, b.kind);
   }
 };
 
@@ -52,8 +53,8 @@ struct GpuRecord {
   uint8_t kind;
   bool is_nccl;
   bool has_device, has_context, has_stream, has_bytes, has_graph_node, has_payload;
-  uint32_t copy, source, destination;                      ///< texts; 0: none
-  uint32_t op, comm, datatype, algorithm, protocol;        ///< of the collective; 0: none
+  uint32_t copy, source, destination;                ///< texts; 0: none
+  uint32_t op, comm, datatype, algorithm, protocol;  ///< of the collective; 0: none
   int64_t device, context, stream, bytes, graph_node, payload;
 };
 struct GpuLaunchOrder {

@@ -198,10 +198,12 @@ TEST_F(DevicesTest, WaitingInsideKernelsIsSplitOff) {
 TEST_F(DevicesTest, WhatIsCutIntoPiecesAddsUp) {
   constexpr int64_t kKernels = 40'000, kSteps = 4, kCopied = 25'500, kUs = 1000;
   const auto kernels = [&](const char* name, int64_t from_us, int64_t us, int64_t every) {
-    run_.exec("INSERT INTO gpu_event (process, kind, name, device, context, stream, region, step, start_ns, duration_ns, correlation, launch_ns)"
-              " WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + " + std::to_string(every) + " FROM n WHERE i + " + std::to_string(every) +
-              " < 40000) SELECT 1, 1, " + name + ", 0, 1, 7, 70, i / 10000, i * 100000 + " + std::to_string(from_us * kUs) + ", " +
-              std::to_string(us * kUs) + ", 0, i * 100000 - 90000 FROM n");
+    run_.exec(
+        "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, step, start_ns, duration_ns, correlation, launch_ns)"
+        " WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + " +
+        std::to_string(every) + " FROM n WHERE i + " + std::to_string(every) + " < 40000) SELECT 1, 1, " + name +
+        ", 0, 1, 7, 70, i / 10000, i * 100000 + " + std::to_string(from_us * kUs) + ", " + std::to_string(us * kUs) +
+        ", 0, i * 100000 - 90000 FROM n");
   };
   event(0, 2, 3, 0, 0, kCopied * 100 * kUs, -1);
   kernels("1", 0, 60, 1);
@@ -209,9 +211,11 @@ TEST_F(DevicesTest, WhatIsCutIntoPiecesAddsUp) {
   for (int64_t s = 0; s < kSteps; ++s) run_.step(0, s, s * 1'000'000'000, (s + 1) * 1'000'000'000, 0);
   run_.exec("UPDATE process SET init_ns = 0, finalize_ns = 4000000000, end_ns = 4000000000");
   run_.analyze();
-  // Of each pair of kernels 120 us compute, 25 us communicate, 15 of them beside no kernel; 25 and 40 us are left.
+  // Every pair of kernels computes for 120 us and communicates for 25, 15 of them beside no kernel; 25 and 40 us are left.
   constexpr int64_t kPairs = kKernels / 2, kCopiedPairs = kCopied / 2;
-  const auto of_run = [&](const std::string& column) { return run_.integer("SELECT " + column + " FROM gpu_part WHERE step IS NULL AND process = 1"); };
+  const auto of_run = [&](const std::string& column) {
+    return run_.integer("SELECT " + column + " FROM gpu_part WHERE step IS NULL AND process = 1");
+  };
   EXPECT_EQ(of_run("duration_ns"), kKernels * 100 * kUs);
   EXPECT_EQ(of_run("compute_ns"), kPairs * 120 * kUs);
   EXPECT_EQ(of_run("comm_ns"), kPairs * 25 * kUs);

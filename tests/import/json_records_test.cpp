@@ -103,8 +103,8 @@ TEST_F(JsonRecordsTest, TellsTheSameOfPlainRecordsAndOfOthers) {
   // Across the ends of blocks of the file.
   std::string records[2];
   for (int i = 0; i < 9'000; ++i) {
-    const std::string members = "\"name\": \"n" + std::to_string(i * i) + "\", \"args\": {\"stream\": " + std::to_string(i) + ", \"list\": [[" +
-                                std::string(static_cast<size_t>(i % 50), '4') + "9]]}}";
+    const std::string members = "\"name\": \"n" + std::to_string(i * i) + "\", \"args\": {\"stream\": " + std::to_string(i) +
+                                ", \"list\": [[" + std::string(static_cast<size_t>(i % 50), '4') + "9]]}}";
     records[0] += (i > 0 ? ", {" : "{") + members;
     records[1] += (i > 0 ? ", {\"other\": \"\\u0041\"," : "{") + members;
   }
