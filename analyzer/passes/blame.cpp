@@ -1,7 +1,8 @@
 #include "analyzer/passes/blame.h"
-#include "store/made_rows.h"
 
 #include <algorithm>
+
+#include "store/made_rows.h"
 
 namespace ddl {
 
