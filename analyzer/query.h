@@ -41,11 +41,6 @@ class Query {
     reset();
   }
 
-  /// Text that outlives the statement, such as a literal: it is not copied. Null: NULL.
-  struct Lasting {
-    const char* text;
-  };
-
   int columns() const { return sqlite3_column_count(statement_.get()); }
 
   /// Moves to the next row; false at the end.
@@ -71,10 +66,6 @@ class Query {
   void bind_one(int index, const char* value) {
     check(value == nullptr ? sqlite3_bind_null(statement_.get(), index)
                            : sqlite3_bind_text(statement_.get(), index, value, -1, SQLITE_TRANSIENT));
-  }
-  void bind_one(int index, const Lasting& value) {
-    check(value.text == nullptr ? sqlite3_bind_null(statement_.get(), index)
-                                : sqlite3_bind_text(statement_.get(), index, value.text, -1, SQLITE_STATIC));
   }
   void bind_one(int index, const std::string& value) { bind_one(index, std::string_view(value)); }
   template <typename Value>

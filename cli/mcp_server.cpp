@@ -55,6 +55,8 @@ std::string bounded(std::string text) {
 
 std::string text_of(const reports::Document& document) { return render_text(document, {.width = 120, .color = false}); }
 
+}  // namespace
+
 /// One argument of a tool.
 struct Parameter {
   const char* name;
@@ -87,6 +89,8 @@ class Asked {
  private:
   const Json& given_;
 };
+
+namespace {
 
 std::vector<std::string> tables_of_the_report() {
   std::vector<std::string> names;

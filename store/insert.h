@@ -50,7 +50,13 @@ class Insert {
  private:
   void bind(int index, std::integral auto value) { statement_->bind(index, static_cast<int64_t>(value)); }
   void bind(int index, double value) { statement_->bind(index, value); }
-  void bind(int index, const char* value) { bind(index, std::string_view(value)); }
+  void bind(int index, const char* value) {
+    if (value == nullptr) {
+      statement_->bind(index);
+    } else {
+      bind(index, std::string_view(value));
+    }
+  }
   void bind(int index, const std::string& value) { statement_->bind(index, value); }
   void bind(int index, std::string_view value) { statement_->bind(index, std::string(value)); }
   void bind(int index, std::span<const unsigned char> blob) { statement_->bind(index, blob.data(), static_cast<int>(blob.size())); }

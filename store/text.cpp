@@ -43,7 +43,7 @@ std::string clean_text(std::string_view bytes) {
   return text;
 }
 
-std::string clean_name(std::string_view bytes) { return clean_text(bytes.substr(0, 255)); }
+std::string clean_name(std::string_view bytes) { return clean_text(bytes.substr(0, kMaxCleanNameBytes)); }
 
 std::string shell_quoted(std::string_view argument) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";

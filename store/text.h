@@ -14,6 +14,7 @@ std::string clean_text(std::string_view bytes);
 /// The same for names of ranges, communicators and operations: cut at 255 bytes as recorders do, so that a damaged length cannot fill the
 /// store.
 std::string clean_name(std::string_view bytes);
+constexpr size_t kMaxCleanNameBytes = 255;
 
 /// A command line as one would type it: arguments with blanks or quotes in single quotes.
 std::string shell_quoted(std::string_view argument);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analyzer/made_rows.h"
+#include "store/made_rows.h"
 
 namespace ddl {
 

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "analyzer/flat_map.h"
-#include "analyzer/made_rows.h"
 #include "analyzer/passes/blame.h"
 #include "analyzer/passes/collective_groups.h"
 #include "analyzer/passes/instance.h"
@@ -21,6 +20,7 @@
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
 #include "store/made_ahead.h"
+#include "store/made_rows.h"
 
 namespace ddl {
 namespace {
@@ -246,7 +246,7 @@ class SplitRowsWriter {
           if (r == nullptr) return false;
           const std::optional<int64_t> wait_ns = unless_none(r->wait_ns);
           row.set(r->event, unless_none(r->bytes), wait_ns, wait_ns ? std::optional(r->duration_ns - *wait_ns) : std::nullopt,
-                  Query::Lasting{name_of(r->method)}, unless_none(r->min_duration_wait_ns), r->sigma_ns, Query::Lasting{name_of(r->why)});
+                  Lasting{name_of(r->method)}, unless_none(r->min_duration_wait_ns), r->sigma_ns, Lasting{name_of(r->why)});
           return true;
         });
   }

@@ -37,6 +37,17 @@ void classify(const Interval& gap, const DeviceOperation* end, const IntervalSet
 
 }  // namespace
 
+void DevicePartition::add(const DevicePartition& next) {
+  for (int64_t DevicePartition::*const time :
+       {&DevicePartition::duration_ns, &DevicePartition::compute_ns, &DevicePartition::comm_ns, &DevicePartition::copy_ns,
+        &DevicePartition::wait_ns, &DevicePartition::exposed_comm_ns, &DevicePartition::exposed_wait_ns, &DevicePartition::exposed_copy_ns,
+        &DevicePartition::active_ns, &DevicePartition::active_xfer_ns, &DevicePartition::idle_ns, &DevicePartition::idle_input_ns,
+        &DevicePartition::idle_host_ns, &DevicePartition::idle_launch_ns, &DevicePartition::idle_kernel_ns,
+        &DevicePartition::idle_dep_comm_ns, &DevicePartition::idle_dep_copy_ns, &DevicePartition::idle_other_ns})
+    this->*time += next.*time;
+  split = split && next.split;
+}
+
 DevicePartition partition_device(const Interval& window, const std::vector<DeviceOperation>& operations, const DeviceOperation* next,
                                  const std::vector<Interval>& inputs) {
   std::vector<Interval> of_class[3], transfers;

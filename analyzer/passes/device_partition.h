@@ -55,6 +55,9 @@ struct DevicePartition {
   int64_t idle_input_ns = 0, idle_host_ns = 0, idle_launch_ns = 0, idle_kernel_ns = 0;
   int64_t idle_dep_comm_ns = 0, idle_dep_copy_ns = 0, idle_other_ns = 0;
   bool split = true;  ///< the waiting of every collective is known
+
+  /// That of the window behind it. An operation begins where they meet, or both are within one: no gap lies in both.
+  void add(const DevicePartition& next);
 };
 
 /// `operations`: those that overlap the window, by begin, longest first. `next`: the first one after it, if any. `inputs`: when the host

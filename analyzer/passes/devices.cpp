@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <map>
 #include <set>
 #include <string>
@@ -131,8 +132,6 @@ struct Event {
   int64_t axis = -1;  ///< collectives: index into `axes_`
   Why why = Why::kNone;
   double sigma_ns = 0;  ///< clock sigma of its waiting
-  StreamOrder::Stream stream;
-  int64_t call = 0;  ///< number of the launching call; 0: not known
 };
 
 /// A launching call: its number, and when it was entered.
@@ -143,9 +142,177 @@ struct LaunchHash {
   }
 };
 
+/// Which of up to `count` numbers were added more than once, and a few others.
+class RepeatedNumbers {
+ public:
+  explicit RepeatedNumbers(size_t count)
+      : mask_(std::bit_ceil(std::clamp<size_t>(16 * count, 64, kMostBits)) - 1), once_(mask_ + 1), twice_(mask_ + 1) {}
+  void add(int64_t number) {
+    const size_t place = place_of(number);
+    if (once_[place]) twice_[place] = true;
+    once_[place] = true;
+  }
+  bool contains(int64_t number) const { return number != 0 && twice_[place_of(number)]; }
+
+ private:
+  static constexpr size_t kMostBits = 1 << 27;
+  size_t place_of(int64_t number) const { return std::hash<uint64_t>()(static_cast<uint64_t>(number) * 0x9e3779b97f4a7c15U) >> 20 & mask_; }
+  size_t mask_;
+  std::vector<bool> once_, twice_;
+};
+
 struct Window {
   std::optional<int64_t> step;  ///< unset: the whole run
   Interval interval;
+};
+
+struct AxisSums {
+  int64_t comm_ns = 0, wait_ns = 0, exposed_ns = 0, exposed_wait_ns = 0;
+  bool split = true;
+};
+
+struct WindowSums {
+  DevicePartition partition;
+  double sigma_ns = 0;
+  Why why = Why::kNone;
+  std::map<int64_t, AxisSums> axes;
+};
+
+struct GpuLayerSums {
+  int64_t compute_ns = 0, comm_ns = 0, copy_ns = 0, exposed_comm_ns = 0;
+};
+
+/// What one GPU of a process did, in the order of time: cut into pieces, of which one is in memory at a time. A piece ends where an operation
+/// begins, so that no gap lies in two of them, and all times of windows and layers are sums over pieces.
+class DeviceSweep {
+ public:
+  /// `inputs`: by begin. `windows`: those of steps by begin, in the end that of the run. Both must outlive this.
+  DeviceSweep(const std::vector<Window>& windows, const std::vector<Interval>& inputs)
+      : windows_(windows), inputs_(inputs), sums_(windows.size()) {
+    for (const Interval& i : inputs) longest_input_ns_ = std::max(longest_input_ns_, i.length_ns());
+  }
+
+  /// By begin.
+  void add(const Event& event) {
+    const int64_t begin_ns = event.operation.interval.begin_ns;
+    if (events_.size() >= carried_ + kPieceEvents && begin_ns > events_.back().operation.interval.begin_ns)
+      end_piece(begin_ns, &event.operation);
+    events_.push_back(event);
+  }
+  void finish() { end_piece(INT64_MAX, nullptr); }
+
+  const std::vector<WindowSums>& of_windows() const { return sums_; }
+  const std::map<std::pair<int64_t, int64_t>, GpuLayerSums>& of_layers() const { return layers_; }  ///< by step and layer
+
+ private:
+  using Events = std::vector<Event>::const_iterator;
+  static constexpr size_t kPieceEvents = 1 << 14;
+
+  /// `next`: the operation that begins there.
+  void end_piece(int64_t end_ns, const DeviceOperation* next) {
+    int64_t longest_ns = 0;
+    for (const Event& e : events_) longest_ns = std::max(longest_ns, e.operation.interval.length_ns());
+    for (; window_ < windows_.size() && (windows_[window_].interval.begin_ns < end_ns || end_ns == INT64_MAX); ++window_)
+      if (windows_[window_].step) open_.push_back(window_);
+    const size_t run = windows_.size() - 1;
+    for (const size_t window : open_) add_window(window, end_ns, next, longest_ns);
+    if (!run_ended_ && windows_[run].interval.begin_ns < end_ns) add_window(run, end_ns, next, longest_ns);
+    const auto ended = [&](size_t window) { return windows_[window].interval.end_ns <= end_ns; };
+    std::erase_if(open_, ended);
+    run_ended_ = run_ended_ || ended(run);
+    add_layers(end_ns);
+    std::erase_if(events_, [&](const Event& e) { return e.operation.interval.end_ns <= end_ns; });
+    carried_ = events_.size();
+    begin_ns_ = end_ns;
+  }
+
+  void add_window(size_t number, int64_t end_ns, const DeviceOperation* next, int64_t longest_ns) {
+    const Interval& whole = windows_[number].interval;
+    const Interval part{std::max(whole.begin_ns, begin_ns_), std::min(whole.end_ns, end_ns)};
+    WindowSums& sums = sums_[number];
+    // Sorted by begin, and few are long: what began up to the longest one's length before the window may reach into it.
+    const auto begins_before = [](const Event& e, int64_t ns) { return e.operation.interval.begin_ns < ns; };
+    const auto first = std::lower_bound(events_.cbegin(), events_.cend(), part.begin_ns - longest_ns, begins_before);
+    const auto last = std::lower_bound(events_.cbegin(), events_.cend(), part.end_ns, begins_before);
+    const auto fresh = whole.begin_ns >= begin_ns_ ? first : std::max(first, events_.cbegin() + static_cast<std::ptrdiff_t>(carried_));
+    std::vector<DeviceOperation> operations;
+    for (auto e = first; e < last; ++e) {
+      if (e->operation.interval.end_ns <= part.begin_ns) continue;
+      operations.push_back(e->operation);
+      if (e < fresh) continue;
+      sums.sigma_ns += e->sigma_ns;
+      if (e->why != Why::kNone) sums.why = e->why;
+    }
+    std::vector<Interval> inputs;
+    auto input = std::lower_bound(inputs_.begin(), inputs_.end(), part.begin_ns - longest_input_ns_,
+                                  [](const Interval& i, int64_t ns) { return i.begin_ns < ns; });
+    for (; input != inputs_.end() && input->begin_ns < part.end_ns; ++input)
+      if (input->end_ns > part.begin_ns) inputs.push_back(*input);
+    add_axes(part, first, last, sums.axes);
+    sums.partition.add(partition_device(part, operations, last != events_.cend() ? &last->operation : next, inputs));
+  }
+
+  static void add_axes(const Interval& part, Events first, Events last, std::map<int64_t, AxisSums>& sums) {
+    struct Axis {
+      std::vector<Interval> kernels, transfers;
+    };
+    std::map<int64_t, Axis> axes;
+    std::vector<Interval> computing;
+    for (auto e = first; e < last; ++e) {
+      const Interval& interval = e->operation.interval;
+      if (interval.end_ns <= part.begin_ns) continue;
+      if (e->operation.device_class == DeviceClass::kCompute) computing.push_back(interval);
+      if (e->operation.device_class != DeviceClass::kCommunication) continue;
+      Axis& axis = axes[e->axis];
+      axis.kernels.push_back(interval);
+      axis.transfers.push_back({interval.begin_ns + e->operation.wait_ns.value_or(0), interval.end_ns});
+      AxisSums& sum = sums[e->axis];
+      sum.split = sum.split && e->operation.wait_ns;
+    }
+    if (axes.empty()) return;
+    const IntervalSet inside({part});
+    const IntervalSet compute = intersect(IntervalSet(std::move(computing)), inside);
+    for (auto& [index, axis] : axes) {
+      const IntervalSet comm = intersect(IntervalSet(std::move(axis.kernels)), inside);
+      const IntervalSet transfer = intersect(IntervalSet(std::move(axis.transfers)), inside);
+      const int64_t exposed_ns = subtract(comm, compute).length_ns();
+      AxisSums& sum = sums[index];
+      sum.comm_ns += comm.length_ns();
+      sum.wait_ns += comm.length_ns() - transfer.length_ns();
+      sum.exposed_ns += exposed_ns;
+      sum.exposed_wait_ns += exposed_ns - subtract(transfer, compute).length_ns();
+    }
+  }
+
+  void add_layers(int64_t end_ns) {
+    std::map<std::pair<int64_t, int64_t>, std::array<std::vector<Interval>, 3>> groups;  // by step and layer
+    std::map<int64_t, std::vector<Interval>> computing;                                  // by step
+    for (const Event& e : events_) {
+      const Interval part{std::max(e.operation.interval.begin_ns, begin_ns_), std::min(e.operation.interval.end_ns, end_ns)};
+      groups[{e.step, e.layer}][static_cast<size_t>(e.operation.device_class)].push_back(part);
+      if (e.operation.device_class == DeviceClass::kCompute) computing[e.step].push_back(part);
+    }
+    for (const auto& [key, classes] : groups) {
+      const IntervalSet comm(classes[static_cast<size_t>(DeviceClass::kCommunication)]);
+      GpuLayerSums& sums = layers_[key];
+      sums.compute_ns += IntervalSet(classes[static_cast<size_t>(DeviceClass::kCompute)]).length_ns();
+      sums.comm_ns += comm.length_ns();
+      sums.copy_ns += IntervalSet(classes[static_cast<size_t>(DeviceClass::kCopy)]).length_ns();
+      if (!comm.empty()) sums.exposed_comm_ns += subtract(comm, IntervalSet(computing[key.first])).length_ns();
+    }
+  }
+
+  const std::vector<Window>& windows_;
+  const std::vector<Interval>& inputs_;
+  int64_t longest_input_ns_ = 0;
+  std::vector<Event> events_;     ///< by begin: of the piece
+  size_t carried_ = 0;            ///< of them, that began in earlier pieces
+  int64_t begin_ns_ = INT64_MIN;  ///< of the piece
+  size_t window_ = 0;             ///< the next one that begins
+  std::vector<size_t> open_;      ///< windows of steps
+  bool run_ended_ = false;
+  std::vector<WindowSums> sums_;  ///< by window
+  std::map<std::pair<int64_t, int64_t>, GpuLayerSums> layers_;
 };
 
 class DevicePass {
@@ -174,22 +341,38 @@ class DevicePass {
     Query all(db_, "SELECT count(*) FROM gpu_event WHERE kind IN (1, 2, 3)");
     Ticker ticker(progress, all.next() ? all.integer(0) : 0);
     for (const auto& [id, process] : catalog_.processes) {
-      const std::map<int64_t, std::vector<Event>> devices = read(id, ticker);
-      if (devices.empty()) continue;
-      const std::vector<Window> windows = windows_of(process, known_until_ns(process, devices));
+      const std::vector<Window> windows = windows_of(process, known_until_ns(process));
       const std::vector<Interval> inputs = inputs_of(id);
-      for (const auto& [device, events] : devices) {
-        int64_t longest_ns = 0, longest_input_ns = 0;
-        for (const Interval& i : inputs) longest_input_ns = std::max(longest_input_ns, i.length_ns());
-        for (const Event& e : events) longest_ns = std::max(longest_ns, e.operation.interval.length_ns());
-        for (const Window& window : windows) write_part(id, device, window, events, longest_ns, inputs, longest_input_ns);
-        write_layers(id, device, events);
+      for (auto& [device, sweep] : read(id, windows, inputs, ticker)) {
+        write_windows(id, device, windows, sweep.of_windows());
+        write_layers(id, device, sweep.of_layers());
       }
     }
   }
 
  private:
-  std::map<int64_t, std::vector<Event>> read(int64_t process, Ticker& ticker) {
+  /// What all of a process's GPUs were given, for who waits for what. Empty if no stream waits for another.
+  StreamOrder stream_order(int64_t process) {
+    StreamOrder order(db_, process);
+    if (order.empty()) return order;
+    Query rows(
+        db_,
+        "SELECT g.kind, g.start_ns + g.duration_ns, g.comm IS NOT NULL OR n.class = 'communication', g.context, g.stream, g.correlation"
+        " FROM gpu_event g JOIN gpu_name n ON n.id = g.name"
+        " WHERE g.process = ? AND g.kind IN (1, 2, 3) AND g.duration_ns > 0 AND g.correlation <> 0"
+        " ORDER BY g.start_ns, g.duration_ns DESC");
+    rows.bind(process);
+    while (rows.next()) {
+      const DeviceClass device_class = rows.integer(0) != 1   ? DeviceClass::kCopy
+                                       : rows.integer(2) != 0 ? DeviceClass::kCommunication
+                                                              : DeviceClass::kCompute;
+      order.add({rows.integer(3), rows.integer(4)}, rows.integer(5), rows.integer(1), device_class);
+    }
+    return order;
+  }
+
+  std::map<int64_t, DeviceSweep> read(int64_t process, const std::vector<Window>& windows, const std::vector<Interval>& inputs,
+                                      Ticker& ticker) {
     Query rows(
         db_,
         "SELECT g.device, g.kind, g.start_ns, g.duration_ns, g.launch_ns, g.comm, g.seq, n.class, g.step, r.layer, r.phase, g.graph_node,"
@@ -197,8 +380,9 @@ class DevicePass {
         " FROM gpu_event g JOIN gpu_name n ON n.id = g.name JOIN region r ON r.id = g.region"
         " WHERE g.process = ? AND g.kind IN (1, 2, 3) AND g.duration_ns > 0 ORDER BY g.start_ns, g.duration_ns DESC");
     rows.bind(process);
-    std::map<int64_t, std::vector<Event>> devices;
-    StreamOrder order(db_, process);
+    const StreamOrder order = stream_order(process);
+    std::map<int64_t, DeviceSweep> devices;
+    std::map<int64_t, int64_t> busy_until_ns;                           // by device
     std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> runs;      // so far, of a node for a collective
     std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> messages;  // so far, on a communicator in a step as one of its ranks
     while (rows.next()) {
@@ -229,33 +413,27 @@ class DevicePass {
       e.step = rows.maybe_integer(8).value_or(-1);
       const auto optional_text = [&](int column) { return rows.is_null(column) ? std::nullopt : std::optional(rows.text(column)); };
       e.layer = layers_.try_emplace({optional_text(9), optional_text(10)}, static_cast<int64_t>(layers_.size())).first->second;
-      if (!order.empty()) {
-        e.stream = {rows.maybe_integer(12).value_or(0), rows.maybe_integer(13).value_or(0)};
-        e.call = rows.integer(14);
-        order.add(e.stream, e.call, e.operation);
+      const int64_t device = rows.integer(0);
+      if (!order.empty()) {  // only what ends a gap that is longer than lies between two kernels is asked for it
+        int64_t& until_ns = busy_until_ns.try_emplace(device, INT64_MIN / 2).first->second;
+        if (e.operation.interval.begin_ns - until_ns >= kKernelWaitNs)
+          e.operation.awaits = order.awaited({rows.integer(12), rows.integer(13)}, rows.integer(14));
+        until_ns = std::max(until_ns, e.operation.interval.end_ns);
       }
-      devices[rows.integer(0)].push_back(std::move(e));
+      devices.try_emplace(device, windows, inputs).first->second.add(e);
     }
-    for (auto& [device, events] : devices) {
-      int64_t busy_until_ns = INT64_MIN / 2;
-      for (Event& e : events) {  // only what ends a gap that is longer than lies between two kernels is asked for it
-        if (!order.empty() && e.operation.interval.begin_ns - busy_until_ns >= kKernelWaitNs)
-          e.operation.awaits = order.awaited(e.stream, e.call);
-        busy_until_ns = std::max(busy_until_ns, e.operation.interval.end_ns);
-      }
-    }
+    for (auto& [device, sweep] : devices) sweep.finish();
     return devices;
   }
 
   /// What the GPUs of a killed process did last was not handed over where it began another step behind their last activity: from there on nobody knows that they
   /// idled. A process that handed everything over before it was left has no such step.
-  int64_t known_until_ns(const ProcessInfo& process, const std::map<int64_t, std::vector<Event>>& devices) {
+  int64_t known_until_ns(const ProcessInfo& process) {
     if (process.ended != "lost") return INT64_MAX;
-    int64_t last_ns = INT64_MIN;
-    for (const auto& [device, events] : devices)
-      for (const Event& e : events) last_ns = std::max(last_ns, e.operation.interval.end_ns);
+    Query last(db_, "SELECT max(start_ns + duration_ns) FROM gpu_event WHERE process = ? AND kind IN (1, 2, 3) AND duration_ns > 0");
+    if (!last.bind(process.id).next() || last.is_null(0)) return INT64_MAX;
     Query later(db_, "SELECT 1 FROM step WHERE process = ? AND start_ns >= ?");
-    return later.bind(process.id, last_ns).next() ? last_ns : INT64_MAX;
+    return later.bind(process.id, last.integer(0)).next() ? last.integer(0) : INT64_MAX;
   }
 
   /// Steps that ended by `known_until_ns`, and the run up to there.
@@ -287,87 +465,30 @@ class DevicePass {
     return intervals;
   }
 
-  void write_part(int64_t process, int64_t device, const Window& window, const std::vector<Event>& events, int64_t longest_ns,
-                  const std::vector<Interval>& all_inputs, int64_t longest_input_ns) {
-    // Sorted by begin, and few are long: what began up to the longest one's length before the window may reach into it.
-    const auto begins_before = [](const Event& e, int64_t ns) { return e.operation.interval.begin_ns < ns; };
-    const auto first = std::lower_bound(events.begin(), events.end(), window.interval.begin_ns - longest_ns, begins_before);
-    const auto last = std::lower_bound(events.begin(), events.end(), window.interval.end_ns, begins_before);
-    std::vector<DeviceOperation> operations;
-    Why why = Why::kNone;
-    double sigma_ns = 0;
-    for (auto e = first; e != last; ++e) {
-      if (e->operation.interval.end_ns <= window.interval.begin_ns) continue;
-      operations.push_back(e->operation);
-      sigma_ns += e->sigma_ns;
-      if (e->why != Why::kNone) why = e->why;
-    }
-    std::vector<Interval> inputs;
-    auto input = std::lower_bound(all_inputs.begin(), all_inputs.end(), window.interval.begin_ns - longest_input_ns,
-                                  [](const Interval& i, int64_t ns) { return i.begin_ns < ns; });
-    for (; input != all_inputs.end() && input->begin_ns < window.interval.end_ns; ++input)
-      if (input->end_ns > window.interval.begin_ns) inputs.push_back(*input);
-    write_axes(process, device, window, first, last);
-    const DevicePartition p = partition_device(window.interval, operations, last != events.end() ? &last->operation : nullptr, inputs);
-    const auto if_split = [&](int64_t ns) { return p.split ? std::optional(ns) : std::nullopt; };
-    insert_part_.run(process, device, window.step, p.duration_ns, p.compute_ns, p.comm_ns, if_split(p.wait_ns), p.copy_ns,
-                     p.exposed_comm_ns, if_split(p.exposed_wait_ns), p.exposed_copy_ns, p.active_ns, if_split(p.active_xfer_ns), p.idle_ns,
-                     p.idle_input_ns, p.idle_host_ns, p.idle_launch_ns, p.idle_kernel_ns, p.idle_dep_comm_ns, p.idle_dep_copy_ns,
-                     p.idle_other_ns, name_of(p.split ? Why::kNone : why), p.split ? std::optional(sigma_ns) : std::nullopt);
-  }
-
-  using Events = std::vector<Event>::const_iterator;
-
-  void write_axes(int64_t process, int64_t device, const Window& window, Events first, Events last) {
-    struct Axis {
-      std::vector<Interval> kernels, transfers;
-      bool split = true;
-    };
-    std::map<int64_t, Axis> axes;
-    std::vector<Interval> computing;
-    for (auto e = first; e != last; ++e) {
-      const Interval& interval = e->operation.interval;
-      if (interval.end_ns <= window.interval.begin_ns) continue;
-      if (e->operation.device_class == DeviceClass::kCompute) computing.push_back(interval);
-      if (e->operation.device_class != DeviceClass::kCommunication) continue;
-      Axis& axis = axes[e->axis];
-      axis.kernels.push_back(interval);
-      axis.transfers.push_back({interval.begin_ns + e->operation.wait_ns.value_or(0), interval.end_ns});
-      axis.split = axis.split && e->operation.wait_ns;
-    }
-    if (axes.empty()) return;
-    const IntervalSet inside({window.interval});
-    const IntervalSet compute = intersect(IntervalSet(std::move(computing)), inside);
-    for (auto& [index, axis] : axes) {
-      const IntervalSet comm = intersect(IntervalSet(std::move(axis.kernels)), inside);
-      const IntervalSet transfer = intersect(IntervalSet(std::move(axis.transfers)), inside);
-      const int64_t exposed_ns = subtract(comm, compute).length_ns();
-      const auto if_split = [split = axis.split](int64_t ns) { return split ? std::optional(ns) : std::nullopt; };
-      insert_axis_.run(process, device, window.step, axes_[static_cast<size_t>(index)], comm.length_ns(),
-                       if_split(comm.length_ns() - transfer.length_ns()), exposed_ns,
-                       if_split(exposed_ns - subtract(transfer, compute).length_ns()));
+  void write_windows(int64_t process, int64_t device, const std::vector<Window>& windows, const std::vector<WindowSums>& sums) {
+    for (size_t i = 0; i < windows.size(); ++i) {
+      const DevicePartition& p = sums[i].partition;
+      for (const auto& [index, axis] : sums[i].axes) {
+        const auto if_split = [split = axis.split](int64_t ns) { return split ? std::optional(ns) : std::nullopt; };
+        insert_axis_.run(process, device, windows[i].step, axes_[static_cast<size_t>(index)], axis.comm_ns, if_split(axis.wait_ns),
+                         axis.exposed_ns, if_split(axis.exposed_wait_ns));
+      }
+      const auto if_split = [&](int64_t ns) { return p.split ? std::optional(ns) : std::nullopt; };
+      insert_part_.run(process, device, windows[i].step, p.duration_ns, p.compute_ns, p.comm_ns, if_split(p.wait_ns), p.copy_ns,
+                       p.exposed_comm_ns, if_split(p.exposed_wait_ns), p.exposed_copy_ns, p.active_ns, if_split(p.active_xfer_ns),
+                       p.idle_ns, p.idle_input_ns, p.idle_host_ns, p.idle_launch_ns, p.idle_kernel_ns, p.idle_dep_comm_ns,
+                       p.idle_dep_copy_ns, p.idle_other_ns, name_of(p.split ? Why::kNone : sums[i].why),
+                       p.split ? std::optional(sums[i].sigma_ns) : std::nullopt);
     }
   }
 
-  void write_layers(int64_t process, int64_t device, const std::vector<Event>& events) {
-    std::map<std::pair<int64_t, int64_t>, std::array<std::vector<Interval>, 3>> groups;  // by step and layer
-    std::map<int64_t, std::vector<Interval>> computing;                                  // by step
-    for (const Event& e : events) {
-      groups[{e.step, e.layer}][static_cast<size_t>(e.operation.device_class)].push_back(e.operation.interval);
-      if (e.operation.device_class == DeviceClass::kCompute) computing[e.step].push_back(e.operation.interval);
-    }
+  void write_layers(int64_t process, int64_t device, const std::map<std::pair<int64_t, int64_t>, GpuLayerSums>& sums) {
     std::vector<const std::pair<std::optional<std::string>, std::optional<std::string>>*> names(layers_.size());
     for (const auto& [name, index] : layers_) names[static_cast<size_t>(index)] = &name;
-    int64_t step = INT64_MIN;
-    IntervalSet compute_of_step;
-    for (const auto& [key, classes] : groups) {
-      if (key.first != step) compute_of_step = IntervalSet(computing[step = key.first]);
-      const IntervalSet comm(classes[static_cast<size_t>(DeviceClass::kCommunication)]);
+    for (const auto& [key, sum] : sums) {
       const auto& [layer, phase] = *names[static_cast<size_t>(key.second)];
-      insert_layer_.run(process, device, step < 0 ? std::nullopt : std::optional(step), layer, phase,
-                        IntervalSet(classes[static_cast<size_t>(DeviceClass::kCompute)]).length_ns(), comm.length_ns(),
-                        IntervalSet(classes[static_cast<size_t>(DeviceClass::kCopy)]).length_ns(),
-                        comm.empty() ? 0 : subtract(comm, compute_of_step).length_ns());
+      insert_layer_.run(process, device, key.first < 0 ? std::nullopt : std::optional(key.first), layer, phase, sum.compute_ns, sum.comm_ns,
+                        sum.copy_ns, sum.exposed_comm_ns);
     }
   }
 
@@ -451,22 +572,29 @@ void select_resources(SQLite::Database& db) {
 
 void sum_host_calls(SQLite::Database& db) {
   // That a stream waits for another holds up no host.
-  Query calls(db, R"(
-    SELECT g.step, CASE g.kind WHEN 4 THEN g.duration_ns ELSE g.launch_duration_ns END AS ns,
-           CASE g.kind WHEN 4 THEN 0 ELSE g.correlation END, coalesce(g.launch_ns, 0)
+  constexpr const char* kCalls = R"(
     FROM gpu_event g
-    WHERE g.process = ? AND g.step IS NOT NULL AND ns IS NOT NULL
-      AND (g.kind IN (1, 2, 3, 6) OR (g.kind = 4 AND g.name NOT IN (SELECT id FROM gpu_name WHERE name LIKE '%stream wait%')))
-    ORDER BY g.start_ns)");
-  Query processes(db, "SELECT id, world FROM process WHERE rank IS NOT NULL ORDER BY id");
+    WHERE g.process = ? AND g.step IS NOT NULL AND iif(g.kind = 4, g.duration_ns, g.launch_duration_ns) IS NOT NULL
+      AND (g.kind IN (1, 2, 3, 6) OR (g.kind = 4 AND g.name NOT IN (SELECT id FROM gpu_name WHERE name LIKE '%stream wait%'))))";
+  Query numbers(db, std::string("SELECT g.correlation") + kCalls + " AND g.kind <> 4 AND g.correlation <> 0");
+  Query calls(db, std::string("SELECT g.step, iif(g.kind = 4, g.duration_ns, g.launch_duration_ns), iif(g.kind = 4, 0, g.correlation),"
+                              " coalesce(g.launch_ns, 0)") +
+                      kCalls + " ORDER BY g.start_ns");
+  Query processes(db,
+                  "SELECT p.id, p.world, count(g.process) FROM process p LEFT JOIN gpu_event g ON g.process = p.id WHERE p.rank IS NOT NULL"
+                  " GROUP BY p.id ORDER BY p.id");
   std::map<std::pair<int64_t, int64_t>, int64_t> sums;  // by world and step
   while (processes.next()) {
+    if (processes.integer(2) == 0) continue;
     // What one call launched shares its correlation: the nodes of a CUDA graph, of which traces need not tell the node, nor the launch as an
-    // event of its own. Numbers of calls may begin again, so that the moment counts as well.
+    // event of its own. Numbers of calls may begin again, so that the moment counts as well. Few calls launch more than one thing, and only
+    // those are remembered.
+    RepeatedNumbers repeated(static_cast<size_t>(processes.integer(2)));
+    for (numbers.bind(processes.integer(0)); numbers.next();) repeated.add(numbers.integer(0));
     std::unordered_set<LaunchKey, LaunchHash> launches;
     calls.bind(processes.integer(0));
     while (calls.next()) {
-      if (calls.integer(2) != 0 && !launches.insert({calls.integer(2), calls.integer(3)}).second) continue;
+      if (repeated.contains(calls.integer(2)) && !launches.insert({calls.integer(2), calls.integer(3)}).second) continue;
       sums[{processes.integer(1), calls.integer(0)}] += calls.integer(1);
     }
   }

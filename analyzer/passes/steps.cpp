@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "analyzer/each_row.h"
-#include "analyzer/made_rows.h"
 #include "analyzer/parallel_reads.h"
 #include "analyzer/passes/input_ranges.h"
 #include "analyzer/passes/message_operation.h"
@@ -19,6 +18,7 @@
 #include "analyzer/passes/process_steps.h"
 #include "analyzer/passes/training_thread.h"
 #include "analyzer/query.h"
+#include "store/made_rows.h"
 
 namespace ddl {
 namespace {
@@ -191,7 +191,7 @@ class StepRowsWriter {
     const Partition& part = one.part;
     row.set(one.process, one.second, part.compute_ns, one.kept ? std::optional(part.comm_ns) : std::nullopt, part.exposed_ns,
             one.split ? std::optional(part.wait_ns) : std::nullopt,
-            one.split ? std::optional(part.exposed_ns - part.wait_ns) : std::nullopt, part.idle_ns, Query::Lasting{one.why},
+            one.split ? std::optional(part.exposed_ns - part.wait_ns) : std::nullopt, part.idle_ns, Lasting{one.why},
             one.split ? std::optional(one.sigma_ns) : std::nullopt, more...);
   }
 

@@ -22,9 +22,9 @@ StreamOrder::StreamOrder(SQLite::Database& db, int64_t process) {
   }
 }
 
-void StreamOrder::add(const Stream& stream, int64_t call, const DeviceOperation& operation) {
+void StreamOrder::add(const Stream& stream, int64_t call, int64_t end_ns, DeviceClass device_class) {
   if (call == 0) return;
-  const Done done{operation.interval.end_ns, operation.device_class};
+  const Done done{end_ns, device_class};
   const auto [known, is_new] = done_[stream].try_emplace(call, done);
   if (!is_new && known->second.end_ns < done.end_ns) known->second = done;
 }

@@ -23,7 +23,7 @@ class StreamOrder {
 
   StreamOrder(SQLite::Database& db, int64_t process);
   bool empty() const { return waits_.empty(); }
-  void add(const Stream& stream, int64_t call, const DeviceOperation& operation);
+  void add(const Stream& stream, int64_t call, int64_t end_ns, DeviceClass device_class);
   /// Unset: for nothing, or what is done last of it is not a collective and no copy.
   std::optional<Awaited> awaited(const Stream& stream, int64_t call) const;
 

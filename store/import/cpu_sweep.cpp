@@ -1,19 +1,15 @@
 #include "store/import/cpu_sweep.h"
 
-#include <SQLiteCpp/Statement.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
 
 #include "core/error.h"
-#include "store/import/columns.h"
 
 namespace ddl::store {
 
 namespace {
-
-enum Row { kStep, kRange, kLaunch, kCall };
 
 constexpr size_t kMostOpen = 4096;  ///< ranges of a thread at a time; Python's own limit of calls inside each other is 1000
 
@@ -29,74 +25,81 @@ bool CpuSweep::Totals::add(int64_t duration_ns, std::optional<int64_t> more_byte
   return !beyond;
 }
 
-CpuSweep::CpuSweep(ImportedRun& run, const std::function<void(double)>& step_done)
+CpuSweep::CpuSweep(ImportedRun& run, MadeRows& made, const std::function<void(double)>& step_done)
     : run_(run),
       step_done_(step_done),
       insert_step_(run.db_, "INSERT INTO step VALUES (?, ?, ?, ?, ?, ?)"),
-      insert_range_(run.db_, "INSERT INTO range_event VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)"),
+      insert_source_(run.db_, "INSERT INTO nccl_collective VALUES (?, 'profiler', ?, ?, NULL, 1, ?, ?, 0, 1, 1, NULL, NULL, NULL, NULL)"),
+      insert_range_(made, "INSERT INTO range_event SELECT c0, c1, c2, c3, c4, c5, c6, c7, NULL FROM made_rows"),
       insert_event_(
-          run.db_,
-          "INSERT INTO event(process, thread, kind, op, comm, seq, region, step, start_ns, duration_ns, bytes, peer, tag, datatype)"
-          " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
-      insert_source_(
-          run.db_,
-          "INSERT INTO nccl_collective VALUES (last_insert_rowid(), 'profiler', ?, ?, NULL, 1, ?, ?, 0, 1, 1, NULL, NULL, NULL, NULL)"),
-      insert_launch_(run.db_, "INSERT INTO temp.launch VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)") {}
+          made,
+          "INSERT INTO event(id, process, thread, kind, op, comm, seq, region, step, start_ns, duration_ns, bytes, peer, tag, datatype)"
+          " SELECT c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c14 FROM made_rows") {}
 
 void CpuSweep::run() {
-  SQLite::Statement rows(
-      run_.db_,
-      "SELECT process, thread, start, duration, kind, number, name, seq, op, comm, bytes, peer, tag, datatype, algorithm, protocol"
-      " FROM temp.stage_cpu ORDER BY process, thread, start, duration DESC, kind");
-  const auto maybe = [&](int column) { return maybe_integer(rows, column); };
   uint64_t done = 0;
-  while (rows.executeStep()) {
+  run_.cpu_->sort();
+  while (const CpuRecord* const row = run_.cpu_->next()) {
     if (++done % 100'000 == 0) step_done_(0.7 * static_cast<double>(done) / static_cast<double>(run_.cpu_rows_));
-    const int64_t process = rows.getColumn(0).getInt64(), thread = rows.getColumn(1).getInt64();
-    if (process != process_ || thread != thread_) {
+    if (row->process != process_ || row->thread != thread_) {
       close_until(INT64_MAX);
-      if (process != process_) end_process();
-      process_ = process;
-      thread_ = thread;
+      if (row->process != process_) end_process();
+      process_ = row->process;
+      thread_ = row->thread;
     }
-    const ImportedRun::Process& p = run_.processes_[static_cast<size_t>(process)];
-    const int64_t start_ns = rows.getColumn(2).getInt64(), duration_ns = rows.getColumn(3).getInt64();
-    const int64_t number = rows.getColumn(5).getInt64();
+    const ImportedRun::Process& p = run_.processes_[row->process];
+    const int64_t start_ns = row->start_ns, duration_ns = row->duration_ns, number = row->number;
     close_until(start_ns);
-    const std::optional<int64_t> step = run_.step_at(static_cast<size_t>(process), start_ns);
-    switch (rows.getColumn(4).getInt()) {
-      case kStep:
+    const std::optional<int64_t> step = run_.step_at(row->process, start_ns);
+    const auto bytes = row->has_bytes ? std::optional(row->bytes) : std::nullopt;
+    switch (row->kind) {
+      case CpuKind::kStep:
         make_room(start_ns);
         open_.push_back(
             {start_ns, start_ns + duration_ns, run_.region(current(), ContextKind::kStep, 0), true, number, std::nullopt, std::nullopt});
         break;
-      case kRange:
+      case CpuKind::kRange:
         make_room(start_ns);
-        open_.push_back({start_ns, start_ns + duration_ns,
-                         run_.region(current(), static_cast<ContextKind>(number), rows.getColumn(6).getUInt()), false, 0, maybe(7),
-                         std::nullopt});
-        if (const std::optional<int64_t> op = maybe(8)) open_.back().launches = {++ranges_of_nccl_, *op, maybe(9), maybe(10), maybe(13)};
-        break;
-      case kLaunch:
-        if (const Launches* l = launches_at(start_ns)) {
-          insert_launch_.row(process, number, thread, current(), step, start_ns, duration_ns, l->range, l->op,
-                             run_.communicator_id(l->comm.value_or(0)), l->bytes, l->datatype);
-        } else {
-          insert_launch_.row(process, number, thread, current(), step, start_ns, duration_ns, std::nullopt, std::nullopt, std::nullopt,
-                             std::nullopt, std::nullopt);
+        open_.push_back({start_ns, start_ns + duration_ns, run_.region(current(), static_cast<ContextKind>(number), row->name), false, 0,
+                         row->has_seq ? std::optional(row->seq) : std::nullopt, std::nullopt});
+        if (row->op != 0) {
+          open_.back().launches = {++ranges_of_nccl_, row->op, row->comm, row->datatype, bytes};
+          ++open_launches_;
         }
         break;
-      default: {
-        const int64_t op = rows.getColumn(8).getInt64();
-        const std::optional<int64_t> bytes = maybe(10), layer = maybe(6);
-        const uint32_t region = layer ? layer_in_step(static_cast<uint32_t>(*layer)) : current();
-        const std::optional<int64_t> comm = run_.communicator_id(maybe(9).value_or(0));
-        insert_event_.row(p.id, thread, number, op, comm, maybe(7), region, step, start_ns + p.shift_ns, duration_ns, bytes, maybe(11),
-                          maybe(12), maybe(13));
+      case CpuKind::kLaunch: {
+        LaunchRecord launch{};
+        launch.correlation = number;
+        launch.start_ns = start_ns;
+        launch.duration_ns = duration_ns;
+        launch.step = step.value_or(0);
+        launch.has_step = step.has_value();
+        launch.process = row->process;
+        launch.thread = row->thread;
+        launch.region = current();
+        if (const Launches* l = launches_at(start_ns)) {
+          launch.range = l->range;
+          launch.op = l->op;
+          launch.comm = static_cast<uint32_t>(run_.communicator_id(l->comm).value_or(0));
+          launch.datatype = l->datatype;
+          launch.bytes = l->bytes.value_or(0);
+          launch.has_bytes = l->bytes.has_value();
+        }
+        run_.launch_records_->add(launch);
+        break;
+      }
+      case CpuKind::kCall: {
+        const uint32_t region = row->name != kNoName ? layer_in_step(row->name) : current();
+        const std::optional<int64_t> comm = run_.communicator_id(row->comm);
+        insert_event_.row(++events_, p.id, row->thread, number, row->op, comm, row->has_seq ? std::optional(row->seq) : std::nullopt,
+                          region, step, start_ns + p.shift_ns, duration_ns, bytes, row->has_peer ? std::optional(row->peer) : std::nullopt,
+                          row->has_tag ? std::optional(row->tag) : std::nullopt,
+                          row->datatype != 0 ? std::optional(row->datatype) : std::nullopt);
         ++run_.events_;
         switch (static_cast<ImportedTiming>(number)) {
           case ImportedTiming::kNcclProfiler:
-            insert_source_.row(maybe_text(rows, 14), maybe_text(rows, 15), start_ns + p.shift_ns, duration_ns);
+            insert_source_.row(events_, run_.text_of(row->algorithm).text, run_.text_of(row->protocol).text, start_ns + p.shift_ns,
+                               duration_ns);
             break;
           case ImportedTiming::kCall:
             for (Open& range : open_)  // one that overlaps the ranges above it may have ended before
@@ -107,17 +110,14 @@ void CpuSweep::run() {
           case ImportedTiming::kRequest:
             break;
         }
-        add(calls_[{op, comm.value_or(0), region, std::bit_width(static_cast<uint64_t>(bytes.value_or(0)))}], duration_ns, bytes, 0);
+        add(calls_[{row->op, comm.value_or(0), region, std::bit_width(static_cast<uint64_t>(bytes.value_or(0)))}], duration_ns, bytes, 0);
       }
     }
   }
   close_until(INT64_MAX);
   end_process();
-  // Among two calls with one correlation id (a function of the runtime and that of the driver in it) the outer counts.
-  run_.db_.exec(
-      "CREATE TEMP TABLE outer_launch AS SELECT process, correlation, thread, region, step, start, max(duration) AS duration, nccl_range, op,"
-      " comm, bytes, datatype FROM temp.launch GROUP BY process, correlation; DROP TABLE temp.launch; ALTER TABLE temp.outer_launch RENAME TO launch;"
-      "CREATE INDEX temp.launch_correlation ON launch(process, correlation)");
+  insert_range_.flush();
+  insert_event_.flush();
 }
 
 uint32_t CpuSweep::layer_in_step(uint32_t name) const {
@@ -126,10 +126,11 @@ uint32_t CpuSweep::layer_in_step(uint32_t name) const {
 }
 
 const CpuSweep::Launches* CpuSweep::launches_at(int64_t time_ns) const {
+  if (open_launches_ == 0) return nullptr;
   const Launches* innermost = nullptr;
   for (auto range = open_.rbegin(); range != open_.rend(); ++range) {
     if (!range->launches || range->end_ns <= time_ns) continue;
-    if (range->launches->comm) return &*range->launches;
+    if (range->launches->comm != 0) return &*range->launches;
     if (innermost == nullptr) innermost = &*range->launches;
   }
   return innermost;
@@ -159,6 +160,7 @@ void CpuSweep::make_room(int64_t time_ns) {
 void CpuSweep::close(const Open& range) {
   const ImportedRun::Process& p = run_.processes_[static_cast<size_t>(process_)];
   const int64_t duration_ns = range.end_ns - range.start_ns;
+  if (range.launches) --open_launches_;
   if (range.is_step) {
     insert_step_.row(p.id, thread_, range.number, range.start_ns + p.shift_ns, duration_ns, range.mpi_ns);
   } else {

@@ -14,18 +14,19 @@
 
 namespace ddl::store {
 
-/// Reads temp.stage_cpu; fills step, range_event, range_profile, event and profile, and temp.launch with the place of each launch.
+/// Takes what threads did from the run in order; fills step, range_event, range_profile, event and profile, and tells the run the place of each launch.
 class CpuSweep {
  public:
-  CpuSweep(ImportedRun& run, const std::function<void(double ratio)>& step_done);
+  CpuSweep(ImportedRun& run, MadeRows& made, const std::function<void(double ratio)>& step_done);
   /// Throws Error if the times or bytes of the trace do not add up within 64 bits.
   void run();
 
  private:
   /// What kernels of NCCL that are launched in a range carry out.
   struct Launches {
-    int64_t range, op;
-    std::optional<int64_t> comm, bytes, datatype;
+    int64_t range = 0;
+    uint32_t op = 0, comm = 0, datatype = 0;
+    std::optional<int64_t> bytes;
   };
   struct Open {
     int64_t start_ns, end_ns;
@@ -63,7 +64,10 @@ class CpuSweep {
   std::vector<Open> open_;
   std::map<uint32_t, Totals> ranges_;                                    ///< of the process, by region
   std::map<std::tuple<int64_t, int64_t, uint32_t, int>, Totals> calls_;  ///< by op, communicator, region, size class
-  Insert insert_step_, insert_range_, insert_event_, insert_source_, insert_launch_;
+  size_t open_launches_ = 0;                                             ///< of open_, that have launches
+  int64_t events_ = 0;                                                   ///< event.id of the last one
+  Insert insert_step_, insert_source_;
+  RowBuffer insert_range_, insert_event_;
 };
 
 }  // namespace ddl::store

@@ -60,9 +60,24 @@ int digit_at(const Decimal& d, int64_t place) {
   return place >= 0 ? at(d.digits, static_cast<int64_t>(d.digits.size()) - 1 - place) : at(d.fraction, -place - 1);
 }
 
+/// As nearly all are: digits, perhaps a point and no more digits behind it than count. Nothing: it takes more to tell.
+std::optional<int64_t> plain(std::string_view text, int places) {
+  constexpr size_t kMostDigits = 19;  // of an unsigned number of 64 bits
+  uint64_t value = 0;
+  size_t i = 0, digits = 0;
+  for (; i < text.size() && i < kMostDigits && is_digit(text[i]); ++i, ++digits) value = value * 10 + static_cast<uint64_t>(text[i] - '0');
+  if (i == 0 || digits + static_cast<size_t>(places) > kMostDigits) return std::nullopt;
+  if (i < text.size() && text[i] == '.')
+    for (++i; i < text.size() && places > 0 && is_digit(text[i]); ++i, --places) value = value * 10 + static_cast<uint64_t>(text[i] - '0');
+  if (i < text.size()) return std::nullopt;
+  for (; places > 0; --places) value *= 10;
+  return value <= static_cast<uint64_t>(kLargest) ? std::optional(static_cast<int64_t>(value)) : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<int64_t> scaled(std::string_view text, int places) {
+  if (const std::optional<int64_t> value = plain(text, places)) return value;
   const std::optional<Decimal> d = parse(text);
   if (!d) return std::nullopt;
   const bool zero = std::all_of(d->digits.begin(), d->digits.end(), [](char c) { return c == '0'; }) &&
@@ -80,6 +95,7 @@ std::optional<int64_t> scaled(std::string_view text, int places) {
 }
 
 std::optional<int64_t> whole(std::string_view text) {
+  if (const std::optional<int64_t> value = plain(text, 0)) return value;
   const std::optional<int64_t> value = scaled(text, 0);
   const std::optional<Decimal> d = parse(text);
   if (!value || d->exponent < 0) return std::nullopt;

@@ -8,7 +8,7 @@
 #include <SQLiteCpp/Statement.h>
 
 #include <algorithm>
-#include <set>
+#include <tuple>
 
 #include "store/import/columns.h"
 #include "store/import/imported_run.h"
@@ -18,6 +18,8 @@ namespace ddl::store {
 
 namespace {
 
+std::optional<int64_t> if_not_zero(uint32_t value) { return value != 0 ? std::optional<int64_t>(value) : std::nullopt; }
+
 bool is_numbered(OpClass op_class) {
   return op_class == OpClass::kAllToAll || op_class == OpClass::kRootToAll || op_class == OpClass::kAllToRoot ||
          op_class == OpClass::kBarrier;
@@ -25,24 +27,42 @@ bool is_numbered(OpClass op_class) {
 
 }  // namespace
 
-void ImportedRun::place_gpu() {
+/// What GPUs did, each with the call that launched it.
+void ImportedRun::join_launches() {
+  launch_records_->sort();
+  gpu_->sort();
+  launched_.emplace();
+  const LaunchRecord* next = launch_records_->next();
+  std::optional<LaunchRecord> launch;
+  while (const GpuRecord* const gpu = gpu_->next()) {
+    const auto is_before = [&](const LaunchRecord& l) {
+      return std::tie(l.process, l.correlation) < std::tie(gpu->process, gpu->correlation);
+    };
+    const auto is_of = [&](const LaunchRecord& l) { return l.process == gpu->process && l.correlation == gpu->correlation; };
+    while (next != nullptr && is_before(*next)) next = launch_records_->next();
+    if (launch && !is_of(*launch)) launch.reset();
+    // Among two calls with one correlation id (a function of the runtime and that of the driver in it) the outer counts.
+    for (; next != nullptr && is_of(*next); next = launch_records_->next())
+      if (!launch || next->duration_ns > launch->duration_ns) launch = *next;
+    LaunchedRecord record{*gpu, static_cast<uint32_t>(processes_[gpu->process].id), launch && gpu->correlation != 0, {}};
+    if (record.is_launched) record.launch = *launch;
+    launched_->add(record);
+  }
+  launch_records_.reset();
+  gpu_.reset();
+}
+
+void ImportedRun::place_gpu(MadeRows& made) {
   db_.exec(
       // stream: a number of the process's own for device, context and stream. nccl_range: in which it was launched, if that told what it is.
       // unmatched: 1: in a step in which the ranks of its inferred communicator show different sequences
       "CREATE TEMP TABLE kernel_collective(event INTEGER PRIMARY KEY, process, comm, op, step, bucket, start, duration, thread, region,"
       " payload, datatype, algorithm, protocol, stream, nccl_range, unmatched)");
-  Insert insert(db_, "INSERT INTO gpu_event VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, NULL, ?, ?, NULL)");
-  Insert insert_collective(
-      db_, "INSERT INTO temp.kernel_collective VALUES (last_insert_rowid(), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)");
-  SQLite::Statement rows(
-      db_,
-      "SELECT g.process, g.kind, g.name, g.device, g.context, g.stream, g.start, g.duration, g.bytes, g.copy, g.source, g.destination,"
-      " g.correlation, g.graph_node, g.op, g.comm, g.payload, g.datatype, g.algorithm, g.protocol, l.thread, l.region, l.step, l.start,"
-      " l.duration, g.nccl, l.nccl_range, l.op, l.comm, l.bytes, l.datatype FROM temp.stage_gpu g JOIN temp.stage_process p ON p.stage = g.process"
-      " LEFT JOIN temp.launch l ON l.process = g.process AND l.correlation = g.correlation AND g.correlation <> 0"
-      " ORDER BY p.id, g.start, g.duration DESC");
-  const auto maybe = [&](int column) { return maybe_integer(rows, column); };
-  const auto text = [&](int column) { return maybe_text(rows, column); };
+  RowBuffer insert(
+      made,
+      "INSERT INTO gpu_event SELECT c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c14, c15, NULL, c16, c17, c18, NULL,"
+      " c19, c20, NULL FROM made_rows");
+  Insert insert_collective(db_, "INSERT INTO temp.kernel_collective VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)");
   std::vector<OpClass> classes(ops_.size() + 1);
   for (const auto& [name, op] : ops_) classes[static_cast<size_t>(op.id)] = op.op_class;
   std::unordered_map<uint32_t, uint32_t> gpu_names;  // by name
@@ -55,49 +75,53 @@ void ImportedRun::place_gpu() {
   // Two ranks can exchange messages with each other only.
   const bool is_pair = order_.size() == 2 && world_size_ == 2 && is_one_clock();
   std::optional<int64_t> pair;
-  while (rows.executeStep()) {
-    const auto process = static_cast<size_t>(rows.getColumn(0).getInt64());
-    const Process& p = processes_[process];
-    const auto kind = static_cast<DeviceKind>(rows.getColumn(1).getInt());
-    const uint32_t name = rows.getColumn(2).getUInt();
-    uint32_t& gpu_name = gpu_names[name];
-    if (gpu_name == 0) gpu_name = gpu_names_.id(kind == DeviceKind::kKernel ? GpuNames::readable(*names_[name]) : *names_[name]);
-    const int64_t start_ns = rows.getColumn(6).getInt64(), duration_ns = rows.getColumn(7).getInt64();
-    const std::optional<int64_t> launch_ns = maybe(23);
-    const std::optional<int64_t> step = launch_ns ? maybe(22) : step_at(process, start_ns);
-    const std::optional<int64_t> thread = maybe(20);
-    const int64_t region = maybe(21).value_or(0);
+  int64_t event = 0;  // gpu_event.id
+  launched_->sort();
+  while (const LaunchedRecord* const row = launched_->next()) {
+    const GpuRecord& g = row->gpu;
+    const LaunchRecord& l = row->launch;
+    const auto if_set = [](int64_t value, bool is_set) { return is_set ? std::optional(value) : std::nullopt; };
+    const Process& p = processes_[g.process];
+    const auto kind = static_cast<DeviceKind>(g.kind);
+    uint32_t& gpu_name = gpu_names[g.name];
+    if (gpu_name == 0) gpu_name = gpu_names_.id(kind == DeviceKind::kKernel ? GpuNames::readable(*names_[g.name]) : *names_[g.name]);
+    const std::optional<int64_t> device = if_set(g.device, g.has_device), context = if_set(g.context, g.has_context),
+                                 stream_number = if_set(g.stream, g.has_stream);
+    const std::optional<int64_t> launch_ns = if_set(l.start_ns, row->is_launched);
+    const std::optional<int64_t> step = launch_ns ? if_set(l.step, l.has_step) : step_at(g.process, g.start_ns);
+    const std::optional<int64_t> thread = if_set(l.thread, row->is_launched);
     if (!launch_ns && kind != DeviceKind::kOverhead && launches_ > 0) ++without_launch[*p.told.rank];
-    std::optional<int64_t> op = maybe(14), comm = communicator_id(maybe(15).value_or(0)), payload = maybe(16), datatype = maybe(17), range;
-    const bool is_nccl = rows.getColumn(25).getInt() != 0;
+    std::optional<int64_t> op = if_not_zero(g.op), comm = communicator_id(g.comm), payload = if_set(g.payload, g.has_payload),
+                           datatype = if_not_zero(g.datatype), range;
     bool is_contradicted = false;
-    if (is_nccl && !comm && maybe(27)) {
+    if (g.is_nccl && !comm && l.op != 0) {
       // Names tell less than ranges: an all-to-all is made of messages.
-      is_contradicted = op && op != maybe(27);
-      range = maybe(26);
-      op = maybe(27);
-      comm = maybe(28);
-      payload = maybe(29);
-      datatype = maybe(30);
+      is_contradicted = op && *op != l.op;
+      range = l.range;
+      op = l.op;
+      comm = if_not_zero(l.comm);
+      payload = if_set(l.bytes, l.has_bytes);
+      datatype = if_not_zero(l.datatype);
     }
     if (is_contradicted) comm.reset();
-    const bool may_exchange = is_pair && is_nccl && !comm && (!op || classes[static_cast<size_t>(*op)] == OpClass::kDeviceMessage);
-    const bool is_exchange = may_exchange && parse_nccl_kernel(*names_[name]).is_exchange;
+    const bool may_exchange = is_pair && g.is_nccl && !comm && (!op || classes[static_cast<size_t>(*op)] == OpClass::kDeviceMessage);
+    const bool is_exchange = may_exchange && parse_nccl_kernel(*names_[g.name]).is_exchange;
     if (is_exchange) {
       if (!pair) pair = add_inferred_communicator("pair (inferred)", 2);
       comm = pair;
     }
-    insert.row(p.id, static_cast<uint32_t>(kind), gpu_name, maybe(3), maybe(4), maybe(5), region, step, thread, start_ns + p.shift_ns,
-               duration_ns, maybe(8), text(9), text(10), text(11), rows.getColumn(12).getInt64(), maybe(13), comm,
-               launch_ns ? std::optional(*launch_ns + p.shift_ns) : std::nullopt, maybe(24));
-    if (!is_nccl || is_exchange) continue;
+    insert.row(++event, p.id, g.kind, gpu_name, device, context, stream_number, l.region, step, thread, g.start_ns + p.shift_ns,
+               g.duration_ns, if_set(g.bytes, g.has_bytes), text_of(g.copy), text_of(g.source), text_of(g.destination), g.correlation,
+               if_set(g.graph_node, g.has_graph_node), comm, launch_ns ? std::optional(*launch_ns + p.shift_ns) : std::nullopt,
+               if_set(l.duration_ns, row->is_launched));
+    if (!g.is_nccl || is_exchange) continue;
     const OpClass op_class = op ? classes[static_cast<size_t>(*op)] : OpClass::kOther;
     if (!comm && (!op || is_contradicted || op_class == OpClass::kDeviceMessage)) {
       ++(!op ? untold : is_contradicted ? contradicted : messages);
       continue;
     }
     // Steps and what lies between them, in their order.
-    const int64_t moment_ns = launch_ns.value_or(start_ns);
+    const int64_t moment_ns = launch_ns.value_or(g.start_ns);
     const auto after =
         std::upper_bound(p.steps.begin(), p.steps.end(), moment_ns, [](int64_t ns, const Step& s) { return ns < s.start_ns; });
     std::optional<int64_t> bucket;
@@ -105,12 +129,14 @@ void ImportedRun::place_gpu() {
       if (after != p.steps.begin()) bucket = (after - 1)->number;
       if (is_one_step) bucket = 0;
     }
-    const std::tuple stream(process, maybe(3).value_or(-1), maybe(4).value_or(-1), maybe(5).value_or(-1));
+    const std::tuple stream(static_cast<size_t>(g.process), device.value_or(-1), context.value_or(-1), stream_number.value_or(-1));
     const auto [number, is_new] = streams.try_emplace(stream, static_cast<int64_t>(streams.size()));
-    if (is_new) nccl_streams_.push_back(maybe(5));
-    insert_collective.row(p.id, comm, *op, step, bucket, start_ns + p.shift_ns, duration_ns, thread.value_or(0), region, payload, datatype,
-                          text(18), text(19), number->second, range);
+    if (is_new) nccl_streams_.push_back(stream_number);
+    insert_collective.row(event, p.id, comm, *op, step, bucket, g.start_ns + p.shift_ns, g.duration_ns, thread.value_or(0), l.region,
+                          payload, datatype, text_of(g.algorithm).text, text_of(g.protocol).text, number->second, range);
   }
+  insert.flush();
+  launched_.reset();
   db_.exec(
       "INSERT INTO stream_wait SELECT p.id, w.context, w.stream, w.correlation, w.on_context, w.on_stream, w.on_correlation"
       " FROM temp.stage_wait w JOIN temp.stage_process p ON p.stage = w.process");

@@ -21,6 +21,7 @@ namespace ddl::store {
 namespace {
 
 constexpr size_t kMaxNames = 1 << 20;    // of ranges and kernels
+constexpr size_t kMaxTexts = 1 << 16;    // of other columns
 constexpr size_t kMaxRegions = 1 << 16;  // as recorders
 constexpr int64_t kMaxMembers = 1 << 20;
 constexpr uint64_t kEventsBetweenReports = 1 << 14;
@@ -37,6 +38,11 @@ void check_bytes(std::optional<int64_t> bytes) {
   if (bytes && (*bytes < 0 || *bytes > kMostBytes)) throw BadRecord{fmt::format("{} bytes are out of range", *bytes)};
 }
 
+void set(int64_t& value, bool& is_set, const std::optional<int64_t>& given) {
+  value = given.value_or(0);
+  is_set = given.has_value();
+}
+
 std::optional<std::string_view> unless_empty(std::string_view text) { return text.empty() ? std::nullopt : std::optional(text); }
 
 }  // namespace
@@ -45,17 +51,8 @@ ImportedRun::ImportedRun(SQLite::Database& db, std::string format, std::string s
     : db_(db), format_(std::move(format)), source_(std::move(source)) {
   db_.exec(
       "PRAGMA temp_store = FILE;"
-      // kind: 0 step (number: its number), 1 range (number: ContextKind; op and what follows: of the kernels that are launched in it), 2 launch
-      // (number: correlation), 3 call (number: event.kind; name: of its layer, if no range says it)
-      "CREATE TEMP TABLE stage_cpu(process, thread, start, duration, kind, number, name, seq, op, comm, bytes, peer, tag, datatype, algorithm, protocol);"
-      "CREATE TEMP TABLE stage_gpu(process, kind, name, device, context, stream, start, duration, bytes, copy, source, destination,"
-      " correlation, graph_node, nccl, op, comm, payload, datatype, algorithm, protocol);"
-      "CREATE TEMP TABLE stage_wait(process, context, stream, correlation, on_context, on_stream, on_correlation);"
-      // op and what follows: of the range of NCCL that it lies in, whose number is nccl_range
-      "CREATE TEMP TABLE launch(process, correlation, thread, region, step, start, duration, nccl_range, op, comm, bytes, datatype)");
-  insert_cpu_.emplace(db_, "INSERT INTO temp.stage_cpu VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+      "CREATE TEMP TABLE stage_wait(process, context, stream, correlation, on_context, on_stream, on_correlation)");
   insert_wait_.emplace(db_, "INSERT INTO temp.stage_wait VALUES (?, ?, ?, ?, ?, ?, ?)");
-  insert_gpu_.emplace(db_, "INSERT INTO temp.stage_gpu VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
 }
 
 void ImportedRun::refuse_more_than(uint64_t most, const char* what) const {
@@ -87,6 +84,7 @@ void ImportedRun::name_thread(size_t process, uint32_t thread, std::string_view 
 }
 
 uint32_t ImportedRun::name_id(std::string_view name) {
+  if (const auto known = name_ids_.find(name); known != name_ids_.end() && name.size() <= kMaxCleanNameBytes) return known->second;
   std::string text = clean_name(name);
   if (names_.size() >= kMaxNames && !name_ids_.contains(text)) {
     ++unnamed_;
@@ -95,6 +93,21 @@ uint32_t ImportedRun::name_id(std::string_view name) {
   const auto [entry, is_new] = name_ids_.try_emplace(std::move(text), static_cast<uint32_t>(names_.size()));
   if (is_new) names_.push_back(&entry->first);
   return entry->second;
+}
+
+uint32_t ImportedRun::text_id(std::string_view text) {
+  if (text.empty()) return 0;
+  auto known = text_ids_.find(text);
+  if (known == text_ids_.end()) {
+    if (texts_.size() >= kMaxTexts) {
+      ++unnamed_;
+      text = "(other names)";
+    }
+    bool is_new = false;
+    std::tie(known, is_new) = text_ids_.try_emplace(std::string(text), static_cast<uint32_t>(texts_.size() + 1));
+    if (is_new) texts_.push_back(&known->first);
+  }
+  return known->second;
 }
 
 int64_t ImportedRun::op_id(const ImportedOperation& o, ImportedTiming timing) {
@@ -129,32 +142,31 @@ void ImportedRun::step(size_t process, uint32_t thread, int64_t number, int64_t 
   if (steps_++ == kMostSteps) refuse_more_than(kMostSteps, "steps of all ranks");
   processes_[process].steps.push_back({start_ns, duration_ns, number});
   ++cpu_rows_;
-  insert_cpu_->row(process, thread, start_ns, duration_ns, 0, number, std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
-                   std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
+  cpu_->add({start_ns, duration_ns, static_cast<uint32_t>(process), thread, number, CpuKind::kStep});
 }
 
 void ImportedRun::range(size_t process, uint32_t thread, ContextKind kind, std::string_view name, int64_t start_ns, int64_t duration_ns,
                         std::optional<int64_t> seq, const ImportedOperation* launches) {
   if (!seen(process, start_ns, duration_ns)) return;
   ++cpu_rows_;
-  std::optional<int64_t> op, comm, bytes, datatype;
+  CpuRecord r{start_ns, duration_ns, static_cast<uint32_t>(process), thread, static_cast<int64_t>(kind), CpuKind::kRange};
   if (launches != nullptr) {
     check_bytes(launches->payload_bytes);
-    op = op_id(*launches, ImportedTiming::kNcclProfiler);
-    comm = unless_zero<int64_t>(launches->communicator);
-    bytes = launches->payload_bytes;
-    datatype = unless_zero<int64_t>(launches->datatype);
+    r.op = static_cast<uint32_t>(op_id(*launches, ImportedTiming::kNcclProfiler));
+    r.comm = launches->communicator;
+    set(r.bytes, r.has_bytes, launches->payload_bytes);
+    r.datatype = launches->datatype;
   }
-  insert_cpu_->row(process, thread, start_ns, duration_ns, 1, static_cast<uint32_t>(kind), name_id(name), seq, op, comm, bytes,
-                   std::nullopt, std::nullopt, datatype, std::nullopt, std::nullopt);
+  r.name = name_id(name);
+  set(r.seq, r.has_seq, seq);
+  cpu_->add(r);
 }
 
 void ImportedRun::launch(size_t process, uint32_t thread, int64_t correlation, int64_t start_ns, int64_t duration_ns) {
   if (!seen(process, start_ns, duration_ns)) return;
   ++cpu_rows_;
   ++launches_;
-  insert_cpu_->row(process, thread, start_ns, duration_ns, 2, correlation, std::nullopt, std::nullopt, std::nullopt, std::nullopt,
-                   std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
+  cpu_->add({start_ns, duration_ns, static_cast<uint32_t>(process), thread, correlation, CpuKind::kLaunch});
 }
 
 void ImportedRun::call(size_t process, uint32_t thread, const ImportedOperation& o, ImportedTiming timing, int64_t start_ns,
@@ -162,30 +174,50 @@ void ImportedRun::call(size_t process, uint32_t thread, const ImportedOperation&
   if (!seen(process, start_ns, duration_ns)) return;
   check_bytes(o.payload_bytes);
   ++cpu_rows_;
-  const std::optional<uint32_t> layer = o.layer.empty() ? std::nullopt : std::optional(name_id(o.layer));
-  insert_cpu_->row(process, thread, start_ns, duration_ns, 3, static_cast<int>(timing), layer, o.seq, op_id(o, timing),
-                   unless_zero(o.communicator), o.payload_bytes, o.peer, o.tag, unless_zero(o.datatype), unless_empty(o.algorithm),
-                   unless_empty(o.protocol));
+  CpuRecord r{start_ns, duration_ns, static_cast<uint32_t>(process), thread, static_cast<int64_t>(timing), CpuKind::kCall};
+  if (!o.layer.empty()) r.name = name_id(o.layer);
+  r.op = static_cast<uint32_t>(op_id(o, timing));
+  r.comm = o.communicator;
+  set(r.seq, r.has_seq, o.seq);
+  set(r.bytes, r.has_bytes, o.payload_bytes);
+  set(r.peer, r.has_peer, o.peer);
+  set(r.tag, r.has_tag, o.tag);
+  r.datatype = o.datatype;
+  r.algorithm = text_id(o.algorithm);
+  r.protocol = text_id(o.protocol);
+  cpu_->add(r);
 }
 
 void ImportedRun::gpu(size_t process, const GpuActivity& a, const ImportedOperation* o) {
   if (!seen(process, a.start_ns, a.duration_ns)) return;
   check_bytes(a.bytes.value_or(0));
-  ++gpu_rows_;
-  std::optional<int64_t> op, comm, payload, datatype;
-  std::optional<std::string_view> algorithm, protocol;
+  GpuRecord r{};
+  r.start_ns = a.start_ns;
+  r.duration_ns = a.duration_ns;
+  r.correlation = a.correlation;
+  r.place = gpu_rows_++;
+  r.process = static_cast<uint32_t>(process);
+  r.kind = static_cast<uint8_t>(a.kind);
+  r.is_nccl = o != nullptr;
   if (o != nullptr) {
     check_bytes(o->payload_bytes);
-    if (!o->op.empty()) op = op_id(*o, ImportedTiming::kNcclProfiler);
-    comm = unless_zero<int64_t>(o->communicator);
-    payload = o->payload_bytes;
-    datatype = unless_zero<int64_t>(o->datatype);
-    algorithm = unless_empty(o->algorithm);
-    protocol = unless_empty(o->protocol);
+    if (!o->op.empty()) r.op = static_cast<uint32_t>(op_id(*o, ImportedTiming::kNcclProfiler));
+    r.comm = o->communicator;
+    set(r.payload, r.has_payload, o->payload_bytes);
+    r.datatype = o->datatype;
+    r.algorithm = text_id(o->algorithm);
+    r.protocol = text_id(o->protocol);
   }
-  insert_gpu_->row(process, static_cast<uint32_t>(a.kind), name_id(a.name), a.device, a.context, a.stream, a.start_ns, a.duration_ns,
-                   a.bytes, unless_empty(a.copy), unless_empty(a.source), unless_empty(a.destination), a.correlation, a.graph_node,
-                   o != nullptr, op, comm, payload, datatype, algorithm, protocol);
+  r.name = name_id(a.name);
+  set(r.device, r.has_device, a.device);
+  set(r.context, r.has_context, a.context);
+  set(r.stream, r.has_stream, a.stream);
+  set(r.bytes, r.has_bytes, a.bytes);
+  set(r.graph_node, r.has_graph_node, a.graph_node);
+  r.copy = text_id(a.copy);
+  r.source = text_id(a.source);
+  r.destination = text_id(a.destination);
+  gpu_->add(r);
 }
 
 void ImportedRun::stream_wait(size_t process, const ImportedWait& w) {
@@ -412,14 +444,17 @@ void ImportedRun::sample_training_threads() {
 }
 
 uint64_t ImportedRun::finish(const std::function<void(double)>& step_done) {
-  insert_cpu_.reset();
-  insert_gpu_.reset();
   settle();
   number_communicators();
   write_names(db_);
   write_hosts_and_processes();
-  CpuSweep(*this, step_done).run();
-  place_gpu();
+  {
+    MadeRows made(db_);
+    CpuSweep(*this, made, step_done).run();
+    cpu_.reset();
+    join_launches();
+    place_gpu(made);
+  }
   infer_communicators();
   step_done(0.9);
   number_collectives();
@@ -434,9 +469,7 @@ uint64_t ImportedRun::finish(const std::function<void(double)>& step_done) {
               "ranges and kernels that count as their parents', because the trace has too many different ones");
   losses_.write(db_);
   write_meta();
-  db_.exec(
-      "DROP TABLE temp.stage_cpu; DROP TABLE temp.stage_gpu; DROP TABLE temp.stage_wait; DROP TABLE temp.launch;"
-      " DROP TABLE temp.stage_process");
+  db_.exec("DROP TABLE temp.stage_wait; DROP TABLE temp.stage_process");
   create_indices(db_);
   return events_ + cpu_rows_ + gpu_rows_ + flight_rows_;
 }

@@ -1,9 +1,9 @@
 // A store made of somebody else's trace: what importers say about ranks, ranges, launches, GPUs and collectives, in any order and in the
 // trace's own time, becomes the tables of a recorded run (schema.sql).
 //
-// Events go to temporary tables of SQLite first, because what one needs another one says later: who is rank 0, which range a launch lay in,
-// which launch a kernel belongs to, when the run began. finish() sorts them there and fills the tables, so that memory is bounded by
-// SQLite's cache and by the numbers of names, ranges of the tree, steps and communicators; never by events. Some importers hold more of
+// Events wait in files first, as records of a fixed size, because what one needs another one says later: who is rank 0, which range a launch
+// lay in, which launch a kernel belongs to, when the run began. finish() sorts them and fills the tables, so that memory is bounded by the
+// blocks that are sorted, by SQLite's cache, and by the numbers of names, ranges of the tree, steps and communicators; never by events. Some importers hold more of
 // their own: nsys all texts of StringIds, nccl-inspector who is in which communicator.
 //
 // Times are ns on a clock of the trace. Ranks of one call to add_process() are one file's. Not for several threads.
@@ -21,10 +21,13 @@
 #include <vector>
 
 #include "core/format.h"
+#include "store/import/staged_records.h"
 #include "store/ingest/contexts.h"
 #include "store/ingest/gpu_names.h"
 #include "store/ingest/losses.h"
 #include "store/insert.h"
+#include "store/made_rows.h"
+#include "store/sorted_records.h"
 
 namespace ddl::store {
 
@@ -180,7 +183,11 @@ class ImportedRun {
 
   [[noreturn]] void refuse_more_than(uint64_t most, const char* what) const;
   uint32_t name_id(std::string_view name);
+  /// As it is; 0: empty.
+  uint32_t text_id(std::string_view text);
+  Lasting text_of(uint32_t id) const { return {id == 0 ? nullptr : texts_[id - 1]->c_str()}; }
   int64_t op_id(const ImportedOperation& operation, ImportedTiming timing);
+  /// Nothing: of number 0, none.
   std::optional<int64_t> communicator_id(int64_t number) const;
   /// For an NCCL stream of one rank, or of those of all ranks. size 0: not known.
   int64_t add_inferred_communicator(const std::string& label, int64_t size);
@@ -194,7 +201,8 @@ class ImportedRun {
   void settle();
   void number_communicators();
   void write_hosts_and_processes();
-  void place_gpu();
+  void join_launches();
+  void place_gpu(MadeRows& made);
   void infer_communicators();
   void number_collectives();
   void place_flight();
@@ -207,8 +215,15 @@ class ImportedRun {
   std::string format_, source_;
   std::vector<Process> processes_;
   std::vector<size_t> order_;  ///< of processes_, by rank
-  std::unordered_map<std::string, uint32_t> name_ids_;
+  struct TextHash {
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+  using TextIds = std::unordered_map<std::string, uint32_t, TextHash, std::equal_to<>>;
+  TextIds name_ids_;
   std::vector<const std::string*> names_;  ///< by id
+  TextIds text_ids_;
+  std::vector<const std::string*> texts_;  ///< by id, from 1
   std::vector<Communicator> communicators_;
   std::map<std::string, uint32_t> communicator_numbers_;  ///< into communicators_, from 1
   std::map<std::string, Op> ops_;                         ///< by name
@@ -229,8 +244,12 @@ class ImportedRun {
   std::function<void()> told_;
   size_t threads_ = 0, steps_ = 0;
   uint64_t cpu_rows_ = 0, gpu_rows_ = 0, launches_ = 0, flight_rows_ = 0, events_ = 0;
+  std::optional<SortedRecords<CpuRecord, CpuOrder>> cpu_{std::in_place};
+  std::optional<SortedRecords<LaunchRecord, LaunchOrder>> launch_records_{std::in_place};
+  std::optional<SortedRecords<GpuRecord, GpuLaunchOrder>> gpu_{std::in_place};
+  std::optional<SortedRecords<LaunchedRecord, LaunchedOrder>> launched_;
   int64_t epoch_ns_ = 0, world_size_ = 0;
-  std::optional<Insert> insert_cpu_, insert_gpu_, insert_wait_;
+  std::optional<Insert> insert_wait_;
 };
 
 }  // namespace ddl::store

@@ -14,6 +14,7 @@ namespace ddl::store {
 namespace {
 
 constexpr size_t kBlockBytes = 256 << 10;
+constexpr size_t kBehindBlock = 8;  // buffered()
 
 Error cannot_read(const std::filesystem::path& path, const char* why) {
   return Error(fmt::format("cannot read {}: {}", path.string(), why), "", ExitCode::kDataMissing);
@@ -28,7 +29,7 @@ uint64_t file_bytes(const std::filesystem::path& path) {
 }
 
 InputFile::InputFile(const std::filesystem::path& path, std::function<void(uint64_t)> progress, NamedBy by)
-    : path_(path), progress_(std::move(progress)), block_(kBlockBytes), next_(block_.data()), end_(block_.data()) {
+    : path_(path), progress_(std::move(progress)), block_(kBlockBytes + kBehindBlock), next_(block_.data()), end_(block_.data()) {
   const int fd = open_regular_file(path.string(), by);
   file_ = gzdopen(fd, "rb");  // reads what is not packed as it is
   if (file_ == nullptr) {
@@ -42,10 +43,11 @@ InputFile::~InputFile() { gzclose(file_); }
 
 void InputFile::fill() {
   block_offset_ = offset();
-  const int bytes = gzread(file_, block_.data(), static_cast<unsigned>(block_.size()));
+  const int bytes = gzread(file_, block_.data(), kBlockBytes);
   next_ = block_.data();
   end_ = next_ + (bytes > 0 ? bytes : 0);
-  if (bytes < static_cast<int>(block_.size())) {
+  block_[static_cast<size_t>(end_ - next_)] = '\0';
+  if (bytes < static_cast<int>(kBlockBytes)) {
     int code = Z_OK;
     const char* why = gzerror(file_, &code);
     if (code == Z_ERRNO) throw cannot_read(path_, std::strerror(errno));

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/error.h"
@@ -45,6 +46,10 @@ class InputFile {
     if (next_ == end_) fill();
     return next_ == end_;
   }
+  /// What is in memory of what comes next. A NUL follows, and seven bytes that may be read.
+  std::string_view buffered() const { return {next_, static_cast<size_t>(end_ - next_)}; }
+  /// Passes over that much of it.
+  void skip(size_t bytes) { next_ += bytes; }
   uint64_t offset() const { return block_offset_ + static_cast<uint64_t>(next_ - block_.data()); }
 
   /// A text between two marks may be kMaxPieceBytes long at most: nobody must hold all of a file that never comes to an end of it.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+
 #include "store/import/decimal.h"
 
 // The parser's own checks guard against wrong use of it, not against wrong input.
@@ -15,26 +17,36 @@ namespace {
 constexpr size_t kMaxDepth = 64;
 constexpr size_t kMaxFields = 4096;  // of a record
 constexpr size_t kMaxList = 4096;    // bytes of a list that is told
+constexpr size_t kMostPlainDepth = 16;
 
 [[noreturn]] void wrong_type(const JsonField& field, const char* wanted) {
   constexpr size_t kShown = 40;
-  std::string shown = field.text.substr(0, kShown);
+  std::string shown(field.text.substr(0, kShown));
   if (field.text.size() > kShown) shown += "...";
-  throw BadRecord{
-      fmt::format("{} is {}, which is not a {}", field.path, field.kind == JsonKind::kText ? fmt::format("\"{}\"", shown) : shown, wanted)};
+  throw BadRecord{fmt::format("{}{}{} is {}, which is not a {}", field.outer, field.outer.empty() ? "" : ".", field.path,
+                              field.kind == JsonKind::kText ? fmt::format("\"{}\"", shown) : shown, wanted)};
 }
 
 }  // namespace
 
 const JsonField* JsonRecord::find(std::string_view path) const {
-  for (size_t i = 0; i < count_; ++i)
-    if (fields_[i].path == path) return fields_[i].kind == JsonKind::kNull ? nullptr : &fields_[i];
+  for (const JsonField& field : fields_) {
+    const size_t before = field.outer.empty() ? 0 : field.outer.size() + 1;
+    if (before + field.path.size() != path.size() || !path.ends_with(field.path)) continue;
+    if (before > 0 && (path[before - 1] != '.' || !path.starts_with(field.outer))) continue;
+    return field.kind == JsonKind::kNull ? nullptr : &field;
+  }
   return nullptr;
+}
+
+std::string_view JsonRecord::kept(std::string_view text) {
+  if (kept_count_ == kept_.size()) kept_.emplace_back();
+  return kept_[kept_count_++] = text;
 }
 
 std::string_view JsonRecord::word(std::string_view path) const {
   const JsonField* field = find(path);
-  return field ? std::string_view(field->text) : std::string_view();
+  return field ? field->text : std::string_view();
 }
 
 std::optional<int64_t> JsonRecord::integer(std::string_view path) const {
@@ -85,10 +97,13 @@ class JsonRecords {
       in_record_ = true;
       record_depth_ = levels_.size();
       record_offset_ = file_.offset();
-      record_.count_ = 0;
+      clear_record();
       record_arrays_ = arrays_;
       outer_path_ = path_;
       path_.clear();
+      push(false);
+      read_plain();
+      return true;
     }
     push(false);
     return true;
@@ -183,13 +198,165 @@ class JsonRecords {
     if (list_.size() > kMaxList) drop_list();
   }
   void drop_list() { list_depth_ = 0; }
+  void clear_record() {
+    record_.fields_.clear();
+    record_.kept_count_ = 0;
+  }
   void add_field(JsonKind kind, std::string_view text) {
-    if (record_.count_ == kMaxFields) file_.fail(record_offset_, fmt::format("an object of more than {} members", kMaxFields));
-    if (record_.count_ == record_.fields_.size()) record_.fields_.emplace_back();
-    JsonField& field = record_.fields_[record_.count_++];
-    field.path = path_;
-    field.kind = kind;
-    field.text = text;
+    if (record_.fields_.size() == kMaxFields) file_.fail(record_offset_, fmt::format("an object of more than {} members", kMaxFields));
+    record_.fields_.push_back({{}, record_.kept(path_), kind, record_.kept(text)});
+  }
+
+  // RapidJSON asks for one byte at a time, and for a handler's call for each value. Nearly all records lie whole in the file's buffer and have nothing
+  // in them but the plain forms of JSON, no backslash and no exponent: those are read here, and RapidJSON is left an empty object. All others, and
+  // whatever may be wrong, are left to it.
+
+  /// At the begin of a record: what is left of it then is its last two bytes, of which RapidJSON takes the first for the begin.
+  void read_plain() {
+    const char* const begin = file_.buffered().data();
+    at_ = begin;
+    if (plain_object({}, 0)) {
+      file_.skip(static_cast<size_t>(at_ - begin) - 2);
+    } else {
+      clear_record();
+    }
+    list_depth_ = 0;
+  }
+
+  // Each of these passes over what it is called after, and returns false where it is not plain. The buffer ends with a NUL, which is plain nowhere.
+
+  void skip_blanks() {
+    while (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t') ++at_;
+  }
+  /// Eight bytes at a time, until there is a quote, a backslash or a control character in them.
+  bool plain_string(std::string_view& text) {
+    constexpr uint64_t kOnes = 0x0101010101010101U, kHigh = 0x8080808080808080U;
+    const auto has_zero = [](uint64_t bytes) { return (bytes - kOnes) & ~bytes & kHigh; };
+    const char* p = ++at_;
+    for (uint64_t bytes;; p += sizeof bytes) {
+      std::memcpy(&bytes, p, sizeof bytes);
+      if ((((bytes - kOnes * 0x20) & ~bytes & kHigh) | has_zero(bytes ^ kOnes * '"') | has_zero(bytes ^ kOnes * '\\')) != 0) break;
+    }
+    while (*p != '"' && *p != '\\' && static_cast<unsigned char>(*p) >= 0x20) ++p;
+    if (*p != '"') return false;
+    text = {at_, static_cast<size_t>(p - at_)};
+    at_ = p + 1;
+    return true;
+  }
+  bool plain_number(std::string_view& text) {
+    constexpr std::ptrdiff_t kMostDigits = 64;
+    const char* p = at_;
+    const auto digits = [&p] {
+      const char* const first = p;
+      while (*p >= '0' && *p <= '9') ++p;
+      return p != first;
+    };
+    if (*p == '-') ++p;
+    if (*p == '0') {
+      ++p;
+    } else if (!digits()) {
+      return false;
+    }
+    if (*p == '.' && (++p, !digits())) return false;
+    if (p - at_ > kMostDigits) return false;
+    text = {at_, static_cast<size_t>(p - at_)};
+    at_ = p;
+    return true;
+  }
+  bool plain_scalar(JsonKind& kind, std::string_view& text) {
+    const auto is_word = [&](std::string_view word, JsonKind of) {
+      if (std::strncmp(at_, word.data(), word.size()) != 0) return false;
+      kind = of;
+      text = word;
+      at_ += word.size();
+      return true;
+    };
+    switch (*at_) {
+      case '"':
+        kind = JsonKind::kText;
+        return plain_string(text);
+      case 't':
+        return is_word("true", JsonKind::kBool);
+      case 'f':
+        return is_word("false", JsonKind::kBool);
+      case 'n':
+        return is_word("null", JsonKind::kNull);
+      default:
+        kind = JsonKind::kNumber;
+        return plain_number(text);
+    }
+  }
+  /// `outer`: path of the object; what is in arrays is not told, and has none.
+  bool plain_object(std::string_view outer, size_t depth, bool told = true) {
+    if (depth > kMostPlainDepth) return false;
+    ++at_;
+    skip_blanks();
+    if (*at_ == '}') return ++at_, true;
+    while (true) {
+      std::string_view key, text;
+      if (*at_ != '"' || !plain_string(key)) return false;
+      skip_blanks();
+      if (*at_++ != ':') return false;
+      skip_blanks();
+      if (*at_ == '{') {
+        const bool is_inner = told && !outer.empty();
+        if (!plain_object(is_inner ? record_.kept(std::string(outer).append(".").append(key)) : key, depth + 1, told)) return false;
+      } else if (*at_ == '[') {
+        const bool wanted = told && visitor_.wants_list(path_of(outer, key));
+        if (wanted) list_ = "[";
+        list_depth_ = wanted ? 1 : 0;
+        if (!plain_array(depth + 1)) return false;
+        if (list_depth_ > 0 && !add_plain({outer, key, JsonKind::kList, record_.kept(list_)})) return false;
+        list_depth_ = 0;
+      } else {
+        JsonKind kind{};
+        if (!plain_scalar(kind, text) || (told && !add_plain({outer, key, kind, text}))) return false;
+      }
+      skip_blanks();
+      if (*at_ == '}') return ++at_, true;
+      if (*at_++ != ',') return false;
+      skip_blanks();
+    }
+  }
+  /// The list that is told, if there is one, gets what is in it.
+  bool plain_array(size_t depth) {
+    if (depth > kMostPlainDepth) return false;
+    ++at_;
+    skip_blanks();
+    if (*at_ == ']') return end_plain_array();
+    while (true) {
+      if (*at_ == '{') {
+        drop_list();
+        if (!plain_object({}, depth + 1, false)) return false;
+      } else if (*at_ == '[') {
+        add_to_list("[");
+        if (!plain_array(depth + 1)) return false;
+      } else {
+        JsonKind kind{};
+        std::string_view text;
+        if (!plain_scalar(kind, text)) return false;
+        if (list_depth_ > 0) add_to_list(kind == JsonKind::kText ? fmt::format("\"{}\"", text) : std::string(text));
+      }
+      skip_blanks();
+      if (*at_ == ']') return end_plain_array();
+      if (*at_++ != ',') return false;
+      skip_blanks();
+    }
+  }
+  bool end_plain_array() {
+    ++at_;
+    if (list_depth_ > 0) list_ += ']';
+    return true;
+  }
+  bool add_plain(const JsonField& field) {
+    if (record_.fields_.size() == kMaxFields) return false;
+    record_.fields_.push_back(field);
+    return true;
+  }
+  const std::string& path_of(std::string_view outer, std::string_view key) {
+    list_path_.assign(outer);
+    if (!outer.empty()) list_path_ += '.';
+    return list_path_.append(key);
   }
   bool is_record() const { return in_ == In::kDocument ? levels_.empty() : records_depth_ > 0 && levels_.size() == records_depth_; }
 
@@ -232,7 +399,8 @@ class JsonRecords {
   size_t record_depth_ = 0, records_depth_ = 0;  ///< 0: not in the array of records
   uint64_t record_offset_ = 0;
   size_t list_depth_ = 0;  ///< of the list that is told; 0: none
-  std::string list_;
+  std::string list_, list_path_;
+  const char* at_ = nullptr;  ///< in the file's buffer
   JsonRecord record_;
   JsonField fact_;
 };

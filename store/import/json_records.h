@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,10 +20,12 @@ namespace ddl::store {
 
 enum class JsonKind { kNull, kBool, kNumber, kText, kList };
 
+/// Its texts are there until the visitor returns.
 struct JsonField {
-  std::string path;
+  std::string_view outer;  ///< of a record: path of the object inside of it that the field is in, where `path` does not tell
+  std::string_view path;
   JsonKind kind = JsonKind::kNull;
-  std::string text;  ///< as written; bool: "true" or "false"; list: [[8,16],["a"]], without blanks
+  std::string_view text;  ///< as written; bool: "true" or "false"; list: [[8,16],["a"]], without blanks
 };
 
 /// The fields of one record. What says "of type T" throws BadRecord if the field is there and is of another type, or does not fit.
@@ -37,8 +40,10 @@ class JsonRecord {
 
  private:
   friend class JsonRecords;
-  std::vector<JsonField> fields_;  // kept for the next record
-  size_t count_ = 0;
+  std::string_view kept(std::string_view text);
+  std::vector<JsonField> fields_;
+  std::deque<std::string> kept_;  ///< texts that are not in the file's buffer; reused for the next record
+  size_t kept_count_ = 0;
 };
 
 class JsonVisitor {

@@ -197,7 +197,9 @@ class KinetoFile : public JsonVisitor {
   std::vector<GlooCall> gloo_;                               ///< held until it is known which step each begins in
   std::vector<std::pair<int64_t, int64_t>> steps_;           ///< begin, number
   std::unordered_map<std::string, uint32_t> communicators_;  ///< by what kernels say of them: a list of thousands of ranks is read once
-  std::string key_;                                          // of a thread, or a communicator
+  std::string key_;                                          // of a communicator
+  std::string key_of_last_;                                  ///< of the thread that was asked for last; empty: none was
+  uint32_t last_thread_ = 0;
 };
 
 /// The numbers in a path: "distributedInfo.pg_config.0.ranks.5" has 0 and 5.
@@ -253,9 +255,12 @@ void KinetoFile::on_fact(const JsonField& fact) {
 }
 
 uint32_t KinetoFile::thread_of(const JsonRecord& event) {
-  const std::string_view tid = event.word("tid");
-  key_.assign(event.word("pid")).append("/").append(tid);
-  return run_.thread(process_, key_, whole(tid).value_or(0));
+  const std::string_view pid = event.word("pid"), tid = event.word("tid");
+  const bool is_last = key_of_last_.size() == pid.size() + 1 + tid.size() && key_of_last_.starts_with(pid) && key_of_last_.ends_with(tid) &&
+                       key_of_last_[pid.size()] == '/';
+  if (is_last) return last_thread_;
+  key_of_last_.assign(pid).append("/").append(tid);
+  return last_thread_ = run_.thread(process_, key_of_last_, whole(tid).value_or(0));
 }
 
 void KinetoFile::on_metadata(const JsonRecord& event) {

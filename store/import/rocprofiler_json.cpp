@@ -96,7 +96,7 @@ class RocprofilerFile : public JsonVisitor {
     ImportedProcess told;
     told.file = processes_.empty() ? file_ : fmt::format("{}, process {}", file_, place_ + 1);
     told.file_bytes = processes_.empty() ? bytes_ : 0;
-    Process made{{files_.run, files_.run.add_process(std::move(told))}, {}, {}, {}, {}, {}, {}, {}, {}};
+    Process made{{files_.run, files_.run.add_process(std::move(told))}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
     return processes_.try_emplace(place_, std::move(made)).first->second;
   }
 
@@ -139,7 +139,7 @@ class RocprofilerFile : public JsonVisitor {
       if (path == "key") p.key = whole(fact.text).value_or(0);
       if (path == "value") {
         if (p.markers.size() == kMostRocmMarkers) throw BadRecord{fmt::format("more than {} markers", kMostRocmMarkers)};
-        p.markers[p.key] = name(fact.text);
+        p.markers[p.key] = name(std::string(fact.text));
       }
     } else if (take(path, "kernel_symbols.")) {
       if (!take_number(path)) return;

@@ -15,9 +15,9 @@
 
 #include "analyzer/each_row.h"
 #include "analyzer/flat_map.h"
-#include "analyzer/made_rows.h"
 #include "analyzer/places_by_key.h"
 #include "analyzer/query.h"
+#include "store/made_rows.h"
 
 namespace ddl {
 namespace {
@@ -63,7 +63,7 @@ TEST(ManyRows, MadeRowsAreInsertedAsTheyAre) {
   int64_t i = 0;
   rows.insert("INSERT INTO t (a, b, c, d) SELECT c0, c1, c2, c3 FROM made_rows", [&](MadeRow& row) {
     if (++i > 3) return false;
-    row.set(i, i == 2 ? NAN : 0.5 * static_cast<double>(i), Query::Lasting{i == 3 ? nullptr : "text"},
+    row.set(i, i == 2 ? NAN : 0.5 * static_cast<double>(i), Lasting{i == 3 ? nullptr : "text"},
             i == 1 ? std::optional<int64_t>() : std::optional(INT64_MIN));
     return true;
   });
@@ -101,7 +101,9 @@ TEST(ManyRows, EachRowIsUsedOnceInTheOrderOfItsTable) {
     std::string text;
     rows.run(
         [&](const RowValues& row) {
-          text += row.text(2) + (row.is_null(1) ? " -; " : row.real(1) == 0.5 * (row.integer(0) - 1) ? "; " : " wrong; ");
+          text += row.text(2) + (row.is_null(1)                                                 ? " -; "
+                                 : row.real(1) == 0.5 * static_cast<double>(row.integer(0) - 1) ? "; "
+                                                                                                : " wrong; ");
         },
         end);
     EXPECT_EQ(text, std::string("t1 -; t2; t3; t4; ").substr(0, end == 4 ? 14 : end == 1 ? 0 : 18));

@@ -11,18 +11,24 @@
 #include <exception>
 #include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
-
-#include "analyzer/query.h"
+#include <utility>
+#include <vector>
 
 namespace ddl {
+
+/// Text that outlives the statement it is bound to, such as a literal: it is not copied. Null: NULL.
+struct Lasting {
+  const char* text;
+};
 
 /// The values of c0, c1, ...
 class MadeRow {
  public:
   static constexpr int kMostColumns = 24;
 
-  /// From c0 on. Text is Query::Lasting: it outlives the statement.
+  /// From c0 on. Text is Lasting: it outlives the statement.
   template <typename... Values>
   void set(const Values&... values) {
     static_assert(sizeof...(Values) <= kMostColumns);
@@ -49,7 +55,7 @@ class MadeRow {
     cell.type = Cell::Type::kReal;
     cell.real = value;
   }
-  static void set_one(Cell& cell, const Query::Lasting& value) {
+  static void set_one(Cell& cell, const Lasting& value) {
     cell.type = value.text == nullptr ? Cell::Type::kNull : Cell::Type::kText;
     cell.text = value.text;
   }
@@ -61,6 +67,7 @@ class MadeRow {
       cell.type = Cell::Type::kNull;
     }
   }
+  static void set_one(Cell& cell, std::nullopt_t) { cell.type = Cell::Type::kNull; }
 
   std::array<Cell, kMostColumns> cells_;
 };
@@ -73,7 +80,8 @@ class MadeRows {
   MadeRows(const MadeRows&) = delete;
   MadeRows& operator=(const MadeRows&) = delete;
 
-  /// Runs `sql`, which reads made_rows once. `next` sets the next row; false: there are no more. What it throws comes out here.
+  /// Runs `sql`, which reads made_rows once. `next` sets the next row; false: there are no more. What it throws comes out here. Else throws
+  /// SQLite::Exception.
   void insert(std::string_view sql, const std::function<bool(MadeRow&)>& next);
 
   struct State {
@@ -84,6 +92,27 @@ class MadeRows {
  private:
   SQLite::Database& db_;
   State state_;
+};
+
+/// Rows of one table that come between those of others: they are inserted some hundred at a time, in their order.
+class RowBuffer {
+ public:
+  /// `sql` as of MadeRows::insert(). What was not flushed is lost.
+  RowBuffer(MadeRows& rows, std::string sql) : rows_(rows), sql_(std::move(sql)), held_(kHeld) {}
+
+  template <typename... Values>
+  void row(const Values&... values) {
+    held_[count_++].set(values...);
+    if (count_ == kHeld) flush();
+  }
+  void flush();
+
+ private:
+  static constexpr size_t kHeld = 512;
+  MadeRows& rows_;
+  const std::string sql_;
+  std::vector<MadeRow> held_;
+  size_t count_ = 0;
 };
 
 }  // namespace ddl

@@ -1,6 +1,7 @@
-#include "analyzer/made_rows.h"
+#include "store/made_rows.h"
 
 #include <SQLiteCpp/Exception.h>
+#include <SQLiteCpp/Statement.h>
 #include <sqlite3.h>
 
 #include <string>
@@ -46,15 +47,25 @@ MadeRows::MadeRows(SQLite::Database& db) : db_(db) {
 MadeRows::~MadeRows() { sqlite3_create_module(db_.getHandle(), "made_rows", nullptr, nullptr); }
 
 void MadeRows::insert(std::string_view sql, const std::function<bool(MadeRow&)>& next) {
-  Query statement(db_, sql);
   state_ = {&next, nullptr};
   try {
-    statement.run();
+    SQLite::Statement(db_, std::string(sql)).exec();
     state_ = {};
   } catch (...) {
     if (const std::exception_ptr failure = std::exchange(state_, {}).failure) std::rethrow_exception(failure);
     throw;
   }
+}
+
+void RowBuffer::flush() {
+  size_t next = 0;
+  const size_t count = std::exchange(count_, 0);
+  if (count == 0) return;
+  rows_.insert(sql_, [&](MadeRow& row) {
+    if (next == count) return false;
+    row = held_[next++];
+    return true;
+  });
 }
 
 }  // namespace ddl
