@@ -256,7 +256,7 @@ def check_hostile(run):
     db.close()
     assert poison(run / "run.sqlite") > 40
     trace = export(run)
-    texts = [s.name for s in trace.slices] + [t.name for t in trace.tracks.values()] + [str(v) for s in trace.slices for v in s.arguments.values()]
+    texts = {s.name for s in trace.slices} | {t.name for t in trace.tracks.values()} | {str(v) for s in trace.slices for v in s.arguments.values()}
     shown = HOSTILE.replace("\x1b", "\ufffd")
     assert any(text.startswith(shown) for text in texts), "names are there, whole"
     assert not any(CONTROL.search(text) for text in texts), "a control character"
