@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "core/own_library.h"
 #include "core/regular_file.h"
 
 namespace fs = std::filesystem;
@@ -37,14 +38,6 @@ uint64_t file_offset(const std::vector<Elf64_Phdr>& segments, uint64_t address) 
     if (segment.p_type == PT_LOAD && address >= segment.p_vaddr && address - segment.p_vaddr < segment.p_filesz)
       return segment.p_offset + (address - segment.p_vaddr);
   return UINT64_MAX;
-}
-
-/// An installed copy has its libraries in lib/ddl, where no linker finds them by name; a build folder has them in lib.
-fs::path own_library(std::string_view name) {
-  std::error_code error;
-  const fs::path lib = fs::read_symlink("/proc/self/exe", error).parent_path().parent_path() / "lib";
-  const fs::path installed = lib / "ddl" / name;
-  return fs::is_regular_file(installed, error) ? installed : lib / name;
 }
 
 }  // namespace

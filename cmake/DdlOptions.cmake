@@ -122,7 +122,7 @@ if(DDL_TUI)
   endif()
 endif()
 # The history of runs (ddl history) in PostgreSQL; without libpqxx it is kept in SQLite.
-set(DDL_POSTGRES AUTO CACHE STRING "Build lib/libddl-postgres.so: AUTO (where libpqxx is installed), ON or OFF")
+set(DDL_POSTGRES AUTO CACHE STRING "Build libddl-postgres.so: AUTO (where libpqxx is installed), ON or OFF")
 set_property(CACHE DDL_POSTGRES PROPERTY STRINGS AUTO ON OFF)
 set(DDL_POSTGRES_FOUND OFF)
 if(DDL_POSTGRES)

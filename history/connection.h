@@ -44,7 +44,7 @@ enum class Access { kRead, kWrite };
 /// A file: made if it is to be written and absent, with the folders above it. Throws kDataMissing: absent, or not a history of ours.
 std::unique_ptr<Connection> open_sqlite(const std::string& path, Access access);
 
-/// postgresql://[user@]host[:port]/database?..., as libpq reads it. Loads lib/libddl-postgres.so beside the program; throws ddl::Error where this copy of ddl
+/// postgresql://[user@]host[:port]/database?..., as libpq reads it. Loads libddl-postgres.so beside the program; throws ddl::Error where this copy of ddl
 /// was built without it.
 std::unique_ptr<Connection> open_postgres(const std::string& url);
 

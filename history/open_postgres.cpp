@@ -6,16 +6,16 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "core/own_library.h"
 #include "history/connection.h"
 #include "history/postgres/postgres.h"
 
 namespace ddl::history {
 
 std::unique_ptr<Connection> open_postgres(const std::string& url) {
-  namespace fs = std::filesystem;
+  const std::filesystem::path library = own_library("libddl-postgres.so");
   std::error_code error;
-  const fs::path library = fs::read_symlink("/proc/self/exe", error).parent_path().parent_path() / "lib" / "libddl-postgres.so";
-  if (!fs::exists(library, error))
+  if (!std::filesystem::exists(library, error))
     throw Error("this copy of ddl was built without PostgreSQL",
                 "install libpqxx-dev and build it again, or keep the history in a file: --database runs.sqlite");
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -1,4 +1,4 @@
-// The one function of lib/libddl-postgres.so.
+// The one function of libddl-postgres.so.
 #pragma once
 
 #include <string>
