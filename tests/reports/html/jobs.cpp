@@ -5,6 +5,7 @@
 //   empty.ddl     2 ranks that mark nothing and do nothing
 //   gpu.ddl, pipeline.ddl        what only some jobs have
 // and, when named, tuning.html, the page of a tuning that was never made, and what tests of exported traces look at:
+//   ranks32.ddl   many events, for the memory that an export takes
 //   mixed.ddl     sub-communicators, requests in flight, messages, reductions to a root
 //   hosts.ddl     the same on two hosts, with polls
 //   wreck.ddl     8 ranks: one left nothing, one was killed, one hangs
@@ -82,6 +83,8 @@ SyntheticRun mixed(int hosts) {
 void write_job(const std::string& name, const std::filesystem::path& folder) {
   if (name == "small")
     training(4, 40, 400_us).write(folder);
+  else if (name == "ranks32")
+    training(32, 1000, 12_ms).write(folder);
   else if (name == "ranks64")
     training(64, 1000, 12_ms).write(folder);
   else if (name == "ranks1024")

@@ -319,8 +319,8 @@ def main():
             ddl("import", "kineto", sample, "-o", imported, stderr=subprocess.DEVNULL)
             check_run(imported)
         check_errors(folder / "small.ddl", folder)
-        subprocess.run([BUILD / "tests" / "programs" / "html_jobs", folder, "ranks64"], check=True)
-        check_memory(folder / "ranks64.ddl", 256_000)
+        subprocess.run([BUILD / "tests" / "programs" / "html_jobs", folder, "ranks32"], check=True)
+        check_memory(folder / "ranks32.ddl", 128_000)
         for job in ("hostile", "gpu", "hosts"):
             check_hostile(folder / f"{job}.ddl")
 
