@@ -1,5 +1,7 @@
 #include "analyzer/models/parallel_forms.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "store/import/decimal.h"
+#include "store/import/imported_run.h"
 #include "store/import/input_file.h"
 
 namespace ddl::store {

@@ -15,6 +15,7 @@
 
 #include <unordered_map>
 
+#include "store/import/input_file.h"
 #include "store/import/plain_data.h"
 #include "store/import/rocm_process.h"
 #include "store/import/trace_database.h"
