@@ -64,7 +64,7 @@ class Helper {
       : run_(find_run(directory.string())),
         options_(options),
         job_(job),
-        source_(run_, shown_path(directory), tui::SpoolSource::Join::kFromBegin),
+        source_(run_, shown_path(directory), tui::SpoolSource::Join::kWhole),
         watch_(options.limit->count()) {}
 
   void run() {

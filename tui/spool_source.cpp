@@ -18,7 +18,7 @@ namespace {
 constexpr uint64_t kJoinBytes = 128 * 1024;  // of a thread's log, when a job is joined that has been running
 constexpr uint64_t kJoinAllBytes = 6 << 20;  // of all of them
 constexpr uint64_t kLeastJoinBytes = 24 * 1024;
-constexpr uint64_t kWholeLog = UINT64_MAX / 4;
+constexpr uint64_t kWholeLog = UINT64_MAX / 4;            // more than any log has; multiples of it still fit
 constexpr size_t kOtherDescriptors = 64, kLeastOpen = 8;  // terminal, store, /proc, the job's files
 constexpr int64_t kFirstFitNs = 1'000'000'000;
 constexpr int64_t kMaxFitNs = 60'000'000'000;
@@ -231,8 +231,8 @@ void SpoolSource::read_lives(Job& job) {
 }
 
 void SpoolSource::read_spools(Job& job) {
-  const uint64_t lately_bytes = std::clamp(kJoinAllBytes / processes_.size(), kLeastJoinBytes, kJoinBytes);
-  const uint64_t join_bytes = join_ == Join::kFromBegin ? kWholeLog : lately_bytes;
+  const uint64_t recent_bytes = std::clamp(kJoinAllBytes / processes_.size(), kLeastJoinBytes, kJoinBytes);
+  const uint64_t join_bytes = join_ == Join::kWhole ? kWholeLog : recent_bytes;
   for (int pass = 0; pass < 2; ++pass) {  // once more for those that turn out to be ranks
     for (size_t i = 0; i < processes_.size(); ++i) {
       if (!unreadable_.contains(processes_[i]->path())) processes_[i]->read_devices();

@@ -2,7 +2,7 @@
 // of time, and whether they are still there.
 //
 // What a poll costs goes with what is new, and a few system calls per process: 1,024 ranks are a few milliseconds. A job that has been
-// running for long is joined at the end of its logs, not read from the begin, but by those that began with it.
+// running for long is joined at the end of its logs; who began with the job (Join::kWhole) reads them from their beginning.
 //
 // Whether a process is still there is looked up in /proc where it runs on this host; of others, silence is all that can be seen. For those
 // the live file is read where there is one (core/live_file.h): what stores into their mapped spool reaches this host when its kernel sees
@@ -29,11 +29,12 @@ namespace ddl::tui {
 
 class SpoolSource : public Source {
  public:
-  enum class Join { kLately, kFromBegin };
+  /// How much of its logs is read of a job that runs already: what came lately, or all.
+  enum class Join { kRecent, kWhole };
 
   /// `shown`: the run's name as the user would type it. `most_open`: of more spools those that have come later are opened for each look and
   /// closed again.
-  SpoolSource(RunDirectory run, std::string shown, Join join = Join::kLately, size_t most_open = descriptors_for_spools());
+  SpoolSource(RunDirectory run, std::string shown, Join join = Join::kRecent, size_t most_open = descriptors_for_spools());
 
   /// Raises the soft limit of descriptors to the hard one; what that leaves for spools.
   static size_t descriptors_for_spools();

@@ -76,7 +76,7 @@ std::optional<StallNews> StallWatch::look(const Job& job) {
     return std::nullopt;
   int64_t last_ns = INT64_MIN;
   for (const Rank& rank : job.ranks) last_ns = std::max(last_ns, finished_ns(rank));
-  // A log that is joined late may leave out collectives that moved data.
+  // Whether data moved is known from the first sample of a training thread on, and in what was read of the logs.
   if (const auto no_data = find_no_data(job, {.least_ns = 0, .times = 0}); no_data && job.background)
     last_ns = std::max(last_ns, job.now_ns - static_cast<int64_t>(no_data->silent_ns));
   StallNews news;

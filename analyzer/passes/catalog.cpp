@@ -112,7 +112,7 @@ void find_unrecorded(Catalog& catalog) {
     world.ranks.push_back(&process);
   }
   for (const auto& [number, world] : worlds) {
-    // Most are not here: known before ranks are counted, of which a trace may tell any number.
+    // Most ranks are missing. Told before they are counted one by one: a trace may claim any number of them.
     if (2 * static_cast<int64_t>(world.ranks.size()) <= world.size) continue;
     std::vector<int64_t> ends_ns;
     for (const ProcessInfo* process : world.ranks) ends_ns.push_back(process->end_ns);

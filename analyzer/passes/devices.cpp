@@ -1,7 +1,6 @@
 #include "analyzer/passes/devices.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <map>
 #include <set>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "analyzer/passes/device_partition.h"
+#include "analyzer/passes/device_sweep.h"
 #include "analyzer/passes/input_ranges.h"
 #include "analyzer/passes/instance.h"
 #include "analyzer/passes/stream_order.h"
@@ -125,15 +125,6 @@ class Arrivals {
 
 // ------------------------------------------------------------------------------------------------ the pass
 
-struct Event {
-  DeviceOperation operation;
-  int64_t step = -1;  ///< -1: outside
-  int64_t layer = 0;  ///< index into `layers_`
-  int64_t axis = -1;  ///< collectives: index into `axes_`
-  Why why = Why::kNone;
-  double sigma_ns = 0;  ///< clock sigma of its waiting
-};
-
 /// A launching call: its number, and when it was entered.
 using LaunchKey = std::pair<int64_t, int64_t>;
 struct LaunchHash {
@@ -142,7 +133,7 @@ struct LaunchHash {
   }
 };
 
-/// Which of up to `count` numbers were added more than once, and a few others.
+/// Numbers that were added more than once, of up to `count`. A few that were not may count as such, for memory is bounded.
 class RepeatedNumbers {
  public:
   explicit RepeatedNumbers(size_t count)
@@ -156,163 +147,9 @@ class RepeatedNumbers {
 
  private:
   static constexpr size_t kMostBits = 1 << 27;
-  size_t place_of(int64_t number) const { return std::hash<uint64_t>()(static_cast<uint64_t>(number) * 0x9e3779b97f4a7c15U) >> 20 & mask_; }
+  size_t place_of(int64_t number) const { return static_cast<uint64_t>(number) * 0x9e3779b97f4a7c15U >> 20 & mask_; }
   size_t mask_;
   std::vector<bool> once_, twice_;
-};
-
-struct Window {
-  std::optional<int64_t> step;  ///< unset: the whole run
-  Interval interval;
-};
-
-struct AxisSums {
-  int64_t comm_ns = 0, wait_ns = 0, exposed_ns = 0, exposed_wait_ns = 0;
-  bool split = true;
-};
-
-struct WindowSums {
-  DevicePartition partition;
-  double sigma_ns = 0;
-  Why why = Why::kNone;
-  std::map<int64_t, AxisSums> axes;
-};
-
-struct GpuLayerSums {
-  int64_t compute_ns = 0, comm_ns = 0, copy_ns = 0, exposed_comm_ns = 0;
-};
-
-/// What one GPU of a process did, in the order of time: cut into pieces, of which one is in memory at a time. A piece ends where an operation
-/// begins, so that no gap lies in two of them, and all times of windows and layers are sums over pieces.
-class DeviceSweep {
- public:
-  /// `inputs`: by begin. `windows`: those of steps by begin, in the end that of the run. Both must outlive this.
-  DeviceSweep(const std::vector<Window>& windows, const std::vector<Interval>& inputs)
-      : windows_(windows), inputs_(inputs), sums_(windows.size()) {
-    for (const Interval& i : inputs) longest_input_ns_ = std::max(longest_input_ns_, i.length_ns());
-  }
-
-  /// By begin.
-  void add(const Event& event) {
-    const int64_t begin_ns = event.operation.interval.begin_ns;
-    if (events_.size() >= carried_ + kPieceEvents && begin_ns > events_.back().operation.interval.begin_ns)
-      end_piece(begin_ns, &event.operation);
-    events_.push_back(event);
-  }
-  void finish() { end_piece(INT64_MAX, nullptr); }
-
-  const std::vector<WindowSums>& of_windows() const { return sums_; }
-  const std::map<std::pair<int64_t, int64_t>, GpuLayerSums>& of_layers() const { return layers_; }  ///< by step and layer
-
- private:
-  using Events = std::vector<Event>::const_iterator;
-  static constexpr size_t kPieceEvents = 1 << 14;
-
-  /// `next`: the operation that begins there.
-  void end_piece(int64_t end_ns, const DeviceOperation* next) {
-    int64_t longest_ns = 0;
-    for (const Event& e : events_) longest_ns = std::max(longest_ns, e.operation.interval.length_ns());
-    for (; window_ < windows_.size() && (windows_[window_].interval.begin_ns < end_ns || end_ns == INT64_MAX); ++window_)
-      if (windows_[window_].step) open_.push_back(window_);
-    const size_t run = windows_.size() - 1;
-    for (const size_t window : open_) add_window(window, end_ns, next, longest_ns);
-    if (!run_ended_ && windows_[run].interval.begin_ns < end_ns) add_window(run, end_ns, next, longest_ns);
-    const auto ended = [&](size_t window) { return windows_[window].interval.end_ns <= end_ns; };
-    std::erase_if(open_, ended);
-    run_ended_ = run_ended_ || ended(run);
-    add_layers(end_ns);
-    std::erase_if(events_, [&](const Event& e) { return e.operation.interval.end_ns <= end_ns; });
-    carried_ = events_.size();
-    begin_ns_ = end_ns;
-  }
-
-  void add_window(size_t number, int64_t end_ns, const DeviceOperation* next, int64_t longest_ns) {
-    const Interval& whole = windows_[number].interval;
-    const Interval part{std::max(whole.begin_ns, begin_ns_), std::min(whole.end_ns, end_ns)};
-    WindowSums& sums = sums_[number];
-    // Sorted by begin, and few are long: what began up to the longest one's length before the window may reach into it.
-    const auto begins_before = [](const Event& e, int64_t ns) { return e.operation.interval.begin_ns < ns; };
-    const auto first = std::lower_bound(events_.cbegin(), events_.cend(), part.begin_ns - longest_ns, begins_before);
-    const auto last = std::lower_bound(events_.cbegin(), events_.cend(), part.end_ns, begins_before);
-    const auto fresh = whole.begin_ns >= begin_ns_ ? first : std::max(first, events_.cbegin() + static_cast<std::ptrdiff_t>(carried_));
-    std::vector<DeviceOperation> operations;
-    for (auto e = first; e < last; ++e) {
-      if (e->operation.interval.end_ns <= part.begin_ns) continue;
-      operations.push_back(e->operation);
-      if (e < fresh) continue;
-      sums.sigma_ns += e->sigma_ns;
-      if (e->why != Why::kNone) sums.why = e->why;
-    }
-    std::vector<Interval> inputs;
-    auto input = std::lower_bound(inputs_.begin(), inputs_.end(), part.begin_ns - longest_input_ns_,
-                                  [](const Interval& i, int64_t ns) { return i.begin_ns < ns; });
-    for (; input != inputs_.end() && input->begin_ns < part.end_ns; ++input)
-      if (input->end_ns > part.begin_ns) inputs.push_back(*input);
-    add_axes(part, first, last, sums.axes);
-    sums.partition.add(partition_device(part, operations, last != events_.cend() ? &last->operation : next, inputs));
-  }
-
-  static void add_axes(const Interval& part, Events first, Events last, std::map<int64_t, AxisSums>& sums) {
-    struct Axis {
-      std::vector<Interval> kernels, transfers;
-    };
-    std::map<int64_t, Axis> axes;
-    std::vector<Interval> computing;
-    for (auto e = first; e < last; ++e) {
-      const Interval& interval = e->operation.interval;
-      if (interval.end_ns <= part.begin_ns) continue;
-      if (e->operation.device_class == DeviceClass::kCompute) computing.push_back(interval);
-      if (e->operation.device_class != DeviceClass::kCommunication) continue;
-      Axis& axis = axes[e->axis];
-      axis.kernels.push_back(interval);
-      axis.transfers.push_back({interval.begin_ns + e->operation.wait_ns.value_or(0), interval.end_ns});
-      AxisSums& sum = sums[e->axis];
-      sum.split = sum.split && e->operation.wait_ns;
-    }
-    if (axes.empty()) return;
-    const IntervalSet inside({part});
-    const IntervalSet compute = intersect(IntervalSet(std::move(computing)), inside);
-    for (auto& [index, axis] : axes) {
-      const IntervalSet comm = intersect(IntervalSet(std::move(axis.kernels)), inside);
-      const IntervalSet transfer = intersect(IntervalSet(std::move(axis.transfers)), inside);
-      const int64_t exposed_ns = subtract(comm, compute).length_ns();
-      AxisSums& sum = sums[index];
-      sum.comm_ns += comm.length_ns();
-      sum.wait_ns += comm.length_ns() - transfer.length_ns();
-      sum.exposed_ns += exposed_ns;
-      sum.exposed_wait_ns += exposed_ns - subtract(transfer, compute).length_ns();
-    }
-  }
-
-  void add_layers(int64_t end_ns) {
-    std::map<std::pair<int64_t, int64_t>, std::array<std::vector<Interval>, 3>> groups;  // by step and layer
-    std::map<int64_t, std::vector<Interval>> computing;                                  // by step
-    for (const Event& e : events_) {
-      const Interval part{std::max(e.operation.interval.begin_ns, begin_ns_), std::min(e.operation.interval.end_ns, end_ns)};
-      groups[{e.step, e.layer}][static_cast<size_t>(e.operation.device_class)].push_back(part);
-      if (e.operation.device_class == DeviceClass::kCompute) computing[e.step].push_back(part);
-    }
-    for (const auto& [key, classes] : groups) {
-      const IntervalSet comm(classes[static_cast<size_t>(DeviceClass::kCommunication)]);
-      GpuLayerSums& sums = layers_[key];
-      sums.compute_ns += IntervalSet(classes[static_cast<size_t>(DeviceClass::kCompute)]).length_ns();
-      sums.comm_ns += comm.length_ns();
-      sums.copy_ns += IntervalSet(classes[static_cast<size_t>(DeviceClass::kCopy)]).length_ns();
-      if (!comm.empty()) sums.exposed_comm_ns += subtract(comm, IntervalSet(computing[key.first])).length_ns();
-    }
-  }
-
-  const std::vector<Window>& windows_;
-  const std::vector<Interval>& inputs_;
-  int64_t longest_input_ns_ = 0;
-  std::vector<Event> events_;     ///< by begin: of the piece
-  size_t carried_ = 0;            ///< of them, that began in earlier pieces
-  int64_t begin_ns_ = INT64_MIN;  ///< of the piece
-  size_t window_ = 0;             ///< the next one that begins
-  std::vector<size_t> open_;      ///< windows of steps
-  bool run_ended_ = false;
-  std::vector<WindowSums> sums_;  ///< by window
-  std::map<std::pair<int64_t, int64_t>, GpuLayerSums> layers_;
 };
 
 class DevicePass {
@@ -341,7 +178,7 @@ class DevicePass {
     Query all(db_, "SELECT count(*) FROM gpu_event WHERE kind IN (1, 2, 3)");
     Ticker ticker(progress, all.next() ? all.integer(0) : 0);
     for (const auto& [id, process] : catalog_.processes) {
-      const std::vector<Window> windows = windows_of(process, known_until_ns(process));
+      const std::vector<DeviceWindow> windows = windows_of(process, known_until_ns(process));
       const std::vector<Interval> inputs = inputs_of(id);
       for (auto& [device, sweep] : read(id, windows, inputs, ticker)) {
         write_windows(id, device, windows, sweep.of_windows());
@@ -371,7 +208,7 @@ class DevicePass {
     return order;
   }
 
-  std::map<int64_t, DeviceSweep> read(int64_t process, const std::vector<Window>& windows, const std::vector<Interval>& inputs,
+  std::map<int64_t, DeviceSweep> read(int64_t process, const std::vector<DeviceWindow>& windows, const std::vector<Interval>& inputs,
                                       Ticker& ticker) {
     Query rows(
         db_,
@@ -387,7 +224,7 @@ class DevicePass {
     std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> messages;  // so far, on a communicator in a step as one of its ranks
     while (rows.next()) {
       ticker.add(1);
-      Event e;
+      DeviceEvent e;
       e.operation.interval = {rows.integer(2), rows.integer(2) + rows.integer(3)};
       e.operation.launch_ns = rows.maybe_integer(4);
       const bool communicates = rows.integer(1) == 1 && (!rows.is_null(5) || rows.text(7) == "communication");
@@ -437,8 +274,8 @@ class DevicePass {
   }
 
   /// Steps that ended by `known_until_ns`, and the run up to there.
-  std::vector<Window> windows_of(const ProcessInfo& process, int64_t known_until_ns) {
-    std::vector<Window> windows;
+  std::vector<DeviceWindow> windows_of(const ProcessInfo& process, int64_t known_until_ns) {
+    std::vector<DeviceWindow> windows;
     Query steps(db_, "SELECT step, start_ns, duration_ns FROM step WHERE process = ? AND duration_ns IS NOT NULL ORDER BY start_ns");
     steps.bind(process.id);
     std::set<int64_t> seen;
@@ -465,7 +302,7 @@ class DevicePass {
     return intervals;
   }
 
-  void write_windows(int64_t process, int64_t device, const std::vector<Window>& windows, const std::vector<WindowSums>& sums) {
+  void write_windows(int64_t process, int64_t device, const std::vector<DeviceWindow>& windows, const std::vector<WindowSums>& sums) {
     for (size_t i = 0; i < windows.size(); ++i) {
       const DevicePartition& p = sums[i].partition;
       for (const auto& [index, axis] : sums[i].axes) {
@@ -540,10 +377,9 @@ void select_resources(SQLite::Database& db) {
     INSERT INTO rank_resource (world, rank, resource)
     SELECT p.world, p.rank,
            CASE WHEN total(g.active_ns) > 0 THEN 'device'
-                WHEN max(iif(EXISTS (SELECT 1 FROM op WHERE name LIKE 'nccl%'),
-                             p.id IN (SELECT f.process FROM profile f JOIN op o ON o.id = f.op
-                                      WHERE o.name LIKE 'nccl%' AND o.class NOT IN ('lifecycle', 'communicator', 'other') AND f.calls > 0),
-                             0)
+                WHEN max(p.id IN (SELECT f.process FROM profile f JOIN op o ON o.id = f.op
+                                  WHERE o.name LIKE 'nccl%' AND o.class NOT IN ('lifecycle', 'communicator', 'other') AND f.calls > 0)
+                         -- all ranges are looked at only where some are NCCL's
                          OR iif(EXISTS (SELECT 1 FROM region WHERE name LIKE 'nccl:%'),
                                 p.id IN (SELECT process FROM range_event
                                          WHERE region IN (SELECT id FROM region WHERE name LIKE 'nccl:%')),

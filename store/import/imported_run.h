@@ -3,8 +3,8 @@
 //
 // Events wait in files first, as records of a fixed size, because what one needs another one says later: who is rank 0, which range a launch
 // lay in, which launch a kernel belongs to, when the run began. finish() sorts them and fills the tables, so that memory is bounded by the
-// blocks that are sorted, by SQLite's cache, and by the numbers of names, ranges of the tree, steps and communicators; never by events. Some importers hold more of
-// their own: nsys all texts of StringIds, nccl-inspector who is in which communicator.
+// blocks that are sorted, by SQLite's cache, and by the numbers of names, ranges of the tree, steps and communicators; never by events. Some
+// importers hold more of their own: nsys all texts of StringIds, nccl-inspector who is in which communicator.
 //
 // Times are ns on a clock of the trace. Ranks of one call to add_process() are one file's. Not for several threads.
 #pragma once
@@ -183,11 +183,11 @@ class ImportedRun {
 
   [[noreturn]] void refuse_more_than(uint64_t most, const char* what) const;
   uint32_t name_id(std::string_view name);
-  /// As it is; 0: empty.
+  /// Number of a text, which is kept as it is. 0: the empty text.
   uint32_t text_id(std::string_view text);
   Lasting text_of(uint32_t id) const { return {id == 0 ? nullptr : texts_[id - 1]->c_str()}; }
   int64_t op_id(const ImportedOperation& operation, ImportedTiming timing);
-  /// Nothing: of number 0, none.
+  /// Number 0 is no communicator.
   std::optional<int64_t> communicator_id(int64_t number) const;
   /// For an NCCL stream of one rank, or of those of all ranks. size 0: not known.
   int64_t add_inferred_communicator(const std::string& label, int64_t size);

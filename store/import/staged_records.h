@@ -20,7 +20,7 @@ struct CpuRecord {
   CpuKind kind;
   bool has_seq = false, has_bytes = false, has_peer = false, has_tag = false;
   uint32_t name = kNoName;  ///< of a range; of a call: of its layer, if no range says it
-  // Of a call, or of the kernels that are launched in a range. 0: none.
+  // What the call was, or what kernels that are launched in the range carry out. 0: none.
   uint32_t op = 0, comm = 0, datatype = 0, algorithm = 0, protocol = 0;
   int64_t seq = 0, bytes = 0, peer = 0, tag = 0;
 };

@@ -19,10 +19,9 @@ DDL = BUILD / "bin/ddl"
 JOB = BUILD / "tests/programs/sleepy_job"
 MPIRUN = ["mpirun", "-np", "2", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
 ONE_ALGORITHM = ["--tunable", "algorithm=default"]
-VIRTUAL = {"SLEEPY_CLOCK": "virtual", "DDL_CLOCK": "monotonic"}  # pauses of seconds, which take no time
 
 
-def tune(directory, *arguments, check, clock=VIRTUAL):
+def tune(directory, *arguments, check, clock=job.VIRTUAL_CLOCK):
     run = subprocess.run([DDL, "tune", *map(str, arguments)], cwd=directory, capture_output=True, text=True, env=job.environment(**clock))
     if run.returncode != check:
         raise AssertionError(f"ddl tune {arguments}: exit code {run.returncode}, expected {check}\n{run.stdout}\n{run.stderr}")
@@ -143,7 +142,7 @@ def takes_the_jobs_own_word(folder):
                               ("elapsed", ["--goal", "elapsed"], "elapsed time")):
         few = ["--trials", "4", *kinds] if name == "elapsed" else options
         ran = tune(folder, "-o", name, *few, *more, "--", *silent, *(["--report", "told.txt"] if name == "pause" else []), check=0,
-                   clock={} if name == "elapsed" else VIRTUAL)
+                   clock={} if name == "elapsed" else job.VIRTUAL_CLOCK)
         manifest = json.loads((folder / name / "manifest.json").read_text())
         assert words in manifest["goal"], manifest["goal"]
         made = [(row[3], 0.02 * (0.7 if "good" in row[2] else 1), row[5]) for row in trials(folder / name)]

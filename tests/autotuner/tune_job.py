@@ -20,11 +20,8 @@ JOB = BUILD / "tests/programs/sleepy_job"
 MPIRUN = ["mpirun", "-np", "2", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
 
 
-VIRTUAL = {"SLEEPY_CLOCK": "virtual", "DDL_CLOCK": "monotonic"}  # pauses of seconds, which take no time
-
-
 def tune(directory, *arguments, check=None):
-    run = subprocess.run([DDL, "tune", *map(str, arguments)], cwd=directory, capture_output=True, text=True, env=job.environment(**job.ALONE, **VIRTUAL))
+    run = subprocess.run([DDL, "tune", *map(str, arguments)], cwd=directory, capture_output=True, text=True, env=job.environment(**job.ALONE, **job.VIRTUAL_CLOCK))
     if check is not None and run.returncode != check:
         sys.exit(f"ddl tune {arguments}: exit code {run.returncode}, expected {check}\n{run.stdout}\n{run.stderr}")
     return run
@@ -78,7 +75,7 @@ def goes_on_where_it_was(folder, before):
 def loses_nothing_when_interrupted(folder):
     """SIGINT to the group, as a terminal sends it: what was measured is there, the files say that the defaults stay, and it goes on later."""
     command = [DDL, "tune", "-o", "cut", "--trials", "20", "--tunable", "kind=plain,good", "--tunable", "algorithm=default", "--", *MPIRUN, JOB, "--kind", "{kind}"]
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=job.environment(**job.ALONE, **VIRTUAL), start_new_session=True)
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=job.environment(**job.ALONE, **job.VIRTUAL_CLOCK), start_new_session=True)
     deadline = time.time() + 60
     while time.time() < deadline and len(trials(folder / "cut")) < 3:
         time.sleep(0.05)

@@ -35,6 +35,8 @@ MPI_ENV = {
 QUICK = {"OMPI_MCA_odls_base_sigkill_timeout": "0"}
 # For jobs of one process that are started again and again: no daemon of Open MPI beside each, which takes longer than the job.
 ALONE = {"OMPI_MCA_ess_singleton_isolated": "1"}
+# For sleepy_job: its pauses, of seconds, take no time (tests/autotuner/sleepy_job.c).
+VIRTUAL_CLOCK = {"SLEEPY_CLOCK": "virtual", "DDL_CLOCK": "monotonic"}
 # To be preloaded into jobs of MPICH: their ranks let go of the processor while they wait, as Open MPI's do (yielding_shim.c).
 YIELDING = BUILD / "tests" / "programs" / "libyielding_shim.so"
 DDL_VARIABLES = [name for name in os.environ if name.startswith("DDL_")]

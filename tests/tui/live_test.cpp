@@ -249,7 +249,7 @@ TEST(Live, SpoolsBeyondTheDescriptorsAreReadInTurns) {
     return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
   };
   const auto before = open_files();
-  tui::SpoolSource source(find_run(folder.path().string()), "run.ddl", tui::SpoolSource::Join::kLately, 3);
+  tui::SpoolSource source(find_run(folder.path().string()), "run.ddl", tui::SpoolSource::Join::kRecent, 3);
   tui::Job job;
   tui::Observer observer;
   source.poll(job, 1);
