@@ -8,6 +8,7 @@
 #include "analyzer/facts.h"
 #include "analyzer/models/run_facts.h"
 #include "analyzer/passes/device_partition.h"
+#include "analyzer/passes/device_sweep.h"
 #include "core/error.h"
 #include "tests/analyzer/tables.h"
 
@@ -234,6 +235,73 @@ TEST_F(DevicesTest, WhatIsCutIntoPiecesAddsUp) {
   EXPECT_EQ(run_.integers("SELECT compute_ns + comm_ns + exposed_comm_ns FROM gpu_layer_part ORDER BY step"),
             (std::vector<int64_t>(kSteps, 5000 * (120 + 25 + 15) * kUs)));
   EXPECT_EQ(run_.integers("SELECT copy_ns FROM gpu_layer_part ORDER BY step"), (std::vector<int64_t>{kCopied * 100 * kUs, 0, 0, 0}));
+}
+
+/// Random operations, of which some last for pieces, in windows that overlap: what the pieces add up to, and the partition of each whole window.
+TEST(DeviceSweep, SumsOfPiecesAreThoseOfWholeWindows) {
+  constexpr int64_t kEvents = 60'000;
+  std::mt19937 random(11);
+  const auto below = [&](int64_t most) { return static_cast<int64_t>(random() % static_cast<uint64_t>(most)); };
+  std::vector<DeviceEvent> events;
+  int64_t begin_ns = 0;
+  for (int64_t i = 0; i < kEvents; ++i) {
+    if (i % 7 == 0) begin_ns += below(400);  // seven begin together, also where a piece is full
+    DeviceEvent e;
+    const int64_t length_ns = i % 9'000 == 4'000 ? 1'500'000 : 1 + below(50);
+    e.operation.interval = {begin_ns, begin_ns + length_ns};
+    e.operation.device_class = static_cast<DeviceClass>(below(3));
+    if (e.operation.device_class == DeviceClass::kCommunication) {
+      e.operation.wait_ns = below(length_ns);
+      e.axis = below(2);
+      e.sigma_ns = 1;
+    }
+    if (below(4) != 0) e.operation.launch_ns = begin_ns - below(100);
+    events.push_back(e);
+  }
+  std::stable_sort(events.begin(), events.end(), [](const DeviceEvent& a, const DeviceEvent& b) {
+    return std::pair(a.operation.interval.begin_ns, -a.operation.interval.end_ns) <
+           std::pair(b.operation.interval.begin_ns, -b.operation.interval.end_ns);
+  });
+  std::vector<DeviceWindow> windows;
+  for (int64_t step = 0; step < 40; ++step) windows.push_back({step, {step * 40'000, step * 40'000 + 60'000}});
+  windows.push_back({std::nullopt, {1'000, begin_ns - 1'000}});
+  std::vector<Interval> inputs;
+  for (int64_t i = 0; i < 300; ++i) inputs.push_back({i * 5'000, i * 5'000 + below(9'000)});
+
+  DeviceSweep sweep(windows, inputs);
+  for (const DeviceEvent& e : events) sweep.add(e);
+  sweep.finish();
+  int64_t idle_ns = 0, exposed_wait_ns = 0;
+  for (size_t w = 0; w < windows.size(); ++w) {
+    const Interval& window = windows[w].interval;
+    std::vector<DeviceOperation> operations;
+    const DeviceOperation* next = nullptr;
+    double sigma_ns = 0;
+    for (const DeviceEvent& e : events) {
+      if (e.operation.interval.begin_ns >= window.end_ns) {
+        next = &e.operation;
+        break;
+      }
+      if (e.operation.interval.end_ns <= window.begin_ns) continue;
+      operations.push_back(e.operation);
+      sigma_ns += e.sigma_ns;
+    }
+    const DevicePartition whole = partition_device(window, operations, next, inputs);
+    const WindowSums& sums = sweep.of_windows()[w];
+    const DevicePartition& p = sums.partition;
+    ASSERT_EQ(sums.sigma_ns, sigma_ns) << w;
+    const auto times = [](const DevicePartition& d) {
+      return std::vector<int64_t>{d.duration_ns,      d.compute_ns,       d.comm_ns,         d.wait_ns,        d.copy_ns,
+                                  d.exposed_comm_ns,  d.exposed_wait_ns,  d.exposed_copy_ns, d.active_ns,      d.active_xfer_ns,
+                                  d.idle_ns,          d.idle_input_ns,    d.idle_host_ns,    d.idle_launch_ns, d.idle_kernel_ns,
+                                  d.idle_dep_comm_ns, d.idle_dep_copy_ns, d.idle_other_ns};
+    };
+    ASSERT_EQ(times(p), times(whole)) << w;
+    idle_ns += p.idle_ns;
+    exposed_wait_ns += p.exposed_wait_ns;
+  }
+  EXPECT_GT(idle_ns, 0);
+  EXPECT_GT(exposed_wait_ns, 0);
 }
 
 TEST_F(DevicesTest, OneAxisIsAllOfTheCollectives) {
