@@ -334,11 +334,11 @@ TEST(Live, TornSpoolsAreGapsNotCrashes) {
 
 /// Rank 1 asks for everything in its first list, rank 2 begins with an empty one: an empty list is the least of all ranks, not the first of one.
 TEST(LiveStall, FirstListsMayHoldRequests) {
-  Negotiating first, second;
+  tui::Negotiating first, second;
   for (const uint64_t bytes : {120, 20, 20}) first.take_request(static_cast<uint32_t>(1 + first.sent.size()), bytes);
   second.take_request(1, 20);
   second.take_request(2, 120);
-  EXPECT_EQ(open_requests({&first, &second}), (std::vector<std::optional<int64_t>>{100, 100}));
+  EXPECT_EQ(tui::open_requests({&first, &second}), (std::vector<std::optional<int64_t>>{100, 100}));
 }
 
 /// For jobs with background threads: what the samples say of the last second, and nothing when they are old.
