@@ -1,6 +1,8 @@
 #include "analyzer/statistics.h"
 
 #include <algorithm>
+#include <boost/math/distributions/fisher_f.hpp>
+#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <numeric>
 #include <random>
@@ -71,6 +73,14 @@ std::optional<Range> interval_of_ratio(const std::vector<double>& parts, const s
   for (size_t i = 0; i < n; ++i) squares += (parts[i] - ratio * wholes[i]) * (parts[i] - ratio * wholes[i]);
   const double arm = kNormal95 * std::sqrt(squares * static_cast<double>(n) / static_cast<double>(n - 1)) / whole;
   return Range{ratio - arm, ratio + arm};
+}
+
+double student_t(double degrees, double confidence) {
+  return boost::math::quantile(boost::math::students_t(degrees), (1 + confidence) / 2);
+}
+
+double fisher_f(double numerator_degrees, double denominator_degrees, double by_chance) {
+  return boost::math::quantile(boost::math::complement(boost::math::fisher_f(numerator_degrees, denominator_degrees), by_chance));
 }
 
 std::vector<double> round_shares(const std::vector<double>& shares) {

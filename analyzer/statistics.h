@@ -33,6 +33,11 @@ std::optional<Range> bootstrap_median(const std::vector<double>& sorted);
 /// By linearisation: the variance of a ratio estimator (Cochran, Sampling Techniques, 1977, section 6.4).
 std::optional<Range> interval_of_ratio(const std::vector<double>& parts, const std::vector<double>& wholes);
 
+/// How many standard errors to either side of a mean hold `confidence` of Student's t distribution: 2.78 for 4 degrees of freedom and 0.95.
+double student_t(double degrees, double confidence);
+/// What an F statistic exceeds by chance with probability `by_chance`.
+double fisher_f(double numerator_degrees, double denominator_degrees, double by_chance);
+
 /// Rounds shares that add up to 1 to tenths of a percent such that they still do (largest remainder).
 std::vector<double> round_shares(const std::vector<double>& shares);
 

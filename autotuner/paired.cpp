@@ -1,16 +1,13 @@
 #include "autotuner/paired.h"
 
 #include <algorithm>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
 
-namespace ddl::tune {
+#include "analyzer/statistics.h"
 
-double student(size_t degrees, double confidence) {
-  return boost::math::quantile(boost::math::students_t_distribution<double>(static_cast<double>(degrees)), (1 + confidence) / 2);
-}
+namespace ddl::tune {
 
 PairedRatio compare(std::span<const double> first, std::span<const double> second, double confidence) {
   if (first.size() != second.size()) throw std::invalid_argument("compare: rounds of both configurations are needed");
@@ -23,7 +20,7 @@ PairedRatio compare(std::span<const double> first, std::span<const double> secon
   if (first.size() < kMinRounds) return result;
   double squares = 0;
   for (size_t i = 0; i < first.size(); ++i) squares += std::pow(std::log(first[i] / second[i]) - mean, 2);
-  const double half = student(first.size() - 1, confidence) * std::sqrt(squares / (count - 1) / count);
+  const double half = student_t(count - 1, confidence) * std::sqrt(squares / (count - 1) / count);
   result.lo = std::exp(mean - half);
   result.hi = std::exp(mean + half);
   return result;
@@ -38,7 +35,7 @@ PairedRatio compare_beside_noise(std::span<const double> base, std::span<const d
   for (size_t i = 0; i < first.size(); ++i) squares += std::pow(std::log(first[i] / second[i]), 2);
   const double trial_sd = std::sqrt(squares / 2 / static_cast<double>(first.size()));
   // One trial of the tuned configuration against the mean of two.
-  const double noise = student(first.size(), kEachRound) * trial_sd * std::sqrt(1.5);
+  const double noise = student_t(static_cast<double>(first.size()), kEachRound) * trial_sd * std::sqrt(1.5);
   double lowest = std::numeric_limits<double>::infinity(), highest = 0;
   for (size_t i = 0; i < base.size(); ++i) {
     lowest = std::min(lowest, base[i] / tuned[i]);

@@ -29,7 +29,4 @@ PairedRatio compare(std::span<const double> first, std::span<const double> secon
 PairedRatio compare_beside_noise(std::span<const double> base, std::span<const double> tuned, std::span<const double> first,
                                  std::span<const double> second, double confidence = kConfidence);
 
-/// Two-sided quantile of Student's t.
-double student(size_t degrees, double confidence = kConfidence);
-
 }  // namespace ddl::tune

@@ -99,7 +99,8 @@ void print_paired(const char* name, const std::vector<double>& own, const std::v
   double mean = 0, squares = 0, sum = 0;
   for (size_t i = 0; i < own.size(); ++i) sum += other[i], mean += (other[i] - own[i]) / static_cast<double>(own.size());
   for (size_t i = 0; i < own.size(); ++i) squares += std::pow(other[i] - own[i] - mean, 2);
-  const double half = ddl::tune::student(own.size() - 1) * std::sqrt(squares / static_cast<double>(own.size() * (own.size() - 1)));
+  const double half = ddl::student_t(static_cast<double>(own.size() - 1), ddl::tune::kConfidence) *
+                      std::sqrt(squares / static_cast<double>(own.size() * (own.size() - 1)));
   fmt::print("  {:<18} mean regret {:6.2f} %, that is {:.2f} more than ours [{:.2f}, {:.2f}]\n", name,
              100 * sum / static_cast<double>(own.size()), 100 * mean, 100 * (mean - half), 100 * (mean + half));
 }

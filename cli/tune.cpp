@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <regex>
-
 #include "autotuner/emit.h"
 #include "cli/in_run.h"
 #include "cli/lint_table.h"
@@ -14,6 +12,7 @@
 #include "cli/output_file.h"
 #include "cli/terminal.h"
 #include "cli/tune_report.h"
+#include "cli/tune_trial.h"
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "reports/html/page.h"
@@ -29,16 +28,7 @@ tune::Metric metric_of(const VerbOptions& options) {
   tune::Metric metric{.pattern = options.get<std::string>("metric"),
                       .file = options.maybe<std::string>("metric-file").value_or(""),
                       .lower_is_better = options.has("lower-is-better")};
-  size_t groups = 0;
-  try {
-    groups = std::regex(metric.pattern).mark_count();
-  } catch (const std::regex_error& error) {
-    throw Error(fmt::format("--metric '{}' is not a regular expression: {}", metric.pattern, error.what()), "'images/sec: ([0-9.]+)'",
-                ExitCode::kUsage);
-  }
-  if (groups == 0)
-    throw Error(fmt::format("--metric '{}' does not say where the number is", metric.pattern),
-                "put it in parentheses: 'images/sec: ([0-9.]+)'", ExitCode::kUsage);
+  check_pattern(metric);
   return metric;
 }
 

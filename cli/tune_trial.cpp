@@ -7,6 +7,7 @@
 #include <charconv>
 #include <chrono>
 #include <fstream>
+#include <regex>
 #include <sstream>
 
 #include "analyzer/query.h"
@@ -25,10 +26,11 @@ namespace {
 constexpr char kError[] = "error";
 
 // What the job says of itself, line by line. Without the file nothing.
-std::vector<double> numbers_in(const fs::path& file, const std::regex& pattern) {
+std::vector<double> numbers_in(const fs::path& file, const std::string& metric) {
   constexpr size_t kMostCharacters = 4096;  // the library's matcher needs stack for every character
   std::vector<double> numbers;
   if (std::error_code error; !fs::is_regular_file(file, error)) return numbers;  // nobody waits for the writer of a pipe
+  const std::regex pattern(metric);
   std::ifstream stream(file);
   for (std::string line; std::getline(stream, line);) {
     if (line.size() > kMostCharacters) line.resize(kMostCharacters);
@@ -81,10 +83,9 @@ TrialRun::TrialRun(const tune::PlacedJob& job, fs::path run, fs::path log, const
   launch_ = {{fs::read_symlink("/proc/self/exe").string(), "record", "-o", run_.string(), "--"}, job.environment, log_.string()};
   for (std::string& word : launched(job)) launch_.command.push_back(std::move(word));
   if (!goal.metric) return;
-  pattern_.emplace(goal.metric->pattern);
   told_ = goal.metric->file.empty() ? log_ : fs::path(goal.metric->file);
   if (goal.metric->file.empty()) return;
-  before_ = numbers_in(told_, *pattern_);
+  before_ = numbers_in(told_, goal.metric->pattern);
   written_ = fs::last_write_time(told_, ignored);
 }
 
@@ -101,8 +102,8 @@ RanTrial TrialRun::finish(const Ended& ended, double wall_s) const {
     SQLite::Database db = std::move(open_run(run_.string()).db);
     trial.facts = tune::read_trial(db, goal_.target_loss, goal_.needs_steps());
     for (Query row(db, "SELECT name || ' ' || boot_id FROM host"); row.next();) trial.hosts.insert(row.text(0));
-    if (pattern_ && (goal_.metric->file.empty() || fs::last_write_time(told_, ignored) != written_)) {
-      std::vector<double> numbers = added(before_, numbers_in(told_, *pattern_));
+    if (goal_.metric && (goal_.metric->file.empty() || fs::last_write_time(told_, ignored) != written_)) {
+      std::vector<double> numbers = added(before_, numbers_in(told_, goal_.metric->pattern));
       if (!numbers.empty()) trial.facts->metric = median_of(numbers);
     }
   } catch (const Error& error) {
@@ -111,6 +112,19 @@ RanTrial TrialRun::finish(const Ended& ended, double wall_s) const {
     trial.why = error.what();
   }
   return trial;
+}
+
+void check_pattern(const tune::Metric& metric) {
+  size_t groups = 0;
+  try {
+    groups = std::regex(metric.pattern).mark_count();
+  } catch (const std::regex_error& error) {
+    throw Error(fmt::format("--metric '{}' is not a regular expression: {}", metric.pattern, error.what()), "'images/sec: ([0-9.]+)'",
+                ExitCode::kUsage);
+  }
+  if (groups == 0)
+    throw Error(fmt::format("--metric '{}' does not say where the number is", metric.pattern),
+                "put it in parentheses: 'images/sec: ([0-9.]+)'", ExitCode::kUsage);
 }
 
 RanTrial run_trial(const tune::PlacedJob& job, const fs::path& run, const fs::path& log, const tune::Goal& goal) {

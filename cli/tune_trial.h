@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <optional>
-#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -37,10 +36,12 @@ class TrialRun {
   std::filesystem::path run_, log_, told_;
   const tune::Goal& goal_;
   Launch launch_;
-  std::optional<std::regex> pattern_;
   std::filesystem::file_time_type written_{};
   std::vector<double> before_;  ///< numbers that were in its file when it began
 };
+
+/// Throws a usage error where the metric's pattern is not a regular expression that says where the number is.
+void check_pattern(const tune::Metric& metric);
 
 /// Records the job into `run` (removed first if it is there) with its output in `log`. Never throws for what the job does.
 RanTrial run_trial(const tune::PlacedJob& job, const std::filesystem::path& run, const std::filesystem::path& log, const tune::Goal& goal);

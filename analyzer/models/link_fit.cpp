@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/math/distributions/fisher_f.hpp>
 #include <cmath>
 #include <span>
 
+#include "analyzer/statistics.h"
 #include "core/error.h"
 
 namespace ddl::models {
@@ -163,7 +163,7 @@ std::optional<std::vector<LinkFit>> two_protocols(std::span<const Sample> sample
     if (one->equations <= unknowns) return std::nullopt;
     const auto extra = static_cast<double>(unknowns - one->unknowns), free = static_cast<double>(one->equations - unknowns);
     const double f = (one->residual - residual) / extra / std::max(residual / free, 1e-300);
-    if (!(f > boost::math::quantile(boost::math::complement(boost::math::fisher_f(extra, free), kByChance)))) return std::nullopt;
+    if (!(f > fisher_f(extra, free, kByChance))) return std::nullopt;
   }
   return std::vector<LinkFit>{small.fit, large.fit};
 }

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <functional>
 #include <set>
 
+#include "analyzer/statistics.h"
 #include "core/error.h"
 
 namespace ddl::models {
@@ -175,7 +175,7 @@ ScalingTrend fit_trend(const std::vector<ScalingRow>& series) {
     const double residual = std::max(0.0, yy - trend.b * fy);
     trend.r2 = yy > 0 ? 1 - residual / yy : 1;
     trend.sigma = std::sqrt(residual / (n - 2));
-    trend.t = boost::math::quantile(boost::math::students_t(n - 2), 0.975);
+    trend.t = student_t(n - 2, 0.95);
     trend.points = n;
     return trend;
   };

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <map>
-#include <regex>
 
 #include "core/range_names.h"
 #include "store/import/call_class.h"
@@ -19,6 +18,7 @@
 #include "store/import/imported_run.h"
 #include "store/import/json_records.h"
 #include "store/import/kernel_names.h"
+#include "store/import/rank_hints.h"
 
 namespace ddl::store {
 
@@ -75,11 +75,10 @@ class ChromeFile : public JsonVisitor {
   void on_record(const JsonRecord& event) override {
     const std::string_view phase = event.word("ph");
     if (phase == "M") {
-      static const std::regex rank(R"((?:^|[^a-z])rank[ _:-]?(\d{1,9})(?!\d))", std::regex::icase);
       const std::string name(event.word("args.name").substr(0, 256));
-      std::smatch match;
-      if (event.word("name") == "process_name" && std::regex_search(name, match, rank))
-        run_.process(process(std::string(event.word("pid")))).rank = std::stoll(match[1].str());
+      if (event.word("name") == "process_name")
+        if (const std::optional<int64_t> rank = rank_in_process_name(name))
+          run_.process(process(std::string(event.word("pid")))).rank = *rank;
       if (event.word("name") == "thread_name") run_.name_thread(thread(event).process, thread(event).number, name);
       return;
     }

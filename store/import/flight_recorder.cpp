@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <map>
-#include <regex>
 #include <set>
 
 #include "core/error.h"
@@ -23,6 +22,7 @@
 #include "store/import/imported_run.h"
 #include "store/import/input_file.h"
 #include "store/import/plain_data.h"
+#include "store/import/rank_hints.h"
 
 namespace ddl::store {
 
@@ -71,13 +71,6 @@ std::vector<fs::path> files_in(const std::vector<fs::path>& paths) {
   return files;
 }
 
-std::optional<int64_t> rank_in_name(const std::string& file) {
-  static const std::regex named(R"(rank[-_=]?(\d{1,8})(?!\d))", std::regex::icase), last(R"((\d{1,8})(?:\.[A-Za-z][A-Za-z0-9.]*)?$)");
-  std::smatch match;
-  const bool found = std::regex_search(file, match, named) || std::regex_search(file, match, last);
-  return found ? std::optional<int64_t>(std::stoll(match[1].str())) : std::nullopt;
-}
-
 class FlightDumps {
  public:
   explicit FlightDumps(ImportedRun& run) : run_(run) {}
@@ -102,7 +95,7 @@ class FlightDumps {
       frames_read_ = 0;
       here_ = root;
       if (is_dump(root)) {
-        dump(root, path, rank_in_name(path.filename().string()));
+        dump(root, path, rank_in_dump_name(path.filename().string()));
       } else {
         dumps_by_rank(root, path);
       }

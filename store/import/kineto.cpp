@@ -20,7 +20,6 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <regex>
 #include <set>
 #include <unordered_map>
 
@@ -33,6 +32,7 @@
 #include "store/import/imported_run.h"
 #include "store/import/json_records.h"
 #include "store/import/kernel_names.h"
+#include "store/import/rank_hints.h"
 #include "store/import/unread_events.h"
 
 namespace ddl::store {
@@ -100,22 +100,6 @@ bool gives_work(std::string_view name) {
   return false;
 }
 
-/// "HOST_PID.MILLISECONDS.pt.trace.json.gz", as tensorboard_trace_handler() names files. A name that a job chose for its workers
-/// ("worker0_step_5.1623143089861.pt.trace.json") is not that of a host.
-std::optional<std::string> host_in(const std::string& file) {
-  static const std::regex pattern(R"((.+)_\d+\.\d+\.pt\.trace\.json(\.gz)?)"), of_worker("worker|rank|step|epoch", std::regex::icase);
-  std::smatch match;
-  if (!std::regex_match(file, match, pattern)) return std::nullopt;
-  const std::string name = match[1].str();
-  return std::regex_search(name, of_worker) ? std::nullopt : std::optional(name);
-}
-
-std::optional<int64_t> rank_in(const std::string& file) {
-  static const std::regex pattern(R"((?:worker|rank)[-_]?(\d{1,9})(?!\d))", std::regex::icase);
-  std::smatch match;
-  return std::regex_search(file, match, pattern) ? std::optional<int64_t>(std::stoll(match[1].str())) : std::nullopt;
-}
-
 constexpr std::string_view kTensorDims = "args.Input Dims", kTensorTypes = "args.Input type";
 
 struct GlooRange {
@@ -140,7 +124,7 @@ class KinetoFile : public JsonVisitor {
     ImportedProcess process;
     process.file = path.filename().string();
     process.file_bytes = bytes;
-    process.host = host_in(process.file);
+    process.host = host_in_trace_name(process.file);
     process_ = run.add_process(std::move(process));
   }
 
@@ -149,7 +133,7 @@ class KinetoFile : public JsonVisitor {
 
   void finish() {
     ImportedProcess& p = run_.process(process_);
-    if (!p.rank) p.rank = rank_in(p.file);
+    if (!p.rank) p.rank = rank_in_trace_name(p.file);
     if (p.rank && *p.rank < 0) throw BadRecord{fmt::format("its rank is {}", *p.rank)};
     p.is_realtime = first_ns_ != INT64_MAX && p.base_ns + first_ns_ > kUnixEra;
     for (const auto& [number, name] : gpu_names_)

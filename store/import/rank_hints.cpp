@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <iterator>
-#include <optional>
+#include <regex>
 
 namespace ddl::store {
 
@@ -67,6 +67,39 @@ void rank_by_device(ImportedRun& run, const RankHints& file) {
   if (by_device.size() != file.processes.size()) return;
   int64_t rank = 0;
   for (const auto& [device, process] : by_device) run.process(process).rank = rank++;
+}
+
+namespace {
+
+std::optional<int64_t> number_in(const std::string& name, const std::regex& pattern) {
+  std::smatch match;
+  return std::regex_search(name, match, pattern) ? std::optional<int64_t>(std::stoll(match[1].str())) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<int64_t> rank_in_trace_name(const std::string& file) {
+  static const std::regex pattern(R"((?:worker|rank)[-_]?(\d{1,9})(?!\d))", std::regex::icase);
+  return number_in(file, pattern);
+}
+
+std::optional<int64_t> rank_in_dump_name(const std::string& file) {
+  static const std::regex named(R"(rank[-_=]?(\d{1,8})(?!\d))", std::regex::icase), last(R"((\d{1,8})(?:\.[A-Za-z][A-Za-z0-9.]*)?$)");
+  const std::optional<int64_t> rank = number_in(file, named);
+  return rank ? rank : number_in(file, last);
+}
+
+std::optional<int64_t> rank_in_process_name(const std::string& name) {
+  static const std::regex pattern(R"((?:^|[^a-z])rank[ _:-]?(\d{1,9})(?!\d))", std::regex::icase);
+  return number_in(name, pattern);
+}
+
+std::optional<std::string> host_in_trace_name(const std::string& file) {
+  static const std::regex pattern(R"((.+)_\d+\.\d+\.pt\.trace\.json(\.gz)?)"), of_worker("worker|rank|step|epoch", std::regex::icase);
+  std::smatch match;
+  if (!std::regex_match(file, match, pattern)) return std::nullopt;
+  const std::string name = match[1].str();
+  return std::regex_search(name, of_worker) ? std::nullopt : std::optional(name);
 }
 
 }  // namespace ddl::store

@@ -1,8 +1,9 @@
-// Who is which rank, where no table of a trace says it: what the launcher told each process in its environment, and which GPU each used.
+// Who is which rank, where no table of a trace says it: what the launcher told each process in its environment, which GPU each used, and names.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -26,5 +27,15 @@ struct RankHints {
 bool rank_by_environment(ImportedRun& run, const std::vector<RankHints>& environments);
 /// By the order of their GPUs, if each process has one of its own.
 void rank_by_device(ImportedRun& run, const RankHints& hints);
+
+/// Of a trace's file: "worker0", "rank-3".
+std::optional<int64_t> rank_in_trace_name(const std::string& file);
+/// Of a dump's file: "rank-3", "rank=3", else the number that it ends with.
+std::optional<int64_t> rank_in_dump_name(const std::string& file);
+/// Of a process in a trace: "rank 3", "Rank: 3".
+std::optional<int64_t> rank_in_process_name(const std::string& name);
+/// "HOST_PID.MILLISECONDS.pt.trace.json.gz", as tensorboard_trace_handler() names files. A name that a job chose for its workers
+/// ("worker0_step_5.1623143089861.pt.trace.json") is not that of a host.
+std::optional<std::string> host_in_trace_name(const std::string& file);
 
 }  // namespace ddl::store

@@ -110,6 +110,16 @@ TEST(Statistics, IntervalOfARatioHoldsTheTruth) {
   EXPECT_LE(held, 970);
 }
 
+TEST(Statistics, QuantilesAreThoseOfTheTables) {
+  EXPECT_NEAR(student_t(1, 0.95), 12.706, 5e-4);
+  EXPECT_NEAR(student_t(2, 0.95), 4.303, 5e-4);
+  EXPECT_NEAR(student_t(9, 0.95), 2.262, 5e-4);
+  EXPECT_NEAR(student_t(30, 0.95), 2.042, 5e-4);
+  EXPECT_NEAR(student_t(9, 0.99), 3.250, 5e-4);
+  EXPECT_NEAR(fisher_f(1, 10, 0.05), 4.965, 5e-4);
+  EXPECT_NEAR(fisher_f(3, 5, 0.01), 12.060, 5e-4);
+}
+
 TEST(Statistics, BootstrapIsReproducible) {
   const std::vector<double> values = {1, 2, 4, 8, 16, 32};
   EXPECT_EQ(bootstrap_median(values)->lo, bootstrap_median(values)->lo);

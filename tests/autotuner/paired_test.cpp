@@ -10,14 +10,6 @@
 namespace ddl::tune {
 namespace {
 
-TEST(Paired, QuantilesAreThoseOfTheTables) {
-  EXPECT_NEAR(student(1), 12.706, 5e-4);
-  EXPECT_NEAR(student(2), 4.303, 5e-4);
-  EXPECT_NEAR(student(9), 2.262, 5e-4);
-  EXPECT_NEAR(student(30), 2.042, 5e-4);
-  EXPECT_NEAR(student(9, 0.99), 3.250, 5e-4);
-}
-
 // Logarithms of the ratios are 0.1, 0.2, 0.3: mean 0.2, standard error 0.1 / sqrt(3), t 4.303.
 TEST(Paired, ARatioByHand) {
   const std::vector<double> first = {std::exp(0.1) * 5, std::exp(0.2) * 70, std::exp(0.3) * 2}, second = {5, 70, 2};
