@@ -1,18 +1,22 @@
 // A network that is slower than this job itself has seen it: the same collective, of the same size, on another communicator that serves the
 // same axis and spans as many hosts; or on the same communicator in earlier steps. Transfer times only: waiting for a late rank is not the network's.
-// Of GPUs no more is won than what their computing does not hide: transfers on the axis while nothing computes, against
-// those of ranks that use other communicators, or against earlier steps.
+// What that costs GPUs says a replay of their steps (models/replay_gpus.h). Where there is none, no more is won than what
+// their computing does not hide: transfers on the axis while nothing computes, against those of ranks that use other
+// communicators, or against earlier steps.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "analyzer/change_points.h"
 #include "analyzer/findings/crowding.h"
 #include "analyzer/findings/findings.h"
+#include "analyzer/models/replay_gpus.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
 
@@ -93,6 +97,28 @@ double limited_by_before(const FindingInput& input, const CommunicatorInfo& comm
   return before_ns && after_ns ? std::min(saving_ns, std::max(0.0, *after_ns - *before_ns)) : saving_ns;
 }
 
+/// What was found, its saving by the rule, and what the network's transfers would take of their time without the fault.
+struct SlowNetwork {
+  Finding finding;
+  int64_t comm = 0;
+  models::TransferFactor factor;
+  std::optional<int64_t> since;  ///< step
+};
+
+/// Sets the saving to that of a replay. Where GPUs wait and their steps cannot be replayed, the rule's is an upper bound.
+void replay(const FindingInput& input, SlowNetwork& slow) {
+  Query by_device(input.db, "SELECT 1 FROM steady_world WHERE world = ? AND waits_by = 'device'");
+  if (!by_device.bind(input.world).next()) return;
+  std::optional<double> seconds;
+  if (input.steps.annotated)
+    seconds = models::saving_of_transfers(input.db, input.catalog, input.world, slow.comm, slow.factor, slow.since);
+  if (seconds) {
+    slow.finding.saving_ns = static_cast<int64_t>(*seconds * 1e9);
+  } else {
+    slow.finding.evidence += " The saving is at most that: the steps cannot be replayed, and others may be waited for as well.";
+  }
+}
+
 // ------------------------------------------------------------------------------------------------ against like communicators
 
 /// By communicator; no entry: none that is known.
@@ -113,7 +139,8 @@ struct Usage {
 struct Slow {
   int64_t comm = 0;
   double saving_ns = 0;
-  double worst_ns = 0;  ///< of one operation and size, the one that costs most
+  std::map<std::pair<int64_t, int64_t>, double> factors;  ///< by operation and bytes: the time elsewhere against its own
+  double worst_ns = 0;                                    ///< of one operation and size, the one that costs most
   int64_t op = 0, bytes = 0;
   double xfer_ns = 0, elsewhere_ns = 0, busbw = 0, elsewhere_busbw = 0;
   size_t others = 0;
@@ -167,6 +194,7 @@ std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
       s.comm = usage.comm;
       const double excess_ns = usage.per_step * (usage.xfer_ns - elsewhere_ns);
       s.saving_ns += excess_ns;
+      s.factors[{std::get<0>(key), std::get<1>(key)}] = elsewhere_ns / usage.xfer_ns;
       if (excess_ns <= s.worst_ns) continue;
       s.worst_ns = excess_ns;
       s.op = std::get<0>(key);
@@ -188,7 +216,22 @@ std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
   return slow;
 }
 
-Finding describe(const FindingInput& input, const Slow& slow, size_t more) {
+/// By number.
+models::TransferFactor factor_of(const FindingInput& input, const Slow& slow) {
+  std::map<int64_t, double> factors;
+  Query numbers(input.db,
+                "SELECT e.seq, e.op, k.bytes FROM event e JOIN collective k ON k.event = e.id WHERE e.comm = ? AND e.seq IS NOT NULL");
+  numbers.bind(slow.comm);
+  while (numbers.next())
+    if (const auto known = slow.factors.find({numbers.integer(1), numbers.integer(2)}); known != slow.factors.end())
+      factors.emplace(numbers.integer(0), known->second);
+  return [factors = std::move(factors)](int64_t number) {
+    const auto known = factors.find(number);
+    return known == factors.end() ? 1 : known->second;
+  };
+}
+
+SlowNetwork describe(const FindingInput& input, const Slow& slow, size_t more) {
   const CommunicatorInfo& communicator = input.catalog.communicators.at(slow.comm);
   const std::string op = input.catalog.operation(slow.op).name;
   Finding finding;
@@ -209,7 +252,7 @@ Finding describe(const FindingInput& input, const Slow& slow, size_t more) {
       "check the links of these hosts (ibstat, ethtool -S, nvidia-smi nvlink -s, errors in ddl report's node section), their NUMA binding "
       "and "
       "which interface they use (--mca btl_tcp_if_include, UCX_NET_DEVICES, NCCL_SOCKET_IFNAME)";
-  return finding;
+  return {std::move(finding), slow.comm, factor_of(input, slow), std::nullopt};
 }
 
 // ------------------------------------------------------------------------------------------------ against earlier steps
@@ -261,8 +304,8 @@ size_t find_change(const std::vector<StepTransfer>& steps) {
   return rise_at(xfer_ns, kLinkMinSteps, 1);
 }
 
-std::vector<Finding> slower_than_before(const FindingInput& input) {
-  std::optional<Finding> worst;
+std::optional<SlowNetwork> slower_than_before(const FindingInput& input) {
+  std::optional<SlowNetwork> worst;
   const std::map<int64_t, std::string> axis_of = axes(input.db);
   for (const auto& [id, communicator] : input.catalog.communicators) {
     if (communicator.world != input.world || communicator.size < 2) continue;
@@ -273,7 +316,7 @@ std::vector<Finding> slower_than_before(const FindingInput& input) {
     const double longer_ns = after.median_ns - before.median_ns;
     const auto is_worst_so_far = [&](double saving_ns) {
       return saving_ns >= kLinkMinSavingShare * static_cast<double>(input.step_ns) &&
-             (!worst || saving_ns > static_cast<double>(*worst->saving_ns));
+             (!worst || saving_ns > static_cast<double>(*worst->finding.saving_ns));
     };
     if (after.median_ns < kSlowerThanBefore * before.median_ns || longer_ns < kClearRise * std::max(before.scatter_ns, after.scatter_ns) ||
         !is_worst_so_far(longer_ns))
@@ -299,9 +342,9 @@ std::vector<Finding> slower_than_before(const FindingInput& input) {
         "look at what changed on these hosts then: a link that fell back to a lower rate or collects errors, another job on the same "
         "network, "
         "a checkpoint being written";
-    worst = std::move(finding);
+    worst = {std::move(finding), id, [factor = before.median_ns / after.median_ns](int64_t) { return factor; }, steps[change].step};
   }
-  return worst ? std::vector<Finding>{std::move(*worst)} : std::vector<Finding>();
+  return worst;
 }
 
 }  // namespace
@@ -315,11 +358,15 @@ DDL_FINDING(slow_link, kSpeed, "busbw",
   const std::map<int64_t, Slow> slow = slower_than_others(input);
   const auto worst =
       std::max_element(slow.begin(), slow.end(), [](const auto& a, const auto& b) { return a.second.saving_ns < b.second.saving_ns; });
-  std::vector<Finding> found = input.steps.annotated ? slower_than_before(input) : std::vector<Finding>();
-  if (worst != slow.end() && worst->second.saving_ns >= kLinkMinSavingShare * static_cast<double>(input.step_ns) &&
-      (found.empty() || worst->second.saving_ns > static_cast<double>(*found.front().saving_ns)))
-    return {describe(input, worst->second, slow.size() - 1)};
-  return found;
+  std::optional<SlowNetwork> found = input.steps.annotated ? slower_than_before(input) : std::nullopt;
+  const auto is_slow = [&](double saving_ns) { return saving_ns >= kLinkMinSavingShare * static_cast<double>(input.step_ns); };
+  if (worst != slow.end() && is_slow(worst->second.saving_ns) &&
+      (!found || worst->second.saving_ns > static_cast<double>(*found->finding.saving_ns)))
+    found = describe(input, worst->second, slow.size() - 1);
+  if (!found) return {};
+  replay(input, *found);
+  if (!is_slow(static_cast<double>(*found->finding.saving_ns))) return {};
+  return {std::move(found->finding)};
 }
 
 }  // namespace ddl
