@@ -143,7 +143,7 @@ class GpuReplay {
       if (process.world != world_ || process.rank < 0) continue;
       ReplayedGpu rank;
       rank.number = process.rank;
-      KernelNumbers numbers(marked);
+      KernelNumbers numbers(catalog_, marked);
       std::map<std::tuple<int64_t, int64_t, int64_t>, size_t> streams;
       rows.bind(id);
       while (rows.next()) {

@@ -70,6 +70,7 @@ class DevicePass {
     }
     axes_.emplace_back();  // of what no communicator tells
     has_marked_steps_ = has_marked_steps(db);
+    for (const auto& [id, process] : catalog.processes) ranks_of_[process.world] += process.rank >= 0 ? 1 : 0;
   }
 
   void run(const PassProgress& progress) {
@@ -106,6 +107,13 @@ class DevicePass {
     return order;
   }
 
+  /// Why nobody knows how long a kernel waits of which is not known what it carries out: perhaps for ranks that are not there, else for lack
+  /// of what would tell it.
+  Why why_unmatched(int64_t process) const {
+    const ProcessInfo& p = catalog_.process(process);
+    return ranks_of_.at(p.world) < p.world_size ? Why::kPartialRanks : Why::kNoData;
+  }
+
   std::map<int64_t, DeviceSweep> read(int64_t process, const std::vector<DeviceWindow>& windows, const std::vector<Interval>& inputs,
                                       Ticker& ticker) {
     Query rows(
@@ -118,7 +126,8 @@ class DevicePass {
     const StreamOrder order = stream_order(process);
     std::map<int64_t, DeviceSweep> devices;
     std::map<int64_t, int64_t> busy_until_ns;  // by device
-    KernelNumbers numbers(has_marked_steps_);
+    KernelNumbers numbers(catalog_, has_marked_steps_);
+    const Why unmatched = why_unmatched(process);
     while (rows.next()) {
       ticker.add(1);
       DeviceEvent e;
@@ -128,7 +137,7 @@ class DevicePass {
       if (rows.integer(1) != 1) e.operation.device_class = DeviceClass::kCopy;
       if (communicates) {
         e.operation.device_class = DeviceClass::kCommunication;
-        e.why = Why::kPartialRanks;  // unless it can be told which collective it is
+        e.why = unmatched;  // unless it can be told which collective it is
         const auto axis = rows.is_null(5) ? axis_of_.end() : axis_of_.find(rows.integer(5));
         e.axis = axis == axis_of_.end() ? static_cast<int64_t>(axes_.size()) - 1 : axis->second;
         if (!rows.is_null(5)) {
@@ -229,6 +238,7 @@ class DevicePass {
   std::vector<std::optional<std::string>> axes_;  ///< the last one is unset
   std::map<std::string, int64_t> axes_by_name_;
   bool has_marked_steps_ = false;
+  std::map<int64_t, int64_t> ranks_of_;                                                          ///< by world: how many left a record
   std::unordered_map<int64_t, int64_t> axis_of_;                                                 ///< by communicator
   std::map<std::pair<std::optional<std::string>, std::optional<std::string>>, int64_t> layers_;  ///< by layer and phase
 };

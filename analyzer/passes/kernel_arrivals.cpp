@@ -26,7 +26,9 @@ bool has_marked_steps(SQLite::Database& db) {
 std::optional<KernelKey> KernelNumbers::next(int64_t comm, std::optional<int64_t> seq, std::optional<int64_t> step,
                                              std::optional<int64_t> graph_node, std::optional<int64_t> comm_rank) {
   if (seq) return KernelKey{comm, *seq, graph_node ? runs_[{comm, *seq, *graph_node}]++ : 0};
-  if (has_marked_steps_ && !step) return std::nullopt;
+  const auto communicator = catalog_.communicators.find(comm);
+  const bool is_pair = communicator != catalog_.communicators.end() && communicator->second.size == 2;
+  if (!is_pair || (has_marked_steps_ && !step)) return std::nullopt;
   const int64_t run = has_marked_steps_ ? *step : kNoStep;
   return KernelKey{comm, --messages_[{comm, run, comm_rank.value_or(-1)}], run};
 }

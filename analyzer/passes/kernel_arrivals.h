@@ -26,13 +26,14 @@ using KernelKey = std::tuple<int64_t, int64_t, int64_t>;
 /// Numbers the kernels of one process, which come in the order of their begins.
 class KernelNumbers {
  public:
-  explicit KernelNumbers(bool has_marked_steps) : has_marked_steps_(has_marked_steps) {}
+  KernelNumbers(const Catalog& catalog, bool has_marked_steps) : catalog_(catalog), has_marked_steps_(has_marked_steps) {}
 
   /// Nothing: it cannot be told which collective or message it is.
   std::optional<KernelKey> next(int64_t comm, std::optional<int64_t> seq, std::optional<int64_t> step, std::optional<int64_t> graph_node,
                                 std::optional<int64_t> comm_rank);
 
  private:
+  const Catalog& catalog_;
   bool has_marked_steps_;
   std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> runs_;      ///< so far, of a node for a collective
   std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> messages_;  ///< so far, on a communicator in a step as one of its ranks
