@@ -132,16 +132,80 @@ std::map<int64_t, std::string> axes(SQLite::Database& db) {
 struct Usage {
   int64_t comm = 0;
   double xfer_ns = 0;  ///< median of an instance
-  double per_step = 0;
+  double instances = 0, per_step = 0;
   double busbw = 0;
+  std::vector<int64_t> sizes;  ///< it stands for, in bytes
 };
+
+/// Sizes are alike whose logarithms to this base have the same whole part. Experts get a few more tokens, or fewer, in each step: no size comes on
+/// two communicators then.
+constexpr double kAlikeSizes = 1.1;  // less than kSlower: nothing is slow by its size alone
+int64_t alike_sizes(int64_t bytes) { return static_cast<int64_t>(std::log(static_cast<double>(bytes)) / std::log(kAlikeSizes)); }
+double middle_of_alike(int64_t number) { return std::pow(kAlikeSizes, static_cast<double>(number) + 0.5); }
+
+/// Value and weight; reordered.
+double median_by_weight(std::vector<std::pair<double, double>>& values) {
+  std::sort(values.begin(), values.end());
+  double left = 0;
+  for (const auto& [value, weight] : values) left += weight / 2;
+  for (const auto& [value, weight] : values)
+    if ((left -= weight) <= 0) return value;
+  return values.back().first;
+}
+
+/// Several sizes that are alike on one communicator, as one of the middle size.
+Usage as_one(const std::vector<const Usage*>& usages) {
+  Usage one;
+  std::vector<std::pair<double, double>> xfer_ns, busbw;
+  for (const Usage* u : usages) {
+    const int64_t bytes = u->sizes.front();
+    one.comm = u->comm;
+    one.instances += u->instances;
+    one.per_step += u->per_step;
+    one.sizes.push_back(bytes);
+    xfer_ns.emplace_back(u->xfer_ns * middle_of_alike(alike_sizes(bytes)) / static_cast<double>(bytes), u->instances);
+    busbw.emplace_back(u->busbw, u->instances);
+  }
+  one.xfer_ns = median_by_weight(xfer_ns);
+  one.busbw = median_by_weight(busbw);
+  return one;
+}
+
+/// What may be compared: operation, bytes (alike_sizes()), members, hosts, axis.
+using LikeKey = std::tuple<int64_t, int64_t, int64_t, int64_t, std::string>;
+
+/// Usages of one size on several communicators; and of sizes that are alike, where there is no other communicator of the same size.
+std::vector<std::pair<LikeKey, std::vector<Usage>>> comparable_usages(const std::map<LikeKey, std::vector<Usage>>& by_size) {
+  std::vector<std::pair<LikeKey, std::vector<Usage>>> comparable;
+  std::map<LikeKey, std::map<int64_t, std::vector<const Usage*>>> alone;  // by communicator
+  for (const auto& [key, usages] : by_size) {
+    std::vector<Usage> often;
+    for (const Usage& usage : usages)
+      if (usage.instances >= kLinkMinInstances) often.push_back(usage);
+    if (often.size() >= 2) {
+      comparable.emplace_back(key, std::move(often));
+      continue;
+    }
+    LikeKey alike = key;
+    std::get<1>(alike) = alike_sizes(std::get<1>(key));
+    for (const Usage& usage : usages) alone[alike][usage.comm].push_back(&usage);
+  }
+  for (const auto& [key, by_comm] : alone) {
+    std::vector<Usage> often;
+    for (const auto& [comm, usages] : by_comm)
+      if (Usage one = as_one(usages); one.instances >= kLinkMinInstances) often.push_back(std::move(one));
+    if (often.size() >= 2) comparable.emplace_back(key, std::move(often));
+  }
+  return comparable;
+}
 
 struct Slow {
   int64_t comm = 0;
   double saving_ns = 0;
   std::map<std::pair<int64_t, int64_t>, double> factors;  ///< by operation and bytes: the time elsewhere against its own
   double worst_ns = 0;                                    ///< of one operation and size, the one that costs most
-  int64_t op = 0, bytes = 0;
+  int64_t op = 0;
+  std::vector<int64_t> sizes;  ///< of that one, in bytes
   double xfer_ns = 0, elsewhere_ns = 0, busbw = 0, elsewhere_busbw = 0;
   size_t others = 0;
   std::string axis;
@@ -161,8 +225,8 @@ double median_without(const std::vector<double>& sorted, double value) {
 std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
   const double steps = std::max(1.0, recorded_steps(input));
   const std::map<int64_t, std::string> axis_of = axes(input.db);
-  std::map<std::tuple<int64_t, int64_t, int64_t, int64_t, std::string>, std::vector<Usage>>
-      likes;  // by operation, bytes, members, hosts, axis
+  std::map<LikeKey, std::vector<Usage>> by_size;
+  std::map<int64_t, int64_t> hosts;  // by communicator
   Query groups(
       input.db,
       "SELECT op, bytes, comm, bytes * 1e9 / algbw_bytes_per_second, instances, step_instances, coalesce(busbw_xfer, 0)"
@@ -171,15 +235,15 @@ std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
   while (groups.next()) {
     const CommunicatorInfo& communicator = input.catalog.communicators.at(groups.integer(2));
     const double instances = input.steps.annotated ? groups.real(5) : groups.real(4);
-    if (instances < kLinkMinInstances) continue;
+    const double per_step = input.steps.annotated ? instances / steps : instances;
     const auto axis = axis_of.find(communicator.id);
-    likes[{groups.integer(0), groups.integer(1), communicator.size, hosts_of(input, communicator),
-           axis == axis_of.end() ? "" : axis->second}]
-        .push_back({communicator.id, groups.real(3), input.steps.annotated ? instances / steps : instances, groups.real(6)});
+    const auto [known_hosts, is_new] = hosts.try_emplace(communicator.id, 0);
+    if (is_new) known_hosts->second = hosts_of(input, communicator);
+    by_size[{groups.integer(0), groups.integer(1), communicator.size, known_hosts->second, axis == axis_of.end() ? "" : axis->second}]
+        .push_back({communicator.id, groups.real(3), instances, per_step, groups.real(6), {groups.integer(1)}});
   }
   std::map<int64_t, Slow> slow;
-  for (const auto& [key, usages] : likes) {
-    if (usages.size() < 2) continue;
+  for (const auto& [key, usages] : comparable_usages(by_size)) {
     std::vector<double> xfer_ns, busbw;
     for (const Usage& usage : usages) {
       xfer_ns.push_back(usage.xfer_ns);
@@ -194,11 +258,11 @@ std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
       s.comm = usage.comm;
       const double excess_ns = usage.per_step * (usage.xfer_ns - elsewhere_ns);
       s.saving_ns += excess_ns;
-      s.factors[{std::get<0>(key), std::get<1>(key)}] = elsewhere_ns / usage.xfer_ns;
+      for (const int64_t bytes : usage.sizes) s.factors[{std::get<0>(key), bytes}] = elsewhere_ns / usage.xfer_ns;
       if (excess_ns <= s.worst_ns) continue;
       s.worst_ns = excess_ns;
       s.op = std::get<0>(key);
-      s.bytes = std::get<1>(key);
+      s.sizes = usage.sizes;
       s.xfer_ns = usage.xfer_ns;
       s.elsewhere_ns = elsewhere_ns;
       s.busbw = usage.busbw;
@@ -234,20 +298,24 @@ models::TransferFactor factor_of(const FindingInput& input, const Slow& slow) {
 SlowNetwork describe(const FindingInput& input, const Slow& slow, size_t more) {
   const CommunicatorInfo& communicator = input.catalog.communicators.at(slow.comm);
   const std::string op = input.catalog.operation(slow.op).name;
+  const auto [least, most] = std::minmax_element(slow.sizes.begin(), slow.sizes.end());
+  const std::string size = *least == *most
+                               ? bytes_text(static_cast<double>(*least))
+                               : fmt::format("{} to {}", bytes_text(static_cast<double>(*least)), bytes_text(static_cast<double>(*most)));
   Finding finding;
   finding.saving_ns = static_cast<int64_t>(slow.saving_ns);
   finding.confidence = slow.others >= 2 ? "likely" : "maybe";
-  finding.sentence = fmt::format("the network of {} is slow: {} of {} moves at {}/s there, at {}/s on {}", communicator.label, op,
-                                 bytes_text(static_cast<double>(slow.bytes)), bytes_text(slow.busbw), bytes_text(slow.elsewhere_busbw),
+  finding.sentence = fmt::format("the network of {} is slow: {} of {} moves at {}/s there, at {}/s on {}", communicator.label, op, size,
+                                 bytes_text(slow.busbw), bytes_text(slow.elsewhere_busbw),
                                  slow.others == 1 ? "the other communicator like it" : fmt::format("{} others like it", slow.others));
   finding.evidence =
       fmt::format("Waiting not counted it takes {} instead of {} (bus bandwidths above){}; members: {} on {}{}.",
                   duration_text(slow.xfer_ns), duration_text(slow.elsewhere_ns), axis_text(slow.axis), ranks_text(communicator.ranks),
                   hosts_text(input, communicator), more == 0 ? std::string() : fmt::format("; {} more communicators are slow", more));
   finding.evidence_sql = fmt::format(
-      "SELECT comm, op, bytes, count(*) AS calls, avg(xfer_ns) AS mean_xfer_ns, avg(wait_ns) AS mean_wait_ns FROM v_collective"
-      " WHERE world = {} AND op = '{}' AND bytes = {} GROUP BY comm ORDER BY mean_xfer_ns DESC",
-      input.world, op, slow.bytes);
+      "SELECT comm, op, avg(bytes) AS mean_bytes, count(*) AS calls, avg(xfer_ns) AS mean_xfer_ns, avg(wait_ns) AS mean_wait_ns FROM v_collective"
+      " WHERE world = {} AND op = '{}' AND bytes BETWEEN {} AND {} GROUP BY comm ORDER BY mean_xfer_ns DESC",
+      input.world, op, *least, *most);
   finding.advice =
       "check the links of these hosts (ibstat, ethtool -S, nvidia-smi nvlink -s, errors in ddl report's node section), their NUMA binding "
       "and "

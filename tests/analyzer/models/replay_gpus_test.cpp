@@ -74,14 +74,15 @@ class GpuReplays : public ::testing::Test {
   ///   0, 1  [0, 300)  tensor [300, 400)  [400, 660)  data [660, 750), 40 of them waiting  [750, 800)
   ///   2, 3  [0, 300)  tensor [300, 500)  [500, 700)  data [700, 750)                      [750, 800)
   /// Without the slow tensor 2 and 3 come to the data at 600, and all wait for 0 and 1: until 660, 40 us less than 700.
-  void slow_tensor(int64_t launch_us = -1) {
+  /// `more_bytes`: so many more in each step, and on the second communicator half of that beside.
+  void slow_tensor(int64_t launch_us = -1, int64_t more_bytes = 0) {
     for (int64_t s = 0; s < kGpuSteps; ++s) {
       for (const int64_t rank : {0, 1, 2, 3}) {
         const bool slow = rank >= 2;
         const int64_t met = slow ? 500 : 400, ready = slow ? 700 : 660;
         step(rank, s,
              {{kOfComputing, 0, 300},
-              {kOfTensor, 300, met, -1, tensor_[slow ? 1 : 0], 1'000'000},
+              {kOfTensor, 300, met, -1, tensor_[slow ? 1 : 0], 1'150'000 + s * more_bytes + (slow ? more_bytes / 2 : 0)},
               {kOfComputing, met, ready, slow ? launch_us : -1},
               {kOfData, ready, 750, slow && launch_us >= 0 ? launch_us + 1 : -1, data_[static_cast<size_t>(rank % 2)], 8000},
               {kOfComputing, 750, 800, slow && launch_us >= 0 ? launch_us + 2 : -1}});
@@ -104,6 +105,15 @@ TEST_F(GpuReplays, WhoElseIsWaitedFor) {
   EXPECT_NEAR(saving_us(data_[0], 0), 0, 1e-6) << "1 and 3 still take as long";
   EXPECT_EQ(run_.text("SELECT id FROM finding ORDER BY position"), "slow_link");
   EXPECT_EQ(run_.integer("SELECT saving_ns FROM finding ORDER BY position"), 40'000) << "it transfers 100 us longer than its like";
+}
+
+/// As experts' all-to-alls, of which no two communicators ever carry the same.
+TEST_F(GpuReplays, SizesThatAreAlikeAreCompared) {
+  slow_tensor(-1, 1000);
+  EXPECT_EQ(run_.text("SELECT id FROM finding ORDER BY position"), "slow_link");
+  EXPECT_EQ(run_.integer("SELECT saving_ns FROM finding ORDER BY position"), 40'000);
+  const std::string sentence = run_.text("SELECT sentence FROM finding ORDER BY position");
+  EXPECT_NE(sentence.find("the network of mesh_tp#2 is slow: ncclAllReduce of 1.10 MiB to 1.12 MiB moves"), std::string::npos) << sentence;
 }
 
 /// The host of 2 and 3 launches what follows the tensor at 480 us: then that is what they wait for.
