@@ -74,8 +74,8 @@ class GpuReplays : public ::testing::Test {
   ///   0, 1  [0, 300)  tensor [300, 400)  [400, 660)  data [660, 750), 40 of them waiting  [750, 800)
   ///   2, 3  [0, 300)  tensor [300, 500)  [500, 700)  data [700, 750)                      [750, 800)
   /// Without the slow tensor 2 and 3 come to the data at 600, and all wait for 0 and 1: until 660, 40 us less than 700.
-  /// `more_bytes`: so many more in each step, and on the second communicator half of that beside.
-  void slow_tensor(int64_t launch_us = -1, int64_t more_bytes = 0) {
+  /// `more_bytes`: so many more in each step, and on the second communicator half of that beside. `last_change`: of the rows, before they are analyzed.
+  void slow_tensor(int64_t launch_us = -1, int64_t more_bytes = 0, const std::string& last_change = "") {
     for (int64_t s = 0; s < kGpuSteps; ++s) {
       for (const int64_t rank : {0, 1, 2, 3}) {
         const bool slow = rank >= 2;
@@ -88,6 +88,7 @@ class GpuReplays : public ::testing::Test {
               {kOfComputing, 750, 800, slow && launch_us >= 0 ? launch_us + 2 : -1}});
       }
     }
+    run_.exec(last_change);
     analyze();
   }
 
@@ -139,6 +140,18 @@ TEST_F(GpuReplays, WhatComputingHides) {
   analyze();
   EXPECT_NEAR(saving_us(data_[1], 0.25), 100, 1e-6) << "300 us faster, but computing ends at 600";
   EXPECT_NEAR(saving_us(data_[1], 0.9), 40, 1e-6);
+}
+
+/// Everything begins 200 us later in the step, and no launch was recorded: nobody knows what for.
+TEST_F(GpuReplays, WhatCannotBeReplayedIsABound) {
+  slow_tensor(-1, 0,
+              "UPDATE gpu_event SET start_ns = start_ns + 200000, launch_ns = NULL; UPDATE event SET start_ns = start_ns + 200000;"
+              "UPDATE step SET duration_ns = duration_ns + 200000");
+  EXPECT_EQ(saving_us(tensor_[1], 0.5), -1);
+  EXPECT_EQ(run_.text("SELECT id FROM finding ORDER BY position"), "slow_link");
+  EXPECT_EQ(run_.integer("SELECT saving_ns FROM finding ORDER BY position"), 100'000);
+  const std::string evidence = run_.text("SELECT evidence FROM finding ORDER BY position");
+  EXPECT_NE(evidence.find("The saving is at most that: the steps cannot be replayed"), std::string::npos) << evidence;
 }
 
 TEST_F(GpuReplays, WhatCannotBeReplayed) {
