@@ -1,18 +1,22 @@
 // A network that is slower than this job itself has seen it: the same collective, of the same size, on another communicator that serves the
 // same axis and spans as many hosts; or on the same communicator in earlier steps. Transfer times only: waiting for a late rank is not the network's.
-// Of GPUs no more is won than what their computing does not hide: transfers on the axis while nothing computes, against
-// those of ranks that use other communicators, or against earlier steps.
+// What that costs GPUs says a replay of their steps (models/replay_gpus.h). Where there is none, no more is won than what
+// their computing does not hide: transfers on the axis while nothing computes, against those of ranks that use other
+// communicators, or against earlier steps.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "analyzer/change_points.h"
 #include "analyzer/findings/crowding.h"
 #include "analyzer/findings/findings.h"
+#include "analyzer/models/replay_gpus.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
 
@@ -93,6 +97,28 @@ double limited_by_before(const FindingInput& input, const CommunicatorInfo& comm
   return before_ns && after_ns ? std::min(saving_ns, std::max(0.0, *after_ns - *before_ns)) : saving_ns;
 }
 
+/// What was found, its saving by the rule, and what the network's transfers would take of their time without the fault.
+struct SlowNetwork {
+  Finding finding;
+  int64_t comm = 0;
+  models::TransferFactor factor;
+  std::optional<int64_t> since;  ///< step
+};
+
+/// Sets the saving to that of a replay. Where GPUs wait and their steps cannot be replayed, the rule's is an upper bound.
+void replay(const FindingInput& input, SlowNetwork& slow) {
+  Query by_device(input.db, "SELECT 1 FROM steady_world WHERE world = ? AND waits_by = 'device'");
+  if (!by_device.bind(input.world).next()) return;
+  std::optional<double> seconds;
+  if (input.steps.annotated)
+    seconds = models::saving_of_transfers(input.db, input.catalog, input.world, slow.comm, slow.factor, slow.since);
+  if (seconds) {
+    slow.finding.saving_ns = static_cast<int64_t>(*seconds * 1e9);
+  } else {
+    slow.finding.evidence += " The saving is at most that: the steps cannot be replayed, and others may be waited for as well.";
+  }
+}
+
 // ------------------------------------------------------------------------------------------------ against like communicators
 
 /// By communicator; no entry: none that is known.
@@ -106,15 +132,80 @@ std::map<int64_t, std::string> axes(SQLite::Database& db) {
 struct Usage {
   int64_t comm = 0;
   double xfer_ns = 0;  ///< median of an instance
-  double per_step = 0;
+  double instances = 0, per_step = 0;
   double busbw = 0;
+  std::vector<int64_t> sizes;  ///< it stands for, in bytes
 };
+
+/// Sizes are alike whose logarithms to this base have the same whole part. Experts get a few more tokens, or fewer, in each step: no size comes on
+/// two communicators then.
+constexpr double kAlikeSizes = 1.1;  // less than kSlower: nothing is slow by its size alone
+int64_t alike_sizes(int64_t bytes) { return static_cast<int64_t>(std::log(static_cast<double>(bytes)) / std::log(kAlikeSizes)); }
+double middle_of_alike(int64_t number) { return std::pow(kAlikeSizes, static_cast<double>(number) + 0.5); }
+
+/// Value and weight; reordered.
+double median_by_weight(std::vector<std::pair<double, double>>& values) {
+  std::sort(values.begin(), values.end());
+  double left = 0;
+  for (const auto& [value, weight] : values) left += weight / 2;
+  for (const auto& [value, weight] : values)
+    if ((left -= weight) <= 0) return value;
+  return values.back().first;
+}
+
+/// Several sizes that are alike on one communicator, as one of the middle size.
+Usage as_one(const std::vector<const Usage*>& usages) {
+  Usage one;
+  std::vector<std::pair<double, double>> xfer_ns, busbw;
+  for (const Usage* u : usages) {
+    const int64_t bytes = u->sizes.front();
+    one.comm = u->comm;
+    one.instances += u->instances;
+    one.per_step += u->per_step;
+    one.sizes.push_back(bytes);
+    xfer_ns.emplace_back(u->xfer_ns * middle_of_alike(alike_sizes(bytes)) / static_cast<double>(bytes), u->instances);
+    busbw.emplace_back(u->busbw, u->instances);
+  }
+  one.xfer_ns = median_by_weight(xfer_ns);
+  one.busbw = median_by_weight(busbw);
+  return one;
+}
+
+/// What may be compared: operation, bytes (alike_sizes()), members, hosts, axis.
+using LikeKey = std::tuple<int64_t, int64_t, int64_t, int64_t, std::string>;
+
+/// Usages of one size on several communicators; and of sizes that are alike, where there is no other communicator of the same size.
+std::vector<std::pair<LikeKey, std::vector<Usage>>> comparable_usages(const std::map<LikeKey, std::vector<Usage>>& by_size) {
+  std::vector<std::pair<LikeKey, std::vector<Usage>>> comparable;
+  std::map<LikeKey, std::map<int64_t, std::vector<const Usage*>>> alone;  // by communicator
+  for (const auto& [key, usages] : by_size) {
+    std::vector<Usage> often;
+    for (const Usage& usage : usages)
+      if (usage.instances >= kLinkMinInstances) often.push_back(usage);
+    if (often.size() >= 2) {
+      comparable.emplace_back(key, std::move(often));
+      continue;
+    }
+    LikeKey alike = key;
+    std::get<1>(alike) = alike_sizes(std::get<1>(key));
+    for (const Usage& usage : usages) alone[alike][usage.comm].push_back(&usage);
+  }
+  for (const auto& [key, by_comm] : alone) {
+    std::vector<Usage> often;
+    for (const auto& [comm, usages] : by_comm)
+      if (Usage one = as_one(usages); one.instances >= kLinkMinInstances) often.push_back(std::move(one));
+    if (often.size() >= 2) comparable.emplace_back(key, std::move(often));
+  }
+  return comparable;
+}
 
 struct Slow {
   int64_t comm = 0;
   double saving_ns = 0;
-  double worst_ns = 0;  ///< of one operation and size, the one that costs most
-  int64_t op = 0, bytes = 0;
+  std::map<std::pair<int64_t, int64_t>, double> factors;  ///< by operation and bytes: the time elsewhere against its own
+  double worst_ns = 0;                                    ///< of one operation and size, the one that costs most
+  int64_t op = 0;
+  std::vector<int64_t> sizes;  ///< of that one, in bytes
   double xfer_ns = 0, elsewhere_ns = 0, busbw = 0, elsewhere_busbw = 0;
   size_t others = 0;
   std::string axis;
@@ -134,8 +225,8 @@ double median_without(const std::vector<double>& sorted, double value) {
 std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
   const double steps = std::max(1.0, recorded_steps(input));
   const std::map<int64_t, std::string> axis_of = axes(input.db);
-  std::map<std::tuple<int64_t, int64_t, int64_t, int64_t, std::string>, std::vector<Usage>>
-      likes;  // by operation, bytes, members, hosts, axis
+  std::map<LikeKey, std::vector<Usage>> by_size;
+  std::map<int64_t, int64_t> hosts;  // by communicator
   Query groups(
       input.db,
       "SELECT op, bytes, comm, bytes * 1e9 / algbw_bytes_per_second, instances, step_instances, coalesce(busbw_xfer, 0)"
@@ -144,15 +235,15 @@ std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
   while (groups.next()) {
     const CommunicatorInfo& communicator = input.catalog.communicators.at(groups.integer(2));
     const double instances = input.steps.annotated ? groups.real(5) : groups.real(4);
-    if (instances < kLinkMinInstances) continue;
+    const double per_step = input.steps.annotated ? instances / steps : instances;
     const auto axis = axis_of.find(communicator.id);
-    likes[{groups.integer(0), groups.integer(1), communicator.size, hosts_of(input, communicator),
-           axis == axis_of.end() ? "" : axis->second}]
-        .push_back({communicator.id, groups.real(3), input.steps.annotated ? instances / steps : instances, groups.real(6)});
+    const auto [known_hosts, is_new] = hosts.try_emplace(communicator.id, 0);
+    if (is_new) known_hosts->second = hosts_of(input, communicator);
+    by_size[{groups.integer(0), groups.integer(1), communicator.size, known_hosts->second, axis == axis_of.end() ? "" : axis->second}]
+        .push_back({communicator.id, groups.real(3), instances, per_step, groups.real(6), {groups.integer(1)}});
   }
   std::map<int64_t, Slow> slow;
-  for (const auto& [key, usages] : likes) {
-    if (usages.size() < 2) continue;
+  for (const auto& [key, usages] : comparable_usages(by_size)) {
     std::vector<double> xfer_ns, busbw;
     for (const Usage& usage : usages) {
       xfer_ns.push_back(usage.xfer_ns);
@@ -167,10 +258,11 @@ std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
       s.comm = usage.comm;
       const double excess_ns = usage.per_step * (usage.xfer_ns - elsewhere_ns);
       s.saving_ns += excess_ns;
+      for (const int64_t bytes : usage.sizes) s.factors[{std::get<0>(key), bytes}] = elsewhere_ns / usage.xfer_ns;
       if (excess_ns <= s.worst_ns) continue;
       s.worst_ns = excess_ns;
       s.op = std::get<0>(key);
-      s.bytes = std::get<1>(key);
+      s.sizes = usage.sizes;
       s.xfer_ns = usage.xfer_ns;
       s.elsewhere_ns = elsewhere_ns;
       s.busbw = usage.busbw;
@@ -188,28 +280,47 @@ std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
   return slow;
 }
 
-Finding describe(const FindingInput& input, const Slow& slow, size_t more) {
+/// By number.
+models::TransferFactor factor_of(const FindingInput& input, const Slow& slow) {
+  std::map<int64_t, double> factors;
+  Query numbers(input.db,
+                "SELECT e.seq, e.op, k.bytes FROM event e JOIN collective k ON k.event = e.id WHERE e.comm = ? AND e.seq IS NOT NULL");
+  numbers.bind(slow.comm);
+  while (numbers.next())
+    if (const auto known = slow.factors.find({numbers.integer(1), numbers.integer(2)}); known != slow.factors.end())
+      factors.emplace(numbers.integer(0), known->second);
+  return [factors = std::move(factors)](int64_t number) {
+    const auto known = factors.find(number);
+    return known == factors.end() ? 1 : known->second;
+  };
+}
+
+SlowNetwork describe(const FindingInput& input, const Slow& slow, size_t more) {
   const CommunicatorInfo& communicator = input.catalog.communicators.at(slow.comm);
   const std::string op = input.catalog.operation(slow.op).name;
+  const auto [least, most] = std::minmax_element(slow.sizes.begin(), slow.sizes.end());
+  const std::string size = *least == *most
+                               ? bytes_text(static_cast<double>(*least))
+                               : fmt::format("{} to {}", bytes_text(static_cast<double>(*least)), bytes_text(static_cast<double>(*most)));
   Finding finding;
   finding.saving_ns = static_cast<int64_t>(slow.saving_ns);
   finding.confidence = slow.others >= 2 ? "likely" : "maybe";
-  finding.sentence = fmt::format("the network of {} is slow: {} of {} moves at {}/s there, at {}/s on {}", communicator.label, op,
-                                 bytes_text(static_cast<double>(slow.bytes)), bytes_text(slow.busbw), bytes_text(slow.elsewhere_busbw),
+  finding.sentence = fmt::format("the network of {} is slow: {} of {} moves at {}/s there, at {}/s on {}", communicator.label, op, size,
+                                 bytes_text(slow.busbw), bytes_text(slow.elsewhere_busbw),
                                  slow.others == 1 ? "the other communicator like it" : fmt::format("{} others like it", slow.others));
   finding.evidence =
       fmt::format("Waiting not counted it takes {} instead of {} (bus bandwidths above){}; members: {} on {}{}.",
                   duration_text(slow.xfer_ns), duration_text(slow.elsewhere_ns), axis_text(slow.axis), ranks_text(communicator.ranks),
                   hosts_text(input, communicator), more == 0 ? std::string() : fmt::format("; {} more communicators are slow", more));
   finding.evidence_sql = fmt::format(
-      "SELECT comm, op, bytes, count(*) AS calls, avg(xfer_ns) AS mean_xfer_ns, avg(wait_ns) AS mean_wait_ns FROM v_collective"
-      " WHERE world = {} AND op = '{}' AND bytes = {} GROUP BY comm ORDER BY mean_xfer_ns DESC",
-      input.world, op, slow.bytes);
+      "SELECT comm, op, avg(bytes) AS mean_bytes, count(*) AS calls, avg(xfer_ns) AS mean_xfer_ns, avg(wait_ns) AS mean_wait_ns FROM v_collective"
+      " WHERE world = {} AND op = '{}' AND bytes BETWEEN {} AND {} GROUP BY comm ORDER BY mean_xfer_ns DESC",
+      input.world, op, *least, *most);
   finding.advice =
       "check the links of these hosts (ibstat, ethtool -S, nvidia-smi nvlink -s, errors in ddl report's node section), their NUMA binding "
       "and "
       "which interface they use (--mca btl_tcp_if_include, UCX_NET_DEVICES, NCCL_SOCKET_IFNAME)";
-  return finding;
+  return {std::move(finding), slow.comm, factor_of(input, slow), std::nullopt};
 }
 
 // ------------------------------------------------------------------------------------------------ against earlier steps
@@ -261,8 +372,8 @@ size_t find_change(const std::vector<StepTransfer>& steps) {
   return rise_at(xfer_ns, kLinkMinSteps, 1);
 }
 
-std::vector<Finding> slower_than_before(const FindingInput& input) {
-  std::optional<Finding> worst;
+std::optional<SlowNetwork> slower_than_before(const FindingInput& input) {
+  std::optional<SlowNetwork> worst;
   const std::map<int64_t, std::string> axis_of = axes(input.db);
   for (const auto& [id, communicator] : input.catalog.communicators) {
     if (communicator.world != input.world || communicator.size < 2) continue;
@@ -273,7 +384,7 @@ std::vector<Finding> slower_than_before(const FindingInput& input) {
     const double longer_ns = after.median_ns - before.median_ns;
     const auto is_worst_so_far = [&](double saving_ns) {
       return saving_ns >= kLinkMinSavingShare * static_cast<double>(input.step_ns) &&
-             (!worst || saving_ns > static_cast<double>(*worst->saving_ns));
+             (!worst || saving_ns > static_cast<double>(*worst->finding.saving_ns));
     };
     if (after.median_ns < kSlowerThanBefore * before.median_ns || longer_ns < kClearRise * std::max(before.scatter_ns, after.scatter_ns) ||
         !is_worst_so_far(longer_ns))
@@ -299,9 +410,9 @@ std::vector<Finding> slower_than_before(const FindingInput& input) {
         "look at what changed on these hosts then: a link that fell back to a lower rate or collects errors, another job on the same "
         "network, "
         "a checkpoint being written";
-    worst = std::move(finding);
+    worst = {std::move(finding), id, [factor = before.median_ns / after.median_ns](int64_t) { return factor; }, steps[change].step};
   }
-  return worst ? std::vector<Finding>{std::move(*worst)} : std::vector<Finding>();
+  return worst;
 }
 
 }  // namespace
@@ -315,11 +426,15 @@ DDL_FINDING(slow_link, kSpeed, "busbw",
   const std::map<int64_t, Slow> slow = slower_than_others(input);
   const auto worst =
       std::max_element(slow.begin(), slow.end(), [](const auto& a, const auto& b) { return a.second.saving_ns < b.second.saving_ns; });
-  std::vector<Finding> found = input.steps.annotated ? slower_than_before(input) : std::vector<Finding>();
-  if (worst != slow.end() && worst->second.saving_ns >= kLinkMinSavingShare * static_cast<double>(input.step_ns) &&
-      (found.empty() || worst->second.saving_ns > static_cast<double>(*found.front().saving_ns)))
-    return {describe(input, worst->second, slow.size() - 1)};
-  return found;
+  std::optional<SlowNetwork> found = input.steps.annotated ? slower_than_before(input) : std::nullopt;
+  const auto is_slow = [&](double saving_ns) { return saving_ns >= kLinkMinSavingShare * static_cast<double>(input.step_ns); };
+  if (worst != slow.end() && is_slow(worst->second.saving_ns) &&
+      (!found || worst->second.saving_ns > static_cast<double>(*found->finding.saving_ns)))
+    found = describe(input, worst->second, slow.size() - 1);
+  if (!found) return {};
+  replay(input, *found);
+  if (!is_slow(static_cast<double>(*found->finding.saving_ns))) return {};
+  return {std::move(found->finding)};
 }
 
 }  // namespace ddl

@@ -15,115 +15,13 @@
 #include "analyzer/passes/device_sweep.h"
 #include "analyzer/passes/input_ranges.h"
 #include "analyzer/passes/instance.h"
+#include "analyzer/passes/kernel_arrivals.h"
 #include "analyzer/passes/stream_order.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
 
 namespace ddl {
 namespace {
-
-// ------------------------------------------------------------------------------------------------ waiting inside kernels
-
-/// Communicator, number, and which run of it: a collective that was captured into a CUDA graph runs with each launch of the graph. The k-th
-/// run is the k-th of each of its nodes, as in v_collective (store/ingest/nccl_collectives.cpp).
-using InstanceKey = std::tuple<int64_t, int64_t, int64_t>;
-
-/// Messages over NCCL carry no number. But on a communicator of two ranks both run a kernel for each exchange, and in
-/// the same order: so the k-th of a step is the same one on both, if both ran as many. Their numbers are negative, the
-/// step stands in the place of the run. Without marked steps the whole run counts as one, kNoStep: inferred ones end at
-/// another moment on each rank.
-constexpr int64_t kNoStep = -1;
-constexpr const char* kMessages =
-    "SELECT m.comm, -row_number() OVER (PARTITION BY m.process, m.comm, m.comm_rank, m.run ORDER BY m.start_ns) AS seq, m.run, m.process,"
-    " m.comm_rank, m.start_ns, m.duration_ns, count(*) OVER (PARTITION BY m.process, m.comm, m.comm_rank, m.run) AS kernels"
-    " FROM (SELECT g.*, iif(?1, g.step, -1) AS run FROM gpu_event g JOIN communicator c ON c.id = g.comm AND c.size = 2"
-    " WHERE g.kind = 1 AND g.seq IS NULL AND g.duration_ns > 0) m WHERE m.run IS NOT NULL";
-
-bool has_marked_steps(SQLite::Database& db) {
-  Query row(db, "SELECT EXISTS (SELECT 1 FROM step) AND NOT EXISTS (SELECT 1 FROM inferred_steps)");
-  return row.next() && row.integer(0) != 0;
-}
-
-/// When the last member of each collective began, where the waiting of all members can be told (W2).
-class Arrivals {
- public:
-  Arrivals(SQLite::Database& db, const Catalog& catalog) {
-    Query rows(
-        db,
-        "SELECT comm, seq, run, process, min(start_ns), max(start_ns + duration_ns) FROM (SELECT comm, seq, process, comm_rank, start_ns,"
-        " duration_ns, iif(graph_node IS NULL, 0, row_number() OVER (PARTITION BY process, comm, seq, graph_node ORDER BY start_ns) - 1)"
-        " AS run FROM gpu_event WHERE kind = 1 AND comm IS NOT NULL AND seq IS NOT NULL AND duration_ns > 0)"
-        " GROUP BY comm, seq, run, process, comm_rank");
-    std::map<InstanceKey, std::vector<std::pair<int64_t, Interval>>> instances;
-    while (rows.next()) {
-      const InstanceKey key{rows.integer(0), rows.integer(1), rows.integer(2)};
-      instances[key].push_back({rows.integer(3), {rows.integer(4), rows.integer(5)}});
-    }
-    std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, int64_t>>
-        counts;  // least and most kernels of a member, by communicator and step
-    Query messages(db, kMessages);
-    messages.bind(has_marked_steps(db) ? 1 : 0);
-    while (messages.next()) {
-      const InstanceKey key{messages.integer(0), messages.integer(1), messages.integer(2)};
-      instances[key].push_back({messages.integer(3), {messages.integer(5), messages.integer(5) + messages.integer(6)}});
-      auto& [least, most] =
-          counts.try_emplace({messages.integer(0), messages.integer(2)}, messages.integer(7), messages.integer(7)).first->second;
-      least = std::min(least, messages.integer(7));
-      most = std::max(most, messages.integer(7));
-    }
-    std::erase_if(instances, [&](const auto& instance) {
-      const auto& [comm, seq, run] = instance.first;
-      const auto count = seq < 0 ? counts.find({comm, run}) : counts.end();
-      return count != counts.end() && count->second.first != count->second.second;
-    });
-    std::map<int64_t, std::vector<double>> waits;  // by communicator
-    for (const auto& [key, members] : instances) {
-      const int64_t id = std::get<0>(key);
-      const auto comm = catalog.communicators.find(id);
-      if (comm == catalog.communicators.end() || static_cast<int64_t>(members.size()) != comm->second.size) continue;
-      int64_t last_ns = members.front().second.begin_ns;
-      ClockSpread clocks;
-      for (const auto& [process, interval] : members) {
-        last_ns = std::max(last_ns, interval.begin_ns);
-        clocks.add(catalog.clock_of(catalog.process(process)));
-      }
-      last_ns_[key] = last_ns;
-      for (const auto& [process, interval] : members)
-        waits[id].push_back(static_cast<double>(std::min(last_ns, interval.end_ns) - interval.begin_ns));
-      sigmas_[id] = clocks.sigma_ns();
-    }
-    for (auto& [comm, all] : waits) {
-      std::sort(all.begin(), all.end());
-      const std::optional<double>& sigma_ns = sigmas_[comm];
-      if (!sigma_ns || (*sigma_ns > 0 && *sigma_ns >= kTrustedSigmaShare * median_of(all))) untrusted_.push_back(comm);
-    }
-  }
-
-  std::optional<int64_t> wait_ns(const InstanceKey& key, const Interval& kernel, Why& why) const {
-    const auto found = last_ns_.find(key);
-    if (found == last_ns_.end()) {
-      why = Why::kPartialRanks;
-    } else if (std::find(untrusted_.begin(), untrusted_.end(), std::get<0>(key)) != untrusted_.end()) {
-      why = Why::kClockUntrusted;
-    } else {
-      return std::clamp<int64_t>(found->second - kernel.begin_ns, 0, kernel.length_ns());
-    }
-    return std::nullopt;
-  }
-
-  /// Clock sigma of the waits on a communicator.
-  double sigma_ns(int64_t communicator) const {
-    const auto found = sigmas_.find(communicator);
-    return found == sigmas_.end() ? 0 : found->second.value_or(0);
-  }
-
- private:
-  std::map<InstanceKey, int64_t> last_ns_;
-  std::map<int64_t, std::optional<double>> sigmas_;  ///< by communicator
-  std::vector<int64_t> untrusted_;
-};
-
-// ------------------------------------------------------------------------------------------------ the pass
 
 /// A launching call: its number, and when it was entered.
 using LaunchKey = std::pair<int64_t, int64_t>;
@@ -172,6 +70,7 @@ class DevicePass {
     }
     axes_.emplace_back();  // of what no communicator tells
     has_marked_steps_ = has_marked_steps(db);
+    for (const auto& [id, process] : catalog.processes) ranks_of_[process.world] += process.rank >= 0 ? 1 : 0;
   }
 
   void run(const PassProgress& progress) {
@@ -208,6 +107,13 @@ class DevicePass {
     return order;
   }
 
+  /// Why nobody knows how long a kernel waits of which is not known what it carries out: perhaps for ranks that are not there, else for lack
+  /// of what would tell it.
+  Why why_unmatched(int64_t process) const {
+    const ProcessInfo& p = catalog_.process(process);
+    return ranks_of_.at(p.world) < p.world_size ? Why::kPartialRanks : Why::kNoData;
+  }
+
   std::map<int64_t, DeviceSweep> read(int64_t process, const std::vector<DeviceWindow>& windows, const std::vector<Interval>& inputs,
                                       Ticker& ticker) {
     Query rows(
@@ -219,9 +125,9 @@ class DevicePass {
     rows.bind(process);
     const StreamOrder order = stream_order(process);
     std::map<int64_t, DeviceSweep> devices;
-    std::map<int64_t, int64_t> busy_until_ns;                           // by device
-    std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> runs;      // so far, of a node for a collective
-    std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> messages;  // so far, on a communicator in a step as one of its ranks
+    std::map<int64_t, int64_t> busy_until_ns;  // by device
+    KernelNumbers numbers(catalog_, has_marked_steps_);
+    const Why unmatched = why_unmatched(process);
     while (rows.next()) {
       ticker.add(1);
       DeviceEvent e;
@@ -231,18 +137,13 @@ class DevicePass {
       if (rows.integer(1) != 1) e.operation.device_class = DeviceClass::kCopy;
       if (communicates) {
         e.operation.device_class = DeviceClass::kCommunication;
-        e.why = Why::kPartialRanks;  // unless it can be told which collective it is
+        e.why = unmatched;  // unless it can be told which collective it is
         const auto axis = rows.is_null(5) ? axis_of_.end() : axis_of_.find(rows.integer(5));
         e.axis = axis == axis_of_.end() ? static_cast<int64_t>(axes_.size()) - 1 : axis->second;
-        if (!rows.is_null(5) && rows.is_null(6) && (!rows.is_null(8) || !has_marked_steps_)) {
-          const int64_t run = has_marked_steps_ ? rows.integer(8) : kNoStep;
-          const int64_t number = --messages[{rows.integer(5), run, rows.maybe_integer(15).value_or(-1)}];
-          e.operation.wait_ns = arrivals_.wait_ns({rows.integer(5), number, run}, e.operation.interval, e.why);
-        }
-        if (!rows.is_null(5) && !rows.is_null(6)) {
-          const int64_t comm = rows.integer(5), seq = rows.integer(6);
-          const int64_t run = rows.is_null(11) ? 0 : runs[{comm, seq, rows.integer(11)}]++;
-          e.operation.wait_ns = arrivals_.wait_ns({comm, seq, run}, e.operation.interval, e.why);
+        if (!rows.is_null(5)) {
+          const std::optional<KernelKey> key =
+              numbers.next(rows.integer(5), rows.maybe_integer(6), rows.maybe_integer(8), rows.maybe_integer(11), rows.maybe_integer(15));
+          if (key) e.operation.wait_ns = arrivals_.wait_ns(*key, e.operation.interval, e.why);
         }
         if (e.operation.wait_ns) e.why = Why::kNone;
         if (e.operation.wait_ns.value_or(0) > 0) e.sigma_ns = arrivals_.sigma_ns(rows.integer(5));
@@ -331,12 +232,13 @@ class DevicePass {
 
   SQLite::Database& db_;
   const Catalog& catalog_;
-  Arrivals arrivals_;
+  KernelArrivals arrivals_;
   InputRanges inputs_;
   Query insert_part_, insert_layer_, insert_axis_;
   std::vector<std::optional<std::string>> axes_;  ///< the last one is unset
   std::map<std::string, int64_t> axes_by_name_;
   bool has_marked_steps_ = false;
+  std::map<int64_t, int64_t> ranks_of_;                                                          ///< by world: how many left a record
   std::unordered_map<int64_t, int64_t> axis_of_;                                                 ///< by communicator
   std::map<std::pair<std::optional<std::string>, std::optional<std::string>>, int64_t> layers_;  ///< by layer and phase
 };

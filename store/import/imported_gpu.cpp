@@ -55,16 +55,19 @@ void ImportedRun::join_launches() {
 void ImportedRun::place_gpu(MadeRows& made) {
   db_.exec(
       // stream: a number of the process's own for device, context and stream. nccl_range: in which it was launched, if that told what it is.
-      // unmatched: 1: in a step in which the ranks of its inferred communicator show different sequences
+      // unmatched: 1: why it gets no number is counted elsewhere: the ranks of its inferred communicator show different sequences in the step, or it
+      // carries a message
       "CREATE TEMP TABLE kernel_collective(event INTEGER PRIMARY KEY, process, comm, op, step, bucket, start, duration, thread, region,"
       " payload, datatype, algorithm, protocol, stream, nccl_range, unmatched)");
   RowBuffer insert(
       made,
       "INSERT INTO gpu_event SELECT c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c14, c15, NULL, c16, c17, c18, NULL,"
       " c19, c20, NULL FROM made_rows");
-  Insert insert_collective(db_, "INSERT INTO temp.kernel_collective VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)");
+  Insert insert_collective(db_, "INSERT INTO temp.kernel_collective VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   std::vector<OpClass> classes(ops_.size() + 1);
   for (const auto& [name, op] : ops_) classes[static_cast<size_t>(op.id)] = op.op_class;
+  std::vector<int64_t> sizes(communicators_.size() + 1);  // by communicator.id
+  for (const Communicator& c : communicators_) sizes[static_cast<size_t>(c.id)] = c.size;
   std::unordered_map<uint32_t, uint32_t> gpu_names;  // by name
   std::map<int64_t, uint64_t> without_launch;        // by process
   std::map<std::tuple<size_t, int64_t, int64_t, int64_t>, int64_t> streams;
@@ -116,8 +119,11 @@ void ImportedRun::place_gpu(MadeRows& made) {
                if_set(l.duration_ns, row->is_launched));
     if (!g.is_nccl || is_exchange) continue;
     const OpClass op_class = op ? classes[static_cast<size_t>(*op)] : OpClass::kOther;
-    if (!comm && (!op || is_contradicted || op_class == OpClass::kDeviceMessage)) {
-      ++(!op ? untold : is_contradicted ? contradicted : messages);
+    const bool is_message = op_class == OpClass::kDeviceMessage;
+    // Which of two ranks' belong together the analyzer finds out (analyzer/passes/kernel_arrivals.h).
+    if (is_message && !is_contradicted && !(comm && sizes[static_cast<size_t>(*comm)] == 2)) ++messages;
+    if (!comm && (!op || is_contradicted || is_message)) {
+      if (!op || is_contradicted) ++(!op ? untold : contradicted);
       continue;
     }
     // Steps and what lies between them, in their order.
@@ -133,7 +139,8 @@ void ImportedRun::place_gpu(MadeRows& made) {
     const auto [number, is_new] = streams.try_emplace(stream, static_cast<int64_t>(streams.size()));
     if (is_new) nccl_streams_.push_back(stream_number);
     insert_collective.row(event, p.id, comm, *op, step, bucket, g.start_ns + p.shift_ns, g.duration_ns, thread.value_or(0), l.region,
-                          payload, datatype, text_of(g.algorithm).text, text_of(g.protocol).text, number->second, range);
+                          payload, datatype, text_of(g.algorithm).text, text_of(g.protocol).text, number->second, range,
+                          is_message ? 1 : 0);
   }
   insert.flush();
   launched_.reset();
@@ -149,7 +156,9 @@ void ImportedRun::place_gpu(MadeRows& made) {
               "kernels of NCCL of which neither the name nor a range around the launch tells what they carry out: no collectives");
   losses_.add({}, "nccl_kernels", contradicted,
               "kernels of NCCL that by their names are other collectives than the range around their launch says: no collectives");
-  losses_.add({}, "nccl_kernels", messages, "kernels of NCCL that carry messages whose peers the trace does not tell: no messages");
+  losses_.add(
+      {}, "nccl_kernels", messages,
+      "kernels of NCCL that carry messages whose peers the trace does not tell (older than PyTorch 2.5, or several in one kernel): no messages");
 }
 
 void ImportedRun::number_collectives() {
@@ -202,9 +211,9 @@ void ImportedRun::number_collectives() {
     insert_nccl.row(text(12), text(13), start_ns, duration_ns);
     ++events_;
   }
-  losses_.add({}, "nccl_kernels", unnumbered,
-              "kernels of NCCL outside annotated steps, in steps where ranks show different numbers of them, or of messages: which belong "
-              "together is not known");
+  losses_.add(
+      {}, "nccl_kernels", unnumbered,
+      "kernels of NCCL outside annotated steps, or in steps where ranks show different numbers of them: which belong together is not known");
   db_.exec("DROP TABLE temp.kernel_collective");
 }
 

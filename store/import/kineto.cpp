@@ -8,7 +8,8 @@
 //   steps          ranges named ProfilerStep#N
 //   rank           "distributedInfo" of the file; else a number in its name (worker3, rank-34)
 //   collectives    kernels named after NCCL; newer traces say of them, or of the record_param_comms around their launch, group, elements and
-//                  type. Older ones have the range nccl:all_reduce around the launch, with "Input Dims" and "Input type" if shapes were
+//                  type, and since PyTorch 2.5 of messages the other rank ("Src Rank", "Dst Rank"); not of kernels that carry out several
+//                  messages (batch_isend_irecv), which are launched behind those ranges. Older ones have the range nccl:all_reduce around the launch, with "Input Dims" and "Input type" if shapes were
 //                  recorded; which ranks take part is then found by order (inferred_communicators.cpp)
 //   old format     of PyTorch's profiler before Kineto, and of a PyTorch without it: no categories, processes "CPU functions" and "CUDA
 //                  functions"; refused, since it has no steps and tells of no collective
@@ -157,6 +158,7 @@ class KinetoFile : public JsonVisitor {
   std::optional<ImportedOperation> kernel_of_nccl(const JsonRecord& event, std::string_view kernel);
   std::optional<ImportedOperation> launched_in(const JsonRecord& event, std::string_view range);
   uint32_t group_of(const JsonRecord& event, CommunicatorOf of);
+  uint32_t pair_of(const JsonRecord& event, int64_t peer);
   bool keep_gloo(const JsonRecord& event, std::string_view range, int64_t start_ns, int64_t duration_ns);
   void add_gloo_calls();
 
@@ -465,6 +467,25 @@ uint32_t KinetoFile::group_of(const JsonRecord& event, CommunicatorOf of) {
   return communicators_[key_] = run_.communicator(name, label, of, *size, ranks);
 }
 
+/// The two ranks of a message in a larger group, as a communicator of their own, which torch makes of them, too; 0: the trace does not tell
+/// them, or the group has no others.
+uint32_t KinetoFile::pair_of(const JsonRecord& event, int64_t peer) {
+  const std::optional<int64_t> size = event.integer("args.Group size");
+  const ImportedProcess& p = run_.process(process_);
+  const std::optional<int64_t> own = p.rank ? p.rank : rank_in(p.file);
+  if (!own || !size || *size <= 2 || peer < 0 || peer >= kMaxRanks || peer == *own) return 0;
+  const std::string_view name = event.word("args.Process Group Name"), said = event.word("args.Process Group Description");
+  const auto [first, second] = std::minmax(*own, peer);
+  key_.assign("2|").append(name).append("|").append(fmt::format_int(peer).c_str());
+  const auto known = communicators_.find(key_);
+  if (known != communicators_.end()) return known->second;
+  std::string_view label = said.empty() ? name : said;
+  for (const auto& [place, group] : groups_)
+    if (said.empty() && group.name == name && !group.label.empty()) label = group.label;
+  return communicators_[key_] = run_.communicator(fmt::format("{} {}-{}", name, first, second),
+                                                  fmt::format("{} {}-{}", label, first, second), CommunicatorOf::kNccl, 2, {first, second});
+}
+
 /// What the trace says of a collective by its metadata.
 std::optional<ImportedOperation> KinetoFile::collective_of(const JsonRecord& event) {
   const std::string_view said = event.word("args.Collective name");
@@ -475,6 +496,10 @@ std::optional<ImportedOperation> KinetoFile::collective_of(const JsonRecord& eve
   operation.op_class = known->op_class;
   operation.communicator = group_of(event, CommunicatorOf::kNccl);
   if (operation.communicator == 0) return std::nullopt;
+  if (known->op_class == OpClass::kDeviceMessage) {
+    operation.peer = event.integer(operation.op == "ncclSend" ? "args.Dst Rank" : "args.Src Rank");
+    if (const uint32_t pair = operation.peer ? pair_of(event, *operation.peer) : 0; pair != 0) operation.communicator = pair;
+  }
   const TorchType type = find_torch_type(event.word("args.dtype"));
   operation.datatype = type.code;
   const std::optional<int64_t> elements = event.integer("args.In msg nelems");

@@ -1,0 +1,333 @@
+#include "analyzer/models/replay_gpus.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "analyzer/models/replay.h"
+#include "analyzer/models/replay_run.h"
+#include "analyzer/passes/kernel_arrivals.h"
+#include "analyzer/query.h"
+#include "analyzer/statistics.h"
+#include "core/error.h"
+
+namespace ddl::models {
+namespace {
+
+constexpr double kSecondOfNs = 1e-9;
+constexpr double kMostUnknown = 0.01;       // of the time in collectives
+constexpr int64_t kShortLaunchNs = 20'000;  // from the launch to the begin of a kernel that waits for nothing else
+constexpr int64_t kStampErrorNs = 2000;     // traces round to microseconds
+constexpr size_t kFewestAlike = 5;          // launches that tell whether the host waited
+
+/// One thing that a GPU did.
+struct ReplayedActivity {
+  int64_t step = 0;
+  int64_t start_ns = 0, end_ns = 0, launch_ns = 0, correlation = 0;
+  int64_t comm = -1, seq = 0;  ///< of a collective or message
+  int64_t group = -1;
+  int64_t name = 0;
+  size_t stream = 0;    ///< a number of the rank's own
+  int64_t xfer_ns = 0;  ///< without the waiting
+  bool is_launched = false;
+};
+
+struct ReplayedStep {
+  int64_t step = 0, begin_ns = 0, end_ns = 0;
+};
+
+/// A step of a rank: its activities are [first, last), in the order of their launches.
+struct StepLaunches {
+  size_t first = 0, last = 0;
+  size_t form = 0;         ///< those of one form have the same sequence of launches
+  int64_t between_ns = 0;  ///< from the end of the replayed step before to its begin
+};
+
+struct ReplayedGpu {
+  int64_t number = 0;
+  std::vector<ReplayedActivity> activities;  ///< by launch
+  std::vector<ReplayedStep> steps;
+  std::vector<StepLaunches> launches;
+  size_t streams = 0;
+  int64_t latency_ns = 0;  ///< from a launch to its begin, where nothing else is waited for
+};
+
+/// What was given to each stream last.
+using LastOfStreams = std::vector<std::optional<size_t>>;
+
+/// What is known of a place in a sequence of launches, from all steps of that form.
+struct LaunchPlace {
+  std::vector<bool> sooner;       ///< by stream: once it began before what that had been given was over
+  std::vector<double> gaps_ns;    ///< from the launch before to its own
+  std::vector<double> delays_ns;  ///< from when all that had been launched was over to its own
+  bool always_over = true;        ///< all that had been launched was, each time
+  bool host_waits = false;
+};
+
+double scatter_of(std::vector<double> values) {
+  const double middle = median_of(values);
+  for (double& value : values) value = std::abs(value - middle);
+  return median_of(values);
+}
+
+class GpuReplay {
+ public:
+  GpuReplay(SQLite::Database& db, const Catalog& catalog, int64_t world, std::optional<int64_t> since)
+      : db_(db), catalog_(catalog), world_(world) {
+    choose_steps(since);
+    if (steps_.empty()) return;
+    read();
+    find_forms();
+    learn();
+    build();
+  }
+
+  std::optional<double> saving(int64_t comm, const TransferFactor& factor) const {
+    if (replay_.ops().empty() || unknown_ns_ > kMostUnknown * comm_ns_) return std::nullopt;
+    std::vector<double> durations = replay_.recorded();
+    const double replayed_s = replay_.mean_step_seconds(durations);
+    double recorded_s = 0;
+    for (const auto& [step, longest_s] : longest_s_) recorded_s += longest_s / static_cast<double>(longest_s_.size());
+    if (std::abs(replayed_s / recorded_s - 1) > kFarFromRecorded) return std::nullopt;
+    for (const Transfer& t : transfers_)
+      if (t.comm == comm) durations[t.op] *= factor(t.seq);
+    return replayed_s - replay_.mean_step_seconds(durations);
+  }
+
+ private:
+  struct Transfer {
+    Replay::Op op;
+    int64_t comm, seq;
+  };
+
+  /// The last ones whose activities can be held.
+  void choose_steps(std::optional<int64_t> since) {
+    Query counted(db_, R"(
+      SELECT n.step, count(*)
+      FROM steady_number n
+      JOIN process p ON p.world = n.world
+      JOIN gpu_event g ON g.process = p.id AND g.step = n.step
+      WHERE n.world = ? AND g.kind IN (1, 2, 3) AND g.duration_ns > 0
+      GROUP BY n.step
+      ORDER BY n.step DESC)");
+    counted.bind(world_);
+    int64_t held = 0;
+    while (counted.next()) {
+      if (since && counted.integer(0) < *since) break;
+      held += 2 * counted.integer(1);  // with their launches
+      if (held > kMostReplayedEvents) break;
+      steps_.push_back(counted.integer(0));
+    }
+    std::reverse(steps_.begin(), steps_.end());
+  }
+  bool is_replayed(int64_t step) const { return std::binary_search(steps_.begin(), steps_.end(), step); }
+
+  void read() {
+    const KernelArrivals arrivals(db_, catalog_);
+    const bool marked = has_marked_steps(db_);
+    std::map<KernelKey, int64_t> groups;
+    Query rows(db_, R"(
+      SELECT g.kind, g.step, g.start_ns, g.duration_ns, g.launch_ns, g.correlation, g.comm, g.seq, g.graph_node, g.comm_rank, g.name,
+             g.device, g.context, g.stream, n.class = 'communication'
+      FROM gpu_event g
+      JOIN gpu_name n ON n.id = g.name
+      WHERE g.process = ? AND g.kind IN (1, 2, 3) AND g.duration_ns > 0
+      ORDER BY g.start_ns, g.duration_ns DESC)");
+    Query steps(db_, "SELECT start_ns, duration_ns FROM step WHERE process = ? AND step = ? ORDER BY start_ns LIMIT 1");
+    for (const auto& [id, process] : catalog_.processes) {
+      if (process.world != world_ || process.rank < 0) continue;
+      ReplayedGpu rank;
+      rank.number = process.rank;
+      KernelNumbers numbers(catalog_, marked);
+      std::map<std::tuple<int64_t, int64_t, int64_t>, size_t> streams;
+      rows.bind(id);
+      while (rows.next()) {
+        ReplayedActivity a;
+        a.start_ns = rows.integer(2);
+        a.end_ns = a.start_ns + rows.integer(3);
+        std::optional<KernelKey> key;
+        if (rows.integer(0) == 1 && !rows.is_null(6))
+          key = numbers.next(rows.integer(6), rows.maybe_integer(7), rows.maybe_integer(1), rows.maybe_integer(8), rows.maybe_integer(9));
+        if (rows.is_null(1) || !is_replayed(rows.integer(1))) continue;
+        a.step = rows.integer(1);
+        a.is_launched = !rows.is_null(4);
+        a.launch_ns = rows.maybe_integer(4).value_or(a.start_ns);
+        a.correlation = rows.integer(5);
+        a.name = rows.integer(10);
+        a.xfer_ns = rows.integer(3);
+        const auto number = [&](int column) { return rows.maybe_integer(column).value_or(-1); };
+        a.stream = streams.try_emplace({number(11), number(12), number(13)}, streams.size()).first->second;
+        if (rows.integer(0) == 1 && (!rows.is_null(6) || rows.integer(14) != 0)) {
+          comm_ns_ += static_cast<double>(a.xfer_ns);
+          Why why = Why::kNone;
+          const std::optional<int64_t> wait_ns = key ? arrivals.wait_ns(*key, {a.start_ns, a.end_ns}, why) : std::nullopt;
+          if (wait_ns) {
+            a.comm = std::get<0>(*key);
+            a.seq = std::get<1>(*key);
+            a.group = groups.try_emplace(*key, static_cast<int64_t>(groups.size())).first->second;
+            a.xfer_ns -= *wait_ns;
+          } else {
+            unknown_ns_ += static_cast<double>(a.xfer_ns);
+          }
+        }
+        rank.activities.push_back(a);
+      }
+      if (rank.activities.empty()) continue;
+      rank.streams = streams.size();
+      std::stable_sort(rank.activities.begin(), rank.activities.end(), [](const ReplayedActivity& a, const ReplayedActivity& b) {
+        return std::tie(a.launch_ns, a.correlation, a.start_ns) < std::tie(b.launch_ns, b.correlation, b.start_ns);
+      });
+      for (const int64_t step : steps_) {
+        steps.bind(id, step);
+        if (steps.next()) rank.steps.push_back({step, steps.integer(0), steps.integer(0) + steps.integer(1)});
+      }
+      std::vector<double> latencies_ns;
+      for (const ReplayedActivity& a : rank.activities)
+        if (a.is_launched && a.start_ns - a.launch_ns < kShortLaunchNs)
+          latencies_ns.push_back(static_cast<double>(a.start_ns - a.launch_ns));
+      if (!latencies_ns.empty()) rank.latency_ns = static_cast<int64_t>(median_of(latencies_ns));
+      ranks_.push_back(std::move(rank));
+    }
+  }
+
+  /// Steps of ranks that launch the same names on the same streams in the same order.
+  void find_forms() {
+    std::unordered_map<std::string, size_t> forms;
+    for (ReplayedGpu& rank : ranks_) {
+      size_t at = 0;
+      const ReplayedStep* before = nullptr;
+      for (const ReplayedStep& step : rank.steps) {
+        StepLaunches launches;
+        launches.first = at;
+        std::string sequence;
+        const auto append = [&sequence](int64_t value) { sequence.append(reinterpret_cast<const char*>(&value), sizeof value); };
+        // What was launched belongs to the step in which it was launched, so that steps come one after the other.
+        for (; at < rank.activities.size() && rank.activities[at].step <= step.step; ++at) {
+          append(rank.activities[at].name);
+          append(static_cast<int64_t>(rank.activities[at].stream));
+        }
+        launches.last = at;
+        launches.form = forms.try_emplace(std::move(sequence), forms.size()).first->second;
+        launches.between_ns = before == nullptr ? 0 : std::max<int64_t>(0, step.begin_ns - before->end_ns);
+        before = &step;
+        rank.launches.push_back(launches);
+        double& longest_s = longest_s_[step.step];
+        longest_s = std::max(longest_s, static_cast<double>(step.end_ns - step.begin_ns) * kSecondOfNs);
+        if (places_.size() < forms.size()) places_.resize(forms.size());
+        places_[launches.form].resize(launches.last - launches.first);
+      }
+    }
+  }
+
+  /// For all activities of a rank, in the order of their launches: `use(index, its place, what streams were given before, when all of that
+  /// was over, index of the launch before, time since then that lies between steps)`.
+  template <class Use>
+  void walk(const ReplayedGpu& rank, const Use& use) {
+    LastOfStreams last(rank.streams);
+    int64_t over_ns = INT64_MIN;
+    std::optional<size_t> before;
+    for (const StepLaunches& launches : rank.launches) {
+      for (size_t i = launches.first; i < launches.last; ++i) {
+        const int64_t between_ns = i == launches.first ? launches.between_ns : 0;
+        use(i, places_[launches.form][i - launches.first], last, over_ns, before, between_ns);
+        last[rank.activities[i].stream] = i;
+        over_ns = std::max(over_ns, rank.activities[i].end_ns);
+        before = i;
+      }
+    }
+  }
+
+  void learn() {
+    for (const ReplayedGpu& rank : ranks_) {
+      walk(rank,
+           [&](size_t i, LaunchPlace& place, const LastOfStreams& last, int64_t over_ns, std::optional<size_t> before, int64_t between_ns) {
+             const ReplayedActivity& a = rank.activities[i];
+             place.sooner.resize(std::max(place.sooner.size(), last.size()));
+             for (size_t s = 0; s < last.size(); ++s)
+               if (last[s] && a.start_ns + kStampErrorNs < rank.activities[*last[s]].end_ns) place.sooner[s] = true;
+             if (!before) return;
+             place.always_over = place.always_over && over_ns <= a.launch_ns;
+             place.gaps_ns.push_back(static_cast<double>(a.launch_ns - rank.activities[*before].launch_ns - between_ns));
+             place.delays_ns.push_back(static_cast<double>(a.launch_ns - over_ns - between_ns));
+           });
+    }
+    for (std::vector<LaunchPlace>& form : places_) {
+      for (LaunchPlace& place : form) {
+        place.host_waits = place.always_over && place.gaps_ns.size() >= kFewestAlike &&
+                           median_of(place.gaps_ns) > static_cast<double>(kShortLaunchNs) &&
+                           scatter_of(place.delays_ns) <= scatter_of(place.gaps_ns);
+        place.gaps_ns.clear();
+        place.delays_ns.clear();
+      }
+    }
+  }
+
+  void build() {
+    const size_t kind = replay_.add_kind("", false);
+    int64_t origin_ns = INT64_MAX;
+    for (const ReplayedGpu& rank : ranks_)
+      if (!rank.steps.empty()) origin_ns = std::min(origin_ns, rank.steps.front().begin_ns);
+    for (const ReplayedGpu& rank : ranks_) {
+      std::vector<Replay::Op> ops(rank.activities.size());
+      std::vector<LastOfStreams> awaited(rank.streams, LastOfStreams(rank.streams));  // by stream: what its operations already came after
+      std::optional<Replay::Op> host;
+      int64_t ready_ns = origin_ns;
+      walk(rank, [&](size_t i, const LaunchPlace& place, const LastOfStreams& last, int64_t over_ns, std::optional<size_t>,
+                     int64_t between_ns) {
+        const ReplayedActivity& a = rank.activities[i];
+        std::optional<Replay::Op> launch;
+        if (a.is_launched) {
+          const int64_t since_ns = place.host_waits ? std::max(over_ns, ready_ns) : ready_ns;
+          // When the launch has reached the GPU.
+          const int64_t reached_ns = std::max(since_ns, a.launch_ns + std::clamp<int64_t>(a.start_ns - a.launch_ns, 0, rank.latency_ns));
+          const int64_t gap_ns = std::max<int64_t>(0, reached_ns - since_ns - between_ns);
+          launch = replay_.add({rank.number, a.step, kind, static_cast<double>(gap_ns) * kSecondOfNs});
+          if (host) replay_.after(*launch, *host);
+          if (place.host_waits)
+            for (const std::optional<size_t>& l : last)
+              if (l) replay_.after(*launch, ops[*l]);
+          host = launch;
+          ready_ns = reached_ns;
+        }
+        ops[i] = replay_.add({rank.number, a.step, kind, static_cast<double>(a.xfer_ns) * kSecondOfNs, a.group});
+        if (launch) replay_.after(ops[i], *launch);
+        for (size_t s = 0; s < last.size(); ++s) {
+          if (!last[s] || place.sooner[s] || (s != a.stream && awaited[a.stream][s] == last[s])) continue;
+          awaited[a.stream][s] = last[s];
+          replay_.after(ops[i], ops[*last[s]]);
+        }
+        if (a.comm >= 0) transfers_.push_back({ops[i], a.comm, a.seq});
+      });
+    }
+    replay_.finish(true);
+  }
+
+  SQLite::Database& db_;
+  const Catalog& catalog_;
+  int64_t world_;
+  std::vector<int64_t> steps_;
+  std::vector<ReplayedGpu> ranks_;
+  std::vector<std::vector<LaunchPlace>> places_;  ///< by form
+  std::vector<Transfer> transfers_;
+  Replay replay_;
+  double comm_ns_ = 0, unknown_ns_ = 0;  ///< in collectives
+  std::map<int64_t, double> longest_s_;  ///< by step: of a rank, as recorded
+};
+
+}  // namespace
+
+std::optional<double> saving_of_transfers(SQLite::Database& db, const Catalog& catalog, int64_t world, int64_t comm,
+                                          const TransferFactor& factor, std::optional<int64_t> since) {
+  try {
+    return GpuReplay(db, catalog, world, since).saving(comm, factor);
+  } catch (const Error&) {
+    return std::nullopt;  // by the stamps operations wait for one another
+  }
+}
+
+}  // namespace ddl::models

@@ -1,0 +1,32 @@
+// A job that waits inside kernels of collectives as a replay: what its GPUs did, what their hosts launched, and what waited for what.
+//
+//   streams       an operation begins when what its stream was given before is over
+//   other streams when the last operation of theirs that was launched before it is over, if in no step, and on no rank with the same
+//                 sequence of launches, it began sooner: then it waits for it, or it might. Traces seldom tell which (table stream_wait)
+//   launches      and no sooner than its launch reaches the GPU. Hosts launch at the pace at which they did, whatever the GPU does; but
+//                 where, step after step, all that was launched was over before the next launch, and that follows the end of it more
+//                 evenly than the launch before, or as evenly, the host waited for the GPU
+//   collectives   and messages begin on all members together, when the last has come, and take their transfer time
+// Steps follow one another without what lies between them.
+#pragma once
+
+#include <SQLiteCpp/Database.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "analyzer/passes/catalog.h"
+
+namespace ddl::models {
+
+/// What a transfer on the communicator took of its time, had its network been as others are; `seq`: its number.
+using TransferFactor = std::function<double(int64_t seq)>;
+
+/// Seconds by which a step would be shorter if transfers on the communicator took that share of their time; mean over the steady steps
+/// from `since` on, of long runs the last ones, as many as a million operations hold. Nothing: they cannot be replayed (waiting that is
+/// not known in more than a hundredth of the time in collectives), or come out otherwise than they were.
+std::optional<double> saving_of_transfers(SQLite::Database& db, const Catalog& catalog, int64_t world, int64_t comm,
+                                          const TransferFactor& factor, std::optional<int64_t> since = {});
+
+}  // namespace ddl::models
