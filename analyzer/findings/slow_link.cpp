@@ -108,6 +108,7 @@ struct Usage {
   double xfer_ns = 0;  ///< median of an instance
   double per_step = 0;
   double busbw = 0;
+  bool bounded = false;  ///< xfer_ns is an upper bound
 };
 
 struct Slow {
@@ -118,6 +119,7 @@ struct Slow {
   double xfer_ns = 0, elsewhere_ns = 0, busbw = 0, elsewhere_busbw = 0;
   size_t others = 0;
   std::string axis;
+  bool bounded = false;  ///< of some of its transfers an upper bound is known
 };
 
 /// Median of `sorted` without one of its values, `value`; there are at least two.
@@ -138,8 +140,8 @@ std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
       likes;  // by operation, bytes, members, hosts, axis
   Query groups(
       input.db,
-      "SELECT op, bytes, comm, bytes * 1e9 / algbw_bytes_per_second, instances, step_instances, coalesce(busbw_xfer, 0)"
-      " FROM collective_group WHERE world = ? AND bytes > 0 AND algbw_bytes_per_second > 0 AND upper_bound = 0 ORDER BY op, bytes, comm");
+      "SELECT op, bytes, comm, t.xfer_ns, g.instances, g.step_instances, coalesce(t.busbw, 0), t.bounded FROM group_transfer t"
+      " JOIN collective_group g USING (world, op, comm, bytes) WHERE world = ? ORDER BY op, bytes, comm");
   groups.bind(input.world);
   while (groups.next()) {
     const CommunicatorInfo& communicator = input.catalog.communicators.at(groups.integer(2));
@@ -148,7 +150,8 @@ std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
     const auto axis = axis_of.find(communicator.id);
     likes[{groups.integer(0), groups.integer(1), communicator.size, hosts_of(input, communicator),
            axis == axis_of.end() ? "" : axis->second}]
-        .push_back({communicator.id, groups.real(3), input.steps.annotated ? instances / steps : instances, groups.real(6)});
+        .push_back({communicator.id, groups.real(3), input.steps.annotated ? instances / steps : instances, groups.real(6),
+                    groups.integer(7) != 0});
   }
   std::map<int64_t, Slow> slow;
   for (const auto& [key, usages] : likes) {
@@ -167,6 +170,7 @@ std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
       s.comm = usage.comm;
       const double excess_ns = usage.per_step * (usage.xfer_ns - elsewhere_ns);
       s.saving_ns += excess_ns;
+      s.bounded |= usage.bounded;
       if (excess_ns <= s.worst_ns) continue;
       s.worst_ns = excess_ns;
       s.op = std::get<0>(key);
@@ -193,8 +197,9 @@ Finding describe(const FindingInput& input, const Slow& slow, size_t more) {
   const std::string op = input.catalog.operation(slow.op).name;
   Finding finding;
   finding.saving_ns = static_cast<int64_t>(slow.saving_ns);
-  finding.confidence = slow.others >= 2 ? "likely" : "maybe";
-  finding.sentence = fmt::format("the network of {} is slow: {} of {} moves at {}/s there, at {}/s on {}", communicator.label, op,
+  finding.confidence = slow.others >= 2 && !slow.bounded ? "likely" : "maybe";
+  finding.sentence = fmt::format("the network of {} is slow{}: {} of {} moves at {}/s there, at {}/s on {}", communicator.label,
+                                 slow.bounded ? fmt::format(", or {}, is late", missing_text(input, communicator.ranks)) : "", op,
                                  bytes_text(static_cast<double>(slow.bytes)), bytes_text(slow.busbw), bytes_text(slow.elsewhere_busbw),
                                  slow.others == 1 ? "the other communicator like it" : fmt::format("{} others like it", slow.others));
   finding.evidence =
@@ -218,22 +223,24 @@ struct StepTransfer {
   int64_t step = 0;
   double xfer_ns = 0;
   double bytes = 0;
+  bool bounded = false;  ///< xfer_ns is an upper bound
 };
 
 /// The communicator's transfer by step, of the steps that move about the usual number of bytes: experts get a few
-/// tokens more or less.
+/// tokens more or less. All of them bounded, or none: a rank whose record ends may have been late before.
 std::vector<StepTransfer> transfers_of(const FindingInput& input, int64_t comm) {
   std::vector<StepTransfer> steps;
   std::vector<double> bytes;
   Query rows(input.db,
-             "SELECT t.step, sum(t.xfer_ns), sum(t.bytes) FROM comm_step t JOIN steady_number n ON n.world = ?1 AND n.step = t.step"
+             "SELECT t.step, sum(t.xfer_ns), sum(t.bytes), max(t.bounded) FROM comm_step t JOIN steady_number n ON n.world = ?1 AND n.step = t.step"
              " WHERE t.comm = ?2 GROUP BY t.step ORDER BY t.step");
   rows.bind(input.world, comm);
-  while (rows.next()) {
-    steps.push_back({rows.integer(0), rows.real(1), rows.real(2)});
-    bytes.push_back(rows.real(2));
-  }
+  while (rows.next()) steps.push_back({rows.integer(0), rows.real(1), rows.real(2), rows.integer(3) != 0});
+  const auto bounded = std::count_if(steps.begin(), steps.end(), [](const StepTransfer& s) { return s.bounded; });
+  const bool most = 2 * bounded > static_cast<std::ptrdiff_t>(steps.size());
+  std::erase_if(steps, [most](const StepTransfer& s) { return s.bounded != most; });
   if (steps.empty()) return steps;
+  for (const StepTransfer& s : steps) bytes.push_back(s.bytes);
   const double usual = median_of(bytes);
   std::erase_if(steps, [&](const StepTransfer& s) { return std::abs(s.bytes - usual) > kUsualBytes * usual; });
   return steps;
@@ -284,9 +291,12 @@ std::vector<Finding> slower_than_before(const FindingInput& input) {
     if (!is_worst_so_far(saving_ns)) continue;
     Finding finding;
     finding.saving_ns = static_cast<int64_t>(saving_ns);
-    finding.confidence = "likely";
-    finding.sentence = fmt::format("the network of {} became slow at step {}: its collectives transfer for {}/step, before for {}/step",
-                                   communicator.label, steps[change].step, duration_text(after.median_ns), duration_text(before.median_ns));
+    const bool bounded = steps[change].bounded;
+    finding.confidence = bounded ? "maybe" : "likely";
+    finding.sentence = fmt::format("the network of {} became slow at step {}{}: its collectives transfer for {}{}/step, before for {}/step",
+                                   communicator.label, steps[change].step,
+                                   bounded ? fmt::format(", or {}, late", missing_text(input, communicator.ranks)) : "",
+                                   bounded ? "at most " : "", duration_text(after.median_ns), duration_text(before.median_ns));
     finding.evidence =
         fmt::format("Medians of {} steps before and {} from then on that move as many bytes, waiting not counted{}; members: {} on {}.",
                     change, steps.size() - change, axis_text(axis == axis_of.end() ? "" : axis->second), ranks_text(communicator.ranks),
