@@ -194,13 +194,14 @@ CREATE TABLE reached (
   PRIMARY KEY (comm, process)
 ) WITHOUT ROWID;
 
--- What blocking collectives transferred on each communicator in a step. A step may have several rows.
+-- What blocking collectives transferred on each communicator in a step. A step may have several rows; each collective has its own, in their order,
+-- where members left no record.
 CREATE TABLE comm_step (
   comm INTEGER NOT NULL,    -- communicator.id
   step INTEGER NOT NULL,    -- step.step
   xfer_ns REAL NOT NULL,    -- sum of the transfer times of the instances
   bytes INTEGER NOT NULL,   -- sum of their sizes
-  bounded INTEGER NOT NULL  -- 1: members left no record, and xfer_ns is an upper bound (specification.md J7)
+  bounded INTEGER NOT NULL  -- 1: one collective of which members left no record; xfer_ns is an upper bound (specification.md J7)
 );
 CREATE INDEX comm_step_comm ON comm_step (comm);
 

@@ -36,6 +36,7 @@ DDL_FINDING(batch_too_small, kSpeed, "where", "few samples for the network",
   Finding finding;
   finding.evidence_sql = batch_values_sql(input);
   finding.saving_ns = static_cast<int64_t>(xfer_ns / 2);
+  finding.at_most = input.bounded;
   finding.confidence = batch->noise && !input.bounded ? "likely" : "maybe";
   finding.sentence =
       fmt::format("{:.0f} samples per rank are few for the network: {}{} of the step are transfers that nothing hides{}", batch->per_rank,

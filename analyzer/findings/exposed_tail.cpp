@@ -59,6 +59,7 @@ DDL_FINDING(exposed_tail, kSpeed, "timeline", "the last non-blocking collectives
   Finding finding;
   finding.saving_ns = static_cast<int64_t>(saving_ns);
   // Their transfers are upper bounds where ranks left no record: one that posts late keeps the others waiting in them.
+  finding.at_most = input.bounded;
   finding.confidence = one_bucket || input.bounded ? "maybe" : "likely";
   finding.sentence = fmt::format("the last non-blocking collectives are not hidden{}: {}{}/step of transfer when nothing is left to compute",
                                  input.bounded ? fmt::format(", or {}, posts late", missing_text(input)) : "",

@@ -72,6 +72,7 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
   }
   std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
     if (a.row->kind != b.row->kind) return a.row->kind < b.row->kind;
+    if (a.finding.at_most != b.finding.at_most) return b.finding.at_most;
     return a.finding.saving_ns.value_or(0) > b.finding.saving_ns.value_or(0);
   });
   if (found.size() > kMaxFindings) found.resize(kMaxFindings);

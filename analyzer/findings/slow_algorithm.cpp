@@ -10,6 +10,7 @@
 
 #include "analyzer/findings/crowding.h"
 #include "analyzer/findings/findings.h"
+#include "analyzer/findings/missing_member.h"
 #include "analyzer/query.h"
 
 namespace ddl {
@@ -48,6 +49,7 @@ DDL_FINDING(slow_algorithm, kSpeed, "busbw", "large collectives move at a lower 
     int64_t comm = 0;
     OperationGroup slow, fast;
   } worst;
+  const LateNeighbours late(input);
   for (const auto& [comm, groups] : communicators) {
     Worst here;
     here.comm = comm;
@@ -58,6 +60,7 @@ DDL_FINDING(slow_algorithm, kSpeed, "busbw", "large collectives move at a lower 
       }
       if (fast->busbw < kBelowBound * slow.busbw) continue;
       const double excess_ns = slow.instances / steps * slow.xfer_ns * (1 - slow.busbw / fast->busbw);
+      if (slow.bounded && late.has_any(input.catalog.communicators.at(comm), excess_ns * steps)) continue;
       here.saving_ns += excess_ns;
       if (excess_ns <= here.excess_ns) continue;
       here.excess_ns = excess_ns;
@@ -73,6 +76,7 @@ DDL_FINDING(slow_algorithm, kSpeed, "busbw", "large collectives move at a lower 
   Finding finding;
   finding.saving_ns = static_cast<int64_t>(worst.saving_ns);
   const bool bounded = worst.slow.bounded;
+  finding.at_most = bounded;
   finding.confidence = bounded ? "maybe" : "likely";
   finding.sentence = fmt::format(
       "{} of {} on {} moves at {}/s of bus bandwidth, {} of {} at {}/s{}", op, bytes_text(worst.slow.bytes), label,

@@ -13,6 +13,7 @@
 #include "analyzer/change_points.h"
 #include "analyzer/findings/crowding.h"
 #include "analyzer/findings/findings.h"
+#include "analyzer/findings/missing_member.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
 
@@ -120,6 +121,7 @@ struct Slow {
   size_t others = 0;
   std::string axis;
   bool bounded = false;  ///< of some of its transfers an upper bound is known
+  std::vector<LongerTransfer> collectives;  ///< all that others like it have as well, per step
 };
 
 /// Median of `sorted` without one of its values, `value`; there are at least two.
@@ -154,6 +156,7 @@ std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
                     groups.integer(7) != 0});
   }
   std::map<int64_t, Slow> slow;
+  std::map<int64_t, std::vector<LongerTransfer>> collectives;  // of those whose transfers are bounded
   for (const auto& [key, usages] : likes) {
     if (usages.size() < 2) continue;
     std::vector<double> xfer_ns, busbw;
@@ -165,6 +168,9 @@ std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
     std::sort(busbw.begin(), busbw.end());
     for (const Usage& usage : usages) {
       const double elsewhere_ns = median_without(xfer_ns, usage.xfer_ns);
+      if (usage.bounded)
+        collectives[usage.comm].push_back(
+            {usage.per_step * (usage.xfer_ns - elsewhere_ns), usage.per_step * static_cast<double>(std::get<1>(key))});
       if (usage.xfer_ns < kSlower * elsewhere_ns) continue;
       Slow& s = slow[usage.comm];
       s.comm = usage.comm;
@@ -183,6 +189,12 @@ std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
       s.axis = std::get<4>(key);
     }
   }
+  const LateNeighbours late(input);
+  std::erase_if(slow, [&](const auto& one) {
+    const CommunicatorInfo& communicator = input.catalog.communicators.at(one.first);
+    return one.second.bounded &&
+           (!is_in_proportion_to_bytes(collectives[one.first]) || late.has_any(communicator, one.second.saving_ns * steps));
+  });
   std::map<std::string, std::map<int64_t, double>> exposed_ns;  // by axis and rank
   for (auto& [comm, s] : slow) {
     const auto [known, is_new] = exposed_ns.try_emplace(s.axis);
@@ -197,6 +209,7 @@ Finding describe(const FindingInput& input, const Slow& slow, size_t more) {
   const std::string op = input.catalog.operation(slow.op).name;
   Finding finding;
   finding.saving_ns = static_cast<int64_t>(slow.saving_ns);
+  finding.at_most = slow.bounded;
   finding.confidence = slow.others >= 2 && !slow.bounded ? "likely" : "maybe";
   finding.sentence = fmt::format("the network of {} is slow{}: {} of {} moves at {}/s there, at {}/s on {}", communicator.label,
                                  slow.bounded ? fmt::format(", or {}, is late", missing_text(input, communicator.ranks)) : "", op,
@@ -223,7 +236,7 @@ struct StepTransfer {
   int64_t step = 0;
   double xfer_ns = 0;
   double bytes = 0;
-  bool bounded = false;  ///< xfer_ns is an upper bound
+  std::vector<LongerTransfer> bounded;  ///< its collectives, where upper bounds are all that is known of them
 };
 
 /// The communicator's transfer by step, of the steps that move about the usual number of bytes: experts get a few
@@ -232,13 +245,18 @@ std::vector<StepTransfer> transfers_of(const FindingInput& input, int64_t comm) 
   std::vector<StepTransfer> steps;
   std::vector<double> bytes;
   Query rows(input.db,
-             "SELECT t.step, sum(t.xfer_ns), sum(t.bytes), max(t.bounded) FROM comm_step t JOIN steady_number n ON n.world = ?1 AND n.step = t.step"
-             " WHERE t.comm = ?2 GROUP BY t.step ORDER BY t.step");
-  rows.bind(input.world, comm);
-  while (rows.next()) steps.push_back({rows.integer(0), rows.real(1), rows.real(2), rows.integer(3) != 0});
-  const auto bounded = std::count_if(steps.begin(), steps.end(), [](const StepTransfer& s) { return s.bounded; });
+             "SELECT t.step, t.xfer_ns, t.bytes, t.bounded FROM comm_step t JOIN steady_number n ON n.world = ?1 AND n.step = t.step"
+             " WHERE t.comm = ?2 ORDER BY t.step, t.rowid");
+  for (rows.bind(input.world, comm); rows.next();) {
+    if (steps.empty() || steps.back().step != rows.integer(0)) steps.push_back({rows.integer(0), 0, 0, {}});
+    StepTransfer& step = steps.back();
+    step.xfer_ns += rows.real(1);
+    step.bytes += rows.real(2);
+    if (rows.integer(3) != 0) step.bounded.push_back({rows.real(1), rows.real(2)});
+  }
+  const auto bounded = std::count_if(steps.begin(), steps.end(), [](const StepTransfer& s) { return !s.bounded.empty(); });
   const bool most = 2 * bounded > static_cast<std::ptrdiff_t>(steps.size());
-  std::erase_if(steps, [most](const StepTransfer& s) { return s.bounded != most; });
+  std::erase_if(steps, [most](const StepTransfer& s) { return s.bounded.empty() == most; });
   if (steps.empty()) return steps;
   for (const StepTransfer& s : steps) bytes.push_back(s.bytes);
   const double usual = median_of(bytes);
@@ -261,6 +279,18 @@ Typical typical_of(const std::vector<StepTransfer>& steps, size_t first, size_t 
   return typical;
 }
 
+/// Each collective of a step against what it took before; of steps that have as many as the one in which it changed.
+std::vector<LongerTransfer> longer_than_before(const std::vector<StepTransfer>& steps, size_t change) {
+  std::vector<LongerTransfer> longer = steps[change].bounded;
+  for (size_t c = 0; c < longer.size(); ++c) {
+    std::vector<double> before_ns, after_ns;
+    for (size_t i = 0; i < steps.size(); ++i)
+      if (steps[i].bounded.size() == longer.size()) (i < change ? before_ns : after_ns).push_back(steps[i].bounded[c].longer_ns);
+    longer[c].longer_ns = before_ns.empty() ? 0 : median_of(after_ns) - median_of(before_ns);
+  }
+  return longer;
+}
+
 /// Where the means differ most; 0: nowhere do they rise, or there are too few steps.
 size_t find_change(const std::vector<StepTransfer>& steps) {
   std::vector<double> xfer_ns;
@@ -271,6 +301,7 @@ size_t find_change(const std::vector<StepTransfer>& steps) {
 std::vector<Finding> slower_than_before(const FindingInput& input) {
   std::optional<Finding> worst;
   const std::map<int64_t, std::string> axis_of = axes(input.db);
+  const LateNeighbours late(input);
   for (const auto& [id, communicator] : input.catalog.communicators) {
     if (communicator.world != input.world || communicator.size < 2) continue;
     const std::vector<StepTransfer> steps = transfers_of(input, id);
@@ -285,13 +316,17 @@ std::vector<Finding> slower_than_before(const FindingInput& input) {
     if (after.median_ns < kSlowerThanBefore * before.median_ns || longer_ns < kClearRise * std::max(before.scatter_ns, after.scatter_ns) ||
         !is_worst_so_far(longer_ns))
       continue;
+    const bool bounded = !steps[change].bounded.empty();
+    if (bounded && (!is_in_proportion_to_bytes(longer_than_before(steps, change)) ||
+                    late.has_any(communicator, longer_ns * static_cast<double>(steps.size() - change))))
+      continue;
     const auto axis = axis_of.find(id);
     const double saving_ns =
         axis == axis_of.end() ? longer_ns : limited_by_before(input, communicator, axis->second, steps[change].step, longer_ns);
     if (!is_worst_so_far(saving_ns)) continue;
     Finding finding;
     finding.saving_ns = static_cast<int64_t>(saving_ns);
-    const bool bounded = steps[change].bounded;
+    finding.at_most = bounded;
     finding.confidence = bounded ? "maybe" : "likely";
     finding.sentence = fmt::format("the network of {} became slow at step {}{}: its collectives transfer for {}{}/step, before for {}/step",
                                    communicator.label, steps[change].step,

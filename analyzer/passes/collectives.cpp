@@ -345,12 +345,15 @@ class Reached {
   FlatMap<Number> seq_;  ///< by communicator and process, 32 bits each as InstanceEvent has them
 };
 
-/// Transfer of each communicator by step: table comm_step. Non-blocking collectives only tell an upper bound and stay out.
+/// Transfer of each communicator by step: table comm_step. Non-blocking collectives only tell an upper bound and stay out; those with
+/// members that left no record have a row each.
 class TransferBySteps {
  public:
   void add(int64_t comm, const Instance& instance, const Split& split, std::optional<int64_t> bytes, SplitRows& rows) {
     const std::optional<int64_t> step = instance.members.front().step;
     if (!step || instance.nonblocking || split.wait_ns.empty() || bytes.value_or(0) == 0) return;
+    if (split.method == WaitMethod::kLowerBound)
+      return rows.comm_step.push_back({comm, *step, transfer_time_ns(instance, split), *bytes, true});
     OneStep& sum = sums_[comm];
     if (*step != sum.step) {
       write(comm, sum, rows);
@@ -358,7 +361,6 @@ class TransferBySteps {
     }
     sum.xfer_ns += transfer_time_ns(instance, split);
     sum.bytes += *bytes;
-    sum.bounded |= split.method == WaitMethod::kLowerBound;  // of the transfer an upper one
   }
   void flush(SplitRows& rows) {
     for (const auto& [comm, sum] : sums_) write(comm, sum, rows);
@@ -370,10 +372,9 @@ class TransferBySteps {
     int64_t step = 0;
     double xfer_ns = 0;
     int64_t bytes = 0;
-    bool bounded = false;
   };
   static void write(int64_t comm, const OneStep& sum, SplitRows& rows) {
-    if (sum.bytes > 0) rows.comm_step.push_back({comm, sum.step, sum.xfer_ns, sum.bytes, sum.bounded});
+    if (sum.bytes > 0) rows.comm_step.push_back({comm, sum.step, sum.xfer_ns, sum.bytes, false});
   }
 
   std::map<int64_t, OneStep> sums_;  ///< by communicator: the step at hand
