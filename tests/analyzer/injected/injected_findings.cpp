@@ -153,17 +153,31 @@ std::vector<Found> findings_of(const TrainingJob& job, const std::string& keep) 
   return findings_in(db);
 }
 
-bool matches(const Found& found, const InjectedFault& fault) {
+/// With a whole record.
+std::vector<int> known_ranks(const TrainingJob& job, int node) {
+  std::vector<int> known;
+  for (int rank = node * job.ranks_per_node; rank < (node + 1) * job.ranks_per_node; ++rank)
+    if (job.is_recorded(rank)) known.push_back(rank);
+  return known;
+}
+
+/// Of a node with one rank that left a record, that rank is all that can be named.
+bool names_node(const TrainingJob& job, const Found& found, int node) {
+  const std::vector<int> known = known_ranks(job, node);
+  return known.size() == 1 ? found.rank == known.front() : found.sentence.find(fmt::format("ranks on node{} ", node)) != std::string::npos;
+}
+
+bool matches(const TrainingJob& job, const Found& found, const InjectedFault& fault) {
   return found.id == expected_finding(fault.kind) && (fault.kind != Fault::kSlowRank || found.rank == fault.rank) &&
-         (fault.kind != Fault::kSlowNode || found.sentence.find(fmt::format("ranks on node{} ", fault.rank)) != std::string::npos);
+         (fault.kind != Fault::kSlowNode || names_node(job, found, fault.rank));
 }
 
 bool is_right(const TrainingJob& job, const std::vector<Found>& found) {
   if (job.faults.empty()) return found.empty();
-  if (job.faults.size() == 1) return !found.empty() && matches(found[0], job.faults[0]);
+  if (job.faults.size() == 1) return !found.empty() && matches(job, found[0], job.faults[0]);
   return std::all_of(job.faults.begin(), job.faults.end(), [&](const InjectedFault& fault) {
     const auto last = found.begin() + static_cast<std::ptrdiff_t>(std::min(found.size(), kAmong));
-    return std::any_of(found.begin(), last, [&](const Found& f) { return matches(f, fault); });
+    return std::any_of(found.begin(), last, [&](const Found& f) { return matches(job, f, fault); });
   });
 }
 
@@ -181,7 +195,7 @@ std::string told(const TrainingJob& job) {
 
 struct Case {
   bool right = false;
-  bool counts = true;         ///< false: the faulty rank left no record, or half of all ranks left none, so that nobody can name it
+  bool counts = true;         ///< false: what is at fault left no record, or half of all ranks left none, so that nobody can tell
   bool wrongly_sure = false;  ///< a rank is named for sure that is not at fault
   std::vector<Found> found;
   double cost = 0;  ///< of the only fault, as a share of the step
@@ -194,11 +208,17 @@ double cost_of(const TrainingJob& job) { return job.faults.size() == 1 ? job.fau
 double cost_of(const GpuJob& job) { return job.cost; }
 
 bool can_be_told(const GpuJob&) { return true; }
-/// Not without the faulty rank, nor with half of the ranks: there is one of two, and nothing is bounded (specification.md J7).
+/// Not without the faulty rank, any of the faulty node, or another clock beside one that jumps; nor with half of the ranks, for then nothing
+/// is bounded (specification.md J7).
 bool can_be_told(const TrainingJob& job) {
   const auto missing = static_cast<int>(job.removed.size() + job.torn.size());
-  const InjectedFault* slow = job.fault(Fault::kSlowRank);
-  return 2 * missing < job.ranks() && (slow == nullptr || job.is_recorded(slow->rank));
+  if (2 * missing >= job.ranks()) return false;
+  const InjectedFault *slow = job.fault(Fault::kSlowRank), *node = job.fault(Fault::kSlowNode), *jump = job.fault(Fault::kClockJump);
+  if (slow != nullptr && !job.is_recorded(slow->rank)) return false;
+  if (node != nullptr && known_ranks(job, node->rank).empty()) return false;
+  if (jump == nullptr) return true;
+  const size_t beside = known_ranks(job, jump->rank).size(), all = static_cast<size_t>(job.ranks() - missing);
+  return beside > 0 && beside < all;
 }
 
 bool is_at_fault(const TrainingJob& job, int64_t rank) {
