@@ -18,7 +18,7 @@ struct ExposedTransfer {
   bool at_most = false;  ///< ranks left no record, and waiting for them may be in it
 };
 
-/// Of a mean step: that of the ranks or, if larger, that of the GPUs.
+/// In a mean step: that of the ranks or, if larger, that of the GPUs.
 ExposedTransfer exposed_transfer_of_step(const FindingInput& input) {
   Query gpus(input.db,
              "SELECT (total(exposed_comm_ns) - total(exposed_wait_ns)) / total(windows) FROM steady_gpu WHERE world = ?"
@@ -43,10 +43,9 @@ DDL_FINDING(batch_too_small, kSpeed, "where", "few samples for the network",
   finding.saving_ns = static_cast<int64_t>(xfer_ns / 2);
   finding.at_most = at_most;
   finding.confidence = batch->noise && !at_most ? "likely" : "maybe";
-  finding.sentence =
-      fmt::format("{:.0f} samples per rank are few for the network: {}{} of the step are transfers that nothing hides{}", batch->per_rank,
-                  at_most ? "at most " : "", percent_text(xfer_ns / static_cast<double>(input.step_ns)),
-                  at_most ? fmt::format(", or waiting for {}", missing_text(input)) : "");
+  finding.sentence = fmt::format("{:.0f} samples per rank are few for the network: {}{} of the step are transfers that nothing hides{}",
+                                 batch->per_rank, at_most ? "at most " : "", percent_text(xfer_ns / static_cast<double>(input.step_ns)),
+                                 at_most ? fmt::format(", or waiting for {}", missing_text(input)) : "");
   finding.evidence = fmt::format(
       "They take {}/step, computing {}; twice the samples per step would halve that for each sample. {}.", duration_text(xfer_ns),
       duration_text(batch->compute_ns),

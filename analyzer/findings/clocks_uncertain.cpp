@@ -22,8 +22,9 @@ constexpr double kMostViolations = 0.01;    // of the calls may end before what 
 /// By communicator and host the highest number of a collective that one of its processes has a record of: a torn one may have none.
 std::map<int64_t, std::map<int64_t, int64_t>> recorded_collectives(const FindingInput& input) {
   std::map<int64_t, std::map<int64_t, int64_t>> recorded;
-  Query reached(input.db,
-                "SELECT r.comm, p.host, max(r.seq) FROM reached r JOIN process p ON p.id = r.process WHERE p.world = ? GROUP BY r.comm, p.host");
+  Query reached(
+      input.db,
+      "SELECT r.comm, p.host, max(r.seq) FROM reached r JOIN process p ON p.id = r.process WHERE p.world = ? GROUP BY r.comm, p.host");
   for (reached.bind(input.world); reached.next();) recorded[reached.integer(0)][reached.integer(1)] = reached.integer(2);
   return recorded;
 }

@@ -7,7 +7,7 @@
 namespace ddl {
 namespace {
 
-constexpr double kMost = 0.5;
+constexpr double kMostOfExcess = 0.5;
 constexpr double kTooFewBytes = 0.05;  // against the largest: what it takes is latency
 
 }  // namespace
@@ -23,7 +23,7 @@ bool is_in_proportion_to_bytes(const std::vector<LongerTransfer>& collectives) {
     least_per_byte = bytes == 0 ? per_byte : std::min(least_per_byte, per_byte);
     bytes += one.bytes;
   }
-  return bytes > 0 && least_per_byte * bytes >= kMost * longer_ns;
+  return bytes > 0 && least_per_byte * bytes >= kMostOfExcess * longer_ns;
 }
 
 LateNeighbours::LateNeighbours(const FindingInput& input) {
@@ -45,7 +45,7 @@ bool LateNeighbours::has_any(const CommunicatorInfo& communicator, double longer
   return std::any_of(communicator.ranks.begin(), communicator.ranks.end(), [&](int64_t rank) {
     const auto missing = of_missing_.find(rank);
     return missing != of_missing_.end() && std::any_of(missing->second.begin(), missing->second.end(), [&](const Waited& waited) {
-             return waited.communicator != communicator.id && waited.ns >= kMost * longer_ns;
+             return waited.communicator != communicator.id && waited.ns >= kMostOfExcess * longer_ns;
            });
   });
 }

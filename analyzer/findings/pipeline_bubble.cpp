@@ -67,9 +67,13 @@ DDL_FINDING(pipeline_bubble, kSpeed, "pipeline", "a pipeline stands still for lo
   finding.confidence = beyond && !at_most ? "likely" : "maybe";
   finding.at_most = at_most && input.bounded;
   const std::string stands_still = fmt::format("the pipeline stands still for {}{} of the step",
-                                               !input.bounded ? "" : at_most ? "at most " : "at least ", percent_text(measured));
-  finding.sentence = beyond ? fmt::format("{}, its schedule asks for {}", stands_still, percent_text(model))
-                            : fmt::format("{} micro-batches are too few for {} stages: {}", shape.micro_batches, shape.stages, stands_still);
+                                               !input.bounded ? ""
+                                               : at_most      ? "at most "
+                                                              : "at least ",
+                                               percent_text(measured));
+  finding.sentence = beyond
+                         ? fmt::format("{}, its schedule asks for {}", stands_still, percent_text(model))
+                         : fmt::format("{} micro-batches are too few for {} stages: {}", shape.micro_batches, shape.stages, stands_still);
   finding.evidence =
       fmt::format("{} stages, {} micro-batches{}{}: (p - 1) / (v m + p - 1) is {} of the total time; with {} micro-batches it would be {}.",
                   shape.stages, shape.micro_batches, shape.chunks > 1 ? fmt::format(", {} chunks on each device", shape.chunks) : "",

@@ -35,14 +35,14 @@ DDL_FINDING(slow_algorithm, kSpeed, "busbw", "large collectives move at a lower 
   if (!input.steps.annotated || is_crowded(input)) return {};
   const double steps = std::max(1.0, recorded_steps(input));
   std::map<int64_t, std::vector<OperationGroup>> communicators;
-  Query rows(
-      input.db,
-      "SELECT comm, op, bytes, g.step_instances, t.xfer_ns, t.busbw, t.bounded FROM group_transfer t"
-      " JOIN collective_group g USING (world, op, comm, bytes) JOIN op o ON o.id = op WHERE world = ? AND bytes >= ?"
-      " AND g.step_instances >= ? AND t.busbw > 0 AND o.class = 'all_to_all' ORDER BY comm, op, bytes");
+  Query rows(input.db,
+             "SELECT comm, op, bytes, g.step_instances, t.xfer_ns, t.busbw, t.bounded FROM group_transfer t"
+             " JOIN collective_group g USING (world, op, comm, bytes) JOIN op o ON o.id = op WHERE world = ? AND bytes >= ?"
+             " AND g.step_instances >= ? AND t.busbw > 0 AND o.class = 'all_to_all' ORDER BY comm, op, bytes");
   rows.bind(input.world, kMinBytes, kAlgorithmMinInstances);
-  while (rows.next()) communicators[rows.integer(0)].push_back({rows.integer(1), rows.real(2), rows.real(3), rows.real(4), rows.real(5),
-                                                                 rows.integer(6) != 0});
+  while (rows.next())
+    communicators[rows.integer(0)].push_back(
+        {rows.integer(1), rows.real(2), rows.real(3), rows.real(4), rows.real(5), rows.integer(6) != 0});
 
   struct Worst {
     double saving_ns = 0, excess_ns = 0;

@@ -120,7 +120,7 @@ struct Slow {
   double xfer_ns = 0, elsewhere_ns = 0, busbw = 0, elsewhere_busbw = 0;
   size_t others = 0;
   std::string axis;
-  bool bounded = false;  ///< of some of its transfers an upper bound is known
+  bool bounded = false;                     ///< of some of its transfers an upper bound is known
   std::vector<LongerTransfer> collectives;  ///< all that others like it have as well, per step
 };
 
@@ -140,10 +140,9 @@ std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
   const std::map<int64_t, std::string> axis_of = axes(input.db);
   std::map<std::tuple<int64_t, int64_t, int64_t, int64_t, std::string>, std::vector<Usage>>
       likes;  // by operation, bytes, members, hosts, axis
-  Query groups(
-      input.db,
-      "SELECT op, bytes, comm, t.xfer_ns, g.instances, g.step_instances, coalesce(t.busbw, 0), t.bounded FROM group_transfer t"
-      " JOIN collective_group g USING (world, op, comm, bytes) WHERE world = ? ORDER BY op, bytes, comm");
+  Query groups(input.db,
+               "SELECT op, bytes, comm, t.xfer_ns, g.instances, g.step_instances, coalesce(t.busbw, 0), t.bounded FROM group_transfer t"
+               " JOIN collective_group g USING (world, op, comm, bytes) WHERE world = ? ORDER BY op, bytes, comm");
   groups.bind(input.world);
   while (groups.next()) {
     const CommunicatorInfo& communicator = input.catalog.communicators.at(groups.integer(2));

@@ -123,7 +123,8 @@ void CollectiveGroups::write(SQLite::Database& db, const Catalog& catalog) const
       const bool bounded = group.bounded_times.count() > group.xfer_times.count();
       const std::optional<double> xfer_ns = (bounded ? group.bounded_times : group.xfer_times).median();
       if (xfer_ns.value_or(0) > 0)
-        insert_transfer.run(communicator.world, key.op, key.communicator, key.bytes, *xfer_ns, scaled(rate(key.bytes, xfer_ns), factor), bounded);
+        insert_transfer.run(communicator.world, key.op, key.communicator, key.bytes, *xfer_ns, scaled(rate(key.bytes, xfer_ns), factor),
+                            bounded);
     }
     const auto if_split = [split](int64_t value) { return split ? std::optional(value) : std::nullopt; };
     insert.run(communicator.world, key.op, key.communicator, key.bytes < 0 ? std::nullopt : std::optional(key.bytes), group.instances,

@@ -67,10 +67,11 @@ class StepMessages {
 
 /// Steps that all ranks of the world ended, but `torn` ones of which the end is missing, evenly spread over the run.
 std::vector<int64_t> candidates(SQLite::Database& db, int64_t world, int64_t torn) {
-  Query rows(db,
-             "SELECT s.step FROM step s JOIN process p ON p.id = s.process WHERE p.world = ?1 AND p.rank IS NOT NULL AND s.duration_ns IS "
-             "NOT NULL GROUP BY s.step HAVING count(DISTINCT p.rank) >= (SELECT count(*) FROM process WHERE world = ?1 AND rank IS NOT NULL) - ?2"
-             " ORDER BY s.step");
+  Query rows(
+      db,
+      "SELECT s.step FROM step s JOIN process p ON p.id = s.process WHERE p.world = ?1 AND p.rank IS NOT NULL AND s.duration_ns IS "
+      "NOT NULL GROUP BY s.step HAVING count(DISTINCT p.rank) >= (SELECT count(*) FROM process WHERE world = ?1 AND rank IS NOT NULL) - ?2"
+      " ORDER BY s.step");
   rows.bind(world, torn);
   std::vector<int64_t> all, some;
   while (rows.next()) all.push_back(rows.integer(0));

@@ -79,7 +79,10 @@ TEST(MissingRanks, WhatKeepsItsNeighboursKeepsItAsWell) {
   Analyzed late(job().slow(6, 4_ms).missing(5));
   EXPECT_EQ(late.findings(), Ids{"straggler"}) << late.text("SELECT group_concat(sentence, '; ') FROM finding");
   EXPECT_EQ(late.text("SELECT rank FROM finding"), "6");
-  EXPECT_GT(late.integer("SELECT max(xfer_ns) FROM group_transfer t JOIN communicator c ON c.id = t.comm WHERE t.bounded AND c.label LIKE 'column%'"), 4_ms);
+  EXPECT_GT(
+      late.integer(
+          "SELECT max(xfer_ns) FROM group_transfer t JOIN communicator c ON c.id = t.comm WHERE t.bounded AND c.label LIKE 'column%'"),
+      4_ms);
   Analyzed healthy(job().missing(5));
   EXPECT_EQ(healthy.findings(), Ids{});
 }
@@ -96,7 +99,8 @@ TEST(MissingRanks, TransfersThatNothingHidesAreAtMostWhatIsSeen) {
   const auto batch = [] { return run().ranks(4).steps(20).value("samples", 32).compute(10_ms).allreduce(8_MiB, 4_ms); };
   Analyzed few(batch().missing(3));
   ASSERT_EQ(few.findings(), Ids{"batch_too_small"});
-  EXPECT_TRUE(has(first_finding(few, "sentence"), "32 samples per rank are few for the network: at most 29%")) << first_finding(few, "sentence");
+  EXPECT_TRUE(has(first_finding(few, "sentence"), "32 samples per rank are few for the network: at most 29%"))
+      << first_finding(few, "sentence");
   EXPECT_EQ(few.integer("SELECT saving_ns FROM finding"), 2_ms);
 }
 
@@ -110,7 +114,8 @@ TEST(MissingRanks, AnAlgorithmIsSlowOrSomebodyLateToIt) {
 TEST(MissingRanks, WhatIsSavedAtMostComesAfterWhatIsKnown) {
   Analyzed both(run().ranks(4).steps(20).compute(20_ms).slow(1, 2_ms).allreduce(2_MiB, 1_ms).allreduce(4_MiB, 8_ms).missing(3));
   EXPECT_EQ(both.findings(), (Ids{"straggler", "slow_algorithm"}));
-  EXPECT_LT(both.integer("SELECT saving_ns FROM finding WHERE position = 1"), both.integer("SELECT saving_ns FROM finding WHERE position = 2"));
+  EXPECT_LT(both.integer("SELECT saving_ns FROM finding WHERE position = 1"),
+            both.integer("SELECT saving_ns FROM finding WHERE position = 2"));
 }
 
 TEST(MissingRanks, AHostWithoutARecordOfCollectivesHasNoClockToDoubt) {
