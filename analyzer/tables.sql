@@ -194,14 +194,28 @@ CREATE TABLE reached (
   PRIMARY KEY (comm, process)
 ) WITHOUT ROWID;
 
--- What blocking collectives transferred on each communicator in a step. A step may have several rows.
+-- What blocking collectives transferred on each communicator in a step. A step may have several rows; each collective has its own, in their order,
+-- where members left no record.
 CREATE TABLE comm_step (
-  comm INTEGER NOT NULL,   -- communicator.id
-  step INTEGER NOT NULL,   -- step.step
-  xfer_ns REAL NOT NULL,   -- sum of the transfer times of the instances
-  bytes INTEGER NOT NULL   -- sum of their sizes
+  comm INTEGER NOT NULL,    -- communicator.id
+  step INTEGER NOT NULL,    -- step.step
+  xfer_ns REAL NOT NULL,    -- sum of the transfer times of the instances
+  bytes INTEGER NOT NULL,   -- sum of their sizes
+  bounded INTEGER NOT NULL  -- 1: one collective of which members left no record; xfer_ns is an upper bound (specification.md J7)
 );
 CREATE INDEX comm_step_comm ON comm_step (comm);
+
+-- What blocking collectives of one operation, communicator and size transferred, those of which that is known.
+CREATE TABLE group_transfer (
+  world INTEGER NOT NULL,    -- process.world
+  op INTEGER NOT NULL,       -- op.id
+  comm INTEGER NOT NULL,     -- communicator.id
+  bytes INTEGER NOT NULL,    -- S
+  xfer_ns REAL NOT NULL,     -- median over instances
+  busbw REAL,                -- bus bandwidth by it, bytes/s; NULL: not defined
+  bounded INTEGER NOT NULL,  -- 1: in most instances members left no record, xfer_ns is the median of what those transferred at most (specification.md J7)
+  PRIMARY KEY (world, op, comm, bytes)
+) WITHOUT ROWID;
 
 -- What the collectives of a step put on the wire, all ranks together. Those of which size or bus factor are not known are left out.
 CREATE TABLE wire (

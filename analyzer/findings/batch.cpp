@@ -13,10 +13,21 @@ std::optional<Batch> batch_of(const FindingInput& input) {
   unseen.bind(input.world);
   if (unseen.next()) return {};  // what they compute is not known
   Batch batch;
-  batch.samples = models::samples_per_step(input.db, input.world).value_or(0);
-  if (batch.samples <= 0) return {};
-  const std::vector<models::RankStep> ranks = models::rank_steps(input.db, input.world);
-  batch.per_rank = batch.samples / static_cast<double>(ranks.size());
+  // Ranks without a record are taken to be like the others.
+  Query samples(input.db, R"(
+    SELECT avg(samples) / w.ranks, max(w.ranks, w.world_size)
+    FROM (SELECT sum(v.value) AS samples, count(DISTINCT p.rank) AS told
+          FROM value v JOIN process p ON p.id = v.process
+          JOIN steady_part s ON s.world = p.world AND s.step = v.step AND s.rank = p.rank AND s.annotated
+          WHERE p.world = ?1 AND v.name = 'samples'
+          GROUP BY v.step)
+    JOIN steady_world w ON w.world = ?1
+    GROUP BY w.world
+    HAVING min(told) = w.ranks)");
+  samples.bind(input.world);
+  if (!samples.next() || samples.real(0) <= 0) return {};
+  batch.per_rank = samples.real(0);
+  batch.samples = batch.per_rank * samples.real(1);
   batch.compute_ns = models::metric_of(input.db, input.world, "compute_time").value_or(0);
   Query noise(input.db, "SELECT value, hi FROM metric WHERE id = 'noise_scale' AND world = ? AND value IS NOT NULL");
   noise.bind(input.world);

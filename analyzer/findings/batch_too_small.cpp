@@ -13,15 +13,20 @@
 namespace ddl {
 namespace {
 
-/// Exposed transfer of a mean step: that of the ranks or, if larger, that of the GPUs. Where ranks left no record the former is an upper
-/// bound, which waiting for them may be in: it proves nothing.
-double exposed_xfer_of_step_ns(const FindingInput& input) {
+struct ExposedTransfer {
+  double ns = 0;
+  bool at_most = false;  ///< ranks left no record, and waiting for them may be in it
+};
+
+/// In a mean step: that of the ranks or, if larger, that of the GPUs.
+ExposedTransfer exposed_transfer_of_step(const FindingInput& input) {
   Query gpus(input.db,
              "SELECT (total(exposed_comm_ns) - total(exposed_wait_ns)) / total(windows) FROM steady_gpu WHERE world = ?"
              " HAVING count(*) > 0 AND count(exposed_wait_ns) = count(*)");
   gpus.bind(input.world);
-  const double of_ranks = input.bounded ? 0 : models::metric_of(input.db, input.world, "exposed_xfer").value_or(0);
-  return std::max(of_ranks, gpus.next() ? gpus.real(0) : 0);
+  const double of_ranks = models::metric_of(input.db, input.world, "exposed_xfer").value_or(0);
+  const double of_gpus = gpus.next() ? gpus.real(0) : 0;
+  return of_gpus >= of_ranks ? ExposedTransfer{of_gpus, false} : ExposedTransfer{of_ranks, input.bounded};
 }
 
 }  // namespace
@@ -30,15 +35,17 @@ DDL_FINDING(batch_too_small, kSpeed, "where", "few samples for the network",
             "reported samples: exposed transfer, and the noise scale where norms are reported") {
   const std::optional<Batch> batch = batch_of(input);
   if (!batch) return {};
-  const double xfer_ns = exposed_xfer_of_step_ns(input);
+  const auto [xfer_ns, at_most] = exposed_transfer_of_step(input);
   const bool room = !batch->noise || 2 * batch->samples <= *batch->noise;
   if (!room || xfer_ns / 2 < kBatchMinSavingShare * static_cast<double>(input.step_ns)) return {};
   Finding finding;
   finding.evidence_sql = batch_values_sql(input);
   finding.saving_ns = static_cast<int64_t>(xfer_ns / 2);
-  finding.confidence = batch->noise ? "likely" : "maybe";
-  finding.sentence = fmt::format("{:.0f} samples per rank are few for the network: {} of the step are transfers that nothing hides",
-                                 batch->per_rank, percent_text(xfer_ns / static_cast<double>(input.step_ns)));
+  finding.at_most = at_most;
+  finding.confidence = batch->noise && !at_most ? "likely" : "maybe";
+  finding.sentence = fmt::format("{:.0f} samples per rank are few for the network: {}{} of the step are transfers that nothing hides{}",
+                                 batch->per_rank, at_most ? "at most " : "", percent_text(xfer_ns / static_cast<double>(input.step_ns)),
+                                 at_most ? fmt::format(", or waiting for {}", missing_text(input)) : "");
   finding.evidence = fmt::format(
       "They take {}/step, computing {}; twice the samples per step would halve that for each sample. {}.", duration_text(xfer_ns),
       duration_text(batch->compute_ns),

@@ -7,8 +7,8 @@
 // what they wait for begins, in a processor whose counter ticks at a pace that none has, and in a run that took longer than the job.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
-#include <set>
 
 #include "analyzer/findings/findings.h"
 #include "analyzer/query.h"
@@ -19,21 +19,28 @@ namespace {
 constexpr int64_t kEnoughCollectives = 20;  // with so many, a clock could be placed if it kept its pace
 constexpr double kMostViolations = 0.01;    // of the calls may end before what they wait for began
 
+/// By communicator and host the highest number of a collective that one of its processes has a record of: a torn one may have none.
+std::map<int64_t, std::map<int64_t, int64_t>> recorded_collectives(const FindingInput& input) {
+  std::map<int64_t, std::map<int64_t, int64_t>> recorded;
+  Query reached(
+      input.db,
+      "SELECT r.comm, p.host, max(r.seq) FROM reached r JOIN process p ON p.id = r.process WHERE p.world = ? GROUP BY r.comm, p.host");
+  for (reached.bind(input.world); reached.next();) recorded[reached.integer(0)][reached.integer(1)] = reached.integer(2);
+  return recorded;
+}
+
 /// Collectives of all members that join each host to others.
 std::map<int64_t, int64_t> joining_collectives(const FindingInput& input) {
   std::map<int64_t, int64_t> joining;
+  const std::map<int64_t, std::map<int64_t, int64_t>> recorded = recorded_collectives(input);
   Query groups(input.db,
                "SELECT g.comm, sum(g.instances) FROM collective_group g JOIN op o ON o.id = g.op WHERE g.world = ?"
                " AND o.class IN ('all_to_all', 'barrier') AND coalesce(g.bytes, 1) + (o.class = 'barrier') > 0 GROUP BY g.comm");
   groups.bind(input.world);
   while (groups.next()) {
-    std::set<int64_t> hosts;
-    for (const int64_t rank : input.catalog.communicators.at(groups.integer(0)).ranks) {
-      const ProcessInfo* process = input.catalog.process_of(input.world, rank);
-      if (process != nullptr) hosts.insert(process->host);
-    }
-    if (hosts.size() < 2) continue;
-    for (const int64_t host : hosts) joining[host] += groups.integer(1);
+    const auto hosts = recorded.find(groups.integer(0));
+    if (hosts == recorded.end() || hosts->second.size() < 2) continue;
+    for (const auto& [host, seq] : hosts->second) joining[host] += std::min(groups.integer(1), seq);
   }
   return joining;
 }

@@ -58,9 +58,13 @@ DDL_FINDING(exposed_tail, kSpeed, "timeline", "the last non-blocking collectives
 
   Finding finding;
   finding.saving_ns = static_cast<int64_t>(saving_ns);
-  finding.confidence = one_bucket ? "maybe" : "likely";
-  finding.sentence = fmt::format("the last non-blocking collectives are not hidden: {}/step of transfer when nothing is left to compute",
-                                 duration_text(tail_ns));
+  // Their transfers are upper bounds where ranks left no record: one that posts late keeps the others waiting in them.
+  const std::string missing = missing_text(input);
+  finding.at_most = !missing.empty();
+  finding.confidence = one_bucket || finding.at_most ? "maybe" : "likely";
+  finding.sentence = fmt::format(
+      "the last non-blocking collectives are not hidden{}: {}{}/step of transfer when nothing is left to compute",
+      finding.at_most ? fmt::format(", or {}, posts late", missing) : "", finding.at_most ? "at most " : "", duration_text(tail_ns));
   finding.evidence =
       fmt::format("{} of the {} per step, {:.1f} of {:.1f} collectives, complete after the last one was posted; the last one carries {}.",
                   percent_text(bytes / all_bytes), bytes_text(all_bytes / rows_seen), buckets / rows_seen, all_buckets / rows_seen,

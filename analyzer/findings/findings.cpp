@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "analyzer/findings/shared.h"
 #include "analyzer/parallel_reads.h"
@@ -71,6 +72,7 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
   }
   std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
     if (a.row->kind != b.row->kind) return a.row->kind < b.row->kind;
+    if (a.finding.at_most != b.finding.at_most) return b.finding.at_most;
     return a.finding.saving_ns.value_or(0) > b.finding.saving_ns.value_or(0);
   });
   if (found.size() > kMaxFindings) found.resize(kMaxFindings);
@@ -124,6 +126,19 @@ std::string ranks_text(const std::vector<int64_t>& ranks) {
   const std::string first = fmt::format("ranks {}", fmt::join(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
   return ranks.size() <= kShown ? fmt::format("{} and {}", first, ranks.back())
                                 : fmt::format("{} and {} more", first, ranks.size() - shown);
+}
+
+std::string missing_text(const FindingInput& input, const std::vector<int64_t>& ranks) {
+  std::vector<int64_t> missing;
+  for (const int64_t rank : ranks)
+    if (input.catalog.is_unrecorded(input.world, rank)) missing.push_back(rank);
+  if (missing.empty()) return "";
+  return fmt::format("{}{}, which left no record", missing.size() == 1 ? "" : "one of ", ranks_text(missing));
+}
+
+std::string missing_text(const FindingInput& input) {
+  const std::set<int64_t>& missing = input.catalog.unrecorded_ranks(input.world);
+  return missing_text(input, {missing.begin(), missing.end()});
 }
 
 std::string rank_on_host(const Catalog& catalog, int64_t world, int64_t rank) {

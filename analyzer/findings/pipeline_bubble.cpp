@@ -26,7 +26,7 @@ struct Shape {
 };
 
 /// Where it is not known who waited for which message: the stages' time inside calls that receive, and their waiting in collectives, in
-/// the steady steps whose events were kept. Messages under way count too.
+/// the steady steps whose events were kept. Messages under way count too, so that it is an upper bound.
 double receiving_share(const FindingInput& input) {
   Query row(
       input.db,
@@ -51,22 +51,29 @@ DDL_FINDING(pipeline_bubble, kSpeed, "pipeline", "a pipeline stands still for lo
   if (!row.next() || row.is_null(0)) return {};
   const Shape shape{row.integer(0), row.integer(1), row.integer(2), row.integer(3)};
   const std::optional<double> known = models::metric_of(input.db, input.world, "bubble");
-  const double measured = known ? *known : receiving_share(input);
   const double model = models::metric_of(input.db, input.world, "bubble_model").value_or(0);
-  const double excess = std::max(0.0, measured - model);
   // What computes stays: of a step of 1 that is 1 - B1, and with twice the micro-batches it is 1 - B1' of a shorter one.
-  const double more = std::min(measured, 1 - (1 - shape.bubble(1)) / (1 - shape.bubble(2)));
-  const double saving = std::max(excess, more);
+  const double by_more = 1 - (1 - shape.bubble(1)) / (1 - shape.bubble(2));
+  const auto saving_of = [&](double bubble) { return std::max({0.0, bubble - model, std::min(bubble, by_more)}); };
+  // Of stages beside one without a record only a part of the waiting is known.
+  const bool at_most = !known || (input.bounded && saving_of(*known) < kBubbleMinSavingShare);
+  const double measured = at_most ? receiving_share(input) : *known;
+  const double saving = saving_of(measured);
   if (saving < kBubbleMinSavingShare) return {};
 
-  const bool beyond = excess >= more;
+  const bool beyond = measured - model >= std::min(measured, by_more);
   Finding finding;
   finding.saving_ns = static_cast<int64_t>(saving * static_cast<double>(input.step_ns));
-  finding.confidence = beyond && known ? "likely" : "maybe";
-  finding.sentence = beyond ? fmt::format("the pipeline stands still for {} of the step, its schedule asks for {}", percent_text(measured),
-                                          percent_text(model))
-                            : fmt::format("{} micro-batches are too few for {} stages: the pipeline stands still for {} of the step",
-                                          shape.micro_batches, shape.stages, percent_text(measured));
+  finding.confidence = beyond && !at_most ? "likely" : "maybe";
+  finding.at_most = at_most && input.bounded;
+  const std::string stands_still = fmt::format("the pipeline stands still for {}{} of the step",
+                                               !input.bounded ? ""
+                                               : at_most      ? "at most "
+                                                              : "at least ",
+                                               percent_text(measured));
+  finding.sentence = beyond
+                         ? fmt::format("{}, its schedule asks for {}", stands_still, percent_text(model))
+                         : fmt::format("{} micro-batches are too few for {} stages: {}", shape.micro_batches, shape.stages, stands_still);
   finding.evidence =
       fmt::format("{} stages, {} micro-batches{}{}: (p - 1) / (v m + p - 1) is {} of the total time; with {} micro-batches it would be {}.",
                   shape.stages, shape.micro_batches, shape.chunks > 1 ? fmt::format(", {} chunks on each device", shape.chunks) : "",
@@ -74,6 +81,8 @@ DDL_FINDING(pipeline_bubble, kSpeed, "pipeline", "a pipeline stands still for lo
                   percent_text(shape.bubble(2)));
   if (!known)
     finding.evidence += " The clocks of its hosts are not close enough to tell who waited: this is the time inside calls that receive.";
+  else if (at_most)
+    finding.evidence += fmt::format(" Who waited for {}, is not known: this is the time inside calls that receive.", missing_text(input));
   finding.evidence_sql = fmt::format(
       "SELECT l.pipeline, l.stage, s.rank, avg(s.compute_ns) AS compute_ns, avg(s.bubble_ns) AS bubble_ns, avg(s.duration_ns) AS "
       "duration_ns"

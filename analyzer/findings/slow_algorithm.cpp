@@ -10,6 +10,7 @@
 
 #include "analyzer/findings/crowding.h"
 #include "analyzer/findings/findings.h"
+#include "analyzer/findings/missing_member.h"
 #include "analyzer/query.h"
 
 namespace ddl {
@@ -24,6 +25,7 @@ constexpr double kAlgorithmMinInstances = 10;
 struct OperationGroup {
   int64_t op = 0;
   double bytes = 0, instances = 0, xfer_ns = 0, busbw = 0;
+  bool bounded = false;  ///< xfer_ns is an upper bound
 };
 
 }  // namespace
@@ -33,19 +35,21 @@ DDL_FINDING(slow_algorithm, kSpeed, "busbw", "large collectives move at a lower 
   if (!input.steps.annotated || is_crowded(input)) return {};
   const double steps = std::max(1.0, recorded_steps(input));
   std::map<int64_t, std::vector<OperationGroup>> communicators;
-  Query rows(
-      input.db,
-      "SELECT g.comm, g.op, g.bytes, g.step_instances, g.bytes * 1e9 / g.algbw_bytes_per_second, g.busbw_xfer FROM collective_group g"
-      " JOIN op o ON o.id = g.op WHERE g.world = ? AND g.bytes >= ? AND g.step_instances >= ? AND g.busbw_xfer > 0"
-      " AND g.upper_bound = 0 AND o.class = 'all_to_all' ORDER BY g.comm, g.op, g.bytes");
+  Query rows(input.db,
+             "SELECT comm, op, bytes, g.step_instances, t.xfer_ns, t.busbw, t.bounded FROM group_transfer t"
+             " JOIN collective_group g USING (world, op, comm, bytes) JOIN op o ON o.id = op WHERE world = ? AND bytes >= ?"
+             " AND g.step_instances >= ? AND t.busbw > 0 AND o.class = 'all_to_all' ORDER BY comm, op, bytes");
   rows.bind(input.world, kMinBytes, kAlgorithmMinInstances);
-  while (rows.next()) communicators[rows.integer(0)].push_back({rows.integer(1), rows.real(2), rows.real(3), rows.real(4), rows.real(5)});
+  while (rows.next())
+    communicators[rows.integer(0)].push_back(
+        {rows.integer(1), rows.real(2), rows.real(3), rows.real(4), rows.real(5), rows.integer(6) != 0});
 
   struct Worst {
     double saving_ns = 0, excess_ns = 0;
     int64_t comm = 0;
     OperationGroup slow, fast;
   } worst;
+  const LateNeighbours late(input);
   for (const auto& [comm, groups] : communicators) {
     Worst here;
     here.comm = comm;
@@ -56,6 +60,7 @@ DDL_FINDING(slow_algorithm, kSpeed, "busbw", "large collectives move at a lower 
       }
       if (fast->busbw < kBelowBound * slow.busbw) continue;
       const double excess_ns = slow.instances / steps * slow.xfer_ns * (1 - slow.busbw / fast->busbw);
+      if (slow.bounded && late.has_any(input.catalog.communicators.at(comm), excess_ns * steps)) continue;
       here.saving_ns += excess_ns;
       if (excess_ns <= here.excess_ns) continue;
       here.excess_ns = excess_ns;
@@ -70,16 +75,19 @@ DDL_FINDING(slow_algorithm, kSpeed, "busbw", "large collectives move at a lower 
   const std::string& label = input.catalog.communicators.at(worst.comm).label;
   Finding finding;
   finding.saving_ns = static_cast<int64_t>(worst.saving_ns);
-  finding.confidence = "likely";
-  finding.sentence = fmt::format("{} of {} on {} moves at {}/s of bus bandwidth, {} of {} at {}/s", op, bytes_text(worst.slow.bytes), label,
-                                 bytes_text(worst.slow.busbw), input.catalog.operation(worst.fast.op).name, bytes_text(worst.fast.bytes),
-                                 bytes_text(worst.fast.busbw));
+  const bool bounded = worst.slow.bounded;
+  finding.at_most = bounded;
+  finding.confidence = bounded ? "maybe" : "likely";
+  finding.sentence = fmt::format(
+      "{} of {} on {} moves at {}/s of bus bandwidth, {} of {} at {}/s{}", op, bytes_text(worst.slow.bytes), label,
+      bytes_text(worst.slow.busbw), input.catalog.operation(worst.fast.op).name, bytes_text(worst.fast.bytes), bytes_text(worst.fast.busbw),
+      bounded ? fmt::format(", or {}, is late to it", missing_text(input, input.catalog.communicators.at(worst.comm).ranks)) : "");
   finding.evidence =
       fmt::format("It transfers for {}, waiting not counted; at the other's bandwidth it would be {}.", duration_text(worst.slow.xfer_ns),
                   duration_text(worst.slow.xfer_ns * worst.slow.busbw / worst.fast.busbw));
   finding.evidence_sql = fmt::format(
-      "SELECT o.name AS op, g.bytes, g.instances, g.busbw_xfer, g.algbw_bytes_per_second FROM collective_group g JOIN op o ON o.id = g.op"
-      " WHERE g.world = {} AND g.comm = {} AND g.busbw_xfer IS NOT NULL ORDER BY g.bytes",
+      "SELECT o.name AS op, g.bytes, g.instances, t.xfer_ns, t.busbw, t.bounded FROM collective_group g JOIN op o ON o.id = g.op"
+      " JOIN group_transfer t USING (world, op, comm, bytes) WHERE g.world = {} AND g.comm = {} AND t.busbw IS NOT NULL ORDER BY g.bytes",
       input.world, worst.comm);
   finding.advice =
       "choose the algorithm by size (coll_tuned_allreduce_algorithm and a rules file, I_MPI_ADJUST_ALLREDUCE, NCCL_ALGO, NCCL_PROTO), or "

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -16,6 +17,7 @@
 #include "analyzer/change_points.h"
 #include "analyzer/findings/crowding.h"
 #include "analyzer/findings/findings.h"
+#include "analyzer/findings/missing_member.h"
 #include "analyzer/models/replay_gpus.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
@@ -115,6 +117,7 @@ void replay(const FindingInput& input, SlowNetwork& slow) {
   if (seconds) {
     slow.finding.saving_ns = static_cast<int64_t>(*seconds * 1e9);
   } else {
+    slow.finding.at_most = true;
     slow.finding.evidence += " The saving is at most that: the steps cannot be replayed, and others may be waited for as well.";
   }
 }
@@ -134,6 +137,7 @@ struct Usage {
   double xfer_ns = 0;  ///< median of an instance
   double instances = 0, per_step = 0;
   double busbw = 0;
+  bool bounded = false;        ///< xfer_ns is an upper bound
   std::vector<int64_t> sizes;  ///< it stands for, in bytes
 };
 
@@ -153,6 +157,10 @@ double median_by_weight(std::vector<std::pair<double, double>>& values) {
   return values.back().first;
 }
 
+double mean_size(const Usage& usage) {
+  return std::accumulate(usage.sizes.begin(), usage.sizes.end(), 0.0) / static_cast<double>(usage.sizes.size());
+}
+
 /// Several sizes that are alike on one communicator, as one of the middle size.
 Usage as_one(const std::vector<const Usage*>& usages) {
   Usage one;
@@ -162,6 +170,7 @@ Usage as_one(const std::vector<const Usage*>& usages) {
     one.comm = u->comm;
     one.instances += u->instances;
     one.per_step += u->per_step;
+    one.bounded |= u->bounded;
     one.sizes.push_back(bytes);
     xfer_ns.emplace_back(u->xfer_ns * middle_of_alike(alike_sizes(bytes)) / static_cast<double>(bytes), u->instances);
     busbw.emplace_back(u->busbw, u->instances);
@@ -209,6 +218,8 @@ struct Slow {
   double xfer_ns = 0, elsewhere_ns = 0, busbw = 0, elsewhere_busbw = 0;
   size_t others = 0;
   std::string axis;
+  bool bounded = false;                     ///< of some of its transfers an upper bound is known
+  std::vector<LongerTransfer> collectives;  ///< all that others like it have as well, per step
 };
 
 /// Median of `sorted` without one of its values, `value`; there are at least two.
@@ -227,10 +238,9 @@ std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
   const std::map<int64_t, std::string> axis_of = axes(input.db);
   std::map<LikeKey, std::vector<Usage>> by_size;
   std::map<int64_t, int64_t> hosts;  // by communicator
-  Query groups(
-      input.db,
-      "SELECT op, bytes, comm, bytes * 1e9 / algbw_bytes_per_second, instances, step_instances, coalesce(busbw_xfer, 0)"
-      " FROM collective_group WHERE world = ? AND bytes > 0 AND algbw_bytes_per_second > 0 AND upper_bound = 0 ORDER BY op, bytes, comm");
+  Query groups(input.db,
+               "SELECT op, bytes, comm, t.xfer_ns, g.instances, g.step_instances, coalesce(t.busbw, 0), t.bounded FROM group_transfer t"
+               " JOIN collective_group g USING (world, op, comm, bytes) WHERE world = ? ORDER BY op, bytes, comm");
   groups.bind(input.world);
   while (groups.next()) {
     const CommunicatorInfo& communicator = input.catalog.communicators.at(groups.integer(2));
@@ -240,9 +250,10 @@ std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
     const auto [known_hosts, is_new] = hosts.try_emplace(communicator.id, 0);
     if (is_new) known_hosts->second = hosts_of(input, communicator);
     by_size[{groups.integer(0), groups.integer(1), communicator.size, known_hosts->second, axis == axis_of.end() ? "" : axis->second}]
-        .push_back({communicator.id, groups.real(3), instances, per_step, groups.real(6), {groups.integer(1)}});
+        .push_back({communicator.id, groups.real(3), instances, per_step, groups.real(6), groups.integer(7) != 0, {groups.integer(1)}});
   }
   std::map<int64_t, Slow> slow;
+  std::map<int64_t, std::vector<LongerTransfer>> collectives;  // of those whose transfers are bounded
   for (const auto& [key, usages] : comparable_usages(by_size)) {
     std::vector<double> xfer_ns, busbw;
     for (const Usage& usage : usages) {
@@ -253,12 +264,15 @@ std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
     std::sort(busbw.begin(), busbw.end());
     for (const Usage& usage : usages) {
       const double elsewhere_ns = median_without(xfer_ns, usage.xfer_ns);
+      if (usage.bounded)
+        collectives[usage.comm].push_back({usage.per_step * (usage.xfer_ns - elsewhere_ns), usage.per_step * mean_size(usage)});
       if (usage.xfer_ns < kSlower * elsewhere_ns) continue;
       Slow& s = slow[usage.comm];
       s.comm = usage.comm;
       const double excess_ns = usage.per_step * (usage.xfer_ns - elsewhere_ns);
       s.saving_ns += excess_ns;
       for (const int64_t bytes : usage.sizes) s.factors[{std::get<0>(key), bytes}] = elsewhere_ns / usage.xfer_ns;
+      s.bounded |= usage.bounded;
       if (excess_ns <= s.worst_ns) continue;
       s.worst_ns = excess_ns;
       s.op = std::get<0>(key);
@@ -271,6 +285,12 @@ std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
       s.axis = std::get<4>(key);
     }
   }
+  const LateNeighbours late(input);
+  std::erase_if(slow, [&](const auto& one) {
+    const CommunicatorInfo& communicator = input.catalog.communicators.at(one.first);
+    return one.second.bounded &&
+           (!is_in_proportion_to_bytes(collectives[one.first]) || late.has_any(communicator, one.second.saving_ns * steps));
+  });
   std::map<std::string, std::map<int64_t, double>> exposed_ns;  // by axis and rank
   for (auto& [comm, s] : slow) {
     const auto [known, is_new] = exposed_ns.try_emplace(s.axis);
@@ -304,8 +324,10 @@ SlowNetwork describe(const FindingInput& input, const Slow& slow, size_t more) {
                                : fmt::format("{} to {}", bytes_text(static_cast<double>(*least)), bytes_text(static_cast<double>(*most)));
   Finding finding;
   finding.saving_ns = static_cast<int64_t>(slow.saving_ns);
-  finding.confidence = slow.others >= 2 ? "likely" : "maybe";
-  finding.sentence = fmt::format("the network of {} is slow: {} of {} moves at {}/s there, at {}/s on {}", communicator.label, op, size,
+  finding.at_most = slow.bounded;
+  finding.confidence = slow.others >= 2 && !slow.bounded ? "likely" : "maybe";
+  finding.sentence = fmt::format("the network of {} is slow{}: {} of {} moves at {}/s there, at {}/s on {}", communicator.label,
+                                 slow.bounded ? fmt::format(", or {}, is late", missing_text(input, communicator.ranks)) : "", op, size,
                                  bytes_text(slow.busbw), bytes_text(slow.elsewhere_busbw),
                                  slow.others == 1 ? "the other communicator like it" : fmt::format("{} others like it", slow.others));
   finding.evidence =
@@ -329,22 +351,29 @@ struct StepTransfer {
   int64_t step = 0;
   double xfer_ns = 0;
   double bytes = 0;
+  std::vector<LongerTransfer> bounded;  ///< its collectives, where upper bounds are all that is known of them
 };
 
 /// The communicator's transfer by step, of the steps that move about the usual number of bytes: experts get a few
-/// tokens more or less.
+/// tokens more or less. All of them bounded, or none: a rank whose record ends may have been late before.
 std::vector<StepTransfer> transfers_of(const FindingInput& input, int64_t comm) {
   std::vector<StepTransfer> steps;
   std::vector<double> bytes;
   Query rows(input.db,
-             "SELECT t.step, sum(t.xfer_ns), sum(t.bytes) FROM comm_step t JOIN steady_number n ON n.world = ?1 AND n.step = t.step"
-             " WHERE t.comm = ?2 GROUP BY t.step ORDER BY t.step");
-  rows.bind(input.world, comm);
-  while (rows.next()) {
-    steps.push_back({rows.integer(0), rows.real(1), rows.real(2)});
-    bytes.push_back(rows.real(2));
+             "SELECT t.step, t.xfer_ns, t.bytes, t.bounded FROM comm_step t JOIN steady_number n ON n.world = ?1 AND n.step = t.step"
+             " WHERE t.comm = ?2 ORDER BY t.step, t.rowid");
+  for (rows.bind(input.world, comm); rows.next();) {
+    if (steps.empty() || steps.back().step != rows.integer(0)) steps.push_back({rows.integer(0), 0, 0, {}});
+    StepTransfer& step = steps.back();
+    step.xfer_ns += rows.real(1);
+    step.bytes += rows.real(2);
+    if (rows.integer(3) != 0) step.bounded.push_back({rows.real(1), rows.real(2)});
   }
+  const auto bounded = std::count_if(steps.begin(), steps.end(), [](const StepTransfer& s) { return !s.bounded.empty(); });
+  const bool most = 2 * bounded > static_cast<std::ptrdiff_t>(steps.size());
+  std::erase_if(steps, [most](const StepTransfer& s) { return s.bounded.empty() == most; });
   if (steps.empty()) return steps;
+  for (const StepTransfer& s : steps) bytes.push_back(s.bytes);
   const double usual = median_of(bytes);
   std::erase_if(steps, [&](const StepTransfer& s) { return std::abs(s.bytes - usual) > kUsualBytes * usual; });
   return steps;
@@ -365,6 +394,18 @@ Typical typical_of(const std::vector<StepTransfer>& steps, size_t first, size_t 
   return typical;
 }
 
+/// Each collective of a step against what it took before; of steps that have as many as the one in which it changed.
+std::vector<LongerTransfer> longer_than_before(const std::vector<StepTransfer>& steps, size_t change) {
+  std::vector<LongerTransfer> longer = steps[change].bounded;
+  for (size_t c = 0; c < longer.size(); ++c) {
+    std::vector<double> before_ns, after_ns;
+    for (size_t i = 0; i < steps.size(); ++i)
+      if (steps[i].bounded.size() == longer.size()) (i < change ? before_ns : after_ns).push_back(steps[i].bounded[c].longer_ns);
+    longer[c].longer_ns = before_ns.empty() ? 0 : median_of(after_ns) - median_of(before_ns);
+  }
+  return longer;
+}
+
 /// Where the means differ most; 0: nowhere do they rise, or there are too few steps.
 size_t find_change(const std::vector<StepTransfer>& steps) {
   std::vector<double> xfer_ns;
@@ -375,6 +416,7 @@ size_t find_change(const std::vector<StepTransfer>& steps) {
 std::optional<SlowNetwork> slower_than_before(const FindingInput& input) {
   std::optional<SlowNetwork> worst;
   const std::map<int64_t, std::string> axis_of = axes(input.db);
+  const LateNeighbours late(input);
   for (const auto& [id, communicator] : input.catalog.communicators) {
     if (communicator.world != input.world || communicator.size < 2) continue;
     const std::vector<StepTransfer> steps = transfers_of(input, id);
@@ -389,15 +431,22 @@ std::optional<SlowNetwork> slower_than_before(const FindingInput& input) {
     if (after.median_ns < kSlowerThanBefore * before.median_ns || longer_ns < kClearRise * std::max(before.scatter_ns, after.scatter_ns) ||
         !is_worst_so_far(longer_ns))
       continue;
+    const bool bounded = !steps[change].bounded.empty();
+    if (bounded && (!is_in_proportion_to_bytes(longer_than_before(steps, change)) ||
+                    late.has_any(communicator, longer_ns * static_cast<double>(steps.size() - change))))
+      continue;
     const auto axis = axis_of.find(id);
     const double saving_ns =
         axis == axis_of.end() ? longer_ns : limited_by_before(input, communicator, axis->second, steps[change].step, longer_ns);
     if (!is_worst_so_far(saving_ns)) continue;
     Finding finding;
     finding.saving_ns = static_cast<int64_t>(saving_ns);
-    finding.confidence = "likely";
-    finding.sentence = fmt::format("the network of {} became slow at step {}: its collectives transfer for {}/step, before for {}/step",
-                                   communicator.label, steps[change].step, duration_text(after.median_ns), duration_text(before.median_ns));
+    finding.at_most = bounded;
+    finding.confidence = bounded ? "maybe" : "likely";
+    finding.sentence = fmt::format("the network of {} became slow at step {}{}: its collectives transfer for {}{}/step, before for {}/step",
+                                   communicator.label, steps[change].step,
+                                   bounded ? fmt::format(", or {}, late", missing_text(input, communicator.ranks)) : "",
+                                   bounded ? "at most " : "", duration_text(after.median_ns), duration_text(before.median_ns));
     finding.evidence =
         fmt::format("Medians of {} steps before and {} from then on that move as many bytes, waiting not counted{}; members: {} on {}.",
                     change, steps.size() - change, axis_text(axis == axis_of.end() ? "" : axis->second), ranks_text(communicator.ranks),

@@ -36,11 +36,10 @@ struct Small {
 
 std::vector<Small> small_groups(const FindingInput& input, double steps) {
   std::vector<Small> result;
-  Query groups(
-      input.db,
-      "SELECT op, comm, bytes, step_instances, coalesce(bytes * 1e9 / algbw_bytes_per_second, xfer_ns * 1.0 / split_calls), upper_bound"
-      " FROM collective_group WHERE world = ? AND bytes > 0 AND bytes <= ? AND step_instances > 0 AND xfer_ns > 0 ORDER BY op, comm, "
-      "bytes");
+  Query groups(input.db,
+               "SELECT op, comm, bytes, g.step_instances, coalesce(t.xfer_ns, g.xfer_ns * 1.0 / g.split_calls), g.upper_bound"
+               " FROM collective_group g LEFT JOIN group_transfer t USING (world, op, comm, bytes)"
+               " WHERE world = ? AND bytes > 0 AND bytes <= ? AND g.step_instances > 0 AND g.xfer_ns > 0 ORDER BY op, comm, bytes");
   groups.bind(input.world, kSmallBytes);
   while (groups.next()) {
     if (result.empty() || result.back().op != groups.integer(0) || result.back().comm != groups.integer(1)) {
@@ -63,10 +62,7 @@ std::vector<Small> small_groups(const FindingInput& input, double steps) {
 /// Transfer time of one call with all the bytes, and whether calls as large were measured.
 std::pair<double, bool> fused_xfer_ns(const FindingInput& input, const Small& small) {
   std::vector<std::pair<double, double>> known;  // bytes, transfer time
-  Query sizes(
-      input.db,
-      "SELECT bytes, bytes * 1e9 / algbw_bytes_per_second FROM collective_group WHERE world = ? AND op = ? AND comm = ? AND bytes > 0"
-      " AND algbw_bytes_per_second > 0 ORDER BY bytes");
+  Query sizes(input.db, "SELECT bytes, xfer_ns FROM group_transfer WHERE world = ? AND op = ? AND comm = ? ORDER BY bytes");
   sizes.bind(input.world, small.op, small.comm);
   while (sizes.next()) known.emplace_back(sizes.real(0), sizes.real(1));
   const auto larger = std::find_if(known.begin(), known.end(), [&](const auto& k) { return k.first >= small.bytes; });
@@ -78,9 +74,7 @@ std::pair<double, bool> fused_xfer_ns(const FindingInput& input, const Small& sm
     const double ns_per_byte = std::max(0.0, (small.largest_xfer_ns - known.front().second) / (small.largest_bytes - known.front().first));
     return {small.largest_xfer_ns + ns_per_byte * (small.bytes - small.largest_bytes), false};
   }
-  Query slowest(
-      input.db,
-      "SELECT max(1e9 / algbw_bytes_per_second) FROM collective_group WHERE world = ? AND op = ? AND bytes > ? AND upper_bound = 0");
+  Query slowest(input.db, "SELECT max(xfer_ns / bytes) FROM group_transfer WHERE world = ? AND op = ? AND bytes > ?");
   slowest.bind(input.world, small.op, kSmallBytes);
   if (slowest.next() && !slowest.is_null(0)) return {small.largest_xfer_ns + slowest.real(0) * small.bytes, false};
   return {small.largest_xfer_ns * std::max(1.0, small.bytes / std::max(small.largest_bytes, kFlatBytes)), false};

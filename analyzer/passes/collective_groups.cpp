@@ -83,7 +83,10 @@ void CollectiveGroups::add(const CommunicatorInfo& communicator, int64_t op, con
     group.split_calls += static_cast<int64_t>(n);
     group.xfer_ns += xfer_sum_ns;
     if (group.method != WaitMethod::kLowerBound) group.method = split.method;
-    if (split.method == WaitMethod::kLowerBound) group.why = Why::kPartialRanks;
+    if (split.method == WaitMethod::kLowerBound) {
+      group.why = Why::kPartialRanks;
+      group.bounded_times.add(transfer_time_ns(instance, split));
+    }
   }
   if (split.completion_ns) group.completion_ns = group.completion_ns.value_or(0) + *split.completion_ns;
 }
@@ -94,6 +97,7 @@ void CollectiveGroups::write(SQLite::Database& db, const Catalog& catalog) const
                "wait_method,"
                " min_duration_wait_ns, xfer_ns, split_calls, algbw_bytes_per_second, busbw_xfer, busbw_raw, busbw_max, upper_bound, why,"
                " bus_factor, completion_ns, sigma_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Query insert_transfer(db, "INSERT INTO group_transfer (world, op, comm, bytes, xfer_ns, busbw, bounded) VALUES (?, ?, ?, ?, ?, ?, ?)");
   for (const auto& [key, group] : groups_) {
     const CommunicatorInfo& communicator = catalog.communicators.at(key.communicator);
     const bool split = group.split_calls > 0;
@@ -114,6 +118,13 @@ void CollectiveGroups::write(SQLite::Database& db, const Catalog& catalog) const
       busbw_raw = scaled(rate(key.bytes, raw_ns ? raw_ns : group.partial_times.median()), factor);
       busbw_max = scaled(rate(key.bytes, group.longest_times.median()), factor);
       if (!algbw) why = split && group.why != Why::kPartialRanks ? Why::kZeroDenominator : group.why;
+    }
+    if (key.bytes > 0 && !group.nonblocking) {
+      const bool bounded = group.bounded_times.count() > group.xfer_times.count();
+      const std::optional<double> xfer_ns = (bounded ? group.bounded_times : group.xfer_times).median();
+      if (xfer_ns.value_or(0) > 0)
+        insert_transfer.run(communicator.world, key.op, key.communicator, key.bytes, *xfer_ns, scaled(rate(key.bytes, xfer_ns), factor),
+                            bounded);
     }
     const auto if_split = [split](int64_t value) { return split ? std::optional(value) : std::nullopt; };
     insert.run(communicator.world, key.op, key.communicator, key.bytes < 0 ? std::nullopt : std::optional(key.bytes), group.instances,

@@ -28,7 +28,7 @@ class CollectiveGroups {
   /// `sigma_ns`: clock sigma of each wait.
   void add(const CommunicatorInfo& communicator, int64_t op, const Instance& instance, std::optional<int64_t> bytes, const Split& split,
            double sigma_ns);
-  /// Fills table `collective_group`.
+  /// Fills tables `collective_group` and `group_transfer`.
   void write(SQLite::Database& db, const Catalog& catalog) const;
 
  private:
@@ -55,6 +55,7 @@ class CollectiveGroups {
     bool nonblocking = false;
     MedianSketch xfer_times, raw_times, longest_times;  ///< of complete instances
     MedianSketch partial_times;                         ///< of the others, as raw_times
+    MedianSketch bounded_times;                         ///< of those of them whose waiting is bounded, as xfer_times
   };
   std::map<Key, Group> groups_;
 };

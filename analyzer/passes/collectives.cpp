@@ -188,6 +188,7 @@ struct SplitRows {
     int64_t communicator, step;
     double xfer_ns;
     int64_t bytes;
+    bool bounded;
   };
   std::vector<CommStep> comm_step;
   int64_t members = 0;
@@ -227,9 +228,9 @@ class SplitRowsWriter {
           return true;
         });
     auto of_step = rows.comm_step.begin();
-    rows_.insert("INSERT INTO comm_step (comm, step, xfer_ns, bytes) SELECT c0, c1, c2, c3 FROM made_rows", [&](MadeRow& row) {
+    rows_.insert("INSERT INTO comm_step (comm, step, xfer_ns, bytes, bounded) SELECT c0, c1, c2, c3, c4 FROM made_rows", [&](MadeRow& row) {
       if (of_step == rows.comm_step.end()) return false;
-      row.set(of_step->communicator, of_step->step, of_step->xfer_ns, of_step->bytes);
+      row.set(of_step->communicator, of_step->step, of_step->xfer_ns, of_step->bytes, of_step->bounded);
       ++of_step;
       return true;
     });
@@ -344,13 +345,15 @@ class Reached {
   FlatMap<Number> seq_;  ///< by communicator and process, 32 bits each as InstanceEvent has them
 };
 
-/// Transfer of each communicator by step: table comm_step. Non-blocking collectives only tell an upper bound and stay out.
+/// Transfer of each communicator by step: table comm_step. Non-blocking collectives only tell an upper bound and stay out; those with
+/// members that left no record have a row each.
 class TransferBySteps {
  public:
   void add(int64_t comm, const Instance& instance, const Split& split, std::optional<int64_t> bytes, SplitRows& rows) {
     const std::optional<int64_t> step = instance.members.front().step;
-    const bool bound = split.method == WaitMethod::kLowerBound;  // of the transfer an upper one
-    if (!step || instance.nonblocking || bound || split.wait_ns.empty() || bytes.value_or(0) == 0) return;
+    if (!step || instance.nonblocking || split.wait_ns.empty() || bytes.value_or(0) == 0) return;
+    if (split.method == WaitMethod::kLowerBound)
+      return rows.comm_step.push_back({comm, *step, transfer_time_ns(instance, split), *bytes, true});
     OneStep& sum = sums_[comm];
     if (*step != sum.step) {
       write(comm, sum, rows);
@@ -371,7 +374,7 @@ class TransferBySteps {
     int64_t bytes = 0;
   };
   static void write(int64_t comm, const OneStep& sum, SplitRows& rows) {
-    if (sum.bytes > 0) rows.comm_step.push_back({comm, sum.step, sum.xfer_ns, sum.bytes});
+    if (sum.bytes > 0) rows.comm_step.push_back({comm, sum.step, sum.xfer_ns, sum.bytes, false});
   }
 
   std::map<int64_t, OneStep> sums_;  ///< by communicator: the step at hand

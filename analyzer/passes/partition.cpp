@@ -50,7 +50,6 @@ Partition partition(const Interval& window, const WindowEvents& events, int64_t 
 
 std::optional<Tail> tail_of(const Interval& window, const WindowEvents& events) {
   if (events.why != Why::kNone && events.why != Why::kClockUntrusted) return std::nullopt;
-  if (events.bounded) return std::nullopt;
   Tail tail;
   tail.split = events.why == Why::kNone;
   Interval last{window.begin_ns - 1, window.begin_ns};

@@ -86,7 +86,7 @@ Partition partition(const Interval& window, const WindowEvents& events, int64_t 
 
 /// The end of a step after the last non-blocking collective was posted: nothing is left to hide what still moves.
 struct Tail {
-  int64_t xfer_ns = 0;      ///< inside completing calls with collectives in flight, without the waiting
+  int64_t xfer_ns = 0;      ///< inside completing calls with collectives in flight, without the waiting that is known
   int64_t buckets = 0;      ///< collectives posted in the step that completed in the tail
   int64_t bytes = 0;        ///< theirs
   int64_t all_buckets = 0;  ///< posted in the step

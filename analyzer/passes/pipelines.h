@@ -25,7 +25,7 @@ class Pipelines {
 
  private:
   struct Place {
-    int64_t first = 0;  ///< process of the first stage
+    int64_t first = 0;  ///< process of the first stage that has one
     PipelinePlace place;
     friend bool operator==(const Place&, const Place&) = default;
   };

@@ -221,6 +221,26 @@ TEST(Pipelines, NoneInOtherJobs) {
     EXPECT_EQ(run.text("SELECT why FROM metric WHERE id = '" + std::string(id) + "'"), "NOT_APPLICABLE") << id;
 }
 
+TEST(Pipelines, AStageWithoutARecordIsToldByItsNeighbours) {
+  constexpr int kStages = 4, kMicroBatches = 4;
+  Analyzed whole(gpipe(kStages, kMicroBatches));
+  const double bubble = whole.db.execAndGet("SELECT value FROM metric WHERE id = 'bubble'").getDouble();
+  EXPECT_NEAR(bubble, 3.0 / 7, 0.01);
+  for (int missing = 0; missing < kStages; ++missing) {
+    Analyzed run(gpipe(kStages, kMicroBatches).missing(missing));
+    EXPECT_EQ(run.integer("SELECT count(*) FROM v_pipeline WHERE stage = rank AND stages = 4 AND micro_batches = 4"), kStages - 1)
+        << missing;
+    EXPECT_EQ(run.integer("SELECT count(DISTINCT pipeline) FROM v_pipeline"), 1);
+    const double known = run.db.execAndGet("SELECT value FROM metric WHERE id = 'bubble'").getDouble();
+    EXPECT_GT(known, 0);
+    EXPECT_LT(known, bubble + 1e-9) << "a lower bound without stage " << missing;
+    EXPECT_EQ(run.findings(), Ids{"pipeline_bubble"});
+    EXPECT_TRUE(
+        has(run.text("SELECT sentence FROM finding"), "4 micro-batches are too few for 4 stages: the pipeline stands still for at "))
+        << run.text("SELECT sentence FROM finding");
+  }
+}
+
 TEST(Pipelines, ReplicasReduceAcrossPipelines) {
   // Two pipelines of two stages, ranks 0-1 and 2-3; the second is slower. What the first waits for it in the gradients is not a bubble.
   SyntheticRun job = run().ranks(4).steps(8).split("stage", 2, true);

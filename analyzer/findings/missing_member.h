@@ -1,0 +1,38 @@
+// Collectives whose members did not all leave a record take what they take for one of two reasons: their network is slow, or one of those of
+// which nothing is known comes late (specification.md J7). What tells the two apart, as far as anything does.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "analyzer/findings/finding.h"
+
+namespace ddl {
+
+/// How much longer one of a communicator's collectives takes in each step, and what it moves.
+struct LongerTransfer {
+  double longer_ns = 0;
+  double bytes = 0;
+};
+
+/// Most of it is in proportion to the bytes of each collective, as where a network is slow; a rank that comes late does so to the first of them.
+bool is_in_proportion_to_bytes(const std::vector<LongerTransfer>& collectives);
+
+/// Who comes late to collectives beside ranks without a record: whatever keeps these keeps those.
+class LateNeighbours {
+ public:
+  explicit LateNeighbours(const FindingInput& input);
+
+  /// Somebody in another communicator of a member without a record costs those that wait for it most of `longer_ns` over the whole run.
+  bool has_any(const CommunicatorInfo& communicator, double longer_ns) const;
+
+ private:
+  struct Waited {
+    int64_t communicator;
+    double ns;  ///< longest wait of one rank for one of its members
+  };
+  std::map<int64_t, std::vector<Waited>> of_missing_;  ///< by rank without a record
+};
+
+}  // namespace ddl

@@ -1,0 +1,138 @@
+// Findings where ranks left no record, or one that is torn (specification.md J7): what the others prove is told as the bound that it is, and not
+// put down to the network where a rank that nobody sees may be late.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/analyzer/findings_jobs.h"
+
+namespace ddl::test {
+namespace {
+
+std::string first_finding(Analyzed& run, const std::string& column) {
+  return run.text("SELECT coalesce(max(" + column + "), '') FROM finding WHERE position = 1");
+}
+
+struct Step {
+  int64_t small_ns, large_ns;  ///< what collectives of 1 and 3 MB transfer for
+  int64_t late_ns = 0;         ///< rank 3 comes so much later to the first of them
+};
+
+/// 4 ranks of which the last left no record; `late` is true from step 15 of 30 on.
+template <class StepOf>
+Tables two_reductions(const StepOf& step_of) {
+  Tables run(4);
+  run.exec("BEGIN");
+  int64_t now_ns = 1_s;
+  for (int64_t s = 0; s < 30; ++s) {
+    const Step step = step_of(s >= 15);
+    const int64_t begin_ns = now_ns;
+    std::vector<int64_t> enter_ns;
+    for (int64_t r = 0; r < 4; ++r) enter_ns.push_back(now_ns + 20_ms + jitter(s, r, 50_us) + (r == 3 ? step.late_ns : 0));
+    const std::vector<int64_t> first_ns = enter_ns;
+    run.allreduce(2 * s + 1, enter_ns, step.small_ns, 1_MB, s);
+    now_ns = *std::max_element(enter_ns.begin(), enter_ns.end()) + step.small_ns;
+    for (int64_t r = 0; r < 4; ++r) enter_ns[static_cast<size_t>(r)] = now_ns + jitter(s + 100, r, 5_us);
+    run.allreduce(2 * s + 2, enter_ns, step.large_ns, 3_MB, s);
+    now_ns = *std::max_element(enter_ns.begin(), enter_ns.end()) + step.large_ns;
+    for (int64_t r = 0; r < 4; ++r) run.step(r, s, begin_ns, now_ns, now_ns - first_ns[static_cast<size_t>(r)]);
+  }
+  for (const char* table : {"event", "step", "profile"}) run.exec(std::string("DELETE FROM ") + table + " WHERE process = 4");
+  run.exec("DELETE FROM process WHERE id = 4; COMMIT");
+  run.analyze();
+  return run;
+}
+
+TEST(MissingRanks, ANetworkThatSlowsAllBytesAlikeIsTold) {
+  Tables run = two_reductions([](bool later) { return later ? Step{2_ms, 6_ms} : Step{1_ms, 3_ms}; });
+  ASSERT_EQ(run.findings(), Ids{"slow_link"});
+  EXPECT_TRUE(has(run.text("SELECT sentence FROM finding"),
+                  "became slow at step 15, or rank 3, which left no record, late: its collectives transfer for at most 8.0"))
+      << run.text("SELECT sentence FROM finding");
+  EXPECT_EQ(run.text("SELECT confidence FROM finding"), "maybe");
+  EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 4e6, 0.1e6);
+}
+
+TEST(MissingRanks, ALateOneIsNotANetwork) {
+  Tables run = two_reductions([](bool later) { return Step{1_ms, 3_ms, later ? 4_ms : 0}; });
+  EXPECT_EQ(run.findings(), Ids{}) << run.text("SELECT sentence FROM finding");
+  EXPECT_NEAR(run.number("SELECT xfer_ns FROM group_transfer WHERE bytes = 3000000 AND bounded"), 3e6, 0.05e6);
+}
+
+TEST(MissingRanks, WhatKeepsItsNeighboursKeepsItAsWell) {
+  const auto job = [] {
+    return run()
+        .ranks(16)
+        .steps(30)
+        .split("node", 4)
+        .split("column", 4, true)
+        .jitter(20_us)
+        .compute(10_ms)
+        .on_comm("node")
+        .allreduce(4_MiB, 400_us)
+        .on_comm("column")
+        .allreduce(1_MiB, 500_us)
+        .on_comm("column")
+        .allreduce(2_MiB, 1_ms);
+  };
+  // Rank 6 is late, and its node with it. Column 1 seems to transfer for as long, because nobody sees rank 5 come.
+  Analyzed late(job().slow(6, 4_ms).missing(5));
+  EXPECT_EQ(late.findings(), Ids{"straggler"}) << late.text("SELECT group_concat(sentence, '; ') FROM finding");
+  EXPECT_EQ(late.text("SELECT rank FROM finding"), "6");
+  EXPECT_GT(
+      late.integer(
+          "SELECT max(xfer_ns) FROM group_transfer t JOIN communicator c ON c.id = t.comm WHERE t.bounded AND c.label LIKE 'column%'"),
+      4_ms);
+  Analyzed healthy(job().missing(5));
+  EXPECT_EQ(healthy.findings(), Ids{});
+}
+
+TEST(MissingRanks, TransfersThatNothingHidesAreAtMostWhatIsSeen) {
+  const auto tail = [] { return run().ranks(4).steps(20).compute(20_ms).iallreduce(8_MiB, 2_ms).iallreduce(8_MiB, 2_ms).waitall(); };
+  for (const int hosts : {1, 2}) {  // on two, nobody knows who posted last
+    Analyzed all(tail().hosts(hosts)), most(tail().hosts(hosts).missing(3));
+    ASSERT_EQ(all.findings(), Ids{"exposed_tail"});
+    ASSERT_EQ(most.findings(), Ids{"exposed_tail"});
+    EXPECT_EQ(most.integer("SELECT saving_ns FROM finding"), all.integer("SELECT saving_ns FROM finding"));
+    EXPECT_TRUE(has(first_finding(most, "sentence"), "not hidden, or rank 3, which left no record, posts late: at most 4.00 ms/step"))
+        << first_finding(most, "sentence");
+    EXPECT_EQ(most.integer("SELECT min(split) FROM tail"), hosts == 1 ? 1 : 0);
+  }
+
+  const auto batch = [] { return run().ranks(4).steps(20).value("samples", 32).compute(10_ms).allreduce(8_MiB, 4_ms); };
+  Analyzed few(batch().missing(3));
+  ASSERT_EQ(few.findings(), Ids{"batch_too_small"});
+  EXPECT_TRUE(has(first_finding(few, "sentence"), "32 samples per rank are few for the network: at most 29%"))
+      << first_finding(few, "sentence");
+  EXPECT_EQ(few.integer("SELECT saving_ns FROM finding"), 2_ms);
+}
+
+TEST(MissingRanks, AnAlgorithmIsSlowOrSomebodyLateToIt) {
+  Analyzed slow(run().ranks(4).steps(20).compute(20_ms).allreduce(2_MiB, 1_ms).allreduce(4_MiB, 8_ms).missing(3));
+  ASSERT_EQ(slow.findings(), Ids{"slow_algorithm"});
+  EXPECT_TRUE(has(first_finding(slow, "sentence"), "or rank 3, which left no record, is late to it")) << first_finding(slow, "sentence");
+  EXPECT_NEAR(static_cast<double>(slow.integer("SELECT saving_ns FROM finding")), 6e6, 0.01e6);
+}
+
+TEST(MissingRanks, WhatIsSavedAtMostComesAfterWhatIsKnown) {
+  Analyzed both(run().ranks(4).steps(20).compute(20_ms).slow(1, 2_ms).allreduce(2_MiB, 1_ms).allreduce(4_MiB, 8_ms).missing(3));
+  EXPECT_EQ(both.findings(), (Ids{"straggler", "slow_algorithm"}));
+  EXPECT_LT(both.integer("SELECT saving_ns FROM finding WHERE position = 1"),
+            both.integer("SELECT saving_ns FROM finding WHERE position = 2"));
+}
+
+TEST(MissingRanks, AHostWithoutARecordOfCollectivesHasNoClockToDoubt) {
+  const ScratchFolder folder;
+  const Truth truth = run().ranks(3).hosts(3).steps(40).compute(5_ms).allreduce(1_MiB, 1_ms).write(folder.path());
+  const std::filesystem::path torn = folder.path() / truth.spools[0];
+  std::filesystem::resize_file(torn, std::filesystem::file_size(torn) / 3);
+  ingest(find_run(folder.path().string()));
+  SQLite::Database db = open_store(find_run(folder.path().string()).store, Access::kReadWrite);
+  ddl::analyze(db);
+  EXPECT_EQ(db.execAndGet("SELECT count(*) FROM event WHERE process = 1").getInt64(), 0) << "else this test shows nothing";
+  EXPECT_EQ(db.execAndGet("SELECT count(*) FROM host WHERE sigma_ns IS NULL").getInt64(), 1);
+  EXPECT_EQ(db.execAndGet("SELECT count(*) FROM finding").getInt64(), 0);
+}
+
+}  // namespace
+}  // namespace ddl::test
