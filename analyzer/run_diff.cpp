@@ -26,15 +26,19 @@ std::map<std::string, MetricValue> metrics_of(SQLite::Database& db, int64_t worl
 struct StoredFinding {
   std::string sentence;
   std::optional<int64_t> saving_ns;
+  std::string bound;
   int64_t position = 0;
 };
 using FindingKey = std::pair<std::string, std::optional<int64_t>>;
 
 std::map<FindingKey, StoredFinding> findings_of(SQLite::Database& db, int64_t world) {
   std::map<FindingKey, StoredFinding> findings;
-  Query row(db, "SELECT id, rank, sentence, saving_ns, position FROM finding WHERE world = ?1 OR world IS NULL ORDER BY position");
+  Query row(
+      db,
+      "SELECT id, rank, sentence, saving_ns, coalesce(saving_bound, ''), position FROM finding WHERE world = ?1 OR world IS NULL ORDER BY position");
   for (row.bind(world); row.next();)
-    findings.try_emplace({row.text(0), row.maybe_integer(1)}, StoredFinding{row.text(2), row.maybe_integer(3), row.integer(4)});
+    findings.try_emplace({row.text(0), row.maybe_integer(1)},
+                         StoredFinding{row.text(2), row.maybe_integer(3), row.text(4), row.integer(5)});
   return findings;
 }
 
@@ -141,11 +145,12 @@ std::vector<FindingChange> compare_findings(SQLite::Database& before, int64_t wo
     const bool still = was != old.end();
     changes.push_back({finding.position,
                        {still ? State::kStill : State::kNew, key.first, finding.sentence, key.second,
-                        still ? was->second.saving_ns : std::nullopt, finding.saving_ns}});
+                        still ? was->second.saving_ns : std::nullopt, finding.saving_ns, still ? was->second.bound : "", finding.bound}});
   }
   for (const auto& [key, finding] : old)
     if (!now.contains(key))
-      changes.push_back({finding.position, {State::kGone, key.first, finding.sentence, key.second, finding.saving_ns, std::nullopt}});
+      changes.push_back(
+          {finding.position, {State::kGone, key.first, finding.sentence, key.second, finding.saving_ns, std::nullopt, finding.bound, ""}});
   std::stable_sort(changes.begin(), changes.end(), [](const auto& a, const auto& b) {
     return a.second.state != b.second.state ? a.second.state < b.second.state : a.first < b.first;
   });

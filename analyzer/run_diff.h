@@ -56,6 +56,7 @@ struct FindingChange {
   std::string id, sentence;  ///< as it is after; of a gone one as it was
   std::optional<int64_t> rank;
   std::optional<int64_t> saving_before_ns, saving_after_ns;
+  std::string bound_before, bound_after;  ///< of these, as finding.saving_bound; empty: none
 };
 
 /// New ones first, then gone ones, then those that are still there. The same finding is one of the same id and rank.

@@ -32,8 +32,9 @@ std::vector<reports::FindingCost> costs_of(SQLite::Database& db, const std::stri
   Query row(
       db,
       "SELECT f.id, f.sentence, f.saving_ns * max(1, coalesce((SELECT count(DISTINCT step) FROM step s JOIN process p ON p.id = s.process WHERE"
-      " p.world = f.world), 0)) FROM finding f WHERE f.saving_ns > 0 ORDER BY f.world, f.position");
-  while (row.next()) costs.push_back({name, row.text(0), row.text(1), row.real(2) * static_cast<double>(workers)});
+      " p.world = f.world), 0)), coalesce(f.saving_bound, '') FROM finding f WHERE f.saving_ns > 0 ORDER BY f.world, f.position");
+  while (row.next())
+    costs.push_back({name, row.text(0), row.text(1), row.real(2) * static_cast<double>(workers), reports::Value::bound_of(row.text(3))});
   return costs;
 }
 

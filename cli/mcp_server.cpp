@@ -127,7 +127,7 @@ class McpServer::Tools {
          {run, {"section", "string", false, "One table or block instead of the overview.", tables_of_the_report()}},
          [this](const Asked& asked) { return report(asked.text("run"), asked.text("section")); }},
         {"findings",
-         "What slows a run down, most important first, as JSON: sentence, rank, saving_ns per step (what a replay without the fault saves), "
+         "What slows a run down, most important first, as JSON: sentence, rank, saving_ns per step (what a replay without the fault saves; bound: at least or at most), "
          "confidence, evidence, what to try.",
          {run},
          [this](const Asked& asked) { return findings(asked.text("run")); }},

@@ -27,15 +27,15 @@ Table findings_table(const NamedRun& before, const NamedRun& after) {
               .rows = {},
               .note = "",
               .when_empty = "No findings, neither before nor after."};
-  const auto saving = [](const std::optional<int64_t>& ns) {
-    return ns ? Value::duration_ns(*ns) : Value::absent(Unit::kDuration, "NOT_APPLICABLE");
+  const auto saving = [](const std::optional<int64_t>& ns, const std::string& bound) {
+    return ns ? Value::duration_ns(*ns).bounded(Value::bound_of(bound)) : Value::absent(Unit::kDuration, "NOT_APPLICABLE");
   };
   for (const FindingChange& finding : compare_findings(before.view.db, before.view.world, after.view.db, after.view.world)) {
     const char* state = finding.state == FindingChange::State::kNew    ? "new"
                         : finding.state == FindingChange::State::kGone ? "gone"
                                                                        : "still";
-    table.rows.push_back({Value::text(state), saving(finding.saving_before_ns), saving(finding.saving_after_ns), Value::text(finding.id),
-                          Value::text(finding.sentence)});
+    table.rows.push_back({Value::text(state), saving(finding.saving_before_ns, finding.bound_before),
+                          saving(finding.saving_after_ns, finding.bound_after), Value::text(finding.id), Value::text(finding.sentence)});
   }
   return table;
 }

@@ -18,6 +18,7 @@ struct Finding {
   std::optional<int64_t> rank;
   std::optional<int64_t> saving_ns;
   std::optional<double> share_ratio;
+  Value::Bound bound = Value::Bound::kNone;  ///< of both
   std::string confidence;
   /// "lower_bound": ranks left no record, and its waiting is known from below only (specification.md J7); empty: it is known.
   std::string estimator;

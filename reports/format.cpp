@@ -124,18 +124,26 @@ std::string plain_text(const Value& value) {
 
 }  // namespace
 
+const char* sign_of(Value::Bound bound) {
+  constexpr const char* kSigns[] = {"", ">=", "<="};
+  return kSigns[static_cast<size_t>(bound)];
+}
+
+const char* words_of(Value::Bound bound) {
+  constexpr const char* kWords[] = {"", "at least ", "at most "};
+  return kWords[static_cast<size_t>(bound)];
+}
+
 std::string table_text(const Value& value) {
   if (value.is_absent()) return absent_text(value);
-  constexpr const char* kSigns[] = {"", ">=", "<="};
-  return kSigns[static_cast<size_t>(value.bound())] + plain_text(value);
+  return sign_of(value.bound()) + plain_text(value);
 }
 
 std::string line_text(const Value& value) {
   if (value.is_absent()) return fmt::format("n/a({})", value.why());
-  constexpr const char* kWords[] = {"", "at least ", "at most "};
-  return kWords[static_cast<size_t>(value.bound())] + (value.unit() == Unit::kDuration ? short_duration(value.as_integer())
-                                                       : value.unit() == Unit::kCount  ? count_text(value.as_integer())
-                                                                                       : plain_text(value));
+  return words_of(value.bound()) + (value.unit() == Unit::kDuration ? short_duration(value.as_integer())
+                                    : value.unit() == Unit::kCount  ? count_text(value.as_integer())
+                                                                    : plain_text(value));
 }
 
 std::string plural(int64_t count, std::string_view noun) {

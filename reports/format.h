@@ -22,6 +22,10 @@ std::string count_text(int64_t count);                ///< "40,320"
 std::string table_text(const Value& value);
 /// The same within a sentence or a line of numbers: spaced units, grouped digits, "at least 21.0%".
 std::string line_text(const Value& value);
+/// ">=", "<=", or nothing.
+const char* sign_of(Value::Bound bound);
+/// "at least ", "at most ", or nothing.
+const char* words_of(Value::Bound bound);
 
 /// "1 rank", "2 ranks".
 std::string plural(int64_t count, std::string_view noun);

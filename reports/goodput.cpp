@@ -112,8 +112,8 @@ Document build_goodput(const Goodput& goodput, const std::vector<FindingCost>& c
                  "",
                  ""};
   for (const FindingCost& cost : costs)
-    findings.rows.push_back({Value::text(cost.run), Value::text(cost.id), Value::number(cost.worker_ns / kHourNs),
-                             Value::text(cost.sentence), price_value(price, cost.worker_ns)});
+    findings.rows.push_back({Value::text(cost.run), Value::text(cost.id), Value::number(cost.worker_ns / kHourNs).bounded(cost.bound),
+                             Value::text(cost.sentence), price_value(price, cost.worker_ns).bounded(cost.bound)});
   document.tables.push_back(std::move(findings));
   return document;
 }

@@ -14,6 +14,7 @@ namespace ddl::reports {
 struct FindingCost {
   std::string run, id, sentence;
   double worker_ns = 0;
+  Value::Bound bound = Value::Bound::kNone;
 };
 
 /// `price`: of a rank (GPU) for an hour. `joules_per_step`: of all GPUs, where NVML told; of the last run.

@@ -211,9 +211,10 @@ void add_header(const RunView& run, const std::string& source, Document& documen
 }
 
 void add_findings(const RunView& run, Document& document) {
-  Query row(run.db,
-            "SELECT id, sentence, rank, saving_ns, share_ratio, confidence, evidence, try FROM finding WHERE world IS NULL OR world = ? "
-            "ORDER BY position");
+  Query row(
+      run.db,
+      "SELECT id, sentence, rank, saving_ns, share_ratio, coalesce(saving_bound, ''), confidence, evidence, try FROM finding WHERE world IS NULL OR world = ? "
+      "ORDER BY position");
   row.bind(run.world);
   while (row.next())
     document.findings.push_back({.id = row.text(0),
@@ -221,10 +222,11 @@ void add_findings(const RunView& run, Document& document) {
                                  .rank = row.maybe_integer(2),
                                  .saving_ns = row.maybe_integer(3),
                                  .share_ratio = row.maybe_real(4),
-                                 .confidence = row.text(5),
+                                 .bound = Value::bound_of(row.text(5)),
+                                 .confidence = row.text(6),
                                  .estimator = run.facts.coverage.bounded && !row.is_null(3) ? kLowerBound : "",
-                                 .evidence = row.text(6),
-                                 .try_next = row.text(7)});
+                                 .evidence = row.text(7),
+                                 .try_next = row.text(8)});
   document.saving_per = run.has_steps ? "step" : "run";
   const std::string verdict = run.verdict();
   if (run.ranks == 0) {

@@ -31,6 +31,7 @@ Json to_json(const Finding& finding) {
           {"rank", nullable(finding.rank)},
           {"saving_ns", nullable(finding.saving_ns)},
           {"share_ratio", nullable(finding.share_ratio)},
+          {"bound", finding.bound == Value::Bound::kNone ? Json(nullptr) : Json(name_of(finding.bound))},
           {"confidence", finding.confidence},
           {"estimator", nullable_text(finding.estimator)},
           {"evidence", finding.evidence},

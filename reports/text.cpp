@@ -144,8 +144,9 @@ class TextReport {
       for (size_t i = 0; i < parts.size(); ++i) {
         std::string text = i == 0 ? fmt::format("{:>2} {}", ++number, parts[i]) : "   " + parts[i];
         if (i == 0)
-          text = left_aligned(text, left) + right_aligned(finding.saving_ns ? short_duration(*finding.saving_ns) : "n/a", kSaving) +
-                 right_aligned(finding.share_ratio ? percent_text(*finding.share_ratio) : "n/a", kShare) + "  " +
+          text = left_aligned(text, left) +
+                 right_aligned(finding.saving_ns ? sign_of(finding.bound) + short_duration(*finding.saving_ns) : "n/a", kSaving) +
+                 right_aligned(finding.share_ratio ? sign_of(finding.bound) + percent_text(*finding.share_ratio) : "n/a", kShare) + "  " +
                  printable(finding.confidence);
         line(text, i == 0 ? Style::kBold : Style::kPlain);
       }

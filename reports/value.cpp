@@ -10,6 +10,10 @@ Value Value::absent(Unit unit, std::string why) {
   return value;
 }
 
+Value::Bound Value::bound_of(std::string_view name) {
+  return name == "lower" ? Bound::kLower : name == "upper" ? Bound::kUpper : Bound::kNone;
+}
+
 Value Value::bounded(Bound bound) const {
   Value value = *this;
   if (!is_absent()) value.bound_ = bound;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -31,6 +32,8 @@ class Value {
   /// The number is not known, but what it is at least, or at most (specification.md J7).
   enum class Bound { kNone, kLower, kUpper };
   Value bounded(Bound bound) const;
+  /// "lower", "upper"; else kNone.
+  static Bound bound_of(std::string_view name);
 
   static Value null(Unit unit) { return Value(unit, std::monostate{}); }  ///< absent, and no reason is known
 

@@ -14,7 +14,7 @@
 namespace ddl {
 
 constexpr int kApplicationId = 0x64646c31;  ///< "ddl1", as in schema.sql
-constexpr int kSchemaVersion = 12;          ///< as in schema.sql
+constexpr int kSchemaVersion = 13;          ///< as in schema.sql
 
 /// Text of store/schema.sql.
 extern const char* const kSchemaSql;

@@ -18,6 +18,7 @@ struct Found {
   const FindingRow* row;
   int64_t world;
   int64_t step_ns;
+  bool bounded;  ///< ranks left no record, and it is a matter of speed
 };
 
 int64_t typical_step_ns(SQLite::Database& db, int64_t world, bool annotated) {
@@ -33,6 +34,12 @@ std::string coverage_evidence(SQLite::Database& db, int64_t world) {
   if (!row.bind(world).next()) return "";
   return fmt::format(" Known of {} of {} ranks: waiting is a lower bound (estimator lower_bound), transfer an upper one.", row.integer(0),
                      row.integer(1));
+}
+
+/// `bounded`: it rests on waiting that is known from below.
+std::optional<std::string> bound_of(const Finding& finding, bool bounded) {
+  if (!finding.saving_ns || (!finding.at_most && !bounded)) return std::nullopt;
+  return finding.at_most ? "upper" : "lower";
 }
 
 /// Three significant digits.
@@ -65,7 +72,7 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
         for (Finding& finding : findings[i]) {
           if (speed && finding.saving_ns) finding.evidence += coverage;
           if (rows[i]->kind == FindingKind::kTrust) doubts.try_emplace(world, finding.sentence);
-          found.push_back({std::move(finding), rows[i], world, step_ns});
+          found.push_back({std::move(finding), rows[i], world, step_ns, bounded && speed});
         }
       }
     }
@@ -77,16 +84,18 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
   });
   if (found.size() > kMaxFindings) found.resize(kMaxFindings);
 
-  Query insert(db,
-               "INSERT INTO finding (position, id, sentence, world, rank, saving_ns, share_ratio, confidence, evidence, evidence_sql, try)"
-               " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Query insert(
+      db,
+      "INSERT INTO finding (position, id, sentence, world, rank, saving_ns, share_ratio, saving_bound, confidence, evidence, evidence_sql,"
+      " try) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   int64_t position = 0;
   for (const Found& f : found) {
     const Finding& finding = f.finding;
     std::optional<double> share;
     if (finding.saving_ns && f.step_ns > 0) share = static_cast<double>(*finding.saving_ns) / static_cast<double>(f.step_ns);
-    insert.run(++position, f.row->id, finding.sentence, f.world, finding.rank, finding.saving_ns, share, finding.confidence,
-               finding.evidence, finding.evidence_sql.empty() ? std::nullopt : std::optional(finding.evidence_sql), finding.advice);
+    insert.run(++position, f.row->id, finding.sentence, f.world, finding.rank, finding.saving_ns, share, bound_of(finding, f.bounded),
+               finding.confidence, finding.evidence, finding.evidence_sql.empty() ? std::nullopt : std::optional(finding.evidence_sql),
+               finding.advice);
   }
   return doubts;
 }

@@ -142,9 +142,16 @@ class Page {
     out_.open("li", {{"id", fmt::format("finding-{}", number)}}).element("h3", {}, finding.sentence);
     out_.open("p", {{"class", "saving"}});
     if (finding.saving_ns)
-      out_.open("span").text("saves ").element("strong", {}, short_duration(*finding.saving_ns)).text(" a " + document_.saving_per).close();
+      out_.open("span")
+          .text(fmt::format("saves {}", words_of(finding.bound)))
+          .element("strong", {}, short_duration(*finding.saving_ns))
+          .text(" a " + document_.saving_per)
+          .close();
     if (finding.share_ratio) {
-      out_.open("span").element("strong", {}, percent_text(*finding.share_ratio)).text(fmt::format(" of the {} ", document_.saving_per));
+      out_.open("span")
+          .text(words_of(finding.bound))
+          .element("strong", {}, percent_text(*finding.share_ratio))
+          .text(fmt::format(" of the {} ", document_.saving_per));
       out_.element("meter", {{"min", "0"}, {"max", "1"}, {"value", fmt::format("{:.4f}", *finding.share_ratio)}, {"aria-hidden", "true"}},
                    "")
           .close();

@@ -472,7 +472,7 @@ uint32_t KinetoFile::group_of(const JsonRecord& event, CommunicatorOf of) {
 uint32_t KinetoFile::pair_of(const JsonRecord& event, int64_t peer) {
   const std::optional<int64_t> size = event.integer("args.Group size");
   const ImportedProcess& p = run_.process(process_);
-  const std::optional<int64_t> own = p.rank ? p.rank : rank_in(p.file);
+  const std::optional<int64_t> own = p.rank ? p.rank : rank_in_trace_name(p.file);
   if (!own || !size || *size <= 2 || peer < 0 || peer >= kMaxRanks || peer == *own) return 0;
   const std::string_view name = event.word("args.Process Group Name"), said = event.word("args.Process Group Description");
   const auto [first, second] = std::minmax(*own, peer);
