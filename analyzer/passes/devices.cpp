@@ -5,7 +5,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -18,7 +17,6 @@
 #include "analyzer/passes/kernel_arrivals.h"
 #include "analyzer/passes/stream_order.h"
 #include "analyzer/query.h"
-#include "analyzer/statistics.h"
 
 namespace ddl {
 namespace {
