@@ -33,13 +33,17 @@ constexpr double kSlowerThanBefore = 1.05;
 constexpr double kClearRise = 4;      // against the scatter of single steps
 constexpr double kUsualBytes = 0.05;  // so much more or less
 
+/// Ranks that left nothing are on hosts of their own if all others are.
 int64_t hosts_of(const FindingInput& input, const CommunicatorInfo& communicator) {
   std::set<int64_t> hosts;
+  size_t known = 0;
   for (const int64_t rank : communicator.ranks) {
     const ProcessInfo* process = input.catalog.process_of(input.world, rank);
-    if (process != nullptr) hosts.insert(process->host);
+    if (process == nullptr) continue;
+    hosts.insert(process->host);
+    ++known;
   }
-  return static_cast<int64_t>(hosts.size());
+  return static_cast<int64_t>(hosts.size() == known ? communicator.ranks.size() : hosts.size());
 }
 
 std::string hosts_text(const FindingInput& input, const CommunicatorInfo& communicator) {

@@ -24,6 +24,8 @@ constexpr size_t kStragglerMinSteps = 5;           // in which the rank was late
 constexpr double kStragglerMinInstances = 20;      // the same, in runs without steps
 constexpr size_t kCandidates = 3;
 constexpr double kExplainedShare = 0.5;  // of the others' waiting must be missing from the rank's own time inside MPI
+constexpr size_t kSureSteps = 8;         // where ranks left no record: a few in a row may be an accident
+constexpr double kSureLateSteps = 0.8;   // of the steps
 constexpr double kOwnShare = 0.5;        // of the lateness, that ranks without a record cannot have caused
 constexpr double kClearIncrease = 4;     // blame after the change against before it
 
@@ -186,6 +188,7 @@ std::optional<StragglerCase> judge(const StragglerInput& input, int64_t suspect,
     c.late_steps += steps[i].late > 0 ? 1 : 0;
     numbers.insert(steps[i].step);
   }
+  if (input.annotated) c.steps = numbers.size();
   if (all_ns <= 0 || c.instances <= 0) return std::nullopt;
   c.blame_share = rank_ns / all_ns;
   c.late_rate = c.late / c.instances;
@@ -227,7 +230,9 @@ std::optional<StragglerCase> find_straggler_case(const StragglerInput& input) {
 
 bool is_sure(const StragglerCase& c) {
   const bool own = !c.bounded || c.costs.transfer_ns <= (1 - kOwnShare) * c.costs.others_wait_ns * c.blame_share;
-  return own && c.blame_share > 0.8 && c.late_rate > 0.5 && c.late >= kStragglerMinInstances;
+  const bool always = !c.bounded || c.steps == 0 ||
+                      (c.late_steps >= kSureSteps && static_cast<double>(c.late_steps) >= kSureLateSteps * static_cast<double>(c.steps));
+  return own && always && c.blame_share > 0.8 && c.late_rate > 0.5 && c.late >= kStragglerMinInstances;
 }
 
 const char* late_to(const StragglerCase& c) {

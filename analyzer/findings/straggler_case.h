@@ -75,6 +75,7 @@ struct StragglerCase {
   double late = 0;               ///< instances
   double messages = 0;           ///< of `late`, calls that waited for messages
   double instances = 0;
+  size_t steps = 0;  ///< in question; 0: the job marks none
   size_t late_steps = 0;
   bool negotiated = false;  ///< as StragglerInput
   bool bounded = false;     ///< as StragglerInput
@@ -85,7 +86,8 @@ struct StragglerCase {
 std::optional<StragglerCase> find_straggler_case(const StragglerInput& input);
 
 /// Lateness as clear as this is not an accident. Where ranks left no record, the suspect may have waited for one of them and be
-/// late for it: then most of its lateness must remain even if all of its transfers were such waiting.
+/// late for it: then most of its lateness must remain even if all of its transfers were such waiting. And steps in which another one was late
+/// may be hidden: it must be late in nearly all of enough of them.
 bool is_sure(const StragglerCase& found);
 /// What the rank is late to: "collectives", "messages" or both.
 const char* late_to(const StragglerCase& found);

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "analyzer/findings/straggler_case.h"
 #include "tests/analyzer/findings_jobs.h"
 
 namespace ddl::test {
@@ -85,6 +86,46 @@ TEST(MissingRanks, WhatKeepsItsNeighboursKeepsItAsWell) {
       4_ms);
   Analyzed healthy(job().missing(5));
   EXPECT_EQ(healthy.findings(), Ids{});
+}
+
+/// 3 hosts of 2 ranks. Each column, a rank of each host, reduces on its own; that of the odd ranks moves a third of the bytes in a second.
+TEST(MissingRanks, CommunicatorsAreAlikeAlsoWhereAHostIsNotKnown) {
+  for (const int64_t missing : {4, 5}) {
+    Tables run(6, 3);
+    run.exec("BEGIN");
+    const int64_t columns[] = {run.communicator("column.0", {0, 2, 4}), run.communicator("column.1", {1, 3, 5})};
+    int64_t now_ns = 1_s;
+    for (int64_t s = 0; s < 20; ++s) {
+      for (int64_t r = 0; r < 6; ++r) {
+        const int64_t enter_ns = now_ns + 10_ms + jitter(s, r, 20_us), leave_ns = now_ns + 10_ms + 20_us + (r % 2 == 0 ? 1_ms : 3_ms);
+        run.add({.rank = r, .enter_ns = enter_ns, .leave_ns = leave_ns, .bytes = 1_MB, .comm = columns[r % 2], .seq = s + 1, .step = s});
+        run.step(r, s, now_ns, now_ns + 14_ms, leave_ns - enter_ns);
+      }
+      now_ns += 14_ms;
+    }
+    const std::string process = std::to_string(missing + 1);
+    for (const char* table : {"event", "step", "profile"}) run.exec(std::string("DELETE FROM ") + table + " WHERE process = " + process);
+    run.exec("DELETE FROM process WHERE id = " + process + "; UPDATE host SET sigma_ns = 1000; COMMIT");
+    run.analyze();
+    ASSERT_EQ(run.findings(), Ids{"slow_link"}) << missing;
+    EXPECT_TRUE(has(run.text("SELECT sentence FROM finding"), "the network of column.1 is slow"))
+        << run.text("SELECT sentence FROM finding");
+    EXPECT_EQ(has(run.text("SELECT sentence FROM finding"), ", or rank 5, which left no record, is late"), missing == 5);
+    EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 2e6, 0.1e6);
+  }
+}
+
+// With an unlucky rank in every step, another one each time, and some of them unseen, one may be the last again and again by accident.
+TEST(MissingRanks, NobodyIsNamedForSureByAFewSteps) {
+  const auto sure = [](size_t late_steps, size_t steps, bool bounded) {
+    return is_sure(
+        {.blame_share = 0.9, .late_rate = 0.9, .late = 60, .instances = 60, .steps = steps, .late_steps = late_steps, .bounded = bounded});
+  };
+  EXPECT_TRUE(sure(20, 20, true));
+  EXPECT_TRUE(sure(8, 9, true));
+  EXPECT_FALSE(sure(5, 5, true));
+  EXPECT_FALSE(sure(9, 20, true));
+  EXPECT_TRUE(sure(9, 20, false));
 }
 
 TEST(MissingRanks, TransfersThatNothingHidesAreAtMostWhatIsSeen) {
