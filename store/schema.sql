@@ -7,7 +7,7 @@
 -- docs/reference/schema.md is generated from this file: every table and column carries a comment.
 
 PRAGMA application_id = 0x64646c31;  -- "ddl1": a file without it is not ours
-PRAGMA user_version = 12;            -- schema version; a newer one is refused
+PRAGMA user_version = 13;            -- schema version; a newer one is refused
 
 -- ------------------------------------------------------------------------------------------------ what ran where
 

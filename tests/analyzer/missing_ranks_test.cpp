@@ -118,8 +118,13 @@ TEST(MissingRanks, CommunicatorsAreAlikeAlsoWhereAHostIsNotKnown) {
 // With an unlucky rank in every step, another one each time, and some of them unseen, one may be the last again and again by accident.
 TEST(MissingRanks, NobodyIsNamedForSureByAFewSteps) {
   const auto sure = [](size_t late_steps, size_t steps, bool bounded) {
-    return is_sure(
-        {.blame_share = 0.9, .late_rate = 0.9, .late = 60, .instances = 60, .steps = steps, .late_steps = late_steps, .bounded = bounded});
+    StragglerCase found;
+    found.blame_share = found.late_rate = 0.9;
+    found.late = found.instances = 60;
+    found.steps = steps;
+    found.late_steps = late_steps;
+    found.bounded = bounded;
+    return is_sure(found);
   };
   EXPECT_TRUE(sure(20, 20, true));
   EXPECT_TRUE(sure(8, 9, true));
