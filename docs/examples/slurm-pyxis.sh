@@ -1,7 +1,7 @@
 #!/bin/bash
 #SBATCH --nodes=2 --ntasks-per-node=8 --time=01:00:00
-# A job in containers of Pyxis and Enroot. The image needs nothing of ddl: the unpacked archive of `tools/package tar` is mounted beside the job's folder,
-# and the variables are set inside, for the program alone.
+# A job in containers of Pyxis and Enroot. The image needs nothing of ddl: the unpacked archive of `tools/package tar`
+# is mounted beside the job's folder, and the variables are set inside, for the program alone.
 #
 #     IMAGE=docker://nvcr.io#nvidia/pytorch:26.10-py3 sbatch slurm-pyxis.sh python3 train.py
 set -euo pipefail

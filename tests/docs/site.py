@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""tools/site: every link of the site leads to a file and an anchor that are there, every page is in the search, and README's groups are its navigation."""
+"""tools/site: every link of the site leads to a file and an anchor that are there, every page is in the search, and
+README's groups are its navigation."""
 import json
 import urllib.parse
 from html.parser import HTMLParser
@@ -19,7 +20,9 @@ class Page(HTMLParser):
     def handle_starttag(self, tag, attributes):
         attributes = dict(attributes)
         self.links += [value for name, value in attributes.items() if name in ("href", "src") and value]
-        self.anchors |= {value for name, value in attributes.items() if value and (name == "id" or (tag, name) == ("a", "name"))}
+        self.anchors |= {
+            value for name, value in attributes.items() if value and (name == "id" or (tag, name) == ("a", "name"))
+        }
 
 
 def lost_links(site):
@@ -49,19 +52,30 @@ def links_lead_somewhere(folder):
     print(done.stdout, end="")
     lost = list(lost_links(site))
     job.check(not lost, "\n".join(lost[:50]))
-    found = {entry["location"].split("#")[0] for entry in json.loads((site / "search" / "search_index.json").read_text())["docs"]}
+    found = {
+        entry["location"].split("#")[0]
+        for entry in json.loads((site / "search" / "search_index.json").read_text())["docs"]
+    }
     for page in sorted((ROOT / "docs").rglob("*.md")):
         name = str(page.relative_to(ROOT)).removesuffix(".md").removesuffix("README")
-        job.check(f"{name}.html" in found or name in found or f"{name}index.html" in found, f"{name}: not in the search")
+        job.check(
+            f"{name}.html" in found or name in found or f"{name}index.html" in found, f"{name}: not in the search"
+        )
     index = (site / "index.html").read_text()
     for group in ("Start", "Your framework", "Your cluster", "Make it faster", "Reference", "Work on it"):
         job.check(group in index, f"no group '{group}' in the navigation")
-    job.check(job.run([ROOT / "tools" / "site", "--as-it-is", ROOT / "docs"]).returncode == 1, "a folder that is no site was overwritten")
+    job.check(
+        job.run([ROOT / "tools" / "site", "--as-it-is", ROOT / "docs"]).returncode == 1,
+        "a folder that is no site was overwritten",
+    )
 
 
 def notices(folder):
     """Links that lead nowhere are told."""
-    (folder / "a.html").write_text('<a href="b.html#here">b</a><a href="c.html">c</a><a href="#gone">x</a><img src="/no.png"><a href="https://x.y/z">z</a>')
+    (folder / "a.html").write_text(
+        '<a href="b.html#here">b</a><a href="c.html">c</a><a href="#gone">x</a><img src="/no.png">'
+        '<a href="https://x.y/z">z</a>'
+    )
     (folder / "b.html").write_text('<h1 id="here">b</h1><a href="a.html">a</a>')
     lost = [line.split(": ")[1] for line in lost_links(folder.resolve())]
     job.check(lost == ["c.html", "#gone", "/no.png"], f"{lost}")
