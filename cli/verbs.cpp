@@ -27,6 +27,7 @@ constexpr Verb kVerbs[] = {
     {"tune", "find the batch, bucket and algorithms that are worth it, prove the gain, write config files", run_tune},
     {"import", "make a run of traces that another tool wrote", run_import},
     {"export", "the run for other programs: traces, tables, flame graphs, Prometheus", run_export},
+    {"collect", "the commands that bring a run together whose hosts share no disk", run_collect},
     {"mcp", "answer agents and editors about runs (Model Context Protocol)", run_mcp},
     {"doctor", "check that this machine and a recording are fit", run_doctor},
     {"completion", "a script that completes command lines of ddl in bash, zsh or fish", run_completion},

@@ -32,6 +32,7 @@ int run_tune(const Arguments& arguments);
 int run_import(const Arguments& arguments);
 int run_export(const Arguments& arguments);
 int run_top(const Arguments& arguments);
+int run_collect(const Arguments& arguments);
 int run_mcp(const Arguments& arguments);
 int run_doctor(const Arguments& arguments);
 int run_completion(const Arguments& arguments);

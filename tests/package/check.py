@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The packages of tools/package, where nothing of the build is: they record a job and report on it.
 
-    check.py tar    unpacked elsewhere; its programs use its own libraries, and find_package(ddl) its header
+    check.py tar    unpacked elsewhere; its programs use its own libraries, and find_package(ddl) its header, as FetchContent does that of the sources
     check.py wheel  in a virtual environment without a network: commands, and runs as DataFrames of Debian's pandas
     check.py rpm    installed by rpm --root into a bare Debian 12, whose glibc is all that it needs, and removed again
     check.py container  an image on top of a bare Debian 12, in which ddl reports, and records a job that is there too
@@ -67,14 +67,21 @@ def test_tar(folder):
     done = job.run([ddl, "record", "-o", run, "--", *job.mpirun(2, [SLEEPY, "--ms", "5", "--steps", "20"])])
     job.check(done.returncode == 0, f"recording: {done.stdout}{done.stderr}")
     tells_of_the_job(job.run([ddl, "report", run]).stdout)
-    project = folder / "project"
+    marks_steps(folder / "installed", "find_package(ddl 0.1 REQUIRED)", f"-DCMAKE_PREFIX_PATH={tree}")
+    marks_steps(folder / "fetched", f"include(FetchContent)\nFetchContent_Declare(ddl SOURCE_DIR {ROOT})\nFetchContent_MakeAvailable(ddl)")
+
+
+def marks_steps(project, found, *options):
+    """A project of somebody else's that includes ddl/annotate.h, which CMake has found so."""
     project.mkdir()
-    (project / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.16)\nproject(p C)\nfind_package(ddl 0.1 REQUIRED)\n"
+    (project / "CMakeLists.txt").write_text(f"cmake_minimum_required(VERSION 3.16)\nproject(p C)\n{found}\n"
                                             "add_executable(p p.c)\ntarget_link_libraries(p ddl::annotate)\n")
     (project / "p.c").write_text('#include <ddl/annotate.h>\nint main(void) { ddl_step_begin(0); ddl_step_end(); return 0; }\n')
-    for command in (["cmake", "-S", project, "-B", project / "b", f"-DCMAKE_PREFIX_PATH={tree}"], ["cmake", "--build", project / "b"], [project / "b" / "p"]):
+    for command in (["cmake", "-S", project, "-B", project / "b", *options], ["cmake", "--build", project / "b"], [project / "b" / "p"]):
         done = job.run(command)
         job.check(done.returncode == 0, f"{command}: {done.stdout}{done.stderr}")
+    built = job.run(["cmake", "--build", project / "b", "--target", "help"]).stdout
+    job.check("ddl_core" not in built, f"{found}: brings targets of ddl's own: {built}")
 
 
 READ = """

@@ -41,11 +41,13 @@ def prepare(folder):
     done = release("prepare", "97.0.1")
     job.check(done.returncode == 0, f"prepare: {done.stderr}")
     today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-    text = {name: (clone / name).read_text() for name in ("CMakeLists.txt", "CITATION.cff", "CHANGELOG.md", "docs/how-to/install.md")}
+    text = {name: (clone / name).read_text() for name in ("CMakeLists.txt", "CITATION.cff", "CHANGELOG.md", "docs/how-to/install.md", "docs/examples/pytorchjob.yaml")}
     job.check("project(ddl VERSION 97.0.1 " in text["CMakeLists.txt"], "no version in CMakeLists.txt")
     job.check(f"version: 97.0.1\ndate-released: {today}\n" in text["CITATION.cff"] and text["CITATION.cff"].count("date-released") == 1, text["CITATION.cff"])
     job.check(f"## Unreleased\n\n## 97.0.1 - {today}\n\n" in text["CHANGELOG.md"], text["CHANGELOG.md"][:300])
     job.check("ddl-97.0.1-linux" in text["docs/how-to/install.md"], "the install page names an earlier archive")
+    job.check("GIT_TAG v97.0.1)" in text["docs/how-to/install.md"], "the install page names an earlier tag")
+    job.check(text["docs/examples/pytorchjob.yaml"].count("localhost/ddl:97.0.1") == 2, "an example names an earlier image")
     tagged = job.run([*git, "rev-parse", "v97.0.1^{commit}", "HEAD"]).stdout.split()
     job.check(len(set(tagged)) == 1, f"the tag is not HEAD: {tagged}")
     job.check(job.run([*git, "status", "--porcelain"]).stdout == "", "something was not committed")

@@ -21,7 +21,12 @@ assert.match(report.text, /WHERE IT GOES/);
 const findings = JSON.parse((await call("findings")).text);
 assert.equal(findings[0].rank, 2);
 assert.deepEqual(JSON.parse((await call("query", { sql: "SELECT count(*) AS ranks FROM process" })).text), [{ ranks: 4 }]);
-assert.equal((await call("query", { sql: "DELETE FROM event" })).isError, true);
+const hostile = ["DELETE FROM event", "DROP TABLE event", "PRAGMA journal_mode = WAL", "PRAGMA writable_schema = 1",
+  "ATTACH 'x.sqlite' AS x", "VACUUM INTO 'x.sqlite'", "SELECT 1; DROP TABLE event", "SELECT load_extension('x.so')",
+  "SELECT readfile('/etc/passwd')", "BEGIN EXCLUSIVE", "INSERT INTO meta VALUES ('a', 'b')", "CREATE TABLE x (y)", "WITH x AS (SELECT 1) DELETE FROM event"];
+for (const sql of hostile) assert.equal((await call("query", { sql })).isError, true, sql);
+for (const run of ["../job.ddl", "/etc", "$(touch x)", "; touch x"])
+  assert.equal((await call("report", { run })).isError, true, run);
 await assert.rejects(client.callTool({ name: "shell", arguments: {} }), /unknown tool/);
 await client.close();
 console.log(`${tools.length} tools, first finding: ${findings[0].sentence}`);
