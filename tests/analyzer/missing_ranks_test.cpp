@@ -112,6 +112,7 @@ TEST(MissingRanks, CommunicatorsAreAlikeAlsoWhereAHostIsNotKnown) {
         << run.text("SELECT sentence FROM finding");
     EXPECT_EQ(has(run.text("SELECT sentence FROM finding"), ", or rank 5, which left no record, is late"), missing == 5);
     EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 2e6, 0.1e6);
+    EXPECT_EQ(run.text("SELECT saving_bound FROM finding"), missing == 5 ? "upper" : "lower");
   }
 }
 

@@ -39,8 +39,8 @@ INSERT INTO metric (id, world, value, unit, why, lo, hi, p10, p90, steps) VALUES
   ('load_balance', 0, 0.8333333333333334, 'ratio', NULL, NULL, NULL, NULL, NULL, NULL), ('parallel_efficiency', 0, 0.75, 'ratio', NULL, NULL, NULL, NULL, NULL, NULL),
   ('communication_efficiency', 0, 0.9, 'ratio', NULL, NULL, NULL, NULL, NULL, NULL), ('overlap', 0, 0.0, 'ratio', NULL, 0.0, 0.0, 0.0, 0.0, 7), ('step_time', 0, 100000000.0, 'ns', NULL, 99e6, 101e6, 99e6, 101e6, 7),
   ('throughput', 0, 640.0, 'samples/s', NULL, 630.0, 650.0, 630.0, 650.0, 7);
-INSERT INTO finding VALUES (1, 'straggler', 'rank 1 (nid0042) is late', 0, 1, 30000000, 0.3, 'sure', 'Enters last in 12 of 12 collectives, 30.0 ms after the others.', NULL, 'look at its clock and its neighbours, then  ddl report'),
-  (2, 'small_collectives', 'many small collectives', 0, NULL, NULL, NULL, 'maybe', '', NULL, '');
+INSERT INTO finding VALUES (1, 'straggler', 'rank 1 (nid0042) is late', 0, 1, 30000000, 0.3, NULL, 'sure', 'Enters last in 12 of 12 collectives, 30.0 ms after the others.', NULL, 'look at its clock and its neighbours, then  ddl report'),
+  (2, 'small_collectives', 'many small collectives', 0, NULL, NULL, NULL, NULL, 'maybe', '', NULL, '');
 INSERT INTO loss VALUES (0, 1, 'not_kept', 40, 'events outside the window or thinned out; the profile counts them');
 )sql";
 

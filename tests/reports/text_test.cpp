@@ -117,6 +117,26 @@ TEST(TextReport, ColourOnlyWhenAskedFor) {
   EXPECT_EQ(colored.find("\x1b[2J"), std::string::npos);
 }
 
+TEST(TextReport, SavingsSayWhetherTheyAreBounds) {
+  Document document;
+  for (const auto& [bound, saving_ns] :
+       {std::pair{Value::Bound::kUpper, 25'000'000}, {Value::Bound::kLower, 30'000'000}, {Value::Bound::kNone, 35'000'000}})
+    document.findings.push_back({.id = "x",
+                                 .sentence = "it is slow",
+                                 .rank = std::nullopt,
+                                 .saving_ns = saving_ns,
+                                 .share_ratio = saving_ns / 1e8,
+                                 .bound = bound,
+                                 .confidence = "maybe",
+                                 .estimator = "",
+                                 .evidence = "",
+                                 .try_next = ""});
+  const std::string text = render_text(document, {});
+  EXPECT_NE(text.find(" <=25.0 ms <=25.0%"), std::string::npos) << text;
+  EXPECT_NE(text.find(" >=30.0 ms >=30.0%"), std::string::npos) << text;
+  EXPECT_NE(text.find(" 35.0 ms   35.0%"), std::string::npos) << text;
+}
+
 TEST(TextReport, EmptyDocumentPrintsNothing) { EXPECT_EQ(render_text(Document{}, {}), ""); }
 
 }  // namespace
