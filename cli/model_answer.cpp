@@ -9,6 +9,7 @@
 #include "cli/model.h"
 #include "cli/terminal.h"
 #include "core/error.h"
+#include "reports/format.h"
 #include "reports/json.h"
 #include "reports/text.h"
 

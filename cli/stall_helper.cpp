@@ -16,6 +16,7 @@
 #include <map>
 
 #include "cli/job_file.h"
+#include "cli/open_run.h"
 #include "cli/stacks.h"
 #include "cli/terminal.h"
 #include "core/error.h"
