@@ -64,7 +64,7 @@ Document build_goodput(const Goodput& goodput, const std::vector<FindingCost>& c
   }
   double told_ns = 0;
   for (size_t p = 0; p < kWallParts; ++p) told_ns += worker_ns[p];
-  worker_ns[kDown] += goodput.worker_ns - told_ns;
+  worker_ns[kDown] += std::round(goodput.worker_ns - told_ns);  // less than a nanosecond is an error of rounding
   for (size_t p = 0; p < kWallParts; ++p)
     parts.rows.push_back(
         {Value::text(kWallPartNames[p].id), Value::text(kWallPartNames[p].name), Value::duration_ns(std::llround(goodput.parts[p])),

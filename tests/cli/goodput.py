@@ -53,6 +53,9 @@ def restarts(folder):
     text = run([DDL, "goodput", *runs], check_rc=0).stdout
     check("7 steps lost of 37" in text and "productive steps" in text and "price" not in text, text)
     print(text)
+    for name in runs:
+        alone = {row["id"]: row for row in json.loads(run([DDL, "goodput", name, "--json"], check_rc=0).stdout)["goodput"]}
+        check(alone["down"]["rank_hours"] == 0, f"nothing lies between the runs of one: {alone['down']}")
     same = run([DDL, "goodput", runs[0], runs[0]])
     check(same.returncode == 2 and "at the same time" in same.stderr, same.stderr)
     check(run([DDL, "goodput", runs[0], "--price", "x"]).returncode == 2, "a price is a number")
