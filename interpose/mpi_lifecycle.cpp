@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "collectors/collectors.h"
+#include "core/dynamic_loading.h"
 #include "core/lost_pages.h"
 #include "interpose/clock_sync.h"
 #include "interpose/payload.h"
@@ -17,6 +18,8 @@ namespace ddl {
 Mpi g_mpi = {};
 
 namespace {
+
+bool g_standard_abi = false;  // what is_our_flavour() saw
 
 struct OpRow {
   uint32_t op;
@@ -254,6 +257,8 @@ int MPI_Session_finalize_recorded(Real real, const void* site, MPI_Session* sess
 }  // namespace
 
 void say_other_flavour() {
+  if (g_standard_abi)
+    return say("this MPI library has the standard ABI of MPI 5.0 (libmpi_abi), which is not known here: its calls pass through unrecorded");
 #ifdef OPEN_MPI
   say("libddl.so is for Open MPI, and this is another MPI: its calls pass through unrecorded (preload libddl-mpich.so instead)");
 #else
@@ -263,6 +268,11 @@ void say_other_flavour() {
 }
 
 bool is_our_flavour(const void* caller) {
+  // With handles and constants of its own, whoever made the library, and its version is that of the maker.
+  Dl_info info;
+  const void* function = resolve("PMPI_Get_library_version", caller);
+  g_standard_abi = function && &dladdr && dladdr(function, &info) && info.dli_fname && strstr(info.dli_fname, "libmpi_abi.so");
+  if (g_standard_abi) return false;
   const char* version = library_version(caller);
 #ifdef OPEN_MPI
   return strstr(version, "Open MPI") != nullptr;
