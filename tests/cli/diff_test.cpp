@@ -1,6 +1,7 @@
 // ddl diff in this process: what is printed, and the gate.
 #include <gtest/gtest.h>
 
+#include "cli/open_run.h"
 #include "tests/cli/ddl_command.h"
 #include "tests/support/synthetic_run.h"
 
@@ -70,7 +71,7 @@ TEST_F(Diff, FindingsComeFirstAndJsonHasBoth) {
   EXPECT_LT(text.find(" new "), text.find(" gone "));
   EXPECT_LT(text.find(" gone "), text.find("no change seen"));
   const Json json = Json::parse(ddl_command({"diff", one, two, "--json"}).out, nullptr, false);
-  EXPECT_EQ(json["run"]["after"].get<std::string>(), two);
+  EXPECT_EQ(json["run"]["after"].get<std::string>(), shown_path(two));
   EXPECT_EQ(json["finding_changes"][0]["state"], "new");
   EXPECT_TRUE(has(json["finding_changes"][0]["sentence"].get<std::string>(), "rank 2"));
   EXPECT_GT(json["metric_changes"].size(), 10u);
