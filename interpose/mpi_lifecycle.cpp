@@ -268,7 +268,7 @@ void say_other_flavour() {
 }
 
 bool is_our_flavour(const void* caller) {
-  // With handles and constants of its own, whoever made the library, and its version is that of the maker.
+  // That ABI has handles and constants of its own; the library's version names its maker and does not tell.
   Dl_info info;
   const void* function = resolve("PMPI_Get_library_version", caller);
   g_standard_abi = function && &dladdr && dladdr(function, &info) && info.dli_fname && strstr(info.dli_fname, "libmpi_abi.so");

@@ -762,7 +762,7 @@ CREATE TABLE finding (
   rank INTEGER,             -- the rank to blame, if it is one
   saving_ns INTEGER,        -- per step, if fixed; per run when there are no steps
   share_ratio REAL,         -- saving_ns / step time
-  saving_bound TEXT,        -- of both: lower (it is at least that, for ranks left no record), upper (at most); NULL: neither
+  saving_bound TEXT,        -- of both: lower (at least that, since ranks left no record), upper (at most that); NULL: neither
   confidence TEXT NOT NULL, -- sure, likely, maybe
   evidence TEXT NOT NULL,   -- what was seen, with numbers
   evidence_sql TEXT,        -- a query that shows the rows

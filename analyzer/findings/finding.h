@@ -23,7 +23,7 @@ struct Finding {
   std::string sentence;  ///< one line; names ranks as "rank N"
   std::optional<int64_t> rank;
   std::optional<int64_t> saving_ns;  ///< per step; per run when there are no steps. Nothing: not a matter of speed
-  bool at_most = false;              ///< saving_ns rests on transfers that are upper bounds (specification.md J7)
+  bool at_most = false;              ///< saving_ns is an upper bound (specification.md J7, J8)
   std::string confidence;            ///< sure, likely, maybe
   std::string evidence;              ///< what was seen, with numbers
   std::string evidence_sql;          ///< for `ddl query`; may be empty
@@ -42,8 +42,8 @@ struct FindingInput {
   SharedAnswers& shared;  ///< findings/shared.h
 };
 
-/// Findings are shown in this order, those about speed by what they save; what is saved at most comes last. Where the numbers are doubtful nothing is said of speed, and no
-/// verdict is given: it would be right by luck.
+/// Findings are shown in this order, those about speed by what they save, upper bounds last. Where the numbers are doubtful nothing is said of
+/// speed, and no verdict is given: it would be right by luck.
 enum class FindingKind {
   kStuck,       ///< the run went wrong: ranks wait for one that did not come
   kMismatched,  ///< it went wrong: ranks called different operations

@@ -36,7 +36,7 @@ std::string coverage_evidence(SQLite::Database& db, int64_t world) {
                      row.integer(1));
 }
 
-/// `bounded`: it rests on waiting that is known from below.
+/// Column saving_bound. `bounded`: the saving rests on waiting that is known from below.
 std::optional<std::string> bound_of(const Finding& finding, bool bounded) {
   if (!finding.saving_ns || (!finding.at_most && !bounded)) return std::nullopt;
   return finding.at_most ? "upper" : "lower";

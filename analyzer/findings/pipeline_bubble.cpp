@@ -55,7 +55,7 @@ DDL_FINDING(pipeline_bubble, kSpeed, "pipeline", "a pipeline stands still for lo
   // What computes stays: of a step of 1 that is 1 - B1, and with twice the micro-batches it is 1 - B1' of a shorter one.
   const double by_more = 1 - (1 - shape.bubble(1)) / (1 - shape.bubble(2));
   const auto saving_of = [&](double bubble) { return std::max({0.0, bubble - model, std::min(bubble, by_more)}); };
-  // Of stages beside one without a record only a part of the waiting is known.
+  // Where a stage left no record, a part of its neighbours' waiting is not known.
   const bool at_most = !known || (input.bounded && saving_of(*known) < kBubbleMinSavingShare);
   const double measured = at_most ? receiving_share(input) : *known;
   const double saving = saving_of(measured);
@@ -65,11 +65,11 @@ DDL_FINDING(pipeline_bubble, kSpeed, "pipeline", "a pipeline stands still for lo
   Finding finding;
   finding.saving_ns = static_cast<int64_t>(saving * static_cast<double>(input.step_ns));
   finding.confidence = beyond && !at_most ? "likely" : "maybe";
-  finding.at_most = at_most && input.bounded;
+  finding.at_most = at_most;
   const std::string stands_still = fmt::format("the pipeline stands still for {}{} of the step",
-                                               !input.bounded ? ""
-                                               : at_most      ? "at most "
-                                                              : "at least ",
+                                               at_most         ? "at most "
+                                               : input.bounded ? "at least "
+                                                               : "",
                                                percent_text(measured));
   finding.sentence = beyond
                          ? fmt::format("{}, its schedule asks for {}", stands_still, percent_text(model))

@@ -145,8 +145,8 @@ struct Usage {
   std::vector<int64_t> sizes;  ///< it stands for, in bytes
 };
 
-/// Sizes are alike whose logarithms to this base have the same whole part. Experts get a few more tokens, or fewer, in each step: no size comes on
-/// two communicators then.
+/// Sizes whose logarithms to this base have the same whole part are alike. Experts get a few more tokens, or fewer, in each step, so that no size
+/// occurs on two communicators.
 constexpr double kAlikeSizes = 1.1;  // less than kSlower: nothing is slow by its size alone
 int64_t alike_sizes(int64_t bytes) { return static_cast<int64_t>(std::log(static_cast<double>(bytes)) / std::log(kAlikeSizes)); }
 double middle_of_alike(int64_t number) { return std::pow(kAlikeSizes, static_cast<double>(number) + 0.5); }
@@ -222,8 +222,7 @@ struct Slow {
   double xfer_ns = 0, elsewhere_ns = 0, busbw = 0, elsewhere_busbw = 0;
   size_t others = 0;
   std::string axis;
-  bool bounded = false;                     ///< of some of its transfers an upper bound is known
-  std::vector<LongerTransfer> collectives;  ///< all that others like it have as well, per step
+  bool bounded = false;  ///< of some of its transfers an upper bound is known
 };
 
 /// Median of `sorted` without one of its values, `value`; there are at least two.

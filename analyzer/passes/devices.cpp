@@ -105,8 +105,8 @@ class DevicePass {
     return order;
   }
 
-  /// Why nobody knows how long a kernel waits of which is not known what it carries out: perhaps for ranks that are not there, else for lack
-  /// of what would tell it.
+  /// Why the waiting of a kernel is not known if nothing tells which collective or message it carries out: its partners may be ranks without
+  /// a record, or the trace lacks what would tell.
   Why why_unmatched(int64_t process) const {
     const ProcessInfo& p = catalog_.process(process);
     return ranks_of_.at(p.world) < p.world_size ? Why::kPartialRanks : Why::kNoData;

@@ -1,4 +1,4 @@
-// Who is which rank, where no table of a trace says it: what the launcher told each process in its environment, which GPU each used, and names.
+// Who is which rank, where no table of a trace says it: what the launcher told each process in its environment, which GPU each used, and the names of files and processes.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +28,11 @@ bool rank_by_environment(ImportedRun& run, const std::vector<RankHints>& environ
 /// By the order of their GPUs, if each process has one of its own.
 void rank_by_device(ImportedRun& run, const RankHints& hints);
 
-/// That the name of a trace's file tells: "worker0", "rank-3".
+/// The rank in the name of a trace's file: "worker0", "rank-3".
 std::optional<int64_t> rank_in_trace_name(const std::string& file);
-/// That the name of a dump's file tells: "rank-3", "rank=3", else the number that it ends with.
+/// The rank in the name of a dump's file: "rank-3", "rank=3", else the number at its end.
 std::optional<int64_t> rank_in_dump_name(const std::string& file);
-/// That the name of a process in a trace tells: "rank 3", "Rank: 3".
+/// The rank in the name of a traced process: "rank 3", "Rank: 3".
 std::optional<int64_t> rank_in_process_name(const std::string& name);
 /// "HOST_PID.MILLISECONDS.pt.trace.json.gz", as tensorboard_trace_handler() names files. A name that a job chose for its workers
 /// ("worker0_step_5.1623143089861.pt.trace.json") is not that of a host.

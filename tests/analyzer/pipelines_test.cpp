@@ -221,6 +221,17 @@ TEST(Pipelines, NoneInOtherJobs) {
     EXPECT_EQ(run.text("SELECT why FROM metric WHERE id = '" + std::string(id) + "'"), "NOT_APPLICABLE") << id;
 }
 
+// Two hosts that no collective joins: nobody knows who waited for a message, and time inside receives is all there is.
+TEST(Pipelines, WithoutClocksTheBubbleIsAtMostTheTimeInsideReceives) {
+  Analyzed whole(gpipe(4, 4)), apart(gpipe(4, 4).hosts(2));
+  ASSERT_EQ(apart.findings(), Ids{"pipeline_bubble"});
+  EXPECT_EQ(apart.integer("SELECT count(*) FROM metric WHERE id = 'bubble' AND value IS NULL"), 1);
+  EXPECT_EQ(apart.text("SELECT saving_bound FROM finding"), "upper");
+  EXPECT_GE(apart.integer("SELECT saving_ns FROM finding"), whole.integer("SELECT saving_ns FROM finding"));
+  EXPECT_TRUE(has(apart.text("SELECT sentence FROM finding"), "stands still for at most ")) << apart.text("SELECT sentence FROM finding");
+  EXPECT_EQ(whole.text("SELECT coalesce(saving_bound, 'known') FROM finding"), "known");
+}
+
 TEST(Pipelines, AStageWithoutARecordIsToldByItsNeighbours) {
   constexpr int kStages = 4, kMicroBatches = 4;
   Analyzed whole(gpipe(kStages, kMicroBatches));

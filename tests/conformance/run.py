@@ -34,6 +34,7 @@ from pathlib import Path
 import job
 
 HERE = Path(__file__).resolve().parent
+MOST_LINES = 80  # of a run that ends otherwise: the stacks of its ranks, too
 TIMEOUT_S = 60  # a run takes 1 to 5
 UNSTEADY_TIMEOUT_S = 20  # what hangs by itself is tried again
 Program = namedtuple("Program", "name binding ranks threads cases unsteady")
@@ -160,7 +161,7 @@ def first_difference(name, plain, traced):
 
 def differences(plain, traced, loses_codes):
     if plain.code != traced.code and not (loses_codes and 0 in (plain.code, traced.code)):
-        yield f"exit code {plain.code} without, {traced.code} with the library\n" + "\n".join(traced.stderr[-20:])
+        yield f"exit code {plain.code} without, {traced.code} with the library\n" + "\n".join(traced.stderr[-MOST_LINES:])
     if plain.transcripts.keys() != traced.transcripts.keys():
         yield f"transcripts {sorted(plain.transcripts)} without, {sorted(traced.transcripts)} with the library"
     for name in plain.transcripts.keys() & traced.transcripts.keys():
@@ -221,7 +222,7 @@ def conform_once(flavour, rows, ranks, case, expected, threads, binary, folder, 
     if plain.code == 77:
         return [], set(), "skipped: " + " ".join(plain.stderr)
     if plain.code != expected and not (flavour.loses_codes and plain.code == 0):
-        raise FailsByItself(f"exit code {plain.code} without the library, expected {expected}\n" + "\n".join(plain.stderr[-20:]))
+        raise FailsByItself(f"exit code {plain.code} without the library, expected {expected}\n" + "\n".join(plain.stderr[-MOST_LINES:]))
     if not plain.transcripts or not all(plain.transcripts.values()):
         return [f"wrote no transcript: {sorted(plain.transcripts)}"], set(), ""
     traced = Run(flavour, binary, ranks, case, threads, folder / "traced", library, timeout_s)

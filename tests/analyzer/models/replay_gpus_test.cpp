@@ -150,6 +150,7 @@ TEST_F(GpuReplays, WhatCannotBeReplayedIsABound) {
   EXPECT_EQ(saving_us(tensor_[1], 0.5), -1);
   EXPECT_EQ(run_.text("SELECT id FROM finding ORDER BY position"), "slow_link");
   EXPECT_EQ(run_.integer("SELECT saving_ns FROM finding ORDER BY position"), 100'000);
+  EXPECT_EQ(run_.text("SELECT saving_bound FROM finding ORDER BY position"), "upper");
   const std::string evidence = run_.text("SELECT evidence FROM finding ORDER BY position");
   EXPECT_NE(evidence.find("The saving is at most that: the steps cannot be replayed"), std::string::npos) << evidence;
 }
