@@ -74,7 +74,15 @@ uint32_t g_version;
 void* g_subscriber;
 bool g_on;          // callbacks do something
 bool g_own_clock;   // CUPTI's records count our ticks
-uint8_t* g_unkept;  // by correlation id: launches that the window does not keep. What is that many launches older is forgotten
+
+/// What becomes of the activities that a call led to.
+enum class Fate : uint8_t {
+  kKept,
+  kNotKept,  // the window does not keep them
+  kNotOurs,  // a query of an event, of which CUPTI makes a synchronisation
+};
+Fate* g_fates;  // by correlation id of the call. What is that many calls older is forgotten
+
 int g_buffer_lock;
 Buffer* g_free;
 Buffer* g_full;  // newest first
@@ -85,6 +93,8 @@ int g_in_cupti;   // our thread is inside CUPTI
 bool g_stop;
 uint64_t g_calibrated_ticks;
 bool g_described;  // the facts about the GPUs are written
+bool g_handed_over;  // the program has a use of its own for CUPTI
+char g_client[96];   // whose
 
 /// The call that the thread is in, the outermost one.
 __thread struct {
@@ -136,8 +146,8 @@ void on_buffer_completed(void*, uint32_t, uint8_t* bytes, size_t, size_t valid) 
   g_full = buffer;
 }
 
-/// Records of launches that the window does not keep are not kept either. Overhead has no launch.
-bool is_kept(const DeviceRecord& r) { return r.correlation == 0 || !g_unkept || g_unkept[r.correlation % kLaunchSlots] == 0; }
+/// Records go the way of their launches. Overhead has no launch.
+Fate fate_of(const DeviceRecord& r) { return r.correlation == 0 || !g_fates ? Fate::kKept : g_fates[r.correlation % kLaunchSlots]; }
 
 void read_buffer(const Buffer* buffer) {
   uint8_t* bytes = reinterpret_cast<uint8_t*>(const_cast<Buffer*>(buffer) + 1);
@@ -151,11 +161,16 @@ void read_buffer(const Buffer* buffer) {
         to.start = to.end = ticks();
         [[fallthrough]];
       case Converted::kYes:
-        if (!is_kept(to)) {
-          if (device_kind(to.what) != DeviceKind::kEvent) count_loss(kLossDeviceNotKept);
-        } else {
-          if (name) to.name = intern_name(name);
-          write_device_record(to);
+        switch (fate_of(to)) {
+          case Fate::kKept:
+            if (name) to.name = intern_name(name);
+            write_device_record(to);
+            break;
+          case Fate::kNotKept:
+            if (device_kind(to.what) != DeviceKind::kEvent) count_loss(kLossDeviceNotKept);
+            break;
+          case Fate::kNotOurs:
+            break;
         }
         break;
       case Converted::kNoTimes:
@@ -206,7 +221,14 @@ void count_dropped() {
 
 // ------------------------------------------------------------------------------------------------ clocks
 
-uint64_t our_ticks() { return ticks(); }
+/// What CUPTI's own clock would say: ns since the epoch, as it tells whoever comes after us (Client).
+uint64_t epoch_ns() {
+  timespec now = {};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+uint64_t our_ticks() { return on() || !g_handed_over ? ticks() : epoch_ns(); }
 
 /// Ties CUPTI's clock to ours: now, then each second, in a long run each 1/256 of its age.
 void calibrate() {
@@ -237,14 +259,17 @@ void on_launch(Domain domain, uint32_t number, const CallbackData& call) {
     if (t_launch.depth++ == 0) t_launch.correlation = call.correlation;
     const uint64_t now = ticks();
     *call.own = now;
-    if (g_unkept) g_unkept[call.correlation % kLaunchSlots] = !keep(false, kNoSequence, now);
+    if (g_fates) {
+      const bool is_query = kind == static_cast<uint8_t>(LaunchKind::kQuery);
+      g_fates[call.correlation % kLaunchSlots] = is_query ? Fate::kNotOurs : keep(false, kNoSequence, now) ? Fate::kKept : Fate::kNotKept;
+    }
     return;
   }
   if (t_launch.depth > 0) --t_launch.depth;
-  if (kind == static_cast<uint8_t>(LaunchKind::kEvent)) return;  // only whether it is in the window is asked for later
+  if (kind == static_cast<uint8_t>(LaunchKind::kEvent) || kind == static_cast<uint8_t>(LaunchKind::kQuery)) return;  // the fate is all that is asked for
   const uint64_t start = *call.own;
   if (start == 0 || (t_launch.depth > 0 && t_launch.correlation == call.correlation)) return;
-  if (g_unkept && g_unkept[call.correlation % kLaunchSlots]) return;
+  if (g_fates && g_fates[call.correlation % kLaunchSlots] != Fate::kKept) return;
   Thread* thread = this_thread();
   if (!thread) return;
   Record record = {};
@@ -318,9 +343,8 @@ void start_thread() {
   sigprocmask(SIG_SETMASK, &before, nullptr);
 }
 
-void at_exit() {
-  if (!on()) return;
-  const int saved_errno = errno;
+/// Takes in all that is left, and takes in no more.
+void finish() {
   __atomic_store_n(&g_stop, true, __ATOMIC_SEQ_CST);
   const timespec pause = {0, 1000000};
   for (int i = 0; i < 2000 && __atomic_load_n(&g_in_cupti, __ATOMIC_SEQ_CST); ++i) nanosleep(&pause, nullptr);
@@ -329,6 +353,11 @@ void at_exit() {
   count_dropped();
   read_buffers();
   __atomic_store_n(&g_on, false, __ATOMIC_SEQ_CST);
+}
+
+void at_exit() {
+  const int saved_errno = errno;
+  if (on()) finish();
   errno = saved_errno;
 }
 
@@ -368,19 +397,20 @@ bool subscribe() {
   return false;
 }
 
-/// Kinds one by one: an old driver may lack one.
+struct Kind {
+  ActivityKind kind;
+  const char* name;
+};
+constexpr Kind kKinds[] = {{kActivityConcurrentKernel, "kernels"},
+                           {kActivityMemcpy, "copies"},
+                           {kActivityMemcpy2, "copies between devices"},
+                           {kActivityMemset, "memsets"},
+                           {kActivitySynchronization, "synchronisation"},
+                           {kActivityOverhead, "overhead"},
+                           {kActivityCudaEvent, "events"}};
+
+/// One by one: an old driver may lack one.
 bool enable_kinds() {
-  struct Kind {
-    ActivityKind kind;
-    const char* name;
-  };
-  constexpr Kind kKinds[] = {{kActivityConcurrentKernel, "kernels"},
-                             {kActivityMemcpy, "copies"},
-                             {kActivityMemcpy2, "copies between devices"},
-                             {kActivityMemset, "memsets"},
-                             {kActivitySynchronization, "synchronisation"},
-                             {kActivityOverhead, "overhead"},
-                             {kActivityCudaEvent, "events"}};
   char missing[160] = {};
   size_t used = 0, enabled = 0;
   for (const Kind& kind : kKinds) {
@@ -411,9 +441,13 @@ void attach() {
   if (g_cupti.get_version(&g_version) != kSuccess || g_version < kOldestVersion) return give_up("libcupti is older than CUDA 11.0");
   snprintf(fact, sizeof fact, "%u %s", g_version, path);
   write_fact("cupti", fact);
+  if (g_client[0]) {
+    snprintf(fact, sizeof fact, "the program uses CUPTI itself (%s), which takes one client at a time", g_client);
+    return give_up(fact);
+  }
   if (!subscribe()) return;
   void* slots = mmap(nullptr, kLaunchSlots, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  g_unkept = slots == MAP_FAILED ? nullptr : static_cast<uint8_t*>(slots);
+  g_fates = slots == MAP_FAILED ? nullptr : static_cast<Fate*>(slots);
   g_own_clock = g_cupti.register_timestamp && g_cupti.register_timestamp(our_ticks) == kSuccess;
   calibrate();
   if (g_cupti.register_callbacks(on_buffer_requested, on_buffer_completed) != kSuccess) return give_up("CUPTI takes no buffers from us");
@@ -423,6 +457,40 @@ void attach() {
   pthread_atfork(nullptr, nullptr, in_forked_child);
   atexit(at_exit);
   start_thread();
+}
+
+// ------------------------------------------------------------------------------------------------ making way
+
+/// The program, or a library of it that is no part of ours (torch.profiler's), subscribes. CUPTI takes one client, and what the program asked for comes first: we tell what
+/// we have and leave. `caller`: an address in the client's code. Returns CUPTI's own function of this name.
+void* hand_over(const char* function, void* caller) {
+  static int lock;
+  const Spin once(lock);
+  Dl_info info = {};
+  const bool known = dladdr(caller, &info) != 0 && info.dli_fname;
+  const char* slash = known ? strrchr(info.dli_fname, '/') : nullptr;
+  const char* client = slash ? slash + 1 : known ? info.dli_fname : "another tool";
+  const bool is_cupti = strncmp(client, "libcupti", 8) == 0;  // one of its functions calls the other
+  if (!is_cupti) snprintf(g_client, sizeof g_client, "%s", client);
+  if (on() && !is_cupti) {
+    finish();
+    for (const Kind& kind : kKinds) g_cupti.disable(kind.kind);
+    g_cupti.unsubscribe(g_subscriber);
+    __atomic_store_n(&g_handed_over, true, __ATOMIC_SEQ_CST);
+    char fact[160];
+    snprintf(fact, sizeof fact, "%llu %s", static_cast<unsigned long long>(ticks()), g_client);
+    write_fact("gpu.until", fact);
+    say("GPU tracing ends here: %s uses CUPTI itself, which takes one client at a time", g_client);
+  }
+  // A client that was linked to it finds it behind us; one that was opened by itself has it among its own libraries.
+  void* real = dlsym(RTLD_NEXT, function);
+  if (!real && known) {
+    if (void* handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)) {
+      real = dlsym(handle, function);
+      dlclose(handle);
+    }
+  }
+  return real;
 }
 
 }  // namespace
@@ -440,9 +508,25 @@ void flush_devices() {
 /// Called by the CUDA driver in cuInit, and by nobody else.
 extern "C" __attribute__((visibility("default"))) int InitializeInjection(void) {
   static int done = 0;
-  if (__atomic_exchange_n(&done, 1, __ATOMIC_SEQ_CST) || !ddl::collector_wanted("cuda") || !ddl::start_recorder(false)) return 1;
+  const char* visible = getenv("CUDA_VISIBLE_DEVICES");
+  const bool hidden = visible && (visible[0] == 0 || strncmp(visible, "-1", 2) == 0);  // then cuInit fails, after this
+  if (__atomic_exchange_n(&done, 1, __ATOMIC_SEQ_CST) || hidden || !ddl::collector_wanted("cuda") || !ddl::start_recorder(false)) return 1;
   const int saved_errno = errno;
   ddl::attach();
   errno = saved_errno;
   return 1;
+}
+
+// CUPTI's way in, for whoever comes after us.
+extern "C" __attribute__((visibility("default"))) int cuptiSubscribe(void** subscriber, ddl::cupti::Callback callback, void* user) {
+  void* real = &dlsym ? ddl::hand_over("cuptiSubscribe", __builtin_return_address(0)) : nullptr;
+  if (!real || real == reinterpret_cast<void*>(cuptiSubscribe)) return ddl::cupti::kNotInitialized;
+  return reinterpret_cast<decltype(&cuptiSubscribe)>(real)(subscriber, callback, user);
+}
+
+extern "C" __attribute__((visibility("default"))) int cuptiSubscribe_v2(void** subscriber, ddl::cupti::Callback callback, void* user,
+                                                                        ddl::cupti::SubscriberParameters* parameters) {
+  void* real = &dlsym ? ddl::hand_over("cuptiSubscribe_v2", __builtin_return_address(0)) : nullptr;
+  if (!real || real == reinterpret_cast<void*>(cuptiSubscribe_v2)) return ddl::cupti::kNotInitialized;
+  return reinterpret_cast<decltype(&cuptiSubscribe_v2)>(real)(subscriber, callback, user, parameters);
 }

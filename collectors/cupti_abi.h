@@ -214,6 +214,7 @@ using Timestamp = uint64_t (*)();
   X(EnableCallback, enable_callback, (uint32_t enable, void* subscriber, int domain, uint32_t cbid))           \
   X(ActivityRegisterCallbacks, register_callbacks, (BufferRequested, BufferCompleted))                         \
   X(ActivityEnable, enable, (uint32_t kind))                                                                   \
+  X(ActivityDisable, disable, (uint32_t kind))                                                                 \
   X(ActivityFlushAll, flush_all, (uint32_t forced))                                                            \
   X(ActivityGetNextRecord, next_record, (uint8_t* buffer, size_t valid, uint8_t** record))                     \
   X(ActivityGetNumDroppedRecords, dropped_records, (void* context, uint32_t stream, size_t* dropped))          \

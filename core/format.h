@@ -186,6 +186,7 @@ enum class LaunchKind : uint32_t {
   kGraph = 3,
   kSynchronize = 4,
   kEvent = 5,  ///< cudaEventRecord; no record is written for it
+  kQuery = 6,  ///< cudaEventQuery, which waits for nothing; no record is written for it, and CUPTI's of it is not kept
 };
 
 constexpr uint64_t kMaxDurationTicks = (1ull << 48) - 1;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "core/error.h"
@@ -41,6 +42,17 @@ void add_skip(std::vector<Skip>* skips, uint64_t offset, uint64_t bytes, const c
 }
 
 }  // namespace
+
+uint64_t handed_over_ticks(std::string_view fact) {
+  uint64_t ticks = 0;
+  std::from_chars(fact.data(), fact.data() + fact.size(), ticks);
+  return ticks;
+}
+
+std::string_view handed_over_to(std::string_view fact) {
+  const size_t space = fact.find(' ');
+  return space == std::string_view::npos ? std::string_view() : fact.substr(space + 1);
+}
 
 // ---------------------------------------------------------------------------------------------------------------- opening
 

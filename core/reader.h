@@ -38,6 +38,10 @@ struct SpoolChunk {
   ChunkHeader header;  ///< as it was at the last refresh(); valid
 };
 
+/// Fact "gpu.until" of a process whose program uses CUPTI itself (collectors/cupti.cpp): "TICKS CLIENT", when we made way and for whom. 0, "": not that.
+uint64_t handed_over_ticks(std::string_view fact);
+std::string_view handed_over_to(std::string_view fact);
+
 /// Receives decoded meta entries in the order in which they were written. Override what you need. Views are valid during the call only.
 class MetaVisitor {
  public:

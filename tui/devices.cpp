@@ -64,8 +64,8 @@ std::optional<Devices::Cut> Devices::cut(const Job& job, const Rank& rank, const
   const bool ended_itself = rank.life == Life::kFinalized || rank.life == Life::kExited;
   const bool has_all =
       !devices.awaited_ticks || *devices.awaited_ticks >= step.end_ticks || devices.answered_ticks >= step.end_ticks || ended_itself;
-  cut.left_out = devices.from_ticks > step.start_ticks;
-  if (devices.seen.empty() || cut.left_out || !has_all) return cut;
+  cut.left_out = devices.from_ns > window.begin_ns;
+  if (devices.seen.empty() || cut.left_out || !has_all || step.end_ticks > devices.until_ticks) return cut;
   cut.is_known = true;
   std::map<uint16_t, std::vector<DeviceOperation>> operations;
   for (const uint16_t device : devices.seen) operations[device];
@@ -121,7 +121,7 @@ void Devices::forget_before(int64_t time_ns) {
 void Devices::bound(Rank& rank, size_t most) {
   auto& devices = rank.devices;
   for (; devices.work.size() > most; devices.work.pop_front())
-    devices.from_ticks = std::max(devices.from_ticks, devices.work.front().end_ticks);
+    devices.from_ns = std::max(devices.from_ns, rank.clock.time_ns(devices.work.front().end_ticks));
 }
 
 }  // namespace ddl::tui

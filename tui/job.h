@@ -94,9 +94,10 @@ struct RankDevices {
   std::deque<DeviceWork> work;            ///< of steps that are not finished, by begin, longest first
   std::vector<DeviceWork> arrived;        ///< kernels of collectives that nobody has taken in yet
   std::set<uint16_t> seen;                ///< devices that did anything
-  uint64_t from_ticks = 0;                ///< what they did before was left out
+  int64_t from_ns = INT64_MIN;            ///< what they did before is not all here
   uint64_t answered_ticks = 0;            ///< the newest launch of which it is known what became of it
   std::optional<uint64_t> awaited_ticks;  ///< the oldest launch of which it is not
+  uint64_t until_ticks = UINT64_MAX;      ///< what they did from then on nobody tells
 };
 
 struct EndedStep {
@@ -191,6 +192,7 @@ struct Job {
   std::optional<int64_t> exit_code, signal;  ///< how `ddl record` saw it end
   bool recorded_end = false;                 ///< `ddl record` has seen it end
   bool ended = false;                        ///< nothing will come any more
+  bool joined = false;                       ///< on its way: what some process recorded first was left out
   bool gpus = false;                         ///< its ranks give work to GPUs that are not looked at, or may not be
   bool device_collectives = false;           ///< GPUs that are not looked at, or may not be, carry out some of its collectives (NCCL)
   bool by_device = false;                    ///< of a replay: its GPUs are looked at

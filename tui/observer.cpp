@@ -122,16 +122,16 @@ Snapshot Observer::look(Job& job, bool replay) {
 bool Observer::are_gpus_shown(const Job& job) const {
   if (job.by_device) return true;
   double thread_exposed_ns = 0, thread_wait_ns = 0, device_wait_ns = 0;
-  bool collectives = false;
+  bool any = false;
   for (const FinishedStep* step : window_) {
-    collectives |= step->device_collectives || (job.device_collectives && !step->unknown.empty());
+    any |= step->devices || (job.device_collectives && !step->unknown.empty());
     for (const RankPart& part : step->thread_parts) {
       thread_exposed_ns += static_cast<double>(part.exposed_ns);
       thread_wait_ns += static_cast<double>(part.wait_ns.value_or(0));
     }
     device_wait_ns += static_cast<double>(step->device_wait_ns);
   }
-  return collectives && (thread_exposed_ns == 0 || device_wait_ns > thread_wait_ns);
+  return any && (thread_exposed_ns == 0 || device_wait_ns > thread_wait_ns);
 }
 
 void Observer::take_history(const Job& job) {

@@ -19,6 +19,9 @@ constexpr size_t kMaxWaiting = 1 << 18;
 constexpr size_t kMaxClocks = 64;
 constexpr size_t kMaxNodes = 1 << 18;
 constexpr uint32_t kRepetitionShift = 32;
+// CUPTI hands over what GPUs did since the last time, stream by stream: records that were left out may have ended until then, a flush after
+// what came next. The recorder asks for them once a second.
+constexpr int64_t kDeliveryNs = 1'500'000'000;
 
 bool is_work(DeviceKind kind) { return kind == DeviceKind::kKernel || kind == DeviceKind::kMemcpy || kind == DeviceKind::kMemset; }
 
@@ -133,6 +136,7 @@ std::vector<SpoolDevices::Waiting> SpoolDevices::take_waiting(bool ended, const 
       r.start = device_clock.ticks(r.start, clock);
       r.end = std::max(r.start, device_clock.ticks(r.end, clock));
     }
+    if (left_out_ && !first_ticks_ && is_work(device_kind(r.what))) first_ticks_ = r.end;
     ready.push_back(waiting);
   }
   while (later.size() > kMaxWaiting) later.pop_front();
@@ -147,10 +151,12 @@ void SpoolDevices::join(const Job& job, Rank& rank) {
     to.launches = true;
     to.since_ns = job.now_ns;
   }
-  to.from_ticks = std::max(to.from_ticks, from_ticks_);
   std::vector<DeviceWork> work;
   std::map<std::pair<Key, uint32_t>, Kernel> kernels;  // and its repetition
-  for (const Waiting& waiting : take_waiting(job.ended, rank.clock)) {
+  to.until_ticks = until_ticks_;
+  const std::vector<Waiting> arrived = take_waiting(job.ended, rank.clock);
+  if (first_ticks_) to.from_ns = std::max(to.from_ns, rank.clock.time_ns(*first_ticks_) + kDeliveryNs);
+  for (const Waiting& waiting : arrived) {
     const DeviceRecord& r = waiting.record;
     const DeviceKind kind = device_kind(r.what);
     answer(r, to);
@@ -177,7 +183,7 @@ void SpoolDevices::join(const Job& job, Rank& rank) {
       if (kind == DeviceKind::kKernel) w.device_class = DeviceClass::kCommunication;
       const Key key(comm, sequence);
       // The k-th run of a captured collective is the same on all ranks only where they are counted from the first.
-      const bool is_numbered = sequence != kNoSequence && (r.graph_node == 0 || from_ticks_ == 0);
+      const bool is_numbered = sequence != kNoSequence && (r.graph_node == 0 || !left_out_);
       if (is_numbered) {
         const uint32_t repetition = r.graph_node == 0 ? 0 : runs_[{key, r.graph_node}]++;
         w.comm = member->second.comm;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -37,14 +38,16 @@ class SpoolDevices {
   void on_communicator(uint32_t index, uint32_t comm, int32_t comm_rank) { comms_[index] = {comm, comm_rank}; }
   void on_device_clock(const DeviceClockMeta& meta);
   void on_graph_node(const GraphNodeMeta& meta);
+  /// From then on nobody told us what GPUs do.
+  void on_handed_over(uint64_t ticks) { until_ticks_ = ticks; }
 
   void take_launch(const Record& record);
   /// A collective that was enqueued. `op`: Job::operations.
   void take_call(const Record& record, uint32_t thread, uint32_t op, uint32_t layer);
   void take_group(const Record& record);
   void take(const DeviceRecord& record) { waiting_.push_back({record, false}); }
-  /// The oldest records were left out: what ended before this is not known.
-  void joined_at(uint64_t ticks) { from_ticks_ = ticks; }
+  /// Records before those that are taken next were left out.
+  void leave_out() { left_out_ = true; }
 
   /// Hands what can be told on to the rank, whose clock must have its place. Call when all processes were read: what a collective moves is
   /// told by its members.
@@ -94,7 +97,9 @@ class SpoolDevices {
   std::map<Key, uint64_t> groups_;
   std::map<std::pair<Key, uint64_t>, uint32_t> runs_;  ///< of a captured node for a collective, so far
   std::deque<Waiting> waiting_;                        ///< to be joined
-  uint64_t from_ticks_ = 0;
+  uint64_t until_ticks_ = UINT64_MAX;
+  bool left_out_ = false;
+  std::optional<uint64_t> first_ticks_;  ///< the end of the first record behind those that were left out
 };
 
 }  // namespace ddl::tui

@@ -16,7 +16,6 @@ namespace {
 
 constexpr uint32_t kBackgroundSamples = 200;  // a fifth of a second of them
 constexpr size_t kMaxOpen = 64;
-constexpr size_t kJoinedUnordered = 256;  // records of GPUs that may be in another order than that of time
 constexpr size_t kMaxPoints = 64;         // clock pairs of one process: begin, and the newest
 constexpr uint32_t kMaxContexts = 1u << 22, kMaxCommunicators = 1u << 20;
 
@@ -137,6 +136,7 @@ void SpoolProcess::on_clock(const ClockPair& pair) {
 void SpoolProcess::on_fact(std::string_view key, std::string_view value) {
   if (key == "exe" || key == "command" || key == "job_id" || key == "local_rank" || key == "mpi")
     facts_[std::string(key)] = clean_name(value);
+  if (key == "gpu.until") devices_.on_handed_over(handed_over_ticks(value));
 }
 
 void SpoolProcess::on_sample(const SampleMeta& meta, std::span<const SampleValue> values) {
@@ -157,33 +157,36 @@ std::string SpoolProcess::phase_of(uint32_t context) const {
 // ---- reading
 
 /// Takes in chunks that are new. At first, all but the end of the logs is left out, and what rings have written over.
-void SpoolProcess::find_chunks(uint64_t join_bytes) {
+void SpoolProcess::find_chunks(uint64_t join_bytes, uint64_t device_bytes) {
   const auto chunks = reader_.all_chunks();
   const bool joining = next_chunk_ == 0;
   if (joining) missed_before_ = header().loss[kLossLive];
   std::map<uint32_t, uint64_t> wanted;                        // records of the log, by thread, from the end
-  uint64_t devices_wanted = 2 * join_bytes / sizeof(Record);  // what was launched lately: events and waits are among it
+  uint64_t devices_wanted = device_bytes / sizeof(DeviceRecord);
   std::map<size_t, FollowPosition> begun;
   for (size_t i = chunks.size(); joining && i-- > 0;) {
     if (is_kind(chunks[i], ChunkKind::kDevice)) {
       if (devices_wanted > 0) {
         const uint64_t used = reader_.follow_from_end(chunks[i], begun[i], devices_wanted);
-        devices_left_out_ |= used > devices_wanted;
+        if (used > devices_wanted) devices_.leave_out();
+        job_->joined |= used > devices_wanted;
         devices_wanted -= std::min(devices_wanted, used);
       } else {
-        devices_left_out_ = true;
+        devices_.leave_out();
+        job_->joined = true;
       }
     }
     if (!is_kind(chunks[i], ChunkKind::kEvents)) continue;
     uint64_t& left = wanted.try_emplace(chunks[i].header.thread, join_bytes / sizeof(Record)).first->second;
     if (left == 0) {
-      joined_ = true;
+      cut_threads_.insert(chunks[i].header.thread);
       continue;
     }
     const uint64_t used = reader_.follow_from_end(chunks[i], begun[i], left);
-    joined_ |= used > left;
+    if (used > left) cut_threads_.insert(chunks[i].header.thread);
     left -= std::min(left, used);
   }
+  job_->joined |= !cut_threads_.empty();
   for (; next_chunk_ < chunks.size(); ++next_chunk_) {
     const SpoolChunk& chunk = chunks[next_chunk_];
     const auto begin = begun.find(next_chunk_);
@@ -191,6 +194,7 @@ void SpoolProcess::find_chunks(uint64_t join_bytes) {
     if (is_kind(chunk, ChunkKind::kRing)) {
       const uint64_t slots = (chunk.header.bytes - sizeof(ChunkHeader)) / sizeof(Record);
       const bool behind = joining && chunk.header.ring_written > slots;
+      job_->joined |= behind;
       const FollowPosition position{.read = behind ? chunk.header.ring_written - slots : 0, .missed = 0, .open = {}};
       records_.push_back({next_chunk_, position});
     }
@@ -204,10 +208,10 @@ void SpoolProcess::find_chunks(uint64_t join_bytes) {
   }
 }
 
-void SpoolProcess::read(Job& job, uint64_t join_bytes) {
+void SpoolProcess::read(Job& job, uint64_t join_bytes, uint64_t device_bytes) {
   job_ = &job;
   reader_.refresh();
-  find_chunks(join_bytes);
+  find_chunks(join_bytes, device_bytes);
   const auto chunks = reader_.all_chunks();
   for (Followed& f : descriptions_) reader_.follow_meta(chunks[f.chunk], f.position, *this);
   if (descriptions_.size() > 1) descriptions_.erase(descriptions_.begin(), descriptions_.end() - 1);  // what is behind has been read
@@ -224,6 +228,8 @@ void SpoolProcess::read(Job& job, uint64_t join_bytes) {
     const uint32_t thread = chunk.header.thread;
     sources += read_now_.empty() ? 0 : 1;
     uint64_t written_ticks = 0;
+    if (!read_now_.empty() && cut_threads_.erase(thread) > 0)
+      from_ticks_ = std::max(from_ticks_, read_now_[0].start_ticks + record_duration_ticks(read_now_[0].word));
     for (const Record& r : read_now_) {
       const RecordKind kind = record_kind(r.word);
       const bool is_call = kind == RecordKind::kCall || kind == RecordKind::kRequest;  // their place is taken when they begin
@@ -259,17 +265,6 @@ void SpoolProcess::read_devices() {
   for (Followed& f : device_chunks_) {
     devices_now_.clear();
     reader_.follow_device(chunks[f.chunk], f.position, devices_now_);
-    if (devices_left_out_ && !devices_now_.empty()) {
-      // They come about in the order of time: what ended before the first of them is not all here.
-      uint64_t from_ticks = 0;
-      for (size_t i = 0; i < std::min(devices_now_.size(), kJoinedUnordered); ++i) {
-        const DeviceRecord& r = devices_now_[i];
-        const bool timed = device_kind(r.what) <= DeviceKind::kMemset && (device_flags(r.what) & kDeviceTime) == 0;
-        if (timed) from_ticks = std::max(from_ticks, r.end);  // of events it is when we heard of them
-      }
-      devices_.joined_at(std::max<uint64_t>(from_ticks, 1));
-      devices_left_out_ = false;
-    }
     for (const DeviceRecord& r : devices_now_) devices_.take(r);
   }
   if (device_chunks_.size() > 1) device_chunks_.erase(device_chunks_.begin(), device_chunks_.end() - 1);  // one writer, one chunk at a time
@@ -338,11 +333,10 @@ void SpoolProcess::take(Rank& rank, uint32_t thread, const Record& r) {
       take_call(rank, thread, r);
       break;
     case RecordKind::kStepBegin:
-      begun_ = true;
       rank.open_step = step_number;
       break;
     case RecordKind::kStep: {
-      if (joined_ && !begun_) break;  // its begin was left out, and some of its events
+      if (r.start_ticks < from_ticks_) break;  // some of its events were left out
       EndedStep step;
       step.number = step_number;
       step.start_ticks = r.start_ticks;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -20,8 +21,8 @@ class SpoolProcess : private MetaVisitor {
   SpoolProcess(Numbering& numbering, NcclSizes& sizes, const std::string& path);
 
   /// Takes in what has come. Events are of interest once the process is a rank (`index`). A log that is looked at for the first time is
-  /// joined about `join_bytes` before its end, per thread. Throws ddl::Error if the file was cut off.
-  void read(Job& job, uint64_t join_bytes);
+  /// joined about `join_bytes` before its end, per thread, `device_bytes` of what GPUs did. Throws ddl::Error if the file was cut off.
+  void read(Job& job, uint64_t join_bytes, uint64_t device_bytes);
 
   /// What GPUs did, to be joined with what read() finds. Call it of all processes before that: of what a GPU had done the launch, and the
   /// calls of the other members, are then there.
@@ -74,7 +75,7 @@ class SpoolProcess : private MetaVisitor {
   void on_sample(const SampleMeta& meta, std::span<const SampleValue> values) override;
   std::string phase_of(uint32_t context) const;
 
-  void find_chunks(uint64_t join_bytes);
+  void find_chunks(uint64_t join_bytes, uint64_t device_bytes);
   void drop_used_up(std::span<const SpoolChunk> chunks);
   bool is_progress(const Record& r) const;
   void take(Rank& rank, uint32_t thread, const Record& r);
@@ -107,12 +108,11 @@ class SpoolProcess : private MetaVisitor {
   };
   std::vector<Written> written_;  ///< what was read now of all threads, in the order of time
   std::vector<DeviceRecord> devices_now_;
-  bool devices_left_out_ = false;  ///< the first records of GPUs
   bool gpus_ = false;
   bool alone_ = false;
-  bool joined_ = false;          ///< a part of the log was left out
+  std::set<uint32_t> cut_threads_;  ///< the older part of their log was left out, and nothing has been read yet
+  uint64_t from_ticks_ = 0;         ///< what ended before was left out, of some thread
   uint32_t thread_samples_ = 0;  ///< of its training thread, while another one made its MPI calls
-  bool begun_ = false;           ///< a step has begun since
 };
 
 }  // namespace ddl::tui

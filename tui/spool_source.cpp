@@ -18,6 +18,8 @@ namespace {
 constexpr uint64_t kJoinBytes = 128 * 1024;  // of a thread's log, when a job is joined that has been running
 constexpr uint64_t kJoinAllBytes = 6 << 20;  // of all of them
 constexpr uint64_t kLeastJoinBytes = 24 * 1024;
+constexpr uint64_t kJoinDeviceBytes = 4 << 20;  // of a process's records of GPUs: some seconds of thousands of kernels each
+constexpr uint64_t kJoinAllDeviceBytes = 64 << 20;
 constexpr uint64_t kWholeLog = UINT64_MAX / 4;            // more than any log has; multiples of it still fit
 constexpr size_t kOtherDescriptors = 64, kLeastOpen = 8;  // terminal, store, /proc, the job's files
 constexpr int64_t kFirstFitNs = 1'000'000'000;
@@ -233,6 +235,8 @@ void SpoolSource::read_lives(Job& job) {
 void SpoolSource::read_spools(Job& job) {
   const uint64_t recent_bytes = std::clamp(kJoinAllBytes / processes_.size(), kLeastJoinBytes, kJoinBytes);
   const uint64_t join_bytes = join_ == Join::kWhole ? kWholeLog : recent_bytes;
+  const uint64_t device_bytes =
+      join_ == Join::kWhole ? kWholeLog : std::clamp(kJoinAllDeviceBytes / processes_.size(), kLeastJoinBytes, kJoinDeviceBytes);
   for (int pass = 0; pass < 2; ++pass) {  // once more for those that turn out to be ranks
     for (size_t i = 0; i < processes_.size(); ++i) {
       if (!unreadable_.contains(processes_[i]->path())) processes_[i]->read_devices();
@@ -242,7 +246,7 @@ void SpoolSource::read_spools(Job& job) {
       const auto& p = processes_[i];
       if (unreadable_.contains(p->path()) || (pass == 1 && p->index == kNone)) continue;
       try {
-        p->read(job, join_bytes);
+        p->read(job, join_bytes, device_bytes);
       } catch (const Error& error) {
         unreadable_[p->path()] = error.what();  // cut off under us; what was read stays
       }

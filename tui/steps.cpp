@@ -381,6 +381,7 @@ void Steps::finish(Job& job, uint64_t number) {
       finished.parts[r] = *step.device;
     } else if (const auto devices = devices_.cut(job, rank, step)) {
       finished.parts[r] = devices->is_known ? devices->part : RankPart();
+      finished.devices |= devices->is_known;
       finished.device_collectives |= devices->has_collectives;
       finished.device_wait_ns += devices->part.wait_ns.value_or(0);
       if (!devices->is_known) finished.unknown.push_back(rank.rank);
@@ -425,7 +426,7 @@ void Steps::finish(Job& job, uint64_t number) {
   devices_.forget_before(over_ns == INT64_MAX ? INT64_MIN : over_ns);
   drop_lost_instances();
   // For a job that was joined on its way the first steps lack some ranks, or some of their events.
-  const bool lacking = partial && skipped_ < kMaxSkipped;
+  const bool lacking = partial && job.joined && skipped_ < kMaxSkipped;
   if (count_ == 0 && (lacking || lacks_ranks || left_out)) {
     skipped_ += lacking && !left_out ? 1 : 0;
     return;

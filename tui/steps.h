@@ -47,6 +47,7 @@ struct FinishedStep {
   int64_t longest_ns = 0;              ///< of its ranks
   std::vector<RankPart> thread_parts;  ///< as Job::ranks, by their threads
   std::vector<RankPart> parts;         ///< of each rank by its GPUs if it has any, else as above; not there: what its GPUs did is not known
+  bool devices = false;                ///< what GPUs did is known of some rank
   bool device_collectives = false;     ///< GPUs carried out some
   int64_t device_wait_ns = 0;          ///< exposed waiting in them, as far as it is known
   std::vector<int64_t> unknown;        ///< ranks whose GPUs' records had not come

@@ -162,9 +162,11 @@ class DevicePass {
     return devices;
   }
 
-  /// What the GPUs of a killed process did last was not handed over where it began another step behind their last activity: from there on nobody knows that they
+  /// Until when its GPUs were traced, where the program took CUPTI over. What the GPUs of a killed process did last was not handed over where it began another step behind their last activity: from there on nobody knows that they
   /// idled. A process that handed everything over before it was left has no such step.
   int64_t known_until_ns(const ProcessInfo& process) {
+    Query told(db_, "SELECT CAST(value AS INTEGER) FROM process_fact WHERE process = ? AND key = 'gpu.until'");
+    if (told.bind(process.id).next()) return told.integer(0);
     if (process.ended != "lost") return INT64_MAX;
     Query last(db_, "SELECT max(start_ns + duration_ns) FROM gpu_event WHERE process = ? AND kind IN (1, 2, 3) AND duration_ns > 0");
     if (!last.bind(process.id).next() || last.is_null(0)) return INT64_MAX;

@@ -221,7 +221,11 @@ void write_process(Statements& db, RunTables& run, const Scan& scan, const Spool
 
   Insert insert_fact(db, "INSERT INTO process_fact VALUES (?, ?, ?)");
   for (const auto& [key, value] : tables.facts()) {
-    if (key != "exe" && key != "command" && !key.starts_with("counter.")) insert_fact.row(tables.process(), key, value);
+    if (key == "gpu.until") {
+      insert_fact.row(tables.process(), key, fmt::format("{}", clock.time_ns(handed_over_ticks(value))));
+    } else if (key != "exe" && key != "command" && !key.starts_with("counter.")) {
+      insert_fact.row(tables.process(), key, value);
+    }
   }
   if (const std::string version = clean_text(fixed_text(header.library_version)); !version.empty())
     insert_fact.row(tables.process(), "library_version", version);
@@ -239,6 +243,11 @@ void write_process(Statements& db, RunTables& run, const Scan& scan, const Spool
   run.losses.add_counters(place, header);
   for (const auto& [key, value] : tables.facts()) {
     if (key == "gpu.off") run.losses.add(place, "gpu_tracing", 1, "process whose GPUs were not traced: " + value);
+    if (key == "gpu.until") {
+      run.losses.add(place, "gpu_tracing", 1,
+                     fmt::format("process whose GPUs were traced until {:.3f} s after the run began: then {} used CUPTI itself",
+                                 static_cast<double>(clock.time_ns(handed_over_ticks(value))) * 1e-9, handed_over_to(value)));
+    }
     if (key == "gpu.missing") run.losses.add(place, "gpu_tracing", 1, "process whose GPUs were traced without " + value);
   }
   uint64_t not_kept = 0;  // what the log did not take went to the rings

@@ -12,13 +12,14 @@ KINDS = [("K", r"(cudaLaunch(_ptsz)?$|cudaLaunchKernel|cudaLaunchCooperative|__c
          ("G", r"(cudaGraphLaunch|cuGraphLaunch)"),
          ("C", r"(cudaMemcpy|cudaMemset|cudaMemPrefetch|cuMemcpy|cuMemset|cuMemPrefetch)"),
          ("E", r"(cudaEventRecord|cuEventRecord)"),
+         ("Q", r"(cudaEventQuery|cuEventQuery)"),
          ("S", r"\w*((Stream|Event|Device|Ctx|Thread)Synchronize|StreamWaitEvent)")]
 text = (source / "collectors/cupti_calls.h").read_text()
 failed = False
 for table, header in (("kRuntimeCalls", "cupti_runtime_cbid.h"), ("kDriverCalls", "cupti_driver_cbid.h")):
     ours = {}
     body = text[text.index(f"constexpr CallRange {table}[]"):]
-    for first, last, kind in re.findall(r"\{(\d+), (\d+), k([KGCES])\}", body[:body.index(";")]):
+    for first, last, kind in re.findall(r"\{(\d+), (\d+), k([KGCESQ])\}", body[:body.index(";")]):
         ours.update({number: kind for number in range(int(first), int(last) + 1)})
     theirs = {}
     for name, number in re.findall(r"CUPTI_\w+_TRACE_CBID_(\w+)\s*=\s*(\d+)", (include / header).read_text()):

@@ -168,6 +168,23 @@ def test_somebody_else_has_cupti(_):
         check(why in report, f"{knobs}: the report says so")
 
 
+def test_the_program_traces_itself(folder):
+    """What it asks of CUPTI it gets, as without us; until then its GPUs are recorded, and what they did later is unknown, not idle."""
+    program = job.BUILD / "tests" / "programs" / "cupti_client"
+    for how, kernels in (([], 25), (["first"], 50), (["never"], 0)):
+        run_dir = Path(folder) / f"client{len(how)}{''.join(how)}.ddl"
+        plain = job.run([program, *how], LD_LIBRARY_PATH=MOCKS)
+        done = job.run([program, *how], LD_PRELOAD=job.LIBRARY, DDL_OUT=run_dir, **VIRTUAL)
+        check(done.returncode == 0 and done.stdout == plain.stdout and done.stdout.endswith(f"saw {kernels} kernels\n"), f"{how}: printed {done.stdout!r}, without us {plain.stdout!r}")
+        db = open_store(run_dir)
+        ours = db.execute("SELECT count(*), max(step) FROM v_kernel").fetchone()
+        known = [row[0] for row in db.execute("SELECT DISTINCT step FROM v_gpu_part WHERE step IS NOT NULL ORDER BY step")]
+        expected = {"": ((25, 4), [0, 1, 2, 3, 4], {"gpu_tracing": 1}), "first": ((0, None), [], {"gpu_tracing": 1}), "never": ((50, 9), list(range(10)), {})}["".join(how)]
+        check((ours, known, losses(db)) == expected, f"{how}: kernels and last step {ours}, steps whose GPUs are known {known}, missing {losses(db)}")
+        words = {"": "cupti_client used CUPTI itself", "first": "the program uses CUPTI itself (cupti_client)", "never": ""}["".join(how)]
+        check(words in report and done.stderr.count("\n") == (how != ["never"]), f"{how}: {done.stderr!r}; {report}")
+
+
 def test_nobody_asked_for_gpus(_):
     db = record(DDL_COLLECTORS="mpi")
     check(not rows(db) and losses(db) == {} and db.execute("SELECT count(*) FROM v_step").fetchone()[0] == STEPS, "collectors without cuda")

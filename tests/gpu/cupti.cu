@@ -25,7 +25,7 @@ std::map<uint32_t, size_t> strides;
 std::map<uint32_t, std::set<uint32_t>> correlations;  // of a runtime call: its own and those of the driver calls inside it
 std::set<uint64_t> graph_nodes, cloned_nodes;
 uint32_t outer_correlation;
-uint64_t first_kernel_ns, last_kernel_ns, kernels, unstamped;
+uint64_t first_kernel_ns, last_kernel_ns, kernels, unstamped, event_waits;
 
 void CUPTIAPI buffer_requested(uint8_t** buffer, size_t* size, size_t* records) {
   *size = 1 << 20;
@@ -42,6 +42,8 @@ void CUPTIAPI buffer_completed(CUcontext, uint32_t, uint8_t* buffer, size_t, siz
     if (last) strides[last_kind] = static_cast<size_t>(at - last);
     last = at;
     last_kind = record->kind;
+    if (record->kind == CUPTI_ACTIVITY_KIND_SYNCHRONIZATION)
+      event_waits += reinterpret_cast<const CUpti_ActivitySynchronization*>(record)->type == CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE;
     if (record->kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) continue;
     uint64_t start, node;
     std::memcpy(&start, at + 16, sizeof start);
@@ -155,6 +157,17 @@ int facts() {
   for (const uint64_t node : graph_nodes) known += cloned_nodes.count(node);
   std::printf("graph_nodes %zu\ngraph_nodes_known_from_clone %zu\n", graph_nodes.size(), known);
   for (const auto& [kind, bytes] : strides) std::printf("stride_%u %zu\n", kind, bytes);
+  std::fflush(stdout);
+
+  cudaEvent_t event;
+  CHECK(cudaEventCreate(&event));
+  CHECK(cudaEventRecord(event, stream));
+  CHECK(cudaStreamSynchronize(stream));
+  CHECK(cuptiActivityFlushAll(1));
+  const uint64_t before_queries = event_waits;
+  for (int i = 0; i < 10; ++i) CHECK(cudaEventQuery(event));
+  CHECK(cuptiActivityFlushAll(1));
+  std::printf("queries_told_as_waits %llu\n", static_cast<unsigned long long>(event_waits - before_queries));
   std::fflush(stdout);
 
   const pid_t child = fork();  // a child that touches neither CUDA nor CUPTI must be able to end

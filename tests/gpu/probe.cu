@@ -66,6 +66,10 @@ int main(int argc, char** argv) {
   CHECK(cudaStreamSynchronize(stream));
   ddl_layer_end();
 
+  ddl_layer_begin("query");
+  for (int i = 0; i < 10; ++i) CHECK(cudaEventQuery(end));
+  ddl_layer_end();
+
   ddl_layer_begin("launch");
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < kernels; ++i) empty<<<1, 1, 0, stream>>>();
@@ -76,7 +80,10 @@ int main(int argc, char** argv) {
   std::printf("spin_ms %.6f\nlaunch_ns %.1f\n", spin_ms, launch_ns);
   std::fflush(stdout);
   const std::string how = argc > 2 ? argv[2] : "return";
-  if (how == "kill") raise(SIGKILL);
+  if (how == "kill") {
+    usleep(2500000);  // what was launched has been handed over by then
+    raise(SIGKILL);
+  }
   if (how == "exit") std::exit(0);
   if (how == "_exit") _exit(0);
   if (how == "abort") std::abort();

@@ -2,10 +2,11 @@
 import json
 import os
 import statistics
+import subprocess
 import sys
 import time
 
-from support import DDL, HERE, Missing, ddl, run, store
+from support import DDL, DEADLINE, HERE, Missing, ddl, run, store
 
 STEPS, LATE_MS = 40, 30
 ENVIRONMENT = {"NCCL_SOCKET_IFNAME": "lo", "GLOO_SOCKET_IFNAME": "lo"}
@@ -123,7 +124,31 @@ def hang(folder):
     return bool(sentences) and sentences[0][1] == 1, f"{len(dumps)} dumps {[d.name for d in dumps]}: {sentences[:2]}"
 
 
+def live(folder):
+    """ddl-top beside the running job, looked at each second: who is late, and the shares, as the report of the whole job says."""
+    runs["live"] = ([], None)
+    command = [DDL, "record", "-o", folder / "live.ddl", "--", sys.executable, HERE / "launch.py", 2, HERE / "ddp.py", "--steps", 200, "--truth", folder / "live.truth", "--late-loader", 1]
+    watched = subprocess.Popen([str(part) for part in command], env={**os.environ, **ENVIRONMENT, "MASTER_PORT": "29590"}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        looks = []
+        while watched.poll() is None and time.monotonic() < DEADLINE:
+            done = run([DDL, "top", folder / "live.ddl", "--json", "-n", 4], timeout=30)
+            looks += [json.loads(line) for line in done.stdout.splitlines()]
+            time.sleep(0.2)
+    finally:
+        watched.kill()
+    running = [look for look in looks if look["feed"]["state"] == "live" and look["window"]["steps"] >= 20]
+    if not running:
+        raise Missing(f"no look at the running job: {[(look['feed']['state'], look['window']) for look in looks][-3:]}")
+    last, db = running[-1], store(folder / "live.ddl")
+    ids = db.execute("SELECT id, rank FROM finding ORDER BY position").fetchall()
+    exposed = json.loads(ddl("top", "--replay", folder / "live.ddl", "--json", "-n", 1))["step"]
+    good = last["headline"]["rank"] == 1 and last["step"]["by_device"] and abs(last["step"]["exposed_ratio"] / exposed["exposed_ratio"] - 1) < 0.1 and ids[:1] == [("straggler", 1)]
+    told = [(look["window"], look["step"]["exposed_ratio"], look["step"]["waiting_known"], look["headline"]["sentence"]) for look in running]
+    return good, f"{len(looks)} looks, {len(running)} of the running job, first {told[0]}, last {told[-1]}; report {ids[:1]}, last steps by the store {exposed['exposed_ratio']}"
+
+
 CHECKS = [("PyTorch DDP, two ranks: losses, steps, bytes of its buckets", unchanged),
           *((f"PyTorch DDP: rank 1 late by its {kind}", lambda folder, kind=kind: injected(folder, kind)) for kind in ("loader", "host", "device")),
           *((f"PyTorch DDP: the same of torch.profiler's traces, {kind}", lambda folder, kind=kind: traced(folder, kind)) for kind in ("loader", "device")),
-          ("PyTorch FSDP, two ranks: all-gathers and reduce-scatters", sharded), ("PyTorch: flight recorder of a job that hangs", hang)]
+          ("PyTorch DDP: ddl-top beside the running job", live), ("PyTorch FSDP, two ranks: all-gathers and reduce-scatters", sharded), ("PyTorch: flight recorder of a job that hangs", hang)]

@@ -73,7 +73,7 @@ int main(int argc, char** argv) {
   for (int step = 0; step < 20; ++step) {
     ddl_step_begin(static_cast<uint64_t>(step));
     ddl_layer_begin("alone");
-    if (rank == 1) spin<<<1, 1, 0, stream>>>(2000000);
+    if (rank == 1) spin<<<1, 1, 0, stream>>>(40000000);  // 20 ms: longer than the turns that two processes take on a GPU
     CHECK(settle(comm, ncclAllReduce(data, data, count, ncclFloat32, ncclSum, comm, stream)));
     ddl_layer_end();
     ddl_layer_begin("fused");
@@ -86,6 +86,10 @@ int main(int argc, char** argv) {
     if (executable) CHECK(cudaGraphLaunch(executable, stream));
     CHECK(cudaStreamSynchronize(stream));
     ddl_step_end();
+  }
+  if (executable) {  // a communicator waits at its end for the graphs that captured it
+    CHECK(cudaGraphExecDestroy(executable));
+    CHECK(cudaGraphDestroy(graph));
   }
   CHECK(ncclCommDestroy(comm));
   std::printf("done\n");

@@ -2,9 +2,9 @@
 """What only a GPU can confirm, in one run of less than ten minutes on a machine with one GPU: builds the probes with nvcc, runs them with and without libddl.so
 and writes a table in markdown into docs/gpu-validation.md. What the machine lacks (PyTorch, NCCL, a ddl that runs here) is said in its row.
 
-usage: validate.py [-o FOLDER] [--page PAGE] [--only WORD]
+usage: validate.py [-o FOLDER] [--page PAGE] [--only REGEX]
                                     FOLDER gets table.md and the recordings; the table goes into PAGE (docs/gpu-validation.md), in place of that of the same machine;
-                                    WORD: only checks whose name has it, and no page; $DDL_BUILD: where lib/libddl.so and bin/ddl are (default: build/release)
+                                    REGEX: only checks whose name has it, the others keep their rows; $DDL_BUILD: where lib/libddl.so and bin/ddl are (default: build/release)
        validate.py --pack FOLDER    puts ddl, as its package for any Linux has it, and the probes into FOLDER: copy that and tests/gpu to the machine with the GPU and say
                                     DDL_PACKED=FOLDER validate.py there, which then needs neither a compiler nor Debian's libraries
 $DDL_GPU_MINUTES: what is not begun by then is not run (9.5).
@@ -20,14 +20,14 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tarfile
 import time
 from pathlib import Path
 
 import torch_jobs
-from support import CUDA, DDL, DEADLINE, LIBRARY, ROOT, Missing, build, ddl, numbers, report, run, store, with_cupti
+from support import BUILD, CUDA, DDL, DEADLINE, LIBRARY, PACKED, ROOT, Missing, build, ddl, numbers, report, run, store, with_cupti
 
 PAGE, RUNS = ROOT / "docs" / "gpu-validation.md", "## Runs on GPUs"
-rows = []
 
 
 def are_mocks():
@@ -38,14 +38,21 @@ def are_mocks():
         return False
 
 
-def write_page(page, machine, table):
-    """Puts the table of this machine behind the marker, in place of the one that was there."""
+ROW = re.compile(r"^\| (.*?) \| (?:confirmed|not run|\*\*\w+\*\*) \| .* \|$", re.M)
+
+
+def write_page(page, machine, rows):
+    """Puts the rows of this machine behind the marker; those that were not asked for this time stay as they were."""
     text = page.read_text()
     if RUNS not in text:
         raise SystemExit(f"{page} has no line {RUNS!r}")
     head, _, runs = text.partition(RUNS)
-    others = [part for part in re.split(r"(?m)^(?=### )", runs) if part.startswith("### ") and not part.startswith(f"### {machine}\n")]
-    page.write_text(f"{head}{RUNS}\n\n### {machine}\n\n{table}\n" + "".join(f"{part.rstrip()}\n" for part in others))
+    parts = [part for part in re.split(r"(?m)^(?=### )", runs) if part.startswith("### ")]
+    before = {match[1]: match[0] for part in parts if part.startswith(f"### {machine}\n") for match in ROW.finditer(part)}
+    kept = [rows.get(what) or before.get(what) for what, _ in CHECKS]
+    table = "\n".join(["| what | verdict | measured |", "| --- | --- | --- |", *filter(None, kept)])
+    others = "".join(f"{part.rstrip()}\n" for part in parts if not part.startswith(f"### {machine}\n"))
+    page.write_text(f"{head}{RUNS}\n\n### {machine}\n\n{time.strftime('%Y-%m-%d')}, libddl.so of this tree.\n\n{table}\n{others}")
 
 
 def device():
@@ -76,7 +83,16 @@ def pack(folder):
     subprocess.run(["tar", "--zstd", "--strip-components=1", "--one-top-level=ddl", "-xf", package], check=True, cwd=folder)
     for name, parts in PROBES.items():
         build(folder / "probes" / name, *parts, architectures=["-gencode=arch=compute_80,code=compute_80", "-gencode=arch=compute_90,code=sm_90"])
-    print(f"{folder}: ddl of {package.name}, {len(PROBES)} probes")
+    for unused in ("bin/ddl-top", "lib/ddl/libddl-mpich.so", "share/doc"):
+        path = folder / "ddl" / unused
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    with tarfile.open(folder / "train.tar.xz", "w:xz") as archive:
+        archive.add(BUILD / "bin" / "train", "bin/train")
+        archive.add(BUILD / "lib" / "libtrain-cuda.so", "lib/libtrain-cuda.so")
+        needed = run(["ldd", BUILD / "bin" / "train"]).stdout
+        for path in re.findall(r"=> (/\S*/lib(?:boost|openblas|gfortran|quadmath)\S*)", needed):
+            archive.add(Path(path).resolve(), f"lib/{Path(path).name}")
+    print(f"{folder}: ddl of {package.name}, {len(PROBES)} probes, train")
 
 
 def attach(folder):
@@ -382,7 +398,7 @@ def launch_cost(folder):
 def killed(folder):
     done = run([Path("probe.cu.bin").resolve(), 1000, "kill"], record=folder / "killed.ddl")
     kernels = store(folder / "killed.ddl").execute("SELECT count(*) FROM v_kernel").fetchone()[0]
-    return done.returncode == -9, f"exit {done.returncode}; {kernels} kernels were saved"
+    return done.returncode == -9 and kernels == 1141, f"exit {done.returncode} 2.5 s after the last launch; {kernels} of 1141 kernels were saved"
 
 
 def two_ranks(folder, name, *arguments, **extra):
@@ -482,8 +498,8 @@ def torch_ranges(folder):
 def torch_layers(folder):
     """Backward kernels are joined to the forward layer by seq; each layer's GPU time against torch.profiler's."""
     body = ("import torch\nm = torch.nn.Sequential(torch.nn.Linear(2048, 2048), torch.nn.ReLU(), torch.nn.Linear(2048, 2048)).cuda()\n"
-            "for name, layer in zip(('fc1', 'relu', 'fc2'), m):\n  layer.register_forward_pre_hook(lambda *_, n=name: torch.cuda.nvtx.range_push(f'layer:{n}'))\n"
-            "  layer.register_forward_hook(lambda *_: torch.cuda.nvtx.range_pop())\n"
+            "for name, layer in zip(('fc1', 'relu', 'fc2'), m):\n  layer.register_forward_pre_hook(lambda *_, n=name: torch.cuda.nvtx.range_push(f'layer:{n}') and None)\n"
+            "  layer.register_forward_hook(lambda *_: torch.cuda.nvtx.range_pop() and None)\n"
             "def step():\n  m(torch.randn(1024, 2048, device='cuda')).sum().backward()\nstep()\n")
     ours, theirs = folder / "layers.py", folder / "layers_profiled.py"
     ours.write_text(body + "with torch.autograd.profiler.emit_nvtx():\n  for _ in range(10): step()\ntorch.cuda.synchronize()\n")
@@ -499,19 +515,19 @@ def torch_layers(folder):
     return set(rows) == {"fc1", "relu", "fc2"} and rows["fc1"] > 2 * rows["relu"] and abs(total / them - 1) < 0.1, f"us by layer {rows}; in all {total:.0f}, by torch.profiler {them:.0f}"
 
 
-TRANSFORMER = """import sys, time, torch
-batch = int(sys.argv[1])
+TRANSFORMER = """import time, torch
 m = torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(512, 8, batch_first=True), 6).cuda()
 o = torch.optim.SGD(m.parameters(), lr=1e-3)
-x = torch.randn(batch, 128, 512, device='cuda')
-times = []
-for i in range(60):
-  torch.cuda.nvtx.range_push(f'step {i}')
-  begin = time.perf_counter()
-  o.zero_grad(); m(x).sum().backward(); o.step(); torch.cuda.synchronize()
-  times.append(time.perf_counter() - begin)
-  torch.cuda.nvtx.range_pop()
-print(sorted(times[20:])[20])
+for batch in (64, 1):
+  x = torch.randn(batch, 128, 512, device='cuda')
+  times = []
+  for i in range(60):
+    torch.cuda.nvtx.range_push(f'step {i}')
+    begin = time.perf_counter()
+    o.zero_grad(); m(x).sum().backward(); o.step(); torch.cuda.synchronize()
+    times.append(time.perf_counter() - begin)
+    torch.cuda.nvtx.range_pop()
+  print(sorted(times[20:])[20])
 """
 
 
@@ -519,21 +535,45 @@ def torch_step_cost(folder):
     """What a step of a transformer takes, with a batch that fills the GPU and one that does not: without us, without CUPTI, with all."""
     script = folder / "transformer.py"
     script.write_text(TRANSFORMER)
-    measured = []
-    for batch in (64, 1):
-        times = {}
-        for what in ("off", "nvtx", "all") * 2:
-            if what == "off":
-                done = run([sys.executable, script, batch])
-            else:
-                done = run([sys.executable, script, batch], record=folder / f"step-{batch}-{what}.ddl", **({"DDL_COLLECTORS": "mpi,nvtx,nccl"} if what == "nvtx" else {}))
+    ms = {}
+    for turn in range(3):
+        for what, collectors in (("off", None), ("nvtx", {"DDL_COLLECTORS": "mpi,nvtx,nccl"}), ("all", {})):
+            done = run([sys.executable, script], record=folder / f"cost-{what}{turn}.ddl" if what != "off" else None, **(collectors or {}))
             if done.returncode:
                 raise Missing(f"PyTorch does not run here: {done.stderr.strip()[-150:]}")
-            times.setdefault(what, []).append(float(done.stdout.split()[-1]))
-        ms = {what: statistics.median(all) * 1e3 for what, all in times.items()}
-        lost = store(folder / f"step-{batch}-all.ddl").execute("SELECT kind, count FROM loss").fetchall()
-        measured.append(f"batch {batch}: {ms['off']:.3f} ms, with NVTX {ms['nvtx'] / ms['off']:.3f}x, with CUPTI too {ms['all'] / ms['off']:.3f}x, missing {lost or 'nothing'}")
-    return True, "; ".join(measured)
+            for batch, seconds in zip((64, 1), done.stdout.split()):
+                ms.setdefault((batch, what), []).append(float(seconds) * 1e3)
+    median = {key: statistics.median(values) for key, values in ms.items()}
+    lost = store(folder / "cost-all0.ddl").execute("SELECT kind, count FROM loss").fetchall()
+    told = [f"batch {batch}: {median[batch, 'off']:.3f} ms, with NVTX {median[batch, 'nvtx'] / median[batch, 'off']:.3f}x, with CUPTI too {median[batch, 'all'] / median[batch, 'off']:.3f}x" for batch in (64, 1)]
+    return not lost, f"{'; '.join(told)} (medians of 3); missing {lost or 'nothing'}"
+
+
+def trainer(folder):
+    """train --device cuda computes what train computes; its buckets travel by NCCL or by way of the host."""
+    if not shutil.which("mpirun") or are_mocks():
+        raise Missing("no mpirun, or no real cuBLAS")
+    build = folder / "train" if PACKED else BUILD
+    if PACKED:
+        shutil.unpack_archive(PACKED / "train.tar.xz", build)
+    def train(*options, record=()):
+        ranks = [part for rank in (0, 1) for part in ([":"] if rank else []) + ["-np", 1, "-x", f"NCCL_HOSTID=rank{rank}", "-x", "NCCL_SOCKET_IFNAME=lo", build / "bin" / "train", "--steps", 20, *options]]
+        done = run([*record, "mpirun", "--oversubscribe", *ranks], OMPI_ALLOW_RUN_AS_ROOT=1, OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1, LD_LIBRARY_PATH=f"{with_cupti()}:{build / 'lib'}")
+        losses = [float(value) for value in re.findall(r"^step \d+ loss (\S+)", done.stdout, re.M)]
+        if done.returncode or len(losses) != 20:
+            raise Missing(f"train {options} ends with {done.returncode}: {(done.stdout + done.stderr).strip()[-200:]}")
+        return losses
+    apart = {}
+    for model in ("mlp", "cnn", "transformer"):
+        here = train("--model", model)
+        for way in ("nccl", "mpi"):
+            there = train("--model", model, "--device", "cuda", "--reduce", way)
+            apart[model, way] = max(abs(a / b - 1) for a, b in zip(there, here))
+    train("--model", "cnn", "--device", "cuda", record=(DDL, "record", "-o", folder / "train.ddl", "--"))
+    db = store(folder / "train.ddl")
+    rows = db.execute("SELECT op, count(*), count(wait_ns) FROM v_collective WHERE op LIKE 'nccl%' AND rank = 0 GROUP BY op").fetchall()
+    lost = db.execute("SELECT kind, count FROM loss").fetchall()
+    return max(apart.values()) < 0.01 and bool(rows) and not lost, f"losses of 20 steps apart from those on CPUs by at most { {' '.join(k): f'{v:.1e}' for k, v in apart.items()} }; NCCL's of rank 0 {rows}; missing {lost or 'nothing'}"
 
 
 def torch_nccl(folder):
@@ -577,20 +617,24 @@ def other_tools(folder):
 
 
 def torch_profiler(folder):
-    script = folder / "profiler.py"
-    script.write_text("import torch\nfrom torch.profiler import profile, ProfilerActivity\nx = torch.randn(512, 512, device='cuda')\n"
-                      "with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as p:\n  for _ in range(10): x = x @ x\n  torch.cuda.synchronize()\n"
-                      "print(sum(1 for e in p.events() if e.device_type == torch.autograd.DeviceType.CUDA))\n")
-    with_us, without = run([sys.executable, script], record=folder / "profiler.ddl"), run([sys.executable, script])
-    if without.returncode:
-        raise Missing(f"PyTorch does not run here: {without.stderr.strip()[-150:]}")
-    # The other way round: it is active before anything has called cuInit.
-    early = folder / "profiler_first.py"
-    early.write_text(script.read_text().replace("x = torch.randn(512, 512, device='cuda')\n", "").replace("as p:\n", "as p:\n  x = torch.randn(512, 512, device='cuda')\n"))
-    first = run([sys.executable, early], record=folder / "profiler_first.ddl")
-    ours = [store(folder / f"{name}.ddl").execute("SELECT count(*) FROM v_kernel").fetchone()[0] for name in ("profiler", "profiler_first")]
-    return with_us.returncode == first.returncode == 0, (f"GPU events that torch.profiler saw: {without.stdout.strip()} alone, {with_us.stdout.strip()} under ddl, {first.stdout.strip()} if it was "
-                                                         f"first; kernels that we saw: {ours}; said: {(with_us.stderr + first.stderr).strip()[:150]}")
+    """CUPTI takes one client: torch.profiler sees of the GPU what it sees without us, and we say since when we do not."""
+    script, early = folder / "profiler.py", folder / "profiler_first.py"
+    body = ("    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as p:\n      for _ in range(10): x = x @ x\n      torch.cuda.synchronize()\n"
+            "    seen = [e for e in p.events() if e.device_type == torch.autograd.DeviceType.CUDA]\n    print(len(seen), sum('gemm' in e.name.lower() for e in seen))\n"
+            "    print(all(0 < e.device_time < 1e6 and abs(e.time_range.start) < 1e9 for e in seen))\n")
+    head = "import torch\nfrom torch.profiler import profile, ProfilerActivity\nif 1:\n"
+    script.write_text(head + "    x = torch.eye(512, device='cuda')\n    for _ in range(5): x = x @ x\n    torch.cuda.synchronize()\n" + body)
+    early.write_text(head + body.replace(" as p:\n", " as p:\n      x = torch.eye(512, device='cuda')\n"))  # it is active before anything has called cuInit
+    told = {}
+    for name in (script, early):
+        without, with_us = run([sys.executable, name]), run([sys.executable, name], record=folder / f"{name.stem}.ddl")
+        if without.returncode:
+            raise Missing(f"PyTorch does not run here: {without.stderr.strip()[-150:]}")
+        db = store(folder / f"{name.stem}.ddl")
+        told[name.stem] = (without.stdout.split(), with_us.stdout.split(), db.execute("SELECT count(*) FROM v_kernel").fetchone()[0],
+                           [row[0] for row in db.execute("SELECT note FROM loss")], [line for line in with_us.stderr.splitlines() if line.startswith("ddl:")])
+    good = all(a == b for a, b, *_ in told.values()) and told["profiler"][2] >= 5 and all(t[3] and t[4] for t in told.values())
+    return good, f"torch.profiler's GPU events and matrix products without us, with us; kernels that we saw, what we say: {told}"
 
 
 # Those that measure costs come last: where time runs out, they are left out.
@@ -608,7 +652,7 @@ CHECKS = [("CUPTI attaches from cuInit; kernel times", attach), ("cuInit calls u
           ("NCCL: CUPTI's times against NCCL's timers", nccl_timers), ("NCCL: its profiler's version, phases of kernels", nccl_phases),
           ("NCCL: communicators that do not block, captured collectives", nccl_variants), ("PyTorch: emit_nvtx, steps, kernels in ranges", torch_ranges),
           ("PyTorch: layers, backward by seq, sums against torch.profiler", torch_layers), ("PyTorch: how its NCCL is seen", torch_nccl),
-          ("PyTorch: DataLoader workers", torch_workers), ("torch.profiler beside us", torch_profiler), *torch_jobs.CHECKS, ("CUPTI's own cost", cupti_cost),
+          ("PyTorch: DataLoader workers", torch_workers), ("torch.profiler beside us", torch_profiler), *torch_jobs.CHECKS, ("train --device cuda: losses as on CPUs, by NCCL and by way of the host", trainer), ("CUPTI's own cost", cupti_cost),
           ("what each collector costs a training step", collector_costs), ("what a launch costs under us", launch_cost),
           ("PyTorch: what a step costs", torch_step_cost), ("ncu over a recorded program", other_tools)]
 
@@ -617,7 +661,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", default="gpu-validation", help="folder to make")
     parser.add_argument("--page", type=Path, help="page that gets the table; docs/gpu-validation.md, but not against mock libraries")
-    parser.add_argument("--only", default="", metavar="WORD", help="only checks whose name has it; no page")
+    parser.add_argument("--only", default="", metavar="REGEX", help="only checks whose name has it; the others keep their rows of the page")
     parser.add_argument("--pack", type=Path, metavar="FOLDER", help="make FOLDER, which a machine with a GPU needs, and end")
     arguments = parser.parse_args()
     if arguments.pack:
@@ -632,9 +676,9 @@ def main():
     folder.mkdir(parents=True)
     os.chdir(folder)
     names = run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]).stdout.strip() if shutil.which("nvidia-smi") else "a GPU of unknown name"
-    failed = 0
+    failed, rows = 0, {}
     for what, check in CHECKS:
-        if arguments.only not in what:
+        if not re.search(arguments.only, what):
             continue
         begin = time.monotonic()
         try:
@@ -647,14 +691,14 @@ def main():
         except Exception as error:  # one check's trouble must not cost the machine's time for the others
             verdict, detail = "**failed**", f"{type(error).__name__}: {error}"
         failed += verdict.startswith("**")
-        rows.append(f"| {what} | {verdict} | {str(detail).replace('|', '/')} |")
+        rows[what] = f"| {what} | {verdict} | {' '.join(str(detail).replace('|', '/').split())} |"
         print(f"{verdict:10} {what} ({time.monotonic() - begin:.1f} s): {detail}", flush=True)
-    machine, table = f"{names}, driver API {version}", "| what | verdict | measured |\n| --- | --- | --- |\n" + "\n".join(rows) + "\n"
-    (folder / "table.md").write_text(f"On {machine}, {time.strftime('%Y-%m-%d')}:\n\n{table}")
+    machine = f"{names}, driver API {version}"
+    (folder / "table.md").write_text("\n".join([f"On {machine}, {time.strftime('%Y-%m-%d')}:", "", "| what | verdict | measured |", "| --- | --- | --- |", *rows.values()]) + "\n")
     print(f"table: {folder / 'table.md'}")
     page = arguments.page or PAGE
-    if arguments.page or (PAGE.exists() and not arguments.only and not are_mocks()):
-        write_page(page, machine, f"{time.strftime('%Y-%m-%d')}, libddl.so of this tree.\n\n{table}")
+    if arguments.page or (PAGE.exists() and not are_mocks()):
+        write_page(page, machine, rows)
         print(f"page: {page}")
     return 1 if failed else 0
 

@@ -12,13 +12,14 @@ library, source, compiler, *includes = sys.argv[1:]
 YIELD = {"sched_yield"}  # how training threads wait that poll (collectors/threads.cpp)
 ANNOTATIONS = {"ddl_range_push", "ddl_range_pop", "ddl_value_record", "ddl_tune_follow", "ddl_tune_value", "ddl_hooked_step_begin", "ddl_hooked_step_end", "ddl_hooks_tell", "ddl_group_begin", "ddl_group_end"}
 INJECTIONS = {"InitializeInjection", "InitializeInjectionNvtx2", "InitializeInjectionNvtxExtension", "ncclProfiler_v4", "ncclProfiler_v5", "ncclProfiler_v6", "ncclProfiler_v7"}  # others look them up by name
+CUPTI = {"cuptiSubscribe", "cuptiSubscribe_v2"}  # of a program that has a use of its own for CUPTI
 OLDEST_GLIBC = (2, 28)
 
 # The rows as the preprocessor sees them: what mpi.h has decides about some.
 text = subprocess.run([compiler, "-std=c++20", "-E", "-P", f"-I{source}", *[f"-I{i}" for i in includes], f"{source}/interpose/entry_rows.cpp"],
                       capture_output=True, text=True, check=True).stdout
 rows = re.findall(r"DDL_ENTRY_ROW (MPIX?_\w+)", text)
-allowed = {prefix + row for row in rows for prefix in ("", "P")} | YIELD | ANNOTATIONS | INJECTIONS
+allowed = {prefix + row for row in rows for prefix in ("", "P")} | YIELD | ANNOTATIONS | INJECTIONS | CUPTI
 if platform.machine() == "x86_64":
     for row in rows:
         if row.endswith("_c"):

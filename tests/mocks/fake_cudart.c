@@ -259,7 +259,12 @@ FAKE_EXPORT int cuStreamWaitEvent(struct fake_stream* stream, struct event* even
 }
 FAKE_EXPORT int cuStreamSynchronize(struct fake_stream* stream) { return cudaStreamSynchronize(stream); }
 FAKE_EXPORT int cudaEventSynchronize(struct event* event) { return synchronize(137, "cudaEventSynchronize", 1, event->ns, NULL); }
-FAKE_EXPORT int cudaEventQuery(struct event* event) { return event->ns <= fake_cuda_now() ? 0 : 600; /* cudaErrorNotReady */ }
+/* CUPTI makes a synchronisation of it, too. */
+FAKE_EXPORT int cudaEventQuery(struct event* event) {
+  const int done = event->ns <= fake_cuda_now();
+  synchronize(138, "cudaEventQuery", 1, 0, NULL);
+  return done ? 0 : 600; /* cudaErrorNotReady */
+}
 FAKE_EXPORT int cudaEventElapsedTime(float* ms, struct event* begin, struct event* end) {
   *ms = (float)(end->ns - begin->ns) * 1e-6f;
   return 0;

@@ -377,7 +377,7 @@ static void on_node(int cloned, uint64_t node, uint64_t original) {
   callback(callback_data, FAKE_RESOURCE, (uint32_t)cbid, &told);
 }
 
-FAKE_EXPORT int cuptiSubscribe(void** subscriber, callback_t function, void* data) {
+static int subscribe(void** subscriber, callback_t function, void* data) {
   start();
   if (knob("FAKE_CUPTI_SUBSCRIBE")) return knob("FAKE_CUPTI_SUBSCRIBE");
   if (callback) return MULTIPLE_SUBSCRIBERS;
@@ -390,6 +390,8 @@ FAKE_EXPORT int cuptiSubscribe(void** subscriber, callback_t function, void* dat
   return SUCCESS;
 }
 
+FAKE_EXPORT int cuptiSubscribe(void** subscriber, callback_t function, void* data) { return subscribe(subscriber, function, data); }
+
 struct subscriber_parameters {
   size_t size;
   const char* name;
@@ -399,7 +401,7 @@ struct subscriber_parameters {
 
 FAKE_EXPORT int cuptiSubscribe_v2(void** subscriber, callback_t function, void* data, struct subscriber_parameters* parameters) {
   if (knob("FAKE_CUPTI_NO_V2")) return NOT_SUPPORTED;
-  const int result = cuptiSubscribe(subscriber, function, data);
+  const int result = subscribe(subscriber, function, data);
   if (result == MULTIPLE_SUBSCRIBERS && parameters->old_name && getenv("FAKE_CUPTI_HOLDER"))
     snprintf(parameters->old_name, parameters->old_bytes, "CUPTI for %s", getenv("FAKE_CUPTI_HOLDER"));
   return result;

@@ -271,7 +271,7 @@ TEST(Devices, RunsOfAGraphAreTheSameOnAllRanks) {
       node.sequence = 1;
       spool.on_graph_node(node);
       spool.take_call(call(1, 4000), 0, 0, tui::kNone);
-      if (joined) spool.joined_at(1);
+      if (joined) spool.leave_out();
       for (uint64_t number = 0; number < 3; ++number) {
         const uint64_t begin = kStart + number * kStepTicks;
         const auto correlation = static_cast<uint32_t>(number + 1);
