@@ -113,7 +113,7 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
                                                                 "keep at most this much per process, thinning out evenly")(
       "budget", takes<std::string>("SHARE"), "thin out events that cost more than this share of the time (default: 1%; off: keep all)")(
       "collectors", takes<std::string>("LIST"), known_collectors.c_str())(
-      "no-cupti", "leave CUPTI, which takes one client at a time, to the job: for jobs that use torch.profiler themselves")(
+      "no-cupti", "leave CUPTI to the job from its begin; without this it is handed over when the job uses it, as torch.profiler does")(
       "no-python", "leave the job's Python alone: no hooks in torch that name steps, layers, loading and checkpoints")(
       "horovod-timeline",
       "let Horovod write its timeline into NAME.ddl, with its response cache off (HOROVOD_TIMELINE, HOROVOD_CACHE_CAPACITY=0): "

@@ -72,8 +72,8 @@ class Spin {
 Functions g_cupti;
 uint32_t g_version;
 void* g_subscriber;
-bool g_on;          // callbacks do something
-bool g_own_clock;   // CUPTI's records count our ticks
+bool g_on;         // callbacks do something
+bool g_own_clock;  // CUPTI's records count our ticks
 
 /// What becomes of the activities that a call led to.
 enum class Fate : uint8_t {
@@ -92,7 +92,7 @@ int g_read_lock;  // of the device chunk: our thread, or whoever flushes
 int g_in_cupti;   // our thread is inside CUPTI
 bool g_stop;
 uint64_t g_calibrated_ticks;
-bool g_described;  // the facts about the GPUs are written
+bool g_described;    // the facts about the GPUs are written
 bool g_handed_over;  // the program has a use of its own for CUPTI
 char g_client[96];   // whose
 
@@ -266,7 +266,8 @@ void on_launch(Domain domain, uint32_t number, const CallbackData& call) {
     return;
   }
   if (t_launch.depth > 0) --t_launch.depth;
-  if (kind == static_cast<uint8_t>(LaunchKind::kEvent) || kind == static_cast<uint8_t>(LaunchKind::kQuery)) return;  // the fate is all that is asked for
+  if (kind == static_cast<uint8_t>(LaunchKind::kEvent) || kind == static_cast<uint8_t>(LaunchKind::kQuery))
+    return;  // the fate is all that is asked for
   const uint64_t start = *call.own;
   if (start == 0 || (t_launch.depth > 0 && t_launch.correlation == call.correlation)) return;
   if (g_fates && g_fates[call.correlation % kLaunchSlots] != Fate::kKept) return;
@@ -461,7 +462,7 @@ void attach() {
 
 // ------------------------------------------------------------------------------------------------ making way
 
-/// The program, or a library of it that is no part of ours (torch.profiler's), subscribes. CUPTI takes one client, and what the program asked for comes first: we tell what
+/// The program, or a library that it brings (torch.profiler's), subscribes. CUPTI takes one client, and what the program asked for comes first: we tell what
 /// we have and leave. `caller`: an address in the client's code. Returns CUPTI's own function of this name.
 void* hand_over(const char* function, void* caller) {
   static int lock;

@@ -213,9 +213,20 @@ Table axes_table(const RunView& run) {
   return table;
 }
 
+/// Whose calls were recorded: "MPI", "MPI and NCCL", ...
+std::string called_libraries(const RunView& run) {
+  Query row(run.db,
+            "SELECT DISTINCT CASE WHEN o.name LIKE 'nccl%' THEN 'NCCL' WHEN o.name LIKE 'gloo::%' THEN 'Gloo' ELSE 'MPI' END FROM profile f"
+            " JOIN process p ON p.id = f.process JOIN op o ON o.id = f.op WHERE p.world = ? ORDER BY 1 = 'MPI' DESC, 1");
+  row.bind(run.world);
+  std::vector<std::string> names;
+  while (row.next()) names.push_back(row.text(0));
+  return names.empty() ? "MPI" : fmt::format("{}", fmt::join(names, " and "));
+}
+
 Table calls_table(const RunView& run) {
   Table table{.id = "calls",
-              .caption = "MPI calls, summed over ranks, whole run",
+              .caption = called_libraries(run) + " calls, summed over ranks, whole run",
               .columns = {{"time_ratio", "Time(%)", Unit::kRatio},
                           {"time_ns", "Time", Unit::kDuration},
                           {"calls", "Calls", Unit::kCount},
@@ -258,7 +269,7 @@ Table layers_table(const RunView& run) {
                           {"calls", "Calls", Unit::kCount, 5},
                           {"avg_ns", "Avg", Unit::kDuration, 3},
                           {"compute_ns", "Compute", Unit::kDuration},
-                          {"exposed_ns", "In MPI", Unit::kDuration},
+                          {"exposed_ns", "In calls", Unit::kDuration},
                           {"wait_ns", "Wait", Unit::kDuration, 4},
                           {"phase", "Phase", Unit::kText},
                           {"layer", "Name", Unit::kText}},

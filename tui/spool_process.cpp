@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint32_t kBackgroundSamples = 200;  // a fifth of a second of them
 constexpr size_t kMaxOpen = 64;
-constexpr size_t kMaxPoints = 64;         // clock pairs of one process: begin, and the newest
+constexpr size_t kMaxPoints = 64;  // clock pairs of one process: begin, and the newest
 constexpr uint32_t kMaxContexts = 1u << 22, kMaxCommunicators = 1u << 20;
 
 bool is_collective(OpClass op_class) {
@@ -161,7 +161,7 @@ void SpoolProcess::find_chunks(uint64_t join_bytes, uint64_t device_bytes) {
   const auto chunks = reader_.all_chunks();
   const bool joining = next_chunk_ == 0;
   if (joining) missed_before_ = header().loss[kLossLive];
-  std::map<uint32_t, uint64_t> wanted;                        // records of the log, by thread, from the end
+  std::map<uint32_t, uint64_t> wanted;  // records of the log, by thread, from the end
   uint64_t devices_wanted = device_bytes / sizeof(DeviceRecord);
   std::map<size_t, FollowPosition> begun;
   for (size_t i = chunks.size(); joining && i-- > 0;) {

@@ -112,7 +112,7 @@ class SpoolProcess : private MetaVisitor {
   bool alone_ = false;
   std::set<uint32_t> cut_threads_;  ///< the older part of their log was left out, and nothing has been read yet
   uint64_t from_ticks_ = 0;         ///< what ended before was left out, of some thread
-  uint32_t thread_samples_ = 0;  ///< of its training thread, while another one made its MPI calls
+  uint32_t thread_samples_ = 0;     ///< of its training thread, while another one made its MPI calls
 };
 
 }  // namespace ddl::tui

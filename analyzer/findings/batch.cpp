@@ -28,7 +28,10 @@ std::optional<Batch> batch_of(const FindingInput& input) {
   if (!samples.next() || samples.real(0) <= 0) return {};
   batch.per_rank = samples.real(0);
   batch.samples = batch.per_rank * samples.real(1);
-  batch.compute_ns = models::metric_of(input.db, input.world, "compute_time").value_or(0);
+  // A rank with GPUs computes on them: its thread, which launches and waits, says nothing of that.
+  Query gpus(input.db, "SELECT total(compute_ns) / total(windows) FROM steady_gpu WHERE world = ? AND active_ns > 0 HAVING count(*) > 0");
+  gpus.bind(input.world);
+  batch.compute_ns = gpus.next() ? gpus.real(0) : models::metric_of(input.db, input.world, "compute_time").value_or(0);
   Query noise(input.db, "SELECT value, hi FROM metric WHERE id = 'noise_scale' AND world = ? AND value IS NOT NULL");
   noise.bind(input.world);
   if (noise.next()) {

@@ -13,7 +13,7 @@ constexpr double kBatchMinSavingShare = 0.05;  // of the step
 struct Batch {
   double samples = 0;  ///< of all ranks in a step
   double per_rank = 0;
-  double compute_ns = 0;                  ///< of a step
+  double compute_ns = 0;                  ///< of a step, on GPUs where there are any
   std::optional<double> noise, noise_hi;  ///< noise scale, and the upper end of its interval
 };
 

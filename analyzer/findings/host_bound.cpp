@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "analyzer/findings/findings.h"
 #include "analyzer/findings/waited_for.h"
@@ -58,8 +59,8 @@ DDL_FINDING(host_bound, kSpeed, "idle",
       fmt::format("GPUs wait for the host for {} of the {}: {}{} until it launches the next kernel", percent_text(saving_ns / window_ns),
                   input.steps.annotated ? "step" : "run", duration_text(saving_ns), input.steps.annotated ? "/step" : "");
   if (kernels.next() && !kernels.is_null(1)) {
-    finding.evidence = fmt::format("{:.0f} kernels{} of {} on average.", kernels.real(0), input.steps.annotated ? " per step" : "",
-                                   duration_text(kernels.real(1)));
+    finding.evidence = fmt::format("{:.0f} kernel{}{} of {} on average.", kernels.real(0), std::lround(kernels.real(0)) == 1 ? "" : "s",
+                                   input.steps.annotated ? " per step" : "", duration_text(kernels.real(1)));
   }
   finding.evidence_sql = fmt::format(
       "SELECT step, rank, device, idle_host_ns, idle_ns, compute_ns, duration_ns FROM v_gpu_part WHERE world = {} ORDER BY idle_host_ns "

@@ -21,7 +21,7 @@ def job(folder, name, *options, recorded=True, fails=False, **env):
             command = [DDL, "record", "-o", folder / f"{name}.ddl", "--", *command]
         port = 29600 + len(runs)
         runs[name] = ([], None)
-        done = run(command, timeout=60, **{**ENVIRONMENT, "MASTER_PORT": port, **env})
+        done = run(command, timeout=120 if fails else 60, **{**ENVIRONMENT, "MASTER_PORT": port, **env})
         (folder / f"{name}.log").write_text(done.stdout + done.stderr)
         if fails:
             runs[name] = (done.returncode, None)

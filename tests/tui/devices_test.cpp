@@ -257,6 +257,63 @@ TEST(Devices, ALaunchWithoutWorkHoldsUpNothing) {
   EXPECT_EQ(steps.finished()[0].parts[1].compute_ns, 500'000);
 }
 
+/// A job on one GPU has no collectives, and what its GPU does is what it does.
+TEST(Devices, AreShownWithoutCollectives) {
+  tui::Job job = job_of_two();
+  Spools spools;
+  tui::Observer observer;
+  for (int32_t r = 0; r < 2; ++r) {
+    spools.of[r].take_launch(launch(kStart, 1));
+    spools.of[r].take(kernel(kStart, kStart + 250'000, 1, 1));
+    job.ranks[static_cast<size_t>(r)].steps.push_back(step_of(0));
+  }
+  spools.join(job);
+  const tui::Snapshot s = observer.look(job, false);
+  EXPECT_TRUE(s.by_device);
+  EXPECT_EQ(s.window, 1u);
+  EXPECT_EQ(s.ranks[0].compute_ns, 250'000);
+}
+
+/// CUPTI hands over a second's work stream by stream: where the log was joined in between, what the first streams did is missing from steps until a flush later.
+TEST(Devices, StepsOfTheFlushThatWasJoinedAreLeftOut) {
+  tui::Job job = job_of_two();
+  Spools spools;
+  tui::Steps steps;
+  constexpr uint64_t kSteps = 1600;  // of 1 ms
+  for (int32_t r = 0; r < 2; ++r) {
+    tui::SpoolDevices& spool = spools.of[r];
+    spool.leave_out();
+    for (uint64_t number = 0; number < kSteps; ++number) {
+      const uint64_t begin = kStart + number * kStepTicks;
+      spool.take_launch(launch(begin, static_cast<uint32_t>(number + 1)));
+      spool.take(kernel(begin, begin + 100'000, static_cast<uint32_t>(number + 1), 1));
+      job.ranks[static_cast<size_t>(r)].steps.push_back(step_of(number));
+    }
+  }
+  spools.join(job);
+  steps.advance(job);
+  ASSERT_FALSE(steps.finished().empty());
+  EXPECT_EQ(steps.finished().front().number + steps.finished().size(), kSteps);
+  EXPECT_EQ(steps.count(), 99u) << "1.5 s behind the end of the first kernel that was read";
+}
+
+/// What GPUs did after the program took CUPTI over is not known.
+TEST(Devices, WhatWasHandedOverIsNotIdle) {
+  tui::Job job = job_of_two();
+  Spools spools;
+  tui::Steps steps;
+  for (uint64_t number = 0; number < 2; ++number) add_step(spools, number);
+  for (int32_t r = 0; r < 2; ++r) {
+    if (r == 1) spools.of[r].on_handed_over(kStart + kStepTicks + 800'000);
+    for (uint64_t number = 0; number < 2; ++number) job.ranks[static_cast<size_t>(r)].steps.push_back(step_of(number));
+  }
+  spools.join(job);
+  steps.advance(job);
+  ASSERT_EQ(steps.finished().size(), 2u);
+  EXPECT_TRUE(steps.finished()[0].unknown.empty());
+  EXPECT_EQ(steps.finished()[1].unknown, std::vector<int64_t>{1});
+}
+
 /// A captured collective runs with every launch of its graph; where the first runs were left out, nobody knows which run is which.
 TEST(Devices, RunsOfAGraphAreTheSameOnAllRanks) {
   for (const bool joined : {false, true}) {

@@ -16,8 +16,10 @@ struct event;
 extern int cudaMalloc(void**, size_t), cudaStreamCreate(struct fake_stream**), cudaDeviceSynchronize(void);
 extern int cudaLaunchKernel(const void*, struct dim3, struct dim3, void**, size_t, struct fake_stream*);
 extern int cudaEventCreate(struct event**), cudaEventRecord(struct event*, struct fake_stream*), cudaEventQuery(struct event*);
-extern int cuptiSubscribe(void**, void (*)(void*, int, unsigned, const void*), void*), cuptiActivityEnable(int), cuptiActivityFlushAll(unsigned);
-extern int cuptiActivityRegisterCallbacks(void (*)(unsigned char**, size_t*, size_t*), void (*)(void*, unsigned, unsigned char*, size_t, size_t));
+extern int cuptiSubscribe(void**, void (*)(void*, int, unsigned, const void*), void*), cuptiActivityEnable(int),
+    cuptiActivityFlushAll(unsigned);
+extern int cuptiActivityRegisterCallbacks(void (*)(unsigned char**, size_t*, size_t*),
+                                          void (*)(void*, unsigned, unsigned char*, size_t, size_t));
 extern int cuptiActivityGetNextRecord(unsigned char*, size_t, unsigned char**);
 
 enum { STEPS = 10, KERNELS = 5, CONCURRENT_KERNEL = 10, BYTES = 1 << 16 };

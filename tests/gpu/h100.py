@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""What a GPU left behind (tests/gpu/h100, an H100 of 2026-11-26): a recording of ddp.py, two ranks of the real PyTorch 2.11 over NCCL 2.28.9, with what the script itself counted, and the flight
+recorder's dumps of the same script, whose rank 1 does not come to step 5. Real records of CUPTI come a second late and stream by stream, which no mock library did.
+"""
+import json
+import re
+import sqlite3
+import subprocess
+from pathlib import Path
+
+import job
+from gpu_intervals import length, union
+from job import check
+
+HERE = Path(__file__).resolve().parent / "h100"
+
+
+def shares(db, steps):
+    """From the kernels, a second time: compute / communication, exposed communication of the step; means over the ranks of these steps."""
+    ratios, exposed = [0, 0], []
+    for rank, begin, end in db.execute("SELECT rank, start_ns, start_ns + duration_ns FROM v_step WHERE step BETWEEN ? AND ?", steps).fetchall():
+        rows = db.execute("SELECT max(start_ns, ?), min(start_ns + duration_ns, ?), name LIKE '%nccl%' FROM v_gpu WHERE kind = 'kernel' AND rank = ? AND start_ns < ? AND start_ns + duration_ns > ?",
+                          (begin, end, rank, end, begin)).fetchall()
+        compute, comm = (union((a, b) for a, b, nccl in rows if nccl == which) for which in (0, 1))
+        ratios = [ratios[0] + length(compute), ratios[1] + length(comm)]
+        exposed.append((length(union(compute + comm)) - length(compute), end - begin))
+    return ratios[0] / ratios[1], sum(e for e, _ in exposed) / sum(d for _, d in exposed)
+
+
+def compute_ns(db, steps):
+    """Of a rank and step, in kernels other than collectives."""
+    sums = []
+    for rank, begin, end in db.execute("SELECT rank, start_ns, start_ns + duration_ns FROM v_step WHERE step BETWEEN ? AND ?", steps).fetchall():
+        sums.append(length(union(db.execute("SELECT max(start_ns, ?), min(start_ns + duration_ns, ?) FROM v_gpu WHERE kind = 'kernel' AND name NOT LIKE '%nccl%' AND rank = ? AND start_ns < ?"
+                                            " AND start_ns + duration_ns > ?", (begin, end, rank, end, begin)))))
+    return sum(sums) / len(sums)
+
+
+def test_ddl_top_says_what_the_kernels_say(folder):
+    subprocess.run(["tar", "-xJf", HERE / "ddp.ddl.tar.xz"], check=True, cwd=folder)
+    run = Path(folder) / "recorded.ddl"
+    db = job.store(run)
+    for how in ((), ("--replay",)):
+        look = json.loads(job.run([job.DDL, "top", *how, run, "--json", "-n", 1], check_rc=0).stdout)
+        window, step = look["window"], look["step"]
+        ratio, exposed = shares(db, (window["first_step"], window["last_step"]))
+        check(window["steps"] >= 15 and window["last_step"] == 39, f"{how}: {window}")
+        check(step["by_device"] and step["waiting_known"] and not step["devices_unknown"], f"{how}: {step}")
+        check(abs(step["gpu_ccr_raw"] / ratio - 1) < 1e-3 and abs(step["exposed_ratio"] / exposed - 1) < 1e-3, f"{how}: {step['gpu_ccr_raw']}, {step['exposed_ratio']}, from the kernels {ratio}, {exposed}")
+
+
+def test_the_script_counted_the_same(folder):
+    db = sqlite3.connect(Path(folder) / "recorded.ddl" / "run.sqlite")
+    truth = json.loads((HERE / "ddp.truth.json").read_text())
+    expected = sorted(truth["buckets"][""] + truth["buckets"]["rebuilt_"] * 39)
+    for rank in (0, 1):
+        bytes_ = sorted(row[0] for row in db.execute("SELECT payload_bytes FROM v_collective WHERE op = 'ncclAllReduce' AND rank = ? AND payload_bytes >= 1024", (rank,)))
+        check(bytes_ == expected, f"rank {rank}: {len(bytes_)} all-reduces of {sum(bytes_)} bytes, by DDP {len(expected)} of {sum(expected)}")
+    split = db.execute("SELECT count(*), count(wait_ns) FROM v_collective").fetchone()
+    check(split[0] == split[1] > 0, f"{split} collectives, split")
+    check(not db.execute("SELECT kind FROM loss").fetchall(), "nothing is missing: queries of events wait for nothing")
+
+
+def test_findings_mean_the_gpus(folder):
+    """The thread of a rank is busy all the time, launching and waiting; what its network computes is what the kernels take."""
+    db = sqlite3.connect(Path(folder) / "recorded.ddl" / "run.sqlite")
+    evidence = db.execute("SELECT evidence FROM finding WHERE id = 'batch_too_small'").fetchone()[0]
+    told = float(re.search(r"computing ([\d.]+) us;", evidence)[1])
+    steps = db.execute("SELECT min(step), max(step) FROM steady_number").fetchone()
+    found = compute_ns(db, steps) / 1000
+    check(abs(told / found - 1) < 0.01, f"computing {told} us, from the kernels {found}")
+
+
+def test_who_did_not_come(folder):
+    job.run([job.DDL, "import", "flight-recorder", HERE / "dumps", "-o", Path(folder) / "hang.ddl"], check_rc=0)
+    found = [tuple(row) for row in job.store(Path(folder) / "hang.ddl").execute("SELECT id, rank, sentence FROM finding ORDER BY position")]
+    check([row[:2] for row in found] == [("missing_rank", 1)] and "all_reduce number 35" in found[0][2], f"{found}")
+
+
+if __name__ == "__main__":
+    job.main(test_ddl_top_says_what_the_kernels_say, test_the_script_counted_the_same, test_findings_mean_the_gpus, test_who_did_not_come)
