@@ -1,6 +1,6 @@
 /* The mock of libcupti.so.13 (or .12, .11.8: the same file under another name), against the mock of libcuda.so.1. It writes activity
  * records field by field at the offsets that were read from the headers of CUPTI 11.0 to 13.0, shares no declaration with the product, and
- * misbehaves on request:
+ * hands over the records of a buffer stream by stream, as CUPTI was seen to on an H100, not in the order of time. It misbehaves on request:
  *
  *   FAKE_CUPTI_VERSION=N           sizes of the records as of API version 13 (11.0), 14, 15, 17, 18, 20, 26, 28, 130001; beyond: 256
  *   FAKE_CUPTI_SUBSCRIBE=N         cuptiSubscribe fails with this code; FAKE_CUPTI_HOLDER=NAME: who holds the place, if the code is 39
@@ -108,7 +108,46 @@ static void* complete_elsewhere(void* argument) {
   return NULL;
 }
 
+static uint64_t stream_of(const uint8_t* record, int index) {
+  static const unsigned offsets[KINDS] = {[KERNEL] = 48, [MEMCPY] = 40, [PEER] = 40, [MEMSET] = 40};
+  uint32_t stream = 0;
+  if (offsets[index]) memcpy(&stream, record + offsets[index], sizeof stream);
+  return stream;
+}
+
+/* By stream; in one stream by time. What is of no stream comes first. A damaged buffer stays as it is. */
+static void order_by_stream(struct buffer* buffer) {
+  uint8_t* sorted = malloc(buffer->used);
+  size_t filled = 0;
+  uint64_t stream = 0, next = 0;
+  for (int more = 1; more; stream = next) {
+    more = 0;
+    next = UINT64_MAX;
+    for (size_t at = 0; at < buffer->used;) {
+      uint32_t kind;
+      memcpy(&kind, buffer->bytes + at, sizeof kind);
+      const int index = kind > 63 ? -1 : index_of((int)kind);
+      if (index < 0) {
+        free(sorted);
+        return;
+      }
+      const uint64_t of = stream_of(buffer->bytes + at, index);
+      if (of == stream) {
+        memcpy(sorted + filled, buffer->bytes + at, sizes[index]);
+        filled += sizes[index];
+      } else if (of > stream) {
+        next = of < next ? of : next;
+        more = 1;
+      }
+      at += sizes[index];
+    }
+  }
+  memcpy(buffer->bytes, sorted, filled);
+  free(sorted);
+}
+
 static void give_back(struct buffer buffer) {
+  order_by_stream(&buffer);
   if (!knob("FAKE_CUPTI_THREAD")) {
     completed(NULL, 0, buffer.bytes, buffer.size, buffer.used);
     return;
