@@ -104,11 +104,12 @@ MetricResult of_ranks(const Metric& metric, Query& rows) {
   return result;
 }
 
-/// Whether it needs what the threads do not tell, because the GPUs of a rank that uses them were not recorded.
+/// Whether it needs what the threads do not tell: GPUs compute and communicate, recorded (then metrics of GPUs tell it) or not.
 bool is_untold(SQLite::Database& db, const Metric& metric, int64_t world) {
   if (metric.needs.empty()) return false;
   Query row(db,
-            "SELECT 1 FROM rank_resource WHERE world = ?1 AND resource = 'unseen'"
+            "SELECT 1 FROM rank_resource r JOIN steady_world w ON w.world = r.world"
+            " WHERE r.world = ?1 AND (r.resource = 'unseen' OR (r.resource = 'device' AND w.waits_by = 'device'))"
             " AND (?2 OR (SELECT total(exposed_ns) FROM steady_rank WHERE world = ?1) = 0)");
   row.bind(world, metric.needs == "computing");
   return row.next();

@@ -6,8 +6,9 @@
 //   -- better: higher|lower|none
 //   -- scope: job|step|rank
 //   -- bound: lower|upper  may be left out: what the value is where waits are lower bounds (specification.md J7)
-//   -- needs: computing|communication   may be left out: it has no value (NO_DATA) where the thread of a rank does not tell that, because the
-//                          rank calls NCCL and what its GPUs did was not recorded; its MPI calls still tell communication if it makes any
+//   -- needs: computing|communication   may be left out: it has no value (NO_DATA) where the thread of a rank does not tell that, because
+//                          GPUs compute and communicate: recorded, then metrics of GPUs tell it, or a rank that calls NCCL whose GPUs left no
+//                          record. Its MPI calls still tell communication if it makes any
 //   -- source: ...         its definition, an id of docs/specification.md: specification.md W5
 //   -- sentence: ...       what it says; shown as help
 //

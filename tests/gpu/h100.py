@@ -71,6 +71,13 @@ def test_findings_mean_the_gpus(folder):
     check(abs(told / found - 1) < 0.01, f"computing {told} us, from the kernels {found}")
 
 
+def test_threads_do_not_tell_what_gpus_do(folder):
+    db = sqlite3.connect(Path(folder) / "recorded.ddl" / "run.sqlite")
+    values = dict(db.execute("SELECT id, value FROM metric"))
+    threads = [values[name] for name in ("parallel_efficiency", "load_balance", "compute_time", "f_wait", "f_xfer", "exposed_comm")]
+    check(threads == [None] * 6 and 0 < values["gpu_parallel_efficiency"] < 0.05, f"{threads}, {values['gpu_parallel_efficiency']}")
+
+
 def test_who_did_not_come(folder):
     job.run([job.DDL, "import", "flight-recorder", HERE / "dumps", "-o", Path(folder) / "hang.ddl"], check_rc=0)
     found = [tuple(row) for row in job.store(Path(folder) / "hang.ddl").execute("SELECT id, rank, sentence FROM finding ORDER BY position")]
@@ -78,4 +85,4 @@ def test_who_did_not_come(folder):
 
 
 if __name__ == "__main__":
-    job.main(test_ddl_top_says_what_the_kernels_say, test_the_script_counted_the_same, test_findings_mean_the_gpus, test_who_did_not_come)
+    job.main(test_ddl_top_says_what_the_kernels_say, test_the_script_counted_the_same, test_findings_mean_the_gpus, test_threads_do_not_tell_what_gpus_do, test_who_did_not_come)
