@@ -5,7 +5,8 @@
 //   categories     kernel, gpu_memcpy, gpu_memset, cuda_sync, overhead on the device; cpu_op, user_annotation, python_function (of which
 //                  nn.Module tells layers), cuda_runtime, cuda_driver on the host. In 2021: Kernel, Memcpy, Memset, Operator, Runtime
 //   launch         "correlation" is the same in the call and in what it launched
-//   steps          ranges named ProfilerStep#N
+//   steps          ranges named ProfilerStep#N. A profiler without a schedule marks none: then a step ends with the optimizer's
+//                  (Optimizer.step#SGD.step) and begins where the last one ended, as under ddl record
 //   rank           "distributedInfo" of the file; else a number in its name (worker3, rank-34)
 //   collectives    kernels named after NCCL; newer traces say of them, or of the record_param_comms around their launch, group, elements and
 //                  type, and since PyTorch 2.5 of messages the other rank ("Src Rank", "Dst Rank"); not of kernels that carry out several
@@ -140,6 +141,7 @@ class KinetoFile : public JsonVisitor {
     for (const auto& [number, name] : gpu_names_)
       if (used_gpus_.contains(number)) p.gpus[number] = name;
     if (!version_.empty()) p.facts.emplace_back("nccl", version_);
+    add_steps_of_optimizer();
     add_gloo_calls();
   }
 
@@ -161,7 +163,13 @@ class KinetoFile : public JsonVisitor {
   uint32_t pair_of(const JsonRecord& event, int64_t peer);
   bool keep_gloo(const JsonRecord& event, std::string_view range, int64_t start_ns, int64_t duration_ns);
   void add_gloo_calls();
+  void add_steps_of_optimizer();
 
+  struct OptimizerStep {
+    int64_t start_ns, end_ns;
+    uint32_t thread;
+    std::string name;
+  };
   struct GlooCall {
     int64_t start_ns, duration_ns;
     uint32_t thread;
@@ -180,8 +188,9 @@ class KinetoFile : public JsonVisitor {
   std::map<int64_t, std::string> gpu_names_;
   std::set<int64_t> used_gpus_;
   std::string version_;
-  std::vector<GlooCall> gloo_;                               ///< held until it is known which step each begins in
-  std::vector<std::pair<int64_t, int64_t>> steps_;           ///< begin, number
+  std::vector<GlooCall> gloo_;                      ///< held until it is known which step each begins in
+  std::vector<std::pair<int64_t, int64_t>> steps_;  ///< begin, number
+  std::vector<OptimizerStep> optimizer_steps_;
   std::unordered_map<std::string, uint32_t> communicators_;  ///< by what kernels say of them: a list of thousands of ranks is read once
   std::string key_;                                          // of a communicator
   std::string key_of_last_;                                  ///< of the thread that was asked for last; empty: none was
@@ -312,6 +321,8 @@ void KinetoFile::on_range(const JsonRecord& event, Category category, int64_t st
     return;
   }
   if (keep_gloo(event, written, start_ns, duration_ns)) return;
+  if (written.starts_with("Optimizer.step#"))
+    optimizer_steps_.push_back({start_ns, start_ns + duration_ns, thread_of(event), std::string(written)});
   const bool of_framework = category == Category::kOperator || written.starts_with("nccl:") || written.starts_with("gloo:");
   if (kind == ContextKind::kLayer && of_framework) kind = ContextKind::kOperator;
   const std::optional<ImportedOperation> launches = launched_in(event, written);
@@ -336,6 +347,24 @@ bool KinetoFile::keep_gloo(const JsonRecord& event, std::string_view range, int6
   gloo_.push_back(call);
   run_.process(process_).pid = event.integer("pid");  // which is the number of its first thread, too
   return true;
+}
+
+/// Among several optimizers the one that stepped first counts.
+void KinetoFile::add_steps_of_optimizer() {
+  constexpr size_t kFewest = 3;  // fewer are a look at a part of one
+  if (!steps_.empty()) return;
+  std::sort(optimizer_steps_.begin(), optimizer_steps_.end(),
+            [](const OptimizerStep& a, const OptimizerStep& b) { return a.start_ns < b.start_ns; });
+  std::erase_if(optimizer_steps_, [first = optimizer_steps_.empty() ? OptimizerStep() : optimizer_steps_.front()](
+                                      const OptimizerStep& step) { return step.name != first.name || step.thread != first.thread; });
+  if (optimizer_steps_.size() < kFewest) return;
+  int64_t begin_ns = first_ns_;
+  for (const OptimizerStep& step : optimizer_steps_) {
+    const auto number = static_cast<int64_t>(steps_.size());
+    run_.step(process_, step.thread, number, begin_ns, step.end_ns - begin_ns);
+    steps_.emplace_back(begin_ns, number);
+    begin_ns = step.end_ns;
+  }
 }
 
 void KinetoFile::add_gloo_calls() {

@@ -88,6 +88,27 @@ TEST(Kineto, CollectivesOfGlooAreRanges) {
   EXPECT_EQ(run.text("SELECT id || rank FROM finding ORDER BY position LIMIT 1"), "straggler1");
 }
 
+/// A profiler without a schedule: a step ends with the optimizer's, and begins with what the last one left, here the loader.
+TEST(Kineto, WithoutAScheduleStepsEndWithTheOptimizers) {
+  std::string events;
+  for (int n = 0; n < 5; ++n) {
+    const auto range = [&](const char* name, int from, int us) {
+      events += fmt::format(R"({}{{"ph": "X", "cat": "user_annotation", "name": "{}", "pid": 9, "tid": 9, "ts": {}, "dur": {}}})",
+                            events.empty() ? "" : ",", name, 1000 * (n + 1) + from, us);
+    };
+    range("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 0, 300);
+    range("Optimizer.step#Adam.step", 800, 150);
+    range("Optimizer.step#SGD.step", 960, 20);  // of another optimizer, the second to step
+  }
+  Imported run("kineto", Imported::Files{{"rank0.json", R"({"schemaVersion": 1, "traceEvents": [)" + events + "]}"}});
+  EXPECT_EQ(
+      run.text(
+          "SELECT group_concat(step || ':' || (start_ns - (SELECT min(start_ns) FROM v_step)) || '+' || duration_ns, ' ') FROM v_step"),
+      "0:0+950000 1:950000+1000000 2:1950000+1000000 3:2950000+1000000 4:3950000+1000000");
+  EXPECT_EQ(
+      run.integer("SELECT count(*) FROM range_event e JOIN region r ON r.id = e.region WHERE r.name = 'input' AND e.step IS NOT NULL"), 5);
+}
+
 TEST(Kineto, AmongSeveralGroupsOfGlooNobodySaysWhich) {
   const std::string groups = R"({"pg_name": "0", "pg_desc": "default_pg", "backend_config": "cpu:gloo", "pg_size": 2, "ranks": [0, 1]},
     {"pg_name": "1", "pg_desc": "dp", "backend_config": "cpu:gloo", "pg_size": 2, "ranks": [0, 1]})";
