@@ -39,13 +39,13 @@ struct AnalysisLoss {
   const char* kind;
   const char* note;
 };
-constexpr AnalysisLoss kPartial{"partial_collectives",
-                            "collectives of which not all members were recorded: their waiting is not known, or only what it is at least"};
+constexpr AnalysisLoss kPartial{
+    "partial_collectives", "collectives of which not all members were recorded: their waiting is not known, or only what it is at least"};
 constexpr AnalysisLoss kMismatched{"mismatched_collectives", "collectives whose members called different operations"};
 constexpr AnalysisLoss kViolations{"clock_violations",
-                               "calls that ended before the last member entered: the clocks disagree, waits were clipped"};
+                                   "calls that ended before the last member entered: the clocks disagree, waits were clipped"};
 constexpr AnalysisLoss kUnmatched{"unmatched_messages",
-                              "sends and receives whose other end cannot be told for sure: their waiting is not known"};
+                                  "sends and receives whose other end cannot be told for sure: their waiting is not known"};
 constexpr AnalysisLoss kBadIntervals{"bad_intervals", "events that end before they begin: counted as taking no time"};
 constexpr AnalysisLoss kRepeated{"repeated_steps", "steps whose number the same process had used before: left out of the statistics"};
 

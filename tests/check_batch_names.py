@@ -99,13 +99,14 @@ def header_types(text):
 def hidden(files, headers):
     """[(name, file, header)] of types in unnamed namespaces that have the name of one that a header declares in the same namespace or one around it."""
     where = {name: header for header, text in sorted(headers.items()) for name in header_types(text)}
+    alias = lambda name, text: next((line.split(";")[0] for line in text.splitlines() if line.startswith(f"using {name} =")), None)
     result = []
     for file, text in sorted(files.items()):
         for scope, name in sorted(set(unnamed_names(text))):
             parts = scope.split("::")
             for depth in range(len(parts) + 1):
                 header = where.get(("::".join(parts[:depth]), name))
-                if header:
+                if header and (alias(name, text) is None or alias(name, text) != alias(name, headers[header])):
                     result.append((scope + "::" + name, file, header))
     return result
 
@@ -123,6 +124,9 @@ def self_test():
     assert hidden({"a": one.replace("namespace ddl", "namespace ddl::other")}, {"h": header}) == [("ddl::other::Row", "a", "h")]
     assert hidden({"a": one}, {"h": header.replace("namespace ddl", "namespace ddl::other")}) == []
     assert hidden({"a": one.replace("Row", "Later")}, {"h": header}) == []
+    same = "namespace ddl {\nusing Row = int;  ///< said\n}  // namespace ddl\n"
+    assert hidden({"a": "namespace ddl {\nnamespace {\nusing Row = int;\n}  // namespace\n}  // namespace ddl\n"}, {"h": same}) == []
+    assert hidden({"a": one}, {"h": same}) == [("ddl::Row", "a", "h")]
     print("check_batch_names: it notices what it should")
 
 

@@ -69,7 +69,8 @@ std::string describe_call(const FindingInput& input, int64_t rank, int64_t op, s
 }
 
 /// Members that have not entered collective `seq`. A rank without a process is one that left no data: nothing can be said about it.
-std::vector<int64_t> members_behind(const FindingInput& input, const CollectivesEntered& entered, const CommunicatorInfo& communicator, int64_t seq) {
+std::vector<int64_t> members_behind(const FindingInput& input, const CollectivesEntered& entered, const CommunicatorInfo& communicator,
+                                    int64_t seq) {
   std::vector<int64_t> behind;
   for (int64_t rank : communicator.ranks) {
     const auto progress = entered.find({communicator.id, rank});

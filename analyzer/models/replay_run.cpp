@@ -232,7 +232,7 @@ class RunReader {
 
   void read_window(const Window& window, const std::vector<Event>& events) {
     std::map<std::pair<int64_t, int64_t>, int64_t> seen;  // operation and bytes: how often in this step
-    std::multimap<int64_t, PartInCall> pending;               // requests, by when they were seen to be over
+    std::multimap<int64_t, PartInCall> pending;           // requests, by when they were seen to be over
     int64_t now = window.interval.begin_ns, position = 0;
     for (size_t i = 0; i < events.size(); ++i) {
       const Event& event = events[i];
@@ -478,7 +478,7 @@ class RunReader {
   std::unordered_map<KindKey, size_t, HashOfKind> kinds_;
   std::vector<Participant> participants_;                       ///< in the order of reading
   bool messages_ = false;                                       ///< the run has any
-  std::unordered_map<int64_t, PartInCall> members_by_event_;        ///< for messages
+  std::unordered_map<int64_t, PartInCall> members_by_event_;    ///< for messages
   std::vector<std::pair<Replay::Op, size_t>> by_position_;      ///< computing, and its kind by its place in the step
   std::vector<std::pair<Replay::Op, Replay::Op>> completions_;  ///< call, request that completed in it
   double call_ns_ = 0, unsplit_ns_ = 0;

@@ -17,12 +17,12 @@ struct ActivityKind {
   int order;
 };
 constexpr ActivityKind kActivities[] = {{1, "kernel", "", 0},
-                                    {2, "memcpy", " copies", 1},
-                                    {3, "memset", " copies", 1},
-                                    {4, "sync", " synchronisation", 3},
-                                    {5, "overhead", " overhead of tracing", 4},
-                                    {6, "graph", " graphs", 2},
-                                    {7, "nccl_timer", " collectives as NCCL timed them", 5}};
+                                        {2, "memcpy", " copies", 1},
+                                        {3, "memset", " copies", 1},
+                                        {4, "sync", " synchronisation", 3},
+                                        {5, "overhead", " overhead of tracing", 4},
+                                        {6, "graph", " graphs", 2},
+                                        {7, "nccl_timer", " collectives as NCCL timed them", 5}};
 constexpr int kOrders = 6;
 
 const ActivityKind& activity(int64_t kind) {
