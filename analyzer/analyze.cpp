@@ -35,19 +35,19 @@
 namespace ddl {
 namespace {
 
-struct LossKind {
+struct AnalysisLoss {
   const char* kind;
   const char* note;
 };
-constexpr LossKind kPartial{"partial_collectives",
-                            "collectives of which not all members were recorded: their waiting is not known, or only what it is at least"};
-constexpr LossKind kMismatched{"mismatched_collectives", "collectives whose members called different operations"};
-constexpr LossKind kViolations{"clock_violations",
-                               "calls that ended before the last member entered: the clocks disagree, waits were clipped"};
-constexpr LossKind kUnmatched{"unmatched_messages",
-                              "sends and receives whose other end cannot be told for sure: their waiting is not known"};
-constexpr LossKind kBadIntervals{"bad_intervals", "events that end before they begin: counted as taking no time"};
-constexpr LossKind kRepeated{"repeated_steps", "steps whose number the same process had used before: left out of the statistics"};
+constexpr AnalysisLoss kPartial{
+    "partial_collectives", "collectives of which not all members were recorded: their waiting is not known, or only what it is at least"};
+constexpr AnalysisLoss kMismatched{"mismatched_collectives", "collectives whose members called different operations"};
+constexpr AnalysisLoss kViolations{"clock_violations",
+                                   "calls that ended before the last member entered: the clocks disagree, waits were clipped"};
+constexpr AnalysisLoss kUnmatched{"unmatched_messages",
+                                  "sends and receives whose other end cannot be told for sure: their waiting is not known"};
+constexpr AnalysisLoss kBadIntervals{"bad_intervals", "events that end before they begin: counted as taking no time"};
+constexpr AnalysisLoss kRepeated{"repeated_steps", "steps whose number the same process had used before: left out of the statistics"};
 
 void clear(SQLite::Database& db) {
   for (const char* table :
@@ -55,14 +55,14 @@ void clear(SQLite::Database& db) {
         "gpu_layer_part", "hta_part", "pipeline", "collective_group", "metric", "rank_metric", "finding"}) {
     db.exec(fmt::format("DELETE FROM {}", table));
   }
-  for (const LossKind& loss : {kPartial, kMismatched, kUnmatched, kViolations, kBadIntervals, kRepeated}) {
+  for (const AnalysisLoss& loss : {kPartial, kMismatched, kUnmatched, kViolations, kBadIntervals, kRepeated}) {
     Query(db, "DELETE FROM loss WHERE kind = ?").run(loss.kind);
   }
   make_tables(db);
   db.exec("DELETE FROM meta WHERE key = 'verdict' OR key LIKE 'verdict.%' OR (key LIKE 'analysis.%' AND key <> 'analysis.tables')");
 }
 
-void book(SQLite::Database& db, const LossKind& loss, int64_t count, std::optional<int64_t> world = {}) {
+void book(SQLite::Database& db, const AnalysisLoss& loss, int64_t count, std::optional<int64_t> world = {}) {
   if (count > 0) Query(db, "INSERT INTO loss (world, kind, count, note) VALUES (?, ?, ?, ?)").run(world, loss.kind, count, loss.note);
 }
 

@@ -24,7 +24,7 @@ const char* otlp_unit(std::string_view name) {
 
 Json attribute(const std::string& key, const std::string& value) { return {{"key", key}, {"value", {{"stringValue", value}}}}; }
 
-class OtlpMetrics : public JobSeries {
+class OtlpMetrics : public SeriesSink {
  public:
   explicit OtlpMetrics(int64_t time_ns) : time_(std::to_string(time_ns)) {}
 

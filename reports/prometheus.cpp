@@ -98,7 +98,7 @@ std::string escaped(std::string_view text, bool quotes) {
 
 using Labels = std::vector<std::pair<const char*, std::string>>;
 
-class PrometheusPage : public JobSeries {
+class PrometheusPage : public SeriesSink {
  public:
   void family(const PrometheusFamily& family) override {
     out_ += fmt::format("# HELP {} {}\n# TYPE {} {}\n", family.name, escaped(family.help, false), family.name, family.type);
@@ -122,7 +122,7 @@ class PrometheusPage : public JobSeries {
 /// Names as labels, of which no two become the same.
 class Page {
  public:
-  Page(std::string run, JobSeries& to) : run_(std::move(run)), to_(to) {}
+  Page(std::string run, SeriesSink& to) : run_(std::move(run)), to_(to) {}
 
   void family(const PrometheusFamily& family) {
     to_.family(family);
@@ -141,7 +141,7 @@ class Page {
   static std::string label(const std::string& name) { return shorten_middle(printable(name), kMostLabelColumns); }
 
   std::string run_;
-  JobSeries& to_;
+  SeriesSink& to_;
   std::set<SeriesLabels> seen_;
 };
 
@@ -218,7 +218,7 @@ size_t add_collectives(const JobNumbers& job, size_t most, Families& page) {
 
 }  // namespace
 
-void tell_job_series(const JobNumbers& job, const PrometheusLimits& limits, JobSeries& to) {
+void tell_job_series(const JobNumbers& job, const PrometheusLimits& limits, SeriesSink& to) {
   Page page(job.run, to);
   Families fixed(page);
   fixed.add("ddl_run_info", 1, {{"name", job.name}, {"job_id", job.job_id}});

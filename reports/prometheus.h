@@ -24,14 +24,14 @@ struct PrometheusFamily;
 using SeriesLabels = std::vector<std::pair<std::string, std::string>>;
 
 /// Takes what there is of a job, family by family. Labels are printable and cut; the first is the run.
-class JobSeries {
+class SeriesSink {
  public:
-  virtual ~JobSeries() = default;
+  virtual ~SeriesSink() = default;
   virtual void family(const PrometheusFamily& family) = 0;
   /// Belongs to the last family; no two of one have the same labels.
   virtual void sample(double value, const SeriesLabels& labels) = 0;
 };
-void tell_job_series(const JobNumbers& job, const PrometheusLimits& limits, JobSeries& to);
+void tell_job_series(const JobNumbers& job, const PrometheusLimits& limits, SeriesSink& to);
 
 /// What render_prometheus() may emit.
 struct PrometheusFamily {

@@ -6,7 +6,7 @@ usage: check_batch_names.py ROOT         names what two files of a library or pr
 
 The release preset compiles the sources of a library, and of a unit test's program, in batches (CMAKE_UNITY_BUILD), and which files share a batch
 changes with every file that is added. So constants, types, aliases and functions (with their parameters' types: overloads are fine) of unnamed
-namespaces are unique in a library or program.
+namespaces are unique in a library or program, and none of those types has the name of one that a header of the library's declares.
 """
 import collections
 import pathlib
@@ -35,6 +35,7 @@ BATCHED = {
     "tui_test": ["tests/tui/*_test.cpp"],
     "workloads_test": ["tests/workloads/*_test.cpp"],
 }
+LAYERS = ["core", "store", "analyzer", "history", "reports", "tui", "autotuner", "cli"]  # a batch of one includes headers of it and of those before it
 OPENS = re.compile(r"^namespace(?: ([\w:]+))? \{$")
 CLOSES = re.compile(r"^\}  // namespace")
 # At column 0: what is indented belongs to something else.
@@ -76,6 +77,40 @@ def clashes(files):
     return [(scope + "::" + name, found) for (scope, name), found in sorted(where.items()) if len(found) > 1 and not same(name, found)]
 
 
+TYPE = re.compile(r"^(?:struct|class|enum class|enum|union) (\w+)\b(?! *;)|^using (\w+) =")
+
+
+def header_types(text):
+    """(namespace, name) of the types that a header declares."""
+    around, names = [], []
+    for line in text.splitlines():
+        opens = OPENS.match(line)
+        if opens:
+            around.append(opens.group(1))
+        elif CLOSES.match(line) and around:
+            around.pop()
+        else:
+            declares = TYPE.match(line)
+            if declares and None not in around:
+                names.append(("::".join(around), declares.group(1) or declares.group(2)))
+    return names
+
+
+def hidden(files, headers):
+    """[(name, file, header)] of types in unnamed namespaces that have the name of one that a header declares in the same namespace or one around it."""
+    where = {name: header for header, text in sorted(headers.items()) for name in header_types(text)}
+    alias = lambda name, text: next((line.split(";")[0] for line in text.splitlines() if line.startswith(f"using {name} =")), None)
+    result = []
+    for file, text in sorted(files.items()):
+        for scope, name in sorted(set(unnamed_names(text))):
+            parts = scope.split("::")
+            for depth in range(len(parts) + 1):
+                header = where.get(("::".join(parts[:depth]), name))
+                if header and (alias(name, text) is None or alias(name, text) != alias(name, headers[header])):
+                    result.append((scope + "::" + name, file, header))
+    return result
+
+
 def self_test():
     one = "namespace ddl {\nnamespace {\n\nconstexpr double kLeft = 1, kRight = 2;\nstruct Row {\n  int kInside = 0;\n};\nstruct Told;\n\n}  // namespace\n}  // namespace ddl\n"
     assert clashes({"a": one, "b": one}) == [("ddl::Row", ["a", "b"]), ("ddl::kLeft", ["a", "b"]), ("ddl::kRight", ["a", "b"])]
@@ -84,6 +119,14 @@ def self_test():
     assert clashes({"a": calls, "b": calls.replace("int b", "double b")}) == []
     assert clashes({"a": one, "b": one.replace("namespace ddl", "namespace ddl::other")}) == []
     assert clashes({"a": one, "b": "namespace ddl {\nstruct Row {\n};\n}  // namespace ddl\n"}) == []
+    header = "namespace ddl {\nstruct Row {\n};\nclass Later;\n}  // namespace ddl\n"
+    assert hidden({"a": one}, {"h": header}) == [("ddl::Row", "a", "h")]
+    assert hidden({"a": one.replace("namespace ddl", "namespace ddl::other")}, {"h": header}) == [("ddl::other::Row", "a", "h")]
+    assert hidden({"a": one}, {"h": header.replace("namespace ddl", "namespace ddl::other")}) == []
+    assert hidden({"a": one.replace("Row", "Later")}, {"h": header}) == []
+    same = "namespace ddl {\nusing Row = int;  ///< said\n}  // namespace ddl\n"
+    assert hidden({"a": "namespace ddl {\nnamespace {\nusing Row = int;\n}  // namespace\n}  // namespace ddl\n"}, {"h": same}) == []
+    assert hidden({"a": one}, {"h": same}) == [("ddl::Row", "a", "h")]
     print("check_batch_names: it notices what it should")
 
 
@@ -97,6 +140,11 @@ def main(arguments):
         assert files, f"no sources in {patterns}"
         for name, where in clashes(files):
             print(f"{library}: {name} is declared in {' and '.join(where)}: they are compiled together, rename all but one")
+            found += 1
+        layers = LAYERS[: LAYERS.index(library) + 1] if library in LAYERS else []
+        headers = {str(path.relative_to(root)): path.read_text(encoding="utf-8") for folder in layers for path in root.glob(f"{folder}/**/*.h")}
+        for name, file, header in hidden(files, headers):
+            print(f"{library}: {name} of {file} has the name of a type of {header}: files that are compiled behind it mean that one, rename it")
             found += 1
     return 1 if found else 0
 

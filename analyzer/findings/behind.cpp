@@ -12,10 +12,10 @@
 namespace ddl {
 namespace {
 
-using Progress = std::map<std::pair<int64_t, int64_t>, int64_t>;  // (communicator, rank) -> collectives entered
+using CollectivesEntered = std::map<std::pair<int64_t, int64_t>, int64_t>;  // (communicator, rank) -> collectives entered
 
-Progress collectives_entered(const FindingInput& input, const std::vector<UnfinishedCall>& open) {
-  Progress entered;
+CollectivesEntered collectives_entered(const FindingInput& input, const std::vector<UnfinishedCall>& open) {
+  CollectivesEntered entered;
   Query profile(input.db,
                 "SELECT f.comm, p.rank, f.op, f.calls FROM profile f JOIN process p ON p.id = f.process"
                 " WHERE p.world = ? AND p.rank IS NOT NULL AND f.comm IS NOT NULL");
@@ -69,7 +69,8 @@ std::string describe_call(const FindingInput& input, int64_t rank, int64_t op, s
 }
 
 /// Members that have not entered collective `seq`. A rank without a process is one that left no data: nothing can be said about it.
-std::vector<int64_t> members_behind(const FindingInput& input, const Progress& entered, const CommunicatorInfo& communicator, int64_t seq) {
+std::vector<int64_t> members_behind(const FindingInput& input, const CollectivesEntered& entered, const CommunicatorInfo& communicator,
+                                    int64_t seq) {
   std::vector<int64_t> behind;
   for (int64_t rank : communicator.ranks) {
     const auto progress = entered.find({communicator.id, rank});
@@ -96,7 +97,7 @@ std::vector<UnfinishedCall> open_calls(const FindingInput& input) {
 
 std::optional<Stall> find_stall(const FindingInput& input) {
   const std::vector<UnfinishedCall> open = open_calls(input);
-  const Progress entered = collectives_entered(input, open);
+  const CollectivesEntered entered = collectives_entered(input, open);
   std::vector<WaitingRank> waiting;
   for (const UnfinishedCall& call : open) {
     if (call.comm && call.seq) waiting.push_back({call.rank, *call.comm, *call.seq, call.start_ns});
@@ -128,7 +129,7 @@ std::string stalled(const Stall& stall) {
 
 std::string stuck_in_transfer(const FindingInput& input) {
   const std::vector<UnfinishedCall> open = open_calls(input);
-  const Progress entered = collectives_entered(input, open);
+  const CollectivesEntered entered = collectives_entered(input, open);
   std::map<std::string, std::vector<int64_t>> ranks;  // by the call they are in
   for (const UnfinishedCall& call : open) {
     if (!call.comm || !call.seq) continue;

@@ -33,7 +33,7 @@ struct Window {
 };
 
 /// One call, or one request that a call posted.
-struct Member {
+struct PartInCall {
   Replay::Op op = 0;
   Replay::Op before = 0;  ///< what ends when the call is entered, or posted
   int64_t rank = 0;
@@ -55,7 +55,7 @@ struct Participant {
   int64_t comm = 0, seq = 0, op = 0;
   std::optional<int64_t> root;
   bool bounded = false;  ///< as Event
-  Member member;
+  PartInCall member;
 };
 
 /// Those of one collective.
@@ -232,7 +232,7 @@ class RunReader {
 
   void read_window(const Window& window, const std::vector<Event>& events) {
     std::map<std::pair<int64_t, int64_t>, int64_t> seen;  // operation and bytes: how often in this step
-    std::multimap<int64_t, Member> pending;               // requests, by when they were seen to be over
+    std::multimap<int64_t, PartInCall> pending;           // requests, by when they were seen to be over
     int64_t now = window.interval.begin_ns, position = 0;
     for (size_t i = 0; i < events.size(); ++i) {
       const Event& event = events[i];
@@ -258,7 +258,7 @@ class RunReader {
   }
 
   Replay::Op add_call(const Window& window, const Event& event, const Operation& operation, Replay::Op compute,
-                      std::multimap<int64_t, Member>& pending, int64_t end_ns) {
+                      std::multimap<int64_t, PartInCall>& pending, int64_t end_ns) {
     const double seconds = static_cast<double>(end_ns - event.interval.begin_ns) * kNs;
     call_ns_ += static_cast<double>(end_ns - event.interval.begin_ns);
     const auto [first, last] = pending.equal_range(event.interval.end_ns);
@@ -270,7 +270,7 @@ class RunReader {
       completions_.emplace_back(op, request->second.op);
     }
     pending.erase(first, last);
-    const Member member{op, compute, window.rank, {event.interval.begin_ns, end_ns}, event.xfer_ns};
+    const PartInCall member{op, compute, window.rank, {event.interval.begin_ns, end_ns}, event.xfer_ns};
     if (messages_) members_by_event_[event.id] = member;
     if (collective) participants_.push_back({*event.comm, *event.seq, event.op, event.root, event.bounded, member});
     return op;
@@ -278,11 +278,11 @@ class RunReader {
 
   // A transfer beside the calls, from when it was posted.
   void add_request(const Window& window, const Event& event, const Operation& operation, Replay::Op posted,
-                   std::multimap<int64_t, Member>& pending) {
+                   std::multimap<int64_t, PartInCall>& pending) {
     result_.nonblocking = true;
     const Replay::Op op = add(window, transfer_kind(event, operation), 0);
     result_.replay.after(op, posted);
-    const Member member{op, posted, window.rank, event.interval, event.xfer_ns};
+    const PartInCall member{op, posted, window.rank, event.interval, event.xfer_ns};
     pending.emplace(event.interval.end_ns, member);
     if (messages_) members_by_event_[event.id] = member;
     if (event.seq && event.comm) participants_.push_back({*event.comm, *event.seq, event.op, event.root, event.bounded, member});
@@ -357,11 +357,11 @@ class RunReader {
       if (operation.wait == WaitRule::kSymmetric) {
         std::optional<int64_t> shortest;
         for (size_t i = 0; i < members.size(); ++i) {
-          const Member& member = members[i].member;
+          const PartInCall& member = members[i].member;
           if (member.xfer_ns && (!shortest || *member.xfer_ns < *shortest)) shortest = member.xfer_ns;
         }
         for (size_t i = 0; i < members.size(); ++i) {
-          const Member& member = members[i].member;
+          const PartInCall& member = members[i].member;
           std::optional<int64_t> xfer_ns = operation.nonblocking ? shortest : member.xfer_ns;
           if (xfer_ns && members[i].bounded) xfer_ns = std::min(*xfer_ns, typical.at(result_.replay.ops()[member.op].kind));
           if (xfer_ns) {
@@ -384,7 +384,7 @@ class RunReader {
     size_t at = 0;
     while (at < members.size() && !(root && members[at].member.rank == *root)) ++at;
     for (size_t i = 0; i < members.size(); ++i) {
-      const Member& member = members[i].member;
+      const PartInCall& member = members[i].member;
       if (at == members.size() || !member.xfer_ns) {
         unsplit_ns_ += static_cast<double>(member.interval.length_ns());
       } else if (operation.wait == WaitRule::kLateRoot && i != at) {
@@ -403,15 +403,15 @@ class RunReader {
 
   void pass_messages() {
     Query rows(db_, "SELECT send, receive, late_sender_wait_ns, late_receiver_wait_ns FROM message");
-    const auto find = [&](int column) -> const Member* {
+    const auto find = [&](int column) -> const PartInCall* {
       const auto at = rows.is_null(column) ? members_by_event_.end() : members_by_event_.find(rows.integer(column));
       return at == members_by_event_.end() ? nullptr : &at->second;
     };
     while (rows.next()) {
-      const Member *send = find(0), *receive = find(1);
+      const PartInCall *send = find(0), *receive = find(1);
       if (!send || !receive) {  // the other end is not known, or not in these steps
         const bool unknown = rows.is_null(0) || rows.is_null(1);
-        if (const Member* one = send ? send : receive; one && unknown) unsplit_ns_ += static_cast<double>(one->interval.length_ns());
+        if (const PartInCall* one = send ? send : receive; one && unknown) unsplit_ns_ += static_cast<double>(one->interval.length_ns());
         continue;
       }
       pass(*receive, *send);
@@ -459,7 +459,7 @@ class RunReader {
   }
 
   /// `waiter` transfers from when both have come.
-  void pass(const Member& waiter, const Member& other) {
+  void pass(const PartInCall& waiter, const PartInCall& other) {
     if (waiter.op == other.op) return;
     result_.replay.after(waiter.op, other.before);
     const int64_t begin_ns = std::max(waiter.interval.begin_ns, other.interval.begin_ns);
@@ -478,7 +478,7 @@ class RunReader {
   std::unordered_map<KindKey, size_t, HashOfKind> kinds_;
   std::vector<Participant> participants_;                       ///< in the order of reading
   bool messages_ = false;                                       ///< the run has any
-  std::unordered_map<int64_t, Member> members_by_event_;        ///< for messages
+  std::unordered_map<int64_t, PartInCall> members_by_event_;    ///< for messages
   std::vector<std::pair<Replay::Op, size_t>> by_position_;      ///< computing, and its kind by its place in the step
   std::vector<std::pair<Replay::Op, Replay::Op>> completions_;  ///< call, request that completed in it
   double call_ns_ = 0, unsplit_ns_ = 0;

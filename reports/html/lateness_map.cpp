@@ -48,9 +48,9 @@ std::vector<int64_t> numbers_of(const RunView& run, std::string_view sql) {
 }
 
 // Sums of lateness of the ranks over the steps of one column, until the column is full.
-class Column {
+class LatenessColumn {
  public:
-  explicit Column(size_t ranks) : sums_(ranks), counts_(ranks) {}
+  explicit LatenessColumn(size_t ranks) : sums_(ranks), counts_(ranks) {}
   void add(size_t rank, double late_ns) {
     sums_[rank] += late_ns;
     ++counts_[rank];
@@ -73,7 +73,7 @@ class Column {
 
 using Waits = std::vector<std::pair<size_t, int64_t>>;  // rank's index, wait_ns
 
-void add_step(Lateness& result, Column& column, int64_t step, const Waits& waits) {
+void add_step(Lateness& result, LatenessColumn& column, int64_t step, const Waits& waits) {
   if (waits.size() < 2) return;
   std::vector<int64_t> sorted;
   for (const auto& [rank, wait_ns] : waits) sorted.push_back(wait_ns);
@@ -121,7 +121,7 @@ Lateness lateness_of(const RunView& run) {
     WHERE s.world = ?1
     ORDER BY s.step, s.rank)");
   row.bind(run.world, run.facts.waits_by == Resource::kDevice);
-  Column column(result.ranks.size());
+  LatenessColumn column(result.ranks.size());
   Waits waits;
   size_t at = 0;  // index of the step
   const auto finish_step = [&] {

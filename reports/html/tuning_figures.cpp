@@ -42,7 +42,7 @@ std::string tip_of(const TrialMark& trial) {
   return tip;
 }
 
-struct Range {
+struct ValueRange {
   double least = INFINITY, most = 0;
   void add(const std::optional<double>& value) {
     if (value) least = std::min(least, *value), most = std::max(most, *value);
@@ -52,7 +52,7 @@ struct Range {
 std::string history_caption(const std::vector<TrialMark>& trials) {
   std::map<std::string, bool> points;
   int64_t failed = 0;
-  Range range;
+  ValueRange range;
   for (const TrialMark& trial : trials) {
     points[trial.point] = true;
     failed += !trial.cost_ns;
@@ -77,7 +77,7 @@ Figure history_figure(const std::vector<TrialMark>& trials, const std::string& c
                          {"stage", "Stage", Unit::kText},
                          {"point", "Configuration", Unit::kText},
                          {"cost_ns", cost_name, Unit::kDuration}};
-  Range range;
+  ValueRange range;
   for (const TrialMark& trial : trials) range.add(trial.cost_ns);
   const std::vector<MarkName> legend = legend_of(trials);
   const double top = mark_legend_height(legend) + 22, bottom = top + kTuningHeight;
@@ -150,7 +150,7 @@ Figure prediction_figure(const std::vector<Predicted>& points, const std::string
                          {"measured_ns", cost_name, Unit::kDuration},
                          {"error_ratio", "Measured beyond it", Unit::kRatio},
                          {"trials", "Trials", Unit::kCount}};
-  Range range;
+  ValueRange range;
   std::vector<double> errors;
   std::vector<TrialMark> marks;
   for (const Predicted& point : points) {

@@ -10,23 +10,23 @@
 namespace ddl::reports {
 namespace {
 
-struct Activity {
+struct ActivityKind {
   int64_t kind;  ///< gpu_event.kind
   const char* category;
   const char* track;  ///< behind the name of the stream
   int order;
 };
-constexpr Activity kActivities[] = {{1, "kernel", "", 0},
-                                    {2, "memcpy", " copies", 1},
-                                    {3, "memset", " copies", 1},
-                                    {4, "sync", " synchronisation", 3},
-                                    {5, "overhead", " overhead of tracing", 4},
-                                    {6, "graph", " graphs", 2},
-                                    {7, "nccl_timer", " collectives as NCCL timed them", 5}};
+constexpr ActivityKind kActivities[] = {{1, "kernel", "", 0},
+                                        {2, "memcpy", " copies", 1},
+                                        {3, "memset", " copies", 1},
+                                        {4, "sync", " synchronisation", 3},
+                                        {5, "overhead", " overhead of tracing", 4},
+                                        {6, "graph", " graphs", 2},
+                                        {7, "nccl_timer", " collectives as NCCL timed them", 5}};
 constexpr int kOrders = 6;
 
-const Activity& activity(int64_t kind) {
-  for (const Activity& known : kActivities)
+const ActivityKind& activity(int64_t kind) {
+  for (const ActivityKind& known : kActivities)
     if (known.kind == kind) return known;
   return kActivities[4];
 }
@@ -58,7 +58,7 @@ void write_gpu(PerfettoTracks& tracks) {
   for (int64_t process = 0; row.next(); tracks.rows_done(1)) {
     if (row.integer(0) != process) lanes.clear();
     process = row.integer(0);
-    const Activity& a = activity(row.integer(kKind));
+    const ActivityKind& a = activity(row.integer(kKind));
     const int64_t device = row.maybe_integer(kDevice).value_or(-1), stream = row.maybe_integer(kStream).value_or(-1);
     const std::tuple key(device, stream, a.order);
     auto found = lanes.find(key);

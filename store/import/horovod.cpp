@@ -24,9 +24,9 @@ namespace ddl::store {
 
 namespace {
 
-class Timeline : public HorovodTimeline {
+class TimelineReader : public HorovodTimeline {
  public:
-  Timeline(ImportedRun& run, const std::filesystem::path& path, uint64_t bytes)
+  TimelineReader(ImportedRun& run, const std::filesystem::path& path, uint64_t bytes)
       : run_(run), file_(path.filename().string()), bytes_(bytes) {
     rank(0);
   }
@@ -198,7 +198,7 @@ void read_horovod(ImportedRun& run, const std::vector<std::filesystem::path>& fi
     throw Error("several files given: a Horovod timeline is one file", "rank 0 writes it for all ranks: ddl import horovod timeline.json",
                 ExitCode::kUsage);
   InputFile file(files[0], read);
-  Timeline timeline(run, files[0], file_bytes(files[0]));
+  TimelineReader timeline(run, files[0], file_bytes(files[0]));
   read_json(file, kTraceEvents, timeline);
   timeline.finish();
 }

@@ -89,13 +89,14 @@ TEST_F(Share, AnonymousLeavesOutHostsAndPaths) {
                                         {"report", run_.string(), "--csv", "finding"},
                                         {"export", "folded", run_.string()},
                                         {"export", "chrome-json", run_.string(), "--ranks", "0"}};
+  const std::vector<std::string> secrets = {"hush4Hush",   "secluded", "example.org",          "covertly",
+                                            "10.11.12.13", "/home",    folder_.path().string()};
   for (const Arguments& verb : verbs) {
     Arguments words = verb;
     words.insert(words.end(), {"--share", "--anonymous"});
     const Result result = ddl_command(words);
     EXPECT_EQ(result.code, 0) << result.err;
-    for (const std::string hidden :
-         {"hush4Hush", "secluded", "example.org", "covertly", "10.11.12.13", "/home", folder_.path().string().c_str()})
+    for (const std::string& hidden : secrets)
       EXPECT_EQ(result.out.find(hidden), std::string::npos) << hidden << " in " << verb[0] << " " << verb.back() << ":\n"
                                                             << result.out.substr(0, 3000);
     EXPECT_FALSE(result.out.empty());

@@ -165,7 +165,8 @@ def hang(folder):
             job.check(shown["stall"]["missing"] == [1] and "rank 1 is asleep in pause" in sentence, f"{name}: {shown['stall']} {sentence}")
         job.check([row["computing_ratio"] is None or row["computing_ratio"] < 0.2 for row in shown["ranks"]] == [True, True], f"{name}: computing {shown['ranks']}")
         stalls = run / "stalls.jsonl"
-        told = job.wait_until(stalls.exists, 30) and json.loads(stalls.read_text().splitlines()[0])["sentence"]
+        written = lambda: stalls.exists() and "\n" in stalls.read_text()  # it is there before its first line is
+        told = job.wait_until(written, 30) and json.loads(stalls.read_text().splitlines()[0])["sentence"]
         job.check(told and "no data was moved" in told and "rank 1 is asleep in pause" in told, f"{name}: the stall watch says {told}")
         time.sleep(4)  # the report also asks that it be 20 times what lay between two reductions, which ddl-top may not have seen
         job.stop_group(process)

@@ -132,12 +132,7 @@ class Trace:
 
 
 def unknown_fields(message):
-    """Does the message, or one in it, hold a field that its description does not name?"""
-    from google.protobuf.unknown_fields import UnknownFieldSet
-    if len(UnknownFieldSet(message)) > 0:
-        return True
-    for descriptor, value in message.ListFields():
-        if descriptor.type == descriptor.TYPE_MESSAGE:
-            if any(unknown_fields(v) for v in (value if descriptor.label == descriptor.LABEL_REPEATED else [value])):
-                return True
-    return False
+    """Does the message, or one in it, hold a field that its description does not name? They are thrown away."""
+    size = message.ByteSize()
+    message.DiscardUnknownFields()
+    return message.ByteSize() != size
