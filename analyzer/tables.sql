@@ -488,7 +488,25 @@ CREATE TABLE hang_fault (
   PRIMARY KEY (world, fault)
 ) WITHOUT ROWID;
 
+-- The critical path of each step of each rank with GPUs (specification.md J12), summed by what lies on it.
+CREATE TABLE critical_path (
+  process INTEGER NOT NULL,  -- process.id
+  step INTEGER,              -- step.step; NULL: the whole run, of a process without steps
+  kind TEXT NOT NULL,        -- host, launch, between, compute, wait, transfer, collective (both, where they cannot be told apart), copy, unknown
+  name INTEGER,              -- gpu_name.id of the operation, or of the synchronisation in which the host came back; NULL: the host's own work
+  region INTEGER,            -- region.id of the launch; NULL: behind the last launch of the step
+  pieces INTEGER NOT NULL,   -- how often
+  time_ns INTEGER NOT NULL   -- on the path
+);
+
 -- ------------------------------------------------------------------------------------------------ for SQL of one's own
+
+-- What the steps of each rank with GPUs were made of, one after the other, through host and GPUs: what each name has on the path is the most
+-- that a step would be shorter without it. step NULL: the whole run, of a process without steps. name: of the kernel, copy or synchronisation; NULL: the host's own work,
+-- of which range_name says where. The rows of a step add up to its path.
+CREATE VIEW v_critical_path AS
+SELECT p.world, p.rank, c.step, c.kind, n.name, r.name AS range_name, r.layer, r.phase, c.pieces, c.time_ns
+FROM critical_path c JOIN process p ON p.id = c.process LEFT JOIN gpu_name n ON n.id = c.name LEFT JOIN region r ON r.id = c.region;
 
 -- What each rank sent in collectives, over the events that the window kept, by axis (communicator_axis.axis; NULL: none is known) and operation. In all-to-alls
 -- ranks send as much as their share of the data: mean_ratio is bytes against the mean of the ranks of the same communicator. NULL bytes: not known of some call.

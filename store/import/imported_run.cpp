@@ -199,6 +199,7 @@ void ImportedRun::gpu(size_t process, const GpuActivity& a, const ImportedOperat
   r.process = static_cast<uint32_t>(process);
   r.kind = static_cast<uint8_t>(a.kind);
   r.is_nccl = o != nullptr;
+  r.is_of_call = a.is_of_call;
   if (o != nullptr) {
     check_bytes(o->payload_bytes);
     if (!o->op.empty()) r.op = static_cast<uint32_t>(op_id(*o, ImportedTiming::kNcclProfiler));

@@ -58,6 +58,7 @@ struct GpuActivity {
   std::optional<int64_t> device, context, stream, bytes, graph_node;
   std::string_view copy, source, destination;  ///< empty: NULL
   int64_t correlation = 0;                     ///< 0: none
+  bool is_of_call = false;                     ///< a synchronisation as the call tells it: counts unless the device tells of that call, too
 };
 
 /// A stream that waits for another: a row of stream_wait.

@@ -150,6 +150,7 @@ class KinetoFile : public JsonVisitor {
 
   void on_gpu(const JsonRecord& event, Category category, int64_t start_ns, int64_t duration_ns);
   void on_wait(const JsonRecord& event, const GpuActivity& wait);
+  void on_runtime(const JsonRecord& event, int64_t correlation, int64_t start_ns, int64_t duration_ns);
   void on_range(const JsonRecord& event, Category category, int64_t start_ns, int64_t duration_ns);
   void on_call(const JsonRecord& event, ImportedTiming timing, int64_t start_ns, int64_t duration_ns);
   void on_metadata(const JsonRecord& event);
@@ -274,7 +275,7 @@ void KinetoFile::on_record(const JsonRecord& event) {
   switch (category) {
     case Category::kRuntime:
       if (const std::optional<int64_t> correlation = event.integer("args.correlation"); correlation && gives_work(event.word("name")))
-        run_.launch(process_, thread_of(event), *correlation, *start_ns, *duration_ns);
+        on_runtime(event, *correlation, *start_ns, *duration_ns);
       break;
     case Category::kOperator:
     case Category::kAnnotation:
@@ -290,6 +291,25 @@ void KinetoFile::on_record(const JsonRecord& event) {
     default:
       on_gpu(event, category, *start_ns, *duration_ns);
   }
+}
+
+/// A call that gives work to a device, or waits for it. What it waited for the device tells (cuda_sync) in few traces only.
+void KinetoFile::on_runtime(const JsonRecord& event, int64_t correlation, int64_t start_ns, int64_t duration_ns) {
+  run_.launch(process_, thread_of(event), correlation, start_ns, duration_ns);
+  const std::string_view name = event.word("name");
+  const size_t end = name.find("Synchronize");
+  if (end == std::string_view::npos) return;
+  GpuActivity wait;
+  wait.kind = DeviceKind::kSynchronize;
+  const std::string_view of = name.substr(0, end);
+  wait.name = of.ends_with("Stream")  ? "[CUDA synchronisation: Stream Sync]"
+              : of.ends_with("Event") ? "[CUDA synchronisation: Event Sync]"
+                                      : "[CUDA synchronisation: Context Sync]";
+  wait.start_ns = start_ns;
+  wait.duration_ns = duration_ns;
+  wait.correlation = correlation;
+  wait.is_of_call = true;
+  run_.gpu(process_, wait);
 }
 
 void KinetoFile::on_range(const JsonRecord& event, Category category, int64_t start_ns, int64_t duration_ns) {

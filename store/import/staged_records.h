@@ -51,7 +51,7 @@ struct GpuRecord {
   uint64_t place;  ///< in the order in which they were told
   uint32_t process, name;
   uint8_t kind;
-  bool is_nccl;
+  bool is_nccl, is_of_call;
   bool has_device, has_context, has_stream, has_bytes, has_graph_node, has_payload;
   uint32_t copy, source, destination;                ///< texts; 0: none
   uint32_t op, comm, datatype, algorithm, protocol;  ///< of the collective; 0: none
@@ -59,7 +59,7 @@ struct GpuRecord {
 };
 struct GpuLaunchOrder {
   bool operator()(const GpuRecord& a, const GpuRecord& b) const {
-    return std::tie(a.process, a.correlation) < std::tie(b.process, b.correlation);
+    return std::tie(a.process, a.correlation, a.is_of_call) < std::tie(b.process, b.correlation, b.is_of_call);
   }
 };
 
