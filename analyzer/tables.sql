@@ -501,6 +501,17 @@ CREATE TABLE critical_path (
 
 -- ------------------------------------------------------------------------------------------------ for SQL of one's own
 
+-- Memory that allocators held, as traces of PyTorch with profile_memory tell it (values "memory allocated cuda:0" and so on): at each change; it holds until the next row of
+-- its device and what. allocated: given to tensors; reserved: by the allocator from the device; since begin: what tensors were given and gave back since the trace began, of
+-- traces that tell no more.
+CREATE VIEW v_memory AS
+SELECT p.world, p.rank, substr(m.name, 8 + instr(substr(m.name, 8), ' ')) AS device, replace(substr(m.name, 8, instr(substr(m.name, 8), ' ') - 1), 'change', 'since begin') AS what,
+       m.step, m.time_ns,
+       CAST(CASE WHEN m.name LIKE 'memory change %' THEN sum(m.value) OVER (PARTITION BY m.process, m.name ORDER BY m.time_ns, m.rowid ROWS UNBOUNDED PRECEDING) ELSE m.value END
+            AS INTEGER) AS bytes
+FROM value m JOIN process p ON p.id = m.process
+WHERE m.name LIKE 'memory allocated %' OR m.name LIKE 'memory reserved %' OR m.name LIKE 'memory change %';
+
 -- What the steps of each rank with GPUs were made of, one after the other, through host and GPUs: what each name has on the path is the most
 -- that a step would be shorter without it. step NULL: the whole run, of a process without steps. name: of the kernel, copy or synchronisation; NULL: the host's own work,
 -- of which range_name says where. The rows of a step add up to its path.

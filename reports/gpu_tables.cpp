@@ -167,6 +167,50 @@ Table critical_path_table(const RunView& run) {
   return table;
 }
 
+Table memory_table(const RunView& run) {
+  Table table{.id = "memory",
+              .caption = "Memory of allocators, by device: most, and when",
+              .columns = {{"rank", "Rank", Unit::kCount},
+                          {"device", "Device", Unit::kText},
+                          {"what", "What", Unit::kText},
+                          {"most_bytes", "Most", Unit::kBytes},
+                          {"time_ns", "At", Unit::kDuration},
+                          {"step", "Step", Unit::kCount},
+                          {"last_bytes", "At the end", Unit::kBytes, 2},
+                          {"changes", "Changes", Unit::kCount, 3},
+                          {"name", "In", Unit::kText}},
+              .rows = {},
+              .note = {},
+              .when_empty = "No memory was recorded: torch.profiler does with profile_memory=True."};
+  Query row(run.db, R"(
+    WITH held AS MATERIALIZED (
+      SELECT rank, device, what, bytes, time_ns, step, row_number() OVER (PARTITION BY rank, device, what ORDER BY bytes DESC, time_ns) AS place,
+             last_value(bytes) OVER (PARTITION BY rank, device, what ORDER BY time_ns ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
+               AS last_bytes,
+             count(*) OVER (PARTITION BY rank, device, what) AS changes
+      FROM v_memory
+      WHERE world = ?1)
+    SELECT h.rank, h.device, h.what, h.bytes, h.time_ns, h.step, h.last_bytes, h.changes,
+           (SELECT r.name
+            FROM range_event e
+            JOIN region r ON r.id = e.region
+            WHERE e.process = p.id AND e.start_ns <= h.time_ns AND e.start_ns + e.duration_ns > h.time_ns
+            ORDER BY e.start_ns DESC, e.duration_ns
+            LIMIT 1)
+    FROM held h
+    JOIN process p ON p.world = ?1 AND p.rank = h.rank
+    WHERE h.place = 1
+    ORDER BY h.rank, h.device, h.what)");
+  row.bind(run.world);
+  while (row.next()) {
+    add_row(run, table,
+            {Value::count(row.integer(0)), Value::text(row.text(1)), Value::text(row.text(2)), Value::bytes(row.integer(3)),
+             Value::duration_ns(row.integer(4)), row.is_null(5) ? Value::absent(Unit::kCount, "NOT_APPLICABLE") : Value::count(row.integer(5)),
+             Value::bytes(row.integer(6)), Value::count(row.integer(7)), text_or_absent(row, 8, "NOT_APPLICABLE")});
+  }
+  return table;
+}
+
 Table links_table(const RunView& run) {
   Table table{.id = "links",
               .caption = "Copies of GPUs: what they carried, and what the link could in that direction",

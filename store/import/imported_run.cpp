@@ -52,6 +52,8 @@ ImportedRun::ImportedRun(SQLite::Database& db, std::string format, std::string s
   db_.exec(
       "PRAGMA temp_store = FILE;"
       "CREATE TEMP TABLE stage_wait(process, context, stream, correlation, on_context, on_stream, on_correlation)");
+  db_.exec("CREATE TEMP TABLE stage_value(process, time_ns, name, number)");
+  insert_value_.emplace(db_, "INSERT INTO temp.stage_value VALUES (?, ?, ?, ?)");
   insert_wait_.emplace(db_, "INSERT INTO temp.stage_wait VALUES (?, ?, ?, ?, ?, ?, ?)");
 }
 
@@ -223,6 +225,26 @@ void ImportedRun::gpu(size_t process, const GpuActivity& a, const ImportedOperat
 
 void ImportedRun::stream_wait(size_t process, const ImportedWait& w) {
   insert_wait_->row(process, w.context, w.stream, w.correlation, w.on_context, w.on_stream, w.on_correlation);
+}
+
+void ImportedRun::value(size_t process, int64_t time_ns, std::string_view name, int64_t number) {
+  if (!seen(process, time_ns, 0)) return;
+  ++values_;
+  insert_value_->row(static_cast<int64_t>(process), time_ns, text_id(name), number);
+}
+
+void ImportedRun::write_values() {
+  SQLite::Statement rows(db_, "SELECT process, time_ns, name, number FROM temp.stage_value ORDER BY process, time_ns, rowid");
+  Insert insert(db_, "INSERT INTO value VALUES (?, ?, ?, ?, ?)");
+  while (rows.executeStep()) {
+    const auto number = static_cast<size_t>(rows.getColumn(0).getInt64());
+    const int64_t time_ns = rows.getColumn(1).getInt64();
+    const Process& p = processes_[number];
+    insert.row(p.id, step_at(number, time_ns), time_ns + p.shift_ns, text_of(static_cast<uint32_t>(rows.getColumn(2).getInt64())).text,
+               rows.getColumn(3).getInt64());
+  }
+  rows.reset();
+  db_.exec("DROP TABLE temp.stage_value");
 }
 
 uint32_t ImportedRun::communicator(std::string_view name, std::string_view label, CommunicatorOf of, int64_t size,
@@ -470,9 +492,10 @@ uint64_t ImportedRun::finish(const std::function<void(double)>& step_done) {
               "ranges and kernels that count as their parents', because the trace has too many different ones");
   losses_.write(db_);
   write_meta();
+  write_values();
   db_.exec("DROP TABLE temp.stage_wait; DROP TABLE temp.stage_process");
   create_indices(db_);
-  return events_ + cpu_rows_ + gpu_rows_ + flight_rows_;
+  return events_ + cpu_rows_ + gpu_rows_ + flight_rows_ + values_;
 }
 
 }  // namespace ddl::store

@@ -120,6 +120,8 @@ class ImportedRun {
   /// is matched by its order (inferred_communicators.cpp).
   void gpu(size_t process, const GpuActivity& activity, const ImportedOperation* operation = nullptr);
   void stream_wait(size_t process, const ImportedWait& wait);
+  /// A row of table value.
+  void value(size_t process, int64_t time_ns, std::string_view name, int64_t number);
 
   /// The same number for the same name, kind and members. `ranks`: in the order of their ranks in it; empty: not known.
   uint32_t communicator(std::string_view name, std::string_view label, CommunicatorOf of, int64_t size, const std::vector<int64_t>& ranks);
@@ -209,6 +211,7 @@ class ImportedRun {
   void place_flight();
   void write_communicators();
   void write_operations();
+  void write_values();
   void sample_training_threads();
   void write_meta();
 
@@ -244,13 +247,13 @@ class ImportedRun {
   uint64_t most_events_ = UINT64_MAX, told_events_ = 0;
   std::function<void()> told_;
   size_t threads_ = 0, steps_ = 0;
-  uint64_t cpu_rows_ = 0, gpu_rows_ = 0, launches_ = 0, flight_rows_ = 0, events_ = 0;
+  uint64_t cpu_rows_ = 0, gpu_rows_ = 0, launches_ = 0, flight_rows_ = 0, values_ = 0, events_ = 0;
   std::optional<SortedRecords<CpuRecord, CpuOrder>> cpu_{std::in_place};
   std::optional<SortedRecords<LaunchRecord, LaunchOrder>> launch_records_{std::in_place};
   std::optional<SortedRecords<GpuRecord, GpuLaunchOrder>> gpu_{std::in_place};
   std::optional<SortedRecords<LaunchedRecord, LaunchedOrder>> launched_;
   int64_t epoch_ns_ = 0, world_size_ = 0;
-  std::optional<Insert> insert_wait_;
+  std::optional<Insert> insert_wait_, insert_value_;
 };
 
 }  // namespace ddl::store

@@ -4,6 +4,7 @@
 //   times          us with up to three digits behind the point, since the Unix epoch, or since "baseTimeNanoseconds"
 //   categories     kernel, gpu_memcpy, gpu_memset, cuda_sync, overhead on the device; cpu_op, user_annotation, python_function (of which
 //                  nn.Module tells layers), cuda_runtime, cuda_driver on the host. In 2021: Kernel, Memcpy, Memset, Operator, Runtime
+//   memory         instant events "[memory]" (profile_memory=True)
 //   launch         "correlation" is the same in the call and in what it launched
 //   steps          ranges named ProfilerStep#N
 //   rank           "distributedInfo" of the file; else a number in its name (worker3, rank-34)
@@ -86,7 +87,6 @@ Category category_of(std::string_view name) {
       // What other events tell as well, the trace itself, and readings of counters.
       {"gpu_user_annotation", Category::kUnused},
       {"external_correlation", Category::kUnused},
-      {"cpu_instant_event", Category::kUnused},
       {"Trace", Category::kUnused},
       {"cuda_profiler_range", Category::kUnused},
       {"gpu_pm_counter", Category::kUnused}};
@@ -99,6 +99,12 @@ bool gives_work(std::string_view name) {
   for (const std::string_view part : {"Launch", "emcpy", "emset", "ynchronize", "StreamWait"})
     if (name.find(part) != std::string_view::npos) return true;
   return false;
+}
+
+/// As torch writes it; `type`: its DeviceType.
+std::string device_name(int64_t type, int64_t number) {
+  if (type == 0) return "cpu";
+  return fmt::format("{}:{}", type == 1 ? "cuda" : type == 6 ? "hip" : type == 12 ? "xpu" : fmt::format("device{}", type), number);
 }
 
 constexpr std::string_view kTensorDims = "args.Input Dims", kTensorTypes = "args.Input type";
@@ -150,6 +156,7 @@ class KinetoFile : public JsonVisitor {
 
   void on_gpu(const JsonRecord& event, Category category, int64_t start_ns, int64_t duration_ns);
   void on_wait(const JsonRecord& event, const GpuActivity& wait);
+  void on_memory(const JsonRecord& event);
   void on_runtime(const JsonRecord& event, int64_t correlation, int64_t start_ns, int64_t duration_ns);
   void on_range(const JsonRecord& event, Category category, int64_t start_ns, int64_t duration_ns);
   void on_call(const JsonRecord& event, ImportedTiming timing, int64_t start_ns, int64_t duration_ns);
@@ -260,6 +267,7 @@ void KinetoFile::on_metadata(const JsonRecord& event) {
 void KinetoFile::on_record(const JsonRecord& event) {
   const std::string_view phase = event.word("ph");
   if (phase == "M") on_metadata(event);
+  if (phase == "i" && event.word("name") == "[memory]") on_memory(event);
   if (phase != "X") return;
   const Category category = category_of(event.word("cat"));
   if (category == Category::kUnused) return;
@@ -291,6 +299,17 @@ void KinetoFile::on_record(const JsonRecord& event) {
     default:
       on_gpu(event, category, *start_ns, *duration_ns);
   }
+}
+
+/// Memory that an allocator gave or took back. Since PyTorch 1.13 or so with what it holds then; before, only by how much that changed.
+void KinetoFile::on_memory(const JsonRecord& event) {
+  const std::optional<int64_t> time_ns = event.decimal("ts", kMicrosecondsToNs), bytes = event.integer("args.Bytes"),
+                               type = event.integer("args.Device Type");
+  if (!time_ns || !bytes || !type) return;
+  const std::optional<int64_t> allocated = event.integer("args.Total Allocated"), reserved = event.integer("args.Total Reserved");
+  const std::string device = device_name(*type, event.integer("args.Device Id").value_or(-1));
+  run_.value(process_, *time_ns, fmt::format("memory {} {}", allocated ? "allocated" : "change", device), allocated.value_or(*bytes));
+  if (reserved) run_.value(process_, *time_ns, fmt::format("memory reserved {}", device), *reserved);
 }
 
 /// A call that gives work to a device, or waits for it. What it waited for the device tells (cuda_sync) in few traces only.
