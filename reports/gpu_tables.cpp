@@ -203,10 +203,11 @@ Table memory_table(const RunView& run) {
     ORDER BY h.rank, h.device, h.what)");
   row.bind(run.world);
   while (row.next()) {
-    add_row(run, table,
-            {Value::count(row.integer(0)), Value::text(row.text(1)), Value::text(row.text(2)), Value::bytes(row.integer(3)),
-             Value::duration_ns(row.integer(4)), row.is_null(5) ? Value::absent(Unit::kCount, "NOT_APPLICABLE") : Value::count(row.integer(5)),
-             Value::bytes(row.integer(6)), Value::count(row.integer(7)), text_or_absent(row, 8, "NOT_APPLICABLE")});
+    add_row(
+        run, table,
+        {Value::count(row.integer(0)), Value::text(row.text(1)), Value::text(row.text(2)), Value::bytes(row.integer(3)),
+         Value::duration_ns(row.integer(4)), row.is_null(5) ? Value::absent(Unit::kCount, "NOT_APPLICABLE") : Value::count(row.integer(5)),
+         Value::bytes(row.integer(6)), Value::count(row.integer(7)), text_or_absent(row, 8, "NOT_APPLICABLE")});
   }
   return table;
 }

@@ -42,9 +42,8 @@ class PathWalk {
 
   std::vector<PathPiece> walk() {
     const std::vector<PathOperation>& all = step_.operations;
-    const auto last = std::max_element(all.begin(), all.end(), [](const PathOperation& a, const PathOperation& b) {
-      return a.interval.end_ns < b.interval.end_ns;
-    });
+    const auto last = std::max_element(
+        all.begin(), all.end(), [](const PathOperation& a, const PathOperation& b) { return a.interval.end_ns < b.interval.end_ns; });
     std::optional<size_t> at;
     int64_t now_ns = step_.window.end_ns;
     std::optional<int64_t> region;  // of what the host does next
@@ -105,8 +104,8 @@ class PathWalk {
 
   /// To the begin of the step, or to the last call from which the host came back. False: there the path begins.
   bool go_back_on_host(int64_t& now_ns, std::optional<int64_t>& region, std::optional<size_t>& at) {
-    const auto after = std::upper_bound(host_waits_.begin(), host_waits_.end(), now_ns,
-                                        [](int64_t ns, const HostWait& w) { return ns < w.call.end_ns; });
+    const auto after =
+        std::upper_bound(host_waits_.begin(), host_waits_.end(), now_ns, [](int64_t ns, const HostWait& w) { return ns < w.call.end_ns; });
     const HostWait* const wait = after == host_waits_.begin() ? nullptr : &*(after - 1);
     const int64_t since_ns = std::max(step_.window.begin_ns, wait == nullptr ? INT64_MIN : wait->call.end_ns);
     add_host(since_ns, now_ns, region);
@@ -119,8 +118,8 @@ class PathWalk {
 
   /// What lies between two calls was done for the second.
   void add_host(int64_t begin_ns, int64_t end_ns, std::optional<int64_t> region) {
-    auto call = std::lower_bound(calls_.begin(), calls_.end(), end_ns,
-                                 [](const HostCall& c, int64_t ns) { return c.interval.begin_ns < ns; });
+    auto call =
+        std::lower_bound(calls_.begin(), calls_.end(), end_ns, [](const HostCall& c, int64_t ns) { return c.interval.begin_ns < ns; });
     while (end_ns > begin_ns && call != calls_.begin() && (--call)->interval.begin_ns >= begin_ns) {
       const int64_t left_ns = std::min(end_ns, call->interval.end_ns);
       add(PathKind::kHost, std::nullopt, region, left_ns, end_ns);

@@ -31,7 +31,7 @@ struct PathActivity {
 class CriticalPaths {
  public:
   explicit CriticalPaths(SQLite::Database& db);
-  /// Of one process, by their begin.
+  /// The activities of a process, by their begin.
   void add(const PathActivity& activity) { activities_->add(activity); }
   /// What was added was all of the process. `steps`: without any, `run` counts as one.
   void finish(int64_t process, const std::map<int64_t, Interval>& steps, const Interval& run);

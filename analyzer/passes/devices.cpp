@@ -118,7 +118,7 @@ class DevicePass {
     return ranks_of_.at(p.world) < p.world_size ? Why::kPartialRanks : Why::kNoData;
   }
 
-  /// Of a row of read().
+  /// What a row of read() tells.
   static PathActivity path_activity(const Query& rows) {
     PathActivity a;
     a.start_ns = rows.integer(2);

@@ -59,9 +59,9 @@ class KernelArrivals {
   void add(const KernelKey& key, const Members& members);
 
   const Catalog& catalog_;
-  std::vector<std::pair<KernelKey, int64_t>> last_ns_;         ///< by key
-  std::map<int64_t, std::vector<double>> waits_;               ///< by communicator, while it is filled
-  std::map<int64_t, std::optional<double>> sigmas_;  ///< by communicator
+  std::vector<std::pair<KernelKey, int64_t>> last_ns_;  ///< by key
+  std::map<int64_t, std::vector<double>> waits_;        ///< by communicator, while it is filled
+  std::map<int64_t, std::optional<double>> sigmas_;     ///< by communicator
   std::vector<int64_t> untrusted_;
 };
 

@@ -166,8 +166,8 @@ TEST(CriticalPath, IsWhatTheSimulatorKnows) {
       for (const auto& [kind, ns] : job.truth) ++seen[kind];
     }
   }
-  for (const PathKind kind : {PathKind::kHost, PathKind::kLaunch, PathKind::kBetween, PathKind::kCompute, PathKind::kWait, PathKind::kTransfer,
-                              PathKind::kCollective, PathKind::kCopy})
+  for (const PathKind kind : {PathKind::kHost, PathKind::kLaunch, PathKind::kBetween, PathKind::kCompute, PathKind::kWait,
+                              PathKind::kTransfer, PathKind::kCollective, PathKind::kCopy})
     EXPECT_GT(seen[kind], 50u) << name_of(kind);
 }
 
@@ -186,7 +186,8 @@ TEST(CriticalPath, WhatNothingTellsIsUnknown) {
   // The second begins 100 us behind its launch while its stream is free, the third 50 us behind the second.
   PathStep step{{0, 400 * kUs}, {kernel(10, 15, 20, 0, 1), kernel(30, 130, 200, 0, 2), kernel(40, 250, 500, 0, 3)}, {}, {}, {}};
   EarlierEnds earlier(1, INT64_MIN);
-  EXPECT_EQ(sums_of(critical_path(step, earlier)), (Sums{{PathKind::kHost, 30 * kUs}, {PathKind::kUnknown, 150 * kUs}, {PathKind::kCompute, 320 * kUs}}));
+  EXPECT_EQ(sums_of(critical_path(step, earlier)),
+            (Sums{{PathKind::kHost, 30 * kUs}, {PathKind::kUnknown, 150 * kUs}, {PathKind::kCompute, 320 * kUs}}));
 }
 
 TEST(CriticalPath, TheHostsTimeBelongsToTheNextLaunchUnlessALongRangeSaysOtherwise) {
@@ -214,12 +215,13 @@ TEST(CriticalPath, OfARunByHand) {
       const int64_t t = s * 1000, gemm_us = rank == 0 ? 100 : 160;
       const auto add = [&](int kind, int name, const char* stream, int64_t launch, int64_t begin, int64_t end, int64_t call,
                            const std::string& collective) {
-        run.exec("INSERT INTO gpu_event (process, kind, name, device, context, stream, region, step, thread, start_ns, duration_ns, correlation,"
-                 " comm, seq, launch_ns, launch_duration_ns) VALUES (" +
-                 std::to_string(rank + 1) + ", " + std::to_string(kind) + ", " + std::to_string(name) + ", 0, 1, " + stream + ", 1, " +
-                 std::to_string(s) + ", 0, " + std::to_string((t + begin) * kUs) + ", " + std::to_string((end - begin) * kUs) + ", " +
-                 std::to_string(10 * s + call) + ", " + collective + ", " + std::to_string((t + launch) * kUs) + ", " +
-                 std::to_string(kind == 4 ? (end - launch) * kUs : 3 * kUs) + ")");
+        run.exec(
+            "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, step, thread, start_ns, duration_ns, correlation,"
+            " comm, seq, launch_ns, launch_duration_ns) VALUES (" +
+            std::to_string(rank + 1) + ", " + std::to_string(kind) + ", " + std::to_string(name) + ", 0, 1, " + stream + ", 1, " +
+            std::to_string(s) + ", 0, " + std::to_string((t + begin) * kUs) + ", " + std::to_string((end - begin) * kUs) + ", " +
+            std::to_string(10 * s + call) + ", " + collective + ", " + std::to_string((t + launch) * kUs) + ", " +
+            std::to_string(kind == 4 ? (end - launch) * kUs : 3 * kUs) + ")");
       };
       const std::string collective = std::to_string(comm) + ", " + std::to_string(s + 1);
       const int64_t met_us = 20 + 160 + 5, done_us = met_us + 50, begin_us = 20 + gemm_us + 5;
@@ -228,8 +230,9 @@ TEST(CriticalPath, OfARunByHand) {
                std::to_string(10 * s + 2) + ")");
       add(1, 2, "9", 30, begin_us, done_us, 4, collective);
       run.exec("INSERT INTO event (id, process, thread, kind, op, comm, seq, region, step, start_ns, duration_ns, bytes) VALUES (" +
-               std::to_string(++event) + ", " + std::to_string(rank + 1) + ", 0, 4, 100, " + std::to_string(comm) + ", " + std::to_string(s + 1) +
-               ", 1, " + std::to_string(s) + ", " + std::to_string((t + begin_us) * kUs) + ", " + std::to_string((done_us - begin_us) * kUs) + ", 8)");
+               std::to_string(++event) + ", " + std::to_string(rank + 1) + ", 0, 4, 100, " + std::to_string(comm) + ", " +
+               std::to_string(s + 1) + ", 1, " + std::to_string(s) + ", " + std::to_string((t + begin_us) * kUs) + ", " +
+               std::to_string((done_us - begin_us) * kUs) + ", 8)");
       // The host waits for the collective, works for 25 us and launches the update.
       add(4, 4, "9", 40, 40, done_us + 4, 5, "NULL, NULL");
       add(1, 3, "7", done_us + 29, done_us + 35, done_us + 65, 6, "NULL, NULL");
@@ -239,8 +242,8 @@ TEST(CriticalPath, OfARunByHand) {
   run.exec("UPDATE process SET end_ns = 4000000");
   run.analyze();
   const auto us = [&](int64_t rank, const char* kind) {
-    return run.integer("SELECT coalesce(sum(time_ns), -1000) / 1000 FROM v_critical_path WHERE rank = " + std::to_string(rank) + " AND step = 1 AND kind = '" +
-                       kind + "'");
+    return run.integer("SELECT coalesce(sum(time_ns), -1000) / 1000 FROM v_critical_path WHERE rank = " + std::to_string(rank) +
+                       " AND step = 1 AND kind = '" + kind + "'");
   };
   // Host 10, launch 10, gemm, between 5, the collective, host 4 and 25, launch 6, update 30.
   for (const int64_t rank : {0, 1}) {
@@ -250,7 +253,8 @@ TEST(CriticalPath, OfARunByHand) {
     EXPECT_EQ(us(rank, "compute"), (rank == 0 ? 100 : 160) + 30);
     EXPECT_EQ(us(rank, "wait"), rank == 0 ? 60 : -1);
     EXPECT_EQ(us(rank, "transfer"), 50);
-    EXPECT_EQ(run.integer("SELECT sum(time_ns) FROM v_critical_path WHERE step = 1 AND rank = " + std::to_string(rank)), (20 + 160 + 5 + 50 + 65) * kUs);
+    EXPECT_EQ(run.integer("SELECT sum(time_ns) FROM v_critical_path WHERE step = 1 AND rank = " + std::to_string(rank)),
+              (20 + 160 + 5 + 50 + 65) * kUs);
   }
   EXPECT_EQ(run.text("SELECT layer FROM v_critical_path WHERE name = 'update' LIMIT 1"), "fc");
   EXPECT_EQ(run.integer("SELECT count(*) FROM v_critical_path WHERE step IS NULL"), 0);

@@ -280,18 +280,19 @@ TEST(Kineto, CountsWhatEndsBeforeItBegins) {
 /// A call of the host that waits for the GPU, us from the begin of step 1, and what the device tells of it.
 std::string synchronisation(const char* name, int64_t us, int64_t length_us, int correlation) {
   return fmt::format(
-      R"(, {{"ph": "X", "cat": "cuda_runtime", "name": "{}", "pid": 9, "tid": 9, "ts": {}, "dur": {}, "args": {{"correlation": {}}}}})", name,
-      1000 + us, length_us, correlation);
+      R"(, {{"ph": "X", "cat": "cuda_runtime", "name": "{}", "pid": 9, "tid": 9, "ts": {}, "dur": {}, "args": {{"correlation": {}}}}})",
+      name, 1000 + us, length_us, correlation);
 }
 
 TEST(Kineto, CallsThatWaitForTheGpuAreKeptOnce) {
   const std::string told =
       R"(, {"ph": "X", "cat": "cuda_sync", "name": "Context Sync", "pid": 0, "tid": 7, "ts": 1601, "dur": 198, "args": {"stream": -1, "correlation": 90, "device": 0, "context": 1}})";
   Imported run("kineto", Imported::Files{{"rank0.json", rank_trace(0, 3, 0, 0,
-                                                   synchronisation("cudaDeviceSynchronize", 600, 200, 90) + told +
-                                                       synchronisation("cudaStreamSynchronize", 850, 20, 91))}});
-  EXPECT_EQ(run.text("SELECT group_concat(name || ' ' || duration_ns, ', ') FROM (SELECT * FROM v_gpu WHERE kind = 'sync' ORDER BY start_ns)"),
-            "[CUDA synchronisation: Context Sync] 198000, [CUDA synchronisation: Stream Sync] 20000");
+                                                                   synchronisation("cudaDeviceSynchronize", 600, 200, 90) + told +
+                                                                       synchronisation("cudaStreamSynchronize", 850, 20, 91))}});
+  EXPECT_EQ(
+      run.text("SELECT group_concat(name || ' ' || duration_ns, ', ') FROM (SELECT * FROM v_gpu WHERE kind = 'sync' ORDER BY start_ns)"),
+      "[CUDA synchronisation: Context Sync] 198000, [CUDA synchronisation: Stream Sync] 20000");
   EXPECT_EQ(run.integer("SELECT count(*) FROM v_gpu WHERE kind = 'sync' AND launch_ns IS NOT NULL"), 2);
   // Two launches of 10 us, and both waits.
   EXPECT_EQ(run.integer("SELECT ns FROM host_gpu WHERE step = 1"), 238'000);
@@ -303,16 +304,18 @@ TEST(Kineto, CallsThatWaitForTheGpuAreKeptOnce) {
 TEST(Kineto, MemoryIsATimeline) {
   const auto memory = [](int64_t ts, int64_t bytes, int device, const std::string& totals) {
     return fmt::format(
-        R"(, {{"ph": "i", "s": "t", "name": "[memory]", "pid": 9, "tid": 9, "ts": {}, "args": {{"Device Type": {}, "Device Id": {}, "Bytes": {}{}}}}})", ts,
-        device < 0 ? 0 : 1, device, bytes, totals);
+        R"(, {{"ph": "i", "s": "t", "name": "[memory]", "pid": 9, "tid": 9, "ts": {}, "args": {{"Device Type": {}, "Device Id": {}, "Bytes": {}{}}}}})",
+        ts, device < 0 ? 0 : 1, device, bytes, totals);
   };
   // In no order. GPU 0 tells what it holds, the host only what changes.
   const std::string more = memory(2150, -300, 0, R"(, "Total Allocated": 700, "Total Reserved": 2000)") +
                            memory(1150, 1000, 0, R"(, "Total Allocated": 1000, "Total Reserved": 2000)") + memory(2200, -40, -1, "") +
                            memory(1200, 100, -1, "");
   Imported run("kineto", Imported::Files{{"rank0.json", rank_trace(0, 3, 0, 0, more)}});
-  EXPECT_EQ(run.text("SELECT group_concat(device || ' ' || what || ' ' || step || ' ' || bytes, ', ') FROM (SELECT * FROM v_memory ORDER BY device, what, time_ns)"),
-            "cpu since begin 1 100, cpu since begin 2 60, cuda:0 allocated 1 1000, cuda:0 allocated 2 700, cuda:0 reserved 1 2000, cuda:0 reserved 2 2000");
+  EXPECT_EQ(
+      run.text(
+          "SELECT group_concat(device || ' ' || what || ' ' || step || ' ' || bytes, ', ') FROM (SELECT * FROM v_memory ORDER BY device, what, time_ns)"),
+      "cpu since begin 1 100, cpu since begin 2 60, cuda:0 allocated 1 1000, cuda:0 allocated 2 700, cuda:0 reserved 1 2000, cuda:0 reserved 2 2000");
 }
 
 }  // namespace

@@ -323,8 +323,9 @@ TEST(PublicTraces, CriticalPathsAreThoseOfTheJson) {
   SKIP_WITHOUT_TRACES();
   // From the JSON alone, in Python, forwards: each thing carried what its path so far was made of.
   const auto path = [](Imported& run, int step) {
-    return run.text("SELECT group_concat(kind || ' ' || us, ', ') FROM (SELECT kind, sum(time_ns) / 1000 AS us FROM v_critical_path WHERE step = " +
-                    std::to_string(step) + " GROUP BY kind ORDER BY kind)");
+    return run.text(
+        "SELECT group_concat(kind || ' ' || us, ', ') FROM (SELECT kind, sum(time_ns) / 1000 AS us FROM v_critical_path WHERE step = " +
+        std::to_string(step) + " GROUP BY kind ORDER BY kind)");
   };
   Imported& none = kineto("kineto_tb/samples/resnet50_num_workers_0/worker0.1623143089861.pt.trace.json.gz");
   EXPECT_EQ(path(none, 6), "between 1358, compute 65394, copy 2035, host 117972, launch 35, unknown 161");
@@ -333,15 +334,17 @@ TEST(PublicTraces, CriticalPathsAreThoseOfTheJson) {
             "between 687, compute 8784, copy 454, host 53966, launch 53, unknown 17176");
   EXPECT_EQ(path(kineto("hta/df_index_resolver/df_index_resolver.json.gz"), 3), "copy 2, host 365233, launch 21");
   // What is on it most is the loading of data, as the first finding says.
-  EXPECT_EQ(none.text("SELECT range_name FROM v_critical_path GROUP BY kind, name, range_name ORDER BY sum(time_ns) DESC LIMIT 1"), "input");
+  EXPECT_EQ(none.text("SELECT range_name FROM v_critical_path GROUP BY kind, name, range_name ORDER BY sum(time_ns) DESC LIMIT 1"),
+            "input");
 }
 
 TEST(PublicTraces, MemoryIsThatOfTheJson) {
   SKIP_WITHOUT_TRACES();
   // From the JSON alone, in Python.
   const auto most = [](Imported& run) {
-    return run.text("SELECT group_concat(device || ' ' || what || ' ' || most || ' ' || changes, ', ') FROM (SELECT device, what, max(bytes) AS most,"
-                    " count(*) AS changes FROM v_memory GROUP BY device, what ORDER BY device, what)");
+    return run.text(
+        "SELECT group_concat(device || ' ' || what || ' ' || most || ' ' || changes, ', ') FROM (SELECT device, what, max(bytes) AS most,"
+        " count(*) AS changes FROM v_memory GROUP BY device, what ORDER BY device, what)");
   };
   EXPECT_EQ(most(kineto("hta/df_index_resolver/df_index_resolver.json.gz")),
             "cpu allocated 8 1240, cpu reserved 0 1240, cuda:1 allocated 6629508096 26770, cuda:1 reserved 12782141440 26770");
