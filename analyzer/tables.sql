@@ -501,6 +501,13 @@ CREATE TABLE critical_path (
 
 -- ------------------------------------------------------------------------------------------------ for SQL of one's own
 
+-- What counters of GPUs told of the kernels of each operator (or other innermost range), as traces of PyTorch under CUPTI's profiler have it.
+CREATE VIEW v_operator_counter AS
+SELECT p.world, p.rank, e.step, r.name AS operator, r.layer, r.phase, c.name AS counter, count(*) AS kernels, sum(e.value) AS value
+FROM counter_event e JOIN process p ON p.id = e.process JOIN counter c ON c.process = e.process AND c.number = e.counter JOIN region r ON r.id = e.region
+WHERE c.source = 'cupti'
+GROUP BY p.world, p.rank, e.step, r.id, c.number;
+
 -- Memory that allocators held, as traces of PyTorch with profile_memory tell it (values "memory allocated cuda:0" and so on): at each change; it holds until the next row of
 -- its device and what. allocated: given to tensors; reserved: by the allocator from the device; since begin: what tensors were given and gave back since the trace began, of
 -- traces that tell no more.

@@ -21,6 +21,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -58,7 +59,8 @@ enum class Category {
   kModule,
   kRuntime,
   kCall,
-  kRequest
+  kRequest,
+  kCounters
 };
 
 Category category_of(std::string_view name) {
@@ -88,7 +90,7 @@ Category category_of(std::string_view name) {
       {"gpu_user_annotation", Category::kUnused},
       {"external_correlation", Category::kUnused},
       {"Trace", Category::kUnused},
-      {"cuda_profiler_range", Category::kUnused},
+      {"cuda_profiler_range", Category::kCounters},
       {"gpu_pm_counter", Category::kUnused}};
   const auto found = kCategories.find(name);
   return found == kCategories.end() ? Category::kUnknown : found->second;
@@ -157,6 +159,7 @@ class KinetoFile : public JsonVisitor {
   void on_gpu(const JsonRecord& event, Category category, int64_t start_ns, int64_t duration_ns);
   void on_wait(const JsonRecord& event, const GpuActivity& wait);
   void on_memory(const JsonRecord& event);
+  void on_counters(const JsonRecord& event, int64_t start_ns, int64_t duration_ns);
   void on_runtime(const JsonRecord& event, int64_t correlation, int64_t start_ns, int64_t duration_ns);
   void on_range(const JsonRecord& event, Category category, int64_t start_ns, int64_t duration_ns);
   void on_call(const JsonRecord& event, ImportedTiming timing, int64_t start_ns, int64_t duration_ns);
@@ -296,6 +299,9 @@ void KinetoFile::on_record(const JsonRecord& event) {
     case Category::kRequest:
       on_call(event, ImportedTiming::kRequest, *start_ns, *duration_ns);
       break;
+    case Category::kCounters:
+      on_counters(event, *start_ns, *duration_ns);
+      break;
     default:
       on_gpu(event, category, *start_ns, *duration_ns);
   }
@@ -312,10 +318,28 @@ void KinetoFile::on_memory(const JsonRecord& event) {
   if (reserved) run_.value(process_, *time_ns, fmt::format("memory reserved {}", device), *reserved);
 }
 
+/// A kernel under CUPTI's profiler, which runs them one by one. All its numbers are counters; it does not tell the launch.
+void KinetoFile::on_counters(const JsonRecord& event, int64_t start_ns, int64_t duration_ns) {
+  constexpr std::string_view kArguments = "args";
+  for (const JsonField& field : event.fields()) {
+    std::string_view name = field.path;
+    if (field.outer != kArguments) {
+      if (!name.starts_with("args.")) continue;
+      name.remove_prefix(kArguments.size() + 1);
+    }
+    if (field.kind != JsonKind::kNumber) continue;
+    double value = 0;
+    const auto [end, error] = std::from_chars(field.text.data(), field.text.data() + field.text.size(), value);
+    constexpr double kMost = 0x1p53;  // sums over ranges and kernels fit, too
+    if (error != std::errc() || !(std::abs(value) < kMost)) throw BadRecord{fmt::format("{} is not a number that fits", name)};
+    run_.kernel_counter(process_, name, start_ns, duration_ns, whole(field.text).value_or(std::llround(value)));
+  }
+}
+
 /// A call that gives work to a device, or waits for it. What it waited for the device tells (cuda_sync) in few traces only.
 void KinetoFile::on_runtime(const JsonRecord& event, int64_t correlation, int64_t start_ns, int64_t duration_ns) {
-  run_.launch(process_, thread_of(event), correlation, start_ns, duration_ns);
   const std::string_view name = event.word("name");
+  run_.launch(process_, thread_of(event), correlation, start_ns, duration_ns, name.find("LaunchKernel") != std::string_view::npos);
   const size_t end = name.find("Synchronize");
   if (end == std::string_view::npos) return;
   GpuActivity wait;

@@ -19,6 +19,7 @@ struct CpuRecord {
   int64_t number;            ///< of the step; of a range its ContextKind; of a launch its correlation; of a call event.kind
   CpuKind kind;
   bool has_seq = false, has_bytes = false, has_peer = false, has_tag = false;
+  bool is_kernel = false;   ///< a launch: of a kernel
   uint32_t name = kNoName;  ///< of a range; of a call: of its layer, if no range says it
   // What the call was, or what kernels that are launched in the range carry out. 0: none.
   uint32_t op = 0, comm = 0, datatype = 0, algorithm = 0, protocol = 0;

@@ -318,5 +318,28 @@ TEST(Kineto, MemoryIsATimeline) {
       "cpu since begin 1 100, cpu since begin 2 60, cuda:0 allocated 1 1000, cuda:0 allocated 2 700, cuda:0 reserved 1 2000, cuda:0 reserved 2 2000");
 }
 
+TEST(Kineto, CountersBelongToTheOperatorThatLaunchedTheKernel) {
+  // Two kernels a step were launched: under aten::linear, and outside of operators.
+  const auto counted = [](int kernels) {
+    std::string more;
+    for (int k = kernels; k >= 1; --k)
+      more += fmt::format(
+          R"(, {{"ph": "X", "cat": "cuda_profiler_range", "name": "k", "pid": 0, "tid": 0, "ts": {}, "dur": 5, "args": {{"sm__cycles.sum": {}, "dram.avg": 2.6}}}})",
+          5000 + 10 * k, 100 * k);
+    return more;
+  };
+  Imported run("kineto", Imported::Files{{"rank0.json", rank_trace(0, 2, 0, 0, counted(4))}});
+  EXPECT_EQ(
+      run.text("SELECT group_concat(step || ' ' || operator || ' ' || counter || ' ' || value, ', ') FROM (SELECT * FROM v_operator_counter"
+               " ORDER BY step, operator, counter DESC)"),
+      "1  sm__cycles.sum 200, 1  dram.avg 3, 1 aten::linear sm__cycles.sum 100, 1 aten::linear dram.avg 3, 2  sm__cycles.sum 400, 2  dram.avg 3,"
+      " 2 aten::linear sm__cycles.sum 300, 2 aten::linear dram.avg 3");
+  EXPECT_EQ(run.integer("SELECT value FROM v_counter WHERE counter = 'sm__cycles.sum' AND kind = 'step'"), 1000);
+  // One more than were launched: they still count, but to no operator.
+  Imported other("kineto", Imported::Files{{"rank0.json", rank_trace(0, 2, 0, 0, counted(5))}});
+  EXPECT_EQ(other.integer("SELECT sum(value) FROM v_operator_counter WHERE counter = 'sm__cycles.sum' AND operator = ''"), 1500);
+  EXPECT_EQ(other.integer("SELECT sum(count) FROM loss WHERE kind = 'counters'"), 5);
+}
+
 }  // namespace
 }  // namespace ddl::test

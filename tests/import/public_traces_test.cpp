@@ -352,5 +352,19 @@ TEST(PublicTraces, MemoryIsThatOfTheJson) {
             "cpu since begin 57803264 4618, cuda:0 since begin 2791636480 8220");
 }
 
+TEST(PublicTraces, CountersOfOperatorsAreThoseThatHtaTells) {
+  SKIP_WITHOUT_TRACES();
+  // get_cupti_counter_data_with_operators() of HTA, by bottom_level_op.
+  Imported& run = kineto("hta/cupti_profiler/benchmark_result_924719_1679055439_trace.json.gz");
+  EXPECT_EQ(
+      run.text("SELECT group_concat(operator || ' ' || value, ', ') FROM (SELECT operator, sum(value) AS value FROM v_operator_counter"
+               " WHERE counter LIKE '%_ffma_pred_on.sum' GROUP BY operator ORDER BY operator)"),
+      "aten::_adaptive_avg_pool2d 20146616, aten::add_ 124157952, aten::addmm 15067250688, aten::clamp_min_ 0, aten::cudnn_convolution"
+      " 23887265792, aten::max_pool2d_with_indices 0, aten::native_dropout 4816896, aten::uniform_ 38731776");
+  EXPECT_EQ(run.integer("SELECT sum(kernels) FROM v_operator_counter WHERE counter LIKE '%_ffma_pred_on.sum'"), 77);
+  // Of operators inside each other the outermost counts.
+  EXPECT_EQ(run.integer("SELECT sum(value) FROM v_counter WHERE counter LIKE '%_ffma_pred_on.sum' AND kind = 'operator'"), 39142369720);
+}
+
 }  // namespace
 }  // namespace ddl::test

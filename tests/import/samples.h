@@ -440,6 +440,8 @@ inline std::vector<Sample> samples() {
  {"ph": "X", "cat": "cuda_sync", "name": "Stream Sync", "pid": 0, "tid": 7, "ts": 1350, "dur": 2, "args": {"stream": 7, "correlation": 8}},
  {"ph": "X", "cat": "cuda_runtime", "name": "cudaStreamSynchronize", "pid": 9, "tid": 9, "ts": 1345, "dur": 10, "args": {"correlation": 8}},
  {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 9, "tid": 9, "ts": 1360, "args": {"Addr": 99, "Device Type": 1, "Device Id": 0, "Bytes": 512, "Total Allocated": 4096, "Total Reserved": 8192}},
+ {"ph": "X", "cat": "cuda_profiler_range", "name": "gemm", "pid": 0, "tid": 0, "ts": 1700, "dur": 10, "args": {"sm__inst_executed.sum": 7, "dram__bytes.sum": 1.5e3}},
+ {"ph": "X", "cat": "cuda_profiler_range", "name": "gemm", "pid": 0, "tid": 0, "ts": 1720, "dur": 10, "args": {"sm__inst_executed.sum": 8, "dram__bytes.sum": 64}},
  {"ph": "i", "s": "t", "name": "[memory]", "pid": 9, "tid": 9, "ts": 1370, "args": {"Device Type": 0, "Device Id": -1, "Bytes": -16}},
  {"ph": "X", "cat": "overhead", "name": "Buffer Flush", "pid": 9, "tid": 0, "ts": 1360, "dur": 1},
  {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "pid": 0, "tid": 20, "ts": 1400, "dur": 100.5, "args": {"device": 0, "context": 1, "stream": 20, "correlation": 9, "Collective name": "allreduce", "In msg nelems": 1000, "Group size": 2, "dtype": "Float", "Process Group Name": "0", "Process Group Ranks": "[0, 1]"}},
