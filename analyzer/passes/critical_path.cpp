@@ -182,21 +182,29 @@ class PathWalk {
     for (size_t i = 0; i < all.size(); ++i) by_end[i] = i;
     const auto end_of = [&](size_t i) { return all[i].interval.end_ns; };
     std::sort(by_end.begin(), by_end.end(), [&](size_t a, size_t b) { return std::pair(end_of(a), a) < std::pair(end_of(b), b); });
+    std::vector<int64_t> earlier_ends = earlier;
+    std::sort(earlier_ends.begin(), earlier_ends.end());
     for (const PathSynchronization& s : step_.synchronizations) {
       // The last thing to end before the call returned, of what had been launched before it.
       const int64_t latest_ns = s.call.end_ns + kStampErrorNs;
       Cause cause{s.call.begin_ns};
       bool is_released = false;
-      for (size_t stream = 0; stream < earlier.size(); ++stream) {
-        if ((s.stream && stream != *s.stream) || earlier[stream] <= cause.end_ns || earlier[stream] > latest_ns) continue;
-        cause.end_ns = earlier[stream];
+      int64_t earlier_ns = INT64_MIN;
+      if (s.stream) {
+        earlier_ns = earlier[*s.stream];
+      } else if (const auto later = std::upper_bound(earlier_ends.begin(), earlier_ends.end(), latest_ns); later != earlier_ends.begin()) {
+        earlier_ns = *(later - 1);
+      }
+      if (earlier_ns > cause.end_ns && earlier_ns <= latest_ns) {
+        cause.end_ns = earlier_ns;
         is_released = true;
       }
       auto after = std::upper_bound(by_end.begin(), by_end.end(), latest_ns, [&](int64_t ns, size_t i) { return ns < end_of(i); });
       while (after != by_end.begin() && end_of(*--after) > cause.end_ns) {
         const PathOperation& o = all[*after];
         const int64_t given_ns = o.launch ? o.launch->begin_ns : o.interval.begin_ns;
-        if (given_ns >= s.call.begin_ns || (s.stream && o.stream != *s.stream)) continue;
+        // What begins when the call is over by the stamps would lead the walk forwards.
+        if (given_ns >= s.call.begin_ns || o.interval.begin_ns >= s.call.end_ns || (s.stream && o.stream != *s.stream)) continue;
         cause = {end_of(*after), *after};
         is_released = true;
         break;

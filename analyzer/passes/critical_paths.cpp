@@ -6,6 +6,7 @@ namespace ddl {
 namespace {
 
 constexpr size_t kMostHeld = 1 << 20;  // activities of a step
+constexpr size_t kMostStreams = 1024;  // told apart
 
 }  // namespace
 
@@ -19,7 +20,7 @@ CriticalPaths::CriticalPaths(SQLite::Database& db)
       insert_(db, "INSERT INTO critical_path VALUES (?, ?, ?, ?, ?, ?, ?)") {}
 
 size_t CriticalPaths::stream_number(int64_t context, int64_t stream) {
-  const size_t number = streams_.try_emplace({context, stream}, streams_.size()).first->second;
+  const size_t number = streams_.try_emplace({context, stream}, std::min(streams_.size(), kMostStreams - 1)).first->second;
   if (number == earlier_.size()) earlier_.push_back(INT64_MIN);
   return number;
 }

@@ -190,6 +190,20 @@ TEST(CriticalPath, WhatNothingTellsIsUnknown) {
             (Sums{{PathKind::kHost, 30 * kUs}, {PathKind::kUnknown, 150 * kUs}, {PathKind::kCompute, 320 * kUs}}));
 }
 
+TEST(CriticalPath, EndsThoughWhatWasAwaitedBeginsWhenTheCallIsOver) {
+  // Both run within the error of stamps behind the call that waited for the second, which comes after the first by the numbers of the calls, but
+  // was launched before it.
+  PathOperation first = kernel(100, 0, 0, 0, 1), second = kernel(50, 0, 0, 0, 2);
+  first.call = 1;
+  first.interval = {100'200, 100'400};
+  second.call = 2;
+  second.interval = {100'500, 101'000};
+  const PathStep step{{0, 101 * kUs}, {first, second}, {{{60 * kUs, 100 * kUs}, {}, 0, 0}}, {}, {}};
+  EarlierEnds earlier(1, INT64_MIN);
+  EXPECT_EQ(sums_of(critical_path(step, earlier)),
+            (Sums{{PathKind::kHost, 100'000}, {PathKind::kLaunch, 200}, {PathKind::kBetween, 100}, {PathKind::kCompute, 700}}));
+}
+
 TEST(CriticalPath, TheHostsTimeBelongsToTheNextLaunchUnlessALongRangeSaysOtherwise) {
   PathStep step{{0, 1500 * kUs}, {kernel(600, 605, 610, 0, 1), kernel(1000, 1005, 1200, 0, 2)}, {}, {}, {}};
   step.ranges = {{{0, 1400 * kUs}, 7}, {{10 * kUs, 550 * kUs}, 8}};
