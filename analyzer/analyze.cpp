@@ -47,6 +47,7 @@ constexpr AnalysisLoss kViolations{"clock_violations",
 constexpr AnalysisLoss kUnmatched{"unmatched_messages",
                                   "sends and receives whose other end cannot be told for sure: their waiting is not known"};
 constexpr AnalysisLoss kBadIntervals{"bad_intervals", "events that end before they begin: counted as taking no time"};
+constexpr AnalysisLoss kLongSteps{"long_steps", "steps with more than a million activities of GPUs: they have no critical path"};
 constexpr AnalysisLoss kRepeated{"repeated_steps", "steps whose number the same process had used before: left out of the statistics"};
 
 void clear(SQLite::Database& db) {
@@ -55,7 +56,7 @@ void clear(SQLite::Database& db) {
         "gpu_layer_part", "hta_part", "pipeline", "collective_group", "metric", "rank_metric", "finding"}) {
     db.exec(fmt::format("DELETE FROM {}", table));
   }
-  for (const AnalysisLoss& loss : {kPartial, kMismatched, kUnmatched, kViolations, kBadIntervals, kRepeated}) {
+  for (const AnalysisLoss& loss : {kPartial, kMismatched, kUnmatched, kViolations, kBadIntervals, kLongSteps, kRepeated}) {
     Query(db, "DELETE FROM loss WHERE kind = ?").run(loss.kind);
   }
   make_tables(db);
@@ -135,7 +136,7 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress, unsigned thr
   write_on();
   book(db, kRepeated, steps.repeated_steps);
   tell("cutting steps of GPUs", 0.85);
-  analyze_devices(db, catalog, [&](double done) { tell("cutting steps of GPUs", 0.85 + 0.05 * done); });
+  book(db, kLongSteps, analyze_devices(db, catalog, [&](double done) { tell("cutting steps of GPUs", 0.85 + 0.05 * done); }));
   analyze_hta(db);
   const std::map<int64_t, SteadySteps> steady = select_steady_steps(db, catalog);
   store_steady_steps(db, steady);

@@ -488,7 +488,43 @@ CREATE TABLE hang_fault (
   PRIMARY KEY (world, fault)
 ) WITHOUT ROWID;
 
+-- The critical path of each step of each rank with GPUs (specification.md J12), summed by what lies on it.
+CREATE TABLE critical_path (
+  process INTEGER NOT NULL,  -- process.id
+  step INTEGER,              -- step.step; NULL: the whole run, of a process without steps
+  kind TEXT NOT NULL,        -- host, launch, between, compute, wait, transfer, collective (both, where they cannot be told apart), copy, unknown
+  name INTEGER,              -- gpu_name.id of the operation, or of the synchronisation in which the host came back; NULL: the host's own work
+  region INTEGER,            -- region.id of the launch; NULL: behind the last launch of the step
+  pieces INTEGER NOT NULL,   -- how often
+  time_ns INTEGER NOT NULL   -- on the path
+);
+
 -- ------------------------------------------------------------------------------------------------ for SQL of one's own
+
+-- What counters of GPUs told of the kernels of each operator (or other innermost range), as traces of PyTorch under CUPTI's profiler have it.
+CREATE VIEW v_operator_counter AS
+SELECT p.world, p.rank, e.step, r.name AS operator, r.layer, r.phase, c.name AS counter, count(*) AS kernels, sum(e.value) AS value
+FROM counter_event e JOIN process p ON p.id = e.process JOIN counter c ON c.process = e.process AND c.number = e.counter JOIN region r ON r.id = e.region
+WHERE c.source = 'cupti'
+GROUP BY p.world, p.rank, e.step, r.id, c.number;
+
+-- Memory that allocators held, as traces of PyTorch with profile_memory tell it (values "memory allocated cuda:0" and so on): at each change; it holds until the next row of
+-- its device and what. allocated: given to tensors; reserved: by the allocator from the device; since begin: what tensors were given and gave back since the trace began, of
+-- traces that tell no more.
+CREATE VIEW v_memory AS
+SELECT p.world, p.rank, substr(m.name, 8 + instr(substr(m.name, 8), ' ')) AS device, replace(substr(m.name, 8, instr(substr(m.name, 8), ' ') - 1), 'change', 'since begin') AS what,
+       m.step, m.time_ns,
+       CAST(CASE WHEN m.name LIKE 'memory change %' THEN sum(m.value) OVER (PARTITION BY m.process, m.name ORDER BY m.time_ns, m.rowid ROWS UNBOUNDED PRECEDING) ELSE m.value END
+            AS INTEGER) AS bytes
+FROM value m JOIN process p ON p.id = m.process
+WHERE m.name LIKE 'memory allocated %' OR m.name LIKE 'memory reserved %' OR m.name LIKE 'memory change %';
+
+-- What the steps of each rank with GPUs were made of, one after the other, through host and GPUs: what each name has on the path is the most
+-- that a step would be shorter without it. step NULL: the whole run, of a process without steps. name: of the kernel, copy or synchronisation; NULL: the host's own work,
+-- of which range_name says where. The rows of a step add up to its path.
+CREATE VIEW v_critical_path AS
+SELECT p.world, p.rank, c.step, c.kind, n.name, r.name AS range_name, r.layer, r.phase, c.pieces, c.time_ns
+FROM critical_path c JOIN process p ON p.id = c.process LEFT JOIN gpu_name n ON n.id = c.name LEFT JOIN region r ON r.id = c.region;
 
 -- What each rank sent in collectives, over the events that the window kept, by axis (communicator_axis.axis; NULL: none is known) and operation. In all-to-alls
 -- ranks send as much as their share of the data: mean_ratio is bytes against the mean of the ranks of the same communicator. NULL bytes: not known of some call.

@@ -126,6 +126,92 @@ Table gpu_layers_table(const RunView& run) {
   return table;
 }
 
+Table critical_path_table(const RunView& run) {
+  Table table{.id = "critical_path",
+              .caption = "Critical path, of a steady step of a rank in the mean: through host and GPUs, one thing after the other",
+              .columns = {{"time_ratio", "Path(%)", Unit::kShare},
+                          {"time_ns", "Time", Unit::kDuration},
+                          {"pieces", "Pieces", Unit::kCount, 3},
+                          {"kind", "What", Unit::kText},
+                          {"layer", "Layer", Unit::kText, 2},
+                          {"name", "Name", Unit::kText}},
+              .rows = {},
+              .note = {},
+              .when_empty = "No GPU activity was recorded in a steady step."};
+  Query row(run.db, R"(
+    WITH paths AS MATERIALIZED (
+      SELECT c.*
+      FROM critical_path c
+      JOIN process p ON p.id = c.process
+      WHERE p.world = ?1 AND iif((SELECT annotated FROM steady_world WHERE world = ?1),
+                                 c.step IN (SELECT step FROM steady_number WHERE world = ?1), 1)),
+    sums AS MATERIALIZED (
+      SELECT c.kind, n.name, r.layer, coalesce(n.name, r.name) AS of, sum(c.pieces) AS pieces, sum(c.time_ns) AS time_ns
+      FROM (SELECT kind, name, region, sum(pieces) AS pieces, sum(time_ns) AS time_ns FROM paths GROUP BY kind, name, region) c
+      LEFT JOIN gpu_name n ON n.id = c.name
+      LEFT JOIN region r ON r.id = c.region
+      GROUP BY c.kind, n.name, r.layer, of)
+    SELECT kind, of, layer, pieces, time_ns, (SELECT sum(time_ns) FROM sums), (SELECT count(*) FROM (SELECT DISTINCT process, step FROM paths)),
+           (SELECT count(*) FROM sums)
+    FROM sums
+    ORDER BY time_ns DESC, kind, of, layer
+    LIMIT ?2)");
+  row.bind(run.world, static_cast<int64_t>(std::min<size_t>(run.rows_wanted, INT64_MAX)));
+  while (row.next()) {
+    table.left_out = static_cast<size_t>(row.integer(7)) - table.rows.size() - 1;
+    const int64_t time_ns = row.integer(4), steps = row.integer(6);
+    const auto per_step = [&](int64_t sum) { return (sum + steps / 2) / steps; };
+    table.rows.push_back({part_of(time_ns, row.integer(5)), Value::duration_ns(per_step(time_ns)), Value::count(per_step(row.integer(3))),
+                          Value::text(row.text(0)), text_or_absent(row, 2, "NOT_APPLICABLE"), text_or_absent(row, 1, "NOT_APPLICABLE")});
+  }
+  return table;
+}
+
+Table memory_table(const RunView& run) {
+  Table table{.id = "memory",
+              .caption = "Memory of allocators, by device: most, and when",
+              .columns = {{"rank", "Rank", Unit::kCount},
+                          {"device", "Device", Unit::kText},
+                          {"what", "What", Unit::kText},
+                          {"most_bytes", "Most", Unit::kBytes},
+                          {"time_ns", "At", Unit::kDuration},
+                          {"step", "Step", Unit::kCount},
+                          {"last_bytes", "At the end", Unit::kBytes, 2},
+                          {"changes", "Changes", Unit::kCount, 3},
+                          {"name", "In", Unit::kText}},
+              .rows = {},
+              .note = {},
+              .when_empty = "No memory was recorded: torch.profiler does with profile_memory=True."};
+  Query row(run.db, R"(
+    WITH held AS MATERIALIZED (
+      SELECT rank, device, what, bytes, time_ns, step, row_number() OVER (PARTITION BY rank, device, what ORDER BY bytes DESC, time_ns) AS place,
+             last_value(bytes) OVER (PARTITION BY rank, device, what ORDER BY time_ns ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
+               AS last_bytes,
+             count(*) OVER (PARTITION BY rank, device, what) AS changes
+      FROM v_memory
+      WHERE world = ?1)
+    SELECT h.rank, h.device, h.what, h.bytes, h.time_ns, h.step, h.last_bytes, h.changes,
+           (SELECT r.name
+            FROM range_event e
+            JOIN region r ON r.id = e.region
+            WHERE e.process = p.id AND e.start_ns <= h.time_ns AND e.start_ns + e.duration_ns > h.time_ns
+            ORDER BY e.start_ns DESC, e.duration_ns
+            LIMIT 1)
+    FROM held h
+    JOIN process p ON p.world = ?1 AND p.rank = h.rank
+    WHERE h.place = 1
+    ORDER BY h.rank, h.device, h.what)");
+  row.bind(run.world);
+  while (row.next()) {
+    add_row(
+        run, table,
+        {Value::count(row.integer(0)), Value::text(row.text(1)), Value::text(row.text(2)), Value::bytes(row.integer(3)),
+         Value::duration_ns(row.integer(4)), row.is_null(5) ? Value::absent(Unit::kCount, "NOT_APPLICABLE") : Value::count(row.integer(5)),
+         Value::bytes(row.integer(6)), Value::count(row.integer(7)), text_or_absent(row, 8, "NOT_APPLICABLE")});
+  }
+  return table;
+}
+
 Table links_table(const RunView& run) {
   Table table{.id = "links",
               .caption = "Copies of GPUs: what they carried, and what the link could in that direction",

@@ -61,6 +61,8 @@ Table calls_table(const RunView& run);
 Table layers_table(const RunView& run);
 Table counters_table(const RunView& run);
 Table gpu_table(const RunView& run);
+Table memory_table(const RunView& run);
+Table critical_path_table(const RunView& run);
 Table gpu_layers_table(const RunView& run);
 Table gpus_table(const RunView& run);
 Table links_table(const RunView& run);

@@ -36,6 +36,8 @@ constexpr Section kSections[] = {
     {"gpus", "one line per GPU: computing, collectives, copies, idle and why", gpus_table, 16},
     {"gpu", "kernels and copies of GPUs", gpu_table, 8},
     {"gpu_layers", "what GPUs did for each layer", gpu_layers_table, 8},
+    {"critical_path", "what a step's critical path through host and GPUs is made of", critical_path_table, 0},
+    {"memory", "what allocators held at most, by device, and in which step and range", memory_table, 0, true},
     {"links", "what copies of GPUs carried, and what the link could", links_table, 6},
     {"steps", "one line per step", steps_table, 0},
     {"metrics", "all metrics", metrics_table, 0},

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyzer/passes/critical_paths.h"
 #include "analyzer/passes/device_partition.h"
 #include "analyzer/passes/device_sweep.h"
 #include "analyzer/passes/input_ranges.h"
@@ -20,6 +21,8 @@
 
 namespace ddl {
 namespace {
+
+constexpr int64_t kSynchronization = 4;  // gpu_event.kind
 
 /// A launching call: its number, and when it was entered.
 using LaunchKey = std::pair<int64_t, int64_t>;
@@ -53,7 +56,9 @@ class DevicePass {
   DevicePass(SQLite::Database& db, const Catalog& catalog)
       : db_(db),
         catalog_(catalog),
+        names_(db),
         arrivals_(db, catalog),
+        paths_(db),
         inputs_(db),
         insert_part_(db, "INSERT INTO gpu_part VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
         insert_layer_(db, "INSERT INTO gpu_layer_part VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"),
@@ -67,6 +72,12 @@ class DevicePass {
       axis_of_.emplace(axes.integer(0), axis.first->second);
     }
     axes_.emplace_back();  // of what no communicator tells
+    Query regions(db, "SELECT id, layer, phase FROM region ORDER BY id");
+    while (regions.next()) {
+      const auto text = [&](int column) { return regions.is_null(column) ? std::nullopt : std::optional(regions.text(column)); };
+      const auto layer = layers_.try_emplace({text(1), text(2)}, static_cast<int64_t>(layers_.size()));
+      layer_of_.emplace(regions.integer(0), layer.first->second);
+    }
     has_marked_steps_ = has_marked_steps(db);
     for (const auto& [id, process] : catalog.processes) ranks_of_[process.world] += process.rank >= 0 ? 1 : 0;
   }
@@ -81,28 +92,23 @@ class DevicePass {
         write_windows(id, device, windows, sweep.of_windows());
         write_layers(id, device, sweep.of_layers());
       }
+      find_path(id, windows);
     }
   }
+  int64_t too_long_steps() const { return paths_.too_long(); }
 
  private:
-  /// What all of a process's GPUs were given, for who waits for what. Empty if no stream waits for another.
-  StreamOrder stream_order(int64_t process) {
-    StreamOrder order(db_, process);
-    if (order.empty()) return order;
-    Query rows(
-        db_,
-        "SELECT g.kind, g.start_ns + g.duration_ns, g.comm IS NOT NULL OR n.class = 'communication', g.context, g.stream, g.correlation"
-        " FROM gpu_event g JOIN gpu_name n ON n.id = g.name"
-        " WHERE g.process = ? AND g.kind IN (1, 2, 3) AND g.duration_ns > 0 AND g.correlation <> 0"
-        " ORDER BY g.start_ns, g.duration_ns DESC");
-    rows.bind(process);
-    while (rows.next()) {
-      const DeviceClass device_class = rows.integer(0) != 1   ? DeviceClass::kCopy
-                                       : rows.integer(2) != 0 ? DeviceClass::kCommunication
-                                                              : DeviceClass::kCompute;
-      order.add({rows.integer(3), rows.integer(4)}, rows.integer(5), rows.integer(1), device_class);
+  void find_path(int64_t process, const std::vector<DeviceWindow>& windows) {
+    std::map<int64_t, Interval> steps;
+    Interval run;
+    for (const DeviceWindow& window : windows) {
+      if (window.step) {
+        steps.emplace(*window.step, window.interval);
+      } else {
+        run = window.interval;
+      }
     }
-    return order;
+    paths_.finish(process, steps, run);
   }
 
   /// Why the waiting of a kernel is not known if nothing tells which collective or message it carries out: its partners may be ranks without
@@ -112,26 +118,48 @@ class DevicePass {
     return ranks_of_.at(p.world) < p.world_size ? Why::kPartialRanks : Why::kNoData;
   }
 
+  /// What a row of read() tells.
+  static PathActivity path_activity(const Query& rows) {
+    PathActivity a;
+    a.start_ns = rows.integer(2);
+    a.end_ns = a.start_ns + rows.integer(3);
+    a.is_launched = !rows.is_null(4);
+    a.launch_ns = rows.integer(4);
+    a.launch_duration_ns = rows.integer(15);
+    if (!rows.is_null(8)) a.step = rows.integer(8);
+    a.name = rows.integer(7);
+    a.region = rows.integer(9);
+    if (!rows.is_null(11)) a.context = rows.integer(11);
+    if (!rows.is_null(12)) a.stream = rows.integer(12);
+    a.call = rows.integer(13);
+    return a;
+  }
+
   std::map<int64_t, DeviceSweep> read(int64_t process, const std::vector<DeviceWindow>& windows, const std::vector<Interval>& inputs,
                                       Ticker& ticker) {
     Query rows(
         db_,
-        "SELECT g.device, g.kind, g.start_ns, g.duration_ns, g.launch_ns, g.comm, g.seq, n.class, g.step, r.layer, r.phase, g.graph_node,"
-        " g.context, g.stream, g.correlation, g.comm_rank"
-        " FROM gpu_event g JOIN gpu_name n ON n.id = g.name JOIN region r ON r.id = g.region"
-        " WHERE g.process = ? AND g.kind IN (1, 2, 3) AND g.duration_ns > 0 ORDER BY g.start_ns, g.duration_ns DESC");
+        "SELECT device, kind, start_ns, duration_ns, launch_ns, comm, seq, name, step, region, graph_node, context, stream, correlation,"
+        " comm_rank, launch_duration_ns FROM gpu_event WHERE process = ? AND kind IN (1, 2, 3, 4) AND (duration_ns > 0 OR kind = 4)"
+        " ORDER BY start_ns, duration_ns DESC");
     rows.bind(process);
-    const StreamOrder order = stream_order(process);
+    const StreamOrder order(db_, names_, process);
     std::map<int64_t, DeviceSweep> devices;
     std::map<int64_t, int64_t> busy_until_ns;  // by device
     KernelNumbers numbers(catalog_, has_marked_steps_);
     const Why unmatched = why_unmatched(process);
     while (rows.next()) {
+      PathActivity activity = path_activity(rows);
+      if (rows.integer(1) == kSynchronization) {
+        activity.is_synchronization = true;
+        if (!names_.is_stream_wait(activity.name)) paths_.add(activity);
+        continue;
+      }
       ticker.add(1);
       DeviceEvent e;
-      e.operation.interval = {rows.integer(2), rows.integer(2) + rows.integer(3)};
+      e.operation.interval = {activity.start_ns, activity.end_ns};
       e.operation.launch_ns = rows.maybe_integer(4);
-      const bool communicates = rows.integer(1) == 1 && (!rows.is_null(5) || rows.text(7) == "communication");
+      const bool communicates = rows.integer(1) == 1 && (!rows.is_null(5) || names_.communicates(rows.integer(7)));
       if (rows.integer(1) != 1) e.operation.device_class = DeviceClass::kCopy;
       if (communicates) {
         e.operation.device_class = DeviceClass::kCommunication;
@@ -140,22 +168,25 @@ class DevicePass {
         e.axis = axis == axis_of_.end() ? static_cast<int64_t>(axes_.size()) - 1 : axis->second;
         if (!rows.is_null(5)) {
           const std::optional<KernelKey> key =
-              numbers.next(rows.integer(5), rows.maybe_integer(6), rows.maybe_integer(8), rows.maybe_integer(11), rows.maybe_integer(15));
+              numbers.next(rows.integer(5), rows.maybe_integer(6), rows.maybe_integer(8), rows.maybe_integer(10), rows.maybe_integer(14));
           if (key) e.operation.wait_ns = arrivals_.wait_ns(*key, e.operation.interval, e.why);
         }
         if (e.operation.wait_ns) e.why = Why::kNone;
         if (e.operation.wait_ns.value_or(0) > 0) e.sigma_ns = arrivals_.sigma_ns(rows.integer(5));
       }
       e.step = rows.maybe_integer(8).value_or(-1);
-      const auto optional_text = [&](int column) { return rows.is_null(column) ? std::nullopt : std::optional(rows.text(column)); };
-      e.layer = layers_.try_emplace({optional_text(9), optional_text(10)}, static_cast<int64_t>(layers_.size())).first->second;
+      e.layer = layer_of_.at(rows.integer(9));
       const int64_t device = rows.integer(0);
       if (!order.empty()) {  // only what ends a gap that is longer than lies between two kernels is asked for it
         int64_t& until_ns = busy_until_ns.try_emplace(device, INT64_MIN / 2).first->second;
         if (e.operation.interval.begin_ns - until_ns >= kKernelWaitNs)
-          e.operation.awaits = order.awaited({rows.integer(12), rows.integer(13)}, rows.integer(14));
+          e.operation.awaits = order.awaited({rows.integer(11), rows.integer(12)}, rows.integer(13));
         until_ns = std::max(until_ns, e.operation.interval.end_ns);
       }
+      activity.device_class = e.operation.device_class;
+      activity.has_wait = e.operation.wait_ns.has_value();
+      activity.wait_ns = e.operation.wait_ns.value_or(0);
+      paths_.add(activity);
       devices.try_emplace(device, windows, inputs).first->second.add(e);
     }
     for (auto& [device, sweep] : devices) sweep.finish();
@@ -232,7 +263,9 @@ class DevicePass {
 
   SQLite::Database& db_;
   const Catalog& catalog_;
+  GpuNameClasses names_;
   KernelArrivals arrivals_;
+  CriticalPaths paths_;
   InputRanges inputs_;
   Query insert_part_, insert_layer_, insert_axis_;
   std::vector<std::optional<std::string>> axes_;  ///< the last one is unset
@@ -241,13 +274,17 @@ class DevicePass {
   std::map<int64_t, int64_t> ranks_of_;                                                          ///< by world: how many left a record
   std::unordered_map<int64_t, int64_t> axis_of_;                                                 ///< by communicator
   std::map<std::pair<std::optional<std::string>, std::optional<std::string>>, int64_t> layers_;  ///< by layer and phase
+  std::unordered_map<int64_t, int64_t> layer_of_;                                                ///< by region.id
 };
 
 }  // namespace
 
-void analyze_devices(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress) {
+int64_t analyze_devices(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress) {
   Query any(db, "SELECT 1 FROM gpu_event WHERE kind IN (1, 2, 3) LIMIT 1");
-  if (any.next()) DevicePass(db, catalog).run(progress);
+  if (!any.next()) return 0;
+  DevicePass pass(db, catalog);
+  pass.run(progress);
+  return pass.too_long_steps();
 }
 
 void select_steady_devices(SQLite::Database& db) {

@@ -1,4 +1,4 @@
-// GPUs: tables gpu_part and gpu_layer_part, from gpu_event.
+// GPUs: tables gpu_part, gpu_layer_part and critical_path, from gpu_event.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -8,8 +8,9 @@
 
 namespace ddl {
 
-/// Holds the events of one process at a time.
-void analyze_devices(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress);
+/// Holds a piece of a process's events at a time, and those of one of its steps. Returns how many steps have more of them than that, so that
+/// they have no critical path.
+int64_t analyze_devices(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress);
 
 /// Fills `steady_gpu`; needs `steady_number`.
 void select_steady_devices(SQLite::Database& db);

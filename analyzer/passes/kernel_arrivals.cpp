@@ -33,18 +33,39 @@ std::optional<KernelKey> KernelNumbers::next(int64_t comm, std::optional<int64_t
   return KernelKey{comm, --messages_[{comm, run, comm_rank.value_or(-1)}], run};
 }
 
-KernelArrivals::KernelArrivals(SQLite::Database& db, const Catalog& catalog) {
+KernelArrivals::KernelArrivals(SQLite::Database& db, const Catalog& catalog) : catalog_(catalog) {
   Query rows(
       db,
       "SELECT comm, seq, run, process, min(start_ns), max(start_ns + duration_ns) FROM (SELECT comm, seq, process, comm_rank, start_ns,"
-      " duration_ns, iif(graph_node IS NULL, 0, row_number() OVER (PARTITION BY process, comm, seq, graph_node ORDER BY start_ns) - 1)"
-      " AS run FROM gpu_event WHERE kind = 1 AND comm IS NOT NULL AND seq IS NOT NULL AND duration_ns > 0)"
-      " GROUP BY comm, seq, run, process, comm_rank");
-  std::map<KernelKey, std::vector<std::pair<int64_t, Interval>>> instances;
+      " duration_ns, 0 AS run FROM gpu_event WHERE kind = 1 AND comm IS NOT NULL AND seq IS NOT NULL AND duration_ns > 0"
+      " AND graph_node IS NULL UNION ALL SELECT comm, seq, process, comm_rank, start_ns, duration_ns,"
+      " row_number() OVER (PARTITION BY process, comm, seq, graph_node ORDER BY start_ns) - 1"
+      " FROM gpu_event WHERE kind = 1 AND comm IS NOT NULL AND seq IS NOT NULL AND duration_ns > 0 AND graph_node IS NOT NULL)"
+      " GROUP BY comm, seq, run, process, comm_rank ORDER BY comm, seq, run");
+  std::optional<KernelKey> current;
+  Members members;
   while (rows.next()) {
     const KernelKey key{rows.integer(0), rows.integer(1), rows.integer(2)};
-    instances[key].push_back({rows.integer(3), {rows.integer(4), rows.integer(5)}});
+    if (current && *current != key) {
+      add(*current, members);
+      members.clear();
+    }
+    current = key;
+    members.push_back({rows.integer(3), {rows.integer(4), rows.integer(5)}});
   }
+  if (current) add(*current, members);
+  add_messages(db);
+  std::sort(last_ns_.begin(), last_ns_.end());
+  for (auto& [comm, all] : waits_) {
+    std::sort(all.begin(), all.end());
+    const std::optional<double>& sigma_ns = sigmas_[comm];
+    if (!sigma_ns || (*sigma_ns > 0 && *sigma_ns >= kTrustedSigmaShare * median_of(all))) untrusted_.push_back(comm);
+  }
+  waits_.clear();
+}
+
+void KernelArrivals::add_messages(SQLite::Database& db) {
+  std::map<KernelKey, Members> instances;
   std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, int64_t>>
       counts;  // least and most kernels of a member, by communicator and step
   Query messages(db, kMessages);
@@ -57,37 +78,31 @@ KernelArrivals::KernelArrivals(SQLite::Database& db, const Catalog& catalog) {
     least = std::min(least, messages.integer(7));
     most = std::max(most, messages.integer(7));
   }
-  std::erase_if(instances, [&](const auto& instance) {
-    const auto& [comm, seq, run] = instance.first;
-    const auto count = seq < 0 ? counts.find({comm, run}) : counts.end();
-    return count != counts.end() && count->second.first != count->second.second;
-  });
-  std::map<int64_t, std::vector<double>> waits;  // by communicator
   for (const auto& [key, members] : instances) {
-    const int64_t id = std::get<0>(key);
-    const auto comm = catalog.communicators.find(id);
-    if (comm == catalog.communicators.end() || static_cast<int64_t>(members.size()) != comm->second.size) continue;
-    int64_t last_ns = members.front().second.begin_ns;
-    ClockSpread clocks;
-    for (const auto& [process, interval] : members) {
-      last_ns = std::max(last_ns, interval.begin_ns);
-      clocks.add(catalog.clock_of(catalog.process(process)));
-    }
-    last_ns_[key] = last_ns;
-    for (const auto& [process, interval] : members)
-      waits[id].push_back(static_cast<double>(std::min(last_ns, interval.end_ns) - interval.begin_ns));
-    sigmas_[id] = clocks.sigma_ns();
-  }
-  for (auto& [comm, all] : waits) {
-    std::sort(all.begin(), all.end());
-    const std::optional<double>& sigma_ns = sigmas_[comm];
-    if (!sigma_ns || (*sigma_ns > 0 && *sigma_ns >= kTrustedSigmaShare * median_of(all))) untrusted_.push_back(comm);
+    const auto& [least, most] = counts.at({std::get<0>(key), std::get<2>(key)});
+    if (least == most) add(key, members);
   }
 }
 
+void KernelArrivals::add(const KernelKey& key, const Members& members) {
+  const int64_t id = std::get<0>(key);
+  const auto comm = catalog_.communicators.find(id);
+  if (comm == catalog_.communicators.end() || static_cast<int64_t>(members.size()) != comm->second.size) return;
+  int64_t last_ns = members.front().second.begin_ns;
+  ClockSpread clocks;
+  for (const auto& [process, interval] : members) {
+    last_ns = std::max(last_ns, interval.begin_ns);
+    clocks.add(catalog_.clock_of(catalog_.process(process)));
+  }
+  last_ns_.emplace_back(key, last_ns);
+  for (const auto& [process, interval] : members)
+    waits_[id].push_back(static_cast<double>(std::min(last_ns, interval.end_ns) - interval.begin_ns));
+  sigmas_[id] = clocks.sigma_ns();
+}
+
 std::optional<int64_t> KernelArrivals::wait_ns(const KernelKey& key, const Interval& kernel, Why& why) const {
-  const auto found = last_ns_.find(key);
-  if (found == last_ns_.end()) {
+  const auto found = std::lower_bound(last_ns_.begin(), last_ns_.end(), std::pair(key, INT64_MIN));
+  if (found == last_ns_.end() || found->first != key) {
     why = Why::kPartialRanks;
   } else if (std::find(untrusted_.begin(), untrusted_.end(), std::get<0>(key)) != untrusted_.end()) {
     why = Why::kClockUntrusted;

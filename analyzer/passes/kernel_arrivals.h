@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "analyzer/intervals.h"
@@ -52,8 +53,15 @@ class KernelArrivals {
   double sigma_ns(int64_t communicator) const;
 
  private:
-  std::map<KernelKey, int64_t> last_ns_;
-  std::map<int64_t, std::optional<double>> sigmas_;  ///< by communicator
+  using Members = std::vector<std::pair<int64_t, Interval>>;  ///< process, its kernel
+  void add_messages(SQLite::Database& db);
+  /// Instances with all their members only. The last one of a communicator says what its clocks may be wrong by.
+  void add(const KernelKey& key, const Members& members);
+
+  const Catalog& catalog_;
+  std::vector<std::pair<KernelKey, int64_t>> last_ns_;  ///< by key
+  std::map<int64_t, std::vector<double>> waits_;        ///< by communicator, while it is filled
+  std::map<int64_t, std::optional<double>> sigmas_;     ///< by communicator
   std::vector<int64_t> untrusted_;
 };
 

@@ -1,67 +1,95 @@
 #include "analyzer/passes/stream_order.h"
 
-#include <set>
+#include <algorithm>
+#include <unordered_map>
 
 #include "analyzer/query.h"
 
 namespace ddl {
 namespace {
 
-// A stream that is only told to wait, step after step, has all its waits behind it each time: the older ones are long over.
-constexpr size_t kMostWaits = 64;
-constexpr size_t kMostFollowed = 1024;
+struct Done {
+  int64_t end_ns = INT64_MIN;
+  DeviceClass device_class = DeviceClass::kCompute;
+};
+
+struct StreamState {
+  Done last;                  ///< of what it was given
+  int64_t last_call = 0;      ///< 0: nothing yet
+  std::optional<Done> since;  ///< what it was told to wait for behind that: what is over last
+  const Done& over() const { return since && since->end_ns > last.end_ns ? *since : last; }
+};
 
 }  // namespace
 
-StreamOrder::StreamOrder(SQLite::Database& db, int64_t process) {
-  Query rows(db, "SELECT context, stream, correlation, on_context, on_stream, on_correlation FROM stream_wait WHERE process = ?");
-  rows.bind(process);
-  while (rows.next()) {
-    const Wait wait{{rows.integer(3), rows.integer(4)}, rows.integer(5)};
-    waits_[{rows.integer(0), rows.integer(1)}].emplace(rows.integer(2), wait);
-  }
-}
-
-void StreamOrder::add(const Stream& stream, int64_t call, int64_t end_ns, DeviceClass device_class) {
-  if (call == 0) return;
-  const Done done{end_ns, device_class};
-  const auto [known, is_new] = done_[stream].try_emplace(call, done);
-  if (!is_new && known->second.end_ns < done.end_ns) known->second = done;
-}
-
-const StreamOrder::Done* StreamOrder::last_before(const Stream& stream, int64_t call, std::vector<Wait>& waits) const {
-  const Done* last = nullptr;
-  int64_t since = 0;
-  if (const auto done = done_.find(stream); done != done_.end()) {
-    if (auto after = done->second.lower_bound(call); after != done->second.begin()) {
-      --after;
-      last = &after->second;
-      since = after->first;
+StreamOrder::StreamOrder(SQLite::Database& db, const GpuNameClasses& names, int64_t process) {
+  // An event that is recorded behind the call that waits for it holds up nothing.
+  Query records(db,
+                "SELECT on_correlation, on_context, on_stream, rowid FROM stream_wait WHERE process = ? AND on_correlation < correlation"
+                " ORDER BY on_correlation");
+  Query waits(db,
+              "SELECT correlation, context, stream, rowid FROM stream_wait WHERE process = ? AND on_correlation < correlation"
+              " ORDER BY correlation");
+  bool has_record = records.bind(process).next(), has_wait = waits.bind(process).next();
+  if (!has_wait) return;
+  Query operations(db,
+                   "SELECT correlation, context, stream, start_ns + duration_ns, kind, comm IS NOT NULL, name FROM gpu_event"
+                   " WHERE process = ? AND kind IN (1, 2, 3) AND duration_ns > 0 AND correlation <> 0 ORDER BY correlation");
+  std::vector<StreamState> states;
+  const auto number_of = [&](int64_t context, int64_t stream) {
+    const uint32_t number = streams_.try_emplace({context, stream}, static_cast<uint32_t>(states.size())).first->second;
+    if (number == states.size()) states.emplace_back();
+    return number;
+  };
+  std::unordered_map<int64_t, Done> recorded;  // by the row of stream_wait, until the stream waits
+  const auto record = [&] {
+    recorded[records.integer(3)] = states[number_of(records.integer(1), records.integer(2))].over();
+    has_record = records.next();
+  };
+  const auto wait = [&] {
+    const auto done = recorded.find(waits.integer(3));
+    std::optional<Done>& since = states[number_of(waits.integer(1), waits.integer(2))].since;
+    if (done->second.end_ns != INT64_MIN && (!since || done->second.end_ns > since->end_ns)) since = done->second;
+    recorded.erase(done);
+    has_wait = waits.next();
+  };
+  operations.bind(process);
+  while (operations.next()) {
+    const int64_t call = operations.integer(0);
+    for (;;) {
+      if (has_record && records.integer(0) <= call && (!has_wait || records.integer(0) <= waits.integer(0))) {
+        record();
+      } else if (has_wait && waits.integer(0) <= call) {
+        wait();
+      } else {
+        break;
+      }
     }
+    const uint32_t stream = number_of(operations.integer(1), operations.integer(2));
+    StreamState& state = states[stream];
+    Done done{operations.integer(3), DeviceClass::kCompute};
+    if (operations.integer(4) != 1) {
+      done.device_class = DeviceClass::kCopy;
+    } else if (operations.integer(5) != 0 || names.communicates(operations.integer(6))) {
+      done.device_class = DeviceClass::kCommunication;
+    }
+    if (call == state.last_call) {  // several things that one call launched
+      if (done.end_ns > state.last.end_ns) state.last = done;
+      continue;
+    }
+    if (state.since && state.since->device_class != DeviceClass::kCompute)
+      held_up_.push_back({call, state.since->end_ns, stream, state.since->device_class == DeviceClass::kCopy});
+    state = {done, call, std::nullopt};
   }
-  if (const auto found = waits_.find(stream); found != waits_.end()) {
-    auto wait = found->second.lower_bound(call);
-    for (size_t taken = 0; wait != found->second.begin() && (--wait)->first > since && taken < kMostWaits; ++taken)
-      waits.push_back(wait->second);
-  }
-  return last;
 }
 
 std::optional<Awaited> StreamOrder::awaited(const Stream& stream, int64_t call) const {
-  if (call == 0) return std::nullopt;
-  std::vector<Wait> open;
-  last_before(stream, call, open);
-  const Done* last = nullptr;
-  std::set<std::pair<Stream, int64_t>> seen;
-  while (!open.empty() && seen.size() < kMostFollowed) {
-    const Wait wait = open.back();
-    open.pop_back();
-    if (!seen.insert({wait.on, wait.before_call}).second) continue;
-    const Done* done = last_before(wait.on, wait.before_call, open);
-    if (done && (!last || done->end_ns > last->end_ns)) last = done;
-  }
-  if (!last || last->device_class == DeviceClass::kCompute) return std::nullopt;
-  return Awaited{last->end_ns, last->device_class == DeviceClass::kCopy};
+  const auto number = streams_.find(stream);
+  if (number == streams_.end()) return std::nullopt;
+  auto found = std::lower_bound(held_up_.begin(), held_up_.end(), call, [](const HeldUp& h, int64_t c) { return h.call < c; });
+  for (; found != held_up_.end() && found->call == call; ++found)
+    if (found->stream == number->second) return Awaited{found->end_ns, found->is_copy};
+  return std::nullopt;
 }
 
 }  // namespace ddl

@@ -2,7 +2,7 @@
 //
 // A stream does what it is given in the order of the calls, which CUPTI numbers. What a stream was told to wait for since its last
 // operation holds up the next one: the last operation that the other stream had been given before the event, and what that stream waited
-// for in turn.
+// for in turn. Memory grows with the operations that were held up so, not with all of them.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "analyzer/passes/device_partition.h"
+#include "analyzer/passes/gpu_name_classes.h"
 
 namespace ddl {
 
@@ -21,27 +22,20 @@ class StreamOrder {
  public:
   using Stream = std::pair<int64_t, int64_t>;  ///< CUDA context, number
 
-  StreamOrder(SQLite::Database& db, int64_t process);
-  bool empty() const { return waits_.empty(); }
-  void add(const Stream& stream, int64_t call, int64_t end_ns, DeviceClass device_class);
+  StreamOrder(SQLite::Database& db, const GpuNameClasses& names, int64_t process);
+  bool empty() const { return held_up_.empty(); }
   /// Unset: for nothing, or what is done last of it is not a collective and no copy.
   std::optional<Awaited> awaited(const Stream& stream, int64_t call) const;
 
  private:
-  struct Done {
+  struct HeldUp {
+    int64_t call;
     int64_t end_ns;
-    DeviceClass device_class;
+    uint32_t stream;
+    bool is_copy;
   };
-  struct Wait {
-    Stream on;
-    int64_t before_call;
-  };
-  /// Adds what `stream` was told to wait for after the last operation that it was given before `call`, the latest first and not without
-  /// end; returns that operation.
-  const Done* last_before(const Stream& stream, int64_t call, std::vector<Wait>& waits) const;
-
-  std::map<Stream, std::map<int64_t, Done>> done_;        ///< by call: the one that ended last
-  std::map<Stream, std::multimap<int64_t, Wait>> waits_;  ///< by call
+  std::map<Stream, uint32_t> streams_;
+  std::vector<HeldUp> held_up_;  ///< by call
 };
 
 }  // namespace ddl

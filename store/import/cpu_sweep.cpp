@@ -86,6 +86,8 @@ void CpuSweep::run() {
           launch.has_bytes = l->bytes.has_value();
         }
         run_.launch_records_->add(launch);
+        if (row->is_kernel && run_.counters_ > 0)
+          run_.insert_counted_->row(p.id, static_cast<int64_t>(row->thread), static_cast<int64_t>(launch.region), step, start_ns);
         break;
       }
       case CpuKind::kCall: {

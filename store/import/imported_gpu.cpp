@@ -34,7 +34,10 @@ void ImportedRun::join_launches() {
   launched_.emplace();
   const LaunchRecord* next = launch_records_->next();
   std::optional<LaunchRecord> launch;
+  std::optional<std::pair<uint32_t, int64_t>> told;  // by the device: process, correlation
   while (const GpuRecord* const gpu = gpu_->next()) {
+    if (gpu->is_of_call && told == std::pair(gpu->process, gpu->correlation)) continue;
+    told.emplace(gpu->process, gpu->correlation);
     const auto is_before = [&](const LaunchRecord& l) {
       return std::tie(l.process, l.correlation) < std::tie(gpu->process, gpu->correlation);
     };

@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "store/database.h"
+#include "store/import/columns.h"
 #include "store/import/cpu_sweep.h"
 #include "store/import/input_file.h"
 #include "store/ingest/operations.h"
@@ -52,6 +53,12 @@ ImportedRun::ImportedRun(SQLite::Database& db, std::string format, std::string s
   db_.exec(
       "PRAGMA temp_store = FILE;"
       "CREATE TEMP TABLE stage_wait(process, context, stream, correlation, on_context, on_stream, on_correlation)");
+  db_.exec("CREATE TEMP TABLE stage_value(process, time_ns, name, number)");
+  db_.exec("CREATE TEMP TABLE stage_counter(process, name, start_ns, duration_ns, number)");
+  insert_counter_.emplace(db_, "INSERT INTO temp.stage_counter VALUES (?, ?, ?, ?, ?)");
+  db_.exec("CREATE TEMP TABLE stage_counted(process, thread, region, step, start_ns)");
+  insert_counted_.emplace(db_, "INSERT INTO temp.stage_counted VALUES (?, ?, ?, ?, ?)");
+  insert_value_.emplace(db_, "INSERT INTO temp.stage_value VALUES (?, ?, ?, ?)");
   insert_wait_.emplace(db_, "INSERT INTO temp.stage_wait VALUES (?, ?, ?, ?, ?, ?, ?)");
 }
 
@@ -162,11 +169,13 @@ void ImportedRun::range(size_t process, uint32_t thread, ContextKind kind, std::
   cpu_->add(r);
 }
 
-void ImportedRun::launch(size_t process, uint32_t thread, int64_t correlation, int64_t start_ns, int64_t duration_ns) {
+void ImportedRun::launch(size_t process, uint32_t thread, int64_t correlation, int64_t start_ns, int64_t duration_ns, bool is_kernel) {
   if (!seen(process, start_ns, duration_ns)) return;
   ++cpu_rows_;
   ++launches_;
-  cpu_->add({start_ns, duration_ns, static_cast<uint32_t>(process), thread, correlation, CpuKind::kLaunch});
+  CpuRecord r{start_ns, duration_ns, static_cast<uint32_t>(process), thread, correlation, CpuKind::kLaunch};
+  r.is_kernel = is_kernel;
+  cpu_->add(r);
 }
 
 void ImportedRun::call(size_t process, uint32_t thread, const ImportedOperation& o, ImportedTiming timing, int64_t start_ns,
@@ -199,6 +208,7 @@ void ImportedRun::gpu(size_t process, const GpuActivity& a, const ImportedOperat
   r.process = static_cast<uint32_t>(process);
   r.kind = static_cast<uint8_t>(a.kind);
   r.is_nccl = o != nullptr;
+  r.is_of_call = a.is_of_call;
   if (o != nullptr) {
     check_bytes(o->payload_bytes);
     if (!o->op.empty()) r.op = static_cast<uint32_t>(op_id(*o, ImportedTiming::kNcclProfiler));
@@ -222,6 +232,106 @@ void ImportedRun::gpu(size_t process, const GpuActivity& a, const ImportedOperat
 
 void ImportedRun::stream_wait(size_t process, const ImportedWait& w) {
   insert_wait_->row(process, w.context, w.stream, w.correlation, w.on_context, w.on_stream, w.on_correlation);
+}
+
+void ImportedRun::value(size_t process, int64_t time_ns, std::string_view name, int64_t number) {
+  if (!seen(process, time_ns, 0)) return;
+  ++values_;
+  insert_value_->row(static_cast<int64_t>(process), time_ns, text_id(name), number);
+}
+
+void ImportedRun::kernel_counter(size_t process, std::string_view counter, int64_t start_ns, int64_t duration_ns, int64_t value) {
+  if (!seen(process, start_ns, duration_ns)) return;
+  ++counters_;
+  insert_counter_->row(static_cast<int64_t>(process), text_id(counter), start_ns, duration_ns, value);
+}
+
+/// The k-th kernel of a process was launched by its k-th call that launches one, if there are as many.
+void ImportedRun::write_counters() {
+  db_.exec(R"(
+    CREATE TEMP TABLE stage_kernel AS
+      SELECT process, start_ns, row_number() OVER (PARTITION BY process ORDER BY start_ns) AS place
+      FROM (SELECT DISTINCT process, start_ns FROM temp.stage_counter);
+    CREATE TEMP TABLE stage_launched AS
+      SELECT *, row_number() OVER (PARTITION BY process ORDER BY start_ns, rowid) AS place FROM temp.stage_counted;
+    CREATE INDEX temp.stage_launched_place ON stage_launched(process, place))");
+  SQLite::Statement kernels(db_, "SELECT count(*) FROM temp.stage_kernel WHERE process = ?"),
+      launches(db_, "SELECT count(*) FROM temp.stage_counted WHERE process = ?");
+  SQLite::Statement rows(db_, R"(
+    SELECT c.name, c.start_ns, c.duration_ns, c.number, l.thread, l.region, l.step
+    FROM temp.stage_counter c
+    JOIN temp.stage_kernel k ON k.process = c.process AND k.start_ns = c.start_ns
+    LEFT JOIN temp.stage_launched l ON l.process = ?2 AND l.place = k.place AND ?3
+    WHERE c.process = ?1
+    ORDER BY c.start_ns, c.rowid)");
+  struct Parent {
+    int64_t region;
+    bool is_counted;  ///< of operators inside each other the outermost is, as in column layer
+  };
+  std::map<int64_t, Parent> parents;
+  SQLite::Statement regions(db_,
+                            "SELECT r.id, coalesce(r.parent, 0), r.kind = 'operator' AND p.kind = 'operator' FROM region r"
+                            " LEFT JOIN region p ON p.id = r.parent");
+  while (regions.executeStep())
+    parents[regions.getColumn(0).getInt64()] = {regions.getColumn(1).getInt64(), regions.getColumn(2).getInt() == 0};
+  Insert insert_name(db_, "INSERT INTO counter VALUES (?, ?, ?, 'cupti', NULL)"),
+      insert_event(db_, "INSERT INTO counter_event VALUES (?, ?, ?, ?, ?, ?, ?, ?)"),
+      insert_sum(db_, "INSERT INTO counter_profile VALUES (?, ?, ?, ?, ?)");
+  const auto count_of = [](SQLite::Statement& count, int64_t process) {
+    count.reset();
+    count.bind(1, process);
+    return count.executeStep() ? count.getColumn(0).getInt64() : 0;
+  };
+  uint64_t unplaced = 0;
+  for (size_t number = 0; counters_ > 0 && number < processes_.size(); ++number) {
+    const Process& p = processes_[number];
+    const int64_t counted = count_of(kernels, static_cast<int64_t>(number));
+    const bool is_placed = counted == count_of(launches, p.id);
+    if (!is_placed) unplaced += static_cast<uint64_t>(counted);
+    std::map<int64_t, int64_t> numbers;                                       // by the text of the name
+    std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, int64_t>> sums;  // calls and value, by region and counter
+    rows.reset();
+    rows.bind(1, static_cast<int64_t>(number));
+    rows.bind(2, p.id);
+    rows.bind(3, is_placed ? 1 : 0);
+    while (rows.executeStep()) {
+      const auto [entry, is_new] = numbers.try_emplace(rows.getColumn(0).getInt64(), static_cast<int64_t>(numbers.size()));
+      const int64_t counter = entry->second, start_ns = rows.getColumn(1).getInt64(), value = rows.getColumn(3).getInt64();
+      if (is_new) insert_name.row(p.id, counter, text_of(static_cast<uint32_t>(entry->first)).text);
+      int64_t region = rows.getColumn(5).getInt64();
+      insert_event.row(p.id, rows.getColumn(4).getInt64(), region, is_placed ? maybe_integer(rows, 6) : step_at(number, start_ns),
+                       start_ns + p.shift_ns, rows.getColumn(2).getInt64(), counter, value);
+      do {
+        const Parent& parent = parents.at(region);
+        if (parent.is_counted) {
+          auto& [calls, sum] = sums[{region, counter}];
+          ++calls;
+          sum += value;
+        }
+        region = parent.region;
+      } while (region != 0);
+    }
+    for (const auto& [key, sum] : sums) insert_sum.row(p.id, key.first, key.second, sum.first, sum.second);
+  }
+  losses_.add(
+      {}, "counters", unplaced,
+      "kernels of which counters were read, in a process that launched more or fewer of them: which operator they belong to is not known");
+  for (SQLite::Statement* statement : {&kernels, &launches, &rows, &regions}) statement->reset();
+  db_.exec("DROP TABLE temp.stage_kernel; DROP TABLE temp.stage_launched; DROP TABLE temp.stage_counter; DROP TABLE temp.stage_counted");
+}
+
+void ImportedRun::write_values() {
+  SQLite::Statement rows(db_, "SELECT process, time_ns, name, number FROM temp.stage_value ORDER BY process, time_ns, rowid");
+  Insert insert(db_, "INSERT INTO value VALUES (?, ?, ?, ?, ?)");
+  while (rows.executeStep()) {
+    const auto number = static_cast<size_t>(rows.getColumn(0).getInt64());
+    const int64_t time_ns = rows.getColumn(1).getInt64();
+    const Process& p = processes_[number];
+    insert.row(p.id, step_at(number, time_ns), time_ns + p.shift_ns, text_of(static_cast<uint32_t>(rows.getColumn(2).getInt64())).text,
+               rows.getColumn(3).getInt64());
+  }
+  rows.reset();
+  db_.exec("DROP TABLE temp.stage_value");
 }
 
 uint32_t ImportedRun::communicator(std::string_view name, std::string_view label, CommunicatorOf of, int64_t size,
@@ -467,11 +577,13 @@ uint64_t ImportedRun::finish(const std::function<void(double)>& step_done) {
   losses_.add({}, "bad_times", bad_intervals_, "events that end before they begin: left out");
   losses_.add({}, "contexts", unplaced_ + unnamed_,
               "ranges and kernels that count as their parents', because the trace has too many different ones");
+  write_values();
+  write_counters();
   losses_.write(db_);
   write_meta();
   db_.exec("DROP TABLE temp.stage_wait; DROP TABLE temp.stage_process");
   create_indices(db_);
-  return events_ + cpu_rows_ + gpu_rows_ + flight_rows_;
+  return events_ + cpu_rows_ + gpu_rows_ + flight_rows_ + values_ + counters_;
 }
 
 }  // namespace ddl::store

@@ -58,6 +58,7 @@ struct GpuActivity {
   std::optional<int64_t> device, context, stream, bytes, graph_node;
   std::string_view copy, source, destination;  ///< empty: NULL
   int64_t correlation = 0;                     ///< 0: none
+  bool is_of_call = false;                     ///< a synchronisation as the call tells it: counts unless the device tells of that call, too
 };
 
 /// A stream that waits for another: a row of stream_wait.
@@ -111,14 +112,18 @@ class ImportedRun {
   /// `launches`: what the kernels of NCCL that are launched in it carry out, for those that do not tell it themselves.
   void range(size_t process, uint32_t thread, ContextKind kind, std::string_view name, int64_t start_ns, int64_t duration_ns,
              std::optional<int64_t> seq = std::nullopt, const ImportedOperation* launches = nullptr);
-  /// A call that gave work to a GPU.
-  void launch(size_t process, uint32_t thread, int64_t correlation, int64_t start_ns, int64_t duration_ns);
+  /// A call that gave work to a GPU. `is_kernel`: a kernel, which counters may belong to.
+  void launch(size_t process, uint32_t thread, int64_t correlation, int64_t start_ns, int64_t duration_ns, bool is_kernel = false);
+  /// What counters of a GPU grew by in a kernel: those of one kernel have one begin. Which launch it was of tells the order.
+  void kernel_counter(size_t process, std::string_view counter, int64_t start_ns, int64_t duration_ns, int64_t value);
   void call(size_t process, uint32_t thread, const ImportedOperation& operation, ImportedTiming timing, int64_t start_ns,
             int64_t duration_ns);
   /// `operation`: what a kernel of NCCL carries out. Without a communicator, that of the range around its launch counts, else the kernel
   /// is matched by its order (inferred_communicators.cpp).
   void gpu(size_t process, const GpuActivity& activity, const ImportedOperation* operation = nullptr);
   void stream_wait(size_t process, const ImportedWait& wait);
+  /// A row of table value.
+  void value(size_t process, int64_t time_ns, std::string_view name, int64_t number);
 
   /// The same number for the same name, kind and members. `ranks`: in the order of their ranks in it; empty: not known.
   uint32_t communicator(std::string_view name, std::string_view label, CommunicatorOf of, int64_t size, const std::vector<int64_t>& ranks);
@@ -208,6 +213,8 @@ class ImportedRun {
   void place_flight();
   void write_communicators();
   void write_operations();
+  void write_values();
+  void write_counters();
   void sample_training_threads();
   void write_meta();
 
@@ -243,13 +250,13 @@ class ImportedRun {
   uint64_t most_events_ = UINT64_MAX, told_events_ = 0;
   std::function<void()> told_;
   size_t threads_ = 0, steps_ = 0;
-  uint64_t cpu_rows_ = 0, gpu_rows_ = 0, launches_ = 0, flight_rows_ = 0, events_ = 0;
+  uint64_t cpu_rows_ = 0, gpu_rows_ = 0, launches_ = 0, flight_rows_ = 0, values_ = 0, counters_ = 0, events_ = 0;
   std::optional<SortedRecords<CpuRecord, CpuOrder>> cpu_{std::in_place};
   std::optional<SortedRecords<LaunchRecord, LaunchOrder>> launch_records_{std::in_place};
   std::optional<SortedRecords<GpuRecord, GpuLaunchOrder>> gpu_{std::in_place};
   std::optional<SortedRecords<LaunchedRecord, LaunchedOrder>> launched_;
   int64_t epoch_ns_ = 0, world_size_ = 0;
-  std::optional<Insert> insert_wait_;
+  std::optional<Insert> insert_wait_, insert_value_, insert_counter_, insert_counted_;
 };
 
 }  // namespace ddl::store

@@ -32,6 +32,7 @@ struct JsonField {
 class JsonRecord {
  public:
   const JsonField* find(std::string_view path) const;
+  const std::vector<JsonField>& fields() const { return fields_; }
   /// Text, or a number as it is written: ids come as either.
   std::string_view word(std::string_view path) const;
   std::optional<int64_t> integer(std::string_view path) const;

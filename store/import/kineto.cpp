@@ -4,6 +4,7 @@
 //   times          us with up to three digits behind the point, since the Unix epoch, or since "baseTimeNanoseconds"
 //   categories     kernel, gpu_memcpy, gpu_memset, cuda_sync, overhead on the device; cpu_op, user_annotation, python_function (of which
 //                  nn.Module tells layers), cuda_runtime, cuda_driver on the host. In 2021: Kernel, Memcpy, Memset, Operator, Runtime
+//   memory         instant events "[memory]" (profile_memory=True)
 //   launch         "correlation" is the same in the call and in what it launched
 //   steps          ranges named ProfilerStep#N. A profiler without a schedule marks none: then a step ends with the optimizer's
 //                  (Optimizer.step#SGD.step) and begins where the last one ended, as under ddl record
@@ -21,6 +22,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -58,7 +60,8 @@ enum class Category {
   kModule,
   kRuntime,
   kCall,
-  kRequest
+  kRequest,
+  kCounters
 };
 
 Category category_of(std::string_view name) {
@@ -87,9 +90,8 @@ Category category_of(std::string_view name) {
       // What other events tell as well, the trace itself, and readings of counters.
       {"gpu_user_annotation", Category::kUnused},
       {"external_correlation", Category::kUnused},
-      {"cpu_instant_event", Category::kUnused},
       {"Trace", Category::kUnused},
-      {"cuda_profiler_range", Category::kUnused},
+      {"cuda_profiler_range", Category::kCounters},
       {"gpu_pm_counter", Category::kUnused}};
   const auto found = kCategories.find(name);
   return found == kCategories.end() ? Category::kUnknown : found->second;
@@ -100,6 +102,12 @@ bool gives_work(std::string_view name) {
   for (const std::string_view part : {"Launch", "emcpy", "emset", "ynchronize", "StreamWait"})
     if (name.find(part) != std::string_view::npos) return true;
   return false;
+}
+
+/// As torch writes it; `type`: its DeviceType.
+std::string device_name(int64_t type, int64_t number) {
+  if (type == 0) return "cpu";
+  return fmt::format("{}:{}", type == 1 ? "cuda" : type == 6 ? "hip" : type == 12 ? "xpu" : fmt::format("device{}", type), number);
 }
 
 constexpr std::string_view kTensorDims = "args.Input Dims", kTensorTypes = "args.Input type";
@@ -152,6 +160,9 @@ class KinetoFile : public JsonVisitor {
 
   void on_gpu(const JsonRecord& event, Category category, int64_t start_ns, int64_t duration_ns);
   void on_wait(const JsonRecord& event, const GpuActivity& wait);
+  void on_memory(const JsonRecord& event);
+  void on_counters(const JsonRecord& event, int64_t start_ns, int64_t duration_ns);
+  void on_runtime(const JsonRecord& event, int64_t correlation, int64_t start_ns, int64_t duration_ns);
   void on_range(const JsonRecord& event, Category category, int64_t start_ns, int64_t duration_ns);
   void on_call(const JsonRecord& event, ImportedTiming timing, int64_t start_ns, int64_t duration_ns);
   void on_metadata(const JsonRecord& event);
@@ -268,6 +279,7 @@ void KinetoFile::on_metadata(const JsonRecord& event) {
 void KinetoFile::on_record(const JsonRecord& event) {
   const std::string_view phase = event.word("ph");
   if (phase == "M") on_metadata(event);
+  if (phase == "i" && event.word("name") == "[memory]") on_memory(event);
   if (phase != "X") return;
   const Category category = category_of(event.word("cat"));
   if (category == Category::kUnused) return;
@@ -283,7 +295,7 @@ void KinetoFile::on_record(const JsonRecord& event) {
   switch (category) {
     case Category::kRuntime:
       if (const std::optional<int64_t> correlation = event.integer("args.correlation"); correlation && gives_work(event.word("name")))
-        run_.launch(process_, thread_of(event), *correlation, *start_ns, *duration_ns);
+        on_runtime(event, *correlation, *start_ns, *duration_ns);
       break;
     case Category::kOperator:
     case Category::kAnnotation:
@@ -296,9 +308,60 @@ void KinetoFile::on_record(const JsonRecord& event) {
     case Category::kRequest:
       on_call(event, ImportedTiming::kRequest, *start_ns, *duration_ns);
       break;
+    case Category::kCounters:
+      on_counters(event, *start_ns, *duration_ns);
+      break;
     default:
       on_gpu(event, category, *start_ns, *duration_ns);
   }
+}
+
+/// Memory that an allocator gave or took back. Since PyTorch 1.13 or so with what it holds then; before, only by how much that changed.
+void KinetoFile::on_memory(const JsonRecord& event) {
+  const std::optional<int64_t> time_ns = event.decimal("ts", kMicrosecondsToNs), bytes = event.integer("args.Bytes"),
+                               type = event.integer("args.Device Type");
+  if (!time_ns || !bytes || !type) return;
+  const std::optional<int64_t> allocated = event.integer("args.Total Allocated"), reserved = event.integer("args.Total Reserved");
+  const std::string device = device_name(*type, event.integer("args.Device Id").value_or(-1));
+  run_.value(process_, *time_ns, fmt::format("memory {} {}", allocated ? "allocated" : "change", device), allocated.value_or(*bytes));
+  if (reserved) run_.value(process_, *time_ns, fmt::format("memory reserved {}", device), *reserved);
+}
+
+/// A kernel under CUPTI's profiler, which runs them one by one. All its numbers are counters; it does not tell the launch.
+void KinetoFile::on_counters(const JsonRecord& event, int64_t start_ns, int64_t duration_ns) {
+  constexpr std::string_view kArguments = "args";
+  for (const JsonField& field : event.fields()) {
+    std::string_view name = field.path;
+    if (field.outer != kArguments) {
+      if (!name.starts_with("args.")) continue;
+      name.remove_prefix(kArguments.size() + 1);
+    }
+    if (field.kind != JsonKind::kNumber) continue;
+    double value = 0;
+    const auto [end, error] = std::from_chars(field.text.data(), field.text.data() + field.text.size(), value);
+    constexpr double kMost = 0x1p53;  // sums over ranges and kernels fit, too
+    if (error != std::errc() || !(std::abs(value) < kMost)) throw BadRecord{fmt::format("{} is not a number that fits", name)};
+    run_.kernel_counter(process_, name, start_ns, duration_ns, whole(field.text).value_or(std::llround(value)));
+  }
+}
+
+/// A call that gives work to a device, or waits for it. What it waited for the device tells (cuda_sync) in few traces only.
+void KinetoFile::on_runtime(const JsonRecord& event, int64_t correlation, int64_t start_ns, int64_t duration_ns) {
+  const std::string_view name = event.word("name");
+  run_.launch(process_, thread_of(event), correlation, start_ns, duration_ns, name.find("LaunchKernel") != std::string_view::npos);
+  const size_t end = name.find("Synchronize");
+  if (end == std::string_view::npos) return;
+  GpuActivity wait;
+  wait.kind = DeviceKind::kSynchronize;
+  const std::string_view of = name.substr(0, end);
+  wait.name = of.ends_with("Stream")  ? "[CUDA synchronisation: Stream Sync]"
+              : of.ends_with("Event") ? "[CUDA synchronisation: Event Sync]"
+                                      : "[CUDA synchronisation: Context Sync]";
+  wait.start_ns = start_ns;
+  wait.duration_ns = duration_ns;
+  wait.correlation = correlation;
+  wait.is_of_call = true;
+  run_.gpu(process_, wait);
 }
 
 void KinetoFile::on_range(const JsonRecord& event, Category category, int64_t start_ns, int64_t duration_ns) {

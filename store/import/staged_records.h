@@ -19,6 +19,7 @@ struct CpuRecord {
   int64_t number;            ///< of the step; of a range its ContextKind; of a launch its correlation; of a call event.kind
   CpuKind kind;
   bool has_seq = false, has_bytes = false, has_peer = false, has_tag = false;
+  bool is_kernel = false;   ///< a launch: of a kernel
   uint32_t name = kNoName;  ///< of a range; of a call: of its layer, if no range says it
   // What the call was, or what kernels that are launched in the range carry out. 0: none.
   uint32_t op = 0, comm = 0, datatype = 0, algorithm = 0, protocol = 0;
@@ -51,7 +52,7 @@ struct GpuRecord {
   uint64_t place;  ///< in the order in which they were told
   uint32_t process, name;
   uint8_t kind;
-  bool is_nccl;
+  bool is_nccl, is_of_call;
   bool has_device, has_context, has_stream, has_bytes, has_graph_node, has_payload;
   uint32_t copy, source, destination;                ///< texts; 0: none
   uint32_t op, comm, datatype, algorithm, protocol;  ///< of the collective; 0: none
@@ -59,7 +60,7 @@ struct GpuRecord {
 };
 struct GpuLaunchOrder {
   bool operator()(const GpuRecord& a, const GpuRecord& b) const {
-    return std::tie(a.process, a.correlation) < std::tie(b.process, b.correlation);
+    return std::tie(a.process, a.correlation, a.is_of_call) < std::tie(b.process, b.correlation, b.is_of_call);
   }
 };
 

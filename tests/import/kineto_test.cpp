@@ -298,5 +298,69 @@ TEST(Kineto, CountsWhatEndsBeforeItBegins) {
   EXPECT_EQ(run.integer("SELECT count FROM loss WHERE kind = 'bad_times'"), 1);
 }
 
+/// A call of the host that waits for the GPU, us from the begin of step 1, and what the device tells of it.
+std::string synchronisation(const char* name, int64_t us, int64_t length_us, int correlation) {
+  return fmt::format(
+      R"(, {{"ph": "X", "cat": "cuda_runtime", "name": "{}", "pid": 9, "tid": 9, "ts": {}, "dur": {}, "args": {{"correlation": {}}}}})",
+      name, 1000 + us, length_us, correlation);
+}
+
+TEST(Kineto, CallsThatWaitForTheGpuAreKeptOnce) {
+  const std::string told =
+      R"(, {"ph": "X", "cat": "cuda_sync", "name": "Context Sync", "pid": 0, "tid": 7, "ts": 1601, "dur": 198, "args": {"stream": -1, "correlation": 90, "device": 0, "context": 1}})";
+  Imported run("kineto", Imported::Files{{"rank0.json", rank_trace(0, 3, 0, 0,
+                                                                   synchronisation("cudaDeviceSynchronize", 600, 200, 90) + told +
+                                                                       synchronisation("cudaStreamSynchronize", 850, 20, 91))}});
+  EXPECT_EQ(
+      run.text("SELECT group_concat(name || ' ' || duration_ns, ', ') FROM (SELECT * FROM v_gpu WHERE kind = 'sync' ORDER BY start_ns)"),
+      "[CUDA synchronisation: Context Sync] 198000, [CUDA synchronisation: Stream Sync] 20000");
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_gpu WHERE kind = 'sync' AND launch_ns IS NOT NULL"), 2);
+  // Two launches of 10 us, and both waits.
+  EXPECT_EQ(run.integer("SELECT ns FROM host_gpu WHERE step = 1"), 238'000);
+  // The host waits from 600 on for the allreduce, which is over at 800; behind the call that returns then it only ends the step.
+  EXPECT_EQ(run.integer("SELECT sum(time_ns) FROM v_critical_path WHERE step = 1"), 1'000'000);
+  EXPECT_EQ(run.integer("SELECT time_ns FROM v_critical_path WHERE step = 1 AND kind = 'collective'"), 300'000);
+}
+
+TEST(Kineto, MemoryIsATimeline) {
+  const auto memory = [](int64_t ts, int64_t bytes, int device, const std::string& totals) {
+    return fmt::format(
+        R"(, {{"ph": "i", "s": "t", "name": "[memory]", "pid": 9, "tid": 9, "ts": {}, "args": {{"Device Type": {}, "Device Id": {}, "Bytes": {}{}}}}})",
+        ts, device < 0 ? 0 : 1, device, bytes, totals);
+  };
+  // In no order. GPU 0 tells what it holds, the host only what changes.
+  const std::string more = memory(2150, -300, 0, R"(, "Total Allocated": 700, "Total Reserved": 2000)") +
+                           memory(1150, 1000, 0, R"(, "Total Allocated": 1000, "Total Reserved": 2000)") + memory(2200, -40, -1, "") +
+                           memory(1200, 100, -1, "");
+  Imported run("kineto", Imported::Files{{"rank0.json", rank_trace(0, 3, 0, 0, more)}});
+  EXPECT_EQ(
+      run.text(
+          "SELECT group_concat(device || ' ' || what || ' ' || step || ' ' || bytes, ', ') FROM (SELECT * FROM v_memory ORDER BY device, what, time_ns)"),
+      "cpu since begin 1 100, cpu since begin 2 60, cuda:0 allocated 1 1000, cuda:0 allocated 2 700, cuda:0 reserved 1 2000, cuda:0 reserved 2 2000");
+}
+
+TEST(Kineto, CountersBelongToTheOperatorThatLaunchedTheKernel) {
+  // Two kernels a step were launched: under aten::linear, and outside of operators.
+  const auto counted = [](int kernels) {
+    std::string more;
+    for (int k = kernels; k >= 1; --k)
+      more += fmt::format(
+          R"(, {{"ph": "X", "cat": "cuda_profiler_range", "name": "k", "pid": 0, "tid": 0, "ts": {}, "dur": 5, "args": {{"sm__cycles.sum": {}, "dram.avg": 2.6}}}})",
+          5000 + 10 * k, 100 * k);
+    return more;
+  };
+  Imported run("kineto", Imported::Files{{"rank0.json", rank_trace(0, 2, 0, 0, counted(4))}});
+  EXPECT_EQ(
+      run.text("SELECT group_concat(step || ' ' || operator || ' ' || counter || ' ' || value, ', ') FROM (SELECT * FROM v_operator_counter"
+               " ORDER BY step, operator, counter DESC)"),
+      "1  sm__cycles.sum 200, 1  dram.avg 3, 1 aten::linear sm__cycles.sum 100, 1 aten::linear dram.avg 3, 2  sm__cycles.sum 400, 2  dram.avg 3,"
+      " 2 aten::linear sm__cycles.sum 300, 2 aten::linear dram.avg 3");
+  EXPECT_EQ(run.integer("SELECT value FROM v_counter WHERE counter = 'sm__cycles.sum' AND kind = 'step'"), 1000);
+  // One more than were launched: they still count, but to no operator.
+  Imported other("kineto", Imported::Files{{"rank0.json", rank_trace(0, 2, 0, 0, counted(5))}});
+  EXPECT_EQ(other.integer("SELECT sum(value) FROM v_operator_counter WHERE counter = 'sm__cycles.sum' AND operator = ''"), 1500);
+  EXPECT_EQ(other.integer("SELECT sum(count) FROM loss WHERE kind = 'counters'"), 5);
+}
+
 }  // namespace
 }  // namespace ddl::test

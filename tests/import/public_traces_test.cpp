@@ -312,11 +312,58 @@ TEST(PublicTraces, InputBoundWithoutWorkersAndNotWithFour) {
 
 TEST(PublicTraces, LaunchesOfGraphsCountOnce) {
   SKIP_WITHOUT_TRACES();
-  // From the JSON alone, in Python: every call that launched something once, by the step in which it began. 12 launches of graphs have up to
-  // 502 kernels each, and the trace does not tell that these are nodes.
+  // From the JSON alone, in Python: every call that launched something once, and every one that synchronises, by the step in which it began.
+  // 12 launches of graphs have up to 502 kernels each, and the trace does not tell that these are nodes.
   Imported& run = kineto("hta/trace_diff/test/test.json.gz");
   EXPECT_EQ(run.text("SELECT group_concat(step || ' ' || ns, ', ') FROM (SELECT step, ns FROM host_gpu ORDER BY step)"),
-            "1009 50111000, 1010 67430000, 1011 110727000, 1012 26752000, 1013 55403000, 1014 118087000");
+            "1009 50144000, 1010 67468000, 1011 110775000, 1012 26788000, 1013 55439000, 1014 118127000");
+}
+
+TEST(PublicTraces, CriticalPathsAreThoseOfTheJson) {
+  SKIP_WITHOUT_TRACES();
+  // From the JSON alone, in Python, forwards: each thing carried what its path so far was made of.
+  const auto path = [](Imported& run, int step) {
+    return run.text(
+        "SELECT group_concat(kind || ' ' || us, ', ') FROM (SELECT kind, sum(time_ns) / 1000 AS us FROM v_critical_path WHERE step = " +
+        std::to_string(step) + " GROUP BY kind ORDER BY kind)");
+  };
+  Imported& none = kineto("kineto_tb/samples/resnet50_num_workers_0/worker0.1623143089861.pt.trace.json.gz");
+  EXPECT_EQ(path(none, 6), "between 1358, compute 65394, copy 2035, host 117972, launch 35, unknown 161");
+  EXPECT_EQ(path(none, 7), "between 1316, compute 63108, copy 2011, host 125987, launch 33, unknown 172");
+  EXPECT_EQ(path(kineto("hta/trace_diff/control/control.json.gz"), 1014),
+            "between 687, compute 8784, copy 454, host 53966, launch 53, unknown 17176");
+  EXPECT_EQ(path(kineto("hta/df_index_resolver/df_index_resolver.json.gz"), 3), "copy 2, host 365233, launch 21");
+  // What is on it most is the loading of data, as the first finding says.
+  EXPECT_EQ(none.text("SELECT range_name FROM v_critical_path GROUP BY kind, name, range_name ORDER BY sum(time_ns) DESC LIMIT 1"),
+            "input");
+}
+
+TEST(PublicTraces, MemoryIsThatOfTheJson) {
+  SKIP_WITHOUT_TRACES();
+  // From the JSON alone, in Python.
+  const auto most = [](Imported& run) {
+    return run.text(
+        "SELECT group_concat(device || ' ' || what || ' ' || most || ' ' || changes, ', ') FROM (SELECT device, what, max(bytes) AS most,"
+        " count(*) AS changes FROM v_memory GROUP BY device, what ORDER BY device, what)");
+  };
+  EXPECT_EQ(most(kineto("hta/df_index_resolver/df_index_resolver.json.gz")),
+            "cpu allocated 8 1240, cpu reserved 0 1240, cuda:1 allocated 6629508096 26770, cuda:1 reserved 12782141440 26770");
+  EXPECT_EQ(most(kineto("kineto_tb/samples/resnet50_num_workers_0/worker0.1623143089861.pt.trace.json.gz")),
+            "cpu since begin 57803264 4618, cuda:0 since begin 2791636480 8220");
+}
+
+TEST(PublicTraces, CountersOfOperatorsAreThoseThatHtaTells) {
+  SKIP_WITHOUT_TRACES();
+  // get_cupti_counter_data_with_operators() of HTA, by bottom_level_op.
+  Imported& run = kineto("hta/cupti_profiler/benchmark_result_924719_1679055439_trace.json.gz");
+  EXPECT_EQ(
+      run.text("SELECT group_concat(operator || ' ' || value, ', ') FROM (SELECT operator, sum(value) AS value FROM v_operator_counter"
+               " WHERE counter LIKE '%_ffma_pred_on.sum' GROUP BY operator ORDER BY operator)"),
+      "aten::_adaptive_avg_pool2d 20146616, aten::add_ 124157952, aten::addmm 15067250688, aten::clamp_min_ 0, aten::cudnn_convolution"
+      " 23887265792, aten::max_pool2d_with_indices 0, aten::native_dropout 4816896, aten::uniform_ 38731776");
+  EXPECT_EQ(run.integer("SELECT sum(kernels) FROM v_operator_counter WHERE counter LIKE '%_ffma_pred_on.sum'"), 77);
+  // Of operators inside each other the outermost counts.
+  EXPECT_EQ(run.integer("SELECT sum(value) FROM v_counter WHERE counter LIKE '%_ffma_pred_on.sum' AND kind = 'operator'"), 39142369720);
 }
 
 }  // namespace

@@ -99,6 +99,27 @@ TEST_F(GpuTables, LayersTellComputeFromCollectivesAndCopies) {
   EXPECT_EQ(cells("gpu_layers", "fc"), (Cells{"47.48%", "28.462ms", "0", "0ns", "0ns", "28.462ms", "191MiB", "forward"}));
 }
 
+TEST_F(GpuTables, CriticalPathsAreMeansOverSteadySteps) {
+  run_.db().exec("INSERT INTO gpu_name VALUES (1, 'gemm', 'compute')");
+  for (int step = 0; step < 12; ++step) {  // of which 5 are warm-up
+    const std::string of_step = "1, " + std::to_string(step), ns = std::to_string(step < 5 ? 900'000 : 20'000 + step % 2 * 7000);
+    run_.db().exec("INSERT INTO critical_path VALUES (" + of_step + ", 'compute', 1, 3, 4, 60000), (" + of_step + ", 'host', NULL, 4, 2, " +
+                   ns + ")");
+  }
+  // 7 steps, of which 4 are odd: 20 us and 4 of 7 times 7 us.
+  EXPECT_EQ(cells("critical_path", "gemm"), (Cells{"71.43%", "60.000us", "4", "compute", "conv1"}));
+  EXPECT_EQ(cells("critical_path", "fc"), (Cells{"28.57%", "24.000us", "2", "host", "fc"}));
+}
+
+TEST_F(GpuTables, MemoryIsTheMostOfEachDevice) {
+  run_.db().exec(
+      "INSERT INTO value VALUES (1, 3, 1000, 'memory allocated cuda:0', 1048576), (1, 4, 3000, 'memory allocated cuda:0', 3145728),"
+      " (1, 4, 4000, 'memory allocated cuda:0', 2097152), (1, NULL, 2000, 'memory change cpu', 2048), (1, NULL, 5000, 'memory change cpu', -1024);"
+      "INSERT INTO range_event (process, thread, region, step, start_ns, duration_ns, mpi_ns) VALUES (1, 0, 3, 4, 2500, 1000, 0)");
+  EXPECT_EQ(cells("memory", "conv1"), (Cells{"0", "cuda:0", "allocated", "3MiB", "3.0000us", "4", "2MiB", "3"}));
+  EXPECT_EQ(cells("memory", "-"), (Cells{"0", "cpu", "since", "begin", "2KiB", "2.0000us", "-", "1KiB", "2"}));
+}
+
 TEST_F(GpuTables, GpusAreMeansOverSteadySteps) {
   for (int step = 0; step < 12; ++step) {  // of which 5 are warm-up
     const std::string ns = std::to_string(step < 5 ? 0 : 10'000 * (step % 2));
