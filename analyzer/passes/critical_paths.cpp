@@ -25,6 +25,17 @@ size_t CriticalPaths::stream_number(int64_t context, int64_t stream) {
   return number;
 }
 
+/// CUPTI's records of synchronisations name the stream alone. Nothing: no context has given it anything yet, or several have one of that number.
+std::optional<size_t> CriticalPaths::stream_of_any_context(int64_t stream) const {
+  std::optional<size_t> found;
+  for (const auto& [key, number] : streams_) {
+    if (key.second != stream) continue;
+    if (found) return {};
+    found = number;
+  }
+  return found;
+}
+
 void CriticalPaths::finish(int64_t process, const std::map<int64_t, Interval>& steps, const Interval& run) {
   streams_.clear();
   earlier_.clear();
@@ -69,7 +80,8 @@ void CriticalPaths::keep(const PathActivity& activity, PathStep& step) {
     PathSynchronization s;
     s.call = launch.value_or(Interval{activity.start_ns, activity.end_ns});
     s.call.end_ns = std::max(s.call.end_ns, activity.end_ns);
-    if (activity.stream >= 0) s.stream = stream_number(activity.context, activity.stream);
+    if (activity.stream >= 0 && activity.context >= 0) s.stream = stream_number(activity.context, activity.stream);
+    if (activity.stream >= 0 && activity.context < 0) s.stream = stream_of_any_context(activity.stream);
     s.name = activity.name;
     s.region = activity.region;
     step.synchronizations.push_back(s);

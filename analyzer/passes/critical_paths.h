@@ -44,6 +44,7 @@ class CriticalPaths {
   };
   void keep(const PathActivity& activity, PathStep& step);
   void write(int64_t process, std::optional<int64_t> number, const PathStep& step);
+  std::optional<size_t> stream_of_any_context(int64_t stream) const;
   size_t stream_number(int64_t context, int64_t stream);
 
   Query waits_, ranges_, insert_;

@@ -78,6 +78,15 @@ def test_threads_do_not_tell_what_gpus_do(folder):
     check(threads == [None] * 6 and 0 < values["gpu_parallel_efficiency"] < 0.05, f"{threads}, {values['gpu_parallel_efficiency']}")
 
 
+def test_critical_paths_follow_one_another(folder):
+    """The script reads its loss in each step, so that paths neither overlap nor leave gaps: they take what the steps take, and little of that is the host's, which waits."""
+    db = sqlite3.connect(Path(folder) / "recorded.ddl" / "run.sqlite")
+    for rank in (0, 1):
+        path, host = db.execute("SELECT sum(time_ns), sum(iif(kind = 'host', time_ns, 0)) FROM v_critical_path JOIN steady_number USING (step) WHERE rank = ?", (rank,)).fetchone()
+        steps = db.execute("SELECT sum(duration_ns) FROM v_step JOIN steady_number USING (step) WHERE rank = ?", (rank,)).fetchone()[0]
+        check(abs(path / steps - 1) < 0.01 and host / path < 0.25, f"rank {rank}: paths of {path / 1e6:.1f} ms, {host / 1e6:.1f} of them the host's; steps of {steps / 1e6:.1f} ms")
+
+
 def test_who_did_not_come(folder):
     job.run([job.DDL, "import", "flight-recorder", HERE / "dumps", "-o", Path(folder) / "hang.ddl"], check_rc=0)
     found = [tuple(row) for row in job.store(Path(folder) / "hang.ddl").execute("SELECT id, rank, sentence FROM finding ORDER BY position")]
@@ -85,4 +94,4 @@ def test_who_did_not_come(folder):
 
 
 if __name__ == "__main__":
-    job.main(test_ddl_top_says_what_the_kernels_say, test_the_script_counted_the_same, test_findings_mean_the_gpus, test_threads_do_not_tell_what_gpus_do, test_who_did_not_come)
+    job.main(test_ddl_top_says_what_the_kernels_say, test_the_script_counted_the_same, test_findings_mean_the_gpus, test_threads_do_not_tell_what_gpus_do, test_critical_paths_follow_one_another, test_who_did_not_come)
