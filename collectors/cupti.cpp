@@ -90,7 +90,8 @@ uint32_t g_buffer_count;
 alignas(64) uint8_t g_scratch[kScratchBytes];
 int g_read_lock;  // of the device chunk: our thread, or whoever flushes
 int g_in_cupti;   // our thread is inside CUPTI
-bool g_stop;
+bool g_stop;      // CUPTI is left alone
+bool g_ended;     // the process ends, and our thread with it
 uint64_t g_calibrated_ticks;
 bool g_described;    // the facts about the GPUs are written
 bool g_handed_over;  // the program has a use of its own for CUPTI
@@ -221,7 +222,7 @@ void count_dropped() {
 
 // ------------------------------------------------------------------------------------------------ clocks
 
-/// What CUPTI's own clock would say: ns since the epoch, as it tells whoever comes after us (Client).
+/// What CUPTI's own clock would say: ns since the epoch, which a client that comes after us expects.
 uint64_t epoch_ns() {
   timespec now = {};
   clock_gettime(CLOCK_REALTIME, &now);
@@ -312,7 +313,7 @@ void on_callback(void*, int domain, uint32_t number, const void* data) {
 // ------------------------------------------------------------------------------------------------ our thread, and the end
 
 void* read_and_flush(void*) {
-  for (int pauses = 1; on(); ++pauses) {
+  for (int pauses = 1; !__atomic_load_n(&g_ended, __ATOMIC_SEQ_CST); ++pauses) {
     const timespec pause = {0, kPauseNs};
     nanosleep(&pause, nullptr);
     __atomic_store_n(&g_in_cupti, 1, __ATOMIC_SEQ_CST);
@@ -358,6 +359,7 @@ void finish() {
 
 void at_exit() {
   const int saved_errno = errno;
+  __atomic_store_n(&g_ended, true, __ATOMIC_SEQ_CST);
   if (on()) finish();
   errno = saved_errno;
 }
@@ -465,6 +467,7 @@ void attach() {
 /// The program, or a library that it brings (torch.profiler's), subscribes. CUPTI takes one client, and what the program asked for comes first: we tell what
 /// we have and leave. `caller`: an address in the client's code. Returns CUPTI's own function of this name.
 void* hand_over(const char* function, void* caller) {
+  const int saved_errno = errno;
   static int lock;
   const Spin once(lock);
   Dl_info info = {};
@@ -491,6 +494,7 @@ void* hand_over(const char* function, void* caller) {
       dlclose(handle);
     }
   }
+  errno = saved_errno;
   return real;
 }
 

@@ -122,6 +122,12 @@ std::vector<SpoolDevices::Waiting> SpoolDevices::take_waiting(bool ended, const 
   std::vector<Waiting> ready;
   std::deque<Waiting> later;
   const store::DeviceClock device_clock(clocks_);
+  for (const Waiting& waiting : waiting_) {  // as they were written
+    const DeviceRecord& r = waiting.record;
+    const bool on_its_clock = (device_flags(r.what) & kDeviceTime) != 0;
+    if (!left_out_ || first_ticks_ || (on_its_clock && !device_clock.known())) break;
+    if (is_work(device_kind(r.what))) first_ticks_ = on_its_clock ? device_clock.ticks(r.end, clock) : r.end;
+  }
   for (Waiting& waiting : waiting_) {
     DeviceRecord& r = waiting.record;
     const bool placed = (device_flags(r.what) & kDeviceTime) == 0 || device_clock.known();
@@ -136,7 +142,6 @@ std::vector<SpoolDevices::Waiting> SpoolDevices::take_waiting(bool ended, const 
       r.start = device_clock.ticks(r.start, clock);
       r.end = std::max(r.start, device_clock.ticks(r.end, clock));
     }
-    if (left_out_ && !first_ticks_ && is_work(device_kind(r.what))) first_ticks_ = r.end;
     ready.push_back(waiting);
   }
   while (later.size() > kMaxWaiting) later.pop_front();

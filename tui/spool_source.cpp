@@ -18,8 +18,8 @@ namespace {
 constexpr uint64_t kJoinBytes = 128 * 1024;  // of a thread's log, when a job is joined that has been running
 constexpr uint64_t kJoinAllBytes = 6 << 20;  // of all of them
 constexpr uint64_t kLeastJoinBytes = 24 * 1024;
-constexpr uint64_t kJoinDeviceBytes = 4 << 20;  // of a process's records of GPUs: some seconds of thousands of kernels each
-constexpr uint64_t kJoinAllDeviceBytes = 64 << 20;
+constexpr uint64_t kJoinDeviceBytes = 16 << 20;  // of a process's records of GPUs: some seconds of up to 100,000 each
+constexpr uint64_t kJoinAllDeviceBytes = 256 << 20;
 constexpr uint64_t kWholeLog = UINT64_MAX / 4;            // more than any log has; multiples of it still fit
 constexpr size_t kOtherDescriptors = 64, kLeastOpen = 8;  // terminal, store, /proc, the job's files
 constexpr int64_t kFirstFitNs = 1'000'000'000;
