@@ -33,6 +33,7 @@
 #include "collectors/cupti_records.h"
 #include "collectors/gpu_facts.h"
 #include "collectors/node_health.h"
+#include "core/clock.h"
 #include "core/dynamic_loading.h"
 #include "core/recorder.h"
 #include "interpose/process.h"
@@ -222,14 +223,8 @@ void count_dropped() {
 
 // ------------------------------------------------------------------------------------------------ clocks
 
-/// What CUPTI's own clock would say: ns since the epoch, which a client that comes after us expects.
-uint64_t epoch_ns() {
-  timespec now = {};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
-}
-
-uint64_t our_ticks() { return on() || !g_handed_over ? ticks() : epoch_ns(); }
+/// Once it is handed over, what CUPTI's own clock would say: ns since the epoch, which a client expects.
+uint64_t our_ticks() { return on() || !g_handed_over ? ticks() : clock_ns(CLOCK_REALTIME); }
 
 /// Ties CUPTI's clock to ours: now, then each second, in a long run each 1/256 of its age.
 void calibrate() {

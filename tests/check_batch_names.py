@@ -39,31 +39,40 @@ LAYERS = ["core", "store", "analyzer", "history", "reports", "tui", "autotuner",
 OPENS = re.compile(r"^namespace(?: ([\w:]+))? \{$")
 CLOSES = re.compile(r"^\}  // namespace")
 # At column 0: what is indented belongs to something else.
-DECLARES = re.compile(r"^(?:struct|class|enum class|enum|union) (\w+)\b(?! *;)|^using (\w+) =|^(?:inline )?(?:static )?(?:constexpr|const)\b[^(]*?\b(k[A-Z]\w*)\b")
+TYPE = re.compile(r"^(?:struct|class|enum class|enum|union) (\w+)\b(?! *;)|^using (\w+) =")
+CONSTANT = re.compile(r"^(?:inline )?(?:static )?(?:constexpr|const)\b[^(]*?\b(k[A-Z]\w*)\b")
 FUNCTION = re.compile(r"^(?=\S)(?!return|using|struct|class|enum|constexpr \w+ k[A-Z])[\w:<>,&*\[\] ]+? [&*]?(\w+)\(([^()]*)\)(?: const)? \{")
 MORE = re.compile(r", (k[A-Z]\w*) =")
 
 
-def unnamed_names(text):
-    """(namespace around, name) of everything declared in unnamed namespaces."""
-    around, names = [], []
+def lines_by_namespace(text):
+    """(namespaces around, None: unnamed; line) of all lines that neither open nor close one."""
+    around = []
     for line in text.splitlines():
         opens = OPENS.match(line)
         if opens:
             around.append(opens.group(1))
         elif CLOSES.match(line) and around:
             around.pop()
-        elif around and around[-1] is None:
-            declares = DECLARES.match(line)
-            if declares:
-                scope = "::".join(name for name in around if name)
-                names.append((scope, declares.group(1) or declares.group(2) or declares.group(3)))
-                if declares.group(3):
-                    names.extend((scope, name) for name in MORE.findall(line))
-            function = FUNCTION.match(line)
-            if function:
-                types = [re.sub(r"(?<=[\w&*>] )\w+(?: =.*)?$|(?<=[&*])\w+(?: =.*)?$", "", one.strip()).strip() for one in function.group(2).split(",")]
-                names.append(("::".join(name for name in around if name), f"{function.group(1)}({', '.join(types)})"))
+        else:
+            yield tuple(around), line
+
+
+def unnamed_names(text):
+    """(namespace around, name) of everything declared in unnamed namespaces."""
+    names = []
+    for around, line in lines_by_namespace(text):
+        if not around or around[-1] is not None:
+            continue
+        scope = "::".join(name for name in around if name)
+        declared_type, constant, function = TYPE.match(line), CONSTANT.match(line), FUNCTION.match(line)
+        if declared_type:
+            names.append((scope, declared_type.group(1) or declared_type.group(2)))
+        elif constant:
+            names += [(scope, name) for name in [constant.group(1), *MORE.findall(line)]]
+        if function:
+            types = [re.sub(r"(?<=[\w&*>] )\w+(?: =.*)?$|(?<=[&*])\w+(?: =.*)?$", "", one.strip()).strip() for one in function.group(2).split(",")]
+            names.append((scope, f"{function.group(1)}({', '.join(types)})"))
     return names
 
 
@@ -77,23 +86,10 @@ def clashes(files):
     return [(scope + "::" + name, found) for (scope, name), found in sorted(where.items()) if len(found) > 1 and not same(name, found)]
 
 
-TYPE = re.compile(r"^(?:struct|class|enum class|enum|union) (\w+)\b(?! *;)|^using (\w+) =")
-
-
 def header_types(text):
     """(namespace, name) of the types that a header declares."""
-    around, names = [], []
-    for line in text.splitlines():
-        opens = OPENS.match(line)
-        if opens:
-            around.append(opens.group(1))
-        elif CLOSES.match(line) and around:
-            around.pop()
-        else:
-            declares = TYPE.match(line)
-            if declares and None not in around:
-                names.append(("::".join(around), declares.group(1) or declares.group(2)))
-    return names
+    found = [(around, TYPE.match(line)) for around, line in lines_by_namespace(text) if None not in around]
+    return [("::".join(around), declares.group(1) or declares.group(2)) for around, declares in found if declares]
 
 
 def hidden(files, headers):

@@ -185,6 +185,14 @@ def test_the_program_traces_itself(folder):
         check(words in report and done.stderr.count("\n") == (how != ["never"]), f"{how}: {done.stderr!r}; {report}")
 
 
+def test_hidden_devices_are_not_traced(_):
+    """cuInit then fails on a real GPU; the mock goes on, so that it shows whether anybody looked."""
+    for hidden in ("", "-1"):
+        db = record(CUDA_VISIBLE_DEVICES=hidden)
+        told = db.execute("SELECT count(*) FROM process_fact WHERE key IN ('cupti', 'gpu.off')").fetchone()[0]
+        check(not rows(db) and told == 0 and losses(db) == {}, f"CUDA_VISIBLE_DEVICES={hidden!r}: {len(rows(db))} activities, {told} facts, missing {losses(db)}")
+
+
 def test_nobody_asked_for_gpus(_):
     db = record(DDL_COLLECTORS="mpi")
     check(not rows(db) and losses(db) == {} and db.execute("SELECT count(*) FROM v_step").fetchone()[0] == STEPS, "collectors without cuda")

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """What a GPU left behind (tests/gpu/h100, an H100 of 2026-11-26): a recording of ddp.py, two ranks of the real PyTorch 2.11 over NCCL 2.28.9, with what the script itself counted, and the flight
-recorder's dumps of the same script, whose rank 1 does not come to step 5. Real records of CUPTI come a second late and stream by stream, which no mock library did.
+recorder's dumps of the same script, whose rank 1 does not come to step 5. Real records of CUPTI come a second late and stream by stream.
 """
 import json
 import re
 import sqlite3
+import statistics
 import subprocess
 from pathlib import Path
 
@@ -15,25 +16,13 @@ from job import check
 HERE = Path(__file__).resolve().parent / "h100"
 
 
-def shares(db, steps):
-    """From the kernels, a second time: compute / communication, exposed communication of the step; means over the ranks of these steps."""
-    ratios, exposed = [0, 0], []
+def of_steps(db, steps):
+    """From the kernels, a second time, by rank and step in ns: duration, computing, communication, communication that nothing hides."""
     for rank, begin, end in db.execute("SELECT rank, start_ns, start_ns + duration_ns FROM v_step WHERE step BETWEEN ? AND ?", steps).fetchall():
         rows = db.execute("SELECT max(start_ns, ?), min(start_ns + duration_ns, ?), name LIKE '%nccl%' FROM v_gpu WHERE kind = 'kernel' AND rank = ? AND start_ns < ? AND start_ns + duration_ns > ?",
                           (begin, end, rank, end, begin)).fetchall()
         compute, comm = (union((a, b) for a, b, nccl in rows if nccl == which) for which in (0, 1))
-        ratios = [ratios[0] + length(compute), ratios[1] + length(comm)]
-        exposed.append((length(union(compute + comm)) - length(compute), end - begin))
-    return ratios[0] / ratios[1], sum(e for e, _ in exposed) / sum(d for _, d in exposed)
-
-
-def compute_ns(db, steps):
-    """Of a rank and step, in kernels other than collectives."""
-    sums = []
-    for rank, begin, end in db.execute("SELECT rank, start_ns, start_ns + duration_ns FROM v_step WHERE step BETWEEN ? AND ?", steps).fetchall():
-        sums.append(length(union(db.execute("SELECT max(start_ns, ?), min(start_ns + duration_ns, ?) FROM v_gpu WHERE kind = 'kernel' AND name NOT LIKE '%nccl%' AND rank = ? AND start_ns < ?"
-                                            " AND start_ns + duration_ns > ?", (begin, end, rank, end, begin)))))
-    return sum(sums) / len(sums)
+        yield end - begin, length(compute), length(comm), length(union(compute + comm)) - length(compute)
 
 
 def test_ddl_top_says_what_the_kernels_say(folder):
@@ -43,7 +32,8 @@ def test_ddl_top_says_what_the_kernels_say(folder):
     for how in ((), ("--replay",)):
         look = json.loads(job.run([job.DDL, "top", *how, run, "--json", "-n", 1], check_rc=0).stdout)
         window, step = look["window"], look["step"]
-        ratio, exposed = shares(db, (window["first_step"], window["last_step"]))
+        duration, compute, comm, bare = map(sum, zip(*of_steps(db, (window["first_step"], window["last_step"]))))
+        ratio, exposed = compute / comm, bare / duration
         check(window["steps"] >= 15 and window["last_step"] == 39, f"{how}: {window}")
         check(step["by_device"] and step["waiting_known"] and not step["devices_unknown"], f"{how}: {step}")
         check(abs(step["gpu_ccr_raw"] / ratio - 1) < 1e-3 and abs(step["exposed_ratio"] / exposed - 1) < 1e-3, f"{how}: {step['gpu_ccr_raw']}, {step['exposed_ratio']}, from the kernels {ratio}, {exposed}")
@@ -67,7 +57,7 @@ def test_findings_mean_the_gpus(folder):
     evidence = db.execute("SELECT evidence FROM finding WHERE id = 'batch_too_small'").fetchone()[0]
     told = float(re.search(r"computing ([\d.]+) us;", evidence)[1])
     steps = db.execute("SELECT min(step), max(step) FROM steady_number").fetchone()
-    found = compute_ns(db, steps) / 1000
+    found = statistics.mean(compute for _, compute, _, _ in of_steps(db, steps)) / 1000
     check(abs(told / found - 1) < 0.01, f"computing {told} us, from the kernels {found}")
 
 

@@ -126,7 +126,6 @@ def hang(folder):
 
 def live(folder):
     """ddl-top beside the running job, looked at each second: who is late, and the shares, as the report of the whole job says."""
-    runs["live"] = ([], None)
     command = [DDL, "record", "-o", folder / "live.ddl", "--", sys.executable, HERE / "launch.py", 2, HERE / "ddp.py", "--steps", 200, "--truth", folder / "live.truth", "--late-loader", 1]
     watched = subprocess.Popen([str(part) for part in command], env={**os.environ, **ENVIRONMENT, "MASTER_PORT": "29590"}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:

@@ -362,7 +362,7 @@ TEST(PublicTraces, CountersOfOperatorsAreThoseThatHtaTells) {
       "aten::_adaptive_avg_pool2d 20146616, aten::add_ 124157952, aten::addmm 15067250688, aten::clamp_min_ 0, aten::cudnn_convolution"
       " 23887265792, aten::max_pool2d_with_indices 0, aten::native_dropout 4816896, aten::uniform_ 38731776");
   EXPECT_EQ(run.integer("SELECT sum(kernels) FROM v_operator_counter WHERE counter LIKE '%_ffma_pred_on.sum'"), 77);
-  // Of operators inside each other the outermost counts.
+  // Where operators lie inside each other, the outermost counts.
   EXPECT_EQ(run.integer("SELECT sum(value) FROM v_counter WHERE counter LIKE '%_ffma_pred_on.sum' AND kind = 'operator'"), 39142369720);
 }
 
