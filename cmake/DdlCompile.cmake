@@ -26,13 +26,17 @@ function(ddl_precompile target like)
 endfunction()
 
 # What the libraries of the tools are compiled with. Measured: of 21 s that a batch of the analyzer took with -O2, -O1 takes 15, and no verb is
-# slower by more than 3 % (an import of 109 MB); most of what they do is done in SQLite. Those that ask, print and draw take -Og, a fifth less
-# again; with it imports would take 20 % and analyses 10 % more time. Below -O2 GCC takes an empty std::optional for one that is read, in some
-# batches and in others not: dev, which optimises nothing, keeps that warning.
-set(DDL_TOOL_OPTIONS $<$<CONFIG:Release>:-O1> $<$<CONFIG:Release>:-Wno-maybe-uninitialized>)
+# slower by more than 3 % (an import of 109 MB); most of what they do is done in SQLite. Four passes of -O1 take an eighth of a batch's time, and
+# neither reading 640,000 events nor a report or a replay of them is slower without. Those that ask, print and draw take -Og, a fifth less again;
+# with it imports would take 20 % and analyses 10 % more time. Below -O2 GCC takes an empty std::optional for one that is read, in some batches and
+# in others not: dev, which optimises nothing, keeps that warning.
+set(DDL_TOOL_OPTIONS)
+foreach(option -O1 -fno-tree-pta -fno-tree-dominator-opts -fno-tree-loop-optimize -fno-move-loop-invariants -Wno-maybe-uninitialized)
+  list(APPEND DDL_TOOL_OPTIONS $<$<CONFIG:Release>:${option}>)
+endforeach()
 if(DDL_PRECOMPILE)
   # GCC looks for what it may forget each time that its memory has grown by a third, which takes a twelfth of a batch's time. Told to begin at
-  # 500 MB, the largest batch needs 1.35 GB.
+  # 500 MB, the largest batch needs 1.9 GB.
   target_compile_options(ddl_tool_flags INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=500000>)
   ddl_add_precompiled(ddl_headers OPTIONS ${DDL_TOOL_OPTIONS} HEADERS ${DDL_COMMON_HEADERS} LIBRARIES SQLiteCpp SQLite::SQLite3 fmt::fmt)
 endif()

@@ -40,7 +40,7 @@ Table findings_table(const NamedRun& before, const NamedRun& after) {
   return table;
 }
 
-Table metrics_table(const std::vector<MetricChange>& metrics) {
+Table metric_changes_table(const std::vector<MetricChange>& metrics) {
   Table table{.id = "metric_changes",
               .caption = "Metrics, with the 95% interval of the change of those that have one value per step",
               .columns = {{"change", "", Unit::kText},
@@ -110,7 +110,7 @@ Document build_diff(const NamedRun& before, const NamedRun& after, const std::ve
     document.verdict = "speed cannot be compared: no throughput and no step time in both";
   }
   document.tables.push_back(findings_table(before, after));
-  document.tables.push_back(metrics_table(metrics));
+  document.tables.push_back(metric_changes_table(metrics));
   document.more = {"intervals are over the steps of each run: what differs from run to run shows in repeated runs only"};
   return document;
 }

@@ -8,12 +8,12 @@ namespace ddl::store {
 
 namespace {
 
-struct Call {
+struct ClassifiedCall {
   std::string_view name;  ///< lower case, without prefix, the I of non-blocking calls, _init of persistent ones and _c of large counts
   OpClass op_class;
 };
 
-constexpr Call kMpi[] = {
+constexpr ClassifiedCall kMpi[] = {
     {"allgather", OpClass::kAllToAll},
     {"allgatherv", OpClass::kAllToAll},
     {"allreduce", OpClass::kAllToAll},
@@ -60,7 +60,7 @@ constexpr Call kMpi[] = {
     {"waitsome", OpClass::kCompletion},
 };
 
-constexpr Call kNccl[] = {
+constexpr ClassifiedCall kNccl[] = {
     {"allgather", OpClass::kAllToAll}, {"allreduce", OpClass::kAllToAll},  {"alltoall", OpClass::kAllToAll},
     {"bcast", OpClass::kRootToAll},    {"broadcast", OpClass::kRootToAll}, {"gather", OpClass::kAllToRoot},
     {"recv", OpClass::kDeviceMessage}, {"reduce", OpClass::kAllToRoot},    {"reducescatter", OpClass::kAllToAll},
@@ -68,8 +68,8 @@ constexpr Call kNccl[] = {
 };
 
 template <size_t N>
-const Call* find(const Call (&calls)[N], std::string_view name) {
-  const Call* found = std::find_if(std::begin(calls), std::end(calls), [&](const Call& call) { return call.name == name; });
+const ClassifiedCall* find(const ClassifiedCall (&calls)[N], std::string_view name) {
+  const ClassifiedCall* found = std::find_if(std::begin(calls), std::end(calls), [&](const ClassifiedCall& call) { return call.name == name; });
   return found == std::end(calls) ? nullptr : found;
 }
 
@@ -93,14 +93,14 @@ CallClass class_of_call(std::string_view written) {
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
   std::string_view name = lower;
   if (take_prefix(name, "nccl")) {
-    const Call* call = find(kNccl, name);
+    const ClassifiedCall* call = find(kNccl, name);
     return call ? CallClass{call->op_class, true} : CallClass{};
   }
   take_prefix(name, "p");
   if (!take_prefix(name, "mpi_") && !take_prefix(name, "mpix_")) return {};
   take_suffix(name, "_c");
   const bool persistent = take_suffix(name, "_init");
-  const Call* call = find(kMpi, name);
+  const ClassifiedCall* call = find(kMpi, name);
   const bool immediate = call == nullptr && take_prefix(name, "i");
   if (immediate) call = find(kMpi, name);
   if (call == nullptr) return {};
