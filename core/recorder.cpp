@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -166,6 +167,28 @@ void release_thread(void* pointer) {
   g_free_threads = thread;
 }
 
+/// Time since its construction, but for what the caller had no CPU in, if it was told to make room: ranks that start together on few cores take
+/// turns, which is no cost of recording. Blocked in a system call (a slow file system) it counts.
+class StartTime {
+ public:
+  StartTime() : begin_(ticks()) { getrusage(RUSAGE_THREAD, &usage_); }
+  uint64_t taken(double ticks_per_ns) const {
+    const uint64_t elapsed = ticks() - begin_;
+    rusage now = {};
+    if (getrusage(RUSAGE_THREAD, &now) != 0 || now.ru_nivcsw == usage_.ru_nivcsw) return elapsed;
+    const auto on_cpu_us = static_cast<double>(microseconds(now) - microseconds(usage_));
+    return static_cast<uint64_t>(on_cpu_us * 1000 * ticks_per_ns);
+  }
+
+ private:
+  static int64_t microseconds(const rusage& u) {
+    return (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * int64_t{1000000} + u.ru_utime.tv_usec + u.ru_stime.tv_usec;
+  }
+
+  uint64_t begin_;
+  rusage usage_ = {};
+};
+
 }  // namespace
 
 const char* activate(const RecorderOptions& options, int* error) {
@@ -174,7 +197,7 @@ const char* activate(const RecorderOptions& options, int* error) {
   g_options = options;
   if (g_options.cap_bytes < 4 * kMinChunkBytes) g_options.cap_bytes = 4 * kMinChunkBytes;
   const ClockKind clock = choose_clock(options.clock);
-  const uint64_t entered = ticks();
+  const StartTime start;
   internal::reset_meta();
   internal::reset_contexts();
   internal::reset_device();
@@ -207,7 +230,7 @@ const char* activate(const RecorderOptions& options, int* error) {
   const int saved_errno = errno;
   madvise(&g_process, sizeof g_process, MADV_WIPEONFORK);
   errno = saved_errno;
-  header->overhead_ticks = ticks() - entered;
+  header->overhead_ticks = start.taken(ticks_per_ns);
   internal::begin_live();
   __atomic_store_n(&g_process.active, true, __ATOMIC_RELEASE);
   return nullptr;

@@ -69,7 +69,8 @@ constexpr ClassifiedCall kNccl[] = {
 
 template <size_t N>
 const ClassifiedCall* find(const ClassifiedCall (&calls)[N], std::string_view name) {
-  const ClassifiedCall* found = std::find_if(std::begin(calls), std::end(calls), [&](const ClassifiedCall& call) { return call.name == name; });
+  const ClassifiedCall* found =
+      std::find_if(std::begin(calls), std::end(calls), [&](const ClassifiedCall& call) { return call.name == name; });
   return found == std::end(calls) ? nullptr : found;
 }
 

@@ -65,10 +65,12 @@ std::optional<int64_t> plain(std::string_view text, int places) {
   constexpr size_t kMostDigits = 19;  // of an unsigned number of 64 bits
   uint64_t value = 0;
   size_t i = 0, digits = 0;
-  for (; i < text.size() && i < kMostDigits && is_decimal_digit(text[i]); ++i, ++digits) value = value * 10 + static_cast<uint64_t>(text[i] - '0');
+  for (; i < text.size() && i < kMostDigits && is_decimal_digit(text[i]); ++i, ++digits)
+    value = value * 10 + static_cast<uint64_t>(text[i] - '0');
   if (i == 0 || digits + static_cast<size_t>(places) > kMostDigits) return std::nullopt;
   if (i < text.size() && text[i] == '.')
-    for (++i; i < text.size() && places > 0 && is_decimal_digit(text[i]); ++i, --places) value = value * 10 + static_cast<uint64_t>(text[i] - '0');
+    for (++i; i < text.size() && places > 0 && is_decimal_digit(text[i]); ++i, --places)
+      value = value * 10 + static_cast<uint64_t>(text[i] - '0');
   if (i < text.size()) return std::nullopt;
   for (; places > 0; --places) value *= 10;
   return value <= static_cast<uint64_t>(kLargest) ? std::optional(static_cast<int64_t>(value)) : std::nullopt;
