@@ -3,6 +3,7 @@
 Paths come from the environment that CMake sets: DDL_BUILD (the build folder). Every test works in a folder of its own that is removed when it
 passes. A test calls check(condition, message); main() prints what failed and exits 1, or 77 to skip with a reason: also where a case could not be judged.
 """
+import atexit
 import concurrent.futures
 import os
 import shutil
@@ -107,8 +108,22 @@ def store(run_dir):
 
 
 def start(command, **env):
-    return subprocess.Popen([str(c) for c in command], env=environment(**env), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                            start_new_session=True)
+    """In a group of its own, which ends with the test at the latest."""
+    process = subprocess.Popen([str(c) for c in command], env=environment(**env), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               start_new_session=True)
+    atexit.register(end_group, process)
+    return process
+
+
+def end_group(process):
+    """mpirun ends its ranks when it is asked to end, and leaves them behind when it is killed."""
+    if process.poll() is not None:
+        return
+    stop_group(process, signal.SIGTERM)
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        stop_group(process)
 
 
 def stop_group(process, sig=signal.SIGKILL):
