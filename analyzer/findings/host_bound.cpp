@@ -37,12 +37,13 @@ constexpr const char* kStartAdvice =
     "where the start matters, see what the host does in it: reading input, loading libraries, allocating; where it does not, mark steps "
     "(NVTX, ddl/annotate.h), and it is left out of all numbers";
 
-/// Of a run without steps: what the hosts take until the first launch, a GPU in the mean. No launch of a later kernel can be mended by that.
+/// What the hosts take until the first launch, a GPU in the mean, in a run without steps. It says nothing of the launches after it.
 double start_ns(const FindingInput& input) {
-  Query row(input.db,
-            "SELECT avg(max(0, coalesce(launch_ns, begin_ns) - begin_ns)) FROM (SELECT g.launch_ns, coalesce(p.init_ns, p.start_ns) AS begin_ns,"
-            " min(g.start_ns) FROM gpu_event g JOIN process p ON p.id = g.process WHERE p.world = ? AND g.kind IN (1, 2, 3)"
-            " GROUP BY g.process, g.device)");
+  Query row(
+      input.db,
+      "SELECT avg(max(0, coalesce(launch_ns, begin_ns) - begin_ns)) FROM (SELECT g.launch_ns, coalesce(p.init_ns, p.start_ns) AS begin_ns,"
+      " min(g.start_ns) FROM gpu_event g JOIN process p ON p.id = g.process WHERE p.world = ? AND g.kind IN (1, 2, 3)"
+      " GROUP BY g.process, g.device)");
   row.bind(input.world);
   return row.next() ? row.maybe_real(0).value_or(0) : 0;
 }

@@ -55,9 +55,10 @@ TEST(Launches, TheFirstIsNotALateOne) {
   events += launch_of(1, 6000, 5) + work_of(1, 7, 6005, 995) + launch_of(2, 9000, 5) + work_of(2, 7, 9005, 995);
   events.pop_back();
   Imported run("kineto", Imported::Files{{"worker0.json", R"({"traceEvents": [)" + events + "]}"}});
-  EXPECT_EQ(run.text("SELECT group_concat(sentence || '|' || coalesce(saving_ns, 'n/a'), '; ') FROM (SELECT * FROM finding ORDER BY position)"),
-            "GPUs wait for the host for 20% of the run: 2.00 ms until it launches the next kernel|2000000; GPUs have nothing to do in the first "
-            "60% of the run: the host takes 6.00 ms until it launches anything|n/a");
+  EXPECT_EQ(
+      run.text("SELECT group_concat(sentence || '|' || coalesce(saving_ns, 'n/a'), '; ') FROM (SELECT * FROM finding ORDER BY position)"),
+      "GPUs wait for the host for 20% of the run: 2.00 ms until it launches the next kernel|2000000; GPUs have nothing to do in the first "
+      "60% of the run: the host takes 6.00 ms until it launches anything|n/a");
 }
 
 TEST(Launches, QueuesGrowWithLaunchesAndShrinkWithBegins) {
