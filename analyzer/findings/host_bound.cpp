@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "analyzer/findings/findings.h"
 #include "analyzer/findings/waited_for.h"
@@ -32,10 +33,36 @@ Finding late_host(const FindingInput& input, const WaitedFor& found) {
   return finding;
 }
 
+constexpr const char* kStartAdvice =
+    "where the start matters, see what the host does in it: reading input, loading libraries, allocating; where it does not, mark steps "
+    "(NVTX, ddl/annotate.h), and it is left out of all numbers";
+
+/// What the hosts take until the first launch, a GPU in the mean, in a run without steps. It says nothing of the launches after it.
+double start_ns(const FindingInput& input) {
+  Query row(
+      input.db,
+      "SELECT avg(max(0, coalesce(launch_ns, begin_ns) - begin_ns)) FROM (SELECT g.launch_ns, coalesce(p.init_ns, p.start_ns) AS begin_ns,"
+      " min(g.start_ns) FROM gpu_event g JOIN process p ON p.id = g.process WHERE p.world = ? AND g.kind IN (1, 2, 3)"
+      " GROUP BY g.process, g.device)");
+  row.bind(input.world);
+  return row.next() ? row.maybe_real(0).value_or(0) : 0;
+}
+
+Finding late_start(double start_ns, double run_ns) {
+  Finding finding;
+  finding.confidence = "sure";
+  finding.sentence = fmt::format("GPUs have nothing to do in the first {} of the run: the host takes {} until it launches anything",
+                                 percent_text(start_ns / run_ns), duration_text(start_ns));
+  finding.evidence = "It is part of all shares of the run, of idling above all.";
+  finding.advice = kStartAdvice;
+  return finding;
+}
+
 }  // namespace
 
 DDL_FINDING(host_bound, kSpeed, "idle",
-            "GPUs wait until the host launches the next kernel; or one rank's does, and the others wait for that",
+            "GPUs wait until the host launches the next kernel, or the first one (runs without steps); or one rank's does, and the others "
+            "wait for that",
             "idle time before the launching call, less what the host spends in MPI; of one rank: whose GPU waits "
             "least for others") {
   if (const auto late = waited_for(input, "host")) return {late_host(input, *late)};
@@ -44,8 +71,12 @@ DDL_FINDING(host_bound, kSpeed, "idle",
             " FROM steady_part WHERE world = ?1) FROM steady_gpu WHERE world = ?1 HAVING total(windows) > 0");
   row.bind(input.world);
   if (!row.next()) return {};
-  const double saving_ns = row.real(0) - row.real(2), window_ns = row.real(1);
-  if (saving_ns < kHostMinSavingShare * window_ns) return {};
+  const double late_ns = row.real(0) - row.real(2), window_ns = row.real(1);
+  const double until_first_ns = input.steps.annotated ? 0 : std::clamp(start_ns(input), 0.0, std::max(0.0, late_ns));
+  const double saving_ns = late_ns - until_first_ns;
+  std::vector<Finding> findings;
+  if (until_first_ns >= kHostMinSavingShare * window_ns) findings.push_back(late_start(until_first_ns, window_ns));
+  if (saving_ns < kHostMinSavingShare * window_ns) return findings;
   Query kernels(input.db,
                 "SELECT count(*) * 1.0 / nullif((SELECT sum(windows) FROM steady_gpu WHERE world = ?1), 0), avg(g.duration_ns)"
                 " FROM gpu_event g JOIN process p ON p.id = g.process WHERE p.world = ?1 AND g.kind = 1"
@@ -68,7 +99,8 @@ DDL_FINDING(host_bound, kSpeed, "idle",
       " LIMIT 100",
       input.world);
   finding.advice = kHostAdvice;
-  return {finding};
+  findings.insert(findings.begin(), std::move(finding));
+  return findings;
 }
 
 }  // namespace ddl

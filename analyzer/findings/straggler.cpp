@@ -84,6 +84,8 @@ int64_t saving_of(const FindingInput& input, const std::vector<int64_t>& ranks, 
   return static_cast<int64_t>(std::max(replayed->lower_bound ? by_rule_ns : 0, replayed->seconds * 1e9));
 }
 
+constexpr double kNothingSaved = 0.1;  // by the replay, of what others wait for the rank
+
 Finding describe(const FindingInput& input, const StragglerCase& c, size_t ranks) {
   const int64_t suspect = c.rank;
   const bool steps = input.steps.annotated;
@@ -114,6 +116,8 @@ Finding describe(const FindingInput& input, const StragglerCase& c, size_t ranks
                     ranks == 2 ? "the other's" : "the others'", duration_text(c.costs.others_blocked_ns));
   }
   finding.evidence += axis_evidence(input, suspect) + same_host_evidence(input, suspect) + health_evidence(input.db, input.world, suspect);
+  if (static_cast<double>(*finding.saving_ns) < kNothingSaved * c.costs.others_wait_ns * c.blame_share)
+    finding.evidence += " Mended alone it saves next to nothing: the step then waits for somebody else.";
   finding.evidence_sql = blame_sql(input, suspect, c);
   if (computes_longer && !(is_blocked_longer && blocked_longer_ns > longer_ns)) {
     finding.advice = fmt::format(

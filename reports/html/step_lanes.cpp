@@ -27,6 +27,7 @@ StepLanes::StepLanes(const RunView& run, int64_t step) : run_(run), step_(step) 
   if (ranks_.empty()) return;
   read_messages();
   read_backward();
+  read_computing();
 }
 
 // In one go for all ranks: the table of messages has no index by call.
@@ -51,6 +52,16 @@ void StepLanes::read_backward() {
             " r.kind = 'phase' AND r.name LIKE 'backward%'");
   row.bind(step_);
   while (row.next()) backward_[row.integer(0)].push_back({row.integer(1), row.integer(1) + row.integer(2)});
+}
+
+// Of processes that compute in layers and at no other time, as the trace says that they were imported from.
+void StepLanes::read_computing() {
+  Query row(run_.db,
+            "SELECT e.process, e.start_ns, e.duration_ns FROM process_fact f CROSS JOIN range_event e ON e.process = f.process"
+            " JOIN region r ON r.id = e.region AND r.kind = 'layer' WHERE f.key = 'computes' AND f.value = 'layers' AND e.start_ns < ?2"
+            " AND e.start_ns + e.duration_ns > ?1");
+  row.bind(window_.begin_ns, window_.end_ns);
+  while (row.next()) computing_[row.integer(0)].push_back({row.integer(1), row.integer(1) + row.integer(2)});
 }
 
 /// The rank that entered it last. One collective has thousands of members, and each of them asks.
@@ -88,8 +99,11 @@ Lane StepLanes::read(int64_t rank) {
   lane.rank = rank;
   lane.window = place.window;
   std::vector<Interval> calls, waits, unsplit;
-  Query call(run_.db, "SELECT start_ns, duration_ns FROM event WHERE process = ? AND start_ns BETWEEN ? AND ? AND kind = 1 AND thread = ?");
-  call.bind(place.process, place.window.begin_ns, place.window.end_ns, place.thread);
+  const auto told = computing_.find(place.process);
+  // Where it is told what computes, messages lie on threads of their own, and block the step as its own thread's calls do.
+  Query call(run_.db,
+             "SELECT start_ns, duration_ns FROM event WHERE process = ? AND start_ns BETWEEN ? AND ? AND kind = 1 AND (thread = ? OR ?)");
+  call.bind(place.process, place.window.begin_ns, place.window.end_ns, place.thread, static_cast<int64_t>(told != computing_.end()));
   while (call.next()) calls.push_back({call.integer(0), call.integer(0) + call.integer(1)});
   read_collectives(place, lane, waits);
   for (const Message& message : messages_[place.process]) {
@@ -99,11 +113,12 @@ Lane StepLanes::read(int64_t rank) {
     lane.blocked.push_back({waits.back().begin_ns, waits.back().end_ns, message.culprit});
   }
   std::sort(lane.blocked.begin(), lane.blocked.end(), [](const Blocked& a, const Blocked& b) { return a.end_ns < b.end_ns; });
-  const IntervalSet inside({place.window}), exposed = intersect(IntervalSet(calls), inside);
+  const IntervalSet inside({place.window}), called = intersect(IntervalSet(calls), inside);
+  lane.compute = told != computing_.end() ? intersect(IntervalSet(told->second), inside) : subtract(inside, called);
+  const IntervalSet exposed = subtract(called, lane.compute);
   lane.wait = intersect(exposed, IntervalSet(waits));
   lane.unsplit = subtract(intersect(exposed, IntervalSet(unsplit)), lane.wait);
   lane.transfer = subtract(subtract(exposed, lane.wait), lane.unsplit);
-  lane.compute = subtract(inside, exposed);
   lane.backward = intersect(lane.compute, IntervalSet(backward_[place.process]));
   return lane;
 }

@@ -20,8 +20,8 @@ struct Blocked {
   int64_t culprit = -1;  ///< rank; -1: not known
 };
 
-/// For a rank compute, transfer, wait and unsplit are disjoint and make up the window. For a GPU so do compute, overlap, transfer, wait,
-/// unsplit and copy, and what is missing is idling.
+/// For a rank compute, transfer, wait and unsplit are disjoint and make up the window, but for idling where the trace tells what computes. For a
+/// GPU so do compute, overlap, transfer, wait, unsplit and copy, and what is missing is idling.
 struct Lane {
   int64_t rank = 0;
   Interval window;
@@ -59,6 +59,7 @@ class StepLanes {
   void read_collectives(const Place& place, Lane& lane, std::vector<Interval>& waits);
   void read_messages();
   void read_backward();
+  void read_computing();
   int64_t last_to_enter(int64_t comm, int64_t seq, int64_t kind);
 
   const RunView& run_;
@@ -66,6 +67,7 @@ class StepLanes {
   std::map<int64_t, Place> places_;                                         // by rank
   std::map<int64_t, std::vector<Message>> messages_;                        // by process
   std::map<int64_t, std::vector<Interval>> backward_;                       // by process: phases of that name
+  std::map<int64_t, std::vector<Interval>> computing_;                      // by process, where that is told
   std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> last_to_enter_;  // by communicator, number and kind of event: rank, or -1
   std::vector<int64_t> ranks_;
   Interval window_;

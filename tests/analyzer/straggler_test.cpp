@@ -55,6 +55,19 @@ TEST(Findings, Straggler) {
   }
 }
 
+/// Rank 2 is late as well, 1 ms before rank 1, and would be waited for in its place.
+TEST(Findings, OneOfTwoStragglersSavesNothingAlone) {
+  Tables run = training(8, 60, 5_ms, [](int64_t s, int64_t r) {
+    return 40_ms + jitter(s, r, 100_us) + (r == 1 ? 24_ms : r == 2 ? 23_ms : 0);
+  });
+  run.analyze();
+  ASSERT_EQ(run.findings(), Ids{"straggler"});
+  EXPECT_EQ(run.integer("SELECT rank FROM finding"), 1);
+  EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 1e6, 0.2e6);
+  const std::string evidence = run.text("SELECT evidence FROM finding");
+  EXPECT_TRUE(has(evidence, "Mended alone it saves next to nothing: the step then waits for somebody else.")) << evidence;
+}
+
 TEST(Findings, StragglerThatIsLateForTheFirstOfManyCollectivesOfAStep) {
   Tables run(2);
   run.exec("BEGIN");

@@ -5,6 +5,8 @@
 
 #include "reports/html/figure.h"
 #include "tests/analyzer/analyzed.h"
+#include "tests/import/imported.h"
+#include "tests/import/samples.h"
 #include "tests/support/training_job.h"
 
 namespace ddl::reports::html {
@@ -94,6 +96,30 @@ TEST(StepLanes, AreThoseOfTheStepsParts) {
     int64_t path_ns = 0;
     for (const PathPart& part : critical_path(lanes)) path_ns += part.interval.length_ns();
     EXPECT_EQ(path_ns, lanes.window().length_ns()) << "the path has no gap";
+  }
+}
+
+TEST(StepLanes, OfAPipelineShowWhatIsWaitedForOnThreadsOfMessages) {
+  test::Imported run("pipedream", test::Imported::Files{{"whatif.csv", test::what_if_csv()}});
+  const RunView view(run.db, std::nullopt);
+  StepLanes lanes(view, 3);
+  const Lane& receiver = lanes.lane(2);  // stage 1 of replica 0 waits from 50 ms on; the sender computes until 100 ms
+  const auto ms = [&](const IntervalSet& set) {
+    std::vector<std::pair<int64_t, int64_t>> parts;
+    for (const Interval& part : set.parts())
+      parts.emplace_back((part.begin_ns - lanes.window().begin_ns) / 1000000, (part.end_ns - lanes.window().begin_ns) / 1000000);
+    return parts;
+  };
+  using Parts = std::vector<std::pair<int64_t, int64_t>>;
+  EXPECT_EQ(ms(receiver.wait), (Parts{{50, 100}}));
+  EXPECT_EQ(ms(receiver.compute), (Parts{{110, 160}, {300, 310}}));
+  EXPECT_EQ(receiver.transfer.length_ns(), 1_ms);
+  for (const int64_t rank : lanes.ranks()) {
+    const Lane& lane = lanes.lane(rank);
+    EXPECT_EQ(std::to_string(lane.compute.length_ns()) + " " + std::to_string(lane.transfer.length_ns()) + " " +
+                  std::to_string(lane.wait.length_ns()),
+              run.text("SELECT compute_ns || ' ' || (exposed_ns - wait_ns) || ' ' || wait_ns FROM v_step WHERE step = 3 AND rank = " +
+                       std::to_string(rank)));
   }
 }
 
