@@ -366,5 +366,20 @@ TEST(PublicTraces, CountersOfOperatorsAreThoseThatHtaTells) {
   EXPECT_EQ(run.integer("SELECT sum(value) FROM v_counter WHERE counter LIKE '%_ffma_pred_on.sum' AND kind = 'operator'"), 39142369720);
 }
 
+TEST(PublicTraces, SequencesAreThoseThatHtaTells) {
+  SKIP_WITHOUT_TRACES();
+  // get_frequent_cuda_kernel_sequences("aten::addmm") of HTA, which reads all steps but the last: count, GPU and CPU time in us.
+  Imported& run = kineto("hta/df_index_resolver/df_index_resolver.json.gz");
+  EXPECT_EQ(
+      run.text(
+          "SELECT group_concat(calls || ' ' || gpu || ' ' || host || ' ' || substr(sequence, 1, instr(sequence, ' | void') - 1), ', ') FROM"
+          " (SELECT sum(calls) AS calls, sum(gpu_ns) / 1000 AS gpu, sum(host_ns) / 1000 AS host, sequence FROM v_kernel_sequence"
+          "  WHERE range_name = 'aten::addmm' AND kernels >= 3 AND step < (SELECT max(step) FROM v_step) GROUP BY sequence"
+          "  ORDER BY calls DESC)"),
+      "172 31264 18854 [CUDA memset] | volta_sgemm_32x128_tn, 72 8967 6928 [CUDA memset] | volta_sgemm_128x32_tn,"
+      " 32 2669 3192 [CUDA memset] | volta_sgemm_128x32_sliced1x4_tn, 20 22848 1928 [CUDA memset] | volta_sgemm_128x128_tn,"
+      " 12 6164 1164 [CUDA memset] | volta_sgemm_128x64_tn");
+}
+
 }  // namespace
 }  // namespace ddl::test

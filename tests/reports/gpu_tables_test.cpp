@@ -111,6 +111,33 @@ TEST_F(GpuTables, CriticalPathsAreMeansOverSteadySteps) {
   EXPECT_EQ(cells("critical_path", "fc"), (Cells{"28.57%", "24.000us", "2", "host", "fc"}));
 }
 
+TEST_F(GpuTables, SequencesAreTheFrequentOnesOfOperators) {
+  run_.db().exec(
+      "INSERT INTO gpu_name VALUES (1, 'gemm', 'compute'), (2, 'add', 'compute');"
+      "INSERT INTO region VALUES (20, 3, 'operator', 'aten::linear', 'forward', 'conv1'), (21, 20, 'operator', 'aten::addmm', 'forward', 'conv1')");
+  // One operator inside the other; three calls of two kernels, then one of twelve, then one of one.
+  int64_t time_ns = 0;
+  for (const int kernels : {2, 2, 2, 12, 1}) {
+    time_ns += 100'000;
+    const std::string begin = std::to_string(time_ns);
+    run_.db().exec("INSERT INTO range_event (process, thread, region, step, start_ns, duration_ns, mpi_ns) VALUES (1, 0, 20, 1, " + begin +
+                   ", 50000, 0), (1, 0, 21, 1, " + begin + " + 10, 40000, 0)");
+    for (int k = 0; k < kernels; ++k)
+      run_.db().exec(
+          "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, step, thread, start_ns, duration_ns, correlation,"
+          " launch_ns, launch_duration_ns) VALUES (1, 1, " +
+          std::to_string(1 + k % 2) + ", 0, 1, 7, 21, 1, 0, " + begin + " + 60000 + " + std::to_string(k) + ", 300, 0, " + begin +
+          " + 100, 5)");
+  }
+  EXPECT_EQ(cells("sequences", "aten::linear  gemm | add"), (Cells{"3", "2", "1.8000us", "150.00us"}));
+  EXPECT_EQ(cells("sequences", "gemm | add | gemm | add | gemm | add | gemm | add | 4 more"),
+            (Cells{"1", "12", "3.6000us", "50.000us", "aten::linear"}));
+  EXPECT_EQ(run_.db().execAndGet("SELECT count(*) FROM v_kernel_sequence WHERE range_name = 'aten::addmm'").getInt(), 3)
+      << "the view has all";
+  const Document everything = build_everything(view_, "x.ddl");
+  for (const Table& table : everything.tables) EXPECT_NE(table.id, "sequences") << "sorts all events: only where it is asked for";
+}
+
 TEST_F(GpuTables, MemoryIsTheMostOfEachDevice) {
   run_.db().exec(
       "INSERT INTO value VALUES (1, 3, 1000, 'memory allocated cuda:0', 1048576), (1, 4, 3000, 'memory allocated cuda:0', 3145728),"
