@@ -379,6 +379,11 @@ TEST(PublicTraces, SequencesAreThoseThatHtaTells) {
       "172 31264 18854 [CUDA memset] | volta_sgemm_32x128_tn, 72 8967 6928 [CUDA memset] | volta_sgemm_128x32_tn,"
       " 32 2669 3192 [CUDA memset] | volta_sgemm_128x32_sliced1x4_tn, 20 22848 1928 [CUDA memset] | volta_sgemm_128x128_tn,"
       " 12 6164 1164 [CUDA memset] | volta_sgemm_128x64_tn");
+  // At two depths, of which HTA counts one. All, from the JSON alone, in Python: sequences, calls, GPU and host in us.
+  EXPECT_EQ(kineto("hta/trace_diff/control/control.json.gz")
+                .text("SELECT count(DISTINCT sequence) || ' ' || sum(calls) || ' ' || sum(gpu_ns) / 1000 || ' ' || sum(host_ns) / 1000"
+                      " FROM v_kernel_sequence WHERE range_name = 'aten::addmm' AND step < (SELECT max(step) FROM v_step)"),
+            "19 495 20282 25340");
 }
 
 }  // namespace
