@@ -362,6 +362,16 @@ TEST(Kineto, CountersBelongToTheOperatorThatLaunchedTheKernel) {
   EXPECT_EQ(other.integer("SELECT sum(count) FROM loss WHERE kind = 'counters'"), 5);
 }
 
+TEST(Kineto, ArgumentsThatAreNoNumbersDoNotEndAnImport) {
+  std::string more;
+  for (const char* value : {"NaN", "Infinity", "-Infinity", "Inf", "-Inf"})
+    more += fmt::format(
+        R"(, {{"ph": "X", "cat": "cpu_op", "name": "aten::scale", "pid": 9, "tid": 9, "ts": 1700, "dur": 1, "args": {{"Concrete Inputs": ["", {0}], "scale": {0}}}}})",
+        value);
+  Imported run("kineto", Imported::Files{{"rank0.json", rank_trace(0, 2, 0, 0, more)}});
+  EXPECT_EQ(run.integer("SELECT count(*) FROM range_event e JOIN region r ON r.id = e.region WHERE r.name = 'aten::scale'"), 5);
+}
+
 TEST(Kineto, SequencesOfKernelsAreThoseOfEachCall) {
   // us from the begin of the step. What `thread` launches at `launch` runs from `begin` on, for `length`.
   std::string more;
