@@ -181,22 +181,22 @@ Table critical_path_table(const RunView& run) {
 
 Table sequences_table(const RunView& run) {
   Table table{.id = "sequences",
-              .caption = "Kernels and copies that operators launch one after the other, most frequent first",
+              .caption = "Kernels and copies that operators and layers launch one after the other, most frequent first",
               .columns = {{"calls", "Calls", Unit::kCount},
                           {"kernels", "Kernels", Unit::kCount},
                           {"time_ns", "On GPU", Unit::kDuration},
                           {"host_ns", "On host", Unit::kDuration},
-                          {"operator", "Operator", Unit::kText},
+                          {"range", "In", Unit::kText},
                           {"name", "Sequence", Unit::kText}},
               .rows = {},
-              .note = "of operators inside each other that launched the same, the outermost",
-              .when_empty = "No operator launched two kernels, or operators were not recorded."};
+              .note = "of operators and layers inside each other that launched the same, the outermost",
+              .when_empty = "No operator or layer launched two kernels, or none was recorded."};
   // Equal sums are those of the same calls; max() picks the row.
   Query row(run.db, R"(
     SELECT calls, kernels, gpu_ns, max(host_ns) AS longest_ns, range_name, sequence
     FROM (SELECT range_name, sequence, kernels, sum(calls) AS calls, sum(gpu_ns) AS gpu_ns, sum(host_ns) AS host_ns
           FROM v_kernel_sequence
-          WHERE world = ? AND kind = 'operator' AND kernels >= 2
+          WHERE world = ? AND kind IN ('operator', 'layer') AND kernels >= 2
           GROUP BY range_name, sequence)
     GROUP BY sequence, calls, gpu_ns
     ORDER BY calls DESC, gpu_ns DESC, range_name, sequence)");

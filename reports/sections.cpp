@@ -40,7 +40,7 @@ constexpr Section kSections[] = {
     {"launches", "of kernels and copies: how long the calls take, how late they are", launches_table, 0, true, true},
     {"durations", "how many kernels, copies, launching calls and delays take how long", durations_table, 0, false, true},
     {"queue", "of each stream: what was launched and had not begun", queue_table, 0, true, true},
-    {"sequences", "kernels and copies that operators launch one after the other, by how often", sequences_table, 0, false, true},
+    {"sequences", "kernels and copies that operators and layers launch one after the other, by how often", sequences_table, 0, false, true},
     {"memory", "what allocators held at most, by device, and in which step and range", memory_table, 0, true},
     {"links", "what copies of GPUs carried, and what the link could", links_table, 6},
     {"steps", "one line per step", steps_table, 0},
