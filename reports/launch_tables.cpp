@@ -69,7 +69,9 @@ Table durations_table(const RunView& run) {
   };
   constexpr int64_t kFirstNs = 1000;  // the first bin is all below it, each further one twice as long
   std::map<int, Bin> bins;
-  const auto bin_of = [&](int64_t ns) -> Bin& { return bins[std::bit_width(static_cast<uint64_t>(std::max<int64_t>(ns, 0) / kFirstNs))]; };
+  const auto bin_of = [&](int64_t ns) -> Bin& {
+    return bins[static_cast<int>(std::bit_width(static_cast<uint64_t>(std::max<int64_t>(ns, 0) / kFirstNs)))];
+  };
   Query row(run.db,
             "SELECT g.kind = 1, g.duration_ns, g.launch_duration_ns, g.start_ns - g.launch_ns - g.launch_duration_ns FROM gpu_event g"
             " JOIN process p ON p.id = g.process WHERE p.world = ? AND g.kind IN (1, 2, 3)");

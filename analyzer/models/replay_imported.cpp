@@ -1,7 +1,5 @@
 #include "analyzer/models/replay_imported.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <string>

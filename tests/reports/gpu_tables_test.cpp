@@ -162,7 +162,7 @@ TEST_F(GpuTables, SequencesAreTheFrequentOnesOfOperators) {
   EXPECT_EQ(cells("sequences", "aten::linear  gemm | add"), (Cells{"3", "2", "1.8000us", "150.00us"}));
   EXPECT_EQ(cells("sequences", "gemm | add | gemm | add | gemm | add | gemm | add | 4 more"),
             (Cells{"1", "12", "3.6000us", "50.000us", "aten::linear"}));
-  // Of a recording with layers only.
+  // Where only layers were recorded.
   run_.db().exec("UPDATE range_event SET region = 3 WHERE region = 20; DELETE FROM range_event WHERE region = 21");
   EXPECT_EQ(cells("sequences", "conv1  gemm | add"), (Cells{"3", "2", "1.8000us", "150.00us"}));
   EXPECT_EQ(run_.db().execAndGet("SELECT count(*) FROM v_kernel_sequence WHERE range_name = 'conv1'").getInt(), 3) << "the view has all";
