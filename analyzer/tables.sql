@@ -526,6 +526,40 @@ CREATE VIEW v_critical_path AS
 SELECT p.world, p.rank, c.step, c.kind, n.name, r.name AS range_name, r.layer, r.phase, c.pieces, c.time_ns
 FROM critical_path c JOIN process p ON p.id = c.process LEFT JOIN gpu_name n ON n.id = c.name LEFT JOIN region r ON r.id = c.region;
 
+-- Which kernels, copies and memsets follow each other in ranges (kind: operator, layer, phase): one row for each sequence of each range name in each step. kernels: how many it
+-- has; calls: ranges that launched exactly these, in the order of their begins on the GPU; gpu_ns and host_ns: sums over those calls, on the GPU and of the ranges themselves.
+-- What lies inside counts, too; a range inside another one of its own kind and name is part of that. All ranges and launches are sorted for it: it takes some seconds a million.
+CREATE VIEW v_kernel_sequence AS
+WITH RECURSIVE above(region, around, next) AS (  -- each region with all that it lies in, and with itself
+  SELECT id, id, parent FROM region WHERE id > 0
+  UNION ALL SELECT a.region, r.id, r.parent FROM above a JOIN region r ON r.id = a.next WHERE r.id > 0
+), counted AS MATERIALIZED (
+  SELECT r.id, r.kind, r.name FROM region r
+  WHERE r.kind IN ('phase', 'layer', 'operator') AND r.id IN (SELECT a.around FROM above a WHERE a.region IN (SELECT region FROM gpu_event WHERE kind IN (1, 2, 3)))
+        AND NOT EXISTS (SELECT 1 FROM above a JOIN region o ON o.id = a.around WHERE a.region = r.id AND o.id <> r.id AND o.kind = r.kind AND o.name = r.name)
+), mark AS (  -- begins of ranges, and launches once for each range around them
+  SELECT process, thread, region, step, start_ns AS time_ns, start_ns + duration_ns AS end_ns, NULL AS event, NULL AS name, NULL AS begin_ns, NULL AS gpu_ns
+  FROM range_event WHERE region IN (SELECT id FROM counted)
+  UNION ALL
+  SELECT g.process, g.thread, a.around, g.step, g.launch_ns, NULL, g.id, g.name, g.start_ns, g.duration_ns
+  FROM gpu_event g JOIN above a ON a.region = g.region
+  WHERE g.kind IN (1, 2, 3) AND g.launch_ns IS NOT NULL AND a.around IN (SELECT id FROM counted)
+), placed AS (  -- number: of the last range that had begun
+  SELECT *, count(end_ns) OVER before AS number, max(end_ns) OVER before AS until_ns, max(iif(event IS NULL, time_ns, NULL)) OVER before AS since_ns
+  FROM mark WINDOW before AS (PARTITION BY process, thread, region ORDER BY time_ns, event ROWS UNBOUNDED PRECEDING)
+), called AS (
+  SELECT process, region, min(step) AS step, count(*) AS kernels, sum(gpu_ns) AS gpu_ns, max(until_ns) - max(since_ns) AS host_ns, group_concat(name) AS names
+  FROM (SELECT * FROM placed WHERE event IS NOT NULL AND time_ns < until_ns ORDER BY process, thread, region, number, begin_ns, event)
+  GROUP BY process, thread, region, number
+), summed AS (
+  SELECT l.process, l.step, c.kind, c.name AS range_name, l.names, l.kernels, count(*) AS calls, sum(l.gpu_ns) AS gpu_ns, sum(l.host_ns) AS host_ns
+  FROM called l JOIN counted c ON c.id = l.region
+  GROUP BY l.process, l.step, c.kind, c.name, l.names
+)
+SELECT p.world, p.rank, s.step, s.kind, s.range_name, s.kernels, s.calls, s.gpu_ns, s.host_ns,
+       (SELECT group_concat(n.name, ' | ') FROM json_each('[' || s.names || ']') j JOIN gpu_name n ON n.id = j.value) AS sequence
+FROM summed s JOIN process p ON p.id = s.process;
+
 -- What each rank sent in collectives, over the events that the window kept, by axis (communicator_axis.axis; NULL: none is known) and operation. In all-to-alls
 -- ranks send as much as their share of the data: mean_ratio is bytes against the mean of the ranks of the same communicator. NULL bytes: not known of some call.
 CREATE VIEW v_traffic AS

@@ -86,9 +86,9 @@ int model_whatif(const std::vector<std::string>& arguments) {
   ModelRun run(options.words().empty() ? "" : options.words()[0], options.maybe<int64_t>("world"));
   std::optional<models::ImportedReplay> imported = models::imported_replay(run.view.db, run.view.world);
   const models::RunReplay recorded = imported ? std::move(imported->run) : models::replay_run(run.view.db, run.view.world);
-  const std::map<int64_t, int64_t> stages = imported ? std::map<int64_t, int64_t>() : models::stages_of(run.view.db, run.view.world);
-  const std::function<int64_t(int64_t)> stage_of = [&](int64_t rank) { return imported ? rank / imported->replicas : stages.at(rank); };
-  const models::Slowdown slowdown = slowdown_of(recorded.replay, stages.empty() && !imported ? nullptr : stage_of);
+  const std::map<int64_t, int64_t> stages = imported ? std::move(imported->stages) : models::stages_of(run.view.db, run.view.world);
+  const std::function<int64_t(int64_t)> stage_of = [&](int64_t rank) { return stages.at(rank); };
+  const models::Slowdown slowdown = slowdown_of(recorded.replay, stages.empty() ? nullptr : stage_of);
   Answer answer("whatif");
   answer.given("recorded_step_ns", "recorded step", seconds_value(recorded.recorded_step_s));
   answer.given("replayed_step_ns", "replayed", seconds_value(slowdown.step_s));

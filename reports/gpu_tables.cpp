@@ -21,6 +21,18 @@ Value text_or_absent(const Query& row, int column, const char* why) {
   return row.is_null(column) ? Value::absent(Unit::kText, why) : Value::text(row.text(column));
 }
 
+/// The first names of a sequence; how many more there are.
+std::string head_of(const std::string& sequence, int64_t kernels) {
+  constexpr std::string_view kBetween = " | ";
+  constexpr int64_t kMostNames = 8;
+  size_t end = 0;
+  for (int64_t i = 0; i < kMostNames; ++i) {
+    end = sequence.find(kBetween, i == 0 ? 0 : end + kBetween.size());
+    if (end == std::string::npos) return sequence;
+  }
+  return fmt::format("{} | {} more", std::string_view(sequence).substr(0, end), kernels - kMostNames);
+}
+
 /// What counts as computing because no rule knows its name, with the names that take longest; nothing where that is little
 /// (specification.md J5).
 std::string note_of_unclassified(const RunView& run) {
@@ -164,6 +176,35 @@ Table critical_path_table(const RunView& run) {
     table.rows.push_back({part_of(time_ns, row.integer(5)), Value::duration_ns(per_step(time_ns)), Value::count(per_step(row.integer(3))),
                           Value::text(row.text(0)), text_or_absent(row, 2, "NOT_APPLICABLE"), text_or_absent(row, 1, "NOT_APPLICABLE")});
   }
+  return table;
+}
+
+Table sequences_table(const RunView& run) {
+  Table table{.id = "sequences",
+              .caption = "Kernels and copies that operators and layers launch one after the other, most frequent first",
+              .columns = {{"calls", "Calls", Unit::kCount},
+                          {"kernels", "Kernels", Unit::kCount},
+                          {"time_ns", "On GPU", Unit::kDuration},
+                          {"host_ns", "On host", Unit::kDuration},
+                          {"range", "In", Unit::kText},
+                          {"name", "Sequence", Unit::kText}},
+              .rows = {},
+              .note = "of operators and layers inside each other that launched the same, the outermost",
+              .when_empty = "No operator or layer launched two kernels, or none was recorded."};
+  // Equal sums are those of the same calls; max() picks the row.
+  Query row(run.db, R"(
+    SELECT calls, kernels, gpu_ns, max(host_ns) AS longest_ns, range_name, sequence
+    FROM (SELECT range_name, sequence, kernels, sum(calls) AS calls, sum(gpu_ns) AS gpu_ns, sum(host_ns) AS host_ns
+          FROM v_kernel_sequence
+          WHERE world = ? AND kind IN ('operator', 'layer') AND kernels >= 2
+          GROUP BY range_name, sequence)
+    GROUP BY sequence, calls, gpu_ns
+    ORDER BY calls DESC, gpu_ns DESC, range_name, sequence)");
+  row.bind(run.world);
+  while (row.next())
+    add_row(run, table,
+            {Value::count(row.integer(0)), Value::count(row.integer(1)), Value::duration_ns(row.integer(2)),
+             Value::duration_ns(row.integer(3)), Value::text(row.text(4)), Value::text(head_of(row.text(5), row.integer(1)))});
   return table;
 }
 

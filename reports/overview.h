@@ -35,6 +35,7 @@ struct Section {
   Table (*build)(const RunView& run);  ///< null: not a table
   size_t rows_in_overview;             ///< 0: not in the overview
   bool by_rank = false;                ///< a row for each rank, process, or pair of ranks
+  bool alone = false;                  ///< only where it is asked for by name: it goes through all events
 };
 std::span<const Section> sections();
 
@@ -63,6 +64,10 @@ Table counters_table(const RunView& run);
 Table gpu_table(const RunView& run);
 Table memory_table(const RunView& run);
 Table critical_path_table(const RunView& run);
+Table launches_table(const RunView& run);
+Table durations_table(const RunView& run);
+Table queue_table(const RunView& run);
+Table sequences_table(const RunView& run);
 Table gpu_layers_table(const RunView& run);
 Table gpus_table(const RunView& run);
 Table links_table(const RunView& run);

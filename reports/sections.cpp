@@ -37,6 +37,10 @@ constexpr Section kSections[] = {
     {"gpu", "kernels and copies of GPUs", gpu_table, 8},
     {"gpu_layers", "what GPUs did for each layer", gpu_layers_table, 8},
     {"critical_path", "what a step's critical path through host and GPUs is made of", critical_path_table, 0},
+    {"launches", "of kernels and copies: how long the calls take, how late they are", launches_table, 0, true, true},
+    {"durations", "how many kernels, copies, launching calls and delays take how long", durations_table, 0, false, true},
+    {"queue", "of each stream: what was launched and had not begun", queue_table, 0, true, true},
+    {"sequences", "kernels and copies that operators and layers launch one after the other, by how often", sequences_table, 0, false, true},
     {"memory", "what allocators held at most, by device, and in which step and range", memory_table, 0, true},
     {"links", "what copies of GPUs carried, and what the link could", links_table, 6},
     {"steps", "one line per step", steps_table, 0},
@@ -118,7 +122,7 @@ Document build_overview(const RunView& run, const std::string& source) {
 Document build_everything(const RunView& run, const std::string& source) {
   Document document = build_common(run, source);
   for (const Section& section : kSections)
-    if (section.build != nullptr && section.build != metrics_table && section.build != loss_table)
+    if (section.build != nullptr && section.build != metrics_table && section.build != loss_table && !section.alone)
       document.tables.push_back(section.build(run));
   return document;
 }
@@ -132,7 +136,7 @@ void write_everything(const RunView& run, const std::string& source, size_t rows
   part.each_row = [&](const Table& table, const std::vector<Value>& cells) { json.row(table.columns, cells); };
   std::vector<std::pair<std::string, size_t>> left_out;
   for (const Section& section : kSections) {
-    if (section.build == nullptr || section.build == metrics_table || section.build == loss_table) continue;
+    if (section.build == nullptr || section.build == metrics_table || section.build == loss_table || section.alone) continue;
     const size_t most = section.by_rank ? rows_by_rank : SIZE_MAX;
     part.rows_wanted = most;
     json.begin_table(section.name);
@@ -152,7 +156,7 @@ Document build_page(const RunView& run, const std::string& source) {
   RunView brief = run;
   brief.rows_wanted = kMostRows;
   for (const Section& section : kSections) {
-    if (section.build == nullptr || section.build == metrics_table || section.build == steps_table) continue;
+    if (section.build == nullptr || section.build == metrics_table || section.build == steps_table || section.alone) continue;
     if (section.build == ranks_table && tells_only_of_hangs(run)) continue;
     Table table = section.build(brief);
     if (says_nothing(section, table)) continue;

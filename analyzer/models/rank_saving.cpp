@@ -2,7 +2,9 @@
 
 #include <cmath>
 #include <numeric>
+#include <utility>
 
+#include "analyzer/models/replay_imported.h"
 #include "analyzer/models/replay_run.h"
 #include "analyzer/models/what_if.h"
 #include "analyzer/query.h"
@@ -15,7 +17,8 @@ std::optional<RankSaving> saving_without(SQLite::Database& db, int64_t world, co
   Query background(db, "SELECT 1 FROM background_process b JOIN process p ON p.id = b.process WHERE p.world = ?");
   if (background.bind(world).next()) return std::nullopt;  // its calls are not those that the ranks wait in
   try {
-    const RunReplay run = replay_run(db, world);
+    std::optional<ImportedReplay> imported = imported_replay(db, world);
+    const RunReplay run = imported ? std::move(imported->run) : replay_run(db, world);
     const std::vector<double> recorded = run.replay.step_seconds(run.replay.recorded());
     const std::vector<double> healthy = run.replay.step_seconds(healthy_ranks(run.replay, ranks));
     Query missing(db, "SELECT 1 FROM steady_world WHERE world = ? AND bounded");

@@ -1,7 +1,5 @@
 #include "analyzer/models/replay_imported.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <string>
@@ -50,19 +48,14 @@ std::optional<ImportedReplay> imported_replay(SQLite::Database& db, int64_t worl
   while (rows.next()) {
     const auto place = places.find(rows.integer(0));
     if (place == places.end()) continue;
-    ops.push_back({place->second.replica, place->second.stage, rows.integer(1), rows.text(2),
+    ops.push_back({place->second.replica, place->second.stage, place->second.rank, rows.integer(1), rows.text(2),
                    numbers[{place->first, rows.integer(1), rows.text(2)}]++, rows.real(3) * 1e-9, rows.real(4) * 1e-9});
   }
   if (ops.empty())
     throw Error("the run holds no operations to replay", "import a trace of a pipeline: ddl import pipedream", ExitCode::kDataMissing);
   PipelineReplay job = pipeline_replay(ops);
-  for (const auto& [process, place] : places) {
-    if (place.rank != place.stage * job.replicas + place.replica)
-      throw Error(
-          fmt::format("rank {} is replica {} of stage {}: ranks are not numbered stage by stage", place.rank, place.replica, place.stage),
-          "", ExitCode::kDataMissing);
-  }
-  ImportedReplay imported{{std::move(job.replay), 0, 0, 0, false}, job.replicas};
+  ImportedReplay imported{{std::move(job.replay), 0, 0, 0, false}, {}};
+  for (const auto& [process, place] : places) imported.stages[place.rank] = place.stage;
   Query steps(db,
               "SELECT avg(s.duration_ns) * 1e-9, count(DISTINCT s.step) FROM step s JOIN process p ON p.id = s.process WHERE p.world = ?");
   steps.bind(world);

@@ -5,6 +5,7 @@
 #include <SQLiteCpp/Database.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 
 #include "analyzer/models/replay_pipeline.h"
@@ -13,12 +14,12 @@
 namespace ddl::models {
 
 struct ImportedReplay {
-  RunReplay run;  ///< of all steps
-  int64_t replicas = 1;
+  RunReplay run;                      ///< of all steps
+  std::map<int64_t, int64_t> stages;  ///< by rank
 };
 
 /// Nothing if the run is no such import: its processes do not say their replica and stage. Throws ddl::Error (kDataMissing): operations
-/// that do not fit together, or ranks that are not numbered stage by stage.
+/// that do not fit together.
 std::optional<ImportedReplay> imported_replay(SQLite::Database& db, int64_t world);
 
 }  // namespace ddl::models

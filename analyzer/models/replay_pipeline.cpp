@@ -61,8 +61,10 @@ class Builder {
       const std::string type = is_message ? std::string(message->first->name) + "-messages" : op.type;
       kinds_[op.type] = result_.replay.add_kind(type, meets);
     }
-    const Replay::Op at = result_.replay.add(
-        {.rank = op.stage * result_.replicas + op.replica, .step = op.step, .kind = kinds_[op.type], .seconds = op.duration_s});
+    const Replay::Op at = result_.replay.add({.rank = op.rank.value_or(op.stage * result_.replicas + op.replica),
+                                              .step = op.step,
+                                              .kind = kinds_[op.type],
+                                              .seconds = op.duration_s});
     if (!at_.emplace(key(op), at).second)
       throw Error(fmt::format("step {}: {} {} of stage {}, replica {} occurs twice", op.step, op.type, op.number, op.stage, op.replica), "",
                   ExitCode::kDataMissing);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,8 @@
 namespace ddl::models {
 
 struct PipelineOp {
-  int64_t replica = 0, stage = 0;  ///< data-parallel replica, pipeline stage
+  int64_t replica = 0, stage = 0;    ///< data-parallel replica, pipeline stage
+  std::optional<int64_t> rank = {};  ///< else stage * replicas + replica
   int64_t step = 0;
   std::string
       type;  ///< forward-compute, backward-recv, grads-reduce-scatter, gc, ...: store/import/pipeline_ops.h lists who meets in which
@@ -22,7 +24,7 @@ struct PipelineOp {
   double start_s = 0, duration_s = 0;
 };
 
-/// Ranks of the replay are stage * replicas + replica, so that stage = rank / replicas. Transfers are told from waiting: what is left from
+/// Transfers are told from waiting: what is left from
 /// the latest begin of those who meet. Throws ddl::Error for the same operation twice or a message of which one end is missing.
 struct PipelineReplay {
   Replay replay;

@@ -364,7 +364,8 @@ TEST(FlightRecorder, RefusesPicklesThatRunCode) {
                         {"\x80\x02\x82\x01."s, "EXT1", 2},
                         {"\x80\x02\x83\x01\x00."s, "EXT2", 2},
                         {"\x80\x02\x84\x01\x00\x00\x00."s, "EXT4", 2},
-                        {"\x80\x05\x97."s, "NEXT_BUFFER", 2}};
+                        {"\x80\x05\x97."s, "NEXT_BUFFER", 2},
+                        {"\x80\x05\x98."s, "READONLY_BUFFER", 2}};
   for (const Case& c : cases) {
     const std::string error = import_error("flight-recorder", c.bytes, "nccl_trace_rank_0");
     EXPECT_NE(error.find(fmt::format("byte {}: opcode {} would run code: refused", c.offset, c.name)), std::string::npos) << error;

@@ -1,8 +1,13 @@
 // Traces of the other formats, as tests/import/samples.h writes them: everything about them is known.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <functional>
 
+#include "analyzer/models/replay_imported.h"
+#include "analyzer/models/what_if.h"
 #include "tests/import/imported.h"
 #include "tests/import/samples.h"
 
@@ -400,6 +405,68 @@ TEST(PipeDream, ComputingIsTheOperationsThatCompute) {
   EXPECT_EQ(part(0), "50 51 10 209") << "a message of 1 ms, and 50 ms of a reduction, of which it waits 10";
   EXPECT_EQ(part(1), "60 41 0 209");
   EXPECT_EQ(part(2), "60 51 50 199") << "a backward and an optimizer; 51 ms for a message, of which its sender computes 50";
+}
+
+/// 20 equal steps of two stages with four replicas and four micro-batches, of which replica 1 of stage 1 computes `slow` times as long as the others.
+struct WhatIfPipeline {
+  std::string csv = "dp_rank,stage,rank,step,optype,start_ts,duration,seq_id,mc,mb_id,gmc\n";
+  double step_s = 0;
+
+  WhatIfPipeline(double slow, const std::function<int(int replica, int stage)>& rank_of) {
+    for (int step = 0; step < 20; ++step) {
+      double ready_s[4][2] = {};
+      const auto add = [&](int d, int s, const char* type, double start_s, double duration_s) {
+        csv += fmt::format("{},{},{},{},{},{:.6f},{:.6f},0,0,0,0\n", d, s, rank_of(d, s), step, type, start_s, duration_s);
+      };
+      for (int d = 0; d < 4; ++d)
+        for (const bool forward : {true, false})
+          for (int m = 0; m < 4; ++m) {
+            const int first = forward ? 0 : 1, second = 1 - first;
+            const char* const types[] = {forward ? "forward-compute" : "backward-compute", forward ? "forward-send" : "backward-send",
+                                         forward ? "forward-recv" : "backward-recv"};
+            const auto compute = [&](int s, double from_s) {
+              const double seconds = (forward ? 0.010 : 0.020) * (d == 1 && s == 1 ? slow : 1);
+              add(d, s, types[0], from_s, seconds);
+              ready_s[d][s] = from_s + seconds;
+            };
+            const double posted_s = ready_s[d][second];
+            compute(first, ready_s[d][first]);
+            add(d, first, types[1], ready_s[d][first], 0.0001);
+            const double arrived_s = std::max(posted_s, ready_s[d][first]) + 0.0001;
+            add(d, second, types[2], posted_s, arrived_s - posted_s);
+            compute(second, arrived_s);
+          }
+      for (int s = 0; s < 2; ++s) {
+        double done_s = 0;
+        for (int d = 0; d < 4; ++d) done_s = std::max(done_s, ready_s[d][s] + 0.002);
+        for (int d = 0; d < 4; ++d) {
+          add(d, s, "grads-reduce-scatter", ready_s[d][s], done_s - ready_s[d][s]);
+          add(d, s, "optimizer", done_s, 0.003);
+        }
+        step_s = std::max(step_s, done_s + 0.003);
+      }
+    }
+  }
+};
+
+/// Whatever numbers the file gives its ranks: the one that makes the job slower by more than half is the first finding, and saves what a job without it takes less.
+TEST(PipeDream, ARankThatHalvesThroughputIsTheFirstFinding) {
+  const std::function<int(int, int)> numberings[] = {[](int d, int s) { return 4 * s + d; }, [](int d, int s) { return 2 * d + s; },
+                                                     [](int d, int s) { return 8 * (2 * d + s) + 4; }};
+  const WhatIfPipeline healthy(1, numberings[0]);
+  for (const auto& rank_of : numberings) {
+    const WhatIfPipeline job(3, rank_of);
+    EXPECT_GT(job.step_s, 2 * healthy.step_s);
+    Imported run("pipedream", Imported::Files{{"trace.csv", job.csv}});
+    EXPECT_EQ(run.summary.ranks, 8u);
+    EXPECT_EQ(run.text("SELECT id || ' ' || rank FROM finding WHERE position = 1"), fmt::format("straggler {}", rank_of(1, 1)));
+    EXPECT_NEAR(run.real("SELECT saving_ns * 1e-9 FROM finding WHERE position = 1"), job.step_s - healthy.step_s, 0.002);
+    EXPECT_EQ(run.integer("SELECT count(*) FROM finding WHERE id = 'missing_rank'"), 0);
+    const std::optional<models::ImportedReplay> replay = models::imported_replay(run.db, 0);
+    ASSERT_TRUE(replay);
+    EXPECT_EQ(replay->stages.at(rank_of(2, 1)), 1);
+    EXPECT_EQ(slowdown_of(replay->run.replay).worst_ranks.front(), rank_of(1, 1));
+  }
 }
 
 TEST(PipeDream, ParquetIsToldAsWhatItIs) {

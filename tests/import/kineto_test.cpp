@@ -362,5 +362,56 @@ TEST(Kineto, CountersBelongToTheOperatorThatLaunchedTheKernel) {
   EXPECT_EQ(other.integer("SELECT sum(count) FROM loss WHERE kind = 'counters'"), 5);
 }
 
+TEST(Kineto, ArgumentsThatAreNoNumbersDoNotEndAnImport) {
+  std::string more;
+  for (const char* value : {"NaN", "Infinity", "-Infinity", "Inf", "-Inf"})
+    more += fmt::format(
+        R"(, {{"ph": "X", "cat": "cpu_op", "name": "aten::scale", "pid": 9, "tid": 9, "ts": 1700, "dur": 1, "args": {{"Concrete Inputs": ["", {0}], "scale": {0}}}}})",
+        value);
+  Imported run("kineto", Imported::Files{{"rank0.json", rank_trace(0, 2, 0, 0, more)}});
+  EXPECT_EQ(run.integer("SELECT count(*) FROM range_event e JOIN region r ON r.id = e.region WHERE r.name = 'aten::scale'"), 5);
+}
+
+TEST(Kineto, SequencesOfKernelsAreThoseOfEachCall) {
+  // us from the begin of the step. What `thread` launches at `launch` runs from `begin` on, for `length`.
+  std::string more;
+  int number = 1000;
+  const auto range = [&](int step, int thread, const char* name, int64_t begin, int64_t length) {
+    more += fmt::format(R"(, {{"ph": "X", "cat": "cpu_op", "name": "{}", "pid": 9, "tid": {}, "ts": {}, "dur": {}}})", name, thread,
+                        1000 * step + begin, length);
+  };
+  const auto launched = [&](int step, int thread, const char* name, int64_t launch, int64_t begin, int64_t length) {
+    more += fmt::format(
+        R"(, {{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 9, "tid": {}, "ts": {}, "dur": 2, "args": {{"correlation": {}}}}})"
+        R"(, {{"ph": "X", "cat": "{}", "name": "{}", "pid": 0, "tid": 7, "ts": {}, "dur": {}, "args": {{"device": 0, "context": 1, "stream": 7, "correlation": {}}}}})",
+        thread, 1000 * step + launch, number, *name == 'M' ? "gpu_memcpy" : "kernel", name, 1000 * step + begin, length, number);
+    ++number;
+  };
+  for (int step = 1; step <= 2; ++step) {
+    range(step, 9, "attention", 600, 100);
+    range(step, 9, "aten::copy_", 610, 20);
+    launched(step, 9, "Memcpy HtoD (Pageable -> Device)", 612, 690, 5);  // given first, and last to begin
+    launched(step, 9, "softmax", 640, 660, 7);
+    range(step, 8, "attention", 620, 50);  // beside it, on another thread
+    launched(step, 8, "scale", 625, 661, 3);
+  }
+  range(1, 9, "attention", 650, 30);  // inside its like
+  launched(1, 9, "gemm", 655, 670, 11);
+  launched(1, 9, "scale", 720, 730, 3);  // in no operator
+  Imported run("kineto", Imported::Files{{"rank0.json", rank_trace(0, 3, 0, 0, more)}});
+  EXPECT_EQ(
+      run.text("SELECT group_concat(step || ' ' || range_name || ' ' || calls || ' ' || gpu_ns || ' ' || host_ns || ' ' || sequence, '\n')"
+               " FROM (SELECT * FROM v_kernel_sequence WHERE kind = 'operator' ORDER BY step, range_name, sequence)"),
+      "1 aten::copy_ 1 5000 20000 [CUDA memcpy HtoD]\n"
+      "1 aten::linear 1 300000 200500 gemm\n"
+      "1 attention 1 3000 50000 scale\n"
+      "1 attention 1 23000 100000 softmax | gemm | [CUDA memcpy HtoD]\n"
+      "2 aten::copy_ 1 5000 20000 [CUDA memcpy HtoD]\n"
+      "2 aten::linear 1 300000 200500 gemm\n"
+      "2 attention 1 3000 50000 scale\n"
+      "2 attention 1 12000 100000 softmax | [CUDA memcpy HtoD]\n"
+      "3 aten::linear 1 300000 200500 gemm");
+}
+
 }  // namespace
 }  // namespace ddl::test

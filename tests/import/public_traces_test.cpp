@@ -278,13 +278,32 @@ TEST(PublicTraces, StragglerJobKeepsItsSteps) {
   EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE wait_ns IS NULL"), 0);
 }
 
+/// Forward, backward and optimizer of the CSV itself, in Python: ms of a mean step, rank by rank.
+TEST(PublicTraces, StragglerJobComputesInItsOperationsAlone) {
+  SKIP_WITHOUT_TRACES();
+  Imported run("pipedream", {kTraces / "straggler/trace-ST.csv.gz"});
+  EXPECT_EQ(
+      run.text(
+          "SELECT group_concat(ms, ' ') FROM (SELECT printf('%.1f', avg(compute_ns) / 1e6) AS ms FROM v_step GROUP BY rank ORDER BY rank)"),
+      "886.1 878.2 879.3 881.0 884.3 882.4 1411.2 1419.5");
+}
+
+/// The report's own tables, in SQL: kernels, their time, copies.
+TEST(PublicTraces, NsightsReportHasItsKernelsAndCopies) {
+  SKIP_WITHOUT_TRACES();
+  Imported run("nsys", {kTraces / "nsys/perlmutter-cloverleaf-cuda.sqlite"});
+  EXPECT_EQ(run.summary.ranks, 1u);
+  EXPECT_EQ(run.text("SELECT count(*) || ' ' || sum(duration_ns) FROM v_kernel"), "1312 294404540");
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_memcpy WHERE kind <> 'memset'"), 279);
+}
+
 /// specification.md G-C: S and M_S to three decimals, from the store.
 TEST(PublicTraces, StragglerJobIsAsSlowAsPublished) {
   SKIP_WITHOUT_TRACES();
   Imported run("pipedream", {kTraces / "straggler/trace-ST.csv.gz"});
   const std::optional<models::ImportedReplay> job = models::imported_replay(run.db, 0);
   ASSERT_TRUE(job);
-  const models::Slowdown slowdown = slowdown_of(job->run.replay, [&](int64_t rank) { return rank / job->replicas; });
+  const models::Slowdown slowdown = slowdown_of(job->run.replay, [&](int64_t rank) { return job->stages.at(rank); });
   EXPECT_NEAR(slowdown.slowdown, 1.179, 5e-4);
   EXPECT_NEAR(slowdown.slowdown, 1.1787021836556841, 1e-6);
   EXPECT_NEAR(*slowdown.fixed_by_last_stage, 1.219, 5e-4);
@@ -364,6 +383,26 @@ TEST(PublicTraces, CountersOfOperatorsAreThoseThatHtaTells) {
   EXPECT_EQ(run.integer("SELECT sum(kernels) FROM v_operator_counter WHERE counter LIKE '%_ffma_pred_on.sum'"), 77);
   // Where operators lie inside each other, the outermost counts.
   EXPECT_EQ(run.integer("SELECT sum(value) FROM v_counter WHERE counter LIKE '%_ffma_pred_on.sum' AND kind = 'operator'"), 39142369720);
+}
+
+TEST(PublicTraces, SequencesAreThoseThatHtaTells) {
+  SKIP_WITHOUT_TRACES();
+  // get_frequent_cuda_kernel_sequences("aten::addmm") of HTA, which reads all steps but the last: count, GPU and CPU time in us.
+  Imported& run = kineto("hta/df_index_resolver/df_index_resolver.json.gz");
+  EXPECT_EQ(
+      run.text(
+          "SELECT group_concat(calls || ' ' || gpu || ' ' || host || ' ' || substr(sequence, 1, instr(sequence, ' | void') - 1), ', ') FROM"
+          " (SELECT sum(calls) AS calls, sum(gpu_ns) / 1000 AS gpu, sum(host_ns) / 1000 AS host, sequence FROM v_kernel_sequence"
+          "  WHERE range_name = 'aten::addmm' AND kernels >= 3 AND step < (SELECT max(step) FROM v_step) GROUP BY sequence"
+          "  ORDER BY calls DESC)"),
+      "172 31264 18854 [CUDA memset] | volta_sgemm_32x128_tn, 72 8967 6928 [CUDA memset] | volta_sgemm_128x32_tn,"
+      " 32 2669 3192 [CUDA memset] | volta_sgemm_128x32_sliced1x4_tn, 20 22848 1928 [CUDA memset] | volta_sgemm_128x128_tn,"
+      " 12 6164 1164 [CUDA memset] | volta_sgemm_128x64_tn");
+  // At two depths, of which HTA counts one. All, from the JSON alone, in Python: sequences, calls, GPU and host in us.
+  EXPECT_EQ(kineto("hta/trace_diff/control/control.json.gz")
+                .text("SELECT count(DISTINCT sequence) || ' ' || sum(calls) || ' ' || (sum(gpu_ns) / 1000) || ' ' || (sum(host_ns) / 1000)"
+                      " FROM v_kernel_sequence WHERE range_name = 'aten::addmm' AND step < (SELECT max(step) FROM v_step)"),
+            "19 495 20282 25340");
 }
 
 }  // namespace

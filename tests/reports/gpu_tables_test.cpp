@@ -2,6 +2,7 @@
 // IBM's slides on parallel training) and must print their digits.
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <sstream>
 
 #include "reports/overview.h"
@@ -109,6 +110,64 @@ TEST_F(GpuTables, CriticalPathsAreMeansOverSteadySteps) {
   // 7 steps, of which 4 are odd: 20 us and 4 of 7 times 7 us.
   EXPECT_EQ(cells("critical_path", "gemm"), (Cells{"71.43%", "60.000us", "4", "compute", "conv1"}));
   EXPECT_EQ(cells("critical_path", "fc"), (Cells{"28.57%", "24.000us", "2", "host", "fc"}));
+}
+
+TEST_F(GpuTables, LaunchesHaveCallsDelaysAndQueues) {
+  run_.db().exec("INSERT INTO gpu_name VALUES (1, 'gemm', 'compute')");
+  // us: the call's begin and length, the kernel's begin and length. The second waits for the first; the third begins within its call.
+  const int64_t launched[][4] = {{0, 2, 10, 200}, {20, 60, 210, 1}, {300, 10, 305, 3}};
+  for (const auto& [call, call_length, begin, length] : launched)
+    run_.db().exec(
+        "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, start_ns, duration_ns, correlation, launch_ns,"
+        " launch_duration_ns) VALUES (1, 1, 1, 0, 1, 7, 3, " +
+        std::to_string(begin * 1000) + ", " + std::to_string(length * 1000) + ", 1, " + std::to_string(call * 1000) + ", " +
+        std::to_string(call_length * 1000) + ")");
+  // In calls 72; delays 8, 130 and 0; two are shorter than their calls.
+  const auto row = [&](const char* section, size_t number) {
+    std::istringstream words(lines(section).at(number + 2));
+    return Cells{std::istream_iterator<std::string>(words), {}};
+  };
+  EXPECT_EQ(row("launches", 0), (Cells{"0", "kernel", "3", "72.000us", "24.000us", "46.000us", "68.000us", "2", "1", "1"}));
+  // Of length 1 from 0 to 10, from 20 to 210, from 300 to 305: 205 of 305.
+  EXPECT_EQ(row("queue", 0), (Cells{"0", "0", "7", "6", "1", "0.672", "100.00us", "0ns"}));
+  const Cells kernels_calls_and_delays[] = {{"0", "0", "1"}, {"1", "0", "0"}, {"1", "1", "0"},
+                                            {"0", "1", "1"}, {"0", "1", "0"}, {"1", "0", "1"}};
+  const char* const from[] = {"0ns", "1.0000us", "2.0000us", "8.0000us", "32.000us", "128.00us"};
+  for (size_t i = 0; i < 6; ++i) {
+    const Cells cells = row("durations", i);
+    EXPECT_EQ((Cells{cells[2], cells[6], cells[7]}), kernels_calls_and_delays[i]) << i;
+    EXPECT_EQ(cells[0], from[i]);
+  }
+  EXPECT_EQ(row("durations", 5)[3], "200.00us");
+}
+
+TEST_F(GpuTables, SequencesAreTheFrequentOnesOfOperators) {
+  run_.db().exec(
+      "INSERT INTO gpu_name VALUES (1, 'gemm', 'compute'), (2, 'add', 'compute');"
+      "INSERT INTO region VALUES (20, 3, 'operator', 'aten::linear', 'forward', 'conv1'), (21, 20, 'operator', 'aten::addmm', 'forward', 'conv1')");
+  // One operator inside the other; three calls of two kernels, then one of twelve, then one of one.
+  int64_t time_ns = 0;
+  for (const int kernels : {2, 2, 2, 12, 1}) {
+    time_ns += 100'000;
+    const std::string begin = std::to_string(time_ns);
+    run_.db().exec("INSERT INTO range_event (process, thread, region, step, start_ns, duration_ns, mpi_ns) VALUES (1, 0, 20, 1, " + begin +
+                   ", 50000, 0), (1, 0, 21, 1, " + begin + " + 10, 40000, 0)");
+    for (int k = 0; k < kernels; ++k)
+      run_.db().exec(
+          "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, step, thread, start_ns, duration_ns, correlation,"
+          " launch_ns, launch_duration_ns) VALUES (1, 1, " +
+          std::to_string(1 + k % 2) + ", 0, 1, 7, 21, 1, 0, " + begin + " + 60000 + " + std::to_string(k) + ", 300, 0, " + begin +
+          " + 100, 5)");
+  }
+  EXPECT_EQ(cells("sequences", "aten::linear  gemm | add"), (Cells{"3", "2", "1.8000us", "150.00us"}));
+  EXPECT_EQ(cells("sequences", "gemm | add | gemm | add | gemm | add | gemm | add | 4 more"),
+            (Cells{"1", "12", "3.6000us", "50.000us", "aten::linear"}));
+  // Where only layers were recorded.
+  run_.db().exec("UPDATE range_event SET region = 3 WHERE region = 20; DELETE FROM range_event WHERE region = 21");
+  EXPECT_EQ(cells("sequences", "conv1  gemm | add"), (Cells{"3", "2", "1.8000us", "150.00us"}));
+  EXPECT_EQ(run_.db().execAndGet("SELECT count(*) FROM v_kernel_sequence WHERE range_name = 'conv1'").getInt(), 3) << "the view has all";
+  const Document everything = build_everything(view_, "x.ddl");
+  for (const Table& table : everything.tables) EXPECT_NE(table.id, "sequences") << "sorts all events: only where it is asked for";
 }
 
 TEST_F(GpuTables, MemoryIsTheMostOfEachDevice) {

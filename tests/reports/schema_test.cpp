@@ -46,8 +46,10 @@ TEST(ReportSchema, KnowsEveryColumnOfEverySection) {
   test::HandmadeRun run;
   const RunView view = test::view_of(run.db());
   const nlohmann::json properties = schema();
-  const Document document = build_everything(view, "train.ddl");
+  Document document = build_everything(view, "train.ddl");
   ASSERT_GT(document.tables.size(), 10u);
+  for (const Section& section : sections())
+    if (section.alone) document.tables.push_back(section.build(view));
   for (const Table& table : document.tables) {
     ASSERT_TRUE(properties.contains(table.id)) << table.id;
     const nlohmann::json& rows = properties.at(table.id).at("items").at("properties");

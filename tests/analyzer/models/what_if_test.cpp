@@ -133,7 +133,13 @@ std::vector<PipelineOp> published_job() {
   std::vector<PipelineOp> ops;
   for (size_t r = 0; r < table.rows(); ++r) {
     const auto whole = [&](const char* column) { return static_cast<int64_t>(table.number(r, column)); };
-    ops.push_back({whole("dp_rank"), whole("stage"), whole("step"), table.text(r, "optype"), whole("seq_id"), table.number(r, "start_ts"),
+    ops.push_back({whole("dp_rank"),
+                   whole("stage"),
+                   {},
+                   whole("step"),
+                   table.text(r, "optype"),
+                   whole("seq_id"),
+                   table.number(r, "start_ts"),
                    table.number(r, "duration")});
   }
   return ops;
