@@ -24,8 +24,8 @@ struct PipelineOp {
   double start_s = 0, duration_s = 0;
 };
 
-/// Transfers are told from waiting: what is left from
-/// the latest begin of those who meet. Throws ddl::Error for the same operation twice or a message of which one end is missing.
+/// Transfers are told from waiting: what is left from the latest begin of those who meet. Throws ddl::Error for the same operation twice or a
+/// message of which one end is missing.
 struct PipelineReplay {
   Replay replay;
   int64_t replicas = 1;
