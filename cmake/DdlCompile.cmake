@@ -27,7 +27,7 @@ endfunction()
 
 # What the libraries of the tools are compiled with. Measured: of 21 s that a batch of the analyzer took with -O2, -O1 takes 15, and no verb is
 # slower by more than 3 % (an import of 109 MB); most of what they do is done in SQLite. Four passes of -O1 take an eighth of a batch's time, and
-# neither reading 640,000 events nor a report or a replay of them is slower without. Those that ask, print and draw take -Og, a fifth less again;
+# neither reading 400,000 events nor a report or a replay of them is slower without. Those that ask, print and draw take -Og, a fifth less again;
 # with it imports would take 20 % and analyses 10 % more time. Below -O2 GCC takes an empty std::optional for one that is read, in some batches and
 # in others not: dev, which optimises nothing, keeps that warning.
 set(DDL_TOOL_OPTIONS)
