@@ -34,16 +34,16 @@ using Key = std::tuple<int64_t, int64_t, int64_t, std::string_view, int64_t>;  /
 class Builder {
  public:
   explicit Builder(const std::vector<PipelineOp>& ops) : ops_(ops) {
-    for (const PipelineOp& op : ops) result_.replicas = std::max(result_.replicas, op.replica + 1);
+    for (const PipelineOp& op : ops) replicas_ = std::max(replicas_, op.replica + 1);
   }
 
-  PipelineReplay build() {
+  Replay build() {
     for (const PipelineOp& op : ops_) add(op);
     for (const auto& [meeting, members] : meetings_) meet(meeting, members);
     for (const PipelineOp& op : ops_) order_messages(op);
     order_lanes();
-    result_.replay.finish(false);
-    return std::move(result_);
+    replay_.finish(false);
+    return std::move(replay_);
   }
 
  private:
@@ -59,12 +59,10 @@ class Builder {
     if (!kinds_.contains(op.type)) {
       // The two ends of a message are of one type: neither is slow without the other.
       const std::string type = is_message ? std::string(message->first->name) + "-messages" : op.type;
-      kinds_[op.type] = result_.replay.add_kind(type, meets);
+      kinds_[op.type] = replay_.add_kind(type, meets);
     }
-    const Replay::Op at = result_.replay.add({.rank = op.rank.value_or(op.stage * result_.replicas + op.replica),
-                                              .step = op.step,
-                                              .kind = kinds_[op.type],
-                                              .seconds = op.duration_s});
+    const Replay::Op at = replay_.add(
+        {.rank = op.rank.value_or(op.stage * replicas_ + op.replica), .step = op.step, .kind = kinds_[op.type], .seconds = op.duration_s});
     if (!at_.emplace(key(op), at).second)
       throw Error(fmt::format("step {}: {} {} of stage {}, replica {} occurs twice", op.step, op.type, op.number, op.stage, op.replica), "",
                   ExitCode::kDataMissing);
@@ -92,7 +90,7 @@ class Builder {
     for (const Replay::Op op : members) last_s = std::max(last_s, ops_[op].start_s);
     for (const Replay::Op op : members) {
       const double end_s = ops_[op].start_s + ops_[op].duration_s;
-      result_.replay.meet(op, static_cast<int64_t>(groups_), std::max(0.0, end_s - last_s));
+      replay_.meet(op, static_cast<int64_t>(groups_), std::max(0.0, end_s - last_s));
     }
     ++groups_;
   }
@@ -108,7 +106,7 @@ class Builder {
     const std::string name(message->first->name);
     const Replay::Op self = at_.at(key(op));
     const auto comes_after = [&](const std::string& type, int64_t number) {
-      if (const auto earlier = find(op, type, number)) result_.replay.after(self, *earlier);
+      if (const auto earlier = find(op, type, number)) replay_.after(self, *earlier);
     };
     if (message->second == "recv") comes_after(name + "-compute", op.number - 1);
     if (message->second == "recv" || message->second == "send") comes_after(op.type, op.number - 1);
@@ -119,12 +117,13 @@ class Builder {
   void order_lanes() {
     for (auto& [stage, lane] : lanes_) {
       std::stable_sort(lane.begin(), lane.end(), [&](Replay::Op a, Replay::Op b) { return ops_[a].start_s < ops_[b].start_s; });
-      for (size_t i = 1; i < lane.size(); ++i) result_.replay.after(lane[i], lane[i - 1]);
+      for (size_t i = 1; i < lane.size(); ++i) replay_.after(lane[i], lane[i - 1]);
     }
   }
 
   const std::vector<PipelineOp>& ops_;
-  PipelineReplay result_;
+  Replay replay_;
+  int64_t replicas_ = 1;
   std::map<std::string, size_t> kinds_;
   std::map<Key, Replay::Op> at_;
   std::map<Meeting, std::vector<Replay::Op>> meetings_;
@@ -134,6 +133,6 @@ class Builder {
 
 }  // namespace
 
-PipelineReplay pipeline_replay(const std::vector<PipelineOp>& ops) { return Builder(ops).build(); }
+Replay pipeline_replay(const std::vector<PipelineOp>& ops) { return Builder(ops).build(); }
 
 }  // namespace ddl::models

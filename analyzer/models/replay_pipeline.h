@@ -26,10 +26,6 @@ struct PipelineOp {
 
 /// Transfers are told from waiting: what is left from the latest begin of those who meet. Throws ddl::Error for the same operation twice or a
 /// message of which one end is missing.
-struct PipelineReplay {
-  Replay replay;
-  int64_t replicas = 1;
-};
-PipelineReplay pipeline_replay(const std::vector<PipelineOp>& ops);
+Replay pipeline_replay(const std::vector<PipelineOp>& ops);
 
 }  // namespace ddl::models

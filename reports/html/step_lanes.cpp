@@ -54,7 +54,7 @@ void StepLanes::read_backward() {
   while (row.next()) backward_[row.integer(0)].push_back({row.integer(1), row.integer(1) + row.integer(2)});
 }
 
-// Of processes that compute in layers and at no other time, as the trace says that they were imported from.
+// Some imported traces tell when a process computes: in its layers, and at no other time.
 void StepLanes::read_computing() {
   Query row(run_.db,
             "SELECT e.process, e.start_ns, e.duration_ns FROM process_fact f CROSS JOIN range_event e ON e.process = f.process"

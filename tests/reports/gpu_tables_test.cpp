@@ -128,7 +128,7 @@ TEST_F(GpuTables, LaunchesHaveCallsDelaysAndQueues) {
     return Cells{std::istream_iterator<std::string>(words), {}};
   };
   EXPECT_EQ(row("launches", 0), (Cells{"0", "kernel", "3", "72.000us", "24.000us", "46.000us", "68.000us", "2", "1", "1"}));
-  // Of length 1 from 0 to 10, from 20 to 210, from 300 to 305: 205 of 305.
+  // One is queued from 0 to 10, from 20 to 210 and from 300 to 305: 205 of 305.
   EXPECT_EQ(row("queue", 0), (Cells{"0", "0", "7", "6", "1", "0.672", "100.00us", "0ns"}));
   const Cells kernels_calls_and_delays[] = {{"0", "0", "1"}, {"1", "0", "0"}, {"1", "1", "0"},
                                             {"0", "1", "1"}, {"0", "1", "0"}, {"1", "0", "1"}};

@@ -109,10 +109,10 @@ PipelineOp op(int64_t stage, std::string type, int64_t number, double start_s, d
 
 TEST(PipelineReplay, TransferBeginsWhenBothEndsHaveCome) {
   // The receiver waits 2 s for the sender, then both transfer for 1 s.
-  const PipelineReplay job = pipeline_replay({op(0, "forward-compute", 0, 0, 2), op(0, "forward-send", 0, 2, 1),
-                                              op(1, "forward-recv", 0, 0, 3), op(1, "forward-compute", 0, 3, 2)});
-  EXPECT_NEAR(job.replay.mean_step_seconds(job.replay.recorded()), 5, 1e-12);
-  EXPECT_NEAR(job.replay.mean_step_seconds(faster_network(job.replay, 2)), 4.5, 1e-12);
+  const Replay job = pipeline_replay({op(0, "forward-compute", 0, 0, 2), op(0, "forward-send", 0, 2, 1), op(1, "forward-recv", 0, 0, 3),
+                                      op(1, "forward-compute", 0, 3, 2)});
+  EXPECT_NEAR(job.mean_step_seconds(job.recorded()), 5, 1e-12);
+  EXPECT_NEAR(job.mean_step_seconds(faster_network(job, 2)), 4.5, 1e-12);
 }
 
 TEST(PipelineReplay, RefusesHalfAMessageAndTwins) {
@@ -149,17 +149,17 @@ std::vector<PipelineOp> published_job() {
 /// (result-ST.json, ms-ST.json, mw-ST.json): specification.md G-C. Extra: needs ../shared, skipped without it.
 TEST(PipelineReplay, PublishedStragglingJob) {
   if (!std::filesystem::exists(kTrace)) GTEST_SKIP() << "an extra that needs a public trace in " << kTrace;
-  const PipelineReplay job = pipeline_replay(published_job());
-  EXPECT_EQ(job.replay.ranks().size(), 4u * 2);
-  EXPECT_EQ(job.replicas, 2);
-  const std::vector<double> steps = job.replay.step_seconds(job.replay.recorded());
+  const Replay job = pipeline_replay(published_job());
+  EXPECT_EQ(job.ranks().size(), 4u * 2);
+  constexpr int64_t kReplicas = 2;  // of 4 stages
+  const std::vector<double> steps = job.step_seconds(job.recorded());
   ASSERT_EQ(steps.size(), 32u);
   EXPECT_NEAR(steps[0], 2.339666260908416, 1e-6);    // step 23
   EXPECT_NEAR(steps[1], 2.3333837408972613, 1e-6);   // step 25
   EXPECT_NEAR(steps[3], 2.0582667741691694, 1e-6);   // step 34
   EXPECT_NEAR(steps[31], 2.1714884880566387, 1e-6);  // step 1048
 
-  const Slowdown slowdown = slowdown_of(job.replay, [&](int64_t rank) { return rank / job.replicas; });
+  const Slowdown slowdown = slowdown_of(job, [](int64_t rank) { return rank / kReplicas; });
   EXPECT_NEAR(slowdown.step_s, 2.172696813310722, 1e-6);
   EXPECT_NEAR(slowdown.ideal_step_s, 1.843295824372035, 1e-6);
   EXPECT_NEAR(slowdown.slowdown, 1.1787021836556841, 1e-6);
