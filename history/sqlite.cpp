@@ -32,8 +32,11 @@ class Sqlite : public Connection {
     }
     sqlite3_busy_timeout(db_, kPatienceMs);
     try {
+      script("BEGIN");  // one look at both: another writer may be making the schema
       const int id = std::stoi(*run("PRAGMA application_id", {})[0][0]);
-      if (!run("SELECT 1 FROM sqlite_master LIMIT 1", {}).empty() && id != kHistoryId)
+      const bool empty = run("SELECT 1 FROM sqlite_master LIMIT 1", {}).empty();
+      script("COMMIT");
+      if (!empty && id != kHistoryId)
         throw Error(fmt::format("{} is an SQLite file, but not a history of ddl", path), "", ExitCode::kDataMissing);
     } catch (...) {
       sqlite3_close(db_);
