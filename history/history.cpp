@@ -109,7 +109,8 @@ void write(Connection& connection, const RunRow& row) {
   for (const RunRow::Axis& a : row.axes) insert(connection, "ddl_axis", row.run, a.axis, a.transfer_ns, a.wait_ns);
   int64_t position = 0;
   for (const RunRow::Finding& f : row.found)
-    insert(connection, "ddl_finding", row.run, ++position, f.id, f.sentence, f.rank, f.saving_ns, f.share_ratio, f.confidence);
+    insert(connection, "ddl_finding", row.run, ++position, f.id, f.sentence, f.rank, f.saving_ns, f.share_ratio, f.confidence,
+           f.saving_bound);
   for (const RunRow::Host& h : row.on) insert(connection, "ddl_host", row.run, h.host, h.ranks, int64_t{h.slow}, h.slow_rank);
 }
 
@@ -126,11 +127,25 @@ void in_transaction(Connection& connection, bool exclusive, Do what) {
   }
 }
 
-void check_version(Connection& connection, const std::string& place) {
+int64_t version_of(Connection& connection) {
   const std::vector<Cells> rows = connection.run("SELECT version FROM ddl_schema");
   int64_t version = 0;
   if (!rows.empty()) from_cell(rows[0][0], version);
-  if (version != kHistoryVersion)
+  return version;
+}
+
+/// Adds what a history of an earlier ddl lacks: columns, whose values of earlier runs are not known.
+void bring_up_to_date(Connection& connection) {
+  in_transaction(connection, true, [&] {
+    if (version_of(connection) != 1) return;  // somebody else was quicker
+    connection.run("ALTER TABLE ddl_finding ADD COLUMN saving_bound TEXT");
+    connection.run("UPDATE ddl_schema SET version = $1", {to_cell(int64_t{kHistoryVersion})});
+  });
+}
+
+void check_version(Connection& connection, const std::string& place) {
+  if (version_of(connection) == 1) bring_up_to_date(connection);
+  if (const int64_t version = version_of(connection); version != kHistoryVersion)
     throw Error(fmt::format("{}: a history of schema {}, this ddl knows {}", shown_place(place), version, kHistoryVersion),
                 version > kHistoryVersion ? "use a newer ddl" : "", ExitCode::kDataMissing);
 }
@@ -206,12 +221,13 @@ std::vector<RunRow> History::runs(const std::optional<std::string>& name) {
     RunRow::Axis& axis = row.axes.emplace_back();
     from_cell(cells[1], axis.axis), from_cell(cells[2], axis.transfer_ns), from_cell(cells[3], axis.wait_ns);
   });
-  details("ddl_finding", "id, sentence, rank, saving_ns, share_ratio, confidence", "position", [](RunRow& row, const Cells& cells) {
-    RunRow::Finding& finding = row.found.emplace_back();
-    from_cell(cells[1], finding.id), from_cell(cells[2], finding.sentence), from_cell(cells[3], finding.rank),
-        from_cell(cells[4], finding.saving_ns);
-    from_cell(cells[5], finding.share_ratio), from_cell(cells[6], finding.confidence);
-  });
+  details("ddl_finding", "id, sentence, rank, saving_ns, share_ratio, confidence, saving_bound", "position",
+          [](RunRow& row, const Cells& cells) {
+            RunRow::Finding& finding = row.found.emplace_back();
+            from_cell(cells[1], finding.id), from_cell(cells[2], finding.sentence), from_cell(cells[3], finding.rank),
+                from_cell(cells[4], finding.saving_ns);
+            from_cell(cells[5], finding.share_ratio), from_cell(cells[6], finding.confidence), from_cell(cells[7], finding.saving_bound);
+          });
   details("ddl_host", "host, ranks, slow, slow_rank", "host", [](RunRow& row, const Cells& cells) {
     RunRow::Host& host = row.on.emplace_back();
     int64_t slow = 0;

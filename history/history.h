@@ -13,7 +13,7 @@
 
 namespace ddl::history {
 
-constexpr int kHistoryVersion = 1;  ///< as in schema.sql
+constexpr int kHistoryVersion = 2;  ///< as in schema.sql
 
 /// Text of history/schema.sql.
 extern const char* const kHistorySql;

@@ -35,6 +35,7 @@ struct RunRow {
     std::optional<int64_t> rank, saving_ns;
     std::optional<double> share_ratio;
     std::string confidence;
+    std::optional<std::string> saving_bound;  ///< lower, upper: of saving_ns and share_ratio
   };
   struct Host {
     std::string host;

@@ -7,7 +7,7 @@
 
 -- Version of this schema: one row. A newer one than the program knows is refused.
 CREATE TABLE ddl_schema (
-  version BIGINT NOT NULL  -- 1
+  version BIGINT NOT NULL  -- 2; 1 had no ddl_finding.saving_bound, and gets it when a ddl that knows it opens the history
 );
 
 -- Runs. Adding one again replaces its numbers; added_ns and added_by stay.
@@ -96,6 +96,7 @@ CREATE TABLE ddl_finding (
   saving_ns BIGINT,              -- per step, if fixed
   share_ratio DOUBLE PRECISION,  -- of the step
   confidence TEXT NOT NULL,      -- sure, likely, maybe
+  saving_bound TEXT,             -- of saving_ns and share_ratio: lower (at least that, since ranks left no record), upper (at most that); NULL: neither
   PRIMARY KEY (run, position)
 );
 

@@ -146,14 +146,15 @@ void add_axes(const RunView& run, RunRow& row) {
 void add_findings(const RunView& run, RunRow& row) {
   Query finding(
       run.db,
-      "SELECT id, sentence, rank, saving_ns, share_ratio, confidence FROM finding WHERE world IS NULL OR world = ? ORDER BY position");
+      "SELECT id, sentence, rank, saving_ns, share_ratio, confidence, saving_bound FROM finding WHERE world IS NULL OR world = ? ORDER BY position");
   for (finding.bind(run.world); finding.next();)
     row.found.push_back({.id = finding.text(0),
                          .sentence = without_secrets(finding.text(1)),
                          .rank = finding.maybe_integer(2),
                          .saving_ns = finding.maybe_integer(3),
                          .share_ratio = finding.maybe_real(4),
-                         .confidence = finding.text(5)});
+                         .confidence = finding.text(5),
+                         .saving_bound = finding.is_null(6) ? std::nullopt : std::optional(finding.text(6))});
   row.findings = static_cast<int64_t>(row.found.size());
 }
 

@@ -76,7 +76,7 @@ RunRow full_row() {
   row.loss = std::nan("");
   row.why = {{"loss", "NO_DATA"}, {"step_p99_ns", "PARTIAL_RANKS"}};
   row.metrics = {{"ccr_xfer", 0.25, "ratio", {}, 0.2, 0.3}, {"mfu", {}, "ratio", "NO_DATA", {}, {}}};
-  row.found = {{"straggler", "rank 3 is late; it's slow", 3, 1000, 0.1, "sure"}};
+  row.found = {{"straggler", "rank 3 is late; it's slow", 3, 1000, 0.1, "sure", "lower"}};
   row.on = {{"node1", 8, false, {}}, {"node2", 8, true, 3}};
   return row;
 }
@@ -106,6 +106,7 @@ TEST_F(Database, WhatIsWrittenIsRead) {
   ASSERT_EQ(back.found.size(), 1u);
   EXPECT_EQ(back.found[0].sentence, row.found[0].sentence);
   EXPECT_EQ(back.found[0].rank, 3);
+  EXPECT_EQ(back.found[0].saving_bound, "lower");
   ASSERT_EQ(back.on.size(), 2u);
   EXPECT_FALSE(back.on[0].slow);
   EXPECT_TRUE(back.on[1].slow);
@@ -174,16 +175,35 @@ TEST_F(Database, AWriterThatIsKilledLeavesWholeRuns) {
   EXPECT_EQ(count("ddl_host"), 2 * count("ddl_run"));
 }
 
+TEST_F(Database, AnEarlierSchemaIsBroughtUpToDateWithItsRuns) {
+  History(place(), Access::kWrite).add(full_row());
+  auto connection = is_postgres_url(place()) ? open_postgres(place()) : open_sqlite(place(), Access::kWrite);
+  connection->run("ALTER TABLE ddl_finding DROP COLUMN saving_bound");
+  connection->run("UPDATE ddl_schema SET version = 1");
+  connection.reset();
+  RunRow another = full_row();
+  another.run = "another";
+  EXPECT_EQ(processes(4, [&](int) { History(place(), Access::kRead); }), 4);
+  EXPECT_EQ(History(place(), Access::kWrite).add(another), History::Added::kNew);
+  const std::vector<RunRow> rows = History(place(), Access::kRead).runs({});
+  ASSERT_EQ(rows.size(), 2u);
+  for (const RunRow& row : rows) {
+    ASSERT_EQ(row.found.size(), 1u);
+    EXPECT_EQ(row.found[0].saving_ns, 1000);
+    EXPECT_EQ(row.found[0].saving_bound, row.run == "another" ? std::optional<std::string>("lower") : std::nullopt);
+  }
+}
+
 TEST_F(Database, ANewerSchemaIsRefused) {
   History(place(), Access::kWrite).add(full_row());
   auto connection = is_postgres_url(place()) ? open_postgres(place()) : open_sqlite(place(), Access::kWrite);
-  connection->run("UPDATE ddl_schema SET version = 2");
+  connection->run("UPDATE ddl_schema SET version = 3");
   try {
     History history(place(), Access::kRead);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::kDataMissing);
-    EXPECT_NE(std::string(error.what()).find("schema 2"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("schema 3"), std::string::npos) << error.what();
   }
 }
 

@@ -19,7 +19,7 @@ def growing(columns, copies):
       DELETE FROM ddl_host;
       INSERT INTO ddl_host WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4)
         SELECT run, 'node' || i, 1, CASE WHEN i = 1 THEN 1 ELSE 0 END, CASE WHEN i = 1 THEN length(run) % 3 END FROM ddl_run, n;
-      INSERT INTO ddl_finding {numbers} SELECT run || ' copy ' || i, position, id, sentence, rank, saving_ns, share_ratio, confidence FROM ddl_finding, n;
+      INSERT INTO ddl_finding {numbers} SELECT run || ' copy ' || i, position, id, sentence, rank, saving_ns, share_ratio, confidence, saving_bound FROM ddl_finding, n;
       DELETE FROM ddl_axis;
       INSERT INTO ddl_axis SELECT run, 'data', transfer_ns, wait_ns FROM ddl_run;
     """
