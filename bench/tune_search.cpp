@@ -4,11 +4,9 @@
 //   bench_tune_search [--runs N] [--first SEED]
 //   bench_tune_search --replay FILE [--rounds all|even|odd] [--trials N] [--runs N] [--first SEED]
 //
-// Each run has a tenth of the space's points, at most kMostTrials, as its budget of trials, calibration included. Against it at the same
-// budget: the best of random points, and NLopt's DIRECT-L and CRS2, which pick the best of the noisy scores they saw. Regret: what the
-// chosen point costs above the best.
+// Each run on a simulated system has a tenth of the space's points, at most kMostTrials, as its budget of trials, calibration included; a replayed one as many
+// as halving takes for all points, or --trials. Others (search_peers.h) have the same budget. Regret: what the chosen point costs above the best.
 #include <fmt/format.h>
-#include <nlopt.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -18,6 +16,7 @@
 
 #include "analyzer/statistics.h"
 #include "autotuner/paired.h"
+#include "bench/search_peers.h"
 #include "tests/support/replayed_space.h"
 #include "tests/support/simulated_system.h"
 
@@ -29,71 +28,6 @@ using ddl::tune::Stage;
 
 constexpr uint64_t kSystems = 20;
 constexpr size_t kMostTrials = 60;
-
-size_t best_of(const std::vector<std::pair<double, size_t>>& seen) {
-  return seen.empty() ? 0 : std::min_element(seen.begin(), seen.end())->second;
-}
-
-size_t random_search(const SimulatedSystem& system, uint64_t seed, size_t trials) {
-  SimulatedBench bench(system, seed, trials);
-  std::mt19937_64 random(seed ^ 0x5bd1e995);
-  std::vector<std::pair<double, size_t>> seen;
-  for (size_t i = 0; i < trials; ++i) {
-    const size_t point = i == 0 ? 0 : random() % system.space().size();
-    seen.emplace_back(*bench.measure(i, Stage::kExplore, point)->cost, point);
-  }
-  return best_of(seen);
-}
-
-size_t black_box(const SimulatedSystem& system, uint64_t seed, size_t trials, nlopt::algorithm algorithm) {
-  SimulatedBench bench(system, seed, trials);
-  const auto& tunables = system.space().tunables();
-  std::vector<std::pair<double, size_t>> seen;
-  nlopt::srand(seed);
-  nlopt::opt optimiser(algorithm, static_cast<unsigned>(tunables.size()));
-  optimiser.set_lower_bounds(0.0);
-  optimiser.set_upper_bounds(1.0);
-  optimiser.set_maxeval(static_cast<int>(trials));
-  struct Context {
-    const SimulatedSystem& system;
-    SimulatedBench& bench;
-    std::vector<std::pair<double, size_t>>& seen;
-  } context{system, bench, seen};
-  optimiser.set_min_objective(
-      [](const std::vector<double>& x, std::vector<double>&, void* data) {
-        auto& c = *static_cast<Context*>(data);
-        size_t point = 0;
-        for (size_t i = 0; i < x.size(); ++i) {
-          const size_t count = c.system.space().tunables()[i].values.size();
-          // Ascending where values are numbers, so that neighbours are neighbours for it as well.
-          std::vector<size_t> order(count);
-          for (size_t value = 0; value < count; ++value) order[value] = value;
-          if (c.system.space().is_ordered(i))
-            std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-              const auto& values = c.system.space().tunables()[i].values;
-              return std::stod(values[a]) < std::stod(values[b]);
-            });
-          point = c.system.space().with(point, i, order[std::min(count - 1, static_cast<size_t>(x[i] * static_cast<double>(count)))]);
-        }
-        const auto outcome = c.bench.measure(c.seen.size(), Stage::kExplore, point);
-        if (!outcome) return 0.0;
-        c.seen.emplace_back(*outcome->cost, point);
-        return std::log(*outcome->cost);
-      },
-      &context);
-  std::vector<double> x(tunables.size(), 0.5);
-  double value = 0;
-  try {
-    optimiser.optimize(x, value);
-  } catch (const std::exception&) {  // it gives up on noise now and then; what it saw counts
-  }
-  return best_of(seen);
-}
-
-struct Others {
-  const char* name;
-  std::vector<double> regrets;
-};
 
 void print_paired(const char* name, const std::vector<double>& own, const std::vector<double>& other) {
   double mean = 0, squares = 0, sum = 0;
@@ -113,29 +47,32 @@ void print_regrets(const std::string& name, const std::vector<double>& regrets, 
 }
 
 // The point believed best is what others' choices are compared with; what is recommended is that or, unless it was confirmed, the default.
-void replay(const std::string& file, ddl::testing::ReplayedSpace::Rounds rounds, const std::vector<size_t>& budgets, uint64_t runs,
-            uint64_t first) {
+void replay(const std::string& file, ddl::testing::ReplayedSpace::Rounds rounds, size_t allowed, uint64_t runs, uint64_t first) {
   const ddl::testing::ReplayedSpace space(file, rounds);
-  fmt::print("{}: {} points, {} recorded rounds, {} runs; the default costs {:.0f} % more than the best\n", file, space.space().size(),
-             space.rounds(), runs, 100 * space.regret(0));
-  std::vector<double> halving;
-  for (uint64_t seed = first; seed < first + runs; ++seed) halving.push_back(space.regret(ddl::testing::halve_replayed(space, seed)));
-  print_regrets("paired successive halving", halving, ddl::testing::kHalvingTrials);
-  for (const size_t trials : budgets) {
-    std::vector<double> chosen, recommended;
-    double used = 0;
-    size_t confirmed = 0;
+  const size_t trials = allowed != 0 ? allowed : ddl::bench::halving_trials(space.space().size());
+  fmt::print("{}: {} points, {} recorded rounds, {} runs of {} trials; the default costs {:.0f} % more than the best\n", file,
+             space.space().size(), space.rounds(), runs, trials, 100 * space.regret(0));
+  std::vector<double> chosen, recommended;
+  double used = 0;
+  size_t confirmed = 0;
+  for (uint64_t seed = first; seed < first + runs; ++seed) {
+    const auto result = ddl::testing::tune_replayed(space, seed, trials);
+    chosen.push_back(space.regret(result.best_seen));
+    recommended.push_back(space.regret(result.winner));
+    confirmed += result.winner != 0;
+    used += static_cast<double>(result.trials.size()) / static_cast<double>(runs);
+  }
+  print_regrets("ours, believed best", chosen, used);
+  print_regrets(
+      fmt::format("ours, recommended (confirmed in {:.0f} %)", 100.0 * static_cast<double>(confirmed) / static_cast<double>(runs)),
+      recommended, used);
+  for (const ddl::bench::Peer& peer : ddl::bench::peers()) {
+    std::vector<double> regrets;
     for (uint64_t seed = first; seed < first + runs; ++seed) {
-      const auto result = ddl::testing::tune_replayed(space, seed, trials);
-      chosen.push_back(space.regret(result.best_seen));
-      recommended.push_back(space.regret(result.winner));
-      confirmed += result.winner != 0;
-      used += static_cast<double>(result.trials.size()) / static_cast<double>(runs);
+      ddl::testing::ReplayedBench bench(space, seed, trials);
+      regrets.push_back(space.regret(peer.search(space.space(), bench, trials, seed)));
     }
-    print_regrets(fmt::format("ours, {} trials allowed: believed best", trials), chosen, used);
-    print_regrets(fmt::format("  recommended (confirmed in {:.0f} %)", 100.0 * static_cast<double>(confirmed) / static_cast<double>(runs)),
-                  recommended, used);
-    if (trials == ddl::testing::kHalvingTrials) print_paired("halving", chosen, halving);
+    print_paired(peer.name, chosen, regrets);
   }
 }
 
@@ -148,7 +85,7 @@ int usage() {
 
 int main(int argc, char** argv) {
   uint64_t runs = 1000, first = 500'000;
-  std::vector<size_t> budgets = {ddl::testing::kHalvingTrials, 90, kMostTrials};
+  size_t allowed = 0;
   std::string replayed, rounds = "all";
   for (int i = 1; i < argc; i += 2) {
     if (i + 1 == argc) return usage();
@@ -157,7 +94,7 @@ int main(int argc, char** argv) {
     else if (std::strcmp(argv[i], "--first") == 0)
       first = std::strtoull(argv[i + 1], nullptr, 10);
     else if (std::strcmp(argv[i], "--trials") == 0)
-      budgets = {std::strtoull(argv[i + 1], nullptr, 10)};
+      allowed = std::strtoull(argv[i + 1], nullptr, 10);
     else if (std::strcmp(argv[i], "--replay") == 0)
       replayed = argv[i + 1];
     else if (std::strcmp(argv[i], "--rounds") == 0)
@@ -168,11 +105,12 @@ int main(int argc, char** argv) {
   if (rounds != "all" && rounds != "even" && rounds != "odd") return usage();
   if (!replayed.empty()) {
     const size_t every = rounds == "all" ? 1 : 2;
-    replay(replayed, {.first = rounds == "odd" ? size_t{1} : size_t{0}, .every = every}, budgets, runs, first);
+    replay(replayed, {.first = rounds == "odd" ? size_t{1} : size_t{0}, .every = every}, allowed, runs, first);
     return 0;
   }
   std::vector<double> own;
-  Others others[] = {{"random", {}}, {"NLopt DIRECT-L", {}}, {"NLopt CRS2", {}}};
+  const std::vector<ddl::bench::Peer>& peers = ddl::bench::peers();
+  std::vector<std::vector<double>> others(peers.size());
   size_t near = 0;
   for (uint64_t number = 0; number < kSystems; ++number) {
     const SimulatedSystem system(number);
@@ -186,9 +124,10 @@ int main(int argc, char** argv) {
       kept += result.winner == 0;
       regret += own.back();
       used += result.trials.size() + 1;  // the sweep
-      others[0].regrets.push_back(system.regret(random_search(system, seed, trials)));
-      others[1].regrets.push_back(system.regret(black_box(system, seed, trials, nlopt::GN_DIRECT_L)));
-      others[2].regrets.push_back(system.regret(black_box(system, seed, trials, nlopt::GN_CRS2_LM)));
+      for (size_t i = 0; i < peers.size(); ++i) {
+        SimulatedBench bench(system, seed, trials);
+        others[i].push_back(system.regret(peers[i].search(system.space(), bench, trials, seed)));
+      }
     }
     near += near_here;
     fmt::print("{}\n  within 2 %: {} of {}, mean regret {:.2f} %, default kept {}, trials {:.1f} of {} allowed\n", system.words(),
@@ -204,7 +143,7 @@ int main(int argc, char** argv) {
   for (const double one : own) sum += one;
   fmt::print("within 2 % of the best: {} of {} runs ({:.1f} %); mean regret {:.2f} %\n", near, runs,
              100.0 * static_cast<double>(near) / static_cast<double>(runs), 100 * sum / static_cast<double>(own.size()));
-  for (const Others& other : others) print_paired(other.name, own, other.regrets);
+  for (size_t i = 0; i < peers.size(); ++i) print_paired(peers[i].name, own, others[i]);
   fmt::print("where nothing helps the default is kept in {} of {} runs ({:.1f} %)\n", kept, runs,
              100.0 * static_cast<double>(kept) / static_cast<double>(runs));
   return 0;

@@ -13,40 +13,66 @@ namespace ddl::testing {
 namespace {
 
 constexpr const char* kDefaultFusionMb = "64";
-constexpr size_t kEta = 3;
 
-// In the order of their first appearance, but for the default, which comes first.
-void put(std::vector<std::string>& values, const std::string& value, bool first) {
-  if (std::find(values.begin(), values.end(), value) != values.end()) return;
-  values.insert(first ? values.begin() : values.end(), value);
+struct Rows {
+  std::vector<std::string> names;
+  std::map<std::vector<std::string>, std::vector<double>> ms;  ///< of the values of a point
+  std::vector<std::vector<std::string>> order;                 ///< of the file; the default first
+};
+
+Rows read_rows(const std::filesystem::path& file) {
+  Rows rows;
+  std::ifstream stream(file);
+  for (std::string line; std::getline(stream, line);) {
+    std::istringstream words(line);
+    std::vector<std::string> values;
+    std::string word;
+    if (line.starts_with("tunables ")) {
+      for (words >> word; words >> word;) rows.names.push_back(word);
+      continue;
+    }
+    const bool raw = line.starts_with("RAW ");
+    if (raw) {
+      rows.names = {tune::kAlgorithm, tune::kBucketMb};
+      values.resize(2);
+      words >> word >> values[0] >> values[1];
+    } else if (line.find(" : ") != std::string::npos) {
+      while (words >> word && word != ":") values.push_back(word);
+    } else {
+      continue;
+    }
+    std::vector<double>& times = rows.ms[values];
+    for (double ms = 0; words >> ms;) times.push_back(ms);
+    const bool first = raw && values == std::vector<std::string>{tune::kDefaultAlgorithm, kDefaultFusionMb};
+    rows.order.insert(first ? rows.order.begin() : rows.order.end(), values);
+  }
+  return rows;
 }
 
 }  // namespace
 
 ReplayedSpace::ReplayedSpace(const std::filesystem::path& file, Rounds rounds) {
-  std::ifstream stream(file);
-  std::vector<std::string> algorithms, fusions;
-  std::map<std::pair<std::string, std::string>, std::vector<double>> rows;
-  for (std::string line; std::getline(stream, line);) {
-    std::istringstream words(line);
-    std::string mark, algorithm, fusion;
-    words >> mark >> algorithm >> fusion;
-    if (mark != "RAW") continue;
-    put(algorithms, algorithm, algorithm == tune::kDefaultAlgorithm);
-    put(fusions, fusion, fusion == kDefaultFusionMb);
-    std::vector<double>& row = rows[{algorithm, fusion}];
-    double ms = 0;
-    for (size_t round = 0; words >> ms; ++round)
-      if (round >= rounds.first && (round - rounds.first) % rounds.every == 0) row.push_back(ms * 1e-3);
+  const Rows rows = read_rows(file);
+  std::vector<tune::Tunable> tunables;
+  for (size_t i = 0; i < rows.names.size(); ++i) {
+    tune::Tunable& tunable = tunables.emplace_back(tune::Tunable{rows.names[i], {}, false});
+    for (const auto& values : rows.order)
+      if (values.size() == rows.names.size() && std::find(tunable.values.begin(), tunable.values.end(), values[i]) == tunable.values.end())
+        tunable.values.push_back(values[i]);
   }
-  if (rows.empty() || rows.size() != algorithms.size() * fusions.size()) throw std::runtime_error(file.string() + ": no measured space");
-  space_ =
-      std::make_unique<tune::Space>(std::vector<tune::Tunable>{{tune::kAlgorithm, algorithms, false}, {tune::kBucketMb, fusions, false}});
+  if (rows.order.empty()) throw std::runtime_error(file.string() + ": no measured space");
+  space_ = std::make_unique<tune::Space>(tunables);
+  if (space_->size() != rows.order.size()) throw std::runtime_error(file.string() + ": not every point was measured once");
   for (size_t point = 0; point < space_->size(); ++point) {
-    seconds_.push_back(rows[{space_->value(point, tune::kAlgorithm), space_->value(point, tune::kBucketMb)}]);
-    if (seconds_.back().empty() || seconds_.back().size() != seconds_[0].size())
+    std::vector<std::string> values;
+    for (size_t i = 0; i < tunables.size(); ++i) values.push_back(space_->value(point, i));
+    const auto row = rows.ms.find(values);
+    std::vector<double>& seconds = seconds_.emplace_back();
+    if (row != rows.ms.end())
+      for (size_t round = rounds.first; round < row->second.size(); round += rounds.every) seconds.push_back(row->second[round] * 1e-3);
+    if (seconds.empty() || seconds.size() != seconds_[0].size())
       throw std::runtime_error(file.string() + ": not as many times of each point");
-    std::vector<double> times = seconds_.back();
+    std::vector<double> times = seconds;
     medians_.push_back(median_of(times));
   }
   best_ = *std::min_element(medians_.begin(), medians_.end());
@@ -68,27 +94,6 @@ tune::SearchResult tune_replayed(const ReplayedSpace& space, uint64_t seed, size
   const tune::Trial first = {0, tune::Stage::kCalibrate, 0, *bench.measure(0, tune::Stage::kCalibrate, 0)};
   return tune::search(space.space(), std::vector<double>(space.space().size(), 0.0), std::vector<bool>(space.space().size(), true), {first},
                       bench, {.seed = seed});
-}
-
-size_t halve_replayed(const ReplayedSpace& space, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::vector<size_t> field(space.space().size());
-  for (size_t point = 0; point < field.size(); ++point) field[point] = point;
-  std::vector<std::vector<double>> times(field.size());
-  for (size_t repeats = 1; field.size() > 1; repeats *= kEta) {
-    for (size_t i = 0; i < repeats; ++i) {
-      const size_t round = random() % space.rounds();
-      for (const size_t point : field) times[point].push_back(space.seconds(point, round));
-    }
-    std::vector<double> median(times.size());
-    for (const size_t point : field) {
-      std::vector<double> seen = times[point];
-      median[point] = median_of(seen);
-    }
-    std::sort(field.begin(), field.end(), [&](size_t a, size_t b) { return median[a] < median[b]; });
-    field.resize(std::max<size_t>(1, field.size() / kEta));
-  }
-  return field[0];
 }
 
 }  // namespace ddl::testing

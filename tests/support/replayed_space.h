@@ -14,9 +14,9 @@ namespace ddl::testing {
 
 class ReplayedSpace {
  public:
-  /// Lines "RAW ALGORITHM FUSION_MB MILLISECONDS...", one for each point, with a time for each recorded round. The default is (default,
-  /// 64), Horovod's fusion. `rounds`: only each `rounds.every`-th one from `rounds.first` on. Throws std::runtime_error if the file is
-  /// another.
+  /// A line "tunables NAME...", then for each point "VALUE... : MILLISECONDS...", a time for each recorded round; the first point is the default
+  /// (bench/measure_space.py). Or lines "RAW ALGORITHM FUSION_MB MILLISECONDS...", with (default, 64) as default. `rounds`: only each
+  /// `rounds.every`-th one from `rounds.first` on. Throws std::runtime_error if the file is another.
   struct Rounds {
     size_t first = 0, every = 1;
   };
@@ -56,10 +56,5 @@ class ReplayedBench : public tune::Bench {
 
 /// Nothing is predicted. `trials`: with that of the default from which the search begins.
 tune::SearchResult tune_replayed(const ReplayedSpace& space, uint64_t seed, size_t trials);
-
-/// The best of paired successive halving: 90 points once, the best 30 three times more, 10 nine times, 3 of them 27 times, ranked by the
-/// median of all their times. docs/performance.md compares with it; 351 trials.
-size_t halve_replayed(const ReplayedSpace& space, uint64_t seed);
-constexpr size_t kHalvingTrials = 351;
 
 }  // namespace ddl::testing
