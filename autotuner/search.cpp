@@ -17,7 +17,9 @@
 namespace ddl::tune {
 namespace {
 
-constexpr size_t kExplored = 3;  ///< new points a round, beside the best so far
+/// New points a round, beside the best so far. Where nothing is predicted there is more to see than a few trials tell, and the best, measured again in
+/// each round, takes a smaller share of them (docs/performance.md).
+constexpr size_t kExplored = 3, kExploredUnpredicted = 6;
 constexpr size_t kAskedAgain = 300;
 constexpr size_t kFinalists = 4, kMostFinalists = 12;
 constexpr size_t kTrialsOfFinalist = 16;  ///< where there are so many for each there may be more finalists
@@ -53,6 +55,10 @@ class Search {
         settings_(settings),
         random_(settings.seed),
         lanes_(std::max<size_t>(1, bench.lanes())),
+        explored_a_round_(
+            std::any_of(space.tunables().begin(), space.tunables().end(), [](const Tunable& tunable) { return tunable.modelled; })
+                ? kExplored
+                : kExploredUnpredicted),
         surrogate_(space, prediction) {}
 
   SearchResult run(const std::vector<Trial>& calibrating) {
@@ -183,6 +189,7 @@ class Search {
   const SearchSettings& settings_;
   std::mt19937_64 random_;
   const size_t lanes_;
+  const size_t explored_a_round_;
   Surrogate surrogate_;
   std::set<size_t> measured_;
   struct Walls {
@@ -203,7 +210,7 @@ class Search {
 // anything: none.
 std::vector<std::vector<size_t>> Search::next_rounds() const {
   const size_t best = ranked().front(), kept = confirming_trials() + racing_trials(), left = bench_.trials_left();
-  const size_t most = std::clamp<size_t>(left > kept ? (left - kept) / (kExplored + 1) : 0, 1, lanes_);
+  const size_t most = std::clamp<size_t>(left > kept ? (left - kept) / (explored_a_round_ + 1) : 0, 1, lanes_);
   const bool early = result_.trials.size() < budget() / kLeastExploredShare;
   std::vector<std::vector<size_t>> rounds;
   std::set<size_t> chosen = {best};
@@ -215,7 +222,7 @@ std::vector<std::vector<size_t>> Search::next_rounds() const {
     std::vector<size_t> round = {best};
     imagined.add({best, number, level});
     imagined.condition();
-    while (round.size() <= kExplored) {
+    while (round.size() <= explored_a_round_) {
       const std::vector<Belief> beliefs = imagined.beliefs(asked, best);
       std::vector<std::pair<double, size_t>> promises;
       for (size_t i = 0; i < asked.size(); ++i)
@@ -242,7 +249,7 @@ std::vector<std::vector<size_t>> Search::next_rounds() const {
 bool Search::explore() {
   surrogate_.fit();
   // Before the first round nothing but the default tells how long a trial takes, and others may be much faster.
-  const auto has_trials = [&] { return bench_.trials_left() >= confirming_trials() + racing_trials() + kExplored + 1; };
+  const auto has_trials = [&] { return bench_.trials_left() >= confirming_trials() + racing_trials() + explored_a_round_ + 1; };
   while (has_trials() || (!explored_ && bench_.seconds_left())) {
     std::vector<std::vector<size_t>> rounds = next_rounds();
     if (rounds.empty()) {

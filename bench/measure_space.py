@@ -7,10 +7,10 @@
     buckets     batch and bucket of data-parallel training (train), two ranks
     cable       algorithm, segment and bucket of four ranks on two hosts a long cable apart (2 ms, 1 Gbit/s; needs namespaces)
     nccl        simulated: algorithm, protocol, channels and bucket of an all-reduce of 64 GPUs on 8 nodes, by latencies and bandwidths
-                as NCCL's own tuning adds them up, with what that does not know: LL loses at many channels, rounds and trials are noisy
+                as NCCL's own tuning adds them up, times what that does not know; rounds and trials are noisy
 
-A round tries every point once, in an order of its own. FOLDER/SPACE.txt (default: bench/spaces) has a line for each point: milliseconds a
-sample (nccl: a step) in each round. Use a quiet machine: the files are what one machine was like on one day.
+A round tries every point once and the default twice, in an order of its own. FOLDER/SPACE.txt (default: bench/spaces) has a line for each
+point: milliseconds a sample (nccl: a step) in each round. Use a quiet machine: the files are what one machine was like on one day.
 """
 import argparse
 import datetime
@@ -89,14 +89,21 @@ class Cable(Space):
 
 
 class Nccl(Space):
-    """Times of a step in milliseconds: 200 MB of gradients in buckets, of which all but the last hide behind 40 ms of computing."""
+    """Times of a step in milliseconds: 400 MB of gradients in buckets, of which all but the last hide behind the backward pass of 25 ms of computing."""
     tunables = {"algorithm": ["ring", "tree", "nvlstree"], "protocol": ["simple", "ll", "ll128"], "channels": ["16", "1", "2", "4", "8", "32"],
                 "bucket_mb": ["25", "1", "4", "10", "50", "100"]}
-    RANKS, PER_NODE, GRADIENTS_MB, COMPUTE_MS = 64, 8, 200, 40
+    RANKS, PER_NODE, GRADIENTS_MB, COMPUTE_MS = 64, 8, 400, 25
 
     def __init__(self, seed=1):
         self.random = random.Random(seed)
-        self.unknown = {key: self.random.lognormvariate(0, 0.06) for key in itertools.product(*self.tunables.values())}
+        algorithms, protocols, channels, buckets = self.tunables.values()
+        # What the model of latencies and bandwidths does not know: of an algorithm with its protocol, of a protocol on so many channels, of
+        # an algorithm at a size, and a little of each point.
+        factor = {pair: self.random.lognormvariate(0, sd) for sd, pairs in
+                  ((0.12, itertools.product(algorithms, protocols)), (0.06, itertools.product(protocols, channels)), (0.06, itertools.product(algorithms, buckets)))
+                  for pair in pairs}
+        self.unknown = {(a, p, c, b): factor[a, p] * factor[p, c] * factor[a, b] * self.random.lognormvariate(0, 0.015)
+                        for a, p, c, b in itertools.product(*self.tunables.values())}
         self.round = 1.0
 
     def begin_round(self):
@@ -118,16 +125,17 @@ class Nccl(Space):
     def trial(self, algorithm, protocol, channels, bucket_mb):
         bucket, count = float(bucket_mb), int(channels)
         buckets = max(1, round(self.GRADIENTS_MB / bucket))
-        one = self.allreduce_ms(algorithm, protocol, count, self.GRADIENTS_MB / buckets)
+        one = self.allreduce_ms(algorithm, protocol, count, self.GRADIENTS_MB / buckets) * self.unknown[algorithm, protocol, channels, bucket_mb]
         computing = self.COMPUTE_MS * (1 + 0.004 * count)  # channels take multiprocessors from the computing
         hidden = 0.6 * computing * (buckets - 1) / buckets
         step = computing + max(one, buckets * one - hidden)
         noise = self.random.lognormvariate(0, 0.012) * (self.random.uniform(1.05, 1.5) if self.random.random() < 0.02 else 1)
-        return step * self.unknown[algorithm, protocol, channels, bucket_mb] * self.round * noise
+        return step * self.round * noise
 
 
 def measure(name, space, about):
     points = [dict(zip(space.tunables, values)) for values in itertools.product(*space.tunables.values())]
+    points.append(points[0])  # the default again
     times = [[] for _ in points]
     shuffled = random.Random(name)
     for turn in range(chosen.rounds):

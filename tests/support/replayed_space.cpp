@@ -18,6 +18,7 @@ struct Rows {
   std::vector<std::string> names;
   std::map<std::vector<std::string>, std::vector<double>> ms;  ///< of the values of a point
   std::vector<std::vector<std::string>> order;                 ///< of the file; the default first
+  std::vector<double> default_again_ms;
 };
 
 Rows read_rows(const std::filesystem::path& file) {
@@ -41,8 +42,10 @@ Rows read_rows(const std::filesystem::path& file) {
     } else {
       continue;
     }
-    std::vector<double>& times = rows.ms[values];
+    const bool again = !rows.order.empty() && values == rows.order.front();
+    std::vector<double>& times = again ? rows.default_again_ms : rows.ms[values];
     for (double ms = 0; words >> ms;) times.push_back(ms);
+    if (again) continue;
     const bool first = raw && values == std::vector<std::string>{tune::kDefaultAlgorithm, kDefaultFusionMb};
     rows.order.insert(first ? rows.order.begin() : rows.order.end(), values);
   }
@@ -75,7 +78,16 @@ ReplayedSpace::ReplayedSpace(const std::filesystem::path& file, Rounds rounds) {
     std::vector<double> times = seconds;
     medians_.push_back(median_of(times));
   }
+  for (size_t round = rounds.first; round < rows.default_again_ms.size(); round += rounds.every)
+    default_again_.push_back(rows.default_again_ms[round] * 1e-3);
+  if (!default_again_.empty() && default_again_.size() != seconds_[0].size())
+    throw std::runtime_error(file.string() + ": not as many times of the default again");
   best_ = *std::min_element(medians_.begin(), medians_.end());
+}
+
+double ReplayedSpace::seconds(size_t point, size_t round, size_t time) const {
+  if (point == 0 && time == 1 && !default_again_.empty()) return default_again_[round];
+  return seconds_[point][(round + time) % rounds()];
 }
 
 std::optional<tune::Outcome> ReplayedBench::measure(size_t round, tune::Stage, size_t point) {
@@ -86,7 +98,7 @@ std::optional<tune::Outcome> ReplayedBench::measure(size_t round, tune::Stage, s
     times_.assign(space_.space().size(), 0);
   }
   round_ = round;
-  return tune::Outcome{space_.seconds(point, (recorded_ + times_[point]++) % space_.rounds()), ""};
+  return tune::Outcome{space_.seconds(point, recorded_, times_[point]++), ""};
 }
 
 tune::SearchResult tune_replayed(const ReplayedSpace& space, uint64_t seed, size_t trials) {
