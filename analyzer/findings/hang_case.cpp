@@ -62,11 +62,23 @@ class HangWords {
         " LEFT JOIN flight_stack k ON k.id = f.stack WHERE r.world = ? AND r.rank = ?");
     row.bind(input_.world, rank);
     if (!row.next()) return fmt::format("nothing is known of rank {}", rank);
-    if (row.is_null(0)) return fmt::format("rank {} has no operation in its recorder", rank);
-    std::string text = fmt::format("the last that rank {} enqueued is {}{} on {} ({})", rank, row.text(0),
+    const std::string who = name_of(rank);
+    if (row.is_null(0)) return fmt::format("{} has no operation in its recorder", who);
+    std::string text = fmt::format("the last that {} enqueued is {}{} on {} ({})", who, row.text(0),
                                    row.is_null(1) ? "" : fmt::format(" number {}", row.integer(1)), row.text(2), row.text(3));
     if (!row.is_null(4)) text += ", from " + shortened(row.text(4));
     return text;
+  }
+
+  /// "rank 2"; of RAS, which numbers ranks by a communicator, with what finds the process: "rank 2 (process 702 on 10.0.0.1, GPU 0)".
+  std::string name_of(int64_t rank) {
+    Query row(
+        input_.db,
+        "SELECT p.pid, h.name, f.value FROM process p JOIN host h ON h.id = p.host JOIN process_fact f ON f.process = p.id AND f.key ="
+        " 'nccl_ras.gpu' WHERE p.world = ? AND p.rank = ?");
+    row.bind(input_.world, rank);
+    if (!row.next()) return fmt::format("rank {}", rank);
+    return fmt::format("rank {} (process {} on {}, GPU {})", rank, row.integer(0), row.text(1), row.text(2));
   }
 
   /// The innermost frames that are not PyTorch's own.

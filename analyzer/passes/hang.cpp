@@ -15,6 +15,7 @@ namespace ddl {
 namespace {
 
 constexpr size_t kMostFaults = 16;
+constexpr int64_t kUnnumbered = -1;         // of a collective that RAS tells of without its number
 constexpr int64_t kLongNs = 1'000'000'000;  // that long behind, and the dumps did not merely catch a rank on its way
 
 struct OpenEntry {
@@ -129,7 +130,8 @@ class HangOfWorld {
       if (rows.integer(12) == 0) continue;
       OpenEntry e{rows.integer(0),       *rank,        rows.integer(2), comm,      seq, rows.maybe_integer(5), rows.maybe_integer(6),
                   rows.maybe_integer(7), rows.text(9), rows.text(10),   is_message};
-      if (is_message ? !e.peer : !seq) continue;
+      if (!is_message && !seq && e.state == "launched") e.seq = kUnnumbered;
+      if (is_message ? !e.peer : !e.seq) continue;
       const int64_t connection = is_message ? 2 * *e.peer + (e.op == "send" ? 1 : 0) : -1;
       if (seen.insert({*rank, comm, connection}).second) open.push_back(std::move(e));
     }
@@ -186,6 +188,7 @@ class HangOfWorld {
       Call call;
       call.comm = e.comm;
       call.seq = e.is_message ? e.p2p_seq : e.seq;
+      if (!e.is_message && *e.seq == kUnnumbered) call.seq = std::nullopt;
       call.op = e.op;
       call.is_message = e.is_message;
       calls_.push_back(std::move(call));
@@ -211,6 +214,7 @@ class HangOfWorld {
   void add_members(Call& call) {
     const auto communicator = catalog_.communicators.find(call.comm);
     if (communicator == catalog_.communicators.end()) return;
+    const int64_t number = call.seq.value_or(kUnnumbered);
     for (const int64_t rank : communicator->second.ranks) {
       GroupMember& member = call.members[rank];
       if (member.part == Part::kIn) continue;
@@ -220,15 +224,15 @@ class HangOfWorld {
       }
       const auto reached = reached_.find({call.comm, rank});
       const auto open = first_open_.find({call.comm, rank});
-      if (reached == reached_.end() || reached->second < *call.seq) {
+      if (reached == reached_.end() || reached->second < number) {
         member.part = Part::kMissing;
-      } else if (open == first_open_.end() || open->second > *call.seq) {
+      } else if (open == first_open_.end() || open->second > number) {
         member.part = Part::kLeft;
       } else {
-        member.part = open->second == *call.seq ? Part::kIn : Part::kBehind;
+        member.part = open->second == number ? Part::kIn : Part::kBehind;
       }
     }
-    compare(call);
+    if (call.seq) compare(call);
   }
 
   /// What must be the same of all members. Shapes may differ where their elements do not.

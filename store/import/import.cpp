@@ -32,7 +32,7 @@ constexpr ImportFormat kFormats[] = {
     {"nccl-inspector", "JSON lines of NCCL's Inspector plugin, a file a process", "nccl-inspector-*/*.log", store::read_nccl_inspector},
     {"flight-recorder", "dumps of PyTorch's flight recorder of a job that hangs, a file a rank: pickles or JSON, or a folder of them",
      "nccl_trace_rank_*", store::read_flight_recorder},
-    {"nccl-ras", "the answer of NCCL's RAS about a job that runs or hangs: JSON", "ras.json", store::read_nccl_ras},
+    {"nccl-ras", "the answer of NCCL's RAS about a job that runs or hangs: text or JSON", "ras.txt", store::read_nccl_ras},
     {"chrome", "Chrome trace events (JSON), a process a rank: as ddl and many other programs write them", "trace.json", store::read_chrome},
     {"pipedream", "CSV: layers of PipeDream's profiler, or operations of a what-if straggler analysis", "trace.csv", store::read_pipedream},
 };

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/support/flight_dumps.h"
+#include "tests/support/ras_answers.h"
 #include "tests/support/synthetic_run.h"
 
 namespace ddl::test {
@@ -389,6 +390,24 @@ inline std::string ras_answer(const std::vector<int64_t>& launched, size_t silen
   return text + "      ]\n    }\n  ],\n  \"ras\": {\"collection_time_sec\": 0.01, \"timeouts_count\": 0}\n}\n";
 }
 
+/// A hang with all that the text of RAS speaks of: ranks that lag, are silent, finalize, left, or report an error.
+inline std::string ras_text_sample(int minor) {
+  RasJob job;
+  job.gpus = 16;
+  std::vector<int64_t> all;
+  for (int64_t gpu = 0; gpu < job.gpus; ++gpu) all.push_back(gpu);
+  RasJobCommunicator& world = job.add(0x27a079b828ff1a75, all, "AllReduce", 40);
+  world.members[3].launched["AllReduce"] = world.members[5].launched["AllReduce"] = 39;
+  world.members[11].state = RasState::kSilent;
+  RasJobCommunicator& tensor = job.add(0xe9, {0, 1, 2, 3, 4, 5, 6, 7}, "AllGather", 9);
+  tensor.members[3].launched["AllGather"] = 0;
+  tensor.members[2].state = RasState::kFinalize;
+  tensor.members[6].state = RasState::kNoMember;
+  tensor.members[1].async_error = true;
+  job.add(0xea, {8, 9, 10, 11, 12, 13, 14, 15}, "AllGather", 9).members[3].state = RasState::kSilent;
+  return ras_text(job, minor);
+}
+
 /// Rank 0 of a hang of two groups, with messages, batches and stacks. `protocol` 0: JSON.
 inline std::string flight_recorder_dump(int protocol) {
   FlightJob job(4, {{"0", "default_pg", {0, 1, 2, 3}}, {"7", "mesh_tp", {0, 1}}});
@@ -411,6 +430,8 @@ inline std::string flight_recorder_dump(int protocol) {
 inline std::vector<Sample> samples() {
   return {
       {"nccl-ras", "ras.json", ras_answer({5, 5, 4, 5}, 1), ", byte "},
+      {"nccl-ras", "ras.txt", ras_text_sample(30), ", byte "},
+      {"nccl-ras", "ras24.txt", ras_text_sample(24), ", byte "},
       {"flight-recorder", "nccl_trace_rank_0", flight_recorder_dump(2), ", byte "},
       {"flight-recorder", "nccl_trace_rank_1.json", flight_recorder_dump(0), ", byte "},
       {"nsys", "report.sqlite", nsys_report(), "report.sqlite, "},
