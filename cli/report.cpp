@@ -1,7 +1,6 @@
 // ddl report: the run on one screen, one section of it, or all of it as JSON, CSV or an HTML page.
 #include <fmt/format.h>
 
-
 #include "cli/open_run.h"
 #include "cli/options.h"
 #include "cli/output_file.h"
