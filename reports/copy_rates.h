@@ -12,7 +12,7 @@
 
 namespace ddl::reports {
 
-/// Of a rank and a kind (HtoD, ..., memset).
+/// What a rank copies of one kind (HtoD, ..., memset).
 struct CopyRate {
   int64_t rank = 0;
   std::string kind;

@@ -12,7 +12,7 @@
 
 namespace ddl::reports {
 
-/// Of a rank, a device and what is counted there: allocated, reserved, since begin.
+/// One number of a rank: its device, and what is counted there (allocated, reserved, since begin).
 struct HeldMemory {
   int64_t rank = 0, process = 0;
   std::string device, what;

@@ -15,7 +15,7 @@ namespace ddl::reports {
 /// CUDA's queue of launches holds so many; the call that launches one more waits.
 constexpr int64_t kFullQueue = 1024;
 
-/// Of a stream, from its first launch to the begin of its last operation. An operation counts from its launch until it begins.
+/// A stream, from its first launch to the begin of its last operation. An operation counts from its launch until it begins.
 struct StreamQueue {
   int64_t rank = 0;
   std::optional<int64_t> device, stream;

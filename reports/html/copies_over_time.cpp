@@ -62,7 +62,7 @@ std::vector<Figure> copies_over_time(const RunView& run) {
   bool has_peak = false;
   for (CopyRate& rate : rates) {
     if (rate.bins.empty()) continue;
-    panels.push_back({copies_name(rate), &rate.bins, &rate.bins, rate.peak});
+    panels.push_back({copies_name(rate), most_and_mean(rate.bins), rate.peak});
     has_peak = has_peak || rate.peak.has_value();
   }
   if (panels.empty()) return {};
@@ -72,7 +72,7 @@ std::vector<Figure> copies_over_time(const RunView& run) {
                 .svg = {},
                 .reading = {},
                 .data = data_of(rates)};
-  TimePanelStyle style{"c5", false, {{"c5", "mean"}, {"ink", "most"}}, [](double rate) { return bandwidth_text(rate); }};
+  const TimePanelStyle style{legend_of_most_and_mean(), [](double rate) { return bandwidth_text(rate); }};
   TimeDrawing drawing = draw_time_panels(
       figure.id, figure.title,
       "A panel for each kind of copy: the bytes a second that copies of it moved together, over the time of the run.", style, panels);

@@ -57,24 +57,31 @@ Table data_of(const std::vector<HeldMemory>& all) {
 
 std::vector<Figure> memory_over_time(const RunView& run) {
   std::vector<HeldMemory> all = read_held_memory(run, 2 * kMostTimePanels);
+  std::vector<HeldMemory*> largest;
+  for (HeldMemory& held : all)
+    if (!held.bins.empty() && held.most_bytes > 0) largest.push_back(&held);
+  std::stable_sort(largest.begin(), largest.end(), [](const HeldMemory* a, const HeldMemory* b) { return a->most_bytes > b->most_bytes; });
   std::vector<TimePanel> panels;
   std::vector<const HeldMemory*> devices;
-  for (HeldMemory& held : all) {
-    if (held.bins.empty()) continue;
-    const auto same = std::find_if(devices.begin(), devices.end(), [&](const HeldMemory* d) { return is_same_device(*d, held); });
+  bool has_reserved = false;
+  for (HeldMemory* held : largest) {
+    const auto same = std::find_if(devices.begin(), devices.end(), [&](const HeldMemory* d) { return is_same_device(*d, *held); });
     const auto place = static_cast<size_t>(same - devices.begin());
     if (same == devices.end()) {
       if (panels.size() == kMostTimePanels) continue;
-      devices.push_back(&held);
-      panels.push_back({device_name(held), nullptr, nullptr, {}});
+      devices.push_back(held);
+      panels.push_back({device_name(*held), {}, {}});
     }
-    (held.what == "reserved" ? panels[place].line : panels[place].area) = &held.bins;
+    const bool is_reserved = held->what == "reserved";
+    has_reserved = has_reserved || is_reserved;
+    std::vector<TimeLayer>& layers = panels[place].layers;
+    if (is_reserved) layers.push_back({&held->bins, "line", true});
+    if (!is_reserved) layers.insert(layers.begin(), {&held->bins, "c0", true});
   }
   if (panels.empty()) return {};
   Figure figure{.id = "memory", .title = "Memory over time", .caption = caption_of(all), .svg = {}, .reading = {}, .data = data_of(all)};
-  TimePanelStyle style{"c1", true, {{"c1", "given to tensors"}}, [](double bytes) { return size_text(static_cast<int64_t>(bytes)); }};
-  if (std::any_of(panels.begin(), panels.end(), [](const TimePanel& panel) { return panel.line != nullptr; }))
-    style.legend.push_back({"ink", "reserved by the allocator"});
+  TimePanelStyle style{{{"c0", "given to tensors"}}, [](double bytes) { return size_text(static_cast<int64_t>(bytes)); }};
+  if (has_reserved) style.legend.push_back({"ink", "reserved by the allocator"});
   TimeDrawing drawing = draw_time_panels(
       figure.id, figure.title, "A panel for each device: the memory that its allocator had given to tensors, over the time of the run.",
       style, panels);
@@ -84,7 +91,8 @@ std::vector<Figure> memory_over_time(const RunView& run) {
   if (since_begin) figure.reading += " Where only changes are known, from 0 at the begin of the trace: what was held before is not in it.";
   std::vector<const HeldMemory*> known;
   for (const HeldMemory& held : all)
-    if (std::none_of(known.begin(), known.end(), [&](const HeldMemory* d) { return is_same_device(*d, held); })) known.push_back(&held);
+    if (held.most_bytes > 0 && std::none_of(known.begin(), known.end(), [&](const HeldMemory* d) { return is_same_device(*d, held); }))
+      known.push_back(&held);
   if (panels.size() < known.size())
     figure.reading += fmt::format(" Drawn are {} devices of {}, of those that hold most.", panels.size(), known.size());
   return {std::move(figure)};

@@ -43,7 +43,7 @@ std::vector<Figure> queues_over_time(const RunView& run) {
   std::vector<StreamQueue> queues = read_queues(run, kMostTimePanels);
   std::vector<TimePanel> panels;
   for (StreamQueue& queue : queues)
-    if (!queue.bins.empty()) panels.push_back({stream_name(queue), &queue.bins, &queue.bins, {}});
+    if (!queue.bins.empty()) panels.push_back({stream_name(queue), most_and_mean(queue.bins), {}});
   if (panels.empty()) return {};
   Figure figure{.id = "queue",
                 .title = "What streams of GPUs have queued",
@@ -52,8 +52,7 @@ std::vector<Figure> queues_over_time(const RunView& run) {
                 .reading = {},
                 .data = table_of_queues(run, queues)};
   figure.data.note.clear();
-  const TimePanelStyle style{
-      "c0", false, {{"c0", "mean"}, {"ink", "most"}}, [](double length) { return count_text(static_cast<int64_t>(length)); }};
+  const TimePanelStyle style{legend_of_most_and_mean(), [](double length) { return count_text(static_cast<int64_t>(length)); }};
   TimeDrawing drawing = draw_time_panels(
       figure.id, figure.title,
       "A panel for each stream: how many kernels, copies and memsets were launched and had not begun, over the time of the run.", style,

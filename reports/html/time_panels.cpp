@@ -49,12 +49,15 @@ std::string stairs(const TimeBins& bins, bool most, const Scale& x, const Scale&
 
 }  // namespace
 
+std::vector<TimeLayer> most_and_mean(TimeBins& bins) { return {{&bins, "c6", true}, {&bins, "c0", false}}; }
+
+std::vector<LegendItem> legend_of_most_and_mean() { return {{"c0", "mean"}, {"c6", "most"}}; }
+
 TimeDrawing draw_time_panels(std::string_view id, std::string_view title, std::string_view description, const TimePanelStyle& style,
                              const std::vector<TimePanel>& panels) {
   std::set<TimeBins*> drawn;
   for (const TimePanel& panel : panels)
-    for (TimeBins* bins : {panel.area, panel.line})
-      if (bins != nullptr) drawn.insert(bins);
+    for (const TimeLayer& layer : panel.layers) drawn.insert(layer.bins);
   const std::vector<TimeBins*> all(drawn.begin(), drawn.end());
   TimeBins::align(all);
   int64_t begin_ns = INT64_MAX, end_ns = INT64_MIN;
@@ -66,16 +69,12 @@ TimeDrawing draw_time_panels(std::string_view id, std::string_view title, std::s
   double bottom = top;
   for (const TimePanel& panel : panels) {
     double least = 0, most = panel.mark.value_or(0);
-    const auto stretch = [&](const TimeBins* bins, bool is_most) {
-      if (bins == nullptr) return;
-      for (const TimeBins::Bin& bin : bins->bins()) {
+    for (const TimeLayer& layer : panel.layers)
+      for (const TimeBins::Bin& bin : layer.bins->bins()) {
         if (!bin.seen) continue;
-        const double value = is_most ? bin.most : bin.mean();
+        const double value = layer.is_most ? bin.most : bin.mean();
         least = std::min(least, value), most = std::max(most, value);
       }
-    };
-    stretch(panel.area, style.area_is_most);
-    stretch(panel.line, true);
     if (most <= least) most = least + 1;
     const double panel_top = bottom + 24;
     bottom = panel_top + kPanelHeight;
@@ -85,9 +84,11 @@ TimeDrawing draw_time_panels(std::string_view id, std::string_view title, std::s
     chart.line(kPanelLeft - 4, y(most), kPanelRight, y(most), "grid");
     chart.text(kPanelLeft - 8, y(most) + 5, Anchor::kEnd, style.text(most));
     chart.text(kPanelLeft - 8, y(0) + 4, Anchor::kEnd, "0");
-    if (panel.area != nullptr) chart.path(stairs(*panel.area, style.area_is_most, x, y, y(0)), style.css);
+    for (const TimeLayer& layer : panel.layers) {
+      const bool is_line = layer.css == std::string_view("line");
+      chart.path(stairs(*layer.bins, layer.is_most, x, y, is_line ? std::nullopt : std::optional(y(0))), layer.css);
+    }
     chart.line(kPanelLeft - 4, y(0), kPanelRight, y(0), "axis");
-    if (panel.line != nullptr) chart.path(stairs(*panel.line, true, x, y, {}), "line");
     if (panel.mark) chart.line(kPanelLeft, y(*panel.mark), kPanelRight, y(*panel.mark), "model");
     bottom += 10;
   }

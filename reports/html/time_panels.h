@@ -1,9 +1,11 @@
-// Numbers over the time of the run, one panel below the other on one axis: the mean of each span of time (or what it was at most) as an area,
-// and what it was at most as a line.
+// Numbers over the time of the run, one panel below the other on one axis: what they were in the mean, or at most, in each span of time.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reports/html/chart.h"
@@ -14,19 +16,27 @@ namespace ddl::reports::html {
 /// What a page has room for; the numbers of all others are in the figure's table.
 constexpr size_t kMostTimePanels = 6;
 
+/// Drawn over those before it.
+struct TimeLayer {
+  TimeBins* bins;
+  const char* css;  ///< of an area, or "line"
+  bool is_most;     ///< else the mean
+};
+
 struct TimePanel {
   std::string name;
-  TimeBins* area = nullptr;
-  TimeBins* line = nullptr;    ///< may be that of the area
+  std::vector<TimeLayer> layers;
   std::optional<double> mark;  ///< a level to compare with, dashed
 };
 
 struct TimePanelStyle {
-  const char* css;    ///< of the areas
-  bool area_is_most;  ///< else the mean
   std::vector<LegendItem> legend;
   std::function<std::string(double)> text;  ///< of a number at the axis
 };
+
+/// The most of one number, and before it the mean.
+std::vector<TimeLayer> most_and_mean(TimeBins& bins);
+std::vector<LegendItem> legend_of_most_and_mean();
 
 /// The drawing, and how long a span of it is.
 struct TimeDrawing {
