@@ -1,8 +1,6 @@
 // ddl report: the run on one screen, one section of it, or all of it as JSON, CSV or an HTML page.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "cli/open_run.h"
 #include "cli/options.h"
 #include "cli/output_file.h"
@@ -37,10 +35,7 @@ std::vector<std::string> section_names() {
   return names;
 }
 
-bool is_section(const std::string& word) {
-  const std::vector<std::string> names = section_names();
-  return std::find(names.begin(), names.end(), word) != names.end();
-}
+bool is_section(const std::string& word) { return word == kOverview || reports::find_section(word) != nullptr; }
 
 struct Words {
   std::string run, section = std::string(kOverview);

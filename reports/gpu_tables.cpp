@@ -3,10 +3,16 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "analyzer/query.h"
 #include "reports/format.h"
+#include "reports/held_memory.h"
 #include "reports/overview.h"
 #include "reports/safe_text.h"
 
@@ -125,16 +131,56 @@ Table gpu_layers_table(const RunView& run) {
               .rows = {},
               .note = {},
               .when_empty = "No GPU activity was recorded. If the job used GPUs, ddl report loss says why."};
-  Query row(run.db,
-            "SELECT layer, phase, sum(kernels), sum(compute_ns), sum(comm_ns), sum(copy_ns), sum(copy_bytes),"
-            " sum(compute_ns + comm_ns + copy_ns) AS time_ns, sum(sum(compute_ns + comm_ns + copy_ns)) OVER () FROM v_gpu_layer"
-            " WHERE world = ? GROUP BY layer, phase ORDER BY time_ns DESC, layer, phase");
-  row.bind(run.world);
-  while (row.next())
-    table.rows.push_back({part_of(row.integer(7), row.integer(8)), Value::duration_ns(row.integer(7)), Value::count(row.integer(2)),
-                          Value::duration_ns(row.integer(3)), Value::duration_ns(row.integer(4)), Value::duration_ns(row.integer(5)),
-                          row.is_null(6) ? Value::absent(Unit::kBytes, "NOT_APPLICABLE") : Value::bytes(row.integer(6)),
-                          text_or_absent(row, 1, "NOT_APPLICABLE"), text_or_absent(row, 0, "NOT_APPLICABLE")});
+  struct Sums {
+    int64_t kernels = 0, compute_ns = 0, comm_ns = 0, copy_ns = 0, copy_bytes = 0;
+    bool has_bytes = false;  // something copies bytes that are known, or nothing
+    int64_t time_ns() const { return compute_ns + comm_ns + copy_ns; }
+  };
+  // By number, before names are looked at: what there is to sum is all that GPUs did.
+  std::unordered_map<int64_t, bool> communicates;
+  for (Query name(run.db, "SELECT id, class = 'communication' FROM gpu_name"); name.next();)
+    communicates[name.integer(0)] = name.integer(1);
+  std::unordered_map<int64_t, Sums> by_region;
+  Query event(run.db,
+              "SELECT region, kind, duration_ns, name, comm IS NOT NULL, bytes FROM gpu_event"
+              " WHERE kind IN (1, 2, 3) AND process IN (SELECT id FROM process WHERE world = ?)");
+  event.bind(run.world);
+  while (event.next()) {
+    Sums& sums = by_region[event.integer(0)];
+    const int64_t kind = event.integer(1), ns = event.integer(2);
+    if (kind == 1) {
+      ++sums.kernels;
+      (event.integer(4) != 0 || communicates[event.integer(3)] ? sums.comm_ns : sums.compute_ns) += ns;
+    } else {
+      sums.copy_ns += ns;
+    }
+    if (kind == 2) sums.copy_bytes += event.integer(5);
+    sums.has_bytes = sums.has_bytes || kind != 2 || !event.is_null(5);
+  }
+  using Name = std::optional<std::string>;
+  std::map<std::pair<Name, Name>, Sums> by_layer;  // and phase
+  int64_t all_ns = 0;
+  for (Query region(run.db, "SELECT id, layer, phase FROM region"); region.next();) {
+    const auto found = by_region.find(region.integer(0));
+    if (found == by_region.end()) continue;
+    const auto name = [&](int column) { return region.is_null(column) ? Name() : Name(region.text(column)); };
+    Sums& sums = by_layer[{name(1), name(2)}];
+    const Sums& more = found->second;
+    sums.kernels += more.kernels, sums.compute_ns += more.compute_ns, sums.comm_ns += more.comm_ns, sums.copy_ns += more.copy_ns;
+    sums.copy_bytes += more.copy_bytes, sums.has_bytes = sums.has_bytes || more.has_bytes;
+    all_ns += more.time_ns();
+  }
+  std::vector<const std::pair<const std::pair<Name, Name>, Sums>*> longest;
+  for (const auto& layer : by_layer) longest.push_back(&layer);
+  std::stable_sort(longest.begin(), longest.end(), [](auto* a, auto* b) { return a->second.time_ns() > b->second.time_ns(); });
+  const auto named = [](const Name& name) { return name ? Value::text(*name) : Value::absent(Unit::kText, "NOT_APPLICABLE"); };
+  for (const auto* layer : longest) {
+    const Sums& sums = layer->second;
+    table.rows.push_back({part_of(sums.time_ns(), all_ns), Value::duration_ns(sums.time_ns()), Value::count(sums.kernels),
+                          Value::duration_ns(sums.compute_ns), Value::duration_ns(sums.comm_ns), Value::duration_ns(sums.copy_ns),
+                          sums.has_bytes ? Value::bytes(sums.copy_bytes) : Value::absent(Unit::kBytes, "NOT_APPLICABLE"),
+                          named(layer->first.second), named(layer->first.first)});
+  }
   return table;
 }
 
@@ -223,32 +269,20 @@ Table memory_table(const RunView& run) {
               .rows = {},
               .note = {},
               .when_empty = "No memory was recorded: torch.profiler does with profile_memory=True."};
-  Query row(run.db, R"(
-    WITH held AS MATERIALIZED (
-      SELECT rank, device, what, bytes, time_ns, step, row_number() OVER (PARTITION BY rank, device, what ORDER BY bytes DESC, time_ns) AS place,
-             last_value(bytes) OVER (PARTITION BY rank, device, what ORDER BY time_ns ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
-               AS last_bytes,
-             count(*) OVER (PARTITION BY rank, device, what) AS changes
-      FROM v_memory
-      WHERE world = ?1)
-    SELECT h.rank, h.device, h.what, h.bytes, h.time_ns, h.step, h.last_bytes, h.changes,
-           (SELECT r.name
-            FROM range_event e
-            JOIN region r ON r.id = e.region
-            WHERE e.process = p.id AND e.start_ns <= h.time_ns AND e.start_ns + e.duration_ns > h.time_ns
-            ORDER BY e.start_ns DESC, e.duration_ns
-            LIMIT 1)
-    FROM held h
-    JOIN process p ON p.world = ?1 AND p.rank = h.rank
-    WHERE h.place = 1
-    ORDER BY h.rank, h.device, h.what)");
-  row.bind(run.world);
-  while (row.next()) {
-    add_row(
-        run, table,
-        {Value::count(row.integer(0)), Value::text(row.text(1)), Value::text(row.text(2)), Value::bytes(row.integer(3)),
-         Value::duration_ns(row.integer(4)), row.is_null(5) ? Value::absent(Unit::kCount, "NOT_APPLICABLE") : Value::count(row.integer(5)),
-         Value::bytes(row.integer(6)), Value::count(row.integer(7)), text_or_absent(row, 8, "NOT_APPLICABLE")});
+  Query range(run.db, R"(
+    SELECT r.name
+    FROM range_event e
+    JOIN region r ON r.id = e.region
+    WHERE e.process = ? AND e.start_ns <= ?2 AND e.start_ns + e.duration_ns > ?2
+    ORDER BY e.start_ns DESC, e.duration_ns
+    LIMIT 1)");
+  for (const HeldMemory& held : read_held_memory(run, 0)) {
+    range.bind(held.process, held.most_ns);
+    add_row(run, table,
+            {Value::count(held.rank), Value::text(held.device), Value::text(held.what), Value::bytes(held.most_bytes),
+             Value::duration_ns(held.most_ns),
+             held.most_step ? Value::count(*held.most_step) : Value::absent(Unit::kCount, "NOT_APPLICABLE"), Value::bytes(held.last_bytes),
+             Value::count(held.changes), range.next() ? Value::text(range.text(0)) : Value::absent(Unit::kText, "NOT_APPLICABLE")});
   }
   return table;
 }

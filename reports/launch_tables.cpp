@@ -1,4 +1,4 @@
-// Launches of GPUs, for those who ask: calls and delays, how they are spread, and the queues of streams. Each goes through all launches.
+// Launches of GPUs, for those who ask: calls and delays, and how they are spread. Each goes through all launches.
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -90,51 +90,6 @@ Table durations_table(const RunView& run) {
             {Value::duration_ns(number == 0 ? 0 : kFirstNs << (number - 1)), Value::duration_ns(kFirstNs << number),
              Value::count(bin.kernels), Value::duration_ns(bin.kernels_ns), Value::count(bin.copies), Value::duration_ns(bin.copies_ns),
              Value::count(bin.calls), Value::count(bin.delays)});
-  return table;
-}
-
-Table queue_table(const RunView& run) {
-  // CUDA's queue of launches holds 1024; the call that launches one more waits.
-  Table table{.id = "queue",
-              .caption = "Queues of streams: kernels, copies and memsets that were launched and had not begun",
-              .columns = {{"rank", "Rank", Unit::kCount},
-                          {"device", "GPU", Unit::kCount},
-                          {"stream", "Stream", Unit::kCount},
-                          {"changes", "Changes", Unit::kCount, 2},
-                          {"most", "Most", Unit::kCount},
-                          {"mean", "Mean over time", Unit::kNumber},
-                          {"empty_ns", "Empty for", Unit::kDuration},
-                          {"full_ns", "1024 for", Unit::kDuration}},
-              .rows = {},
-              .note = "from a stream's first launch to the begin of its last operation",
-              .when_empty = kNoLaunches};
-  Query row(run.db, R"(
-    WITH change AS (
-      SELECT process, device, stream, launch_ns AS time_ns, 1 AS by FROM gpu_event WHERE kind IN (1, 2, 3) AND launch_ns IS NOT NULL
-      UNION ALL
-      SELECT process, device, stream, max(start_ns, launch_ns), -1 FROM gpu_event WHERE kind IN (1, 2, 3) AND launch_ns IS NOT NULL),
-    moment AS (SELECT process, device, stream, time_ns, sum(by) AS by FROM change GROUP BY process, device, stream, time_ns),
-    held AS (
-      SELECT process, device, stream, sum(by) OVER stream_order AS length, lead(time_ns) OVER stream_order - time_ns AS ns
-      FROM moment
-      WINDOW stream_order AS (PARTITION BY process, device, stream ORDER BY time_ns)),
-    time AS (
-      SELECT process, device, stream, total(length * ns) / nullif(total(ns), 0) AS mean, sum(iif(length = 0, ns, 0)) AS empty_ns,
-             sum(iif(length >= 1024, ns, 0)) AS full_ns
-      FROM held
-      GROUP BY process, device, stream),
-    length AS (SELECT rank, device, stream, count(*) AS changes, max(length) AS most FROM v_queue WHERE world = ?1 GROUP BY rank, device, stream)
-    SELECT l.rank, l.device, l.stream, l.changes, l.most, t.mean, t.empty_ns, t.full_ns
-    FROM length l
-    JOIN process p ON p.world = ?1 AND p.rank = l.rank
-    JOIN time t ON t.process = p.id AND t.device IS l.device AND t.stream IS l.stream
-    ORDER BY l.rank, l.device, l.stream)");
-  row.bind(run.world);
-  while (row.next())
-    add_row(run, table,
-            {Value::count(row.integer(0)), Value::count(row.integer(1)), Value::count(row.integer(2)), Value::count(row.integer(3)),
-             Value::count(row.integer(4)), row.is_null(5) ? Value::absent(Unit::kNumber, "ZERO_DENOM") : Value::number(row.real(5)),
-             Value::duration_ns(row.integer(6)), Value::duration_ns(row.integer(7))});
   return table;
 }
 

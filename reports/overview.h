@@ -26,7 +26,7 @@ void write_everything(const RunView& run, const std::string& source, size_t rows
 /// `ddl report --html`: between the two, tables cut where they would make a page of a thousand ranks heavy.
 Document build_page(const RunView& run, const std::string& source);
 
-/// One section. `name` is one of sections().
+/// One section. `name`: as find_section().
 Document build_section(const RunView& run, std::string_view name);
 
 struct Section {
@@ -38,6 +38,9 @@ struct Section {
   bool alone = false;                  ///< only where it is asked for by name: it goes through all events
 };
 std::span<const Section> sections();
+
+/// By its name, also one with hyphens for its underscores; null: there is none.
+const Section* find_section(std::string_view name);
 
 /// A row more of `table`: into it, or to RunView::each_row; beyond RunView::rows_wanted it is counted in Table::left_out.
 void add_row(const RunView& run, Table& table, std::vector<Value> cells);

@@ -84,6 +84,13 @@ Document build_common(const RunView& run, const std::string& source) {
 
 std::span<const Section> sections() { return kSections; }
 
+const Section* find_section(std::string_view name) {
+  std::string spelled(name);
+  std::replace(spelled.begin(), spelled.end(), '-', '_');
+  const auto section = std::find_if(std::begin(kSections), std::end(kSections), [&](const Section& s) { return s.name == spelled; });
+  return section == std::end(kSections) ? nullptr : section;
+}
+
 void add_row(const RunView& run, Table& table, std::vector<Value> cells) {
   if (table.rows.size() + table.handed_on >= run.rows_wanted) {
     ++table.left_out;
@@ -170,8 +177,8 @@ Document build_page(const RunView& run, const std::string& source) {
 }
 
 Document build_section(const RunView& run, std::string_view name) {
-  const auto section = std::find_if(std::begin(kSections), std::end(kSections), [&](const Section& s) { return s.name == name; });
-  if (section == std::end(kSections)) throw Error(fmt::format("unknown section '{}'", name), "see: ddl report --help", ExitCode::kUsage);
+  const Section* const section = find_section(name);
+  if (section == nullptr) throw Error(fmt::format("unknown section '{}'", name), "see: ddl report --help", ExitCode::kUsage);
   Document document;
   if (section->build == nullptr) {
     add_findings(run, document);

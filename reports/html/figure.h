@@ -39,5 +39,8 @@ std::vector<Figure> efficiency_tree(const RunView& run);
 std::vector<Figure> step_timeline(const RunView& run);
 std::vector<Figure> gpu_timeline(const RunView& run);
 std::vector<Figure> pipeline_schedule(const RunView& run);
+std::vector<Figure> queues_over_time(const RunView& run);
+std::vector<Figure> copies_over_time(const RunView& run);
+std::vector<Figure> memory_over_time(const RunView& run);
 
 }  // namespace ddl::reports::html

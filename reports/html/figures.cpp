@@ -15,6 +15,9 @@ std::span<const FigureKind> figure_kinds() {
       {"busbw", bus_bandwidth},
       {"layers", layer_times},
       {"idle", idle_classes},
+      {"queue", queues_over_time},
+      {"copies", copies_over_time},
+      {"memory", memory_over_time},
       {"efficiency", efficiency_tree},
       {"steps", step_times},
   };

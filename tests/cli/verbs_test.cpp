@@ -154,6 +154,16 @@ TEST(Demo, LeavesNothingBehindAndTakesNoOtherRun) {
   EXPECT_TRUE(has(both.err, "--demo and RUN exclude each other")) << both.err;
 }
 
+TEST(Demo, SectionsAreFoundByHyphensAndHaveOneSpelling) {
+  const Result spelled = ddl_command({"report", "--demo", "open_calls"}), hyphen = ddl_command({"report", "open-calls", "--demo"});
+  EXPECT_EQ(hyphen.code, 0) << hyphen.err;
+  EXPECT_EQ(hyphen.out, spelled.out);
+  EXPECT_EQ(ddl_command({"report", "--demo", "critical-path"}).code, 0);
+  const std::string help = ddl_command({"report", "--help"}).out;
+  EXPECT_TRUE(has(help, "critical_path"));
+  EXPECT_FALSE(has(help, "critical-path"));
+}
+
 TEST_F(Report, HostileNamesDoNotReachTheTerminal) {
   const std::string run = write(slow_job().names(test::hostile_names()));
   for (const Arguments& arguments : {Arguments{"report", run}, {"report", run, "layers"}, {"query", run, "SELECT layer FROM v_layer"}}) {

@@ -1,0 +1,29 @@
+// What allocators held over time, as view v_memory tells at each change.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/run_view.h"
+#include "reports/time_bins.h"
+
+namespace ddl::reports {
+
+/// One number of a rank: its device, and what is counted there (allocated, reserved, since begin).
+struct HeldMemory {
+  int64_t rank = 0, process = 0;
+  std::string device, what;
+  int64_t changes = 0;
+  int64_t most_bytes = 0, last_bytes = 0;
+  int64_t most_ns = 0;               ///< when it was most, first
+  std::optional<int64_t> most_step;  ///< and in which step
+  TimeBins bins;                     ///< bytes over time
+};
+
+/// By rank, device and what. Of the `drawn` that held most, the bins as well.
+std::vector<HeldMemory> read_held_memory(const RunView& run, size_t drawn);
+
+}  // namespace ddl::reports
