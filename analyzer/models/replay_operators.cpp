@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <string>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "analyzer/models/replay_run.h"
@@ -33,6 +35,7 @@ class OperatorReplay::Builder {
     if (ranks_.empty()) throw Error("nothing ran on a GPU in a steady step: there are no operators to replay", "", ExitCode::kDataMissing);
     kind_ = replay_.add_kind("", false);
     origin_ns_ = INT64_MAX;
+    learn();
     for (const Rank& rank : ranks_) origin_ns_ = std::min(origin_ns_, rank.steps.front().window.begin_ns);
     for (const Rank& rank : ranks_) add_rank(rank);
     replay_.finish(true);
@@ -79,6 +82,7 @@ class OperatorReplay::Builder {
     std::vector<Synchronization> syncs;  ///< by step, and by begin
     std::vector<StreamWait> waits;       ///< by call
     std::vector<Step> steps;
+    std::map<int64_t, size_t> forms;  ///< by step with activities, if no waits are known: those of one form launch the same
     size_t streams = 0;
   };
 
@@ -209,6 +213,35 @@ class OperatorReplay::Builder {
     }
   }
 
+  /// Where a trace tells of no stream that waits for another, what a kernel awaits is read off all steps, as in replay_gpus.cpp: the last
+  /// operation of another stream that was given before it, unless it began sooner in some step, on any rank that launches the same.
+  void learn() {
+    std::unordered_map<std::string, size_t> forms;
+    for (Rank& rank : ranks_) {
+      if (!rank.waits.empty()) continue;
+      std::vector<std::optional<size_t>> last(rank.streams);
+      for (size_t first = 0, end = 0; first < rank.activities.size(); first = end) {
+        std::string sequence;
+        const auto append = [&sequence](int64_t value) { sequence.append(reinterpret_cast<const char*>(&value), sizeof value); };
+        for (; end < rank.activities.size() && rank.activities[end].step == rank.activities[first].step; ++end) {
+          append(rank.activities[end].name);
+          append(static_cast<int64_t>(rank.activities[end].stream));
+        }
+        const size_t form = forms.try_emplace(std::move(sequence), forms.size()).first->second;
+        rank.forms[rank.activities[first].step] = form;
+        if (form == sooner_.size()) sooner_.emplace_back(end - first);
+        for (size_t i = first; i < end; ++i) {
+          const Activity& a = rank.activities[i];
+          std::vector<bool>& sooner = sooner_[form][i - first];
+          sooner.resize(std::max(sooner.size(), rank.streams));
+          for (size_t s = 0; s < last.size(); ++s)
+            if (last[s] && a.interval.begin_ns + kRoundedNs < rank.activities[*last[s]].interval.end_ns) sooner[s] = true;
+          last[a.stream] = i;
+        }
+      }
+    }
+  }
+
   /// A step ends with its host or with the last operation, and takes from where the one before ended, or from its begin.
   double recorded_step_s() const {
     std::map<int64_t, Interval> steps;  // of all ranks
@@ -237,18 +270,23 @@ class OperatorReplay::Builder {
   void add_rank(const Rank& rank) {
     nodes_.assign(rank.activities.size(), {});
     over_.assign(rank.streams, {});
+    last_.assign(rank.streams, {});
+    awaited_.assign(rank.streams, last_);
     given_.assign(rank.streams, {});
     host_.reset();
     size_t activity = 0, sync = 0, wait = 0;
-    int64_t last_begin_ns = origin_ns_;
     for (const Step& step : rank.steps) {
       while (activity < rank.activities.size() && rank.activities[activity].step < step.number) ++activity;
       while (sync < rank.syncs.size() && rank.syncs[sync].step < step.number) ++sync;
       const size_t first = activity, first_sync = sync;
       while (activity < rank.activities.size() && rank.activities[activity].step == step.number) ++activity;
       while (sync < rank.syncs.size() && rank.syncs[sync].step == step.number) ++sync;
-      begin_step(rank, step, host_ ? step.window.begin_ns : last_begin_ns);
-      add_operations(rank, first, activity, wait);
+      begin_step(rank, step, host_ ? step.window.begin_ns : origin_ns_);
+      if (rank.waits.empty()) {
+        add_likely_operations(rank, first, activity);
+      } else {
+        add_operations(rank, first, activity, wait);
+      }
       add_host(rank, step, {first, activity}, {first_sync, sync});
       add_edges(rank, step, first, activity);
     }
@@ -305,6 +343,20 @@ class OperatorReplay::Builder {
         }
         over_[a.stream] = {i};
       }
+    }
+  }
+
+  void add_likely_operations(const Rank& rank, size_t first, size_t last) {
+    if (first == last) return;
+    const std::vector<std::vector<bool>>& sooner = sooner_[rank.forms.at(rank.activities[first].step)];
+    for (size_t i = first; i < last; ++i) {
+      const Activity& a = rank.activities[i];
+      for (size_t s = 0; s < rank.streams; ++s) {
+        if (!last_[s] || sooner[i - first][s] || (s != a.stream && awaited_[a.stream][s] == last_[s])) continue;
+        awaited_[a.stream][s] = last_[s];
+        nodes_[i].after.push_back(*last_[s]);
+      }
+      last_[a.stream] = i;
     }
   }
 
@@ -418,16 +470,19 @@ class OperatorReplay::Builder {
   std::vector<int64_t> chosen_;
   bool without_steps_ = false;
   std::vector<Rank> ranks_;
+  std::vector<std::vector<std::vector<bool>>> sooner_;  ///< by form, place and stream: it began before that was over
   size_t kind_ = 0;
   int64_t origin_ns_ = 0;
 
   // Of the rank that is being added.
-  std::vector<Node> nodes_;                              ///< by activity
-  std::vector<std::vector<size_t>> over_;                ///< by stream: what is over before what it is given next begins
-  std::vector<Given> given_;                             ///< by stream
-  std::optional<Replay::Op> host_;                       ///< where the host has come
-  int64_t host_ns_ = 0;                                  ///< and when that was
-  std::optional<std::pair<Replay::Op, int64_t>> aside_;  ///< the same of other threads, while the host waits
+  std::vector<Node> nodes_;                                  ///< by activity
+  std::vector<std::vector<size_t>> over_;                    ///< by stream: what is over before what it is given next begins
+  std::vector<std::optional<size_t>> last_;                  ///< by stream: what it was given last, where no waits are known
+  std::vector<std::vector<std::optional<size_t>>> awaited_;  ///< and what it already came after, by the other stream
+  std::vector<Given> given_;                                 ///< by stream
+  std::optional<Replay::Op> host_;                           ///< where the host has come
+  int64_t host_ns_ = 0;                                      ///< and when that was
+  std::optional<std::pair<Replay::Op, int64_t>> aside_;      ///< the same of other threads, while the host waits
   Replay::Op step_begin_ = 0;
 };
 

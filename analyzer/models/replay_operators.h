@@ -2,7 +2,8 @@
 // (specification.md J12), with everything that is awaited, not only what was awaited last, so that another path may become the longest.
 //
 //   an operation   begins when its launching call has begun, and when all is over that its stream comes after: the operation before, and what
-//                  it was told to wait for (table stream_wait). What it took from then to its begin it takes again
+//                  it was told to wait for (table stream_wait; where a trace tells of none, as in replay_gpus.h). What it took from then to its
+//                  begin it takes again
 //   the host       comes to its calls at the pace at which it did, and out of a synchronisation, or a copy that ended inside its call, when
 //                  what it waited for is over; if that is sooner than it comes, without waiting
 //   collectives    and messages begin on all members together, when the last has come, and take their transfer time

@@ -102,7 +102,8 @@ Ran simulate(const std::vector<Script>& ranks, const Takes& takes) {
 
 class OperatorReplays {
  public:
-  explicit OperatorReplays(const std::vector<Script>& ranks) : ranks_(ranks), run_(static_cast<int64_t>(ranks.size())) {
+  explicit OperatorReplays(const std::vector<Script>& ranks, bool waits_are_known = true)
+      : ranks_(ranks), run_(static_cast<int64_t>(ranks.size())) {
     run_.exec(
         "INSERT INTO gpu_name VALUES (1, 'a', 'compute'), (2, 'b', 'compute'), (3, 'c', 'compute'), (4, 'ncclDevKernel_AllReduce',"
         " 'communication'), (5, '[CUDA memcpy HtoD]', 'copy'), (6, '[CUDA synchronisation: Stream Sync]', 'other');"
@@ -113,7 +114,7 @@ class OperatorReplays {
     comm_ = run_.communicator("ncclcomm", members);
     const Ran ran = simulate(ranks, [](int64_t) { return 1.0; });
     recorded_ns_ = ran.end_ns;
-    for (size_t r = 0; r < ranks.size(); ++r) write(r, ran);
+    for (size_t r = 0; r < ranks.size(); ++r) write(r, ran, waits_are_known);
     run_.exec("UPDATE process SET end_ns = " + std::to_string(ran.end_ns + 1'000'000));
     run_.analyze();
     run_.exec("DELETE FROM steady_number");
@@ -133,7 +134,7 @@ class OperatorReplays {
   std::optional<models::OperatorReplay> replay;
 
  private:
-  void write(size_t r, const Ran& ran) {
+  void write(size_t r, const Ran& ran, bool waits_are_known) {
     const std::string process = std::to_string(r + 1);
     int64_t call = 0, seq = 0;
     for (size_t s = 0; s < ranks_[r].size(); ++s) {
@@ -145,8 +146,9 @@ class OperatorReplays {
         if (action.what == Action::kWork) continue;
         const std::string stream = std::to_string(7 + action.stream);
         if (action.what == Action::kWaitFor) {
-          run_.exec("INSERT INTO stream_wait VALUES (" + process + ", 1, " + stream + ", " + std::to_string(call + 1) + ", 1, " +
-                    std::to_string(8 - action.stream) + ", " + std::to_string(call) + ")");
+          if (waits_are_known)
+            run_.exec("INSERT INTO stream_wait VALUES (" + process + ", 1, " + stream + ", " + std::to_string(call + 1) + ", 1, " +
+                      std::to_string(8 - action.stream) + ", " + std::to_string(call) + ")");
           continue;
         }
         const bool is_sync = action.what == Action::kSynchronize, is_collective = action.what == Action::kCollective;
@@ -204,6 +206,19 @@ TEST(OperatorReplay, ASecondStreamBecomesTheLongest) {
   ASSERT_FALSE(on_path.empty());
   EXPECT_EQ(on_path[0].name, "fc");
   EXPECT_EQ(on_path[0].path_ns, 350e3);
+}
+
+TEST(OperatorReplay, WithoutKnownWaitsTheyAreReadOffTheSteps) {
+  const Script script(4, {kernel_of(0, 1, 300),
+                          kernel_of(1, 2, 200),
+                          {Action::kWaitFor, 0, 0, 0, 0, false},
+                          kernel_of(0, 3, 50),
+                          {Action::kSynchronize, 0, 0, 0, 0, true}});
+  OperatorReplays job({script}, false);
+  EXPECT_EQ(job.run().integer("SELECT count(*) FROM stream_wait"), 0);
+  EXPECT_EQ(job.saving_ns("a", 0.9), 4 * 30 * kMicro);
+  EXPECT_EQ(job.saving_ns("a", 0.5), 4 * 98 * kMicro) << "c never began before b was over";
+  EXPECT_EQ(job.saving_ns("b", 0), 0) << "b began before a was over";
 }
 
 TEST(OperatorReplay, AHostThatComesLateGainsNothing) {
