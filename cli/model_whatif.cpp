@@ -101,7 +101,7 @@ int answer_operator(const VerbOptions& options, const ModelRun& run, const std::
                               {"change_ratio", "change", Unit::kRatio}});
   table.rows.push_back({Value::text("as recorded"), seconds_value(now_s), seconds_value(0), Value::ratio(0)});
   table.rows.push_back({Value::text(fmt::format("{} x{:g}", name, scale)), seconds_value(now_s - saving_s), seconds_value(saving_s),
-                        Value::ratio(-saving_s / now_s)});
+                        Value::ratio(saving_s > 0 ? -saving_s / now_s : 0)});
   if (std::abs(now_s / replay.recorded_step_s() - 1) > models::kFarFromRecorded)
     answer.note(fmt::format(
         "The replay is {:+.1f}% off the recording: something that is not in it holds the ranks up. Take the answers with that much salt.",

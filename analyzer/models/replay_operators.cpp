@@ -405,7 +405,7 @@ class OperatorReplay::Builder {
     return call;
   }
 
-  /// Of each stream (or one), the last operation that was over when the call returned, of those given to it before.
+  /// Waits for the last operation of each stream (or one) that was over when the call returned and had been given before.
   void synchronize(const Rank& rank, const Step& step, const Synchronization& sync, Replay::Op call) {
     std::vector<size_t> awaited;
     int64_t released_ns = INT64_MIN;
@@ -474,7 +474,7 @@ class OperatorReplay::Builder {
   size_t kind_ = 0;
   int64_t origin_ns_ = 0;
 
-  // Of the rank that is being added.
+  // About the rank that is being added.
   std::vector<Node> nodes_;                                  ///< by activity
   std::vector<std::vector<size_t>> over_;                    ///< by stream: what is over before what it is given next begins
   std::vector<std::optional<size_t>> last_;                  ///< by stream: what it was given last, where no waits are known
