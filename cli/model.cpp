@@ -83,7 +83,8 @@ constexpr SubModel kModels[] = {
      "  ddl model dataset --csv errors.csv --error 0.1,0.05      # columns samples, error", model_dataset},
     {"model whatif", "whole job", "what if the network were faster, a rank healthy, the batch larger?",
      "  ddl model whatif slow.ddl\n"
-     "  ddl model whatif slow.ddl --network 4 --healthy 3 --batch 2",
+     "  ddl model whatif slow.ddl --network 4 --healthy 3 --batch 2\n"
+     "  ddl model whatif gpus.ddl --operator gemm --scale 0.5",
      model_whatif},
     {"model train", "whole job", "how long does training take, and what does it cost?",
      "  ddl model train --samples 1.2e6 --batch 32 --step-ms 300 --epochs 100 --machines 4 --price 3.06\n"

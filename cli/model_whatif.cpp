@@ -9,9 +9,12 @@
 #include <utility>
 
 #include "analyzer/models/replay_imported.h"
+#include "analyzer/models/replay_operators.h"
 #include "analyzer/models/replay_run.h"
 #include "analyzer/models/what_if.h"
+#include "analyzer/passes/catalog.h"
 #include "cli/model.h"
+#include "core/error.h"
 #include "reports/format.h"
 
 namespace ddl::cli {
@@ -71,6 +74,43 @@ void add_shares(Answer& answer, const models::Slowdown& slowdown) {
     answer.given("fixed_by_last_stage_ratio", "the last stage", Value::ratio(*slowdown.fixed_by_last_stage), "of it (M_S)");
 }
 
+/// --operator: the steps of a job with GPUs, with operators that take another time.
+int answer_operator(const VerbOptions& options, const ModelRun& run, const std::string& name) {
+  const double scale = *number_option(options, "scale", 0);
+  if (scale > 1) throw Error("--scale is a share of the operator's time: 0 to 1", "0.5 is half of it, 0 is without it", ExitCode::kUsage);
+  const std::optional<models::IsOfOperator> is_of = models::operator_named(run.view.db, name);
+  const auto unknown = [&](const char* what) {
+    return Error(fmt::format("{} '{}'", what, name), did_you_mean(name, models::names_of_operators(run.view.db), "see: ddl report what_if"),
+                 ExitCode::kUsage);
+  };
+  if (!is_of) throw unknown("there is no kernel, operator, layer or phase");
+  const Catalog catalog(run.view.db);
+  const models::OperatorReplay replay(run.view.db, catalog, run.view.world);
+  const int64_t operations = replay.operations(*is_of);
+  if (operations == 0) throw unknown("in the steady steps no GPU does anything for");
+  const double saving_s = std::max(0.0, replay.saving_s(*is_of, scale)), now_s = replay.replayed_step_s();
+  Answer answer("whatif");
+  answer.given("recorded_step_ns", "recorded step", seconds_value(replay.recorded_step_s()));
+  answer.given("replayed_step_ns", "replayed", seconds_value(now_s));
+  answer.given("steps", "steps", Value::count(replay.steps()));
+  answer.given("operations", "operations a step", Value::count(operations / std::max<int64_t>(1, replay.steps())), "(all ranks)");
+  auto& table = answer.table("whatif", "What if",
+                             {{"scenario", "scenario", Unit::kText},
+                              {"step_ns", "step", Unit::kDuration},
+                              {"saving_ns", "saves", Unit::kDuration},
+                              {"change_ratio", "change", Unit::kRatio}});
+  table.rows.push_back({Value::text("as recorded"), seconds_value(now_s), seconds_value(0), Value::ratio(0)});
+  table.rows.push_back({Value::text(fmt::format("{} x{:g}", name, scale)), seconds_value(now_s - saving_s), seconds_value(saving_s),
+                        Value::ratio(saving_s > 0 ? -saving_s / now_s : 0)});
+  if (std::abs(now_s / replay.recorded_step_s() - 1) > models::kFarFromRecorded)
+    answer.note(fmt::format(
+        "The replay is {:+.1f}% off the recording: something that is not in it holds the ranks up. Take the answers with that much salt.",
+        100 * (now_s / replay.recorded_step_s() - 1)));
+  answer.note(
+      "On the GPU, on all ranks; hosts come to their launches at the pace at which they did. ddl report what_if has those with most on the path.");
+  return answer.print(options);
+}
+
 }  // namespace
 
 int model_whatif(const std::vector<std::string>& arguments) {
@@ -81,9 +121,12 @@ int model_whatif(const std::vector<std::string>& arguments) {
       "of that each type of operation and each rank would cause alone.");
   options.add()("network", takes<double>("X", 2), "transfers so many times as fast")("batch", takes<double>("X", 2),
                                                                                      "so many times the batch: computing in proportion")(
-      "healthy", takes<int64_t>("RANK"), "which rank would compute as the others do; default: the worst");
+      "healthy", takes<int64_t>("RANK"), "which rank would compute as the others do; default: the worst")(
+      "operator", takes<std::string>("NAME"), "instead: kernels of that name, or that operators or layers of it launched, would take")(
+      "scale", takes<double>("X", 0.5), "so much of their time, 0 to 1");
   if (!options.parse(arguments)) return 0;
   ModelRun run(options.words().empty() ? "" : options.words()[0], options.maybe<int64_t>("world"));
+  if (const auto name = options.maybe<std::string>("operator")) return answer_operator(options, run, *name);
   std::optional<models::ImportedReplay> imported = models::imported_replay(run.view.db, run.view.world);
   const models::RunReplay recorded = imported ? std::move(imported->run) : models::replay_run(run.view.db, run.view.world);
   const std::map<int64_t, int64_t> stages = imported ? std::move(imported->stages) : models::stages_of(run.view.db, run.view.world);

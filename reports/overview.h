@@ -67,6 +67,7 @@ Table counters_table(const RunView& run);
 Table gpu_table(const RunView& run);
 Table memory_table(const RunView& run);
 Table critical_path_table(const RunView& run);
+Table what_if_table(const RunView& run);
 Table launches_table(const RunView& run);
 Table durations_table(const RunView& run);
 Table queue_table(const RunView& run);

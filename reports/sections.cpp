@@ -37,6 +37,7 @@ constexpr Section kSections[] = {
     {"gpu", "kernels and copies of GPUs", gpu_table, 8},
     {"gpu_layers", "what GPUs did for each layer", gpu_layers_table, 8},
     {"critical_path", "what a step's critical path through host and GPUs is made of", critical_path_table, 0},
+    {"what_if", "what a step would gain if operators took half their time, or none: replayed", what_if_table, 0, false, true},
     {"launches", "of kernels and copies: how long the calls take, how late they are", launches_table, 0, true, true},
     {"durations", "how many kernels, copies, launching calls and delays take how long", durations_table, 0, false, true},
     {"queue", "of each stream: what was launched and had not begun", queue_table, 0, true, true},

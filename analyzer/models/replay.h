@@ -39,6 +39,7 @@ class Replay {
   /// `op` becomes a member of `group`, and takes `seconds` from when all of it have come.
   void meet(Op op, int64_t group, double seconds);
 
+  void lengthen(Op op, double seconds) { ops_[op].seconds += seconds; }
   void relabel(Op op, size_t kind) { ops_[op].kind = kind; }
 
   /// To be called once, after everything was added. `chained`: steps follow one another, each begins where the operations say; else each

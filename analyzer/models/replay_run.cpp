@@ -102,7 +102,8 @@ class RunReader {
     Query gpu(db_, "SELECT 1 FROM gpu_part g JOIN process p ON p.id = g.process WHERE p.world = ?1 LIMIT 1");
     if (gpu.bind(world_).next())
       throw Error("the job computes on GPUs, and its waiting there is not in its MPI calls",
-                  "only jobs that compute on CPUs can be replayed", ExitCode::kDataMissing);
+                  "only jobs that compute on CPUs can be replayed so; what a faster kernel or operator would save: ddl report what_if",
+                  ExitCode::kDataMissing);
     select_windows();
     read_processes();
     meet();

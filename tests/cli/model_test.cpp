@@ -16,6 +16,7 @@
 #include "cli/model.h"
 #include "tests/cli/ddl_command.h"
 #include "tests/support/synthetic_run.h"
+#include "tests/support/training_job.h"
 
 namespace ddl::cli {
 namespace {
@@ -101,6 +102,7 @@ TEST_F(Model, EveryExampleOfHelpRuns) {
   training("resnet50").write(folder_ / "job.ddl");
   pipelines(2, 1, 4).write(folder_ / "pipe.ddl");
   test::run().ranks(4).steps(10).compute(1_ms).halo(1_MiB, 100_us).write(folder_ / "halo.ddl");
+  test::write_training_job(test::draw_training_job(7, {test::Fault::kHostBound}), folder_ / "gpus.ddl");
   const auto before = std::filesystem::current_path();
   std::filesystem::current_path(std::filesystem::path(folder_ / "."));
   int ran = 0;
@@ -120,6 +122,23 @@ TEST_F(Model, EveryExampleOfHelpRuns) {
   }
   std::filesystem::current_path(before);
   EXPECT_GE(ran, 40);
+}
+
+TEST_F(Model, OperatorsOfGpusAreReplayed) {
+  const std::string run = (folder_ / "gpus.ddl").string();
+  test::write_training_job(test::draw_training_job(7, {test::Fault::kHostBound}), run);
+  const Json json = answer({"whatif", run, "--operator", "gemm", "--scale", "0"});
+  const double step_ns = json["given"]["replayed_step_ns"], left_ns = json["whatif"][1]["step_ns"],
+               saved_ns = json["whatif"][1]["saving_ns"];
+  EXPECT_NEAR(step_ns / json["given"]["recorded_step_ns"].get<double>(), 1, 0.01);
+  EXPECT_NEAR(left_ns + saved_ns, step_ns, 2);
+  EXPECT_LT(saved_ns, 0.05 * step_ns) << "its host comes late";
+  const Result unknown = ddl_command({"model", "whatif", run, "--operator", "gem"}),
+               longer = ddl_command({"model", "whatif", run, "--operator", "gemm", "--scale", "2"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_TRUE(has(unknown.err, "did you mean gemm?")) << unknown.err;
+  EXPECT_EQ(longer.code, 2);
+  EXPECT_TRUE(has(longer.err, "0 to 1")) << longer.err;
 }
 
 TEST_F(Model, TensorsOfImpossibleSizesAreRefused) {  // found by tools/fuzz profile: their sum is beyond 64 bits

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <sstream>
 
+#include "analyzer/models/replay_operators.h"
+#include "analyzer/passes/catalog.h"
 #include "reports/overview.h"
 #include "reports/text.h"
 #include "tests/reports/handmade_run.h"
@@ -110,6 +112,33 @@ TEST_F(GpuTables, CriticalPathsAreMeansOverSteadySteps) {
   // 7 steps, of which 4 are odd: 20 us and 4 of 7 times 7 us.
   EXPECT_EQ(cells("critical_path", "gemm"), (Cells{"71.43%", "60.000us", "4", "compute", "conv1"}));
   EXPECT_EQ(cells("critical_path", "fc"), (Cells{"28.57%", "24.000us", "2", "host", "fc"}));
+}
+
+TEST_F(GpuTables, WhatIfReplaysTheSteps) {
+  run_.db().exec(
+      "INSERT INTO gpu_name VALUES (1, 'gemm', 'compute'), (2, 'copy', 'copy'), (3, '[CUDA synchronisation: Stream Sync]', 'other')");
+  EXPECT_EQ(lines("what_if"), (Cells{"Nothing can be replayed: nothing ran on a GPU in a steady step: there are no operators to replay"}));
+  // Steps of 100 ms: gemm from 1 ms behind the begin for 60 ms, a copy beside it for 50; the host waits for both until the end.
+  for (int step = 0; step < 12; ++step) {
+    const int64_t begin_ns = 150'000'000 + step * 100'000'000LL;
+    const auto add = [&](int kind, int name, const char* stream, int64_t launch_ms, int64_t begin_ms, int64_t ms) {
+      const auto at = [&](int64_t after_ms) { return std::to_string(begin_ns + after_ms * 1'000'000); };
+      run_.db().exec(
+          "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, step, start_ns, duration_ns, correlation, launch_ns,"
+          " launch_duration_ns) VALUES (1, " +
+          std::to_string(kind) + ", " + std::to_string(name) + ", 0, 1, " + stream + ", 3, " + std::to_string(step) + ", " + at(begin_ms) +
+          ", " + std::to_string(ms) + "000000, " + std::to_string(10 * step + name) + ", " + at(launch_ms) + ", " +
+          (kind == 4 ? std::to_string(ms) + "000000" : "1000") + ")");
+    };
+    add(1, 1, "7", 0, 1, 60);
+    add(2, 2, "8", 1, 1, 50);
+    add(4, 3, "NULL", 2, 2, 98);
+    run_.db().exec("INSERT INTO critical_path VALUES (1, " + std::to_string(step) + ", 'compute', 1, 3, 1, 60000000)");
+  }
+  // conv1 launched both: without it the host waits from 2 ms on for nothing. gemm alone leaves the copy.
+  EXPECT_EQ(cells("what_if", "conv1"), (Cells{"60.000ms", "2", "30.000ms", "59.000ms", "59.0%"}));
+  const models::OperatorReplay replay(run_.db(), Catalog(run_.db()), 0);
+  EXPECT_NEAR(replay.saving_s(*models::operator_named(run_.db(), "gemm"), 0), 0.010, 1e-9);
 }
 
 TEST_F(GpuTables, LaunchesHaveCallsDelaysAndQueues) {
