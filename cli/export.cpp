@@ -19,6 +19,7 @@
 #include "core/error.h"
 #include "reports/csv.h"
 #include "reports/folded.h"
+#include "reports/trace/chakra.h"
 #include "reports/trace/kineto.h"
 #include "reports/trace/perfetto.h"
 
@@ -112,6 +113,26 @@ void export_chrome_json(const Request& request) {
   }
 }
 
+void export_chakra(const Request& request) {
+  if (!request.output || *request.output == "-")
+    throw Error("a file for each rank needs a folder", "name one with -o DIR", ExitCode::kUsage);
+  const reports::RunView view(request.run.db, request.options.maybe<int64_t>("world"));
+  reports::ChakraTraces traces(view, trace_request(request.options));
+  const fs::path folder = output_folder(*request.output);
+  ProgressBar bar;
+  for (size_t i = 0; i < traces.size(); ++i) {
+    OutputFile file(folder / traces.file_name(i), request.readers);
+    traces.write(i, [&](std::string_view bytes) {
+      Interrupts::check();
+      file.write(bytes);
+    });
+    file.finish();
+    bar.update("exporting", static_cast<double>(i + 1) / static_cast<double>(traces.size()));
+  }
+  write_output(folder / "communicators.json", traces.communicators(), request.readers);
+  for (const std::string& note : traces.notes()) print_note(note);
+}
+
 void export_folded(const Request& request) {
   const reports::RunView view(request.run.db, request.options.maybe<int64_t>("world"));
   OutputFile file(request.output.value_or("-"), request.readers);
@@ -151,6 +172,10 @@ const ExportFormat kFormats[] = {
      "traces in the JSON of PyTorch's profiler, one a rank, for HTA and others (-o DIR)",
      {"steps", "ranks", "world", "share", "anonymous"},
      export_chrome_json},
+    {"chakra",
+     "Chakra execution traces, a file a rank, for ASTRA-sim and others (-o DIR): one steady step, or --steps",
+     {"steps", "world", "share", "anonymous"},
+     export_chakra},
     {"folded", "stacks for flame graphs: rank, phase, layer, call, waiting; ns", {"world", "share", "anonymous"}, export_folded},
     {"prometheus",
      "a job's numbers for a monitoring system, also while it runs",
@@ -197,6 +222,7 @@ int run_export(const Arguments& arguments) {
                                   "  ddl export csv slow.ddl -o slow-csv\n"
                                   "  ddl export perfetto slow.ddl --steps 100:109 -o slow.pftrace\n"
                                   "  ddl export chrome-json slow.ddl --steps 100:109 -o slow-traces\n"
+                                  "  ddl export chakra slow.ddl -o slow-et\n"
                                   "  ddl export folded slow.ddl | flamegraph.pl --countname ns > slow.svg\n"
                                   "  ddl export prometheus run.ddl --textfile /var/lib/prometheus/node-exporter --watch 30s"});
   options.add()("output,o", takes<std::string>("FILE"), "where to; - is standard output; a folder where there are several files")(

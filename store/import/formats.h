@@ -12,6 +12,7 @@ class ImportedRun;
 
 using BytesRead = std::function<void(uint64_t bytes)>;
 
+void read_chakra(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read);
 void read_chrome(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read);
 void read_flight_recorder(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read);
 void read_horovod(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read);

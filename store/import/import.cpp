@@ -33,6 +33,7 @@ constexpr ImportFormat kFormats[] = {
     {"flight-recorder", "dumps of PyTorch's flight recorder of a job that hangs, a file a rank: pickles or JSON, or a folder of them",
      "nccl_trace_rank_*", store::read_flight_recorder},
     {"nccl-ras", "the answer of NCCL's RAS about a job that runs or hangs: text or JSON", "ras.txt", store::read_nccl_ras},
+    {"chakra", "Chakra execution traces with times, a file a rank: as ddl export chakra writes them", "ddl.*.et", store::read_chakra},
     {"chrome", "Chrome trace events (JSON), a process a rank: as ddl and many other programs write them", "trace.json", store::read_chrome},
     {"pipedream", "CSV: layers of PipeDream's profiler, or operations of a what-if straggler analysis", "trace.csv", store::read_pipedream},
 };

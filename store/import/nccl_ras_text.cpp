@@ -172,7 +172,7 @@ class RasText {
     const auto number = [&](size_t i) {
       RasLine l(words[i]);
       const auto value = l.number();
-      if (!value || !l.at_end() || *value > kMaxRanks) fail(fmt::format("column {} of the table of communicators is no number", i + 1));
+      if (!value || !l.at_end() || *value > kMaxRanks) fail(fmt::format("column {} of the table of communicators is not a number", i + 1));
       return *value;
     };
     if (words.size() != 8) fail("a row of the table of communicators has not 8 columns");

@@ -125,7 +125,7 @@ TEST(NcclRasText, RanksOfSmallerCommunicators) {
   EXPECT_EQ(blamed(run), "missing 9");
   EXPECT_EQ(losses_of(run, "ras_ranks"),
             "1: ranks that the largest communicator does not have, or that cannot be told from its own: numbered behind");
-  // Of the job only that group is in trouble: its ranks are those of the run.
+  // Only that group is in trouble: its ranks are those of the run.
   RasJob small = lagging_job(16, {});
   small.add(0xe9, {8, 9}, "AllGather", 7).members[1].launched["AllGather"] = 6;
   Imported alone = ras_run(ras_text(small));
