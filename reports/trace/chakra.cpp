@@ -466,7 +466,8 @@ std::vector<std::string> ChakraTraces::notes() const {
   if (request_.steps) {
     notes.push_back(request_.steps->first == request_.steps->last
                         ? fmt::format("step {} of {} rank{}", request_.steps->first, processes_.size(), processes_.size() == 1 ? "" : "s")
-                        : fmt::format("steps {} to {} of {} rank{}", request_.steps->first, request_.steps->last, processes_.size(), processes_.size() == 1 ? "" : "s"));
+                        : fmt::format("steps {} to {} of {} rank{}", request_.steps->first, request_.steps->last, processes_.size(),
+                                      processes_.size() == 1 ? "" : "s"));
   }
   if (!missing_.empty())
     notes.push_back(fmt::format("no file for ranks that left no record ({}): a simulator needs one for each", rank_list(missing_)));
