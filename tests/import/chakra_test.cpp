@@ -20,7 +20,7 @@ TEST(Chakra, ReadsStepsKernelsCallsAndOperators) {
           "SELECT group_concat(n, ' ') FROM (SELECT op || '/' || count(*) || '/' || min(payload_bytes) AS n FROM v_collective WHERE rank = 1 GROUP BY op"
           " ORDER BY op)"),
       "MPI_Allreduce/2/8 ncclAllReduce/2/4096");
-  EXPECT_EQ(run.text("SELECT group_concat(DISTINCT label) FROM communicator WHERE size = 2 AND label LIKE 'group%'"), "group 3");
+  EXPECT_EQ(run.text("SELECT group_concat(DISTINCT label) FROM communicator WHERE size = 2 AND label LIKE 'group%'"), "group 3,group 3#2");
   EXPECT_EQ(
       run.integer(
           "SELECT count(*) FROM event e JOIN op o ON o.id = e.op WHERE o.name = 'MPI_Send' AND e.peer = 0 AND e.tag = 5 AND e.bytes = 64"),
