@@ -38,7 +38,8 @@ class ChakraRank {
   ChakraRank(const RunView& run, const TraceProcess& process) : run_(run), process_(process) {}
 
   void read() {
-    Query window(run_.db, "SELECT begin_ns, end_ns, iif(first_step = last_step, first_step, NULL) FROM temp.trace_process WHERE process = ?");
+    Query window(run_.db,
+                 "SELECT begin_ns, end_ns, iif(first_step = last_step, first_step, NULL) FROM temp.trace_process WHERE process = ?");
     window.bind(process_.id).next();
     begin_ns_ = window.maybe_integer(0).value_or(process_.init_ns.value_or(process_.start_ns));
     end_ns_ = window.maybe_integer(1).value_or(process_.finalize_ns.value_or(process_.end_ns));
@@ -70,10 +71,11 @@ class ChakraRank {
       std::optional<int64_t> type, bytes;
     };
     std::map<std::pair<int64_t, int64_t>, Collective> collectives;
-    Query carried(run_.db,
-                  "SELECT e.comm, e.seq, o.name, e.bytes FROM temp.trace_process t CROSS JOIN event e ON e.process = t.process JOIN op o ON o.id ="
-                  " e.op JOIN temp.chakra_whole w ON w.comm = e.comm AND w.seq = e.seq WHERE e.process = ? AND e.kind = 4 AND " +
-                      in_window("e"));
+    Query carried(
+        run_.db,
+        "SELECT e.comm, e.seq, o.name, e.bytes FROM temp.trace_process t CROSS JOIN event e ON e.process = t.process JOIN op o ON o.id ="
+        " e.op JOIN temp.chakra_whole w ON w.comm = e.comm AND w.seq = e.seq WHERE e.process = ? AND e.kind = 4 AND " +
+            in_window("e"));
     carried.bind(process_.id);
     while (carried.next())
       collectives[{carried.integer(0), carried.integer(1)}] = {chakra::collective_type(carried.text(2)), carried.maybe_integer(3)};
@@ -143,16 +145,17 @@ class ChakraRank {
     int64_t at_ns;     // when the host got there
     int64_t until_ns;  // when it went on
     What what;
-    uint32_t node = kNone;         // that begins there
+    uint32_t node = kNone;                       // that begins there
     std::optional<int64_t> stream{}, context{};  // that a synchronisation waited for
   };
 
   void read_calls() {
-    Query row(run_.db,
-              "SELECT e.id, e.thread, e.kind, o.class, o.name, o.nonblocking, e.comm, w.seq, e.step, e.start_ns, e.duration_ns, e.bytes, e.seq"
-              " FROM temp.trace_process t CROSS JOIN event e ON e.process = t.process JOIN op o ON o.id = e.op LEFT JOIN temp.chakra_whole w ON"
-              " w.comm = e.comm AND w.seq = e.seq WHERE e.process = ? AND e.kind IN (1, 2) AND " +
-                  in_window("e"));
+    Query row(
+        run_.db,
+        "SELECT e.id, e.thread, e.kind, o.class, o.name, o.nonblocking, e.comm, w.seq, e.step, e.start_ns, e.duration_ns, e.bytes, e.seq"
+        " FROM temp.trace_process t CROSS JOIN event e ON e.process = t.process JOIN op o ON o.id = e.op LEFT JOIN temp.chakra_whole w ON"
+        " w.comm = e.comm AND w.seq = e.seq WHERE e.process = ? AND e.kind IN (1, 2) AND " +
+            in_window("e"));
     row.bind(process_.id);
     while (row.next()) {
       const int64_t start = row.integer(9), end = start + row.integer(10);
@@ -182,15 +185,17 @@ class ChakraRank {
   }
 
   void add(ChakraNode node, bool posts) {
-    moments_.push_back({node.start_ns, posts ? node.start_ns : node.end_ns, posts ? What::kPosts : What::kBlocks, static_cast<uint32_t>(nodes.size())});
+    moments_.push_back(
+        {node.start_ns, posts ? node.start_ns : node.end_ns, posts ? What::kPosts : What::kBlocks, static_cast<uint32_t>(nodes.size())});
     nodes.push_back(std::move(node));
   }
 
   void read_messages() {
     for (const bool sends : {true, false}) {
-      Query row(run_.db, fmt::format("SELECT e.thread, e.kind, o.name, e.step, e.start_ns, e.duration_ns, m.bytes, m.tag, m.source, m.destination"
-                                     " FROM temp.chakra_message m JOIN event e ON e.id = m.{} JOIN op o ON o.id = e.op WHERE e.process = ?",
-                                     sends ? "send" : "receive"));
+      Query row(run_.db,
+                fmt::format("SELECT e.thread, e.kind, o.name, e.step, e.start_ns, e.duration_ns, m.bytes, m.tag, m.source, m.destination"
+                            " FROM temp.chakra_message m JOIN event e ON e.id = m.{} JOIN op o ON o.id = e.op WHERE e.process = ?",
+                            sends ? "send" : "receive"));
       row.bind(process_.id);
       while (row.next()) {
         ChakraNode node = call_node(row.text(2), row.integer(4), row.integer(4) + row.integer(5), row.maybe_integer(3));
@@ -206,13 +211,15 @@ class ChakraRank {
 
   void read_launches() {
     for (const auto& [at, node] : launched_) moments_.push_back({at, at, What::kLaunches, node});
-    Query row(run_.db,
-              "SELECT g.start_ns, g.duration_ns, g.stream, g.context FROM temp.trace_process t CROSS JOIN gpu_event g ON g.process = t.process JOIN"
-              " gpu_name n ON n.id = g.name WHERE g.process = ? AND g.kind = 4 AND n.name NOT LIKE '%wait%' AND " +
-                  in_window("g"));
+    Query row(
+        run_.db,
+        "SELECT g.start_ns, g.duration_ns, g.stream, g.context FROM temp.trace_process t CROSS JOIN gpu_event g ON g.process = t.process JOIN"
+        " gpu_name n ON n.id = g.name WHERE g.process = ? AND g.kind = 4 AND n.name NOT LIKE '%wait%' AND " +
+            in_window("g"));
     row.bind(process_.id);
     while (row.next()) {
-      moments_.push_back({row.integer(0), row.integer(0) + row.integer(1), What::kSynchronizes, kNone, row.maybe_integer(2), row.maybe_integer(3)});
+      moments_.push_back(
+          {row.integer(0), row.integer(0) + row.integer(1), What::kSynchronizes, kNone, row.maybe_integer(2), row.maybe_integer(3)});
     }
   }
 
@@ -334,9 +341,10 @@ void add_text(Message& node, uint32_t attributes, std::string_view name, std::st
 ChakraTraces::ChakraTraces(const RunView& run, TraceRequest request) : run_(run), request_(std::move(request)) {
   if (!request_.steps && run.has_steps) {
     std::vector<std::pair<int64_t, int64_t>> steps;  // time of the slowest rank, and number
-    Query row(run.db,
-              "SELECT max(s.duration_ns), s.step FROM steady_number n JOIN step s ON s.step = n.step JOIN process p ON p.id = s.process AND p.world ="
-              " n.world WHERE n.world = ? GROUP BY s.step ORDER BY 1, 2");
+    Query row(
+        run.db,
+        "SELECT max(s.duration_ns), s.step FROM steady_number n JOIN step s ON s.step = n.step JOIN process p ON p.id = s.process AND p.world ="
+        " n.world WHERE n.world = ? GROUP BY s.step ORDER BY 1, 2");
     for (row.bind(run.world); row.next();) steps.emplace_back(row.integer(0), row.integer(1));
     if (steps.empty()) throw Error("the run has no step that all ranks recorded", "name steps with --steps A:B", ExitCode::kDataMissing);
     const int64_t middle = steps[steps.size() / 2].second;
@@ -362,12 +370,14 @@ ChakraTraces::ChakraTraces(const RunView& run, TraceRequest request) : run_(run)
       FROM message m JOIN temp.chakra_end se ON se.id = m.send JOIN temp.chakra_end re ON re.id = m.receive JOIN event s ON s.id = m.send
       JOIN event r ON r.id = m.receive JOIN process sp ON sp.id = s.process JOIN process rp ON rp.id = r.process)",
                           in_window("e")));
-  Query left(run.db,
-             "SELECT count(*) FROM temp.chakra_end x JOIN event e ON e.id = x.id JOIN op o ON o.id = e.op WHERE o.class != 'probe' AND x.id NOT IN"
-             " (SELECT send FROM temp.chakra_message UNION SELECT receive FROM temp.chakra_message)");
+  Query left(
+      run.db,
+      "SELECT count(*) FROM temp.chakra_end x JOIN event e ON e.id = x.id JOIN op o ON o.id = e.op WHERE o.class != 'probe' AND x.id NOT IN"
+      " (SELECT send FROM temp.chakra_message UNION SELECT receive FROM temp.chakra_message)");
   left.next();
   messages_left_ = static_cast<uint64_t>(left.integer(0));
-  Query begin(run.db, "SELECT min(coalesce(t.begin_ns, p.init_ns, p.start_ns)) FROM temp.trace_process t JOIN process p ON p.id = t.process");
+  Query begin(run.db,
+              "SELECT min(coalesce(t.begin_ns, p.init_ns, p.start_ns)) FROM temp.trace_process t JOIN process p ON p.id = t.process");
   begin.next();
   begin_ns_ = begin.integer(0);
 }
@@ -392,13 +402,17 @@ void ChakraTraces::write(size_t trace, const Sink& sink) {
   add_message(buffer, head);
   // As PyTorch's traces tell groups: a list in a list, as Python prints it.
   std::string groups;
-  Query row(run_.db,
-            "SELECT communicator, '[' || group_concat(rank, ', ') || ']' FROM (SELECT communicator, rank FROM communicator_member WHERE communicator IN"
-            " (SELECT comm FROM temp.chakra_whole) AND side = 0 ORDER BY communicator, comm_rank) GROUP BY communicator");
-  while (row.next()) groups += fmt::format("{}{{\"pg_name\": \"{}\", \"ranks\": {}}}", groups.empty() ? "" : ", ", row.integer(0), row.text(1));
+  Query row(
+      run_.db,
+      "SELECT communicator, '[' || group_concat(rank, ', ') || ']' FROM (SELECT communicator, rank FROM communicator_member WHERE communicator IN"
+      " (SELECT comm FROM temp.chakra_whole) AND side = 0 ORDER BY communicator, comm_rank) GROUP BY communicator");
+  while (row.next())
+    groups += fmt::format("{}{{\"pg_name\": \"{}\", \"ranks\": {}}}", groups.empty() ? "" : ", ", row.integer(0), row.text(1));
   if (!groups.empty()) {
     Message node, values;
-    node.number(chakra::kId, nodes.size()).bytes(chakra::kName, "## process_group:init ##").number(chakra::kType, static_cast<uint64_t>(NodeType::kMetadata));
+    node.number(chakra::kId, nodes.size())
+        .bytes(chakra::kName, "## process_group:init ##")
+        .number(chakra::kType, static_cast<uint64_t>(NodeType::kMetadata));
     node.message(chakra::kInputs, values.bytes(1, fmt::format("['[{}]']", groups)));
     add_attribute(node, "is_cpu_op", chakra::kBool, 1);
     add_message(buffer, node);
@@ -430,9 +444,10 @@ void ChakraTraces::write(size_t trace, const Sink& sink) {
 
 std::string ChakraTraces::communicators() const {
   std::string text;
-  Query row(run_.db,
-            "SELECT m.communicator, m.rank FROM communicator_member m WHERE m.communicator IN (SELECT comm FROM temp.chakra_whole) AND m.side = 0 ORDER"
-            " BY m.communicator, m.comm_rank");
+  Query row(
+      run_.db,
+      "SELECT m.communicator, m.rank FROM communicator_member m WHERE m.communicator IN (SELECT comm FROM temp.chakra_whole) AND m.side = 0 ORDER"
+      " BY m.communicator, m.comm_rank");
   int64_t communicator = -1;
   while (row.next()) {
     if (row.integer(0) != communicator) {
@@ -451,15 +466,19 @@ std::vector<std::string> ChakraTraces::notes() const {
   if (request_.steps) {
     notes.push_back(request_.steps->first == request_.steps->last
                         ? fmt::format("step {} of {} rank{}", request_.steps->first, processes_.size(), processes_.size() == 1 ? "" : "s")
-                        : fmt::format("steps {} to {} of {} ranks", request_.steps->first, request_.steps->last, processes_.size()));
+                        : fmt::format("steps {} to {} of {} rank{}", request_.steps->first, request_.steps->last, processes_.size(),
+                                      processes_.size() == 1 ? "" : "s"));
   }
-  if (!missing_.empty()) notes.push_back(fmt::format("no file for ranks that left no record ({}): a simulator needs one for each", rank_list(missing_)));
+  if (!missing_.empty())
+    notes.push_back(fmt::format("no file for ranks that left no record ({}): a simulator needs one for each", rank_list(missing_)));
   if (collectives_left_ > 0)
-    notes.push_back(fmt::format("{} calls of collectives count as computing: Chakra has no such type, or not all members are in these steps", collectives_left_));
+    notes.push_back(fmt::format(
+        "{} calls of collectives count as computing: Chakra has no such type, or not all members are in these steps", collectives_left_));
   if (messages_left_ > 0)
     notes.push_back(fmt::format("{} sends and receives count as computing: their other ends are not in these steps", messages_left_));
   if (kernels_left_ > 0)
-    notes.push_back(fmt::format("{} kernels of communication count as computing: what they carry out, or who takes part, is not known", kernels_left_));
+    notes.push_back(
+        fmt::format("{} kernels of communication count as computing: what they carry out, or who takes part, is not known", kernels_left_));
   return notes;
 }
 

@@ -34,7 +34,8 @@ using chakra::NodeType;
 
 constexpr uint64_t kMostNodeBytes = 16 << 20;
 constexpr uint64_t kMostMicros = 4'000'000'000'000'000;
-constexpr const char* kNoTimes = "nodes without times (start_time_micros), as PyTorch's execution traces have them: import the Kineto trace beside it";
+constexpr const char* kNoTimes =
+    "nodes without times (start_time_micros), as PyTorch's execution traces have them: import the Kineto trace beside it";
 
 /// Fields of one message.
 class WireFields {
@@ -131,13 +132,22 @@ ChakraEvent read_node(std::string_view message) {
         std::string_view name, text;
         std::optional<int64_t> number;
         for (WireFields attribute(f.bytes); attribute.next();) {
-          if (attribute.field == chakra::kAttributeName) name = attribute.bytes;
-          else if (attribute.field == chakra::kString) text = attribute.bytes;
-          else if (attribute.bytes.empty() && attribute.field > 2) number = attribute.integer();
+          if (attribute.field == chakra::kAttributeName)
+            name = attribute.bytes;
+          else if (attribute.field == chakra::kString)
+            text = attribute.bytes;
+          else if (attribute.bytes.empty() && attribute.field > 2)
+            number = attribute.integer();
         }
         if (name == "pg_name") e.group = text;
-        for (const auto& [known, to] : {std::pair{"stream", &e.stream}, {"step", &e.step}, {"tid", &e.thread}, {"comm_type", &e.comm_type},
-                                        {"comm_size", &e.bytes}, {"comm_src", &e.source}, {"comm_dst", &e.destination}, {"comm_tag", &e.tag}})
+        for (const auto& [known, to] : {std::pair{"stream", &e.stream},
+                                        {"step", &e.step},
+                                        {"tid", &e.thread},
+                                        {"comm_type", &e.comm_type},
+                                        {"comm_size", &e.bytes},
+                                        {"comm_src", &e.source},
+                                        {"comm_dst", &e.destination},
+                                        {"comm_tag", &e.tag}})
           if (name == known) *to = number;
         break;
       }
@@ -189,7 +199,8 @@ class ChakraFiles {
   template <typename Take>
   void each_node(size_t number, const BytesRead& progress, Take&& take) {
     InputFile file(files_[number], progress);
-    if (file.peek() == '{' && file.buffered().size() > 1 && (file.buffered()[1] == '"' || static_cast<unsigned char>(file.buffered()[1]) <= ' '))
+    if (file.peek() == '{' && file.buffered().size() > 1 &&
+        (file.buffered()[1] == '"' || static_cast<unsigned char>(file.buffered()[1]) <= ' '))
       file.fail(0, fmt::format("JSON, not protocol buffers; {}", kNoTimes));
     std::string message;
     bool head = true, any_start = false;
@@ -231,7 +242,8 @@ class ChakraFiles {
   /// GlobalMetadata: a version and attributes.
   static void check_head(std::string_view message) {
     for (WireFields f(message); f.next();)
-      if (f.field < 1 || f.field > 2 || f.bytes.empty()) throw BadRecord{"no Chakra trace: it does not begin with its version and attributes"};
+      if (f.field < 1 || f.field > 2 || f.bytes.empty())
+        throw BadRecord{"no Chakra trace: it does not begin with its version and attributes"};
   }
 
   /// Who is in which group.
@@ -308,7 +320,8 @@ class ChakraFiles {
     a.duration_ns = duration_ns;
     a.device = 0;
     a.stream = e.stream;
-    const CopyName copy = parse_copy_name(e.name.starts_with("[CUDA memcpy ") ? std::string_view(e.name).substr(6) : std::string_view(e.name));
+    const CopyName copy =
+        parse_copy_name(e.name.starts_with("[CUDA memcpy ") ? std::string_view(e.name).substr(6) : std::string_view(e.name));
     if (e.name.starts_with("[CUDA memcpy ")) {
       a.kind = DeviceKind::kMemcpy;
       a.copy = copy.kind.empty() ? "?" : std::string_view(copy.kind);
@@ -342,7 +355,9 @@ class ChakraFiles {
       const bool sends = e.type == NodeType::kSend;
       const auto peer = sends ? e.destination : e.source;
       if (!peer || *peer < 0 || *peer >= world_size_) throw BadRecord{"the other rank of a message is missing, or none of the ranks"};
-      operation.op = call.op_class == (sends ? OpClass::kSend : OpClass::kReceive) ? std::string_view(e.name) : sends ? "MPI_Send" : "MPI_Recv";
+      operation.op = call.op_class == (sends ? OpClass::kSend : OpClass::kReceive) ? std::string_view(e.name)
+                     : sends                                                       ? "MPI_Send"
+                                                                                   : "MPI_Recv";
       operation.communicator = group("", false);
       operation.peer = *peer;
       operation.tag = e.tag;
@@ -364,7 +379,7 @@ class ChakraFiles {
   uint64_t left_ = 0;
   // of the file at hand
   size_t process_ = 0;
-  std::map<uint32_t, int64_t> numbers_;                        // collectives so far, by communicator
+  std::map<uint32_t, int64_t> numbers_;                   // collectives so far, by communicator
   std::map<int64_t, std::pair<int64_t, int64_t>> steps_;  // begin and end
 };
 

@@ -10,7 +10,17 @@ namespace ddl::chakra {
 enum class NodeType { kInvalid = 0, kMetadata = 1, kLoad = 2, kStore = 3, kCompute = 4, kSend = 5, kReceive = 6, kCollective = 7 };
 
 /// Fields of Node and of AttributeProto.
-enum NodeField : uint32_t { kId = 1, kName = 2, kType = 3, kControlDeps = 4, kDataDeps = 5, kStartMicros = 6, kDurationMicros = 7, kInputs = 8, kAttributes = 10 };
+enum NodeField : uint32_t {
+  kId = 1,
+  kName = 2,
+  kType = 3,
+  kControlDeps = 4,
+  kDataDeps = 5,
+  kStartMicros = 6,
+  kDurationMicros = 7,
+  kInputs = 8,
+  kAttributes = 10
+};
 enum AttributeField : uint32_t { kAttributeName = 1, kInt32 = 7, kInt64 = 9, kBool = 27, kString = 29 };
 
 /// CollectiveCommType for an operation of MPI or NCCL, also as it is named when it is non-blocking, persistent, or has counts for each rank. Nothing: Chakra has no

@@ -33,6 +33,24 @@ class Export : public testing::Test {
   test::ScratchFolder folder_;
 };
 
+TEST_F(Export, ChakraTracesIntoAFolder) {
+  const std::string run = write(job());
+  const Result result = ddl_command({"export", "chakra", run, "--steps", "1", "-o", path("et")});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.err.find("step 1 of 2 ranks"), std::string::npos) << result.err;
+  EXPECT_EQ(result.err.find("count as computing"), std::string::npos) << result.err;
+  EXPECT_EQ(contents(folder_ / "et" / "communicators.json"), "{\"1\": [0, 1]}\n");
+  const std::string trace = contents(folder_ / "et" / "ddl.1.et");
+  EXPECT_NE(trace.find("MPI_Allreduce"), std::string::npos);
+  EXPECT_EQ(ddl_command({"export", "chakra", run}).code, 2);
+  EXPECT_EQ(ddl_command({"export", "chakra", run, "--ranks", "1", "-o", path("et")}).code, 2);
+  EXPECT_EQ(ddl_command({"export", "chakra", run, "--steps", "77", "-o", path("et")}).code, 3);
+  const Result back = ddl_command({"import", "chakra", path("et/ddl.0.et"), path("et/ddl.1.et"), "--one-clock", "-o", path("back.ddl")});
+  ASSERT_EQ(back.code, 0) << back.err;
+  EXPECT_EQ(ddl_command({"query", path("back.ddl"), "select count(distinct seq) || ':' || min(bytes) as n from v_collective"}).out,
+            " n\n 1:4194304\n");
+}
+
 TEST_F(Export, OneTableAsCsv) {
   const std::string run = write(job());
   const Result result = ddl_command({"export", "csv", run, "--table", "collective"});

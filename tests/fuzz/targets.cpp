@@ -25,6 +25,7 @@ constexpr Target kTargets[] = {
     {"nsys", "reports of Nsight Systems: SQLite", traces<Format::kNsys>, take_trace<Format::kNsys>, damage_database},
     {"nvprof", "CSV of nvprof", traces<Format::kNvprof>, take_trace<Format::kNvprof>},
     {"nccl-inspector", "JSON lines of NCCL's Inspector", traces<Format::kNcclInspector>, take_trace<Format::kNcclInspector>},
+    {"chakra", "Chakra execution traces", traces<Format::kChakra>, take_trace<Format::kChakra>},
     {"nccl-ras", "the answer of NCCL's RAS", traces<Format::kNcclRas>, take_trace<Format::kNcclRas>},
     {"flight-recorder", "dumps of PyTorch's flight recorder: pickles and JSON", traces<Format::kFlightRecorder>,
      take_trace<Format::kFlightRecorder>},

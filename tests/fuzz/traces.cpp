@@ -10,7 +10,7 @@
 namespace ddl::fuzz {
 namespace {
 
-constexpr const char* kNames[] = {"chrome",         "kineto",   "horovod",         "nsys",      "nvprof",
+constexpr const char* kNames[] = {"chakra",         "chrome",   "kineto",          "horovod",   "nsys", "nvprof",
                                   "nccl-inspector", "nccl-ras", "flight-recorder", "pipedream", "rocm"};
 
 const char* name_of(Format format) { return kNames[static_cast<int>(format)]; }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/trace/protobuf.h"
 #include "tests/support/flight_dumps.h"
 #include "tests/support/ras_answers.h"
 #include "tests/support/synthetic_run.h"
@@ -427,6 +428,47 @@ inline std::string flight_recorder_dump(int protocol) {
   return protocol == 0 ? as_json(dump) : as_pickle(dump, protocol);
 }
 
+/// Rank 0 of a Chakra trace: two steps with an operator, a kernel, a collective on either side, and a message.
+inline std::string chakra_trace(bool times = true) {
+  using reports::Message;
+  std::string file;
+  const auto add = [&](const Message& message) {
+    size_t size = message.encoded().size();
+    for (; size >= 128; size >>= 7) file += static_cast<char>(size | 128);
+    file += static_cast<char>(size);
+    file += message.encoded();
+  };
+  add(Message().bytes(1, "0.0.4"));
+  add(Message()
+          .number(1, 99)
+          .bytes(2, "## process_group:init ##")
+          .number(3, 1)
+          .message(8, Message().bytes(1, R"(['[{"pg_name": "3", "ranks": [0, 1]}]'])")));
+  uint64_t id = 0;
+  const auto node = [&](const char* name, int type, uint64_t start_us, uint64_t duration_us,
+                        const std::vector<std::pair<const char*, int64_t>>& attributes) {
+    Message m;
+    m.number(1, ++id).bytes(2, name).number(3, static_cast<uint64_t>(type));
+    if (times) m.number(6, start_us);
+    m.number(7, duration_us);
+    for (const auto& [key, value] : attributes) m.message(10, Message().bytes(1, key).integer(9, value));
+    if (type == 7) m.message(10, Message().bytes(1, "pg_name").bytes(29, "3"));
+    add(m);
+  };
+  for (const uint64_t step : {uint64_t{1}, uint64_t{2}}) {
+    const uint64_t t = step * 1000;
+    const auto number = static_cast<int64_t>(step);
+    node("aten::mm", 4, t, 200, {{"step", number}, {"tid", 7}});
+    node("gemm", 4, t + 50, 300, {{"step", number}, {"stream", 7}});
+    node("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 7, t + 350, 100,
+         {{"stream", 20}, {"step", number}, {"comm_type", 0}, {"comm_size", 4096}});
+    node("MPI_Allreduce", 7, t + 500, 100, {{"step", number}, {"comm_type", 0}, {"comm_size", 8}});
+    node("MPI_Send", 5, t + 600, 10, {{"step", number}, {"comm_size", 64}, {"comm_src", 0}, {"comm_dst", 0}, {"comm_tag", 5}});
+    node("load", 2, t + 700, 10, {});
+  }
+  return file;
+}
+
 inline std::vector<Sample> samples() {
   return {
       {"nccl-ras", "ras.json", ras_answer({5, 5, 4, 5}, 1), ", byte "},
@@ -442,6 +484,7 @@ inline std::vector<Sample> samples() {
       {"nvprof", "nvprof.4242.csv", nvprof_trace(), ", byte "},
       {"horovod", "timeline.json", horovod_timeline(), ", byte "},
       {"nccl-inspector", "node0.log", inspector_log(0, 12), ", byte "},
+      {"chakra", "job.0.et", chakra_trace(), ", byte "},
       {"chrome", "trace.json", chrome_trace(), ", byte "},
       {"pipedream", "trace.csv", what_if_csv(), ", byte "},
       {"kineto", "worker0.json", R"J({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "A100"}],

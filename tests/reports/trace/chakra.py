@@ -14,6 +14,7 @@ from pathlib import Path
 try:
     import google.protobuf  # noqa: F401
     from google.protobuf.internal.decoder import _DecodeVarint32
+    from google.protobuf.internal.encoder import _VarintBytes
 except ImportError as missing:
     print(f"skipped: {missing} (apt-get install python3-protobuf)")
     sys.exit(77)
@@ -140,6 +141,30 @@ def check(run, folder, messages, steps=None):
     return ranks, place
 
 
+def nccl_files(folder, messages):
+    """Two ranks, five steps of a kernel and an allreduce of NCCL; rank 1 comes 20 us later."""
+    files = []
+    for rank in (0, 1):
+        nodes = []
+        for step in range(5):
+            begin = 1000 * (step + 1)
+            nodes.append(messages.Node(name="gemm", type=COMPUTE, start_time_micros=begin, duration_micros=300 + 20 * rank, attr=[
+                messages.Attribute(name="stream", int64_val=7), messages.Attribute(name="step", int64_val=step)]))
+            nodes.append(messages.Node(name="ncclDevKernel_AllReduce_Sum_f32_RING_LL", type=COLLECTIVE, start_time_micros=begin + 300 + 20 * rank, duration_micros=120 - 20 * rank,
+                                       data_deps=[2 * step], attr=[messages.Attribute(name=name, int64_val=value) for name, value in
+                                                                   (("stream", 20), ("step", step), ("comm_type", 0), ("comm_size", 4096))]
+                                       + [messages.Attribute(name="pg_name", string_val="0")]))
+        data = b""
+        for number, message in enumerate([messages.Head(version="0.0.4"), *nodes]):
+            if number > 0:
+                message.id = number - 1
+            encoded = message.SerializeToString()
+            data += _VarintBytes(len(encoded)) + encoded
+        files.append(folder / f"other.{rank}.et")
+        files[-1].write_bytes(data)
+    return files
+
+
 def round_trip(ranks, place, back):
     """The run that is made of the files, against the files."""
     files = sorted(place.glob("ddl.*.et"))
@@ -180,6 +205,12 @@ def main():
             ranks, place = check(folder / f"{run}.ddl", folder, messages)
             round_trip(ranks, place, folder / f"{run}.back.ddl")
             kinds += Counter(n.type for nodes in ranks.values() for n in nodes)
+        # Kernels of NCCL: files as another program would write them, through a run and back.
+        ddl("import", "chakra", *nccl_files(folder, messages), "--one-clock", "-o", folder / "nccl.ddl")
+        ranks, place = check(folder / "nccl.ddl", folder, messages)
+        told = Counter((n.name, n.attr["comm_type"], n.attr["comm_size"], n.duration) for nodes in ranks.values() for n in nodes if n.type == COLLECTIVE)
+        assert told == {("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 0, 4096, 120): 1, ("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 0, 4096, 100): 1}, told
+        round_trip(ranks, place, folder / "nccl.back.ddl")
         assert all(kinds[kind] > 0 for kind in (COMPUTE, SEND, RECEIVE, COLLECTIVE)), kinds
         print(dict(kinds))
 
