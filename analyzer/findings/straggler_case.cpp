@@ -28,7 +28,7 @@ constexpr size_t kSureSteps = 8;         // where ranks left no record: a few in
 constexpr double kSureLateSteps = 0.8;   // of the steps
 constexpr double kOwnShare = 0.5;        // of the lateness, that ranks without a record cannot have caused
 constexpr double kClearIncrease = 4;     // blame after the change against before it
-constexpr double kTogether = 0.5;        // of the others' shortest wait: several that are late together wait no longer
+constexpr double kTogether = 0.5;        // of what the others wait longer: the waits of several that are late together differ by no more
 constexpr double kMoreTogether = 2;      // saving of several against that of one of them
 
 using Late = std::set<int64_t>;  // ranks
@@ -113,11 +113,11 @@ size_t find_change(const std::vector<StepBlame>& steps) {
 
 StragglerCosts costs_of(const StragglerInput& input, const Late& suspects, const std::set<int64_t>& steps) {
   struct One {
-    double own_compute = 0, compute = 0, own_blocked = 0, blocked = 0, own_exposed = 0, own_transfer = 0, own_wait = 0, exposed = 0,
-           wait = 0, least = -1, duration = 0, longest = 0;
+    double own_compute = 0, compute = 0, own_blocked = 0, blocked = 0, own_exposed = 0, own_transfer = 0, own_most = 0, own_least = -1,
+           exposed = 0, wait = 0, least = -1, duration = 0, longest = 0;
     int own = 0, others = 0;
   };
-  std::vector<double> means, leasts, own_waits, longest, compute, others_compute, blocked, others_blocked, less_in_mpi, transfer;
+  std::vector<double> means, leasts, leads, aparts, longest, compute, others_compute, blocked, others_blocked, less_in_mpi, transfer;
   double wait_ns = 0;
   double duration_ns = 0;
   One now;
@@ -126,10 +126,12 @@ StragglerCosts costs_of(const StragglerInput& input, const Late& suspects, const
     const int own = std::max(1, now.own);
     wait_ns += now.wait;
     duration_ns += now.duration;
-    means.push_back(now.wait / now.others);
-    leasts.push_back(now.least);
+    const double own_least_ns = std::max(0.0, now.own_least), shared_ns = now.own > 1 ? own_least_ns : 0;
+    means.push_back(now.wait / now.others - shared_ns);
+    leads.push_back(now.least - own_least_ns);
+    leasts.push_back(now.least - shared_ns);
     longest.push_back(now.longest);
-    own_waits.push_back(now.own_wait);
+    aparts.push_back(now.own_most - own_least_ns);
     compute.push_back(now.own_compute / own);
     others_compute.push_back(now.compute / now.others);
     blocked.push_back(now.own_blocked / own);
@@ -153,7 +155,8 @@ StragglerCosts costs_of(const StragglerInput& input, const Late& suspects, const
       now.own_blocked += blocked_ns;
       now.own_exposed += row.exposed_ns;
       now.own_transfer = std::max(now.own_transfer, row.exposed_ns - row.wait_ns);
-      now.own_wait = std::max(now.own_wait, row.wait_ns);
+      now.own_most = std::max(now.own_most, row.wait_ns);
+      now.own_least = now.own_least < 0 ? row.wait_ns : std::min(now.own_least, row.wait_ns);
       return;
     }
     ++now.others;
@@ -169,7 +172,8 @@ StragglerCosts costs_of(const StragglerInput& input, const Late& suspects, const
   if (means.empty() || duration_ns <= 0) return costs;
   costs.others_wait_ns = median_of(means);
   costs.least_wait_ns = median_of(leasts);
-  costs.own_wait_ns = median_of(own_waits);
+  costs.lead_ns = median_of(leads);
+  costs.apart_ns = median_of(aparts);
   costs.wait_share = wait_ns / duration_ns;
   costs.step_ns = median_of(longest);
   costs.compute_ns = median_of(compute);
@@ -206,7 +210,7 @@ std::optional<StragglerCase> judge_from(const StragglerInput& input, const Late&
   c.costs = costs_of(input, suspects, numbers);
   const double share = static_cast<double>(suspects.size()) / static_cast<double>(input.ranks);
   const double least = std::min(2 * share, (1 + share) / 2);
-  const bool together = suspects.size() == 1 || c.costs.own_wait_ns <= kTogether * c.costs.least_wait_ns;
+  const bool together = suspects.size() == 1 || c.costs.apart_ns <= kTogether * c.costs.least_wait_ns;
   const bool often = input.annotated ? c.late_steps >= kStragglerMinSteps : c.late >= kStragglerMinInstances;
   const bool holds = often && together && c.blame_share > least && c.late_rate > least && c.costs.wait_share >= kMinWaitShare &&
                      c.costs.less_in_mpi_ns >= kExplainedShare * c.costs.others_wait_ns * c.blame_share &&
@@ -253,7 +257,7 @@ std::optional<StragglerCase> find_straggler_case(const StragglerInput& input) {
   const Late several = late_together(input);
   if (several.empty() || (one && !several.contains(one->ranks.front()))) return one;
   const std::optional<StragglerCase> together = judge(input, several, noise);
-  const auto saving_ns = [](const StragglerCase& c) { return c.costs.saving_ns(c.blame_share); };
+  const auto saving_ns = [](const StragglerCase& c) { return std::min(c.costs.lead_ns * c.blame_share, c.costs.saving_ns(c.blame_share)); };
   return together && (!one || saving_ns(*together) > kMoreTogether * saving_ns(*one)) ? together : one;
 }
 

@@ -54,7 +54,8 @@ struct StragglerInput {
   std::function<void(const std::function<void(const StepOfRank&)>&)> each_step;  ///< of steps with known waiting, by step
 };
 
-/// How the suspects and the others spent the steps that count.
+/// How the suspects and the others spent the steps that count. What several suspects wait all the same, as by the schedule of a pipeline, is
+/// no waiting for them: it is not counted in the waits of the others.
 struct StragglerCosts {
   double others_wait_ns = 0;  ///< median over steps of the others' mean
   double least_wait_ns = 0;   ///< median over steps of the wait of the one that waited least: its lead is all that can be won
@@ -65,7 +66,8 @@ struct StragglerCosts {
   double blocked_ns = 0;  ///< of the suspect, neither computing nor in communication, median
   double others_blocked_ns = 0;
   double less_in_mpi_ns = 0;  ///< than the others, median over steps
-  double own_wait_ns = 0;     ///< of the suspect that waited longest, median
+  double lead_ns = 0;         ///< what the one of the others that waited least waited longer than a suspect, median
+  double apart_ns = 0;        ///< waits of several suspects, the longest less the shortest, median
   /// The suspect's median time inside MPI that is not known to be waiting: the most that it can have waited for ranks without a record.
   double transfer_ns = 0;
 

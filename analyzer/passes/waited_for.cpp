@@ -21,9 +21,9 @@ namespace {
 constexpr double kLeastLead = 0.03;      // of the step
 constexpr double kLeastLateSteps = 0.8;  // of the steps in question
 constexpr size_t kLeastAside = 5;
-constexpr double kClearLead = 4;      // after the change against before it
-constexpr double kExplained = 0.5;    // of the longer computing, by the bytes
-constexpr double kMoreOfSeveral = 2;  // saving of several ranks against that of fewer
+constexpr double kClearLead = 4;          // after the change against before it
+constexpr double kExplained = 0.5;        // of the longer computing, by the bytes
+constexpr double kMoreOfSeveralGpus = 2;  // saving of several ranks against that of fewer
 constexpr int64_t kSeveralRanks = -1;
 
 enum StepPiece { kComputingPiece, kCopyPiece, kInputPiece, kHostPiece, kIdling, kPieces };
@@ -368,7 +368,7 @@ void find_waited_for(SQLite::Database& db) {
     GroupedBy by = GroupedBy::kRanks;
     for (const GroupedBy next : {GroupedBy::kRanks, GroupedBy::kHosts, GroupedBy::kApart}) {
       const std::optional<Candidate> more = find_among(steps, next);
-      if (!more || (found && more->lead_ns <= kMoreOfSeveral * found->lead_ns)) continue;
+      if (!more || (found && more->lead_ns <= kMoreOfSeveralGpus * found->lead_ns)) continue;
       found = more;
       by = next;
     }
