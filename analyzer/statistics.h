@@ -41,6 +41,9 @@ double fisher_f(double numerator_degrees, double denominator_degrees, double by_
 /// Rounds shares that add up to 1 to tenths of a percent such that they still do (largest remainder).
 std::vector<double> round_shares(const std::vector<double>& shares);
 
+/// Who stands apart from all others: of the half with the largest values those ahead of its widest gap, ascending. Nobody if that is one.
+std::vector<int64_t> stand_apart(const std::map<int64_t, double>& values);
+
 /// The median of a stream in bounded memory: exact up to kExact values, then from a histogram with 128 buckets per power of two, which is
 /// off by at most 0.4 %. Values are not negative.
 class MedianSketch {

@@ -280,8 +280,8 @@ CREATE TABLE pending_negotiation (
 -- nearly every step and by so much that it counts. No row: nobody, or threads tell the waiting (steady_world.waits_by). Times are medians over its steps, of a rank's GPU.
 CREATE TABLE waited_for (
   world INTEGER PRIMARY KEY,     -- process.world
-  rank INTEGER,                  -- process.rank; NULL: all of the host
-  host INTEGER NOT NULL,         -- host.id
+  rank INTEGER,                  -- process.rank; NULL: several, in waited_for_rank
+  host INTEGER,                  -- host.id: that of the rank, or of which it is all; NULL: a few ranks
   since_step INTEGER,            -- from which on it is so; NULL: from the first steady one
   steps INTEGER NOT NULL,        -- that count
   late_steps INTEGER NOT NULL,   -- of those, nobody else spends less
@@ -295,6 +295,12 @@ CREATE TABLE waited_for (
   axis_ratio REAL,               -- that axis's share of such waiting
   own_bytes REAL,                -- that it sends in all-to-alls of a step; NULL: there are none
   others_bytes REAL              -- the same of the others
+);
+
+-- The ranks that waited_for is about.
+CREATE TABLE waited_for_rank (
+  world INTEGER NOT NULL,  -- process.world
+  rank INTEGER NOT NULL    -- process.rank
 );
 
 -- Calls of collectives whose waiting is not known.

@@ -7,6 +7,7 @@
 
 #include "analyzer/facts.h"
 #include "analyzer/query.h"
+#include "analyzer/run_start.h"
 #include "analyzer/statistics.h"
 
 namespace ddl {
@@ -174,13 +175,16 @@ void add_device_shares(SQLite::Database& db, int64_t world, const Facts& facts, 
   if (time.sum.unsplit_ns > 0) at_least(kNotSplit, &TimeParts::unsplit_ns);
   at_least("copy", &TimeParts::copy_ns);
   Query idle(db, R"(
-    SELECT total(idle_host_ns), sum(idle_input_ns), total(idle_ns)
+    SELECT total(idle_host_ns), sum(idle_input_ns), total(idle_ns), count(*)
     FROM steady_gpu
     WHERE world = ?)");
   idle.bind(world);
   if (!idle.next()) return;
   const double whole_ns = time.sum.total_ns(), host = idle.real(0) / whole_ns, input = idle.maybe_real(1).value_or(0) / whole_ns;
-  shares.push_back({"host", std::max(0.0, host - in_mpi)});
+  const double late = std::max(0.0, host - in_mpi);
+  const double start = facts.step.has_steps ? 0 : std::min(late, run_start_ns(db, world) * idle.real(3) / whole_ns);
+  if (!facts.step.has_steps) shares.push_back({"start", start});  // of the host's lateness, what ends with the first launch
+  shares.push_back({"host", late - start});
   if (!idle.is_null(1)) shares.push_back({"input", input});
   // What the host spent in MPI beyond its lateness kept GPUs idle for a reason that is told already.
   shares.push_back({"idling", std::max(0.0, idle.real(2) / whole_ns - host - input - std::max(0.0, in_mpi - host))});

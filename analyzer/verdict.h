@@ -1,6 +1,7 @@
 // Rule V (specification.md V): what bounds the job - waiting, transfer, the host, pipeline bubbles, or computing. Loading data
 // is a bound of its own wherever ranges tell it, though rule V has it with the host: its cure is another one. Where there are GPUs, copies
-// too: what they move while nothing computes is neither collective nor idle.
+// too: what they move while nothing computes is neither collective nor idle. In runs without steps, what the host takes until the first launch
+// is apart from its later lateness.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -16,7 +17,7 @@ constexpr double kBoundThreshold = 0.05;  ///< share of the step from which on s
 
 /// One candidate: its share of the step, with the 95 % interval where there is one.
 struct Share {
-  std::string name;  ///< wait, transfer, host, input, copy, bubble; kNotSplit, which is not a candidate
+  std::string name;  ///< wait, transfer, host, start, input, copy, bubble; kNotSplit, which is not a candidate
   double value = 0;
   std::optional<double> lo = {}, hi = {};
   double unsplit = 0;  ///< transfer: the part of `value` that may be waiting as well

@@ -188,7 +188,7 @@ void add_hosts(const RunView& run, RunRow& row) {
     // All ranks of a host: of GPUs the table says which, of threads the sentence alone (findings/straggler.cpp).
     for (const auto& [hostname, node] : of_hostname)
       if (finding.sentence.starts_with(fmt::format("all {} ranks on {} ", hosts[node].ranks, hostname))) name_slow(node, std::nullopt);
-    Query whole(run.db, "SELECT host FROM waited_for WHERE world = ? AND rank IS NULL");
+    Query whole(run.db, "SELECT host FROM waited_for WHERE world = ? AND rank IS NULL AND host IS NOT NULL");
     if (whole.bind(run.world).next()) name_slow(of_id[whole.integer(0)], std::nullopt);
   }
   for (auto& [name, host] : hosts) row.on.push_back(std::move(host));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <set>
 
 #include "analyzer/findings/findings.h"
 #include "reports/format.h"
@@ -236,13 +237,21 @@ bool Observer::blame_straggler(const Job& job, Snapshot& s) const {
   };
   const auto found = find_straggler_case(input);
   if (!found) return false;
-  const auto row = std::find_if(s.ranks.begin(), s.ranks.end(), [&](const RankRow& r) { return r.rank == found->rank; });
-  row->alarm = true;
+  const bool one = found->ranks.size() == 1;
+  std::string late = ranks_phrase(found->ranks);
+  std::set<std::string> nodes;
+  for (RankRow& row : s.ranks) {
+    if (!std::binary_search(found->ranks.begin(), found->ranks.end(), row.rank)) continue;
+    row.alarm = true;
+    nodes.insert(row.node);
+  }
+  const std::string at = nodes.size() == 1 && !nodes.begin()->empty() ? fmt::format("{} ({})", late, *nodes.begin()) : late;
   const std::string per = s.annotated ? "/step" : fmt::format(" in {} s", window_.size());
-  s.headline = {straggler_sentence(*found, who(*row), per, job.ranks.size()),
-                fmt::format("rank {} last, {} {}", found->rank, job.ranks.size() == 2 ? "other waits" : "others wait",
+  s.headline = {straggler_sentence(*found, at, per, job.ranks.size()),
+                fmt::format("{} last, {} {}", late, job.ranks.size() - found->ranks.size() == 1 ? "other waits" : "others wait",
                             duration(found->costs.others_wait_ns * found->blame_share)),
-                "Enter on its row: why", true, static_cast<int32_t>(found->rank)};
+                one ? "Enter on its row: why" : "Enter on their rows: why", true,
+                one ? std::optional(static_cast<int32_t>(found->ranks.front())) : std::nullopt};
   return true;
 }
 

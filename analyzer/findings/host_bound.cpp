@@ -9,8 +9,10 @@
 #include <utility>
 
 #include "analyzer/findings/findings.h"
+#include "analyzer/findings/late_ranks.h"
 #include "analyzer/findings/waited_for.h"
 #include "analyzer/query.h"
+#include "analyzer/run_start.h"
 
 namespace ddl {
 namespace {
@@ -24,10 +26,11 @@ constexpr const char* kHostAdvice =
 Finding late_host(const FindingInput& input, const WaitedFor& found) {
   Finding finding = describe(input, found);
   const bool one = found.ranks.size() == 1;
-  finding.sentence = fmt::format("the others wait for {} in {} of steps{}: {} GPU{} idle{} {} until the host launches, the others' {}",
-                                 who(input, found), percent_text(static_cast<double>(found.late_steps) / static_cast<double>(found.steps)),
-                                 found.since_step ? fmt::format(" since step {}", *found.since_step) : "", one ? "its" : "their",
-                                 one ? "" : "s", one ? "s" : "", duration_text(found.own_ns), duration_text(found.others_ns));
+  finding.sentence =
+      fmt::format("the others wait for {} in {} of steps{}: {} GPU{} idle{} {} until the host launches, the others' {}",
+                  those(input, found.ranks), percent_text(static_cast<double>(found.late_steps) / static_cast<double>(found.steps)),
+                  found.since_step ? fmt::format(" since step {}", *found.since_step) : "", one ? "its" : "their", one ? "" : "s",
+                  one ? "s" : "", duration_text(found.own_ns), duration_text(found.others_ns));
   finding.advice = fmt::format("see what else runs on the host of {} (cores, clocks, other load, where its threads are bound); else {}",
                                ranks_text(found.ranks), kHostAdvice);
   return finding;
@@ -36,17 +39,6 @@ Finding late_host(const FindingInput& input, const WaitedFor& found) {
 constexpr const char* kStartAdvice =
     "where the start matters, see what the host does in it: reading input, loading libraries, allocating; where it does not, mark steps "
     "(NVTX, ddl/annotate.h), and it is left out of all numbers";
-
-/// What the hosts take until the first launch, a GPU in the mean, in a run without steps. It says nothing of the launches after it.
-double start_ns(const FindingInput& input) {
-  Query row(
-      input.db,
-      "SELECT avg(max(0, coalesce(launch_ns, begin_ns) - begin_ns)) FROM (SELECT g.launch_ns, coalesce(p.init_ns, p.start_ns) AS begin_ns,"
-      " min(g.start_ns) FROM gpu_event g JOIN process p ON p.id = g.process WHERE p.world = ? AND g.kind IN (1, 2, 3)"
-      " GROUP BY g.process, g.device)");
-  row.bind(input.world);
-  return row.next() ? row.maybe_real(0).value_or(0) : 0;
-}
 
 Finding late_start(double start_ns, double run_ns) {
   Finding finding;
@@ -72,7 +64,7 @@ DDL_FINDING(host_bound, kSpeed, "idle",
   row.bind(input.world);
   if (!row.next()) return {};
   const double late_ns = row.real(0) - row.real(2), window_ns = row.real(1);
-  const double until_first_ns = input.steps.annotated ? 0 : std::clamp(start_ns(input), 0.0, std::max(0.0, late_ns));
+  const double until_first_ns = input.steps.annotated ? 0 : std::clamp(run_start_ns(input.db, input.world), 0.0, std::max(0.0, late_ns));
   const double saving_ns = late_ns - until_first_ns;
   std::vector<Finding> findings;
   if (until_first_ns >= kHostMinSavingShare * window_ns) findings.push_back(late_start(until_first_ns, window_ns));

@@ -35,7 +35,7 @@ struct Layer {
   std::map<int64_t, Spread> steps;
   double excess_ns = 0;  ///< longest less mean, mean over the steps
   double mean_ns = 0;
-  size_t longest_ranks = 0;  ///< how many ranks were the longest in some step
+  std::vector<std::pair<size_t, int64_t>> longest;  ///< in how many steps a rank was, most first
 
   double excess() const { return mean_ns > 0 ? excess_ns / mean_ns : 0; }
 };
@@ -90,18 +90,34 @@ std::map<std::string, Layer> read_layers(const FindingInput& input) {
   close();
   std::erase_if(layers, [](const auto& layer) { return layer.second.steps.empty(); });
   for (auto& [name, layer] : layers) {
-    std::map<int64_t, size_t> longest;
+    std::map<int64_t, size_t> steps_of;  // by the longest rank
     for (const auto& [step, spread] : layer.steps) {
       const double mean_ns = spread.sum_ns / static_cast<double>(spread.ranks);
       layer.excess_ns += spread.longest_ns - mean_ns;
       layer.mean_ns += mean_ns;
-      ++longest[spread.longest_rank];
+      ++steps_of[spread.longest_rank];
     }
     layer.excess_ns /= static_cast<double>(layer.steps.size());
     layer.mean_ns /= static_cast<double>(layer.steps.size());
-    layer.longest_ranks = longest.size();
+    for (const auto& [who, times] : steps_of) layer.longest.emplace_back(times, who);
+    std::stable_sort(layer.longest.begin(), layer.longest.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   }
   return layers;
+}
+
+/// "rank 7 in 20 of 27 steps, rank 6 in 7".
+std::string longest_text(const Layer& layer) {
+  constexpr size_t kShown = 3;
+  std::string text;
+  size_t left = layer.steps.size();
+  for (size_t i = 0; i < std::min(kShown, layer.longest.size()); ++i) {
+    const auto& [steps, rank] = layer.longest[i];
+    text += i == 0 ? fmt::format("rank {} in {} of {} steps", rank, steps, left) : fmt::format(", rank {} in {}", rank, steps);
+  }
+  for (size_t i = 0; i < std::min(kShown, layer.longest.size()); ++i) left -= layer.longest[i].first;
+  if (const size_t more = layer.longest.size() - std::min(kShown, layer.longest.size()); more > 0)
+    text += fmt::format(" and {} more in {}", more, left);
+  return text;
 }
 
 }  // namespace
@@ -130,7 +146,7 @@ DDL_FINDING(layer_imbalance, kSpeed, "layers", "one layer takes some rank much l
   finding.sentence = fmt::format("layer {} is uneven: in each step it takes the slowest rank {} longer than the mean of {}", worst->first,
                                  duration_text(layer.excess_ns), duration_text(layer.mean_ns));
   finding.evidence = fmt::format(
-      "{} ranks were the slowest in one of {} steps or more; {}.", layer.longest_ranks, layer.steps.size(),
+      "The slowest is {}; {}.", longest_text(layer),
       others.empty() ? std::string("there is no other layer to compare with")
                      : fmt::format("of the other layers the slowest rank takes {} more than the mean", percent_text(median_of(others))));
   finding.evidence_sql = fmt::format(

@@ -15,11 +15,13 @@ constexpr double kLateSteps = 0.8;  // of the steps in question
 constexpr size_t kComputingMinSteps = 8;
 constexpr double kClearLengthening = 4;  // lead after the change against before it
 
-/// A suspect in one step: of a host's ranks the one that computed least and the one that was longest inside MPI.
+/// A suspect in one step: of several ranks the one that computed least and the one that was longest inside MPI.
 struct LateShare {
-  int64_t suspect;                // rank or host
+  int64_t suspect;                // rank, host or kSeveral
   double compute_ns, exposed_ns;  // loading data is not computing
 };
+
+constexpr int64_t kSeveral = -1;
 
 struct StepOfRanks {
   int64_t number = 0;
@@ -107,6 +109,20 @@ LongerComputing judge(const std::vector<Lead>& leads, size_t first) {
   return found;
 }
 
+/// Those that compute longest take the place of one suspect. False: nobody stands apart.
+bool join_those_apart(std::vector<StepOfRanks>& steps, std::map<int64_t, std::vector<int64_t>>& ranks) {
+  std::map<int64_t, double> compute_ns;
+  for (const StepOfRanks& step : steps)
+    for (const LateShare& share : step.shares) compute_ns[share.suspect] += share.compute_ns;
+  const std::vector<int64_t> apart = stand_apart(compute_ns);
+  if (apart.empty()) return false;
+  for (StepOfRanks& step : steps)
+    for (LateShare& share : step.shares)
+      if (std::binary_search(apart.begin(), apart.end(), share.suspect)) share.suspect = kSeveral;
+  ranks[kSeveral] = apart;
+  return true;
+}
+
 }  // namespace
 
 std::optional<LongerComputing> find_longer_computing(const FindingInput& input, Suspects suspects) {
@@ -117,12 +133,13 @@ std::optional<LongerComputing> find_longer_computing(const FindingInput& input, 
     ranks[suspects == Suspects::kHosts ? process.host : process.rank].push_back(process.rank);
   }
   if (ranks.size() < 2) return std::nullopt;
-  const std::vector<StepOfRanks> steps = read_steps(input, suspects);
+  std::vector<StepOfRanks> steps = read_steps(input, suspects);
+  if (suspects == Suspects::kTogether && !join_those_apart(steps, ranks)) return std::nullopt;
   std::map<int64_t, double> total_ns;  // of the lead over the next, by who is ahead of all others
   for (const StepOfRanks& step : steps) {
     const auto longest = std::max_element(step.shares.begin(), step.shares.end(),
                                           [](const LateShare& a, const LateShare& b) { return a.compute_ns < b.compute_ns; });
-    if (longest == step.shares.end() || (suspects == Suspects::kHosts && ranks[longest->suspect].size() < 2)) continue;
+    if (longest == step.shares.end() || (suspects != Suspects::kRanks && ranks[longest->suspect].size() < 2)) continue;
     if (const std::optional<Lead> lead = lead_of(step, longest->suspect)) total_ns[longest->suspect] += std::max(0.0, lead->over_next_ns);
   }
   if (total_ns.empty()) return std::nullopt;

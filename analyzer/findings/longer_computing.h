@@ -13,7 +13,7 @@
 namespace ddl {
 
 struct LongerComputing {
-  std::vector<int64_t> ranks;         ///< one, or all of a host
+  std::vector<int64_t> ranks;         ///< one, all of a host, or a few
   std::optional<int64_t> since_step;  ///< nothing: always
   size_t steps = 0;                   ///< that count
   size_t late_steps = 0;              ///< of those, it computed longest
@@ -23,10 +23,14 @@ struct LongerComputing {
   double saving_ns = 0;               ///< its lead over the next one
 };
 
-enum class Suspects { kRanks, kHosts };
+enum class Suspects {
+  kRanks,
+  kHosts,
+  kTogether,  ///< the few that compute longest, if they stand apart
+};
 
-/// The rank of which that is so in most steps of all, or of all since some step; or the host with several ranks of which it is so of all of
-/// them, against all others. Nothing if there is none.
+/// The rank of which that is so in most steps of all, or of all since some step; or the host with several ranks, or the few ranks, of which it is
+/// so of all of them, against all others. Nothing if there is none.
 std::optional<LongerComputing> find_longer_computing(const FindingInput& input, Suspects suspects);
 
 }  // namespace ddl

@@ -1,14 +1,15 @@
-// One rank is late again and again, to collectives or to messages, and the others wait for it: the rule is in
+// One rank is late again and again, to collectives or to messages, or a few are together, and the others wait: the rule is in
 // straggler_case.h, its rows come from the tables of the passes. On jobs that wait inside kernels of NCCL what GPUs did
 // counts, not the calls of the host (select_steady_waits()). Where these serve several axes of parallelism, lateness is
 // handed on from axis to axis, and whoever entered last may have been made late itself: there the rank for which
 // everybody waits counts (passes/waited_for.h), if computing is what it does instead.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "analyzer/findings/findings.h"
-#include "analyzer/findings/health.h"
+#include "analyzer/findings/late_ranks.h"
 #include "analyzer/findings/loader_stall.h"
 #include "analyzer/findings/longer_computing.h"
 #include "analyzer/findings/straggler_case.h"
@@ -52,26 +53,27 @@ StragglerInput rows_of(const FindingInput& input, size_t ranks) {
 }
 
 /// The blame as recorded: who waited for whom directly.
-std::string blame_sql(const FindingInput& input, int64_t suspect, const StragglerCase& c) {
+std::string blame_sql(const FindingInput& input, const StragglerCase& c) {
   const std::string collectives = fmt::format("FROM blame WHERE world = {}", input.world);
   if (c.messages == 0) return fmt::format("SELECT late, waiter, instances, wait_ns {} ORDER BY wait_ns DESC LIMIT 20", collectives);
   return fmt::format(
       "SELECT * FROM (SELECT late, waiter, kind, calls, wait_ns FROM message_blame WHERE world = {} UNION ALL"
-      " SELECT late, waiter, 'collective', instances, wait_ns {}) ORDER BY late = {} DESC, wait_ns DESC LIMIT 20",
-      input.world, collectives, suspect);
+      " SELECT late, waiter, 'collective', instances, wait_ns {}) ORDER BY late IN ({}) DESC, wait_ns DESC LIMIT 20",
+      input.world, collectives, fmt::join(c.ranks, ", "));
 }
 
-/// The axis on which most waiting for `rank` is, if the job's collectives serve several.
-std::string axis_evidence(const FindingInput& input, int64_t rank) {
-  Query row(input.db, R"(
+/// The axis on which most waiting for `ranks` is, if the job's collectives serve several.
+std::string axis_evidence(const FindingInput& input, const std::vector<int64_t>& ranks) {
+  Query row(input.db, fmt::format(R"(
     SELECT a.axis, total(l.wait_ns) / nullif(total(sum(l.wait_ns)) OVER (), 0), (SELECT count(DISTINCT b.axis) FROM collective_group g
            JOIN communicator_axis b ON b.communicator = g.comm WHERE g.world = ?1)
     FROM late l
     JOIN communicator_axis a ON a.communicator = l.comm
-    WHERE l.world = ?1 AND l.rank = ?2
+    WHERE l.world = ?1 AND l.rank IN ({})
     GROUP BY a.axis
-    ORDER BY 2 DESC, 1)");
-  row.bind(input.world, rank);
+    ORDER BY 2 DESC, 1)",
+                                  fmt::join(ranks, ", ")));
+  row.bind(input.world);
   if (!row.next() || row.is_null(1) || row.integer(2) < 2) return "";
   return fmt::format(" {} of it on the axis '{}'.", percent_text(row.real(1)), row.text(0));
 }
@@ -84,50 +86,57 @@ int64_t saving_of(const FindingInput& input, const std::vector<int64_t>& ranks, 
   return static_cast<int64_t>(std::max(replayed->lower_bound ? by_rule_ns : 0, replayed->seconds * 1e9));
 }
 
+constexpr double kMoreOfSeveral = 2;   // saving of several ranks against that of fewer
 constexpr double kNothingSaved = 0.1;  // by the replay, of what others wait for the rank
 
 Finding describe(const FindingInput& input, const StragglerCase& c, size_t ranks) {
-  const int64_t suspect = c.rank;
+  const bool one = c.ranks.size() == 1;
+  const bool one_other = ranks - c.ranks.size() == 1;
   const bool steps = input.steps.annotated;
   const char* per = steps ? "/step" : "";
   Finding finding;
-  finding.rank = suspect;
-  finding.saving_ns = saving_of(input, {suspect}, c.since, c.costs.saving_ns(c.blame_share));
+  if (one) finding.rank = c.ranks.front();
+  finding.saving_ns = saving_of(input, c.ranks, c.since, c.costs.saving_ns(c.blame_share));
   finding.confidence = is_sure(c) ? "sure" : "likely";
-  finding.sentence = straggler_sentence(c, rank_on_host(input.catalog, input.world, suspect), per, ranks);
+  finding.sentence = straggler_sentence(c, those(input, c.ranks), per, ranks);
 
   const double longer_ns = c.costs.compute_ns - c.costs.others_compute_ns;
   const bool computes_longer = longer_ns > 0.25 * static_cast<double>(*finding.saving_ns);
   const std::string seen =
-      c.messages == 0 ? fmt::format("Last {} {:.0f} of {:.0f} {} that make somebody wait; it caused",
-                                    c.negotiated ? "to be ready for" : "in", c.late, c.instances, late_to(c))
-                      : fmt::format(
-                            "It caused {:.0f} of {:.0f} waits for {}, including those that ranks passed on which it had kept waiting;"
-                            " that is",
-                            c.late, c.instances, late_to(c));
-  finding.evidence = fmt::format("{} {} of all waiting, which is {} of the others' time. It computes {}{}, {} {}.", seen,
-                                 percent_text(c.blame_share), percent_text(c.costs.wait_share), duration_text(c.costs.compute_ns), per,
-                                 ranks == 2 ? "the other" : "the others", duration_text(c.costs.others_compute_ns));
+      c.messages == 0
+          ? fmt::format("{} {} {:.0f} of {:.0f} {} that make somebody wait; {} caused", one ? "Last" : "One of them is last",
+                        c.negotiated ? "to be ready for" : "in", c.late, c.instances, late_to(c), one ? "it" : "they")
+          : fmt::format(
+                "{0} caused {1:.0f} of {2:.0f} waits for {3}, including those that ranks passed on which {4} had kept waiting; that is",
+                one ? "It" : "They", c.late, c.instances, late_to(c), one ? "it" : "they");
+  finding.evidence =
+      fmt::format("{} {} of all waiting, which is {} of the others' time. {} {}{}, {} {}.", seen, percent_text(c.blame_share),
+                  percent_text(c.costs.wait_share), one ? "It computes" : "They compute", duration_text(c.costs.compute_ns), per,
+                  one_other ? "the other" : "the others", duration_text(c.costs.others_compute_ns));
   const double blocked_longer_ns = c.costs.blocked_ns - c.costs.others_blocked_ns;
   const bool is_blocked_longer = blocked_longer_ns > 0.25 * static_cast<double>(*finding.saving_ns);
   if (is_blocked_longer) {
-    finding.evidence +=
-        fmt::format(" Its training thread is blocked outside communication for {}{}, {} {}.", duration_text(c.costs.blocked_ns), per,
-                    ranks == 2 ? "the other's" : "the others'", duration_text(c.costs.others_blocked_ns));
+    finding.evidence += fmt::format(" {} blocked outside communication for {}{}, {} {}.",
+                                    one ? "Its training thread is" : "Their training threads are", duration_text(c.costs.blocked_ns), per,
+                                    one_other ? "the other's" : "the others'", duration_text(c.costs.others_blocked_ns));
   }
-  finding.evidence += axis_evidence(input, suspect) + same_host_evidence(input, suspect) + health_evidence(input.db, input.world, suspect);
+  finding.evidence += axis_evidence(input, c.ranks) + health_of(input, c.ranks);
   if (static_cast<double>(*finding.saving_ns) < kNothingSaved * c.costs.others_wait_ns * c.blame_share)
     finding.evidence += " Mended alone it saves next to nothing: the step then waits for somebody else.";
-  finding.evidence_sql = blame_sql(input, suspect, c);
+  finding.evidence_sql = blame_sql(input, c);
   if (computes_longer && !(is_blocked_longer && blocked_longer_ns > longer_ns)) {
-    finding.advice = fmt::format(
-        "see what else runs on the host of rank {} (cores, clocks, other load), and whether it gets more work than the others", suspect);
+    finding.advice = late_advice(input, c.ranks);
   } else {
     finding.advice =
         is_blocked_longer
-            ? fmt::format("see what the training thread of rank {} sleeps for: input, checkpoints, reading files, locks", suspect)
-            : fmt::format("rank {} computes no longer than the others{}: look at what it does {} - input, checkpoints, reading files",
-                          suspect, steps ? " within its steps" : "",
+            ? fmt::format("see what the training thread{} of {} sleep{} for: input, checkpoints, reading files, locks", one ? "" : "s",
+                          ranks_text(c.ranks), one ? "s" : "")
+            : fmt::format("{} {} no longer than the others{}: look at what {} {} - input, checkpoints, reading files", ranks_text(c.ranks),
+                          one ? "computes" : "compute",
+                          !steps ? ""
+                          : one  ? " within its steps"
+                                 : " within their steps",
+                          one ? "it does" : "they do",
                           steps ? "between them, and before its collectives and messages" : "before its collectives and messages");
   }
   return finding;
@@ -142,22 +151,18 @@ Finding describe(const FindingInput& input, const LongerComputing& found, size_t
   finding.saving_ns = saving_of(input, found.ranks, found.since_step, found.saving_ns);
   finding.confidence = "likely";
   finding.sentence =
-      fmt::format("{} {} longest in {} of steps{}: {}, the other{} {}",
-                  one ? rank_on_host(input.catalog, input.world, rank)
-                      : fmt::format("all {} ranks on {}", found.ranks.size(), input.catalog.process_of(input.world, rank)->host_name),
-                  one ? "computes" : "compute", percent_text(static_cast<double>(found.late_steps) / static_cast<double>(found.steps)),
+      fmt::format("{} {} longest in {} of steps{}: {}, the other{} {}", those(input, found.ranks), one ? "computes" : "compute",
+                  percent_text(static_cast<double>(found.late_steps) / static_cast<double>(found.steps)),
                   found.since_step ? fmt::format(" since step {}", *found.since_step) : "", duration_text(found.compute_ns), plural,
                   duration_text(found.others_compute_ns));
   finding.evidence = fmt::format(
       "In {} of {} steps; {} inside MPI for {}/step less than the other{}, loading data not counted as computing.", found.late_steps,
       found.steps, one ? "it is" : fmt::format("{} are", ranks_text(found.ranks)), duration_text(found.less_in_mpi_ns), plural);
-  finding.evidence += (one ? same_host_evidence(input, rank) : std::string()) + health_evidence(input.db, input.world, rank);
+  finding.evidence += health_of(input, found.ranks);
   finding.evidence_sql = fmt::format(
       "SELECT step, rank, compute_ns, exposed_ns, duration_ns FROM v_step WHERE world = {} ORDER BY step, compute_ns DESC LIMIT 200",
       input.world);
-  finding.advice =
-      fmt::format("see what else runs on the host of rank {} (cores, clocks, other load), and whether {} more work than the others", rank,
-                  one ? "it gets" : "its ranks get");
+  finding.advice = late_advice(input, found.ranks);
   return finding;
 }
 
@@ -172,18 +177,20 @@ bool is_within_a_cycle(const FindingInput& input, const StragglerCase& c) {
 std::vector<Finding> slow_gpus(const FindingInput& input) {
   const auto found = waited_for(input, "compute");
   if (!found) return {};
-  const int64_t rank = found->ranks.front();
   const bool one = found->ranks.size() == 1;
   Finding finding = describe(input, *found);
   finding.sentence =
-      fmt::format("the others wait for {} in {} of steps{}: {} GPU{} {} {}, the others {}", who(input, *found),
+      fmt::format("the others wait for {} in {} of steps{}: {} GPU{} {} {}, the others {}", those(input, found->ranks),
                   percent_text(static_cast<double>(found->late_steps) / static_cast<double>(found->steps)),
                   found->since_step ? fmt::format(" since step {}", *found->since_step) : "", one ? "its" : "their", one ? "" : "s",
                   one ? "computes" : "compute", duration_text(found->own_ns), duration_text(found->others_ns));
-  finding.evidence += (one ? same_host_evidence(input, rank) : std::string()) + health_evidence(input.db, input.world, rank);
+  finding.evidence += health_of(input, found->ranks);
+  const auto uneven = uneven_work_advice(input, found->ranks);
   finding.advice =
-      fmt::format("see what slows the GPU{} of {} down (clocks, power, temperature, other jobs), and whether {} more work than the others",
-                  one ? "" : "s", ranks_text(found->ranks), one ? "it gets" : "they get");
+      uneven ? *uneven
+             : fmt::format(
+                   "see what slows the GPU{} of {} down (clocks, power, temperature, other jobs), and whether {} more work than the others",
+                   one ? "" : "s", ranks_text(found->ranks), one ? "it gets" : "they get");
   return {finding};
 }
 
@@ -203,20 +210,35 @@ std::vector<Finding> beside_its_loader(const FindingInput& input, Finding findin
 }  // namespace
 
 DDL_FINDING(straggler, kSpeed, "late",
-            "one rank is late, or all ranks of a host, always or since a step; the evidence says whether its host is "
-            "to blame",
+            "one rank is late, or all ranks of a host, or a few that are late together, always or since a step; the evidence "
+            "says whether the host is to blame; all ranks of a pipeline's stage, or of a place on another axis, have too much "
+            "to do",
             "blame: who entered last, and is inside MPI for as much less; else who computes longest, loading data "
-            "not counted, in at least 80 % of the steps. On GPUs with several axes of parallelism: whose GPUs wait "
-            "least, and compute longer for it") {
+            "not counted, in at least 80 % of the steps. Several count as one if they are fewer than half, stand apart from the "
+            "others, and mending one of them would save less than half as much. On GPUs with several axes of parallelism: "
+            "whose GPUs wait least, and compute longer for it") {
   if (hands_on_lateness(input)) return slow_gpus(input);
   const size_t ranks = count_ranks(input);
-  if (const auto found = find_straggler_case(rows_of(input, ranks)); found && !is_within_a_cycle(input, *found))
-    return beside_its_loader(input, describe(input, *found, ranks));
+  const StragglerInput rows = rows_of(input, ranks);
+  auto blamed = find_straggler_case(rows);
+  if (blamed && is_within_a_cycle(input, *blamed)) blamed.reset();
+  if (blamed && blamed->ranks.size() == 1) return beside_its_loader(input, describe(input, *blamed, ranks));
   if (ranks < 2) return {};
+  // Fewer ranks before more, as long as they explain half of what is lost.
+  std::optional<LongerComputing> longer;
+  double saving_ns = 0;
   for (const Suspects suspects : {Suspects::kRanks, Suspects::kHosts}) {
-    if (const auto longer = find_longer_computing(input, suspects)) return beside_its_loader(input, describe(input, *longer, ranks));
+    auto found = find_longer_computing(input, suspects);
+    if (!found || found->saving_ns <= kMoreOfSeveral * saving_ns) continue;
+    saving_ns = found->saving_ns;
+    longer = std::move(found);
   }
-  return {};
+  if (blamed && blamed->costs.saving_ns(blamed->blame_share) > kMoreOfSeveral * saving_ns) return {describe(input, *blamed, ranks)};
+  if (!blamed && rows.steps.empty()) {  // where waiting is known, a few that nobody waits for are not late
+    auto found = find_longer_computing(input, Suspects::kTogether);
+    if (found && found->saving_ns > kMoreOfSeveral * saving_ns) longer = std::move(found);
+  }
+  return longer ? beside_its_loader(input, describe(input, *longer, ranks)) : std::vector<Finding>();
 }
 
 }  // namespace ddl

@@ -28,14 +28,18 @@ constexpr size_t kSureSteps = 8;         // where ranks left no record: a few in
 constexpr double kSureLateSteps = 0.8;   // of the steps
 constexpr double kOwnShare = 0.5;        // of the lateness, that ranks without a record cannot have caused
 constexpr double kClearIncrease = 4;     // blame after the change against before it
+constexpr double kTogether = 0.5;        // of what the others wait longer: the waits of several that are late together differ by no more
+constexpr double kMoreTogether = 2;      // saving of several against that of one of them
 
-/// What the instances of one step say about one rank.
+using Late = std::set<int64_t>;  // ranks
+
+/// What the instances of one step say about the suspects.
 struct StepBlame {
   int64_t step = 0;
   double all_ns = 0;     // blame of all ranks
-  double rank_ns = 0;    // of this one
+  double own_ns = 0;     // of these
   double instances = 0;  // above the noise: collectives, and calls that waited for messages
-  double late = 0;       // of those, this one was to blame; ties count as shares
+  double late = 0;       // of those, one of them was to blame; ties count as shares
   double messages = 0;   // of `late`, calls that waited for messages
 };
 
@@ -70,7 +74,7 @@ double noise_ns(const StragglerInput& input) {
   return noise;
 }
 
-std::vector<StepBlame> blame_by_step(const StragglerInput& input, int64_t suspect, double noise_ns) {
+std::vector<StepBlame> blame_by_step(const StragglerInput& input, const Late& suspects, double noise_ns) {
   std::map<int64_t, StepBlame> steps;
   if (input.annotated) {  // those in which nobody waited, too
     for (const int64_t step : input.steps) steps[step].step = step;
@@ -79,10 +83,11 @@ std::vector<StepBlame> blame_by_step(const StragglerInput& input, int64_t suspec
     StepBlame& s = steps[late.step];
     s.step = late.step;
     s.all_ns += late.wait_ns;
-    if (late.rank == suspect) s.rank_ns += late.wait_ns;
+    const bool own = suspects.contains(late.rank);
+    if (own) s.own_ns += late.wait_ns;
     if (late.longest_ns < noise_ns || late.longest_ns == 0) return;
     s.instances += late.instances;
-    if (late.rank != suspect) return;
+    if (!own) return;
     s.late += late.instances;
     if (late.message) s.messages += late.instances;
   });
@@ -94,7 +99,7 @@ std::vector<StepBlame> blame_by_step(const StragglerInput& input, int64_t suspec
 /// First step from which the blame is clearly higher; 0 if there is no such change.
 size_t find_change(const std::vector<StepBlame>& steps) {
   std::vector<double> blame_ns;
-  for (const StepBlame& step : steps) blame_ns.push_back(step.rank_ns);
+  for (const StepBlame& step : steps) blame_ns.push_back(step.own_ns);
   size_t best = rise_at(blame_ns, kStragglerMinSteps, kClearIncrease);
   // Lateness that is passed on reaches one rank more in every step, so the blame rises for a while: the change is where that began.
   for (double sum = std::accumulate(blame_ns.begin(), blame_ns.begin() + static_cast<std::ptrdiff_t>(best), 0.0); best > kStragglerMinSteps;
@@ -106,29 +111,33 @@ size_t find_change(const std::vector<StepBlame>& steps) {
   return best;
 }
 
-StragglerCosts costs_of(const StragglerInput& input, int64_t suspect, const std::set<int64_t>& steps) {
+StragglerCosts costs_of(const StragglerInput& input, const Late& suspects, const std::set<int64_t>& steps) {
   struct One {
-    double suspect_compute = 0, compute = 0, suspect_blocked = 0, blocked = 0, suspect_exposed = 0, suspect_transfer = 0, exposed = 0,
-           wait = 0, least = -1, duration = 0, longest = 0;
-    int others = 0;
+    double own_compute = 0, compute = 0, own_blocked = 0, blocked = 0, own_exposed = 0, own_transfer = 0, own_most = 0, own_least = -1,
+           exposed = 0, wait = 0, least = -1, duration = 0, longest = 0;
+    int own = 0, others = 0;
   };
-  std::vector<double> means, leasts, longest, compute, others_compute, blocked, others_blocked, less_in_mpi, transfer;
+  std::vector<double> means, leasts, leads, aparts, longest, compute, others_compute, blocked, others_blocked, less_in_mpi, transfer;
   double wait_ns = 0;
   double duration_ns = 0;
   One now;
   const auto close = [&] {
     if (now.others == 0) return;
+    const int own = std::max(1, now.own);
     wait_ns += now.wait;
     duration_ns += now.duration;
-    means.push_back(now.wait / now.others);
-    leasts.push_back(now.least);
+    const double own_least_ns = std::max(0.0, now.own_least), shared_ns = now.own > 1 ? own_least_ns : 0;
+    means.push_back(now.wait / now.others - shared_ns);
+    leads.push_back(now.least - own_least_ns);
+    leasts.push_back(now.least - shared_ns);
     longest.push_back(now.longest);
-    compute.push_back(now.suspect_compute);
+    aparts.push_back(now.own_most - own_least_ns);
+    compute.push_back(now.own_compute / own);
     others_compute.push_back(now.compute / now.others);
-    blocked.push_back(now.suspect_blocked);
+    blocked.push_back(now.own_blocked / own);
     others_blocked.push_back(now.blocked / now.others);
-    less_in_mpi.push_back(now.exposed / now.others - now.suspect_exposed);
-    transfer.push_back(now.suspect_transfer);
+    less_in_mpi.push_back(now.exposed / now.others - now.own_exposed / own);
+    transfer.push_back(now.own_transfer);
   };
   int64_t current = -1;
   input.each_step([&](const StepOfRank& row) {
@@ -140,11 +149,14 @@ StragglerCosts costs_of(const StragglerInput& input, int64_t suspect, const std:
     }
     now.longest = std::max(now.longest, row.duration_ns);
     const double blocked_ns = row.duration_ns - row.compute_ns - row.exposed_ns;
-    if (row.rank == suspect) {
-      now.suspect_compute = row.compute_ns;
-      now.suspect_blocked = blocked_ns;
-      now.suspect_exposed = row.exposed_ns;
-      now.suspect_transfer = row.exposed_ns - row.wait_ns;
+    if (suspects.contains(row.rank)) {
+      ++now.own;
+      now.own_compute += row.compute_ns;
+      now.own_blocked += blocked_ns;
+      now.own_exposed += row.exposed_ns;
+      now.own_transfer = std::max(now.own_transfer, row.exposed_ns - row.wait_ns);
+      now.own_most = std::max(now.own_most, row.wait_ns);
+      now.own_least = now.own_least < 0 ? row.wait_ns : std::min(now.own_least, row.wait_ns);
       return;
     }
     ++now.others;
@@ -160,6 +172,8 @@ StragglerCosts costs_of(const StragglerInput& input, int64_t suspect, const std:
   if (means.empty() || duration_ns <= 0) return costs;
   costs.others_wait_ns = median_of(means);
   costs.least_wait_ns = median_of(leasts);
+  costs.lead_ns = median_of(leads);
+  costs.apart_ns = median_of(aparts);
   costs.wait_share = wait_ns / duration_ns;
   costs.step_ns = median_of(longest);
   costs.compute_ns = median_of(compute);
@@ -171,17 +185,18 @@ StragglerCosts costs_of(const StragglerInput& input, int64_t suspect, const std:
   return costs;
 }
 
-std::optional<StragglerCase> judge(const StragglerInput& input, int64_t suspect, const std::vector<StepBlame>& steps, size_t first) {
+std::optional<StragglerCase> judge_from(const StragglerInput& input, const Late& suspects, const std::vector<StepBlame>& steps,
+                                        size_t first) {
   StragglerCase c;
-  c.rank = suspect;
+  c.ranks.assign(suspects.begin(), suspects.end());
   c.negotiated = input.negotiated;
   c.bounded = input.bounded;
   double all_ns = 0;
-  double rank_ns = 0;
+  double own_ns = 0;
   std::set<int64_t> numbers;
   for (size_t i = first; i < steps.size(); ++i) {
     all_ns += steps[i].all_ns;
-    rank_ns += steps[i].rank_ns;
+    own_ns += steps[i].own_ns;
     c.instances += steps[i].instances;
     c.late += steps[i].late;
     c.messages += steps[i].messages;
@@ -190,17 +205,38 @@ std::optional<StragglerCase> judge(const StragglerInput& input, int64_t suspect,
   }
   if (input.annotated) c.steps = numbers.size();
   if (all_ns <= 0 || c.instances <= 0) return std::nullopt;
-  c.blame_share = rank_ns / all_ns;
+  c.blame_share = own_ns / all_ns;
   c.late_rate = c.late / c.instances;
-  c.costs = costs_of(input, suspect, numbers);
-  const double p = static_cast<double>(input.ranks);
-  const double least = std::min(2 / p, (1 + 1 / p) / 2);
+  c.costs = costs_of(input, suspects, numbers);
+  const double share = static_cast<double>(suspects.size()) / static_cast<double>(input.ranks);
+  const double least = std::min(2 * share, (1 + share) / 2);
+  const bool together = suspects.size() == 1 || c.costs.apart_ns <= kTogether * c.costs.least_wait_ns;
   const bool often = input.annotated ? c.late_steps >= kStragglerMinSteps : c.late >= kStragglerMinInstances;
-  const bool holds = often && c.blame_share > least && c.late_rate > least && c.costs.wait_share >= kMinWaitShare &&
+  const bool holds = often && together && c.blame_share > least && c.late_rate > least && c.costs.wait_share >= kMinWaitShare &&
                      c.costs.less_in_mpi_ns >= kExplainedShare * c.costs.others_wait_ns * c.blame_share &&
-                     rank_ns / static_cast<double>(numbers.size()) > kMinBlameShare * c.costs.step_ns &&
+                     own_ns / static_cast<double>(numbers.size()) > kMinBlameShare * c.costs.step_ns &&
                      c.costs.saving_ns(c.blame_share) > kStragglerMinSavingShare * c.costs.step_ns;
   return holds ? std::optional(c) : std::nullopt;
+}
+
+/// Always, or from a step on.
+std::optional<StragglerCase> judge(const StragglerInput& input, const Late& suspects, double noise_ns) {
+  const std::vector<StepBlame> steps = blame_by_step(input, suspects, noise_ns);
+  if (const size_t change = find_change(steps); change > 0) {
+    if (std::optional<StragglerCase> after = judge_from(input, suspects, steps, change)) {
+      after->since = steps[change].step;
+      return after;
+    }
+  }
+  return judge_from(input, suspects, steps, 0);
+}
+
+/// Those that wait least, if they stand apart.
+Late late_together(const StragglerInput& input) {
+  std::map<int64_t, double> less_ns;
+  input.each_step([&](const StepOfRank& row) { less_ns[row.rank] -= row.wait_ns; });
+  const std::vector<int64_t> ranks = stand_apart(less_ns);
+  return {ranks.begin(), ranks.end()};
 }
 
 /// What the suspect was late to.
@@ -215,17 +251,14 @@ double StragglerCosts::saving_ns(double blame_share) const { return std::min(lea
 std::optional<StragglerCase> find_straggler_case(const StragglerInput& input) {
   if (input.ranks < 2) return std::nullopt;
   const double noise = noise_ns(input);
-  for (int64_t suspect : most_blamed(input)) {
-    const std::vector<StepBlame> steps = blame_by_step(input, suspect, noise);
-    if (const size_t change = find_change(steps); change > 0) {
-      if (std::optional<StragglerCase> after = judge(input, suspect, steps, change)) {
-        after->since = steps[change].step;
-        return after;
-      }
-    }
-    if (std::optional<StragglerCase> whole = judge(input, suspect, steps, 0)) return whole;
-  }
-  return std::nullopt;
+  std::optional<StragglerCase> one;
+  for (const int64_t suspect : most_blamed(input))
+    if ((one = judge(input, {suspect}, noise))) break;
+  const Late several = late_together(input);
+  if (several.empty() || (one && !several.contains(one->ranks.front()))) return one;
+  const std::optional<StragglerCase> together = judge(input, several, noise);
+  const auto saving_ns = [](const StragglerCase& c) { return std::min(c.costs.lead_ns * c.blame_share, c.costs.saving_ns(c.blame_share)); };
+  return together && (!one || saving_ns(*together) > kMoreTogether * saving_ns(*one)) ? together : one;
 }
 
 bool is_sure(const StragglerCase& c) {
@@ -240,8 +273,9 @@ const char* late_to(const StragglerCase& c) {
 }
 
 std::string straggler_sentence(const StragglerCase& found, const std::string& who, const std::string& per, size_t ranks) {
-  return fmt::format("{} {} {} of {}{}: the {} {}{}", who, what_is_late(found), percent_text(found.late_rate), late_to(found),
-                     found.since ? fmt::format(" since step {}", *found.since) : "", ranks == 2 ? "other waits" : "others wait",
+  return fmt::format("{} {} {} of {}{}: the {} {}{}", found.ranks.size() == 1 ? who : who + " are late: one of them", what_is_late(found),
+                     percent_text(found.late_rate), late_to(found), found.since ? fmt::format(" since step {}", *found.since) : "",
+                     ranks - found.ranks.size() == 1 ? "other waits" : "others wait",
                      duration_text(found.costs.others_wait_ns * found.blame_share), per);
 }
 

@@ -1,5 +1,9 @@
-// Rule R8 (specification.md R8) over plain rows, so that a report and the live view judge alike: which rank is late again and again, and
-// what that costs the others.
+// Rule R8 (specification.md R8) over plain rows, so that a report and the live view judge alike: which rank is late again and again, or which
+// few together, and what that costs the others.
+//
+// Of several ranks that are equally late none enters last often enough, and nothing is won by mending one. They are judged like one, by
+// what is booked to any of them, if they are a minority that stands apart: of the ranks by how long they wait, the half that waits least has
+// its widest gap behind them.
 //
 // Blame comes from the instances (W10) and from the calls that waited for messages (W5, W6), and is booked where the lateness began
 // (late_roots.h); what it costs comes from the partition of the steps, because the waits of overlapping non-blocking
@@ -50,17 +54,20 @@ struct StragglerInput {
   std::function<void(const std::function<void(const StepOfRank&)>&)> each_step;  ///< of steps with known waiting, by step
 };
 
-/// How the suspect and the others spent the steps that count.
+/// How the suspects and the others spent the steps that count. What several suspects wait all the same, as by the schedule of a pipeline, is
+/// no waiting for them: it is not counted in the waits of the others.
 struct StragglerCosts {
   double others_wait_ns = 0;  ///< median over steps of the others' mean
   double least_wait_ns = 0;   ///< median over steps of the wait of the one that waited least: its lead is all that can be won
   double wait_share = 0;      ///< of the others' time
   double step_ns = 0;         ///< median of the longest
-  double compute_ns = 0;      ///< of the suspect, median
+  double compute_ns = 0;      ///< of the suspect (of several their mean), median
   double others_compute_ns = 0;
   double blocked_ns = 0;  ///< of the suspect, neither computing nor in communication, median
   double others_blocked_ns = 0;
   double less_in_mpi_ns = 0;  ///< than the others, median over steps
+  double lead_ns = 0;         ///< what the one of the others that waited least waited longer than a suspect, median
+  double apart_ns = 0;        ///< waits of several suspects, the longest less the shortest, median
   /// The suspect's median time inside MPI that is not known to be waiting: the most that it can have waited for ranks without a record.
   double transfer_ns = 0;
 
@@ -68,7 +75,7 @@ struct StragglerCosts {
 };
 
 struct StragglerCase {
-  int64_t rank = 0;
+  std::vector<int64_t> ranks;    ///< one, or several that are late together, ascending
   std::optional<int64_t> since;  ///< step from which on it is late; nothing: from the begin
   double blame_share = 0;        ///< of all waiting
   double late_rate = 0;          ///< of the instances that make somebody wait
@@ -82,7 +89,7 @@ struct StragglerCase {
   StragglerCosts costs;
 };
 
-/// Nothing if no rank is late often enough, or its lateness costs too little.
+/// Nothing if no rank is late often enough, or its lateness costs too little. Several where mending one of them would save less than half.
 std::optional<StragglerCase> find_straggler_case(const StragglerInput& input);
 
 /// Lateness as clear as this is not an accident. Where ranks left no record, the suspect may have waited for one of them and be
@@ -91,7 +98,8 @@ std::optional<StragglerCase> find_straggler_case(const StragglerInput& input);
 bool is_sure(const StragglerCase& found);
 /// What the rank is late to: "collectives", "messages" or both.
 const char* late_to(const StragglerCase& found);
-/// "rank 11 (nid0042) enters last in 87.0% of collectives since step 1795: the others wait 34.1 ms/step". `who`: "rank 11 (nid0042)".
+/// "rank 11 (nid0042) enters last in 87.0% of collectives since step 1795: the others wait 34.1 ms/step"; "ranks 2 and 5 are late: one of
+/// them enters last in ...". `who`: "rank 11 (nid0042)".
 std::string straggler_sentence(const StragglerCase& found, const std::string& who, const std::string& per, size_t ranks);
 
 }  // namespace ddl

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "analyzer/findings/findings.h"
+#include "analyzer/findings/late_ranks.h"
 #include "analyzer/findings/waited_for.h"
 
 namespace ddl {
@@ -18,7 +19,7 @@ DDL_FINDING(uneven_experts, kSpeed, "late",
   Finding finding = describe(input, *found);
   finding.sentence =
       fmt::format("uneven data, not slow: {} send{} {} in all-to-alls per step{}, others {}, and {} GPU{} compute{} {} for it, others {}",
-                  who(input, *found), one ? "s" : "", bytes_text(*found->own_bytes),
+                  those(input, found->ranks), one ? "s" : "", bytes_text(*found->own_bytes),
                   found->since_step ? fmt::format(" since step {}", *found->since_step) : "", bytes_text(*found->others_bytes),
                   one ? "its" : "their", one ? "" : "s", one ? "s" : "", duration_text(found->own_ns), duration_text(found->others_ns));
   finding.evidence_sql = fmt::format(

@@ -7,39 +7,28 @@
 #include "analyzer/query.h"
 
 namespace ddl {
-namespace {
-
-std::vector<int64_t> ranks_on(const FindingInput& input, int64_t host) {
-  std::vector<int64_t> ranks;
-  for (const auto& [id, process] : input.catalog.processes)
-    if (process.world == input.world && process.host == host && process.rank >= 0) ranks.push_back(process.rank);
-  return ranks;
-}
-
-}  // namespace
-
 std::optional<WaitedFor> waited_for(const FindingInput& input, std::string_view cause) {
-  Query row(
-      input.db,
-      "SELECT rank, host, since_step, steps, late_steps, lead_ns, cause, own_ns, others_ns, comm_ns, others_comm_ns, axis, axis_ratio,"
-      " own_bytes, others_bytes FROM waited_for WHERE world = ? AND cause = ?");
+  Query row(input.db,
+            "SELECT since_step, steps, late_steps, lead_ns, cause, own_ns, others_ns, comm_ns, others_comm_ns, axis, axis_ratio,"
+            " own_bytes, others_bytes FROM waited_for WHERE world = ? AND cause = ?");
   row.bind(input.world, cause);
   if (!row.next()) return std::nullopt;
   WaitedFor found;
-  found.ranks = row.is_null(0) ? ranks_on(input, row.integer(1)) : std::vector{row.integer(0)};
-  found.since_step = row.maybe_integer(2);
-  found.steps = row.integer(3);
-  found.late_steps = row.integer(4);
-  found.lead_ns = row.real(5);
-  found.cause = row.text(6);
-  found.own_ns = row.real(7);
-  found.others_ns = row.real(8);
-  found.comm_ns = row.real(9);
-  found.others_comm_ns = row.real(10);
-  if (!row.is_null(11)) found.axis = row.text(11);
-  found.axis_ratio = row.real(12);
-  found.own_bytes = row.maybe_real(13);
-  found.others_bytes = row.maybe_real(14);
+  Query rank(input.db, "SELECT rank FROM waited_for_rank WHERE world = ? ORDER BY rank");
+  for (rank.bind(input.world); rank.next();) found.ranks.push_back(rank.integer(0));
+  found.since_step = row.maybe_integer(0);
+  found.steps = row.integer(1);
+  found.late_steps = row.integer(2);
+  found.lead_ns = row.real(3);
+  found.cause = row.text(4);
+  found.own_ns = row.real(5);
+  found.others_ns = row.real(6);
+  found.comm_ns = row.real(7);
+  found.others_comm_ns = row.real(8);
+  if (!row.is_null(9)) found.axis = row.text(9);
+  found.axis_ratio = row.real(10);
+  found.own_bytes = row.maybe_real(11);
+  found.others_bytes = row.maybe_real(12);
   return found;
 }
 
@@ -50,13 +39,6 @@ bool hands_on_lateness(const FindingInput& input) {
             " WHERE p.world = ? AND w.waits_by = 'device'");
   row.bind(input.world);
   return row.next() && row.integer(0) > 1;
-}
-
-std::string who(const FindingInput& input, const WaitedFor& found) {
-  const int64_t rank = found.ranks.front();
-  return found.ranks.size() == 1
-             ? rank_on_host(input.catalog, input.world, rank)
-             : fmt::format("all {} ranks on {}", found.ranks.size(), input.catalog.process_of(input.world, rank)->host_name);
 }
 
 Finding describe(const FindingInput& input, const WaitedFor& found) {

@@ -1,4 +1,4 @@
-// The rank, or host, for whose GPUs everybody waits (passes/waited_for.h), in the words that findings share.
+// The rank, host or few ranks, for whose GPUs everybody waits (passes/waited_for.h), in the words that findings share.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace ddl {
 
 struct WaitedFor {
-  std::vector<int64_t> ranks;  ///< one, or all of a host
+  std::vector<int64_t> ranks;  ///< one, all of a host, or a few
   std::optional<int64_t> since_step;
   int64_t steps = 0, late_steps = 0;
   double lead_ns = 0;
@@ -30,8 +30,6 @@ std::optional<WaitedFor> waited_for(const FindingInput& input, std::string_view 
 /// who entered last may only have handed on what made it late.
 bool hands_on_lateness(const FindingInput& input);
 
-/// "rank 3 (node0)", "all 4 ranks on node1".
-std::string who(const FindingInput& input, const WaitedFor& found);
 /// Rank, saving and how sure; rows behind it; what was seen, in one sentence and with the axis.
 Finding describe(const FindingInput& input, const WaitedFor& found);
 

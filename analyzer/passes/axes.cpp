@@ -136,4 +136,25 @@ void name_axes(SQLite::Database& db, const Catalog& catalog) {
     if (!axes[i].axis.empty()) insert.run(ids[i], axes[i].axis, axes[i].source);
 }
 
+std::map<int64_t, int64_t> places_on_axis(SQLite::Database& db, int64_t world, const std::string& pattern) {
+  std::map<int64_t, int64_t> places;
+  Query rows(db, R"(
+    SELECT m.communicator, m.rank
+    FROM communicator_member m
+    JOIN communicator_axis a ON a.communicator = m.communicator AND a.axis LIKE ?1
+    JOIN communicator c ON c.id = m.communicator AND c.world = ?2
+    WHERE m.rank IS NOT NULL
+    ORDER BY min(m.rank) OVER (PARTITION BY m.communicator), m.communicator, m.comm_rank)");
+  rows.bind(pattern, world);
+  int64_t communicator = 0, before = 0;
+  while (rows.next()) {
+    const bool first = rows.integer(0) != communicator;
+    communicator = rows.integer(0);
+    int64_t& place = places[rows.integer(1)];
+    if (!first) place = std::max(place, before + 1);
+    before = place;
+  }
+  return places;
+}
+
 }  // namespace ddl

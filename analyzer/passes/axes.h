@@ -15,6 +15,7 @@
 #include <SQLiteCpp/Database.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -50,5 +51,9 @@ std::vector<AxisOfCommunicator> axes_of(const std::vector<AxisInput>& communicat
 
 /// Fills `communicator_axis`.
 void name_axes(SQLite::Database& db, const Catalog& catalog);
+
+/// Ranks by their place on the axes that SQL's LIKE `pattern` matches, such as the stage of a pipeline, as far as the axis's communicators
+/// tell it: by the order of their members, or of neighbours in a chain of several. Needs `communicator_axis`.
+std::map<int64_t, int64_t> places_on_axis(SQLite::Database& db, int64_t world, const std::string& pattern);
 
 }  // namespace ddl

@@ -4,12 +4,14 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "analyzer/change_points.h"
+#include "analyzer/passes/axes.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
 
@@ -19,8 +21,10 @@ namespace {
 constexpr double kLeastLead = 0.03;      // of the step
 constexpr double kLeastLateSteps = 0.8;  // of the steps in question
 constexpr size_t kLeastAside = 5;
-constexpr double kClearLead = 4;    // after the change against before it
-constexpr double kExplained = 0.5;  // of the longer computing, by the bytes
+constexpr double kClearLead = 4;          // after the change against before it
+constexpr double kExplained = 0.5;        // of the longer computing, by the bytes
+constexpr double kMoreOfSeveralGpus = 2;  // saving of several ranks against that of fewer
+constexpr int64_t kSeveralRanks = -1;
 
 enum StepPiece { kComputingPiece, kCopyPiece, kInputPiece, kHostPiece, kIdling, kPieces };
 constexpr const char* kPieceNames[kPieces] = {"compute", "copy", "input", "host", "idle"};
@@ -30,7 +34,8 @@ struct GpuStep {
   int64_t rank = 0, host = 0;
   double comm_ns = 0, duration_ns = 0;  ///< the first: in collectives while nothing computes
   std::array<double, kPieces> parts = {};
-  double bytes = 0;  ///< that it sends in all-to-alls
+  double bytes = 0;    ///< that it sends in all-to-alls
+  bool apart = false;  ///< of those that spend least in collectives
 };
 
 struct StepOfGpus {
@@ -38,9 +43,12 @@ struct StepOfGpus {
   std::vector<GpuStep> ranks;
 };
 
-/// By whom ranks are grouped: themselves, or their hosts.
-enum class GroupedBy { kRanks, kHosts };
-int64_t group_of_gpu(const GpuStep& r, GroupedBy by) { return by == GroupedBy::kRanks ? r.rank : r.host; }
+/// By whom ranks are grouped: themselves, their hosts, or those that spend least in collectives and the others one by one.
+enum class GroupedBy { kRanks, kHosts, kApart };
+int64_t group_of_gpu(const GpuStep& r, GroupedBy by) {
+  if (by == GroupedBy::kApart && r.apart) return kSeveralRanks;
+  return by == GroupedBy::kHosts ? r.host : r.rank;
+}
 
 /// The steps that all of the world's ranks with GPUs have, by number. Among several GPUs of a rank the one that spent most
 /// in collectives counts.
@@ -59,7 +67,7 @@ std::vector<StepOfGpus> read_gpu_steps(SQLite::Database& db, int64_t world) {
   size_t most = 0;
   while (rows.next()) {
     if (steps.empty() || steps.back().number != rows.integer(0)) steps.push_back({rows.integer(0), {}});
-    GpuStep r{rows.integer(1), rows.integer(2), rows.real(3), rows.real(4), {}, 0};
+    GpuStep r{.rank = rows.integer(1), .host = rows.integer(2), .comm_ns = rows.real(3), .duration_ns = rows.real(4)};
     for (int part = 0; part < kPieces; ++part) r.parts[static_cast<size_t>(part)] = rows.real(5 + part);
     steps.back().ranks.push_back(r);
     most = std::max(most, steps.back().ranks.size());
@@ -111,7 +119,7 @@ std::optional<int64_t> most_waited_for(const std::vector<StepOfGpus>& steps, Gro
     }
     const auto least =
         std::min_element(longest.begin(), longest.end(), [](const auto& a, const auto& b) { return a.second.first < b.second.first; });
-    if (longest.size() < 2 || (by == GroupedBy::kHosts && least->second.second < 2)) continue;
+    if (longest.size() < 2 || (by != GroupedBy::kRanks && least->second.second < 2)) continue;
     total_ns[least->first] += std::max(0.0, lead_in(step, by, least->first));
   }
   const auto best = std::max_element(total_ns.begin(), total_ns.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -167,6 +175,15 @@ Candidate judge_candidate(const std::vector<StepOfGpus>& steps, GroupedBy by, in
   return found;
 }
 
+void mark_those_apart(std::vector<StepOfGpus>& steps) {
+  std::map<int64_t, double> less_ns;
+  for (const StepOfGpus& step : steps)
+    for (const GpuStep& r : step.ranks) less_ns[r.rank] -= r.comm_ns;
+  const std::vector<int64_t> apart = stand_apart(less_ns);
+  for (StepOfGpus& step : steps)
+    for (GpuStep& r : step.ranks) r.apart = std::binary_search(apart.begin(), apart.end(), r.rank);
+}
+
 std::optional<Candidate> find_among(const std::vector<StepOfGpus>& steps, GroupedBy by) {
   const std::optional<int64_t> suspect = most_waited_for(steps, by);
   if (!suspect) return std::nullopt;
@@ -213,29 +230,6 @@ Exchanged exchanged_by(const std::vector<StepOfGpus>& steps, GroupedBy by, const
 
 using ByRankAndAxis = std::map<int64_t, std::map<std::string, double>>;
 
-/// Ranks by their place in the pipeline, as far as communicators of that axis tell it: their own, or those of
-/// neighbours.
-std::map<int64_t, int64_t> stages_of(SQLite::Database& db, int64_t world) {
-  std::map<int64_t, int64_t> stages;
-  Query rows(db, R"(
-    SELECT m.communicator, m.rank
-    FROM communicator_member m
-    JOIN communicator_axis a ON a.communicator = m.communicator AND a.axis LIKE '%pipeline%'
-    JOIN communicator c ON c.id = m.communicator AND c.world = ?
-    WHERE m.rank IS NOT NULL
-    ORDER BY min(m.rank) OVER (PARTITION BY m.communicator), m.communicator, m.comm_rank)");
-  rows.bind(world);
-  int64_t communicator = 0, before = 0;
-  while (rows.next()) {
-    const bool first = rows.integer(0) != communicator;
-    communicator = rows.integer(0);
-    int64_t& stage = stages[rows.integer(1)];
-    if (!first) stage = std::max(stage, before + 1);
-    before = stage;
-  }
-  return stages;
-}
-
 /// What a rank waits on each axis in the steps from `first_step` on. Where there is a pipeline, waiting of all ranks
 /// together is counted on its axis: at the end of a step its stages meet there, some of them later than others by its
 /// schedule.
@@ -253,6 +247,29 @@ ByRankAndAxis waits_on_axes(SQLite::Database& db, int64_t world, int64_t first_s
   return waits;
 }
 
+/// Ranks by the replica of the network that they are a part of: whom named communicators of other axes than that of the
+/// data connect. Its number is one of its ranks.
+std::map<int64_t, int64_t> replicas_of(SQLite::Database& db, int64_t world) {
+  std::map<int64_t, int64_t> replica;
+  const auto find = [&](int64_t rank) {
+    int64_t root = replica.try_emplace(rank, rank).first->second;
+    while (replica[root] != root) root = replica[root];
+    return root;
+  };
+  Query rows(db, R"(
+    SELECT min(m.rank) OVER (PARTITION BY m.communicator), m.rank
+    FROM communicator_member m
+    JOIN communicator_axis a ON a.communicator = m.communicator AND a.source <> 'shape' AND a.axis NOT LIKE '%data%'
+    JOIN communicator c ON c.id = m.communicator AND c.world = ?
+    WHERE m.rank IS NOT NULL)");
+  for (rows.bind(world); rows.next();) {
+    const int64_t first = find(rows.integer(0)), other = find(rows.integer(1));
+    replica[std::max(first, other)] = std::min(first, other);
+  }
+  for (auto& [rank, root] : replica) root = find(rank);
+  return replica;
+}
+
 /// How the others wait for the suspect.
 struct WaitingFor {
   std::optional<std::string> axis;  ///< on which they do longest
@@ -263,9 +280,12 @@ struct WaitingFor {
 /// Groups of a tensor, of data or of experts make nobody wait in a healthy step, so there everything that a rank waits
 /// longer than the suspect is for the suspect. A pipeline's stages wait for each other by their schedule, all ranks of
 /// a stage alike: there it is what a rank waits longer than another one of its stage, unless it is the suspect's own,
-/// whose ranks wait for it elsewhere. If the whole stage is late, all that the others wait longer is in the pipeline.
-WaitingFor waiting_for(SQLite::Database& db, int64_t world, GroupedBy by, const Candidate& found, const StepOfGpus& first_step) {
-  const std::map<int64_t, int64_t> stages = stages_of(db, world);
+/// whose ranks wait for it elsewhere. If the whole stage is late, all that the others wait longer is in the pipeline. If
+/// suspects are in all replicas, all ranks of a stage wait alike: then it is what a rank is longer in collectives than
+/// they are, less what it waits longer on other axes.
+WaitingFor waiting_for(SQLite::Database& db, int64_t world, GroupedBy by, const Candidate& found, const std::vector<StepOfGpus>& steps) {
+  const StepOfGpus& first_step = steps[found.first];
+  const std::map<int64_t, int64_t> stages = places_on_axis(db, world, "%pipeline%");
   ByRankAndAxis waits = waits_on_axes(db, world, first_step.number, !stages.empty());
   const auto is_own = [&](const GpuStep& r) { return group_of_gpu(r, by) == found.suspect; };
   const auto stage_of = [&](const GpuStep& r) {
@@ -275,15 +295,25 @@ WaitingFor waiting_for(SQLite::Database& db, int64_t world, GroupedBy by, const 
   std::map<std::string, double> own_ns, longer_ns;  // mean of the suspect's ranks; sum over the others, of what they wait longer
   std::map<int64_t, double> least_ns;               // in the pipeline, by stage
   std::map<int64_t, double> own_stages;             // ranks of the suspect
-  double own_ranks = 0;
+  std::set<int64_t> own_replicas;
+  const std::map<int64_t, int64_t> replicas = replicas_of(db, world);
+  double own_ranks = 0, own_comm_ns = 0;  // the latter a mean, too
+  std::map<int64_t, double> comm_ns;
+  for (size_t i = found.first; i < steps.size(); ++i)
+    for (const GpuStep& r : steps[i].ranks) comm_ns[r.rank] += r.comm_ns;
   for (const GpuStep& r : first_step.ranks) {
     const double ns = waits[r.rank]["pipeline"];
     double& least = least_ns.try_emplace(stage_of(r), ns).first->second;
     least = std::min(least, ns);
-    if (is_own(r)) ++own_ranks, ++own_stages[stage_of(r)];
+    if (!is_own(r)) continue;
+    ++own_ranks;
+    ++own_stages[stage_of(r)];
+    if (const auto replica = replicas.find(r.rank); replica != replicas.end()) own_replicas.insert(replica->second);
   }
+  const bool all_replicas = std::ranges::all_of(replicas, [&](const auto& replica) { return own_replicas.contains(replica.second); });
   for (const GpuStep& r : first_step.ranks) {
     if (!is_own(r)) continue;
+    own_comm_ns += comm_ns[r.rank] / own_ranks;
     for (const auto& [axis, ns] : waits[r.rank]) own_ns[axis] += ns / own_ranks;
   }
   bool beside_own = false;  // others are in the suspect's stage
@@ -291,9 +321,17 @@ WaitingFor waiting_for(SQLite::Database& db, int64_t world, GroupedBy by, const 
     if (is_own(r)) continue;
     const bool own_stage = own_stages.contains(stage_of(r));
     beside_own = beside_own || own_stage;
+    double elsewhere_ns = 0;
     for (const auto& [axis, ns] : waits[r.rank]) {
-      const bool schedule = axis == "pipeline";
-      if (!schedule || !own_stage) longer_ns[axis] += std::max(0.0, ns - (schedule ? least_ns[stage_of(r)] : own_ns[axis]));
+      if (axis == "pipeline") continue;
+      elsewhere_ns += std::max(0.0, ns - own_ns[axis]);
+      longer_ns[axis] += std::max(0.0, ns - own_ns[axis]);
+    }
+    if (stages.empty()) continue;
+    if (all_replicas) {
+      longer_ns["pipeline"] += std::max(0.0, comm_ns[r.rank] - own_comm_ns - elsewhere_ns);
+    } else if (!own_stage || own_stages.size() > 1) {
+      longer_ns["pipeline"] += std::max(0.0, waits[r.rank]["pipeline"] - least_ns[stage_of(r)]);
     }
   }
   WaitingFor result;
@@ -319,32 +357,43 @@ void find_waited_for(SQLite::Database& db) {
       db,
       "INSERT INTO waited_for (world, rank, host, since_step, steps, late_steps, lead_ns, cause, own_ns, others_ns, comm_ns, others_comm_ns,"
       " axis, axis_ratio, own_bytes, others_bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Query insert_rank(db, "INSERT INTO waited_for_rank (world, rank) VALUES (?, ?)");
   std::vector<int64_t> worlds;
   for (Query row(db, "SELECT world FROM steady_world WHERE waits_by = 'device' AND annotated ORDER BY world"); row.next();)
     worlds.push_back(row.integer(0));
   for (const int64_t world : worlds) {
     std::vector<StepOfGpus> steps = read_gpu_steps(db, world);
-    for (const GroupedBy by : {GroupedBy::kRanks, GroupedBy::kHosts}) {
-      const std::optional<Candidate> found = find_among(steps, by);
-      if (!found) continue;
+    mark_those_apart(steps);
+    std::optional<Candidate> found;
+    GroupedBy by = GroupedBy::kRanks;
+    for (const GroupedBy next : {GroupedBy::kRanks, GroupedBy::kHosts, GroupedBy::kApart}) {
+      const std::optional<Candidate> more = find_among(steps, next);
+      if (!more || (found && more->lead_ns <= kMoreOfSeveralGpus * found->lead_ns)) continue;
+      found = more;
+      by = next;
+    }
+    if (found) {
       read_exchanged(db, world, steps);
       const Exchanged bytes = exchanged_by(steps, by, *found);
       const StepOfGpus& first_step = steps[found->first];
-      const WaitingFor waiting = waiting_for(db, world, by, *found, first_step);
+      const WaitingFor waiting = waiting_for(db, world, by, *found, steps);
       const auto& ranks = steps.front().ranks;
-      const auto own = std::find_if(ranks.begin(), ranks.end(), [&](const GpuStep& r) { return group_of_gpu(r, by) == found->suspect; });
       const auto part = static_cast<size_t>(found->part);
-      std::optional<int64_t> rank, since;
-      if (by == GroupedBy::kRanks) rank = own->rank;
+      std::optional<int64_t> rank, host, since;
+      for (const GpuStep& r : ranks) {
+        if (group_of_gpu(r, by) != found->suspect) continue;
+        insert_rank.run(world, r.rank);
+        if (by == GroupedBy::kRanks) rank = r.rank;
+        if (by != GroupedBy::kApart) host = r.host;
+      }
       if (found->first > 0) since = first_step.number;
       std::optional<double> axis_ratio, own_bytes, others_bytes;
       if (waiting.axis) axis_ratio = waiting.axis_ratio;
       if (bytes.own > 0 || bytes.others > 0) own_bytes = bytes.own, others_bytes = bytes.others;
       const double saving_ns = std::min(std::min(found->lead_ns, found->excess_ns), waiting.mean_ns.value_or(found->lead_ns));
-      insert.run(world, rank, own->host, since, static_cast<int64_t>(found->steps), static_cast<int64_t>(found->late_steps), saving_ns,
+      insert.run(world, rank, host, since, static_cast<int64_t>(found->steps), static_cast<int64_t>(found->late_steps), saving_ns,
                  bytes.explain ? "data" : kPieceNames[part], found->own[part], found->others[part], found->comm_ns, found->others_comm_ns,
                  waiting.axis, axis_ratio, own_bytes, others_bytes);
-      break;
     }
   }
 }

@@ -1,5 +1,5 @@
-// For whom everybody waits, in jobs that wait inside kernels of collectives: the rank, or the host, whose GPUs spend
-// least in collectives, and what they do instead.
+// For whom everybody waits, in jobs that wait inside kernels of collectives: the rank, or the host, or the few ranks
+// that stand apart from all others, whose GPUs spend least in collectives, and what they do instead.
 //
 // Where collectives serve several axes of parallelism, who entered last does not tell who began: a rank that is late to
 // its tensor's neighbours makes them late to the data's, and these the next. But whoever everybody waits for, at first
@@ -23,7 +23,7 @@ namespace ddl {
 
 constexpr int64_t kLeastStepsWaitedFor = 8;  ///< with fewer nobody is told
 
-/// Fills `waited_for`, a row for each world with such a rank or host.
+/// Fills `waited_for`, a row for each world with such a rank, host or few ranks, and `waited_for_rank`.
 void find_waited_for(SQLite::Database& db);
 
 }  // namespace ddl

@@ -225,5 +225,26 @@ TEST(Words, Percent) {
   EXPECT_EQ(percent_text(0.034), "3.4%");
 }
 
+/// Ranks 0 and 1 have one GPU, rank 2 another, rank 3 of the next host one at the same place; the instances of a partitioned GPU are not shared, and
+/// who runs no kernel has no part in it.
+TEST(Findings, RanksThatShareAGpuAreNamed) {
+  const auto sentence = [](const std::string& name, const std::string& kernels_of) {
+    Tables run(4, 2);
+    run.exec("UPDATE process SET host = iif(rank = 3, 2, 1); INSERT INTO gpu_name VALUES (1, 'gemm', 'compute')");
+    for (int64_t s = 0; s < 20; ++s)
+      for (int64_t r = 0; r < 4; ++r) run.step(r, s, s * 10_ms, (s + 1) * 10_ms, 0);
+    run.exec("INSERT INTO gpu SELECT id, 0, '" + name + "', iif(rank = 2, '0000:17:00.0', '0000:3b:00.0'), NULL, NULL FROM process");
+    run.exec(
+        "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, step, thread, start_ns, duration_ns, correlation)"
+        " SELECT id, 1, 1, 0, 1, 7, 0, 1, 0, 12000000, 1000000, 0 FROM process WHERE rank IN (" +
+        kernels_of + ")");
+    run.analyze();
+    return run.text("SELECT coalesce(max(sentence), '') FROM finding WHERE id = 'shared_gpu'");
+  };
+  EXPECT_EQ(sentence("NVIDIA H100", "0, 1, 2, 3"), "ranks 0 and 1 compute on the same GPU (NVIDIA H100 at 0000:3b:00.0 of node1)");
+  EXPECT_EQ(sentence("NVIDIA H100 MIG 1g.10gb", "0, 1, 2, 3"), "");
+  EXPECT_EQ(sentence("NVIDIA H100", "0, 2, 3"), "");
+}
+
 }  // namespace
 }  // namespace ddl::test

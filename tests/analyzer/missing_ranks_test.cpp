@@ -116,6 +116,23 @@ TEST(MissingRanks, CommunicatorsAreAlikeAlsoWhereAHostIsNotKnown) {
   }
 }
 
+// A mean over a maximum says nothing of ranks that nobody knows: of one rank alone it would always be 1.
+TEST(MissingRanks, OneRankAloneHasNoLoadBalance) {
+  for (const int64_t known : {1, 2}) {
+    Tables run(4);
+    for (int64_t s = 0; s < 20; ++s)
+      for (int64_t r = 0; r < known; ++r) run.step(r, s, s * 10_ms, (s + 1) * 10_ms, 1_ms + r * 4_ms);
+    run.exec("DELETE FROM process WHERE rank >= " + std::to_string(known));
+    run.analyze();
+    for (const std::string metric : {"load_balance", "talp_load_balance_in", "talp_load_balance_out", "talp_mpi_load_balance"}) {
+      const std::string of = " FROM metric WHERE id = '" + metric + "'";
+      EXPECT_EQ(run.integer("SELECT count(value)" + of), known - 1) << metric;
+      EXPECT_EQ(run.text("SELECT coalesce(max(why), '')" + of), known == 1 ? "PARTIAL_RANKS" : "") << metric;
+    }
+    EXPECT_NEAR(run.number("SELECT coalesce(max(value), 0) FROM metric WHERE id = 'load_balance'"), known == 1 ? 0 : 7.0 / 9, 1e-9);
+  }
+}
+
 // With an unlucky rank in every step, another one each time, and some of them unseen, one may be the last again and again by accident.
 TEST(MissingRanks, NobodyIsNamedForSureByAFewSteps) {
   const auto sure = [](size_t late_steps, size_t steps, bool bounded) {

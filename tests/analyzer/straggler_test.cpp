@@ -55,17 +55,70 @@ TEST(Findings, Straggler) {
   }
 }
 
-/// Rank 2 is late as well, 1 ms before rank 1, and would be waited for in its place.
-TEST(Findings, OneOfTwoStragglersSavesNothingAlone) {
+/// Mending one would save nothing: the other would be waited for in its place. Equally late, and with rank 5 always 1 ms ahead.
+TEST(Findings, SeveralStragglersAreOneFinding) {
+  for (const int64_t ahead_ns : {0_ms, 1_ms}) {
+    Tables run = training(8, 60, 5_ms, [&](int64_t s, int64_t r) {
+      return 40_ms + jitter(s, r, 100_us) + (r == 2 ? 24_ms : r == 5 ? 24_ms - ahead_ns : 0);
+    });
+    run.analyze();
+    ASSERT_EQ(run.findings(), Ids{"straggler"}) << ahead_ns;
+    EXPECT_EQ(run.integer("SELECT count(rank) FROM finding"), 0);
+    const std::string sentence = run.text("SELECT sentence FROM finding");
+    EXPECT_TRUE(has(sentence, "ranks 2 and 5 are late: one of them enters last in 100% of collectives: the others wait 2")) << sentence;
+    EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 24e6, 0.2e6);
+    EXPECT_EQ(run.text("SELECT confidence FROM finding"), "sure");
+    EXPECT_TRUE(has(run.text("SELECT evidence FROM finding"),
+                    "One of them is last in 55 of 55 collectives that make somebody wait; they caused 100%"))
+        << run.text("SELECT evidence FROM finding");
+    EXPECT_TRUE(has(run.text("SELECT try FROM finding"), "the hosts of ranks 2 and 5")) << run.text("SELECT try FROM finding");
+    run.exec("CREATE TEMP TABLE shown AS " + run.text("SELECT evidence_sql FROM finding"));
+    EXPECT_EQ(run.text("SELECT group_concat(DISTINCT late) FROM (SELECT late FROM temp.shown ORDER BY late)"), ahead_ns == 0 ? "2,5" : "2");
+  }
+}
+
+/// 24 and 12 ms: the one that is later by itself saves half.
+TEST(Findings, OfTwoStragglersTheLaterOneIfThatSavesHalf) {
   Tables run = training(8, 60, 5_ms, [](int64_t s, int64_t r) {
-    return 40_ms + jitter(s, r, 100_us) + (r == 1 ? 24_ms : r == 2 ? 23_ms : 0);
+    return 40_ms + jitter(s, r, 100_us) + (r == 1 ? 24_ms : r == 2 ? 11_ms : 0);
   });
   run.analyze();
   ASSERT_EQ(run.findings(), Ids{"straggler"});
   EXPECT_EQ(run.integer("SELECT rank FROM finding"), 1);
-  EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 1e6, 0.2e6);
-  const std::string evidence = run.text("SELECT evidence FROM finding");
-  EXPECT_TRUE(has(evidence, "Mended alone it saves next to nothing: the step then waits for somebody else.")) << evidence;
+  EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 13e6, 0.2e6);
+}
+
+/// Half of the ranks are no minority: nobody can say whether the others are early.
+TEST(Findings, HalfOfTheRanksAreNoStragglers) {
+  Tables run = training(8, 60, 5_ms, [](int64_t s, int64_t r) { return 40_ms + jitter(s, r, 100_us) + (r % 2 == 1 ? 24_ms : 0); });
+  run.analyze();
+  EXPECT_FALSE(has(run.text("SELECT coalesce(group_concat(id), '') FROM finding"), "straggler"));
+}
+
+TEST(Findings, SeveralStragglersFromAStepOn) {
+  Tables run = training(8, 100, 5_ms, [](int64_t s, int64_t r) {
+    return 40_ms + jitter(s, r, 1_ms) + ((r == 5 || r == 0 || r == 7) && s >= 70 ? 30_ms : 0);
+  });
+  run.analyze();
+  ASSERT_EQ(run.findings(), Ids{"straggler"});
+  const std::string sentence = run.text("SELECT sentence FROM finding");
+  EXPECT_TRUE(has(sentence, "ranks 0, 5 and 7 are late: one of them enters last in 100% of collectives since step 70: the others wait 30"))
+      << sentence;
+}
+
+/// All ranks of a stage have too much to do: that is no matter of their hosts.
+TEST(Findings, StragglersThatShareAPlaceOnAnAxisAreNamedByIt) {
+  for (const std::string axis : {"pipeline", "data"}) {
+    Tables run = training(6, 60, 5_ms, [](int64_t s, int64_t r) { return 40_ms + jitter(s, r, 100_us) + (r / 2 == 1 ? 24_ms : 0); });
+    for (const int64_t first : {0, 1}) run.communicator(axis + "_parallel_group#" + std::to_string(first), {first, first + 2, first + 4});
+    run.analyze();
+    ASSERT_EQ(run.findings(), Ids{"straggler"});
+    const std::string sentence = run.text("SELECT sentence FROM finding"), advice = run.text("SELECT try FROM finding");
+    EXPECT_TRUE(has(sentence, axis == "pipeline" ? "all 2 ranks of pipeline stage 1 (ranks 2 and 3) are late"
+                                                 : "all 2 ranks at place 1 of axis 'data' (ranks 2 and 3) are late"))
+        << sentence;
+    EXPECT_TRUE(has(advice, axis == "pipeline" ? "give stage 1 less to do" : "longer sequences")) << advice;
+  }
 }
 
 TEST(Findings, StragglerThatIsLateForTheFirstOfManyCollectivesOfAStep) {

@@ -59,6 +59,8 @@ TEST(Launches, TheFirstIsNotALateOne) {
       run.text("SELECT group_concat(sentence || '|' || coalesce(saving_ns, 'n/a'), '; ') FROM (SELECT * FROM finding ORDER BY position)"),
       "GPUs wait for the host for 20% of the run: 2.00 ms until it launches the next kernel|2000000; GPUs have nothing to do in the first "
       "60% of the run: the host takes 6.00 ms until it launches anything|n/a");
+  EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict.text'").find("bound by start: start 60.0%, host 20.0%, "), 0)
+      << run.text("SELECT value FROM meta WHERE key = 'verdict.text'");
 }
 
 TEST(Launches, QueuesGrowWithLaunchesAndShrinkWithBegins) {

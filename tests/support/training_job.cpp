@@ -83,6 +83,7 @@ TrainingJob draw_healthy(uint64_t seed, const std::vector<Fault>& faults, bool l
   job.nodes = dice.between(has(faults, Fault::kClockJump) ? 2 : 1, 3);
   job.ranks_per_node = job.nodes == 1 ? dice.between(2, 6) : dice.between(1, 3);
   if (has(faults, Fault::kSlowNode)) job.nodes = dice.between(2, 3), job.ranks_per_node = dice.between(2, 3);
+  if (has(faults, Fault::kSlowRanks)) job.ranks_per_node = job.nodes == 1 ? dice.between(5, 8) : dice.between(5 - job.nodes, 6 - job.nodes);
   if (large) job.nodes = dice.between(3, 8), job.ranks_per_node = 8;
   job.steps = static_cast<uint64_t>(dice.between(22, 40));
   job.named_layers = dice.chance(0.5);
@@ -133,6 +134,12 @@ InjectedFault draw_fault(TrainingJob& job, Fault kind, Dice& dice) {
   switch (kind) {
     case Fault::kSlowRank:
       fault.rank = dice.between(0, job.ranks() - 1);
+      if (dice.chance(0.35)) fault.from_step = middle();
+      break;
+    case Fault::kSlowRanks:
+      fault.rank = dice.between(0, job.ranks() - 1);
+      fault.second = (fault.rank + dice.between(1, job.ranks() - 1)) % job.ranks();
+      fault.second_share = dice.uniform(0.8, 1);
       if (dice.chance(0.35)) fault.from_step = middle();
       break;
     case Fault::kSlowNode:
@@ -210,9 +217,9 @@ void measure(TrainingJob& job, InjectedFault& fault) {
 }  // namespace
 
 const char* name_of(Fault fault) {
-  static constexpr std::array kNames = {"slow rank",   "slow node",  "slow link",       "small tensors",  "input stall",
-                                        "bubble",      "clock jump", "layer imbalance", "slow algorithm", "exposed tail",
-                                        "small batch", "host bound", "slow copies"};
+  static constexpr std::array kNames = {"slow rank",    "slow ranks",  "slow node",  "slow link",       "small tensors",
+                                        "input stall",  "bubble",      "clock jump", "layer imbalance", "slow algorithm",
+                                        "exposed tail", "small batch", "host bound", "slow copies"};
   return kNames[static_cast<size_t>(fault)];
 }
 

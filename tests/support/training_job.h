@@ -27,6 +27,7 @@ namespace ddl::test {
 
 enum class Fault {
   kSlowRank,        ///< computes longer, always or from a step on
+  kSlowRanks,       ///< two ranks compute longer, about alike
   kSlowNode,        ///< all ranks of a node compute longer
   kSlowLink,        ///< of several like groups one has a slow network, or the network becomes slow in mid-run
   kSmallTensors,    ///< gradients that are reduced one by one
@@ -44,11 +45,13 @@ const char* name_of(Fault fault);
 
 struct InjectedFault {
   Fault kind;
-  int64_t size_ns = 0;     ///< what it adds to where it strikes, per step; of clocks, the jump
-  double cost = 0;         ///< share of the step that would be won without it: by simulation, not by a rule
-  int rank = -1;           ///< slow rank; of slow links the group, of slow nodes and clocks the node, of imbalance the layer
-  uint64_t from_step = 0;  ///< before it all is well
-  uint64_t every = 1;      ///< input stalls: only in steps that are multiples of it, so much the longer
+  int64_t size_ns = 0;      ///< what it adds to where it strikes, per step; of clocks, the jump
+  double cost = 0;          ///< share of the step that would be won without it: by simulation, not by a rule
+  int rank = -1;            ///< slow rank; of slow links the group, of slow nodes and clocks the node, of imbalance the layer
+  int second = -1;          ///< slow ranks: the other one
+  double second_share = 0;  ///< of size_ns, what that one takes longer
+  uint64_t from_step = 0;   ///< before it all is well
+  uint64_t every = 1;       ///< input stalls: only in steps that are multiples of it, so much the longer
 };
 
 /// How gradients are reduced.

@@ -47,11 +47,12 @@ class Program {
 
   void layer(size_t l, int64_t ns) {
     if (job_.named_layers) open("layer" + std::to_string(l), ContextKind::kLayer);
-    for (const Fault kind : {Fault::kSlowRank, Fault::kSlowNode}) {
+    for (const Fault kind : {Fault::kSlowRank, Fault::kSlowRanks, Fault::kSlowNode}) {
       const InjectedFault* slow = job_.fault(kind);
-      const int place = kind == Fault::kSlowRank ? rank_ : rank_ / job_.ranks_per_node;
-      if (slow == nullptr || slow->rank != place || step_ < slow->from_step) continue;
-      ns += static_cast<int64_t>(static_cast<double>(slow->size_ns) * static_cast<double>(ns) / job_.computing_ns());
+      const int place = kind == Fault::kSlowNode ? rank_ / job_.ranks_per_node : rank_;
+      if (slow == nullptr || step_ < slow->from_step) continue;
+      const double share = slow->rank == place ? 1 : slow->second == place ? slow->second_share : 0;
+      ns += static_cast<int64_t>(share * static_cast<double>(slow->size_ns) * static_cast<double>(ns) / job_.computing_ns());
     }
     const InjectedFault* uneven = job_.fault(Fault::kLayerImbalance);
     if (uneven != nullptr && uneven->rank == static_cast<int>(l)) {

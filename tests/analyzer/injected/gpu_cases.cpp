@@ -13,6 +13,7 @@ constexpr uint64_t kWithExperts = 4;  // every so manyth of the small jobs
 constexpr GpuKind kGpuKinds[] = {
     {"gpu clean", GpuFault::kNone, false},
     {"gpu slow rank", GpuFault::kSlowRank, false},
+    {"gpu two slow ranks", GpuFault::kSlowRanks, false},
     {"gpu slow node", GpuFault::kSlowNode, false},
     {"gpu slow link", GpuFault::kSlowLink, false},
     {"gpu uneven experts", GpuFault::kUnevenExperts, false},
@@ -20,6 +21,7 @@ constexpr GpuKind kGpuKinds[] = {
     {"gpu late loader", GpuFault::kLateLoader, false},
     {"gpu 32 clean", GpuFault::kNone, true},
     {"gpu 32 slow rank", GpuFault::kSlowRank, true},
+    {"gpu 32 two slow ranks", GpuFault::kSlowRanks, true},
     {"gpu 32 slow node", GpuFault::kSlowNode, true},
     {"gpu 32 slow link", GpuFault::kSlowLink, true},
     {"gpu 32 host-bound rank", GpuFault::kHostBound, true},
@@ -31,6 +33,7 @@ const char* expected(GpuFault fault) {
     case GpuFault::kNone:
       return "";
     case GpuFault::kSlowRank:
+    case GpuFault::kSlowRanks:
     case GpuFault::kSlowNode:
       return "straggler";
     case GpuFault::kSlowLink:
@@ -57,6 +60,13 @@ std::string members_text(const GpuJob& job) {
 /// Whether it says the place: rank, node, or the communicator by its members.
 bool names_place(const GpuJob& job, const Found& found) {
   switch (job.fault) {
+    case GpuFault::kSlowRanks: {
+      const auto [first, second] = std::minmax(job.place, job.second);
+      const int node = first / job.ranks_per_node;
+      const bool whole_node = job.ranks_per_node == 2 && node == second / job.ranks_per_node;
+      return found.sentence.find(whole_node ? fmt::format("ranks on node{} ", node) : fmt::format("ranks {} and {}", first, second)) !=
+             std::string::npos;
+    }
     case GpuFault::kSlowNode:
       return found.sentence.find(fmt::format("ranks on node{} ", job.place)) != std::string::npos;
     case GpuFault::kSlowLink:
@@ -87,10 +97,11 @@ std::string told(const GpuJob& job) {
   std::string text = fmt::format("seed {}: data {} x tensor {} x pipeline {}, expert {}, {} ranks per node, {} steps, {} micro-batches\n",
                                  job.seed, job.data, job.tensor, job.pipeline, job.expert, job.ranks_per_node, job.steps, job.microbatches);
   if (job.fault == GpuFault::kNone) return text;
-  return text +
-         fmt::format("  injected {} at {} from step {}: {:.1f}%, axis {}\n", expected(job.fault),
-                     job.fault == GpuFault::kSlowLink ? fmt::format("{} ({})", job.link, members_text(job)) : fmt::format("{}", job.place),
-                     job.from_step, job.cost * 100, fmt::join(job.axes, " or "));
+  return text + fmt::format("  injected {} at {} from step {}: {:.1f}%, axis {}\n", expected(job.fault),
+                            job.fault == GpuFault::kSlowLink ? fmt::format("{} ({})", job.link, members_text(job))
+                            : job.second >= 0                ? fmt::format("{} and {}", job.place, job.second)
+                                                             : fmt::format("{}", job.place),
+                            job.from_step, job.cost * 100, fmt::join(job.axes, " or "));
 }
 
 }  // namespace ddl::test

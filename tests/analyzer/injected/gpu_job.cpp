@@ -166,6 +166,7 @@ GpuJob draw_gpu_job(uint64_t seed, GpuFault fault, GpuMesh mesh) {
   job.fault = fault;
   job.place = dice.between(0, (fault == GpuFault::kSlowNode ? job.ranks() / job.ranks_per_node : job.ranks()) - 1);
   job.size = share / (1 - share);
+  if (fault == GpuFault::kSlowRanks) job.second = (job.place + dice.between(1, job.ranks() - 1)) % job.ranks();
   if (fault == GpuFault::kLateLoader) job.size *= step_ns;
   if (fault == GpuFault::kHostBound) {  // nothing is lost before the host takes longer than the GPU
     const size_t kernels = healthy.activities[0].size() / job.steps;

@@ -22,6 +22,7 @@ namespace ddl::test {
 enum class GpuFault {
   kNone,
   kSlowRank,       ///< its kernels take longer
+  kSlowRanks,      ///< those of two ranks
   kSlowNode,       ///< those of all ranks of a host
   kSlowLink,       ///< one communicator of an axis moves its bytes slower than its like, or than it did before
   kUnevenExperts,  ///< one rank's experts get more tokens than others'
@@ -57,6 +58,7 @@ struct GpuJob {
 
   GpuFault fault = GpuFault::kNone;
   int place = 0;               ///< rank, node, or communicator of the axis
+  int second = -1;             ///< of slow ranks the other one
   Axis axis = Axis::kTensor;   ///< of slow links
   std::string link;            ///< label of the slow one's communicator
   std::vector<int> members;    ///< of it

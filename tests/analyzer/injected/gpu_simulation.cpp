@@ -282,7 +282,7 @@ class GpuSimulation {
   int64_t computing_ns(size_t rank, uint64_t step, uint64_t place, double ns) const {
     const double noise = dice_.of(kPace, rank).lognormal(job_.rank_noise) * dice_.of(kStepPace, rank, step).lognormal(job_.step_noise) *
                          dice_.of(kMoment, rank, step, place).lognormal(job_.moment_noise);
-    const bool is_slow = job_.fault == GpuFault::kSlowRank || job_.fault == GpuFault::kSlowNode;
+    const bool is_slow = job_.fault == GpuFault::kSlowRank || job_.fault == GpuFault::kSlowRanks || job_.fault == GpuFault::kSlowNode;
     return 1 + static_cast<int64_t>(ns * noise * (is_slow && job_.strikes(static_cast<int>(rank), step) ? 1 + job_.size : 1));
   }
 
@@ -325,7 +325,7 @@ class GpuSimulation {
 }  // namespace
 
 bool GpuJob::strikes(int rank, uint64_t step) const {
-  return step >= from_step && place == (fault == GpuFault::kSlowNode ? rank / ranks_per_node : rank);
+  return step >= from_step && (rank == second || place == (fault == GpuFault::kSlowNode ? rank / ranks_per_node : rank));
 }
 
 GpuTrace run_gpu_job(const GpuJob& job) { return GpuSimulation(job).run(); }

@@ -51,6 +51,7 @@ const std::vector<Kind>& kinds() {
   static const std::vector<Kind> kAll = {
       {"clean", {}},
       {"slow rank", {Fault::kSlowRank}},
+      {"two slow ranks", {Fault::kSlowRanks}},
       {"slow node", {Fault::kSlowNode}},
       {"slow link", {Fault::kSlowLink}},
       {"small tensors", {Fault::kSmallTensors}},
@@ -77,6 +78,7 @@ const std::vector<Kind>& kinds() {
 std::string expected_finding(Fault fault) {
   switch (fault) {
     case Fault::kSlowRank:
+    case Fault::kSlowRanks:
     case Fault::kSlowNode:
       return "straggler";
     case Fault::kSlowLink:
@@ -168,8 +170,20 @@ bool names_node(const TrainingJob& job, const Found& found, int node) {
   return known.size() == 1 ? found.rank == known.front() : found.sentence.find(fmt::format("ranks on node{} ", node)) != std::string::npos;
 }
 
+/// Both ranks, or their host where it has no others; of those without a record nothing can be said.
+bool names_ranks(const TrainingJob& job, const Found& found, const InjectedFault& fault) {
+  const auto [first, second] = std::minmax(fault.rank, fault.second);
+  if (!job.is_recorded(first)) return found.rank == second;
+  if (!job.is_recorded(second)) return found.rank == first;
+  const int node = first / job.ranks_per_node;
+  const bool whole_node = node == second / job.ranks_per_node && known_ranks(job, node).size() == 2;
+  return found.sentence.find(fmt::format("ranks {} and {} ", first, second)) != std::string::npos ||
+         (whole_node && names_node(job, found, node));
+}
+
 bool matches(const TrainingJob& job, const Found& found, const InjectedFault& fault) {
   return found.id == expected_finding(fault.kind) && (fault.kind != Fault::kSlowRank || found.rank == fault.rank) &&
+         (fault.kind != Fault::kSlowRanks || names_ranks(job, found, fault)) &&
          (fault.kind != Fault::kSlowNode || names_node(job, found, fault.rank));
 }
 
@@ -189,8 +203,9 @@ std::string told(const TrainingJob& job) {
   if (!job.removed.empty() || !job.torn.empty())
     text += fmt::format("  removed: {}; torn: {}\n", fmt::join(job.removed, ", "), fmt::join(job.torn, ", "));
   for (const InjectedFault& f : job.faults)
-    text += fmt::format("  injected {} rank {} from step {}: {:.2f} ms, {:.1f}%\n", name_of(f.kind), f.rank, f.from_step,
-                        static_cast<double>(f.size_ns) / 1e6, f.cost * 100);
+    text +=
+        fmt::format("  injected {} rank {}{} from step {}: {:.2f} ms, {:.1f}%\n", name_of(f.kind), f.rank,
+                    f.second < 0 ? "" : fmt::format(" and {}", f.second), f.from_step, static_cast<double>(f.size_ns) / 1e6, f.cost * 100);
   return text;
 }
 
@@ -214,8 +229,10 @@ bool can_be_told(const GpuJob&) { return true; }
 bool can_be_told(const TrainingJob& job) {
   const auto missing = static_cast<int>(job.removed.size() + job.torn.size());
   if (2 * missing >= job.ranks()) return false;
-  const InjectedFault *slow = job.fault(Fault::kSlowRank), *node = job.fault(Fault::kSlowNode), *jump = job.fault(Fault::kClockJump);
+  const InjectedFault *slow = job.fault(Fault::kSlowRank), *slow_ranks = job.fault(Fault::kSlowRanks);
+  const InjectedFault *node = job.fault(Fault::kSlowNode), *jump = job.fault(Fault::kClockJump);
   if (slow != nullptr && !job.is_recorded(slow->rank)) return false;
+  if (slow_ranks != nullptr && !job.is_recorded(slow_ranks->rank) && !job.is_recorded(slow_ranks->second)) return false;
   if (node != nullptr && known_ranks(job, node->rank).empty()) return false;
   if (jump == nullptr) return true;
   const size_t beside = known_ranks(job, jump->rank).size(), all = static_cast<size_t>(job.ranks() - missing);
@@ -223,8 +240,9 @@ bool can_be_told(const TrainingJob& job) {
 }
 
 bool is_at_fault(const TrainingJob& job, int64_t rank) {
-  const InjectedFault *slow = job.fault(Fault::kSlowRank), *node = job.fault(Fault::kSlowNode);
-  return (slow != nullptr && slow->rank == rank) || (node != nullptr && node->rank == rank / job.ranks_per_node);
+  const InjectedFault *slow = job.fault(Fault::kSlowRank), *slow_ranks = job.fault(Fault::kSlowRanks), *node = job.fault(Fault::kSlowNode);
+  return (slow_ranks != nullptr && (slow_ranks->rank == rank || slow_ranks->second == rank)) || (slow != nullptr && slow->rank == rank) ||
+         (node != nullptr && node->rank == rank / job.ranks_per_node);
 }
 bool is_at_fault(const GpuJob&, int64_t) { return true; }  // names_place() judges
 

@@ -1,0 +1,100 @@
+#include "analyzer/findings/late_ranks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "analyzer/findings/findings.h"
+#include "analyzer/findings/health.h"
+#include "analyzer/passes/axes.h"
+#include "analyzer/query.h"
+
+namespace ddl {
+namespace {
+
+/// Whose value is that of all of `ranks`, and of no other rank.
+std::optional<int64_t> only_theirs(const std::map<int64_t, int64_t>& values, const std::vector<int64_t>& ranks) {
+  const auto own = values.find(ranks.front());
+  if (ranks.size() < 2 || own == values.end()) return std::nullopt;
+  std::vector<int64_t> alike;
+  for (const auto& [rank, value] : values)
+    if (value == own->second) alike.push_back(rank);
+  return alike == ranks && alike.size() < values.size() ? std::optional(own->second) : std::nullopt;
+}
+
+std::map<int64_t, int64_t> hosts_of(const FindingInput& input) {
+  std::map<int64_t, int64_t> hosts;
+  for (const auto& [id, process] : input.catalog.processes)
+    if (process.world == input.world && process.rank >= 0) hosts[process.rank] = process.host;
+  return hosts;
+}
+
+struct SharedPlace {
+  std::string axis;
+  int64_t place = 0;
+};
+
+/// On an axis that has a name; the shape of communicators alone says nothing of what their members have to do.
+std::optional<SharedPlace> shared_place(const FindingInput& input, const std::vector<int64_t>& ranks) {
+  Query axes(input.db,
+             "SELECT DISTINCT a.axis FROM communicator_axis a JOIN communicator c ON c.id = a.communicator WHERE c.world = ?"
+             " AND a.source <> 'shape' ORDER BY a.axis LIKE '%pipeline%' DESC, a.axis");
+  for (axes.bind(input.world); axes.next();) {
+    const std::map<int64_t, int64_t> places = places_on_axis(input.db, input.world, axes.text(0));
+    const bool all = std::ranges::all_of(hosts_of(input), [&](const auto& rank) { return places.contains(rank.first); });
+    if (const auto place = only_theirs(places, ranks); all && place) return SharedPlace{axes.text(0), *place};
+  }
+  return std::nullopt;
+}
+
+bool is_pipeline(const SharedPlace& shared) { return shared.axis.find("pipeline") != std::string::npos; }
+
+}  // namespace
+
+std::string those(const FindingInput& input, const std::vector<int64_t>& ranks) {
+  if (ranks.size() == 1) return rank_on_host(input.catalog, input.world, ranks.front());
+  if (only_theirs(hosts_of(input), ranks))
+    return fmt::format("all {} ranks on {}", ranks.size(), input.catalog.process_of(input.world, ranks.front())->host_name);
+  const auto shared = shared_place(input, ranks);
+  if (!shared) return ranks_text(ranks);
+  const std::string of = is_pipeline(*shared) ? fmt::format("of pipeline stage {}", shared->place)
+                                              : fmt::format("at place {} of axis '{}'", shared->place, shared->axis);
+  return fmt::format("all {} ranks {} ({})", ranks.size(), of, ranks_text(ranks));
+}
+
+std::optional<std::string> uneven_work_advice(const FindingInput& input, const std::vector<int64_t>& ranks) {
+  if (only_theirs(hosts_of(input), ranks)) return std::nullopt;
+  const auto shared = shared_place(input, ranks);
+  if (!shared) return std::nullopt;
+  if (is_pipeline(*shared)) return fmt::format("give stage {} less to do: fewer layers, or a more even cut of the network", shared->place);
+  return fmt::format("see whether what is at place {} of axis '{}' gets more work than the rest: longer sequences, larger parts",
+                     shared->place, shared->axis);
+}
+
+std::string late_advice(const FindingInput& input, const std::vector<int64_t>& ranks) {
+  if (auto uneven = uneven_work_advice(input, ranks)) return *uneven;
+  const bool host = ranks.size() > 1 && only_theirs(hosts_of(input), ranks);
+  return fmt::format("see what else runs on the host{} of {} (cores, clocks, other load), and whether {} more work than the others",
+                     ranks.size() == 1 || host ? "" : "s", ranks_text(ranks),
+                     ranks.size() == 1 ? "it gets"
+                     : host            ? "its ranks get"
+                                       : "they get");
+}
+
+std::string health_of(const FindingInput& input, const std::vector<int64_t>& ranks) {
+  if (ranks.size() == 1) return same_host_evidence(input, ranks.front()) + health_evidence(input.db, input.world, ranks.front());
+  const std::map<int64_t, int64_t> hosts = hosts_of(input);
+  std::map<int64_t, int64_t> first;  // rank by host
+  for (const int64_t rank : ranks)
+    if (const auto host = hosts.find(rank); host != hosts.end()) first.try_emplace(host->second, rank);
+  std::string text;
+  for (const auto& [host, rank] : first) {
+    const std::string health = health_evidence(input.db, input.world, rank);
+    if (!health.empty()) text += first.size() == 1 ? health : fmt::format(" Rank {}:{}", rank, health);
+  }
+  return text;
+}
+
+}  // namespace ddl

@@ -1,0 +1,25 @@
+// How findings name those who are late: a rank, all ranks of a host, all that share a place on an axis of parallelism, or a few.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyzer/findings/finding.h"
+
+namespace ddl {
+
+/// "rank 3 (node0)", "all 4 ranks on node1", "all 2 ranks of pipeline stage 1 (ranks 2 and 3)", "all 2 ranks at place 1 of axis 'data' (ranks 1
+/// and 3)", "ranks 2 and 5". `ranks` ascend.
+std::string those(const FindingInput& input, const std::vector<int64_t>& ranks);
+
+/// That they have more to do, if a place on an axis is what they share.
+std::optional<std::string> uneven_work_advice(const FindingInput& input, const std::vector<int64_t>& ranks);
+/// That, or to look at their hosts.
+std::string late_advice(const FindingInput& input, const std::vector<int64_t>& ranks);
+
+/// health_evidence() of each of their hosts; of one rank also same_host_evidence().
+std::string health_of(const FindingInput& input, const std::vector<int64_t>& ranks);
+
+}  // namespace ddl
