@@ -239,7 +239,7 @@ TEST(Findings, RanksThatShareAGpuAreNamed) {
         " SELECT id, 1, 1, 0, 1, 7, 0, 1, 0, 12000000, 1000000, 0 FROM process WHERE rank IN (" +
         kernels_of + ")");
     run.analyze();
-    return run.text("SELECT coalesce(max(sentence), '') FROM finding WHERE id = 'shared_gpu'");
+    return run.text(std::string("SELECT coalesce(max(sentence), '') FROM finding WHERE id = '") + "shared_gpu" + "'");
   };
   EXPECT_EQ(sentence("NVIDIA H100", "0, 1, 2, 3"), "ranks 0 and 1 compute on the same GPU (NVIDIA H100 at 0000:3b:00.0 of node1)");
   EXPECT_EQ(sentence("NVIDIA H100 MIG 1g.10gb", "0, 1, 2, 3"), "");
