@@ -14,6 +14,10 @@
 namespace ddl::tui {
 namespace {
 
+/// Which training thread is not ready comes with samples of the background threads, once a second, later on a busy machine. It is told once only:
+/// an answer that names nobody waits for them.
+constexpr int64_t kMayStillTellNs = 5'000'000'000;
+
 std::string duration(int64_t ns) { return reports::short_duration(ns); }
 
 int64_t finished_ns(const Rank& rank) { return rank.clock.time_ns(rank.finished_ticks); }
@@ -100,7 +104,8 @@ std::optional<StallNews> StallWatch::look(const Job& job) {
     news.waiting = stall->waiting;
     news.missing = stall->missing;
   }
-  if (const int64_t silent_ns = job.now_ns - last_ns; silent_ns >= limit_ns_) {
+  const int64_t patience_ns = limit_ns_ + (job.background && !stall ? kMayStillTellNs : 0);
+  if (const int64_t silent_ns = job.now_ns - last_ns; silent_ns >= patience_ns) {
     stalled_since_ns_ = last_ns;
     stalled_at_.clear();
     for (const Rank& rank : job.ranks) stalled_at_[rank.rank] = rank.finished_ticks;

@@ -164,6 +164,23 @@ TEST(StallWatch, TheUsersLimitCountsHoweverLongStepsAre) {
   EXPECT_EQ(news->missing, std::vector<int64_t>{1});
 }
 
+TEST(StallWatch, WaitsForBackgroundThreadsToTellWhoIsNotReady) {
+  for (const bool told : {true, false}) {
+    tui::Job job = unready_job();
+    for (tui::Rank& rank : job.ranks) rank.negotiating.ready_bits.reset();
+    tui::StallWatch watch(3 * kSecond);
+    job.now_ns = 5 * kSecond;
+    EXPECT_FALSE(watch.look(job)) << "silent for 4 s, and nothing is known of who is not ready";
+    if (told)
+      for (tui::Rank& rank : job.ranks) rank.negotiating.ready_bits = rank.rank == 0 ? 3 : 0;
+    job.now_ns = told ? 6 * kSecond : 10 * kSecond;
+    const auto news = watch.look(job);
+    ASSERT_TRUE(news);
+    EXPECT_EQ(news->missing, told ? std::vector<int64_t>{1} : std::vector<int64_t>{});
+    EXPECT_EQ(news->sentence.find("ranks 0, 1 are in no call that is recorded") != std::string::npos, !told) << news->sentence;
+  }
+}
+
 TEST(StallWatch, SamplesOfThreadsAreNoProgress) {
   ScratchFolder folder;
   run().ranks(2).steps(4).compute(5_ms).allreduce(1_MiB, 1_ms).hang(1, 2).write(folder.path());
