@@ -1,6 +1,6 @@
-// A number that changes with time, as a bounded count of equal spans of it: how much it was in the mean and at most in each. Spans are powers
-// of two of nanoseconds, begin at multiples of themselves and double as often as it takes, so that nobody has to know beforehand how long a
-// run is, and those of several numbers can be laid over each other.
+// A number that changes with time, as a bounded count of equal spans of it: how much it was in the mean and at most in each. A span
+// is a power of two in nanoseconds, begins at a multiple of itself, and doubles as the run grows: its length need not be known beforehand, and
+// the spans of several numbers fit each other.
 #pragma once
 
 #include <algorithm>

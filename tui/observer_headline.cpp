@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <set>
 
 #include "analyzer/findings/findings.h"
 #include "reports/format.h"
@@ -238,16 +237,15 @@ bool Observer::blame_straggler(const Job& job, Snapshot& s) const {
   const auto found = find_straggler_case(input);
   if (!found) return false;
   const bool one = found->ranks.size() == 1;
-  std::string late = ranks_phrase(found->ranks);
-  std::set<std::string> nodes;
+  const std::string late = ranks_text(found->ranks);
+  std::string named = late;
   for (RankRow& row : s.ranks) {
     if (!std::binary_search(found->ranks.begin(), found->ranks.end(), row.rank)) continue;
     row.alarm = true;
-    nodes.insert(row.node);
+    if (one) named = who(row);
   }
-  const std::string at = nodes.size() == 1 && !nodes.begin()->empty() ? fmt::format("{} ({})", late, *nodes.begin()) : late;
   const std::string per = s.annotated ? "/step" : fmt::format(" in {} s", window_.size());
-  s.headline = {straggler_sentence(*found, at, per, job.ranks.size()),
+  s.headline = {straggler_sentence(*found, named, per, job.ranks.size()),
                 fmt::format("{} last, {} {}", late, job.ranks.size() - found->ranks.size() == 1 ? "other waits" : "others wait",
                             duration(found->costs.others_wait_ns * found->blame_share)),
                 one ? "Enter on its row: why" : "Enter on their rows: why", true,

@@ -1,9 +1,9 @@
 // Rule R8 (specification.md R8) over plain rows, so that a report and the live view judge alike: which rank is late again and again, or which
 // few together, and what that costs the others.
 //
-// Of several ranks that are equally late none enters last often enough, and nothing is won by mending one. They are judged like one, by
-// what is booked to any of them, if they are a minority that stands apart: of the ranks by how long they wait, the half that waits least has
-// its widest gap behind them.
+// Where several ranks are equally late, none enters last often enough, and mending one wins nothing. They are judged like one, by what is booked
+// to any of them, if they are a minority that stands apart: with ranks in the order of their waits, the half that waits least has its widest gap
+// behind them.
 //
 // Blame comes from the instances (W10) and from the calls that waited for messages (W5, W6), and is booked where the lateness began
 // (late_roots.h); what it costs comes from the partition of the steps, because the waits of overlapping non-blocking

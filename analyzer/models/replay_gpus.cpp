@@ -79,7 +79,7 @@ class GpuReplay {
  public:
   GpuReplay(SQLite::Database& db, const Catalog& catalog, int64_t world, std::optional<int64_t> since)
       : db_(db), catalog_(catalog), world_(world) {
-    choose_steps(since);
+    steps_ = last_gpu_steps(db_, world_, since);
     if (steps_.empty()) return;
     read();
     find_forms();
@@ -105,26 +105,6 @@ class GpuReplay {
     int64_t comm, seq;
   };
 
-  /// The last ones whose activities can be held.
-  void choose_steps(std::optional<int64_t> since) {
-    Query counted(db_, R"(
-      SELECT n.step, count(*)
-      FROM steady_number n
-      JOIN process p ON p.world = n.world
-      JOIN gpu_event g ON g.process = p.id AND g.step = n.step
-      WHERE n.world = ? AND g.kind IN (1, 2, 3) AND g.duration_ns > 0
-      GROUP BY n.step
-      ORDER BY n.step DESC)");
-    counted.bind(world_);
-    int64_t held = 0;
-    while (counted.next()) {
-      if (since && counted.integer(0) < *since) break;
-      held += 2 * counted.integer(1);  // with their launches
-      if (held > kMostReplayedEvents) break;
-      steps_.push_back(counted.integer(0));
-    }
-    std::reverse(steps_.begin(), steps_.end());
-  }
   bool is_replayed(int64_t step) const { return std::binary_search(steps_.begin(), steps_.end(), step); }
 
   void read() {

@@ -86,25 +86,9 @@ class OperatorReplay::Builder {
     size_t streams = 0;
   };
 
-  /// The last ones whose activities can be held.
   void choose_steps() {
-    Query counted(db_, R"(
-      SELECT n.step, count(*)
-      FROM steady_number n
-      JOIN process p ON p.world = n.world
-      JOIN gpu_event g ON g.process = p.id AND g.step = n.step
-      WHERE n.world = ? AND g.kind IN (1, 2, 3) AND g.duration_ns > 0
-      GROUP BY n.step
-      ORDER BY n.step DESC)");
-    counted.bind(world_);
-    int64_t held = 0;
-    while (counted.next()) {
-      held += 2 * counted.integer(1);  // with their launches
-      if (held > kMostReplayedEvents) break;
-      chosen_.push_back(counted.integer(0));
-    }
-    std::reverse(chosen_.begin(), chosen_.end());
-    if (!chosen_.empty() || held > 0) return;
+    chosen_ = last_gpu_steps(db_, world_, {});
+    if (!chosen_.empty()) return;
     Query any(db_, "SELECT 1 FROM steady_number WHERE world = ?");
     without_steps_ = !any.bind(world_).next();
   }

@@ -28,7 +28,7 @@ using IsOfOperator = std::function<bool(int64_t name, int64_t region)>;
 
 class OperatorReplay {
  public:
-  /// Of the steady steps, in long runs the last ones, as many as a million launches and operations hold; of a run without steps, all of it.
+  /// Replays the last steady steps (last_gpu_steps() in replay_run.h), or all of a run without steps.
   /// Throws ddl::Error if nothing ran on a GPU there, or operations wait for one another by their stamps.
   OperatorReplay(SQLite::Database& db, const Catalog& catalog, int64_t world);
 

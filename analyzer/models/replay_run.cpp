@@ -496,6 +496,28 @@ std::map<int64_t, int64_t> stages_of(SQLite::Database& db, int64_t world) {
   return stages;
 }
 
+std::vector<int64_t> last_gpu_steps(SQLite::Database& db, int64_t world, std::optional<int64_t> since) {
+  Query counted(db, R"(
+    SELECT n.step, count(*)
+    FROM steady_number n
+    JOIN process p ON p.world = n.world
+    JOIN gpu_event g ON g.process = p.id AND g.step = n.step
+    WHERE n.world = ? AND g.kind IN (1, 2, 3) AND g.duration_ns > 0
+    GROUP BY n.step
+    ORDER BY n.step DESC)");
+  counted.bind(world);
+  std::vector<int64_t> steps;
+  int64_t held = 0;
+  while (counted.next()) {
+    if (since && counted.integer(0) < *since) break;
+    held += 2 * counted.integer(1);
+    if (held > kMostReplayedEvents) break;
+    steps.push_back(counted.integer(0));
+  }
+  std::reverse(steps.begin(), steps.end());
+  return steps;
+}
+
 RunReplay replay_run(SQLite::Database& db, int64_t world) { return RunReader(db, world).read(); }
 
 }  // namespace ddl::models

@@ -19,6 +19,8 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <vector>
 
 #include "analyzer/models/replay.h"
 
@@ -40,6 +42,9 @@ constexpr double kFarFromRecorded = 0.05;
 /// a job of GPUs, whose host does not wait in its calls; events that were not kept; or more than a hundredth of the time inside calls whose
 /// waiting is not known.
 RunReplay replay_run(SQLite::Database& db, int64_t world);
+
+/// The last steady steps whose kernels and copies, with their launches, are no more than kMostReplayedEvents; ascending, none before `since`.
+std::vector<int64_t> last_gpu_steps(SQLite::Database& db, int64_t world, std::optional<int64_t> since);
 
 /// Pipeline stage by rank, if all ranks that were recorded are stages; else empty.
 std::map<int64_t, int64_t> stages_of(SQLite::Database& db, int64_t world);

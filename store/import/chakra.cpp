@@ -377,7 +377,7 @@ class ChakraFiles {
   std::map<std::string, std::set<int64_t>> seen_groups_;
   std::map<std::pair<std::string, bool>, uint32_t> communicators_;
   uint64_t left_ = 0;
-  // of the file at hand
+  // The file that is being read:
   size_t process_ = 0;
   std::map<uint32_t, int64_t> numbers_;                   // collectives so far, by communicator
   std::map<int64_t, std::pair<int64_t, int64_t>> steps_;  // begin and end

@@ -215,6 +215,15 @@ TEST(Live, SentenceNamesTheSlowRankAsTheReportDoes) {
   EXPECT_EQ(*s.ranks[0].wait_ns, 30e6);
 }
 
+TEST(Live, SentenceNamesSeveralLateRanksAsTheReportDoes) {
+  Analyzed reported(run().ranks(8).steps(25).compute(20_ms).allreduce(4_MiB, 1_ms).slow(2, 30_ms).slow(5, 30_ms));
+  const Snapshot s = look_at(reported.folder.path());
+  EXPECT_EQ(s.headline.text, reported.text("SELECT sentence FROM finding WHERE id = 'straggler'"));
+  EXPECT_TRUE(s.headline.text.starts_with("ranks 2 and 5 are late")) << s.headline.text;
+  EXPECT_FALSE(s.headline.rank) << "there are two rows to enter";
+  for (const RankRow& row : s.ranks) EXPECT_EQ(row.alarm, row.rank == 2 || row.rank == 5) << row.rank;
+}
+
 /// Its group waits for it, and then the nodes for the group: most blame is on ranks that are not late by themselves.
 TEST(Live, ARankThatIsLateByFarIsNamedWhereBlameIsSpread) {
   const auto job = [] {

@@ -201,7 +201,7 @@ TEST(OperatorReplay, ASecondStreamBecomesTheLongest) {
   EXPECT_EQ(job.saving_ns("c", 0.5), 4 * 25 * kMicro);
   EXPECT_EQ(job.saving_ns("fc", 0), 4 * (353 - 7) * kMicro) << "everything is in the layer: what is left is the host";
   EXPECT_FALSE(models::operator_named(job.run().db(), "nonsense"));
-  // Of those on the path the first is a, with all of its time.
+  // a has most on the path: all of its time.
   const std::vector<models::OperatorOnPath> on_path = models::operators_on_path(job.run().db(), 0, 8);
   ASSERT_FALSE(on_path.empty());
   EXPECT_EQ(on_path[0].name, "fc");
