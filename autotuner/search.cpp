@@ -20,6 +20,8 @@ namespace {
 /// New points a round, beside the best so far. Where nothing is predicted there is more to see than a few trials tell, and the best, measured again in
 /// each round, takes a smaller share of them (docs/performance.md).
 constexpr size_t kExplored = 3, kExploredUnpredicted = 6;
+constexpr size_t kTrialsOfTunable = 12;  ///< with so many for each a space of which nothing is predicted is looked at as a whole
+constexpr double kTrialsOfOptimism = 14, kMostOptimism = 3;  ///< while many are left, what is uncertain promises more
 constexpr size_t kAskedAgain = 300;
 constexpr size_t kFinalists = 4, kMostFinalists = 12;
 constexpr size_t kTrialsOfFinalist = 16;  ///< where there are so many for each there may be more finalists
@@ -62,6 +64,8 @@ class Search {
         surrogate_(space, prediction) {}
 
   SearchResult run(const std::vector<Trial>& calibrating) {
+    is_wide_ = explored_a_round_ == kExploredUnpredicted && bench_.trials_left() >= kTrialsOfTunable * space_.tunables().size();
+    if (is_wide_) surrogate_ = Surrogate(space_, prediction_, Scale::kMeasured);
     for (const Trial& trial : calibrating) keep(trial);
     first_trial_ = result_.trials.size();
     if (!measured_.contains(0)) throw std::invalid_argument("search: the default has to be among the calibrating trials");
@@ -190,6 +194,7 @@ class Search {
   std::mt19937_64 random_;
   const size_t lanes_;
   const size_t explored_a_round_;
+  bool is_wide_ = false;  ///< nothing is predicted, and trials are enough to look at the whole space
   Surrogate surrogate_;
   std::set<size_t> measured_;
   struct Walls {
@@ -215,7 +220,9 @@ std::vector<std::vector<size_t>> Search::next_rounds() const {
   std::vector<std::vector<size_t>> rounds;
   std::set<size_t> chosen = {best};
   Surrogate imagined = surrogate_;
-  const double level = prediction_[best];
+  const double level = surrogate_.level(best);
+  const double optimism =
+      is_wide_ && left > kept ? std::clamp(static_cast<double>(left - kept) / kTrialsOfOptimism, 1.0, kMostOptimism) : 1.0;
   std::vector<size_t> asked = candidates();
   while (rounds.size() < most) {
     const size_t number = round_ + rounds.size();
@@ -226,7 +233,7 @@ std::vector<std::vector<size_t>> Search::next_rounds() const {
       const std::vector<Belief> beliefs = imagined.beliefs(asked, best);
       std::vector<std::pair<double, size_t>> promises;
       for (size_t i = 0; i < asked.size(); ++i)
-        if (!chosen.contains(asked[i])) promises.emplace_back(expected_improvement(beliefs[i]), i);
+        if (!chosen.contains(asked[i])) promises.emplace_back(expected_improvement({beliefs[i].mean, optimism * beliefs[i].sd}), i);
       const auto next_best = std::max_element(promises.begin(), promises.end());
       if (next_best == promises.end() || (next_best->first < kExpectedGain && !early)) break;
       round.push_back(asked[next_best->second]);
@@ -382,7 +389,7 @@ void Search::put_back_idle() {
 Conclusion Search::confirm(bool finished) {
   put_back_idle();
   for (size_t i = 0; i < space_.tunables().size(); ++i)
-    result_.worth.push_back(surrogate_.beliefs({space_.with(result_.best_seen, i, 0)}, result_.best_seen)[0]);
+    result_.worth.push_back(surrogate_.loss(space_.with(result_.best_seen, i, 0), result_.best_seen));
   const size_t winner = result_.best_seen;
   if (winner == 0 || surrogate_.beliefs({0}, winner)[0].mean < std::log1p(settings_.worth_while))
     return finished && explored_ ? Conclusion::kNoneBetter : Conclusion::kNotExplored;

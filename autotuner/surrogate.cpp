@@ -6,31 +6,42 @@
 #include <cmath>
 #include <limits>
 
+#include "analyzer/statistics.h"
+
 namespace ddl::tune {
 namespace {
 
 // Standard deviations of log cost. The grid spans predictions that are off by 3 % to 40 %, and machines from quiet to shared.
 constexpr std::array<double, 5> kErrors = {0.03, 0.08, 0.2, 0.4, 0.8};
 constexpr std::array<double, 7> kNoises = {0.003, 0.008, 0.02, 0.05, 0.12, 0.3, 0.7};
-/// Bursts hit trials by themselves, or whole rounds, which may then be three times slower.
-constexpr std::array<double, 2> kRounds = {0.1, 1.0};
-constexpr double kFreedom = 4;  ///< degrees of Student's noise
-constexpr int kTrusted = 3;     ///< times that trust is adapted to what is believed then
+/// Bursts hit trials by themselves, or whole rounds, which may then be three times slower. On a quiet machine rounds are alike, which can be told only
+/// where the level of all is learned.
+constexpr std::array<double, 4> kRounds = {0.1, 1.0, 0.03, 0.01};
+constexpr size_t kRoundsPredicted = 2;  ///< the first of them
+constexpr double kLevel = 1;            ///< standard deviation of the level, around the median of what was measured
+constexpr double kFar = 0.1;            ///< above the best of a round, in log cost: from there on costs count by their logarithm
+constexpr double kFreedom = 4;          ///< degrees of Student's noise
+constexpr int kTrusted = 3;             ///< times that trust is adapted to what is believed then
 /// Where nothing is predicted, what a tunable does is all error.
 constexpr double kUnmodelledError = 0.1;
 constexpr double kAloneShare = 0.7;          ///< of the error's variance: by each tunable alone
 constexpr double kNeighbourDistance = 2.0;   ///< values apart at which resemblance has fallen to 1/e
 constexpr double kOtherWordResembles = 0.4;  ///< correlation of two values without an order
 
+double scaled(double above) { return above <= kFar ? above : kFar * (1 + std::log(above / kFar)); }
+double unscaled(double above) { return above <= kFar ? above : kFar * std::exp(above / kFar - 1); }
+
 }  // namespace
 
 class Surrogate::Process {
  public:
-  Process(const Space& space, std::vector<double> prediction);
+  Process(const Space& space, std::vector<double> prediction, Scale scale);
   void add(const Observation& observation);
   void fit();
   void condition();
   std::vector<Belief> beliefs(const std::vector<size_t>& points, size_t reference) const;
+  Belief loss(size_t point, size_t best) const;
+  double level(size_t point) const;
   double noise() const;
 
  private:
@@ -43,6 +54,8 @@ class Surrogate::Process {
     std::vector<double> round_weight;
   };
   double error_covariance(size_t a, size_t b) const;
+  double covariance(size_t a, size_t b) const;
+  double value(const Observation& observation) const;
   Eigen::VectorXd with_measured(size_t point) const;
   void factor_errors();
   Evidence evidence() const;
@@ -51,6 +64,9 @@ class Surrogate::Process {
 
   const Space& space_;
   std::vector<double> prediction_;
+  const bool is_measured_;  ///< the scale
+  double level_ = 0;
+  std::vector<double> least_;                            ///< log cost by round
   std::vector<std::vector<std::vector<double>>> alike_;  ///< by tunable, value and value: correlation of what they do
   std::vector<Observation> observations_;
   std::vector<double> trust_;        ///< by observation: its share of the precision of a usual one
@@ -63,7 +79,8 @@ class Surrogate::Process {
   Eigen::VectorXd weights_;
 };
 
-Surrogate::Process::Process(const Space& space, std::vector<double> prediction) : space_(space), prediction_(std::move(prediction)) {
+Surrogate::Process::Process(const Space& space, std::vector<double> prediction, Scale scale)
+    : space_(space), prediction_(std::move(prediction)), is_measured_(scale == Scale::kMeasured) {
   for (size_t i = 0; i < space.tunables().size(); ++i) {
     const size_t values = space.tunables()[i].values.size();
     std::vector<std::vector<double>>& alike = alike_.emplace_back(values, std::vector<double>(values));
@@ -83,6 +100,15 @@ void Surrogate::Process::add(const Observation& observation) {
   observations_.push_back(observation);
   trust_.push_back(1);
   rounds_ = std::max(rounds_, observation.round + 1);
+  least_.resize(rounds_, std::numeric_limits<double>::infinity());
+  least_[observation.round] = std::min(least_[observation.round], observation.log_cost);
+}
+
+// What a trial gave, less what is predicted and the level of all.
+double Surrogate::Process::value(const Observation& observation) const {
+  const double least = least_[observation.round];
+  const double log_cost = is_measured_ ? least + scaled(observation.log_cost - least) : observation.log_cost;
+  return log_cost - level_ - prediction_[observation.point];
 }
 
 // Relative to error_^2.
@@ -98,14 +124,17 @@ double Surrogate::Process::error_covariance(size_t a, size_t b) const {
   return kAloneShare * alone / static_cast<double>(tunables.size()) + (1 - kAloneShare) * together;
 }
 
+double Surrogate::Process::covariance(size_t a, size_t b) const {
+  return error_ * error_ * error_covariance(a, b) + (is_measured_ ? kLevel * kLevel : 0);
+}
+
 void Surrogate::Process::factor_errors() {
   const auto count = static_cast<Eigen::Index>(measured_.size());
-  Eigen::MatrixXd covariance(count, count);
+  Eigen::MatrixXd errors(count, count);
   for (Eigen::Index i = 0; i < count; ++i)
     for (Eigen::Index j = 0; j <= i; ++j)
-      covariance(i, j) = covariance(j, i) =
-          error_ * error_ * error_covariance(measured_[static_cast<size_t>(i)], measured_[static_cast<size_t>(j)]);
-  errors_.compute(covariance);
+      errors(i, j) = errors(j, i) = covariance(measured_[static_cast<size_t>(i)], measured_[static_cast<size_t>(j)]);
+  errors_.compute(errors);
 }
 
 // A round's own effect is integrated out: of independent measurements with precisions p it leaves diag(p) - p p' / (sum p + 1 / kRound^2).
@@ -117,7 +146,7 @@ Surrogate::Process::Evidence Surrogate::Process::evidence() const {
   std::vector<std::vector<size_t>> of_round(rounds_);
   for (size_t i = 0; i < observations_.size(); ++i) {
     const double precision = trust_[i] / (noise_ * noise_);
-    const double value = observations_[i].log_cost - prediction_[observations_[i].point];
+    const double value = this->value(observations_[i]);
     const size_t round = observations_[i].round;
     const auto at = static_cast<Eigen::Index>(measured_at_[i]);
     result.precision(at, at) += precision;
@@ -168,9 +197,8 @@ double Surrogate::Process::trust(const Evidence& evidence) {
   for (size_t i = 0; i < observations_.size(); ++i) {
     const double alone = trust_[i] / at_point[measured_at_[i]];  // then it is not off what it alone says
     const size_t round = observations_[i].round;
-    const double residual = (observations_[i].log_cost - prediction_[observations_[i].point] -
-                             error(static_cast<Eigen::Index>(measured_at_[i])) - evidence.round_mean[round] + off[round]) /
-                            noise_;
+    const double residual =
+        (value(observations_[i]) - error(static_cast<Eigen::Index>(measured_at_[i])) - evidence.round_mean[round] + off[round]) / noise_;
     trust_[i] = (kFreedom + 1) / (kFreedom + residual * residual + alone);
     density += kFreedom / 2 * (std::log(trust_[i]) - trust_[i]);
   }
@@ -187,16 +215,23 @@ void Surrogate::Process::fit() {
   if (observations_.empty()) return;
   double best = -std::numeric_limits<double>::infinity(), best_error = error_, best_noise = noise_, best_round = round_;
   std::vector<double> best_trust;
+  if (is_measured_) {
+    level_ = 0;
+    std::vector<double> values;
+    for (const Observation& observation : observations_) values.push_back(value(observation));
+    level_ = median_of(values);
+  }
+  const size_t rounds = is_measured_ ? kRounds.size() : kRoundsPredicted;
   for (const double error : kErrors) {
     error_ = error;
     factor_errors();
     for (const double noise : kNoises) {
-      for (const double round : kRounds) {
+      for (size_t i = 0; i < rounds; ++i) {
         noise_ = noise;
-        round_ = round;
+        round_ = kRounds[i];
         trust_.assign(observations_.size(), 1.0);
         double density = 0;
-        for (int i = 0; i < kTrusted; ++i) {
+        for (int adapted = 0; adapted < kTrusted; ++adapted) {
           const Evidence now = evidence();
           solve(now);
           density = trust(now);
@@ -204,7 +239,7 @@ void Surrogate::Process::fit() {
         // Log-normal priors around 10 % and 1 % keep a handful of measurements from claiming that there is no noise.
         const double prior = std::pow(std::log(error / 0.1), 2) / 2 + std::pow(std::log(noise / 0.01), 2) / 2;
         const double likelihood = solve(evidence()) + density - prior;
-        if (likelihood > best) best = likelihood, best_error = error, best_noise = noise, best_round = round, best_trust = trust_;
+        if (likelihood > best) best = likelihood, best_error = error, best_noise = noise, best_round = round_, best_trust = trust_;
       }
     }
   }
@@ -223,8 +258,7 @@ double Surrogate::Process::noise() const {
 
 Eigen::VectorXd Surrogate::Process::with_measured(size_t point) const {
   Eigen::VectorXd result(static_cast<Eigen::Index>(measured_.size()));
-  for (size_t i = 0; i < measured_.size(); ++i)
-    result(static_cast<Eigen::Index>(i)) = error_ * error_ * error_covariance(point, measured_[i]);
+  for (size_t i = 0; i < measured_.size(); ++i) result(static_cast<Eigen::Index>(i)) = covariance(point, measured_[i]);
   return result;
 }
 
@@ -249,14 +283,29 @@ std::vector<Belief> Surrogate::Process::beliefs(const std::vector<size_t>& point
   return result;
 }
 
-Surrogate::Surrogate(const Space& space, std::vector<double> prediction)
-    : process_(std::make_unique<Process>(space, std::move(prediction))) {}
+double Surrogate::Process::level(size_t point) const {
+  return level_ + prediction_[point] + (is_measured_ && !observations_.empty() ? with_measured(point).dot(weights_) : 0);
+}
+
+Belief Surrogate::Process::loss(size_t point, size_t best) const {
+  Belief belief = beliefs({point}, best)[0];
+  if (!is_measured_ || belief.mean <= kFar) return belief;
+  belief.sd *= std::exp(belief.mean / kFar - 1);
+  belief.mean = unscaled(belief.mean);
+  return belief;
+}
+
+Surrogate::Surrogate(const Space& space, std::vector<double> prediction, Scale scale)
+    : process_(std::make_unique<Process>(space, std::move(prediction), scale)) {}
 Surrogate::Surrogate(const Surrogate& other) : process_(std::make_unique<Process>(*other.process_)) {}
+Surrogate& Surrogate::operator=(Surrogate&& other) noexcept = default;
 Surrogate::~Surrogate() = default;
 void Surrogate::add(const Observation& observation) { process_->add(observation); }
 void Surrogate::fit() { process_->fit(); }
 void Surrogate::condition() { process_->condition(); }
 double Surrogate::noise() const { return process_->noise(); }
+Belief Surrogate::loss(size_t point, size_t best) const { return process_->loss(point, best); }
+double Surrogate::level(size_t point) const { return process_->level(point); }
 std::vector<Belief> Surrogate::beliefs(const std::vector<size_t>& points, size_t reference) const {
   return process_->beliefs(points, reference);
 }

@@ -8,6 +8,10 @@
 // and is then trusted less instead of moving what is believed of its point. The sizes of error, round and noise are those of a small grid
 // under which the measurements are most likely (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, chapters 2, 5 and
 // 9).
+//
+// Where nothing is predicted (Scale::kMeasured) costs have a level of their own, which is learned, so that a quiet machine's rounds are found
+// to be alike and trials of different rounds can be compared; and what costs over a tenth more than the best of its round counts
+// by its logarithm: how bad bad points are shall not tell how much the good ones differ.
 #pragma once
 
 #include <cstddef>
@@ -29,19 +33,26 @@ struct Belief {
   double sd = 0;
 };
 
+enum class Scale { kPredicted, kMeasured };
+
 class Surrogate {
  public:
   /// `prediction`: log cost of each point of `space`, which must outlive this. Not thread-safe.
-  Surrogate(const Space& space, std::vector<double> prediction);
+  Surrogate(const Space& space, std::vector<double> prediction, Scale scale = Scale::kPredicted);
   Surrogate(const Surrogate& other);
+  Surrogate& operator=(Surrogate&& other) noexcept;
   ~Surrogate();
 
   void add(const Observation& observation);
   /// After add(), one of them comes before beliefs(): fit() chooses the sizes of error, round and noise anew, condition() keeps them.
   void fit();
   void condition();
-  /// Log cost of each point over that of `reference`. The difference is asked for, since the level of all costs is known much worse.
+  /// Log cost of each point over that of `reference`, on the scale. The difference is asked for, since the level of all costs is known much worse.
   std::vector<Belief> beliefs(const std::vector<size_t>& points, size_t reference) const;
+  /// The same of one point over the best, in true log cost.
+  Belief loss(size_t point, size_t best) const;
+  /// Log cost that is believed of a point in a round like all, to imagine a trial by.
+  double level(size_t point) const;
   /// How far trials are off in the root mean square, in log cost; after fit().
   double noise() const;
 
