@@ -1,0 +1,30 @@
+// ddl merge: the store of a run from the parts that several processes made.
+#include <fmt/format.h>
+
+#include "cli/open_run.h"
+#include "cli/options.h"
+#include "cli/parts.h"
+#include "cli/terminal.h"
+#include "cli/threads_option.h"
+#include "cli/verbs.h"
+
+namespace ddl::cli {
+
+int run_merge(const Arguments& arguments) {
+  VerbOptions options({.verb = "merge",
+                       .usage = "[RUN] [options]",
+                       .text = "Makes the store of a run from the parts of 'ddl analyze --part', computes waiting, metrics and findings, and\n"
+                               "removes the parts. The store is that of an analysis in one process.",
+                       .example = "  ddl analyze big.ddl --prepare\n"
+                                  "  for k in 1 2 3 4; do ddl analyze big.ddl --part $k/4 & done; wait\n"
+                                  "  ddl merge big.ddl"});
+  add_threads_option(options);
+  options.allow_words(1);
+  if (!options.parse(arguments)) return 0;
+  const RunDirectory run = options.words().empty() ? find_run() : find_run(options.words()[0]);
+  merge_run(run, threads_of(options));
+  print_out(fmt::format("merged; now: ddl report {}\n", shown_path(run.directory)));
+  return 0;
+}
+
+}  // namespace ddl::cli
