@@ -14,6 +14,7 @@
 #include "store/seal.h"
 #include "tests/support/store_dump.h"
 #include "tests/support/synthetic_run.h"
+#include "tests/support/synthetic_run_spool.h"
 #include "tests/support/training_job.h"
 
 namespace ddl {
@@ -84,17 +85,78 @@ TEST(Parts, NamesThatRanksMeetInAnotherOrderAreNumberedAsInOneProcess) {
   for (const unsigned parts : {2U, 3U, 5U, 9U}) EXPECT_TRUE(one == in_parts(run, parts)) << parts << " parts";
 }
 
-TEST(Parts, GpusAndNcclAreTheSame) {
+TEST(Parts, GpusAreTheSame) {
   const test::ScratchFolder folder;
-  test::TrainingJob training = test::draw_training_job(3, {test::Fault::kHostBound});
-  test::write_training_job(training, folder.path());
+  test::write_training_job(test::draw_training_job(3, {test::Fault::kHostBound}), folder.path());
   const RunDirectory run = find_run(folder.path().string());
   const std::string one = in_one(run, false);
   SQLite::Database db = open_store(run.directory / "one.sqlite");
-  for (const char* table : {"gpu_event", "gpu_name", "nccl_collective", "stream_wait", "site"})
+  for (const char* table : {"gpu_event", "gpu_name", "gpu", "site"})
     EXPECT_GT(db.execAndGet(std::string("SELECT count(*) FROM ") + table).getInt(), 0) << table;
   prepare_parts(run);
-  for (const unsigned parts : {2U, 3U}) EXPECT_TRUE(one == in_parts(run, parts, false)) << parts << " parts";
+  EXPECT_TRUE(one == in_parts(run, 3, false));
+}
+
+/// A rank that carried out a collective of NCCL, the second one with operations, layers, call sites and kernels in another order.
+void write_nccl_rank(const fs::path& path, int32_t rank) {
+  constexpr uint64_t kBegin = 1000000;
+  test::SpoolBuilder spool;
+  spool.header().begin = spool.header().latest = {kBegin, kBegin, 5000000};
+  spool.header().rank = rank;
+  spool.header().world_size = 2;
+  spool.header().pid = rank + 1;
+  spool.header().flags = kMpiInitialized | kMpiFinalized;
+  const bool turned = rank == 1;
+  spool.string(1, turned ? "head" : "fc");
+  spool.string(2, turned ? "fc" : "head");
+  spool.string(3, turned ? "relu" : "ncclDevKernel_AllReduce");
+  spool.string(4, turned ? "ncclDevKernel_AllReduce" : "relu");
+  spool.module(0x1000, 0x3000, 0, "/bin/train");
+  spool.context({1, 0, static_cast<uint32_t>(ContextKind::kLayer), 1, 0});
+  spool.context({2, 0, static_cast<uint32_t>(ContextKind::kLayer), 2, 0});
+  spool.context({3, 1, static_cast<uint32_t>(ContextKind::kSite), 0, turned ? 0x2000U : 0x1100U});
+  spool.context({4, 2, static_cast<uint32_t>(ContextKind::kSite), 0, turned ? 0x1100U : 0x2000U});
+  for (uint32_t op = 0; op < 2; ++op)
+    spool.operation(kFirstNcclOp + op, OpClass::kAllToAll, true, (op == 0) == turned ? "ncclAllGather" : "ncclAllReduce");
+  CommunicatorMeta comm = {};
+  comm.index = 1;
+  comm.uid = 9;
+  comm.size = 2;
+  comm.rank = rank;
+  comm.flags = kCommNccl;
+  spool.communicator(comm, {});
+  const size_t log = spool.add_chunk(ChunkKind::kEvents), device = spool.add_chunk(ChunkKind::kDevice);
+  for (uint32_t number = 1; number <= 3; ++number) {
+    const uint64_t at = kBegin + 1000 * number;
+    const uint32_t context = 3 + number % 2;
+    spool.append(log, Record{at, record_word(RecordKind::kCall, kFirstNcclOp + (number % 2 == 1 ? (turned ? 1U : 0U) : (turned ? 0U : 1U)), 50),
+                             4096, 1, context, number, -1});
+    spool.append(log, Record{at + 10, record_word(RecordKind::kLaunch, static_cast<uint32_t>(LaunchKind::kKernel), 5), number, 1, context, number, -1});
+    DeviceRecord kernel = {};
+    kernel.start = at + 100;
+    kernel.end = at + 300;
+    kernel.what = device_what(DeviceKind::kKernel, 0, 0, 0, 0);
+    kernel.cuda_context = 1;
+    kernel.stream = 7;
+    kernel.correlation = number;
+    kernel.context = kContextOfLaunch;
+    kernel.name = number % 2 == 1 ? 3 : 4;
+    spool.append_device(device, kernel);
+  }
+  spool.write(path);
+}
+
+TEST(Parts, CollectivesOfNcclAreTheSame) {
+  const test::ScratchFolder folder;
+  for (const int32_t rank : {0, 1}) write_nccl_rank(folder.path() / ("n0." + std::to_string(rank + 1) + ".1.spool"), rank);
+  const RunDirectory run = find_run(folder.path().string());
+  const std::string one = in_one(run);
+  SQLite::Database db = open_store(run.directory / "one.sqlite");
+  EXPECT_EQ(db.execAndGet("SELECT count(*) FROM nccl_collective").getInt(), 6);
+  for (const char* table : {"op", "site", "gpu_name"})
+    EXPECT_EQ(db.execAndGet(std::string("SELECT count(*) FROM ") + table).getInt(), 2) << table;
+  prepare_parts(run);
+  for (const unsigned parts : {1U, 2U}) EXPECT_TRUE(one == in_parts(run, parts)) << parts << " parts";
 }
 
 TEST(Parts, WhatDoesNotBelongTogetherIsRefused) {
