@@ -50,15 +50,16 @@ void try_metric(const std::string& path, const std::string& run_name, std::optio
 }  // namespace
 
 int run_analyze(const Arguments& arguments) {
-  VerbOptions options({.verb = "analyze",
-                       .usage = "[RUN] [options]",
-                       .text = "Computes waiting, metrics and findings of a run again, and prints the metrics. A run of many ranks can be read\n"
-                               "in parts, by several processes or nodes; the store is the same.",
-                       .example = "  ddl analyze slow.ddl\n"
-                                  "  ddl analyze slow.ddl --metric ccr_xfer\n"
-                                  "  ddl analyze slow.ddl --try my_metric.sql\n"
-                                  "  ddl analyze --list\n"
-                                  "  ddl analyze big.ddl --on slurm:16"});
+  VerbOptions options(
+      {.verb = "analyze",
+       .usage = "[RUN] [options]",
+       .text = "Computes waiting, metrics and findings of a run again, and prints the metrics. A run of many ranks can be read\n"
+               "in parts, by several processes or nodes; the store is the same.",
+       .example = "  ddl analyze slow.ddl\n"
+                  "  ddl analyze slow.ddl --metric ccr_xfer\n"
+                  "  ddl analyze slow.ddl --try my_metric.sql\n"
+                  "  ddl analyze --list\n"
+                  "  ddl analyze big.ddl --on slurm:16"});
   options.add()("try", takes<std::string>("FILE"), "compute the metric of this file, like those in analyzer/metrics, on the run as it is")(
       "metric", takes<std::string>("NAME"), "print the value of one metric only, without a unit")(
       "list", "what metrics there are and what they say; with --metric also how it is computed")(

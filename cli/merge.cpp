@@ -13,8 +13,9 @@ namespace ddl::cli {
 int run_merge(const Arguments& arguments) {
   VerbOptions options({.verb = "merge",
                        .usage = "[RUN] [options]",
-                       .text = "Makes the store of a run from the parts of 'ddl analyze --part', computes waiting, metrics and findings, and\n"
-                               "removes the parts. The store is that of an analysis in one process.",
+                       .text =
+                           "Makes the store of a run from the parts of 'ddl analyze --part', computes waiting, metrics and findings, and\n"
+                           "removes the parts. The store is that of an analysis in one process.",
                        .example = "  ddl analyze big.ddl --prepare\n"
                                   "  for k in 1 2 3 4; do ddl analyze big.ddl --part $k/4 & done; wait\n"
                                   "  ddl merge big.ddl"});

@@ -43,7 +43,7 @@ Run open_run_without_writing(const std::string& argument);
 /// As open_run(), but computes the metrics and findings again, also when they are there.
 Run open_run_and_analyze(const std::string& argument, unsigned threads = 0);
 
-/// Of an ingest that shows on `bar` how far it is. `bar` must outlive it.
+/// For an ingest that shows on `bar` how far it is. `bar` must outlive it.
 IngestOptions options_with(ProgressBar& bar);
 /// The analyzer, likewise.
 std::function<void(SQLite::Database&)> analysis_with(ProgressBar& bar, unsigned threads);

@@ -45,7 +45,8 @@ PartNumber part_of(const std::string& text) {
   const size_t slash = text.find('/');
   const auto of = slash == std::string::npos ? std::nullopt : number_of(std::string_view(text).substr(slash + 1), kMostParts);
   const auto number = of ? number_of(std::string_view(text).substr(0, slash), *of) : std::nullopt;
-  if (!number) throw Error(fmt::format("--part {}: not a part", text), fmt::format("K/N, such as 3/8; N at most {}", kMostParts), ExitCode::kUsage);
+  if (!number)
+    throw Error(fmt::format("--part {}: not a part", text), fmt::format("K/N, such as 3/8; N at most {}", kMostParts), ExitCode::kUsage);
   return {*number, *of};
 }
 
@@ -59,7 +60,8 @@ Place place_of(const std::string& text) {
   const std::string name = text.substr(0, colon);
   const auto parts = colon == std::string::npos ? std::nullopt : number_of(std::string_view(text).substr(colon + 1), kMostParts);
   if ((name != "local" && name != "slurm") || !parts)
-    throw Error(fmt::format("--on {}: not a place", text), fmt::format("local:N or slurm:N, N parts, at most {}", kMostParts), ExitCode::kUsage);
+    throw Error(fmt::format("--on {}: not a place", text), fmt::format("local:N or slurm:N, N parts, at most {}", kMostParts),
+                ExitCode::kUsage);
   return {name == "slurm", *parts};
 }
 
@@ -97,7 +99,7 @@ std::string last_line(const fs::path& log) {
 [[noreturn]] void throw_missing(const RunDirectory& run, const std::vector<unsigned>& missing, unsigned of) {
   const std::string said = last_line(log_of(run, {missing[0], of}));
   throw Error(fmt::format("{} of {} parts failed: part {}{}", missing.size(), of, missing[0],
-                          said.empty() ? ", which ended without a word" : fmt::format(", which said: {}", said)),
+                          said.empty() ? ", which ended silently" : fmt::format(", which said: {}", said)),
               fmt::format("the same command goes on with what is missing; logs are in {}", parts_folder(run).string()), ExitCode::kOurs);
 }
 
@@ -123,8 +125,8 @@ void make_here(const RunDirectory& run, const std::vector<unsigned>& missing, un
   const std::string self = fs::read_symlink("/proc/self/exe").string();
   std::vector<std::vector<Launch>> lanes(std::min<size_t>(missing.size(), store::threads_for(0)));
   for (size_t i = 0; i < missing.size(); ++i) {
-    lanes[i % lanes.size()].push_back({{self, "analyze", fs::absolute(run.directory).string(), "--part", fmt::format("{}/{}", missing[i], of),
-                                        "--threads", fmt::to_string(threads)},
+    lanes[i % lanes.size()].push_back({{self, "analyze", fs::absolute(run.directory).string(), "--part",
+                                        fmt::format("{}/{}", missing[i], of), "--threads", fmt::to_string(threads)},
                                        {},
                                        log_of(run, {missing[i], of}).string()});
   }
@@ -154,8 +156,8 @@ void make_under_slurm(const RunDirectory& run, const std::vector<unsigned>& miss
   if (!fs::exists(plan_file(run), ignored)) return;  // the merge removes it last
   if (const std::vector<unsigned> failed = missing_parts(run, of); !failed.empty()) throw_missing(run, failed, of);
   const std::string said = last_line(jobs.merge_log());
-  throw Error(fmt::format("the merge failed{}", said.empty() ? " without a word" : fmt::format(": {}", said)),
-              "the same command goes on with it", ExitCode::kOurs);
+  throw Error(fmt::format("the merge failed{}", said.empty() ? " silently" : fmt::format(": {}", said)), "the same command goes on with it",
+              ExitCode::kOurs);
 }
 
 }  // namespace
@@ -180,7 +182,8 @@ bool prepared_or_part_made(const VerbOptions& options) {
   if (options.has("prepare")) {
     const RunDirectory run = directory_of(options);
     prepare(run, threads_of(options));
-    print_out(fmt::format("planned; now: ddl analyze {0} --part K/N for each K from 1 to N, then ddl merge {0}\n", shown_path(run.directory)));
+    print_out(
+        fmt::format("planned; now: ddl analyze {0} --part K/N for each K from 1 to N, then ddl merge {0}\n", shown_path(run.directory)));
     return true;
   }
   const PartNumber part = part_of(options.get<std::string>("part"));

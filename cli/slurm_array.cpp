@@ -74,12 +74,14 @@ std::string SlurmArray::submit(const std::vector<std::string>& options, const st
     if (!id.empty() && std::all_of(id.begin(), id.end(), [](unsigned char c) { return isdigit(c) != 0; })) return id;
   }
   throw Error(fmt::format("sbatch refused the job: {}", clean_text(said.output.substr(0, said.output.find('\n')))),
-              "partition, account and limits are taken from SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_TIMELIMIT, ...", ExitCode::kCannotLaunch);
+              "partition, account and limits are taken from SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_TIMELIMIT, ...",
+              ExitCode::kCannotLaunch);
 }
 
 std::string SlurmArray::sentence() const {
   if (array_.empty()) return fmt::format("all parts are there; the merge is Slurm job {}", merge_);
-  return fmt::format("{} part{} {} Slurm job {}, the merge is {}", parts_, parts_ == 1 ? "" : "s", parts_ == 1 ? "is" : "are", array_, merge_);
+  return fmt::format("{} part{} {} Slurm job {}, the merge is {}", parts_, parts_ == 1 ? "" : "s", parts_ == 1 ? "is" : "are", array_,
+                     merge_);
 }
 
 bool SlurmArray::are_queued(std::chrono::milliseconds patience) {

@@ -36,13 +36,13 @@ using namespace store;
 namespace fs = std::filesystem;
 
 constexpr const char* kPlanName = "plan.sqlite";
-constexpr const char* kPlanAgain = "plan again: ddl analyze RUN --prepare, then all parts";
+constexpr const char* kPlanAgain = "make the plan, and then all parts: ddl analyze RUN --prepare";
 
-struct SpoolFile {
+struct ListedSpool {
   std::string name;
   uint64_t bytes = 0;
   int64_t changed_ns = 0;
-  bool operator==(const SpoolFile&) const = default;
+  bool operator==(const ListedSpool&) const = default;
   void archive(Archive& a) { a(name, bytes, changed_ns); }
 };
 
@@ -62,7 +62,7 @@ struct Plan {
   std::string id;
   int64_t begun_at_ns = 0;
   int64_t epoch_realtime_ns = 0;
-  std::vector<SpoolFile> spools;
+  std::vector<ListedSpool> spools;
   std::vector<PlannedProcess> processes;
   Communicators communicators;
   Operations operations;
@@ -84,8 +84,8 @@ struct PartState {
   void archive(Archive& a) { a(plan, number, of, first, processes, events, tables, operations, regions, gpu_names, nccl, losses); }
 };
 
-std::vector<SpoolFile> files_of(const std::vector<fs::path>& spools) {
-  std::vector<SpoolFile> files;
+std::vector<ListedSpool> files_of(const std::vector<fs::path>& spools) {
+  std::vector<ListedSpool> files;
   for (const fs::path& spool : spools) {
     struct stat status {};
     stat(spool.c_str(), &status);
@@ -163,7 +163,8 @@ std::vector<size_t> borders(const Plan& plan, unsigned parts) {
   std::vector<size_t> ends = {0};
   for (size_t i = 0; i < plan.processes.size(); before += plan.processes[i++].bytes) {
     // A process is in the part in which its middle lies.
-    const auto part = static_cast<size_t>(static_cast<double>(2 * before + plan.processes[i].bytes) / 2 * parts / static_cast<double>(total));
+    const auto part =
+        static_cast<size_t>(static_cast<double>(2 * before + plan.processes[i].bytes) / 2 * parts / static_cast<double>(total));
     while (ends.size() <= std::min<size_t>(part, parts - 1)) ends.push_back(i);
   }
   ends.resize(parts + 1, plan.processes.size());
@@ -176,7 +177,8 @@ void make_folder(const RunDirectory& run) {
   if (mkdir(folder.c_str(), 0700) == 0) return;
   const int reason = errno;
   if (reason == EEXIST && lstat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) return;
-  throw CannotWrite(fmt::format("cannot write {}: {}", folder.string(), reason == EEXIST ? "something else is there" : strerror(reason)));
+  throw CannotWrite(fmt::format("cannot write {}: {}", folder.string(), reason == EEXIST ? "something else is there" : strerror(reason)),
+                    "parts lie in the run; where that cannot be written, ddl report reads it in one process");
 }
 
 /// Ids of a part -> ids of the store, for columns of tables that are copied.
@@ -277,7 +279,7 @@ int64_t most(SQLite::Database& db, const char* table) {
   return db.execAndGet(fmt::format("SELECT coalesce(max(id), 0) FROM {}", table)).getInt64();
 }
 
-/// K and N of a file of the folder; nothing: it is no part.
+/// K and N in the name of a part; nothing: it is another file.
 std::optional<PartNumber> number_in(const std::string& name) {
   static const std::regex kPart("part-([1-9][0-9]{0,5})-of-([1-9][0-9]{0,5})\\.sqlite");
   std::smatch match;
@@ -371,7 +373,8 @@ void make_part(const RunDirectory& run, PartNumber number, const IngestOptions& 
   Reporter reporter(options.progress);
   reporter.begin("scanning", count);
   std::vector<Scan> scans;
-  OrderedWork<Scan> work(count, threads, kSpoolsAhead, [&](size_t i) { return scan_spool(run.directory / plan.spools.at(processes[i].spool).name); });
+  OrderedWork<Scan> work(count, threads, kSpoolsAhead,
+                         [&](size_t i) { return scan_spool(run.directory / plan.spools.at(processes[i].spool).name); });
   for (const PlannedProcess& process : processes) {
     Scan& scan = scans.emplace_back(work.next());
     scan.rank = process.rank;

@@ -51,9 +51,9 @@ std::vector<fs::path> spools_of(const RunDirectory& run) {
   if (!spools.empty()) return spools;
   const Job job = read_job(run.job());
   if (const auto gloo = job.facts.find(kGlooFact); gloo != job.facts.end() && job.exit_code.value_or(0) == 0 && !job.signal) {
-    throw Error(fmt::format("{} holds no spools: this job talks by Gloo ({}), of which nothing is recorded", run.directory.string(),
-                            gloo->second),
-                kGlooHint, ExitCode::kDataMissing);
+    throw Error(
+        fmt::format("{} holds no spools: this job talks by Gloo ({}), of which nothing is recorded", run.directory.string(), gloo->second),
+        kGlooHint, ExitCode::kDataMissing);
   }
   if (job.exit_code.value_or(0) != 0 || job.signal)
     throw Error(fmt::format("{} holds no spools: the job failed before any process of it was recorded", run.directory.string()),
@@ -101,7 +101,8 @@ Agreement agree(const std::vector<Scan>& scans, unsigned threads, Losses& losses
   const std::vector<size_t> hosts_of = number_hosts(scans, agreed.worlds.order);
   if (std::any_of(hosts_of.begin(), hosts_of.end(), [](size_t host) { return host > 0; })) {
     reporter.begin("aligning clocks", total_bytes);
-    agreed.clocks = align_clocks(scans, agreed.worlds, std::move(agreed.clocks), losses, threads, [&](uint64_t bytes) { reporter.add(bytes); });
+    agreed.clocks =
+        align_clocks(scans, agreed.worlds, std::move(agreed.clocks), losses, threads, [&](uint64_t bytes) { reporter.add(bytes); });
   }
   add_missing_ranks(agreed.worlds, losses);
   agreed.communicators = Communicators(scans, agreed.worlds);
@@ -125,8 +126,8 @@ uint64_t load_processes(SQLite::Database& db, RunTables& tables, std::span<const
   return events;
 }
 
-void write_run(SQLite::Database& db, const RunDirectory& run, RunTables& tables, size_t spools, const Clocks& clocks, int64_t ingested_at_ns,
-               IngestSummary& summary) {
+void write_run(SQLite::Database& db, const RunDirectory& run, RunTables& tables, size_t spools, const Clocks& clocks,
+               int64_t ingested_at_ns, IngestSummary& summary) {
   summary.events += tables.nccl.write(db, tables);
   tables.operations.write(db);
   join_horovod_timeline(db, run, clocks, tables.regions, tables.losses);

@@ -65,7 +65,7 @@ uint64_t load_processes(SQLite::Database& db, RunTables& tables, std::span<const
                         Reporter& reporter);
 
 /// What comes when all processes are loaded: names, what happened in the run as a whole, indices. Of `clocks` only where the axis begins counts.
-void write_run(SQLite::Database& db, const RunDirectory& run, RunTables& tables, size_t spools, const Clocks& clocks, int64_t ingested_at_ns,
-               IngestSummary& summary);
+void write_run(SQLite::Database& db, const RunDirectory& run, RunTables& tables, size_t spools, const Clocks& clocks,
+               int64_t ingested_at_ns, IngestSummary& summary);
 
 }  // namespace ddl::store

@@ -43,7 +43,6 @@ struct Communicator {
   }
 };
 
-
 /// Members' ranks in the world, by rank in the communicator (-1: of another world); empty if the description does not add up, or names more
 /// than `max_members`.
 std::vector<int64_t> members_of(uint32_t flags, int32_t size, const std::vector<RankRun>& runs, uint64_t max_members);

@@ -31,7 +31,8 @@ IngestSummary fill(SQLite::Database& db, const RunDirectory& run, size_t spools,
   const std::vector<int64_t> hosts = write_hosts(db, scans, agreed.worlds.order, agreed.clocks);
   std::vector<PlacedProcess> processes;
   for (const size_t i : agreed.worlds.order) {
-    processes.push_back({&scans[i], static_cast<int64_t>(processes.size()) + 1, hosts[i], agreed.worlds.places[i], agreed.clocks.processes[i]});
+    processes.push_back(
+        {&scans[i], static_cast<int64_t>(processes.size()) + 1, hosts[i], agreed.worlds.places[i], agreed.clocks.processes[i]});
   }
   IngestSummary summary = {processes.size(), load_processes(db, tables, processes, threads, reporter), 0};
   reporter.begin("indexing", 1);

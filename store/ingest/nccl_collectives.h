@@ -69,9 +69,7 @@ class NcclCollectives {
     std::string method;  ///< "RING SIMPLE"; empty: not known
     uint32_t channels = 0;
     std::optional<int64_t> tag;
-    void archive(Archive& a) {
-      a(op, thread, region, site, step, payload_bytes, root, datatype, reduction, method, channels, tag);
-    }
+    void archive(Archive& a) { a(op, thread, region, site, step, payload_bytes, root, datatype, reduction, method, channels, tag); }
   };
   /// One kernel, or what NCCL timed, with the calls that it carried out.
   struct Execution {

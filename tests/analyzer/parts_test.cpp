@@ -30,7 +30,13 @@ std::string dump_of(const fs::path& store) {
 
 std::string in_one(const RunDirectory& run, bool analyzed = true) {
   const fs::path output = run.directory / "one.sqlite";
-  ingest(run, {.output = output, .progress = {}, .finish = [&](SQLite::Database& db) { if (analyzed) analyze(db); }, .threads = 1});
+  ingest(run, {.output = output,
+               .progress = {},
+               .finish =
+                   [&](SQLite::Database& db) {
+                     if (analyzed) analyze(db);
+                   },
+               .threads = 1});
   return dump_of(output);
 }
 
@@ -40,7 +46,13 @@ std::string in_parts(const RunDirectory& run, unsigned parts, bool analyzed = tr
   for (unsigned number = 1; number <= parts; ++number) make_part(run, {number, parts}, options);
   EXPECT_TRUE(missing_parts(run, parts).empty());
   const fs::path output = run.directory / "merged.sqlite";
-  merge_parts(run, {.output = output, .progress = {}, .finish = [&](SQLite::Database& db) { if (analyzed) analyze(db); }, .threads = 1});
+  merge_parts(run, {.output = output,
+                    .progress = {},
+                    .finish =
+                        [&](SQLite::Database& db) {
+                          if (analyzed) analyze(db);
+                        },
+                    .threads = 1});
   for (unsigned number = 1; number <= parts; ++number) fs::remove(part_file(run, {number, parts}));
   return dump_of(output);
 }
@@ -76,9 +88,10 @@ TEST(Parts, TheStoreIsThatOfOneProcess) {
 TEST(Parts, NamesThatRanksMeetInAnotherOrderAreNumberedAsInOneProcess) {
   const test::ScratchFolder folder;
   test::SyntheticRun job = test::run().ranks(6).hosts(2).steps(12).jitter(50_us).missing(4);
-  for (const int rank : {3, 5}) job.on_rank(rank).layer(rank == 3 ? "last" : "first").on_rank(rank).compute(1_ms).on_rank(rank).end_layer();
-  job.forward("fc", 2_ms).forward("head", 1_ms).allreduce(1_MiB, 300_us).iallreduce(64_KiB, 200_us).waitall();
-  job.sendrecv_ring(16_KiB, 40_us).killed(2, 7).value("samples", 8).write(folder.path());
+  // Rank 3 meets the layers in another order than rank 0.
+  job.on_rank(3).layer("head").on_rank(3).compute(1_ms).on_rank(3).end_layer();
+  for (const char* layer : {"fc", "head"}) job.layer(layer).compute(1_ms).allreduce(1_MiB, 300_us).end_layer();
+  job.iallreduce(64_KiB, 200_us).waitall().sendrecv_ring(16_KiB, 40_us).killed(2, 7).value("samples", 8).write(folder.path());
   const RunDirectory run = find_run(folder.path().string());
   const std::string one = in_one(run);
   prepare_parts(run);
@@ -129,9 +142,11 @@ void write_nccl_rank(const fs::path& path, int32_t rank) {
   for (uint32_t number = 1; number <= 3; ++number) {
     const uint64_t at = kBegin + 1000 * number;
     const uint32_t context = 3 + number % 2;
-    spool.append(log, Record{at, record_word(RecordKind::kCall, kFirstNcclOp + (number % 2 == 1 ? (turned ? 1U : 0U) : (turned ? 0U : 1U)), 50),
-                             4096, 1, context, number, -1});
-    spool.append(log, Record{at + 10, record_word(RecordKind::kLaunch, static_cast<uint32_t>(LaunchKind::kKernel), 5), number, 1, context, number, -1});
+    spool.append(log,
+                 Record{at, record_word(RecordKind::kCall, kFirstNcclOp + (number % 2 == 1 ? (turned ? 1U : 0U) : (turned ? 0U : 1U)), 50),
+                        4096, 1, context, number, -1});
+    spool.append(log, Record{at + 10, record_word(RecordKind::kLaunch, static_cast<uint32_t>(LaunchKind::kKernel), 5), number, 1, context,
+                             number, -1});
     DeviceRecord kernel = {};
     kernel.start = at + 100;
     kernel.end = at + 300;

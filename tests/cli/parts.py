@@ -48,7 +48,7 @@ def killed(number, of):
     process.wait()
     if not hit or process.returncode == 0:
         return False
-    check(process.returncode == 1 and f"1 of {of} parts failed: part {number}, which ended without a word" in error, f"a part was killed: {process.returncode}, {error}")
+    check(process.returncode == 1 and f"1 of {of} parts failed: part {number}, which ended silently" in error, f"a part was killed: {process.returncode}, {error}")
     return True
 
 
