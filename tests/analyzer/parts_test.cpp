@@ -158,6 +158,19 @@ void write_nccl_rank(const fs::path& path, int32_t rank) {
     kernel.name = number % 2 == 1 ? 3 : 4;
     spool.append_device(device, kernel);
   }
+  const size_t table = spool.add_chunk(ChunkKind::kProfile);
+  uint32_t slot = 0;
+  for (const uint32_t op : {static_cast<uint32_t>(ContextKind::kLayer), kFirstCounterOp, kFirstNcclOp, kFirstNcclOp + 1}) {
+    for (const uint32_t context : {1U, 2U}) {
+      ProfileEntry entry = {};
+      entry.context = context;
+      entry.op = static_cast<uint16_t>(op);
+      entry.comm = op >= kFirstCallOp ? 1 : kNoComm;
+      entry.histogram[0] = entry.ticks = 1 + context + op;
+      entry.min_ticks = entry.max_ticks = 1;
+      spool.put_profile(table, slot++, entry);
+    }
+  }
   spool.write(path);
 }
 
@@ -167,9 +180,9 @@ TEST(Parts, CollectivesOfNcclAreTheSame) {
   const RunDirectory run = find_run(folder.path().string());
   const std::string one = in_one(run);
   SQLite::Database db = open_store(run.directory / "one.sqlite");
-  EXPECT_EQ(db.execAndGet("SELECT count(*) FROM nccl_collective").getInt(), 6);
-  for (const char* table : {"op", "site", "gpu_name"})
-    EXPECT_EQ(db.execAndGet(std::string("SELECT count(*) FROM ") + table).getInt(), 2) << table;
+  const std::pair<const char*, int> rows[] = {{"nccl_collective", 6}, {"op", 2},     {"site", 2},          {"gpu_name", 2},
+                                              {"profile", 8},         {"region", 3}, {"range_profile", 4}, {"counter_profile", 4}};
+  for (const auto& [table, count] : rows) EXPECT_EQ(db.execAndGet(std::string("SELECT count(*) FROM ") + table).getInt(), count) << table;
   prepare_parts(run);
   for (const unsigned parts : {1U, 2U}) EXPECT_TRUE(one == in_parts(run, parts)) << parts << " parts";
 }
