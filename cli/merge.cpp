@@ -16,9 +16,7 @@ int run_merge(const Arguments& arguments) {
                        .text =
                            "Makes the store of a run from the parts of 'ddl analyze --part', computes waiting, metrics and findings, and\n"
                            "removes the parts. The store is that of an analysis in one process.",
-                       .example = "  ddl analyze big.ddl --prepare\n"
-                                  "  for k in 1 2 3 4; do ddl analyze big.ddl --part $k/4 & done; wait\n"
-                                  "  ddl merge big.ddl"});
+                       .example = "  ddl merge big.ddl"});
   add_threads_option(options);
   options.allow_words(1);
   if (!options.parse(arguments)) return 0;
