@@ -14,8 +14,9 @@ int run_merge(const Arguments& arguments) {
   VerbOptions options({.verb = "merge",
                        .usage = "[RUN] [options]",
                        .text =
-                           "Makes the store of a run from the parts of 'ddl analyze --part', computes waiting, metrics and findings, and\n"
-                           "removes the parts. The store is that of an analysis in one process.",
+                           "Makes the store of a run from its parts, computes waiting, metrics and findings, and removes the parts. They\n"
+                           "come from 'ddl analyze RUN --prepare' and then 'ddl analyze RUN --part K/N' for each K from 1 to N, at the\n"
+                           "same time or not, on machines that see the folder. The store is that of an analysis in one process.",
                        .example = "  ddl merge big.ddl"});
   add_threads_option(options);
   options.allow_words(1);

@@ -7,8 +7,10 @@
 #include <cctype>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "cli/process.h"
+#include "cli/terminal.h"
 #include "core/error.h"
 #include "store/parts.h"
 #include "store/text.h"
@@ -91,7 +93,10 @@ bool SlurmArray::are_queued(std::chrono::milliseconds patience) {
     std::this_thread::sleep_for(kSlice);
   }
   const Captured queue = run_and_capture({"squeue", "--noheader", "--format=%F", fmt::format("--user={}", getuid())}, {}, kPatience);
-  if (!queue.started || queue.ended.shell_code() != 0) return true;
+  if (!queue.started || queue.ended.shell_code() != 0) {
+    if (!std::exchange(told_, true)) print_note("squeue does not answer; asking on");
+    return true;
+  }
   std::istringstream ids(queue.output);
   bool queued = false;
   for (std::string id; ids >> id;) queued = queued || id == array_ || id == merge_;

@@ -34,6 +34,7 @@ class SlurmArray {
   std::filesystem::path folder_;
   std::string array_, merge_;  ///< ids; empty: not submitted, or gone
   size_t parts_;
+  bool told_ = false;  ///< that Slurm does not answer
 };
 
 }  // namespace ddl::cli
