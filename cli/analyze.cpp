@@ -7,6 +7,7 @@
 #include "cli/describe_metric.h"
 #include "cli/open_run.h"
 #include "cli/options.h"
+#include "cli/parts.h"
 #include "cli/terminal.h"
 #include "cli/threads_option.h"
 #include "cli/verbs.h"
@@ -49,21 +50,26 @@ void try_metric(const std::string& path, const std::string& run_name, std::optio
 }  // namespace
 
 int run_analyze(const Arguments& arguments) {
-  VerbOptions options({.verb = "analyze",
-                       .usage = "[RUN] [options]",
-                       .text = "Computes waiting, metrics and findings of a run again, and prints the metrics.",
-                       .example = "  ddl analyze slow.ddl\n"
-                                  "  ddl analyze slow.ddl --metric ccr_xfer\n"
-                                  "  ddl analyze slow.ddl --try my_metric.sql\n"
-                                  "  ddl analyze --list"});
+  VerbOptions options(
+      {.verb = "analyze",
+       .usage = "[RUN] [options]",
+       .text = "Computes waiting, metrics and findings of a run again, and prints the metrics. A run of many ranks can be read\n"
+               "in parts, by several processes or nodes; the store is the same.",
+       .example = "  ddl analyze slow.ddl\n"
+                  "  ddl analyze slow.ddl --metric ccr_xfer\n"
+                  "  ddl analyze slow.ddl --try my_metric.sql\n"
+                  "  ddl analyze --list\n"
+                  "  ddl analyze big.ddl --on slurm:16"});
   options.add()("try", takes<std::string>("FILE"), "compute the metric of this file, like those in analyzer/metrics, on the run as it is")(
       "metric", takes<std::string>("NAME"), "print the value of one metric only, without a unit")(
       "list", "what metrics there are and what they say; with --metric also how it is computed")(
       "world", takes<int64_t>("N"), "which MPI_COMM_WORLD, if there are several");
+  add_parts_options(options);
   add_threads_option(options);
   options.one_of("metric", metric_names());
   options.allow_words(1);
   if (!options.parse(arguments)) return 0;
+  if (prepared_or_part_made(options)) return 0;
   const auto wanted = options.maybe<std::string>("metric");
   if (options.has("list")) {
     std::string text;
@@ -78,7 +84,8 @@ int run_analyze(const Arguments& arguments) {
     try_metric(*tried, run_name, options.maybe<int64_t>("world"), threads_of(options));
     return 0;
   }
-  Run run = open_run_and_analyze(run_name, threads_of(options));
+  analyze_on_place(options);
+  Run run = options.has("on") ? open_run(run_name, threads_of(options)) : open_run_and_analyze(run_name, threads_of(options));
   const reports::RunView view(run.db, options.maybe<int64_t>("world"));
   if (!wanted) {
     print_out(reports::render_text(reports::build_section(view, "metrics"), output_options()));

@@ -24,19 +24,12 @@ namespace {
 /// goes on reading the old one.
 void bring_up_to_date(const RunDirectory& run, const fs::path& target, bool fresh, unsigned threads) {
   ProgressBar bar;
-  const auto analyze_with_bar = [&](SQLite::Database& db) {
-    analyze(
-        db, [&](std::string_view what, double done) { bar.update(std::string(what), done); }, store::threads_for(threads));
-  };
   if (!fresh) {
-    // Analyzed before it takes its place: an epilogue may read the run while `ddl record` still does.
-    ingest(run, {.output = target,
-                 .progress =
-                     [&](const Progress& p) {
-                       bar.update(p.stage, p.total_bytes == 0 ? 0 : static_cast<double>(p.done_bytes) / static_cast<double>(p.total_bytes));
-                     },
-                 .finish = analyze_with_bar,
-                 .threads = threads});
+    IngestOptions options = options_with(bar);
+    options.output = target;
+    options.finish = analysis_with(bar, threads);  // before it takes its place: an epilogue may read the run while `ddl record` still does
+    options.threads = threads;
+    ingest(run, options);
     return;
   }
   const auto cannot_write = [&](const char* why) { return CannotWrite(fmt::format("cannot write {}: {}", target.string(), why)); };
@@ -47,7 +40,7 @@ void bring_up_to_date(const RunDirectory& run, const fs::path& target, bool fres
   try {
     SQLite::Database db = open_store(draft.path(), Access::kReadWrite);
     db.exec("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -65536");
-    analyze_with_bar(db);
+    analysis_with(bar, threads)(db);
   } catch (const SQLite::Exception& failed) {
     const int code = failed.getErrorCode();
     if (code != SQLITE_FULL && code != SQLITE_IOERR && code != SQLITE_READONLY && code != SQLITE_CANTOPEN) throw;
@@ -97,6 +90,21 @@ Run open_analyzed(const std::string& argument, bool analyze_again, unsigned thre
 }
 
 }  // namespace
+
+IngestOptions options_with(ProgressBar& bar) {
+  IngestOptions options;
+  options.progress = [&bar](const Progress& p) {
+    bar.update(p.stage, p.total_bytes == 0 ? 0 : static_cast<double>(p.done_bytes) / static_cast<double>(p.total_bytes));
+  };
+  return options;
+}
+
+std::function<void(SQLite::Database&)> analysis_with(ProgressBar& bar, unsigned threads) {
+  return [&bar, threads](SQLite::Database& db) {
+    analyze(
+        db, [&](std::string_view what, double done) { bar.update(std::string(what), done); }, store::threads_for(threads));
+  };
+}
 
 bool looks_like_run(const std::string& word) {
   std::error_code error;

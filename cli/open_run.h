@@ -7,6 +7,9 @@
 #include <optional>
 #include <string>
 
+#include "cli/progress_bar.h"
+#include "store/ingest.h"
+
 namespace ddl::cli {
 
 /// True for words that can only be meant as a run: something that exists, or a name that ends in .ddl or .sqlite.
@@ -39,5 +42,10 @@ Run open_run_without_writing(const std::string& argument);
 
 /// As open_run(), but computes the metrics and findings again, also when they are there.
 Run open_run_and_analyze(const std::string& argument, unsigned threads = 0);
+
+/// For an ingest that shows on `bar` how far it is. `bar` must outlive it.
+IngestOptions options_with(ProgressBar& bar);
+/// The analyzer, likewise.
+std::function<void(SQLite::Database&)> analysis_with(ProgressBar& bar, unsigned threads);
 
 }  // namespace ddl::cli

@@ -19,6 +19,7 @@ constexpr Verb kVerbs[] = {
     {"top", "watch a running job: who is late, who waits, where the step goes", run_top},
     {"query", "ask the recorded run in SQL", run_query},
     {"analyze", "compute the metrics of a run, again or one of them", run_analyze},
+    {"merge", "make the store of a run from the parts that several processes made", run_merge},
     {"diff", "what changed from one run to another, with a gate for scripts", run_diff},
     {"goodput", "what the wall time of a job and its restarts went to, lost steps, price", run_goodput},
     {"history", "many runs in one database: what got slower since when, which hosts are slow", run_history, history_questions},

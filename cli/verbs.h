@@ -22,6 +22,7 @@ int run_record(const Arguments& arguments);
 int run_report(const Arguments& arguments);
 int run_query(const Arguments& arguments);
 int run_analyze(const Arguments& arguments);
+int run_merge(const Arguments& arguments);
 int run_model(const Arguments& arguments);
 int run_diff(const Arguments& arguments);
 int run_goodput(const Arguments& arguments);

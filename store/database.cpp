@@ -58,7 +58,9 @@ SQLite::Database create_store(const std::filesystem::path& path, uint64_t source
   }
   close(fd);
   try {
-    SQLite::Database db(path.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_NOFOLLOW | SQLite::OPEN_NOMUTEX);
+    // Names of what is attached may be URIs; that of the store, which begins with a slash, is none.
+    SQLite::Database db(std::filesystem::absolute(path).string(),
+                        SQLite::OPEN_READWRITE | SQLite::OPEN_NOFOLLOW | SQLite::OPEN_NOMUTEX | SQLite::OPEN_URI);
     // The file is thrown away if anything fails, so nothing needs to be undone or to survive a power cut. Pages of 8 KiB: millions of
     // rows are written and sorted faster by a tenth than with 4. Of 32 KiB another twelfth; but each of the tables has a page.
     db.exec(
@@ -75,7 +77,9 @@ SQLite::Database create_store(const std::filesystem::path& path, uint64_t source
   }
 }
 
-SQLite::Database open_store(const std::filesystem::path& path, Access access) {
+std::string as_attached(const std::filesystem::path& path) { return uri_of(path); }
+
+SQLite::Database open_store(const std::filesystem::path& path, Access access, int application_id) {
   std::error_code ignored;
   if (!std::filesystem::exists(std::filesystem::symlink_status(path, ignored)))
     throw refused(path, "no such file", "record a job first: ddl record -- mpirun -np 2 ./train");
@@ -91,7 +95,7 @@ SQLite::Database open_store(const std::filesystem::path& path, Access access) {
     SQLite::Database db = access == Access::kRead
                               ? SQLite::Database(uri_of(path), SQLite::OPEN_READONLY | SQLite::OPEN_URI | SQLite::OPEN_NOMUTEX)
                               : SQLite::Database(path.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_NOMUTEX, 10000);
-    if (pragma(db, "application_id") != kApplicationId) {
+    if (pragma(db, "application_id") != application_id) {
       if (seal == Seal::kNone && was_a_store(path)) throw damaged(kCut);
       throw refused(path, "an SQLite file, but not one of ddl's", "name a run directory (NAME.ddl) or the run.sqlite in it");
     }

@@ -13,8 +13,9 @@
 
 namespace ddl {
 
-constexpr int kApplicationId = 0x64646c31;  ///< "ddl1", as in schema.sql
-constexpr int kSchemaVersion = 13;          ///< as in schema.sql
+constexpr int kApplicationId = 0x64646c31;       ///< "ddl1", as in schema.sql
+constexpr int kPartsApplicationId = 0x64646c70;  ///< "ddlp": of a plan and the parts of an analysis (store/parts.h)
+constexpr int kSchemaVersion = 13;               ///< as in schema.sql
 
 /// Text of store/schema.sql.
 extern const char* const kSchemaSql;
@@ -34,7 +35,10 @@ class DamagedStore : public Error {
 /// Opens a store that is finished, having compared its content with its seal; what is in it never changes, so nothing is locked and no
 /// journal looked for. Throws with kDataMissing: no such file, no regular file, not SQLite, not ours, of a newer or older schema, DamagedStore.
 /// kReadWrite: a draft, or a store that is being tampered with: nothing is compared, and whoever is done seals it.
-SQLite::Database open_store(const std::filesystem::path& path, Access access = Access::kRead);
+SQLite::Database open_store(const std::filesystem::path& path, Access access = Access::kRead, int application_id = kApplicationId);
+
+/// The file as ATTACH takes it, which is then only read, as open_store() opened it before.
+std::string as_attached(const std::filesystem::path& path);
 
 /// Another connection to the file that `db` is open on, which only reads, for another thread. `db` writes nothing while it is used, and has no
 /// open transaction. Throws SQLite::Exception.

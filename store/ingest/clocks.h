@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/format.h"
+#include "store/archive.h"
 
 namespace ddl::store {
 
@@ -32,6 +33,7 @@ struct ClockLine {
   int64_t span_ns(uint64_t ticks) const;
   /// The last tick that is not after `monotonic_ns`.
   uint64_t ticks_at(int64_t monotonic_ns) const;
+  void archive(Archive& a) { a(base_ticks, base_ns, ns_per_tick, residual_ns, rate_known); }
 };
 
 struct TickPoint {
@@ -60,6 +62,7 @@ struct ProcessClock {
   struct Piece {
     uint64_t from_ticks;
     ClockLine line;
+    void archive(Archive& a) { a(from_ticks, line); }
   };
   ClockLine line;             ///< to CLOCK_MONOTONIC of the host
   int64_t offset_ns = 0;      ///< added to `line`, or to the pieces
@@ -77,6 +80,7 @@ struct ProcessClock {
   int64_t span_ns(uint64_t ticks) const;
   /// What to add to this host's CLOCK_MONOTONIC to reach the axis where the axis is zero.
   int64_t offset_at_zero_ns() const;
+  void archive(Archive& a) { a(line, offset_ns, pieces, pace, domain); }
 };
 
 /// How a host came to its place on the axis.

@@ -17,6 +17,8 @@ namespace ddl::store {
 
 constexpr uint32_t kMaxCommIndex = 1u << 20;  ///< writers stop at 2^17: more is damage
 
+inline void fields(Archive& a, RankRun& run) { a(run.first, run.stride, run.count); }
+
 struct Communicator {
   int64_t world = 0;
   uint64_t uid = 0;
@@ -35,6 +37,10 @@ struct Communicator {
   std::string topology;             ///< empty: none
   uint32_t first_index = 0;         ///< smallest index that a member gave it
   int64_t first_rank = 0;
+  void archive(Archive& a) {
+    a(world, uid, label, size, flags, creator, parent, split, color, runs, other_size, other_runs, told, name, topology, first_index,
+      first_rank);
+  }
 };
 
 /// Members' ranks in the world, by rank in the communicator (-1: of another world); empty if the description does not add up, or names more
@@ -47,9 +53,11 @@ void label_communicators(std::vector<Communicator>& communicators);
 
 class Communicators {
  public:
+  Communicators() = default;
   Communicators(const std::vector<Scan>& scans, const Worlds& worlds);
+  void archive(Archive& a) { a(communicators_, ids_, max_members_); }
 
-  /// communicator.id by the process's own index.
+  /// communicator.id by the process's own index. Throws std::out_of_range for one that none of the scans had.
   std::map<uint32_t, uint32_t> ids_of(const Scan& scan, int64_t world) const;
   const Communicator& operator[](uint32_t id) const { return communicators_[id - 1]; }
 
@@ -59,7 +67,7 @@ class Communicators {
  private:
   std::vector<Communicator> communicators_;  ///< id - 1
   std::map<std::pair<int64_t, uint64_t>, uint32_t> ids_;
-  uint64_t max_members_;
+  uint64_t max_members_ = 0;
 };
 
 }  // namespace ddl::store

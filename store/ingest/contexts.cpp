@@ -44,14 +44,34 @@ uint32_t Regions::site(const std::string& module, uint64_t offset) {
   return site_ids_.emplace(std::make_pair(module_id, offset), static_cast<uint32_t>(site_ids_.size() + 1)).first->second;
 }
 
+std::vector<std::string> Regions::modules_by_id() const {
+  std::vector<std::string> modules(modules_.size());
+  for (const auto& [module, id] : modules_) modules.at(id) = module;
+  return modules;
+}
+
+Regions::Ids Regions::append(const Regions& part) {
+  std::vector<const std::tuple<uint32_t, ContextKind, std::string>*> regions(part.region_ids_.size() + 1);
+  for (const auto& [region, id] : part.region_ids_) regions.at(id) = &region;
+  Ids ids = {{0}, {0}};
+  for (size_t id = 1; id < regions.size(); ++id) {  // a parent before its children
+    const auto& [parent, kind, name] = *regions[id];
+    ids.regions.push_back(region(ids.regions.at(parent), kind, name));
+  }
+  const std::vector<std::string> modules = part.modules_by_id();
+  std::vector<std::pair<uint32_t, uint64_t>> sites(part.site_ids_.size() + 1);
+  for (const auto& [site, id] : part.site_ids_) sites.at(id) = site;
+  for (size_t id = 1; id < sites.size(); ++id) ids.sites.push_back(site(modules.at(sites[id].first), sites[id].second));
+  return ids;
+}
+
 void Regions::write(SQLite::Database& db) const {
   Insert insert(db, "INSERT INTO region VALUES (?, ?, ?, ?, ?, ?)");
   for (size_t id = 0; id < regions_.size(); ++id) {
     const Region& r = regions_[id];
     insert.row(id, id > 0 ? std::optional(r.parent) : std::nullopt, r.kind, r.name, r.phase, r.layer);
   }
-  std::vector<std::string> modules(modules_.size());
-  for (const auto& [module, id] : modules_) modules[id] = module;
+  const std::vector<std::string> modules = modules_by_id();
   std::map<uint32_t, std::pair<uint32_t, uint64_t>> sites;
   for (const auto& [site, id] : site_ids_) sites[id] = site;
   Insert insert_site(db, "INSERT INTO site VALUES (?, ?, ?)");

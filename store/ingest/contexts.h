@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/format.h"
+#include "store/archive.h"
 
 namespace ddl::store {
 
@@ -21,6 +22,15 @@ class Regions {
   Regions();
   uint32_t region(uint32_t parent, ContextKind kind, const std::string& name);
   uint32_t site(const std::string& module, uint64_t offset);
+
+  struct Ids {
+    std::vector<uint32_t> regions, sites;
+  };
+  /// Those of the next processes, numbered by themselves: our ids by theirs.
+  Ids append(const Regions& part);
+  /// What append() needs of it; what is read back is good for nothing else.
+  void archive(Archive& a) { a(region_ids_, modules_, site_ids_); }
+
   void write(SQLite::Database& db) const;
 
  private:
@@ -30,6 +40,8 @@ class Regions {
     std::string name;
     std::optional<std::string> phase, layer;
   };
+  std::vector<std::string> modules_by_id() const;
+
   std::vector<Region> regions_;
   std::map<std::tuple<uint32_t, ContextKind, std::string>, uint32_t> region_ids_;
   std::map<std::string, uint32_t> modules_;

@@ -26,9 +26,20 @@ const char* GpuNames::class_of(const std::string& name) {
   return kernel_class(name);
 }
 
-void GpuNames::write(SQLite::Database& db) const {
+std::vector<const std::string*> GpuNames::by_id() const {
   std::vector<const std::string*> names(ids_.size());
-  for (const auto& [name, id] : ids_) names[id - 1] = &name;
+  for (const auto& [name, id] : ids_) names.at(id - 1) = &name;
+  return names;
+}
+
+std::vector<uint32_t> GpuNames::append(const GpuNames& part) {
+  std::vector<uint32_t> ids = {0};
+  for (const std::string* name : part.by_id()) ids.push_back(id(*name));
+  return ids;
+}
+
+void GpuNames::write(SQLite::Database& db) const {
+  const std::vector<const std::string*> names = by_id();
   Insert insert(db, "INSERT INTO gpu_name VALUES (?, ?, ?)");
   for (size_t i = 0; i < names.size(); ++i) insert.row(i + 1, *names[i], class_of(*names[i]));
 }

@@ -6,6 +6,9 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
+
+#include "store/archive.h"
 
 namespace ddl::store {
 
@@ -18,8 +21,13 @@ class GpuNames {
   /// Column `class`.
   static const char* class_of(const std::string& name);
   void write(SQLite::Database& db) const;
+  /// Those of the next processes, numbered by themselves: our ids by theirs.
+  std::vector<uint32_t> append(const GpuNames& part);
+  void archive(Archive& a) { a(ids_); }
 
  private:
+  std::vector<const std::string*> by_id() const;
+
   std::map<std::string, uint32_t> ids_;
 };
 

@@ -11,6 +11,7 @@
 
 #include "core/format.h"
 #include "core/reader.h"
+#include "store/archive.h"
 
 namespace ddl::store {
 
@@ -18,6 +19,7 @@ namespace ddl::store {
 struct Place {
   std::optional<int64_t> world;
   std::optional<int64_t> rank;
+  void archive(Archive& a) { a(world, rank); }
 };
 
 class Losses {
@@ -28,6 +30,10 @@ class Losses {
   void add_counters(const Place& place, const FileHeader& header);
   /// What the reader skipped in one spool, as one row.
   void add_skips(const Place& place, const std::string& spool, const std::vector<Skip>& skips);
+
+  /// All that another part of the run lost.
+  void append(const Losses& part) { rows_.insert(rows_.end(), part.rows_.begin(), part.rows_.end()); }
+  void archive(Archive& a) { a(rows_); }
 
   /// Ordered by world, rank and kind. Returns how many rows there are.
   uint64_t write(SQLite::Database& db) const;

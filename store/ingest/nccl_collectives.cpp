@@ -187,6 +187,22 @@ void NcclCollectives::read(SQLite::Database& db, RunTables& run, RecordStream& s
       "collectives of NCCL that were called and that neither CUPTI nor NCCL's profiler timed: they are not rows of v_collective");
 }
 
+void NcclCollectives::append(NcclCollectives part, const std::vector<uint32_t>& ops, const std::vector<uint32_t>& regions,
+                             const std::vector<uint32_t>& sites) {
+  for (Execution& execution : part.executions_) {
+    for (Call& call : execution.calls) {
+      call.op = ops.at(call.op);
+      call.region = regions.at(call.region);
+      call.site = sites.at(call.site);
+    }
+    executions_.push_back(std::move(execution));
+  }
+  for (const auto& [key, payload] : part.largest_payload_) {
+    int64_t& largest = largest_payload_[key];
+    largest = std::max(largest, payload);
+  }
+}
+
 uint64_t NcclCollectives::write(SQLite::Database& db, const RunTables& run) const {
   if (executions_.empty()) return 0;
   Insert insert(

@@ -21,6 +21,8 @@
 #include <utility>
 #include <vector>
 
+#include "store/archive.h"
+
 namespace ddl::store {
 
 struct RunTables;
@@ -40,6 +42,10 @@ class NcclCollectives {
   void read(SQLite::Database& db, RunTables& run, RecordStream& stream, const Timeline& timeline, ProcessTables& tables);
   /// All of them; returns how many.
   uint64_t write(SQLite::Database& db, const RunTables& run) const;
+  /// Those of the next processes; operations, regions and sites by their numbers there.
+  void append(NcclCollectives part, const std::vector<uint32_t>& ops, const std::vector<uint32_t>& regions,
+              const std::vector<uint32_t>& sites);
+  void archive(Archive& a) { a(executions_, largest_payload_); }
 
  private:
   /// One rank's part of an instance: communicator.id, rank on it (a process may have several; -1: not known), number.
@@ -48,6 +54,7 @@ class NcclCollectives {
     int32_t comm_rank = -1;
     uint32_t number = 0;
     auto operator<=>(const Key&) const = default;
+    void archive(Archive& a) { a(comm, comm_rank, number); }
     Key plus(uint32_t i) const { return {comm, comm_rank, number + i}; }
   };
   struct Call {
@@ -62,6 +69,7 @@ class NcclCollectives {
     std::string method;  ///< "RING SIMPLE"; empty: not known
     uint32_t channels = 0;
     std::optional<int64_t> tag;
+    void archive(Archive& a) { a(op, thread, region, site, step, payload_bytes, root, datatype, reduction, method, channels, tag); }
   };
   /// One kernel, or what NCCL timed, with the calls that it carried out.
   struct Execution {
@@ -73,6 +81,9 @@ class NcclCollectives {
     bool timed_by_nccl = false;
     std::vector<Call> calls;
     std::optional<int64_t> initial_sync_ns = {}, final_sync_ns = {};
+    void archive(Archive& a) {
+      a(process, first, repetition, start_ns, duration_ns, step, timed_by_nccl, calls, initial_sync_ns, final_sync_ns);
+    }
   };
   using Calls = std::map<Key, Call>;
 

@@ -40,6 +40,12 @@ uint32_t Operations::add_unknown(const Scan& scan, uint32_t number) {
   return id_of(found != known.end() ? found->second : ScannedOperation{OpClass::kUnknown, false, fmt::format("unknown#{}", number)});
 }
 
+std::vector<uint32_t> Operations::append(const Operations& part) {
+  std::vector<uint32_t> ids = {0};
+  for (const Operation& operation : part.operations_) ids.push_back(id_of({operation.op_class, operation.nonblocking, operation.name}));
+  return ids;
+}
+
 void Operations::write(SQLite::Database& db) const {
   Insert insert(db, "INSERT INTO op VALUES (?, ?, ?, ?)");
   uint32_t id = 0;

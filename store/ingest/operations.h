@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "store/archive.h"
 #include "store/ingest/scan.h"
 
 namespace ddl::store {
@@ -17,6 +18,7 @@ struct Operation {
   OpClass op_class = OpClass::kOther;
   bool nonblocking = false;
 
+  void archive(Archive& a) { a(name, op_class, nonblocking); }
   bool is_collective() const {
     return op_class == OpClass::kAllToAll || op_class == OpClass::kBarrier || op_class == OpClass::kRootToAll ||
            op_class == OpClass::kAllToRoot || op_class == OpClass::kScan || op_class == OpClass::kNeighbor ||
@@ -39,6 +41,10 @@ class Operations {
   uint32_t add_unknown(const Scan& scan, uint32_t number);
   /// Everything that any process of the run says about its library's operations. Call for all scans before the first add().
   void learn(const Scan& scan);
+
+  /// Those of the next processes, numbered by themselves: our ids by theirs.
+  std::vector<uint32_t> append(const Operations& part);
+  void archive(Archive& a) { a(operations_, ids_, by_version_); }
 
   const Operation& operator[](uint32_t id) const { return operations_[id - 1]; }
   const std::map<std::string, uint32_t>& ids() const { return ids_; }

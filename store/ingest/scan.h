@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/reader.h"
+#include "store/archive.h"
 #include "store/ingest/clocks.h"
 
 namespace ddl::store {
@@ -27,6 +28,7 @@ struct ScannedOperation {
   OpClass op_class;
   bool nonblocking;
   std::string name;
+  void archive(Archive& a) { a(op_class, nonblocking, name); }
 };
 
 constexpr size_t kMaxClockSyncs = 256;  // per process; the writer keeps a few

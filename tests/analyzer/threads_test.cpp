@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "store/database.h"
 #include "store/ingest.h"
+#include "tests/support/store_dump.h"
 #include "tests/support/synthetic_run.h"
 #include "tests/support/training_job.h"
 
@@ -16,24 +17,6 @@ namespace {
 
 using namespace test::literals;
 
-/// All rows of all tables in the order of their keys, but for the moment of the ingest.
-std::string dump(SQLite::Database& db) {
-  std::string text;
-  SQLite::Statement tables(db, "SELECT name, sql LIKE '%WITHOUT ROWID%' FROM sqlite_master WHERE type = 'table' ORDER BY name");
-  while (tables.executeStep()) {
-    const std::string name = tables.getColumn(0).getString();
-    text += name + "\n";
-    SQLite::Statement rows(db, "SELECT * FROM " + name + (tables.getColumn(1).getInt() != 0 ? "" : " ORDER BY rowid"));
-    while (rows.executeStep()) {
-      const bool moment = name == "meta" && rows.getColumn(0).getString() == "ingested_at";
-      for (int i = 0; i < rows.getColumnCount() && !moment; ++i)
-        text += (rows.isColumnNull(i) ? "NULL" : rows.getColumn(i).getString()) + "|";
-      text += "\n";
-    }
-  }
-  return text;
-}
-
 std::string dump_with(const std::filesystem::path& folder, unsigned threads) {
   const RunDirectory run = find_run(folder.string());
   ingest(run, {.output = folder / "store.sqlite",
@@ -41,7 +24,7 @@ std::string dump_with(const std::filesystem::path& folder, unsigned threads) {
                .finish = [&](SQLite::Database& db) { analyze(db, {}, threads); },
                .threads = threads});
   SQLite::Database db = open_store(folder / "store.sqlite");
-  return dump(db);
+  return test::store_dump(db);
 }
 
 void expect_the_same(const std::filesystem::path& folder) {
