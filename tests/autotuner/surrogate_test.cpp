@@ -51,6 +51,36 @@ TEST(Surrogate, ATrialThatIsFarOffMovesLittle) {
   EXPECT_GT(surrogate.noise(), 0.2) << "it is noise all the same";
 }
 
+TEST(Surrogate, RoundsThatTurnOutToBeAlikeAreCompared) {
+  // 2 and 16 are never measured in one round; 1, which is in all of them, says that the rounds are alike, give or take 1 %.
+  Surrogate surrogate(line(), std::vector<double>(6, 0.0), Scale::kMeasured);
+  for (size_t round = 0; round < 8; ++round) {
+    const double noise = 0.01 * static_cast<double>(round % 3);
+    surrogate.add({0, round, -7 + noise});
+    surrogate.add(round % 2 == 0 ? Observation{1, round, -6.95 - noise} : Observation{4, round, -7.05 + noise});
+  }
+  surrogate.fit();
+  const Belief belief = surrogate.beliefs({1}, 4)[0];
+  EXPECT_NEAR(belief.mean, 0.08, 0.02);  // the means of both, 0.01 of noise more and less
+  EXPECT_LT(belief.sd, 0.01) << "with rounds of any level it is what 1 is known by in four of them, twice";
+  EXPECT_NEAR(surrogate.level(0), -6.99, 0.01);
+}
+
+TEST(Surrogate, WhatIsFarAboveTheBestCountsByItsLogarithmAndIsSaidInFull) {
+  Surrogate surrogate(line(), std::vector<double>(6, 0.0), Scale::kMeasured);
+  for (size_t round = 0; round < 6; ++round) {
+    const double noise = 0.002 * static_cast<double>(round % 2);
+    surrogate.add({0, round, noise});
+    surrogate.add({5, round, 3 + noise});
+    surrogate.add({4, round, 0.05 - noise});
+  }
+  surrogate.fit();
+  EXPECT_NEAR(surrogate.beliefs({5}, 0)[0].mean, 0.1 * (1 + std::log(3 / 0.1)), 0.02);
+  EXPECT_NEAR(surrogate.beliefs({4}, 0)[0].mean, 0.049, 0.005) << "what is near is as it was";
+  EXPECT_NEAR(surrogate.loss(5, 0).mean, 3, 0.3);
+  EXPECT_NEAR(surrogate.loss(4, 0).mean, 0.049, 0.005);
+}
+
 TEST(Curve, IsAPowerLawBetweenWhatWasMeasured) {
   Curve curve;
   curve.add(1000, 1e-3);
