@@ -89,6 +89,8 @@ def verbs(folder):
     verb(folder, "report", [job.DDL, "report", run], place, recorded)
     verb(folder, "export", [job.DDL, "export", "perfetto", run, "-o", place / "out.pftrace"], place, reported)
     verb(folder, "html", [job.DDL, "report", run, "--html", place / "page.html"], place, reported)
+    verb(folder, "chakra", [job.DDL, "export", "chakra", run, "-o", place / "traces"], place, reported)
+    verb(folder, "history", [job.DDL, "history", "add", run, "--database", place / "history.sqlite"], place, reported)
     verb(folder, "import", [job.DDL, "import", "chrome", folder / "trace.json", "-o", place / "new.ddl"], place, traced)
 
 
