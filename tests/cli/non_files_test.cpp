@@ -145,7 +145,6 @@ std::vector<Arguments> verbs_of(const std::string& run, const fs::path& folder) 
                                   {"export", "prometheus", run},
                                   {"export", "otlp", run},
                                   {"export", "chakra", run, "-o", (folder / "traces").string()},
-                                  {"collect", run, "--from", "host"},
                                   {"history", "add", run, "--database", (folder / "history.sqlite").string()},
                                   {"top", run, "-b", "-n", "1"},
                                   {"top", run, "--replay", "--json", "-n", "1"},
