@@ -256,7 +256,7 @@ TEST_F(NonFiles, InWhatAUserNames) {
                              {"model", "dataset", "--csv", name},
                              {"model", "mapping", run_.string(), "--traffic", name},
                              {"model", "partition", "--stages", "2", "--profile", name},
-                             {"model", "fusion", "--tensors", name},
+                             {"model", "fusion", "--backward-ms", "100", "--tensors", name},
                              {"model", "fusion", run_.string(), "--sweep", name},
                              {"model", "allreduce", run_.string(), "--links", name}});
   for (const Kind kind : kKinds) {

@@ -137,7 +137,7 @@ TEST_F(TuneSchedule, WhatIsCutOrDamagedIsNoBlock) {
     damaged.replace(damaged.find(from), from.size(), to);
     EXPECT_EQ(read(damaged), EILSEQ) << to;
   }
-  // Nor is what is no file, and nobody waits for its writer.
+  // Nor is a FIFO, a link or a folder, and nobody waits for a writer.
   TuneBlock none;
   ASSERT_EQ(mkfifo((base_ + ".2").c_str(), 0600), 0);
   EXPECT_EQ(files_.read(2, &none), EILSEQ);
