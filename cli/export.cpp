@@ -84,7 +84,7 @@ void export_chrome_json(const Request& request) {
   const reports::KinetoTraces traces(view, wanted);
   // One rank may go anywhere; several need a folder.
   const bool several = request.output && *request.output != "-" &&
-                      (traces.size() > 1 || request.output->ends_with('/') || fs::is_directory(*request.output));
+                       (traces.size() > 1 || request.output->ends_with('/') || fs::is_directory(*request.output));
   if (traces.size() > 1 && !several)
     throw Error(fmt::format("{} ranks make as many files", traces.size()), "name a folder for them with -o DIR, or one rank with --ranks N",
                 ExitCode::kUsage);

@@ -244,8 +244,7 @@ TEST_F(NonFiles, InWhatAUserNames) {
   const fs::path file = folder_ / "input.csv";
   const std::string name = file.string();
   std::vector<Arguments> verbs;
-  for (const ImportFormat& format : import_formats())
-    verbs.push_back({"import", format.name, name, "-o", (folder_ / "new.ddl").string()});
+  for (const ImportFormat& format : import_formats()) verbs.push_back({"import", format.name, name, "-o", (folder_ / "new.ddl").string()});
   verbs.insert(verbs.end(), {{"analyze", run_.string(), "--try", name},
                              {"query", name, "SELECT 1"},
                              {"scaling", name},

@@ -53,8 +53,16 @@ TEST(Options, TheCommandBeginsAtTheFirstWord) {
 }
 
 TEST(Options, WhatDoesNotFitIsSaid) {
-  for (const Words& wrong : std::vector<Words>{
-           {"x", "-n"}, {"-n", "--json"}, {"-n", "x"}, {"-n"}, {"-j", "-j"}, {"--json=5"}, {"--jso"}, {"-x"}, {"-jx"}, {"-n", "1", "-n", "2"}}) {
+  for (const Words& wrong : std::vector<Words>{{"x", "-n"},
+                                               {"-n", "--json"},
+                                               {"-n", "x"},
+                                               {"-n"},
+                                               {"-j", "-j"},
+                                               {"--json=5"},
+                                               {"--jso"},
+                                               {"-x"},
+                                               {"-jx"},
+                                               {"-n", "1", "-n", "2"}}) {
     try {
       some_options().parse(wrong);
       ADD_FAILURE() << wrong[0];
