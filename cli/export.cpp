@@ -44,33 +44,25 @@ struct ExportFormat {
   void (*write_live)(const std::string& run, const VerbOptions& options) = nullptr;
 };
 
-/// A folder for several files, made if it is not there.
-fs::path output_folder(const std::string& name) {
-  std::error_code error;
-  fs::create_directories(name, error);
-  if (!fs::is_directory(name)) {
-    throw Error(fmt::format("cannot make the folder {}{}", name, error ? ": " + error.message() : ""),
-                "several files go into a folder: name one that may be made, or is there");
-  }
-  return name;
-}
-
-void write_one_csv(SQLite::Database& db, const std::string& table, const std::string& path, Readers who) {
-  OutputFile file(path, who);
-  reports::write_csv(db, table, [&](std::string_view text) {
+/// For what is written piece by piece.
+reports::Sink into(OutputFile& file) {
+  return [&file](std::string_view piece) {
     Interrupts::check();
-    file.write(text);
-  });
-  file.finish();
+    file.write(piece);
+  };
 }
 
 void export_csv(const Request& request) {
-  if (const auto table = request.options.maybe<std::string>("table"))
-    return write_one_csv(request.run.db, *table, request.output.value_or("-"), request.readers);
+  if (const auto table = request.options.maybe<std::string>("table")) {
+    OutputFile file(request.output.value_or("-"), request.readers);
+    reports::write_csv(request.run.db, *table, into(file));
+    return file.finish();
+  }
   if (!request.output)
     throw Error("no table given", "--table NAME, e.g. --table v_step; or -o DIR for a file of each view", ExitCode::kUsage);
-  const fs::path folder = output_folder(*request.output);
-  for (const std::string& view : reports::stable_views()) write_one_csv(request.run.db, view, folder / (view + ".csv"), request.readers);
+  OutputFolder folder(*request.output, request.readers);
+  for (const std::string& view : reports::stable_views()) reports::write_csv(request.run.db, view, into(folder.add(view + ".csv")));
+  folder.finish();
 }
 
 void export_perfetto(const Request& request) {
@@ -82,11 +74,7 @@ void export_perfetto(const Request& request) {
   const reports::RunView view(request.run.db, request.options.maybe<int64_t>("world"));
   OutputFile file(path, request.readers);
   ProgressBar bar;
-  const auto write = [&](std::string_view bytes) {
-    Interrupts::check();
-    file.write(bytes);
-  };
-  reports::write_perfetto(view, wanted, write, [&](double done) { bar.update("exporting", done); });
+  reports::write_perfetto(view, wanted, into(file), [&](double done) { bar.update("exporting", done); });
   file.finish();
 }
 
@@ -95,22 +83,23 @@ void export_chrome_json(const Request& request) {
   const reports::RunView view(request.run.db, request.options.maybe<int64_t>("world"));
   const reports::KinetoTraces traces(view, wanted);
   // One rank may go anywhere; several need a folder.
-  const bool folder = request.output && *request.output != "-" &&
-                      (traces.size() > 1 || request.output->ends_with('/') || fs::is_directory(*request.output));
-  if (traces.size() > 1 && !folder)
+  const bool several = request.output && *request.output != "-" &&
+                       (traces.size() > 1 || request.output->ends_with('/') || fs::is_directory(*request.output));
+  if (traces.size() > 1 && !several)
     throw Error(fmt::format("{} ranks make as many files", traces.size()), "name a folder for them with -o DIR, or one rank with --ranks N",
                 ExitCode::kUsage);
-  const fs::path place = folder ? output_folder(*request.output) : fs::path(request.output.value_or("-"));
+  if (!several) {
+    OutputFile file(request.output.value_or("-"), request.readers);
+    if (traces.size() > 0) traces.write(0, into(file));
+    return file.finish();
+  }
+  OutputFolder folder(*request.output, request.readers);
   ProgressBar bar;
   for (size_t i = 0; i < traces.size(); ++i) {
-    OutputFile file(folder ? place / traces.file_name(i) : place, request.readers);
-    traces.write(i, [&](std::string_view text) {
-      Interrupts::check();
-      file.write(text);
-    });
-    file.finish();
+    traces.write(i, into(folder.add(traces.file_name(i))));
     bar.update("exporting", static_cast<double>(i + 1) / static_cast<double>(traces.size()));
   }
+  folder.finish();
 }
 
 void export_chakra(const Request& request) {
@@ -118,28 +107,21 @@ void export_chakra(const Request& request) {
     throw Error("a file for each rank needs a folder", "name one with -o DIR", ExitCode::kUsage);
   const reports::RunView view(request.run.db, request.options.maybe<int64_t>("world"));
   reports::ChakraTraces traces(view, trace_request(request.options));
-  const fs::path folder = output_folder(*request.output);
+  OutputFolder folder(*request.output, request.readers);
   ProgressBar bar;
   for (size_t i = 0; i < traces.size(); ++i) {
-    OutputFile file(folder / traces.file_name(i), request.readers);
-    traces.write(i, [&](std::string_view bytes) {
-      Interrupts::check();
-      file.write(bytes);
-    });
-    file.finish();
+    traces.write(i, into(folder.add(traces.file_name(i))));
     bar.update("exporting", static_cast<double>(i + 1) / static_cast<double>(traces.size()));
   }
-  write_output(folder / "communicators.json", traces.communicators(), request.readers);
+  folder.add("communicators.json").write(traces.communicators());
+  folder.finish();
   for (const std::string& note : traces.notes()) print_note(note);
 }
 
 void export_folded(const Request& request) {
   const reports::RunView view(request.run.db, request.options.maybe<int64_t>("world"));
   OutputFile file(request.output.value_or("-"), request.readers);
-  const reports::FoldedSummary summary = reports::write_folded(view, [&](std::string_view text) {
-    Interrupts::check();
-    file.write(text);
-  });
+  const reports::FoldedSummary summary = reports::write_folded(view, into(file));
   file.finish();
   if (summary.left_out > 0)
     print_note(fmt::format("{} of {} steps are left out: their events were not kept", summary.left_out, summary.left_out + summary.steps));

@@ -139,6 +139,10 @@ struct VerbOptions::Parsed {
   po::variables_map values;
   std::map<std::string, Known> known;
   std::vector<std::pair<std::vector<std::string>, std::string>> rows;  ///< one_row()
+  std::vector<po::option> typed;
+
+  /// Reads the option at `at`, with its value, and goes on behind it. One at a time: Boost moves all that is left for each that it reads.
+  void take_option(const std::vector<std::string>& arguments, size_t& at);
 };
 
 VerbOptions::VerbOptions(const VerbHelp& help) : help_(help), parsed_(std::make_unique<Parsed>()) { add()("help,h", "show this text"); }
@@ -279,15 +283,47 @@ void VerbOptions::print_help() const {
                         help_.example));
 }
 
-bool VerbOptions::parse(const std::vector<std::string>& arguments) {
-  const std::string see_help = fmt::format("see: ddl {} --help", help_.verb);
-  po::options_description all;
-  all.add(parsed_->shown);
-  all.add_options()("word", po::value<std::vector<std::string>>());
-  po::positional_options_description positional;
-  positional.add("word", -1);
+void VerbOptions::Parsed::take_option(const std::vector<std::string>& arguments, size_t& at) {
+  const auto parse = [&](size_t count) {
+    const auto begin = arguments.begin() + static_cast<ptrdiff_t>(at), end = begin + static_cast<ptrdiff_t>(count);
+    const std::vector<po::option> read = po::command_line_parser({begin, end}).options(shown).style(kStyle).run().options;
+    typed.insert(typed.end(), read.begin(), read.end());
+    at += count;
+  };
   try {
-    po::store(po::command_line_parser(arguments).options(all).positional(positional).style(kStyle).run(), parsed_->values);
+    parse(1);
+  } catch (const po::invalid_command_line_syntax& error) {
+    if (error.kind() != po::invalid_syntax::missing_parameter || at + 1 == arguments.size()) throw;
+    parse(2);
+  }
+}
+
+bool VerbOptions::parse(const std::vector<std::string>& arguments) { return parse(arguments, nullptr); }
+
+bool VerbOptions::parse_with_command(const std::vector<std::string>& arguments, std::vector<std::string>& command) {
+  word_kind_ = WordKind::kCommand;
+  return parse(arguments, &command);
+}
+
+bool VerbOptions::parse(const std::vector<std::string>& arguments, std::vector<std::string>* command) {
+  const std::string see_help = fmt::format("see: ddl {} --help", help_.verb);
+  try {
+    size_t at = 0;
+    while (at < arguments.size() && arguments[at] != "--") {
+      if (arguments[at].size() >= 2 && arguments[at][0] == '-') {
+        parsed_->take_option(arguments, at);
+      } else if (command == nullptr) {
+        words_.push_back(arguments[at++]);
+      } else {
+        break;
+      }
+    }
+    const bool dashes = at < arguments.size() && arguments[at] == "--";
+    std::vector<std::string>& rest = command == nullptr ? words_ : *command;
+    rest.insert(rest.end(), arguments.begin() + static_cast<ptrdiff_t>(at + (dashes ? 1 : 0)), arguments.end());
+    po::parsed_options typed(&parsed_->shown);
+    typed.options = std::move(parsed_->typed);
+    po::store(typed, parsed_->values);
     if (has("help")) {
       print_help();
       return false;
@@ -302,27 +338,8 @@ bool VerbOptions::parse(const std::vector<std::string>& arguments) {
   } catch (const po::error& error) {
     throw Error(error.what(), see_help, ExitCode::kUsage);
   }
-  if (has("word")) words_ = get<std::vector<std::string>>("word");
   if (words_.size() > most_words_) throw Error(fmt::format("unexpected argument '{}'", words_[most_words_]), see_help, ExitCode::kUsage);
   return true;
-}
-
-bool VerbOptions::takes_value(const std::string& argument) const {
-  if (argument.find('=') != std::string::npos) return false;
-  const bool is_long = argument.starts_with("--");
-  if (!is_long && argument.size() > 2) return false;  // -oNAME
-  const po::option_description* option = parsed_->shown.find_nothrow(is_long ? argument.substr(2) : argument, false);
-  return option != nullptr && option->semantic()->max_tokens() > 0;
-}
-
-bool VerbOptions::parse_with_command(const std::vector<std::string>& arguments, std::vector<std::string>& command) {
-  word_kind_ = WordKind::kCommand;
-  size_t end = 0;
-  while (end < arguments.size() && arguments[end].starts_with('-') && arguments[end] != "--") end += takes_value(arguments[end]) ? 2 : 1;
-  end = std::min(end, arguments.size());
-  const bool dashes = end < arguments.size() && arguments[end] == "--";
-  command.assign(arguments.begin() + static_cast<ptrdiff_t>(end + (dashes ? 1 : 0)), arguments.end());
-  return parse({arguments.begin(), arguments.begin() + static_cast<ptrdiff_t>(end)});
 }
 
 }  // namespace ddl::cli

@@ -116,7 +116,7 @@ class VerbOptions {
   void print_help() const;
   CommandTable table() const;
   void check_values() const;
-  bool takes_value(const std::string& argument) const;
+  bool parse(const std::vector<std::string>& arguments, std::vector<std::string>* command);
 
   VerbHelp help_;
   std::unique_ptr<Parsed> parsed_;  ///< the options as Boost has them, and what was typed

@@ -34,7 +34,7 @@ OutputFile::OutputFile(const std::string& path, Readers readers) : path_(path) {
 }
 
 OutputFile::~OutputFile() {
-  if (fd_ >= 0) close(fd_);
+  if (fd_ >= 0) ::close(fd_);
   if (!aside_.empty()) unlink(aside_.c_str());
 }
 
@@ -51,18 +51,54 @@ void OutputFile::write(std::string_view text) {
   }
 }
 
-void OutputFile::finish() {
-  if (path_ == "-") return;
+void OutputFile::close() {
   const int fd = fd_;
   fd_ = -1;
-  if (close(fd) != 0) fail(errno);
-  if (!aside_.empty() && rename(aside_.c_str(), target_.c_str()) != 0) fail(errno);
+  if (fd >= 0 && ::close(fd) != 0) fail(errno);
+}
+
+bool OutputFile::place() {
+  if (aside_.empty()) return false;
+  struct stat there {};
+  const bool is_new = stat(target_.c_str(), &there) != 0;
+  if (rename(aside_.c_str(), target_.c_str()) != 0) fail(errno);
   aside_.clear();
+  return is_new;
+}
+
+void OutputFile::finish() {
+  close();
+  place();
 }
 
 void OutputFile::fail(int error) const {
   throw Error(fmt::format("cannot write {}: {}", path_, std::strerror(error)),
               error == ENOSPC ? "the disk is full" : "name a file in a folder that you may write to; - is standard output");
+}
+
+OutputFolder::OutputFolder(const std::string& path, Readers readers) : path_(path), readers_(readers) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (!std::filesystem::is_directory(path)) {
+    throw Error(fmt::format("cannot make the folder {}{}", path, error ? ": " + error.message() : ""),
+                "several files go into a folder: name one that may be made, or is there");
+  }
+}
+
+OutputFolder::~OutputFolder() {
+  for (const std::string& file : new_) unlink(file.c_str());
+}
+
+OutputFile& OutputFolder::add(const std::string& name) {
+  if (!files_.empty()) files_.back().close();
+  return files_.emplace_back((path_ / name).string(), readers_);
+}
+
+void OutputFolder::finish() {
+  if (!files_.empty()) files_.back().close();
+  for (OutputFile& file : files_)
+    if (file.place()) new_.push_back(file.target_);
+  new_.clear();
 }
 
 void write_output(const std::string& path, std::string_view text, Readers readers) {

@@ -1,8 +1,11 @@
-// A file that the user asked for.
+// A file that the user asked for, and a folder of them.
 #pragma once
 
+#include <deque>
+#include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ddl::cli {
 
@@ -21,11 +24,34 @@ class OutputFile {
   void finish();
 
  private:
+  friend class OutputFolder;
+  void close();
+  bool place();  ///< gives it its name; true: nothing had that name before
   [[noreturn]] void fail(int error) const;
 
   std::string path_, target_;
   std::string aside_;  ///< empty: nothing is to be renamed, or removed
   int fd_ = -1;        ///< -1: standard output, or finished
+};
+
+/// Several files in a folder, which is made if it is not there. They get their names at the end, all or none: who finds one has the others, too.
+/// All but the destructor throw ddl::Error.
+class OutputFolder {
+ public:
+  explicit OutputFolder(const std::string& path, Readers readers = Readers::kOwner);
+  ~OutputFolder();  ///< without finish(): as if nothing had been written, but that a file which was there may be the new one
+  OutputFolder(const OutputFolder&) = delete;
+  OutputFolder& operator=(const OutputFolder&) = delete;
+
+  /// To be written until the next one is added.
+  OutputFile& add(const std::string& name);
+  void finish();
+
+ private:
+  std::filesystem::path path_;
+  Readers readers_;
+  std::deque<OutputFile> files_;
+  std::vector<std::string> new_;  ///< placed, where nothing was before
 };
 
 /// All of `text` as one OutputFile.

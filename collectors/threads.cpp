@@ -168,7 +168,8 @@ uint64_t on_sample(Thread* caller, uint64_t now_ticks) {
 }  // namespace
 
 void start_thread_samples() {
-  g_process.training_tid = g_told_tid = g_busy = t_tid = 0;
+  __atomic_store_n(&g_process.training_tid, 0, __ATOMIC_RELAXED);  // a thread that waits for this one reads it: sched_yield()
+  g_told_tid = g_busy = t_tid = 0;
   g_training_calls = g_spun_ticks = g_last_yield_ticks = 0;
   g_state_ticks = g_state_cpu_ns = 0;
   g_look_ticks = second_ticks() / kFirstLooksPerSecond;

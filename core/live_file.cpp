@@ -57,7 +57,7 @@ void LiveFile::begin(const char* spool_path, int spool_fd) {
 
 bool LiveFile::open() {
   if (!on_) return false;
-  fd_ = above_standard_streams(::open(path_, O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
+  fd_ = above_standard_streams(::open(path_, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat status;
   if (fd_ >= 0 && status_of(fd_, &status) && status.st_ino == inode_ && status.st_dev == device_) return true;
   close();

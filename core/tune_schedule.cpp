@@ -116,7 +116,7 @@ void TuneFiles::name(uint64_t number) { snprintf(path_, sizeof path_, "%s.%llu",
 
 int TuneFiles::read(uint64_t number, TuneBlock* block) {
   name(number);
-  const int fd = open(path_, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  const int fd = open(path_, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return errno;
   size_t used = 0;
   int failed = 0;

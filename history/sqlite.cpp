@@ -116,7 +116,7 @@ std::unique_ptr<Connection> open_sqlite(const std::string& path, Access access) 
       if (error) throw CannotWrite(fmt::format("cannot make {}: {}", folder.string(), error.message()));
     }
     // Nobody else's business, unless somebody made it beforehand with other rights.
-    const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0600);
     if (fd < 0) throw CannotWrite(fmt::format("cannot make {}: {}", path, std::strerror(errno)));
     close(fd);
   }

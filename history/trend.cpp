@@ -141,7 +141,7 @@ std::string axis_of(const JobSeries& series, const RunChange& change, size_t fro
   double most_ns = 0;
   for (auto& [name, ns] : grown) {
     // A run that knows axes, but not this one, spent nothing on it.
-    const auto of = [&](const RunRow& run) -> std::optional<double> {
+    const auto of = [&, &name = name](const RunRow& run) -> std::optional<double> {
       if (run.axes.empty()) return std::nullopt;
       const auto found = std::find_if(run.axes.begin(), run.axes.end(), [&](const auto& axis) { return axis.axis == name; });
       return found == run.axes.end() ? 0 : (*found).*part;

@@ -65,7 +65,7 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
       for (const FindingRow& row : finding_rows())
         if ((row.kind == FindingKind::kSpeed) == speed) rows.push_back(&row);
       std::vector<std::vector<Finding>> findings(rows.size());
-      read_in_parallel(db, threads, rows.size(), [&](size_t i, SQLite::Database& connection) {
+      read_in_parallel(db, threads, rows.size(), [&, world = world, &steps = steps](size_t i, SQLite::Database& connection) {
         findings[i] = rows[i]->find({connection, catalog, world, steps, step_ns, bounded, shared});
       });
       for (size_t i = 0; i < rows.size(); ++i) {

@@ -164,9 +164,9 @@ Pipelines::Pipelines(SQLite::Database& db, const Catalog& catalog) {
     if (communicator.ranks.size() < 2 || communicator.kind == "inter") continue;
     // A rank that left no record is in it, or it is not: the others tell.
     const ProcessInfo* first = nullptr;
-    const bool all = std::all_of(communicator.ranks.begin(), communicator.ranks.end(), [&](int64_t rank) {
-      const ProcessInfo* member = rank < 0 ? nullptr : catalog.process_of(communicator.world, rank);
-      if (member == nullptr) return rank >= 0 && catalog.is_unrecorded(communicator.world, rank);
+    const bool all = std::all_of(communicator.ranks.begin(), communicator.ranks.end(), [&, world = communicator.world](int64_t rank) {
+      const ProcessInfo* member = rank < 0 ? nullptr : catalog.process_of(world, rank);
+      if (member == nullptr) return rank >= 0 && catalog.is_unrecorded(world, rank);
       if (first == nullptr) first = member;
       return same(first->id, member->id);
     });

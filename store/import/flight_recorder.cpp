@@ -65,6 +65,9 @@ std::vector<fs::path> files_in(const std::vector<fs::path>& paths) {
     if (error)
       throw Error(fmt::format("cannot read {}: {}", path.string(), error.message()), "name the files, or a folder that you may read",
                   ExitCode::kDataMissing);
+    if (inside.empty())
+      throw Error(fmt::format("{}: a folder without dumps", path.string()),
+                  "name the folder that TORCH_NCCL_DEBUG_INFO_TEMP_FILE points into", ExitCode::kDataMissing);
     std::sort(inside.begin(), inside.end());
     files.insert(files.end(), inside.begin(), inside.end());
   }
@@ -109,10 +112,9 @@ class FlightDumps {
 
   void finish() {
     if (dumps_ == 0) {
-      throw Error(
-          fmt::format("{}, byte 0: neither a pickle of protocol 2 to 5 nor JSON", not_dumps_.empty() ? "no file" : not_dumps_.front()),
-          "dumps of the flight recorder are what PyTorch writes as TORCH_NCCL_DEBUG_INFO_TEMP_FILE<rank>, or a folder of them",
-          ExitCode::kDataMissing);
+      throw Error(fmt::format("{}, byte 0: neither a pickle of protocol 2 to 5 nor JSON", not_dumps_.front()),
+                  "dumps of the flight recorder are what PyTorch writes as TORCH_NCCL_DEBUG_INFO_TEMP_FILE<rank>, or a folder of them",
+                  ExitCode::kDataMissing);
     }
     if (!not_dumps_.empty()) {
       run_.losses().add({}, "not_dumps", not_dumps_.size(),

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "cli/verbs.h"
+#include "store/import.h"
 #include "tests/support/synthetic_run.h"
 
 namespace ddl::cli {
@@ -142,6 +143,9 @@ std::vector<Arguments> verbs_of(const std::string& run, const fs::path& folder) 
                                   {"export", "chrome-json", run, "-o", (folder / "traces").string()},
                                   {"export", "folded", run},
                                   {"export", "prometheus", run},
+                                  {"export", "otlp", run},
+                                  {"export", "chakra", run, "-o", (folder / "traces").string()},
+                                  {"history", "add", run, "--database", (folder / "history.sqlite").string()},
                                   {"top", run, "-b", "-n", "1"},
                                   {"top", run, "--replay", "--json", "-n", "1"},
                                   {"mcp", folder.string()}};
@@ -206,7 +210,7 @@ TEST_F(NonFiles, InARunDirectory) {
         if (!place.store && place.named && verb[0] == "report" && verb.size() > 2 && verb[2] == "loss") {
           EXPECT_NE(ended.text.find(name + ": a " + what), std::string::npos) << ended.text;
         }
-        for (const char* made : {"page.html", "trace", "traces", "job.share"}) fs::remove_all(folder_ / made);
+        for (const char* made : {"page.html", "trace", "traces", "job.share", "history.sqlite"}) fs::remove_all(folder_ / made);
       }
       if (!place.store && place.named) fs::remove(run_ / "run.sqlite");
       take_away(place.file);
@@ -240,17 +244,28 @@ TEST_F(NonFiles, InWhatAUserNames) {
   const fs::path file = folder_ / "input.csv";
   const std::string name = file.string();
   std::vector<Arguments> verbs;
-  for (const char* format : {"kineto", "nsys", "rocm", "horovod", "nccl-inspector", "nccl-ras", "chrome", "pipedream"})
-    verbs.push_back({"import", format, name, "-o", (folder_ / "new.ddl").string()});
-  verbs.push_back({"analyze", run_.string(), "--try", name});
-  verbs.push_back({"query", name, "SELECT 1"});
-  verbs.push_back({"scaling", name});
+  for (const ImportFormat& format : import_formats()) verbs.push_back({"import", format.name, name, "-o", (folder_ / "new.ddl").string()});
+  verbs.insert(verbs.end(), {{"analyze", run_.string(), "--try", name},
+                             {"query", name, "SELECT 1"},
+                             {"scaling", name},
+                             {"history", "add", run_.string(), "--database", name},
+                             {"history", "list", "--database", name},
+                             {"model", "fit", "--csv", name},
+                             {"model", "epochs", "--csv", name},
+                             {"model", "dataset", "--csv", name},
+                             {"model", "mapping", run_.string(), "--traffic", name},
+                             {"model", "partition", "--stages", "2", "--profile", name},
+                             {"model", "fusion", "--backward-ms", "100", "--tensors", name},
+                             {"model", "fusion", run_.string(), "--sweep", name},
+                             {"model", "allreduce", run_.string(), "--links", name}});
   for (const Kind kind : kKinds) {
     if (kind == Kind::kLink || !put(kind, file)) continue;  // a user may name a link
     for (const Arguments& verb : verbs) {
+      if (verb[0] == "history" && kind == Kind::kLinkToNothing) continue;  // makes the file that the link names
       const Ended ended = in_child(verb, folder_.path());
       EXPECT_LT(ended.time_s, kMost_s) << verb[0] << " " << verb[1] << " " << kKindNames[static_cast<int>(kind)];
       EXPECT_GT(ended.code, 0) << verb[0] << " " << verb[1] << ": " << ended.text;
+      EXPECT_NE(ended.text.find(name), std::string::npos) << verb[0] << " " << verb[1] << ": " << ended.text;
       EXPECT_FALSE(fs::exists(folder_ / "new.ddl"));
     }
     take_away(file);

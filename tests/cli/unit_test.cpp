@@ -28,6 +28,62 @@ TEST(Nearest, FindsTypingErrorsOnly) {
   EXPECT_EQ(nearest("", names), "");
 }
 
+VerbOptions some_options() {
+  VerbOptions options({.verb = "some", .usage = "[WORD...]", .text = "", .example = ""});
+  options.add()("json,j", "a flag")("number,n", takes<int>("N"), "a value")("name", takes<std::vector<std::string>>("NAME"), "values");
+  options.allow_words(SIZE_MAX);
+  return options;
+}
+
+TEST(Options, WordsStandAnywhereBesideThem) {
+  VerbOptions options = some_options();
+  EXPECT_TRUE(options.parse({"a", "-jn", "-5", "b", "-", "", "--name=x=y", "--name", "-z", "c", "--", "--json", "--", "-n"}));
+  EXPECT_EQ(options.words(), (Words{"a", "b", "-", "", "c", "--json", "--", "-n"}));
+  EXPECT_TRUE(options.has("json"));
+  EXPECT_EQ(options.get<int>("number"), -5);
+  EXPECT_EQ(options.get<Words>("name"), (Words{"x=y", "-z"}));
+}
+
+TEST(Options, TheCommandBeginsAtTheFirstWord) {
+  Words command;
+  VerbOptions options = some_options();
+  EXPECT_TRUE(options.parse_with_command({"-jn", "3", "ls", "-j", "--", "x"}, command));
+  EXPECT_EQ(command, (Words{"ls", "-j", "--", "x"}));
+  EXPECT_EQ(options.get<int>("number"), 3);
+}
+
+TEST(Options, WhatDoesNotFitIsSaid) {
+  for (const Words& wrong : std::vector<Words>{{"x", "-n"},
+                                               {"-n", "--json"},
+                                               {"-n", "x"},
+                                               {"-n"},
+                                               {"-j", "-j"},
+                                               {"--json=5"},
+                                               {"--jso"},
+                                               {"-x"},
+                                               {"-jx"},
+                                               {"-n", "1", "-n", "2"}}) {
+    try {
+      some_options().parse(wrong);
+      ADD_FAILURE() << wrong[0];
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kUsage) << error.what();
+    }
+  }
+}
+
+// A shell's pattern may match a million files. In quadratic time this takes ten minutes.
+TEST(Options, AMillionWordsTakeAsLongAsTheyAreMany) {
+  constexpr size_t kMany = 1'000'000;
+  VerbOptions options = some_options();
+  EXPECT_TRUE(options.parse(Words(kMany, "run.ddl")));
+  EXPECT_EQ(options.words().size(), kMany);
+  EXPECT_THROW(some_options().parse(Words(kMany / 20, "--json")), Error);
+  Words command;
+  EXPECT_TRUE(some_options().parse_with_command(Words(kMany, "word"), command));
+  EXPECT_EQ(command.size(), kMany);
+}
+
 TEST(Mpirun, TheProgramComesAfterTheLaunchersOptions) {
   EXPECT_EQ(program_of({"mpirun", "-np", "4", "./train", "-x"}), 3U);
   EXPECT_EQ(program_of({"mpirun", "--mca", "btl", "tcp,self", "-x", "A=1", "--oversubscribe", "--map-by", "node", "prog"}), 9U);

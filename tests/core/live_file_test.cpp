@@ -1,6 +1,7 @@
 // The live file: what a reader on another host may rely on. The run directory seems to lie on NFS here.
 #include <dlfcn.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 
 #include "tests/core/recorder_fixture.h"
@@ -142,6 +143,20 @@ TEST_F(LiveFileTest, NoRoomEndsItAndNothingElse) {
   });
   EXPECT_EQ(records(SpoolReader(file(".spool").string())).size(), kCalls);
   EXPECT_TRUE(look(SpoolReader(file(".live").string())).sequences.empty());
+}
+
+/// Opening a FIFO for writing waits for a reader, and this is the job's thread.
+TEST_F(LiveFileTest, AFifoInItsPlaceEndsItAndNothingElse) {
+  record([&] {
+    alarm(20);  // does not return if it waits
+    call(kOp, 8, 1, true);
+    write_clock();
+    const fs::path live = file(".live");
+    if (unlink(live.c_str()) != 0 || mkfifo(live.c_str(), 0600) != 0) _exit(99);
+    for (uint32_t i = 2; i <= 100; ++i) call(kOp, 8, i, true);
+    write_clock();
+  });
+  EXPECT_EQ(records(SpoolReader(file(".spool").string())).size(), 100u);
 }
 
 TEST_F(LiveFileTest, ThereIsNoneOnALocalDisk) {

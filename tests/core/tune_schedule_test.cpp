@@ -137,6 +137,14 @@ TEST_F(TuneSchedule, WhatIsCutOrDamagedIsNoBlock) {
     damaged.replace(damaged.find(from), from.size(), to);
     EXPECT_EQ(read(damaged), EILSEQ) << to;
   }
+  // Nor is a FIFO, a link or a folder, and nobody waits for a writer.
+  TuneBlock none;
+  ASSERT_EQ(mkfifo((base_ + ".2").c_str(), 0600), 0);
+  EXPECT_EQ(files_.read(2, &none), EILSEQ);
+  fs::create_symlink("/dev/zero", base_ + ".3");
+  EXPECT_EQ(files_.read(3, &none), ELOOP);
+  fs::create_directory(base_ + ".4");
+  EXPECT_EQ(files_.read(4, &none), EISDIR);
   // A rank that cannot know what the others do says so, and goes on saying so.
   ASSERT_EQ(read(first.substr(0, 20)), EILSEQ);
   TuneFollower follower;

@@ -33,8 +33,8 @@ def without_times(text):
     return re.sub(r"\d+(\.\d+)? (s|ms|us)\b", "N s", text)
 
 
-def verb(folder, name, command, place, restore):
-    """`command` writes below `place` and is exit code 0; restore() makes what it begins with."""
+def verb(folder, name, command, place, restore, seen=files_of):
+    """`command` writes below `place` and is exit code 0; restore() makes what it begins with. seen(place): what must be as before where it is refused."""
     restore()
     log = folder / f"{name}.calls"
     env = {"LD_PRELOAD": SHIM, "FULL_DISK_UNDER": place, "TMPDIR": folder / "tmp"}
@@ -47,7 +47,7 @@ def verb(folder, name, command, place, restore):
         for stays in (False, True):
             for error in (errno.ENOSPC, errno.EIO) if EVERY else (errno.ENOSPC,):
                 restore()
-                before = files_of(place)
+                before = seen(place)
                 done = job.run(command, FULL_DISK_AT=at, FULL_DISK_ERROR=error, **env, **({"FULL_DISK_STAYS": 1} if stays else {}))
                 what = f"{name}, call {at} of {calls}{' and later ones' if stays else ''}, {errno.errorcode[error]}"
                 job.check(done.returncode in (0, 1, 3), f"{what}: exit code {done.returncode} {done.stderr!r}")
@@ -56,7 +56,7 @@ def verb(folder, name, command, place, restore):
                 else:
                     refused += 1
                     job.check("error: " in done.stderr, f"{what}: not said: {done.stderr!r}")
-                    after = files_of(place)
+                    after = seen(place)
                     job.check(after == before, f"{what}: left {sorted(str(p) for p in after if after[p] != before.get(p))}, removed {sorted(set(map(str, before)) - set(map(str, after)))}")
                 again = job.run(command, check_rc=0, TMPDIR=folder / "tmp")
                 job.check(without_times(again.stdout) == without_times(whole.stdout), f"{what}: afterwards another answer")
@@ -85,10 +85,22 @@ def verbs(folder):
         empty()
         (folder / "trace.json").write_text(TRACE)
 
+    def remembered():
+        reported()
+        shutil.copytree(place / "run.ddl", folder / "other.ddl", dirs_exist_ok=True)
+        job.run([job.DDL, "history", "add", folder / "other.ddl", "--database", place / "history.sqlite"], check_rc=0)
+
+    def listed(_):
+        """What a history holds; a transaction that did not end is taken back by who opens it next."""
+        return {"runs": job.run([job.DDL, "history", "list", "--json", "--database", place / "history.sqlite"], check_rc=0).stdout}
+
     run = place / "run.ddl"
     verb(folder, "report", [job.DDL, "report", run], place, recorded)
     verb(folder, "export", [job.DDL, "export", "perfetto", run, "-o", place / "out.pftrace"], place, reported)
     verb(folder, "html", [job.DDL, "report", run, "--html", place / "page.html"], place, reported)
+    verb(folder, "chakra", [job.DDL, "export", "chakra", run, "-o", place / "traces"], place, reported)
+    if EVERY:
+        verb(folder, "history", [job.DDL, "history", "add", run, "--database", place / "history.sqlite"], place, remembered, listed)
     verb(folder, "import", [job.DDL, "import", "chrome", folder / "trace.json", "-o", place / "new.ddl"], place, traced)
 
 
